@@ -1,0 +1,121 @@
+// Package kv is the contract of an ordered, transactional key-value engine: what storage needs and nothing an engine
+// could not give on one machine or on many. It knows nothing of documents, indexes or time.
+//
+// # Reading
+//
+// A Snapshot is one consistent view. Close it soon: a long-lived one keeps dead data from being reclaimed. Keys and
+// values that a Reader or Iterator returns are valid until its next call or Close; copy what must live longer.
+//
+// # Writing
+//
+// A Txn reads its snapshot overlaid with its own writes. Writes themselves never conflict; claims do: a commit fails with
+// ErrConflict when another transaction that claimed the same key has committed since this one's snapshot. What must be
+// unique or must not be overwritten unseen is claimed; a fresh key (a new record id) need not be. ErrConflict leaves
+// nothing behind and may be retried. ErrUndetermined means that the engine cannot say whether the commit happened.
+//
+// DeleteRange stands outside transactions: it is for data that nothing can reach any more.
+package kv
+
+import (
+	"context"
+	"errors"
+)
+
+// Durability says when Commit returns.
+type Durability uint8
+
+const (
+	// Synced returns once the commit is on stable storage; concurrent commits share one sync.
+	Synced Durability = iota
+	// Buffered returns once the commit is visible; it reaches stable storage within 100 ms.
+	Buffered
+)
+
+var (
+	// ErrNotFound is returned by Get for a key that does not exist.
+	ErrNotFound = errors.New("kv: key not found")
+	// ErrConflict is returned by Commit when a claimed key was claimed by a commit after this transaction's snapshot.
+	ErrConflict = errors.New("kv: write conflict")
+	// ErrUndetermined is returned by Commit when its outcome is not known.
+	ErrUndetermined = errors.New("kv: commit outcome undetermined")
+	// ErrTooLarge is returned by Commit when the transaction is larger than the engine takes at once.
+	ErrTooLarge = errors.New("kv: transaction too large")
+)
+
+// IterOptions bounds an Iterator: Lower is inclusive, Upper exclusive; nil leaves that side open.
+type IterOptions struct {
+	Lower, Upper []byte
+}
+
+// Reader reads one consistent view.
+type Reader interface {
+	// Get returns the value of key, or ErrNotFound. The slice is the caller's to keep but not to change.
+	Get(key []byte) ([]byte, error)
+	// GetMany looks up many keys at once; values[i] is nil where keys[i] does not exist.
+	GetMany(keys [][]byte) (values [][]byte, err error)
+	// Counter returns the sum of what was added to the counter key in this view.
+	Counter(key []byte) (int64, error)
+	// NewIter returns an iterator that stands before its first position; Close it.
+	NewIter(IterOptions) (Iterator, error)
+}
+
+// Iterator walks keys in byte order. The moving methods say whether the iterator stands on a key afterwards.
+type Iterator interface {
+	First() bool
+	Last() bool
+	// SeekGE moves to the first key ≥ key within the bounds.
+	SeekGE(key []byte) bool
+	// SeekLT moves to the last key < key within the bounds.
+	SeekLT(key []byte) bool
+	Next() bool
+	Prev() bool
+	Valid() bool
+	Key() []byte
+	Value() ([]byte, error)
+	// Err is the error that ended the walk, if any; look at it when a moving method returned false.
+	Err() error
+	Close() error
+}
+
+// Snapshot is a consistent view that stays as it is until closed.
+type Snapshot interface {
+	Reader
+	Close() error
+}
+
+// Txn is a read-write transaction. It is used by one goroutine at a time and ended by exactly one Commit or Rollback.
+type Txn interface {
+	Reader
+	Set(key, value []byte)
+	Delete(key []byte)
+	// Claim makes the commit fail when another claim of key was committed since the snapshot.
+	Claim(key []byte)
+	// Add adds delta to the counter at key; it never conflicts. Counters have keys of their own.
+	Add(key []byte, delta int64)
+	// Size is about how many bytes of writes the transaction holds.
+	Size() int
+	Commit(context.Context, Durability) error
+	Rollback()
+}
+
+// Stats is what an engine says about itself; sizes are bytes.
+type Stats struct {
+	DiskBytes, MemTableBytes, CacheBytes int64
+	Compactions, Flushes                 int64
+	Engine                               string
+	Detail                               string
+}
+
+// Engine is an ordered transactional key-value store.
+type Engine interface {
+	Snapshot() (Snapshot, error)
+	Begin() (Txn, error)
+	// DeleteRange removes [start, end) outside any transaction.
+	DeleteRange(start, end []byte) error
+	// SizeOf estimates the bytes that [start, end) takes on disk.
+	SizeOf(start, end []byte) (int64, error)
+	// Sync makes every commit that returned durable.
+	Sync() error
+	Stats() Stats
+	Close() error
+}

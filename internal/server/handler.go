@@ -1,0 +1,54 @@
+package server
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/wire"
+)
+
+// Handler answers requests. It is called from one goroutine a connection, never twice at once for the same connection.
+//
+// ctx ends when the client hangs up or the server stops waiting for running operations; context.Cause says which.
+// The context is the connection's: whatever the handler starts for one operation must end with Handle.
+//
+// A panic ends the operation, not the server: the client gets an error reply.
+type Handler interface {
+	Handle(ctx context.Context, conn *Conn, req *Request) Reply
+}
+
+// Request is one message from a client. Body and Sequences live in a pooled buffer: they are valid until Handle
+// returns, and what must outlive it is copied. All documents are well-formed BSON.
+type Request struct {
+	RequestID int32
+	// OpCode is wire.OpMsg, or wire.OpQuery for the first hello of an old client.
+	OpCode wire.OpCode
+	// Flags are OP_MSG's; 0 for OP_QUERY.
+	Flags wire.Flags
+	// Database is set for OP_QUERY only, from its namespace; OP_MSG has $db in the body.
+	Database string
+	// Body is the command's document.
+	Body []byte
+	// Sequences are the command's document sequences, each name at most once and never a field of Body.
+	Sequences []wire.Sequence
+	// Size is the length of the message in bytes, as it was before compression.
+	Size int
+}
+
+// ExhaustAllowed tells whether the client lets one request have many replies.
+func (r *Request) ExhaustAllowed() bool { return r.Flags.Has(wire.FlagExhaustAllowed) }
+
+// Unacknowledged tells whether the client waits for no reply.
+func (r *Request) Unacknowledged() bool { return r.Flags.Has(wire.FlagMoreToCome) }
+
+// Reply answers a request.
+type Reply struct {
+	// Body is the reply's document. The server has done with it when it calls Handle again.
+	Body []byte
+	// MoreToCome asks to be called again at once for a further reply to the same request, without the client asking.
+	// It counts only where Request.ExhaustAllowed.
+	MoreToCome bool
+	// Next is the body of that further call (an awaited hello moves its topologyVersion on); nil means the same again.
+	Next []byte
+	// Close ends the connection once the reply is written.
+	Close bool
+}

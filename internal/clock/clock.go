@@ -1,0 +1,70 @@
+// Package clock is the only place that reads time. Everything else is handed a Clock, so that tests can turn time by
+// hand. It knows nothing of what the time is for.
+package clock
+
+import (
+	"context"
+	"time"
+)
+
+// Clock tells the time and waits for it.
+type Clock interface {
+	// Now is the wall time.
+	Now() time.Time
+	// NewTimer returns a timer that fires once after d.
+	NewTimer(d time.Duration) Timer
+}
+
+// Timer fires once on its channel.
+type Timer interface {
+	C() <-chan time.Time
+	// Stop keeps the timer from firing and says whether it did so in time.
+	Stop() bool
+}
+
+// Millis is t as BSON counts dates: milliseconds since the epoch.
+func Millis(c Clock) int64 { return c.Now().UnixMilli() }
+
+// Since is the time that has passed on c since t.
+func Since(c Clock, t time.Time) time.Duration { return c.Now().Sub(t) }
+
+// Wait waits for d on c or until ctx ends, whose error it then returns.
+func Wait(ctx context.Context, c Clock, d time.Duration) error {
+	t := c.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// WithTimeout is context.WithTimeout on c.
+func WithTimeout(ctx context.Context, c Clock, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	t := c.NewTimer(d)
+	go func() {
+		select {
+		case <-t.C():
+			cancel(context.DeadlineExceeded)
+		case <-ctx.Done():
+			t.Stop()
+		}
+	}()
+	return ctx, func() { cancel(context.Canceled) }
+}
+
+// Wall is the machine's clock.
+func Wall() Clock { return wall{} }
+
+type wall struct{}
+
+func (wall) Now() time.Time { return time.Now() }
+
+func (wall) NewTimer(d time.Duration) Timer { return wallTimer{time.NewTimer(d)} }
+
+type wallTimer struct{ t *time.Timer }
+
+func (w wallTimer) C() <-chan time.Time { return w.t.C }
+func (w wallTimer) Stop() bool          { return w.t.Stop() }

@@ -1,0 +1,49 @@
+# The verbs of the project. `make` alone lists them.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -u -o pipefail -c
+GO       ?= go
+FUZZTIME ?= 10m
+ROUNDS   ?= 200
+UNIT      = $(shell $(GO) list ./... | grep -v '/e2e')
+
+help:  ## this list
+	@sed -n 's/^\([a-z0-9]*\):.*## /\1	/p' Makefile
+
+test: vet unit e2e  ## all that must hold: vet, every Go test with its fuzz seeds, real clients and a short crash run
+
+vet:  ## go vet, and that gofmt has nothing to say
+	@$(GO) vet ./... && test -z "$$(gofmt -l $$(git ls-files '*.go') | tee /dev/stderr)"
+
+unit:  ## the Go tests
+	@$(GO) test -timeout 10m $(UNIT)
+
+race:  ## the Go tests under the race detector
+	@$(GO) test -race -timeout 20m $(UNIT)
+
+e2e:  ## the real binary: mongosh, Node, Python, Java and Go clients, and kill -9
+	@e2e/install.sh && $(GO) test -count=1 -timeout 10m -v ./e2e/... | grep -Ev '^ *=== ' 
+
+fuzz:  ## each fuzz target for FUZZTIME
+	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' internal | sed 's|/[^/]*:func | |' | while read -r dir name; do \
+	  echo "$$dir $$name" && $(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) ./$$dir || exit 1; done
+
+crash:  ## kill -9 under mixed load, ROUNDS times
+	@$(GO) test -count=1 -timeout 4h -v ./e2e/crash -args -rounds $(ROUNDS)
+
+bench:  ## Go benchmarks of every package
+	@$(GO) test -run '^$$' -bench . -benchmem $(UNIT)
+
+run:  ## a server on 127.0.0.1:27017 with its data in ./data
+	@$(GO) run ./cmd/ebb serve
+
+build:  ## bin/ebb, static
+	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/ebb ./cmd/ebb
+
+fmt:  ## gofmt everything
+	@gofmt -w $$(git ls-files '*.go')
+
+clean:  ## remove what was built and installed here
+	@rm -rf bin e2e/node/node_modules e2e/python/.venv e2e/java/target
+
+.PHONY: help test vet unit race e2e fuzz crash bench run build fmt clean

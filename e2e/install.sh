@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Brings the packages of the client projects beside their sources, once; a second run is quick. A runtime that this
+# machine lacks is named and left out: the tests then skip that client, or fail under CI.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+missing() { echo "e2e: $1 is not on this machine: $2 will not be tried"; }
+
+# stamp PROJECT FILE COMMAND…: runs the command unless it has run for this very version of the file.
+stamp() {
+  local mark="$1/$2" file="$1/$3" sum
+  shift 3
+  sum=$(cksum <"$file")
+  [ -f "$mark" ] && [ "$(cat "$mark")" = "$sum" ] && return
+  "$@"
+  echo "$sum" >"$mark"
+}
+
+node_packages() { (cd node && npm ci --ignore-scripts --loglevel=error --no-progress); }
+
+python_packages() {
+  python3 -m venv python/.venv
+  python/.venv/bin/pip install --quiet --disable-pip-version-check --no-input -r python/requirements.txt
+}
+
+java_packages() { (cd java && mvn --quiet --batch-mode clean package dependency:copy-dependencies); }
+
+if command -v npm >/dev/null && command -v node >/dev/null; then
+  stamp node node_modules/.ready package-lock.json node_packages
+else
+  missing node "mongosh, the Node.js driver and mongoose"
+fi
+if command -v python3 >/dev/null; then
+  stamp python .venv/.ready requirements.txt python_packages
+else
+  missing python3 pymongo
+fi
+if command -v mvn >/dev/null && command -v javac >/dev/null; then
+  # The sources are compiled here too, so a change of any of them counts.
+  cat java/pom.xml $(find java/src -name '*.java' | sort) >java/.sources
+  stamp java target/.ready .sources java_packages
+  rm -f java/.sources
+else
+  missing "a JDK with Maven" "the Java driver"
+fi

@@ -1,0 +1,95 @@
+package tidy
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// level is one storey of the house. Its packages may import one another (Go itself refuses circles) and everything
+// below, nothing above.
+type level struct {
+	name     string
+	packages []string // folders; "x/..." is x and all below it
+}
+
+// house is the table of levels, lowest first. A new package goes into the lowest level that lies above all it imports.
+func house() []level {
+	return []level{
+		{"values", []string{"internal/clock", "internal/mongoerr", "internal/bson", "internal/namespace", "internal/fieldpath", "internal/collation", "internal/keystring"}},
+		{"language", []string{"internal/expr", "internal/match", "internal/accumulator", "internal/projection", "internal/update"}},
+		{"pipeline", []string{"internal/pipeline"}},
+		{"definitions", []string{"internal/index", "internal/catalog"}},
+		{"engine", []string{"internal/kv/..."}},
+		{"storage", []string{"internal/storage", "internal/txn"}},
+		{"plans", []string{"internal/planner", "internal/exec"}},
+		{"services", []string{"internal/ttl", "internal/session", "internal/cursor", "internal/auth"}},
+		{"commands", []string{"internal/command"}},
+		{"doors", []string{"internal/wire", "internal/server", "internal/config"}},
+		{"root", []string{"."}},
+		{"on top of the root", []string{"ebbtest", "cmd/...", "e2e/...", "bench/...", "internal/tidy"}},
+	}
+}
+
+func levelOf(table []level, dir string) (int, bool) {
+	for i, l := range table {
+		if slices.ContainsFunc(l.packages, func(pattern string) bool { return covers(pattern, dir) }) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func covers(pattern, dir string) bool {
+	tree, ok := strings.CutSuffix(pattern, "/...")
+	return dir == tree || ok && strings.HasPrefix(dir, tree+"/")
+}
+
+// levels holds for what is built into the program. A test may import what Go lets it.
+func levels(t *Tree) []Finding {
+	var out []Finding
+	table := house()
+	for _, pkg := range t.Packages {
+		own, known := levelOf(table, pkg.Dir)
+		if !known {
+			out = append(out, Finding{Path: pkg.Dir, Text: "has no level: add it to the table in internal/tidy/levels.go, " +
+				"in the lowest level that lies above everything it imports (and draw it in docs/architecture.md)"})
+			continue
+		}
+		for _, file := range pkg.code() {
+			for _, spec := range file.AST.Imports {
+				target, ours := ownPackage(spec.Path.Value)
+				other, known := levelOf(table, target)
+				if !ours || !known || other <= own {
+					continue
+				}
+				out = append(out, Finding{file.Path, t.line(spec), fmt.Sprintf(
+					"imports %s, which is above it (%q over %q): let the upper package pass in what is needed, or move the shared idea down",
+					called(target), table[other].name, table[own].name)})
+			}
+		}
+	}
+	return out
+}
+
+func called(dir string) string {
+	if dir == "." {
+		return "the root package"
+	}
+	return dir
+}
+
+// ownPackage turns a quoted import path into the folder of this tree that it names.
+func ownPackage(quoted string) (dir string, ours bool) {
+	imported, err := strconv.Unquote(quoted)
+	if err != nil {
+		return "", false
+	}
+	rest, ours := strings.CutPrefix(imported, Module)
+	if !ours || rest != "" && rest[0] != '/' {
+		return "", false
+	}
+	return path.Join(".", rest), true
+}

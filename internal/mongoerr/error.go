@@ -1,0 +1,90 @@
+// Package mongoerr holds the errors that clients see: MongoDB's codes, their names, labels and details. It knows nothing
+// of what goes wrong, only how MongoDB says it.
+package mongoerr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/ebbdb/ebb/internal/bson"
+)
+
+// Code is one of MongoDB's error codes.
+type Code int32
+
+// Name is the codeName of c; codes without a name of their own are "Location<code>".
+func (c Code) Name() string {
+	if n, ok := names[c]; ok {
+		return n
+	}
+	return "Location" + strconv.Itoa(int(c))
+}
+
+// Error is an error with MongoDB's code.
+type Error struct {
+	Code    Code
+	Message string
+	// Labels are error labels such as TransientTransactionError.
+	Labels []string
+	// Info is the errInfo of a write error, or nil.
+	Info bson.Doc
+	// Extra are further fields of the reply or write error (keyPattern, keyValue of a duplicate key), or nil.
+	Extra bson.Doc
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// New makes an error of code c; the message is formatted as by fmt.Sprintf.
+func New(c Code, format string, args ...any) *Error {
+	if len(args) == 0 {
+		return &Error{Code: c, Message: format}
+	}
+	return &Error{Code: c, Message: fmt.Sprintf(format, args...)}
+}
+
+// WithInfo is e with an errInfo.
+func (e *Error) WithInfo(info bson.Doc) *Error {
+	c := *e
+	c.Info = info
+	return &c
+}
+
+// WithExtra is e with further fields.
+func (e *Error) WithExtra(extra bson.Doc) *Error {
+	c := *e
+	c.Extra = extra
+	return &c
+}
+
+// Prefix is err with a text before its message, when it is an *Error; others are wrapped.
+func Prefix(text string, err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		c := *e
+		c.Message = text + e.Message
+		return &c
+	}
+	return fmt.Errorf("%s%w", text, err)
+}
+
+// From is err as an *Error: itself when it is one, the code of an ended context, else InternalError.
+func From(err error) *Error {
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.Is(err, context.DeadlineExceeded):
+		return New(MaxTimeMSExpired, "operation exceeded time limit")
+	case errors.Is(err, context.Canceled):
+		return New(Interrupted, "operation was interrupted")
+	}
+	return New(InternalError, "%s", err.Error())
+}
+
+// Is says whether err is an *Error of code c.
+func Is(err error, c Code) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == c
+}

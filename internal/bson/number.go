@@ -300,7 +300,9 @@ func AppendNumber(dst []byte, n int64) ([]byte, Type) {
 	return binary.LittleEndian.AppendUint64(dst, uint64(n)), TypeInt64
 }
 
-func formatFloat(f float64, format byte, prec int) string { return strconv.FormatFloat(f, format, prec, 64) }
+func formatFloat(f float64, format byte, prec int) string {
+	return strconv.FormatFloat(f, format, prec, 64)
+}
 
 func cmpOrdered[T int | int32 | int64 | uint32 | uint64 | float64](a, b T) int {
 	switch {

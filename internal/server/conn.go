@@ -1,28 +1,81 @@
 package server
 
 import (
+	"context"
 	"net"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// Conn is one client's connection. A handler reads and sets its state from the goroutine that called Handle.
+// Conn is one client's connection. A handler uses it from the goroutine that called Handle, but for ID and the
+// addresses, which never change.
 type Conn struct {
 	id     int64
-	remote net.Addr
-	local  net.Addr
-	state  any
+	socket net.Conn
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	reader *wire.Reader
+	writer *wire.Writer
+	req    Request
+	// lastReply is the id of the last message sent.
+	lastReply int32
+
+	enabled    []wire.CompressorID
+	negotiated []wire.CompressorID
+	state      any
+
+	watch watch
 }
 
 // ID is the connection's number, 1 for the first one since the server started.
 func (c *Conn) ID() int64 { return c.id }
 
 // RemoteAddr is the client's address.
-func (c *Conn) RemoteAddr() net.Addr { return c.remote }
+func (c *Conn) RemoteAddr() net.Addr { return c.socket.RemoteAddr() }
 
 // LocalAddr is the address the client connected to.
-func (c *Conn) LocalAddr() net.Addr { return c.local }
+func (c *Conn) LocalAddr() net.Addr { return c.socket.LocalAddr() }
 
 // State is what the handler keeps for this connection (metadata, authentication); nil before SetState.
 func (c *Conn) State() any { return c.state }
 
 // SetState keeps v for as long as the connection lives.
 func (c *Conn) SetState(v any) { c.state = v }
+
+// NegotiateCompression settles which compressors replies may use: those the client named in hello that the server has
+// too. It returns them in the client's order, for the reply. Doing it again replaces what was settled.
+func (c *Conn) NegotiateCompression(names []string) []string {
+	c.negotiated = nil
+	for _, name := range names {
+		id, known := wire.CompressorNamed(name)
+		if known && slices.Contains(c.enabled, id) && !slices.Contains(c.negotiated, id) {
+			c.negotiated = append(c.negotiated, id)
+		}
+	}
+	return c.Compression()
+}
+
+// Compression is what was settled, none at first.
+func (c *Conn) Compression() []string {
+	var names []string
+	for _, id := range c.negotiated {
+		names = append(names, id.String())
+	}
+	return names
+}
+
+// replyCompressor is what the reply to m is compressed with: the compressor m came in, once it is settled. Commands
+// that open or authenticate a connection travel in the open both ways.
+func (c *Conn) replyCompressor(m *wire.Message) wire.CompressorID {
+	if !slices.Contains(c.negotiated, m.Compressor) {
+		return wire.Uncompressed
+	}
+	switch m.Body.FirstKey() {
+	case "hello", "isMaster", "ismaster", "saslStart", "saslContinue", "getnonce", "authenticate",
+		"createUser", "updateUser", "copydbsaslstart", "copydbgetnonce", "copydb":
+		return wire.Uncompressed
+	}
+	return m.Compressor
+}

@@ -3,21 +3,23 @@ package server
 import (
 	"context"
 
+	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // Handler answers requests. It is called from one goroutine a connection, never twice at once for the same connection.
 //
-// ctx ends when the client hangs up or the server stops waiting for running operations; context.Cause says which.
-// The context is the connection's: whatever the handler starts for one operation must end with Handle.
+// ctx ends when the client hangs up or the server stops waiting for running operations; context.Cause is then a
+// *mongoerr.Error, ClientDisconnect or InterruptedAtShutdown. The context is the connection's, not the request's:
+// whatever the handler starts for one request must end with Handle. A request that wants no reply outlives its client.
 //
 // A panic ends the operation, not the server: the client gets an error reply.
 type Handler interface {
 	Handle(ctx context.Context, conn *Conn, req *Request) Reply
 }
 
-// Request is one message from a client. Body and Sequences live in a pooled buffer: they are valid until Handle
-// returns, and what must outlive it is copied. All documents are well-formed BSON.
+// Request is one message from a client. It, Body and Sequences are reused: they are valid until Handle returns, and
+// what must outlive it is copied. All documents are well-formed BSON.
 type Request struct {
 	RequestID int32
 	// OpCode is wire.OpMsg, or wire.OpQuery for the first hello of an old client.
@@ -27,10 +29,10 @@ type Request struct {
 	// Database is set for OP_QUERY only, from its namespace; OP_MSG has $db in the body.
 	Database string
 	// Body is the command's document.
-	Body []byte
+	Body bson.Doc
 	// Sequences are the command's document sequences, each name at most once and never a field of Body.
 	Sequences []wire.Sequence
-	// Size is the length of the message in bytes, as it was before compression.
+	// Size is the number of bytes that the message took on the wire.
 	Size int
 }
 
@@ -42,13 +44,13 @@ func (r *Request) Unacknowledged() bool { return r.Flags.Has(wire.FlagMoreToCome
 
 // Reply answers a request.
 type Reply struct {
-	// Body is the reply's document. The server has done with it when it calls Handle again.
-	Body []byte
+	// Body is the reply's document. The server is done with it when it calls Handle again for the same connection.
+	Body bson.Doc
 	// MoreToCome asks to be called again at once for a further reply to the same request, without the client asking.
 	// It counts only where Request.ExhaustAllowed.
 	MoreToCome bool
 	// Next is the body of that further call (an awaited hello moves its topologyVersion on); nil means the same again.
-	Next []byte
+	Next bson.Doc
 	// Close ends the connection once the reply is written.
 	Close bool
 }

@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"encoding/binary"
-	"iter"
-)
+import "github.com/ebbdb/ebb/internal/bson"
 
 // OpCode says how a message is laid out.
 type OpCode int32
@@ -22,6 +19,31 @@ const (
 	OpMsg         OpCode = 2013
 )
 
+// String is the op code's name in the specification, or "" when it has none.
+func (c OpCode) String() string {
+	switch c {
+	case OpReply:
+		return "OP_REPLY"
+	case OpUpdate:
+		return "OP_UPDATE"
+	case OpInsert:
+		return "OP_INSERT"
+	case OpQuery:
+		return "OP_QUERY"
+	case OpGetMore:
+		return "OP_GET_MORE"
+	case OpDelete:
+		return "OP_DELETE"
+	case OpKillCursors:
+		return "OP_KILL_CURSORS"
+	case OpCompressed:
+		return "OP_COMPRESSED"
+	case OpMsg:
+		return "OP_MSG"
+	}
+	return ""
+}
+
 // Flags are OP_MSG's flag bits.
 type Flags uint32
 
@@ -35,29 +57,36 @@ const (
 // Has tells whether every bit of want is set.
 func (f Flags) Has(want Flags) bool { return f&want == want }
 
-// Sequence is a kind 1 section: the documents of one field (documents, updates, deletes …), kept outside the body so
-// that they need no array around them. They were validated when the message was read.
-type Sequence struct {
-	Name string
-	raw  []byte
-	docs int
+// Message is one message as it was read. Its documents are well-formed and share a pooled buffer.
+type Message struct {
+	// Size is the bytes it took on the wire.
+	Size       int
+	RequestID  int32
+	ResponseTo int32
+	// OpCode is that of the message inside, where it was compressed.
+	OpCode OpCode
+	// Compressor is what it was compressed with, or Uncompressed.
+	Compressor CompressorID
+	// Flags are OP_MSG's.
+	Flags Flags
+	// Namespace is OP_QUERY's collection name.
+	Namespace string
+	// Body is the document of OP_MSG's kind 0 section, or OP_QUERY's query.
+	Body bson.Doc
+	// Sequences are OP_MSG's kind 1 sections: each name once, and never a field of Body.
+	Sequences []Sequence
+
+	codec *Codec
+	buf   *buffer
 }
 
-// Len is the number of documents.
-func (s Sequence) Len() int { return s.docs }
-
-// Size is the number of bytes of all documents together.
-func (s Sequence) Size() int { return len(s.raw) }
-
-// Docs yields the documents in order. They share the message's buffer.
-func (s Sequence) Docs() iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for rest := s.raw; len(rest) > 0; {
-			size := binary.LittleEndian.Uint32(rest)
-			if !yield(rest[:size:size]) {
-				return
-			}
-			rest = rest[size:]
-		}
+// Release gives the message's buffer back; its documents must not be used any more.
+func (m *Message) Release() {
+	if m.buf == nil {
+		return
 	}
+	m.codec.buffers.put(m.buf)
+	m.buf, m.Body = nil, nil
+	clear(m.Sequences)
+	m.Sequences = m.Sequences[:0]
 }

@@ -1,0 +1,165 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime/debug"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/wire"
+)
+
+// serve answers a connection's requests until one side is done with it.
+func (s *Server) serve(c *Conn) {
+	defer s.dismiss(c)
+	for {
+		// The order matters: stop sets stopping first and the deadline that ends the read afterwards, and here the
+		// deadline of a watch is lifted before this look at stopping.
+		select {
+		case <-s.stopping:
+			return
+		default:
+		}
+		m, err := c.reader.ReadMessage()
+		if m == nil {
+			s.logReadError(c, err)
+			return
+		}
+		s.counters.requests.Add(1)
+		s.counters.bytesIn.Add(int64(m.Size))
+		err = s.answer(c, m, err)
+		m.Release()
+		if err != nil {
+			if !errors.Is(err, errDone) {
+				s.log.Debug("Closing the connection", "connectionId", c.id, "error", err.Error())
+			}
+			return
+		}
+	}
+}
+
+// errDone ends a connection because the handler said so.
+var errDone = errors.New("connection is done")
+
+func (s *Server) logReadError(c *Conn, err error) {
+	var frame *wire.FrameError
+	switch {
+	case errors.As(err, &frame):
+		s.log.Warn("Closing a connection whose client does not follow the protocol",
+			"remote", c.RemoteAddr().String(), "connectionId", c.id, "error", err.Error())
+	case errors.Is(err, io.EOF), errors.Is(err, os.ErrDeadlineExceeded):
+	default:
+		s.log.Debug("Error receiving request from client", "connectionId", c.id, "error", err.Error())
+	}
+}
+
+// answer has m handled and writes what there is to reply. An error ends the connection.
+func (s *Server) answer(c *Conn, m *wire.Message, invalid error) error {
+	out := wire.Outgoing{
+		ResponseTo: m.RequestID, OpCode: wire.OpMsg, Compressor: c.replyCompressor(m),
+		Flags: m.Flags & wire.FlagChecksumPresent,
+	}
+	if m.OpCode == wire.OpQuery {
+		out.OpCode = wire.OpReply
+	}
+	c.req = Request{
+		RequestID: m.RequestID, OpCode: m.OpCode, Flags: m.Flags, Body: m.Body, Sequences: m.Sequences, Size: m.Size,
+	}
+	switch {
+	case invalid != nil:
+		return s.refuse(c, out, invalid)
+	case m.OpCode != wire.OpMsg:
+		if err := s.answerLegacy(c, m, out); err != errHello {
+			return err
+		}
+	}
+	return s.handle(c, out)
+}
+
+// refuse answers a message that no handler sees.
+func (s *Server) refuse(c *Conn, out wire.Outgoing, err error) error {
+	if c.req.Unacknowledged() {
+		return nil
+	}
+	out.Body = errorBody(mongoerr.From(err))
+	return s.write(c, out)
+}
+
+// handle runs c.req, as often as an exhaust stream goes on, and writes each reply.
+func (s *Server) handle(c *Conn, out wire.Outgoing) error {
+	for {
+		reply := s.run(c)
+		if c.req.Unacknowledged() {
+			return closing(reply)
+		}
+		more := reply.MoreToCome && c.req.ExhaustAllowed() && !reply.Close
+		out.Body = reply.Body
+		out.Flags &^= wire.FlagMoreToCome
+		if more {
+			out.Flags |= wire.FlagMoreToCome
+		}
+		if err := s.write(c, out); err != nil {
+			return err
+		}
+		if !more {
+			return closing(reply)
+		}
+		select {
+		case <-s.stopping:
+			return errDone
+		case <-c.ctx.Done():
+			return errDone
+		default:
+		}
+		// Each reply of a stream answers the one before it.
+		out.ResponseTo = c.lastReply
+		if reply.Next != nil {
+			c.req.Body = reply.Next
+		}
+	}
+}
+
+func closing(r Reply) error {
+	if r.Close {
+		return errDone
+	}
+	return nil
+}
+
+// run calls the handler, and turns its panic into a reply.
+func (s *Server) run(c *Conn) (reply Reply) {
+	s.counters.active.Add(1)
+	defer s.counters.active.Add(-1)
+	ctx := c.ctx
+	if c.req.Unacknowledged() {
+		ctx = s.base // who waits for no reply may well be gone, and that must not undo the work
+	} else {
+		c.watch.begin()
+		defer c.endOperation()
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("Operation ended by a panic", "connectionId", c.id, "command", c.req.Body.FirstKey(),
+				"panic", fmt.Sprint(p), slog.String("stack", string(debug.Stack())))
+			reply = Reply{Body: errorBody(mongoerr.New(mongoerr.UnknownError, "operation ended by an internal error: %v", p))}
+		}
+	}()
+	return s.handler.Handle(ctx, c, &c.req)
+}
+
+func (s *Server) write(c *Conn, out wire.Outgoing) error {
+	c.lastReply = s.nextID.Add(1)
+	out.RequestID = c.lastReply
+	n, err := c.writer.WriteMessage(out)
+	s.counters.bytesOut.Add(int64(n))
+	return err
+}
+
+func errorBody(e *mongoerr.Error) bson.Doc {
+	return bson.Build().Double("ok", 0).String("errmsg", e.Message).
+		Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).Doc()
+}

@@ -1,0 +1,260 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/wire"
+)
+
+const (
+	// grace is how long running operations may go on once the server was told to stop; then they are interrupted.
+	grace = 10 * time.Second
+	// lastCall is how long an interrupted operation may take to end and have its reply written.
+	lastCall = 5 * time.Second
+	// acceptPause is the wait after a failed accept: mostly the process is out of file descriptors.
+	acceptPause = 100 * time.Millisecond
+)
+
+// Options say how a server listens.
+type Options struct {
+	// Addresses are bindIp's entries: IP addresses, host names, or "*".
+	Addresses []string
+	// Port is 0 for any free one.
+	Port int
+	// MaxConns bounds the connections at one time; those beyond are accepted and closed, as MongoDB does.
+	MaxConns int
+	// Compressors are the names that hello may settle on.
+	Compressors []string
+	// Quiet leaves the lines about connections out of the log.
+	Quiet bool
+	Log   *slog.Logger
+	// Clock paces what has to do with sockets; it is the wall clock even where the database's time is turned by hand.
+	Clock clock.Clock
+}
+
+// Server accepts connections and serves them.
+type Server struct {
+	opts      Options
+	log       *slog.Logger
+	clock     clock.Clock
+	codec     *wire.Codec
+	listeners []net.Listener
+	handler   Handler
+
+	base      context.Context // of every operation
+	interrupt context.CancelCauseFunc
+	stopping  chan struct{}
+	serving   sync.WaitGroup // connections
+	counters  counters
+	nextID    atomic.Int32 // of messages
+
+	mu struct {
+		sync.Mutex // guards who is connected
+		conns      map[int64]*Conn
+		created    int64
+		stopped    bool
+	}
+}
+
+// Listen opens the listeners. Clients can connect from now on, and wait until Serve.
+func Listen(ctx context.Context, opts Options) (*Server, error) {
+	codec, err := wire.NewCodec(opts.Compressors)
+	if err != nil {
+		return nil, err
+	}
+	listeners, err := listenAll(ctx, opts.Addresses, opts.Port)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		opts: opts, log: opts.Log, clock: opts.Clock, codec: codec, listeners: listeners,
+		stopping: make(chan struct{}),
+	}
+	s.base, s.interrupt = context.WithCancelCause(context.Background())
+	s.mu.conns = map[int64]*Conn{}
+	return s, nil
+}
+
+// Addr is the first address the server listens on.
+func (s *Server) Addr() net.Addr { return s.listeners[0].Addr() }
+
+// Addrs are all of them.
+func (s *Server) Addrs() []net.Addr {
+	var out []net.Addr
+	for _, l := range s.listeners {
+		out = append(out, l.Addr())
+	}
+	return out
+}
+
+// Stopping is closed when the server begins to stop. Handlers that only wait (an awaited hello, a tailing getMore)
+// should answer then; the context ends later, for those that work.
+func (s *Server) Stopping() <-chan struct{} { return s.stopping }
+
+// Close gives the listeners up. It is for a server that was never served; Serve does it on its own.
+func (s *Server) Close() error {
+	var errs []error
+	for _, l := range s.listeners {
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, fmt.Errorf("close listener: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Serve serves connections until ctx ends. Then it accepts no more, closes idle connections, lets running operations
+// finish for the grace period, interrupts the rest and returns. It is called once.
+//
+// An error means that operations did not even end when interrupted: they still run, and what they use must stay open.
+func (s *Server) Serve(ctx context.Context, h Handler) error {
+	s.handler = h
+	var accepting sync.WaitGroup
+	for _, l := range s.listeners {
+		accepting.Go(func() { s.accept(l) })
+	}
+	stopWatch := make(chan struct{})
+	accepting.Go(func() { s.watchAll(stopWatch) })
+
+	<-ctx.Done()
+	err := s.stop()
+	close(stopWatch)
+	accepting.Wait()
+	return err
+}
+
+func (s *Server) accept(l net.Listener) {
+	for {
+		socket, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			s.log.Warn("Error accepting new connection on local endpoint", "error", err.Error())
+			s.pause(acceptPause)
+			continue
+		}
+		s.admit(socket)
+	}
+}
+
+func (s *Server) pause(d time.Duration) {
+	timer := s.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C():
+	case <-s.stopping:
+	}
+}
+
+// admit starts serving socket, or closes it when there are too many or the server stops.
+func (s *Server) admit(socket net.Conn) {
+	c := s.newConn(socket)
+	s.mu.Lock()
+	open := len(s.mu.conns)
+	admitted := !s.mu.stopped && open < s.opts.MaxConns
+	if admitted {
+		s.mu.created++
+		c.id = s.mu.created
+		s.mu.conns[c.id] = c
+		s.serving.Add(1)
+	}
+	s.mu.Unlock()
+
+	if !admitted {
+		s.counters.rejected.Add(1)
+		socket.Close()
+		s.log.Info("Connection refused because there are too many open connections",
+			"remote", socket.RemoteAddr().String(), "connectionCount", open)
+		return
+	}
+	if !s.opts.Quiet {
+		s.log.Info("Connection accepted", "remote", socket.RemoteAddr().String(), "connectionId", c.id, "connectionCount", open+1)
+	}
+	go s.serve(c)
+}
+
+func (s *Server) newConn(socket net.Conn) *Conn {
+	c := &Conn{socket: socket, enabled: s.codec.Enabled(), reader: s.codec.NewReader(socket), writer: s.codec.NewWriter(socket)}
+	c.ctx, c.cancel = context.WithCancelCause(s.base)
+	if sc, ok := socket.(syscall.Conn); ok {
+		if raw, err := sc.SyscallConn(); err == nil {
+			c.watch.raw = raw
+		}
+	}
+	return c
+}
+
+// dismiss forgets a connection that is no longer served.
+func (s *Server) dismiss(c *Conn) {
+	defer s.serving.Done()
+	c.cancel(context.Canceled)
+	c.socket.Close()
+	s.mu.Lock()
+	delete(s.mu.conns, c.id)
+	open := len(s.mu.conns)
+	s.mu.Unlock()
+	if !s.opts.Quiet {
+		s.log.Info("Connection ended", "remote", c.RemoteAddr().String(), "connectionId", c.id, "connectionCount", open)
+	}
+}
+
+func (s *Server) connections() []*Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]*Conn, 0, len(s.mu.conns))
+	for _, c := range s.mu.conns {
+		out = append(out, c)
+	}
+	return out
+}
+
+func (s *Server) stop() error {
+	err := s.Close()
+	s.mu.Lock()
+	s.mu.stopped = true
+	s.mu.Unlock()
+	close(s.stopping)
+	// Whoever waits for a request is woken; whoever works looks at stopping before the next one.
+	for _, c := range s.connections() {
+		_ = c.socket.SetReadDeadline(time.Unix(1, 0))
+	}
+	ended := make(chan struct{})
+	go func() {
+		s.serving.Wait()
+		close(ended)
+	}()
+	defer s.interrupt(context.Canceled)
+	if s.within(grace, ended) {
+		return err
+	}
+	s.interrupt(mongoerr.New(mongoerr.InterruptedAtShutdown, "interrupted at shutdown"))
+	for _, c := range s.connections() {
+		_ = c.socket.SetWriteDeadline(s.clock.Now().Add(lastCall))
+	}
+	if s.within(lastCall+time.Second, ended) {
+		return err
+	}
+	return errors.Join(err, fmt.Errorf("%d operations still run although they were interrupted", len(s.connections())))
+}
+
+// within tells whether ended closes before d has passed.
+func (s *Server) within(d time.Duration, ended <-chan struct{}) bool {
+	timer := s.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return true
+	case <-timer.C():
+		return false
+	}
+}

@@ -4,6 +4,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
+trap "rm -f java/.sources" EXIT
+
 missing() { echo "e2e: $1 is not on this machine: $2 will not be tried"; }
 
 # stamp PROJECT FILE COMMAND…: runs the command unless it has run for this very version of the file.
@@ -23,7 +25,7 @@ python_packages() {
   python/.venv/bin/pip install --quiet --disable-pip-version-check --no-input -r python/requirements.txt
 }
 
-java_packages() { (cd java && mvn --quiet --batch-mode clean package dependency:copy-dependencies); }
+java_packages() { (cd java && mvn --quiet --batch-mode -Dstyle.color=never clean compile dependency:copy-dependencies); }
 
 if command -v npm >/dev/null && command -v node >/dev/null; then
   stamp node node_modules/.ready package-lock.json node_packages
@@ -39,7 +41,6 @@ if command -v mvn >/dev/null && command -v javac >/dev/null; then
   # The sources are compiled here too, so a change of any of them counts.
   cat java/pom.xml $(find java/src -name '*.java' | sort) >java/.sources
   stamp java target/.ready .sources java_packages
-  rm -f java/.sources
 else
   missing "a JDK with Maven" "the Java driver"
 fi

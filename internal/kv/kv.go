@@ -40,6 +40,8 @@ var (
 	ErrUndetermined = errors.New("kv: commit outcome undetermined")
 	// ErrTooLarge is returned by Commit when the transaction is larger than the engine takes at once.
 	ErrTooLarge = errors.New("kv: transaction too large")
+	// ErrClosed is returned by everything asked of an engine after Close.
+	ErrClosed = errors.New("kv: engine is closed")
 )
 
 // IterOptions bounds an Iterator: Lower is inclusive, Upper exclusive; nil leaves that side open.
@@ -55,11 +57,13 @@ type Reader interface {
 	GetMany(keys [][]byte) (values [][]byte, err error)
 	// Counter returns the sum of what was added to the counter key in this view.
 	Counter(key []byte) (int64, error)
-	// NewIter returns an iterator that stands before its first position; Close it.
+	// NewIter returns an iterator that stands before its first position; Close it. A transaction's iterator walks what the
+	// transaction had written when it was made: later writes do not move under it.
 	NewIter(IterOptions) (Iterator, error)
 }
 
-// Iterator walks keys in byte order. The moving methods say whether the iterator stands on a key afterwards.
+// Iterator walks keys in byte order. The moving methods say whether the iterator stands on a key afterwards. On a new
+// iterator Next is First and Prev is Last; once a move has returned false, only First, Last, SeekGE and SeekLT move it.
 type Iterator interface {
 	First() bool
 	Last() bool

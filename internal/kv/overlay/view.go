@@ -1,0 +1,70 @@
+package overlay
+
+import "github.com/ebbdb/ebb/internal/kv"
+
+// View reads a snapshot as its own writes leave it. It is the reading half, and the noting half, of a kv.Txn.
+type View struct {
+	Writes
+	Snapshot kv.Reader
+}
+
+// Get is kv.Reader's.
+func (v *View) Get(key []byte) ([]byte, error) {
+	op, written := v.Lookup(key)
+	switch {
+	case !written:
+		return v.Snapshot.Get(key)
+	case op.Delete:
+		return nil, kv.ErrNotFound
+	default:
+		return op.Value, nil
+	}
+}
+
+// GetMany is kv.Reader's.
+func (v *View) GetMany(keys [][]byte) ([][]byte, error) {
+	if v.Len() == 0 {
+		return v.Snapshot.GetMany(keys)
+	}
+	values := make([][]byte, len(keys))
+	var below [][]byte
+	var places []int
+	for i, key := range keys {
+		op, written := v.Lookup(key)
+		switch {
+		case !written:
+			below, places = append(below, key), append(places, i)
+		case !op.Delete:
+			values[i] = op.Value
+		}
+	}
+	if len(below) == 0 {
+		return values, nil
+	}
+	found, err := v.Snapshot.GetMany(below)
+	if err != nil {
+		return nil, err
+	}
+	for i, place := range places {
+		values[place] = found[i]
+	}
+	return values, nil
+}
+
+// Counter is kv.Reader's.
+func (v *View) Counter(key []byte) (int64, error) {
+	n, err := v.Snapshot.Counter(key)
+	return n + v.counters[string(key)], err
+}
+
+// NewIter is kv.Reader's.
+func (v *View) NewIter(o kv.IterOptions) (kv.Iterator, error) {
+	below, err := v.Snapshot.NewIter(o)
+	if err != nil {
+		return nil, err
+	}
+	if !v.touches(o) {
+		return below, nil
+	}
+	return newIterator(&v.Writes, below, o), nil
+}

@@ -1,0 +1,72 @@
+package pebblekv
+
+import "hash/maphash"
+
+// claims remembers, by hash of the key, which commit claimed a key last, for as long as an open transaction could ask.
+// Two keys with one hash make a conflict too many; the seed is random, so nobody can aim at that.
+type claims struct {
+	seed  maphash.Seed
+	last  map[uint64]uint64 // hash → sequence
+	order []claimed         // all of them, oldest first
+	floor uint64            // claims up to this sequence may have been forgotten too early
+}
+
+type claimed struct{ hash, sequence uint64 }
+
+// maxClaims bounds the table (about 60 bytes each). Past it the oldest quarter is forgotten, and the transactions that
+// began before those claims fail when they claim anything.
+const maxClaims = 1 << 20
+
+func newClaims() *claims {
+	return &claims{seed: maphash.MakeSeed(), last: map[uint64]uint64{}}
+}
+
+func (c *claims) hash(key []byte) uint64 { return maphash.Bytes(c.seed, key) }
+
+// conflict says whether one of keys was claimed after begin.
+func (c *claims) conflict(begin uint64, keys [][]byte) bool {
+	if len(keys) == 0 {
+		return false
+	}
+	if begin < c.floor {
+		return true
+	}
+	for _, key := range keys {
+		if c.last[c.hash(key)] > begin {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *claims) record(sequence uint64, keys [][]byte) {
+	for _, key := range keys {
+		h := c.hash(key)
+		if c.last[h] == sequence {
+			continue // claimed twice by one transaction
+		}
+		c.last[h] = sequence
+		c.order = append(c.order, claimed{h, sequence})
+	}
+	if len(c.order) > maxClaims {
+		c.floor = c.order[len(c.order)/4].sequence
+		c.forget(c.floor)
+	}
+}
+
+// forget drops what was claimed at or before sequence.
+func (c *claims) forget(sequence uint64) {
+	n := 0
+	for n < len(c.order) && c.order[n].sequence <= sequence {
+		if e := c.order[n]; c.last[e.hash] == e.sequence {
+			delete(c.last, e.hash)
+		}
+		n++
+	}
+	if c.order = c.order[n:]; len(c.order) == 0 {
+		c.order = nil
+		if n > maxClaims/4 {
+			c.last = map[uint64]uint64{} // a map never shrinks by itself
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package pebblekv
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// committer lets commits in one at a time; see the package comment.
+type committer struct {
+	db       *pebble.DB
+	failure  *failure
+	open     *openTxns
+	sequence atomic.Uint64 // of the youngest visible commit; moves under mu
+
+	// mu orders commits. It is held while Pebble writes the log's buffer and the memtable, and so through a write stall,
+	// but never while the disk syncs.
+	mu struct {
+		sync.Mutex
+		claims   *claims
+		counters map[string]int64 // visible values, a cache
+		stuck    bool             // Pebble panicked in a write and may hold its locks for good
+	}
+}
+
+// maxCounters bounds the cache of counters; past it the cache starts anew.
+const maxCounters = 1 << 16
+
+// commit is one transaction's effect on its way in.
+type commit struct {
+	begin   uint64
+	claims  [][]byte
+	adds    map[string]int64
+	batch   *pebble.Batch // nil: nothing to write
+	applied func()        // called as soon as the outcome no longer depends on the transaction
+}
+
+func newCommitter(db *pebble.DB, f *failure, open *openTxns) *committer {
+	c := &committer{db: db, failure: f, open: open}
+	c.mu.claims = newClaims()
+	c.mu.counters = map[string]int64{}
+	return c
+}
+
+func (c *committer) commit(t commit, d kv.Durability) error {
+	err := c.admit(t, d)
+	if t.batch == nil {
+		return err
+	}
+	if err != nil {
+		if errors.Is(err, kv.ErrConflict) {
+			closeBatch(t.batch)
+		}
+		return err
+	}
+	t.applied()
+	if d == kv.Synced {
+		return c.wait(t.batch)
+	}
+	closeBatch(t.batch)
+	return nil
+}
+
+// admit makes t visible or fails and leaves nothing behind.
+func (c *committer) admit(t commit, d kv.Durability) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.claims.forget(c.open.horizon(&c.sequence))
+	if c.mu.claims.conflict(t.begin, t.claims) {
+		return kv.ErrConflict
+	}
+	sums, err := c.addUp(t.adds)
+	if err != nil {
+		return err
+	}
+	if t.batch != nil {
+		for key, sum := range sums {
+			must(t.batch.Set([]byte(key), binary.BigEndian.AppendUint64(nil, uint64(sum)), nil))
+		}
+		if err := c.apply(t.batch, d); err != nil {
+			return err
+		}
+	}
+	for key, sum := range sums {
+		c.cacheCounter(key, sum)
+	}
+	sequence := c.sequence.Load() + 1
+	c.mu.claims.record(sequence, t.claims)
+	c.sequence.Store(sequence)
+	return nil
+}
+
+// apply makes the batch visible; with Synced its sync is under way afterwards. The caller holds mu.
+func (c *committer) apply(b *pebble.Batch, d kv.Durability) (err error) {
+	if err := c.failure.get(); err != nil {
+		return err
+	}
+	// Pebble panics when it cannot write its log. What it wrote before that is not known.
+	defer func() {
+		if r := recover(); r != nil {
+			c.mu.stuck = true
+			c.failure.set(fmt.Errorf("commit: %v", r))
+			err = fmt.Errorf("%w: %w", kv.ErrUndetermined, c.failure.get())
+		}
+	}()
+	if d == kv.Synced {
+		err = c.db.ApplyNoSyncWait(b, pebble.Sync)
+	} else {
+		err = c.db.Apply(b, pebble.NoSync)
+	}
+	if err != nil {
+		c.failure.set(fmt.Errorf("commit: %w", err))
+		return fmt.Errorf("%w: %w", kv.ErrUndetermined, c.failure.get())
+	}
+	return nil
+}
+
+// wait waits for the sync of a batch that apply has let in. When it fails the batch may or may not survive a restart, and
+// others have seen it already: no later commit may build on that.
+func (c *committer) wait(b *pebble.Batch) error {
+	if err := b.SyncWait(); err != nil {
+		c.failure.set(fmt.Errorf("sync: %w", err))
+		return fmt.Errorf("%w: %w", kv.ErrUndetermined, c.failure.get())
+	}
+	closeBatch(b)
+	return nil
+}
+
+// closeBatch gives a batch back to Pebble's pool. One whose write failed is left to the garbage collector.
+func closeBatch(b *pebble.Batch) { must(b.Close()) }
+
+// addUp turns what is added into the new values.
+func (c *committer) addUp(adds map[string]int64) (map[string]int64, error) {
+	if len(adds) == 0 {
+		return nil, nil
+	}
+	sums := make(map[string]int64, len(adds))
+	for key, delta := range adds {
+		value, cached := c.mu.counters[key]
+		if !cached {
+			var err error
+			if value, err = counter(c.db, []byte(key)); err != nil {
+				return nil, err
+			}
+		}
+		sums[key] = value + delta
+	}
+	return sums, nil
+}
+
+func (c *committer) cacheCounter(key string, value int64) {
+	if _, cached := c.mu.counters[key]; !cached && len(c.mu.counters) >= maxCounters {
+		clear(c.mu.counters)
+	}
+	c.mu.counters[key] = value
+}
+
+func (c *committer) deleteRange(start, end []byte) error {
+	b := c.db.NewBatch()
+	must(b.DeleteRange(start, end, nil))
+	return c.write(b, func() {
+		for key := range c.mu.counters {
+			if string(start) <= key && key < string(end) {
+				delete(c.mu.counters, key)
+			}
+		}
+	})
+}
+
+// sync makes durable what was applied before: the log is synced up to an empty record.
+func (c *committer) sync() error {
+	b := c.db.NewBatch()
+	must(b.LogData(nil, nil))
+	return c.write(b, func() {})
+}
+
+// write applies a batch that is no transaction's and waits until it is durable.
+func (c *committer) write(b *pebble.Batch, applied func()) error {
+	c.mu.Lock()
+	err := c.apply(b, kv.Synced)
+	if err == nil {
+		applied()
+	}
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return c.wait(b)
+}
+
+func (c *committer) isStuck() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.stuck
+}

@@ -1,0 +1,160 @@
+// Package pebblekv is the embedded engine: kv over Pebble, on disk or in memory. It knows nothing of what the keys mean.
+//
+// # Commit
+//
+// All writes pass the committer, one at a time: it checks the claims, turns added counters into their new absolute
+// values, and applies one Pebble batch, which makes it visible. That happens under one mutex; waiting for the disk does
+// not, so that commits that arrive while a sync runs share the next one.
+//
+// A transaction reads the committer's sequence before it takes its snapshot. A commit that lands between the two is in
+// the snapshot and still counts as after it: a conflict too many, never one too few.
+//
+// Invariants: the committer's sequence moves only after its batch is visible; the claim table holds every claim younger
+// than the oldest open transaction, or its floor is above that transaction; a cached counter equals the visible one.
+package pebblekv
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// Engine is a kv.Engine over one Pebble store.
+type Engine struct {
+	db        *pebble.DB
+	cache     *pebble.Cache
+	options   Options
+	failure   *failure
+	commits   *committer
+	open      openTxns
+	syncer    *syncer
+	closed    atomic.Bool
+	inMemory  bool
+	directory string
+}
+
+var _ kv.Engine = (*Engine)(nil)
+
+// Open opens the store in dir, or makes one there when dir is empty or missing. The directory belongs to the store alone.
+func Open(dir string, o Options) (*Engine, error) {
+	o = o.withDefaults()
+	if err := checkFormat(o.FS, dir); err != nil {
+		return nil, fmt.Errorf("pebblekv: open: %w", err)
+	}
+	f := &failure{log: o.Logger, hook: o.OnFailure}
+	cache := pebble.NewCache(o.CacheBytes)
+	db, err := pebble.Open(dir, o.pebble(cache, f))
+	if err != nil {
+		cache.Unref()
+		return nil, fmt.Errorf("pebblekv: open %s: %w", dir, err)
+	}
+	e := &Engine{db: db, cache: cache, options: o, failure: f, directory: dir}
+	_, e.inMemory = o.FS.(*vfs.MemFS)
+	e.commits = newCommitter(db, f, &e.open)
+	e.syncer = startSyncer(e.commits, o.Clock)
+	return e, nil
+}
+
+// OpenMemory makes an empty store in memory.
+func OpenMemory(o Options) (*Engine, error) {
+	o.FS = vfs.NewMem()
+	return Open("ebb", o)
+}
+
+// Snapshot is kv.Engine's.
+func (e *Engine) Snapshot() (kv.Snapshot, error) {
+	if e.closed.Load() {
+		return nil, kv.ErrClosed
+	}
+	return &snapshot{e.db.NewSnapshot()}, nil
+}
+
+// Begin is kv.Engine's.
+func (e *Engine) Begin() (kv.Txn, error) {
+	if e.closed.Load() {
+		return nil, kv.ErrClosed
+	}
+	t := &txn{engine: e}
+	e.open.add(t, &e.commits.sequence)
+	t.snapshot.s = e.db.NewSnapshot()
+	t.View.Snapshot = &t.snapshot
+	return t, nil
+}
+
+// DeleteRange is kv.Engine's. It is on stable storage when it returns.
+func (e *Engine) DeleteRange(start, end []byte) error {
+	if e.closed.Load() {
+		return kv.ErrClosed
+	}
+	if string(start) >= string(end) {
+		return nil
+	}
+	if err := e.commits.deleteRange(start, end); err != nil {
+		return fmt.Errorf("pebblekv: delete range: %w", err)
+	}
+	return nil
+}
+
+// SizeOf is kv.Engine's. What is not yet in a table counts nothing.
+func (e *Engine) SizeOf(start, end []byte) (int64, error) {
+	if e.closed.Load() {
+		return 0, kv.ErrClosed
+	}
+	if string(start) >= string(end) {
+		return 0, nil
+	}
+	n, err := e.db.EstimateDiskUsage(start, end)
+	if err != nil {
+		return 0, fmt.Errorf("pebblekv: size of range: %w", err)
+	}
+	return int64(n), nil
+}
+
+// Sync is kv.Engine's.
+func (e *Engine) Sync() error {
+	if e.closed.Load() {
+		return kv.ErrClosed
+	}
+	return e.commits.sync()
+}
+
+// Stats is kv.Engine's.
+func (e *Engine) Stats() kv.Stats {
+	s := kv.Stats{Engine: "pebble"}
+	if e.inMemory {
+		s.Engine = "pebble in memory"
+	}
+	if e.closed.Load() {
+		return s
+	}
+	m := e.db.Metrics()
+	s.DiskBytes = int64(m.DiskSpaceUsage())
+	s.MemTableBytes = int64(m.MemTable.Size)
+	s.CacheBytes = m.BlockCache.Size
+	s.Compactions = m.Compact.Count
+	s.Flushes = m.Flush.Count
+	s.Detail = m.String()
+	return s
+}
+
+// Close is kv.Engine's. Snapshots, transactions and iterators must be closed before; those that are not are an error.
+func (e *Engine) Close() error {
+	if !e.closed.CompareAndSwap(false, true) {
+		return kv.ErrClosed
+	}
+	err := e.syncer.stop()
+	if e.commits.isStuck() {
+		return errors.Join(err, e.failure.get()) // Pebble's locks are held for good; its files close with the process
+	}
+	err = errors.Join(err, e.db.Close())
+	e.cache.Unref()
+	if err != nil {
+		return fmt.Errorf("pebblekv: close: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package pebblekv
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A store's directory holds a file that says what it is, written before anything else, so that Open never builds into
+// somebody else's files nor reads what a newer Ebb has written.
+const (
+	formatFile    = "EBB-FORMAT"
+	formatLine    = "ebb pebblekv %d\n"
+	currentFormat = 1
+	maxFormatFile = 256
+)
+
+// checkFormat accepts a store of this format and an empty directory, which it marks as ours.
+func checkFormat(disk vfs.FS, dir string) error {
+	if err := disk.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make %s: %w", dir, err)
+	}
+	text, err := readFormat(disk, disk.PathJoin(dir, formatFile))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && text == "" {
+		return initFormat(disk, dir)
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", formatFile, err)
+	}
+	var version int
+	if _, err := fmt.Sscanf(text, formatLine, &version); err != nil {
+		return fmt.Errorf("%s is not an Ebb store: its %s says %q", dir, formatFile, text)
+	}
+	if version != currentFormat {
+		return fmt.Errorf("%s has store format %d, this Ebb knows format %d: use the Ebb that wrote it", dir, version, currentFormat)
+	}
+	return nil
+}
+
+func readFormat(disk vfs.FS, path string) (string, error) {
+	file, err := disk.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxFormatFile))
+	return string(text), err
+}
+
+func initFormat(disk vfs.FS, dir string) error {
+	names, err := disk.List(dir)
+	if err != nil {
+		return fmt.Errorf("list %s: %w", dir, err)
+	}
+	for _, name := range names {
+		// A crash can leave our own file empty; a mounted volume brings lost+found.
+		if base := filepath.Base(strings.TrimSuffix(name, "/")); base != formatFile && base != "lost+found" {
+			return fmt.Errorf("%s is not an Ebb store and not empty: it holds %q", dir, base)
+		}
+	}
+	if err := writeFormat(disk, disk.PathJoin(dir, formatFile)); err != nil {
+		return fmt.Errorf("write %s: %w", formatFile, err)
+	}
+	return syncDir(disk, dir)
+}
+
+func writeFormat(disk vfs.FS, path string) error {
+	file, err := disk.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(file, formatLine, currentFormat)
+	return errors.Join(err, file.Sync(), file.Close())
+}
+
+func syncDir(disk vfs.FS, dir string) error {
+	d, err := disk.OpenDir(dir)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", dir, err)
+	}
+	if err := errors.Join(d.Sync(), d.Close()); err != nil {
+		return fmt.Errorf("sync %s: %w", dir, err)
+	}
+	return nil
+}

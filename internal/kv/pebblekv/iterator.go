@@ -1,0 +1,59 @@
+package pebblekv
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// iterator is a kv.Iterator.
+type iterator struct {
+	it     *pebble.Iterator
+	placed bool
+}
+
+func (i *iterator) First() bool { i.placed = true; return i.it.First() }
+func (i *iterator) Last() bool  { i.placed = true; return i.it.Last() }
+
+func (i *iterator) SeekGE(key []byte) bool { i.placed = true; return i.it.SeekGE(key) }
+func (i *iterator) SeekLT(key []byte) bool { i.placed = true; return i.it.SeekLT(key) }
+
+func (i *iterator) Next() bool {
+	if !i.placed {
+		return i.First()
+	}
+	return i.it.Valid() && i.it.Next()
+}
+
+func (i *iterator) Prev() bool {
+	if !i.placed {
+		return i.Last()
+	}
+	return i.it.Valid() && i.it.Prev()
+}
+
+func (i *iterator) Valid() bool { return i.it.Valid() }
+
+func (i *iterator) Key() []byte { return i.it.Key() }
+
+func (i *iterator) Value() ([]byte, error) {
+	value, err := i.it.ValueAndErr()
+	if err != nil {
+		return nil, fmt.Errorf("pebblekv: iterate: %w", err)
+	}
+	return value, nil
+}
+
+func (i *iterator) Err() error {
+	if err := i.it.Error(); err != nil {
+		return fmt.Errorf("pebblekv: iterate: %w", err)
+	}
+	return nil
+}
+
+func (i *iterator) Close() error {
+	if err := i.it.Close(); err != nil {
+		return fmt.Errorf("pebblekv: iterate: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package pebblekv
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// pebbleLogger hands Pebble's lines to slog.
+type pebbleLogger struct {
+	log     *slog.Logger
+	failure *failure
+}
+
+func (l pebbleLogger) Infof(format string, args ...any) { l.log.Debug(fmt.Sprintf(format, args...)) }
+
+func (l pebbleLogger) Errorf(format string, args ...any) { l.log.Error(fmt.Sprintf(format, args...)) }
+
+// Fatalf must not return: Pebble relies on nothing happening after it.
+func (l pebbleLogger) Fatalf(format string, args ...any) {
+	err := fmt.Errorf("pebble: "+format, args...)
+	l.failure.set(err)
+	panic(err)
+}
+
+func events(log *slog.Logger, f *failure) *pebble.EventListener {
+	return &pebble.EventListener{
+		BackgroundError: func(err error) { log.Error("store: background work failed; it will be tried again", "err", err) },
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			f.set(fmt.Errorf("table is corrupt: %s", info))
+		},
+		DiskSlow:        func(info pebble.DiskSlowInfo) { log.Warn("store: the disk is slow", "op", info.String()) },
+		WriteStallBegin: func(info pebble.WriteStallBeginInfo) { log.Warn("store: writes wait", "reason", info.Reason) },
+		WriteStallEnd:   func() { log.Warn("store: writes go on") },
+		LowDiskSpace: func(info pebble.LowDiskSpaceInfo) {
+			log.Warn("store: the disk is nearly full", "space", info.String())
+		},
+	}
+}
+
+var errFailed = errors.New("the store has failed and takes no more writes")

@@ -1,0 +1,108 @@
+package pebblekv
+
+import (
+	"io"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/ebbdb/ebb/internal/clock"
+)
+
+// Options of a store; the zero value of each field is its default.
+type Options struct {
+	// FS is where the store lives; the disk by default. vfs.NewMem makes it a store in memory.
+	FS vfs.FS
+	// CacheBytes is the size of the block cache; 256 MiB by default.
+	CacheBytes int64
+	// MemTableBytes is how much is written before it goes to a table; 64 MiB by default.
+	MemTableBytes int64
+	// MaxTxnBytes is the largest transaction that Commit takes; 256 MiB by default.
+	MaxTxnBytes int
+	// MaxOpenFiles bounds the open tables; 4096 by default.
+	MaxOpenFiles int
+	// Logger takes what the store has to say; nothing by default.
+	Logger *slog.Logger
+	// Clock times the sync of Buffered commits; the machine's by default. A fake one is for the engine's own tests: where
+	// it does not turn, Buffered commits are not synced.
+	Clock clock.Clock
+	// OnFailure is called once, on a goroutine of its own, when the store can no longer keep what it promised: a sync or a
+	// write of the log failed, or a table is corrupt. From then on every commit fails and only reads go on. What was
+	// acknowledged is on disk; what was under way is answered ErrUndetermined. The process should end and start anew.
+	OnFailure func(error)
+}
+
+// formatVersion pins Pebble's on-disk format, so that a newer Pebble does not raise it in passing.
+const formatVersion = pebble.FormatValueSeparation
+
+const (
+	defaultCacheBytes    = 256 << 20
+	defaultMemTableBytes = 64 << 20
+	defaultMaxTxnBytes   = 256 << 20
+	defaultMaxOpenFiles  = 4096
+
+	// A flushed range deletion drops whole tables unread; left in the memtable it reclaims nothing.
+	flushDelayDeleteRange = 5 * time.Second
+
+	blockBytes           = 32 << 10
+	bloomBitsPerKey      = 10
+	l0CompactionTrigger  = 4
+	l0StopWrites         = 24
+	memTablesStopWrites  = 4
+	bytesPerSync         = 512 << 10
+	bufferedSyncInterval = 90 * time.Millisecond // with the sync itself below the 100 ms of kv.Buffered
+)
+
+func (o Options) withDefaults() Options {
+	setDefault(&o.CacheBytes, defaultCacheBytes)
+	setDefault(&o.MemTableBytes, defaultMemTableBytes)
+	setDefault(&o.MaxTxnBytes, defaultMaxTxnBytes)
+	setDefault(&o.MaxOpenFiles, defaultMaxOpenFiles)
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	if o.Clock == nil {
+		o.Clock = clock.Wall()
+	}
+	return o
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (o Options) pebble(cache *pebble.Cache, f *failure) *pebble.Options {
+	p := &pebble.Options{
+		FS:                          o.FS,
+		Cache:                       cache,
+		FormatMajorVersion:          formatVersion,
+		MemTableSize:                uint64(o.MemTableBytes),
+		MemTableStopWritesThreshold: memTablesStopWrites,
+		MaxOpenFiles:                o.MaxOpenFiles,
+		BytesPerSync:                bytesPerSync,
+		L0CompactionThreshold:       l0CompactionTrigger,
+		L0StopWritesThreshold:       l0StopWrites,
+		FlushDelayDeleteRange:       flushDelayDeleteRange,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, max(2, runtime.GOMAXPROCS(0)/2) },
+		Logger:                      pebbleLogger{o.Logger, f},
+		EventListener:               events(o.Logger, f),
+	}
+	p.Experimental.EnableDeleteOnlyCompactionExcises = func() bool { return true }
+	for i := range p.Levels {
+		p.Levels[i].BlockSize = blockBytes
+		p.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBitsPerKey)
+		p.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
+	}
+	return p
+}

@@ -1,0 +1,109 @@
+package pebblekv
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// snapshot is a kv.Snapshot.
+type snapshot struct{ s *pebble.Snapshot }
+
+// From so many keys on GetMany walks one iterator instead of looking each key up anew.
+const manyKeys = 4
+
+func (s *snapshot) Get(key []byte) ([]byte, error) { return get(s.s, key) }
+
+func get(r pebble.Reader, key []byte) ([]byte, error) {
+	value, closer, err := r.Get(key)
+	switch {
+	case errors.Is(err, pebble.ErrNotFound):
+		return nil, kv.ErrNotFound
+	case err != nil:
+		return nil, fmt.Errorf("pebblekv: get: %w", err)
+	}
+	value = append(make([]byte, 0, len(value)), value...)
+	if err := closer.Close(); err != nil {
+		return nil, fmt.Errorf("pebblekv: get: %w", err)
+	}
+	return value, nil
+}
+
+func (s *snapshot) GetMany(keys [][]byte) ([][]byte, error) {
+	values := make([][]byte, len(keys))
+	if len(keys) >= manyKeys {
+		return values, s.walk(keys, values)
+	}
+	for i, key := range keys {
+		value, err := s.Get(key)
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return nil, err
+		}
+		values[i] = value
+	}
+	return values, nil
+}
+
+// walk looks the keys up in order, where each seek can start from where the last one ended.
+func (s *snapshot) walk(keys, values [][]byte) (err error) {
+	order := make([]int, len(keys))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
+	it, err := s.s.NewIter(nil)
+	if err != nil {
+		return fmt.Errorf("pebblekv: get many: %w", err)
+	}
+	defer func() {
+		if closing := it.Close(); err == nil && closing != nil {
+			err = fmt.Errorf("pebblekv: get many: %w", closing)
+		}
+	}()
+	for _, i := range order {
+		if !it.SeekPrefixGE(keys[i]) || !bytes.Equal(it.Key(), keys[i]) {
+			if it.Error() != nil {
+				return nil // Close gives it
+			}
+			continue
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return fmt.Errorf("pebblekv: get many: %w", err)
+		}
+		values[i] = append(make([]byte, 0, len(value)), value...)
+	}
+	return nil
+}
+
+func (s *snapshot) Counter(key []byte) (int64, error) { return counter(s.s, key) }
+
+// counter reads a counter's sum: its key holds 8 bytes, big-endian two's complement, or is absent.
+func counter(r pebble.Reader, key []byte) (int64, error) {
+	value, err := get(r, key)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case len(value) != 8:
+		return 0, fmt.Errorf("pebblekv: counter %x holds %d bytes, want 8", key, len(value))
+	}
+	return int64(binary.BigEndian.Uint64(value)), nil
+}
+
+func (s *snapshot) NewIter(o kv.IterOptions) (kv.Iterator, error) {
+	it, err := s.s.NewIter(&pebble.IterOptions{LowerBound: o.Lower, UpperBound: o.Upper})
+	if err != nil {
+		return nil, fmt.Errorf("pebblekv: iterate: %w", err)
+	}
+	return &iterator{it: it}, nil
+}
+
+func (s *snapshot) Close() error { return s.s.Close() }

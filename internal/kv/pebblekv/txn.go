@@ -1,0 +1,132 @@
+package pebblekv
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/overlay"
+)
+
+// txn is a kv.Txn.
+type txn struct {
+	overlay.View
+	engine   *Engine
+	snapshot snapshot
+	begin    uint64 // the committer's sequence before the snapshot was taken
+	older    *txn
+	younger  *txn
+	ended    bool
+}
+
+// What a key and a value take in a batch beside their bytes, about.
+const batchOpOverhead = 12
+
+func (t *txn) Commit(ctx context.Context, d kv.Durability) error {
+	if t.ended {
+		panic("pebblekv: the transaction has ended")
+	}
+	defer t.end()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if t.engine.closed.Load() {
+		return kv.ErrClosed
+	}
+	if t.Size() > t.engine.options.MaxTxnBytes {
+		return kv.ErrTooLarge
+	}
+	c := commit{begin: t.begin, claims: t.Claims(), adds: t.Counters(), batch: t.batch(), applied: t.end}
+	if err := t.engine.commits.commit(c, d); err != nil {
+		return err
+	}
+	if d == kv.Buffered {
+		t.engine.syncer.wake()
+	}
+	return nil
+}
+
+func (t *txn) Rollback() { t.end() }
+
+// batch is nil when there is nothing to write.
+func (t *txn) batch() *pebble.Batch {
+	if t.Len() == 0 && len(t.Counters()) == 0 {
+		return nil
+	}
+	b := t.engine.db.NewBatchWithSize(t.Size() + batchOpOverhead)
+	t.Each(func(op overlay.Op) {
+		if op.Delete {
+			must(b.Delete(op.Key, nil))
+			return
+		}
+		must(b.Set(op.Key, op.Value, nil))
+	})
+	return b
+}
+
+// must: adding to a batch in memory fails only when the batch is already being committed.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// end gives the snapshot back; it may be called again.
+func (t *txn) end() {
+	if t.ended {
+		return
+	}
+	t.ended = true
+	t.engine.open.remove(t)
+	must(t.snapshot.Close())
+}
+
+// openTxns lists the open transactions from oldest to youngest.
+type openTxns struct {
+	mu       sync.Mutex // guards the list and each member's links
+	oldest   *txn
+	youngest *txn
+}
+
+// add reads the sequence under the mutex, which keeps the list in its order.
+func (o *openTxns) add(t *txn, sequence *atomic.Uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t.begin = sequence.Load()
+	t.older = o.youngest
+	if o.youngest == nil {
+		o.oldest = t
+	} else {
+		o.youngest.younger = t
+	}
+	o.youngest = t
+}
+
+func (o *openTxns) remove(t *txn) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t.older == nil {
+		o.oldest = t.younger
+	} else {
+		t.older.younger = t.younger
+	}
+	if t.younger == nil {
+		o.youngest = t.older
+	} else {
+		t.younger.older = t.older
+	}
+	t.older, t.younger = nil, nil
+}
+
+// horizon is the sequence that no open or coming transaction began before.
+func (o *openTxns) horizon(sequence *atomic.Uint64) uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.oldest == nil {
+		return sequence.Load()
+	}
+	return o.oldest.begin
+}

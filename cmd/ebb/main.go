@@ -1,0 +1,89 @@
+// Command ebb is the server as a program: it reads the command line, opens the log, and leaves the rest to package ebb.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/dbpath"
+)
+
+// Exit statuses, mongod's.
+const (
+	exitBadOptions = 2
+	exitNetwork    = 48
+	exitFailed     = 100
+)
+
+func main() {
+	cmd, err := root().ExecuteContextC(context.Background())
+	if err != nil {
+		// One line, whatever was joined to the error.
+		fmt.Fprintln(os.Stderr, "ebb:", strings.ReplaceAll(err.Error(), "\n", "; "))
+		os.Exit(status(cmd, err))
+	}
+}
+
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:                "ebb",
+		Short:              "A MongoDB-compatible document database that lets data go on time",
+		SilenceErrors:      true,
+		SilenceUsage:       true,
+		DisableSuggestions: true,
+	}
+	cmd.CompletionOptions.DisableDefaultCmd = true
+	cmd.SetFlagErrorFunc(badOption)
+	cmd.AddCommand(serve(), version())
+	return cmd
+}
+
+func version() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "ebb v%s (speaks MongoDB %s)\n", ebb.Version, ebb.MongoVersion)
+			return err
+		},
+	}
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if err := cobra.NoArgs(cmd, args); err != nil {
+		return badOption(cmd, err)
+	}
+	return nil
+}
+
+// optionError is a command line that cannot be understood.
+type optionError struct{ error }
+
+func badOption(_ *cobra.Command, err error) error {
+	return optionError{fmt.Errorf("Error parsing command line: %w; try 'ebb serve --help'", err)}
+}
+
+// status is the exit status for err. The root command never runs anything: its errors are commands that do not exist.
+func status(cmd *cobra.Command, err error) int {
+	var setting *config.Error
+	var option optionError
+	var inUse *dbpath.InUseError
+	switch {
+	case !cmd.HasParent(), errors.As(err, &setting), errors.As(err, &option):
+		return exitBadOptions
+	case errors.As(err, &inUse):
+		return exitFailed
+	case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, syscall.EADDRNOTAVAIL):
+		return exitNetwork
+	}
+	return exitFailed
+}

@@ -1,0 +1,127 @@
+// Package ebb is a MongoDB-compatible document database, made to be embedded: Open builds a server out of Options, Serve
+// answers clients, Close ends it. It is the only place that wires the parts together, and knows nothing of how they work.
+package ebb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/dbpath"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/server"
+)
+
+// Server is one open server.
+type Server struct {
+	opts     Options
+	dir      *dbpath.Dir // nil in memory
+	network  *server.Server
+	database database
+}
+
+// database is what stands behind the network: what answers requests, and what is closed at the end.
+type database struct {
+	handler server.Handler
+	close   func() error
+}
+
+// Open builds a server. It listens already when Open returns, and answers from Serve on.
+//
+// What can go wrong goes wrong before the data is touched: the port first, then the directory.
+func Open(opts Options) (*Server, error) {
+	opts = opts.withDefaults()
+	s := &Server{opts: opts}
+	network, err := server.Listen(context.Background(), server.Options{
+		Addresses: opts.Addresses, Port: opts.Port, MaxConns: opts.MaxConns, Compressors: opts.Compressors,
+		Quiet: opts.Quiet, Log: opts.Log.For("NETWORK"),
+		Clock: clock.Wall(), // sockets live in real time
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.network = network
+	if opts.Engine != InMemory {
+		if s.dir, err = dbpath.Claim(opts.DBPath); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		if s.dir.Unclean() {
+			opts.Log.For("STORAGE").Warn("Detected unclean shutdown - lock file is not empty", "dbpath", s.dir.Path())
+		}
+	}
+	if s.database, err = openDatabase(s); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// openDatabase is where storage, expiry and commands come together.
+func openDatabase(*Server) (database, error) {
+	return database{handler: placeholder{}, close: func() error { return nil }}, nil
+}
+
+// Addr is the address that clients connect to, the first where there are several.
+func (s *Server) Addr() string { return s.network.Addr().String() }
+
+// DBPath is the directory of the data, absolute, or "" in memory.
+func (s *Server) DBPath() string {
+	if s.dir == nil {
+		return ""
+	}
+	return s.dir.Path()
+}
+
+// Serve answers clients until ctx ends; then it lets running operations finish, interrupts them after ten seconds, and
+// returns. Close comes after it.
+func (s *Server) Serve(ctx context.Context) error {
+	var addresses []string
+	for _, a := range s.network.Addrs() {
+		addresses = append(addresses, a.String())
+	}
+	s.opts.Log.For("NETWORK").Info("Waiting for connections", "address", addresses[0], "addresses", addresses,
+		"dbpath", s.DBPath(), "storageEngine", s.opts.Engine, "version", Version, "mongoVersion", MongoVersion, "pid", os.Getpid())
+	if err := s.network.Serve(ctx, s.database.handler); err != nil {
+		return fmt.Errorf("stop the server: %w", err)
+	}
+	return nil
+}
+
+// Close closes the data and gives the directory up. After an error of Serve it must not be called: operations still use
+// the data, which is safe against the end of the process.
+func (s *Server) Close() error {
+	err := s.network.Close()
+	if s.database.close != nil {
+		err = errors.Join(err, s.database.close())
+	}
+	if s.dir != nil {
+		err = errors.Join(err, s.dir.Release())
+	}
+	return err
+}
+
+// placeholder answers the commands that need no database.
+type placeholder struct{}
+
+func (placeholder) Handle(_ context.Context, c *server.Conn, req *server.Request) server.Reply {
+	ok := bson.Build()
+	switch name := req.Body.FirstKey(); name {
+	case "hello", "isMaster", "ismaster":
+		primary := "isWritablePrimary"
+		if name != "hello" {
+			primary = "ismaster"
+		}
+		ok.Bool("helloOk", true).Bool(primary, true).Int32("maxBsonObjectSize", 16777216).
+			Int32("maxMessageSizeBytes", 48000000).Int32("maxWriteBatchSize", 100000).
+			Int32("logicalSessionTimeoutMinutes", 30).Number("connectionId", c.ID()).
+			Int32("minWireVersion", 0).Int32("maxWireVersion", 27).Bool("readOnly", false)
+	case "ping":
+	default:
+		e := mongoerr.New(mongoerr.CommandNotFound, "no such command: '%s'", name)
+		return server.Reply{Body: bson.Build().Double("ok", 0).String("errmsg", e.Message).
+			Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).Doc()}
+	}
+	return server.Reply{Body: ok.Double("ok", 1).Doc()}
+}

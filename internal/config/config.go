@@ -1,0 +1,169 @@
+// Package config reads a server's settings from the command line and from a file in mongod.conf's shape. It must not
+// know what the settings do, nor open anything but that file.
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+)
+
+// Storage engines.
+const (
+	EnginePebble   = "pebble"
+	EngineInMemory = "inMemory"
+)
+
+// DefaultPort is where MongoDB's clients look first.
+const DefaultPort = 27017
+
+// Config is the settings of one server.
+type Config struct {
+	Net          Net
+	Storage      Storage
+	SystemLog    SystemLog
+	SetParameter []Parameter
+
+	// Argv is the command line, for getCmdLineOpts.
+	Argv []string
+	// Parsed is what was set on it and in the file, nested as in the file, for getCmdLineOpts.
+	Parsed bson.Doc
+}
+
+// Net is where the server listens.
+type Net struct {
+	Port int
+	// BindIP is IP addresses, host names or "*".
+	BindIP []string
+	// MaxConns is 0 for as many as the system's limits allow.
+	MaxConns int
+	// Compressors are the names that a client may settle on.
+	Compressors []string
+}
+
+// Storage is where the data is.
+type Storage struct {
+	DBPath string
+	Engine string
+}
+
+// SystemLog is where the log goes and how much of it there is.
+type SystemLog struct {
+	// Path is "" for standard output.
+	Path      string
+	Append    bool
+	Quiet     bool
+	Verbosity int
+}
+
+// Parameter is one --setParameter, its value as text.
+type Parameter struct {
+	Name, Value string
+}
+
+// Default is the settings without a file or flags.
+func Default() *Config {
+	return &Config{
+		Net:     Net{Port: DefaultPort, BindIP: []string{"127.0.0.1"}, Compressors: []string{"snappy", "zstd", "zlib"}},
+		Storage: Storage{DBPath: "data", Engine: EnginePebble},
+		Parsed:  bson.EmptyDoc,
+	}
+}
+
+// Error is a setting that cannot be taken.
+type Error struct {
+	text string
+}
+
+func (e *Error) Error() string { return e.text }
+
+func errorf(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
+
+// setting is one option that was given, by its key in the file.
+type setting struct {
+	key  string
+	text string
+}
+
+// Load makes the settings from the file, if flags name one, and then from flags, which win.
+func Load(argv []string, flags *Flags) (*Config, error) {
+	given, err := flags.settings()
+	if err != nil {
+		return nil, err
+	}
+	var all []setting
+	if flags.file != "" {
+		if all, err = readFile(flags.file); err != nil {
+			return nil, err
+		}
+	}
+	all = override(all, given)
+	cfg := Default()
+	cfg.Argv = argv
+	tree := newTree()
+	if flags.file != "" {
+		tree.put("config", bson.String(flags.file))
+	}
+	for _, s := range all {
+		value, err := cfg.apply(s)
+		if err != nil {
+			return nil, err
+		}
+		tree.put(s.key, value)
+	}
+	cfg.Parsed = tree.doc()
+	return cfg, cfg.check(all)
+}
+
+// override is base with the settings of top in their place.
+func override(base, top []setting) []setting {
+	at := map[string]int{}
+	for i, s := range base {
+		at[s.key] = i
+	}
+	for _, s := range top {
+		if i, ok := at[s.key]; ok {
+			base[i] = s
+			continue
+		}
+		at[s.key] = len(base)
+		base = append(base, s)
+	}
+	return base
+}
+
+// apply takes one setting and returns its value as getCmdLineOpts shows it.
+func (c *Config) apply(s setting) (bson.Value, error) {
+	if name, ok := strings.CutPrefix(s.key, setParameterPrefix); ok {
+		c.SetParameter = append(c.SetParameter, Parameter{name, s.text})
+		return bson.String(s.text), nil
+	}
+	for _, o := range options() {
+		if o.key == s.key {
+			return o.parse(c, s)
+		}
+	}
+	return bson.Value{}, errorf("Unrecognized option: %s", s.key)
+}
+
+// check looks at what only makes sense together.
+func (c *Config) check(all []setting) error {
+	has := func(key string) bool {
+		for _, s := range all {
+			if s.key == key {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has("systemLog.destination") && c.SystemLog.Path == "":
+		return errorf("systemLog.path is required if systemLog.destination is to a file")
+	case has("net.bindIp") && has("net.bindIpAll"):
+		return errorf("Cannot use both net.bindIp and net.bindIpAll")
+	case c.Storage.DBPath == "":
+		return errorf("storage.dbPath must not be empty")
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Flags is the command line's side of the options.
+type Flags struct {
+	set       *pflag.FlagSet
+	file      string
+	verbosity int
+	params    []string
+}
+
+// NewFlags declares a flag on set for each option that has one.
+func NewFlags(set *pflag.FlagSet) *Flags {
+	f := &Flags{set: set}
+	set.StringVarP(&f.file, "config", "f", "", "`file` to read settings from, YAML in mongod.conf's shape; flags win over it")
+	set.CountVarP(&f.verbosity, "verbose", "v", "log more; repeat it for still more, up to -vvvvv")
+	set.StringArrayVar(&f.params, "setParameter", nil, "`name=value` of a server parameter; repeat it for several")
+	for _, o := range options() {
+		switch {
+		case o.flag == "":
+		case !strings.Contains(o.help, "`"):
+			set.Bool(o.flag, false, o.help)
+		default:
+			set.String(o.flag, "", o.help)
+		}
+	}
+	return f
+}
+
+// settings are the flags that were given, in the order of the table.
+func (f *Flags) settings() ([]setting, error) {
+	var out []setting
+	for _, o := range options() {
+		if o.flag != "" && f.set.Changed(o.flag) {
+			out = append(out, setting{o.key, f.set.Lookup(o.flag).Value.String()})
+		}
+	}
+	if f.set.Changed("verbose") {
+		out = append(out, setting{"systemLog.verbosity", strconv.Itoa(min(f.verbosity, maxVerbosity))})
+	}
+	if f.set.Changed("config") && f.file == "" {
+		return nil, errorf("Missing value for option \"config\"")
+	}
+	for _, p := range f.params {
+		name, value, ok := strings.Cut(p, "=")
+		if !ok || name == "" {
+			return nil, errorf("Illegal option assignment: \"%s\": --setParameter needs name=value", p)
+		}
+		key := setParameterPrefix + name
+		out = slices.DeleteFunc(out, func(s setting) bool { return s.key == key })
+		out = append(out, setting{key, value})
+	}
+	return out, nil
+}

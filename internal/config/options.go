@@ -1,0 +1,145 @@
+package config
+
+import (
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/wire"
+)
+
+// setParameterPrefix stands before the name of a parameter in a setting's key.
+const setParameterPrefix = "setParameter."
+
+// Limits of what may be set.
+const (
+	maxPort      = 65535
+	maxVerbosity = 5
+	// minConns is mongod's least; the most is its default where no system limit is lower.
+	minConns = 5
+	maxConns = 1_000_000
+)
+
+// option is one row: its key in the file, its flag ("" has none), one sentence of help, and what takes it. The help has
+// the name of what follows the flag between back quotes; a flag that nothing follows has none.
+type option struct {
+	key, flag, help string
+	parse           func(*Config, setting) (bson.Value, error)
+}
+
+// options is the table of everything that can be set, but for the parameters of setParameter.
+func options() []option {
+	return []option{
+		{"net.port", "port", "port `number` to listen on, 27017 by default; 0 takes a free one",
+			intOption(0, maxPort, func(c *Config, v int) { c.Net.Port = v })},
+		{"net.bindIp", "bind_ip", "comma-separated `addresses` to listen on, 127.0.0.1 by default",
+			bindIP},
+		{"net.bindIpAll", "bind_ip_all", "listen on all IPv4 addresses",
+			boolOption(func(c *Config, v bool) {
+				if v {
+					c.Net.BindIP = []string{"*"}
+				}
+			})},
+		{"net.maxIncomingConnections", "maxConns", "largest `number` of connections at one time",
+			intOption(minConns, maxConns, func(c *Config, v int) { c.Net.MaxConns = v })},
+		{"net.compression.compressors", "networkMessageCompressors", "comma-separated `names` of compressors to offer, snappy,zstd,zlib by default; \"disabled\" for none",
+			compressors},
+		{"storage.dbPath", "dbpath", "`directory` of the data, ./data by default; it is made when missing",
+			stringOption(func(c *Config, v string) { c.Storage.DBPath = v })},
+		{"storage.engine", "storageEngine", "storage `engine`, pebble (default) or inMemory",
+			engine},
+		{"systemLog.destination", "", "",
+			logDestination},
+		{"systemLog.path", "logpath", "`file` to log to instead of standard output",
+			stringOption(func(c *Config, v string) { c.SystemLog.Path = v })},
+		{"systemLog.logAppend", "logappend", "append to the log file; without it a new one is begun and the old one kept beside it",
+			boolOption(func(c *Config, v bool) { c.SystemLog.Append = v })},
+		{"systemLog.quiet", "quiet", "log less: nothing about connections that come and go",
+			boolOption(func(c *Config, v bool) { c.SystemLog.Quiet = v })},
+		{"systemLog.verbosity", "", "",
+			intOption(0, maxVerbosity, func(c *Config, v int) { c.SystemLog.Verbosity = v })},
+	}
+}
+
+func stringOption(set func(*Config, string)) func(*Config, setting) (bson.Value, error) {
+	return func(c *Config, s setting) (bson.Value, error) {
+		if s.text == "" {
+			return bson.Value{}, errorf("Missing value for option \"%s\"", s.key)
+		}
+		set(c, s.text)
+		return bson.String(s.text), nil
+	}
+}
+
+func intOption(least, most int, set func(*Config, int)) func(*Config, setting) (bson.Value, error) {
+	return func(c *Config, s setting) (bson.Value, error) {
+		v, err := strconv.Atoi(s.text)
+		if err != nil {
+			return bson.Value{}, errorf("Error parsing option \"%s\" as int: %q is not a whole number", s.key, s.text)
+		}
+		if v < least || v > most {
+			return bson.Value{}, errorf("Error parsing option \"%s\": %d is not between %d and %d", s.key, v, least, most)
+		}
+		set(c, v)
+		return bson.Int32(int32(v)), nil
+	}
+}
+
+func boolOption(set func(*Config, bool)) func(*Config, setting) (bson.Value, error) {
+	return func(c *Config, s setting) (bson.Value, error) {
+		if s.text != "true" && s.text != "false" {
+			return bson.Value{}, errorf("Error parsing option \"%s\" as bool: %q is neither true nor false", s.key, s.text)
+		}
+		set(c, s.text == "true")
+		return bson.Bool(s.text == "true"), nil
+	}
+}
+
+func bindIP(c *Config, s setting) (bson.Value, error) {
+	var hosts []string
+	for host := range strings.SplitSeq(s.text, ",") {
+		host = strings.TrimSpace(host)
+		switch {
+		case host == "":
+			return bson.Value{}, errorf("Error parsing option \"%s\": %q has an empty address", s.key, s.text)
+		case strings.HasPrefix(host, "/"):
+			return bson.Value{}, errorf("Error parsing option \"%s\": unix socket %s is not supported", s.key, host)
+		case strings.ContainsAny(host, ":") && net.ParseIP(host) == nil:
+			return bson.Value{}, errorf("Error parsing option \"%s\": %q is not an address (the port is an option of its own)", s.key, host)
+		}
+		hosts = append(hosts, host)
+	}
+	c.Net.BindIP = hosts
+	return bson.String(s.text), nil
+}
+
+func compressors(c *Config, s setting) (bson.Value, error) {
+	c.Net.Compressors = nil
+	if s.text == "disabled" {
+		return bson.String(s.text), nil
+	}
+	for name := range strings.SplitSeq(s.text, ",") {
+		name = strings.TrimSpace(name)
+		if _, ok := wire.CompressorNamed(name); !ok {
+			return bson.Value{}, errorf("Invalid network message compressor specified in configuration: %s", name)
+		}
+		c.Net.Compressors = append(c.Net.Compressors, name)
+	}
+	return bson.String(s.text), nil
+}
+
+func engine(c *Config, s setting) (bson.Value, error) {
+	if s.text != EnginePebble && s.text != EngineInMemory {
+		return bson.Value{}, errorf("Cannot start server with an unknown storage engine: %s", s.text)
+	}
+	c.Storage.Engine = s.text
+	return bson.String(s.text), nil
+}
+
+func logDestination(_ *Config, s setting) (bson.Value, error) {
+	if s.text != "file" {
+		return bson.Value{}, errorf("Bad value for option \"%s\": %q; only \"file\" is supported", s.key, s.text)
+	}
+	return bson.String(s.text), nil
+}

@@ -1,0 +1,90 @@
+package ebb
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/serverlog"
+)
+
+// Version is Ebb's own version.
+const Version = "0.1.0"
+
+// MongoVersion is the version of MongoDB that Ebb speaks as.
+const MongoVersion = "8.2.4"
+
+// Storage engines, for Options.Engine.
+const (
+	// Pebble keeps the data in Options.DBPath.
+	Pebble = config.EnginePebble
+	// InMemory keeps it in memory, and touches no disk.
+	InMemory = config.EngineInMemory
+)
+
+// Options say what server to open. The zero value is mongod's defaults: port 27017 on 127.0.0.1, the data in ./data.
+type Options struct {
+	// Addresses are IP addresses, host names or "*"; none means 127.0.0.1.
+	Addresses []string
+	// Port is the port to listen on. 0 is 27017; AnyPort takes a free one, which Addr then says.
+	Port int
+	// MaxConns bounds the connections at one time; 0 is what the process may have of file descriptors.
+	MaxConns int
+	// Compressors are the names offered to clients; nil is snappy, zstd and zlib.
+	Compressors []string
+
+	// DBPath is the directory of the data; "" is ./data.
+	DBPath string
+	// Engine is Pebble or InMemory; "" is Pebble.
+	Engine string
+
+	// Parameters are server parameters, as --setParameter sets them.
+	Parameters []config.Parameter
+	// Argv and Parsed are what getCmdLineOpts answers.
+	Argv   []string
+	Parsed bson.Doc
+
+	// Quiet leaves connections that come and go out of the log.
+	Quiet bool
+	// Log takes the server's log; nil throws it away.
+	Log *serverlog.Log
+	// Clock is the database's time; nil is the machine's.
+	Clock clock.Clock
+}
+
+// AnyPort is the Port that stands for any free one.
+const AnyPort = -1
+
+func (o Options) withDefaults() Options {
+	if len(o.Addresses) == 0 {
+		o.Addresses = []string{"127.0.0.1"}
+	}
+	switch o.Port {
+	case 0:
+		o.Port = config.DefaultPort
+	case AnyPort:
+		o.Port = 0
+	}
+	defaults := config.Default()
+	if o.MaxConns == 0 {
+		o.MaxConns = connectionLimit()
+	}
+	if o.Compressors == nil {
+		o.Compressors = defaults.Net.Compressors
+	}
+	if o.DBPath == "" {
+		o.DBPath = defaults.Storage.DBPath
+	}
+	if o.Engine == "" {
+		o.Engine = defaults.Storage.Engine
+	}
+	if o.Parsed == nil {
+		o.Parsed = bson.EmptyDoc
+	}
+	if o.Log == nil {
+		o.Log = serverlog.Discard()
+	}
+	if o.Clock == nil {
+		o.Clock = clock.Wall()
+	}
+	return o
+}

@@ -48,6 +48,7 @@ func clients() []client {
 	}
 	return []client{
 		{name: "mongosh/founding", needs: node(), dir: "node", argv: shell("founding.js")},
+		{name: "mongosh/differences", needs: node(), dir: "node", argv: shell("differences.js")},
 		{name: "mongosh/life", needs: node(), dir: "node", argv: shell("life.js")},
 		{name: "mongosh/typed", needs: node(), dir: "node", argv: []string{mongosh, "--quiet", "--norc", "$URI"}, stdin: "mongosh/typed.txt"},
 		{name: "node/driver", needs: node(), dir: "node", argv: []string{"node", "driver.mjs"}},

@@ -18,6 +18,7 @@ type level struct {
 // house is the table of levels, lowest first. A new package goes into the lowest level that lies above all it imports.
 func house() []level {
 	return []level{
+		{"machine", []string{"internal/serverlog", "internal/dbpath"}},
 		{"values", []string{"internal/clock", "internal/serverlog", "internal/dbpath", "internal/mongoerr", "internal/bson", "internal/namespace", "internal/fieldpath", "internal/collation", "internal/keystring"}},
 		{"language", []string{"internal/expr", "internal/match", "internal/accumulator", "internal/projection", "internal/update"}},
 		{"pipeline", []string{"internal/pipeline"}},

@@ -20,7 +20,7 @@ func noPackageState(t *Tree) []Finding {
 			for _, spec := range packageVars(file.AST) {
 				specs[spec] = true
 				for i, name := range spec.Names {
-					names[name.Name] = true
+					names[name.Name] = name.Name != "_" // var _ Interface = … holds nothing
 					if what := mutableBirth(spec, i); what != "" {
 						out = append(out, Finding{file.Path, t.line(name), name.Name + " is " + what})
 					}
@@ -33,7 +33,7 @@ func noPackageState(t *Tree) []Finding {
 				case ident.Obj != nil && !specs[ident.Obj.Decl]: // a local of some function
 				case names[ident.Name]: // of this file, or open in it and so of another file of the package
 					out = append(out, Finding{file.Path, t.line(ident), ident.Name + " is a package variable and is assigned to here"})
-				case ident.Obj == nil && imports(file.AST, ident.Name):
+				case ident.Obj == nil && ident.Name != "_" && imports(file.AST, ident.Name):
 					out = append(out, Finding{file.Path, t.line(ident), "assigns to a variable of package " + ident.Name})
 				}
 			}

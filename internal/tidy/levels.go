@@ -26,9 +26,10 @@ func house() []level {
 		{"engine", []string{"internal/kv/..."}},
 		{"storage", []string{"internal/storage", "internal/txn"}},
 		{"plans", []string{"internal/planner", "internal/exec"}},
-		{"services", []string{"internal/ttl", "internal/session", "internal/cursor", "internal/auth"}},
+		{"services", []string{"internal/operation", "internal/ttl", "internal/session", "internal/cursor", "internal/auth"}},
+		{"protocol", []string{"internal/wire"}},
 		{"commands", []string{"internal/command"}},
-		{"doors", []string{"internal/wire", "internal/server", "internal/config"}},
+		{"doors", []string{"internal/server", "internal/config"}},
 		{"root", []string{"."}},
 		{"on top of the root", []string{"ebbtest", "cmd/...", "e2e/...", "bench/...", "internal/tidy"}},
 	}

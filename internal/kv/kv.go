@@ -44,7 +44,8 @@ var (
 	ErrClosed = errors.New("kv: engine is closed")
 )
 
-// IterOptions bounds an Iterator: Lower is inclusive, Upper exclusive; nil leaves that side open.
+// IterOptions bounds an Iterator: Lower is inclusive, Upper exclusive; nil leaves that side open. A Lower above Upper
+// leaves nothing between them.
 type IterOptions struct {
 	Lower, Upper []byte
 }

@@ -86,6 +86,7 @@ func checkBounds(t *testing.T, s *Store) {
 		{"e", "", "", ""},
 		{"", "a", "", ""},
 		{"bb", "bc", "", "bb=own"},
+		{"d", "b", "", ""},
 	}
 	for _, c := range cases {
 		o := kv.IterOptions{Lower: bound(c.lower), Upper: bound(c.upper)}

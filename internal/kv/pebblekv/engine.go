@@ -26,16 +26,16 @@ import (
 
 // Engine is a kv.Engine over one Pebble store.
 type Engine struct {
-	db        *pebble.DB
-	cache     *pebble.Cache
-	options   Options
-	failure   *failure
-	commits   *committer
-	open      openTxns
-	syncer    *syncer
-	closed    atomic.Bool
-	inMemory  bool
-	directory string
+	db       *pebble.DB
+	cache    *pebble.Cache
+	lock     *pebble.Lock
+	options  Options
+	failure  *failure
+	commits  *committer
+	open     openTxns
+	syncer   *syncer
+	closed   atomic.Bool
+	inMemory bool
 }
 
 var _ kv.Engine = (*Engine)(nil)
@@ -47,13 +47,17 @@ func Open(dir string, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("pebblekv: open: %w", err)
 	}
 	f := &failure{log: o.Logger, hook: o.OnFailure}
+	lock, err := pebble.LockDirectory(dir, o.FS)
+	if err != nil {
+		return nil, fmt.Errorf("pebblekv: open: %s is in use by another Ebb: %w", dir, err)
+	}
 	cache := pebble.NewCache(o.CacheBytes)
-	db, err := pebble.Open(dir, o.pebble(cache, f))
+	db, err := pebble.Open(dir, o.pebble(cache, lock, f))
 	if err != nil {
 		cache.Unref()
-		return nil, fmt.Errorf("pebblekv: open %s: %w", dir, err)
+		return nil, fmt.Errorf("pebblekv: open %s: %w", dir, errors.Join(err, lock.Close()))
 	}
-	e := &Engine{db: db, cache: cache, options: o, failure: f, directory: dir}
+	e := &Engine{db: db, cache: cache, lock: lock, options: o, failure: f}
 	_, e.inMemory = o.FS.(*vfs.MemFS)
 	e.commits = newCommitter(db, f, &e.open)
 	e.syncer = startSyncer(e.commits, o.Clock)
@@ -151,7 +155,7 @@ func (e *Engine) Close() error {
 	if e.commits.isStuck() {
 		return errors.Join(err, e.failure.get()) // Pebble's locks are held for good; its files close with the process
 	}
-	err = errors.Join(err, e.db.Close())
+	err = errors.Join(err, e.db.Close(), e.lock.Close())
 	e.cache.Unref()
 	if err != nil {
 		return fmt.Errorf("pebblekv: close: %w", err)

@@ -82,10 +82,11 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-func (o Options) pebble(cache *pebble.Cache, f *failure) *pebble.Options {
+func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure) *pebble.Options {
 	p := &pebble.Options{
 		FS:                          o.FS,
 		Cache:                       cache,
+		Lock:                        lock,
 		FormatMajorVersion:          formatVersion,
 		MemTableSize:                uint64(o.MemTableBytes),
 		MemTableStopWritesThreshold: memTablesStopWrites,

@@ -99,6 +99,9 @@ func counter(r pebble.Reader, key []byte) (int64, error) {
 }
 
 func (s *snapshot) NewIter(o kv.IterOptions) (kv.Iterator, error) {
+	if o.Upper != nil && bytes.Compare(o.Lower, o.Upper) > 0 {
+		o.Upper = o.Lower // Pebble wants bounds in order; this is as empty
+	}
 	it, err := s.s.NewIter(&pebble.IterOptions{LowerBound: o.Lower, UpperBound: o.Upper})
 	if err != nil {
 		return nil, fmt.Errorf("pebblekv: iterate: %w", err)

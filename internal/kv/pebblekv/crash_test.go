@@ -1,0 +1,251 @@
+package pebblekv_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+)
+
+// TestCrash takes the machine's power away again and again under concurrent commits: what a Synced commit acknowledged is
+// there afterwards, and every commit is there with both its records and its count, or not at all.
+func TestCrash(t *testing.T) {
+	const workers, crashes = 6, 12
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	disk := vfs.NewCrashableMem()
+	e := open(t, "db", pebblekv.Options{FS: disk, MemTableBytes: 64 << 10})
+	var acknowledged [workers]atomic.Int64 // synced commits of each worker
+	quit := make(chan struct{})
+	var wg sync.WaitGroup
+	paces := make(chan struct{}) // worker 0 has gone on a bit
+	for w := range workers {
+		wg.Go(func() {
+			for n := 0; commitOnce(t, e, w, n, &acknowledged[w]); n++ {
+				if w == 0 && n%30 == 29 {
+					select {
+					case paces <- struct{}{}:
+					case <-quit:
+					}
+				}
+				select {
+				case <-quit:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for crash := range uint64(crashes) {
+		<-paces
+		var promised [workers]int64
+		for w := range promised {
+			promised[w] = acknowledged[w].Load()
+		}
+		left := disk.CrashClone(vfs.CrashCloneCfg{
+			UnsyncedDataPercent: int(crash%3) * 40, RNG: rand.New(rand.NewPCG(seed, crash)),
+		})
+		checkAfterCrash(t, left, promised[:])
+	}
+	close(quit)
+	wg.Wait()
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func recordKey(kind byte, worker, n int) []byte {
+	return binary.BigEndian.AppendUint32([]byte{kind, byte(worker)}, uint32(n))
+}
+
+// commitOnce commits two records and a count. Each fourth commit is Buffered, and acknowledged by the next.
+func commitOnce(t *testing.T, e kv.Engine, worker, n int, acknowledged *atomic.Int64) bool {
+	txn, err := e.Begin()
+	if err != nil {
+		t.Error(err)
+		return false
+	}
+	txn.Set(recordKey('a', worker, n), make([]byte, 100+n%700))
+	txn.Set(recordKey('b', worker, n), nil)
+	txn.Add([]byte{'n', byte(worker)}, 1)
+	d := kv.Synced
+	if n%4 == 0 {
+		d = kv.Buffered
+	}
+	if err := txn.Commit(context.Background(), d); err != nil {
+		t.Error(err)
+		return false
+	}
+	if d == kv.Synced {
+		acknowledged.Store(int64(n + 1))
+	}
+	return true
+}
+
+func checkAfterCrash(t *testing.T, disk vfs.FS, promised []int64) {
+	t.Helper()
+	e := open(t, "db", pebblekv.Options{FS: disk})
+	view, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for w, want := range promised {
+		count, err := view.Counter([]byte{'n', byte(w)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := countKeys(t, view, []byte{'a', byte(w)}), countKeys(t, view, []byte{'b', byte(w)})
+		if a != b || a != count || count < want {
+			t.Fatalf("worker %d: %d and %d records, count %d, acknowledged %d", w, a, b, count, want)
+		}
+	}
+	if err := errors.Join(view.Close(), e.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func countKeys(t *testing.T, r kv.Reader, prefix []byte) (n int64) {
+	t.Helper()
+	upper := append([]byte(nil), prefix...)
+	upper[len(upper)-1]++
+	it, err := r.NewIter(kv.IterOptions{Lower: prefix, Upper: upper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer it.Close()
+	for ok := it.First(); ok; ok = it.Next() {
+		n++
+	}
+	if it.Err() != nil {
+		t.Fatal(it.Err())
+	}
+	return n
+}
+
+// TestBufferedSync turns the clock: a Buffered commit is durable after the interval, and not before.
+func TestBufferedSync(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	fake := clock.NewFake(time.Unix(0, 0))
+	e := open(t, "db", pebblekv.Options{FS: disk, Clock: fake})
+	defer e.Close()
+	set(t, e, "a", kv.Buffered)
+	if survives(t, disk, "a") {
+		t.Fatal("the commit was synced before its time")
+	}
+	for !survives(t, disk, "a") {
+		fake.Advance(100 * time.Millisecond) // the timer may not be set yet at the first turn
+	}
+}
+
+func TestCloseSyncsBuffered(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	e := open(t, "db", pebblekv.Options{FS: disk, Clock: clock.NewFake(time.Unix(0, 0))})
+	set(t, e, "a", kv.Buffered)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !survives(t, disk, "a") {
+		t.Fatal("Close lost a Buffered commit")
+	}
+}
+
+func set(t *testing.T, e kv.Engine, key string, d kv.Durability) {
+	t.Helper()
+	txn, err := e.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	txn.Set([]byte(key), nil)
+	if err := txn.Commit(context.Background(), d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func survives(t *testing.T, disk *vfs.MemFS, key string) bool {
+	t.Helper()
+	e := open(t, "db", pebblekv.Options{FS: disk.CrashClone(vfs.CrashCloneCfg{})})
+	defer e.Close()
+	view, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer view.Close()
+	_, err = view.Get([]byte(key))
+	return err == nil
+}
+
+// TestDiskFailure breaks the log's syncs or writes: the commit under way is undetermined, the hook hears of it once, no
+// later write is taken and reads go on.
+func TestDiskFailure(t *testing.T) {
+	for _, broken := range []errorfs.OpKind{errorfs.OpFileSyncData, errorfs.OpFileWrite} {
+		t.Run(fmt.Sprint(broken), func(t *testing.T) {
+			heard := make(chan error, 10)
+			var on atomic.Bool
+			disk := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+				sync := op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncTo
+				wanted := op.Kind == broken || broken == errorfs.OpFileSyncData && sync
+				if on.Load() && wanted && strings.HasSuffix(op.Path, ".log") {
+					return errorfs.ErrInjected
+				}
+				return nil
+			}))
+			e := open(t, "db", pebblekv.Options{FS: disk, OnFailure: func(err error) { heard <- err }})
+			set(t, e, "before", kv.Synced)
+			on.Store(true)
+			txn, err := e.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			txn.Set([]byte("during"), nil)
+			if err := txn.Commit(context.Background(), kv.Synced); !errors.Is(err, kv.ErrUndetermined) {
+				t.Fatalf("commit: %v, want %v", err, kv.ErrUndetermined)
+			}
+			if err := <-heard; !errors.Is(err, errorfs.ErrInjected) {
+				t.Fatalf("the hook was told %v", err)
+			}
+			for _, d := range []kv.Durability{kv.Synced, kv.Buffered} {
+				txn, err = e.Begin()
+				if err != nil {
+					t.Fatal(err)
+				}
+				txn.Set([]byte("after"), nil)
+				if err := txn.Commit(context.Background(), d); err == nil || errors.Is(err, kv.ErrUndetermined) {
+					t.Fatalf("a failed store took a commit: %v", err)
+				}
+			}
+			if e.Sync() == nil || e.DeleteRange([]byte("a"), []byte("z")) == nil {
+				t.Fatal("a failed store took a write")
+			}
+			view, err := e.Snapshot()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := view.Get([]byte("before")); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := view.Get([]byte("after")); !errors.Is(err, kv.ErrNotFound) {
+				t.Fatalf("get: %v", err)
+			}
+			view.Close()
+			if len(heard) > 0 {
+				t.Fatal("the hook was called again")
+			}
+			if e.Close() == nil {
+				t.Fatal("closing a failed store says that all is well")
+			}
+		})
+	}
+}

@@ -57,7 +57,7 @@ func clients() []client {
 		{
 			name:  "python/pymongo",
 			needs: []need{{command: "python3", what: "Python"}, {folder: "python/.venv/.ready", what: "the Python packages"}},
-			dir:   "python", argv: []string{filepath.Join(".venv", "bin", "python"), "-W", "error::DeprecationWarning", "pymongo_client.py"},
+			dir:   "python", argv: []string{filepath.Join(".venv", "bin", "python"), "pymongo_client.py"},
 		},
 		{
 			name:  "java/driver",

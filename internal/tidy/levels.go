@@ -26,7 +26,7 @@ func house() []level {
 		{"engine", []string{"internal/kv/..."}},
 		{"storage", []string{"internal/storage", "internal/txn"}},
 		{"plans", []string{"internal/planner", "internal/exec"}},
-		{"services", []string{"internal/operation", "internal/ttl", "internal/session", "internal/cursor", "internal/auth"}},
+		{"services", []string{"internal/operation", "internal/parameter", "internal/ttl", "internal/session", "internal/cursor", "internal/auth"}},
 		{"protocol", []string{"internal/wire"}},
 		{"commands", []string{"internal/command"}},
 		{"doors", []string{"internal/server", "internal/config"}},

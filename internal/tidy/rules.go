@@ -81,6 +81,24 @@ func noWallClock(t *Tree) []Finding {
 	return out
 }
 
+// rawBSON keeps the driver's documents out of the server. Tests speak with them as clients do.
+func rawBSON(t *Tree) []Finding {
+	var out []Finding
+	for _, pkg := range t.Packages {
+		if pkg.Dir == "internal/bson" || !covers("internal/...", pkg.Dir) && pkg.Dir != "." {
+			continue
+		}
+		for _, file := range pkg.code() {
+			for _, spec := range file.AST.Imports {
+				if spec.Path.Value == `"go.mongodb.org/mongo-driver/v2/bson"` {
+					out = append(out, Finding{file.Path, t.line(spec), "imports the driver's bson: use internal/bson, or add there what it lacks"})
+				}
+			}
+		}
+	}
+	return out
+}
+
 func noPrinting(t *Tree) []Finding {
 	var out []Finding
 	for _, pkg := range t.Packages {

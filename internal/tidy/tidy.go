@@ -131,6 +131,7 @@ func rules() []rule {
 		{"no init", "what runs before main cannot be passed, ordered or tested; tables are values handed to whoever needs them", noInit},
 		{"no wall clock", "time is data: it comes from internal/clock, so that a test can turn it", noWallClock},
 		{"no changing package variables", "two servers in one process must not share anything; state lives in what Open builds", noPackageState},
+		{"raw BSON", "unmarshalling a document costs a hundred times what walking its bytes does; internal/bson walks", rawBSON},
 		{"no printing", "a library that prints cannot be embedded; log through the slog.Logger that was passed", noPrinting},
 		{"file length", "a file holds one noun; find the second one and give it its own file", fileLength},
 		{"differences", "a difference from MongoDB that no test holds is a rumour", differences},

@@ -116,8 +116,11 @@ func (c *Codec) expand(id CompressorID, dst, src []byte) (int, error) {
 		return copy(dst, src), nil
 	case Snappy:
 		n, err := snappy.DecodedLen(src)
-		if err != nil || n > len(dst) {
-			return 0, errors.Join(err, errMoreThanClaimed)
+		if err != nil {
+			return 0, err
+		}
+		if n > len(dst) {
+			return 0, errMoreThanClaimed
 		}
 		got, err := snappy.Decode(dst, src)
 		return len(got), err

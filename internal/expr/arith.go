@@ -1,0 +1,5 @@
+package expr
+
+func arithmeticOperators() []Operator {
+	return []Operator{}
+}

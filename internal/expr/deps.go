@@ -1,0 +1,52 @@
+package expr
+
+import "slices"
+
+// Dependencies are what an expression needs of a document.
+type Dependencies struct {
+	// Fields are the paths that are read, sorted, without repetition; useless when Whole.
+	Fields []string
+	// Whole says that the whole document is read.
+	Whole bool
+	// Meta are the kinds of metadata that $meta reads.
+	Meta []string
+	// Volatile says that the value differs from time to time.
+	Volatile bool
+	// Slots are the variables read, as far as the expression does not set them itself.
+	Slots []Slot
+}
+
+// DependenciesOf is what the expressions need together.
+func DependenciesOf(es ...Expr) Dependencies {
+	var d Dependencies
+	for _, e := range es {
+		d.add(e)
+	}
+	slices.Sort(d.Fields)
+	d.Fields = slices.Compact(d.Fields)
+	slices.Sort(d.Slots)
+	d.Slots = slices.Compact(d.Slots)
+	return d
+}
+
+func (d *Dependencies) add(e Expr) {
+	switch e := e.(type) {
+	case *field:
+		d.Fields = append(d.Fields, e.path.String())
+	case *systemRead:
+		d.Whole = d.Whole || e.kind == varRoot
+	case *variable:
+		d.Slots = append(d.Slots, e.slot)
+	case *call:
+		d.Volatile = d.Volatile || e.op.Volatile
+		if kind, ok := e.state.(metaKind); ok {
+			d.Meta = append(d.Meta, string(kind))
+		}
+	}
+	for _, c := range e.children() {
+		d.add(c)
+	}
+}
+
+// metaKind is the kind of metadata that a $meta reads.
+type metaKind string

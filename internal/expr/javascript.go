@@ -1,0 +1,4 @@
+package expr
+
+// jsRuntime runs the JavaScript of one Env.
+type jsRuntime struct{}

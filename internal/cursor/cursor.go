@@ -1,0 +1,262 @@
+// Package cursor keeps the results that clients have not fetched yet: open cursors by id, one batch at a time, dropped
+// when they are idle too long. It does not know where the documents come from.
+package cursor
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+const (
+	// IdleTimeout is how long a cursor waits for its next getMore.
+	IdleTimeout = 10 * time.Minute
+	// MaxOpen is how many cursors may be open at once.
+	MaxOpen = 100_000
+	// MaxBatchBytes is how large a batch may grow.
+	MaxBatchBytes = 16 * 1024 * 1024
+	// DefaultFirstBatch is the number of documents in a first batch for which the client named none.
+	DefaultFirstBatch = 101
+)
+
+// Source gives a cursor's documents. Next returns nil at the end; the document is valid until the next call. Park is
+// called between batches: it lets go of whatever must not be held while nobody reads.
+type Source interface {
+	Next(ctx context.Context) (bson.Doc, error)
+	Park()
+	Close() error
+}
+
+// Cursor is one open result. It is used by one operation at a time: Registry.Take hands it out, Put takes it back.
+type Cursor struct {
+	ID int64
+	// NS is "db.coll".
+	NS string
+	// LSID is the id of the session it was opened in, or "".
+	LSID string
+	// Command is the command that opened it, for currentOp and the profiler.
+	Command     bson.Doc
+	PlanSummary string
+	NoTimeout   bool
+	// Tailable and AwaitData change what the end of the documents means.
+	Tailable, AwaitData bool
+	Source              Source
+	// MaxTime is what is left of the maxTimeMS of the command that opened it, 0 for no limit.
+	MaxTime time.Duration
+	Opened  time.Time
+
+	pending  bson.Doc
+	returned int64
+	batches  int64
+	used     time.Time
+	busy     bool
+	killed   bool
+}
+
+// Returned is how many documents and batches the cursor has given.
+func (c *Cursor) Returned() (docs, batches int64) { return c.returned, c.batches }
+
+// Batch appends up to limit documents (0 for no limit but size) to b as an array's elements and says whether the cursor
+// may have more. The first document is taken whatever its size. soft, when not nil, is asked before each further
+// document whether to stop early.
+func (c *Cursor) Batch(ctx context.Context, b *bson.Builder, limit int64, soft func() bool) (more bool, err error) {
+	c.batches++
+	for n := int64(0); limit == 0 || n < limit; n++ {
+		if n > 0 && soft != nil && soft() {
+			return true, nil
+		}
+		doc := c.pending
+		c.pending = nil
+		if doc == nil {
+			if doc, err = c.Source.Next(ctx); err != nil {
+				return false, err
+			}
+			if doc == nil {
+				return false, nil
+			}
+		}
+		if n > 0 && b.Len()+len(doc) > MaxBatchBytes {
+			c.pending = doc.Clone()
+			return true, nil
+		}
+		b.Document(bson.IndexKey(int(n)), doc)
+		c.returned++
+	}
+	return true, nil
+}
+
+// Registry is the set of open cursors.
+type Registry struct {
+	clock clock.Clock
+	mu    struct {
+		sync.Mutex
+		open             map[int64]*Cursor
+		timedOut, opened int64
+	}
+}
+
+// NewRegistry returns an empty registry.
+func NewRegistry(c clock.Clock) *Registry {
+	r := &Registry{clock: c}
+	r.mu.open = map[int64]*Cursor{}
+	return r
+}
+
+// Add parks c and gives it an id.
+func (r *Registry) Add(c *Cursor) error {
+	c.Source.Park()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.mu.open) >= MaxOpen {
+		return mongoerr.New(mongoerr.OperationFailed, "too many open cursors, the limit is %d", MaxOpen)
+	}
+	for c.ID == 0 || r.mu.open[c.ID] != nil {
+		c.ID = newID()
+	}
+	c.Opened = r.clock.Now()
+	c.used = c.Opened
+	r.mu.open[c.ID] = c
+	r.mu.opened++
+	return nil
+}
+
+func newID() int64 {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], rand.Uint64())
+	return int64(binary.LittleEndian.Uint64(b[:]) >> 1)
+}
+
+// Take hands out the cursor with the id for one getMore on ns.
+func (r *Registry) Take(id int64, ns, lsid string) (*Cursor, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.mu.open[id]
+	switch {
+	case c == nil || c.killed:
+		return nil, mongoerr.New(mongoerr.CursorNotFound, "cursor id %d not found", id)
+	case c.NS != ns:
+		return nil, mongoerr.New(mongoerr.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.NS)
+	case c.LSID != lsid:
+		return nil, sessionMismatch(id, c.LSID, lsid)
+	case c.busy:
+		return nil, mongoerr.New(mongoerr.CursorInUse, "cursor id %d is already in use", id)
+	}
+	c.busy = true
+	return c, nil
+}
+
+func sessionMismatch(id int64, own, asked string) error {
+	switch {
+	case own == "":
+		return mongoerr.New(50800, "Cannot run getMore on cursor %d, which was not created in a session, in a session", id)
+	case asked == "":
+		return mongoerr.New(50736, "Cannot run getMore on cursor %d, which was created in a session, without an lsid", id)
+	}
+	return mongoerr.New(50738, "Cannot run getMore on cursor %d, which was created in another session", id)
+}
+
+// Put parks c until its next getMore; a cursor that was killed meanwhile is closed.
+func (r *Registry) Put(c *Cursor) {
+	c.Source.Park()
+	r.mu.Lock()
+	c.busy = false
+	c.used = r.clock.Now()
+	killed := c.killed
+	r.mu.Unlock()
+	if killed {
+		_ = c.Source.Close()
+	}
+}
+
+// Close ends c, which was taken.
+func (r *Registry) Close(c *Cursor) error {
+	r.mu.Lock()
+	delete(r.mu.open, c.ID)
+	r.mu.Unlock()
+	return c.Source.Close()
+}
+
+// Kill ends the cursor with the id and says whether there was one on ns ("" for any).
+func (r *Registry) Kill(id int64, ns string) bool {
+	r.mu.Lock()
+	c := r.mu.open[id]
+	if c == nil || c.killed || ns != "" && c.NS != ns {
+		r.mu.Unlock()
+		return false
+	}
+	busy := r.kill(c)
+	r.mu.Unlock()
+	if !busy {
+		_ = c.Source.Close()
+	}
+	return true
+}
+
+// kill takes c out; the caller holds the lock and closes its source when it is not busy.
+func (r *Registry) kill(c *Cursor) (busy bool) {
+	c.killed = true
+	delete(r.mu.open, c.ID)
+	return c.busy
+}
+
+// KillWhere ends every cursor that match finds and returns how many there were.
+func (r *Registry) KillWhere(match func(*Cursor) bool) int {
+	var idle []*Cursor
+	n := 0
+	r.mu.Lock()
+	for _, c := range r.mu.open {
+		if match(c) {
+			n++
+			if !r.kill(c) {
+				idle = append(idle, c)
+			}
+		}
+	}
+	r.mu.Unlock()
+	for _, c := range idle {
+		_ = c.Source.Close()
+	}
+	return n
+}
+
+// Expire ends the cursors that nobody has used for IdleTimeout.
+func (r *Registry) Expire() int {
+	now := r.clock.Now()
+	n := r.KillWhere(func(c *Cursor) bool { return !c.busy && !c.NoTimeout && now.Sub(c.used) >= IdleTimeout })
+	r.mu.Lock()
+	r.mu.timedOut += int64(n)
+	r.mu.Unlock()
+	return n
+}
+
+// Counts says how many cursors are open, how many of these never time out, and how many were opened and timed out since
+// the start.
+func (r *Registry) Counts() (open, noTimeout, opened, timedOut int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.mu.open {
+		if c.NoTimeout {
+			noTimeout++
+		}
+	}
+	return int64(len(r.mu.open)), noTimeout, r.mu.opened, r.mu.timedOut
+}
+
+// Idle is every cursor that no operation is using.
+func (r *Registry) Idle() []*Cursor {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var cs []*Cursor
+	for _, c := range r.mu.open {
+		if !c.busy {
+			cs = append(cs, c)
+		}
+	}
+	return cs
+}

@@ -1,0 +1,140 @@
+// Package operation keeps account of what the server is doing: each running operation, who asked for it, what it has
+// read and written so far, and how to stop it. It does not know what any operation means.
+package operation
+
+import (
+	"context"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// Client is who asked: a connection, or one of the server's own threads when ConnectionID is 0.
+type Client struct {
+	ConnectionID int64
+	// Desc is "conn12" or the name of a thread such as "TTLMonitor".
+	Desc string
+	// Remote is "host:port", empty for a thread.
+	Remote string
+	// Metadata is the client document of hello, or nil.
+	Metadata bson.Doc
+	AppName  string
+}
+
+// Stats is what an operation has done. Its counters may be read while they grow.
+type Stats struct {
+	KeysExamined, DocsExamined, Returned    atomic.Int64
+	Matched, Modified, Inserted, Deleted    atomic.Int64
+	Upserted, KeysInserted, KeysDeleted     atomic.Int64
+	WriteConflicts, ResponseBytes, CursorID atomic.Int64
+	HasSortStage, UsedDisk, CursorExhausted atomic.Bool
+	planSummary                             atomic.Pointer[string]
+	ExecMicros                              atomic.Int64
+}
+
+// SetPlanSummary notes the plan that the operation runs by.
+func (s *Stats) SetPlanSummary(text string) { s.planSummary.Store(&text) }
+
+// PlanSummary is the plan noted last, "" when there is none.
+func (s *Stats) PlanSummary() string {
+	if p := s.planSummary.Load(); p != nil {
+		return *p
+	}
+	return ""
+}
+
+// Operation is one thing that the server does. What describes it is set before Registry.Start and not changed after.
+type Operation struct {
+	ID     int64
+	Client *Client
+	// Kind is MongoDB's op: "command", "query", "getmore", "insert", "update", "remove", "none".
+	Kind string
+	// NS is the namespace it works on.
+	NS      string
+	Command bson.Doc
+	// LSID is the session's document, or nil.
+	LSID    bson.Doc
+	Started time.Time
+	Stats   Stats
+
+	killed atomic.Bool
+	cancel context.CancelCauseFunc
+}
+
+// Killed says whether the operation was told to stop.
+func (o *Operation) Killed() bool { return o.killed.Load() }
+
+// Kill tells the operation to stop for the reason err.
+func (o *Operation) Kill(err error) {
+	o.killed.Store(true)
+	o.cancel(err)
+}
+
+// Registry is the set of running operations.
+type Registry struct {
+	clock clock.Clock
+	next  atomic.Int64
+	mu    struct {
+		sync.Mutex
+		running map[int64]*Operation
+	}
+}
+
+// NewRegistry returns an empty registry.
+func NewRegistry(c clock.Clock) *Registry {
+	r := &Registry{clock: c}
+	r.mu.running = map[int64]*Operation{}
+	return r
+}
+
+// Start enters o and gives it an id. The context returned ends when o is killed; its cause is the reason. Finish must be
+// called when the operation is over.
+func (r *Registry) Start(ctx context.Context, o *Operation) context.Context {
+	o.ID = r.next.Add(1)
+	o.Started = r.clock.Now()
+	ctx, o.cancel = context.WithCancelCause(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.running[o.ID] = o
+	return ctx
+}
+
+// Finish takes o out.
+func (r *Registry) Finish(o *Operation) {
+	r.mu.Lock()
+	delete(r.mu.running, o.ID)
+	r.mu.Unlock()
+	o.cancel(nil)
+}
+
+// Running is every operation under way, oldest first.
+func (r *Registry) Running() []*Operation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ops := make([]*Operation, 0, len(r.mu.running))
+	for _, o := range r.mu.running {
+		ops = append(ops, o)
+	}
+	sort.Slice(ops, func(i, j int) bool { return ops[i].ID < ops[j].ID })
+	return ops
+}
+
+// Kill stops the operation with the id and says whether there was one.
+func (r *Registry) Kill(id int64) bool {
+	r.mu.Lock()
+	o := r.mu.running[id]
+	r.mu.Unlock()
+	if o == nil {
+		return false
+	}
+	o.Kill(mongoerr.New(mongoerr.Interrupted, "operation was interrupted"))
+	return true
+}
+
+// Micros is how long o has been running.
+func (r *Registry) Micros(o *Operation) int64 { return clock.Since(r.clock, o.Started).Microseconds() }

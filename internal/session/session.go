@@ -1,0 +1,111 @@
+// Package session keeps account of logical sessions: which ids clients use, since when, and until when they live. It
+// does not know what is done in them.
+package session
+
+import (
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+const (
+	// Timeout is how long a session lives after its last use.
+	Timeout = 30 * time.Minute
+	// MaxSessions is how many sessions may be alive at once.
+	MaxSessions = 1_000_000
+)
+
+// Session is one logical session as it stood when it was asked for.
+type Session struct {
+	// ID is the 16 bytes of its UUID.
+	ID                string
+	Started, LastUsed time.Time
+}
+
+// Registry is the set of live sessions.
+type Registry struct {
+	clock clock.Clock
+	ended func(id string)
+	mu    struct {
+		sync.Mutex
+		live map[string]*Session
+	}
+}
+
+// NewRegistry returns an empty registry. ended is told the id of each session that is over, so that its cursors go too.
+func NewRegistry(c clock.Clock, ended func(id string)) *Registry {
+	r := &Registry{clock: c, ended: ended}
+	r.mu.live = map[string]*Session{}
+	return r
+}
+
+// Start begins a session with an id of its own.
+func (r *Registry) Start() (id string, err error) {
+	var u [16]byte
+	_, _ = rand.Read(u[:]) // never fails
+	u[6] = u[6]&0x0f | 0x40
+	u[8] = u[8]&0x3f | 0x80
+	return string(u[:]), r.Use(string(u[:]))
+}
+
+// Use begins the session with the id, or keeps it alive.
+func (r *Registry) Use(id string) error {
+	now := r.clock.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.mu.live[id]; s != nil {
+		s.LastUsed = now
+		return nil
+	}
+	if len(r.mu.live) >= MaxSessions {
+		return mongoerr.New(mongoerr.TooManyLogicalSessions, "cannot add session into the cache: the limit of %d is reached", MaxSessions)
+	}
+	r.mu.live[id] = &Session{ID: id, Started: now, LastUsed: now}
+	return nil
+}
+
+// End ends the sessions with the ids; unknown ones are passed over.
+func (r *Registry) End(ids ...string) {
+	for _, id := range ids {
+		r.mu.Lock()
+		_, live := r.mu.live[id]
+		delete(r.mu.live, id)
+		r.mu.Unlock()
+		if live {
+			r.ended(id)
+		}
+	}
+}
+
+// Expire ends the sessions that nobody has used for Timeout.
+func (r *Registry) Expire() {
+	now := r.clock.Now()
+	var old []string
+	for _, s := range r.Live() {
+		if now.Sub(s.LastUsed) >= Timeout {
+			old = append(old, s.ID)
+		}
+	}
+	r.End(old...)
+}
+
+// Live is every session alive.
+func (r *Registry) Live() []Session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]Session, 0, len(r.mu.live))
+	for _, s := range r.mu.live {
+		all = append(all, *s)
+	}
+	return all
+}
+
+// Count is the number of sessions alive.
+func (r *Registry) Count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.mu.live)
+}

@@ -33,7 +33,9 @@ func FuzzPayload(f *testing.F) {
 			f.Add(binary.LittleEndian.Uint32(stream[12:]), stream[headerSize:])
 		}
 	}
-	f.Fuzz(func(t *testing.T, code uint32, payload []byte) { readEverything(t, codec, frame(OpCode(code), payload)) })
+	f.Fuzz(func(t *testing.T, code uint32, payload []byte) {
+		readEverything(t, codec, frame(OpCode(code), payload))
+	})
 }
 
 func readEverything(t *testing.T, codec *Codec, stream []byte) {

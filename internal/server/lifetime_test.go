@@ -1,0 +1,312 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/serverlog"
+	"github.com/ebbdb/ebb/internal/wire"
+)
+
+// waiter is a handler whose "wait" runs until its context ends, whose "block" runs until released, and which answers
+// all else at once.
+type waiter struct {
+	began chan struct{}
+	cause chan error
+	free  chan struct{}
+}
+
+func newWaiter() *waiter {
+	return &waiter{began: make(chan struct{}, 100), cause: make(chan error, 100), free: make(chan struct{})}
+}
+
+func (w *waiter) Handle(ctx context.Context, _ *Conn, r *Request) Reply {
+	switch r.Body.FirstKey() {
+	case "wait":
+		w.began <- struct{}{}
+		select {
+		case <-ctx.Done():
+			w.cause <- context.Cause(ctx)
+			return Reply{Body: errorBody(mongoerr.From(context.Cause(ctx)))}
+		case <-w.free:
+			w.cause <- nil
+		}
+	case "block":
+		w.began <- struct{}{}
+		<-w.free
+	}
+	return okReply()
+}
+
+// causeOf turns the clock until an operation that waits has ended, and says why it did.
+func (w *waiter) causeOf(s *served) error {
+	done := make(chan struct{})
+	var cause error
+	go func() {
+		cause = <-w.cause
+		close(done)
+	}()
+	s.turnUntil(done)
+	return cause
+}
+
+func TestHangUpEndsTheOperation(t *testing.T) {
+	for name, leave := range map[string]func(*client){
+		"closes":                  func(c *client) { c.Close() },
+		"resets":                  func(c *client) { _ = c.Conn.(*net.TCPConn).SetLinger(0); c.Close() },
+		"closes with bytes ahead": func(c *client) { c.raw([]byte("more")); c.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWaiter()
+			s := start(t, Options{}, w)
+			c, other := s.dial(), s.dial()
+			c.send(1, 0, `{ wait: 1 }`)
+			<-w.began
+			leave(c)
+			if cause := w.causeOf(s); !mongoerr.Is(cause, mongoerr.ClientDisconnect) {
+				t.Errorf("the operation ended by %v", cause)
+			}
+			want(t, other.ask(`{ ping: 1 }`), `{ ok: 1.0 }`)
+		})
+	}
+}
+
+// TestWatchLeavesTheConnectionWhole has operations watched, and bytes arrive meanwhile.
+func TestWatchLeavesTheConnectionWhole(t *testing.T) {
+	w := newWaiter()
+	s := start(t, Options{}, w)
+	c := s.dial()
+	for range 3 {
+		c.send(1, 0, `{ block: 1 }`)
+		<-w.began
+		s.turnUntil(watched(s))
+		c.send(2, 0, `{ ping: 1 }`)
+		w.free <- struct{}{}
+		for _, id := range []int32{1, 2} {
+			if m, _ := c.receive(); m.ResponseTo != id {
+				t.Errorf("an answer to %d, not to %d", m.ResponseTo, id)
+			}
+		}
+	}
+}
+
+// watched closes when the only connection has a watch.
+func watched(s *served) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			for _, c := range s.connections() {
+				c.watch.mu.Lock()
+				has := c.watch.mu.done != nil
+				c.watch.mu.Unlock()
+				if has {
+					return
+				}
+			}
+			runtime.Gosched()
+		}
+	}()
+	return done
+}
+
+func TestUnacknowledgedOutlivesItsClient(t *testing.T) {
+	w := newWaiter()
+	s := start(t, Options{}, w)
+	c := s.dial()
+	c.send(1, wire.FlagMoreToCome, `{ wait: 1 }`)
+	<-w.began
+	c.Close()
+	for range 50 {
+		s.clock.Advance(watchInterval)
+	}
+	w.free <- struct{}{}
+	if cause := <-w.cause; cause != nil {
+		t.Errorf("the operation ended by %v", cause)
+	}
+}
+
+func TestSlowClientDisturbsNobody(t *testing.T) {
+	w := newWaiter()
+	s := start(t, Options{}, w)
+	ping := frame(wire.OpMsg, 1, append([]byte{0, 0, 0, 0, 0}, bson.MustDoc(`{ ping: 1 }`)...))
+	var slow []*client
+	for i := range 30 {
+		c := s.dial()
+		c.raw(ping[:1+i%len(ping)])
+		slow = append(slow, c)
+	}
+	// One says 48 MB and sends little; one asks and does not read; one has an operation that does not end.
+	lying := s.dial()
+	lying.raw([]byte{0, 0x6c, 0xdc, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0xdd, 7, 0, 0, 1, 2, 3})
+	stuck := s.dial()
+	stuck.send(1, 0, `{ wait: 1 }`)
+	<-w.began
+
+	quick := s.dial()
+	for range 100 {
+		want(t, quick.ask(`{ ping: 1 }`), `{ ok: 1.0 }`)
+	}
+	for i, c := range slow {
+		c.raw(ping[1+i%len(ping):])
+		_, doc := c.receive()
+		want(t, doc, `{ ok: 1.0 }`)
+	}
+}
+
+func TestMaxConns(t *testing.T) {
+	s := start(t, Options{MaxConns: 2}, echo)
+	a, b := s.dial(), s.dial()
+	a.ask(`{ ping: 1 }`)
+	b.ask(`{ ping: 1 }`)
+	s.dial().wantClosed()
+	if stats := s.Stats(); stats.Current != 2 || stats.Available != 0 || stats.Rejected != 1 {
+		t.Errorf("%+v", stats)
+	}
+	a.Close()
+	for s.Stats().Current == 2 {
+		runtime.Gosched()
+	}
+	want(t, s.dial().ask(`{ ping: 1 }`), `{ body: { ping: 1 }, ok: 1.0 }`)
+	want(t, b.ask(`{ ping: 1 }`), `{ body: { ping: 1 }, ok: 1.0 }`)
+}
+
+func TestStopClosesIdleAndWaitsForWork(t *testing.T) {
+	w := newWaiter()
+	s := start(t, Options{}, w)
+	idle, half, busy := s.dial(), s.dial(), s.dial()
+	want(t, idle.ask(`{ ping: 1 }`), `{ ok: 1.0 }`)
+	half.raw([]byte{36, 0, 0})
+	busy.send(1, 0, `{ block: 1 }`)
+	<-w.began
+	s.stop()
+	idle.wantClosed()
+	half.wantClosed()
+	<-s.Stopping()
+	if c, err := net.Dial("tcp", s.Addr().String()); err == nil {
+		defer c.Close()
+		if _, err := c.Read(make([]byte, 1)); err == nil || errors.Is(err, syscall.EAGAIN) {
+			t.Error("a new client is served")
+		}
+	}
+	w.free <- struct{}{}
+	_, doc := busy.receive()
+	want(t, doc, `{ ok: 1.0 }`)
+	busy.wantClosed()
+	<-s.ended // without turning the clock: nothing was interrupted
+	if s.err != nil {
+		t.Error(s.err)
+	}
+}
+
+func TestStopInterruptsAfterTheGrace(t *testing.T) {
+	w := newWaiter()
+	s := start(t, Options{}, w)
+	c, silent := s.dial(), s.dial()
+	c.send(1, 0, `{ wait: 1 }`)
+	<-w.began
+	silent.send(1, wire.FlagMoreToCome, `{ wait: 1 }`)
+	<-w.began
+	s.stop()
+	s.waiting(2) // the look at operations, and the grace
+	s.clock.Advance(grace - 1)
+	select {
+	case cause := <-w.cause:
+		t.Fatalf("interrupted within the grace: %v", cause)
+	default:
+	}
+	s.clock.Advance(1)
+	for range 2 {
+		if cause := <-w.cause; !mongoerr.Is(cause, mongoerr.InterruptedAtShutdown) {
+			t.Errorf("the operation ended by %v", cause)
+		}
+	}
+	_, doc := c.receive()
+	want(t, doc, `{ ok: 0.0, errmsg: "interrupted at shutdown", code: 11600, codeName: "InterruptedAtShutdown" }`)
+	<-s.ended
+	if s.err != nil {
+		t.Error(s.err)
+	}
+}
+
+func TestStopGivesUpOnWhatDoesNotEnd(t *testing.T) {
+	w := newWaiter()
+	s := start(t, Options{}, w)
+	s.dial().send(1, 0, `{ block: 1 }`)
+	<-w.began
+	s.stop()
+	if err := s.end(); err == nil || !strings.Contains(err.Error(), "1 operations still run") {
+		t.Errorf("Serve returned %v", err)
+	}
+	close(w.free)
+	s.serving.Wait()
+}
+
+func TestStopEndsAStreamOfReplies(t *testing.T) {
+	began := make(chan struct{}, 1)
+	s := start(t, Options{}, handlerFunc(func(context.Context, *Conn, *Request) Reply {
+		select {
+		case began <- struct{}{}:
+		default:
+		}
+		r := okReply()
+		r.MoreToCome = true
+		return r
+	}))
+	c := s.dial()
+	c.send(1, wire.FlagExhaustAllowed, `{ hello: 1 }`)
+	<-began
+	go func() { _, _ = io.Copy(io.Discard, c) }()
+	s.stop()
+	<-s.ended
+	if s.err != nil {
+		t.Error(s.err)
+	}
+}
+
+func TestListenErrors(t *testing.T) {
+	first := start(t, Options{}, echo)
+	port := first.Addr().(*net.TCPAddr).Port
+	listen := func(port int, compressors []string, addresses ...string) error {
+		s, err := Listen(t.Context(), Options{Addresses: addresses, Port: port, Compressors: compressors,
+			Log: serverlog.Discard().For("NETWORK"), Clock: clock.Wall()})
+		if err == nil {
+			s.Close()
+		}
+		return err
+	}
+	if err := listen(port, nil, "127.0.0.1"); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("busy port: %v", err)
+	}
+	// What was opened before the failure is closed again.
+	if err := listen(port, nil, "127.0.0.2", "127.0.0.1"); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("busy port: %v", err)
+	}
+	if err := listen(port, nil, "127.0.0.2"); err != nil {
+		t.Errorf("a listener was left open: %v", err)
+	}
+	if err := listen(0, nil, "192.0.2.1"); !errors.Is(err, syscall.EADDRNOTAVAIL) {
+		t.Errorf("foreign address: %v", err)
+	}
+	if err := listen(0, nil, "no-such-host.invalid"); err == nil || !strings.Contains(err.Error(), "no-such-host.invalid") {
+		t.Errorf("unknown host: %v", err)
+	}
+	if err := listen(0, []string{"lzma"}, "127.0.0.1"); err == nil || !strings.Contains(err.Error(), "lzma") {
+		t.Errorf("unknown compressor: %v", err)
+	}
+	if err := listen(0, nil); err == nil {
+		t.Error("no address at all")
+	}
+	if err := listen(0, nil, "127.0.0.1", "127.0.0.2", "localhost", "127.0.0.1"); err != nil {
+		t.Errorf("several addresses: %v", err)
+	}
+}

@@ -34,17 +34,19 @@ func (p Path) Walk(d bson.Doc, leaf Leaf, visit Visit) bool {
 	return walkDoc(p.parts, d, leaf, NoIndex, visit)
 }
 
-// WalkValue is Walk from any value: its elements when it is an array, nothing but a missing value when it is a scalar.
-func (p Path) WalkValue(v bson.Value, leaf Leaf, visit Visit) bool {
+// WalkFrom is Walk from a value that stands for the first skip components: the rest of the path is looked up in it, and an
+// array among them counts as one that was reached on the way.
+func (p Path) WalkFrom(skip int, v bson.Value, leaf Leaf, visit Visit) bool {
+	parts := p.parts[min(skip, len(p.parts)):]
 	switch {
-	case len(p.parts) == 0 && v.Type == bson.TypeArray:
+	case len(parts) == 0 && v.Type == bson.TypeArray:
 		return walkLeafArray(v, leaf, NoIndex, visit)
-	case len(p.parts) == 0:
+	case len(parts) == 0:
 		return visit(v, NoIndex)
 	case v.Type == bson.TypeObject:
-		return walkDoc(p.parts, v.Doc(), leaf, NoIndex, visit)
+		return walkDoc(parts, v.Doc(), leaf, NoIndex, visit)
 	case v.Type == bson.TypeArray:
-		return walkArray(p.parts, v.Doc(), leaf, NoIndex, visit)
+		return walkArray(parts, v.Doc(), leaf, NoIndex, visit)
 	}
 	return visit(bson.Missing, NoIndex)
 }

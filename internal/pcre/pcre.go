@@ -1,0 +1,177 @@
+// Package pcre compiles the regular expressions that MongoDB's users write, which are PCRE2's. It reads a pattern once and
+// says it again for an engine: RE2 of the standard library where that means the same, a backtracking engine with limits
+// otherwise. What neither can do is refused; it knows nothing of queries or BSON.
+package pcre
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dlclark/regexp2/v2"
+
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+const (
+	// MaxPattern is the longest pattern in bytes.
+	MaxPattern = 32764
+	// MaxNesting is how deep groups may nest.
+	MaxNesting = 250
+	// MatchTimeout ends a match that backtracks for too long.
+	MatchTimeout = 10 * time.Second
+	// maxStack bounds what a match may remember for backtracking, in integers.
+	maxStack = 4 << 20
+)
+
+// Regexp is a compiled pattern. It may be used by many goroutines at once.
+type Regexp struct {
+	pattern, options string
+
+	literal  string // when kind is not general: what to look for
+	kind     kind
+	re2      *regexp.Regexp
+	back     func() (*regexp2.Regexp, error) // compiled when first needed
+	names    []string // of the groups, "" for those without
+	keepsOut bool     // \K: the match does not start where it starts
+	re2Long  bool     // RE2 tells whether there is a match, but not where it ends
+
+	prefix      string
+	prefixExact bool
+}
+
+type kind uint8
+
+const (
+	general kind = iota
+	contains
+	hasPrefix
+)
+
+// Compile compiles pattern under options: any of i, m, s, x, and u, which says what is so anyway. Errors are MongoDB's.
+func Compile(pattern, options string) (*Regexp, error) {
+	if strings.IndexByte(pattern, 0) >= 0 {
+		return nil, mongoerr.New(mongoerr.BadValue, "Regular expression cannot contain an embedded null byte")
+	}
+	for i := 0; i < len(options); i++ {
+		if strings.IndexByte("imsxu", options[i]) < 0 {
+			return nil, mongoerr.New(51108, "invalid flag in regex options: %c", options[i])
+		}
+	}
+	if len(pattern) > MaxPattern {
+		return nil, invalid("regular expression is too large")
+	}
+	t := &translation{in: pattern}
+	t.flags.set(options, true)
+	if err := t.run(); err != nil {
+		return nil, err
+	}
+	r := &Regexp{pattern: pattern, options: options, names: t.names, keepsOut: t.keepsOut, re2Long: t.re2Long, prefix: t.prefix(), prefixExact: t.prefixExact()}
+	return r, r.build(t)
+}
+
+func (r *Regexp) build(t *translation) error {
+	if lit, anchored, ok := t.plain(); ok {
+		r.literal, r.kind = lit, contains
+		if anchored {
+			r.kind = hasPrefix
+		}
+	}
+	text := string(t.back)
+	r.back = sync.OnceValues(func() (*regexp2.Regexp, error) {
+		re, err := regexp2.Compile(text, regexp2.OptionMaintainCaptureOrder(), regexp2.OptionMaxBacktrackingStackSize(maxStack))
+		if err != nil {
+			return nil, invalid("%s", err)
+		}
+		re.MatchTimeout = MatchTimeout
+		return re, nil
+	})
+	if !t.re2No {
+		if re, err := regexp.Compile(string(t.re2)); err == nil {
+			r.re2 = re
+			return nil
+		}
+	}
+	_, err := r.back()
+	return err
+}
+
+func invalid(format string, args ...any) error {
+	return mongoerr.Prefix("Regular expression is invalid: ", mongoerr.New(51091, format, args...))
+}
+
+func unsupported(what string) error {
+	return mongoerr.New(mongoerr.NotImplemented, "%s is not supported in regular expressions", what)
+}
+
+// String is the pattern as it was given.
+func (r *Regexp) String() string { return r.pattern }
+
+// Options are the options as they were given.
+func (r *Regexp) Options() string { return r.options }
+
+// Groups is the number of capturing groups.
+func (r *Regexp) Groups() int { return len(r.names) }
+
+// Prefix is a text that each match starts with at the start of the subject, "" when there is none; exact says that every
+// subject with that prefix matches.
+func (r *Regexp) Prefix() (prefix string, exact bool) { return r.prefix, r.prefixExact }
+
+// Match says whether r matches somewhere in s.
+func (r *Regexp) Match(s string) (bool, error) {
+	switch {
+	case r.kind == contains:
+		return strings.Contains(s, r.literal), nil
+	case r.kind == hasPrefix:
+		return strings.HasPrefix(s, r.literal), nil
+	case r.re2 != nil:
+		return r.re2.MatchString(s), nil
+	}
+	re, err := r.back()
+	if err != nil {
+		return false, err
+	}
+	ok, err := re.MatchString(s)
+	if err != nil {
+		return false, tooMuch(err)
+	}
+	return ok, nil
+}
+
+// Find returns the byte positions of the first match in s at or behind from, as regexp.FindStringSubmatchIndex does: pairs
+// of start and end for the whole and each group, -1 for groups that took no part; nil when there is no match.
+func (r *Regexp) Find(s string, from int) ([]int, error) {
+	if r.keepsOut {
+		return nil, unsupported(`\K`)
+	}
+	if r.re2 != nil && from == 0 && !r.re2Long {
+		return r.re2.FindStringSubmatchIndex(s), nil
+	}
+	// RE2 cannot start in the middle and still see what stands before; the backtracking engine can.
+	re, err := r.back()
+	if err != nil {
+		return nil, err
+	}
+	m, err := re.FindStringMatchStartingAt(s, from)
+	if err != nil {
+		return nil, tooMuch(err)
+	}
+	if m == nil {
+		return nil, nil
+	}
+	var out []int
+	for _, g := range m.Groups() {
+		if len(g.Captures) == 0 {
+			out = append(out, -1, -1)
+			continue
+		}
+		start, n := g.Captures[len(g.Captures)-1].ByteRange()
+		out = append(out, start, start+n)
+	}
+	return out, nil
+}
+
+func tooMuch(err error) error {
+	return mongoerr.New(51156, "Error occurred while executing regular expression: match limit exceeded: %s", err)
+}

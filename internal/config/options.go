@@ -115,7 +115,7 @@ func bindIP(c *Config, s setting) (bson.Value, error) {
 }
 
 func compressors(c *Config, s setting) (bson.Value, error) {
-	c.Net.Compressors = nil
+	c.Net.Compressors = []string{}
 	if s.text == "disabled" {
 		return bson.String(s.text), nil
 	}

@@ -27,7 +27,7 @@ func okReply() Reply { return Reply{Body: bson.Build().Double("ok", 1).Doc()} }
 // served is a server under test.
 type served struct {
 	*Server
-	t     *testing.T
+	t     testing.TB
 	clock *clock.Fake
 	stop  context.CancelFunc
 
@@ -94,23 +94,28 @@ func (s *served) waiting(n int) {
 // client is one connection to a server under test.
 type client struct {
 	net.Conn
-	t *testing.T
+	t testing.TB
 	r *wire.Reader
 	w *wire.Writer
 }
 
 func (s *served) dial() *client {
 	s.t.Helper()
-	c, err := net.Dial("tcp", s.Addr().String())
+	return dialTo(s.t, s.Addr().String())
+}
+
+func dialTo(t testing.TB, address string) *client {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	s.t.Cleanup(func() { c.Close() })
+	t.Cleanup(func() { c.Close() })
 	codec, err := wire.NewCodec(wire.CompressorNames())
 	if err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
-	return &client{Conn: c, t: s.t, r: codec.NewReader(c), w: codec.NewWriter(c)}
+	return &client{Conn: c, t: t, r: codec.NewReader(c), w: codec.NewWriter(c)}
 }
 
 // send sends the body as OP_MSG.

@@ -90,28 +90,6 @@ func Start(tb testing.TB, path string, args ...string) *Server {
 	return s
 }
 
-// Run runs ebb with these arguments to its end, and says how it ended and what it wrote. It is for what ebb refuses: a
-// server that starts after all is a failure.
-func Run(tb testing.TB, path string, args ...string) (exitCode int, stdout, stderr string) {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), startLimit)
-	defer cancel()
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Dir = tb.TempDir() // where ./data would be made
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
-		tb.Fatal(err)
-	}
-	if ctx.Err() != nil {
-		tb.Fatalf("ebb %q did not end within %v:\n%s%s", args, startLimit, &out, &errs)
-	}
-	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
-}
-
-// PID is the process's id.
-func (s *Server) PID() int { return s.cmd.Process.Pid }
-
 // Stop asks the process to end and waits for it. It is an error when that takes too long or ends in a failure; stopping
 // a process that has been killed is not.
 func (s *Server) Stop() error {

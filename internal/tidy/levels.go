@@ -20,9 +20,9 @@ func house() []level {
 	return []level{
 		{"machine", []string{"internal/serverlog", "internal/dbpath"}},
 		{"values", []string{"internal/clock", "internal/serverlog", "internal/dbpath", "internal/mongoerr", "internal/bson", "internal/namespace", "internal/fieldpath", "internal/collation", "internal/pcre", "internal/keystring"}},
-		{"language", []string{"internal/expr", "internal/match", "internal/accumulator", "internal/projection", "internal/update"}},
+		{"language", []string{"internal/expr", "internal/match", "internal/accumulator", "internal/projection", "internal/update", "internal/sortpattern"}},
 		{"pipeline", []string{"internal/pipeline"}},
-		{"definitions", []string{"internal/index", "internal/catalog"}},
+		{"definitions", []string{"internal/index", "internal/catalog", "internal/ttl/policy"}},
 		{"engine", []string{"internal/kv/..."}},
 		{"storage", []string{"internal/storage", "internal/txn"}},
 		{"plans", []string{"internal/planner", "internal/exec"}},

@@ -1,0 +1,519 @@
+package update
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// MaxArrayPadding is the largest number of nulls that setting an element behind an array's end may add.
+const MaxArrayPadding = 1_500_000
+
+// effect is what became of a value.
+type effect uint8
+
+const (
+	unchanged effect = iota
+	replaced
+	removed
+)
+
+// modifier is what a leaf of the tree does.
+type modifier interface {
+	// apply appends to dst the bytes of what shall stand instead of old, which is missing where the path does not exist (then
+	// it is only called when the operator creates fields), and returns their type.
+	apply(a *applier, dst []byte, old bson.Value) ([]byte, bson.Type, effect, error)
+}
+
+// applier walks a document and the tree of an update side by side, and writes the new document: what no node touches is
+// copied as bytes.
+type applier struct {
+	args Args
+	root bson.Doc
+	// path is where the walk stands, for messages and for _id.
+	path []string
+	// arrays counts the arrays on the way.
+	arrays int
+	// renames are the values that $renames move, missing where there is nothing to move.
+	renames []bson.Value
+	matched string // the position for "$"
+	filters map[string]*arrayFilter
+
+	scratch  []byte
+	elements []bson.Value
+}
+
+func (a *applier) push(name string) { a.path = append(a.path, name) }
+func (a *applier) pop()             { a.path = a.path[:len(a.path)-1] }
+
+func (a *applier) dotted() string { return strings.Join(a.path, ".") }
+
+// idText is the document's _id as messages show it.
+func (a *applier) idText() string {
+	id := a.root.Lookup("_id")
+	if id.IsMissing() {
+		return "no id"
+	}
+	return element("_id", id)
+}
+
+func element(name string, v bson.Value) string { return name + ": " + v.String() }
+
+// value applies n to a value that exists.
+func (a *applier) value(dst []byte, n *node, v bson.Value) ([]byte, bson.Type, effect, error) {
+	switch {
+	case n.kind == leafNode:
+		return a.leaf(dst, n, v)
+	case n.kind == arrayNode:
+		if v.Type != bson.TypeArray {
+			return dst, 0, unchanged, mongoerr.New(mongoerr.BadValue, "Cannot apply array updates to non-array element %s",
+				element(a.path[len(a.path)-1], v))
+		}
+		return a.filtered(dst, n, v.Doc())
+	case v.Type == bson.TypeObject:
+		dst, changed, err := a.object(dst, n, v.Doc())
+		return dst, bson.TypeObject, changed, err
+	case v.Type == bson.TypeArray:
+		return a.indexed(dst, n, v.Doc())
+	}
+	children, err := a.childrenOf(n)
+	if err != nil {
+		return dst, 0, unchanged, err
+	}
+	for i := range children {
+		if err := a.notViable(children[i], v); err != nil {
+			return dst, 0, unchanged, err
+		}
+	}
+	return dst, 0, unchanged, nil
+}
+
+// leaf applies a modifier to a value that exists, and keeps _id as it is.
+func (a *applier) leaf(dst []byte, n *node, old bson.Value) ([]byte, bson.Type, effect, error) {
+	if !a.active(n) {
+		return dst, 0, unchanged, nil
+	}
+	mark := len(dst)
+	dst, t, e, err := n.modifier.apply(a, dst, old)
+	if err != nil || e == unchanged || a.path[0] != "_id" {
+		return dst, t, e, err
+	}
+	if e == replaced && len(a.path) == 1 && n.operator.WholeValue && bson.Compare(old, bson.Value{Type: t, Data: dst[mark:]}) == 0 {
+		return dst, t, e, nil
+	}
+	return dst, t, e, mongoerr.New(mongoerr.ImmutableField,
+		"Performing an update on the path '%s' would modify the immutable field '_id'", a.dotted())
+}
+
+// active says whether a leaf has anything to do for this document.
+func (a *applier) active(n *node) bool {
+	if n.rename > 0 && a.renames[n.rename-1].IsMissing() {
+		return false
+	}
+	return a.args.Insert || !n.operator.InsertOnly
+}
+
+// childrenOf are n's children with the positional one under the name that the query matched.
+func (a *applier) childrenOf(n *node) ([]child, error) {
+	if n.positional == nil {
+		return n.children, nil
+	}
+	if a.matched == "" {
+		return nil, mongoerr.New(mongoerr.BadValue, "The positional operator did not find the match needed from the query.")
+	}
+	i, found := n.find(a.matched)
+	children := slices.Clone(n.children)
+	if !found {
+		return slices.Insert(children, i, child{a.matched, position(a.matched), n.positional}), nil
+	}
+	both, err := merge(children[i].node, n.positional, append(a.path[:len(a.path):len(a.path)], a.matched))
+	if err != nil {
+		return nil, err
+	}
+	children[i].node = both
+	return children, nil
+}
+
+// pending is a set of children that were not met yet.
+type pending struct {
+	left  int
+	small uint64
+	large []bool // of those done, when there are more than 64
+}
+
+func newPending(n int) pending {
+	if n > 64 {
+		return pending{left: n, large: make([]bool, n)}
+	}
+	return pending{left: n}
+}
+
+func (p *pending) done(i int) bool {
+	if p.large != nil {
+		return p.large[i]
+	}
+	return p.small>>i&1 != 0
+}
+
+func (p *pending) take(i int) {
+	p.left--
+	if p.large != nil {
+		p.large[i] = true
+	} else {
+		p.small |= 1 << i
+	}
+}
+
+// lookup finds the child for a field, once.
+func lookup(children []child, p *pending, name string) int {
+	if len(children) <= 8 {
+		for i := range children {
+			if children[i].name == name && !p.done(i) {
+				return i
+			}
+		}
+		return -1
+	}
+	i, ok := slices.BinarySearchFunc(children, name, func(c child, name string) int { return compareNames(c.name, name) })
+	if !ok || p.done(i) {
+		return -1
+	}
+	return i
+}
+
+func openDoc(dst []byte) ([]byte, int) { return append(dst, 0, 0, 0, 0), len(dst) }
+
+func closeDoc(dst []byte, start int) []byte {
+	dst = append(dst, 0)
+	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start))
+	return dst
+}
+
+// head appends an element's type and name and returns where the type stands.
+func head(dst []byte, t bson.Type, name string) ([]byte, int) {
+	at := len(dst)
+	dst = append(dst, byte(t))
+	dst = append(dst, name...)
+	return append(dst, 0), at
+}
+
+// object applies n to a document: fields in place, new ones behind in the order of the tree.
+func (a *applier) object(dst []byte, n *node, d bson.Doc) ([]byte, effect, error) {
+	children, err := a.childrenOf(n)
+	if err != nil {
+		return dst, unchanged, err
+	}
+	todo, out := newPending(len(children)), unchanged
+	dst, start := openDoc(dst)
+	run, pos := 4, 4 // d[run:pos] is still to be copied
+	for it := d.Iter(); todo.left > 0 && it.Next(); {
+		key, v := it.Key(), it.Value()
+		next := pos + 2 + len(key) + len(v.Data)
+		if i := lookup(children, &todo, key); i >= 0 {
+			todo.take(i)
+			var e effect
+			dst = append(dst, d[run:pos]...)
+			if dst, e, err = a.field(dst, children[i], v); err != nil {
+				return dst, unchanged, err
+			}
+			if run = pos; e != unchanged {
+				run, out = next, replaced
+			}
+		}
+		pos = next
+	}
+	dst = append(dst, d[run:len(d)-1]...)
+	for i := range children {
+		if todo.left > 0 && !todo.done(i) {
+			var e effect
+			if dst, e, err = a.newField(dst, children[i].name, children[i].node); err != nil {
+				return dst, unchanged, err
+			}
+			out = max(out, e)
+		}
+	}
+	return closeDoc(dst, start), out, nil
+}
+
+// field applies a child to the field of its name; dst is as before when that changed nothing or removed it.
+func (a *applier) field(dst []byte, c child, v bson.Value) ([]byte, effect, error) {
+	dst, at := head(dst, 0, c.name)
+	a.push(c.name)
+	dst, t, e, err := a.value(dst, c.node, v)
+	if err != nil {
+		return dst, e, err
+	}
+	a.pop()
+	if e != replaced {
+		return dst[:at], e, nil
+	}
+	dst[at] = byte(t)
+	return dst, e, a.checkName(c.name)
+}
+
+// newField appends a field that did not exist, if n creates one.
+func (a *applier) newField(dst []byte, name string, n *node) ([]byte, effect, error) {
+	ok, err := a.creates(n, name)
+	if err != nil || !ok {
+		return dst, unchanged, err
+	}
+	if len(a.path) > 0 && a.path[0] == "_id" {
+		return dst, unchanged, mongoerr.New(mongoerr.ImmutableField,
+			"Updating the path '%s' to %s would modify the immutable field '_id'", a.dotted(), a.idText())
+	}
+	if err := a.checkName(name); err != nil {
+		return dst, unchanged, err
+	}
+	dst, at := head(dst, 0, name)
+	a.push(name)
+	dst, t, err := a.create(dst, n)
+	a.pop()
+	if err != nil {
+		return dst, unchanged, err
+	}
+	dst[at] = byte(t)
+	return dst, replaced, nil
+}
+
+// checkName refuses to write fields at the top whose names start with '$'.
+func (a *applier) checkName(name string) error {
+	if len(a.path) == 0 && name != "" && name[0] == '$' {
+		return dollarField(name)
+	}
+	return nil
+}
+
+// creates says whether n would make a value where there is none.
+func (a *applier) creates(n *node, name string) (bool, error) {
+	switch n.kind {
+	case leafNode:
+		return n.operator.Creates && a.active(n), nil
+	case arrayNode:
+		path := append(a.path[:len(a.path):len(a.path)], name)
+		return false, mongoerr.New(mongoerr.BadValue, "The path '%s' must exist in the document in order to apply array updates.",
+			strings.Join(path, "."))
+	}
+	children, err := a.childrenOf(n)
+	if err != nil {
+		return false, err
+	}
+	any := false
+	a.push(name)
+	for i := range children {
+		ok, err := a.creates(children[i].node, children[i].name)
+		if err != nil {
+			return false, err
+		}
+		any = any || ok
+	}
+	a.pop()
+	return any, nil
+}
+
+// create appends the value that n makes where there is none.
+func (a *applier) create(dst []byte, n *node) ([]byte, bson.Type, error) {
+	if n.kind == leafNode {
+		dst, t, _, err := n.modifier.apply(a, dst, bson.Missing)
+		return dst, t, err
+	}
+	dst, _, err := a.object(dst, n, bson.EmptyDoc)
+	return dst, bson.TypeObject, err
+}
+
+// notViable is the error of a child whose path leads through v, which is neither a document nor an array with such a
+// position; nil when the child does not mind.
+func (a *applier) notViable(c child, v bson.Value) error {
+	last := a.path[len(a.path)-1]
+	ok, err := a.creates(c.node, c.name)
+	switch {
+	case err != nil:
+		return err
+	case ok:
+		return mongoerr.New(mongoerr.PathNotViable, "Cannot create field '%s' in element {%s}", c.name, element(last, v))
+	case a.minds(c.node):
+		return mongoerr.New(mongoerr.PathNotViable, "Cannot use the part (%s) of (%s.%s) to traverse the element ({%s})",
+			c.name, a.dotted(), c.name, element(last, v))
+	}
+	return nil
+}
+
+// minds says whether an operator below n fails on a path that could not exist.
+func (a *applier) minds(n *node) bool {
+	if n.kind == leafNode {
+		return !n.operator.AnyPath && a.active(n)
+	}
+	return n.positional != nil && a.minds(n.positional) ||
+		slices.ContainsFunc(n.children, func(c child) bool { return a.minds(c.node) })
+}
+
+// indexed applies n, whose children are positions, to an array.
+func (a *applier) indexed(dst []byte, n *node, d bson.Doc) ([]byte, bson.Type, effect, error) {
+	children, err := a.childrenOf(n)
+	if err != nil {
+		return dst, 0, unchanged, err
+	}
+	a.arrays++
+	defer func() { a.arrays-- }()
+	todo, out, count := newPending(len(children)), unchanged, 0
+	for i := range children {
+		if children[i].index >= 0 {
+			continue
+		}
+		if err := a.notViable(children[i], d.ArrayValue()); err != nil {
+			return dst, 0, unchanged, err
+		}
+		todo.take(i)
+	}
+	dst, start := openDoc(dst)
+	run, pos := 4, 4
+	for it := d.Iter(); it.Next(); count++ {
+		key, v := it.Key(), it.Value()
+		next := pos + 2 + len(key) + len(v.Data)
+		if i := lookupIndex(children, &todo, count); i >= 0 {
+			todo.take(i)
+			var e effect
+			dst = append(dst, d[run:pos]...)
+			if dst, e, err = a.item(dst, children[i].node, children[i].name, key, v); err != nil {
+				return dst, 0, unchanged, err
+			}
+			if run = pos; e != unchanged {
+				run, out = next, replaced
+			}
+		}
+		pos = next
+	}
+	dst = append(dst, d[run:len(d)-1]...)
+	for i := range children {
+		if todo.left > 0 && !todo.done(i) {
+			var e effect
+			if dst, count, e, err = a.newItem(dst, children[i], count); err != nil {
+				return dst, 0, unchanged, err
+			}
+			out = max(out, e)
+		}
+	}
+	return closeDoc(dst, start), bson.TypeArray, out, nil
+}
+
+func lookupIndex(children []child, p *pending, index int) int {
+	if p.left == 0 {
+		return -1
+	}
+	for i := range children {
+		if children[i].index == index && !p.done(i) {
+			return i
+		}
+		if children[i].index > index {
+			break
+		}
+	}
+	return -1
+}
+
+// item applies n to an element of an array; one that is removed becomes null.
+func (a *applier) item(dst []byte, n *node, name, key string, v bson.Value) ([]byte, effect, error) {
+	dst, at := head(dst, 0, key)
+	a.push(name)
+	dst, t, e, err := a.value(dst, n, v)
+	if err != nil {
+		return dst, e, err
+	}
+	a.pop()
+	switch e {
+	case unchanged:
+		return dst[:at], e, nil
+	case removed:
+		dst = dst[:at+2+len(key)]
+		t = bson.TypeNull
+	}
+	dst[at] = byte(t)
+	return dst, replaced, nil
+}
+
+// newItem appends an element behind an array's end, with nulls before it, if the child creates one.
+func (a *applier) newItem(dst []byte, c child, count int) ([]byte, int, effect, error) {
+	ok, err := a.creates(c.node, c.name)
+	if err != nil || !ok {
+		return dst, count, unchanged, err
+	}
+	switch {
+	case c.index < count:
+		return dst, count, unchanged, mongoerr.New(mongoerr.ConflictingUpdateOperators, "Update created a conflict at '%s.%s'", a.dotted(), c.name)
+	case c.index-count > MaxArrayPadding:
+		return dst, count, unchanged, mongoerr.New(mongoerr.CannotBackfillArray, "can't backfill more than %d elements", MaxArrayPadding)
+	case a.path[0] == "_id":
+		return dst, count, unchanged, mongoerr.New(mongoerr.ImmutableField,
+			"Updating the path '%s' to %s would modify the immutable field '_id'", a.dotted(), a.idText())
+	}
+	for ; count < c.index; count++ {
+		dst, _ = head(dst, bson.TypeNull, bson.IndexKey(count))
+	}
+	dst, at := head(dst, 0, bson.IndexKey(count))
+	a.push(c.name)
+	dst, t, err := a.create(dst, c.node)
+	a.pop()
+	if err != nil {
+		return dst, count, unchanged, err
+	}
+	dst[at] = byte(t)
+	return dst, count + 1, replaced, nil
+}
+
+// filtered applies n's children to the elements that pass the filters they are named for.
+func (a *applier) filtered(dst []byte, n *node, d bson.Doc) ([]byte, bson.Type, effect, error) {
+	a.arrays++
+	defer func() { a.arrays-- }()
+	out := unchanged
+	dst, start := openDoc(dst)
+	run, pos := 4, 4
+	for it := d.Iter(); it.Next(); {
+		key, v := it.Key(), it.Value()
+		next := pos + 2 + len(key) + len(v.Data)
+		sub, err := a.passing(n, key, v)
+		if err != nil {
+			return dst, 0, unchanged, err
+		}
+		if sub != nil {
+			var e effect
+			dst = append(dst, d[run:pos]...)
+			if dst, e, err = a.item(dst, sub, key, key, v); err != nil {
+				return dst, 0, unchanged, err
+			}
+			if run = pos; e != unchanged {
+				run, out = next, replaced
+			}
+		}
+		pos = next
+	}
+	dst = append(dst, d[run:len(d)-1]...)
+	return closeDoc(dst, start), bson.TypeArray, out, nil
+}
+
+// passing is what is to be done to an element of an array, or nil.
+func (a *applier) passing(n *node, key string, v bson.Value) (*node, error) {
+	var all *node
+	for _, c := range n.children {
+		if c.name != "" {
+			ok, err := a.filters[c.name].matches(a, v)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				continue
+			}
+		}
+		if all == nil {
+			all = c.node
+			continue
+		}
+		both, err := merge(all, c.node, append(a.path[:len(a.path):len(a.path)], key))
+		if err != nil {
+			return nil, err
+		}
+		all = both
+	}
+	return all, nil
+}

@@ -289,9 +289,18 @@ func (d *decoder) binary() error {
 	}
 	d.kind = bson.TypeBinary
 	d.out = binary.LittleEndian.AppendUint32(d.out, uint32(n))
-	d.out, err = d.appendBytes(d.out, n+1)
-	return err
+	start := len(d.out)
+	if d.out, err = d.appendBytes(d.out, n+1); err != nil {
+		return err
+	}
+	if b := d.out[start:]; b[0] == oldBinary && (n < 4 || binary.LittleEndian.Uint32(b[1:]) != uint32(n-4)) {
+		return errKey
+	}
+	return nil
 }
+
+// oldBinary is the subtype whose bytes begin with a length of their own.
+const oldBinary = 2
 
 func (d *decoder) regex() (err error) {
 	d.kind = bson.TypeRegex

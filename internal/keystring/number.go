@@ -10,7 +10,7 @@ import (
 // A number other than zero and NaN is its tag and its magnitude; a negative one's magnitude is inverted. The magnitude is
 // first rounded toward zero to a double d, whose 63 bits (exponent and mantissa) order as it does. They are written seven
 // a byte from the top, each byte shifted up with its lowest bit set when more follows; zero bytes at the end are left out.
-// So small integers are short: 1 to 2047 take two bytes, all that fit 31 bits six at most.
+// So small integers are short: up to 15 they take two bytes at most, up to 2047 three, up to 262143 four, up to 32 bits six.
 //
 // When d is not all of the magnitude, all nine bytes say that more follows, and it does: the magnitude itself in decimal,
 // as the exponent of its first digit (two bytes, biased) and its digits without the zeros at the end, two a byte (1 to

@@ -1,0 +1,176 @@
+// Package catalog is what databases, collections and views there are, as immutable data: a change makes a new Catalog
+// that shares all that did not change. It knows nothing of documents, of how a catalogue is stored, or of locks.
+package catalog
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// Catalog is one version of the catalogue. It is never changed; With, Without and Replace return new versions.
+type Catalog struct {
+	databases map[string]*database
+	byID      map[uint32]*Collection
+}
+
+// database exists as long as it has a collection.
+type database struct {
+	collections map[string]*Collection
+}
+
+// Collection is a collection or a view. It is not changed once it is in a Catalog.
+type Collection struct {
+	// ID is the collection's number in the store, never used twice.
+	ID      uint32
+	NS      namespace.NS
+	UUID    [16]byte
+	Options Options
+	// Indexes are the ready ones in order of creation. A plain collection's first is the one on _id; a clustered
+	// collection has none on _id and a view none at all.
+	Indexes []*index.Definition
+}
+
+// New is an empty catalogue.
+func New() *Catalog {
+	return &Catalog{databases: map[string]*database{}, byID: map[uint32]*Collection{}}
+}
+
+// Collection is the collection or view called ns, or nil.
+func (c *Catalog) Collection(ns namespace.NS) *Collection {
+	db := c.databases[ns.DB]
+	if db == nil {
+		return nil
+	}
+	return db.collections[ns.Coll]
+}
+
+// ByID is the collection with the number id, or nil.
+func (c *Catalog) ByID(id uint32) *Collection { return c.byID[id] }
+
+// ByUUID is the collection with the uuid, or nil.
+func (c *Catalog) ByUUID(uuid [16]byte) *Collection {
+	for _, coll := range c.byID {
+		if coll.UUID == uuid {
+			return coll
+		}
+	}
+	return nil
+}
+
+// Databases are the names of all databases, sorted.
+func (c *Catalog) Databases() []string { return slices.Sorted(maps.Keys(c.databases)) }
+
+// HasDatabase says whether db exists: whether it has a collection.
+func (c *Catalog) HasDatabase(db string) bool { return c.databases[db] != nil }
+
+// Collections are the collections and views of db, sorted by name.
+func (c *Catalog) Collections(db string) []*Collection {
+	d := c.databases[db]
+	if d == nil {
+		return nil
+	}
+	return slices.SortedFunc(maps.Values(d.collections), func(a, b *Collection) int {
+		return strings.Compare(a.NS.Coll, b.NS.Coll)
+	})
+}
+
+// All are all collections and views, sorted by number.
+func (c *Catalog) All() []*Collection {
+	return slices.SortedFunc(maps.Values(c.byID), func(a, b *Collection) int { return int(a.ID) - int(b.ID) })
+}
+
+// With is c with coll added, or put in the place of the one with its number (under another name perhaps).
+func (c *Catalog) With(coll *Collection) *Catalog {
+	next := c
+	if old := c.byID[coll.ID]; old != nil {
+		next = c.Without(old)
+	}
+	n := &Catalog{databases: maps.Clone(next.databases), byID: maps.Clone(next.byID)}
+	d := &database{collections: map[string]*Collection{}}
+	if old := n.databases[coll.NS.DB]; old != nil {
+		d.collections = maps.Clone(old.collections)
+	}
+	if d.collections[coll.NS.Coll] != nil {
+		panic("catalog: " + coll.NS.String() + " is taken")
+	}
+	d.collections[coll.NS.Coll] = coll
+	n.databases[coll.NS.DB], n.byID[coll.ID] = d, coll
+	return n
+}
+
+// Without is c without the collection that has coll's number; the last one takes its database along.
+func (c *Catalog) Without(coll *Collection) *Catalog {
+	old := c.byID[coll.ID]
+	if old == nil {
+		return c
+	}
+	n := &Catalog{databases: maps.Clone(c.databases), byID: maps.Clone(c.byID)}
+	delete(n.byID, old.ID)
+	d := &database{collections: maps.Clone(n.databases[old.NS.DB].collections)}
+	delete(d.collections, old.NS.Coll)
+	if len(d.collections) == 0 {
+		delete(n.databases, old.NS.DB)
+	} else {
+		n.databases[old.NS.DB] = d
+	}
+	return n
+}
+
+// IsView says whether coll is a view.
+func (coll *Collection) IsView() bool { return coll.Options.ViewOn != "" }
+
+// IsClustered says whether coll keeps its documents in the order of _id, without an index on it.
+func (coll *Collection) IsClustered() bool { return coll.Options.Clustered != nil }
+
+// Index is the index called name, or nil.
+func (coll *Collection) Index(name string) *index.Definition {
+	for _, d := range coll.Indexes {
+		if d.Name == name {
+			return d
+		}
+	}
+	return nil
+}
+
+// IndexByID is the index with the number id, or nil.
+func (coll *Collection) IndexByID(id uint32) *index.Definition {
+	for _, d := range coll.Indexes {
+		if d.ID == id {
+			return d
+		}
+	}
+	return nil
+}
+
+// IDIndex is the index on _id, or nil where there is none.
+func (coll *Collection) IDIndex() *index.Definition {
+	if len(coll.Indexes) > 0 && coll.Indexes[0].IsID() {
+		return coll.Indexes[0]
+	}
+	return nil
+}
+
+// WithIndexes is coll with other indexes.
+func (coll *Collection) WithIndexes(defs []*index.Definition) *Collection {
+	c := *coll
+	c.Indexes = defs
+	return &c
+}
+
+// WithOptions is coll with other options.
+func (coll *Collection) WithOptions(o Options) *Collection {
+	c := *coll
+	c.Options = o
+	return &c
+}
+
+// WithName is coll under another name.
+func (coll *Collection) WithName(ns namespace.NS) *Collection {
+	c := *coll
+	c.NS = ns
+	return &c
+}

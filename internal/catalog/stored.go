@@ -1,0 +1,70 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// Document is coll as the store keeps it:
+//
+//	{ id: long, db: string, coll: string, uuid: UUID, options: {…}, indexes: [ { id: long, spec: {…} }, … ] }
+func (coll *Collection) Document() bson.Doc {
+	b := bson.Build().Int64("id", int64(coll.ID))
+	b.String("db", coll.NS.DB).String("coll", coll.NS.Coll).Binary("uuid", 4, coll.UUID[:])
+	b.Document("options", coll.Options.Doc).Array("indexes")
+	for i, d := range coll.Indexes {
+		b.Object(bson.IndexKey(i)).Int64("id", int64(d.ID)).Document("spec", d.Spec).End()
+	}
+	return b.End().Doc()
+}
+
+// maxDepth bounds the nesting of a stored entry: options and specifications within their limits, and our frame.
+const maxDepth = 250
+
+// Load reads what Document made; parser reads the indexes' specifications.
+func Load(doc bson.Doc, parser *index.Parser) (*Collection, error) {
+	if err := bson.Validate(doc, maxDepth); err != nil {
+		return nil, fmt.Errorf("catalog: a collection's entry is broken: %w", err)
+	}
+	coll := &Collection{Options: ReadOptions(object(doc, "options"))}
+	coll.NS = namespace.NS{DB: text(doc, "db"), Coll: text(doc, "coll")}
+	id, uuid := doc.Lookup("id"), doc.Lookup("uuid")
+	if coll.NS.DB == "" || coll.NS.Coll == "" || id.Type != bson.TypeInt64 || uuid.Type != bson.TypeBinary {
+		return nil, fmt.Errorf("catalog: a collection's entry lacks its name, number or uuid: %s", doc)
+	}
+	coll.ID = uint32(id.Int64())
+	_, bytes := uuid.Binary()
+	copy(coll.UUID[:], bytes)
+	indexes := doc.Lookup("indexes")
+	if indexes.Type != bson.TypeArray {
+		return coll, nil
+	}
+	for it := indexes.Doc().Iter(); it.Next(); {
+		d, err := loadIndex(it.Value(), parser)
+		if err != nil {
+			return nil, fmt.Errorf("catalog: %s: %w", coll.NS, err)
+		}
+		coll.Indexes = append(coll.Indexes, d)
+	}
+	return coll, nil
+}
+
+func loadIndex(v bson.Value, parser *index.Parser) (*index.Definition, error) {
+	if v.Type != bson.TypeObject {
+		return nil, fmt.Errorf("an index is a %s", v.Type)
+	}
+	id, spec := v.Doc().Lookup("id"), object(v.Doc(), "spec")
+	if id.Type != bson.TypeInt64 || spec == nil || spec.Lookup("key").Type != bson.TypeObject {
+		return nil, fmt.Errorf("an index lacks its number, specification or key: %s", v)
+	}
+	// A stored specification names its collation; none means none, whatever the collection's default.
+	d, err := parser.Load(spec, nil)
+	if err != nil {
+		return nil, fmt.Errorf("index %q: %w", strings.Clone(text(spec, "name")), err)
+	}
+	return d.WithID(uint32(id.Int64())), nil
+}

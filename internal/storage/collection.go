@@ -1,0 +1,229 @@
+package storage
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// version is one version of the catalogue with what the store keeps about each collection. It is not changed once it is
+// published.
+type version struct {
+	catalog     *catalog.Catalog
+	collections map[uint32]*collection
+}
+
+// collection is one version of a collection.
+type collection struct {
+	*catalog.Collection
+	steady  *steady
+	indexes []*tableIndex // those that keep entries
+	id      *tableIndex   // the one on _id, nil when clustered
+	rules   policy.Rules
+	// idLength is the length of record ids, 0 when it varies.
+	idLength int
+}
+
+// steady is what all versions of a collection share.
+type steady struct {
+	lock     lock
+	sequence sequence
+}
+
+// tableIndex is an index that keeps entries.
+type tableIndex struct {
+	entries
+	multikey *multikey
+	// roots are the first components of the key's paths; nil when any change of a document may change its keys.
+	roots []string
+}
+
+// next is v with another catalogue: collections that did not change stay as they are, and of those that did what is
+// steady does. fresh finds the multikey bits of indexes that v does not have.
+func (v *version) next(c *catalog.Catalog, fresh func(*index.Definition) *multikey) *version {
+	n := &version{c, make(map[uint32]*collection, len(v.collections)+1)}
+	for _, entry := range c.All() {
+		old := v.collections[entry.ID]
+		if old == nil || old.Collection != entry {
+			old = makeCollection(entry, old, fresh)
+		}
+		n.collections[entry.ID] = old
+	}
+	return n
+}
+
+func makeCollection(entry *catalog.Collection, old *collection, fresh func(*index.Definition) *multikey) *collection {
+	c := &collection{Collection: entry, idLength: sequenceLength}
+	if old != nil {
+		c.steady = old.steady
+	} else {
+		c.steady = &steady{sequence: sequence{collection: entry.ID}}
+	}
+	if entry.IsClustered() {
+		c.idLength = 0
+	}
+	for _, d := range entry.Indexes {
+		if !d.Kind.Built() {
+			continue
+		}
+		ix := &tableIndex{entries: entries{d, c.idLength}, roots: roots(d)}
+		if o := old.index(d.ID); o != nil {
+			ix.multikey = o.multikey
+		} else {
+			ix.multikey = fresh(d)
+		}
+		c.indexes = append(c.indexes, ix)
+		if d.IsID() {
+			c.id = ix
+		}
+	}
+	var clustered *int64
+	if entry.IsClustered() && entry.Options.HasTTL {
+		clustered = &entry.Options.ExpireAfterSeconds
+	}
+	c.rules = policy.NewRules(entry.Indexes, clustered)
+	return c
+}
+
+func roots(d *index.Definition) []string {
+	if d.Kind != index.Ordered || d.PartialFilter != nil {
+		return nil
+	}
+	var out []string
+	for _, f := range d.Fields {
+		out = append(out, f.Parts[0])
+	}
+	return out
+}
+
+func (c *collection) index(id uint32) *tableIndex {
+	if c == nil {
+		return nil
+	}
+	for _, ix := range c.indexes {
+		if ix.ID == id {
+			return ix
+		}
+	}
+	return nil
+}
+
+// multikey is which components of an index's paths went through an array in some document, ever. Bits are only added.
+//
+// seen is what readers go by, and is set before the commit that needs it; stored is what is known to be on disk. A bit
+// that is seen but not stored is stored by everybody who needs it: each bit has a key of its own, so this conflicts with
+// nobody and is the same however often it is done.
+type multikey struct {
+	seen, stored []atomic.Uint64 // by field of the key
+}
+
+func newMultikey(d *index.Definition) *multikey {
+	return &multikey{make([]atomic.Uint64, len(d.Fields)), make([]atomic.Uint64, len(d.Fields))}
+}
+
+func (m *multikey) see(bits []uint64) {
+	for i, b := range bits {
+		if b != 0 {
+			m.seen[i].Or(b)
+		}
+	}
+}
+
+func (m *multikey) store(bits []uint64) {
+	m.see(bits)
+	for i, b := range bits {
+		if b != 0 {
+			m.stored[i].Or(b)
+		}
+	}
+}
+
+func (m *multikey) hasStored(bits []uint64) bool {
+	for i, b := range bits {
+		if b&^m.stored[i].Load() != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// paths is a copy of what was seen.
+func (m *multikey) paths() []uint64 {
+	out := make([]uint64, len(m.seen))
+	for i := range m.seen {
+		out[i] = m.seen[i].Load()
+	}
+	return out
+}
+
+func (m *multikey) any() bool {
+	for i := range m.seen {
+		if m.seen[i].Load() != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// setMultikey writes each of the bits under its own key.
+func setMultikey(t kv.Txn, index uint32, bits []uint64) {
+	for field, b := range bits {
+		for component := range 64 {
+			if b&(1<<component) != 0 {
+				t.Set(multikeyKey(index, field, component), nil)
+			}
+		}
+	}
+}
+
+// sequence hands out the ids of a plain collection. The first is one more than the highest that is stored.
+type sequence struct {
+	collection uint32
+	mu         struct {
+		sync.Mutex
+		last  uint64
+		known bool
+	}
+}
+
+func (q *sequence) next(e kv.Engine) (RecordID, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.mu.known {
+		last, err := lastSequence(e, q.collection)
+		if err != nil {
+			return nil, err
+		}
+		q.mu.last, q.mu.known = last, true
+	}
+	q.mu.last++
+	return sequenceID(q.mu.last), nil
+}
+
+func lastSequence(e kv.Engine, collection uint32) (last uint64, err error) {
+	s, err := e.Snapshot()
+	if err != nil {
+		return 0, fmt.Errorf("storage: last record: %w", err)
+	}
+	defer s.Close()
+	start := recordKey(nil, collection, nil)
+	it, err := s.NewIter(kv.IterOptions{Lower: start, Upper: After(start)})
+	if err != nil {
+		return 0, fmt.Errorf("storage: last record: %w", err)
+	}
+	defer it.Close()
+	if it.Last() {
+		id := it.Key()[tableLength:]
+		if len(id) != sequenceLength {
+			return 0, fmt.Errorf("storage: record id %x is not one of a plain collection", id)
+		}
+		return binary.BigEndian.Uint64(id), nil
+	}
+	return 0, it.Err()
+}

@@ -1,0 +1,41 @@
+// Package storage keeps documents and their index entries over an ordered key-value engine, together with the catalogue
+// that says what there is. It does not know queries, commands, or who asks; and it reads time from its clock alone.
+//
+// # Layout
+//
+// docs/storage-format.md is the byte-exact page; keys.go makes every key.
+//
+//	r | collection | record id             → header, BSON             the record store
+//	i | index | key string                 → record id, type bits     the index on _id
+//	x | index | key string                 → record id, type bits     a unique index
+//	x | index | key string | record id     → type bits                any other index
+//	x | index | 1 | last modification | record id                     a TTL index on _ts: documents on the default
+//	x | index | 2 | deadline | record id                              … and those with a ttl of their own
+//	c | …                                                             counters
+//	m | …                                                             the catalogue
+//
+// Numbers of collections and indexes are never used twice, so what is left of a dropped one can be removed later, without
+// anybody being kept waiting: the drop writes a note of what is garbage in its own commit, and the note goes when the
+// garbage has gone.
+//
+// # Reading
+//
+// A View is what one operation sees: one version of the catalogue, one snapshot of the engine, one now. The two belong
+// together: the version is read before the snapshot and compared after, and no writer works under a new version before
+// it has been published. A document that has expired by a rule that hides is not there, for any reader and any writer;
+// all reads pass Reader, which is where that is decided.
+//
+// # Writing
+//
+// A Txn is an engine transaction with a View over it. A Writer changes one collection in it, and holds that collection's
+// lock, shared, until the transaction ends; whoever changes the catalogue holds it exclusively. Each change checks before
+// it writes, so a refused one leaves nothing in the transaction. What must not happen twice is claimed in the engine: the
+// record that is changed or deleted, and each unique key that is taken.
+//
+// # Invariants
+//
+//   - Every record has exactly the entries that its indexes' definitions say for it, and no index has another entry.
+//   - A multikey bit is in memory before a commit that needs it becomes visible, and is stored by that same commit.
+//   - The counters of a collection equal what a scan of it counts, hidden documents included.
+//   - Under a catalogue version that is published, no writer works under an older one.
+package storage

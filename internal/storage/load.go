@@ -1,0 +1,172 @@
+package storage
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// formatVersion is that of what keys.go, record.go and entry.go write. docs/storage-format.md has a section for each.
+const formatVersion = 1
+
+// load publishes the stored catalogue and returns what is to be removed.
+func (s *Store) load(ctx context.Context) ([]garbage, error) {
+	if err := s.checkFormat(ctx); err != nil {
+		return nil, err
+	}
+	snapshot, err := s.engine.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	defer snapshot.Close()
+	if s.ddl.nextCollection, s.ddl.nextIndex, err = readNext(snapshot); err != nil {
+		return nil, err
+	}
+	c, err := s.readCatalog(snapshot)
+	if err != nil {
+		return nil, err
+	}
+	bits, err := readMultikey(snapshot)
+	if err != nil {
+		return nil, err
+	}
+	empty := &version{catalog: catalog.New()}
+	s.current.Store(empty.next(c, func(d *index.Definition) *multikey {
+		m := newMultikey(d)
+		for _, b := range bits[d.ID] {
+			if b.field < len(m.stored) {
+				m.stored[b.field].Or(1 << b.component)
+				m.seen[b.field].Or(1 << b.component)
+			}
+		}
+		return m
+	}))
+	left, err := readGarbage(snapshot)
+	if err != nil {
+		return nil, err
+	}
+	return left, checkGarbage(c, left)
+}
+
+func (s *Store) checkFormat(ctx context.Context) error {
+	t, err := s.engine.Begin()
+	if err != nil {
+		return err
+	}
+	value, err := t.Get(formatKey())
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		t.Set(formatKey(), binary.BigEndian.AppendUint32(nil, formatVersion))
+		return t.Commit(ctx, kv.Synced)
+	case err == nil && len(value) != 4:
+		err = fmt.Errorf("the format version has %d bytes, want 4", len(value))
+	case err == nil && binary.BigEndian.Uint32(value) != formatVersion:
+		err = fmt.Errorf("the store has format %d and this Ebb reads format %d: use the Ebb that wrote it, or a newer one",
+			binary.BigEndian.Uint32(value), formatVersion)
+	}
+	t.Rollback()
+	return err
+}
+
+// readNext reads the first free numbers of a collection and of an index.
+func readNext(r kv.Reader) (collection, index uint32, err error) {
+	value, err := r.Get(nextKey())
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return 1, 1, nil
+	case err != nil:
+		return 0, 0, err
+	case len(value) != 8:
+		return 0, 0, fmt.Errorf("the next numbers have %d bytes, want 8", len(value))
+	}
+	return binary.BigEndian.Uint32(value), binary.BigEndian.Uint32(value[4:]), nil
+}
+
+func nextValue(collection, index uint32) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, collection), index)
+}
+
+func (s *Store) readCatalog(r kv.Reader) (*catalog.Catalog, error) {
+	c := catalog.New()
+	err := eachMeta(r, metaCollection, func(key, value []byte) error {
+		coll, err := catalog.Load(bson.Doc(value).Clone(), s.options.Indexes)
+		if err != nil {
+			return err
+		}
+		if c.Collection(coll.NS) != nil {
+			return fmt.Errorf("two collections are called %s", coll.NS)
+		}
+		c = c.With(coll)
+		return nil
+	})
+	return c, err
+}
+
+type multikeyBit struct{ field, component int }
+
+func readMultikey(r kv.Reader) (map[uint32][]multikeyBit, error) {
+	bits := map[uint32][]multikeyBit{}
+	err := eachMeta(r, metaMultikey, func(key, _ []byte) error {
+		if len(key) != 6 || key[5] > 63 {
+			return fmt.Errorf("a multikey bit has the key %x", key)
+		}
+		id := binary.BigEndian.Uint32(key)
+		bits[id] = append(bits[id], multikeyBit{int(key[4]), int(key[5])})
+		return nil
+	})
+	return bits, err
+}
+
+func readGarbage(r kv.Reader) ([]garbage, error) {
+	var left []garbage
+	err := eachMeta(r, metaGarbage, func(key, _ []byte) error {
+		if len(key) != 5 {
+			return fmt.Errorf("a note of garbage has the key %x", key)
+		}
+		left = append(left, garbage{key[0], binary.BigEndian.Uint32(key[1:])})
+		return nil
+	})
+	return left, err
+}
+
+// checkGarbage makes sure that nothing is removed that is in use.
+func checkGarbage(c *catalog.Catalog, left []garbage) error {
+	indexes := map[uint32]bool{}
+	for _, coll := range c.All() {
+		for _, d := range coll.Indexes {
+			indexes[d.ID] = true
+		}
+	}
+	for _, g := range left {
+		if g.kind == ofCollection && c.ByID(g.number) != nil || g.kind == ofIndex && indexes[g.number] {
+			return fmt.Errorf("%c%d is noted as garbage and is in the catalogue", g.kind, g.number)
+		}
+	}
+	return nil
+}
+
+// eachMeta calls f for each key of a kind in the catalogue's span, without its first two bytes.
+func eachMeta(r kv.Reader, kind byte, f func(key, value []byte) error) error {
+	start := []byte{metaPrefix, kind}
+	it, err := r.NewIter(kv.IterOptions{Lower: start, Upper: After(start)})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	for it.Next() {
+		value, err := it.Value()
+		if err != nil {
+			return err
+		}
+		if err := f(it.Key()[len(start):], value); err != nil {
+			return err
+		}
+	}
+	return it.Err()
+}

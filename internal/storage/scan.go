@@ -1,0 +1,271 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// RecordScan says which records a RecordCursor walks, in the order of their ids.
+type RecordScan struct {
+	// Low is inclusive, High exclusive; nil leaves that side open.
+	Low, High RecordID
+	Reverse   bool
+	// After is the record behind which a scan goes on, in its direction; it need not exist any more.
+	After RecordID
+}
+
+// RecordCursor walks records. Close it.
+type RecordCursor struct {
+	reader *Reader
+	walk   walk
+	rec    Record
+	err    error
+}
+
+// Scan opens a cursor that stands before its first record. It walks the view as it was when the cursor was opened: a
+// transaction's later writes do not move under it.
+func (r *Reader) Scan(s RecordScan) (*RecordCursor, error) {
+	start := recordKey(nil, r.c.ID, nil)
+	bounds := kv.IterOptions{Lower: start, Upper: After(start)}
+	if s.Low != nil {
+		bounds.Lower = recordKey(nil, r.c.ID, s.Low)
+	}
+	if s.High != nil {
+		bounds.Upper = recordKey(nil, r.c.ID, s.High)
+	}
+	var after []byte
+	if s.After != nil {
+		after = recordKey(nil, r.c.ID, s.After)
+	}
+	c := &RecordCursor{reader: r}
+	if err := c.walk.open(r.view, bounds, s.Reverse, after); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Next moves to the next record that is there; false at the end or on an error.
+func (c *RecordCursor) Next() bool {
+	for c.err == nil && c.walk.next() {
+		if c.rec, c.err = c.walk.record(); c.err == nil && !c.reader.hidden(c.rec) {
+			return true
+		}
+	}
+	return false
+}
+
+// Record is the current record, valid until the next move; Clone what must live longer.
+func (c *RecordCursor) Record() Record { return c.rec }
+
+// Err is what ended the walk, nil at its end.
+func (c *RecordCursor) Err() error {
+	if c.err != nil {
+		return c.err
+	}
+	return c.walk.err()
+}
+
+// Close gives the cursor back; it may be called again.
+func (c *RecordCursor) Close() error { return c.walk.close() }
+
+// IndexPosition is where an index scan stood.
+type IndexPosition struct {
+	Key      []byte
+	RecordID RecordID
+}
+
+// IndexScan says which entries of an index an IndexCursor walks, in the order of their keys.
+type IndexScan struct {
+	Index *index.Definition
+	// Low and High are positions among key strings, compared as bytes; Low is inclusive, High exclusive, nil leaves that
+	// side open. After(k) is the position behind all entries of the key strings that begin with k.
+	Low, High []byte
+	Reverse   bool
+	// After is the entry behind which a scan goes on, in its direction; it need not exist any more.
+	After *IndexPosition
+	// Fetches says that the caller gets every record it uses by its id, which tells what is hidden. Otherwise the cursor
+	// looks itself, where the collection hides anything.
+	Fetches bool
+}
+
+// IndexCursor walks the entries of an index. Close it.
+type IndexCursor struct {
+	reader  *Reader
+	entries entries
+	check   bool
+	walk    walk
+	entry   IndexEntry
+	e       error
+	seek    []byte
+}
+
+// ScanIndex opens a cursor that stands before its first entry. The index must be one of the collection's that keeps
+// entries by value.
+func (r *Reader) ScanIndex(s IndexScan) (*IndexCursor, error) {
+	ix := r.c.index(s.Index.ID)
+	if ix == nil || ix.Kind != index.Ordered {
+		return nil, fmt.Errorf("storage: %s has no index %q to scan", r.c.NS, s.Index.Name)
+	}
+	start := tableKey(nil, ix.Definition)
+	bounds := kv.IterOptions{Lower: start, Upper: After(start)}
+	if s.Low != nil {
+		bounds.Lower = append(tableKey(nil, ix.Definition), s.Low...)
+	}
+	if s.High != nil {
+		bounds.Upper = append(tableKey(nil, ix.Definition), s.High...)
+	}
+	var after []byte
+	if s.After != nil {
+		after = ix.appendKey(nil, s.After.Key, s.After.RecordID)
+	}
+	c := &IndexCursor{reader: r, entries: ix.entries, check: r.hides && !s.Fetches}
+	if err := c.walk.open(r.view, bounds, s.Reverse, after); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Next moves to the next entry; false at the end or on an error.
+func (c *IndexCursor) Next() bool {
+	for c.e == nil && c.walk.next() {
+		if c.entry, c.e = c.walk.entry(c.entries); c.e != nil {
+			return false
+		}
+		if !c.check {
+			return true
+		}
+		var there bool
+		if _, there, c.e = c.reader.Get(c.entry.RecordID); there {
+			return true
+		}
+	}
+	return false
+}
+
+// Seek makes the next Next move to the first entry whose key is key or behind it; in a reverse scan, to the first one
+// that is before it.
+func (c *IndexCursor) Seek(key []byte) {
+	c.seek = append(tableKey(c.seek[:0], c.entries.Definition), key...)
+	c.walk.seek(c.seek)
+}
+
+// Entry is the current entry, valid until the next move.
+func (c *IndexCursor) Entry() IndexEntry { return c.entry }
+
+// Err is what ended the walk, nil at its end.
+func (c *IndexCursor) Err() error {
+	if c.e != nil {
+		return c.e
+	}
+	return c.walk.err()
+}
+
+// Close gives the cursor back; it may be called again.
+func (c *IndexCursor) Close() error { return c.walk.close() }
+
+// walk moves an engine's iterator in one direction and ends with its context.
+type walk struct {
+	ctx     context.Context
+	it      kv.Iterator // nil: there is nothing to walk
+	reverse bool
+	first   func() bool // the move that comes next, when it is not a step
+	steps   int
+	ended   error
+}
+
+// stepsBetweenChecks is how many keys a walk passes between two looks at its context.
+const stepsBetweenChecks = 256
+
+func (w *walk) open(v *View, bounds kv.IterOptions, reverse bool, after []byte) error {
+	w.ctx = v.ctx
+	if bytes.Compare(bounds.Lower, bounds.Upper) >= 0 {
+		return nil // nothing lies between
+	}
+	it, err := v.reader.NewIter(bounds)
+	if err != nil {
+		return fmt.Errorf("storage: scan: %w", err)
+	}
+	w.it, w.reverse = it, reverse
+	if after != nil {
+		w.first = func() bool { return w.behind(after) }
+	}
+	return nil
+}
+
+// behind moves to the first key behind after.
+func (w *walk) behind(after []byte) bool {
+	if w.reverse {
+		return w.it.SeekLT(after)
+	}
+	moved := w.it.SeekGE(after)
+	if moved && string(w.it.Key()) == string(after) {
+		return w.it.Next()
+	}
+	return moved
+}
+
+func (w *walk) seek(key []byte) {
+	w.first = func() bool {
+		if w.reverse {
+			return w.it.SeekLT(key)
+		}
+		return w.it.SeekGE(key)
+	}
+}
+
+func (w *walk) next() bool {
+	if w.steps++; w.steps%stepsBetweenChecks == 0 && w.ctx.Err() != nil {
+		w.ended = context.Cause(w.ctx)
+	}
+	switch {
+	case w.ended != nil || w.it == nil:
+		return false
+	case w.first != nil:
+		move := w.first
+		w.first = nil
+		return move()
+	case w.reverse:
+		return w.it.Prev()
+	default:
+		return w.it.Next()
+	}
+}
+
+func (w *walk) record() (Record, error) {
+	value, err := w.it.Value()
+	if err != nil {
+		return Record{}, fmt.Errorf("storage: read a record: %w", err)
+	}
+	return readRecord(RecordID(w.it.Key()[tableLength:]), value)
+}
+
+func (w *walk) entry(e entries) (IndexEntry, error) {
+	value, err := w.it.Value()
+	if err != nil {
+		return IndexEntry{}, fmt.Errorf("storage: read an index entry: %w", err)
+	}
+	return e.read(w.it.Key(), value)
+}
+
+func (w *walk) err() error {
+	if w.ended != nil {
+		return w.ended
+	}
+	if w.it == nil || w.it.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("storage: scan: %w", w.it.Err())
+}
+
+func (w *walk) close() error {
+	if w.it == nil {
+		return nil
+	}
+	err := w.it.Close()
+	w.it = nil
+	return err
+}

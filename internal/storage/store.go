@@ -1,0 +1,104 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// Options of a Store. Clock and Indexes are required.
+type Options struct {
+	Clock clock.Clock
+	// Indexes reads the specifications of indexes.
+	Indexes *index.Parser
+	// HideExpired is the server's ttlHideExpired: whether every TTL index hides. It is asked once for each View.
+	HideExpired func() bool
+	// OnDDL is told what was changed after it was; it must not wait.
+	OnDDL func(Event)
+	// OnDeadline is told, after each commit into a collection with a TTL, the earliest deadline of the documents it wrote,
+	// so that a sweep can be there in time; it must not wait.
+	OnDeadline func(collection uint32, deadline int64)
+	Logger     *slog.Logger
+}
+
+// EventKind is what happened to a collection.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	CollectionCreated EventKind = iota
+	CollectionDropped
+	CollectionRenamed
+	CollectionModified
+	IndexCreated
+	IndexDropped
+	// IndexModified: its TTL, whether it hides, or whether it is hidden.
+	IndexModified
+)
+
+// Event is one change of the catalogue. Open cursors on what was dropped have to end.
+type Event struct {
+	Kind       EventKind
+	Collection uint32
+	UUID       [16]byte
+	NS         namespace.NS
+	// To is the new name of a renamed collection.
+	To namespace.NS
+	// Index is the index that was created, dropped or changed.
+	Index *index.Definition
+}
+
+// Store is documents, indexes and the catalogue over one engine.
+type Store struct {
+	engine  kv.Engine
+	options Options
+	current atomic.Pointer[version]
+	ddl     ddl
+	latches latches
+	garbage *collector
+}
+
+// Open reads the catalogue of the engine's store, or makes an empty one, and begins to remove what a crash left behind.
+// A store of a newer format is refused. The engine stays the caller's, who closes it after the Store.
+func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
+	if o.HideExpired == nil {
+		o.HideExpired = func() bool { return false }
+	}
+	if o.OnDDL == nil {
+		o.OnDDL = func(Event) {}
+	}
+	if o.OnDeadline == nil {
+		o.OnDeadline = func(uint32, int64) {}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	s := &Store{engine: engine, options: o}
+	s.ddl.semaphore = make(chan struct{}, 1)
+	left, err := s.load(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("storage: open: %w", err)
+	}
+	s.garbage = startCollector(s)
+	s.garbage.add(left...)
+	return s, nil
+}
+
+// Close waits for work in the background to stop. Every View and Txn must have ended.
+func (s *Store) Close() error {
+	s.garbage.stop()
+	return nil
+}
+
+// Now is the store's time in milliseconds since the epoch.
+func (s *Store) Now() int64 { return clock.Millis(s.options.Clock) }
+
+// Engine is what the store is kept in, for its statistics.
+func (s *Store) Engine() kv.Engine { return s.engine }

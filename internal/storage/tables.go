@@ -1,0 +1,224 @@
+package storage
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// moveEntries changes an index's entries from those of old to those of rec; either may be no record.
+func (w *Writer) moveEntries(t *writtenTable, old, rec Record) {
+	if t.Kind == index.Deadline {
+		w.moveDeadline(t, old, rec)
+		return
+	}
+	if !t.touched {
+		return
+	}
+	moved := !bytes.Equal(old.ID, rec.ID)
+	i, j := 0, 0
+	for i < t.stale.Len() || j < t.fresh.Len() {
+		switch order := compareKeys(&t.stale, i, &t.fresh, j); {
+		case order < 0:
+			w.deleteEntry(t, t.stale.Key(i), old.ID)
+			i++
+		case order > 0:
+			w.putEntry(t, j, rec.ID)
+			j++
+		default:
+			if moved {
+				w.deleteEntry(t, t.stale.Key(i), old.ID)
+			}
+			if moved || !bytes.Equal(t.stale.TypeBits(i), t.fresh.TypeBits(j)) {
+				w.putEntry(t, j, rec.ID)
+			}
+			i, j = i+1, j+1
+		}
+	}
+	t.surplus += int64(t.fresh.Len() - t.stale.Len())
+	if rec.ID != nil {
+		t.surplus--
+		w.setMultikey(t)
+	}
+	if old.ID != nil {
+		t.surplus++
+	}
+}
+
+// compareKeys orders the i-th of a and the j-th of b; one that does not exist comes last.
+func compareKeys(a *index.Keys, i int, b *index.Keys, j int) int {
+	switch {
+	case i >= a.Len():
+		return 1
+	case j >= b.Len():
+		return -1
+	}
+	return bytes.Compare(a.Key(i), b.Key(j))
+}
+
+func (w *Writer) putEntry(t *writtenTable, i int, id RecordID) {
+	w.key = t.appendKey(w.key[:0], t.fresh.Key(i), id)
+	w.value = t.appendValue(w.value[:0], id, t.fresh.TypeBits(i))
+	w.txn.kv.Set(w.key, w.value)
+}
+
+func (w *Writer) deleteEntry(t *writtenTable, keyString []byte, id RecordID) {
+	w.key = t.appendKey(w.key[:0], keyString, id)
+	w.txn.kv.Delete(w.key)
+}
+
+// setMultikey makes the bits that the fresh keys need visible to readers at once, and stores those that are not stored.
+func (w *Writer) setMultikey(t *writtenTable) {
+	if !t.fresh.IsMultikey() || t.tableIndex.multikey.hasStored(t.fresh.Multikey) {
+		return
+	}
+	t.tableIndex.multikey.see(t.fresh.Multikey)
+	setMultikey(w.txn.kv, t.ID, t.fresh.Multikey)
+	if t.multikey == nil {
+		t.multikey = make([]uint64, len(t.Fields))
+	}
+	for i, bits := range t.fresh.Multikey {
+		t.multikey[i] |= bits
+	}
+}
+
+// moveDeadline is moveEntries for a TTL index on _ts.
+func (w *Writer) moveDeadline(t *writtenTable, old, rec Record) {
+	if old.ID != nil {
+		if key := appendDeadline(w.key[:0], t.Definition, old); key != nil {
+			w.txn.kv.Delete(key)
+			t.surplus--
+			w.key = key
+		}
+		t.surplus++
+	}
+	if rec.ID != nil {
+		if key := appendDeadline(w.key[:0], t.Definition, rec); key != nil {
+			w.txn.kv.Set(key, w.appendDeadlineValue(rec.ID))
+			t.surplus++
+			w.key = key
+		}
+		t.surplus--
+	}
+}
+
+// appendDeadline appends the key of a record's entry in a TTL index on _ts; nil when it never expires by it, whatever
+// the index's default is.
+func appendDeadline(dst []byte, d *index.Definition, rec Record) []byte {
+	switch override, seconds := policy.Override(rec.Doc); override {
+	case policy.Forever:
+		return nil
+	case policy.Valid:
+		own := policy.Rule{Kind: policy.Modified, Index: d, Seconds: int64(seconds)}
+		return deadlineKey(dst, d, onOverride, own.After(rec.Modified), rec.ID)
+	}
+	return deadlineKey(dst, d, onDefault, rec.Modified, rec.ID)
+}
+
+func (w *Writer) appendDeadlineValue(RecordID) []byte { return nil }
+
+// makeRoom refuses the fresh keys that are taken by another record, deletes the expired ones that take them, and claims
+// them. self is the record that they are for, nil when it is new.
+func (w *Writer) makeRoom(self RecordID, doc []byte) error {
+	for i := range w.tables {
+		t := &w.tables[i]
+		if !t.touched || !holdsIDs(t.Definition) && !t.PrepareUnique {
+			continue
+		}
+		for j := range t.fresh.Len() {
+			if self != nil && t.hadKey(t.fresh.Key(j)) {
+				continue
+			}
+			if err := w.makeRoomFor(t, j, self); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *writtenTable) hadKey(key []byte) bool {
+	for i := range t.stale.Len() {
+		if bytes.Equal(t.stale.Key(i), key) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *Writer) makeRoomFor(t *writtenTable, j int, self RecordID) error {
+	ids, err := w.holders(t, t.fresh.Key(j))
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if bytes.Equal(id, self) {
+			continue
+		}
+		rec, there, err := w.stored(id)
+		switch {
+		case err != nil:
+			return err
+		case !there:
+			return brokenIndex(w.c.Collection, t.Definition, id)
+		case !w.hidden(rec):
+			return duplicateKey(w.c.Collection, t.Definition, t.fresh.Key(j), t.fresh.TypeBits(j))
+		}
+		if err := w.removeAside(rec); err != nil {
+			return err
+		}
+	}
+	w.claim(append(tableKey(w.key[:0], t.Definition), t.fresh.Key(j)...))
+	return nil
+}
+
+// removeAside deletes a record in the middle of computing another one's change.
+func (w *Writer) removeAside(rec Record) error {
+	aside := newWriter(w.txn, w.c)
+	if err := aside.remove(rec); err != nil {
+		return err
+	}
+	w.claimed |= aside.claimed
+	w.documents += aside.documents
+	w.bytes += aside.bytes
+	for i := range w.tables {
+		w.tables[i].surplus += aside.tables[i].surplus
+	}
+	return nil
+}
+
+// holders are the records that have a key string in an index.
+func (w *Writer) holders(t *writtenTable, keyString []byte) ([]RecordID, error) {
+	w.key = append(tableKey(w.key[:0], t.Definition), keyString...)
+	if holdsIDs(t.Definition) {
+		id, err := w.holder(w.key)
+		if id == nil || err != nil {
+			return nil, err
+		}
+		return []RecordID{id}, nil
+	}
+	start := slices.Clone(w.key)
+	it, err := w.view.reader.NewIter(kv.IterOptions{Lower: start, Upper: After(start)})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	var ids []RecordID
+	for it.Next() {
+		value, err := it.Value()
+		if err != nil {
+			return nil, err
+		}
+		entry, err := t.read(it.Key(), value)
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Equal(entry.Key, keyString) {
+			ids = append(ids, entry.RecordID.Clone())
+		}
+	}
+	return ids, it.Err()
+}

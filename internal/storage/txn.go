@@ -1,0 +1,172 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// Txn is one transaction: a view that shows its own writes, and a Writer for each collection it changes. It is used by
+// one goroutine at a time and ended by exactly one Commit or Rollback.
+type Txn struct {
+	store   *Store
+	kv      kv.Txn
+	view    *View
+	writers []*Writer
+	locks   []held
+	ended   bool
+}
+
+type held struct {
+	lock      *lock
+	exclusive bool
+}
+
+// Begin starts a transaction at the store's time. Its reads end with ctx.
+func (s *Store) Begin(ctx context.Context) (*Txn, error) { return s.BeginAt(ctx, s.Now()) }
+
+// BeginAt is Begin for an operation whose now was fixed before.
+func (s *Store) BeginAt(ctx context.Context, now int64) (*Txn, error) {
+	for {
+		version := s.current.Load()
+		t, err := s.engine.Begin()
+		if err != nil {
+			return nil, fmt.Errorf("storage: begin: %w", err)
+		}
+		if s.current.Load() == version {
+			return &Txn{store: s, kv: t, view: s.newView(ctx, version, t, nil, now)}, nil
+		}
+		t.Rollback()
+	}
+}
+
+// View reads what the transaction sees, its own writes included.
+func (t *Txn) View() *View { return t.view }
+
+// Size is about how many bytes of writes the transaction holds.
+func (t *Txn) Size() int { return t.kv.Size() }
+
+// Writer changes the collection called ns. From the first call on, that collection's definition stays as it is until
+// the transaction ends. It fails with WriteConflict when the definition has changed since the transaction began, and with
+// LockTimeout when it is being changed and waiting for that could wait forever.
+func (t *Txn) Writer(ns namespace.NS) (*Writer, error) {
+	c, err := t.view.version.writable(ns)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range t.writers {
+		if w.c == c {
+			return w, nil
+		}
+	}
+	if err := t.lock(c); err != nil {
+		return nil, err
+	}
+	if t.store.current.Load().collections[c.ID] != c {
+		return nil, mongoerr.New(mongoerr.WriteConflict, "Collection %s has changed since the transaction began.", ns)
+	}
+	return t.writer(c), nil
+}
+
+func (t *Txn) lock(c *collection) error {
+	exclusive := c.Options.Capped
+	if c.steady.lock.try(exclusive) {
+		t.locks = append(t.locks, held{&c.steady.lock, exclusive})
+		return nil
+	}
+	if len(t.locks) > 0 { // to wait while holding a lock could close a circle
+		return mongoerr.New(mongoerr.LockTimeout, "Unable to acquire a lock on '%s' within 0ms.", c.NS)
+	}
+	if err := c.steady.lock.acquire(t.view.ctx, exclusive); err != nil {
+		return err
+	}
+	t.locks = append(t.locks, held{&c.steady.lock, exclusive})
+	return nil
+}
+
+// writer makes a Writer for a collection whose lock is held.
+func (t *Txn) writer(c *collection) *Writer {
+	w := newWriter(t, c)
+	t.writers = append(t.writers, w)
+	return w
+}
+
+// Commit makes the transaction's writes visible, and durable as d says. A conflict is WriteConflict, and nothing was
+// written; kv.ErrUndetermined means that nobody knows.
+func (t *Txn) Commit(ctx context.Context, d kv.Durability) error {
+	err := t.commit(ctx, d)
+	if errors.Is(err, kv.ErrConflict) {
+		return conflict()
+	}
+	return err
+}
+
+func conflict() error {
+	return mongoerr.New(mongoerr.WriteConflict,
+		"Caused by :: Write conflict during plan execution and yielding is disabled. :: Please retry your operation or multi-document transaction.")
+}
+
+// commit leaves the engine's ErrConflict as it is.
+func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
+	defer t.end()
+	for _, w := range t.writers {
+		w.flush()
+	}
+	err := t.kv.Commit(ctx, d)
+	switch {
+	case err == nil:
+		t.committed()
+		return nil
+	case errors.Is(err, kv.ErrTooLarge):
+		return mongoerr.New(mongoerr.TransactionTooLarge, "Total size of all transaction operations must be less than the store's limit; it is about %d bytes", t.kv.Size())
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return context.Cause(ctx)
+	case errors.Is(err, kv.ErrConflict):
+		return err
+	}
+	return fmt.Errorf("storage: commit: %w", err)
+}
+
+// committed passes on what became true with the commit.
+func (t *Txn) committed() {
+	for _, w := range t.writers {
+		w.storedMultikey()
+		if w.earliest != math.MaxInt64 {
+			t.store.options.OnDeadline(w.c.ID, w.earliest)
+		}
+	}
+}
+
+// Rollback ends the transaction and leaves nothing of it. After Commit it does nothing.
+func (t *Txn) Rollback() {
+	if t.ended {
+		return
+	}
+	t.kv.Rollback()
+	t.end()
+}
+
+func (t *Txn) end() {
+	t.ended = true
+	for _, h := range t.locks {
+		h.lock.release(h.exclusive)
+	}
+	t.locks = nil
+}
+
+// writable is the collection called ns for writing.
+func (v *version) writable(ns namespace.NS) (*collection, error) {
+	entry := v.catalog.Collection(ns)
+	switch {
+	case entry == nil:
+		return nil, mongoerr.New(mongoerr.NamespaceNotFound, "ns not found: %s", ns)
+	case entry.IsView():
+		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+	}
+	return v.collections[entry.ID], nil
+}

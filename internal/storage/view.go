@@ -1,0 +1,217 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/keystring"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// View is what one operation reads: one version of the catalogue, one state of the data, one now. It is used by one
+// goroutine at a time. A cursor that waits for its client closes its View and goes on in a new one.
+type View struct {
+	store    *Store
+	ctx      context.Context
+	version  *version
+	reader   kv.Reader
+	snapshot kv.Snapshot // nil in a transaction, whose end is the transaction's
+	now      int64
+	hideAll  bool
+}
+
+// View returns a view of what is committed, at the store's time. Close it soon. Long reads in it end with ctx.
+func (s *Store) View(ctx context.Context) (*View, error) { return s.ViewAt(ctx, s.Now()) }
+
+// ViewAt is View for an operation whose now was fixed before.
+func (s *Store) ViewAt(ctx context.Context, now int64) (*View, error) {
+	for {
+		version := s.current.Load()
+		snapshot, err := s.engine.Snapshot()
+		if err != nil {
+			return nil, fmt.Errorf("storage: view: %w", err)
+		}
+		if s.current.Load() == version {
+			return s.newView(ctx, version, snapshot, snapshot, now), nil
+		}
+		if err := snapshot.Close(); err != nil {
+			return nil, fmt.Errorf("storage: view: %w", err)
+		}
+	}
+}
+
+func (s *Store) newView(ctx context.Context, v *version, r kv.Reader, snapshot kv.Snapshot, now int64) *View {
+	return &View{store: s, ctx: ctx, version: v, reader: r, snapshot: snapshot, now: now, hideAll: s.options.HideExpired()}
+}
+
+// Close ends the view; cursors opened in it must be closed before.
+func (v *View) Close() error {
+	if v.snapshot == nil {
+		return nil
+	}
+	err := v.snapshot.Close()
+	v.snapshot = nil
+	return err
+}
+
+// Now is the operation's time in milliseconds since the epoch.
+func (v *View) Now() int64 { return v.now }
+
+// Catalog is the catalogue that belongs to the view.
+func (v *View) Catalog() *catalog.Catalog { return v.version.catalog }
+
+// Collection reads the collection called ns. ok is false when there is none, or when it is a view.
+func (v *View) Collection(ns namespace.NS) (r *Reader, ok bool) {
+	entry := v.version.catalog.Collection(ns)
+	if entry == nil || entry.IsView() {
+		return nil, false
+	}
+	return v.read(v.version.collections[entry.ID]), true
+}
+
+// CollectionByID is Collection by number: a cursor finds its collection again, whatever it is called now.
+func (v *View) CollectionByID(id uint32) (r *Reader, ok bool) {
+	c := v.version.collections[id]
+	if c == nil || c.IsView() {
+		return nil, false
+	}
+	return v.read(c), true
+}
+
+func (v *View) read(c *collection) *Reader {
+	return &Reader{view: v, c: c, hides: c.rules.Hiding(v.hideAll)}
+}
+
+// Reader reads one collection in a View. Expired documents that are hidden are not there.
+type Reader struct {
+	view  *View
+	c     *collection
+	hides bool
+	key   []byte
+}
+
+// View is the view that r reads in.
+func (r *Reader) View() *View { return r.view }
+
+// Catalog is the collection's entry in the catalogue.
+func (r *Reader) Catalog() *catalog.Collection { return r.c.Collection }
+
+// Rules are the collection's rules of expiry.
+func (r *Reader) Rules() policy.Rules { return r.c.rules }
+
+// Hides says whether any of the collection's rules hides expired documents.
+func (r *Reader) Hides() bool { return r.hides }
+
+// Multikey has for each field of d's key a bit for each component of its path that goes through an array in some
+// document; nil when d is not an index of this collection that keeps entries. Bits may be added while the view is open,
+// never taken away: those that the view's data needs are there from its beginning.
+func (r *Reader) Multikey(d *index.Definition) []uint64 {
+	ix := r.c.index(d.ID)
+	if ix == nil {
+		return nil
+	}
+	return ix.multikey.paths()
+}
+
+// Get is the record with the id. ok is false when there is none.
+func (r *Reader) Get(id RecordID) (rec Record, ok bool, err error) {
+	rec, ok, err = r.stored(id)
+	if ok && r.hidden(rec) {
+		return Record{}, false, nil
+	}
+	return rec, ok, err
+}
+
+// GetMany is Get for many ids at once: found[i].Doc is nil where there is no record ids[i].
+func (r *Reader) GetMany(ids []RecordID) (found []Record, err error) {
+	keys := make([][]byte, len(ids))
+	var buf []byte
+	for i, id := range ids {
+		start := len(buf)
+		buf = recordKey(buf, r.c.ID, id)
+		keys[i] = buf[start:len(buf):len(buf)]
+	}
+	values, err := r.view.reader.GetMany(keys)
+	if err != nil {
+		return nil, fmt.Errorf("storage: get records of %s: %w", r.c.NS, err)
+	}
+	found = make([]Record, len(ids))
+	for i, value := range values {
+		if value == nil {
+			continue
+		}
+		rec, err := readRecord(ids[i], value)
+		if err != nil {
+			return nil, err
+		}
+		if !r.hidden(rec) {
+			found[i] = rec
+		}
+	}
+	return found, nil
+}
+
+// GetByID is the document whose _id compares equal to id under the collection's collation.
+func (r *Reader) GetByID(id bson.Value) (rec Record, ok bool, err error) {
+	rid, ok, err := r.find(id)
+	if !ok || err != nil {
+		return Record{}, false, err
+	}
+	return r.Get(rid)
+}
+
+// find is the record id of an _id, hidden or not.
+func (r *Reader) find(id bson.Value) (rid RecordID, ok bool, err error) {
+	keyString := r.c.appendID(nil, id)
+	if r.c.id == nil {
+		return keyString, true, nil
+	}
+	r.key = r.c.id.appendKey(r.key[:0], keyString, nil)
+	rid, err = r.holder(r.key)
+	return rid, rid != nil, err
+}
+
+// appendID appends the key string of an _id.
+func (c *collection) appendID(dst []byte, id bson.Value) []byte {
+	if c.id != nil && c.id.Collator() != nil {
+		id = c.id.Collator().Key(id)
+	}
+	return keystring.Append(dst, id, false)
+}
+
+// holder is the record id in an entry that holds one, or nil.
+func (r *Reader) holder(key []byte) (RecordID, error) {
+	value, err := r.view.reader.Get(key)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("storage: look up in an index of %s: %w", r.c.NS, err)
+	}
+	id, _, err := splitID(value)
+	return id, err
+}
+
+// stored is the record with the id, hidden or not.
+func (r *Reader) stored(id RecordID) (rec Record, ok bool, err error) {
+	r.key = recordKey(r.key[:0], r.c.ID, id)
+	value, err := r.view.reader.Get(r.key)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return Record{}, false, nil
+	case err != nil:
+		return Record{}, false, fmt.Errorf("storage: get a record of %s: %w", r.c.NS, err)
+	}
+	rec, err = readRecord(id, value)
+	return rec, err == nil, err
+}
+
+func (r *Reader) hidden(rec Record) bool {
+	return r.hides && r.c.rules.Hidden(rec.Doc, rec.Modified, r.view.now, r.view.hideAll)
+}

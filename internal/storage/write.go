@@ -1,0 +1,122 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"hash/maphash"
+	"math/bits"
+
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// WriteOptions say how Write does it.
+type WriteOptions struct {
+	Durability kv.Durability
+	// Create makes a plain collection when there is none.
+	Create bool
+	// Now is the operation's time in milliseconds; 0 is the store's.
+	Now int64
+}
+
+// maxTries is how often Write runs an operation that others keep getting in the way of. A try that follows a conflict
+// waits for those that are after the same keys, so only operations on their first try can still be in its way.
+const maxTries = 100
+
+// Write runs f in a transaction on the collection called ns and commits it. When others changed the same records or took
+// the same unique keys meanwhile, f is run again, from the beginning and on what is there then; f must therefore set
+// whatever it hands out anew each time. An error of f is returned and nothing is written.
+func (s *Store) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f func(*Writer) error) error {
+	if o.Now == 0 {
+		o.Now = s.Now()
+	}
+	contended := stripes(0)
+	for range maxTries {
+		claimed, err := s.tryWrite(ctx, ns, o, f, contended)
+		if !errors.Is(err, kv.ErrConflict) {
+			return err
+		}
+		contended |= claimed
+	}
+	return conflict()
+}
+
+// tryWrite runs f once, alone among those that contended for the same keys.
+func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f func(*Writer) error, contended stripes) (claimed stripes, err error) {
+	c, exclusive, err := s.lockToWrite(ctx, ns, o.Create)
+	if err != nil {
+		return 0, err
+	}
+	defer c.steady.lock.release(exclusive)
+	if err := s.latches.acquire(ctx, contended); err != nil {
+		return 0, err
+	}
+	defer s.latches.release(contended)
+	t, err := s.BeginAt(ctx, o.Now)
+	if err != nil {
+		return 0, err
+	}
+	defer t.Rollback()
+	w := t.writer(c)
+	if err := f(w); err != nil {
+		return 0, err
+	}
+	return w.claimed, t.commit(ctx, o.Durability)
+}
+
+// lockToWrite takes the lock of the collection called ns, as it is then defined. The documents of a capped collection are
+// written by one at a time: each insert may delete the oldest.
+func (s *Store) lockToWrite(ctx context.Context, ns namespace.NS, create bool) (c *collection, exclusive bool, err error) {
+	for {
+		c, err := s.current.Load().writable(ns)
+		if create && mongoerr.Is(err, mongoerr.NamespaceNotFound) {
+			if err := s.createImplicitly(ctx, ns); err != nil {
+				return nil, false, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		exclusive := c.Options.Capped
+		if err := c.steady.lock.acquire(ctx, exclusive); err != nil {
+			return nil, false, err
+		}
+		if s.current.Load().collections[c.ID] == c {
+			return c, exclusive, nil
+		}
+		c.steady.lock.release(exclusive)
+	}
+}
+
+// stripes is a set of latches.
+type stripes uint64
+
+const stripeCount = 64
+
+// latches keep apart the operations that have conflicted: each holds those of the keys it claimed while it tries again.
+type latches struct {
+	seed  maphash.Seed
+	locks [stripeCount]lock
+}
+
+func (l *latches) of(key []byte) stripes { return 1 << (maphash.Bytes(l.seed, key) % stripeCount) }
+
+// acquire takes the latches in order, so that no two operations wait for each other.
+func (l *latches) acquire(ctx context.Context, set stripes) error {
+	for rest := set; rest != 0; rest &= rest - 1 {
+		i := bits.TrailingZeros64(uint64(rest))
+		if err := l.locks[i].acquire(ctx, true); err != nil {
+			l.release(set & (1<<i - 1))
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *latches) release(set stripes) {
+	for ; set != 0; set &= set - 1 {
+		l.locks[bits.TrailingZeros64(uint64(set))].release(true)
+	}
+}

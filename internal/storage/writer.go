@@ -1,0 +1,270 @@
+package storage
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+const (
+	// MaxDocumentBytes is the largest document.
+	MaxDocumentBytes = 16 << 20
+	// MaxKeysPerDocument is how many keys one document may have in one index.
+	MaxKeysPerDocument = 100_000
+)
+
+// Writer changes one collection in a transaction. Its Reader sees what it has done. A change that is refused with an
+// error leaves nothing of itself in the transaction, which may go on.
+type Writer struct {
+	*Reader
+	txn     *Txn
+	claimed stripes
+	// What the transaction adds to the collection's counters, written once before the commit.
+	documents, bytes int64
+	tables           []writtenTable // beside c.indexes
+	earliest         int64          // deadline of what was written
+	value            []byte
+}
+
+// writtenTable is what a Writer keeps for one index.
+type writtenTable struct {
+	*tableIndex
+	fresh, stale index.Keys // of the document as it will be and as it was
+	touched      bool       // whether fresh and stale mean anything
+	surplus      int64      // entries added beyond one a document
+	multikey     []uint64   // bits that this transaction stores
+}
+
+func newWriter(t *Txn, c *collection) *Writer {
+	w := &Writer{Reader: t.view.read(c), txn: t, earliest: math.MaxInt64}
+	w.tables = make([]writtenTable, len(c.indexes))
+	for i, ix := range c.indexes {
+		w.tables[i].tableIndex = ix
+	}
+	return w
+}
+
+// Txn is the transaction that w writes in.
+func (w *Writer) Txn() *Txn { return w.txn }
+
+// Insert adds doc and returns its record's id. The document must have an _id that may be one. An expired document that is
+// hidden is no obstacle: it is deleted first.
+func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
+	if err := checkDocument(doc); err != nil {
+		return nil, err
+	}
+	if w.c.Options.Capped && w.c.Options.Size > 0 && int64(len(doc)) > w.c.Options.Size {
+		return nil, mongoerr.New(mongoerr.BadValue, "object to insert exceeds cappedMaxSize")
+	}
+	id, err := w.place(doc)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.freshKeys(doc); err != nil {
+		return nil, err
+	}
+	if err := w.makeRoom(nil, doc); err != nil {
+		return nil, err
+	}
+	rec := Record{id, w.view.now, doc}
+	w.putRecord(rec)
+	for i := range w.tables {
+		w.tables[i].stale.Reset()
+		w.moveEntries(&w.tables[i], Record{}, rec)
+	}
+	w.documents++
+	w.bytes += int64(len(doc))
+	w.noteDeadline(rec)
+	return id, w.trimCapped()
+}
+
+// place is the id for a new record: the next in sequence, or in a clustered collection what _id says.
+func (w *Writer) place(doc bson.Doc) (RecordID, error) {
+	if w.c.id != nil {
+		return w.c.steady.sequence.next(w.txn.store.engine)
+	}
+	id := RecordID(w.c.appendID(nil, doc.Lookup("_id")))
+	rec, there, err := w.stored(id)
+	switch {
+	case err != nil:
+		return nil, err
+	case there && !w.hidden(rec):
+		return nil, duplicateID(w.c.Collection, rec.Doc)
+	case there:
+		if err := w.remove(rec.Clone()); err != nil {
+			return nil, err
+		}
+	}
+	w.claim(recordKey(w.key[:0], w.c.ID, id))
+	return id, nil
+}
+
+// Update puts doc in the place of old, which must have been read through this Writer or its transaction's View. changed
+// is false, and nothing is written, when the bytes are the same. id is the record's id from now on.
+func (w *Writer) Update(old Record, doc bson.Doc) (id RecordID, changed bool, err error) {
+	if bytes.Equal(old.Doc, doc) {
+		return old.ID, false, nil
+	}
+	if err := checkDocument(doc); err != nil {
+		return nil, false, err
+	}
+	if !bson.Equal(old.Doc.Lookup("_id"), doc.Lookup("_id")) {
+		return nil, false, mongoerr.New(mongoerr.ImmutableField,
+			"After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", doc.Lookup("_id"))
+	}
+	if err := w.changedKeys(old.Doc, doc); err != nil {
+		return nil, false, err
+	}
+	if err := w.makeRoom(old.ID, doc); err != nil {
+		return nil, false, err
+	}
+	rec := Record{old.ID, w.view.now, doc}
+	w.claim(recordKey(w.key[:0], w.c.ID, rec.ID))
+	w.putRecord(rec)
+	for i := range w.tables {
+		w.moveEntries(&w.tables[i], old, rec)
+	}
+	w.bytes += int64(len(doc) - len(old.Doc))
+	w.noteDeadline(rec)
+	return rec.ID, true, nil
+}
+
+// Delete removes a record that was read through this Writer or its transaction's View.
+func (w *Writer) Delete(rec Record) error { return w.remove(rec) }
+
+// remove deletes a record, hidden or not, with its entries.
+func (w *Writer) remove(rec Record) error {
+	for i := range w.tables {
+		t := &w.tables[i]
+		t.fresh.Reset()
+		t.touched = true
+		if err := t.Keys(rec.Doc, &t.stale); err != nil {
+			return fmt.Errorf("storage: a stored document of %s has no keys in %q: %w", w.c.NS, t.Name, err)
+		}
+	}
+	key := recordKey(w.key[:0], w.c.ID, rec.ID)
+	w.claim(key)
+	w.txn.kv.Delete(key)
+	w.key = key
+	for i := range w.tables {
+		w.moveEntries(&w.tables[i], rec, Record{})
+	}
+	w.documents--
+	w.bytes -= int64(len(rec.Doc))
+	return nil
+}
+
+func checkDocument(doc bson.Doc) error {
+	if n := len(doc); n > MaxDocumentBytes {
+		return mongoerr.New(mongoerr.BSONObjectTooLarge,
+			"BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", n, n, MaxDocumentBytes)
+	}
+	switch t := doc.Lookup("_id").Type; t {
+	case bson.TypeMissing:
+		return mongoerr.New(mongoerr.InvalidIdField, "Document must have an _id")
+	case bson.TypeArray, bson.TypeRegex, bson.TypeUndefined:
+		return mongoerr.New(mongoerr.InvalidIdField, "The '_id' value cannot be of type %s", t)
+	}
+	return nil
+}
+
+// freshKeys computes the keys of a new document.
+func (w *Writer) freshKeys(doc bson.Doc) error {
+	for i := range w.tables {
+		if err := w.tables[i].compute(doc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compute fills fresh with the keys of doc.
+func (t *writtenTable) compute(doc bson.Doc) error {
+	t.touched = true
+	if err := t.Keys(doc, &t.fresh); err != nil {
+		return err
+	}
+	if n := t.fresh.Len(); n > MaxKeysPerDocument {
+		return mongoerr.New(mongoerr.CannotBuildIndexKeys,
+			"Index key generation for index '%s' exceeded the maximum of %d keys", t.Name, MaxKeysPerDocument)
+	}
+	return nil
+}
+
+// changedKeys computes the keys that an updated document has and had, in the indexes where they may differ.
+func (w *Writer) changedKeys(old, doc bson.Doc) error {
+	for i := range w.tables {
+		t := &w.tables[i]
+		if t.touched = t.mayDiffer(old, doc); !t.touched {
+			continue
+		}
+		if err := t.compute(doc); err != nil {
+			return err
+		}
+		if err := t.Keys(old, &t.stale); err != nil {
+			return fmt.Errorf("storage: a stored document of %s has no keys in %q: %w", w.c.NS, t.Name, err)
+		}
+	}
+	return nil
+}
+
+// mayDiffer looks at the fields that the key's paths begin with.
+func (t *writtenTable) mayDiffer(old, doc bson.Doc) bool {
+	if t.roots == nil {
+		return true
+	}
+	for _, root := range t.roots {
+		if !bson.Identical(old.Lookup(root), doc.Lookup(root)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *Writer) claim(key []byte) {
+	w.txn.kv.Claim(key)
+	w.claimed |= w.txn.store.latches.of(key)
+}
+
+func (w *Writer) putRecord(rec Record) {
+	w.key = recordKey(w.key[:0], w.c.ID, rec.ID)
+	w.value = appendRecord(w.value[:0], rec.Modified, rec.Doc)
+	w.txn.kv.Set(w.key, w.value)
+}
+
+// noteDeadline keeps the earliest deadline of what is written, for those who wait for it.
+func (w *Writer) noteDeadline(rec Record) {
+	if !w.c.rules.Any() {
+		return
+	}
+	if d, _ := w.c.rules.Deadline(rec.Doc, rec.Modified); d != policy.Never {
+		w.earliest = min(w.earliest, d)
+	}
+}
+
+// flush adds what w counted to the counters.
+func (w *Writer) flush() {
+	add := func(delta int64, owner byte, number uint32, what byte) {
+		if delta != 0 {
+			w.txn.kv.Add(counterKey(nil, owner, number, what), delta)
+		}
+	}
+	add(w.documents, ofCollection, w.c.ID, countDocuments)
+	add(w.bytes, ofCollection, w.c.ID, countBytes)
+	for i := range w.tables {
+		add(w.tables[i].surplus, ofIndex, w.tables[i].ID, countSurplus)
+	}
+}
+
+func (w *Writer) storedMultikey() {
+	for i := range w.tables {
+		if t := &w.tables[i]; t.multikey != nil {
+			t.tableIndex.multikey.store(t.multikey)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package policy
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/index"
+)
+
+// Rules are all rules of one collection. The zero Rules expire nothing.
+type Rules struct {
+	rules []Rule
+}
+
+// NewRules are the rules of a collection with the given indexes; clustered is its own TTL, or nil.
+func NewRules(indexes []*index.Definition, clustered *int64) Rules {
+	var rs Rules
+	for _, d := range indexes {
+		if r, ok := ForIndex(d); ok {
+			rs.rules = append(rs.rules, r)
+		}
+	}
+	if clustered != nil {
+		rs.rules = append(rs.rules, ForClustered(*clustered))
+	}
+	return rs
+}
+
+// All are the rules in the order of their indexes.
+func (rs Rules) All() []Rule { return rs.rules }
+
+// Any says whether there is a rule.
+func (rs Rules) Any() bool { return len(rs.rules) > 0 }
+
+// Hiding says whether any rule hides; all is the server's ttlHideExpired.
+func (rs Rules) Hiding(all bool) bool {
+	for i := range rs.rules {
+		if rs.rules[i].Hides(all) {
+			return true
+		}
+	}
+	return false
+}
+
+// Hidden says whether doc, modified last at the millisecond modified, is invisible at now.
+func (rs Rules) Hidden(doc bson.Doc, modified, now int64, all bool) bool {
+	for i := range rs.rules {
+		r := &rs.rules[i]
+		if !r.Hides(all) {
+			continue
+		}
+		if d, _ := r.Deadline(doc, modified); d <= now {
+			return true
+		}
+	}
+	return false
+}
+
+// Deadline is the earliest deadline of doc, and the rule that gives it; Never and nil when no rule does.
+func (rs Rules) Deadline(doc bson.Doc, modified int64) (int64, *Rule) {
+	earliest, by := Never, (*Rule)(nil)
+	for i := range rs.rules {
+		if d, _ := rs.rules[i].Deadline(doc, modified); d < earliest {
+			earliest, by = d, &rs.rules[i]
+		}
+	}
+	return earliest, by
+}
+
+// ForIndexID is the rule of the index with the number id.
+func (rs Rules) ForIndexID(id uint32) (*Rule, bool) {
+	for i := range rs.rules {
+		if d := rs.rules[i].Index; d != nil && d.ID == id {
+			return &rs.rules[i], true
+		}
+	}
+	return nil, false
+}
+
+// Clustered is the rule of the clustered collection itself.
+func (rs Rules) Clustered() (*Rule, bool) {
+	for i := range rs.rules {
+		if rs.rules[i].Kind == Clustered {
+			return &rs.rules[i], true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,215 @@
+package command
+
+import (
+	"math"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// Args is a command's document while its fields are read one by one. Each field is read, ignored or refused: Done finds
+// the ones that nobody asked for. A field that is null counts as absent, as in MongoDB. The first error sticks and is
+// what Done returns; the values read after it do not matter.
+type Args struct {
+	path   string
+	doc    bson.Doc
+	fields []arg
+	err    error
+}
+
+type arg struct {
+	key  string
+	v    bson.Value
+	used bool
+}
+
+// NewArgs reads doc; path is what error messages call it ("find", "update.updates").
+func NewArgs(path string, doc bson.Doc) *Args {
+	a := &Args{}
+	a.reset(path, doc)
+	return a
+}
+
+func (a *Args) reset(path string, doc bson.Doc) {
+	*a = Args{path: path, doc: doc, fields: a.fields[:0]}
+	for it := doc.Iter(); it.Next(); {
+		a.fields = append(a.fields, arg{key: it.Key(), v: it.Value()})
+	}
+}
+
+// Doc is the whole document.
+func (a *Args) Document() bson.Doc { return a.doc }
+
+// Fail makes err the error of a, when it is the first.
+func (a *Args) Fail(err error) {
+	if a.err == nil {
+		a.err = err
+	}
+}
+
+// Err is the first error so far.
+func (a *Args) Err() error { return a.err }
+
+// Value reads a field of any type as it is; missing when absent.
+func (a *Args) Value(key string) bson.Value {
+	for i := range a.fields {
+		if a.fields[i].key == key {
+			a.fields[i].used = true
+			return a.fields[i].v
+		}
+	}
+	return bson.Missing
+}
+
+// Has says whether the field is there and not null, without reading it.
+func (a *Args) Has(key string) bool {
+	for i := range a.fields {
+		if a.fields[i].key == key {
+			return !a.fields[i].v.IsNullish()
+		}
+	}
+	return false
+}
+
+// Ignore takes note of fields that have no meaning here.
+func (a *Args) Ignore(keys ...string) {
+	for _, k := range keys {
+		a.Value(k)
+	}
+}
+
+// typed reads a field that must be of one of the types; ok is false when it is absent or wrong.
+func (a *Args) typed(key string, types ...bson.Type) (v bson.Value, ok bool) {
+	v = a.Value(key)
+	if v.IsNullish() {
+		return bson.Missing, false
+	}
+	for _, t := range types {
+		if v.Type == t {
+			return v, true
+		}
+	}
+	a.Fail(a.wrongType(key, v.Type, types))
+	return bson.Missing, false
+}
+
+func (a *Args) wrongType(key string, got bson.Type, want []bson.Type) error {
+	if len(want) == 1 {
+		return mongoerr.New(mongoerr.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", a.path, key, got, want[0])
+	}
+	names := make([]string, len(want))
+	for i, t := range want {
+		names[i] = t.String()
+	}
+	return mongoerr.New(mongoerr.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[%s]'", a.path, key, got, strings.Join(names, ", "))
+}
+
+// Doc reads an optional document; nil when absent.
+func (a *Args) Doc(key string) bson.Doc {
+	v, ok := a.typed(key, bson.TypeObject)
+	if !ok {
+		return nil
+	}
+	return v.Doc()
+}
+
+// Array reads an optional array; nil when absent.
+func (a *Args) Array(key string) bson.Doc {
+	v, ok := a.typed(key, bson.TypeArray)
+	if !ok {
+		return nil
+	}
+	return v.Doc()
+}
+
+// String reads an optional string.
+func (a *Args) String(key string) (s string, ok bool) {
+	v, ok := a.typed(key, bson.TypeString)
+	if !ok {
+		return "", false
+	}
+	return v.Str(), true
+}
+
+// Bool reads an optional strict bool.
+func (a *Args) Bool(key string, def bool) bool {
+	v, ok := a.typed(key, bson.TypeBool)
+	if !ok {
+		return def
+	}
+	return v.Bool()
+}
+
+// SafeBool reads an optional bool that may be given as a number.
+func (a *Args) SafeBool(key string, def bool) bool {
+	v, ok := a.typed(key, bson.TypeBool, bson.TypeInt64, bson.TypeInt32, bson.TypeDecimal, bson.TypeDouble)
+	if !ok {
+		return def
+	}
+	return v.Truthy()
+}
+
+// Int reads an optional number, cut to an integer.
+func (a *Args) Int(key string) (n int64, ok bool) {
+	v, ok := a.typed(key, bson.TypeInt64, bson.TypeInt32, bson.TypeDecimal, bson.TypeDouble)
+	if !ok {
+		return 0, false
+	}
+	return v.TruncInt64(), true
+}
+
+// IntIn is Int within bounds; outside of them it is MongoDB's error 51024.
+func (a *Args) IntIn(key string, low, high int64) (n int64, ok bool) {
+	n, ok = a.Int(key)
+	switch {
+	case !ok:
+	case n < low:
+		a.Fail(mongoerr.New(51024, "BSON field '%s' value must be >= %d, actual value '%d'", key, low, n))
+	case n > high:
+		a.Fail(mongoerr.New(51024, "BSON field '%s' value must be <= %d, actual value '%d'", key, high, n))
+	}
+	return n, ok
+}
+
+// Limit reads an optional number that must not be negative.
+func (a *Args) Limit(key string) (n int64, ok bool) { return a.IntIn(key, 0, math.MaxInt64) }
+
+// Collection reads the command's own field, which names a collection of db.
+func (a *Args) Collection(db string) namespace.NS {
+	key := a.doc.FirstKey()
+	v := a.Value(key)
+	if v.Type != bson.TypeString && v.Type != bson.TypeSymbol {
+		a.Fail(mongoerr.New(mongoerr.InvalidNamespace, "collection name has invalid type %s", v.Type))
+		return namespace.NS{DB: db}
+	}
+	return namespace.NS{DB: db, Coll: strings.Clone(v.Str())}
+}
+
+// Required makes it an error that a field is absent.
+func (a *Args) Required(keys ...string) {
+	for _, k := range keys {
+		if !a.Has(k) {
+			a.Fail(mongoerr.New(40414, "BSON field '%s.%s' is missing but a required field", a.path, k))
+		}
+	}
+}
+
+// Done returns the first error: one met while reading, a duplicate field, or a field that nobody read.
+func (a *Args) Done() error {
+	if a.err != nil {
+		return a.err
+	}
+	for i, f := range a.fields {
+		for _, g := range a.fields[:i] {
+			if g.key == f.key {
+				return mongoerr.New(40413, "BSON field '%s.%s' is a duplicate field", a.path, f.key)
+			}
+		}
+		if !f.used {
+			return mongoerr.New(40415, "BSON field '%s.%s' is an unknown field.", a.path, f.key)
+		}
+	}
+	return nil
+}

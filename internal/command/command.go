@@ -1,0 +1,49 @@
+// Package command is MongoDB's commands: a table of them, one file each, and what all of them share: reading their
+// documents, running them as operations, and answering in MongoDB's shape. It knows nothing of sockets.
+package command
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+)
+
+// Command is one row of the table.
+type Command struct {
+	Name    string
+	Aliases []string
+	// Doc is one sentence for listCommands.
+	Doc string
+	// AdminOnly commands run against the admin database only.
+	AdminOnly bool
+	// Kind is MongoDB's op in currentOp and the profiler when it is not "command".
+	Kind string
+	// ReadConcern and WriteConcern say which of the two the command takes.
+	ReadConcern, WriteConcern bool
+	// NoSession commands refuse nothing but do not count as use of a session.
+	NoSession bool
+	// Quiet commands are neither logged as slow nor profiled.
+	Quiet bool
+	// Run does the work. The reply lacks "ok", which is added unless it is there.
+	Run func(*Op) (bson.Doc, error)
+}
+
+// table is every command, found by name and alias.
+type table map[string]*Command
+
+func newTable(rows ...[]*Command) table {
+	t := table{}
+	add := func(name string, c *Command) {
+		if t[name] != nil {
+			panic("command: two rows for " + name)
+		}
+		t[name] = c
+	}
+	for _, family := range rows {
+		for _, c := range family {
+			add(c.Name, c)
+			for _, a := range c.Aliases {
+				add(a, c)
+			}
+		}
+	}
+	return t
+}

@@ -1,0 +1,40 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/operation"
+)
+
+// Conn is what the server keeps of one connection.
+type Conn struct {
+	ID     int64
+	Remote string
+	Local  string
+	// Compress settles the compressors that hello asks for and returns those agreed on; nil where there are none.
+	Compress func(names []string) []string
+	// Compression is what was agreed on.
+	Compression func() []string
+
+	client      *operation.Client
+	metadata    bson.Doc
+	appName     string
+	speculative bool
+}
+
+// Client is how the connection shows up in currentOp.
+func (c *Conn) Client() *operation.Client { return c.client }
+
+// NewConn describes a connection that was just accepted.
+func NewConn(id int64, remote, local string) *Conn {
+	c := &Conn{ID: id, Remote: remote, Local: local}
+	c.client = &operation.Client{ConnectionID: id, Desc: "conn" + itoa(id), Remote: remote}
+	return c
+}
+
+// SetMetadata keeps the client document of the first hello; later ones must not change it.
+func (c *Conn) SetMetadata(doc bson.Doc, app string) {
+	c.metadata, c.appName = doc.Clone(), app
+	client := *c.client
+	client.Metadata, client.AppName = c.metadata, app
+	c.client = &client
+}

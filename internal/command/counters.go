@@ -1,0 +1,44 @@
+package command
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/bson"
+)
+
+// counters is what serverStatus tells of the commands run so far.
+type counters struct {
+	inserts, queries, updates, deletes, getMores, commands atomic.Int64
+	perCommand                                             sync.Map // name → *commandCounter
+}
+
+type commandCounter struct{ total, failed atomic.Int64 }
+
+func (op *Op) countCommand() {
+	c, ok := op.counts.perCommand.Load(op.Command.Name)
+	if !ok {
+		c, _ = op.counts.perCommand.LoadOrStore(op.Command.Name, &commandCounter{})
+	}
+	c.(*commandCounter).total.Add(1)
+	switch op.Command.Name {
+	case "insert", "update", "delete", "bulkWrite": // counted by document or statement
+	case "find":
+		op.counts.queries.Add(1)
+	case "getMore":
+		op.counts.getMores.Add(1)
+	default:
+		op.counts.commands.Add(1)
+	}
+}
+
+// finish notes how the operation ended: counters, the slow log and the profiler.
+func (op *Op) finish(reply bson.Doc, err error) {
+	if err != nil {
+		if c, ok := op.counts.perCommand.Load(op.Command.Name); ok {
+			c.(*commandCounter).failed.Add(1)
+		}
+	}
+	op.Running.Stats.ResponseBytes.Store(int64(len(reply)))
+	op.record(err)
+}

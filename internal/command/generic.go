@@ -1,0 +1,290 @@
+package command
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// Generic is what any command may carry.
+type Generic struct {
+	// LSID is the session's document ({id: UUID}), or nil; SessionID is its id's 16 bytes as text.
+	LSID      bson.Doc
+	SessionID string
+	TxnNumber int64
+	HasTxn    bool
+	MaxTime   time.Duration
+	Comment   bson.Value
+
+	ReadConcern  ReadConcern
+	WriteConcern WriteConcern
+}
+
+// ReadConcern is the level a read asked for.
+type ReadConcern struct {
+	Level string
+	Given bool
+}
+
+// WriteConcern is what a write waits for.
+type WriteConcern struct {
+	// Buffered: the client does not wait for the journal (j: false, or w: 0).
+	Buffered bool
+	// Unacknowledged: w is 0.
+	Unacknowledged bool
+	Given          bool
+}
+
+// genericFields may stand in any command; those not read below have no meaning on a standalone.
+var genericFields = []string{"$db", "$clusterTime", "$readPreference", "$audit", "$client", "$configServerState", "$configTime",
+	"$topologyTime", "allowImplicitCollectionCreation", "shardVersion", "databaseVersion", "mayBypassWriteBlocking",
+	"clientOperationKey", "$queryOptions", "rawData", "maxTimeMSOpOnly", "help", "$eventualConsistencyTime", "versionContext"}
+
+// readGeneric reads the fields that any command may have.
+func (op *Op) readGeneric() error {
+	a := op.Args
+	a.Ignore(genericFields...)
+	op.readSession(a)
+	op.Comment = a.Value("comment")
+	if op.Command.Name != "getMore" || a.Has("maxTimeMS") {
+		ms, err := maxTimeMS(a.Value("maxTimeMS"))
+		if err != nil {
+			a.Fail(err)
+		}
+		op.MaxTime = ms
+	}
+	op.readAPIVersion(a)
+	op.readReadConcern(a)
+	op.readWriteConcern(a)
+	return a.Err()
+}
+
+func (op *Op) readSession(a *Args) {
+	if lsid := a.Doc("lsid"); lsid != nil {
+		id, err := sessionID(lsid)
+		if err != nil {
+			a.Fail(err)
+			return
+		}
+		op.LSID, op.SessionID = lsid, id
+	}
+	txn := a.Value("txnNumber")
+	a.Ignore("stmtId", "stmtIds")
+	auto, start := a.Value("autocommit"), a.Value("startTransaction")
+	if txn.IsNullish() {
+		if !auto.IsNullish() || !start.IsNullish() {
+			a.Fail(mongoerr.New(mongoerr.InvalidOptions, "'autocommit' and 'startTransaction' need a transaction number"))
+		}
+		return
+	}
+	switch {
+	case txn.Type != bson.TypeInt64:
+		a.Fail(a.wrongType("txnNumber", txn.Type, []bson.Type{bson.TypeInt64}))
+	case op.LSID == nil:
+		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Transaction number requires a session ID to also be specified"))
+	case !op.Command.takesTxn():
+		a.Fail(mongoerr.New(50768, "It is illegal to run command %s with a txnNumber", op.Name()))
+	default:
+		a.Fail(mongoerr.New(mongoerr.IllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos"))
+	}
+}
+
+// takesTxn says whether a replica set would take a txnNumber on the command.
+func (c *Command) takesTxn() bool {
+	switch c.Name {
+	case "insert", "update", "delete", "findAndModify", "find", "aggregate", "count", "distinct", "getMore", "bulkWrite",
+		"commitTransaction", "abortTransaction", "killCursors", "create", "createIndexes":
+		return true
+	}
+	return false
+}
+
+// sessionID takes the id out of {id: UUID(…)}.
+func sessionID(lsid bson.Doc) (string, error) {
+	a := NewArgs("OperationSessionInfo.lsid", lsid)
+	id := a.Value("id")
+	a.Ignore("uid", "txnNumber", "txnUUID")
+	if id.IsMissing() {
+		return "", mongoerr.New(40414, "BSON field 'OperationSessionInfo.lsid.id' is missing but a required field")
+	}
+	if id.Type != bson.TypeBinary {
+		return "", a.wrongType("id", id.Type, []bson.Type{bson.TypeBinary})
+	}
+	subtype, data := id.Binary()
+	if subtype != 4 {
+		return "", mongoerr.New(mongoerr.TypeMismatch, "BSON field 'OperationSessionInfo.lsid.id' is the wrong binData type '%d', expected type 'UUID'", subtype)
+	}
+	if len(data) != 16 {
+		return "", mongoerr.New(mongoerr.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
+	}
+	return string(data), a.Done()
+}
+
+// maxTimeMS reads a time limit: a whole number of milliseconds that fits an int.
+func maxTimeMS(v bson.Value) (time.Duration, error) {
+	if v.IsNullish() {
+		return 0, nil
+	}
+	if !v.IsNumber() {
+		return 0, mongoerr.New(mongoerr.TypeMismatch, "maxTimeMS must be a number, but got %s", v.Type)
+	}
+	n, exact := v.AsInt64()
+	switch {
+	case !exact && v.IsIntegral() || exact && (n < 0 || n > math.MaxInt32):
+		return 0, mongoerr.New(mongoerr.BadValue, "%s value for maxTimeMS is out of range [0, %d]", v, math.MaxInt32)
+	case !exact:
+		return 0, mongoerr.New(mongoerr.BadValue, "maxTimeMS has non-integral value")
+	}
+	return time.Duration(n) * time.Millisecond, nil
+}
+
+func (op *Op) readAPIVersion(a *Args) {
+	version, given := a.String("apiVersion")
+	strict, deprecation := a.Has("apiStrict"), a.Has("apiDeprecationErrors")
+	op.APIStrict = a.Bool("apiStrict", false)
+	a.Bool("apiDeprecationErrors", false)
+	switch {
+	case given && version != "1":
+		a.Fail(mongoerr.New(mongoerr.APIVersionError, "API version must be \"1\""))
+	case !given && (strict || deprecation):
+		a.Fail(mongoerr.New(mongoerr.APIVersionError, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion"))
+	}
+}
+
+func (op *Op) readReadConcern(a *Args) {
+	v := a.Value("readConcern")
+	if v.IsMissing() {
+		return
+	}
+	if v.Type != bson.TypeObject {
+		a.Fail(a.wrongType("readConcern", v.Type, []bson.Type{bson.TypeObject}))
+		return
+	}
+	r := NewArgs("readConcern", v.Doc())
+	level, given := r.String("level")
+	r.Ignore("provenance")
+	after, at := r.Value("afterClusterTime"), r.Value("atClusterTime")
+	r.Ignore("$_waitLastStableRecoveryTimestamp", "afterOpTime")
+	if err := r.Done(); err != nil {
+		a.Fail(err)
+		return
+	}
+	op.ReadConcern = ReadConcern{Level: strings.Clone(level), Given: given}
+	switch {
+	case given && !knownLevel(level):
+		a.Fail(mongoerr.New(mongoerr.BadValue, "Enumeration value '%s' for field 'readConcern.level' is not a valid value.", level))
+	case !op.Command.ReadConcern && given && level != "local" && level != "":
+		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { readConcern: %s }", op.Command.Name, v))
+	case level == "snapshot":
+		a.Fail(mongoerr.New(mongoerr.NotAReplicaSet, "node needs to be a replica set member to use read concern: snapshot"))
+	case level == "linearizable":
+		a.Fail(mongoerr.New(mongoerr.NotAReplicaSet, "node needs to be a replica set member to use read concern: linearizable"))
+	case !after.IsMissing() || !at.IsMissing():
+		for _, t := range []bson.Value{after, at} {
+			if !t.IsNullish() && t.Type != bson.TypeTimestamp {
+				a.Fail(r.wrongType("afterClusterTime", t.Type, []bson.Type{bson.TypeTimestamp}))
+			}
+		}
+		a.Fail(mongoerr.New(mongoerr.IllegalOperation, "Cannot specify %s readConcern without replication enabled", clusterTimeField(after)))
+	}
+}
+
+func clusterTimeField(after bson.Value) string {
+	if after.IsMissing() {
+		return "atClusterTime"
+	}
+	return "afterClusterTime"
+}
+
+func knownLevel(level string) bool {
+	switch level {
+	case "local", "majority", "linearizable", "available", "snapshot":
+		return true
+	}
+	return false
+}
+
+func (op *Op) readWriteConcern(a *Args) {
+	v := a.Value("writeConcern")
+	if v.IsNullish() {
+		return
+	}
+	if v.Type != bson.TypeObject {
+		a.Fail(a.wrongType("writeConcern", v.Type, []bson.Type{bson.TypeObject}))
+		return
+	}
+	wc, err := ParseWriteConcern(v.Doc())
+	if err != nil {
+		a.Fail(err)
+		return
+	}
+	if !op.Command.WriteConcern && !v.Doc().IsEmpty() {
+		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { writeConcern: %s }", op.Command.Name, v))
+		return
+	}
+	op.WriteConcern = wc
+}
+
+// ParseWriteConcern reads a write concern as a standalone takes it: one node, journalled or not.
+func ParseWriteConcern(doc bson.Doc) (WriteConcern, error) {
+	wc := WriteConcern{Given: true}
+	a := NewArgs("writeConcern", doc)
+	w, j, fsync, timeout := a.Value("w"), a.Value("j"), a.Value("fsync"), a.Value("wtimeout")
+	a.Ignore("provenance", "getLastError")
+	if err := a.Done(); err != nil {
+		return wc, err
+	}
+	for _, flag := range []struct {
+		name string
+		v    bson.Value
+	}{{"j", j}, {"fsync", fsync}} {
+		if !flag.v.IsNullish() && flag.v.Type != bson.TypeBool && !flag.v.IsNumber() {
+			return wc, a.wrongType(flag.name, flag.v.Type, []bson.Type{bson.TypeBool, bson.TypeInt64, bson.TypeInt32, bson.TypeDecimal, bson.TypeDouble})
+		}
+	}
+	if !timeout.IsNullish() && timeout.IsNumber() && (timeout.TruncInt64() > math.MaxInt32 || timeout.TruncInt64() < math.MinInt32) {
+		return wc, mongoerr.New(mongoerr.FailedToParse, "wtimeout must be a 32-bit integer")
+	}
+	if !j.IsNullish() && !fsync.IsNullish() && j.Truthy() && fsync.Truthy() {
+		return wc, mongoerr.New(mongoerr.FailedToParse, "fsync and j options cannot be used together")
+	}
+	wc.Buffered = !j.IsNullish() && !j.Truthy()
+	return wc, wc.readW(w, j)
+}
+
+func (wc *WriteConcern) readW(w, j bson.Value) error {
+	switch {
+	case w.IsNullish():
+	case w.IsNumber():
+		n := w.TruncInt64()
+		switch {
+		case n < 0 || n > 50:
+			return mongoerr.New(mongoerr.FailedToParse, "w has to be a non-negative number and not greater than 50; found: %d", n)
+		case n > 1:
+			return mongoerr.New(mongoerr.BadValue, "cannot use 'w' > 1 when a host is not replicated")
+		case n == 0:
+			wc.Buffered = !j.Truthy()
+			wc.Unacknowledged = true
+		}
+	case w.Type == bson.TypeString:
+		if w.Str() != "majority" && w.Str() != "" {
+			return mongoerr.New(mongoerr.BadValue, "cannot use non-majority 'w' mode \"%s\" when a host is not a member of a replica set", w.Str())
+		}
+	case w.Type == bson.TypeObject:
+		if w.Doc().IsEmpty() {
+			return mongoerr.New(mongoerr.FailedToParse, "tagged write concern requires tags")
+		}
+		for it := w.Doc().Iter(); it.Next(); {
+			if !it.Value().IsNumber() {
+				return mongoerr.New(mongoerr.FailedToParse, "tags must be a single level document with only number values")
+			}
+		}
+		return mongoerr.New(mongoerr.BadValue, "cannot use tagged 'w' when a host is not a member of a replica set")
+	default:
+		return mongoerr.New(mongoerr.FailedToParse, "w has to be a number, string, or object; found: %s", w.Type)
+	}
+	return nil
+}

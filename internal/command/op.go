@@ -1,0 +1,75 @@
+package command
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/wire"
+)
+
+// Op is one command under way. The documents in it share the message they came in, which lives until the reply.
+type Op struct {
+	*Server
+	// Ctx ends when the client hangs up, the operation is killed or its time is over; its cause says which.
+	Ctx     context.Context
+	Conn    *Conn
+	Command *Command
+	DB      string
+	Args    *Args
+	// Sequences are the command's document sequences.
+	Sequences []wire.Sequence
+	// Now is the operation's one time, in milliseconds since the epoch.
+	Now     int64
+	Running *operation.Operation
+	Generic
+	// APIStrict refuses commands outside of the stable API.
+	APIStrict bool
+	// MoreToCome asks the client's driver to expect another reply (exhaust); Next is the body of the further call.
+	MoreToCome bool
+	Next       bson.Doc
+	// ExhaustAllowed says that the client can take it.
+	ExhaustAllowed bool
+}
+
+// Name is the command's name as the client wrote it.
+func (op *Op) Name() string { return op.Args.Document().FirstKey() }
+
+// Sequence gives the documents of a field that may come as an array in the body or as a document sequence; ok is false
+// when it is neither.
+func (op *Op) Sequence(key string) (docs []bson.Doc, ok bool) {
+	for _, s := range op.Sequences {
+		if s.Name == key {
+			docs = make([]bson.Doc, 0, s.Len())
+			for d := range s.Docs() {
+				docs = append(docs, d)
+			}
+			return docs, true
+		}
+	}
+	if !op.Args.Has(key) {
+		op.Args.Value(key)
+		return nil, false
+	}
+	array := op.Args.Array(key)
+	if array == nil {
+		return nil, true
+	}
+	for it := array.Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeObject {
+			op.Args.Fail(op.Args.wrongType(key+"."+it.Key(), it.Value().Type, []bson.Type{bson.TypeObject}))
+			return nil, true
+		}
+		docs = append(docs, it.Value().Doc())
+	}
+	return docs, true
+}
+
+// Durability is what the write concern asks of a commit.
+func (op *Op) Durability() kv.Durability {
+	if op.WriteConcern.Buffered {
+		return kv.Buffered
+	}
+	return kv.Synced
+}

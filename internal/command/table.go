@@ -1,0 +1,9 @@
+package command
+
+// commands is the table of all commands, a family a file.
+func commands() table {
+	return newTable(
+		helloCommands(),
+		parameterCommands(),
+	)
+}

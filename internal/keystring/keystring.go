@@ -73,7 +73,7 @@ const longLength = 0xFF
 
 // Collator gives the bytes that order strings where an index has a collation. Values cannot be had back from such a key.
 type Collator interface {
-	AppendSortKey(dst []byte, s string) []byte
+	AppendKey(dst []byte, s string) []byte
 }
 
 // Append appends v's encoding to dst; desc turns its order round. v must be valid BSON; a missing v counts as undefined.
@@ -206,7 +206,7 @@ func appendText(dst []byte, s string, c Collator) []byte {
 		return appendString(dst, s)
 	}
 	start := len(dst)
-	dst = c.AppendSortKey(dst, s)
+	dst = c.AppendKey(dst, s)
 	if bytes.IndexByte(dst[start:], 0) < 0 {
 		return append(dst, 0, stringEnd)
 	}

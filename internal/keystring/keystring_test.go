@@ -215,7 +215,7 @@ func TestSuccessor(t *testing.T) {
 // upper is a collation in which case does not matter, with sort keys that hold zeros.
 type upper struct{}
 
-func (upper) AppendSortKey(dst []byte, s string) []byte {
+func (upper) AppendKey(dst []byte, s string) []byte {
 	for _, c := range bytes.ToUpper([]byte(s)) {
 		dst = append(dst, 0, c)
 	}

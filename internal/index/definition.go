@@ -1,0 +1,107 @@
+// Package index is what an index is: its definition, the rules of createIndexes, which definitions conflict, and which
+// keys a document has in it. It reads and writes no store and does not know how queries use indexes.
+package index
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/collation"
+	"github.com/ebbdb/ebb/internal/match"
+)
+
+// Kind is what an index field, or the index as a whole, is made of.
+type Kind uint8
+
+// The kinds of MongoDB, and the deadline table of a TTL index on _ts.
+const (
+	Ordered Kind = iota
+	Deadline
+	Hashed
+	Text
+	Geo2D
+	Geo2DSphere
+	Wildcard
+)
+
+// String is the plugin name of k as a key pattern has it, "" for ordered fields.
+func (k Kind) String() string {
+	return [...]string{"", "", "hashed", "text", "2d", "2dsphere", "wildcard"}[k]
+}
+
+// Built says whether entries of the kind are kept. Indexes of other kinds can be defined, listed and dropped; no plan
+// uses them.
+func (k Kind) Built() bool { return k == Ordered || k == Deadline }
+
+// Field is one field of a key pattern.
+type Field struct {
+	Path       string
+	Parts      []string
+	Kind       Kind
+	Descending bool
+}
+
+// Definition is an index. It is made by Parse or Load and not changed afterwards; With… methods return copies.
+type Definition struct {
+	// ID is the index's number in the store, never used twice.
+	ID     uint32
+	Name   string
+	Key    bson.Doc
+	Fields []Field
+	// Kind is the kind of the first field that is not Ordered.
+	Kind Kind
+
+	Unique, Sparse, Hidden, PrepareUnique bool
+
+	PartialFilter bson.Doc
+	Collation     bson.Doc
+
+	// TTL says whether the index expires documents.
+	TTL                bool
+	ExpireAfterSeconds int32
+	// HideExpired makes expired documents invisible before they are deleted. It is always so for Deadline.
+	HideExpired bool
+
+	// Spec is the index as listIndexes shows it.
+	Spec bson.Doc
+
+	partial  *match.Filter
+	collator *collation.Collation
+}
+
+// IsID says whether d is the index on _id that every plain collection has.
+func (d *Definition) IsID() bool { return d.Name == "_id_" }
+
+// Hides says whether documents that expired by d are invisible; all is the server's ttlHideExpired.
+func (d *Definition) Hides(all bool) bool {
+	return d.TTL && d.Kind.Built() && (d.Kind == Deadline || d.HideExpired || all)
+}
+
+// Covers says whether doc belongs in the index as far as its partial filter says.
+func (d *Definition) Covers(doc bson.Doc) bool {
+	if d.partial == nil {
+		return true
+	}
+	ok, err := d.partial.Match(nil, doc)
+	return err == nil && ok
+}
+
+// Partial is the parsed partial filter, or nil.
+func (d *Definition) Partial() *match.Filter { return d.partial }
+
+// Collator is the index's collation, nil for plain byte order.
+func (d *Definition) Collator() *collation.Collation { return d.collator }
+
+// Descending is the direction of each field.
+func (d *Definition) Descending() []bool {
+	dirs := make([]bool, len(d.Fields))
+	for i, f := range d.Fields {
+		dirs[i] = f.Descending
+	}
+	return dirs
+}
+
+// WithID is d under a number.
+func (d *Definition) WithID(id uint32) *Definition {
+	c := *d
+	c.ID = id
+	return &c
+}

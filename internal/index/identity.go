@@ -1,0 +1,92 @@
+package index
+
+import (
+	"bytes"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// same says whether a and b are one index by MongoDB's reckoning: key pattern, unique, sparse, collation, partial
+// filter and wildcard projection. The TTL, the name and hidden do not count.
+func same(a, b *Definition) bool {
+	if a.Kind == Text && b.Kind == Text {
+		return true // a collection has at most one
+	}
+	return sameKey(a, b) && a.Unique == b.Unique && a.Sparse == b.Sparse && bytes.Equal(a.Collation, b.Collation) &&
+		sameFilter(a.PartialFilter, b.PartialFilter) && sameFilter(a.projection(), b.projection())
+}
+
+func sameFilter(a, b bson.Doc) bool {
+	return (a == nil) == (b == nil) && (a == nil || bson.CompareDocs(a, b, nil) == 0)
+}
+
+func (d *Definition) projection() bson.Doc {
+	if v := d.Spec.Lookup("wildcardProjection"); v.Type == bson.TypeObject {
+		return v.Doc()
+	}
+	return nil
+}
+
+func sameKey(a, b *Definition) bool {
+	if len(a.Fields) != len(b.Fields) {
+		return false
+	}
+	for i, f := range a.Fields {
+		g := b.Fields[i]
+		if f.Path != g.Path || f.Kind != g.Kind || f.Descending != g.Descending {
+			return false
+		}
+	}
+	return true
+}
+
+func sameOptions(a, b *Definition) bool {
+	return a.TTL == b.TTL && (!a.TTL || a.ExpireAfterSeconds == b.ExpireAfterSeconds && a.HideExpired == b.HideExpired)
+}
+
+// Conflict finds what d means for a collection that has existing: already there (the same), a new value for the TTL on
+// _ts (retime), MongoDB's error 85 or 86, or nothing at all.
+func Conflict(existing []*Definition, d *Definition) (there, retime *Definition, err error) {
+	for _, e := range existing {
+		if same(e, d) && e.Kind == Deadline && d.Kind == Deadline && e.Name == d.Name && !sameOptions(e, d) {
+			return nil, e, nil
+		}
+	}
+	for _, e := range existing {
+		switch {
+		case e.Name == d.Name && same(e, d):
+			if !sameOptions(e, d) {
+				return nil, nil, mongoerr.New(mongoerr.IndexOptionsConflict,
+					"An equivalent index already exists with the same name but different options. Requested index: %s, existing index: %s", d.Spec, e.Spec)
+			}
+			if d.Kind == Text && !sameKey(e, d) {
+				return nil, nil, textConflict(e, d)
+			}
+			return e, nil, nil
+		case e.Name == d.Name:
+			return nil, nil, mongoerr.New(mongoerr.IndexKeySpecsConflict,
+				"An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", d.Spec, e.Spec)
+		}
+	}
+	for _, e := range existing {
+		switch {
+		case !same(e, d):
+		case d.Kind == Text && !sameKey(e, d):
+			return nil, nil, textConflict(e, d)
+		case e.IsID():
+			return e, nil, nil
+		case !sameOptions(e, d):
+			return nil, nil, mongoerr.New(mongoerr.IndexOptionsConflict,
+				"An equivalent index already exists with a different name and options. Requested index: %s, existing index: %s", d.Spec, e.Spec)
+		default:
+			return nil, nil, mongoerr.New(mongoerr.IndexOptionsConflict, "Index already exists with a different name: %s", e.Name)
+		}
+	}
+	return nil, nil, nil
+}
+
+func textConflict(e, d *Definition) error {
+	return mongoerr.New(mongoerr.IndexOptionsConflict,
+		"only one text index per collection allowed, found existing text index \"%s\". Requested index: %s", e.Name, d.Spec)
+}

@@ -1,0 +1,220 @@
+package index
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+var plugins = map[string]Kind{"hashed": Hashed, "text": Text, "2d": Geo2D, "2dsphere": Geo2DSphere}
+
+// parseKey reads the key pattern into Fields and Kind.
+func (d *Definition) parseKey() error {
+	if d.Key.IsEmpty() {
+		return mongoerr.New(mongoerr.CannotCreateIndex, "Index keys cannot be an empty object.")
+	}
+	seen := map[string]bool{}
+	for it := d.Key.Iter(); it.Next(); {
+		f, err := parseField(it.Key(), it.Value())
+		if err != nil {
+			return err
+		}
+		if seen[f.Path] {
+			return mongoerr.New(mongoerr.BadValue, "Field path '%s' appears more than once in the index key pattern %s", f.Path, d.Key)
+		}
+		seen[f.Path] = true
+		if f.Kind != Ordered && (d.Kind == Ordered || d.Kind == Hashed && f.Kind != Hashed) {
+			d.Kind = f.Kind
+		}
+		d.Fields = append(d.Fields, f)
+	}
+	if len(d.Fields) > MaxFields {
+		return mongoerr.New(13103, "too many compound keys")
+	}
+	if n := d.count(Hashed); n > 1 {
+		return mongoerr.New(31303, "A maximum of one index field is allowed to be hashed but found %d for 'key' %s", n, d.Key)
+	}
+	return nil
+}
+
+func (d *Definition) count(k Kind) int {
+	n := 0
+	for _, f := range d.Fields {
+		if f.Kind == k {
+			n++
+		}
+	}
+	return n
+}
+
+func parseField(path string, v bson.Value) (Field, error) {
+	f := Field{Path: strings.Clone(path)}
+	f.Parts = strings.Split(f.Path, ".")
+	if err := checkPath(f.Path, f.Parts); err != nil {
+		return f, err
+	}
+	switch {
+	case v.IsNumber():
+		if v.IsNaN() || !v.Truthy() {
+			return f, mongoerr.New(mongoerr.CannotCreateIndex, "Values in the index key pattern cannot be 0.")
+		}
+		f.Descending = v.AsDouble() < 0
+	case v.Type == bson.TypeString:
+		k, known := plugins[v.Str()]
+		switch {
+		case v.Str() == "":
+			return f, mongoerr.New(mongoerr.CannotCreateIndex, "Values in v:2 index key pattern cannot be empty strings.")
+		case v.Str() == "wildcard":
+			return f, mongoerr.New(7246202, "'wildcard' index type is only allowed for wildcard fields")
+		case !known:
+			return f, mongoerr.New(mongoerr.CannotCreateIndex, "Unknown index plugin '%s'", v.Str())
+		}
+		f.Kind = k
+	default:
+		return f, mongoerr.New(mongoerr.CannotCreateIndex,
+			"Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", v.Type)
+	}
+	if f.Kind == Ordered && f.Parts[len(f.Parts)-1] == "$**" {
+		f.Kind = Wildcard
+	}
+	return f, nil
+}
+
+func checkPath(path string, parts []string) error {
+	for i, p := range parts {
+		switch {
+		case p == "":
+			return mongoerr.New(mongoerr.CannotCreateIndex, "Index keys cannot contain an empty field.")
+		case p == "$**" && i == len(parts)-1:
+		case p[0] == '$' && (i == 0 || p != "$id" && p != "$ref" && p != "$db"):
+			return mongoerr.New(mongoerr.CannotCreateIndex, "Index key contains an illegal field name: field name starts with '$'.")
+		}
+	}
+	return nil
+}
+
+// checkKind applies the rules that depend on what kind of index it is.
+func (d *Definition) checkKind(spec bson.Doc) error {
+	special := func(code mongoerr.Code, format string, args ...any) error { return mongoerr.New(code, format, args...) }
+	if d.Sparse && d.PartialFilter != nil {
+		return special(mongoerr.CannotCreateIndex, "cannot mix \"partialFilterExpression\" and \"sparse\" options")
+	}
+	if d.Kind != Wildcard && !spec.Lookup("wildcardProjection").IsMissing() {
+		return special(mongoerr.BadValue, "The field 'wildcardProjection' is only allowed in 'wildcard' indexes")
+	}
+	if d.HideExpired && !d.TTL {
+		return special(mongoerr.InvalidIndexSpecificationOption,
+			"The field 'hideExpired' is only allowed together with 'expireAfterSeconds'. Specification: %s", spec)
+	}
+	switch d.Kind {
+	case Hashed:
+		if d.Unique {
+			return special(16764, "Currently hashed indexes cannot guarantee uniqueness. Use a regular index.")
+		}
+	case Wildcard:
+		return d.checkWildcard(spec)
+	case Text, Geo2D, Geo2DSphere:
+		if d.collator != nil {
+			return special(mongoerr.CannotCreateIndex,
+				"Index type '%s' does not support collation: %s", d.Kind, d.Collation)
+		}
+		if d.Kind == Text {
+			return checkWeights(spec.Lookup("weights"))
+		}
+	}
+	if d.Kind != Text && !spec.Lookup("weights").IsMissing() && spec.Lookup("weights").Type == bson.TypeObject {
+		return special(mongoerr.CannotCreateIndex, "the field 'weights' can only be specified with text indexes")
+	}
+	return nil
+}
+
+func (d *Definition) checkWildcard(spec bson.Doc) error {
+	no := func(what string) error {
+		return mongoerr.New(mongoerr.CannotCreateIndex, "Index type 'wildcard' does not support the %s option", what)
+	}
+	switch {
+	case d.count(Wildcard) > 1:
+		return mongoerr.New(mongoerr.CannotCreateIndex, "wildcard indexes do not allow compounding with another wildcard field")
+	case d.Sparse:
+		return no("sparse")
+	case d.Unique:
+		return no("unique")
+	case d.TTL:
+		return no("expireAfterSeconds")
+	}
+	wild := ""
+	for _, f := range d.Fields {
+		if f.Kind == Wildcard {
+			wild = f.Path
+		}
+	}
+	projection := spec.Lookup("wildcardProjection")
+	if projection.IsMissing() {
+		if len(d.Fields) > 1 && wild == "$**" {
+			return mongoerr.New(mongoerr.CannotCreateIndex, "Compound wildcard indexes on all fields need a wildcardProjection that leaves out the other fields")
+		}
+		return nil
+	}
+	if wild != "$**" {
+		return mongoerr.New(mongoerr.FailedToParse, "The field 'wildcardProjection' is only allowed when 'key' is {\"$**\": ±1}")
+	}
+	if projection.Doc().IsEmpty() {
+		return mongoerr.New(mongoerr.FailedToParse, "The 'wildcardProjection' field can't be an empty object")
+	}
+	return nil
+}
+
+func checkWeights(v bson.Value) error {
+	if v.Type != bson.TypeObject {
+		return nil
+	}
+	for it := v.Doc().Iter(); it.Next(); {
+		w := it.Value()
+		if !w.IsNumber() || w.AsDouble() < 1 || w.AsDouble() >= 99999 {
+			return mongoerr.New(mongoerr.CannotCreateIndex, "text index weight must be in the exclusive interval (0,99999) but found: %s", w)
+		}
+	}
+	return nil
+}
+
+// listKind adds what MongoDB fills in for indexes of special kinds.
+func (d *Definition) listKind(b *bson.Builder, spec bson.Doc) {
+	switch d.Kind {
+	case Text:
+		d.listText(b, spec)
+	case Geo2DSphere:
+		version(b, spec, "2dsphereIndexVersion", 3)
+	}
+}
+
+func version(b *bson.Builder, spec bson.Doc, name string, def int32) {
+	if v := spec.Lookup(name); v.IsNumber() {
+		def = int32(v.TruncInt64())
+	}
+	b.Int32(name, def)
+}
+
+func (d *Definition) listText(b *bson.Builder, spec bson.Doc) {
+	given := spec.Lookup("weights")
+	b.Object("weights")
+	for _, f := range d.Fields {
+		if f.Kind != Text {
+			continue
+		}
+		if given.Type == bson.TypeObject && !given.Doc().Lookup(f.Path).IsMissing() {
+			b.Value(f.Path, given.Doc().Lookup(f.Path))
+		} else {
+			b.Int32(f.Path, 1)
+		}
+	}
+	b.End()
+	for _, o := range [2][2]string{{"default_language", "english"}, {"language_override", "language"}} {
+		if s := lookupStr(spec, o[0]); s != "" {
+			b.String(o[0], s)
+		} else {
+			b.String(o[0], o[1])
+		}
+	}
+	version(b, spec, "textIndexVersion", 3)
+}

@@ -1,0 +1,243 @@
+package index
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/collation"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// MaxFields is how many fields a key pattern may have.
+const MaxFields = 32
+
+// Parser reads index specifications.
+type Parser struct {
+	filters *match.Parser
+}
+
+// NewParser returns a Parser that reads partial filters with filters.
+func NewParser(filters *match.Parser) *Parser { return &Parser{filters} }
+
+type specOption uint8
+
+const (
+	optAny specOption = iota
+	optFlag
+	optBool
+	optObject
+	optNumber
+	optString
+)
+
+var specOptions = map[string]specOption{
+	"key": optObject, "name": optString, "v": optNumber, "ns": optString, "background": optFlag, "unique": optFlag,
+	"sparse": optFlag, "hidden": optBool, "prepareUnique": optFlag, "partialFilterExpression": optObject,
+	"collation": optObject, "expireAfterSeconds": optAny, "hideExpired": optBool, "storageEngine": optObject,
+	"weights": optAny, "default_language": optString, "language_override": optString, "textIndexVersion": optNumber,
+	"2dsphereIndexVersion": optNumber, "bits": optNumber, "min": optNumber, "max": optNumber, "coarsestIndexedLevel": optNumber,
+	"finestIndexedLevel": optNumber, "bucketSize": optNumber, "wildcardProjection": optObject, "clustered": optFlag,
+	"dropDups": optAny, "originalSpec": optObject,
+}
+
+var idOptions = map[string]bool{"key": true, "name": true, "v": true, "ns": true, "collation": true, "clustered": true}
+
+// Parse reads one element of createIndexes' indexes with all of MongoDB's checks.
+// defaultCollation is the collection's, or nil.
+func (p *Parser) Parse(spec bson.Doc, defaultCollation bson.Doc) (*Definition, error) {
+	if err := checkOptions(spec); err != nil {
+		return nil, err
+	}
+	key := spec.Lookup("key")
+	if key.IsMissing() {
+		return nil, mongoerr.New(mongoerr.FailedToParse, "The 'key' field is a required property of an index specification")
+	}
+	if spec.Lookup("name").IsMissing() {
+		return nil, mongoerr.New(mongoerr.FailedToParse, "The 'name' field is a required property of an index specification")
+	}
+	if err := checkVersion(spec.Lookup("v")); err != nil {
+		return nil, err
+	}
+	d, err := p.Load(spec, defaultCollation)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.checkName(); err != nil {
+		return nil, err
+	}
+	if isIDKey(d.Key) {
+		if err := checkIDOptions(spec); err != nil {
+			return nil, err
+		}
+		d.Name = "_id_"
+	}
+	if err := d.checkTTL(spec.Lookup("expireAfterSeconds")); err != nil {
+		return nil, err
+	}
+	if err := d.checkKind(spec); err != nil {
+		return nil, err
+	}
+	d.Spec = d.listed(spec)
+	return d, nil
+}
+
+// Load reads a specification that Parse once found good (from the catalogue), repairing a broken expireAfterSeconds.
+func (p *Parser) Load(spec bson.Doc, defaultCollation bson.Doc) (*Definition, error) {
+	d := &Definition{Key: spec.Lookup("key").Doc().Clone(), Spec: spec.Clone()}
+	if err := d.parseKey(); err != nil {
+		return nil, err
+	}
+	d.Name = strings.Clone(lookupStr(spec, "name"))
+	d.Unique = spec.Lookup("unique").Truthy()
+	d.Sparse = spec.Lookup("sparse").Truthy()
+	d.Hidden = spec.Lookup("hidden").Truthy()
+	d.PrepareUnique = spec.Lookup("prepareUnique").Truthy()
+	d.HideExpired = spec.Lookup("hideExpired").Truthy()
+	if v := spec.Lookup("expireAfterSeconds"); !v.IsMissing() {
+		d.setTTL(v)
+	}
+	if err := d.parseCollation(spec.Lookup("collation"), defaultCollation); err != nil {
+		return nil, err
+	}
+	return d, p.parsePartial(d, spec.Lookup("partialFilterExpression"))
+}
+
+func lookupStr(d bson.Doc, key string) string {
+	if v := d.Lookup(key); v.Type == bson.TypeString {
+		return v.Str()
+	}
+	return ""
+}
+
+func checkOptions(spec bson.Doc) error {
+	for it := spec.Iter(); it.Next(); {
+		kind, known := specOptions[it.Key()]
+		if !known {
+			return mongoerr.New(mongoerr.InvalidIndexSpecificationOption,
+				"The field '%s' is not valid for an index specification. Specification: %s", it.Key(), spec)
+		}
+		if !kind.takes(it.Value()) {
+			return mongoerr.New(mongoerr.TypeMismatch, "The field '%s' must be %s, but got %s", it.Key(), kind, it.Value().Type)
+		}
+	}
+	return nil
+}
+
+func (o specOption) takes(v bson.Value) bool {
+	switch o {
+	case optFlag:
+		return v.Type == bson.TypeBool || v.IsNumber()
+	case optBool:
+		return v.Type == bson.TypeBool
+	case optObject:
+		return v.Type == bson.TypeObject
+	case optNumber:
+		return v.IsNumber()
+	case optString:
+		return v.Type == bson.TypeString
+	}
+	return true
+}
+
+func (o specOption) String() string {
+	return [...]string{"anything", "a bool or a number", "a bool", "an object", "a number", "a string"}[o]
+}
+
+func checkVersion(v bson.Value) error {
+	if v.IsMissing() {
+		return nil
+	}
+	n, exact := v.AsInt64()
+	switch {
+	case !exact:
+		return mongoerr.New(mongoerr.BadValue, "Index version must be representable as a 32-bit integer, but got %s", v)
+	case n == 0:
+		return mongoerr.New(mongoerr.CannotCreateIndex, "Invalid index specification: cannot create an index with {v: 0}")
+	case n != 1 && n != 2:
+		return mongoerr.New(mongoerr.CannotCreateIndex, "Invalid index version: cannot create an index with {v: %d}", n)
+	}
+	return nil
+}
+
+func isIDKey(key bson.Doc) bool {
+	v := key.Lookup("_id")
+	return key.Count() == 1 && v.IsNumber()
+}
+
+func checkIDOptions(spec bson.Doc) error {
+	for it := spec.Iter(); it.Next(); {
+		if !idOptions[it.Key()] {
+			return mongoerr.New(mongoerr.InvalidIndexSpecificationOption,
+				"The field '%s' is not valid for an _id index specification. Specification: %s", it.Key(), spec)
+		}
+	}
+	return nil
+}
+
+func (d *Definition) checkName() error {
+	switch {
+	case d.Name == "":
+		return mongoerr.New(mongoerr.CannotCreateIndex, "Index name cannot be empty")
+	case strings.ContainsRune(d.Name, 0):
+		return mongoerr.New(mongoerr.CannotCreateIndex, "Index name cannot contain an embedded null byte")
+	case d.Name == "*":
+		return mongoerr.New(mongoerr.BadValue, "The index name '*' is not valid.")
+	case d.Name == "_id_" && !isIDKey(d.Key):
+		return mongoerr.New(mongoerr.BadValue,
+			"The index name '_id_' is reserved for the _id index, which must have key pattern {_id: 1}, found key: %s", d.Key)
+	}
+	return nil
+}
+
+func (d *Definition) parseCollation(v bson.Value, inherited bson.Doc) error {
+	var spec bson.Doc
+	if v.Type == bson.TypeObject {
+		spec = v.Doc()
+	} else if d.Kind == Ordered || d.Kind == Hashed || d.Kind == Wildcard {
+		spec = inherited
+	}
+	if spec == nil {
+		return nil
+	}
+	c, err := collation.Parse(spec)
+	if err != nil || c == nil {
+		return err
+	}
+	d.collator, d.Collation = c, c.Doc()
+	return nil
+}
+
+// listed is the specification as listIndexes shows it: the version first, defaults left out.
+func (d *Definition) listed(spec bson.Doc) bson.Doc {
+	b := bson.Build().Int32("v", 2)
+	b.Document("key", d.Key).String("name", d.Name)
+	for it := spec.Iter(); it.Next(); {
+		switch k := it.Key(); k {
+		case "key", "name", "v", "ns", "dropDups":
+		case "background", "unique", "sparse", "prepareUnique":
+			if d.IsID() {
+				continue
+			}
+			b.Value(k, it.Value())
+		case "hidden":
+			if d.Hidden {
+				b.Bool(k, true)
+			}
+		case "hideExpired":
+			if d.HideExpired {
+				b.Bool(k, true)
+			}
+		case "expireAfterSeconds":
+			b.Int32(k, d.ExpireAfterSeconds)
+		case "collation", "weights", "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion":
+		default:
+			b.Value(k, it.Value())
+		}
+	}
+	if d.Collation != nil {
+		b.Document("collation", d.Collation)
+	}
+	d.listKind(b, spec)
+	return b.Doc()
+}

@@ -1,0 +1,64 @@
+// Package planner chooses how to find a query's documents: by which index and within which bounds, or by looking at all of
+// them. It is pure: queries and index definitions in, a plan out that can be printed and run. It knows nothing of stores.
+package planner
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/collation"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/match"
+)
+
+// Query is what documents are wanted.
+type Query struct {
+	Filter    *match.Filter
+	Collation *collation.Collation
+	// Order is the order they are wanted in; none is any.
+	Order []OrderField
+	// Hint is an index's name or key pattern, or {$natural: ±1}; missing when there is none.
+	Hint bson.Value
+	// Min and Max bound the hinted index's keys: from Min on, before Max.
+	Min, Max bson.Doc
+	// Limit is how many are wanted, 0 for all.
+	Limit int64
+}
+
+// OrderField is one field of a sort.
+type OrderField struct {
+	Path       string
+	Descending bool
+}
+
+// Index is an index that a plan may use.
+type Index struct {
+	*index.Definition
+	// Multikey has for each field a bit for each component of its path that is an array in some document.
+	Multikey []uint64
+}
+
+// IsMultikey says whether any document has more than one key.
+func (x Index) IsMultikey() bool {
+	for _, m := range x.Multikey {
+		if m != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Collection is what the planner knows of a collection.
+type Collection struct {
+	Indexes []Index
+	// Collation is the collection's default: that of its _id index.
+	Collation *collation.Collation
+	// Clustered: records are ordered by _id and there is no _id index.
+	Clustered bool
+}
+
+// compare orders values as x does.
+func (x Index) compare(a, b bson.Value) int {
+	if c := x.Collator(); c != nil {
+		return bson.CompareWith(a, b, c)
+	}
+	return bson.Compare(a, b)
+}

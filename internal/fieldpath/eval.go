@@ -55,13 +55,11 @@ func evalArray(parts []part, array bson.Doc) bson.Value {
 	b := bson.BuildOn(make([]byte, 0, 64))
 	n := 0
 	for it := array.Iter(); it.Next(); {
-		var v bson.Value
-		switch e := it.Value(); e.Type {
-		case bson.TypeObject:
-			v = evalDoc(parts, e.Doc())
-		case bson.TypeArray:
-			v = evalArray(parts, e.Doc())
+		e := it.Value()
+		if e.Type != bson.TypeObject { // an array in the array, too
+			continue
 		}
+		v := evalDoc(parts, e.Doc())
 		if !v.IsMissing() {
 			b.Value(bson.IndexKey(n), v)
 			n++

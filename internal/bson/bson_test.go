@@ -72,7 +72,7 @@ func TestArithmeticWidens(t *testing.T) {
 		{`1`, "+", `2`, `3`}, {`2147483647`, "+", `1`, `NumberLong(2147483648)`}, {`1`, "+", `1.5`, `2.5`},
 		{`NumberLong(1)`, "+", `1`, `NumberLong(2)`}, {`1`, "+", `NumberDecimal("0.10")`, `NumberDecimal("1.10")`},
 		{`-2147483648`, "-", `1`, `NumberLong(-2147483649)`}, {`3`, "*", `NumberLong(4)`, `NumberLong(12)`},
-		{`0.1`, "+", `NumberDecimal("0.2")`, `NumberDecimal("0.3")`},
+		{`0.1`, "+", `NumberDecimal("0.2")`, `NumberDecimal("0.300000000000000")`},
 	} {
 		f := map[string]func(a, b Value) (Value, bool){"+": Add, "-": Sub, "*": Mul}[c.op]
 		got, ok := f(MustParse(c.a), MustParse(c.b))

@@ -189,7 +189,8 @@ func DecimalFromInt64(v int64) Decimal128 {
 	return d
 }
 
-// DecimalFromFloat rounds v to 15 digits, as MongoDB does when a double meets a decimal.
+// DecimalFromFloat rounds v to 15 digits and keeps all of them, as MongoDB does when a double meets a decimal: 2.5 is
+// 2.50000000000000.
 func DecimalFromFloat(v float64) Decimal128 {
 	switch {
 	case math.IsNaN(v):
@@ -197,22 +198,12 @@ func DecimalFromFloat(v float64) Decimal128 {
 	case math.IsInf(v, 0):
 		return DecimalInf(v < 0)
 	}
+	if v == 0 {
+		return Decimal128{High: 6176<<49 | math.Float64bits(v)&(1<<63)}
+	}
 	a, _, err := apd.NewFromString(formatFloat(v, 'e', 14))
 	if err != nil {
 		return DecimalNaN
-	}
-	// All fifteen digits are kept when the value needs more; else the shorter exact form.
-	var short apd.Decimal
-	short.Reduce(a)
-	if f, err := short.Float64(); err == nil && f == v {
-		if short.Exponent > 0 && int64(short.Exponent)+short.NumDigits() <= 34 {
-			var q apd.Decimal
-			ctx := DecimalContext
-			if _, err := ctx.Quantize(&q, &short, 0); err == nil {
-				return DecimalFromAPD(&q)
-			}
-		}
-		return DecimalFromAPD(&short)
 	}
 	return DecimalFromAPD(a)
 }

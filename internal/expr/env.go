@@ -207,3 +207,20 @@ func checkSize(n int) error {
 	}
 	return nil
 }
+
+// elements puts the elements of an array on the stack. The caller cuts the stack back to mark.
+func (e *Env) elements(array bson.Value) (vs []bson.Value, mark int) {
+	mark = len(e.stack)
+	e.stack = array.Doc().Values(e.stack)
+	return e.stack[mark:len(e.stack):len(e.stack)], mark
+}
+
+// cut ends the use of the stack from mark on.
+func (e *Env) cut(mark int) { e.stack = e.stack[:mark] }
+
+// arrayFrom is an array of what has been put on the stack since mark.
+func (e *Env) arrayFrom(mark int) (bson.Value, error) {
+	v, err := e.Array(e.stack[mark:])
+	e.cut(mark)
+	return v, err
+}

@@ -9,9 +9,9 @@ import (
 func TestSmoke(t *testing.T) {
 	p := NewParser(Options{})
 	for in, want := range map[string]string{
-		`{$and: [1, "$a"]}`:                    `true`,
-		`{$eq: ["$b.c", [1, 2]]}`:              `true`,
-		`{x: "$a", y: ["$nope"]}`:              `{ x: 1, y: [ null ] }`,
+		`{$and: [1, "$a"]}`:                     `true`,
+		`{$eq: ["$b.c", [1, 2]]}`:               `true`,
+		`{x: "$a", y: ["$nope"]}`:               `{ x: 1, y: [ null ] }`,
 		`{$or: [{$lt: [1, 2]}, "$$ROOT.nope"]}`: `true`,
 	} {
 		e, err := p.Parse(bson.MustParse(in), nil)

@@ -34,6 +34,15 @@ func Operators() []Operator {
 		arithmeticOperators(),
 		booleanOperators(),
 		comparisonOperators(),
+		conditionalOperators(),
+		variableOperators(),
+		arrayOperators(),
+		lambdaOperators(),
+		rearrangeOperators(),
+		typeOperators(),
+		stringOperators(),
+		substringOperators(),
+		regexOperators(),
 	)
 }
 

@@ -111,6 +111,8 @@ func (p *Parser) parse(v bson.Value, scope *Scope) (Expr, error) {
 	case bson.TypeString:
 		if s := v.Str(); s != "" && s[0] == '$' {
 			return p.parsePath(s, scope)
+		} else if len(s) >= MaxStringBytes {
+			return nil, errStringTooLong()
 		}
 	case bson.TypeObject:
 		return p.parseObject(v.Doc(), scope)

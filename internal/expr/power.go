@@ -1,0 +1,231 @@
+package expr
+
+import (
+	"math"
+	"math/big"
+
+	"github.com/cockroachdb/apd/v3"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+func evalLog(env *Env, v, base bson.Value) (bson.Value, error) {
+	if v.IsNullish() || base.IsNullish() {
+		return bson.Null, nil
+	}
+	switch {
+	case !v.IsNumber():
+		return v, mongoerr.New(28756, "$log's argument must be numeric, not %s", v.Type)
+	case !base.IsNumber():
+		return v, mongoerr.New(28757, "$log's base must be numeric, not %s", base.Type)
+	case sign(v) <= 0 && !v.IsNaN():
+		return v, mongoerr.New(28758, "$log's argument must be a positive number, but is %s", v)
+	case (sign(base) <= 0 || bson.CompareNumbers(base, bson.Int32(1)) == 0) && !base.IsNaN():
+		return v, mongoerr.New(28759, "$log's base must be a positive number not equal to 1, but is %s", base)
+	}
+	if v.Type == bson.TypeDecimal || base.Type == bson.TypeDecimal {
+		ln := decimalFunc((*apd.Context).Ln)
+		var r apd.Decimal
+		if _, err := wideContext().Quo(&r, ln(v.AsDecimal().APD()), ln(base.AsDecimal().APD())); err != nil && r.Form == apd.Finite {
+			return env.Decimal(bson.DecimalNaN), nil
+		}
+		return env.Decimal(bson.DecimalFromAPD(&r)), nil
+	}
+	return env.Double(math.Log(v.AsDouble()) / math.Log(base.AsDouble())), nil
+}
+
+func evalPow(env *Env, base, exp bson.Value) (bson.Value, error) {
+	if base.IsNullish() || exp.IsNullish() {
+		return bson.Null, nil
+	}
+	switch {
+	case !base.IsNumber():
+		return base, mongoerr.New(28762, "$pow's base must be numeric, not %s", base.Type)
+	case !exp.IsNumber():
+		return base, mongoerr.New(28763, "$pow's exponent must be numeric, not %s", exp.Type)
+	case isZero(base) && sign(exp) < 0:
+		return base, mongoerr.New(28764, "$pow cannot take a base of 0 and a negative exponent")
+	case base.Type == bson.TypeDecimal || exp.Type == bson.TypeDecimal:
+		return env.Decimal(decimalPow(base.AsDecimal(), exp.AsDecimal())), nil
+	case isInt(base) && isInt(exp):
+		return powInts(env, base, exp), nil
+	}
+	return env.Double(math.Pow(base.AsDouble(), exp.AsDouble())), nil
+}
+
+// powInts is a long (an int when both are and it fits), or a double when it does not fit.
+func powInts(env *Env, base, exp bson.Value) bson.Value {
+	b, _ := base.AsInt64()
+	e, _ := exp.AsInt64()
+	var n int64
+	switch {
+	case b == 1 || b == -1 && e%2 == 0:
+		n = 1
+	case b == -1:
+		n = -1
+	case e < 0:
+		return env.Double(math.Pow(float64(b), float64(e)))
+	case b == 0 && e > 0:
+		n = 0
+	case e > 63:
+		return env.Double(math.Pow(float64(b), float64(e)))
+	default:
+		r := new(big.Int).Exp(big.NewInt(b), big.NewInt(e), nil)
+		if !r.IsInt64() {
+			return env.Double(math.Pow(float64(b), float64(e)))
+		}
+		n = r.Int64()
+	}
+	if base.Type == bson.TypeInt64 || exp.Type == bson.TypeInt64 {
+		return env.Int64(n)
+	}
+	return env.Int(n)
+}
+
+func decimalPow(base, exp bson.Decimal128) bson.Decimal128 {
+	one := bson.DecimalFromInt64(1)
+	switch {
+	case exp.IsZero():
+		return one
+	case base.IsNaN() || exp.IsNaN():
+		return bson.DecimalNaN
+	case exp.Inf() != 0 || base.Inf() != 0:
+		return bson.DecimalFromFloat(math.Pow(base.Float64(), exp.Float64()))
+	}
+	x, y := base.APD(), exp.APD()
+	if x.Sign() < 0 && !bson.Decimal(exp).IsIntegral() {
+		return bson.DecimalNaN
+	}
+	// Far outside of the range, computing would take long for nothing.
+	if estimate := math.Abs(exp.Float64()) * math.Abs(log10Of(x)); estimate > 7000 || math.IsNaN(estimate) {
+		huge := (log10Of(x) > 0) == (y.Sign() > 0)
+		negative := x.Negative && odd(y)
+		if huge {
+			return bson.DecimalInf(negative)
+		}
+		return bson.DecimalFromAPD(&apd.Decimal{Negative: negative, Exponent: -6176})
+	}
+	var r apd.Decimal
+	if _, err := wideContext().Pow(&r, x, y); err != nil && r.Form == apd.Finite {
+		return bson.DecimalNaN
+	}
+	return bson.DecimalFromAPD(&r)
+}
+
+func log10Of(x *apd.Decimal) float64 {
+	if x.IsZero() {
+		return 0
+	}
+	f, err := (&apd.Decimal{Coeff: x.Coeff}).Float64()
+	if err != nil {
+		return math.NaN()
+	}
+	return math.Log10(f) + float64(x.Exponent)
+}
+
+func odd(y *apd.Decimal) bool {
+	if y.Exponent != 0 {
+		var r apd.Decimal
+		r.Reduce(y)
+		if r.Exponent != 0 {
+			return false
+		}
+		y = &r
+	}
+	return y.Coeff.Bit(0) == 1
+}
+
+func decimalExp(x *apd.Decimal) *apd.Decimal {
+	switch {
+	case x.Form == apd.NaN:
+		return x
+	case x.Form == apd.Infinite && x.Negative:
+		return new(apd.Decimal)
+	case x.Form == apd.Infinite:
+		return x
+	}
+	if f, _ := x.Float64(); f > 15000 {
+		return &apd.Decimal{Form: apd.Infinite}
+	} else if f < -15000 {
+		return &apd.Decimal{Exponent: -6176}
+	}
+	return decimalFunc((*apd.Context).Exp)(x)
+}
+
+func decimalSigmoid(x *apd.Decimal) *apd.Decimal {
+	var r, minus apd.Decimal
+	minus.Neg(x)
+	one := apd.New(1, 0)
+	e := decimalExp(&minus)
+	if e.Form == apd.Infinite {
+		return new(apd.Decimal)
+	}
+	c := wideContext()
+	if _, err := c.Add(&r, one, e); err != nil {
+		return &apd.Decimal{Form: apd.NaN}
+	}
+	if _, err := c.Quo(&r, one, &r); err != nil {
+		return &apd.Decimal{Form: apd.NaN}
+	}
+	return &r
+}
+
+// roundTo is $round or $trunc: to the place of the second argument, 0 without one.
+func roundTo(op string, mode apd.Rounder) func(env *Env, args []bson.Value) (bson.Value, error) {
+	return func(env *Env, args []bson.Value) (bson.Value, error) {
+		v, place := args[0], 0
+		if len(args) == 2 {
+			p := args[1]
+			if v.IsNullish() || p.IsNullish() {
+				return bson.Null, nil
+			}
+			n, ok := int32Of(p)
+			if !ok {
+				return v, mongoerr.New(51082, "precision argument to  %s must be a integral value", op)
+			}
+			if n < -20 || n > 100 {
+				return v, mongoerr.New(51083, "cannot apply %s with precision value %d value must be in [-20, 100]", op, n)
+			}
+			place = int(n)
+		}
+		if v.IsNullish() {
+			return bson.Null, nil
+		}
+		if !v.IsNumber() {
+			return v, mongoerr.New(51081, "%s only supports numeric types, not %s", op, v.Type)
+		}
+		return round(env, op, v, place, mode)
+	}
+}
+
+func round(env *Env, op string, v bson.Value, place int, mode apd.Rounder) (bson.Value, error) {
+	switch v.Type {
+	case bson.TypeDecimal:
+		return env.Decimal(quantize(v.Decimal(), int32(-place), mode)), nil
+	case bson.TypeDouble:
+		f := v.Double()
+		switch {
+		case math.IsNaN(f) || math.IsInf(f, 0):
+			return v, nil
+		case place == 0 && mode == apd.RoundDown:
+			return env.Double(math.Trunc(f)), nil
+		case place == 0:
+			return env.Double(math.RoundToEven(f)), nil
+		}
+		return env.Double(quantize(bson.DecimalFromFloat(f), int32(-place), mode).Float64()), nil
+	}
+	if place >= 0 {
+		return v, nil
+	}
+	n, _ := v.AsInt64()
+	d := quantize(bson.DecimalFromInt64(n), int32(-place), mode)
+	r, exact := bson.Decimal(d).AsInt64()
+	if !exact {
+		return v, mongoerr.New(51080, "invalid conversion from Decimal128 result in %s resulting from arguments: [%s, %d]", op, v, place)
+	}
+	if v.Type == bson.TypeInt64 {
+		return env.Int64(r), nil
+	}
+	return env.Int(r), nil
+}

@@ -83,12 +83,16 @@ func makeCollection(entry *catalog.Collection, old *collection, fresh func(*inde
 			c.id = ix
 		}
 	}
+	c.rules = rulesOf(entry)
+	return c
+}
+
+func rulesOf(entry *catalog.Collection) policy.Rules {
 	var clustered *int64
 	if entry.IsClustered() && entry.Options.HasTTL {
 		clustered = &entry.Options.ExpireAfterSeconds
 	}
-	c.rules = policy.NewRules(entry.Indexes, clustered)
-	return c
+	return policy.NewRules(entry.Indexes, clustered)
 }
 
 func roots(d *index.Definition) []string {

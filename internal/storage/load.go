@@ -108,6 +108,7 @@ func (s *Store) readCatalog(r kv.Reader) (*catalog.Catalog, error) {
 	return c, err
 }
 
+// multikeyBit says that a component of a field's path went through an array.
 type multikeyBit struct{ field, component int }
 
 func readMultikey(r kv.Reader) (map[uint32][]multikeyBit, error) {

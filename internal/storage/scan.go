@@ -196,6 +196,11 @@ func (w *walk) open(v *View, bounds kv.IterOptions, reverse bool, after []byte) 
 	return nil
 }
 
+// openRange opens a walk forward over all keys that begin with start.
+func (w *walk) openRange(v *View, start []byte) error {
+	return w.open(v, kv.IterOptions{Lower: start, Upper: After(start)}, false, nil)
+}
+
 // behind moves to the first key behind after.
 func (w *walk) behind(after []byte) bool {
 	if w.reverse {

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"log/slog"
 	"sync/atomic"
@@ -81,7 +82,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	s := &Store{engine: engine, options: o}
-	s.ddl.semaphore = make(chan struct{}, 1)
+	s.latches.seed = maphash.MakeSeed()
 	left, err := s.load(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("storage: open: %w", err)

@@ -20,7 +20,7 @@ func (w *Writer) moveEntries(t *writtenTable, old, rec Record) {
 	}
 	moved := !bytes.Equal(old.ID, rec.ID)
 	i, j := 0, 0
-	for i < t.stale.Len() || j < t.fresh.Len() {
+	for i < t.stale.count() || j < t.fresh.count() {
 		switch order := compareKeys(&t.stale, i, &t.fresh, j); {
 		case order < 0:
 			w.deleteEntry(t, t.stale.Key(i), old.ID)
@@ -38,7 +38,7 @@ func (w *Writer) moveEntries(t *writtenTable, old, rec Record) {
 			i, j = i+1, j+1
 		}
 	}
-	t.surplus += int64(t.fresh.Len() - t.stale.Len())
+	t.surplus += int64(t.fresh.count() - t.stale.count())
 	if rec.ID != nil {
 		t.surplus--
 		w.setMultikey(t)
@@ -49,11 +49,11 @@ func (w *Writer) moveEntries(t *writtenTable, old, rec Record) {
 }
 
 // compareKeys orders the i-th of a and the j-th of b; one that does not exist comes last.
-func compareKeys(a *index.Keys, i int, b *index.Keys, j int) int {
+func compareKeys(a *side, i int, b *side, j int) int {
 	switch {
-	case i >= a.Len():
+	case i >= a.count():
 		return 1
-	case j >= b.Len():
+	case j >= b.count():
 		return -1
 	}
 	return bytes.Compare(a.Key(i), b.Key(j))
@@ -72,16 +72,16 @@ func (w *Writer) deleteEntry(t *writtenTable, keyString []byte, id RecordID) {
 
 // setMultikey makes the bits that the fresh keys need visible to readers at once, and stores those that are not stored.
 func (w *Writer) setMultikey(t *writtenTable) {
-	if !t.fresh.IsMultikey() || t.tableIndex.multikey.hasStored(t.fresh.Multikey) {
+	if !t.fresh.IsMultikey() || t.multikey.hasStored(t.fresh.Multikey) {
 		return
 	}
-	t.tableIndex.multikey.see(t.fresh.Multikey)
+	t.multikey.see(t.fresh.Multikey)
 	setMultikey(w.txn.kv, t.ID, t.fresh.Multikey)
-	if t.multikey == nil {
-		t.multikey = make([]uint64, len(t.Fields))
+	if t.bits == nil {
+		t.bits = make([]uint64, len(t.Fields))
 	}
-	for i, bits := range t.fresh.Multikey {
-		t.multikey[i] |= bits
+	for i, b := range t.fresh.Multikey {
+		t.bits[i] |= b
 	}
 }
 
@@ -97,7 +97,7 @@ func (w *Writer) moveDeadline(t *writtenTable, old, rec Record) {
 	}
 	if rec.ID != nil {
 		if key := appendDeadline(w.key[:0], t.Definition, rec); key != nil {
-			w.txn.kv.Set(key, w.appendDeadlineValue(rec.ID))
+			w.txn.kv.Set(key, nil)
 			t.surplus++
 			w.key = key
 		}
@@ -118,18 +118,16 @@ func appendDeadline(dst []byte, d *index.Definition, rec Record) []byte {
 	return deadlineKey(dst, d, onDefault, rec.Modified, rec.ID)
 }
 
-func (w *Writer) appendDeadlineValue(RecordID) []byte { return nil }
-
 // makeRoom refuses the fresh keys that are taken by another record, deletes the expired ones that take them, and claims
 // them. self is the record that they are for, nil when it is new.
-func (w *Writer) makeRoom(self RecordID, doc []byte) error {
+func (w *Writer) makeRoom(self RecordID) error {
 	for i := range w.tables {
 		t := &w.tables[i]
 		if !t.touched || !holdsIDs(t.Definition) && !t.PrepareUnique {
 			continue
 		}
-		for j := range t.fresh.Len() {
-			if self != nil && t.hadKey(t.fresh.Key(j)) {
+		for j := range t.fresh.count() {
+			if t.stale.has(t.fresh.Key(j)) {
 				continue
 			}
 			if err := w.makeRoomFor(t, j, self); err != nil {
@@ -138,15 +136,6 @@ func (w *Writer) makeRoom(self RecordID, doc []byte) error {
 		}
 	}
 	return nil
-}
-
-func (t *writtenTable) hadKey(key []byte) bool {
-	for i := range t.stale.Len() {
-		if bytes.Equal(t.stale.Key(i), key) {
-			return true
-		}
-	}
-	return false
 }
 
 func (w *Writer) makeRoomFor(t *writtenTable, j int, self RecordID) error {

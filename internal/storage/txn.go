@@ -39,7 +39,9 @@ func (s *Store) BeginAt(ctx context.Context, now int64) (*Txn, error) {
 			return nil, fmt.Errorf("storage: begin: %w", err)
 		}
 		if s.current.Load() == version {
-			return &Txn{store: s, kv: t, view: s.newView(ctx, version, t, nil, now)}, nil
+			txn := &Txn{store: s, kv: t, view: s.newView(ctx, version, t, nil, now)}
+			txn.view.txn = txn
+			return txn, nil
 		}
 		t.Rollback()
 	}
@@ -114,9 +116,7 @@ func conflict() error {
 // commit leaves the engine's ErrConflict as it is.
 func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 	defer t.end()
-	for _, w := range t.writers {
-		w.flush()
-	}
+	t.flush()
 	err := t.kv.Commit(ctx, d)
 	switch {
 	case err == nil:
@@ -130,6 +130,12 @@ func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 		return err
 	}
 	return fmt.Errorf("storage: commit: %w", err)
+}
+
+func (t *Txn) flush() {
+	for _, w := range t.writers {
+		w.flush()
+	}
 }
 
 // committed passes on what became true with the commit.

@@ -22,6 +22,7 @@ type View struct {
 	version  *version
 	reader   kv.Reader
 	snapshot kv.Snapshot // nil in a transaction, whose end is the transaction's
+	txn      *Txn        // nil outside of one
 	now      int64
 	hideAll  bool
 }
@@ -179,8 +180,8 @@ func (r *Reader) find(id bson.Value) (rid RecordID, ok bool, err error) {
 
 // appendID appends the key string of an _id.
 func (c *collection) appendID(dst []byte, id bson.Value) []byte {
-	if c.id != nil && c.id.Collator() != nil {
-		id = c.id.Collator().Key(id)
+	if c.id != nil {
+		return c.id.AppendKey(dst, 0, id)
 	}
 	return keystring.Append(dst, id, false)
 }

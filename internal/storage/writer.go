@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"sort"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
@@ -34,10 +35,29 @@ type Writer struct {
 // writtenTable is what a Writer keeps for one index.
 type writtenTable struct {
 	*tableIndex
-	fresh, stale index.Keys // of the document as it will be and as it was
-	touched      bool       // whether fresh and stale mean anything
-	surplus      int64      // entries added beyond one a document
-	multikey     []uint64   // bits that this transaction stores
+	fresh, stale side     // keys of the document as it will be and as it was
+	touched      bool     // whether fresh and stale may differ
+	surplus      int64    // entries added beyond one a document
+	bits         []uint64 // multikey bits that this transaction stores
+}
+
+// side is the keys of a document, or of none.
+type side struct {
+	index.Keys
+	none bool
+}
+
+func (k *side) count() int {
+	if k.none {
+		return 0
+	}
+	return k.Len()
+}
+
+// has says whether key is among the keys, which are in order.
+func (k *side) has(key []byte) bool {
+	_, found := sort.Find(k.count(), func(i int) int { return bytes.Compare(key, k.Key(i)) })
+	return found
 }
 
 func newWriter(t *Txn, c *collection) *Writer {
@@ -68,13 +88,12 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	if err := w.freshKeys(doc); err != nil {
 		return nil, err
 	}
-	if err := w.makeRoom(nil, doc); err != nil {
+	if err := w.makeRoom(nil); err != nil {
 		return nil, err
 	}
 	rec := Record{id, w.view.now, doc}
 	w.putRecord(rec)
 	for i := range w.tables {
-		w.tables[i].stale.Reset()
 		w.moveEntries(&w.tables[i], Record{}, rec)
 	}
 	w.documents++
@@ -120,7 +139,7 @@ func (w *Writer) Update(old Record, doc bson.Doc) (id RecordID, changed bool, er
 	if err := w.changedKeys(old.Doc, doc); err != nil {
 		return nil, false, err
 	}
-	if err := w.makeRoom(old.ID, doc); err != nil {
+	if err := w.makeRoom(old.ID); err != nil {
 		return nil, false, err
 	}
 	rec := Record{old.ID, w.view.now, doc}
@@ -141,10 +160,9 @@ func (w *Writer) Delete(rec Record) error { return w.remove(rec) }
 func (w *Writer) remove(rec Record) error {
 	for i := range w.tables {
 		t := &w.tables[i]
-		t.fresh.Reset()
-		t.touched = true
-		if err := t.Keys(rec.Doc, &t.stale); err != nil {
-			return fmt.Errorf("storage: a stored document of %s has no keys in %q: %w", w.c.NS, t.Name, err)
+		t.touched, t.fresh.none = true, true
+		if err := w.staleKeys(t, rec.Doc); err != nil {
+			return err
 		}
 	}
 	key := recordKey(w.key[:0], w.c.ID, rec.ID)
@@ -176,22 +194,31 @@ func checkDocument(doc bson.Doc) error {
 // freshKeys computes the keys of a new document.
 func (w *Writer) freshKeys(doc bson.Doc) error {
 	for i := range w.tables {
-		if err := w.tables[i].compute(doc); err != nil {
+		t := &w.tables[i]
+		t.touched, t.stale.none = true, true
+		if err := t.freshKeys(doc); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// compute fills fresh with the keys of doc.
-func (t *writtenTable) compute(doc bson.Doc) error {
-	t.touched = true
-	if err := t.Keys(doc, &t.fresh); err != nil {
+func (t *writtenTable) freshKeys(doc bson.Doc) error {
+	t.fresh.none = false
+	if err := t.Keys(doc, &t.fresh.Keys); err != nil {
 		return err
 	}
-	if n := t.fresh.Len(); n > MaxKeysPerDocument {
+	if n := t.fresh.count(); n > MaxKeysPerDocument {
 		return mongoerr.New(mongoerr.CannotBuildIndexKeys,
 			"Index key generation for index '%s' exceeded the maximum of %d keys", t.Name, MaxKeysPerDocument)
+	}
+	return nil
+}
+
+func (w *Writer) staleKeys(t *writtenTable, doc bson.Doc) error {
+	t.stale.none = false
+	if err := t.Keys(doc, &t.stale.Keys); err != nil {
+		return fmt.Errorf("storage: a stored document of %s has no keys in %q: %w", w.c.NS, t.Name, err)
 	}
 	return nil
 }
@@ -203,11 +230,11 @@ func (w *Writer) changedKeys(old, doc bson.Doc) error {
 		if t.touched = t.mayDiffer(old, doc); !t.touched {
 			continue
 		}
-		if err := t.compute(doc); err != nil {
+		if err := t.freshKeys(doc); err != nil {
 			return err
 		}
-		if err := t.Keys(old, &t.stale); err != nil {
-			return fmt.Errorf("storage: a stored document of %s has no keys in %q: %w", w.c.NS, t.Name, err)
+		if err := w.staleKeys(t, old); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -247,7 +274,7 @@ func (w *Writer) noteDeadline(rec Record) {
 	}
 }
 
-// flush adds what w counted to the counters.
+// flush adds what w counted to the counters, once.
 func (w *Writer) flush() {
 	add := func(delta int64, owner byte, number uint32, what byte) {
 		if delta != 0 {
@@ -258,13 +285,15 @@ func (w *Writer) flush() {
 	add(w.bytes, ofCollection, w.c.ID, countBytes)
 	for i := range w.tables {
 		add(w.tables[i].surplus, ofIndex, w.tables[i].ID, countSurplus)
+		w.tables[i].surplus = 0
 	}
+	w.documents, w.bytes = 0, 0
 }
 
 func (w *Writer) storedMultikey() {
 	for i := range w.tables {
-		if t := &w.tables[i]; t.multikey != nil {
-			t.tableIndex.multikey.store(t.multikey)
+		if t := &w.tables[i]; t.bits != nil {
+			t.multikey.store(t.bits)
 		}
 	}
 }

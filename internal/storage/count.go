@@ -1,0 +1,113 @@
+package storage
+
+import (
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// Count is how many documents there are. Where some may be hidden it costs as much as there are expired documents that are
+// still stored; otherwise nothing.
+func (r *Reader) Count() (int64, error) {
+	documents, _, err := r.storedCounts()
+	if err != nil || !r.hides {
+		return documents, err
+	}
+	hidden, ok, err := r.countHidden()
+	if err != nil || ok {
+		return documents - hidden, err
+	}
+	return r.scanCount()
+}
+
+// Bytes is the size of all stored documents, hidden ones included.
+func (r *Reader) Bytes() (int64, error) {
+	_, bytes, err := r.storedCounts()
+	return bytes, err
+}
+
+// Stored is how many documents are stored, expired ones that are hidden included.
+func (r *Reader) Stored() (int64, error) {
+	documents, _, err := r.storedCounts()
+	return documents, err
+}
+
+// Entries is how many entries an index has; 0 when it keeps none.
+func (r *Reader) Entries(d *index.Definition) (int64, error) {
+	if r.c.index(d.ID) == nil {
+		return 0, nil
+	}
+	documents, _, err := r.storedCounts()
+	if err != nil {
+		return 0, err
+	}
+	surplus, err := r.view.reader.Counter(counterKey(nil, ofIndex, d.ID, countSurplus))
+	if err != nil {
+		return 0, fmt.Errorf("storage: count entries of %s: %w", r.c.NS, err)
+	}
+	return documents + surplus, nil
+}
+
+// storedCounts are the counters as the view sees them, a transaction's own changes included.
+func (r *Reader) storedCounts() (documents, bytes int64, err error) {
+	if r.view.txn != nil {
+		r.view.txn.flush()
+	}
+	return r.counters()
+}
+
+func (r *Reader) counters() (documents, bytes int64, err error) {
+	if documents, err = r.view.reader.Counter(counterKey(nil, ofCollection, r.c.ID, countDocuments)); err == nil {
+		bytes, err = r.view.reader.Counter(counterKey(nil, ofCollection, r.c.ID, countBytes))
+	}
+	if err != nil {
+		err = fmt.Errorf("storage: count %s: %w", r.c.NS, err)
+	}
+	return documents, bytes, err
+}
+
+// maxHiddenSet bounds the record ids that Count keeps in memory to count each hidden document once.
+const maxHiddenSet = 1 << 20
+
+// countHidden counts the documents that are hidden from the entries that are due; ok is false when there are too many.
+func (r *Reader) countHidden() (n int64, ok bool, err error) {
+	var hiding []*policy.Rule
+	for i := range r.c.rules.All() {
+		if rule := &r.c.rules.All()[i]; rule.Hides(r.view.hideAll) {
+			hiding = append(hiding, rule)
+		}
+	}
+	if len(hiding) == 1 && r.onceEach(hiding[0]) {
+		err = r.eachDue(hiding[0], r.view.now, nil, func(RecordID, []byte) bool { n++; return true })
+		return n, true, err
+	}
+	seen := map[string]struct{}{}
+	for _, rule := range hiding {
+		err := r.eachDue(rule, r.view.now, nil, func(id RecordID, _ []byte) bool {
+			seen[string(id)] = struct{}{}
+			return len(seen) <= maxHiddenSet
+		})
+		if err != nil || len(seen) > maxHiddenSet {
+			return 0, false, err
+		}
+	}
+	return int64(len(seen)), true, nil
+}
+
+// onceEach says whether no document has two entries that say when it expires by the rule.
+func (r *Reader) onceEach(rule *policy.Rule) bool {
+	return rule.Kind != policy.Field || !r.c.index(rule.Index.ID).multikey.any()
+}
+
+func (r *Reader) scanCount() (n int64, err error) {
+	c, err := r.Scan(RecordScan{})
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	for c.Next() {
+		n++
+	}
+	return n, c.Err()
+}

@@ -1,0 +1,70 @@
+package storage
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// CreateCollection makes a collection or view with options that the create command has found good. It fails with
+// NamespaceExists when there is one of that name.
+func (s *Store) CreateCollection(ctx context.Context, ns namespace.NS, options bson.Doc) (*catalog.Collection, error) {
+	var made *catalog.Collection
+	err := s.change(ctx, func(c *change) (err error) {
+		made, err = c.create(ns, catalog.ReadOptions(options))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+func (c *change) create(ns namespace.NS, o catalog.Options) (*catalog.Collection, error) {
+	if err := c.catalog.CheckCreate(ns); err != nil {
+		return nil, err
+	}
+	if c.catalog.Collection(ns) != nil {
+		return nil, mongoerr.New(mongoerr.NamespaceExists, "Collection %s already exists.", ns)
+	}
+	id, err := c.newCollectionID()
+	if err != nil {
+		return nil, err
+	}
+	coll := &catalog.Collection{ID: id, NS: ns, UUID: newUUID(), Options: o}
+	if !coll.IsView() && !coll.IsClustered() {
+		if err := c.addIDIndex(coll); err != nil {
+			return nil, err
+		}
+	}
+	c.put(coll)
+	c.tell(CollectionCreated, coll, nil)
+	return coll, nil
+}
+
+// addIDIndex gives a new collection its index on _id, which orders as the collection does.
+func (c *change) addIDIndex(coll *catalog.Collection) error {
+	spec := bson.Build().Int32("v", 2).Object("key").Int32("_id", 1).End().String("name", "_id_").Doc()
+	d, err := c.store.options.Indexes.Parse(spec, coll.Options.Collation)
+	if err != nil {
+		return err
+	}
+	id, err := c.newIndexID()
+	if err != nil {
+		return err
+	}
+	coll.Indexes = append(coll.Indexes, d.WithID(id))
+	return nil
+}
+
+// createImplicitly makes a plain collection for a first write, unless somebody just has.
+func (s *Store) createImplicitly(ctx context.Context, ns namespace.NS) error {
+	_, err := s.CreateCollection(ctx, ns, nil)
+	if mongoerr.Is(err, mongoerr.NamespaceExists) {
+		return nil
+	}
+	return err
+}

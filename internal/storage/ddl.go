@@ -1,0 +1,188 @@
+package storage
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// ddl lets changes of the catalogue in one at a time. A change of an existing collection holds that collection's lock
+// first; nobody waits for a collection's lock while holding ddl.
+type ddl struct {
+	lock lock // held exclusively through one short commit
+	// The first numbers that no collection and no index ever had.
+	nextCollection, nextIndex uint32
+}
+
+// change is one commit of the catalogue on its way.
+type change struct {
+	store   *Store
+	kv      kv.Txn
+	catalog *catalog.Catalog
+	fresh   map[uint32]*multikey // of new indexes, by number
+	garbage []garbage
+	events  []Event
+}
+
+// change runs f, commits what it did to the catalogue, and publishes that. It is on stable storage when change returns.
+func (s *Store) change(ctx context.Context, f func(*change) error) error {
+	if err := s.ddl.lock.acquire(ctx, true); err != nil {
+		return err
+	}
+	defer s.ddl.lock.release(true)
+	t, err := s.engine.Begin()
+	if err != nil {
+		return fmt.Errorf("storage: begin: %w", err)
+	}
+	old := s.current.Load()
+	c := &change{store: s, kv: t, catalog: old.catalog, fresh: map[uint32]*multikey{}}
+	if err := f(c); err != nil {
+		t.Rollback()
+		return err
+	}
+	if c.catalog == old.catalog && t.Size() == 0 {
+		t.Rollback()
+		return nil
+	}
+	t.Set(nextKey(), nextValue(s.ddl.nextCollection, s.ddl.nextIndex))
+	t.Claim(nextKey())
+	if err := t.Commit(ctx, kv.Synced); err != nil {
+		if errors.Is(err, kv.ErrConflict) {
+			return conflict()
+		}
+		return fmt.Errorf("storage: commit a change of the catalogue: %w", err)
+	}
+	c.publish(old)
+	return nil
+}
+
+func (c *change) publish(old *version) {
+	s := c.store
+	if c.catalog != old.catalog {
+		s.current.Store(old.next(c.catalog, func(d *index.Definition) *multikey {
+			if m := c.fresh[d.ID]; m != nil {
+				return m
+			}
+			return newMultikey(d)
+		}))
+	}
+	for _, e := range c.events {
+		s.options.OnDDL(e)
+	}
+	s.garbage.add(c.garbage...)
+}
+
+// put adds or replaces a collection.
+func (c *change) put(coll *catalog.Collection) {
+	c.catalog = c.catalog.With(coll)
+	c.kv.Set(collectionKey(coll.ID), coll.Document())
+}
+
+// drop removes a collection and notes what remains of it.
+func (c *change) drop(coll *catalog.Collection) {
+	c.catalog = c.catalog.Without(coll)
+	c.kv.Delete(collectionKey(coll.ID))
+	if !coll.IsView() {
+		c.discard(garbage{ofCollection, coll.ID})
+	}
+	for _, d := range coll.Indexes {
+		c.discard(garbage{ofIndex, d.ID})
+	}
+	c.tell(CollectionDropped, coll, nil)
+}
+
+// discard notes what is to be removed, by a worker or at the next start.
+func (c *change) discard(g garbage) {
+	c.note(g)
+	c.garbage = append(c.garbage, g)
+}
+
+// note makes g garbage for the next start.
+func (c *change) note(g garbage) { c.kv.Set(garbageKey(g.kind, g.number), nil) }
+
+// keep takes back a note: it is in the catalogue now.
+func (c *change) keep(g garbage) { c.kv.Delete(garbageKey(g.kind, g.number)) }
+
+func (c *change) tell(kind EventKind, coll *catalog.Collection, d *index.Definition) {
+	c.events = append(c.events, Event{Kind: kind, Collection: coll.ID, UUID: coll.UUID, NS: coll.NS, Index: d})
+}
+
+func (c *change) newCollectionID() (uint32, error) { return takeNumber(&c.store.ddl.nextCollection) }
+
+func (c *change) newIndexID() (uint32, error) { return takeNumber(&c.store.ddl.nextIndex) }
+
+func takeNumber(next *uint32) (uint32, error) {
+	n := *next
+	if n == math.MaxUint32 {
+		return 0, errors.New("storage: no number is left for another collection or index")
+	}
+	*next = n + 1
+	return n, nil
+}
+
+// newUUID is a random one, version 4.
+func newUUID() (u [16]byte) {
+	rand.Read(u[:]) // never fails, it says
+	u[6] = u[6]&0x0F | 0x40
+	u[8] = u[8]&0x3F | 0x80
+	return u
+}
+
+// lockToChange takes the locks of the existing ones among the namespaces, exclusively and in the order of their numbers.
+// found[i] is nil where there is nothing called namespaces[i]; all were there at the same time, while the locks were held.
+func (s *Store) lockToChange(ctx context.Context, namespaces ...namespace.NS) (found []*collection, release func(), err error) {
+	for {
+		found = s.find(namespaces)
+		release, err := lockAll(ctx, found)
+		if err != nil {
+			return nil, nil, err
+		}
+		if slices.Equal(found, s.find(namespaces)) {
+			return found, release, nil
+		}
+		release()
+	}
+}
+
+func (s *Store) find(namespaces []namespace.NS) []*collection {
+	v := s.current.Load()
+	found := make([]*collection, len(namespaces))
+	for i, ns := range namespaces {
+		if entry := v.catalog.Collection(ns); entry != nil {
+			found[i] = v.collections[entry.ID]
+		}
+	}
+	return found
+}
+
+func lockAll(ctx context.Context, collections []*collection) (release func(), err error) {
+	order := slices.DeleteFunc(slices.Clone(collections), func(c *collection) bool { return c == nil })
+	slices.SortFunc(order, func(a, b *collection) int { return int(a.ID) - int(b.ID) })
+	order = slices.Compact(order)
+	for i, c := range order {
+		if err := c.steady.lock.acquire(ctx, true); err != nil {
+			unlockAll(order[:i])
+			return nil, err
+		}
+	}
+	return func() { unlockAll(order) }, nil
+}
+
+func unlockAll(collections []*collection) {
+	for _, c := range collections {
+		c.steady.lock.release(true)
+	}
+}
+
+func notFound(ns namespace.NS) error {
+	return mongoerr.New(mongoerr.NamespaceNotFound, "ns not found: %s", ns)
+}

@@ -1,0 +1,197 @@
+package storage
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/keystring"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// span is a stretch of keys in which times grow, or fall where backward, and what adds up to a deadline.
+type span struct {
+	low, high []byte
+	backward  bool
+	date      func(key []byte) (millis int64, ok bool)
+	id        func(key, value []byte) (RecordID, error)
+	seconds   int64 // from the date to the deadline
+}
+
+// spans are where the dates that a rule counts from are kept, those up to the date latest(seconds) alone. There are no
+// spans for a rule that cannot expire anything.
+func (r *Reader) spans(rule *policy.Rule, latest func(seconds int64) int64) []span {
+	rule, ok := r.current(rule)
+	if !ok {
+		return nil
+	}
+	switch rule.Kind {
+	case policy.Clustered:
+		return []span{r.clusteredSpan(rule, latest(rule.Seconds))}
+	case policy.Modified:
+		out := []span{deadlineSpan(rule.Index, onOverride, 0, latest(0))}
+		if rule.Seconds >= 0 {
+			out = append(out, deadlineSpan(rule.Index, onDefault, rule.Seconds, latest(rule.Seconds)))
+		}
+		return out
+	default:
+		return []span{r.fieldSpan(rule, latest(rule.Seconds))}
+	}
+}
+
+// current is the rule as the view's catalogue has it: its TTL may have changed, and its index may be gone.
+func (r *Reader) current(rule *policy.Rule) (*policy.Rule, bool) {
+	if rule.Kind == policy.Clustered {
+		return r.c.rules.Clustered()
+	}
+	return r.c.rules.ForIndexID(rule.Index.ID)
+}
+
+func deadlineSpan(d *index.Definition, which byte, seconds, latest int64) span {
+	return span{
+		low:     deadlineKey(nil, d, which, math.MinInt64, nil),
+		high:    After(deadlineKey(nil, d, which, latest, nil)),
+		date:    func(key []byte) (int64, bool) { return readMillis(key[tableLength+1:]), true },
+		id:      func(key, _ []byte) (RecordID, error) { return key[tableLength+1+8:], nil },
+		seconds: seconds,
+	}
+}
+
+func (r *Reader) clusteredSpan(rule *policy.Rule, latest int64) span {
+	first := keystring.AppendDate(nil, 0, false)
+	last := first
+	if latest >= 0 {
+		last = After(keystring.AppendDate(nil, latest, false))
+	}
+	return span{
+		low:     recordKey(nil, r.c.ID, first),
+		high:    recordKey(nil, r.c.ID, last),
+		date:    func(key []byte) (int64, bool) { return keystring.Date(key[tableLength:]) },
+		id:      func(key, _ []byte) (RecordID, error) { return key[tableLength:], nil },
+		seconds: rule.Seconds,
+	}
+}
+
+// fieldSpan is the dates in an ordinary index; one that descends has the earliest last.
+func (r *Reader) fieldSpan(rule *policy.Rule, latest int64) span {
+	ix := r.c.index(rule.Index.ID)
+	desc := ix.Fields[0].Descending
+	at := func(ms int64) []byte { return keystring.AppendDate(tableKey(nil, ix.Definition), ms, desc) }
+	s := span{
+		low:      at(math.MinInt64),
+		high:     After(at(latest)),
+		backward: desc,
+		date:     func(key []byte) (int64, bool) { return keystring.Date(key[tableLength:]) },
+		seconds:  rule.Seconds,
+	}
+	if desc {
+		s.low, s.high = at(latest), After(at(math.MinInt64))
+	}
+	s.id = func(key, value []byte) (RecordID, error) {
+		e, err := ix.read(key, value)
+		return e.RecordID, err
+	}
+	return s
+}
+
+// eachDue calls f with the record id and key of each entry that is due at now by the rule, earliest first within a span,
+// from behind the key after on, until f returns false. A record may come more than once.
+func (r *Reader) eachDue(rule *policy.Rule, now int64, after []byte, f func(id RecordID, key []byte) bool) error {
+	spans := r.spans(rule, func(seconds int64) int64 {
+		cut := policy.Rule{Seconds: seconds}
+		return cut.Cut(now)
+	})
+	if after != nil {
+		i := slices.IndexFunc(spans, func(s span) bool { return tableSpan(s.low) == tableSpan(after) })
+		spans = spans[max(i, 0):]
+	}
+	for _, s := range spans {
+		more, err := r.walkSpan(s, after, f)
+		if err != nil || !more {
+			return err
+		}
+		after = nil
+	}
+	return nil
+}
+
+// tableSpan tells the spans of a TTL index on _ts apart; other indexes have but one, and clustered records too.
+func tableSpan(key []byte) byte {
+	if key[0] == indexPrefix && len(key) > tableLength && key[tableLength] <= onOverride {
+		return key[tableLength]
+	}
+	return 0
+}
+
+func (r *Reader) walkSpan(s span, after []byte, f func(RecordID, []byte) bool) (more bool, err error) {
+	var w walk
+	if err := w.open(r.view, kv.IterOptions{Lower: s.low, Upper: s.high}, s.backward, after); err != nil {
+		return false, err
+	}
+	defer w.close()
+	for w.next() {
+		value, err := w.it.Value()
+		if err != nil {
+			return false, fmt.Errorf("storage: what is due in %s: %w", r.c.NS, err)
+		}
+		id, err := s.id(w.it.Key(), value)
+		if err != nil {
+			return false, err
+		}
+		if !f(id, w.it.Key()) {
+			return false, nil
+		}
+	}
+	return true, w.err()
+}
+
+// NextDeadline is the earliest deadline that the rule gives to any stored document, past or to come; ok is false when it
+// gives none.
+func (r *Reader) NextDeadline(rule *policy.Rule) (deadline int64, ok bool, err error) {
+	deadline = policy.Never
+	for _, s := range r.spans(rule, func(int64) int64 { return math.MaxInt64 }) {
+		err := r.firstDate(s, func(date int64) {
+			own := policy.Rule{Seconds: s.seconds}
+			deadline = min(deadline, own.After(date))
+		})
+		if err != nil {
+			return policy.Never, false, err
+		}
+	}
+	return deadline, deadline != policy.Never, nil
+}
+
+func (r *Reader) firstDate(s span, f func(int64)) error {
+	_, err := r.walkSpan(s, nil, func(_ RecordID, key []byte) bool {
+		if date, ok := s.date(key); ok {
+			f(date)
+		}
+		return false
+	})
+	return err
+}
+
+// Due are records with an entry that is due at now by the rule, at most limit of them, earliest first. next is where to go
+// on, in this or a later view; nil when there is no more. What was due may have changed since: Writer.Expire looks again.
+func (r *Reader) Due(rule *policy.Rule, now int64, after []byte, limit int) (ids []RecordID, next []byte, err error) {
+	err = r.eachDue(rule, now, after, func(id RecordID, key []byte) bool {
+		ids = append(ids, id.Clone())
+		if len(ids) < limit {
+			return true
+		}
+		next = slices.Clone(key)
+		return false
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return ids, next, nil
+}
+
+// Backlog is how many entries are due at now by the rule, counted up to limit.
+func (r *Reader) Backlog(rule *policy.Rule, now int64, limit int64) (n int64, err error) {
+	err = r.eachDue(rule, now, nil, func(RecordID, []byte) bool { n++; return n < limit })
+	return n, err
+}

@@ -1,0 +1,54 @@
+package storage
+
+import (
+	"encoding/hex"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// duplicateKey is E11000 for a key of a unique index.
+func duplicateKey(c *catalog.Collection, d *index.Definition, key, typeBits []byte) error {
+	value, err := d.KeyValue(key, typeBits)
+	if err != nil {
+		return fmt.Errorf("storage: a key of %s in %q cannot be read: %w", c.NS, d.Name, err)
+	}
+	text := " index: " + d.Name
+	if d.Collation != nil {
+		text += " collation: " + d.Collation.String()
+		value = inHex(value)
+	}
+	return duplicate(c, text, d.Key, value)
+}
+
+// duplicateID is E11000 for the _id of a clustered collection, which no index holds.
+func duplicateID(c *catalog.Collection, doc bson.Doc) error {
+	pattern := bson.Build().Int32("_id", 1).Doc()
+	return duplicate(c, "", pattern, bson.Build().Value("_id", doc.Lookup("_id")).Doc())
+}
+
+func duplicate(c *catalog.Collection, where string, pattern, value bson.Doc) error {
+	extra := bson.Build().Document("keyPattern", pattern).Document("keyValue", value).Doc()
+	return mongoerr.New(mongoerr.DuplicateKey, "E11000 duplicate key error collection: %s%s dup key: %s", c.NS, where, value).WithExtra(extra)
+}
+
+// inHex shows strings that a collation has turned into bytes as such.
+func inHex(value bson.Doc) bson.Doc {
+	b := bson.Build()
+	for it := value.Iter(); it.Next(); {
+		v := it.Value()
+		if v.Type == bson.TypeString {
+			v = bson.String("0x" + hex.EncodeToString([]byte(v.Str())))
+		}
+		b.Value(it.Key(), v)
+	}
+	return b.Doc()
+}
+
+// brokenIndex is for an entry without its record: the index and the records do not agree.
+func brokenIndex(c *catalog.Collection, d *index.Definition, id RecordID) error {
+	return mongoerr.New(mongoerr.DataCorruptionDetected, "index %q of %s names record %s, which does not exist; run validate", d.Name, c.NS, id)
+}

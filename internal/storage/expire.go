@@ -1,0 +1,82 @@
+package storage
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// Expire deletes the record with the id if it has expired by the rule at the transaction's now, looking at the document
+// and at the rule as they are in the transaction. rec is what was deleted; ok is false when nothing was.
+func (w *Writer) Expire(rule *policy.Rule, id RecordID) (rec Record, ok bool, err error) {
+	rule, ok = w.current(rule)
+	if !ok {
+		return Record{}, false, nil
+	}
+	rec, ok, err = w.stored(id)
+	if !ok || err != nil {
+		return Record{}, false, err
+	}
+	if deadline, _ := rule.Deadline(rec.Doc, rec.Modified); deadline > w.view.now {
+		return Record{}, false, nil
+	}
+	return rec, true, w.remove(rec)
+}
+
+// expireBatch is how many records one transaction of ExpireNow deletes at most.
+const expireBatch = 1000
+
+// ExpireNow deletes all documents of the collection called ns that have expired by the rule at now, in transactions of
+// bounded size, and returns how many those were.
+func (s *Store) ExpireNow(ctx context.Context, ns namespace.NS, rule *policy.Rule, now int64) (deleted int64, err error) {
+	for after, more := []byte(nil), true; more && err == nil; {
+		var n int64
+		var next []byte
+		err = s.Write(ctx, ns, WriteOptions{Durability: kv.Buffered, Now: now}, func(w *Writer) error {
+			var err error
+			n, next, err = w.expireSome(rule, after)
+			return err
+		})
+		deleted += n
+		after, more = next, next != nil
+	}
+	return deleted, err
+}
+
+// expireSome deletes a batch of what is due and returns where to go on, nil when there is no more.
+func (w *Writer) expireSome(rule *policy.Rule, after []byte) (n int64, next []byte, err error) {
+	ids, next, err := w.Due(rule, w.view.now, after, expireBatch)
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, id := range ids {
+		_, deleted, err := w.Expire(rule, id)
+		if err != nil {
+			return 0, nil, err
+		}
+		if deleted {
+			n++
+		}
+	}
+	return n, next, nil
+}
+
+// expireLocked is ExpireNow for one who holds the collection's lock.
+func (s *Store) expireLocked(ctx context.Context, c *collection, rule *policy.Rule, now int64) error {
+	for after, more := []byte(nil), true; more; more = after != nil {
+		t, err := s.BeginAt(ctx, now)
+		if err != nil {
+			return err
+		}
+		if _, after, err = t.writer(c).expireSome(rule, after); err != nil {
+			t.Rollback()
+			return err
+		}
+		if err := t.Commit(ctx, kv.Buffered); err != nil {
+			return err
+		}
+	}
+	return nil
+}

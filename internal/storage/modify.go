@@ -1,0 +1,139 @@
+package storage
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// Modify changes a collection's options and its indexes' definitions in one commit: what modify returns takes the place of
+// what it is given, with the same number, name and uuid, and indexes with the same numbers. An index that becomes unique
+// is built anew, which fails with DuplicateKey; so is one that stops being unique. What has expired by a TTL that is
+// lengthened, taken away or made visible is deleted first: it does not come back.
+//
+// Nobody writes to the collection meanwhile. modify may be called again.
+func (s *Store) Modify(ctx context.Context, ns namespace.NS, modify func(*catalog.Collection) (*catalog.Collection, error)) error {
+	found, release, err := s.lockToChange(ctx, ns)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if found[0] == nil {
+		return notFound(ns)
+	}
+	next, err := modify(found[0].Collection)
+	if err != nil {
+		return err
+	}
+	return s.replace(ctx, found[0], next)
+}
+
+// replace puts next in the place of c, whose lock is held.
+func (s *Store) replace(ctx context.Context, c *collection, next *catalog.Collection) error {
+	if err := s.expireLoosened(ctx, c, next); err != nil {
+		return err
+	}
+	next, build, err := s.rebuild(ctx, c, next)
+	if err != nil {
+		return err
+	}
+	err = s.change(ctx, func(ch *change) error {
+		build.finish(ch)
+		ch.put(next)
+		ch.dropGone(c.Collection, next)
+		ch.tellModified(c.Collection, next)
+		return nil
+	})
+	if err != nil {
+		build.abandon()
+	}
+	return err
+}
+
+// dropGone discards the entries of the indexes that next does not have.
+func (c *change) dropGone(old, next *catalog.Collection) {
+	for _, d := range old.Indexes {
+		if next.IndexByID(d.ID) == nil {
+			c.discard(garbage{ofIndex, d.ID})
+			if next.Index(d.Name) == nil { // otherwise it was built anew
+				c.tell(IndexDropped, next, d)
+			}
+		}
+	}
+}
+
+func (c *change) tellModified(old, next *catalog.Collection) {
+	for _, d := range next.Indexes {
+		if before := old.Index(d.Name); before != nil && before != d {
+			c.tell(IndexModified, next, d)
+		}
+	}
+	if string(old.Options.Doc) != string(next.Options.Doc) {
+		c.tell(CollectionModified, next, nil)
+	}
+}
+
+// rebuild builds those of next's indexes whose entries have another form than before.
+func (s *Store) rebuild(ctx context.Context, c *collection, next *catalog.Collection) (*catalog.Collection, *build, error) {
+	var again []*index.Definition
+	for _, d := range next.Indexes {
+		if old := c.IndexByID(d.ID); old != nil && (old.Unique != d.Unique || old.Kind != d.Kind) {
+			again = append(again, d)
+		}
+	}
+	if len(again) == 0 {
+		return next, nil, nil
+	}
+	b, err := s.build(ctx, c, again)
+	if err != nil {
+		return nil, nil, err
+	}
+	defs := append([]*index.Definition(nil), next.Indexes...)
+	for i, d := range defs {
+		for j, a := range again {
+			if a == d {
+				defs[i] = b.definitions[j]
+			}
+		}
+	}
+	return next.WithIndexes(defs), b, nil
+}
+
+// expireLoosened deletes what has expired by the rules that next does not have any more, or not as strictly.
+func (s *Store) expireLoosened(ctx context.Context, c *collection, next *catalog.Collection) error {
+	after := rulesOf(next)
+	all := s.options.HideExpired()
+	now := s.Now()
+	for i := range c.rules.All() {
+		rule := &c.rules.All()[i]
+		if !loosened(rule, after, all) {
+			continue
+		}
+		if err := s.expireLocked(ctx, c, rule, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loosened says whether something that has expired by the rule might not have, or be seen again, under the rules after.
+func loosened(rule *policy.Rule, after policy.Rules, all bool) bool {
+	var next *policy.Rule
+	var kept bool
+	if rule.Kind == policy.Clustered {
+		next, kept = after.Clustered()
+	} else {
+		next, kept = after.ForIndexID(rule.Index.ID)
+	}
+	if !kept || next.Kind != rule.Kind {
+		return true
+	}
+	shorter := next.Seconds >= 0 && (rule.Seconds < 0 || next.Seconds <= rule.Seconds)
+	if rule.Seconds < 0 && next.Seconds < 0 {
+		shorter = true
+	}
+	return !shorter || rule.Hides(all) && !next.Hides(all)
+}

@@ -1,0 +1,50 @@
+package storage
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// Rename gives a collection another name, in the same database or another; there it gets a new UUID, as MongoDB's copy
+// would have. What is called to is dropped in the same commit when dropTarget says so, and in the way otherwise.
+func (s *Store) Rename(ctx context.Context, from, to namespace.NS, dropTarget bool) error {
+	if from == to {
+		return mongoerr.New(mongoerr.IllegalOperation, "Can't rename a collection to itself")
+	}
+	found, release, err := s.lockToChange(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	defer release()
+	source, target := found[0], found[1]
+	switch {
+	case source == nil:
+		return mongoerr.New(mongoerr.NamespaceNotFound, "Source collection %s does not exist", from)
+	case source.IsView():
+		return mongoerr.New(mongoerr.CommandNotSupportedOnView, "cannot rename view: %s", from)
+	case target != nil && target.IsView():
+		return mongoerr.New(mongoerr.NamespaceExists, "a view already exists with that name: %s", to)
+	case target != nil && !dropTarget:
+		return mongoerr.New(mongoerr.NamespaceExists, "target namespace exists")
+	}
+	return s.change(ctx, func(c *change) error {
+		if target != nil {
+			c.drop(target.Collection)
+		}
+		if err := c.catalog.CheckCreate(to); err != nil {
+			return err
+		}
+		if c.catalog.Collection(to) != nil {
+			return mongoerr.New(mongoerr.NamespaceExists, "target namespace exists")
+		}
+		renamed := source.WithName(to)
+		if from.DB != to.DB {
+			renamed.UUID = newUUID()
+		}
+		c.put(renamed)
+		c.events = append(c.events, Event{Kind: CollectionRenamed, Collection: source.ID, UUID: source.UUID, NS: from, To: to})
+		return nil
+	})
+}

@@ -1,0 +1,337 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// Validation is what Validate found out about a collection.
+type Validation struct {
+	Valid bool
+	// Records counts those that are stored, hidden ones included; Invalid those whose bytes are not what they should be.
+	Records, Invalid int64
+	Indexes          []IndexValidation // in the catalogue's order
+	Errors, Warnings []string
+	// Missing are entries that should be there, Extra ones that should not; at most maxFindings of each.
+	Missing, Extra []IndexFinding
+	// Corrupt are records that cannot be read, at most maxFindings.
+	Corrupt []RecordID
+}
+
+// IndexValidation is what Validate found out about one index.
+type IndexValidation struct {
+	Name  string
+	Valid bool
+	// Keys is the number of entries.
+	Keys             int64
+	Errors, Warnings []string
+}
+
+// IndexFinding is an entry that is where it should not be, or the other way round.
+type IndexFinding struct {
+	Index    string
+	RecordID RecordID
+	Key      []byte
+}
+
+// maxFindings bounds each list of a Validation.
+const maxFindings = 100
+
+// Validate reads a whole collection and all of its indexes, in one view, and checks that they agree in both directions:
+// each record has all its entries and no entry is one too many; that counters and multikey bits are right; and that every
+// document is well-formed BSON.
+func (s *Store) Validate(ctx context.Context, ns namespace.NS) (*Validation, error) {
+	v, err := s.View(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	r, ok := v.Collection(ns)
+	if !ok {
+		return nil, notFound(ns)
+	}
+	return r.validate()
+}
+
+// validation is a Validate under way.
+type validation struct {
+	*Validation
+	reader *Reader
+	tables []validatedTable
+	bytes  int64
+	key    []byte
+}
+
+type validatedTable struct {
+	*tableIndex
+	keys     index.Keys
+	bits     []uint64 // as stored in the view
+	result   *IndexValidation
+	expected int64 // entries, going by the records
+	missing  int64
+}
+
+func (r *Reader) validate() (*Validation, error) {
+	all := *r
+	all.hides = false
+	v := &validation{Validation: &Validation{Valid: true}, reader: &all}
+	if err := v.begin(); err != nil {
+		return nil, err
+	}
+	if err := v.records(); err != nil {
+		return nil, err
+	}
+	for i := range v.tables {
+		if err := v.entries(&v.tables[i]); err != nil {
+			return nil, err
+		}
+	}
+	if err := v.counters(); err != nil {
+		return nil, err
+	}
+	for i := range v.Indexes {
+		v.Indexes[i].Valid = len(v.Indexes[i].Errors) == 0
+		v.Valid = v.Valid && v.Indexes[i].Valid
+	}
+	v.Valid = v.Valid && len(v.Errors) == 0
+	return v.Validation, nil
+}
+
+func (v *validation) begin() error {
+	bits, err := readMultikey(v.reader.view.reader)
+	if err != nil {
+		return err
+	}
+	c := v.reader.c
+	v.Indexes = make([]IndexValidation, len(c.Indexes))
+	for i, d := range c.Indexes {
+		v.Indexes[i].Name = d.Name
+		ix := c.index(d.ID)
+		if ix == nil {
+			continue
+		}
+		t := validatedTable{tableIndex: ix, result: &v.Indexes[i], bits: make([]uint64, len(d.Fields))}
+		for _, b := range bits[d.ID] {
+			if b.field < len(t.bits) {
+				t.bits[b.field] |= 1 << b.component
+			}
+		}
+		v.tables = append(v.tables, t)
+	}
+	return nil
+}
+
+func (v *validation) fail(format string, args ...any) {
+	if len(v.Errors) < maxFindings {
+		v.Errors = append(v.Errors, fmt.Sprintf(format, args...))
+	}
+	v.Valid = false
+}
+
+func (t *validatedTable) fail(format string, args ...any) {
+	if len(t.result.Errors) < maxFindings {
+		t.result.Errors = append(t.result.Errors, fmt.Sprintf(format, args...))
+	}
+}
+
+// records looks at every record and at its entries.
+func (v *validation) records() error {
+	r := v.reader
+	start := recordKey(nil, r.c.ID, nil)
+	var w walk
+	if err := w.openRange(r.view, start); err != nil {
+		return err
+	}
+	defer w.close()
+	for w.next() {
+		v.Records++
+		rec, err := w.record()
+		if err == nil {
+			err = bson.Validate(rec.Doc, bson.MaxDepth)
+		}
+		if err != nil {
+			v.corrupt(RecordID(w.it.Key()[tableLength:]), err)
+			continue
+		}
+		v.bytes += int64(len(rec.Doc))
+		if err := v.record(rec); err != nil {
+			return err
+		}
+	}
+	return w.err()
+}
+
+func (v *validation) corrupt(id RecordID, err error) {
+	v.Invalid++
+	if len(v.Corrupt) < maxFindings {
+		v.Corrupt = append(v.Corrupt, id.Clone())
+	}
+	v.fail("Detected a corrupt record with id %s: %v", id, err)
+}
+
+func (v *validation) record(rec Record) error {
+	if v.reader.c.id == nil && string(v.reader.c.appendID(nil, rec.Doc.Lookup("_id"))) != string(rec.ID) {
+		v.fail("record %s is not where its _id %s belongs", rec.ID, rec.Doc.Lookup("_id"))
+	}
+	for i := range v.tables {
+		t := &v.tables[i]
+		if t.Kind == index.Deadline {
+			if key := appendDeadline(nil, t.Definition, rec); key != nil {
+				t.expected++
+				if err := v.expect(t, key, nil, rec.ID); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		if err := v.recordKeys(t, rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *validation) recordKeys(t *validatedTable, rec Record) error {
+	if err := t.Keys(rec.Doc, &t.keys); err != nil {
+		t.fail("record %s cannot be in the index: %v", rec.ID, err)
+		return nil
+	}
+	for i, bits := range t.keys.Multikey {
+		if bits&^t.bits[i] != 0 || bits&^t.multikey.seen[i].Load() != 0 {
+			t.fail("Index %s is not marked as multikey in field %s although record %s has an array there", t.Name, t.Fields[i].Path, rec.ID)
+		}
+	}
+	t.expected += int64(t.keys.Len())
+	for i := range t.keys.Len() {
+		v.key = t.appendKey(v.key[:0], t.keys.Key(i), rec.ID)
+		if err := v.expect(t, v.key, t.appendValue(nil, rec.ID, t.keys.TypeBits(i)), rec.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expect notes when an entry is not there, or not as it should be.
+func (v *validation) expect(t *validatedTable, key, value []byte, id RecordID) error {
+	values, err := v.reader.view.reader.GetMany([][]byte{key})
+	switch {
+	case err != nil:
+		return fmt.Errorf("storage: validate %s: %w", v.reader.c.NS, err)
+	case values[0] != nil && string(values[0]) == string(value):
+		return nil
+	}
+	t.missing++
+	if len(v.Missing) < maxFindings {
+		v.Missing = append(v.Missing, IndexFinding{t.Name, id.Clone(), append([]byte(nil), key[tableLength:]...)})
+	}
+	if t.missing == 1 {
+		t.fail("Detected missing index entries in %s, the first for record %s", t.Name, id)
+	}
+	return nil
+}
+
+// entries counts an index's entries. All that the records need were looked for, so when there are as many as needed and
+// none is missing, there is none too many; otherwise those are looked for.
+func (v *validation) entries(t *validatedTable) error {
+	err := v.eachEntry(t, func([]byte, []byte) error { t.result.Keys++; return nil })
+	if err != nil || t.missing == 0 && t.result.Keys == t.expected {
+		return err
+	}
+	extra := 0
+	err = v.eachEntry(t, func(key, value []byte) error {
+		id, belongs, err := v.belongs(t, key, value)
+		if err != nil || belongs {
+			return err
+		}
+		extra++
+		if len(v.Extra) < maxFindings {
+			v.Extra = append(v.Extra, IndexFinding{t.Name, id.Clone(), append([]byte(nil), key[tableLength:]...)})
+		}
+		return nil
+	})
+	if extra > 0 {
+		t.fail("Detected %d extra index entries in %s", extra, t.Name)
+	}
+	return err
+}
+
+func (v *validation) eachEntry(t *validatedTable, f func(key, value []byte) error) error {
+	var w walk
+	if err := w.openRange(v.reader.view, tableKey(nil, t.Definition)); err != nil {
+		return err
+	}
+	defer w.close()
+	for w.next() {
+		value, err := w.it.Value()
+		if err != nil {
+			return fmt.Errorf("storage: validate %s: %w", v.reader.c.NS, err)
+		}
+		if err := f(w.it.Key(), value); err != nil {
+			return err
+		}
+	}
+	return w.err()
+}
+
+// belongs says whether the record that an entry names has that entry.
+func (v *validation) belongs(t *validatedTable, key, value []byte) (RecordID, bool, error) {
+	id, err := v.named(t, key, value)
+	if err != nil {
+		return nil, false, nil // an entry that cannot be read belongs to nobody
+	}
+	rec, there, err := v.reader.stored(id)
+	if err != nil || !there {
+		return id, false, err
+	}
+	if t.Kind == index.Deadline {
+		return id, string(appendDeadline(nil, t.Definition, rec)) == string(key), nil
+	}
+	if t.Keys(rec.Doc, &t.keys) != nil {
+		return id, false, nil
+	}
+	for i := range t.keys.Len() {
+		if string(t.appendKey(nil, t.keys.Key(i), id)) == string(key) {
+			return id, true, nil
+		}
+	}
+	return id, false, nil
+}
+
+func (v *validation) named(t *validatedTable, key, value []byte) (RecordID, error) {
+	if t.Kind == index.Deadline {
+		if len(key) < tableLength+1+8 {
+			return nil, errBrokenEntry
+		}
+		return key[tableLength+1+8:], nil
+	}
+	e, err := t.read(key, value)
+	return e.RecordID, err
+}
+
+func (v *validation) counters() error {
+	documents, bytes, err := v.reader.storedCounts()
+	if err != nil {
+		return err
+	}
+	if documents != v.Records {
+		v.fail("the collection counts %d documents and has %d", documents, v.Records)
+	}
+	if bytes != v.bytes && v.Invalid == 0 {
+		v.fail("the collection counts %d bytes and has %d", bytes, v.bytes)
+	}
+	for i := range v.tables {
+		t := &v.tables[i]
+		n, err := v.reader.Entries(t.Definition)
+		if err != nil {
+			return err
+		}
+		if n != t.result.Keys {
+			t.fail("the index counts %d entries and has %d", n, t.result.Keys)
+		}
+	}
+	return nil
+}

@@ -25,13 +25,10 @@ func (p *parsing) addFields(spec bson.Doc) error {
 }
 
 func (p *parsing) addition(at fieldpath.Path, v bson.Value) error {
-	if v.Type != bson.TypeObject {
+	if v.Type != bson.TypeObject || v.Doc().IsEmpty() {
 		return p.add(at, v)
 	}
 	d := v.Doc()
-	if d.IsEmpty() {
-		return mongoerr.New(40180, "an empty object is not a valid value. Found empty object at path %s", at)
-	}
 	for it := d.Iter(); it.Next(); {
 		key := it.Key()
 		if key != "" && key[0] == '$' {

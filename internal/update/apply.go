@@ -98,6 +98,9 @@ func (a *applier) leaf(dst []byte, n *node, old bson.Value) ([]byte, bson.Type, 
 	}
 	mark := len(dst)
 	dst, t, e, err := n.modifier.apply(a, dst, old)
+	if err == nil && e == replaced {
+		err = a.checkDepth(t, dst[mark:])
+	}
 	if err != nil || e == unchanged || a.path[0] != "_id" {
 		return dst, t, e, err
 	}
@@ -278,12 +281,21 @@ func (a *applier) newField(dst []byte, name string, n *node) ([]byte, effect, er
 	return dst, replaced, nil
 }
 
-// checkName refuses to write fields at the top whose names start with '$'.
+// checkName refuses to write fields at the top whose names start with '$', which only an insert may.
 func (a *applier) checkName(name string) error {
-	if len(a.path) == 0 && name != "" && name[0] == '$' {
+	if len(a.path) == 0 && !a.args.Insert && name != "" && name[0] == '$' {
 		return dollarField(name)
 	}
 	return nil
+}
+
+// checkDepth refuses a value that nests too deep where the walk stands.
+func (a *applier) checkDepth(t bson.Type, data []byte) error {
+	depth := len(a.path) + 1
+	if t != bson.TypeObject && t != bson.TypeArray || len(data) <= 5 {
+		return checkLevel(depth - 1)
+	}
+	return checkDepth(bson.Doc(data), depth)
 }
 
 // creates says whether n would make a value where there is none.
@@ -316,7 +328,11 @@ func (a *applier) creates(n *node, name string) (bool, error) {
 // create appends the value that n makes where there is none.
 func (a *applier) create(dst []byte, n *node) ([]byte, bson.Type, error) {
 	if n.kind == leafNode {
+		mark := len(dst)
 		dst, t, _, err := n.modifier.apply(a, dst, bson.Missing)
+		if err == nil {
+			err = a.checkDepth(t, dst[mark:])
+		}
 		return dst, t, err
 	}
 	dst, _, err := a.object(dst, n, bson.EmptyDoc)

@@ -22,7 +22,7 @@ func fieldOperators() []Operator {
 		{Name: "$min", Doc: "Sets a field when the given value is less.", Since: "2.6", Creates: true, WholeValue: true, parse: parseMin},
 		{Name: "$max", Doc: "Sets a field when the given value is greater.", Since: "2.6", Creates: true, WholeValue: true, parse: parseMax},
 		{Name: "$currentDate", Doc: "Sets a field to now, as a date or a timestamp.", Since: "2.6", Creates: true, parse: parseCurrentDate},
-		{Name: "$rename", Doc: "Renames a field.", Since: "1.7.2", Creates: true, WholeValue: true, AnyPath: true, parse: parseRename},
+		{Name: "$rename", Doc: "Renames a field.", Since: "1.7.2", Creates: true, AnyPath: true, parse: parseRename},
 	}
 }
 
@@ -117,8 +117,11 @@ func sameNumber(a, b bson.Value) bool {
 	if a.Type != b.Type {
 		return false
 	}
-	if a.Type == bson.TypeDouble {
+	switch a.Type {
+	case bson.TypeDouble:
 		return a.Double() == b.Double()
+	case bson.TypeDecimal:
+		return !a.IsNaN() && bson.CompareNumbers(a, b) == 0
 	}
 	return bytes.Equal(a.Data, b.Data)
 }
@@ -198,7 +201,7 @@ func parseRename(p *parser, from string, v bson.Value) (modifier, error) {
 	to := v.Str()
 	switch {
 	case strings.ContainsRune(to, 0):
-		return nil, mongoerr.New(mongoerr.BadValue, "The 'to' field for $rename cannot contain an embedded null byte")
+		return nil, mongoerr.New(9867600, "The 'to' field for $rename cannot contain an embedded null byte")
 	case from == to:
 		return nil, mongoerr.New(mongoerr.BadValue, "The source and target field for $rename must differ: %s", element(from, v))
 	case strings.HasPrefix(to, from+".") || strings.HasPrefix(from, to+"."):

@@ -42,9 +42,17 @@ func checkID(id bson.Value) error {
 	return nil
 }
 
-func checkDepth(d bson.Doc, depth int) error {
+func checkLevel(depth int) error {
 	if depth > MaxDepth {
 		return mongoerr.New(mongoerr.Overflow, "Document exceeds maximum nesting depth of %d", MaxDepth)
+	}
+	return nil
+}
+
+// checkDepth looks at the elements of d, which are at the given level.
+func checkDepth(d bson.Doc, depth int) error {
+	if err := checkLevel(depth); err != nil {
+		return err
 	}
 	for it := d.Iter(); it.Next(); {
 		if v := it.Value(); (v.Type == bson.TypeObject || v.Type == bson.TypeArray) && len(v.Data) > 5 {

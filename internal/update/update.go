@@ -82,7 +82,7 @@ func (u *Update) Positional() bool { return u.positional }
 func (u *Update) Text() string { return u.source.Text() }
 
 // Apply appends to dst what doc becomes, and returns it with whether it differs; when it does not, the result is doc
-// itself. The document starts at len(dst).
+// itself. The document starts at len(dst). An insert gets its _id in front; making one is left to the caller.
 func (u *Update) Apply(dst []byte, doc bson.Doc, args Args) (out bson.Doc, changed bool, err error) {
 	start := len(dst)
 	switch u.kind {
@@ -102,6 +102,9 @@ func (u *Update) Apply(dst []byte, doc bson.Doc, args Args) (out bson.Doc, chang
 	out = doc
 	if changed {
 		out = bson.Doc(dst[start:len(dst):len(dst)])
+	}
+	if args.Insert {
+		out = idFirst(out)
 	}
 	return out, changed, u.checkResult(out, args)
 }
@@ -125,6 +128,21 @@ func (u *Update) modify(dst []byte, doc bson.Doc, args Args) ([]byte, bool, erro
 	return dst, e == replaced, err
 }
 
+// idFirst is d with its _id, if there is one, before all other fields.
+func idFirst(d bson.Doc) bson.Doc {
+	id := d.Lookup("_id")
+	if id.IsMissing() || d.FirstKey() == "_id" {
+		return d
+	}
+	b := bson.BuildOn(make([]byte, 0, len(d))).Value("_id", id)
+	for it := d.Iter(); it.Next(); {
+		if it.Key() != "_id" {
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	return b.Doc()
+}
+
 // checkResult refuses documents that may not be stored.
 func (u *Update) checkResult(d bson.Doc, args Args) error {
 	if len(d) > bson.MaxDocSize {
@@ -132,6 +150,9 @@ func (u *Update) checkResult(d bson.Doc, args Args) error {
 			return mongoerr.New(17420, "Document to upsert is larger than %d", bson.MaxDocSize)
 		}
 		return mongoerr.New(17419, "Resulting document after update is larger than %d", bson.MaxDocSize)
+	}
+	if u.kind == Modifiers && !args.Insert {
+		return nil // what was written was checked there, and _id is as it was
 	}
 	return CheckStorable(d)
 }

@@ -74,7 +74,9 @@ func (r *run) object(dst []byte, n *node, d bson.Doc, arrays int) ([]byte, error
 		i := n.find(key)
 		copied := i < 0 && keep || i >= 0 && n.fields[i].action == include
 		if !copied {
-			dst = append(dst, d[from:pos]...)
+			if from < pos {
+				dst = append(dst, d[from:pos]...)
+			}
 			from = next
 		}
 		if i >= 0 && !met.has(i) {

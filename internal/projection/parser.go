@@ -19,7 +19,7 @@ const (
 	Find      Mode = iota // the projection of a find: also "$", $slice, $elemMatch
 	Project               // a $project stage, or a find on a view
 	AddFields             // $addFields and $set: every value is an expression
-	Wildcard              // a wildcardProjection: nothing computed
+	Wildcard              // a wildcardProjection: nothing computed, and no _id unless it is named
 )
 
 // Options are what a projection is parsed under.
@@ -362,6 +362,10 @@ func (p *parsing) decide() {
 	switch i := root.find("_id"); {
 	case p.out.kind == Inclusion && p.idExcluded, p.out.kind == Exclusion && p.idIncluded:
 		root.remove(i) // it is left out, or stays, by itself
+	case p.Mode == Wildcard: // where _id is only what is said of it
+		if p.out.kind == Exclusion && !p.idNamed {
+			root.add(field{name: "_id", action: exclude})
+		}
 	case p.out.kind == Inclusion && !p.idNamed:
 		root.add(field{name: "_id", action: include})
 	}

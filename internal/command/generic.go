@@ -133,10 +133,10 @@ func maxTimeMS(v bson.Value) (time.Duration, error) {
 	}
 	n, exact := v.AsInt64()
 	switch {
-	case !exact && v.IsIntegral() || exact && (n < 0 || n > math.MaxInt32):
-		return 0, mongoerr.New(mongoerr.BadValue, "%s value for maxTimeMS is out of range [0, %d]", v, math.MaxInt32)
 	case !exact:
-		return 0, mongoerr.New(mongoerr.BadValue, "maxTimeMS has non-integral value")
+		return 0, mongoerr.New(mongoerr.FailedToParse, "maxTimeMS: Expected an integer, but found a number that is not one: %s", v)
+	case n < 0 || n > math.MaxInt32:
+		return 0, mongoerr.New(mongoerr.BadValue, "%s value for maxTimeMS is out of range [0, %d]", v, math.MaxInt32)
 	}
 	return time.Duration(n) * time.Millisecond, nil
 }
@@ -150,13 +150,26 @@ func (op *Op) readAPIVersion(a *Args) {
 	case given && version != "1":
 		a.Fail(mongoerr.New(mongoerr.APIVersionError, "API version must be \"1\""))
 	case !given && (strict || deprecation):
-		a.Fail(mongoerr.New(mongoerr.APIVersionError, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion"))
+		a.Fail(mongoerr.New(4886600, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion"))
+	case op.APIStrict && !op.Command.stable():
+		a.Fail(mongoerr.New(mongoerr.APIStrictError, "Provided apiStrict:true, but the command %s is not in API Version 1. Information on supported commands and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api", op.Name()))
 	}
+}
+
+// stable says whether the command is in version 1 of the stable API.
+func (c *Command) stable() bool {
+	switch c.Name {
+	case "abortTransaction", "aggregate", "authenticate", "bulkWrite", "collMod", "commitTransaction", "count", "create", "createIndexes",
+		"delete", "drop", "dropDatabase", "dropIndexes", "endSessions", "explain", "find", "findAndModify", "getMore", "hello", "insert",
+		"killCursors", "listCollections", "listDatabases", "listIndexes", "ping", "refreshSessions", "saslContinue", "saslStart", "update":
+		return true
+	}
+	return false
 }
 
 func (op *Op) readReadConcern(a *Args) {
 	v := a.Value("readConcern")
-	if v.IsMissing() {
+	if v.IsNullish() {
 		return
 	}
 	if v.Type != bson.TypeObject {
@@ -173,6 +186,10 @@ func (op *Op) readReadConcern(a *Args) {
 		return
 	}
 	op.ReadConcern = ReadConcern{Level: strings.Clone(level), Given: given}
+	if err := checkClusterTimes(r, after, at); err != nil {
+		a.Fail(err)
+		return
+	}
 	switch {
 	case given && !knownLevel(level):
 		a.Fail(mongoerr.New(mongoerr.BadValue, "Enumeration value '%s' for field 'readConcern.level' is not a valid value.", level))
@@ -182,21 +199,30 @@ func (op *Op) readReadConcern(a *Args) {
 		a.Fail(mongoerr.New(mongoerr.NotAReplicaSet, "node needs to be a replica set member to use read concern: snapshot"))
 	case level == "linearizable":
 		a.Fail(mongoerr.New(mongoerr.NotAReplicaSet, "node needs to be a replica set member to use read concern: linearizable"))
-	case !after.IsMissing() || !at.IsMissing():
-		for _, t := range []bson.Value{after, at} {
-			if !t.IsNullish() && t.Type != bson.TypeTimestamp {
-				a.Fail(r.wrongType("afterClusterTime", t.Type, []bson.Type{bson.TypeTimestamp}))
-			}
-		}
-		a.Fail(mongoerr.New(mongoerr.IllegalOperation, "Cannot specify %s readConcern without replication enabled", clusterTimeField(after)))
+	case !at.IsMissing() && level != "snapshot":
+		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "readConcern.atClusterTime is only allowed with readConcern level 'snapshot'"))
+	case !after.IsMissing():
+		a.Fail(mongoerr.New(mongoerr.IllegalOperation, "Cannot specify afterClusterTime readConcern without replication enabled"))
 	}
 }
 
-func clusterTimeField(after bson.Value) string {
-	if after.IsMissing() {
-		return "atClusterTime"
+// checkClusterTimes refuses cluster times that are none.
+func checkClusterTimes(r *Args, after, at bson.Value) error {
+	for _, t := range []struct {
+		name string
+		v    bson.Value
+	}{{"afterClusterTime", after}, {"atClusterTime", at}} {
+		if t.v.IsMissing() {
+			continue
+		}
+		if t.v.Type != bson.TypeTimestamp {
+			return r.wrongType(t.name, t.v.Type, []bson.Type{bson.TypeTimestamp})
+		}
+		if seconds, i := t.v.Timestamp(); seconds == 0 && i == 0 {
+			return mongoerr.New(mongoerr.InvalidOptions, "readConcern.%s cannot be a null timestamp", t.name)
+		}
 	}
-	return "afterClusterTime"
+	return nil
 }
 
 func knownLevel(level string) bool {
@@ -221,7 +247,7 @@ func (op *Op) readWriteConcern(a *Args) {
 		a.Fail(err)
 		return
 	}
-	if !op.Command.WriteConcern && !v.Doc().IsEmpty() {
+	if !op.Command.WriteConcern {
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { writeConcern: %s }", op.Command.Name, v))
 		return
 	}

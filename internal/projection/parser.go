@@ -395,6 +395,5 @@ func (out *Projection) note(n *node) {
 	}
 	if n == out.root {
 		out.positional = n.positional
-		out.expressive = n.computes
 	}
 }

@@ -30,7 +30,6 @@ type Projection struct {
 	root       *node
 	source     bson.Doc
 	positional bool
-	expressive bool // expressions are evaluated
 	exprs      []expr.Expr
 }
 
@@ -124,8 +123,8 @@ func (p *Projection) Text() string { return p.source.Text() }
 // Positional says whether p needs to know which array element the query matched.
 func (p *Projection) Positional() bool { return p.positional }
 
-// Expressive says whether applying p evaluates expressions or conditions and so needs an Env.
-func (p *Projection) Expressive() bool { return p.expressive }
+// Expressive says whether applying p evaluates expressions and so needs an Env.
+func (p *Projection) Expressive() bool { return len(p.exprs) > 0 }
 
 // Identity says whether p leaves every document as it is.
 func (p *Projection) Identity() bool { return p.kind != Inclusion && len(p.root.fields) == 0 }
@@ -180,7 +179,7 @@ func computedPaths(out []string, n *node, prefix string) []string {
 // Apply appends to dst what p makes of doc and returns it; it starts at len(dst). Expressions are evaluated in env, which is
 // Reset first, so doc may not lie in it. Details say which element the query matched, for "$"; nil when it matched none.
 func (p *Projection) Apply(dst []byte, doc bson.Doc, env *expr.Env, details *match.Details) (bson.Doc, error) {
-	if p.expressive {
+	if len(p.exprs) > 0 {
 		env.Reset()
 		env.Root = doc
 	}
@@ -193,7 +192,7 @@ func (p *Projection) Apply(dst []byte, doc bson.Doc, env *expr.Env, details *mat
 	if err != nil {
 		return nil, err
 	}
-	if n := len(dst) - start; p.expressive && n > bson.MaxInternalSize {
+	if n := len(dst) - start; len(p.exprs) > 0 && n > bson.MaxInternalSize {
 		return nil, mongoerr.New(mongoerr.BSONObjectTooLarge,
 			"BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", n, n, bson.MaxInternalSize)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -77,7 +78,7 @@ func show(err error) string {
 // TestOperators runs testdata/*.txt. A command is named for the operator whose rule it shows, its argument says the rule;
 // its input is the update, and then lines of
 //
-//	filter {…}, filters [{…}], multi, insert
+//	filter {…}, filters [{…}], collation {…}, multi, insert
 //
 // which hold for the documents that follow, one a line.
 func TestOperators(t *testing.T) {
@@ -100,6 +101,11 @@ func runCase(input string) string {
 			filter = rest
 		case word == "filters":
 			o.ArrayFilters = bson.MustParse(rest).Doc().Values(nil)
+		case word == "collation":
+			var err error
+			if o.Collation, err = collation.Parse(bson.MustDoc(rest)); err != nil {
+				return show(err)
+			}
 		case word == "multi":
 			o.Multi = true
 		case word == "insert":

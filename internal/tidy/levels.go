@@ -18,15 +18,15 @@ type level struct {
 // house is the table of levels, lowest first. A new package goes into the lowest level that lies above all it imports.
 func house() []level {
 	return []level{
-		{"machine", []string{"internal/serverlog", "internal/dbpath"}},
+		{"machine", []string{"internal/host", "internal/serverlog", "internal/dbpath"}},
 		{"values", []string{"internal/clock", "internal/serverlog", "internal/dbpath", "internal/mongoerr", "internal/bson", "internal/namespace", "internal/fieldpath", "internal/collation", "internal/pcre", "internal/keystring"}},
-		{"language", []string{"internal/expr", "internal/match", "internal/accumulator", "internal/projection", "internal/update", "internal/sortpattern"}},
+		{"language", []string{"internal/sortpattern", "internal/expr", "internal/match", "internal/accumulator", "internal/projection", "internal/update", "internal/sortpattern"}},
 		{"pipeline", []string{"internal/pipeline"}},
 		{"definitions", []string{"internal/index", "internal/catalog", "internal/ttl/policy"}},
 		{"engine", []string{"internal/kv/..."}},
 		{"storage", []string{"internal/storage", "internal/txn"}},
-		{"plans", []string{"internal/planner", "internal/exec"}},
-		{"services", []string{"internal/operation", "internal/parameter", "internal/ttl", "internal/session", "internal/cursor", "internal/auth"}},
+		{"plans", []string{"internal/planner", "internal/exec", "internal/query"}},
+		{"services", []string{"internal/operation", "internal/parameter", "internal/ttl", "internal/session", "internal/cursor", "internal/writegate", "internal/auth"}},
 		{"protocol", []string{"internal/wire"}},
 		{"commands", []string{"internal/command"}},
 		{"doors", []string{"internal/server", "internal/config"}},

@@ -20,7 +20,7 @@ func house() []level {
 	return []level{
 		{"machine", []string{"internal/host", "internal/serverlog", "internal/dbpath"}},
 		{"values", []string{"internal/clock", "internal/serverlog", "internal/dbpath", "internal/mongoerr", "internal/bson", "internal/namespace", "internal/fieldpath", "internal/collation", "internal/pcre", "internal/keystring"}},
-		{"language", []string{"internal/sortpattern", "internal/expr", "internal/match", "internal/accumulator", "internal/projection", "internal/update", "internal/sortpattern"}},
+		{"language", []string{"internal/expr", "internal/match", "internal/accumulator", "internal/projection", "internal/update", "internal/sortpattern"}},
 		{"pipeline", []string{"internal/pipeline"}},
 		{"definitions", []string{"internal/index", "internal/catalog", "internal/ttl/policy"}},
 		{"engine", []string{"internal/kv/..."}},

@@ -1,0 +1,70 @@
+package accumulator
+
+import (
+	"math"
+
+	"github.com/ebbdb/ebb/internal/bson"
+)
+
+func deviationOperators() []Operator {
+	return []Operator{
+		{Name: "$stdDevPop", Since: "3.2", Doc: "The population standard deviation of numbers.", Group: one(newDeviation(0), fixed), Window: windowOf(newDeviation(0))},
+		{Name: "$stdDevSamp", Since: "3.2", Doc: "The sample standard deviation of numbers.", Group: one(newDeviation(1), fixed), Window: windowOf(newDeviation(1))},
+	}
+}
+
+// deviation is Welford's running variance; bias is what the count is lessened by.
+type deviation struct {
+	bias     int64
+	count    int64
+	mean, m2 float64
+}
+
+func newDeviation(bias int64) maker {
+	return func(bson.Value) (Fold, error) { return &deviation{bias: bias}, nil }
+}
+
+func (d *deviation) Add(args []bson.Value) error {
+	if !args[0].IsNumber() {
+		return nil
+	}
+	x := args[0].AsDouble()
+	d.count++
+	if delta := x - d.mean; delta != 0 {
+		d.mean += delta / float64(d.count)
+		d.m2 += delta * (x - d.mean)
+	}
+	return nil
+}
+
+func (d *deviation) Value() (bson.Value, error) {
+	n := d.count - d.bias
+	if n <= 0 {
+		return bson.Null, nil
+	}
+	return bson.Double(math.Sqrt(d.m2 / float64(n))), nil
+}
+
+func (d *deviation) Partial() bson.Value {
+	return bson.ArrayOf(bson.Int64(d.count), bson.Double(d.mean), bson.Double(d.m2))
+}
+
+// Merge joins two halves by the formula of Chan, Golub and LeVeque.
+func (d *deviation) Merge(partial bson.Value) error {
+	v := partial.Doc().Values(make([]bson.Value, 0, 3))
+	count, mean, m2 := v[0].Int64(), v[1].Double(), v[2].Double()
+	if count == 0 {
+		return nil
+	}
+	delta := mean - d.mean
+	n := float64(d.count + count)
+	if delta != 0 {
+		d.mean = (float64(d.count)*d.mean + float64(count)*mean) / n
+		d.m2 += delta * delta * float64(d.count) * float64(count) / n
+	}
+	d.m2 += m2
+	d.count += count
+	return nil
+}
+
+func (d *deviation) Size() int { return 48 }

@@ -1,0 +1,115 @@
+package accumulator
+
+import "github.com/ebbdb/ebb/internal/bson"
+
+func endOperators() []Operator {
+	return []Operator{
+		{Name: "$first", Since: "2.2", Doc: "The first document's value.", Group: one(newFirst, grows), Window: windowOf(newFirst)},
+		{Name: "$last", Since: "2.2", Doc: "The last document's value.", Group: one(newLast, grows), Window: windowOf(newLast)},
+		{Name: "$firstN", Since: "5.2", Doc: "The first n documents' values.", Group: several(newFirstN), Window: windowSeveral(newFirstN)},
+		{Name: "$lastN", Since: "5.2", Doc: "The last n documents' values.", Group: several(newLastN), Window: windowSeveral(newLastN)},
+	}
+}
+
+type first struct {
+	kept
+	taken bool
+}
+
+func newFirst(bson.Value) (Fold, error) { return &first{}, nil }
+
+func (f *first) Add(args []bson.Value) error {
+	if !f.taken {
+		f.taken = true
+		f.set(args[0])
+	}
+	return nil
+}
+
+func (f *first) Value() (bson.Value, error) { return f.kept.Value, nil }
+func (f *first) Partial() bson.Value        { return wrap(f.kept.Value) }
+func (f *first) Size() int                  { return cap(f.Data) + 64 }
+
+func (f *first) Merge(partial bson.Value) error { return f.Add([]bson.Value{unwrap(partial)}) }
+
+type last struct{ kept }
+
+func newLast(bson.Value) (Fold, error) { return &last{}, nil }
+
+func (l *last) Add(args []bson.Value) error    { l.set(args[0]); return nil }
+func (l *last) Value() (bson.Value, error)     { return l.kept.Value, nil }
+func (l *last) Partial() bson.Value            { return wrap(l.kept.Value) }
+func (l *last) Merge(partial bson.Value) error { l.set(unwrap(partial)); return nil }
+func (l *last) Size() int                      { return cap(l.Data) + 64 }
+
+// wrap makes a value of one that may be missing.
+func wrap(v bson.Value) bson.Value {
+	if v.IsMissing() {
+		return bson.EmptyArr
+	}
+	return bson.ArrayOf(v)
+}
+
+func unwrap(v bson.Value) bson.Value { return v.Doc().Index(0) }
+
+// queue is the values of the n first or last documents.
+type queue struct {
+	op   string
+	n    int64
+	vs   []bson.Value
+	held int
+	last bool
+	out  growing
+}
+
+func newFirstN(_ *Parser) maker { return newQueue("$firstN", false) }
+func newLastN(_ *Parser) maker  { return newQueue("$lastN", true) }
+
+func newQueue(op string, last bool) maker {
+	return func(init bson.Value) (Fold, error) {
+		n, err := readN(op, init)
+		return &queue{op: op, n: n, last: last}, err
+	}
+}
+
+func (q *queue) Add(args []bson.Value) error {
+	if int64(len(q.vs)) == q.n {
+		if !q.last {
+			return nil
+		}
+		q.held -= len(q.vs[0].Data) + 32
+		q.vs = q.vs[1:]
+	}
+	v := orNull(args[0]).Clone()
+	q.vs = append(q.vs, v)
+	q.held += len(v.Data) + 32
+	if q.held > MaxArrayBytes {
+		return tooMuchMemory(q.op)
+	}
+	return nil
+}
+
+func (q *queue) Value() (bson.Value, error) { return q.array(), nil }
+func (q *queue) Partial() bson.Value        { return q.array() }
+func (q *queue) Size() int                  { return q.held + q.out.size() }
+
+func (q *queue) array() bson.Value { return collect(&q.out, q.vs) }
+
+func (q *queue) Merge(partial bson.Value) error {
+	for it := partial.Doc().Iter(); it.Next(); {
+		if err := q.Add([]bson.Value{it.Value()}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collect is vs as an array in the memory of g.
+func collect(g *growing, vs []bson.Value) bson.Value {
+	g.n = 0
+	g.buf = append(g.buf[:0], 0, 0, 0, 0)
+	for _, v := range vs {
+		_ = g.append("", v) // what is held is bounded already
+	}
+	return g.value()
+}

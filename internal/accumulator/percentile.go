@@ -1,0 +1,260 @@
+package accumulator
+
+import (
+	"math"
+	"slices"
+
+	"github.com/caio/go-tdigest/v4"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+func percentileOperators() []Operator {
+	return []Operator{
+		{Name: "$median", Since: "7.0", Doc: "About the middle of all numbers.", Group: parsePercentile(false), Window: windowPercentile},
+		{Name: "$percentile", Since: "7.0", Doc: "About the numbers below which given parts of all numbers lie.", Group: parsePercentile(true), Window: windowPercentile},
+	}
+}
+
+const (
+	// exactCount is up to how many numbers percentiles are exact.
+	exactCount = 8192
+	// digestCompression bounds the error beyond that.
+	digestCompression = 1000
+)
+
+// parsePercentile reads {input: <expression>, method: "approximate"} and, for $percentile, p: an array of numbers.
+func parsePercentile(many bool) parseGroup {
+	return func(p *Parser, op *Operator, arg bson.Value, scope *expr.Scope) (*Spec, error) {
+		if arg.Type != bson.TypeObject {
+			code := mongoerr.Code(7429703)
+			if !many {
+				code = 7436100
+			}
+			return nil, mongoerr.New(code, "specification must be an object; found %s: %s", op.Name, arg)
+		}
+		var input, ps expr.Expr
+		method := bson.Missing
+		for it := arg.Doc().Iter(); it.Next(); {
+			var err error
+			switch {
+			case it.Key() == "input":
+				input, err = p.exprs.Parse(it.Value(), scope)
+			case it.Key() == "method":
+				method = it.Value()
+			case it.Key() == "p" && many:
+				ps, err = p.exprs.Parse(it.Value(), scope)
+			default:
+				return nil, mongoerr.New(40415, "BSON field '%s.%s' is an unknown field.", op.Name, it.Key())
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		if err := checkPercentile(op, input, ps, method, many); err != nil {
+			return nil, err
+		}
+		at := []float64{0.5}
+		if many {
+			var err error
+			if at, err = readPs(ps); err != nil {
+				return nil, err
+			}
+		}
+		s := &Spec{Op: op, Args: []expr.Expr{input}, Grows: true}
+		s.make = func(bson.Value) (Fold, error) { return &percentile{at: at, many: many}, nil }
+		s.print = func(s *Spec) bson.Value {
+			b := bson.Build().Value("input", s.Args[0].Value())
+			if many {
+				b.Value("p", ps.Value())
+			}
+			return b.Value("method", method).Doc().Value()
+		}
+		return s, nil
+	}
+}
+
+func checkPercentile(op *Operator, input, ps expr.Expr, method bson.Value, many bool) error {
+	missing := func(field string) error {
+		return mongoerr.New(40414, "BSON field '%s.%s' is missing but a required field", op.Name, field)
+	}
+	switch {
+	case input == nil:
+		return missing("input")
+	case many && ps == nil:
+		return missing("p")
+	case method.IsMissing():
+		return missing("method")
+	case method.Type != bson.TypeString:
+		return mongoerr.New(mongoerr.TypeMismatch, "BSON field '%s.method' is the wrong type '%s', expected type 'string'", op.Name, method.Type)
+	case method.Str() != "approximate" && method.Str() != "discrete" && method.Str() != "continuous":
+		return mongoerr.New(mongoerr.BadValue, "Currently only 'approximate' can be used as percentile 'method'.")
+	case method.Str() != "approximate":
+		return mongoerr.New(mongoerr.BadValue, "Currently only 'approximate' can be used as percentile 'method'.")
+	}
+	return nil
+}
+
+func readPs(e expr.Expr) ([]float64, error) {
+	v, constant := expr.Constant(e)
+	if !constant || v.Type != bson.TypeArray || v.Doc().IsEmpty() {
+		return nil, mongoerr.New(7750301, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s", e.Value())
+	}
+	var out []float64
+	for it := v.Doc().Iter(); it.Next(); {
+		if !it.Value().IsNumber() {
+			return nil, mongoerr.New(7750302, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s", it.Value())
+		}
+		p := it.Value().AsDouble()
+		if !(p >= 0 && p <= 1) {
+			return nil, mongoerr.New(7750303, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s", it.Value())
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// percentile keeps all numbers up to exactCount, and a t-digest of them from then on.
+type percentile struct {
+	at       []float64
+	many     bool
+	numbers  []float64
+	sorted   bool
+	digest   *tdigest.TDigest
+	neg, pos int64 // infinities, which a digest cannot hold
+}
+
+func (p *percentile) Add(args []bson.Value) error {
+	if !args[0].IsNumber() || args[0].IsNaN() {
+		return nil
+	}
+	return p.take(args[0].AsDouble(), 1)
+}
+
+func (p *percentile) take(f float64, weight uint64) error {
+	if p.digest != nil {
+		return p.digestOne(f, weight)
+	}
+	p.sorted = false
+	p.numbers = append(p.numbers, f)
+	if len(p.numbers) > exactCount {
+		return p.startDigest()
+	}
+	return nil
+}
+
+func (p *percentile) startDigest() error {
+	d, err := tdigest.New(tdigest.Compression(digestCompression), tdigest.LocalRandomNumberGenerator(1))
+	if err != nil {
+		return err
+	}
+	p.digest = d
+	for _, f := range p.numbers {
+		if err := p.digestOne(f, 1); err != nil {
+			return err
+		}
+	}
+	p.numbers = nil
+	return nil
+}
+
+func (p *percentile) digestOne(f float64, weight uint64) error {
+	switch {
+	case math.IsInf(f, -1):
+		p.neg += int64(weight)
+	case math.IsInf(f, 1):
+		p.pos += int64(weight)
+	default:
+		return p.digest.AddWeighted(f, weight)
+	}
+	return nil
+}
+
+func (p *percentile) Value() (bson.Value, error) {
+	if !p.many {
+		return p.quantile(p.at[0]), nil
+	}
+	vs := make([]bson.Value, len(p.at))
+	for i, at := range p.at {
+		vs[i] = p.quantile(at)
+	}
+	return bson.ArrayOf(vs...), nil
+}
+
+// quantile is the number of rank ⌈at·n⌉, null when there is none.
+func (p *percentile) quantile(at float64) bson.Value {
+	if p.digest != nil {
+		return bson.Double(p.digested(at))
+	}
+	if len(p.numbers) == 0 {
+		return bson.Null
+	}
+	if !p.sorted {
+		slices.Sort(p.numbers)
+		p.sorted = true
+	}
+	return bson.Double(p.numbers[trueRank(at, int64(len(p.numbers)))])
+}
+
+func trueRank(at float64, n int64) int64 {
+	return max(0, min(n-1, int64(math.Ceil(at*float64(n)))-1))
+}
+
+func (p *percentile) digested(at float64) float64 {
+	finite := int64(p.digest.Count())
+	rank := trueRank(at, finite+p.neg+p.pos)
+	switch {
+	case rank < p.neg:
+		return math.Inf(-1)
+	case rank >= p.neg+finite:
+		return math.Inf(1)
+	}
+	return p.digest.Quantile((float64(rank-p.neg) + 0.5) / float64(finite))
+}
+
+// Partial is an array of numbers and their weights by turns.
+func (p *percentile) Partial() bson.Value {
+	b := bson.Build()
+	i := 0
+	put := func(f float64, n int64) {
+		if n > 0 {
+			b.Double(bson.IndexKey(i), f).Int64(bson.IndexKey(i+1), n)
+			i += 2
+		}
+	}
+	for _, f := range p.numbers {
+		put(f, 1)
+	}
+	if p.digest != nil {
+		put(math.Inf(-1), p.neg)
+		put(math.Inf(1), p.pos)
+		p.digest.ForEachCentroid(func(mean float64, count uint64) bool {
+			put(mean, int64(count))
+			return true
+		})
+	}
+	return b.Doc().ArrayValue()
+}
+
+func (p *percentile) Merge(partial bson.Value) error {
+	for it := partial.Doc().Iter(); it.Next(); {
+		f := it.Value().Double()
+		it.Next()
+		weight := uint64(it.Value().Int64())
+		if weight > 1 && p.digest == nil {
+			if err := p.startDigest(); err != nil {
+				return err
+			}
+		}
+		if err := p.take(f, weight); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *percentile) Size() int {
+	return 8*cap(p.numbers) + 32*min(digestCompression, len(p.numbers)) + 64
+}

@@ -1,0 +1,196 @@
+package accumulator
+
+import (
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/sortpattern"
+)
+
+func topOperators() []Operator {
+	return []Operator{
+		{Name: "$top", Since: "5.2", Doc: "The output of the document that sorts first.", Group: parseTop(false, true), Window: windowTop},
+		{Name: "$topN", Since: "5.2", Doc: "The outputs of the n documents that sort first.", Group: parseTop(true, true), Window: windowTop},
+		{Name: "$bottom", Since: "5.2", Doc: "The output of the document that sorts last.", Group: parseTop(false, false), Window: windowTop},
+		{Name: "$bottomN", Since: "5.2", Doc: "The outputs of the n documents that sort last.", Group: parseTop(true, false), Window: windowTop},
+	}
+}
+
+// parseTop reads {output: <expression>, sortBy: <pattern>} and, for the ones with N, n. The arguments evaluated for each
+// document are the output and the whole document, whose sort key is taken from it.
+func parseTop(many, top bool) parseGroup {
+	return func(p *Parser, op *Operator, arg bson.Value, scope *expr.Scope) (*Spec, error) {
+		if arg.Type != bson.TypeObject {
+			return nil, mongoerr.New(5788001, "specification must be an object; found %s: %s", op.Name, arg)
+		}
+		s := &Spec{Op: op, Grows: true}
+		var output expr.Expr
+		var pattern *sortpattern.Pattern
+		for it := arg.Doc().Iter(); it.Next(); {
+			var err error
+			switch v := it.Value(); {
+			case it.Key() == "n" && many:
+				s.Init, err = p.exprs.Parse(v, scope)
+			case it.Key() == "output":
+				output, err = p.exprs.Parse(v, scope)
+			case it.Key() == "sortBy":
+				if v.Type != bson.TypeObject {
+					return nil, mongoerr.New(5788604, "expected 'sortBy' to already be specified as an object, but got %s", v)
+				}
+				pattern, err = sortpattern.Parse(v.Doc())
+			default:
+				return nil, mongoerr.New(5788002, "Unknown argument to %s '%s'", op.Name, it.Key())
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		switch {
+		case many && s.Init == nil:
+			return nil, mongoerr.New(5788003, "Missing value for 'n'")
+		case output == nil:
+			return nil, mongoerr.New(5788004, "Missing value for 'output'")
+		case pattern == nil:
+			return nil, mongoerr.New(5788005, "Missing value for 'sortBy'")
+		}
+		root, err := p.exprs.Parse(bson.String("$$ROOT"), nil)
+		if err != nil {
+			return nil, err
+		}
+		s.Args = []expr.Expr{output, root}
+		s.make = newTop(p, op.Name, pattern, many, top)
+		s.print = func(s *Spec) bson.Value {
+			b := bson.Build()
+			if s.Init != nil {
+				b.Value("n", s.Init.Value())
+			}
+			return b.Value("output", s.Args[0].Value()).Document("sortBy", pattern.Source()).Doc().Value()
+		}
+		if many {
+			return s, checkConstantN(op.Name, s.Init)
+		}
+		return s, nil
+	}
+}
+
+// ranked is an output with its sort key.
+type ranked struct {
+	key    []bson.Value
+	output bson.Value
+}
+
+// topN keeps the n first or last outputs, in the order of the pattern. Equal ones stay in the order they came.
+type topN struct {
+	op      string
+	pattern *sortpattern.Pattern
+	collate bson.Collator
+	n       int64
+	top     bool
+	many    bool
+	rows    []ranked
+	held    int
+	key     []bson.Value
+	out     growing
+}
+
+func newTop(p *Parser, op string, pattern *sortpattern.Pattern, many, top bool) maker {
+	return func(init bson.Value) (Fold, error) {
+		t := &topN{op: op, pattern: pattern, collate: p.collator, n: 1, top: top, many: many}
+		var err error
+		if many {
+			t.n, err = readN(op, init)
+		}
+		return t, err
+	}
+}
+
+func (t *topN) Add(args []bson.Value) error {
+	key, err := t.pattern.Key(t.key[:0], args[1].Doc(), nil, t.collate)
+	if err != nil {
+		return err
+	}
+	t.key = key
+	return t.insert(key, args[0])
+}
+
+func (t *topN) insert(key []bson.Value, output bson.Value) error {
+	full := int64(len(t.rows)) == t.n
+	if full && t.top && t.pattern.Compare(key, t.rows[len(t.rows)-1].key, t.collate) >= 0 {
+		return nil
+	}
+	if full && !t.top && t.pattern.Compare(key, t.rows[0].key, t.collate) < 0 {
+		return nil
+	}
+	if full {
+		drop := 0
+		if t.top {
+			drop = len(t.rows) - 1
+		}
+		t.held -= t.rows[drop].size()
+		t.rows = slices.Delete(t.rows, drop, drop+1)
+	}
+	at, _ := slices.BinarySearchFunc(t.rows, key, func(r ranked, key []bson.Value) int {
+		if t.pattern.Compare(r.key, key, t.collate) <= 0 {
+			return -1
+		}
+		return 1
+	})
+	r := ranked{output: orNull(output).Clone()}
+	for _, v := range key {
+		r.key = append(r.key, v.Clone())
+	}
+	t.rows = slices.Insert(t.rows, at, r)
+	t.held += r.size()
+	if t.held > MaxArrayBytes {
+		return tooMuchMemory(t.op)
+	}
+	return nil
+}
+
+func (r *ranked) size() int {
+	n := len(r.output.Data) + 64
+	for _, v := range r.key {
+		n += len(v.Data) + 32
+	}
+	return n
+}
+
+func (t *topN) Value() (bson.Value, error) {
+	if !t.many {
+		if len(t.rows) == 0 {
+			return bson.Missing, nil
+		}
+		return t.rows[0].output, nil
+	}
+	t.out.n = 0
+	t.out.buf = append(t.out.buf[:0], 0, 0, 0, 0)
+	for i := range t.rows {
+		if err := t.out.append(t.op, t.rows[i].output); err != nil {
+			return bson.Missing, err
+		}
+	}
+	return t.out.value(), nil
+}
+
+// Partial is an array of [output, key part, …].
+func (t *topN) Partial() bson.Value {
+	rows := make([]bson.Value, len(t.rows))
+	for i, r := range t.rows {
+		rows[i] = bson.ArrayOf(append([]bson.Value{r.output}, r.key...)...)
+	}
+	return bson.ArrayOf(rows...)
+}
+
+func (t *topN) Merge(partial bson.Value) error {
+	for it := partial.Doc().Iter(); it.Next(); {
+		v := it.Value().Doc().Values(nil)
+		if err := t.insert(v[1:], v[0]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *topN) Size() int { return t.held + t.out.size() }

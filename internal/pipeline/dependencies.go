@@ -1,0 +1,49 @@
+package pipeline
+
+import (
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/expr"
+)
+
+// Dependencies are what a pipeline reads of the documents it is given.
+type Dependencies struct {
+	// Fields are the paths read, sorted, without repetition; useless when Whole.
+	Fields []string
+	// Whole says that whole documents are read.
+	Whole bool
+	// Meta are the kinds of metadata that are read.
+	Meta []string
+}
+
+// Dependencies is what p needs of its source.
+func (p *Pipeline) Dependencies() Dependencies {
+	var d Dependencies
+	more := true
+	for _, s := range p.Stages {
+		if more = s.needs(&d); !more {
+			break
+		}
+	}
+	d.Whole = d.Whole || more
+	slices.Sort(d.Fields)
+	d.Fields = slices.Compact(d.Fields)
+	slices.Sort(d.Meta)
+	d.Meta = slices.Compact(d.Meta)
+	return d
+}
+
+func (d *Dependencies) exprs(es ...expr.Expr) {
+	of := expr.DependenciesOf(es...)
+	d.Fields = append(d.Fields, of.Fields...)
+	d.Meta = append(d.Meta, of.Meta...)
+	d.Whole = d.Whole || of.Whole
+}
+
+func (d *Dependencies) paths(paths ...string) { d.Fields = append(d.Fields, paths...) }
+
+// everything is the needs of a stage that reads whole documents.
+func (d *Dependencies) everything() bool {
+	d.Whole = true
+	return false
+}

@@ -1,0 +1,27 @@
+package pipeline
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// Documents is $documents.
+type Documents struct {
+	written
+	// Array comes to an array of documents.
+	Array expr.Expr
+}
+
+func parseDocuments(p *parsing, arg bson.Value) ([]Stage, error) {
+	e, err := p.Exprs.Parse(arg, p.Scope)
+	if err != nil {
+		return nil, err
+	}
+	if v, constant := expr.Constant(e); constant && v.Type != bson.TypeArray {
+		return nil, mongoerr.New(5858203, "an array is expected")
+	}
+	return one(&Documents{written{"$documents", arg}, e}), nil
+}
+
+func (s *Documents) needs(*Dependencies) bool { return false }

@@ -1,0 +1,56 @@
+package pipeline
+
+import (
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/sortpattern"
+)
+
+// Leading is what a plan can take over from the front of a pipeline.
+type Leading struct {
+	// Filter is the $match at the front, nil when there is none.
+	Filter *match.Filter
+	// Sort is the $sort behind it, nil when there is none.
+	Sort *sortpattern.Pattern
+	// Skip and Limit stand behind those, in this order; Limit 0 is none.
+	Skip, Limit int64
+	// Filtered, Sorted and Counted are how many stages from the front are done when the plan takes the filter, the sort too,
+	// and the counts as well. From(n) is what is left to Build.
+	Filtered, Sorted, Counted int
+	// Needs is what the stages behind the filter and sort read, and the sort itself when the plan does not take it.
+	Needs Dependencies
+}
+
+// Leading looks at the front of p.
+func (p *Pipeline) Leading() Leading {
+	var l Leading
+	i := 0
+	if i < len(p.Stages) {
+		if m, ok := p.Stages[i].(*Match); ok {
+			l.Filter = m.Filter
+			i++
+		}
+	}
+	l.Filtered = i
+	l.Needs = p.From(i).Dependencies()
+	if i < len(p.Stages) {
+		if s, ok := p.Stages[i].(*Sort); ok {
+			l.Sort = s.Pattern
+			i++
+		}
+	}
+	l.Sorted = i
+	if i < len(p.Stages) {
+		if s, ok := p.Stages[i].(*Skip); ok {
+			l.Skip = s.N
+			i++
+		}
+	}
+	if i < len(p.Stages) {
+		if s, ok := p.Stages[i].(*Limit); ok {
+			l.Limit = s.N
+			i++
+		}
+	}
+	l.Counted = i
+	return l
+}

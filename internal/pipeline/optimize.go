@@ -1,0 +1,157 @@
+package pipeline
+
+import (
+	"math"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/projection"
+)
+
+// optimize rewrites what is always right and never slower:
+//
+//   - a $match moves before a $sort, and before a $project, $addFields or $unset that leaves the fields it reads as they are;
+//   - two $match in a row become one;
+//   - two $limit become the smaller, two $skip their sum;
+//   - a $sort learns how many documents the $limit and $skip behind it let through.
+func (p *Pipeline) optimize() {
+	for changed := true; changed; {
+		changed = p.moveMatches() || p.mergeMatches() || p.mergeCounts()
+	}
+	p.limitSorts()
+	for _, s := range p.Stages {
+		for _, sub := range subPipelines(s) {
+			sub.optimize()
+		}
+	}
+}
+
+func subPipelines(s Stage) []*Pipeline {
+	switch s := s.(type) {
+	case *Lookup:
+		if s.Pipeline != nil {
+			return []*Pipeline{s.Pipeline}
+		}
+	case *UnionWith:
+		return []*Pipeline{s.Pipeline}
+	case *Facet:
+		var out []*Pipeline
+		for _, f := range s.Fields {
+			out = append(out, f.Pipeline)
+		}
+		return out
+	}
+	return nil
+}
+
+// moveMatches swaps the first $match that may go before the stage in front of it.
+func (p *Pipeline) moveMatches() bool {
+	for i := 1; i < len(p.Stages); i++ {
+		m, ok := p.Stages[i].(*Match)
+		if ok && mayPass(m.Filter, p.Stages[i-1]) {
+			p.Stages[i-1], p.Stages[i] = p.Stages[i], p.Stages[i-1]
+			return true
+		}
+	}
+	return false
+}
+
+func mayPass(f *match.Filter, s Stage) bool {
+	switch s := s.(type) {
+	case *Sort:
+		return true
+	case *Project:
+		return s.Projection.Kind() == projection.Addition && untouched(f, s.Projection.ComputedPaths())
+	}
+	return false
+}
+
+// untouched says whether f reads none of the paths.
+func untouched(f *match.Filter, paths []string) bool {
+	of := f.Dependencies()
+	if of.Whole {
+		return false
+	}
+	for _, a := range of.Fields {
+		for _, b := range paths {
+			if sameRoot(a, b) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// sameRoot compares first components, which also covers what positions in arrays make of paths.
+func sameRoot(a, b string) bool {
+	i, j := 0, 0
+	for i < len(a) && a[i] != '.' {
+		i++
+	}
+	for j < len(b) && b[j] != '.' {
+		j++
+	}
+	return a[:i] == b[:j]
+}
+
+func (p *Pipeline) mergeMatches() bool {
+	for i := 1; i < len(p.Stages); i++ {
+		a, ok := p.Stages[i-1].(*Match)
+		b, ok2 := p.Stages[i].(*Match)
+		if !ok || !ok2 {
+			continue
+		}
+		spec := bson.Build().Array("$and").Value("0", a.spec).Value("1", b.spec).End().Doc()
+		both := *a.Filter
+		both.Root, both.Source = &match.And{Children: []match.Node{a.Filter.Root, b.Filter.Root}}, spec
+		p.Stages[i-1] = &Match{written{"$match", spec.Value()}, &both}
+		p.Stages = append(p.Stages[:i], p.Stages[i+1:]...)
+		return true
+	}
+	return false
+}
+
+func (p *Pipeline) mergeCounts() bool {
+	for i := 1; i < len(p.Stages); i++ {
+		switch a := p.Stages[i-1].(type) {
+		case *Limit:
+			if b, ok := p.Stages[i].(*Limit); ok {
+				p.replaceTwo(i-1, newLimit(min(a.N, b.N)))
+				return true
+			}
+		case *Skip:
+			if b, ok := p.Stages[i].(*Skip); ok && a.N <= math.MaxInt64-b.N {
+				p.replaceTwo(i-1, newSkip(a.N+b.N))
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (p *Pipeline) replaceTwo(i int, s Stage) {
+	p.Stages[i] = s
+	p.Stages = append(p.Stages[:i+1], p.Stages[i+2:]...)
+}
+
+func (p *Pipeline) limitSorts() {
+	for i, s := range p.Stages {
+		sort, ok := s.(*Sort)
+		if !ok {
+			continue
+		}
+		skipped := int64(0)
+		for _, next := range p.Stages[i+1:] {
+			if skip, ok := next.(*Skip); ok && skipped <= math.MaxInt64-skip.N {
+				skipped += skip.N
+				continue
+			}
+			if limit, ok := next.(*Limit); ok && skipped <= math.MaxInt64-limit.N {
+				limited := *sort
+				limited.Limit = skipped + limit.N
+				p.Stages[i] = &limited
+			}
+			break
+		}
+	}
+}

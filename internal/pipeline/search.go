@@ -1,0 +1,47 @@
+package pipeline
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// Search is $search, $searchMeta or $vectorSearch. It is refused when it runs, as by a server without a search process.
+type Search struct{ written }
+
+// ErrNoSearch is what such a server says.
+func ErrNoSearch() error {
+	return mongoerr.New(mongoerr.SearchNotEnabled, "Using $search and $vectorSearch aggregation stages requires additional configuration. "+
+		"Please connect to Atlas or an AtlasCLI local deployment to enable. For more information on how to connect, see "+
+		"https://dochub.mongodb.org/core/atlas-cli-deploy-local-reqs.")
+}
+
+func parseSearch(_ *parsing, arg bson.Value) ([]Stage, error) {
+	switch arg.Type {
+	case bson.TypeObject:
+	case bson.TypeArray:
+		return nil, mongoerr.New(mongoerr.FailedToParse, "the search stage specification must be an object, but found array")
+	default:
+		return nil, mongoerr.New(10065, "invalid parameter: expected an object ($search)")
+	}
+	return one(&Search{written{"$search", arg}}), nil
+}
+
+func (s *Search) needs(*Dependencies) bool { return false }
+
+func parseListSearchIndexes(_ *parsing, arg bson.Value) ([]Stage, error) {
+	if arg.Type != bson.TypeObject {
+		return nil, mongoerr.New(mongoerr.FailedToParse, "The $listSearchIndexes stage specification must be an object. Found: %s", arg.Type)
+	}
+	return one(&Search{written{"$listSearchIndexes", arg}}), nil
+}
+
+func parseChangeStream(_ *parsing, arg bson.Value) ([]Stage, error) {
+	if arg.Type != bson.TypeObject {
+		return nil, mongoerr.New(6188500, "$changeStream must take a nested object but found: %s", arg)
+	}
+	return nil, mongoerr.New(40573, "The $changeStream stage is only supported on replica sets")
+}
+
+func parseChangeStreamSplit(_ *parsing, _ bson.Value) ([]Stage, error) {
+	return nil, mongoerr.New(mongoerr.IllegalOperation, "$changeStreamSplitLargeEvent can only be used in a $changeStream pipeline")
+}

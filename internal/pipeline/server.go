@@ -1,0 +1,192 @@
+package pipeline
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// Server is a stage whose documents the server makes of what it knows: $collStats, $indexStats, $currentOp and their like.
+// Its argument has been checked.
+type Server struct{ written }
+
+func server(name string, arg bson.Value) ([]Stage, error) {
+	return one(&Server{written{name, arg}}), nil
+}
+
+func (s *Server) needs(*Dependencies) bool { return false }
+
+func parseCollStats(_ *parsing, arg bson.Value) ([]Stage, error) {
+	if arg.Type != bson.TypeObject {
+		return nil, mongoerr.New(5447000, "$collStats must take a nested object but found: %s", arg)
+	}
+	var latency, storage, count, exec, operation bson.Value
+	err := readStrict("$collStats", arg.Doc(), want{"latencyStats", &latency, anObject, false}, want{"storageStats", &storage, anObject, false},
+		want{"count", &count, anObject, false}, want{"queryExecStats", &exec, anObject, false}, want{"operationStats", &operation, anObject, false})
+	if err != nil {
+		return nil, err
+	}
+	var ignored bson.Value
+	if !latency.IsMissing() {
+		err = readStrict("$collStats.latencyStats", latency.Doc(), want{"histograms", &ignored, aBool, false})
+	}
+	if err == nil && !storage.IsMissing() {
+		err = checkStorageStats(storage.Doc())
+	}
+	if err != nil {
+		return nil, err
+	}
+	for name, v := range map[string]bson.Value{"count": count, "queryExecStats": exec} {
+		if !v.IsMissing() && !v.Doc().IsEmpty() {
+			return nil, mongoerr.New(31170, "The '%s' option to $collStats must be an empty object", name)
+		}
+	}
+	return server("$collStats", arg)
+}
+
+func checkStorageStats(d bson.Doc) error {
+	var scale, verbose, waitForLock, numeric bson.Value
+	err := readStrict("$collStats.storageStats", d, want{"scale", &scale, aNumber, false}, want{"verbose", &verbose, aBool, false},
+		want{"waitForLock", &waitForLock, aBool, false}, want{"numericOnly", &numeric, aBool, false})
+	if err == nil && !scale.IsMissing() && scale.TruncInt64() < 1 {
+		err = mongoerr.New(mongoerr.BadValue, "BSON field 'scale' value must be >= 1, actual value '%d'", scale.TruncInt64())
+	}
+	return err
+}
+
+func parseIndexStats(_ *parsing, arg bson.Value) ([]Stage, error) {
+	if arg.Type != bson.TypeObject || !arg.Doc().IsEmpty() {
+		return nil, mongoerr.New(28803, "The $indexStats stage specification must be an empty object")
+	}
+	return server("$indexStats", arg)
+}
+
+func parsePlanCacheStats(_ *parsing, arg bson.Value) ([]Stage, error) {
+	if arg.Type != bson.TypeObject {
+		return nil, mongoerr.New(mongoerr.FailedToParse, "$planCacheStats value must be an object. Found: %s", arg.Type)
+	}
+	seen := false
+	for it := arg.Doc().Iter(); it.Next(); {
+		switch {
+		case it.Key() != "allHosts":
+			return nil, mongoerr.New(mongoerr.FailedToParse, "$planCacheStats parameter is unrecognized: %s", it.Key())
+		case seen:
+			return nil, mongoerr.New(mongoerr.FailedToParse, "$planCacheStats 'allHosts' may be given once only")
+		case it.Value().Type != bson.TypeBool:
+			return nil, mongoerr.New(13111, "wrong type for field (allHosts) %s != bool", it.Value().Type)
+		case it.Value().Bool():
+			return nil, mongoerr.New(4503200, "$planCacheStats stage supports allHosts parameter only for sharded clusters")
+		}
+		seen = true
+	}
+	return server("$planCacheStats", arg)
+}
+
+func parseCurrentOp(p *parsing, arg bson.Value) ([]Stage, error) {
+	if arg.Type != bson.TypeObject {
+		return nil, mongoerr.New(mongoerr.FailedToParse, "$currentOp options must be specified in an object, but found: %s", arg.Type)
+	}
+	for it := arg.Doc().Iter(); it.Next(); {
+		switch it.Key() {
+		case "allUsers", "idleConnections", "idleSessions", "localOps", "truncateOps", "idleCursors", "targetAllNodes", "backtrace":
+			if it.Value().Type != bson.TypeBool {
+				return nil, mongoerr.New(mongoerr.FailedToParse, "The '%s' parameter of the $currentOp stage must be a boolean value, but found: %s",
+					it.Key(), it.Value().Type)
+			}
+		default:
+			return nil, mongoerr.New(mongoerr.FailedToParse, "Unrecognized option '%s' in $currentOp stage.", it.Key())
+		}
+	}
+	if p.NS.DB != "admin" && p.inside == "" {
+		return nil, mongoerr.New(mongoerr.InvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
+	}
+	return server("$currentOp", arg)
+}
+
+func parseListLocalSessions(_ *parsing, arg bson.Value) ([]Stage, error) {
+	return listSessions("$listLocalSessions", arg)
+}
+
+func parseListSessions(p *parsing, arg bson.Value) ([]Stage, error) {
+	if p.NS.DB != "config" || p.NS.Coll != "system.sessions" {
+		return nil, mongoerr.New(mongoerr.InvalidNamespace, "$listSessions may only be run against config.system.sessions")
+	}
+	return listSessions("$listSessions", arg)
+}
+
+func listSessions(name string, arg bson.Value) ([]Stage, error) {
+	if arg.Type != bson.TypeObject {
+		return nil, mongoerr.New(mongoerr.TypeMismatch, "%s options must be specified in an object, but found: %s", name, arg.Type)
+	}
+	var allUsers, users bson.Value
+	err := readStrict(name, arg.Doc(), want{"allUsers", &allUsers, aBool, false}, want{"users", &users, anArray, false})
+	if err != nil {
+		return nil, err
+	}
+	if !allUsers.IsMissing() && allUsers.Bool() && !users.IsMissing() {
+		return nil, mongoerr.New(mongoerr.UnsupportedFormat, "%s may not specify {allUsers:true} and {users:[...]} at the same time", name)
+	}
+	return server(name, arg)
+}
+
+func parseListClusterCatalog(p *parsing, arg bson.Value) ([]Stage, error) {
+	if arg.Type != bson.TypeObject {
+		return nil, mongoerr.New(9621302, "The $listClusterCatalog stage specification must be an object. Found: %s", arg.Type)
+	}
+	for it := arg.Doc().Iter(); it.Next(); {
+		switch it.Key() {
+		case "shards", "tracked", "balancingConfiguration":
+			if it.Value().Type != bson.TypeBool {
+				return nil, wrongType("$listClusterCatalog."+it.Key(), it.Value().Type, aBool)
+			}
+		default:
+			return nil, mongoerr.New(40415, "BSON field '$listClusterCatalog.%s' is an unknown field.", it.Key())
+		}
+	}
+	if p.NS.Coll != "" || p.facet {
+		return nil, mongoerr.New(9621301, "$listClusterCatalog can't be run on a collection")
+	}
+	return server("$listClusterCatalog", arg)
+}
+
+func parseQuerySettings(_ *parsing, arg bson.Value) ([]Stage, error) {
+	if arg.Type != bson.TypeObject {
+		return nil, mongoerr.New(7746800, "$querySettings stage expects a document as argument")
+	}
+	for it := arg.Doc().Iter(); it.Next(); {
+		if it.Key() != "showDebugQueryShape" {
+			return nil, mongoerr.New(40415, "BSON field '$querySettings.%s' is an unknown field.", it.Key())
+		}
+		if !hasType(boolOrInt, it.Value().Type) {
+			return nil, wrongType("$querySettings.showDebugQueryShape", it.Value().Type, boolOrInt)
+		}
+	}
+	return server("$querySettings", arg)
+}
+
+func parseQueryStats(p *parsing, arg bson.Value) ([]Stage, error) {
+	if arg.Type != bson.TypeObject {
+		return nil, mongoerr.New(mongoerr.FailedToParse, "$queryStats value must be an object. Found: %s", arg.Type)
+	}
+	var transform bson.Value
+	if err := readStrict("$queryStats", arg.Doc(), want{"transformIdentifiers", &transform, anObject, false}); err != nil {
+		return nil, err
+	}
+	if p.NS.DB != "admin" {
+		return nil, mongoerr.New(mongoerr.InvalidNamespace, "$queryStats must be run against the 'admin' database with {aggregate: 1}")
+	}
+	return server("$queryStats", arg)
+}
+
+func parseListSampledQueries(p *parsing, arg bson.Value) ([]Stage, error) {
+	if arg.Type != bson.TypeObject {
+		return nil, mongoerr.New(6875601, "The $listSampledQueries stage specification must be an object. Found: %s", arg.Type)
+	}
+	var ns bson.Value
+	if err := readStrict("$listSampledQueries", arg.Doc(), want{"namespace", &ns, aString, false}); err != nil {
+		return nil, err
+	}
+	if p.NS.DB != "admin" {
+		return nil, mongoerr.New(mongoerr.InvalidNamespace, "$listSampledQueries must be run against the 'admin' database with {aggregate: 1}")
+	}
+	return nil, mongoerr.New(mongoerr.IllegalOperation, "$listSampledQueries aggregation stage is not supported on a standalone mongod")
+}

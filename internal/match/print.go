@@ -45,7 +45,12 @@ func (n *Not) print(b *bson.Builder) {
 }
 
 func (n *Compare) print(b *bson.Builder) {
-	b.Object(n.Path.String()).Value(n.Op.String(), n.Value).End()
+	switch path := n.Path.String(); path {
+	case "$ref", "$id", "$db": // the fields of a DBRef look like operators and take values only
+		b.Value(path, n.Value)
+	default:
+		b.Object(path).Value(n.Op.String(), n.Value).End()
+	}
 }
 
 func (n *In) print(b *bson.Builder) {
@@ -94,11 +99,29 @@ func (n *ElemMatchObject) print(b *bson.Builder) {
 func (n *ElemMatchValue) print(b *bson.Builder) {
 	b.Object(n.Path.String()).Object("$elemMatch")
 	for _, child := range n.Children {
-		if v := PrintNode(child).Lookup(""); v.Type == bson.TypeObject {
+		printOperators(b, child)
+	}
+	b.End().End()
+}
+
+// printOperators appends the operators of nodes that have the empty path to an open document.
+func printOperators(b *bson.Builder, n Node) {
+	switch n := n.(type) {
+	case *And:
+		for _, child := range n.Children {
+			printOperators(b, child)
+		}
+	case *Not:
+		b.Object("$not")
+		printOperators(b, n.Child)
+		b.End()
+	case *AlwaysFalse:
+		b.Array("$in").End()
+	default:
+		if v := PrintNode(n).Lookup(""); v.Type == bson.TypeObject {
 			b.Fields(v.Doc())
 		}
 	}
-	b.End().End()
 }
 
 func (n *Mod) print(b *bson.Builder) {

@@ -33,9 +33,9 @@ type Regexp struct {
 	kind     kind
 	re2      *regexp.Regexp
 	back     func() (*regexp2.Regexp, error) // compiled when first needed
-	names    []string // of the groups, "" for those without
-	keepsOut bool     // \K: the match does not start where it starts
-	re2Long  bool     // RE2 tells whether there is a match, but not where it ends
+	names    []string                        // of the groups, "" for those without
+	keepsOut bool                            // \K: the match does not start where it starts
+	re2Long  bool                            // RE2 tells whether there is a match, but not where it ends
 
 	prefix      string
 	prefixExact bool

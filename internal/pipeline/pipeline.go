@@ -4,6 +4,7 @@ package pipeline
 
 import (
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
 
@@ -123,4 +124,13 @@ func (p *Pipeline) Namespaces() []namespace.NS {
 		}
 	}
 	return out
+}
+
+// Where is p behind f: as if it started with another $match.
+func (p *Pipeline) Where(f *match.Filter) *Pipeline {
+	q := *p
+	q.Stages = make([]Stage, 0, len(p.Stages)+1)
+	q.Stages = append(append(q.Stages, &Match{written{"$match", f.Source.Value()}, f}), p.Stages...)
+	q.mergeMatches()
+	return &q
 }

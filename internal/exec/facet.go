@@ -1,0 +1,140 @@
+package exec
+
+import (
+	"context"
+	"iter"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/pipeline"
+)
+
+const (
+	// facetBatch is how many bytes of documents are handed to each pipeline of a $facet at a time.
+	facetBatch = 4 << 20
+	// maxFacetBytes is how large the results of a $facet may be together.
+	maxFacetBytes = 100 << 20
+)
+
+// facetStage is $facet. The source is read once, a batch at a time; each pipeline runs as a coroutine that is stopped when
+// it has seen the batch and goes on with the next one.
+type facetStage struct {
+	op    *Op
+	stage *pipeline.Facet
+	in    Iterator
+	done  bool
+}
+
+// facetRun is one pipeline at work.
+type facetRun struct {
+	batch *[]bson.Doc
+	next  int
+	ended *bool       // the source has no more
+	wait  func() bool // stops until there is another batch; false means that nobody wants the result
+	array arrayOf
+	total *int
+	err   error
+}
+
+func (s *facetStage) Next(ctx context.Context) (bson.Doc, error) {
+	if s.done {
+		return nil, nil
+	}
+	s.done = true
+	var batch []bson.Doc
+	ended, total := false, 0
+	runs := make([]*facetRun, len(s.stage.Fields))
+	resume := make([]func() (struct{}, bool), len(runs))
+	for i, f := range s.stage.Fields {
+		r := &facetRun{batch: &batch, ended: &ended, total: &total}
+		runs[i] = r
+		next, stop := iter.Pull(s.coroutine(ctx, f.Pipeline, r))
+		defer stop()
+		resume[i] = next
+	}
+	for !ended {
+		var err error
+		if batch, ended, err = s.readBatch(ctx, batch[:0]); err != nil {
+			return nil, err
+		}
+		for i, r := range runs {
+			r.next = 0
+			if resume[i] == nil {
+				continue
+			}
+			if _, more := resume[i](); !more {
+				resume[i] = nil
+			}
+			if r.err != nil {
+				return nil, r.err
+			}
+		}
+	}
+	b := bson.BuildOn(make([]byte, 0, total+64))
+	for i, f := range s.stage.Fields {
+		b.Value(f.Name, runs[i].array.value())
+	}
+	return b.Doc(), nil
+}
+
+// readBatch copies documents, which the source would take back.
+func (s *facetStage) readBatch(ctx context.Context, batch []bson.Doc) ([]bson.Doc, bool, error) {
+	for n := 0; n < facetBatch; {
+		d, err := s.in.Next(ctx)
+		if err != nil || d == nil {
+			return batch, true, err
+		}
+		if err := interrupted(ctx); err != nil {
+			return batch, true, err
+		}
+		batch = append(batch, d.Clone())
+		n += len(d)
+	}
+	return batch, false, nil
+}
+
+// coroutine runs a pipeline to its end; each value it yields asks for another batch.
+func (s *facetStage) coroutine(ctx context.Context, p *pipeline.Pipeline, r *facetRun) iter.Seq[struct{}] {
+	return func(yield func(struct{}) bool) {
+		r.wait = func() bool { return yield(struct{}{}) }
+		r.err = s.run(ctx, p, r)
+	}
+}
+
+func (s *facetStage) run(ctx context.Context, p *pipeline.Pipeline, r *facetRun) error {
+	r.array.reset()
+	sub := s.op.Sub()
+	defer s.op.Drop(sub)
+	it, err := Build(sub, p, r)
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	for {
+		d, err := it.Next(ctx)
+		if d == nil {
+			return err
+		}
+		r.array.add(d.Value())
+		if *r.total += len(d); *r.total > maxFacetBytes {
+			return mongoerr.New(4031700, "document constructed by $facet is %d bytes, which exceeds the limit of %d bytes", *r.total, maxFacetBytes)
+		}
+	}
+}
+
+// Next implements Iterator: a facetRun is the source of its own pipeline.
+func (r *facetRun) Next(context.Context) (bson.Doc, error) {
+	for r.next == len(*r.batch) {
+		if *r.ended || !r.wait() {
+			return nil, nil
+		}
+	}
+	d := (*r.batch)[r.next]
+	r.next++
+	return d, nil
+}
+
+// Close implements Iterator.
+func (r *facetRun) Close() error { return nil }
+
+func (s *facetStage) Close() error { return s.in.Close() }

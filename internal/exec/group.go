@@ -1,0 +1,213 @@
+package exec
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/accumulator"
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/pipeline"
+)
+
+// groupStage is $group. Groups come out in the order in which they were first seen. Past its memory it writes all groups
+// to a file, sorted by the bytes of their keys, starts over, and merges the files in the end.
+type groupStage struct {
+	op     *Op
+	fields []pipeline.GroupField
+	id     expr.Expr
+	in     Iterator
+	keys   bson.StringKeyer
+
+	groups map[string]*group
+	order  []*group
+	held   int64
+	key    []byte
+	args   []bson.Value
+	loaded bool
+	next   int
+	runs   []*run
+	merge  *groupMerge
+	out    []byte
+}
+
+// group is one group under way.
+type group struct {
+	key   string
+	id    bson.Value
+	folds []accumulator.Fold
+	size  int64
+}
+
+// groupOverhead is about what a group takes beside its key, id and folds.
+const groupOverhead = 200
+
+func newGroup(op *Op, s *pipeline.Group, in Iterator) Iterator {
+	n := 1
+	for _, f := range s.Fields {
+		n = max(n, len(f.Spec.Args))
+	}
+	return &groupStage{op: op, fields: s.Fields, id: s.ID, in: in, keys: op.keys(), groups: map[string]*group{}, args: make([]bson.Value, n)}
+}
+
+func (s *groupStage) Next(ctx context.Context) (bson.Doc, error) {
+	if !s.loaded {
+		if err := s.load(ctx); err != nil {
+			return nil, err
+		}
+		s.loaded = true
+	}
+	if s.merge != nil {
+		g, err := s.merge.next(ctx)
+		if g == nil {
+			return nil, err
+		}
+		return s.document(g)
+	}
+	if s.next == len(s.order) {
+		s.order, s.next = nil, 0
+		return nil, nil
+	}
+	g := s.order[s.next]
+	s.order[s.next] = nil
+	s.next++
+	return s.document(g)
+}
+
+func (s *groupStage) load(ctx context.Context) error {
+	for {
+		d, err := s.in.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if d == nil {
+			break
+		}
+		if err := interrupted(ctx); err != nil {
+			return err
+		}
+		if err := s.add(d); err != nil {
+			return err
+		}
+		if s.held > s.op.maxMemory() {
+			if err := s.spill(); err != nil {
+				return err
+			}
+		}
+	}
+	s.groups = nil
+	if len(s.runs) == 0 {
+		return nil
+	}
+	if err := s.spill(); err != nil {
+		return err
+	}
+	var err error
+	s.merge, err = s.openMerge(s.runs)
+	return err
+}
+
+func (s *groupStage) add(d bson.Doc) error {
+	env := s.op.Env
+	env.Reset()
+	env.Root = d
+	id, err := s.id.Eval(env)
+	if err != nil {
+		return err
+	}
+	if id.IsMissing() {
+		id = bson.Null
+	}
+	s.key = bson.AppendCanonical(s.key[:0], id, s.keys)
+	g := s.groups[string(s.key)]
+	if g == nil {
+		if g, err = s.start(id); err != nil {
+			return err
+		}
+		env.Root = d
+	}
+	for i := range s.fields {
+		spec := s.fields[i].Spec
+		args := s.args[:len(spec.Args)]
+		for j, e := range spec.Args {
+			if args[j], err = e.Eval(env); err != nil {
+				return err
+			}
+		}
+		if !spec.Grows {
+			if err := g.folds[i].Add(args); err != nil {
+				return err
+			}
+			continue
+		}
+		before := g.folds[i].Size()
+		if err := g.folds[i].Add(args); err != nil {
+			return err
+		}
+		s.held += int64(g.folds[i].Size() - before)
+	}
+	return nil
+}
+
+// start makes the group of id, whose key is s.key.
+func (s *groupStage) start(id bson.Value) (*group, error) {
+	g, err := s.newGroup(string(s.key), id.Clone())
+	if err != nil {
+		return nil, err
+	}
+	s.groups[g.key] = g
+	s.order = append(s.order, g)
+	s.held += g.size
+	return g, nil
+}
+
+func (s *groupStage) newGroup(key string, id bson.Value) (*group, error) {
+	g := &group{key: key, id: id, folds: make([]accumulator.Fold, len(s.fields))}
+	g.size = int64(groupOverhead + len(key) + len(id.Data))
+	env := s.op.Env
+	for i := range s.fields {
+		spec := s.fields[i].Spec
+		init := bson.Missing
+		var err error
+		if spec.Init != nil {
+			env.Root = bson.EmptyDoc
+			if id.Type == bson.TypeObject {
+				env.Root = id.Doc()
+			}
+			if init, err = spec.Init.Eval(env); err != nil {
+				return nil, err
+			}
+		}
+		if g.folds[i], err = spec.New(init); err != nil {
+			return nil, err
+		}
+		g.size += int64(g.folds[i].Size())
+	}
+	return g, nil
+}
+
+// document is a group's output.
+func (s *groupStage) document(g *group) (bson.Doc, error) {
+	var b bson.Builder
+	b.Reset(s.out[:0])
+	b.Value("_id", g.id)
+	for i := range s.fields {
+		v, err := g.folds[i].Value()
+		if err != nil {
+			return nil, err
+		}
+		if v.IsMissing() {
+			v = bson.Null
+		}
+		b.Value(s.fields[i].Name, v)
+	}
+	s.out = b.Bytes()
+	return s.out, nil
+}
+
+func (s *groupStage) Close() error {
+	for _, r := range s.runs {
+		_ = r.close()
+	}
+	s.runs, s.groups, s.order = nil, nil, nil
+	return s.in.Close()
+}

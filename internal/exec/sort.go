@@ -1,0 +1,283 @@
+package exec
+
+import (
+	"container/heap"
+	"context"
+	"io"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/pipeline"
+	"github.com/ebbdb/ebb/internal/sortpattern"
+)
+
+// sortStage is $sort. Equal documents stay in the order they came. With a limit it keeps the first documents only; past its
+// memory it writes sorted runs to files and merges them.
+type sortStage struct {
+	op      *Op
+	pattern *sortpattern.Pattern
+	limit   int64
+	in      Iterator
+	collate bson.Collator
+
+	rows   []sortRow
+	held   int64
+	seq    uint64
+	slab   []byte
+	keys   []bson.Value
+	key    []bson.Value
+	sorted bool
+	next   int
+	merge  *runMerge
+	runs   []*run
+}
+
+// sortRow is a document with its key, whose values lie in the document.
+type sortRow struct {
+	doc  bson.Doc
+	key  []bson.Value
+	seq  uint64
+	meta bson.Doc
+}
+
+const (
+	slabBytes   = 256 << 10
+	slabKeys    = 4096
+	rowOverhead = 96
+)
+
+func newSort(op *Op, s *pipeline.Sort, in Iterator) Iterator {
+	return &sortStage{op: op, pattern: s.Pattern, limit: s.Limit, in: in, collate: op.collator()}
+}
+
+// NewSort sorts what in gives by pattern, the first limit documents only unless limit is 0.
+func NewSort(op *Op, pattern *sortpattern.Pattern, limit int64, in Iterator) Iterator {
+	return &sortStage{op: op, pattern: pattern, limit: limit, in: in, collate: op.collator()}
+}
+
+func (s *sortStage) Next(ctx context.Context) (bson.Doc, error) {
+	if !s.sorted {
+		if err := s.load(ctx); err != nil {
+			return nil, err
+		}
+		s.sorted = true
+	}
+	if s.merge != nil {
+		return s.merge.next(ctx)
+	}
+	if s.next == len(s.rows) {
+		s.rows = nil
+		s.next = 0
+		return nil, nil
+	}
+	r := &s.rows[s.next]
+	s.next++
+	s.op.restore(r.meta)
+	return r.doc, nil
+}
+
+// restore makes d the metadata at hand.
+func (op *Op) restore(d bson.Doc) {
+	if d != nil || !op.Meta.empty() {
+		op.Meta.from(d)
+	}
+}
+
+func (s *sortStage) load(ctx context.Context) error {
+	for {
+		d, err := s.in.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if d == nil {
+			break
+		}
+		if err := interrupted(ctx); err != nil {
+			return err
+		}
+		if err := s.add(d); err != nil {
+			return err
+		}
+	}
+	if len(s.runs) == 0 {
+		slices.SortFunc(s.rows, s.compare)
+		return nil
+	}
+	if err := s.spill(); err != nil {
+		return err
+	}
+	var err error
+	s.merge, err = s.openMerge(s.runs)
+	return err
+}
+
+func (s *sortStage) compare(a, b sortRow) int {
+	if c := s.pattern.Compare(a.key, b.key, s.collate); c != 0 {
+		return c
+	}
+	if a.seq < b.seq {
+		return -1
+	}
+	return 1
+}
+
+func (s *sortStage) add(d bson.Doc) error {
+	key, err := s.pattern.Key(s.key[:0], d, s.op.Meta.Get, s.collate)
+	if err != nil {
+		return err
+	}
+	s.key = key
+	s.seq++
+	if s.limit > 0 && int64(len(s.rows)) == s.limit && len(s.runs) == 0 {
+		s.replaceLast(d, key)
+		return nil
+	}
+	row := s.keep(d, key)
+	s.held += int64(len(d)) + int64(len(key))*32 + rowOverhead
+	if s.limit > 0 && len(s.runs) == 0 {
+		heap.Push((*lastFirst)(s), row)
+	} else {
+		s.rows = append(s.rows, row)
+	}
+	if s.held <= s.op.maxMemory() {
+		return nil
+	}
+	if err := s.op.spilling("$sort"); err != nil {
+		return mongoerr.New(mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed,
+			"Sort exceeded memory limit of %d bytes, but did not opt in to external sorting. Pass allowDiskUse:true to opt in.", s.op.maxMemory())
+	}
+	return s.spill()
+}
+
+// keep copies d and its key. With a limit each document has memory of its own, since most are thrown away again.
+func (s *sortStage) keep(d bson.Doc, key []bson.Value) sortRow {
+	row := sortRow{seq: s.seq, meta: s.op.Meta.doc()}
+	if s.limit > 0 {
+		row.doc = d.Clone()
+		row.key = make([]bson.Value, len(key))
+	} else {
+		row.doc = s.hold(d)
+		row.key = s.holdKey(len(key))
+	}
+	for i, v := range key {
+		row.key[i] = relocate(v, d, row.doc)
+	}
+	return row
+}
+
+func (s *sortStage) hold(d bson.Doc) bson.Doc {
+	if len(d) > cap(s.slab)-len(s.slab) {
+		s.slab = make([]byte, 0, max(slabBytes, len(d)))
+	}
+	at := len(s.slab)
+	s.slab = append(s.slab, d...)
+	return bson.Doc(s.slab[at:len(s.slab):len(s.slab)])
+}
+
+func (s *sortStage) holdKey(n int) []bson.Value {
+	if n > cap(s.keys)-len(s.keys) {
+		s.keys = make([]bson.Value, 0, max(slabKeys, n))
+	}
+	at := len(s.keys)
+	s.keys = s.keys[:at+n]
+	return s.keys[at : at+n : at+n]
+}
+
+// relocate is v, whose bytes lie in from, in its copy to. Values that lie elsewhere are copied.
+func relocate(v bson.Value, from, to bson.Doc) bson.Value {
+	if len(v.Data) == 0 {
+		return v
+	}
+	if i := offsetIn(from, v.Data); i >= 0 {
+		return bson.Value{Type: v.Type, Data: to[i : i+len(v.Data) : i+len(v.Data)]}
+	}
+	return v.Clone()
+}
+
+// lastFirst is the rows as a heap whose top sorts last: the one to go when a better one comes.
+type lastFirst sortStage
+
+func (h *lastFirst) Len() int           { return len(h.rows) }
+func (h *lastFirst) Less(i, j int) bool { return (*sortStage)(h).compare(h.rows[i], h.rows[j]) > 0 }
+func (h *lastFirst) Swap(i, j int)      { h.rows[i], h.rows[j] = h.rows[j], h.rows[i] }
+func (h *lastFirst) Push(x any)         { h.rows = append(h.rows, x.(sortRow)) }
+func (h *lastFirst) Pop() any {
+	r := h.rows[len(h.rows)-1]
+	h.rows = h.rows[:len(h.rows)-1]
+	return r
+}
+
+// replaceLast takes d in place of the row that sorts last, when it sorts before it.
+func (s *sortStage) replaceLast(d bson.Doc, key []bson.Value) {
+	if s.pattern.Compare(key, s.rows[0].key, s.collate) >= 0 {
+		return
+	}
+	s.held += int64(len(d)) - int64(len(s.rows[0].doc))
+	s.rows[0] = s.keep(d, key)
+	heap.Fix((*lastFirst)(s), 0)
+}
+
+// spill writes the rows as a sorted run. With a limit, only what may still come out is written.
+func (s *sortStage) spill() error {
+	slices.SortFunc(s.rows, s.compare)
+	r, err := newRun(s.op.TempDir)
+	if err != nil {
+		return err
+	}
+	s.runs = append(s.runs, r)
+	for i := range s.rows {
+		if s.limit > 0 && int64(i) == s.limit {
+			break
+		}
+		if err := r.write(s.rows[i].doc, s.rows[i].meta); err != nil {
+			return err
+		}
+	}
+	if err := r.rewind(); err != nil {
+		return err
+	}
+	s.rows, s.held, s.slab, s.keys = s.rows[:0], 0, nil, nil
+	if len(s.runs) < maxRuns {
+		return nil
+	}
+	return s.mergeRuns()
+}
+
+// mergeRuns makes one run of all.
+func (s *sortStage) mergeRuns() error {
+	m, err := s.openMerge(s.runs)
+	if err != nil {
+		return err
+	}
+	out, err := newRun(s.op.TempDir)
+	if err != nil {
+		return err
+	}
+	for {
+		d, meta, err := m.take()
+		if err == io.EOF {
+			break
+		}
+		if err == nil {
+			err = out.write(d, meta)
+		}
+		if err != nil {
+			_ = out.close()
+			return err
+		}
+	}
+	for _, r := range s.runs {
+		_ = r.close()
+	}
+	s.runs = append(s.runs[:0], out)
+	return out.rewind()
+}
+
+func (s *sortStage) Close() error {
+	for _, r := range s.runs {
+		_ = r.close()
+	}
+	s.runs, s.rows, s.slab, s.keys = nil, nil, nil, nil
+	return s.in.Close()
+}

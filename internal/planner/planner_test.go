@@ -1,0 +1,107 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/collation"
+	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// TestPlans reads testdata: "indexes" lists specifications, each with the paths that are multikey behind it; "plan" is a
+// query ({filter, sort, hint, min, max, collation}), and prints the access, its bounds and whether it orders.
+func TestPlans(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		var c Collection
+		datadriven.RunTest(t, path, func(t *testing.T, td *datadriven.TestData) string {
+			switch td.Cmd {
+			case "indexes":
+				c = Collection{}
+				for i, line := range strings.Split(td.Input, "\n") {
+					c.Indexes = append(c.Indexes, parseIndex(t, uint32(i), line))
+				}
+				return "ok\n"
+			case "plan":
+				return planText(t, c, bson.MustDoc(td.Input))
+			}
+			return "unknown command " + td.Cmd
+		})
+	})
+}
+
+func parseIndex(t *testing.T, id uint32, line string) Index {
+	line, paths, _ := strings.Cut(line, " multikey ")
+	spec := bson.MustDoc(line)
+	if spec.Lookup("name").IsMissing() {
+		spec = bson.Build().Fields(spec).String("name", fmt.Sprintf("x%d", id)).Doc()
+	}
+	d, err := index.NewParser(match.NewParser()).Parse(spec, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := Index{Definition: d.WithID(id), Multikey: make([]uint64, len(d.Fields))}
+	for _, p := range strings.Fields(paths) {
+		for i, f := range d.Fields {
+			if n := len(strings.Split(p, ".")); f.Path == p || strings.HasPrefix(f.Path, p+".") {
+				x.Multikey[i] |= 1 << (n - 1)
+			}
+		}
+	}
+	return x
+}
+
+func planText(t *testing.T, c Collection, q bson.Doc) string {
+	query := Query{Hint: q.Lookup("hint"), Min: object(q, "min"), Max: object(q, "max")}
+	var err error
+	if spec := object(q, "collation"); spec != nil {
+		if query.Collation, err = collation.Parse(spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	filter := object(q, "filter")
+	if filter == nil {
+		filter = bson.EmptyDoc
+	}
+	if query.Filter, err = match.NewParser().Parse(filter, match.Options{Collation: query.Collation, Allow: match.AllowAll, Exprs: expr.NewParser(expr.Options{})}); err != nil {
+		t.Fatal(err)
+	}
+	for it := object(q, "sort").Iter(); it.Next(); {
+		query.Order = append(query.Order, OrderField{it.Key(), it.Value().AsDouble() < 0})
+	}
+	p, err := Choose(c, query)
+	if err != nil {
+		e := mongoerr.From(err)
+		return fmt.Sprintf("error %d %s\n", e.Code, e.Code.Name())
+	}
+	var b strings.Builder
+	b.WriteString(p.Access.Summary())
+	if s, ok := p.Access.(*IndexScan); ok {
+		if s.Backward {
+			b.WriteString(" backward")
+		}
+		for i, f := range s.Index.Fields {
+			fmt.Fprintf(&b, "\n  %s: %s", f.Path, strings.Join(boundTexts(s.Bounds[i], f.Descending != s.Backward), " "))
+		}
+	}
+	if s, ok := p.Access.(*CollScan); ok && s.Backward {
+		b.WriteString(" backward")
+	}
+	if !p.Ordered {
+		b.WriteString("\n  sort")
+	}
+	return b.String() + "\n"
+}
+
+func object(d bson.Doc, key string) bson.Doc {
+	if v := d.Lookup(key); v.Type == bson.TypeObject {
+		return v.Doc()
+	}
+	return nil
+}

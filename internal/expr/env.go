@@ -3,6 +3,7 @@ package expr
 import (
 	"encoding/binary"
 	"math"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -34,6 +35,7 @@ type Env struct {
 	stack []bson.Value // operands of the operators being evaluated
 	slab  []byte       // the results; full slabs are left to the collector
 	ticks uint32
+	zones map[string]*time.Location
 	js    *jsRuntime
 }
 
@@ -224,3 +226,6 @@ func (e *Env) arrayFrom(mark int) (bson.Value, error) {
 	e.cut(mark)
 	return v, err
 }
+
+// CopyVariables gives to the variables of e, as a pipeline inside of a stage sees those around it.
+func (e *Env) CopyVariables(to *Env) { to.vars = append(to.vars[:0], e.vars...) }

@@ -64,6 +64,9 @@ func (p *Parser) parsePath(text string, scope *Scope) (Expr, error) {
 	if err != nil || !dotted {
 		return base, err
 	}
+	if rest == "" {
+		return nil, mongoerr.New(40353, "FieldPath must not end with a '.'.")
+	}
 	path, err := fieldpath.New(rest)
 	if err != nil {
 		return nil, err

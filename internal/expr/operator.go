@@ -43,6 +43,15 @@ func Operators() []Operator {
 		stringOperators(),
 		substringOperators(),
 		regexOperators(),
+		objectOperators(),
+		setOperators(),
+		bitwiseOperators(),
+		timestampOperators(),
+		sizeOperators(),
+		randomOperators(),
+		convertOperators(),
+		datePartOperators(),
+		dateTextOperators(),
 	)
 }
 
@@ -153,6 +162,23 @@ func (s nary) parse(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr
 		v, err := s.of(env, vs)
 		env.stack = env.stack[:mark]
 		return v, err
+	})
+}
+
+// spread is the expression form of an accumulator: it takes any number of arguments, or one that is an array of them.
+type spread func(env *Env, args []bson.Value) (bson.Value, error)
+
+func (f spread) parse(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr, error) {
+	return p.positional(op, arg, scope, 0, many, func(env *Env, c *call) (bson.Value, error) {
+		vs, mark, err := env.evalAll(c.args)
+		if err != nil {
+			return bson.Missing, err
+		}
+		defer env.cut(mark)
+		if len(vs) == 1 && vs[0].Type == bson.TypeArray {
+			vs, _ = env.elements(vs[0])
+		}
+		return f(env, vs)
 	})
 }
 

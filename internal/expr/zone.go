@@ -1,0 +1,101 @@
+package expr
+
+import (
+	"strconv"
+	"time"
+	_ "time/tzdata" // the zones, where the machine has none
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// maxZones is how many zones an Env remembers.
+const maxZones = 64
+
+// zoneOf reads a time zone: the name of one, or an offset such as +04:45, +0445 or +04. A missing argument is UTC.
+func (e *Env) zoneOf(v bson.Value) (*time.Location, error) {
+	if v.Type != bson.TypeString {
+		return nil, mongoerr.New(40517, "timezone must evaluate to a string, found %s", v.Type)
+	}
+	name := v.Str()
+	if z, ok := e.zones[name]; ok {
+		return z, nil
+	}
+	z, err := loadZone(name)
+	if err != nil {
+		return nil, err
+	}
+	if e.zones == nil || len(e.zones) >= maxZones {
+		e.zones = make(map[string]*time.Location)
+	}
+	e.zones[string(append([]byte(nil), name...))] = z
+	return z, nil
+}
+
+func loadZone(name string) (*time.Location, error) {
+	unknown := mongoerr.New(40485, "unrecognized time zone identifier: \"%s\"", name)
+	if name == "" || name == "Local" || name == "localtime" {
+		return nil, unknown
+	}
+	if name[0] == '+' || name[0] == '-' {
+		seconds, ok := parseOffset(name)
+		if !ok {
+			return nil, unknown
+		}
+		return time.FixedZone(name, seconds), nil
+	}
+	z, err := time.LoadLocation(string(append([]byte(nil), name...)))
+	if err != nil {
+		return nil, unknown
+	}
+	return z, nil
+}
+
+// parseOffset reads +hh, +hhmm or +hh:mm.
+func parseOffset(s string) (seconds int, ok bool) {
+	digits := s[1:]
+	if len(digits) == 5 && digits[2] == ':' {
+		digits = digits[:2] + digits[3:]
+	}
+	if len(digits) != 2 && len(digits) != 4 {
+		return 0, false
+	}
+	for i := range len(digits) {
+		if digits[i] < '0' || digits[i] > '9' {
+			return 0, false
+		}
+	}
+	hours, _ := strconv.Atoi(digits[:2])
+	minutes := 0
+	if len(digits) == 4 {
+		minutes, _ = strconv.Atoi(digits[2:])
+	}
+	seconds = hours*3600 + minutes*60
+	if s[0] == '-' {
+		seconds = -seconds
+	}
+	return seconds, true
+}
+
+// isUTC says whether moments in z are written as in UTC.
+func isUTC(z *time.Location) bool {
+	return z == nil || z == time.UTC || z.String() == "UTC" || z.String() == "GMT"
+}
+
+// inZone is a moment in a zone, nil meaning UTC.
+func inZone(ms int64, z *time.Location) time.Time {
+	t := time.UnixMilli(ms).UTC()
+	if z != nil {
+		t = t.In(z)
+	}
+	return t
+}
+
+// momentOf is the moment of a date, timestamp or ObjectId.
+func momentOf(v bson.Value) (int64, error) {
+	ms, ok := dateOf(v)
+	if !ok {
+		return 0, mongoerr.New(16006, "can't convert from BSON type %s to Date", v.Type)
+	}
+	return ms, nil
+}

@@ -179,7 +179,7 @@ func TestMatchValue(t *testing.T) {
 func TestFeaturesAreRefusedWhereTheyDoNotBelong(t *testing.T) {
 	for filter, code := range map[string]mongoerr.Code{
 		`{ $expr: true }`: mongoerr.QueryFeatureNotAllowed, `{ $jsonSchema: {} }`: mongoerr.QueryFeatureNotAllowed,
-		`{ $where: "1" }`: mongoerr.BadValue, `{ $text: { $search: "x" } }`: mongoerr.BadValue, `{ a: { $near: [ 0, 0 ] } }`: mongoerr.BadValue,
+		`{ $where: "1" }`: mongoerr.BadValue, `{ $text: { $search: "x" } }`: mongoerr.BadValue, `{ a: { $near: [ 0, 0 ] } }`: 5626500,
 	} {
 		if _, err := NewParser().Parse(bson.MustDoc(filter), Options{}); !mongoerr.Is(err, code) {
 			t.Errorf("%s: %v", filter, err)

@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/dbpath"
-	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/server"
 )
 
@@ -20,13 +18,7 @@ type Server struct {
 	opts     Options
 	dir      *dbpath.Dir // nil in memory
 	network  *server.Server
-	database database
-}
-
-// database is what stands behind the network: what answers requests, and what is closed at the end.
-type database struct {
-	handler server.Handler
-	close   func() error
+	database *database
 }
 
 // Open builds a server. It listens already when Open returns, and answers from Serve on.
@@ -58,11 +50,6 @@ func Open(opts Options) (*Server, error) {
 	return s, nil
 }
 
-// openDatabase is where storage, expiry and commands come together.
-func openDatabase(*Server) (database, error) {
-	return database{handler: placeholder{}, close: func() error { return nil }}, nil
-}
-
 // Addr is the address that clients connect to, the first where there are several.
 func (s *Server) Addr() string { return s.network.Addr().String() }
 
@@ -83,7 +70,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	s.opts.Log.For("NETWORK").Info("Waiting for connections", "address", addresses[0], "addresses", addresses,
 		"dbpath", s.DBPath(), "storageEngine", s.opts.Engine, "version", Version, "mongoVersion", MongoVersion, "pid", os.Getpid())
-	if err := s.network.Serve(ctx, s.database.handler); err != nil {
+	if err := s.network.Serve(ctx, s.database); err != nil {
 		return fmt.Errorf("stop the server: %w", err)
 	}
 	return nil
@@ -93,35 +80,11 @@ func (s *Server) Serve(ctx context.Context) error {
 // the data, which is safe against the end of the process.
 func (s *Server) Close() error {
 	err := s.network.Close()
-	if s.database.close != nil {
+	if s.database != nil {
 		err = errors.Join(err, s.database.close())
 	}
 	if s.dir != nil {
 		err = errors.Join(err, s.dir.Release())
 	}
 	return err
-}
-
-// placeholder answers the commands that need no database.
-type placeholder struct{}
-
-func (placeholder) Handle(_ context.Context, c *server.Conn, req *server.Request) server.Reply {
-	ok := bson.Build()
-	switch name := req.Body.FirstKey(); name {
-	case "hello", "isMaster", "ismaster":
-		primary := "isWritablePrimary"
-		if name != "hello" {
-			primary = "ismaster"
-		}
-		ok.Bool("helloOk", true).Bool(primary, true).Int32("maxBsonObjectSize", 16777216).
-			Int32("maxMessageSizeBytes", 48000000).Int32("maxWriteBatchSize", 100000).
-			Int32("logicalSessionTimeoutMinutes", 30).Number("connectionId", c.ID()).
-			Int32("minWireVersion", 0).Int32("maxWireVersion", 27).Bool("readOnly", false)
-	case "ping":
-	default:
-		e := mongoerr.New(mongoerr.CommandNotFound, "no such command: '%s'", name)
-		return server.Reply{Body: bson.Build().Double("ok", 0).String("errmsg", e.Message).
-			Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).Doc()}
-	}
-	return server.Reply{Body: ok.Double("ok", 1).Doc()}
 }

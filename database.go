@@ -1,0 +1,150 @@
+package ebb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/cursor"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/parameter"
+	"github.com/ebbdb/ebb/internal/query"
+	"github.com/ebbdb/ebb/internal/server"
+	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/ttl"
+)
+
+// database is what stands behind the network: storage, expiry and commands.
+type database struct {
+	engine   kv.Engine
+	store    *storage.Store
+	commands *command.Server
+	params   *parameter.Registry
+	expiry   *ttl.Parameters
+}
+
+// The store's and the spill files' places in the data directory.
+const (
+	storeDir = "store"
+	tempDir  = "tmp"
+)
+
+// openDatabase is where storage, expiry and commands come together.
+func openDatabase(s *Server) (d *database, err error) {
+	d = &database{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.close())
+			d = nil
+		}
+	}()
+	d.params = parameter.NewRegistry(func(name string) {})
+	command.AddParameters(d.params, s.opts.Log.SetVerbosity)
+	d.expiry = ttl.NewParameters(d.params)
+	for _, p := range s.opts.Parameters {
+		if _, err := d.params.Set(p.Name, bson.String(p.Value), parameter.Startup); err != nil {
+			return d, fmt.Errorf("--setParameter %s: %w", p.Name, err)
+		}
+	}
+	if d.engine, err = openEngine(s); err != nil {
+		return d, err
+	}
+	filters := match.NewParser()
+	ops, cursors := operation.NewRegistry(s.opts.Clock), cursor.NewRegistry(s.opts.Clock)
+	d.store, err = storage.Open(context.Background(), d.engine, storage.Options{
+		Clock: s.opts.Clock, Indexes: index.NewParser(filters), HideExpired: d.expiry.HideExpired.Get,
+		OnDDL:  func(e storage.Event) { endCursors(cursors, e) },
+		Logger: s.opts.Log.For("STORAGE"),
+	})
+	if err != nil {
+		return d, err
+	}
+	engine := query.New(d.store, filters)
+	if engine.TempDir, err = spillDir(s); err != nil {
+		return d, err
+	}
+	d.commands = command.New(d.config(s), command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine})
+	return d, nil
+}
+
+func openEngine(s *Server) (kv.Engine, error) {
+	log := s.opts.Log.For("STORAGE")
+	o := pebblekv.Options{Logger: log, Clock: clock.Wall(), // syncs are about real disks
+		OnFailure: func(err error) {
+			log.Error("The store can no longer keep what it promised; ending", "error", err)
+			os.Exit(exitStoreFailed)
+		}}
+	if s.dir == nil {
+		return pebblekv.OpenMemory(o)
+	}
+	return pebblekv.Open(filepath.Join(s.dir.Path(), storeDir), o)
+}
+
+// exitStoreFailed is mongod's exit status after a failure that it must not go on from.
+const exitStoreFailed = 14
+
+// spillDir is an empty directory for stages that need more room than memory gives.
+func spillDir(s *Server) (string, error) {
+	if s.dir == nil {
+		return os.TempDir(), nil
+	}
+	dir := filepath.Join(s.dir.Path(), tempDir)
+	if err := os.RemoveAll(dir); err != nil {
+		return "", fmt.Errorf("clear %s: %w", dir, err)
+	}
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// endCursors ends the cursors on a collection that is no longer there under its name.
+func endCursors(cursors *cursor.Registry, e storage.Event) {
+	if e.Kind == storage.CollectionDropped || e.Kind == storage.CollectionRenamed {
+		ns := e.NS.String()
+		cursors.KillWhere(func(c *cursor.Cursor) bool { return c.NS == ns })
+	}
+}
+
+func (d *database) config(s *Server) command.Config {
+	return command.Config{
+		Clock: s.opts.Clock, Log: s.opts.Log.For("COMMAND"), Engine: s.opts.Engine, DBPath: s.DBPath(),
+		Argv: s.opts.Argv, Parsed: s.opts.Parsed, Version: MongoVersion, EbbVersion: Version,
+		Traffic:   func() command.Traffic { return command.Traffic(s.network.Stats()) },
+		RecentLog: s.opts.Log.Recent,
+		Stopping:  s.network.Stopping(),
+	}
+}
+
+func (d *database) close() error {
+	var err error
+	if d.commands != nil {
+		d.commands.Close()
+	}
+	if d.store != nil {
+		err = d.store.Close()
+	}
+	if d.engine != nil {
+		err = errors.Join(err, d.engine.Close())
+	}
+	return err
+}
+
+// Handle implements server.Handler: it gives a request to the commands.
+func (d *database) Handle(ctx context.Context, c *server.Conn, req *server.Request) server.Reply {
+	conn, ok := c.State().(*command.Conn)
+	if !ok {
+		conn = command.NewConn(c.ID(), c.RemoteAddr().String(), c.LocalAddr().String())
+		conn.Compress, conn.Compression = c.NegotiateCompression, c.Compression
+		c.SetState(conn)
+	}
+	r := d.commands.Handle(ctx, conn, command.Request{Database: req.Database, Body: req.Body, Sequences: req.Sequences,
+		ExhaustAllowed: req.ExhaustAllowed(), NoReply: req.Unacknowledged()})
+	return server.Reply{Body: r.Body, MoreToCome: r.MoreToCome, Next: r.Next, Close: r.Close}
+}

@@ -1,0 +1,108 @@
+package command
+
+import (
+	"math"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/query"
+)
+
+func aggregateCommands() []*Command {
+	return []*Command{{Name: "aggregate", Doc: "Runs documents through a pipeline of stages.", ReadConcern: true, WriteConcern: true, Run: aggregate}}
+}
+
+// aggregateRequest is an aggregate as the client asked for it.
+type aggregateRequest struct {
+	query.Aggregate
+	call    *query.Call
+	cursor  cursorOptions
+	explain bool
+}
+
+func aggregate(op *Op) (bson.Doc, error) {
+	r, err := op.parseAggregate(op.Args)
+	if err != nil {
+		return nil, err
+	}
+	running, err := op.Query.Aggregate(op.Ctx, r.Aggregate, r.call)
+	op.examined(r.call)
+	if err != nil {
+		return nil, err
+	}
+	r.cursor.planSummary = r.call.PlanSummary
+	ns := r.NS
+	if ns.Coll == "" {
+		ns.Coll = "$cmd.aggregate"
+	}
+	reply, err := op.openCursor(ns, running, r.cursor)
+	op.examined(r.call)
+	return reply, err
+}
+
+func (op *Op) parseAggregate(a *Args) (aggregateRequest, error) {
+	r := aggregateRequest{call: op.call()}
+	switch v := a.Value(op.Name()); {
+	case v.Type == bson.TypeString:
+		r.NS = namespace.NS{DB: op.DB, Coll: string([]byte(v.Str()))}
+		if err := readable(r.NS); err != nil {
+			a.Fail(err)
+		}
+	case v.IsNumber():
+		if n, exact := v.AsInt64(); !exact || n != 1 {
+			a.Fail(mongoerr.New(mongoerr.FailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1"))
+		}
+		r.NS = namespace.NS{DB: op.DB}
+	default:
+		a.Fail(mongoerr.New(mongoerr.TypeMismatch, "collection name has invalid type %s", v.Type))
+	}
+	r.Pipeline = op.pipelineArg(a)
+	r.call.AllowDiskUse = a.SafeBool("allowDiskUse", true)
+	r.call.Let = a.Doc("let")
+	r.call.Bypass = a.SafeBool("bypassDocumentValidation", false)
+	r.Hint = hint(a)
+	r.explain = a.SafeBool("explain", false)
+	collate(a, "collation", r.call)
+	given := op.readCursor(a, &r)
+	a.Ignore("collectionUUID", "fromRouter", "fromMongos", "needsMerge", "exchange", "isMapReduceCommand", "runtimeConstants", "encryptionInformation",
+		"includeQueryStatsMetrics", "requestReshardingResumeToken", "unwrappedReadPref", "querySettings", "needsSortedMerge", "mirrored", "bypassEmptyTsReplacement")
+	if err := a.Done(); err != nil {
+		return r, err
+	}
+	if !given && !r.explain {
+		return r, mongoerr.New(mongoerr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+	}
+	return r, nil
+}
+
+func (op *Op) pipelineArg(a *Args) bson.Value {
+	v := a.Value("pipeline")
+	switch {
+	case v.IsNullish():
+		a.Fail(mongoerr.New(40414, "BSON field 'aggregate.pipeline' is missing but a required field"))
+		return bson.EmptyArr
+	case v.Type != bson.TypeArray:
+		a.Fail(mongoerr.New(mongoerr.TypeMismatch, "'pipeline' option must be specified as an array"))
+		return bson.EmptyArr
+	}
+	for it := v.Doc().Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeObject {
+			a.Fail(mongoerr.New(mongoerr.TypeMismatch, "Each element of the 'pipeline' array must be an object"))
+		}
+	}
+	return v
+}
+
+func (op *Op) readCursor(a *Args, r *aggregateRequest) (given bool) {
+	doc, ok := a.typed("cursor", bson.TypeObject)
+	if !ok {
+		return false
+	}
+	c := NewArgs("aggregate.cursor", doc.Doc())
+	r.cursor.batch, r.cursor.batchGiven = c.IntIn("batchSize", 0, math.MaxInt64)
+	if err := c.Done(); err != nil {
+		a.Fail(err)
+	}
+	return true
+}

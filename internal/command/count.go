@@ -1,0 +1,91 @@
+package command
+
+import (
+	"math"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/query"
+)
+
+func countCommands() []*Command {
+	return []*Command{
+		{Name: "count", Doc: "Counts documents of a collection or view.", ReadConcern: true, Run: count},
+		{Name: "distinct", Doc: "Gives the different values of a field.", ReadConcern: true, Run: distinct},
+	}
+}
+
+func count(op *Op) (bson.Doc, error) {
+	r, err := op.parseCount(op.Args)
+	if err != nil {
+		return nil, err
+	}
+	n, err := op.Query.Count(op.Ctx, r.Count, r.call)
+	op.examined(r.call)
+	if err != nil {
+		return nil, err
+	}
+	return bson.Build().Number("n", n).Doc(), nil
+}
+
+type countRequest struct {
+	query.Count
+	call *query.Call
+}
+
+func (op *Op) parseCount(a *Args) (countRequest, error) {
+	r := countRequest{call: op.call()}
+	r.NS = a.Collection(op.DB)
+	r.Filter = a.Doc("query")
+	r.Hint = hint(a)
+	r.Skip, _ = a.Limit("skip")
+	limit, _ := a.Int("limit")
+	if limit == math.MinInt64 {
+		a.Fail(mongoerr.New(mongoerr.BadValue, "limit value for count cannot be represented"))
+	}
+	r.Limit = max(limit, -limit)
+	collate(a, "collation", r.call)
+	a.Ignore("fields", "encryptionInformation", "collectionUUID", "queryOptions", "mirrored", "includeQueryStatsMetrics")
+	if err := a.Done(); err != nil {
+		return r, err
+	}
+	return r, readable(r.NS)
+}
+
+func distinct(op *Op) (bson.Doc, error) {
+	r, err := op.parseDistinct(op.Args)
+	if err != nil {
+		return nil, err
+	}
+	values, err := op.Query.Distinct(op.Ctx, r.Distinct, r.call)
+	op.examined(r.call)
+	if err != nil {
+		return nil, err
+	}
+	return bson.Build().Value("values", values).Doc(), nil
+}
+
+type distinctRequest struct {
+	query.Distinct
+	call *query.Call
+}
+
+func (op *Op) parseDistinct(a *Args) (distinctRequest, error) {
+	r := distinctRequest{call: op.call()}
+	r.NS = a.Collection(op.DB)
+	r.Key, _ = a.String("key")
+	r.Filter = a.Doc("query")
+	r.Hint = hint(a)
+	collate(a, "collation", r.call)
+	a.Ignore("collectionUUID", "mirrored", "querySettings", "includeQueryStatsMetrics")
+	a.Required("key")
+	if err := a.Done(); err != nil {
+		return r, err
+	}
+	for i := 0; i < len(r.Key); i++ {
+		if r.Key[i] == 0 {
+			return r, mongoerr.New(31032, "Key field cannot contain an embedded null byte")
+		}
+	}
+	return r, readable(r.NS)
+}

@@ -1,0 +1,90 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/collation"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/query"
+)
+
+// call is what op brings to a query.
+func (op *Op) call() *query.Call {
+	return &query.Call{Now: op.Now, Durability: op.Durability(), AllowDiskUse: true}
+}
+
+// collate reads an optional collation into c.
+func collate(a *Args, key string, c *query.Call) {
+	doc := a.Doc(key)
+	if doc == nil {
+		return
+	}
+	if doc.IsEmpty() && a.path != "create" {
+		a.Fail(mongoerr.New(40414, "BSON field 'collation.locale' is missing but a required field"))
+		return
+	}
+	parsed, err := collation.Parse(doc)
+	if err != nil {
+		a.Fail(err)
+		return
+	}
+	c.Collation, c.Collated = parsed, true
+}
+
+// hint reads an optional hint: an index's name or key pattern.
+func hint(a *Args) bson.Value {
+	v := a.Value("hint")
+	switch {
+	case v.IsMissing(), v.Type == bson.TypeString:
+	case v.Type == bson.TypeObject:
+		if v.Doc().IsEmpty() {
+			return bson.Missing
+		}
+		if err := checkNaturalHint(v.Doc()); err != nil {
+			a.Fail(err)
+		}
+	default:
+		a.Fail(mongoerr.New(mongoerr.FailedToParse, "Hint must be a string or an object"))
+	}
+	return v
+}
+
+func checkNaturalHint(d bson.Doc) error {
+	v := d.Lookup("$natural")
+	if v.IsMissing() {
+		return nil
+	}
+	if d.Count() != 1 || !v.IsNumber() || v.AsDouble() != 1 && v.AsDouble() != -1 {
+		return mongoerr.New(mongoerr.BadValue, "$natural hint may only be 1 or -1 and must stand alone: %s", d)
+	}
+	return nil
+}
+
+// examined takes over what a query looked at.
+func (op *Op) examined(c *query.Call) {
+	st := &op.Running.Stats
+	st.KeysExamined.Store(c.Seen.Keys)
+	st.DocsExamined.Store(c.Seen.Docs)
+	if c.PlanSummary != "" {
+		st.SetPlanSummary(c.PlanSummary)
+	}
+}
+
+// readable refuses namespaces that cannot be.
+func readable(ns namespace.NS) error {
+	if ns.Coll == "" {
+		return mongoerr.New(mongoerr.InvalidNamespace, "Invalid namespace specified '%s'", ns.DB+".")
+	}
+	return ns.Check()
+}
+
+// writable refuses namespaces that no client writes.
+func writable(ns namespace.NS) error {
+	if err := readable(ns); err != nil {
+		return err
+	}
+	if ns.IsSystem() && ns.Coll != "system.js" && ns.Coll != "system.users" && ns.DB != "admin" && ns.DB != "local" && ns.DB != "config" {
+		return mongoerr.New(mongoerr.InvalidNamespace, "cannot write to %s", ns)
+	}
+	return nil
+}

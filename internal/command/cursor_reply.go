@@ -1,0 +1,51 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/cursor"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// cursorOptions are what a command says of the cursor it opens.
+type cursorOptions struct {
+	batch       int64
+	batchGiven  bool
+	single      bool
+	noTimeout   bool
+	planSummary string
+}
+
+// openCursor answers with the first batch of src, and keeps the rest for getMore. It owns src.
+func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (bson.Doc, error) {
+	if !o.batchGiven {
+		o.batch = cursor.DefaultFirstBatch
+	}
+	c := &cursor.Cursor{NS: ns.String(), LSID: op.SessionID, Command: op.Args.Document().Clone(), PlanSummary: o.planSummary,
+		NoTimeout: o.noTimeout, Source: src, MaxTime: op.MaxTime}
+	b := bson.Build().Object("cursor").Array("firstBatch")
+	more := true
+	if !o.batchGiven || o.batch > 0 {
+		var err error
+		if more, err = c.Batch(op.Ctx, b, o.batch, nil); err != nil {
+			_ = src.Close() // the first error is the one to tell
+			return nil, err
+		}
+	}
+	b.End()
+	if o.single {
+		more = false
+	}
+	if !more {
+		if err := src.Close(); err != nil {
+			return nil, err
+		}
+	} else if err := op.Cursors.Add(c); err != nil {
+		_ = src.Close()
+		return nil, err
+	}
+	n, _ := c.Returned()
+	op.Running.Stats.Returned.Store(n)
+	op.Running.Stats.CursorID.Store(c.ID)
+	op.Running.Stats.CursorExhausted.Store(!more)
+	return b.Int64("id", c.ID).String("ns", ns.String()).End().Doc(), nil
+}

@@ -1,0 +1,97 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/query"
+)
+
+func deleteCommands() []*Command {
+	return []*Command{{Name: "delete", Doc: "Removes documents from a collection.", Kind: "remove", WriteConcern: true, Run: runDelete}}
+}
+
+func runDelete(op *Op) (bson.Doc, error) {
+	a := op.Args
+	ns := a.Collection(op.DB)
+	docs, given := op.Sequence("deletes")
+	ordered := a.SafeBool("ordered", true)
+	let := a.Doc("let")
+	a.SafeBool("bypassDocumentValidation", false)
+	a.Ignore("encryptionInformation", "isTimeseriesNamespace", "collectionUUID", "legacyRuntimeConstants", "runtimeConstants")
+	if !given {
+		a.Required("deletes")
+	}
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if err := checkBatch(len(docs)); err != nil {
+		return nil, err
+	}
+	statements := make([]deleteStatement, len(docs))
+	for i, d := range docs {
+		s, err := op.parseDelete(ns, d)
+		if err != nil {
+			return nil, err
+		}
+		s.call.Let = let
+		statements[i] = s
+	}
+	if err := writable(ns); err != nil {
+		return nil, err
+	}
+	return op.runDeletes(statements, ordered)
+}
+
+// deleteStatement is one element of deletes, read.
+type deleteStatement struct {
+	query.Delete
+	call *query.Call
+}
+
+func (op *Op) parseDelete(ns namespace.NS, d bson.Doc) (deleteStatement, error) {
+	a := NewArgs("delete.deletes", d)
+	s := deleteStatement{call: op.call()}
+	s.NS = ns
+	s.Filter = a.Doc("q")
+	limit := a.Value("limit")
+	s.Hint = hint(a)
+	collate(a, "collation", s.call)
+	a.Ignore("sampleId")
+	a.Required("q")
+	switch n, exact := limit.AsInt64(); {
+	case limit.IsNullish():
+		a.Fail(mongoerr.New(40414, "BSON field 'delete.deletes.limit' is missing but a required field"))
+	case !limit.IsNumber():
+		a.Fail(a.wrongType("limit", limit.Type, []bson.Type{bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal}))
+	case !exact || n != 0 && n != 1:
+		a.Fail(mongoerr.New(mongoerr.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %s", limit))
+	default:
+		s.Multi = n == 0
+	}
+	return s, a.Done()
+}
+
+func (op *Op) runDeletes(statements []deleteStatement, ordered bool) (bson.Doc, error) {
+	var deleted int64
+	var refused []query.WriteError
+	for i, s := range statements {
+		n, _, err := op.Query.Delete(op.Ctx, s.Delete, s.call)
+		op.counts.deletes.Add(1)
+		op.examined(s.call)
+		deleted += n
+		if err != nil {
+			if fatal(err) {
+				return nil, err
+			}
+			refused = append(refused, query.WriteError{Index: i, Err: err})
+			if ordered {
+				break
+			}
+		}
+	}
+	op.Running.Stats.Deleted.Store(deleted)
+	b := bson.Build()
+	writeReply(b, deleted, refused)
+	return b.Doc(), nil
+}

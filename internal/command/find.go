@@ -1,0 +1,84 @@
+package command
+
+import (
+	"math"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/query"
+)
+
+func findCommands() []*Command {
+	return []*Command{{Name: "find", Doc: "Finds documents of a collection or view.", Kind: "query", ReadConcern: true, Run: find}}
+}
+
+// findRequest is a find as the client asked for it.
+type findRequest struct {
+	query.Find
+	call   *query.Call
+	cursor cursorOptions
+}
+
+func find(op *Op) (bson.Doc, error) {
+	r, err := op.parseFind(op.Args)
+	if err != nil {
+		return nil, err
+	}
+	if err := readable(r.NS); err != nil {
+		return nil, err
+	}
+	running, err := op.Query.Find(op.Ctx, r.Find, r.call)
+	op.examined(r.call)
+	if err != nil {
+		return nil, err
+	}
+	r.cursor.planSummary = r.call.PlanSummary
+	op.Running.Stats.HasSortStage.Store(running.Sorted)
+	reply, err := op.openCursor(r.NS, running, r.cursor)
+	op.examined(r.call)
+	return reply, err
+}
+
+func (op *Op) parseFind(a *Args) (findRequest, error) {
+	r := findRequest{call: op.call()}
+	r.NS = a.Collection(op.DB)
+	r.Filter = a.Doc("filter")
+	r.Sort = a.Doc("sort")
+	r.Projection = a.Doc("projection")
+	r.Hint = hint(a)
+	r.Skip, _ = a.Limit("skip")
+	r.Limit, _ = a.Limit("limit")
+	r.Min, r.Max = a.Doc("min"), a.Doc("max")
+	r.ReturnKey = a.SafeBool("returnKey", false)
+	r.ShowRecordID = a.SafeBool("showRecordId", false)
+	r.call.Let = a.Doc("let")
+	r.call.AllowDiskUse = a.SafeBool("allowDiskUse", true)
+	collate(a, "collation", r.call)
+	r.cursor.batch, r.cursor.batchGiven = a.IntIn("batchSize", 0, math.MaxInt64)
+	r.cursor.single = a.SafeBool("singleBatch", false)
+	r.cursor.noTimeout = a.SafeBool("noCursorTimeout", false)
+	tailable := a.SafeBool("tailable", false)
+	await := a.SafeBool("awaitData", false)
+	a.SafeBool("oplogReplay", false)
+	a.SafeBool("allowPartialResults", false)
+	a.SafeBool("mirrored", false)
+	a.Ignore("options", "term", "$_requestReshardingResumeToken", "$_resumeAfter", "$_startAt", "encryptionInformation", "includeQueryStatsMetrics", "querySettings", "startOrphanSweepAfter", "resumeAfter", "startAt")
+	if err := a.Done(); err != nil {
+		return r, err
+	}
+	return r, r.check(tailable, await)
+}
+
+func (r *findRequest) check(tailable, await bool) error {
+	switch {
+	case await && !tailable:
+		return mongoerr.New(mongoerr.FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
+	case tailable && r.cursor.single:
+		return mongoerr.New(mongoerr.FailedToParse, "cannot use tailable option with the 'singleBatch' option")
+	case tailable && !r.Sort.IsEmpty():
+		return mongoerr.New(mongoerr.BadValue, "cannot use tailable option with a sort other than {$natural: 1}")
+	case tailable:
+		return mongoerr.New(mongoerr.BadValue, "error processing query: tailable cursor requested on non capped collection")
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package command
+
+import (
+	"math"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+func getMoreCommands() []*Command {
+	return []*Command{
+		{Name: "getMore", Doc: "Gives the next batch of a cursor.", Kind: "getmore", ReadConcern: true, Run: getMore},
+		{Name: "killCursors", Doc: "Ends cursors.", Run: killCursors},
+	}
+}
+
+func getMore(op *Op) (bson.Doc, error) {
+	a := op.Args
+	id := a.Value(op.Name())
+	if id.Type != bson.TypeInt64 {
+		return nil, a.wrongType("getMore", id.Type, []bson.Type{bson.TypeInt64})
+	}
+	coll, _ := a.String("collection")
+	batch, given := a.IntIn("batchSize", 0, math.MaxInt64)
+	a.Ignore("term", "lastKnownCommittedOpTime", "includeQueryStatsMetrics", "maxTimeMS")
+	a.Required("collection")
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	ns := namespace.NS{DB: op.DB, Coll: coll}
+	if err := readable(ns); err != nil {
+		return nil, err
+	}
+	if given && batch == 0 {
+		batch, given = 0, false
+	}
+	c, err := op.Cursors.Take(id.Int64(), ns.String(), op.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	op.Running.Stats.SetPlanSummary(c.PlanSummary)
+	b := bson.Build().Object("cursor").Array("nextBatch")
+	before, _ := c.Returned()
+	more, err := c.Batch(op.Ctx, b, batch, nil)
+	if err != nil {
+		_ = op.Cursors.Close(c)
+		return nil, err
+	}
+	b.End()
+	left := c.ID
+	if more {
+		op.Cursors.Put(c)
+	} else {
+		left = 0
+		if err := op.Cursors.Close(c); err != nil {
+			return nil, err
+		}
+	}
+	after, _ := c.Returned()
+	op.Running.Stats.Returned.Store(after - before)
+	op.Running.Stats.CursorID.Store(left)
+	op.Running.Stats.CursorExhausted.Store(!more)
+	if more && op.ExhaustAllowed {
+		op.MoreToCome = true
+	}
+	return b.Int64("id", left).String("ns", ns.String()).End().Doc(), nil
+}
+
+func killCursors(op *Op) (bson.Doc, error) {
+	a := op.Args
+	ns := a.Collection(op.DB)
+	ids := a.Array("cursors")
+	a.Required("cursors")
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if err := readable(ns); err != nil {
+		return nil, err
+	}
+	if ids.IsEmpty() {
+		return nil, mongoerr.New(mongoerr.BadValue, "must specify at least one cursor id to kill")
+	}
+	var killed, notFound []bson.Value
+	for it := ids.Iter(); it.Next(); {
+		v := it.Value()
+		if v.Type != bson.TypeInt64 {
+			return nil, a.wrongType("cursors."+it.Key(), v.Type, []bson.Type{bson.TypeInt64})
+		}
+		if op.Cursors.Kill(v.Int64(), ns.String()) {
+			killed = append(killed, v)
+		} else {
+			notFound = append(notFound, v)
+		}
+	}
+	return bson.Build().Value("cursorsKilled", bson.ArrayOf(killed...)).Value("cursorsNotFound", bson.ArrayOf(notFound...)).
+		Value("cursorsAlive", bson.ArrayOf()).Value("cursorsUnknown", bson.ArrayOf()).Doc(), nil
+}

@@ -1,0 +1,40 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+)
+
+func insertCommands() []*Command {
+	return []*Command{{Name: "insert", Doc: "Adds documents to a collection.", Kind: "insert", WriteConcern: true, Run: insert}}
+}
+
+func insert(op *Op) (bson.Doc, error) {
+	a := op.Args
+	ns := a.Collection(op.DB)
+	docs, given := op.Sequence("documents")
+	ordered := a.SafeBool("ordered", true)
+	call := op.call()
+	call.Bypass = a.SafeBool("bypassDocumentValidation", false)
+	a.Ignore("maxTimeMS", "encryptionInformation", "bypassEmptyTsReplacement", "isTimeseriesNamespace", "collectionUUID")
+	if !given {
+		a.Required("documents")
+	}
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if err := checkBatch(len(docs)); err != nil {
+		return nil, err
+	}
+	if err := writable(ns); err != nil {
+		return nil, err
+	}
+	n, refused, err := op.Query.Insert(op.Ctx, ns, docs, ordered, call)
+	op.counts.inserts.Add(int64(len(docs)))
+	op.Running.Stats.Inserted.Store(int64(n))
+	if err != nil {
+		return nil, err
+	}
+	b := bson.Build()
+	writeReply(b, int64(n), refused)
+	return b.Doc(), nil
+}

@@ -1,0 +1,54 @@
+package command
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/cursor"
+	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/parameter"
+	"github.com/ebbdb/ebb/internal/query"
+	"github.com/ebbdb/ebb/internal/session"
+)
+
+// cleanEvery is how often cursors and sessions that nobody uses any more are looked for.
+const cleanEvery = 10 * time.Second
+
+// Services are what a Server works with and others made.
+type Services struct {
+	Params  *parameter.Registry
+	Ops     *operation.Registry
+	Cursors *cursor.Registry
+	Query   *query.Engine
+}
+
+// New returns a Server that answers. Close ends it.
+func New(c Config, s Services) *Server {
+	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, table: commands(), started: c.Clock.Now()}
+	srv.Sessions = session.NewRegistry(c.Clock, func(id string) {
+		srv.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID == id })
+	})
+	_, _ = rand.Read(srv.processID[:]) // never fails
+	ctx, stop := context.WithCancel(context.Background())
+	srv.stop = stop
+	srv.done.Go(func() { srv.clean(ctx) })
+	return srv
+}
+
+// clean ends cursors and sessions that are idle too long, until ctx ends.
+func (s *Server) clean(ctx context.Context) {
+	for clock.Wait(ctx, s.Clock, cleanEvery) == nil {
+		s.Cursors.Expire()
+		s.Sessions.Expire()
+	}
+}
+
+// Close ends what runs in the background and all cursors. Commands that still come are answered with errors.
+func (s *Server) Close() {
+	s.stopped.Store(true)
+	s.stop()
+	s.done.Wait()
+	s.Cursors.KillWhere(func(*cursor.Cursor) bool { return true })
+}

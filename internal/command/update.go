@@ -1,0 +1,147 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/query"
+)
+
+func updateCommands() []*Command {
+	return []*Command{{Name: "update", Doc: "Changes documents of a collection.", Kind: "update", WriteConcern: true, Run: runUpdate}}
+}
+
+func runUpdate(op *Op) (bson.Doc, error) {
+	a := op.Args
+	ns := a.Collection(op.DB)
+	docs, given := op.Sequence("updates")
+	ordered := a.SafeBool("ordered", true)
+	bypass := a.SafeBool("bypassDocumentValidation", false)
+	let := a.Doc("let")
+	keepTimestamps := a.SafeBool("bypassEmptyTsReplacement", false)
+	a.Ignore("encryptionInformation", "isTimeseriesNamespace", "collectionUUID", "runtimeConstants", "allowShardKeyUpdatesWithoutFullShardKeyInQuery")
+	if !given {
+		a.Required("updates")
+	}
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if err := checkBatch(len(docs)); err != nil {
+		return nil, err
+	}
+	statements := make([]updateStatement, len(docs))
+	for i, d := range docs {
+		s, err := op.parseUpdate(ns, d)
+		if err != nil {
+			return nil, err
+		}
+		s.BypassEmptyTimestamps = keepTimestamps
+		s.call.Let, s.call.Bypass = let, bypass
+		statements[i] = s
+	}
+	if err := writable(ns); err != nil {
+		return nil, err
+	}
+	return op.runUpdates(statements, ordered)
+}
+
+// updateStatement is one element of updates, read.
+type updateStatement struct {
+	query.Update
+	call *query.Call
+}
+
+func (op *Op) parseUpdate(ns namespace.NS, d bson.Doc) (updateStatement, error) {
+	a := NewArgs("update.updates", d)
+	s := updateStatement{call: op.call()}
+	s.NS = ns
+	s.Filter = a.Doc("q")
+	s.Change = a.Value("u")
+	s.Multi = a.SafeBool("multi", false)
+	s.Upsert = a.SafeBool("upsert", false)
+	s.Sort = a.Doc("sort")
+	s.Constants = a.Doc("c")
+	s.Hint = hint(a)
+	supplied := a.SafeBool("upsertSupplied", false)
+	filters := a.Array("arrayFilters")
+	collate(a, "collation", s.call)
+	a.Ignore("sampleId", "allowShardKeyUpdatesWithoutFullShardKeyInQuery")
+	a.Required("q")
+	if s.Change.IsMissing() {
+		a.Fail(mongoerr.New(40414, "BSON field 'update.updates.u' is missing but a required field"))
+	}
+	for it := filters.Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeObject {
+			a.Fail(a.wrongType("arrayFilters."+it.Key(), it.Value().Type, []bson.Type{bson.TypeObject}))
+		}
+		s.ArrayFilters = append(s.ArrayFilters, it.Value())
+	}
+	if err := a.Done(); err != nil {
+		return s, err
+	}
+	switch {
+	case s.Change.Type != bson.TypeObject && s.Change.Type != bson.TypeArray:
+		return s, mongoerr.New(mongoerr.FailedToParse, "Update argument must be either an object or an array")
+	case s.Constants != nil && s.Change.Type != bson.TypeArray:
+		return s, mongoerr.New(51198, "Constant values may only be specified for pipeline updates")
+	case s.Sort != nil && s.Multi:
+		return s, mongoerr.New(mongoerr.FailedToParse, "Cannot specify sort with multi=true")
+	}
+	if supplied {
+		if v := s.Constants.Lookup("new"); v.Type == bson.TypeObject {
+			s.Insert = v.Doc()
+		}
+	}
+	return s, nil
+}
+
+func (op *Op) runUpdates(statements []updateStatement, ordered bool) (bson.Doc, error) {
+	var matched, modified int64
+	var refused []query.WriteError
+	var upserted []bson.Doc
+	for i, s := range statements {
+		done, err := op.Query.Update(op.Ctx, s.Update, s.call)
+		op.counts.updates.Add(1)
+		op.examined(s.call)
+		matched += done.Matched
+		modified += done.Modified
+		if !done.UpsertedID.IsMissing() {
+			matched++
+			upserted = append(upserted, bson.Build().Int32("index", int32(i)).Value("_id", done.UpsertedID).Doc())
+		}
+		if err != nil {
+			if fatal(err) {
+				return nil, err
+			}
+			refused = append(refused, query.WriteError{Index: i, Err: err})
+			if ordered {
+				break
+			}
+		}
+	}
+	st := &op.Running.Stats
+	st.Matched.Store(matched)
+	st.Modified.Store(modified)
+	st.Upserted.Store(int64(len(upserted)))
+	b := bson.Build()
+	b.Number("n", matched)
+	writeErrors(b, refused)
+	if len(upserted) > 0 {
+		b.Array("upserted")
+		for i, d := range upserted {
+			b.Document(bson.IndexKey(i), d)
+		}
+		b.End()
+	}
+	return b.Number("nModified", modified).Doc(), nil
+}
+
+// fatal says whether err ends the whole command and not one statement.
+func fatal(err error) bool {
+	e := mongoerr.From(err)
+	switch e.Code {
+	case mongoerr.Interrupted, mongoerr.InterruptedAtShutdown, mongoerr.MaxTimeMSExpired, mongoerr.ClientDisconnect, mongoerr.InternalError:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,52 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/query"
+)
+
+// maxErrorTextBytes is how much text of errors a reply has; later errors come without their messages.
+const maxErrorTextBytes = 1 << 20
+
+// writeReply appends n and the write errors of a batch.
+func writeReply(b *bson.Builder, n int64, refused []query.WriteError) {
+	b.Number("n", n)
+	writeErrors(b, refused)
+}
+
+func writeErrors(b *bson.Builder, refused []query.WriteError) {
+	if len(refused) == 0 {
+		return
+	}
+	room := maxErrorTextBytes
+	b.Array("writeErrors")
+	for i, r := range refused {
+		b.Object(bson.IndexKey(i))
+		writeError(b, r, &room)
+		b.End()
+	}
+	b.End()
+}
+
+func writeError(b *bson.Builder, r query.WriteError, room *int) {
+	e := mongoerr.From(r.Err)
+	b.Int32("index", int32(r.Index)).Int32("code", int32(e.Code))
+	b.Fields(e.Extra)
+	if e.Info != nil {
+		b.Document("errInfo", e.Info)
+	}
+	text := e.Message
+	if *room -= len(text); *room < 0 {
+		text = ""
+	}
+	b.String("errmsg", text)
+}
+
+// checkBatch holds the number of statements of a write to the limits.
+func checkBatch(n int) error {
+	if n == 0 || n > maxWriteBatchSize {
+		return mongoerr.New(mongoerr.InvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", maxWriteBatchSize, n)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package query
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/collation"
+	"github.com/ebbdb/ebb/internal/exec"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/pipeline"
+	"github.com/ebbdb/ebb/internal/planner"
+)
+
+// maxViewDepth is how many views may stand on one another.
+const maxViewDepth = 20
+
+// Aggregate is what an aggregate asks for.
+type Aggregate struct {
+	// NS has no Coll for {aggregate: 1}.
+	NS       namespace.NS
+	Pipeline bson.Value // an array of stages
+	Hint     bson.Value
+}
+
+// Aggregate opens a pipeline. The caller closes what it returns.
+func (e *Engine) Aggregate(ctx context.Context, a Aggregate, call *Call) (*Running, error) {
+	ns, stages, coll, err := e.resolve(a.NS, a.Pipeline, call)
+	if err != nil {
+		return nil, err
+	}
+	lang, err := call.language(ctx, coll)
+	if err != nil {
+		return nil, err
+	}
+	pl, err := e.pipelineParser(lang).Parse(stages, pipeline.Options{NS: ns, Scope: lang.scope})
+	if err != nil {
+		return nil, err
+	}
+	if ns.Coll == "" && !pl.HasSource() {
+		return nil, mongoerr.New(mongoerr.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is required.", stageName(pl))
+	}
+	r := e.newRunning(ns.DB, call, lang, &views{store: e.Store, now: call.Now})
+	if r.Iterator, err = e.openPipeline(ctx, r.op, pl, a.Hint, r.views, call); err != nil {
+		r.views.release()
+		return nil, err
+	}
+	r.PlanSummary = call.PlanSummary
+	return r, nil
+}
+
+func stageName(pl *pipeline.Pipeline) string {
+	if s := pl.First(); s != nil {
+		return s.Name()
+	}
+	return ""
+}
+
+// resolve follows views down to the collection and puts their pipelines in front of stages. A view has its own collation,
+// which a command may repeat but not change.
+func (e *Engine) resolve(ns namespace.NS, stages bson.Value, call *Call) (namespace.NS, bson.Value, *catalog.Collection, error) {
+	if ns.Coll == "" {
+		return ns, stages, nil, nil
+	}
+	for depth := 0; ; depth++ {
+		coll := e.lookup(ns)
+		if coll == nil || !coll.IsView() {
+			return ns, stages, coll, nil
+		}
+		if depth == maxViewDepth {
+			return ns, stages, nil, mongoerr.New(mongoerr.ViewDepthLimitExceeded, "View depth limit exceeded; maximum depth is %d", maxViewDepth)
+		}
+		own, err := viewCollation(coll)
+		if err != nil {
+			return ns, stages, nil, err
+		}
+		if call.Collated && !collation.Equal(own, call.Collation) {
+			return ns, stages, nil, mongoerr.New(mongoerr.OptionNotSupportedOnView, "Cannot override a view's default collation: %s", ns)
+		}
+		call.Collation, call.Collated = own, true
+		stages = concat(coll.Options.Pipeline, stages.Doc())
+		ns = namespace.NS{DB: ns.DB, Coll: coll.Options.ViewOn}
+	}
+}
+
+func viewCollation(view *catalog.Collection) (*collation.Collation, error) {
+	if view.Options.Collation == nil {
+		return nil, nil
+	}
+	return collation.Parse(view.Options.Collation)
+}
+
+func concat(a, b bson.Doc) bson.Value {
+	return bson.ArrayOf(b.Values(a.Values(nil))...)
+}
+
+// openPipeline opens pl over the collection that it is parsed for: the plan takes over what it can of its front.
+func (e *Engine) openPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pipeline, hint bson.Value, v *views, call *Call) (exec.Iterator, error) {
+	if pl.HasSource() {
+		return exec.Build(op, pl, nil)
+	}
+	view, err := v.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lead := pl.Leading()
+	q := planner.Query{Filter: lead.Filter, Collation: op.Parser.Collation, Order: orderOf(lead.Sort), Hint: hint, Limit: lead.Limit}
+	plan := &planner.Plan{Access: &planner.Nothing{}, Ordered: true}
+	var src exec.Source
+	if r, ok := view.Collection(pl.NS); ok {
+		if plan, err = planner.Choose(describe(r), q); err != nil {
+			return nil, err
+		}
+		src = &collSource{views: v, id: r.Catalog().ID, ns: pl.NS}
+	}
+	call.PlanSummary = plan.Access.Summary()
+	records := exec.OpenRecords(plan, src, op.Env, &call.Seen, nil)
+	op.Leaf(records)
+	done := lead.Filtered
+	if lead.Sort != nil && plan.Ordered {
+		done = lead.Sorted
+	}
+	return exec.Build(op, pl.From(done), records)
+}
+
+// findOnView runs a find as a pipeline over what the view shows.
+func (e *Engine) findOnView(ctx context.Context, f Find, call *Call) (*Running, error) {
+	stages, err := f.stages()
+	if err != nil {
+		return nil, err
+	}
+	return e.Aggregate(ctx, Aggregate{NS: f.NS, Pipeline: stages, Hint: f.Hint}, call)
+}
+
+// stages is a find as a pipeline.
+func (f *Find) stages() (bson.Value, error) {
+	if f.ReturnKey || f.ShowRecordID || f.Min != nil || f.Max != nil {
+		return bson.Missing, mongoerr.New(mongoerr.InvalidPipelineOperator, "Option not supported in aggregation: returnKey, showRecordId, min and max cannot be used on a view")
+	}
+	var stages []bson.Value
+	add := func(b *bson.Builder) { stages = append(stages, b.Doc().Value()) }
+	if !f.Filter.IsEmpty() {
+		add(bson.Build().Document("$match", f.Filter))
+	}
+	if !f.Sort.IsEmpty() && f.Sort.Lookup("$natural").IsMissing() {
+		add(bson.Build().Document("$sort", f.Sort))
+	}
+	if f.Skip > 0 {
+		add(bson.Build().Int64("$skip", f.Skip))
+	}
+	if f.Limit > 0 {
+		add(bson.Build().Int64("$limit", f.Limit))
+	}
+	if !f.Projection.IsEmpty() {
+		add(bson.Build().Document("$project", f.Projection))
+	}
+	return bson.ArrayOf(stages...), nil
+}

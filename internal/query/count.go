@@ -1,0 +1,72 @@
+package query
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// Count is what a count asks for.
+type Count struct {
+	NS          namespace.NS
+	Filter      bson.Doc
+	Hint        bson.Value
+	Skip, Limit int64
+}
+
+// Count is the number of matching documents. Without a filter the store knows it.
+func (e *Engine) Count(ctx context.Context, c Count, call *Call) (int64, error) {
+	if n, ok, err := e.fastCount(ctx, c, call); ok || err != nil {
+		return clampCount(n, c), err
+	}
+	f := Find{NS: c.NS, Filter: c.Filter, Hint: c.Hint}
+	r, err := e.Find(ctx, f, call)
+	if err != nil {
+		return 0, err
+	}
+	stop := int64(0)
+	if c.Limit > 0 {
+		stop = c.Skip + c.Limit
+	}
+	n := int64(0)
+	defer r.Close()
+	for stop == 0 || n < stop {
+		doc, err := r.Next(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if doc == nil {
+			break
+		}
+		n++
+	}
+	return clampCount(n, c), nil
+}
+
+func clampCount(n int64, c Count) int64 {
+	n = max(0, n-c.Skip)
+	if c.Limit > 0 {
+		n = min(n, c.Limit)
+	}
+	return n
+}
+
+func (e *Engine) fastCount(ctx context.Context, c Count, call *Call) (n int64, ok bool, err error) {
+	if !c.Filter.IsEmpty() || !c.Hint.IsNullish() {
+		return 0, false, nil
+	}
+	v := &views{store: e.Store, now: call.Now}
+	defer v.release()
+	view, err := v.open(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	r, ok := view.Collection(c.NS)
+	if !ok {
+		return 0, false, nil
+	}
+	call.PlanSummary = "RECORD_STORE_FAST_COUNT"
+	n, err = r.Count()
+	return n, true, err
+}

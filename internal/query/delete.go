@@ -1,0 +1,84 @@
+package query
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/sortpattern"
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+// Delete is one statement of a delete.
+type Delete struct {
+	NS     namespace.NS
+	Filter bson.Doc
+	Sort   bson.Doc
+	Hint   bson.Value
+	Multi  bool
+}
+
+// Delete removes the first matching document, which it also returns, or with Multi all of them.
+func (e *Engine) Delete(ctx context.Context, d Delete, call *Call) (n int64, gone bson.Doc, err error) {
+	if d.Multi {
+		n, err = e.deleteMany(ctx, d, call)
+		return n, nil, err
+	}
+	err = e.writeOne(ctx, d.NS, false, call, func(w *storage.Writer) error {
+		n, gone = 0, nil
+		lang, err := call.language(ctx, w.Catalog())
+		if err != nil {
+			return err
+		}
+		rec, found, err := e.firstToDelete(ctx, w, d, lang, call)
+		if err != nil || !found {
+			return err
+		}
+		if err := w.Delete(rec); err != nil {
+			return err
+		}
+		n, gone = 1, rec.Doc
+		return nil
+	})
+	if missingCollection(err) {
+		lang, err := call.language(ctx, nil)
+		if err == nil {
+			_, err = lang.filter(e, d.Filter)
+		}
+		return 0, nil, err
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return n, gone, nil
+}
+
+func (e *Engine) firstToDelete(ctx context.Context, w *storage.Writer, d Delete, lang *language, call *Call) (storage.Record, bool, error) {
+	filter, err := lang.filter(e, d.Filter)
+	if err != nil {
+		return storage.Record{}, false, err
+	}
+	var order *sortpattern.Pattern
+	if !d.Sort.IsEmpty() {
+		if order, err = sortpattern.Parse(d.Sort); err != nil {
+			return storage.Record{}, false, err
+		}
+	}
+	rec, _, found, err := e.first(ctx, w, filter, order, d.Hint, lang, call)
+	return rec, found, err
+}
+
+func (e *Engine) deleteMany(ctx context.Context, d Delete, call *Call) (n int64, err error) {
+	many := &writeMany{engine: e, ns: d.NS, hint: d.Hint, call: call,
+		each: func(w *storage.Writer, rec storage.Record, _ *match.Details) error {
+			if err := w.Delete(rec); err != nil {
+				return err
+			}
+			n++
+			return nil
+		},
+		save: func() (undo func()) { was := n; return func() { n = was } }}
+	_, err = many.run(ctx, func(lang *language) (*match.Filter, error) { return lang.filter(e, d.Filter) })
+	return n, err
+}

@@ -1,0 +1,172 @@
+// Package query runs reads and writes over namespaces: it finds the collection or resolves the view, has the query parsed
+// and planned, and pulls documents through the plan or changes them. Commands are its callers; it knows nothing of how they
+// are spelled or answered.
+package query
+
+import (
+	"context"
+	"crypto/rand"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/collation"
+	"github.com/ebbdb/ebb/internal/exec"
+	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/pipeline"
+	"github.com/ebbdb/ebb/internal/planner"
+	"github.com/ebbdb/ebb/internal/projection"
+	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/update"
+)
+
+// Engine runs queries over one store.
+type Engine struct {
+	Store *storage.Store
+	// TempDir is where stages spill to.
+	TempDir string
+	// Server answers the stages that look at the server itself ($currentOp …).
+	Server ServerStages
+
+	filters     *match.Parser
+	projections *projection.Parser
+	updates     *update.Parser
+	stages      pipeline.Table
+	ids         ids
+}
+
+// ServerStages gives what stages such as $currentOp look at.
+type ServerStages interface {
+	// Documents are the results of the stage name with the argument spec on ns.
+	Documents(ctx context.Context, ns namespace.NS, name string, spec bson.Value) ([]bson.Doc, error)
+}
+
+// New returns an Engine over store; indexes' partial filters are read by filters, which it shares.
+func New(store *storage.Store, filters *match.Parser) *Engine {
+	e := &Engine{Store: store, filters: filters}
+	e.projections = projection.NewParser(filters)
+	e.updates = update.NewParser(filters, e.projections)
+	e.stages = pipeline.NewTable()
+	_, _ = rand.Read(e.ids.process[:]) // never fails
+	return e
+}
+
+// pipelineParser reads pipelines in l.
+func (e *Engine) pipelineParser(l *language) *pipeline.Parser {
+	return pipeline.NewParser(e.stages, l.exprs, e.filters, e.projections, l.collation)
+}
+
+// Call is what one command brings to all that it parses, evaluates and writes.
+type Call struct {
+	// Now is the operation's one time in milliseconds since the epoch.
+	Now int64
+	// Collation is what the command asked for; Collated says that it asked, so that a nil Collation is the simple one.
+	Collation *collation.Collation
+	Collated  bool
+	// Let defines variables.
+	Let          bson.Doc
+	AllowDiskUse bool
+	Durability   kv.Durability
+	Seen         exec.Examined
+	// Bypass skips the collection's validator.
+	Bypass bool
+	// PlanSummary is set to what the (last) plan is called.
+	PlanSummary string
+}
+
+// language is a Call's share of the language: expressions that know its time and variables.
+type language struct {
+	exprs     *expr.Parser
+	scope     *expr.Scope
+	env       *expr.Env
+	collation *collation.Collation
+	ctx       context.Context
+}
+
+// language prepares parsing and evaluation against coll, which may be nil.
+func (c *Call) language(ctx context.Context, coll *catalog.Collection) (*language, error) {
+	l := &language{ctx: ctx, collation: c.Collation}
+	if !c.Collated && coll != nil && coll.Options.Collation != nil {
+		def, err := collation.Parse(coll.Options.Collation)
+		if err != nil {
+			return nil, err
+		}
+		l.collation = def
+	}
+	opts := expr.Options{Now: c.Now, Interrupt: l.interrupted}
+	if l.collation != nil {
+		opts.Collation = l.collation
+	}
+	l.exprs = expr.NewParser(opts)
+	if err := l.define(c.Let); err != nil {
+		return nil, err
+	}
+	l.env = l.exprs.NewEnv()
+	return l, nil
+}
+
+// define makes the variables of let constants: they may use those before them and nothing of documents.
+func (l *language) define(let bson.Doc) error {
+	for it := let.Iter(); it.Next(); {
+		if err := expr.CheckVariableName(it.Key()); err != nil {
+			return err
+		}
+		e, err := l.exprs.Parse(it.Value(), l.scope)
+		if err != nil {
+			return err
+		}
+		env := l.exprs.NewEnv()
+		v, err := e.Eval(env)
+		if err != nil {
+			return err
+		}
+		name := string([]byte(it.Key()))
+		l.scope = l.scope.Constant(name, v.Clone())
+	}
+	return nil
+}
+
+func (l *language) interrupted() error {
+	if l.ctx.Err() != nil {
+		return context.Cause(l.ctx)
+	}
+	return nil
+}
+
+func (l *language) filter(e *Engine, doc bson.Doc) (*match.Filter, error) {
+	if doc == nil {
+		doc = bson.EmptyDoc
+	}
+	return e.filters.Parse(doc, match.Options{Collation: l.collation, Exprs: l.exprs, Scope: l.scope, Allow: match.AllowAll})
+}
+
+// describe is what the planner has to know of the collection.
+func describe(r *storage.Reader) planner.Collection {
+	coll := r.Catalog()
+	c := planner.Collection{Clustered: coll.IsClustered()}
+	if coll.Options.Collation != nil {
+		c.Collation, _ = collation.Parse(coll.Options.Collation) // create found it good
+	}
+	for _, d := range coll.Indexes {
+		c.Indexes = append(c.Indexes, planner.Index{Definition: d, Multikey: r.Multikey(d)})
+	}
+	return c
+}
+
+// lookup is the collection's or view's entry in the catalogue, nil when there is none.
+func (e *Engine) lookup(ns namespace.NS) *catalog.Collection { return e.Store.Catalog().Collection(ns) }
+
+func notOnView(ns namespace.NS) error {
+	return mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+}
+
+// canonical appends bytes that are the same for values that compare equal.
+func (l *language) canonical(dst []byte, v bson.Value) []byte {
+	if l.collation != nil {
+		return bson.AppendCanonical(dst, v, l.collation)
+	}
+	return bson.AppendCanonical(dst, v, nil)
+}

@@ -1,0 +1,308 @@
+package query
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/exec"
+	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/pipeline"
+	"github.com/ebbdb/ebb/internal/planner"
+	"github.com/ebbdb/ebb/internal/projection"
+	"github.com/ebbdb/ebb/internal/sortpattern"
+)
+
+// Find is what a find asks for.
+type Find struct {
+	NS                       namespace.NS
+	Filter, Sort, Projection bson.Doc
+	Hint                     bson.Value
+	Min, Max                 bson.Doc
+	Skip, Limit              int64
+	ReturnKey, ShowRecordID  bool
+}
+
+// prepared is a find that is parsed and planned but not opened.
+type prepared struct {
+	Find
+	call    *Call
+	lang    *language
+	coll    *catalog.Collection // nil: there is no such collection
+	filter  *match.Filter
+	order   *sortpattern.Pattern
+	project *projection.Projection
+	plan    *planner.Plan
+	views   *views
+}
+
+// Find opens a find. The caller closes what it returns.
+func (e *Engine) Find(ctx context.Context, f Find, call *Call) (*Running, error) {
+	if coll := e.lookup(f.NS); coll != nil && coll.IsView() {
+		return e.findOnView(ctx, f, call)
+	}
+	p, err := e.prepare(ctx, f, call)
+	if err != nil {
+		return nil, err
+	}
+	r, err := e.open(p)
+	if err != nil {
+		p.views.release()
+		return nil, err
+	}
+	return r, nil
+}
+
+// prepare parses f and chooses its plan.
+func (e *Engine) prepare(ctx context.Context, f Find, call *Call) (*prepared, error) {
+	p := &prepared{Find: f, call: call, views: &views{store: e.Store, now: call.Now}}
+	view, err := p.views.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.parse(ctx, e, view.Catalog().Collection(f.NS)); err != nil {
+		p.views.release()
+		return nil, err
+	}
+	if p.coll == nil {
+		p.plan = &planner.Plan{Access: &planner.Nothing{}, Ordered: true}
+		return p, nil
+	}
+	r, ok := view.CollectionByID(p.coll.ID)
+	if !ok {
+		p.views.release()
+		return nil, notOnView(f.NS)
+	}
+	if p.plan, err = planner.Choose(describe(r), p.query()); err != nil {
+		p.views.release()
+		return nil, err
+	}
+	call.PlanSummary = p.plan.Access.Summary()
+	return p, nil
+}
+
+func (p *prepared) parse(ctx context.Context, e *Engine, coll *catalog.Collection) (err error) {
+	p.coll = coll
+	if p.lang, err = p.call.language(ctx, coll); err != nil {
+		return err
+	}
+	if p.filter, err = p.lang.filter(e, p.Filter); err != nil {
+		return err
+	}
+	if !p.Sort.IsEmpty() {
+		if natural := p.Sort.Lookup("$natural"); !natural.IsMissing() {
+			err = p.sortNaturally(natural)
+		} else {
+			p.order, err = sortpattern.Parse(p.Sort)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !p.Projection.IsEmpty() {
+		p.project, err = e.projections.Parse(p.Projection, projection.Options{Mode: projection.Find, Exprs: p.lang.exprs, Scope: p.lang.scope, Collation: p.lang.collation, Filter: p.filter.Source})
+	}
+	return err
+}
+
+// sortNaturally reads {$natural: ±1}, which is a hint more than a sort.
+func (p *prepared) sortNaturally(v bson.Value) error {
+	if p.Sort.Count() != 1 {
+		return mongoerr.New(mongoerr.BadValue, "Cannot include '$natural' in compound sort")
+	}
+	if !v.IsNumber() || v.AsDouble() != 1 && v.AsDouble() != -1 {
+		return mongoerr.New(mongoerr.BadValue, "$natural sort cannot be set to a value other than -1 or 1.")
+	}
+	if p.Hint.IsNullish() {
+		p.Hint = p.Sort.Value()
+	} else if p.Hint.Type != bson.TypeObject || p.Hint.Doc().FirstKey() != "$natural" {
+		return mongoerr.New(mongoerr.BadValue, "Cannot use a $natural sort together with a hint of an index")
+	}
+	return nil
+}
+
+func (p *prepared) query() planner.Query {
+	q := planner.Query{Filter: p.filter, Collation: p.lang.collation, Hint: p.Hint, Min: p.Min, Max: p.Max, Limit: p.Limit}
+	q.Order = orderOf(p.order)
+	return q
+}
+
+// orderOf is a sort as the planner takes it. A sort by metadata has no path that any index could serve.
+func orderOf(p *sortpattern.Pattern) []planner.OrderField {
+	if p == nil {
+		return nil
+	}
+	var fields []planner.OrderField
+	for _, part := range p.Parts {
+		if part.Meta != "" {
+			fields = append(fields, planner.OrderField{Path: "\x00meta"})
+			continue
+		}
+		fields = append(fields, planner.OrderField{Path: part.Path.String(), Descending: part.Desc})
+	}
+	return fields
+}
+
+// open puts the iterators of a prepared find together: records, sort, skip, limit, projection.
+func (e *Engine) open(p *prepared) (*Running, error) {
+	r := e.newRunning(p.NS.DB, p.call, p.lang, p.views)
+	r.PlanSummary = p.call.PlanSummary
+	src := exec.Source(nil)
+	if p.coll != nil {
+		src = &collSource{views: p.views, id: p.coll.ID, ns: p.NS}
+	}
+	records := exec.OpenRecords(p.plan, src, p.lang.env, r.Seen, nil)
+	r.op.Leaf(records)
+	r.Iterator = records
+	if p.ShowRecordID {
+		r.Iterator = &withRecordID{records: records}
+	}
+	tail, err := p.tail()
+	if err != nil {
+		return nil, err
+	}
+	if len(tail) > 0 {
+		pl, err := r.op.Parser.ParseDocs(tail, pipeline.Options{NS: p.NS, Scope: p.lang.scope})
+		if err != nil {
+			return nil, err
+		}
+		r.Sorted = !p.plan.Ordered
+		if r.Iterator, err = exec.Build(r.op, pl, r.Iterator); err != nil {
+			return nil, err
+		}
+	}
+	if p.project != nil || p.ReturnKey || p.ShowRecordID {
+		r.Iterator = &projected{in: r.Iterator, p: p, env: p.lang.exprs.NewEnv()}
+	}
+	return r, nil
+}
+
+// tail is what is left to do behind the plan, as stages.
+func (p *prepared) tail() ([]bson.Doc, error) {
+	var stages []bson.Doc
+	if p.order != nil && !p.plan.Ordered {
+		stages = append(stages, bson.Build().Document("$sort", p.Sort).Doc())
+	}
+	if p.Skip > 0 {
+		stages = append(stages, bson.Build().Int64("$skip", p.Skip).Doc())
+	}
+	if p.Limit > 0 {
+		stages = append(stages, bson.Build().Int64("$limit", p.Limit).Doc())
+	}
+	return stages, nil
+}
+
+// newRunning is an operation that still lacks its iterators.
+func (e *Engine) newRunning(db string, call *Call, lang *language, v *views) *Running {
+	op := &exec.Op{DB: db, Now: call.Now, MaxMemory: exec.DefaultMaxMemory, AllowDiskUse: call.AllowDiskUse, TempDir: e.TempDir,
+		Parser: e.pipelineParser(lang), Env: lang.env}
+	op.Catalog = &stageCatalog{engine: e, call: call, lang: lang, views: v}
+	return &Running{op: op, views: v, lang: lang, Seen: &call.Seen}
+}
+
+// recordIDField carries a record id behind a document's fields from the leaf to the projection.
+const recordIDField = "$recordId"
+
+type withRecordID struct {
+	records *exec.Records
+	buf     []byte
+}
+
+func (w *withRecordID) Next(ctx context.Context) (bson.Doc, error) {
+	doc, err := w.records.Next(ctx)
+	if doc == nil || err != nil {
+		return nil, err
+	}
+	w.buf = bson.BuildOn(w.buf[:0]).Fields(doc).Value(recordIDField, w.records.Record().ID.Value()).Bytes()
+	return w.buf, nil
+}
+
+func (w *withRecordID) Close() error { return w.records.Close() }
+
+// projected applies a find's projection, last of all.
+type projected struct {
+	in  exec.Iterator
+	p   *prepared
+	env *expr.Env
+	buf []byte
+	out []byte
+}
+
+func (it *projected) Next(ctx context.Context) (bson.Doc, error) {
+	doc, err := it.in.Next(ctx)
+	if doc == nil || err != nil {
+		return nil, err
+	}
+	id := bson.Missing
+	if it.p.ShowRecordID {
+		id = doc.Lookup(recordIDField)
+		doc = without(doc, recordIDField)
+	}
+	if it.p.ReturnKey {
+		doc = it.p.key(doc)
+	} else if it.p.project != nil {
+		if doc, err = it.apply(doc); err != nil {
+			return nil, err
+		}
+	}
+	if !id.IsMissing() {
+		it.out = bson.BuildOn(it.out[:0]).Fields(doc).Value(recordIDField, id).Bytes()
+		doc = it.out
+	}
+	return doc, nil
+}
+
+func (it *projected) apply(doc bson.Doc) (bson.Doc, error) {
+	var details *match.Details
+	if it.p.project.Positional() {
+		details = &match.Details{}
+		if _, err := it.p.filter.MatchDetails(it.p.lang.env, doc, details); err != nil {
+			return nil, err
+		}
+	}
+	out, err := it.p.project.Apply(it.buf[:0], doc, it.env, details)
+	if err != nil {
+		return nil, err
+	}
+	it.buf = out
+	return out, nil
+}
+
+func (it *projected) Close() error { return it.in.Close() }
+
+// key is the index key by which doc was found, {} without an index.
+func (p *prepared) key(doc bson.Doc) bson.Doc {
+	scan, ok := p.plan.Access.(*planner.IndexScan)
+	if !ok {
+		return bson.EmptyDoc
+	}
+	b := bson.Build()
+	for _, f := range scan.Index.Fields {
+		v := doc.Lookup(f.Parts[0])
+		for _, part := range f.Parts[1:] {
+			if v.Type != bson.TypeObject {
+				v = bson.Missing
+				break
+			}
+			v = v.Doc().Lookup(part)
+		}
+		if v.IsMissing() {
+			v = bson.Null
+		}
+		b.Value(f.Path, v)
+	}
+	return b.Doc()
+}
+
+func without(doc bson.Doc, name string) bson.Doc {
+	b := bson.BuildOn(make([]byte, 0, len(doc)))
+	for it := doc.Iter(); it.Next(); {
+		if it.Key() != name {
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	return b.Doc()
+}

@@ -1,0 +1,187 @@
+package query
+
+import (
+	"context"
+	"encoding/binary"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/update"
+)
+
+// maxBatchBytes is how much a commit of many writes holds: what is larger is committed in parts.
+const maxBatchBytes = 16 << 20
+
+// WriteError is a document or statement that was refused.
+type WriteError struct {
+	// Index is its position in what was asked for.
+	Index int
+	Err   error
+}
+
+// Insert adds docs, in order; with ordered the first that is refused ends it, otherwise all others are still added.
+// Documents are committed many at a time. An error of the store itself is returned as err; what was committed before stays.
+func (e *Engine) Insert(ctx context.Context, ns namespace.NS, docs []bson.Doc, ordered bool, call *Call) (inserted int, refused []WriteError, err error) {
+	ready := make([]bson.Doc, len(docs))
+	bad := make([]error, len(docs))
+	for i, d := range docs {
+		ready[i], bad[i] = e.insertable(d, call.Now)
+	}
+	for start := 0; start < len(docs); {
+		part, err := e.insertPart(ctx, ns, ready[start:], bad[start:], ordered, call)
+		if err != nil {
+			return inserted, refused, err
+		}
+		inserted += part.done - len(part.refused)
+		for _, r := range part.refused {
+			refused = append(refused, WriteError{start + r.Index, r.Err})
+		}
+		if ordered && len(refused) > 0 {
+			break
+		}
+		start += part.done
+	}
+	return inserted, refused, nil
+}
+
+// insertedPart is what one commit of an insert did with the first done documents that were left.
+type insertedPart struct {
+	done    int
+	refused []WriteError
+}
+
+func (e *Engine) insertPart(ctx context.Context, ns namespace.NS, docs []bson.Doc, bad []error, ordered bool, call *Call) (part insertedPart, err error) {
+	err = e.writeOne(ctx, ns, true, call, func(w *storage.Writer) error {
+		part = insertedPart{}
+		check, err := e.validator(ctx, w.Catalog(), call)
+		if err != nil {
+			return err
+		}
+		for i, d := range docs {
+			if w.Txn().Size() > maxBatchBytes {
+				return nil
+			}
+			err := bad[i]
+			if err == nil {
+				err = check.document(d)
+			}
+			if err == nil {
+				_, err = w.Insert(d)
+			}
+			if err != nil && !isUserError(err) {
+				return err
+			}
+			part.done++
+			if err != nil {
+				part.refused = append(part.refused, WriteError{i, err})
+				if ordered {
+					return nil
+				}
+			}
+		}
+		return nil
+	})
+	return part, err
+}
+
+// isUserError says whether err is about one document, so that others can still be written.
+func isUserError(err error) bool {
+	e, ok := err.(*mongoerr.Error)
+	if !ok {
+		return false
+	}
+	switch e.Code {
+	case mongoerr.WriteConflict, mongoerr.Interrupted, mongoerr.MaxTimeMSExpired, mongoerr.InterruptedAtShutdown, mongoerr.ClientDisconnect,
+		mongoerr.NamespaceNotFound, mongoerr.CommandNotSupportedOnView, mongoerr.LockTimeout:
+		return false
+	}
+	return true
+}
+
+// insertable is doc as it is stored: _id first, made where there is none, empty timestamps of the first level filled.
+func (e *Engine) insertable(doc bson.Doc, now int64) (bson.Doc, error) {
+	if len(doc) > bson.MaxDocSize {
+		return nil, mongoerr.New(mongoerr.BSONObjectTooLarge, "object to insert too large. size in bytes: %d, max size: %d", len(doc), bson.MaxDocSize)
+	}
+	id := bson.Missing
+	fill := false
+	for it := doc.Iter(); it.Next(); {
+		v := it.Value()
+		switch {
+		case it.Key() == "_id":
+			if !id.IsMissing() {
+				return nil, mongoerr.New(mongoerr.BadValue, "can't have multiple _id fields in one document")
+			}
+			id = v
+		case v.Type == bson.TypeTimestamp && emptyTimestamp(v):
+			fill = true
+		}
+	}
+	if err := CheckID(id); err != nil {
+		return nil, err
+	}
+	if err := update.CheckStorable(doc); err != nil {
+		return nil, err
+	}
+	if !id.IsMissing() && !fill && doc.FirstKey() == "_id" {
+		return doc, nil
+	}
+	if id.IsMissing() {
+		id = bson.ObjectID(e.ids.objectID(now))
+	}
+	b := bson.BuildOn(make([]byte, 0, len(doc)+20)).Value("_id", id)
+	for it := doc.Iter(); it.Next(); {
+		switch v := it.Value(); {
+		case it.Key() == "_id":
+		case v.Type == bson.TypeTimestamp && emptyTimestamp(v):
+			seconds, increment := e.ids.timestamp(now)
+			b.Timestamp(it.Key(), seconds, increment)
+		default:
+			b.Value(it.Key(), v)
+		}
+	}
+	return b.Doc(), nil
+}
+
+// CheckID refuses values that no _id may have.
+func CheckID(id bson.Value) error {
+	switch id.Type {
+	case bson.TypeArray, bson.TypeRegex, bson.TypeUndefined:
+		return mongoerr.New(mongoerr.InvalidIdField, "The '_id' value cannot be of type %s", id.Type)
+	case bson.TypeObject:
+		for it := id.Doc().Iter(); it.Next(); {
+			if k := it.Key(); len(k) > 0 && k[0] == '$' {
+				return mongoerr.New(mongoerr.DollarPrefixedFieldName, "_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", k)
+			}
+		}
+	}
+	return nil
+}
+
+func emptyTimestamp(v bson.Value) bool {
+	t, i := v.Timestamp()
+	return t == 0 && i == 0
+}
+
+// ids makes what tells documents apart.
+type ids struct {
+	process    [5]byte
+	objects    atomic.Uint32
+	timestamps atomic.Uint32
+}
+
+func (g *ids) objectID(now int64) (id [12]byte) {
+	binary.BigEndian.PutUint32(id[:], uint32(now/1000))
+	copy(id[4:9], g.process[:])
+	n := g.objects.Add(1)
+	id[9], id[10], id[11] = byte(n>>16), byte(n>>8), byte(n)
+	return id
+}
+
+// timestamp is what an empty timestamp is filled with: the second, and a number that grows.
+func (g *ids) timestamp(now int64) (seconds, increment uint32) {
+	return uint32(now / 1000), g.timestamps.Add(1)
+}

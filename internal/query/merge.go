@@ -1,0 +1,172 @@
+package query
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/exec"
+	"github.com/ebbdb/ebb/internal/fieldpath"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/pipeline"
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+// Merge implements exec.Catalog.
+func (c *stageCatalog) Merge(_ context.Context, op *exec.Op, stage *pipeline.Merge) (exec.Writer, error) {
+	target := c.engine.lookup(stage.Into)
+	if target != nil && target.IsView() {
+		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", stage.Into)
+	}
+	sparse, ok := onIsUnique(target, stage.On)
+	if !ok {
+		return nil, mongoerr.New(51183, "Cannot find index to verify that join fields will be unique")
+	}
+	return &mergeWriter{catalog: c, stage: stage, sparse: sparse, rules: exec.NewMerging(op, stage)}, nil
+}
+
+// onIsUnique says whether an index keeps two documents from having the same values at the paths, and whether it is sparse.
+func onIsUnique(target *catalog.Collection, on []fieldpath.Path) (sparse, ok bool) {
+	if len(on) == 1 && on[0].String() == "_id" {
+		return false, true
+	}
+	if target == nil {
+		return false, false
+	}
+	for _, d := range target.Indexes {
+		if d.Unique && d.Kind == index.Ordered && d.PartialFilter == nil && d.Collator() == nil && samePaths(d.Fields, on) {
+			return d.Sparse, true
+		}
+	}
+	return false, false
+}
+
+func samePaths(fields []index.Field, on []fieldpath.Path) bool {
+	if len(fields) != len(on) {
+		return false
+	}
+	for _, f := range fields {
+		found := false
+		for _, p := range on {
+			found = found || p.String() == f.Path
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// mergeWriter merges documents many at a time.
+type mergeWriter struct {
+	catalog *stageCatalog
+	stage   *pipeline.Merge
+	rules   *exec.Merging
+	sparse  bool
+	batch   batch
+}
+
+func (m *mergeWriter) Write(ctx context.Context, doc bson.Doc) error {
+	if m.batch.add(doc) {
+		return m.flush(ctx)
+	}
+	return nil
+}
+
+func (m *mergeWriter) flush(ctx context.Context) error {
+	docs := m.batch.take()
+	e, call := m.catalog.engine, m.catalog.call
+	create := m.stage.WhenNotMatched == "insert"
+	err := e.writeOne(ctx, m.stage.Into, create, call, func(w *storage.Writer) error {
+		check, err := e.validator(ctx, w.Catalog(), call)
+		if err != nil {
+			return err
+		}
+		for _, d := range docs {
+			if err := m.merge(ctx, w, d, check); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if missingCollection(err) {
+		_, err = m.rules.NotMatched()
+	}
+	return err
+}
+
+func (m *mergeWriter) merge(ctx context.Context, w *storage.Writer, doc bson.Doc, check validation) error {
+	keys, err := m.rules.Keys(doc, m.sparse)
+	if err != nil {
+		return err
+	}
+	old, found, err := m.find(ctx, w, keys)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return m.insert(w, doc, check)
+	}
+	result, write, err := m.rules.Matched(ctx, old.Doc, doc)
+	if err != nil || !write {
+		return err
+	}
+	if bson.Compare(old.Doc.Lookup("_id"), bson.Doc(result).Lookup("_id")) != 0 {
+		return mongoerr.New(mongoerr.ImmutableField, "$merge failed to update the matching document, did you attempt to modify the _id or the shard key? :: caused by :: Performing an update on the path '_id' would modify the immutable field '_id'")
+	}
+	if err := check.change(old.Doc, result); err != nil {
+		return err
+	}
+	_, _, err = w.Update(old, bson.Doc(result).Clone())
+	return err
+}
+
+func (m *mergeWriter) insert(w *storage.Writer, doc bson.Doc, check validation) error {
+	insert, err := m.rules.NotMatched()
+	if err != nil || !insert {
+		return err
+	}
+	e := m.catalog.engine
+	if doc, err = e.insertable(doc, m.catalog.call.Now); err != nil {
+		return err
+	}
+	if err := check.document(doc); err != nil {
+		return err
+	}
+	_, err = w.Insert(doc)
+	return err
+}
+
+// find is the document whose on fields have the values keys.
+func (m *mergeWriter) find(ctx context.Context, w *storage.Writer, keys []bson.Value) (storage.Record, bool, error) {
+	if len(keys) == 1 && m.stage.On[0].String() == "_id" {
+		if keys[0].IsMissing() {
+			return storage.Record{}, false, nil
+		}
+		rec, ok, err := w.GetByID(keys[0])
+		return rec.Clone(), ok, err
+	}
+	filter := bson.Build()
+	for i, p := range m.stage.On {
+		filter.Object(p.String()).Value("$eq", keys[i]).End()
+	}
+	plain := Call{Now: m.catalog.call.Now, Collated: true}
+	lang, err := plain.language(ctx, w.Catalog())
+	if err != nil {
+		return storage.Record{}, false, err
+	}
+	f, err := lang.filter(m.catalog.engine, filter.Doc())
+	if err != nil {
+		return storage.Record{}, false, err
+	}
+	rec, _, found, err := m.catalog.engine.first(ctx, w, f, nil, bson.Missing, lang, &plain)
+	return rec, found, err
+}
+
+func (m *mergeWriter) Finish(ctx context.Context) error {
+	defer m.rules.Close()
+	return m.flush(ctx)
+}
+
+func (m *mergeWriter) Abort() { m.rules.Close() }

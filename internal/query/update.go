@@ -1,0 +1,270 @@
+package query
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/exec"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/planner"
+	"github.com/ebbdb/ebb/internal/sortpattern"
+	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/update"
+)
+
+// Update is one statement of an update.
+type Update struct {
+	NS           namespace.NS
+	Filter       bson.Doc
+	Change       bson.Value
+	ArrayFilters []bson.Value
+	Sort         bson.Doc
+	Hint         bson.Value
+	Multi        bool
+	Upsert       bool
+	// Insert is what an upsert inserts, nil when it is made of the query and the change.
+	Insert bson.Doc
+	// Constants are the values of c in {q, u, c}: variables of a pipeline update.
+	Constants             bson.Doc
+	BypassEmptyTimestamps bool
+}
+
+// Updated is what an update did.
+type Updated struct {
+	Matched, Modified int64
+	// UpsertedID is the _id of the document that was inserted, missing when none was.
+	UpsertedID bson.Value
+	// Before and After are the one document of a single update, when there was one; After also of an upsert.
+	Before, After bson.Doc
+}
+
+// Update changes the first matching document, or with Multi all of them. Documents that Multi changed before an error stay
+// changed, and are counted in what is returned beside the error.
+func (e *Engine) Update(ctx context.Context, u Update, call *Call) (Updated, error) {
+	if u.Multi {
+		return e.updateMany(ctx, u, call)
+	}
+	var done Updated
+	err := e.writeOne(ctx, u.NS, u.Upsert, call, func(w *storage.Writer) (err error) {
+		done, err = e.updateOne(ctx, w, u, call)
+		return err
+	})
+	if missingCollection(err) {
+		return Updated{}, e.checkUpdate(ctx, u, call)
+	}
+	if err != nil {
+		return Updated{}, err
+	}
+	return done, nil
+}
+
+// missingCollection says whether err is that there is no collection: a write to it finds nothing.
+func missingCollection(err error) bool { return mongoerr.Is(err, mongoerr.NamespaceNotFound) }
+
+// checkUpdate parses u for its errors alone.
+func (e *Engine) checkUpdate(ctx context.Context, u Update, call *Call) error {
+	lang, err := call.language(ctx, nil)
+	if err != nil {
+		return err
+	}
+	_, err = e.parseUpdate(lang, u)
+	return err
+}
+
+func (e *Engine) writeOne(ctx context.Context, ns namespace.NS, create bool, call *Call, f func(*storage.Writer) error) error {
+	return e.Store.Write(ctx, ns, storage.WriteOptions{Durability: call.Durability, Create: create, Now: call.Now}, f)
+}
+
+// parsedUpdate is an update that is parsed: its condition, order and change.
+type parsedUpdate struct {
+	lang   *language
+	filter *match.Filter
+	order  *sortpattern.Pattern
+	change *update.Update
+}
+
+func (e *Engine) parseUpdate(lang *language, u Update) (*parsedUpdate, error) {
+	p := &parsedUpdate{lang: lang}
+	var err error
+	for it := u.Constants.Iter(); it.Next(); {
+		lang.scope = lang.scope.Constant(string([]byte(it.Key())), it.Value().Clone())
+	}
+	if p.filter, err = lang.filter(e, u.Filter); err != nil {
+		return nil, err
+	}
+	if !u.Sort.IsEmpty() {
+		if p.order, err = sortpattern.Parse(u.Sort); err != nil {
+			return nil, err
+		}
+	}
+	p.change, err = e.updates.Parse(u.Change, update.Options{ArrayFilters: u.ArrayFilters, Multi: u.Multi, Collation: lang.collation,
+		Exprs: lang.exprs, Scope: lang.scope, BypassEmptyTimestamps: u.BypassEmptyTimestamps,
+		IsStage: func(name string) bool { return e.stages[name] != nil }})
+	return p, err
+}
+
+func (e *Engine) updateArgs(p *parsedUpdate, call *Call, details *match.Details) update.Args {
+	seconds, increment := e.ids.timestamp(call.Now)
+	return update.Args{Now: call.Now, Timestamp: uint64(seconds)<<32 | uint64(increment), Details: details, Env: p.lang.env}
+}
+
+func (e *Engine) updateOne(ctx context.Context, w *storage.Writer, u Update, call *Call) (Updated, error) {
+	lang, err := call.language(ctx, w.Catalog())
+	if err != nil {
+		return Updated{}, err
+	}
+	p, err := e.parseUpdate(lang, u)
+	if err != nil {
+		return Updated{}, err
+	}
+	rec, details, found, err := e.first(ctx, w, p.filter, p.order, u.Hint, lang, call)
+	if err != nil {
+		return Updated{}, err
+	}
+	check, err := e.validator(ctx, w.Catalog(), call)
+	if err != nil {
+		return Updated{}, err
+	}
+	if !found {
+		if !u.Upsert {
+			return Updated{}, nil
+		}
+		return e.upsert(w, u, p, check, call)
+	}
+	done := Updated{Matched: 1, Before: rec.Doc.Clone()}
+	after, changed, err := p.change.Apply(nil, rec.Doc, e.updateArgs(p, call, details))
+	if err != nil {
+		return Updated{}, err
+	}
+	done.After = after
+	if changed {
+		if err := check.change(rec.Doc, after); err != nil {
+			return Updated{}, err
+		}
+		if _, changed, err = w.Update(rec, after); err != nil {
+			return Updated{}, err
+		}
+	}
+	if changed {
+		done.Modified = 1
+	}
+	return done, nil
+}
+
+func (e *Engine) upsert(w *storage.Writer, u Update, p *parsedUpdate, check validation, call *Call) (Updated, error) {
+	doc := u.Insert
+	if doc == nil {
+		seed, err := p.change.UpsertSeed(p.filter)
+		if err != nil {
+			return Updated{}, err
+		}
+		args := e.updateArgs(p, call, nil)
+		args.Insert = true
+		if doc, _, err = p.change.Apply(nil, seed, args); err != nil {
+			return Updated{}, err
+		}
+	}
+	doc, err := e.insertable(doc, call.Now)
+	if err != nil {
+		return Updated{}, err
+	}
+	if err := check.document(doc); err != nil {
+		return Updated{}, err
+	}
+	if _, err := w.Insert(doc); err != nil {
+		return Updated{}, err
+	}
+	return Updated{UpsertedID: doc.Lookup("_id").Clone(), After: doc.Clone()}, nil
+}
+
+// first finds the first matching record that w sees, in order when one is given.
+func (e *Engine) first(ctx context.Context, w *storage.Writer, f *match.Filter, order *sortpattern.Pattern, hint bson.Value, lang *language, call *Call) (storage.Record, *match.Details, bool, error) {
+	plan, err := planner.Choose(describe(w.Reader), planner.Query{Filter: f, Collation: lang.collation, Order: orderOf(order), Hint: hint, Limit: 1})
+	if err != nil {
+		return storage.Record{}, nil, false, err
+	}
+	call.PlanSummary = plan.Access.Summary()
+	details := &match.Details{}
+	if plan.Filter == nil {
+		details.Position = -1
+	}
+	records := exec.OpenRecords(plan, fixed{w.Reader}, lang.env, &call.Seen, details)
+	defer records.Close()
+	if plan.Ordered {
+		rec, ok, err := records.NextRecord(ctx)
+		return rec.Clone(), details, ok, err
+	}
+	return least(ctx, records, details, order, lang)
+}
+
+// least is the first record in order.
+func least(ctx context.Context, records *exec.Records, details *match.Details, order *sortpattern.Pattern, lang *language) (best storage.Record, bestDetails *match.Details, found bool, err error) {
+	var bestKey []bson.Value
+	var c bson.Collator
+	if lang.collation != nil {
+		c = lang.collation
+	}
+	for {
+		rec, ok, err := records.NextRecord(ctx)
+		if err != nil || !ok {
+			return best, bestDetails, found, err
+		}
+		rec = rec.Clone()
+		key, err := order.Key(nil, rec.Doc, nil, c)
+		if err != nil {
+			return best, bestDetails, found, err
+		}
+		if !found || order.Compare(key, bestKey, c) < 0 {
+			d := *details
+			best, bestKey, bestDetails, found = rec, key, &d, true
+		}
+	}
+}
+
+func (e *Engine) updateMany(ctx context.Context, u Update, call *Call) (done Updated, err error) {
+	var p *parsedUpdate
+	walk := func(w *storage.Writer, rec storage.Record, details *match.Details) error {
+		done.Matched++
+		check, err := e.validator(ctx, w.Catalog(), call)
+		if err != nil {
+			return err
+		}
+		after, changed, err := p.change.Apply(nil, rec.Doc, e.updateArgs(p, call, details))
+		if err != nil {
+			return err
+		}
+		if changed {
+			if err := check.change(rec.Doc, after); err != nil {
+				return err
+			}
+			if _, changed, err = w.Update(rec, after); err != nil {
+				return err
+			}
+		}
+		if changed {
+			done.Modified++
+		}
+		return nil
+	}
+	many := &writeMany{engine: e, ns: u.NS, hint: u.Hint, call: call, each: walk,
+		save: func() (undo func()) { was := done; return func() { done = was } }}
+	found, err := many.run(ctx, func(lang *language) (*match.Filter, error) {
+		var err error
+		if p, err = e.parseUpdate(lang, u); err != nil {
+			return nil, err
+		}
+		return p.filter, nil
+	})
+	if err != nil || found || !u.Upsert {
+		return done, err
+	}
+	one := u
+	one.Multi = false
+	err = e.writeOne(ctx, u.NS, true, call, func(w *storage.Writer) (err error) {
+		done, err = e.updateOne(ctx, w, one, call)
+		return err
+	})
+	return done, err
+}

@@ -1,0 +1,56 @@
+package query
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// validation says whether a collection takes a document; the zero value takes all. Its errors have what MongoDB tells of a
+// failure.
+type validation struct {
+	filter *match.Filter
+	lang   *language
+	// moderate: a document that was not valid before may stay so.
+	moderate bool
+}
+
+// validator is the check of coll's validator.
+func (e *Engine) validator(ctx context.Context, coll *catalog.Collection, call *Call) (validation, error) {
+	o := coll.Options
+	if call.Bypass || o.Validator.IsEmpty() || o.ValidationLevel == "off" || o.ValidationAction == "warn" {
+		return validation{}, nil
+	}
+	plain := Call{Now: call.Now}
+	lang, err := plain.language(ctx, coll)
+	if err != nil {
+		return validation{}, err
+	}
+	filter, err := lang.filter(e, o.Validator)
+	return validation{filter, lang, o.ValidationLevel == "moderate"}, err
+}
+
+// document checks a document that is new.
+func (v validation) document(doc bson.Doc) error {
+	if v.filter == nil {
+		return nil
+	}
+	ok, err := v.filter.Match(v.lang.env, doc)
+	if err != nil || ok {
+		return err
+	}
+	return mongoerr.New(mongoerr.DocumentValidationFailure, "Document failed validation").WithInfo(
+		bson.Build().Value("failingDocumentId", doc.Lookup("_id")).Object("details").String("operatorName", "validator").End().Doc())
+}
+
+// change checks what old is to become.
+func (v validation) change(old, doc bson.Doc) error {
+	err := v.document(doc)
+	if err != nil && v.moderate && v.document(old) != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,123 @@
+package query
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/exec"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+// views holds the one view that all leaves of an operation read. It is opened when the first leaf reads and released
+// between batches; the first is of the operation's own time, each later one of its own moment.
+type views struct {
+	store *storage.Store
+	now   int64
+	view  *storage.View
+	later bool
+}
+
+func (v *views) open(ctx context.Context) (*storage.View, error) {
+	if v.view != nil {
+		return v.view, nil
+	}
+	var err error
+	if v.later {
+		v.view, err = v.store.View(ctx)
+	} else {
+		v.view, err = v.store.ViewAt(ctx, v.now)
+	}
+	return v.view, err
+}
+
+func (v *views) release() {
+	if v.view != nil {
+		_ = v.view.Close() // what a snapshot says when it is given back changes nothing for the reader
+		v.view, v.later = nil, true
+	}
+}
+
+// collSource reads one collection in whatever view the operation reads now, by number, so that a rename does not matter.
+type collSource struct {
+	views  *views
+	id     uint32
+	ns     namespace.NS
+	view   *storage.View
+	reader *storage.Reader
+}
+
+// Reader implements exec.Source.
+func (s *collSource) Reader(ctx context.Context) (*storage.Reader, error) {
+	view, err := s.views.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.reader != nil && s.view == view {
+		return s.reader, nil
+	}
+	r, ok := view.CollectionByID(s.id)
+	if !ok {
+		return nil, mongoerr.New(mongoerr.QueryPlanKilled, "collection dropped: %s", s.ns)
+	}
+	s.view, s.reader = view, r
+	return r, nil
+}
+
+// fixed reads one collection in one view: what a transaction sees.
+type fixed struct{ reader *storage.Reader }
+
+// Reader implements exec.Source.
+func (f fixed) Reader(context.Context) (*storage.Reader, error) { return f.reader, nil }
+
+// Running is an operation that gives documents: the source of a cursor.
+type Running struct {
+	exec.Iterator
+	op    *exec.Op
+	views *views
+	lang  *language
+	// Seen counts what was looked at so far.
+	Seen *exec.Examined
+	// PlanSummary names the plan.
+	PlanSummary string
+	// Sorted says that a stage had to sort.
+	Sorted bool
+}
+
+// Next implements cursor.Source.
+func (r *Running) Next(ctx context.Context) (bson.Doc, error) {
+	r.lang.ctx = ctx
+	return r.Iterator.Next(ctx)
+}
+
+// Park lets go of the store until the next document is wanted.
+func (r *Running) Park() {
+	r.op.Park()
+	r.views.release()
+}
+
+// Close ends the operation.
+func (r *Running) Close() error {
+	err := r.Iterator.Close()
+	r.views.release()
+	return err
+}
+
+// All hands every document to f, and closes r.
+func (r *Running) All(ctx context.Context, f func(doc bson.Doc) error) (err error) {
+	defer func() {
+		if e := r.Close(); err == nil {
+			err = e
+		}
+	}()
+	for {
+		doc, err := r.Next(ctx)
+		if doc == nil || err != nil {
+			return err
+		}
+		if err := f(doc); err != nil {
+			return err
+		}
+	}
+}

@@ -41,16 +41,6 @@ type Compare struct {
 	Op        CompareOp
 	Value     bson.Value
 	Collation *collation.Collation
-
-	collator bson.Collator
-}
-
-func newCompare(path fieldpath.Path, op CompareOp, v bson.Value, c *collation.Collation) *Compare {
-	n := &Compare{Path: path, Op: op, Value: v, Collation: c}
-	if c != nil {
-		n.collator = c
-	}
-	return n
 }
 
 func (n *Compare) match(c run, s subject) (bool, error) {
@@ -66,7 +56,14 @@ func (n *Compare) test(_ run, v bson.Value) (bool, error) {
 			return a && b && (n.Op == Lte || n.Op == Gte), nil
 		}
 	}
-	return n.Op.holds(bson.CompareWith(v, n.Value, n.collator)), nil
+	return n.Op.holds(compareUnder(n.Collation, v, n.Value)), nil
+}
+
+func compareUnder(c *collation.Collation, a, b bson.Value) int {
+	if c == nil {
+		return bson.Compare(a, b)
+	}
+	return bson.CompareWith(a, b, c)
 }
 
 func (op CompareOp) holds(order int) bool {
@@ -108,7 +105,7 @@ func (p *parsing) compare(path fieldpath.Path, op CompareOp, v bson.Value) (Node
 	case v.Type == bson.TypeRegex && op != Eq:
 		return nil, badValue("Can't have RegEx as arg to predicate over field '%s'.", path)
 	}
-	return newCompare(path, op, v, p.Collation), nil
+	return &Compare{path, op, v, p.Collation}, nil
 }
 
 func parseNe(p *parsing, path fieldpath.Path, arg bson.Value, _ bson.Doc) (Node, error) {

@@ -60,7 +60,7 @@ func refField(name string) func(*parsing, bson.Value) (Node, error) {
 		if name == "$id" {
 			c = p.Collation
 		}
-		return newCompare(fieldpath.Split(name), Eq, arg, c), nil
+		return &Compare{fieldpath.Split(name), Eq, arg, c}, nil
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/fieldpath"
 )
 
-// In matches what equals one of Values or matches one of Regexes.
+// In matches what equals one of Values or matches one of Regexes. NewIn makes it.
 type In struct {
 	Path fieldpath.Path
 	// Values are in MongoDB's order under the collation, each once.
@@ -16,23 +16,17 @@ type In struct {
 	Regexes   []*Regex
 	Collation *collation.Collation
 
-	collator bson.Collator
-	null     bool
+	null bool
 }
 
-// newIn sorts values and takes out those that are there twice.
-func newIn(path fieldpath.Path, values []bson.Value, regexes []*Regex, c *collation.Collation) *In {
-	n := &In{Path: path, Values: values, Regexes: regexes, Collation: c}
-	if c != nil {
-		n.collator = c
-	}
-	slices.SortStableFunc(n.Values, n.compare)
-	n.Values = slices.CompactFunc(n.Values, func(a, b bson.Value) bool { return n.compare(a, b) == 0 })
-	n.null = slices.ContainsFunc(n.Values, func(v bson.Value) bool { return v.Type == bson.TypeNull })
-	return n
+// NewIn sorts values, which it keeps, and takes out those that are there twice.
+func NewIn(path fieldpath.Path, values []bson.Value, regexes []*Regex, c *collation.Collation) *In {
+	compare := func(a, b bson.Value) int { return compareUnder(c, a, b) }
+	slices.SortStableFunc(values, compare)
+	values = slices.CompactFunc(values, func(a, b bson.Value) bool { return compare(a, b) == 0 })
+	null := slices.ContainsFunc(values, func(v bson.Value) bool { return v.Type == bson.TypeNull })
+	return &In{path, values, regexes, c, null}
 }
-
-func (n *In) compare(a, b bson.Value) int { return bson.CompareWith(a, b, n.collator) }
 
 func (n *In) match(c run, s subject) (bool, error) {
 	return matchPath(n, c, n.Path, fieldpath.Traverse, s)
@@ -45,7 +39,7 @@ func (n *In) test(c run, v bson.Value) (bool, error) {
 	lo, hi := 0, len(n.Values)
 	for lo < hi {
 		mid := int(uint(lo+hi) >> 1)
-		switch d := bson.CompareWith(n.Values[mid], v, n.collator); {
+		switch d := compareUnder(n.Collation, n.Values[mid], v); {
 		case d == 0:
 			return true, nil
 		case d < 0:
@@ -100,5 +94,5 @@ func (p *parsing) in(path fieldpath.Path, array bson.Doc) (Node, error) {
 			values = append(values, v)
 		}
 	}
-	return newIn(path, values, regexes, p.Collation), nil
+	return NewIn(path, values, regexes, p.Collation), nil
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/cockroachdb/apd/v3"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/fieldpath"
 	"github.com/ebbdb/ebb/internal/pcre"
 )
 
@@ -21,7 +20,7 @@ func parseBound(name, exclusive string, op, strict CompareOp) func(*schemaParsin
 		if flag := p.source.Lookup(exclusive); flag.Type == bson.TypeBool && flag.Bool() {
 			op = strict
 		}
-		bound := newCompare(fieldpath.Path{}, op, arg, nil)
+		bound := &Compare{Op: op, Value: arg}
 		p.add(rule{keyword: name, applies: bson.Type.IsNumber, holds: bound.test,
 			why: func(_ run, v bson.Value, b *bson.Builder) {
 				b.Object("specifiedAs").Value(name, arg).Value(exclusive, p.source.Lookup(exclusive)).End().

@@ -39,9 +39,9 @@ func TestOperators(t *testing.T) {
 	})
 }
 
-func parseLine(line string) (*Filter, *expr.Env, error) {
+func parseLine(line string, asWritten ...bool) (*Filter, *expr.Env, error) {
 	text, rest, _ := strings.Cut(line, " | ")
-	o := Options{Allow: AllowAll}
+	o := Options{Allow: AllowAll, AsWritten: len(asWritten) > 0}
 	if rest != "" {
 		var err error
 		if o.Collation, err = collation.Parse(bson.MustDoc(rest)); err != nil {
@@ -114,7 +114,7 @@ func runPrint(t *testing.T, lines []string) string {
 }
 
 func runWhy(t *testing.T, lines []string) string {
-	f, env, err := parseLine(lines[0])
+	f, env, err := parseLine(lines[0], true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,6 +33,8 @@ type Options struct {
 	// Scope declares the variables that $expr may use; nil for the system's alone.
 	Scope *expr.Scope
 	Allow Feature
+	// AsWritten keeps the tree as the user wrote it, for filters whose failures are explained (WhyNot): validators.
+	AsWritten bool
 }
 
 // Parser reads filters. It is made once and may be used by many goroutines at once.
@@ -72,6 +74,9 @@ func (p *Parser) Parse(filter bson.Doc, o Options) (*Filter, error) {
 	}
 	if err := checkPlaces(root); err != nil {
 		return nil, err
+	}
+	if !o.AsWritten {
+		root = Simplify(root)
 	}
 	return &Filter{Root: root, Source: filter, Collation: o.Collation}, nil
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/fieldpath"
 )
 
-// WhyNot says why doc does not match, as the details of a failed validation do.
+// WhyNot says why doc does not match, as the details of a failed validation do. Parse the filter AsWritten for that.
 func (f *Filter) WhyNot(env *expr.Env, doc bson.Doc) bson.Doc {
 	w := why{run{env: env, root: doc}, subject{value: doc.Value()}}
 	b := bson.Build()

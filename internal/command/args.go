@@ -213,3 +213,14 @@ func (a *Args) Done() error {
 	}
 	return nil
 }
+
+// number reads an optional number.
+func (a *Args) number(key string) (f float64, ok bool) {
+	v, ok := a.typed(key, bson.TypeInt64, bson.TypeInt32, bson.TypeDecimal, bson.TypeDouble)
+	if !ok {
+		return 0, false
+	}
+	return v.AsDouble(), true
+}
+
+func clampInt32(n int64) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }

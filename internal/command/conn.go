@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/session"
 )
 
 // Conn is what the server keeps of one connection.
@@ -15,6 +16,7 @@ type Conn struct {
 	// Compression is what was agreed on.
 	Compression func() []string
 
+	uuid        [16]byte
 	client      *operation.Client
 	metadata    bson.Doc
 	appName     string
@@ -26,7 +28,7 @@ func (c *Conn) Client() *operation.Client { return c.client }
 
 // NewConn describes a connection that was just accepted.
 func NewConn(id int64, remote, local string) *Conn {
-	c := &Conn{ID: id, Remote: remote, Local: local}
+	c := &Conn{ID: id, Remote: remote, Local: local, uuid: session.NewID()}
 	c.client = &operation.Client{ConnectionID: id, Desc: "conn" + itoa(id), Remote: remote}
 	return c
 }

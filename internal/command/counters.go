@@ -40,5 +40,6 @@ func (op *Op) finish(reply bson.Doc, err error) {
 		}
 	}
 	op.Running.Stats.ResponseBytes.Store(int64(len(reply)))
+	op.account(err)
 	op.record(err)
 }

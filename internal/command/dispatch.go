@@ -46,7 +46,7 @@ func (s *Server) Handle(ctx context.Context, conn *Conn, req Request) (reply Rep
 	if err != nil {
 		return Reply{Body: errorReply(err), Close: s.isStopped()}
 	}
-	return Reply{Body: body, MoreToCome: op.MoreToCome, Next: op.Next}
+	return Reply{Body: body, MoreToCome: op.MoreToCome, Next: op.Next, Close: op.Close}
 }
 
 func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
@@ -108,7 +108,7 @@ func (op *Op) track(ctx context.Context) (bson.Doc, error) {
 		}
 	}
 	op.countCommand()
-	body, err := op.Command.Run(op)
+	body, err := op.perform()
 	err = cause(ctx, err)
 	op.finish(body, err)
 	if err != nil {
@@ -120,6 +120,20 @@ func (op *Op) track(ctx context.Context) (bson.Doc, error) {
 	}
 	return body, nil
 }
+
+// perform runs the command, once writes are let through when it writes.
+func (op *Op) perform() (bson.Doc, error) {
+	if op.Command.writes() {
+		if err := op.Writes.Enter(op.Ctx); err != nil {
+			return nil, err
+		}
+		defer op.Writes.Leave()
+	}
+	return op.Command.Run(op)
+}
+
+// writes says whether the command always writes. A pipeline that ends in a write enters the gate itself.
+func (c *Command) writes() bool { return c.WriteConcern && c.Name != "aggregate" && c.Name != "mapReduce" }
 
 // cause is err, or why the operation's context ended when that is what err is about.
 func cause(ctx context.Context, err error) error {

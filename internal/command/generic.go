@@ -56,6 +56,9 @@ func (op *Op) readGeneric() error {
 		}
 		op.MaxTime = ms
 	}
+	if !a.Has("maxTimeMS") {
+		op.MaxTime = op.cluster.maxTime(op.Command)
+	}
 	op.readAPIVersion(a)
 	op.readReadConcern(a)
 	op.readWriteConcern(a)
@@ -64,7 +67,7 @@ func (op *Op) readGeneric() error {
 
 func (op *Op) readSession(a *Args) {
 	if lsid := a.Doc("lsid"); lsid != nil {
-		id, err := sessionID(lsid)
+		id, err := sessionID("OperationSessionInfo.lsid", lsid)
 		if err != nil {
 			a.Fail(err)
 			return
@@ -102,25 +105,38 @@ func (c *Command) takesTxn() bool {
 	return false
 }
 
-// sessionID takes the id out of {id: UUID(…)}.
-func sessionID(lsid bson.Doc) (string, error) {
-	a := NewArgs("OperationSessionInfo.lsid", lsid)
+// sessionID takes the id out of {id: UUID(…)}; path is what errors call the document.
+func sessionID(path string, lsid bson.Doc) (string, error) {
+	a := NewArgs(path, lsid)
+	a.Ignore("txnNumber", "txnUUID")
 	id := a.Value("id")
-	a.Ignore("uid", "txnNumber", "txnUUID")
-	if id.IsMissing() {
-		return "", mongoerr.New(40414, "BSON field 'OperationSessionInfo.lsid.id' is missing but a required field")
+	a.typed("uid", bson.TypeBinary)
+	if err := a.Done(); err != nil {
+		return "", err
+	}
+	if id.IsNullish() {
+		return "", mongoerr.New(40414, "BSON field '%s.id' is missing but a required field", path)
 	}
 	if id.Type != bson.TypeBinary {
 		return "", a.wrongType("id", id.Type, []bson.Type{bson.TypeBinary})
 	}
 	subtype, data := id.Binary()
 	if subtype != 4 {
-		return "", mongoerr.New(mongoerr.TypeMismatch, "BSON field 'OperationSessionInfo.lsid.id' is the wrong binData type '%d', expected type 'UUID'", subtype)
+		return "", mongoerr.New(mongoerr.TypeMismatch, "BSON field '%s.id' is the wrong binData type '%s', expected type 'UUID'", path, subtypeName(subtype))
 	}
 	if len(data) != 16 {
 		return "", mongoerr.New(mongoerr.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
 	}
-	return string(data), a.Done()
+	return string(data), nil
+}
+
+// subtypeName is what MongoDB calls a kind of binary data.
+func subtypeName(subtype byte) string {
+	names := []string{"general", "function", "byte", "old UUID", "UUID", "MD5", "encrypt", "column", "sensitive", "vector"}
+	if int(subtype) < len(names) {
+		return names[subtype]
+	}
+	return "Custom"
 }
 
 // maxTimeMS reads a time limit: a whole number of milliseconds that fits an int.

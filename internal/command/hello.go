@@ -2,6 +2,7 @@ package command
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -31,14 +32,16 @@ func helloCommands() []*Command {
 func hello(op *Op) (bson.Doc, error) {
 	a := op.Args
 	legacy := op.Command.Name == "isMaster"
-	a.Ignore(op.Name(), "loadBalanced", "hostInfo", "forShell", "speculativeAuthenticate", "internalClient")
-	helloOK := a.Bool("helloOk", false)
+	helloOK := a.SafeBool("helloOk", false)
 	client := a.Doc("client")
-	mechs, _ := a.String("saslSupportedMechs")
+	mechs := a.Value("saslSupportedMechs")
 	compressors := a.Array("compression")
 	version := a.Doc("topologyVersion")
-	await, awaited := a.IntIn("maxAwaitTimeMS", 0, math.MaxInt32)
-	if err := a.Done(); err != nil {
+	await, awaited := a.Int("maxAwaitTimeMS")
+	if err := a.Err(); err != nil { // fields that nobody knows are passed over
+		return nil, err
+	}
+	if err := checkSupportedMechs(mechs); err != nil {
 		return nil, err
 	}
 	if client != nil {
@@ -46,13 +49,8 @@ func hello(op *Op) (bson.Doc, error) {
 			return nil, err
 		}
 	}
-	if (version != nil) != awaited {
-		return nil, mongoerr.New(31368, "A request with 'topologyVersion' must also have 'maxAwaitTimeMS', and the other way round")
-	}
-	if version != nil {
-		if err := op.awaitTopology(version, time.Duration(await)*time.Millisecond); err != nil {
-			return nil, err
-		}
+	if err := op.awaitTopology(version, await, awaited); err != nil {
+		return nil, err
 	}
 	b := bson.Build()
 	if helloOK {
@@ -63,16 +61,41 @@ func hello(op *Op) (bson.Doc, error) {
 	} else {
 		b.Bool("isWritablePrimary", true)
 	}
-	b.Object("topologyVersion").ObjectID("processId", op.processID).Int64("counter", 0).End().
+	b.Document("topologyVersion", op.topologyVersion()).
 		Int32("maxBsonObjectSize", bson.MaxDocSize).Int32("maxMessageSizeBytes", maxMessageBytes).
 		Int32("maxWriteBatchSize", maxWriteBatchSize).Date("localTime", clock.Millis(op.Clock)).
 		Int32("logicalSessionTimeoutMinutes", sessionMinutes).Int32("connectionId", int32(op.Conn.ID)).
 		Int32("minWireVersion", minWireVersion).Int32("maxWireVersion", maxWireVersion).Bool("readOnly", false)
-	if mechs != "" {
-		b.Strings("saslSupportedMechs", nil)
+	if !mechs.IsMissing() {
+		b.Strings("saslSupportedMechs", nil) // there are no users
 	}
 	op.settleCompression(b, compressors)
 	return b.Doc(), nil
+}
+
+// checkSupportedMechs reads the user that saslSupportedMechs asks about: "db.user", or {db: …, user: …}.
+func checkSupportedMechs(v bson.Value) error {
+	switch v.Type {
+	case bson.TypeMissing:
+		return nil
+	case bson.TypeString:
+		if !strings.Contains(v.Str(), ".") {
+			return mongoerr.New(mongoerr.BadValue, "UserName must contain a '.' separated database.user pair")
+		}
+	case bson.TypeObject:
+		for _, field := range [2]string{"user", "db"} {
+			if v.Doc().Lookup(field).Type != bson.TypeString {
+				return mongoerr.New(mongoerr.BadValue, "UserName must contain a field named: %s", field)
+			}
+		}
+	default:
+		return mongoerr.New(mongoerr.TypeMismatch, "UserName must be either a string or an object")
+	}
+	return nil
+}
+
+func (s *Server) topologyVersion() bson.Doc {
+	return bson.Build().ObjectID("processId", s.processID).Int64("counter", 0).Doc()
 }
 
 // meet takes note of what the client says of itself, once a connection.
@@ -102,24 +125,77 @@ func (c *Conn) meet(client bson.Doc) error {
 }
 
 // awaitTopology waits until the topology is another one than the client knows: a standalone's never changes, so that is
-// at once or when the client's patience ends.
-func (op *Op) awaitTopology(known bson.Doc, patience time.Duration) error {
-	a := NewArgs("hello.topologyVersion", known)
-	id := a.Value("processId")
-	_, ok := a.Int("counter")
-	if err := a.Done(); err != nil {
-		return err
+// at once, when the client's patience ends, or when the server stops.
+func (op *Op) awaitTopology(known bson.Doc, millis int64, awaited bool) error {
+	switch {
+	case known == nil && !awaited:
+		return nil
+	case known == nil:
+		return mongoerr.New(31368, "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'")
+	case !awaited:
+		return mongoerr.New(31368, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
+	case millis < 0:
+		return mongoerr.New(31373, "maxAwaitTimeMS must be a non-negative integer")
 	}
-	if id.Type != bson.TypeObjectID || !ok {
-		return mongoerr.New(mongoerr.TypeMismatch, "BSON field 'hello.topologyVersion' needs a processId and a counter")
+	process, counter, err := readTopologyVersion(known)
+	switch {
+	case err != nil:
+		return err
+	case counter < 0:
+		return mongoerr.New(31372, "topologyVersion must have a non-negative counter")
 	}
 	if op.ExhaustAllowed {
 		op.MoreToCome = true
+		op.Next = op.nextHello()
 	}
-	if id.ObjectID() != op.processID {
+	if process != op.processID {
+		return nil // another server's: the client has to learn of this one
+	}
+	if counter > 0 {
+		return mongoerr.New(31382, "Received a topology version with counter: %d which is greater than the server topology version counter: 0", counter)
+	}
+	return op.rest(time.Duration(min(millis, math.MaxInt32)) * time.Millisecond)
+}
+
+func readTopologyVersion(d bson.Doc) (process [12]byte, counter int64, err error) {
+	a := NewArgs("hello.topologyVersion", d)
+	a.Required("processId", "counter")
+	id, ok := a.typed("processId", bson.TypeObjectID)
+	if ok {
+		process = id.ObjectID()
+	}
+	n, ok := a.typed("counter", bson.TypeInt64)
+	if ok {
+		counter = n.Int64()
+	}
+	return process, counter, a.Done()
+}
+
+// nextHello is the request again with the topology version that the client knows from the reply.
+func (op *Op) nextHello() bson.Doc {
+	b := bson.Build()
+	for it := op.Args.Document().Iter(); it.Next(); {
+		if it.Key() == "topologyVersion" {
+			b.Document("topologyVersion", op.topologyVersion())
+		} else {
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	return b.Doc()
+}
+
+// rest waits for d or until the operation or the server ends.
+func (op *Op) rest(d time.Duration) error {
+	t := op.Clock.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C():
 		return nil
+	case <-op.Stopping:
+		return mongoerr.New(mongoerr.InterruptedAtShutdown, "interrupted at shutdown")
+	case <-op.Ctx.Done():
+		return op.Ctx.Err()
 	}
-	return clock.Wait(op.Ctx, op.Clock, patience)
 }
 
 func (op *Op) settleCompression(b *bson.Builder, asked bson.Doc) {

@@ -29,6 +29,8 @@ type Op struct {
 	// MoreToCome asks the client's driver to expect another reply (exhaust); Next is the body of the further call.
 	MoreToCome bool
 	Next       bson.Doc
+	// Close ends the connection after the reply.
+	Close bool
 	// ExhaustAllowed says that the client can take it.
 	ExhaustAllowed bool
 }

@@ -1,8 +1,6 @@
 package command
 
 import (
-	"math"
-
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/parameter"
@@ -11,118 +9,98 @@ import (
 func parameterCommands() []*Command {
 	return []*Command{
 		{Name: "getParameter", Doc: "Shows the server's parameters.", AdminOnly: true, Run: getParameter},
-		{Name: "setParameter", Doc: "Changes one of the server's parameters.", AdminOnly: true, Run: setParameter},
+		{Name: "setParameter", Doc: "Changes the server's parameters.", AdminOnly: true, Run: setParameter},
 	}
 }
 
-// AddFixedParameters enters what clients ask for and Ebb only states.
-func AddFixedParameters(r *parameter.Registry) {
-	parameter.NewFixed(r, "mongotHost", bson.String(""))
-	parameter.NewFixed(r, "searchIndexManagementHostAndPort", bson.String(""))
-	parameter.NewFixed(r, "featureCompatibilityVersion", bson.Build().String("version", "8.2").Doc().Value())
-	parameter.NewFixed(r, "authenticationMechanisms", bson.ArrayOf())
-	parameter.NewFixed(r, "enableTestCommands", bson.False)
-	parameter.NewFixed(r, "maxBSONDepth", bson.Int32(180))
-	parameter.NewInt(r, "logLevel", parameter.Both, 0, 0, 5, false)
-	parameter.NewBool(r, "quiet", parameter.Both, false)
-	parameter.NewInt(r, "cursorTimeoutMillis", parameter.Both, 600000, 1, math.MaxInt64, true)
-	parameter.NewInt(r, "localLogicalSessionTimeoutMinutes", parameter.Startup, sessionMinutes, 1, math.MaxInt32, false)
-	addVerbosity(r)
+// wantedParameters is the command's own field: "*", a document, or anything that means nothing.
+type wantedParameters struct {
+	details, all bool
+	when         parameter.When // only those that may be set then
 }
 
-// addVerbosity keeps the log's verbosity by component. Ebb logs on one level; the tree is kept for those who set it.
-func addVerbosity(r *parameter.Registry) {
-	level := bson.Build().Int32("verbosity", 0).Doc().Value()
-	r.Add(&parameter.Parameter{Name: "logComponentVerbosity", When: parameter.Both,
-		Get: func() bson.Value { return level },
-		Set: func(v bson.Value) error {
-			if v.Type != bson.TypeObject {
-				return mongoerr.New(mongoerr.TypeMismatch, "log component verbosity is not a BSON object: %s", v)
-			}
-			if err := checkVerbosity(v.Doc(), 0); err != nil {
-				return err
-			}
-			level = v.Clone()
-			return nil
-		}})
-}
-
-func checkVerbosity(d bson.Doc, depth int) error {
-	for it := d.Iter(); it.Next(); {
-		switch v := it.Value(); {
-		case it.Key() == "verbosity" && v.IsNumber():
-		case v.Type == bson.TypeObject && depth < 4:
-			if err := checkVerbosity(v.Doc(), depth+1); err != nil {
-				return err
-			}
-		case it.Key() != "verbosity" && v.IsNumber():
-		default:
-			return mongoerr.New(mongoerr.BadValue, "Invalid log component option %s: %s", it.Key(), v)
-		}
+func readWantedParameters(v bson.Value) (w wantedParameters, err error) {
+	w = wantedParameters{all: v.Type == bson.TypeString && v.Str() == "*"}
+	if v.Type != bson.TypeObject {
+		return w, nil
 	}
-	return nil
+	a := NewArgs("getParameter", v.Doc())
+	w.details = a.SafeBool("showDetails", false)
+	w.all = a.SafeBool("allParameters", false)
+	switch at, given := a.String("setAt"); {
+	case !given:
+	case at == "startup":
+		w.when = parameter.Startup
+	case at == "runtime":
+		w.when = parameter.Runtime
+	default:
+		a.Fail(mongoerr.New(mongoerr.BadValue, "Enumeration value '%s' for field 'getParameter.setAt' is not a valid value.", at))
+	}
+	return w, a.Done()
 }
 
 func getParameter(op *Op) (bson.Doc, error) {
-	a := op.Args
-	want := a.Value(op.Name())
-	details, all := false, want.Type == bson.TypeString && want.Str() == "*"
-	if want.Type == bson.TypeObject {
-		o := NewArgs("getParameter", want.Doc())
-		details = o.Bool("showDetails", false)
-		all = o.Bool("allParameters", false)
-		o.Ignore("setAt")
-		if err := o.Done(); err != nil {
-			return nil, err
-		}
+	w, err := readWantedParameters(op.Args.Value(op.Name()))
+	if err != nil {
+		return nil, err
 	}
 	b := bson.Build()
-	found := false
+	found := 0
 	show := func(p *parameter.Parameter) {
-		found = true
-		if !details {
+		if w.when != 0 && p.When&w.when == 0 {
+			return
+		}
+		found++
+		if !w.details {
 			b.Value(p.Name, p.Get())
 			return
 		}
 		b.Object(p.Name).Value("value", p.Get()).Bool("settableAtRuntime", p.When&parameter.Runtime != 0).
 			Bool("settableAtStartup", p.When&parameter.Startup != 0).End()
 	}
-	if all {
+	if w.all {
 		for _, p := range op.Params.All() {
 			show(p)
 		}
 		return b.Doc(), nil
 	}
-	for it := a.Document().Iter(); it.Next(); {
+	for it := op.Args.Document().Iter(); it.Next(); {
 		if p := op.Params.Lookup(it.Key()); p != nil {
 			show(p)
 		}
 	}
-	if !found {
+	if found == 0 {
 		return nil, mongoerr.New(mongoerr.InvalidOptions, "no option found to get")
 	}
 	return b.Doc(), nil
 }
 
+// setParameter looks at all names before it sets the first, and answers with what that one was.
 func setParameter(op *Op) (bson.Doc, error) {
-	b := bson.Build()
-	n := 0
+	var names []string
 	for it := op.Args.Document().Iter(); it.Next(); {
 		name := it.Key()
 		if name == op.Name() || isGeneric(name) {
 			continue
 		}
-		if n++; n > 1 {
-			return nil, mongoerr.New(mongoerr.InvalidOptions, "setParameter takes one parameter at a time")
+		if err := op.Params.Settable(name, parameter.Runtime); err != nil {
+			return nil, err
 		}
-		was, err := op.Params.Set(name, it.Value(), parameter.Runtime)
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return nil, mongoerr.New(mongoerr.InvalidOptions, "no option found to set, use help:true to see options ")
+	}
+	b := bson.Build()
+	for i, name := range names {
+		was, err := op.Params.Set(name, op.Args.Value(name), parameter.Runtime)
 		if err != nil {
 			return nil, err
 		}
-		b.Value("was", was)
-	}
-	if n == 0 {
-		return nil, mongoerr.New(mongoerr.InvalidOptions, "no option found to set, use help:true to see options ")
+		if i == 0 {
+			b.Value("was", was)
+		}
+		op.Log.Info("Successfully set parameter to new value", "parameterName", name)
 	}
 	return b.Doc(), nil
 }

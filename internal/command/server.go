@@ -11,9 +11,12 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/cursor"
+	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/parameter"
+	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/writegate"
 )
 
 // Config is what a Server is made of.
@@ -25,14 +28,38 @@ type Config struct {
 	// Argv and Parsed are the command line and what it was read as, for getCmdLineOpts.
 	Argv   []string
 	Parsed bson.Doc
-	// Connections says how many connections are open now, may still be opened, and were ever opened.
-	Connections func() (current, available, created int64)
-	// Network says how many bytes came in, went out, and how many requests there were.
-	Network func() (in, out, requests int64)
-	// RecentLog is the newest log lines, oldest first.
-	RecentLog func() []string
-	// Shutdown asks the process to end.
+	// Version is the version of MongoDB that is spoken, EbbVersion and GitVersion are Ebb's own.
+	Version, EbbVersion, GitVersion string
+	// Traffic says how much there is on the connections.
+	Traffic func() Traffic
+	// RecentLog is the newest log lines, oldest first, and how many there were in all.
+	RecentLog func() (lines []string, total int)
+	// StartupWarnings are the log lines of what an operator should know since the start.
+	StartupWarnings func() []string
+	// RotateLog begins a new log file; nil where the log is no file.
+	RotateLog func() error
+	// Shutdown asks the process to end. Stopping is closed when it is about to: whoever waits for news stops waiting.
 	Shutdown func()
+	Stopping <-chan struct{}
+	// Expiry tells of the TTL monitor; nil where there is none.
+	Expiry Expiry
+}
+
+// Traffic is figures about connections and the network since the start.
+type Traffic struct {
+	// Current is the open connections; Available is how many more are allowed; Active is those that run an operation.
+	Current, Available, Active int64
+	TotalCreated, Rejected     int64
+	// BytesIn and BytesOut are as they travel. Requests counts messages.
+	BytesIn, BytesOut, Requests int64
+}
+
+// Expiry is what serverStatus asks of the TTL monitor.
+type Expiry interface {
+	// AppendMetrics appends the fields of metrics.ttl.
+	AppendMetrics(*bson.Builder)
+	// AppendBatchedDeletes appends the fields of batchedDeletes.
+	AppendBatchedDeletes(*bson.Builder)
 }
 
 // Server answers commands. It owns the services that outlive one command.
@@ -42,10 +69,21 @@ type Server struct {
 	Ops      *operation.Registry
 	Cursors  *cursor.Registry
 	Sessions *session.Registry
+	Query    *query.Engine
+	// Writes is entered by every operation that writes, the TTL monitor's too; fsync with lock shuts it.
+	Writes writegate.Gate
+	// Profile is what the profiler and the slow log go by.
+	Profile Profiler
 
 	table   table
 	started time.Time
 	counts  counters
+	tally   tally
+	usage   usage
+	compact autoCompaction
+	cluster clusterParameters
+	machine sync.Once
+	host    host.Machine
 	// processID names this run of the server in topologyVersion.
 	processID [12]byte
 

@@ -3,7 +3,10 @@ package command
 // commands is the table of all commands, a family a file.
 func commands() table {
 	return newTable(
-		helloCommands(),
-		parameterCommands(),
+		insertCommands(), updateCommands(), deleteCommands(), findCommands(), getMoreCommands(), countCommands(), aggregateCommands(),
+		helloCommands(), pingCommands(), buildInfoCommands(), hostInfoCommands(), commandLineCommands(), listCommandsCommands(),
+		connectionCommands(), sessionCommands(), killSessionsCommands(), parameterCommands(), clusterParameterCommands(),
+		featureCompatibilityCommands(), logCommands(), serverStatusCommands(), topCommands(), currentOpCommands(), killOpCommands(),
+		fsyncCommands(), autoCompactCommands(), profileCommands(), replicaSetCommands(), shutdownCommands(),
 	)
 }

@@ -4,6 +4,8 @@ package operation
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
@@ -122,6 +124,16 @@ func (r *Registry) Running() []*Operation {
 	}
 	sort.Slice(ops, func(i, j int) bool { return ops[i].ID < ops[j].ID })
 	return ops
+}
+
+// Each shows every operation under way to f, oldest first. None of them finishes meanwhile, so that what lies in their
+// requests may be read; f must be quick, and must not call the Registry.
+func (r *Registry) Each(f func(*Operation)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(r.mu.running)) {
+		f(r.mu.running[id])
+	}
 }
 
 // Kill stops the operation with the id and says whether there was one.

@@ -31,8 +31,10 @@ type Parameter struct {
 	When When
 	// Get is the value as getParameter shows it.
 	Get func() bson.Value
-	// Set takes a value from setParameter; from a command line it comes as a string.
+	// Set takes a value from setParameter.
 	Set func(bson.Value) error
+	// Parse takes a text from the command line or the configuration; nil hands it to Set as a string.
+	Parse func(text string) error
 }
 
 // Registry is all parameters of a server. They are added before it serves.
@@ -69,20 +71,33 @@ func (r *Registry) All() []*Parameter {
 	return ps
 }
 
-// Set changes a parameter and returns what it was.
-func (r *Registry) Set(name string, v bson.Value, when When) (was bson.Value, err error) {
+// Settable says what is wrong with setting a parameter at that time, if anything.
+func (r *Registry) Settable(name string, when When) error {
 	p := r.byName[name]
 	switch {
 	case p == nil:
-		return was, mongoerr.New(mongoerr.InvalidOptions, "attempted to set unrecognized parameter [%s], use help:true to see options ", name)
+		return mongoerr.New(mongoerr.InvalidOptions, "attempted to set unrecognized parameter [%s], use help:true to see options ", name)
 	case p.When&when == 0 && when == Runtime:
-		return was, mongoerr.New(mongoerr.IllegalOperation, "not allowed to change [%s] at runtime", name)
+		return mongoerr.New(mongoerr.IllegalOperation, "not allowed to change [%s] at runtime", name)
 	case p.When&when == 0:
-		return was, mongoerr.New(mongoerr.BadValue, "Cannot use --setParameter to set '%s' at startup", name)
+		return mongoerr.New(mongoerr.BadValue, "Cannot use --setParameter to set '%s' at startup", name)
 	}
+	return nil
+}
+
+// Set changes a parameter and returns what it was.
+func (r *Registry) Set(name string, v bson.Value, when When) (was bson.Value, err error) {
+	if err := r.Settable(name, when); err != nil {
+		return was, err
+	}
+	p := r.byName[name]
 	r.mu.Lock()
 	was = p.Get()
-	err = p.Set(v)
+	if when == Startup && v.Type == bson.TypeString && p.Parse != nil {
+		err = p.Parse(v.Str())
+	} else {
+		err = p.Set(v)
+	}
 	r.mu.Unlock()
 	if err == nil && r.changed != nil {
 		r.changed(name)
@@ -96,37 +111,29 @@ type Bool struct{ v atomic.Bool }
 // Get is the value.
 func (b *Bool) Get() bool { return b.v.Load() }
 
-// NewBool adds a yes or no and returns where it is kept.
+// NewBool adds a yes or no and returns where it is kept. As in MongoDB every value but false, 0, null and nothing is a
+// yes; on the command line it is a word.
 func NewBool(r *Registry, name string, when When, def bool) *Bool {
 	b := &Bool{}
 	b.v.Store(def)
 	r.Add(&Parameter{Name: name, When: when,
 		Get: func() bson.Value { return bson.Bool(b.v.Load()) },
 		Set: func(v bson.Value) error {
-			on, err := asBool(name, v)
-			if err == nil {
-				b.v.Store(on)
+			b.v.Store(v.Truthy())
+			return nil
+		},
+		Parse: func(text string) error {
+			switch strings.ToLower(text) {
+			case "true", "1", "yes", "on":
+				b.v.Store(true)
+			case "false", "0", "no", "off":
+				b.v.Store(false)
+			default:
+				return mongoerr.New(mongoerr.BadValue, "Invalid value for parameter %s: %s is not a boolean", name, text)
 			}
-			return err
+			return nil
 		}})
 	return b
-}
-
-func asBool(name string, v bson.Value) (bool, error) {
-	switch {
-	case v.Type == bson.TypeBool:
-		return v.Bool(), nil
-	case v.IsNumber():
-		return v.Truthy(), nil
-	case v.Type == bson.TypeString:
-		switch strings.ToLower(v.Str()) {
-		case "true", "1", "yes", "on":
-			return true, nil
-		case "false", "0", "no", "off":
-			return false, nil
-		}
-	}
-	return false, mongoerr.New(mongoerr.BadValue, "Invalid value for parameter %s: %s is not a boolean", name, v)
 }
 
 // Int is a whole number.
@@ -148,23 +155,35 @@ func NewInt(r *Registry, name string, when When, def, low, high int64, wide bool
 			return bson.Int32(int32(i.v.Load()))
 		},
 		Set: func(v bson.Value) error {
-			n, err := asInt(name, v)
+			n, err := AsInt(name, v)
 			if err != nil {
 				return err
 			}
-			switch {
-			case n < low:
-				return mongoerr.New(mongoerr.BadValue, "Invalid value for parameter %s: %d is not greater than or equal to %d", name, n, low)
-			case n > high:
-				return mongoerr.New(mongoerr.BadValue, "Invalid value for parameter %s: %d is not less than or equal to %d", name, n, high)
+			return i.set(name, n, low, high)
+		},
+		Parse: func(text string) error {
+			n, err := ParseInt(name, text)
+			if err != nil {
+				return err
 			}
-			i.v.Store(n)
-			return nil
+			return i.set(name, n, low, high)
 		}})
 	return i
 }
 
-func asInt(name string, v bson.Value) (int64, error) {
+func (i *Int) set(name string, n, low, high int64) error {
+	switch {
+	case n < low:
+		return mongoerr.New(mongoerr.BadValue, "Invalid value for parameter %s: %d is not greater than or equal to %d", name, n, low)
+	case n > high:
+		return mongoerr.New(mongoerr.BadValue, "Invalid value for parameter %s: %d is not less than or equal to %d", name, n, high)
+	}
+	i.v.Store(n)
+	return nil
+}
+
+// AsInt is v as a whole number, with an error about the parameter called name when it is none.
+func AsInt(name string, v bson.Value) (int64, error) {
 	switch {
 	case v.IsNumber():
 		if f := v.AsDouble(); math.IsNaN(f) || math.IsInf(f, 0) {
@@ -176,12 +195,43 @@ func asInt(name string, v bson.Value) (int64, error) {
 			return 1, nil
 		}
 		return 0, nil
-	case v.Type == bson.TypeString:
-		if n, err := strconv.ParseInt(v.Str(), 10, 64); err == nil {
-			return n, nil
-		}
 	}
 	return 0, mongoerr.New(mongoerr.BadValue, "Invalid value for parameter %s: %s is not a number", name, v)
+}
+
+// ParseInt is text as a whole number, with an error about the parameter called name when it is none.
+func ParseInt(name, text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, mongoerr.New(mongoerr.BadValue, "Invalid value for parameter %s: %s is not a number", name, text)
+	}
+	return n, nil
+}
+
+// String is a text.
+type String struct{ v atomic.Pointer[string] }
+
+// Get is the text.
+func (s *String) Get() string { return *s.v.Load() }
+
+// NewString adds a text of at most maxBytes and returns where it is kept.
+func NewString(r *Registry, name string, when When, def string, maxBytes int) *String {
+	s := &String{}
+	s.v.Store(&def)
+	r.Add(&Parameter{Name: name, When: when,
+		Get: func() bson.Value { return bson.String(s.Get()) },
+		Set: func(v bson.Value) error {
+			if v.Type != bson.TypeString {
+				return mongoerr.New(mongoerr.TypeMismatch, "Value for parameter %s must be a string, but it is of type %s", name, v.Type)
+			}
+			if len(v.Str()) > maxBytes {
+				return mongoerr.New(mongoerr.Overflow, "Value for parameter %s must be no more than %d bytes", name, maxBytes)
+			}
+			text := strings.Clone(v.Str())
+			s.v.Store(&text)
+			return nil
+		}})
+	return s
 }
 
 // NewFixed adds a parameter that only shows v.

@@ -42,12 +42,17 @@ func NewRegistry(c clock.Clock, ended func(id string)) *Registry {
 	return r
 }
 
+// NewID is a random UUID.
+func NewID() (id [16]byte) {
+	_, _ = rand.Read(id[:]) // never fails
+	id[6] = id[6]&0x0f | 0x40
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
 // Start begins a session with an id of its own.
 func (r *Registry) Start() (id string, err error) {
-	var u [16]byte
-	_, _ = rand.Read(u[:]) // never fails
-	u[6] = u[6]&0x0f | 0x40
-	u[8] = u[8]&0x3f | 0x80
+	u := NewID()
 	return string(u[:]), r.Use(string(u[:]))
 }
 

@@ -1,0 +1,251 @@
+package command
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+func clusterParameterCommands() []*Command {
+	return []*Command{
+		{Name: "getClusterParameter", Doc: "Shows parameters of the whole cluster.", AdminOnly: true, Run: getClusterParameter},
+		{Name: "setClusterParameter", Doc: "Changes a parameter of the whole cluster.", AdminOnly: true, Run: setClusterParameter},
+	}
+}
+
+// clusterParameter is one row: a document with typed fields.
+type clusterParameter struct {
+	name   string
+	fields []clusterField
+	// parse reads the value of a parameter whose fields are no plain ones; nil for the others.
+	parse func(bson.Doc) (bson.Doc, error)
+}
+
+// clusterField is one field of a row's document: a bool or a whole number, by what its default is.
+type clusterField struct {
+	name string
+	def  bson.Value
+	min  int64
+}
+
+// clusterTable is the parameters there are, by name.
+func clusterTable() []clusterParameter {
+	return []clusterParameter{
+		{name: "changeStreamOptions", parse: parseChangeStreamOptions,
+			fields: []clusterField{{name: "preAndPostImages", def: bson.Build().String("expireAfterSeconds", "off").Doc().Value()}}},
+		{name: "changeStreams", fields: []clusterField{{"expireAfterSeconds", bson.Int64(3600), 1}}},
+		{name: "defaultMaxTimeMS", fields: []clusterField{{"readOperations", bson.Int64(0), 0}}},
+		{name: "fleCompactionOptions", fields: []clusterField{{"maxCompactionSize", bson.Int32(256 << 20), 1},
+			{"maxAnchorCompactionSize", bson.Int32(256 << 20), 1}, {"maxESCEntriesPerCompactionDelete", bson.Int32(350_000), 1}}},
+		{name: "fleDisableSubstringPreviewParameterLimits", fields: []clusterField{{"shouldOverride", bson.False, 0}}},
+		{name: "pauseMigrationsDuringMultiUpdates", fields: []clusterField{{"enabled", bson.False, 0}}},
+	}
+}
+
+// clusterParameters is what was set since the start.
+type clusterParameters struct {
+	mu struct {
+		sync.Mutex
+		set map[string]clusterValue
+		// seconds and increment are the latest clusterParameterTime given.
+		seconds, increment uint32
+		readLimit          time.Duration
+	}
+}
+
+type clusterValue struct {
+	doc                bson.Doc
+	seconds, increment uint32
+}
+
+func unknownClusterParameter(name string) error {
+	return mongoerr.New(mongoerr.NoSuchKey, "Unknown server parameter: %s", name)
+}
+
+func clusterRow(name string) (clusterParameter, error) {
+	for _, p := range clusterTable() {
+		if p.name == name {
+			return p, nil
+		}
+	}
+	return clusterParameter{}, unknownClusterParameter(name)
+}
+
+func getClusterParameter(op *Op) (bson.Doc, error) {
+	rows, err := wantedClusterParameters(op.Args.Value(op.Name()), op.Args)
+	if err != nil {
+		return nil, err
+	}
+	b := bson.Build().Array("clusterParameters")
+	for i, p := range rows {
+		b.Document(bson.IndexKey(i), op.cluster.show(p))
+	}
+	return b.End().Doc(), nil
+}
+
+func wantedClusterParameters(want bson.Value, a *Args) ([]clusterParameter, error) {
+	switch want.Type {
+	case bson.TypeString:
+		if want.Str() == "*" {
+			return clusterTable(), nil
+		}
+		p, err := clusterRow(want.Str())
+		return []clusterParameter{p}, err
+	case bson.TypeArray:
+	default:
+		return nil, a.wrongType("getClusterParameter", want.Type, []bson.Type{bson.TypeArray, bson.TypeString})
+	}
+	if want.Doc().IsEmpty() {
+		return nil, mongoerr.New(mongoerr.BadValue, "Must supply at least one cluster server parameter name to getClusterParameter")
+	}
+	var rows []clusterParameter
+	seen := map[string]bool{}
+	for it := want.Doc().Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeString {
+			return nil, a.wrongType("getClusterParameter."+it.Key(), it.Value().Type, []bson.Type{bson.TypeString})
+		}
+		p, err := clusterRow(it.Value().Str())
+		if err != nil {
+			return nil, err
+		}
+		if !seen[p.name] {
+			rows = append(rows, p)
+		}
+		seen[p.name] = true
+	}
+	return rows, nil
+}
+
+func (c *clusterParameters) show(p clusterParameter) bson.Doc {
+	c.mu.Lock()
+	v, set := c.mu.set[p.name]
+	c.mu.Unlock()
+	if !set {
+		v.doc = p.defaults()
+	}
+	return bson.Build().String("_id", p.name).Timestamp("clusterParameterTime", v.seconds, v.increment).Fields(v.doc).Doc()
+}
+
+func (p clusterParameter) defaults() bson.Doc {
+	b := bson.Build()
+	for _, f := range p.fields {
+		b.Value(f.name, f.def)
+	}
+	return b.Doc()
+}
+
+func setClusterParameter(op *Op) (bson.Doc, error) {
+	a := op.Args
+	a.Required(op.Name())
+	want := a.Doc(op.Name())
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	if want.Count() > 1 {
+		return nil, mongoerr.New(mongoerr.InvalidOptions, "setClusterParameter only supports setting exactly one parameter")
+	}
+	p, err := clusterRow(want.FirstKey())
+	if err != nil {
+		return nil, err
+	}
+	v := want.Lookup(p.name)
+	if v.Type != bson.TypeObject {
+		return nil, mongoerr.New(mongoerr.BadValue, "Cluster parameter value must be a document, but %s is of type %s", p.name, v.Type)
+	}
+	doc, err := p.read(v.Doc())
+	if err != nil {
+		return nil, err
+	}
+	op.cluster.put(p.name, doc, op.Now)
+	return bson.EmptyDoc, nil
+}
+
+// read is the whole value that v makes: what it leaves out, or says null for, is the default.
+func (p clusterParameter) read(v bson.Doc) (bson.Doc, error) {
+	for it := v.Iter(); it.Next(); {
+		if strings.HasPrefix(it.Key(), "$") {
+			return nil, mongoerr.New(mongoerr.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", it.Key(), it.Key())
+		}
+	}
+	if p.parse != nil {
+		return p.parse(v)
+	}
+	a := NewArgs(p.name, v)
+	b := bson.Build()
+	for _, f := range p.fields {
+		f.read(a, b)
+	}
+	return b.Doc(), a.Done()
+}
+
+func (f clusterField) read(a *Args, b *bson.Builder) {
+	if !a.Has(f.name) {
+		a.Ignore(f.name)
+		b.Value(f.name, f.def)
+		return
+	}
+	if f.def.Type == bson.TypeBool {
+		b.Bool(f.name, a.Bool(f.name, false))
+		return
+	}
+	n, _ := a.Int(f.name)
+	if n < f.min && a.Err() == nil {
+		a.Fail(mongoerr.New(mongoerr.BadValue, "Invalid value for parameter %s: %d is not greater than or equal to %d", f.name, n, f.min))
+	}
+	if f.def.Type == bson.TypeInt64 {
+		b.Int64(f.name, n)
+	} else {
+		b.Int32(f.name, int32(n))
+	}
+}
+
+// parseChangeStreamOptions reads {preAndPostImages: {expireAfterSeconds: "off" or a number}}.
+func parseChangeStreamOptions(v bson.Doc) (bson.Doc, error) {
+	images := v.Lookup("preAndPostImages")
+	if images.Type != bson.TypeObject || v.Count() != 1 {
+		return nil, mongoerr.New(mongoerr.BadValue, "changeStreamOptions must be {preAndPostImages: {expireAfterSeconds: ...}}, not %s", v)
+	}
+	seconds := images.Doc().Lookup("expireAfterSeconds")
+	b := bson.Build().Object("preAndPostImages")
+	switch {
+	case images.Doc().Count() > 1:
+		return nil, mongoerr.New(mongoerr.BadValue, "preAndPostImages must be {expireAfterSeconds: ...}, not %s", images)
+	case seconds.IsNullish(), seconds.Type == bson.TypeString && seconds.Str() == "off":
+		b.String("expireAfterSeconds", "off")
+	case seconds.IsNumber() && seconds.TruncInt64() > 0:
+		b.Int64("expireAfterSeconds", seconds.TruncInt64())
+	default:
+		return nil, mongoerr.New(mongoerr.BadValue, "expireAfterSeconds must be a number above 0 or the string 'off', not %s", seconds)
+	}
+	return b.End().Doc(), nil
+}
+
+func (c *clusterParameters) put(name string, doc bson.Doc, nowMillis int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if seconds := uint32(nowMillis / 1000); seconds > c.mu.seconds {
+		c.mu.seconds, c.mu.increment = seconds, 0
+	}
+	c.mu.increment++
+	if c.mu.set == nil {
+		c.mu.set = map[string]clusterValue{}
+	}
+	c.mu.set[name] = clusterValue{doc, c.mu.seconds, c.mu.increment}
+	if name == "defaultMaxTimeMS" {
+		c.mu.readLimit = time.Duration(doc.Lookup("readOperations").Int64()) * time.Millisecond
+	}
+}
+
+// maxTime is the time limit of a command that says none itself.
+func (c *clusterParameters) maxTime(command *Command) time.Duration {
+	switch command.Name {
+	case "find", "aggregate", "count", "distinct":
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.mu.readLimit
+	}
+	return 0
+}

@@ -1,0 +1,20 @@
+package command
+
+import "github.com/ebbdb/ebb/internal/bson"
+
+func commandLineCommands() []*Command {
+	return []*Command{
+		{Name: "getCmdLineOpts", Doc: "Says what the server was started with.", AdminOnly: true, Run: getCmdLineOpts},
+	}
+}
+
+func getCmdLineOpts(op *Op) (bson.Doc, error) {
+	if err := op.noArguments(); err != nil {
+		return nil, err
+	}
+	parsed := op.Parsed
+	if parsed == nil {
+		parsed = bson.EmptyDoc
+	}
+	return bson.Build().Strings("argv", op.Argv).Document("parsed", parsed).Doc(), nil
+}

@@ -1,0 +1,114 @@
+package command
+
+import (
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+func connectionCommands() []*Command {
+	return []*Command{
+		{Name: "whatsmyuri", Doc: "Says where the client comes from.", NoSession: true, Run: whatsMyURI},
+		{Name: "connectionStatus", Doc: "Says who is logged in on the connection.", NoSession: true, Run: connectionStatus},
+		{Name: "logout", Doc: "Ends the login of the connection.", NoSession: true, Run: logout},
+		{Name: "connPoolStats", Doc: "Tells of connections to other servers.", Run: connPoolStats},
+		{Name: "dropConnections", Doc: "Closes connections to other servers.", AdminOnly: true, Run: dropConnections},
+	}
+}
+
+func whatsMyURI(op *Op) (bson.Doc, error) {
+	return bson.Build().String("you", op.Conn.Remote).Doc(), nil
+}
+
+func connectionStatus(op *Op) (bson.Doc, error) {
+	op.Args.Ignore(op.Name())
+	privileges := op.Args.SafeBool("showPrivileges", false)
+	if err := op.Args.Done(); err != nil {
+		return nil, err
+	}
+	b := bson.Build().Object("authInfo").Strings("authenticatedUsers", nil).Strings("authenticatedUserRoles", nil)
+	if privileges {
+		b.Strings("authenticatedUserPrivileges", nil)
+	}
+	return b.End().Binary("uuid", 4, op.Conn.uuid[:]).Doc(), nil
+}
+
+func logout(op *Op) (bson.Doc, error) { return bson.EmptyDoc, op.noArguments() }
+
+// connPoolStats has little to tell: the server opens no connections to others.
+func connPoolStats(op *Op) (bson.Doc, error) {
+	b := bson.Build().Int32("numClientConnections", 0).Int32("numAScopedConnections", 0)
+	for _, total := range []string{"totalInUse", "totalAvailable", "totalLeased", "totalCreated", "totalRefreshing", "totalRefreshed", "totalWasNeverUsed"} {
+		b.Int32(total, 0)
+	}
+	return b.Object("pools").End().Object("hosts").End().Object("replicaSets").End().Doc(), nil
+}
+
+func dropConnections(op *Op) (bson.Doc, error) {
+	a := op.Args
+	a.Ignore(op.Name())
+	a.Required("hostAndPort")
+	hosts := a.Array("hostAndPort")
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if hosts == nil {
+		return bson.EmptyDoc, nil
+	}
+	for it := hosts.Iter(); it.Next(); {
+		switch v := it.Value(); {
+		case v.IsNullish():
+		case v.Type != bson.TypeString:
+			return nil, a.wrongType("hostAndPort."+it.Key(), v.Type, []bson.Type{bson.TypeString})
+		default:
+			if err := checkHostAndPort(v.Str()); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return bson.EmptyDoc, nil
+}
+
+func checkHostAndPort(text string) error {
+	if text == "" {
+		return mongoerr.New(mongoerr.FailedToParse, "Empty host component parsing HostAndPort from \"\"")
+	}
+	host, port := text, ""
+	if i := strings.LastIndexByte(text, ':'); i >= 0 && !strings.HasSuffix(text, "]") {
+		host, port = text[:i], text[i+1:]
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return mongoerr.New(mongoerr.FailedToParse, "Port number \"%s\" is not a number between 1 and 65535 parsing HostAndPort from \"%s\"", port, text)
+		}
+	}
+	bracketed := strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]")
+	switch {
+	case host == "":
+		return mongoerr.New(mongoerr.FailedToParse, "Empty host component parsing HostAndPort from \"%s\"", text)
+	case !bracketed && strings.Contains(host, ":"):
+		return mongoerr.New(mongoerr.FailedToParse, "More than one ':' detected; if this is an IPv6 address, it must be surrounded by '[' and ']'; %s", text)
+	}
+	return nil
+}
+
+// portOf is the port of "host:port", "" when there is none.
+func portOf(address string) string {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return ""
+	}
+	return port
+}
+
+// isLocal says whether the client is on this machine.
+func (c *Conn) isLocal() bool {
+	host, _, err := net.SplitHostPort(c.Remote)
+	if err != nil {
+		return c.Remote == ""
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

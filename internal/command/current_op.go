@@ -1,0 +1,235 @@
+package command
+
+import (
+	"context"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/cursor"
+	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/operation"
+)
+
+const (
+	// maxInprogBytes is how much of the running operations one reply shows.
+	maxInprogBytes = 15 << 20
+	// truncatedBytes is how much of a command is shown when commands are cut.
+	truncatedBytes = 1000
+	// ttlMonitor is what the TTL monitor's thread is called.
+	ttlMonitor = "TTLMonitor"
+)
+
+func currentOpCommands() []*Command {
+	return []*Command{
+		{Name: "currentOp", Doc: "Shows what the server is doing.", AdminOnly: true, Run: currentOp},
+	}
+}
+
+func currentOp(op *Op) (bson.Doc, error) {
+	all := op.Args.Value("$all").Truthy()
+	op.Args.Ignore("$ownOps", "$truncateOps") // everybody's are one's own while there are no users
+	filter := bson.Build()
+	for it := op.Args.Document().Iter(); it.Next(); {
+		switch it.Key() {
+		case op.Name(), "$all", "$ownOps", "$truncateOps":
+		default:
+			if !isGeneric(it.Key()) {
+				filter.Value(it.Key(), it.Value())
+			}
+		}
+	}
+	rows, err := matching(op.operations(inprog{idle: all, truncate: true}), filter.Doc())
+	if err != nil {
+		return nil, err
+	}
+	b := bson.Build().Array("inprog")
+	for i, row := range rows {
+		if b.Len()+len(row) > maxInprogBytes {
+			break
+		}
+		b.Document(bson.IndexKey(i), row)
+	}
+	b.End()
+	if op.Writes.Locks() > 0 {
+		b.Bool("fsyncLock", true).String("info", "use db.fsyncUnlock() to terminate the fsync write/snapshot lock")
+	}
+	return b.Doc(), nil
+}
+
+// matching is the rows that the filter takes.
+func matching(rows []bson.Doc, filter bson.Doc) ([]bson.Doc, error) {
+	if filter.IsEmpty() {
+		return rows, nil
+	}
+	f, err := parseOperationFilter(filter)
+	if err != nil {
+		return nil, err
+	}
+	env := expr.NewParser(expr.Options{}).NewEnv()
+	kept := rows[:0]
+	for _, row := range rows {
+		ok, err := f.Match(env, row)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			kept = append(kept, row)
+		}
+		env.Reset()
+	}
+	return kept, nil
+}
+
+// inprog is what is to be seen of the operations.
+type inprog struct {
+	// idle shows threads that do nothing, too; cursors shows those that nobody is fetching from.
+	idle, cursors bool
+	// truncate cuts long commands.
+	truncate bool
+}
+
+// operations describes what the server is doing, a document each in MongoDB's form.
+func (s *Server) operations(want inprog) []bson.Doc {
+	now := clock.Millis(s.Clock)
+	var rows []bson.Doc
+	monitorBusy := false
+	s.Ops.Each(func(o *operation.Operation) {
+		monitorBusy = monitorBusy || o.Client.Desc == ttlMonitor
+		rows = append(rows, s.describe(o, now, want.truncate))
+	})
+	if want.idle && !monitorBusy && s.Expiry != nil {
+		rows = append(rows, s.idleThread(ttlMonitor, now))
+	}
+	if want.cursors {
+		for _, c := range s.Cursors.Idle() {
+			rows = append(rows, s.describeCursor(c))
+		}
+	}
+	return rows
+}
+
+// describe is one running operation.
+func (s *Server) describe(o *operation.Operation, now int64, truncate bool) bson.Doc {
+	micros := s.Ops.Micros(o)
+	b := bson.Build().String("type", "op").String("host", s.theMachine().Name).String("desc", o.Client.Desc)
+	if o.Client.ConnectionID != 0 {
+		b.Int64("connectionId", o.Client.ConnectionID).String("client", o.Client.Remote)
+		if o.Client.AppName != "" {
+			b.String("appName", o.Client.AppName)
+		}
+		if o.Client.Metadata != nil {
+			b.Document("clientMetadata", o.Client.Metadata)
+		}
+	}
+	b.Bool("active", true).String("currentOpTime", bson.Date(now).Time().Format("2006-01-02T15:04:05.000-07:00")).
+		Bool("isFromUserConnection", o.Client.ConnectionID != 0).Bool("threaded", true).Int32("opid", int32(o.ID))
+	if o.LSID != nil {
+		digest := nobody()
+		b.Object("lsid").Value("id", o.LSID.Lookup("id")).Binary("uid", 0, digest[:]).End()
+	}
+	b.Int64("secs_running", micros/1e6).Int64("microsecs_running", micros).String("op", o.Kind).String("ns", o.NS).
+		Bool("redacted", false).Document("command", describeCommand(o.Command, truncate))
+	if id := o.Stats.CursorID.Load(); id != 0 {
+		b.Object("cursor").Int64("cursorId", id).End()
+	}
+	if plan := o.Stats.PlanSummary(); plan != "" {
+		b.String("planSummary", plan)
+	}
+	if o.Killed() {
+		b.Bool("killPending", true)
+	}
+	return b.Int32("numYields", 0).Object("locks").End().Bool("waitingForLock", false).Object("lockStats").End().
+		Bool("waitingForFlowControl", false).Object("flowControlStats").End().Doc()
+}
+
+// describeCommand is a copy of the command without what belongs to the transport, cut when it is long.
+func describeCommand(command bson.Doc, truncate bool) bson.Doc {
+	if truncate && len(command) > truncatedBytes {
+		short := bson.Build()
+		for it := command.Iter(); it.Next() && short.Len() < truncatedBytes; {
+			if n := len(it.Value().Data); n <= truncatedBytes/4 {
+				short.Value(it.Key(), it.Value())
+			}
+		}
+		return bson.Build().String("$truncated", strings.ToValidUTF8(short.Doc().String(), "")+" …").Doc()
+	}
+	if command == nil {
+		return bson.EmptyDoc
+	}
+	return command.Clone()
+}
+
+// idleThread is one of the server's own threads while it does nothing.
+func (s *Server) idleThread(desc string, now int64) bson.Doc {
+	return bson.Build().String("type", "op").String("host", s.theMachine().Name).String("desc", desc).Bool("active", false).
+		String("currentOpTime", bson.Date(now).Time().Format("2006-01-02T15:04:05.000-07:00")).Bool("isFromUserConnection", false).
+		String("op", "none").String("ns", "").Bool("redacted", false).Object("command").End().Int32("numYields", 0).
+		Object("locks").End().Bool("waitingForLock", false).Object("lockStats").End().
+		Bool("waitingForFlowControl", false).Object("flowControlStats").End().Doc()
+}
+
+// describeCursor is a cursor that waits for its next getMore.
+func (s *Server) describeCursor(c *cursor.Cursor) bson.Doc {
+	docs, batches := c.Returned()
+	b := bson.Build().String("type", "idleCursor").String("host", s.theMachine().Name).String("ns", c.NS)
+	b.Object("cursor").Int64("cursorId", c.ID).Date("createdDate", c.Opened.UnixMilli()).Int64("nDocsReturned", docs).
+		Int64("nBatchesReturned", batches).Bool("noCursorTimeout", c.NoTimeout).Bool("tailable", c.Tailable).Bool("awaitData", c.AwaitData)
+	if c.Command != nil {
+		b.Document("originatingCommand", c.Command)
+	}
+	if c.PlanSummary != "" {
+		b.String("planSummary", c.PlanSummary)
+	}
+	return b.End().Doc()
+}
+
+// Documents are the results of a pipeline stage that looks at the server.
+func (s *Server) Documents(_ context.Context, db, name string, spec bson.Value) ([]bson.Doc, error) {
+	switch name {
+	case "$currentOp":
+		return s.currentOpStage(db, spec)
+	case "$listLocalSessions", "$listSessions":
+		return s.sessionDocuments(), nil
+	}
+	return nil, mongoerr.New(mongoerr.CommandNotSupported, "%s is not supported", name)
+}
+
+func (s *Server) currentOpStage(db string, spec bson.Value) ([]bson.Doc, error) {
+	if spec.Type != bson.TypeObject {
+		return nil, mongoerr.New(mongoerr.FailedToParse, "$currentOp options must be specified in an object, but found: %s", spec.Type)
+	}
+	if db != "admin" {
+		return nil, mongoerr.New(mongoerr.InvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
+	}
+	var want inprog
+	for it := spec.Doc().Iter(); it.Next(); {
+		v := it.Value()
+		if v.Type != bson.TypeBool {
+			return nil, mongoerr.New(mongoerr.FailedToParse, "The '%s' parameter of the $currentOp stage must be a boolean value, but found: %s", it.Key(), v.Type)
+		}
+		switch it.Key() {
+		case "idleConnections":
+			want.idle = v.Bool()
+		case "idleCursors":
+			want.cursors = v.Bool()
+		case "truncateOps":
+			want.truncate = v.Bool()
+		case "allUsers", "idleSessions", "localOps", "backtrace", "targetAllNodes":
+		default:
+			return nil, mongoerr.New(mongoerr.FailedToParse, "Unrecognized option '%s' in $currentOp stage.", it.Key())
+		}
+	}
+	return s.operations(want), nil
+}
+
+func (s *Server) sessionDocuments() []bson.Doc {
+	var docs []bson.Doc
+	digest := nobody()
+	for _, live := range s.Sessions.Live() {
+		docs = append(docs, bson.Build().Object("_id").Binary("id", 4, []byte(live.ID)).Binary("uid", 0, digest[:]).End().
+			Date("lastUse", live.LastUsed.UnixMilli()).Doc())
+	}
+	return docs
+}

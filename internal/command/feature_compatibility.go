@@ -1,0 +1,67 @@
+package command
+
+import (
+	"strings"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/parameter"
+)
+
+// The versions whose features can be had.
+const (
+	latestFCV  = "8.2"
+	lastLTSFCV = "8.0"
+)
+
+func featureCompatibilityCommands() []*Command {
+	return []*Command{
+		{Name: "setFeatureCompatibilityVersion", Doc: "Says which version's features may be used.", AdminOnly: true, WriteConcern: true,
+			Run: setFeatureCompatibilityVersion},
+	}
+}
+
+// addFeatureCompatibility adds the parameter that shows the version, and that the command alone changes.
+func addFeatureCompatibility(r *parameter.Registry) {
+	var version atomic.Pointer[bson.Value]
+	set := func(v bson.Value) error {
+		doc := bson.Build().Value("version", v).Doc().Value()
+		version.Store(&doc)
+		return nil
+	}
+	_ = set(bson.String(latestFCV))
+	r.Add(&parameter.Parameter{Name: "featureCompatibilityVersion", Get: func() bson.Value { return *version.Load() }, Set: set})
+}
+
+func setFeatureCompatibilityVersion(op *Op) (bson.Doc, error) {
+	a := op.Args
+	a.Required(op.Name())
+	want, _ := a.String(op.Name())
+	confirm := a.SafeBool("confirm", false)
+	a.SafeBool("downgradeOnDiskChanges", false)
+	a.SafeBool("fromConfigServer", false)
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if want != latestFCV && want != lastLTSFCV {
+		return nil, mongoerr.New(4926900, "Invalid feature compatibility version value '%s'; expected '%s' or '%s'. See https://docs.mongodb.com/master/release-notes/8.0-compatibility/#feature-compatibility.", want, lastLTSFCV, latestFCV)
+	}
+	p := op.Params.Lookup("featureCompatibilityVersion")
+	if p == nil {
+		return nil, mongoerr.New(mongoerr.InternalError, "there is no featureCompatibilityVersion")
+	}
+	now := p.Get().Doc().Lookup("version").Str()
+	if want == now {
+		return bson.EmptyDoc, nil
+	}
+	if !confirm {
+		way := "upgraded to " + want + ", you will not be able to downgrade FCV and binary version without support assistance"
+		if want < now {
+			way = "downgraded the FCV, if you choose to downgrade the binary version, it will require support assistance"
+		}
+		return nil, mongoerr.New(7369100, "Once you have %s. Please re-run this command with 'confirm: true' to acknowledge this and continue.", way)
+	}
+	op.Log.Info("setFeatureCompatibilityVersion succeeded", "newVersion", strings.Clone(want))
+	return bson.EmptyDoc, p.Set(bson.String(want))
+}

@@ -1,0 +1,91 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// defaultLockPatience is how long fsync waits for writers to leave.
+const defaultLockPatience = 90 * time.Second
+
+func fsyncCommands() []*Command {
+	return []*Command{
+		{Name: "fsync", Doc: "Makes all writes durable, and holds further ones up when asked to.", AdminOnly: true, Run: fsync},
+		{Name: "fsyncUnlock", Doc: "Lets writes go on after an fsync with lock.", AdminOnly: true, Run: fsyncUnlock},
+		{Name: "lockInfo", Doc: "Shows the locks that are held.", AdminOnly: true, Run: lockInfo},
+	}
+}
+
+func fsync(op *Op) (bson.Doc, error) {
+	a := op.Args
+	a.Ignore(op.Name())
+	lock := a.SafeBool("lock", false)
+	patience := defaultLockPatience
+	if v, ok := a.typed("fsyncLockAcquisitionTimeoutMillis", bson.TypeInt32); ok {
+		patience = time.Duration(max(v.Int32(), 1)) * time.Millisecond
+	}
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if !lock {
+		return bson.Build().Int32("numFiles", 1).Doc(), op.syncStore()
+	}
+	locks, err := op.lockWrites(patience)
+	if err != nil {
+		return nil, err
+	}
+	if err := op.syncStore(); err != nil {
+		op.Writes.Open()
+		return nil, err
+	}
+	op.Log.Warn("instance is locked, blocking all writes. The fsync command has finished execution, remember to unlock the instance using fsyncUnlock().", "lockCount", locks)
+	return bson.Build().String("info", "now locked against writes, use db.fsyncUnlock() to unlock").Int64("lockCount", locks).
+		String("seeAlso", "http://dochub.mongodb.org/core/fsynccommand").Doc(), nil
+}
+
+func (op *Op) lockWrites(patience time.Duration) (locks int64, err error) {
+	ctx, cancel := clock.WithTimeout(op.Ctx, op.Clock, patience)
+	defer cancel()
+	locks, err = op.Writes.Shut(ctx)
+	if errors.Is(err, context.DeadlineExceeded) && op.Ctx.Err() == nil {
+		return 0, mongoerr.New(mongoerr.LockTimeout, "Fsync lock timed out: writes were still under way after %d ms", patience.Milliseconds())
+	}
+	return locks, err
+}
+
+// syncStore makes every commit that returned durable.
+func (s *Server) syncStore() error {
+	if s.Query == nil || s.Query.Store == nil {
+		return nil
+	}
+	return s.Query.Store.Engine().Sync()
+}
+
+func fsyncUnlock(op *Op) (bson.Doc, error) {
+	locks, ok := op.Writes.Open()
+	if !ok {
+		return nil, mongoerr.New(mongoerr.IllegalOperation, "fsyncUnlock called when not locked")
+	}
+	op.Log.Info("fsyncUnlock completed", "lockCount", locks)
+	return bson.Build().String("info", "fsyncUnlock completed").Int64("lockCount", locks).Doc(), nil
+}
+
+// lockInfo shows the one lock that stands beside single operations.
+func lockInfo(op *Op) (bson.Doc, error) {
+	if err := op.noArguments(); err != nil {
+		return nil, err
+	}
+	b := bson.Build().Array("lockInfo")
+	if op.Writes.Locks() > 0 {
+		b.Object("0").String("resourceId", "{2305843009213693953: Global, 1}").
+			Array("granted").Object("0").String("mode", "S").Bool("convertMode", false).Bool("enqueueAtFront", false).
+			Bool("compatibleFirst", true).String("debugInfo", "fsyncLockWorker").End().End().
+			Array("pending").End().End()
+	}
+	return b.End().Doc(), nil
+}

@@ -1,0 +1,145 @@
+package command
+
+import (
+	"bytes"
+	"crypto/sha256"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/cursor"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/operation"
+)
+
+func killSessionsCommands() []*Command {
+	return []*Command{
+		{Name: "killSessions", Doc: "Stops all that sessions do.", NoSession: true, Run: killSessions},
+		{Name: "killAllSessions", Doc: "Stops all that the sessions of users do.", NoSession: true, Run: killAllSessions},
+		{Name: "killAllSessionsByPattern", Doc: "Stops all that the sessions do that a pattern matches.", NoSession: true, Run: killAllSessionsByPattern},
+	}
+}
+
+// nobody is the digest of the user that everyone is while there are no users: of the empty name.
+func nobody() [32]byte { return sha256.Sum256(nil) }
+
+func killSessions(op *Op) (bson.Doc, error) {
+	ids, err := op.sessionIDs()
+	if err != nil {
+		return nil, err
+	}
+	chosen := map[string]bool{}
+	for _, id := range ids {
+		chosen[id] = true
+	}
+	op.kill(func(id string) bool { return len(chosen) == 0 || chosen[id] })
+	return bson.EmptyDoc, nil
+}
+
+// killAllSessions takes users. As there are none, sessions are killed when none is named.
+func killAllSessions(op *Op) (bson.Doc, error) {
+	a := op.Args
+	a.Required(op.Name())
+	users := a.Array(op.Name())
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	named := false
+	for it := users.Iter(); it.Next(); {
+		if it.Value().IsNullish() {
+			continue
+		}
+		d, err := a.element(op.Name(), it)
+		if err != nil {
+			return nil, err
+		}
+		if err := checkPair(op.Name()+"."+op.Name(), d, "user", "db"); err != nil {
+			return nil, err
+		}
+		named = true
+	}
+	if !named {
+		op.kill(func(string) bool { return true })
+	}
+	return bson.EmptyDoc, nil
+}
+
+// checkPair wants two texts and nothing else.
+func checkPair(path string, d bson.Doc, one, other string) error {
+	a := NewArgs(path, d)
+	a.String(one)
+	a.String(other)
+	a.Required(one, other)
+	return a.Done()
+}
+
+// sessionPattern is one element of killAllSessionsByPattern: a session, a user's digest, or all.
+type sessionPattern struct {
+	id  string
+	uid []byte
+}
+
+func (p sessionPattern) matches(id string) bool {
+	if p.uid != nil {
+		if digest := nobody(); !bytes.Equal(p.uid, digest[:]) {
+			return false
+		}
+	}
+	return p.id == "" || p.id == id
+}
+
+func killAllSessionsByPattern(op *Op) (bson.Doc, error) {
+	a := op.Args
+	a.Required(op.Name())
+	array := a.Array(op.Name())
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	var patterns []sessionPattern
+	for it := array.Iter(); it.Next(); {
+		d, err := a.element(op.Name(), it)
+		if err != nil {
+			return nil, err
+		}
+		p, err := readSessionPattern(op.Name()+"."+op.Name(), d)
+		if err != nil {
+			return nil, err
+		}
+		patterns = append(patterns, p)
+	}
+	op.kill(func(id string) bool {
+		for _, p := range patterns {
+			if p.matches(id) {
+				return true
+			}
+		}
+		return len(patterns) == 0
+	})
+	return bson.EmptyDoc, nil
+}
+
+func readSessionPattern(path string, d bson.Doc) (p sessionPattern, err error) {
+	a := NewArgs(path, d)
+	a.Array("users") // whom to act as
+	a.Array("roles")
+	if uid, ok := a.typed("uid", bson.TypeBinary); ok {
+		_, p.uid = uid.Binary()
+	}
+	if lsid := a.Doc("lsid"); lsid != nil {
+		if p.id, err = sessionID(path+".lsid", lsid); err != nil {
+			return p, err
+		}
+	}
+	return p, a.Done()
+}
+
+// kill stops the operations and cursors of the sessions chosen, but for the operation itself.
+func (op *Op) kill(chosen func(id string) bool) {
+	op.Ops.Each(func(o *operation.Operation) {
+		if o == op.Running || o.LSID == nil {
+			return
+		}
+		if id, err := sessionID("lsid", o.LSID); err == nil && chosen(id) {
+			o.Kill(mongoerr.New(mongoerr.Interrupted, "operation was interrupted"))
+		}
+	})
+	op.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID != "" && chosen(c.LSID) })
+}

@@ -1,0 +1,82 @@
+package command
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// metricsSection is serverStatus().metrics.
+func (op *Op) metricsSection(b *bson.Builder) {
+	t := &op.tally
+	op.commandMetrics(b.Object("commands"))
+	op.cursorMetrics(b.End().Object("cursor"))
+	b.End().Object("document").Int64("deleted", t.deleted.Load()).Int64("inserted", t.inserted.Load()).
+		Int64("returned", t.returned.Load()).Int64("updated", t.updated.Load()).End()
+	b.Object("operation").Int64("scanAndOrder", t.sorts.Load()).Int64("writeConflicts", t.writeConflicts.Load()).End()
+	b.Object("queryExecutor").Int64("scanned", t.keysExamined.Load()).Int64("scannedObjects", t.docsExamined.Load()).End()
+	b.Object("getLastError").Object("wtime").Int32("num", 0).Int32("totalMillis", 0).End().Int64("wtimeouts", 0).End()
+	b.Object("ttl")
+	if op.Expiry != nil {
+		op.Expiry.AppendMetrics(b)
+	}
+	b.End()
+}
+
+func (op *Op) commandMetrics(b *bson.Builder) {
+	counters := map[string]*commandCounter{}
+	op.counts.perCommand.Range(func(name, c any) bool {
+		counters[name.(string)] = c.(*commandCounter)
+		return true
+	})
+	for _, name := range slices.Sorted(maps.Keys(counters)) {
+		b.Object(name).Int64("failed", counters[name].failed.Load()).Int64("total", counters[name].total.Load()).End()
+	}
+}
+
+func (op *Op) cursorMetrics(b *bson.Builder) {
+	open, noTimeout, opened, timedOut := op.Cursors.Counts()
+	b.Int64("moreThanOneBatch", op.tally.furtherBatches.Load()).Int64("timedOut", timedOut).Int64("totalOpened", opened)
+	b.Object("open").Int64("noTimeout", noTimeout).Int64("pinned", open-int64(len(op.Cursors.Idle()))).Int64("total", open).End()
+}
+
+// pebbleSection is what the store says of itself.
+func (op *Op) pebbleSection(b *bson.Builder) {
+	s, ok := op.engineStats()
+	if !ok {
+		return
+	}
+	b.String("engine", s.Engine).Int64("diskBytes", s.DiskBytes).Int64("memTableBytes", s.MemTableBytes).Int64("cacheBytes", s.CacheBytes).
+		Int64("compactions", s.Compactions).Int64("flushes", s.Flushes)
+}
+
+func (s *Server) engineStats() (kv.Stats, bool) {
+	if s.Query == nil || s.Query.Store == nil {
+		return kv.Stats{}, false
+	}
+	return s.Query.Store.Engine().Stats(), true
+}
+
+// collections is the catalogue's collections and views.
+func (op *Op) collections() []*catalog.Collection {
+	if op.Query == nil || op.Query.Store == nil {
+		return nil
+	}
+	view, err := op.Query.Store.View(op.Ctx)
+	if err != nil {
+		return nil // figures are not worth an error
+	}
+	defer view.Close()
+	return view.Catalog().All()
+}
+
+// zeros appends counters that never count.
+func zeros(b *bson.Builder, names string) {
+	for name := range strings.FieldsSeq(names) {
+		b.Int64(name, 0)
+	}
+}

@@ -1,0 +1,203 @@
+package command
+
+import (
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/host"
+)
+
+func serverStatusCommands() []*Command {
+	return []*Command{
+		{Name: "serverStatus", Doc: "Tells how the server is doing.", Run: serverStatus},
+	}
+}
+
+// section is one row of serverStatus. Each can be left out by {name: 0}, and an optional one is asked for by {name: 1}.
+type section struct {
+	name     string
+	optional bool
+	append   func(*Op, *bson.Builder)
+}
+
+// statusSections are the sections in the order of the reply.
+func statusSections() []section {
+	return []section{
+		{name: "asserts", append: (*Op).assertsSection},
+		{name: "batchedDeletes", append: (*Op).batchedDeletesSection},
+		{name: "catalogStats", append: (*Op).catalogSection},
+		{name: "connections", append: (*Op).connectionsSection},
+		{name: "extra_info", append: (*Op).extraInfoSection},
+		{name: "featureCompatibilityVersion", append: (*Op).featureCompatibilitySection},
+		{name: "globalLock", append: (*Op).globalLockSection},
+		{name: "locks", append: (*Op).locksSection},
+		{name: "logicalSessionRecordCache", append: (*Op).sessionsSection},
+		{name: "mirroredReads", optional: true, append: func(_ *Op, b *bson.Builder) { b.Int64("seen", 0).Int64("sent", 0) }},
+		{name: "network", append: (*Op).networkSection},
+		{name: "opLatencies", append: (*Op).opLatenciesSection},
+		{name: "opcounters", append: (*Op).opcountersSection},
+		{name: "opcountersRepl", append: func(_ *Op, b *bson.Builder) { zeros(b, "insert query update delete getmore command") }},
+		{name: "pebble", append: (*Op).pebbleSection},
+		{name: "security", append: func(_ *Op, b *bson.Builder) { b.Object("authentication").End() }},
+		{name: "storageEngine", append: (*Op).storageEngineSection},
+		{name: "transactions", append: (*Op).transactionsSection},
+		{name: "mem", append: (*Op).memSection},
+		{name: "metrics", append: (*Op).metricsSection},
+	}
+}
+
+func serverStatus(op *Op) (bson.Doc, error) {
+	now := op.Clock.Now()
+	up := now.Sub(op.started)
+	b := bson.Build().String("host", op.hostname()).String("version", op.Version).String("ebbVersion", op.EbbVersion).String("process", "mongod").
+		Strings("service", []string{"shard"}).Int64("pid", int64(os.Getpid())).Double("uptime", up.Seconds()).
+		Int64("uptimeMillis", up.Milliseconds()).Int64("uptimeEstimate", int64(up/time.Second)).Date("localTime", clock.Millis(op.Clock))
+	for _, s := range statusSections() {
+		asked := op.Args.Value(s.name)
+		if wanted := !asked.IsMissing() && asked.Truthy(); wanted || asked.IsMissing() && !s.optional {
+			b.Object(s.name)
+			s.append(op, b)
+			b.End()
+		}
+	}
+	return b.Doc(), nil
+}
+
+func (op *Op) assertsSection(b *bson.Builder) {
+	b.Int32("regular", 0).Int32("warning", 0).Int32("msg", 0).Number("user", op.tally.userErrors.Load()).Int32("tripwire", 0).Int32("rollovers", 0)
+}
+
+func (op *Op) batchedDeletesSection(b *bson.Builder) {
+	if op.Expiry != nil {
+		op.Expiry.AppendBatchedDeletes(b)
+	}
+}
+
+func (op *Op) catalogSection(b *bson.Builder) {
+	var collections, capped, clustered, views, internal, internalViews int32
+	for _, c := range op.collections() {
+		ours := c.NS.IsSystem() || c.NS.DB == "admin" || c.NS.DB == "local" || c.NS.DB == "config"
+		switch {
+		case c.IsView() && ours:
+			internalViews++
+		case c.IsView():
+			views++
+		case ours:
+			internal++
+		default:
+			collections++
+			if c.Options.Capped {
+				capped++
+			}
+			if c.IsClustered() {
+				clustered++
+			}
+		}
+	}
+	b.Int32("collections", collections).Int32("capped", capped).Int32("clustered", clustered).Int32("timeseries", 0).
+		Int32("views", views).Int32("internalCollections", internal).Int32("internalViews", internalViews)
+}
+
+// traffic is what Config.Traffic says, or nothing.
+func (s *Server) traffic() Traffic {
+	if s.Traffic == nil {
+		return Traffic{}
+	}
+	return s.Traffic()
+}
+
+func (op *Op) connectionsSection(b *bson.Builder) {
+	t := op.traffic()
+	b.Int32("current", int32(t.Current)).Int32("available", int32(t.Available)).Int32("totalCreated", int32(t.TotalCreated)).
+		Int32("rejected", int32(t.Rejected)).Int32("active", int32(t.Active)).Int32("threaded", int32(t.Current)).
+		Int32("exhaustIsMaster", 0).Int32("exhaustHello", 0).Int32("awaitingTopologyChanges", 0).Int32("loadBalanced", 0)
+}
+
+func (op *Op) networkSection(b *bson.Builder) {
+	t := op.traffic()
+	b.Int64("bytesIn", t.BytesIn).Int64("bytesOut", t.BytesOut).Int64("physicalBytesIn", t.BytesIn).Int64("physicalBytesOut", t.BytesOut).
+		Int64("numSlowDNSOperations", 0).Int64("numSlowSSLOperations", 0).Int64("numRequests", t.Requests)
+}
+
+func (op *Op) extraInfoSection(b *bson.Builder) {
+	u := host.Used()
+	b.String("note", "fields vary by platform").Int64("user_time_us", u.UserMicros).Int64("system_time_us", u.SystemMicros).
+		Int64("maximum_resident_set_kb", u.MaxResidentKB).Int64("input_blocks", u.InputBlocks).Int64("output_blocks", u.OutputBlocks).
+		Int64("page_reclaims", u.PageReclaims).Int64("page_faults", u.PageFaults).
+		Int64("voluntary_context_switches", u.VoluntarySwitches).Int64("involuntary_context_switches", u.ForcedSwitches).Int64("threads", u.Threads)
+}
+
+func (op *Op) memSection(b *bson.Builder) {
+	u := host.Used()
+	b.Int32("bits", strconv.IntSize).Int32("resident", int32(u.ResidentBytes>>20)).Int32("virtual", int32(u.VirtualBytes>>20)).Bool("supported", true)
+}
+
+func (op *Op) featureCompatibilitySection(b *bson.Builder) {
+	version := latestFCV
+	if p := op.Params.Lookup("featureCompatibilityVersion"); p != nil {
+		version = p.Get().Doc().Lookup("version").Str()
+	}
+	parts := versionArray(version)
+	b.Int32("major", parts[0]).Int32("minor", parts[1]).Int32("transitioning", 0)
+}
+
+// globalLockSection counts running operations as clients; nobody queues for a lock of the whole server.
+func (op *Op) globalLockSection(b *bson.Builder) {
+	var readers, writers int32
+	for _, o := range op.Ops.Running() {
+		switch o.Kind {
+		case "insert", "update", "remove":
+			writers++
+		default:
+			readers++
+		}
+	}
+	b.Int64("totalTime", op.Clock.Now().Sub(op.started).Microseconds())
+	b.Object("currentQueue").Int32("total", 0).Int32("readers", 0).Int32("writers", 0).End()
+	b.Object("activeClients").Int32("total", readers+writers).Int32("readers", readers).Int32("writers", writers).End()
+}
+
+func (op *Op) locksSection(b *bson.Builder) {
+	reads := op.tally.reads.count.Load() + op.tally.commands.count.Load()
+	for _, resource := range []string{"Global", "Database", "Collection"} {
+		b.Object(resource).Object("acquireCount").Int64("r", reads).Int64("w", op.tally.writes.count.Load()).End().End()
+	}
+}
+
+func (op *Op) sessionsSection(b *bson.Builder) {
+	b.Int32("activeSessionsCount", int32(op.Sessions.Count())).Int32("sessionsCollectionJobCount", 0).
+		Int32("lastSessionsCollectionJobDurationMillis", 0).Date("lastSessionsCollectionJobTimestamp", op.started.UnixMilli()).
+		Int32("lastSessionsCollectionJobEntriesRefreshed", 0).Int32("lastSessionsCollectionJobEntriesEnded", 0).
+		Int32("lastSessionsCollectionJobCursorsClosed", 0).Int32("transactionReaperJobCount", 0).
+		Int32("lastTransactionReaperJobDurationMillis", 0).Date("lastTransactionReaperJobTimestamp", op.started.UnixMilli()).
+		Int32("lastTransactionReaperJobEntriesCleanedUp", 0).Int32("sessionCatalogSize", 0)
+}
+
+func (op *Op) opcountersSection(b *bson.Builder) {
+	c := &op.counts
+	b.Int64("insert", c.inserts.Load()).Int64("query", c.queries.Load()).Int64("update", c.updates.Load()).
+		Int64("delete", c.deletes.Load()).Int64("getmore", c.getMores.Load()).Int64("command", c.commands.Load())
+}
+
+func (op *Op) opLatenciesSection(b *bson.Builder) {
+	for _, kind := range []struct {
+		name string
+		of   *latency
+	}{{"reads", &op.tally.reads}, {"writes", &op.tally.writes}, {"commands", &op.tally.commands}, {"transactions", &latency{}}} {
+		b.Object(kind.name).Int64("latency", kind.of.micros.Load()).Int64("ops", kind.of.count.Load()).Int64("queryableEncryptionLatencyMicros", 0).End()
+	}
+}
+
+func (op *Op) storageEngineSection(b *bson.Builder) {
+	b.String("name", op.Engine).Bool("supportsCommittedReads", true).Bool("supportsPendingDrops", true).Int64("dropPendingIdents", 0).
+		Bool("supportsSnapshotReadConcern", true).Bool("readOnly", false).Bool("persistent", op.Engine != "inMemory").Bool("backupCursorOpen", false)
+}
+
+// transactionsSection is all zeros: transactions need a replica set.
+func (op *Op) transactionsSection(b *bson.Builder) {
+	zeros(b, "retriedCommandsCount retriedStatementsCount transactionsCollectionWriteCount currentActive currentInactive currentOpen "+
+		"totalAborted totalCommitted totalStarted totalPrepared totalPreparedThenCommitted totalPreparedThenAborted currentPrepared")
+}

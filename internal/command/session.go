@@ -1,0 +1,79 @@
+package command
+
+import "github.com/ebbdb/ebb/internal/bson"
+
+func sessionCommands() []*Command {
+	return []*Command{
+		{Name: "startSession", Doc: "Begins a session.", NoSession: true, Run: startSession},
+		{Name: "refreshSessions", Doc: "Keeps sessions alive.", NoSession: true, Run: refreshSessions},
+		{Name: "endSessions", Doc: "Ends sessions.", NoSession: true, Run: endSessions},
+	}
+}
+
+func startSession(op *Op) (bson.Doc, error) {
+	id, err := op.Sessions.Start()
+	if err != nil {
+		return nil, err
+	}
+	return bson.Build().Object("id").Binary("id", 4, []byte(id)).End().Int32("timeoutMinutes", sessionMinutes).Doc(), nil
+}
+
+func refreshSessions(op *Op) (bson.Doc, error) {
+	ids, err := op.sessionIDs()
+	if err == nil {
+		err = op.Args.Done()
+	}
+	for _, id := range ids {
+		if err != nil {
+			break
+		}
+		err = op.Sessions.Use(id)
+	}
+	return bson.EmptyDoc, err
+}
+
+func endSessions(op *Op) (bson.Doc, error) {
+	ids, err := op.sessionIDs()
+	if err == nil {
+		err = op.Args.Done()
+	}
+	if err != nil {
+		return nil, err
+	}
+	op.Sessions.End(ids...)
+	return bson.EmptyDoc, nil
+}
+
+// sessionIDs reads the command's own field, an array of {id: UUID(…)}; null elements are passed over.
+func (op *Op) sessionIDs() ([]string, error) {
+	a := op.Args
+	a.Required(op.Name())
+	array := a.Array(op.Name())
+	if err := a.Err(); err != nil {
+		return nil, err
+	}
+	var ids []string
+	for it := array.Iter(); it.Next(); {
+		if it.Value().IsNullish() {
+			continue
+		}
+		d, err := a.element(op.Name(), it)
+		if err != nil {
+			return nil, err
+		}
+		id, err := sessionID(a.path+"."+op.Name(), d)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// element is the document that an array of documents holds at it.
+func (a *Args) element(key string, it bson.Iter) (bson.Doc, error) {
+	if it.Value().Type != bson.TypeObject {
+		return nil, a.wrongType(key+"."+it.Key(), it.Value().Type, []bson.Type{bson.TypeObject})
+	}
+	return it.Value().Doc(), nil
+}

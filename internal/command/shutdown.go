@@ -1,0 +1,49 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+func shutdownCommands() []*Command {
+	return []*Command{
+		{Name: "shutdown", Doc: "Ends the server.", AdminOnly: true, NoSession: true, Run: shutdown},
+		{Name: "rotateCertificates", Doc: "Reads the certificates anew.", AdminOnly: true, Run: rotateCertificates},
+		{Name: "features", Doc: "Says what the build can do.", Run: features},
+	}
+}
+
+func shutdown(op *Op) (bson.Doc, error) {
+	a := op.Args
+	a.Ignore(op.Name())
+	a.SafeBool("force", false)
+	a.Int("timeoutSecs")
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if !op.Conn.isLocal() {
+		return nil, mongoerr.New(mongoerr.Unauthorized, "shutdown must run from localhost when running db without auth")
+	}
+	if op.Shutdown == nil {
+		return nil, mongoerr.New(mongoerr.CommandNotSupported, "this server is ended by the program that it is embedded in")
+	}
+	op.Log.Info("Shutdown command received", "remote", op.Conn.Remote)
+	op.Close = true
+	op.Shutdown()
+	return bson.EmptyDoc, nil
+}
+
+// rotateCertificates has nothing to do: there are no certificates.
+func rotateCertificates(op *Op) (bson.Doc, error) {
+	op.Args.Ignore(op.Name())
+	op.Args.String("message")
+	return bson.EmptyDoc, op.Args.Done()
+}
+
+func features(op *Op) (bson.Doc, error) {
+	op.Args.Ignore(op.Name(), "oidReset")
+	if err := op.Args.Done(); err != nil {
+		return nil, err
+	}
+	return bson.Build().Object("js").Bool("utf8", true).End().Int32("oidMachine", 0).Doc(), nil
+}

@@ -1,0 +1,67 @@
+package command
+
+import (
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/operation"
+)
+
+// tally is what all finished operations have done together, for serverStatus.
+type tally struct {
+	reads, writes, commands              latency
+	inserted, deleted, updated, returned atomic.Int64
+	keysExamined, docsExamined           atomic.Int64
+	writeConflicts, sorts, userErrors    atomic.Int64
+	furtherBatches                       atomic.Int64
+}
+
+// latency is how many operations of a kind there were and how long they took together.
+type latency struct{ count, micros atomic.Int64 }
+
+func (l *latency) add(micros int64) {
+	l.count.Add(1)
+	l.micros.Add(micros)
+}
+
+func (t *tally) add(c *Command, s *operation.Stats, micros int64, err error) {
+	t.latencyOf(c).add(micros)
+	for _, of := range []struct {
+		total *atomic.Int64
+		n     int64
+	}{
+		{&t.inserted, s.Inserted.Load()}, {&t.deleted, s.Deleted.Load()}, {&t.updated, s.Modified.Load()},
+		{&t.returned, s.Returned.Load()}, {&t.keysExamined, s.KeysExamined.Load()}, {&t.docsExamined, s.DocsExamined.Load()},
+		{&t.writeConflicts, s.WriteConflicts.Load()},
+	} {
+		if of.n != 0 { // most are, and shared counters are dear
+			of.total.Add(of.n)
+		}
+	}
+	if s.HasSortStage.Load() {
+		t.sorts.Add(1)
+	}
+	if c.Name == "getMore" && err == nil {
+		t.furtherBatches.Add(1)
+	}
+	if err != nil {
+		t.userErrors.Add(1)
+	}
+}
+
+// latencyOf is the kind of operation that c is in opLatencies.
+func (t *tally) latencyOf(c *Command) *latency {
+	switch c.Name {
+	case "find", "getMore", "aggregate", "count", "distinct":
+		return &t.reads
+	case "insert", "update", "delete", "findAndModify", "bulkWrite":
+		return &t.writes
+	}
+	return &t.commands
+}
+
+// account adds the finished operation to what serverStatus and top tell.
+func (op *Op) account(err error) {
+	micros := op.Ops.Micros(op.Running)
+	op.tally.add(op.Command, &op.Running.Stats, micros, err)
+	op.usage.add(op.Command.Name, op.Running.NS, micros, err)
+}

@@ -1,0 +1,128 @@
+package command
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/ebbdb/ebb/internal/bson"
+)
+
+// maxUsed is how many namespaces are watched at once; further ones are not.
+const maxUsed = 10_000
+
+func topCommands() []*Command {
+	return []*Command{
+		{Name: "top", Doc: "Tells how long each collection was worked on.", AdminOnly: true, Run: top},
+	}
+}
+
+// event is one of the columns of top.
+type event int
+
+const (
+	totalTime event = iota
+	readLock
+	writeLock
+	queries
+	getMores
+	inserts
+	updates
+	removes
+	otherCommands
+	events
+)
+
+// eventNames are the columns in MongoDB's order.
+func eventNames() [events]string {
+	return [events]string{"total", "readLock", "writeLock", "queries", "getmore", "insert", "update", "remove", "commands"}
+}
+
+// usage is how much each namespace was used.
+type usage struct {
+	mu struct {
+		sync.RWMutex // guards the map; the counters in it count themselves
+		of           map[string]*[events]latency
+	}
+}
+
+// usageOf says which lock a command takes on the collection it names and what top counts it as.
+func usageOf(command string) (lock, kind event, ok bool) {
+	switch command {
+	case "find":
+		return readLock, queries, true
+	case "getMore":
+		return readLock, getMores, true
+	case "insert":
+		return writeLock, inserts, true
+	case "update":
+		return writeLock, updates, true
+	case "delete":
+		return writeLock, removes, true
+	case "findAndModify", "create", "createIndexes", "dropIndexes", "collMod":
+		return writeLock, otherCommands, true
+	case "aggregate", "count", "distinct", "listIndexes", "collStats", "validate":
+		return readLock, otherCommands, true
+	}
+	return 0, 0, false
+}
+
+func (u *usage) add(command, ns string, micros int64, err error) {
+	if command == "drop" && err == nil {
+		u.forget(ns)
+		return
+	}
+	lock, kind, ok := usageOf(command)
+	if !ok {
+		return
+	}
+	u.mu.RLock()
+	counters := u.mu.of[ns]
+	u.mu.RUnlock()
+	if counters == nil {
+		if err != nil {
+			return // what failed may name what never was
+		}
+		if counters = u.watch(ns); counters == nil {
+			return
+		}
+	}
+	for _, e := range [3]event{totalTime, lock, kind} {
+		counters[e].add(micros)
+	}
+}
+
+func (u *usage) watch(ns string) *[events]latency {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.mu.of == nil {
+		u.mu.of = map[string]*[events]latency{}
+	}
+	if u.mu.of[ns] == nil && len(u.mu.of) < maxUsed {
+		u.mu.of[ns] = &[events]latency{}
+	}
+	return u.mu.of[ns]
+}
+
+// forget drops what was counted of a namespace.
+func (u *usage) forget(ns string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.mu.of, ns)
+}
+
+func top(op *Op) (bson.Doc, error) {
+	b := bson.Build().Object("totals").String("note", "all times in microseconds")
+	names := eventNames()
+	op.usage.mu.RLock()
+	defer op.usage.mu.RUnlock()
+	for _, ns := range slices.Sorted(maps.Keys(op.usage.mu.of)) {
+		b.Object(ns)
+		for i := range op.usage.mu.of[ns] {
+			counter := &op.usage.mu.of[ns][i]
+			b.Object(names[i]).Int64("time", counter.micros.Load()).Int64("count", counter.count.Load()).End()
+		}
+		b.End()
+	}
+	return b.End().Doc(), nil
+}

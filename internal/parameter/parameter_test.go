@@ -1,0 +1,75 @@
+package parameter
+
+import (
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+func TestSet(t *testing.T) {
+	changed := ""
+	r := NewRegistry(func(name string) { changed += name + " " })
+	NewBool(r, "flag", Both, false)
+	NewInt(r, "number", Both, 5, 0, 10, false)
+	NewInt(r, "long", Runtime, 5, 0, 1<<40, true)
+	NewString(r, "text", Both, "a", 3)
+	NewFixed(r, "fixed", bson.Int32(1))
+	NewInt(r, "early", Startup, 1, 0, 9, false)
+	const ok = mongoerr.Code(0)
+	for _, c := range []struct {
+		name  string
+		when  When
+		value string
+		code  mongoerr.Code
+		now   string
+	}{
+		{"flag", Runtime, "true", ok, "true"},
+		{"flag", Runtime, "0", ok, "false"},
+		{"flag", Runtime, "'false'", ok, "true"}, // a text is a yes, whatever it says
+		{"flag", Runtime, "null", ok, "false"},
+		{"flag", Runtime, "[]", ok, "true"},
+		{"flag", Startup, "'off'", ok, "false"},
+		{"flag", Startup, "'perhaps'", mongoerr.BadValue, "false"},
+		{"number", Runtime, "7.9", ok, "7"},
+		{"number", Runtime, "true", ok, "1"},
+		{"number", Runtime, "'3'", mongoerr.BadValue, "1"},
+		{"number", Runtime, "NaN", mongoerr.BadValue, "1"},
+		{"number", Runtime, "-1", mongoerr.BadValue, "1"},
+		{"number", Runtime, "11", mongoerr.BadValue, "1"},
+		{"number", Startup, "'3'", ok, "3"},
+		{"number", Startup, "'x'", mongoerr.BadValue, "3"},
+		{"number", Startup, "'11'", mongoerr.BadValue, "3"},
+		{"long", Runtime, "6", ok, "NumberLong(6)"},
+		{"long", Startup, "'6'", mongoerr.BadValue, "NumberLong(6)"},
+		{"text", Runtime, "'bcd'", ok, `"bcd"`},
+		{"text", Runtime, "'bcde'", mongoerr.Overflow, `"bcd"`},
+		{"text", Runtime, "1", mongoerr.TypeMismatch, `"bcd"`},
+		{"text", Startup, "'x'", ok, `"x"`},
+		{"fixed", Runtime, "2", mongoerr.IllegalOperation, "1"},
+		{"fixed", Startup, "2", mongoerr.BadValue, "1"},
+		{"early", Runtime, "2", mongoerr.IllegalOperation, "1"},
+		{"early", Startup, "'2'", ok, "2"},
+	} {
+		changed = ""
+		was := r.Lookup(c.name).Get()
+		got, err := r.Set(c.name, bson.MustParse(c.value), c.when)
+		code := ok
+		if err != nil {
+			code = mongoerr.From(err).Code
+		}
+		now := r.Lookup(c.name).Get()
+		if code != c.code || now.Text() != c.now {
+			t.Errorf("%s = %s: %v, now %s", c.name, c.value, err, now.Text())
+		}
+		if err == nil && (!bson.Identical(was, got) || changed != c.name+" ") || err != nil && changed != "" {
+			t.Errorf("%s = %s: was %s, told %q", c.name, c.value, got.Text(), changed)
+		}
+	}
+	if _, err := r.Set("none", bson.True, Runtime); !mongoerr.Is(err, mongoerr.InvalidOptions) {
+		t.Error(err)
+	}
+	if all := r.All(); len(all) != 6 || all[0].Name != "early" {
+		t.Errorf("%d parameters", len(all))
+	}
+}

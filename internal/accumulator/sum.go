@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/cockroachdb/apd/v3"
-
 	"github.com/ebbdb/ebb/internal/bson"
 )
 
@@ -194,10 +192,7 @@ func (t *total) average() bson.Value {
 	case t.counted() == 0:
 		return bson.Null
 	case t.counts[decimalCount] > 0:
-		var q apd.Decimal
-		ctx := bson.DecimalContext
-		_, _ = ctx.Quo(&q, t.asDecimal().APD(), apd.New(t.counted(), 0)) // NaN and infinities come out as themselves
-		return t.decimalValue(bson.DecimalFromAPD(&q))
+		return t.decimalValue(divideDecimal(t.asDecimal(), t.counted()))
 	}
 	return t.double(t.asDouble() / float64(t.counted()))
 }

@@ -34,3 +34,14 @@ func TestDecimalFromFloatExact(t *testing.T) {
 		}
 	}
 }
+
+func TestRoundInt64(t *testing.T) {
+	for text, want := range map[string]int64{
+		"1.999": 1, "-1.999": -1, "NaN": 0, "7": 7, "1e300": 9223372036854775807, `NumberDecimal("0.51")`: 1, `NumberDecimal("0.5")`: 0,
+		`NumberDecimal("1.5")`: 2, `NumberDecimal("-2.5")`: -2, `NumberDecimal("NaN")`: 0, `NumberDecimal("1E+40")`: 9223372036854775807,
+	} {
+		if got := MustParse(text).RoundInt64(); got != want {
+			t.Errorf("%s: %d, want %d", text, got, want)
+		}
+	}
+}

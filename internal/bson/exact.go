@@ -33,3 +33,26 @@ func DecimalFromFloatExact(v float64) Decimal128 {
 	}
 	return DecimalFromAPD(&short)
 }
+
+// RoundInt64 is a number as MongoDB reads options of a whole number: doubles are cut towards zero, decimals rounded half to
+// even; NaN is 0, what is out of range the nearest long.
+func (v Value) RoundInt64() int64 {
+	if v.Type != TypeDecimal {
+		return v.TruncInt64()
+	}
+	d := v.Decimal()
+	if d.IsNaN() || d.Inf() != 0 || math.Abs(d.Float64()) >= 1<<63 {
+		return v.TruncInt64()
+	}
+	var r apd.Decimal
+	ctx := apd.BaseContext.WithPrecision(40)
+	ctx.Rounding = apd.RoundHalfEven
+	if _, err := ctx.RoundToIntegralValue(&r, d.APD()); err != nil {
+		return v.TruncInt64()
+	}
+	n, err := r.Int64()
+	if err != nil {
+		return v.TruncInt64()
+	}
+	return n
+}

@@ -2,10 +2,12 @@ package exec
 
 import (
 	"context"
+	"errors"
 
 	"github.com/ebbdb/ebb/internal/accumulator"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/pipeline"
 )
 
@@ -112,7 +114,7 @@ func (s *groupStage) add(d bson.Doc) error {
 	env.Root = d
 	id, err := s.id.Eval(env)
 	if err != nil {
-		return err
+		return inGroup(err)
 	}
 	if id.IsMissing() {
 		id = bson.Null
@@ -130,7 +132,7 @@ func (s *groupStage) add(d bson.Doc) error {
 		args := s.args[:len(spec.Args)]
 		for j, e := range spec.Args {
 			if args[j], err = e.Eval(env); err != nil {
-				return err
+				return inGroup(err)
 			}
 		}
 		if !spec.Grows {
@@ -210,4 +212,19 @@ func (s *groupStage) Close() error {
 	}
 	s.runs, s.groups, s.order = nil, nil, nil
 	return s.in.Close()
+}
+
+// inGroup gives a division by zero the code that it has in MongoDB's $group, where another engine divides.
+func inGroup(err error) error {
+	var e *mongoerr.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch {
+	case e.Code == mongoerr.BadValue && e.Message == "can't $divide by zero":
+		return mongoerr.New(4848401, "can't $divide by zero")
+	case e.Code == 16610:
+		return mongoerr.New(4848403, "can't $mod by zero")
+	}
+	return err
 }

@@ -63,8 +63,8 @@ func (p *parsing) groupID(v bson.Value) (expr.Expr, error) {
 	if v.Type == bson.TypeObject && !v.Doc().IsEmpty() {
 		if first := v.Doc().FirstKey(); first == "" || first[0] != '$' {
 			for it := v.Doc().Iter(); it.Next(); {
-				if len(it.Key()) > 0 && it.Key()[0] == '$' {
-					return nil, mongoerr.New(15983, "an object representing an expression must have exactly one field: %s", v)
+				if it.Value().IsNumber() || it.Value().Type == bson.TypeBool {
+					return nil, mongoerr.New(17390, "$group does not support inclusion-style expressions")
 				}
 			}
 		}

@@ -40,9 +40,9 @@ func parseLookup(p *parsing, arg bson.Value) ([]Stage, error) {
 		return nil, err
 	}
 	var from, as, local, foreign, let, sub bson.Value
-	err := readStrict("$lookup", arg.Doc(), want{name: "from", to: &from}, want{"as", &as, aString, true},
-		want{"localField", &local, aString, false}, want{"foreignField", &foreign, aString, false},
-		want{"let", &let, anObject, false}, want{"pipeline", &sub, anArray, false}, want{name: "_internalCollation", to: new(bson.Value)},
+	err := readStrict("$lookup", arg.Doc(), want{name: "from", to: &from}, want{name: "as", to: &as, types: aString, required: true},
+		want{name: "localField", to: &local, types: aString}, want{name: "foreignField", to: &foreign, types: aString},
+		want{name: "let", to: &let, types: anObject}, want{name: "pipeline", to: &sub, types: anArray, given: true}, want{name: "_internalCollation", to: new(bson.Value)},
 		want{name: "_internalUnwind", to: new(bson.Value)})
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (l *Lookup) readFrom(p *parsing, from bson.Value) error {
 		if l.From.Coll == "" {
 			return mongoerr.New(mongoerr.InvalidNamespace, "Invalid namespace specified '%s.'", l.From.DB)
 		}
-		return l.From.Check()
+		return nil
 	case bson.TypeObject:
 		return l.readForeignDB(p, from.Doc())
 	}
@@ -107,7 +107,7 @@ func (l *Lookup) readFrom(p *parsing, from bson.Value) error {
 // readForeignDB reads {db, coll}, which only the server's own collections may be named by.
 func (l *Lookup) readForeignDB(_ *parsing, d bson.Doc) error {
 	var db, coll bson.Value
-	if err := readStrict("$lookup.from", d, want{"db", &db, aString, false}, want{"coll", &coll, aString, false}); err != nil {
+	if err := readStrict("$lookup.from", d, want{name: "db", to: &db, types: aString}, want{name: "coll", to: &coll, types: aString}); err != nil {
 		return err
 	}
 	if db.IsMissing() || coll.IsMissing() || !(db.Str() == "local" && coll.Str() == "oplog.rs" || db.Str() == "config") {
@@ -118,10 +118,11 @@ func (l *Lookup) readForeignDB(_ *parsing, d bson.Doc) error {
 }
 
 func (l *Lookup) readFields(local, foreign bson.Value) error {
-	if local.IsMissing() != foreign.IsMissing() {
+	absent := func(v bson.Value) bool { return v.IsMissing() || v.Str() == "" }
+	if absent(local) != absent(foreign) {
 		return mongoerr.New(mongoerr.FailedToParse, "$lookup requires both or neither of 'localField' and 'foreignField' to be specified")
 	}
-	if local.IsMissing() {
+	if absent(local) {
 		return nil
 	}
 	l.Equal = true

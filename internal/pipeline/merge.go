@@ -49,8 +49,8 @@ func parseMerge(p *parsing, arg bson.Value) ([]Stage, error) {
 
 func (m *Merge) read(p *parsing, d bson.Doc) error {
 	var into, on, let, matched, notMatched, collations bson.Value
-	err := readStrict("$merge", d, want{name: "into", to: &into}, want{name: "on", to: &on}, want{"let", &let, anObject, false},
-		want{name: "whenMatched", to: &matched}, want{"whenNotMatched", &notMatched, aString, false},
+	err := readStrict("$merge", d, want{name: "into", to: &into}, want{name: "on", to: &on}, want{name: "let", to: &let, types: anObject},
+		want{name: "whenMatched", to: &matched}, want{name: "whenNotMatched", to: &notMatched, types: aString},
 		want{name: "targetCollectionVersion", to: &collations}, want{name: "allowMergeOnNullishValues", to: &collations})
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (m *Merge) readInto(v bson.Value) error {
 		}
 	case bson.TypeObject:
 		var db, coll bson.Value
-		if err := readStrict("$merge.into", v.Doc(), want{"db", &db, aString, false}, want{"coll", &coll, aString, false}); err != nil {
+		if err := readStrict("$merge.into", v.Doc(), want{name: "db", to: &db, types: aString}, want{name: "coll", to: &coll, types: aString}); err != nil {
 			return err
 		}
 		if coll.IsMissing() {

@@ -13,12 +13,14 @@ import (
 //   - a $match moves before a $sort, and before a $project, $addFields or $unset that leaves the fields it reads as they are;
 //   - two $match in a row become one;
 //   - two $limit become the smaller, two $skip their sum;
+//   - a $lookup takes over the $unwind of its result;
 //   - a $sort learns how many documents the $limit and $skip behind it let through.
 func (p *Pipeline) optimize() {
 	for changed := true; changed; {
 		changed = p.moveMatches() || p.mergeMatches() || p.mergeCounts()
 	}
 	p.limitSorts()
+	p.unwindLookups()
 	for _, s := range p.Stages {
 		for _, sub := range subPipelines(s) {
 			sub.optimize()
@@ -152,6 +154,19 @@ func (p *Pipeline) limitSorts() {
 				p.Stages[i] = &limited
 			}
 			break
+		}
+	}
+}
+
+// unwindLookups lets each $lookup do the $unwind of its result that stands right behind it, so that the array is never made.
+func (p *Pipeline) unwindLookups() {
+	for i := 1; i < len(p.Stages); i++ {
+		l, ok := p.Stages[i-1].(*Lookup)
+		u, ok2 := p.Stages[i].(*Unwind)
+		if ok && ok2 && l.Unwind == nil && u.Path.String() == l.As.String() {
+			both := *l
+			both.Unwind = u
+			p.replaceTwo(i-1, &both)
 		}
 	}
 }

@@ -23,8 +23,8 @@ func parseOut(p *parsing, arg bson.Value) ([]Stage, error) {
 		o.To.Coll = arg.Str()
 	case bson.TypeObject:
 		var db, coll, series bson.Value
-		err := readStrict("$out", arg.Doc(), want{"db", &db, aString, true}, want{"coll", &coll, aString, true},
-			want{"timeseries", &series, anObject, false})
+		err := readStrict("$out", arg.Doc(), want{name: "db", to: &db, types: aString, required: true}, want{name: "coll", to: &coll, types: aString, required: true},
+			want{name: "timeseries", to: &series, types: anObject})
 		if err != nil {
 			return nil, err
 		}
@@ -55,17 +55,17 @@ func (o *Out) check() error {
 	if err := namespace.CheckDB(o.To.DB); err != nil {
 		return err
 	}
-	if strings.HasPrefix(o.To.Coll, "$") {
+	if strings.HasPrefix(o.To.Coll, "$") || len(o.To.String()) > namespace.MaxLength {
 		return mongoerr.New(mongoerr.IllegalOperation, "Invalid $out target namespace: %s", o.To)
 	}
-	return nil
+	return o.To.Check()
 }
 
 func checkTimeSeries(d bson.Doc) error {
 	var timeField, metaField, granularity, span, rounding bson.Value
-	err := readStrict("$out.timeseries", d, want{"timeField", &timeField, aString, true}, want{"metaField", &metaField, aString, false},
-		want{"granularity", &granularity, aString, false}, want{"bucketMaxSpanSeconds", &span, aNumber, false},
-		want{"bucketRoundingSeconds", &rounding, aNumber, false})
+	err := readStrict("$out.timeseries", d, want{name: "timeField", to: &timeField, types: aString, required: true}, want{name: "metaField", to: &metaField, types: aString},
+		want{name: "granularity", to: &granularity, types: aString}, want{name: "bucketMaxSpanSeconds", to: &span, types: aNumber},
+		want{name: "bucketRoundingSeconds", to: &rounding, types: aNumber})
 	if err != nil {
 		return err
 	}

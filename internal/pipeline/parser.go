@@ -136,6 +136,8 @@ func (p *parsing) stage(v bson.Value) ([]Stage, *Row, error) {
 // allowed refuses stages that may not stand in the stage around.
 func (p *parsing) allowed(row *Row) error {
 	switch {
+	case p.facet && row.noFacet && !(p.inside == "$lookup" && row.noLookup) && !(p.inside == "$unionWith" && row.noUnion):
+		return mongoerr.New(40600, "%s is not allowed to be used within a $facet stage", row.Name)
 	case p.Update && !updateStage(row.Name):
 		return mongoerr.New(mongoerr.InvalidOptions, "%s is not allowed to be used within an update", row.Name)
 	case p.View && row.last:
@@ -160,10 +162,8 @@ func updateStage(name string) bool {
 func (p *parsing) checkPositions(rows []*Row) error {
 	for i, row := range rows {
 		switch {
-		case row.collectionless && i == 0 && p.NS.Coll != "" && !(p.facet && row.noFacet):
+		case row.collectionless && i == 0 && p.NS.Coll != "":
 			return mongoerr.New(mongoerr.InvalidNamespace, "%s must be run against the database with {aggregate: 1}", shown(row.Name))
-		case p.facet && row.noFacet:
-			return mongoerr.New(40600, "%s is not allowed to be used within a $facet stage", row.Name)
 		case row.first && i > 0:
 			return mongoerr.New(40602, "%s is only valid as the first stage in a pipeline", row.Name)
 		case row.last && i < len(rows)-1:

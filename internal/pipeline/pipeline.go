@@ -126,11 +126,16 @@ func (p *Pipeline) Namespaces() []namespace.NS {
 	return out
 }
 
-// Where is p behind f: as if it started with another $match.
+// Where is p behind f: as if it started with another $match, or had it behind the stage that brings the documents.
 func (p *Pipeline) Where(f *match.Filter) *Pipeline {
 	q := *p
+	at := 0
+	if p.HasSource() {
+		at = 1
+	}
 	q.Stages = make([]Stage, 0, len(p.Stages)+1)
-	q.Stages = append(append(q.Stages, &Match{written{"$match", f.Source.Value()}, f}), p.Stages...)
+	q.Stages = append(append(q.Stages, p.Stages[:at]...), &Match{written{"$match", f.Source.Value()}, f})
+	q.Stages = append(q.Stages, p.Stages[at:]...)
 	q.mergeMatches()
 	return &q
 }

@@ -24,13 +24,14 @@ func parseSample(_ *parsing, arg bson.Value) ([]Stage, error) {
 		if !it.Value().IsNumber() {
 			return nil, mongoerr.New(28746, "size argument to $sample must be a number")
 		}
-		if s.Size = it.Value().TruncInt64(); s.Size <= 0 {
-			return nil, mongoerr.New(28747, "size argument to $sample must be a positive integer")
-		}
+		s.Size = it.Value().RoundInt64()
 		found = true
 	}
 	if !found {
 		return nil, mongoerr.New(28749, "$sample stage must specify a size")
+	}
+	if s.Size <= 0 {
+		return nil, mongoerr.New(28747, "size argument to $sample must be a positive integer")
 	}
 	return one(s), nil
 }

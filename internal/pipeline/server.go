@@ -20,14 +20,14 @@ func parseCollStats(_ *parsing, arg bson.Value) ([]Stage, error) {
 		return nil, mongoerr.New(5447000, "$collStats must take a nested object but found: %s", arg)
 	}
 	var latency, storage, count, exec, operation bson.Value
-	err := readStrict("$collStats", arg.Doc(), want{"latencyStats", &latency, anObject, false}, want{"storageStats", &storage, anObject, false},
-		want{"count", &count, anObject, false}, want{"queryExecStats", &exec, anObject, false}, want{"operationStats", &operation, anObject, false})
+	err := readStrict("$collStats", arg.Doc(), want{name: "latencyStats", to: &latency, types: anObject}, want{name: "storageStats", to: &storage, types: anObject},
+		want{name: "count", to: &count, types: anObject}, want{name: "queryExecStats", to: &exec, types: anObject}, want{name: "operationStats", to: &operation, types: anObject})
 	if err != nil {
 		return nil, err
 	}
 	var ignored bson.Value
 	if !latency.IsMissing() {
-		err = readStrict("$collStats.latencyStats", latency.Doc(), want{"histograms", &ignored, aBool, false})
+		err = readStrict("$collStats.latencyStats", latency.Doc(), want{name: "histograms", to: &ignored, types: aBool, given: true})
 	}
 	if err == nil && !storage.IsMissing() {
 		err = checkStorageStats(storage.Doc())
@@ -43,14 +43,28 @@ func parseCollStats(_ *parsing, arg bson.Value) ([]Stage, error) {
 	return server("$collStats", arg)
 }
 
+// checkStorageStats reads what it knows and ignores the rest.
 func checkStorageStats(d bson.Doc) error {
-	var scale, verbose, waitForLock, numeric bson.Value
-	err := readStrict("$collStats.storageStats", d, want{"scale", &scale, aNumber, false}, want{"verbose", &verbose, aBool, false},
-		want{"waitForLock", &waitForLock, aBool, false}, want{"numericOnly", &numeric, aBool, false})
-	if err == nil && !scale.IsMissing() && scale.TruncInt64() < 1 {
-		err = mongoerr.New(mongoerr.BadValue, "BSON field 'scale' value must be >= 1, actual value '%d'", scale.TruncInt64())
+	for it := d.Iter(); it.Next(); {
+		v, types := it.Value(), aBool
+		switch it.Key() {
+		case "scale":
+			types = aNumber
+		case "verbose", "waitForLock", "numericOnly":
+		default:
+			continue
+		}
+		if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+			continue
+		}
+		if !hasType(types, v.Type) {
+			return wrongType("$collStats.storageStats."+it.Key(), v.Type, types)
+		}
+		if it.Key() == "scale" && v.RoundInt64() < 1 {
+			return mongoerr.New(mongoerr.BadValue, "BSON field 'scale' value must be >= 1, actual value '%d'", v.RoundInt64())
+		}
 	}
-	return err
+	return nil
 }
 
 func parseIndexStats(_ *parsing, arg bson.Value) ([]Stage, error) {
@@ -118,7 +132,7 @@ func listSessions(name string, arg bson.Value) ([]Stage, error) {
 		return nil, mongoerr.New(mongoerr.TypeMismatch, "%s options must be specified in an object, but found: %s", name, arg.Type)
 	}
 	var allUsers, users bson.Value
-	err := readStrict(name, arg.Doc(), want{"allUsers", &allUsers, aBool, false}, want{"users", &users, anArray, false})
+	err := readStrict(name, arg.Doc(), want{name: "allUsers", to: &allUsers, types: aBool}, want{name: "users", to: &users, types: anArray})
 	if err != nil {
 		return nil, err
 	}
@@ -156,8 +170,8 @@ func parseQuerySettings(_ *parsing, arg bson.Value) ([]Stage, error) {
 		if it.Key() != "showDebugQueryShape" {
 			return nil, mongoerr.New(40415, "BSON field '$querySettings.%s' is an unknown field.", it.Key())
 		}
-		if !hasType(boolOrInt, it.Value().Type) {
-			return nil, wrongType("$querySettings.showDebugQueryShape", it.Value().Type, boolOrInt)
+		if it.Value().Type != bson.TypeBool {
+			return nil, wrongType("$querySettings.showDebugQueryShape", it.Value().Type, aBool)
 		}
 	}
 	return server("$querySettings", arg)
@@ -168,7 +182,7 @@ func parseQueryStats(p *parsing, arg bson.Value) ([]Stage, error) {
 		return nil, mongoerr.New(mongoerr.FailedToParse, "$queryStats value must be an object. Found: %s", arg.Type)
 	}
 	var transform bson.Value
-	if err := readStrict("$queryStats", arg.Doc(), want{"transformIdentifiers", &transform, anObject, false}); err != nil {
+	if err := readStrict("$queryStats", arg.Doc(), want{name: "transformIdentifiers", to: &transform, types: anObject}); err != nil {
 		return nil, err
 	}
 	if p.NS.DB != "admin" {
@@ -182,11 +196,18 @@ func parseListSampledQueries(p *parsing, arg bson.Value) ([]Stage, error) {
 		return nil, mongoerr.New(6875601, "The $listSampledQueries stage specification must be an object. Found: %s", arg.Type)
 	}
 	var ns bson.Value
-	if err := readStrict("$listSampledQueries", arg.Doc(), want{"namespace", &ns, aString, false}); err != nil {
+	if err := readStrict("$listSampledQueries", arg.Doc(), want{name: "namespace", to: &ns, types: aString}); err != nil {
 		return nil, err
 	}
 	if p.NS.DB != "admin" {
 		return nil, mongoerr.New(mongoerr.InvalidNamespace, "$listSampledQueries must be run against the 'admin' database with {aggregate: 1}")
 	}
 	return nil, mongoerr.New(mongoerr.IllegalOperation, "$listSampledQueries aggregation stage is not supported on a standalone mongod")
+}
+
+func parseListCatalog(_ *parsing, arg bson.Value) ([]Stage, error) {
+	if arg.Type != bson.TypeObject || !arg.Doc().IsEmpty() {
+		return nil, mongoerr.New(6200600, "The $listCatalog stage specification must be an empty object")
+	}
+	return server("$listCatalog", arg)
 }

@@ -12,6 +12,7 @@ type want struct {
 	to       *bson.Value
 	types    []bson.Type // none for any
 	required bool
+	given    bool // null is a value of a wrong type, too
 }
 
 // readStrict takes the fields of d apart: unknown and repeated ones, wrong types and missing ones are errors.
@@ -34,7 +35,7 @@ func readStrict(stage string, d bson.Doc, wants ...want) error {
 			*wants[i].to = v
 			continue
 		}
-		if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+		if (v.Type == bson.TypeNull || v.Type == bson.TypeUndefined) && !wants[i].given {
 			continue
 		}
 		if !hasType(wants[i].types, v.Type) {

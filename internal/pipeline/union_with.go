@@ -25,8 +25,8 @@ func parseUnionWith(p *parsing, arg bson.Value) ([]Stage, error) {
 		}
 	case bson.TypeObject:
 		var coll, db bson.Value
-		err := readStrict("$unionWith", arg.Doc(), want{"coll", &coll, aString, false}, want{"pipeline", &sub, anArray, false},
-			want{"db", &db, aString, false})
+		err := readStrict("$unionWith", arg.Doc(), want{name: "coll", to: &coll, types: aString}, want{name: "pipeline", to: &sub, types: anArray},
+			want{name: "db", to: &db, types: aString})
 		if err != nil {
 			return nil, err
 		}

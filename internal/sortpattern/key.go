@@ -51,7 +51,7 @@ func metaKey(name string, meta Meta) (bson.Value, error) {
 	case name == "textScore":
 		return v, mongoerr.New(40218, "query requires text score metadata, but it is not available")
 	}
-	return v, mongoerr.New(40218, "query requires %s metadata, but it is not available", name)
+	return bson.Null, nil
 }
 
 // straight is the value at path through documents; array says that one was met, on the way or at the end.

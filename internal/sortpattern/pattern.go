@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
-// MaxParts is how many keys a pattern may have.
+// MaxParts is how many paths a pattern may sort by.
 const MaxParts = 32
 
 // Part is one key of a pattern.
@@ -45,7 +45,7 @@ func Parse(spec bson.Doc) (*Pattern, error) {
 		seen[it.Key()] = true
 		p.Parts = append(p.Parts, part)
 	}
-	if len(p.Parts) > MaxParts {
+	if len(p.Paths()) > MaxParts {
 		return nil, mongoerr.New(13103, "too many compound keys")
 	}
 	return p, nil
@@ -59,8 +59,8 @@ func parsePart(name string, v bson.Value) (Part, error) {
 	if !v.IsNumber() {
 		return Part{}, mongoerr.New(15974, "Illegal key in $sort specification: %s: %s", name, v)
 	}
-	n, exact := v.AsInt64()
-	if !exact || n != 1 && n != -1 {
+	n := v.RoundInt64()
+	if n != 1 && n != -1 {
 		return Part{}, mongoerr.New(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
 	}
 	path, err := fieldpath.New(name)

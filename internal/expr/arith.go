@@ -19,18 +19,18 @@ func arithmeticOperators() []Operator {
 			Shape: real{double: math.Exp, decimal: decimalExp}.shape("$exp")},
 		{Name: "$floor", Since: "3.2", Doc: "The largest integer that is not greater than a number.", Shape: number(evalFloor)},
 		{Name: "$ln", Since: "3.2", Doc: "The natural logarithm of a number.",
-			Shape: real{math.Log, decimalFunc((*apd.Context).Ln), positive(28766)}.shape("$ln")},
+			Shape: real{logE, decimalFunc((*apd.Context).Ln), positive(28766), true}.shape("$ln")},
 		{Name: "$log", Since: "3.2", Doc: "The logarithm of a number to a base.", Shape: dyadic(evalLog)},
 		{Name: "$log10", Since: "3.2", Doc: "The logarithm of a number to base 10.",
-			Shape: real{math.Log10, decimalFunc((*apd.Context).Log10), positive(28761)}.shape("$log10")},
+			Shape: real{log10, decimalLog10, positive(28761), true}.shape("$log10")},
 		{Name: "$mod", Since: "2.2", Doc: "The remainder of a division.", Shape: dyadic(evalMod)},
 		{Name: "$multiply", Since: "2.2", Doc: "The product of numbers.", Shape: nary{0, many, evalMultiply}},
 		{Name: "$pow", Since: "3.2", Doc: "A number raised to a power.", Shape: dyadic(evalPow)},
 		{Name: "$round", Since: "4.2", Doc: "A number rounded to a place, halves to the even digit.", Shape: nary{1, 2, roundTo("$round", apd.RoundHalfEven)}},
 		{Name: "$sigmoid", Since: "8.1", Doc: "The sigmoid of a number, 1 / (1 + e^-x).",
-			Shape: real{double: sigmoid, decimal: decimalSigmoid}.shape("$sigmoid")},
+			Shape: special(parseSigmoid)},
 		{Name: "$sqrt", Since: "3.2", Doc: "The square root of a number.",
-			Shape: real{math.Sqrt, decimalFunc((*apd.Context).Sqrt), notNegative}.shape("$sqrt")},
+			Shape: real{math.Sqrt, decimalSqrt, notNegative, false}.shape("$sqrt")},
 		{Name: "$subtract", Since: "2.2", Doc: "The difference of two numbers or dates, or a date moved by milliseconds.", Shape: dyadic(evalSubtract)},
 		{Name: "$trunc", Since: "3.2", Doc: "A number cut off at a place.", Shape: nary{1, 2, roundTo("$trunc", apd.RoundDown)}},
 	}
@@ -98,7 +98,7 @@ func wholeMillis(v bson.Value, op string) (int64, error) {
 		if d.IsNaN() || d.Inf() != 0 {
 			return 0, overflow
 		}
-		v = bson.Decimal(quantize(d, 0, apd.RoundHalfEven))
+		v = bson.Decimal(wholeOf(d, apd.RoundHalfEven))
 		n, exact := v.AsInt64()
 		if !exact {
 			return 0, overflow
@@ -167,21 +167,12 @@ func evalDivide(env *Env, a, b bson.Value) (bson.Value, error) {
 		return a, mongoerr.New(mongoerr.BadValue, "can't $divide by zero")
 	}
 	if a.Type == bson.TypeDecimal || b.Type == bson.TypeDecimal {
-		return env.Decimal(decimalPair(a, b, decimalContext().Quo)), nil
+		return env.Decimal(decimalQuotient(a.AsDecimal(), b.AsDecimal())), nil
 	}
 	return env.Double(a.AsDouble() / b.AsDouble()), nil
 }
 
 func isZero(v bson.Value) bool { return sign(v) == 0 && !v.IsNaN() }
-
-// decimalPair computes with two numbers as decimals.
-func decimalPair(a, b bson.Value, f func(d, x, y *apd.Decimal) (apd.Condition, error)) bson.Decimal128 {
-	var r apd.Decimal
-	if _, err := f(&r, a.AsDecimal().APD(), b.AsDecimal().APD()); err != nil && r.Form == apd.Finite {
-		return bson.DecimalNaN
-	}
-	return bson.DecimalFromAPD(&r)
-}
 
 func evalMod(env *Env, a, b bson.Value) (bson.Value, error) {
 	if !a.IsNumber() || !b.IsNumber() {
@@ -200,8 +191,7 @@ func evalMod(env *Env, a, b bson.Value) (bson.Value, error) {
 	if decimal {
 		return env.Decimal(decimalMod(a.AsDecimal(), b.AsDecimal())), nil
 	}
-	_, small := int32Of(b)
-	if a.Type == bson.TypeDouble || b.Type == bson.TypeDouble && !small {
+	if a.Type == bson.TypeDouble || b.Type == bson.TypeDouble {
 		return env.Double(math.Mod(a.AsDouble(), b.AsDouble())), nil
 	}
 	x, _ := a.AsInt64()
@@ -248,30 +238,12 @@ func toWhole(env *Env, v bson.Value, f func(float64) float64, mode apd.Rounder) 
 	case bson.TypeDouble:
 		return env.Double(f(v.Double())), nil
 	case bson.TypeDecimal:
+		if v.Decimal().Inf() != 0 {
+			return env.Decimal(bson.DecimalNaN), nil
+		}
 		return env.Decimal(quantize(v.Decimal(), 0, mode)), nil
 	}
 	return v, nil
-}
-
-// quantize rounds d to a multiple of ten to the power exp; a coarser d stays as it is.
-func quantize(d bson.Decimal128, exp int32, mode apd.Rounder) bson.Decimal128 {
-	if d.IsNaN() || d.Inf() != 0 {
-		return d
-	}
-	x := d.APD()
-	if x.Exponent >= exp {
-		return d
-	}
-	ctx := apd.Context{Precision: 100, MaxExponent: apd.MaxExponent, MinExponent: apd.MinExponent, Rounding: mode}
-	var r apd.Decimal
-	if x.NumDigits()+int64(x.Exponent) < int64(exp)-2 { // so small that quantizing would need many digits
-		x = &apd.Decimal{Negative: x.Negative, Exponent: exp - 2, Coeff: *apd.NewBigInt(int64(x.Sign() * x.Sign()))}
-	}
-	if _, err := ctx.Quantize(&r, x, exp); err != nil {
-		return bson.DecimalNaN
-	}
-	r.Negative = x.Negative
-	return bson.DecimalFromAPD(&r)
 }
 
 func positive(code mongoerr.Code) func(op string, v bson.Value) error {
@@ -289,5 +261,3 @@ func notNegative(op string, v bson.Value) error {
 	}
 	return nil
 }
-
-func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }

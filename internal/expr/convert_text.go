@@ -17,7 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
-func truncateDecimal(d bson.Decimal128) bson.Decimal128 { return quantize(d, 0, apd.RoundDown) }
+func truncateDecimal(d bson.Decimal128) bson.Decimal128 { return wholeOf(d, apd.RoundDown) }
 
 var decimalSyntax = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[+-]?(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:[eE]([+-]?\d+))?$`)

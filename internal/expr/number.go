@@ -29,6 +29,8 @@ type real struct {
 	double  func(f float64) float64
 	decimal func(d *apd.Decimal) *apd.Decimal
 	check   func(op string, v bson.Value) error // of the domain; may be nil
+	// doubleNaN makes a double of a decimal NaN, as MongoDB does behind some checks.
+	doubleNaN bool
 }
 
 func (r real) shape(op string) special {
@@ -37,6 +39,9 @@ func (r real) shape(op string) special {
 			if err := r.check(op, v); err != nil {
 				return v, err
 			}
+		}
+		if v.Type == bson.TypeDecimal && v.IsNaN() && r.doubleNaN {
+			return env.Double(math.NaN()), nil
 		}
 		if v.Type == bson.TypeDecimal {
 			return env.Decimal(bson.DecimalFromAPD(r.decimal(v.Decimal().APD()))), nil

@@ -52,6 +52,8 @@ func Operators() []Operator {
 		convertOperators(),
 		datePartOperators(),
 		dateTextOperators(),
+		datePartsOperators(),
+		dateMathOperators(),
 	)
 }
 

@@ -25,14 +25,13 @@ func evalLog(env *Env, v, base bson.Value) (bson.Value, error) {
 		return v, mongoerr.New(28759, "$log's base must be a positive number not equal to 1, but is %s", base)
 	}
 	if v.Type == bson.TypeDecimal || base.Type == bson.TypeDecimal {
-		ln := decimalFunc((*apd.Context).Ln)
-		var r apd.Decimal
-		if _, err := wideContext().Quo(&r, ln(v.AsDecimal().APD()), ln(base.AsDecimal().APD())); err != nil && r.Form == apd.Finite {
-			return env.Decimal(bson.DecimalNaN), nil
+		if v.IsNaN() || base.IsNaN() {
+			return env.Double(math.NaN()), nil
 		}
-		return env.Decimal(bson.DecimalFromAPD(&r)), nil
+		ln := decimalFunc((*apd.Context).Ln)
+		return env.Decimal(decimalQuotient(bson.DecimalFromAPD(ln(v.AsDecimal().APD())), bson.DecimalFromAPD(ln(base.AsDecimal().APD())))), nil
 	}
-	return env.Double(math.Log(v.AsDouble()) / math.Log(base.AsDouble())), nil
+	return env.Double(logE(v.AsDouble()) / logE(base.AsDouble())), nil
 }
 
 func evalPow(env *Env, base, exp bson.Value) (bson.Value, error) {
@@ -90,8 +89,12 @@ func decimalPow(base, exp bson.Decimal128) bson.Decimal128 {
 		return one
 	case base.IsNaN() || exp.IsNaN():
 		return bson.DecimalNaN
-	case exp.Inf() != 0 || base.Inf() != 0:
-		return bson.DecimalFromFloat(math.Pow(base.Float64(), exp.Float64()))
+	case exp.Inf() != 0 || base.Inf() != 0 || base.IsZero():
+		f := math.Pow(base.Float64(), exp.Float64())
+		if f == 0 {
+			return bson.Decimal128{} // the smallest exponent
+		}
+		return bson.DecimalFromFloat(f)
 	}
 	x, y := base.APD(), exp.APD()
 	if x.Sign() < 0 && !bson.Decimal(exp).IsIntegral() {
@@ -107,10 +110,9 @@ func decimalPow(base, exp bson.Decimal128) bson.Decimal128 {
 		return bson.DecimalFromAPD(&apd.Decimal{Negative: negative, Exponent: -6176})
 	}
 	var r apd.Decimal
-	if _, err := wideContext().Pow(&r, x, y); err != nil && r.Form == apd.Finite {
-		return bson.DecimalNaN
-	}
-	return bson.DecimalFromAPD(&r)
+	_, err := wideContext().Pow(&r, x, y)
+	fullDigits(&r)
+	return computed(&r, err)
 }
 
 func log10Of(x *apd.Decimal) float64 {
@@ -153,22 +155,34 @@ func decimalExp(x *apd.Decimal) *apd.Decimal {
 	return decimalFunc((*apd.Context).Exp)(x)
 }
 
-func decimalSigmoid(x *apd.Decimal) *apd.Decimal {
-	var r, minus apd.Decimal
-	minus.Neg(x)
-	one := apd.New(1, 0)
-	e := decimalExp(&minus)
-	if e.Form == apd.Infinite {
-		return new(apd.Decimal)
+// parseSigmoid takes its argument as it is, so that an array is none.
+func parseSigmoid(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr, error) {
+	e, err := p.parse(arg, scope)
+	if err != nil {
+		return nil, err
 	}
-	c := wideContext()
-	if _, err := c.Add(&r, one, e); err != nil {
-		return &apd.Decimal{Form: apd.NaN}
+	return &call{op: op, args: []Expr{e}, eval: func(env *Env, c *call) (bson.Value, error) {
+		v, err := c.args[0].Eval(env)
+		if err != nil {
+			return v, err
+		}
+		return evalSigmoid(env, v)
+	}}, nil
+}
+
+// evalSigmoid is 1 / (1 + e^-x), each step as its operator does it.
+func evalSigmoid(env *Env, v bson.Value) (bson.Value, error) {
+	minus, err := evalMultiply(env, []bson.Value{bson.Int32(-1), v})
+	if err != nil || minus.IsNullish() {
+		return minus, err
 	}
-	if _, err := c.Quo(&r, one, &r); err != nil {
-		return &apd.Decimal{Form: apd.NaN}
+	if minus.Type != bson.TypeDecimal {
+		return env.Double(1 / (1 + math.Exp(minus.AsDouble()))), nil
 	}
-	return &r
+	e := bson.DecimalFromAPD(decimalExp(minus.Decimal().APD()))
+	one := bson.Decimal(bson.DecimalFromInt64(1))
+	sum, _ := bson.Add(one, bson.Decimal(e))
+	return env.Decimal(decimalQuotient(one.Decimal(), sum.Decimal())), nil
 }
 
 // roundTo is $round or $trunc: to the place of the second argument, 0 without one.
@@ -180,7 +194,16 @@ func roundTo(op string, mode apd.Rounder) func(env *Env, args []bson.Value) (bso
 			if v.IsNullish() || p.IsNullish() {
 				return bson.Null, nil
 			}
+			if !p.IsNumber() {
+				return v, mongoerr.New(16004, "can't convert from BSON type %s to long", p.Type)
+			}
+			if _, err := coerceLong(p); err != nil {
+				return v, mongoerr.New(31109, "Can't coerce out of range value %s to long", p)
+			}
 			n, ok := int32Of(p)
+			if !ok && p.IsIntegral() {
+				return v, mongoerr.New(51083, "cannot apply %s with precision value %s value must be in [-20, 100]", op, p)
+			}
 			if !ok {
 				return v, mongoerr.New(51082, "precision argument to  %s must be a integral value", op)
 			}
@@ -202,7 +225,11 @@ func roundTo(op string, mode apd.Rounder) func(env *Env, args []bson.Value) (bso
 func round(env *Env, op string, v bson.Value, place int, mode apd.Rounder) (bson.Value, error) {
 	switch v.Type {
 	case bson.TypeDecimal:
-		return env.Decimal(quantize(v.Decimal(), int32(-place), mode)), nil
+		d := quantize(v.Decimal(), int32(-place), mode)
+		if d.IsNaN() { // more digits than there are
+			return v, nil
+		}
+		return env.Decimal(d), nil
 	case bson.TypeDouble:
 		f := v.Double()
 		switch {
@@ -213,13 +240,13 @@ func round(env *Env, op string, v bson.Value, place int, mode apd.Rounder) (bson
 		case place == 0:
 			return env.Double(math.RoundToEven(f)), nil
 		}
-		return env.Double(quantize(bson.DecimalFromFloat(f), int32(-place), mode).Float64()), nil
+		return env.Double(wide(decimalOfDouble(f), int32(-place), mode).Float64()), nil
 	}
 	if place >= 0 {
 		return v, nil
 	}
 	n, _ := v.AsInt64()
-	d := quantize(bson.DecimalFromInt64(n), int32(-place), mode)
+	d := wide(bson.DecimalFromInt64(n), int32(-place), mode)
 	r, exact := bson.Decimal(d).AsInt64()
 	if !exact {
 		return v, mongoerr.New(51080, "invalid conversion from Decimal128 result in %s resulting from arguments: [%s, %d]", op, v, place)
@@ -228,4 +255,51 @@ func round(env *Env, op string, v bson.Value, place int, mode apd.Rounder) (bson
 		return env.Int64(r), nil
 	}
 	return env.Int(r), nil
+}
+
+// wide is quantize for a number that may have more digits than fit, which then stays as it is.
+func wide(d bson.Decimal128, exp int32, mode apd.Rounder) bson.Decimal128 {
+	if d.APD().Exponent >= exp {
+		return d
+	}
+	return quantize(d, exp, mode)
+}
+
+// logE is the natural logarithm; the processor's is wrong for subnormal numbers.
+func logE(f float64) float64 {
+	if f > 0 && f < 0x1p-1022 {
+		return math.Log(f*0x1p54) - 54*math.Ln2
+	}
+	return math.Log(f)
+}
+
+// log10 is exact for powers of ten, as C's is.
+func log10(f float64) float64 {
+	if !(f > 0) || math.IsInf(f, 0) {
+		return math.Log10(f)
+	}
+	const (
+		inverse = 4.34294481903251816668e-01
+		high    = 3.01029995663611771306e-01
+		low     = 3.69423907715893078616e-13
+	)
+	m, e := math.Frexp(f) // in [0.5, 1)
+	k := float64(e)
+	if e >= 1 { // then in [1, 2)
+		m, k = m*2, k-1
+	}
+	return k*low + inverse*math.Log(m) + k*high
+}
+
+// decimalLog10 is exact for powers of ten.
+func decimalLog10(x *apd.Decimal) *apd.Decimal {
+	r := decimalFunc((*apd.Context).Log10)(x)
+	if r.Form == apd.Finite {
+		var whole apd.Decimal
+		if whole.Reduce(r); whole.Exponent >= 0 {
+			prefer(&whole, 0)
+			return &whole
+		}
+	}
+	return r
 }

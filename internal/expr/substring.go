@@ -81,7 +81,7 @@ func coerceLong(v bson.Value) (int64, error) {
 		if d.IsNaN() || d.Inf() != 0 {
 			return math.MinInt64, nil
 		}
-		n, exact := bson.Decimal(quantize(d, 0, apd.RoundHalfEven)).AsInt64()
+		n, exact := bson.Decimal(wholeOf(d, apd.RoundHalfEven)).AsInt64()
 		if !exact {
 			return math.MinInt64, nil
 		}

@@ -16,12 +16,14 @@ type Summation struct {
 	hi, lo  float64 // the sum of all but the decimals is hi + lo
 	special float64 // NaN and infinities, which hi and lo cannot hold
 	odd     bool
+	other   bool         // anything but decimals has been added
 	decimal *apd.Decimal // the sum of the decimals, nil without any
 }
 
 // Add adds a number.
 func (s *Summation) Add(v bson.Value) {
 	s.widen(v.Type)
+	s.other = s.other || v.Type != bson.TypeDecimal
 	switch v.Type {
 	case bson.TypeInt32:
 		s.addDouble(float64(v.Int32()))
@@ -130,6 +132,9 @@ func (s *Summation) Decimal() bson.Decimal128 {
 	}
 	if s.decimal == nil {
 		return bson.DecimalFromAPD(rest)
+	}
+	if !s.other {
+		return bson.DecimalFromAPD(s.decimal)
 	}
 	return bson.DecimalFromAPD(addDecimals(s.decimal, rest))
 }

@@ -8,5 +8,7 @@ func commands() table {
 		connectionCommands(), sessionCommands(), killSessionsCommands(), parameterCommands(), clusterParameterCommands(),
 		featureCompatibilityCommands(), logCommands(), serverStatusCommands(), topCommands(), currentOpCommands(), killOpCommands(),
 		fsyncCommands(), autoCompactCommands(), profileCommands(), replicaSetCommands(), shutdownCommands(),
+		createCommands(), dropCommands(), listCollectionsCommands(), listDatabasesCommands(), renameCollectionCommands(), collStatsCommands(), dbStatsCommands(),
+		createIndexesCommands(), dropIndexesCommands(), listIndexesCommands(),
 	)
 }

@@ -1,0 +1,154 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+func createIndexesCommands() []*Command {
+	return []*Command{{Name: "createIndexes", Doc: "Makes indexes on a collection.", WriteConcern: true, Run: createIndexes}}
+}
+
+// maxIndexesAtOnce is how many indexes one command may ask for.
+const maxIndexesAtOnce = 1000
+
+func createIndexes(op *Op) (bson.Doc, error) {
+	a := op.Args
+	ns := a.Collection(op.DB)
+	specs := op.indexSpecs(a)
+	uuid := a.collectionUUID()
+	a.SafeBool("ignoreUnknownIndexOptions", false)
+	a.Ignore("isTimeseriesNamespace", "returnOnStart")
+	checkQuorum(a)
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if err := indexable(ns); err != nil {
+		return nil, err
+	}
+	if err := op.checkUUID(ns, uuid); err != nil {
+		return nil, err
+	}
+	if len(specs) == 0 {
+		return nil, mongoerr.New(mongoerr.BadValue, "Must specify at least one index to create")
+	}
+	made, err := op.Query.Store.CreateIndexes(op.Ctx, ns, func(c *catalog.Collection) ([]*index.Definition, error) {
+		return op.parseIndexes(c, specs)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return createdReply(made, specs), nil
+}
+
+// indexSpecs reads the elements of "indexes".
+func (op *Op) indexSpecs(a *Args) (specs []bson.Doc) {
+	a.Required("indexes")
+	ignore := a.SafeBool("ignoreUnknownIndexOptions", false)
+	for it := a.Array("indexes").Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeObject {
+			a.Fail(a.wrongType("indexes."+it.Key(), it.Value().Type, []bson.Type{bson.TypeObject}))
+			return nil
+		}
+		spec := it.Value().Doc()
+		if ignore {
+			spec = index.WithoutUnknown(spec)
+		}
+		if specs = append(specs, spec); len(specs) > maxIndexesAtOnce {
+			a.Fail(mongoerr.New(mongoerr.BadValue, "Too many indexes, the limit is %d", maxIndexesAtOnce))
+			return nil
+		}
+	}
+	return specs
+}
+
+// checkQuorum refuses a commit quorum, which only replica sets have.
+func checkQuorum(a *Args) {
+	v := a.Value("commitQuorum")
+	switch {
+	case v.IsMissing():
+	case v.Type != bson.TypeString && !v.IsNumber():
+		a.Fail(mongoerr.New(mongoerr.FailedToParse, "Unrecognized format for 'commitQuorum': %s", v))
+	case v.IsNumber() && index.WholeSeconds(v) < 0:
+		a.Fail(mongoerr.New(mongoerr.FailedToParse, "commitQuorum has to be a non-negative number"))
+	default:
+		a.Fail(mongoerr.New(mongoerr.BadValue, "Standalones can't specify commitQuorum"))
+	}
+}
+
+// indexable refuses namespaces whose indexes nobody may choose.
+func indexable(ns namespace.NS) error {
+	if err := readable(ns); err != nil {
+		return err
+	}
+	if ns.DB == "local" && ns.Coll == "oplog.rs" || ns.DB != "admin" && ns.DB != "config" && ns.Coll == "system.views" {
+		return mongoerr.New(mongoerr.CannotCreateIndex, "Cannot create indexes on the %s collection", ns)
+	}
+	return nil
+}
+
+func (op *Op) parseIndexes(c *catalog.Collection, specs []bson.Doc) ([]*index.Definition, error) {
+	parser := op.Query.Indexes()
+	defs := make([]*index.Definition, 0, len(specs))
+	for _, spec := range specs {
+		d, err := parser.Parse(spec, c.Options.Collation)
+		if err != nil {
+			return nil, mongoerr.Prefix("Error in specification "+spec.String()+" :: caused by :: ", err)
+		}
+		if err := op.checkIndexFor(c, d); err != nil {
+			return nil, err
+		}
+		defs = append(defs, d)
+	}
+	return defs, nil
+}
+
+// checkIndexFor applies the rules between an index and the collection it is for.
+func (op *Op) checkIndexFor(c *catalog.Collection, d *index.Definition) error {
+	switch {
+	case d.Hidden && c.NS.IsSystem():
+		return mongoerr.New(mongoerr.BadValue, "Can't hide indexes on system collections")
+	case d.TTL && c.Options.Capped && !op.flag("ttlOnCapped"):
+		return mongoerr.New(mongoerr.CannotCreateIndex, "Cannot create TTL index on a capped collection")
+	case d.IsID() && c.IDIndex() != nil && string(d.Collation) != string(c.IDIndex().Collation):
+		return mongoerr.New(mongoerr.BadValue, "The _id index must have the same collation as the collection. Index collation: %s, collection collation: %s", shown(d.Collation), shown(c.Options.Collation))
+	}
+	return nil
+}
+
+// shown is a collation in a message; plain byte order has the name "simple".
+func shown(collation bson.Doc) bson.Doc {
+	if collation == nil {
+		return bson.Build().String("locale", "simple").Doc()
+	}
+	return collation
+}
+
+func createdReply(made storage.Created, specs []bson.Doc) bson.Doc {
+	b := bson.Build()
+	if onTS(specs) {
+		b.String("_t", "CreateIndexesResponse")
+	}
+	b.Int32("numIndexesBefore", int32(made.Before)).Int32("numIndexesAfter", int32(made.After))
+	if len(made.Indexes) == 0 && len(made.Retimed) == 0 {
+		b.String("note", "all indexes already exist")
+	} else {
+		b.Bool("createdCollectionAutomatically", made.Collection)
+	}
+	return b.Doc()
+}
+
+// onTS says whether one of the indexes is a TTL index on _ts.
+func onTS(specs []bson.Doc) bool {
+	for _, spec := range specs {
+		key := spec.Lookup("key")
+		if key.Type == bson.TypeObject && key.Doc().FirstKey() == index.TSField && !spec.Lookup("expireAfterSeconds").IsMissing() {
+			return true
+		}
+	}
+	return false
+}

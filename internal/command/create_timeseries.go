@@ -1,0 +1,94 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// maxBucketSeconds bounds the span of a bucket: a year.
+const maxBucketSeconds = 31536000
+
+// bucketSpans are the spans of buckets by granularity, in seconds.
+var bucketSpans = map[string]int64{"seconds": 3600, "minutes": 86400, "hours": 2592000}
+
+// timeseriesFields are the fields of timeseries as they were read.
+type timeseriesFields struct {
+	timeField, metaField, granularity string
+	hasMeta                           bool
+	span, rounding                    int64
+	hasSpan, hasRounding              bool
+}
+
+// checkTimeseriesShape looks at the types of the fields of timeseries.
+func checkTimeseriesShape(a, ts *Args) {
+	ts.Required("timeField")
+	for _, key := range [...]string{"timeField", "metaField"} {
+		if s, _ := ts.String(key); strings.ContainsRune(s, 0) {
+			ts.Fail(mongoerr.New(mongoerr.BadValue, "BSON field '%s.%s' cannot have embedded null bytes", ts.path, key))
+		}
+	}
+	ts.enum("granularity", "seconds", "minutes", "hours")
+	ts.LongIn("bucketMaxSpanSeconds", 1, maxBucketSeconds)
+	ts.LongIn("bucketRoundingSeconds", 1, maxBucketSeconds)
+	if err := ts.Done(); err != nil {
+		a.Fail(err)
+	}
+}
+
+func readTimeseries(ts *Args) (f timeseriesFields) {
+	f.timeField, _ = ts.String("timeField")
+	f.metaField, f.hasMeta = ts.String("metaField")
+	f.granularity, _ = ts.String("granularity")
+	f.span, f.hasSpan = ts.Long("bucketMaxSpanSeconds")
+	f.rounding, f.hasRounding = ts.Long("bucketRoundingSeconds")
+	return f
+}
+
+// checkCreateTimeseries applies the rules of time-series collections.
+func checkCreateTimeseries(r *createRequest) error {
+	if r.timeseries == nil {
+		return nil
+	}
+	for _, key := range [...]string{"capped", "max", "size", "autoIndexId", "idIndex", "validator", "validationLevel", "validationAction",
+		"viewOn", "pipeline", "changeStreamPreAndPostImages"} {
+		if r.given(key) {
+			return invalidOptions("time-series collections do not support the '%s' option", key)
+		}
+	}
+	return readTimeseries(r.timeseries).check()
+}
+
+func (f timeseriesFields) check() error {
+	switch {
+	case strings.Contains(f.timeField, "."):
+		return invalidOptions("'timeField' must be a top-level field and not contain a '.'")
+	case f.hasMeta && strings.Contains(f.metaField, "."):
+		return invalidOptions("'metaField' must be a top-level field and not contain a '.'")
+	case f.hasMeta && f.metaField == "_id":
+		return invalidOptions("'metaField' cannot be \"_id\"")
+	case f.hasMeta && f.metaField == f.timeField:
+		return invalidOptions("'metaField' cannot be the same as 'timeField'")
+	}
+	return f.checkBuckets()
+}
+
+func (f timeseriesFields) checkBuckets() error {
+	if f.granularity != "" {
+		span := bucketSpans[f.granularity]
+		switch {
+		case f.hasRounding:
+			return invalidOptions("'bucketRoundingSeconds' cannot be set together with 'granularity'")
+		case f.hasSpan && f.span != span:
+			return invalidOptions("Timeseries 'bucketMaxSpanSeconds' is not configurable to a value other than the default of %d for the provided granularity", span)
+		}
+		return nil
+	}
+	switch {
+	case f.hasSpan != f.hasRounding:
+		return invalidOptions("Timeseries 'bucketMaxSpanSeconds' and 'bucketRoundingSeconds' need to be set alongside each other")
+	case f.span != f.rounding:
+		return invalidOptions("Timeseries 'bucketRoundingSeconds' needs to be equal to 'bucketMaxSpanSeconds'")
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+func dropCommands() []*Command {
+	return []*Command{
+		{Name: "drop", Doc: "Drops a collection or a view.", WriteConcern: true, Run: drop},
+		{Name: "dropDatabase", Doc: "Drops a database with all it holds.", WriteConcern: true, Run: dropDatabase},
+	}
+}
+
+func drop(op *Op) (bson.Doc, error) {
+	a := op.Args
+	ns := a.Collection(op.DB)
+	uuid := a.collectionUUID()
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if err := checkDroppable(ns); err != nil {
+		return nil, err
+	}
+	if err := op.checkUUID(ns, uuid); err != nil {
+		return nil, err
+	}
+	if ns.Coll == systemViews && op.Query.Store.Catalog().Collection(ns) == nil {
+		return op.dropViews(ns)
+	}
+	was, err := op.Query.Store.DropCollection(op.Ctx, ns)
+	if mongoerr.Is(err, mongoerr.NamespaceNotFound) {
+		return bson.EmptyDoc, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := bson.Build()
+	if !was.IsView() {
+		b.Int32("nIndexesWas", int32(indexCount(was)))
+	}
+	return b.String("ns", ns.String()).Doc(), nil
+}
+
+// indexCount is how many indexes MongoDB counts: the one a clustered collection is ordered by is one.
+func indexCount(c *catalog.Collection) int {
+	if c.IsClustered() {
+		return len(c.Indexes) + 1
+	}
+	return len(c.Indexes)
+}
+
+func checkDroppable(ns namespace.NS) error {
+	if err := readable(ns); err != nil {
+		return err
+	}
+	if ns.DB == "admin" && (ns.Coll == "system.version" || ns.Coll == "system.users" || ns.Coll == "system.roles") {
+		return mongoerr.New(mongoerr.IllegalOperation, "can't drop system collection %s", ns)
+	}
+	return nil
+}
+
+// systemViews is the collection in which MongoDB keeps what views are. Here they are in the catalogue; the name stands for
+// all views of a database.
+const systemViews = "system.views"
+
+// dropViews drops all views of a database.
+func (op *Op) dropViews(ns namespace.NS) (bson.Doc, error) {
+	found := false
+	for _, c := range op.Query.Store.Catalog().Collections(ns.DB) {
+		if !c.IsView() {
+			continue
+		}
+		found = true
+		if _, err := op.Query.Store.DropCollection(op.Ctx, c.NS); err != nil && !mongoerr.Is(err, mongoerr.NamespaceNotFound) {
+			return nil, err
+		}
+	}
+	if !found {
+		return bson.EmptyDoc, nil
+	}
+	return bson.Build().Int32("nIndexesWas", 1).String("ns", ns.String()).Doc(), nil
+}
+
+func dropDatabase(op *Op) (bson.Doc, error) {
+	a := op.Args
+	a.Required(op.Name())
+	n, ok := a.Long(op.Name())
+	if ok && n != 1 {
+		a.Fail(mongoerr.New(5255100, "Have to pass 1 as 'dropDatabase' parameter"))
+	}
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if op.DB == "admin" {
+		return nil, mongoerr.New(mongoerr.IllegalOperation, "Dropping the '%s' database is prohibited.", op.DB)
+	}
+	if _, err := op.Query.Store.DropDatabase(op.Ctx, op.DB); err != nil {
+		return nil, err
+	}
+	return bson.Build().String("dropped", op.DB).Doc(), nil
+}

@@ -1,0 +1,135 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+func dropIndexesCommands() []*Command {
+	return []*Command{{Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, Doc: "Drops indexes of a collection.", WriteConcern: true, Run: dropIndexes}}
+}
+
+func dropIndexes(op *Op) (bson.Doc, error) {
+	a := op.Args
+	ns := a.Collection(op.DB)
+	a.Required("index")
+	which := a.Value("index")
+	checkWhich(a, which)
+	uuid := a.collectionUUID()
+	a.Ignore("isTimeseriesNamespace")
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if err := readable(ns); err != nil {
+		return nil, err
+	}
+	if err := op.checkUUID(ns, uuid); err != nil {
+		return nil, err
+	}
+	message := ""
+	was, err := op.Query.Store.DropIndexes(op.Ctx, ns, func(c *catalog.Collection) ([]*index.Definition, error) {
+		message = ""
+		if which.Type == bson.TypeString && which.Str() == "*" {
+			message = "non-_id indexes dropped for collection"
+		}
+		return pickIndexes(c, which)
+	})
+	if err != nil {
+		return nil, err
+	}
+	b := bson.Build().Int32("nIndexesWas", int32(was))
+	if message != "" {
+		b.String("msg", message)
+	}
+	return b.Doc(), nil
+}
+
+// checkWhich looks at the type of "index": a name, names, or a key pattern.
+func checkWhich(a *Args, v bson.Value) {
+	switch v.Type {
+	case bson.TypeString, bson.TypeObject, bson.TypeNull, bson.TypeMissing, bson.TypeUndefined:
+	case bson.TypeArray:
+		for it := v.Doc().Iter(); it.Next(); {
+			if it.Value().Type != bson.TypeString {
+				a.Fail(a.wrongType("index."+it.Key(), it.Value().Type, []bson.Type{bson.TypeString}))
+			}
+		}
+	default:
+		a.Fail(a.wrongType("index", v.Type, []bson.Type{bson.TypeString, bson.TypeArray, bson.TypeObject}))
+	}
+}
+
+// pickIndexes finds the indexes of c that a client names.
+func pickIndexes(c *catalog.Collection, which bson.Value) ([]*index.Definition, error) {
+	switch which.Type {
+	case bson.TypeString:
+		if which.Str() == "*" {
+			return droppable(c), nil
+		}
+		d, err := indexNamed(c, which.Str())
+		if err != nil {
+			return nil, err
+		}
+		return []*index.Definition{d}, nil
+	case bson.TypeArray:
+		var defs []*index.Definition
+		for it := which.Doc().Iter(); it.Next(); {
+			d, err := indexNamed(c, it.Value().Str())
+			if err != nil {
+				return nil, err
+			}
+			defs = append(defs, d)
+		}
+		return defs, nil
+	}
+	d, err := indexWithKey(c, which.Doc())
+	if err != nil {
+		return nil, err
+	}
+	return []*index.Definition{d}, nil
+}
+
+func droppable(c *catalog.Collection) (defs []*index.Definition) {
+	for _, d := range c.Indexes {
+		if !d.IsID() {
+			defs = append(defs, d)
+		}
+	}
+	return defs
+}
+
+func indexNamed(c *catalog.Collection, name string) (*index.Definition, error) {
+	d := c.Index(name)
+	switch {
+	case c.IsClustered() && name == c.Options.Clustered.Name:
+		return nil, mongoerr.New(5979800, "Cannot drop the clustered index. Drop the collection instead.")
+	case d == nil:
+		return nil, mongoerr.New(mongoerr.IndexNotFound, "index not found with name [%s]", strings.Clone(name))
+	case d.IsID():
+		return nil, errDropID()
+	}
+	return d, nil
+}
+
+func errDropID() error { return invalidOptions("cannot drop _id index") }
+
+func indexWithKey(c *catalog.Collection, key bson.Doc) (*index.Definition, error) {
+	if c.IsClustered() && key.Count() == 1 && key.FirstKey() == "_id" {
+		return nil, mongoerr.New(5979800, "Cannot drop the clustered index. Drop the collection instead.")
+	}
+	found := index.WithKey(c.Indexes, key)
+	switch {
+	case len(found) == 0:
+		return nil, mongoerr.New(mongoerr.IndexNotFound, "can't find index with key: %s", key)
+	case len(found) > 1:
+		return nil, mongoerr.New(mongoerr.AmbiguousIndexKeyPattern, "%d indexes found for key: %s, identify by name instead. Conflicting indexes: %s, %s",
+			len(found), key, found[0].Spec, found[1].Spec)
+	case found[0].IsID():
+		return nil, errDropID()
+	}
+	return found[0], nil
+}

@@ -1,0 +1,93 @@
+package command
+
+import (
+	"crypto/sha1"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+func listCollectionsCommands() []*Command {
+	return []*Command{{Name: "listCollections", Doc: "Lists the collections and views of a database.", ReadConcern: false, Run: listCollections}}
+}
+
+func listCollections(op *Op) (bson.Doc, error) {
+	a := op.Args
+	a.Ignore(op.Name(), "includePendingDrops")
+	filter := a.Doc("filter")
+	nameOnly := a.SafeBool("nameOnly", false)
+	a.SafeBool("authorizedCollections", false)
+	cursor := a.simpleCursor()
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	match, err := op.Query.Filter(op.Ctx, filter, op.call())
+	if err != nil {
+		return nil, err
+	}
+	var docs []bson.Doc
+	for _, row := range collectionRows(op.Query.Store.Catalog(), op.DB, nameOnly) {
+		ok, err := match(row)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			docs = append(docs, row)
+		}
+	}
+	return op.openRows(namespace.NS{DB: op.DB, Coll: "$cmd.listCollections"}, docs, cursor)
+}
+
+// collectionRows describes what a database holds; where there are views it holds system.views too.
+func collectionRows(c *catalog.Catalog, db string, nameOnly bool) (rows []bson.Doc) {
+	views := false
+	for _, coll := range c.Collections(db) {
+		views = views || coll.IsView()
+		rows = append(rows, collectionRow(coll, nameOnly))
+	}
+	if ns := (namespace.NS{DB: db, Coll: systemViews}); views && c.Collection(ns) == nil {
+		rows = append(rows, collectionRow(&catalog.Collection{NS: ns, UUID: derivedUUID(ns), Options: catalog.ReadOptions(nil)}, nameOnly))
+	}
+	return rows
+}
+
+func collectionRow(coll *catalog.Collection, nameOnly bool) bson.Doc {
+	b := bson.Build().String("name", coll.NS.Coll).String("type", collectionType(coll))
+	if nameOnly {
+		return b.Doc()
+	}
+	b.Document("options", coll.Options.Doc)
+	b.Object("info").Bool("readOnly", coll.IsView())
+	if !coll.IsView() {
+		b.Binary("uuid", 4, coll.UUID[:])
+	}
+	b.End()
+	if !coll.IsView() && !coll.IsClustered() {
+		b.Document("idIndex", idIndexOf(coll))
+	}
+	return b.Doc()
+}
+
+func collectionType(coll *catalog.Collection) string {
+	if coll.IsView() {
+		return "view"
+	}
+	return "collection"
+}
+
+func idIndexOf(coll *catalog.Collection) bson.Doc {
+	if d := coll.IDIndex(); d != nil {
+		return d.Spec
+	}
+	return bson.Build().Int32("v", 2).Object("key").Int32("_id", 1).End().String("name", "_id_").Doc()
+}
+
+// derivedUUID is the UUID of something that exists only by name: always the same.
+func derivedUUID(ns namespace.NS) (u [16]byte) {
+	sum := sha1.Sum([]byte(ns.String()))
+	copy(u[:], sum[:])
+	u[6] = u[6]&0x0F | 0x50
+	u[8] = u[8]&0x3F | 0x80
+	return u
+}

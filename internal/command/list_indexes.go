@@ -1,0 +1,68 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+func listIndexesCommands() []*Command {
+	return []*Command{{Name: "listIndexes", Doc: "Lists the indexes of a collection.", Run: listIndexes}}
+}
+
+func listIndexes(op *Op) (bson.Doc, error) {
+	a := op.Args
+	ns, err := op.collectionOrUUID(a)
+	if err != nil {
+		return nil, err
+	}
+	cursor := a.simpleCursor()
+	a.SafeBool("includeBuildUUIDs", false)
+	a.SafeBool("includeIndexBuildInfo", false)
+	a.Ignore("isTimeseriesNamespace")
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if err := readable(ns); err != nil {
+		return nil, err
+	}
+	coll := op.Query.Store.Catalog().Collection(ns)
+	switch {
+	case coll == nil:
+		return nil, mongoerr.New(mongoerr.NamespaceNotFound, "ns does not exist: %s", ns)
+	case coll.IsView():
+		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+	}
+	return op.openRows(ns, indexRows(coll), cursor)
+}
+
+// collectionOrUUID reads the command's own field, which is a collection's name or its UUID.
+func (op *Op) collectionOrUUID(a *Args) (namespace.NS, error) {
+	key := op.Name()
+	if v := a.Value(key); v.Type != bson.TypeBinary {
+		return a.Collection(op.DB), a.Err()
+	}
+	u, ok := a.UUID(key)
+	if !ok {
+		return namespace.NS{}, a.Err()
+	}
+	if c := op.Query.Store.Catalog().ByUUID(u); c != nil && c.NS.DB == op.DB {
+		return c.NS, nil
+	}
+	return namespace.NS{}, mongoerr.New(mongoerr.NamespaceNotFound, "Unable to resolve a collection by its UUID in database %s", op.DB)
+}
+
+// indexRows describes a collection's indexes; a clustered collection's own comes first.
+func indexRows(coll *catalog.Collection) (rows []bson.Doc) {
+	if coll.IsClustered() {
+		spec := coll.Options.Doc.Lookup("clusteredIndex")
+		if spec.Type == bson.TypeObject {
+			rows = append(rows, bson.Build().Fields(spec.Doc()).Bool("clustered", true).Doc())
+		}
+	}
+	for _, d := range coll.Indexes {
+		rows = append(rows, d.Spec)
+	}
+	return rows
+}

@@ -1,0 +1,107 @@
+package command
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+func renameCollectionCommands() []*Command {
+	return []*Command{{Name: "renameCollection", Doc: "Gives a collection another name.", AdminOnly: true, WriteConcern: true, Run: renameCollection}}
+}
+
+// renameRequest is a renameCollection as the client asked for it.
+type renameRequest struct {
+	from, to   namespace.NS
+	dropTarget bool
+	// targetUUID is the collection that may be dropped.
+	targetUUID *[16]byte
+	uuid       *[16]byte
+}
+
+func renameCollection(op *Op) (bson.Doc, error) {
+	r, err := parseRename(op.Args, op.Name())
+	if err != nil {
+		return nil, err
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if err := op.checkUUID(r.from, r.uuid); err != nil {
+		return nil, err
+	}
+	if err := op.checkUUID(r.to, r.targetUUID); err != nil {
+		return nil, err
+	}
+	return bson.EmptyDoc, op.Query.Store.Rename(op.Ctx, r.from, r.to, r.dropTarget)
+}
+
+func parseRename(a *Args, name string) (r renameRequest, err error) {
+	a.Required(name, "to")
+	from, _ := a.String(name)
+	to, _ := a.String("to")
+	r.from, r.to = namespace.Split(strings.Clone(from)), namespace.Split(strings.Clone(to))
+	r.uuid = a.collectionUUID()
+	switch v := a.Value("dropTarget"); {
+	case v.IsNullish():
+	case v.Type == bson.TypeBool:
+		r.dropTarget = v.Bool()
+	case v.Type == bson.TypeBinary:
+		r.dropTarget, r.targetUUID = true, a.targetUUID(v)
+	default:
+		a.Fail(a.wrongType("dropTarget", v.Type, []bson.Type{bson.TypeBool, bson.TypeBinary}))
+	}
+	a.Bool("stayTemp", false)
+	return r, a.Done()
+}
+
+func (a *Args) targetUUID(v bson.Value) *[16]byte {
+	subtype, data := v.Binary()
+	if subtype != 4 || len(data) != 16 {
+		a.Fail(mongoerr.New(mongoerr.InvalidUUID, "UUID must be a 16-byte binary field with UUID (4) subtype"))
+		return nil
+	}
+	u := [16]byte(data)
+	return &u
+}
+
+func (r *renameRequest) check() error {
+	for _, side := range [...]struct {
+		name string
+		ns   namespace.NS
+	}{{"source", r.from}, {"target", r.to}} {
+		if err := checkRenamed(side.name, side.ns); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.from.DB != r.to.DB && r.targetUUID != nil:
+		return invalidOptions("cannot rename within the same database: dropTarget by UUID is not allowed across databases")
+	case r.from == r.to:
+		return mongoerr.New(mongoerr.IllegalOperation, "Can't rename a collection to itself")
+	case r.from.IsSystem() != r.to.IsSystem() && !renamable(r.from) || r.to.IsSystem() && !renamable(r.to):
+		return mongoerr.New(mongoerr.IllegalOperation, "error with target namespace: can't rename between system and user collections: %s, %s", r.from, r.to)
+	}
+	return nil
+}
+
+// renamable says whether a collection with a system name may be renamed, or become one.
+func renamable(ns namespace.NS) bool {
+	return !ns.IsSystem() || ns.Coll == "system.js" || ns.DB == "admin" && ns.Coll != "system.version"
+}
+
+// checkRenamed refuses namespaces that cannot be renamed, or to which nothing can.
+func checkRenamed(side string, ns namespace.NS) error {
+	bad := ns.Coll == "" || ns.DB == "" || ns.Coll[0] == '.' || strings.ContainsRune(ns.Coll, 0) || len(ns.DB) > namespace.MaxDBLength
+	switch {
+	case bad || strings.ContainsAny(ns.DB, "/\\ \"\x00"):
+		return mongoerr.New(mongoerr.InvalidNamespace, "Invalid %s namespace: %s", side, ns)
+	case strings.Contains(ns.DB, "$") || strings.Contains(ns.Coll, "$"):
+		return mongoerr.New(mongoerr.IllegalOperation, "error with %s namespace: Invalid collection name: %s", side, ns)
+	case len(ns.String()) > namespace.MaxLength:
+		return mongoerr.New(mongoerr.IllegalOperation, "error with %s namespace: Fully qualified namespace is too long. Namespace: %s Max: %d", side, ns, namespace.MaxLength)
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package command
+
+import (
+	"context"
+	"math"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// rows is a cursor's source of documents that were made at once.
+type rows struct{ rest []bson.Doc }
+
+// Next implements cursor.Source.
+func (r *rows) Next(context.Context) (bson.Doc, error) {
+	if len(r.rest) == 0 {
+		return nil, nil
+	}
+	d := r.rest[0]
+	r.rest = r.rest[1:]
+	return d, nil
+}
+
+// Park implements cursor.Source.
+func (r *rows) Park() {}
+
+// Close implements cursor.Source.
+func (r *rows) Close() error { return nil }
+
+// simpleCursor reads the cursor option of commands that list something. Without a batch size all that fits comes at once.
+func (a *Args) simpleCursor() cursorOptions {
+	o := cursorOptions{batch: math.MaxInt64, batchGiven: true}
+	c := a.sub("cursor")
+	if c == nil {
+		return o
+	}
+	if n, ok := c.LongIn("batchSize", 0, math.MaxInt64); ok {
+		o.batch = n
+	}
+	if err := c.Done(); err != nil {
+		a.Fail(err)
+	}
+	return o
+}
+
+// openRows is openCursor over rows; a batch that takes them all leaves no cursor open.
+func (op *Op) openRows(ns namespace.NS, docs []bson.Doc, o cursorOptions) (bson.Doc, error) {
+	if int64(len(docs)) <= o.batch && total(docs) < maxRowBytes {
+		o.single = true
+	}
+	return op.openCursor(ns, &rows{docs}, o)
+}
+
+// maxRowBytes is what certainly fits a batch.
+const maxRowBytes = 15 << 20
+
+func total(docs []bson.Doc) (n int) {
+	for _, d := range docs {
+		n += len(d) + 16
+	}
+	return n
+}

@@ -29,7 +29,7 @@ func (e *Engine) validator(ctx context.Context, coll *catalog.Collection, call *
 	if err != nil {
 		return validation{}, err
 	}
-	filter, err := lang.filter(e, o.Validator)
+	filter, err := e.filters.Parse(o.Validator, match.Options{Collation: lang.collation, Exprs: lang.exprs, Allow: match.AllowExpr | match.AllowJSONSchema, AsWritten: true})
 	return validation{filter, lang, o.ValidationLevel == "moderate"}, err
 }
 
@@ -43,7 +43,7 @@ func (v validation) document(doc bson.Doc) error {
 		return err
 	}
 	return mongoerr.New(mongoerr.DocumentValidationFailure, "Document failed validation").WithInfo(
-		bson.Build().Value("failingDocumentId", doc.Lookup("_id")).Object("details").String("operatorName", "validator").End().Doc())
+		bson.Build().Value("failingDocumentId", doc.Lookup("_id")).Document("details", v.filter.WhyNot(v.lang.env, doc)).Doc())
 }
 
 // change checks what old is to become.

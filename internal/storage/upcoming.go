@@ -1,0 +1,47 @@
+package storage
+
+import (
+	"math"
+
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// Upcoming is the earliest deadline behind now that the rule gives to any stored document; ok is false when there is none.
+// What is due already does not count, so that one who waits for the next deadline never waits for one that has passed.
+func (r *Reader) Upcoming(rule *policy.Rule, now int64) (deadline int64, ok bool, err error) {
+	due := r.spans(rule, func(seconds int64) int64 {
+		cut := policy.Rule{Seconds: seconds}
+		return cut.Cut(now)
+	})
+	deadline = policy.Never
+	for i, s := range r.spans(rule, func(int64) int64 { return math.MaxInt64 }) {
+		if s.backward {
+			s.high = due[i].low
+		} else {
+			s.low = due[i].high
+		}
+		err := r.firstDate(s, func(date int64) {
+			own := policy.Rule{Seconds: s.seconds}
+			deadline = min(deadline, own.After(date))
+		})
+		if err != nil {
+			return policy.Never, false, err
+		}
+	}
+	return deadline, deadline != policy.Never, nil
+}
+
+// Unhidden is r with the documents that have expired and are still stored, for those who explain or repair.
+func (r *Reader) Unhidden() *Reader {
+	all := *r
+	all.hides, all.key = false, nil
+	return &all
+}
+
+// EntriesRemoved is how many index entries the transaction has removed from the collection so far, less those it added.
+func (w *Writer) EntriesRemoved() (n int64) {
+	for i := range w.tables {
+		n -= w.documents + w.tables[i].surplus
+	}
+	return n
+}

@@ -1,0 +1,53 @@
+package ttl
+
+import "context"
+
+// account is what visits have done to one target since the server started.
+type account struct {
+	deleted     int64
+	swept       bool
+	lastSweep   int64 // milliseconds since the epoch
+	lastDeleted int64
+	lastErr     string
+}
+
+func (p *pass) noteVisit(t Target, v Visit) {
+	p.mu.Lock()
+	a := p.mu.visited[t]
+	if a == nil {
+		a = &account{}
+		p.mu.visited[t] = a
+	}
+	a.deleted += v.Deleted
+	a.swept, a.lastSweep, a.lastDeleted, a.lastErr = true, p.at, v.Deleted, ""
+	if v.Err != nil {
+		a.lastErr = v.Err.Error()
+	}
+	p.mu.Unlock()
+	if p.hooks.AfterVisit != nil {
+		p.hooks.AfterVisit(v)
+	}
+}
+
+// forgetGone drops the accounts of targets that are no more, so that they do not pile up.
+func (m *Monitor) forgetGone(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	view, err := m.store.View(ctx)
+	if err != nil {
+		return // the next pass tries again
+	}
+	defer view.Close()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for t := range m.mu.visited {
+		r, ok := view.CollectionByID(t.Collection)
+		if ok {
+			_, ok = t.rule(r)
+		}
+		if !ok {
+			delete(m.mu.visited, t)
+		}
+	}
+}

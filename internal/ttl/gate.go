@@ -1,0 +1,70 @@
+package ttl
+
+import (
+	"context"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/operation"
+)
+
+// Gate says what sweeps have to leave alone for now. Whoever opens it again calls Monitor.Wake.
+type Gate interface {
+	// Locked says whether nothing may be written at all (fsyncLock).
+	Locked() bool
+	// Enter begins a transaction, and Leave ends it: whoever locks waits for those inside. Enter waits while it is locked,
+	// and fails when ctx ends.
+	Enter(ctx context.Context) error
+	Leave()
+	// WritesBlocked says whether users may not write (setUserWriteBlockMode): only the server's own databases are swept.
+	WritesBlocked() bool
+}
+
+// Open is the Gate that stops nothing.
+type Open struct{}
+
+// Locked is Gate's.
+func (Open) Locked() bool { return false }
+
+// Enter is Gate's.
+func (Open) Enter(context.Context) error { return nil }
+
+// Leave is Gate's.
+func (Open) Leave() {}
+
+// WritesBlocked is Gate's.
+func (Open) WritesBlocked() bool { return false }
+
+// Recorder takes account of deletes, for the profiler and the log of slow operations.
+type Recorder interface {
+	// RecordSweep is told of one visit that deleted something, or took part of its time in vain; op's Stats say what it did.
+	RecordSweep(op *operation.Operation, took time.Duration, err error)
+}
+
+// NoRecord is the Recorder that forgets.
+type NoRecord struct{}
+
+// RecordSweep is Recorder's.
+func (NoRecord) RecordSweep(*operation.Operation, time.Duration, error) {}
+
+// ownDatabase says whether the database is the server's own, which user write blocking does not concern.
+func ownDatabase(db string) bool { return db == "admin" || db == "config" || db == "local" }
+
+// Hooks let tests stand between the steps of a pass. A nil hook is none.
+type Hooks struct {
+	// BeforePass comes before anything is deleted, when the time of the pass is fixed: MongoDB's
+	// hangTTLMonitorBetweenPasses.
+	BeforePass func(at int64)
+	// BeforeBatch comes after records were found due and before they are looked at again and deleted.
+	BeforeBatch func(ns, index string)
+	// AfterVisit is told what a visit did.
+	AfterVisit func(Visit)
+}
+
+// Visit is what one visit did.
+type Visit struct {
+	NS, Index                        string
+	Examined, Deleted, Keys, Batches int64
+	// More says that a bound was hit and work may be left.
+	More bool
+	Err  error
+}

@@ -1,0 +1,41 @@
+package ttl
+
+import (
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/bson"
+)
+
+// metrics counts what the monitor has done since the server started.
+type metrics struct {
+	passes, subPasses                 atomic.Int64
+	deletedDocuments, deletedKeys     atomic.Int64
+	examinedDocuments, examinedKeys   atomic.Int64
+	invalidIndexSkips, durationMicros atomic.Int64
+
+	batches, batchDocs, stagedBytes, batchMicros atomic.Int64
+}
+
+// AppendMetrics appends the fields of metrics.ttl in serverStatus.
+func (m *Monitor) AppendMetrics(b *bson.Builder) {
+	c := m.metrics
+	b.Int64("collSubpassesIncreasedPriority", 0).
+		Int64("deletedDocuments", c.deletedDocuments.Load()).
+		Int64("deletedKeys", c.deletedKeys.Load()).
+		Int64("durationMicros", c.durationMicros.Load()).
+		Int64("examinedDocuments", c.examinedDocuments.Load()).
+		Int64("examinedKeys", c.examinedKeys.Load()).
+		Int64("invalidTTLIndexSkips", c.invalidIndexSkips.Load()).
+		Int64("passes", c.passes.Load()).
+		Int64("subPasses", c.subPasses.Load())
+}
+
+// AppendBatchedDeletes appends the fields of batchedDeletes in serverStatus.
+func (m *Monitor) AppendBatchedDeletes(b *bson.Builder) {
+	c := m.metrics
+	b.Int64("batches", c.batches.Load()).
+		Int64("docs", c.batchDocs.Load()).
+		Int64("stagedSizeBytes", c.stagedBytes.Load()).
+		Int64("timeInBatchMillis", c.batchMicros.Load()/1000).
+		Int64("refetchesDueToYield", 0)
+}

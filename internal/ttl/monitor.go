@@ -1,0 +1,313 @@
+package ttl
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// Desc is what the monitor is called in currentOp.
+const Desc = "TTLMonitor"
+
+// Options of a Monitor. All are required but Hooks.
+type Options struct {
+	Clock  clock.Clock
+	Params *Parameters
+	Ops    *operation.Registry
+	Log    *slog.Logger
+	Hooks  Hooks
+}
+
+// Monitor runs passes: on its own between Start and Stop, and whenever RunPass says so. OnDDL, OnDeadline and
+// ParameterChanged keep its agenda right and may be called before Start.
+type Monitor struct {
+	clock    clock.Clock
+	params   *Parameters
+	ops      *operation.Registry
+	log      *slog.Logger
+	gate     Gate
+	recorder Recorder
+	hooks    Hooks
+	client   *operation.Client
+	store    *storage.Store
+	metrics  *metrics
+
+	turn chan struct{} // holds one token, which whoever runs a pass takes
+	wake chan struct{} // tells the loop to plan anew
+
+	stop context.CancelFunc
+	done chan struct{}
+
+	mu struct {
+		sync.Mutex // guards plans and accounts, and is held for moments only
+		agenda     agenda
+		// surveyed says that the agenda knows of everything that was stored when it was begun.
+		surveyed bool
+		lastFull time.Time // when the last pass over everything began
+		rested   time.Time // before it no precise pass begins
+		planned  int64     // when the loop wakes, in milliseconds
+		visited  map[Target]*account
+		rhythm
+	}
+}
+
+// New returns a Monitor that does nothing yet.
+func New(o Options) *Monitor {
+	m := &Monitor{clock: o.Clock, params: o.Params, ops: o.Ops, log: o.Log, hooks: o.Hooks, metrics: &metrics{}}
+	m.gate, m.recorder = Open{}, NoRecord{}
+	m.client = &operation.Client{Desc: Desc}
+	m.turn, m.wake = make(chan struct{}, 1), make(chan struct{}, 1)
+	m.mu.visited = map[Target]*account{}
+	m.mu.lastFull = m.clock.Now()
+	m.mu.rested = m.mu.lastFull
+	m.mu.slept = make(chan struct{})
+	return m
+}
+
+// Connect gives the monitor what it works on and with, before Start and RunPass: the store, whose OnDDL and OnDeadline are
+// the monitor's, the gate it goes through, and who takes account.
+func (m *Monitor) Connect(s *storage.Store, g Gate, r Recorder) {
+	m.store, m.gate, m.recorder = s, g, r
+}
+
+// Start begins to run passes. The first comes when the first deadline has passed, or after one sleep.
+func (m *Monitor) Start() {
+	ctx, stop := context.WithCancel(context.Background())
+	m.stop, m.done = stop, make(chan struct{})
+	m.mu.started = true
+	go func() {
+		defer close(m.done)
+		m.loop(ctx)
+		m.end()
+	}()
+}
+
+// Stop interrupts a pass that runs and waits for it; without Start it does nothing.
+func (m *Monitor) Stop() {
+	if m.stop == nil {
+		return
+	}
+	m.stop()
+	<-m.done
+	m.stop = nil
+}
+
+// Client is how the monitor shows up in currentOp, idle or not.
+func (m *Monitor) Client() *operation.Client { return m.client }
+
+// RunPass runs a pass over everything now, unless passes are off, and returns when it is over. The loop's next comes one
+// sleep later.
+func (m *Monitor) RunPass(ctx context.Context) error {
+	return m.inTurn(ctx, func() error { return m.runAll(ctx) })
+}
+
+// inTurn runs f when no other pass runs.
+func (m *Monitor) inTurn(ctx context.Context, f func() error) error {
+	select {
+	case m.turn <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-m.turn }()
+	return f()
+}
+
+func (m *Monitor) run(ctx context.Context, scope []uint32) error {
+	if scope == nil {
+		return m.runAll(ctx)
+	}
+	return m.runDue(ctx, scope)
+}
+
+func (m *Monitor) loop(ctx context.Context) {
+	for ctx.Err() == nil {
+		until, due, scope := m.plan()
+		if !due {
+			m.sleep(ctx, until)
+			continue
+		}
+		if err := m.inTurn(ctx, func() error { return m.run(ctx, scope) }); err != nil && ctx.Err() == nil {
+			m.log.Warn("TTL monitor was interrupted", "error", err.Error())
+		}
+	}
+}
+
+// sleep waits until the time, or until there is a reason to plan anew.
+func (m *Monitor) sleep(ctx context.Context, until time.Time) {
+	t := m.clock.NewTimer(until.Sub(m.clock.Now()))
+	defer t.Stop()
+	if !m.clock.Now().Before(until) { // the clock was turned between the two
+		return
+	}
+	m.fallAsleep(until)
+	select {
+	case <-t.C():
+	case <-m.wake:
+	case <-ctx.Done():
+	}
+}
+
+// The shortest and the longest rest between precise passes.
+const (
+	shortestRest = 5 * time.Millisecond
+	longestRest  = time.Second
+)
+
+// restAfter is how long there is no precise pass after one that took so long: deadlines that come close together share
+// one, and passes take a fifth of the time at most. On a clock that stood still, which is a test's, there is no rest.
+func restAfter(took time.Duration) time.Duration {
+	if took <= 0 {
+		return 0
+	}
+	return min(max(4*took, shortestRest), longestRest)
+}
+
+// plan is until when to sleep, or, when that time has come, what to look at: the scope, nil for everything.
+func (m *Monitor) plan() (until time.Time, due bool, scope []uint32) {
+	now := m.clock.Now()
+	sleep := m.params.sleep()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.asleep, m.mu.heard = false, m.mu.asked
+	until = m.mu.lastFull.Add(sleep)
+	if until.Sub(now) > sleep { // the clock was turned back
+		m.mu.lastFull, until = now, now.Add(sleep)
+	}
+	precise := m.isPrecise()
+	if !until.After(now) || precise && !m.mu.surveyed {
+		return now, true, nil
+	}
+	if next := m.mu.agenda.next(); precise && next != policy.Never {
+		at := time.UnixMilli(next)
+		if at.Before(m.mu.rested) {
+			at = m.mu.rested
+		}
+		if !at.After(now) {
+			return now, true, m.mu.agenda.takeDue(now.UnixMilli())
+		}
+		if at.Before(until) {
+			until = at
+		}
+	}
+	m.mu.planned = until.UnixMilli()
+	return until, false, nil
+}
+
+// isPrecise says whether deadlines wake the monitor at the moment.
+func (m *Monitor) isPrecise() bool {
+	return m.params.Precise.Get() && m.params.Enabled.Get() && !m.gate.Locked()
+}
+
+// runAll runs a pass over everything, if there may be one.
+func (m *Monitor) runAll(ctx context.Context) error {
+	m.mu.Lock()
+	m.mu.lastFull = m.clock.Now()
+	m.mu.Unlock()
+	if !m.params.Enabled.Get() || m.gate.Locked() {
+		m.log.Debug("TTL pass skipped", "enabled", m.params.Enabled.Get(), "locked", m.gate.Locked())
+		return nil
+	}
+	m.mu.Lock()
+	m.mu.surveyed = true // unless something fails, or changes meanwhile
+	m.mu.Unlock()
+	err := m.runScope(ctx, nil)
+	if errors.Is(err, errLocked) {
+		return nil
+	}
+	m.forgetGone(ctx)
+	return err
+}
+
+// runDue runs a pass over the collections that have come up.
+func (m *Monitor) runDue(ctx context.Context, scope []uint32) error {
+	started := m.clock.Now()
+	err := m.runScope(ctx, scope)
+	now := m.clock.Now()
+	m.mu.Lock()
+	m.mu.rested = now.Add(restAfter(now.Sub(started)))
+	m.mu.Unlock()
+	if errors.Is(err, errLocked) {
+		return nil
+	}
+	return err
+}
+
+// OnDeadline is for storage.Options: documents with the deadline were written to the collection.
+func (m *Monitor) OnDeadline(collection uint32, deadline int64) {
+	if m.params.Precise.Get() {
+		m.note(collection, deadline)
+	}
+}
+
+// OnDDL is for storage.Options: a TTL that is new or another makes the collection come up at once.
+func (m *Monitor) OnDDL(e storage.Event) {
+	switch e.Kind {
+	case storage.IndexCreated, storage.IndexModified:
+		if e.Index != nil && e.Index.TTL {
+			m.OnDeadline(e.Collection, math.MinInt64)
+		}
+	case storage.CollectionModified:
+		m.OnDeadline(e.Collection, math.MinInt64)
+	case storage.CollectionDropped:
+		m.clearAgenda([]uint32{e.Collection})
+	}
+}
+
+// ParameterChanged is for parameter.NewRegistry.
+func (m *Monitor) ParameterChanged(name string) {
+	switch name {
+	case "ttlMonitorPrecise": // without it the agenda is not kept
+		m.Wake()
+	case sleepSecsName, "ttlMonitorEnabled":
+		m.signal()
+	}
+}
+
+// Wake makes the monitor look at everything anew: something that sweeps go by has changed, or does not hold them back any
+// more.
+func (m *Monitor) Wake() {
+	m.mu.Lock()
+	m.mu.surveyed = false
+	m.mu.Unlock()
+	m.signal()
+}
+
+func (m *Monitor) signal() {
+	m.mu.Lock()
+	m.mu.asked++
+	m.mu.Unlock()
+	select {
+	case m.wake <- struct{}{}:
+	default: // it has been told
+	}
+}
+
+func (m *Monitor) note(collection uint32, at int64) {
+	m.mu.Lock()
+	m.mu.agenda.note(collection, at)
+	early := at < m.mu.planned
+	m.mu.Unlock()
+	if early {
+		m.signal()
+	}
+}
+
+// clearAgenda forgets the collections of the scope, nil for all.
+func (m *Monitor) clearAgenda(scope []uint32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if scope == nil {
+		m.mu.agenda = agenda{}
+	}
+	for _, id := range scope {
+		m.mu.agenda.forget(id)
+	}
+}

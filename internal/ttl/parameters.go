@@ -1,0 +1,122 @@
+package ttl
+
+import (
+	"math"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/parameter"
+)
+
+// Parameters are the server parameters of expiry, all settable at start and while running.
+type Parameters struct {
+	// Enabled is ttlMonitorEnabled: whether passes are run.
+	Enabled *parameter.Bool
+	// SleepSecs is ttlMonitorSleepSecs: the time from one pass over everything to the next.
+	SleepSecs *parameter.Int
+	// Precise is ttlMonitorPrecise: whether the monitor also wakes at each deadline.
+	Precise *parameter.Bool
+	// BatchDeletes is ttlMonitorBatchDeletes. Without it documents are deleted one by one, and an index is drained before
+	// the next has its turn.
+	BatchDeletes *parameter.Bool
+	// SubPassTargetSecs is how long a sub-pass goes around; 0 for once.
+	SubPassTargetSecs *parameter.Int
+	// TargetTimeMS and TargetDocs bound one visit of an index; 0 is unlimited.
+	TargetTimeMS, TargetDocs *parameter.Int
+	// BatchDocs, BatchTimeMS and StagedDocBytes bound one transaction of deletes; 0 is unlimited.
+	BatchDocs, BatchTimeMS, StagedDocBytes *parameter.Int
+
+	// HideExpired is ttlHideExpired: whether every TTL index hides what has expired.
+	HideExpired *parameter.Bool
+	// CollModNaNIsZero is ttlCollModNaNIsZero: whether collMod takes NaN for 0, as MongoDB does.
+	CollModNaNIsZero *parameter.Bool
+	// OnCapped is ttlOnCapped: whether capped collections may have TTL indexes.
+	OnCapped *parameter.Bool
+}
+
+// NewParameters adds the parameters to r.
+func NewParameters(r *parameter.Registry) *Parameters {
+	flag := func(name string, def bool) *parameter.Bool { return parameter.NewBool(r, name, parameter.Both, def) }
+	long := func(name string, def int64) *parameter.Int {
+		return parameter.NewInt(r, name, parameter.Both, def, 0, math.MaxInt64, true)
+	}
+	p := &Parameters{
+		Enabled:           flag("ttlMonitorEnabled", true),
+		SleepSecs:         parameter.NewInt(r, sleepSecsName, parameter.Both, 60, 1, math.MaxInt32, false),
+		Precise:           flag("ttlMonitorPrecise", true),
+		BatchDeletes:      flag("ttlMonitorBatchDeletes", true),
+		SubPassTargetSecs: parameter.NewInt(r, "ttlMonitorSubPassTargetSecs", parameter.Both, 60, 0, math.MaxInt32, false),
+		TargetTimeMS:      long("ttlIndexDeleteTargetTimeMS", 1000),
+		TargetDocs:        long("ttlIndexDeleteTargetDocs", 50_000),
+		BatchDocs:         long("batchedDeletesTargetBatchDocs", 10),
+		BatchTimeMS:       long("batchedDeletesTargetBatchTimeMS", 5),
+		StagedDocBytes:    long("batchedDeletesTargetStagedDocBytes", 32<<20),
+		HideExpired:       flag("ttlHideExpired", false),
+		CollModNaNIsZero:  flag("ttlCollModNaNIsZero", false),
+		OnCapped:          flag("ttlOnCapped", false),
+	}
+	// What these two mean to MongoDB has no counterpart here: deletes have no admission queue, and metadata needs no
+	// recovery. They are shown, and refused to be changed.
+	parameter.NewFixed(r, "ttlMonitorBackgroundOperation", bson.False)
+	parameter.NewFixed(r, "ttlMonitorMaxMetadataRecoveryThreads", bson.Int32(5))
+	refuseZeroSleep(r.Lookup(sleepSecsName))
+	return p
+}
+
+const sleepSecsName = "ttlMonitorSleepSecs"
+
+// refuseZeroSleep says it in MongoDB's words, whose bound is "greater than 0".
+func refuseZeroSleep(p *parameter.Parameter) {
+	set := p.Set
+	p.Set = func(v bson.Value) error {
+		if v.IsNumber() && v.TruncInt64() <= 0 && !v.IsNaN() {
+			return mongoerr.New(mongoerr.BadValue, "Invalid value for parameter %s: %d is not greater than 0", p.Name, v.TruncInt64())
+		}
+		return set(v)
+	}
+}
+
+// sleep is the time from one pass over everything to the next.
+func (p *Parameters) sleep() time.Duration { return seconds(p.SleepSecs.Get()) }
+
+func seconds(n int64) time.Duration {
+	return time.Duration(min(n, int64(math.MaxInt64/time.Second))) * time.Second
+}
+
+func millis(n int64) time.Duration {
+	return time.Duration(min(n, int64(math.MaxInt64/time.Millisecond))) * time.Millisecond
+}
+
+// visitBudget bounds one visit.
+func (p *Parameters) visitBudget() budget {
+	if !p.BatchDeletes.Get() {
+		return budget{}
+	}
+	return budget{docs: p.TargetDocs.Get(), time: millis(p.TargetTimeMS.Get())}
+}
+
+// Bounds of a transaction of deletes where its parameters say "unlimited", or more.
+const (
+	maxBatchDocs  = 10_000
+	maxBatchBytes = 128 << 20
+)
+
+// batchBudget bounds one transaction.
+func (p *Parameters) batchBudget() budget {
+	if !p.BatchDeletes.Get() {
+		return budget{docs: 1}
+	}
+	return budget{
+		docs:  bounded(p.BatchDocs.Get(), maxBatchDocs),
+		bytes: bounded(p.StagedDocBytes.Get(), maxBatchBytes),
+		time:  millis(p.BatchTimeMS.Get()),
+	}
+}
+
+func bounded(n, most int64) int64 {
+	if n == 0 {
+		return most
+	}
+	return min(n, most)
+}

@@ -1,0 +1,131 @@
+package ttl
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// pass is one pass: a fixed time, and how far each target has come.
+type pass struct {
+	*Monitor
+	at int64
+	// scope are the collections to look at, nil for all.
+	scope    []uint32
+	progress map[Target]*progress
+	started  bool
+}
+
+func (p *pass) of(t Target) *progress {
+	if p.progress[t] == nil {
+		p.progress[t] = &progress{}
+	}
+	return p.progress[t]
+}
+
+// run goes through sub-passes until one leaves nothing.
+func (p *pass) run(ctx context.Context) error {
+	if p.hooks.BeforePass != nil {
+		p.hooks.BeforePass(p.at)
+	}
+	defer p.metrics.passes.Add(1)
+	for left := true; left; {
+		targets, err := p.targets(ctx)
+		if err != nil {
+			return err
+		}
+		p.metrics.subPasses.Add(1)
+		started := p.clock.Now()
+		left, err = goAround(targets,
+			func(t Target) (bool, error) { return p.visit(ctx, t) },
+			func() bool { return clock.Since(p.clock, started) >= seconds(p.params.SubPassTargetSecs.Get()) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// targets are what there is to sweep, as the catalogue is now.
+func (p *pass) targets(ctx context.Context) (targets []Target, err error) {
+	err = p.eachCollection(ctx, p.at, p.scope, func(r *storage.Reader) error {
+		rules := r.Rules().All()
+		for i := range rules {
+			targets = append(targets, targetOf(r.Catalog().ID, &rules[i]))
+		}
+		if p.scope == nil && !p.started {
+			p.skipSpecial(r.Catalog())
+		}
+		return nil
+	})
+	p.started = true
+	return targets, err
+}
+
+// skipSpecial takes note of the TTL indexes that never delete anything, because their kind keeps no dates.
+func (p *pass) skipSpecial(coll *catalog.Collection) {
+	for _, d := range coll.Indexes {
+		if _, ok := policy.ForIndex(d); d.TTL && !ok {
+			p.metrics.invalidIndexSkips.Add(1)
+			p.log.Error("special index can't be used as a TTL index", "namespace", coll.NS.String(), "index", d.Name, "type", d.Kind.String())
+		}
+	}
+}
+
+// eachCollection calls f with a reader of each collection in the scope that has a TTL, in the order of their numbers.
+func (m *Monitor) eachCollection(ctx context.Context, now int64, scope []uint32, f func(*storage.Reader) error) error {
+	view, err := m.store.ViewAt(ctx, now)
+	if err != nil {
+		return err
+	}
+	defer view.Close()
+	if scope == nil {
+		for _, coll := range view.Catalog().All() {
+			if hasTTL(coll) {
+				scope = append(scope, coll.ID)
+			}
+		}
+	}
+	for _, id := range scope {
+		if r, ok := view.CollectionByID(id); ok && hasTTL(r.Catalog()) {
+			if err := f(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// upcoming enters into the agenda when each collection of the scope comes up next.
+func (m *Monitor) upcoming(ctx context.Context, now int64, scope []uint32) error {
+	m.clearAgenda(scope) // before the view is taken: what is committed after it is noted by its own commit
+	return m.eachCollection(ctx, now, scope, func(r *storage.Reader) error {
+		rules := r.Rules().All()
+		for i := range rules {
+			at, ok, err := r.Upcoming(&rules[i], now)
+			if err != nil {
+				return err
+			}
+			if ok {
+				m.note(r.Catalog().ID, at)
+			}
+		}
+		return nil
+	})
+}
+
+// runScope runs a pass over the scope and plans the next.
+func (m *Monitor) runScope(ctx context.Context, scope []uint32) error {
+	slices.Sort(scope)
+	p := &pass{Monitor: m, at: clock.Millis(m.clock), scope: scope, progress: map[Target]*progress{}}
+	err := p.run(ctx)
+	if m.params.Precise.Get() && ctx.Err() == nil {
+		err = errors.Join(err, m.upcoming(ctx, p.at, p.scope))
+	}
+	return err
+}

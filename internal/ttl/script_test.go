@@ -1,0 +1,485 @@
+package ttl_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/parameter"
+	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/ttl"
+)
+
+// zero is where a script's clock stands at first: @+5s in a script is the date five seconds later.
+var zero = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// world is one store with a monitor over it and a clock in the script's hand.
+type world struct {
+	t       *testing.T
+	clock   *clock.Fake
+	disk    *vfs.MemFS
+	engine  *pebblekv.Engine
+	store   *storage.Store
+	indexes *index.Parser
+	params  *parameter.Registry
+	expiry  *ttl.Parameters
+	ops     *operation.Registry
+	monitor *ttl.Monitor
+	gate    *scriptGate
+	out     strings.Builder
+	// before are script lines to run, once, when a pass gets to that point.
+	before map[string][]string
+	visits bool
+	inside bool
+}
+
+type scriptGate struct {
+	ttl.Open
+	locked, blocked bool
+}
+
+func (g *scriptGate) Locked() bool        { return g.locked }
+func (g *scriptGate) WritesBlocked() bool { return g.blocked }
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, clock: clock.NewFake(zero), disk: vfs.NewMem(), gate: &scriptGate{}, before: map[string][]string{}}
+	w.open()
+	t.Cleanup(w.close)
+	return w
+}
+
+func (w *world) open() {
+	var err error
+	if w.engine, err = pebblekv.Open("ebb", pebblekv.Options{FS: w.disk, CacheBytes: 8 << 20, MemTableBytes: 4 << 20}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.params = parameter.NewRegistry(func(name string) { w.monitor.ParameterChanged(name) })
+	w.expiry = ttl.NewParameters(w.params)
+	w.ops = operation.NewRegistry(w.clock)
+	w.monitor = ttl.New(ttl.Options{Clock: w.clock, Params: w.expiry, Ops: w.ops, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Hooks: ttl.Hooks{
+		BeforePass:  func(int64) { w.run1("pass") },
+		BeforeBatch: func(string, string) { w.run1("batch") },
+		AfterVisit:  w.visited,
+	}})
+	w.indexes = index.NewParser(match.NewParser())
+	w.store, err = storage.Open(context.Background(), w.engine, storage.Options{Clock: w.clock, Indexes: w.indexes,
+		HideExpired: w.expiry.HideExpired.Get, OnDDL: w.monitor.OnDDL, OnDeadline: w.monitor.OnDeadline})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.monitor.Connect(w.store, w.gate, w)
+}
+
+func (w *world) close() {
+	w.monitor.Stop()
+	if err := w.store.Close(); err != nil {
+		w.t.Error(err)
+	}
+	if err := w.engine.Close(); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// RecordSweep is ttl.Recorder's.
+func (w *world) RecordSweep(op *operation.Operation, _ time.Duration, err error) {
+	if w.visits {
+		fmt.Fprintf(&w.out, "recorded %s %s %s deleted %d keys %d err %v\n", op.Kind, op.NS, op.Stats.PlanSummary(), op.Stats.Deleted.Load(), op.Stats.KeysDeleted.Load(), err)
+	}
+}
+
+func (w *world) visited(v ttl.Visit) {
+	if v.Examined == 0 && v.Err == nil {
+		return
+	}
+	fmt.Fprintf(&w.out, "%s: deleted %d of %d", strings.TrimSpace(v.NS+" "+v.Index), v.Deleted, v.Examined)
+	if v.More {
+		w.out.WriteString(", more")
+	}
+	if v.Err != nil {
+		fmt.Fprintf(&w.out, ", error: %v", v.Err)
+	}
+	w.out.WriteString("\n")
+}
+
+// run1 runs the next line that waits for this point of a pass.
+func (w *world) run1(point string) {
+	if lines := w.before[point]; len(lines) > 0 && !w.inside {
+		w.before[point] = lines[1:]
+		w.inside = true
+		w.line(lines[0])
+		w.inside = false
+	}
+}
+
+// TestScripts runs testdata: each case is a list of lines under its id, and what they print.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			w := newWorld(t)
+			for _, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
+				w.line(strings.TrimSpace(line))
+			}
+			w.monitor.Stop()
+			if w.out.Len() == 0 {
+				return "ok\n"
+			}
+			return w.out.String()
+		})
+	})
+}
+
+var relativeDate = regexp.MustCompile(`@([+-]\w+|0)`)
+
+func relative(text string) int64 {
+	if text == "0" {
+		return zero.UnixMilli()
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		panic(err)
+	}
+	return zero.Add(d).UnixMilli()
+}
+
+// dates puts dates where a script says @-10s.
+func dates(text string) string {
+	return relativeDate.ReplaceAllStringFunc(text, func(m string) string { return fmt.Sprintf("Date(%d)", relative(m[1:])) })
+}
+
+func (w *world) line(text string) {
+	verb, rest, _ := strings.Cut(text, " ")
+	rest = strings.TrimSpace(rest)
+	if err := w.do(verb, dates(rest), rest); err != nil {
+		fmt.Fprintf(&w.out, "%s: %v\n", verb, err)
+	}
+}
+
+// first parts the first word from the rest.
+func first(text string) (word, rest string) {
+	word, rest, _ = strings.Cut(text, " ")
+	return word, strings.TrimSpace(rest)
+}
+
+func (w *world) do(verb, rest, raw string) error {
+	ctx := context.Background()
+	word, arg := first(rest)
+	ns := namespace.NS{DB: "db", Coll: word}
+	if db, coll, ok := strings.Cut(word, "."); ok {
+		ns = namespace.NS{DB: db, Coll: coll}
+	}
+	switch verb {
+	case "create":
+		_, err := w.store.CreateCollection(ctx, ns, bson.MustDoc(arg))
+		return err
+	case "drop":
+		_, err := w.store.DropCollection(ctx, ns)
+		return err
+	case "rename":
+		return w.store.Rename(ctx, ns, namespace.NS{DB: ns.DB, Coll: arg}, false)
+	case "index":
+		return w.index(ns, arg)
+	case "dropIndex":
+		_, err := w.store.DropIndexes(ctx, ns, func(c *catalog.Collection) ([]*index.Definition, error) {
+			return []*index.Definition{c.Index(arg)}, nil
+		})
+		return err
+	case "collMod":
+		return w.collMod(ns, arg)
+	case "insert":
+		return w.write(ns, func(wr *storage.Writer) error { _, err := wr.Insert(bson.MustDoc(arg)); return err })
+	case "fill":
+		return w.fill(ns, arg)
+	case "replace":
+		return w.replace(ns, bson.MustDoc(arg))
+	case "delete":
+		return w.write(ns, func(wr *storage.Writer) error {
+			rec, ok, err := wr.GetByID(bson.MustParse(arg))
+			if !ok || err != nil {
+				return err
+			}
+			return wr.Delete(rec)
+		})
+	case "set":
+		was, err := w.params.Set(word, bson.MustParse(arg), parameter.Runtime)
+		if err == nil {
+			fmt.Fprintf(&w.out, "was %s\n", was)
+		}
+		return w.settle(err)
+	case "get":
+		for _, name := range strings.Fields(rest) {
+			fmt.Fprintf(&w.out, "%s %s\n", name, w.params.Lookup(name).Get().Text())
+		}
+		return nil
+	case "lock", "unlock":
+		w.gate.locked = verb == "lock"
+	case "block", "unblock":
+		w.gate.blocked = verb == "block"
+	case "wake":
+		w.monitor.Wake()
+		return w.settle(nil)
+	case "advance":
+		d, err := time.ParseDuration(rest)
+		if err != nil {
+			return err
+		}
+		w.clock.Advance(d)
+		return w.settle(nil)
+	case "pass":
+		return w.monitor.RunPass(ctx)
+	case "start":
+		w.monitor.Start()
+		return w.settle(nil)
+	case "restart":
+		w.close()
+		w.open()
+	case "record":
+		w.visits = true
+	case "before":
+		point, line := first(raw)
+		w.before[point] = append(w.before[point], line)
+	default:
+		return w.look(verb, ns, rest, arg)
+	}
+	return nil
+}
+
+// look runs the verbs that only print.
+func (w *world) look(verb string, ns namespace.NS, rest, arg string) error {
+	view, err := w.store.View(context.Background())
+	if err != nil {
+		return err
+	}
+	defer view.Close()
+	switch verb {
+	case "metrics":
+		w.metrics(strings.Fields(rest))
+		return nil
+	case "status":
+		return w.status(view)
+	case "running":
+		for _, op := range w.ops.Running() {
+			fmt.Fprintf(&w.out, "running %s %s %s %s\n", op.Client.Desc, op.Kind, op.NS, op.Command)
+		}
+		return nil
+	}
+	r, ok := view.Collection(ns)
+	if !ok {
+		fmt.Fprintf(&w.out, "%s: no collection %s\n", verb, ns)
+		return nil
+	}
+	switch verb {
+	case "find", "stored":
+		if verb == "stored" {
+			r = r.Unhidden()
+		}
+		ids, err := idsOf(r)
+		fmt.Fprintf(&w.out, "%s: %s\n", verb, strings.Join(ids, " "))
+		return err
+	case "count":
+		n, err := r.Count()
+		fmt.Fprintf(&w.out, "count: %d\n", n)
+		return err
+	case "entries":
+		n, err := r.Entries(r.Catalog().Index(arg))
+		fmt.Fprintf(&w.out, "entries of %s: %d\n", arg, n)
+		return err
+	case "explain":
+		return w.explain(r, bson.MustParse(arg))
+	}
+	return fmt.Errorf("no such verb")
+}
+
+func idsOf(r *storage.Reader) (ids []string, err error) {
+	c, err := r.Scan(storage.RecordScan{})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	for c.Next() {
+		ids = append(ids, c.Record().Doc.Lookup("_id").String())
+	}
+	return ids, c.Err()
+}
+
+// settle lets a loop that runs come to rest.
+func (w *world) settle(err error) error {
+	if err != nil || w.inside {
+		return err
+	}
+	return w.monitor.Settle(context.Background())
+}
+
+func (w *world) write(ns namespace.NS, f func(*storage.Writer) error) error {
+	err := w.store.Write(context.Background(), ns, storage.WriteOptions{Durability: kv.Buffered, Create: true}, f)
+	return w.settle(err)
+}
+
+func (w *world) index(ns namespace.NS, spec string) error {
+	_, err := w.store.CreateIndexes(context.Background(), ns, func(c *catalog.Collection) ([]*index.Definition, error) {
+		d, err := w.indexes.Parse(bson.MustDoc(spec), c.Options.Collation)
+		return []*index.Definition{d}, err
+	})
+	return w.settle(err)
+}
+
+// collMod changes options of one index: "name {expireAfterSeconds: 5}", or with an empty name those of the collection.
+func (w *world) collMod(ns namespace.NS, arg string) error {
+	name, doc := first(arg)
+	change := bson.MustDoc(doc)
+	return w.settle(w.store.Modify(context.Background(), ns, func(c *catalog.Collection) (*catalog.Collection, error) {
+		if name == "-" {
+			return c.WithOptions(catalog.ReadOptions(overlay(c.Options.Doc, change))), nil
+		}
+		defs := append([]*index.Definition(nil), c.Indexes...)
+		for i, d := range defs {
+			if d.Name == name {
+				changed, err := w.indexes.Parse(overlay(d.Spec, change), c.Options.Collation)
+				if err != nil {
+					return nil, err
+				}
+				defs[i] = changed.WithID(d.ID)
+			}
+		}
+		return c.WithIndexes(defs), nil
+	}))
+}
+
+// overlay is doc with the fields of change, where null takes one away.
+func overlay(doc, change bson.Doc) bson.Doc {
+	b := bson.Build()
+	for it := doc.Iter(); it.Next(); {
+		if change.Lookup(it.Key()).IsMissing() {
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	for it := change.Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeNull {
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	return b.Doc()
+}
+
+func (w *world) replace(ns namespace.NS, doc bson.Doc) error {
+	return w.write(ns, func(wr *storage.Writer) error {
+		rec, ok, err := wr.GetByID(doc.Lookup("_id"))
+		if err != nil {
+			return err
+		}
+		if !ok {
+			fmt.Fprintf(&w.out, "replace: no document %s\n", doc.Lookup("_id"))
+			return nil
+		}
+		_, _, err = wr.Update(rec.Clone(), doc)
+		return err
+	})
+}
+
+// fill inserts many documents: "1000 {d: …}", with _id from 1 on.
+func (w *world) fill(ns namespace.NS, arg string) error {
+	count, fields := first(arg)
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return err
+	}
+	rest := bson.MustDoc(fields)
+	for from := 0; from < n; from += 5000 {
+		err := w.write(ns, func(wr *storage.Writer) error {
+			for i := from; i < min(from+5000, n); i++ {
+				if _, err := wr.Insert(bson.Build().Int32("_id", int32(i+1)).Fields(rest).Doc()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) metrics(names []string) {
+	b := bson.Build()
+	w.monitor.AppendMetrics(b)
+	w.monitor.AppendBatchedDeletes(b)
+	doc := b.Doc()
+	w.out.WriteString("metrics:")
+	for _, name := range names {
+		fmt.Fprintf(&w.out, " %s %s", name, doc.Lookup(name).Text())
+	}
+	w.out.WriteString("\n")
+}
+
+// since is a time as a script says it.
+func since(millis int64) string {
+	if millis == 1<<63-1 {
+		return "never"
+	}
+	return "@" + time.UnixMilli(millis).Sub(zero).String()
+}
+
+func (w *world) status(view *storage.View) error {
+	all, err := w.monitor.Status(context.Background(), view, func(namespace.NS) bool { return true })
+	for i := range all {
+		s := &all[i]
+		fmt.Fprintf(&w.out, "%s %q %s+%ds: oldest %s, backlog %d, lag %dms, deleted %d", s.NS, s.Index, s.Field, s.Seconds, since(s.Oldest), s.Backlog, s.Lag(view.Now()), s.Deleted)
+		if s.Swept {
+			fmt.Fprintf(&w.out, ", swept %s: %d", since(s.LastSweep), s.LastDeleted)
+		}
+		if s.Planned {
+			fmt.Fprintf(&w.out, ", next %s", since(s.NextSweep))
+		}
+		if s.Hides {
+			w.out.WriteString(", hides")
+		}
+		for _, text := range []string{s.Inert, s.LastError} {
+			if text != "" {
+				fmt.Fprintf(&w.out, ", %s", text)
+			}
+		}
+		w.out.WriteString("\n")
+	}
+	if held := w.monitor.Held(); held != "" {
+		fmt.Fprintf(&w.out, "held: %s\n", held)
+	}
+	return err
+}
+
+func (w *world) explain(r *storage.Reader, id bson.Value) error {
+	e, ok, err := w.monitor.Explain(r, id)
+	if err != nil || !ok {
+		fmt.Fprintf(&w.out, "explain: no document %s\n", id)
+		return err
+	}
+	by := "-"
+	if e.By != nil {
+		by = strconv.Quote(e.By.Name())
+	}
+	fmt.Fprintf(&w.out, "deadline %s by %s, hidden %v\n", since(e.Deadline), by, e.Hidden)
+	for _, rule := range e.Rules {
+		fmt.Fprintf(&w.out, "  %q %s+%ds: %s, %s\n", rule.Index, rule.Field, rule.Seconds, since(rule.Deadline), rule.Why)
+	}
+	for _, note := range e.Notes {
+		fmt.Fprintf(&w.out, "  note: %s\n", note)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package ttl
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// Status is how reclaim stands for one TTL index or clustered collection. Times are milliseconds since the epoch.
+type Status struct {
+	NS namespace.NS
+	// Index is the index's name, "" for a clustered collection.
+	Index string
+	// Field is what the deadline counts from: the index's path, "_id" or "_ts".
+	Field   string
+	Seconds int64
+	// Hides says whether what has expired is invisible at once.
+	Hides bool
+	// Inert says why the index never deletes anything; "" when it does.
+	Inert string
+
+	// Oldest is the deadline of the oldest document that is still stored, past or to come; policy.Never when none has one.
+	Oldest int64
+	// Backlog is how many index entries are due and not deleted yet; at least so many when it is not Exact.
+	Backlog int64
+	Exact   bool
+
+	// Deleted is how many documents were deleted by this since the server started; LastDeleted, in the last sweep.
+	Deleted, LastDeleted int64
+	// LastSweep is when it was swept last, if Swept; NextSweep is when it will be at the latest, if Planned.
+	Swept, Planned       bool
+	LastSweep, NextSweep int64
+	// LastError is what went wrong in the last sweep.
+	LastError string
+}
+
+// Lag is for how long, in milliseconds, the oldest document has been stored past its deadline.
+func (s *Status) Lag(now int64) int64 {
+	if s.Oldest >= now {
+		return 0
+	}
+	return now - s.Oldest
+}
+
+// maxBacklog is how far a backlog is counted.
+const maxBacklog = 1_000_000
+
+// Status says how reclaim stands in the collections that pick chooses, in the order of the catalogue.
+func (m *Monitor) Status(ctx context.Context, view *storage.View, pick func(namespace.NS) bool) ([]Status, error) {
+	var out []Status
+	for _, coll := range view.Catalog().All() {
+		if !hasTTL(coll) || !pick(coll.NS) {
+			continue
+		}
+		r, ok := view.CollectionByID(coll.ID)
+		if !ok {
+			continue
+		}
+		rules := r.Rules().All()
+		for i := range rules {
+			s, err := m.status(r, &rules[i])
+			if err != nil {
+				return nil, fmt.Errorf("ttl: status of %s: %w", coll.NS, err)
+			}
+			out = append(out, s)
+		}
+		for _, d := range coll.Indexes {
+			if _, ok := policy.ForIndex(d); d.TTL && !ok {
+				out = append(out, Status{NS: coll.NS, Index: d.Name, Field: d.Fields[0].Path, Seconds: int64(d.ExpireAfterSeconds),
+					Oldest: policy.Never, Exact: true, Inert: fmt.Sprintf("an index of type %s keeps no dates", d.Kind)})
+			}
+		}
+	}
+	return out, ctx.Err()
+}
+
+func (m *Monitor) status(r *storage.Reader, rule *policy.Rule) (s Status, err error) {
+	s = Status{NS: r.Catalog().NS, Index: rule.Name(), Field: planField(rule), Seconds: rule.Seconds, Hides: rule.Hides(m.params.HideExpired.Get())}
+	if s.Oldest, _, err = r.NextDeadline(rule); err != nil {
+		return s, err
+	}
+	if s.Backlog, err = r.Backlog(rule, r.View().Now(), maxBacklog); err != nil {
+		return s, err
+	}
+	s.Exact = s.Backlog < maxBacklog
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if a := m.mu.visited[targetOf(r.Catalog().ID, rule)]; a != nil {
+		s.Deleted, s.LastDeleted, s.Swept, s.LastSweep, s.LastError = a.deleted, a.lastDeleted, a.swept, a.lastSweep, a.lastErr
+	}
+	s.NextSweep, s.Planned = m.nextSweep(r.Catalog().ID)
+	return s, nil
+}
+
+// nextSweep is when the loop looks at the collection at the latest.
+func (m *Monitor) nextSweep(collection uint32) (at int64, ok bool) {
+	if !m.params.Enabled.Get() || m.gate.Locked() || !m.mu.started {
+		return 0, false
+	}
+	at = m.mu.lastFull.Add(m.params.sleep()).UnixMilli()
+	if m.params.Precise.Get() {
+		at = min(at, max(m.mu.agenda.of(collection), m.mu.rested.UnixMilli()))
+	}
+	return max(at, clock.Millis(m.clock)), true
+}
+
+// Held is why nothing is deleted at the moment; "" when something may be.
+func (m *Monitor) Held() string {
+	switch {
+	case !m.params.Enabled.Get():
+		return "ttlMonitorEnabled is false"
+	case m.gate.Locked():
+		return "the server is locked (fsyncLock)"
+	case m.gate.WritesBlocked():
+		return "user writes are blocked (setUserWriteBlockMode)"
+	}
+	return ""
+}

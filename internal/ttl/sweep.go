@@ -1,0 +1,314 @@
+package ttl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+var (
+	// errGone ends a visit whose collection is not where it was, or whose rule is no more.
+	errGone = errors.New("ttl: the collection or its TTL has gone")
+	// errHeldBack ends a visit because users' writes are blocked.
+	errHeldBack = errors.New("ttl: user writes are blocked")
+	// errLocked ends a pass because the server is locked.
+	errLocked = errors.New("ttl: the server is locked")
+)
+
+// maxFailures is how many documents that cannot be deleted a visit passes over before it gives up.
+const maxFailures = 10
+
+// sweep is one visit under way.
+type sweep struct {
+	*pass
+	target   Target
+	progress *progress
+	ns       namespace.NS
+	rule     policy.Rule
+	op       *operation.Operation
+	started  time.Time
+	// careful is how many records to delete one by one, because together they failed.
+	careful  int
+	failures int
+	failure  error
+	done     Visit
+	bytes    int64
+}
+
+// visit deletes what the target has due, within the bounds of a visit. The error is one that ends the pass.
+func (p *pass) visit(ctx context.Context, t Target) (more bool, err error) {
+	s := &sweep{pass: p, target: t, progress: p.of(t), started: p.clock.Now()}
+	defer func() {
+		if r := recover(); r != nil { // its transaction is rolled back; the next targets shall not suffer
+			s.done.Err = fmt.Errorf("ttl: panic: %v", r)
+			p.log.Error("TTL: a visit panicked", "namespace", s.ns.String(), "index", s.done.Index, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			p.noteVisit(t, s.done)
+			more, err = false, nil
+		}
+	}()
+	err = s.run(ctx)
+	s.report(err)
+	switch {
+	case ctx.Err() != nil:
+		return true, context.Cause(ctx)
+	case errors.Is(err, errLocked):
+		return true, err
+	case errors.Is(err, errGone):
+		return s.stillThere(ctx), nil
+	case err != nil:
+		return false, nil
+	}
+	return s.done.More, nil
+}
+
+func (s *sweep) run(ctx context.Context) error {
+	n, err := s.find(ctx)
+	if err != nil || n == 0 {
+		return err
+	}
+	s.op = &operation.Operation{Client: s.client, Kind: "remove", NS: s.ns.String(), Command: s.describe()}
+	ctx = s.ops.Start(ctx, s.op)
+	defer s.ops.Finish(s.op)
+	s.op.Stats.SetPlanSummary("IXSCAN " + planKey(&s.rule))
+	bounds := s.params.visitBudget()
+	for {
+		if err := s.batch(ctx); err != nil || s.progress.done() {
+			return err
+		}
+		if bounds.spent(s.done.Examined, 0, clock.Since(s.clock, s.started)) {
+			s.done.More = true
+			return nil
+		}
+		if len(s.progress.staged) > 0 {
+			continue
+		}
+		if n, err := s.find(ctx); err != nil || n == 0 {
+			return err
+		}
+	}
+}
+
+// find stages what is due, and looks up what the collection and its rule are now; n is 0 when nothing is left.
+func (s *sweep) find(ctx context.Context) (n int, err error) {
+	view, err := s.store.ViewAt(ctx, s.at)
+	if err != nil {
+		return 0, err
+	}
+	defer view.Close()
+	r, ok := view.CollectionByID(s.target.Collection)
+	if !ok {
+		return 0, errGone
+	}
+	rule, ok := s.target.rule(r)
+	if !ok {
+		return 0, errGone
+	}
+	s.ns, s.rule = r.Catalog().NS, *rule
+	s.done.NS, s.done.Index = s.ns.String(), rule.Name()
+	if s.gate.WritesBlocked() && !ownDatabase(s.ns.DB) {
+		return 0, errHeldBack
+	}
+	s.progress.follow(rule)
+	left := s.params.visitBudget().docs
+	if left > 0 {
+		left = max(left-s.done.Examined, 1) // 0 would be no bound
+	}
+	found, err := s.progress.stage(r, rule, s.at, left)
+	s.metrics.examinedKeys.Add(int64(found))
+	return len(s.progress.staged), err
+}
+
+// batch deletes the next staged records in one transaction. What cannot be deleted is passed over.
+func (s *sweep) batch(ctx context.Context) error {
+	if s.hooks.BeforeBatch != nil {
+		s.hooks.BeforeBatch(s.done.NS, s.done.Index)
+	}
+	if s.gate.Locked() {
+		return errLocked
+	}
+	if s.gate.WritesBlocked() && !ownDatabase(s.ns.DB) {
+		return errHeldBack
+	}
+	bounds := s.params.batchBudget()
+	if s.careful > 0 {
+		bounds = budget{docs: 1}
+	}
+	started := s.clock.Now()
+	b, err := s.write(ctx, bounds)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, errGone) || mongoerr.Is(err, mongoerr.NamespaceNotFound):
+		return errGone
+	case bounds.docs != 1:
+		s.careful = int(min(bounds.docs, int64(len(s.progress.staged))))
+		return nil
+	default:
+		b = batch{examined: 1}
+		s.failure = err
+		if s.failures++; s.failures >= maxFailures {
+			return err
+		}
+	}
+	s.careful = max(s.careful-b.examined, 0)
+	s.account(b, clock.Since(s.clock, started))
+	s.progress.take(b.examined)
+	return nil
+}
+
+func (s *sweep) write(ctx context.Context, bounds budget) (b batch, err error) {
+	if err := s.gate.Enter(ctx); err != nil {
+		return batch{}, err
+	}
+	defer s.gate.Leave()
+	o := storage.WriteOptions{Durability: kv.Buffered, Now: s.at}
+	err = s.store.Write(ctx, s.ns, o, func(w *storage.Writer) (err error) {
+		b, err = s.deleteSome(w, bounds)
+		return err
+	})
+	return b, err
+}
+
+// batch is what one transaction did.
+type batch struct {
+	examined             int
+	deleted, keys, bytes int64
+}
+
+// deleteSome looks at the staged records again, as they are in the transaction, and deletes those that are still due.
+func (s *sweep) deleteSome(w *storage.Writer, bounds budget) (b batch, err error) {
+	if w.Catalog().ID != s.target.Collection {
+		return batch{}, errGone // another collection has got the name
+	}
+	started := s.clock.Now()
+	for _, id := range s.progress.staged {
+		rec, ok, err := w.Expire(&s.rule, id)
+		if err != nil {
+			return batch{}, err
+		}
+		b.examined++
+		if ok {
+			b.deleted++
+			b.bytes += int64(len(rec.Doc))
+		}
+		if bounds.spent(int64(b.examined), b.bytes, clock.Since(s.clock, started)) {
+			break
+		}
+	}
+	b.keys = w.EntriesRemoved()
+	return b, nil
+}
+
+func (s *sweep) account(b batch, took time.Duration) {
+	s.done.Examined += int64(b.examined)
+	s.done.Deleted += b.deleted
+	s.done.Keys += b.keys
+	s.done.Batches++
+	s.bytes += b.bytes
+	m := s.metrics
+	m.examinedDocuments.Add(int64(b.examined))
+	m.deletedDocuments.Add(b.deleted)
+	m.deletedKeys.Add(b.keys)
+	m.durationMicros.Add(took.Microseconds())
+	if s.params.BatchDeletes.Get() {
+		m.batches.Add(1)
+		m.batchDocs.Add(b.deleted)
+		m.stagedBytes.Add(b.bytes)
+		m.batchMicros.Add(took.Microseconds())
+	}
+	st := &s.op.Stats
+	st.KeysExamined.Add(int64(b.examined))
+	st.DocsExamined.Add(int64(b.examined))
+	st.Deleted.Add(b.deleted)
+	st.KeysDeleted.Add(b.keys)
+}
+
+// report says how the visit went, to all who keep account.
+func (s *sweep) report(err error) {
+	if errors.Is(err, errGone) {
+		return
+	}
+	if s.failure != nil && err == nil {
+		err = s.failure
+	}
+	if !errors.Is(err, errHeldBack) && !errors.Is(err, errLocked) {
+		s.done.Err = err
+	}
+	s.noteVisit(s.target, s.done)
+	took := clock.Since(s.clock, s.started)
+	attrs := []any{"namespace", s.done.NS, "index", s.done.Index, "numDeleted", s.done.Deleted, "durationMillis", took.Milliseconds()}
+	switch {
+	case s.done.Err != nil:
+		s.log.Error("Error running TTL job on collection", append(attrs, "error", s.done.Err.Error())...)
+	case errors.Is(err, errHeldBack):
+		s.log.Debug("TTL: user writes are blocked", append(attrs, "code", int(mongoerr.UserWritesBlocked))...)
+	case s.done.Deleted > 0:
+		s.log.Log(context.Background(), levelFor(took), "Deleted expired documents using index", attrs...)
+	}
+	if s.op != nil && (s.done.Deleted > 0 || s.done.Err != nil) {
+		s.op.Stats.ExecMicros.Store(took.Microseconds())
+		s.recorder.RecordSweep(s.op, took, s.done.Err)
+	}
+}
+
+// slowVisit is from when on a visit that deletes is worth a line in every log.
+const slowVisit = 100 * time.Millisecond
+
+func levelFor(took time.Duration) slog.Level {
+	if took >= slowVisit {
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
+// stillThere says whether the target exists, under another name perhaps.
+func (s *sweep) stillThere(ctx context.Context) bool {
+	view, err := s.store.ViewAt(ctx, s.at)
+	if err != nil {
+		return false
+	}
+	defer view.Close()
+	r, ok := view.CollectionByID(s.target.Collection)
+	if ok {
+		_, ok = s.target.rule(r)
+	}
+	return ok
+}
+
+// describe is the delete as a command, as currentOp and the profiler show it.
+func (s *sweep) describe() bson.Doc {
+	field := planField(&s.rule)
+	b := bson.Build().String("delete", s.ns.Coll).Array("deletes").Object("0").Object("q").Object(field)
+	if s.rule.Kind == policy.Clustered {
+		b.Date("$gte", 0)
+	}
+	b.Date("$lte", s.rule.Cut(s.at)).End().End().Int32("limit", 0).End().End()
+	return b.Bool("ordered", true).String("$db", s.ns.DB).Doc()
+}
+
+func planField(r *policy.Rule) string {
+	if r.Index == nil {
+		return "_id"
+	}
+	return r.Index.Fields[0].Path
+}
+
+func planKey(r *policy.Rule) string {
+	if r.Index == nil {
+		return "{ _id: 1 }"
+	}
+	return r.Index.Key.String()
+}

@@ -133,7 +133,7 @@ func (b *build) fillSome(ctx context.Context, cursor *RecordCursor) (more bool, 
 	}
 	defer t.Rollback()
 	w := &Writer{Reader: t.view.read(b.collection), txn: t, tables: b.tables}
-	for t.Size() < buildBatchBytes {
+	for t.Size() < b.store.buildBatchBytes {
 		if more = cursor.Next(); !more {
 			break
 		}

@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -61,14 +62,16 @@ func appendRecord(dst []byte, modified int64, doc bson.Doc) []byte {
 	return append(dst, doc...)
 }
 
+var errBrokenRecord = errors.New("a record is not what it should be")
+
 // readRecord parts a stored value; the record shares its bytes.
 func readRecord(id RecordID, value []byte) (Record, error) {
 	if len(value) < headerLength+len(bson.EmptyDoc) || value[0] != recordVersion || value[1] != 0 {
-		return Record{}, fmt.Errorf("storage: record %s has a header that is not known", id)
+		return Record{}, fmt.Errorf("storage: %w: %s has a header that is not known", errBrokenRecord, id)
 	}
 	doc := bson.Doc(value[headerLength:])
 	if int(binary.LittleEndian.Uint32(doc)) != len(doc) {
-		return Record{}, fmt.Errorf("storage: record %s is cut off", id)
+		return Record{}, fmt.Errorf("storage: %w: %s is cut off", errBrokenRecord, id)
 	}
 	return Record{id, int64(binary.BigEndian.Uint64(value[2:])), doc}, nil
 }

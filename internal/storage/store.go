@@ -64,6 +64,8 @@ type Store struct {
 	ddl     ddl
 	latches latches
 	garbage *collector
+
+	buildBatchBytes int // a test makes it small
 }
 
 // Open reads the catalogue of the engine's store, or makes an empty one, and begins to remove what a crash left behind.
@@ -81,7 +83,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	s := &Store{engine: engine, options: o}
+	s := &Store{engine: engine, options: o, buildBatchBytes: buildBatchBytes}
 	s.latches.seed = maphash.MakeSeed()
 	left, err := s.load(ctx)
 	if err != nil {

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -284,7 +285,10 @@ func (v *validation) belongs(t *validatedTable, key, value []byte) (RecordID, bo
 		return nil, false, nil // an entry that cannot be read belongs to nobody
 	}
 	rec, there, err := v.reader.stored(id)
-	if err != nil || !there {
+	switch {
+	case errors.Is(err, errBrokenRecord):
+		return id, true, nil // which was said of the record; what its entries should be nobody knows
+	case err != nil || !there:
 		return id, false, err
 	}
 	if t.Kind == index.Deadline {

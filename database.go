@@ -30,6 +30,7 @@ type database struct {
 	commands *command.Server
 	params   *parameter.Registry
 	expiry   *ttl.Parameters
+	monitor  *ttl.Monitor
 }
 
 // The store's and the spill files' places in the data directory.
@@ -47,7 +48,11 @@ func openDatabase(s *Server) (d *database, err error) {
 			d = nil
 		}
 	}()
-	d.params = parameter.NewRegistry(func(name string) {})
+	d.params = parameter.NewRegistry(func(name string) {
+		if d.monitor != nil {
+			d.monitor.ParameterChanged(name)
+		}
+	})
 	command.AddParameters(d.params, s.opts.Log.SetVerbosity)
 	d.expiry = ttl.NewParameters(d.params)
 	for _, p := range s.opts.Parameters {
@@ -60,10 +65,15 @@ func openDatabase(s *Server) (d *database, err error) {
 	}
 	filters := match.NewParser()
 	ops, cursors := operation.NewRegistry(s.opts.Clock), cursor.NewRegistry(s.opts.Clock)
+	d.monitor = ttl.New(ttl.Options{Clock: s.opts.Clock, Params: d.expiry, Ops: ops, Log: s.opts.Log.For("TTL")})
 	d.store, err = storage.Open(context.Background(), d.engine, storage.Options{
 		Clock: s.opts.Clock, Indexes: index.NewParser(filters), HideExpired: d.expiry.HideExpired.Get,
-		OnDDL:  func(e storage.Event) { endCursors(cursors, e) },
-		Logger: s.opts.Log.For("STORAGE"),
+		OnDDL: func(e storage.Event) {
+			endCursors(cursors, e)
+			d.monitor.OnDDL(e)
+		},
+		OnDeadline: d.monitor.OnDeadline,
+		Logger:     s.opts.Log.For("STORAGE"),
 	})
 	if err != nil {
 		return d, err
@@ -72,7 +82,9 @@ func openDatabase(s *Server) (d *database, err error) {
 	if engine.TempDir, err = spillDir(s); err != nil {
 		return d, err
 	}
-	d.commands = command.New(d.config(s), command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine})
+	d.commands = command.New(d.config(s), command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, TTL: d.monitor})
+	d.monitor.Connect(d.store, command.SweepGate{Server: d.commands}, ttl.NoRecord{})
+	d.monitor.Start()
 	return d, nil
 }
 
@@ -118,7 +130,7 @@ func (d *database) config(s *Server) command.Config {
 		Argv: s.opts.Argv, Parsed: s.opts.Parsed, Version: MongoVersion, EbbVersion: Version,
 		Traffic:   func() command.Traffic { return command.Traffic(s.network.Stats()) },
 		RecentLog: s.opts.Log.Recent,
-		Stopping:  s.network.Stopping(),
+		Stopping:  s.network.Stopping(), Expiry: d.monitor,
 	}
 }
 
@@ -126,6 +138,9 @@ func (d *database) close() error {
 	var err error
 	if d.commands != nil {
 		d.commands.Close()
+	}
+	if d.monitor != nil {
+		d.monitor.Stop()
 	}
 	if d.store != nil {
 		err = d.store.Close()

@@ -76,6 +76,14 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
+// SweepNow deletes what has expired by now, as a pass of the TTL monitor does, and returns when it is done. It does nothing
+// while ttlMonitorEnabled is false, or after fsync with lock.
+func (s *Server) SweepNow(ctx context.Context) error { return s.database.monitor.RunPass(ctx) }
+
+// Settle waits until the TTL monitor has done all that was due by now, and sleeps. With a Clock that is turned by hand, all
+// that should have happened by then has happened.
+func (s *Server) Settle(ctx context.Context) error { return s.database.monitor.Settle(ctx) }
+
 // Close closes the data and gives the directory up. After an error of Serve it must not be called: operations still use
 // the data, which is safe against the end of the process.
 func (s *Server) Close() error {

@@ -72,6 +72,7 @@ func fsyncUnlock(op *Op) (bson.Doc, error) {
 		return nil, mongoerr.New(mongoerr.IllegalOperation, "fsyncUnlock called when not locked")
 	}
 	op.Log.Info("fsyncUnlock completed", "lockCount", locks)
+	op.wakeSweep()
 	return bson.Build().String("info", "fsyncUnlock completed").Int64("lockCount", locks).Doc(), nil
 }
 

@@ -186,7 +186,7 @@ func (op *Op) nextHello() bson.Doc {
 
 // rest waits for d or until the operation or the server ends.
 func (op *Op) rest(d time.Duration) error {
-	t := op.Clock.NewTimer(d)
+	t := clock.Wall().NewTimer(d) // clients and sockets live in real time, whatever clock the database has
 	defer t.Stop()
 	select {
 	case <-t.C():

@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/ttl"
 )
 
 // cleanEvery is how often cursors and sessions that nobody uses any more are looked for.
@@ -22,11 +23,13 @@ type Services struct {
 	Ops     *operation.Registry
 	Cursors *cursor.Registry
 	Query   *query.Engine
+	// TTL is the monitor; nil where there is none.
+	TTL *ttl.Monitor
 }
 
 // New returns a Server that answers. Close ends it.
 func New(c Config, s Services) *Server {
-	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, table: commands(), started: c.Clock.Now()}
+	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, TTL: s.TTL, table: commands(), started: c.Clock.Now()}
 	srv.Sessions = session.NewRegistry(c.Clock, func(id string) {
 		srv.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID == id })
 	})

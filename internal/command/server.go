@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/ttl"
 	"github.com/ebbdb/ebb/internal/writegate"
 )
 
@@ -70,6 +71,7 @@ type Server struct {
 	Cursors  *cursor.Registry
 	Sessions *session.Registry
 	Query    *query.Engine
+	TTL      *ttl.Monitor // nil where there is none
 	// Writes is entered by every operation that writes, the TTL monitor's too; fsync with lock shuts it.
 	Writes writegate.Gate
 	// Profile is what the profiler and the slow log go by.

@@ -58,6 +58,8 @@ func stage(op *Op, p *pipeline.Pipeline, i int, s pipeline.Stage, in Iterator) (
 		return &unwindStage{stage: s, in: in}, nil
 	case *pipeline.Group:
 		return newGroup(op, s, in), nil
+	case *pipeline.BucketAuto:
+		return newBucketAuto(op, s, in), nil
 	case *pipeline.ReplaceRoot:
 		return &replaceRootStage{op: op, stage: s, in: in}, nil
 	case *pipeline.Redact:

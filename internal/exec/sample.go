@@ -11,7 +11,7 @@ import (
 // newSample is $sample: each document gets a random number, and those with the smallest are kept, in that order.
 func newSample(op *Op, s *pipeline.Sample, in Iterator) Iterator {
 	pattern := &sortpattern.Pattern{Parts: []sortpattern.Part{{Meta: "randVal"}}}
-	return &sortStage{op: op, pattern: pattern, limit: s.Size, in: &randomized{op, in}}
+	return NewSort(op, pattern, s.Size, &randomized{op, in})
 }
 
 // randomized gives each document a random number as metadata.

@@ -15,11 +15,10 @@ import (
 // sortStage is $sort. Equal documents stay in the order they came. With a limit it keeps the first documents only; past its
 // memory it writes sorted runs to files and merges them.
 type sortStage struct {
-	op      *Op
-	pattern *sortpattern.Pattern
-	limit   int64
-	in      Iterator
-	collate bson.Collator
+	op    *Op
+	order order
+	limit int64
+	in    Iterator
 
 	rows   []sortRow
 	held   int64
@@ -32,6 +31,25 @@ type sortStage struct {
 	merge  *runMerge
 	runs   []*run
 }
+
+// order is what documents are sorted by.
+type order interface {
+	// Key appends the sort key of d, whose metadata is meta; its values may share d's bytes.
+	Key(dst []bson.Value, d bson.Doc, meta sortpattern.Meta) ([]bson.Value, error)
+	Compare(a, b []bson.Value) int
+}
+
+// patternOrder is the order of a sort pattern.
+type patternOrder struct {
+	pattern *sortpattern.Pattern
+	collate bson.Collator
+}
+
+func (o patternOrder) Key(dst []bson.Value, d bson.Doc, meta sortpattern.Meta) ([]bson.Value, error) {
+	return o.pattern.Key(dst, d, meta, o.collate)
+}
+
+func (o patternOrder) Compare(a, b []bson.Value) int { return o.pattern.Compare(a, b, o.collate) }
 
 // sortRow is a document with its key, whose values lie in the document.
 type sortRow struct {
@@ -48,12 +66,12 @@ const (
 )
 
 func newSort(op *Op, s *pipeline.Sort, in Iterator) Iterator {
-	return &sortStage{op: op, pattern: s.Pattern, limit: s.Limit, in: in, collate: op.collator()}
+	return NewSort(op, s.Pattern, s.Limit, in)
 }
 
 // NewSort sorts what in gives by pattern, the first limit documents only unless limit is 0.
 func NewSort(op *Op, pattern *sortpattern.Pattern, limit int64, in Iterator) Iterator {
-	return &sortStage{op: op, pattern: pattern, limit: limit, in: in, collate: op.collator()}
+	return &sortStage{op: op, order: patternOrder{pattern, op.collator()}, limit: limit, in: in}
 }
 
 func (s *sortStage) Next(ctx context.Context) (bson.Doc, error) {
@@ -113,7 +131,7 @@ func (s *sortStage) load(ctx context.Context) error {
 }
 
 func (s *sortStage) compare(a, b sortRow) int {
-	if c := s.pattern.Compare(a.key, b.key, s.collate); c != 0 {
+	if c := s.order.Compare(a.key, b.key); c != 0 {
 		return c
 	}
 	if a.seq < b.seq {
@@ -123,7 +141,7 @@ func (s *sortStage) compare(a, b sortRow) int {
 }
 
 func (s *sortStage) add(d bson.Doc) error {
-	key, err := s.pattern.Key(s.key[:0], d, s.op.Meta.Get, s.collate)
+	key, err := s.order.Key(s.key[:0], d, s.op.Meta.Get)
 	if err != nil {
 		return err
 	}
@@ -210,7 +228,7 @@ func (h *lastFirst) Pop() any {
 
 // replaceLast takes d in place of the row that sorts last, when it sorts before it.
 func (s *sortStage) replaceLast(d bson.Doc, key []bson.Value) {
-	if s.pattern.Compare(key, s.rows[0].key, s.collate) >= 0 {
+	if s.order.Compare(key, s.rows[0].key) >= 0 {
 		return
 	}
 	s.held += int64(len(d)) - int64(len(s.rows[0].doc))

@@ -56,7 +56,7 @@ func (m *runMerge) advance(h *runHead) (bool, error) {
 		meta.from(h.meta)
 	}
 	var err error
-	h.key, err = m.stage.pattern.Key(h.key[:0], h.doc, meta.Get, m.stage.collate)
+	h.key, err = m.stage.order.Key(h.key[:0], h.doc, meta.Get)
 	return true, err
 }
 
@@ -107,7 +107,7 @@ func (m *runMerge) next(ctx context.Context) (bson.Doc, error) {
 func (m *runMerge) Len() int { return len(m.heads) }
 func (m *runMerge) Less(i, j int) bool {
 	a, b := m.heads[i], m.heads[j]
-	if c := m.stage.pattern.Compare(a.key, b.key, m.stage.collate); c != 0 {
+	if c := m.stage.order.Compare(a.key, b.key); c != 0 {
 		return c < 0
 	}
 	return a.order < b.order

@@ -11,10 +11,9 @@ func notYet(name string) func(*parsing, bson.Value) ([]Stage, error) {
 	}
 }
 
-func parseBucketAuto(p *parsing, v bson.Value) ([]Stage, error) { return notYet("$bucketAuto")(p, v) }
-func parseDensify(p *parsing, v bson.Value) ([]Stage, error)    { return notYet("$densify")(p, v) }
-func parseFill(p *parsing, v bson.Value) ([]Stage, error)       { return notYet("$fill")(p, v) }
-func parseGeoNear(p *parsing, v bson.Value) ([]Stage, error)    { return notYet("$geoNear")(p, v) }
+func parseDensify(p *parsing, v bson.Value) ([]Stage, error) { return notYet("$densify")(p, v) }
+func parseFill(p *parsing, v bson.Value) ([]Stage, error)    { return notYet("$fill")(p, v) }
+func parseGeoNear(p *parsing, v bson.Value) ([]Stage, error) { return notYet("$geoNear")(p, v) }
 func parseSetWindowFields(p *parsing, v bson.Value) ([]Stage, error) {
 	return notYet("$setWindowFields")(p, v)
 }

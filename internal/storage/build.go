@@ -46,9 +46,7 @@ func (s *Store) isEmpty(ctx context.Context, c *collection) (bool, error) {
 		return false, err
 	}
 	defer v.Close()
-	r := v.read(c)
-	r.hides = false
-	cursor, err := r.Scan(RecordScan{})
+	cursor, err := v.read(c).Unhidden().Scan(RecordScan{})
 	if err != nil {
 		return false, err
 	}
@@ -90,9 +88,7 @@ func (b *build) fill(ctx context.Context) error {
 		return err
 	}
 	defer v.Close()
-	r := v.read(b.collection)
-	r.hides = false
-	cursor, err := r.Scan(RecordScan{})
+	cursor, err := v.read(b.collection).Unhidden().Scan(RecordScan{})
 	if err != nil {
 		return err
 	}

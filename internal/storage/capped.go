@@ -41,9 +41,7 @@ func over(n, bound int64) bool { return bound > 0 && n > bound }
 
 // oldest are the first n records, hidden or not.
 func (w *Writer) oldest(n int) ([]Record, error) {
-	all := *w.Reader
-	all.hides = false
-	cursor, err := all.Scan(RecordScan{})
+	cursor, err := w.Unhidden().Scan(RecordScan{})
 	if err != nil {
 		return nil, err
 	}

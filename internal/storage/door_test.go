@@ -131,21 +131,18 @@ func TestExpireLooksAgain(t *testing.T) {
 	f.must(err)
 	_, err = f.change(testNS, bson.Int32(2), "")
 	f.must(err)
-	deleted := 0
+	var deleted []string
 	f.must(f.Write(context.Background(), testNS, creating, func(w *Writer) error {
-		for _, id := range ids {
-			_, ok, err := w.Expire(&rule, id)
-			if err != nil {
-				return err
+		deleted = nil
+		return w.ExpireMany(&rule, append(ids, ids...), func(rec Record, gone bool) bool {
+			if gone {
+				deleted = append(deleted, rec.Doc.Text())
 			}
-			if ok {
-				deleted++
-			}
-		}
-		return nil
+			return true
+		})
 	}))
-	if deleted != 1 || f.ids(testNS) != "1" {
-		t.Errorf("%d deleted, %s left", deleted, f.ids(testNS))
+	if got := strings.Join(deleted, " "); got != `{ _id: 3, d: ISODate("1970-01-01T00:00:00Z") }` || f.ids(testNS) != "1" {
+		t.Errorf("deleted %s, %s left", got, f.ids(testNS))
 	}
 	// An index that is gone expires nothing, whoever still holds its rule.
 	_, err = f.DropIndexes(context.Background(), testNS, func(c *catalog.Collection) ([]*index.Definition, error) {

@@ -11,18 +11,55 @@ import (
 // Expire deletes the record with the id if it has expired by the rule at the transaction's now, looking at the document
 // and at the rule as they are in the transaction. rec is what was deleted; ok is false when nothing was.
 func (w *Writer) Expire(rule *policy.Rule, id RecordID) (rec Record, ok bool, err error) {
-	rule, ok = w.current(rule)
+	err = w.ExpireMany(rule, []RecordID{id}, func(r Record, deleted bool) bool {
+		rec, ok = r, deleted
+		return true
+	})
 	if !ok {
-		return Record{}, false, nil
-	}
-	rec, ok, err = w.stored(id)
-	if !ok || err != nil {
 		return Record{}, false, err
 	}
-	if deadline, _ := rule.Deadline(rec.Doc, rec.Modified); deadline > w.view.now {
-		return Record{}, false, nil
+	return rec, true, err
+}
+
+// ExpireMany is Expire for many records, which are read at once. It calls examined after each with what was found (no
+// document when there is none any more) and whether it was deleted, until examined returns false. An id that is given
+// again is examined again, and not there.
+func (w *Writer) ExpireMany(rule *policy.Rule, ids []RecordID, examined func(rec Record, deleted bool) (more bool)) error {
+	rule, ok := w.current(rule)
+	if !ok {
+		ids = nil
 	}
-	return rec, true, w.remove(rec)
+	found, err := w.Unhidden().GetMany(ids)
+	if err != nil {
+		return err
+	}
+	gone := make(map[string]struct{}, len(ids))
+	for i, rec := range found {
+		if _, again := gone[string(ids[i])]; again {
+			rec = Record{}
+		}
+		deleted, err := w.expire(rule, rec)
+		if err != nil {
+			return err
+		}
+		if deleted {
+			gone[string(ids[i])] = struct{}{}
+		}
+		if !examined(rec, deleted) {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (w *Writer) expire(rule *policy.Rule, rec Record) (deleted bool, err error) {
+	if rec.Doc == nil {
+		return false, nil
+	}
+	if deadline, _ := rule.Deadline(rec.Doc, rec.Modified); deadline > w.view.now {
+		return false, nil
+	}
+	return true, w.remove(rec)
 }
 
 // expireBatch is how many records one transaction of ExpireNow deletes at most.
@@ -51,14 +88,14 @@ func (w *Writer) expireSome(rule *policy.Rule, after []byte) (n int64, next []by
 	if err != nil {
 		return 0, nil, err
 	}
-	for _, id := range ids {
-		_, deleted, err := w.Expire(rule, id)
-		if err != nil {
-			return 0, nil, err
-		}
+	err = w.ExpireMany(rule, ids, func(_ Record, deleted bool) bool {
 		if deleted {
 			n++
 		}
+		return true
+	})
+	if err != nil {
+		return 0, nil, err
 	}
 	return n, next, nil
 }

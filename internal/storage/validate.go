@@ -77,9 +77,7 @@ type validatedTable struct {
 }
 
 func (r *Reader) validate() (*Validation, error) {
-	all := *r
-	all.hides = false
-	v := &validation{Validation: &Validation{Valid: true}, reader: &all}
+	v := &validation{Validation: &Validation{Valid: true}, reader: r.Unhidden()}
 	if err := v.begin(); err != nil {
 		return nil, err
 	}

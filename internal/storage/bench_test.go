@@ -1,0 +1,154 @@
+package storage
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// benchDocument is about 300 bytes.
+func benchDocument(i int) bson.Doc {
+	b := bson.Build().Int64("_id", int64(i)).Int32("a", int32(i*7919%1_000_003)).Date("d", epoch.UnixMilli()+int64(i))
+	for _, name := range []string{"name", "city", "street", "mail", "note", "phone"} {
+		b.String(name, "abcdefghijklmnopqrstuvwxyz0123")
+	}
+	return b.Doc()
+}
+
+func benchStore(b *testing.B, specs ...string) *fixture {
+	engine, err := pebblekv.Open(b.TempDir(), pebblekv.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	f := &fixture{clock: clock.NewFake(epoch), parser: indexParser()}
+	s, err := Open(context.Background(), engine, Options{Clock: f.clock, Indexes: f.parser})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close(); _ = engine.Close() })
+	f.Store = s
+	if _, err := s.CreateIndexes(context.Background(), benchNS, f.parse(specs...)); err != nil {
+		b.Fatal(err)
+	}
+	return f
+}
+
+var benchNS = namespace.NS{DB: "db", Coll: "bench"}
+
+func benchInsert(b *testing.B, batch int, specs ...string) {
+	f := benchStore(b, specs...)
+	docs := make([]bson.Doc, b.N)
+	for i := range docs {
+		docs[i] = benchDocument(i)
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for i := 0; i < b.N; i += batch {
+		err := f.Write(context.Background(), benchNS, creating, func(w *Writer) error {
+			for _, d := range docs[i:min(i+batch, b.N)] {
+				if _, err := w.Insert(d); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkInsertOne(b *testing.B)  { benchInsert(b, 1) }
+func BenchmarkInsertMany(b *testing.B) { benchInsert(b, 1000) }
+func BenchmarkInsertManyIndexed(b *testing.B) {
+	benchInsert(b, 1000, `{key: {a: 1}, name: "a"}`, `{key: {_ts: 1}, name: "ts", expireAfterSeconds: 100}`)
+}
+
+func benchFilled(b *testing.B, n int, specs ...string) *fixture {
+	f := benchStore(b, specs...)
+	const batch = 10_000
+	for start := 0; start < n; start += batch {
+		err := f.Write(context.Background(), benchNS, creating, func(w *Writer) error {
+			for i := start; i < min(start+batch, n); i++ {
+				if _, err := w.Insert(benchDocument(i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	return f
+}
+
+const benchDocuments = 50_000
+
+func BenchmarkGetByID(b *testing.B) {
+	f := benchFilled(b, benchDocuments)
+	for range b.N {
+		v, _ := f.View(context.Background())
+		r, _ := v.Collection(benchNS)
+		if _, there, err := r.GetByID(bson.Int64(int64(rand.IntN(benchDocuments)))); err != nil || !there {
+			b.Fatal(there, err)
+		}
+		_ = v.Close()
+	}
+}
+
+func benchScan(b *testing.B, specs ...string) {
+	f := benchFilled(b, benchDocuments, specs...)
+	v, _ := f.View(context.Background())
+	defer v.Close()
+	r, _ := v.Collection(benchNS)
+	for n := 0; n < b.N; {
+		c, err := r.Scan(RecordScan{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for ; n < b.N && c.Next(); n++ {
+		}
+		_ = c.Close()
+	}
+}
+
+func BenchmarkScan(b *testing.B) { benchScan(b) }
+func BenchmarkScanHiding(b *testing.B) {
+	benchScan(b, `{key: {_ts: 1}, name: "ts", expireAfterSeconds: 100}`)
+}
+
+func BenchmarkUpdate(b *testing.B) {
+	f := benchFilled(b, benchDocuments, `{key: {a: 1}, name: "a"}`)
+	for i := range b.N {
+		id := rand.IntN(benchDocuments)
+		err := f.Write(context.Background(), benchNS, creating, func(w *Writer) error {
+			rec, _, err := w.GetByID(bson.Int64(int64(id)))
+			if err != nil {
+				return err
+			}
+			_, _, err = w.Update(rec, bson.Build().Fields(benchDocument(id)).Int32("n", int32(i)).Doc())
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkExpire(b *testing.B) {
+	f := benchFilled(b, b.N, `{key: {d: 1}, name: "d", expireAfterSeconds: 0}`)
+	f.clock.Advance(1 << 50)
+	b.ResetTimer()
+	rule := f.current.Load().collections[1].rules.All()[0]
+	if n, err := f.ExpireNow(context.Background(), benchNS, &rule, f.Now()); err != nil || n != int64(b.N) {
+		b.Fatal(n, err)
+	}
+}

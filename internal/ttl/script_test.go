@@ -434,7 +434,11 @@ func since(millis int64) string {
 	if millis == 1<<63-1 {
 		return "never"
 	}
-	return "@" + time.UnixMilli(millis).Sub(zero).String()
+	t := time.UnixMilli(millis).UTC()
+	if t.Year() > zero.Year()+100 {
+		return t.Format(time.RFC3339)
+	}
+	return "@" + t.Sub(zero).String()
 }
 
 func (w *world) status(view *storage.View) error {

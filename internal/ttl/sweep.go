@@ -182,6 +182,9 @@ func (s *sweep) write(ctx context.Context, bounds budget) (b batch, err error) {
 	return b, err
 }
 
+// atOnce is how many records are fetched at once to be looked at.
+const atOnce = 100
+
 // batch is what one transaction did.
 type batch struct {
 	examined             int
@@ -193,19 +196,28 @@ func (s *sweep) deleteSome(w *storage.Writer, bounds budget) (b batch, err error
 	if w.Catalog().ID != s.target.Collection {
 		return batch{}, errGone // another collection has got the name
 	}
+	if _, ok := s.target.rule(w.Reader); !ok {
+		return batch{}, errGone
+	}
 	started := s.clock.Now()
-	for _, id := range s.progress.staged {
-		rec, ok, err := w.Expire(&s.rule, id)
+	left, more, most := s.progress.staged, true, atOnce
+	if bounds.docs > 0 {
+		most = int(min(int64(most), bounds.docs))
+	}
+	for len(left) > 0 && more {
+		some := left[:min(len(left), most)]
+		left = left[len(some):]
+		err := w.ExpireMany(&s.rule, some, func(rec storage.Record, deleted bool) bool {
+			b.examined++
+			if deleted {
+				b.deleted++
+				b.bytes += int64(len(rec.Doc))
+			}
+			more = !bounds.spent(int64(b.examined), b.bytes, clock.Since(s.clock, started))
+			return more
+		})
 		if err != nil {
 			return batch{}, err
-		}
-		b.examined++
-		if ok {
-			b.deleted++
-			b.bytes += int64(len(rec.Doc))
-		}
-		if bounds.spent(int64(b.examined), b.bytes, clock.Since(s.clock, started)) {
-			break
 		}
 	}
 	b.keys = w.EntriesRemoved()

@@ -56,9 +56,16 @@ func evalAbs(env *Env, v bson.Value) (bson.Value, error) {
 
 func evalAdd(env *Env, args []bson.Value) (bson.Value, error) {
 	var sum Summation
-	var date bson.Value
+	var date, decimal bson.Value // decimal is the sum once there is one in it
 	for _, v := range args {
 		switch {
+		case v.IsNumber() && !decimal.IsMissing():
+			decimal, _ = bson.Add(decimal, v)
+		case v.Type == bson.TypeDecimal:
+			decimal = v
+			if sum.widest != 0 {
+				decimal, _ = bson.Add(sum.Value(env), v)
+			}
 		case v.IsNumber():
 			sum.Add(v)
 		case v.Type == bson.TypeDate:
@@ -72,10 +79,14 @@ func evalAdd(env *Env, args []bson.Value) (bson.Value, error) {
 			return v, mongoerr.New(mongoerr.TypeMismatch, "$add only supports numeric or date types, not %s", v.Type)
 		}
 	}
-	if date.IsMissing() {
-		return sum.Value(env), nil
+	total := decimal
+	if decimal.IsMissing() {
+		total = sum.Value(env)
 	}
-	ms, err := wholeMillis(sum.Value(env), "$add")
+	if date.IsMissing() {
+		return total, nil
+	}
+	ms, err := wholeMillis(total, "$add")
 	if err != nil {
 		return date, err
 	}

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/cockroachdb/apd/v3"
@@ -41,6 +42,9 @@ func prefer(r *apd.Decimal, exp int32) {
 
 // decimalQuotient is x / y.
 func decimalQuotient(a, b bson.Decimal128) bson.Decimal128 {
+	if a.IsNaN() {
+		return a
+	}
 	x, y := a.APD(), b.APD()
 	if y.Form == apd.Infinite && x.Form == apd.Finite {
 		return bson.DecimalFromAPD(&apd.Decimal{Negative: x.Negative != y.Negative, Exponent: -6176})
@@ -125,9 +129,13 @@ func wholeOf(d bson.Decimal128, mode apd.Rounder) bson.Decimal128 {
 
 // decimalOfDouble is f with all the digits that a decimal has.
 func decimalOfDouble(f float64) bson.Decimal128 {
+	if f == 0 || math.IsInf(f, 0) || math.IsNaN(f) {
+		return bson.DecimalFromFloat(f)
+	}
 	x, _, err := apd.NewFromString(strconv.FormatFloat(f, 'e', decimalDigits-1, 64))
 	if err != nil {
 		return bson.DecimalNaN
 	}
+	prefer(x, 0)
 	return bson.DecimalFromAPD(x)
 }

@@ -39,14 +39,10 @@ func (d *Dependencies) add(e Expr) {
 		d.Slots = append(d.Slots, e.slot)
 	case *call:
 		d.Volatile = d.Volatile || e.op.Volatile
-		if kind, ok := e.state.(metaKind); ok {
-			d.Meta = append(d.Meta, string(kind))
-		}
+	case *meta:
+		d.Meta = append(d.Meta, e.kind)
 	}
 	for _, c := range e.children() {
 		d.add(c)
 	}
 }
-
-// metaKind is the kind of metadata that a $meta reads.
-type metaKind string

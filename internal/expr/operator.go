@@ -50,6 +50,10 @@ func Operators() []Operator {
 		sizeOperators(),
 		randomOperators(),
 		convertOperators(),
+		trigonometryOperators(),
+		accumulatorOperators(),
+		percentileOperators(),
+		metaOperators(),
 		datePartOperators(),
 		dateTextOperators(),
 		datePartsOperators(),
@@ -165,6 +169,39 @@ func (s nary) parse(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr
 		env.stack = env.stack[:mark]
 		return v, err
 	})
+}
+
+// commutative is an nary operator that may take its arguments in any order: the constants among them are computed together,
+// and last.
+type commutative struct{ nary }
+
+func (s commutative) parse(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr, error) {
+	e, err := s.nary.parse(p, op, arg, scope)
+	if err != nil {
+		return nil, err
+	}
+	e.(*call).simplify = foldConstants
+	return e, nil
+}
+
+func foldConstants(p *Parser, c *call) (Expr, error) {
+	var rest, constants []Expr
+	for _, e := range c.args {
+		if _, ok := Constant(e); ok {
+			constants = append(constants, e)
+		} else {
+			rest = append(rest, e)
+		}
+	}
+	if len(constants) > 1 {
+		e, err := p.compute(&call{op: c.op, args: constants, eval: c.eval})
+		if err != nil {
+			return nil, err
+		}
+		constants = []Expr{e}
+	}
+	c.args = append(rest, constants...)
+	return c, nil
 }
 
 // spread is the expression form of an accumulator: it takes any number of arguments, or one that is an array of them.

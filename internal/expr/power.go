@@ -293,7 +293,7 @@ func log10(f float64) float64 {
 
 // decimalLog10 is exact for powers of ten.
 func decimalLog10(x *apd.Decimal) *apd.Decimal {
-	r := decimalFunc((*apd.Context).Log10)(x)
+	r := bson.DecimalFromAPD(decimalFunc((*apd.Context).Log10)(x)).APD()
 	if r.Form == apd.Finite {
 		var whole apd.Decimal
 		if whole.Reduce(r); whole.Exponent >= 0 {

@@ -13,9 +13,9 @@ func setOperators() []Operator {
 		{Name: "$anyElementTrue", Since: "2.6", Doc: "True when any element of an array is true.", Shape: special(parseElementsTrue(17041, true))},
 		{Name: "$setDifference", Since: "2.6", Doc: "The elements of one array that are not in another.", Shape: dyadic(evalSetDifference)},
 		{Name: "$setEquals", Since: "2.6", Doc: "True when arrays have the same distinct elements.", Shape: special(parseSetEquals)},
-		{Name: "$setIntersection", Since: "2.6", Doc: "The elements that are in all arrays.", Shape: nary{0, many, evalSetIntersection}},
+		{Name: "$setIntersection", Since: "2.6", Doc: "The elements that are in all arrays.", Shape: commutative{nary{0, many, evalSetIntersection}}},
 		{Name: "$setIsSubset", Since: "2.6", Doc: "True when all elements of an array are in another.", Shape: dyadic(evalSetIsSubset)},
-		{Name: "$setUnion", Since: "2.6", Doc: "The distinct elements of all arrays.", Shape: nary{0, many, evalSetUnion}},
+		{Name: "$setUnion", Since: "2.6", Doc: "The distinct elements of all arrays.", Shape: commutative{nary{0, many, evalSetUnion}}},
 	}
 }
 

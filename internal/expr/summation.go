@@ -16,14 +16,13 @@ type Summation struct {
 	hi, lo  float64 // the sum of all but the decimals is hi + lo
 	special float64 // NaN and infinities, which hi and lo cannot hold
 	odd     bool
-	other   bool         // anything but decimals has been added
-	decimal *apd.Decimal // the sum of the decimals, nil without any
+	decimal *apd.Decimal     // the sum of the decimals, nil without any
+	nan     *bson.Decimal128 // the first NaN among them, with its sign
 }
 
 // Add adds a number.
 func (s *Summation) Add(v bson.Value) {
 	s.widen(v.Type)
-	s.other = s.other || v.Type != bson.TypeDecimal
 	switch v.Type {
 	case bson.TypeInt32:
 		s.addDouble(float64(v.Int32()))
@@ -36,6 +35,10 @@ func (s *Summation) Add(v bson.Value) {
 	case bson.TypeDouble:
 		s.addDouble(v.Double())
 	case bson.TypeDecimal:
+		if v.IsNaN() && s.nan == nil {
+			d := v.Decimal()
+			s.nan = &d
+		}
 		if s.decimal == nil {
 			s.decimal = new(apd.Decimal)
 		}
@@ -121,20 +124,20 @@ func (s *Summation) Int64() (n int64, ok bool) {
 
 // Decimal is the sum as a decimal.
 func (s *Summation) Decimal() bson.Decimal128 {
+	if s.nan != nil {
+		return *s.nan
+	}
 	var rest *apd.Decimal
 	switch n, ok := s.Int64(); {
 	case s.odd:
-		rest = bson.DecimalFromFloat(s.special).APD()
+		rest = decimalOfDouble(s.special).APD()
 	case ok && s.hi == math.Trunc(s.hi) && s.lo == math.Trunc(s.lo):
 		rest = apd.New(n, 0)
 	default:
-		rest = addDecimals(bson.DecimalFromFloat(s.hi).APD(), bson.DecimalFromFloat(s.lo).APD())
+		rest = addDecimals(decimalOfDouble(s.hi).APD(), decimalOfDouble(s.lo).APD())
 	}
 	if s.decimal == nil {
 		return bson.DecimalFromAPD(rest)
-	}
-	if !s.other {
-		return bson.DecimalFromAPD(s.decimal)
 	}
 	return bson.DecimalFromAPD(addDecimals(s.decimal, rest))
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"math"
+	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -29,8 +30,10 @@ func getMore(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	ns := namespace.NS{DB: op.DB, Coll: coll}
-	if err := readable(ns); err != nil {
-		return nil, err
+	if !strings.HasPrefix(coll, "$cmd.") { // the cursors of commands that are about no one collection
+		if err := readable(ns); err != nil {
+			return nil, err
+		}
 	}
 	if given && batch == 0 {
 		batch, given = 0, false

@@ -4,11 +4,13 @@ package command
 func commands() table {
 	return newTable(
 		insertCommands(), updateCommands(), deleteCommands(), findCommands(), getMoreCommands(), countCommands(), aggregateCommands(),
+		findAndModifyCommands(), bulkWriteCommands(),
 		helloCommands(), pingCommands(), buildInfoCommands(), hostInfoCommands(), commandLineCommands(), listCommandsCommands(),
 		connectionCommands(), sessionCommands(), killSessionsCommands(), parameterCommands(), clusterParameterCommands(),
 		featureCompatibilityCommands(), logCommands(), serverStatusCommands(), topCommands(), currentOpCommands(), killOpCommands(),
 		fsyncCommands(), autoCompactCommands(), profileCommands(), replicaSetCommands(), shutdownCommands(),
 		createCommands(), dropCommands(), listCollectionsCommands(), listDatabasesCommands(), renameCollectionCommands(), collStatsCommands(), dbStatsCommands(),
 		createIndexesCommands(), dropIndexesCommands(), listIndexesCommands(),
+		collModCommands(), validateCommands(), dataSizeCommands(), compactCommands(), cappedCommands(), validateDBMetadataCommands(),
 	)
 }

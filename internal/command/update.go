@@ -63,36 +63,38 @@ func (op *Op) parseUpdate(ns namespace.NS, d bson.Doc) (updateStatement, error) 
 	s.Constants = a.Doc("c")
 	s.Hint = hint(a)
 	supplied := a.SafeBool("upsertSupplied", false)
-	filters := a.Array("arrayFilters")
+	s.ArrayFilters = arrayFilters(a)
 	collate(a, "collation", s.call)
 	a.Ignore("sampleId", "allowShardKeyUpdatesWithoutFullShardKeyInQuery")
 	a.Required("q")
 	if s.Change.IsMissing() {
 		a.Fail(mongoerr.New(40414, "BSON field 'update.updates.u' is missing but a required field"))
 	}
-	for it := filters.Iter(); it.Next(); {
-		if it.Value().Type != bson.TypeObject {
-			a.Fail(a.wrongType("arrayFilters."+it.Key(), it.Value().Type, []bson.Type{bson.TypeObject}))
-		}
-		s.ArrayFilters = append(s.ArrayFilters, it.Value())
-	}
 	if err := a.Done(); err != nil {
 		return s, err
 	}
+	s.supply(supplied)
+	return s, s.check()
+}
+
+// check finds what does not go together.
+func (s *updateStatement) check() error {
 	switch {
 	case s.Change.Type != bson.TypeObject && s.Change.Type != bson.TypeArray:
-		return s, mongoerr.New(mongoerr.FailedToParse, "Update argument must be either an object or an array")
+		return mongoerr.New(mongoerr.FailedToParse, "Update argument must be either an object or an array")
 	case s.Constants != nil && s.Change.Type != bson.TypeArray:
-		return s, mongoerr.New(51198, "Constant values may only be specified for pipeline updates")
+		return mongoerr.New(51198, "Constant values may only be specified for pipeline updates")
 	case s.Sort != nil && s.Multi:
-		return s, mongoerr.New(mongoerr.FailedToParse, "Cannot specify sort with multi=true")
+		return mongoerr.New(mongoerr.FailedToParse, "Cannot specify sort with multi=true")
 	}
-	if supplied {
-		if v := s.Constants.Lookup("new"); v.Type == bson.TypeObject {
-			s.Insert = v.Doc()
-		}
+	return nil
+}
+
+// supply takes the document that an upsert inserts from the constants, when the client says that it is there.
+func (s *updateStatement) supply(supplied bool) {
+	if v := s.Constants.Lookup("new"); supplied && v.Type == bson.TypeObject {
+		s.Insert = v.Doc()
 	}
-	return s, nil
 }
 
 func (op *Op) runUpdates(statements []updateStatement, ordered bool) (bson.Doc, error) {

@@ -31,7 +31,7 @@ func (e *Engine) Delete(ctx context.Context, d Delete, call *Call) (n int64, gon
 		if err != nil {
 			return err
 		}
-		rec, found, err := e.firstToDelete(ctx, w, d, lang, call)
+		rec, _, found, err := e.firstToDelete(ctx, w, d, lang, call)
 		if err != nil || !found {
 			return err
 		}
@@ -54,19 +54,18 @@ func (e *Engine) Delete(ctx context.Context, d Delete, call *Call) (n int64, gon
 	return n, gone, nil
 }
 
-func (e *Engine) firstToDelete(ctx context.Context, w *storage.Writer, d Delete, lang *language, call *Call) (storage.Record, bool, error) {
+func (e *Engine) firstToDelete(ctx context.Context, w *storage.Writer, d Delete, lang *language, call *Call) (storage.Record, *match.Details, bool, error) {
 	filter, err := lang.filter(e, d.Filter)
 	if err != nil {
-		return storage.Record{}, false, err
+		return storage.Record{}, nil, false, err
 	}
 	var order *sortpattern.Pattern
 	if !d.Sort.IsEmpty() {
 		if order, err = sortpattern.Parse(d.Sort); err != nil {
-			return storage.Record{}, false, err
+			return storage.Record{}, nil, false, err
 		}
 	}
-	rec, _, found, err := e.first(ctx, w, filter, order, d.Hint, lang, call)
-	return rec, found, err
+	return e.first(ctx, w, filter, order, d.Hint, lang, call)
 }
 
 func (e *Engine) deleteMany(ctx context.Context, d Delete, call *Call) (n int64, err error) {

@@ -38,6 +38,8 @@ type Updated struct {
 	UpsertedID bson.Value
 	// Before and After are the one document of a single update, when there was one; After also of an upsert.
 	Before, After bson.Doc
+
+	details *match.Details // of the match of Before
 }
 
 // Update changes the first matching document, or with Multi all of them. Documents that Multi changed before an error stay
@@ -133,7 +135,7 @@ func (e *Engine) updateOne(ctx context.Context, w *storage.Writer, u Update, cal
 		}
 		return e.upsert(w, u, p, check, call)
 	}
-	done := Updated{Matched: 1, Before: rec.Doc.Clone()}
+	done := Updated{Matched: 1, Before: rec.Doc, details: details}
 	after, changed, err := p.change.Apply(nil, rec.Doc, e.updateArgs(p, call, details))
 	if err != nil {
 		return Updated{}, err

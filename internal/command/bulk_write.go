@@ -1,0 +1,345 @@
+package command
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/query"
+)
+
+// maxBulkResultBytes is about how large the results of a bulkWrite may be together; it ends where they become larger.
+const maxBulkResultBytes = 20 << 20
+
+func bulkWriteCommands() []*Command {
+	return []*Command{{Name: "bulkWrite", AdminOnly: true, WriteConcern: true, Kind: "bulkWrite", Run: bulkWrite,
+		Doc: "Inserts, changes and removes documents of several collections."}}
+}
+
+// bulk is a bulkWrite under way.
+type bulk struct {
+	op      *Op
+	ops     []bulkOp
+	targets []bulkTarget
+	ordered bool
+	let     bson.Doc
+	bypass  bool
+	// keepTimestamps leaves empty timestamps as they are.
+	keepTimestamps bool
+
+	results    []bulkResult
+	errorsOnly bool
+	size       int
+	counts     bulkCounts
+}
+
+// bulkCounts are the totals of a reply.
+type bulkCounts struct{ errors, inserted, matched, modified, upserted, deleted int64 }
+
+// bulkTarget is one element of nsInfo.
+type bulkTarget struct {
+	ns   namespace.NS
+	uuid *[16]byte
+}
+
+func bulkWrite(op *Op) (bson.Doc, error) {
+	b := &bulk{op: op}
+	cursor, err := b.parse(op.Args)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.run(); err != nil {
+		return nil, err
+	}
+	return b.reply(cursor)
+}
+
+func (b *bulk) parse(a *Args) (cursorOptions, error) {
+	a.Ignore(b.op.Name(), "stmtId", "stmtIds")
+	ops, opsGiven := b.op.Sequence("ops")
+	targets, targetsGiven := b.op.Sequence("nsInfo")
+	b.ordered = a.Bool("ordered", true)
+	b.errorsOnly = a.Bool("errorsOnly", false)
+	b.bypass = a.SafeBool("bypassDocumentValidation", false)
+	b.keepTimestamps = a.SafeBool("bypassEmptyTsReplacement", false)
+	b.let = a.Doc("let")
+	cursor := a.simpleCursor()
+	if !opsGiven {
+		a.Required("ops")
+	}
+	if !targetsGiven {
+		a.Required("nsInfo")
+	}
+	if err := a.Done(); err != nil {
+		return cursor, err
+	}
+	if err := checkBatch(len(ops)); err != nil {
+		return cursor, err
+	}
+	for _, d := range targets {
+		t, err := parseBulkTarget(d)
+		if err != nil {
+			return cursor, err
+		}
+		b.targets = append(b.targets, t)
+	}
+	return cursor, b.parseOps(ops)
+}
+
+func parseBulkTarget(d bson.Doc) (t bulkTarget, err error) {
+	a := NewArgs("bulkWrite.nsInfo", d)
+	name, _ := a.String("ns")
+	t.uuid = a.collectionUUID()
+	a.Ignore("encryptionInformation", "isTimeseriesNamespace", "shardVersion", "databaseVersion")
+	a.Required("ns")
+	if err := a.Done(); err != nil {
+		return t, err
+	}
+	t.ns = namespace.Split(string([]byte(name)))
+	return t, t.ns.Check()
+}
+
+// parseOps checks every op before the first is run. The statements are read again when their turn comes, so that a large
+// bulkWrite holds no more than the message it came in.
+func (b *bulk) parseOps(docs []bson.Doc) error {
+	b.ops = make([]bulkOp, len(docs))
+	a := &Args{}
+	for i, d := range docs {
+		o, err := parseBulkOp(a, d)
+		if err != nil {
+			return err
+		}
+		if o.target < 0 || o.target >= int64(len(b.targets)) {
+			return mongoerr.New(mongoerr.BadValue, "BulkWrite ops entry %s has an invalid nsInfo index.", d)
+		}
+		switch o.kind {
+		case bulkUpdate:
+			_, err = b.update(o)
+		case bulkDelete:
+			_, err = b.delete(o)
+		}
+		if err != nil {
+			return err
+		}
+		b.ops[i] = o
+	}
+	return nil
+}
+
+// run runs the ops. An error is one that ends all of it.
+func (b *bulk) run() error {
+	for i := 0; i < len(b.ops) && !b.stopped(); {
+		n, err := b.runFrom(i)
+		if err != nil {
+			return err
+		}
+		i += n
+	}
+	return nil
+}
+
+func (b *bulk) stopped() bool { return b.ordered && b.counts.errors > 0 || b.size > maxBulkResultBytes }
+
+// runFrom runs the i-th op and says how many it ran: inserts that follow one another into one collection are one.
+func (b *bulk) runFrom(i int) (n int, err error) {
+	o := b.ops[i]
+	t := b.targets[o.target]
+	if err := b.check(t); err != nil {
+		b.fail(i, err)
+		return 1, nil
+	}
+	switch o.kind {
+	case bulkInsert:
+		return b.runInserts(i)
+	case bulkUpdate:
+		return 1, b.runUpdate(i)
+	}
+	return 1, b.runDelete(i)
+}
+
+func (b *bulk) check(t bulkTarget) error {
+	if err := writable(t.ns); err != nil {
+		return err
+	}
+	return b.op.checkUUID(t.ns, t.uuid)
+}
+
+func (b *bulk) runInserts(i int) (n int, err error) {
+	var docs []bson.Doc
+	for _, o := range b.ops[i:] {
+		if o.kind != bulkInsert || o.target != b.ops[i].target {
+			break
+		}
+		docs = append(docs, o.doc)
+	}
+	call := b.op.call()
+	call.Bypass, call.Let = b.bypass, b.let
+	inserted, refused, err := b.op.Query.Insert(b.op.Ctx, b.targets[b.ops[i].target].ns, docs, b.ordered, call)
+	b.op.counts.inserts.Add(int64(len(docs)))
+	b.counts.inserted += int64(inserted)
+	if err != nil && fatal(err) {
+		return 0, err
+	}
+	done := inserted + len(refused)
+	for k := range done {
+		if len(refused) > 0 && refused[0].Index == k {
+			b.fail(i+k, refused[0].Err)
+			refused = refused[1:]
+			continue
+		}
+		b.add(bulkResult{index: i + k, n: 1})
+	}
+	if err == nil {
+		return len(docs), nil
+	}
+	for k := done; k < len(docs) && !b.stopped(); k++ {
+		b.fail(i+k, err)
+	}
+	return len(docs), nil
+}
+
+func (b *bulk) runUpdate(i int) error {
+	s, err := b.update(b.ops[i])
+	if err == nil {
+		err = s.check()
+	}
+	var done query.Updated
+	if err == nil {
+		done, err = b.op.Query.Update(b.op.Ctx, s.Update, s.call)
+		b.op.counts.updates.Add(1)
+		b.op.examined(s.call)
+	}
+	b.counts.matched += done.Matched
+	b.counts.modified += done.Modified
+	if err != nil {
+		if fatal(err) {
+			return err
+		}
+		b.fail(i, err)
+		return nil
+	}
+	r := bulkResult{index: i, n: done.Matched, modified: done.Modified, upserted: done.UpsertedID}
+	if !done.UpsertedID.IsMissing() {
+		r.n = 1
+		b.counts.upserted++
+	}
+	b.add(r)
+	return nil
+}
+
+func (b *bulk) runDelete(i int) error {
+	s, err := b.delete(b.ops[i])
+	if err != nil {
+		return err
+	}
+	n, _, err := b.op.Query.Delete(b.op.Ctx, s.Delete, s.call)
+	b.op.counts.deletes.Add(1)
+	b.op.examined(s.call)
+	b.counts.deleted += n
+	if err != nil {
+		if fatal(err) {
+			return err
+		}
+		b.fail(i, err)
+		return nil
+	}
+	b.add(bulkResult{index: i, n: n})
+	return nil
+}
+
+func (b *bulk) add(r bulkResult) {
+	if b.errorsOnly {
+		return
+	}
+	b.results = append(b.results, r)
+	b.size += r.size()
+}
+
+func (b *bulk) fail(i int, err error) {
+	b.counts.errors++
+	r := bulkResult{index: i, err: mongoerr.From(err)}
+	if b.size += r.size(); b.size > maxBulkResultBytes {
+		r.err = mongoerr.New(mongoerr.ExceededMemoryLimit, "BulkWrite response size exceeded limit (%d bytes)", maxBulkResultBytes)
+	}
+	b.results = append(b.results, r)
+}
+
+func (b *bulk) reply(o cursorOptions) (bson.Doc, error) {
+	st, c := &b.op.Running.Stats, b.counts
+	st.Inserted.Store(c.inserted)
+	st.Matched.Store(c.matched)
+	st.Modified.Store(c.modified)
+	st.Upserted.Store(c.upserted)
+	st.Deleted.Store(c.deleted)
+	if len(b.results) == 0 || int64(len(b.results)) <= o.batch && b.size < maxRowBytes {
+		o.single = true
+	}
+	cursor, err := b.op.openCursor(namespace.NS{DB: "admin", Coll: "$cmd.bulkWrite"}, &bulkResults{ops: b.ops, rest: b.results}, o)
+	if err != nil {
+		return nil, err
+	}
+	return bson.BuildOn(make([]byte, 0, len(cursor)+128)).Fields(cursor).Number("nErrors", c.errors).Number("nInserted", c.inserted).
+		Number("nMatched", c.matched).Number("nModified", c.modified).Number("nUpserted", c.upserted).Number("nDeleted", c.deleted).Doc(), nil
+}
+
+// bulkResult is what became of one op.
+type bulkResult struct {
+	index       int
+	n, modified int64
+	upserted    bson.Value
+	err         *mongoerr.Error
+}
+
+// size is about how large the result's document is.
+func (r bulkResult) size() int {
+	n := 64 + len(r.upserted.Data)
+	if r.err != nil {
+		n += len(r.err.Message) + len(r.err.Extra) + len(r.err.Info)
+	}
+	return n
+}
+
+// bulkResults is a cursor's source of results.
+type bulkResults struct {
+	ops  []bulkOp
+	rest []bulkResult
+	buf  []byte
+}
+
+// Next implements cursor.Source.
+func (s *bulkResults) Next(context.Context) (bson.Doc, error) {
+	if len(s.rest) == 0 {
+		return nil, nil
+	}
+	r := s.rest[0]
+	s.rest = s.rest[1:]
+	b := bson.BuildOn(s.buf[:0])
+	if r.err == nil {
+		b.Double("ok", 1).Int32("idx", int32(r.index))
+	} else {
+		b.Double("ok", 0).Int32("idx", int32(r.index)).Int32("code", int32(r.err.Code)).String("errmsg", r.err.Message).Fields(r.err.Extra)
+		if r.err.Info != nil {
+			b.Document("errInfo", r.err.Info)
+		}
+	}
+	b.Number("n", r.n)
+	if s.ops[r.index].kind == bulkUpdate {
+		b.Number("nModified", r.modified)
+		if !r.upserted.IsMissing() {
+			b.Object("upserted").Value("_id", r.upserted).End()
+		}
+	}
+	s.buf = b.Bytes()
+	return s.buf, nil
+}
+
+// Park implements cursor.Source. The message that the ops lie in is gone then; only their kinds are still needed.
+func (s *bulkResults) Park() {
+	for i := range s.ops {
+		s.ops[i].doc = nil
+	}
+}
+
+// Close implements cursor.Source.
+func (s *bulkResults) Close() error { return nil }

@@ -101,15 +101,8 @@ func (b *build) fill(ctx context.Context) error {
 	return cursor.Err()
 }
 
-// clearTheWay deletes expired documents that are hidden, which must not be in a unique index's way.
+// clearTheWay deletes expired documents that are hidden: they are in no index's way.
 func (b *build) clearTheWay(ctx context.Context) error {
-	unique := false
-	for _, d := range b.definitions {
-		unique = unique || d.Unique
-	}
-	if !unique {
-		return nil
-	}
 	all, now := b.store.options.HideExpired(), b.store.Now()
 	for i := range b.collection.rules.All() {
 		if rule := &b.collection.rules.All()[i]; rule.Hides(all) {

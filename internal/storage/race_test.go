@@ -21,7 +21,7 @@ var raceNS = namespace.NS{DB: "db", Coll: "race"}
 func TestLostUpdates(t *testing.T) {
 	f := newFixture(t)
 	f.must(f.insert(raceNS, `{_id: 1, n: 0}`))
-	const writers, each = 16, 50
+	const writers, each = 64, 25
 	var work sync.WaitGroup
 	for range writers {
 		work.Go(func() {

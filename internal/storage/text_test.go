@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
@@ -45,7 +46,7 @@ func commands() map[string]func(*script) string {
 		"index": (*script).indexes, "dropIndex": (*script).dropIndex, "collMod": (*script).collMod, "list": (*script).list,
 		"drop": (*script).drop, "dropDatabase": (*script).dropDatabase, "rename": (*script).rename, "validate": (*script).validateText,
 		"due": (*script).due, "stats": (*script).statsText, "hideAll": (*script).setHideAll, "restart": (*script).restart,
-		"options": (*script).setOptions, "insertSized": (*script).insertSized,
+		"dump": (*script).dump, "options": (*script).setOptions, "insertSized": (*script).insertSized,
 	}
 }
 
@@ -350,4 +351,39 @@ func (x *script) setHideAll() string {
 func (x *script) restart() string {
 	x.reopen()
 	return "ok"
+}
+
+// dump shows every key and value of the store; of a catalogue entry without its uuid.
+func (x *script) dump() (out string) {
+	x.garbage.wait()
+	v, err := x.View(context.Background())
+	x.must(err)
+	defer v.Close()
+	it, err := v.reader.NewIter(kv.IterOptions{})
+	x.must(err)
+	defer it.Close()
+	for it.Next() {
+		value, err := it.Value()
+		x.must(err)
+		text := fmt.Sprintf("%x", value)
+		if it.Key()[0] == metaPrefix && it.Key()[1] == metaCollection {
+			b := bson.Build()
+			for e := bson.Doc(value).Iter(); e.Next(); {
+				if e.Key() == "uuid" {
+					b.String("uuid", e.Value().Type.String())
+					continue
+				}
+				b.Value(e.Key(), e.Value())
+			}
+			text = b.Doc().Text()
+		}
+		key := it.Key()
+		head := 1
+		if key[0] == metaPrefix || key[0] == counterPrefix {
+			head = 2
+		}
+		out += fmt.Sprintf("%s %x: %s\n", key[:head], key[head:], text)
+	}
+	x.must(it.Err())
+	return out
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -36,7 +38,8 @@ type Env struct {
 	slab  []byte       // the results; full slabs are left to the collector
 	ticks uint32
 	zones map[string]*time.Location
-	js    *jsRuntime
+	js    *javascript.Runtime
+	clock clock.Clock // times JavaScript
 }
 
 const (

@@ -1,4 +1,71 @@
 package expr
 
-// jsRuntime runs the JavaScript of one Env.
-type jsRuntime struct{}
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/javascript"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+func customOperators() []Operator {
+	return []Operator{
+		{Name: "$function", Since: "4.4", Doc: "What a JavaScript function returns for its arguments.", Shape: special(parseFunction), Volatile: true},
+	}
+}
+
+// JavaScript is the runtime for the functions that an evaluation calls.
+func (e *Env) JavaScript() *javascript.Runtime {
+	if e.js == nil {
+		c := e.clock
+		if c == nil {
+			c = clock.Wall()
+		}
+		e.js = javascript.New(c, e.Interrupt)
+	}
+	return e.js
+}
+
+func parseFunction(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr, error) {
+	if p.opts.NoJavaScript {
+		return nil, mongoerr.New(31264, "$function not allowed when server-side JavaScript is disabled")
+	}
+	if arg.Type != bson.TypeObject {
+		return nil, mongoerr.New(31260, "$function requires an object as an argument, found: %s", arg.Type)
+	}
+	d := arg.Doc()
+	body, args, lang := d.Lookup("body"), d.Lookup("args"), d.Lookup("lang")
+	switch {
+	case d.Count() > 3:
+		return nil, mongoerr.New(31454, "$function only accepts the arguments: body, args, lang")
+	case body.IsMissing():
+		return nil, mongoerr.New(31261, "The body function must be specified.")
+	case args.IsMissing():
+		return nil, mongoerr.New(31263, "The args field must be specified.")
+	case lang.IsMissing():
+		return nil, mongoerr.New(31418, "The lang field must be specified.")
+	case lang.Type != bson.TypeString || lang.Str() != "js":
+		return nil, mongoerr.New(31419, "Currently the only supported language specifier is 'js'.")
+	case body.Type != bson.TypeString && body.Type != bson.TypeCode:
+		return nil, mongoerr.New(31262, "The body function must evaluate to a string or code")
+	}
+	f, err := javascript.Compile(body.Str())
+	if err != nil {
+		return nil, err
+	}
+	e, err := p.parse(args, scope)
+	if err != nil {
+		return nil, err
+	}
+	return &call{op: op, names: []string{"body", "args", "lang"}, args: []Expr{Literal(body), e, Literal(lang)}, state: f, eval: evalFunction}, nil
+}
+
+func evalFunction(env *Env, c *call) (bson.Value, error) {
+	args, err := c.args[1].Eval(env)
+	if err != nil {
+		return args, err
+	}
+	if args.Type != bson.TypeArray {
+		return args, mongoerr.New(31266, "The args field must be of type array")
+	}
+	return env.JavaScript().Call(c.state.(*javascript.Function), bson.Missing, args.Doc().Values(nil)...)
+}

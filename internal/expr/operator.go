@@ -54,6 +54,7 @@ func Operators() []Operator {
 		accumulatorOperators(),
 		percentileOperators(),
 		metaOperators(),
+		customOperators(),
 		datePartOperators(),
 		dateTextOperators(),
 		datePartsOperators(),

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/fieldpath"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
@@ -25,6 +26,8 @@ type Options struct {
 	Interrupt func() error
 	// Rand gives numbers in [0, 1); nil means a source of its own.
 	Rand func() float64
+	// Clock times JavaScript; nil is the wall clock.
+	Clock clock.Clock
 	// NoJavaScript refuses $function.
 	NoJavaScript bool
 }
@@ -57,6 +60,7 @@ func (p *Parser) NewEnv() *Env {
 		Collation:   p.opts.Collation,
 		Interrupt:   p.opts.Interrupt,
 		Rand:        p.opts.Rand,
+		clock:       p.opts.Clock,
 	}
 	if env.Rand == nil {
 		env.Rand = rand.Float64

@@ -1,0 +1,110 @@
+package javascript
+
+import (
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"github.com/dop251/goja"
+
+	"github.com/ebbdb/ebb/internal/bson"
+)
+
+// define makes the constructors and functions of the shell that users' functions may use.
+func (r *Runtime) define() {
+	for _, name := range []string{"NumberLong", "NumberInt", "NumberDecimal", "ObjectId", "Timestamp", "BinData", "BSON"} {
+		r.classes[name] = r.vm.NewObject()
+	}
+	for _, class := range r.classes {
+		r.method(class, "toString", func(v bson.Value) any { return v.String() })
+		r.method(class, "toJSON", func(v bson.Value) any { return v.String() })
+	}
+	for _, name := range []string{"NumberLong", "NumberInt", "NumberDecimal"} {
+		r.method(r.classes[name], "valueOf", func(v bson.Value) any { return v.AsDouble() })
+		r.method(r.classes[name], "toNumber", func(v bson.Value) any { return v.AsDouble() })
+	}
+	r.method(r.classes["NumberLong"], "toString", func(v bson.Value) any { return `NumberLong(` + strconv.FormatInt(v.Int64(), 10) + `)` })
+	r.method(r.classes["NumberInt"], "toString", func(v bson.Value) any { return `NumberInt(` + strconv.Itoa(int(v.Int32())) + `)` })
+	r.method(r.classes["NumberDecimal"], "toString", func(v bson.Value) any { return `NumberDecimal("` + v.Decimal().String() + `")` })
+	r.method(r.classes["ObjectId"], "toString", func(v bson.Value) any { return `ObjectId("` + hex.EncodeToString(v.Data) + `")` })
+	r.method(r.classes["ObjectId"], "valueOf", func(v bson.Value) any { return hex.EncodeToString(v.Data) })
+	r.getter("ObjectId", "str", func(v bson.Value) any { return hex.EncodeToString(v.Data) })
+	r.getter("Timestamp", "t", func(v bson.Value) any { t, _ := v.Timestamp(); return int64(t) })
+	r.getter("Timestamp", "i", func(v bson.Value) any { _, i := v.Timestamp(); return int64(i) })
+	r.method(r.classes["BinData"], "base64", func(v bson.Value) any {
+		_, data := v.Binary()
+		return base64.StdEncoding.EncodeToString(data)
+	})
+	r.method(r.classes["BinData"], "length", func(v bson.Value) any { _, data := v.Binary(); return len(data) })
+	r.constructors()
+	r.set("hex_md5", func(s string) string { sum := md5.Sum([]byte(s)); return hex.EncodeToString(sum[:]) })
+	r.set("print", func(goja.FunctionCall) goja.Value { return goja.Undefined() })
+	r.set("tojson", func(call goja.FunctionCall) goja.Value {
+		v, err := r.fromJS(call.Argument(0))
+		if err != nil {
+			panic(r.vm.NewGoError(err))
+		}
+		return r.vm.ToValue(v.Text())
+	})
+}
+
+func (r *Runtime) constructors() {
+	for name, literal := range map[string]string{"NumberLong": "NumberLong", "NumberInt": "NumberInt", "NumberDecimal": "NumberDecimal",
+		"ObjectId": "ObjectId", "ObjectID": "ObjectId", "Timestamp": "Timestamp", "BinData": "BinData", "UUID": "UUID", "ISODate": "ISODate"} {
+		r.set(name, func(call goja.FunctionCall) goja.Value { return r.construct(literal, call.Arguments) })
+	}
+}
+
+// construct reads the arguments as the shell's notation does.
+func (r *Runtime) construct(literal string, args []goja.Value) goja.Value {
+	texts := make([]string, len(args))
+	for i, a := range args {
+		if s, ok := a.Export().(string); ok {
+			texts[i] = strconv.Quote(s)
+		} else {
+			texts[i] = a.String()
+		}
+	}
+	v, err := bson.Parse(literal + "(" + strings.Join(texts, ", ") + ")")
+	if err != nil {
+		panic(r.vm.NewTypeError("bad arguments of %s", literal))
+	}
+	if v.Type == bson.TypeDate {
+		return r.toJS(v)
+	}
+	return r.box(v)
+}
+
+func (r *Runtime) method(class *goja.Object, name string, f func(v bson.Value) any) {
+	err := class.Set(name, func(call goja.FunctionCall) goja.Value {
+		b, ok := call.This.Export().(*boxed)
+		if !ok {
+			panic(r.vm.NewTypeError("%s of a value that is none of BSON's", name))
+		}
+		return r.vm.ToValue(f(b.v))
+	})
+	if err != nil {
+		panic(err) // a new object takes any property
+	}
+}
+
+func (r *Runtime) getter(class, name string, f func(v bson.Value) any) {
+	get := r.vm.ToValue(func(call goja.FunctionCall) goja.Value {
+		b, ok := call.This.Export().(*boxed)
+		if !ok {
+			return goja.Undefined()
+		}
+		return r.vm.ToValue(f(b.v))
+	})
+	if err := r.classes[class].DefineAccessorProperty(name, get, nil, goja.FLAG_FALSE, goja.FLAG_TRUE); err != nil {
+		panic(err)
+	}
+}
+
+func (r *Runtime) set(name string, v any) {
+	if err := r.vm.Set(name, v); err != nil {
+		panic(err)
+	}
+}

@@ -66,11 +66,15 @@ func openDatabase(s *Server) (d *database, err error) {
 	filters := match.NewParser()
 	ops, cursors := operation.NewRegistry(s.opts.Clock), cursor.NewRegistry(s.opts.Clock)
 	d.monitor = ttl.New(ttl.Options{Clock: s.opts.Clock, Params: d.expiry, Ops: ops, Log: s.opts.Log.For("TTL")})
+	var engine *query.Engine
 	d.store, err = storage.Open(context.Background(), d.engine, storage.Options{
 		Clock: s.opts.Clock, Indexes: index.NewParser(filters), HideExpired: d.expiry.HideExpired.Get,
 		OnDDL: func(e storage.Event) {
 			endCursors(cursors, e)
 			d.monitor.OnDDL(e)
+			if engine != nil { // nobody changes anything before it is there
+				engine.NoteDDL(e)
+			}
 		},
 		OnDeadline: d.monitor.OnDeadline,
 		Logger:     s.opts.Log.For("STORAGE"),
@@ -78,7 +82,7 @@ func openDatabase(s *Server) (d *database, err error) {
 	if err != nil {
 		return d, err
 	}
-	engine := query.New(d.store, filters)
+	engine = query.New(d.store, filters)
 	if engine.TempDir, err = spillDir(s); err != nil {
 		return d, err
 	}

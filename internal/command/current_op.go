@@ -1,14 +1,12 @@
 package command
 
 import (
-	"context"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/expr"
-	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/operation"
 )
 
@@ -185,43 +183,10 @@ func (s *Server) describeCursor(c *cursor.Cursor) bson.Doc {
 	return b.End().Doc()
 }
 
-// Documents are the results of a pipeline stage that looks at the server.
-func (s *Server) Documents(_ context.Context, db, name string, spec bson.Value) ([]bson.Doc, error) {
-	switch name {
-	case "$currentOp":
-		return s.currentOpStage(db, spec)
-	case "$listLocalSessions", "$listSessions":
-		return s.sessionDocuments(), nil
-	}
-	return nil, mongoerr.New(mongoerr.CommandNotSupported, "%s is not supported", name)
-}
-
-func (s *Server) currentOpStage(db string, spec bson.Value) ([]bson.Doc, error) {
-	if spec.Type != bson.TypeObject {
-		return nil, mongoerr.New(mongoerr.FailedToParse, "$currentOp options must be specified in an object, but found: %s", spec.Type)
-	}
-	if db != "admin" {
-		return nil, mongoerr.New(mongoerr.InvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
-	}
-	var want inprog
-	for it := spec.Doc().Iter(); it.Next(); {
-		v := it.Value()
-		if v.Type != bson.TypeBool {
-			return nil, mongoerr.New(mongoerr.FailedToParse, "The '%s' parameter of the $currentOp stage must be a boolean value, but found: %s", it.Key(), v.Type)
-		}
-		switch it.Key() {
-		case "idleConnections":
-			want.idle = v.Bool()
-		case "idleCursors":
-			want.cursors = v.Bool()
-		case "truncateOps":
-			want.truncate = v.Bool()
-		case "allUsers", "idleSessions", "localOps", "backtrace", "targetAllNodes":
-		default:
-			return nil, mongoerr.New(mongoerr.FailedToParse, "Unrecognized option '%s' in $currentOp stage.", it.Key())
-		}
-	}
-	return s.operations(want), nil
+// currentOpStage is what $currentOp shows, whose options the pipeline has checked.
+func (s *Server) currentOpStage(spec bson.Doc) []bson.Doc {
+	return s.operations(inprog{idle: spec.Lookup("idleConnections").Truthy(), cursors: spec.Lookup("idleCursors").Truthy(),
+		truncate: spec.Lookup("truncateOps").Truthy()})
 }
 
 func (s *Server) sessionDocuments() []bson.Doc {

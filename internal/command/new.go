@@ -33,6 +33,7 @@ func New(c Config, s Services) *Server {
 	srv.Sessions = session.NewRegistry(c.Clock, func(id string) {
 		srv.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID == id })
 	})
+	s.Query.Server = srv
 	_, _ = rand.Read(srv.processID[:]) // never fails
 	ctx, stop := context.WithCancel(context.Background())
 	srv.stop = stop

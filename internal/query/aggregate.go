@@ -114,7 +114,7 @@ func (e *Engine) openPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 		}
 		src = &collSource{views: v, id: r.Catalog().ID, ns: pl.NS}
 	}
-	call.PlanSummary = plan.Access.Summary()
+	e.chose(call, plan)
 	records := exec.OpenRecords(plan, src, op.Env, &call.Seen, nil)
 	op.Leaf(records)
 	done := lead.Filtered

@@ -36,6 +36,7 @@ type Engine struct {
 	updates     *update.Parser
 	stages      pipeline.Table
 	ids         ids
+	uses        indexUses
 }
 
 // ServerStages gives what stages such as $currentOp look at.
@@ -50,6 +51,7 @@ func New(store *storage.Store, filters *match.Parser) *Engine {
 	e.projections = projection.NewParser(filters)
 	e.updates = update.NewParser(filters, e.projections)
 	e.stages = pipeline.NewTable()
+	e.uses.started = store.Now()
 	_, _ = rand.Read(e.ids.process[:]) // never fails
 	return e
 }
@@ -75,6 +77,12 @@ type Call struct {
 	Bypass bool
 	// PlanSummary is set to what the (last) plan is called.
 	PlanSummary string
+}
+
+// chose notes the plan that an operation goes by.
+func (e *Engine) chose(c *Call, p *planner.Plan) {
+	c.PlanSummary = p.Access.Summary()
+	e.uses.add(p.Access)
 }
 
 // language is a Call's share of the language: expressions that know its time and variables.

@@ -80,7 +80,7 @@ func (e *Engine) prepare(ctx context.Context, f Find, call *Call) (*prepared, er
 		p.views.release()
 		return nil, err
 	}
-	call.PlanSummary = p.plan.Access.Summary()
+	e.chose(call, p.plan)
 	return p, nil
 }
 

@@ -187,7 +187,7 @@ func (e *Engine) first(ctx context.Context, w *storage.Writer, f *match.Filter, 
 	if err != nil {
 		return storage.Record{}, nil, false, err
 	}
-	call.PlanSummary = plan.Access.Summary()
+	e.chose(call, plan)
 	details := &match.Details{}
 	if plan.Filter == nil {
 		details.Position = -1

@@ -55,7 +55,7 @@ func (m *writeMany) run(ctx context.Context, parse func(*language) (*match.Filte
 	if err != nil {
 		return false, err
 	}
-	m.call.PlanSummary = plan.Access.Summary()
+	m.engine.chose(m.call, plan)
 	records := exec.OpenRecords(plan, fixed{r}, m.lang.env, &m.call.Seen, nil)
 	defer records.Close()
 	return m.walk(ctx, records)

@@ -1,0 +1,178 @@
+package command
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// Documents implements query.ServerStages: the documents of the stages that look at the server. The pipeline has checked
+// their arguments.
+func (s *Server) Documents(ctx context.Context, ns namespace.NS, name string, spec bson.Value) ([]bson.Doc, error) {
+	switch name {
+	case "$currentOp":
+		return s.currentOpStage(spec.Doc()), nil
+	case "$listLocalSessions", "$listSessions":
+		return s.sessionDocuments(), nil
+	case "$collStats":
+		return s.collStatsStage(ctx, ns, spec.Doc())
+	case "$indexStats":
+		return s.indexStatsStage(ns)
+	case "$planCacheStats", "$querySettings", "$queryStats":
+		return nil, nil // nothing is cached, set or collected
+	case "$listCatalog":
+		return s.listCatalogStage(ns)
+	case "$listClusterCatalog":
+		return s.clusterCatalogStage(ns)
+	}
+	return nil, mongoerr.New(mongoerr.CommandNotSupported, "%s is not supported", name)
+}
+
+func (s *Server) collStatsStage(ctx context.Context, ns namespace.NS, spec bson.Doc) ([]bson.Doc, error) {
+	coll := s.Query.Store.Catalog().Collection(ns)
+	if coll != nil && coll.IsView() {
+		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "%s is a view, not a collection", ns)
+	}
+	b := bson.Build().String("ns", ns.String()).String("host", s.theMachine().Name).Date("localTime", s.Query.Store.Now())
+	if latency := spec.Lookup("latencyStats"); !latency.IsMissing() {
+		s.appendLatencyStats(b, ns, latency.Doc().Lookup("histograms").Truthy())
+	}
+	if storage := spec.Lookup("storageStats"); !storage.IsMissing() {
+		scale := int64(1)
+		if v := storage.Doc().Lookup("scale"); v.IsNumber() {
+			scale = v.TruncInt64()
+		}
+		b.Object("storageStats")
+		if err := s.appendStorageStats(ctx, b, ns, scale); err != nil {
+			return nil, err
+		}
+		b.End()
+	}
+	if !spec.Lookup("count").IsMissing() {
+		if coll == nil {
+			return nil, mongoerr.New(mongoerr.NamespaceNotFound, "Unable to retrieve count in $collStats stage :: caused by :: Collection [%s] not found.", ns)
+		}
+		n, err := s.count(ctx, ns)
+		if err != nil {
+			return nil, err
+		}
+		b.Number("count", n)
+	}
+	if !spec.Lookup("queryExecStats").IsMissing() {
+		if coll == nil {
+			return nil, mongoerr.New(mongoerr.NamespaceNotFound, "Unable to retrieve queryExecStats in $collStats stage :: caused by :: Collection [%s] not found.", ns)
+		}
+		b.Object("queryExecStats").Object("collectionScans").Int64("total", 0).Int64("nonTailable", 0).End().End()
+	}
+	return []bson.Doc{b.Doc()}, nil
+}
+
+func (s *Server) count(ctx context.Context, ns namespace.NS) (int64, error) {
+	view, err := s.Query.Store.View(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer view.Close()
+	r, ok := view.Collection(ns)
+	if !ok {
+		return 0, nil
+	}
+	return r.Count()
+}
+
+func (s *Server) indexStatsStage(ns namespace.NS) ([]bson.Doc, error) {
+	coll := s.Query.Store.Catalog().Collection(ns)
+	if coll == nil {
+		return nil, nil
+	}
+	if coll.IsView() {
+		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+	}
+	var docs []bson.Doc
+	for _, d := range coll.Indexes {
+		use := s.Query.IndexUse(d.ID)
+		docs = append(docs, bson.Build().String("name", d.Name).Document("key", d.Key).String("host", s.theMachine().Name).
+			Object("accesses").Int64("ops", use.Ops).Date("since", use.Since).End().Document("spec", d.Spec).Doc())
+	}
+	return docs, nil
+}
+
+func (s *Server) listCatalogStage(ns namespace.NS) ([]bson.Doc, error) {
+	c := s.Query.Store.Catalog()
+	if ns.Coll == "" {
+		if ns.DB != "admin" {
+			return nil, mongoerr.New(mongoerr.InvalidNamespace, "Collectionless $listCatalog must be run against the 'admin' database with {aggregate: 1}")
+		}
+		var docs []bson.Doc
+		for _, coll := range c.All() {
+			docs = append(docs, catalogRow(coll))
+		}
+		return docs, nil
+	}
+	coll := c.Collection(ns)
+	if coll == nil {
+		return nil, nil
+	}
+	return []bson.Doc{catalogRow(coll)}, nil
+}
+
+func catalogRow(coll *catalog.Collection) bson.Doc {
+	b := bson.Build().String("db", coll.NS.DB).String("name", coll.NS.Coll).String("type", collectionType(coll))
+	if coll.IsView() {
+		return b.String("viewOn", coll.Options.ViewOn).Value("pipeline", coll.Options.Pipeline.ArrayValue()).Doc()
+	}
+	b.Object("md").String("ns", coll.NS.String()).Object("options").Binary("uuid", 4, coll.UUID[:]).Fields(coll.Options.Doc).End().Array("indexes")
+	for i, d := range coll.Indexes {
+		b.Object(bson.IndexKey(i)).Document("spec", d.Spec).Bool("ready", true).End()
+	}
+	return b.End().End().String("ns", coll.NS.String()).Doc()
+}
+
+// clusterCatalogStage lists the collections of a database, or of all when it is the admin database that is asked.
+func (s *Server) clusterCatalogStage(ns namespace.NS) ([]bson.Doc, error) {
+	var docs []bson.Doc
+	for _, coll := range s.Query.Store.Catalog().All() {
+		if ns.DB != "admin" && coll.NS.DB != ns.DB {
+			continue
+		}
+		b := bson.Build().String("ns", coll.NS.String()).String("db", coll.NS.DB).String("type", collectionType(coll)).
+			Document("options", coll.Options.Doc).Object("info").Bool("readOnly", coll.IsView())
+		if !coll.IsView() {
+			b.Binary("uuid", 4, coll.UUID[:])
+		}
+		b.End()
+		if !coll.IsView() {
+			if id := idIndexOf(coll); id != nil {
+				b.Document("idIndex", id)
+			}
+		}
+		docs = append(docs, b.Bool("sharded", false).Doc())
+	}
+	return docs, nil
+}
+
+// appendLatencyStats appends how long reads, writes and commands on a namespace took, in microseconds. Histograms are not
+// kept.
+func (s *Server) appendLatencyStats(b *bson.Builder, ns namespace.NS, histograms bool) {
+	s.usage.mu.RLock()
+	counters := s.usage.mu.of[ns.String()]
+	s.usage.mu.RUnlock()
+	if counters == nil {
+		counters = &[events]latency{}
+	}
+	b.Object("latencyStats")
+	for _, kind := range [4]struct {
+		name string
+		of   *latency
+	}{{"reads", &counters[readLock]}, {"writes", &counters[writeLock]}, {"commands", &counters[otherCommands]}, {"transactions", &latency{}}} {
+		b.Object(kind.name)
+		if histograms {
+			b.Array("histogram").End()
+		}
+		b.Int64("latency", kind.of.micros.Load()).Int64("ops", kind.of.count.Load()).Int64("queryableEncryptionLatencyMicros", 0).End()
+	}
+	b.End()
+}

@@ -1,0 +1,57 @@
+package query
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/planner"
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+// IndexUse is how often plans have used an index, and since when that is counted (milliseconds since the epoch).
+type IndexUse struct {
+	Ops   int64
+	Since int64
+}
+
+// indexUses counts by index number.
+type indexUses struct {
+	started int64
+	byID    sync.Map // uint32 → *indexCounter
+}
+
+type indexCounter struct {
+	ops   atomic.Int64
+	since int64
+}
+
+func (u *indexUses) add(a planner.Access) {
+	scan, ok := a.(*planner.IndexScan)
+	if !ok {
+		return
+	}
+	c, ok := u.byID.Load(scan.Index.ID)
+	if !ok {
+		c, _ = u.byID.LoadOrStore(scan.Index.ID, &indexCounter{since: u.started})
+	}
+	c.(*indexCounter).ops.Add(1)
+}
+
+// IndexUse is the use of the index with the number id.
+func (e *Engine) IndexUse(id uint32) IndexUse {
+	c, ok := e.uses.byID.Load(id)
+	if !ok {
+		return IndexUse{Since: e.uses.started}
+	}
+	return IndexUse{c.(*indexCounter).ops.Load(), c.(*indexCounter).since}
+}
+
+// NoteDDL is told of each change of the catalogue: an index that is new or changed is counted from then on.
+func (e *Engine) NoteDDL(ev storage.Event) {
+	switch ev.Kind {
+	case storage.IndexCreated, storage.IndexModified:
+		e.uses.byID.Store(ev.Index.ID, &indexCounter{since: e.Store.Now()})
+	case storage.IndexDropped:
+		e.uses.byID.Delete(ev.Index.ID)
+	}
+}

@@ -189,7 +189,8 @@ func TestViewBelongsTogether(t *testing.T) {
 		f := newFixture(t)
 		f.createIndexes(testNS, `{key: {a: 1}, name: "a"}`)
 		h := &hooked{Engine: f.engine}
-		f.Store.engine = h
+		f.engine = h
+		f.reopen()
 		h.before = func() {
 			_, err := f.DropIndexes(context.Background(), testNS, func(c *catalog.Collection) ([]*index.Definition, error) {
 				return c.Indexes[1:], nil
@@ -206,7 +207,6 @@ func TestViewBelongsTogether(t *testing.T) {
 			t.Errorf("%d documents, and the index is %v", n, r.Catalog().Index("a"))
 		}
 		f.must(end())
-		f.Store.engine = f.engine
 	}
 }
 

@@ -12,8 +12,8 @@ const MaxArrayBytes = 100 << 20
 
 func arrayOperators() []Operator {
 	return []Operator{
-		{Name: "$push", Since: "2.2", Doc: "An array of all values; missing ones are left out.", Group: one(newPush, grows), Window: windowOf(newPush)},
-		{Name: "$concatArrays", Since: "8.1", Doc: "The elements of all arrays in one.", Group: one(newConcat, grows), Window: windowOf(newConcat)},
+		{Name: "$push", Since: "2.2", Doc: "An array of all values; missing ones are left out.", Group: one(newPush, grows), Window: foldWindow},
+		{Name: "$concatArrays", Since: "8.1", Doc: "The elements of all arrays in one.", Group: one(newConcat, grows), Window: foldWindow},
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 
 func deviationOperators() []Operator {
 	return []Operator{
-		{Name: "$stdDevPop", Since: "3.2", Doc: "The population standard deviation of numbers.", Group: one(newDeviation(0), fixed), Window: windowOf(newDeviation(0))},
-		{Name: "$stdDevSamp", Since: "3.2", Doc: "The sample standard deviation of numbers.", Group: one(newDeviation(1), fixed), Window: windowOf(newDeviation(1))},
+		{Name: "$stdDevPop", Since: "3.2", Doc: "The population standard deviation of numbers.", Group: one(newDeviation(0), fixed), Window: foldWindow},
+		{Name: "$stdDevSamp", Since: "3.2", Doc: "The sample standard deviation of numbers.", Group: one(newDeviation(1), fixed), Window: foldWindow},
 	}
 }
 
@@ -35,6 +35,25 @@ func (d *deviation) Add(args []bson.Value) error {
 		d.m2 += delta * (x - d.mean)
 	}
 	return nil
+}
+
+// Remove takes x out by Welford's step backwards; what infinity or NaN has swallowed is lost.
+func (d *deviation) Remove(args []bson.Value) bool {
+	if !args[0].IsNumber() {
+		return true
+	}
+	if math.IsNaN(d.m2) || math.IsInf(d.m2, 0) {
+		return false
+	}
+	x := args[0].AsDouble()
+	if d.count--; d.count == 0 {
+		d.mean, d.m2 = 0, 0
+		return true
+	}
+	before := d.mean
+	d.mean -= (x - before) / float64(d.count)
+	d.m2 = max(0, d.m2-(x-before)*(x-d.mean))
+	return true
 }
 
 func (d *deviation) Value() (bson.Value, error) {

@@ -4,10 +4,10 @@ import "github.com/ebbdb/ebb/internal/bson"
 
 func endOperators() []Operator {
 	return []Operator{
-		{Name: "$first", Since: "2.2", Doc: "The first document's value.", Group: one(newFirst, grows), Window: windowOf(newFirst)},
-		{Name: "$last", Since: "2.2", Doc: "The last document's value.", Group: one(newLast, grows), Window: windowOf(newLast)},
-		{Name: "$firstN", Since: "5.2", Doc: "The first n documents' values.", Group: several(newFirstN), Window: windowSeveral(newFirstN)},
-		{Name: "$lastN", Since: "5.2", Doc: "The last n documents' values.", Group: several(newLastN), Window: windowSeveral(newLastN)},
+		{Name: "$first", Since: "2.2", Doc: "The first document's value.", Group: one(newFirst, grows), Window: edgeWindow(false)},
+		{Name: "$last", Since: "2.2", Doc: "The last document's value.", Group: one(newLast, grows), Window: edgeWindow(true)},
+		{Name: "$firstN", Since: "5.2", Doc: "The first n documents' values.", Group: several(newFirstN), Window: foldWindow},
+		{Name: "$lastN", Since: "5.2", Doc: "The last n documents' values.", Group: several(newLastN), Window: foldWindow},
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 
 func extremeOperators() []Operator {
 	return []Operator{
-		{Name: "$min", Since: "2.2", Doc: "The smallest value; null and missing ones are ignored.", Group: oneWith(newMin, grows), Window: windowWith(newMin)},
-		{Name: "$max", Since: "2.2", Doc: "The largest value; null and missing ones are ignored.", Group: oneWith(newMax, grows), Window: windowWith(newMax)},
-		{Name: "$minN", Since: "5.2", Doc: "The n smallest values.", Group: several(newMinN), Window: windowSeveral(newMinN)},
-		{Name: "$maxN", Since: "5.2", Doc: "The n largest values.", Group: several(newMaxN), Window: windowSeveral(newMaxN)},
+		{Name: "$min", Since: "2.2", Doc: "The smallest value; null and missing ones are ignored.", Group: oneWith(newMin, grows), Window: foldWindow},
+		{Name: "$max", Since: "2.2", Doc: "The largest value; null and missing ones are ignored.", Group: oneWith(newMax, grows), Window: foldWindow},
+		{Name: "$minN", Since: "5.2", Doc: "The n smallest values.", Group: several(newMinN), Window: foldWindow},
+		{Name: "$maxN", Since: "5.2", Doc: "The n largest values.", Group: several(newMaxN), Window: foldWindow},
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 func objectOperators() []Operator {
 	return []Operator{
-		{Name: "$mergeObjects", Since: "3.6", Doc: "One document with the fields of all, the last of each name winning.", Group: one(newMerge, grows), Window: windowOf(newMerge)},
+		{Name: "$mergeObjects", Since: "3.6", Doc: "One document with the fields of all, the last of each name winning.", Group: one(newMerge, grows)},
 	}
 }
 

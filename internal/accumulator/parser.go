@@ -26,7 +26,8 @@ func Operators() []Operator {
 	var out []Operator
 	for _, family := range [][]Operator{
 		sumOperators(), extremeOperators(), endOperators(), arrayOperators(), setOperators(), objectOperators(), deviationOperators(),
-		topOperators(), percentileOperators(),
+		topOperators(), percentileOperators(), rankOperators(), shiftOperators(), rateOperators(),
+		fillOperators(), covarianceOperators(), movingOperators(), scaleOperators(),
 	} {
 		out = append(out, family...)
 	}

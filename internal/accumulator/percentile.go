@@ -13,8 +13,8 @@ import (
 
 func percentileOperators() []Operator {
 	return []Operator{
-		{Name: "$median", Since: "7.0", Doc: "About the middle of all numbers.", Group: parsePercentile(false), Window: windowPercentile},
-		{Name: "$percentile", Since: "7.0", Doc: "About the numbers below which given parts of all numbers lie.", Group: parsePercentile(true), Window: windowPercentile},
+		{Name: "$median", Since: "7.0", Doc: "About the middle of all numbers.", Group: parsePercentile(false), Window: foldWindow},
+		{Name: "$percentile", Since: "7.0", Doc: "About the numbers below which given parts of all numbers lie.", Group: parsePercentile(true), Window: foldWindow},
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 
 func sumOperators() []Operator {
 	return []Operator{
-		{Name: "$sum", Since: "2.2", Doc: "The sum of numbers; others are ignored.", Group: one(newSum, fixed), Window: windowOf(newSum)},
-		{Name: "$avg", Since: "2.2", Doc: "The average of numbers; others are ignored.", Group: one(newAvg, fixed), Window: windowOf(newAvg)},
-		{Name: "$count", Since: "5.0", Doc: "The number of documents.", Group: parseCount, Window: windowCount},
+		{Name: "$sum", Since: "2.2", Doc: "The sum of numbers; others are ignored.", Group: one(newSum, fixed), Window: foldWindow},
+		{Name: "$avg", Since: "2.2", Doc: "The average of numbers; others are ignored.", Group: one(newAvg, fixed), Window: foldWindow},
+		{Name: "$count", Since: "5.0", Doc: "The number of documents.", Group: parseCount, Window: foldWindow},
 	}
 }
 

@@ -11,10 +11,10 @@ import (
 
 func topOperators() []Operator {
 	return []Operator{
-		{Name: "$top", Since: "5.2", Doc: "The output of the document that sorts first.", Group: parseTop(false, true), Window: windowTop},
-		{Name: "$topN", Since: "5.2", Doc: "The outputs of the n documents that sort first.", Group: parseTop(true, true), Window: windowTop},
-		{Name: "$bottom", Since: "5.2", Doc: "The output of the document that sorts last.", Group: parseTop(false, false), Window: windowTop},
-		{Name: "$bottomN", Since: "5.2", Doc: "The outputs of the n documents that sort last.", Group: parseTop(true, false), Window: windowTop},
+		{Name: "$top", Since: "5.2", Doc: "The output of the document that sorts first.", Group: parseTop(false, true), Window: foldWindow},
+		{Name: "$topN", Since: "5.2", Doc: "The outputs of the n documents that sort first.", Group: parseTop(true, true), Window: foldWindow},
+		{Name: "$bottom", Since: "5.2", Doc: "The output of the document that sorts last.", Group: parseTop(false, false), Window: foldWindow},
+		{Name: "$bottomN", Since: "5.2", Doc: "The outputs of the n documents that sort last.", Group: parseTop(true, false), Window: foldWindow},
 	}
 }
 

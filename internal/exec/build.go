@@ -60,6 +60,10 @@ func stage(op *Op, p *pipeline.Pipeline, i int, s pipeline.Stage, in Iterator) (
 		return newGroup(op, s, in), nil
 	case *pipeline.BucketAuto:
 		return newBucketAuto(op, s, in), nil
+	case *pipeline.SetWindowFields:
+		return newWindow(op, s, in), nil
+	case *pipeline.Densify:
+		return newDensify(op, s, in), nil
 	case *pipeline.ReplaceRoot:
 		return &replaceRootStage{op: op, stage: s, in: in}, nil
 	case *pipeline.Redact:

@@ -1,0 +1,75 @@
+package command
+
+import (
+	"math"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+func compactCommands() []*Command {
+	return []*Command{
+		{Name: "compact", Doc: "Gives back the room of a collection that nothing takes.", Run: compact},
+		{Name: "reIndex", Doc: "Makes a collection's indexes anew.", Run: reIndex},
+	}
+}
+
+// compact finds nothing to do: the store compacts by itself all the time.
+func compact(op *Op) (bson.Doc, error) {
+	a := op.Args
+	ns := a.Collection(op.DB)
+	dryRun := a.Bool("dryRun", false)
+	a.Bool("force", false)
+	a.LongIn("freeSpaceTargetMB", 1, math.MaxInt64)
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if err := findable(ns); err != nil {
+		return nil, err
+	}
+	switch coll := op.Query.Store.Catalog().Collection(ns); {
+	case coll == nil && !(ns.Coll == systemViews && op.hasViews(ns.DB)):
+		return nil, mongoerr.New(mongoerr.NamespaceNotFound, "collection does not exist")
+	case coll != nil && coll.IsView():
+		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "can't compact a view")
+	}
+	if dryRun {
+		return bson.Build().Int32("estimatedBytesFreed", 0).Doc(), nil
+	}
+	return bson.Build().Int32("bytesFreed", 0).Doc(), nil
+}
+
+func (op *Op) hasViews(db string) bool {
+	for _, c := range op.Query.Store.Catalog().Collections(db) {
+		if c.IsView() {
+			return true
+		}
+	}
+	return false
+}
+
+func reIndex(op *Op) (bson.Doc, error) {
+	a := op.Args
+	ns := a.Collection(op.DB)
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if err := readable(ns); err != nil {
+		return nil, err
+	}
+	coll, err := op.Query.Store.RebuildIndexes(op.Ctx, ns)
+	if err != nil {
+		return nil, err
+	}
+	return reIndexed(coll), nil
+}
+
+func reIndexed(coll *catalog.Collection) bson.Doc {
+	n := int32(indexCount(coll))
+	b := bson.Build().Int32("nIndexesWas", n).Int32("nIndexes", n).Array("indexes")
+	for i, row := range indexRows(coll) {
+		b.Document(bson.IndexKey(i), row)
+	}
+	return b.End().Doc()
+}

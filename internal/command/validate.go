@@ -1,0 +1,172 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+func validateCommands() []*Command {
+	return []*Command{{Name: "validate", Doc: "Checks that a collection and its indexes agree.", Run: validate}}
+}
+
+// validateRequest is a validate as the client asked for it.
+type validateRequest struct {
+	ns                                                             namespace.NS
+	full, repair, fixMultikey, metadata, background, conform, hash bool
+}
+
+func validate(op *Op) (bson.Doc, error) {
+	a := op.Args
+	r := validateRequest{ns: a.Collection(op.DB), full: a.truthy("full"), repair: a.truthy("repair"), metadata: a.truthy("metadata"),
+		background: a.truthy("background"), conform: a.truthy("checkBSONConformance")}
+	r.fixMultikey = a.truthy("fixMultikey")
+	a.ignoreRest()
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if err := findable(r.ns); err != nil {
+		return nil, err
+	}
+	coll := op.Query.Store.Catalog().Collection(r.ns)
+	switch {
+	case coll != nil && coll.IsView():
+		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Cannot validate a view")
+	case coll == nil:
+		return nil, mongoerr.New(mongoerr.NamespaceNotFound, "Collection '%s' does not exist to validate.", r.ns)
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if r.metadata {
+		return validatedMetadata(coll), nil
+	}
+	return op.validateNow(coll, r)
+}
+
+func (r *validateRequest) check() error {
+	const together = "Running the validate command with both { %s: true } and { %s: true } is not supported."
+	switch {
+	case r.metadata && (r.full || r.repair || r.fixMultikey || r.background || r.conform):
+		return invalidOptions("Running the validate command with { metadata: true } is not supported with any other options")
+	case r.background && r.full:
+		return mongoerr.New(mongoerr.CommandNotSupported, together, "background", "full")
+	case r.background:
+		return mongoerr.New(mongoerr.CommandNotSupported, "Running validate command with { background: true } is not supported on standalone servers, on which there are no checkpoints to read")
+	case r.conform && (r.repair || r.fixMultikey):
+		return invalidOptions(together, "checkBSONConformance", "repair")
+	}
+	return nil
+}
+
+// mode is what MongoDB calls the kind of repair.
+func (r *validateRequest) mode() string {
+	switch {
+	case r.repair:
+		return "FixErrors"
+	case r.fixMultikey:
+		return "AdjustMultikey"
+	}
+	return "None"
+}
+
+// validateNow reads everything; with repair, indexes that are wrong are made anew and everything is read again.
+func (op *Op) validateNow(coll *catalog.Collection, r validateRequest) (bson.Doc, error) {
+	v, err := op.Query.Store.Validate(op.Ctx, r.ns)
+	if err != nil {
+		return nil, err
+	}
+	repaired := false
+	if r.repair && wrongIndexes(v) {
+		if coll, err = op.Query.Store.RebuildIndexes(op.Ctx, r.ns); err != nil {
+			return nil, err
+		}
+		if v, err = op.Query.Store.Validate(op.Ctx, r.ns); err != nil {
+			return nil, err
+		}
+		repaired = !wrongIndexes(v)
+	}
+	return validated(coll, v, r, repaired), nil
+}
+
+func wrongIndexes(v *storage.Validation) bool {
+	for _, i := range v.Indexes {
+		if !i.Valid {
+			return true
+		}
+	}
+	return false
+}
+
+func validatedMetadata(coll *catalog.Collection) bson.Doc {
+	b := bson.Build().String("ns", coll.NS.String()).Binary("uuid", 4, coll.UUID[:]).Int32("nIndexes", int32(indexCount(coll)))
+	b.Object("keysPerIndex").End().Object("indexDetails")
+	for _, d := range coll.Indexes {
+		b.Object(d.Name).Bool("valid", true).End()
+	}
+	b.End().Bool("valid", true).Bool("repaired", false).String("repairMode", "None")
+	for _, list := range [...]string{"warnings", "errors", "extraIndexEntries", "missingIndexEntries", "corruptRecords"} {
+		b.Array(list).End()
+	}
+	return b.Doc()
+}
+
+func validated(coll *catalog.Collection, v *storage.Validation, r validateRequest, repaired bool) bson.Doc {
+	b := bson.Build().String("ns", r.ns.String()).Binary("uuid", 4, coll.UUID[:]).Number("nInvalidDocuments", v.Invalid).
+		Int32("nNonCompliantDocuments", 0).Number("nrecords", v.Records).Int32("nIndexes", int32(indexCount(coll)))
+	b.Object("keysPerIndex")
+	for _, i := range v.Indexes {
+		b.Number(i.Name, i.Keys)
+	}
+	b.End().Object("indexDetails")
+	for _, i := range v.Indexes {
+		b.Object(i.Name).Bool("valid", i.Valid)
+		if len(i.Warnings) > 0 {
+			b.Strings("warnings", i.Warnings)
+		}
+		if len(i.Errors) > 0 {
+			b.Strings("errors", i.Errors)
+		}
+		if d := coll.Index(i.Name); d != nil {
+			b.Document("spec", d.Spec)
+		}
+		b.End()
+	}
+	b.End().Bool("valid", v.Valid).Bool("repaired", repaired).String("repairMode", r.mode())
+	b.Strings("warnings", v.Warnings).Strings("errors", indexErrors(v))
+	findings(b, "extraIndexEntries", v.Extra)
+	findings(b, "missingIndexEntries", v.Missing)
+	b.Array("corruptRecords")
+	for n, id := range v.Corrupt {
+		b.String(bson.IndexKey(n), id.String())
+	}
+	b.End()
+	if r.repair {
+		for _, n := range [...]string{"numRemovedCorruptRecords", "numRemovedExtraIndexEntries", "numInsertedMissingIndexEntries",
+			"numDocumentsMovedToLostAndFound", "numOutdatedMissingIndexEntry"} {
+			b.Int32(n, 0)
+		}
+	}
+	return b.Doc()
+}
+
+// indexErrors are the collection's errors, with one more where an index has some.
+func indexErrors(v *storage.Validation) []string {
+	errors := append([]string(nil), v.Errors...)
+	for _, i := range v.Indexes {
+		if !i.Valid {
+			errors = append(errors, "Index '"+i.Name+"' is inconsistent. See the 'indexDetails' field for more detail.")
+		}
+	}
+	return errors
+}
+
+func findings(b *bson.Builder, name string, found []storage.IndexFinding) {
+	b.Array(name)
+	for n, f := range found {
+		b.Object(bson.IndexKey(n)).String("indexName", f.Index).String("recordId", f.RecordID.String()).Binary("indexKey", 0, f.Key).End()
+	}
+	b.End()
+}

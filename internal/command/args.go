@@ -160,15 +160,15 @@ func (a *Args) Int(key string) (n int64, ok bool) {
 	return v.TruncInt64(), true
 }
 
-// IntIn is Int within bounds; outside of them it is MongoDB's error 51024.
+// IntIn is Int within bounds; outside of them it is BadValue.
 func (a *Args) IntIn(key string, low, high int64) (n int64, ok bool) {
 	n, ok = a.Int(key)
 	switch {
 	case !ok:
 	case n < low:
-		a.Fail(mongoerr.New(51024, "BSON field '%s' value must be >= %d, actual value '%d'", key, low, n))
+		a.Fail(mongoerr.New(mongoerr.BadValue, "BSON field '%s' value must be >= %d, actual value '%d'", key, low, n))
 	case n > high:
-		a.Fail(mongoerr.New(51024, "BSON field '%s' value must be <= %d, actual value '%d'", key, high, n))
+		a.Fail(mongoerr.New(mongoerr.BadValue, "BSON field '%s' value must be <= %d, actual value '%d'", key, high, n))
 	}
 	return n, ok
 }

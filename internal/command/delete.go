@@ -15,7 +15,7 @@ func runDelete(op *Op) (bson.Doc, error) {
 	a := op.Args
 	ns := a.Collection(op.DB)
 	docs, given := op.Sequence("deletes")
-	ordered := a.SafeBool("ordered", true)
+	ordered := a.Bool("ordered", true)
 	let := a.Doc("let")
 	a.SafeBool("bypassDocumentValidation", false)
 	a.Ignore("encryptionInformation", "isTimeseriesNamespace", "collectionUUID", "legacyRuntimeConstants", "runtimeConstants")

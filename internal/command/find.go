@@ -42,7 +42,9 @@ func find(op *Op) (bson.Doc, error) {
 func (op *Op) parseFind(a *Args) (findRequest, error) {
 	r := findRequest{call: op.call()}
 	r.NS = a.Collection(op.DB)
-	r.Filter = a.Doc("filter")
+	if r.Filter = a.Doc("filter"); r.Filter == nil && a.Value("filter").Type == bson.TypeNull {
+		a.Fail(a.wrongType("filter", bson.TypeNull, []bson.Type{bson.TypeObject})) // the one field of find that null does not leave out
+	}
 	r.Sort = a.Doc("sort")
 	r.Projection = a.Doc("projection")
 	r.Hint = hint(a)

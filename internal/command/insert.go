@@ -12,7 +12,7 @@ func insert(op *Op) (bson.Doc, error) {
 	a := op.Args
 	ns := a.Collection(op.DB)
 	docs, given := op.Sequence("documents")
-	ordered := a.SafeBool("ordered", true)
+	ordered := a.Bool("ordered", true)
 	call := op.call()
 	call.Bypass = a.SafeBool("bypassDocumentValidation", false)
 	a.Ignore("maxTimeMS", "encryptionInformation", "bypassEmptyTsReplacement", "isTimeseriesNamespace", "collectionUUID")

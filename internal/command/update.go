@@ -15,7 +15,7 @@ func runUpdate(op *Op) (bson.Doc, error) {
 	a := op.Args
 	ns := a.Collection(op.DB)
 	docs, given := op.Sequence("updates")
-	ordered := a.SafeBool("ordered", true)
+	ordered := a.Bool("ordered", true)
 	bypass := a.SafeBool("bypassDocumentValidation", false)
 	let := a.Doc("let")
 	keepTimestamps := a.SafeBool("bypassEmptyTsReplacement", false)

@@ -60,7 +60,7 @@ func (e *Engine) firstToDelete(ctx context.Context, w *storage.Writer, d Delete,
 		return storage.Record{}, nil, false, err
 	}
 	var order *sortpattern.Pattern
-	if !d.Sort.IsEmpty() {
+	if !d.Sort.IsEmpty() && (lang.collation != nil || !asksForID(d.Filter)) {
 		if order, err = sortpattern.Parse(d.Sort); err != nil {
 			return storage.Record{}, nil, false, err
 		}

@@ -96,7 +96,7 @@ func (e *Engine) parseUpdate(lang *language, u Update) (*parsedUpdate, error) {
 	if p.filter, err = lang.filter(e, u.Filter); err != nil {
 		return nil, err
 	}
-	if !u.Sort.IsEmpty() {
+	if !u.Sort.IsEmpty() && (lang.collation != nil || !asksForID(u.Filter)) {
 		if p.order, err = sortpattern.Parse(u.Sort); err != nil {
 			return nil, err
 		}
@@ -149,7 +149,7 @@ func (e *Engine) updateOne(ctx context.Context, w *storage.Writer, u Update, cal
 			return Updated{}, err
 		}
 	}
-	if changed {
+	if changed || p.change.Kind() == update.Replacement { // a document put in the place of its like counts, although nothing is written
 		done.Modified = 1
 	}
 	return done, nil

@@ -88,7 +88,7 @@ func parseConvert(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr, 
 	if arg.Type != bson.TypeObject {
 		return nil, mongoerr.New(mongoerr.FailedToParse, "$convert expects an object of named arguments but found: %s", arg.Type)
 	}
-	c := &call{op: op, names: convertNames(), args: make([]Expr, convertArguments), eval: evalConvert}
+	c := &call{op: op, names: convertNames(), args: make([]Expr, convertArguments), eval: evalConvert, print: printConvert}
 	for it := arg.Doc().Iter(); it.Next(); {
 		i := slices.Index(c.names, it.Key())
 		if i < 0 || i == convertSubtype {
@@ -112,6 +112,20 @@ func parseConvert(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr, 
 		}
 	}
 	return c, nil
+}
+
+func printConvert(c *call) bson.Value {
+	b := bson.Build().Object(c.op.Name)
+	for i, e := range c.args {
+		switch {
+		case e == nil || i == convertSubtype:
+		case i == convertTo && c.args[convertSubtype] != nil:
+			b.Object("to").Value("type", e.Value()).Value("subtype", c.args[convertSubtype].Value()).End()
+		default:
+			b.Value(c.names[i], e.Value())
+		}
+	}
+	return b.End().Doc().Value()
 }
 
 func isOperatorObject(d bson.Doc) bool {

@@ -39,15 +39,23 @@ func Constant(e Expr) (v bson.Value, ok bool) {
 }
 
 // Literal is the expression that always is v.
-func Literal(v bson.Value) Expr { return &constant{v} }
+func Literal(v bson.Value) Expr { return &constant{v: v} }
 
-// constant is a value.
-type constant struct{ v bson.Value }
+func plain(v bson.Value) Expr { return &constant{v, true} }
+
+// constant is a value. A plain one stands where operators take no expression, so it is written as it is.
+type constant struct {
+	v     bson.Value
+	plain bool
+}
 
 func (c *constant) Eval(*Env) (bson.Value, error) { return c.v, nil }
 
 func (c *constant) Value() bson.Value {
-	if c.v.IsMissing() {
+	switch {
+	case c.plain:
+		return c.v
+	case c.v.IsMissing():
 		return bson.String("$$REMOVE")
 	}
 	return bson.Build().Value("$const", c.v).Doc().Value()

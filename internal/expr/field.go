@@ -79,7 +79,7 @@ func (p *Parser) parsePath(text string, scope *Scope) (Expr, error) {
 
 func (s *Scope) read() Expr {
 	if s.fixed {
-		return &constant{s.value}
+		return Literal(s.value)
 	}
 	return &variable{name: s.name, slot: s.slot}
 }
@@ -92,7 +92,7 @@ func (p *Parser) parseVariable(name string, scope *Scope) (Expr, error) {
 	case varNone:
 		return nil, mongoerr.New(17276, "Use of undefined variable: %s", name)
 	case varRemove:
-		return &constant{bson.Missing}, nil
+		return Literal(bson.Missing), nil
 	default:
 		return &systemRead{name, kind}, nil
 	}

@@ -56,7 +56,7 @@ func parseFunction(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr,
 	if err != nil {
 		return nil, err
 	}
-	return &call{op: op, names: []string{"body", "args", "lang"}, args: []Expr{Literal(body), e, Literal(lang)}, state: f, eval: evalFunction}, nil
+	return &call{op: op, names: []string{"body", "args", "lang"}, args: []Expr{plain(body), e, plain(lang)}, state: f, eval: evalFunction}, nil
 }
 
 func evalFunction(env *Env, c *call) (bson.Value, error) {

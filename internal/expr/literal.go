@@ -58,6 +58,18 @@ func (a *array) fold(p *Parser) (Expr, error) {
 	return p.compute(a)
 }
 
+// tuple is an array that stays one when it is written: operators want the list itself.
+type tuple struct {
+	array
+	constant bool
+}
+
+func (t *tuple) fold(p *Parser) (Expr, error) {
+	var err error
+	t.constant, err = p.foldAll(t.of)
+	return t, err
+}
+
 func valuesOf(es []Expr) bson.Value {
 	vs := make([]bson.Value, len(es))
 	for i, e := range es {

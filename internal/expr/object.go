@@ -267,7 +267,11 @@ func parseSetField(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr,
 	if err := checkFieldName(op, name); err != nil {
 		return nil, err
 	}
-	c := &call{op: op, names: []string{"field", "input", "value"}, args: []Expr{name, input, value}, eval: evalSetField, prepare: prepareSetField}
+	names := []string{"field", "input", "value"}
+	if op.Name == "$unsetField" {
+		names[2] = ""
+	}
+	c := &call{op: op, names: names, args: []Expr{name, input, value}, eval: evalSetField, prepare: prepareSetField}
 	return c, nil
 }
 

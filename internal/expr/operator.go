@@ -66,7 +66,7 @@ func Operators() []Operator {
 type call struct {
 	op    *Operator
 	args  []Expr
-	names []string // of args, when they are given by name
+	names []string // of args, when they are given by name; "" for one that is not written
 	eval  func(env *Env, c *call) (bson.Value, error)
 	// simplify, when not nil, is asked once the arguments are folded and not all of them constant.
 	simplify func(p *Parser, c *call) (Expr, error)
@@ -74,6 +74,8 @@ type call struct {
 	// state from them.
 	prepare func(p *Parser, c *call) error
 	state   any
+	// print, when not nil, writes the call back where its names do not say how.
+	print func(c *call) bson.Value
 }
 
 func (c *call) Eval(env *Env) (bson.Value, error) { return c.eval(env, c) }
@@ -82,12 +84,15 @@ func (c *call) children() []Expr {
 }
 
 func (c *call) Value() bson.Value {
+	if c.print != nil {
+		return c.print(c)
+	}
 	if c.names == nil {
 		return bson.Build().Value(c.op.Name, valuesOf(c.args)).Doc().Value()
 	}
 	b := bson.Build().Object(c.op.Name)
 	for i, e := range c.args {
-		if e != nil {
+		if e != nil && c.names[i] != "" {
 			b.Value(c.names[i], e.Value())
 		}
 	}

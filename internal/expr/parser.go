@@ -123,7 +123,7 @@ func (p *Parser) parse(v bson.Value, scope *Scope) (Expr, error) {
 	case bson.TypeArray:
 		return p.parseArray(v.Doc(), scope)
 	}
-	return &constant{v}, nil
+	return Literal(v), nil
 }
 
 func (p *Parser) parseObject(d bson.Doc, scope *Scope) (Expr, error) {
@@ -201,7 +201,7 @@ func (p *Parser) compute(e Expr) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &constant{v.Clone()}, nil
+	return Literal(v.Clone()), nil
 }
 
 // foldAll folds each of es in place and says whether all are constants now.
@@ -214,7 +214,11 @@ func (p *Parser) foldAll(es []Expr) (constants bool, err error) {
 		if es[i], err = e.fold(p); err != nil {
 			return false, err
 		}
-		if _, ok := es[i].(*constant); !ok {
+		switch e := es[i].(type) {
+		case *constant:
+		case *tuple:
+			constants = constants && e.constant
+		default:
 			constants = false
 		}
 	}

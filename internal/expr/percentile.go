@@ -49,7 +49,7 @@ func parsePercentile(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Exp
 	if err := CheckPercentileMethod(op.Name, method); err != nil {
 		return nil, err
 	}
-	c.args[1] = Literal(method)
+	c.args[1] = plain(method)
 	points := []float64{0.5}
 	if !median {
 		e, err := p.Parse(ps, scope)
@@ -63,7 +63,7 @@ func parsePercentile(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Exp
 		if points, err = CheckPercentiles(v); err != nil {
 			return nil, err
 		}
-		c.args[2] = e
+		c.args[2] = plain(v)
 	}
 	c.eval = func(env *Env, c *call) (bson.Value, error) { return evalPercentile(env, c, points, median) }
 	return c, nil

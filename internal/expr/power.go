@@ -161,7 +161,8 @@ func parseSigmoid(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr, 
 	if err != nil {
 		return nil, err
 	}
-	return &call{op: op, args: []Expr{e}, eval: func(env *Env, c *call) (bson.Value, error) {
+	print := func(c *call) bson.Value { return bson.Build().Value(c.op.Name, c.args[0].Value()).Doc().Value() }
+	return &call{op: op, args: []Expr{e}, print: print, eval: func(env *Env, c *call) (bson.Value, error) {
 		v, err := c.args[0].Eval(env)
 		if err != nil {
 			return v, err

@@ -42,32 +42,34 @@ func evalHashedKey(env *Env, v bson.Value) (bson.Value, error) {
 // numbers taken as longs.
 func HashedKey(v bson.Value) int64 {
 	b := binary.LittleEndian.AppendUint32(nil, 0) // the seed
-	sum := md5.Sum(appendHashed(b, v, ""))
+	sum := md5.Sum(appendHashed(b, v, nil))
 	return int64(binary.LittleEndian.Uint64(sum[:8]))
 }
 
-func appendHashed(b []byte, v bson.Value, key string) []byte {
+// appendHashed appends what is hashed of v; name is that of a field in a document, with its zero.
+func appendHashed(b []byte, v bson.Value, name []byte) []byte {
 	t := v.Type
 	if t == bson.TypeMissing {
 		t = bson.TypeNull
 	}
-	b = binary.LittleEndian.AppendUint32(b, uint32(int32(canonicalClass(t))))
-	b = append(append(b, key...), 0)
-	switch t {
-	case bson.TypeInt32, bson.TypeInt64, bson.TypeDouble:
+	b = binary.LittleEndian.AppendUint32(b, uint32(int32(t.Class())))
+	b = append(b, name...)
+	d := v.Doc()
+	switch {
+	case t.IsNumber():
 		return binary.LittleEndian.AppendUint64(b, uint64(hashedLong(v)))
-	case bson.TypeDecimal:
-		return binary.LittleEndian.AppendUint64(b, uint64(hashedLong(v)))
-	case bson.TypeObject, bson.TypeArray:
-		for it := v.Doc().Iter(); it.Next(); {
-			b = appendHashed(b, it.Value(), it.Key())
-		}
-		return append(b, 0) // the end of the object
+	case t == bson.TypeCodeWithScope:
+		var code string
+		code, d = v.CodeWithScope()
+		b = append(b, code...)
+	case t != bson.TypeObject && t != bson.TypeArray:
+		return append(b, v.Data...)
 	}
-	return append(b, v.Data...)
+	for it := d.Iter(); it.Next(); {
+		b = appendHashed(b, it.Value(), append([]byte(it.Key()), 0))
+	}
+	return binary.LittleEndian.AppendUint32(b, 0) // the end counts as an element
 }
-
-func canonicalClass(t bson.Type) int { return t.Class() }
 
 func hashedLong(v bson.Value) int64 {
 	switch v.Type {

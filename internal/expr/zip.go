@@ -33,29 +33,29 @@ func parseZip(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr, erro
 				}
 				return nil, mongoerr.New(code, "%s must be an array of expressions, found %s", it.Key(), v.Type)
 			}
-			e, err := p.parseArray(v.Doc(), scope)
+			list, err := p.parseAll(v, scope)
 			if err != nil {
 				return nil, err
 			}
-			c.args[slices.Index(c.names, it.Key())] = e
+			c.args[slices.Index(c.names, it.Key())] = &tuple{array: array{list}}
 		case "useLongestLength":
 			if v.Type != bson.TypeBool {
 				return nil, mongoerr.New(34463, "useLongestLength must be a bool, found %s", v.Type)
 			}
 			longest = v.Bool()
-			c.args[2] = Literal(v)
+			c.args[2] = plain(v)
 		default:
 			return nil, mongoerr.New(34464, "$zip found an unknown argument: %s", it.Key())
 		}
 	}
-	if c.args[0] == nil || len(c.args[0].(*array).of) == 0 {
+	if c.args[0] == nil || len(c.args[0].(*tuple).of) == 0 {
 		return nil, mongoerr.New(34465, "$zip requires at least one input array")
 	}
 	if c.args[1] != nil {
 		if !longest {
 			return nil, mongoerr.New(34466, "cannot specify defaults unless useLongestLength is true")
 		}
-		if len(c.args[1].(*array).of) != len(c.args[0].(*array).of) {
+		if len(c.args[1].(*tuple).of) != len(c.args[0].(*tuple).of) {
 			return nil, mongoerr.New(34467, "defaults and inputs must have the same length")
 		}
 	}
@@ -210,7 +210,7 @@ func parseSortArray(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr
 	if err != nil {
 		return nil, err
 	}
-	return &call{op: op, names: []string{"input", "sortBy"}, args: []Expr{input, Literal(f["sortBy"])}, state: pattern, eval: evalSortArray}, nil
+	return &call{op: op, names: []string{"input", "sortBy"}, args: []Expr{input, plain(f["sortBy"])}, state: pattern, eval: evalSortArray}, nil
 }
 
 func evalSortArray(env *Env, c *call) (bson.Value, error) {

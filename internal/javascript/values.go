@@ -120,7 +120,7 @@ func (w *writer) value(v goja.Value, depth int) (bson.Value, error) {
 	out := bson.Missing
 	switch x := v.Export().(type) {
 	case nil:
-		if goja.IsNull(v) {
+		if _, object := v.(*goja.Object); object || goja.IsNull(v) { // an invalid Date exports nothing
 			return bson.Null, nil
 		}
 		return bson.Undefined, nil
@@ -175,6 +175,8 @@ func (w *writer) object(v goja.Value, depth int) (bson.Value, error) {
 		return bson.Regex(o.Get("source").String(), jsFlags(o.Get("flags").String())), nil
 	case "Date":
 		return date(v), nil
+	case "String":
+		return bson.String(v.String()), nil
 	}
 	b := bson.Build()
 	for _, key := range o.Keys() {

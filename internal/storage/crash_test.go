@@ -305,3 +305,64 @@ func nothingLeft(t *testing.T, s *Store) {
 }
 
 func numberIn(b []byte) uint32 { return binary.BigEndian.Uint32(b) }
+
+// TestCrashInBuild cuts the power in the middle of an index build, and cancels one there: nothing is left of either.
+func TestCrashInBuild(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	h := &hooked{Engine: openCrashable(t, fs)}
+	s, err := Open(context.Background(), h, Options{Clock: clock.NewFake(epoch), Indexes: indexParser()})
+	must(t, err)
+	s.buildBatchBytes = 1000
+	f := &fixture{t: t, Store: s, parser: indexParser()}
+	for i := range 500 {
+		must(t, f.insert(crashNS, fmt.Sprintf(`{_id: %d, a: [%d]}`, i, i)))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var disk vfs.FS
+	after(h, 4, func() { // whether there are documents, the note of garbage, the view, the first batch; now the second
+		must(t, h.Engine.Sync())
+		disk = fs.CrashClone(vfs.CrashCloneCfg{})
+		cancel()
+	})
+	if _, err = f.CreateIndexes(ctx, crashNS, f.parse(`{key: {a: 1}, name: "a"}`)); !errors.Is(err, context.Canceled) || disk == nil {
+		t.Fatalf("the build ended with %v", err)
+	}
+	s.garbage.wait()
+	nothingLeft(t, s)
+	f.createIndexes(crashNS, `{key: {a: 1}, name: "a"}`)
+	f.validate(crashNS)
+	must(t, errors.Join(s.Close(), h.Engine.Close()))
+
+	engine := openCrashable(t, disk)
+	if !anyKey(t, engine, indexPrefix) {
+		t.Fatal("the crash came before the first entry")
+	}
+	s, err = Open(context.Background(), engine, Options{Clock: clock.NewFake(epoch), Indexes: indexParser()})
+	must(t, err)
+	s.garbage.wait()
+	nothingLeft(t, s)
+	f = &fixture{t: t, Store: s, parser: indexParser()}
+	f.validate(crashNS)
+	f.createIndexes(crashNS, `{key: {a: 1}, name: "a"}`)
+	f.validate(crashNS)
+	must(t, errors.Join(s.Close(), engine.Close()))
+}
+
+// after runs f when n snapshots or transactions have begun and another one is about to.
+func after(h *hooked, n int, f func()) {
+	h.before = f
+	if n > 0 {
+		h.before = func() { after(h, n-1, f) }
+	}
+}
+
+func anyKey(t *testing.T, engine kv.Engine, prefix byte) bool {
+	t.Helper()
+	snapshot, err := engine.Snapshot()
+	must(t, err)
+	defer snapshot.Close()
+	it, err := snapshot.NewIter(kv.IterOptions{Lower: []byte{prefix}, Upper: []byte{prefix + 1}})
+	must(t, err)
+	defer it.Close()
+	return it.First()
+}

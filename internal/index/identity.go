@@ -8,13 +8,14 @@ import (
 )
 
 // same says whether a and b are one index by MongoDB's reckoning: key pattern, unique, sparse, collation, partial
-// filter and wildcard projection. The TTL, the name and hidden do not count.
+// filter and wildcard projection. The TTL, the name and hidden do not count: where these differ it is one index with other
+// options.
 func same(a, b *Definition) bool {
 	if a.Kind == Text && b.Kind == Text {
 		return true // a collection has at most one
 	}
 	return sameKey(a, b) && a.Unique == b.Unique && a.Sparse == b.Sparse && bytes.Equal(a.Collation, b.Collation) &&
-		sameFilter(a.PartialFilter, b.PartialFilter) && sameFilter(a.projection(), b.projection())
+		sameFilter(normalized(a.PartialFilter), normalized(b.PartialFilter)) && sameFilter(a.projection(), b.projection())
 }
 
 func sameFilter(a, b bson.Doc) bool {
@@ -42,7 +43,7 @@ func sameKey(a, b *Definition) bool {
 }
 
 func sameOptions(a, b *Definition) bool {
-	return a.TTL == b.TTL && (!a.TTL || a.ExpireAfterSeconds == b.ExpireAfterSeconds && a.HideExpired == b.HideExpired)
+	return a.Hidden == b.Hidden && a.TTL == b.TTL && (!a.TTL || a.ExpireAfterSeconds == b.ExpireAfterSeconds && a.HideExpired == b.HideExpired)
 }
 
 // Conflict finds what d means for a collection that has existing: already there (the same), a new value for the TTL on

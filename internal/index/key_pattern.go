@@ -65,6 +65,8 @@ func parseField(path string, v bson.Value) (Field, error) {
 		switch {
 		case v.Str() == "":
 			return f, mongoerr.New(mongoerr.CannotCreateIndex, "Values in v:2 index key pattern cannot be empty strings.")
+		case f.Parts[len(f.Parts)-1] == "$**" && v.Str() != "text":
+			return f, mongoerr.New(mongoerr.CannotCreateIndex, "Index key contains an illegal field name: a wildcard field cannot be of type '%s'", v.Str())
 		case v.Str() == "wildcard":
 			return f, mongoerr.New(7246202, "'wildcard' index type is only allowed for wildcard fields")
 		case !known:
@@ -114,66 +116,23 @@ func (d *Definition) checkKind(spec bson.Doc) error {
 		}
 	case Wildcard:
 		return d.checkWildcard(spec)
-	case Text, Geo2D, Geo2DSphere:
+	case Text, Geo2D:
 		if d.collator != nil {
 			return special(mongoerr.CannotCreateIndex,
 				"Index type '%s' does not support collation: %s", d.Kind, d.Collation)
 		}
 		if d.Kind == Text {
-			return checkWeights(spec.Lookup("weights"))
+			return d.checkText(spec)
 		}
 	}
-	if d.Kind != Text && !spec.Lookup("weights").IsMissing() && spec.Lookup("weights").Type == bson.TypeObject {
+	if !spec.Lookup("weights").IsMissing() {
 		return special(mongoerr.CannotCreateIndex, "the field 'weights' can only be specified with text indexes")
 	}
-	return nil
-}
-
-func (d *Definition) checkWildcard(spec bson.Doc) error {
-	no := func(what string) error {
-		return mongoerr.New(mongoerr.CannotCreateIndex, "Index type 'wildcard' does not support the %s option", what)
-	}
-	switch {
-	case d.count(Wildcard) > 1:
-		return mongoerr.New(mongoerr.CannotCreateIndex, "wildcard indexes do not allow compounding with another wildcard field")
-	case d.Sparse:
-		return no("sparse")
-	case d.Unique:
-		return no("unique")
-	case d.TTL:
-		return no("expireAfterSeconds")
-	}
-	wild := ""
-	for _, f := range d.Fields {
-		if f.Kind == Wildcard {
-			wild = f.Path
-		}
-	}
-	projection := spec.Lookup("wildcardProjection")
-	if projection.IsMissing() {
-		if len(d.Fields) > 1 && wild == "$**" {
-			return mongoerr.New(mongoerr.CannotCreateIndex, "Compound wildcard indexes on all fields need a wildcardProjection that leaves out the other fields")
-		}
-		return nil
-	}
-	if wild != "$**" {
-		return mongoerr.New(mongoerr.FailedToParse, "The field 'wildcardProjection' is only allowed when 'key' is {\"$**\": ±1}")
-	}
-	if projection.Doc().IsEmpty() {
-		return mongoerr.New(mongoerr.FailedToParse, "The 'wildcardProjection' field can't be an empty object")
-	}
-	return nil
-}
-
-func checkWeights(v bson.Value) error {
-	if v.Type != bson.TypeObject {
-		return nil
-	}
-	for it := v.Doc().Iter(); it.Next(); {
-		w := it.Value()
-		if !w.IsNumber() || w.AsDouble() < 1 || w.AsDouble() >= 99999 {
-			return mongoerr.New(mongoerr.CannotCreateIndex, "text index weight must be in the exclusive interval (0,99999) but found: %s", w)
-		}
+	switch d.Kind {
+	case Geo2D:
+		return d.checkFlat(spec)
+	case Geo2DSphere:
+		return checkSphere(spec)
 	}
 	return nil
 }
@@ -184,7 +143,7 @@ func (d *Definition) listKind(b *bson.Builder, spec bson.Doc) {
 	case Text:
 		d.listText(b, spec)
 	case Geo2DSphere:
-		version(b, spec, "2dsphereIndexVersion", 3)
+		version(b, spec, "2dsphereIndexVersion", defaultSphereVersion)
 	}
 }
 
@@ -193,28 +152,4 @@ func version(b *bson.Builder, spec bson.Doc, name string, def int32) {
 		def = int32(v.TruncInt64())
 	}
 	b.Int32(name, def)
-}
-
-func (d *Definition) listText(b *bson.Builder, spec bson.Doc) {
-	given := spec.Lookup("weights")
-	b.Object("weights")
-	for _, f := range d.Fields {
-		if f.Kind != Text {
-			continue
-		}
-		if given.Type == bson.TypeObject && !given.Doc().Lookup(f.Path).IsMissing() {
-			b.Value(f.Path, given.Doc().Lookup(f.Path))
-		} else {
-			b.Int32(f.Path, 1)
-		}
-	}
-	b.End()
-	for _, o := range [2][2]string{{"default_language", "english"}, {"language_override", "language"}} {
-		if s := lookupStr(spec, o[0]); s != "" {
-			b.String(o[0], s)
-		} else {
-			b.String(o[0], o[1])
-		}
-	}
-	version(b, spec, "textIndexVersion", 3)
 }

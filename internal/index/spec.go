@@ -29,13 +29,14 @@ const (
 	optObject
 	optNumber
 	optString
+	optWeights
 )
 
 var specOptions = map[string]specOption{
 	"key": optObject, "name": optString, "v": optNumber, "ns": optString, "background": optFlag, "unique": optFlag,
 	"sparse": optFlag, "hidden": optBool, "prepareUnique": optFlag, "partialFilterExpression": optObject,
 	"collation": optObject, "expireAfterSeconds": optAny, "hideExpired": optBool, "storageEngine": optObject,
-	"weights": optAny, "default_language": optString, "language_override": optString, "textIndexVersion": optNumber,
+	"weights": optWeights, "default_language": optString, "language_override": optString, "textIndexVersion": optNumber,
 	"2dsphereIndexVersion": optNumber, "bits": optNumber, "min": optNumber, "max": optNumber, "coarsestIndexedLevel": optNumber,
 	"finestIndexedLevel": optNumber, "bucketSize": optNumber, "wildcardProjection": optObject, "clustered": optFlag,
 	"dropDups": optAny, "originalSpec": optObject,
@@ -70,7 +71,12 @@ func (p *Parser) Parse(spec bson.Doc, defaultCollation bson.Doc) (*Definition, e
 		if err := checkIDOptions(spec); err != nil {
 			return nil, err
 		}
+		if d.Fields[0].Descending {
+			return nil, mongoerr.New(mongoerr.BadValue, "The field 'key' for an _id index must be {_id: 1}, but got %s", d.Key)
+		}
 		d.Name = "_id_"
+	} else if spec.Lookup("clustered").Truthy() {
+		return nil, mongoerr.New(mongoerr.CannotCreateIndex, "The 'clustered' option is only valid for an index on _id, not for %s", d.Key)
 	}
 	if err := d.checkTTL(spec.Lookup("expireAfterSeconds")); err != nil {
 		return nil, err
@@ -84,9 +90,12 @@ func (p *Parser) Parse(spec bson.Doc, defaultCollation bson.Doc) (*Definition, e
 
 // Load reads a specification that Parse once found good (from the catalogue), repairing a broken expireAfterSeconds.
 func (p *Parser) Load(spec bson.Doc, defaultCollation bson.Doc) (*Definition, error) {
-	d := &Definition{Key: spec.Lookup("key").Doc().Clone(), Spec: spec.Clone()}
+	d := &Definition{Key: withTextFields(spec.Lookup("key").Doc(), spec).Clone(), Spec: spec.Clone()}
 	if err := d.parseKey(); err != nil {
 		return nil, err
+	}
+	if d.Kind == Text {
+		d.Key = d.textKey()
 	}
 	d.Name = strings.Clone(lookupStr(spec, "name"))
 	d.Unique = spec.Lookup("unique").Truthy()
@@ -136,12 +145,14 @@ func (o specOption) takes(v bson.Value) bool {
 		return v.IsNumber()
 	case optString:
 		return v.Type == bson.TypeString
+	case optWeights: // strings and arrays are refused later, for another reason
+		return v.Type == bson.TypeObject || v.Type == bson.TypeString || v.Type == bson.TypeArray
 	}
 	return true
 }
 
 func (o specOption) String() string {
-	return [...]string{"anything", "a bool or a number", "a bool", "an object", "a number", "a string"}[o]
+	return [...]string{"anything", "a bool or a number", "a bool", "an object", "a number", "a string", "an object"}[o]
 }
 
 func checkVersion(v bson.Value) error {
@@ -166,7 +177,11 @@ func isIDKey(key bson.Doc) bool {
 }
 
 func checkIDOptions(spec bson.Doc) error {
+	clustered := spec.Lookup("clustered").Truthy()
 	for it := spec.Iter(); it.Next(); {
+		if clustered && it.Key() == "unique" {
+			continue
+		}
 		if !idOptions[it.Key()] {
 			return mongoerr.New(mongoerr.InvalidIndexSpecificationOption,
 				"The field '%s' is not valid for an _id index specification. Specification: %s", it.Key(), spec)
@@ -194,7 +209,10 @@ func (d *Definition) parseCollation(v bson.Value, inherited bson.Doc) error {
 	var spec bson.Doc
 	if v.Type == bson.TypeObject {
 		spec = v.Doc()
-	} else if d.Kind == Ordered || d.Kind == Hashed || d.Kind == Wildcard {
+		if spec.IsEmpty() {
+			return mongoerr.New(mongoerr.BadValue, "The field 'collation' cannot be an empty object.")
+		}
+	} else {
 		spec = inherited
 	}
 	if spec == nil {
@@ -230,6 +248,11 @@ func (d *Definition) listed(spec bson.Doc) bson.Doc {
 			}
 		case "expireAfterSeconds":
 			b.Int32(k, d.ExpireAfterSeconds)
+		case "bits":
+			b.Int32(k, int32(it.Value().TruncInt64()))
+		case "min", "max":
+			b.Double(k, it.Value().AsDouble())
+		case "clustered":
 		case "collation", "weights", "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion":
 		default:
 			b.Value(k, it.Value())

@@ -83,6 +83,9 @@ func openDatabase(s *Server) (d *database, err error) {
 		return d, err
 	}
 	engine = query.New(d.store, filters)
+	if err = d.ensureSystem(context.Background(), engine, d.store.Now()); err != nil {
+		return d, err
+	}
 	if engine.TempDir, err = spillDir(s); err != nil {
 		return d, err
 	}

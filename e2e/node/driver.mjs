@@ -131,7 +131,7 @@ await check('errors keep their names', async () => {
   await refused(db.command({ noSuchCommand: 1 }), 59, 'CommandNotFound');
   await refused(db.collection('people').find({ a: { $noSuch: 1 } }).toArray(), 2, 'BadValue');
   await refused(db.collection('people').updateOne({ name: 'Ada' }, { $noSuch: { a: 1 } }), 9);
-  await refused(db.createCollection('people'), 48, 'NamespaceExists');
+  await refused(db.createCollection('people', { capped: true, size: 4096 }), 48, 'NamespaceExists');
   await refused(db.collection('people').aggregate([{ $noSuch: {} }]).toArray(), 40324);
 });
 

@@ -65,7 +65,7 @@ check('difference 5: hideExpired does the same for a TTL on a date', () => {
   sleepUntil(at.getTime());
   same(db.d5.countDocuments({}), 0);
   same(db.adminCommand({ getParameter: 1, ttlHideExpired: 1 }).ttlHideExpired, false);
-  refused(db, create('d5', { b: 1 }, { hideExpired: true }), 67, 'CannotCreateIndex');
+  refused(db, create('d5', { b: 1 }, { hideExpired: true }), 197, 'InvalidIndexSpecificationOption');
 });
 
 check('difference 6: reclaim is prompt', () => {

@@ -35,7 +35,7 @@ check('update, replace, upsert, delete', () => {
   same(db.people.updateMany({}, { $push: { tags: 'seen' } }).modifiedCount, 3);
   same(db.people.updateOne({ _id: 1 }, { $set: { language: 'notes' } }).modifiedCount, 0);
   same(db.people.replaceOne({ _id: 3 }, { name: 'Dijkstra' }).modifiedCount, 1);
-  same(db.people.updateOne({ _id: 9 }, { $setOnInsert: { name: 'Barbara' } }, { upsert: true }).upsertedId, 9);
+  same(db.people.updateOne({ _id: 9 }, { $setOnInsert: { name: 'Barbara' } }, { upsert: true }).insertedId, 9);
   same(db.people.deleteOne({ _id: 9 }).deletedCount, 1);
   same(db.people.deleteMany({ tags: 'never' }).deletedCount, 0);
 });

@@ -126,8 +126,7 @@ func wholeMillis(v bson.Value, op string) (int64, error) {
 func evalSubtract(env *Env, a, b bson.Value) (bson.Value, error) {
 	switch {
 	case a.IsNumber() && b.IsNumber():
-		diff, _ := bson.Sub(a, b)
-		return diff, nil
+		return env.difference(a, b), nil
 	case a.IsNullish() || b.IsNullish():
 		return bson.Null, nil
 	case a.Type == bson.TypeDate && b.Type == bson.TypeDate:
@@ -150,6 +149,35 @@ func evalSubtract(env *Env, a, b bson.Value) (bson.Value, error) {
 	return a, mongoerr.New(mongoerr.TypeMismatch, "can't $subtract %s from %s", b.Type, a.Type)
 }
 
+// difference is bson.Sub without an allocation where numbers are small.
+func (e *Env) difference(a, b bson.Value) bson.Value {
+	switch {
+	case a.Type == bson.TypeInt32 && b.Type == bson.TypeInt32:
+		return e.Int(int64(a.Int32()) - int64(b.Int32()))
+	case floats(a, b):
+		return e.Double(a.AsDouble() - b.AsDouble())
+	}
+	v, _ := bson.Sub(a, b)
+	return v
+}
+
+// product is bson.Mul without an allocation where numbers are small.
+func (e *Env) product(a, b bson.Value) bson.Value {
+	switch {
+	case a.Type == bson.TypeInt32 && b.Type == bson.TypeInt32:
+		return e.Int(int64(a.Int32()) * int64(b.Int32()))
+	case floats(a, b):
+		return e.Double(a.AsDouble() * b.AsDouble())
+	}
+	v, _ := bson.Mul(a, b)
+	return v
+}
+
+// floats says whether numbers meet as doubles.
+func floats(a, b bson.Value) bool {
+	return a.Type == bson.TypeDouble && b.Type != bson.TypeDecimal || b.Type == bson.TypeDouble && a.Type != bson.TypeDecimal
+}
+
 func evalMultiply(env *Env, args []bson.Value) (bson.Value, error) {
 	product := bson.Int32(1)
 	for i, v := range args {
@@ -157,7 +185,7 @@ func evalMultiply(env *Env, args []bson.Value) (bson.Value, error) {
 		case v.IsNumber() && i == 0:
 			product = v
 		case v.IsNumber():
-			product, _ = bson.Mul(product, v)
+			product = env.product(product, v)
 		case v.IsNullish():
 			return bson.Null, nil
 		default:

@@ -71,10 +71,10 @@ func toText(env *Env, v bson.Value, to target) (bson.Value, error) {
 		if err != nil {
 			return v, err
 		}
-		if len(s) >= MaxStringBytes {
+		if len(s) >= MaxStringBytes && to.format != "utf8" {
 			return v, errConversion("Resulting string value is too large for $convert: %d bytes", len(s))
 		}
-		return env.String(s), nil
+		return env.Text(s)
 	}
 	return v, unsupported(v.Type, to.kind)
 }

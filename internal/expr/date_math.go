@@ -18,9 +18,19 @@ func dateMathOperators() []Operator {
 		{Name: "$dateSubtract", Since: "5.0", Doc: "A date moved back by some units of time.", Shape: dateAddShape(-1)},
 		{Name: "$dateTrunc", Since: "5.0", Doc: "A date cut off to a multiple of a unit of time.", Shape: named{
 			params:    []param{{"date", 5439009}, {"unit", 5439010}, {"binSize", 0}, {"timezone", 0}, {"startOfWeek", 0}},
-			notObject: 5439007, unknown: 5439008, eval: evalDateTrunc, prepare: checkUnit(1),
+			notObject: 5439007, unknown: 5439008, eval: evalDateTrunc, prepare: prepareTrunc,
 		}},
 	}
+}
+
+// prepareTrunc leaves out a start of the week that is constant where no week is cut off.
+func prepareTrunc(p *Parser, c *call) error {
+	if unit, ok := Constant(c.args[1]); ok && unit.Type == bson.TypeString && unit.Str() != "week" && c.args[4] != nil {
+		if _, ok := Constant(c.args[4]); ok {
+			c.args[4] = nil
+		}
+	}
+	return checkUnit(1)(p, c)
 }
 
 // checkUnit refuses a bad unit that is constant when it is parsed.

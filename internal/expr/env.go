@@ -46,12 +46,16 @@ const (
 	firstSlabBytes = 512
 	maxSlabBytes   = 64 << 10
 	ticksPerAsk    = 1024
+	maxStackKept   = 1 << 14
 )
 
 // Reset forgets the results of the last document. Values that were given out are no longer good.
 func (e *Env) Reset() {
 	e.slab = e.slab[:0]
 	e.stack = e.stack[:0]
+	if cap(e.stack) > maxStackKept {
+		e.stack = nil
+	}
 }
 
 // Set gives the variable in slot a value for the evaluations that follow.

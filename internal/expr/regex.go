@@ -112,6 +112,9 @@ func compileRegex(op string, regex, options bson.Value) (*pcre.Regexp, error) {
 	if strings.IndexByte(flags, 0) >= 0 {
 		return nil, mongoerr.New(51110, "%s: regular expression options cannot contain an embedded null byte", op)
 	}
+	if len(text) > MaxPatternBytes {
+		return nil, mongoerr.New(51111, "Invalid Regex in %s: regular expression is too large", op)
+	}
 	re, err := pcre.Compile(text, flags)
 	if mongoerr.Is(err, 51091) {
 		return nil, mongoerr.New(51111, "Invalid Regex in %s: %s", op, err)

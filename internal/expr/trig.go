@@ -34,11 +34,12 @@ func trigonometryOperators() []Operator {
 
 // within is the check of a domain from low to high, with or without its ends.
 func within(text string, low, high float64, ends bool) func(op string, v bson.Value) error {
+	least, most := bson.Double(low), bson.Double(high)
 	return func(op string, v bson.Value) error {
 		if v.IsNaN() {
 			return nil
 		}
-		a, b := bson.CompareNumbers(v, bson.Double(low)), bson.CompareNumbers(v, bson.Double(high))
+		a, b := bson.CompareNumbers(v, least), bson.CompareNumbers(v, most)
 		if a > 0 && b < 0 || ends && a >= 0 && b <= 0 {
 			return nil
 		}

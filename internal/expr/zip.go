@@ -155,6 +155,9 @@ func ParseSortPattern(v bson.Value) (SortPattern, error) {
 			return s, mongoerr.New(2942505, "Invalid sort pattern: the sort element value must be either 1 or -1")
 		}
 		path, err := fieldpath.New(it.Key())
+		if mongoerr.Is(err, 16410) { // fields whose names start with a dollar can be sorted by
+			path, err = fieldpath.Split(it.Key()), nil
+		}
 		if err != nil {
 			return s, err
 		}

@@ -67,7 +67,6 @@ func New(o Options) *Monitor {
 	m.turn, m.wake = make(chan struct{}, 1), make(chan struct{}, 1)
 	m.mu.visited = map[Target]*account{}
 	m.mu.lastFull = m.clock.Now()
-	m.mu.rested = m.mu.lastFull
 	m.mu.slept = make(chan struct{})
 	return m
 }
@@ -181,6 +180,9 @@ func (m *Monitor) plan() (until time.Time, due bool, scope []uint32) {
 	if until.Sub(now) > sleep { // the clock was turned back
 		m.mu.lastFull, until = now, now.Add(sleep)
 	}
+	if m.mu.rested.Sub(now) > longestRest { // so it was
+		m.mu.rested = now
+	}
 	precise := m.isPrecise()
 	if !until.After(now) || precise && !m.mu.surveyed {
 		return now, true, nil
@@ -232,7 +234,9 @@ func (m *Monitor) runDue(ctx context.Context, scope []uint32) error {
 	err := m.runScope(ctx, scope)
 	now := m.clock.Now()
 	m.mu.Lock()
-	m.mu.rested = now.Add(restAfter(now.Sub(started)))
+	if d := restAfter(now.Sub(started)); d > 0 {
+		m.mu.rested = now.Add(d)
+	}
 	m.mu.Unlock()
 	if errors.Is(err, errLocked) {
 		return nil

@@ -1,0 +1,99 @@
+// Package ebbtest starts a server inside a Go test: in memory, on a free port, with a clock that the test turns. It knows
+// nothing of how the server works.
+//
+//	func TestSessionsExpire(t *testing.T) {
+//		srv := ebbtest.Start(t)
+//		client, err := mongo.Connect(options.Client().ApplyURI(srv.URI()))
+//		…                        // make a TTL index of an hour, insert a session
+//		srv.Advance(time.Hour)   // the session has expired, and is deleted
+//		…
+//	}
+//
+// The database's time is the clock's: dates on the server, the last modification of documents, deadlines, time-outs of
+// cursors and sessions. Sockets live in real time, so that connections and drivers do not mind a clock that stands still.
+package ebbtest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/clock"
+)
+
+// Server is a server that ends with its test.
+type Server struct {
+	// Clock is the database's time. It begins at the machine's, and stands still until it is turned; Advance turns it and
+	// waits for what follows from that.
+	Clock *clock.Fake
+
+	t      testing.TB
+	server *ebb.Server
+}
+
+// Option changes how a Server starts.
+type Option func(*config)
+
+type config struct {
+	start time.Time
+}
+
+// At makes the clock begin at start.
+func At(start time.Time) Option { return func(c *config) { c.start = start } }
+
+// Start starts a server, which ends when the test does. What goes wrong ends the test.
+func Start(t testing.TB, options ...Option) *Server {
+	t.Helper()
+	c := config{start: clock.Wall().Now().Truncate(time.Millisecond)}
+	for _, o := range options {
+		o(&c)
+	}
+	s := &Server{Clock: clock.NewFake(c.start), t: t}
+	var err error
+	if s.server, err = ebb.Open(ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, Clock: s.Clock}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.server.Serve(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+			return // operations still use the data
+		}
+		if err := s.server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// URI is the connection string for clients.
+func (s *Server) URI() string { return "mongodb://" + s.server.Addr() + "/?directConnection=true" }
+
+// Advance moves the clock, and returns when everything that expires by then is deleted, as a real server would have done in
+// that time: it keeps to the server parameters ttlMonitorEnabled, ttlMonitorPrecise and ttlMonitorSleepSecs.
+func (s *Server) Advance(d time.Duration) {
+	s.t.Helper()
+	s.settle() // with what came before the clock moves
+	s.Clock.Advance(d)
+	s.settle()
+}
+
+// SweepNow deletes what has expired by now, without waiting for the TTL monitor's time; unless ttlMonitorEnabled is false.
+func (s *Server) SweepNow() {
+	s.t.Helper()
+	if err := s.server.SweepNow(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.settle()
+}
+
+func (s *Server) settle() {
+	s.t.Helper()
+	if err := s.server.Settle(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+}

@@ -8,8 +8,8 @@ import (
 
 func deviationOperators() []Operator {
 	return []Operator{
-		{Name: "$stdDevPop", Since: "3.2", Doc: "The population standard deviation of numbers.", Group: one(newDeviation(0), fixed), Window: foldWindow},
-		{Name: "$stdDevSamp", Since: "3.2", Doc: "The sample standard deviation of numbers.", Group: one(newDeviation(1), fixed), Window: foldWindow},
+		{Name: "$stdDevPop", Since: "3.2", Doc: "The population standard deviation of numbers.", Group: one(newDeviation(0), fixed), Window: deviationWindow(0)},
+		{Name: "$stdDevSamp", Since: "3.2", Doc: "The sample standard deviation of numbers.", Group: one(newDeviation(1), fixed), Window: deviationWindow(1)},
 	}
 }
 
@@ -35,25 +35,6 @@ func (d *deviation) Add(args []bson.Value) error {
 		d.m2 += delta * (x - d.mean)
 	}
 	return nil
-}
-
-// Remove takes x out by Welford's step backwards; what infinity or NaN has swallowed is lost.
-func (d *deviation) Remove(args []bson.Value) bool {
-	if !args[0].IsNumber() {
-		return true
-	}
-	if math.IsNaN(d.m2) || math.IsInf(d.m2, 0) {
-		return false
-	}
-	x := args[0].AsDouble()
-	if d.count--; d.count == 0 {
-		d.mean, d.m2 = 0, 0
-		return true
-	}
-	before := d.mean
-	d.mean -= (x - before) / float64(d.count)
-	d.m2 = max(0, d.m2-(x-before)*(x-d.mean))
-	return true
 }
 
 func (d *deviation) Value() (bson.Value, error) {
@@ -87,3 +68,62 @@ func (d *deviation) Merge(partial bson.Value) error {
 }
 
 func (d *deviation) Size() int { return 48 }
+
+// deviationWindow is foldWindow, but that windows which leave documents behind answer as MongoDB's do: null as long as there
+// is an infinity or NaN, and the int 0 for the population of one.
+func deviationWindow(bias int64) parseWindow {
+	return func(p *Parser, w *WindowSpec, arg bson.Value, in windowInput) error {
+		err := foldWindow(p, w, arg, in)
+		if err != nil || w.Bounds.Lower.Unbounded {
+			return err
+		}
+		s := &Spec{Op: w.Op, Args: w.exprs, make: func(bson.Value) (Fold, error) {
+			return &slidingDeviation{deviation: deviation{bias: bias}}, nil
+		}}
+		w.make = func() (Window, error) { return newSliding(s, bson.Missing) }
+		return nil
+	}
+}
+
+type slidingDeviation struct {
+	deviation
+	odd int64 // infinities and NaN
+}
+
+func (d *slidingDeviation) Add(args []bson.Value) error {
+	if args[0].IsNumber() && !isFinite(args[0]) {
+		d.odd++
+		return nil
+	}
+	return d.deviation.Add(args)
+}
+
+// Remove is Welford's step backwards.
+func (d *slidingDeviation) Remove(args []bson.Value) bool {
+	switch {
+	case !args[0].IsNumber():
+		return true
+	case !isFinite(args[0]):
+		d.odd--
+		return true
+	}
+	x := args[0].AsDouble()
+	if d.count--; d.count == 0 {
+		d.mean, d.m2 = 0, 0
+		return true
+	}
+	before := d.mean
+	d.mean -= (x - before) / float64(d.count)
+	d.m2 = max(0, d.m2-(x-before)*(x-d.mean))
+	return !math.IsNaN(d.m2) && !math.IsInf(d.mean, 0)
+}
+
+func (d *slidingDeviation) Value() (bson.Value, error) {
+	switch {
+	case d.odd > 0:
+		return bson.Null, nil
+	case d.count == 1 && d.bias == 0:
+		return bson.Int32(0), nil
+	}
+	return d.deviation.Value()
+}

@@ -15,6 +15,9 @@ type Operator struct {
 	Group parseGroup
 	// Window parses it as a function of $setWindowFields, nil where it is none.
 	Window parseWindow
+
+	// alone says that nothing else may be given with the window function.
+	alone bool
 }
 
 type parseGroup func(p *Parser, op *Operator, arg bson.Value, scope *expr.Scope) (*Spec, error)

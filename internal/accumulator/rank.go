@@ -7,9 +7,9 @@ import (
 
 func rankOperators() []Operator {
 	return []Operator{
-		{Name: "$rank", Since: "5.0", Doc: "The place of the document; equal ones share a place and leave gaps.", Window: rankWindow(gapped)},
-		{Name: "$denseRank", Since: "5.0", Doc: "The place of the document; equal ones share a place without gaps.", Window: rankWindow(dense)},
-		{Name: "$documentNumber", Since: "5.0", Doc: "The position of the document, from 1.", Window: rankWindow(numbered)},
+		{Name: "$rank", Since: "5.0", Doc: "The place of the document; equal ones share a place and leave gaps.", Window: rankWindow(gapped), alone: true},
+		{Name: "$denseRank", Since: "5.0", Doc: "The place of the document; equal ones share a place without gaps.", Window: rankWindow(dense), alone: true},
+		{Name: "$documentNumber", Since: "5.0", Doc: "The position of the document, from 1.", Window: rankWindow(numbered), alone: true},
 	}
 }
 

@@ -68,6 +68,9 @@ func (p *Parser) Window(name string, v bson.Value, in WindowScope) (*WindowSpec,
 	var op *Operator
 	arg, window := bson.Missing, bson.Missing
 	for it := v.Doc().Iter(); it.Next(); {
+		if op != nil && op.alone {
+			return nil, mongoerr.New(5371601, "Rank style window functions take no other arguments")
+		}
 		switch key := it.Key(); {
 		case key == "window":
 			if it.Value().Type != bson.TypeObject {

@@ -28,6 +28,9 @@ func testParser() *Parser {
 // written back, with all computed that does not depend on the document.
 func TestCases(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		if strings.Contains(path, "command") { // see TestLetOfCommand
+			return
+		}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			var out strings.Builder
 			doc := bson.EmptyDoc

@@ -1,0 +1,58 @@
+package expr
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// Let is a scope below scope with the variables that the let of a command gives: each is computed once, and may use those
+// before it but neither documents nor the system's variables.
+func (p *Parser) Let(vars bson.Doc, scope *Scope) (*Scope, error) {
+	for it := vars.Iter(); it.Next(); {
+		switch systemVariableNamed(it.Key()) {
+		case varNow, varClusterTime, varUserRoles:
+			return nil, mongoerr.New(4738901, "Attempt to set a runtime constant variable via the let parameter: %s", it.Key())
+		}
+		if err := CheckVariableName(it.Key()); err != nil {
+			return nil, err
+		}
+		e, err := p.Parse(it.Value(), scope)
+		if err != nil {
+			return nil, err
+		}
+		if err := checkLet(e); err != nil {
+			return nil, err
+		}
+		p.env.Reset()
+		v, err := e.Eval(p.env)
+		if err != nil {
+			return nil, err
+		}
+		scope = scope.Constant(strings.Clone(it.Key()), v.Clone())
+	}
+	return scope, nil
+}
+
+func checkLet(e Expr) error {
+	switch e := e.(type) {
+	case *field:
+		return errLetField()
+	case *systemRead:
+		if e.kind == varRoot {
+			return errLetField()
+		}
+		return mongoerr.New(51144, "Command let Expression tried to access the system variable $$%s, which is not allowed in this context", e.name)
+	}
+	for _, c := range e.children() {
+		if err := checkLet(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func errLetField() error {
+	return mongoerr.New(4890500, "Command let Expression tried to access a field, but this is not allowed because command let expressions run before the query examines any documents.")
+}

@@ -13,7 +13,7 @@ import (
 )
 
 // maxProfiled is how many databases may have profiling levels of their own.
-const maxProfiled = 10_000
+const maxProfiled = 1000
 
 // What the profiler and the slow log go by until they are told otherwise.
 const (

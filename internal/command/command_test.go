@@ -1,0 +1,243 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/cursor"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/parameter"
+	"github.com/ebbdb/ebb/internal/query"
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+// The cases in testdata run against one Server a file, on a store in memory, at a time that stands still. A case is
+//
+//	run db=admin
+//	{ping: 1}
+//	----
+//	{ok: 1.0}
+//
+// Each line of the input is one command; a line of the reply is its answer, or "code codeName: message". Arguments:
+//
+//	db=test      the database (test when it is left out)
+//	conn=2       the connection (1)
+//	hide=(a,b.c) fields of replies whose values change from run to run: only their types are shown
+//	only=(a,b.c) fields of replies that matter: nothing else is shown
+//	codes        only the codes of errors, and "ok"
+//
+// "advance 10s" moves the clock.
+type harness struct {
+	t      *testing.T
+	clock  *clock.Fake
+	server *Server
+	conns  map[string]*Conn
+}
+
+func newHarness(t *testing.T) *harness {
+	h := &harness{t: t, clock: clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), conns: map[string]*Conn{}}
+	log := slog.New(slog.DiscardHandler)
+	params := parameter.NewRegistry(nil)
+	AddParameters(params, nil)
+	engine, err := pebblekv.OpenMemory(pebblekv.Options{Clock: h.clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	filters := match.NewParser()
+	store, err := storage.Open(t.Context(), engine, storage.Options{Clock: h.clock, Indexes: index.NewParser(filters)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.server = New(Config{
+		Clock: h.clock, Log: log, Engine: "inMemory", Argv: []string{"ebb", "serve"}, Parsed: bson.MustDoc("{net: {port: 27017}}"),
+		Version: "8.2.4", EbbVersion: "0.1.0", GitVersion: "abc",
+		RecentLog:       func() ([]string, int) { return []string{"one", "two"}, 7 },
+		StartupWarnings: func() []string { return []string{"beware"} },
+		Traffic: func() Traffic {
+			return Traffic{Current: 1, Available: 9, Active: 1, TotalCreated: 3, BytesIn: 10, BytesOut: 20, Requests: 5}
+		},
+		Shutdown: func() {}, Stopping: make(chan struct{}), Expiry: stillMonitor{},
+	}, Services{Params: params, Ops: operation.NewRegistry(h.clock), Cursors: cursor.NewRegistry(h.clock), Query: query.New(store, filters)})
+	t.Cleanup(func() {
+		h.server.Close()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := engine.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+// stillMonitor is a TTL monitor that has nothing to do.
+type stillMonitor struct{}
+
+func (stillMonitor) AppendMetrics(b *bson.Builder)        { b.Int64("deletedDocuments", 0).Int64("passes", 2) }
+func (stillMonitor) AppendBatchedDeletes(b *bson.Builder) { b.Int64("batches", 0).Int64("docs", 0) }
+
+func (h *harness) conn(name string) *Conn {
+	if h.conns[name] == nil {
+		id := int64(len(h.conns) + 1)
+		h.conns[name] = NewConn(id, fmt.Sprintf("127.0.0.1:5000%d", id), "127.0.0.1:27018")
+	}
+	return h.conns[name]
+}
+
+// send runs one command and returns its reply.
+func (h *harness) send(ctx context.Context, conn, db string, command bson.Doc) Reply {
+	return h.sendOn(ctx, h.conn(conn), db, command)
+}
+
+func (h *harness) sendOn(ctx context.Context, conn *Conn, db string, command bson.Doc) Reply {
+	return h.server.Handle(ctx, conn, Request{Body: bson.Build().Fields(command).String("$db", db).Doc()})
+}
+
+func TestCommands(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no cases", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			h := newHarness(t)
+			datadriven.RunTest(t, file, h.directive)
+		})
+	}
+}
+
+func (h *harness) directive(t *testing.T, d *datadriven.TestData) string {
+	switch d.Cmd {
+	case "advance":
+		by, err := time.ParseDuration(d.CmdArgs[0].Key)
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		h.clock.Advance(by)
+		return ""
+	case "run":
+		return h.runCase(t, d)
+	}
+	d.Fatalf(t, "no such directive: %s", d.Cmd)
+	return ""
+}
+
+func (h *harness) runCase(t *testing.T, d *datadriven.TestData) string {
+	db, conn := "test", "1"
+	d.MaybeScanArgs(t, "db", &db)
+	d.MaybeScanArgs(t, "conn", &conn)
+	var out strings.Builder
+	for _, command := range commandsIn(t, d) {
+		reply := h.send(t.Context(), conn, db, command).Body
+		out.WriteString(showReply(reply, paths(d, "hide"), paths(d, "only"), d.HasArg("codes")))
+		out.WriteByte('\n')
+	}
+	return out.String()
+}
+
+// commandsIn is the documents of the input; one that goes on in the next line is indented there.
+func commandsIn(t *testing.T, d *datadriven.TestData) []bson.Doc {
+	var docs []bson.Doc
+	for text := range strings.SplitSeq(strings.ReplaceAll(d.Input, "\n ", " "), "\n") {
+		doc, err := bson.ParseDoc(text)
+		if err != nil {
+			d.Fatalf(t, "%s: %v", text, err)
+		}
+		docs = append(docs, doc)
+	}
+	return docs
+}
+
+func paths(d *datadriven.TestData, name string) []string {
+	for _, arg := range d.CmdArgs {
+		if arg.Key == name {
+			return arg.Vals
+		}
+	}
+	return nil
+}
+
+func showReply(reply bson.Doc, hide, only []string, codes bool) string {
+	if !bytes.Equal(reply.Lookup("ok").Data, bson.Double(1).Data) {
+		text := fmt.Sprintf("%d %s", reply.Lookup("code").Int32(), reply.Lookup("codeName").Str())
+		if codes {
+			return text
+		}
+		return text + ": " + reply.Lookup("errmsg").Str()
+	}
+	if codes {
+		return "ok"
+	}
+	if only != nil {
+		return strings.TrimSuffix(pick(reply, only), " ")
+	}
+	return mask(reply, "", hide).Text()
+}
+
+// pick is "path: value" of each path.
+func pick(reply bson.Doc, only []string) string {
+	var out strings.Builder
+	for _, path := range only {
+		fmt.Fprintf(&out, "%s: %s ", path, at(reply.Value(), path).Text())
+	}
+	return out.String()
+}
+
+// at is the value that a path leads to; "path!" is its type, and "path#" the number of its elements.
+func at(v bson.Value, path string) bson.Value {
+	name := strings.TrimRight(path, "!#")
+	for part := range strings.SplitSeq(name, ".") {
+		if v.Type != bson.TypeObject && v.Type != bson.TypeArray {
+			return bson.Missing
+		}
+		v = v.Doc().Lookup(part)
+	}
+	switch path[len(name):] {
+	case "!":
+		return bson.String(v.Type.String())
+	case "#":
+		return bson.Int32(int32(v.Doc().Count()))
+	}
+	return v
+}
+
+// mask is the document with the type in place of the value where a hidden path leads to.
+func mask(d bson.Doc, prefix string, hide []string) bson.Doc {
+	b := bson.Build()
+	for it := d.Iter(); it.Next(); {
+		path, v := prefix+it.Key(), it.Value()
+		switch {
+		case contains(hide, path):
+			b.String(it.Key(), "<"+v.Type.String()+">")
+		case v.Type == bson.TypeObject:
+			b.Document(it.Key(), mask(v.Doc(), path+".", hide))
+		case v.Type == bson.TypeArray:
+			b.Value(it.Key(), mask(v.Doc(), path+".", hide).ArrayValue())
+		default:
+			b.Value(it.Key(), v)
+		}
+	}
+	return b.Doc()
+}
+
+func contains(hide []string, path string) bool {
+	for _, h := range hide {
+		if h == path {
+			return true
+		}
+	}
+	return false
+}

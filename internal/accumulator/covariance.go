@@ -122,12 +122,12 @@ func less(a, b bson.Value) bson.Value {
 	return d
 }
 
-// mean is t/n as a double, or a decimal when t holds one.
+// mean is t/n as a double, or a decimal when t holds one; n is a double that becomes one, too, which shows in the zeros.
 func mean(t *total, n int64) bson.Value {
 	if t.counts[decimalCount] == 0 {
 		return bson.Double(t.asDouble() / float64(n))
 	}
-	return bson.Decimal(divideDecimal(t.asDecimal(), n))
+	return bson.Decimal(divideDecimal(t.asDecimal(), bson.DecimalFromFloat(float64(n))))
 }
 
 func (c *covariance) Value() (bson.Value, error) {

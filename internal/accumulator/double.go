@@ -87,15 +87,15 @@ func addDecimals(a, b bson.Decimal128) bson.Decimal128 {
 	return bson.DecimalFromAPD(&r)
 }
 
-// divideDecimal is d/n; a quotient that is exact has no more zeros behind the point than d.
-func divideDecimal(d bson.Decimal128, n int64) bson.Decimal128 {
+// divideDecimal is d/n; a quotient that is exact has no more zeros behind the point than d and n ask for.
+func divideDecimal(d bson.Decimal128, n bson.Decimal128) bson.Decimal128 {
 	var q apd.Decimal
-	a := d.APD()
+	a, b := d.APD(), n.APD()
 	ctx := bson.DecimalContext
-	cond, _ := ctx.Quo(&q, a, apd.New(n, 0)) // NaN and infinities come out as themselves
+	cond, _ := ctx.Quo(&q, a, b) // NaN and infinities come out as themselves
 	if q.Form == apd.Finite && !cond.Inexact() {
 		ten, digit := apd.NewBigInt(10), new(apd.BigInt)
-		for q.Exponent < a.Exponent {
+		for q.Exponent < a.Exponent-b.Exponent {
 			var rest apd.BigInt
 			digit.QuoRem(&q.Coeff, ten, &rest)
 			if rest.Sign() != 0 {

@@ -192,7 +192,7 @@ func (t *total) average() bson.Value {
 	case t.counted() == 0:
 		return bson.Null
 	case t.counts[decimalCount] > 0:
-		return t.decimalValue(divideDecimal(t.asDecimal(), t.counted()))
+		return t.decimalValue(divideDecimal(t.asDecimal(), bson.DecimalFromInt64(t.counted())))
 	}
 	return t.double(t.asDouble() / float64(t.counted()))
 }

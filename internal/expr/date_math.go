@@ -23,10 +23,12 @@ func dateMathOperators() []Operator {
 	}
 }
 
-// prepareTrunc leaves out a start of the week that is constant where no week is cut off.
+// prepareTrunc leaves out a start of the week that is null where no week is cut off and all is constant; MongoDB's two ways to
+// evaluate differ there.
 func prepareTrunc(p *Parser, c *call) error {
-	if unit, ok := Constant(c.args[1]); ok && unit.Type == bson.TypeString && unit.Str() != "week" && c.args[4] != nil {
-		if _, ok := Constant(c.args[4]); ok {
+	unit, constant := Constant(c.args[1])
+	if _, date := Constant(c.args[0]); date && constant && c.args[4] != nil && unit.Type == bson.TypeString && unit.Str() != "week" {
+		if v, ok := Constant(c.args[4]); ok && v.IsNullish() {
 			c.args[4] = nil
 		}
 	}

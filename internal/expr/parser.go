@@ -20,6 +20,11 @@ type Options struct {
 	Now int64
 	// ClusterTime is $$CLUSTER_TIME, missing on a server that has none.
 	ClusterTime bson.Value
+	// NoNow says that the operation has no $$NOW, as count and distinct have none.
+	NoNow bool
+	// Definition says that the expressions are kept for later, in a view or a validator, when the system's variables will
+	// have values.
+	Definition bool
 	// UserRoles is $$USER_ROLES.
 	UserRoles bson.Value
 	// Interrupt ends long loops, see Env.

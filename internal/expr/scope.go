@@ -145,9 +145,20 @@ func (v *systemRead) Eval(env *Env) (bson.Value, error) {
 	return bson.Missing, nil
 }
 
-func (v *systemRead) Value() bson.Value          { return bson.String("$$" + v.name) }
-func (v *systemRead) children() []Expr           { return nil }
-func (v *systemRead) fold(*Parser) (Expr, error) { return v, nil }
+func (v *systemRead) Value() bson.Value { return bson.String("$$" + v.name) }
+func (v *systemRead) children() []Expr  { return nil }
+
+// fold refuses variables that the operation does not have, before any document is looked at.
+func (v *systemRead) fold(p *Parser) (Expr, error) {
+	switch {
+	case p.opts.Definition:
+	case v.kind == varClusterTime && p.opts.ClusterTime.IsMissing():
+		return nil, errNoClusterTime()
+	case v.kind == varNow && p.opts.NoNow:
+		return nil, mongoerr.New(51144, "Builtin variable '$$NOW' is not available")
+	}
+	return v, nil
+}
 
 func errNoClusterTime() error {
 	return mongoerr.New(10071200, "Builtin variable '$$CLUSTER_TIME' is not available")

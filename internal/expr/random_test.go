@@ -185,7 +185,7 @@ func checkError(t *testing.T, seed uint64, arg bson.Value, err error) {
 func TestRandomExpressions(t *testing.T) {
 	seed := rand.Uint64()
 	good := 0
-	const n = 20000
+	const n = 6000
 	for i := range uint64(n) {
 		if tryRandom(t, seed+i) {
 			good++

@@ -10,7 +10,7 @@ import (
 )
 
 func aggregateCommands() []*Command {
-	return []*Command{{Name: "aggregate", Doc: "Runs documents through a pipeline of stages.", ReadConcern: true, WriteConcern: true, Run: aggregate}}
+	return []*Command{{Name: "aggregate", Doc: "Runs documents through a pipeline of stages.", ReadConcern: true, WriteConcern: true, Run: aggregate, Explain: explainAggregate}}
 }
 
 // aggregateRequest is an aggregate as the client asked for it.
@@ -19,12 +19,20 @@ type aggregateRequest struct {
 	call    *query.Call
 	cursor  cursorOptions
 	explain bool
+	// cursorGiven says that the client knows that a cursor comes back.
+	cursorGiven bool
 }
 
 func aggregate(op *Op) (bson.Doc, error) {
 	r, err := op.parseAggregate(op.Args)
 	if err != nil {
 		return nil, err
+	}
+	switch {
+	case r.explain:
+		return op.explained(query.QueryPlanner)
+	case !r.cursorGiven:
+		return nil, mongoerr.New(mongoerr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
 	}
 	running, err := op.Query.Aggregate(op.Ctx, r.Aggregate, r.call)
 	op.examined(r.call)
@@ -62,16 +70,19 @@ func (op *Op) parseAggregate(a *Args) (aggregateRequest, error) {
 	r.call.Let = a.Doc("let")
 	r.call.Bypass = a.SafeBool("bypassDocumentValidation", false)
 	r.Hint = hint(a)
-	r.explain = a.SafeBool("explain", false)
+	if v := a.Value("explain"); v.Type == bson.TypeNull {
+		a.Fail(a.wrongType("explain", v.Type, []bson.Type{bson.TypeBool}))
+	}
+	r.explain = a.Bool("explain", false)
 	collate(a, "collation", r.call)
-	given := op.readCursor(a, &r)
+	r.cursorGiven = op.readCursor(a, &r)
 	a.Ignore("collectionUUID", "fromRouter", "fromMongos", "needsMerge", "exchange", "isMapReduceCommand", "runtimeConstants", "encryptionInformation",
 		"includeQueryStatsMetrics", "requestReshardingResumeToken", "unwrappedReadPref", "querySettings", "needsSortedMerge", "mirrored", "bypassEmptyTsReplacement")
 	if err := a.Done(); err != nil {
 		return r, err
 	}
-	if !given && !r.explain {
-		return r, mongoerr.New(mongoerr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+	if r.explain && op.WriteConcern.Given {
+		return r, mongoerr.New(mongoerr.FailedToParse, "Cannot specify 'writeConcern' with 'explain'")
 	}
 	return r, nil
 }

@@ -4,6 +4,7 @@ package command
 
 import (
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/query"
 )
 
 // Command is one row of the table.
@@ -22,6 +23,8 @@ type Command struct {
 	NoSession bool
 	// Quiet commands are neither logged as slow nor profiled.
 	Quiet bool
+	// Explain tells how Run would do the work; nil for commands that have no plan.
+	Explain func(*Op, query.Verbosity) (*query.Explanation, error)
 	// Run does the work. The reply lacks "ok", which is added unless it is there.
 	Run func(*Op) (bson.Doc, error)
 }

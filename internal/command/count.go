@@ -10,8 +10,8 @@ import (
 
 func countCommands() []*Command {
 	return []*Command{
-		{Name: "count", Doc: "Counts documents of a collection or view.", ReadConcern: true, Run: count},
-		{Name: "distinct", Doc: "Gives the different values of a field.", ReadConcern: true, Run: distinct},
+		{Name: "count", Doc: "Counts documents of a collection or view.", ReadConcern: true, Run: count, Explain: explainCount},
+		{Name: "distinct", Doc: "Gives the different values of a field.", ReadConcern: true, Run: distinct, Explain: explainDistinct},
 	}
 }
 

@@ -8,14 +8,22 @@ import (
 )
 
 func deleteCommands() []*Command {
-	return []*Command{{Name: "delete", Doc: "Removes documents from a collection.", Kind: "remove", WriteConcern: true, Run: runDelete}}
+	return []*Command{{Name: "delete", Doc: "Removes documents from a collection.", Kind: "remove", WriteConcern: true, Run: runDelete, Explain: explainDelete}}
 }
 
 func runDelete(op *Op) (bson.Doc, error) {
+	statements, ordered, err := op.parseDeletes()
+	if err != nil {
+		return nil, err
+	}
+	return op.runDeletes(statements, ordered)
+}
+
+func (op *Op) parseDeletes() (statements []deleteStatement, ordered bool, err error) {
 	a := op.Args
 	ns := a.Collection(op.DB)
 	docs, given := op.Sequence("deletes")
-	ordered := a.Bool("ordered", true)
+	ordered = a.Bool("ordered", true)
 	let := a.Doc("let")
 	a.SafeBool("bypassDocumentValidation", false)
 	a.Ignore("encryptionInformation", "isTimeseriesNamespace", "collectionUUID", "legacyRuntimeConstants", "runtimeConstants")
@@ -23,24 +31,21 @@ func runDelete(op *Op) (bson.Doc, error) {
 		a.Required("deletes")
 	}
 	if err := a.Done(); err != nil {
-		return nil, err
+		return nil, ordered, err
 	}
 	if err := checkBatch(len(docs)); err != nil {
-		return nil, err
+		return nil, ordered, err
 	}
-	statements := make([]deleteStatement, len(docs))
+	statements = make([]deleteStatement, len(docs))
 	for i, d := range docs {
 		s, err := op.parseDelete(ns, d)
 		if err != nil {
-			return nil, err
+			return nil, ordered, err
 		}
 		s.call.Let = let
 		statements[i] = s
 	}
-	if err := writable(ns); err != nil {
-		return nil, err
-	}
-	return op.runDeletes(statements, ordered)
+	return statements, ordered, writable(ns)
 }
 
 // deleteStatement is one element of deletes, read.

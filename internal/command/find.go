@@ -9,7 +9,7 @@ import (
 )
 
 func findCommands() []*Command {
-	return []*Command{{Name: "find", Doc: "Finds documents of a collection or view.", Kind: "query", ReadConcern: true, Run: find}}
+	return []*Command{{Name: "find", Doc: "Finds documents of a collection or view.", Kind: "query", ReadConcern: true, Run: find, Explain: explainFind}}
 }
 
 // findRequest is a find as the client asked for it.

@@ -7,7 +7,7 @@ import (
 )
 
 func findAndModifyCommands() []*Command {
-	return []*Command{{Name: "findAndModify", Aliases: []string{"findandmodify"}, WriteConcern: true, Run: findAndModify,
+	return []*Command{{Name: "findAndModify", Aliases: []string{"findandmodify"}, WriteConcern: true, Run: findAndModify, Explain: explainFindAndModify,
 		Doc: "Changes or removes one document and gives it back."}}
 }
 

@@ -4,7 +4,7 @@ package command
 func commands() table {
 	return newTable(
 		insertCommands(), updateCommands(), deleteCommands(), findCommands(), getMoreCommands(), countCommands(), aggregateCommands(),
-		findAndModifyCommands(), bulkWriteCommands(),
+		findAndModifyCommands(), bulkWriteCommands(), explainCommands(),
 		helloCommands(), pingCommands(), buildInfoCommands(), hostInfoCommands(), commandLineCommands(), listCommandsCommands(),
 		ebbTTLCommands(), connectionCommands(), sessionCommands(), killSessionsCommands(), parameterCommands(), clusterParameterCommands(),
 		featureCompatibilityCommands(), logCommands(), serverStatusCommands(), topCommands(), currentOpCommands(), killOpCommands(),

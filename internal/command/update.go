@@ -8,14 +8,22 @@ import (
 )
 
 func updateCommands() []*Command {
-	return []*Command{{Name: "update", Doc: "Changes documents of a collection.", Kind: "update", WriteConcern: true, Run: runUpdate}}
+	return []*Command{{Name: "update", Doc: "Changes documents of a collection.", Kind: "update", WriteConcern: true, Run: runUpdate, Explain: explainUpdate}}
 }
 
 func runUpdate(op *Op) (bson.Doc, error) {
+	statements, ordered, err := op.parseUpdates()
+	if err != nil {
+		return nil, err
+	}
+	return op.runUpdates(statements, ordered)
+}
+
+func (op *Op) parseUpdates() (statements []updateStatement, ordered bool, err error) {
 	a := op.Args
 	ns := a.Collection(op.DB)
 	docs, given := op.Sequence("updates")
-	ordered := a.Bool("ordered", true)
+	ordered = a.Bool("ordered", true)
 	bypass := a.SafeBool("bypassDocumentValidation", false)
 	let := a.Doc("let")
 	keepTimestamps := a.SafeBool("bypassEmptyTsReplacement", false)
@@ -24,25 +32,22 @@ func runUpdate(op *Op) (bson.Doc, error) {
 		a.Required("updates")
 	}
 	if err := a.Done(); err != nil {
-		return nil, err
+		return nil, ordered, err
 	}
 	if err := checkBatch(len(docs)); err != nil {
-		return nil, err
+		return nil, ordered, err
 	}
-	statements := make([]updateStatement, len(docs))
+	statements = make([]updateStatement, len(docs))
 	for i, d := range docs {
 		s, err := op.parseUpdate(ns, d)
 		if err != nil {
-			return nil, err
+			return nil, ordered, err
 		}
 		s.BypassEmptyTimestamps = keepTimestamps
 		s.call.Let, s.call.Bypass = let, bypass
 		statements[i] = s
 	}
-	if err := writable(ns); err != nil {
-		return nil, err
-	}
-	return op.runUpdates(statements, ordered)
+	return statements, ordered, writable(ns)
 }
 
 // updateStatement is one element of updates, read.

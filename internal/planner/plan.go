@@ -98,15 +98,15 @@ func (*Nothing) explain(b *bson.Builder, key string, p *Plan) {
 func (s *IndexScan) explain(b *bson.Builder, key string, p *Plan) {
 	b.Object(key).Bool("isCached", false).String("stage", "FETCH")
 	p.explainFilter(b)
-	b.Object("inputStage")
+	b.Object("inputStage").String("stage", "IXSCAN")
 	s.Describe(b)
 	b.End().End()
 }
 
-// Describe appends the fields of the IXSCAN stage.
+// Describe appends what explain says of the IXSCAN stage besides its name.
 func (s *IndexScan) Describe(b *bson.Builder) {
 	x := s.Index
-	b.String("stage", "IXSCAN").Document("keyPattern", x.Key).String("indexName", x.Name)
+	b.Document("keyPattern", x.Key).String("indexName", x.Name)
 	if x.Collation != nil {
 		b.Document("collation", x.Collation)
 	}

@@ -26,28 +26,37 @@ type Aggregate struct {
 
 // Aggregate opens a pipeline. The caller closes what it returns.
 func (e *Engine) Aggregate(ctx context.Context, a Aggregate, call *Call) (*Running, error) {
-	ns, stages, coll, err := e.resolve(a.NS, a.Pipeline, call)
+	pl, lang, err := e.parseAggregate(ctx, a, call)
 	if err != nil {
 		return nil, err
 	}
-	lang, err := call.language(ctx, coll)
-	if err != nil {
-		return nil, err
-	}
-	pl, err := e.pipelineParser(lang).Parse(stages, pipeline.Options{NS: ns, Scope: lang.scope})
-	if err != nil {
-		return nil, err
-	}
-	if ns.Coll == "" && !pl.HasSource() {
-		return nil, mongoerr.New(mongoerr.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is required.", stageName(pl))
-	}
-	r := e.newRunning(ns.DB, call, lang, &views{store: e.Store, now: call.Now})
+	r := e.newRunning(pl.NS.DB, call, lang, &views{store: e.Store, now: call.Now})
 	if r.Iterator, err = e.openPipeline(ctx, r.op, pl, a.Hint, r.views, call); err != nil {
 		r.views.release()
 		return nil, err
 	}
 	r.PlanSummary = call.PlanSummary
 	return r, nil
+}
+
+// parseAggregate is a's pipeline over the collection that it reads in the end.
+func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*pipeline.Pipeline, *language, error) {
+	ns, stages, coll, err := e.resolve(a.NS, a.Pipeline, call)
+	if err != nil {
+		return nil, nil, err
+	}
+	lang, err := call.language(ctx, coll)
+	if err != nil {
+		return nil, nil, err
+	}
+	pl, err := e.pipelineParser(lang).Parse(stages, pipeline.Options{NS: ns, Scope: lang.scope})
+	if err != nil {
+		return nil, nil, err
+	}
+	if ns.Coll == "" && !pl.HasSource() {
+		return nil, nil, mongoerr.New(mongoerr.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is required.", stageName(pl))
+	}
+	return pl, lang, nil
 }
 
 func stageName(pl *pipeline.Pipeline) string {
@@ -100,28 +109,44 @@ func (e *Engine) openPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	if pl.HasSource() {
 		return exec.Build(op, pl, nil)
 	}
-	view, err := v.open(ctx)
+	p, err := e.planPipeline(ctx, op, pl, hint, v, call)
 	if err != nil {
 		return nil, err
 	}
-	lead := pl.Leading()
-	q := planner.Query{Filter: lead.Filter, Collation: op.Parser.Collation, Order: orderOf(lead.Sort), Hint: hint, Limit: lead.Limit}
-	plan := &planner.Plan{Access: &planner.Nothing{}, Ordered: true}
-	var src exec.Source
-	if r, ok := view.Collection(pl.NS); ok {
-		if plan, err = planner.Choose(describe(r), q); err != nil {
-			return nil, err
-		}
-		src = &collSource{views: v, id: r.Catalog().ID, ns: pl.NS}
-	}
-	e.chose(call, plan)
-	records := exec.OpenRecords(plan, src, op.Env, &call.Seen, nil)
+	records := exec.OpenRecords(p.plan, p.src, op.Env, &call.Seen, nil)
 	op.Leaf(records)
-	done := lead.Filtered
-	if lead.Sort != nil && plan.Ordered {
-		done = lead.Sorted
+	return exec.Build(op, p.rest, records)
+}
+
+// plannedPipeline is a pipeline's plan and the stages that it leaves to do.
+type plannedPipeline struct {
+	plan *planner.Plan
+	src  exec.Source // nil: there is no such collection
+	lead pipeline.Leading
+	rest *pipeline.Pipeline
+}
+
+func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pipeline, hint bson.Value, v *views, call *Call) (p plannedPipeline, err error) {
+	view, err := v.open(ctx)
+	if err != nil {
+		return p, err
 	}
-	return exec.Build(op, pl.From(done), records)
+	p.lead = pl.Leading()
+	q := planner.Query{Filter: p.lead.Filter, Collation: op.Parser.Collation, Order: orderOf(p.lead.Sort), Hint: hint, Limit: p.lead.Limit}
+	p.plan = &planner.Plan{Access: &planner.Nothing{}, Ordered: true}
+	if r, ok := view.Collection(pl.NS); ok {
+		if p.plan, err = planner.Choose(describe(r), q); err != nil {
+			return p, err
+		}
+		p.src = &collSource{views: v, id: r.Catalog().ID, ns: pl.NS}
+	}
+	e.chose(call, p.plan)
+	done := p.lead.Filtered
+	if p.lead.Sort != nil && p.plan.Ordered {
+		done = p.lead.Sorted
+	}
+	p.rest = pl.From(done)
+	return p, nil
 }
 
 // findOnView runs a find as a pipeline over what the view shows.

@@ -55,17 +55,21 @@ func (e *Engine) Delete(ctx context.Context, d Delete, call *Call) (n int64, gon
 }
 
 func (e *Engine) firstToDelete(ctx context.Context, w *storage.Writer, d Delete, lang *language, call *Call) (storage.Record, *match.Details, bool, error) {
-	filter, err := lang.filter(e, d.Filter)
+	filter, order, err := e.parseDelete(lang, d)
 	if err != nil {
 		return storage.Record{}, nil, false, err
 	}
-	var order *sortpattern.Pattern
-	if !d.Sort.IsEmpty() && (lang.collation != nil || !asksForID(d.Filter)) {
-		if order, err = sortpattern.Parse(d.Sort); err != nil {
-			return storage.Record{}, nil, false, err
-		}
-	}
 	return e.first(ctx, w, filter, order, d.Hint, lang, call)
+}
+
+func (e *Engine) parseDelete(lang *language, d Delete) (filter *match.Filter, order *sortpattern.Pattern, err error) {
+	if filter, err = lang.filter(e, d.Filter); err != nil {
+		return nil, nil, err
+	}
+	if !d.Sort.IsEmpty() && (lang.collation != nil || !asksForID(d.Filter)) {
+		order, err = sortpattern.Parse(d.Sort)
+	}
+	return filter, order, err
 }
 
 func (e *Engine) deleteMany(ctx context.Context, d Delete, call *Call) (n int64, err error) {

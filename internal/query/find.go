@@ -37,6 +37,8 @@ type prepared struct {
 	project *projection.Projection
 	plan    *planner.Plan
 	views   *views
+	// counted has the iterators count, for explain; the first count is of the records found.
+	counted bool
 }
 
 // Find opens a find. The caller closes what it returns.
@@ -159,6 +161,10 @@ func (e *Engine) open(p *prepared) (*Running, error) {
 	r.Iterator = records
 	if p.ShowRecordID {
 		r.Iterator = &withRecordID{records: records}
+	}
+	if p.counted {
+		leaf := &exec.Counted{Iterator: r.Iterator}
+		r.op.Explain, r.op.Counts, r.Iterator = true, append(r.op.Counts, leaf), leaf
 	}
 	tail, err := p.tail()
 	if err != nil {

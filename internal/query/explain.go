@@ -1,0 +1,153 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/exec"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/planner"
+)
+
+// Verbosity is how much explain tells.
+type Verbosity uint8
+
+// The verbosities. All but the first run the operation; writes among them change nothing.
+const (
+	QueryPlanner Verbosity = iota
+	ExecutionStats
+	AllPlansExecution
+)
+
+// Explanation is what explain tells of an operation.
+type Explanation struct {
+	// Fields are those that describe the plan and its run: queryPlanner and executionStats, or stages.
+	Fields bson.Doc
+	// Shape is the same text for operations that differ in their constants only.
+	Shape string
+}
+
+// explained is an operation that was planned, and perhaps run.
+type explained struct {
+	engine    *Engine
+	verbosity Verbosity
+	ns        namespace.NS
+	coll      *catalog.Collection // nil: there is no such collection
+	lang      *language
+	filter    *match.Filter
+	plan      *planner.Plan // nil when the store answers without one
+	steps     *step
+	// shape is what the plan is made for, without the constants.
+	shape string
+
+	seen     exec.Examined // of the plan's own collection
+	found    exec.Counters // the documents that the plan gave
+	returned int64
+	millis   int64
+	err      error
+}
+
+// runs says whether x is to be run, too.
+func (x *explained) runs() bool { return x.verbosity >= ExecutionStats }
+
+// run runs f and notes how long it took. A failure is part of what is told, unless the operation has to end.
+func (x *explained) run(ctx context.Context, f func() error) error {
+	start := x.engine.Store.Now()
+	err := f()
+	x.millis = x.engine.Store.Now() - start
+	if err != nil && (ctx.Err() != nil || !isUserError(err)) {
+		return err
+	}
+	x.err = err
+	return nil
+}
+
+func (x *explained) access() *step {
+	s := accessSteps(x.plan.Access, x.plan.Filter, &x.seen, &x.found)
+	if s.name == "EOF" {
+		why := "predicateEvalsToFalse"
+		if x.coll == nil {
+			why = "nonExistentNamespace"
+		}
+		s.says = func(b *bson.Builder) { b.String("type", why) }
+	}
+	return s
+}
+
+// print appends queryPlanner and, when x was run, executionStats.
+func (x *explained) print(b *bson.Builder) {
+	x.printPlanner(b)
+	if x.runs() {
+		x.printStats(b)
+	}
+}
+
+func (x *explained) printPlanner(b *bson.Builder) {
+	b.Object("queryPlanner").String("namespace", x.ns.String())
+	if x.filter != nil {
+		b.Document("parsedQuery", x.filter.Print())
+	} else {
+		b.Object("parsedQuery").End()
+	}
+	if x.lang.collation != nil {
+		b.Document("collation", x.lang.collation.Doc())
+	}
+	hash := hash32(x.shape)
+	b.Bool("indexFilterSet", false).String("queryHash", hash).String("planCacheShapeHash", hash).
+		String("planCacheKey", hash32(x.shape+x.indexes())).Int32("optimizationTimeMillis", 0).
+		Bool("maxIndexedOrSolutionsReached", false).Bool("maxIndexedAndSolutionsReached", false).Bool("maxScansToExplodeReached", false).
+		Bool("prunedSimilarIndexes", false)
+	x.steps.print(b, "winningPlan", false)
+	b.Array("rejectedPlans")
+	if x.plan != nil {
+		for i, a := range x.plan.Considered {
+			accessSteps(a, x.plan.Filter, &exec.Examined{}, &exec.Counters{}).print(b, bson.IndexKey(i), false)
+		}
+	}
+	b.End().End()
+}
+
+func hash32(text string) string { return fmt.Sprintf("%08X", crc32.ChecksumIEEE([]byte(text))) }
+
+// indexes are the names of the indexes that a plan may use.
+func (x *explained) indexes() string {
+	if x.coll == nil {
+		return ""
+	}
+	var names strings.Builder
+	for _, d := range x.coll.Indexes {
+		if !d.Hidden {
+			names.WriteByte(0)
+			names.WriteString(d.Name)
+		}
+	}
+	return names.String()
+}
+
+func (x *explained) printStats(b *bson.Builder) {
+	b.Object("executionStats").Bool("executionSuccess", x.err == nil)
+	if x.err != nil {
+		e := mongoerr.From(x.err)
+		b.String("errorMessage", e.Message).Int32("errorCode", int32(e.Code))
+	}
+	b.Number("nReturned", x.returned).Number("executionTimeMillis", x.millis).
+		Number("totalKeysExamined", x.seen.Keys).Number("totalDocsExamined", x.seen.Docs)
+	x.steps.print(b, "executionStages", true)
+	if x.verbosity == AllPlansExecution {
+		b.Array("allPlansExecution").End() // plans do not race: there is only the one
+	}
+	b.End()
+}
+
+// explanation is x alone, as most operations are.
+func (x *explained) explanation(shape string) *Explanation {
+	b := bson.Build()
+	x.print(b)
+	return &Explanation{Fields: b.Doc(), Shape: shape}
+}

@@ -1,0 +1,173 @@
+package query
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/exec"
+	"github.com/ebbdb/ebb/internal/pipeline"
+	"github.com/ebbdb/ebb/internal/projection"
+)
+
+// explainedPipeline is an aggregate that is planned, and perhaps run. A write at its end is left out of the run.
+type explainedPipeline struct {
+	explained
+	op *exec.Op
+	pl *pipeline.Pipeline
+	// stages are those that are not part of the plan: the run of the i-th has the counts of op.Counts[i+first].
+	stages []pipeline.Stage
+	first  int
+}
+
+// ExplainAggregate tells how an aggregate is run: a plan alone where that does all of it, and otherwise a list of stages of
+// which the first is the plan.
+func (e *Engine) ExplainAggregate(ctx context.Context, a Aggregate, call *Call, v Verbosity) (*Explanation, error) {
+	pl, lang, err := e.parseAggregate(ctx, a, call)
+	if err != nil {
+		return nil, err
+	}
+	vs := &views{store: e.Store, now: call.Now}
+	defer vs.release()
+	x := &explainedPipeline{pl: pl, explained: explained{engine: e, verbosity: v, ns: pl.NS, lang: lang}}
+	x.op = e.newRunning(pl.NS.DB, call, lang, vs).op
+	x.op.Explain = true
+	if err := x.checkWrite(ctx); err != nil {
+		return nil, err
+	}
+	it, err := x.open(ctx, a.Hint, vs, call)
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	if x.runs() {
+		if err := x.run(ctx, func() error { return x.drain(ctx, it) }); err != nil {
+			return nil, err
+		}
+		call.Seen = x.seen
+	}
+	return &Explanation{Fields: x.fields(), Shape: pipelineShape(x)}, nil
+}
+
+// checkWrite finds out whether a $merge could begin at all.
+func (x *explainedPipeline) checkWrite(ctx context.Context) error {
+	stage, ok := x.pl.Last().(*pipeline.Merge)
+	if !ok {
+		return nil
+	}
+	w, err := x.op.Catalog.Merge(ctx, x.op, stage)
+	if err == nil {
+		w.Abort()
+	}
+	return err
+}
+
+// open builds the iterators, and what is to be told of them.
+func (x *explainedPipeline) open(ctx context.Context, hint bson.Value, vs *views, call *Call) (exec.Iterator, error) {
+	if x.pl.HasSource() {
+		x.stages = x.pl.Stages
+		return exec.Build(x.op, x.pl.From(0), nil)
+	}
+	x.coll = x.engine.lookup(x.pl.NS)
+	p, err := x.engine.planPipeline(ctx, x.op, x.pl, hint, vs, call)
+	if err != nil {
+		return nil, err
+	}
+	x.plan, x.filter = p.plan, p.lead.Filter
+	records := exec.OpenRecords(p.plan, p.src, x.op.Env, &x.seen, nil)
+	x.op.Leaf(records)
+	leaf := &exec.Counted{Iterator: records}
+	x.op.Counts = append(x.op.Counts, leaf)
+	run := p.rest
+	if run.Writes() {
+		read := *run
+		read.Stages = run.Stages[:len(run.Stages)-1]
+		run = &read
+	}
+	it, err := exec.Build(x.op, run, leaf)
+	if err != nil {
+		return nil, err
+	}
+	x.shape = aggregateShape(x.lang, p.lead, x.pl.From(p.lead.Filtered))
+	x.absorb(p.rest)
+	return it, nil
+}
+
+// absorb makes steps of the stages that a plan can have: a sort, counts and a projection. The others stay stages.
+func (x *explainedPipeline) absorb(rest *pipeline.Pipeline) {
+	x.steps = x.access()
+	n, sorted := 0, false
+	for ; n < len(rest.Stages); n++ {
+		counts := func() exec.Counters { return x.op.Counts[n+1].Counters }
+		switch s := rest.Stages[n].(type) {
+		case *pipeline.Sort:
+			if n > 0 {
+				x.leave(rest, n)
+				return
+			}
+			sorted = true
+			x.steps = sortStep(sortSpec(s.Pattern), s.Limit, counts, x.steps)
+		case *pipeline.Skip:
+			x.steps = skipStep(s.N, counts, x.steps)
+		case *pipeline.Limit:
+			if !sorted || rest.Stages[0].(*pipeline.Sort).Limit == 0 {
+				x.steps = limitStep(s.N, counts, x.steps)
+			}
+		case *pipeline.Project:
+			if s.Projection.Kind() == projection.Addition || s.Spec().Type != bson.TypeObject {
+				x.leave(rest, n)
+				return
+			}
+			x.steps = projectStep(s.Spec().Doc(), x.steps)
+			x.steps.counts = counts
+			x.leave(rest, n+1)
+			return
+		default:
+			x.leave(rest, n)
+			return
+		}
+	}
+}
+
+func (x *explainedPipeline) leave(rest *pipeline.Pipeline, n int) {
+	x.stages, x.first = rest.Stages[n:], n+1
+}
+
+func (x *explainedPipeline) drain(ctx context.Context, it exec.Iterator) error {
+	for {
+		doc, err := it.Next(ctx)
+		if doc == nil || err != nil {
+			if x.steps != nil {
+				x.found = x.op.Counts[0].Counters
+			}
+			return err
+		}
+		x.returned++
+	}
+}
+
+func (x *explainedPipeline) fields() bson.Doc {
+	b := bson.Build()
+	if len(x.stages) == 0 && x.steps != nil {
+		x.print(b)
+		return b.Doc()
+	}
+	b.Array("stages")
+	i := 0
+	if x.steps != nil {
+		if x.first > 0 { // what the plan gave is what the first stage behind it got
+			x.returned = x.steps.counters().Returned
+		}
+		b.Object("0").Object("$cursor")
+		x.print(b)
+		b.End().End()
+		i++
+	}
+	for k, s := range x.stages {
+		b.Object(bson.IndexKey(i+k)).Value(s.Name(), s.Spec())
+		if n := x.first + k; x.runs() && n < len(x.op.Counts) {
+			b.Int64("nReturned", x.op.Counts[n].Counters.Returned).Int64("executionTimeMillisEstimate", 0)
+		}
+		b.End()
+	}
+	return b.End().Doc()
+}

@@ -1,0 +1,196 @@
+package query
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/exec"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/planner"
+	"github.com/ebbdb/ebb/internal/sortpattern"
+	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/update"
+)
+
+// ExplainUpdate tells how an update is run and what it would change.
+func (e *Engine) ExplainUpdate(ctx context.Context, u Update, call *Call, v Verbosity) (*Explanation, error) {
+	x, err := e.explainUpdate(ctx, u, call, v)
+	if err != nil {
+		return nil, err
+	}
+	return x.explanation(findShape("update", &x.explained, Find{NS: u.NS, Filter: u.Filter, Sort: u.Sort})), nil
+}
+
+// ExplainDelete tells how a delete is run and what it would remove.
+func (e *Engine) ExplainDelete(ctx context.Context, d Delete, call *Call, v Verbosity) (*Explanation, error) {
+	x, err := e.explainDelete(ctx, d, call, v)
+	if err != nil {
+		return nil, err
+	}
+	return x.explanation(findShape("delete", &x.explained, Find{NS: d.NS, Filter: d.Filter, Sort: d.Sort})), nil
+}
+
+// ExplainFindAndModify tells how a findAndModify is run and what it would do.
+func (e *Engine) ExplainFindAndModify(ctx context.Context, f FindAndModify, call *Call, v Verbosity) (*Explanation, error) {
+	fields, err := e.returnedFields(ctx, e.lookup(f.NS), f, call)
+	if err != nil {
+		return nil, err
+	}
+	var x *explainedWrite
+	if f.Remove {
+		x, err = e.explainDelete(ctx, Delete{NS: f.NS, Filter: f.Filter, Sort: f.Sort, Hint: f.Hint}, call, v)
+	} else {
+		x, err = e.explainUpdate(ctx, f.Update, call, v)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if x.returned = x.matched; f.New && x.upserted > 0 {
+		x.returned = 1
+	}
+	if fields.project != nil {
+		x.steps = projectStep(f.Projection, x.steps)
+	}
+	return x.explanation(findShape("findAndModify", &x.explained, Find{NS: f.NS, Filter: f.Filter, Sort: f.Sort, Projection: f.Projection})), nil
+}
+
+// explainedWrite is a write that is planned, and run but for the writing.
+type explainedWrite struct {
+	explained
+	order *sortpattern.Pattern
+	multi bool
+	views *views
+	// change says what becomes of a document.
+	change func(doc bson.Doc, details *match.Details) (changed bool, err error)
+
+	matched, changed, upserted int64
+}
+
+func (e *Engine) explainUpdate(ctx context.Context, u Update, call *Call, v Verbosity) (*explainedWrite, error) {
+	x := &explainedWrite{explained: explained{engine: e, verbosity: v, ns: u.NS}, multi: u.Multi}
+	defer func() { x.views.release() }()
+	view, err := x.open(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	p, err := e.parseUpdate(x.lang, u)
+	if err != nil {
+		return nil, err
+	}
+	x.filter, x.order = p.filter, p.order
+	x.change = func(doc bson.Doc, details *match.Details) (bool, error) {
+		_, changed, err := p.change.Apply(nil, doc, e.updateArgs(p, call, details))
+		return changed || p.change.Kind() == update.Replacement, err
+	}
+	err = x.find(ctx, view, u.Sort, u.Hint, call)
+	if x.matched == 0 && u.Upsert && x.runs() && x.err == nil {
+		x.upserted = 1
+	}
+	x.steps = &step{name: "UPDATE", input: x.steps, counts: x.written, ran: func(b *bson.Builder) {
+		b.Number("nMatched", x.matched).Number("nWouldModify", x.changed).Number("nWouldUpsert", x.upserted)
+	}}
+	return x, err
+}
+
+func (e *Engine) explainDelete(ctx context.Context, d Delete, call *Call, v Verbosity) (*explainedWrite, error) {
+	x := &explainedWrite{explained: explained{engine: e, verbosity: v, ns: d.NS}, multi: d.Multi}
+	defer func() { x.views.release() }()
+	view, err := x.open(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	if x.filter, x.order, err = e.parseDelete(x.lang, d); err != nil {
+		return nil, err
+	}
+	x.change = func(bson.Doc, *match.Details) (bool, error) { return true, nil }
+	err = x.find(ctx, view, d.Sort, d.Hint, call)
+	x.steps = &step{name: "DELETE", input: x.steps, counts: x.written, ran: func(b *bson.Builder) {
+		b.Number("nWouldDelete", x.changed)
+	}}
+	return x, err
+}
+
+// written are the counts of a step that gives no documents.
+func (x *explainedWrite) written() exec.Counters {
+	return exec.Counters{Works: x.matched + 1, Returned: x.returned, EOF: true}
+}
+
+// open opens a view of the store and finds the collection in it, if there is one.
+func (x *explainedWrite) open(ctx context.Context, call *Call) (*storage.View, error) {
+	x.views = &views{store: x.engine.Store, now: call.Now}
+	view, err := x.views.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if x.coll = view.Catalog().Collection(x.ns); x.coll != nil && x.coll.IsView() {
+		return nil, notOnView(x.ns)
+	}
+	x.lang, err = call.language(ctx, x.coll)
+	return view, err
+}
+
+// find plans the search for the documents to write, and runs it.
+func (x *explainedWrite) find(ctx context.Context, view *storage.View, sort bson.Doc, hint bson.Value, call *Call) error {
+	q := planner.Query{Filter: x.filter, Collation: x.lang.collation, Order: orderOf(x.order), Hint: hint}
+	if !x.multi {
+		q.Limit = 1
+	}
+	x.plan = &planner.Plan{Access: &planner.Nothing{}, Ordered: true}
+	var src exec.Source
+	if r, ok := view.Collection(x.ns); ok {
+		var err error
+		if x.plan, err = planner.Choose(describe(r), q); err != nil {
+			return err
+		}
+		src = fixed{r}
+	}
+	x.shape = planShape(x.filter, sort, nil, x.lang)
+	x.steps = x.access()
+	if x.order != nil && !x.plan.Ordered {
+		x.steps = sortStep(sortSpec(x.order), 1, func() exec.Counters { return exec.Counters{Works: x.found.Works + 1, Returned: x.matched} }, x.steps)
+	}
+	call.PlanSummary = x.plan.Access.Summary()
+	if !x.runs() {
+		return nil
+	}
+	err := x.run(ctx, func() error { return x.walk(ctx, src) })
+	call.Seen = x.seen
+	return err
+}
+
+func (x *explainedWrite) walk(ctx context.Context, src exec.Source) error {
+	details := &match.Details{}
+	if x.plan.Filter == nil {
+		details.Position = -1
+	}
+	records := exec.OpenRecords(x.plan, src, x.lang.env, &x.seen, details)
+	defer records.Close()
+	if x.order != nil && !x.plan.Ordered {
+		rec, details, found, err := least(ctx, records, details, x.order, x.lang)
+		x.found = exec.Counters{Returned: x.seen.Docs, EOF: true}
+		if err != nil || !found {
+			return err
+		}
+		return x.write(rec.Doc, details)
+	}
+	for {
+		rec, ok, err := records.NextRecord(ctx)
+		if err != nil || !ok {
+			x.found.EOF = true
+			return err
+		}
+		x.found.Returned++
+		if err := x.write(rec.Doc, details); err != nil || !x.multi {
+			return err
+		}
+	}
+}
+
+func (x *explainedWrite) write(doc bson.Doc, details *match.Details) error {
+	x.matched++
+	changed, err := x.change(doc, details)
+	if changed && err == nil {
+		x.changed++
+	}
+	return err
+}

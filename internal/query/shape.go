@@ -1,0 +1,249 @@
+package query
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/pipeline"
+)
+
+// A shape is an operation without its constants, as text. There are two, as in MongoDB. The plan's shape has what plans are
+// chosen by: paths and operators in any order, how many values an $in has, sort, projection and collation. The query's shape
+// tells queries of an application apart: it keeps the order in which things are written, and of values only the types.
+
+// planShape is the shape that a plan of a find is made for.
+func planShape(filter *match.Filter, sort, project bson.Doc, lang *language) string {
+	var b strings.Builder
+	if filter != nil {
+		b.WriteString(planPredicate(filter.Print()))
+	}
+	b.WriteString("~" + sort.Text() + "~" + sortedFields(project))
+	writeCollation(&b, lang)
+	return b.String()
+}
+
+func writeCollation(b *strings.Builder, lang *language) {
+	if lang.collation != nil {
+		b.WriteString("~" + lang.collation.Doc().Text())
+	}
+}
+
+// sortedFields is a projection in which order does not matter.
+func sortedFields(project bson.Doc) string {
+	var fields []string
+	for it := project.Iter(); it.Next(); {
+		fields = append(fields, it.Key()+":"+it.Value().Text())
+	}
+	slices.Sort(fields)
+	return strings.Join(fields, ",")
+}
+
+// planPredicate is the shape of a condition in canonical form.
+func planPredicate(d bson.Doc) string {
+	var parts []string
+	for it := d.Iter(); it.Next(); {
+		parts = append(parts, it.Key()+planOperand(it.Key(), it.Value()))
+	}
+	slices.Sort(parts)
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+func planOperand(key string, v bson.Value) string {
+	switch {
+	case key == "$expr", key == "$type", key == "$mod":
+		return ""
+	case key == "$in":
+		return fmt.Sprint(v.Doc().Count())
+	case v.Type == bson.TypeArray:
+		var parts []string
+		for it := v.Doc().Iter(); it.Next(); {
+			if it.Value().Type == bson.TypeObject {
+				parts = append(parts, planPredicate(it.Value().Doc()))
+			}
+		}
+		slices.Sort(parts)
+		return "[" + strings.Join(parts, ",") + "]"
+	case v.Type == bson.TypeObject && (!isOperator(key) || key == "$not" || key == "$elemMatch" || strings.HasPrefix(key, "$_")):
+		return planPredicate(v.Doc())
+	}
+	return ""
+}
+
+func isOperator(key string) bool { return key != "" && key[0] == '$' }
+
+// aggregateShape is the shape that the plan of a pipeline is made for; rest are the stages behind its filter.
+func aggregateShape(lang *language, lead pipeline.Leading, rest *pipeline.Pipeline) string {
+	sort, needs := bson.Doc(nil), ""
+	if lead.Sort != nil {
+		sort = sortSpec(lead.Sort)
+	}
+	switch s := rest.First().(type) {
+	case *pipeline.Group, *pipeline.BucketAuto, *pipeline.Lookup:
+		needs = s.Name()
+	case *pipeline.Densify:
+		sort = bson.Build().Int32(s.Field.String(), 1).Doc()
+	case *pipeline.SetWindowFields:
+		if s.SortBy != nil {
+			sort = sortSpec(s.SortBy)
+		}
+	}
+	if _, facet := rest.First().(*pipeline.Facet); !facet && !lead.Needs.Whole {
+		needs += " " + strings.Join(lead.Needs.Fields, ",")
+	}
+	return "aggregate " + planShape(lead.Filter, sort, nil, lang) + "~" + needs
+}
+
+// findShape is the shape of a query as its application sees it.
+func findShape(command string, x *explained, f Find) string {
+	var b strings.Builder
+	b.WriteString(command + " " + x.ns.String() + " ")
+	if x.filter != nil {
+		queryPredicate(&b, x.filter.Source)
+	}
+	b.WriteString("~" + f.Sort.Text() + "~" + f.Projection.Text())
+	writeCollation(&b, x.lang)
+	return b.String()
+}
+
+// pipelineShape is the shape of an aggregate as its application sees it.
+func pipelineShape(x *explainedPipeline) string {
+	var b strings.Builder
+	b.WriteString("aggregate " + x.ns.String())
+	for _, s := range x.pl.Stages {
+		b.WriteString(" " + s.Name())
+		switch m, ok := s.(*pipeline.Match); {
+		case ok:
+			queryPredicate(&b, m.Filter.Source)
+		case s.Spec().Type == bson.TypeString:
+			b.WriteString(s.Spec().Str())
+		default:
+			queryValue(&b, s.Spec())
+		}
+	}
+	writeCollation(&b, x.lang)
+	return b.String()
+}
+
+// queryPredicate is the shape of a condition as it was written; an implicit $and or $eq is the same as a spelled one.
+func queryPredicate(b *strings.Builder, d bson.Doc) {
+	if d.Count() == 1 && d.FirstKey() == "$and" && d.Lookup("$and").Type == bson.TypeArray {
+		for it := d.Lookup("$and").Doc().Iter(); it.Next(); {
+			if it.Value().Type == bson.TypeObject {
+				queryFields(b, it.Value().Doc())
+			}
+		}
+		return
+	}
+	queryFields(b, d)
+}
+
+func queryFields(b *strings.Builder, d bson.Doc) {
+	for it := d.Iter(); it.Next(); {
+		key, v := it.Key(), it.Value()
+		b.WriteString("," + key + ":")
+		switch {
+		case key == "$expr":
+			queryValue(b, v)
+		case v.Type == bson.TypeArray && isOperator(key):
+			b.WriteByte('[')
+			for at := v.Doc().Iter(); at.Next(); {
+				if at.Value().Type == bson.TypeObject {
+					queryPredicate(b, at.Value().Doc())
+				}
+				b.WriteByte(';')
+			}
+			b.WriteByte(']')
+		case v.Type == bson.TypeObject && key == "$jsonSchema":
+			b.WriteString(v.Text())
+		case v.Type == bson.TypeObject && isOperator(v.Doc().FirstKey()):
+			queryOperators(b, v.Doc())
+		default:
+			b.WriteString("$eq" + typeName(v))
+		}
+	}
+}
+
+func queryOperators(b *strings.Builder, d bson.Doc) {
+	for it := d.Iter(); it.Next(); {
+		key, v := it.Key(), it.Value()
+		b.WriteString(key)
+		switch {
+		case key == "$type":
+			for _, t := range listOf(v) {
+				b.WriteString("," + t.Text())
+			}
+		case key == "$exists":
+			b.WriteString(fmt.Sprint(v.Truthy()))
+		case key == "$all" && v.Type == bson.TypeArray:
+			b.WriteString(fmt.Sprint(v.Doc().Count()))
+		case v.Type == bson.TypeObject && (key == "$not" || key == "$elemMatch"):
+			if isOperator(v.Doc().FirstKey()) {
+				queryOperators(b, v.Doc())
+			} else {
+				queryFields(b, v.Doc())
+			}
+		default:
+			b.WriteString(typeName(v))
+		}
+	}
+}
+
+// listOf is an array's elements, or what is no array alone.
+func listOf(v bson.Value) []bson.Value {
+	if v.Type == bson.TypeArray {
+		return v.Doc().Values(nil)
+	}
+	return []bson.Value{v}
+}
+
+// typeName is what a shape keeps of a constant: its type, and of an array those of its elements.
+func typeName(v bson.Value) string {
+	switch {
+	case v.IsNumber():
+		return "?number"
+	case v.Type != bson.TypeArray:
+		return "?" + v.Type.String()
+	}
+	var types []string
+	for it := v.Doc().Iter(); it.Next(); {
+		if it.Value().Type == bson.TypeArray || it.Value().Type == bson.TypeObject {
+			types = append(types, it.Value().Type.String())
+		} else {
+			types = append(types, typeName(it.Value()))
+		}
+	}
+	slices.Sort(types)
+	return "?array<" + strings.Join(slices.Compact(types), ",") + ">"
+}
+
+// queryValue is the shape of an expression or a stage: field paths and names stay, constants inside of operators do not.
+func queryValue(b *strings.Builder, v bson.Value) {
+	switch {
+	case v.Type == bson.TypeObject:
+		b.WriteByte('{')
+		for it := v.Doc().Iter(); it.Next(); {
+			b.WriteString(it.Key() + ":")
+			if w := it.Value(); !isOperator(it.Key()) && (w.IsNumber() || w.Type == bson.TypeBool || w.Type == bson.TypeString) {
+				b.WriteString(w.Text()) // the 0 or 1 of a projection or sort, or a name
+			} else {
+				queryValue(b, w)
+			}
+			b.WriteByte(',')
+		}
+		b.WriteByte('}')
+	case v.Type == bson.TypeArray:
+		b.WriteByte('[')
+		for it := v.Doc().Iter(); it.Next(); {
+			queryValue(b, it.Value())
+			b.WriteByte(',')
+		}
+		b.WriteByte(']')
+	case v.Type == bson.TypeString && isOperator(v.Str()):
+		b.WriteString(v.Str())
+	default:
+		b.WriteString(typeName(v))
+	}
+}

@@ -49,6 +49,9 @@ func collMod(op *Op) (bson.Doc, error) {
 	if err := r.checkDryRun(); err != nil {
 		return nil, err
 	}
+	if r.ns.Coll == systemViews && !r.validator.IsMissing() && op.hasViews(r.ns.DB) {
+		return nil, op.checkValidator(r.ns, r.validator.Doc(), nil)
+	}
 	reply := bson.Build()
 	if r.index != nil && r.index.unique {
 		if done, err := op.checkUniqueConversion(r); done || err != nil {
@@ -138,11 +141,8 @@ func collModImages(a *Args) bson.Value {
 	if images == nil {
 		return bson.Missing
 	}
-	images.Required("enabled")
 	on := images.Bool("enabled", false)
-	if err := images.Done(); err != nil {
-		a.Fail(err)
-	}
+	a.finish(images, "enabled")
 	return bson.Bool(on)
 }
 
@@ -288,6 +288,8 @@ func (op *Op) modifiedView(ctx context.Context, c *catalog.Collection, r *collMo
 		return nil, invalidOptions("option not supported on a view: %s", r.first)
 	case r.hasViewOn && r.viewOn == "":
 		return nil, mongoerr.New(mongoerr.BadValue, "'viewOn' option must be non-empty")
+	case r.hasViewOn && (namespace.NS{DB: c.NS.DB, Coll: r.viewOn}).Check() != nil:
+		return nil, mongoerr.New(mongoerr.InvalidNamespace, "invalid namespace for 'viewOn': %s", r.viewOn)
 	case !r.hasViewOn && r.pipeline.IsMissing():
 		return c, nil
 	}

@@ -58,6 +58,9 @@ func (op *Op) parseIndexChange(a *Args, doc bson.Doc) *indexChange {
 // find is the index that is meant.
 func (c *indexChange) find(coll *catalog.Collection) (*index.Definition, error) {
 	if c.key == nil {
+		if coll.IsClustered() && c.name == coll.Options.Clustered.Name && c.has("hidden") {
+			return nil, mongoerr.New(6011800, "Cannot hide the clustered index")
+		}
 		d := coll.Index(c.name)
 		if d == nil {
 			return nil, mongoerr.New(mongoerr.IndexNotFound, "cannot find index %s for ns %s", c.name, coll.NS)

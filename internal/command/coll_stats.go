@@ -36,6 +36,9 @@ func collStats(op *Op) (bson.Doc, error) {
 
 // appendStorageStats appends what collStats and $collStats say of how a collection is stored.
 func (s *Server) appendStorageStats(ctx context.Context, b *bson.Builder, ns namespace.NS, scale int64) error {
+	if scale < 1 {
+		return mongoerr.New(mongoerr.BadValue, "'scale' must be >= 1, actual value '%d'", scale)
+	}
 	view, err := s.Query.Store.View(ctx)
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func reIndex(op *Op) (bson.Doc, error) {
 }
 
 func reIndexed(coll *catalog.Collection) bson.Doc {
-	n := int32(indexCount(coll))
+	n := int32(len(coll.Indexes))
 	b := bson.Build().Int32("nIndexesWas", n).Int32("nIndexes", n).Array("indexes")
 	for i, row := range indexRows(coll) {
 		b.Document(bson.IndexKey(i), row)

@@ -246,11 +246,20 @@ func (r *createRequest) parseImages(a *Args) {
 	if images == nil {
 		return
 	}
-	images.Required("enabled")
 	if r.images = images.Bool("enabled", false); r.images {
 		r.options["changeStreamPreAndPostImages"] = bson.Build().Bool("enabled", true).Doc().Value()
 	}
-	if err := images.Done(); err != nil {
+	a.finish(images, "enabled")
+}
+
+// finish passes on what is wrong with a nested document: what it should not have first, then what it lacks.
+func (a *Args) finish(sub *Args, required ...string) {
+	err := sub.Done()
+	if err == nil {
+		sub.Required(required...)
+		err = sub.Err()
+	}
+	if err != nil {
 		a.Fail(err)
 	}
 }

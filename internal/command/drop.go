@@ -2,7 +2,6 @@ package command
 
 import (
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
@@ -39,17 +38,9 @@ func drop(op *Op) (bson.Doc, error) {
 	}
 	b := bson.Build()
 	if !was.IsView() {
-		b.Int32("nIndexesWas", int32(indexCount(was)))
+		b.Int32("nIndexesWas", int32(len(was.Indexes)))
 	}
 	return b.String("ns", ns.String()).Doc(), nil
-}
-
-// indexCount is how many indexes MongoDB counts: the one a clustered collection is ordered by is one.
-func indexCount(c *catalog.Collection) int {
-	if c.IsClustered() {
-		return len(c.Indexes) + 1
-	}
-	return len(c.Indexes)
 }
 
 func checkDroppable(ns namespace.NS) error {
@@ -100,5 +91,5 @@ func dropDatabase(op *Op) (bson.Doc, error) {
 	if _, err := op.Query.Store.DropDatabase(op.Ctx, op.DB); err != nil {
 		return nil, err
 	}
-	return bson.Build().String("dropped", op.DB).Doc(), nil
+	return bson.EmptyDoc, nil
 }

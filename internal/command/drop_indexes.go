@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -16,8 +17,10 @@ func dropIndexesCommands() []*Command {
 func dropIndexes(op *Op) (bson.Doc, error) {
 	a := op.Args
 	ns := a.Collection(op.DB)
-	a.Required("index")
 	which := a.Value("index")
+	if which.IsMissing() {
+		a.Required("index")
+	}
 	checkWhich(a, which)
 	uuid := a.collectionUUID()
 	a.Ignore("isTimeseriesNamespace")
@@ -51,7 +54,7 @@ func dropIndexes(op *Op) (bson.Doc, error) {
 // checkWhich looks at the type of "index": a name, names, or a key pattern.
 func checkWhich(a *Args, v bson.Value) {
 	switch v.Type {
-	case bson.TypeString, bson.TypeObject, bson.TypeNull, bson.TypeMissing, bson.TypeUndefined:
+	case bson.TypeString, bson.TypeObject, bson.TypeMissing:
 	case bson.TypeArray:
 		for it := v.Doc().Iter(); it.Next(); {
 			if it.Value().Type != bson.TypeString {
@@ -76,21 +79,32 @@ func pickIndexes(c *catalog.Collection, which bson.Value) ([]*index.Definition, 
 		}
 		return []*index.Definition{d}, nil
 	case bson.TypeArray:
-		var defs []*index.Definition
-		for it := which.Doc().Iter(); it.Next(); {
-			d, err := indexNamed(c, it.Value().Str())
-			if err != nil {
-				return nil, err
-			}
-			defs = append(defs, d)
-		}
-		return defs, nil
+		return indexesNamed(c, which.Doc())
 	}
 	d, err := indexWithKey(c, which.Doc())
 	if err != nil {
 		return nil, err
 	}
 	return []*index.Definition{d}, nil
+}
+
+// indexesNamed finds indexes by their names, each of which may be given once; "*" alone is all.
+func indexesNamed(c *catalog.Collection, names bson.Doc) (defs []*index.Definition, err error) {
+	for it := names.Iter(); it.Next(); {
+		name := it.Value().Str()
+		if name == "*" && names.Count() == 1 {
+			return droppable(c), nil
+		}
+		d, err := indexNamed(c, name)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(defs, d) {
+			return nil, mongoerr.New(mongoerr.IndexNotFound, "index not found with name [%s]: it is given twice", d.Name)
+		}
+		defs = append(defs, d)
+	}
+	return defs, nil
 }
 
 func droppable(c *catalog.Collection) (defs []*index.Definition) {

@@ -16,8 +16,8 @@ func listCollections(op *Op) (bson.Doc, error) {
 	a := op.Args
 	a.Ignore(op.Name(), "includePendingDrops")
 	filter := a.Doc("filter")
-	nameOnly := a.SafeBool("nameOnly", false)
-	a.SafeBool("authorizedCollections", false)
+	nameOnly := a.Bool("nameOnly", false)
+	a.Bool("authorizedCollections", false)
 	cursor := a.simpleCursor()
 	if err := a.Done(); err != nil {
 		return nil, err

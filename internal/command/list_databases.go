@@ -1,6 +1,8 @@
 package command
 
 import (
+	"slices"
+
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/storage"
 )
@@ -14,7 +16,7 @@ func listDatabases(op *Op) (bson.Doc, error) {
 	a.Ignore(op.Name())
 	filter := a.Doc("filter")
 	nameOnly := a.SafeBool("nameOnly", false)
-	a.SafeBool("authorizedDatabases", false)
+	a.Bool("authorizedDatabases", false)
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
@@ -29,7 +31,7 @@ func listDatabases(op *Op) (bson.Doc, error) {
 	defer view.Close()
 	b := bson.Build().Array("databases")
 	total, n := int64(0), 0
-	for _, name := range view.Catalog().Databases() {
+	for _, name := range databaseNames(view) {
 		row, size, err := databaseRow(view, name, nameOnly)
 		if err != nil {
 			return nil, err
@@ -49,6 +51,20 @@ func listDatabases(op *Op) (bson.Doc, error) {
 		b.Int64("totalSize", total).Int64("totalSizeMb", total>>20)
 	}
 	return b.Doc(), nil
+}
+
+// ownDatabases are the server's own, which are there whether or not they hold a collection.
+var ownDatabases = [...]string{"admin", "config", "local"}
+
+func databaseNames(view *storage.View) []string {
+	names := view.Catalog().Databases()
+	for _, own := range ownDatabases {
+		if !view.Catalog().HasDatabase(own) {
+			names = append(names, own)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func databaseRow(view *storage.View, name string, nameOnly bool) (row bson.Doc, size int64, err error) {

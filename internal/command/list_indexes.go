@@ -18,8 +18,11 @@ func listIndexes(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	cursor := a.simpleCursor()
-	a.SafeBool("includeBuildUUIDs", false)
-	a.SafeBool("includeIndexBuildInfo", false)
+	uuids := a.SafeBool("includeBuildUUIDs", false)
+	wrapped := a.SafeBool("includeIndexBuildInfo", false)
+	if uuids && wrapped {
+		a.Fail(invalidOptions("The includeBuildUUIDs flag and includeBuildIndexInfo flag cannot both be set to true"))
+	}
 	a.Ignore("isTimeseriesNamespace")
 	if err := a.Done(); err != nil {
 		return nil, err
@@ -29,18 +32,27 @@ func listIndexes(op *Op) (bson.Doc, error) {
 	}
 	coll := op.Query.Store.Catalog().Collection(ns)
 	switch {
+	case coll == nil && ns.Coll == systemViews && op.hasViews(ns.DB):
+		coll = &catalog.Collection{NS: ns}
+		return op.openRows(ns, []bson.Doc{idIndexOf(coll)}, cursor)
 	case coll == nil:
 		return nil, mongoerr.New(mongoerr.NamespaceNotFound, "ns does not exist: %s", ns)
 	case coll.IsView():
 		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 	}
-	return op.openRows(ns, indexRows(coll), cursor)
+	rows := indexRows(coll)
+	if wrapped {
+		for i, spec := range rows {
+			rows[i] = bson.Build().Document("spec", spec).Doc()
+		}
+	}
+	return op.openRows(ns, rows, cursor)
 }
 
 // collectionOrUUID reads the command's own field, which is a collection's name or its UUID.
 func (op *Op) collectionOrUUID(a *Args) (namespace.NS, error) {
 	key := op.Name()
-	if v := a.Value(key); v.Type != bson.TypeBinary {
+	if v := a.Value(key); !isUUID(v) {
 		return a.Collection(op.DB), a.Err()
 	}
 	u, ok := a.UUID(key)
@@ -51,6 +63,14 @@ func (op *Op) collectionOrUUID(a *Args) (namespace.NS, error) {
 		return c.NS, nil
 	}
 	return namespace.NS{}, mongoerr.New(mongoerr.NamespaceNotFound, "Unable to resolve a collection by its UUID in database %s", op.DB)
+}
+
+func isUUID(v bson.Value) bool {
+	if v.Type != bson.TypeBinary {
+		return false
+	}
+	subtype, _ := v.Binary()
+	return subtype == 4
 }
 
 // indexRows describes a collection's indexes; a clustered collection's own comes first.

@@ -45,7 +45,7 @@ func parseRename(a *Args, name string) (r renameRequest, err error) {
 	r.from, r.to = namespace.Split(strings.Clone(from)), namespace.Split(strings.Clone(to))
 	r.uuid = a.collectionUUID()
 	switch v := a.Value("dropTarget"); {
-	case v.IsNullish():
+	case v.IsMissing():
 	case v.Type == bson.TypeBool:
 		r.dropTarget = v.Bool()
 	case v.Type == bson.TypeBinary:
@@ -81,15 +81,24 @@ func (r *renameRequest) check() error {
 		return invalidOptions("cannot rename within the same database: dropTarget by UUID is not allowed across databases")
 	case r.from == r.to:
 		return mongoerr.New(mongoerr.IllegalOperation, "Can't rename a collection to itself")
-	case r.from.IsSystem() != r.to.IsSystem() && !renamable(r.from) || r.to.IsSystem() && !renamable(r.to):
-		return mongoerr.New(mongoerr.IllegalOperation, "error with target namespace: can't rename between system and user collections: %s, %s", r.from, r.to)
+	case isOplog(r.from) != isOplog(r.to):
+		return mongoerr.New(mongoerr.IllegalOperation, "If either the source or target of a rename is an oplog name, both must be")
+	case !renamable(r.from):
+		return mongoerr.New(mongoerr.IllegalOperation, "error with source namespace: Cannot rename system collection %s", r.from)
+	case !renamable(r.to):
+		return mongoerr.New(mongoerr.IllegalOperation, "error with target namespace: Cannot rename to system collection %s", r.to)
 	}
 	return nil
 }
 
 // renamable says whether a collection with a system name may be renamed, or become one.
 func renamable(ns namespace.NS) bool {
-	return !ns.IsSystem() || ns.Coll == "system.js" || ns.DB == "admin" && ns.Coll != "system.version"
+	return !ns.IsSystem() || ns.DB == "admin" && ns.Coll != "system.version"
+}
+
+// isOplog says whether a name is one for the log of a replica set.
+func isOplog(ns namespace.NS) bool {
+	return ns.DB == "local" && strings.HasPrefix(ns.Coll, "oplog.") && len(ns.Coll) > len("oplog.")
 }
 
 // checkRenamed refuses namespaces that cannot be renamed, or to which nothing can.

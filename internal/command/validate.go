@@ -101,7 +101,7 @@ func wrongIndexes(v *storage.Validation) bool {
 }
 
 func validatedMetadata(coll *catalog.Collection) bson.Doc {
-	b := bson.Build().String("ns", coll.NS.String()).Binary("uuid", 4, coll.UUID[:]).Int32("nIndexes", int32(indexCount(coll)))
+	b := bson.Build().String("ns", coll.NS.String()).Binary("uuid", 4, coll.UUID[:]).Int32("nIndexes", int32(len(coll.Indexes)))
 	b.Object("keysPerIndex").End().Object("indexDetails")
 	for _, d := range coll.Indexes {
 		b.Object(d.Name).Bool("valid", true).End()
@@ -115,7 +115,7 @@ func validatedMetadata(coll *catalog.Collection) bson.Doc {
 
 func validated(coll *catalog.Collection, v *storage.Validation, r validateRequest, repaired bool) bson.Doc {
 	b := bson.Build().String("ns", r.ns.String()).Binary("uuid", 4, coll.UUID[:]).Number("nInvalidDocuments", v.Invalid).
-		Int32("nNonCompliantDocuments", 0).Number("nrecords", v.Records).Int32("nIndexes", int32(indexCount(coll)))
+		Int32("nNonCompliantDocuments", 0).Number("nrecords", v.Records).Int32("nIndexes", int32(len(coll.Indexes)))
 	b.Object("keysPerIndex")
 	for _, i := range v.Indexes {
 		b.Number(i.Name, i.Keys)

@@ -27,14 +27,17 @@ func validateDBMetadata(op *Op) (bson.Doc, error) {
 	if p := a.sub("apiParameters"); p != nil {
 		p.Required("version")
 		version, _ := p.String("version")
-		strict = p.Bool("strict", false) && version == "1"
-		p.Bool("deprecationErrors", false)
+		strict = p.notNull("strict") && version == "1"
+		p.notNull("deprecationErrors")
 		if err := p.Done(); err != nil {
 			a.Fail(err)
 		}
 	}
 	if err := a.Done(); err != nil {
 		return nil, err
+	}
+	if a.Has("collection") && coll == "" {
+		return nil, mongoerr.New(mongoerr.InvalidNamespace, "Invalid collection name: ''")
 	}
 	if err := checkMetadataNames(db, a.Has("db"), coll); err != nil {
 		return nil, err
@@ -49,6 +52,14 @@ func validateDBMetadata(op *Op) (bson.Doc, error) {
 		b.Bool("hasMoreErrors", true)
 	}
 	return b.Doc(), nil
+}
+
+// notNull reads an optional bool that may not be null.
+func (a *Args) notNull(key string) bool {
+	if v := a.Value(key); !v.IsMissing() && v.IsNullish() {
+		a.Fail(a.wrongType(key, v.Type, []bson.Type{bson.TypeBool}))
+	}
+	return a.Bool(key, false)
 }
 
 func checkMetadataNames(db string, given bool, coll string) error {

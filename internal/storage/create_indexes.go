@@ -15,7 +15,7 @@ const MaxIndexes = 64
 
 // Created is what CreateIndexes did.
 type Created struct {
-	// Before and After count the collection's indexes; a clustered collection's own counts as one.
+	// Before and After count the collection's indexes; the order of a clustered collection is none.
 	Before, After int
 	// Collection says whether the collection was made.
 	Collection bool
@@ -94,9 +94,6 @@ func (p *indexPlan) isNothing() bool { return len(p.added) == 0 && len(p.retimed
 
 func (p *indexPlan) report(c *collection, made *Created) {
 	made.Before = len(c.Indexes)
-	if c.IsClustered() {
-		made.Before++
-	}
 	made.After = made.Before + len(p.added)
 }
 

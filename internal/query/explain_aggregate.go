@@ -95,10 +95,10 @@ func (x *explainedPipeline) open(ctx context.Context, hint bson.Value, vs *views
 // absorb makes steps of the stages that a plan can have: a sort, counts and a projection. The others stay stages.
 func (x *explainedPipeline) absorb(rest *pipeline.Pipeline) {
 	x.steps = x.access()
-	n, sorted := 0, false
-	for ; n < len(rest.Stages); n++ {
+	sorted := false
+	for n, stage := range rest.Stages {
 		counts := func() exec.Counters { return x.op.Counts[n+1].Counters }
-		switch s := rest.Stages[n].(type) {
+		switch s := stage.(type) {
 		case *pipeline.Sort:
 			if n > 0 {
 				x.leave(rest, n)

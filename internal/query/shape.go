@@ -57,6 +57,8 @@ func planOperand(key string, v bson.Value) string {
 		return ""
 	case key == "$in":
 		return fmt.Sprint(v.Doc().Count())
+	case key == "$jsonSchema":
+		return v.Text()
 	case v.Type == bson.TypeArray:
 		var parts []string
 		for it := v.Doc().Iter(); it.Next(); {

@@ -9,6 +9,5 @@ func notYet(name string) error {
 	return mongoerr.New(mongoerr.NotImplemented, "%s is not implemented yet", name)
 }
 
-func parseGeoNear(*parsing, bson.Value) ([]Stage, error)     { return nil, notYet("$geoNear") }
 func parseRankFusion(*parsing, bson.Value) ([]Stage, error)  { return nil, notYet("$rankFusion") }
 func parseScoreFusion(*parsing, bson.Value) ([]Stage, error) { return nil, notYet("$scoreFusion") }

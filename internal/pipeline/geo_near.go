@@ -1,0 +1,168 @@
+package pipeline
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/fieldpath"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// GeoNear is $geoNear. A plan answers it from a geospatial index; it cannot be built as a stage.
+type GeoNear struct {
+	written
+	// Near comes to a GeoJSON point or a legacy pair; MinDistance and MaxDistance to numbers, nil when not given.
+	Near                     expr.Expr
+	MinDistance, MaxDistance expr.Expr
+	// DistanceField and IncludeLocs are where the distance and the place go; without components when not asked for.
+	DistanceField, IncludeLocs fieldpath.Path
+	Multiplier                 float64
+	Spherical                  bool
+	// Query also has to match, nil when nothing is asked.
+	Query *match.Filter
+	// Key is the indexed field, "" for the only one.
+	Key string
+}
+
+const maxGeoKeyParts = 180
+
+func parseGeoNear(p *parsing, arg bson.Value) ([]Stage, error) {
+	if arg.Type != bson.TypeObject && arg.Type != bson.TypeArray {
+		return nil, mongoerr.New(10065, "invalid parameter: expected an object ($geoNear)")
+	}
+	g := &GeoNear{written: written{"$geoNear", arg}, Multiplier: 1}
+	if arg.Type == bson.TypeObject {
+		for it := arg.Doc().Iter(); it.Next(); {
+			if err := g.read(p, it.Key(), it.Value()); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if g.Near == nil {
+		return nil, mongoerr.New(5860400, "$geoNear requires a 'near' argument")
+	}
+	return one(g), nil
+}
+
+func (g *GeoNear) read(p *parsing, name string, v bson.Value) (err error) {
+	switch name {
+	case "near":
+		return g.readNear(p, v)
+	case "minDistance":
+		g.MinDistance, err = readDistance(p, name, 7555701, v)
+	case "maxDistance":
+		g.MaxDistance, err = readDistance(p, name, 7555702, v)
+	case "distanceField":
+		if v.Type != bson.TypeString {
+			return mongoerr.New(16606, "$geoNear requires that the 'distanceField' option is a String")
+		}
+		g.DistanceField, err = fieldpath.New(v.Str())
+	case "includeLocs":
+		if v.Type != bson.TypeString {
+			return mongoerr.New(16607, "$geoNear requires that 'includeLocs' option is a String")
+		}
+		g.IncludeLocs, err = fieldpath.New(v.Str())
+	case "distanceMultiplier":
+		if !v.IsNumber() {
+			return mongoerr.New(mongoerr.TypeMismatch, "invalid parameter: expected a number (distanceMultiplier), found %s", v.Type)
+		}
+		if g.Multiplier = v.AsDouble(); !(g.Multiplier >= 0) {
+			return mongoerr.New(mongoerr.BadValue, "$geoNear requires that 'distanceMultiplier' is nonnegative")
+		}
+	case "spherical":
+		g.Spherical = v.Truthy()
+	case "query":
+		if v.Type != bson.TypeObject {
+			return mongoerr.New(mongoerr.TypeMismatch, "$geoNear requires that 'query' is an object, found %s", v.Type)
+		}
+		g.Query, err = p.filter(v.Doc(), match.AllowMatch)
+	case "key":
+		return g.readKey(v)
+	case "uniqueDocs", "limit", "num", "start":
+		// Options that are gone are ignored.
+	default:
+		return mongoerr.New(mongoerr.BadValue, "Unknown argument to $geoNear: %s", name)
+	}
+	return err
+}
+
+func (g *GeoNear) readNear(p *parsing, v bson.Value) error {
+	e, err := p.Exprs.Parse(v, p.Scope)
+	if err != nil {
+		return err
+	}
+	if needs := expr.DependenciesOf(e); len(needs.Fields) > 0 || needs.Whole {
+		return mongoerr.New(5860402, "$geoNear requires a constant expression for 'near' argument")
+	}
+	g.Near = e
+	c, constant := expr.Constant(e)
+	switch {
+	case !constant:
+		return nil
+	case c.Type != bson.TypeObject && c.Type != bson.TypeArray:
+		return mongoerr.New(5860401, "$geoNear requires 'near' argument to be an Object or Array, but found %s", c.Type)
+	case c.Type == bson.TypeObject && c.Doc().Lookup("type").Type == bson.TypeString:
+		return checkPoint(c.Doc())
+	}
+	n := 0
+	for it := c.Doc().Iter(); it.Next() && n < 2; n++ {
+		if !it.Value().IsNumber() {
+			return mongoerr.New(mongoerr.BadValue, "invalid argument in geo near query: %s", c)
+		}
+	}
+	if n < 2 {
+		return mongoerr.New(mongoerr.BadValue, "invalid argument in geo near query: %s", c)
+	}
+	return nil
+}
+
+func checkPoint(d bson.Doc) error {
+	at := d.Lookup("coordinates")
+	if d.Lookup("type").Str() != "Point" || at.Type != bson.TypeArray || at.Doc().Count() < 2 ||
+		!at.Doc().Index(0).IsNumber() || !at.Doc().Index(1).IsNumber() {
+		return mongoerr.New(mongoerr.BadValue, "$near must be a point: %s", d)
+	}
+	if lon, lat := at.Doc().Index(0).AsDouble(), at.Doc().Index(1).AsDouble(); !(lon >= -180 && lon <= 180 && lat >= -90 && lat <= 90) {
+		return mongoerr.New(mongoerr.BadValue, "longitude/latitude is out of bounds, lng: %g lat: %g", lon, lat)
+	}
+	return nil
+}
+
+func readDistance(p *parsing, name string, code mongoerr.Code, v bson.Value) (expr.Expr, error) {
+	e, err := p.Exprs.Parse(v, p.Scope)
+	if err != nil {
+		return nil, err
+	}
+	if needs := expr.DependenciesOf(e); len(needs.Fields) > 0 || needs.Whole {
+		return nil, mongoerr.New(code, "$geoNear '%s' must be a constant expression", name)
+	}
+	if c, constant := expr.Constant(e); constant {
+		if !c.IsNumber() {
+			return nil, mongoerr.New(mongoerr.TypeMismatch, "%s must be a number, found %s", name, c.Type)
+		}
+		if !(c.AsDouble() >= 0) {
+			return nil, mongoerr.New(mongoerr.BadValue, "%s must be non-negative", name)
+		}
+	}
+	return e, nil
+}
+
+func (g *GeoNear) readKey(v bson.Value) error {
+	if v.Type != bson.TypeString {
+		return mongoerr.New(mongoerr.TypeMismatch, "$geoNear parameter 'key' must be of type string but found type: %s", v.Type)
+	}
+	if v.Str() == "" {
+		return mongoerr.New(mongoerr.BadValue, "$geoNear parameter 'key' cannot be the empty string")
+	}
+	path, err := fieldpath.New(v.Str())
+	if err != nil {
+		return err
+	}
+	if path.Len() > maxGeoKeyParts {
+		return mongoerr.New(5729100, "$geoNear 'key' has too many components: %d, the limit is %d", path.Len(), maxGeoKeyParts)
+	}
+	g.Key = v.Str()
+	return nil
+}
+
+func (g *GeoNear) needs(d *Dependencies) bool { return d.everything() }

@@ -20,6 +20,7 @@ func (e *Engine) Count(ctx context.Context, c Count, call *Call) (int64, error) 
 	if n, ok, err := e.fastCount(ctx, c, call); ok || err != nil {
 		return clampCount(n, c), err
 	}
+	call.NoNow = true
 	f := Find{NS: c.NS, Filter: c.Filter, Hint: c.Hint}
 	r, err := e.Find(ctx, f, call)
 	if err != nil {

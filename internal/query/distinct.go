@@ -23,6 +23,7 @@ func (e *Engine) Distinct(ctx context.Context, d Distinct, call *Call) (bson.Val
 	if err != nil {
 		return bson.Missing, err
 	}
+	call.NoNow = true
 	r, err := e.Find(ctx, Find{NS: d.NS, Filter: d.Filter, Hint: d.Hint}, call)
 	if err != nil {
 		return bson.Missing, err

@@ -73,6 +73,10 @@ type Call struct {
 	AllowDiskUse bool
 	Durability   kv.Durability
 	Seen         exec.Examined
+	// NoNow and Definition say that expressions have no $$NOW, or are kept for later; see expr.Options.
+	NoNow, Definition bool
+	// ClusterTime is $$CLUSTER_TIME, missing where there is none.
+	ClusterTime bson.Value
 	// Bypass skips the collection's validator.
 	Bypass bool
 	// PlanSummary is set to what the (last) plan is called.
@@ -104,37 +108,17 @@ func (c *Call) language(ctx context.Context, coll *catalog.Collection) (*languag
 		}
 		l.collation = def
 	}
-	opts := expr.Options{Now: c.Now, Interrupt: l.interrupted}
+	opts := expr.Options{Now: c.Now, NoNow: c.NoNow, ClusterTime: c.ClusterTime, Definition: c.Definition, Interrupt: l.interrupted}
 	if l.collation != nil {
 		opts.Collation = l.collation
 	}
 	l.exprs = expr.NewParser(opts)
-	if err := l.define(c.Let); err != nil {
+	var err error
+	if l.scope, err = l.exprs.Let(c.Let, nil); err != nil {
 		return nil, err
 	}
 	l.env = l.exprs.NewEnv()
 	return l, nil
-}
-
-// define makes the variables of let constants: they may use those before them and nothing of documents.
-func (l *language) define(let bson.Doc) error {
-	for it := let.Iter(); it.Next(); {
-		if err := expr.CheckVariableName(it.Key()); err != nil {
-			return err
-		}
-		e, err := l.exprs.Parse(it.Value(), l.scope)
-		if err != nil {
-			return err
-		}
-		env := l.exprs.NewEnv()
-		v, err := e.Eval(env)
-		if err != nil {
-			return err
-		}
-		name := string([]byte(it.Key()))
-		l.scope = l.scope.Constant(name, v.Clone())
-	}
-	return nil
 }
 
 func (l *language) interrupted() error {

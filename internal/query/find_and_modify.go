@@ -34,6 +34,7 @@ type Modified struct {
 
 // FindAndModify runs f. A projection that fails takes back the change.
 func (e *Engine) FindAndModify(ctx context.Context, f FindAndModify, call *Call) (Modified, error) {
+	call.ClusterTime = e.ids.clusterTime(call.Now)
 	var done Modified
 	err := e.writeOne(ctx, f.NS, f.Upsert, call, func(w *storage.Writer) (err error) {
 		done, err = e.modifyOne(ctx, w, f, call)

@@ -185,3 +185,8 @@ func (g *ids) objectID(now int64) (id [12]byte) {
 func (g *ids) timestamp(now int64) (seconds, increment uint32) {
 	return uint32(now / 1000), g.timestamps.Add(1)
 }
+
+// clusterTime is what the pipeline of an update sees as $$CLUSTER_TIME.
+func (g *ids) clusterTime(now int64) bson.Value {
+	return bson.Timestamp(g.timestamp(now))
+}

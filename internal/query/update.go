@@ -45,6 +45,7 @@ type Updated struct {
 // Update changes the first matching document, or with Multi all of them. Documents that Multi changed before an error stay
 // changed, and are counted in what is returned beside the error.
 func (e *Engine) Update(ctx context.Context, u Update, call *Call) (Updated, error) {
+	call.ClusterTime = e.ids.clusterTime(call.Now)
 	if u.Multi {
 		return e.updateMany(ctx, u, call)
 	}

@@ -9,6 +9,7 @@ func commands() table {
 		ebbTTLCommands(), connectionCommands(), sessionCommands(), killSessionsCommands(), parameterCommands(), clusterParameterCommands(),
 		featureCompatibilityCommands(), logCommands(), serverStatusCommands(), topCommands(), currentOpCommands(), killOpCommands(),
 		fsyncCommands(), autoCompactCommands(), profileCommands(), replicaSetCommands(), shutdownCommands(),
+		dbHashCommands(), transactionCommands(), commitQuorumCommands(), compactEncryptedCommands(),
 		createCommands(), dropCommands(), listCollectionsCommands(), listDatabasesCommands(), renameCollectionCommands(), collStatsCommands(), dbStatsCommands(),
 		createIndexesCommands(), dropIndexesCommands(), listIndexesCommands(),
 		collModCommands(), validateCommands(), dataSizeCommands(), compactCommands(), cappedCommands(), validateDBMetadataCommands(),

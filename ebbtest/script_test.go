@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -91,13 +90,12 @@ func dates(text string) string {
 	})
 }
 
-var shownDate = regexp.MustCompile(`new Date\((-?\d+)\)`)
+var shownDate = regexp.MustCompile(`new Date\(-?\d+\)|ISODate\("[^"]*"\)`)
 
 // relative shows the dates around zero as a script says them.
 func relative(text string) string {
 	return shownDate.ReplaceAllStringFunc(text, func(m string) string {
-		ms, _ := strconv.ParseInt(m[len("new Date("):len(m)-1], 10, 64)
-		t := time.UnixMilli(ms)
+		t := bson.MustParse(m).Time()
 		if d := t.Sub(zero); d.Abs() < 100_000*time.Hour {
 			if d == 0 {
 				return "@0"

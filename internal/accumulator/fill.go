@@ -21,9 +21,6 @@ func fillWindow(linear bool) parseWindow {
 		if linear && (in.Sort == nil || len(in.Sort.Parts) != 1) {
 			return mongoerr.New(605001, "%s must be specified with a top level sortBy expression with exactly one element", w.Op.Name)
 		}
-		if !linear && in.Sort == nil {
-			return mongoerr.New(mongoerr.FailedToParse, "'%s' requires a sortBy", w.Op.Name)
-		}
 		e, err := p.exprs.Parse(arg, in.Scope)
 		if err != nil {
 			return err

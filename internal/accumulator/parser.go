@@ -29,7 +29,7 @@ func Operators() []Operator {
 	var out []Operator
 	for _, family := range [][]Operator{
 		sumOperators(), extremeOperators(), endOperators(), arrayOperators(), setOperators(), objectOperators(), deviationOperators(),
-		topOperators(), percentileOperators(), rankOperators(), shiftOperators(), rateOperators(),
+		topOperators(), percentileOperators(), javascriptOperators(), rankOperators(), shiftOperators(), rateOperators(),
 		fillOperators(), covarianceOperators(), movingOperators(), scaleOperators(),
 	} {
 		out = append(out, family...)

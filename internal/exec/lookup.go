@@ -36,6 +36,9 @@ type lookupStage struct {
 	buf, tmp []byte
 }
 
+// maxJoined is how many bytes of documents may join one document.
+const maxJoined = 100 << 20
+
 func newLookup(op *Op, s *pipeline.Lookup, in Iterator) Iterator {
 	base := s.Pipeline
 	if base == nil {
@@ -92,10 +95,10 @@ func (s *lookupStage) collect(ctx context.Context, d bson.Doc) (bson.Value, erro
 		if f == nil {
 			break
 		}
-		if s.array.add(f.Value()); len(s.array.buf) > MaxDocumentSize {
+		if s.array.add(f.Value()); len(s.array.buf) > maxJoined {
 			_ = it.Close()
 			return bson.Missing, mongoerr.New(4568, "Total size of documents in %s matching pipeline's $lookup stage exceeds %d bytes",
-				s.stage.From.Coll, MaxDocumentSize)
+				s.stage.From.Coll, maxJoined)
 		}
 	}
 	if err := it.Close(); err != nil {

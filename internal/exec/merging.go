@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -60,6 +61,9 @@ func (m *Merging) Matched(ctx context.Context, old, doc bson.Doc) (result bson.D
 		m.buf = mergeTop(m.buf[:0], old, doc)
 		return m.buf, true, nil
 	}
+	if err := m.stage.CheckUpdate(); err != nil {
+		return nil, false, err
+	}
 	env := m.op.Env
 	env.Reset()
 	env.Root = doc
@@ -67,6 +71,9 @@ func (m *Merging) Matched(ctx context.Context, old, doc bson.Doc) (result bson.D
 		v, err := l.Expr.Eval(env)
 		if err != nil {
 			return nil, false, err
+		}
+		if v.IsMissing() && l.Used {
+			return nil, false, mongoerr.New(17276, "Use of undefined variable: %s", l.Name)
 		}
 		m.sub.Env.Set(l.Slot, v.Clone())
 	}
@@ -79,8 +86,40 @@ func (m *Merging) Matched(ctx context.Context, old, doc bson.Doc) (result bson.D
 	if err != nil {
 		return nil, false, err
 	}
-	m.buf = append(m.buf[:0], out...)
+	m.buf = withID(m.buf[:0], out, old.Lookup("_id"))
 	return m.buf, true, nil
+}
+
+// NewDocument is what is inserted for doc, whose Keys are keys, when nothing was found. When matching documents would have
+// been merged or kept, the insert is an upsert of single fields: the on fields that doc lacks are null, and the others
+// follow _id in the order of their names.
+func (m *Merging) NewDocument(doc bson.Doc, keys []bson.Value) bson.Doc {
+	if m.stage.WhenMatched != "merge" && m.stage.WhenMatched != "keepExisting" {
+		return doc
+	}
+	names, values := []string{}, map[string]bson.Value{}
+	put := func(name string, v bson.Value) {
+		if _, known := values[name]; !known && name != "_id" {
+			names = append(names, name)
+		}
+		values[name] = v
+	}
+	for it := doc.Iter(); it.Next(); {
+		put(it.Key(), it.Value())
+	}
+	for i, path := range m.stage.On {
+		if path.Len() == 1 && doc.Lookup(path.First()).IsMissing() && path.First() != "_id" {
+			put(path.First(), keys[i])
+		}
+	}
+	slices.Sort(names)
+	var b bson.Builder
+	b.Reset(nil)
+	b.Value("_id", values["_id"])
+	for _, name := range names {
+		b.Value(name, values[name])
+	}
+	return b.Doc()
 }
 
 // NotMatched says whether doc is inserted when nothing was found for it.

@@ -324,7 +324,7 @@ func (w *mergeWriter) Write(ctx context.Context, d bson.Doc) error {
 	}
 	insert, err := w.merging.NotMatched()
 	if insert {
-		w.db.colls[w.stage.Into.Coll] = append(coll, d.Clone())
+		w.db.colls[w.stage.Into.Coll] = append(coll, w.merging.NewDocument(d, keys).Clone())
 	}
 	return err
 }

@@ -65,7 +65,7 @@ func CheckName(name string) error {
 	switch {
 	case name == "":
 		return mongoerr.New(15998, "FieldPath field names may not be empty strings.")
-	case name[0] == '$':
+	case name[0] == '$' && name != "$id" && name != "$ref" && name != "$db": // the fields of a DBRef
 		return mongoerr.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
 	case strings.IndexByte(name, 0) >= 0:
 		return mongoerr.New(16411, "FieldPath field names may not contain '\\0'.")

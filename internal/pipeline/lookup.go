@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"strings"
+
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/fieldpath"
@@ -29,6 +31,8 @@ type Let struct {
 	Name string
 	Slot expr.Slot
 	Expr expr.Expr
+	// Used says whether a $merge's pipeline mentions it, which makes a missing value an error there.
+	Used bool
 }
 
 func parseLookup(p *parsing, arg bson.Value) ([]Stage, error) {
@@ -94,8 +98,8 @@ func (l *Lookup) readFrom(p *parsing, from bson.Value) error {
 	switch from.Type {
 	case bson.TypeString:
 		l.From.Coll = from.Str()
-		if l.From.Coll == "" {
-			return mongoerr.New(mongoerr.InvalidNamespace, "Invalid namespace specified '%s.'", l.From.DB)
+		if c := l.From.Coll; c == "" || c[0] == '.' || strings.IndexByte(c, 0) >= 0 {
+			return mongoerr.New(mongoerr.InvalidNamespace, "Invalid namespace specified '%s'", l.From)
 		}
 		return nil
 	case bson.TypeObject:

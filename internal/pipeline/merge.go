@@ -87,7 +87,7 @@ func (m *Merge) readInto(v bson.Value) error {
 		if m.Into.Coll = coll.Str(); m.Into.Coll == "" {
 			return mongoerr.New(5786800, "$merge 'into' field cannot be an empty string")
 		}
-		if !db.IsMissing() {
+		if !db.IsMissing() && db.Str() != "" {
 			m.Into.DB = db.Str()
 		}
 	default:
@@ -181,8 +181,11 @@ func (m *Merge) readPipeline(p *parsing, stages, let bson.Value) error {
 	if err != nil {
 		return err
 	}
-	sub := &parsing{Parser: p.Parser, Options: Options{NS: m.Into, Scope: scope, Update: true}, depth: p.depth + 1, inside: "$merge"}
-	m.Pipeline, err = sub.pipeline(stages)
+	text := stages.String()
+	for i := range m.Let {
+		m.Let[i].Used = strings.Contains(text, "$$"+m.Let[i].Name)
+	}
+	m.Pipeline, err = p.sub("$merge", stages, m.Into, scope)
 	return err
 }
 
@@ -196,6 +199,18 @@ func (m *Merge) check() error {
 		return mongoerr.New(mongoerr.InvalidNamespace, "Invalid $merge target namespace: '%s'", m.Into)
 	}
 	return m.Into.Check()
+}
+
+// CheckUpdate refuses what an update may not do. MongoDB finds out with the first document.
+func (m *Merge) CheckUpdate() error {
+	for _, s := range m.Pipeline.Stages {
+		switch s := s.(type) {
+		case *Project, *ReplaceRoot:
+		default:
+			return notInUpdate(s.Name())
+		}
+	}
+	return nil
 }
 
 func (m *Merge) needs(d *Dependencies) bool { return d.everything() }

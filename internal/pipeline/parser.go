@@ -139,7 +139,7 @@ func (p *parsing) allowed(row *Row) error {
 	case p.facet && row.noFacet && !(p.inside == "$lookup" && row.noLookup) && !(p.inside == "$unionWith" && row.noUnion):
 		return mongoerr.New(40600, "%s is not allowed to be used within a $facet stage", row.Name)
 	case p.Update && !updateStage(row.Name):
-		return mongoerr.New(mongoerr.InvalidOptions, "%s is not allowed to be used within an update", row.Name)
+		return notInUpdate(row.Name)
 	case p.View && row.last && p.inside != "$lookup" && p.inside != "$unionWith":
 		return mongoerr.New(mongoerr.OptionNotSupportedOnView, "The aggregation stage %s in location %d of the pipeline cannot be used in a view definition because it writes to disk", row.Name, p.at)
 	case p.inside == "$lookup" && row.noLookup:
@@ -148,6 +148,10 @@ func (p *parsing) allowed(row *Row) error {
 		return mongoerr.New(31441, "%s is not allowed within a $unionWith's sub-pipeline", row.Name)
 	}
 	return nil
+}
+
+func notInUpdate(name string) error {
+	return mongoerr.New(mongoerr.InvalidOptions, "%s is not allowed to be used within an update", name)
 }
 
 func updateStage(name string) bool {

@@ -39,7 +39,7 @@ func Rows() []Row {
 		{Name: "$limit", Since: "2.2", Doc: "The first documents only.", parse: parseLimit},
 		{Name: "$listCatalog", Since: "6.0", Doc: "The catalogue's entries.", parse: parseListCatalog, first: true, brings: true, noFacet: true},
 		{Name: "$listClusterCatalog", Since: "8.1", Doc: "All collections of a cluster.", parse: parseListClusterCatalog, first: true, brings: true, collectionless: true},
-		{Name: "$listLocalSessions", Since: "3.6", Doc: "Sessions in memory.", parse: parseListLocalSessions, first: true, brings: true, collectionless: true, noFacet: true},
+		{Name: "$listLocalSessions", Since: "3.6", Doc: "Sessions in memory.", parse: parseListLocalSessions, first: true, brings: true, collectionless: true},
 		{Name: "$listSampledQueries", Since: "7.0", Doc: "Sampled queries.", parse: parseListSampledQueries, first: true, brings: true, collectionless: true, noFacet: true},
 		{Name: "$listSearchIndexes", Since: "7.0", Doc: "Search indexes.", parse: parseListSearchIndexes, first: true, brings: true, noFacet: true},
 		{Name: "$listSessions", Since: "3.6", Doc: "All sessions.", parse: parseListSessions, first: true},

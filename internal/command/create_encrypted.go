@@ -41,8 +41,9 @@ func checkEncryptedField(doc bson.Doc, seen map[string]bool) error {
 	a.UUID("keyId")
 	path, _ := a.String("path")
 	kind, typed := a.String("bsonType")
-	if q := a.Value("queries"); !q.IsNullish() && q.Type != bson.TypeObject && q.Type != bson.TypeArray {
-		a.Fail(a.wrongType("queries", q.Type, []bson.Type{bson.TypeArray, bson.TypeObject}))
+	queries := a.Value("queries")
+	if !queries.IsMissing() && queries.Type != bson.TypeObject && queries.Type != bson.TypeArray {
+		a.Fail(a.wrongType("queries", queries.Type, []bson.Type{bson.TypeArray, bson.TypeObject}))
 	}
 	if err := a.Done(); err != nil {
 		return err
@@ -65,9 +66,14 @@ func checkEncryptedField(doc bson.Doc, seen map[string]bool) error {
 	}
 	seen[strings.Clone(path)] = true
 	if typed {
-		return checkEncryptedType(kind)
+		if err := checkEncryptedType(kind); err != nil {
+			return err
+		}
 	}
-	return nil
+	if queries.IsMissing() {
+		return nil
+	}
+	return checkEncryptedQueries(queries, kind)
 }
 
 func checkEncryptedType(name string) error {

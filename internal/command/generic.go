@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -194,7 +195,7 @@ func (op *Op) readReadConcern(a *Args) {
 	}
 	r := NewArgs("readConcern", v.Doc())
 	level, given := r.String("level")
-	r.Ignore("provenance")
+	r.provenance()
 	after, at := r.Value("afterClusterTime"), r.Value("atClusterTime")
 	r.Ignore("$_waitLastStableRecoveryTimestamp", "afterOpTime")
 	if err := r.Done(); err != nil {
@@ -275,7 +276,8 @@ func ParseWriteConcern(doc bson.Doc) (WriteConcern, error) {
 	wc := WriteConcern{Given: true}
 	a := NewArgs("writeConcern", doc)
 	w, j, fsync, timeout := a.Value("w"), a.Value("j"), a.Value("fsync"), a.Value("wtimeout")
-	a.Ignore("provenance", "getLastError")
+	a.provenance()
+	a.Ignore("getLastError")
 	if err := a.Done(); err != nil {
 		return wc, err
 	}
@@ -287,7 +289,7 @@ func ParseWriteConcern(doc bson.Doc) (WriteConcern, error) {
 			return wc, a.wrongType(flag.name, flag.v.Type, []bson.Type{bson.TypeBool, bson.TypeInt64, bson.TypeInt32, bson.TypeDecimal, bson.TypeDouble})
 		}
 	}
-	if !timeout.IsNullish() && timeout.IsNumber() && (timeout.TruncInt64() > math.MaxInt32 || timeout.TruncInt64() < math.MinInt32) {
+	if !timeout.IsNullish() && timeout.IsNumber() && (timeout.TruncInt64() > math.MaxInt32) {
 		return wc, mongoerr.New(mongoerr.FailedToParse, "wtimeout must be a 32-bit integer")
 	}
 	if !j.IsNullish() && !fsync.IsNullish() && j.Truthy() && fsync.Truthy() {
@@ -297,13 +299,23 @@ func ParseWriteConcern(doc bson.Doc) (WriteConcern, error) {
 	return wc, wc.readW(w, j)
 }
 
+// provenance reads where a concern comes from, which changes nothing here.
+func (a *Args) provenance() {
+	a.enum("provenance", "clientSupplied", "implicitDefault", "customDefault", "getLastErrorDefaults", "internalWriteDefault")
+}
+
+func noSuchMode(name string) error {
+	return mongoerr.New(mongoerr.BadValue, "cannot use non-majority 'w' mode \"%s\" when a host is not a member of a replica set", name)
+}
+
+// readW reads how many nodes a write waits for. Tags are taken: the one node there is has none to wait for.
 func (wc *WriteConcern) readW(w, j bson.Value) error {
 	switch {
-	case w.IsNullish():
+	case w.IsMissing():
 	case w.IsNumber():
-		n := w.TruncInt64()
+		n := index.WholeSeconds(w)
 		switch {
-		case n < 0 || n > 50:
+		case w.IsNaN() || n < 0 || n > 50:
 			return mongoerr.New(mongoerr.FailedToParse, "w has to be a non-negative number and not greater than 50; found: %d", n)
 		case n > 1:
 			return mongoerr.New(mongoerr.BadValue, "cannot use 'w' > 1 when a host is not replicated")
@@ -311,9 +323,11 @@ func (wc *WriteConcern) readW(w, j bson.Value) error {
 			wc.Buffered = !j.Truthy()
 			wc.Unacknowledged = true
 		}
+	case w.IsNullish():
+		return noSuchMode("")
 	case w.Type == bson.TypeString:
-		if w.Str() != "majority" && w.Str() != "" {
-			return mongoerr.New(mongoerr.BadValue, "cannot use non-majority 'w' mode \"%s\" when a host is not a member of a replica set", w.Str())
+		if w.Str() != "majority" {
+			return noSuchMode(w.Str())
 		}
 	case w.Type == bson.TypeObject:
 		if w.Doc().IsEmpty() {
@@ -324,7 +338,6 @@ func (wc *WriteConcern) readW(w, j bson.Value) error {
 				return mongoerr.New(mongoerr.FailedToParse, "tags must be a single level document with only number values")
 			}
 		}
-		return mongoerr.New(mongoerr.BadValue, "cannot use tagged 'w' when a host is not a member of a replica set")
 	default:
 		return mongoerr.New(mongoerr.FailedToParse, "w has to be a number, string, or object; found: %s", w.Type)
 	}

@@ -181,9 +181,17 @@ func (g *viewGraph) above(ns namespace.NS, depth int, known map[namespace.NS]int
 	return most
 }
 
+// stageBytes is the size of a pipeline's stages.
+func stageBytes(stages bson.Doc) (n int) {
+	for it := stages.Iter(); it.Next(); {
+		n += len(it.Value().Data)
+	}
+	return n
+}
+
 // checkBelow looks at the views that the new one reads: collations must be the same, and pipelines not too large together.
 func (g *viewGraph) checkBelow() error {
-	size := len(g.new.Pipeline.Data)
+	size := stageBytes(g.new.Pipeline.Doc())
 	for _, ns := range g.reads(g.new.NS) {
 		view := g.catalog.Collection(ns)
 		if view == nil || !view.IsView() {
@@ -202,7 +210,7 @@ func (g *viewGraph) checkBelow() error {
 		if view == nil || !view.IsView() {
 			break
 		}
-		size += len(view.Options.Pipeline)
+		size += stageBytes(view.Options.Pipeline)
 		ns.Coll = view.Options.ViewOn
 	}
 	if size > maxViewPipelineBytes {

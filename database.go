@@ -137,7 +137,9 @@ func (d *database) config(s *Server) command.Config {
 		Argv: s.opts.Argv, Parsed: s.opts.Parsed, Version: MongoVersion, EbbVersion: Version,
 		Traffic:   func() command.Traffic { return command.Traffic(s.network.Stats()) },
 		RecentLog: s.opts.Log.Recent,
-		Stopping:  s.network.Stopping(), Expiry: d.monitor,
+		Stopping:  s.network.Stopping(),
+		Shutdown:  func() { s.askOnce.Do(func() { close(s.asked) }) },
+		RotateLog: s.opts.RotateLog, Expiry: d.monitor,
 	}
 }
 

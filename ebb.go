@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/dbpath"
@@ -15,9 +16,12 @@ import (
 
 // Server is one open server.
 type Server struct {
-	opts     Options
-	dir      *dbpath.Dir // nil in memory
-	network  *server.Server
+	opts    Options
+	dir     *dbpath.Dir // nil in memory
+	network *server.Server
+	// asked is closed by the shutdown command.
+	asked    chan struct{}
+	askOnce  sync.Once
 	database *database
 }
 
@@ -26,7 +30,7 @@ type Server struct {
 // What can go wrong goes wrong before the data is touched: the port first, then the directory.
 func Open(opts Options) (*Server, error) {
 	opts = opts.withDefaults()
-	s := &Server{opts: opts}
+	s := &Server{opts: opts, asked: make(chan struct{})}
 	network, err := server.Listen(context.Background(), server.Options{
 		Addresses: opts.Addresses, Port: opts.Port, MaxConns: opts.MaxConns, Compressors: opts.Compressors,
 		Quiet: opts.Quiet, Log: opts.Log.For("NETWORK"),
@@ -61,7 +65,7 @@ func (s *Server) DBPath() string {
 	return s.dir.Path()
 }
 
-// Serve answers clients until ctx ends; then it lets running operations finish, interrupts them after ten seconds, and
+// Serve answers clients until ctx ends or a client sends shutdown; then it lets running operations finish, interrupts them after ten seconds, and
 // returns. Close comes after it.
 func (s *Server) Serve(ctx context.Context) error {
 	var addresses []string
@@ -70,6 +74,15 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	s.opts.Log.For("NETWORK").Info("Waiting for connections", "address", addresses[0], "addresses", addresses,
 		"dbpath", s.DBPath(), "storageEngine", s.opts.Engine, "version", Version, "mongoVersion", MongoVersion, "pid", os.Getpid())
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-s.asked:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
 	if err := s.network.Serve(ctx, s.database); err != nil {
 		return fmt.Errorf("stop the server: %w", err)
 	}

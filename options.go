@@ -47,6 +47,8 @@ type Options struct {
 	Quiet bool
 	// Log takes the server's log; nil throws it away.
 	Log *serverlog.Log
+	// RotateLog begins a new log file for logRotate; nil where the log is no file.
+	RotateLog func() error
 	// Clock is the database's time; nil is the machine's.
 	Clock clock.Clock
 }

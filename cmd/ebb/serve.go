@@ -49,7 +49,11 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 		return err
 	}
 	control := log.For("CONTROL")
-	control.Info("Shutting down", "reason", context.Cause(ctx).Error())
+	reason := "shutdown command"
+	if cause := context.Cause(ctx); cause != nil {
+		reason = cause.Error()
+	}
+	control.Info("Shutting down", "reason", reason)
 	if err := server.Close(); err != nil {
 		return err
 	}
@@ -69,7 +73,9 @@ func open(cfg *config.Config) (server *ebb.Server, log *serverlog.Log, file *ser
 		return nil, nil, nil, err
 	}
 	log = serverlog.New(nil, cfg.SystemLog.Verbosity)
-	if server, err = ebb.Open(options(cfg, log)); err != nil {
+	opts := options(cfg, log)
+	opts.RotateLog = func() error { return file.Rotate(clock.Wall().Now()) }
+	if server, err = ebb.Open(opts); err != nil {
 		return nil, nil, nil, errors.Join(err, file.Abandon())
 	}
 	if !cfg.SystemLog.Append {

@@ -73,7 +73,11 @@ func database(t *testing.T, server *binary.Server) *mongo.Database {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = client.Disconnect(context.WithoutCancel(t.Context())) })
+	t.Cleanup(func() { // its server is dead by then; there is nobody to say goodbye to
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 50*time.Millisecond)
+		defer cancel()
+		_ = client.Disconnect(ctx)
+	})
 	return client.Database(dbName)
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/query"
 )
 
@@ -175,7 +176,10 @@ func (b *bulk) runInserts(i int) (n int, err error) {
 	}
 	call := b.op.call()
 	call.Bypass, call.Let = b.bypass, b.let
-	inserted, refused, err := b.op.Query.Insert(b.op.Ctx, b.targets[b.ops[i].target].ns, docs, b.ordered, call)
+	ns, start := b.targets[b.ops[i].target].ns, b.op.Clock.Now()
+	inserted, refused, err := b.op.Query.Insert(b.op.Ctx, ns, docs, b.ordered, call)
+	b.op.statement("insert", ns, bson.Build().String("insert", ns.Coll).Bool("ordered", b.ordered).Doc(), start, err,
+		func(st *operation.Stats) { st.Inserted.Store(int64(inserted)) })
 	b.op.counts.inserts.Add(int64(len(docs)))
 	b.counts.inserted += int64(inserted)
 	if err != nil && fatal(err) {
@@ -206,9 +210,11 @@ func (b *bulk) runUpdate(i int) error {
 	}
 	var done query.Updated
 	if err == nil {
+		start := b.op.Clock.Now()
 		done, err = b.op.Query.Update(b.op.Ctx, s.Update, s.call)
 		b.op.counts.updates.Add(1)
 		b.op.examined(s.call)
+		b.op.recordUpdate(s, start, done, err)
 	}
 	b.counts.matched += done.Matched
 	b.counts.modified += done.Modified
@@ -233,9 +239,11 @@ func (b *bulk) runDelete(i int) error {
 	if err != nil {
 		return err
 	}
+	start := b.op.Clock.Now()
 	n, _, err := b.op.Query.Delete(b.op.Ctx, s.Delete, s.call)
 	b.op.counts.deletes.Add(1)
 	b.op.examined(s.call)
+	b.op.recordDelete(s, start, n, err)
 	b.counts.deleted += n
 	if err != nil {
 		if fatal(err) {

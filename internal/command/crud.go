@@ -5,6 +5,7 @@ import (
 	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/query"
 )
 
@@ -61,8 +62,10 @@ func checkNaturalHint(d bson.Doc) error {
 }
 
 // examined takes over what a query looked at.
-func (op *Op) examined(c *query.Call) {
-	st := &op.Running.Stats
+func (op *Op) examined(c *query.Call) { note(&op.Running.Stats, c) }
+
+// note adds to st what a query looked at.
+func note(st *operation.Stats, c *query.Call) {
 	st.KeysExamined.Store(c.Seen.Keys)
 	st.DocsExamined.Store(c.Seen.Docs)
 	if c.PlanSummary != "" {

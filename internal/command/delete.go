@@ -1,9 +1,12 @@
 package command
 
 import (
+	"time"
+
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/query"
 )
 
@@ -52,11 +55,13 @@ func (op *Op) parseDeletes() (statements []deleteStatement, ordered bool, err er
 type deleteStatement struct {
 	query.Delete
 	call *query.Call
+	// source is the statement as it came.
+	source bson.Doc
 }
 
 func (op *Op) parseDelete(ns namespace.NS, d bson.Doc) (deleteStatement, error) {
 	a := NewArgs("delete.deletes", d)
-	s := deleteStatement{call: op.call()}
+	s := deleteStatement{call: op.call(), source: d}
 	s.NS = ns
 	s.Filter = a.Doc("q")
 	limit := a.Value("limit")
@@ -81,9 +86,11 @@ func (op *Op) runDeletes(statements []deleteStatement, ordered bool) (bson.Doc, 
 	var deleted int64
 	var refused []query.WriteError
 	for i, s := range statements {
+		start := op.Clock.Now()
 		n, _, err := op.Query.Delete(op.Ctx, s.Delete, s.call)
 		op.counts.deletes.Add(1)
 		op.examined(s.call)
+		op.recordDelete(s, start, n, err)
 		deleted += n
 		if err != nil {
 			if fatal(err) {
@@ -99,4 +106,12 @@ func (op *Op) runDeletes(statements []deleteStatement, ordered bool) (bson.Doc, 
 	b := bson.Build()
 	writeReply(b, deleted, refused)
 	return b.Doc(), nil
+}
+
+// recordDelete hands one delete to the slow log and the profiler.
+func (op *Op) recordDelete(s deleteStatement, start time.Time, n int64, err error) {
+	op.statement("remove", s.NS, s.source, start, err, func(st *operation.Stats) {
+		note(st, s.call)
+		st.Deleted.Store(n)
+	})
 }

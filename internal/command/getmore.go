@@ -43,6 +43,7 @@ func getMore(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	op.Running.Stats.SetPlanSummary(c.PlanSummary)
+	op.originating = c.Command
 	b := bson.Build().Object("cursor").Array("nextBatch")
 	before, _ := c.Returned()
 	more, err := c.Batch(op.Ctx, b, batch, nil)

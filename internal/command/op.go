@@ -31,6 +31,9 @@ type Op struct {
 	Next       bson.Doc
 	// Close ends the connection after the reply.
 	Close bool
+	// originating is the command that opened the cursor of a getMore; statements is how many were recorded one by one.
+	originating bson.Doc
+	statements  int
 	// ExhaustAllowed says that the client can take it.
 	ExhaustAllowed bool
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
 )
 
 // maxProfiled is how many databases may have profiling levels of their own.
@@ -103,6 +104,11 @@ func profile(op *Op) (bson.Doc, error) {
 	}
 	if err := a.Done(); err != nil {
 		return nil, err
+	}
+	if level == 1 || level == 2 {
+		if err := op.createProfile(op.Ctx, namespace.NS{DB: op.DB, Coll: "system.profile"}); err != nil {
+			return nil, err
+		}
 	}
 	was := op.Profile.Of(op.DB)
 	err = op.Profile.Set(op.DB, func(p *Profiling) {

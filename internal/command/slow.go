@@ -1,4 +1,292 @@
 package command
 
-// record hands the finished operation to the slow log and the profiler.
-func (op *Op) record(err error) {}
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"time"
+
+	driver "go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/operation"
+)
+
+// What an operation has done is told twice when it is worth it: in the log when it was slow, and in its database's
+// system.profile as the profiling level says. A filter takes the place of slowness and sampling. Both happen once the
+// operation is over and before its reply, so that a client finds in system.profile what it did before.
+
+// finished is an operation, or one statement of a write, that is over.
+type finished struct {
+	*operation.Operation
+	// originating is the command that opened the cursor of a getMore.
+	originating bson.Doc
+	micros      int64
+	err         error
+}
+
+// record hands the finished operation to the slow log and the profiler. Those of statements were recorded one by one.
+func (op *Op) record(err error) {
+	if op.Command.Quiet || op.statements > 0 {
+		return
+	}
+	op.Server.record(op.DB, finished{op.Running, op.originating, op.Ops.Micros(op.Running), err})
+}
+
+// statement records one statement of a write that began at start. fill sets what it did.
+func (op *Op) statement(kind string, ns namespace.NS, command bson.Doc, start time.Time, err error, fill func(*operation.Stats)) {
+	op.statements++
+	micros := clock.Since(op.Clock, start).Microseconds()
+	if v := op.judge(ns.DB, micros); v.nothing() {
+		return
+	}
+	o := &operation.Operation{Client: op.Running.Client, Kind: kind, NS: ns.String(), Command: command, LSID: op.LSID}
+	fill(&o.Stats)
+	op.Server.record(ns.DB, finished{o, nil, micros, err})
+}
+
+// RecordSweep is ttl.Recorder's: a sweep is a remove like any other.
+func (s *Server) RecordSweep(o *operation.Operation, took time.Duration, err error) {
+	s.record(namespace.Split(o.NS).DB, finished{o, nil, took.Microseconds(), err})
+}
+
+// verdict is what is to be told of an operation.
+type verdict struct {
+	log, profile bool
+	// filter decides it where there is one, with all that is known of the operation.
+	filter *match.Filter
+	level  int32
+}
+
+func (v verdict) nothing() bool { return !v.log && !v.profile && v.filter == nil }
+
+func (s *Server) judge(db string, micros int64) verdict {
+	p := s.Profile.Of(db)
+	if p.Filter != nil {
+		return verdict{filter: p.Filter, level: p.Level}
+	}
+	slow := micros > int64(p.SlowMillis)*1000 && (p.SampleRate >= 1 || rand.Float64() < p.SampleRate)
+	return verdict{log: slow, profile: p.Level >= 2 || p.Level == 1 && slow}
+}
+
+func (s *Server) record(db string, f finished) {
+	v := s.judge(db, f.micros)
+	if v.nothing() {
+		return
+	}
+	doc := s.profileDocument(f)
+	if v.filter != nil {
+		matches, err := v.filter.Match(expr.NewParser(expr.Options{}).NewEnv(), doc)
+		matches = matches && err == nil
+		v.log, v.profile = matches, v.level >= 2 || v.level == 1 && matches
+	}
+	if v.log {
+		s.logSlow(f)
+	}
+	if v.profile {
+		s.profile(db, doc)
+	}
+}
+
+// counts are the counters of an operation that say something, under their names in system.profile.
+func (f finished) counts(each func(name string, n int64)) {
+	st := &f.Stats
+	if f.examines() {
+		each("keysExamined", st.KeysExamined.Load())
+		each("docsExamined", st.DocsExamined.Load())
+	}
+	for _, c := range []struct {
+		name string
+		n    int64
+		show bool
+	}{
+		{"nMatched", st.Matched.Load(), f.Kind == "update"}, {"nModified", st.Modified.Load(), f.Kind == "update"},
+		{"nUpserted", st.Upserted.Load(), f.Kind == "update"}, {"ninserted", st.Inserted.Load(), f.Kind == "insert"},
+		{"ndeleted", st.Deleted.Load(), f.Kind == "remove"}, {"keysInserted", st.KeysInserted.Load(), false},
+		{"keysDeleted", st.KeysDeleted.Load(), false}, {"writeConflicts", st.WriteConflicts.Load(), false},
+	} {
+		if c.show || c.n > 0 {
+			each(c.name, c.n)
+		}
+	}
+}
+
+// examines says whether the operation looks documents up.
+func (f finished) examines() bool {
+	switch f.Kind {
+	case "query", "getmore", "update", "remove":
+		return true
+	}
+	return f.Stats.PlanSummary() != ""
+}
+
+// gives says whether the operation gives documents.
+func (f finished) gives() bool {
+	return f.Kind == "query" || f.Kind == "getmore" || f.Stats.Returned.Load() > 0
+}
+
+// profileDocument is what system.profile has of an operation.
+func (s *Server) profileDocument(f finished) bson.Doc {
+	st := &f.Stats
+	b := bson.Build().String("op", f.Kind).String("ns", f.NS).Document("command", describeCommand(f.Command, true))
+	if f.originating != nil {
+		b.Document("originatingCommand", describeCommand(f.originating, true))
+	}
+	if id := st.CursorID.Load(); id != 0 {
+		b.Int64("cursorid", id)
+	}
+	f.counts(func(name string, n int64) { b.Number(name, n) })
+	if st.HasSortStage.Load() {
+		b.Bool("hasSortStage", true)
+	}
+	if st.UsedDisk.Load() {
+		b.Bool("usedDisk", true)
+	}
+	if st.CursorExhausted.Load() {
+		b.Bool("cursorExhausted", true)
+	}
+	b.Int32("numYield", 0)
+	if f.gives() {
+		b.Number("nreturned", st.Returned.Load())
+	}
+	if f.err != nil {
+		e := mongoerr.From(f.err)
+		b.String("errMsg", e.Message).String("errName", e.Code.Name()).Int32("errCode", int32(e.Code))
+	}
+	b.Object("locks").End().Object("flowControl").End()
+	if f.Client.ConnectionID != 0 {
+		if n := st.ResponseBytes.Load(); n > 0 {
+			b.Number("responseLength", n)
+		}
+		b.String("protocol", "op_msg")
+	}
+	b.Number("millis", f.micros/1000)
+	if plan := st.PlanSummary(); plan != "" {
+		b.String("planSummary", plan)
+	}
+	return s.whoAndWhen(b, f).Doc()
+}
+
+func (s *Server) whoAndWhen(b *bson.Builder, f finished) *bson.Builder {
+	b.Date("ts", clock.Millis(s.Clock)).String("client", hostOf(f.Client.Remote))
+	if f.Client.AppName != "" {
+		b.String("appName", f.Client.AppName)
+	}
+	b.Array("allUsers")
+	user := ""
+	if f.Client.ConnectionID == 0 {
+		b.Object("0").String("user", "__system").String("db", "local").End()
+		user = "__system@local"
+	}
+	return b.End().String("user", user)
+}
+
+// hostOf is "host:port" without the port.
+func hostOf(remote string) string {
+	if host, _, err := net.SplitHostPort(remote); err == nil {
+		return host
+	}
+	return remote
+}
+
+// logSlow writes mongod's line on a slow operation.
+func (s *Server) logSlow(f finished) {
+	st := &f.Stats
+	attrs := []any{"type", logType(f.Kind), "isFromUserConnection", f.Client.ConnectionID != 0, "ns", f.NS}
+	if f.Client.AppName != "" {
+		attrs = append(attrs, "appName", f.Client.AppName)
+	}
+	attrs = append(attrs, "command", jsonOf(describeCommand(f.Command, true)))
+	if f.originating != nil {
+		attrs = append(attrs, "originatingCommand", jsonOf(describeCommand(f.originating, true)))
+	}
+	if plan := st.PlanSummary(); plan != "" {
+		attrs = append(attrs, "planSummary", plan)
+	}
+	f.counts(func(name string, n int64) { attrs = append(attrs, name, n) })
+	if st.HasSortStage.Load() {
+		attrs = append(attrs, "hasSortStage", true)
+	}
+	attrs = append(attrs, "numYields", 0)
+	if f.gives() {
+		attrs = append(attrs, "nreturned", st.Returned.Load())
+	}
+	if f.err != nil {
+		e := mongoerr.From(f.err)
+		attrs = append(attrs, "ok", 0, "errMsg", e.Message, "errName", e.Code.Name(), "errCode", int32(e.Code))
+	}
+	if f.Client.ConnectionID != 0 {
+		if n := st.ResponseBytes.Load(); n > 0 {
+			attrs = append(attrs, "reslen", n)
+		}
+		attrs = append(attrs, "remote", f.Client.Remote, "protocol", "op_msg")
+	}
+	s.Log.Info("Slow query", append(attrs, slog.Int64("durationMillis", f.micros/1000))...)
+}
+
+// logType is what the log calls a kind of operation.
+func logType(kind string) string {
+	switch kind {
+	case "insert", "update", "remove":
+		return kind
+	}
+	return "command"
+}
+
+// jsonOf is a document as extended JSON.
+func jsonOf(d bson.Doc) json.RawMessage {
+	text, err := driver.MarshalExtJSON(driver.Raw(d), false, false)
+	if err != nil {
+		text, _ = json.Marshal(strings.ToValidUTF8(d.String(), "")) // strings always marshal
+	}
+	return text
+}
+
+// profileBytes is the size of a system.profile.
+const profileBytes = 1 << 20
+
+// profile adds doc to db's system.profile. While writes are locked out nothing is added: an operation does not wait for its
+// own description.
+func (s *Server) profile(db string, doc bson.Doc) {
+	if !s.Writes.TryEnter() {
+		return
+	}
+	defer s.Writes.Leave()
+	if err := s.addProfile(context.Background(), db, doc); err != nil && !s.isStopped() {
+		s.Log.Warn("Caught Assertion while trying to profile operation", "db", db, "error", err)
+	}
+}
+
+func (s *Server) addProfile(ctx context.Context, db string, doc bson.Doc) error {
+	ns := namespace.NS{DB: db, Coll: "system.profile"}
+	if err := s.createProfile(ctx, ns); err != nil {
+		return err
+	}
+	return s.Query.Append(ctx, ns, doc, clock.Millis(s.Clock))
+}
+
+// createProfile makes the capped collection that profiles go into, unless there is one.
+func (s *Server) createProfile(ctx context.Context, ns namespace.NS) error {
+	coll := s.Query.Store.Catalog().Collection(ns)
+	switch {
+	case coll == nil:
+	case !coll.Options.Capped:
+		return mongoerr.New(mongoerr.InvalidOptions, "%s exists but isn't capped", ns)
+	default:
+		return nil
+	}
+	options := bson.Build().Bool("capped", true).Int64("size", profileBytes).Doc()
+	_, err := s.Query.Store.CreateCollection(ctx, ns, options)
+	if mongoerr.Is(err, mongoerr.NamespaceExists) {
+		return nil
+	}
+	return err
+}

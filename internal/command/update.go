@@ -1,9 +1,12 @@
 package command
 
 import (
+	"time"
+
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/query"
 )
 
@@ -54,11 +57,13 @@ func (op *Op) parseUpdates() (statements []updateStatement, ordered bool, err er
 type updateStatement struct {
 	query.Update
 	call *query.Call
+	// source is the statement as it came.
+	source bson.Doc
 }
 
 func (op *Op) parseUpdate(ns namespace.NS, d bson.Doc) (updateStatement, error) {
 	a := NewArgs("update.updates", d)
-	s := updateStatement{call: op.call()}
+	s := updateStatement{call: op.call(), source: d}
 	s.NS = ns
 	s.Filter = a.Doc("q")
 	s.Change = a.Value("u")
@@ -107,9 +112,11 @@ func (op *Op) runUpdates(statements []updateStatement, ordered bool) (bson.Doc, 
 	var refused []query.WriteError
 	var upserted []bson.Doc
 	for i, s := range statements {
+		start := op.Clock.Now()
 		done, err := op.Query.Update(op.Ctx, s.Update, s.call)
 		op.counts.updates.Add(1)
 		op.examined(s.call)
+		op.recordUpdate(s, start, done, err)
 		matched += done.Matched
 		modified += done.Modified
 		if !done.UpsertedID.IsMissing() {
@@ -141,6 +148,18 @@ func (op *Op) runUpdates(statements []updateStatement, ordered bool) (bson.Doc, 
 		b.End()
 	}
 	return b.Number("nModified", modified).Doc(), nil
+}
+
+// recordUpdate hands one update to the slow log and the profiler.
+func (op *Op) recordUpdate(s updateStatement, start time.Time, done query.Updated, err error) {
+	op.statement("update", s.NS, s.source, start, err, func(st *operation.Stats) {
+		note(st, s.call)
+		st.Matched.Store(done.Matched)
+		st.Modified.Store(done.Modified)
+		if !done.UpsertedID.IsMissing() {
+			st.Upserted.Store(1)
+		}
+	})
 }
 
 // fatal says whether err ends the whole command and not one statement.

@@ -104,7 +104,9 @@ func (e *Engine) ExplainCount(ctx context.Context, c Count, call *Call, v Verbos
 		x.steps = &step{name: "COUNT", input: x.steps}
 	}
 	x.steps.counts = func() exec.Counters { return exec.Counters{Works: counted + 1, EOF: true} }
-	x.steps.ran = func(b *bson.Builder) { b.Number("nCounted", clampCount(counted, c)).Number("nSkipped", min(c.Skip, counted)) }
+	x.steps.ran = func(b *bson.Builder) {
+		b.Number("nCounted", clampCount(counted, c)).Number("nSkipped", min(c.Skip, counted))
+	}
 	return x.explanation(shape), nil
 }
 

@@ -42,7 +42,18 @@ func (g *Gate) Enter(ctx context.Context) error {
 	}
 }
 
-// Leave ends what Enter began.
+// TryEnter is Enter for who would rather not write than wait.
+func (g *Gate) TryEnter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.mu.locks > 0 || g.mu.shutting > 0 {
+		return false
+	}
+	g.mu.inside++
+	return true
+}
+
+// Leave ends what Enter or TryEnter began.
 func (g *Gate) Leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -113,3 +113,17 @@ func TestNobodyIsInside(t *testing.T) {
 	}
 	all.Wait()
 }
+
+func TestTryEnter(t *testing.T) {
+	var g Gate
+	if !g.TryEnter() {
+		t.Fatal("an open gate let nobody in")
+	}
+	g.Leave()
+	if _, err := g.Shut(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if g.TryEnter() {
+		t.Fatal("a shut gate let somebody in")
+	}
+}

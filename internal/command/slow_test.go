@@ -1,0 +1,99 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/operation"
+)
+
+// logged is what the server logs from here on, without the times.
+func (h *harness) logged() *bytes.Buffer {
+	lines := &bytes.Buffer{}
+	h.server.Log = slog.New(slog.NewJSONHandler(lines, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	return lines
+}
+
+func TestSlowLog(t *testing.T) {
+	h := newHarness(t)
+	run := func(text string) { h.send(t.Context(), "1", "test", bson.MustDoc(text)) }
+	run("{insert: 'c', documents: [{_id: 1, a: 1}, {_id: 2, a: 1}]}")
+	lines := h.logged()
+	run("{find: 'c'}")
+	if lines.Len() > 0 {
+		t.Errorf("what is not slow was logged: %s", lines)
+	}
+	run("{profile: 0, slowms: -1}")
+	lines.Reset()
+	run("{find: 'c', filter: {a: 1, d: {$lt: 1.5}}, sort: {a: 1}}")
+	run("{update: 'c', updates: [{q: {_id: 1}, u: {$set: {b: 1}}}]}")
+	run("{find: 'c', filter: {$bad: 1}}")
+	want := []string{
+		`{"level":"INFO","msg":"Slow query","type":"command","isFromUserConnection":true,"ns":"test.c",` +
+			`"command":{"find":"c","filter":{"a":1,"d":{"$lt":1.5}},"sort":{"a":1},"$db":"test"},"planSummary":"COLLSCAN",` +
+			`"keysExamined":0,"docsExamined":2,"hasSortStage":true,"numYields":0,"nreturned":0,"reslen":62,"remote":"127.0.0.1:50001",` +
+			`"protocol":"op_msg","durationMillis":0}`,
+		`{"level":"INFO","msg":"Slow query","type":"update","isFromUserConnection":true,"ns":"test.c",` +
+			`"command":{"q":{"_id":1},"u":{"$set":{"b":1}}},"planSummary":"IDHACK","keysExamined":1,"docsExamined":1,` +
+			`"nMatched":1,"nModified":1,"nUpserted":0,"numYields":0,"remote":"127.0.0.1:50001","protocol":"op_msg","durationMillis":0}`,
+	}
+	got := strings.Split(strings.TrimSpace(lines.String()), "\n")
+	if len(got) != 3 || got[0] != want[0] || got[1] != want[1] {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if !strings.Contains(got[2], `"errName":"BadValue","errCode":2`) {
+		t.Errorf("the failure is not told of: %s", got[2])
+	}
+}
+
+// What the TTL monitor deletes is profiled and logged as what clients delete is, but for who did it.
+func TestRecordSweep(t *testing.T) {
+	h := newHarness(t)
+	lines := h.logged()
+	run := func(text string) bson.Doc { return h.send(t.Context(), "1", "test", bson.MustDoc(text)).Body }
+	run("{profile: 1, slowms: 5}")
+	sweep := &operation.Operation{Client: &operation.Client{Desc: "TTLMonitor"}, Kind: "remove", NS: "test.c",
+		Command: bson.MustDoc("{q: {d: {$lt: 1}}, limit: 0}")}
+	sweep.Stats.Deleted.Store(7)
+	sweep.Stats.KeysDeleted.Store(21)
+	h.server.RecordSweep(sweep, time.Millisecond, nil)
+	h.server.RecordSweep(sweep, 20*time.Millisecond, errors.New("no room"))
+	run("{profile: 0}")
+	reply := run("{find: 'system.profile', filter: {op: 'remove'}, projection: {_id: 0, ts: 0, locks: 0, flowControl: 0}}")
+	const want = `[ { op: "remove", ns: "test.c", command: { q: { d: { $lt: 1 } }, limit: 0 }, keysExamined: 0, docsExamined: 0, ` +
+		`ndeleted: 7, keysDeleted: 21, numYield: 0, errMsg: "no room", errName: "InternalError", errCode: 1, millis: 20, client: "", ` +
+		`allUsers: [ { user: "__system", db: "local" } ], user: "__system@local" } ]`
+	if got := at(reply.Value(), "cursor.firstBatch").Text(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if n := strings.Count(lines.String(), "Slow query"); n != 1 {
+		t.Errorf("%d slow operations in the log, not 1:\n%s", n, lines)
+	}
+}
+
+// While writes are locked out, operations are answered all the same.
+func TestProfileWhileLocked(t *testing.T) {
+	h := newHarness(t)
+	run := func(db, text string) string { return showReply(h.send(t.Context(), "1", db, bson.MustDoc(text)).Body, nil, nil, true) }
+	for _, c := range []struct{ db, command string }{
+		{"test", "{profile: 2}"}, {"admin", "{fsync: 1, lock: true}"}, {"test", "{find: 'c'}"}, {"admin", "{fsyncUnlock: 1}"}, {"test", "{find: 'd'}"},
+	} {
+		if got := run(c.db, c.command); got != "ok" {
+			t.Fatalf("%s: %s", c.command, got)
+		}
+	}
+	reply := h.send(t.Context(), "1", "test", bson.MustDoc("{count: 'system.profile', query: {op: 'query'}}")).Body
+	if n := reply.Lookup("n").Int32(); n != 1 {
+		t.Errorf("%d finds were profiled, not the 1 after the lock", n)
+	}
+}

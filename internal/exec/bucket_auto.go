@@ -40,7 +40,7 @@ func newBucketAuto(op *Op, s *pipeline.BucketAuto, in Iterator) Iterator {
 		}
 		return v, err
 	}}
-	b.sorted = &sortStage{op: op, order: keyOrder{op.collator()}, in: b.keyed}
+	b.sorted = newSortStage(op, keyOrder{op.collator()}, 0, b.keyed)
 	return b
 }
 
@@ -82,6 +82,9 @@ func (o keyOrder) Key(dst []bson.Value, d bson.Doc, _ sortpattern.Meta) ([]bson.
 }
 
 func (o keyOrder) Compare(a, b []bson.Value) int { return bson.CompareWith(a[0], b[0], o.collate) }
+
+func (o keyOrder) Descends() bool { return false }
+func (o keyOrder) Collates() bool { return o.collate != nil }
 
 func (s *bucketAutoStage) Next(ctx context.Context) (bson.Doc, error) {
 	if !s.dealt {

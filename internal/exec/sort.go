@@ -20,12 +20,14 @@ type sortStage struct {
 	limit int64
 	in    Iterator
 
-	rows   []sortRow
+	rows   []*sortRow
 	held   int64
 	seq    uint64
 	slab   []byte
 	keys   []bson.Value
+	spare  []sortRow
 	key    []bson.Value
+	meta   sortpattern.Meta
 	sorted bool
 	next   int
 	merge  *runMerge
@@ -37,6 +39,9 @@ type order interface {
 	// Key appends the sort key of d, whose metadata is meta; its values may share d's bytes.
 	Key(dst []bson.Value, d bson.Doc, meta sortpattern.Meta) ([]bson.Value, error)
 	Compare(a, b []bson.Value) int
+	// Descends says which way the first value sorts, and Collates whether its strings are compared by more than bytes.
+	Descends() bool
+	Collates() bool
 }
 
 // patternOrder is the order of a sort pattern.
@@ -51,18 +56,23 @@ func (o patternOrder) Key(dst []bson.Value, d bson.Doc, meta sortpattern.Meta) (
 
 func (o patternOrder) Compare(a, b []bson.Value) int { return o.pattern.Compare(a, b, o.collate) }
 
+func (o patternOrder) Descends() bool { return o.pattern.Parts[0].Desc }
+func (o patternOrder) Collates() bool { return o.collate != nil }
+
 // sortRow is a document with its key, whose values lie in the document.
 type sortRow struct {
-	doc  bson.Doc
-	key  []bson.Value
-	seq  uint64
-	meta bson.Doc
+	prefix uint64 // of the first value, turned over when it descends
+	doc    bson.Doc
+	key    []bson.Value
+	seq    uint64
+	meta   bson.Doc
 }
 
 const (
 	slabBytes   = 256 << 10
 	slabKeys    = 4096
-	rowOverhead = 96
+	slabRows    = 512
+	rowOverhead = 120
 )
 
 func newSort(op *Op, s *pipeline.Sort, in Iterator) Iterator {
@@ -71,7 +81,11 @@ func newSort(op *Op, s *pipeline.Sort, in Iterator) Iterator {
 
 // NewSort sorts what in gives by pattern, the first limit documents only unless limit is 0.
 func NewSort(op *Op, pattern *sortpattern.Pattern, limit int64, in Iterator) Iterator {
-	return &sortStage{op: op, order: patternOrder{pattern, op.collator()}, limit: limit, in: in}
+	return newSortStage(op, patternOrder{pattern, op.collator()}, limit, in)
+}
+
+func newSortStage(op *Op, o order, limit int64, in Iterator) *sortStage {
+	return &sortStage{op: op, order: o, limit: limit, in: in, meta: op.Meta.Get}
 }
 
 func (s *sortStage) Next(ctx context.Context) (bson.Doc, error) {
@@ -89,7 +103,7 @@ func (s *sortStage) Next(ctx context.Context) (bson.Doc, error) {
 		s.next = 0
 		return nil, nil
 	}
-	r := &s.rows[s.next]
+	r := s.rows[s.next]
 	s.next++
 	s.op.restore(r.meta)
 	return r.doc, nil
@@ -130,7 +144,13 @@ func (s *sortStage) load(ctx context.Context) error {
 	return err
 }
 
-func (s *sortStage) compare(a, b sortRow) int {
+func (s *sortStage) compare(a, b *sortRow) int {
+	if a.prefix != b.prefix {
+		if a.prefix < b.prefix {
+			return -1
+		}
+		return 1
+	}
 	if c := s.order.Compare(a.key, b.key); c != 0 {
 		return c
 	}
@@ -141,7 +161,7 @@ func (s *sortStage) compare(a, b sortRow) int {
 }
 
 func (s *sortStage) add(d bson.Doc) error {
-	key, err := s.order.Key(s.key[:0], d, s.op.Meta.Get)
+	key, err := s.order.Key(s.key[:0], d, s.meta)
 	if err != nil {
 		return err
 	}
@@ -169,14 +189,20 @@ func (s *sortStage) add(d bson.Doc) error {
 }
 
 // keep copies d and its key. With a limit each document has memory of its own, since most are thrown away again.
-func (s *sortStage) keep(d bson.Doc, key []bson.Value) sortRow {
-	row := sortRow{seq: s.seq, meta: s.op.Meta.doc()}
+func (s *sortStage) keep(d bson.Doc, key []bson.Value) *sortRow {
+	var row *sortRow
 	if s.limit > 0 {
-		row.doc = d.Clone()
-		row.key = make([]bson.Value, len(key))
+		row = &sortRow{doc: d.Clone(), key: make([]bson.Value, len(key))}
 	} else {
-		row.doc = s.hold(d)
-		row.key = s.holdKey(len(key))
+		if len(s.spare) == 0 {
+			s.spare = make([]sortRow, slabRows)
+		}
+		row, s.spare = &s.spare[0], s.spare[1:]
+		row.doc, row.key = s.hold(d), s.holdKey(len(key))
+	}
+	row.seq, row.meta = s.seq, s.op.Meta.doc()
+	if row.prefix = prefix(key[0], s.order.Collates()); s.order.Descends() {
+		row.prefix = ^row.prefix
 	}
 	for i, v := range key {
 		row.key[i] = relocate(v, d, row.doc)
@@ -219,7 +245,7 @@ type lastFirst sortStage
 func (h *lastFirst) Len() int           { return len(h.rows) }
 func (h *lastFirst) Less(i, j int) bool { return (*sortStage)(h).compare(h.rows[i], h.rows[j]) > 0 }
 func (h *lastFirst) Swap(i, j int)      { h.rows[i], h.rows[j] = h.rows[j], h.rows[i] }
-func (h *lastFirst) Push(x any)         { h.rows = append(h.rows, x.(sortRow)) }
+func (h *lastFirst) Push(x any)         { h.rows = append(h.rows, x.(*sortRow)) }
 func (h *lastFirst) Pop() any {
 	r := h.rows[len(h.rows)-1]
 	h.rows = h.rows[:len(h.rows)-1]
@@ -255,7 +281,7 @@ func (s *sortStage) spill() error {
 	if err := r.rewind(); err != nil {
 		return err
 	}
-	s.rows, s.held, s.slab, s.keys = s.rows[:0], 0, nil, nil
+	s.rows, s.held, s.slab, s.keys, s.spare = nil, 0, nil, nil, nil
 	if len(s.runs) < maxRuns {
 		return nil
 	}
@@ -296,6 +322,6 @@ func (s *sortStage) Close() error {
 	for _, r := range s.runs {
 		_ = r.close()
 	}
-	s.runs, s.rows, s.slab, s.keys = nil, nil, nil, nil
+	s.runs, s.rows, s.slab, s.keys, s.spare = nil, nil, nil, nil, nil
 	return s.in.Close()
 }

@@ -51,7 +51,7 @@ func (m *runMerge) advance(h *runHead) (bool, error) {
 		}
 		return false, err
 	}
-	meta := Metadata{}
+	var meta Metadata
 	if len(h.meta) > 0 {
 		meta.from(h.meta)
 	}

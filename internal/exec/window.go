@@ -43,7 +43,7 @@ func newWindow(op *Op, s *pipeline.SetWindowFields, in Iterator) Iterator {
 	}}
 	w.in = k
 	if s.PartitionBy != nil || s.SortBy != nil {
-		w.in = &sortStage{op: op, order: windowOrder{s.SortBy, op.collator()}, in: k}
+		w.in = newSortStage(op, windowOrder{s.SortBy, op.collator()}, 0, k)
 	}
 	w.rows = &windowRows{op: op, pattern: s.SortBy}
 	return w
@@ -69,6 +69,9 @@ func (o windowOrder) Compare(a, b []bson.Value) int {
 	}
 	return o.pattern.Compare(a[1:], b[1:], o.collate)
 }
+
+func (o windowOrder) Descends() bool { return false }
+func (o windowOrder) Collates() bool { return o.collate != nil }
 
 func (s *windowStage) Next(ctx context.Context) (bson.Doc, error) {
 	if s.at >= s.rows.Len() {

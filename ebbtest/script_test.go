@@ -31,6 +31,7 @@ var zero = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 //	find c {…}               the _ids of what is found
 //	docs c {…}               the documents themselves
 //	count c {…}              …
+//	open c 2, more c         a cursor with that batch size, and all that is left of it
 //	agg c [ … ]              the results of a pipeline
 //	advance 5s               turns the clock and lets the TTL monitor do what is due
 //	sweep                    a pass now
@@ -40,6 +41,7 @@ type script struct {
 	srv    *ebbtest.Server
 	client *mongo.Client
 	manual bool
+	cursor int64
 	out    strings.Builder
 }
 
@@ -144,6 +146,10 @@ func (s *script) line(text string) {
 		s.found(word, arg, false)
 	case "count":
 		s.reply("test", bson.Build().String("count", word).Document("query", query(arg)).Doc(), []string{"n"})
+	case "open":
+		s.open(word, arg)
+	case "more":
+		s.more(word)
 	case "agg":
 		s.aggregate(word, arg)
 	case "advance":
@@ -277,6 +283,25 @@ func (s *script) found(coll, filter string, ids bool) {
 		}
 	}
 	s.printf("%s: %s", coll, strings.Join(text, " "))
+}
+
+func (s *script) open(coll, size string) {
+	reply, err := s.run("test", bson.Build().String("find", coll).Value("batchSize", bson.MustParse(size)).Doc())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	cursor := reply.Lookup("cursor").Doc()
+	s.cursor = cursor.Lookup("id").Int64()
+	s.printf("first batch %s", relative(cursor.Lookup("firstBatch").Text()))
+}
+
+func (s *script) more(coll string) {
+	reply, err := s.run("test", bson.Build().Int64("getMore", s.cursor).String("collection", coll).Doc())
+	if err != nil {
+		s.printf("getMore: %v", err)
+		return
+	}
+	s.printf("next batch %s", relative(reply.Lookup("cursor").Doc().Lookup("nextBatch").Text()))
 }
 
 func (s *script) aggregate(coll, pipeline string) {

@@ -83,7 +83,7 @@ func foundType(rule *policy.Rule, reason policy.Reason, doc bson.Doc) string {
 		return ""
 	}
 	if v := doc.Lookup(planField(rule)); !v.IsMissing() {
-		return fmt.Sprintf(" but of type '%s'", v.Type)
+		return fmt.Sprintf(": it is of type '%s'", v.Type)
 	}
 	return ""
 }

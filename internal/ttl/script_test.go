@@ -49,6 +49,9 @@ type world struct {
 	before map[string][]string
 	visits bool
 	inside bool
+	// atBatch is told the number of each batch that is about to be deleted, from 0 on.
+	atBatch func(n int)
+	batches int
 }
 
 type scriptGate struct {
@@ -60,10 +63,19 @@ func (g *scriptGate) Locked() bool        { return g.locked }
 func (g *scriptGate) WritesBlocked() bool { return g.blocked }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, clock: clock.NewFake(zero), disk: vfs.NewMem(), gate: &scriptGate{}, before: map[string][]string{}}
+	w := &world{t: t, clock: newWorldClock(), disk: vfs.NewMem(), gate: &scriptGate{}, before: map[string][]string{}}
 	w.open()
 	t.Cleanup(w.close)
 	return w
+}
+
+func newWorldClock() *clock.Fake { return clock.NewFake(zero) }
+
+func (w *world) countBatch() {
+	if w.atBatch != nil {
+		w.atBatch(w.batches)
+	}
+	w.batches++
 }
 
 func (w *world) open() {
@@ -76,7 +88,7 @@ func (w *world) open() {
 	w.ops = operation.NewRegistry(w.clock)
 	w.monitor = ttl.New(ttl.Options{Clock: w.clock, Params: w.expiry, Ops: w.ops, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Hooks: ttl.Hooks{
 		BeforePass:  func(int64) { w.run1("pass") },
-		BeforeBatch: func(string, string) { w.run1("batch") },
+		BeforeBatch: func(string, string) { w.run1("batch"); w.countBatch() },
 		AfterVisit:  w.visited,
 	}})
 	w.indexes = index.NewParser(match.NewParser())

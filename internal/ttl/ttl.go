@@ -31,8 +31,6 @@
 package ttl
 
 import (
-	"cmp"
-
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
@@ -43,10 +41,6 @@ type Target struct {
 	Collection uint32
 	// Index is the index's number, 0 for a clustered collection.
 	Index uint32
-}
-
-func compareTargets(a, b Target) int {
-	return cmp.Or(cmp.Compare(a.Collection, b.Collection), cmp.Compare(a.Index, b.Index))
 }
 
 func targetOf(collection uint32, rule *policy.Rule) Target {

@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
 )
 
 func compactCommands() []*Command {
@@ -58,11 +59,20 @@ func reIndex(op *Op) (bson.Doc, error) {
 	if err := readable(ns); err != nil {
 		return nil, err
 	}
-	coll, err := op.Query.Store.RebuildIndexes(op.Ctx, ns)
+	coll, err := op.rebuildIndexes(ns)
 	if err != nil {
 		return nil, err
 	}
 	return reIndexed(coll), nil
+}
+
+// rebuildIndexes makes a collection's indexes anew, once writes are let through.
+func (op *Op) rebuildIndexes(ns namespace.NS) (*catalog.Collection, error) {
+	if err := op.Writes.Enter(op.Ctx); err != nil {
+		return nil, err
+	}
+	defer op.Writes.Leave()
+	return op.Query.Store.RebuildIndexes(op.Ctx, ns)
 }
 
 func reIndexed(coll *catalog.Collection) bson.Doc {

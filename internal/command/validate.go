@@ -80,7 +80,7 @@ func (op *Op) validateNow(coll *catalog.Collection, r validateRequest) (bson.Doc
 	}
 	repaired := false
 	if r.repair && wrongIndexes(v) {
-		if coll, err = op.Query.Store.RebuildIndexes(op.Ctx, r.ns); err != nil {
+		if coll, err = op.rebuildIndexes(r.ns); err != nil {
 			return nil, err
 		}
 		if v, err = op.Query.Store.Validate(op.Ctx, r.ns); err != nil {

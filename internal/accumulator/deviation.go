@@ -87,18 +87,24 @@ func deviationWindow(bias int64) parseWindow {
 
 type slidingDeviation struct {
 	deviation
-	odd int64 // infinities and NaN
+	odd  int64   // infinities and NaN
+	peak float64 // the largest m2 so far, whose rounding errors stay
 }
+
+// maxCancelled is how much of the largest m2 has to be left for what is left to have digits that mean something.
+const maxCancelled = 1e-3
 
 func (d *slidingDeviation) Add(args []bson.Value) error {
 	if args[0].IsNumber() && !isFinite(args[0]) {
 		d.odd++
 		return nil
 	}
-	return d.deviation.Add(args)
+	err := d.deviation.Add(args)
+	d.peak = max(d.peak, d.m2)
+	return err
 }
 
-// Remove is Welford's step backwards.
+// Remove is Welford's step backwards, unless too little would be left.
 func (d *slidingDeviation) Remove(args []bson.Value) bool {
 	switch {
 	case !args[0].IsNumber():
@@ -109,13 +115,13 @@ func (d *slidingDeviation) Remove(args []bson.Value) bool {
 	}
 	x := args[0].AsDouble()
 	if d.count--; d.count == 0 {
-		d.mean, d.m2 = 0, 0
+		d.mean, d.m2, d.peak = 0, 0, 0
 		return true
 	}
 	before := d.mean
 	d.mean -= (x - before) / float64(d.count)
-	d.m2 = max(0, d.m2-(x-before)*(x-d.mean))
-	return !math.IsNaN(d.m2) && !math.IsInf(d.mean, 0)
+	d.m2 -= (x - before) * (x - d.mean)
+	return d.m2 >= d.peak*maxCancelled && !math.IsInf(d.mean, 0)
 }
 
 func (d *slidingDeviation) Value() (bson.Value, error) {

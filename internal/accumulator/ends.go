@@ -27,20 +27,47 @@ func (f *first) Add(args []bson.Value) error {
 }
 
 func (f *first) Value() (bson.Value, error) { return f.kept.Value, nil }
-func (f *first) Partial() bson.Value        { return wrap(f.kept.Value) }
+func (f *first) Partial() bson.Value        { return partialOf(f.kept.Value, f.taken) }
 func (f *first) Size() int                  { return cap(f.Data) + 64 }
 
-func (f *first) Merge(partial bson.Value) error { return f.Add([]bson.Value{unwrap(partial)}) }
+func (f *first) Merge(partial bson.Value) error {
+	if partial.Type == bson.TypeNull {
+		return nil
+	}
+	return f.Add([]bson.Value{unwrap(partial)})
+}
 
-type last struct{ kept }
+type last struct {
+	kept
+	taken bool
+}
 
 func newLast(bson.Value) (Fold, error) { return &last{}, nil }
 
-func (l *last) Add(args []bson.Value) error    { l.set(args[0]); return nil }
-func (l *last) Value() (bson.Value, error)     { return l.kept.Value, nil }
-func (l *last) Partial() bson.Value            { return wrap(l.kept.Value) }
-func (l *last) Merge(partial bson.Value) error { l.set(unwrap(partial)); return nil }
-func (l *last) Size() int                      { return cap(l.Data) + 64 }
+func (l *last) Add(args []bson.Value) error {
+	l.taken = true
+	l.set(args[0])
+	return nil
+}
+
+func (l *last) Value() (bson.Value, error) { return l.kept.Value, nil }
+func (l *last) Partial() bson.Value        { return partialOf(l.kept.Value, l.taken) }
+func (l *last) Size() int                  { return cap(l.Data) + 64 }
+
+func (l *last) Merge(partial bson.Value) error {
+	if partial.Type == bson.TypeNull {
+		return nil
+	}
+	return l.Add([]bson.Value{unwrap(partial)})
+}
+
+// partialOf is null before anything was taken.
+func partialOf(v bson.Value, taken bool) bson.Value {
+	if !taken {
+		return bson.Null
+	}
+	return wrap(v)
+}
 
 // wrap makes a value of one that may be missing.
 func wrap(v bson.Value) bson.Value {

@@ -1,7 +1,10 @@
 package command
 
 import (
+	"time"
+
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
@@ -21,7 +24,7 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 		o.batch = cursor.DefaultFirstBatch
 	}
 	c := &cursor.Cursor{NS: ns.String(), LSID: op.SessionID, Command: op.Args.Document().Clone(), PlanSummary: o.planSummary,
-		NoTimeout: o.noTimeout, Source: src, MaxTime: op.MaxTime}
+		NoTimeout: o.noTimeout, Source: src}
 	b := bson.Build().Object("cursor").Array("firstBatch")
 	more := true
 	if !o.batchGiven || o.batch > 0 {
@@ -39,7 +42,7 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 		if err := src.Close(); err != nil {
 			return nil, err
 		}
-	} else if err := op.Cursors.Add(c); err != nil {
+	} else if err := op.keep(c); err != nil {
 		_ = src.Close()
 		return nil, err
 	}
@@ -48,4 +51,12 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 	op.Running.Stats.CursorID.Store(c.ID)
 	op.Running.Stats.CursorExhausted.Store(!more)
 	return b.Int64("id", c.ID).String("ns", ns.String()).End().Doc(), nil
+}
+
+// keep parks c for getMore, with what is left of the command's time.
+func (op *Op) keep(c *cursor.Cursor) error {
+	if op.MaxTime > 0 {
+		c.MaxTime = max(time.Millisecond, op.MaxTime-clock.Since(op.Clock, op.Running.Started))
+	}
+	return op.Cursors.Add(c)
 }

@@ -3,8 +3,11 @@ package command
 import (
 	"math"
 	"strings"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
@@ -46,7 +49,7 @@ func getMore(op *Op) (bson.Doc, error) {
 	op.originating = c.Command
 	b := bson.Build().Object("cursor").Array("nextBatch")
 	before, _ := c.Returned()
-	more, err := c.Batch(op.Ctx, b, batch, nil)
+	more, err := op.nextBatch(c, b, batch)
 	if err != nil {
 		_ = op.Cursors.Close(c)
 		return nil, err
@@ -69,6 +72,20 @@ func getMore(op *Op) (bson.Doc, error) {
 		op.MoreToCome = true
 	}
 	return b.Int64("id", left).String("ns", ns.String()).End().Doc(), nil
+}
+
+// nextBatch reads a batch within what is left of the maxTimeMS that the cursor was opened with, unless this command has
+// one of its own.
+func (op *Op) nextBatch(c *cursor.Cursor, b *bson.Builder, limit int64) (more bool, err error) {
+	if c.MaxTime == 0 || op.MaxTime > 0 {
+		return c.Batch(op.Ctx, b, limit, nil)
+	}
+	started := op.Clock.Now()
+	ctx, cancel := clock.WithTimeout(op.Ctx, op.Clock, c.MaxTime)
+	defer cancel()
+	more, err = c.Batch(ctx, b, limit, nil)
+	c.MaxTime = max(time.Millisecond, c.MaxTime-clock.Since(op.Clock, started))
+	return more, cause(ctx, err)
 }
 
 func killCursors(op *Op) (bson.Doc, error) {

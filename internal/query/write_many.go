@@ -1,9 +1,7 @@
 package query
 
 import (
-	"bytes"
 	"context"
-	"errors"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/exec"
@@ -127,8 +125,8 @@ func (m *writeMany) one(w *storage.Writer, old storage.Record) error {
 	if ok, err = m.filter.MatchDetails(m.lang.env, rec.Doc, details); err != nil || !ok {
 		return err
 	}
-	if !bytes.Equal(rec.Doc.Lookup("_id").Data, old.Doc.Lookup("_id").Data) {
-		return errors.New("query: a record id stands for another document")
+	if !bson.Identical(rec.Doc.Lookup("_id"), old.Doc.Lookup("_id")) {
+		return nil // another document stands there by now
 	}
 	return m.each(w, rec, details)
 }

@@ -87,42 +87,60 @@ func New(c clock.Clock, interrupt func() error) *Runtime {
 }
 
 // Call calls f; missing values are undefined on both sides.
-func (r *Runtime) Call(f *Function, this bson.Value, args ...bson.Value) (result bson.Value, err error) {
+func (r *Runtime) Call(f *Function, this bson.Value, args ...bson.Value) (bson.Value, error) {
+	result := bson.Missing
+	err := r.guard(func() error {
+		js := make([]goja.Value, len(args))
+		for i, v := range args {
+			js[i] = r.toJS(v)
+		}
+		v, err := r.invoke(f, r.toJS(this), js...)
+		if err != nil {
+			return err
+		}
+		result, err = r.fromJS(v)
+		return err
+	})
+	if err != nil {
+		return bson.Missing, err
+	}
+	return result, nil
+}
+
+// guard runs a call with an eye on its limits.
+func (r *Runtime) guard(call func() error) (err error) {
 	stop := r.watch()
 	defer func() {
 		cause := stop()
 		switch broken := recover().(type) {
 		case nil:
 		case *goja.InterruptedError: // outside of what Try catches
-			result, err = bson.Missing, failure(broken)
+			err = failure(broken)
 		default:
 			panic(broken)
 		}
 		if cause != nil {
-			result, err = bson.Missing, cause
+			err = cause
 		}
 	}()
 	// Reading the result may run getters of the user's.
-	if thrown := r.vm.Try(func() { result, err = r.call(f, this, args) }); thrown != nil {
-		return bson.Missing, failure(thrown)
+	if thrown := r.vm.Try(func() { err = call() }); thrown != nil {
+		return failure(thrown)
 	}
-	return result, err
+	return err
 }
 
-func (r *Runtime) call(f *Function, this bson.Value, args []bson.Value) (bson.Value, error) {
+// invoke calls f.
+func (r *Runtime) invoke(f *Function, this goja.Value, args ...goja.Value) (goja.Value, error) {
 	fn, err := r.function(f)
 	if err != nil {
-		return bson.Missing, err
+		return nil, err
 	}
-	js := make([]goja.Value, len(args))
-	for i, v := range args {
-		js[i] = r.toJS(v)
-	}
-	v, err := fn(r.toJS(this), js...)
+	v, err := fn(this, args...)
 	if err != nil {
-		return bson.Missing, failure(err)
+		return nil, failure(err)
 	}
-	return r.fromJS(v)
+	return v, nil
 }
 
 func (r *Runtime) function(f *Function) (goja.Callable, error) {

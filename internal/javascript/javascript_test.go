@@ -40,6 +40,27 @@ func TestCall(t *testing.T) {
 	})
 }
 
+// TestPredicate reads cases of testdata: the source, and after each "->" a document; the answer is what holds.
+func TestPredicate(t *testing.T) {
+	datadriven.RunTest(t, "testdata/predicate.txt", func(t *testing.T, d *datadriven.TestData) string {
+		source, docs, _ := strings.Cut(d.Input, "\n->")
+		f, err := Compile(source)
+		if err != nil {
+			return fmt.Sprintf("%d %s\n", mongoerr.From(err).Code, err)
+		}
+		r := New(clock.NewFake(clock.Wall().Now()), nil)
+		var out strings.Builder
+		for _, line := range strings.Split(docs, "\n->") {
+			if yes, err := r.Predicate(f, bson.MustDoc(line)); err != nil {
+				fmt.Fprintf(&out, "%d %s\n", mongoerr.From(err).Code, err)
+			} else {
+				fmt.Fprintln(&out, yes)
+			}
+		}
+		return out.String()
+	})
+}
+
 func TestInterruptEndsLoop(t *testing.T) {
 	stop := errors.New("enough")
 	r := New(clock.Wall(), func() error { return stop })

@@ -130,32 +130,3 @@ func parseExpr(p *parsing, arg bson.Value) (Node, error) {
 	}
 	return &Expr{e, arg}, nil
 }
-
-// Where matches when JavaScript says so. The node is complete, but nothing runs it yet.
-type Where struct {
-	Code  string
-	Scope bson.Doc
-}
-
-func (n *Where) match(run, subject) (bool, error) {
-	return false, mongoerr.New(mongoerr.NotImplemented, "$where is not implemented yet")
-}
-
-func (n *Where) test(c run, _ bson.Value) (bool, error) { return n.match(c, subject{}) }
-
-func parseWhere(p *parsing, arg bson.Value) (Node, error) {
-	if p.Allow&AllowWhere == 0 {
-		return nil, badValue("$where is not allowed in this context")
-	}
-	if p.level != topLevel {
-		return nil, badValue("$elemMatch cannot contain $where expression")
-	}
-	switch arg.Type {
-	case bson.TypeString, bson.TypeCode:
-		return &Where{Code: arg.Str()}, nil
-	case bson.TypeCodeWithScope:
-		code, scope := arg.CodeWithScope()
-		return &Where{Code: code, Scope: scope}, nil
-	}
-	return nil, badValue("$where got bad type")
-}

@@ -90,7 +90,7 @@ func openDatabase(s *Server) (d *database, err error) {
 		return d, err
 	}
 	d.commands = command.New(d.config(s), command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, TTL: d.monitor})
-	d.monitor.Connect(d.store, command.SweepGate{Server: d.commands}, ttl.NoRecord{})
+	d.monitor.Connect(d.store, command.SweepGate{Server: d.commands}, d.commands)
 	d.monitor.Start()
 	return d, nil
 }

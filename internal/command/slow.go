@@ -2,14 +2,10 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"math/rand/v2"
 	"net"
-	"strings"
 	"time"
-
-	driver "go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
@@ -204,9 +200,9 @@ func (s *Server) logSlow(f finished) {
 	if f.Client.AppName != "" {
 		attrs = append(attrs, "appName", f.Client.AppName)
 	}
-	attrs = append(attrs, "command", jsonOf(describeCommand(f.Command, true)))
+	attrs = append(attrs, "command", describeCommand(f.Command, true).JSON())
 	if f.originating != nil {
-		attrs = append(attrs, "originatingCommand", jsonOf(describeCommand(f.originating, true)))
+		attrs = append(attrs, "originatingCommand", describeCommand(f.originating, true).JSON())
 	}
 	if plan := st.PlanSummary(); plan != "" {
 		attrs = append(attrs, "planSummary", plan)
@@ -239,15 +235,6 @@ func logType(kind string) string {
 		return kind
 	}
 	return "command"
-}
-
-// jsonOf is a document as extended JSON.
-func jsonOf(d bson.Doc) json.RawMessage {
-	text, err := driver.MarshalExtJSON(driver.Raw(d), false, false)
-	if err != nil {
-		text, _ = json.Marshal(strings.ToValidUTF8(d.String(), "")) // strings always marshal
-	}
-	return text
 }
 
 // profileBytes is the size of a system.profile.

@@ -84,7 +84,9 @@ func TestRecordSweep(t *testing.T) {
 // While writes are locked out, operations are answered all the same.
 func TestProfileWhileLocked(t *testing.T) {
 	h := newHarness(t)
-	run := func(db, text string) string { return showReply(h.send(t.Context(), "1", db, bson.MustDoc(text)).Body, nil, nil, true) }
+	run := func(db, text string) string {
+		return showReply(h.send(t.Context(), "1", db, bson.MustDoc(text)).Body, nil, nil, true)
+	}
 	for _, c := range []struct{ db, command string }{
 		{"test", "{profile: 2}"}, {"admin", "{fsync: 1, lock: true}"}, {"test", "{find: 'c'}"}, {"admin", "{fsyncUnlock: 1}"}, {"test", "{find: 'd'}"},
 	} {

@@ -57,6 +57,8 @@ type Definition struct {
 	// TTL says whether the index expires documents.
 	TTL                bool
 	ExpireAfterSeconds int32
+	// TTLRepaired says that a catalogue had a value that makes no sense, and that it reads as InactiveTTL.
+	TTLRepaired bool
 	// HideExpired makes expired documents invisible before they are deleted. It is always so for Deadline.
 	HideExpired bool
 

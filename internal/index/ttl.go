@@ -38,12 +38,26 @@ func (d *Definition) setTTL(v bson.Value) {
 	onTS := len(d.Fields) == 1 && d.Fields[0].Path == TSField && d.Fields[0].Kind == Ordered
 	n, err := ExpireAfterSeconds(v, onTS)
 	if err != nil {
-		n = InactiveTTL
+		n, d.TTLRepaired = InactiveTTL, true
+		d.Spec = repaired(d.Spec)
 	}
 	d.TTL, d.ExpireAfterSeconds = true, n
 	if onTS {
 		d.Kind = Deadline
 	}
+}
+
+// repaired is a specification with a TTL that is inactive in the place of one that makes no sense.
+func repaired(spec bson.Doc) bson.Doc {
+	b := bson.BuildOn(make([]byte, 0, len(spec)))
+	for it := spec.Iter(); it.Next(); {
+		if it.Key() == "expireAfterSeconds" {
+			b.Int32(it.Key(), InactiveTTL)
+		} else {
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	return b.Doc()
 }
 
 // ExpireAfterSeconds is createIndexes' reading of a TTL: a number that fits 32 bits and is not negative; on _ts -1 is

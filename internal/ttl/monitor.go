@@ -75,6 +75,14 @@ func New(o Options) *Monitor {
 // the monitor's, the gate it goes through, and who takes account.
 func (m *Monitor) Connect(s *storage.Store, g Gate, r Recorder) {
 	m.store, m.gate, m.recorder = s, g, r
+	for _, coll := range s.Catalog().All() {
+		for _, d := range coll.Indexes {
+			if d.TTLRepaired {
+				m.log.Warn("Found an existing TTL index with an invalid 'expireAfterSeconds' in the catalog; it reads as 2147483647",
+					"namespace", coll.NS.String(), "index", d.Name)
+			}
+		}
+	}
 }
 
 // Start begins to run passes. The first comes when the first deadline has passed, or after one sleep.

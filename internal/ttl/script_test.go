@@ -215,6 +215,16 @@ func (w *world) do(verb, rest, raw string) error {
 		return err
 	case "collMod":
 		return w.collMod(ns, arg)
+	case "break": // a specification that only a catalogue could have
+		return w.store.Modify(ctx, ns, func(c *catalog.Collection) (*catalog.Collection, error) {
+			defs := append([]*index.Definition(nil), c.Indexes...)
+			for i, d := range defs[1:] {
+				broken := *d
+				broken.Spec = overlay(d.Spec, bson.MustDoc(arg))
+				defs[i+1] = &broken
+			}
+			return c.WithIndexes(defs), nil
+		})
 	case "insert":
 		return w.write(ns, func(wr *storage.Writer) error { _, err := wr.Insert(bson.MustDoc(arg)); return err })
 	case "fill":
@@ -305,6 +315,11 @@ func (w *world) look(verb string, ns namespace.NS, rest, arg string) error {
 		ids, err := idsOf(r)
 		fmt.Fprintf(&w.out, "%s: %s\n", verb, strings.Join(ids, " "))
 		return err
+	case "indexes":
+		for _, d := range r.Catalog().Indexes {
+			fmt.Fprintf(&w.out, "%s\n", d.Spec)
+		}
+		return nil
 	case "count":
 		n, err := r.Count()
 		fmt.Fprintf(&w.out, "count: %d\n", n)

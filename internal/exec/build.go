@@ -88,6 +88,8 @@ func stage(op *Op, p *pipeline.Pipeline, i int, s pipeline.Stage, in Iterator) (
 		return &serverStage{op: op, open: func(ctx context.Context) (Iterator, error) { return op.Catalog.Server(ctx, op, p.NS, s) }}, nil
 	case *pipeline.Search:
 		return nil, pipeline.ErrNoSearch()
+	case *pipeline.RankFusion:
+		return &rankFusionStage{op: op, stage: s, ns: p.NS, in: in}, nil
 	case *pipeline.GeoNear:
 		return nil, mongoerr.New(mongoerr.IndexNotFound, "$geoNear requires a 2d or 2dsphere index, but none were found")
 	}

@@ -9,5 +9,4 @@ func notYet(name string) error {
 	return mongoerr.New(mongoerr.NotImplemented, "%s is not implemented yet", name)
 }
 
-func parseRankFusion(*parsing, bson.Value) ([]Stage, error)  { return nil, notYet("$rankFusion") }
 func parseScoreFusion(*parsing, bson.Value) ([]Stage, error) { return nil, notYet("$scoreFusion") }

@@ -111,7 +111,10 @@ func (p *parsing) pipeline(stages bson.Value) (*Pipeline, error) {
 	if len(out.Stages) > MaxStages {
 		return nil, mongoerr.New(7749501, "Pipeline length must be no longer than %d stages", MaxStages)
 	}
-	return out, p.checkPositions(rows)
+	if err := p.checkPositions(rows); err != nil {
+		return nil, err
+	}
+	return out, out.checkDetails()
 }
 
 func (p *parsing) stage(v bson.Value) ([]Stage, *Row, error) {
@@ -136,6 +139,8 @@ func (p *parsing) stage(v bson.Value) ([]Stage, *Row, error) {
 // allowed refuses stages that may not stand in the stage around.
 func (p *parsing) allowed(row *Row) error {
 	switch {
+	case isFusion(row.Name) && p.at > 0:
+		return mongoerr.New(10170100, "%s must be the first stage in the pipeline", row.Name)
 	case p.facet && row.noFacet && !(p.inside == "$lookup" && row.noLookup) && !(p.inside == "$unionWith" && row.noUnion):
 		return mongoerr.New(40600, "%s is not allowed to be used within a $facet stage", row.Name)
 	case p.Update && !updateStage(row.Name):

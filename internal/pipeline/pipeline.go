@@ -117,6 +117,10 @@ func (p *Pipeline) Namespaces() []namespace.NS {
 			if s.Pipeline != nil {
 				out = append(out, s.Pipeline.Namespaces()...)
 			}
+		case *RankFusion:
+			for _, in := range s.Inputs {
+				out = append(out, in.Pipeline.Namespaces()...)
+			}
 		case *Facet:
 			for _, f := range s.Fields {
 				out = append(out, f.Pipeline.Namespaces()...)

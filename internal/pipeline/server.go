@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"math"
+
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
@@ -15,36 +17,65 @@ func server(name string, arg bson.Value) ([]Stage, error) {
 
 func (s *Server) needs(*Dependencies) bool { return false }
 
+// parseCollStats reads the argument as MongoDB does: field by field, null as nothing, the last of the same name. What is left
+// has no nulls, and a scale that is an int.
 func parseCollStats(_ *parsing, arg bson.Value) ([]Stage, error) {
 	if arg.Type != bson.TypeObject {
 		return nil, mongoerr.New(5447000, "$collStats must take a nested object but found: %s", arg)
 	}
-	var latency, storage, count, exec, operation bson.Value
-	err := readStrict("$collStats", arg.Doc(), want{name: "latencyStats", to: &latency, types: anObject}, want{name: "storageStats", to: &storage, types: anObject},
-		want{name: "count", to: &count, types: anObject}, want{name: "queryExecStats", to: &exec, types: anObject}, want{name: "operationStats", to: &operation, types: anObject})
-	if err != nil {
-		return nil, err
+	given := map[string]bson.Doc{}
+	for it := arg.Doc().Iter(); it.Next(); {
+		name, v := it.Key(), it.Value()
+		switch name {
+		case "latencyStats", "storageStats", "count", "queryExecStats", "operationStats", "targetAllNodes":
+		default:
+			return nil, mongoerr.New(40415, "BSON field '$collStats.%s' is an unknown field.", name)
+		}
+		if v.Type == bson.TypeNull || v.Type == bson.TypeUndefined {
+			continue
+		}
+		if name == "targetAllNodes" {
+			if v.Type != bson.TypeBool {
+				return nil, wrongType("$collStats."+name, v.Type, aBool)
+			}
+			continue
+		}
+		if v.Type != bson.TypeObject {
+			return nil, wrongType("$collStats."+name, v.Type, anObject)
+		}
+		option, err := collStatsOption(name, v.Doc())
+		if err != nil {
+			return nil, err
+		}
+		given[name] = option
 	}
-	var ignored bson.Value
-	if !latency.IsMissing() {
-		err = readStrict("$collStats.latencyStats", latency.Doc(), want{name: "histograms", to: &ignored, types: aBool, given: true})
+	b := bson.Build()
+	for _, name := range []string{"latencyStats", "storageStats", "count", "queryExecStats", "operationStats"} {
+		if option, ok := given[name]; ok {
+			b.Document(name, option)
+		}
 	}
-	if err == nil && !storage.IsMissing() {
-		err = checkStorageStats(storage.Doc())
-	}
-	if err != nil {
-		return nil, err
-	}
-	for name, v := range map[string]bson.Value{"count": count, "queryExecStats": exec} {
-		if !v.IsMissing() && !v.Doc().IsEmpty() {
+	return server("$collStats", b.Doc().Value())
+}
+
+func collStatsOption(name string, d bson.Doc) (bson.Doc, error) {
+	switch name {
+	case "latencyStats":
+		var histograms bson.Value
+		return d, readStrict("$collStats.latencyStats", d, want{name: "histograms", to: &histograms, types: aBool, given: true})
+	case "storageStats":
+		return storageStats(d)
+	case "count", "queryExecStats":
+		if !d.IsEmpty() {
 			return nil, mongoerr.New(31170, "The '%s' option to $collStats must be an empty object", name)
 		}
 	}
-	return server("$collStats", arg)
+	return d, nil
 }
 
-// checkStorageStats reads what it knows and ignores the rest.
-func checkStorageStats(d bson.Doc) error {
+// storageStats reads what it knows and ignores the rest.
+func storageStats(d bson.Doc) (bson.Doc, error) {
+	b := bson.Build()
 	for it := d.Iter(); it.Next(); {
 		v, types := it.Value(), aBool
 		switch it.Key() {
@@ -58,13 +89,19 @@ func checkStorageStats(d bson.Doc) error {
 			continue
 		}
 		if !hasType(types, v.Type) {
-			return wrongType("$collStats.storageStats."+it.Key(), v.Type, types)
+			return nil, wrongType("$collStats.storageStats."+it.Key(), v.Type, types)
 		}
-		if it.Key() == "scale" && v.RoundInt64() < 1 {
-			return mongoerr.New(mongoerr.BadValue, "BSON field 'scale' value must be >= 1, actual value '%d'", v.RoundInt64())
+		if it.Key() != "scale" {
+			b.Value(it.Key(), v)
+			continue
 		}
+		n := min(v.RoundInt64(), math.MaxInt32)
+		if n < 1 {
+			return nil, mongoerr.New(mongoerr.BadValue, "BSON field 'scale' value must be >= 1, actual value '%d'", n)
+		}
+		b.Int32("scale", int32(n))
 	}
-	return nil
+	return b.Doc(), nil
 }
 
 func parseIndexStats(_ *parsing, arg bson.Value) ([]Stage, error) {

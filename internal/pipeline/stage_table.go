@@ -51,7 +51,7 @@ func Rows() []Row {
 		{Name: "$project", Since: "2.2", Doc: "Reshapes documents.", parse: parseProject},
 		{Name: "$querySettings", Since: "8.0", Doc: "Settings of queries.", parse: parseQuerySettings, first: true, brings: true, collectionless: true, noFacet: true},
 		{Name: "$queryStats", Since: "6.0.7", Doc: "Statistics of queries.", parse: parseQueryStats, first: true, brings: true, collectionless: true, noFacet: true},
-		{Name: "$rankFusion", Since: "8.1", Doc: "Joins several ranked pipelines by rank.", parse: parseRankFusion, first: true, noFacet: true},
+		{Name: "$rankFusion", Since: "8.1", Doc: "Joins several ranked pipelines by rank.", parse: parseRankFusion, first: true},
 		{Name: "$redact", Since: "2.6", Doc: "Leaves out parts of documents by what is in them.", parse: parseRedact},
 		{Name: "$replaceRoot", Since: "3.4", Doc: "Makes a part of each document the whole.", parse: parseReplaceRoot},
 		{Name: "$replaceWith", Since: "4.2", Doc: "Makes a part of each document the whole.", parse: parseReplaceWith},

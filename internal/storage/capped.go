@@ -24,6 +24,7 @@ func (w *Writer) trimCapped() error {
 			if err := w.remove(rec); err != nil {
 				return err
 			}
+			w.trimmed = rec.ID
 			documents--
 			bytes -= int64(len(rec.Doc))
 		}
@@ -41,7 +42,11 @@ func over(n, bound int64) bool { return bound > 0 && n > bound }
 
 // oldest are the first n records, hidden or not.
 func (w *Writer) oldest(n int) ([]Record, error) {
-	cursor, err := w.Unhidden().Scan(RecordScan{})
+	after := w.c.steady.trimmed
+	if w.trimmed != nil {
+		after = w.trimmed
+	}
+	cursor, err := w.Unhidden().Scan(RecordScan{After: after})
 	if err != nil {
 		return nil, err
 	}

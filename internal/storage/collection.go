@@ -34,6 +34,9 @@ type collection struct {
 type steady struct {
 	lock     lock
 	sequence sequence
+	// trimmed is a record of a capped collection up to which all are gone; lock, held exclusively, guards it. The search for
+	// the oldest begins there: what the engine keeps of deleted records would make it longer with each.
+	trimmed RecordID
 }
 
 // tableIndex is an index that keeps entries.

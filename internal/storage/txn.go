@@ -142,6 +142,9 @@ func (t *Txn) flush() {
 func (t *Txn) committed() {
 	for _, w := range t.writers {
 		w.storedMultikey()
+		if w.trimmed != nil {
+			w.c.steady.trimmed = w.trimmed
+		}
 		if w.earliest != math.MaxInt64 {
 			t.store.options.OnDeadline(w.c.ID, w.earliest)
 		}

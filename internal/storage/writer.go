@@ -30,6 +30,7 @@ type Writer struct {
 	tables           []writtenTable // beside c.indexes
 	earliest         int64          // deadline of what was written
 	value            []byte
+	trimmed          RecordID // the last record of a capped collection that made room
 }
 
 // writtenTable is what a Writer keeps for one index.

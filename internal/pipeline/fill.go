@@ -45,6 +45,7 @@ func parseFill(p *parsing, arg bson.Value) ([]Stage, error) {
 		stages = append(stages, s...)
 	}
 	if v := values.Doc(); !v.IsEmpty() {
+		p.name = "$addFields"
 		s, err := parseAddFields(p, v.Value())
 		if err != nil {
 			return nil, err

@@ -66,8 +66,9 @@ type parsing struct {
 	inside string // the stage around, "" at the top
 	// facet says that some stage further around is a $facet.
 	facet bool
-	// at is the stage being parsed, counted over those before it.
-	at int
+	// at and name are the stage being parsed.
+	at   int
+	name string
 }
 
 // Parse reads a pipeline, an array of stages, and rewrites it.
@@ -132,6 +133,7 @@ func (p *parsing) stage(v bson.Value) ([]Stage, *Row, error) {
 	if err := p.allowed(row); err != nil {
 		return nil, nil, err
 	}
+	p.name = name
 	stages, err := row.parse(p, v.Doc().Index(0))
 	return stages, row, err
 }

@@ -26,7 +26,7 @@ func parseProject(p *parsing, arg bson.Value) ([]Stage, error) {
 }
 
 func parseAddFields(p *parsing, arg bson.Value) ([]Stage, error) {
-	name := "$addFields"
+	name := p.name
 	if arg.Type != bson.TypeObject {
 		return nil, mongoerr.New(40272, "%s specification stage must be an object, got %s", name, arg.Type)
 	}

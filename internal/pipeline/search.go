@@ -15,7 +15,7 @@ func ErrNoSearch() error {
 		"https://dochub.mongodb.org/core/atlas-cli-deploy-local-reqs.")
 }
 
-func parseSearch(_ *parsing, arg bson.Value) ([]Stage, error) {
+func parseSearch(p *parsing, arg bson.Value) ([]Stage, error) {
 	switch arg.Type {
 	case bson.TypeObject:
 	case bson.TypeArray:
@@ -23,7 +23,7 @@ func parseSearch(_ *parsing, arg bson.Value) ([]Stage, error) {
 	default:
 		return nil, mongoerr.New(10065, "invalid parameter: expected an object ($search)")
 	}
-	return one(&Search{written{"$search", arg}}), nil
+	return one(&Search{written{p.name, arg}}), nil
 }
 
 func (s *Search) needs(*Dependencies) bool { return false }

@@ -1,0 +1,46 @@
+package pipeline
+
+import "github.com/ebbdb/ebb/internal/mongoerr"
+
+// CheckReadConcern refuses a read concern ("local", "majority" …) that a stage of p cannot run with.
+func (p *Pipeline) CheckReadConcern(level string) error {
+	for _, s := range p.Stages {
+		switch s.Name() {
+		case "$currentOp", "$listLocalSessions", "$planCacheStats", "$listClusterCatalog", "$listCatalog", "$querySettings":
+			if level != "local" {
+				return mongoerr.New(mongoerr.InvalidOptions, "Aggregation stage %s cannot run with a readConcern other than 'local', or in a multi-document transaction. Current readConcern: %s",
+					s.Name(), level)
+			}
+		case "$out", "$merge":
+			if level == "linearizable" {
+				return mongoerr.New(mongoerr.InvalidOptions, "%s cannot be used with a 'linearizable' read concern level", s.Name())
+			}
+		}
+	}
+	return nil
+}
+
+// CheckStable refuses what is outside of the first version of the stable API.
+func (p *Pipeline) CheckStable() error {
+	for _, s := range p.Stages {
+		unstable := false
+		switch s.Name() {
+		case "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats", "$search", "$searchMeta", "$vectorSearch",
+			"$listSearchIndexes", "$listCatalog", "$listClusterCatalog", "$querySettings", "$queryStats", "$rankFusion", "$scoreFusion":
+			unstable = true
+		case "$collStats":
+			for it := s.Spec().Doc().Iter(); it.Next(); {
+				unstable = unstable || it.Key() != "count"
+			}
+		}
+		if unstable {
+			return mongoerr.New(mongoerr.APIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version 1", s.Name())
+		}
+		for _, sub := range subPipelines(s) {
+			if err := sub.CheckStable(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -2,6 +2,7 @@ package ttl_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -57,6 +58,15 @@ type world struct {
 type scriptGate struct {
 	ttl.Open
 	locked, blocked bool
+	failures        int // how many transactions to refuse
+}
+
+func (g *scriptGate) Enter(context.Context) error {
+	if g.failures == 0 {
+		return nil
+	}
+	g.failures--
+	return errors.New("the gate is broken")
 }
 
 func (g *scriptGate) Locked() bool        { return g.locked }
@@ -254,6 +264,17 @@ func (w *world) do(verb, rest, raw string) error {
 		w.gate.locked = verb == "lock"
 	case "block", "unblock":
 		w.gate.blocked = verb == "block"
+	case "fail":
+		n, err := strconv.Atoi(word)
+		w.gate.failures = n
+		return err
+	case "panic":
+		w.inside = false
+		panic("a visit went wrong")
+	case "kill":
+		for _, op := range w.ops.Running() {
+			w.ops.Kill(op.ID)
+		}
 	case "wake":
 		w.monitor.Wake()
 		return w.settle(nil)

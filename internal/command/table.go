@@ -1,5 +1,22 @@
 package command
 
+import (
+	"maps"
+	"slices"
+)
+
+// Rows is every command, once, by name.
+func Rows() []*Command {
+	t := commands()
+	var out []*Command
+	for _, name := range slices.Sorted(maps.Keys(t)) {
+		if t[name].Name == name {
+			out = append(out, t[name])
+		}
+	}
+	return out
+}
+
 // commands is the table of all commands, a family a file.
 func commands() table {
 	return newTable(

@@ -29,7 +29,7 @@ func house() []level {
 		{"services", []string{"internal/operation", "internal/parameter", "internal/ttl", "internal/session", "internal/cursor", "internal/writegate", "internal/auth"}},
 		{"protocol", []string{"internal/wire"}},
 		{"commands", []string{"internal/command"}},
-		{"doors", []string{"internal/server", "internal/config"}},
+		{"doors", []string{"internal/server", "internal/config", "internal/compat"}},
 		{"root", []string{"."}},
 		{"on top of the root", []string{"ebbtest", "cmd/...", "e2e/...", "bench/...", "internal/tidy"}},
 	}

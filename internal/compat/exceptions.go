@@ -1,0 +1,147 @@
+package compat
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// exceptions are what the tables do not tell, by section.
+func exceptions() map[string][]exception {
+	return map[string][]exception{
+		"query":      queryExceptions(),
+		"projection": projectionExceptions(),
+		"update":     updateExceptions(),
+		"expression": expressionExceptions(),
+		"stage":      stageExceptions(),
+		"command":    commandExceptions(),
+	}
+}
+
+const geoQuery = `{find: "c", filter: {loc: {$geoWithin: {%s: %s}}}}`
+
+// A part of another operator has no row of its own: it is complete when the command succeeds.
+func queryExceptions() []exception {
+	return []exception{
+		{name: "$box", state: complete, since: "1.4", doc: "A rectangle for $geoWithin.", try: fmt.Sprintf(geoQuery, "$box", "[[0, 0], [2, 2]]")},
+		{name: "$center", state: complete, since: "1.4", doc: "A circle on the plane for $geoWithin.", try: fmt.Sprintf(geoQuery, "$center", "[[0, 0], 2]")},
+		{name: "$centerSphere", state: complete, since: "1.8", doc: "A circle on the sphere for $geoWithin.", try: fmt.Sprintf(geoQuery, "$centerSphere", "[[0, 0], 0.1]")},
+		{name: "$polygon", state: complete, since: "1.9", doc: "A polygon on the plane for $geoWithin.", try: fmt.Sprintf(geoQuery, "$polygon", "[[0, 0], [2, 0], [2, 2]]")},
+		{name: "$geometry", state: complete, since: "2.4", doc: "A GeoJSON geometry.",
+			try: fmt.Sprintf(geoQuery, "$geometry", `{type: "Polygon", coordinates: [[[0, 0], [2, 0], [2, 2], [0, 0]]]}`)},
+		{name: "$maxDistance", state: complete, since: "1.4", doc: "How far $near and $nearSphere look.", try: `{find: "c", filter: {loc: {$near: [1, 1], $maxDistance: 5}}}`},
+		{name: "$minDistance", state: complete, since: "2.6", doc: "From how far on $near and $nearSphere look.",
+			try: `{find: "c", filter: {loc: {$near: {$geometry: {type: "Point", coordinates: [1, 1]}, $minDistance: 0}}}}`},
+		{name: "$rand", state: complete, since: "4.4.2", doc: "A random number, within $expr.", try: `{find: "c", filter: {$expr: {$lt: [{$rand: {}}, 2]}}}`},
+		{name: "$jsonSchema", state: partial, note: "The keywords `encrypt` and `encryptMetadata` are not taken yet.",
+			try: `{find: "c", filter: {$jsonSchema: {encryptMetadata: {}}}}`, code: mongoerr.NotImplemented},
+		{name: "$regex", state: partial, note: "Recursion and branch reset groups are not taken.", try: `{find: "c", filter: {a: {$regex: "(?R)"}}}`, code: mongoerr.NotImplemented},
+		{name: "$text", state: notYet, note: "Text indexes are kept, not searched.", try: `{find: "c", filter: {$text: {$search: "x"}}}`, code: mongoerr.IndexNotFound},
+	}
+}
+
+func projectionExceptions() []exception {
+	return []exception{
+		{name: "$", state: complete, since: "2.2", doc: "The element of an array that matched.", try: `{find: "c", filter: {a: 1}, projection: {"a.$": 1}}`},
+		{name: "$elemMatch", state: complete, since: "2.2", doc: "The first element of an array that meets a condition.", try: `{find: "c", projection: {a: {$elemMatch: {$gt: 1}}}}`},
+		{name: "$meta", state: partial, since: "2.6", doc: "Metadata of the document.", note: "There is no `textScore` before $text is searched.",
+			try: `{find: "c", sort: {x: {$meta: "textScore"}}}`, code: 40218},
+		{name: "$slice", state: complete, since: "1.5.1", doc: "A part of an array.", try: `{find: "c", projection: {a: {$slice: [1, 1]}}}`},
+	}
+}
+
+const updateC = `{update: "c", updates: [{q: {a: 1}, u: %s}]}`
+
+func updateExceptions() []exception {
+	return []exception{
+		{name: "$", state: complete, since: "1.0", doc: "The element that the query matched.", try: fmt.Sprintf(updateC, `{$set: {"a.$": 1}}`)},
+		{name: "$[]", state: complete, since: "3.6", doc: "All elements of an array.", try: fmt.Sprintf(updateC, `{$inc: {"a.$[]": 0}}`)},
+		{name: "$[<identifier>]", state: complete, since: "3.6", doc: "The elements that meet one of the arrayFilters.",
+			try: `{update: "c", updates: [{q: {}, u: {$inc: {"a.$[x]": 0}}, arrayFilters: [{x: 1}]}]}`},
+		{name: "$each", state: complete, since: "2.4", doc: "Several elements for $push and $addToSet.", try: fmt.Sprintf(updateC, `{$push: {b: {$each: [1, 2]}}}`)},
+		{name: "$position", state: complete, since: "2.6", doc: "Where $push adds.", try: fmt.Sprintf(updateC, `{$push: {b: {$each: [1], $position: 0}}}`)},
+		{name: "$slice", state: complete, since: "2.4", doc: "How many elements $push leaves.", try: fmt.Sprintf(updateC, `{$push: {b: {$each: [1], $slice: 2}}}`)},
+		{name: "$sort", state: complete, since: "2.4", doc: "The order in which $push leaves elements.", try: fmt.Sprintf(updateC, `{$push: {b: {$each: [1], $sort: 1}}}`)},
+	}
+}
+
+func expressionExceptions() []exception {
+	encrypted := "It works on what drivers encrypt; queryable encryption is not there yet."
+	return []exception{
+		{name: "$encStrContains", since: "8.2", doc: "Whether an encrypted string holds another.", state: notYet, note: encrypted},
+		{name: "$encStrEndsWith", since: "8.2", doc: "Whether an encrypted string ends with another.", state: notYet, note: encrypted},
+		{name: "$encStrNormalizedEq", since: "8.2", doc: "Whether an encrypted string equals another but for case and accents.", state: notYet, note: encrypted},
+		{name: "$encStrStartsWith", since: "8.2", doc: "Whether an encrypted string begins with another.", state: notYet, note: encrypted},
+		{name: "$meta", state: partial, note: "There is no `textScore` before $text is searched.", try: `{aggregate: "c", pipeline: [{$sort: {x: {$meta: "textScore"}}}], cursor: {}}`, code: 40218},
+		{name: "$similarityCosine", since: "8.2", doc: "How alike two vectors are, by their angle.", state: notYet},
+		{name: "$similarityDotProduct", since: "8.2", doc: "How alike two vectors are, by their product.", state: notYet},
+		{name: "$similarityEuclidean", since: "8.2", doc: "How alike two vectors are, by their distance.", state: notYet},
+	}
+}
+
+func stage(s string) string { return `{aggregate: "c", pipeline: [` + s + `], cursor: {}}` }
+
+func stageExceptions() []exception {
+	search := "There is no search process."
+	return []exception{
+		{name: "$changeStream", state: refused, note: "Change streams need a replica set.", try: stage(`{$changeStream: {}}`), code: 40573},
+		{name: "$changeStreamSplitLargeEvent", state: refused, note: "Change streams need a replica set.", try: stage(`{$changeStreamSplitLargeEvent: {}}`), code: mongoerr.IllegalOperation},
+		{name: "$listSampledQueries", state: refused, note: "Queries are sampled on replica sets and shards only.",
+			try: `{aggregate: 1, pipeline: [{$listSampledQueries: {}}], cursor: {}}`, code: mongoerr.IllegalOperation},
+		{name: "$listSearchIndexes", state: refused, note: search, try: stage(`{$listSearchIndexes: {}}`), code: mongoerr.SearchNotEnabled},
+		{name: "$scoreFusion", state: notYet, try: stage(`{$scoreFusion: {}}`), code: mongoerr.NotImplemented},
+		{name: "$score", since: "8.2", doc: "Gives documents a score.", state: notYet},
+		{name: "$search", state: refused, note: search, try: stage(`{$search: {}}`), code: mongoerr.SearchNotEnabled},
+		{name: "$searchBeta", state: refused, note: search, try: stage(`{$searchBeta: {}}`), code: mongoerr.SearchNotEnabled},
+		{name: "$searchMeta", state: refused, note: search, try: stage(`{$searchMeta: {}}`), code: mongoerr.SearchNotEnabled},
+		{name: "$shardedDataDistribution", since: "6.0.3", doc: "How data lies on shards.", state: notOffered, note: "There are no shards."},
+		{name: "$vectorSearch", state: refused, note: search, try: stage(`{$vectorSearch: {}}`), code: mongoerr.SearchNotEnabled},
+	}
+}
+
+func commandExceptions() []exception {
+	out := []exception{
+		{name: "abortTransaction", state: refused, note: "Transactions need a replica set.", try: `{abortTransaction: 1}`, code: mongoerr.CommandFailed},
+		{name: "appendOplogNote", state: refused, note: "There is no oplog without a replica set.", try: `{appendOplogNote: 1, data: {}}`, code: mongoerr.NoReplicationEnabled},
+		{name: "commitTransaction", state: refused, note: "Transactions need a replica set.", try: `{commitTransaction: 1}`, code: mongoerr.CommandFailed},
+		{name: "create", state: partial, note: "Time-series collections are not made yet.", try: `{create: "t", timeseries: {timeField: "t"}}`, code: mongoerr.CommandNotSupported},
+		{name: "find", state: partial, note: "Tailable cursors are not opened yet.", try: `{find: "capped", tailable: true}`, code: mongoerr.BadValue},
+		{name: "getDefaultRWConcern", state: refused, note: "It belongs to replica sets.", try: `{getDefaultRWConcern: 1}`, code: 51300},
+		{name: "replSetResizeOplog", state: refused, note: "There is no oplog without a replica set.", try: `{replSetResizeOplog: 1, size: 990}`, code: mongoerr.NamespaceNotFound},
+		{name: "setDefaultRWConcern", state: refused, note: "It belongs to replica sets.", try: `{setDefaultRWConcern: 1, defaultReadConcern: {level: "local"}}`, code: 51300},
+		{name: "setUserWriteBlockMode", state: refused, note: "It belongs to replica sets.", try: `{setUserWriteBlockMode: 1, global: true}`, code: mongoerr.IllegalOperation},
+	}
+	for _, name := range []string{"AbortPrimaryCatchUp", "Freeze", "GetConfig", "GetStatus", "Initiate", "Maintenance", "Reconfig", "StepDown", "SyncFrom",
+		"GetRBID", "Heartbeat", "RequestVotes", "StepUp", "UpdatePosition"} {
+		out = append(out, exception{name: "replSet" + name, state: refused, note: "The server runs alone.", try: `{replSet` + name + `: 1}`, code: mongoerr.NoReplicationEnabled})
+	}
+	return append(out, absentCommands()...)
+}
+
+// absentCommands are the commands without a row, which are answered as any unknown one is.
+func absentCommands() []exception {
+	var out []exception
+	add := func(s state, note, names string) {
+		for _, name := range strings.Fields(names) {
+			out = append(out, exception{name: name, state: s, note: note})
+		}
+	}
+	add(notYet, "Map-reduce is not there yet; a pipeline does what it did.", "mapReduce")
+	add(notYet, "Plans are not cached yet.", "planCacheClear planCacheClearFilters planCacheListFilters planCacheSetFilter removeQuerySettings setQuerySettings")
+	add(notYet, "There are no users and roles yet.", `authenticate createUser dropAllUsersFromDatabase dropUser grantRolesToUser revokeRolesFromUser
+		updateUser usersInfo createRole dropAllRolesFromDatabase dropRole grantPrivilegesToRole grantRolesToRole invalidateUserCache
+		revokePrivilegesFromRole revokeRolesFromRole rolesInfo updateRole`)
+	add(notYet, "Replica sets are not there yet.", "applyOps")
+	add(notYet, "Checksums of GridFS files are not computed yet.", "filemd5")
+	add(notOffered, "Auditing is a part of MongoDB Enterprise.", "getAuditConfig setAuditConfig logApplicationMessage")
+	add(notOffered, "There is no search process.", "createSearchIndexes dropSearchIndex updateSearchIndex")
+	add(notOffered, "There are no shards.", `abortMoveCollection abortReshardCollection abortUnshardCollection addShard addShardToZone
+		analyzeShardKey balancerCollectionStatus balancerStart balancerStatus balancerStop checkMetadataConsistency cleanupOrphaned
+		cleanupReshardCollection clearJumboFlag commitReshardCollection configureCollectionBalancing configureQueryAnalyzer
+		enableSharding flushRouterConfig getShardMap isdbgrid listShards mergeAllChunksOnShard mergeChunks moveChunk moveCollection
+		movePrimary moveRange refineCollectionShardKey removeShard removeShardFromZone reshardCollection setAllowMigrations
+		shardCollection shardingState split transitionFromDedicatedConfigServer transitionToDedicatedConfigServer unshardCollection
+		updateZoneKeyRange`)
+	return out
+}

@@ -22,6 +22,9 @@ type Aggregate struct {
 	NS       namespace.NS
 	Pipeline bson.Value // an array of stages
 	Hint     bson.Value
+	// ReadConcern is the level asked for; Stable refuses what is outside of the first version of the stable API.
+	ReadConcern string
+	Stable      bool
 }
 
 // Aggregate opens a pipeline. The caller closes what it returns.
@@ -52,6 +55,14 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 	pl, err := e.pipelineParser(lang).Parse(stages, pipeline.Options{NS: ns, Scope: lang.scope})
 	if err != nil {
 		return nil, nil, err
+	}
+	if err := pl.CheckReadConcern(a.ReadConcern); err != nil {
+		return nil, nil, err
+	}
+	if a.Stable {
+		if err := pl.CheckStable(); err != nil {
+			return nil, nil, err
+		}
 	}
 	if ns.Coll == "" && !pl.HasSource() {
 		return nil, nil, mongoerr.New(mongoerr.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is required.", stageName(pl))

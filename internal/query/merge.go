@@ -76,16 +76,25 @@ func (m *mergeWriter) Write(ctx context.Context, doc bson.Doc) error {
 
 func (m *mergeWriter) flush(ctx context.Context) error {
 	docs := m.batch.take()
+	if len(docs) == 0 {
+		return nil
+	}
 	e, call := m.catalog.engine, m.catalog.call
+	var first error
 	create := m.stage.WhenNotMatched == "insert"
 	err := e.writeOne(ctx, m.stage.Into, create, call, func(w *storage.Writer) error {
+		first = nil
 		check, err := e.validator(ctx, w.Catalog(), call)
 		if err != nil {
 			return err
 		}
 		for _, d := range docs {
-			if err := m.merge(ctx, w, d, check); err != nil {
+			err := m.merge(ctx, w, d, check)
+			if err != nil && !isUserError(err) {
 				return err
+			}
+			if first == nil {
+				first = err // the documents behind one that is refused are still merged
 			}
 		}
 		return nil
@@ -93,7 +102,10 @@ func (m *mergeWriter) flush(ctx context.Context) error {
 	if missingCollection(err) {
 		_, err = m.rules.NotMatched()
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return first
 }
 
 func (m *mergeWriter) merge(ctx context.Context, w *storage.Writer, doc bson.Doc, check validation) error {
@@ -106,7 +118,7 @@ func (m *mergeWriter) merge(ctx context.Context, w *storage.Writer, doc bson.Doc
 		return err
 	}
 	if !found {
-		return m.insert(w, doc, check)
+		return m.insert(w, m.rules.NewDocument(doc, keys), check)
 	}
 	result, write, err := m.rules.Matched(ctx, old.Doc, doc)
 	if err != nil || !write {

@@ -22,7 +22,7 @@ type Aggregate struct {
 	NS       namespace.NS
 	Pipeline bson.Value // an array of stages
 	Hint     bson.Value
-	// ReadConcern is the level asked for; Stable refuses what is outside of the first version of the stable API.
+	// ReadConcern is the level asked for, "" when none was; Stable refuses what is outside of the first version of the stable API.
 	ReadConcern string
 	Stable      bool
 }
@@ -56,8 +56,10 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := pl.CheckReadConcern(a.ReadConcern); err != nil {
-		return nil, nil, err
+	if a.ReadConcern != "" {
+		if err := pl.CheckReadConcern(a.ReadConcern); err != nil {
+			return nil, nil, err
+		}
 	}
 	if a.Stable {
 		if err := pl.CheckStable(); err != nil {

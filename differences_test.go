@@ -1,0 +1,84 @@
+package ebb_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/ebbdb/ebb"
+)
+
+// TestUntilRestart: the feature compatibility version and the parameters of the cluster are those of a new server after
+// each start. docs/differences.md says so.
+func TestUntilRestart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data")
+	limit := bson.D{{Key: "getClusterParameter", Value: "defaultMaxTimeMS"}}
+	version := bson.D{{Key: "getParameter", Value: 1}, {Key: "featureCompatibilityVersion", Value: 1}}
+	before := func(admin *mongo.Database) {
+		answer(t, admin, bson.D{{Key: "setFeatureCompatibilityVersion", Value: "8.0"}, {Key: "confirm", Value: true}})
+		answer(t, admin, bson.D{{Key: "setClusterParameter", Value: bson.D{{Key: "defaultMaxTimeMS", Value: bson.D{{Key: "readOperations", Value: 5000}}}}}})
+		expect(t, answer(t, admin, version), "8.0", "featureCompatibilityVersion", "version")
+		expect(t, answer(t, admin, limit), int64(5000), "clusterParameters", "0", "readOperations")
+	}
+	after := func(admin *mongo.Database) {
+		expect(t, answer(t, admin, version), "8.2", "featureCompatibilityVersion", "version")
+		expect(t, answer(t, admin, limit), int64(0), "clusterParameters", "0", "readOperations")
+	}
+	for _, use := range []func(*mongo.Database){before, after} {
+		serving(t, ebb.Options{Port: ebb.AnyPort, DBPath: path}, use)
+	}
+}
+
+// serving calls use with the database admin of a server, and ends the server.
+func serving(t *testing.T, o ebb.Options, use func(admin *mongo.Database)) {
+	t.Helper()
+	s, err := ebb.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx) }()
+	defer func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+			return // operations still use the data
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + s.Addr() + "/?directConnection=true"))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	use(client.Database("admin"))
+	if err := client.Disconnect(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func answer(t *testing.T, db *mongo.Database, command bson.D) bson.Raw {
+	t.Helper()
+	reply, err := db.RunCommand(context.Background(), command).Raw()
+	if err != nil {
+		t.Errorf("%v: %v", command, err)
+	}
+	return reply
+}
+
+func expect(t *testing.T, reply bson.Raw, want any, path ...string) {
+	t.Helper()
+	var got any
+	if err := reply.Lookup(path...).Unmarshal(&got); err != nil {
+		t.Errorf("%v: %v in %s", path, err, reply)
+	} else if got != want {
+		t.Errorf("%v is %v, not %v", path, got, want)
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/query"
@@ -91,8 +92,44 @@ func openDatabase(s *Server) (d *database, err error) {
 	}
 	d.commands = command.New(d.config(s), command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, TTL: d.monitor})
 	d.monitor.Connect(d.store, command.SweepGate{Server: d.commands}, d.commands)
+	d.keepHidden(d.params.Lookup("ttlHideExpired"))
 	d.monitor.Start()
 	return d, nil
+}
+
+// keepHidden makes that what p hides is deleted before p stops hiding it: nothing expired comes back.
+func (d *database) keepHidden(p *parameter.Parameter) {
+	set := p.Set
+	p.Set = func(v bson.Value) error {
+		if p.Get().Truthy() {
+			if err := d.expireAll(context.Background()); err != nil {
+				return err
+			}
+		}
+		return set(v)
+	}
+}
+
+// expireAll deletes what has expired by now, by any rule of any collection.
+func (d *database) expireAll(ctx context.Context) error {
+	view, err := d.store.View(ctx)
+	if err != nil {
+		return err
+	}
+	defer view.Close()
+	for _, coll := range view.Catalog().All() {
+		r, ok := view.CollectionByID(coll.ID)
+		if !ok {
+			continue
+		}
+		for _, rule := range r.Rules().All() {
+			_, err := d.store.ExpireNow(ctx, coll.NS, &rule, view.Now())
+			if err != nil && !mongoerr.Is(err, mongoerr.NamespaceNotFound) {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func openEngine(s *Server) (kv.Engine, error) {

@@ -20,7 +20,7 @@ func buildInfo(op *Op) (bson.Doc, error) {
 	}
 	tls := "Go crypto/tls (" + runtime.Version() + ")"
 	b := bson.Build().String("version", op.Version).String("ebbVersion", op.EbbVersion).String("gitVersion", op.GitVersion).
-		Strings("modules", nil).String("allocator", "go").String("javascriptEngine", "none").String("sysInfo", "deprecated").
+		Strings("modules", nil).String("allocator", "go").String("javascriptEngine", "goja").String("sysInfo", "deprecated").
 		Array("versionArray")
 	for i, n := range versionArray(op.Version) {
 		b.Int32(bson.IndexKey(i), n)

@@ -37,6 +37,7 @@ type steady struct {
 	// trimmed is a record of a capped collection up to which all are gone; lock, held exclusively, guards it. The search for
 	// the oldest begins there: what the engine keeps of deleted records would make it longer with each.
 	trimmed RecordID
+	news    news
 }
 
 // tableIndex is an index that keeps entries.

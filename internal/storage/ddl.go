@@ -68,12 +68,14 @@ func (s *Store) change(ctx context.Context, f func(*change) error) error {
 func (c *change) publish(old *version) {
 	s := c.store
 	if c.catalog != old.catalog {
-		s.current.Store(old.next(c.catalog, func(d *index.Definition) *multikey {
+		next := old.next(c.catalog, func(d *index.Definition) *multikey {
 			if m := c.fresh[d.ID]; m != nil {
 				return m
 			}
 			return newMultikey(d)
-		}))
+		})
+		s.current.Store(next)
+		old.tellOfChange(next)
 	}
 	for _, e := range c.events {
 		s.options.OnDDL(e)

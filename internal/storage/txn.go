@@ -145,6 +145,9 @@ func (t *Txn) committed() {
 		if w.trimmed != nil {
 			w.c.steady.trimmed = w.trimmed
 		}
+		if w.inserted && w.c.Options.Capped {
+			w.c.steady.news.tell()
+		}
 		if w.earliest != math.MaxInt64 {
 			t.store.options.OnDeadline(w.c.ID, w.earliest)
 		}

@@ -31,6 +31,7 @@ type Writer struct {
 	earliest         int64          // deadline of what was written
 	value            []byte
 	trimmed          RecordID // the last record of a capped collection that made room
+	inserted         bool
 }
 
 // writtenTable is what a Writer keeps for one index.
@@ -99,6 +100,7 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	}
 	w.documents++
 	w.bytes += int64(len(doc))
+	w.inserted = true
 	w.noteDeadline(rec)
 	return id, w.trimCapped()
 }

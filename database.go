@@ -160,12 +160,19 @@ func spillDir(s *Server) (string, error) {
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-// endCursors ends the cursors on a collection that is no longer there under its name.
+// endCursors has the cursors on a collection that is no longer there under its name fail.
 func endCursors(cursors *cursor.Registry, e storage.Event) {
-	if e.Kind == storage.CollectionDropped || e.Kind == storage.CollectionRenamed {
-		ns := e.NS.String()
-		cursors.KillWhere(func(c *cursor.Cursor) bool { return c.NS == ns })
+	var why error
+	switch e.Kind {
+	case storage.CollectionDropped:
+		why = mongoerr.New(mongoerr.QueryPlanKilled, "collection dropped. UUID %s", bson.Binary(4, e.UUID[:]))
+	case storage.CollectionRenamed:
+		why = mongoerr.New(mongoerr.QueryPlanKilled, "collection renamed from '%s' to '%s'. UUID %s", e.NS, e.To, bson.Binary(4, e.UUID[:]))
+	default:
+		return
 	}
+	ns := e.NS.String()
+	cursors.Invalidate(func(c *cursor.Cursor) bool { return c.NS == ns }, why)
 }
 
 func (d *database) config(s *Server) command.Config {

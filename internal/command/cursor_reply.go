@@ -16,6 +16,8 @@ type cursorOptions struct {
 	single      bool
 	noTimeout   bool
 	planSummary string
+	tailable    bool
+	awaitData   bool
 }
 
 // openCursor answers with the first batch of src, and keeps the rest for getMore. It owns src.
@@ -24,7 +26,7 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 		o.batch = cursor.DefaultFirstBatch
 	}
 	c := &cursor.Cursor{NS: ns.String(), LSID: op.SessionID, Command: op.Args.Document().Clone(), PlanSummary: o.planSummary,
-		NoTimeout: o.noTimeout, Source: src}
+		NoTimeout: o.noTimeout, Tailable: o.tailable, AwaitData: o.awaitData, Source: src}
 	b := bson.Build().Object("cursor").Array("firstBatch")
 	more := true
 	if !o.batchGiven || o.batch > 0 {

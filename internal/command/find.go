@@ -59,8 +59,9 @@ func (op *Op) parseFind(a *Args) (findRequest, error) {
 	r.cursor.batch, r.cursor.batchGiven = a.IntIn("batchSize", 0, math.MaxInt64)
 	r.cursor.single = a.SafeBool("singleBatch", false)
 	r.cursor.noTimeout = a.SafeBool("noCursorTimeout", false)
-	tailable := a.SafeBool("tailable", false)
-	await := a.SafeBool("awaitData", false)
+	r.Tailable = a.SafeBool("tailable", false)
+	r.cursor.tailable = r.Tailable
+	r.cursor.awaitData = a.SafeBool("awaitData", false)
 	a.SafeBool("oplogReplay", false)
 	a.SafeBool("allowPartialResults", false)
 	a.SafeBool("mirrored", false)
@@ -68,19 +69,23 @@ func (op *Op) parseFind(a *Args) (findRequest, error) {
 	if err := a.Done(); err != nil {
 		return r, err
 	}
-	return r, r.check(tailable, await)
+	return r, r.checkTail()
 }
 
-func (r *findRequest) check(tailable, await bool) error {
+// checkTail refuses what a tailable cursor cannot have. Whether the collection is capped is known later.
+func (r *findRequest) checkTail() error {
 	switch {
-	case await && !tailable:
+	case r.cursor.awaitData && !r.Tailable:
 		return mongoerr.New(mongoerr.FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
-	case tailable && r.cursor.single:
-		return mongoerr.New(mongoerr.FailedToParse, "cannot use tailable option with the 'singleBatch' option")
-	case tailable && !r.Sort.IsEmpty():
+	case r.Tailable && !r.Sort.IsEmpty() && !forward(r.Sort):
 		return mongoerr.New(mongoerr.BadValue, "cannot use tailable option with a sort other than {$natural: 1}")
-	case tailable:
-		return mongoerr.New(mongoerr.BadValue, "error processing query: tailable cursor requested on non capped collection")
+	case r.Tailable && r.cursor.single:
+		return mongoerr.New(mongoerr.BadValue, "cannot use tailable option with the 'singleBatch' option")
 	}
 	return nil
+}
+
+// forward says whether a sort is {$natural: 1}.
+func forward(sort bson.Doc) bool {
+	return sort.Count() == 1 && sort.FirstKey() == "$natural" && sort.Lookup("$natural").IsNumber() && sort.Lookup("$natural").AsDouble() == 1
 }

@@ -50,11 +50,11 @@ func (op *Op) readGeneric() error {
 	a.Ignore(genericFields...)
 	op.readSession(a)
 	op.Comment = a.Value("comment")
-	if op.Command.Name != "getMore" || a.Has("maxTimeMS") {
-		ms, err := maxTimeMS(a.Value("maxTimeMS"))
-		if err != nil {
-			a.Fail(err)
-		}
+	ms, err := maxTimeMS(a.Value("maxTimeMS"))
+	if err != nil {
+		a.Fail(err)
+	}
+	if op.Command.Name != "getMore" { // where it is how long to wait for new documents
 		op.MaxTime = ms
 	}
 	if !a.Has("maxTimeMS") {

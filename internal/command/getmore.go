@@ -21,22 +21,25 @@ func getMoreCommands() []*Command {
 
 func getMore(op *Op) (bson.Doc, error) {
 	a := op.Args
+	a.Required(op.Name())
+	if a.Err() != nil {
+		return nil, a.Err()
+	}
 	id := a.Value(op.Name())
 	if id.Type != bson.TypeInt64 {
 		return nil, a.wrongType("getMore", id.Type, []bson.Type{bson.TypeInt64})
 	}
 	coll, _ := a.String("collection")
 	batch, given := a.IntIn("batchSize", 0, math.MaxInt64)
-	a.Ignore("term", "lastKnownCommittedOpTime", "includeQueryStatsMetrics", "maxTimeMS")
+	a.typed("term", bson.TypeInt64)
+	a.Ignore("lastKnownCommittedOpTime", "includeQueryStatsMetrics", "maxTimeMS")
 	a.Required("collection")
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
 	ns := namespace.NS{DB: op.DB, Coll: coll}
-	if !strings.HasPrefix(coll, "$cmd.") { // the cursors of commands that are about no one collection
-		if err := readable(ns); err != nil {
-			return nil, err
-		}
+	if err := cursorNamespace(ns); err != nil {
+		return nil, err
 	}
 	if given && batch == 0 {
 		batch, given = 0, false
@@ -44,6 +47,10 @@ func getMore(op *Op) (bson.Doc, error) {
 	c, err := op.Cursors.Take(id.Int64(), ns.String(), op.SessionID)
 	if err != nil {
 		return nil, err
+	}
+	if a.Has("maxTimeMS") && !c.AwaitData {
+		op.Cursors.Put(c)
+		return nil, mongoerr.New(mongoerr.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	}
 	op.Running.Stats.SetPlanSummary(c.PlanSummary)
 	op.originating = c.Command
@@ -77,6 +84,9 @@ func getMore(op *Op) (bson.Doc, error) {
 // nextBatch reads a batch within what is left of the maxTimeMS that the cursor was opened with, unless this command has
 // one of its own.
 func (op *Op) nextBatch(c *cursor.Cursor, b *bson.Builder, limit int64) (more bool, err error) {
+	if c.AwaitData {
+		return op.awaitBatch(c, b, limit)
+	}
 	if c.MaxTime == 0 || op.MaxTime > 0 {
 		return c.Batch(op.Ctx, b, limit, nil)
 	}
@@ -96,19 +106,21 @@ func killCursors(op *Op) (bson.Doc, error) {
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
-	if err := readable(ns); err != nil {
+	if err := cursorNamespace(ns); err != nil {
 		return nil, err
 	}
-	if ids.IsEmpty() {
-		return nil, mongoerr.New(mongoerr.BadValue, "must specify at least one cursor id to kill")
-	}
-	var killed, notFound []bson.Value
+	var wanted []bson.Value // nulls are passed over
 	for it := ids.Iter(); it.Next(); {
-		v := it.Value()
-		if v.Type != bson.TypeInt64 {
+		switch v := it.Value(); {
+		case v.Type == bson.TypeInt64:
+			wanted = append(wanted, v)
+		case !v.IsNullish():
 			return nil, a.wrongType("cursors."+it.Key(), v.Type, []bson.Type{bson.TypeInt64})
 		}
-		if op.Cursors.Kill(v.Int64(), ns.String()) {
+	}
+	var killed, notFound []bson.Value
+	for _, v := range wanted {
+		if op.Cursors.Kill(v.Int64()) {
 			killed = append(killed, v)
 		} else {
 			notFound = append(notFound, v)
@@ -116,4 +128,13 @@ func killCursors(op *Op) (bson.Doc, error) {
 	}
 	return bson.Build().Value("cursorsKilled", bson.ArrayOf(killed...)).Value("cursorsNotFound", bson.ArrayOf(notFound...)).
 		Value("cursorsAlive", bson.ArrayOf()).Value("cursorsUnknown", bson.ArrayOf()).Doc(), nil
+}
+
+// cursorNamespace refuses namespaces that no cursor can have. Those of commands that are about no one collection have a name
+// of their own.
+func cursorNamespace(ns namespace.NS) error {
+	if strings.HasPrefix(ns.Coll, "$cmd.") {
+		return nil
+	}
+	return readable(ns)
 }

@@ -57,6 +57,8 @@ type Cursor struct {
 	used     time.Time
 	busy     bool
 	killed   bool
+	why      error // why it may not be used any more
+	ended    chan struct{}
 }
 
 // Returned is how many documents and batches the cursor has given.
@@ -78,7 +80,7 @@ func (c *Cursor) Batch(ctx context.Context, b *bson.Builder, limit int64, soft f
 				return false, err
 			}
 			if doc == nil {
-				return false, nil
+				return c.goesOn(), nil
 			}
 		}
 		if n > 0 && b.Len()+len(doc) > MaxBatchBytes {
@@ -119,6 +121,7 @@ func (r *Registry) Add(c *Cursor) error {
 	for c.ID == 0 || r.mu.open[c.ID] != nil {
 		c.ID = newID()
 	}
+	c.ended = make(chan struct{})
 	c.Opened = r.clock.Now()
 	c.used = c.Opened
 	r.mu.open[c.ID] = c
@@ -146,6 +149,9 @@ func (r *Registry) Take(id int64, ns, lsid string) (*Cursor, error) {
 		return nil, sessionMismatch(id, c.LSID, lsid)
 	case c.busy:
 		return nil, mongoerr.New(mongoerr.CursorInUse, "cursor id %d is already in use", id)
+	case c.why != nil:
+		delete(r.mu.open, id)
+		return nil, c.why
 	}
 	c.busy = true
 	return c, nil
@@ -161,16 +167,19 @@ func sessionMismatch(id int64, own, asked string) error {
 	return mongoerr.New(50738, "Cannot run getMore on cursor %d, which was created in another session", id)
 }
 
-// Put parks c until its next getMore; a cursor that was killed meanwhile is closed.
+// Put parks c until its next getMore; what a cursor that was killed or invalidated meanwhile holds is let go of.
 func (r *Registry) Put(c *Cursor) {
 	c.Source.Park()
 	r.mu.Lock()
 	c.busy = false
 	c.used = r.clock.Now()
-	killed := c.killed
+	source := Source(nil)
+	if c.why != nil {
+		source, c.Source = c.Source, invalid{c.why}
+	}
 	r.mu.Unlock()
-	if killed {
-		_ = c.Source.Close()
+	if source != nil {
+		_ = source.Close()
 	}
 }
 
@@ -182,11 +191,11 @@ func (r *Registry) Close(c *Cursor) error {
 	return c.Source.Close()
 }
 
-// Kill ends the cursor with the id and says whether there was one on ns ("" for any).
-func (r *Registry) Kill(id int64, ns string) bool {
+// Kill ends the cursor with the id and says whether there was one.
+func (r *Registry) Kill(id int64) bool {
 	r.mu.Lock()
 	c := r.mu.open[id]
-	if c == nil || c.killed || ns != "" && c.NS != ns {
+	if c == nil || c.killed {
 		r.mu.Unlock()
 		return false
 	}
@@ -201,6 +210,7 @@ func (r *Registry) Kill(id int64, ns string) bool {
 // kill takes c out; the caller holds the lock and closes its source when it is not busy.
 func (r *Registry) kill(c *Cursor) (busy bool) {
 	c.killed = true
+	c.end(killed())
 	delete(r.mu.open, c.ID)
 	return c.busy
 }
@@ -228,7 +238,9 @@ func (r *Registry) KillWhere(match func(*Cursor) bool) int {
 // Expire ends the cursors that nobody has used for IdleTimeout.
 func (r *Registry) Expire() int {
 	now := r.clock.Now()
-	n := r.KillWhere(func(c *Cursor) bool { return !c.busy && !c.NoTimeout && now.Sub(c.used) >= IdleTimeout })
+	n := r.KillWhere(func(c *Cursor) bool {
+		return !c.busy && (!c.NoTimeout || c.why != nil) && now.Sub(c.used) >= IdleTimeout
+	})
 	r.mu.Lock()
 	r.mu.timedOut += int64(n)
 	r.mu.Unlock()

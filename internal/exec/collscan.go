@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
@@ -16,6 +17,8 @@ type collScan struct {
 	after  storage.RecordID // where it stood when it was parked
 	on     bool             // the cursor stands on a record
 	done   bool
+	// tails has the end be no end: the scan looks again from where it stands, as long as the record there is there.
+	tails bool
 }
 
 func (s *collScan) next(ctx context.Context) (storage.Record, bool, error) {
@@ -27,16 +30,43 @@ func (s *collScan) next(ctx context.Context) (storage.Record, bool, error) {
 		if err != nil {
 			return storage.Record{}, false, err
 		}
+		if s.tails && s.after != nil {
+			if err := s.standing(r); err != nil {
+				return storage.Record{}, false, err
+			}
+		}
 		if s.cursor, err = r.Scan(storage.RecordScan{Reverse: s.backward, After: s.after}); err != nil {
 			return storage.Record{}, false, err
 		}
 	}
 	if s.on = s.cursor.Next(); !s.on {
-		s.done = true
-		return storage.Record{}, false, s.cursor.Err()
+		return storage.Record{}, false, s.end()
 	}
 	s.seen.Docs++
+	if s.tails {
+		s.after = append(s.after[:0], s.cursor.Record().ID...)
+	}
 	return s.cursor.Record(), true, nil
+}
+
+// end is where no record is left to give. A tailing scan that has seen none ends for good, as in MongoDB.
+func (s *collScan) end() error {
+	err := s.cursor.Err()
+	s.done = !s.tails || s.after == nil || err != nil
+	if closed := s.close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// standing fails when the record behind which a tailing scan goes on is gone, and with it perhaps some that it has not seen.
+func (s *collScan) standing(r *storage.Reader) error {
+	_, there, err := r.Unhidden().Get(s.after)
+	if err == nil && !there {
+		err = mongoerr.New(mongoerr.CappedPositionLost,
+			"CollectionScan died due to position in capped collection being deleted. Last seen record id: RecordId(%s)", s.after.Value())
+	}
+	return err
 }
 
 func (s *collScan) park() {

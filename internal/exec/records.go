@@ -57,6 +57,22 @@ func OpenRecords(plan *planner.Plan, src Source, env *expr.Env, seen *Examined, 
 	return r
 }
 
+// Tail makes the end of a collection scan no end: see Tailing.
+func (r *Records) Tail() {
+	scan, ok := r.leaf.(*collScan)
+	if !ok {
+		panic(fmt.Sprintf("exec: %T does not tail", r.leaf))
+	}
+	scan.tails = true
+}
+
+// Tailing says whether records may come behind the end that NextRecord has met. Next looks again from there, once Park
+// has let go of what the scan has seen already.
+func (r *Records) Tailing() bool {
+	scan, ok := r.leaf.(*collScan)
+	return ok && scan.tails && !scan.done
+}
+
 // NextRecord gives the next record that matches; ok is false at the end. It is valid until the next call.
 func (r *Records) NextRecord(ctx context.Context) (rec storage.Record, ok bool, err error) {
 	for {
@@ -112,6 +128,8 @@ func (r *Records) Close() error { return r.leaf.close() }
 // nothing is the leaf of a query that contradicts itself.
 type nothing struct{}
 
-func (nothing) next(context.Context) (storage.Record, bool, error) { return storage.Record{}, false, nil }
-func (nothing) park()                                              {}
-func (nothing) close() error                                       { return nil }
+func (nothing) next(context.Context) (storage.Record, bool, error) {
+	return storage.Record{}, false, nil
+}
+func (nothing) park()        {}
+func (nothing) close() error { return nil }

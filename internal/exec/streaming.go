@@ -90,7 +90,6 @@ type skipStage struct {
 func (s *skipStage) Next(ctx context.Context) (bson.Doc, error) {
 	for ; s.n > 0; s.n-- {
 		if d, err := s.in.Next(ctx); d == nil {
-			s.n = 0
 			return nil, err
 		}
 		if err := interrupted(ctx); err != nil {

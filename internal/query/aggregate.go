@@ -164,6 +164,9 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 
 // findOnView runs a find as a pipeline over what the view shows.
 func (e *Engine) findOnView(ctx context.Context, f Find, call *Call) (*Running, error) {
+	if f.Tailable {
+		return nil, mongoerr.New(mongoerr.InvalidPipelineOperator, "Option tailable not supported in aggregation.")
+	}
 	stages, err := f.stages()
 	if err != nil {
 		return nil, err

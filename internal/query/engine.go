@@ -81,6 +81,8 @@ type Call struct {
 	Bypass bool
 	// PlanSummary is set to what the (last) plan is called.
 	PlanSummary string
+	// OnView is set when what was read is a view.
+	OnView bool
 }
 
 // chose notes the plan that an operation goes by.

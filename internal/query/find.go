@@ -24,6 +24,8 @@ type Find struct {
 	Min, Max                 bson.Doc
 	Skip, Limit              int64
 	ReturnKey, ShowRecordID  bool
+	// Tailable has the end of a capped collection be no end.
+	Tailable bool
 }
 
 // prepared is a find that is parsed and planned but not opened.
@@ -44,6 +46,7 @@ type prepared struct {
 // Find opens a find. The caller closes what it returns.
 func (e *Engine) Find(ctx context.Context, f Find, call *Call) (*Running, error) {
 	if coll := e.lookup(f.NS); coll != nil && coll.IsView() {
+		call.OnView = true
 		return e.findOnView(ctx, f, call)
 	}
 	p, err := e.prepare(ctx, f, call)
@@ -78,7 +81,12 @@ func (e *Engine) prepare(ctx context.Context, f Find, call *Call) (*prepared, er
 		p.views.release()
 		return nil, notOnView(f.NS)
 	}
-	if p.plan, err = planner.Choose(describe(r), p.query()); err != nil {
+	if f.Tailable {
+		err = p.chooseTail(describe(r))
+	} else {
+		p.plan, err = planner.Choose(describe(r), p.query())
+	}
+	if err != nil {
 		p.views.release()
 		return nil, err
 	}
@@ -158,6 +166,10 @@ func (e *Engine) open(p *prepared) (*Running, error) {
 	}
 	records := exec.OpenRecords(p.plan, src, p.lang.env, r.Seen, nil)
 	r.op.Leaf(records)
+	if p.Tailable && p.coll != nil {
+		records.Tail()
+		r.tail = &tail{store: e.Store, collection: p.coll.ID, tailing: records.Tailing}
+	}
 	r.Iterator = records
 	if p.ShowRecordID {
 		r.Iterator = &withRecordID{records: records}

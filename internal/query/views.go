@@ -83,6 +83,7 @@ type Running struct {
 	PlanSummary string
 	// Sorted says that a stage had to sort.
 	Sorted bool
+	tail   *tail // nil where the end is the end
 }
 
 // Next implements cursor.Source.

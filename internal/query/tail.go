@@ -1,0 +1,48 @@
+package query
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/planner"
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+// chooseTail plans a find that goes on behind its end: always by walking the records, whatever index it names.
+func (p *prepared) chooseTail(c planner.Collection) (err error) {
+	if !p.coll.Options.Capped {
+		return mongoerr.New(mongoerr.BadValue, "error processing query: ns=%s: tailable cursor requested on non capped collection", p.NS)
+	}
+	q := p.query()
+	if !isNatural(q.Hint) {
+		q.Hint = bson.Build().Int32("$natural", 1).Doc().Value()
+	}
+	if p.plan, err = planner.Choose(c, q); err != nil {
+		return err
+	}
+	if _, ok := p.plan.Access.(*planner.CollScan); !ok {
+		p.plan.Access = &planner.CollScan{}
+	}
+	return nil
+}
+
+func isNatural(hint bson.Value) bool {
+	return hint.Type == bson.TypeObject && hint.Doc().FirstKey() == "$natural"
+}
+
+// tail is what a find on a capped collection goes on with behind its end.
+type tail struct {
+	store      *storage.Store
+	collection uint32
+	tailing    func() bool
+}
+
+// Tailing implements cursor.Tail.
+func (r *Running) Tailing() bool { return r.tail != nil && r.tail.tailing() }
+
+// News implements cursor.Tail.
+func (r *Running) News() (next <-chan struct{}, ok bool) {
+	if r.tail == nil {
+		return nil, false
+	}
+	return r.tail.store.News(r.tail.collection)
+}

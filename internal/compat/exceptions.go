@@ -106,7 +106,6 @@ func commandExceptions() []exception {
 		{name: "appendOplogNote", state: refused, note: "There is no oplog without a replica set.", try: `{appendOplogNote: 1, data: {}}`, code: mongoerr.NoReplicationEnabled},
 		{name: "commitTransaction", state: refused, note: "Transactions need a replica set.", try: `{commitTransaction: 1}`, code: mongoerr.CommandFailed},
 		{name: "create", state: partial, note: "Time-series collections are not made yet.", try: `{create: "t", timeseries: {timeField: "t"}}`, code: mongoerr.CommandNotSupported},
-		{name: "find", state: partial, note: "Tailable cursors are not opened yet.", try: `{find: "capped", tailable: true}`, code: mongoerr.BadValue},
 		{name: "getDefaultRWConcern", state: refused, note: "It belongs to replica sets.", try: `{getDefaultRWConcern: 1}`, code: 51300},
 		{name: "replSetResizeOplog", state: refused, note: "There is no oplog without a replica set.", try: `{replSetResizeOplog: 1, size: 990}`, code: mongoerr.NamespaceNotFound},
 		{name: "setDefaultRWConcern", state: refused, note: "It belongs to replica sets.", try: `{setDefaultRWConcern: 1, defaultReadConcern: {level: "local"}}`, code: 51300},

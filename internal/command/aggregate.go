@@ -59,21 +59,20 @@ func (op *Op) parseAggregate(a *Args) (aggregateRequest, error) {
 			a.Fail(err)
 		}
 	case v.IsNumber():
-		if n, exact := v.AsInt64(); !exact || n != 1 {
-			a.Fail(mongoerr.New(mongoerr.FailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1"))
+		if v.AsDouble() != 1 {
+			a.Fail(mongoerr.New(mongoerr.BadValue, "Invalid command format: the 'aggregate' field must specify a collection name or 1"))
 		}
 		r.NS = namespace.NS{DB: op.DB}
 	default:
-		a.Fail(mongoerr.New(mongoerr.TypeMismatch, "collection name has invalid type %s", v.Type))
+		a.Fail(mongoerr.New(mongoerr.InvalidNamespace, "collection name has invalid type %s", v.Type))
 	}
 	r.Pipeline = op.pipelineArg(a)
-	r.call.AllowDiskUse = a.SafeBool("allowDiskUse", true)
+	a.refuseNull(bson.TypeBool, "allowDiskUse", "explain")
+	a.refuseNull(bson.TypeObject, "cursor")
+	r.call.AllowDiskUse = a.Bool("allowDiskUse", true)
 	r.call.Let = a.Doc("let")
 	r.call.Bypass = a.SafeBool("bypassDocumentValidation", false)
 	r.Hint = hint(a)
-	if v := a.Value("explain"); v.Type == bson.TypeNull {
-		a.Fail(a.wrongType("explain", v.Type, []bson.Type{bson.TypeBool}))
-	}
 	r.explain = a.Bool("explain", false)
 	collate(a, "collation", r.call)
 	r.cursorGiven = op.readCursor(a, &r)

@@ -151,28 +151,6 @@ func (a *Args) SafeBool(key string, def bool) bool {
 	return v.Truthy()
 }
 
-// Int reads an optional number, cut to an integer.
-func (a *Args) Int(key string) (n int64, ok bool) {
-	v, ok := a.typed(key, bson.TypeInt64, bson.TypeInt32, bson.TypeDecimal, bson.TypeDouble)
-	if !ok {
-		return 0, false
-	}
-	return v.TruncInt64(), true
-}
-
-// IntIn is Int within bounds; outside of them it is BadValue.
-func (a *Args) IntIn(key string, low, high int64) (n int64, ok bool) {
-	n, ok = a.Int(key)
-	switch {
-	case !ok:
-	case n < low:
-		a.Fail(mongoerr.New(mongoerr.BadValue, "BSON field '%s' value must be >= %d, actual value '%d'", key, low, n))
-	case n > high:
-		a.Fail(mongoerr.New(mongoerr.BadValue, "BSON field '%s' value must be <= %d, actual value '%d'", key, high, n))
-	}
-	return n, ok
-}
-
 // Limit reads an optional number that must not be negative.
 func (a *Args) Limit(key string) (n int64, ok bool) { return a.IntIn(key, 0, math.MaxInt64) }
 

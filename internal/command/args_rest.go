@@ -3,6 +3,7 @@ package command
 import (
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
@@ -16,6 +17,15 @@ func (a *Args) ignoreRest() {
 
 // truthy reads an optional value of any type as a bool, as old commands do.
 func (a *Args) truthy(key string) bool { return a.Value(key).Truthy() }
+
+// refuseNull refuses null in fields whose type is the given one: a few fields do not take it for absent.
+func (a *Args) refuseNull(want bson.Type, keys ...string) {
+	for _, key := range keys {
+		if v := a.Value(key); v.Type == bson.TypeNull {
+			a.Fail(a.wrongType(key, v.Type, []bson.Type{want}))
+		}
+	}
+}
 
 // findable refuses namespaces that cannot be; those that only cannot be made are said not to exist.
 func findable(ns namespace.NS) error {

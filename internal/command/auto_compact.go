@@ -31,7 +31,7 @@ func autoCompact(op *Op) (bson.Doc, error) {
 	a := op.Args
 	a.Required(op.Name())
 	on := a.Bool(op.Name(), false)
-	target, given := a.Long("freeSpaceTargetMB")
+	target, given := a.Int("freeSpaceTargetMB")
 	once := a.Bool("runOnce", false)
 	if err := a.Done(); err != nil {
 		return nil, err

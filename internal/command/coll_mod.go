@@ -95,8 +95,8 @@ func (op *Op) parseCollMod(a *Args) (*collModRequest, error) {
 	if ts := a.sub("timeseries"); ts != nil {
 		r.timeseries = true
 		ts.enum("granularity", "seconds", "minutes", "hours")
-		ts.LongIn("bucketMaxSpanSeconds", 1, maxBucketSeconds)
-		ts.LongIn("bucketRoundingSeconds", 1, maxBucketSeconds)
+		ts.IntIn("bucketMaxSpanSeconds", 1, maxBucketSeconds)
+		ts.IntIn("bucketRoundingSeconds", 1, maxBucketSeconds)
 		if err := ts.Done(); err != nil {
 			a.Fail(err)
 		}
@@ -147,10 +147,10 @@ func collModImages(a *Args) bson.Value {
 }
 
 func collModCapped(a *Args) (size, most bson.Value) {
-	if n, ok := a.LongIn("cappedSize", 1, maxCappedSize); ok {
+	if n, ok := a.IntIn("cappedSize", 1, maxCappedSize); ok {
 		size = bson.Int64(n)
 	}
-	if n, ok := a.Long("cappedMax"); ok {
+	if n, ok := a.Int("cappedMax"); ok {
 		if n > maxCappedMax {
 			a.Fail(mongoerr.New(mongoerr.BadValue, "max in a capped collection has to be < 2^31 or not set"))
 		}

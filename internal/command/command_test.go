@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -171,7 +170,7 @@ func paths(d *datadriven.TestData, name string) []string {
 }
 
 func showReply(reply bson.Doc, hide, only []string, codes bool) string {
-	if !bytes.Equal(reply.Lookup("ok").Data, bson.Double(1).Data) {
+	if !reply.Lookup("ok").Truthy() {
 		text := fmt.Sprintf("%d %s", reply.Lookup("code").Int32(), reply.Lookup("codeName").Str())
 		if codes {
 			return text

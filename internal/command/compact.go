@@ -22,7 +22,7 @@ func compact(op *Op) (bson.Doc, error) {
 	ns := a.Collection(op.DB)
 	dryRun := a.Bool("dryRun", false)
 	a.Bool("force", false)
-	a.LongIn("freeSpaceTargetMB", 1, math.MaxInt64)
+	a.IntIn("freeSpaceTargetMB", 1, math.MaxInt64)
 	if err := a.Done(); err != nil {
 		return nil, err
 	}

@@ -39,17 +39,31 @@ func (op *Op) parseCount(a *Args) (countRequest, error) {
 	r.Filter = a.Doc("query")
 	r.Hint = hint(a)
 	r.Skip, _ = a.Limit("skip")
-	limit, _ := a.Int("limit")
-	if limit == math.MinInt64 {
-		a.Fail(mongoerr.New(mongoerr.BadValue, "limit value for count cannot be represented"))
-	}
-	r.Limit = max(limit, -limit)
+	r.Limit, r.HasLimit = countLimit(a)
 	collate(a, "collation", r.call)
 	a.Ignore("fields", "encryptionInformation", "collectionUUID", "queryOptions", "mirrored", "includeQueryStatsMetrics")
 	if err := a.Done(); err != nil {
 		return r, err
 	}
 	return r, readable(r.NS)
+}
+
+// countLimit reads a count's limit, of which only the size counts. It must be a whole number, and null is none.
+func countLimit(a *Args) (n int64, given bool) {
+	v := a.Value("limit")
+	if v.IsMissing() {
+		return 0, false
+	}
+	n, exact := v.AsInt64()
+	switch {
+	case !v.IsNumber():
+		a.Fail(mongoerr.New(mongoerr.BadValue, "limit value for count cannot be of type %s", v.Type))
+	case !exact:
+		a.Fail(mongoerr.New(mongoerr.FailedToParse, "Expected an integer, but found a number that is none: limit: %s", v))
+	case n == math.MinInt64:
+		a.Fail(mongoerr.New(mongoerr.BadValue, "limit value for count cannot be represented"))
+	}
+	return max(n, -n), true
 }
 
 func distinct(op *Op) (bson.Doc, error) {
@@ -62,7 +76,11 @@ func distinct(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bson.Build().Value("values", values).Doc(), nil
+	b := bson.Build().Value("values", values)
+	if r.call.OnView { // whose reply is made of an aggregate's
+		b.Int32("ok", 1)
+	}
+	return b.Doc(), nil
 }
 
 type distinctRequest struct {

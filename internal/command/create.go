@@ -123,8 +123,8 @@ func (a *Args) docValue(key string) bson.Value {
 }
 
 func (r *createRequest) parseSize(a *Args) {
-	r.size, _ = a.LongIn("size", 1, maxCappedSize)
-	n, ok := a.Long("max")
+	r.size, _ = a.IntIn("size", 1, maxCappedSize)
+	n, ok := a.Int("max")
 	if ok && n > maxCappedMax {
 		a.Fail(mongoerr.New(mongoerr.BadValue, "max in a capped collection has to be < 2^31 or not set"))
 	}

@@ -27,7 +27,7 @@ func readClustered(a *Args, doc bson.Doc) {
 	c.Doc("key")
 	c.SafeBool("unique", false)
 	c.String("name")
-	c.Long("v")
+	c.Int("v")
 	if !c.Value("hidden").IsMissing() {
 		c.Fail(mongoerr.New(6011800, "The 'clusteredIndex' option does not support hidden indexes"))
 	}

@@ -83,7 +83,7 @@ func (a *Args) whole(key string, low int64) (n int64, ok bool) {
 		a.Fail(mongoerr.New(mongoerr.FailedToParse, "Expected an integer, but found a fractional value: %s: %s", key, v))
 		return 0, false
 	}
-	return a.LongIn(key, low, math.MaxInt64)
+	return a.IntIn(key, low, math.MaxInt64)
 }
 
 func checkTextQuery(a *Args, kind string, shortest, longest int64) error {

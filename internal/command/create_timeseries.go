@@ -29,8 +29,8 @@ func checkTimeseriesShape(a, ts *Args) {
 		}
 	}
 	ts.enum("granularity", "seconds", "minutes", "hours")
-	ts.LongIn("bucketMaxSpanSeconds", 1, maxBucketSeconds)
-	ts.LongIn("bucketRoundingSeconds", 1, maxBucketSeconds)
+	ts.IntIn("bucketMaxSpanSeconds", 1, maxBucketSeconds)
+	ts.IntIn("bucketRoundingSeconds", 1, maxBucketSeconds)
 	if err := ts.Done(); err != nil {
 		a.Fail(err)
 	}
@@ -40,8 +40,8 @@ func readTimeseries(ts *Args) (f timeseriesFields) {
 	f.timeField, _ = ts.String("timeField")
 	f.metaField, f.hasMeta = ts.String("metaField")
 	f.granularity, _ = ts.String("granularity")
-	f.span, f.hasSpan = ts.Long("bucketMaxSpanSeconds")
-	f.rounding, f.hasRounding = ts.Long("bucketRoundingSeconds")
+	f.span, f.hasSpan = ts.Int("bucketMaxSpanSeconds")
+	f.rounding, f.hasRounding = ts.Int("bucketRoundingSeconds")
 	return f
 }
 

@@ -17,11 +17,7 @@ func (op *Op) call() *query.Call {
 // collate reads an optional collation into c.
 func collate(a *Args, key string, c *query.Call) {
 	doc := a.Doc(key)
-	if doc == nil {
-		return
-	}
-	if doc.IsEmpty() && a.path != "create" {
-		a.Fail(mongoerr.New(40414, "BSON field 'collation.locale' is missing but a required field"))
+	if doc.IsEmpty() { // an empty one says as little as none
 		return
 	}
 	parsed, err := collation.Parse(doc)

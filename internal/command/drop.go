@@ -78,7 +78,7 @@ func (op *Op) dropViews(ns namespace.NS) (bson.Doc, error) {
 func dropDatabase(op *Op) (bson.Doc, error) {
 	a := op.Args
 	a.Required(op.Name())
-	n, ok := a.Long(op.Name())
+	n, ok := a.Int(op.Name())
 	if ok && n != 1 {
 		a.Fail(mongoerr.New(5255100, "Have to pass 1 as 'dropDatabase' parameter"))
 	}

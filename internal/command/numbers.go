@@ -8,9 +8,9 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
-// Long reads an optional number as MongoDB makes a long of one: doubles are cut towards zero, decimals rounded half to
+// Int reads an optional number as MongoDB makes a long of one: doubles are cut towards zero, decimals rounded half to
 // even, NaN is 0, and what is too large is clamped.
-func (a *Args) Long(key string) (n int64, ok bool) {
+func (a *Args) Int(key string) (n int64, ok bool) {
 	v, ok := a.typed(key, bson.TypeInt64, bson.TypeInt32, bson.TypeDecimal, bson.TypeDouble)
 	if !ok {
 		return 0, false
@@ -18,9 +18,9 @@ func (a *Args) Long(key string) (n int64, ok bool) {
 	return index.WholeSeconds(v), true
 }
 
-// LongIn is Long within bounds; outside of them it is BadValue.
-func (a *Args) LongIn(key string, low, high int64) (n int64, ok bool) {
-	n, ok = a.Long(key)
+// IntIn is Int within bounds; outside of them it is BadValue.
+func (a *Args) IntIn(key string, low, high int64) (n int64, ok bool) {
+	n, ok = a.Int(key)
 	switch {
 	case !ok:
 	case n < low:
@@ -33,7 +33,7 @@ func (a *Args) LongIn(key string, low, high int64) (n int64, ok bool) {
 
 // scale reads what sizes are divided by.
 func (a *Args) scale() int64 {
-	n, ok := a.LongIn("scale", 1, math.MaxInt64)
+	n, ok := a.IntIn("scale", 1, math.MaxInt64)
 	if !ok {
 		return 1
 	}

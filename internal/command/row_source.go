@@ -34,7 +34,7 @@ func (a *Args) simpleCursor() cursorOptions {
 	if c == nil {
 		return o
 	}
-	if n, ok := c.LongIn("batchSize", 0, math.MaxInt64); ok {
+	if n, ok := c.IntIn("batchSize", 0, math.MaxInt64); ok {
 		o.batch = n
 	}
 	if err := c.Done(); err != nil {

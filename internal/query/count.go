@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
 
@@ -13,6 +14,8 @@ type Count struct {
 	Filter      bson.Doc
 	Hint        bson.Value
 	Skip, Limit int64
+	// HasLimit tells a limit of 0 from none, which is the same but on views.
+	HasLimit bool
 }
 
 // Count is the number of matching documents. Without a filter the store knows it.
@@ -32,6 +35,9 @@ func (e *Engine) Count(ctx context.Context, c Count, call *Call) (int64, error) 
 	}
 	n := int64(0)
 	defer r.Close()
+	if call.OnView && c.HasLimit && c.Limit == 0 { // which counts by a pipeline, of which this is a $limit
+		return 0, mongoerr.New(15958, "the limit must be positive")
+	}
 	for stop == 0 || n < stop {
 		doc, err := r.Next(ctx)
 		if err != nil {

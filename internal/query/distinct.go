@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/fieldpath"
@@ -17,16 +18,20 @@ type Distinct struct {
 	Hint   bson.Value
 }
 
-// Distinct is an array of the values that matching documents have at the key, each once, arrays by their elements.
+// Distinct is an array of the values that matching documents have at the key, each once and in order, arrays by their
+// elements.
 func (e *Engine) Distinct(ctx context.Context, d Distinct, call *Call) (bson.Value, error) {
-	path, err := fieldpath.New(d.Key)
-	if err != nil {
-		return bson.Missing, err
-	}
 	call.NoNow = true
 	r, err := e.Find(ctx, Find{NS: d.NS, Filter: d.Filter, Hint: d.Hint}, call)
 	if err != nil {
 		return bson.Missing, err
+	}
+	path := fieldpath.Split(d.Key)
+	if call.OnView { // where the key becomes a path in a pipeline
+		if path, err = fieldpath.New(d.Key); err != nil {
+			_ = r.Close()
+			return bson.Missing, err
+		}
 	}
 	set := newValueSet(r.lang)
 	err = r.All(ctx, func(doc bson.Doc) error {
@@ -47,7 +52,7 @@ func (e *Engine) Distinct(ctx context.Context, d Distinct, call *Call) (bson.Val
 	return set.array(), nil
 }
 
-// valueSet keeps values that compare equal once, in the order in which they came.
+// valueSet keeps values that compare equal once: the first.
 type valueSet struct {
 	lang   *language
 	seen   map[string]struct{}
@@ -70,4 +75,12 @@ func (s *valueSet) add(v bson.Value) {
 	s.size += len(v.Data) + 8
 }
 
-func (s *valueSet) array() bson.Value { return bson.ArrayOf(s.values...) }
+// array is the values in order.
+func (s *valueSet) array() bson.Value {
+	var collator bson.Collator
+	if s.lang.collation != nil {
+		collator = s.lang.collation
+	}
+	slices.SortFunc(s.values, func(a, b bson.Value) int { return bson.CompareWith(a, b, collator) })
+	return bson.ArrayOf(s.values...)
+}

@@ -90,7 +90,7 @@ func stage(op *Op, p *pipeline.Pipeline, i int, s pipeline.Stage, in Iterator) (
 		return nil, pipeline.ErrNoSearch()
 	case *pipeline.RankFusion:
 		return &rankFusionStage{op: op, stage: s, ns: p.NS, in: in}, nil
-	case *pipeline.GeoNear:
+	case *pipeline.GeoNear: // where there is no collection whose plan could take it over
 		return nil, mongoerr.New(mongoerr.IndexNotFound, "$geoNear requires a 2d or 2dsphere index, but none were found")
 	}
 	panic(fmt.Sprintf("exec: no iterator for stage %d, %s", i, s.Name()))

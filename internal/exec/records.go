@@ -49,6 +49,8 @@ func OpenRecords(plan *planner.Plan, src Source, env *expr.Env, seen *Examined, 
 		r.leaf = &idHack{src: src, seen: seen, id: a.ID}
 	case *planner.IndexScan:
 		r.leaf = newIndexScan(a, src, seen)
+	case *planner.GeoNear:
+		r.leaf = &nearScan{scan: collScan{src: src, seen: seen}, near: a.Near, matches: r.matches}
 	case *planner.Nothing:
 		r.leaf = nothing{}
 	default:

@@ -94,3 +94,21 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestAngleToTheLastBit holds distances about a right angle and a half turn to what they are exactly.
+func TestAngleToTheLastBit(t *testing.T) {
+	for _, c := range []struct {
+		from, to Point
+		want     float64
+	}{
+		{Point{180, 90}, Point{0, 0}, 1.5707963267948968}, // the pole is a little past 90°, as cos(π/2) is not 0
+		{Point{0, 0}, Point{0, 0}, 0},
+		{Point{0, 0}, Point{1, 0}, 0.017453292519943295},
+		{Point{0, 0}, Point{-180, 0}, 3.141592653589793},
+	} {
+		g := &Geometry{Kind: PointKind, At: c.to}
+		if got, ok := SphereDistance(c.from, g); !ok || got != c.want {
+			t.Errorf("from %v to %v: %v, want %v", c.from, c.to, got, c.want)
+		}
+	}
+}

@@ -279,7 +279,7 @@ func SphereDistance(p Point, o *Geometry) (float64, bool) {
 	}
 	from, best := p.spherical(), s1.InfAngle()
 	for _, q := range o.Points {
-		best = min(best, from.Distance(q))
+		best = min(best, angle(from, q))
 	}
 	for _, l := range o.Lines {
 		for i := range l.NumEdges() {
@@ -295,4 +295,22 @@ func SphereDistance(p Point, o *Geometry) (float64, bool) {
 		}
 	}
 	return best.Radians(), best != s1.InfAngle()
+}
+
+// What is missing from the double π and its half.
+const (
+	restOfPi     = 1.2246467991473532e-16
+	restOfHalfPi = 6.123233995736766e-17
+)
+
+// angle is the angle between two points, which s2 does not give to the last bit where it is about a right angle or more.
+func angle(a, b s2.Point) s1.Angle {
+	y, x := a.Cross(b.Vector).Norm(), a.Dot(b.Vector)
+	switch {
+	case y > math.Abs(x):
+		return s1.Angle(math.Pi/2 - (math.Atan(x/y) - restOfHalfPi))
+	case x < 0:
+		return s1.Angle(math.Pi - (math.Atan(y/-x) - restOfPi))
+	}
+	return s1.Angle(math.Atan2(y, x))
 }

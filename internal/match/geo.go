@@ -120,7 +120,7 @@ func parseShape(arg bson.Value, beside bson.Doc) (*geo.Geometry, error) {
 	return shape, nil
 }
 
-// GeoNear matches shapes by their distance from Center. Its order is the plan's business, who asks Distance.
+// GeoNear matches shapes by their distance from Center. Its order is the plan's business, who asks Nearest.
 type GeoNear struct {
 	Path   fieldpath.Path
 	Center geo.Point
@@ -139,27 +139,8 @@ func (n *GeoNear) match(c run, s subject) (bool, error) {
 }
 
 func (n *GeoNear) test(_ run, v bson.Value) (bool, error) {
-	d, ok := n.Distance(v)
-	return ok && d >= n.Min && d <= n.Max, nil
-}
-
-// Distance is how far a value lies from Center, in the unit of Min and Max, and whether it lies anywhere.
-func (n *GeoNear) Distance(v bson.Value) (float64, bool) {
-	if v.Type != bson.TypeObject && v.Type != bson.TypeArray {
-		return 0, false
-	}
-	g, err := geo.ParseStored(v)
-	if err != nil {
-		return 0, false
-	}
-	if !n.Spherical {
-		return geo.FlatDistance(n.Center, g)
-	}
-	d, ok := geo.SphereDistance(n.Center, g)
-	if n.Meters {
-		d *= geo.EarthRadiusMeters
-	}
-	return d, ok
+	raw, ok := n.raw(v)
+	return ok && n.inside(raw), nil
 }
 
 func (n *GeoNear) print(b *bson.Builder) { b.Document(n.Path.String(), n.Source) }

@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
-// GeoNear is $geoNear. A plan answers it from a geospatial index; it cannot be built as a stage.
+// GeoNear is $geoNear. The plan answers it; it cannot be built as a stage.
 type GeoNear struct {
 	written
 	// Near comes to a GeoJSON point or a legacy pair; MinDistance and MaxDistance to numbers, nil when not given.
@@ -24,7 +24,11 @@ type GeoNear struct {
 	Key string
 }
 
-const maxGeoKeyParts = 180
+const (
+	maxGeoKeyParts    = 180
+	maxGeoOutputParts = 199
+	maxNearElements   = 3 // x, y and the largest distance
+)
 
 func parseGeoNear(p *parsing, arg bson.Value) ([]Stage, error) {
 	if arg.Type != bson.TypeObject && arg.Type != bson.TypeArray {
@@ -56,12 +60,12 @@ func (g *GeoNear) read(p *parsing, name string, v bson.Value) (err error) {
 		if v.Type != bson.TypeString {
 			return mongoerr.New(16606, "$geoNear requires that the 'distanceField' option is a String")
 		}
-		g.DistanceField, err = fieldpath.New(v.Str())
+		g.DistanceField, err = outputPath(v.Str())
 	case "includeLocs":
 		if v.Type != bson.TypeString {
 			return mongoerr.New(16607, "$geoNear requires that 'includeLocs' option is a String")
 		}
-		g.IncludeLocs, err = fieldpath.New(v.Str())
+		g.IncludeLocs, err = outputPath(v.Str())
 	case "distanceMultiplier":
 		if !v.IsNumber() {
 			return mongoerr.New(mongoerr.TypeMismatch, "invalid parameter: expected a number (distanceMultiplier), found %s", v.Type)
@@ -86,6 +90,15 @@ func (g *GeoNear) read(p *parsing, name string, v bson.Value) (err error) {
 	return err
 }
 
+// outputPath is a path that is set in each document, which may be one component less deep than what is read.
+func outputPath(text string) (fieldpath.Path, error) {
+	path, err := fieldpath.New(text)
+	if err == nil && path.Len() > maxGeoOutputParts {
+		err = mongoerr.New(5984700, "Invalid field path: it has more than %d components", maxGeoOutputParts)
+	}
+	return path, err
+}
+
 func (g *GeoNear) readNear(p *parsing, v bson.Value) error {
 	e, err := p.Exprs.Parse(v, p.Scope)
 	if err != nil {
@@ -95,30 +108,38 @@ func (g *GeoNear) readNear(p *parsing, v bson.Value) error {
 		return mongoerr.New(5860402, "$geoNear requires a constant expression for 'near' argument")
 	}
 	g.Near = e
-	c, constant := expr.Constant(e)
+	if c, constant := expr.Constant(e); constant {
+		return checkNear(c)
+	}
+	return nil
+}
+
+func checkNear(v bson.Value) error {
 	switch {
-	case !constant:
-		return nil
-	case c.Type != bson.TypeObject && c.Type != bson.TypeArray:
-		return mongoerr.New(5860401, "$geoNear requires 'near' argument to be an Object or Array, but found %s", c.Type)
-	case c.Type == bson.TypeObject && c.Doc().Lookup("type").Type == bson.TypeString:
-		return checkPoint(c.Doc())
+	case v.Type != bson.TypeObject && v.Type != bson.TypeArray:
+		return mongoerr.New(5860401, "$geoNear requires 'near' argument to be an Object or Array, but found %s", v.Type)
+	case v.Type == bson.TypeObject && v.Doc().Lookup("type").Type == bson.TypeString:
+		return checkPoint(v.Doc())
+	case v.Type == bson.TypeObject && v.Doc().Lookup("coordinates").Type == bson.TypeArray:
+		return nil // read as a GeoJSON point later on
+	case v.Type == bson.TypeArray && v.Doc().Count() > maxNearElements:
+		return mongoerr.New(mongoerr.BadValue, "invalid argument in geo near query: %s", v)
 	}
 	n := 0
-	for it := c.Doc().Iter(); it.Next() && n < 2; n++ {
+	for it := v.Doc().Iter(); it.Next() && n < 2; n++ {
 		if !it.Value().IsNumber() {
-			return mongoerr.New(mongoerr.BadValue, "invalid argument in geo near query: %s", c)
+			return mongoerr.New(mongoerr.BadValue, "invalid argument in geo near query: %s", v)
 		}
 	}
 	if n < 2 {
-		return mongoerr.New(mongoerr.BadValue, "invalid argument in geo near query: %s", c)
+		return mongoerr.New(mongoerr.BadValue, "invalid argument in geo near query: %s", v)
 	}
 	return nil
 }
 
 func checkPoint(d bson.Doc) error {
 	at := d.Lookup("coordinates")
-	if d.Lookup("type").Str() != "Point" || at.Type != bson.TypeArray || at.Doc().Count() < 2 ||
+	if d.Lookup("type").Str() != "Point" || at.Type != bson.TypeArray && at.Type != bson.TypeObject || at.Doc().Count() < 2 ||
 		!at.Doc().Index(0).IsNumber() || !at.Doc().Index(1).IsNumber() {
 		return mongoerr.New(mongoerr.BadValue, "$near must be a point: %s", d)
 	}
@@ -137,14 +158,52 @@ func readDistance(p *parsing, name string, code mongoerr.Code, v bson.Value) (ex
 		return nil, mongoerr.New(code, "$geoNear '%s' must be a constant expression", name)
 	}
 	if c, constant := expr.Constant(e); constant {
-		if !c.IsNumber() {
-			return nil, mongoerr.New(mongoerr.TypeMismatch, "%s must be a number, found %s", name, c.Type)
-		}
-		if !(c.AsDouble() >= 0) {
-			return nil, mongoerr.New(mongoerr.BadValue, "%s must be non-negative", name)
-		}
+		return e, checkDistance(name, c)
 	}
 	return e, nil
+}
+
+func checkDistance(name string, v bson.Value) error {
+	if !v.IsNumber() {
+		return mongoerr.New(mongoerr.TypeMismatch, "%s must be a number, found %s", name, v.Type)
+	}
+	if !(v.AsDouble() >= 0) {
+		return mongoerr.New(mongoerr.BadValue, "%s must be non-negative", name)
+	}
+	return nil
+}
+
+// NearQuery evaluates what is asked of distances, as a filter has it behind a path.
+func (g *GeoNear) NearQuery(env *expr.Env) (bson.Doc, error) {
+	v, err := g.Near.Eval(env)
+	if err == nil {
+		err = checkNear(v)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := bson.Build()
+	if g.Spherical {
+		b.Value("$nearSphere", v)
+	} else {
+		b.Value("$near", v)
+	}
+	for _, bound := range []struct {
+		name string
+		e    expr.Expr
+	}{{"minDistance", g.MinDistance}, {"maxDistance", g.MaxDistance}} {
+		if bound.e == nil {
+			continue
+		}
+		if v, err = bound.e.Eval(env); err == nil {
+			err = checkDistance(bound.name, v)
+		}
+		if err != nil {
+			return nil, err
+		}
+		b.Value("$"+bound.name, v)
+	}
+	return b.Doc(), nil
 }
 
 func (g *GeoNear) readKey(v bson.Value) error {

@@ -112,8 +112,14 @@ func (p *parsing) pipeline(stages bson.Value) (*Pipeline, error) {
 	if len(out.Stages) > MaxStages {
 		return nil, mongoerr.New(7749501, "Pipeline length must be no longer than %d stages", MaxStages)
 	}
-	if err := p.checkPositions(rows); err != nil {
+	empty := emptyMatches(stages)
+	if err := p.checkPositions(rows, empty); err != nil {
 		return nil, err
+	}
+	if empty < len(out.Stages) {
+		if _, near := out.Stages[empty].(*GeoNear); near {
+			out.Stages = out.Stages[empty:]
+		}
 	}
 	return out, out.checkDetails()
 }
@@ -169,12 +175,30 @@ func updateStage(name string) bool {
 	return false
 }
 
-// checkPositions looks at where the stages stand. Each stage given is one row, whatever it was parsed into.
-func (p *parsing) checkPositions(rows []*Row) error {
+// emptyMatches is how many $match stages without a condition stand at the front. They are dropped before $geoNear is held to
+// its place.
+func emptyMatches(stages bson.Value) int {
+	n := 0
+	for it := stages.Doc().Iter(); it.Next(); n++ {
+		spec := it.Value().Doc().Lookup("$match")
+		if spec.Type != bson.TypeObject || !spec.Doc().IsEmpty() {
+			break
+		}
+	}
+	return n
+}
+
+// checkPositions looks at where the stages stand. Each stage given is one row, whatever it was parsed into; the first empty
+// of them do nothing.
+func (p *parsing) checkPositions(rows []*Row, empty int) error {
 	for i, row := range rows {
 		switch {
 		case row.collectionless && i == 0 && p.NS.Coll != "":
 			return mongoerr.New(mongoerr.InvalidNamespace, "%s must be run against the database with {aggregate: 1}", shown(row.Name))
+		case row.Name == "$geoNear":
+			if i > empty {
+				return mongoerr.New(40603, "$geoNear was not the first stage in the pipeline")
+			}
 		case row.first && i > 0:
 			return mongoerr.New(40602, "%s is only valid as the first stage in a pipeline", row.Name)
 		case row.last && i < len(rows)-1:

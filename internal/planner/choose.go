@@ -14,6 +14,13 @@ func Choose(c Collection, q Query) (*Plan, error) {
 	if q.Filter != nil && isAlwaysTrue(q.Filter.Root) {
 		p.Filter = nil
 	}
+	near := q.Near
+	if near == nil {
+		near = q.Filter.Near()
+	}
+	if near != nil {
+		return p, p.near(c, q, near)
+	}
 	if !q.Hint.IsNullish() {
 		return p, p.hinted(c, q)
 	}

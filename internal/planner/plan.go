@@ -19,7 +19,7 @@ type Plan struct {
 	Considered []Access
 }
 
-// Access is where documents come from: *CollScan, *IndexScan, *IDHack or *Nothing.
+// Access is where documents come from: *CollScan, *IndexScan, *IDHack, *GeoNear or *Nothing.
 type Access interface {
 	// Summary is one word on the access, as MongoDB's planSummary.
 	Summary() string

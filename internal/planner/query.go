@@ -19,6 +19,8 @@ type Query struct {
 	Hint bson.Value
 	// Min and Max bound the hinted index's keys: from Min on, before Max.
 	Min, Max bson.Doc
+	// Near is a search by distance that stands beside the filter; nil when the filter says all.
+	Near *match.GeoNear
 	// Limit is how many are wanted, 0 for all.
 	Limit int64
 }

@@ -128,7 +128,7 @@ func (e *Engine) openPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	}
 	records := exec.OpenRecords(p.plan, p.src, op.Env, &call.Seen, nil)
 	op.Leaf(records)
-	return exec.Build(op, p.rest, records)
+	return exec.Build(op, p.rest, exec.WithDistance(op, p.plan, p.near, records))
 }
 
 // plannedPipeline is a pipeline's plan and the stages that it leaves to do.
@@ -136,6 +136,7 @@ type plannedPipeline struct {
 	plan *planner.Plan
 	src  exec.Source // nil: there is no such collection
 	lead pipeline.Leading
+	near *pipeline.GeoNear // at the front; nil: there is none
 	rest *pipeline.Pipeline
 }
 
@@ -145,6 +146,9 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 		return p, err
 	}
 	p.lead = pl.Leading()
+	if stage, ok := pl.First().(*pipeline.GeoNear); ok {
+		return e.planNear(op, view, pl, stage, hint, v, call)
+	}
 	q := planner.Query{Filter: p.lead.Filter, Collation: op.Parser.Collation, Order: orderOf(p.lead.Sort), Hint: hint, Limit: p.lead.Limit}
 	p.plan = &planner.Plan{Access: &planner.Nothing{}, Ordered: true}
 	if r, ok := view.Collection(pl.NS); ok {

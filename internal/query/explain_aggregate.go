@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/exec"
 	"github.com/ebbdb/ebb/internal/pipeline"
+	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/projection"
 )
 
@@ -83,7 +84,7 @@ func (x *explainedPipeline) open(ctx context.Context, hint bson.Value, vs *views
 		read.Stages = run.Stages[:len(run.Stages)-1]
 		run = &read
 	}
-	it, err := exec.Build(x.op, run, leaf)
+	it, err := exec.Build(x.op, run, exec.WithDistance(x.op, p.plan, p.near, leaf))
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +158,7 @@ func (x *explainedPipeline) fields() bson.Doc {
 		if x.first > 0 { // what the plan gave is what the first stage behind it got
 			x.returned = x.steps.counters().Returned
 		}
-		b.Object("0").Object("$cursor")
+		b.Object("0").Object(x.cursor())
 		x.print(b)
 		b.End().End()
 		i++
@@ -170,4 +171,12 @@ func (x *explainedPipeline) fields() bson.Doc {
 		b.End()
 	}
 	return b.End().Doc()
+}
+
+// cursor is what the plan is called as a stage.
+func (x *explainedPipeline) cursor() string {
+	if _, near := x.plan.Access.(*planner.GeoNear); near {
+		return "$geoNearCursor"
+	}
+	return "$cursor"
 }

@@ -92,6 +92,9 @@ func accessSteps(access planner.Access, filter *match.Filter, seen *exec.Examine
 	case *planner.IDHack:
 		return &step{name: "IDHACK", counts: given(docs),
 			ran: func(b *bson.Builder) { b.Number("keysExamined", seen.Keys).Number("docsExamined", seen.Docs) }}
+	case *planner.GeoNear:
+		return &step{name: a.Stage(), filter: filter, counts: given(docs), says: a.Describe,
+			ran: func(b *bson.Builder) { b.Number("docsExamined", seen.Docs) }}
 	case *planner.IndexScan:
 		return &step{name: "FETCH", filter: filter, counts: given(docs), input: indexStep(a, seen, found),
 			ran: func(b *bson.Builder) { b.Number("docsExamined", seen.Docs).Int32("alreadyHasObj", 0) }}

@@ -178,6 +178,7 @@ func (e *Engine) open(p *prepared) (*Running, error) {
 		leaf := &exec.Counted{Iterator: r.Iterator}
 		r.op.Explain, r.op.Counts, r.Iterator = true, append(r.op.Counts, leaf), leaf
 	}
+	r.Iterator = exec.WithDistance(r.op, p.plan, nil, r.Iterator)
 	tail, err := p.tail()
 	if err != nil {
 		return nil, err
@@ -193,7 +194,9 @@ func (e *Engine) open(p *prepared) (*Running, error) {
 		}
 	}
 	if p.project != nil || p.ReturnKey || p.ShowRecordID {
-		r.Iterator = &projected{in: r.Iterator, p: p, env: p.lang.exprs.NewEnv()}
+		env := p.lang.exprs.NewEnv()
+		env.Meta = r.op.Meta.Get
+		r.Iterator = &projected{in: r.Iterator, p: p, env: env}
 	}
 	return r, nil
 }

@@ -26,13 +26,18 @@ type indexCounter struct {
 }
 
 func (u *indexUses) add(a planner.Access) {
-	scan, ok := a.(*planner.IndexScan)
-	if !ok {
+	var id uint32
+	switch a := a.(type) {
+	case *planner.IndexScan:
+		id = a.Index.ID
+	case *planner.GeoNear:
+		id = a.Index.ID
+	default:
 		return
 	}
-	c, ok := u.byID.Load(scan.Index.ID)
+	c, ok := u.byID.Load(id)
 	if !ok {
-		c, _ = u.byID.LoadOrStore(scan.Index.ID, &indexCounter{since: u.started})
+		c, _ = u.byID.LoadOrStore(id, &indexCounter{since: u.started})
 	}
 	c.(*indexCounter).ops.Add(1)
 }

@@ -74,6 +74,9 @@ func (op *Op) parseAggregate(a *Args) (aggregateRequest, error) {
 	r.call.Bypass = a.SafeBool("bypassDocumentValidation", false)
 	r.Hint = hint(a)
 	r.explain = a.Bool("explain", false)
+	if op.APIStrict && a.Has("explain") {
+		a.Fail(mongoerr.New(mongoerr.APIStrictError, "BSON field 'aggregate.explain' is not allowed with apiStrict:true."))
+	}
 	collate(a, "collation", r.call)
 	r.cursorGiven = op.readCursor(a, &r)
 	a.Ignore("collectionUUID", "fromRouter", "fromMongos", "needsMerge", "exchange", "isMapReduceCommand", "runtimeConstants", "encryptionInformation",
@@ -90,7 +93,7 @@ func (op *Op) parseAggregate(a *Args) (aggregateRequest, error) {
 func (op *Op) pipelineArg(a *Args) bson.Value {
 	v := a.Value("pipeline")
 	switch {
-	case v.IsNullish():
+	case v.IsMissing():
 		a.Fail(mongoerr.New(40414, "BSON field 'aggregate.pipeline' is missing but a required field"))
 		return bson.EmptyArr
 	case v.Type != bson.TypeArray:

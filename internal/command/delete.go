@@ -104,7 +104,7 @@ func (op *Op) runDeletes(statements []deleteStatement, ordered bool) (bson.Doc, 
 	}
 	op.Running.Stats.Deleted.Store(deleted)
 	b := bson.Build()
-	writeReply(b, deleted, refused)
+	op.writeReply(b, deleted, refused)
 	return b.Doc(), nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/query"
 )
 
 // Generic is what any command may carry.
@@ -212,10 +213,10 @@ func (op *Op) readReadConcern(a *Args) {
 		a.Fail(mongoerr.New(mongoerr.BadValue, "Enumeration value '%s' for field 'readConcern.level' is not a valid value.", level))
 	case !op.Command.ReadConcern && given && level != "local" && level != "":
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { readConcern: %s }", op.Command.Name, v))
-	case level == "snapshot":
-		a.Fail(mongoerr.New(mongoerr.NotAReplicaSet, "node needs to be a replica set member to use read concern: snapshot"))
-	case level == "linearizable":
-		a.Fail(mongoerr.New(mongoerr.NotAReplicaSet, "node needs to be a replica set member to use read concern: linearizable"))
+	case level == "snapshot" && op.Command.Name == "count":
+		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { readConcern: %s }", op.Command.Name, v))
+	case (level == "snapshot" || level == "linearizable") && op.Command.Name != "aggregate": // where the pipeline is looked at first
+		a.Fail(query.NeedsReplicaSet(level))
 	case !at.IsMissing() && level != "snapshot":
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "readConcern.atClusterTime is only allowed with readConcern level 'snapshot'"))
 	case !after.IsMissing():
@@ -235,7 +236,7 @@ func checkClusterTimes(r *Args, after, at bson.Value) error {
 		if t.v.Type != bson.TypeTimestamp {
 			return r.wrongType(t.name, t.v.Type, []bson.Type{bson.TypeTimestamp})
 		}
-		if seconds, i := t.v.Timestamp(); seconds == 0 && i == 0 {
+		if seconds, _ := t.v.Timestamp(); seconds == 0 {
 			return mongoerr.New(mongoerr.InvalidOptions, "readConcern.%s cannot be a null timestamp", t.name)
 		}
 	}
@@ -321,7 +322,7 @@ func (wc *WriteConcern) readW(w, j bson.Value) error {
 			return mongoerr.New(mongoerr.BadValue, "cannot use 'w' > 1 when a host is not replicated")
 		case n == 0:
 			wc.Buffered = !j.Truthy()
-			wc.Unacknowledged = true
+			wc.Unacknowledged = !j.Truthy()
 		}
 	case w.IsNullish():
 		return noSuchMode("")

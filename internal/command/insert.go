@@ -35,6 +35,6 @@ func insert(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	b := bson.Build()
-	writeReply(b, int64(n), refused)
+	op.writeReply(b, int64(n), refused)
 	return b.Doc(), nil
 }

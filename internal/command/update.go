@@ -138,8 +138,10 @@ func (op *Op) runUpdates(statements []updateStatement, ordered bool) (bson.Doc, 
 	st.Modified.Store(modified)
 	st.Upserted.Store(int64(len(upserted)))
 	b := bson.Build()
-	b.Number("n", matched)
-	writeErrors(b, refused)
+	op.writeReply(b, matched, refused)
+	if op.WriteConcern.Unacknowledged {
+		return b.Doc(), nil
+	}
 	if len(upserted) > 0 {
 		b.Array("upserted")
 		for i, d := range upserted {

@@ -9,8 +9,12 @@ import (
 // maxErrorTextBytes is how much text of errors a reply has; later errors come without their messages.
 const maxErrorTextBytes = 1 << 20
 
-// writeReply appends n and the write errors of a batch.
-func writeReply(b *bson.Builder, n int64, refused []query.WriteError) {
+// writeReply appends n and the write errors of a batch. To those who wait for no write they are not told.
+func (op *Op) writeReply(b *bson.Builder, n int64, refused []query.WriteError) {
+	if op.WriteConcern.Unacknowledged {
+		b.Int32("n", 0)
+		return
+	}
 	b.Number("n", n)
 	writeErrors(b, refused)
 }

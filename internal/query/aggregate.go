@@ -60,6 +60,9 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 		if err := pl.CheckReadConcern(a.ReadConcern); err != nil {
 			return nil, nil, err
 		}
+		if a.ReadConcern == "snapshot" || a.ReadConcern == "linearizable" {
+			return nil, nil, NeedsReplicaSet(a.ReadConcern)
+		}
 	}
 	if a.Stable {
 		if err := pl.CheckStable(); err != nil {
@@ -70,6 +73,11 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 		return nil, nil, mongoerr.New(mongoerr.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is required.", stageName(pl))
 	}
 	return pl, lang, nil
+}
+
+// NeedsReplicaSet refuses a level of read concern that a server by itself does not have.
+func NeedsReplicaSet(level string) error {
+	return mongoerr.New(mongoerr.NotAReplicaSet, "node needs to be a replica set member to use read concern: %s", level)
 }
 
 func stageName(pl *pipeline.Pipeline) string {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/exec"
 	"github.com/ebbdb/ebb/internal/fieldpath"
 	"github.com/ebbdb/ebb/internal/index"
@@ -19,15 +20,16 @@ func (c *stageCatalog) Merge(_ context.Context, op *exec.Op, stage *pipeline.Mer
 	if target != nil && target.IsView() {
 		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", stage.Into)
 	}
-	sparse, ok := onIsUnique(target, stage.On)
+	sparse, ok := onIsUnique(target, stage.On, op.Parser.Collation)
 	if !ok {
 		return nil, mongoerr.New(51183, "Cannot find index to verify that join fields will be unique")
 	}
 	return &mergeWriter{catalog: c, stage: stage, sparse: sparse, rules: exec.NewMerging(op, stage)}, nil
 }
 
-// onIsUnique says whether an index keeps two documents from having the same values at the paths, and whether it is sparse.
-func onIsUnique(target *catalog.Collection, on []fieldpath.Path) (sparse, ok bool) {
+// onIsUnique says whether an index keeps two documents from having the same values at the paths, in the sense of a collation,
+// and whether it is sparse.
+func onIsUnique(target *catalog.Collection, on []fieldpath.Path, c *collation.Collation) (sparse, ok bool) {
 	if len(on) == 1 && on[0].String() == "_id" {
 		return false, true
 	}
@@ -35,7 +37,7 @@ func onIsUnique(target *catalog.Collection, on []fieldpath.Path) (sparse, ok boo
 		return false, false
 	}
 	for _, d := range target.Indexes {
-		if d.Unique && d.Kind == index.Ordered && d.PartialFilter == nil && d.Collator() == nil && samePaths(d.Fields, on) {
+		if d.Unique && d.Kind == index.Ordered && d.PartialFilter == nil && collation.Equal(d.Collator(), c) && samePaths(d.Fields, on) {
 			return d.Sparse, true
 		}
 	}
@@ -163,7 +165,7 @@ func (m *mergeWriter) find(ctx context.Context, w *storage.Writer, keys []bson.V
 	for i, p := range m.stage.On {
 		filter.Object(p.String()).Value("$eq", keys[i]).End()
 	}
-	plain := Call{Now: m.catalog.call.Now, Collated: true}
+	plain := Call{Now: m.catalog.call.Now, Collation: m.catalog.lang.collation, Collated: true}
 	lang, err := plain.language(ctx, w.Catalog())
 	if err != nil {
 		return storage.Record{}, false, err

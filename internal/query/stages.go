@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/exec"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -42,6 +43,11 @@ func (c *stageCatalog) view(op *exec.Op, ns namespace.NS) (base namespace.NS, fr
 		}
 		if depth == maxViewDepth {
 			return ns, nil, mongoerr.New(mongoerr.ViewDepthLimitExceeded, "View depth limit exceeded; maximum depth is %d", maxViewDepth)
+		}
+		if own, err := viewCollation(coll); err != nil {
+			return ns, nil, err
+		} else if !collation.Equal(own, op.Parser.Collation) {
+			return ns, nil, mongoerr.New(mongoerr.OptionNotSupportedOnView, "Cannot override a view's default collation: %s", ns)
 		}
 		under := namespace.NS{DB: ns.DB, Coll: coll.Options.ViewOn}
 		pl, err := op.Parser.Parse(coll.Options.Pipeline.ArrayValue(), pipeline.Options{NS: under})

@@ -21,8 +21,13 @@ func (s *Server) Documents(ctx context.Context, ns namespace.NS, name string, sp
 		return s.collStatsStage(ctx, ns, spec.Doc())
 	case "$indexStats":
 		return s.indexStatsStage(ns)
-	case "$planCacheStats", "$querySettings", "$queryStats":
-		return nil, nil // nothing is cached, set or collected
+	case "$planCacheStats":
+		if s.Query.Store.Catalog().Collection(ns) == nil {
+			return nil, mongoerr.New(50933, "collection '%s' does not exist", ns)
+		}
+		return nil, nil // nothing is cached
+	case "$querySettings", "$queryStats":
+		return nil, nil // nothing is set or collected
 	case "$listCatalog":
 		return s.listCatalogStage(ns)
 	case "$listClusterCatalog":
@@ -34,13 +39,20 @@ func (s *Server) Documents(ctx context.Context, ns namespace.NS, name string, sp
 func (s *Server) collStatsStage(ctx context.Context, ns namespace.NS, spec bson.Doc) ([]bson.Doc, error) {
 	coll := s.Query.Store.Catalog().Collection(ns)
 	if coll != nil && coll.IsView() {
-		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "%s is a view, not a collection", ns)
+		for _, name := range []string{"storageStats", "count", "queryExecStats"} {
+			if !spec.Lookup(name).IsMissing() {
+				return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Unable to retrieve %s in $collStats stage :: caused by :: %s is a view, not a collection", name, ns)
+			}
+		}
 	}
 	b := bson.Build().String("ns", ns.String()).String("host", s.theMachine().Name).Date("localTime", s.Query.Store.Now())
 	if latency := spec.Lookup("latencyStats"); !latency.IsMissing() {
 		s.appendLatencyStats(b, ns, latency.Doc().Lookup("histograms").Truthy())
 	}
 	if storage := spec.Lookup("storageStats"); !storage.IsMissing() {
+		if coll == nil {
+			return nil, mongoerr.New(mongoerr.NamespaceNotFound, "Unable to retrieve storageStats in $collStats stage :: caused by :: Collection [%s] not found.", ns)
+		}
 		scale := int64(1)
 		if v := storage.Doc().Lookup("scale"); v.IsNumber() {
 			scale = v.TruncInt64()

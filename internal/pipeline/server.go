@@ -115,7 +115,7 @@ func parsePlanCacheStats(_ *parsing, arg bson.Value) ([]Stage, error) {
 	if arg.Type != bson.TypeObject {
 		return nil, mongoerr.New(mongoerr.FailedToParse, "$planCacheStats value must be an object. Found: %s", arg.Type)
 	}
-	seen := false
+	seen, all := false, false
 	for it := arg.Doc().Iter(); it.Next(); {
 		switch {
 		case it.Key() != "allHosts":
@@ -124,10 +124,11 @@ func parsePlanCacheStats(_ *parsing, arg bson.Value) ([]Stage, error) {
 			return nil, mongoerr.New(mongoerr.FailedToParse, "$planCacheStats 'allHosts' may be given once only")
 		case it.Value().Type != bson.TypeBool:
 			return nil, mongoerr.New(13111, "wrong type for field (allHosts) %s != bool", it.Value().Type)
-		case it.Value().Bool():
-			return nil, mongoerr.New(4503200, "$planCacheStats stage supports allHosts parameter only for sharded clusters")
 		}
-		seen = true
+		seen, all = true, it.Value().Bool()
+	}
+	if all {
+		return nil, mongoerr.New(4503200, "$planCacheStats stage supports allHosts parameter only for sharded clusters")
 	}
 	return server("$planCacheStats", arg)
 }

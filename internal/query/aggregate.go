@@ -90,7 +90,7 @@ func stageName(pl *pipeline.Pipeline) string {
 // resolve follows views down to the collection and puts their pipelines in front of stages. A view has its own collation,
 // which a command may repeat but not change.
 func (e *Engine) resolve(ns namespace.NS, stages bson.Value, call *Call) (namespace.NS, bson.Value, *catalog.Collection, error) {
-	if ns.Coll == "" {
+	if ns.Coll == "" || asksOfItself(stages) {
 		return ns, stages, nil, nil
 	}
 	for depth := 0; ; depth++ {
@@ -112,6 +112,12 @@ func (e *Engine) resolve(ns namespace.NS, stages bson.Value, call *Call) (namesp
 		stages = concat(coll.Options.Pipeline, stages.Doc())
 		ns = namespace.NS{DB: ns.DB, Coll: coll.Options.ViewOn}
 	}
+}
+
+// asksOfItself says whether stages begin with one that, of a view, asks about the view.
+func asksOfItself(stages bson.Value) bool {
+	first := stages.Doc().Index(0)
+	return first.Type == bson.TypeObject && first.Doc().FirstKey() == "$collStats"
 }
 
 func viewCollation(view *catalog.Collection) (*collation.Collation, error) {

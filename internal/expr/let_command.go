@@ -18,8 +18,14 @@ func (p *Parser) Let(vars bson.Doc, scope *Scope) (*Scope, error) {
 		if err := CheckVariableName(it.Key()); err != nil {
 			return nil, err
 		}
-		e, err := p.Parse(it.Value(), scope)
+		e, err := p.parse(it.Value(), scope)
 		if err != nil {
+			return nil, err
+		}
+		if err := checkSystem(e); err != nil { // before one that there is not is refused as such
+			return nil, err
+		}
+		if e, err = e.fold(p); err != nil {
 			return nil, err
 		}
 		if err := checkLet(e); err != nil {
@@ -35,15 +41,24 @@ func (p *Parser) Let(vars bson.Doc, scope *Scope) (*Scope, error) {
 	return scope, nil
 }
 
-func checkLet(e Expr) error {
-	switch e := e.(type) {
-	case *field:
-		return errLetField()
-	case *systemRead:
-		if e.kind == varRoot {
-			return errLetField()
+// checkSystem refuses the system's variables, but for those that stand for the document.
+func checkSystem(e Expr) error {
+	if v, ok := e.(*systemRead); ok && v.kind != varRoot {
+		return mongoerr.New(51144, "Command let Expression tried to access the system variable $$%s, which is not allowed in this context", v.name)
+	}
+	for _, c := range e.children() {
+		if err := checkSystem(c); err != nil {
+			return err
 		}
-		return mongoerr.New(51144, "Command let Expression tried to access the system variable $$%s, which is not allowed in this context", e.name)
+	}
+	return nil
+}
+
+// checkLet refuses what reads the document.
+func checkLet(e Expr) error {
+	switch e.(type) {
+	case *field, *systemRead:
+		return errLetField()
 	}
 	for _, c := range e.children() {
 		if err := checkLet(c); err != nil {

@@ -1,10 +1,16 @@
 package expr
 
 import (
+	"flag"
+	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -124,8 +130,20 @@ func (g *generator) lambda(op string, depth int) bson.Value {
 	return b.Value("input", g.value(depth-1)).Value("initialValue", g.value(depth-1)).Value("in", with("this", "value")).Doc().Value()
 }
 
-func randomDoc() bson.Doc {
-	return bson.MustDoc(`{a: 5, b: {c: 2.5}, s: "some text", d: ISODate("2024-02-29T12:30:45.678Z"), arr: [{k: 1, v: "x"}, {k: 2}, 3, [4]]}`)
+// doc is a document whose fields have what their names promise, or anything.
+func (g *generator) doc() bson.Doc {
+	b := bson.Build()
+	for it := bson.MustDoc(`{a: 5, b: {c: 2.5}, s: "some text", d: ISODate("2024-02-29T12:30:45.678Z"), arr: [{k: 1, v: "x"}, {k: 2}, 3, [4]]}`).Iter(); it.Next(); {
+		switch g.r.IntN(4) {
+		case 0:
+			b.Value(it.Key(), bson.MustParse(g.pick(leaves())))
+		case 1:
+			b.Value(it.Key(), bson.ArrayOf(bson.MustParse(g.pick(leaves())), it.Value()))
+		default:
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	return b.Doc()
 }
 
 // tryRandom evaluates one expression: never a panic, an error without MongoDB's code, or bytes that are no BSON; and what is
@@ -145,7 +163,7 @@ func tryRandom(t *testing.T, seed uint64) (evaluated bool) {
 		return false
 	}
 	env := p.NewEnv()
-	env.Root = randomDoc()
+	env.Root = g.doc()
 	v, err := e.Eval(env)
 	if err != nil {
 		checkError(t, seed, arg, err)
@@ -182,19 +200,67 @@ func checkError(t *testing.T, seed uint64, arg bson.Value, err error) {
 	}
 }
 
+// tryFor makes the test longer: go test ./internal/expr -run RandomExpressions -timeout 0 -args -for 30m
+var tryFor = flag.Duration("for", 0, "for how long to try random expressions")
+
+const (
+	fewest = 6000
+	// maxTryTime is far more than any random expression takes.
+	maxTryTime = time.Minute
+	// maxHeapGrowth is what may be left behind when all are tried.
+	maxHeapGrowth = 64 << 20
+)
+
+// TestRandomExpressions tries many: none panics, hangs, gives what is no BSON, or leaves memory behind.
 func TestRandomExpressions(t *testing.T) {
 	seed := rand.Uint64()
-	good := 0
-	const n = 6000
-	for i := range uint64(n) {
-		if tryRandom(t, seed+i) {
+	var at atomic.Uint64
+	defer watch(seed, &at)()
+	started, good, before := clock.Wall().Now(), uint64(0), uint64(0)
+	for n := uint64(0); n < fewest || clock.Since(clock.Wall(), started) < *tryFor; n++ {
+		at.Store(n)
+		if n == fewest/2 { // what is kept for good is there
+			before = heapInUse()
+		}
+		if tryRandom(t, seed+n) {
 			good++
 		}
 	}
+	n := at.Load() + 1
 	t.Logf("seed %d: %d of %d have a value", seed, good, n)
 	if good < n/10 {
 		t.Errorf("only %d of %d expressions have a value: the generator is of no use", good, n)
 	}
+	if after := heapInUse(); after > before+maxHeapGrowth {
+		t.Errorf("seed %d: the heap has grown from %d to %d bytes over %d expressions", seed, before, after, n)
+	}
+}
+
+// watch ends the process when one expression does not end.
+func watch(seed uint64, at *atomic.Uint64) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		for last := uint64(0); ; last = at.Load() {
+			t := clock.Wall().NewTimer(maxTryTime)
+			select {
+			case <-done:
+				t.Stop()
+				return
+			case <-t.C():
+			}
+			if at.Load() == last {
+				panic(fmt.Sprintf("seed %d: no end within %s", seed+last, maxTryTime))
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+func heapInUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 func FuzzExpressions(f *testing.F) {

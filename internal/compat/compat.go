@@ -33,9 +33,10 @@ type exception struct {
 	// since and doc are for operators without a row.
 	since, doc string
 	// try is a command that shows it, on the database admin for commands that want that; code is what it is answered with,
-	// 0 when it succeeds.
-	try  string
-	code mongoerr.Code
+	// 0 when it succeeds; empty says that it succeeds with an empty batch.
+	try   string
+	code  mongoerr.Code
+	empty bool
 }
 
 // section is one kind of operators.
@@ -117,8 +118,8 @@ What MongoDB's manual lists, and what it is here on one node. This page is made 
 ` + "`go generate ./internal/compat`" + `; a test fails when it is out of date, when an operator has a row and no line, or when the
 server does not answer as a line says. Known differences in behaviour are in [differences.md](differences.md).
 
-- **complete**: it does what MongoDB's does.
-- **partial**: it does, but for what the note says.
+- **complete**: it is there, and nothing is known to be missing.
+- **partial**: it is there, but for what the note says.
 - **refused**: it answers with the error of a MongoDB that runs as this server does: a standalone, without shards or a search
   process.
 - **not yet**: it answers with the error in the note, and never with a wrong result.

@@ -98,11 +98,15 @@ func TestClaims(t *testing.T) {
 			if try == "" {
 				try, code = fmt.Sprintf(s.unknown, x.name), s.code
 			}
-			if got := run(t, db, s.key, try); got != code {
+			got, batch := run(t, db, s.key, try)
+			if x.empty && batch != 0 {
+				t.Errorf("%s: %s is said to give nothing: it gave %d documents", s.title, x.name, batch)
+			}
+			if got != code {
 				t.Errorf("%s: %s is said to be %s, to be answered with %d: %s is answered with %d", s.title, x.name, x.state, code, try, got)
 			}
 		}
-		if got := run(t, db, s.key, fmt.Sprintf(s.unknown, "$nope")); got != s.code {
+		if got, _ := run(t, db, s.key, fmt.Sprintf(s.unknown, "$nope")); got != s.code {
 			t.Errorf("%s: an unknown name is answered with %d", s.title, got)
 		}
 	}
@@ -116,7 +120,7 @@ func TestRowsAreKnown(t *testing.T) {
 			continue // unknown names are told apart by their text only, or the command would run
 		}
 		for _, r := range s.rows {
-			if got := run(t, db, s.key, fmt.Sprintf(s.unknown, r.name)); got == s.code {
+			if got, _ := run(t, db, s.key, fmt.Sprintf(s.unknown, r.name)); got == s.code {
 				t.Errorf("%s: %s is answered as an unknown name", s.title, r.name)
 			}
 		}
@@ -135,15 +139,16 @@ func connect(t *testing.T) *mongo.Client {
 		`{createIndexes: "c", indexes: [{key: {loc: "2d"}, name: "2d"}, {key: {loc: "2dsphere"}, name: "2dsphere"}]}`,
 		`{create: "capped", capped: true, size: 4096}`,
 	} {
-		if code := run(t, client, "", command); code != 0 {
+		if code, _ := run(t, client, "", command); code != 0 {
 			t.Fatalf("%s is answered with %d", command, code)
 		}
 	}
 	return client
 }
 
-// run is the code that a command is answered with, 0 for none. Commands of the table run on admin.
-func run(t *testing.T, client *mongo.Client, key, command string) mongoerr.Code {
+// run is the code that a command is answered with, 0 for none, and how many documents its batch has. Commands of the table
+// run on admin.
+func run(t *testing.T, client *mongo.Client, key, command string) (code mongoerr.Code, batch int) {
 	doc, err := bson.ParseDoc(command)
 	if err != nil {
 		t.Fatalf("%s: %v", command, err)
@@ -155,16 +160,19 @@ func run(t *testing.T, client *mongo.Client, key, command string) mongoerr.Code 
 	if strings.Contains(command, `"c"`) || strings.Contains(command, `"capped"`) {
 		db = "test"
 	}
-	_, err = client.Database(db).RunCommand(context.Background(), driver.Raw(doc)).Raw()
+	reply, err := client.Database(db).RunCommand(context.Background(), driver.Raw(doc)).Raw()
 	var failed mongo.CommandError
 	var unwritten mongo.WriteException
 	switch {
 	case errors.As(err, &failed):
-		return mongoerr.Code(failed.Code)
+		return mongoerr.Code(failed.Code), 0
 	case errors.As(err, &unwritten) && len(unwritten.WriteErrors) > 0:
-		return mongoerr.Code(unwritten.WriteErrors[0].Code)
+		return mongoerr.Code(unwritten.WriteErrors[0].Code), 0
 	case err != nil:
 		t.Fatalf("%s: %v", command, err)
 	}
-	return 0
+	if cursor := bson.Doc(reply).Lookup("cursor"); cursor.Type == bson.TypeObject {
+		batch = cursor.Doc().Lookup("firstBatch").Doc().Count()
+	}
+	return 0, batch
 }

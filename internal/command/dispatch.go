@@ -133,7 +133,9 @@ func (op *Op) perform() (bson.Doc, error) {
 }
 
 // writes says whether the command always writes. A pipeline that ends in a write enters the gate itself.
-func (c *Command) writes() bool { return c.WriteConcern && c.Name != "aggregate" && c.Name != "mapReduce" }
+func (c *Command) writes() bool {
+	return c.WriteConcern && c.Name != "aggregate" && c.Name != "mapReduce"
+}
 
 // cause is err, or why the operation's context ended when that is what err is about.
 func cause(ctx context.Context, err error) error {

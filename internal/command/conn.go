@@ -16,11 +16,10 @@ type Conn struct {
 	// Compression is what was agreed on.
 	Compression func() []string
 
-	uuid        [16]byte
-	client      *operation.Client
-	metadata    bson.Doc
-	appName     string
-	speculative bool
+	uuid     [16]byte
+	client   *operation.Client
+	metadata bson.Doc
+	appName  string
 }
 
 // Client is how the connection shows up in currentOp.

@@ -31,7 +31,7 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 	more := true
 	if !o.batchGiven || o.batch > 0 {
 		var err error
-		if more, err = c.Batch(op.Ctx, b, o.batch, nil); err != nil {
+		if more, err = c.Batch(op.Ctx, b, o.batch); err != nil {
 			_ = src.Close() // the first error is the one to tell
 			return nil, err
 		}

@@ -88,12 +88,12 @@ func (op *Op) nextBatch(c *cursor.Cursor, b *bson.Builder, limit int64) (more bo
 		return op.awaitBatch(c, b, limit)
 	}
 	if c.MaxTime == 0 || op.MaxTime > 0 {
-		return c.Batch(op.Ctx, b, limit, nil)
+		return c.Batch(op.Ctx, b, limit)
 	}
 	started := op.Clock.Now()
 	ctx, cancel := clock.WithTimeout(op.Ctx, op.Clock, c.MaxTime)
 	defer cancel()
-	more, err = c.Batch(ctx, b, limit, nil)
+	more, err = c.Batch(ctx, b, limit)
 	c.MaxTime = max(time.Millisecond, c.MaxTime-clock.Since(op.Clock, started))
 	return more, cause(ctx, err)
 }

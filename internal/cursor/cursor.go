@@ -65,14 +65,10 @@ type Cursor struct {
 func (c *Cursor) Returned() (docs, batches int64) { return c.returned, c.batches }
 
 // Batch appends up to limit documents (0 for no limit but size) to b as an array's elements and says whether the cursor
-// may have more. The first document is taken whatever its size. soft, when not nil, is asked before each further
-// document whether to stop early.
-func (c *Cursor) Batch(ctx context.Context, b *bson.Builder, limit int64, soft func() bool) (more bool, err error) {
+// may have more. The first document is taken whatever its size.
+func (c *Cursor) Batch(ctx context.Context, b *bson.Builder, limit int64) (more bool, err error) {
 	c.batches++
 	for n := int64(0); limit == 0 || n < limit; n++ {
-		if n > 0 && soft != nil && soft() {
-			return true, nil
-		}
 		doc := c.pending
 		c.pending = nil
 		if doc == nil {

@@ -166,7 +166,7 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	q := planner.Query{Filter: p.lead.Filter, Collation: op.Parser.Collation, Order: orderOf(p.lead.Sort), Hint: hint, Limit: p.lead.Limit}
 	p.plan = &planner.Plan{Access: &planner.Nothing{}, Ordered: true}
 	if r, ok := view.Collection(pl.NS); ok {
-		if p.plan, err = planner.Choose(describe(r), q); err != nil {
+		if p.plan, err = e.choose(r, q, p.lead.Sort, nil); err != nil {
 			return p, err
 		}
 		p.src = &collSource{views: v, id: r.Catalog().ID, ns: pl.NS}

@@ -17,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/pipeline"
+	"github.com/ebbdb/ebb/internal/plancache"
 	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/projection"
 	"github.com/ebbdb/ebb/internal/storage"
@@ -30,6 +31,8 @@ type Engine struct {
 	TempDir string
 	// Server answers the stages that look at the server itself ($currentOp …).
 	Server ServerStages
+	// Plans are the plans remembered and the index filters set.
+	Plans plancache.Caches
 
 	filters     *match.Parser
 	projections *projection.Parser

@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/plancache"
 	"github.com/ebbdb/ebb/internal/planner"
 )
 
@@ -43,8 +44,8 @@ type explained struct {
 	filter    *match.Filter
 	plan      *planner.Plan // nil when the store answers without one
 	steps     *step
-	// shape is what the plan is made for, without the constants.
-	shape string
+	// shape is what the plan is made for, without the constants; command is the part of it that index filters go by.
+	shape, command string
 
 	seen     exec.Examined // of the plan's own collection
 	found    exec.Counters // the documents that the plan gave
@@ -99,7 +100,7 @@ func (x *explained) printPlanner(b *bson.Builder) {
 		b.Document("collation", x.lang.collation.Doc())
 	}
 	hash := hash32(x.shape)
-	b.Bool("indexFilterSet", false).String("queryHash", hash).String("planCacheShapeHash", hash).
+	b.Bool("indexFilterSet", x.filtered()).String("queryHash", hash).String("planCacheShapeHash", hash).
 		String("planCacheKey", hash32(x.shape+x.indexes())).Int32("optimizationTimeMillis", 0).
 		Bool("maxIndexedOrSolutionsReached", false).Bool("maxIndexedAndSolutionsReached", false).Bool("maxScansToExplodeReached", false).
 		Bool("prunedSimilarIndexes", false)
@@ -111,6 +112,11 @@ func (x *explained) printPlanner(b *bson.Builder) {
 		}
 	}
 	b.End().End()
+}
+
+// filtered says whether an index filter held for the plan.
+func (x *explained) filtered() bool {
+	return x.coll != nil && x.engine.Plans.Of(x.coll.ID).Filter(plancache.ShapeOf(x.command)) != nil
 }
 
 func hash32(text string) string { return fmt.Sprintf("%08X", crc32.ChecksumIEEE([]byte(text))) }

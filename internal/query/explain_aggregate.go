@@ -88,6 +88,7 @@ func (x *explainedPipeline) open(ctx context.Context, hint bson.Value, vs *views
 	if err != nil {
 		return nil, err
 	}
+	x.command = planShape(p.lead.Filter, p.lead.Sort, nil, x.lang.collation)
 	x.shape = aggregateShape(x.lang, p.lead, x.pl.From(p.lead.Filtered))
 	x.absorb(p.rest)
 	return it, nil

@@ -36,7 +36,8 @@ func (e *Engine) explainFind(ctx context.Context, f Find, call *Call, v Verbosit
 	if err != nil {
 		return nil, err
 	}
-	x.shape = planShape(x.filter, f.Sort, f.Projection, x.lang)
+	x.command = planShape(x.filter, p.order, f.Projection, x.lang.collation)
+	x.shape = x.command
 	x.steps = p.steps(x, r.op)
 	if !x.runs() {
 		return x, r.Close()

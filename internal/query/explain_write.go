@@ -82,7 +82,7 @@ func (e *Engine) explainUpdate(ctx context.Context, u Update, call *Call, v Verb
 		_, changed, err := p.change.Apply(nil, doc, e.updateArgs(p, call, details))
 		return changed || p.change.Kind() == update.Replacement, err
 	}
-	err = x.find(ctx, view, u.Sort, u.Hint, call)
+	err = x.find(ctx, view, u.Hint, call)
 	if x.matched == 0 && u.Upsert && x.runs() && x.err == nil {
 		x.upserted = 1
 	}
@@ -103,7 +103,7 @@ func (e *Engine) explainDelete(ctx context.Context, d Delete, call *Call, v Verb
 		return nil, err
 	}
 	x.change = func(bson.Doc, *match.Details) (bool, error) { return true, nil }
-	err = x.find(ctx, view, d.Sort, d.Hint, call)
+	err = x.find(ctx, view, d.Hint, call)
 	x.steps = &step{name: "DELETE", input: x.steps, counts: x.written, ran: func(b *bson.Builder) {
 		b.Number("nWouldDelete", x.changed)
 	}}
@@ -130,7 +130,7 @@ func (x *explainedWrite) open(ctx context.Context, call *Call) (*storage.View, e
 }
 
 // find plans the search for the documents to write, and runs it.
-func (x *explainedWrite) find(ctx context.Context, view *storage.View, sort bson.Doc, hint bson.Value, call *Call) error {
+func (x *explainedWrite) find(ctx context.Context, view *storage.View, hint bson.Value, call *Call) error {
 	q := planner.Query{Filter: x.filter, Collation: x.lang.collation, Order: orderOf(x.order), Hint: hint}
 	if !x.multi {
 		q.Limit = 1
@@ -139,12 +139,13 @@ func (x *explainedWrite) find(ctx context.Context, view *storage.View, sort bson
 	var src exec.Source
 	if r, ok := view.Collection(x.ns); ok {
 		var err error
-		if x.plan, err = planner.Choose(describe(r), q); err != nil {
+		if x.plan, err = x.engine.choose(r, q, x.order, nil); err != nil {
 			return err
 		}
 		src = fixed{r}
 	}
-	x.shape = planShape(x.filter, sort, nil, x.lang)
+	x.command = planShape(x.filter, x.order, nil, x.lang.collation)
+	x.shape = x.command
 	x.steps = x.access()
 	if x.order != nil && !x.plan.Ordered {
 		x.steps = sortStep(sortSpec(x.order), 1, func() exec.Counters { return exec.Counters{Works: x.found.Works + 1, Returned: x.matched} }, x.steps)

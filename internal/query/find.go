@@ -84,7 +84,7 @@ func (e *Engine) prepare(ctx context.Context, f Find, call *Call) (*prepared, er
 	if f.Tailable {
 		err = p.chooseTail(describe(r))
 	} else {
-		p.plan, err = planner.Choose(describe(r), p.query())
+		p.plan, err = e.choose(r, p.query(), p.order, f.Projection)
 	}
 	if err != nil {
 		p.views.release()

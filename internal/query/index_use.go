@@ -51,8 +51,14 @@ func (e *Engine) IndexUse(id uint32) IndexUse {
 	return IndexUse{c.(*indexCounter).ops.Load(), c.(*indexCounter).since}
 }
 
-// NoteDDL is told of each change of the catalogue: an index that is new or changed is counted from then on.
+// NoteDDL is told of each change of the catalogue: plans made before are forgotten, and an index that is new or changed is
+// counted from then on.
 func (e *Engine) NoteDDL(ev storage.Event) {
+	if ev.Kind == storage.CollectionDropped {
+		e.Plans.Forget(ev.Collection)
+	} else {
+		e.Plans.Clear(ev.Collection)
+	}
 	switch ev.Kind {
 	case storage.IndexCreated, storage.IndexModified:
 		e.uses.byID.Store(ev.Index.ID, &indexCounter{since: e.Store.Now()})

@@ -6,8 +6,10 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/pipeline"
+	"github.com/ebbdb/ebb/internal/sortpattern"
 )
 
 // A shape is an operation without its constants, as text. There are two, as in MongoDB. The plan's shape has what plans are
@@ -15,19 +17,26 @@ import (
 // tells queries of an application apart: it keeps the order in which things are written, and of values only the types.
 
 // planShape is the shape that a plan of a find is made for.
-func planShape(filter *match.Filter, sort, project bson.Doc, lang *language) string {
+func planShape(filter *match.Filter, order *sortpattern.Pattern, project bson.Doc, c *collation.Collation) string {
 	var b strings.Builder
 	if filter != nil {
 		b.WriteString(planPredicate(filter.Print()))
 	}
-	b.WriteString("~" + sort.Text() + "~" + sortedFields(project))
-	writeCollation(&b, lang)
+	b.WriteString("~" + sortText(order) + "~" + sortedFields(project))
+	writeCollation(&b, c)
 	return b.String()
 }
 
-func writeCollation(b *strings.Builder, lang *language) {
-	if lang.collation != nil {
-		b.WriteString("~" + lang.collation.Doc().Text())
+func sortText(p *sortpattern.Pattern) string {
+	if p == nil {
+		return ""
+	}
+	return sortSpec(p).Text()
+}
+
+func writeCollation(b *strings.Builder, c *collation.Collation) {
+	if c != nil {
+		b.WriteString("~" + c.Doc().Text())
 	}
 }
 
@@ -78,24 +87,21 @@ func isOperator(key string) bool { return key != "" && key[0] == '$' }
 
 // aggregateShape is the shape that the plan of a pipeline is made for; rest are the stages behind its filter.
 func aggregateShape(lang *language, lead pipeline.Leading, rest *pipeline.Pipeline) string {
-	sort, needs := bson.Doc(nil), ""
-	if lead.Sort != nil {
-		sort = sortSpec(lead.Sort)
-	}
+	sort, needs := lead.Sort, ""
 	switch s := rest.First().(type) {
 	case *pipeline.Group, *pipeline.BucketAuto, *pipeline.Lookup:
 		needs = s.Name()
 	case *pipeline.Densify:
-		sort = bson.Build().Int32(s.Field.String(), 1).Doc()
+		sort = &sortpattern.Pattern{Parts: []sortpattern.Part{{Path: s.Field}}}
 	case *pipeline.SetWindowFields:
 		if s.SortBy != nil {
-			sort = sortSpec(s.SortBy)
+			sort = s.SortBy
 		}
 	}
 	if _, facet := rest.First().(*pipeline.Facet); !facet && !lead.Needs.Whole {
 		needs += " " + strings.Join(lead.Needs.Fields, ",")
 	}
-	return "aggregate " + planShape(lead.Filter, sort, nil, lang) + "~" + needs
+	return "aggregate " + planShape(lead.Filter, sort, nil, lang.collation) + "~" + needs
 }
 
 // findShape is the shape of a query as its application sees it.
@@ -106,7 +112,7 @@ func findShape(command string, x *explained, f Find) string {
 		queryPredicate(&b, x.filter.Source)
 	}
 	b.WriteString("~" + f.Sort.Text() + "~" + f.Projection.Text())
-	writeCollation(&b, x.lang)
+	writeCollation(&b, x.lang.collation)
 	return b.String()
 }
 
@@ -125,7 +131,7 @@ func pipelineShape(x *explainedPipeline) string {
 			queryValue(&b, s.Spec())
 		}
 	}
-	writeCollation(&b, x.lang)
+	writeCollation(&b, x.lang.collation)
 	return b.String()
 }
 

@@ -184,7 +184,7 @@ func (e *Engine) upsert(w *storage.Writer, u Update, p *parsedUpdate, check vali
 
 // first finds the first matching record that w sees, in order when one is given.
 func (e *Engine) first(ctx context.Context, w *storage.Writer, f *match.Filter, order *sortpattern.Pattern, hint bson.Value, lang *language, call *Call) (storage.Record, *match.Details, bool, error) {
-	plan, err := planner.Choose(describe(w.Reader), planner.Query{Filter: f, Collation: lang.collation, Order: orderOf(order), Hint: hint, Limit: 1})
+	plan, err := e.choose(w.Reader, planner.Query{Filter: f, Collation: lang.collation, Order: orderOf(order), Hint: hint, Limit: 1}, order, nil)
 	if err != nil {
 		return storage.Record{}, nil, false, err
 	}

@@ -49,7 +49,7 @@ func (m *writeMany) run(ctx context.Context, parse func(*language) (*match.Filte
 	if !ok {
 		return false, notOnView(m.ns)
 	}
-	plan, err := planner.Choose(describe(r), planner.Query{Filter: m.filter, Collation: m.lang.collation, Hint: m.hint})
+	plan, err := m.engine.choose(r, planner.Query{Filter: m.filter, Collation: m.lang.collation, Hint: m.hint}, nil, nil)
 	if err != nil {
 		return false, err
 	}

@@ -25,7 +25,7 @@ func house() []level {
 		{"definitions", []string{"internal/index", "internal/catalog", "internal/ttl/policy"}},
 		{"engine", []string{"internal/kv/..."}},
 		{"storage", []string{"internal/storage", "internal/txn"}},
-		{"plans", []string{"internal/planner", "internal/exec", "internal/query"}},
+		{"plans", []string{"internal/plancache", "internal/planner", "internal/exec", "internal/query"}},
 		{"services", []string{"internal/operation", "internal/parameter", "internal/ttl", "internal/session", "internal/cursor", "internal/writegate", "internal/auth"}},
 		{"protocol", []string{"internal/wire"}},
 		{"commands", []string{"internal/command"}},

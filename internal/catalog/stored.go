@@ -11,13 +11,13 @@ import (
 
 // Document is coll as the store keeps it:
 //
-//	{ id: long, db: string, coll: string, uuid: UUID, options: {…}, indexes: [ { id: long, spec: {…} }, … ] }
+//	{ id: long, db: string, coll: string, uuid: UUID, options: {…}, indexes: [ { id: long, form: int, spec: {…} }, … ] }
 func (coll *Collection) Document() bson.Doc {
 	b := bson.Build().Int64("id", int64(coll.ID))
 	b.String("db", coll.NS.DB).String("coll", coll.NS.Coll).Binary("uuid", 4, coll.UUID[:])
 	b.Document("options", coll.Options.Doc).Array("indexes")
 	for i, d := range coll.Indexes {
-		b.Object(bson.IndexKey(i)).Int64("id", int64(d.ID)).Document("spec", d.Spec).End()
+		b.Object(bson.IndexKey(i)).Int64("id", int64(d.ID)).Int32("form", int32(d.Form)).Document("spec", d.Spec).End()
 	}
 	return b.End().Doc()
 }
@@ -66,5 +66,17 @@ func loadIndex(v bson.Value, parser *index.Parser) (*index.Definition, error) {
 	if err != nil {
 		return nil, fmt.Errorf("index %q: %w", strings.Clone(text(spec, "name")), err)
 	}
-	return d.WithID(uint32(id.Int64())), nil
+	return d.WithID(uint32(id.Int64())).WithForm(form(d, v.Doc().Lookup("form"))), nil
+}
+
+// form is what an index's entries look like. What is kept without a word on it is from when ordered values and deadlines
+// were all that had entries.
+func form(d *index.Definition, v bson.Value) int {
+	switch {
+	case v.Type == bson.TypeInt32:
+		return int(v.Int32())
+	case d.Kind == index.Ordered || d.Kind == index.Deadline:
+		return 1
+	}
+	return 0
 }

@@ -197,7 +197,7 @@ func prepareChanges(d *index.Definition, c *indexChange, reply *bson.Builder, se
 		return invalidOptions("prepareUnique cannot be combined with other modifications of an index")
 	case d.IsID():
 		return invalidOptions("Cannot set prepareUnique on the _id index")
-	case !d.Kind.Built():
+	case d.Kind != index.Ordered && d.Kind != index.Deadline:
 		return invalidOptions("Cannot set prepareUnique on an index of type '%s'", d.Kind)
 	}
 	flag(reply, set, "prepareUnique", c.prepareUnique)

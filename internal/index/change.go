@@ -30,5 +30,8 @@ func (p *Parser) Changed(d *Definition, changes []Change) (*Definition, error) {
 	if err != nil {
 		return nil, err
 	}
+	if changed.Kind == d.Kind {
+		changed.Form = d.Form
+	}
 	return changed.WithID(d.ID), nil
 }

@@ -27,9 +27,23 @@ func (k Kind) String() string {
 	return [...]string{"", "", "hashed", "text", "2d", "2dsphere", "wildcard"}[k]
 }
 
+// Form is the version of what the kind's entries look like, 0 when none are kept. One whose entries change gets the next:
+// whoever opens a store builds the indexes anew that it keeps in another form.
+func (k Kind) Form() int {
+	return [...]int{
+		Ordered:     1,
+		Deadline:    1,
+		Hashed:      1,
+		Text:        0,
+		Geo2D:       0,
+		Geo2DSphere: 0,
+		Wildcard:    0,
+	}[k]
+}
+
 // Built says whether entries of the kind are kept. Indexes of other kinds can be defined, listed and dropped; no plan
 // uses them.
-func (k Kind) Built() bool { return k == Ordered || k == Deadline }
+func (k Kind) Built() bool { return k.Form() > 0 }
 
 // Field is one field of a key pattern.
 type Field struct {
@@ -48,6 +62,8 @@ type Definition struct {
 	Fields []Field
 	// Kind is the kind of the first field that is not Ordered.
 	Kind Kind
+	// Form is what its entries look like, see Kind.Form; 0 when it has none.
+	Form int
 
 	Unique, Sparse, Hidden, PrepareUnique bool
 
@@ -72,9 +88,12 @@ type Definition struct {
 // IsID says whether d is the index on _id that every plain collection has.
 func (d *Definition) IsID() bool { return d.Name == "_id_" }
 
+// Built says whether the index has an entry for all that it should.
+func (d *Definition) Built() bool { return d.Kind.Built() && d.Form == d.Kind.Form() }
+
 // Hides says whether documents that expired by d are invisible; all is the server's ttlHideExpired.
 func (d *Definition) Hides(all bool) bool {
-	return d.TTL && d.Kind.Built() && (d.Kind == Deadline || d.HideExpired || all)
+	return d.TTL && (d.Kind == Ordered || d.Kind == Deadline) && (d.Kind == Deadline || d.HideExpired || all)
 }
 
 // Covers says whether doc belongs in the index as far as its partial filter says.
@@ -99,6 +118,27 @@ func (d *Definition) Descending() []bool {
 		dirs[i] = f.Descending
 	}
 	return dirs
+}
+
+// Roots are the fields of a document that its keys are made of; nil when any may be.
+func (d *Definition) Roots() (roots []string) {
+	if d.PartialFilter != nil {
+		return nil
+	}
+	switch d.Kind {
+	case Ordered, Hashed:
+		for _, f := range d.Fields {
+			roots = append(roots, f.Parts[0])
+		}
+	}
+	return roots
+}
+
+// WithForm is d with entries of a form.
+func (d *Definition) WithForm(form int) *Definition {
+	c := *d
+	c.Form = form
+	return &c
 }
 
 // WithID is d under a number.

@@ -106,6 +106,7 @@ func (p *Parser) Load(spec bson.Doc, defaultCollation bson.Doc) (*Definition, er
 	if v := spec.Lookup("expireAfterSeconds"); !v.IsMissing() {
 		d.setTTL(v)
 	}
+	d.Form = d.Kind.Form()
 	if err := d.parseCollation(spec.Lookup("collation"), defaultCollation); err != nil {
 		return nil, err
 	}

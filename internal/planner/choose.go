@@ -3,6 +3,7 @@ package planner
 import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/collation"
+	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
@@ -109,7 +110,7 @@ func (p *Plan) collScan(c Collection, q Query) {
 
 // usable says whether x has a key for every document that the query can want.
 func usable(x Index, demands []predicate, q Query) bool {
-	if !x.Kind.Built() || x.Fields[0].Path == "" || x.TTL && x.Kind != 0 {
+	if !x.Built() || x.Kind != index.Ordered || x.Fields[0].Path == "" || x.TTL && x.Kind != 0 {
 		return false
 	}
 	if x.Sparse && !demandsPresence(x, demands) {
@@ -287,7 +288,7 @@ func (p *Plan) hinted(c Collection, q Query) error {
 	if err != nil {
 		return err
 	}
-	if !x.Kind.Built() || x.Kind != 0 {
+	if !x.Built() || x.Kind != index.Ordered {
 		return mongoerr.New(mongoerr.NoQueryExecutionPlans, "error processing query: planner returned error :: caused by :: the hinted index %s cannot serve this query", x.Name)
 	}
 	var demands []predicate

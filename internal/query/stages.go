@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/exec"
+	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/pipeline"
@@ -69,7 +70,7 @@ func (c *stageCatalog) Indexed(_ context.Context, op *exec.Op, ns namespace.NS, 
 		return true
 	}
 	for _, d := range coll.Indexes {
-		if d.Kind.Built() && !d.Hidden && d.Fields[0].Path == path && !d.Sparse && d.PartialFilter == nil {
+		if d.Built() && d.Kind == index.Ordered && !d.Hidden && d.Fields[0].Path == path && !d.Sparse && d.PartialFilter == nil {
 			return true
 		}
 	}

@@ -62,7 +62,7 @@ func (b *build) begin(ctx context.Context, defs []*index.Definition, empty bool)
 			if err != nil {
 				return err
 			}
-			d = d.WithID(id)
+			d = d.WithID(id).WithForm(d.Kind.Form())
 			b.definitions = append(b.definitions, d)
 			if !d.Kind.Built() {
 				continue

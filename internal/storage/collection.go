@@ -73,10 +73,10 @@ func makeCollection(entry *catalog.Collection, old *collection, fresh func(*inde
 		c.idLength = 0
 	}
 	for _, d := range entry.Indexes {
-		if !d.Kind.Built() {
+		if !d.Built() {
 			continue
 		}
-		ix := &tableIndex{entries: entries{d, c.idLength}, roots: roots(d)}
+		ix := &tableIndex{entries: entries{d, c.idLength}, roots: d.Roots()}
 		if o := old.index(d.ID); o != nil {
 			ix.multikey = o.multikey
 		} else {
@@ -97,17 +97,6 @@ func rulesOf(entry *catalog.Collection) policy.Rules {
 		clustered = &entry.Options.ExpireAfterSeconds
 	}
 	return policy.NewRules(entry.Indexes, clustered)
-}
-
-func roots(d *index.Definition) []string {
-	if d.Kind != index.Ordered || d.PartialFilter != nil {
-		return nil
-	}
-	var out []string
-	for _, f := range d.Fields {
-		out = append(out, f.Parts[0])
-	}
-	return out
 }
 
 func (c *collection) index(id uint32) *tableIndex {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -366,7 +367,7 @@ func TestNewerFormat(t *testing.T) {
 	x.Set(formatKey(), binary.BigEndian.AppendUint32(nil, formatVersion+1))
 	f.must(x.Commit(context.Background(), kv.Buffered))
 	_, err = Open(context.Background(), f.engine, f.options)
-	if err == nil || !strings.Contains(err.Error(), "format 2") || !strings.Contains(err.Error(), "format 1") {
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprint("format ", formatVersion+1)) || !strings.Contains(err.Error(), fmt.Sprint("format ", formatVersion)) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -12,8 +12,13 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 )
 
-// formatVersion is that of what keys.go, record.go and entry.go write. docs/storage-format.md has a section for each.
-const formatVersion = 1
+// formatVersion is that of what keys.go, record.go and entry.go write and of the catalogue's documents; docs/storage-format.md
+// tells what each changed.
+const formatVersion = 2
+
+// oldestFormat is the oldest version that is read. What its catalogue lacks has a meaning where it is read, so that a
+// store is brought up to date by writing the new number; upgrade does the rest.
+const oldestFormat = 1
 
 // load publishes the stored catalogue and returns what is to be removed.
 func (s *Store) load(ctx context.Context) ([]garbage, error) {
@@ -62,16 +67,25 @@ func (s *Store) checkFormat(ctx context.Context) error {
 	value, err := t.Get(formatKey())
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
-		t.Set(formatKey(), binary.BigEndian.AppendUint32(nil, formatVersion))
-		return t.Commit(ctx, kv.Synced)
+		return writeFormat(ctx, t)
 	case err == nil && len(value) != 4:
 		err = fmt.Errorf("the format version has %d bytes, want 4", len(value))
-	case err == nil && binary.BigEndian.Uint32(value) != formatVersion:
-		err = fmt.Errorf("the store has format %d and this Ebb reads format %d: use the Ebb that wrote it, or a newer one",
-			binary.BigEndian.Uint32(value), formatVersion)
+	case err == nil:
+		v := binary.BigEndian.Uint32(value)
+		if v >= oldestFormat && v < formatVersion {
+			return writeFormat(ctx, t)
+		}
+		if v != formatVersion {
+			err = fmt.Errorf("the store has format %d and this Ebb reads format %d: use the Ebb that wrote it, or a newer one", v, formatVersion)
+		}
 	}
 	t.Rollback()
 	return err
+}
+
+func writeFormat(ctx context.Context, t kv.Txn) error {
+	t.Set(formatKey(), binary.BigEndian.AppendUint32(nil, formatVersion))
+	return t.Commit(ctx, kv.Synced)
 }
 
 // readNext reads the first free numbers of a collection and of an index.

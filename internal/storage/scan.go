@@ -107,7 +107,7 @@ type IndexCursor struct {
 // entries by value.
 func (r *Reader) ScanIndex(s IndexScan) (*IndexCursor, error) {
 	ix := r.c.index(s.Index.ID)
-	if ix == nil || ix.Kind != index.Ordered {
+	if ix == nil || ix.Kind == index.Deadline {
 		return nil, fmt.Errorf("storage: %s has no index %q to scan", r.c.NS, s.Index.Name)
 	}
 	start := tableKey(nil, ix.Definition)

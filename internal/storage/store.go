@@ -69,7 +69,7 @@ type Store struct {
 }
 
 // Open reads the catalogue of the engine's store, or makes an empty one, and begins to remove what a crash left behind.
-// A store of a newer format is refused. The engine stays the caller's, who closes it after the Store.
+// Indexes that an older format kept otherwise, or not at all, are built first; a store of a newer format is refused. The engine stays the caller's, who closes it after the Store.
 func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if o.HideExpired == nil {
 		o.HideExpired = func() bool { return false }
@@ -91,6 +91,10 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	}
 	s.garbage = startCollector(s)
 	s.garbage.add(left...)
+	if err := s.upgrade(ctx); err != nil {
+		s.garbage.stop()
+		return nil, fmt.Errorf("storage: open: %w", err)
+	}
 	return s, nil
 }
 

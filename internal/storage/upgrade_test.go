@@ -1,0 +1,85 @@
+package storage
+
+import (
+	"context"
+	"encoding/binary"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// asFormat1 makes the collection's catalogue document what format 1 kept, where a hashed index had no entries.
+func (f *fixture) asFormat1(coll uint32) {
+	f.t.Helper()
+	c := f.current.Load().collections[coll]
+	f.must(f.Store.Close())
+	x, err := f.engine.Begin()
+	f.must(err)
+	b := bson.Build()
+	for it := c.Document().Iter(); it.Next(); {
+		if it.Key() != "indexes" {
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	b.Array("indexes")
+	for i, d := range c.Indexes {
+		b.Object(bson.IndexKey(i)).Int64("id", int64(d.ID)).Document("spec", d.Spec).End()
+		if d.Kind != index.Ordered {
+			for _, start := range (garbage{ofIndex, d.ID}).ranges() {
+				_, err := deleteFew(x, start)
+				f.must(err)
+			}
+		}
+	}
+	x.Set(collectionKey(coll), b.End().Doc())
+	x.Set(formatKey(), binary.BigEndian.AppendUint32(nil, 1))
+	f.must(x.Commit(context.Background(), kv.Buffered))
+}
+
+// TestUpgradeFormat1: what format 1 could only define has its entries after the first start, and is left alone at the next.
+func TestUpgradeFormat1(t *testing.T) {
+	f := newFixture(t)
+	f.createIndexes(testNS, `{key: {a: "hashed"}, name: "h"}`, `{key: {a: 1}, name: "a"}`)
+	f.must(f.insert(testNS, `{_id: 1, a: 1}`, `{_id: 2, a: 1}`, `{_id: 3}`))
+	before := f.current.Load().collections[1].Index("h")
+	f.asFormat1(1)
+	f.open()
+	f.validate(testNS)
+	after := f.current.Load().collections[1].Index("h")
+	if after.ID == before.ID || !after.Built() {
+		t.Errorf("the index %+v was not built anew", after)
+	}
+	f.read(testNS, func(r *Reader) error {
+		n, err := r.Entries(after)
+		if n != 3 {
+			t.Errorf("it has %d entries", n)
+		}
+		return err
+	})
+	f.reopen()
+	if again := f.current.Load().collections[1].Index("h"); again.ID != after.ID {
+		t.Error("it was built again at the next start")
+	}
+}
+
+// TestUpgradeRefused: an index that the documents do not fit into does not keep a store from being opened.
+func TestUpgradeRefused(t *testing.T) {
+	f := newFixture(t)
+	f.createIndexes(testNS, `{key: {a: "hashed"}, name: "h"}`, `{key: {b: 1}, name: "b"}`)
+	f.must(f.insert(testNS, `{_id: 1, b: 1}`))
+	f.asFormat1(1)
+	c := f.current.Load().collections[1]
+	x, err := f.engine.Begin()
+	f.must(err)
+	x.Set(recordKey(nil, 1, sequenceID(1)), appendRecord(nil, 0, bson.MustDoc(`{_id: 1, a: [1], b: 1}`)))
+	x.Add(counterKey(nil, ofCollection, 1, countBytes), int64(len(bson.MustDoc(`{_id: 1, a: [1], b: 1}`))-len(bson.MustDoc(`{_id: 1, b: 1}`))))
+	f.must(x.Commit(context.Background(), kv.Buffered))
+	f.open()
+	if d := f.current.Load().collections[1].Index("h"); d.Built() || d.ID != c.Index("h").ID {
+		t.Errorf("got %+v", d)
+	}
+	f.must(f.insert(testNS, `{_id: 2, a: [2]}`))
+	f.validate(testNS)
+}

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -37,7 +38,7 @@ func collect(n match.Node, prefix string, scope match.Node, out *[]predicate) {
 			*out = append(*out, predicate{prefix + n.Path.String(), c, n})
 		}
 	default:
-		if path := pathOf(n); path != "" {
+		if path := pathOf(n); path != "" && (scope == nil || !hasPosition(path)) {
 			*out = append(*out, predicate{prefix + path, n, scope})
 		}
 	}
@@ -64,13 +65,31 @@ func pathOf(n match.Node) string {
 	return ""
 }
 
+// hasPosition says whether a component of path may be a position in an array. An index takes it for one wherever there is
+// such an element; a filter also looks for a field of that name in each element, and finds none, which is null. Inside of
+// an $elemMatch the element may be an array itself, which an index does not enter.
+func hasPosition(path string) bool {
+	for part := range strings.SplitSeq(path, ".") {
+		if part != "" && strings.Trim(part, "0123456789") == "" {
+			return true
+		}
+	}
+	return false
+}
+
 // nodeBounds is a set of keys that holds at least one key of every document that n matches. ok is false where n says
 // nothing of keys, or where the index's collation orders strings otherwise than the query.
 func nodeBounds(n match.Node, x Index, query *collation.Collation) (s Intervals, ok bool) {
 	switch n := n.(type) {
 	case *match.Compare:
+		if n.Value.Type == bson.TypeNull && hasPosition(n.Path.String()) {
+			return All(), true
+		}
 		return compareBounds(n.Op, n.Value, x, query)
 	case *match.In:
+		if hasPosition(n.Path.String()) && slices.ContainsFunc(n.Values, bson.Value.IsNullish) {
+			return All(), true
+		}
 		return inBounds(n, x, query)
 	case *match.Exists:
 		return All(), true

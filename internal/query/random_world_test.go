@@ -1,0 +1,243 @@
+package query
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// world makes random documents, indexes and queries over few paths and few values, so that they meet.
+type world struct{ r *rand.Rand }
+
+func (w world) pick(from ...string) string { return from[w.r.IntN(len(from))] }
+
+// chance is true in percent of a hundred cases.
+func (w world) chance(percent int) bool { return w.r.IntN(100) < percent }
+
+func (w world) path() string {
+	return w.pick("a", "a", "a", "b", "b", "b", "c", "c", "n.x", "n.x", "n.y", "n", "a.x", "a.0", "n.0.x", "n.0", "_id", "d")
+}
+
+func (w world) scalar() string {
+	if w.chance(50) {
+		return w.pick("0", "1", "2", "3", "4", "5", "6", "7")
+	}
+	return w.pick("-1", "1.0", "2.5", "-0.0", "NaN", "Infinity", "-Infinity", `NumberLong("3")`, `NumberLong("9007199254740993")`,
+		`NumberDecimal("2.50")`, `NumberDecimal("0.1")`, `NumberDecimal("NaN")`, "null", "null", `""`, `"a"`, `"A"`, `"b"`, `"ab"`, `"a.c"`, `"aé"`, `"10"`, `"9"`,
+		"true", "false", date(0), date(1), date(2), date(-1), "MinKey", "MaxKey", "/^a/", "/b/i", `ObjectId("65e07bd50123456789abcdef")`, `BinData(0, "aGk=")`,
+		"Timestamp(5, 6)", "undefined")
+}
+
+// date is some hours from where the clock of the test stands.
+func date(hours int) string { return fmt.Sprintf("Date(%d)", testTime+int64(hours)*3600_000) }
+
+func (w world) value(depth int) string {
+	switch n := w.r.IntN(100); {
+	case depth == 0 || n < 70:
+		return w.scalar()
+	case n < 88:
+		return "[" + w.list(w.r.IntN(4), func() string { return w.value(depth - 1) }) + "]"
+	default:
+		return w.object(depth)
+	}
+}
+
+func (w world) object(depth int) string {
+	var fields []string
+	for _, f := range []string{"x", "y"} {
+		if w.chance(75) {
+			fields = append(fields, f+": "+w.value(depth-1))
+		}
+	}
+	return "{" + strings.Join(fields, ", ") + "}"
+}
+
+func (w world) list(n int, item func() string) string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = item()
+	}
+	return strings.Join(items, ", ")
+}
+
+// document is one whose _id is id; flat ones have no arrays, so that indexes are not multikey.
+func (w world) document(id string, flat bool) string {
+	fields := []string{"_id: " + id}
+	for _, f := range []string{"a", "b", "c"} {
+		switch {
+		case w.chance(12):
+		case flat:
+			fields = append(fields, f+": "+w.scalar())
+		default:
+			fields = append(fields, f+": "+w.value(2))
+		}
+	}
+	if w.chance(80) {
+		fields = append(fields, "n: "+w.nested(flat))
+	}
+	if w.chance(60) {
+		fields = append(fields, "d: "+w.pick(date(-2), date(-1), date(0), date(1), "1", "["+date(-2)+", "+date(3)+"]"))
+	}
+	return "{" + strings.Join(fields, ", ") + "}"
+}
+
+func (w world) nested(flat bool) string {
+	switch {
+	case flat:
+		return "{x: " + w.scalar() + ", y: " + w.scalar() + "}"
+	case w.chance(40):
+		return w.object(2)
+	case w.chance(70):
+		return "[" + w.list(w.r.IntN(4), func() string { return w.object(2) }) + "]"
+	}
+	return w.value(3)
+}
+
+// index is a specification with the given name.
+func (w world) index(name string) string {
+	var key []string
+	used := map[string]bool{}
+	for range 1 + w.r.IntN(3) {
+		if p := w.path(); !used[p] {
+			used[p] = true
+			key = append(key, fmt.Sprintf("%q: %s", p, w.pick("1", "1", "-1")))
+		}
+	}
+	spec := "v: 2, name: '" + name + "', key: {" + strings.Join(key, ", ") + "}"
+	switch n := w.r.IntN(100); {
+	case n < 5:
+		spec = "v: 2, name: '" + name + "', key: {" + w.path() + ": 'hashed'}"
+	case n < 10:
+		spec = "v: 2, name: '" + name + "', key: {'$**': 1}"
+	case n < 15:
+		return "{v: 2, name: '" + name + "', key: {d: 1}, expireAfterSeconds: 3600, hideExpired: true}"
+	case n < 25:
+		spec += ", sparse: true"
+	case n < 40:
+		spec += ", partialFilterExpression: " + w.partial()
+	case n < 50:
+		spec += ", unique: true"
+	}
+	if w.chance(6) {
+		spec += ", hidden: true"
+	}
+	if w.chance(20) {
+		spec += ", collation: " + w.collation()
+	}
+	return "{" + strings.Replace(spec, "_id: 'hashed'", "a: 'hashed'", 1) + "}"
+}
+
+func (w world) partial() string {
+	p := w.path()
+	return w.pick(fmt.Sprintf("{%q: {$gt: %s}}", p, w.scalar()), fmt.Sprintf("{%q: {$exists: true}}", p), fmt.Sprintf("{%q: {$lte: %s}}", p, w.scalar()),
+		fmt.Sprintf("{%q: %s}", p, w.scalar()), fmt.Sprintf("{%q: {$type: %s}}", p, w.types()),
+		fmt.Sprintf("{%q: {$in: [%s, %s]}}", p, w.scalar(), w.scalar()), fmt.Sprintf("{$or: [{%q: {$gte: %s}}, {%q: {$lt: %s}}]}", p, w.scalar(), w.path(), w.scalar()),
+		fmt.Sprintf("{%q: {$gte: %s}, %q: {$exists: true}}", p, w.scalar(), w.path()))
+}
+
+func (w world) collation() string {
+	return w.pick("{locale: 'en', strength: 2}", "{locale: 'en', strength: 2}", "{locale: 'simple'}", "{locale: 'en', numericOrdering: true}")
+}
+
+func (w world) types() string {
+	return w.pick("'number'", "'string'", "'null'", "'array'", "'object'", "'int'", "'double'", "'date'", "['string', 'number']", "['array', 'null']", "'minKey'", "'bool'")
+}
+
+// filter is a query of that many levels of logic.
+func (w world) filter(depth int) string {
+	var parts []string
+	for range w.r.IntN(4) {
+		parts = append(parts, w.clause(depth))
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+func (w world) clause(depth int) string {
+	if depth > 0 && w.chance(30) {
+		return w.pick("$or", "$or", "$or", "$and", "$nor") + ": [" + w.list(1+w.r.IntN(3), func() string { return w.nonEmpty(depth - 1) }) + "]"
+	}
+	return fmt.Sprintf("%q: %s", w.path(), w.condition(depth))
+}
+
+func (w world) nonEmpty(depth int) string {
+	f := w.filter(depth)
+	if f == "{}" {
+		return "{" + w.clause(depth) + "}"
+	}
+	return f
+}
+
+// condition is what stands behind a path.
+func (w world) condition(depth int) string {
+	if w.chance(25) {
+		return w.value(1)
+	}
+	if w.chance(20) {
+		return "{" + w.pick("$gt", "$gte") + ": " + w.scalar() + ", " + w.pick("$lt", "$lte") + ": " + w.scalar() + "}"
+	}
+	return "{" + w.test(depth) + "}"
+}
+
+func (w world) test(depth int) string {
+	switch w.r.IntN(16) {
+	case 0, 1, 2:
+		return w.pick("$lt", "$lte", "$gt", "$gte") + ": " + w.value(1)
+	case 3, 4:
+		return "$eq: " + w.value(2)
+	case 5, 6:
+		return "$in: [" + w.list(w.r.IntN(4), func() string { return w.value(1) }) + "]"
+	case 7:
+		return "$ne: " + w.value(1)
+	case 8:
+		return "$nin: [" + w.list(w.r.IntN(3), func() string { return w.value(1) }) + "]"
+	case 9:
+		return "$exists: " + w.pick("true", "false")
+	case 10:
+		return "$type: " + w.types()
+	case 11:
+		return w.pick("$regex: '^a'", "$regex: '^ab?'", "$regex: 'b'", "$regex: '^A', $options: 'i'", "$regex: '^a.c'", `$regex: '^a\\.'`, "$mod: [2, 1]", "$size: 2",
+			"$bitsAllSet: [0]")
+	case 12:
+		return "$all: [" + w.list(1+w.r.IntN(2), w.scalar) + "]"
+	case 13:
+		if depth > 0 {
+			return "$not: {" + w.test(depth-1) + "}"
+		}
+		return "$eq: null"
+	case 14:
+		return "$elemMatch: {" + w.pick("x", "x", "y", "'0'", "'0.x'") + ": " + w.condition(0) + w.pick("", ", y: "+w.condition(0)) + "}"
+	default:
+		return "$elemMatch: {$gte: " + w.scalar() + w.pick("", ", $lt: "+w.scalar()) + "}"
+	}
+}
+
+func (w world) sort() string {
+	var parts []string
+	used := map[string]bool{}
+	for range 1 + w.r.IntN(3) {
+		if p := w.path(); !used[p] {
+			used[p] = true
+			parts = append(parts, fmt.Sprintf("%q: %s", p, w.pick("1", "-1")))
+		}
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+func (w world) projection() string {
+	var parts []string
+	used := map[string]bool{}
+	value := w.pick("1", "1", "1", "0")
+	for range 1 + w.r.IntN(2) {
+		if p := w.path(); !used[p] && p != "_id" {
+			used[p] = true
+			parts = append(parts, fmt.Sprintf("%q: %s", p, value))
+		}
+	}
+	switch {
+	case value == "1" && w.chance(60) || value == "0" && w.chance(30):
+		parts = append(parts, "_id: 0")
+	case value == "1" && w.chance(20):
+		parts = append(parts, w.pick("z: '$a'", "z: {$add: [1, 1]}", "c: {$slice: 1}"))
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}

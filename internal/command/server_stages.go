@@ -22,10 +22,11 @@ func (s *Server) Documents(ctx context.Context, ns namespace.NS, name string, sp
 	case "$indexStats":
 		return s.indexStatsStage(ns)
 	case "$planCacheStats":
-		if s.Query.Store.Catalog().Collection(ns) == nil {
+		coll := s.Query.Store.Catalog().Collection(ns)
+		if coll == nil {
 			return nil, mongoerr.New(50933, "collection '%s' does not exist", ns)
 		}
-		return nil, nil // nothing is cached
+		return s.Query.PlanCacheStats(coll, s.theMachine().Name), nil
 	case "$querySettings", "$queryStats":
 		return nil, nil // nothing is set or collected
 	case "$listCatalog":

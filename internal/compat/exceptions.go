@@ -139,7 +139,7 @@ func absentCommands() []exception {
 		}
 	}
 	add(notYet, "Map-reduce is not there yet; a pipeline does what it did.", "mapReduce")
-	add(notYet, "Plans are not cached yet.", "planCacheClear planCacheClearFilters planCacheListFilters planCacheSetFilter removeQuerySettings setQuerySettings")
+	add(notYet, "There are no settings of queries yet.", "removeQuerySettings setQuerySettings")
 	add(notYet, "There are no users and roles yet.", `authenticate createUser dropAllUsersFromDatabase dropUser grantRolesToUser revokeRolesFromUser
 		updateUser usersInfo createRole dropAllRolesFromDatabase dropRole grantPrivilegesToRole grantRolesToRole invalidateUserCache
 		revokePrivilegesFromRole revokeRolesFromRole rolesInfo updateRole`)

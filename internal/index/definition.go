@@ -111,6 +111,9 @@ func (d *Definition) Partial() *match.Filter { return d.partial }
 // Collator is the index's collation, nil for plain byte order.
 func (d *Definition) Collator() *collation.Collation { return d.collator }
 
+// Restores says whether the indexed values can be had back from keys: under a collation strings cannot.
+func (d *Definition) Restores() bool { return d.Kind == Ordered && d.collator == nil }
+
 // Descending is the direction of each field.
 func (d *Definition) Descending() []bool {
 	dirs := make([]bool, len(d.Fields))

@@ -70,12 +70,16 @@ func BenchmarkInsertManyIndexed(b *testing.B) {
 }
 
 func benchFilled(b *testing.B, n int, specs ...string) *fixture {
+	return benchFilledWith(b, n, benchDocument, specs...)
+}
+
+func benchFilledWith(b *testing.B, n int, document func(int) bson.Doc, specs ...string) *fixture {
 	f := benchStore(b, specs...)
 	const batch = 10_000
 	for start := 0; start < n; start += batch {
 		err := f.Write(context.Background(), benchNS, creating, func(w *Writer) error {
 			for i := start; i < min(start+batch, n); i++ {
-				if _, err := w.Insert(benchDocument(i)); err != nil {
+				if _, err := w.Insert(document(i)); err != nil {
 					return err
 				}
 			}
@@ -123,6 +127,22 @@ func benchScan(b *testing.B, specs ...string) {
 func BenchmarkScan(b *testing.B) { benchScan(b) }
 func BenchmarkScanHiding(b *testing.B) {
 	benchScan(b, `{key: {_ts: 1}, name: "ts", expireAfterSeconds: 100}`)
+}
+
+// BenchmarkCountEntries counts a million keys; ns/op is for each of them.
+func BenchmarkCountEntries(b *testing.B) {
+	f := benchFilledWith(b, 1_000_000, func(i int) bson.Doc { return bson.Build().Int32("_id", int32(i)).Int32("a", int32(i)).Doc() },
+		`{key: {a: 1}, name: "a"}`)
+	v, _ := f.View(context.Background())
+	defer v.Close()
+	r, _ := v.Collection(benchNS)
+	for n := 0; n < b.N; {
+		counted, err := r.CountEntries(r.Catalog().Index("a"), nil, nil, int64(b.N-n))
+		if err != nil {
+			b.Fatal(err)
+		}
+		n += int(counted)
+	}
 }
 
 func BenchmarkUpdate(b *testing.B) {

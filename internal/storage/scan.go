@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/kv"
 )
 
@@ -106,18 +108,11 @@ type IndexCursor struct {
 // ScanIndex opens a cursor that stands before its first entry. The index must be one of the collection's that keeps
 // entries by value.
 func (r *Reader) ScanIndex(s IndexScan) (*IndexCursor, error) {
+	bounds, err := r.entryBounds(s.Index, s.Low, s.High)
+	if err != nil {
+		return nil, err
+	}
 	ix := r.c.index(s.Index.ID)
-	if ix == nil || ix.Kind == index.Deadline {
-		return nil, fmt.Errorf("storage: %s has no index %q to scan", r.c.NS, s.Index.Name)
-	}
-	start := tableKey(nil, ix.Definition)
-	bounds := kv.IterOptions{Lower: start, Upper: After(start)}
-	if s.Low != nil {
-		bounds.Lower = append(tableKey(nil, ix.Definition), s.Low...)
-	}
-	if s.High != nil {
-		bounds.Upper = append(tableKey(nil, ix.Definition), s.High...)
-	}
 	var after []byte
 	if s.After != nil {
 		after = ix.appendKey(nil, s.After.Key, s.After.RecordID)
@@ -151,6 +146,28 @@ func (c *IndexCursor) Next() bool {
 func (c *IndexCursor) Seek(key []byte) {
 	c.seek = append(tableKey(c.seek[:0], c.entries.Definition), key...)
 	c.walk.seek(c.seek)
+}
+
+// SeekPast makes the next Next move behind all entries whose key begins with prefix, in the direction of the scan: prefix is
+// the key of some of the leading fields, whole values.
+func (c *IndexCursor) SeekPast(prefix []byte) {
+	if c.walk.reverse {
+		c.Seek(prefix)
+		return
+	}
+	c.seek = After(append(tableKey(c.seek[:0], c.entries.Definition), prefix...))
+	c.walk.seek(c.seek)
+}
+
+// Values appends to dst the values of the current entry's key, a value a field, which live as long as the caller likes. They
+// are the very values that were indexed, but that a missing one is null and an empty array undefined, and that strings
+// cannot be had back where the index has a collation: see index.Definition.Restores.
+func (c *IndexCursor) Values(dst []bson.Value) ([]bson.Value, error) {
+	dst, _, err := keystring.Decode(dst, c.entry.Key, c.entry.TypeBits, len(c.entries.Fields))
+	if err != nil {
+		return dst, fmt.Errorf("storage: decode a key of index %s: %w", c.entries.Name, err)
+	}
+	return dst, nil
 }
 
 // Entry is the current entry, valid until the next move.

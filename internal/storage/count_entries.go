@@ -1,0 +1,53 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// countStep is how many keys CountEntries passes between two looks at its context.
+const countStep = 4096
+
+// CountEntries is how many entries of an index lie between the positions low and high, see IndexScan, counted up to limit when
+// that is not 0. It looks at keys alone: a record counts once for each of its entries, hidden or not, so that it is the
+// number of documents only where the index is not multikey and the Reader hides nothing.
+func (r *Reader) CountEntries(d *index.Definition, low, high []byte, limit int64) (n int64, err error) {
+	bounds, err := r.entryBounds(d, low, high)
+	if err != nil {
+		return 0, err
+	}
+	var w walk
+	if err := w.open(r.view, bounds, false, nil); err != nil || w.it == nil {
+		return 0, err
+	}
+	defer w.close()
+	if limit <= 0 {
+		limit = -1
+	}
+	for n != limit && w.it.Next() {
+		if n++; n%countStep == 0 && w.ctx.Err() != nil {
+			return n, context.Cause(w.ctx)
+		}
+	}
+	return n, w.err()
+}
+
+// entryBounds are the keys of the entries of d between two positions.
+func (r *Reader) entryBounds(d *index.Definition, low, high []byte) (kv.IterOptions, error) {
+	ix := r.c.index(d.ID)
+	if ix == nil || ix.Kind != index.Ordered {
+		return kv.IterOptions{}, fmt.Errorf("storage: %s has no index %q to scan", r.c.NS, d.Name)
+	}
+	start := tableKey(nil, ix.Definition)
+	bounds := kv.IterOptions{Lower: start, Upper: After(start)}
+	if low != nil {
+		bounds.Lower = append(tableKey(nil, ix.Definition), low...)
+	}
+	if high != nil {
+		bounds.Upper = append(tableKey(nil, ix.Definition), high...)
+	}
+	return bounds, nil
+}

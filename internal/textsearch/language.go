@@ -1,0 +1,78 @@
+// Package textsearch is the language of text indexes: it parts texts into words, folds and stems them, weighs the words of
+// a document, and reads what is searched for. It knows nothing of indexes, plans or collections.
+package textsearch
+
+import (
+	"embed"
+	"strings"
+	"sync"
+
+	"github.com/kljensen/snowball/english"
+	"github.com/kljensen/snowball/french"
+	"github.com/kljensen/snowball/hungarian"
+	"github.com/kljensen/snowball/norwegian"
+	"github.com/kljensen/snowball/russian"
+	"github.com/kljensen/snowball/spanish"
+	"github.com/kljensen/snowball/swedish"
+)
+
+// Language is how the words of a language are told apart, which of them are too common to be searched, and what their
+// stems are.
+type Language struct {
+	// Name is the language's name in English, or "none" for texts whose words stay as they are.
+	Name string
+
+	code    string
+	stem    func(word string, stopWordsToo bool) string // nil where words are not stemmed
+	stop    map[string]struct{}
+	english bool // an apostrophe is part of a word
+	turkish bool // I is ı in lower case
+}
+
+//go:embed stopwords
+var stopWords embed.FS
+
+// languages are all languages by name and by code.
+var languages = sync.OnceValue(func() map[string]*Language {
+	all := map[string]*Language{}
+	for _, l := range []Language{
+		{Name: "none"},
+		{Name: "danish", code: "da"},
+		{Name: "dutch", code: "nl"},
+		{Name: "english", code: "en", stem: english.Stem, english: true},
+		{Name: "finnish", code: "fi"},
+		{Name: "french", code: "fr", stem: french.Stem},
+		{Name: "german", code: "de"},
+		{Name: "hungarian", code: "hu", stem: hungarian.Stem},
+		{Name: "italian", code: "it"},
+		{Name: "norwegian", code: "nb", stem: norwegian.Stem},
+		{Name: "portuguese", code: "pt"},
+		{Name: "romanian", code: "ro"},
+		{Name: "russian", code: "ru", stem: russian.Stem},
+		{Name: "spanish", code: "es", stem: spanish.Stem},
+		{Name: "swedish", code: "sv", stem: swedish.Stem},
+		{Name: "turkish", code: "tr", turkish: true},
+	} {
+		all[l.Name] = &l
+		if l.code != "" {
+			l.stop = readStopWords(l.Name)
+			all[l.code] = &l
+		}
+	}
+	return all
+})
+
+func readStopWords(language string) map[string]struct{} {
+	list, err := stopWords.ReadFile("stopwords/" + language + ".txt")
+	if err != nil {
+		panic(err) // it is built into the program
+	}
+	stop := map[string]struct{}{}
+	for _, word := range strings.Fields(string(list)) {
+		stop[word] = struct{}{}
+	}
+	return stop
+}
+
+// Find is the language with that name or two-letter code, in upper or lower case, or nil.
+func Find(name string) *Language { return languages()[strings.ToLower(name)] }

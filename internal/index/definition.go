@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/textsearch"
 )
 
 // Kind is what an index field, or the index as a whole, is made of.
@@ -34,7 +35,7 @@ func (k Kind) Form() int {
 		Ordered:     1,
 		Deadline:    1,
 		Hashed:      1,
-		Text:        0,
+		Text:        1,
 		Geo2D:       0,
 		Geo2DSphere: 0,
 		Wildcard:    0,
@@ -83,6 +84,10 @@ type Definition struct {
 
 	partial  *match.Filter
 	collator *collation.Collation
+	// Of a text index: what its text fields count, what a document's words score, and where texts tell their language.
+	weights  bson.Doc
+	text     *textsearch.Spec
+	override string
 }
 
 // IsID says whether d is the index on _id that every plain collection has.
@@ -133,6 +138,8 @@ func (d *Definition) Roots() (roots []string) {
 		for _, f := range d.Fields {
 			roots = append(roots, f.Parts[0])
 		}
+	case Text:
+		return d.textRoots()
 	}
 	return roots
 }

@@ -42,6 +42,11 @@ func sameKey(a, b *Definition) bool {
 	return true
 }
 
+// sameText says whether two text indexes are one: they have their text fields in their weights.
+func sameText(a, b *Definition) bool {
+	return sameKey(a, b) && bson.CompareDocs(a.weights, b.weights, nil) == 0
+}
+
 func sameOptions(a, b *Definition) bool {
 	return a.Hidden == b.Hidden && a.TTL == b.TTL && (!a.TTL || a.ExpireAfterSeconds == b.ExpireAfterSeconds && a.HideExpired == b.HideExpired)
 }
@@ -61,7 +66,7 @@ func Conflict(existing []*Definition, d *Definition) (there, retime *Definition,
 				return nil, nil, mongoerr.New(mongoerr.IndexOptionsConflict,
 					"An equivalent index already exists with the same name but different options. Requested index: %s, existing index: %s", d.Spec, e.Spec)
 			}
-			if d.Kind == Text && !sameKey(e, d) {
+			if d.Kind == Text && !sameText(e, d) {
 				return nil, nil, textConflict(e, d)
 			}
 			return e, nil, nil
@@ -73,7 +78,7 @@ func Conflict(existing []*Definition, d *Definition) (there, retime *Definition,
 	for _, e := range existing {
 		switch {
 		case !same(e, d):
-		case d.Kind == Text && !sameKey(e, d):
+		case d.Kind == Text && !sameText(e, d):
 			return nil, nil, textConflict(e, d)
 		case e.IsID():
 			return e, nil, nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/keystring"
+	"github.com/ebbdb/ebb/internal/textsearch"
 )
 
 // Keys are the keys of one document in one index: key strings without record id, in order, each once. It is reused
@@ -19,6 +20,7 @@ type Keys struct {
 
 	fields []cursor
 	values []bson.Value
+	terms  []textsearch.Term
 }
 
 type keySpan struct{ from, to, bitsFrom, bitsTo int }
@@ -65,6 +67,8 @@ func (d *Definition) appendKeys(doc bson.Doc, k *Keys) error {
 		return d.orderedKeys(doc, k)
 	case Hashed:
 		return d.hashedKeys(doc, k)
+	case Text:
+		return d.textKeys(doc, k)
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func (p *Parser) Load(spec bson.Doc, defaultCollation bson.Doc) (*Definition, er
 		return nil, err
 	}
 	if d.Kind == Text {
-		d.Key = d.textKey()
+		d.readText(spec)
 	}
 	d.Name = strings.Clone(lookupStr(spec, "name"))
 	d.Unique = spec.Lookup("unique").Truthy()

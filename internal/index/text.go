@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/textsearch"
 )
 
 // The two fields that stand for all text fields in the key pattern of a text index as it is listed; what they are is in
@@ -22,21 +23,21 @@ const (
 	defaultTextVersion = 3
 )
 
+// What texts are in that do not say, and where they say it.
+const (
+	defaultLanguage = "english"
+	defaultOverride = "language"
+)
+
 // maxTextWeight is the first weight that is too large.
 const maxTextWeight = 99999
-
-// languages are those that text can be in, by all their names.
-var languages = map[string]bool{"none": true, "danish": true, "da": true, "dutch": true, "nl": true, "english": true, "en": true,
-	"finnish": true, "fi": true, "french": true, "fr": true, "german": true, "de": true, "hungarian": true, "hu": true, "italian": true,
-	"it": true, "norwegian": true, "nb": true, "portuguese": true, "pt": true, "romanian": true, "ro": true, "russian": true, "ru": true,
-	"spanish": true, "es": true, "swedish": true, "sv": true, "turkish": true, "tr": true}
 
 // checkText applies the rules of text indexes.
 func (d *Definition) checkText(spec bson.Doc) error {
 	no := func(format string, args ...any) error {
 		return mongoerr.New(mongoerr.CannotCreateIndex, format, args...)
 	}
-	if err := d.checkTextFields(); err != nil {
+	if err := checkTextFields(spec.Lookup("key").Doc()); err != nil {
 		return err
 	}
 	if err := checkWeights(spec.Lookup("weights")); err != nil {
@@ -47,7 +48,7 @@ func (d *Definition) checkText(spec bson.Doc) error {
 			return no("bad textIndexVersion: %s", v)
 		}
 	}
-	if v := spec.Lookup("default_language"); v.Type == bson.TypeString && !languages[strings.ToLower(v.Str())] {
+	if v := spec.Lookup("default_language"); v.Type == bson.TypeString && textsearch.Find(v.Str()) == nil {
 		return no("default_language is not valid: %s", v)
 	}
 	if v := spec.Lookup("language_override"); v.Type == bson.TypeString && (v.Str() == "" || v.Str()[0] == '$' || strings.ContainsRune(v.Str(), 0)) {
@@ -57,15 +58,18 @@ func (d *Definition) checkText(spec bson.Doc) error {
 }
 
 // checkTextFields holds a text index to text fields that stand together among ordered ones.
-func (d *Definition) checkTextFields() error {
-	runs := 0
-	for i, f := range d.Fields {
-		switch {
-		case f.Kind == Text && (i == 0 || d.Fields[i-1].Kind != Text):
-			runs++
-		case f.Kind != Text && f.Kind != Ordered:
-			return mongoerr.New(mongoerr.CannotCreateIndex, "bad index key pattern %s: Can't use more than one index plugin for a single index.", d.Key)
+func checkTextFields(key bson.Doc) error {
+	runs, before := 0, false
+	for it := key.Iter(); it.Next(); {
+		v := it.Value()
+		text := v.Type == bson.TypeString && v.Str() == "text" || it.Key() == ftsxField
+		if v.Type == bson.TypeString && !text {
+			return mongoerr.New(mongoerr.CannotCreateIndex, "bad index key pattern %s: Can't use more than one index plugin for a single index.", key)
 		}
+		if text && !before {
+			runs++
+		}
+		before = text
 	}
 	if runs > 1 {
 		return mongoerr.New(mongoerr.CannotCreateIndex, "'text' fields in index must all be adjacent")
@@ -90,20 +94,54 @@ func checkWeights(v bson.Value) error {
 	return nil
 }
 
-// weights are what each text field counts, by name; those that only the option names belong to the index too.
-func (d *Definition) weights(given bson.Value) map[string]bson.Value {
-	all := map[string]bson.Value{}
+// readText puts _fts and _ftsx, the word and its score, in the place of the text fields, which go into the weights: in the
+// key pattern as it is listed, and in the fields as keys have them.
+func (d *Definition) readText(spec bson.Doc) {
+	d.weights = weights(d.Fields, spec.Lookup("weights"))
+	d.Key = d.textKey()
+	var fields []Field
 	for _, f := range d.Fields {
+		switch {
+		case f.Kind != Text:
+			fields = append(fields, f)
+		case len(fields) == 0 || fields[len(fields)-1].Kind != Text:
+			fields = append(fields, Field{ftsField, []string{ftsField}, Text, false}, Field{ftsxField, []string{ftsxField}, Text, false})
+		}
+	}
+	d.Fields = fields
+	language := textsearch.Find(lookupStr(spec, "default_language"))
+	if language == nil { // there is none, or checkText refuses it
+		language = textsearch.Find(defaultLanguage)
+	}
+	override := strings.Clone(lookupStr(spec, "language_override"))
+	if override == "" {
+		override = defaultOverride
+	}
+	d.text = textsearch.NewSpec(d.weights, language, override)
+	d.override = override
+}
+
+// weights are what each text field counts, in the order of their names; those that only the option names belong to the
+// index too.
+func weights(fields []Field, given bson.Value) bson.Doc {
+	all := map[string]bson.Value{}
+	for _, f := range fields {
 		if f.Kind == Text {
 			all[f.Path] = bson.Int32(1)
 		}
 	}
 	if given.Type == bson.TypeObject {
 		for it := given.Doc().Iter(); it.Next(); {
-			all[strings.Clone(it.Key())] = bson.Int32(int32(it.Value().TruncInt64()))
+			if it.Value().IsNumber() {
+				all[strings.Clone(it.Key())] = bson.Int32(int32(it.Value().TruncInt64()))
+			}
 		}
 	}
-	return all
+	b := bson.Build()
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		b.Value(path, all[path])
+	}
+	return b.Doc()
 }
 
 // textKey is the key pattern as it is listed: _fts and _ftsx in the place of the text fields.
@@ -149,13 +187,8 @@ func withTextFields(key, spec bson.Doc) bson.Doc {
 
 // listText appends what MongoDB fills in for text indexes.
 func (d *Definition) listText(b *bson.Builder, spec bson.Doc) {
-	all := d.weights(spec.Lookup("weights"))
-	b.Object("weights")
-	for _, path := range slices.Sorted(maps.Keys(all)) {
-		b.Value(path, all[path])
-	}
-	b.End()
-	for _, o := range [2][2]string{{"default_language", "english"}, {"language_override", "language"}} {
+	b.Document("weights", d.weights)
+	for _, o := range [2][2]string{{"default_language", defaultLanguage}, {"language_override", defaultOverride}} {
 		if s := lookupStr(spec, o[0]); s != "" {
 			b.String(o[0], s)
 		} else {

@@ -25,7 +25,7 @@ func (d *Definition) checkTTL(v bson.Value) error {
 	if err != nil {
 		return err
 	}
-	if len(d.Fields) > 1 {
+	if len(d.Fields) > 1 && !d.isOneText() {
 		return mongoerr.New(mongoerr.CannotCreateIndex,
 			"TTL indexes are single-field indexes, compound indexes do not support TTL. Index spec: %s", d.Spec)
 	}

@@ -1,10 +1,9 @@
 package match
 
 import (
-	"strings"
-
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/textsearch"
 )
 
 // Text is a search of the collection's text index, which alone can answer it.
@@ -57,19 +56,8 @@ func parseText(p *parsing, arg bson.Value) (Node, error) {
 			n.DiacriticSensitive = v.Bool()
 		}
 	}
-	if n.Language != "" && !textLanguage(n.Language) {
+	if n.Language != "" && textsearch.Find(n.Language) == nil {
 		return nil, badValue("unsupported language: \"%s\" for text index version 3", n.Language)
 	}
 	return n, nil
-}
-
-// textLanguage says whether a text index knows the language, by its name or its code.
-func textLanguage(name string) bool {
-	switch strings.ToLower(name) {
-	case "none", "danish", "da", "dutch", "nl", "english", "en", "finnish", "fi", "french", "fr", "german", "de", "hungarian", "hu",
-		"italian", "it", "norwegian", "nb", "portuguese", "pt", "romanian", "ro", "russian", "ru", "spanish", "es", "swedish", "sv",
-		"turkish", "tr":
-		return true
-	}
-	return false
 }

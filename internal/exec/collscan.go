@@ -1,17 +1,15 @@
 package exec
 
 import (
-	"context"
-
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
 // collScan walks all records in natural order, or backwards.
 type collScan struct {
-	src      Source
-	seen     *Examined
-	backward bool
+	plan  *planner.CollScan
+	stats *Stats
 
 	cursor *storage.RecordCursor
 	after  storage.RecordID // where it stood when it was parked
@@ -21,32 +19,45 @@ type collScan struct {
 	tails bool
 }
 
-func (s *collScan) next(ctx context.Context) (storage.Record, bool, error) {
+func (s *collScan) work(r *reading, m *Member) (status, error) {
 	if s.done {
-		return storage.Record{}, false, nil
+		return ended, nil
 	}
 	if s.cursor == nil {
-		r, err := s.src.Reader(ctx)
-		if err != nil {
-			return storage.Record{}, false, err
-		}
-		if s.tails && s.after != nil {
-			if err := s.standing(r); err != nil {
-				return storage.Record{}, false, err
-			}
-		}
-		if s.cursor, err = r.Scan(storage.RecordScan{Reverse: s.backward, After: s.after}); err != nil {
-			return storage.Record{}, false, err
+		if err := s.open(r); err != nil {
+			return ended, err
 		}
 	}
 	if s.on = s.cursor.Next(); !s.on {
-		return storage.Record{}, false, s.end()
+		return ended, s.end()
 	}
-	s.seen.Docs++
+	m.Record = s.cursor.Record()
+	s.stats.Docs++
+	r.seen.Docs++
 	if s.tails {
-		s.after = append(s.after[:0], s.cursor.Record().ID...)
+		s.after = append(s.after[:0], m.ID...)
 	}
-	return s.cursor.Record(), true, nil
+	ok, err := r.matches(s.plan.Filter, m.Doc)
+	if ok && err == nil {
+		return advanced, nil
+	}
+	s.stats.Rejected++
+	return needTime, err
+}
+
+// open begins the walk, or takes it up where it was parked.
+func (s *collScan) open(r *reading) error {
+	reader, err := r.reader()
+	if err != nil {
+		return err
+	}
+	if s.tails && s.after != nil {
+		if err := s.standing(reader); err != nil {
+			return err
+		}
+	}
+	s.cursor, err = reader.Scan(storage.RecordScan{Reverse: s.plan.Backward, After: s.after})
+	return err
 }
 
 // end is where no record is left to give. A tailing scan that has seen none ends for good, as in MongoDB.

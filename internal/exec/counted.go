@@ -31,3 +31,12 @@ func (c *Counted) Next(ctx context.Context) (bson.Doc, error) {
 	}
 	return d, err
 }
+
+// Stats are c as the counts of a plan's node.
+func (c *Counters) Stats() *Stats {
+	idle := c.Works - c.Returned
+	if c.EOF {
+		idle--
+	}
+	return &Stats{Works: c.Works, Advanced: c.Returned, NeedTime: max(idle, 0), EOF: c.EOF}
+}

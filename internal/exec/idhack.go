@@ -1,36 +1,37 @@
 package exec
 
-import (
-	"context"
-
-	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/storage"
-)
+import "github.com/ebbdb/ebb/internal/planner"
 
 // idHack looks up one document by its _id.
 type idHack struct {
-	src  Source
-	seen *Examined
-	id   bson.Value
-	done bool
+	plan  *planner.IDHack
+	stats *Stats
+	done  bool
 }
 
-func (s *idHack) next(ctx context.Context) (storage.Record, bool, error) {
-	if s.done {
-		return storage.Record{}, false, nil
+func (n *idHack) work(r *reading, m *Member) (status, error) {
+	if n.done {
+		return ended, nil
 	}
-	s.done = true
-	r, err := s.src.Reader(ctx)
+	n.done = true
+	reader, err := r.reader()
 	if err != nil {
-		return storage.Record{}, false, err
+		return ended, err
 	}
-	rec, ok, err := r.GetByID(s.id)
-	if ok {
-		s.seen.Keys++
-		s.seen.Docs++
+	rec, ok, err := reader.GetByID(n.plan.ID)
+	if !ok {
+		return ended, err
 	}
-	return rec, ok, err
+	n.stats.Keys++
+	n.stats.Docs++
+	r.seen.Keys++
+	r.seen.Docs++
+	if r.details != nil {
+		r.details.Position = -1
+	}
+	m.Record = rec
+	return advanced, nil
 }
 
-func (s *idHack) park()        {}
-func (s *idHack) close() error { return nil }
+func (*idHack) park()        {}
+func (*idHack) close() error { return nil }

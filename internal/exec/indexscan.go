@@ -2,65 +2,67 @@ package exec
 
 import (
 	"bytes"
-	"context"
 
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
-// maxDedupBytes bounds the record ids that a scan remembers so as to give each document once.
+// maxDedupBytes bounds the record ids that a node remembers so as to give each record once.
 const maxDedupBytes = DefaultMaxMemory
 
-// indexScan walks spans of an index and fetches the record behind each entry. Through a multikey index a record is found
+// indexScan walks spans of an index and gives the record id behind each entry. Through a multikey index a record is found
 // by several keys; it is given once, at the first.
 type indexScan struct {
-	plan *planner.IndexScan
-	src  Source
-	seen *Examined
+	plan  *planner.IndexScan
+	stats *Stats
+	want  want
 
-	reader *storage.Reader
 	cursor *storage.IndexCursor
 	span   int // the span that the scan is in, counted in the direction of the walk
 	after  *storage.IndexPosition
 	on     bool
 	done   bool
-
-	given      map[string]struct{} // nil where no record can come twice
-	givenBytes int
+	given  *givenIDs // nil where no record can come twice
 }
 
-func newIndexScan(plan *planner.IndexScan, src Source, seen *Examined) *indexScan {
-	s := &indexScan{plan: plan, src: src, seen: seen}
+func newIndexScan(plan *planner.IndexScan, stats *Stats, w want) *indexScan {
+	s := &indexScan{plan: plan, stats: stats, want: w}
 	if plan.Index.IsMultikey() {
-		s.given = map[string]struct{}{}
+		s.given = &givenIDs{stats: stats}
 	}
 	return s
 }
 
-func (s *indexScan) next(ctx context.Context) (storage.Record, bool, error) {
-	for !s.done {
-		if err := s.open(ctx); err != nil {
-			return storage.Record{}, false, err
-		}
-		if s.on = s.cursor.Next(); !s.on {
-			s.done = true
-			return storage.Record{}, false, s.cursor.Err()
-		}
-		s.seen.Keys++
-		entry := s.cursor.Entry()
-		if !s.enter(entry.Key) {
-			continue
-		}
-		rec, ok, err := s.fetch(entry.RecordID)
-		if ok || err != nil {
-			return rec, ok, err
-		}
-		if err := interrupted(ctx); err != nil {
-			return storage.Record{}, false, err
+func (s *indexScan) work(r *reading, m *Member) (status, error) {
+	if s.done {
+		return ended, nil
+	}
+	if s.cursor == nil {
+		if err := s.open(r); err != nil {
+			return ended, err
 		}
 	}
-	return storage.Record{}, false, nil
+	if s.on = s.cursor.Next(); !s.on {
+		s.done = true
+		return ended, s.cursor.Err()
+	}
+	s.stats.Keys++
+	r.seen.Keys++
+	entry := s.cursor.Entry()
+	if !s.enter(entry.Key) {
+		if s.done {
+			return ended, nil
+		}
+		return needTime, nil
+	}
+	if s.given != nil {
+		if first, err := s.given.add(entry.RecordID); !first {
+			return needTime, err
+		}
+	}
+	m.Record = storage.Record{ID: entry.RecordID}
+	return advanced, nil
 }
 
 // spanAt is the i-th span in the direction of the walk.
@@ -72,25 +74,22 @@ func (s *indexScan) spanAt(i int) planner.Range {
 }
 
 // open begins the walk, or takes it up where it was parked.
-func (s *indexScan) open(ctx context.Context) error {
-	if s.cursor != nil {
-		return nil
-	}
-	r, err := s.src.Reader(ctx)
+func (s *indexScan) open(r *reading) error {
+	reader, err := r.reader()
 	if err != nil {
 		return err
 	}
-	d := r.Catalog().IndexByID(s.plan.Index.ID)
+	d := reader.Catalog().IndexByID(s.plan.Index.ID)
 	if d == nil {
 		return mongoerr.New(mongoerr.QueryPlanKilled, "query plan killed :: index '%s' dropped", s.plan.Index.Name)
 	}
-	if s.given == nil && multikeyNow(r.Multikey(d)) {
-		s.given = map[string]struct{}{} // it became so while the scan was parked
+	if s.given == nil && multikeyNow(reader.Multikey(d)) {
+		s.given = &givenIDs{stats: s.stats} // it became so while the scan was parked
 	}
 	ranges := s.plan.Ranges
-	s.reader = r
-	s.cursor, err = r.ScanIndex(storage.IndexScan{Index: d, Low: ranges[0].Low, High: ranges[len(ranges)-1].High,
-		Reverse: s.plan.Backward, After: s.after, Fetches: true})
+	s.stats.Seeks++
+	s.cursor, err = reader.ScanIndex(storage.IndexScan{Index: d, Low: ranges[0].Low, High: ranges[len(ranges)-1].High,
+		Reverse: s.plan.Backward, After: s.after, Fetches: s.want.fetched})
 	return err
 }
 
@@ -126,31 +125,12 @@ func (s *indexScan) enter(key []byte) bool {
 }
 
 func (s *indexScan) seek(r planner.Range) {
+	s.stats.Seeks++
 	if s.plan.Backward {
 		s.cursor.Seek(r.High)
 	} else {
 		s.cursor.Seek(r.Low)
 	}
-}
-
-func (s *indexScan) fetch(id storage.RecordID) (storage.Record, bool, error) {
-	if s.given != nil {
-		if _, again := s.given[string(id)]; again {
-			return storage.Record{}, false, nil
-		}
-	}
-	rec, ok, err := s.reader.Get(id)
-	if !ok || err != nil {
-		return rec, false, err
-	}
-	s.seen.Docs++
-	if s.given != nil {
-		if s.givenBytes += len(id) + 48; s.givenBytes > maxDedupBytes {
-			return rec, false, mongoerr.New(mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed, "index scan needs more than %d bytes to tell documents apart", maxDedupBytes)
-		}
-		s.given[string(id)] = struct{}{}
-	}
-	return rec, true, nil
 }
 
 func (s *indexScan) park() {
@@ -163,7 +143,6 @@ func (s *indexScan) park() {
 }
 
 func (s *indexScan) close() error {
-	s.reader = nil
 	if s.cursor == nil {
 		return nil
 	}

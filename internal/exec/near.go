@@ -21,9 +21,9 @@ const nearOverhead = 48
 // nearScan gives records by their distance, nearest first. It looks at all of them once and keeps the distances and ids of
 // those that match, then fetches one after the other.
 type nearScan struct {
-	scan    collScan
-	near    *match.GeoNear
-	matches func(bson.Doc) (bool, error)
+	plan  *planner.GeoNear
+	stats *Stats
+	scan  collScan
 
 	loaded bool
 	found  []nearby
@@ -35,61 +35,61 @@ type nearby struct {
 	id       storage.RecordID
 }
 
-func (s *nearScan) next(ctx context.Context) (storage.Record, bool, error) {
+func (s *nearScan) work(r *reading, m *Member) (status, error) {
 	if !s.loaded {
-		if err := s.load(ctx); err != nil {
-			return storage.Record{}, false, err
+		if err := s.load(r); err != nil {
+			return ended, err
 		}
 		s.loaded = true
 	}
-	for len(s.found) > 0 {
-		r, err := s.scan.src.Reader(ctx)
-		if err != nil {
-			return storage.Record{}, false, err
-		}
-		id := s.found[0].id
-		s.found = s.found[1:]
-		rec, ok, err := r.Get(id)
-		if err != nil {
-			return storage.Record{}, false, err
-		}
-		// After a park it may have been deleted or moved away.
-		if ok {
-			if _, _, ok = s.near.Nearest(rec.Doc); ok {
-				return rec, true, nil
-			}
-		}
+	if len(s.found) == 0 {
+		return ended, nil
 	}
-	return storage.Record{}, false, nil
+	reader, err := r.reader()
+	if err != nil {
+		return ended, err
+	}
+	id := s.found[0].id
+	s.found = s.found[1:]
+	rec, ok, err := reader.Get(id)
+	if !ok || err != nil {
+		return needTime, err
+	}
+	// After a park it may have moved away.
+	if _, _, ok = s.plan.Near.Nearest(rec.Doc); !ok {
+		return needTime, nil
+	}
+	m.Record = rec
+	return advanced, nil
 }
 
-func (s *nearScan) load(ctx context.Context) error {
+func (s *nearScan) load(r *reading) error {
 	defer s.scan.close()
 	for {
-		if err := interrupted(ctx); err != nil {
+		if err := interrupted(r.ctx); err != nil {
 			return err
 		}
-		rec, ok, err := s.scan.next(ctx)
-		if err != nil {
+		var m Member
+		switch status, err := s.scan.work(r, &m); {
+		case err != nil:
 			return err
+		case status == ended:
+			slices.SortStableFunc(s.found, func(a, b nearby) int { return cmp.Compare(a.distance, b.distance) })
+			return nil
 		}
-		if !ok {
-			break
-		}
-		if err := s.consider(rec); err != nil {
+		s.stats.Docs++
+		if err := s.consider(r, m.Record); err != nil {
 			return err
 		}
 	}
-	slices.SortStableFunc(s.found, func(a, b nearby) int { return cmp.Compare(a.distance, b.distance) })
-	return nil
 }
 
-func (s *nearScan) consider(rec storage.Record) error {
-	distance, _, ok := s.near.Nearest(rec.Doc)
+func (s *nearScan) consider(r *reading, rec storage.Record) error {
+	distance, _, ok := s.plan.Near.Nearest(rec.Doc)
 	if !ok {
 		return nil
 	}
-	if ok, err := s.matches(rec.Doc); !ok || err != nil {
+	if ok, err := r.matches(s.plan.Filter, rec.Doc); !ok || err != nil {
 		return err
 	}
 	if s.held += len(rec.ID) + nearOverhead; s.held > maxNearBytes {
@@ -114,11 +114,11 @@ type withDistance struct {
 // WithDistance is in, which gives what plan finds: in a search by distance with the distance and place as metadata, and as
 // the fields that stage asks for unless that is nil.
 func WithDistance(op *Op, plan *planner.Plan, stage *pipeline.GeoNear, in Iterator) Iterator {
-	a, ok := plan.Access.(*planner.GeoNear)
-	if !ok {
+	n := plan.Near()
+	if n == nil {
 		return in
 	}
-	return &withDistance{op: op, near: a.Near, stage: stage, in: in}
+	return &withDistance{op: op, near: n.Near, stage: stage, in: in}
 }
 
 func (w *withDistance) Next(ctx context.Context) (bson.Doc, error) {

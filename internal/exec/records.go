@@ -22,48 +22,29 @@ type Examined struct{ Keys, Docs int64 }
 
 // Records finds a plan's documents with their record ids.
 type Records struct {
-	leaf    leaf
-	filter  *match.Filter
-	env     *expr.Env
-	details *match.Details
-	seen    *Examined
+	reading reading
+	root    working
+	member  Member
 	buf     []byte
 	rec     storage.Record
-}
-
-// leaf walks one access. The record is valid until the next call of next, park or close.
-type leaf interface {
-	next(ctx context.Context) (rec storage.Record, ok bool, err error)
-	park()
-	close() error
 }
 
 // OpenRecords opens plan over src. env is what $expr and $where are evaluated in; details, when not nil, is filled for each
 // document found.
 func OpenRecords(plan *planner.Plan, src Source, env *expr.Env, seen *Examined, details *match.Details) *Records {
-	r := &Records{filter: plan.Filter, env: env, seen: seen, details: details}
-	switch a := plan.Access.(type) {
-	case *planner.CollScan:
-		r.leaf = &collScan{src: src, seen: seen, backward: a.Backward}
-	case *planner.IDHack:
-		r.leaf = &idHack{src: src, seen: seen, id: a.ID}
-	case *planner.IndexScan:
-		r.leaf = newIndexScan(a, src, seen)
-	case *planner.GeoNear:
-		r.leaf = &nearScan{scan: collScan{src: src, seen: seen}, near: a.Near, matches: r.matches}
-	case *planner.Nothing:
-		r.leaf = nothing{}
-	default:
-		panic(fmt.Sprintf("exec: no leaf for %T", a))
-	}
+	r := &Records{reading: reading{src: src, env: env, seen: seen, whole: plan.Filter, details: details}}
+	r.root = opener{&r.reading}.open(plan.Root, want{})
 	return r
 }
 
+// Stats are the counters of the plan's nodes, of the root first.
+func (r *Records) Stats() *Stats { return r.root.Stats }
+
 // Tail makes the end of a collection scan no end: see Tailing.
 func (r *Records) Tail() {
-	scan, ok := r.leaf.(*collScan)
+	scan, ok := r.root.node.(*collScan)
 	if !ok {
-		panic(fmt.Sprintf("exec: %T does not tail", r.leaf))
+		panic(fmt.Sprintf("exec: %T does not tail", r.root.node))
 	}
 	scan.tails = true
 }
@@ -71,42 +52,37 @@ func (r *Records) Tail() {
 // Tailing says whether records may come behind the end that NextRecord has met. Next looks again from there, once Park
 // has let go of what the scan has seen already.
 func (r *Records) Tailing() bool {
-	scan, ok := r.leaf.(*collScan)
+	scan, ok := r.root.node.(*collScan)
 	return ok && scan.tails && !scan.done
 }
 
 // NextRecord gives the next record that matches; ok is false at the end. It is valid until the next call.
 func (r *Records) NextRecord(ctx context.Context) (rec storage.Record, ok bool, err error) {
+	if r.root.EOF && !r.Tailing() {
+		return storage.Record{}, false, nil
+	}
+	r.reading.ctx = ctx
 	for {
 		if err := interrupted(ctx); err != nil {
 			return storage.Record{}, false, err
 		}
-		rec, ok, err := r.leaf.next(ctx)
-		if err != nil || !ok {
+		s, err := r.root.work(&r.reading, &r.member)
+		switch {
+		case err != nil || s == ended:
 			return storage.Record{}, false, err
-		}
-		matched, err := r.matches(rec.Doc)
-		if err != nil {
-			return storage.Record{}, false, err
-		}
-		if matched {
-			// What the engine gave is gone when the leaf parks; what is above may need the document longer.
-			r.buf = append(append(r.buf[:0], rec.Doc...), rec.ID...)
-			n := len(rec.Doc)
-			r.rec = storage.Record{ID: r.buf[n:], Modified: rec.Modified, Doc: r.buf[:n:n]}
+		case s == advanced:
+			r.keep()
 			return r.rec, true, nil
 		}
 	}
 }
 
-func (r *Records) matches(doc bson.Doc) (bool, error) {
-	switch {
-	case r.filter == nil:
-		return true, nil
-	case r.details != nil:
-		return r.filter.MatchDetails(r.env, doc, r.details)
-	}
-	return r.filter.Match(r.env, doc)
+// keep copies the member: what the engine gave is gone when the leaf parks; what is above may need the document longer.
+func (r *Records) keep() {
+	m := &r.member
+	r.buf = append(append(r.buf[:0], m.Doc...), m.ID...)
+	n := len(m.Doc)
+	r.rec = storage.Record{ID: r.buf[n:], Modified: m.Modified, Doc: r.buf[:n:n]}
 }
 
 // Record is the record that was given last.
@@ -122,16 +98,7 @@ func (r *Records) Next(ctx context.Context) (bson.Doc, error) {
 }
 
 // Park implements Parker.
-func (r *Records) Park() { r.leaf.park() }
+func (r *Records) Park() { r.root.park() }
 
 // Close implements Iterator.
-func (r *Records) Close() error { return r.leaf.close() }
-
-// nothing is the leaf of a query that contradicts itself.
-type nothing struct{}
-
-func (nothing) next(context.Context) (storage.Record, bool, error) {
-	return storage.Record{}, false, nil
-}
-func (nothing) park()        {}
-func (nothing) close() error { return nil }
+func (r *Records) Close() error { return r.root.close() }

@@ -29,7 +29,7 @@ func Choose(c Collection, q Query) (*Plan, error) {
 		return nil, mongoerr.New(mongoerr.NoQueryExecutionPlans, "When using min()/max() a hint of which index to use must be provided")
 	}
 	if id, ok := byID(c, q); ok {
-		p.Access, p.Ordered = &IDHack{ID: id}, true
+		p.Root, p.Ordered = &IDHack{ID: id}, true
 		return p, nil
 	}
 	p.search(c, q)
@@ -83,26 +83,29 @@ func (p *Plan) search(c Collection, q Query) {
 		case k == nil:
 		case best == nil || k.score > best.score:
 			if best != nil {
-				p.Considered = append(p.Considered, best.scan)
+				p.Considered = append(p.Considered, p.fetch(best.scan))
 			}
 			best = k
 		default:
-			p.Considered = append(p.Considered, k.scan)
+			p.Considered = append(p.Considered, p.fetch(k.scan))
 		}
 	}
 	switch {
 	case best == nil:
 		p.collScan(c, q)
 	case len(best.scan.Ranges) == 0:
-		p.Access, p.Ordered = &Nothing{}, true
+		p.Root, p.Ordered = &EOF{}, true
 	default:
-		p.Access, p.Ordered = best.scan, best.ordered
+		p.Root, p.Ordered = p.fetch(best.scan), best.ordered
 	}
 }
 
+// fetch gets the documents that scan finds and holds them against all of the filter.
+func (p *Plan) fetch(scan *IndexScan) Node { return &Fetch{Child: scan, Filter: p.Filter} }
+
 func (p *Plan) collScan(c Collection, q Query) {
-	s := &CollScan{}
-	p.Access, p.Ordered = s, len(q.Order) == 0
+	s := &CollScan{Filter: p.Filter}
+	p.Root, p.Ordered = s, len(q.Order) == 0
 	if c.Clustered && len(q.Order) == 1 && q.Order[0].Path == "_id" && collation.Equal(c.Collation, q.Collation) {
 		s.Backward, p.Ordered = q.Order[0].Descending, true
 	}
@@ -307,9 +310,9 @@ func (p *Plan) hinted(c Collection, q Query) error {
 		s.Ranges = ranges(x, s.Bounds)
 		k = &candidate{scan: s, ordered: len(q.Order) == 0}
 	}
-	p.Access, p.Ordered = k.scan, k.ordered
+	p.Root, p.Ordered = p.fetch(k.scan), k.ordered
 	if len(k.scan.Ranges) == 0 {
-		p.Access = &Nothing{}
+		p.Root = &EOF{}
 	}
 	return nil
 }
@@ -319,7 +322,7 @@ func (p *Plan) natural(c Collection, q Query) error {
 		return mongoerr.New(mongoerr.NoQueryExecutionPlans, "min and max cannot be used with a $natural hint")
 	}
 	v := q.Hint.Doc().Lookup("$natural")
-	p.Access, p.Ordered = &CollScan{Backward: v.IsNumber() && v.AsDouble() < 0}, len(q.Order) == 0
+	p.Root, p.Ordered = &CollScan{Filter: p.Filter, Backward: v.IsNumber() && v.AsDouble() < 0}, len(q.Order) == 0
 	return nil
 }
 
@@ -365,6 +368,6 @@ func (p *Plan) minMax(x Index, q Query) error {
 	}
 	ordered, backward := order(x, s.Bounds, q)
 	s.Backward = backward
-	p.Access, p.Ordered = s, ordered
+	p.Root, p.Ordered = p.fetch(s), ordered
 	return nil
 }

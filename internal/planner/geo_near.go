@@ -10,14 +10,12 @@ import (
 // GeoNear gives documents by their distance from a point, nearest first. It stands for a geospatial index, whose definition
 // it demands; as long as such indexes have no entries it looks at all documents.
 type GeoNear struct {
-	Index Index
-	Near  *match.GeoNear
+	Index  Index
+	Near   *match.GeoNear
+	Filter *match.Filter
 }
 
-// Summary implements Access.
-func (g *GeoNear) Summary() string { return g.Stage() + " " + g.Index.Key.String() }
-
-// Stage is what explain calls it.
+// Stage implements Node.
 func (g *GeoNear) Stage() string {
 	if g.Index.Kind == index.Geo2D {
 		return "GEO_NEAR_2D"
@@ -25,16 +23,12 @@ func (g *GeoNear) Stage() string {
 	return "GEO_NEAR_2DSPHERE"
 }
 
-// Describe appends what explain says of the stage besides its name.
+// Children implements Node.
+func (*GeoNear) Children() []Node { return nil }
+
+// Describe implements Node.
 func (g *GeoNear) Describe(b *bson.Builder) {
 	b.Document("keyPattern", g.Index.Key).String("indexName", g.Index.Name).Int32("indexVersion", 2)
-}
-
-func (g *GeoNear) explain(b *bson.Builder, key string, p *Plan) {
-	b.Object(key).Bool("isCached", false).String("stage", g.Stage())
-	p.explainFilter(b)
-	g.Describe(b)
-	b.End()
 }
 
 // near plans a search by distance: by the first index that can serve it, or the hinted one.
@@ -56,7 +50,7 @@ func (p *Plan) near(c Collection, q Query, near *match.GeoNear) error {
 	}
 	for _, x := range indexes {
 		if !x.Hidden && x.measures(near, demands) && (x.Partial() == nil || implies(demands, x.Partial().Root, q.Collation)) {
-			p.Access, p.Ordered = &GeoNear{Index: x, Near: near}, len(q.Order) == 0
+			p.Root, p.Ordered = &GeoNear{Index: x, Near: near, Filter: p.Filter}, len(q.Order) == 0
 			return x.checkCenter(near)
 		}
 	}

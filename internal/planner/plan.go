@@ -7,152 +7,116 @@ import (
 	"github.com/ebbdb/ebb/internal/match"
 )
 
-// Plan is how a query's documents are found. Every document that an access gives is still held against Filter, unless
-// Filter is nil.
+// Plan is how a query's documents are found: a tree of nodes, whose root gives them.
 type Plan struct {
-	Access Access
-	// Filter is what a document must match; nil when the access alone decides.
+	Root Node
+	// Filter is the whole of what a document must match; nil when any does. The nodes see to it: each holds the part of it
+	// that its children have not seen to.
 	Filter *match.Filter
 	// Ordered says that the documents come in the query's order, so that nothing need be sorted.
 	Ordered bool
-	// Considered are the accesses that lost.
-	Considered []Access
+	// Considered are the trees that lost.
+	Considered []Node
 }
 
-// Access is where documents come from: *CollScan, *IndexScan, *IDHack, *GeoNear or *Nothing.
-type Access interface {
-	// Summary is one word on the access, as MongoDB's planSummary.
-	Summary() string
-	explain(b *bson.Builder, key string, p *Plan)
+// Node is one node of a plan. Its type is a struct of this package, of which there is a file each.
+type Node interface {
+	// Stage is what MongoDB calls the node.
+	Stage() string
+	// Children are the nodes that it reads from, none for a leaf.
+	Children() []Node
+	// Describe appends what explain says of the node besides its name, its filter and its children.
+	Describe(b *bson.Builder)
 }
 
-// CollScan looks at every document, in natural order or backwards.
-type CollScan struct{ Backward bool }
+// Nothing is the plan of a query that no document can match.
+func Nothing() *Plan { return &Plan{Root: &EOF{}, Ordered: true} }
 
-// IDHack looks up the one document with the given _id.
-type IDHack struct{ ID bson.Value }
-
-// Nothing gives no document: the query contradicts itself.
-type Nothing struct{}
-
-// IndexScan walks spans of an index and fetches the document behind each key, each document once.
-type IndexScan struct {
-	Index Index
-	// Bounds has the values that each field is held to, for printing; Ranges are the keys to walk, in the index's order.
-	Bounds   []Intervals
-	Ranges   []Range
-	Backward bool
-}
-
-// Summary implements Access.
-func (*CollScan) Summary() string { return "COLLSCAN" }
-
-// Summary implements Access.
-func (*IDHack) Summary() string { return "IDHACK" }
-
-// Summary implements Access.
-func (*Nothing) Summary() string { return "EOF" }
-
-// Summary implements Access.
-func (s *IndexScan) Summary() string { return "IXSCAN " + s.Index.Key.String() }
-
-// Explain appends the plan to b under key as explain shows a winning plan.
-func (p *Plan) Explain(b *bson.Builder, key string) { p.Access.explain(b, key, p) }
-
-// ExplainConsidered appends the accesses that lost as an array.
-func (p *Plan) ExplainConsidered(b *bson.Builder, key string) {
-	b.Array(key)
-	for i, a := range p.Considered {
-		a.explain(b, bson.IndexKey(i), p)
+// Summary is what the plan is called: its leaves, as MongoDB's planSummary.
+func (p *Plan) Summary() string {
+	var names []string
+	for n := range Leaves(p.Root) {
+		names = append(names, summary(n))
 	}
-	b.End()
+	return strings.Join(names, ", ")
 }
 
-func (p *Plan) explainFilter(b *bson.Builder) {
-	if p.Filter != nil && !p.Filter.Source.IsEmpty() {
-		b.Document("filter", p.Filter.Print())
+func summary(n Node) string {
+	if x := IndexOf(n); x != nil {
+		return n.Stage() + " " + x.Key.String()
 	}
+	return n.Stage()
 }
+
+// Leaves are the nodes without children, from the left.
+func Leaves(n Node) func(yield func(Node) bool) {
+	return func(yield func(Node) bool) { eachLeaf(n, yield) }
+}
+
+func eachLeaf(n Node, yield func(Node) bool) bool {
+	children := n.Children()
+	if len(children) == 0 {
+		return yield(n)
+	}
+	for _, c := range children {
+		if !eachLeaf(c, yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// IndexOf is the index that a leaf walks, nil when it walks none.
+func IndexOf(n Node) *Index {
+	switch n := n.(type) {
+	case *IndexScan:
+		return &n.Index
+	case *CountScan:
+		return &n.Index
+	case *DistinctScan:
+		return &n.Index
+	case *GeoNear:
+		return &n.Index
+	}
+	return nil
+}
+
+// FilterOf is what a node holds its documents, or keys, against; nil when it takes what it gets.
+func FilterOf(n Node) *match.Filter {
+	switch n := n.(type) {
+	case *CollScan:
+		return n.Filter
+	case *IndexScan:
+		return n.Filter
+	case *Fetch:
+		return n.Filter
+	case *GeoNear:
+		return n.Filter
+	case *Or:
+		return n.Filter
+	}
+	return nil
+}
+
+// find is the first leaf of a type, the zero value when there is none.
+func find[T Node](root Node) (found T) {
+	for n := range Leaves(root) {
+		if t, ok := n.(T); ok {
+			return t
+		}
+	}
+	return found
+}
+
+// Near is the search by distance that the plan makes, nil when it makes none.
+func (p *Plan) Near() *GeoNear { return find[*GeoNear](p.Root) }
+
+// Scan is the first walk of an index, nil when there is none.
+func (p *Plan) Scan() *IndexScan { return find[*IndexScan](p.Root) }
 
 func direction(backward bool) string {
 	if backward {
 		return "backward"
 	}
 	return "forward"
-}
-
-func (s *CollScan) explain(b *bson.Builder, key string, p *Plan) {
-	b.Object(key).Bool("isCached", false).String("stage", "COLLSCAN")
-	p.explainFilter(b)
-	b.String("direction", direction(s.Backward)).End()
-}
-
-func (s *IDHack) explain(b *bson.Builder, key string, p *Plan) {
-	b.Object(key).Bool("isCached", false).String("stage", "IDHACK").End()
-}
-
-func (*Nothing) explain(b *bson.Builder, key string, p *Plan) {
-	b.Object(key).Bool("isCached", false).String("stage", "EOF").End()
-}
-
-func (s *IndexScan) explain(b *bson.Builder, key string, p *Plan) {
-	b.Object(key).Bool("isCached", false).String("stage", "FETCH")
-	p.explainFilter(b)
-	b.Object("inputStage").String("stage", "IXSCAN")
-	s.Describe(b)
-	b.End().End()
-}
-
-// Describe appends what explain says of the IXSCAN stage besides its name.
-func (s *IndexScan) Describe(b *bson.Builder) {
-	x := s.Index
-	b.Document("keyPattern", x.Key).String("indexName", x.Name)
-	if x.Collation != nil {
-		b.Document("collation", x.Collation)
-	}
-	b.Bool("isMultiKey", x.IsMultikey()).Object("multiKeyPaths")
-	for i, f := range x.Fields {
-		b.Strings(f.Path, multikeyPrefixes(f.Parts, x.multikey(i)))
-	}
-	b.End().Bool("isUnique", x.Unique).Bool("isSparse", x.Sparse).Bool("isPartial", x.PartialFilter != nil).
-		Int32("indexVersion", 2).String("direction", direction(s.Backward)).Object("indexBounds")
-	for i, f := range x.Fields {
-		b.Array(f.Path)
-		for j, text := range boundTexts(s.Bounds[i], f.Descending != s.Backward) {
-			b.String(bson.IndexKey(j), text)
-		}
-		b.End()
-	}
-	b.End()
-}
-
-func (x Index) multikey(field int) uint64 {
-	if field < len(x.Multikey) {
-		return x.Multikey[field]
-	}
-	return 0
-}
-
-func multikeyPrefixes(parts []string, bits uint64) []string {
-	var out []string
-	for i := range parts {
-		if bits>>min(i, 63)&1 == 1 {
-			out = append(out, strings.Join(parts[:i+1], "."))
-		}
-	}
-	return out
-}
-
-// boundTexts prints intervals in the direction in which they are walked.
-func boundTexts(s Intervals, down bool) []string {
-	out := make([]string, len(s))
-	for i := range s {
-		j := s[i]
-		if down {
-			j = s[len(s)-1-i]
-			j = Interval{j.High, j.Low, j.HighInclusive, j.LowInclusive}
-		}
-		out[i] = j.String()
-	}
-	return out
 }

@@ -81,8 +81,8 @@ func planText(t *testing.T, c Collection, q bson.Doc) string {
 		return fmt.Sprintf("error %d %s\n", e.Code, e.Code.Name())
 	}
 	var b strings.Builder
-	b.WriteString(p.Access.Summary())
-	if s, ok := p.Access.(*IndexScan); ok {
+	b.WriteString(p.Summary())
+	if s := p.Scan(); s != nil {
 		if s.Backward {
 			b.WriteString(" backward")
 		}
@@ -90,7 +90,7 @@ func planText(t *testing.T, c Collection, q bson.Doc) string {
 			fmt.Fprintf(&b, "\n  %s: %s", f.Path, strings.Join(boundTexts(s.Bounds[i], f.Descending != s.Backward), " "))
 		}
 	}
-	if s, ok := p.Access.(*CollScan); ok && s.Backward {
+	if s, ok := p.Root.(*CollScan); ok && s.Backward {
 		b.WriteString(" backward")
 	}
 	if !p.Ordered {

@@ -164,7 +164,7 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 		return e.planNear(op, view, pl, stage, hint, v, call)
 	}
 	q := planner.Query{Filter: p.lead.Filter, Collation: op.Parser.Collation, Order: orderOf(p.lead.Sort), Hint: hint, Limit: p.lead.Limit}
-	p.plan = &planner.Plan{Access: &planner.Nothing{}, Ordered: true}
+	p.plan = planner.Nothing()
 	if r, ok := view.Collection(pl.NS); ok {
 		if p.plan, err = e.choose(r, q, p.lead.Sort, nil); err != nil {
 			return p, err

@@ -90,8 +90,8 @@ type Call struct {
 
 // chose notes the plan that an operation goes by.
 func (e *Engine) chose(c *Call, p *planner.Plan) {
-	c.PlanSummary = p.Access.Summary()
-	e.uses.add(p.Access)
+	c.PlanSummary = p.Summary()
+	e.uses.add(p)
 }
 
 // language is a Call's share of the language: expressions that know its time and variables.

@@ -48,7 +48,7 @@ type explained struct {
 	shape, command string
 
 	seen     exec.Examined // of the plan's own collection
-	found    exec.Counters // the documents that the plan gave
+	stats    *exec.Stats   // of the plan's nodes, once it is opened
 	returned int64
 	millis   int64
 	err      error
@@ -69,9 +69,10 @@ func (x *explained) run(ctx context.Context, f func() error) error {
 	return nil
 }
 
+// access are the steps of the plan. They are made once it is open, if it is to run.
 func (x *explained) access() *step {
-	s := accessSteps(x.plan.Access, x.plan.Filter, &x.seen, &x.found)
-	if s.name == "EOF" {
+	s := planSteps(x.plan.Root, x.stats)
+	if _, ends := x.plan.Root.(*planner.EOF); ends {
 		why := "predicateEvalsToFalse"
 		if x.coll == nil {
 			why = "nonExistentNamespace"
@@ -107,8 +108,8 @@ func (x *explained) printPlanner(b *bson.Builder) {
 	x.steps.print(b, "winningPlan", false)
 	b.Array("rejectedPlans")
 	if x.plan != nil {
-		for i, a := range x.plan.Considered {
-			accessSteps(a, x.plan.Filter, &exec.Examined{}, &exec.Counters{}).print(b, bson.IndexKey(i), false)
+		for i, n := range x.plan.Considered {
+			planSteps(n, nil).print(b, bson.IndexKey(i), false)
 		}
 	}
 	b.End().End()

@@ -76,6 +76,7 @@ func (x *explainedPipeline) open(ctx context.Context, hint bson.Value, vs *views
 	x.plan, x.filter = p.plan, p.lead.Filter
 	records := exec.OpenRecords(p.plan, p.src, x.op.Env, &x.seen, nil)
 	x.op.Leaf(records)
+	x.stats = records.Stats()
 	leaf := &exec.Counted{Iterator: records}
 	x.op.Counts = append(x.op.Counts, leaf)
 	run := p.rest
@@ -99,7 +100,7 @@ func (x *explainedPipeline) absorb(rest *pipeline.Pipeline) {
 	x.steps = x.access()
 	sorted := false
 	for n, stage := range rest.Stages {
-		counts := func() exec.Counters { return x.op.Counts[n+1].Counters }
+		stats := func() *exec.Stats { return x.op.Counts[n+1].Counters.Stats() }
 		switch s := stage.(type) {
 		case *pipeline.Sort:
 			if n > 0 {
@@ -107,20 +108,19 @@ func (x *explainedPipeline) absorb(rest *pipeline.Pipeline) {
 				return
 			}
 			sorted = true
-			x.steps = sortStep(sortSpec(s.Pattern), s.Limit, counts, x.steps)
+			x.steps = x.steps.above(&planner.Sort{Pattern: s.Pattern, Limit: s.Limit, Memory: exec.DefaultMaxMemory}, stats)
 		case *pipeline.Skip:
-			x.steps = skipStep(s.N, counts, x.steps)
+			x.steps = x.steps.above(&planner.Skip{N: s.N}, stats)
 		case *pipeline.Limit:
 			if !sorted || rest.Stages[0].(*pipeline.Sort).Limit == 0 {
-				x.steps = limitStep(s.N, counts, x.steps)
+				x.steps = x.steps.above(&planner.Limit{N: s.N}, stats)
 			}
 		case *pipeline.Project:
 			if s.Projection.Kind() == projection.Addition || s.Spec().Type != bson.TypeObject {
 				x.leave(rest, n)
 				return
 			}
-			x.steps = projectStep(s.Spec().Doc(), x.steps)
-			x.steps.counts = counts
+			x.steps = x.steps.above(&planner.Projection{Spec: s.Spec().Doc()}, stats)
 			x.leave(rest, n+1)
 			return
 		default:
@@ -138,9 +138,6 @@ func (x *explainedPipeline) drain(ctx context.Context, it exec.Iterator) error {
 	for {
 		doc, err := it.Next(ctx)
 		if doc == nil || err != nil {
-			if x.steps != nil {
-				x.found = x.op.Counts[0].Counters
-			}
 			return err
 		}
 		x.returned++
@@ -157,7 +154,7 @@ func (x *explainedPipeline) fields() bson.Doc {
 	i := 0
 	if x.steps != nil {
 		if x.first > 0 { // what the plan gave is what the first stage behind it got
-			x.returned = x.steps.counters().Returned
+			x.returned = x.steps.counted().Advanced
 		}
 		b.Object("0").Object(x.cursor())
 		x.print(b)
@@ -176,7 +173,7 @@ func (x *explainedPipeline) fields() bson.Doc {
 
 // cursor is what the plan is called as a stage.
 func (x *explainedPipeline) cursor() string {
-	if _, near := x.plan.Access.(*planner.GeoNear); near {
+	if x.plan.Near() != nil {
 		return "$geoNearCursor"
 	}
 	return "$cursor"

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/exec"
+	"github.com/ebbdb/ebb/internal/planner"
 )
 
 // ExplainFind tells how a find is run.
@@ -36,6 +37,7 @@ func (e *Engine) explainFind(ctx context.Context, f Find, call *Call, v Verbosit
 	if err != nil {
 		return nil, err
 	}
+	x.stats = r.records.Stats()
 	x.command = planShape(x.filter, p.order, f.Projection, x.lang.collation)
 	x.shape = x.command
 	x.steps = p.steps(x, r.op)
@@ -44,7 +46,7 @@ func (e *Engine) explainFind(ctx context.Context, f Find, call *Call, v Verbosit
 	}
 	return x, x.run(ctx, func() error {
 		err := r.All(ctx, func(bson.Doc) error { x.returned++; return nil })
-		x.seen, x.found = call.Seen, r.op.Counts[0].Counters
+		x.seen = call.Seen
 		return err
 	})
 }
@@ -54,32 +56,28 @@ func (p *prepared) steps(x *explained, op *exec.Op) *step {
 	s := x.access()
 	sorted := p.order != nil && !p.plan.Ordered
 	if sorted {
-		limit := int64(0)
-		if p.Limit > 0 {
-			limit = p.Limit + p.Skip
-		}
-		s = sortStep(sortSpec(p.order), limit, countsOf(op, "$sort"), s)
+		s = s.above(&planner.Sort{Pattern: p.order, Limit: limitedSort(p.Skip, p.Limit), Memory: exec.DefaultMaxMemory}, statsOf(op, "$sort"))
 	}
 	if p.Skip > 0 {
-		s = skipStep(p.Skip, countsOf(op, "$skip"), s)
+		s = s.above(&planner.Skip{N: p.Skip}, statsOf(op, "$skip"))
 	}
 	switch {
 	case p.ReturnKey:
-		s = &step{name: "RETURN_KEY", input: s}
+		s = s.above(&planner.ReturnKey{}, nil)
 	case p.project != nil:
-		s = projectStep(p.Projection, s)
+		s = s.above(&planner.Projection{Spec: p.Projection}, nil)
 	}
 	if p.Limit > 0 && !sorted {
-		s = limitStep(p.Limit, countsOf(op, "$limit"), s)
+		s = s.above(&planner.Limit{N: p.Limit}, statsOf(op, "$limit"))
 	}
 	return s
 }
 
-// countsOf are what the stage called name has counted, once it has run.
-func countsOf(op *exec.Op, name string) func() exec.Counters {
+// statsOf are what the stage called name has counted, once it has run.
+func statsOf(op *exec.Op, name string) func() *exec.Stats {
 	for _, c := range op.Counts {
 		if c.Name == name {
-			return func() exec.Counters { return c.Counters }
+			return c.Counters.Stats
 		}
 	}
 	return nil
@@ -100,11 +98,11 @@ func (e *Engine) ExplainCount(ctx context.Context, c Count, call *Call, v Verbos
 	x.shape = "count " + x.shape
 	shape := findShape("count", x, f)
 	if c.Filter.IsEmpty() && c.Hint.IsNullish() && x.coll != nil {
-		x.plan, x.seen, x.steps = nil, exec.Examined{}, &step{name: "RECORD_STORE_FAST_COUNT"}
+		x.plan, x.seen, x.steps = nil, exec.Examined{}, &step{node: named("RECORD_STORE_FAST_COUNT")}
 	} else {
-		x.steps = &step{name: "COUNT", input: x.steps}
+		x.steps = x.steps.above(named("COUNT"), nil)
 	}
-	x.steps.counts = func() exec.Counters { return exec.Counters{Works: counted + 1, EOF: true} }
+	x.steps.stats = func() *exec.Stats { return &exec.Stats{Works: counted + 1, NeedTime: counted, EOF: true} }
 	x.steps.ran = func(b *bson.Builder) {
 		b.Number("nCounted", clampCount(counted, c)).Number("nSkipped", min(c.Skip, counted))
 	}

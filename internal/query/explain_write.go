@@ -49,7 +49,7 @@ func (e *Engine) ExplainFindAndModify(ctx context.Context, f FindAndModify, call
 		x.returned = 1
 	}
 	if fields.project != nil {
-		x.steps = projectStep(f.Projection, x.steps)
+		x.steps = x.steps.above(&planner.Projection{Spec: f.Projection}, nil)
 	}
 	return x.explanation(findShape("findAndModify", &x.explained, Find{NS: f.NS, Filter: f.Filter, Sort: f.Sort, Projection: f.Projection})), nil
 }
@@ -86,10 +86,14 @@ func (e *Engine) explainUpdate(ctx context.Context, u Update, call *Call, v Verb
 	if x.matched == 0 && u.Upsert && x.runs() && x.err == nil {
 		x.upserted = 1
 	}
-	x.steps = &step{name: "UPDATE", input: x.steps, counts: x.written, ran: func(b *bson.Builder) {
+	if err != nil {
+		return nil, err
+	}
+	x.steps = x.steps.above(named("UPDATE"), x.written)
+	x.steps.ran = func(b *bson.Builder) {
 		b.Number("nMatched", x.matched).Number("nWouldModify", x.changed).Number("nWouldUpsert", x.upserted)
-	}}
-	return x, err
+	}
+	return x, nil
 }
 
 func (e *Engine) explainDelete(ctx context.Context, d Delete, call *Call, v Verbosity) (*explainedWrite, error) {
@@ -103,16 +107,17 @@ func (e *Engine) explainDelete(ctx context.Context, d Delete, call *Call, v Verb
 		return nil, err
 	}
 	x.change = func(bson.Doc, *match.Details) (bool, error) { return true, nil }
-	err = x.find(ctx, view, d.Hint, call)
-	x.steps = &step{name: "DELETE", input: x.steps, counts: x.written, ran: func(b *bson.Builder) {
-		b.Number("nWouldDelete", x.changed)
-	}}
-	return x, err
+	if err = x.find(ctx, view, d.Hint, call); err != nil {
+		return nil, err
+	}
+	x.steps = x.steps.above(named("DELETE"), x.written)
+	x.steps.ran = func(b *bson.Builder) { b.Number("nWouldDelete", x.changed) }
+	return x, nil
 }
 
 // written are the counts of a step that gives no documents.
-func (x *explainedWrite) written() exec.Counters {
-	return exec.Counters{Works: x.matched + 1, Returned: x.returned, EOF: true}
+func (x *explainedWrite) written() *exec.Stats {
+	return &exec.Stats{Works: x.matched + 1, Advanced: x.returned, NeedTime: x.matched - x.returned, EOF: true}
 }
 
 // open opens a view of the store and finds the collection in it, if there is one.
@@ -135,7 +140,7 @@ func (x *explainedWrite) find(ctx context.Context, view *storage.View, hint bson
 	if !x.multi {
 		q.Limit = 1
 	}
-	x.plan = &planner.Plan{Access: &planner.Nothing{}, Ordered: true}
+	x.plan = planner.Nothing()
 	var src exec.Source
 	if r, ok := view.Collection(x.ns); ok {
 		var err error
@@ -146,29 +151,34 @@ func (x *explainedWrite) find(ctx context.Context, view *storage.View, hint bson
 	}
 	x.command = planShape(x.filter, x.order, nil, x.lang.collation)
 	x.shape = x.command
-	x.steps = x.access()
-	if x.order != nil && !x.plan.Ordered {
-		x.steps = sortStep(sortSpec(x.order), 1, func() exec.Counters { return exec.Counters{Works: x.found.Works + 1, Returned: x.matched} }, x.steps)
-	}
-	call.PlanSummary = x.plan.Access.Summary()
-	if !x.runs() {
-		return nil
-	}
-	err := x.run(ctx, func() error { return x.walk(ctx, src) })
-	call.Seen = x.seen
-	return err
-}
-
-func (x *explainedWrite) walk(ctx context.Context, src exec.Source) error {
+	call.PlanSummary = x.plan.Summary()
 	details := &match.Details{}
 	if x.plan.Filter == nil {
 		details.Position = -1
 	}
 	records := exec.OpenRecords(x.plan, src, x.lang.env, &x.seen, details)
 	defer records.Close()
+	x.stats = records.Stats()
+	x.steps = x.access()
+	if x.order != nil && !x.plan.Ordered {
+		x.steps = x.steps.above(&planner.Sort{Pattern: x.order, Limit: 1, Memory: exec.DefaultMaxMemory}, x.sorted)
+	}
+	if !x.runs() {
+		return nil
+	}
+	err := x.run(ctx, func() error { return x.walk(ctx, records, details) })
+	call.Seen = x.seen
+	return err
+}
+
+// sorted are the counts of the sort, which gives one document at most.
+func (x *explainedWrite) sorted() *exec.Stats {
+	return &exec.Stats{Works: x.stats.Works + 1, Advanced: x.matched, NeedTime: x.stats.Works}
+}
+
+func (x *explainedWrite) walk(ctx context.Context, records *exec.Records, details *match.Details) error {
 	if x.order != nil && !x.plan.Ordered {
 		rec, details, found, err := least(ctx, records, details, x.order, x.lang)
-		x.found = exec.Counters{Returned: x.seen.Docs, EOF: true}
 		if err != nil || !found {
 			return err
 		}
@@ -177,10 +187,8 @@ func (x *explainedWrite) walk(ctx context.Context, src exec.Source) error {
 	for {
 		rec, ok, err := records.NextRecord(ctx)
 		if err != nil || !ok {
-			x.found.EOF = true
 			return err
 		}
-		x.found.Returned++
 		if err := x.write(rec.Doc, details); err != nil || !x.multi {
 			return err
 		}

@@ -73,7 +73,7 @@ func (e *Engine) prepare(ctx context.Context, f Find, call *Call) (*prepared, er
 		return nil, err
 	}
 	if p.coll == nil {
-		p.plan = &planner.Plan{Access: &planner.Nothing{}, Ordered: true}
+		p.plan = planner.Nothing()
 		return p, nil
 	}
 	r, ok := view.CollectionByID(p.coll.ID)
@@ -166,6 +166,7 @@ func (e *Engine) open(p *prepared) (*Running, error) {
 	}
 	records := exec.OpenRecords(p.plan, src, p.lang.env, r.Seen, nil)
 	r.op.Leaf(records)
+	r.records = records
 	if p.Tailable && p.coll != nil {
 		records.Tail()
 		r.tail = &tail{store: e.Store, collection: p.coll.ID, tailing: records.Tailing}
@@ -296,8 +297,8 @@ func (it *projected) Close() error { return it.in.Close() }
 
 // key is the index key by which doc was found, {} without an index.
 func (p *prepared) key(doc bson.Doc) bson.Doc {
-	scan, ok := p.plan.Access.(*planner.IndexScan)
-	if !ok {
+	scan := p.plan.Scan()
+	if scan == nil {
 		return bson.EmptyDoc
 	}
 	b := bson.Build()

@@ -25,16 +25,16 @@ type indexCounter struct {
 	since int64
 }
 
-func (u *indexUses) add(a planner.Access) {
-	var id uint32
-	switch a := a.(type) {
-	case *planner.IndexScan:
-		id = a.Index.ID
-	case *planner.GeoNear:
-		id = a.Index.ID
-	default:
-		return
+// add counts the indexes that a plan walks.
+func (u *indexUses) add(p *planner.Plan) {
+	for n := range planner.Leaves(p.Root) {
+		if x := planner.IndexOf(n); x != nil {
+			u.use(x.ID)
+		}
 	}
+}
+
+func (u *indexUses) use(id uint32) {
 	c, ok := u.byID.Load(id)
 	if !ok {
 		c, _ = u.byID.LoadOrStore(id, &indexCounter{since: u.started})

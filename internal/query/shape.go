@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/pipeline"
+	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/sortpattern"
 )
 
@@ -31,7 +32,7 @@ func sortText(p *sortpattern.Pattern) string {
 	if p == nil {
 		return ""
 	}
-	return sortSpec(p).Text()
+	return planner.SortSpec(p).Text()
 }
 
 func writeCollation(b *strings.Builder, c *collation.Collation) {

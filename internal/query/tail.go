@@ -19,8 +19,8 @@ func (p *prepared) chooseTail(c planner.Collection) (err error) {
 	if p.plan, err = planner.Choose(c, q); err != nil {
 		return err
 	}
-	if _, ok := p.plan.Access.(*planner.CollScan); !ok {
-		p.plan.Access = &planner.CollScan{}
+	if _, ok := p.plan.Root.(*planner.CollScan); !ok {
+		p.plan.Root = &planner.CollScan{Filter: p.plan.Filter}
 	}
 	return nil
 }

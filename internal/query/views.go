@@ -74,9 +74,10 @@ func (f fixed) Reader(context.Context) (*storage.Reader, error) { return f.reade
 // Running is an operation that gives documents: the source of a cursor.
 type Running struct {
 	exec.Iterator
-	op    *exec.Op
-	views *views
-	lang  *language
+	op      *exec.Op
+	records *exec.Records // what the plan of a find gives
+	views   *views
+	lang    *language
 	// Seen counts what was looked at so far.
 	Seen *exec.Examined
 	// PlanSummary names the plan.

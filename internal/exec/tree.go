@@ -1,0 +1,87 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/planner"
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+// reading is what the nodes of one tree share.
+type reading struct {
+	ctx context.Context // of the call under way
+	src Source
+	env *expr.Env
+	// seen counts what leaves and fetches look at, for all of the operation.
+	seen *Examined
+	// whole is the filter of the whole query; details, when not nil, is filled where a document is held against it.
+	whole   *match.Filter
+	details *match.Details
+}
+
+// reader is the collection in the view of now.
+func (r *reading) reader() (*storage.Reader, error) { return r.src.Reader(r.ctx) }
+
+// matches holds doc against f; nil takes all.
+func (r *reading) matches(f *match.Filter, doc bson.Doc) (bool, error) {
+	switch {
+	case f == nil:
+		return true, nil
+	case r.details != nil && f == r.whole:
+		return f.MatchDetails(r.env, doc, r.details)
+	}
+	return f.Match(r.env, doc)
+}
+
+// want is what the nodes above need of a member.
+type want struct {
+	// fetched: a Fetch above looks at every record, and so sees which are hidden.
+	fetched bool
+	// key: the values of the index key.
+	key bool
+}
+
+// opener makes nodes of a plan's.
+type opener struct{ r *reading }
+
+func (o opener) open(n planner.Node, w want) working {
+	stats := &Stats{}
+	return working{o.node(n, stats, w), stats}
+}
+
+// child opens a node below the one whose stats are given.
+func (o opener) child(n planner.Node, parent *Stats, w want) working {
+	c := o.open(n, w)
+	parent.Children = append(parent.Children, c.Stats)
+	return c
+}
+
+func (o opener) node(n planner.Node, stats *Stats, w want) node {
+	switch n := n.(type) {
+	case *planner.CollScan:
+		return &collScan{plan: n, stats: stats}
+	case *planner.IDHack:
+		return &idHack{plan: n, stats: stats}
+	case *planner.EOF:
+		return nothing{}
+	case *planner.IndexScan:
+		return newIndexScan(n, stats, w)
+	case *planner.Fetch:
+		w.fetched = true
+		return &fetch{plan: n, stats: stats, in: o.child(n.Child, stats, w)}
+	case *planner.GeoNear:
+		return &nearScan{plan: n, stats: stats, scan: collScan{plan: &planner.CollScan{}, stats: &Stats{}}}
+	}
+	panic(fmt.Sprintf("exec: no node for %T", n))
+}
+
+// nothing is the node of a query that contradicts itself.
+type nothing struct{}
+
+func (nothing) work(*reading, *Member) (status, error) { return ended, nil }
+func (nothing) park()                                  {}
+func (nothing) close() error                           { return nil }

@@ -1,0 +1,89 @@
+package planner
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/match"
+)
+
+// IndexScan walks spans of an index and gives the record id behind each key, each once.
+type IndexScan struct {
+	Index Index
+	// Bounds has the values that each field is held to, for printing; Ranges are the keys to walk, in the index's order.
+	Bounds   []Intervals
+	Ranges   []Range
+	Backward bool
+	// Filter is what the key itself must match, before anything is fetched. Its paths are fields of the index that are not
+	// multikey.
+	Filter *match.Filter
+}
+
+// Stage implements Node.
+func (*IndexScan) Stage() string { return "IXSCAN" }
+
+// Children implements Node.
+func (*IndexScan) Children() []Node { return nil }
+
+// Describe implements Node.
+func (n *IndexScan) Describe(b *bson.Builder) {
+	n.Index.describe(b)
+	b.String("direction", direction(n.Backward))
+	n.Index.describeBounds(b, n.Bounds, n.Backward)
+}
+
+// describe appends what explain says of an index that a node walks.
+func (x Index) describe(b *bson.Builder) {
+	b.Document("keyPattern", x.Key).String("indexName", x.Name)
+	if x.Collation != nil {
+		b.Document("collation", x.Collation)
+	}
+	b.Bool("isMultiKey", x.IsMultikey()).Object("multiKeyPaths")
+	for i, f := range x.Fields {
+		b.Strings(f.Path, multikeyPrefixes(f.Parts, x.multikey(i)))
+	}
+	b.End().Bool("isUnique", x.Unique).Bool("isSparse", x.Sparse).Bool("isPartial", x.PartialFilter != nil).Int32("indexVersion", 2)
+}
+
+func (x Index) describeBounds(b *bson.Builder, bounds []Intervals, backward bool) {
+	b.Object("indexBounds")
+	for i, f := range x.Fields {
+		b.Array(f.Path)
+		for j, text := range boundTexts(bounds[i], f.Descending != backward) {
+			b.String(bson.IndexKey(j), text)
+		}
+		b.End()
+	}
+	b.End()
+}
+
+func (x Index) multikey(field int) uint64 {
+	if field < len(x.Multikey) {
+		return x.Multikey[field]
+	}
+	return 0
+}
+
+func multikeyPrefixes(parts []string, bits uint64) []string {
+	var out []string
+	for i := range parts {
+		if bits>>min(i, 63)&1 == 1 {
+			out = append(out, strings.Join(parts[:i+1], "."))
+		}
+	}
+	return out
+}
+
+// boundTexts prints intervals in the direction in which they are walked.
+func boundTexts(s Intervals, down bool) []string {
+	out := make([]string, len(s))
+	for i := range s {
+		j := s[i]
+		if down {
+			j = s[len(s)-1-i]
+			j = Interval{j.High, j.Low, j.HighInclusive, j.LowInclusive}
+		}
+		out[i] = j.String()
+	}
+	return out
+}

@@ -5,6 +5,7 @@ package index
 import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/collation"
+	"github.com/ebbdb/ebb/internal/geo"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/textsearch"
 )
@@ -36,8 +37,8 @@ func (k Kind) Form() int {
 		Deadline:    1,
 		Hashed:      1,
 		Text:        1,
-		Geo2D:       0,
-		Geo2DSphere: 0,
+		Geo2D:       1,
+		Geo2DSphere: 1,
 		Wildcard:    0,
 	}[k]
 }
@@ -88,6 +89,8 @@ type Definition struct {
 	weights  bson.Doc
 	text     *textsearch.Spec
 	override string
+	grid     geo.Grid // of a 2d index
+	sphere   sphere   // of a 2dsphere index
 }
 
 // IsID says whether d is the index on _id that every plain collection has.
@@ -134,7 +137,7 @@ func (d *Definition) Roots() (roots []string) {
 		return nil
 	}
 	switch d.Kind {
-	case Ordered, Hashed:
+	case Ordered, Hashed, Geo2D, Geo2DSphere:
 		for _, f := range d.Fields {
 			roots = append(roots, f.Parts[0])
 		}

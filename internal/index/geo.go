@@ -1,7 +1,10 @@
 package index
 
 import (
+	"math"
+
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/geo"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -9,17 +12,71 @@ import (
 const (
 	minSphereVersion     = 1
 	defaultSphereVersion = 3
-	maxGeoBits           = 32
+	maxGeoBits           = geo.MaxGridBits
+	defaultGeoBits       = 26
 )
 
-// checkSphere applies the rules of 2dsphere indexes.
-func checkSphere(spec bson.Doc) error {
-	v := spec.Lookup("2dsphereIndexVersion")
-	if v.IsMissing() {
-		return nil
+// sphere is how a 2dsphere index covers shapes.
+type sphere struct {
+	version int
+	levels  geo.Levels
+}
+
+// Levels of the cells that cover shapes, by version.
+var (
+	oldLevels = geo.Levels{Coarsest: 7, Finest: 14, MaxCells: 50}
+	newLevels = geo.Levels{Coarsest: 2, Finest: 16, MaxCells: 20}
+)
+
+// parseGeo reads what shapes the keys of a geospatial index.
+func (d *Definition) parseGeo(spec bson.Doc) {
+	switch d.Kind {
+	case Geo2D:
+		d.grid = geo.Grid{Bits: whole(spec, "bits", defaultGeoBits), Min: double(spec, "min", -180), Max: double(spec, "max", 180)}
+	case Geo2DSphere:
+		d.sphere.version = whole(spec, "2dsphereIndexVersion", defaultSphereVersion)
+		d.sphere.levels = newLevels
+		if d.sphere.version < 3 {
+			d.sphere.levels = oldLevels
+		}
+		l := &d.sphere.levels
+		l.Coarsest, l.Finest = whole(spec, "coarsestIndexedLevel", l.Coarsest), whole(spec, "finestIndexedLevel", l.Finest)
 	}
-	if n, exact := v.AsInt64(); v.Type == bson.TypeDecimal || !exact || n < minSphereVersion || n > defaultSphereVersion {
+}
+
+func whole(spec bson.Doc, name string, def int) int {
+	if v := spec.Lookup(name); v.IsNumber() {
+		return int(min(max(v.TruncInt64(), math.MinInt32), math.MaxInt32))
+	}
+	return def
+}
+
+func double(spec bson.Doc, name string, def float64) float64 {
+	if v := spec.Lookup(name); v.IsNumber() {
+		return v.AsDouble()
+	}
+	return def
+}
+
+// Grid is how a 2d index parts the plane.
+func (d *Definition) Grid() geo.Grid { return d.grid }
+
+// CoarsestCells is the level of the largest cells that shapes in a 2dsphere index are covered with.
+func (d *Definition) CoarsestCells() int { return d.sphere.levels.Coarsest }
+
+// checkSphere applies the rules of 2dsphere indexes.
+func (d *Definition) checkSphere(spec bson.Doc) error {
+	v := spec.Lookup("2dsphereIndexVersion")
+	if n, exact := v.AsInt64(); !v.IsMissing() && (v.Type == bson.TypeDecimal || !exact || n < minSphereVersion || n > defaultSphereVersion) {
 		return mongoerr.New(mongoerr.CannotCreateIndex, "unsupported geo index version { 2dsphereIndexVersion : %s }, only support versions: [1,2,3]", v)
+	}
+	switch l := d.sphere.levels; {
+	case l.Coarsest < 0:
+		return mongoerr.New(16747, "coarsestIndexedLevel must be >= 0")
+	case l.Finest > geo.MaxLevel:
+		return mongoerr.New(16748, "finestIndexedLevel must be <= 30")
+	case l.Finest < l.Coarsest:
+		return mongoerr.New(16749, "finestIndexedLevel must be >= coarsestIndexedLevel")
 	}
 	return nil
 }
@@ -37,15 +94,12 @@ func (d *Definition) checkFlat(spec bson.Doc) error {
 			return mongoerr.New(mongoerr.InvalidOptions, "bits in geo index must be between 1 and %d", maxGeoBits)
 		}
 	}
-	low, high := -180.0, 180.0
-	if v := spec.Lookup("min"); v.IsNumber() {
-		low = v.AsDouble()
+	size := d.grid.Max - d.grid.Min
+	if !(d.grid.Min < d.grid.Max) || math.IsInf(size, 0) {
+		return mongoerr.New(mongoerr.InvalidOptions, "region for hash must be valid and have positive area, but [%v, %v] was specified", d.grid.Min, d.grid.Max)
 	}
-	if v := spec.Lookup("max"); v.IsNumber() {
-		high = v.AsDouble()
-	}
-	if !(low < high) {
-		return mongoerr.New(mongoerr.InvalidOptions, "region for hash must be valid and have positive area")
+	if scaling := (1 << 32) / size; math.IsInf(scaling, 0) || scaling == 0 {
+		return mongoerr.New(mongoerr.InvalidOptions, "range [%v, %v] is too small.", d.grid.Min, d.grid.Max)
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func (d *Definition) checkKind(spec bson.Doc) error {
 	case Geo2D:
 		return d.checkFlat(spec)
 	case Geo2DSphere:
-		return checkSphere(spec)
+		return d.checkSphere(spec)
 	}
 	return nil
 }

@@ -69,6 +69,10 @@ func (d *Definition) appendKeys(doc bson.Doc, k *Keys) error {
 		return d.hashedKeys(doc, k)
 	case Text:
 		return d.textKeys(doc, k)
+	case Geo2D:
+		return d.flatKeys(doc, k)
+	case Geo2DSphere:
+		return d.sphereKeys(doc, k)
 	}
 	return nil
 }

@@ -107,6 +107,7 @@ func (p *Parser) Load(spec bson.Doc, defaultCollation bson.Doc) (*Definition, er
 		d.setTTL(v)
 	}
 	d.Form = d.Kind.Form()
+	d.parseGeo(spec)
 	if err := d.parseCollation(spec.Lookup("collation"), defaultCollation); err != nil {
 		return nil, err
 	}

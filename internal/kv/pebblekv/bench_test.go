@@ -68,6 +68,14 @@ func BenchmarkRead(b *testing.B) {
 			}
 		})
 	}
+	b.Run("get hot", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := s.Get(benchKey(2 * rand.IntN(benchKeys/10))); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	for _, n := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprint("get many ", n), func(b *testing.B) {
 			keys := make([][]byte, n)

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
 // committer lets commits in one at a time; see the package comment.
@@ -18,6 +19,8 @@ type committer struct {
 	failure  *failure
 	open     *openTxns
 	sequence atomic.Uint64 // of the youngest visible commit; moves under mu
+	latest   latest
+	hot      *hot
 
 	// mu orders commits. It is held while Pebble writes the log's buffer and the memtable, and so through a write stall,
 	// but never while the disk syncs.
@@ -38,11 +41,12 @@ type commit struct {
 	claims  [][]byte
 	adds    map[string]int64
 	batch   *pebble.Batch // nil: nothing to write
-	applied func()        // called as soon as the outcome no longer depends on the transaction
+	writes  func(each func(overlay.Op))
+	applied func() // called as soon as the outcome no longer depends on the transaction
 }
 
-func newCommitter(db *pebble.DB, f *failure, open *openTxns) *committer {
-	c := &committer{db: db, failure: f, open: open}
+func newCommitter(db *pebble.DB, f *failure, open *openTxns, h *hot) *committer {
+	c := &committer{db: db, failure: f, open: open, hot: h}
 	c.mu.claims = newClaims()
 	c.mu.counters = map[string]int64{}
 	return c
@@ -59,6 +63,7 @@ func (c *committer) commit(t commit, d kv.Durability) error {
 		}
 		return err
 	}
+	c.latest.forget()
 	t.applied()
 	if d == kv.Synced {
 		return c.wait(t.batch)
@@ -79,7 +84,9 @@ func (c *committer) admit(t commit, d kv.Durability) error {
 	if err != nil {
 		return err
 	}
+	sequence := c.sequence.Load() + 1
 	if t.batch != nil {
+		t.writes(func(op overlay.Op) { c.hot.change(op.Key, sequence) })
 		for key, sum := range sums {
 			must(t.batch.Set([]byte(key), binary.BigEndian.AppendUint64(nil, uint64(sum)), nil))
 		}
@@ -90,7 +97,6 @@ func (c *committer) admit(t commit, d kv.Durability) error {
 	for key, sum := range sums {
 		c.cacheCounter(key, sum)
 	}
-	sequence := c.sequence.Load() + 1
 	c.mu.claims.record(sequence, t.claims)
 	c.sequence.Store(sequence)
 	return nil
@@ -164,7 +170,7 @@ func (c *committer) cacheCounter(key string, value int64) {
 func (c *committer) deleteRange(start, end []byte) error {
 	b := c.db.NewBatch()
 	must(b.DeleteRange(start, end, nil))
-	return c.write(b, func() {
+	return c.write(b, func(sequence uint64) { c.hot.changeAll(sequence) }, func() {
 		for key := range c.mu.counters {
 			if string(start) <= key && key < string(end) {
 				delete(c.mu.counters, key)
@@ -177,20 +183,24 @@ func (c *committer) deleteRange(start, end []byte) error {
 func (c *committer) sync() error {
 	b := c.db.NewBatch()
 	must(b.LogData(nil, nil))
-	return c.write(b, func() {})
+	return c.write(b, func(uint64) {}, func() {})
 }
 
-// write applies a batch that is no transaction's and waits until it is durable.
-func (c *committer) write(b *pebble.Batch, applied func()) error {
+// write applies a batch that is no transaction's and waits until it is durable. before is told the commit's number.
+func (c *committer) write(b *pebble.Batch, before func(sequence uint64), applied func()) error {
 	c.mu.Lock()
+	sequence := c.sequence.Load() + 1
+	before(sequence)
 	err := c.apply(b, kv.Synced)
 	if err == nil {
 		applied()
+		c.sequence.Store(sequence)
 	}
 	c.mu.Unlock()
 	if err != nil {
 		return err
 	}
+	c.latest.forget()
 	return c.wait(b)
 }
 

@@ -11,6 +11,11 @@
 //
 // Invariants: the committer's sequence moves only after its batch is visible; the claim table holds every claim younger
 // than the oldest open transaction, or its floor is above that transaction; a cached counter equals the visible one.
+//
+// # Reading
+//
+// Readers between two commits share one Pebble snapshot (latest), and values read by key are kept for the next reader
+// (hot). Both go by the committer's sequence.
 package pebblekv
 
 import (
@@ -59,7 +64,7 @@ func Open(dir string, o Options) (*Engine, error) {
 	}
 	e := &Engine{db: db, cache: cache, lock: lock, options: o, failure: f}
 	_, e.inMemory = o.FS.(*vfs.MemFS)
-	e.commits = newCommitter(db, f, &e.open)
+	e.commits = newCommitter(db, f, &e.open, newHot(o.HotBytes))
 	e.syncer = startSyncer(e.commits, o.Clock)
 	return e, nil
 }
@@ -75,7 +80,7 @@ func (e *Engine) Snapshot() (kv.Snapshot, error) {
 	if e.closed.Load() {
 		return nil, kv.ErrClosed
 	}
-	return &snapshot{e.db.NewSnapshot()}, nil
+	return &snapshot{e.commits.latest.acquire(e.db, &e.commits.sequence), e.commits.hot}, nil
 }
 
 // Begin is kv.Engine's.
@@ -85,7 +90,7 @@ func (e *Engine) Begin() (kv.Txn, error) {
 	}
 	t := &txn{engine: e}
 	e.open.add(t, &e.commits.sequence)
-	t.snapshot.s = e.db.NewSnapshot()
+	t.snapshot = snapshot{e.commits.latest.acquire(e.db, &e.commits.sequence), e.commits.hot}
 	t.View.Snapshot = &t.snapshot
 	return t, nil
 }
@@ -152,6 +157,7 @@ func (e *Engine) Close() error {
 		return kv.ErrClosed
 	}
 	err := e.syncer.stop()
+	e.commits.latest.forget()
 	if e.commits.isStuck() {
 		return errors.Join(err, e.failure.get()) // Pebble's locks are held for good; its files close with the process
 	}

@@ -20,6 +20,8 @@ type Options struct {
 	FS vfs.FS
 	// CacheBytes is the size of the block cache; 256 MiB by default.
 	CacheBytes int64
+	// HotBytes is how much of what was read by key lately is kept beside it; 64 MiB by default.
+	HotBytes int64
 	// MemTableBytes is how much is written before it goes to a table; 64 MiB by default.
 	MemTableBytes int64
 	// MaxTxnBytes is the largest transaction that Commit takes; 256 MiB by default.
@@ -42,6 +44,7 @@ const formatVersion = pebble.FormatValueSeparation
 
 const (
 	defaultCacheBytes    = 256 << 20
+	defaultHotBytes      = 64 << 20
 	defaultMemTableBytes = 64 << 20
 	defaultMaxTxnBytes   = 256 << 20
 	defaultMaxOpenFiles  = 4096
@@ -60,6 +63,7 @@ const (
 
 func (o Options) withDefaults() Options {
 	setDefault(&o.CacheBytes, defaultCacheBytes)
+	setDefault(&o.HotBytes, defaultHotBytes)
 	setDefault(&o.MemTableBytes, defaultMemTableBytes)
 	setDefault(&o.MaxTxnBytes, defaultMaxTxnBytes)
 	setDefault(&o.MaxOpenFiles, defaultMaxOpenFiles)

@@ -13,14 +13,29 @@ import (
 )
 
 // snapshot is a kv.Snapshot.
-type snapshot struct{ s *pebble.Snapshot }
+type snapshot struct {
+	view *view
+	hot  *hot
+}
 
 // From so many keys on GetMany walks one iterator instead of looking each key up anew.
 const manyKeys = 4
 
-func (s *snapshot) Get(key []byte) ([]byte, error) { return get(s.s, key) }
+func (s *snapshot) Get(key []byte) ([]byte, error) {
+	hash := s.hot.hash(key)
+	if value, ok := s.hot.get(hash, key, s.view.at); ok {
+		return value, nil
+	}
+	both, err := get(s.view.s, key, key)
+	if err != nil {
+		return nil, err
+	}
+	s.hot.offer(hash, both, len(key), s.view.at)
+	return both[len(key):], nil
+}
 
-func get(r pebble.Reader, key []byte) ([]byte, error) {
+// get is prefix followed by the value of key.
+func get(r pebble.Reader, key, prefix []byte) ([]byte, error) {
 	value, closer, err := r.Get(key)
 	switch {
 	case errors.Is(err, pebble.ErrNotFound):
@@ -28,11 +43,12 @@ func get(r pebble.Reader, key []byte) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("pebblekv: get: %w", err)
 	}
-	value = append(make([]byte, 0, len(value)), value...)
+	both := make([]byte, 0, len(prefix)+len(value))
+	both = append(append(both, prefix...), value...)
 	if err := closer.Close(); err != nil {
 		return nil, fmt.Errorf("pebblekv: get: %w", err)
 	}
-	return value, nil
+	return both, nil
 }
 
 func (s *snapshot) GetMany(keys [][]byte) ([][]byte, error) {
@@ -57,7 +73,7 @@ func (s *snapshot) walk(keys, values [][]byte) (err error) {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
-	it, err := s.s.NewIter(nil)
+	it, err := s.view.s.NewIter(nil)
 	if err != nil {
 		return fmt.Errorf("pebblekv: get many: %w", err)
 	}
@@ -82,11 +98,11 @@ func (s *snapshot) walk(keys, values [][]byte) (err error) {
 	return nil
 }
 
-func (s *snapshot) Counter(key []byte) (int64, error) { return counter(s.s, key) }
+func (s *snapshot) Counter(key []byte) (int64, error) { return counter(s.view.s, key) }
 
 // counter reads a counter's sum: its key holds 8 bytes, big-endian two's complement, or is absent.
 func counter(r pebble.Reader, key []byte) (int64, error) {
-	value, err := get(r, key)
+	value, err := get(r, key, nil)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return 0, nil
@@ -102,11 +118,20 @@ func (s *snapshot) NewIter(o kv.IterOptions) (kv.Iterator, error) {
 	if o.Upper != nil && bytes.Compare(o.Lower, o.Upper) > 0 {
 		o.Upper = o.Lower // Pebble wants bounds in order; this is as empty
 	}
-	it, err := s.s.NewIter(&pebble.IterOptions{LowerBound: o.Lower, UpperBound: o.Upper})
+	it, err := s.view.s.NewIter(&pebble.IterOptions{LowerBound: o.Lower, UpperBound: o.Upper})
 	if err != nil {
 		return nil, fmt.Errorf("pebblekv: iterate: %w", err)
 	}
 	return &iterator{it: it}, nil
 }
 
-func (s *snapshot) Close() error { return s.s.Close() }
+func (s *snapshot) Close() error {
+	if s.view == nil {
+		return errSnapshotClosed
+	}
+	s.view.release()
+	s.view = nil
+	return nil
+}
+
+var errSnapshotClosed = errors.New("pebblekv: the snapshot is closed already")

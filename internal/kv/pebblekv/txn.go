@@ -39,7 +39,7 @@ func (t *txn) Commit(ctx context.Context, d kv.Durability) error {
 	if t.Size() > t.engine.options.MaxTxnBytes {
 		return kv.ErrTooLarge
 	}
-	c := commit{begin: t.begin, claims: t.Claims(), adds: t.Counters(), batch: t.batch(), applied: t.end}
+	c := commit{begin: t.begin, claims: t.Claims(), adds: t.Counters(), batch: t.batch(), writes: t.Each, applied: t.end}
 	if err := t.engine.commits.commit(c, d); err != nil {
 		return err
 	}

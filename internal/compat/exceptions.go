@@ -95,8 +95,6 @@ func stageExceptions() []exception {
 			try: `{aggregate: 1, pipeline: [{$querySettings: {}}], cursor: {}}`, empty: true},
 		{name: "$queryStats", state: partial, note: "Statistics of queries are not gathered yet, so it gives nothing.",
 			try: `{aggregate: 1, pipeline: [{$queryStats: {}}], cursor: {}}`, empty: true},
-		{name: "$scoreFusion", state: notYet, try: stage(`{$scoreFusion: {}}`), code: mongoerr.NotImplemented},
-		{name: "$score", since: "8.2", doc: "Gives documents a score.", state: notYet},
 		{name: "$search", state: refused, note: search, try: stage(`{$search: {}}`), code: mongoerr.SearchNotEnabled},
 		{name: "$searchBeta", state: refused, note: search, try: stage(`{$searchBeta: {}}`), code: mongoerr.SearchNotEnabled},
 		{name: "$searchMeta", state: refused, note: search, try: stage(`{$searchMeta: {}}`), code: mongoerr.SearchNotEnabled},

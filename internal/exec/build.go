@@ -89,7 +89,11 @@ func stage(op *Op, p *pipeline.Pipeline, i int, s pipeline.Stage, in Iterator) (
 	case *pipeline.Search:
 		return nil, pipeline.ErrNoSearch()
 	case *pipeline.RankFusion:
-		return &rankFusionStage{op: op, stage: s, ns: p.NS, in: in}, nil
+		return newRankFusion(op, s, p.NS, in), nil
+	case *pipeline.ScoreFusion:
+		return newScoreFusion(op, s, p.NS, in), nil
+	case *pipeline.Score:
+		return &scoreStage{op: op, stage: s, in: in}, nil
 	case *pipeline.GeoNear: // where there is no collection whose plan could take it over
 		return nil, mongoerr.New(mongoerr.IndexNotFound, "$geoNear requires a 2d or 2dsphere index, but none were found")
 	}

@@ -121,6 +121,10 @@ func (p *Pipeline) Namespaces() []namespace.NS {
 			for _, in := range s.Inputs {
 				out = append(out, in.Pipeline.Namespaces()...)
 			}
+		case *ScoreFusion:
+			for _, in := range s.Inputs {
+				out = append(out, in.Pipeline.Namespaces()...)
+			}
 		case *Facet:
 			for _, f := range s.Fields {
 				out = append(out, f.Pipeline.Namespaces()...)

@@ -1,8 +1,6 @@
 package pipeline
 
 import (
-	"slices"
-
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/fieldpath"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -75,8 +73,8 @@ func (p *parsing) rankedInput(name string, v bson.Value) (RankedInput, error) {
 	if first := v.Doc().Index(0); first.Type == bson.TypeObject && isFusion(first.Doc().FirstKey()) {
 		return in, mongoerr.New(10473002, "Input pipeline '%s' of $rankFusion may not have a nested hybrid search stage", name)
 	}
-	if err := p.checkSelection(name, v.Doc()); err != nil {
-		return in, err
+	if stage := p.reshaping(v.Doc()); stage != "" {
+		return in, mongoerr.New(9191103, "Input pipeline '%s' of $rankFusion may only select documents, but it has the stage %s", name, stage)
 	}
 	var err error
 	if in.Pipeline, err = p.sub("$rankFusion", v, p.NS, p.Scope); err != nil {
@@ -100,63 +98,15 @@ func (p *parsing) rankedInput(name string, v bson.Value) (RankedInput, error) {
 	return in, nil
 }
 
-// checkSelection refuses stages that do more than to select documents, wherever they stand.
-func (p *parsing) checkSelection(name string, stages bson.Doc) error {
-	for it := stages.Iter(); it.Next(); {
-		if it.Value().Type != bson.TypeObject {
-			continue // the parser of stages says what is wrong
-		}
-		stage := it.Value().Doc()
-		reshapes := p.table[stage.FirstKey()] != nil
-		switch stage.FirstKey() {
-		case "$match", "$sort", "$limit", "$skip", "$sample", "$search", "$vectorSearch", "$rankFusion", "$scoreFusion":
-			reshapes = false
-		case "$geoNear":
-			if arg := stage.Index(0); arg.Type == bson.TypeObject {
-				reshapes = !arg.Doc().Lookup("distanceField").IsMissing() || !arg.Doc().Lookup("includeLocs").IsMissing()
-			}
-		}
-		if reshapes {
-			return mongoerr.New(9191103, "Input pipeline '%s' of $rankFusion may only select documents, but it has the stage %s", name, stage.FirstKey())
-		}
-	}
-	return nil
-}
-
-// checkDetails refuses to read the details that a $rankFusion in front does not make.
-func (p *Pipeline) checkDetails() error {
-	r, ok := p.First().(*RankFusion)
-	if ok && !r.Details && slices.Contains(p.From(1).Dependencies().Meta, "scoreDetails") {
-		return mongoerr.New(40218, "query requires scoreDetails metadata, but it is not available")
-	}
-	return nil
-}
-
-func isFusion(name string) bool { return name == "$rankFusion" || name == "$scoreFusion" }
-
 func (r *RankFusion) weigh(weights bson.Doc) error {
-	if weights.Count() > len(r.Inputs) {
-		return mongoerr.New(9460301, "$rankFusion has %d input pipelines, but %d weights", len(r.Inputs), weights.Count())
-	}
-	for it := weights.Iter(); it.Next(); {
-		found := false
+	return readWeights("$rankFusion", weights, len(r.Inputs), func(name string) *float64 {
 		for i := range r.Inputs {
-			if r.Inputs[i].Name != it.Key() {
-				continue
-			}
-			found = true
-			if !it.Value().IsNumber() {
-				return mongoerr.New(13118, "$rankFusion's weight of '%s' must be a number, but is %s", it.Key(), it.Value().Type)
-			}
-			if r.Inputs[i].Weight = it.Value().AsDouble(); !(r.Inputs[i].Weight >= 0) {
-				return mongoerr.New(9460300, "$rankFusion's weights must be non-negative, but that of '%s' is %s", it.Key(), it.Value())
+			if r.Inputs[i].Name == name {
+				return &r.Inputs[i].Weight
 			}
 		}
-		if !found {
-			return mongoerr.New(9967500, "$rankFusion has no input pipeline named '%s', but a weight for it", it.Key())
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (r *RankFusion) needs(*Dependencies) bool { return false }

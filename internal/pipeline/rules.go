@@ -26,7 +26,7 @@ func (p *Pipeline) CheckStable() error {
 		unstable := false
 		switch s.Name() {
 		case "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats", "$search", "$searchMeta", "$vectorSearch",
-			"$listSearchIndexes", "$listCatalog", "$listClusterCatalog", "$querySettings", "$queryStats", "$rankFusion", "$scoreFusion":
+			"$listSearchIndexes", "$listCatalog", "$listClusterCatalog", "$querySettings", "$queryStats", "$rankFusion", "$score", "$scoreFusion":
 			unstable = true
 		case "$collStats":
 			for it := s.Spec().Doc().Iter(); it.Next(); {

@@ -1,0 +1,120 @@
+package exec
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/pipeline"
+)
+
+// fusion is what $rankFusion and $scoreFusion share: it opens the collection once for each input, keeps every document once
+// with what each input says of it, and gives them out by score. The source that the stage stands on is not read.
+type fusion struct {
+	op     *Op
+	name   string
+	ns     namespace.NS
+	in     Iterator
+	inputs int
+	// fuse gathers the inputs and sets the scores, once; details are the scoreDetails of a document, nil where they are not
+	// asked for.
+	fuse    func(context.Context) error
+	details func(*fusedDoc) bson.Value
+
+	docs []*fusedDoc
+	byID map[string]*fusedDoc
+	held int64
+	next int
+}
+
+// fusedDoc is a document with a part for each input.
+type fusedDoc struct {
+	doc   bson.Doc
+	parts []fusedPart
+	score float64
+}
+
+// fusedPart is what an input says of a document; the zero value when it did not come there.
+type fusedPart struct {
+	rank       int64
+	raw, score float64
+	details    bson.Value
+}
+
+func (f *fusion) Next(ctx context.Context) (bson.Doc, error) {
+	if f.byID == nil {
+		f.byID = map[string]*fusedDoc{}
+		if err := f.fuse(ctx); err != nil {
+			return nil, err
+		}
+		f.order()
+	}
+	if f.next == len(f.docs) {
+		return nil, nil
+	}
+	d := f.docs[f.next]
+	f.next++
+	f.op.Meta.Clear()
+	f.op.Meta.Set("score", bson.Double(d.score))
+	if f.details != nil {
+		f.op.Meta.Set("scoreDetails", f.details(d))
+	}
+	return d.doc, nil
+}
+
+func (f *fusion) order() {
+	slices.SortStableFunc(f.docs, func(a, b *fusedDoc) int {
+		if c := bson.Compare(bson.Double(b.score), bson.Double(a.score)); c != 0 {
+			return c
+		}
+		return bson.Compare(a.doc.Lookup("_id"), b.doc.Lookup("_id"))
+	})
+}
+
+// gather runs input i. part is called with each document while its metadata is in sub.
+func (f *fusion) gather(ctx context.Context, i int, p *pipeline.Pipeline, part func(sub *Op, d bson.Doc) (fusedPart, error)) error {
+	sub := f.op.Sub()
+	defer f.op.Drop(sub)
+	it, err := f.op.Catalog.Open(ctx, sub, f.ns, p)
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	for {
+		d, err := it.Next(ctx)
+		if d == nil {
+			return err
+		}
+		if err := interrupted(ctx); err != nil {
+			return err
+		}
+		what, err := part(sub, d)
+		if err != nil {
+			return err
+		}
+		kept, err := f.keep(d)
+		if err != nil {
+			return err
+		}
+		kept.parts[i] = what
+	}
+}
+
+// keep is the place of d, which has come already or not.
+func (f *fusion) keep(d bson.Doc) (*fusedDoc, error) {
+	key := bson.AppendCanonical(nil, d.Lookup("_id"), nil)
+	if kept := f.byID[string(key)]; kept != nil {
+		return kept, nil
+	}
+	kept := &fusedDoc{doc: d.Clone(), parts: make([]fusedPart, f.inputs)}
+	f.byID[string(key)] = kept
+	f.docs = append(f.docs, kept)
+	if f.held += int64(len(d)+len(key)+64*f.inputs) + 128; f.held > f.op.maxMemory() {
+		return nil, mongoerr.New(mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed, "Exceeded memory limit for %s, which cannot spill", f.name)
+	}
+	return kept, nil
+}
+
+func (f *fusion) Close() error { return f.in.Close() }

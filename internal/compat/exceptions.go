@@ -67,16 +67,17 @@ func updateExceptions() []exception {
 }
 
 func expressionExceptions() []exception {
-	encrypted := "It works on what drivers encrypt; queryable encryption is not there yet."
+	later := "It comes after MongoDB 8.2."
+	encrypted := "It refuses plain text, as MongoDB does; queryable encryption is not there yet."
 	return []exception{
-		{name: "$encStrContains", since: "8.2", doc: "Whether an encrypted string holds another.", state: notYet, note: encrypted},
-		{name: "$encStrEndsWith", since: "8.2", doc: "Whether an encrypted string ends with another.", state: notYet, note: encrypted},
-		{name: "$encStrNormalizedEq", since: "8.2", doc: "Whether an encrypted string equals another but for case and accents.", state: notYet, note: encrypted},
-		{name: "$encStrStartsWith", since: "8.2", doc: "Whether an encrypted string begins with another.", state: notYet, note: encrypted},
+		{name: "$encStrContains", state: refused, note: encrypted, try: stage(`{$project: {x: {$encStrContains: {input: "$a", substring: "x"}}}}`), code: 10111808},
+		{name: "$encStrEndsWith", state: refused, note: encrypted, try: stage(`{$project: {x: {$encStrEndsWith: {input: "$a", suffix: "x"}}}}`), code: 10111808},
+		{name: "$encStrNormalizedEq", state: refused, note: encrypted, try: stage(`{$project: {x: {$encStrNormalizedEq: {input: "$a", string: "x"}}}}`), code: 10111808},
+		{name: "$encStrStartsWith", state: refused, note: encrypted, try: stage(`{$project: {x: {$encStrStartsWith: {input: "$a", prefix: "x"}}}}`), code: 10111808},
 		{name: "$meta", state: partial, note: "There is no `textScore` before $text is searched.", try: `{aggregate: "c", pipeline: [{$sort: {x: {$meta: "textScore"}}}], cursor: {}}`, code: 40218},
-		{name: "$similarityCosine", since: "8.2", doc: "How alike two vectors are, by their angle.", state: notYet},
-		{name: "$similarityDotProduct", since: "8.2", doc: "How alike two vectors are, by their product.", state: notYet},
-		{name: "$similarityEuclidean", since: "8.2", doc: "How alike two vectors are, by their distance.", state: notYet},
+		{name: "$similarityCosine", since: "8.3", doc: "How alike two vectors are, by their angle.", state: notOffered, note: later},
+		{name: "$similarityDotProduct", since: "8.3", doc: "How alike two vectors are, by their product.", state: notOffered, note: later},
+		{name: "$similarityEuclidean", since: "8.3", doc: "How alike two vectors are, by their distance.", state: notOffered, note: later},
 	}
 }
 

@@ -81,7 +81,7 @@ func (s *densifyStage) Next(ctx context.Context) (bson.Doc, error) {
 			}
 			s.doc, s.ended = d, d == nil
 		}
-		if s.doc == nil || !s.key.IsMissing() && bson.Compare(s.doc.Index(0), s.key) != 0 {
+		if s.doc == nil || !s.key.IsMissing() && bson.CompareWith(s.doc.Index(0), s.key, s.op.collator()) != 0 {
 			// The partition is over but for the rest of its grid.
 			if out, err := s.fillTo(bson.MaxKey); out != nil || err != nil {
 				return out, err

@@ -17,6 +17,7 @@ type groupStage struct {
 	op     *Op
 	fields []pipeline.GroupField
 	id     expr.Expr
+	handed bool // on to stages of another engine in MongoDB
 	in     Iterator
 	keys   bson.StringKeyer
 
@@ -48,7 +49,7 @@ func newGroup(op *Op, s *pipeline.Group, in Iterator) Iterator {
 	for _, f := range s.Fields {
 		n = max(n, len(f.Spec.Args))
 	}
-	return &groupStage{op: op, fields: s.Fields, id: s.ID, in: in, keys: op.keys(), groups: map[string]*group{}, args: make([]bson.Value, n)}
+	return &groupStage{op: op, fields: s.Fields, id: s.ID, handed: s.HandedOn, in: in, keys: op.keys(), groups: map[string]*group{}, args: make([]bson.Value, n)}
 }
 
 func (s *groupStage) Next(ctx context.Context) (bson.Doc, error) {
@@ -191,7 +192,7 @@ func (s *groupStage) newGroup(key string, id bson.Value) (*group, error) {
 func (s *groupStage) document(g *group) (bson.Doc, error) {
 	var b bson.Builder
 	b.Reset(s.out[:0])
-	b.Value("_id", g.id)
+	b.Value("_id", s.handOn(g.id, ""))
 	for i := range s.fields {
 		v, err := g.folds[i].Value()
 		if err != nil {
@@ -200,10 +201,17 @@ func (s *groupStage) document(g *group) (bson.Doc, error) {
 		if v.IsMissing() {
 			v = bson.Null
 		}
-		b.Value(s.fields[i].Name, v)
+		b.Value(s.fields[i].Name, s.handOn(v, s.fields[i].Spec.Op.Name))
 	}
 	s.out = b.Bytes()
 	return s.out, nil
+}
+
+func (s *groupStage) handOn(v bson.Value, operator string) bson.Value {
+	if !s.handed {
+		return v
+	}
+	return pipeline.HandOn(v, operator)
 }
 
 func (s *groupStage) Close() error {

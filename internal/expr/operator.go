@@ -55,6 +55,7 @@ func Operators() []Operator {
 		percentileOperators(),
 		metaOperators(),
 		customOperators(),
+		encryptedOperators(),
 		datePartOperators(),
 		dateTextOperators(),
 		datePartsOperators(),

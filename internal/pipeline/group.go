@@ -13,6 +13,9 @@ type Group struct {
 	written
 	ID     expr.Expr
 	Fields []GroupField
+	// HandedOn says that MongoDB's engine for plans runs the $group and hands its documents on to the one for pipelines, on
+	// which way they lose some types; see HandOn.
+	HandedOn bool
 }
 
 // GroupField is an accumulated field.

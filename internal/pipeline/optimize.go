@@ -21,9 +21,13 @@ func (p *Pipeline) optimize() {
 	}
 	p.limitSorts()
 	p.unwindLookups()
+	p.handGroupOn()
 	for _, s := range p.Stages {
 		for _, sub := range subPipelines(s) {
 			sub.optimize()
+			if _, facet := s.(*Facet); facet { // its pipelines read no collection
+				sub.keepGroup()
+			}
 		}
 	}
 }

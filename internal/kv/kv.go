@@ -13,7 +13,8 @@
 // unique or must not be overwritten unseen is claimed; a fresh key (a new record id) need not be. ErrConflict leaves
 // nothing behind and may be retried. ErrUndetermined means that the engine cannot say whether the commit happened.
 //
-// DeleteRange stands outside transactions: it is for data that nothing can reach any more.
+// DeleteRange and Load stand outside transactions: they are for data that nothing can reach any more, and for data that
+// nothing can reach yet.
 package kv
 
 import (
@@ -117,6 +118,11 @@ type Engine interface {
 	Begin() (Txn, error)
 	// DeleteRange removes [start, end) outside any transaction.
 	DeleteRange(start, end []byte) error
+	// Load writes many pairs at once, faster than transactions do: all of them or, on an error or after a crash, none. next
+	// gives them in ascending order of their keys, each key once; ok is false at the end, and its error ends the load. What
+	// it gives is read before it is called again. Between the first key and the last there is nothing yet, and nobody writes
+	// there meanwhile. They are visible and on stable storage when Load returns.
+	Load(ctx context.Context, next func() (key, value []byte, ok bool, err error)) error
 	// SizeOf estimates the bytes that [start, end) takes on disk.
 	SizeOf(start, end []byte) (int64, error)
 	// Sync makes every commit that returned durable.

@@ -124,7 +124,7 @@ func checkClosed(t *testing.T, s *Store) {
 	_, snapErr := s.Snapshot()
 	_, beginErr := s.Begin()
 	_, sizeErr := s.SizeOf([]byte("a"), []byte("b"))
-	for i, err := range []error{snapErr, beginErr, sizeErr, s.DeleteRange([]byte("a"), []byte("b")), s.Sync(), s.Close()} {
+	for i, err := range []error{snapErr, beginErr, sizeErr, s.DeleteRange([]byte("a"), []byte("b")), s.Load(context.Background(), pairs(nil)), s.Sync(), s.Close()} {
 		if !errors.Is(err, kv.ErrClosed) {
 			t.Errorf("call %d after Close: %v, want %v", i, err, kv.ErrClosed)
 		}

@@ -41,6 +41,9 @@ type Engine struct {
 	syncer   *syncer
 	closed   atomic.Bool
 	inMemory bool
+	tables   *pebble.Options // of the tables that Load writes
+	loadDir  string
+	loads    loads
 }
 
 var _ kv.Engine = (*Engine)(nil)
@@ -56,13 +59,18 @@ func Open(dir string, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pebblekv: open: %s is in use by another Ebb: %w", dir, err)
 	}
+	loadDir := o.FS.PathJoin(dir, loadDir)
+	if err := clearLoads(o.FS, loadDir); err != nil {
+		return nil, fmt.Errorf("pebblekv: open: %w", errors.Join(err, lock.Close()))
+	}
 	cache := pebble.NewCache(o.CacheBytes)
-	db, err := pebble.Open(dir, o.pebble(cache, lock, f))
+	tables := o.pebble(cache, lock, f)
+	db, err := pebble.Open(dir, tables)
 	if err != nil {
 		cache.Unref()
 		return nil, fmt.Errorf("pebblekv: open %s: %w", dir, errors.Join(err, lock.Close()))
 	}
-	e := &Engine{db: db, cache: cache, lock: lock, options: o, failure: f}
+	e := &Engine{db: db, cache: cache, lock: lock, options: o, failure: f, tables: tables, loadDir: loadDir}
 	_, e.inMemory = o.FS.(*vfs.MemFS)
 	e.commits = newCommitter(db, f, &e.open, newHot(o.HotBytes))
 	e.syncer = startSyncer(e.commits, o.Clock)

@@ -1,0 +1,123 @@
+package pebblekv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+const (
+	// loadDir is where tables are written before the store takes them over. What a crash leaves there is removed by Open.
+	loadDir = "load"
+	// loadedTableBytes is about how much one of them holds.
+	loadedTableBytes = 64 << 20
+	// loadedLevel is the level whose form they have: that is where most come to lie.
+	loadedLevel = 6
+)
+
+// loads numbers the tables that are being written.
+type loads struct{ next atomic.Uint64 }
+
+func clearLoads(disk vfs.FS, dir string) error {
+	if err := disk.RemoveAll(dir); err != nil {
+		return fmt.Errorf("clear %s: %w", dir, err)
+	}
+	return disk.MkdirAll(dir, 0o755)
+}
+
+// Load is kv.Engine's. The tables go around the log and the memtable, and all of them become visible with one edit of the
+// store's manifest.
+func (e *Engine) Load(ctx context.Context, next func() (key, value []byte, ok bool, err error)) error {
+	if e.closed.Load() {
+		return kv.ErrClosed
+	}
+	l := &load{engine: e, next: next}
+	defer l.clean()
+	if err := l.write(); err != nil {
+		return err
+	}
+	if err := e.failure.get(); err != nil || len(l.paths) == 0 {
+		return err
+	}
+	if err := e.db.Ingest(ctx, l.paths); err != nil {
+		return fmt.Errorf("pebblekv: load: %w", err)
+	}
+	return nil
+}
+
+// load is one Load under way.
+type load struct {
+	engine *Engine
+	next   func() (key, value []byte, ok bool, err error)
+	paths  []string
+	table  *sstable.Writer
+	size   int
+}
+
+// write fills tables until there is no more.
+func (l *load) write() error {
+	for {
+		key, value, ok, err := l.next()
+		if err != nil || !ok {
+			return errors.Join(err, l.finish())
+		}
+		if err := l.set(key, value); err != nil {
+			return errors.Join(fmt.Errorf("pebblekv: load: %w", err), l.finish())
+		}
+	}
+}
+
+func (l *load) set(key, value []byte) error {
+	if l.size >= loadedTableBytes {
+		if err := l.finish(); err != nil {
+			return err
+		}
+	}
+	if l.table == nil {
+		if err := l.begin(); err != nil {
+			return err
+		}
+	}
+	l.size += len(key) + len(value)
+	return l.table.Set(key, value)
+}
+
+func (l *load) begin() error {
+	e := l.engine
+	path := e.options.FS.PathJoin(e.loadDir, fmt.Sprintf("%d.sst", e.loads.next.Add(1)))
+	file, err := e.options.FS.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	l.paths = append(l.paths, path)
+	l.size = 0
+	l.table = sstable.NewWriter(objstorageprovider.NewFileWritable(file), e.tables.MakeWriterOptions(loadedLevel, e.db.TableFormat()))
+	return nil
+}
+
+// finish closes the table, which syncs it.
+func (l *load) finish() error {
+	if l.table == nil {
+		return nil
+	}
+	err := l.table.Close()
+	l.table = nil
+	if err != nil {
+		return fmt.Errorf("pebblekv: load: %w", err)
+	}
+	return nil
+}
+
+// clean removes the names that the store has not removed itself.
+func (l *load) clean() {
+	for _, path := range l.paths {
+		_ = l.engine.options.FS.Remove(path)
+	}
+}

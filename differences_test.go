@@ -13,18 +13,24 @@ import (
 )
 
 // TestUntilRestart: the feature compatibility version and the parameters of the cluster are those of a new server after
-// each start. docs/differences.md says so.
+// each start, and nothing is set for queries. docs/differences.md says so.
 func TestUntilRestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	limit := bson.D{{Key: "getClusterParameter", Value: "defaultMaxTimeMS"}}
 	version := bson.D{{Key: "getParameter", Value: 1}, {Key: "featureCompatibilityVersion", Value: 1}}
+	settings := bson.D{{Key: "aggregate", Value: 1}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$querySettings", Value: bson.D{}}}, bson.D{{Key: "$count", Value: "n"}}}}, {Key: "cursor", Value: bson.D{}}}
 	before := func(admin *mongo.Database) {
+		answer(t, admin, bson.D{{Key: "setQuerySettings", Value: bson.D{{Key: "find", Value: "c"}, {Key: "$db", Value: "test"}}}, {Key: "settings", Value: bson.D{{Key: "reject", Value: true}}}})
+		expect(t, answer(t, admin, settings), int32(1), "cursor", "firstBatch", "0", "n")
 		answer(t, admin, bson.D{{Key: "setFeatureCompatibilityVersion", Value: "8.0"}, {Key: "confirm", Value: true}})
 		answer(t, admin, bson.D{{Key: "setClusterParameter", Value: bson.D{{Key: "defaultMaxTimeMS", Value: bson.D{{Key: "readOperations", Value: 5000}}}}}})
 		expect(t, answer(t, admin, version), "8.0", "featureCompatibilityVersion", "version")
 		expect(t, answer(t, admin, limit), int64(5000), "clusterParameters", "0", "readOperations")
 	}
 	after := func(admin *mongo.Database) {
+		if reply := answer(t, admin, settings); reply.Lookup("cursor", "firstBatch", "0").Type != 0 {
+			t.Errorf("query settings are still there: %s", reply)
+		}
 		expect(t, answer(t, admin, version), "8.2", "featureCompatibilityVersion", "version")
 		expect(t, answer(t, admin, limit), int64(0), "clusterParameters", "0", "readOperations")
 	}

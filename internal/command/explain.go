@@ -1,9 +1,6 @@
 package command
 
 import (
-	"crypto/sha256"
-	"fmt"
-
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/exec"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -69,7 +66,7 @@ func (op *Op) explained(v query.Verbosity) (bson.Doc, error) {
 	}
 	b := bson.BuildOn(make([]byte, 0, len(x.Fields)+len(op.Args.Document())+1024))
 	b.String("explainVersion", "1").Fields(x.Fields)
-	b.String("queryShapeHash", fmt.Sprintf("%X", sha256.Sum256([]byte(x.Shape))))
+	b.String("queryShapeHash", query.ShapeHash(x.Shape))
 	b.Object("command").Fields(op.Args.Document())
 	if op.Args.Document().Lookup("$db").IsMissing() {
 		b.String("$db", op.DB)

@@ -27,8 +27,10 @@ func (s *Server) Documents(ctx context.Context, ns namespace.NS, name string, sp
 			return nil, mongoerr.New(50933, "collection '%s' does not exist", ns)
 		}
 		return s.Query.PlanCacheStats(coll, s.theMachine().Name), nil
-	case "$querySettings", "$queryStats":
-		return nil, nil // nothing is set or collected
+	case "$querySettings":
+		return s.querySettingsStage(spec.Doc()), nil
+	case "$queryStats":
+		return nil, nil // nothing is collected
 	case "$listCatalog":
 		return s.listCatalogStage(ns)
 	case "$listClusterCatalog":

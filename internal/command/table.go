@@ -28,7 +28,7 @@ func commands() table {
 		fsyncCommands(), autoCompactCommands(), profileCommands(), replicaSetCommands(), shutdownCommands(),
 		dbHashCommands(), transactionCommands(), commitQuorumCommands(), compactEncryptedCommands(),
 		createCommands(), dropCommands(), listCollectionsCommands(), listDatabasesCommands(), renameCollectionCommands(), collStatsCommands(), dbStatsCommands(),
-		createIndexesCommands(), dropIndexesCommands(), listIndexesCommands(), planCacheCommands(),
+		createIndexesCommands(), dropIndexesCommands(), listIndexesCommands(), planCacheCommands(), querySettingsCommands(),
 		collModCommands(), validateCommands(), dataSizeCommands(), compactCommands(), cappedCommands(), validateDBMetadataCommands(),
 	)
 }

@@ -92,8 +92,6 @@ func stageExceptions() []exception {
 			try: `{aggregate: 1, pipeline: [{$listSampledQueries: {}}], cursor: {}}`, code: mongoerr.IllegalOperation},
 		{name: "$listSearchIndexes", state: refused, note: search, try: stage(`{$listSearchIndexes: {}}`), code: mongoerr.SearchNotEnabled},
 		{name: "$planCacheStats", state: partial, note: "Plans are not cached yet, so it gives nothing.", try: stage(`{$planCacheStats: {}}`), empty: true},
-		{name: "$querySettings", state: partial, note: "There are no settings of queries yet, so it gives nothing.",
-			try: `{aggregate: 1, pipeline: [{$querySettings: {}}], cursor: {}}`, empty: true},
 		{name: "$queryStats", state: partial, note: "Statistics of queries are not gathered yet, so it gives nothing.",
 			try: `{aggregate: 1, pipeline: [{$queryStats: {}}], cursor: {}}`, empty: true},
 		{name: "$search", state: refused, note: search, try: stage(`{$search: {}}`), code: mongoerr.SearchNotEnabled},
@@ -138,7 +136,6 @@ func absentCommands() []exception {
 		}
 	}
 	add(notYet, "Map-reduce is not there yet; a pipeline does what it did.", "mapReduce")
-	add(notYet, "There are no settings of queries yet.", "removeQuerySettings setQuerySettings")
 	add(notYet, "There are no users and roles yet.", `authenticate createUser dropAllUsersFromDatabase dropUser grantRolesToUser revokeRolesFromUser
 		updateUser usersInfo createRole dropAllRolesFromDatabase dropRole grantPrivilegesToRole grantRolesToRole invalidateUserCache
 		revokePrivilegesFromRole revokeRolesFromRole rolesInfo updateRole`)

@@ -346,6 +346,7 @@ const (
 	EncounteredFLEPayloadWhileRedacting                         Code = 385
 	DuplicateKeyId                                              Code = 389
 	ReauthenticationRequired                                    Code = 391
+	QueryRejectedBySettings                                     Code = 411
 	SocketException                                             Code = 9001
 	CannotGrowDocumentInCappedNamespace                         Code = 10003
 	NotWritablePrimary                                          Code = 10107
@@ -707,6 +708,7 @@ var names = map[Code]string{
 	EncounteredFLEPayloadWhileRedacting:                         "EncounteredFLEPayloadWhileRedacting",
 	DuplicateKeyId:                                              "DuplicateKeyId",
 	ReauthenticationRequired:                                    "ReauthenticationRequired",
+	QueryRejectedBySettings:                                     "QueryRejectedBySettings",
 	SocketException:                                             "SocketException",
 	CannotGrowDocumentInCappedNamespace:                         "CannotGrowDocumentInCappedNamespace",
 	NotWritablePrimary:                                          "NotWritablePrimary",

@@ -29,6 +29,15 @@ type Aggregate struct {
 
 // Aggregate opens a pipeline. The caller closes what it returns.
 func (e *Engine) Aggregate(ctx context.Context, a Aggregate, call *Call) (*Running, error) {
+	e.settle(call, a.NS, func() string { return pipelineShape(a, call) })
+	if err := call.rejected(); err != nil {
+		return nil, err
+	}
+	return e.aggregate(ctx, a, call)
+}
+
+// aggregate is Aggregate with what is set for the operation known.
+func (e *Engine) aggregate(ctx context.Context, a Aggregate, call *Call) (*Running, error) {
 	pl, lang, err := e.parseAggregate(ctx, a, call)
 	if err != nil {
 		return nil, err
@@ -166,7 +175,7 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	q := planner.Query{Filter: p.lead.Filter, Collation: op.Parser.Collation, Order: orderOf(p.lead.Sort), Hint: hint, Limit: p.lead.Limit}
 	p.plan = planner.Nothing()
 	if r, ok := view.Collection(pl.NS); ok {
-		if p.plan, err = e.choose(r, q, p.lead.Sort, nil); err != nil {
+		if p.plan, err = e.chooseSet(call, r, pl.NS, q, p.lead.Sort, nil); err != nil {
 			return p, err
 		}
 		p.src = &collSource{views: v, id: r.Catalog().ID, ns: pl.NS}
@@ -189,7 +198,7 @@ func (e *Engine) findOnView(ctx context.Context, f Find, call *Call) (*Running, 
 	if err != nil {
 		return nil, err
 	}
-	return e.Aggregate(ctx, Aggregate{NS: f.NS, Pipeline: stages, Hint: f.Hint}, call)
+	return e.aggregate(ctx, Aggregate{NS: f.NS, Pipeline: stages, Hint: f.Hint}, call)
 }
 
 // stages is a find as a pipeline.

@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/plancache"
 	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/sortpattern"
@@ -22,6 +23,16 @@ func (e *Engine) choose(r *storage.Reader, q planner.Query, order *sortpattern.P
 		q.Hint = bson.Missing
 	}
 	return planner.Choose(c, q)
+}
+
+// chooseSet is choose for the operations that settings are for.
+func (e *Engine) chooseSet(call *Call, r *storage.Reader, ns namespace.NS, q planner.Query, order *sortpattern.Pattern, project bson.Doc) (*planner.Plan, error) {
+	if call.setting != nil {
+		if plan, ok := call.setting.heed(ns, describe(r), q); ok {
+			return plan, nil
+		}
+	}
+	return e.choose(r, q, order, project)
 }
 
 // indexFilter is the index filter that holds for operations of the shape, nil when there is none.

@@ -25,7 +25,7 @@ func (e *Engine) Count(ctx context.Context, c Count, call *Call) (int64, error) 
 	}
 	call.NoNow = true
 	f := Find{NS: c.NS, Filter: c.Filter, Hint: c.Hint}
-	r, err := e.Find(ctx, f, call)
+	r, err := e.find(ctx, f, call)
 	if err != nil {
 		return 0, err
 	}

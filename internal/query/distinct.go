@@ -22,7 +22,9 @@ type Distinct struct {
 // elements.
 func (e *Engine) Distinct(ctx context.Context, d Distinct, call *Call) (bson.Value, error) {
 	call.NoNow = true
-	r, err := e.Find(ctx, Find{NS: d.NS, Filter: d.Filter, Hint: d.Hint}, call)
+	f := Find{NS: d.NS, Filter: d.Filter, Hint: d.Hint}
+	e.settle(call, d.NS, func() string { return findShape("distinct "+d.Key, f, call) })
+	r, err := e.find(ctx, f, call)
 	if err != nil {
 		return bson.Missing, err
 	}

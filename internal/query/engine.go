@@ -33,6 +33,8 @@ type Engine struct {
 	Server ServerStages
 	// Plans are the plans remembered and the index filters set.
 	Plans plancache.Caches
+	// Settings are what is set for queries by their shape.
+	Settings Settings
 
 	filters     *match.Parser
 	projections *projection.Parser
@@ -86,6 +88,9 @@ type Call struct {
 	PlanSummary string
 	// OnView is set when what was read is a view.
 	OnView bool
+
+	// setting is what is set for the operation; nil: nothing.
+	setting *Setting
 }
 
 // chose notes the plan that an operation goes by.

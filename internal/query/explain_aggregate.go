@@ -23,6 +23,8 @@ type explainedPipeline struct {
 // ExplainAggregate tells how an aggregate is run: a plan alone where that does all of it, and otherwise a list of stages of
 // which the first is the plan.
 func (e *Engine) ExplainAggregate(ctx context.Context, a Aggregate, call *Call, v Verbosity) (*Explanation, error) {
+	shape := pipelineShape(a, call)
+	e.settle(call, a.NS, func() string { return shape })
 	pl, lang, err := e.parseAggregate(ctx, a, call)
 	if err != nil {
 		return nil, err
@@ -46,7 +48,7 @@ func (e *Engine) ExplainAggregate(ctx context.Context, a Aggregate, call *Call, 
 		}
 		call.Seen = x.seen
 	}
-	return &Explanation{Fields: x.fields(), Shape: pipelineShape(x)}, nil
+	return &Explanation{Fields: x.fields(), Shape: shape}, nil
 }
 
 // checkWrite finds out whether a $merge could begin at all.

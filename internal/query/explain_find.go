@@ -10,6 +10,8 @@ import (
 
 // ExplainFind tells how a find is run.
 func (e *Engine) ExplainFind(ctx context.Context, f Find, call *Call, v Verbosity) (*Explanation, error) {
+	shape := findShape("find", f, call)
+	e.settle(call, f.NS, func() string { return shape })
 	if coll := e.lookup(f.NS); coll != nil && coll.IsView() {
 		stages, err := f.stages()
 		if err != nil {
@@ -21,7 +23,7 @@ func (e *Engine) ExplainFind(ctx context.Context, f Find, call *Call, v Verbosit
 	if err != nil {
 		return nil, err
 	}
-	return x.explanation(findShape("find", x, f)), nil
+	return x.explanation(shape), nil
 }
 
 // explainFind plans f, and runs it.
@@ -96,7 +98,7 @@ func (e *Engine) ExplainCount(ctx context.Context, c Count, call *Call, v Verbos
 	counted := x.returned
 	x.returned = 0 // a count gives no documents
 	x.shape = "count " + x.shape
-	shape := findShape("count", x, f)
+	shape := findShape("count", f, call)
 	if c.Filter.IsEmpty() && c.Hint.IsNullish() && x.coll != nil {
 		x.plan, x.seen, x.steps = nil, exec.Examined{}, &step{node: named("RECORD_STORE_FAST_COUNT")}
 	} else {
@@ -125,10 +127,12 @@ func (e *Engine) ExplainDistinct(ctx context.Context, d Distinct, call *Call, v 
 	if coll := e.lookup(d.NS); coll != nil && coll.IsView() {
 		return e.ExplainFind(ctx, f, call, v)
 	}
+	shape := findShape("distinct "+d.Key, f, call)
+	e.settle(call, f.NS, func() string { return shape })
 	x, err := e.explainFind(ctx, f, call, v)
 	if err != nil {
 		return nil, err
 	}
 	x.shape += " distinct " + d.Key
-	return x.explanation(findShape("distinct "+d.Key, x, f)), nil
+	return x.explanation(shape), nil
 }

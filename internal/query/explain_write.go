@@ -18,7 +18,7 @@ func (e *Engine) ExplainUpdate(ctx context.Context, u Update, call *Call, v Verb
 	if err != nil {
 		return nil, err
 	}
-	return x.explanation(findShape("update", &x.explained, Find{NS: u.NS, Filter: u.Filter, Sort: u.Sort})), nil
+	return x.explanation(findShape("update", Find{NS: u.NS, Filter: u.Filter, Sort: u.Sort}, call)), nil
 }
 
 // ExplainDelete tells how a delete is run and what it would remove.
@@ -27,7 +27,7 @@ func (e *Engine) ExplainDelete(ctx context.Context, d Delete, call *Call, v Verb
 	if err != nil {
 		return nil, err
 	}
-	return x.explanation(findShape("delete", &x.explained, Find{NS: d.NS, Filter: d.Filter, Sort: d.Sort})), nil
+	return x.explanation(findShape("delete", Find{NS: d.NS, Filter: d.Filter, Sort: d.Sort}, call)), nil
 }
 
 // ExplainFindAndModify tells how a findAndModify is run and what it would do.
@@ -51,7 +51,7 @@ func (e *Engine) ExplainFindAndModify(ctx context.Context, f FindAndModify, call
 	if fields.project != nil {
 		x.steps = x.steps.above(&planner.Projection{Spec: f.Projection}, nil)
 	}
-	return x.explanation(findShape("findAndModify", &x.explained, Find{NS: f.NS, Filter: f.Filter, Sort: f.Sort, Projection: f.Projection})), nil
+	return x.explanation(findShape("findAndModify", Find{NS: f.NS, Filter: f.Filter, Sort: f.Sort, Projection: f.Projection}, call)), nil
 }
 
 // explainedWrite is a write that is planned, and run but for the writing.

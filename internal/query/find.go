@@ -45,6 +45,15 @@ type prepared struct {
 
 // Find opens a find. The caller closes what it returns.
 func (e *Engine) Find(ctx context.Context, f Find, call *Call) (*Running, error) {
+	e.settle(call, f.NS, func() string { return findShape("find", f, call) })
+	return e.find(ctx, f, call)
+}
+
+// find is Find with what is set for the operation known.
+func (e *Engine) find(ctx context.Context, f Find, call *Call) (*Running, error) {
+	if err := call.rejected(); err != nil {
+		return nil, err
+	}
 	if coll := e.lookup(f.NS); coll != nil && coll.IsView() {
 		call.OnView = true
 		return e.findOnView(ctx, f, call)
@@ -84,7 +93,7 @@ func (e *Engine) prepare(ctx context.Context, f Find, call *Call) (*prepared, er
 	if f.Tailable {
 		err = p.chooseTail(describe(r))
 	} else {
-		p.plan, err = e.choose(r, p.query(), p.order, f.Projection)
+		p.plan, err = e.chooseSet(call, r, f.NS, p.query(), p.order, f.Projection)
 	}
 	if err != nil {
 		p.views.release()

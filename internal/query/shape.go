@@ -1,6 +1,7 @@
 package query
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -105,34 +106,48 @@ func aggregateShape(lang *language, lead pipeline.Leading, rest *pipeline.Pipeli
 	return "aggregate " + planShape(lead.Filter, sort, nil, lang.collation) + "~" + needs
 }
 
+// ShapeHash is what a query's shape is called: queryShapeHash.
+func ShapeHash(shape string) string { return fmt.Sprintf("%X", sha256.Sum256([]byte(shape))) }
+
 // findShape is the shape of a query as its application sees it.
-func findShape(command string, x *explained, f Find) string {
+func findShape(command string, f Find, call *Call) string {
 	var b strings.Builder
-	b.WriteString(command + " " + x.ns.String() + " ")
-	if x.filter != nil {
-		queryPredicate(&b, x.filter.Source)
-	}
+	b.WriteString(command + " " + f.NS.String() + " ")
+	queryPredicate(&b, f.Filter)
 	b.WriteString("~" + f.Sort.Text() + "~" + f.Projection.Text())
-	writeCollation(&b, x.lang.collation)
+	writeCollation(&b, call.asked())
 	return b.String()
 }
 
+// asked is the collation that the command itself asks for.
+func (c *Call) asked() *collation.Collation {
+	if !c.Collated {
+		return nil
+	}
+	return c.Collation
+}
+
 // pipelineShape is the shape of an aggregate as its application sees it.
-func pipelineShape(x *explainedPipeline) string {
+func pipelineShape(a Aggregate, call *Call) string {
 	var b strings.Builder
-	b.WriteString("aggregate " + x.ns.String())
-	for _, s := range x.pl.Stages {
-		b.WriteString(" " + s.Name())
-		switch m, ok := s.(*pipeline.Match); {
-		case ok:
-			queryPredicate(&b, m.Filter.Source)
-		case s.Spec().Type == bson.TypeString:
-			b.WriteString(s.Spec().Str())
+	b.WriteString("aggregate " + a.NS.String())
+	for it := a.Pipeline.Doc().Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeObject {
+			continue // which is an error as soon as it is parsed
+		}
+		stage := it.Value().Doc()
+		name, spec := stage.FirstKey(), stage.Lookup(stage.FirstKey())
+		b.WriteString(" " + name)
+		switch {
+		case name == "$match" && spec.Type == bson.TypeObject:
+			queryPredicate(&b, spec.Doc())
+		case spec.Type == bson.TypeString:
+			b.WriteString(spec.Str())
 		default:
-			queryValue(&b, s.Spec())
+			queryValue(&b, spec)
 		}
 	}
-	writeCollation(&b, x.lang.collation)
+	writeCollation(&b, call.asked())
 	return b.String()
 }
 

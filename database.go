@@ -139,6 +139,7 @@ func openEngine(s *Server) (kv.Engine, error) {
 			log.Error("The store can no longer keep what it promised; ending", "error", err)
 			os.Exit(exitStoreFailed)
 		}}
+	o.CacheBytes, o.HotBytes = s.opts.caches()
 	if s.dir == nil {
 		return pebblekv.OpenMemory(o)
 	}

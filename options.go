@@ -4,6 +4,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/serverlog"
 )
 
@@ -36,6 +37,8 @@ type Options struct {
 	DBPath string
 	// Engine is Pebble or InMemory; "" is Pebble.
 	Engine string
+	// CacheBytes is how much memory data is kept in; 0 is a quarter of what the machine or the container has.
+	CacheBytes int64
 
 	// Parameters are server parameters, as --setParameter sets them.
 	Parameters []config.Parameter
@@ -79,6 +82,9 @@ func (o Options) withDefaults() Options {
 	if o.Engine == "" {
 		o.Engine = defaults.Storage.Engine
 	}
+	if o.CacheBytes == 0 {
+		o.CacheBytes = cacheFor(host.Look().MemoryLimit)
+	}
 	if o.Parsed == nil {
 		o.Parsed = bson.EmptyDoc
 	}
@@ -89,4 +95,22 @@ func (o Options) withDefaults() Options {
 		o.Clock = clock.Wall()
 	}
 	return o
+}
+
+// The cache is cacheShare of the memory, but at least minCacheBytes. Of that, hotShare keeps what was read by key lately,
+// up to maxHotBytes, since the collector walks it.
+const (
+	cacheShare    = 4
+	minCacheBytes = 64 << 20
+	hotShare      = 4
+	maxHotBytes   = 512 << 20
+)
+
+// cacheFor is the cache of a machine with so many bytes of memory; 0 is a machine that does not say.
+func cacheFor(memory int64) int64 { return max(memory/cacheShare, minCacheBytes) }
+
+// caches shares the memory between blocks of tables and single values.
+func (o Options) caches() (blocks, hot int64) {
+	hot = min(o.CacheBytes/hotShare, maxHotBytes)
+	return o.CacheBytes - hot, hot
 }

@@ -38,6 +38,7 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 	defer forget()
 	context.AfterFunc(ctx, forget)
 
+	limitMemory()
 	server, log, file, err := open(cfg)
 	if err != nil {
 		return err
@@ -95,6 +96,7 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 		Compressors: cfg.Net.Compressors,
 		DBPath:      cfg.Storage.DBPath,
 		Engine:      cfg.Storage.Engine,
+		CacheBytes:  cfg.Storage.CacheBytes,
 		Parameters:  cfg.SetParameter,
 		Argv:        cfg.Argv,
 		Parsed:      cfg.Parsed,

@@ -46,6 +46,8 @@ type Net struct {
 type Storage struct {
 	DBPath string
 	Engine string
+	// CacheBytes is how much memory data is kept in, 0 for what suits the machine.
+	CacheBytes int64
 }
 
 // SystemLog is where the log goes and how much of it there is.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"math"
 	"net"
 	"strconv"
 	"strings"
@@ -19,6 +20,9 @@ const (
 	// minConns is mongod's least; the most is its default where no system limit is lower.
 	minConns = 5
 	maxConns = 1_000_000
+	// The cache has the limits of WiredTiger's.
+	minCacheGB = 0.25
+	maxCacheGB = 10_000
 )
 
 // option is one row: its key in the file, its flag ("" has none), one sentence of help, and what takes it. The help has
@@ -49,6 +53,8 @@ func options() []option {
 			stringOption(func(c *Config, v string) { c.Storage.DBPath = v })},
 		{"storage.engine", "storageEngine", "storage `engine`, pebble (default) or inMemory",
 			engine},
+		{"storage.wiredTiger.engineConfig.cacheSizeGB", "wiredTigerCacheSizeGB", "`gigabytes` of memory to keep data in, a quarter of the machine's or the container's by default",
+			cacheSize},
 		{"systemLog.destination", "", "",
 			logDestination},
 		{"systemLog.path", "logpath", "`file` to log to instead of standard output",
@@ -135,6 +141,18 @@ func engine(c *Config, s setting) (bson.Value, error) {
 	}
 	c.Storage.Engine = s.text
 	return bson.String(s.text), nil
+}
+
+func cacheSize(c *Config, s setting) (bson.Value, error) {
+	v, err := strconv.ParseFloat(s.text, 64)
+	if err != nil || math.IsNaN(v) {
+		return bson.Value{}, errorf("Error parsing option \"%s\" as double: %q is not a number", s.key, s.text)
+	}
+	if v < minCacheGB || v > maxCacheGB {
+		return bson.Value{}, errorf("Error parsing option \"%s\": %s is not between %v and %d", s.key, s.text, minCacheGB, maxCacheGB)
+	}
+	c.Storage.CacheBytes = int64(v * (1 << 30))
+	return bson.Double(v), nil
 }
 
 func logDestination(_ *Config, s setting) (bson.Value, error) {

@@ -179,6 +179,15 @@ func (c *committer) deleteRange(start, end []byte) error {
 	})
 }
 
+// loaded counts tables that the store has taken over as a commit, so that whoever comes next does not share a view
+// without them.
+func (c *committer) loaded() {
+	c.mu.Lock()
+	c.sequence.Store(c.sequence.Load() + 1)
+	c.mu.Unlock()
+	c.latest.forget()
+}
+
 // sync makes durable what was applied before: the log is synced up to an empty record.
 func (c *committer) sync() error {
 	b := c.db.NewBatch()

@@ -49,6 +49,7 @@ func (e *Engine) Load(ctx context.Context, next func() (key, value []byte, ok bo
 	if err := e.db.Ingest(ctx, l.paths); err != nil {
 		return fmt.Errorf("pebblekv: load: %w", err)
 	}
+	e.commits.loaded()
 	return nil
 }
 

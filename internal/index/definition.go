@@ -39,7 +39,7 @@ func (k Kind) Form() int {
 		Text:        1,
 		Geo2D:       1,
 		Geo2DSphere: 1,
-		Wildcard:    0,
+		Wildcard:    1,
 	}[k]
 }
 
@@ -53,6 +53,8 @@ type Field struct {
 	Parts      []string
 	Kind       Kind
 	Descending bool
+	// Plain says that its strings are in the order of their bytes, whatever the index's collation is.
+	Plain bool
 }
 
 // Definition is an index. It is made by Parse or Load and not changed afterwards; With… methods return copies.
@@ -79,6 +81,9 @@ type Definition struct {
 	TTLRepaired bool
 	// HideExpired makes expired documents invisible before they are deleted. It is always so for Deadline.
 	HideExpired bool
+
+	// Wild is what a wildcard index is beyond an ordered one, nil for others.
+	Wild *Wild
 
 	// Spec is the index as listIndexes shows it.
 	Spec bson.Doc

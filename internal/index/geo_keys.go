@@ -44,10 +44,10 @@ func (d *Definition) sphereKeys(doc bson.Doc, k *Keys) error {
 			return mongoerr.New(mongoerr.CannotBuildIndexKeys, "Index key generation for index '%s' exceeded the maximum of %d keys", d.Name, maxGeoKeys)
 		}
 	}
-	if somewhere {
-		d.multiply(k, values, make([]bson.Value, 0, len(values)))
+	if !somewhere {
+		return nil
 	}
-	return nil
+	return d.multiply(k, values, make([]bson.Value, 0, len(values)))
 }
 
 // places appends what stands at the end of a path, arrays there as a whole; arrays gets a bit for each component that led
@@ -143,14 +143,16 @@ func noGeoKeys(doc bson.Doc, err error) error {
 }
 
 // multiply adds a key for each choice of a value for each field; chosen has those of the first fields.
-func (d *Definition) multiply(k *Keys, values [][]bson.Value, chosen []bson.Value) {
+func (d *Definition) multiply(k *Keys, values [][]bson.Value, chosen []bson.Value) error {
 	if len(chosen) == len(values) {
-		k.add(d, chosen)
-		return
+		return k.add(d, chosen)
 	}
 	for _, v := range values[len(chosen)] {
-		d.multiply(k, values, append(chosen, v))
+		if err := d.multiply(k, values, append(chosen, v)); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // flatKeys are the grid's cells of each point, each with one value for each other field. A document without a point has none.
@@ -164,10 +166,10 @@ func (d *Definition) flatKeys(doc bson.Doc, k *Keys) error {
 	add := func(point bson.Value) error {
 		hash, err := d.hash(point.Doc(), doc)
 		values[0] = GridKey(hash)
-		if err == nil {
-			k.add(d, values)
+		if err != nil {
+			return err
 		}
-		return err
+		return k.add(d, values)
 	}
 	for _, v := range places(nil, doc.Value(), f.Parts, 0, &k.Multikey[0]) {
 		if v.Type != bson.TypeObject && v.Type != bson.TypeArray || v.Doc().IsEmpty() {

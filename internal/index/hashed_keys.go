@@ -26,10 +26,10 @@ func (d *Definition) hashedKeys(doc bson.Doc, k *Keys) error {
 		}
 		k.values = append(k.values, v)
 	}
-	if there || !d.Sparse {
-		k.add(d, k.values)
+	if !there && d.Sparse {
+		return nil
 	}
-	return nil
+	return k.add(d, k.values)
 }
 
 func (d *Definition) withoutArrays(doc bson.Doc, f *Field) (bson.Value, error) {

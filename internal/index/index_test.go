@@ -77,7 +77,7 @@ func keysText(d *Definition, doc bson.Doc) string {
 	}
 	var b strings.Builder
 	for i := range k.Len() {
-		vs, _, err := keystring.Decode(nil, k.Key(i), k.TypeBits(i), len(d.Fields))
+		vs, _, err := keystring.Decode(nil, k.Key(i), k.TypeBits(i), len(d.kept().Fields))
 		if err != nil {
 			return err.Error()
 		}
@@ -85,6 +85,9 @@ func keysText(d *Definition, doc bson.Doc) string {
 	}
 	if k.IsMultikey() {
 		var paths []string
+		for _, p := range k.Paths() {
+			paths = append(paths, strings.ReplaceAll(p, "\x00", "[]"))
+		}
 		for i, f := range d.Fields {
 			for c := range f.Parts {
 				if k.Multikey[i]>>c&1 == 1 {

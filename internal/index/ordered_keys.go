@@ -179,6 +179,5 @@ func (d *Definition) emit(k *Keys, at []cursor) error {
 		}
 		k.values = append(k.values, v)
 	}
-	k.add(d, k.values)
-	return nil
+	return k.add(d, k.values)
 }

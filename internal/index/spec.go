@@ -108,6 +108,9 @@ func (p *Parser) Load(spec bson.Doc, defaultCollation bson.Doc) (*Definition, er
 	}
 	d.Form = d.Kind.Form()
 	d.parseGeo(spec)
+	if d.Kind == Wildcard {
+		d.Wild = d.newWild()
+	}
 	if err := d.parseCollation(spec.Lookup("collation"), defaultCollation); err != nil {
 		return nil, err
 	}

@@ -105,7 +105,7 @@ func (d *Definition) readText(spec bson.Doc) {
 		case f.Kind != Text:
 			fields = append(fields, f)
 		case len(fields) == 0 || fields[len(fields)-1].Kind != Text:
-			fields = append(fields, Field{ftsField, []string{ftsField}, Text, false}, Field{ftsxField, []string{ftsxField}, Text, false})
+			fields = append(fields, Field{Path: ftsField, Parts: []string{ftsField}, Kind: Text}, Field{Path: ftsxField, Parts: []string{ftsxField}, Kind: Text})
 		}
 	}
 	d.Fields = fields

@@ -71,7 +71,9 @@ func (d *Definition) textKeys(doc bson.Doc, k *Keys) (err error) {
 	word := d.WordField()
 	for _, t := range k.terms {
 		k.values[word], k.values[word+1] = WordValue(t.Word), bson.Double(t.Score)
-		k.add(d, k.values)
+		if err := k.add(d, k.values); err != nil {
+			return err
+		}
 	}
 	if len(k.terms) > 1 {
 		k.Multikey[word] |= 1

@@ -81,9 +81,10 @@ func (d *Definition) checkBelow(prefix string) error {
 
 // wildcardProjection is which fields a wildcard leaves in or out.
 type wildcardProjection struct {
-	paths   []string
+	paths   []string // without _id
 	include bool
-	known   bool
+	known   bool // which of both, which _id alone does not tell
+	id      bool // whether _id is named to be in
 }
 
 func (p *wildcardProjection) read(prefix string, doc bson.Doc) error {
@@ -115,6 +116,7 @@ func (p *wildcardProjection) add(path string, include bool) error {
 		}
 	}
 	if path == "_id" {
+		p.id = include
 		return nil
 	}
 	switch {

@@ -175,6 +175,10 @@ func (b *build) finish(c *change) {
 		c.keep(garbage{ofIndex, t.ID})
 		t.multikey.store(t.multikey.paths())
 		setMultikey(c.kv, t.ID, t.multikey.paths())
+		if paths := t.multikey.seenPaths.Load(); paths != nil {
+			t.multikey.storePaths(paths)
+			setMultikeyPaths(c.kv, t.ID, paths)
+		}
 		c.fresh[t.ID] = t.multikey
 		if t.surplus != 0 {
 			c.kv.Add(counterKey(nil, ofIndex, t.ID, countSurplus), t.surplus)

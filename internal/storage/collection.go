@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
@@ -109,74 +108,6 @@ func (c *collection) index(id uint32) *tableIndex {
 		}
 	}
 	return nil
-}
-
-// multikey is which components of an index's paths went through an array in some document, ever. Bits are only added.
-//
-// seen is what readers go by, and is set before the commit that needs it; stored is what is known to be on disk. A bit
-// that is seen but not stored is stored by everybody who needs it: each bit has a key of its own, so this conflicts with
-// nobody and is the same however often it is done.
-type multikey struct {
-	seen, stored []atomic.Uint64 // by field of the key
-}
-
-func newMultikey(d *index.Definition) *multikey {
-	return &multikey{make([]atomic.Uint64, len(d.Fields)), make([]atomic.Uint64, len(d.Fields))}
-}
-
-func (m *multikey) see(bits []uint64) {
-	for i, b := range bits {
-		if b != 0 {
-			m.seen[i].Or(b)
-		}
-	}
-}
-
-func (m *multikey) store(bits []uint64) {
-	m.see(bits)
-	for i, b := range bits {
-		if b != 0 {
-			m.stored[i].Or(b)
-		}
-	}
-}
-
-func (m *multikey) hasStored(bits []uint64) bool {
-	for i, b := range bits {
-		if b&^m.stored[i].Load() != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// paths is a copy of what was seen.
-func (m *multikey) paths() []uint64 {
-	out := make([]uint64, len(m.seen))
-	for i := range m.seen {
-		out[i] = m.seen[i].Load()
-	}
-	return out
-}
-
-func (m *multikey) any() bool {
-	for i := range m.seen {
-		if m.seen[i].Load() != 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// setMultikey writes each of the bits under its own key.
-func setMultikey(t kv.Txn, index uint32, bits []uint64) {
-	for field, b := range bits {
-		for component := range 64 {
-			if b&(1<<component) != 0 {
-				t.Set(multikeyKey(index, field, component), nil)
-			}
-		}
-	}
 }
 
 // sequence hands out the ids of a plain collection. The first is one more than the highest that is stored.

@@ -38,7 +38,7 @@ func (r *Reader) CountEntries(d *index.Definition, low, high []byte, limit int64
 // entryBounds are the keys of the entries of d between two positions.
 func (r *Reader) entryBounds(d *index.Definition, low, high []byte) (kv.IterOptions, error) {
 	ix := r.c.index(d.ID)
-	if ix == nil || ix.Kind != index.Ordered {
+	if ix == nil || ix.Kind == index.Deadline {
 		return kv.IterOptions{}, fmt.Errorf("storage: %s has no index %q to scan", r.c.NS, d.Name)
 	}
 	start := tableKey(nil, ix.Definition)

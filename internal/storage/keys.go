@@ -21,7 +21,7 @@ const (
 	metaFormat     = 'f' // the format version
 	metaNext       = 'n' // the next free numbers
 	metaCollection = 'c' // | collection
-	metaMultikey   = 'k' // | index | field | component
+	metaMultikey   = 'k' // | index | field | component, or | index | onePath | path, or | index | everyPath
 	metaGarbage    = 'g' // | kind | number
 )
 
@@ -78,6 +78,16 @@ func collectionKey(id uint32) []byte { return numbered([]byte{metaPrefix}, metaC
 
 func multikeyKey(id uint32, field, component int) []byte {
 	return append(numbered([]byte{metaPrefix}, metaMultikey, id), byte(field), byte(component))
+}
+
+// What stands in the place of a field in the multikey keys of a wildcard index; fields are fewer.
+const (
+	onePath   = 0xFF
+	everyPath = 0xFE
+)
+
+func multikeyPathKey(id uint32, which byte, path string) []byte {
+	return append(append(numbered([]byte{metaPrefix}, metaMultikey, id), which), path...)
 }
 
 func garbageKey(kind byte, number uint32) []byte {

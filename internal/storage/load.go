@@ -44,12 +44,9 @@ func (s *Store) load(ctx context.Context) ([]garbage, error) {
 	empty := &version{catalog: catalog.New()}
 	s.current.Store(empty.next(c, func(d *index.Definition) *multikey {
 		m := newMultikey(d)
-		for _, b := range bits[d.ID] {
-			if b.field < len(m.stored) {
-				m.stored[b.field].Or(1 << b.component)
-				m.seen[b.field].Or(1 << b.component)
-			}
-		}
+		stored := bits[d.ID].of(d)
+		m.store(stored.bits)
+		m.storePaths(stored.paths)
 		return m
 	}))
 	left, err := readGarbage(snapshot)
@@ -122,20 +119,50 @@ func (s *Store) readCatalog(r kv.Reader) (*catalog.Catalog, error) {
 	return c, err
 }
 
-// multikeyBit says that a component of a field's path went through an array.
-type multikeyBit struct{ field, component int }
+// storedMultikey is what is stored of one index: bits by field, or a wildcard's paths.
+type storedMultikey struct {
+	bits  []uint64
+	paths *index.PathSet
+}
 
-func readMultikey(r kv.Reader) (map[uint32][]multikeyBit, error) {
-	bits := map[uint32][]multikeyBit{}
+// of is m as an index with d's fields has it; m may be nil.
+func (m *storedMultikey) of(d *index.Definition) *storedMultikey {
+	out := &storedMultikey{bits: make([]uint64, len(d.Fields)), paths: new(index.PathSet)}
+	if m != nil {
+		copy(out.bits, m.bits)
+		out.paths = out.paths.Union(m.paths)
+	}
+	return out
+}
+
+func readMultikey(r kv.Reader) (map[uint32]*storedMultikey, error) {
+	all := map[uint32]*storedMultikey{}
 	err := eachMeta(r, metaMultikey, func(key, _ []byte) error {
-		if len(key) != 6 || key[5] > 63 {
+		if len(key) < 5 {
 			return fmt.Errorf("a multikey bit has the key %x", key)
 		}
 		id := binary.BigEndian.Uint32(key)
-		bits[id] = append(bits[id], multikeyBit{int(key[4]), int(key[5])})
-		return nil
+		if all[id] == nil {
+			all[id] = &storedMultikey{bits: make([]uint64, index.MaxFields)}
+		}
+		return all[id].read(key[4:])
 	})
-	return bits, err
+	return all, err
+}
+
+// read adds what a key says, without the index's number.
+func (m *storedMultikey) read(key []byte) error {
+	switch {
+	case key[0] == onePath:
+		m.paths = m.paths.With(string(key[1:]))
+	case key[0] == everyPath:
+		m.paths = index.AllPaths()
+	case len(key) == 2 && key[0] < index.MaxFields && key[1] < 64:
+		m.bits[key[0]] |= 1 << key[1]
+	default:
+		return fmt.Errorf("a multikey bit has the key %x", key)
+	}
+	return nil
 }
 
 func readGarbage(r kv.Reader) ([]garbage, error) {

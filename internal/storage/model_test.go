@@ -66,6 +66,9 @@ var modelIndexes = []string{
 	`{key: {"a.x": 1}, name: "ax"}`,
 	`{key: {b: 1}, name: "b", unique: true, partialFilterExpression: {b: {$gt: 5}}}`,
 	`{key: {_ts: 1}, name: "ts", expireAfterSeconds: 20}`,
+	`{key: {a: "hashed", b: -1}, name: "hash"}`,
+	`{key: {"$**": 1}, name: "wild"}`,
+	`{key: {b: 1, "a.$**": -1}, name: "wildb", partialFilterExpression: {b: {$lt: 9}}}`,
 	`{key: {d: 1}, name: "d", expireAfterSeconds: 10, hideExpired: true}`,
 	`{key: {d: -1}, name: "visible", expireAfterSeconds: 10, unique: true, sparse: true}`,
 }
@@ -455,7 +458,7 @@ func (m *model) compare(step int) {
 		}
 		m.compareIDs(r)
 		for _, d := range m.defs {
-			if d.Kind == index.Ordered {
+			if d.Kind != index.Deadline {
 				m.compareIndex(step, r, d)
 			}
 			m.compareDue(step, r, d)
@@ -522,8 +525,20 @@ func (m *model) compareIndex(step int, r *Reader, d *index.Definition) {
 	back := m.walkIndex(r, d, true)
 	slices.Reverse(back)
 	m.same(step, "backward index "+d.Name, back, got)
-	if bits := r.Multikey(d); anyMultikey && slices.Max(bits) == 0 {
+	if d.Wild != nil {
+		m.comparePaths(step, r, d)
+	} else if bits := r.Multikey(d); anyMultikey && slices.Max(bits) == 0 {
 		m.t.Fatalf("step %d: index %s is not multikey", step, d.Name)
+	}
+}
+
+func (m *model) comparePaths(step int, r *Reader, d *index.Definition) {
+	m.t.Helper()
+	var keys index.Keys
+	for _, i := range m.visible() {
+		if m.must(d.Keys(m.list[i].doc, &keys)); !r.MultikeyPaths(d).HasAll(&keys) {
+			m.t.Fatalf("step %d: index %s is not multikey in %v", step, d.Name, keys.Paths())
+		}
 	}
 }
 

@@ -72,7 +72,14 @@ func (w *Writer) deleteEntry(t *writtenTable, keyString []byte, id RecordID) {
 
 // setMultikey makes the bits that the fresh keys need visible to readers at once, and stores those that are not stored.
 func (w *Writer) setMultikey(t *writtenTable) {
-	if !t.fresh.IsMultikey() || t.multikey.hasStored(t.fresh.Multikey) {
+	if !t.fresh.IsMultikey() {
+		return
+	}
+	if t.Wild != nil {
+		w.setMultikeyPaths(t)
+		return
+	}
+	if t.multikey.hasStored(t.fresh.Multikey) {
 		return
 	}
 	t.multikey.see(t.fresh.Multikey)
@@ -83,6 +90,16 @@ func (w *Writer) setMultikey(t *writtenTable) {
 	for i, b := range t.fresh.Multikey {
 		t.bits[i] |= b
 	}
+}
+
+// setMultikeyPaths is setMultikey for a wildcard index.
+func (w *Writer) setMultikeyPaths(t *writtenTable) {
+	if t.multikey.storedPaths.Load().HasAll(&t.fresh.Keys) {
+		return
+	}
+	paths := t.multikey.seePaths(t.fresh.Paths())
+	setMultikeyPaths(w.txn.kv, t.ID, paths)
+	t.paths = paths.Union(t.paths)
 }
 
 // moveDeadline is moveEntries for a TTL index on _ts.

@@ -70,7 +70,7 @@ type validation struct {
 type validatedTable struct {
 	*tableIndex
 	keys     index.Keys
-	bits     []uint64 // as stored in the view
+	stored   *storedMultikey // in the view
 	result   *IndexValidation
 	expected int64 // entries, going by the records
 	missing  int64
@@ -113,12 +113,7 @@ func (v *validation) begin() error {
 		if ix == nil {
 			continue
 		}
-		t := validatedTable{tableIndex: ix, result: &v.Indexes[i], bits: make([]uint64, len(d.Fields))}
-		for _, b := range bits[d.ID] {
-			if b.field < len(t.bits) {
-				t.bits[b.field] |= 1 << b.component
-			}
-		}
+		t := validatedTable{tableIndex: ix, result: &v.Indexes[i], stored: bits[d.ID].of(d)}
 		v.tables = append(v.tables, t)
 	}
 	return nil
@@ -200,9 +195,12 @@ func (v *validation) recordKeys(t *validatedTable, rec Record) error {
 		return nil
 	}
 	for i, bits := range t.keys.Multikey {
-		if bits&^t.bits[i] != 0 || bits&^t.multikey.seen[i].Load() != 0 {
+		if bits&^t.stored.bits[i] != 0 || bits&^t.multikey.seen[i].Load() != 0 {
 			t.fail("Index %s is not marked as multikey in field %s although record %s has an array there", t.Name, t.Fields[i].Path, rec.ID)
 		}
+	}
+	if t.Wild != nil && !(t.stored.paths.HasAll(&t.keys) && t.multikey.seenPaths.Load().HasAll(&t.keys)) {
+		t.fail("Index %s is not marked as multikey in all paths where record %s has arrays", t.Name, rec.ID)
 	}
 	t.expected += int64(t.keys.Len())
 	for i := range t.keys.Len() {

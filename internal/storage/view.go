@@ -120,6 +120,15 @@ func (r *Reader) Multikey(d *index.Definition) []uint64 {
 	return ix.multikey.paths()
 }
 
+// MultikeyPaths are the paths at which an array stands in some document, for a wildcard index; the rest is as with Multikey.
+func (r *Reader) MultikeyPaths(d *index.Definition) *index.PathSet {
+	ix := r.c.index(d.ID)
+	if ix == nil {
+		return nil
+	}
+	return ix.multikey.seenPaths.Load()
+}
+
 // Get is the record with the id. ok is false when there is none.
 func (r *Reader) Get(id RecordID) (rec Record, ok bool, err error) {
 	rec, ok, err = r.stored(id)

@@ -12,12 +12,8 @@ import (
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
-const (
-	// MaxDocumentBytes is the largest document.
-	MaxDocumentBytes = 16 << 20
-	// MaxKeysPerDocument is how many keys one document may have in one index.
-	MaxKeysPerDocument = 100_000
-)
+// MaxDocumentBytes is the largest document.
+const MaxDocumentBytes = 16 << 20
 
 // Writer changes one collection in a transaction. Its Reader sees what it has done. A change that is refused with an
 // error leaves nothing of itself in the transaction, which may go on.
@@ -37,10 +33,11 @@ type Writer struct {
 // writtenTable is what a Writer keeps for one index.
 type writtenTable struct {
 	*tableIndex
-	fresh, stale side     // keys of the document as it will be and as it was
-	touched      bool     // whether fresh and stale may differ
-	surplus      int64    // entries added beyond one a document
-	bits         []uint64 // multikey bits that this transaction stores
+	fresh, stale side           // keys of the document as it will be and as it was
+	touched      bool           // whether fresh and stale may differ
+	surplus      int64          // entries added beyond one a document
+	bits         []uint64       // multikey bits that this transaction stores
+	paths        *index.PathSet // and the paths of a wildcard
 }
 
 // side is the keys of a document, or of none.
@@ -208,14 +205,7 @@ func (w *Writer) freshKeys(doc bson.Doc) error {
 
 func (t *writtenTable) freshKeys(doc bson.Doc) error {
 	t.fresh.none = false
-	if err := t.Keys(doc, &t.fresh.Keys); err != nil {
-		return err
-	}
-	if n := t.fresh.count(); n > MaxKeysPerDocument {
-		return mongoerr.New(mongoerr.CannotBuildIndexKeys,
-			"Index key generation for index '%s' exceeded the maximum of %d keys", t.Name, MaxKeysPerDocument)
-	}
-	return nil
+	return t.Keys(doc, &t.fresh.Keys)
 }
 
 func (w *Writer) staleKeys(t *writtenTable, doc bson.Doc) error {
@@ -297,6 +287,9 @@ func (w *Writer) storedMultikey() {
 	for i := range w.tables {
 		if t := &w.tables[i]; t.bits != nil {
 			t.multikey.store(t.bits)
+		}
+		if t := &w.tables[i]; t.paths != nil {
+			t.multikey.storePaths(t.paths)
 		}
 	}
 }

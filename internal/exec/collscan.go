@@ -89,7 +89,6 @@ func (s *collScan) park() {
 }
 
 func (s *collScan) close() error {
-	s.on = false
 	if s.cursor == nil {
 		return nil
 	}

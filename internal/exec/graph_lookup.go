@@ -116,7 +116,7 @@ func (g *graphSearch) level(ctx context.Context, values []bson.Value, depth int6
 	if err != nil {
 		return err
 	}
-	defer s.sub.end(it)
+	defer it.Close()
 	for {
 		d, err := it.Next(ctx)
 		if d == nil {

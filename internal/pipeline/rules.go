@@ -1,9 +1,6 @@
 package pipeline
 
-import (
-	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/mongoerr"
-)
+import "github.com/ebbdb/ebb/internal/mongoerr"
 
 // CheckReadConcern refuses a read concern ("local", "majority" …) that a stage of p cannot run with.
 func (p *Pipeline) CheckReadConcern(level string) error {
@@ -26,14 +23,18 @@ func (p *Pipeline) CheckReadConcern(level string) error {
 // CheckStable refuses what is outside of the first version of the stable API.
 func (p *Pipeline) CheckStable() error {
 	for _, s := range p.Stages {
-		unstable := isUnstable(s.Name())
-		if s.Name() == "$collStats" {
+		unstable := false
+		switch s.Name() {
+		case "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats", "$search", "$searchMeta", "$vectorSearch",
+			"$listSearchIndexes", "$listCatalog", "$listClusterCatalog", "$querySettings", "$queryStats", "$rankFusion", "$score", "$scoreFusion":
+			unstable = true
+		case "$collStats":
 			for it := s.Spec().Doc().Iter(); it.Next(); {
 				unstable = unstable || it.Key() != "count"
 			}
 		}
 		if unstable {
-			return notStable(s.Name())
+			return mongoerr.New(mongoerr.APIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version 1", s.Name())
 		}
 		for _, sub := range subPipelines(s) {
 			if err := sub.CheckStable(); err != nil {
@@ -42,27 +43,4 @@ func (p *Pipeline) CheckStable() error {
 		}
 	}
 	return nil
-}
-
-// CheckStableNames is CheckStable by the names of stages alone, before anything else is looked at.
-func CheckStableNames(stages bson.Value) error {
-	for it := stages.Doc().Iter(); it.Next(); {
-		if v := it.Value(); v.Type == bson.TypeObject && isUnstable(v.Doc().FirstKey()) {
-			return notStable(v.Doc().FirstKey())
-		}
-	}
-	return nil
-}
-
-func isUnstable(stage string) bool {
-	switch stage {
-	case "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats", "$search", "$searchMeta", "$vectorSearch",
-		"$listSearchIndexes", "$listCatalog", "$listClusterCatalog", "$querySettings", "$queryStats", "$rankFusion", "$score", "$scoreFusion":
-		return true
-	}
-	return false
-}
-
-func notStable(stage string) error {
-	return mongoerr.New(mongoerr.APIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version 1", stage)
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -189,12 +190,22 @@ func (s *Server) currentOpStage(spec bson.Doc) []bson.Doc {
 		truncate: spec.Lookup("truncateOps").Truthy()})
 }
 
-func (s *Server) sessionDocuments() []bson.Doc {
+// sessionDocuments are the sessions of the users that the stage names, of all when it names none. Everybody is nobody while
+// there are no users.
+func (s *Server) sessionDocuments(spec bson.Doc) []bson.Doc {
 	var docs []bson.Doc
 	digest := nobody()
+	if users := spec.Lookup("users"); !users.IsMissing() && !slices.ContainsFunc(users.Doc().Values(nil), isNobody) {
+		return nil
+	}
 	for _, live := range s.Sessions.Live() {
 		docs = append(docs, bson.Build().Object("_id").Binary("id", 4, []byte(live.ID)).Binary("uid", 0, digest[:]).End().
 			Date("lastUse", live.LastUsed.UnixMilli()).Doc())
 	}
 	return docs
+}
+
+// isNobody says whether {user, db} is the user without a name.
+func isNobody(v bson.Value) bool {
+	return v.Doc().Lookup("user").Str() == "" && v.Doc().Lookup("db").Str() == ""
 }

@@ -16,7 +16,7 @@ func (s *Server) Documents(ctx context.Context, ns namespace.NS, name string, sp
 	case "$currentOp":
 		return s.currentOpStage(spec.Doc()), nil
 	case "$listLocalSessions", "$listSessions":
-		return s.sessionDocuments(), nil
+		return s.sessionDocuments(spec.Doc()), nil
 	case "$collStats":
 		return s.collStatsStage(ctx, ns, spec.Doc())
 	case "$indexStats":

@@ -89,6 +89,7 @@ func (s *collScan) park() {
 }
 
 func (s *collScan) close() error {
+	s.on = false
 	if s.cursor == nil {
 		return nil
 	}

@@ -116,7 +116,7 @@ func (g *graphSearch) level(ctx context.Context, values []bson.Value, depth int6
 	if err != nil {
 		return err
 	}
-	defer it.Close()
+	defer s.sub.end(it)
 	for {
 		d, err := it.Next(ctx)
 		if d == nil {

@@ -149,6 +149,7 @@ func (s *indexScan) park() {
 }
 
 func (s *indexScan) close() error {
+	s.on = false
 	if s.cursor == nil {
 		return nil
 	}

@@ -89,19 +89,19 @@ func (s *lookupStage) collect(ctx context.Context, d bson.Doc) (bson.Value, erro
 	for {
 		f, err := it.Next(ctx)
 		if err != nil {
-			_ = it.Close()
+			_ = s.sub.end(it)
 			return bson.Missing, err
 		}
 		if f == nil {
 			break
 		}
 		if s.array.add(f.Value()); len(s.array.buf) > maxJoined {
-			_ = it.Close()
+			_ = s.sub.end(it)
 			return bson.Missing, mongoerr.New(4568, "Total size of documents in %s matching pipeline's $lookup stage exceeds %d bytes",
 				s.stage.From.Coll, maxJoined)
 		}
 	}
-	if err := it.Close(); err != nil {
+	if err := s.sub.end(it); err != nil {
 		return bson.Missing, err
 	}
 	found := s.array.value()
@@ -231,7 +231,7 @@ func (s *lookupStage) unwound(v, index bson.Value) bson.Doc {
 func (s *lookupStage) closeOther() error {
 	it := s.other
 	s.other = nil
-	return it.Close()
+	return s.sub.end(it)
 }
 
 func (s *lookupStage) Close() error {

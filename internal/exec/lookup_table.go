@@ -27,7 +27,7 @@ func loadLookupTable(ctx context.Context, op *Op, ns namespace.NS, p *pipeline.P
 		return nil, err
 	}
 	t, err := fillLookupTable(ctx, op, it, path)
-	if e := it.Close(); err == nil {
+	if e := op.end(it); err == nil {
 		err = e
 	}
 	return t, err

@@ -109,6 +109,13 @@ func (op *Op) Drop(sub *Op) {
 	}
 }
 
+// end closes it, which is all that was opened in op, and forgets its leaves.
+func (op *Op) end(it Iterator) error {
+	err := it.Close()
+	op.leaves = nil
+	return err
+}
+
 func (op *Op) newEnv() *expr.Env {
 	env := op.Parser.Exprs.NewEnv()
 	env.Interrupt = op.Interrupted

@@ -1,6 +1,10 @@
 package expr
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/fieldpath"
+)
 
 // Dependencies are what an expression needs of a document.
 type Dependencies struct {
@@ -45,4 +49,22 @@ func (d *Dependencies) add(e Expr) {
 	for _, c := range e.children() {
 		d.add(c)
 	}
+}
+
+// FieldOf is the path that e reads, when that is all it does.
+func FieldOf(e Expr) (path fieldpath.Path, ok bool) {
+	f, ok := e.(*field)
+	if !ok {
+		return fieldpath.Path{}, false
+	}
+	return f.path, true
+}
+
+// ObjectOf are the fields of the document that e makes, when it makes one of parts.
+func ObjectOf(e Expr) (names []string, parts []Expr, ok bool) {
+	o, ok := e.(*object)
+	if !ok {
+		return nil, nil, false
+	}
+	return o.keys, o.of, true
 }

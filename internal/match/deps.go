@@ -13,6 +13,8 @@ type Dependencies struct {
 	Fields []string
 	// Whole says that the whole document is read.
 	Whole bool
+	// Volatile says that the filter may say otherwise of the same document next time.
+	Volatile bool
 }
 
 // Dependencies are what f reads.
@@ -34,6 +36,9 @@ func (d *Dependencies) add(n Node) {
 		e := expr.DependenciesOf(n.Expr)
 		d.Fields = append(d.Fields, e.Fields...)
 		d.Whole = d.Whole || e.Whole
+		d.Volatile = d.Volatile || e.Volatile
+	case *SampleRate:
+		d.Volatile = true
 	case *Where, *Text, *JSONSchema:
 		d.Whole = true
 	}

@@ -5,19 +5,19 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/match"
-	"github.com/ebbdb/ebb/internal/projection"
 )
 
 // optimize rewrites what is always right and never slower:
 //
-//   - a $match moves before a $sort, and before a $project, $addFields or $unset that leaves the fields it reads as they are;
+//   - a $match, or what of it can, moves before stages that leave what it reads as it is, see moveMatches;
+//   - a $skip and a $limit move before a $project or $addFields;
 //   - two $match in a row become one;
 //   - two $limit become the smaller, two $skip their sum;
 //   - a $lookup takes over the $unwind of its result;
 //   - a $sort learns how many documents the $limit and $skip behind it let through.
 func (p *Pipeline) optimize() {
 	for changed := true; changed; {
-		changed = p.moveMatches() || p.mergeMatches() || p.mergeCounts()
+		changed = p.moveMatches() || p.moveCounts() || p.mergeMatches() || p.mergeCounts()
 	}
 	p.limitSorts()
 	p.unwindLookups()
@@ -50,44 +50,6 @@ func subPipelines(s Stage) []*Pipeline {
 	return nil
 }
 
-// moveMatches swaps the first $match that may go before the stage in front of it.
-func (p *Pipeline) moveMatches() bool {
-	for i := 1; i < len(p.Stages); i++ {
-		m, ok := p.Stages[i].(*Match)
-		if ok && mayPass(m.Filter, p.Stages[i-1]) {
-			p.Stages[i-1], p.Stages[i] = p.Stages[i], p.Stages[i-1]
-			return true
-		}
-	}
-	return false
-}
-
-func mayPass(f *match.Filter, s Stage) bool {
-	switch s := s.(type) {
-	case *Sort:
-		return true
-	case *Project:
-		return s.Projection.Kind() == projection.Addition && untouched(f, s.Projection.ComputedPaths())
-	}
-	return false
-}
-
-// untouched says whether f reads none of the paths.
-func untouched(f *match.Filter, paths []string) bool {
-	of := f.Dependencies()
-	if of.Whole {
-		return false
-	}
-	for _, a := range of.Fields {
-		for _, b := range paths {
-			if sameRoot(a, b) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
 // sameRoot compares first components, which also covers what positions in arrays make of paths.
 func sameRoot(a, b string) bool {
 	i, j := 0, 0
@@ -107,12 +69,27 @@ func (p *Pipeline) mergeMatches() bool {
 		if !ok || !ok2 {
 			continue
 		}
-		spec := bson.Build().Array("$and").Value("0", a.spec).Value("1", b.spec).End().Doc()
+		spec := bson.Build().Value("$and", bson.ArrayOf(append(conjuncts(a.spec.Doc()), conjuncts(b.spec.Doc())...)...)).Doc()
 		both := *a.Filter
-		both.Root, both.Source = &match.And{Children: []match.Node{a.Filter.Root, b.Filter.Root}}, spec
+		both.Root, both.Source = match.AllOf(append(match.Conjuncts(a.Filter.Root), match.Conjuncts(b.Filter.Root)...)), spec
 		p.Stages[i-1] = &Match{written{"$match", spec.Value()}, &both}
 		p.Stages = append(p.Stages[:i], p.Stages[i+1:]...)
 		return true
+	}
+	return false
+}
+
+// moveCounts swaps a $skip or $limit with a stage in front of it that makes one document of one.
+func (p *Pipeline) moveCounts() bool {
+	for i := 1; i < len(p.Stages); i++ {
+		if _, ok := p.Stages[i-1].(*Project); !ok {
+			continue
+		}
+		switch p.Stages[i].(type) {
+		case *Skip, *Limit:
+			p.Stages[i-1], p.Stages[i] = p.Stages[i], p.Stages[i-1]
+			return true
+		}
 	}
 	return false
 }
@@ -133,6 +110,14 @@ func (p *Pipeline) mergeCounts() bool {
 		}
 	}
 	return false
+}
+
+// conjuncts are the filters that a filter joins with $and, or the filter itself.
+func conjuncts(filter bson.Doc) []bson.Value {
+	if and := filter.Lookup("$and"); and.Type == bson.TypeArray && filter.Count() == 1 {
+		return and.Doc().Values(nil)
+	}
+	return []bson.Value{filter.Value()}
 }
 
 func (p *Pipeline) replaceTwo(i int, s Stage) {

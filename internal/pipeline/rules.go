@@ -1,6 +1,9 @@
 package pipeline
 
-import "github.com/ebbdb/ebb/internal/mongoerr"
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
 
 // CheckReadConcern refuses a read concern ("local", "majority" …) that a stage of p cannot run with.
 func (p *Pipeline) CheckReadConcern(level string) error {
@@ -23,18 +26,14 @@ func (p *Pipeline) CheckReadConcern(level string) error {
 // CheckStable refuses what is outside of the first version of the stable API.
 func (p *Pipeline) CheckStable() error {
 	for _, s := range p.Stages {
-		unstable := false
-		switch s.Name() {
-		case "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats", "$search", "$searchMeta", "$vectorSearch",
-			"$listSearchIndexes", "$listCatalog", "$listClusterCatalog", "$querySettings", "$queryStats", "$rankFusion", "$score", "$scoreFusion":
-			unstable = true
-		case "$collStats":
+		unstable := isUnstable(s.Name())
+		if s.Name() == "$collStats" {
 			for it := s.Spec().Doc().Iter(); it.Next(); {
 				unstable = unstable || it.Key() != "count"
 			}
 		}
 		if unstable {
-			return mongoerr.New(mongoerr.APIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version 1", s.Name())
+			return notStable(s.Name())
 		}
 		for _, sub := range subPipelines(s) {
 			if err := sub.CheckStable(); err != nil {
@@ -43,4 +42,27 @@ func (p *Pipeline) CheckStable() error {
 		}
 	}
 	return nil
+}
+
+// CheckStableNames is CheckStable by the names of stages alone, before anything else is looked at.
+func CheckStableNames(stages bson.Value) error {
+	for it := stages.Doc().Iter(); it.Next(); {
+		if v := it.Value(); v.Type == bson.TypeObject && isUnstable(v.Doc().FirstKey()) {
+			return notStable(v.Doc().FirstKey())
+		}
+	}
+	return nil
+}
+
+func isUnstable(stage string) bool {
+	switch stage {
+	case "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats", "$search", "$searchMeta", "$vectorSearch",
+		"$listSearchIndexes", "$listCatalog", "$listClusterCatalog", "$querySettings", "$queryStats", "$rankFusion", "$score", "$scoreFusion":
+		return true
+	}
+	return false
+}
+
+func notStable(stage string) error {
+	return mongoerr.New(mongoerr.APIStrictError, "stage %s is not allowed with 'apiStrict: true' in API Version 1", stage)
 }

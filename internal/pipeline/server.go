@@ -135,20 +135,22 @@ func parsePlanCacheStats(_ *parsing, arg bson.Value) ([]Stage, error) {
 
 func parseCurrentOp(p *parsing, arg bson.Value) ([]Stage, error) {
 	if arg.Type != bson.TypeObject {
-		return nil, mongoerr.New(mongoerr.FailedToParse, "$currentOp options must be specified in an object, but found: %s", arg.Type)
+		return nil, mongoerr.New(mongoerr.TypeMismatch, "$currentOp options must be specified in an object, but found: %s", arg.Type)
 	}
-	for it := arg.Doc().Iter(); it.Next(); {
-		switch it.Key() {
-		case "allUsers", "idleConnections", "idleSessions", "localOps", "truncateOps", "idleCursors", "targetAllNodes", "backtrace":
-			if it.Value().Type != bson.TypeBool {
-				return nil, mongoerr.New(mongoerr.FailedToParse, "The '%s' parameter of the $currentOp stage must be a boolean value, but found: %s",
-					it.Key(), it.Value().Type)
-			}
-		default:
-			return nil, mongoerr.New(mongoerr.FailedToParse, "Unrecognized option '%s' in $currentOp stage.", it.Key())
-		}
+	var ignored, local, allNodes bson.Value
+	wants := []want{{name: "localOps", to: &local, types: aBool, given: true}, {name: "targetAllNodes", to: &allNodes, types: aBool, given: true}}
+	for _, name := range []string{"allUsers", "idleConnections", "idleSessions", "truncateOps", "idleCursors", "backtrace"} {
+		wants = append(wants, want{name: name, to: &ignored, types: aBool, given: true})
 	}
-	if p.NS.DB != "admin" && p.inside == "" {
+	if err := readStrict("$currentOp", arg.Doc(), wants...); err != nil {
+		return nil, err
+	}
+	switch {
+	case allNodes.Truthy() && local.Truthy():
+		return nil, mongoerr.New(mongoerr.FailedToParse, "The 'localOps' parameter of the $currentOp stage cannot be true when 'targetAllNodes' is also true")
+	case allNodes.Truthy():
+		return nil, mongoerr.New(mongoerr.FailedToParse, "$currentOp supports targetAllNodes parameter only for sharded clusters")
+	case p.NS.DB != "admin" && p.inside == "":
 		return nil, mongoerr.New(mongoerr.InvalidNamespace, "$currentOp must be run against the 'admin' database with {aggregate: 1}")
 	}
 	return server("$currentOp", arg)
@@ -174,10 +176,46 @@ func listSessions(name string, arg bson.Value) ([]Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !allUsers.IsMissing() && allUsers.Bool() && !users.IsMissing() {
+	of, err := sessionUsers(name, users)
+	if err != nil {
+		return nil, err
+	}
+	if allUsers.Truthy() && len(of) > 0 {
 		return nil, mongoerr.New(mongoerr.UnsupportedFormat, "%s may not specify {allUsers:true} and {users:[...]} at the same time", name)
 	}
-	return server(name, arg)
+	b := bson.Build()
+	if !allUsers.IsMissing() {
+		b.Value("allUsers", allUsers)
+	}
+	if len(of) > 0 {
+		b.Value("users", bson.ArrayOf(of...))
+	}
+	return server(name, b.Doc().Value())
+}
+
+// sessionUsers reads whose sessions are wanted, {user, db} each. A null among them is nobody.
+func sessionUsers(name string, users bson.Value) ([]bson.Value, error) {
+	var of []bson.Value
+	if users.IsMissing() {
+		return nil, nil
+	}
+	for it := users.Doc().Iter(); it.Next(); {
+		v := it.Value()
+		if v.Type == bson.TypeNull {
+			continue
+		}
+		field := name + ".users." + it.Key()
+		if v.Type != bson.TypeObject {
+			return nil, wrongType(field, v.Type, anObject)
+		}
+		var user, db bson.Value
+		err := readStrict(field, v.Doc(), want{name: "user", to: &user, types: aString, required: true}, want{name: "db", to: &db, types: aString, required: true})
+		if err != nil {
+			return nil, err
+		}
+		of = append(of, v)
+	}
+	return of, nil
 }
 
 func parseListClusterCatalog(p *parsing, arg bson.Value) ([]Stage, error) {

@@ -176,6 +176,39 @@ func computedPaths(out []string, n *node, prefix string) []string {
 	return out
 }
 
+// Includes are the dotted paths that stay as they are, in order.
+func (p *Projection) Includes() []string { return p.paths(nil, p.root, "", include) }
+
+// Excludes are the dotted paths that are left out, in order.
+func (p *Projection) Excludes() []string { return p.paths(nil, p.root, "", exclude) }
+
+func (p *Projection) paths(out []string, n *node, prefix string, what action) []string {
+	for i := range n.fields {
+		switch f := &n.fields[i]; f.action {
+		case nested:
+			out = p.paths(out, f.node, prefix+f.name+".", what)
+		case what:
+			out = append(out, prefix+f.name)
+		}
+	}
+	return out
+}
+
+// Renames are the fields of the first level that get the value of another one.
+func (p *Projection) Renames() map[string]string {
+	out := map[string]string{}
+	for i := range p.root.fields {
+		f := &p.root.fields[i]
+		if f.action != compute {
+			continue
+		}
+		if from, ok := expr.FieldOf(f.expr); ok && from.Len() == 1 {
+			out[f.name] = from.String()
+		}
+	}
+	return out
+}
+
 // Apply appends to dst what p makes of doc and returns it; it starts at len(dst). Expressions are evaluated in env, which is
 // Reset first, so doc may not lie in it. Details say which element the query matched, for "$"; nil when it matched none.
 func (p *Projection) Apply(dst []byte, doc bson.Doc, env *expr.Env, details *match.Details) (bson.Doc, error) {

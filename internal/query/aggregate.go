@@ -62,6 +62,11 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 	if err != nil {
 		return nil, nil, err
 	}
+	if a.Stable {
+		if err := pipeline.CheckStableNames(a.Pipeline); err != nil {
+			return nil, nil, err
+		}
+	}
 	pl, err := e.pipelineParser(lang).Parse(stages, pipeline.Options{NS: ns, Scope: lang.scope})
 	if err != nil {
 		return nil, nil, err

@@ -25,7 +25,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
-// tryFor makes the test longer: go test ./internal/query -run RandomPlans -timeout 0 -args -for 1h
+// tryFor makes the tests longer: go test ./internal/query -run RandomPlans -timeout 0 -args -for 1h
 var (
 	tryFor  = flag.Duration("for", 0, "for how long to try random queries")
 	trySeed = flag.Uint64("seed", 0, "the first seed of random queries, 0 for any")
@@ -39,7 +39,10 @@ const (
 
 // TestRandomPlans tries random queries on random documents with random indexes: whatever the plan, the one chosen or one
 // that is forced by a hint, the answer is what looking at all documents gives, in the order that the sort demands.
-func TestRandomPlans(t *testing.T) {
+func TestRandomPlans(t *testing.T) { tryWorlds(t, world{}, (*tried).try) }
+
+// tryWorlds calls try many times on each of many collections; it says whether there was an answer.
+func tryWorlds(t *testing.T, w world, try func(*tried) bool) {
 	seed := *trySeed
 	if seed == 0 {
 		seed = rand.Uint64() >> 16
@@ -47,7 +50,7 @@ func TestRandomPlans(t *testing.T) {
 	started := clock.Wall().Now()
 	worlds, queries := uint64(0), 0
 	for ; worlds < fewestWorlds || clock.Since(clock.Wall(), started) < *tryFor; worlds++ {
-		queries += tryWorld(t, seed+worlds)
+		queries += tryWorld(t, seed+worlds, w, try)
 		if t.Failed() {
 			break
 		}
@@ -69,8 +72,9 @@ type tried struct {
 	log    strings.Builder
 }
 
-func tryWorld(t *testing.T, seed uint64) (answered int) {
-	x := &tried{t: t, world: world{rand.New(rand.NewPCG(seed, 7))}, ns: namespace.NS{DB: "test", Coll: "c"}, seed: seed}
+func tryWorld(t *testing.T, seed uint64, w world, try func(*tried) bool) (answered int) {
+	w.r = rand.New(rand.NewPCG(seed, 7))
+	x := &tried{t: t, world: w, ns: namespace.NS{DB: "test", Coll: "c"}, seed: seed}
 	defer x.open()()
 	defer func() {
 		if p := recover(); p != nil {
@@ -83,7 +87,7 @@ func tryWorld(t *testing.T, seed uint64) (answered int) {
 		if t.Failed() {
 			break
 		}
-		if x.try() {
+		if try(x) {
 			answered++
 		}
 	}

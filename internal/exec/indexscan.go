@@ -61,7 +61,7 @@ func (s *indexScan) work(r *reading, m *Member) (status, error) {
 			return needTime, err
 		}
 	}
-	m.Record = storage.Record{ID: entry.RecordID}
+	m.Record, m.Entry = storage.Record{ID: entry.RecordID}, entry
 	if s.want.score {
 		var err error
 		if m.Score, err = wordScore(entry.Key, s.plan.Ranges[0]); err != nil {

@@ -21,11 +21,18 @@ func (n *or) work(r *reading, m *Member) (status, error) {
 		n.at++
 		return needTime, n.inputs[n.at-1].close()
 	}
-	first, err := n.given.add(m.ID)
-	if !first {
+	if first, err := n.given.add(m.ID); !first {
 		return needTime, err
 	}
-	return advanced, nil
+	if n.plan.Filter == nil {
+		return advanced, nil
+	}
+	ok, err := r.matches(n.plan.Filter, m.Doc)
+	if ok && err == nil {
+		return advanced, nil
+	}
+	n.given.stats.Rejected++
+	return needTime, err
 }
 
 func (n *or) park() {

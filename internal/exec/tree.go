@@ -90,6 +90,12 @@ func (o opener) node(n planner.Node, stats *Stats, w want) node {
 		w.fetched = true
 		w.score = true
 		return &textOr{plan: n, stats: stats, inputs: o.children(n.Inputs, stats, w), places: map[string]int{}}
+	case *planner.SortMerge:
+		return newMergeInputs(n, stats, o.children(n.Inputs, stats, w))
+	case *planner.Projection:
+		if n.Covered {
+			return newProjectKey(n, stats, o.child(n.Child, stats, w))
+		}
 	case *planner.GeoNear:
 		return &nearScan{plan: n, stats: stats, scan: collScan{plan: &planner.CollScan{}, stats: &Stats{}}}
 	}

@@ -34,6 +34,17 @@ func (b *Builder) Reset(dst []byte) {
 	b.open = b.open[:0]
 }
 
+// Reopen goes on with the document that Doc has returned last, in place.
+func (b *Builder) Reopen() *Builder {
+	b.buf = b.buf[:len(b.buf)-1]
+	return b
+}
+
+// Holds says whether doc, which is not empty, is the document that was built last.
+func (b *Builder) Holds(doc Doc) bool {
+	return len(b.buf) == b.start+len(doc) && &b.buf[b.start] == &doc[0]
+}
+
 func (b *Builder) head(t Type, key string) {
 	b.buf = append(b.buf, byte(t))
 	b.buf = append(b.buf, key...)

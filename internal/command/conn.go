@@ -20,7 +20,15 @@ type Conn struct {
 	client   *operation.Client
 	metadata bson.Doc
 	appName  string
+
+	// What each command needs and none keeps: its arguments, and its reply, which is written before the next one comes.
+	args  Args
+	reply bson.Builder
+	spare []byte
 }
+
+// maxSpareBytes is how large a reply's buffer may be to be kept for the next one.
+const maxSpareBytes = 64 << 10
 
 // Client is how the connection shows up in currentOp.
 func (c *Conn) Client() *operation.Client { return c.client }

@@ -25,9 +25,9 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 	if !o.batchGiven {
 		o.batch = cursor.DefaultFirstBatch
 	}
-	c := &cursor.Cursor{NS: ns.String(), LSID: op.SessionID, Command: op.Args.Document().Clone(), PlanSummary: o.planSummary,
+	c := &cursor.Cursor{NS: ns.String(), LSID: op.SessionID, PlanSummary: o.planSummary,
 		NoTimeout: o.noTimeout, Tailable: o.tailable, AwaitData: o.awaitData, Source: src}
-	b := bson.Build().Object("cursor").Array("firstBatch")
+	b := op.build().Object("cursor").Array("firstBatch")
 	more := true
 	if !o.batchGiven || o.batch > 0 {
 		var err error
@@ -52,11 +52,12 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 	op.Running.Stats.Returned.Store(n)
 	op.Running.Stats.CursorID.Store(c.ID)
 	op.Running.Stats.CursorExhausted.Store(!more)
-	return b.Int64("id", c.ID).String("ns", ns.String()).End().Doc(), nil
+	return b.Int64("id", c.ID).String("ns", c.NS).End().Doc(), nil
 }
 
 // keep parks c for getMore, with what is left of the command's time.
 func (op *Op) keep(c *cursor.Cursor) error {
+	c.Command = op.Args.Document().Clone()
 	if op.MaxTime > 0 {
 		c.MaxTime = max(time.Millisecond, op.MaxTime-clock.Since(op.Clock, op.Running.Started))
 	}

@@ -103,7 +103,7 @@ func (op *Op) runDeletes(statements []deleteStatement, ordered bool) (bson.Doc, 
 		}
 	}
 	op.Running.Stats.Deleted.Store(deleted)
-	b := bson.Build()
+	b := op.build()
 	op.writeReply(b, deleted, refused)
 	return b.Doc(), nil
 }

@@ -54,7 +54,8 @@ func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
 	if name == "" {
 		return nil, mongoerr.New(mongoerr.CommandNotFound, "no such command: ''")
 	}
-	op.Args = NewArgs(name, req.Body)
+	op.Args = &op.Conn.args
+	op.Args.reset(name, req.Body)
 	op.Command = op.table[name]
 	if op.Command == nil {
 		return nil, mongoerr.New(mongoerr.CommandNotFound, "no such command: '%s'", name)
@@ -114,11 +115,29 @@ func (op *Op) track(ctx context.Context) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	if body.Lookup("ok").IsMissing() {
-		b := bson.BuildOn(make([]byte, 0, len(body)+16))
-		body = b.Fields(body).Double("ok", 1).Doc()
+	return op.withOK(body), nil
+}
+
+// build starts the reply, in memory that is used again for the connection's next one.
+func (op *Op) build() *bson.Builder {
+	b := &op.Conn.reply
+	b.Reset(op.Conn.spare[:0])
+	return b
+}
+
+// withOK is body with ok: 1, unless it says itself.
+func (op *Op) withOK(body bson.Doc) bson.Doc {
+	if !op.Conn.reply.Holds(body) {
+		if body.Lookup("ok").IsMissing() {
+			body = bson.BuildOn(make([]byte, 0, len(body)+16)).Fields(body).Double("ok", 1).Doc()
+		}
+		return body
 	}
-	return body, nil
+	body = op.Conn.reply.Reopen().Double("ok", 1).Doc()
+	if cap(body) <= maxSpareBytes {
+		op.Conn.spare = body[:0]
+	}
+	return body
 }
 
 // perform runs the command, once writes are let through when it writes.

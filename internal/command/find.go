@@ -27,6 +27,14 @@ func find(op *Op) (bson.Doc, error) {
 	if err := readable(r.NS); err != nil {
 		return nil, err
 	}
+	if one, ok, err := op.Query.Express(op.Ctx, r.Find, r.call); ok {
+		op.examined(r.call)
+		if err != nil {
+			return nil, err
+		}
+		r.cursor.planSummary = r.call.PlanSummary
+		return op.openCursor(r.NS, one, r.cursor)
+	}
 	running, err := op.Query.Find(op.Ctx, r.Find, r.call)
 	op.examined(r.call)
 	if err != nil {

@@ -109,6 +109,9 @@ func (c *Command) takesTxn() bool {
 
 // sessionID takes the id out of {id: UUID(…)}; path is what errors call the document.
 func sessionID(path string, lsid bson.Doc) (string, error) {
+	if id, ok := plainSessionID(lsid); ok {
+		return id, nil
+	}
 	a := NewArgs(path, lsid)
 	a.Ignore("txnNumber", "txnUUID")
 	id := a.Value("id")
@@ -130,6 +133,19 @@ func sessionID(path string, lsid bson.Doc) (string, error) {
 		return "", mongoerr.New(mongoerr.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
 	}
 	return string(data), nil
+}
+
+// plainSessionID is sessionID for what nearly all clients send: nothing but a good id.
+func plainSessionID(lsid bson.Doc) (id string, ok bool) {
+	it := lsid.Iter()
+	if !it.Next() || it.Key() != "id" || it.Value().Type != bson.TypeBinary {
+		return "", false
+	}
+	subtype, data := it.Value().Binary()
+	if subtype != 4 || len(data) != 16 || it.Next() {
+		return "", false
+	}
+	return string(data), true
 }
 
 // subtypeName is what MongoDB calls a kind of binary data.

@@ -54,7 +54,7 @@ func getMore(op *Op) (bson.Doc, error) {
 	}
 	op.Running.Stats.SetPlanSummary(c.PlanSummary)
 	op.originating = c.Command
-	b := bson.Build().Object("cursor").Array("nextBatch")
+	b := op.build().Object("cursor").Array("nextBatch")
 	before, _ := c.Returned()
 	more, err := op.nextBatch(c, b, batch)
 	if err != nil {

@@ -34,7 +34,7 @@ func insert(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := bson.Build()
+	b := op.build()
 	op.writeReply(b, int64(n), refused)
 	return b.Doc(), nil
 }

@@ -137,7 +137,7 @@ func (op *Op) runUpdates(statements []updateStatement, ordered bool) (bson.Doc, 
 	st.Matched.Store(matched)
 	st.Modified.Store(modified)
 	st.Upserted.Store(int64(len(upserted)))
-	b := bson.Build()
+	b := op.build()
 	op.writeReply(b, matched, refused)
 	if op.WriteConcern.Unacknowledged {
 		return b.Doc(), nil

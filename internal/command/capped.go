@@ -32,17 +32,21 @@ func convertToCapped(op *Op) (bson.Doc, error) {
 		return nil, e
 	}
 	if err == nil {
-		err = ns.CheckLength()
+		err = cappedCopy(ns).CheckLength()
 	}
 	if err != nil {
 		return nil, err
 	}
-	if _, err := op.copyable(ns); err != nil {
+	coll, err := op.copyable(ns)
+	if err != nil {
 		return nil, err
 	}
+	if coll.IsClustered() {
+		return bson.EmptyDoc, op.replaceByCapped(coll, size)
+	}
 	err = op.Query.Store.Modify(op.Ctx, ns, func(c *catalog.Collection) (*catalog.Collection, error) {
-		if c.IsClustered() {
-			return nil, mongoerr.New(mongoerr.CommandNotSupported, "convertToCapped is not supported yet on a clustered collection")
+		if c.IsClustered() { // since it was looked at
+			return nil, mongoerr.New(mongoerr.ConflictingOperationInProgress, "%s was replaced meanwhile", ns)
 		}
 		var kept []*index.Definition
 		if id := c.IDIndex(); id != nil {
@@ -54,6 +58,27 @@ func convertToCapped(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	return bson.EmptyDoc, op.trim(ns)
+}
+
+// cappedCopy is the name of the copy that MongoDB would make, which must not be too long either.
+func cappedCopy(ns namespace.NS) namespace.NS {
+	return namespace.NS{DB: ns.DB, Coll: "tmpEbb00.convertToCapped." + ns.Coll}
+}
+
+// replaceByCapped puts a capped copy in the place of a collection whose records lie elsewhere.
+func (op *Op) replaceByCapped(coll *catalog.Collection, size int64) error {
+	to := cappedCopy(coll.NS)
+	if _, err := op.Query.Store.CreateCollection(op.Ctx, to, cappedOptions(coll, size)); err != nil {
+		return err
+	}
+	err := op.copyAll(coll.NS, to)
+	if err == nil {
+		err = op.Query.Store.Rename(op.Ctx, to, coll.NS, true)
+	}
+	if err != nil {
+		_, _ = op.Query.Store.DropCollection(op.Ctx, to) // the first error is the one to tell
+	}
+	return err
 }
 
 // trim deletes the oldest documents of a capped collection until it is within its bounds.

@@ -89,6 +89,9 @@ type Server struct {
 	// processID names this run of the server in topologyVersion.
 	processID [12]byte
 
+	// mapReduces counts them, for the warning that they are deprecated.
+	mapReduces atomic.Int64
+
 	stopped atomic.Bool
 	stop    context.CancelFunc
 	done    sync.WaitGroup

@@ -20,7 +20,7 @@ func Rows() []*Command {
 // commands is the table of all commands, a family a file.
 func commands() table {
 	return newTable(
-		insertCommands(), updateCommands(), deleteCommands(), findCommands(), getMoreCommands(), countCommands(), aggregateCommands(),
+		insertCommands(), updateCommands(), deleteCommands(), findCommands(), getMoreCommands(), countCommands(), aggregateCommands(), mapReduceCommands(), fileMD5Commands(),
 		findAndModifyCommands(), bulkWriteCommands(), explainCommands(),
 		helloCommands(), pingCommands(), buildInfoCommands(), hostInfoCommands(), commandLineCommands(), listCommandsCommands(),
 		ebbTTLCommands(), connectionCommands(), sessionCommands(), killSessionsCommands(), parameterCommands(), clusterParameterCommands(),

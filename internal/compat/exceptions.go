@@ -132,12 +132,10 @@ func absentCommands() []exception {
 			out = append(out, exception{name: name, state: s, note: note})
 		}
 	}
-	add(notYet, "Map-reduce is not there yet; a pipeline does what it did.", "mapReduce")
 	add(notYet, "There are no users and roles yet.", `authenticate createUser dropAllUsersFromDatabase dropUser grantRolesToUser revokeRolesFromUser
 		updateUser usersInfo createRole dropAllRolesFromDatabase dropRole grantPrivilegesToRole grantRolesToRole invalidateUserCache
 		revokePrivilegesFromRole revokeRolesFromRole rolesInfo updateRole`)
 	add(notYet, "Replica sets are not there yet.", "applyOps")
-	add(notYet, "Checksums of GridFS files are not computed yet.", "filemd5")
 	add(notOffered, "Auditing is a part of MongoDB Enterprise.", "getAuditConfig setAuditConfig logApplicationMessage")
 	add(notOffered, "There is no search process.", "createSearchIndexes dropSearchIndex updateSearchIndex")
 	add(notOffered, "There are no shards.", `abortMoveCollection abortReshardCollection abortUnshardCollection addShard addShardToZone

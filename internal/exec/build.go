@@ -92,6 +92,8 @@ func stage(op *Op, p *pipeline.Pipeline, i int, s pipeline.Stage, in Iterator) (
 		return newRankFusion(op, s, p.NS, in), nil
 	case *pipeline.ScoreFusion:
 		return newScoreFusion(op, s, p.NS, in), nil
+	case *pipeline.Emit:
+		return &emitStage{op: op, stage: s, in: in}, nil
 	case *pipeline.Score:
 		return &scoreStage{op: op, stage: s, in: in}, nil
 	case *pipeline.GeoNear: // where there is no collection whose plan could take it over

@@ -33,13 +33,14 @@ type Env struct {
 	// Interrupt is asked now and then in loops; its error ends the evaluation. Nil never ends it.
 	Interrupt func() error
 
-	vars  []bson.Value // by slot
-	stack []bson.Value // operands of the operators being evaluated
-	slab  []byte       // the results; full slabs are left to the collector
-	ticks uint32
-	zones map[string]*time.Location
-	js    *javascript.Runtime
-	clock clock.Clock // times JavaScript
+	vars    []bson.Value // by slot
+	stack   []bson.Value // operands of the operators being evaluated
+	slab    []byte       // the results; full slabs are left to the collector
+	ticks   uint32
+	zones   map[string]*time.Location
+	js      *javascript.Runtime
+	clock   clock.Clock // times JavaScript
+	globals bson.Doc    // of JavaScript
 }
 
 const (

@@ -21,6 +21,9 @@ func (e *Env) JavaScript() *javascript.Runtime {
 			c = clock.Wall()
 		}
 		e.js = javascript.New(c, e.Interrupt)
+		for it := e.globals.Iter(); it.Next(); {
+			e.js.Global(it.Key(), it.Value())
+		}
 	}
 	return e.js
 }

@@ -33,6 +33,8 @@ type Options struct {
 	Rand func() float64
 	// Clock times JavaScript; nil is the wall clock.
 	Clock clock.Clock
+	// Globals are variables that all of JavaScript sees.
+	Globals bson.Doc
 	// NoJavaScript refuses $function.
 	NoJavaScript bool
 }
@@ -66,6 +68,7 @@ func (p *Parser) NewEnv() *Env {
 		Interrupt:   p.opts.Interrupt,
 		Rand:        p.opts.Rand,
 		clock:       p.opts.Clock,
+		globals:     p.opts.Globals,
 	}
 	if env.Rand == nil {
 		env.Rand = rand.Float64

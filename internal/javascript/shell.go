@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/dop251/goja"
 
@@ -39,6 +40,9 @@ func (r *Runtime) define() {
 	})
 	r.method(r.classes["BinData"], "length", func(v bson.Value) any { _, data := v.Binary(); return len(data) })
 	r.constructors()
+	if _, err := r.vm.RunProgram(arrayFunctions()); err != nil {
+		panic(err) // it is ours
+	}
 	r.set("hex_md5", func(s string) string { sum := md5.Sum([]byte(s)); return hex.EncodeToString(sum[:]) })
 	r.set("print", func(goja.FunctionCall) goja.Value { return goja.Undefined() })
 	r.set("tojson", func(call goja.FunctionCall) goja.Value {
@@ -49,6 +53,20 @@ func (r *Runtime) define() {
 		return r.vm.ToValue(v.Text())
 	})
 }
+
+// arrayFunctions are what the shell adds to Array.
+var arrayFunctions = sync.OnceValue(func() *goja.Program {
+	return goja.MustCompile("", `
+		Array.sum = function(a) { if (a.length == 0) return null; var s = a[0]; for (var i = 1; i < a.length; i++) s += a[i]; return s; };
+		Array.avg = function(a) { return a.length == 0 ? null : Array.sum(a) / a.length; };
+		Array.stdDev = function(a) {
+			var mean = Array.avg(a), s = 0;
+			for (var i = 0; i < a.length; i++) s += (a[i] - mean) * (a[i] - mean);
+			return Math.sqrt(s / a.length);
+		};
+		Array.contains = function(a, x) { return a.indexOf(x) >= 0; };
+		Array.unique = function(a) { return a.filter(function(x, i) { return a.indexOf(x) == i; }); };`, false)
+})
 
 func (r *Runtime) constructors() {
 	for name, literal := range map[string]string{"NumberLong": "NumberLong", "NumberInt": "NumberInt", "NumberDecimal": "NumberDecimal",

@@ -16,7 +16,7 @@ import (
 
 const (
 	// MaxPattern is the longest pattern in bytes.
-	MaxPattern = 32764
+	MaxPattern = 16384
 	// MaxNesting is how deep groups may nest.
 	MaxNesting = 250
 	// MatchTimeout ends a match that backtracks for too long.

@@ -26,6 +26,8 @@ type Aggregate struct {
 	// ReadConcern is the level asked for, "" when none was; Stable refuses what is outside of the first version of the stable API.
 	ReadConcern string
 	Stable      bool
+	// MapReduce, when not nil, is what happens to the documents of Pipeline.
+	MapReduce *pipeline.MapReduce
 }
 
 // Aggregate opens a pipeline. The caller closes what it returns.
@@ -67,7 +69,7 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 			return nil, nil, err
 		}
 	}
-	pl, err := e.pipelineParser(lang).Parse(stages, pipeline.Options{NS: ns, Scope: lang.scope})
+	pl, err := e.pipelineParser(lang).ParseMapReduce(stages, a.MapReduce, pipeline.Options{NS: ns, Scope: lang.scope})
 	if err != nil {
 		return nil, nil, err
 	}

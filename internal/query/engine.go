@@ -82,6 +82,8 @@ type Call struct {
 	NoNow, Definition bool
 	// ClusterTime is $$CLUSTER_TIME, missing where there is none.
 	ClusterTime bson.Value
+	// Globals are variables that JavaScript sees.
+	Globals bson.Doc
 	// Bypass skips the collection's validator.
 	Bypass bool
 	// PlanSummary is set to what the (last) plan is called.
@@ -118,7 +120,7 @@ func (c *Call) language(ctx context.Context, coll *catalog.Collection) (*languag
 		}
 		l.collation = def
 	}
-	opts := expr.Options{Now: c.Now, NoNow: c.NoNow, ClusterTime: c.ClusterTime, Definition: c.Definition, Interrupt: l.interrupted}
+	opts := expr.Options{Now: c.Now, NoNow: c.NoNow, ClusterTime: c.ClusterTime, Definition: c.Definition, Globals: c.Globals, Interrupt: l.interrupted}
 	if l.collation != nil {
 		opts.Collation = l.collation
 	}

@@ -126,7 +126,7 @@ func TestNesting(t *testing.T) {
 	for _, c := range []struct {
 		levels int
 		ok     bool
-	}{{1, true}, {bson.MaxDepth, true}, {bson.MaxDepth + 1, false}, {20_000, false}} {
+	}{{1, true}, {bson.MaxDepth + 1, true}, {bson.MaxDepth + 2, false}, {20_000, false}} {
 		m, err := codec.NewReader(bytes.NewReader(msgOf(nested(c.levels)))).ReadMessage()
 		if m == nil || c.ok != (err == nil) {
 			t.Fatalf("%d levels: message %v, error %v", c.levels, m != nil, err)

@@ -195,7 +195,7 @@ func takeDocument(b []byte) (bson.Doc, error) {
 		return nil, frameErrorf("document of length %d where %d bytes are left", size, len(b))
 	}
 	doc := bson.Doc(b[:size:size])
-	switch err := bson.Validate(doc, bson.MaxDepth); {
+	switch err := bson.Validate(doc, bson.MaxDepth+1); { // below the command, which is a level itself
 	case errors.Is(err, bson.ErrTooDeep):
 		return nil, mongoerr.New(mongoerr.Overflow, "BSONObj exceeds maximum nested object depth: %d", bson.MaxDepth)
 	case err != nil:

@@ -9,13 +9,8 @@ import (
 // index has it. What it points to is valid until the next call of work, park or close on the node that gave it.
 type Member struct {
 	storage.Record // Doc is nil until the record is fetched
-	// Entry is the entry of the index by which a scan found the record.
-	Entry storage.IndexEntry
 	// Key are the values of the key by which an index scan found the record, when somebody asked for them; see want.
 	Key []bson.Value
-	// Score is that of a search of a text index, which finds records with it; Scored says that there is one.
-	Score  float64
-	Scored bool
 }
 
 // status is what one unit of work has come to.
@@ -54,9 +49,20 @@ type Stats struct {
 	// Held is how many bytes it kept at most, and Disk whether it went on in files.
 	Held int64
 	Disk bool
+	// Rings are those that a search by distance has walked.
+	Rings []Ring
 
 	Children []*Stats
 }
+
+// Ring is a ring around the center of a search by distance, with the records that were found there and those given.
+type Ring struct {
+	Low, High   float64
+	Last        bool // High is in it
+	Found, Gave int64
+}
+
+func (s *Stats) ringGave() { s.Rings[len(s.Rings)-1].Gave++ }
 
 // working is a node with its counters: the way in which all nodes call one another.
 type working struct {

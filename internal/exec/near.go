@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"slices"
@@ -13,21 +14,28 @@ import (
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
-// maxNearBytes bounds what is kept of the places that a search by distance has found.
-const maxNearBytes = DefaultMaxMemory
+// maxNearBytes bounds what is kept of the places that a search by distance has found at one and the same distance, and
+// nearRingBytes what it keeps of a ring before it looks at a smaller one instead.
+const (
+	maxNearBytes  = DefaultMaxMemory
+	nearRingBytes = DefaultMaxMemory / 8
+	nearOverhead  = 48
+)
 
-const nearOverhead = 48
-
-// nearScan gives records by their distance, nearest first. It looks at all of them once and keeps the distances and ids of
-// those that match, then fetches one after the other.
+// nearScan gives records by their distance, nearest first: it walks the index for all that lies in a ring around the center,
+// sorts it, gives one after the other, and goes on with the next ring, of twice the width. Rings part the distances: a
+// record is in the one in which its nearest place lies, and in no other.
 type nearScan struct {
 	plan  *planner.GeoNear
 	stats *Stats
-	scan  collScan
 
-	loaded bool
-	found  []nearby
-	held   int
+	low, high float64 // the ring under way: from low on, before high
+	last      bool    // it is the last one, with high
+	begun     bool
+	scan      *indexScan // through the ring's part of the index; nil between rings
+	found     []nearby   // of the ring, sorted when the scan has ended
+	held      int
+	reader    *storage.Reader // nil while parked
 }
 
 type nearby struct {
@@ -36,71 +44,206 @@ type nearby struct {
 }
 
 func (s *nearScan) work(r *reading, m *Member) (status, error) {
-	if !s.loaded {
-		if err := s.load(r); err != nil {
-			return ended, err
-		}
-		s.loaded = true
-	}
-	if len(s.found) == 0 {
+	switch {
+	case s.scan != nil:
+		return needTime, s.look(r)
+	case len(s.found) > 0:
+		return s.give(r, m)
+	case s.last:
 		return ended, nil
 	}
-	reader, err := r.reader()
-	if err != nil {
-		return ended, err
-	}
+	return needTime, s.nextRing(r)
+}
+
+// give fetches the nearest record again, which after a park may have gone or moved away.
+func (s *nearScan) give(r *reading, m *Member) (status, error) {
 	id := s.found[0].id
 	s.found = s.found[1:]
-	rec, ok, err := reader.Get(id)
+	rec, ok, err := s.get(r, id)
 	if !ok || err != nil {
 		return needTime, err
 	}
-	// After a park it may have moved away.
 	if _, _, ok = s.plan.Near.Nearest(rec.Doc); !ok {
 		return needTime, nil
 	}
 	m.Record = rec
+	s.stats.ringGave()
 	return advanced, nil
 }
 
-func (s *nearScan) load(r *reading) error {
-	defer s.scan.close()
-	for {
-		if err := interrupted(r.ctx); err != nil {
-			return err
-		}
-		var m Member
-		switch status, err := s.scan.work(r, &m); {
-		case err != nil:
-			return err
-		case status == ended:
-			slices.SortStableFunc(s.found, func(a, b nearby) int { return cmp.Compare(a.distance, b.distance) })
-			return nil
-		}
-		s.stats.Docs++
-		if err := s.consider(r, m.Record); err != nil {
-			return err
+func (s *nearScan) get(r *reading, id storage.RecordID) (rec storage.Record, ok bool, err error) {
+	if s.reader == nil {
+		if s.reader, err = r.reader(); err != nil {
+			return rec, false, err
 		}
 	}
+	return s.reader.Get(id)
 }
 
-func (s *nearScan) consider(r *reading, rec storage.Record) error {
+// nextRing begins the walk of the ring behind the one that is done.
+func (s *nearScan) nextRing(r *reading) error {
+	reach := s.plan.Reach()
+	switch {
+	case !s.begun:
+		width, err := s.firstWidth(r)
+		if err != nil {
+			return err
+		}
+		s.begun, s.low, s.high = true, s.plan.Near.Min, s.plan.Near.Min+width
+	default:
+		s.low, s.high = s.high, s.high+2*(s.high-s.low)
+	}
+	if s.last = !(s.high < reach); s.last {
+		s.high = reach
+	}
+	s.beginRing()
+	return nil
+}
+
+func (s *nearScan) beginRing() {
+	s.found, s.held = nil, 0
+	if plan := s.plan.Ring(s.low, s.high); plan != nil {
+		s.scan = newIndexScan(plan, s.stats, want{fetched: true})
+		return
+	}
+	s.endRing()
+}
+
+func (s *nearScan) endRing() {
+	s.scan = nil
+	slices.SortFunc(s.found, func(a, b nearby) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), bytes.Compare(a.id, b.id))
+	})
+	s.stats.Rings = append(s.stats.Rings, Ring{Low: s.low, High: s.high, Last: s.last, Found: int64(len(s.found))})
+}
+
+// Before the first ring, about as many keys as would make a good one are looked at on both sides of where the center would
+// be in the index: there lies much of what is near.
+const (
+	nearSamples = 32
+	nearWanted  = 16
+)
+
+// firstWidth is a width for the first ring in which there is something to be found, but not much.
+func (s *nearScan) firstWidth(r *reading) (float64, error) {
+	reach := s.plan.Reach()
+	if !s.plan.InRings() {
+		return reach, nil
+	}
+	at, around := s.plan.Center()
+	distances, err := s.sample(r, storage.IndexScan{Low: at, High: around.High})
+	if err != nil {
+		return 0, err
+	}
+	before, err := s.sample(r, storage.IndexScan{Low: around.Low, High: at, Reverse: true})
+	if err != nil {
+		return 0, err
+	}
+	distances = append(distances, before...)
+	if len(distances) == 0 {
+		return reach, nil
+	}
+	slices.Sort(distances)
+	width := distances[min(nearWanted, len(distances))-1] - s.plan.Near.Min
+	return max(width, reach*minNearWidth), nil
+}
+
+// minNearWidth is how wide the first ring is at least, of the whole reach.
+const minNearWidth = 1e-9
+
+func (s *nearScan) sample(r *reading, scan storage.IndexScan) (distances []float64, err error) {
+	reader, err := r.reader()
+	if err != nil {
+		return nil, err
+	}
+	if scan.Index = reader.Catalog().IndexByID(s.plan.Index.ID); scan.Index == nil {
+		return nil, mongoerr.New(mongoerr.QueryPlanKilled, "query plan killed :: index '%s' dropped", s.plan.Index.Name)
+	}
+	scan.Fetches = true
+	cursor, err := reader.ScanIndex(scan)
+	if err != nil {
+		return nil, err
+	}
+	defer cursor.Close()
+	for len(distances) < nearSamples && cursor.Next() {
+		s.stats.Keys++
+		r.seen.Keys++
+		distances = append(distances, s.plan.About(cursor.Entry().Key))
+	}
+	return distances, cursor.Err()
+}
+
+// look takes the walk one key further.
+func (s *nearScan) look(r *reading) error {
+	var m Member
+	switch status, err := s.scan.work(r, &m); {
+	case err != nil:
+		return err
+	case status == ended:
+		err := s.scan.close()
+		s.endRing()
+		return err
+	case status == needTime:
+		return nil
+	}
+	// Where a record has several keys it comes by the first, which tells nothing of its other places.
+	if s.scan.given == nil && !s.plan.MayLieIn(s.scan.cursor.Entry().Key, s.low, s.high) {
+		return nil
+	}
+	return s.consider(r, m.ID)
+}
+
+func (s *nearScan) consider(r *reading, id storage.RecordID) error {
+	rec, ok, err := s.get(r, id)
+	if !ok || err != nil {
+		return err
+	}
+	s.stats.Docs++
+	r.seen.Docs++
 	distance, _, ok := s.plan.Near.Nearest(rec.Doc)
-	if !ok {
+	if !ok || distance < s.low || distance > s.high || distance == s.high && !s.last {
 		return nil
 	}
 	if ok, err := r.matches(s.plan.Filter, rec.Doc); !ok || err != nil {
 		return err
 	}
-	if s.held += len(rec.ID) + nearOverhead; s.held > maxNearBytes {
-		return mongoerr.New(mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed, "a search by distance needs more than %d bytes to order what it finds", maxNearBytes)
+	s.found = append(s.found, nearby{distance, id.Clone()})
+	s.held += len(id) + nearOverhead
+	s.stats.Held = max(s.stats.Held, int64(s.held))
+	if s.held > nearRingBytes {
+		return s.halve()
 	}
-	s.found = append(s.found, nearby{distance, rec.ID.Clone()})
 	return nil
 }
 
-func (s *nearScan) park()        { s.scan.park() }
-func (s *nearScan) close() error { return s.scan.close() }
+// halve looks at the inner half of the ring instead, as long as it can be told from the whole.
+func (s *nearScan) halve() error {
+	if middle := s.low + (s.high-s.low)/2; s.plan.InRings() && middle > s.low && middle < s.high {
+		err := s.scan.close()
+		s.high, s.last = middle, false
+		s.beginRing()
+		return err
+	}
+	if s.held > maxNearBytes {
+		return mongoerr.New(mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed, "a search by distance needs more than %d bytes to order what it finds", maxNearBytes)
+	}
+	return nil
+}
+
+func (s *nearScan) park() {
+	s.reader = nil
+	if s.scan != nil {
+		s.scan.park()
+	}
+}
+
+func (s *nearScan) close() error {
+	s.reader = nil
+	if s.scan == nil {
+		return nil
+	}
+	return s.scan.close()
+}
 
 // withDistance sets the metadata of what a plan has found by distance, and the fields that a $geoNear asks for.
 type withDistance struct {

@@ -148,3 +148,11 @@ func (r *sphereRing) IntersectsCell(c s2.Cell) bool {
 func (r *sphereRing) ContainsCell(c s2.Cell) bool {
 	return c.MaxDistance(r.center) <= r.high && c.Distance(r.center) >= r.low
 }
+
+// CellAngle is how many radians from at the middle of a cell lies.
+func CellAngle(cell s2.CellID, at Point) float64 {
+	return cell.Point().Distance(at.spherical()).Radians()
+}
+
+// SphereAngle is the distance of two places in radians; what is no longitude and latitude is taken as if it went on.
+func SphereAngle(a, b Point) float64 { return a.spherical().Distance(b.spherical()).Radians() }

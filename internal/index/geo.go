@@ -70,6 +70,11 @@ func (d *Definition) checkSphere(spec bson.Doc) error {
 	if n, exact := v.AsInt64(); !v.IsMissing() && (v.Type == bson.TypeDecimal || !exact || n < minSphereVersion || n > defaultSphereVersion) {
 		return mongoerr.New(mongoerr.CannotCreateIndex, "unsupported geo index version { 2dsphereIndexVersion : %s }, only support versions: [1,2,3]", v)
 	}
+	for _, f := range d.Fields {
+		if f.Kind != Ordered && f.Kind != Geo2DSphere {
+			return mongoerr.New(16823, "Cannot use 2dsphere index with other special index types: %s: \"%s\"", f.Path, f.Kind)
+		}
+	}
 	switch l := d.sphere.levels; {
 	case l.Coarsest < 0:
 		return mongoerr.New(16747, "coarsestIndexedLevel must be >= 0")

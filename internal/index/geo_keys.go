@@ -20,6 +20,14 @@ func GridKey(hash uint64) bson.Value {
 	return bson.Binary(hashSubtype, binary.BigEndian.AppendUint64(nil, hash))
 }
 
+// GridHash is the hash that GridKey was made of.
+func GridHash(v bson.Value) uint64 {
+	if _, data := v.Binary(); len(data) == 8 {
+		return binary.BigEndian.Uint64(data)
+	}
+	return 0
+}
+
 // sphereKeys are the cells of each place with each value of each other field. From version 2 on, documents without a place
 // have none.
 func (d *Definition) sphereKeys(doc bson.Doc, k *Keys) error {

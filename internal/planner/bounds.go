@@ -59,6 +59,10 @@ func pathOf(n match.Node) string {
 		return n.Path.String()
 	case *match.Mod:
 		return n.Path.String()
+	case *match.GeoWithin:
+		return n.Path.String()
+	case *match.GeoIntersects:
+		return n.Path.String()
 	case *match.Not:
 		return pathOf(n.Child)
 	}

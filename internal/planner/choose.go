@@ -15,9 +15,6 @@ func Choose(c Collection, q Query) (*Plan, error) {
 	if q.Filter != nil && isAlwaysTrue(q.Filter.Root) {
 		p.Filter = nil
 	}
-	if t := q.Filter.Text(); t != nil {
-		return p, p.text(c, q, t)
-	}
 	near := q.Near
 	if near == nil {
 		near = q.Filter.Near()
@@ -116,7 +113,10 @@ func (p *Plan) collScan(c Collection, q Query) {
 
 // usable says whether x has a key for every document that the query can want.
 func usable(x Index, demands []predicate, q Query) bool {
-	if !x.Built() || x.Kind != index.Ordered || x.Fields[0].Path == "" || x.TTL && x.Kind != 0 {
+	if !x.Built() || x.Kind != index.Ordered && !x.isGeo() || x.Fields[0].Path == "" || x.TTL && x.Kind != 0 {
+		return false
+	}
+	if x.isGeo() && !findsPlaces(x, demands) {
 		return false
 	}
 	if x.Sparse && !demandsPresence(x, demands) {
@@ -193,6 +193,9 @@ func (s *IndexScan) isUniquePoint() bool {
 // array as an earlier, bound one is bound only by the same $elemMatch.
 func fieldBounds(x Index, i int, demands []predicate, q Query, scopes []match.Node, earlier []Intervals) (Intervals, match.Node) {
 	path := x.Fields[i].Path
+	if x.Fields[i].Kind != index.Ordered || x.Kind == index.Geo2D {
+		return x.placeBounds(i, demands)
+	}
 	best, bestScope := All(), match.Node(nil)
 	for k, d := range demands {
 		if d.path != path {
@@ -265,6 +268,9 @@ func order(x Index, bounds []Intervals, q Query) (ordered, backward bool) {
 		if len(want) == 0 {
 			break
 		}
+		if f.Kind != index.Ordered {
+			return false, false
+		}
 		single := len(bounds[i]) == 1 && bounds[i][0].IsPoint() && x.multikey(i) == 0
 		if want[0].Path != f.Path {
 			if !single {
@@ -294,7 +300,7 @@ func (p *Plan) hinted(c Collection, q Query) error {
 	if err != nil {
 		return err
 	}
-	if !x.Built() || x.Kind != index.Ordered {
+	if !x.Built() || x.Kind != index.Ordered && (!x.isGeo() || q.Min != nil || q.Max != nil) {
 		return mongoerr.New(mongoerr.NoQueryExecutionPlans, "error processing query: planner returned error :: caused by :: the hinted index %s cannot serve this query", x.Name)
 	}
 	var demands []predicate

@@ -7,12 +7,16 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
-// GeoNear gives documents by their distance from a point, nearest first. It stands for a geospatial index, whose definition
-// it demands; as long as such indexes have no entries it looks at all documents.
+// GeoNear gives documents by their distance from a point, nearest first. It walks a geospatial index ring by ring.
 type GeoNear struct {
-	Index  Index
-	Near   *match.GeoNear
+	Index Index
+	Near  *match.GeoNear
+	// Filter is what else a document must match.
 	Filter *match.Filter
+	// Bounds has the values that each field of the index is held to, all for that of the place.
+	Bounds []Intervals
+	// field is the place's in the key pattern.
+	field int
 }
 
 // Stage implements Node.
@@ -21,6 +25,30 @@ func (g *GeoNear) Stage() string {
 		return "GEO_NEAR_2D"
 	}
 	return "GEO_NEAR_2DSPHERE"
+}
+
+// besideNear is what the filter demands besides the search; nil for nothing.
+func (g *GeoNear) besideNear() *match.Filter {
+	if g.Filter == nil || g.Filter.Near() == nil {
+		return g.Filter
+	}
+	and, ok := g.Filter.Root.(*match.And)
+	if !ok {
+		return nil
+	}
+	var rest []match.Node
+	for _, c := range and.Children {
+		if _, near := c.(*match.GeoNear); !near {
+			rest = append(rest, c)
+		}
+	}
+	switch len(rest) {
+	case 0:
+		return nil
+	case 1:
+		return &match.Filter{Root: rest[0], Collation: g.Filter.Collation}
+	}
+	return &match.Filter{Root: &match.And{Children: rest}, Collation: g.Filter.Collation}
 }
 
 // Children implements Node.
@@ -48,31 +76,66 @@ func (p *Plan) near(c Collection, q Query, near *match.GeoNear) error {
 	if q.Filter != nil {
 		demands = predicates(q.Filter.Root)
 	}
+	var best *GeoNear
 	for _, x := range indexes {
-		if !x.Hidden && x.measures(near, demands) && (x.Partial() == nil || implies(demands, x.Partial().Root, q.Collation)) {
-			p.Root, p.Ordered = &GeoNear{Index: x, Near: near, Filter: p.Filter}, len(q.Order) == 0
-			return x.checkCenter(near)
+		if x.Hidden || !x.Built() || x.Partial() != nil && !implies(demands, x.Partial().Root, q.Collation) {
+			continue
+		}
+		if field := x.measures(near, demands); field >= 0 {
+			g := &GeoNear{Index: x, Near: near, Filter: p.Filter, Bounds: x.besidesPlace(field, demands, q), field: field}
+			if best == nil || g.bound() > best.bound() {
+				best = g
+			}
 		}
 	}
-	return noNearIndex()
+	if best == nil {
+		return noNearIndex()
+	}
+	p.Root, p.Ordered = best, len(q.Order) == 0
+	return best.Index.checkCenter(near)
+}
+
+// besidesPlace bounds all fields but that of the place.
+func (x Index) besidesPlace(place int, demands []predicate, q Query) []Intervals {
+	bounds, scopes := make([]Intervals, len(x.Fields)), make([]match.Node, len(x.Fields))
+	for i := range bounds {
+		bounds[i] = All()
+		if i != place {
+			bounds[i], scopes[i] = fieldBounds(x, i, demands, q, scopes[:i], bounds[:i])
+		}
+	}
+	return bounds
+}
+
+// bound is how many fields before that of the place are held to single values.
+func (g *GeoNear) bound() int {
+	for i, b := range g.Bounds[:g.field] {
+		if !b.ArePoints() {
+			return i
+		}
+	}
+	return g.field
 }
 
 func noNearIndex() error {
 	return mongoerr.New(mongoerr.NoQueryExecutionPlans, "error processing query: planner returned error :: caused by :: unable to find index for $geoNear query")
 }
 
-// measures says whether x has the places that near asks for, in a system in which it measures; fields before them must be
-// bound by the filter.
-func (x Index) measures(near *match.GeoNear, demands []predicate) bool {
-	for _, f := range x.Fields {
+// measures is the field of x that has the places that near asks for, in a system in which it measures; -1 when there is none.
+// Fields before it must be bound by the filter.
+func (x Index) measures(near *match.GeoNear, demands []predicate) int {
+	for i, f := range x.Fields {
 		if f.Path == near.Path.String() {
-			return f.Kind == index.Geo2D && !near.Meters || f.Kind == index.Geo2DSphere && near.Spherical
+			if f.Kind == index.Geo2D && !near.Meters || f.Kind == index.Geo2DSphere && near.Spherical {
+				return i
+			}
+			return -1
 		}
 		if f.Kind != index.Geo2DSphere && !demanded(f.Path, demands) {
-			return false
+			return -1
 		}
 	}
-	return false
+	return -1
 }
 
 func demanded(path string, demands []predicate) bool {
@@ -89,17 +152,8 @@ func (x Index) checkCenter(near *match.GeoNear) error {
 	if x.Kind != index.Geo2D {
 		return nil
 	}
-	low, high := -180.0, 180.0
-	if v := x.Spec.Lookup("min"); v.IsNumber() {
-		low = v.AsDouble()
-	}
-	if v := x.Spec.Lookup("max"); v.IsNumber() {
-		high = v.AsDouble()
-	}
-	for _, at := range []float64{near.Center.X, near.Center.Y} {
-		if !(at >= low && at <= high) {
-			return mongoerr.New(16433, "point not in interval of [ %v, %v ]", low, high)
-		}
+	if !x.Grid().Holds(near.Center) {
+		return mongoerr.New(16433, "point not in interval of [ %v, %v ] :: caused by :: [ %v, %v ]", x.Grid().Min, x.Grid().Max, near.Center.X, near.Center.Y)
 	}
 	return nil
 }

@@ -1,16 +1,11 @@
 package planner
 
-import (
-	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/collation"
-)
+import "github.com/ebbdb/ebb/internal/bson"
 
-// SortMerge merges inputs that each come in Order, and gives each record once.
+// SortMerge merges inputs that each come in the order of Pattern, and gives each record once.
 type SortMerge struct {
-	Inputs []Node
-	Order  []OrderField
-	// Collation compares strings.
-	Collation *collation.Collation
+	Inputs  []Node
+	Pattern bson.Doc
 }
 
 // Stage implements Node.
@@ -20,14 +15,4 @@ func (*SortMerge) Stage() string { return "SORT_MERGE" }
 func (n *SortMerge) Children() []Node { return n.Inputs }
 
 // Describe implements Node.
-func (n *SortMerge) Describe(b *bson.Builder) {
-	b.Object("sortPattern")
-	for _, f := range n.Order {
-		if f.Descending {
-			b.Int32(f.Path, -1)
-		} else {
-			b.Int32(f.Path, 1)
-		}
-	}
-	b.End()
-}
+func (n *SortMerge) Describe(b *bson.Builder) { b.Document("sortPattern", n.Pattern) }

@@ -108,8 +108,11 @@ func printWorks(b *bson.Builder, c *exec.Stats) {
 // printCounts appends what a kind of stage counts of its own.
 func printCounts(b *bson.Builder, n planner.Node, c *exec.Stats) {
 	switch n.(type) {
-	case *planner.CollScan, *planner.GeoNear:
+	case *planner.CollScan:
 		b.Number("docsExamined", c.Docs)
+	case *planner.GeoNear:
+		b.Number("keysExamined", c.Keys).Number("docsExamined", c.Docs)
+		printRings(b, c.Rings)
 	case *planner.IDHack:
 		b.Number("keysExamined", c.Keys).Number("docsExamined", c.Docs)
 	case *planner.Fetch:
@@ -123,6 +126,15 @@ func printCounts(b *bson.Builder, n planner.Node, c *exec.Stats) {
 	case *planner.Sort:
 		b.Number("totalDataSizeSorted", c.Held).Bool("usedDisk", c.Disk)
 	}
+}
+
+func printRings(b *bson.Builder, rings []exec.Ring) {
+	b.Array("searchIntervals")
+	for i, r := range rings {
+		b.Object(bson.IndexKey(i)).Double("minDistance", r.Low).Double("maxDistance", r.High).Bool("maxInclusive", r.Last).
+			Number("nBuffered", r.Found).Number("nReturned", r.Gave).End()
+	}
+	b.End()
 }
 
 // limitedSort is the limit under a sort, 0 for none.

@@ -151,7 +151,10 @@ func (x *tried) populate() {
 }
 
 func (x *tried) index(i int) {
-	spec := x.world.index(fmt.Sprintf("x%d", i))
+	x.indexOf(x.world.index(fmt.Sprintf("x%d", i)))
+}
+
+func (x *tried) indexOf(spec string) {
 	_, err := x.engine.Store.CreateIndexes(context.Background(), x.ns, func(c *catalog.Collection) ([]*index.Definition, error) {
 		d, err := x.engine.Indexes().Parse(bson.MustDoc(spec), c.Options.Collation)
 		return []*index.Definition{d}, err

@@ -220,7 +220,12 @@ func (s *lookupStage) nextUnwound(ctx context.Context) (bson.Doc, error) {
 }
 
 func (s *lookupStage) unwound(v, index bson.Value) bson.Doc {
-	s.buf = setPath(s.buf[:0], s.doc, s.stage.As, v)
+	if v.IsMissing() { // as of an empty array that was there: documents on the way are made
+		s.tmp = setPath(s.tmp[:0], s.doc, s.stage.As, bson.EmptyArr)
+		s.buf = setPath(s.buf[:0], s.tmp, s.stage.As, v)
+	} else {
+		s.buf = setPath(s.buf[:0], s.doc, s.stage.As, v)
+	}
 	if s.stage.Unwind.Index.Len() == 0 {
 		return s.buf
 	}

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"slices"
+
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -74,21 +76,40 @@ func (r *validateRequest) mode() string {
 
 // validateNow reads everything; with repair, indexes that are wrong are made anew and everything is read again.
 func (op *Op) validateNow(coll *catalog.Collection, r validateRequest) (bson.Doc, error) {
-	v, err := op.Query.Store.Validate(op.Ctx, r.ns)
+	v, err := op.Query.Store.Validate(op.Ctx, r.ns, r.conforms())
 	if err != nil {
 		return nil, err
 	}
-	repaired := false
-	if r.repair && wrongIndexes(v) {
+	fixed := repair{wrong: v}
+	if r.repair && wrongIndexes(v) || r.fixMultikey && unmarked(v) {
 		if coll, err = op.rebuildIndexes(r.ns); err != nil {
 			return nil, err
 		}
-		if v, err = op.Query.Store.Validate(op.Ctx, r.ns); err != nil {
+		if v, err = op.Query.Store.Validate(op.Ctx, r.ns, r.conforms()); err != nil {
 			return nil, err
 		}
-		repaired = !wrongIndexes(v)
+		fixed.done = !wrongIndexes(v)
 	}
-	return validated(coll, v, r, repaired), nil
+	return validated(coll, v, r, fixed), nil
+}
+
+// conforms is what every document is held against besides being well-formed; nil for nothing.
+func (r *validateRequest) conforms() func(bson.Doc) error {
+	if !r.conform {
+		return nil
+	}
+	return func(d bson.Doc) error { return bson.Conform(d, r.full) }
+}
+
+// repair is what was found before indexes were made anew, and whether they are right since.
+type repair struct {
+	wrong *storage.Validation
+	done  bool
+}
+
+// unmarked says whether an index is multikey and is not marked so.
+func unmarked(v *storage.Validation) bool {
+	return slices.ContainsFunc(v.Indexes, func(i storage.IndexValidation) bool { return i.Unmarked })
 }
 
 func wrongIndexes(v *storage.Validation) bool {
@@ -113,9 +134,9 @@ func validatedMetadata(coll *catalog.Collection) bson.Doc {
 	return b.Doc()
 }
 
-func validated(coll *catalog.Collection, v *storage.Validation, r validateRequest, repaired bool) bson.Doc {
+func validated(coll *catalog.Collection, v *storage.Validation, r validateRequest, fixed repair) bson.Doc {
 	b := bson.Build().String("ns", r.ns.String()).Binary("uuid", 4, coll.UUID[:]).Number("nInvalidDocuments", v.Invalid).
-		Int32("nNonCompliantDocuments", 0).Number("nrecords", v.Records).Int32("nIndexes", int32(len(coll.Indexes)))
+		Number("nNonCompliantDocuments", v.Nonconforming).Number("nrecords", v.Records).Int32("nIndexes", int32(len(coll.Indexes)))
 	b.Object("keysPerIndex")
 	for _, i := range v.Indexes {
 		b.Number(i.Name, i.Keys)
@@ -134,7 +155,7 @@ func validated(coll *catalog.Collection, v *storage.Validation, r validateReques
 		}
 		b.End()
 	}
-	b.End().Bool("valid", v.Valid).Bool("repaired", repaired).String("repairMode", r.mode())
+	b.End().Bool("valid", v.Valid).Bool("repaired", fixed.done).String("repairMode", r.mode())
 	b.Strings("warnings", v.Warnings).Strings("errors", indexErrors(v))
 	findings(b, "extraIndexEntries", v.Extra)
 	findings(b, "missingIndexEntries", v.Missing)
@@ -144,10 +165,12 @@ func validated(coll *catalog.Collection, v *storage.Validation, r validateReques
 	}
 	b.End()
 	if r.repair {
-		for _, n := range [...]string{"numRemovedCorruptRecords", "numRemovedExtraIndexEntries", "numInsertedMissingIndexEntries",
-			"numDocumentsMovedToLostAndFound", "numOutdatedMissingIndexEntry"} {
-			b.Int32(n, 0)
+		removed, inserted := int64(0), int64(0)
+		if fixed.done {
+			removed, inserted = fixed.wrong.AllExtra, fixed.wrong.AllMissing
 		}
+		b.Int32("numRemovedCorruptRecords", 0).Number("numRemovedExtraIndexEntries", removed).Number("numInsertedMissingIndexEntries", inserted).
+			Int32("numDocumentsMovedToLostAndFound", 0).Int32("numOutdatedMissingIndexEntry", 0)
 	}
 	return b.Doc()
 }

@@ -37,7 +37,6 @@ func queryExceptions() []exception {
 		{name: "$jsonSchema", state: partial, note: "The keywords `encrypt` and `encryptMetadata` are not taken yet.",
 			try: `{find: "c", filter: {$jsonSchema: {encryptMetadata: {}}}}`, code: mongoerr.NotImplemented},
 		{name: "$regex", state: partial, note: "Recursion and branch reset groups are not taken.", try: `{find: "c", filter: {a: {$regex: "(?R)"}}}`, code: mongoerr.NotImplemented},
-		{name: "$text", state: notYet, note: "Text indexes are kept, not searched.", try: `{find: "c", filter: {$text: {$search: "x"}}}`, code: mongoerr.IndexNotFound},
 	}
 }
 
@@ -45,8 +44,7 @@ func projectionExceptions() []exception {
 	return []exception{
 		{name: "$", state: complete, since: "2.2", doc: "The element of an array that matched.", try: `{find: "c", filter: {a: 1}, projection: {"a.$": 1}}`},
 		{name: "$elemMatch", state: complete, since: "2.2", doc: "The first element of an array that meets a condition.", try: `{find: "c", projection: {a: {$elemMatch: {$gt: 1}}}}`},
-		{name: "$meta", state: partial, since: "2.6", doc: "Metadata of the document.", note: "There is no `textScore` before $text is searched.",
-			try: `{find: "c", sort: {x: {$meta: "textScore"}}}`, code: 40218},
+		{name: "$meta", state: complete, since: "2.6", doc: "Metadata of the document.", try: `{find: "c", projection: {x: {$meta: "recordId"}}}`},
 		{name: "$slice", state: complete, since: "1.5.1", doc: "A part of an array.", try: `{find: "c", projection: {a: {$slice: [1, 1]}}}`},
 	}
 }
@@ -74,7 +72,6 @@ func expressionExceptions() []exception {
 		{name: "$encStrEndsWith", state: refused, note: encrypted, try: stage(`{$project: {x: {$encStrEndsWith: {input: "$a", suffix: "x"}}}}`), code: 10111808},
 		{name: "$encStrNormalizedEq", state: refused, note: encrypted, try: stage(`{$project: {x: {$encStrNormalizedEq: {input: "$a", string: "x"}}}}`), code: 10111808},
 		{name: "$encStrStartsWith", state: refused, note: encrypted, try: stage(`{$project: {x: {$encStrStartsWith: {input: "$a", prefix: "x"}}}}`), code: 10111808},
-		{name: "$meta", state: partial, note: "There is no `textScore` before $text is searched.", try: `{aggregate: "c", pipeline: [{$sort: {x: {$meta: "textScore"}}}], cursor: {}}`, code: 40218},
 		{name: "$similarityCosine", since: "8.3", doc: "How alike two vectors are, by their angle.", state: notOffered, note: later},
 		{name: "$similarityDotProduct", since: "8.3", doc: "How alike two vectors are, by their product.", state: notOffered, note: later},
 		{name: "$similarityEuclidean", since: "8.3", doc: "How alike two vectors are, by their distance.", state: notOffered, note: later},

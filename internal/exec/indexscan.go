@@ -28,7 +28,7 @@ type indexScan struct {
 
 func newIndexScan(plan *planner.IndexScan, stats *Stats, w want) *indexScan {
 	s := &indexScan{plan: plan, stats: stats, want: w}
-	if plan.Index.IsMultikey() {
+	if plan.Index.IsMultikey() && !plan.Once {
 		s.given = &givenIDs{stats: stats}
 	}
 	return s
@@ -61,7 +61,13 @@ func (s *indexScan) work(r *reading, m *Member) (status, error) {
 			return needTime, err
 		}
 	}
-	m.Record = storage.Record{ID: entry.RecordID}
+	m.Record, m.Entry = storage.Record{ID: entry.RecordID}, entry
+	if s.want.score {
+		var err error
+		if m.Score, err = wordScore(entry.Key, s.plan.Ranges[0]); err != nil {
+			return ended, err
+		}
+	}
 	return advanced, nil
 }
 
@@ -83,7 +89,7 @@ func (s *indexScan) open(r *reading) error {
 	if d == nil {
 		return mongoerr.New(mongoerr.QueryPlanKilled, "query plan killed :: index '%s' dropped", s.plan.Index.Name)
 	}
-	if s.given == nil && multikeyNow(reader.Multikey(d)) {
+	if s.given == nil && !s.plan.Once && multikeyNow(reader.Multikey(d)) {
 		s.given = &givenIDs{stats: s.stats} // it became so while the scan was parked
 	}
 	ranges := s.plan.Ranges

@@ -9,8 +9,13 @@ import (
 // index has it. What it points to is valid until the next call of work, park or close on the node that gave it.
 type Member struct {
 	storage.Record // Doc is nil until the record is fetched
+	// Entry is the entry of the index by which a scan found the record.
+	Entry storage.IndexEntry
 	// Key are the values of the key by which an index scan found the record, when somebody asked for them; see want.
 	Key []bson.Value
+	// Score is that of a search of a text index, which finds records with it; Scored says that there is one.
+	Score  float64
+	Scored bool
 }
 
 // status is what one unit of work has come to.

@@ -66,6 +66,7 @@ func (r *Records) NextRecord(ctx context.Context) (rec storage.Record, ok bool, 
 		if err := interrupted(ctx); err != nil {
 			return storage.Record{}, false, err
 		}
+		r.member.Scored = false
 		s, err := r.root.work(&r.reading, &r.member)
 		switch {
 		case err != nil || s == ended:
@@ -84,6 +85,9 @@ func (r *Records) keep() {
 	n := len(m.Doc)
 	r.rec = storage.Record{ID: r.buf[n:], Modified: m.Modified, Doc: r.buf[:n:n]}
 }
+
+// Score is that of the record given last, if it was found by a search of a text index.
+func (r *Records) Score() (score float64, ok bool) { return r.member.Score, r.member.Scored }
 
 // Record is the record that was given last.
 func (r *Records) Record() storage.Record { return r.rec }

@@ -43,6 +43,8 @@ type want struct {
 	fetched bool
 	// key: the values of the index key.
 	key bool
+	// score: what the word of a text index scores.
+	score bool
 }
 
 // opener makes nodes of a plan's.
@@ -60,6 +62,13 @@ func (o opener) child(n planner.Node, parent *Stats, w want) working {
 	return c
 }
 
+func (o opener) children(nodes []planner.Node, parent *Stats, w want) (all []working) {
+	for _, n := range nodes {
+		all = append(all, o.child(n, parent, w))
+	}
+	return all
+}
+
 func (o opener) node(n planner.Node, stats *Stats, w want) node {
 	switch n := n.(type) {
 	case *planner.CollScan:
@@ -73,6 +82,20 @@ func (o opener) node(n planner.Node, stats *Stats, w want) node {
 	case *planner.Fetch:
 		w.fetched = true
 		return &fetch{plan: n, stats: stats, in: o.child(n.Child, stats, w)}
+	case *planner.Or:
+		return &or{plan: n, inputs: o.children(n.Inputs, stats, w), given: givenIDs{stats: stats}}
+	case *planner.TextMatch:
+		return &textMatch{plan: n, stats: stats, in: o.child(n.Child, stats, w)}
+	case *planner.TextOr:
+		w.fetched = true
+		w.score = true
+		return &textOr{plan: n, stats: stats, inputs: o.children(n.Inputs, stats, w), places: map[string]int{}}
+	case *planner.SortMerge:
+		return newMergeInputs(n, stats, o.children(n.Inputs, stats, w))
+	case *planner.Projection:
+		if n.Covered {
+			return newProjectKey(n, stats, o.child(n.Child, stats, w))
+		}
 	case *planner.GeoNear:
 		return &nearScan{plan: n, stats: stats}
 	}

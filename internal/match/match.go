@@ -23,6 +23,10 @@ type Details struct {
 	// Position is the element that matched in the outermost array that the filter's last decisive path went through, or -1:
 	// what "$" stands for in updates and projections.
 	Position int
+	// Score is what the document scores in the search of a text index that found it; Scored says that there is such. No
+	// match sets it: who finds the document does.
+	Score  float64
+	Scored bool
 }
 
 // Match says whether doc matches. A nil env will do for filters without $expr and $where.

@@ -15,6 +15,9 @@ func Choose(c Collection, q Query) (*Plan, error) {
 	if q.Filter != nil && isAlwaysTrue(q.Filter.Root) {
 		p.Filter = nil
 	}
+	if t := q.Filter.Text(); t != nil {
+		return p, p.text(c, q, t)
+	}
 	near := q.Near
 	if near == nil {
 		near = q.Filter.Near()

@@ -4,16 +4,19 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/match"
 )
 
 // IndexScan walks spans of an index and gives the record id behind each key, each once.
 type IndexScan struct {
 	Index Index
-	// Bounds has the values that each field is held to, for printing; Ranges are the keys to walk, in the index's order.
+	// Bounds has the values that each field is held to, for printing, if there is something to print; Ranges are the keys to walk, in the index's order.
 	Bounds   []Intervals
 	Ranges   []Range
 	Backward bool
+	// Once says that no record has two keys in the spans, even of a multikey index.
+	Once bool
 	// Filter is what the key itself must match, before anything is fetched. Its paths are fields of the index that are not
 	// multikey.
 	Filter *match.Filter
@@ -38,16 +41,20 @@ func (x Index) describe(b *bson.Builder) {
 	if x.Collation != nil {
 		b.Document("collation", x.Collation)
 	}
-	b.Bool("isMultiKey", x.IsMultikey()).Object("multiKeyPaths")
-	for i, f := range x.Fields {
-		b.Strings(f.Path, multikeyPrefixes(f.Parts, x.multikey(i)))
+	b.Bool("isMultiKey", x.IsMultikey())
+	if x.Kind != index.Text { // whose keys are not the values of paths
+		b.Object("multiKeyPaths")
+		for i, f := range x.Fields {
+			b.Strings(f.Path, multikeyPrefixes(f.Parts, x.multikey(i)))
+		}
+		b.End()
 	}
-	b.End().Bool("isUnique", x.Unique).Bool("isSparse", x.Sparse).Bool("isPartial", x.PartialFilter != nil).Int32("indexVersion", 2)
+	b.Bool("isUnique", x.Unique).Bool("isSparse", x.Sparse).Bool("isPartial", x.PartialFilter != nil).Int32("indexVersion", 2)
 }
 
 func (x Index) describeBounds(b *bson.Builder, bounds []Intervals, backward bool) {
 	b.Object("indexBounds")
-	for i, f := range x.Fields {
+	for i, f := range x.Fields[:min(len(x.Fields), len(bounds))] {
 		b.Array(f.Path)
 		for j, text := range boundTexts(bounds[i], f.Descending != backward) {
 			b.String(bson.IndexKey(j), text)

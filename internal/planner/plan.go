@@ -17,6 +17,8 @@ type Plan struct {
 	Ordered bool
 	// Considered are the trees that lost.
 	Considered []Node
+
+	scores bool
 }
 
 // Node is one node of a plan. Its type is a struct of this package, of which there is a file each.
@@ -93,6 +95,8 @@ func FilterOf(n Node) *match.Filter {
 	case *GeoNear:
 		return n.besideNear()
 	case *Or:
+		return n.Filter
+	case *TextOr:
 		return n.Filter
 	}
 	return nil

@@ -12,6 +12,8 @@ type Projection struct {
 	Spec  bson.Doc
 	// Covered says that the documents are made of an index's keys, without being fetched.
 	Covered bool
+	// Fields are the paths that are read of a covered one.
+	Fields []string
 }
 
 // Stage implements Node: it tells projections that take or leave fields of the first level from all others.

@@ -21,6 +21,8 @@ type Query struct {
 	Min, Max bson.Doc
 	// Near is a search by distance that stands beside the filter; nil when the filter says all.
 	Near *match.GeoNear
+	// TextScore says that the score of a $text is asked for.
+	TextScore bool
 	// Limit is how many are wanted, 0 for all.
 	Limit int64
 }

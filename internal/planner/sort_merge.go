@@ -1,11 +1,16 @@
 package planner
 
-import "github.com/ebbdb/ebb/internal/bson"
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/collation"
+)
 
-// SortMerge merges inputs that each come in the order of Pattern, and gives each record once.
+// SortMerge merges inputs that each come in Order, and gives each record once.
 type SortMerge struct {
-	Inputs  []Node
-	Pattern bson.Doc
+	Inputs []Node
+	Order  []OrderField
+	// Collation compares strings.
+	Collation *collation.Collation
 }
 
 // Stage implements Node.
@@ -15,4 +20,14 @@ func (*SortMerge) Stage() string { return "SORT_MERGE" }
 func (n *SortMerge) Children() []Node { return n.Inputs }
 
 // Describe implements Node.
-func (n *SortMerge) Describe(b *bson.Builder) { b.Document("sortPattern", n.Pattern) }
+func (n *SortMerge) Describe(b *bson.Builder) {
+	b.Object("sortPattern")
+	for _, f := range n.Order {
+		if f.Descending {
+			b.Int32(f.Path, -1)
+		} else {
+			b.Int32(f.Path, 1)
+		}
+	}
+	b.End()
+}

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
@@ -158,7 +159,7 @@ func (e *Engine) openPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	}
 	records := exec.OpenRecords(p.plan, p.src, op.Env, &call.Seen, nil)
 	op.Leaf(records)
-	return exec.Build(op, p.rest, exec.WithDistance(op, p.plan, p.near, records))
+	return exec.Build(op, p.rest, exec.WithDistance(op, p.plan, p.near, exec.WithScore(op, p.plan, records, records)))
 }
 
 // plannedPipeline is a pipeline's plan and the stages that it leaves to do.
@@ -179,7 +180,11 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	if stage, ok := pl.First().(*pipeline.GeoNear); ok {
 		return e.planNear(op, view, pl, stage, hint, v, call)
 	}
-	q := planner.Query{Filter: p.lead.Filter, Collation: op.Parser.Collation, Order: orderOf(p.lead.Sort), Hint: hint, Limit: p.lead.Limit}
+	q := planner.Query{Filter: p.lead.Filter, Collation: op.Parser.Collation, Order: orderOf(p.lead.Sort), Hint: hint, Limit: p.lead.Limit,
+		TextScore: slices.Contains(p.lead.Needs.Meta, textScore)}
+	if q.TextScore && q.Filter.Text() == nil {
+		return p, noTextScore()
+	}
 	p.plan = planner.Nothing()
 	if r, ok := view.Collection(pl.NS); ok {
 		if p.plan, err = e.chooseSet(call, r, pl.NS, q, p.lead.Sort, nil); err != nil {

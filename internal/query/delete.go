@@ -17,6 +17,8 @@ type Delete struct {
 	Sort   bson.Doc
 	Hint   bson.Value
 	Multi  bool
+
+	scored bool // see Update
 }
 
 // Delete removes the first matching document, which it also returns, or with Multi all of them.
@@ -59,7 +61,7 @@ func (e *Engine) firstToDelete(ctx context.Context, w *storage.Writer, d Delete,
 	if err != nil {
 		return storage.Record{}, nil, false, err
 	}
-	return e.first(ctx, w, filter, order, d.Hint, lang, call)
+	return e.first(ctx, w, search{filter, order, d.Hint, d.scored}, lang, call)
 }
 
 func (e *Engine) parseDelete(lang *language, d Delete) (filter *match.Filter, order *sortpattern.Pattern, err error) {

@@ -136,7 +136,7 @@ func (x *explainedWrite) open(ctx context.Context, call *Call) (*storage.View, e
 
 // find plans the search for the documents to write, and runs it.
 func (x *explainedWrite) find(ctx context.Context, view *storage.View, hint bson.Value, call *Call) error {
-	q := planner.Query{Filter: x.filter, Collation: x.lang.collation, Order: orderOf(x.order), Hint: hint}
+	q := (&search{filter: x.filter, order: x.order, hint: hint}).query(x.lang)
 	if !x.multi {
 		q.Limit = 1
 	}

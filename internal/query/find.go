@@ -123,8 +123,14 @@ func (p *prepared) parse(ctx context.Context, e *Engine, coll *catalog.Collectio
 	}
 	if !p.Projection.IsEmpty() {
 		p.project, err = e.projections.Parse(p.Projection, projection.Options{Mode: projection.Find, Exprs: p.lang.exprs, Scope: p.lang.scope, Collation: p.lang.collation, Filter: p.filter.Source})
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	if p.scored() && p.filter.Text() == nil {
+		return noTextScore()
+	}
+	return nil
 }
 
 // sortNaturally reads {$natural: ±1}, which is a hint more than a sort.
@@ -145,7 +151,7 @@ func (p *prepared) sortNaturally(v bson.Value) error {
 
 func (p *prepared) query() planner.Query {
 	q := planner.Query{Filter: p.filter, Collation: p.lang.collation, Hint: p.Hint, Min: p.Min, Max: p.Max, Limit: p.Limit}
-	q.Order = orderOf(p.order)
+	q.Order, q.TextScore = orderOf(p.order), p.scored()
 	return q
 }
 
@@ -188,7 +194,7 @@ func (e *Engine) open(p *prepared) (*Running, error) {
 		leaf := &exec.Counted{Iterator: r.Iterator}
 		r.op.Explain, r.op.Counts, r.Iterator = true, append(r.op.Counts, leaf), leaf
 	}
-	r.Iterator = exec.WithDistance(r.op, p.plan, nil, r.Iterator)
+	r.Iterator = exec.WithDistance(r.op, p.plan, nil, exec.WithScore(r.op, p.plan, records, r.Iterator))
 	tail, err := p.tail()
 	if err != nil {
 		return nil, err

@@ -67,6 +67,7 @@ func (e *Engine) modifyOne(ctx context.Context, w *storage.Writer, f FindAndModi
 	if err != nil {
 		return Modified{}, err
 	}
+	f.scored = readsScore(fields.project)
 	if f.Remove {
 		return e.removeOne(ctx, w, f, fields, call)
 	}
@@ -76,7 +77,7 @@ func (e *Engine) modifyOne(ctx context.Context, w *storage.Writer, f FindAndModi
 	}
 	done := Modified{Found: u.Matched > 0, UpsertedID: u.UpsertedID, Changed: u.Modified > 0}
 	if f.New {
-		done.Value, err = fields.of(u.After, nil)
+		done.Value, err = fields.of(u.After, u.details)
 	} else {
 		done.Value, err = fields.of(u.Before, u.details)
 	}
@@ -84,7 +85,7 @@ func (e *Engine) modifyOne(ctx context.Context, w *storage.Writer, f FindAndModi
 }
 
 func (e *Engine) removeOne(ctx context.Context, w *storage.Writer, f FindAndModify, fields *returned, call *Call) (Modified, error) {
-	d := Delete{NS: f.NS, Filter: f.Filter, Sort: f.Sort, Hint: f.Hint}
+	d := Delete{NS: f.NS, Filter: f.Filter, Sort: f.Sort, Hint: f.Hint, scored: f.scored}
 	rec, details, found, err := e.firstToDelete(ctx, w, d, fields.lang, call)
 	if err != nil || !found {
 		return Modified{}, err
@@ -124,6 +125,9 @@ func (e *Engine) returnedFields(ctx context.Context, coll *catalog.Collection, f
 	case r.project.Positional() && f.New:
 		return nil, mongoerr.New(mongoerr.BadValue, "cannot use a positional projection and return the new document")
 	}
+	if readsScore(r.project) && filter.Text() == nil {
+		return nil, noTextScore()
+	}
 	for _, m := range r.project.Dependencies().Meta {
 		if m == "sortKey" {
 			return nil, mongoerr.New(mongoerr.BadValue, "Cannot use a $meta sortKey projection in findAndModify commands.")
@@ -137,5 +141,7 @@ func (r *returned) of(doc bson.Doc, details *match.Details) (bson.Doc, error) {
 	if doc == nil || r.project == nil {
 		return doc, nil
 	}
-	return r.project.Apply(nil, doc, r.lang.exprs.NewEnv(), details)
+	env := r.lang.exprs.NewEnv()
+	env.Meta = metadata(details)
+	return r.project.Apply(nil, doc, env, details)
 }

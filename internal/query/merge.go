@@ -174,7 +174,7 @@ func (m *mergeWriter) find(ctx context.Context, w *storage.Writer, keys []bson.V
 	if err != nil {
 		return storage.Record{}, false, err
 	}
-	rec, _, found, err := m.catalog.engine.first(ctx, w, f, nil, bson.Missing, lang, &plain)
+	rec, _, found, err := m.catalog.engine.first(ctx, w, search{filter: f}, lang, &plain)
 	return rec, found, err
 }
 

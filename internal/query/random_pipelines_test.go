@@ -21,7 +21,7 @@ func (w world) pipeline() string {
 		stages = append(stages, stage)
 		if strings.Contains(stage, "{$group") || strings.Contains(stage, "{$count") {
 			if w.chance(60) {
-				stages = append(stages, w.pick("{$match: {_id: "+w.condition(0)+"}}", "{$match: {'_id.x': {$gte: "+w.scalar()+"}, n: {$gt: 1}}}"))
+				stages = append(stages, w.pick("{$match: {_id: {"+w.pick("$gte", "$lt", "$eq", "$ne")+": "+w.scalar()+"}}}", "{$match: {_id: {$in: ["+w.scalar()+", "+w.scalar()+"]}}}", "{$match: {'_id.x': {$gte: "+w.scalar()+"}, n: {$gt: 1}}}"))
 			}
 			break
 		}

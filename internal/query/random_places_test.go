@@ -198,7 +198,7 @@ func tryPlaces(t *testing.T, seed uint64) {
 			fmt.Fprintf(&x.log, "%s\n", doc)
 		}
 	}
-	v, err := x.engine.Store.Validate(t.Context(), x.ns)
+	v, err := x.engine.Store.Validate(t.Context(), x.ns, nil)
 	x.must(err)
 	if !v.Valid {
 		t.Fatalf("seed %d: %+v", seed, v)

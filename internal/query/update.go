@@ -29,6 +29,9 @@ type Update struct {
 	// Constants are the values of c in {q, u, c}: variables of a pipeline update.
 	Constants             bson.Doc
 	BypassEmptyTimestamps bool
+
+	// scored says that what is done with the document found asks for its text score.
+	scored bool
 }
 
 // Updated is what an update did.
@@ -122,7 +125,7 @@ func (e *Engine) updateOne(ctx context.Context, w *storage.Writer, u Update, cal
 	if err != nil {
 		return Updated{}, err
 	}
-	rec, details, found, err := e.first(ctx, w, p.filter, p.order, u.Hint, lang, call)
+	rec, details, found, err := e.first(ctx, w, search{p.filter, p.order, u.Hint, u.scored}, lang, call)
 	if err != nil {
 		return Updated{}, err
 	}
@@ -182,9 +185,23 @@ func (e *Engine) upsert(w *storage.Writer, u Update, p *parsedUpdate, check vali
 	return Updated{UpsertedID: doc.Lookup("_id").Clone(), After: doc.Clone()}, nil
 }
 
+// search is which document a write wants.
+type search struct {
+	filter *match.Filter
+	order  *sortpattern.Pattern // nil: any
+	hint   bson.Value
+	scored bool // its text score is asked for, not only by the order
+}
+
+func (s *search) query(l *language) planner.Query {
+	return planner.Query{Filter: s.filter, Collation: l.collation, Order: orderOf(s.order), Hint: s.hint, TextScore: s.scored || sortsByScore(s.order)}
+}
+
 // first finds the first matching record that w sees, in order when one is given.
-func (e *Engine) first(ctx context.Context, w *storage.Writer, f *match.Filter, order *sortpattern.Pattern, hint bson.Value, lang *language, call *Call) (storage.Record, *match.Details, bool, error) {
-	plan, err := e.choose(w.Reader, planner.Query{Filter: f, Collation: lang.collation, Order: orderOf(order), Hint: hint, Limit: 1}, order, nil)
+func (e *Engine) first(ctx context.Context, w *storage.Writer, s search, lang *language, call *Call) (storage.Record, *match.Details, bool, error) {
+	q := s.query(lang)
+	q.Limit = 1
+	plan, err := e.choose(w.Reader, q, s.order, nil)
 	if err != nil {
 		return storage.Record{}, nil, false, err
 	}
@@ -197,9 +214,10 @@ func (e *Engine) first(ctx context.Context, w *storage.Writer, f *match.Filter, 
 	defer records.Close()
 	if plan.Ordered {
 		rec, ok, err := records.NextRecord(ctx)
+		details.Score, details.Scored = records.Score()
 		return rec.Clone(), details, ok, err
 	}
-	return least(ctx, records, details, order, lang)
+	return least(ctx, records, details, s.order, lang)
 }
 
 // least is the first record in order.
@@ -215,7 +233,8 @@ func least(ctx context.Context, records *exec.Records, details *match.Details, o
 			return best, bestDetails, found, err
 		}
 		rec = rec.Clone()
-		key, err := order.Key(nil, rec.Doc, nil, c)
+		details.Score, details.Scored = records.Score()
+		key, err := order.Key(nil, rec.Doc, metadata(details), c)
 		if err != nil {
 			return best, bestDetails, found, err
 		}

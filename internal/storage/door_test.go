@@ -425,7 +425,7 @@ func TestValidateFinds(t *testing.T) {
 			f.must(err)
 			c.damage(f, x)
 			f.must(x.Commit(context.Background(), kv.Buffered))
-			v, err := f.Validate(context.Background(), testNS)
+			v, err := f.Validate(context.Background(), testNS, nil)
 			f.must(err)
 			text := strings.Join(v.Errors, "\n")
 			for _, i := range v.Indexes {

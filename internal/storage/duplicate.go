@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/hex"
 	"fmt"
+	"math"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
@@ -24,10 +25,18 @@ func duplicateKey(c *catalog.Collection, d *index.Definition, key, typeBits []by
 	return duplicate(c, text, d.Key, value)
 }
 
-// duplicateID is E11000 for the _id of a clustered collection, which no index holds.
+// duplicateID is E11000 for the _id of a clustered collection, which no index holds. MongoDB reads the _id back from the
+// record id for it, and fails at the numbers that are told apart by more than their place in the order.
 func duplicateID(c *catalog.Collection, doc bson.Doc) error {
+	id := doc.Lookup("_id")
+	switch {
+	case id.IsNaN():
+		return mongoerr.New(50819, "Invalid type bits for numeric NaN")
+	case id.Type == bson.TypeDouble && math.IsInf(id.Double(), 0), id.Type == bson.TypeDecimal && id.Decimal().Inf() != 0:
+		return mongoerr.New(50826, "Invalid type bits for infinity")
+	}
 	pattern := bson.Build().Int32("_id", 1).Doc()
-	return duplicate(c, "", pattern, bson.Build().Value("_id", doc.Lookup("_id")).Doc())
+	return duplicate(c, "", pattern, bson.Build().Value("_id", id).Doc())
 }
 
 func duplicate(c *catalog.Collection, where string, pattern, value bson.Doc) error {

@@ -161,7 +161,7 @@ func (f *fixture) ids(ns namespace.NS) string {
 
 func (f *fixture) validate(ns namespace.NS) {
 	f.t.Helper()
-	v, err := f.Validate(context.Background(), ns)
+	v, err := f.Validate(context.Background(), ns, nil)
 	f.must(err)
 	if !v.Valid {
 		f.t.Fatalf("%s is not valid: %v, indexes %+v\nmissing %+v\nextra %+v", ns, v.Errors, v.Indexes, v.Missing, v.Extra)

@@ -295,7 +295,7 @@ func (x *script) rename() string {
 }
 
 func (x *script) validateText() (out string) {
-	v, err := x.Validate(context.Background(), x.ns())
+	v, err := x.Validate(context.Background(), x.ns(), nil)
 	if err != nil {
 		return failed(err)
 	}

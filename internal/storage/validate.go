@@ -15,10 +15,14 @@ type Validation struct {
 	Valid bool
 	// Records counts those that are stored, hidden ones included; Invalid those whose bytes are not what they should be.
 	Records, Invalid int64
+	// Nonconforming counts the documents that the caller's check has refused.
+	Nonconforming    int64
 	Indexes          []IndexValidation // in the catalogue's order
 	Errors, Warnings []string
 	// Missing are entries that should be there, Extra ones that should not; at most maxFindings of each.
 	Missing, Extra []IndexFinding
+	// AllMissing and AllExtra are how many there are.
+	AllMissing, AllExtra int64
 	// Corrupt are records that cannot be read, at most maxFindings.
 	Corrupt []RecordID
 }
@@ -30,6 +34,8 @@ type IndexValidation struct {
 	// Keys is the number of entries.
 	Keys             int64
 	Errors, Warnings []string
+	// Unmarked says that a document has an array where the index is not marked as multikey.
+	Unmarked bool
 }
 
 // IndexFinding is an entry that is where it should not be, or the other way round.
@@ -44,8 +50,8 @@ const maxFindings = 100
 
 // Validate reads a whole collection and all of its indexes, in one view, and checks that they agree in both directions:
 // each record has all its entries and no entry is one too many; that counters and multikey bits are right; and that every
-// document is well-formed BSON.
-func (s *Store) Validate(ctx context.Context, ns namespace.NS) (*Validation, error) {
+// document is well-formed BSON. conforms, unless it is nil, looks at each document and says what is wrong with it.
+func (s *Store) Validate(ctx context.Context, ns namespace.NS, conforms func(bson.Doc) error) (*Validation, error) {
 	v, err := s.View(ctx)
 	if err != nil {
 		return nil, err
@@ -55,16 +61,17 @@ func (s *Store) Validate(ctx context.Context, ns namespace.NS) (*Validation, err
 	if !ok {
 		return nil, notFound(ns)
 	}
-	return r.validate()
+	return r.validate(conforms)
 }
 
 // validation is a Validate under way.
 type validation struct {
 	*Validation
-	reader *Reader
-	tables []validatedTable
-	bytes  int64
-	key    []byte
+	reader   *Reader
+	conforms func(bson.Doc) error
+	tables   []validatedTable
+	bytes    int64
+	key      []byte
 }
 
 type validatedTable struct {
@@ -76,8 +83,8 @@ type validatedTable struct {
 	missing  int64
 }
 
-func (r *Reader) validate() (*Validation, error) {
-	v := &validation{Validation: &Validation{Valid: true}, reader: r.Unhidden()}
+func (r *Reader) validate(conforms func(bson.Doc) error) (*Validation, error) {
+	v := &validation{Validation: &Validation{Valid: true}, reader: r.Unhidden(), conforms: conforms}
 	if err := v.begin(); err != nil {
 		return nil, err
 	}
@@ -152,11 +159,27 @@ func (v *validation) records() error {
 			continue
 		}
 		v.bytes += int64(len(rec.Doc))
+		v.conform(rec)
 		if err := v.record(rec); err != nil {
 			return err
 		}
 	}
 	return w.err()
+}
+
+// conform holds a document against the caller's check.
+func (v *validation) conform(rec Record) {
+	if v.conforms == nil {
+		return
+	}
+	err := v.conforms(rec.Doc)
+	if err == nil {
+		return
+	}
+	v.Nonconforming++
+	if len(v.Warnings) < maxFindings {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("Document with record id %s does not conform to the BSON specification: %v", rec.ID, err))
+	}
 }
 
 func (v *validation) corrupt(id RecordID, err error) {
@@ -196,6 +219,7 @@ func (v *validation) recordKeys(t *validatedTable, rec Record) error {
 	}
 	for i, bits := range t.keys.Multikey {
 		if bits&^t.stored.bits[i] != 0 || bits&^t.multikey.seen[i].Load() != 0 {
+			t.result.Unmarked = true
 			t.fail("Index %s is not marked as multikey in field %s although record %s has an array there", t.Name, t.Fields[i].Path, rec.ID)
 		}
 	}
@@ -222,6 +246,7 @@ func (v *validation) expect(t *validatedTable, key, value []byte, id RecordID) e
 		return nil
 	}
 	t.missing++
+	v.AllMissing++
 	if len(v.Missing) < maxFindings {
 		v.Missing = append(v.Missing, IndexFinding{t.Name, id.Clone(), append([]byte(nil), key[tableLength:]...)})
 	}
@@ -245,6 +270,7 @@ func (v *validation) entries(t *validatedTable) error {
 			return err
 		}
 		extra++
+		v.AllExtra++
 		if len(v.Extra) < maxFindings {
 			v.Extra = append(v.Extra, IndexFinding{t.Name, id.Clone(), append([]byte(nil), key[tableLength:]...)})
 		}

@@ -12,8 +12,12 @@ import (
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
-// MaxDocumentBytes is the largest document.
-const MaxDocumentBytes = 16 << 20
+const (
+	// MaxDocumentBytes is the largest document.
+	MaxDocumentBytes = 16 << 20
+	// maxRecordIDBytes is the longest record id, which bounds the _id of a clustered collection.
+	maxRecordIDBytes = 8 << 20
+)
 
 // Writer changes one collection in a transaction. Its Reader sees what it has done. A change that is refused with an
 // error leaves nothing of itself in the transaction, which may go on.
@@ -77,9 +81,6 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	if err := checkDocument(doc); err != nil {
 		return nil, err
 	}
-	if w.c.Options.Capped && w.c.Options.Size > 0 && int64(len(doc)) > w.c.Options.Size {
-		return nil, mongoerr.New(mongoerr.BadValue, "object to insert exceeds cappedMaxSize")
-	}
 	id, err := w.place(doc)
 	if err != nil {
 		return nil, err
@@ -108,6 +109,9 @@ func (w *Writer) place(doc bson.Doc) (RecordID, error) {
 		return w.c.steady.sequence.next(w.txn.store.engine)
 	}
 	id := RecordID(w.c.appendID(nil, doc.Lookup("_id")))
+	if len(id) > maxRecordIDBytes {
+		return nil, mongoerr.New(5894900, "The size of the RecordId is %d, which is larger than the maximum of %d", len(id), maxRecordIDBytes)
+	}
 	rec, there, err := w.stored(id)
 	switch {
 	case err != nil:

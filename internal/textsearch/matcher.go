@@ -22,6 +22,23 @@ func (s *Spec) Matches(q *Query, doc bson.Doc) (bool, error) {
 	return m.positive && !m.refused && !slices.Contains(m.phrases, false), nil
 }
 
+// Finds says whether doc has one of the query's terms and is what is searched for: what an index says of it, and Matches.
+func (s *Spec) Finds(q *Query, doc bson.Doc) (found bool, err error) {
+	c := s.scratch.Get().(*scratch)
+	defer s.scratch.Put(c)
+	err = s.each(doc, func(t text) bool {
+		c.start(t.language, t.string, 0)
+		for word, ok := c.next(); ok && !found; word, ok = c.next() {
+			found = holds(q.Terms, word)
+		}
+		return !found
+	})
+	if !found || err != nil {
+		return false, err
+	}
+	return s.Matches(q, doc)
+}
+
 // isSimple says whether to have one of the terms is all that the query asks.
 func (q *Query) isSimple() bool {
 	return q.form == 0 && len(q.Negated)+len(q.Phrases)+len(q.NegatedPhrases) == 0

@@ -65,7 +65,7 @@ func TestCrash(t *testing.T) {
 // validate checks that documents and entries agree, and returns how many documents there are.
 func (w *world) validate(seed uint64) int64 {
 	w.t.Helper()
-	v, err := w.store.Validate(context.Background(), namespace.NS{DB: "db", Coll: "c"})
+	v, err := w.store.Validate(context.Background(), namespace.NS{DB: "db", Coll: "c"}, nil)
 	if err != nil || !v.Valid {
 		w.t.Fatalf("seed %d: %+v, %v", seed, v, err)
 	}

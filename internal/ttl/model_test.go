@@ -36,7 +36,7 @@ func TestModel(t *testing.T) {
 				m.step(step)
 				m.check()
 			}
-			v, err := m.world.store.Validate(context.Background(), m.ns)
+			v, err := m.world.store.Validate(context.Background(), m.ns, nil)
 			if err != nil || !v.Valid {
 				m.fatalf("validate: %+v, %v", v, err)
 			}

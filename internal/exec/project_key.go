@@ -1,0 +1,83 @@
+package exec
+
+import (
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/keystring"
+	"github.com/ebbdb/ebb/internal/planner"
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+// projectKey is PROJECTION_COVERED: it gives what of a record its child's index key tells, as if the record had nothing else.
+// A key has null for what is missing, too, so that of a record with a null among the values wanted the document is fetched.
+type projectKey struct {
+	plan   *planner.Projection
+	stats  *Stats
+	in     working
+	doc    *keyDoc
+	fields int   // of the index
+	wanted []int // the places of the values wanted
+	values []bson.Value
+	reader *storage.Reader
+}
+
+func newProjectKey(plan *planner.Projection, stats *Stats, in working) *projectKey {
+	leaf := plan.Child
+	for len(leaf.Children()) > 0 {
+		leaf = leaf.Children()[0]
+	}
+	x := planner.IndexOf(leaf)
+	n := &projectKey{plan: plan, stats: stats, in: in, fields: len(x.Fields)}
+	for i, f := range x.Fields {
+		if slices.Contains(plan.Fields, f.Path) {
+			n.wanted = append(n.wanted, i)
+		}
+	}
+	n.doc = newKeyDoc(*x, func(path string) bool { return slices.Contains(plan.Fields, path) })
+	return n
+}
+
+func (n *projectKey) work(r *reading, m *Member) (status, error) {
+	s, err := n.in.work(r, m)
+	if s != advanced || m.Doc != nil {
+		return s, err
+	}
+	if n.values, _, err = keystring.Decode(n.values[:0], m.Entry.Key, m.Entry.TypeBits, n.fields); err != nil {
+		return ended, err
+	}
+	for _, i := range n.wanted {
+		if n.values[i].Type == bson.TypeNull {
+			return n.fetch(r, m)
+		}
+	}
+	m.Doc = n.doc.of(n.values)
+	return advanced, nil
+}
+
+func (n *projectKey) fetch(r *reading, m *Member) (status, error) {
+	if n.reader == nil {
+		var err error
+		if n.reader, err = r.reader(); err != nil {
+			return ended, err
+		}
+	}
+	rec, there, err := n.reader.Get(m.ID)
+	if !there {
+		return needTime, err
+	}
+	m.Record = rec
+	n.stats.Docs++
+	r.seen.Docs++
+	return advanced, nil
+}
+
+func (n *projectKey) park() {
+	n.reader = nil
+	n.in.park()
+}
+
+func (n *projectKey) close() error {
+	n.reader = nil
+	return n.in.close()
+}

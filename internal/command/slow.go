@@ -124,6 +124,16 @@ func (f finished) examines() bool {
 	return f.Stats.PlanSummary() != ""
 }
 
+// command is the operation's command; a getMore without a comment has that of the command that opened the cursor.
+func (f finished) command() bson.Doc {
+	d := describeCommand(f.Command, true)
+	comment := f.originating.Lookup("comment")
+	if comment.IsMissing() || !d.Lookup("comment").IsMissing() {
+		return d
+	}
+	return bson.Build().Fields(d).Value("comment", comment).Doc()
+}
+
 // gives says whether the operation gives documents.
 func (f finished) gives() bool {
 	return f.Kind == "query" || f.Kind == "getmore" || f.Stats.Returned.Load() > 0
@@ -132,7 +142,7 @@ func (f finished) gives() bool {
 // profileDocument is what system.profile has of an operation.
 func (s *Server) profileDocument(f finished) bson.Doc {
 	st := &f.Stats
-	b := bson.Build().String("op", f.Kind).String("ns", f.NS).Document("command", describeCommand(f.Command, true))
+	b := bson.Build().String("op", f.Kind).String("ns", f.NS).Document("command", f.command())
 	if f.originating != nil {
 		b.Document("originatingCommand", describeCommand(f.originating, true))
 	}
@@ -200,7 +210,7 @@ func (s *Server) logSlow(f finished) {
 	if f.Client.AppName != "" {
 		attrs = append(attrs, "appName", f.Client.AppName)
 	}
-	attrs = append(attrs, "command", describeCommand(f.Command, true).JSON())
+	attrs = append(attrs, "command", f.command().JSON())
 	if f.originating != nil {
 		attrs = append(attrs, "originatingCommand", describeCommand(f.originating, true).JSON())
 	}

@@ -99,3 +99,13 @@ func TestProfileWhileLocked(t *testing.T) {
 		t.Errorf("%d finds were profiled, not the 1 after the lock", n)
 	}
 }
+
+func TestGetMoreHasTheCommentOfItsCursor(t *testing.T) {
+	find := bson.MustDoc(`{find: "c", comment: "why"}`)
+	for own, want := range map[string]string{`{getMore: 1}`: `"why"`, `{getMore: 1, comment: "mine"}`: `"mine"`} {
+		f := finished{Operation: &operation.Operation{Command: bson.MustDoc(own)}, originating: find}
+		if got := f.command().Lookup("comment").String(); got != want {
+			t.Errorf("%s: %s, not %s", own, got, want)
+		}
+	}
+}

@@ -12,7 +12,7 @@ const (
 	MaxValueBytes = bson.MaxInternalSize
 	// MaxStringBytes is how long a computed string may be.
 	MaxStringBytes = 16 << 20
-	// MaxPatternBytes is how long a regular expression may be here; queries take longer ones.
+	// MaxPatternBytes is how long a regular expression may be.
 	MaxPatternBytes = 16 << 10
 	// MaxArrayBytes is how much memory the elements that one operator holds at once may take.
 	MaxArrayBytes = 100 << 20

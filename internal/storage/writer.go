@@ -109,8 +109,8 @@ func (w *Writer) place(doc bson.Doc) (RecordID, error) {
 		return w.c.steady.sequence.next(w.txn.store.engine)
 	}
 	id := RecordID(w.c.appendID(nil, doc.Lookup("_id")))
-	if len(id) > maxRecordIDBytes {
-		return nil, mongoerr.New(5894900, "The size of the RecordId is %d, which is larger than the maximum of %d", len(id), maxRecordIDBytes)
+	if err := checkRecordID(id, doc.Lookup("_id")); err != nil {
+		return nil, err
 	}
 	rec, there, err := w.stored(id)
 	switch {
@@ -125,6 +125,18 @@ func (w *Writer) place(doc bson.Doc) (RecordID, error) {
 	}
 	w.claim(recordKey(w.key[:0], w.c.ID, id))
 	return id, nil
+}
+
+// checkRecordID bounds the id that an _id has become, as MongoDB writes it: there the end of a string is a byte shorter.
+func checkRecordID(id RecordID, of bson.Value) error {
+	n := len(id)
+	if of.Type == bson.TypeString {
+		n--
+	}
+	if n > maxRecordIDBytes {
+		return mongoerr.New(5894900, "The size of the RecordId is %d, which is larger than the maximum of %d", n, maxRecordIDBytes)
+	}
+	return nil
 }
 
 // Update puts doc in the place of old, which must have been read through this Writer or its transaction's View. changed

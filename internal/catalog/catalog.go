@@ -32,6 +32,9 @@ type Collection struct {
 	// Indexes are the ready ones in order of creation. A plain collection's first is the one on _id; a clustered
 	// collection has none on _id and a view none at all.
 	Indexes []*index.Definition
+	// CollatedIDs says that a clustered collection is ordered by _id under its collation; those of the first servers are
+	// ordered by bytes.
+	CollatedIDs bool
 }
 
 // New is an empty catalogue.

@@ -11,7 +11,9 @@ import (
 
 // Document is coll as the store keeps it:
 //
-//	{ id: long, db: string, coll: string, uuid: UUID, options: {…}, indexes: [ { id: long, form: int, spec: {…} }, … ] }
+//	{ id: long, db: string, coll: string, uuid: UUID, options: {…}, indexes: [ { id: long, form: int, spec: {…} }, … ], collatedIDs: true }
+//
+// collatedIDs is there only when it is so.
 func (coll *Collection) Document() bson.Doc {
 	b := bson.Build().Int64("id", int64(coll.ID))
 	b.String("db", coll.NS.DB).String("coll", coll.NS.Coll).Binary("uuid", 4, coll.UUID[:])
@@ -19,7 +21,11 @@ func (coll *Collection) Document() bson.Doc {
 	for i, d := range coll.Indexes {
 		b.Object(bson.IndexKey(i)).Int64("id", int64(d.ID)).Int32("form", int32(d.Form)).Document("spec", d.Spec).End()
 	}
-	return b.End().Doc()
+	b.End()
+	if coll.CollatedIDs {
+		b.Bool("collatedIDs", true)
+	}
+	return b.Doc()
 }
 
 // maxDepth bounds the nesting of a stored entry: options and specifications within their limits, and our frame.
@@ -37,6 +43,7 @@ func Load(doc bson.Doc, parser *index.Parser) (*Collection, error) {
 		return nil, fmt.Errorf("catalog: a collection's entry lacks its name, number or uuid: %s", doc)
 	}
 	coll.ID = uint32(id.Int64())
+	coll.CollatedIDs = doc.Lookup("collatedIDs").Truthy()
 	_, bytes := uuid.Binary()
 	copy(coll.UUID[:], bytes)
 	indexes := doc.Lookup("indexes")

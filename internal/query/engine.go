@@ -151,7 +151,7 @@ func (l *language) filter(e *Engine, doc bson.Doc) (*match.Filter, error) {
 func describe(r *storage.Reader) planner.Collection {
 	coll := r.Catalog()
 	c := planner.Collection{Clustered: coll.IsClustered()}
-	if coll.Options.Collation != nil {
+	if coll.Options.Collation != nil && (!c.Clustered || coll.CollatedIDs) {
 		c.Collation, _ = collation.Parse(coll.Options.Collation) // create found it good
 	}
 	for _, d := range coll.Indexes {

@@ -6,7 +6,9 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -27,6 +29,8 @@ type collection struct {
 	rules   policy.Rules
 	// idLength is the length of record ids, 0 when it varies.
 	idLength int
+	// idCollation orders the ids of a clustered collection; nil for the order of bytes.
+	idCollation keystring.Collator
 }
 
 // steady is what all versions of a collection share.
@@ -70,6 +74,11 @@ func makeCollection(entry *catalog.Collection, old *collection, fresh func(*inde
 	}
 	if entry.IsClustered() {
 		c.idLength = 0
+	}
+	if entry.CollatedIDs {
+		if parsed, err := collation.Parse(entry.Options.Collation); err == nil && parsed != nil {
+			c.idCollation = parsed
+		}
 	}
 	for _, d := range entry.Indexes {
 		if !d.Built() {

@@ -35,6 +35,7 @@ func (c *change) create(ns namespace.NS, o catalog.Options) (*catalog.Collection
 		return nil, err
 	}
 	coll := &catalog.Collection{ID: id, NS: ns, UUID: newUUID(), Options: o}
+	coll.CollatedIDs = coll.IsClustered() && o.Collation != nil
 	if !coll.IsView() && !coll.IsClustered() {
 		if err := c.addIDIndex(coll); err != nil {
 			return nil, err

@@ -192,7 +192,7 @@ func (c *collection) appendID(dst []byte, id bson.Value) []byte {
 	if c.id != nil {
 		return c.id.AppendKey(dst, 0, id)
 	}
-	return keystring.Append(dst, id, false)
+	return keystring.AppendCollated(dst, id, false, c.idCollation)
 }
 
 // holder is the record id in an entry that holds one, or nil.

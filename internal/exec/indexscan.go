@@ -3,6 +3,7 @@ package exec
 import (
 	"bytes"
 
+	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/storage"
@@ -24,10 +25,16 @@ type indexScan struct {
 	on     bool
 	done   bool
 	given  *givenIDs // nil where no record can come twice
+	check  keyCheck
+	filter *keyDoc // what the plan's filter looks at; nil when it has none
+	values []bson.Value
 }
 
 func newIndexScan(plan *planner.IndexScan, stats *Stats, w want) *indexScan {
-	s := &indexScan{plan: plan, stats: stats, want: w}
+	s := &indexScan{plan: plan, stats: stats, want: w, check: keyCheck{plan: plan}, done: len(plan.Ranges) == 0}
+	if plan.Filter != nil {
+		s.filter = newKeyDoc(plan.Index, func(string) bool { return true })
+	}
 	if plan.Index.IsMultikey() && !plan.Once {
 		s.given = &givenIDs{stats: stats}
 	}
@@ -56,6 +63,11 @@ func (s *indexScan) work(r *reading, m *Member) (status, error) {
 		}
 		return needTime, nil
 	}
+	if s.plan.Behind != nil {
+		if inside, err := s.within(entry.Key); !inside {
+			return needTime, err
+		}
+	}
 	if s.given != nil {
 		if first, err := s.given.add(entry.RecordID); !first {
 			return needTime, err
@@ -68,7 +80,35 @@ func (s *indexScan) work(r *reading, m *Member) (status, error) {
 			return ended, err
 		}
 	}
-	return advanced, nil
+	if s.filter == nil {
+		return advanced, nil
+	}
+	return s.matches(r)
+}
+
+// within says whether the fields of key that the spans leave open are as they should be; if not, it leaps.
+func (s *indexScan) within(key []byte) (bool, error) {
+	inside, to, err := s.check.within(key)
+	if !inside && err == nil {
+		s.stats.Seeks++
+		s.cursor.Seek(to)
+		s.done = to == nil
+	}
+	return inside, err
+}
+
+// matches holds the values of the key against the filter.
+func (s *indexScan) matches(r *reading) (status, error) {
+	var err error
+	if s.values, err = s.cursor.Values(s.values[:0]); err != nil {
+		return ended, err
+	}
+	ok, err := s.plan.Filter.Match(r.env, s.filter.of(s.values))
+	if ok && err == nil {
+		return advanced, nil
+	}
+	s.stats.Rejected++
+	return needTime, err
 }
 
 // spanAt is the i-th span in the direction of the walk.

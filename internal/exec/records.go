@@ -24,6 +24,8 @@ type Examined struct{ Keys, Docs int64 }
 type Records struct {
 	reading reading
 	root    working
+	// rematch: no node holds documents against the whole filter, which alone tells the details that are wanted.
+	rematch bool
 	member  Member
 	buf     []byte
 	rec     storage.Record
@@ -34,6 +36,8 @@ type Records struct {
 func OpenRecords(plan *planner.Plan, src Source, env *expr.Env, seen *Examined, details *match.Details) *Records {
 	r := &Records{reading: reading{src: src, env: env, seen: seen, whole: plan.Filter, details: details}}
 	r.root = opener{&r.reading}.open(plan.Root, want{})
+	_, byID := plan.Root.(*planner.IDHack)
+	r.rematch = details != nil && plan.Filter != nil && planner.FilterOf(plan.Root) != plan.Filter && !byID
 	return r
 }
 
@@ -73,7 +77,10 @@ func (r *Records) NextRecord(ctx context.Context) (rec storage.Record, ok bool, 
 			return storage.Record{}, false, err
 		case s == advanced:
 			r.keep()
-			return r.rec, true, nil
+			if r.rematch {
+				_, err = r.reading.whole.MatchDetails(r.reading.env, r.rec.Doc, r.reading.details)
+			}
+			return r.rec, err == nil, err
 		}
 	}
 }

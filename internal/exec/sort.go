@@ -93,7 +93,6 @@ func (s *sortStage) Next(ctx context.Context) (bson.Doc, error) {
 		if err := s.load(ctx); err != nil {
 			return nil, err
 		}
-		s.sorted = true
 	}
 	if s.merge != nil {
 		return s.merge.next(ctx)
@@ -132,6 +131,12 @@ func (s *sortStage) load(ctx context.Context) error {
 			return err
 		}
 	}
+	return s.finish()
+}
+
+// finish sorts what was added.
+func (s *sortStage) finish() (err error) {
+	s.sorted = true
 	if len(s.runs) == 0 {
 		slices.SortFunc(s.rows, s.compare)
 		return nil
@@ -139,7 +144,6 @@ func (s *sortStage) load(ctx context.Context) error {
 	if err := s.spill(); err != nil {
 		return err
 	}
-	var err error
 	s.merge, err = s.openMerge(s.runs)
 	return err
 }

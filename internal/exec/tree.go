@@ -16,6 +16,8 @@ type reading struct {
 	ctx context.Context // of the call under way
 	src Source
 	env *expr.Env
+	// op is the operation's, nil for one whose plan does not sort.
+	op *Op
 	// seen counts what leaves and fetches look at, for all of the operation.
 	seen *Examined
 	// whole is the filter of the whole query; details, when not nil, is filled where a document is held against it.
@@ -96,6 +98,12 @@ func (o opener) node(n planner.Node, stats *Stats, w want) node {
 		if n.Covered {
 			return newProjectKey(n, stats, o.child(n.Child, stats, w))
 		}
+	case *planner.Sort:
+		return o.sort(n, stats)
+	case *planner.Skip:
+		return &skipNode{n.N, o.child(n.Child, stats, w)}
+	case *planner.Limit:
+		return &limitNode{n.N, o.child(n.Child, stats, w)}
 	case *planner.GeoNear:
 		return &nearScan{plan: n, stats: stats}
 	}

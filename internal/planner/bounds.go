@@ -16,30 +16,46 @@ type predicate struct {
 	path  string
 	node  match.Node
 	scope match.Node
+	// top is the conjunct of the filter that the predicate is, or is a part of.
+	top match.Node
 }
 
 // predicates collects what the filter demands of paths: the branches of $and and the inside of $elemMatch.
 func predicates(n match.Node) []predicate {
 	var out []predicate
-	collect(n, "", nil, &out)
+	for _, c := range conjuncts(n) {
+		collect(c, "", predicate{top: c}, &out)
+	}
 	return out
 }
 
-func collect(n match.Node, prefix string, scope match.Node, out *[]predicate) {
+// conjuncts are the nodes that n says hold all at once.
+func conjuncts(n match.Node) []match.Node {
+	switch n := n.(type) {
+	case nil:
+		return nil
+	case *match.And:
+		return n.Children
+	}
+	return []match.Node{n}
+}
+
+func collect(n match.Node, prefix string, within predicate, out *[]predicate) {
 	switch n := n.(type) {
 	case *match.And:
 		for _, c := range n.Children {
-			collect(c, prefix, scope, out)
+			collect(c, prefix, within, out)
 		}
 	case *match.ElemMatchObject:
-		collect(n.Child, prefix+n.Path.String()+".", n, out)
+		within.scope = n
+		collect(n.Child, prefix+n.Path.String()+".", within, out)
 	case *match.ElemMatchValue:
 		for _, c := range n.Children {
-			*out = append(*out, predicate{prefix + n.Path.String(), c, n})
+			*out = append(*out, predicate{prefix + n.Path.String(), c, n, within.top})
 		}
 	default:
-		if path := pathOf(n); path != "" && (scope == nil || !hasPosition(path)) {
-			*out = append(*out, predicate{prefix + path, n, scope})
+		if path := pathOf(n); path != "" && (within.scope == nil || !hasPosition(path)) {
+			*out = append(*out, predicate{prefix + path, n, within.scope, within.top})
 		}
 	}
 }
@@ -81,53 +97,84 @@ func hasPosition(path string) bool {
 	return false
 }
 
-// nodeBounds is a set of keys that holds at least one key of every document that n matches. ok is false where n says
-// nothing of keys, or where the index's collation orders strings otherwise than the query.
-func nodeBounds(n match.Node, x Index, query *collation.Collation) (s Intervals, ok bool) {
+// tightness says what bounds leave to look at.
+type tightness uint8
+
+const (
+	// loose: the document has to be held against the predicate.
+	loose tightness = iota
+	// onKey: the predicate can be held against the key, where the key tells the value; else against the document.
+	onKey
+	// exact: documents with a key within the bounds match, others do not.
+	exact
+)
+
+// nodeBounds is a set of keys of x's i-th field that holds at least one key of every document that n matches. ok is false
+// where n says nothing of keys, or where the index's collation orders strings otherwise than the query.
+func nodeBounds(n match.Node, x Index, i int, query *collation.Collation) (s Intervals, t tightness, ok bool) {
 	switch n := n.(type) {
 	case *match.Compare:
 		if n.Value.Type == bson.TypeNull && hasPosition(n.Path.String()) {
-			return All(), true
+			return All(), loose, true
 		}
-		return compareBounds(n.Op, n.Value, x, query)
+		s, t, ok = compareBounds(n.Op, n.Value, x, query)
 	case *match.In:
 		if hasPosition(n.Path.String()) && slices.ContainsFunc(n.Values, bson.Value.IsNullish) {
-			return All(), true
+			return All(), loose, true
 		}
-		return inBounds(n, x, query)
+		s, t, ok = inBounds(n, x, query)
 	case *match.Exists:
-		return All(), true
+		if x.Sparse && len(x.Fields) == 1 {
+			return All(), exact, true
+		}
+		return All(), loose, true
 	case *match.Type:
-		return typeBounds(n.Types, x), true
+		s, t, ok = typeBounds(n.Types, x), loose, true
 	case *match.Regex:
-		return regexBounds(n, x), true
+		s, t = regexBounds(n, x)
+		ok = true
 	case *match.Mod:
-		return Intervals{bracket(bson.TypeDouble)}, true
+		return Intervals{bracket(bson.TypeDouble)}, onKey, true
 	case *match.Not:
-		return notBounds(n.Child, x, query)
+		s, t, ok = notBounds(n.Child, x, i, query)
 	}
-	return nil, false
+	if hasPosition(x.Fields[i].Path) {
+		t = loose
+	}
+	return s, t, ok
 }
 
-func compareBounds(op match.CompareOp, v bson.Value, x Index, query *collation.Collation) (Intervals, bool) {
+// tells says whether comparing for equality or order with a value of the type is the same on keys as on documents.
+func tells(t bson.Type) bool {
+	switch t {
+	case bson.TypeString, bson.TypeObject, bson.TypeObjectID, bson.TypeBool, bson.TypeDate, bson.TypeBinary, bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal:
+		return true
+	}
+	return false
+}
+
+func compareBounds(op match.CompareOp, v bson.Value, x Index, query *collation.Collation) (s Intervals, t tightness, ok bool) {
 	if hasStrings(v) && !collation.Equal(x.Collator(), query) {
-		return nil, false
+		return nil, loose, false
+	}
+	if tells(v.Type) && (op == match.Eq || !v.IsNaN()) {
+		t = exact
 	}
 	switch v.Type {
 	case bson.TypeArray:
 		if op != match.Eq {
-			return All(), true
+			return All(), loose, true
 		}
-		return arrayPoint(v, x), true
+		return arrayPoint(v, x), loose, true
 	case bson.TypeMinKey, bson.TypeMaxKey:
 		if op != match.Eq {
-			return All(), true
+			return All(), loose, true
 		}
 	case bson.TypeNull:
-		return Intervals{Point(bson.Null)}, true
+		return Intervals{Point(bson.Null)}, loose, true
 	}
 	if op == match.Eq || v.IsNaN() {
-		return Intervals{Point(v)}, true
+		return Intervals{Point(v)}, t, true
 	}
 	i := bracket(v.Type)
 	switch op {
@@ -143,10 +190,13 @@ func compareBounds(op match.CompareOp, v bson.Value, x Index, query *collation.C
 	if v.IsNumber() && (op == match.Lt || op == match.Lte) {
 		i.Low = bson.Double(math.Inf(-1)) // NaN is less than nothing
 	}
-	if i.empty(x.compare) {
-		return Intervals{}, true
+	if v.IsNumber() && (op == match.Gt || op == match.Gte) {
+		i.High = bson.Double(math.Inf(1))
 	}
-	return Intervals{i}, true
+	if i.empty(x.compare) {
+		return Intervals{}, t, true
+	}
+	return Intervals{i}, t, true
 }
 
 // arrayPoint bounds equality with an array: the array is a key where it is nested in another; else its elements are keys.
@@ -158,61 +208,90 @@ func arrayPoint(v bson.Value, x Index) Intervals {
 	return union(x.compare, Intervals{Point(v)}, Intervals{Point(first)})
 }
 
-func inBounds(n *match.In, x Index, query *collation.Collation) (Intervals, bool) {
-	s := Intervals{}
+func inBounds(n *match.In, x Index, query *collation.Collation) (s Intervals, t tightness, ok bool) {
+	s, t = Intervals{}, exact
 	for _, v := range n.Values {
-		b, ok := compareBounds(match.Eq, v, x, query)
+		b, bt, ok := compareBounds(match.Eq, v, x, query)
 		if !ok {
-			return nil, false
+			return nil, loose, false
 		}
-		s = union(x.compare, s, b)
+		s, t = append(s, b...), min(t, bt)
 	}
 	for _, r := range n.Regexes {
-		s = union(x.compare, s, regexBounds(r, x))
+		b, bt := regexBounds(r, x)
+		s, t = append(s, b...), min(t, bt)
 	}
-	return s, true
+	return normalize(x.compare, s), t, true
 }
 
-// notBounds is the complement of single values. A range has none that is safe: what it excludes may be of other types.
-func notBounds(n match.Node, x Index, query *collation.Collation) (Intervals, bool) {
-	var points Intervals
+// notBounds is the complement of what the negated node matches, where the keys tell that exactly.
+func notBounds(n match.Node, x Index, i int, query *collation.Collation) (s Intervals, t tightness, ok bool) {
+	t = exact
+	if x.multikey(i) != 0 {
+		t = loose // another element's key may lie in the complement
+	}
 	switch n := n.(type) {
 	case *match.Exists:
-		return Intervals{Point(bson.Null)}, true
+		if hasPosition(x.Fields[i].Path) {
+			return All(), loose, true
+		}
+		return Intervals{Point(bson.Null)}, loose, true
 	case *match.Compare:
-		if n.Op != match.Eq || n.Value.Type == bson.TypeArray {
-			return All(), true
+		if n.Value.Type == bson.TypeNull && n.Op == match.Eq {
+			return notNull(x, i, t)
 		}
-		b, ok := compareBounds(match.Eq, n.Value, x, query)
-		if !ok {
-			return nil, false
-		}
-		points = b
 	case *match.In:
 		for _, v := range n.Values {
-			if v.Type == bson.TypeArray || v.Type == bson.TypeRegex {
-				return All(), true
+			if v.Type == bson.TypeNull && len(x.Fields[i].Parts) > 1 && t == loose {
+				return All(), loose, true
 			}
 		}
-		b, ok := inBounds(&match.In{Values: n.Values}, x, query)
-		if !ok {
-			return nil, false
-		}
-		points = b
+		return notIn(n, x, t, query)
 	default:
-		return nil, false
+		return nil, loose, false
 	}
-	return complement(points, x), true
+	b, bt, ok := nodeBounds(n, x, i, query)
+	if !ok {
+		return nil, loose, false
+	}
+	if bt != exact {
+		return All(), loose, true
+	}
+	return complement(b, x), t, true
+}
+
+// notNull is what has a value. Behind an array a missing field has the key null, too, and yet is not null itself.
+func notNull(x Index, i int, t tightness) (Intervals, tightness, bool) {
+	if t == loose && len(x.Fields[i].Parts) > 1 {
+		return All(), loose, true
+	}
+	return complement(Intervals{Point(bson.Null)}, x), t, true
+}
+
+func notIn(n *match.In, x Index, t tightness, query *collation.Collation) (Intervals, tightness, bool) {
+	for _, v := range n.Values {
+		if !tells(v.Type) && v.Type != bson.TypeNull {
+			return All(), loose, true
+		}
+	}
+	if len(n.Regexes) > 0 {
+		return All(), loose, true
+	}
+	b, _, ok := inBounds(n, x, query)
+	if !ok {
+		return nil, loose, false
+	}
+	return complement(b, x), t, true
 }
 
 func complement(points Intervals, x Index) Intervals {
 	var out Intervals
 	low, inclusive := bson.MinKey, true
 	for _, p := range points {
-		if i := (Interval{low, p.Low, inclusive, false}); !i.empty(x.compare) {
+		if i := (Interval{low, p.Low, inclusive, !p.LowInclusive}); !i.empty(x.compare) {
 			out = append(out, i)
 		}
-		low, inclusive = p.High, false
+		low, inclusive = p.High, !p.HighInclusive
 	}
 	if i := (Interval{low, bson.MaxKey, inclusive, true}); !i.empty(x.compare) {
 		out = append(out, i)
@@ -234,18 +313,23 @@ func typeBounds(types match.TypeSet, x Index) Intervals {
 	return s
 }
 
-func regexBounds(r *match.Regex, x Index) Intervals {
-	strs := bracket(bson.TypeString)
-	if p := literalPrefix(r.Pattern, r.Options); p != "" && x.Collator() == nil {
+// regexBounds are the strings that may match and the pattern itself, which matches where it is a value.
+func regexBounds(r *match.Regex, x Index) (Intervals, tightness) {
+	strs, t := bracket(bson.TypeString), onKey
+	if p, whole := literalPrefix(r.Pattern, r.Options); p != "" && x.Collator() == nil {
 		strs = Interval{bson.String(p), bson.String(after(p)), true, false}
+		if whole {
+			t = exact
+		}
 	}
-	return union(x.compare, Intervals{strs}, Intervals{bracket(bson.TypeRegex)})
+	return Intervals{strs, Point(bson.Regex(r.Pattern, r.Options))}, t
 }
 
-// literalPrefix is what every match of an anchored pattern starts with, "" when that is not plain to see.
-func literalPrefix(pattern, options string) string {
+// literalPrefix is what every match of an anchored pattern starts with, "" when that is not plain to see; whole says that
+// whatever starts so matches.
+func literalPrefix(pattern, options string) (prefix string, whole bool) {
 	if options != "" || !strings.HasPrefix(pattern, "^") || strings.ContainsRune(pattern, '|') {
-		return ""
+		return "", false
 	}
 	p := pattern[1:]
 	n := 0
@@ -256,9 +340,9 @@ func literalPrefix(pattern, options string) string {
 		n-- // the last character may be absent
 	}
 	if n < len(p) && p[n] >= 0x80 {
-		return ""
+		return "", false
 	}
-	return p[:n]
+	return p[:n], n == len(p)
 }
 
 // after is the least string above all that start with p, which is of plain characters.

@@ -97,12 +97,13 @@ func (p *Plan) near(c Collection, q Query, near *match.GeoNear) error {
 
 // besidesPlace bounds all fields but that of the place.
 func (x Index) besidesPlace(place int, demands []predicate, q Query) []Intervals {
-	bounds, scopes := make([]Intervals, len(x.Fields)), make([]match.Node, len(x.Fields))
+	p, bounds, fields := &planning{q: q}, make([]Intervals, len(x.Fields)), make([]boundField, len(x.Fields))
 	for i := range bounds {
-		bounds[i] = All()
+		fields[i].bounds = All()
 		if i != place {
-			bounds[i], scopes[i] = fieldBounds(x, i, demands, q, scopes[:i], bounds[:i])
+			fields[i] = p.boundsOf(x, i, demands, fields[:i], 0)
 		}
+		bounds[i] = fields[i].bounds
 	}
 	return bounds
 }

@@ -17,6 +17,10 @@ type IndexScan struct {
 	Backward bool
 	// Once says that no record has two keys in the spans, even of a multikey index.
 	Once bool
+	// From and Behind check what Ranges leave open: the From-th field of a key lies in a span of Behind[0], and so on; nil is
+	// any. Without Behind there is nothing to check.
+	From   int
+	Behind [][]Range
 	// Filter is what the key itself must match, before anything is fetched. Its paths are fields of the index that are not
 	// multikey.
 	Filter *match.Filter

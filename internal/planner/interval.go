@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -92,6 +93,28 @@ func union(order compare, a, b Intervals) Intervals {
 		} else {
 			next, b = b[0], b[1:]
 		}
+		if n := len(out); n > 0 && touches(order, out[n-1], next) {
+			out[n-1] = hull(order, out[n-1], next)
+		} else {
+			out = append(out, next)
+		}
+	}
+	return out
+}
+
+// normalize is a list of intervals in any order as a set.
+func normalize(order compare, s Intervals) Intervals {
+	slices.SortStableFunc(s, func(a, b Interval) int {
+		switch {
+		case lowerStart(order, a, b):
+			return -1
+		case lowerStart(order, b, a):
+			return 1
+		}
+		return 0
+	})
+	out := Intervals{}
+	for _, next := range s {
 		if n := len(out); n > 0 && touches(order, out[n-1], next) {
 			out[n-1] = hull(order, out[n-1], next)
 		} else {

@@ -46,7 +46,7 @@ func (g *GeoNear) InRings() bool { return g.bound() == g.field }
 func (g *GeoNear) Ring(low, high float64) *IndexScan {
 	s := &IndexScan{Index: g.Index, Bounds: slices.Clone(g.Bounds)}
 	s.Bounds[g.field] = g.ringBounds(low, high)
-	s.Ranges = ranges(g.Index, s.Bounds)
+	s.narrow()
 	if len(s.Ranges) == 0 {
 		return nil
 	}
@@ -67,7 +67,8 @@ func (g *GeoNear) ringBounds(low, high float64) Intervals {
 // Center is where the center would be in the index, and the keys that have the same values before the place.
 func (g *GeoNear) Center() (at []byte, around Range) {
 	bounds := slices.Clone(g.Bounds[:g.field+1])
-	around = ranges(g.Index, bounds)[0]
+	spans, _, _ := ranges(g.Index, bounds)
+	around = spans[0]
 	key := cellKey(s2.CellIDFromLatLng(s2.LatLngFromDegrees(g.Near.Center.Y, g.Near.Center.X)))
 	if g.Index.Kind == index.Geo2D {
 		key = index.GridKey(g.Index.Grid().Hash(g.Near.Center))

@@ -19,6 +19,8 @@ type Plan struct {
 	Considered []Node
 
 	scores bool
+	sorts  bool // the order is not that of an index
+	score  int  // how well it looks before it is tried
 }
 
 // Node is one node of a plan. Its type is a struct of this package, of which there is a file each.

@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/sortpattern"
 )
 
 // Query is what documents are wanted.
@@ -23,8 +24,16 @@ type Query struct {
 	Near *match.GeoNear
 	// TextScore says that the score of a $text is asked for.
 	TextScore bool
-	// Limit is how many are wanted, 0 for all.
-	Limit int64
+	// Sort is Order for a plan to sort by, in Memory bytes; nil when whoever asks sorts by himself what does not come in Order.
+	Sort   *sortpattern.Pattern
+	Memory int64
+	// Limit is how many are wanted behind the first Skip, 0 for all. Counts has the plan see to both.
+	Skip, Limit int64
+	Counts      bool
+	// Fields are the paths that are read of the documents found, besides what the filter reads, to give them the shape
+	// Projection; nil is all of a document.
+	Fields     []string
+	Projection bson.Doc
 }
 
 // OrderField is one field of a sort.
@@ -57,6 +66,8 @@ type Collection struct {
 	Collation *collation.Collation
 	// Clustered: records are ordered by _id and there is no _id index.
 	Clustered bool
+	// Hides says that expired documents are hidden: keys alone do not tell whether a document is there.
+	Hides bool
 }
 
 // compare orders values as x does.

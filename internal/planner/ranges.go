@@ -14,45 +14,75 @@ type Range struct{ Low, High []byte }
 const maxRanges = 10_000
 
 // ranges turns the bounds of each field into spans of key strings, in the index's order: single values of the leading
-// fields multiply out, the first field that has wider intervals ends the spans, and what bounds fields behind it is
-// left to the filter.
-func ranges(x Index, bounds []Intervals) []Range {
-	prefixes := [][]byte{nil}
-	for i, b := range bounds {
-		desc := x.Fields[i].Descending
-		if b.IsAll() {
-			break
+// fields multiply out, the first field that has wider intervals ends the spans. What bounds fields from there on is checked
+// key by key: behind has, for fields from the from-th on, the spans that their part of a key must lie in, nil for any.
+func ranges(x Index, bounds []Intervals) (out []Range, from int, behind [][]Range) {
+	for _, b := range bounds {
+		if len(b) == 0 {
+			return nil, 0, nil
 		}
-		if !b.ArePoints() || len(prefixes)*len(b) > maxRanges {
-			return spans(x, i, prefixes, b)
+	}
+	prefixes := [][]byte{nil}
+	i := 0
+	for ; i < len(bounds); i++ {
+		b := bounds[i]
+		if b.IsAll() || !b.ArePoints() || len(prefixes)*len(b) > maxRanges {
+			break
 		}
 		var longer [][]byte
 		for _, p := range prefixes {
 			for j := range b {
-				longer = append(longer, x.AppendKey(clip(p), i, at(b, j, desc).Low))
+				longer = append(longer, x.AppendKey(clip(p), i, at(b, j, x.Fields[i].Descending).Low))
 			}
 		}
 		prefixes = longer
 	}
-	out := make([]Range, len(prefixes))
+	if i < len(bounds) && !bounds[i].IsAll() {
+		out, whole := spans(x, i, prefixes, bounds[i])
+		if whole {
+			i++
+		}
+		return out, i, checks(x, i, bounds)
+	}
+	out = make([]Range, len(prefixes))
 	for i, p := range prefixes {
 		out[i] = Range{p, successor(p)}
+	}
+	return out, i, checks(x, i, bounds)
+}
+
+// checks are the spans of the fields from the i-th on, none when nothing bounds them.
+func checks(x Index, from int, bounds []Intervals) (out [][]Range) {
+	bound := false
+	for i := from; i < len(bounds); i++ {
+		var spans []Range
+		if !bounds[i].IsAll() {
+			bound = true
+			for j := range bounds[i] {
+				spans = append(spans, span(x, i, nil, at(bounds[i], j, x.Fields[i].Descending)))
+			}
+		}
+		out = append(out, spans)
+	}
+	if !bound {
+		return nil
 	}
 	return out
 }
 
-func spans(x Index, field int, prefixes [][]byte, b Intervals) []Range {
+// spans are those of one field behind each prefix; whole is false when there are too many and they are wider than b.
+func spans(x Index, field int, prefixes [][]byte, b Intervals) (out []Range, whole bool) {
 	desc := x.Fields[field].Descending
-	if len(prefixes)*len(b) > maxRanges {
+	whole = len(prefixes)*len(b) <= maxRanges
+	if !whole {
 		b = Intervals{{b[0].Low, b[len(b)-1].High, b[0].LowInclusive, b[len(b)-1].HighInclusive}}
 	}
-	var out []Range
 	for _, p := range prefixes {
 		for j := range b {
 			out = append(out, span(x, field, p, at(b, j, desc)))
 		}
 	}
-	return out
+	return out, whole
 }
 
 // at is the j-th interval in the order in which the field is stored.

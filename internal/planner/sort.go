@@ -12,8 +12,8 @@ type Sort struct {
 	Limit   int64
 	// Memory is how many bytes it may hold.
 	Memory int64
-	// Default says that documents come with more than their fields: record ids or other metadata.
-	Default bool
+	// IDs says that the documents' record ids go through the sort, too.
+	IDs bool
 }
 
 // Stage implements Node.
@@ -28,7 +28,7 @@ func (n *Sort) Describe(b *bson.Builder) {
 	if n.Limit > 0 {
 		b.Number("limitAmount", n.Limit)
 	}
-	if n.Default {
+	if n.IDs {
 		b.String("type", "default")
 	} else {
 		b.String("type", "simple")

@@ -128,13 +128,12 @@ func (s *textPlanner) alternative(n match.Node) (Node, error) {
 		return s.search(n)
 	}
 	q := s.query
-	q.Filter, q.Order = s.filter([]match.Node{n}), nil
-	alone := &Plan{Filter: q.Filter}
-	alone.search(s.collection, q)
-	if _, all := alone.Root.(*CollScan); all {
-		return nil, noTextPlan("Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have to be indexed as well.")
+	q.Filter, q.Order, q.Sort, q.Counts, q.Fields = s.filter([]match.Node{n}), nil, nil, false, nil
+	alone := &planning{c: s.collection, q: q, root: n, filter: q.Filter}
+	if plans := alone.indexed(s.collection.usable(), true); len(plans) > 0 {
+		return plans[0].Root, nil
 	}
-	return alone.Root, nil
+	return nil, noTextPlan("Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have to be indexed as well.")
 }
 
 // filter is one that all of nodes must match, nil for none.

@@ -150,7 +150,7 @@ func (l *language) filter(e *Engine, doc bson.Doc) (*match.Filter, error) {
 // describe is what the planner has to know of the collection.
 func describe(r *storage.Reader) planner.Collection {
 	coll := r.Catalog()
-	c := planner.Collection{Clustered: coll.IsClustered()}
+	c := planner.Collection{Clustered: coll.IsClustered(), Hides: r.Hides()}
 	if coll.Options.Collation != nil && (!c.Clustered || coll.CollatedIDs) {
 		c.Collation, _ = collation.Parse(coll.Options.Collation) // create found it good
 	}

@@ -66,13 +66,19 @@ func (p *prepared) steps(x *explained, op *exec.Op) *step {
 	switch {
 	case p.ReturnKey:
 		s = s.above(&planner.ReturnKey{}, nil)
-	case p.project != nil:
+	case p.project != nil && !covered(p.plan.Root):
 		s = s.above(&planner.Projection{Spec: p.Projection}, nil)
 	}
 	if p.Limit > 0 && !sorted {
 		s = s.above(&planner.Limit{N: p.Limit}, statsOf(op, "$limit"))
 	}
 	return s
+}
+
+// covered says whether a plan's node has made documents of keys already.
+func covered(n planner.Node) bool {
+	p, ok := n.(*planner.Projection)
+	return ok && p.Covered
 }
 
 // statsOf are what the stage called name has counted, once it has run.

@@ -152,6 +152,11 @@ func (p *prepared) sortNaturally(v bson.Value) error {
 func (p *prepared) query() planner.Query {
 	q := planner.Query{Filter: p.filter, Collation: p.lang.collation, Hint: p.Hint, Min: p.Min, Max: p.Max, Limit: p.Limit}
 	q.Order, q.TextScore = orderOf(p.order), p.scored()
+	if p.project != nil && !p.ReturnKey {
+		if d := p.project.Dependencies(); !d.Whole && len(d.Meta) == 0 {
+			q.Fields, q.Projection = append([]string{}, d.Fields...), p.Projection
+		}
+	}
 	return q
 }
 

@@ -1,0 +1,71 @@
+package exec
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/planner"
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+// recordIDMeta is the metadata that takes a record's id through a sort.
+const recordIDMeta = "\x00recordId"
+
+// sortNode sorts what its child gives.
+type sortNode struct {
+	plan  *planner.Sort
+	stats *Stats
+	in    working
+	op    *Op
+	sort  *sortStage
+	done  bool
+}
+
+func (o opener) sort(n *planner.Sort, stats *Stats) *sortNode {
+	op := o.r.op
+	s := newSortStage(op, patternOrder{n.Pattern, op.collator()}, n.Limit, empty{})
+	return &sortNode{plan: n, stats: stats, op: op, sort: s, in: o.child(n.Child, stats, want{})}
+}
+
+func (n *sortNode) work(r *reading, m *Member) (status, error) {
+	if n.done {
+		return n.give(r, m)
+	}
+	s, err := n.in.work(r, m)
+	switch {
+	case err != nil:
+		return ended, err
+	case s == ended:
+		n.done = true
+		return needTime, n.sort.finish()
+	case s == needTime:
+		return needTime, nil
+	}
+	n.stats.Held += int64(len(m.Doc))
+	if n.plan.IDs {
+		n.op.Meta.Set(recordIDMeta, bson.Binary(0, m.ID))
+		defer n.op.Meta.Clear()
+	}
+	err = n.sort.add(m.Doc)
+	n.stats.Disk = len(n.sort.runs) > 0
+	return needTime, err
+}
+
+func (n *sortNode) give(r *reading, m *Member) (status, error) {
+	doc, err := n.sort.Next(r.ctx)
+	if doc == nil || err != nil {
+		return ended, err
+	}
+	m.Record = storage.Record{Doc: doc}
+	if n.plan.IDs {
+		_, id := n.op.Meta.Get(recordIDMeta).Binary()
+		m.ID = storage.RecordID(id)
+		n.op.Meta.Clear()
+	}
+	return advanced, nil
+}
+
+func (n *sortNode) park() { n.in.park() }
+
+func (n *sortNode) close() error {
+	_ = n.sort.Close() // it reads from nothing
+	return n.in.close()
+}

@@ -1,0 +1,277 @@
+package planner
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/match"
+)
+
+const (
+	// maxOrSolutions is how many ways to find all branches of an $or are considered: MongoDB's
+	// internalQueryEnumerationMaxOrSolutions.
+	maxOrSolutions = 10
+	// maxOrDepth bounds $or within $or.
+	maxOrDepth = 10
+)
+
+// accesses are the ways by which the indexes find what the conjuncts ask for. outside are demands from around an $or that
+// hold for its branches, too. choice says that only an index that has all documents wanted will do.
+func (p *planning) accesses(conj []match.Node, outside []predicate, indexes []Index, choice bool) []access {
+	return p.accessesAt(conj, outside, indexes, choice, 0)
+}
+
+func (p *planning) accessesAt(conj []match.Node, outside []predicate, indexes []Index, choice bool, depth int) (found []access) {
+	demands := predicates(&match.And{Children: conj})
+	own := len(demands)
+	demands = append(demands, outside...)
+	for _, x := range indexes {
+		if choice && !usable(x, demands, p.q) {
+			continue
+		}
+		for lead := range p.leads(x, demands) {
+			if a := p.fit(x, demands, own, lead); a != nil && len(found) < maxIndexedSolutions {
+				found = append(found, *a)
+			}
+		}
+	}
+	for _, c := range conj {
+		if or, ok := c.(*match.Or); ok && depth < maxOrDepth {
+			found = append(found, p.alternatives(or, demands, indexes, choice, depth)...)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b access) int { return b.score - a.score })
+	return found
+}
+
+// alternatives are the ways to find all branches of or, each by an index of its own.
+func (p *planning) alternatives(or *match.Or, outside []predicate, indexes []Index, choice bool, depth int) []access {
+	branches := make([][]access, len(or.Children))
+	for i, c := range or.Children {
+		branch := conjuncts(c)
+		for _, a := range p.accessesAt(branch, outside, indexes, choice, depth+1) {
+			branches[i] = append(branches[i], p.settle(a, branch))
+		}
+		if len(branches[i]) == 0 {
+			return nil
+		}
+	}
+	var out []access
+	for _, pick := range picks(branches) {
+		inputs := make([]access, len(branches))
+		for i, k := range pick {
+			inputs[i] = branches[i][k]
+		}
+		out = append(out, p.either(or, inputs))
+	}
+	return out
+}
+
+// picks are choices of one way a branch: the best of each first, then all that differ from it in one branch.
+func picks(branches [][]access) [][]int {
+	out := [][]int{make([]int, len(branches))}
+	for i, b := range branches {
+		for k := 1; k < len(b) && len(out) < maxOrSolutions; k++ {
+			pick := make([]int, len(branches))
+			pick[i] = k
+			out = append(out, pick)
+		}
+	}
+	return out
+}
+
+// settle has a hold what is found against the conjuncts that it has not seen to.
+func (p *planning) settle(a access, conj []match.Node) access {
+	if rest := unseen(a, conj); len(rest) > 0 {
+		a.node = &Fetch{Child: a.node, Filter: p.filterOf(rest)}
+	}
+	return a
+}
+
+func unseen(a access, conj []match.Node) (rest []match.Node) {
+	for _, c := range conj {
+		if !a.seen[c] {
+			rest = append(rest, c)
+		}
+	}
+	return rest
+}
+
+// either joins the branches of or: in order where all have one and it is wanted, one after the other where not.
+func (p *planning) either(or *match.Or, inputs []access) access {
+	inputs = p.melt(inputs)
+	out := access{seen: map[match.Node]bool{or: true}, score: scoreNone}
+	var nodes []Node
+	for _, a := range inputs {
+		out.score = min(out.score, a.score)
+		nodes = append(nodes, a.node)
+	}
+	out.score -= min(len(nodes), scoreList)
+	switch {
+	case len(nodes) == 1:
+		out.node = nodes[0]
+		return out
+	case len(p.q.Order) > 0:
+		if merged, ok := p.merge(nodes); ok {
+			out.node = merged
+			out.score += scoreOrder
+			return out
+		}
+	}
+	out.node = &Or{Inputs: nodes}
+	return out
+}
+
+// melt makes one scan of those that differ in the bounds of one field only.
+func (p *planning) melt(inputs []access) (out []access) {
+next:
+	for _, a := range inputs {
+		for k, b := range out {
+			if s, ok := melted(a.node, b.node); ok {
+				s.follow(p.q)
+				s.narrow()
+				out[k] = access{node: s, score: min(a.score, b.score)}
+				continue next
+			}
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func melted(a, b Node) (*IndexScan, bool) {
+	s, ok := a.(*IndexScan)
+	t, also := b.(*IndexScan)
+	if !ok || !also || s.Index.ID != t.Index.ID || s.Filter != nil || t.Filter != nil || s.unusual() || t.unusual() {
+		return nil, false
+	}
+	differs := -1
+	for i := range s.Bounds {
+		if !slices.EqualFunc(s.Bounds[i], t.Bounds[i], Interval.same) {
+			if differs >= 0 {
+				return nil, false
+			}
+			differs = i
+		}
+	}
+	m := *s
+	m.Bounds = slices.Clone(s.Bounds)
+	if differs >= 0 {
+		m.Bounds[differs] = union(s.Index.compare, s.Bounds[differs], t.Bounds[differs])
+	}
+	return &m, true
+}
+
+// unusual says whether the scan walks something other than what Bounds says.
+func (s *IndexScan) unusual() bool { return !s.Index.ordered() }
+
+// merge brings the nodes' results together in the query's order, when each comes in it; lists of values in front of the
+// order are taken apart.
+func (p *planning) merge(nodes []Node) (Node, bool) {
+	var inputs []Node
+	for _, n := range nodes {
+		parts, ok := p.inOrder(n, maxScansToExplode-len(inputs))
+		if !ok || len(inputs)+len(parts) > maxScansToExplode {
+			return nil, false
+		}
+		inputs = append(inputs, parts...)
+	}
+	if len(inputs) == 1 {
+		return inputs[0], true
+	}
+	return &SortMerge{Inputs: inputs, Order: p.q.Order, Collation: p.q.Collation}, true
+}
+
+// givesDocuments says whether n gives documents and not only record ids.
+func givesDocuments(n Node) bool {
+	switch n := n.(type) {
+	case *Fetch:
+		return true
+	case *Or:
+		return !slices.ContainsFunc(n.Inputs, func(n Node) bool { return !givesDocuments(n) })
+	case *SortMerge:
+		return !slices.ContainsFunc(n.Inputs, func(n Node) bool { return !givesDocuments(n) })
+	}
+	return false
+}
+
+// inOrder is n as nodes that each give the query's order, at most limit.
+func (p *planning) inOrder(n Node, limit int) ([]Node, bool) {
+	switch n := n.(type) {
+	case *IndexScan:
+		if n.follow(p.q) {
+			return []Node{n}, true
+		}
+		return p.explode(n, limit)
+	case *Fetch:
+		parts, ok := p.inOrder(n.Child, limit)
+		for i := range parts {
+			parts[i] = &Fetch{Child: parts[i], Filter: n.Filter}
+		}
+		return parts, ok
+	case *SortMerge:
+		return n.Inputs, true
+	case *Or:
+		m, ok := p.merge(n.Inputs)
+		if !ok {
+			return nil, false
+		}
+		if s, is := m.(*SortMerge); is {
+			return s.Inputs, true
+		}
+		return []Node{m}, true
+	}
+	return nil, false
+}
+
+// maxScansToExplode is how many scans are made of one whose leading fields have lists of values, so that each has the
+// order of the fields behind: MongoDB's internalQueryMaxScansToExplode.
+const maxScansToExplode = 200
+
+// explode makes of a scan with lists of values in front of the query's order one scan a combination of the values.
+func (p *planning) explode(s *IndexScan, limit int) ([]Node, bool) {
+	if len(s.Ranges) == 0 || s.unusual() {
+		return nil, false
+	}
+	scans := []*IndexScan{s}
+	for i := range s.Bounds {
+		if !s.Bounds[i].ArePoints() {
+			break
+		}
+		if len(scans)*len(s.Bounds[i]) > limit {
+			return nil, false
+		}
+		scans = splitAt(scans, i)
+		if probe := *scans[0]; probe.follow(p.q) {
+			break
+		}
+	}
+	nodes := make([]Node, len(scans))
+	for k, one := range scans {
+		if !one.follow(p.q) {
+			return nil, false
+		}
+		one.narrow()
+		nodes[k] = one
+	}
+	return nodes, len(nodes) > 1
+}
+
+// splitAt makes of each scan one a value of the i-th field.
+func splitAt(scans []*IndexScan, i int) (out []*IndexScan) {
+	for _, s := range scans {
+		for _, v := range s.Bounds[i] {
+			one := *s
+			one.Bounds = slices.Clone(s.Bounds)
+			one.Bounds[i] = Intervals{v}
+			out = append(out, &one)
+		}
+	}
+	return out
+}
+
+// same says whether two intervals are written alike.
+func (i Interval) same(j Interval) bool {
+	return i.LowInclusive == j.LowInclusive && i.HighInclusive == j.HighInclusive &&
+		i.Low.Type == j.Low.Type && i.High.Type == j.High.Type && bytes.Equal(i.Low.Data, j.Low.Data) && bytes.Equal(i.High.Data, j.High.Data)
+}

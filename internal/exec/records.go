@@ -26,6 +26,7 @@ type Records struct {
 	root    working
 	// rematch: no node holds documents against the whole filter, which alone tells the details that are wanted.
 	rematch bool
+	kept    kept // what a race has found
 	member  Member
 	buf     []byte
 	rec     storage.Record
@@ -34,10 +35,15 @@ type Records struct {
 // OpenRecords opens plan over src. env is what $expr and $where are evaluated in; details, when not nil, is filled for each
 // document found.
 func OpenRecords(plan *planner.Plan, src Source, env *expr.Env, seen *Examined, details *match.Details) *Records {
-	r := &Records{reading: reading{src: src, env: env, seen: seen, whole: plan.Filter, details: details}}
+	return Opening{Source: src, Env: env, Seen: seen, Details: details}.Open(plan)
+}
+
+// Open opens one plan.
+func (o Opening) Open(plan *planner.Plan) *Records {
+	r := &Records{reading: reading{src: o.Source, env: o.Env, seen: o.Seen, whole: plan.Filter, details: o.Details, op: o.Op}}
 	r.root = opener{&r.reading}.open(plan.Root, want{})
 	_, byID := plan.Root.(*planner.IDHack)
-	r.rematch = details != nil && plan.Filter != nil && planner.FilterOf(plan.Root) != plan.Filter && !byID
+	r.rematch = o.Details != nil && plan.Filter != nil && planner.FilterOf(plan.Root) != plan.Filter && !byID
 	return r
 }
 
@@ -62,6 +68,9 @@ func (r *Records) Tailing() bool {
 
 // NextRecord gives the next record that matches; ok is false at the end. It is valid until the next call.
 func (r *Records) NextRecord(ctx context.Context) (rec storage.Record, ok bool, err error) {
+	if r.kept.len() > 0 {
+		return r.takeKept()
+	}
 	if r.root.EOF && !r.Tailing() {
 		return storage.Record{}, false, nil
 	}
@@ -83,6 +92,15 @@ func (r *Records) NextRecord(ctx context.Context) (rec storage.Record, ok bool, 
 			return r.rec, err == nil, err
 		}
 	}
+}
+
+// takeKept gives what a race has found. The details are those of the last found and have to be told again.
+func (r *Records) takeKept() (rec storage.Record, ok bool, err error) {
+	r.rec = r.kept.take()
+	if r.reading.details != nil && r.reading.whole != nil {
+		_, err = r.reading.whole.MatchDetails(r.reading.env, r.rec.Doc, r.reading.details)
+	}
+	return r.rec, err == nil, err
 }
 
 // keep copies the member: what the engine gave is gone when the leaf parks; what is above may need the document longer.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"math"
 	"os"
 	"strconv"
 	"time"
@@ -53,7 +54,7 @@ func serverStatus(op *Op) (bson.Doc, error) {
 	now := op.Clock.Now()
 	up := now.Sub(op.started)
 	b := bson.Build().String("host", op.hostname()).String("version", op.Version).String("ebbVersion", op.EbbVersion).String("process", "mongod").
-		Strings("service", []string{"shard"}).Int64("pid", int64(os.Getpid())).Double("uptime", up.Seconds()).
+		Strings("service", []string{"shard"}).Int64("pid", int64(os.Getpid())).Double("uptime", math.Floor(up.Seconds())).
 		Int64("uptimeMillis", up.Milliseconds()).Int64("uptimeEstimate", int64(up/time.Second)).Date("localTime", clock.Millis(op.Clock))
 	for _, s := range statusSections() {
 		asked := op.Args.Value(s.name)

@@ -22,7 +22,7 @@ type Handler interface {
 // what must outlive it is copied. All documents are well-formed BSON.
 type Request struct {
 	RequestID int32
-	// OpCode is wire.OpMsg, or wire.OpQuery for the first hello of an old client.
+	// OpCode is wire.OpMsg, or wire.OpQuery for a command of an old client.
 	OpCode wire.OpCode
 	// Flags are OP_MSG's; 0 for OP_QUERY.
 	Flags wire.Flags

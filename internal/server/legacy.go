@@ -17,11 +17,11 @@ const (
 	codeOpQueryGone mongoerr.Code = 5739101
 )
 
-// errHello says that an OP_QUERY is a hello, which is handled like any command.
-var errHello = errors.New("legacy hello")
+// errCommand says that an OP_QUERY is a command, which is handled like any other.
+var errCommand = errors.New("legacy command")
 
-// answerLegacy refuses what left the protocol with MongoDB 5.1. The hello by which an old client finds out whom it
-// speaks to is made a request and left to the handler: errHello.
+// answerLegacy refuses what left the protocol with MongoDB 5.1, but for commands: they are made requests and left to the
+// handler, errCommand. Exporters and dashboards of old drivers need no more.
 func (s *Server) answerLegacy(c *Conn, m *wire.Message, out wire.Outgoing) error {
 	if m.OpCode != wire.OpQuery && m.OpCode != wire.OpGetMore {
 		return fmt.Errorf("%s is no longer supported. %s", m.OpCode, upgradeHint)
@@ -34,12 +34,7 @@ func (s *Server) answerLegacy(c *Conn, m *wire.Message, out wire.Outgoing) error
 		return s.write(c, out)
 	}
 	c.req.Database, c.req.Body = database, unwrapQuery(m.Body)
-	switch name := c.req.Body.FirstKey(); name {
-	case "hello", "isMaster", "ismaster":
-		return errHello
-	default:
-		return s.refuse(c, out, mongoerr.New(mongoerr.UnsupportedOpQueryCommand, "Unsupported OP_QUERY command: %s. %s", name, upgradeHint))
-	}
+	return errCommand
 }
 
 // unwrapQuery takes the command out of {$query: {…}, $readPreference: {…}}.

@@ -73,7 +73,7 @@ func (s *Server) answer(c *Conn, m *wire.Message, invalid error) error {
 	case invalid != nil:
 		return s.refuse(c, out, invalid)
 	case m.OpCode != wire.OpMsg:
-		if err := s.answerLegacy(c, m, out); err != errHello {
+		if err := s.answerLegacy(c, m, out); err != errCommand {
 			return err
 		}
 	}

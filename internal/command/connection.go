@@ -1,6 +1,8 @@
 package command
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -14,6 +16,7 @@ func connectionCommands() []*Command {
 		{Name: "whatsmyuri", Doc: "Says where the client comes from.", NoSession: true, Run: whatsMyURI},
 		{Name: "connectionStatus", Doc: "Says who is logged in on the connection.", NoSession: true, Run: connectionStatus},
 		{Name: "logout", Doc: "Ends the login of the connection.", NoSession: true, Run: logout},
+		{Name: "getnonce", Doc: "A number for a login that nobody uses any more; old clients ask for it first.", NoSession: true, Run: getNonce},
 		{Name: "connPoolStats", Doc: "Tells of connections to other servers.", Run: connPoolStats},
 		{Name: "dropConnections", Doc: "Closes connections to other servers.", AdminOnly: true, Run: dropConnections},
 	}
@@ -37,6 +40,14 @@ func connectionStatus(op *Op) (bson.Doc, error) {
 }
 
 func logout(op *Op) (bson.Doc, error) { return bson.EmptyDoc, op.noArguments() }
+
+// getNonce answers what left MongoDB with the login of its time, and what some old drivers cannot begin without.
+func getNonce(op *Op) (bson.Doc, error) {
+	if err := op.noArguments(); err != nil {
+		return nil, err
+	}
+	return bson.Build().String("nonce", fmt.Sprintf("%016x", rand.Uint64())).Doc(), nil
+}
 
 // connPoolStats has little to tell: the server opens no connections to others.
 func connPoolStats(op *Op) (bson.Doc, error) {

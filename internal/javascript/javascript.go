@@ -74,6 +74,8 @@ type Runtime struct {
 	interrupt func() error
 	functions map[*Function]goja.Callable
 	classes   map[string]*goja.Object // prototypes by name
+	// broken is closed when the call under way is ended from outside.
+	broken chan struct{}
 }
 
 // New returns a Runtime. Interrupt, which may be nil, is asked from another goroutine while a call runs; its error ends the
@@ -173,7 +175,8 @@ func failure(err error) error {
 
 // watch starts to look at the call that follows; stop ends that and says why the call was ended, if it was.
 func (r *Runtime) watch() (stop func() error) {
-	done, ended := make(chan struct{}), make(chan struct{})
+	done, ended, broken := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	r.broken = broken
 	var cause error
 	start, heap := r.clock.Now(), heapBytes()
 	go func() {
@@ -188,6 +191,7 @@ func (r *Runtime) watch() (stop func() error) {
 			}
 			if cause = r.over(start, heap); cause != nil {
 				r.vm.Interrupt(cause)
+				close(broken)
 				return
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/dop251/goja"
 
@@ -45,6 +46,7 @@ func (r *Runtime) define() {
 	}
 	r.set("hex_md5", func(s string) string { sum := md5.Sum([]byte(s)); return hex.EncodeToString(sum[:]) })
 	r.set("print", func(goja.FunctionCall) goja.Value { return goja.Undefined() })
+	r.set("sleep", r.sleep)
 	r.set("tojson", func(call goja.FunctionCall) goja.Value {
 		v, err := r.fromJS(call.Argument(0))
 		if err != nil {
@@ -52,6 +54,16 @@ func (r *Runtime) define() {
 		}
 		return r.vm.ToValue(v.Text())
 	})
+}
+
+// sleep waits as many milliseconds as asked, or until the call is ended.
+func (r *Runtime) sleep(millis int64) {
+	t := r.clock.NewTimer(time.Duration(min(max(millis, 0), MaxCallTime.Milliseconds()+1)) * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-t.C():
+	case <-r.broken:
+	}
 }
 
 // arrayFunctions are what the shell adds to Array.

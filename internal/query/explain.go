@@ -46,6 +46,8 @@ type explained struct {
 	steps     *step
 	// shape is what the plan is made for, without the constants; command is the part of it that index filters go by.
 	shape, command string
+	// setting is what is set for the operation; nil: nothing.
+	setting *Setting
 
 	seen     exec.Examined // of the plan's own collection
 	stats    *exec.Stats   // of the plan's nodes, once it is opened
@@ -99,6 +101,9 @@ func (x *explained) printPlanner(b *bson.Builder) {
 	}
 	if x.lang.collation != nil {
 		b.Document("collation", x.lang.collation.Doc())
+	}
+	if x.setting != nil {
+		b.Document("querySettings", x.setting.Doc)
 	}
 	hash := hash32(x.shape)
 	b.Bool("indexFilterSet", x.filtered()).String("queryHash", hash).String("planCacheShapeHash", hash).

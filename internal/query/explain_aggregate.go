@@ -31,7 +31,7 @@ func (e *Engine) ExplainAggregate(ctx context.Context, a Aggregate, call *Call, 
 	}
 	vs := &views{store: e.Store, now: call.Now}
 	defer vs.release()
-	x := &explainedPipeline{pl: pl, explained: explained{engine: e, verbosity: v, ns: pl.NS, lang: lang}}
+	x := &explainedPipeline{pl: pl, explained: explained{engine: e, verbosity: v, ns: pl.NS, lang: lang, setting: call.setting}}
 	x.op = e.newRunning(pl.NS.DB, call, lang, vs).op
 	x.op.Explain = true
 	if err := x.checkWrite(ctx); err != nil {

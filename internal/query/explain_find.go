@@ -33,7 +33,7 @@ func (e *Engine) explainFind(ctx context.Context, f Find, call *Call, v Verbosit
 		return nil, err
 	}
 	defer p.views.release()
-	x := &explained{engine: e, verbosity: v, ns: f.NS, coll: p.coll, lang: p.lang, filter: p.filter, plan: p.plan}
+	x := &explained{engine: e, verbosity: v, ns: f.NS, coll: p.coll, lang: p.lang, filter: p.filter, plan: p.plan, setting: call.setting}
 	p.counted = true
 	r, err := e.open(p)
 	if err != nil {

@@ -82,7 +82,7 @@ func indexRows(coll *catalog.Collection) (rows []bson.Doc) {
 		}
 	}
 	for _, d := range coll.Indexes {
-		rows = append(rows, d.Spec)
+		rows = append(rows, d.Listed())
 	}
 	return rows
 }

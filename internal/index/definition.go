@@ -85,7 +85,7 @@ type Definition struct {
 	// Wild is what a wildcard index is beyond an ordered one, nil for others.
 	Wild *Wild
 
-	// Spec is the index as listIndexes shows it.
+	// Spec is the index as it was asked for, with what was filled in.
 	Spec bson.Doc
 
 	partial  *match.Filter

@@ -58,6 +58,22 @@ func double(spec bson.Doc, name string, def float64) float64 {
 	return def
 }
 
+// Listed is the index as listIndexes shows it: Spec, with the ends of a 2d index's grid as doubles.
+func (d *Definition) Listed() bson.Doc {
+	if d.Kind != Geo2D {
+		return d.Spec
+	}
+	b := bson.Build()
+	for it := d.Spec.Iter(); it.Next(); {
+		v := it.Value()
+		if k := it.Key(); k == "min" || k == "max" {
+			v = bson.Double(v.AsDouble())
+		}
+		b.Value(it.Key(), v)
+	}
+	return b.Doc()
+}
+
 // Grid is how a 2d index parts the plane.
 func (d *Definition) Grid() geo.Grid { return d.grid }
 

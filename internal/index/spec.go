@@ -255,8 +255,6 @@ func (d *Definition) listed(spec bson.Doc) bson.Doc {
 			b.Int32(k, d.ExpireAfterSeconds)
 		case "bits":
 			b.Int32(k, int32(it.Value().TruncInt64()))
-		case "min", "max":
-			b.Double(k, it.Value().AsDouble())
 		case "clustered":
 		case "collation", "weights", "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion":
 		default:

@@ -38,10 +38,10 @@ func (n *Sort) Describe(b *bson.Builder) {
 // SortSpec is a sort's pattern as a document.
 func SortSpec(p *sortpattern.Pattern) bson.Doc {
 	b := bson.Build()
-	for _, part := range p.Parts {
+	for i, part := range p.Parts {
 		switch {
 		case part.Meta != "":
-			b.Object("$computed").String("$meta", part.Meta).End()
+			b.Object("$computed"+bson.IndexKey(i)).String("$meta", part.Meta).End()
 		case part.Desc:
 			b.Int32(part.Path.String(), -1)
 		default:

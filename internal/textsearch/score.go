@@ -36,13 +36,18 @@ type count struct {
 func (s *Spec) Terms(dst []Term, doc bson.Doc) ([]Term, error) {
 	c := s.scratch.Get().(*scratch)
 	defer s.scratch.Put(c)
-	from := len(dst)
+	from, texts := len(dst), 0
 	err := s.each(doc, func(t text) bool {
 		dst = c.score(dst, t)
+		texts++
 		return true
 	})
 	if err != nil {
 		return dst[:from], err
+	}
+	if texts == 1 { // each word is there once
+		slices.SortFunc(dst[from:], byWord)
+		return dst, nil
 	}
 	return dst[:from+len(merge(dst[from:]))], nil
 }
@@ -99,9 +104,11 @@ func (c *scratch) count(t text) (tokens float64) {
 	return tokens
 }
 
+func byWord(a, b Term) int { return strings.Compare(a.Word, b.Word) }
+
 // merge puts terms in order and adds up those of one word, which stood in several texts.
 func merge(terms []Term) []Term {
-	slices.SortStableFunc(terms, func(a, b Term) int { return strings.Compare(a.Word, b.Word) })
+	slices.SortStableFunc(terms, byWord)
 	n := 0
 	for _, t := range terms {
 		if n > 0 && terms[n-1].Word == t.Word {

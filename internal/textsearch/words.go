@@ -23,7 +23,7 @@ const (
 	maxStemmedBytes = 1 << 10
 	// maxCachedBytes is the longest word whose stem is remembered, maxCached how many are.
 	maxCachedBytes = 32
-	maxCached      = 1 << 13
+	maxCached      = 1 << 15
 )
 
 // separators are the runes beyond ASCII that part words.

@@ -15,11 +15,14 @@ type projectKey struct {
 	plan   *planner.Projection
 	stats  *Stats
 	in     working
+	index  *planner.Index
 	doc    *keyDoc
 	fields int   // of the index
 	wanted []int // the places of the values wanted
 	values []bson.Value
 	reader *storage.Reader
+	// untold says that some record has an array on the way to a value wanted, so that a key tells but of an element.
+	untold bool
 }
 
 func newProjectKey(plan *planner.Projection, stats *Stats, in working) *projectKey {
@@ -28,7 +31,7 @@ func newProjectKey(plan *planner.Projection, stats *Stats, in working) *projectK
 		leaf = leaf.Children()[0]
 	}
 	x := planner.IndexOf(leaf)
-	n := &projectKey{plan: plan, stats: stats, in: in, fields: len(x.Fields)}
+	n := &projectKey{plan: plan, stats: stats, in: in, index: x, fields: len(x.Fields)}
 	for i, f := range x.Fields {
 		if slices.Contains(plan.Fields, f.Path) {
 			n.wanted = append(n.wanted, i)
@@ -43,6 +46,14 @@ func (n *projectKey) work(r *reading, m *Member) (status, error) {
 	if s != advanced || m.Doc != nil {
 		return s, err
 	}
+	if n.reader == nil {
+		if err := n.open(r); err != nil {
+			return ended, err
+		}
+	}
+	if n.untold {
+		return n.fetch(r, m)
+	}
 	if n.values, _, err = keystring.Decode(n.values[:0], m.Entry.Key, m.Entry.TypeBits, n.fields); err != nil {
 		return ended, err
 	}
@@ -55,13 +66,19 @@ func (n *projectKey) work(r *reading, m *Member) (status, error) {
 	return advanced, nil
 }
 
-func (n *projectKey) fetch(r *reading, m *Member) (status, error) {
-	if n.reader == nil {
-		var err error
-		if n.reader, err = r.reader(); err != nil {
-			return ended, err
-		}
+// open looks whether an array has come since the plan was made.
+func (n *projectKey) open(r *reading) (err error) {
+	if n.reader, err = r.reader(); err != nil {
+		return err
 	}
+	bits := n.reader.Multikey(n.index.Definition)
+	for _, i := range n.wanted {
+		n.untold = n.untold || i < len(bits) && bits[i] != 0
+	}
+	return nil
+}
+
+func (n *projectKey) fetch(r *reading, m *Member) (status, error) {
 	rec, there, err := n.reader.Get(m.ID)
 	if !there {
 		return needTime, err

@@ -92,6 +92,10 @@ func (o opener) node(n planner.Node, stats *Stats, w want) node {
 		w.fetched = true
 		w.score = true
 		return &textOr{plan: n, stats: stats, inputs: o.children(n.Inputs, stats, w), places: map[string]int{}}
+	case *planner.CountScan:
+		return newCountScan(n, stats)
+	case *planner.DistinctScan:
+		return newDistinctScan(n, stats, w)
 	case *planner.SortMerge:
 		return newMergeInputs(n, stats, o.children(n.Inputs, stats, w))
 	case *planner.Projection:

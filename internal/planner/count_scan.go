@@ -50,3 +50,16 @@ func (n *CountScan) inclusive() (low, high bool) {
 	}
 	return low, high
 }
+
+// Counted is the tree root for somebody who only asks how many documents there are and reads nothing of them: one walk of
+// neighbouring keys becomes a COUNT_SCAN. What else there is stays.
+func Counted(root Node) Node {
+	if p, ok := root.(*Projection); ok && p.Covered {
+		root = p.Child
+	}
+	s, ok := root.(*IndexScan)
+	if !ok || s.Filter != nil || s.Behind != nil || len(s.Ranges) != 1 || s.unusual() {
+		return root
+	}
+	return &CountScan{Index: s.Index, Bounds: s.Bounds, Ranges: s.Ranges}
+}

@@ -1,6 +1,13 @@
 package planner
 
-import "github.com/ebbdb/ebb/internal/bson"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/collation"
+	"github.com/ebbdb/ebb/internal/index"
+)
 
 // DistinctScan walks spans of an index and gives one key for each value of the fields up to Field, the others it leaps over.
 type DistinctScan struct {
@@ -23,4 +30,59 @@ func (n *DistinctScan) Describe(b *bson.Builder) {
 	n.Index.describe(b)
 	b.String("direction", direction(n.Backward))
 	n.Index.describeBounds(b, n.Bounds, n.Backward)
+}
+
+// Distinct is the plan for the values that documents have at a path, q's only field: the first of the plans for q that can
+// leap from value to value; ok is false when there is none. Without a filter it is a walk of the index in which the path
+// comes first, and then of the one with the fewest fields.
+func Distinct(c Collection, q Query) (plan *Plan, ok bool, err error) {
+	plans, err := Candidates(c, q)
+	if err != nil {
+		return nil, false, err
+	}
+	if (q.Filter == nil || isAlwaysTrue(q.Filter.Root)) && q.Hint.IsNullish() && len(q.Order) == 0 {
+		plans = wholeIndexes(c, q)
+	}
+	for _, p := range plans {
+		if p.leap(q.Fields[0]) {
+			return p, true, nil
+		}
+	}
+	return nil, false, nil
+}
+
+// wholeIndexes are the walks of all of an index that tells q's fields, the best first.
+func wholeIndexes(c Collection, q Query) (plans []*Plan) {
+	p := &planning{c: c, q: q}
+	path := q.Fields[0]
+	indexes := slices.DeleteFunc(c.usable(), func(x Index) bool {
+		return x.Sparse || x.Partial() != nil || x.field(path) < 0 || !collation.Equal(x.Collator(), q.Collation)
+	})
+	slices.SortStableFunc(indexes, func(a, b Index) int {
+		return cmp.Or(cmp.Compare(a.field(path), b.field(path)), cmp.Compare(len(a.Fields), len(b.Fields)))
+	})
+	for _, x := range indexes {
+		plans = append(plans, p.finish(access{node: whole(x)}))
+	}
+	return plans
+}
+
+// field is the place of path in x's key pattern, -1 when it is not there.
+func (x Index) field(path string) int {
+	return slices.IndexFunc(x.Fields, func(f index.Field) bool { return f.Path == path })
+}
+
+// leap makes a covered walk of an index leap from value to value at path, if it can.
+func (p *Plan) leap(path string) bool {
+	covered, ok := p.Root.(*Projection)
+	if !ok || !covered.Covered {
+		return false
+	}
+	s, ok := covered.Child.(*IndexScan)
+	if !ok || s.Filter != nil || s.Behind != nil || s.unusual() || s.Index.field(path) < 0 {
+		return false
+	}
+	scan := &DistinctScan{Index: s.Index, Bounds: s.Bounds, Ranges: s.Ranges, Backward: s.Backward, Field: s.Index.field(path)}
+	p.Root = &Projection{Child: scan, Spec: covered.Spec, Covered: true, Fields: covered.Fields}
+	return true
 }

@@ -25,6 +25,15 @@ func (e *Engine) choose(r *storage.Reader, q planner.Query, order *sortpattern.P
 	return planner.Choose(c, q)
 }
 
+// chooseDistinct is the plan that leaps from value to value of q's only field; ok is false when there is none.
+func (e *Engine) chooseDistinct(r *storage.Reader, q planner.Query) (plan *planner.Plan, ok bool, err error) {
+	c := describe(r)
+	if e.indexFilter(r.Catalog(), q.Filter, nil, nil, q.Collation) != nil {
+		return nil, false, nil
+	}
+	return planner.Distinct(c, q)
+}
+
 // chooseSet is choose for the operations that settings are for.
 func (e *Engine) chooseSet(call *Call, r *storage.Reader, ns namespace.NS, q planner.Query, order *sortpattern.Pattern, project bson.Doc) (*planner.Plan, error) {
 	if call.setting != nil {

@@ -25,20 +25,41 @@ func (e *Engine) Count(ctx context.Context, c Count, call *Call) (int64, error) 
 	}
 	call.NoNow = true
 	f := Find{NS: c.NS, Filter: c.Filter, Hint: c.Hint}
+	if coll := e.lookup(c.NS); coll != nil && coll.IsView() {
+		return e.countView(ctx, f, c, call)
+	}
+	p, err := e.prepareFor(ctx, &prepared{Find: f, call: call, counting: true, enough: c.enough()})
+	if err != nil {
+		return 0, err
+	}
+	r, err := e.open(p)
+	if err != nil {
+		p.views.release()
+		return 0, err
+	}
+	defer r.Close()
+	n, err := r.records.Count(ctx, p.enough)
+	return clampCount(n, c), err
+}
+
+// enough is how many documents need be counted, 0 for all.
+func (c Count) enough() int64 {
+	if c.Limit <= 0 {
+		return 0
+	}
+	return c.Skip + c.Limit
+}
+
+func (e *Engine) countView(ctx context.Context, f Find, c Count, call *Call) (n int64, err error) {
 	r, err := e.find(ctx, f, call)
 	if err != nil {
 		return 0, err
 	}
-	stop := int64(0)
-	if c.Limit > 0 {
-		stop = c.Skip + c.Limit
-	}
-	n := int64(0)
 	defer r.Close()
-	if call.OnView && c.HasLimit && c.Limit == 0 { // which counts by a pipeline, of which this is a $limit
+	if c.HasLimit && c.Limit == 0 { // which counts by a pipeline, of which this is a $limit
 		return 0, mongoerr.New(15958, "the limit must be positive")
 	}
-	for stop == 0 || n < stop {
+	for stop := c.enough(); stop == 0 || n < stop; n++ {
 		doc, err := r.Next(ctx)
 		if err != nil {
 			return 0, err
@@ -46,7 +67,6 @@ func (e *Engine) Count(ctx context.Context, c Count, call *Call) (int64, error) 
 		if doc == nil {
 			break
 		}
-		n++
 	}
 	return clampCount(n, c), nil
 }

@@ -24,7 +24,7 @@ func (e *Engine) Distinct(ctx context.Context, d Distinct, call *Call) (bson.Val
 	call.NoNow = true
 	f := Find{NS: d.NS, Filter: d.Filter, Hint: d.Hint}
 	e.settle(call, d.NS, func() string { return findShape("distinct "+d.Key, f, call) })
-	r, err := e.find(ctx, f, call)
+	r, err := e.findDistinct(ctx, f, d.Key, call)
 	if err != nil {
 		return bson.Missing, err
 	}
@@ -52,6 +52,25 @@ func (e *Engine) Distinct(ctx context.Context, d Distinct, call *Call) (bson.Val
 		return bson.Missing, err
 	}
 	return set.array(), nil
+}
+
+// findDistinct opens a find of documents of which only what is at key is read.
+func (e *Engine) findDistinct(ctx context.Context, f Find, key string, call *Call) (*Running, error) {
+	if coll := e.lookup(f.NS); coll != nil && coll.IsView() {
+		return e.find(ctx, f, call)
+	}
+	if err := call.rejected(); err != nil {
+		return nil, err
+	}
+	p, err := e.prepareFor(ctx, &prepared{Find: f, call: call, distinct: key})
+	if err != nil {
+		return nil, err
+	}
+	r, err := e.open(p)
+	if err != nil {
+		p.views.release()
+	}
+	return r, err
 }
 
 // valueSet keeps values that compare equal once: the first.

@@ -28,7 +28,13 @@ func (e *Engine) ExplainFind(ctx context.Context, f Find, call *Call, v Verbosit
 
 // explainFind plans f, and runs it.
 func (e *Engine) explainFind(ctx context.Context, f Find, call *Call, v Verbosity) (*explained, error) {
-	p, err := e.prepare(ctx, f, call)
+	return e.explainFor(ctx, &prepared{Find: f, call: call}, v)
+}
+
+// explainFor is explainFind with what is asked of the documents said by p.
+func (e *Engine) explainFor(ctx context.Context, p *prepared, v Verbosity) (*explained, error) {
+	f, call := p.Find, p.call
+	p, err := e.prepareFor(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +53,13 @@ func (e *Engine) explainFind(ctx context.Context, f Find, call *Call, v Verbosit
 		return x, r.Close()
 	}
 	return x, x.run(ctx, func() error {
-		err := r.All(ctx, func(bson.Doc) error { x.returned++; return nil })
+		var err error
+		if p.counting {
+			x.returned, err = r.records.Count(ctx, p.enough)
+			_ = r.Close() // what was counted is counted
+		} else {
+			err = r.All(ctx, func(bson.Doc) error { x.returned++; return nil })
+		}
 		x.seen = call.Seen
 		return err
 	})
@@ -97,7 +109,7 @@ func (e *Engine) ExplainCount(ctx context.Context, c Count, call *Call, v Verbos
 	if coll := e.lookup(c.NS); coll != nil && coll.IsView() {
 		return e.explainCountOnView(ctx, f, c, call, v)
 	}
-	x, err := e.explainFind(ctx, f, call, v)
+	x, err := e.explainFor(ctx, &prepared{Find: f, call: call, counting: true, enough: c.enough()}, v)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +122,11 @@ func (e *Engine) ExplainCount(ctx context.Context, c Count, call *Call, v Verbos
 	} else {
 		x.steps = x.steps.above(named("COUNT"), nil)
 	}
-	x.steps.stats = func() *exec.Stats { return &exec.Stats{Works: counted + 1, NeedTime: counted, EOF: true} }
+	works := counted + 1
+	if x.stats != nil && x.plan != nil {
+		works = max(x.stats.Works, 1)
+	}
+	x.steps.stats = func() *exec.Stats { return &exec.Stats{Works: works, NeedTime: works - 1, EOF: true} }
 	x.steps.ran = func(b *bson.Builder) {
 		b.Number("nCounted", clampCount(counted, c)).Number("nSkipped", min(c.Skip, counted))
 	}
@@ -135,7 +151,7 @@ func (e *Engine) ExplainDistinct(ctx context.Context, d Distinct, call *Call, v 
 	}
 	shape := findShape("distinct "+d.Key, f, call)
 	e.settle(call, f.NS, func() string { return shape })
-	x, err := e.explainFind(ctx, f, call, v)
+	x, err := e.explainFor(ctx, &prepared{Find: f, call: call, distinct: d.Key}, v)
 	if err != nil {
 		return nil, err
 	}

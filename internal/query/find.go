@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/projection"
 	"github.com/ebbdb/ebb/internal/sortpattern"
+	"github.com/ebbdb/ebb/internal/storage"
 )
 
 // Find is what a find asks for.
@@ -41,6 +42,11 @@ type prepared struct {
 	views   *views
 	// counted has the iterators count, for explain; the first count is of the records found.
 	counted bool
+	// counting: only how many documents there are is asked, up to enough when that is not 0.
+	counting bool
+	enough   int64
+	// distinct is the path whose values are asked for, nothing else; "" when it is not so.
+	distinct string
 }
 
 // Find opens a find. The caller closes what it returns.
@@ -72,7 +78,13 @@ func (e *Engine) find(ctx context.Context, f Find, call *Call) (*Running, error)
 
 // prepare parses f and chooses its plan.
 func (e *Engine) prepare(ctx context.Context, f Find, call *Call) (*prepared, error) {
-	p := &prepared{Find: f, call: call, views: &views{store: e.Store, now: call.Now}}
+	return e.prepareFor(ctx, &prepared{Find: f, call: call})
+}
+
+// prepareFor is prepare with what is asked of the documents said by p.
+func (e *Engine) prepareFor(ctx context.Context, p *prepared) (*prepared, error) {
+	f, call := p.Find, p.call
+	p.views = &views{store: e.Store, now: call.Now}
 	view, err := p.views.open(ctx)
 	if err != nil {
 		return nil, err
@@ -93,7 +105,7 @@ func (e *Engine) prepare(ctx context.Context, f Find, call *Call) (*prepared, er
 	if f.Tailable {
 		err = p.chooseTail(describe(r))
 	} else {
-		p.plan, err = e.chooseSet(call, r, f.NS, p.query(), p.order, f.Projection)
+		p.plan, err = p.choose(e, r)
 	}
 	if err != nil {
 		p.views.release()
@@ -101,6 +113,27 @@ func (e *Engine) prepare(ctx context.Context, f Find, call *Call) (*prepared, er
 	}
 	e.chose(call, p.plan)
 	return p, nil
+}
+
+// choose finds the plan for what is asked.
+func (p *prepared) choose(e *Engine, r *storage.Reader) (*planner.Plan, error) {
+	q := p.query()
+	switch {
+	case p.counting:
+		q.Fields = []string{}
+	case p.distinct != "":
+		q.Fields, q.Projection = []string{p.distinct}, bson.Build().Int32("_id", 0).Int32(p.distinct, 1).Doc()
+		if p.call.setting == nil {
+			if plan, ok, err := e.chooseDistinct(r, q); ok || err != nil {
+				return plan, err
+			}
+		}
+	}
+	plan, err := e.chooseSet(p.call, r, p.NS, q, p.order, p.Projection)
+	if err == nil && p.counting {
+		plan.Root = planner.Counted(plan.Root)
+	}
+	return plan, err
 }
 
 func (p *prepared) parse(ctx context.Context, e *Engine, coll *catalog.Collection) (err error) {

@@ -178,9 +178,6 @@ func (s *Server) describeCursor(c *cursor.Cursor) bson.Doc {
 	if c.Command != nil {
 		b.Document("originatingCommand", c.Command)
 	}
-	if c.PlanSummary != "" {
-		b.String("planSummary", c.PlanSummary)
-	}
 	return b.End().Doc()
 }
 

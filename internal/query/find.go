@@ -249,8 +249,9 @@ func (e *Engine) open(p *prepared) (*Running, error) {
 	}
 	if p.project != nil || p.ReturnKey || p.ShowRecordID {
 		env := p.lang.exprs.NewEnv()
-		env.Meta = r.op.Meta.Get
-		r.Iterator = &projected{in: r.Iterator, p: p, env: env}
+		it := &projected{in: r.Iterator, p: p, env: env}
+		env.Meta = it.meta(r.op.Meta.Get)
+		r.Iterator = it
 	}
 	return r, nil
 }
@@ -302,6 +303,7 @@ type projected struct {
 	in  exec.Iterator
 	p   *prepared
 	env *expr.Env
+	doc bson.Doc // that is being projected
 	buf []byte
 	out []byte
 }
@@ -330,7 +332,21 @@ func (it *projected) Next(ctx context.Context) (bson.Doc, error) {
 	return doc, nil
 }
 
+// meta is the metadata of the document in hand: its index key, and what others know of it.
+func (it *projected) meta(others func(string) bson.Value) func(string) bson.Value {
+	return func(name string) bson.Value {
+		if name != "indexKey" {
+			return others(name)
+		}
+		if it.p.plan.Scan() == nil {
+			return bson.Missing
+		}
+		return it.p.key(it.doc).Value()
+	}
+}
+
 func (it *projected) apply(doc bson.Doc) (bson.Doc, error) {
+	it.doc = doc
 	var details *match.Details
 	if it.p.project.Positional() {
 		details = &match.Details{}

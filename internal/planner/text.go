@@ -57,9 +57,12 @@ func (p *Plan) text(c Collection, q Query, t *match.Text) error {
 	case !q.Hint.IsNullish() || q.Min != nil || q.Max != nil:
 		return mongoerr.New(mongoerr.BadValue, "text and hint not allowed in same query")
 	}
-	i := slices.IndexFunc(c.Indexes, func(x Index) bool { return x.Kind == index.Text && x.Built() && !x.Hidden })
-	if i < 0 {
+	i := slices.IndexFunc(c.Indexes, func(x Index) bool { return x.Kind == index.Text })
+	switch {
+	case i < 0:
 		return mongoerr.New(mongoerr.IndexNotFound, "text index required for $text query")
+	case c.Indexes[i].Hidden || !c.Indexes[i].Built():
+		return noTextIndex()
 	}
 	s := textPlanner{collection: c, query: q, index: c.Indexes[i]}
 	var err error

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -27,9 +28,11 @@ type indexCounter struct {
 
 // add counts the indexes that a plan walks.
 func (u *indexUses) add(p *planner.Plan) {
+	var counted []uint32 // an index that several leaves walk is used once
 	for n := range planner.Leaves(p.Root) {
-		if x := planner.IndexOf(n); x != nil {
+		if x := planner.IndexOf(n); x != nil && !slices.Contains(counted, x.ID) {
 			u.use(x.ID)
+			counted = append(counted, x.ID)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -41,8 +42,8 @@ func (f *fixture) asFormat1(coll uint32) {
 // TestUpgradeFormat1: what format 1 could only define has its entries after the first start, and is left alone at the next.
 func TestUpgradeFormat1(t *testing.T) {
 	f := newFixture(t)
-	f.createIndexes(testNS, `{key: {a: "hashed"}, name: "h"}`, `{key: {a: 1}, name: "a"}`)
-	f.must(f.insert(testNS, `{_id: 1, a: 1}`, `{_id: 2, a: 1}`, `{_id: 3}`))
+	f.createIndexes(testNS, `{key: {a: "hashed"}, name: "h"}`, `{key: {a: 1}, name: "a"}`, `{key: {t: "text"}, name: "t"}`)
+	f.must(f.insert(testNS, `{_id: 1, a: 1}`, `{_id: 2, a: 1, t: "two words"}`, `{_id: 3}`))
 	before := f.current.Load().collections[1].Index("h")
 	f.asFormat1(1)
 	f.open()
@@ -53,10 +54,11 @@ func TestUpgradeFormat1(t *testing.T) {
 	}
 	f.read(testNS, func(r *Reader) error {
 		n, err := r.Entries(after)
-		if n != 3 {
-			t.Errorf("it has %d entries", n)
+		words, err2 := r.Entries(f.current.Load().collections[1].Index("t"))
+		if n != 3 || words != 2 {
+			t.Errorf("they have %d and %d entries", n, words)
 		}
-		return err
+		return errors.Join(err, err2)
 	})
 	f.reopen()
 	if again := f.current.Load().collections[1].Index("h"); again.ID != after.ID {

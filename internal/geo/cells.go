@@ -27,6 +27,9 @@ func (l Levels) cover(r s2.Region) []s2.CellID {
 	return coverer.Covering(r)
 }
 
+// manyParts is how many parts a shape may have that are looked at one by one to see which cells it meets.
+const manyParts = 32
+
 // Cells are the cells by which an index on the sphere finds a stored shape: the smallest one for a point, else a covering.
 func (g *Geometry) Cells(l Levels) ([]s2.CellID, error) {
 	if g.CRS == StrictSphere {
@@ -38,7 +41,11 @@ func (g *Geometry) Cells(l Levels) ([]s2.CellID, error) {
 		}
 		return []s2.CellID{s2.CellFromPoint(g.At.spherical()).ID()}, nil
 	}
-	cells := l.cover(g.region())
+	region := g.region()
+	if len(g.Points)+len(g.Lines)+len(g.Polygons) > manyParts {
+		region = newWidened(g)
+	}
+	cells := l.cover(region)
 	if len(cells) == 0 {
 		return nil, mongoerr.New(16756, "Unable to generate keys for (likely malformed) geometry")
 	}
@@ -105,8 +112,7 @@ func (w *widened) CellUnionBound() []s2.CellID { return w.CapBound().CellUnionBo
 
 // IntersectsCell implements s2.Region.
 func (w *widened) IntersectsCell(c s2.Cell) bool {
-	return w.Region.IntersectsCell(c) ||
-		w.query.IsConservativeDistanceLessOrEqual(s2.NewMinDistanceToCellTarget(c), s1.ChordAngleFromAngle(blur))
+	return w.query.IsConservativeDistanceLessOrEqual(s2.NewMinDistanceToCellTarget(c), s1.ChordAngleFromAngle(blur))
 }
 
 // RingCells cover the places on the sphere that lie from low to high radians from center.

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
@@ -65,6 +66,10 @@ type Ring struct {
 	Low, High   float64
 	Last        bool // High is in it
 	Found, Gave int64
+	// Scan is the walk of the index, nil when there was nothing to walk; Fetch counts the records behind it, and has the
+	// walk's own counts below.
+	Scan  *planner.IndexScan
+	Fetch *Stats
 }
 
 func (s *Stats) ringGave() { s.Rings[len(s.Rings)-1].Gave++ }

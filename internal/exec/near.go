@@ -32,6 +32,7 @@ type nearScan struct {
 	low, high float64 // the ring under way: from low on, before high
 	last      bool    // it is the last one, with high
 	begun     bool
+	ring      Ring
 	scan      *indexScan // through the ring's part of the index; nil between rings
 	found     []nearby   // of the ring, sorted when the scan has ended
 	held      int
@@ -102,11 +103,12 @@ func (s *nearScan) nextRing(r *reading) error {
 
 func (s *nearScan) beginRing() {
 	s.found, s.held = nil, 0
-	if plan := s.plan.Ring(s.low, s.high); plan != nil {
-		s.scan = newIndexScan(plan, s.stats, want{fetched: true})
+	s.ring = Ring{Low: s.low, High: s.high, Last: s.last, Scan: s.plan.Ring(s.low, s.high), Fetch: &Stats{Children: []*Stats{{}}}}
+	if s.ring.Scan == nil {
+		s.endRing()
 		return
 	}
-	s.endRing()
+	s.scan = newIndexScan(s.ring.Scan, s.ring.Fetch.Children[0], want{fetched: true})
 }
 
 func (s *nearScan) endRing() {
@@ -114,7 +116,8 @@ func (s *nearScan) endRing() {
 	slices.SortFunc(s.found, func(a, b nearby) int {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), bytes.Compare(a.id, b.id))
 	})
-	s.stats.Rings = append(s.stats.Rings, Ring{Low: s.low, High: s.high, Last: s.last, Found: int64(len(s.found))})
+	s.ring.Found, s.ring.Fetch.EOF = int64(len(s.found)), true
+	s.stats.Rings = append(s.stats.Rings, s.ring)
 }
 
 // Before the first ring, about as many keys as would make a good one are looked at on both sides of where the center would
@@ -176,7 +179,8 @@ func (s *nearScan) sample(r *reading, scan storage.IndexScan) (distances []float
 // look takes the walk one key further.
 func (s *nearScan) look(r *reading) error {
 	var m Member
-	switch status, err := s.scan.work(r, &m); {
+	s.ring.Fetch.Works++
+	switch status, err := (working{s.scan, s.ring.Fetch.Children[0]}).work(r, &m); {
 	case err != nil:
 		return err
 	case status == ended:
@@ -198,7 +202,7 @@ func (s *nearScan) consider(r *reading, id storage.RecordID) error {
 	if !ok || err != nil {
 		return err
 	}
-	s.stats.Docs++
+	s.ring.Fetch.Docs++
 	r.seen.Docs++
 	distance, _, ok := s.plan.Near.Nearest(rec.Doc)
 	if !ok || distance < s.low || distance > s.high || distance == s.high && !s.last {
@@ -207,6 +211,7 @@ func (s *nearScan) consider(r *reading, id storage.RecordID) error {
 	if ok, err := r.matches(s.plan.Filter, rec.Doc); !ok || err != nil {
 		return err
 	}
+	s.ring.Fetch.Advanced++
 	s.found = append(s.found, nearby{distance, id.Clone()})
 	s.held += len(id) + nearOverhead
 	s.stats.Held = max(s.stats.Held, int64(s.held))

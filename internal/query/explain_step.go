@@ -111,7 +111,6 @@ func printCounts(b *bson.Builder, n planner.Node, c *exec.Stats) {
 	case *planner.CollScan:
 		b.Number("docsExamined", c.Docs)
 	case *planner.GeoNear:
-		b.Number("keysExamined", c.Keys).Number("docsExamined", c.Docs)
 		printRings(b, c.Rings)
 	case *planner.IDHack:
 		b.Number("keysExamined", c.Keys).Number("docsExamined", c.Docs)
@@ -128,6 +127,7 @@ func printCounts(b *bson.Builder, n planner.Node, c *exec.Stats) {
 	}
 }
 
+// printRings appends the rings of a search by distance, and how the index was walked for each.
 func printRings(b *bson.Builder, rings []exec.Ring) {
 	b.Array("searchIntervals")
 	for i, r := range rings {
@@ -135,6 +135,13 @@ func printRings(b *bson.Builder, rings []exec.Ring) {
 			Number("nBuffered", r.Found).Number("nReturned", r.Gave).End()
 	}
 	b.End()
+	walks := &step{}
+	for _, r := range rings {
+		if r.Scan != nil {
+			walks.inputs = append(walks.inputs, planSteps(&planner.Fetch{Child: r.Scan}, r.Fetch))
+		}
+	}
+	walks.below(b, true)
 }
 
 // limitedSort is the limit under a sort, 0 for none.

@@ -139,7 +139,9 @@ func (o Opening) run(ctx context.Context, runners []*runner, works int64) error 
 }
 
 // failsAlone says whether another plan may do what one has failed to.
-func failsAlone(err error) bool { return mongoerr.Is(err, mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed) }
+func failsAlone(err error) bool {
+	return mongoerr.Is(err, mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed)
+}
 
 func (r *runner) work(ctx context.Context, enough int) error {
 	r.records.reading.ctx = ctx

@@ -106,6 +106,9 @@ func (r *Records) takeKept() (rec storage.Record, ok bool, err error) {
 // keep copies the member: what the engine gave is gone when the leaf parks; what is above may need the document longer.
 func (r *Records) keep() {
 	m := &r.member
+	if m.Doc == nil { // keys were all that was asked for
+		m.Doc = bson.EmptyDoc
+	}
 	r.buf = append(append(r.buf[:0], m.Doc...), m.ID...)
 	n := len(m.Doc)
 	r.rec = storage.Record{ID: r.buf[n:], Modified: m.Modified, Doc: r.buf[:n:n]}

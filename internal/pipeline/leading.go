@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/sortpattern"
 )
@@ -18,6 +19,8 @@ type Leading struct {
 	Filtered, Sorted, Counted int
 	// Needs is what the stages behind the filter and sort read, and the sort itself when the plan does not take it.
 	Needs Dependencies
+	// Distinct says that of the documents that the filter finds only the values of Needs' one field are wanted, each once.
+	Distinct bool
 }
 
 // Leading looks at the front of p.
@@ -32,6 +35,7 @@ func (p *Pipeline) Leading() Leading {
 	}
 	l.Filtered = i
 	l.Needs = p.From(i).Dependencies()
+	l.Distinct = i < len(p.Stages) && groupsOnly(p.Stages[i])
 	if i < len(p.Stages) {
 		if s, ok := p.Stages[i].(*Sort); ok {
 			l.Sort = s.Pattern
@@ -53,4 +57,14 @@ func (p *Pipeline) Leading() Leading {
 	}
 	l.Counted = i
 	return l
+}
+
+// groupsOnly says whether s is a $group by one field that accumulates nothing.
+func groupsOnly(s Stage) bool {
+	g, ok := s.(*Group)
+	if !ok || len(g.Fields) > 0 {
+		return false
+	}
+	_, field := expr.FieldOf(g.ID)
+	return field
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/pipeline"
 	"github.com/ebbdb/ebb/internal/planner"
+	"github.com/ebbdb/ebb/internal/storage"
 )
 
 // maxViewDepth is how many views may stand on one another.
@@ -187,7 +188,7 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	}
 	p.plan = planner.Nothing()
 	if r, ok := view.Collection(pl.NS); ok {
-		if p.plan, err = e.chooseSet(call, r, pl.NS, q, p.lead.Sort, nil); err != nil {
+		if p.plan, err = e.chooseLeading(call, r, pl, p.lead, q); err != nil {
 			return p, err
 		}
 		p.src = &collSource{views: v, id: r.Catalog().ID, ns: pl.NS}
@@ -199,6 +200,37 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	}
 	p.rest = pl.From(done)
 	return p, nil
+}
+
+// chooseLeading is the plan for what stands at the front of pl, out of keys where the stages behind read no more.
+func (e *Engine) chooseLeading(call *Call, r *storage.Reader, pl *pipeline.Pipeline, lead pipeline.Leading, q planner.Query) (*planner.Plan, error) {
+	if lead.Needs.Whole || len(lead.Needs.Meta) > 0 {
+		return e.chooseSet(call, r, pl.NS, q, lead.Sort, nil)
+	}
+	q.Fields, q.Projection = append([]string{}, lead.Needs.Fields...), fieldsSpec(lead.Needs.Fields)
+	if lead.Distinct && call.setting == nil {
+		if plan, ok, err := e.chooseDistinct(r, q); ok || err != nil {
+			return plan, err
+		}
+	}
+	plan, err := e.chooseSet(call, r, pl.NS, q, lead.Sort, nil)
+	if err == nil && len(q.Fields) == 0 {
+		plan.Root = planner.Counted(plan.Root)
+	}
+	return plan, err
+}
+
+// fieldsSpec is the projection that leaves the fields alone.
+func fieldsSpec(fields []string) bson.Doc {
+	b, id := bson.Build(), int32(0)
+	for _, path := range fields {
+		if path == "_id" {
+			id = 1
+			continue
+		}
+		b.Int32(path, 1)
+	}
+	return b.Int32("_id", id).Doc()
 }
 
 // findOnView runs a find as a pipeline over what the view shows.

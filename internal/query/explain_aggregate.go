@@ -122,7 +122,9 @@ func (x *explainedPipeline) absorb(rest *pipeline.Pipeline) {
 				x.leave(rest, n)
 				return
 			}
-			x.steps = x.steps.above(&planner.Projection{Spec: s.Spec().Doc()}, stats)
+			if !covered(x.plan.Root) || s.Projection.Expressive() {
+				x.steps = x.steps.above(&planner.Projection{Spec: s.Spec().Doc()}, stats)
+			}
 			x.leave(rest, n+1)
 			return
 		default:

@@ -169,8 +169,7 @@ func (s *Server) clusterCatalogStage(ns namespace.NS) ([]bson.Doc, error) {
 	return docs, nil
 }
 
-// appendLatencyStats appends how long reads, writes and commands on a namespace took, in microseconds. Histograms are not
-// kept.
+// appendLatencyStats appends how long reads, writes and commands on a namespace took, in microseconds.
 func (s *Server) appendLatencyStats(b *bson.Builder, ns namespace.NS, histograms bool) {
 	s.usage.mu.RLock()
 	counters := s.usage.mu.of[ns.String()]
@@ -185,7 +184,7 @@ func (s *Server) appendLatencyStats(b *bson.Builder, ns namespace.NS, histograms
 	}{{"reads", &counters[readLock]}, {"writes", &counters[writeLock]}, {"commands", &counters[otherCommands]}, {"transactions", &latency{}}} {
 		b.Object(kind.name)
 		if histograms {
-			b.Array("histogram").End()
+			kind.of.spread.Load().print(b)
 		}
 		b.Int64("latency", kind.of.micros.Load()).Int64("ops", kind.of.count.Load()).Int64("queryableEncryptionLatencyMicros", 0).End()
 	}

@@ -15,12 +15,26 @@ type tally struct {
 	furtherBatches                       atomic.Int64
 }
 
-// latency is how many operations of a kind there were and how long they took together.
-type latency struct{ count, micros atomic.Int64 }
+// latency is how many operations of a kind there were and how long they took together, and one by one where that is asked
+// for.
+type latency struct {
+	count, micros atomic.Int64
+	spread        atomic.Pointer[histogram]
+}
 
 func (l *latency) add(micros int64) {
 	l.count.Add(1)
 	l.micros.Add(micros)
+}
+
+// sort counts micros among others as long.
+func (l *latency) sort(micros int64) {
+	h := l.spread.Load()
+	if h == nil {
+		l.spread.CompareAndSwap(nil, &histogram{})
+		h = l.spread.Load()
+	}
+	h.add(micros)
 }
 
 func (t *tally) add(c *Command, s *operation.Stats, micros int64, err error) {

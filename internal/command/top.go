@@ -89,6 +89,9 @@ func (u *usage) add(command, ns string, micros int64, err error) {
 	}
 	for _, e := range [3]event{totalTime, lock, kind} {
 		counters[e].add(micros)
+		if e == readLock || e == writeLock || e == otherCommands { // what $collStats tells one by one
+			counters[e].sort(micros)
+		}
 	}
 }
 

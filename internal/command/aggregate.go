@@ -69,7 +69,7 @@ func (op *Op) parseAggregate(a *Args) (aggregateRequest, error) {
 	r.Pipeline = op.pipelineArg(a)
 	a.refuseNull(bson.TypeBool, "allowDiskUse", "explain")
 	a.refuseNull(bson.TypeObject, "cursor")
-	r.call.AllowDiskUse = a.Bool("allowDiskUse", true)
+	r.call.AllowDiskUse = a.Bool("allowDiskUse", op.spills())
 	r.call.Let = a.Doc("let")
 	r.call.Bypass = a.SafeBool("bypassDocumentValidation", false)
 	r.Hint = hint(a)

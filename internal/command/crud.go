@@ -11,7 +11,7 @@ import (
 
 // call is what op brings to a query.
 func (op *Op) call() *query.Call {
-	return &query.Call{Now: op.Now, Durability: op.Durability(), AllowDiskUse: true}
+	return &query.Call{Now: op.Now, Durability: op.Durability(), AllowDiskUse: op.spills()}
 }
 
 // collate reads an optional collation into c.

@@ -62,7 +62,7 @@ func (op *Op) parseFind(a *Args) (findRequest, error) {
 	r.ReturnKey = a.SafeBool("returnKey", false)
 	r.ShowRecordID = a.SafeBool("showRecordId", false)
 	r.call.Let = a.Doc("let")
-	r.call.AllowDiskUse = a.SafeBool("allowDiskUse", true)
+	r.call.AllowDiskUse = a.SafeBool("allowDiskUse", op.spills())
 	collate(a, "collation", r.call)
 	r.cursor.batch, r.cursor.batchGiven = a.IntIn("batchSize", 0, math.MaxInt64)
 	r.cursor.single = a.SafeBool("singleBatch", false)

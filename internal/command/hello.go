@@ -14,7 +14,6 @@ import (
 const (
 	maxMessageBytes   = 48_000_000
 	maxWriteBatchSize = 100_000
-	sessionMinutes    = 30
 	minWireVersion    = 0
 	maxWireVersion    = 27 // MongoDB 8.2
 )
@@ -64,7 +63,7 @@ func hello(op *Op) (bson.Doc, error) {
 	b.Document("topologyVersion", op.topologyVersion()).
 		Int32("maxBsonObjectSize", bson.MaxDocSize).Int32("maxMessageSizeBytes", maxMessageBytes).
 		Int32("maxWriteBatchSize", maxWriteBatchSize).Date("localTime", clock.Millis(op.Clock)).
-		Int32("logicalSessionTimeoutMinutes", sessionMinutes).Int32("connectionId", int32(op.Conn.ID)).
+		Int32("logicalSessionTimeoutMinutes", op.sessionMinutes()).Int32("connectionId", int32(op.Conn.ID)).
 		Int32("minWireVersion", minWireVersion).Int32("maxWireVersion", maxWireVersion).Bool("readOnly", false)
 	if !mechs.IsMissing() {
 		b.Strings("saslSupportedMechs", nil) // there are no users

@@ -44,9 +44,13 @@ func New(c Config, s Services) *Server {
 // clean ends cursors and sessions that are idle too long, until ctx ends.
 func (s *Server) clean(ctx context.Context) {
 	for clock.Wait(ctx, s.Clock, cleanEvery) == nil {
-		s.Cursors.Expire()
-		s.Sessions.Expire()
+		s.endIdle()
 	}
+}
+
+func (s *Server) endIdle() {
+	s.Cursors.Expire(time.Duration(s.setting("cursorTimeoutMillis")) * time.Millisecond)
+	s.Sessions.Expire(time.Duration(s.sessionMinutes()) * time.Minute)
 }
 
 // Close ends what runs in the background and all cursors. Commands that still come are answered with errors.

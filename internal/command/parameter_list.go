@@ -2,10 +2,16 @@ package command
 
 import (
 	"math"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/parameter"
+	"github.com/ebbdb/ebb/internal/session"
 )
+
+// maxMillis is the longest time that a duration holds.
+const maxMillis = math.MaxInt64 / int64(time.Millisecond)
 
 // AddParameters enters the parameters that belong to no part of the server alone: what clients ask for and Ebb only
 // states, and the verbosity of the log, which is told to verbosity (nil where nobody minds).
@@ -23,6 +29,18 @@ func AddParameters(r *parameter.Registry, verbosity func(level int)) {
 	parameter.NewString(r, "automationServiceDescriptor", parameter.Both, "", 64)
 	parameter.NewString(r, "ShardingTaskExecutorPoolReplicaSetMatching", parameter.Both, "automatic", 64)
 	parameter.NewInt(r, "KeysRotationIntervalSec", parameter.Startup, 90*24*3600, 1, math.MaxInt32, false)
-	parameter.NewInt(r, "cursorTimeoutMillis", parameter.Both, 600_000, 1, math.MaxInt64, true)
-	parameter.NewInt(r, "localLogicalSessionTimeoutMinutes", parameter.Startup, sessionMinutes, 1, math.MaxInt32, false)
+	parameter.NewInt(r, "cursorTimeoutMillis", parameter.Both, cursor.IdleTimeout.Milliseconds(), 1, maxMillis, true)
+	parameter.NewInt(r, "localLogicalSessionTimeoutMinutes", parameter.Startup, int64(session.Timeout/time.Minute), 1, math.MaxInt32, false)
 }
+
+// setting is the value of a parameter that is a whole number.
+func (s *Server) setting(name string) int64 {
+	n, _ := s.Params.Lookup(name).Get().AsInt64()
+	return n
+}
+
+// sessionMinutes is how long a session lives after its last use.
+func (s *Server) sessionMinutes() int32 { return int32(s.setting("localLogicalSessionTimeoutMinutes")) }
+
+// spills says whether stages may use the disk when a command does not say.
+func (s *Server) spills() bool { return s.Params.Lookup("allowDiskUseByDefault").Get().Bool() }

@@ -15,7 +15,7 @@ func startSession(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bson.Build().Object("id").Binary("id", 4, []byte(id)).End().Int32("timeoutMinutes", sessionMinutes).Doc(), nil
+	return bson.Build().Object("id").Binary("id", 4, []byte(id)).End().Int32("timeoutMinutes", op.sessionMinutes()).Doc(), nil
 }
 
 func refreshSessions(op *Op) (bson.Doc, error) {

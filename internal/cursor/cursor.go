@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// IdleTimeout is how long a cursor waits for its next getMore.
+	// IdleTimeout is how long a cursor waits for its next getMore, when nobody set another time.
 	IdleTimeout = 10 * time.Minute
 	// MaxOpen is how many cursors may be open at once.
 	MaxOpen = 100_000
@@ -231,11 +231,11 @@ func (r *Registry) KillWhere(match func(*Cursor) bool) int {
 	return n
 }
 
-// Expire ends the cursors that nobody has used for IdleTimeout.
-func (r *Registry) Expire() int {
+// Expire ends the cursors that nobody has used for so long.
+func (r *Registry) Expire(idle time.Duration) int {
 	now := r.clock.Now()
 	n := r.KillWhere(func(c *Cursor) bool {
-		return !c.busy && (!c.NoTimeout || c.why != nil) && now.Sub(c.used) >= IdleTimeout
+		return !c.busy && (!c.NoTimeout || c.why != nil) && now.Sub(c.used) >= idle
 	})
 	r.mu.Lock()
 	r.mu.timedOut += int64(n)

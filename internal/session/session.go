@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// Timeout is how long a session lives after its last use.
+	// Timeout is how long a session lives after its last use, when nobody set another time.
 	Timeout = 30 * time.Minute
 	// MaxSessions is how many sessions may be alive at once.
 	MaxSessions = 1_000_000
@@ -85,12 +85,12 @@ func (r *Registry) End(ids ...string) {
 	}
 }
 
-// Expire ends the sessions that nobody has used for Timeout.
-func (r *Registry) Expire() {
+// Expire ends the sessions that nobody has used for so long.
+func (r *Registry) Expire(idle time.Duration) {
 	now := r.clock.Now()
 	var old []string
 	for _, s := range r.Live() {
-		if now.Sub(s.LastUsed) >= Timeout {
+		if now.Sub(s.LastUsed) >= idle {
 			old = append(old, s.ID)
 		}
 	}

@@ -128,7 +128,9 @@ func (e *Engine) resolve(ns namespace.NS, stages bson.Value, call *Call) (namesp
 		}
 		call.Collation, call.Collated = own, true
 		stages = concat(coll.Options.Pipeline, stages.Doc())
-		ns = namespace.NS{DB: ns.DB, Coll: coll.Options.ViewOn}
+		if ns = below(coll); ns.Coll == "" {
+			return ns, stages, nil, nil
+		}
 	}
 }
 

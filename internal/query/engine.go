@@ -161,7 +161,13 @@ func describe(r *storage.Reader) planner.Collection {
 }
 
 // lookup is the collection's or view's entry in the catalogue, nil when there is none.
-func (e *Engine) lookup(ns namespace.NS) *catalog.Collection { return e.Store.Catalog().Collection(ns) }
+func (e *Engine) lookup(ns namespace.NS) *catalog.Collection {
+	coll := e.Store.Catalog().Collection(ns)
+	if coll == nil && ns.Coll == systemViews {
+		return e.viewsOf(ns)
+	}
+	return coll
+}
 
 func notOnView(ns namespace.NS) error {
 	return mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)

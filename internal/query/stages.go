@@ -50,13 +50,15 @@ func (c *stageCatalog) view(op *exec.Op, ns namespace.NS) (base namespace.NS, fr
 		} else if !collation.Equal(own, op.Parser.Collation) {
 			return ns, nil, mongoerr.New(mongoerr.OptionNotSupportedOnView, "Cannot override a view's default collation: %s", ns)
 		}
-		under := namespace.NS{DB: ns.DB, Coll: coll.Options.ViewOn}
+		under := below(coll)
 		pl, err := op.Parser.Parse(coll.Options.Pipeline.ArrayValue(), pipeline.Options{NS: under})
 		if err != nil {
 			return ns, nil, err
 		}
 		front = append(pl.Stages[:len(pl.Stages):len(pl.Stages)], front...)
-		ns = under
+		if ns = under; ns.Coll == "" {
+			return ns, front, nil
+		}
 	}
 }
 

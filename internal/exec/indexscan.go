@@ -35,7 +35,7 @@ func newIndexScan(plan *planner.IndexScan, stats *Stats, w want) *indexScan {
 	if plan.Filter != nil {
 		s.filter = newKeyDoc(plan.Index, func(string) bool { return true })
 	}
-	if plan.Index.IsMultikey() && !plan.Once {
+	if plan.Dedups() {
 		s.given = &givenIDs{stats: stats}
 	}
 	return s
@@ -129,7 +129,7 @@ func (s *indexScan) open(r *reading) error {
 	if d == nil {
 		return mongoerr.New(mongoerr.QueryPlanKilled, "query plan killed :: index '%s' dropped", s.plan.Index.Name)
 	}
-	if s.given == nil && !s.plan.Once && multikeyNow(reader.Multikey(d)) {
+	if s.given == nil && !s.plan.Once && (multikeyNow(reader.Multikey(d)) || reader.MultikeyPaths(d) != s.plan.Index.Paths) {
 		s.given = &givenIDs{stats: s.stats} // it became so while the scan was parked
 	}
 	ranges := s.plan.Ranges

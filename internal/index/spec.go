@@ -108,11 +108,11 @@ func (p *Parser) Load(spec bson.Doc, defaultCollation bson.Doc) (*Definition, er
 	}
 	d.Form = d.Kind.Form()
 	d.parseGeo(spec)
-	if d.Kind == Wildcard {
-		d.Wild = d.newWild()
-	}
 	if err := d.parseCollation(spec.Lookup("collation"), defaultCollation); err != nil {
 		return nil, err
+	}
+	if d.Kind == Wildcard {
+		d.Wild = d.newWild()
 	}
 	return d, p.parsePartial(d, spec.Lookup("partialFilterExpression"))
 }

@@ -37,6 +37,9 @@ func (d *Definition) kept() *Definition {
 	return d
 }
 
+// Width is how many values a key of d has.
+func (d *Definition) Width() int { return len(d.kept().Fields) }
+
 // Covers says whether the value at a path has a key, or keys, in the index.
 func (w *Wild) Covers(path string) bool { return w.scope.has(strings.Split(path, ".")) }
 

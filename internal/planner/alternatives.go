@@ -26,7 +26,7 @@ func (p *planning) accessesAt(conj []match.Node, outside []predicate, indexes []
 	own := len(demands)
 	demands = append(demands, outside...)
 	for _, x := range indexes {
-		if choice && !usable(x, demands, p.q) {
+		if choice && !usable(x, demands, p.q) || x.wild != nil && !x.isServed(demands) {
 			continue
 		}
 		for lead := range p.leads(x, demands) {
@@ -142,7 +142,7 @@ next:
 func melted(a, b Node) (*IndexScan, bool) {
 	s, ok := a.(*IndexScan)
 	t, also := b.(*IndexScan)
-	if !ok || !also || s.Index.ID != t.Index.ID || s.Filter != nil || t.Filter != nil || s.unusual() || t.unusual() {
+	if !ok || !also || s.Index.ID != t.Index.ID || !bytes.Equal(s.Index.Key, t.Index.Key) || s.Filter != nil || t.Filter != nil || s.unusual() || t.unusual() {
 		return nil, false
 	}
 	differs := -1

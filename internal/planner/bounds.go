@@ -112,6 +112,21 @@ const (
 // nodeBounds is a set of keys of x's i-th field that holds at least one key of every document that n matches. ok is false
 // where n says nothing of keys, or where the index's collation orders strings otherwise than the query.
 func nodeBounds(n match.Node, x Index, i int, query *collation.Collation) (s Intervals, t tightness, ok bool) {
+	switch {
+	case x.isHashed(i):
+		s, ok = x.hashedBounds(n, query)
+		return s, loose, ok
+	case x.isWildValue(i):
+		if ok = x.serves(n); ok {
+			s, t, ok = valueBounds(n, x, i, query)
+			s, t = x.leaves(s, t)
+		}
+		return s, t, ok
+	}
+	return valueBounds(n, x, i, query)
+}
+
+func valueBounds(n match.Node, x Index, i int, query *collation.Collation) (s Intervals, t tightness, ok bool) {
 	switch n := n.(type) {
 	case *match.Compare:
 		if n.Value.Type == bson.TypeNull && hasPosition(n.Path.String()) {

@@ -59,7 +59,7 @@ func Candidates(c Collection, q Query) ([]*Plan, error) {
 	if _, never := p.root.(*match.AlwaysFalse); never {
 		return []*Plan{Nothing()}, nil
 	}
-	if plans := p.indexed(c.usable(), true); len(plans) > 0 {
+	if plans := p.indexed(p.usable(), true); len(plans) > 0 {
 		return plans, nil
 	}
 	return []*Plan{p.collScan(false)}, nil
@@ -74,12 +74,14 @@ type planning struct {
 }
 
 // usable are the indexes that a plan may walk by its own choice.
-func (c Collection) usable() []Index {
-	return slices.DeleteFunc(slices.Clone(c.Indexes), func(x Index) bool { return x.Hidden || !x.walkable() })
+func (p *planning) usable() []Index {
+	return slices.DeleteFunc(p.expand(p.c.Indexes), func(x Index) bool { return x.Hidden || !x.walkable() })
 }
 
 // walkable says whether an IndexScan can walk x.
-func (x Index) walkable() bool { return x.Built() && (x.ordered() || x.isGeo()) }
+func (x Index) walkable() bool {
+	return x.Built() && (x.ordered() || x.Kind == index.Hashed || x.isGeo() || x.wild != nil)
+}
 
 // ordered says whether x's keys are values in their order.
 func (x Index) ordered() bool { return x.Kind == index.Ordered && x.Fields[0].Path != "" }
@@ -129,7 +131,7 @@ func (p *planning) indexed(indexes []Index, choice bool) []*Plan {
 	ordered := slices.ContainsFunc(plans, func(p *Plan) bool { return !p.sorts })
 	if len(p.q.Order) > 0 && !ordered {
 		for _, x := range indexes {
-			if !x.ordered() || choice && (x.Sparse || x.Partial() != nil) {
+			if !x.ordered() && x.Kind != index.Hashed || choice && (x.Sparse || x.Partial() != nil) {
 				continue
 			}
 			if s := whole(x); s.follow(p.q) {

@@ -55,7 +55,7 @@ func Distinct(c Collection, q Query) (plan *Plan, ok bool, err error) {
 func wholeIndexes(c Collection, q Query) (plans []*Plan) {
 	p := &planning{c: c, q: q}
 	path := q.Fields[0]
-	indexes := slices.DeleteFunc(c.usable(), func(x Index) bool {
+	indexes := slices.DeleteFunc(p.usable(), func(x Index) bool {
 		return x.Sparse || x.Partial() != nil || x.field(path) < 0 || !collation.Equal(x.Collator(), q.Collation)
 	})
 	slices.SortStableFunc(indexes, func(a, b Index) int {

@@ -14,7 +14,10 @@ func (p *planning) hinted() ([]*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !x.walkable() || !x.ordered() && (p.q.Min != nil || p.q.Max != nil) {
+	if x.Wild != nil {
+		return p.hintedWild(x)
+	}
+	if !x.walkable() || x.isGeo() && (p.q.Min != nil || p.q.Max != nil) {
 		return nil, mongoerr.New(mongoerr.NoQueryExecutionPlans, "error processing query: planner returned error :: caused by :: the hinted index %s cannot serve this query", x.Name)
 	}
 	if p.q.Min != nil || p.q.Max != nil {
@@ -24,6 +27,17 @@ func (p *planning) hinted() ([]*Plan, error) {
 		return plans, nil
 	}
 	return []*Plan{p.finish(access{node: whole(x)})}, nil
+}
+
+// hintedWild are the plans that walk a wildcard index, which has no keys for most documents: there may be none.
+func (p *planning) hintedWild(x Index) ([]*Plan, error) {
+	if p.q.Min != nil || p.q.Max != nil {
+		return p.minMax(x)
+	}
+	if plans := p.indexed(p.expand([]Index{x}), false); len(plans) > 0 {
+		return plans, nil
+	}
+	return nil, mongoerr.New(mongoerr.NoQueryExecutionPlans, "error processing query: planner returned error :: caused by :: the hinted index %s cannot serve this query", x.Name)
 }
 
 func (p *planning) natural() ([]*Plan, error) {

@@ -47,6 +47,10 @@ func parseIndex(t *testing.T, id uint32, line string) Index {
 		t.Fatal(err)
 	}
 	x := Index{Definition: d.WithID(id), Multikey: make([]uint64, len(d.Fields))}
+	if d.Wild != nil {
+		x.Paths = x.Paths.With(strings.Fields(strings.ReplaceAll(paths, "[]", "\x00"))...)
+		return x
+	}
 	for _, p := range strings.Fields(paths) {
 		for i, f := range d.Fields {
 			if n := len(strings.Split(p, ".")); f.Path == p || strings.HasPrefix(f.Path, p+".") {

@@ -47,6 +47,10 @@ type Index struct {
 	*index.Definition
 	// Multikey has for each field a bit for each component of its path that is an array in some document.
 	Multikey []uint64
+	// Paths are those at which a wildcard index has met arrays.
+	Paths *index.PathSet
+
+	wild *wildPath // of one that stands for a path of a wildcard index
 }
 
 // IsMultikey says whether any document has more than one key.

@@ -93,6 +93,8 @@ func (p *planning) fit(x Index, demands []predicate, own, lead int) *access {
 			score, leading = scoreNone, false
 		case !leading || f.bounds.IsAll():
 			leading = false
+		case x.wild != nil && i == x.wild.field: // which binds nothing by itself
+			leading = f.bounds.ArePoints()
 		case f.bounds.ArePoints():
 			score += scorePoint - min(len(f.bounds)-1, scoreList)
 		default:
@@ -107,6 +109,9 @@ func (p *planning) fit(x Index, demands []predicate, own, lead int) *access {
 	p.see(a, s, fields)
 	if s.follow(p.q) && len(p.q.Order) > 0 {
 		a.score += scoreOrder
+	}
+	if x.wild != nil {
+		a.score-- // the index of the path itself is as good, and smaller
 	}
 	if x.Unique && s.isUniquePoint() {
 		a.score += scoreUnique
@@ -157,7 +162,7 @@ func (p *planning) see(a *access, s *IndexScan, fields []boundField) {
 
 // restores says whether the i-th value of a key is the very value of the one document that has the key.
 func (x Index) restores(i int) bool {
-	return x.Restores() && x.multikey(i) == 0 && !hasPosition(x.Fields[i].Path)
+	return (x.Restores() || x.isWildValue(i) && x.Collator() == nil) && x.multikey(i) == 0 && !hasPosition(x.Fields[i].Path)
 }
 
 func narrowness(b Intervals) int {
@@ -181,8 +186,12 @@ func (s *IndexScan) isUniquePoint() bool {
 // same scope and tightness the one that pick counts to. A field behind the same array as an earlier, bound one is bound
 // only by the same $elemMatch.
 func (p *planning) boundsOf(x Index, i int, demands []predicate, earlier []boundField, pick int) boundField {
-	if x.Fields[i].Kind != index.Ordered || x.Kind == index.Geo2D {
+	switch {
+	case x.isGeo() && (x.Fields[i].Kind != index.Ordered || x.Kind == index.Geo2D):
 		return x.boundPlace(i, demands)
+	case x.wild != nil && i == x.wild.field:
+		value := p.boundsOf(x, i+1, demands, append(earlier, boundField{bounds: All()}), pick)
+		return boundField{bounds: x.pathBounds(value.bounds)}
 	}
 	var found []boundField
 	for _, d := range demands {
@@ -304,10 +313,13 @@ func order(x Index, bounds []Intervals, q Query) (ordered, backward bool) {
 		if len(want) == 0 {
 			break
 		}
-		if f.Kind != index.Ordered {
+		if f.Kind != index.Ordered && !x.isHashed(i) {
 			return false, false
 		}
 		single := len(bounds[i]) == 1 && bounds[i][0].IsPoint()
+		if x.isHashed(i) && (!single || want[0].Path == f.Path) {
+			return false, false // values of one hash are in no order
+		}
 		if want[0].Path != f.Path {
 			if !single {
 				return false, false

@@ -133,7 +133,7 @@ func (s *textPlanner) alternative(n match.Node) (Node, error) {
 	q := s.query
 	q.Filter, q.Order, q.Sort, q.Counts, q.Fields = s.filter([]match.Node{n}), nil, nil, false, nil
 	alone := &planning{c: s.collection, q: q, root: n, filter: q.Filter}
-	if plans := alone.indexed(s.collection.usable(), true); len(plans) > 0 {
+	if plans := alone.indexed(alone.usable(), true); len(plans) > 0 {
 		return plans[0].Root, nil
 	}
 	return nil, noTextPlan("Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have to be indexed as well.")

@@ -155,7 +155,7 @@ func describe(r *storage.Reader) planner.Collection {
 		c.Collation, _ = collation.Parse(coll.Options.Collation) // create found it good
 	}
 	for _, d := range coll.Indexes {
-		c.Indexes = append(c.Indexes, planner.Index{Definition: d, Multikey: r.Multikey(d)})
+		c.Indexes = append(c.Indexes, planner.Index{Definition: d, Multikey: r.Multikey(d), Paths: r.MultikeyPaths(d)})
 	}
 	return c
 }

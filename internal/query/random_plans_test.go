@@ -187,7 +187,7 @@ func (x *tried) try() bool {
 	x.check(q, bson.Missing, false)
 	x.check(q, natural(), false)
 	for _, d := range x.coll.Indexes {
-		partly := d.Sparse || d.PartialFilter != nil || d.Kind != index.Ordered
+		partly := d.Sparse || d.PartialFilter != nil
 		x.check(q, bson.String(d.Name), partly)
 	}
 	return true

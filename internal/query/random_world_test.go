@@ -113,10 +113,12 @@ func (w world) index(name string) string {
 	spec := "v: 2, name: '" + name + "', key: {" + strings.Join(key, ", ") + "}"
 	switch n := w.r.IntN(100); {
 	case n < 5:
-		spec = "v: 2, name: '" + name + "', key: {" + w.path() + ": 'hashed'}"
+		spec = "v: 2, name: '" + name + "', key: {'" + w.path() + "': 'hashed'}"
 	case n < 10:
-		spec = "v: 2, name: '" + name + "', key: {'$**': 1}"
-	case n < 15:
+		spec = "v: 2, name: '" + name + "', " + w.pick("key: {a: 1, 'n.x': 'hashed', b: -1}", "key: {b: 'hashed', a: 1}, sparse: true", "key: {n: 'hashed'}")
+	case n < 20:
+		spec = "v: 2, name: '" + name + "', " + w.wildcard()
+	case n < 22:
 		return "{v: 2, name: '" + name + "', key: {d: 1}, expireAfterSeconds: 3600, hideExpired: true}"
 	case n < 25:
 		spec += ", sparse: true"
@@ -132,6 +134,12 @@ func (w world) index(name string) string {
 		spec += ", collation: " + w.collation()
 	}
 	return "{" + strings.Replace(spec, "_id: 'hashed'", "a: 'hashed'", 1) + "}"
+}
+
+func (w world) wildcard() string {
+	return w.pick("key: {'$**': 1}", "key: {'$**': -1}", "key: {'$**': 1}, wildcardProjection: {_id: 1, 'n.x': 0}", "key: {'$**': 1}, wildcardProjection: {a: 1, n: {x: 1}}",
+		"key: {'n.$**': 1}", "key: {'a.$**': 1}", "key: {a: 1, '$**': 1}, wildcardProjection: {a: 0}", "key: {'$**': -1, b: 1}, wildcardProjection: {a: 1, n: 1}",
+		"key: {b: 1, 'n.$**': 1, a: -1}, partialFilterExpression: "+w.partial())
 }
 
 func (w world) partial() string {

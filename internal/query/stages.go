@@ -72,7 +72,7 @@ func (c *stageCatalog) Indexed(_ context.Context, op *exec.Op, ns namespace.NS, 
 		return true
 	}
 	for _, d := range coll.Indexes {
-		if d.Built() && d.Kind == index.Ordered && !d.Hidden && d.Fields[0].Path == path && !d.Sparse && d.PartialFilter == nil {
+		if d.Built() && (d.Kind == index.Ordered || d.Kind == index.Hashed) && !d.Hidden && d.Fields[0].Path == path && !d.Sparse && d.PartialFilter == nil {
 			return true
 		}
 	}

@@ -163,7 +163,7 @@ func (c *IndexCursor) SeekPast(prefix []byte) {
 // are the very values that were indexed, but that a missing one is null and an empty array undefined, and that strings
 // cannot be had back where the index has a collation: see index.Definition.Restores.
 func (c *IndexCursor) Values(dst []bson.Value) ([]bson.Value, error) {
-	dst, _, err := keystring.Decode(dst, c.entry.Key, c.entry.TypeBits, len(c.entries.Fields))
+	dst, _, err := keystring.Decode(dst, c.entry.Key, c.entry.TypeBits, c.entries.Width())
 	if err != nil {
 		return dst, fmt.Errorf("storage: decode a key of index %s: %w", c.entries.Name, err)
 	}

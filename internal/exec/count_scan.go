@@ -51,7 +51,13 @@ func (s *countScan) count(r *reading, limit int64) (n int64, ok bool, err error)
 // Count is how many records the plan finds, counted up to limit when that is not 0.
 func (r *Records) Count(ctx context.Context, limit int64) (n int64, err error) {
 	r.reading.ctx = ctx
-	if scan, ok := r.root.node.(*countScan); ok {
+	if n = int64(r.kept.len()); limit > 0 {
+		n = min(n, limit)
+	}
+	if r.root.EOF {
+		return n, nil
+	}
+	if scan, ok := r.root.node.(*countScan); ok && r.root.Works == 0 {
 		if n, ok, err := scan.count(&r.reading, limit); ok || err != nil {
 			r.root.Works, r.root.Advanced = n, n
 			if limit == 0 || n < limit {

@@ -133,6 +133,9 @@ func (op *Op) Interrupted() error {
 	return interrupted(op.ctx)
 }
 
+// SortMemory is how many bytes a sort may hold.
+func (op *Op) SortMemory() int64 { return op.maxMemory() }
+
 func (op *Op) maxMemory() int64 {
 	if op.MaxMemory <= 0 {
 		return DefaultMaxMemory

@@ -15,6 +15,8 @@ const (
 	raceWorks      = 10_000
 	raceFraction   = 0.3
 	maxRaceResults = 101
+	// maxRaceBytes is how many bytes a racer finds at most before it has given enough.
+	maxRaceBytes = 32 << 20
 )
 
 // Opening is what plans are opened with.
@@ -39,45 +41,55 @@ type Racer struct {
 	Score float64
 	// Err says why the plan cannot go on.
 	Err error
+
+	records *Records // of the winner
 }
+
+// Records are those of the winner, those that it found in the race first.
+func (r *Racer) Records() *Records { return r.records }
 
 // runner is a racer under way.
 type runner struct {
 	Racer
-	records *Records
-	done    bool
+	done bool
 }
 
 // Race works on plans in turns until one has come to its end, has given enough, or all have had a bounded number of works.
-// The most productive one wins; of equals the first. Its records are given, those that it found in the race first; all has
-// the racers in the order of plans and winner is the place of the one that won.
-func (o Opening) Race(ctx context.Context, plans []*planner.Plan) (records *Records, all []Racer, winner int, err error) {
+// The most productive one wins; of equals the first. all are the racers in the order of plans; only the winner has records.
+func (o Opening) Race(ctx context.Context, plans []*planner.Plan) (all []Racer, winner int, err error) {
 	runners := make([]*runner, len(plans))
 	for i, p := range plans {
 		runners[i] = o.enter(p)
 	}
-	defer func() {
-		for _, r := range runners {
-			if r.records != records {
-				_ = r.records.Close() // what loses has nothing to say
-			}
-		}
-	}()
 	if err := o.run(ctx, runners, o.works()); err != nil {
-		return nil, nil, 0, err
+		giveUp(runners)
+		return nil, 0, err
 	}
 	winner = best(runners)
+	won := runners[winner]
+	if won.Err != nil {
+		giveUp(runners)
+		return nil, 0, won.Err
+	}
 	for _, r := range runners {
-		all = append(all, r.finish())
+		all = append(all, r.finish(r == won))
 	}
-	if won := runners[winner]; won.Err == nil {
-		records = won.records
-		o.Seen.Keys += won.Seen.Keys
-		o.Seen.Docs += won.Seen.Docs
-		records.reading.seen = o.Seen
-		return records, all, winner, nil
+	o.take(won)
+	return all, winner, nil
+}
+
+func giveUp(runners []*runner) {
+	for _, r := range runners {
+		_ = r.records.Close() // what is given up has nothing to say
 	}
-	return nil, all, winner, runners[winner].Err
+}
+
+// take has the records of r counted with the operation's from now on.
+func (o Opening) take(r *runner) *Records {
+	o.Seen.Keys += r.Seen.Keys
+	o.Seen.Docs += r.Seen.Docs
+	r.records.reading.seen = o.Seen
+	return r.records
 }
 
 // Try works on one plan as a race would, at most works pieces. ok is false when it has not come to enough by then.
@@ -91,10 +103,7 @@ func (o Opening) Try(ctx context.Context, plan *planner.Plan, works int64) (reco
 		_ = r.records.Close()
 		return nil, false, nil
 	}
-	o.Seen.Keys += r.Seen.Keys
-	o.Seen.Docs += r.Seen.Docs
-	r.records.reading.seen = o.Seen
-	return r.records, true, nil
+	return o.take(r), true, nil
 }
 
 func (o Opening) enter(p *planner.Plan) *runner {
@@ -151,16 +160,20 @@ func (r *runner) work(ctx context.Context, enough int) error {
 		return err
 	case s == advanced:
 		r.records.kept.add(&r.records.member)
-		r.done = r.records.kept.len() >= enough
+		r.done = r.records.kept.len() >= enough || len(r.records.kept.buf) > maxRaceBytes
 	case s == ended:
 		r.done = true
 	}
 	return nil
 }
 
-// finish notes the counters of now: the winner's go on.
-func (r *runner) finish() Racer {
+// finish notes the counters of now: the winner's go on. What loses is closed.
+func (r *runner) finish(won bool) Racer {
 	r.Stats = r.records.Stats().clone()
+	if !won {
+		_ = r.records.Close()
+		r.records = nil
+	}
 	return r.Racer
 }
 

@@ -19,9 +19,6 @@ func Choose(c Collection, q Query) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range plans[1:] {
-		plans[0].Considered = append(plans[0].Considered, p.Root)
-	}
 	return plans[0], nil
 }
 
@@ -54,7 +51,7 @@ func Candidates(c Collection, q Query) ([]*Plan, error) {
 		return nil, mongoerr.New(mongoerr.NoQueryExecutionPlans, "When using min()/max() a hint of which index to use must be provided")
 	}
 	if id, ok := byID(c, q); ok {
-		return []*Plan{{Root: p.counted(&IDHack{ID: id}), Filter: p.filter, Ordered: true}}, nil
+		return []*Plan{{Root: p.counted(&IDHack{ID: id}), Filter: p.filter, Ordered: true, Counted: q.Counts}}, nil
 	}
 	if _, never := p.root.(*match.AlwaysFalse); never {
 		return []*Plan{Nothing()}, nil

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"math"
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/index"
@@ -107,15 +108,19 @@ func (p *planning) plan(n Node, ordered bool) *Plan {
 		if p.q.Sort == nil {
 			return &Plan{Root: n, Filter: p.filter, sorts: true}
 		}
-		limit := int64(0)
-		if p.q.Limit > 0 {
-			limit = p.q.Skip + p.q.Limit
-		}
-		n = &Sort{Child: n, Pattern: p.q.Sort, Limit: max(limit, 0), Memory: p.q.Memory}
+		n = &Sort{Child: n, Pattern: p.q.Sort, Limit: p.sortLimit(), Memory: p.q.Memory, IDs: p.q.IDs}
 		plan.Ordered = true
 	}
-	plan.Root = p.counted(n)
+	plan.Root, plan.Counted = p.counted(n), p.q.Counts
 	return plan
+}
+
+// sortLimit is how many a sort has to keep, 0 for all.
+func (p *planning) sortLimit() int64 {
+	if p.q.Counts && p.q.Limit > 0 && p.q.Skip <= math.MaxInt64-p.q.Limit {
+		return p.q.Skip + p.q.Limit
+	}
+	return p.q.SortLimit
 }
 
 // counted skips and limits, unless a sort has done that.
@@ -123,7 +128,8 @@ func (p *planning) counted(n Node) Node {
 	if !p.q.Counts {
 		return n
 	}
-	_, sorted := n.(*Sort)
+	s, _ := n.(*Sort)
+	sorted := s != nil && s.Limit > 0
 	if p.q.Skip > 0 {
 		n = &Skip{Child: n, N: p.q.Skip}
 	}

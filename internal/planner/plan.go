@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -15,8 +16,8 @@ type Plan struct {
 	Filter *match.Filter
 	// Ordered says that the documents come in the query's order, so that nothing need be sorted.
 	Ordered bool
-	// Considered are the trees that lost.
-	Considered []Node
+	// Counted says that the plan sees to the skip and limit.
+	Counted bool
 
 	scores bool
 	sorts  bool // the order is not that of an index
@@ -34,7 +35,7 @@ type Node interface {
 }
 
 // Nothing is the plan of a query that no document can match.
-func Nothing() *Plan { return &Plan{Root: &EOF{}, Ordered: true} }
+func Nothing() *Plan { return &Plan{Root: &EOF{}, Ordered: true, Counted: true} }
 
 // Summary is what the plan is called: its leaves, as MongoDB's planSummary.
 func (p *Plan) Summary() string {
@@ -116,6 +117,16 @@ func find[T Node](root Node) (found T) {
 
 // Near is the search by distance that the plan makes, nil when it makes none.
 func (p *Plan) Near() *GeoNear { return find[*GeoNear](p.Root) }
+
+// Sorts says whether a node of the plan sorts.
+func (p *Plan) Sorts() bool { return sortsIn(p.Root) }
+
+func sortsIn(n Node) bool {
+	if _, sort := n.(*Sort); sort {
+		return true
+	}
+	return slices.ContainsFunc(n.Children(), sortsIn)
+}
 
 // Scan is the first walk of an index, nil when there is none.
 func (p *Plan) Scan() *IndexScan { return find[*IndexScan](p.Root) }

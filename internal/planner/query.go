@@ -27,6 +27,9 @@ type Query struct {
 	// Sort is Order for a plan to sort by, in Memory bytes; nil when whoever asks sorts by himself what does not come in Order.
 	Sort   *sortpattern.Pattern
 	Memory int64
+	// SortLimit is how many of what is sorted are wanted at most, 0 for all; IDs has record ids go through the sort.
+	SortLimit int64
+	IDs       bool
 	// Limit is how many are wanted behind the first Skip, 0 for all. Counts has the plan see to both.
 	Skip, Limit int64
 	Counts      bool

@@ -160,18 +160,29 @@ func (e *Engine) openPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	if err != nil {
 		return nil, err
 	}
-	records := exec.OpenRecords(p.plan, p.src, op.Env, &call.Seen, nil)
+	records, err := p.open(ctx, e, op, call, &call.Seen)
+	if err != nil {
+		return nil, err
+	}
 	op.Leaf(records)
 	return exec.Build(op, p.rest, exec.WithDistance(op, p.plan, p.near, exec.WithScore(op, p.plan, records, records)))
 }
 
 // plannedPipeline is a pipeline's plan and the stages that it leaves to do.
 type plannedPipeline struct {
-	plan *planner.Plan
-	src  exec.Source // nil: there is no such collection
-	lead pipeline.Leading
-	near *pipeline.GeoNear // at the front; nil: there is none
-	rest *pipeline.Pipeline
+	choice *choice
+	plan   *planner.Plan // the choice's
+	src    exec.Source   // nil: there is no such collection
+	lead   pipeline.Leading
+	near   *pipeline.GeoNear // at the front; nil: there is none
+	rest   *pipeline.Pipeline
+}
+
+// open opens the plan over its collection.
+func (p *plannedPipeline) open(ctx context.Context, e *Engine, op *exec.Op, call *Call, seen *exec.Examined) (*exec.Records, error) {
+	records, err := p.choice.open(ctx, e, call, exec.Opening{Source: p.src, Env: op.Env, Seen: seen, Op: op})
+	p.plan = p.choice.plan
+	return records, err
 }
 
 func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pipeline, hint bson.Value, v *views, call *Call) (p plannedPipeline, err error) {
@@ -188,38 +199,50 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	if q.TextScore && q.Filter.Text() == nil {
 		return p, noTextScore()
 	}
-	p.plan = planner.Nothing()
+	q.Skip, q.Counts = p.lead.Skip, true
+	if sort, ok := pl.From(p.lead.Filtered).First().(*pipeline.Sort); ok && len(sort.Pattern.Meta()) == 0 {
+		q.Sort, q.SortLimit, q.Memory = sort.Pattern, sort.Limit, op.SortMemory()
+	}
+	p.choice = only(planner.Nothing())
 	if r, ok := view.Collection(pl.NS); ok {
-		if p.plan, err = e.chooseLeading(call, r, pl, p.lead, q); err != nil {
+		if p.choice, err = e.chooseLeading(call, r, pl, p.lead, q); err != nil {
 			return p, err
+		}
+		if p.choice.shape != nil {
+			p.choice.shape = func() string {
+				return aggregateShape(&language{collation: op.Parser.Collation}, p.lead, pl.From(p.lead.Filtered))
+			}
 		}
 		p.src = &collSource{views: v, id: r.Catalog().ID, ns: pl.NS}
 	}
-	e.chose(call, p.plan)
+	p.plan = p.choice.plan
 	done := p.lead.Filtered
-	if p.lead.Sort != nil && p.plan.Ordered {
+	if p.lead.Sort == nil || p.plan.Ordered {
 		done = p.lead.Sorted
+		if p.plan.Counted {
+			done = p.lead.Counted
+		}
 	}
 	p.rest = pl.From(done)
 	return p, nil
 }
 
 // chooseLeading is the plan for what stands at the front of pl, out of keys where the stages behind read no more.
-func (e *Engine) chooseLeading(call *Call, r *storage.Reader, pl *pipeline.Pipeline, lead pipeline.Leading, q planner.Query) (*planner.Plan, error) {
+func (e *Engine) chooseLeading(call *Call, r *storage.Reader, pl *pipeline.Pipeline, lead pipeline.Leading, q planner.Query) (*choice, error) {
 	if lead.Needs.Whole || len(lead.Needs.Meta) > 0 {
 		return e.chooseSet(call, r, pl.NS, q, lead.Sort, nil)
 	}
 	q.Fields, q.Projection = append([]string{}, lead.Needs.Fields...), fieldsSpec(lead.Needs.Fields)
 	if lead.Distinct && call.setting == nil {
 		if plan, ok, err := e.chooseDistinct(r, q); ok || err != nil {
-			return plan, err
+			return only(plan), err
 		}
 	}
-	plan, err := e.chooseSet(call, r, pl.NS, q, lead.Sort, nil)
+	made, err := e.chooseSet(call, r, pl.NS, q, lead.Sort, nil)
 	if err == nil && len(q.Fields) == 0 {
-		plan.Root = planner.Counted(plan.Root)
+		made.count()
 	}
-	return plan, err
+	return made, err
 }
 
 // fieldsSpec is the projection that leaves the fields alone.

@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/collation"
+	"github.com/ebbdb/ebb/internal/exec"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/plancache"
@@ -14,15 +15,54 @@ import (
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
-// choose finds the plan of q over r, by those indexes that its shape may use. order and project are the other parts
+// choice are the plans that an operation may go by, and the one that it does.
+type choice struct {
+	plans []*planner.Plan
+	// plan is the first of plans until the operation is opened.
+	plan *planner.Plan
+	// reader is the collection's at the time of the choice, nil when there is none.
+	reader *storage.Reader
+	// command and shape say what is remembered of the winner, and filtered that an index filter holds; nil shape: nothing is.
+	command, shape func() string
+	filtered       bool
+	description    func() bson.Doc
+	// explains has plans race whatever is remembered, and leaves no trace.
+	explains bool
+	// racers took part in the race, when there was one; winner is the place of plan among them.
+	racers []exec.Racer
+	winner int
+}
+
+// only is the choice of one plan.
+func only(p *planner.Plan) *choice { return &choice{plans: []*planner.Plan{p}, plan: p} }
+
+// count is for somebody who reads nothing of the documents.
+func (c *choice) count() {
+	for _, plan := range c.plans {
+		plan.Root = planner.Counted(plan.Root)
+	}
+}
+
+// choose finds the plans of q over r, by those indexes that its shape may use. order and project are the other parts
 // of the shape.
-func (e *Engine) choose(r *storage.Reader, q planner.Query, order *sortpattern.Pattern, project bson.Doc) (*planner.Plan, error) {
+func (e *Engine) choose(r *storage.Reader, q planner.Query, order *sortpattern.Pattern, project bson.Doc) (*choice, error) {
 	c := describe(r)
-	if f := e.indexFilter(r.Catalog(), q.Filter, order, project, q.Collation); f != nil {
-		c.Indexes = slices.DeleteFunc(c.Indexes, func(x planner.Index) bool { return !f.Allows(x.Name, x.Key) })
+	filter := e.indexFilter(r.Catalog(), q.Filter, order, project, q.Collation)
+	if filter != nil {
+		c.Indexes = slices.DeleteFunc(c.Indexes, func(x planner.Index) bool { return !filter.Allows(x.Name, x.Key) })
 		q.Hint = bson.Missing
 	}
-	return planner.Choose(c, q)
+	plans, err := planner.Candidates(c, q)
+	if err != nil {
+		return nil, err
+	}
+	made := &choice{plans: plans, plan: plans[0], reader: r, filtered: filter != nil}
+	if q.Hint.IsNullish() && q.Min == nil && q.Max == nil {
+		made.command = func() string { return planShape(q.Filter, order, project, q.Collation) }
+		made.shape = made.command
+		made.description = func() bson.Doc { return describeQuery(q, order, project) }
+	}
+	return made, nil
 }
 
 // chooseDistinct is the plan that leaps from value to value of q's only field; ok is false when there is none.
@@ -35,10 +75,10 @@ func (e *Engine) chooseDistinct(r *storage.Reader, q planner.Query) (plan *plann
 }
 
 // chooseSet is choose for the operations that settings are for.
-func (e *Engine) chooseSet(call *Call, r *storage.Reader, ns namespace.NS, q planner.Query, order *sortpattern.Pattern, project bson.Doc) (*planner.Plan, error) {
+func (e *Engine) chooseSet(call *Call, r *storage.Reader, ns namespace.NS, q planner.Query, order *sortpattern.Pattern, project bson.Doc) (*choice, error) {
 	if call.setting != nil {
 		if plan, ok := call.setting.heed(ns, describe(r), q); ok {
-			return plan, nil
+			return only(plan), nil
 		}
 	}
 	return e.choose(r, q, order, project)

@@ -32,7 +32,7 @@ func (e *Engine) Count(ctx context.Context, c Count, call *Call) (int64, error) 
 	if err != nil {
 		return 0, err
 	}
-	r, err := e.open(p)
+	r, err := e.open(ctx, p)
 	if err != nil {
 		p.views.release()
 		return 0, err

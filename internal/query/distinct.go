@@ -66,7 +66,7 @@ func (e *Engine) findDistinct(ctx context.Context, f Find, key string, call *Cal
 	if err != nil {
 		return nil, err
 	}
-	r, err := e.open(p)
+	r, err := e.open(ctx, p)
 	if err != nil {
 		p.views.release()
 	}

@@ -43,6 +43,7 @@ type explained struct {
 	lang      *language
 	filter    *match.Filter
 	plan      *planner.Plan // nil when the store answers without one
+	choice    *choice       // of which plan is the winner
 	steps     *step
 	// shape is what the plan is made for, without the constants; command is the part of it that index filters go by.
 	shape, command string
@@ -112,9 +113,9 @@ func (x *explained) printPlanner(b *bson.Builder) {
 		Bool("prunedSimilarIndexes", false)
 	x.steps.print(b, "winningPlan", false)
 	b.Array("rejectedPlans")
-	if x.plan != nil {
-		for i, n := range x.plan.Considered {
-			planSteps(n, nil).print(b, bson.IndexKey(i), false)
+	if x.choice != nil && x.plan != nil && len(x.choice.racers) > 0 {
+		for i, r := range x.choice.ranked()[1:] {
+			planSteps(r.Plan.Root, nil).print(b, bson.IndexKey(i), false)
 		}
 	}
 	b.End().End()
@@ -152,7 +153,21 @@ func (x *explained) printStats(b *bson.Builder) {
 		Number("totalKeysExamined", x.seen.Keys).Number("totalDocsExamined", x.seen.Docs)
 	x.steps.print(b, "executionStages", true)
 	if x.verbosity == AllPlansExecution {
-		b.Array("allPlansExecution").End() // plans do not race: there is only the one
+		x.printRace(b)
+	}
+	b.End()
+}
+
+// printRace appends what each plan has done in the race, the winner first; nothing when there was none.
+func (x *explained) printRace(b *bson.Builder) {
+	b.Array("allPlansExecution")
+	if x.choice != nil {
+		for i, r := range x.choice.ranked() {
+			b.Object(bson.IndexKey(i)).Number("nReturned", r.Stats.Advanced).Int32("executionTimeMillisEstimate", 0).
+				Number("totalKeysExamined", r.Seen.Keys).Number("totalDocsExamined", r.Seen.Docs).Double("score", r.Score)
+			planSteps(r.Plan.Root, r.Stats).print(b, "executionStages", true)
+			b.End()
+		}
 	}
 	b.End()
 }

@@ -75,8 +75,12 @@ func (x *explainedPipeline) open(ctx context.Context, hint bson.Value, vs *views
 	if err != nil {
 		return nil, err
 	}
-	x.plan, x.filter = p.plan, p.lead.Filter
-	records := exec.OpenRecords(p.plan, p.src, x.op.Env, &x.seen, nil)
+	p.choice.explains = true
+	records, err := p.open(ctx, x.engine, x.op, call, &x.seen)
+	if err != nil {
+		return nil, err
+	}
+	x.plan, x.choice, x.filter = p.plan, p.choice, p.lead.Filter
 	x.op.Leaf(records)
 	x.stats = records.Stats()
 	leaf := &exec.Counted{Iterator: records}

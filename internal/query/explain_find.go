@@ -39,12 +39,12 @@ func (e *Engine) explainFor(ctx context.Context, p *prepared, v Verbosity) (*exp
 		return nil, err
 	}
 	defer p.views.release()
-	x := &explained{engine: e, verbosity: v, ns: f.NS, coll: p.coll, lang: p.lang, filter: p.filter, plan: p.plan, setting: call.setting}
-	p.counted = true
-	r, err := e.open(p)
+	p.counted, p.choice.explains = true, true
+	r, err := e.open(ctx, p)
 	if err != nil {
 		return nil, err
 	}
+	x := &explained{engine: e, verbosity: v, ns: f.NS, coll: p.coll, lang: p.lang, filter: p.filter, plan: p.plan, choice: p.choice, setting: call.setting}
 	x.stats = r.records.Stats()
 	x.command = planShape(x.filter, p.order, f.Projection, x.lang.collation)
 	x.shape = x.command
@@ -72,17 +72,30 @@ func (p *prepared) steps(x *explained, op *exec.Op) *step {
 	if sorted {
 		s = s.above(&planner.Sort{Pattern: p.order, Limit: limitedSort(p.Skip, p.Limit), Memory: exec.DefaultMaxMemory}, statsOf(op, "$sort"))
 	}
+	if p.plan.Counted {
+		return p.shown(s)
+	}
 	if p.Skip > 0 {
 		s = s.above(&planner.Skip{N: p.Skip}, statsOf(op, "$skip"))
 	}
-	switch {
-	case p.ReturnKey:
-		s = s.above(&planner.ReturnKey{}, nil)
-	case p.project != nil && !covered(p.plan.Root):
-		s = s.above(&planner.Projection{Spec: p.Projection}, nil)
-	}
+	s = p.shown(s)
 	if p.Limit > 0 && !sorted {
 		s = s.above(&planner.Limit{N: p.Limit}, statsOf(op, "$limit"))
+	}
+	return s
+}
+
+// shown is s below what gives documents their shape, which stands below a limit.
+func (p *prepared) shown(s *step) *step {
+	if _, limit := s.node.(*planner.Limit); limit {
+		s.inputs[0] = p.shown(s.inputs[0])
+		return s
+	}
+	switch {
+	case p.ReturnKey:
+		return s.above(&planner.ReturnKey{}, nil)
+	case p.project != nil && !covered(s.node):
+		return s.above(&planner.Projection{Spec: p.Projection}, nil)
 	}
 	return s
 }

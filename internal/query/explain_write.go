@@ -140,23 +140,27 @@ func (x *explainedWrite) find(ctx context.Context, view *storage.View, hint bson
 	if !x.multi {
 		q.Limit = 1
 	}
-	x.plan = planner.Nothing()
+	x.choice = only(planner.Nothing())
 	var src exec.Source
 	if r, ok := view.Collection(x.ns); ok {
 		var err error
-		if x.plan, err = x.engine.choose(r, q, x.order, nil); err != nil {
+		if x.choice, err = x.engine.choose(r, q, x.order, nil); err != nil {
 			return err
 		}
 		src = fixed{r}
 	}
 	x.command = planShape(x.filter, x.order, nil, x.lang.collation)
 	x.shape = x.command
-	call.PlanSummary = x.plan.Summary()
 	details := &match.Details{}
-	if x.plan.Filter == nil {
+	if x.choice.plan.Filter == nil {
 		details.Position = -1
 	}
-	records := exec.OpenRecords(x.plan, src, x.lang.env, &x.seen, details)
+	x.choice.explains = true
+	records, err := x.choice.open(ctx, x.engine, call, exec.Opening{Source: src, Env: x.lang.env, Seen: &x.seen, Details: details, Enough: q.Limit})
+	if err != nil {
+		return err
+	}
+	x.plan = x.choice.plan
 	defer records.Close()
 	x.stats = records.Stats()
 	x.steps = x.access()
@@ -166,7 +170,7 @@ func (x *explainedWrite) find(ctx context.Context, view *storage.View, hint bson
 	if !x.runs() {
 		return nil
 	}
-	err := x.run(ctx, func() error { return x.walk(ctx, records, details) })
+	err = x.run(ctx, func() error { return x.walk(ctx, records, details) })
 	call.Seen = x.seen
 	return err
 }

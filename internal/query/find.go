@@ -38,7 +38,8 @@ type prepared struct {
 	filter  *match.Filter
 	order   *sortpattern.Pattern
 	project *projection.Projection
-	plan    *planner.Plan
+	choice  *choice
+	plan    *planner.Plan // the choice's
 	views   *views
 	// counted has the iterators count, for explain; the first count is of the records found.
 	counted bool
@@ -68,7 +69,7 @@ func (e *Engine) find(ctx context.Context, f Find, call *Call) (*Running, error)
 	if err != nil {
 		return nil, err
 	}
-	r, err := e.open(p)
+	r, err := e.open(ctx, p)
 	if err != nil {
 		p.views.release()
 		return nil, err
@@ -94,7 +95,7 @@ func (e *Engine) prepareFor(ctx context.Context, p *prepared) (*prepared, error)
 		return nil, err
 	}
 	if p.coll == nil {
-		p.plan = planner.Nothing()
+		p.choice = only(planner.Nothing())
 		return p, nil
 	}
 	r, ok := view.CollectionByID(p.coll.ID)
@@ -105,18 +106,17 @@ func (e *Engine) prepareFor(ctx context.Context, p *prepared) (*prepared, error)
 	if f.Tailable {
 		err = p.chooseTail(describe(r))
 	} else {
-		p.plan, err = p.choose(e, r)
+		p.choice, err = p.choose(e, r)
 	}
 	if err != nil {
 		p.views.release()
 		return nil, err
 	}
-	e.chose(call, p.plan)
 	return p, nil
 }
 
 // choose finds the plan for what is asked.
-func (p *prepared) choose(e *Engine, r *storage.Reader) (*planner.Plan, error) {
+func (p *prepared) choose(e *Engine, r *storage.Reader) (*choice, error) {
 	q := p.query()
 	switch {
 	case p.counting:
@@ -125,15 +125,15 @@ func (p *prepared) choose(e *Engine, r *storage.Reader) (*planner.Plan, error) {
 		q.Fields, q.Projection = []string{p.distinct}, bson.Build().Int32("_id", 0).Int32(p.distinct, 1).Doc()
 		if p.call.setting == nil {
 			if plan, ok, err := e.chooseDistinct(r, q); ok || err != nil {
-				return plan, err
+				return only(plan), err
 			}
 		}
 	}
-	plan, err := e.chooseSet(p.call, r, p.NS, q, p.order, p.Projection)
+	made, err := e.chooseSet(p.call, r, p.NS, q, p.order, p.Projection)
 	if err == nil && p.counting {
-		plan.Root = planner.Counted(plan.Root)
+		made.count()
 	}
-	return plan, err
+	return made, err
 }
 
 func (p *prepared) parse(ctx context.Context, e *Engine, coll *catalog.Collection) (err error) {
@@ -185,6 +185,10 @@ func (p *prepared) sortNaturally(v bson.Value) error {
 func (p *prepared) query() planner.Query {
 	q := planner.Query{Filter: p.filter, Collation: p.lang.collation, Hint: p.Hint, Min: p.Min, Max: p.Max, Limit: p.Limit}
 	q.Order, q.TextScore = orderOf(p.order), p.scored()
+	q.Skip, q.Counts = p.Skip, true
+	if p.order != nil && len(p.order.Meta()) == 0 {
+		q.Sort, q.Memory, q.IDs = p.order, exec.DefaultMaxMemory, p.ShowRecordID
+	}
 	if p.project != nil && !p.ReturnKey {
 		if d := p.project.Dependencies(); !d.Whole && len(d.Meta) == 0 {
 			q.Fields, q.Projection = append([]string{}, d.Fields...), p.Projection
@@ -210,14 +214,18 @@ func orderOf(p *sortpattern.Pattern) []planner.OrderField {
 }
 
 // open puts the iterators of a prepared find together: records, sort, skip, limit, projection.
-func (e *Engine) open(p *prepared) (*Running, error) {
+func (e *Engine) open(ctx context.Context, p *prepared) (*Running, error) {
 	r := e.newRunning(p.NS.DB, p.call, p.lang, p.views)
-	r.PlanSummary = p.call.PlanSummary
 	src := exec.Source(nil)
 	if p.coll != nil {
 		src = &collSource{views: p.views, id: p.coll.ID, ns: p.NS}
 	}
-	records := exec.OpenRecords(p.plan, src, p.lang.env, r.Seen, nil)
+	records, err := p.choice.open(ctx, e, p.call, exec.Opening{Source: src, Env: p.lang.env, Seen: r.Seen, Op: r.op, Enough: p.enough})
+	if err != nil {
+		return nil, err
+	}
+	p.plan, r.PlanSummary = p.choice.plan, p.call.PlanSummary
+	r.Sorted = p.plan.Sorts() || p.order != nil && !p.plan.Ordered
 	r.op.Leaf(records)
 	r.records = records
 	if p.Tailable && p.coll != nil {
@@ -242,7 +250,6 @@ func (e *Engine) open(p *prepared) (*Running, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.Sorted = !p.plan.Ordered
 		if r.Iterator, err = exec.Build(r.op, pl, r.Iterator); err != nil {
 			return nil, err
 		}
@@ -261,6 +268,9 @@ func (p *prepared) tail() ([]bson.Doc, error) {
 	var stages []bson.Doc
 	if p.order != nil && !p.plan.Ordered {
 		stages = append(stages, bson.Build().Document("$sort", p.Sort).Doc())
+	}
+	if p.plan.Counted {
+		return stages, nil
 	}
 	if p.Skip > 0 {
 		stages = append(stages, bson.Build().Int64("$skip", p.Skip).Doc())

@@ -32,11 +32,11 @@ func (e *Engine) planNear(op *exec.Op, view *storage.View, pl *pipeline.Pipeline
 	}
 	p.lead = pl.Leading()
 	p.lead.Filter, p.near, p.rest = stage.Query, stage, pl.From(1)
-	p.plan, err = planner.Choose(coll, planner.Query{Filter: stage.Query, Near: near, Collation: op.Parser.Collation, Hint: hint})
+	plan, err := planner.Choose(coll, planner.Query{Filter: stage.Query, Near: near, Collation: op.Parser.Collation, Hint: hint})
 	if err != nil {
 		return p, err
 	}
 	p.src = &collSource{views: v, id: r.Catalog().ID, ns: pl.NS}
-	e.chose(call, p.plan)
+	p.choice, p.plan = only(plan), plan
 	return p, nil
 }

@@ -16,12 +16,15 @@ func (p *prepared) chooseTail(c planner.Collection) (err error) {
 	if !isNatural(q.Hint) {
 		q.Hint = bson.Build().Int32("$natural", 1).Doc().Value()
 	}
-	if p.plan, err = planner.Choose(c, q); err != nil {
+	q.Counts = false
+	plan, err := planner.Choose(c, q)
+	if err != nil {
 		return err
 	}
-	if _, ok := p.plan.Root.(*planner.CollScan); !ok {
-		p.plan.Root = &planner.CollScan{Filter: p.plan.Filter}
+	if _, ok := plan.Root.(*planner.CollScan); !ok {
+		plan.Root = &planner.CollScan{Filter: plan.Filter}
 	}
+	p.choice = only(plan)
 	return nil
 }
 

@@ -197,22 +197,32 @@ func (s *search) query(l *language) planner.Query {
 	return planner.Query{Filter: s.filter, Collation: l.collation, Order: orderOf(s.order), Hint: s.hint, TextScore: s.scored || sortsByScore(s.order)}
 }
 
+// enough is how many records a race of plans has to find for a write of one: all of them where they may have to be sorted.
+func enough(order *sortpattern.Pattern) int64 {
+	if order == nil {
+		return 1
+	}
+	return 0
+}
+
 // first finds the first matching record that w sees, in order when one is given.
 func (e *Engine) first(ctx context.Context, w *storage.Writer, s search, lang *language, call *Call) (storage.Record, *match.Details, bool, error) {
 	q := s.query(lang)
 	q.Limit = 1
-	plan, err := e.choose(w.Reader, q, s.order, nil)
+	choice, err := e.choose(w.Reader, q, s.order, nil)
 	if err != nil {
 		return storage.Record{}, nil, false, err
 	}
-	e.chose(call, plan)
 	details := &match.Details{}
-	if plan.Filter == nil {
+	if choice.plan.Filter == nil {
 		details.Position = -1
 	}
-	records := exec.OpenRecords(plan, fixed{w.Reader}, lang.env, &call.Seen, details)
+	records, err := choice.open(ctx, e, call, exec.Opening{Source: fixed{w.Reader}, Env: lang.env, Seen: &call.Seen, Details: details, Enough: enough(s.order)})
+	if err != nil {
+		return storage.Record{}, nil, false, err
+	}
 	defer records.Close()
-	if plan.Ordered {
+	if choice.plan.Ordered {
 		rec, ok, err := records.NextRecord(ctx)
 		details.Score, details.Scored = records.Score()
 		return rec.Clone(), details, ok, err

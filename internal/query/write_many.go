@@ -49,12 +49,14 @@ func (m *writeMany) run(ctx context.Context, parse func(*language) (*match.Filte
 	if !ok {
 		return false, notOnView(m.ns)
 	}
-	plan, err := m.engine.choose(r, planner.Query{Filter: m.filter, Collation: m.lang.collation, Hint: m.hint}, nil, nil)
+	choice, err := m.engine.choose(r, planner.Query{Filter: m.filter, Collation: m.lang.collation, Hint: m.hint}, nil, nil)
 	if err != nil {
 		return false, err
 	}
-	m.engine.chose(m.call, plan)
-	records := exec.OpenRecords(plan, fixed{r}, m.lang.env, &m.call.Seen, nil)
+	records, err := choice.open(ctx, m.engine, m.call, exec.Opening{Source: fixed{r}, Env: m.lang.env, Seen: &m.call.Seen})
+	if err != nil {
+		return false, err
+	}
 	defer records.Close()
 	return m.walk(ctx, records)
 }

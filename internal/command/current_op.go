@@ -131,7 +131,7 @@ func (s *Server) describe(o *operation.Operation, now int64, truncate bool) bson
 	b.Int64("secs_running", micros/1e6).Int64("microsecs_running", micros).String("op", o.Kind).String("ns", o.NS).
 		Bool("redacted", false).Document("command", describeCommand(o.Command, truncate))
 	if id := o.Stats.CursorID.Load(); id != 0 {
-		b.Object("cursor").Int64("cursorId", id).End()
+		b.Object("cursor").Int64("cursorId", id).Int64("operationUsingCursorId", int64(o.ID)).End()
 	}
 	if plan := o.Stats.PlanSummary(); plan != "" {
 		b.String("planSummary", plan)
@@ -152,7 +152,11 @@ func describeCommand(command bson.Doc, truncate bool) bson.Doc {
 				short.Value(it.Key(), it.Value())
 			}
 		}
-		return bson.Build().String("$truncated", strings.ToValidUTF8(short.Doc().String(), "")+" …").Doc()
+		b := bson.Build().String("$truncated", strings.ToValidUTF8(short.Doc().String(), "")+" …")
+		if comment := command.Lookup("comment"); !comment.IsMissing() {
+			b.Value("comment", comment)
+		}
+		return b.Doc()
 	}
 	if command == nil {
 		return bson.EmptyDoc

@@ -53,6 +53,7 @@ func getMore(op *Op) (bson.Doc, error) {
 		return nil, mongoerr.New(mongoerr.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	}
 	op.Running.Stats.SetPlanSummary(c.PlanSummary)
+	op.Running.Stats.CursorID.Store(c.ID)
 	op.originating = c.Command
 	b := op.build().Object("cursor").Array("nextBatch")
 	before, _ := c.Returned()

@@ -109,3 +109,11 @@ func TestGetMoreHasTheCommentOfItsCursor(t *testing.T) {
 		}
 	}
 }
+
+func TestATruncatedCommandKeepsItsComment(t *testing.T) {
+	long := bson.Build().String("find", "c").Object("filter").String("a", strings.Repeat("x", 2*truncatedBytes)).End().String("comment", "why").Doc()
+	got := describeCommand(long, true)
+	if got.Lookup("$truncated").IsMissing() || got.Lookup("comment").String() != `"why"` {
+		t.Errorf("%s", got)
+	}
+}

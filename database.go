@@ -68,6 +68,10 @@ func openDatabase(s *Server) (d *database, err error) {
 	ops, cursors := operation.NewRegistry(s.opts.Clock), cursor.NewRegistry(s.opts.Clock)
 	d.monitor = ttl.New(ttl.Options{Clock: s.opts.Clock, Params: d.expiry, Ops: ops, Log: s.opts.Log.For("TTL")})
 	var engine *query.Engine
+	temp, err := spillDir(s)
+	if err != nil {
+		return d, err
+	}
 	d.store, err = storage.Open(context.Background(), d.engine, storage.Options{
 		Clock: s.opts.Clock, Indexes: index.NewParser(filters), HideExpired: d.expiry.HideExpired.Get,
 		OnDDL: func(e storage.Event) {
@@ -79,6 +83,7 @@ func openDatabase(s *Server) (d *database, err error) {
 		},
 		OnDeadline: d.monitor.OnDeadline,
 		Logger:     s.opts.Log.For("STORAGE"),
+		TempDir:    temp,
 	})
 	if err != nil {
 		return d, err
@@ -87,9 +92,7 @@ func openDatabase(s *Server) (d *database, err error) {
 	if err = d.ensureSystem(context.Background(), engine, d.store.Now()); err != nil {
 		return d, err
 	}
-	if engine.TempDir, err = spillDir(s); err != nil {
-		return d, err
-	}
+	engine.TempDir = temp
 	d.commands = command.New(d.config(s), command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, TTL: d.monitor})
 	d.monitor.Connect(d.store, command.SweepGate{Server: d.commands}, d.commands)
 	d.keepHidden(d.params.Lookup("ttlHideExpired"))
@@ -149,7 +152,7 @@ func openEngine(s *Server) (kv.Engine, error) {
 // exitStoreFailed is mongod's exit status after a failure that it must not go on from.
 const exitStoreFailed = 14
 
-// spillDir is an empty directory for stages that need more room than memory gives.
+// spillDir is an empty directory for stages and index builds that need more room than memory gives.
 func spillDir(s *Server) (string, error) {
 	if s.dir == nil {
 		return os.TempDir(), nil

@@ -2,177 +2,215 @@ package storage
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/index"
-	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
 )
 
-// buildBatchBytes is about how much one transaction of an index build writes.
-const buildBatchBytes = 4 << 20
+// Build is new indexes of one collection on their way.
+//
+// # How it goes
+//
+// The indexes get their numbers, and a side table each, in a commit that notes them as garbage; so whatever ends the build,
+// a crash included, leaves nothing. With the collection's lock held exclusively for that moment the build is published:
+// whoever writes from then on notes in the side tables what happens to the entries (side.go). Then, while writers go on:
+//
+//   - the bulk pass reads all records there were, in one short view after the other, sorts the entries (sorter.go) and
+//     loads them into the index at once, around the log;
+//   - rounds of catching up: each closes a generation of the side tables, under the lock for a moment, and applies its
+//     rows, until a round finds few.
+//
+// The last round holds the lock exclusively. It also decides what was left open: records whose keys could not be computed,
+// and keys of unique indexes that several records had. Then one commit puts the definitions into the catalogue and
+// strikes the garbage out.
+//
+// Who holds the lock anyway (reIndex, collMod, a collection of few documents) builds without side tables; few entries are
+// written by the very commit that publishes them.
+//
+// # Why that is right
+//
+// An entry that nobody touched since the build was published is in the bulk pass exactly if it is in the records, whichever
+// of the views read them. Of one that was touched the side tables have the last operation, because two writers of one record
+// never commit side by side, and a later generation begins when all writers of the one before have ended. Applying it makes
+// the table right for that entry, whatever the bulk pass saw.
+//
+// Invariants:
+//   - steady.builds and a build's generation change only while the collection's lock is held exclusively; writers read them
+//     while they hold it.
+//   - Rows of a closed generation do not change any more.
+//   - count is the number of entries in the table, after every commit of the builder.
+//   - In a unique table a key that is in waiting is in the table too, with another record.
+//   - The numbers of a build are handed to the collector by its own end, when neither it nor any writer uses them.
+type Build struct {
+	UUID           [16]byte
+	NS             namespace.NS
+	Collection     uint32
+	CollectionUUID [16]byte
+	// Definitions are the indexes, with the numbers they will have.
+	Definitions []*index.Definition
+	// Operation is the id of the operation that builds, for those who list it.
+	Operation atomic.Int64
 
-// build is new indexes of one collection on their way. Their numbers are noted as garbage from before the first entry is
-// written until the commit that puts them into the catalogue, so that whatever ends the build in between leaves nothing.
-type build struct {
-	store       *Store
-	collection  *collection
-	definitions []*index.Definition
-	tables      []writtenTable // those that keep entries
+	store      *Store
+	collection *collection // as it was at the beginning
+	tables     []*buildTable
+	ctx        context.Context
+	cancel     context.CancelCauseFunc
+	done       chan struct{} // closed at the end
+	generation byte
+	inline     bool // the entries are written by the commit that publishes them
+	ready      bool // that commit was made
+	skipped    []skippedRecord
+	progress   progress
 }
 
-// build fills new indexes with the entries of the collection's documents. The caller holds the collection's lock and puts
-// the definitions into the catalogue in a change that calls finish, or calls abandon; on an error nothing remains.
-func (s *Store) build(ctx context.Context, c *collection, defs []*index.Definition) (*build, error) {
-	b := &build{store: s, collection: c}
-	empty, err := s.isEmpty(ctx, c)
-	if err != nil {
-		return nil, err
+// buildTable is one index of a Build.
+type buildTable struct {
+	*tableIndex
+	side    uint32
+	sorter  *sorter
+	keys    index.Keys
+	key     []byte
+	value   []byte
+	count   int64
+	waiting waiting
+}
+
+const (
+	// buildMemoryBytes is how much a build keeps in memory to sort, of all its indexes together.
+	buildMemoryBytes = 64 << 20
+	// inlineDocuments and inlineBytes are up to which size of a collection its entries are written with the catalogue.
+	inlineDocuments = 1000
+	inlineBytes     = 1 << 20
+)
+
+func (s *Store) newBuild(ctx context.Context, c *collection, defs []*index.Definition) *Build {
+	b := &Build{UUID: newUUID(), NS: c.NS, Collection: c.ID, CollectionUUID: c.UUID, Definitions: append([]*index.Definition(nil), defs...),
+		store: s, collection: c, done: make(chan struct{})}
+	b.ctx, b.cancel = context.WithCancelCause(ctx)
+	for i, d := range defs {
+		d = d.WithForm(d.Kind.Form())
+		b.Definitions[i] = d
+		if !d.Kind.Built() {
+			continue
+		}
+		b.tables = append(b.tables, &buildTable{
+			tableIndex: &tableIndex{entries: entries{d, c.idLength}, multikey: newMultikey(d), roots: d.Roots()},
+		})
 	}
-	if err := b.begin(ctx, defs, empty); err != nil {
-		return nil, err
+	for _, t := range b.tables {
+		t.sorter = newSorter(s.options.TempDir, s.buildMemoryBytes/len(b.tables))
 	}
-	if empty || len(b.tables) == 0 {
+	return b
+}
+
+// build makes the entries of new indexes from the collection's documents, for one who holds its lock exclusively. The
+// caller puts the definitions that finish gives into the catalogue, or calls abandon; on an error nothing remains.
+func (s *Store) build(ctx context.Context, c *collection, defs []*index.Definition) (b *Build, err error) {
+	b = s.newBuild(ctx, c, defs)
+	if len(b.tables) == 0 {
+		b.inline = true
 		return b, nil
 	}
-	if err := b.fill(ctx); err != nil {
+	if b.inline, err = s.isSmall(ctx, c); err != nil {
+		return nil, err
+	}
+	if !b.inline {
+		if err := b.begin(false); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.fill(); err != nil {
 		b.abandon()
 		return nil, err
 	}
 	return b, nil
 }
 
-func (s *Store) isEmpty(ctx context.Context, c *collection) (bool, error) {
+// fill is the bulk pass while nobody writes.
+func (b *Build) fill() error {
+	if err := b.clearTheWay(b.expireLocked); err != nil {
+		return err
+	}
+	if err := b.scan(); err != nil || b.inline {
+		return err
+	}
+	if err := b.load(); err != nil {
+		return err
+	}
+	return b.decide(b.collection)
+}
+
+func (s *Store) isSmall(ctx context.Context, c *collection) (bool, error) {
 	v, err := s.View(ctx)
 	if err != nil {
 		return false, err
 	}
 	defer v.Close()
-	cursor, err := v.read(c).Unhidden().Scan(RecordScan{})
-	if err != nil {
-		return false, err
-	}
-	defer cursor.Close()
-	return !cursor.Next(), cursor.Err()
+	documents, bytes, err := v.read(c).counters()
+	return documents <= s.inlineDocuments && bytes <= inlineBytes, err
 }
 
-// begin gives the indexes their numbers; where there is something to build, they are noted as garbage.
-func (b *build) begin(ctx context.Context, defs []*index.Definition, empty bool) error {
-	return b.store.change(ctx, func(c *change) error {
-		for _, d := range defs {
-			id, err := c.newIndexID()
-			if err != nil {
-				return err
-			}
-			d = d.WithID(id).WithForm(d.Kind.Form())
-			b.definitions = append(b.definitions, d)
-			if !d.Kind.Built() {
+// begin gives the indexes and their side tables numbers and notes them as garbage.
+func (b *Build) begin(sides bool) error {
+	return b.store.change(b.ctx, func(c *change) (err error) {
+		if err := b.number(c); err != nil {
+			return err
+		}
+		for _, t := range b.tables {
+			c.note(garbage{ofIndex, t.ID})
+			if !sides {
 				continue
 			}
-			b.tables = append(b.tables, writtenTable{tableIndex: &tableIndex{
-				entries: entries{d, b.collection.idLength}, multikey: newMultikey(d),
-			}})
-			if !empty {
-				c.note(garbage{ofIndex, id})
+			if t.side, err = c.newIndexID(); err != nil {
+				return err
 			}
+			c.note(garbage{ofIndex, t.side})
 		}
 		return nil
 	})
 }
 
-// fill writes the entries of all records.
-func (b *build) fill(ctx context.Context) error {
-	if err := b.clearTheWay(ctx); err != nil {
-		return err
-	}
-	v, err := b.store.View(ctx)
-	if err != nil {
-		return err
-	}
-	defer v.Close()
-	cursor, err := v.read(b.collection).Unhidden().Scan(RecordScan{})
-	if err != nil {
-		return err
-	}
-	defer cursor.Close()
-	for more := true; more; {
-		if more, err = b.fillSome(ctx, cursor); err != nil {
-			return err
-		}
-	}
-	return cursor.Err()
-}
-
-// clearTheWay deletes expired documents that are hidden: they are in no index's way.
-func (b *build) clearTheWay(ctx context.Context) error {
-	all, now := b.store.options.HideExpired(), b.store.Now()
-	for i := range b.collection.rules.All() {
-		if rule := &b.collection.rules.All()[i]; rule.Hides(all) {
-			if err := b.store.expireLocked(ctx, b.collection, rule, now); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// fillSome writes a batch of entries; more is false when the cursor has come to its end.
-func (b *build) fillSome(ctx context.Context, cursor *RecordCursor) (more bool, err error) {
-	t, err := b.store.Begin(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer t.Rollback()
-	w := &Writer{Reader: t.view.read(b.collection), txn: t, tables: b.tables}
-	for t.Size() < b.store.buildBatchBytes {
-		if more = cursor.Next(); !more {
-			break
-		}
-		if err := w.enter(cursor.Record()); err != nil {
-			return false, err
-		}
-	}
-	return more, t.Commit(ctx, kv.Buffered)
-}
-
-// enter adds a record's entries to all tables.
-func (w *Writer) enter(rec Record) error {
-	if err := w.freshKeys(rec.Doc); err != nil {
-		return err
-	}
-	for i := range w.tables {
-		t := &w.tables[i]
-		if holdsIDs(t.Definition) {
-			if err := w.refuseTaken(t, rec.ID); err != nil {
-				return err
-			}
-		}
-		w.moveEntries(t, Record{}, rec)
-	}
-	return nil
-}
-
-// refuseTaken is DuplicateKey when another record has one of the fresh keys.
-func (w *Writer) refuseTaken(t *writtenTable, self RecordID) error {
-	for j := range t.fresh.count() {
-		ids, err := w.holders(t, t.fresh.Key(j))
+// number gives the indexes their numbers.
+func (b *Build) number(c *change) error {
+	tables := b.tables
+	for i, d := range b.Definitions {
+		id, err := c.newIndexID()
 		if err != nil {
 			return err
 		}
-		if len(ids) > 0 && string(ids[0]) != string(self) {
-			return duplicateKey(w.c.Collection, t.Definition, t.fresh.Key(j), t.fresh.TypeBits(j))
+		d = d.WithID(id)
+		b.Definitions[i] = d
+		if d.Kind.Built() {
+			tables[0].Definition = d
+			tables = tables[1:]
 		}
 	}
 	return nil
 }
 
-// finish puts what belongs to the entries into the change that puts the definitions into the catalogue. A nil build has
-// nothing to finish.
-func (b *build) finish(c *change) {
+// finish puts what belongs to the entries into the change that puts the definitions, which it returns, into the catalogue.
+// A nil build has nothing to finish.
+func (b *Build) finish(c *change) ([]*index.Definition, error) {
 	if b == nil {
-		return
+		return nil, nil
 	}
-	for i := range b.tables {
-		t := &b.tables[i]
+	if b.inline {
+		if err := b.writeInto(c); err != nil {
+			return nil, err
+		}
+	}
+	documents, err := c.kv.Counter(counterKey(nil, ofCollection, b.Collection, countDocuments))
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range b.tables {
 		c.keep(garbage{ofIndex, t.ID})
+		if t.side != 0 {
+			c.discard(garbage{ofIndex, t.side})
+		}
 		t.multikey.store(t.multikey.paths())
 		setMultikey(c.kv, t.ID, t.multikey.paths())
 		if paths := t.multikey.seenPaths.Load(); paths != nil {
@@ -180,18 +218,70 @@ func (b *build) finish(c *change) {
 			setMultikeyPaths(c.kv, t.ID, paths)
 		}
 		c.fresh[t.ID] = t.multikey
-		if t.surplus != 0 {
-			c.kv.Add(counterKey(nil, ofIndex, t.ID, countSurplus), t.surplus)
+		if surplus := t.count - documents; surplus != 0 {
+			c.kv.Add(counterKey(nil, ofIndex, t.ID, countSurplus), surplus)
+		}
+	}
+	return b.Definitions, nil
+}
+
+// writeInto makes the entries part of the change.
+func (b *Build) writeInto(c *change) error {
+	if err := b.number(c); err != nil {
+		return err
+	}
+	if len(b.tables) == 0 {
+		return nil
+	}
+	for _, t := range b.tables {
+		next := b.source(t)
+		for {
+			key, value, ok, err := next()
+			if err != nil {
+				return err
+			}
+			if !ok {
+				break
+			}
+			c.kv.Set(key, value)
+		}
+	}
+	return b.decide(b.collection)
+}
+
+// abandon hands what was written so far to the collector; its notes are there already. A nil build left nothing.
+func (b *Build) abandon() {
+	if b == nil {
+		return
+	}
+	b.close()
+	if b.inline || b.ready {
+		return
+	}
+	for _, t := range b.tables {
+		b.store.garbage.add(garbage{ofIndex, t.ID})
+		if t.side != 0 {
+			b.store.garbage.add(garbage{ofIndex, t.side})
 		}
 	}
 }
 
-// abandon hands what was written so far to the collector; its notes are there already.
-func (b *build) abandon() {
-	if b == nil {
-		return
+// close gives back what the build holds beside its numbers.
+func (b *Build) close() {
+	b.cancel(nil)
+	for _, t := range b.tables {
+		t.sorter.close()
 	}
-	for i := range b.tables {
-		b.store.garbage.add(garbage{ofIndex, b.tables[i].ID})
+}
+
+// alive is why the build has to end, if it has to.
+func (b *Build) alive() error {
+	if b.ctx.Err() != nil {
+		return context.Cause(b.ctx)
 	}
+	return nil
+}
+
+func aborted(why string) error {
+	return mongoerr.New(mongoerr.IndexBuildAborted, "Index build aborted: %s", why)
 }

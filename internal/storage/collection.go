@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/collation"
@@ -41,6 +42,8 @@ type steady struct {
 	// the oldest begins there: what the engine keeps of deleted records would make it longer with each.
 	trimmed RecordID
 	news    news
+	// builds are the index builds whose side tables writers fill; lock, held exclusively, guards it, and anybody may look.
+	builds atomic.Pointer[[]*Build]
 }
 
 // tableIndex is an index that keeps entries.

@@ -76,7 +76,7 @@ func crash(t *testing.T, rng *rand.Rand) {
 	parser := indexParser()
 	s, err := Open(context.Background(), engine, Options{Clock: clock.NewFake(epoch), Indexes: parser})
 	must(t, err)
-	s.buildBatchBytes = 1000 // many commits a build
+	s.inlineDocuments, s.buildMemoryBytes = int64(rng.IntN(2)*100-1), 2000 // beside writers or not, and in many runs
 	f := &fixture{t: t, Store: s, parser: parser}
 	f.createIndexes(crashNS, `{key: {v: 1}, name: "v"}`, `{key: {u: 1}, name: "u", unique: true, sparse: true}`,
 		`{key: {_ts: 1}, name: "ts", expireAfterSeconds: 1000}`)
@@ -312,14 +312,15 @@ func TestCrashInBuild(t *testing.T) {
 	h := &hooked{Engine: openCrashable(t, fs)}
 	s, err := Open(context.Background(), h, Options{Clock: clock.NewFake(epoch), Indexes: indexParser()})
 	must(t, err)
-	s.buildBatchBytes = 1000
+	s.inlineDocuments, s.buildMemoryBytes = -1, 500
 	f := &fixture{t: t, Store: s, parser: indexParser()}
 	for i := range 500 {
 		must(t, f.insert(crashNS, fmt.Sprintf(`{_id: %d, a: [%d]}`, i, i)))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var disk vfs.FS
-	after(h, 4, func() { // whether there are documents, the note of garbage, the view, the first batch; now the second
+	loaded := func() bool { return anyKey(t, h.Engine, indexPrefix) }
+	when(h, loaded, func() { // the bulk pass is done, and writers are being caught up with
 		must(t, h.Engine.Sync())
 		disk = fs.CrashClone(vfs.CrashCloneCfg{})
 		cancel()
@@ -348,11 +349,14 @@ func TestCrashInBuild(t *testing.T) {
 	must(t, errors.Join(s.Close(), engine.Close()))
 }
 
-// after runs f when n snapshots or transactions have begun and another one is about to.
-func after(h *hooked, n int, f func()) {
-	h.before = f
-	if n > 0 {
-		h.before = func() { after(h, n-1, f) }
+// when runs f before the first snapshot or transaction that begins when ready says so.
+func when(h *hooked, ready func() bool, f func()) {
+	h.before = func() {
+		if ready() {
+			f()
+			return
+		}
+		when(h, ready, f)
 	}
 }
 

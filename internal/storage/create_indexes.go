@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -25,8 +26,14 @@ type Created struct {
 
 // CreateIndexes makes indexes, which parse reads for the collection as it then is, all in one commit or none; the
 // collection is made when there is none. What exists already is left as it is; definitions that conflict are MongoDB's
-// errors 85 and 86. Nobody writes to the collection while entries for its documents are built.
-func (s *Store) CreateIndexes(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error)) (made Created, err error) {
+// errors 85 and 86. While entries for its documents are built others write to the collection; see Build. Who wants
+// what somebody is building waits for that.
+func (s *Store) CreateIndexes(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error)) (Created, error) {
+	return s.CreateIndexesSeen(ctx, ns, parse, func(*Build) {})
+}
+
+// CreateIndexesSeen is CreateIndexes that shows the build, if there is one, before it begins.
+func (s *Store) CreateIndexesSeen(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*Build)) (made Created, err error) {
 	for {
 		found := s.find([]namespace.NS{ns})[0]
 		if found == nil {
@@ -35,7 +42,7 @@ func (s *Store) CreateIndexes(ctx context.Context, ns namespace.NS, parse func(*
 			}
 			continue
 		}
-		done, err := s.createOn(ctx, ns, parse, &made)
+		done, err := s.createOn(ctx, ns, parse, seen, &made)
 		if done || err != nil {
 			return made, err
 		}
@@ -55,8 +62,8 @@ func (s *Store) createToIndex(ctx context.Context, ns namespace.NS, parse func(*
 	return err
 }
 
-// createOn is not done when the collection has gone before it was locked.
-func (s *Store) createOn(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error), made *Created) (done bool, err error) {
+// createOn is not done when the collection has gone before it was locked, or somebody else's build was waited for.
+func (s *Store) createOn(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*Build), made *Created) (done bool, err error) {
 	if c := s.find([]namespace.NS{ns})[0]; c != nil {
 		p, err := s.planIndexes(c, parse)
 		if err == nil && p.isNothing() { // as most often, when a client makes sure at its start
@@ -64,33 +71,61 @@ func (s *Store) createOn(ctx context.Context, ns namespace.NS, parse func(*catal
 			return true, nil
 		}
 	}
+	p, b, err := s.startIndexes(ctx, ns, parse, made)
+	switch {
+	case err != nil || p == nil:
+		return false, err
+	case p.busy != nil:
+		return false, p.busy.wait(ctx)
+	case b != nil:
+		seen(b)
+		return true, b.run(p, made)
+	}
+	return true, nil
+}
+
+// startIndexes plans under the lock and does at once what needs no long build. b is the build that remains to be run. p is
+// nil when there is no such collection.
+func (s *Store) startIndexes(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error), made *Created) (p *indexPlan, b *Build, err error) {
 	found, release, err := s.lockToChange(ctx, ns)
 	if err != nil {
-		return false, err
+		return nil, nil, err
 	}
 	defer release()
 	c := found[0]
 	if c == nil {
-		return false, nil
+		return nil, nil, nil
 	}
-	p, err := s.planIndexes(c, parse)
-	if err != nil {
-		return false, err
+	if p, err = s.planIndexes(c, parse); err != nil || p.busy != nil {
+		return p, nil, err
 	}
 	p.report(c, made)
-	if p.isNothing() {
-		return true, nil
+	small := len(p.added) == 0
+	if !small {
+		if small, err = s.isSmall(ctx, c); err != nil {
+			return nil, nil, err
+		}
 	}
-	return true, s.commitIndexes(ctx, c, p, made)
+	switch {
+	case p.isNothing():
+		return p, nil, nil
+	case small:
+		return p, nil, s.createAtOnce(ctx, c, p, made)
+	}
+	b, err = s.publish(ctx, c, p.added)
+	return p, b, err
 }
 
 // indexPlan is what CreateIndexes has to do.
 type indexPlan struct {
 	added   []*index.Definition
 	retimed []*index.Definition // with the numbers of those in whose place they go
+	busy    *Build              // builds one of them already
 }
 
-func (p *indexPlan) isNothing() bool { return len(p.added) == 0 && len(p.retimed) == 0 }
+func (p *indexPlan) isNothing() bool {
+	return len(p.added) == 0 && len(p.retimed) == 0 && p.busy == nil
+}
 
 func (p *indexPlan) report(c *collection, made *Created) {
 	made.Before = len(c.Indexes)
@@ -106,7 +141,7 @@ func (s *Store) planIndexes(c *collection, parse func(*catalog.Collection) ([]*i
 		return nil, err
 	}
 	p := &indexPlan{}
-	existing := slices.Clone(c.Indexes)
+	existing := slices.Clone(c.withBuilding().Indexes)
 	for _, d := range defs {
 		if d.IsID() && c.IsClustered() {
 			continue
@@ -115,6 +150,8 @@ func (s *Store) planIndexes(c *collection, parse func(*catalog.Collection) ([]*i
 		switch {
 		case err != nil:
 			return nil, err
+		case c.builderOf(there) != nil || c.builderOf(retime) != nil:
+			p.busy = cmp.Or(c.builderOf(there), c.builderOf(retime))
 		case retime != nil:
 			p.retimed = append(p.retimed, d.WithID(retime.ID))
 		case there == nil:
@@ -128,32 +165,57 @@ func (s *Store) planIndexes(c *collection, parse func(*catalog.Collection) ([]*i
 	return p, nil
 }
 
-func (s *Store) commitIndexes(ctx context.Context, c *collection, p *indexPlan, made *Created) error {
+// builderOf is the build of an index of the collection, nil when it is ready.
+func (c *collection) builderOf(d *index.Definition) *Build {
+	for _, b := range c.steady.building() {
+		if d != nil && slices.Contains(b.Definitions, d) {
+			return b
+		}
+	}
+	return nil
+}
+
+// createAtOnce builds indexes while the collection's lock is held.
+func (s *Store) createAtOnce(ctx context.Context, c *collection, p *indexPlan, made *Created) error {
+	b, err := s.build(ctx, c, p.added)
+	if err == nil {
+		defer b.close()
+		if err = s.putIndexes(ctx, c, b, p, made); err != nil {
+			b.abandon()
+		}
+	}
+	if err != nil && len(p.added) > 0 && ctx.Err() == nil {
+		return failedBuild(newUUID(), c.Collection, err)
+	}
+	return err
+}
+
+// putIndexes commits a plan whose build has come to its end. The collection's lock is held exclusively.
+func (s *Store) putIndexes(ctx context.Context, c *collection, b *Build, p *indexPlan, made *Created) error {
 	next := c.WithIndexes(slices.Clone(c.Indexes))
+	made.Retimed = nil
 	for _, d := range p.retimed {
 		i := slices.IndexFunc(next.Indexes, func(e *index.Definition) bool { return e.ID == d.ID })
-		next.Indexes[i] = d
+		if i >= 0 { // otherwise it was dropped while others were built
+			next.Indexes[i] = d
+			made.Retimed = append(made.Retimed, d)
+		}
 	}
 	if err := s.expireLoosened(ctx, c, next); err != nil {
 		return err
 	}
-	b, err := s.build(ctx, c, p.added)
-	if err != nil {
-		return err
-	}
-	next.Indexes = append(next.Indexes, b.definitions...)
-	made.Indexes, made.Retimed = b.definitions, p.retimed
-	err = s.change(ctx, func(ch *change) error {
-		b.finish(ch)
+	return s.change(ctx, func(ch *change) error {
+		defs, err := b.finish(ch)
+		if err != nil {
+			return err
+		}
+		next.Indexes = append(next.Indexes, defs...)
+		made.Indexes, made.After = defs, len(next.Indexes)
 		ch.put(next)
-		for _, d := range b.definitions {
+		for _, d := range defs {
 			ch.tell(IndexCreated, next, d)
 		}
 		ch.tellModified(c.Collection, next)
 		return nil
 	})
-	if err != nil {
-		b.abandon()
-	}
-	return err
 }

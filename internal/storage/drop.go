@@ -20,6 +20,7 @@ func (s *Store) DropCollection(ctx context.Context, ns namespace.NS) (*catalog.C
 	if found[0] == nil {
 		return nil, notFound(ns)
 	}
+	found[0].abortBuilds("collection dropped")
 	return found[0].Collection, s.change(ctx, func(c *change) error {
 		c.drop(found[0].Collection)
 		return nil
@@ -47,6 +48,11 @@ func (s *Store) tryDropDatabase(ctx context.Context, db string) (dropped []*cata
 		return nil, false, err
 	}
 	defer release()
+	for _, c := range found {
+		if c != nil {
+			c.abortBuilds("dropDatabase command")
+		}
+	}
 	err = s.change(ctx, func(c *change) error {
 		all := c.catalog.Collections(db)
 		for _, coll := range all {
@@ -64,7 +70,8 @@ func (s *Store) tryDropDatabase(ctx context.Context, db string) (dropped []*cata
 }
 
 // DropIndexes drops the indexes that pick chooses and returns how many there were before. What has expired by a TTL index
-// that goes is deleted first: it does not come back. The index on _id stays.
+// that goes is deleted first: it does not come back. The index on _id stays. pick sees the indexes that are being built,
+// too: a build all of whose indexes are picked is aborted, and part of one cannot be dropped.
 func (s *Store) DropIndexes(ctx context.Context, ns namespace.NS, pick func(*catalog.Collection) ([]*index.Definition, error)) (before int, err error) {
 	found, release, err := s.lockToChange(ctx, ns)
 	if err != nil {
@@ -78,7 +85,12 @@ func (s *Store) DropIndexes(ctx context.Context, ns namespace.NS, pick func(*cat
 	case c.IsView():
 		return 0, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 	}
-	going, err := pick(c.Collection)
+	all := c.withBuilding()
+	going, err := pick(all)
+	if err != nil {
+		return 0, err
+	}
+	stopped, err := c.buildsAmong(going)
 	if err != nil {
 		return 0, err
 	}
@@ -92,5 +104,41 @@ func (s *Store) DropIndexes(ctx context.Context, ns namespace.NS, pick func(*cat
 			stay = append(stay, d)
 		}
 	}
-	return len(c.Indexes), s.replace(ctx, c, c.WithIndexes(stay))
+	for _, b := range stopped {
+		b.abort("dropIndexes command")
+	}
+	return len(all.Indexes), s.replace(ctx, c, c.WithIndexes(stay))
+}
+
+// withBuilding is the collection as if the indexes that are being built were there.
+func (c *collection) withBuilding() *catalog.Collection {
+	builds := c.steady.building()
+	if len(builds) == 0 {
+		return c.Collection
+	}
+	all := slices.Clone(c.Indexes)
+	for _, b := range builds {
+		all = append(all, b.Definitions...)
+	}
+	return c.WithIndexes(all)
+}
+
+// buildsAmong are the builds of the indexes in going.
+func (c *collection) buildsAmong(going []*index.Definition) (builds []*Build, err error) {
+	for _, b := range c.steady.building() {
+		n := 0
+		for _, d := range b.Definitions {
+			if slices.Contains(going, d) {
+				n++
+			}
+		}
+		switch n {
+		case 0:
+		case len(b.Definitions):
+			builds = append(builds, b)
+		default:
+			return nil, c.refuseWhileBuilding()
+		}
+	}
+	return builds, nil
 }

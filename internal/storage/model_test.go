@@ -36,6 +36,9 @@ func TestModel(t *testing.T) {
 			}
 			t.Logf("go test ./internal/storage -run TestModel/%s -seed %d -steps %d", kind, seed, *stepsFlag)
 			m := &model{fixture: newFixture(t), rng: rand.New(rand.NewPCG(seed, uint64(i))), ns: namespace.NS{DB: "db", Coll: "c"}}
+			if seed%2 == 0 {
+				m.online()
+			}
 			m.begin(kind == "clustered")
 			for step := range *stepsFlag {
 				m.step(step)

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
@@ -24,6 +25,9 @@ func (s *Store) Modify(ctx context.Context, ns namespace.NS, modify func(*catalo
 	if found[0] == nil {
 		return notFound(ns)
 	}
+	if err := found[0].refuseWhileBuilding(); err != nil {
+		return err
+	}
 	next, err := modify(found[0].Collection)
 	if err != nil {
 		return err
@@ -36,12 +40,18 @@ func (s *Store) replace(ctx context.Context, c *collection, next *catalog.Collec
 	if err := s.expireLoosened(ctx, c, next); err != nil {
 		return err
 	}
-	next, build, err := s.rebuild(ctx, c, next)
+	again := changedForm(c, next)
+	build, err := s.build(ctx, c, again)
 	if err != nil {
 		return err
 	}
+	defer build.close()
 	err = s.change(ctx, func(ch *change) error {
-		build.finish(ch)
+		anew, err := build.finish(ch)
+		if err != nil {
+			return err
+		}
+		next = withAnew(next, again, anew)
 		ch.put(next)
 		ch.dropGone(c.Collection, next)
 		ch.tellModified(c.Collection, next)
@@ -76,30 +86,25 @@ func (c *change) tellModified(old, next *catalog.Collection) {
 	}
 }
 
-// rebuild builds those of next's indexes whose entries have another form than before.
-func (s *Store) rebuild(ctx context.Context, c *collection, next *catalog.Collection) (*catalog.Collection, *build, error) {
-	var again []*index.Definition
+// changedForm are those of next's indexes whose entries have another form than before, and have to be built anew.
+func changedForm(c *collection, next *catalog.Collection) (again []*index.Definition) {
 	for _, d := range next.Indexes {
 		if old := c.IndexByID(d.ID); old != nil && (old.Unique != d.Unique || old.Kind != d.Kind) {
 			again = append(again, d)
 		}
 	}
-	if len(again) == 0 {
-		return next, nil, nil
-	}
-	b, err := s.build(ctx, c, again)
-	if err != nil {
-		return nil, nil, err
-	}
-	defs := append([]*index.Definition(nil), next.Indexes...)
+	return again
+}
+
+// withAnew is c with indexes in the place of others.
+func withAnew(c *catalog.Collection, old, anew []*index.Definition) *catalog.Collection {
+	defs := slices.Clone(c.Indexes)
 	for i, d := range defs {
-		for j, a := range again {
-			if a == d {
-				defs[i] = b.definitions[j]
-			}
+		if j := slices.Index(old, d); j >= 0 {
+			defs[i] = anew[j]
 		}
 	}
-	return next.WithIndexes(defs), b, nil
+	return c.WithIndexes(defs)
 }
 
 // expireLoosened deletes what has expired by the rules that next does not have any more, or not as strictly.

@@ -119,6 +119,7 @@ func TestExpiredRace(t *testing.T) {
 // written under a new index is in it.
 func TestChangesAgainstWriters(t *testing.T) {
 	f := newFixture(t)
+	f.online()
 	other := namespace.NS{DB: "other", Coll: "race"}
 	f.must(f.insert(raceNS, `{_id: -1}`))
 	ctx, stop := context.WithCancel(context.Background())
@@ -152,7 +153,7 @@ func TestChangesAgainstWriters(t *testing.T) {
 			readRace(ctx, t, f)
 		}
 	})
-	for round := range 30 {
+	for round := range 12 {
 		_, err := f.CreateIndexes(context.Background(), raceNS, f.parse(`{key: {a: 1, b: -1}, name: "ab"}`, `{key: {b: 1}, name: "b"}`))
 		f.must(err)
 		if round%3 == 0 {

@@ -2,9 +2,9 @@ package storage
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/catalog"
-	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
@@ -25,13 +25,21 @@ func (s *Store) RebuildIndexes(ctx context.Context, ns namespace.NS) (*catalog.C
 	case c.IsView():
 		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 	}
+	if err := c.refuseWhileBuilding(); err != nil {
+		return nil, err
+	}
 	b, err := s.build(ctx, c, c.Indexes)
 	if err != nil {
 		return nil, err
 	}
-	next := c.WithIndexes(append([]*index.Definition(nil), b.definitions...))
+	defer b.close()
+	var next *catalog.Collection
 	err = s.change(ctx, func(ch *change) error {
-		b.finish(ch)
+		defs, err := b.finish(ch)
+		if err != nil {
+			return err
+		}
+		next = c.WithIndexes(slices.Clone(defs))
 		ch.put(next)
 		ch.dropGone(c.Collection, next)
 		return nil

@@ -29,6 +29,11 @@ func (s *Store) Rename(ctx context.Context, from, to namespace.NS, dropTarget bo
 	case target != nil && !dropTarget:
 		return mongoerr.New(mongoerr.NamespaceExists, "target namespace exists")
 	}
+	for _, c := range found {
+		if err := c.refuseWhileBuilding(); err != nil {
+			return err
+		}
+	}
 	return s.change(ctx, func(c *change) error {
 		if target != nil {
 			c.drop(target.Collection)

@@ -27,6 +27,8 @@ type Options struct {
 	// so that a sweep can be there in time; it must not wait.
 	OnDeadline func(collection uint32, deadline int64)
 	Logger     *slog.Logger
+	// TempDir is where index builds sort what is more than memory holds; the system's by default.
+	TempDir string
 }
 
 // EventKind is what happened to a collection.
@@ -65,7 +67,9 @@ type Store struct {
 	latches latches
 	garbage *collector
 
-	buildBatchBytes int // a test makes it small
+	// A test makes these small.
+	buildMemoryBytes int
+	inlineDocuments  int64
 }
 
 // Open reads the catalogue of the engine's store, or makes an empty one, and begins to remove what a crash left behind.
@@ -83,7 +87,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	s := &Store{engine: engine, options: o, buildBatchBytes: buildBatchBytes}
+	s := &Store{engine: engine, options: o, buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments}
 	s.latches.seed = maphash.MakeSeed()
 	left, err := s.load(ctx)
 	if err != nil {

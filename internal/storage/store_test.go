@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"testing"
 	"time"
 
@@ -62,6 +63,9 @@ func (f *fixture) open() {
 	}
 	f.Store = s
 }
+
+// online makes every index build one beside writers, with runs on disk.
+func (f *fixture) online() { f.inlineDocuments, f.buildMemoryBytes = -1, 5000 }
 
 // reopen is what a restart does, without a crash.
 func (f *fixture) reopen() {
@@ -188,5 +192,7 @@ func failed(err error) string {
 		return "ok"
 	}
 	e := mongoerr.From(err)
-	return fmt.Sprintf("%d %s: %s", e.Code, e.Code.Name(), e.Message)
+	return fmt.Sprintf("%d %s: %s", e.Code, e.Code.Name(), uuids.ReplaceAllString(e.Message, "<uuid>"))
 }
+
+var uuids = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)

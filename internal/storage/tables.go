@@ -39,6 +39,9 @@ func (w *Writer) moveEntries(t *writtenTable, old, rec Record) {
 		}
 	}
 	t.surplus += int64(t.fresh.count() - t.stale.count())
+	if t.skipped && rec.ID != nil {
+		w.noteSkipped(t, rec.ID)
+	}
 	if rec.ID != nil {
 		t.surplus--
 		w.setMultikey(t)
@@ -49,7 +52,7 @@ func (w *Writer) moveEntries(t *writtenTable, old, rec Record) {
 }
 
 // compareKeys orders the i-th of a and the j-th of b; one that does not exist comes last.
-func compareKeys(a *side, i int, b *side, j int) int {
+func compareKeys(a *keySet, i int, b *keySet, j int) int {
 	switch {
 	case i >= a.count():
 		return 1
@@ -60,19 +63,27 @@ func compareKeys(a *side, i int, b *side, j int) int {
 }
 
 func (w *Writer) putEntry(t *writtenTable, i int, id RecordID) {
+	if t.building() {
+		w.noteAside(t, sidePut, t.fresh.Key(i), id, t.fresh.TypeBits(i))
+		return
+	}
 	w.key = t.appendKey(w.key[:0], t.fresh.Key(i), id)
 	w.value = t.appendValue(w.value[:0], id, t.fresh.TypeBits(i))
 	w.txn.kv.Set(w.key, w.value)
 }
 
 func (w *Writer) deleteEntry(t *writtenTable, keyString []byte, id RecordID) {
+	if t.building() {
+		w.noteAside(t, sideDelete, keyString, id, nil)
+		return
+	}
 	w.key = t.appendKey(w.key[:0], keyString, id)
 	w.txn.kv.Delete(w.key)
 }
 
 // setMultikey makes the bits that the fresh keys need visible to readers at once, and stores those that are not stored.
 func (w *Writer) setMultikey(t *writtenTable) {
-	if !t.fresh.IsMultikey() {
+	if t.fresh.none || !t.fresh.IsMultikey() {
 		return
 	}
 	if t.Wild != nil {
@@ -106,20 +117,42 @@ func (w *Writer) setMultikeyPaths(t *writtenTable) {
 func (w *Writer) moveDeadline(t *writtenTable, old, rec Record) {
 	if old.ID != nil {
 		if key := appendDeadline(w.key[:0], t.Definition, old); key != nil {
-			w.txn.kv.Delete(key)
-			t.surplus--
 			w.key = key
+			w.deleteDeadline(t, old.ID)
+			t.surplus--
 		}
 		t.surplus++
 	}
 	if rec.ID != nil {
 		if key := appendDeadline(w.key[:0], t.Definition, rec); key != nil {
-			w.txn.kv.Set(key, nil)
-			t.surplus++
 			w.key = key
+			w.putDeadline(t, rec.ID)
+			t.surplus++
 		}
 		t.surplus--
 	}
+}
+
+// putDeadline writes the entry whose key is in w.key.
+func (w *Writer) putDeadline(t *writtenTable, id RecordID) {
+	if t.building() {
+		w.noteAside(t, sidePut, deadlineString(w.key, id), id, nil)
+		return
+	}
+	w.txn.kv.Set(w.key, nil)
+}
+
+func (w *Writer) deleteDeadline(t *writtenTable, id RecordID) {
+	if t.building() {
+		w.noteAside(t, sideDelete, deadlineString(w.key, id), id, nil)
+		return
+	}
+	w.txn.kv.Delete(w.key)
+}
+
+// deadlineString is a copy of what stands before the record id in the key of an entry of a TTL index on _ts.
+func deadlineString(key []byte, id RecordID) []byte {
+	return slices.Clone(key[tableLength : len(key)-len(id)])
 }
 
 // appendDeadline appends the key of a record's entry in a TTL index on _ts; nil when it never expires by it, whatever
@@ -140,7 +173,7 @@ func appendDeadline(dst []byte, d *index.Definition, rec Record) []byte {
 func (w *Writer) makeRoom(self RecordID) error {
 	for i := range w.tables {
 		t := &w.tables[i]
-		if !t.touched || !holdsIDs(t.Definition) && !t.PrepareUnique {
+		if !t.touched || t.building() || !holdsIDs(t.Definition) && !t.PrepareUnique {
 			continue
 		}
 		for j := range t.fresh.count() {

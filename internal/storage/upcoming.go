@@ -41,7 +41,9 @@ func (r *Reader) Unhidden() *Reader {
 // EntriesRemoved is how many index entries the transaction has removed from the collection so far, less those it added.
 func (w *Writer) EntriesRemoved() (n int64) {
 	for i := range w.tables {
-		n -= w.documents + w.tables[i].surplus
+		if t := &w.tables[i]; !t.building() {
+			n -= w.documents + t.surplus
+		}
 	}
 	return n
 }

@@ -39,11 +39,15 @@ func (s *Store) upgradeIndex(ctx context.Context, collection uint32, d *index.De
 	if err != nil {
 		return err
 	}
-	next := c.WithIndexes(slices.Clone(c.Indexes))
-	i := slices.IndexFunc(next.Indexes, func(e *index.Definition) bool { return e.ID == d.ID })
-	next.Indexes[i] = b.definitions[0]
+	defer b.close()
 	err = s.change(ctx, func(ch *change) error {
-		b.finish(ch)
+		defs, err := b.finish(ch)
+		if err != nil {
+			return err
+		}
+		next := c.WithIndexes(slices.Clone(c.Indexes))
+		i := slices.IndexFunc(next.Indexes, func(e *index.Definition) bool { return e.ID == d.ID })
+		next.Indexes[i] = defs[0]
 		ch.put(next)
 		ch.dropGone(c.Collection, next)
 		return nil

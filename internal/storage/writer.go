@@ -37,20 +37,28 @@ type Writer struct {
 // writtenTable is what a Writer keeps for one index.
 type writtenTable struct {
 	*tableIndex
-	fresh, stale side           // keys of the document as it will be and as it was
+	fresh, stale keySet         // keys of the document as it will be and as it was
 	touched      bool           // whether fresh and stale may differ
 	surplus      int64          // entries added beyond one a document
 	bits         []uint64       // multikey bits that this transaction stores
 	paths        *index.PathSet // and the paths of a wildcard
+
+	// Of an index that is being built: its changes go to its side table, under the build's generation. skipped says that
+	// the document's keys cannot be computed, which is the build's worry and not the writer's.
+	side       uint32
+	generation byte
+	skipped    bool
 }
 
-// side is the keys of a document, or of none.
-type side struct {
+func (t *writtenTable) building() bool { return t.side != 0 }
+
+// keySet is the keys of a document, or of none.
+type keySet struct {
 	index.Keys
 	none bool
 }
 
-func (k *side) count() int {
+func (k *keySet) count() int {
 	if k.none {
 		return 0
 	}
@@ -58,7 +66,7 @@ func (k *side) count() int {
 }
 
 // has says whether key is among the keys, which are in order.
-func (k *side) has(key []byte) bool {
+func (k *keySet) has(key []byte) bool {
 	_, found := sort.Find(k.count(), func(i int) int { return bytes.Compare(key, k.Key(i)) })
 	return found
 }
@@ -68,6 +76,11 @@ func newWriter(t *Txn, c *collection) *Writer {
 	w.tables = make([]writtenTable, len(c.indexes))
 	for i, ix := range c.indexes {
 		w.tables[i].tableIndex = ix
+	}
+	for _, b := range c.steady.building() {
+		for _, t := range b.tables {
+			w.tables = append(w.tables, writtenTable{tableIndex: t.tableIndex, side: t.side, generation: b.generation})
+		}
 	}
 	return w
 }
@@ -176,7 +189,7 @@ func (w *Writer) Delete(rec Record) error { return w.remove(rec) }
 func (w *Writer) remove(rec Record) error {
 	for i := range w.tables {
 		t := &w.tables[i]
-		t.touched, t.fresh.none = true, true
+		t.touched, t.fresh.none, t.skipped = true, true, false
 		if err := w.staleKeys(t, rec.Doc); err != nil {
 			return err
 		}
@@ -220,13 +233,19 @@ func (w *Writer) freshKeys(doc bson.Doc) error {
 }
 
 func (t *writtenTable) freshKeys(doc bson.Doc) error {
-	t.fresh.none = false
-	return t.Keys(doc, &t.fresh.Keys)
+	err := t.Keys(doc, &t.fresh.Keys)
+	t.skipped = err != nil && t.building()
+	t.fresh.none = t.skipped
+	if t.skipped {
+		return nil
+	}
+	return err
 }
 
 func (w *Writer) staleKeys(t *writtenTable, doc bson.Doc) error {
-	t.stale.none = false
-	if err := t.Keys(doc, &t.stale.Keys); err != nil {
+	err := t.Keys(doc, &t.stale.Keys)
+	t.stale.none = err != nil
+	if err != nil && !t.building() {
 		return fmt.Errorf("storage: a stored document of %s has no keys in %q: %w", w.c.NS, t.Name, err)
 	}
 	return nil
@@ -293,7 +312,9 @@ func (w *Writer) flush() {
 	add(w.documents, ofCollection, w.c.ID, countDocuments)
 	add(w.bytes, ofCollection, w.c.ID, countBytes)
 	for i := range w.tables {
-		add(w.tables[i].surplus, ofIndex, w.tables[i].ID, countSurplus)
+		if !w.tables[i].building() { // whose entries the builder counts
+			add(w.tables[i].surplus, ofIndex, w.tables[i].ID, countSurplus)
+		}
 		w.tables[i].surplus = 0
 	}
 	w.documents, w.bytes = 0, 0

@@ -1,0 +1,233 @@
+package storage
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+const (
+	// sliceRecords and sliceBytes bound what the bulk pass reads in one view: a view that is open for long keeps dead data
+	// from being reclaimed.
+	sliceRecords = 20_000
+	sliceBytes   = 16 << 20
+	// pauseRecords is how many records it reads without letting others have the processor.
+	pauseRecords = 64
+)
+
+// clearTheWay deletes expired documents that are hidden: they are in no index's way.
+func (b *Build) clearTheWay(expire func(rule *policy.Rule, now int64) error) error {
+	all, now := b.store.options.HideExpired(), b.store.Now()
+	for i := range b.collection.rules.All() {
+		if rule := &b.collection.rules.All()[i]; rule.Hides(all) {
+			if err := expire(rule, now); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *Build) expireLocked(rule *policy.Rule, now int64) error {
+	return b.store.expireLocked(b.ctx, b.collection, rule, now)
+}
+
+func (b *Build) expireAmongWriters(rule *policy.Rule, now int64) error {
+	_, err := b.store.ExpireNow(b.ctx, b.NS, rule, now)
+	return err
+}
+
+// scan puts the entries of all records into the sorters. Records that come while it runs are in the side tables; it ends
+// where the collection ended when it began.
+func (b *Build) scan() error {
+	total, last, err := b.extent()
+	if err != nil {
+		return err
+	}
+	b.progress.begin(PhaseScan, total)
+	for after := RecordID(nil); last != nil; {
+		if after, err = b.scanSome(RecordScan{After: after, High: append(last.Clone(), 0)}); err != nil {
+			return err
+		}
+		if after == nil {
+			break
+		}
+	}
+	for _, t := range b.tables {
+		if err := t.sorter.finish(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// extent is how many records there are and which is the last.
+func (b *Build) extent() (total int64, last RecordID, err error) {
+	v, r, err := b.view()
+	if err != nil {
+		return 0, nil, err
+	}
+	defer v.Close()
+	if total, err = r.Stored(); err != nil {
+		return 0, nil, err
+	}
+	c, err := r.Unhidden().Scan(RecordScan{Reverse: true})
+	if err != nil {
+		return 0, nil, err
+	}
+	defer c.Close()
+	if c.Next() {
+		last = c.Record().ID.Clone()
+	}
+	return total, last, c.Err()
+}
+
+// view reads the collection, whatever it is called by now.
+func (b *Build) view() (*View, *Reader, error) {
+	v, err := b.store.View(b.ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, ok := v.CollectionByID(b.Collection)
+	if !ok {
+		_ = v.Close()
+		return nil, nil, aborted("collection dropped")
+	}
+	return v, r, nil
+}
+
+// scanSome reads a slice and returns where to go on, nil at the end.
+func (b *Build) scanSome(s RecordScan) (next RecordID, err error) {
+	v, r, err := b.view()
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	c, err := r.Unhidden().Scan(s)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	for n, bytes := 1, 0; c.Next(); n++ {
+		rec := c.Record()
+		if err := b.enter(r, rec); err != nil {
+			return nil, err
+		}
+		b.progress.done.Add(1)
+		if bytes += len(rec.Doc); n == sliceRecords || bytes >= sliceBytes {
+			b.report()
+			return rec.ID.Clone(), nil
+		}
+		if n%pauseRecords == 0 {
+			runtime.Gosched()
+		}
+	}
+	return nil, c.Err()
+}
+
+// enter adds a record's entries to all tables. That a hidden record has no keys is decided at the end: it may be gone then.
+func (b *Build) enter(r *Reader, rec Record) error {
+	for _, t := range b.tables {
+		err := t.enter(rec)
+		if err != nil && r.hidden(rec) && len(b.skipped) < maxSkipped {
+			b.skipped = append(b.skipped, skippedRecord{t, rec.ID.Clone()})
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *buildTable) enter(rec Record) error {
+	if t.Kind == index.Deadline {
+		return t.enterDeadline(rec)
+	}
+	if err := t.Keys(rec.Doc, &t.keys); err != nil {
+		return err
+	}
+	if t.keys.IsMultikey() {
+		t.seeMultikey()
+	}
+	for i := range t.keys.Len() {
+		if err := t.sorter.add(t.keys.Key(i), rec.ID, t.keys.TypeBits(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seeMultikey notes where the current keys went through arrays; finish stores it.
+func (t *buildTable) seeMultikey() {
+	switch {
+	case t.Wild == nil:
+		t.multikey.see(t.keys.Multikey)
+	case !t.multikey.seenPaths.Load().HasAll(&t.keys):
+		t.multikey.seePaths(t.keys.Paths())
+	}
+}
+
+func (t *buildTable) enterDeadline(rec Record) error {
+	key := appendDeadline(t.key[:0], t.Definition, rec)
+	if key == nil {
+		return nil
+	}
+	t.key = key
+	return t.sorter.add(key[tableLength:len(key)-len(rec.ID)], rec.ID, nil)
+}
+
+// load brings the sorted entries into the tables.
+func (b *Build) load() error {
+	total := int64(0)
+	for _, t := range b.tables {
+		total += t.sorter.added
+	}
+	b.progress.begin(PhaseLoad, total)
+	for _, t := range b.tables {
+		if err := b.store.engine.Load(b.ctx, b.source(t)); err != nil {
+			if b.ctx.Err() != nil {
+				return context.Cause(b.ctx)
+			}
+			return err
+		}
+		t.sorter.close()
+		b.report()
+	}
+	return nil
+}
+
+// source gives a table's entries in order, each key of a unique one once: the records behind the first wait.
+func (b *Build) source(t *buildTable) func() (key, value []byte, ok bool, err error) {
+	var last []byte
+	begun := false
+	return func() ([]byte, []byte, bool, error) {
+		for {
+			e, ok, err := t.sorter.next()
+			if err != nil || !ok {
+				return nil, nil, false, err
+			}
+			if n := b.progress.done.Add(1); n%pauseRecords == 0 {
+				if err := b.alive(); err != nil {
+					return nil, nil, false, err
+				}
+				runtime.Gosched()
+			}
+			if holdsIDs(t.Definition) {
+				if begun && string(e.key) == string(last) {
+					if err := t.wait(b.collection.Collection, e.key, e.id, e.typeBits); err != nil {
+						return nil, nil, false, err
+					}
+					continue
+				}
+				last, begun = append(last[:0], e.key...), true
+			}
+			t.count++
+			t.key = t.appendKey(t.key[:0], e.key, e.id)
+			t.value = t.entryValue(t.value[:0], e.id, e.typeBits)
+			return t.key, t.value, true, nil
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package storage
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
+
+// sorter puts the entries of an index that is being built in order: in memory as long as they fit into its budget, in
+// sorted runs on disk beyond that. Entries are added, and then taken out with next; close gives the runs back.
+type sorter struct {
+	dir    string // of the runs
+	budget int    // bytes
+	data   []byte
+	items  []sortItem
+	runs   []*run
+	merge  *merge
+	place  int   // of the next item, when nothing was spilled
+	added  int64 // entries
+}
+
+// sortItem is an entry in a sorter's memory: its key string, its record id and its type bits, one behind the other.
+type sortItem struct {
+	prefix         uint64 // the first bytes of the key, which most comparisons end with
+	at             uint32
+	key, id, extra uint32 // lengths
+}
+
+const (
+	sortItemBytes = 24
+	// maxSortBytes is the largest budget: offsets have 32 bits.
+	maxSortBytes = 1 << 30
+)
+
+// sortedEntry is one entry; its bytes are good until the next move.
+type sortedEntry struct{ key, id, typeBits []byte }
+
+func (e sortedEntry) compare(o sortedEntry) int {
+	if c := bytes.Compare(e.key, o.key); c != 0 {
+		return c
+	}
+	return bytes.Compare(e.id, o.id)
+}
+
+func newSorter(dir string, budget int) *sorter {
+	return &sorter{dir: dir, budget: min(budget, maxSortBytes)}
+}
+
+func (s *sorter) add(key, id, typeBits []byte) error {
+	n := len(key) + len(id) + len(typeBits)
+	if len(s.items) > 0 && len(s.data)+n+sortItemBytes*len(s.items) > s.budget {
+		if err := s.spill(); err != nil {
+			return err
+		}
+	}
+	s.added++
+	s.items = append(s.items, sortItem{prefixOf(key, id), uint32(len(s.data)), uint32(len(key)), uint32(len(id)), uint32(len(typeBits))})
+	s.data = append(append(append(s.data, key...), id...), typeBits...)
+	return nil
+}
+
+func prefixOf(key, id []byte) uint64 {
+	if len(key) >= 8 {
+		return binary.BigEndian.Uint64(key)
+	}
+	var b [8]byte
+	n := copy(b[:], key)
+	copy(b[n:], id)
+	return binary.BigEndian.Uint64(b[:])
+}
+
+func (s *sorter) entry(i sortItem) sortedEntry {
+	id := i.at + i.key
+	bits := id + i.id
+	return sortedEntry{s.data[i.at:id:id], s.data[id:bits:bits], s.data[bits : bits+i.extra]}
+}
+
+// sort orders by key string and then by record id: key strings are free of prefixes, so their bytes together say both.
+func (s *sorter) sort() {
+	slices.SortFunc(s.items, func(a, b sortItem) int {
+		if a.prefix != b.prefix {
+			return cmp.Compare(a.prefix, b.prefix)
+		}
+		return bytes.Compare(s.data[a.at:a.at+a.key+a.id], s.data[b.at:b.at+b.key+b.id])
+	})
+}
+
+// spill writes what is in memory as a run.
+func (s *sorter) spill() error {
+	s.sort()
+	r, err := newRun(s.dir)
+	if err != nil {
+		return err
+	}
+	s.runs = append(s.runs, r)
+	for _, i := range s.items {
+		if err := r.write(s.entry(i)); err != nil {
+			return err
+		}
+	}
+	s.data, s.items = s.data[:0], s.items[:0]
+	return nil
+}
+
+// finish ends adding.
+func (s *sorter) finish() error {
+	if len(s.runs) == 0 {
+		s.sort()
+		return nil
+	}
+	if err := s.spill(); err != nil {
+		return err
+	}
+	s.data, s.items = nil, nil
+	for len(s.runs) > maxRuns {
+		if err := s.mergeFirst(); err != nil {
+			return err
+		}
+	}
+	var err error
+	s.merge, err = newMerge(s.runs)
+	return err
+}
+
+// mergeFirst puts one run in the place of the first maxRuns.
+func (s *sorter) mergeFirst() error {
+	m, err := newMerge(s.runs[:maxRuns])
+	if err != nil {
+		return err
+	}
+	to, err := newRun(s.dir)
+	if err != nil {
+		return err
+	}
+	s.runs = append(s.runs, to)
+	for {
+		e, ok, err := m.next()
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		if err := to.write(e); err != nil {
+			return err
+		}
+	}
+	closeRuns(s.runs[:maxRuns])
+	s.runs = slices.Delete(s.runs, 0, maxRuns)
+	return nil
+}
+
+// next is the next entry in order; ok is false at the end.
+func (s *sorter) next() (e sortedEntry, ok bool, err error) {
+	if s.merge != nil {
+		return s.merge.next()
+	}
+	if s.place == len(s.items) {
+		return sortedEntry{}, false, nil
+	}
+	e = s.entry(s.items[s.place])
+	s.place++
+	return e, true, nil
+}
+
+func (s *sorter) close() {
+	closeRuns(s.runs)
+	*s = sorter{}
+}

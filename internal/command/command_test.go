@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -175,7 +176,7 @@ func showReply(reply bson.Doc, hide, only []string, codes bool) string {
 		if codes {
 			return text
 		}
-		return text + ": " + reply.Lookup("errmsg").Str()
+		return text + ": " + failedBuild.ReplaceAllString(reply.Lookup("errmsg").Str(), "Index build failed: <uuid>: Collection $1 ( <uuid> )")
 	}
 	if codes {
 		return "ok"
@@ -185,6 +186,9 @@ func showReply(reply bson.Doc, hide, only []string, codes bool) string {
 	}
 	return mask(reply, "", hide).Text()
 }
+
+// failedBuild is what the error of an index build begins with.
+var failedBuild = regexp.MustCompile(`^Index build failed: [0-9a-f-]{36}: Collection (\S+) \( [0-9a-f-]{36} \)`)
 
 // pick is "path: value" of each path.
 func pick(reply bson.Doc, only []string) string {

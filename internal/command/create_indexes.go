@@ -36,9 +36,11 @@ func createIndexes(op *Op) (bson.Doc, error) {
 	if len(specs) == 0 {
 		return nil, mongoerr.New(mongoerr.BadValue, "Must specify at least one index to create")
 	}
-	made, err := op.Query.Store.CreateIndexes(op.Ctx, ns, func(c *catalog.Collection) ([]*index.Definition, error) {
+	ctx, builder, done := op.startBuilder()
+	defer done()
+	made, err := op.Query.Store.CreateIndexesSeen(ctx, ns, func(c *catalog.Collection) ([]*index.Definition, error) {
 		return op.parseIndexes(c, specs)
-	})
+	}, builder)
 	if err != nil {
 		return nil, err
 	}

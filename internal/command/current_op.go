@@ -139,6 +139,10 @@ func (s *Server) describe(o *operation.Operation, now int64, truncate bool) bson
 	if o.Killed() {
 		b.Bool("killPending", true)
 	}
+	if o.Progress != nil {
+		message, done, total := o.Progress()
+		b.String("msg", message).Object("progress").Int64("done", done).Int64("total", total).End()
+	}
 	return b.Int32("numYields", 0).Object("locks").End().Bool("waitingForLock", false).Object("lockStats").End().
 		Bool("waitingForFlowControl", false).Object("flowControlStats").End().Doc()
 }

@@ -84,8 +84,10 @@ type Server struct {
 	usage   usage
 	compact autoCompaction
 	cluster clusterParameters
-	machine sync.Once
-	host    host.Machine
+	// builders numbers those who build indexes.
+	builders builders
+	machine  sync.Once
+	host     host.Machine
 	// processID names this run of the server in topologyVersion.
 	processID [12]byte
 

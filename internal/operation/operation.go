@@ -63,6 +63,8 @@ type Operation struct {
 	LSID    bson.Doc
 	Started time.Time
 	Stats   Stats
+	// Progress says how far a long operation has come; nil where nobody counts.
+	Progress func() (message string, done, total int64)
 
 	killed atomic.Bool
 	cancel context.CancelCauseFunc

@@ -1,0 +1,395 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// beside builds indexes beside writers; during runs when the build is published and before it has read anything.
+func (f *fixture) beside(during func(*Build), specs ...string) (Created, error) {
+	return f.besideOf(context.Background(), during, specs...)
+}
+
+func (f *fixture) besideOf(ctx context.Context, during func(*Build), specs ...string) (Created, error) {
+	f.online()
+	return f.CreateIndexesSeen(ctx, testNS, f.parse(specs...), during)
+}
+
+// nothingBuilt wants no trace of a build that failed.
+func (f *fixture) nothingBuilt() {
+	f.t.Helper()
+	f.garbage.wait()
+	nothingLeft(f.t, f.Store)
+	f.validate(testNS)
+	if c := f.current.Load().catalog.Collection(testNS); len(c.Indexes) != 1 || len(f.Builds(c.ID)) != 0 {
+		f.t.Errorf("%d indexes, %d builds", len(c.Indexes), len(f.Builds(c.ID)))
+	}
+}
+
+var builtIndexes = []string{
+	`{key: {a: 1}, name: "a"}`,
+	`{key: {a: -1, "b.c": 1}, name: "ab", sparse: true}`,
+	`{key: {b: 1}, name: "b", partialFilterExpression: {a: {$gt: 3}}}`,
+	`{key: {s: 1}, name: "s", collation: {locale: "en", strength: 2}}`,
+	`{key: {s: "hashed"}, name: "hash"}`,
+	`{key: {s: "text"}, name: "text"}`,
+	`{key: {u: 1}, name: "u", unique: true, sparse: true}`,
+	`{key: {_ts: 1}, name: "ts", expireAfterSeconds: 500}`,
+	`{key: {d: 1}, name: "d", expireAfterSeconds: 5, hideExpired: true}`,
+}
+
+// TestBuildBesideWriters builds indexes while documents come, change, expire and go, at each moment at which the builder
+// looks at the store: the indexes are what the documents say, or the build fails for a reason that is in the documents.
+func TestBuildBesideWriters(t *testing.T) {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("go test ./internal/storage -run TestBuildBesideWriters -seed %d", seed)
+	rounds := 60
+	if testing.Short() {
+		rounds = 15
+	}
+	failed := 0
+	for round := range rounds {
+		r := rand.New(rand.NewPCG(seed, uint64(round)))
+		if !buildBesideWriters(t, r) {
+			failed++
+		}
+	}
+	if failed == 0 || failed == rounds {
+		t.Errorf("%d builds of %d failed", failed, rounds)
+	}
+}
+
+func buildBesideWriters(t *testing.T, rng *rand.Rand) (good bool) {
+	f := newFixture(t)
+	h := &hooked{Engine: f.engine}
+	f.engine = h
+	f.reopen()
+	clustered := rng.IntN(3) == 0
+	options := bson.EmptyDoc
+	if clustered {
+		options = bson.MustDoc(`{clusteredIndex: {key: {_id: 1}, unique: true}}`)
+	}
+	_, err := f.CreateCollection(context.Background(), testNS, options)
+	f.must(err)
+	f.createIndexes(testNS, `{key: {x: 1}, name: "x", expireAfterSeconds: 3, hideExpired: true}`)
+	values := 4 + rng.IntN(60) // with few, unique keys meet
+	for range 60 {
+		f.disturb(rng, values)
+	}
+	var specs []string
+	for _, spec := range builtIndexes {
+		if rng.IntN(3) == 0 {
+			specs = append(specs, spec)
+		}
+	}
+	var disturb func()
+	disturb = func() {
+		lock := &f.find([]namespace.NS{testNS})[0].steady.lock
+		if lock.try(false) { // otherwise the builder holds it
+			lock.release(false)
+			for range rng.IntN(4) {
+				f.disturb(rng, values)
+			}
+		}
+		h.before = disturb
+	}
+	_, err = f.beside(func(*Build) { disturb() }, specs...)
+	h.before = nil
+	f.validate(testNS)
+	f.garbage.wait()
+	nothingLeft(t, f.Store)
+	if err == nil {
+		return true
+	}
+	if !mongoerr.Is(err, mongoerr.DuplicateKey) && !mongoerr.Is(err, mongoerr.CannotIndexParallelArrays) {
+		t.Errorf("build of %v: %v", specs, err)
+	}
+	return false
+}
+
+// disturb does one thing to some document, and now and then lets some expire or sweeps.
+func (f *fixture) disturb(rng *rand.Rand, values int) {
+	f.t.Helper()
+	id := bson.Int32(int32(rng.IntN(80)))
+	value := func() string {
+		switch rng.IntN(6) {
+		case 0:
+			return fmt.Sprintf("[%d, %d]", rng.IntN(values), rng.IntN(9))
+		case 1:
+			return fmt.Sprintf("{c: %d}", rng.IntN(5))
+		case 2:
+			return fmt.Sprintf("%d.0", rng.IntN(values))
+		}
+		return fmt.Sprint(rng.IntN(values))
+	}
+	doc := fmt.Sprintf(`{_id: %s, a: %s, s: "Word%d other"`, id, value(), rng.IntN(9))
+	if rng.IntN(9) > 0 { // otherwise arrays in a and in b may meet
+		doc += fmt.Sprintf(", b: %d", rng.IntN(5))
+	} else if rng.IntN(5) == 0 {
+		doc += ", a: [1], b: [{c: 1}, {c: 2}]"
+	}
+	if rng.IntN(3) == 0 {
+		doc += fmt.Sprintf(", u: %d", rng.IntN(3*values))
+	}
+	for _, name := range []string{"d", "x"} {
+		if rng.IntN(4) == 0 {
+			doc += fmt.Sprintf(", %s: new Date(%d)", name, f.Now()-int64(rng.IntN(6000)))
+		}
+	}
+	doc += "}"
+	var err error
+	switch rng.IntN(12) {
+	case 0, 1, 2, 3:
+		if err = f.insert(testNS, doc); mongoerr.Is(err, mongoerr.DuplicateKey) {
+			err = nil
+		}
+	case 4, 5:
+		_, err = f.change(testNS, id, "")
+	case 6:
+		f.clock.Advance(time.Duration(rng.IntN(400)) * time.Millisecond)
+	case 7:
+		f.sweep(testNS)
+	default:
+		_, err = f.change(testNS, id, doc)
+	}
+	f.must(err)
+}
+
+// TestUniqueBuild: what has one key at the end of the build, and only that, is in its way.
+func TestUniqueBuild(t *testing.T) {
+	const u = `{key: {u: 1}, name: "u", unique: true}`
+	gone := func(f *fixture, id int32) { _, err := f.change(testNS, bson.Int32(id), ""); f.must(err) }
+	for name, c := range map[string]struct {
+		docs   []string
+		during func(*fixture)
+		fails  bool
+	}{
+		"two stay":           {[]string{`{_id: 1, u: 1}`, `{_id: 2, u: 1}`}, func(*fixture) {}, true},
+		"the second goes":    {[]string{`{_id: 1, u: 1}`, `{_id: 2, u: 1}`}, func(f *fixture) { gone(f, 2) }, false},
+		"the first goes":     {[]string{`{_id: 1, u: 1}`, `{_id: 2, u: 1}`, `{_id: 3, u: 0}`}, func(f *fixture) { gone(f, 1) }, false},
+		"one of three goes":  {[]string{`{_id: 1, u: 1}`, `{_id: 2, u: 1}`, `{_id: 3, u: 1}`}, func(f *fixture) { gone(f, 1) }, true},
+		"one comes":          {[]string{`{_id: 1, u: 1}`}, func(f *fixture) { f.must(f.insert(testNS, `{_id: 2, u: 1}`)) }, true},
+		"one comes and goes": {[]string{`{_id: 1, u: 1}`}, func(f *fixture) { f.must(f.insert(testNS, `{_id: 2, u: 1}`)); gone(f, 2) }, false},
+		"one takes a key that is given up": {[]string{`{_id: 1, u: 1}`}, func(f *fixture) {
+			_, err := f.change(testNS, bson.Int32(1), `{_id: 1, u: 2}`)
+			f.must(errors.Join(err, f.insert(testNS, `{_id: 2, u: 1}`)))
+		}, false},
+		"one expires": {[]string{`{_id: 1, u: 1, x: new Date(1000000000000)}`, `{_id: 2, u: 1}`}, func(f *fixture) { f.clock.Advance(time.Hour) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.createIndexes(testNS, `{key: {x: 1}, name: "x", expireAfterSeconds: 3, hideExpired: true}`)
+			f.must(f.insert(testNS, c.docs...))
+			_, err := f.beside(func(*Build) { c.during(f) }, u)
+			if got := mongoerr.Is(err, mongoerr.DuplicateKey); got != c.fails || !got && err != nil {
+				t.Errorf("got %v", err)
+			}
+			f.validate(testNS)
+			f.garbage.wait()
+			nothingLeft(t, f.Store)
+		})
+	}
+}
+
+// TestBuildOfUnindexable: a document without keys that is written beside a build is the build's worry, if it stays.
+func TestBuildOfUnindexable(t *testing.T) {
+	const parallel = `{_id: 1, a: [1, 2], b: [1, 2]}`
+	for _, stays := range []bool{false, true} {
+		f := newFixture(t)
+		f.must(f.insert(testNS, `{_id: 0, a: 1}`, `{_id: 1, a: 1}`))
+		_, err := f.beside(func(*Build) {
+			_, err := f.change(testNS, bson.Int32(1), parallel)
+			f.must(err)
+			f.must(f.insert(testNS, strings.Replace(parallel, "1", "2", 1)))
+			if !stays {
+				_, err = f.change(testNS, bson.Int32(1), `{_id: 1, a: [3]}`)
+				f.must(err)
+				_, err = f.change(testNS, bson.Int32(2), "")
+				f.must(err)
+			}
+		}, `{key: {a: 1, b: 1}, name: "ab"}`)
+		if !stays {
+			f.must(err)
+			f.validate(testNS)
+			continue
+		}
+		if !mongoerr.Is(err, mongoerr.CannotIndexParallelArrays) {
+			t.Errorf("got %v", err)
+		}
+		f.nothingBuilt()
+	}
+}
+
+// TestBuildAgainstChanges: what ends a build and what has to wait for it.
+func TestBuildAgainstChanges(t *testing.T) {
+	ctx := context.Background()
+	specs := []string{`{key: {a: 1}, name: "a"}`, `{key: {b: 1}, name: "b"}`}
+	other := namespace.NS{DB: "db", Coll: "other"}
+	modify := func(f *fixture) error {
+		return f.Modify(ctx, testNS, func(c *catalog.Collection) (*catalog.Collection, error) { return c, nil })
+	}
+	drop := func(names ...string) func(*fixture) error {
+		return func(f *fixture) error {
+			_, err := f.DropIndexes(ctx, testNS, func(c *catalog.Collection) (defs []*index.Definition, err error) {
+				for _, name := range names {
+					defs = append(defs, c.Index(name))
+				}
+				return defs, nil
+			})
+			return err
+		}
+	}
+	for name, c := range map[string]struct {
+		do      func(*fixture) error
+		refused bool
+		gone    bool // the collection
+	}{
+		"collMod":     {modify, true, false},
+		"reIndex":     {func(f *fixture) error { _, err := f.RebuildIndexes(ctx, testNS); return err }, true, false},
+		"rename":      {func(f *fixture) error { return f.Rename(ctx, testNS, other, false) }, true, false},
+		"rename to":   {func(f *fixture) error { f.must(f.insert(other, `{_id: 1}`)); return f.Rename(ctx, other, testNS, true) }, true, false},
+		"drop a part": {drop("a"), true, false},
+		"drop both":   {drop("a", "b"), false, false},
+		"drop":        {func(f *fixture) error { _, err := f.DropCollection(ctx, testNS); return err }, false, true},
+		"drop all":    {func(f *fixture) error { _, err := f.DropDatabase(ctx, "db"); return err }, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.must(f.insert(testNS, `{_id: 1, a: 1}`))
+			var did error
+			_, err := f.beside(func(*Build) { did = c.do(f) }, specs...)
+			switch {
+			case c.refused:
+				if err != nil || !mongoerr.Is(did, mongoerr.BackgroundOperationInProgressForNamespace) {
+					t.Errorf("the change: %v, the build: %v", did, err)
+				}
+				f.validate(testNS)
+				return
+			case did != nil || !mongoerr.Is(err, mongoerr.IndexBuildAborted):
+				t.Errorf("the change: %v, the build: %v", did, err)
+			}
+			if !c.gone {
+				f.nothingBuilt()
+			}
+			f.garbage.wait()
+			nothingLeft(t, f.Store)
+		})
+	}
+}
+
+// TestKilledBuild: one who is told to stop leaves nothing, and says why it stopped.
+func TestKilledBuild(t *testing.T) {
+	f := newFixture(t)
+	f.must(f.insert(testNS, `{_id: 1, a: 1}`))
+	ctx, kill := context.WithCancelCause(context.Background())
+	why := mongoerr.New(mongoerr.Interrupted, "operation was interrupted")
+	_, err := f.besideOf(ctx, func(*Build) { kill(why) }, `{key: {a: 1}, name: "a"}`)
+	if !mongoerr.Is(err, mongoerr.Interrupted) {
+		t.Errorf("got %v", err)
+	}
+	f.nothingBuilt()
+}
+
+// TestTwoBuilds: who wants the same index waits for it and finds it there; another one is built at the same time; ready
+// ones may be dropped.
+func TestTwoBuilds(t *testing.T) {
+	f := newFixture(t)
+	f.createIndexes(testNS, `{key: {z: 1}, name: "z"}`)
+	f.must(f.insert(testNS, `{_id: 1, a: 1}`))
+	second := make(chan Created)
+	made, err := f.beside(func(b *Build) {
+		go func() {
+			made, err := f.CreateIndexes(context.Background(), testNS, f.parse(`{key: {a: 1}, name: "a"}`))
+			if err != nil {
+				t.Error(err)
+			}
+			second <- made
+		}()
+		_, err := f.CreateIndexes(context.Background(), testNS, f.parse(`{key: {a: 1}, name: "a", sparse: true}`))
+		if !mongoerr.Is(err, mongoerr.IndexKeySpecsConflict) {
+			t.Errorf("another one of that name: %v", err)
+		}
+		between, err := f.CreateIndexes(context.Background(), testNS, f.parse(`{key: {c: 1}, name: "c"}`))
+		if err != nil || between.Before != 2 || between.After != 3 {
+			t.Errorf("another index at the same time: %+v, %v", between, err)
+		}
+		_, err = f.DropIndexes(context.Background(), testNS, func(c *catalog.Collection) ([]*index.Definition, error) {
+			return []*index.Definition{c.Index("z")}, nil
+		})
+		f.must(err)
+		f.must(f.insert(testNS, `{_id: 2, a: [1, 2]}`))
+		if builds := f.Builds(b.Collection); len(builds) != 1 || builds[0] != b || b.Phase() != PhaseBegin {
+			t.Errorf("builds %v", builds)
+		}
+	}, `{key: {a: 1}, name: "a"}`, `{key: {b: 1}, name: "b"}`)
+	f.must(err)
+	if made.Before != 2 || made.After != 4 || len(made.Indexes) != 2 {
+		t.Errorf("made %+v", made)
+	}
+	if made := <-second; made.Before != 4 || made.After != 4 || made.Indexes != nil {
+		t.Errorf("the second made %+v", made)
+	}
+	f.validate(testNS)
+}
+
+// TestSorter: more runs than are merged at once, in order and all there.
+func TestSorter(t *testing.T) {
+	s := newSorter(t.TempDir(), 200)
+	defer s.close()
+	const n = 2000
+	for i := range n {
+		key := fmt.Appendf(nil, "%06d", i*7919%n)
+		must(t, s.add(key, []byte{byte(i)}, key[:i%3]))
+	}
+	if len(s.runs) <= maxRuns {
+		t.Fatalf("only %d runs", len(s.runs))
+	}
+	must(t, s.finish())
+	for i := range n {
+		e, ok, err := s.next()
+		must(t, err)
+		if !ok || string(e.key) != fmt.Sprintf("%06d", i) || len(e.id) != 1 {
+			t.Fatalf("entry %d is %q, %v", i, e.key, ok)
+		}
+	}
+	if _, ok, err := s.next(); ok || err != nil {
+		t.Fatal("there is more", err)
+	}
+}
+
+// TestLoadFails: what the engine refuses ends the build and leaves nothing.
+func TestLoadFails(t *testing.T) {
+	f := newFixture(t)
+	full := errors.New("the disk is full")
+	f.engine = unloading{f.engine, full}
+	f.reopen()
+	f.must(f.insert(testNS, `{_id: 1, a: 1}`))
+	if _, err := f.beside(func(*Build) {}, `{key: {a: 1}, name: "a"}`); !errors.Is(err, full) {
+		t.Errorf("got %v", err)
+	}
+	f.nothingBuilt()
+}
+
+type unloading struct {
+	kv.Engine
+	err error
+}
+
+func (u unloading) Load(context.Context, func() (key, value []byte, ok bool, err error)) error {
+	return u.err
+}

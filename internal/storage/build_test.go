@@ -45,6 +45,7 @@ var builtIndexes = []string{
 	`{key: {s: 1}, name: "s", collation: {locale: "en", strength: 2}}`,
 	`{key: {s: "hashed"}, name: "hash"}`,
 	`{key: {s: "text"}, name: "text"}`,
+	`{key: {"$**": 1}, name: "wild"}`,
 	`{key: {u: 1}, name: "u", unique: true, sparse: true}`,
 	`{key: {_ts: 1}, name: "ts", expireAfterSeconds: 500}`,
 	`{key: {d: 1}, name: "d", expireAfterSeconds: 5, hideExpired: true}`,

@@ -87,7 +87,7 @@ func TestIndexBuildIsSeen(t *testing.T) {
 	if err := build(func(*storage.Build) {}); err != nil {
 		t.Error(err)
 	}
-	if v, err := h.server.Query.Store.Validate(context.Background(), namespace.NS{DB: "test", Coll: "c"}); err != nil || !v.Valid || v.Records != 1201 {
+	if v, err := h.server.Query.Store.Validate(context.Background(), namespace.NS{DB: "test", Coll: "c"}, nil); err != nil || !v.Valid || v.Records != 1201 {
 		t.Errorf("%+v, %v", v, err)
 	}
 }

@@ -80,11 +80,10 @@ func (s *rankFusionStage) describe(d *fusedDoc) bson.Value {
 	for i, part := range d.parts {
 		b.Object(bson.IndexKey(i)).String("inputPipelineName", s.stage.Inputs[i].Name)
 		if part.rank == 0 {
-			b.String("rank", "NA")
-		} else {
-			b.Number("rank", part.rank).Double("weight", s.stage.Inputs[i].Weight)
+			b.String("rank", "NA").End()
+			continue
 		}
-		b.Array("details").End().End()
+		b.Number("rank", part.rank).Double("weight", s.stage.Inputs[i].Weight).Array("details").End().End()
 	}
 	return b.End().Doc().Value()
 }

@@ -55,7 +55,9 @@ func (n *And) test(c run, v bson.Value) (bool, error) {
 	return true, nil
 }
 
+// match tells no position: which alternative matched is not known. (Alternatives of one value each are an In by now.)
 func (n *Or) match(c run, s subject) (bool, error) {
+	c = c.silent()
 	for _, child := range n.Children {
 		if ok, err := child.match(c, s); ok || err != nil {
 			return ok, err

@@ -54,7 +54,7 @@ func Parse(spec bson.Doc) (*Pattern, error) {
 func parsePart(name string, v bson.Value) (Part, error) {
 	if v.Type == bson.TypeObject {
 		meta, err := parseMeta(v.Doc())
-		return Part{Meta: meta, Desc: meta == "textScore" || meta == "searchScore" || meta == "vectorSearchScore" || meta == "score"}, err
+		return Part{Meta: meta, Desc: true}, err
 	}
 	if !v.IsNumber() {
 		return Part{}, mongoerr.New(15974, "Illegal key in $sort specification: %s: %s", name, v)

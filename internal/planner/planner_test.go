@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/sortpattern"
 )
 
 // TestPlans reads testdata: "indexes" lists specifications, each with the paths that are multikey behind it; "plan" is a
@@ -30,6 +31,12 @@ func TestPlans(t *testing.T) {
 				return "ok\n"
 			case "plan":
 				return planText(t, c, bson.MustDoc(td.Input))
+			case "trees":
+				var b strings.Builder
+				for _, line := range strings.Split(td.Input, "\n") {
+					fmt.Fprintf(&b, "%s\n%s", line, treesText(t, c, bson.MustDoc(line)))
+				}
+				return b.String()
 			}
 			return "unknown command " + td.Cmd
 		})
@@ -61,7 +68,8 @@ func parseIndex(t *testing.T, id uint32, line string) Index {
 	return x
 }
 
-func planText(t *testing.T, c Collection, q bson.Doc) string {
+// parseQuery reads {filter, sort, skip, limit, hint, min, max, collation, fields}; with trees the plan sorts and counts.
+func parseQuery(t *testing.T, q bson.Doc) Query {
 	query := Query{Hint: q.Lookup("hint"), Min: object(q, "min"), Max: object(q, "max")}
 	var err error
 	if spec := object(q, "collation"); spec != nil {
@@ -79,7 +87,74 @@ func planText(t *testing.T, c Collection, q bson.Doc) string {
 	for it := object(q, "sort").Iter(); it.Next(); {
 		query.Order = append(query.Order, OrderField{it.Key(), it.Value().AsDouble() < 0})
 	}
-	p, err := Choose(c, query)
+	return query
+}
+
+func treesText(t *testing.T, c Collection, q bson.Doc) string {
+	query := parseQuery(t, q)
+	if spec := object(q, "sort"); spec != nil {
+		var err error
+		if query.Sort, err = sortpattern.Parse(spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	query.Counts = true
+	if v := q.Lookup("skip"); !v.IsMissing() {
+		query.Skip = v.TruncInt64()
+	}
+	if v := q.Lookup("limit"); !v.IsMissing() {
+		query.Limit = v.TruncInt64()
+	}
+	if v := q.Lookup("fields"); v.Type == bson.TypeArray {
+		for it := v.Doc().Iter(); it.Next(); {
+			query.Fields = append(query.Fields, it.Value().Str())
+		}
+	}
+	plans, err := Candidates(c, query)
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	var b strings.Builder
+	for i, p := range plans {
+		if i > 0 {
+			b.WriteString("  or\n")
+		}
+		treeText(&b, p.Root, 1)
+	}
+	return b.String()
+}
+
+func treeText(b *strings.Builder, n Node, depth int) {
+	b.WriteString(strings.Repeat("  ", depth) + n.Stage())
+	switch n := n.(type) {
+	case *IndexScan:
+		if n.Backward {
+			b.WriteString(" backward")
+		}
+		for i, f := range n.Index.Fields {
+			fmt.Fprintf(b, " %s: %s", f.Path, strings.Join(boundTexts(n.Bounds[i], f.Descending != n.Backward), " "))
+		}
+		if n.Behind != nil {
+			fmt.Fprintf(b, " checked from field %d", n.From)
+		}
+	case *Sort:
+		fmt.Fprintf(b, " %s limit %d", SortSpec(n.Pattern), n.Limit)
+	case *Limit:
+		fmt.Fprintf(b, " %d", n.N)
+	case *Skip:
+		fmt.Fprintf(b, " %d", n.N)
+	}
+	if f := FilterOf(n); f != nil {
+		fmt.Fprintf(b, " filter %s", f.Print())
+	}
+	b.WriteByte('\n')
+	for _, child := range n.Children() {
+		treeText(b, child, depth+1)
+	}
+}
+
+func planText(t *testing.T, c Collection, q bson.Doc) string {
+	p, err := Choose(c, parseQuery(t, q))
 	if err != nil {
 		e := mongoerr.From(err)
 		return fmt.Sprintf("error %d %s\n", e.Code, e.Code.Name())

@@ -19,7 +19,9 @@ import (
 const (
 	maxNearBytes  = DefaultMaxMemory
 	nearRingBytes = DefaultMaxMemory / 8
-	nearOverhead  = 48
+	nearOverhead  = 80
+	// nearDocBytes is how much of the documents is kept, so that they need not be fetched again.
+	nearDocBytes = 1 << 20
 )
 
 // nearScan gives records by their distance, nearest first: it walks the index for all that lies in a ring around the center,
@@ -33,15 +35,18 @@ type nearScan struct {
 	last      bool    // it is the last one, with high
 	begun     bool
 	ring      Ring
+	within    func(key []byte) bool
 	scan      *indexScan // through the ring's part of the index; nil between rings
 	found     []nearby   // of the ring, sorted when the scan has ended
 	held      int
+	docs      int             // bytes of documents in found
 	reader    *storage.Reader // nil while parked
 }
 
+// nearby is a record that was found; only its id when its document is not kept.
 type nearby struct {
 	distance float64
-	id       storage.RecordID
+	storage.Record
 }
 
 func (s *nearScan) work(r *reading, m *Member) (status, error) {
@@ -56,18 +61,20 @@ func (s *nearScan) work(r *reading, m *Member) (status, error) {
 	return needTime, s.nextRing(r)
 }
 
-// give fetches the nearest record again, which after a park may have gone or moved away.
+// give gives the nearest record; one that is not kept is fetched again, which after a park may have gone or moved away.
 func (s *nearScan) give(r *reading, m *Member) (status, error) {
-	id := s.found[0].id
+	m.Record = s.found[0].Record
 	s.found = s.found[1:]
-	rec, ok, err := s.get(r, id)
-	if !ok || err != nil {
-		return needTime, err
+	if m.Doc == nil {
+		rec, ok, err := s.get(r, m.ID)
+		if !ok || err != nil {
+			return needTime, err
+		}
+		if _, _, ok = s.plan.Near.Nearest(rec.Doc); !ok {
+			return needTime, nil
+		}
+		m.Record = rec
 	}
-	if _, _, ok = s.plan.Near.Nearest(rec.Doc); !ok {
-		return needTime, nil
-	}
-	m.Record = rec
 	s.stats.ringGave()
 	return advanced, nil
 }
@@ -102,7 +109,8 @@ func (s *nearScan) nextRing(r *reading) error {
 }
 
 func (s *nearScan) beginRing() {
-	s.found, s.held = nil, 0
+	s.found, s.held, s.docs = nil, 0, 0
+	s.within = s.plan.Within(s.low, s.high)
 	s.ring = Ring{Low: s.low, High: s.high, Last: s.last, Scan: s.plan.Ring(s.low, s.high), Fetch: &Stats{Children: []*Stats{{}}}}
 	if s.ring.Scan == nil {
 		s.endRing()
@@ -114,7 +122,7 @@ func (s *nearScan) beginRing() {
 func (s *nearScan) endRing() {
 	s.scan = nil
 	slices.SortFunc(s.found, func(a, b nearby) int {
-		return cmp.Or(cmp.Compare(a.distance, b.distance), bytes.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(a.distance, b.distance), bytes.Compare(a.ID, b.ID))
 	})
 	s.ring.Found, s.ring.Fetch.EOF = int64(len(s.found)), true
 	s.stats.Rings = append(s.stats.Rings, s.ring)
@@ -191,7 +199,7 @@ func (s *nearScan) look(r *reading) error {
 		return nil
 	}
 	// Where a record has several keys it comes by the first, which tells nothing of its other places.
-	if s.scan.given == nil && !s.plan.MayLieIn(s.scan.cursor.Entry().Key, s.low, s.high) {
+	if s.scan.given == nil && !s.within(s.scan.cursor.Entry().Key) {
 		return nil
 	}
 	return s.consider(r, m.ID)
@@ -212,13 +220,22 @@ func (s *nearScan) consider(r *reading, id storage.RecordID) error {
 		return err
 	}
 	s.ring.Fetch.Advanced++
-	s.found = append(s.found, nearby{distance, id.Clone()})
-	s.held += len(id) + nearOverhead
+	s.keep(distance, rec)
 	s.stats.Held = max(s.stats.Held, int64(s.held))
 	if s.held > nearRingBytes {
 		return s.halve()
 	}
 	return nil
+}
+
+func (s *nearScan) keep(distance float64, rec storage.Record) {
+	kept := storage.Record{ID: rec.ID.Clone()}
+	if s.docs+len(rec.Doc) <= nearDocBytes {
+		s.docs += len(rec.Doc)
+		kept = rec.Clone()
+	}
+	s.found = append(s.found, nearby{distance, kept})
+	s.held += len(rec.ID) + nearOverhead
 }
 
 // halve looks at the inner half of the ring instead, as long as it can be told from the whole.
@@ -235,8 +252,13 @@ func (s *nearScan) halve() error {
 	return nil
 }
 
+// park forgets the documents, which may be others in the next view.
 func (s *nearScan) park() {
 	s.reader = nil
+	for i := range s.found {
+		s.found[i].Doc = nil
+	}
+	s.docs = nearDocBytes
 	if s.scan != nil {
 		s.scan.park()
 	}

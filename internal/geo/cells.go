@@ -120,9 +120,10 @@ func RingCells(center Point, low, high float64) []s2.CellID {
 	return queryLevels.cover(newRing(center, low, high))
 }
 
-// InRing says whether a cell has places that lie from low to high radians from center, or nearly so.
-func InRing(cell s2.CellID, center Point, low, high float64) bool {
-	return newRing(center, low, high).IntersectsCell(s2.CellFromCellID(cell))
+// InRing says of cells whether they have places that lie from low to high radians from center, or nearly so.
+func InRing(center Point, low, high float64) func(s2.CellID) bool {
+	r := newRing(center, low, high)
+	return func(cell s2.CellID) bool { return r.IntersectsCell(s2.CellFromCellID(cell)) }
 }
 
 // sphereRing is a ring around a point on the sphere, or a disc.

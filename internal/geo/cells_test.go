@@ -185,7 +185,7 @@ func TestRingCellsHoldDistances(t *testing.T) {
 			if !share(cells, stored) {
 				t.Fatalf("%+v lies from %v to %v from %v and shares no cell", o, low, high, center)
 			}
-			if o.Kind == PointKind && !InRing(stored[0], center, low, high) {
+			if o.Kind == PointKind && !InRing(center, low, high)(stored[0]) {
 				t.Fatalf("%+v lies from %v to %v from %v and not its cell", o, low, high, center)
 			}
 		}

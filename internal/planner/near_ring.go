@@ -109,15 +109,15 @@ func (g *GeoNear) About(key []byte) float64 {
 	return g.unit(geo.CellAngle(s2.CellID(n), g.Near.Center))
 }
 
-// MayLieIn says whether the place behind a key can lie from low to high.
-func (g *GeoNear) MayLieIn(key []byte, low, high float64) bool {
+// Within tells of keys whether the place behind them can lie from low to high.
+func (g *GeoNear) Within(low, high float64) func(key []byte) bool {
 	if g.Index.Kind == index.Geo2D {
-		return true
+		return func([]byte) bool { return true }
 	}
-	v, ok := g.place(key)
-	n, exact := v.AsInt64()
-	if !ok || !exact {
-		return true
+	in := geo.InRing(g.Near.Center, g.radians(low), g.radians(high))
+	return func(key []byte) bool {
+		v, ok := g.place(key)
+		n, exact := v.AsInt64()
+		return !ok || !exact || in(s2.CellID(n))
 	}
-	return geo.InRing(s2.CellID(n), g.Near.Center, g.radians(low), g.radians(high))
 }

@@ -15,7 +15,7 @@ import (
 // and by looking at all documents.
 func BenchmarkPlaces(b *testing.B) {
 	t := &testing.T{}
-	x := &tried{t: t, world: world{r: rand.New(rand.NewPCG(1, 1))}, ns: namespace.NS{DB: "test", Coll: "c"}}
+	x := &tried{t: t, world: world{r: rand.New(rand.NewPCG(1, 1))}, ns: namespace.NS{DB: "test", Coll: "c"}, cacheBytes: 256 << 20}
 	defer x.open()()
 	ctx := context.Background()
 	_, err := x.engine.Store.CreateCollection(ctx, x.ns, bson.EmptyDoc)
@@ -52,6 +52,9 @@ func BenchmarkPlaces(b *testing.B) {
 	} {
 		b.Run(name+"/index", func(b *testing.B) { search(b, Find{NS: x.ns, Filter: bson.MustDoc(filter), Limit: 10}) })
 	}
+	b.Run("nearAll/index", func(b *testing.B) {
+		search(b, Find{NS: x.ns, Filter: bson.MustDoc("{p: {$near: {$geometry: {type: 'Point', coordinates: " + at(0) + "}}}}")})
+	})
 	b.Run("near/scan", func(b *testing.B) {
 		near, err := match.ParseGeoNear("p", bson.MustDoc("{$near: {$geometry: {type: 'Point', coordinates: "+at(0)+"}}}"))
 		if err != nil {

@@ -70,6 +70,8 @@ type tried struct {
 	seed   uint64
 	coll   *catalog.Collection
 	log    strings.Builder
+	// cacheBytes are added to the engine's cache.
+	cacheBytes int64
 }
 
 func tryWorld(t *testing.T, seed uint64, w world, try func(*tried) bool) (answered int) {
@@ -95,7 +97,7 @@ func tryWorld(t *testing.T, seed uint64, w world, try func(*tried) bool) (answer
 }
 
 func (x *tried) open() (closed func()) {
-	engine, err := pebblekv.OpenMemory(pebblekv.Options{CacheBytes: 1 << 20, MemTableBytes: 1 << 20})
+	engine, err := pebblekv.OpenMemory(pebblekv.Options{CacheBytes: 1<<20 + x.cacheBytes, MemTableBytes: 1 << 20})
 	x.must(err)
 	filters := match.NewParser()
 	store, err := storage.Open(context.Background(), engine, storage.Options{Clock: clock.NewFake(time.UnixMilli(testTime)), Indexes: index.NewParser(filters),

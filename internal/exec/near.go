@@ -36,6 +36,7 @@ type nearScan struct {
 	begun     bool
 	ring      Ring
 	within    func(key []byte) bool
+	rest      *match.Filter // what is demanded besides the distance
 	scan      *indexScan // through the ring's part of the index; nil between rings
 	found     []nearby   // of the ring, sorted when the scan has ended
 	held      int
@@ -216,7 +217,11 @@ func (s *nearScan) consider(r *reading, id storage.RecordID) error {
 	if !ok || distance < s.low || distance > s.high || distance == s.high && !s.last {
 		return nil
 	}
-	if ok, err := r.matches(s.plan.Filter, rec.Doc); !ok || err != nil {
+	filter := s.rest
+	if r.details != nil {
+		filter = s.plan.Filter
+	}
+	if ok, err := r.matches(filter, rec.Doc); !ok || err != nil {
 		return err
 	}
 	s.ring.Fetch.Advanced++

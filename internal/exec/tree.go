@@ -109,7 +109,7 @@ func (o opener) node(n planner.Node, stats *Stats, w want) node {
 	case *planner.Limit:
 		return &limitNode{n.N, o.child(n.Child, stats, w)}
 	case *planner.GeoNear:
-		return &nearScan{plan: n, stats: stats}
+		return &nearScan{plan: n, stats: stats, rest: planner.FilterOf(n)}
 	}
 	panic(fmt.Sprintf("exec: no node for %T", n))
 }

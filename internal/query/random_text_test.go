@@ -139,6 +139,9 @@ func (x *tried) found(filter string) string {
 			before = score
 		}
 		docs = append(docs, d.Clone())
+		if x.world.chance(20) {
+			r.Park()
+		}
 		return nil
 	}))
 	n, err := x.engine.Count(ctx, Count{NS: x.ns, Filter: f.Filter}, x.call())

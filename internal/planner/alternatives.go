@@ -24,6 +24,9 @@ func (p *planning) accesses(conj []match.Node, outside []predicate, indexes []In
 func (p *planning) accessesAt(conj []match.Node, outside []predicate, indexes []Index, choice bool, depth int) (found []access) {
 	demands := predicates(&match.And{Children: conj})
 	own := len(demands)
+	if own == 0 && !slices.ContainsFunc(conj, func(n match.Node) bool { _, or := n.(*match.Or); return or }) {
+		return nil
+	}
 	demands = append(demands, outside...)
 	for _, x := range indexes {
 		if choice && !usable(x, demands, p.q) || x.wild != nil && !x.isServed(demands) {

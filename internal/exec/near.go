@@ -37,8 +37,8 @@ type nearScan struct {
 	ring      Ring
 	within    func(key []byte) bool
 	rest      *match.Filter // what is demanded besides the distance
-	scan      *indexScan // through the ring's part of the index; nil between rings
-	found     []nearby   // of the ring, sorted when the scan has ended
+	scan      *indexScan    // through the ring's part of the index; nil between rings
+	found     []nearby      // of the ring, sorted when the scan has ended
 	held      int
 	docs      int             // bytes of documents in found
 	reader    *storage.Reader // nil while parked

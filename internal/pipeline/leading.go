@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"slices"
+
 	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/sortpattern"
@@ -21,6 +23,9 @@ type Leading struct {
 	Needs Dependencies
 	// Distinct says that of the documents that the filter finds only the values of Needs' one field are wanted, each once.
 	Distinct bool
+	// Firsts is the path whose values, by which the sort begins, the stage behind it groups by, to know no more than of the
+	// first document of each; "" when it is not so.
+	Firsts string
 }
 
 // Leading looks at the front of p.
@@ -43,6 +48,9 @@ func (p *Pipeline) Leading() Leading {
 		}
 	}
 	l.Sorted = i
+	if l.Sort != nil && i < len(p.Stages) {
+		l.Firsts = firstsOf(l.Sort, p.Stages[i])
+	}
 	if i < len(p.Stages) {
 		if s, ok := p.Stages[i].(*Skip); ok {
 			l.Skip = s.N
@@ -67,4 +75,17 @@ func groupsOnly(s Stage) bool {
 	}
 	_, field := expr.FieldOf(g.ID)
 	return field
+}
+
+// firstsOf is the path that s groups by, when that leads the sort and s accumulates nothing but $first.
+func firstsOf(sort *sortpattern.Pattern, s Stage) string {
+	g, ok := s.(*Group)
+	if !ok || len(g.Fields) == 0 || slices.ContainsFunc(g.Fields, func(f GroupField) bool { return f.Spec.Op.Name != "$first" }) {
+		return ""
+	}
+	path, ok := expr.FieldOf(g.ID)
+	if !ok || sort.Parts[0].Meta != "" || sort.Parts[0].Path.String() != path.String() {
+		return ""
+	}
+	return path.String()
 }

@@ -51,6 +51,39 @@ func Distinct(c Collection, q Query) (plan *Plan, ok bool, err error) {
 	return nil, false, nil
 }
 
+// Firsts is the plan for the first document, in the order of q, for each value at the path by which that order begins; ok is
+// false when no plan can leap to it.
+func Firsts(c Collection, q Query, path string) (plan *Plan, ok bool, err error) {
+	if c.Hides { // the document of the key leapt to might not be there
+		return nil, false, nil
+	}
+	plans, err := Candidates(c, q)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, p := range plans {
+		if p.leapToFirst(path) {
+			return p, true, nil
+		}
+	}
+	return nil, false, nil
+}
+
+func (p *Plan) leapToFirst(path string) bool {
+	if !p.Ordered || p.leap(path) {
+		return p.Ordered
+	}
+	f, ok := p.Root.(*Fetch)
+	if !ok || f.Filter != nil {
+		return false
+	}
+	scan, ok := leaping(f.Child, path)
+	if ok {
+		p.Root = &Fetch{Child: scan}
+	}
+	return ok
+}
+
 // wholeIndexes are the walks of all of an index that tells q's fields, the best first.
 func wholeIndexes(c Collection, q Query) (plans []*Plan) {
 	p := &planning{c: c, q: q}
@@ -78,11 +111,22 @@ func (p *Plan) leap(path string) bool {
 	if !ok || !covered.Covered {
 		return false
 	}
-	s, ok := covered.Child.(*IndexScan)
-	if !ok || s.Filter != nil || s.Behind != nil || s.unusual() || s.Index.field(path) < 0 {
-		return false
+	scan, ok := leaping(covered.Child, path)
+	if ok {
+		p.Root = &Projection{Child: scan, Spec: covered.Spec, Covered: true, Fields: covered.Fields}
 	}
-	scan := &DistinctScan{Index: s.Index, Bounds: s.Bounds, Ranges: s.Ranges, Backward: s.Backward, Field: s.Index.field(path)}
-	p.Root = &Projection{Child: scan, Spec: covered.Spec, Covered: true, Fields: covered.Fields}
-	return true
+	return ok
+}
+
+// leaping is n as a walk that leaps from value to value at path, when it is one of an index that has them.
+func leaping(n Node, path string) (*DistinctScan, bool) {
+	s, ok := n.(*IndexScan)
+	if !ok || s.Filter != nil || s.Behind != nil || s.unusual() {
+		return nil, false
+	}
+	i := s.Index.field(path)
+	if i < 0 || s.Index.multikey(i) != 0 || hasPosition(path) {
+		return nil, false
+	}
+	return &DistinctScan{Index: s.Index, Bounds: s.Bounds, Ranges: s.Ranges, Backward: s.Backward, Field: i}, true
 }

@@ -229,17 +229,16 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 
 // chooseLeading is the plan for what stands at the front of pl, out of keys where the stages behind read no more.
 func (e *Engine) chooseLeading(call *Call, r *storage.Reader, pl *pipeline.Pipeline, lead pipeline.Leading, q planner.Query) (*choice, error) {
-	if lead.Needs.Whole || len(lead.Needs.Meta) > 0 {
-		return e.chooseSet(call, r, pl.NS, q, lead.Sort, nil)
+	if !lead.Needs.Whole && len(lead.Needs.Meta) == 0 {
+		q.Fields, q.Projection = append([]string{}, lead.Needs.Fields...), fieldsSpec(lead.Needs.Fields)
 	}
-	q.Fields, q.Projection = append([]string{}, lead.Needs.Fields...), fieldsSpec(lead.Needs.Fields)
-	if lead.Distinct && call.setting == nil {
-		if plan, ok, err := e.chooseDistinct(r, q); ok || err != nil {
+	if (lead.Distinct || lead.Firsts != "") && len(lead.Needs.Meta) == 0 && call.setting == nil {
+		if plan, ok, err := e.chooseDistinct(r, q, lead.Firsts); ok || err != nil {
 			return only(plan), err
 		}
 	}
 	made, err := e.chooseSet(call, r, pl.NS, q, lead.Sort, nil)
-	if err == nil && len(q.Fields) == 0 {
+	if err == nil && q.Fields != nil && len(q.Fields) == 0 {
 		made.count()
 	}
 	return made, err

@@ -65,11 +65,15 @@ func (e *Engine) choose(r *storage.Reader, q planner.Query, order *sortpattern.P
 	return made, nil
 }
 
-// chooseDistinct is the plan that leaps from value to value of q's only field; ok is false when there is none.
-func (e *Engine) chooseDistinct(r *storage.Reader, q planner.Query) (plan *planner.Plan, ok bool, err error) {
+// chooseDistinct is the plan that leaps from value to value of q's only field, or to the first documents of each value at
+// firsts when that is not ""; ok is false when there is none.
+func (e *Engine) chooseDistinct(r *storage.Reader, q planner.Query, firsts string) (plan *planner.Plan, ok bool, err error) {
 	c := describe(r)
 	if e.indexFilter(r.Catalog(), q.Filter, nil, nil, q.Collation) != nil {
 		return nil, false, nil
+	}
+	if firsts != "" {
+		return planner.Firsts(c, q, firsts)
 	}
 	return planner.Distinct(c, q)
 }

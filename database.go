@@ -94,6 +94,9 @@ func openDatabase(s *Server) (d *database, err error) {
 	}
 	engine.TempDir = temp
 	d.commands = command.New(d.config(s), command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, TTL: d.monitor})
+	if err = d.commands.LoadKept(context.Background()); err != nil {
+		return d, err
+	}
 	d.monitor.Connect(d.store, command.SweepGate{Server: d.commands}, d.commands)
 	d.keepHidden(d.params.Lookup("ttlHideExpired"))
 	d.monitor.Start()

@@ -45,9 +45,10 @@ func clusterTable() []clusterParameter {
 	}
 }
 
-// clusterParameters is what was set since the start.
+// clusterParameters is what was set; kept.go tells where it is written down.
 type clusterParameters struct {
-	mu struct {
+	change sync.Mutex // one change at a time, so that what is written down is what holds
+	mu     struct {
 		sync.Mutex
 		set map[string]clusterValue
 		// seconds and increment are the latest clusterParameterTime given.
@@ -159,7 +160,13 @@ func setClusterParameter(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	op.cluster.put(p.name, doc, op.Now)
+	op.cluster.change.Lock()
+	defer op.cluster.change.Unlock()
+	next := op.cluster.next(doc, op.Now)
+	if err := op.keepParameter(p.name, next); err != nil {
+		return nil, err
+	}
+	op.cluster.put(p.name, next)
 	return bson.EmptyDoc, nil
 }
 
@@ -223,19 +230,42 @@ func parseChangeStreamOptions(v bson.Doc) (bson.Doc, error) {
 	return b.End().Doc(), nil
 }
 
-func (c *clusterParameters) put(name string, doc bson.Doc, nowMillis int64) {
+// next is doc with a time later than any before.
+func (c *clusterParameters) next(doc bson.Doc, nowMillis int64) clusterValue {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if seconds := uint32(nowMillis / 1000); seconds > c.mu.seconds {
 		c.mu.seconds, c.mu.increment = seconds, 0
 	}
 	c.mu.increment++
+	return clusterValue{doc, c.mu.seconds, c.mu.increment}
+}
+
+// restore takes over what was kept with its time; a nil doc is kept elsewhere, and only its time counts.
+func (c *clusterParameters) restore(name string, doc bson.Doc, at bson.Value) {
+	v := clusterValue{doc: doc}
+	if at.Type == bson.TypeTimestamp {
+		v.seconds, v.increment = at.Timestamp()
+	}
+	c.mu.Lock()
+	if v.seconds > c.mu.seconds || v.seconds == c.mu.seconds && v.increment > c.mu.increment {
+		c.mu.seconds, c.mu.increment = v.seconds, v.increment
+	}
+	c.mu.Unlock()
+	if doc != nil {
+		c.put(name, v)
+	}
+}
+
+func (c *clusterParameters) put(name string, v clusterValue) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.mu.set == nil {
 		c.mu.set = map[string]clusterValue{}
 	}
-	c.mu.set[name] = clusterValue{doc, c.mu.seconds, c.mu.increment}
+	c.mu.set[name] = v
 	if name == "defaultMaxTimeMS" {
-		c.mu.readLimit = time.Duration(doc.Lookup("readOperations").Int64()) * time.Millisecond
+		c.mu.readLimit = time.Duration(v.doc.Lookup("readOperations").Int64()) * time.Millisecond
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 // The versions whose features can be had.
 const (
+	fcvName    = "featureCompatibilityVersion"
 	latestFCV  = "8.2"
 	lastLTSFCV = "8.0"
 )
@@ -31,7 +32,7 @@ func addFeatureCompatibility(r *parameter.Registry) {
 		return nil
 	}
 	_ = set(bson.String(latestFCV))
-	r.Add(&parameter.Parameter{Name: "featureCompatibilityVersion", Get: func() bson.Value { return *version.Load() }, Set: set})
+	r.Add(&parameter.Parameter{Name: fcvName, Get: func() bson.Value { return *version.Load() }, Set: set})
 }
 
 func setFeatureCompatibilityVersion(op *Op) (bson.Doc, error) {
@@ -47,7 +48,7 @@ func setFeatureCompatibilityVersion(op *Op) (bson.Doc, error) {
 	if want != latestFCV && want != lastLTSFCV {
 		return nil, mongoerr.New(4926900, "Invalid feature compatibility version value '%s'; expected '%s' or '%s'. See https://docs.mongodb.com/master/release-notes/8.0-compatibility/#feature-compatibility.", want, lastLTSFCV, latestFCV)
 	}
-	p := op.Params.Lookup("featureCompatibilityVersion")
+	p := op.Params.Lookup(fcvName)
 	if p == nil {
 		return nil, mongoerr.New(mongoerr.InternalError, "there is no featureCompatibilityVersion")
 	}
@@ -62,6 +63,11 @@ func setFeatureCompatibilityVersion(op *Op) (bson.Doc, error) {
 		}
 		return nil, mongoerr.New(7369100, "Once you have %s. Please re-run this command with 'confirm: true' to acknowledge this and continue.", way)
 	}
+	op.cluster.change.Lock()
+	defer op.cluster.change.Unlock()
+	if err := op.keepVersion(p, strings.Clone(want)); err != nil {
+		return nil, err
+	}
 	op.Log.Info("setFeatureCompatibilityVersion succeeded", "newVersion", strings.Clone(want))
-	return bson.EmptyDoc, p.Set(bson.String(want))
+	return bson.EmptyDoc, nil
 }

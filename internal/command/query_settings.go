@@ -31,9 +31,11 @@ func setQuerySettings(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	var next *query.Setting
-	err = op.Query.Settings.Change(r.Hash, func(old *query.Setting) (*query.Setting, error) {
-		next, err = op.newSetting(old, r, asked, wanted)
-		return next, err
+	err = op.changeSettings(func() error {
+		return op.Query.Settings.Change(r.Hash, func(old *query.Setting) (*query.Setting, error) {
+			next, err = op.newSetting(old, r, asked, wanted)
+			return next, err
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -98,7 +100,16 @@ func removeQuerySettings(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	old := op.Query.Settings.Get(r.Hash)
-	op.Query.Settings.Remove(r.Hash)
+	if old == nil {
+		return bson.EmptyDoc, nil
+	}
+	err = op.changeSettings(func() error {
+		op.Query.Settings.Remove(r.Hash)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	op.forgetPlans(old)
 	return bson.EmptyDoc, nil
 }

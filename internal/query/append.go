@@ -21,3 +21,39 @@ func (e *Engine) Append(ctx context.Context, ns namespace.NS, doc bson.Doc, now 
 		return err
 	})
 }
+
+// Keep puts a document of the server's own in the place of the one with its _id, in a collection that is made where there is
+// none. No validator is asked.
+func (e *Engine) Keep(ctx context.Context, ns namespace.NS, doc bson.Doc, now int64) error {
+	id := doc.Lookup("_id")
+	return e.writeOne(ctx, ns, true, &Call{Now: now}, func(w *storage.Writer) error {
+		old, ok, err := w.GetByID(id)
+		switch {
+		case err != nil:
+			return err
+		case ok:
+			_, _, err = w.Update(old.Clone(), doc)
+		default:
+			_, err = w.Insert(doc)
+		}
+		return err
+	})
+}
+
+// Kept is the document with the _id, nil when there is none.
+func (e *Engine) Kept(ctx context.Context, ns namespace.NS, id bson.Value) (bson.Doc, error) {
+	view, err := e.Store.View(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer view.Close()
+	r, ok := view.Collection(ns)
+	if !ok {
+		return nil, nil
+	}
+	rec, ok, err := r.GetByID(id)
+	if !ok || err != nil {
+		return nil, err
+	}
+	return rec.Doc.Clone(), nil
+}

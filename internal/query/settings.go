@@ -35,6 +35,9 @@ type IndexHint struct {
 // maxSettingBytes is how large all settings may be together: the size of one document, as which a cluster would keep them.
 const maxSettingBytes = bson.MaxDocSize
 
+// settingOverhead is what the names of a setting's fields take in that document.
+const settingOverhead = 128
+
 // Settings are all settings, by the hash of the shape. The zero value is empty.
 type Settings struct {
 	any atomic.Bool // whether there are any, so that queries need not make out their shapes for nothing
@@ -102,6 +105,14 @@ func (s *Settings) Remove(hash string) {
 	s.any.Store(len(s.mu.all) > 0)
 }
 
+// Replace puts all in the place of what there is.
+func (s *Settings) Replace(all []*Setting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.all = slices.Clone(all)
+	s.any.Store(len(all) > 0)
+}
+
 // bytes is the size of all. The caller holds the lock.
 func (s *Settings) bytes() int {
 	n := 0
@@ -115,7 +126,7 @@ func (x *Setting) bytes() int {
 	if x == nil {
 		return 0
 	}
-	return len(x.Hash) + len(x.Doc) + len(x.Query) + len(x.Shape)
+	return settingOverhead + len(x.Hash) + len(x.Doc) + len(x.Query) + len(x.Shape)
 }
 
 // settle finds what is set for the operation with the shape, which is asked for only when anything is set at all.

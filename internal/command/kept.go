@@ -1,0 +1,162 @@
+package command
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/parameter"
+	"github.com/ebbdb/ebb/internal/query"
+)
+
+// What is set for the server as a whole is kept where MongoDB keeps it: the version of the features in admin.system.version,
+// and a document a parameter in config.clusterParameters. The query settings are such a parameter, too, although no
+// command shows them as one. A change is written down first and holds afterwards; one is made at a time.
+
+// querySettingsName is the parameter that holds the query settings.
+const querySettingsName = "querySettings"
+
+func versionNS() namespace.NS { return namespace.NS{DB: "admin", Coll: "system.version"} }
+
+func clusterParametersNS() namespace.NS {
+	return namespace.NS{DB: "config", Coll: "clusterParameters"}
+}
+
+// LoadKept reads what was set before the server was started. It is called before anybody is served. What cannot be read is
+// as if it had not been set.
+func (s *Server) LoadKept(ctx context.Context) error {
+	version, err := s.Query.Kept(ctx, versionNS(), bson.String(fcvName))
+	if err != nil {
+		return err
+	}
+	if v := version.Lookup("version"); v.Type == bson.TypeString && (v.Str() == latestFCV || v.Str() == lastLTSFCV) {
+		if err := s.Params.Lookup(fcvName).Set(v); err != nil {
+			return err
+		}
+	}
+	for _, p := range clusterTable() {
+		doc, err := s.Query.Kept(ctx, clusterParametersNS(), bson.String(p.name))
+		if err != nil {
+			return err
+		}
+		s.loadClusterParameter(p, doc)
+	}
+	doc, err := s.Query.Kept(ctx, clusterParametersNS(), bson.String(querySettingsName))
+	if err == nil && doc != nil {
+		s.loadSettings(ctx, doc)
+	}
+	return err
+}
+
+func (s *Server) loadClusterParameter(p clusterParameter, kept bson.Doc) {
+	if kept == nil {
+		return
+	}
+	doc, err := p.read(withoutIdentity(kept))
+	if err != nil {
+		s.Log.Warn("A cluster parameter that was kept cannot be used", "name", p.name, "error", err)
+		return
+	}
+	s.cluster.restore(p.name, doc, kept.Lookup("clusterParameterTime"))
+}
+
+// withoutIdentity is the value of a parameter that is kept as d.
+func withoutIdentity(d bson.Doc) bson.Doc {
+	b := bson.Build()
+	for it := d.Iter(); it.Next(); {
+		if it.Key() != "_id" && it.Key() != "clusterParameterTime" {
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	return b.Doc()
+}
+
+// keepVersion writes the version of the features down.
+func (op *Op) keepVersion(p *parameter.Parameter, version string) error {
+	doc := bson.Build().String("_id", fcvName).String("version", version).Doc()
+	if err := op.Query.Keep(op.Ctx, versionNS(), doc, op.Now); err != nil {
+		return err
+	}
+	return p.Set(bson.String(version))
+}
+
+// keepParameter writes a parameter of the cluster down.
+func (op *Op) keepParameter(name string, v clusterValue) error {
+	if err := op.Writes.Enter(op.Ctx); err != nil {
+		return err
+	}
+	defer op.Writes.Leave()
+	doc := bson.Build().String("_id", name).Timestamp("clusterParameterTime", v.seconds, v.increment).Fields(v.doc).Doc()
+	return op.Query.Keep(op.Ctx, clusterParametersNS(), doc, op.Now)
+}
+
+// changeSettings makes a change of the query settings and writes all of them down; when that fails they are what they were.
+func (op *Op) changeSettings(change func() error) error {
+	op.cluster.change.Lock()
+	defer op.cluster.change.Unlock()
+	before := op.Query.Settings.All()
+	if err := change(); err != nil {
+		return err
+	}
+	if err := op.keepParameter(querySettingsName, op.cluster.next(settingsArray(op.Query.Settings.All()), op.Now)); err != nil {
+		op.Query.Settings.Replace(before)
+		return err
+	}
+	return nil
+}
+
+func settingsArray(all []*query.Setting) bson.Doc {
+	b := bson.Build().Array("settingsArray")
+	for i, x := range all {
+		b.Object(bson.IndexKey(i)).String("queryShapeHash", x.Hash).Document("settings", x.Doc)
+		if x.Query != nil {
+			b.Document("representativeQuery", x.Query)
+		}
+		b.End()
+	}
+	return b.End().Doc()
+}
+
+// loadSettings takes the query settings over that doc keeps.
+func (s *Server) loadSettings(ctx context.Context, doc bson.Doc) {
+	list := doc.Lookup("settingsArray")
+	if list.Type != bson.TypeArray {
+		return
+	}
+	var all []*query.Setting
+	for it := list.Doc().Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeObject {
+			continue
+		}
+		x, err := s.loadSetting(ctx, it.Value().Doc())
+		if err != nil {
+			s.Log.Warn("A query setting that was kept cannot be used", "setting", it.Value().String(), "error", err)
+			continue
+		}
+		all = append(all, x)
+	}
+	s.Query.Settings.Replace(all)
+	s.cluster.restore(querySettingsName, nil, doc.Lookup("clusterParameterTime"))
+}
+
+func (s *Server) loadSetting(ctx context.Context, kept bson.Doc) (*query.Setting, error) {
+	hash, err := shapeHash(kept.Lookup("queryShapeHash").Str())
+	if err != nil {
+		return nil, err
+	}
+	read, err := readSettings(kept.Lookup("settings").Doc())
+	if err != nil {
+		return nil, err
+	}
+	x := &query.Setting{Hash: hash, Doc: read.document(), Reject: read.reject.Truthy(), Hints: read.indexHints()}
+	asked := kept.Lookup("representativeQuery")
+	if asked.Type != bson.TypeObject {
+		return x, nil
+	}
+	op := &Op{Server: s, Ctx: ctx, Now: clock.Millis(s.Clock), Conn: NewConn(0, "", "")}
+	if r, err := op.represent(asked.Doc()); err == nil {
+		x.Query, x.Shape = asked.Doc().Clone(), r.Shape
+	}
+	return x, nil
+}

@@ -64,6 +64,7 @@ type Build struct {
 	ready      bool // that commit was made
 	skipped    []skippedRecord
 	progress   progress
+	pace       pace
 }
 
 // buildTable is one index of a Build.
@@ -88,7 +89,7 @@ const (
 
 func (s *Store) newBuild(ctx context.Context, c *collection, defs []*index.Definition) *Build {
 	b := &Build{UUID: newUUID(), NS: c.NS, Collection: c.ID, CollectionUUID: c.UUID, Definitions: append([]*index.Definition(nil), defs...),
-		store: s, collection: c, done: make(chan struct{})}
+		store: s, collection: c, done: make(chan struct{}), pace: newPace()}
 	b.ctx, b.cancel = context.WithCancelCause(ctx)
 	for i, d := range defs {
 		d = d.WithForm(d.Kind.Form())

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"runtime"
 
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
@@ -13,8 +12,8 @@ const (
 	// from being reclaimed.
 	sliceRecords = 20_000
 	sliceBytes   = 16 << 20
-	// pauseRecords is how many records it reads without letting others have the processor.
-	pauseRecords = 64
+	// breathRecords is how many records or entries it goes through before it looks at the time.
+	breathRecords = 64
 )
 
 // clearTheWay deletes expired documents that are hidden: they are in no index's way.
@@ -120,8 +119,10 @@ func (b *Build) scanSome(s RecordScan) (next RecordID, err error) {
 			b.report()
 			return rec.ID.Clone(), nil
 		}
-		if n%pauseRecords == 0 {
-			runtime.Gosched()
+		if n%breathRecords == 0 {
+			if err := b.breathe(); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return nil, c.Err()
@@ -209,11 +210,10 @@ func (b *Build) source(t *buildTable) func() (key, value []byte, ok bool, err er
 			if err != nil || !ok {
 				return nil, nil, false, err
 			}
-			if n := b.progress.done.Add(1); n%pauseRecords == 0 {
-				if err := b.alive(); err != nil {
+			if n := b.progress.done.Add(1); n%breathRecords == 0 {
+				if err := b.breathe(); err != nil {
 					return nil, nil, false, err
 				}
-				runtime.Gosched()
 			}
 			if holdsIDs(t.Definition) {
 				if begun && string(e.key) == string(last) {

@@ -44,6 +44,8 @@ type steady struct {
 	news    news
 	// builds are the index builds whose side tables writers fill; lock, held exclusively, guards it, and anybody may look.
 	builds atomic.Pointer[[]*Build]
+	// writes counts commits beside builds.
+	writes atomic.Int64
 }
 
 // tableIndex is an index that keeps entries.

@@ -142,6 +142,9 @@ func (t *Txn) flush() {
 func (t *Txn) committed() {
 	for _, w := range t.writers {
 		w.storedMultikey()
+		if len(w.c.steady.building()) > 0 {
+			w.c.steady.writes.Add(1)
+		}
 		if w.trimmed != nil {
 			w.c.steady.trimmed = w.trimmed
 		}

@@ -100,17 +100,20 @@ func buildBesideWriters(t *testing.T, rng *rand.Rand) (good bool) {
 	}
 	var disturb func()
 	disturb = func() {
-		lock := &f.find([]namespace.NS{testNS})[0].steady.lock
-		if lock.try(false) { // otherwise the builder holds it
-			lock.release(false)
+		steady := f.find([]namespace.NS{testNS})[0].steady
+		if len(steady.building()) == 0 {
+			return // it is the collector who looks
+		}
+		if steady.lock.try(false) { // otherwise the builder holds it
+			steady.lock.release(false)
 			for range rng.IntN(4) {
 				f.disturb(rng, values)
 			}
 		}
-		h.before = disturb
+		h.arm(disturb)
 	}
 	_, err = f.beside(func(*Build) { disturb() }, specs...)
-	h.before = nil
+	h.arm(nil)
 	f.validate(testNS)
 	f.garbage.wait()
 	nothingLeft(t, f.Store)

@@ -351,13 +351,13 @@ func TestCrashInBuild(t *testing.T) {
 
 // when runs f before the first snapshot or transaction that begins when ready says so.
 func when(h *hooked, ready func() bool, f func()) {
-	h.before = func() {
+	h.arm(func() {
 		if ready() {
 			f()
 			return
 		}
 		when(h, ready, f)
-	}
+	})
 }
 
 func anyKey(t *testing.T, engine kv.Engine, prefix byte) bool {

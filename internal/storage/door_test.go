@@ -161,14 +161,22 @@ func TestExpireLooksAgain(t *testing.T) {
 // hooked is an engine that does something just before it gives a snapshot or transaction.
 type hooked struct {
 	kv.Engine
+	mu     sync.Mutex // guards before: the collector begins transactions, too
 	before func()
 }
 
 func (h *hooked) run() {
-	if f := h.before; f != nil {
-		h.before = nil
+	if f := h.arm(nil); f != nil {
 		f()
 	}
+}
+
+// arm sets what is done next and returns what was to be done.
+func (h *hooked) arm(f func()) (old func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	old, h.before = h.before, f
+	return old
 }
 
 func (h *hooked) Snapshot() (kv.Snapshot, error) { h.run(); return h.Engine.Snapshot() }

@@ -6,7 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
-// collScan walks all records in natural order, or backwards.
+// collScan walks all records, or those of a span, in natural order or backwards.
 type collScan struct {
 	plan  *planner.CollScan
 	stats *Stats
@@ -56,7 +56,7 @@ func (s *collScan) open(r *reading) error {
 			return err
 		}
 	}
-	s.cursor, err = reader.Scan(storage.RecordScan{Reverse: s.plan.Backward, After: s.after})
+	s.cursor, err = reader.Scan(storage.RecordScan{Low: s.plan.Records.Low, High: s.plan.Records.High, Reverse: s.plan.Backward, After: s.after})
 	return err
 }
 

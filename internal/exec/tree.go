@@ -74,6 +74,9 @@ func (o opener) children(nodes []planner.Node, parent *Stats, w want) (all []wor
 func (o opener) node(n planner.Node, stats *Stats, w want) node {
 	switch n := n.(type) {
 	case *planner.CollScan:
+		if n.One {
+			return &recordGet{plan: n, stats: stats}
+		}
 		return &collScan{plan: n, stats: stats}
 	case *planner.IDHack:
 		return &idHack{plan: n, stats: stats}

@@ -51,12 +51,19 @@ func Candidates(c Collection, q Query) ([]*Plan, error) {
 		return nil, mongoerr.New(mongoerr.NoQueryExecutionPlans, "When using min()/max() a hint of which index to use must be provided")
 	}
 	if id, ok := byID(c, q); ok {
+		if c.Clustered != nil {
+			return []*Plan{p.collScan(false)}, nil
+		}
 		return []*Plan{{Root: p.counted(&IDHack{ID: id}), Filter: p.filter, Ordered: true, Counted: q.Counts}}, nil
 	}
 	if _, never := p.root.(*match.AlwaysFalse); never {
 		return []*Plan{Nothing()}, nil
 	}
-	if plans := p.indexed(p.usable(), true); len(plans) > 0 {
+	plans := p.indexed(p.usable(), true)
+	if c.Clustered != nil {
+		plans = p.withRecords(plans)
+	}
+	if len(plans) > 0 {
 		return plans, nil
 	}
 	return []*Plan{p.collScan(false)}, nil
@@ -140,13 +147,16 @@ func (p *planning) indexed(indexes []Index, choice bool) []*Plan {
 	return plans[:min(len(plans), maxIndexedSolutions)]
 }
 
+// collScan walks the records, of a clustered collection those alone that can match. A walk that $natural asks for keeps its
+// direction.
 func (p *planning) collScan(backward bool) *Plan {
 	s := &CollScan{Filter: p.filter, Backward: backward}
+	if p.c.Clustered != nil && !p.bind(s) {
+		return Nothing()
+	}
 	ordered := len(p.q.Order) == 0
-	if !ordered && p.c.Clustered && len(p.q.Order) == 1 && p.q.Order[0].Path == "_id" && collation.Equal(p.c.Collation, p.q.Collation) {
-		if down := p.q.Order[0].Descending; p.q.Hint.IsNullish() || down == backward {
-			s.Backward, ordered = down, true
-		}
+	if follows, down := p.inRecordOrder(); follows && (down == backward || !p.q.isNatural()) {
+		s.Backward, ordered = down, true
 	}
 	return p.plan(s, ordered)
 }

@@ -7,8 +7,11 @@ import (
 
 // hinted are the plans that a hint leaves: by one index, or by looking at all documents.
 func (p *planning) hinted() ([]*Plan, error) {
-	if p.q.Hint.Type == bson.TypeObject && p.q.Hint.Doc().FirstKey() == "$natural" {
+	switch {
+	case p.q.isNatural():
 		return p.natural()
+	case hintsRecords(p.c.Clustered, p.q.Hint):
+		return p.hintedRecords()
 	}
 	x, err := hintedIndex(p.c, p.q.Hint)
 	if err != nil {
@@ -27,6 +30,10 @@ func (p *planning) hinted() ([]*Plan, error) {
 		return plans, nil
 	}
 	return []*Plan{p.finish(access{node: whole(x)})}, nil
+}
+
+func (q Query) isNatural() bool {
+	return q.Hint.Type == bson.TypeObject && q.Hint.Doc().FirstKey() == "$natural"
 }
 
 // hintedWild are the plans that walk a wildcard index, which has no keys for most documents: there may be none.

@@ -71,8 +71,8 @@ type Collection struct {
 	Indexes []Index
 	// Collation is the collection's default: that of its _id index.
 	Collation *collation.Collation
-	// Clustered: records are ordered by _id and there is no _id index.
-	Clustered bool
+	// Clustered is the order of the records by _id, in the place of an index on it; nil where records have an order of their own.
+	Clustered *index.Definition
 	// Hides says that expired documents are hidden: keys alone do not tell whether a document is there.
 	Hides bool
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/exec"
 	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -150,9 +151,12 @@ func (l *language) filter(e *Engine, doc bson.Doc) (*match.Filter, error) {
 // describe is what the planner has to know of the collection.
 func describe(r *storage.Reader) planner.Collection {
 	coll := r.Catalog()
-	c := planner.Collection{Clustered: coll.IsClustered(), Hides: r.Hides()}
-	if coll.Options.Collation != nil && (!c.Clustered || coll.CollatedIDs) {
+	c := planner.Collection{Hides: r.Hides()}
+	if coll.Options.Collation != nil && (!coll.IsClustered() || coll.CollatedIDs) {
 		c.Collation, _ = collation.Parse(coll.Options.Collation) // create found it good
+	}
+	if coll.IsClustered() {
+		c.Clustered = index.OfRecords(coll.Options.Clustered.Name, c.Collation)
 	}
 	for _, d := range coll.Indexes {
 		c.Indexes = append(c.Indexes, planner.Index{Definition: d, Multikey: r.Multikey(d), Paths: r.MultikeyPaths(d)})

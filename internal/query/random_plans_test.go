@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/collation"
+	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
@@ -194,6 +195,9 @@ func (x *tried) try() bool {
 		partly := d.Sparse || d.PartialFilter != nil
 		x.check(q, bson.String(d.Name), partly)
 	}
+	if x.coll.IsClustered() {
+		x.check(q, bson.String("cl"), false)
+	}
 	return true
 }
 
@@ -254,15 +258,27 @@ func (x *tried) run(f Find, q *asked) (docs []bson.Doc, err error) {
 
 // answer fills in what is right; false when the query is refused whatever its plan.
 func (x *tried) answer(q *asked) bool {
-	plain := Find{NS: q.NS, Filter: q.Filter, Hint: natural()}
-	whole, err := x.run(plain, q)
+	plain := Find{NS: q.NS, Hint: natural()}
+	all, err := x.run(plain, q)
+	x.must(err)
+	plain.Projection = q.Projection
+	allShown, err := x.run(plain, q)
 	if err != nil {
 		return false
 	}
-	plain.Projection = q.Projection
-	shown, err := x.run(plain, q)
+	filter, env, err := x.filter(q)
 	if err != nil {
 		return false
+	}
+	var whole, shown []bson.Doc
+	for i, d := range all {
+		matches, err := filter.Match(env, d)
+		if err != nil {
+			return false
+		}
+		if matches {
+			whole, shown = append(whole, d), append(shown, allShown[i])
+		}
 	}
 	order, groups, ok := x.order(q, whole)
 	if !ok {
@@ -273,6 +289,16 @@ func (x *tried) answer(q *asked) bool {
 		q.group = append(q.group, groups[i])
 	}
 	return true
+}
+
+// filter is q's, for documents that no plan has found.
+func (x *tried) filter(q *asked) (*match.Filter, *expr.Env, error) {
+	call := x.call()
+	call.Collation, call.Collated = q.collation, q.collated
+	lang, err := call.language(context.Background(), x.coll)
+	x.must(err)
+	filter, err := lang.filter(x.engine, q.Filter)
+	return filter, lang.env, err
 }
 
 // order sorts docs as the query asks: their positions, and a number that is the same for those whose keys are equal.

@@ -21,6 +21,9 @@ type keptEnd struct {
 func (k *kept) len() int { return len(k.ends) - k.given }
 
 func (k *kept) add(m *Member) {
+	if m.Doc == nil { // keys were all that was asked for
+		m.Doc = bson.EmptyDoc
+	}
 	k.buf = append(k.buf, m.Doc...)
 	doc := len(k.buf)
 	k.buf = append(k.buf, m.ID...)

@@ -45,6 +45,9 @@ func getMoreText(id int64, rest string) string {
 // idsOf are the _ids of a batch; alive says whether the cursor is still open.
 func idsOf(reply bson.Doc) (ids []int32, alive bool) {
 	cursor := reply.Lookup("cursor").Doc()
+	if cursor.IsEmpty() {
+		return nil, false
+	}
 	for it := cursor.Lookup("nextBatch").Doc().Iter(); it.Next(); {
 		ids = append(ids, it.Value().Doc().Lookup("_id").Int32())
 	}
@@ -111,7 +114,9 @@ func TestAwaitDataWaitsForDocuments(t *testing.T) {
 
 	h.wantBatch(h.must("1", "test", getMoreText(id, ", maxTimeMS: 0")))
 	begun := h.clock.Now()
-	h.wantBatch(h.later(h.start("2", "test", getMoreText(id, "")), 100*time.Millisecond).Body)
+	waiting = h.start("2", "test", getMoreText(id, ""))
+	h.taken() // or the cursor is idle for so long that it ends
+	h.wantBatch(h.later(waiting, 100*time.Millisecond).Body)
 	if d := h.clock.Now().Sub(begun); d < awaitPatience {
 		t.Errorf("it waited for %s", d)
 	}

@@ -30,10 +30,12 @@ func TestIndexBuildIsSeen(t *testing.T) {
 		}
 	}
 	op := &Op{Server: h.server, Args: NewArgs("createIndexes", bson.MustDoc("{createIndexes: 'c', indexes: [{key: {a: 1}, name: 'a'}]}"))}
+	var building context.Context
 	build := func(during func(*storage.Build)) error {
 		op.Ctx = t.Context()
 		ctx, seen, done := op.startBuilder()
 		defer done()
+		building = ctx
 		_, err := h.server.Query.Store.CreateIndexesSeen(ctx, namespace.NS{DB: "test", Coll: "c"}, func(c *catalog.Collection) ([]*index.Definition, error) {
 			return op.parseIndexes(c, []bson.Doc{bson.MustDoc("{key: {a: 1}, name: 'a'}")})
 		}, func(b *storage.Build) { seen(b); during(b) })
@@ -80,7 +82,10 @@ func TestIndexBuildIsSeen(t *testing.T) {
 	if !mongoerr.Is(err, mongoerr.IndexBuildAborted) {
 		t.Errorf("dropIndexes: %v", err)
 	}
-	err = build(func(b *storage.Build) { h.server.Ops.Kill(b.Operation.Load()) })
+	err = build(func(b *storage.Build) {
+		h.server.Ops.Kill(b.Operation.Load())
+		<-building.Done() // which another goroutine sees to
+	})
 	if !mongoerr.Is(err, mongoerr.Interrupted) {
 		t.Errorf("killOp: %v", err)
 	}

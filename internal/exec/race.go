@@ -205,8 +205,8 @@ func score(r *runner) float64 {
 	}
 	works := float64(s.Works)
 	little := math.Min(1/(10*works), 1e-4)
-	sum := 1 + float64(s.Advanced)/works
-	for _, spared := range []bool{!has[*planner.Fetch](r.Plan.Root), !has[*planner.Sort](r.Plan.Root), !has[*planner.AndSorted](r.Plan.Root)} {
+	sum := 1 + float64(s.Advanced)/works + little // for the intersection of indexes, which no plan makes
+	for _, spared := range []bool{!has[*planner.Fetch](r.Plan.Root), !has[*planner.Sort](r.Plan.Root)} {
 		if spared {
 			sum += little
 		}

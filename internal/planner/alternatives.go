@@ -22,7 +22,7 @@ func (p *planning) accesses(conj []match.Node, outside []predicate, indexes []In
 }
 
 func (p *planning) accessesAt(conj []match.Node, outside []predicate, indexes []Index, choice bool, depth int) (found []access) {
-	demands := predicates(&match.And{Children: conj})
+	demands := p.demands(&match.And{Children: conj})
 	own := len(demands)
 	if own == 0 && !slices.ContainsFunc(conj, func(n match.Node) bool { _, or := n.(*match.Or); return or }) {
 		return nil

@@ -18,6 +18,17 @@ type predicate struct {
 	scope match.Node
 	// top is the conjunct of the filter that the predicate is, or is a part of.
 	top match.Node
+	// compares is what a *match.Expr demands of the path; nil for others.
+	compares *comparison
+}
+
+// bounds is nodeBounds for what d demands.
+func (d predicate) bounds(x Index, i int, query *collation.Collation) (s Intervals, t tightness, ok bool) {
+	if d.compares != nil {
+		s, ok = d.compares.bounds(x, i, query)
+		return s, loose, ok
+	}
+	return nodeBounds(d.node, x, i, query)
 }
 
 // predicates collects what the filter demands of paths: the branches of $and and the inside of $elemMatch.
@@ -51,11 +62,11 @@ func collect(n match.Node, prefix string, within predicate, out *[]predicate) {
 		collect(n.Child, prefix+n.Path.String()+".", within, out)
 	case *match.ElemMatchValue:
 		for _, c := range n.Children {
-			*out = append(*out, predicate{prefix + n.Path.String(), c, n, within.top})
+			*out = append(*out, predicate{path: prefix + n.Path.String(), node: c, scope: n, top: within.top})
 		}
 	default:
 		if path := pathOf(n); path != "" && (within.scope == nil || !hasPosition(path)) {
-			*out = append(*out, predicate{prefix + path, n, within.scope, within.top})
+			*out = append(*out, predicate{path: prefix + path, node: n, scope: within.scope, top: within.top})
 		}
 	}
 }

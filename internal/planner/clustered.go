@@ -16,7 +16,7 @@ func (p *planning) records() Index { return Index{Definition: p.c.Clustered} }
 // bind holds s to the one span of records that has all that the query can want of _id; none is false when that is empty.
 func (p *planning) bind(s *CollScan) (some bool) {
 	x := p.records()
-	bounds := p.boundsOf(x, 0, predicates(p.root), nil, 0).bounds
+	bounds := p.boundsOf(x, 0, p.demands(p.root), nil, 0).bounds
 	if p.q.Min != nil || p.q.Max != nil {
 		bounds = intersect(x.compare, bounds, Intervals{between(p.q.Min, p.q.Max)})
 	}

@@ -5,6 +5,7 @@ package planner
 import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/collation"
+	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/sortpattern"
@@ -14,6 +15,8 @@ import (
 type Query struct {
 	Filter    *match.Filter
 	Collation *collation.Collation
+	// Env has the variables that the filter's $expr reads; nil when it reads none that are known.
+	Env *expr.Env
 	// Order is the order they are wanted in; none is any.
 	Order []OrderField
 	// Hint is an index's name or key pattern, or {$natural: ±1}; missing when there is none.

@@ -198,7 +198,7 @@ func (p *planning) boundsOf(x Index, i int, demands []predicate, earlier []bound
 		if d.path != x.Fields[i].Path || !x.compatible(i, d.scope, earlier) {
 			continue
 		}
-		b, t, ok := nodeBounds(d.node, x, i, p.q.Collation)
+		b, t, ok := d.bounds(x, i, p.q.Collation)
 		if !ok {
 			continue
 		}
@@ -252,7 +252,7 @@ func (p *planning) leads(x Index, demands []predicate) int {
 		if d.path != x.Fields[0].Path || d.scope != nil && scopes[d.scope] {
 			continue
 		}
-		if _, _, ok := nodeBounds(d.node, x, 0, p.q.Collation); ok {
+		if _, _, ok := d.bounds(x, 0, p.q.Collation); ok {
 			n, scopes[d.scope] = n+1, true
 		}
 	}

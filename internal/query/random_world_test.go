@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -171,7 +172,22 @@ func (w world) clause(depth int) string {
 	if depth > 0 && w.chance(30) {
 		return w.pick("$or", "$or", "$or", "$and", "$nor") + ": [" + w.list(1+w.r.IntN(3), func() string { return w.nonEmpty(depth - 1) }) + "]"
 	}
+	if w.chance(8) {
+		return "$expr: " + w.expr(2)
+	}
 	return fmt.Sprintf("%q: %s", w.path(), w.condition(depth))
+}
+
+// expr is a comparison in an $expr, or several.
+func (w world) expr(depth int) string {
+	if depth > 0 && w.chance(25) {
+		return "{" + w.pick("$and", "$and", "$or") + ": [" + w.list(1+w.r.IntN(3), func() string { return w.expr(depth - 1) }) + "]}"
+	}
+	args := []string{fmt.Sprintf("'$%s'", w.path()), w.pick("{$literal: "+w.value(2)+"}", "{$literal: "+w.scalar()+"}", "null", "'$$REMOVE'", "'$b'")}
+	if w.chance(30) {
+		slices.Reverse(args)
+	}
+	return "{" + w.pick("$eq", "$eq", "$lt", "$lte", "$gt", "$gte", "$ne") + ": [" + strings.Join(args, ", ") + "]}"
 }
 
 func (w world) nonEmpty(depth int) string {

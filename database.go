@@ -211,15 +211,19 @@ func (d *database) close() error {
 	return err
 }
 
+// Connected implements server.Handler.
+func (d *database) Connected(c *server.Conn) {
+	conn := d.commands.Connect(c.ID(), c.RemoteAddr().String(), c.LocalAddr().String())
+	conn.Compress, conn.Compression = c.NegotiateCompression, c.Compression
+	c.SetState(conn)
+}
+
+// Disconnected implements server.Handler.
+func (d *database) Disconnected(c *server.Conn) { d.commands.Disconnect(c.State().(*command.Conn)) }
+
 // Handle implements server.Handler: it gives a request to the commands.
 func (d *database) Handle(ctx context.Context, c *server.Conn, req *server.Request) server.Reply {
-	conn, ok := c.State().(*command.Conn)
-	if !ok {
-		conn = command.NewConn(c.ID(), c.RemoteAddr().String(), c.LocalAddr().String())
-		conn.Compress, conn.Compression = c.NegotiateCompression, c.Compression
-		c.SetState(conn)
-	}
-	r := d.commands.Handle(ctx, conn, command.Request{Database: req.Database, Body: req.Body, Sequences: req.Sequences,
+	r := d.commands.Handle(ctx, c.State().(*command.Conn), command.Request{Database: req.Database, Body: req.Body, Sequences: req.Sequences,
 		ExhaustAllowed: req.ExhaustAllowed(), NoReply: req.Unacknowledged()})
 	return server.Reply{Body: r.Body, MoreToCome: r.MoreToCome, Next: r.Next, Close: r.Close}
 }

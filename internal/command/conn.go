@@ -1,6 +1,11 @@
 package command
 
 import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/session"
@@ -17,7 +22,7 @@ type Conn struct {
 	Compression func() []string
 
 	uuid     [16]byte
-	client   *operation.Client
+	client   atomic.Pointer[operation.Client]
 	metadata bson.Doc
 	appName  string
 
@@ -31,19 +36,59 @@ type Conn struct {
 const maxSpareBytes = 64 << 10
 
 // Client is how the connection shows up in currentOp.
-func (c *Conn) Client() *operation.Client { return c.client }
+func (c *Conn) Client() *operation.Client { return c.client.Load() }
 
 // NewConn describes a connection that was just accepted.
 func NewConn(id int64, remote, local string) *Conn {
 	c := &Conn{ID: id, Remote: remote, Local: local, uuid: session.NewID()}
-	c.client = &operation.Client{ConnectionID: id, Desc: "conn" + itoa(id), Remote: remote}
+	c.client.Store(&operation.Client{ConnectionID: id, Desc: "conn" + itoa(id), Remote: remote})
 	return c
 }
 
 // SetMetadata keeps the client document of the first hello; later ones must not change it.
 func (c *Conn) SetMetadata(doc bson.Doc, app string) {
 	c.metadata, c.appName = doc.Clone(), app
-	client := *c.client
+	client := *c.client.Load()
 	client.Metadata, client.AppName = c.metadata, app
-	c.client = &client
+	c.client.Store(&client)
+}
+
+// connections are those that are open.
+type connections struct {
+	mu struct {
+		sync.Mutex
+		open map[int64]*Conn
+	}
+}
+
+// Connect begins a connection, which counts until Disconnect.
+func (s *Server) Connect(id int64, remote, local string) *Conn {
+	c := NewConn(id, remote, local)
+	s.open.mu.Lock()
+	defer s.open.mu.Unlock()
+	if s.open.mu.open == nil {
+		s.open.mu.open = map[int64]*Conn{}
+	}
+	s.open.mu.open[id] = c
+	return c
+}
+
+// Disconnect ends a connection.
+func (s *Server) Disconnect(c *Conn) {
+	s.open.mu.Lock()
+	defer s.open.mu.Unlock()
+	delete(s.open.mu.open, c.ID)
+}
+
+// idle are the connections, in their order, that are not among the busy ones.
+func (o *connections) idle(busy map[int64]bool) []*operation.Client {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var idle []*operation.Client
+	for _, id := range slices.Sorted(maps.Keys(o.mu.open)) {
+		if !busy[id] {
+			idle = append(idle, o.mu.open[id].Client())
+		}
+	}
+	return idle
 }

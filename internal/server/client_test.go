@@ -22,6 +22,9 @@ type handlerFunc func(context.Context, *Conn, *Request) Reply
 
 func (f handlerFunc) Handle(ctx context.Context, c *Conn, r *Request) Reply { return f(ctx, c, r) }
 
+func (handlerFunc) Connected(*Conn)    {}
+func (handlerFunc) Disconnected(*Conn) {}
+
 func okReply() Reply { return Reply{Body: bson.Build().Double("ok", 1).Doc()} }
 
 // served is a server under test.

@@ -26,7 +26,8 @@ type Conn struct {
 	negotiated []wire.CompressorID
 	state      any
 
-	watch watch
+	watch    watch
+	transfer transfer
 }
 
 // ID is the connection's number, 1 for the first one since the server started.

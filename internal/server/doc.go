@@ -12,6 +12,13 @@
 // bytes away, until the peer hangs up. Quick operations never see one. The connection's goroutine ends the watch before
 // it reads again.
 //
+// # What messages may take
+//
+// A connection has a small buffer of its own. What a message takes beyond that, decompressed, comes out of a budget of all
+// connections: a message is let in as a whole or waits, so nobody waits while holding a part. Replies are charged without
+// waiting, for they are there already, and hold further messages up. Who holds memory must go on: a client that sends or
+// reads too little for stallTimeout is closed, seen by the same goroutine that starts watches.
+//
 // Invariants: a Conn is used by its own goroutine, but for what its watch guards. Whoever starts a goroutine waits for
 // it: a connection for its watch, Serve for its connections. No lock is held across I/O or Handle.
 package server

@@ -16,6 +16,9 @@ import (
 // A panic ends the operation, not the server: the client gets an error reply.
 type Handler interface {
 	Handle(ctx context.Context, conn *Conn, req *Request) Reply
+	// Connected is called before a connection's first Handle, and Disconnected after its last.
+	Connected(conn *Conn)
+	Disconnected(conn *Conn)
 }
 
 // Request is one message from a client. It, Body and Sequences are reused: they are valid until Handle returns, and

@@ -47,6 +47,9 @@ func (w *waiter) Handle(ctx context.Context, _ *Conn, r *Request) Reply {
 	return okReply()
 }
 
+func (*waiter) Connected(*Conn)    {}
+func (*waiter) Disconnected(*Conn) {}
+
 // causeOf turns the clock until an operation that waits has ended, and says why it did.
 func (w *waiter) causeOf(s *served) error {
 	done := make(chan struct{})

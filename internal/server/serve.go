@@ -25,7 +25,9 @@ func (s *Server) serve(c *Conn) {
 		default:
 		}
 		m, err := c.reader.ReadMessage()
+		c.arrived()
 		if m == nil {
+			s.handled(c)
 			s.logReadError(c, err)
 			return
 		}
@@ -33,6 +35,7 @@ func (s *Server) serve(c *Conn) {
 		s.counters.bytesIn.Add(int64(m.Size))
 		err = s.answer(c, m, err)
 		m.Release()
+		s.handled(c)
 		if err != nil {
 			if !errors.Is(err, errDone) {
 				s.log.Debug("Closing the connection", "connectionId", c.id, "error", err.Error())
@@ -154,9 +157,11 @@ func (s *Server) run(c *Conn) (reply Reply) {
 func (s *Server) write(c *Conn, out wire.Outgoing) error {
 	c.lastReply = s.nextID.Add(1)
 	out.RequestID = c.lastReply
-	n, err := c.writer.WriteMessage(out)
-	s.counters.bytesOut.Add(int64(n))
-	return err
+	return s.sending(c, len(out.Body), func() error {
+		n, err := c.writer.WriteMessage(out)
+		s.counters.bytesOut.Add(int64(n))
+		return err
+	})
 }
 
 func errorBody(e *mongoerr.Error) bson.Doc {

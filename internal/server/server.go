@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,8 @@ type Options struct {
 	MaxConns int
 	// Compressors are the names that hello may settle on.
 	Compressors []string
+	// InFlightBytes bounds the memory of large messages; 0 is inFlightBytes.
+	InFlightBytes int64
 	// Quiet leaves the lines about connections out of the log.
 	Quiet bool
 	Log   *slog.Logger
@@ -56,6 +59,7 @@ type Server struct {
 	stopping  chan struct{}
 	serving   sync.WaitGroup // connections
 	counters  counters
+	budget    *budget
 	nextID    atomic.Int32 // of messages
 
 	mu struct {
@@ -78,7 +82,7 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: opts, log: opts.Log, clock: opts.Clock, codec: codec, listeners: listeners,
-		stopping: make(chan struct{}),
+		stopping: make(chan struct{}), budget: newBudget(cmp.Or(opts.InFlightBytes, inFlightBytes)),
 	}
 	s.base, s.interrupt = context.WithCancelCause(context.Background())
 	s.mu.conns = map[int64]*Conn{}
@@ -143,7 +147,7 @@ func (s *Server) accept(l net.Listener) {
 			s.pause(acceptPause)
 			continue
 		}
-		s.admit(socket)
+		s.welcome(socket)
 	}
 }
 
@@ -156,8 +160,8 @@ func (s *Server) pause(d time.Duration) {
 	}
 }
 
-// admit starts serving socket, or closes it when there are too many or the server stops.
-func (s *Server) admit(socket net.Conn) {
+// welcome starts serving socket, or closes it when there are too many or the server stops.
+func (s *Server) welcome(socket net.Conn) {
 	c := s.newConn(socket)
 	s.mu.Lock()
 	open := len(s.mu.conns)
@@ -180,11 +184,13 @@ func (s *Server) admit(socket net.Conn) {
 	if !s.opts.Quiet {
 		s.log.Info("Connection accepted", "remote", socket.RemoteAddr().String(), "connectionId", c.id, "connectionCount", open+1)
 	}
+	s.handler.Connected(c)
 	go s.serve(c)
 }
 
 func (s *Server) newConn(socket net.Conn) *Conn {
 	c := &Conn{socket: socket, enabled: s.codec.Enabled(), reader: s.codec.NewReader(socket), writer: s.codec.NewWriter(socket)}
+	c.reader.Admit = func(size int) error { return s.admit(c, size) }
 	c.ctx, c.cancel = context.WithCancelCause(s.base)
 	if sc, ok := socket.(syscall.Conn); ok {
 		if raw, err := sc.SyscallConn(); err == nil {
@@ -197,6 +203,7 @@ func (s *Server) newConn(socket net.Conn) *Conn {
 // dismiss forgets a connection that is no longer served.
 func (s *Server) dismiss(c *Conn) {
 	defer s.serving.Done()
+	s.handler.Disconnected(c)
 	c.cancel(context.Canceled)
 	c.socket.Close()
 	s.mu.Lock()

@@ -86,6 +86,7 @@ func (s *Server) watchAll(stop <-chan struct{}) {
 		}
 		for _, c := range s.connections() {
 			c.look()
+			s.endStalled(c)
 		}
 	}
 }

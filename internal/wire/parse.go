@@ -15,6 +15,8 @@ const (
 	sectionSequence = 1
 
 	checksumSize = 4
+	// compressedPrefix is what stands before what is compressed: op code, length and compressor.
+	compressedPrefix = 4 + 4 + 1
 	// requiredFlags are the bits that a reader must refuse when it does not know them.
 	requiredFlags Flags = 0xffff
 )
@@ -42,9 +44,8 @@ func (m *Message) parse(header *[headerSize]byte) error {
 
 // decompress replaces the payload and makes header that of the message inside, which a checksum covers.
 func (m *Message) decompress(header *[headerSize]byte) error {
-	const prefix = 4 + 4 + 1
 	payload := m.buf.data
-	if len(payload) < prefix {
+	if len(payload) < compressedPrefix {
 		return frameErrorf("Invalid compressed message header")
 	}
 	opCode := OpCode(binary.LittleEndian.Uint32(payload))
@@ -53,7 +54,7 @@ func (m *Message) decompress(header *[headerSize]byte) error {
 	if opCode == OpCompressed {
 		return frameErrorf("compressed message inside a compressed message")
 	}
-	out, err := m.codec.decompress(id, payload[prefix:], size)
+	out, err := m.codec.decompress(id, payload[compressedPrefix:], size)
 	if err != nil {
 		return err
 	}

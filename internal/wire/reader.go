@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
@@ -25,7 +26,15 @@ type Reader struct {
 	in     *bufio.Reader
 	header [headerSize]byte
 	msg    Message
+	// Admit is asked before a message takes more than firstStep bytes of memory, once a message, with all that it will take at
+	// most; it may wait. Its error is ReadMessage's. nil lets everything in.
+	Admit func(size int) error
+	// received counts the bytes of payloads as they arrive.
+	received atomic.Int64
 }
+
+// Received is how many bytes of payloads have arrived so far. It may be called while a message is read.
+func (r *Reader) Received() int64 { return r.received.Load() }
 
 // NewReader returns a Reader of in.
 func (c *Codec) NewReader(in io.Reader) *Reader {
@@ -74,20 +83,48 @@ func (r *Reader) ReadMessage() (*Message, error) {
 func (r *Reader) readPayload(m *Message) error {
 	size := m.Size - headerSize
 	m.buf = r.codec.buffers.get(min(size, firstStep))
+	if err := r.readTo(m, min(size, firstStep)); err != nil {
+		return err
+	}
+	if n := m.memory(size); n > firstStep && r.Admit != nil {
+		if err := r.Admit(n); err != nil {
+			return err
+		}
+	}
 	for len(m.buf.data) < size {
 		if len(m.buf.data) == cap(m.buf.data) {
 			m.buf = r.codec.buffers.grow(m.buf, min(size, stepFactor*cap(m.buf.data)))
 		}
-		have := len(m.buf.data)
-		end := min(size, cap(m.buf.data))
-		n, err := io.ReadFull(r.in, m.buf.data[have:end])
-		m.buf.data = m.buf.data[:have+n]
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return frameErrorf("connection closed %d bytes into a message of %d", headerSize+have+n, m.Size)
+		if err := r.readTo(m, min(size, cap(m.buf.data))); err != nil {
+			return err
 		}
-		if err != nil {
+	}
+	return nil
+}
+
+// readTo reads until m's payload is end bytes long.
+func (r *Reader) readTo(m *Message, end int) error {
+	for len(m.buf.data) < end {
+		have := len(m.buf.data)
+		n, err := r.in.Read(m.buf.data[have:end])
+		m.buf.data = m.buf.data[:have+n]
+		r.received.Add(int64(n))
+		switch {
+		case n > 0, err == nil:
+		case errors.Is(err, io.EOF):
+			return frameErrorf("connection closed %d bytes into a message of %d", headerSize+have, m.Size)
+		default:
 			return fmt.Errorf("read message: %w", err)
 		}
 	}
 	return nil
+}
+
+// memory is what a message with a payload of size bytes takes at most, going by the beginning of it that is there.
+func (m *Message) memory(size int) int {
+	if m.OpCode != OpCompressed || len(m.buf.data) < compressedPrefix {
+		return size
+	}
+	inside := int(int32(binary.LittleEndian.Uint32(m.buf.data[4:])))
+	return size + min(max(inside, 0), MaxMessageSize)
 }

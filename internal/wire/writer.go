@@ -6,12 +6,15 @@ import (
 	"hash/crc32"
 	"io"
 	"net"
+	"sync/atomic"
 )
 
 const (
 	// gatherAbove is the size from which a reply's document is not copied behind its header, but handed to the kernel
 	// beside it.
 	gatherAbove = 32 << 10
+	// writeStep is how much is handed to the kernel at once, so that it shows how fast a client reads.
+	writeStep = 256 << 10
 
 	msgPrefix   = headerSize + 4 + 1         // header, flags, kind of the only section
 	replyPrefix = headerSize + 4 + 8 + 4 + 4 // header, flags, cursor, starting from, number returned
@@ -21,13 +24,18 @@ const (
 	awaitCapable = 1 << 3
 )
 
-// Writer writes messages to one connection, each with one write. It is used by one goroutine.
+// Writer writes messages to one connection, each with one write unless it is very large. It is used by one goroutine.
 type Writer struct {
 	codec *Codec
 	out   io.Writer
 	// gather has room for a head, a document and a checksum.
 	gather [3][]byte
+	// written counts the bytes that the kernel has taken.
+	written atomic.Int64
 }
+
+// Written is how many bytes have been written so far. It may be called while a message is written.
+func (w *Writer) Written() int64 { return w.written.Load() }
 
 // NewWriter returns a Writer to out.
 func (c *Codec) NewWriter(out io.Writer) *Writer {
@@ -74,11 +82,18 @@ func (w *Writer) WriteMessage(m Outgoing) (int, error) {
 }
 
 func (w *Writer) write(b []byte) (int, error) {
-	n, err := w.out.Write(b)
-	if err != nil {
-		return n, fmt.Errorf("write message: %w", err)
+	sent := 0
+	for {
+		n, err := w.out.Write(b[sent:min(sent+writeStep, len(b))])
+		sent += n
+		w.written.Add(int64(n))
+		if err != nil {
+			return sent, fmt.Errorf("write message: %w", err)
+		}
+		if sent == len(b) {
+			return sent, nil
+		}
 	}
-	return n, nil
 }
 
 func (w *Writer) writeGathered(m Outgoing, size int) (int, error) {
@@ -86,16 +101,32 @@ func (w *Writer) writeGathered(m Outgoing, size int) (int, error) {
 	defer w.codec.buffers.put(b)
 	b.data = appendHead(b.data, m, size)
 	head := len(b.data)
-	w.gather[0], w.gather[1] = b.data, m.Body
-	parts := net.Buffers(w.gather[:2])
 	if m.Flags.Has(FlagChecksumPresent) {
 		sum := crc32.Update(crc32.Checksum(b.data, castagnoli), castagnoli, m.Body)
 		b.data = binary.LittleEndian.AppendUint32(b.data, sum)
-		w.gather[0], w.gather[2] = b.data[:head], b.data[head:]
-		parts = w.gather[:3]
 	}
+	first := min(len(m.Body), writeStep)
+	w.gather[0], w.gather[1] = b.data[:head], m.Body[:first]
 	defer clear(w.gather[:])
+	if first == len(m.Body) {
+		w.gather[2] = b.data[head:]
+		return w.writeParts(w.gather[:])
+	}
+	n, err := w.writeParts(w.gather[:2])
+	for _, rest := range [2][]byte{m.Body[first:], b.data[head:]} {
+		if err == nil && len(rest) > 0 {
+			var more int
+			more, err = w.write(rest)
+			n += more
+		}
+	}
+	return n, err
+}
+
+// writeParts writes parts with one call of the kernel.
+func (w *Writer) writeParts(parts net.Buffers) (int, error) {
 	n, err := parts.WriteTo(w.out)
+	w.written.Add(n)
 	if err != nil {
 		return int(n), fmt.Errorf("write message: %w", err)
 	}

@@ -92,7 +92,7 @@ func (stillMonitor) AppendBatchedDeletes(b *bson.Builder) { b.Int64("batches", 0
 func (h *harness) conn(name string) *Conn {
 	if h.conns[name] == nil {
 		id := int64(len(h.conns) + 1)
-		h.conns[name] = NewConn(id, fmt.Sprintf("127.0.0.1:5000%d", id), "127.0.0.1:27018")
+		h.conns[name] = h.server.Connect(id, fmt.Sprintf("127.0.0.1:5000%d", id), "127.0.0.1:27018")
 	}
 	return h.conns[name]
 }

@@ -83,7 +83,7 @@ func matching(rows []bson.Doc, filter bson.Doc) ([]bson.Doc, error) {
 
 // inprog is what is to be seen of the operations.
 type inprog struct {
-	// idle shows threads that do nothing, too; cursors shows those that nobody is fetching from.
+	// idle shows connections and threads that do nothing, too; cursors shows those that nobody is fetching from.
 	idle, cursors bool
 	// truncate cuts long commands.
 	truncate bool
@@ -93,13 +93,14 @@ type inprog struct {
 func (s *Server) operations(want inprog) []bson.Doc {
 	now := clock.Millis(s.Clock)
 	var rows []bson.Doc
-	monitorBusy := false
+	monitorBusy, busy := false, map[int64]bool{}
 	s.Ops.Each(func(o *operation.Operation) {
 		monitorBusy = monitorBusy || o.Client.Desc == ttlMonitor
+		busy[o.Client.ConnectionID] = true
 		rows = append(rows, s.describe(o, now, want.truncate))
 	})
-	if want.idle && !monitorBusy && s.Expiry != nil {
-		rows = append(rows, s.idleThread(ttlMonitor, now))
+	if want.idle {
+		rows = append(rows, s.idle(now, busy, monitorBusy)...)
 	}
 	if want.cursors {
 		for _, c := range s.Cursors.Idle() {
@@ -112,18 +113,7 @@ func (s *Server) operations(want inprog) []bson.Doc {
 // describe is one running operation.
 func (s *Server) describe(o *operation.Operation, now int64, truncate bool) bson.Doc {
 	micros := s.Ops.Micros(o)
-	b := bson.Build().String("type", "op").String("host", s.theMachine().Name).String("desc", o.Client.Desc)
-	if o.Client.ConnectionID != 0 {
-		b.Int64("connectionId", o.Client.ConnectionID).String("client", o.Client.Remote)
-		if o.Client.AppName != "" {
-			b.String("appName", o.Client.AppName)
-		}
-		if o.Client.Metadata != nil {
-			b.Document("clientMetadata", o.Client.Metadata)
-		}
-	}
-	b.Bool("active", true).String("currentOpTime", bson.Date(now).Time().Format("2006-01-02T15:04:05.000-07:00")).
-		Bool("isFromUserConnection", o.Client.ConnectionID != 0).Bool("threaded", true).Int32("opid", int32(o.ID))
+	b := s.describeClient(o.Client, true, now).Bool("threaded", true).Int32("opid", int32(o.ID))
 	if o.LSID != nil {
 		digest := nobody()
 		b.Object("lsid").Value("id", o.LSID.Lookup("id")).Binary("uid", 0, digest[:]).End()
@@ -147,6 +137,34 @@ func (s *Server) describe(o *operation.Operation, now int64, truncate bool) bson
 		Bool("waitingForFlowControl", false).Object("flowControlStats").End().Doc()
 }
 
+// describeClient begins the description of what c does, or of c alone when that is nothing.
+func (s *Server) describeClient(c *operation.Client, active bool, now int64) *bson.Builder {
+	b := bson.Build().String("type", "op").String("host", s.theMachine().Name).String("desc", c.Desc)
+	if c.ConnectionID != 0 {
+		b.Int64("connectionId", c.ConnectionID).String("client", c.Remote)
+		if c.AppName != "" {
+			b.String("appName", c.AppName)
+		}
+		if c.Metadata != nil {
+			b.Document("clientMetadata", c.Metadata)
+		}
+	}
+	return b.Bool("active", active).String("currentOpTime", bson.Date(now).Time().Format("2006-01-02T15:04:05.000-07:00")).
+		Bool("isFromUserConnection", c.ConnectionID != 0)
+}
+
+// idle describes the connections that are not busy, and the monitor when it is not.
+func (s *Server) idle(now int64, busy map[int64]bool, monitorBusy bool) []bson.Doc {
+	var rows []bson.Doc
+	for _, c := range s.open.idle(busy) {
+		rows = append(rows, s.describeClient(c, false, now).Doc())
+	}
+	if !monitorBusy && s.Expiry != nil {
+		rows = append(rows, s.describeClient(&operation.Client{Desc: ttlMonitor}, false, now).Doc())
+	}
+	return rows
+}
+
 // describeCommand is a copy of the command without what belongs to the transport, cut when it is long.
 func describeCommand(command bson.Doc, truncate bool) bson.Doc {
 	if truncate && len(command) > truncatedBytes {
@@ -166,15 +184,6 @@ func describeCommand(command bson.Doc, truncate bool) bson.Doc {
 		return bson.EmptyDoc
 	}
 	return command.Clone()
-}
-
-// idleThread is one of the server's own threads while it does nothing.
-func (s *Server) idleThread(desc string, now int64) bson.Doc {
-	return bson.Build().String("type", "op").String("host", s.theMachine().Name).String("desc", desc).Bool("active", false).
-		String("currentOpTime", bson.Date(now).Time().Format("2006-01-02T15:04:05.000-07:00")).Bool("isFromUserConnection", false).
-		String("op", "none").String("ns", "").Bool("redacted", false).Object("command").End().Int32("numYields", 0).
-		Object("locks").End().Bool("waitingForLock", false).Object("lockStats").End().
-		Bool("waitingForFlowControl", false).Object("flowControlStats").End().Doc()
 }
 
 // describeCursor is a cursor that waits for its next getMore.

@@ -14,7 +14,7 @@ import (
 
 func mapReduceCommands() []*Command {
 	return []*Command{{Name: "mapReduce", Aliases: []string{"mapreduce"}, Doc: "Maps documents to keys and values, and reduces those of each key.",
-		ReadConcern: true, WriteConcern: true, Run: mapReduce}}
+		ReadConcern: true, WriteConcern: true, Run: mapReduce, Explain: explainMapReduce}}
 }
 
 // mapReduceRequest is a mapReduce as the client asked for it.
@@ -38,7 +38,7 @@ func mapReduce(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	if coll := op.Query.Store.Catalog().Collection(r.NS); coll != nil && coll.IsView() {
-		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "mapReduce on a view is not supported")
+		return nil, notOnView()
 	}
 	running, err := op.Query.Aggregate(op.Ctx, r.Aggregate, r.call)
 	op.examined(r.call)
@@ -64,6 +64,22 @@ func mapReduce(op *Op) (bson.Doc, error) {
 		return r.out.reply(), nil
 	}
 	return results.End().Doc(), nil
+}
+
+func explainMapReduce(op *Op, v query.Verbosity) (*query.Explanation, error) {
+	r, err := op.parseMapReduce(op.Args)
+	if err != nil {
+		return nil, err
+	}
+	if coll := op.Query.Store.Catalog().Collection(r.NS); coll != nil && coll.IsView() {
+		return nil, notOnView()
+	}
+	defer op.examined(r.call)
+	return op.Query.ExplainAggregate(op.Ctx, r.Aggregate, r.call, v)
+}
+
+func notOnView() error {
+	return mongoerr.New(mongoerr.CommandNotSupportedOnView, "mapReduce on a view is not supported")
 }
 
 func (op *Op) parseMapReduce(a *Args) (r mapReduceRequest, err error) {

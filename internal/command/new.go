@@ -34,6 +34,9 @@ func New(c Config, s Services) *Server {
 		srv.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID == id })
 	})
 	s.Query.Server = srv
+	if p := s.Params.Lookup("notablescan"); p != nil {
+		s.Query.NoTableScan = func() bool { return p.Get().Bool() }
+	}
 	_, _ = rand.Read(srv.processID[:]) // never fails
 	ctx, stop := context.WithCancel(context.Background())
 	srv.stop = stop

@@ -24,6 +24,7 @@ func AddParameters(r *parameter.Registry, verbosity func(level int)) {
 	parameter.NewFixed(r, "maxBSONDepth", bson.Int32(180))
 	parameter.NewFixed(r, "mongotHost", bson.String(""))
 	parameter.NewFixed(r, "searchIndexManagementHostAndPort", bson.String(""))
+	parameter.NewBool(r, "notablescan", parameter.Both, false)
 	parameter.NewBool(r, "quiet", parameter.Both, false)
 	parameter.NewBool(r, "allowDiskUseByDefault", parameter.Both, true)
 	parameter.NewString(r, "automationServiceDescriptor", parameter.Both, "", 64)

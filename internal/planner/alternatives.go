@@ -33,7 +33,12 @@ func (p *planning) accessesAt(conj []match.Node, outside []predicate, indexes []
 			continue
 		}
 		for lead := range p.leads(x, demands) {
-			if a := p.fit(x, demands, own, lead); a != nil && len(found) < maxIndexedSolutions {
+			a := p.fit(x, demands, own, lead)
+			switch {
+			case a == nil:
+			case len(found) == maxIndexedSolutions:
+				p.reached.And = true
+			default:
 				found = append(found, *a)
 			}
 		}
@@ -60,7 +65,7 @@ func (p *planning) alternatives(or *match.Or, outside []predicate, indexes []Ind
 		}
 	}
 	var out []access
-	for _, pick := range picks(branches) {
+	for _, pick := range p.picks(branches) {
 		inputs := make([]access, len(branches))
 		for i, k := range pick {
 			inputs[i] = branches[i][k]
@@ -71,10 +76,14 @@ func (p *planning) alternatives(or *match.Or, outside []predicate, indexes []Ind
 }
 
 // picks are choices of one way a branch: the best of each first, then all that differ from it in one branch.
-func picks(branches [][]access) [][]int {
+func (p *planning) picks(branches [][]access) [][]int {
 	out := [][]int{make([]int, len(branches))}
 	for i, b := range branches {
-		for k := 1; k < len(b) && len(out) < maxOrSolutions; k++ {
+		for k := 1; k < len(b); k++ {
+			if len(out) == maxOrSolutions {
+				p.reached.Or = true
+				break
+			}
 			pick := make([]int, len(branches))
 			pick[i] = k
 			out = append(out, pick)
@@ -242,6 +251,7 @@ func (p *planning) explode(s *IndexScan, limit int) ([]Node, bool) {
 			break
 		}
 		if len(scans)*len(s.Bounds[i]) > limit {
+			p.reached.Explode = true
 			return nil, false
 		}
 		scans = splitAt(scans, i)

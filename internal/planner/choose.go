@@ -26,6 +26,15 @@ func Choose(c Collection, q Query) (*Plan, error) {
 // another; a hint may leave out some. The first is the one to take when a race does not tell them apart.
 func Candidates(c Collection, q Query) ([]*Plan, error) {
 	p := &planning{c: c, q: q}
+	plans, err := p.candidates()
+	for _, plan := range plans {
+		plan.Reached = p.reached
+	}
+	return plans, err
+}
+
+func (p *planning) candidates() ([]*Plan, error) {
+	c, q := p.c, p.q
 	if q.Filter != nil {
 		p.root = q.Filter.Root
 		if !isAlwaysTrue(p.root) {
@@ -66,7 +75,15 @@ func Candidates(c Collection, q Query) ([]*Plan, error) {
 	if len(plans) > 0 {
 		return plans, nil
 	}
+	if p.forbidsScan() {
+		return nil, mongoerr.New(mongoerr.NoQueryExecutionPlans, "error processing query: planner returned error :: caused by :: No indexed plans available, and running with 'notablescan'")
+	}
 	return []*Plan{p.collScan(false)}, nil
+}
+
+// forbidsScan says whether all documents may not be looked at. A query without a condition may look at them.
+func (p *planning) forbidsScan() bool {
+	return p.c.NoTableScan && p.filter != nil && p.c.Clustered == nil
 }
 
 // planning is one query being planned.
@@ -75,6 +92,8 @@ type planning struct {
 	q      Query
 	root   match.Node    // of the filter, nil when there is none
 	filter *match.Filter // nil when it takes every document
+
+	reached Limits
 }
 
 // usable are the indexes that a plan may walk by its own choice.
@@ -144,6 +163,7 @@ func (p *planning) indexed(indexes []Index, choice bool) []*Plan {
 		}
 	}
 	slices.SortStableFunc(plans, func(a, b *Plan) int { return b.score - a.score })
+	p.reached.And = p.reached.And || len(plans) > maxIndexedSolutions
 	return plans[:min(len(plans), maxIndexedSolutions)]
 }
 

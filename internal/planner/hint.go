@@ -51,6 +51,9 @@ func (p *planning) natural() ([]*Plan, error) {
 	if p.q.Min != nil || p.q.Max != nil {
 		return nil, mongoerr.New(mongoerr.NoQueryExecutionPlans, "min and max cannot be used with a $natural hint")
 	}
+	if p.forbidsScan() {
+		return nil, mongoerr.New(mongoerr.NoQueryExecutionPlans, "error processing query: planner returned error :: caused by :: hint $natural is not allowed, because 'notablescan' is enabled")
+	}
 	v := p.q.Hint.Doc().Lookup("$natural")
 	return []*Plan{p.collScan(v.IsNumber() && v.AsDouble() < 0)}, nil
 }

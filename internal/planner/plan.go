@@ -18,10 +18,18 @@ type Plan struct {
 	Ordered bool
 	// Counted says that the plan sees to the skip and limit.
 	Counted bool
+	// Reached are the limits that left out some candidates.
+	Reached Limits
 
 	scores bool
 	sorts  bool // the order is not that of an index
 	score  int  // how well it looks before it is tried
+}
+
+// Limits says which bounds a query has met while its plans were enumerated.
+type Limits struct {
+	// Or: of ways to find the branches of an $or; And: of plans; Explode: of scans made of one.
+	Or, And, Explode bool
 }
 
 // Node is one node of a plan. Its type is a struct of this package, of which there is a file each.

@@ -78,6 +78,8 @@ type Collection struct {
 	Clustered *index.Definition
 	// Hides says that expired documents are hidden: keys alone do not tell whether a document is there.
 	Hides bool
+	// NoTableScan forbids to look at all documents for want of an index.
+	NoTableScan bool
 }
 
 // compare orders values as x does.

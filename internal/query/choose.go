@@ -2,6 +2,7 @@ package query
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
@@ -52,6 +53,7 @@ func (e *Engine) choose(r *storage.Reader, q planner.Query, order *sortpattern.P
 		c.Indexes = slices.DeleteFunc(c.Indexes, func(x planner.Index) bool { return !filter.Allows(x.Name, x.Key) })
 		q.Hint = bson.Missing
 	}
+	c.NoTableScan = e.forbidsScans(r.Catalog().NS)
 	plans, err := planner.Candidates(c, q)
 	if err != nil {
 		return nil, err
@@ -63,6 +65,18 @@ func (e *Engine) choose(r *storage.Reader, q planner.Query, order *sortpattern.P
 		made.description = func() bson.Doc { return describeQuery(q, order, project) }
 	}
 	return made, nil
+}
+
+// forbidsScans says whether a query of ns needs an index. The server's own collections do not.
+func (e *Engine) forbidsScans(ns namespace.NS) bool {
+	if e.NoTableScan == nil || !e.NoTableScan() {
+		return false
+	}
+	switch ns.DB {
+	case "admin", "config", "local":
+		return false
+	}
+	return !strings.HasPrefix(ns.Coll, "system.")
 }
 
 // chooseDistinct is the plan that leaps from value to value of q's only field, or to the first documents of each value at

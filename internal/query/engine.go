@@ -36,6 +36,8 @@ type Engine struct {
 	Plans plancache.Caches
 	// Settings are what is set for queries by their shape.
 	Settings Settings
+	// NoTableScan says whether queries need an index; nil: they do not.
+	NoTableScan func() bool
 
 	filters     *match.Parser
 	projections *projection.Parser

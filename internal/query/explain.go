@@ -108,9 +108,13 @@ func (x *explained) printPlanner(b *bson.Builder) {
 	}
 	hash := hash32(x.shape)
 	b.Bool("indexFilterSet", x.filtered()).String("queryHash", hash).String("planCacheShapeHash", hash).
-		String("planCacheKey", hash32(x.shape+x.indexes())).Int32("optimizationTimeMillis", 0).
-		Bool("maxIndexedOrSolutionsReached", false).Bool("maxIndexedAndSolutionsReached", false).Bool("maxScansToExplodeReached", false).
-		Bool("prunedSimilarIndexes", false)
+		String("planCacheKey", x.key()).Int32("optimizationTimeMillis", 0)
+	var reached planner.Limits
+	if x.plan != nil {
+		reached = x.plan.Reached
+	}
+	b.Bool("maxIndexedOrSolutionsReached", reached.Or).Bool("maxIndexedAndSolutionsReached", reached.And).
+		Bool("maxScansToExplodeReached", reached.Explode).Bool("prunedSimilarIndexes", false)
 	x.steps.print(b, "winningPlan", false)
 	b.Array("rejectedPlans")
 	if x.choice != nil && x.plan != nil && len(x.choice.racers) > 0 {
@@ -127,6 +131,14 @@ func (x *explained) filtered() bool {
 }
 
 func hash32(text string) string { return fmt.Sprintf("%08X", crc32.ChecksumIEEE([]byte(text))) }
+
+// key is what the plan cache has the plan under, where it keeps plans of such operations.
+func (x *explained) key() string {
+	if x.choice != nil && x.choice.shape != nil {
+		return x.choice.key().String()
+	}
+	return hash32(x.shape + x.indexes())
+}
 
 // indexes are the names of the indexes that a plan may use.
 func (x *explained) indexes() string {

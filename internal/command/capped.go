@@ -37,6 +37,9 @@ func convertToCapped(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
+	if ns.Coll == systemViews && op.hasViews(ns.DB) {
+		return nil, mongoerr.New(mongoerr.BadValue, "%s cannot be converted to a capped collection", ns)
+	}
 	coll, err := op.copyable(ns)
 	if err != nil {
 		return nil, err

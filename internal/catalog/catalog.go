@@ -30,7 +30,7 @@ type Collection struct {
 	UUID    [16]byte
 	Options Options
 	// Indexes are the ready ones in order of creation. A plain collection's first is the one on _id; a clustered
-	// collection has none on _id and a view none at all.
+	// collection and a time series have none on _id and a view none at all.
 	Indexes []*index.Definition
 	// CollatedIDs says that a clustered collection is ordered by _id under its collation; those of the first servers are
 	// ordered by bytes.

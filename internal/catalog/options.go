@@ -16,7 +16,8 @@ type Options struct {
 	Size, Max int64
 
 	Clustered *Clustered
-	// ExpireAfterSeconds is the TTL of a clustered collection on its _id; HasTTL says whether there is one.
+	// ExpireAfterSeconds is the TTL of a clustered collection on its _id, or of the measurements of a time series; HasTTL
+	// says whether there is one.
 	ExpireAfterSeconds int64
 	HasTTL             bool
 
@@ -24,7 +25,8 @@ type Options struct {
 	ViewOn   string
 	Pipeline bson.Doc
 
-	Timeseries bson.Doc
+	// TimeSeries is nil for all but time-series collections.
+	TimeSeries *TimeSeries
 	Collation  bson.Doc
 
 	Validator                          bson.Doc
@@ -54,7 +56,7 @@ func ReadOptions(doc bson.Doc) Options {
 	if v := o.Doc.Lookup("expireAfterSeconds"); v.IsNumber() && !v.IsNaN() {
 		o.ExpireAfterSeconds, o.HasTTL = v.TruncInt64(), true
 	}
-	o.Timeseries = object(o.Doc, "timeseries")
+	o.TimeSeries = readTimeSeries(o.Doc.Lookup("timeseries"))
 	o.Collation = object(o.Doc, "collation")
 	o.Validator = object(o.Doc, "validator")
 	o.ValidationLevel = text(o.Doc, "validationLevel")

@@ -177,9 +177,11 @@ func cloneName(a *Args, key, db string) namespace.NS {
 func (op *Op) copyable(ns namespace.NS) (*catalog.Collection, error) {
 	coll := op.Query.Store.Catalog().Collection(ns)
 	switch {
+	case op.Query.Store.Catalog().BehindBuckets(ns) != nil:
+		return nil, mongoerr.New(mongoerr.IllegalOperation, "cannot copy the buckets of a time-series collection: %s", ns)
 	case coll == nil:
 		return nil, mongoerr.New(mongoerr.NamespaceNotFound, "source collection %s does not exist", ns)
-	case coll.IsView():
+	case coll.IsView() || coll.IsTimeSeries():
 		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "not supported for views: %s", ns)
 	}
 	return coll, nil

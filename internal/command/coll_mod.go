@@ -31,7 +31,7 @@ type collModRequest struct {
 	images    bson.Value
 	// cappedSize and cappedMax are new bounds, Missing when not asked for.
 	cappedSize, cappedMax bson.Value
-	timeseries            bool
+	timeseries            *timeseriesFields // nil when not asked for
 	legacy                bool
 	dryRun                bool
 	// first is the name of the first option that only a collection has.
@@ -93,10 +93,11 @@ func (op *Op) parseCollMod(a *Args) (*collModRequest, error) {
 	r.images = collModImages(a)
 	r.cappedSize, r.cappedMax = collModCapped(a)
 	if ts := a.sub("timeseries"); ts != nil {
-		r.timeseries = true
 		ts.enum("granularity", "seconds", "minutes", "hours")
 		ts.IntIn("bucketMaxSpanSeconds", 1, maxBucketSeconds)
 		ts.IntIn("bucketRoundingSeconds", 1, maxBucketSeconds)
+		r.timeseries = &timeseriesFields{}
+		r.timeseries.readBuckets(ts)
 		if err := ts.Done(); err != nil {
 			a.Fail(err)
 		}
@@ -172,12 +173,15 @@ func (op *Op) modified(ctx context.Context, c *catalog.Collection, r *collModReq
 	if c.IsView() {
 		return op.modifiedView(ctx, c, r)
 	}
+	if c.IsTimeSeries() {
+		return op.modifiedSeries(c, r, reply)
+	}
 	switch {
 	case r.hasViewOn:
 		return nil, invalidOptions("option not supported on a collection: viewOn")
 	case !r.pipeline.IsMissing():
 		return nil, invalidOptions("option not supported on a collection: pipeline")
-	case r.timeseries:
+	case r.timeseries != nil:
 		return nil, invalidOptions("option only supported on a time-series collection: timeseries")
 	}
 	o := readOptions(c.Options.Doc)
@@ -207,7 +211,7 @@ func (op *Op) setExpire(c *catalog.Collection, o options, v bson.Value) error {
 	switch {
 	case v.IsMissing():
 		return nil
-	case !c.IsClustered():
+	case !c.IsClustered() && !c.IsTimeSeries():
 		return invalidOptions("'expireAfterSeconds' option is only supported on collections clustered by _id")
 	case v.Type == bson.TypeString:
 		if v.Str() != "off" {

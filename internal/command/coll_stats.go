@@ -58,6 +58,11 @@ func (s *Server) appendStorageStats(ctx context.Context, b *bson.Builder, ns nam
 	if err != nil {
 		return err
 	}
+	if coll.IsTimeSeries() {
+		if err := appendSeriesStats(b, r, st); err != nil {
+			return err
+		}
+	}
 	appendRecordStats(b, coll, st, scale)
 	appendIndexStats(b, coll, st, scale)
 	b.Number("scaleFactor", scale)
@@ -68,8 +73,12 @@ func (s *Server) appendStorageStats(ctx context.Context, b *bson.Builder, ns nam
 const usePowerOf2 = 1
 
 func appendRecordStats(b *bson.Builder, coll *catalog.Collection, st *storage.CollectionStats, scale int64) {
-	b.Number("size", st.DataBytes/scale).Number("count", st.Documents).Int32("numOrphanDocs", 0)
-	if st.Stored > 0 {
+	b.Number("size", st.DataBytes/scale)
+	if !coll.IsTimeSeries() {
+		b.Number("count", st.Documents)
+	}
+	b.Int32("numOrphanDocs", 0)
+	if st.Stored > 0 && !coll.IsTimeSeries() {
 		b.Number("avgObjSize", st.DataBytes/st.Stored)
 	}
 	b.Number("storageSize", storageSize(st)/scale).Int32("freeStorageSize", 0).Bool("capped", coll.Options.Capped)
@@ -79,6 +88,27 @@ func appendRecordStats(b *bson.Builder, coll *catalog.Collection, st *storage.Co
 	if hasTTL(coll) {
 		b.Int32("userFlags", usePowerOf2)
 	}
+}
+
+// seriesCounters are what MongoDB counts of the making of buckets, of which there is none here.
+var seriesCounters = [...]string{"numBucketInserts", "numBucketUpdates", "numBucketsOpenedDueToMetadata", "numBucketsClosedDueToCount",
+	"numBucketsClosedDueToSchemaChange", "numBucketsClosedDueToSize", "numBucketsClosedDueToTimeForward", "numBucketsClosedDueToTimeBackward",
+	"numBucketsClosedDueToMemoryThreshold", "numCommits", "numWaits"}
+
+func appendSeriesStats(b *bson.Builder, r *storage.Reader, st *storage.CollectionStats) error {
+	n, err := r.Cells()
+	if err != nil {
+		return err
+	}
+	b.Object("timeseries").String("bucketsNs", catalog.BucketsName(r.Catalog().NS).String()).Number("bucketCount", n)
+	if n > 0 {
+		b.Number("avgBucketSize", st.DataBytes/n)
+	}
+	for _, name := range seriesCounters {
+		b.Int64(name, 0)
+	}
+	b.Number("numMeasurementsCommitted", st.Documents).End()
+	return nil
 }
 
 func hasTTL(coll *catalog.Collection) bool {

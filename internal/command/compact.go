@@ -29,7 +29,7 @@ func compact(op *Op) (bson.Doc, error) {
 	if err := findable(ns); err != nil {
 		return nil, err
 	}
-	switch coll := op.Query.Store.Catalog().Collection(ns); {
+	switch coll := op.stored(ns); {
 	case coll == nil && !(ns.Coll == systemViews && op.hasViews(ns.DB)):
 		return nil, mongoerr.New(mongoerr.NamespaceNotFound, "collection does not exist")
 	case coll != nil && coll.IsView():
@@ -39,6 +39,15 @@ func compact(op *Op) (bson.Doc, error) {
 		return bson.Build().Int32("estimatedBytesFreed", 0).Doc(), nil
 	}
 	return bson.Build().Int32("bytesFreed", 0).Doc(), nil
+}
+
+// stored is the collection called ns, or the time series whose buckets would be.
+func (op *Op) stored(ns namespace.NS) *catalog.Collection {
+	c := op.Query.Store.Catalog()
+	if coll := c.Collection(ns); coll != nil {
+		return coll
+	}
+	return c.BehindBuckets(ns)
 }
 
 func (op *Op) hasViews(db string) bool {

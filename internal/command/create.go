@@ -280,10 +280,7 @@ func (op *Op) checkCreate(r *createRequest) error {
 
 // served refuses what Ebb does not have.
 func (r *createRequest) served() error {
-	switch {
-	case r.timeseries != nil:
-		return mongoerr.New(mongoerr.CommandNotSupported, "Time-series collections are not supported yet")
-	case r.encrypted != nil:
+	if r.encrypted != nil {
 		return mongoerr.New(6346402, "Encrypted collections are not supported on standalone")
 	}
 	return nil

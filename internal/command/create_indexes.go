@@ -111,6 +111,9 @@ func (op *Op) parseIndexes(c *catalog.Collection, specs []bson.Doc) ([]*index.De
 
 // checkIndexFor applies the rules between an index and the collection it is for.
 func (op *Op) checkIndexFor(c *catalog.Collection, d *index.Definition) error {
+	if c.IsTimeSeries() {
+		return checkSeriesIndex(c, d)
+	}
 	switch {
 	case d.Hidden && c.NS.IsSystem():
 		return mongoerr.New(mongoerr.BadValue, "Can't hide indexes on system collections")

@@ -3,14 +3,12 @@ package command
 import (
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
 // maxBucketSeconds bounds the span of a bucket: a year.
 const maxBucketSeconds = 31536000
-
-// bucketSpans are the spans of buckets by granularity, in seconds.
-var bucketSpans = map[string]int64{"seconds": 3600, "minutes": 86400, "hours": 2592000}
 
 // timeseriesFields are the fields of timeseries as they were read.
 type timeseriesFields struct {
@@ -39,10 +37,14 @@ func checkTimeseriesShape(a, ts *Args) {
 func readTimeseries(ts *Args) (f timeseriesFields) {
 	f.timeField, _ = ts.String("timeField")
 	f.metaField, f.hasMeta = ts.String("metaField")
+	f.readBuckets(ts)
+	return f
+}
+
+func (f *timeseriesFields) readBuckets(ts *Args) {
 	f.granularity, _ = ts.String("granularity")
 	f.span, f.hasSpan = ts.Int("bucketMaxSpanSeconds")
 	f.rounding, f.hasRounding = ts.Int("bucketRoundingSeconds")
-	return f
 }
 
 // checkCreateTimeseries applies the rules of time-series collections.
@@ -56,7 +58,16 @@ func checkCreateTimeseries(r *createRequest) error {
 			return invalidOptions("time-series collections do not support the '%s' option", key)
 		}
 	}
-	return readTimeseries(r.timeseries).check()
+	f := readTimeseries(r.timeseries)
+	if err := f.check(); err != nil {
+		return err
+	}
+	r.options["timeseries"] = f.spec().Doc().Value()
+	return nil
+}
+
+func (f timeseriesFields) spec() catalog.SeriesSpec {
+	return catalog.SeriesSpec{TimeField: f.timeField, MetaField: f.metaField, Granularity: f.granularity, Span: f.span, Rounding: f.rounding}
 }
 
 func (f timeseriesFields) check() error {
@@ -75,7 +86,7 @@ func (f timeseriesFields) check() error {
 
 func (f timeseriesFields) checkBuckets() error {
 	if f.granularity != "" {
-		span := bucketSpans[f.granularity]
+		span := catalog.BucketSpan(f.granularity)
 		switch {
 		case f.hasRounding:
 			return invalidOptions("'bucketRoundingSeconds' cannot be set together with 'granularity'")

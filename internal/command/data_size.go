@@ -54,7 +54,7 @@ func (op *Op) measure(r *dataSizeRequest) (size, n int64, err error) {
 	switch {
 	case coll == nil:
 		return 0, 0, nil
-	case coll.IsView():
+	case coll.IsView() || coll.IsTimeSeries():
 		return 0, 0, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", r.ns)
 	}
 	ranged, err := r.check(coll.Indexes)

@@ -99,7 +99,11 @@ func (op *Op) hashDatabase(wanted map[string]bool) (hashed []hashedCollection, e
 		if err := op.hashCollection(view, c, sum); err != nil {
 			return nil, err
 		}
-		hashed = append(hashed, hashedCollection{c.NS.Coll, c.UUID, c.Options.Capped, inHex(sum)})
+		name := c.NS
+		if c.IsTimeSeries() { // of which MongoDB hashes the buckets
+			name = catalog.BucketsName(name)
+		}
+		hashed = append(hashed, hashedCollection{name.Coll, c.UUID, c.Options.Capped, inHex(sum)})
 	}
 	if ns := (namespace.NS{DB: op.DB, Coll: systemViews}); found && (wanted == nil || wanted[systemViews]) {
 		hashed = append(hashed, hashedCollection{systemViews, derivedUUID(ns), false, inHex(views)})

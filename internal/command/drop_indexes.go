@@ -33,6 +33,9 @@ func dropIndexes(op *Op) (bson.Doc, error) {
 	if err := op.checkUUID(ns, uuid); err != nil {
 		return nil, err
 	}
+	if coll := op.stored(ns); coll != nil {
+		ns = coll.NS
+	}
 	message := ""
 	was, err := op.Query.Store.DropIndexes(op.Ctx, ns, func(c *catalog.Collection) ([]*index.Definition, error) {
 		message = ""

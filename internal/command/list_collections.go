@@ -39,12 +39,16 @@ func listCollections(op *Op) (bson.Doc, error) {
 	return op.openRows(namespace.NS{DB: op.DB, Coll: "$cmd.listCollections"}, docs, cursor)
 }
 
-// collectionRows describes what a database holds; where there are views it holds system.views too.
+// collectionRows describes what a database holds; where there are views it holds system.views too, and with each time
+// series the collection of its buckets.
 func collectionRows(c *catalog.Catalog, db string, nameOnly bool) (rows []bson.Doc) {
 	views := false
 	for _, coll := range c.Collections(db) {
-		views = views || coll.IsView()
+		views = views || coll.IsView() || coll.IsTimeSeries()
 		rows = append(rows, collectionRow(coll, nameOnly))
+		if buckets := catalog.BucketsName(coll.NS); coll.IsTimeSeries() && c.Collection(buckets) == nil {
+			rows = append(rows, collectionRow(&catalog.Collection{NS: buckets, UUID: coll.UUID, Options: bucketsOptions(coll)}, nameOnly))
+		}
 	}
 	if ns := (namespace.NS{DB: db, Coll: systemViews}); views && c.Collection(ns) == nil {
 		rows = append(rows, collectionRow(&catalog.Collection{NS: ns, UUID: derivedUUID(ns), Options: catalog.ReadOptions(nil)}, nameOnly))
@@ -59,11 +63,11 @@ func collectionRow(coll *catalog.Collection, nameOnly bool) bson.Doc {
 	}
 	b.Document("options", coll.Options.Doc)
 	b.Object("info").Bool("readOnly", coll.IsView())
-	if !coll.IsView() {
+	if !coll.IsView() && collectionType(coll) != "timeseries" {
 		b.Binary("uuid", 4, coll.UUID[:])
 	}
 	b.End()
-	if !coll.IsView() && !coll.IsClustered() {
+	if !coll.IsView() && !coll.IsClustered() && !coll.IsTimeSeries() {
 		b.Document("idIndex", idIndexOf(coll))
 	}
 	return b.Doc()
@@ -73,7 +77,30 @@ func collectionType(coll *catalog.Collection) string {
 	if coll.IsView() {
 		return "view"
 	}
+	if coll.IsTimeSeries() && !coll.IsClustered() {
+		return "timeseries"
+	}
 	return "collection"
+}
+
+// bucketsOptions are the options that MongoDB shows of the buckets of a time series.
+func bucketsOptions(coll *catalog.Collection) catalog.Options {
+	at := coll.Options.TimeSeries.TimeField
+	limits := func(b *bson.Builder, name string) {
+		b.Object(name).String("bsonType", "object").Array("required").String("0", at).End().
+			Object("properties").Object(at).String("bsonType", "date").End().End().End()
+	}
+	b := bson.Build().String("bsonType", "object").Array("required").String("0", "_id").String("1", "control").String("2", "data").End().
+		Object("properties").Object("_id").String("bsonType", "objectId").End().
+		Object("control").String("bsonType", "object").Array("required").String("0", "version").String("1", "min").String("2", "max").End().
+		Object("properties").Object("version").String("bsonType", "number").End()
+	limits(b, "min")
+	limits(b, "max")
+	b.End().End().Object("data").String("bsonType", "object").End().Object("meta").End().End().Bool("additionalProperties", false)
+	o := readOptions(coll.Options.Doc)
+	o.set("validator", bson.Build().Document("$jsonSchema", b.Doc()).Doc().Value())
+	o.set("clusteredIndex", bson.True)
+	return catalog.ReadOptions(o.doc())
 }
 
 func idIndexOf(coll *catalog.Collection) bson.Doc {

@@ -30,7 +30,7 @@ func listIndexes(op *Op) (bson.Doc, error) {
 	if err := readable(ns); err != nil {
 		return nil, err
 	}
-	coll := op.Query.Store.Catalog().Collection(ns)
+	coll := op.stored(ns)
 	switch {
 	case coll == nil && ns.Coll == systemViews && op.hasViews(ns.DB):
 		coll = &catalog.Collection{NS: ns}

@@ -29,7 +29,7 @@ func (op *Op) cached() (*catalog.Collection, error) {
 		return nil, err
 	}
 	coll := op.Query.Store.Catalog().Collection(ns)
-	if coll != nil && coll.IsView() {
+	if coll != nil && (coll.IsView() || coll.IsTimeSeries()) {
 		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 	}
 	return coll, nil

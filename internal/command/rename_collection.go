@@ -35,6 +35,12 @@ func renameCollection(op *Op) (bson.Doc, error) {
 	if err := op.checkUUID(r.to, r.targetUUID); err != nil {
 		return nil, err
 	}
+	if c := op.Query.Store.Catalog().Collection(r.from); c != nil && c.IsTimeSeries() {
+		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Renaming a timeseries collection is not supported: %s", r.from)
+	}
+	if c := op.Query.Store.Catalog().Collection(r.to); c != nil && c.IsTimeSeries() {
+		return nil, mongoerr.New(mongoerr.NamespaceExists, "a timeseries collection already exists with that name: %s", r.to)
+	}
 	return bson.EmptyDoc, op.Query.Store.Rename(op.Ctx, r.from, r.to, r.dropTarget)
 }
 

@@ -26,6 +26,9 @@ func (s *Server) Documents(ctx context.Context, ns namespace.NS, name string, sp
 		if coll == nil {
 			return nil, mongoerr.New(50933, "collection '%s' does not exist", ns)
 		}
+		if coll.IsTimeSeries() {
+			return nil, mongoerr.New(40602, "$planCacheStats is only valid as the first stage in a pipeline")
+		}
 		return s.Query.PlanCacheStats(coll, s.theMachine().Name), nil
 	case "$querySettings":
 		return s.querySettingsStage(spec.Doc()), nil
@@ -95,6 +98,9 @@ func (s *Server) count(ctx context.Context, ns namespace.NS) (int64, error) {
 	if !ok {
 		return 0, nil
 	}
+	if r.Catalog().IsTimeSeries() {
+		return r.Cells()
+	}
 	return r.Count()
 }
 
@@ -159,10 +165,8 @@ func (s *Server) clusterCatalogStage(ns namespace.NS) ([]bson.Doc, error) {
 			b.Binary("uuid", 4, coll.UUID[:])
 		}
 		b.End()
-		if !coll.IsView() {
-			if id := idIndexOf(coll); id != nil {
-				b.Document("idIndex", id)
-			}
+		if !coll.IsView() && !coll.IsTimeSeries() {
+			b.Document("idIndex", idIndexOf(coll))
 		}
 		docs = append(docs, b.Bool("sharded", false).Doc())
 	}

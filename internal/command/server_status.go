@@ -78,7 +78,7 @@ func (op *Op) batchedDeletesSection(b *bson.Builder) {
 }
 
 func (op *Op) catalogSection(b *bson.Builder) {
-	var collections, capped, clustered, views, internal, internalViews int32
+	var collections, capped, clustered, series, views, internal, internalViews int32
 	for _, c := range op.collections() {
 		ours := c.NS.IsSystem() || c.NS.DB == "admin" || c.NS.DB == "local" || c.NS.DB == "config"
 		switch {
@@ -96,9 +96,12 @@ func (op *Op) catalogSection(b *bson.Builder) {
 			if c.IsClustered() {
 				clustered++
 			}
+			if c.IsTimeSeries() {
+				series++
+			}
 		}
 	}
-	b.Int32("collections", collections).Int32("capped", capped).Int32("clustered", clustered).Int32("timeseries", 0).
+	b.Int32("collections", collections).Int32("capped", capped).Int32("clustered", clustered).Int32("timeseries", series).
 		Int32("views", views).Int32("internalCollections", internal).Int32("internalViews", internalViews)
 }
 

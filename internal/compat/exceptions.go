@@ -110,7 +110,6 @@ func commandExceptions() []exception {
 		{name: "rotateCertificates", state: partial, note: "There is no TLS yet: it succeeds and reads nothing.", try: `{rotateCertificates: 1}`},
 		{name: "setIndexCommitQuorum", state: refused, note: "There are no other members to build an index.",
 			try: `{setIndexCommitQuorum: "c", indexNames: ["x"], commitQuorum: 1}`, code: mongoerr.IndexNotFound},
-		{name: "create", state: partial, note: "Time-series collections are not made yet.", try: `{create: "t", timeseries: {timeField: "t"}}`, code: mongoerr.CommandNotSupported},
 		{name: "getDefaultRWConcern", state: refused, note: "It belongs to replica sets.", try: `{getDefaultRWConcern: 1}`, code: 51300},
 		{name: "replSetResizeOplog", state: refused, note: "There is no oplog without a replica set.", try: `{replSetResizeOplog: 1, size: 990}`, code: mongoerr.NamespaceNotFound},
 		{name: "setDefaultRWConcern", state: refused, note: "It belongs to replica sets.", try: `{setDefaultRWConcern: 1, defaultReadConcern: {level: "local"}}`, code: 51300},

@@ -81,7 +81,12 @@ func checkTimeSeries(d bson.Doc) error {
 			return mongoerr.New(mongoerr.BadValue, "BSON field value must be between 1 and 31536000, is %d", n)
 		}
 	}
-	if span.IsMissing() != rounding.IsMissing() {
+	switch {
+	case !granularity.IsMissing() && !rounding.IsMissing():
+		return mongoerr.New(mongoerr.InvalidOptions, "'bucketRoundingSeconds' cannot be set together with 'granularity'")
+	case !span.IsMissing() && !rounding.IsMissing() && span.RoundInt64() != rounding.RoundInt64():
+		return mongoerr.New(mongoerr.InvalidOptions, "Timeseries 'bucketRoundingSeconds' needs to be equal to 'bucketMaxSpanSeconds'")
+	case span.IsMissing() != rounding.IsMissing() && granularity.IsMissing():
 		return mongoerr.New(mongoerr.InvalidOptions, "bucketMaxSpanSeconds and bucketRoundingSeconds must be set together")
 	}
 	return nil

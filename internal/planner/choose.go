@@ -121,7 +121,7 @@ func isAlwaysTrue(n match.Node) bool {
 
 // byID finds out whether the filter asks for one _id by value.
 func byID(c Collection, q Query) (bson.Value, bool) {
-	if q.Filter == nil || !collation.Equal(c.Collation, q.Collation) {
+	if q.Filter == nil || c.Unkeyed || !collation.Equal(c.Collation, q.Collation) {
 		return bson.Missing, false
 	}
 	n := q.Filter.Root

@@ -76,6 +76,8 @@ type Collection struct {
 	Collation *collation.Collation
 	// Clustered is the order of the records by _id, in the place of an index on it; nil where records have an order of their own.
 	Clustered *index.Definition
+	// Unkeyed: several documents may have the same _id, as in a time series, and nothing finds them by it.
+	Unkeyed bool
 	// Hides says that expired documents are hidden: keys alone do not tell whether a document is there.
 	Hides bool
 	// NoTableScan forbids to look at all documents for want of an index.

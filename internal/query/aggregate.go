@@ -57,6 +57,9 @@ func (e *Engine) aggregate(ctx context.Context, a Aggregate, call *Call) (*Runni
 
 // parseAggregate is a's pipeline over the collection that it reads in the end.
 func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*pipeline.Pipeline, *language, error) {
+	if err := e.checkFusion(a.NS, a.Pipeline); err != nil {
+		return nil, nil, err
+	}
 	ns, stages, coll, err := e.resolve(a.NS, a.Pipeline, call)
 	if err != nil {
 		return nil, nil, err

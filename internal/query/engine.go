@@ -153,7 +153,7 @@ func (l *language) filter(e *Engine, doc bson.Doc) (*match.Filter, error) {
 // describe is what the planner has to know of the collection.
 func describe(r *storage.Reader) planner.Collection {
 	coll := r.Catalog()
-	c := planner.Collection{Hides: r.Hides()}
+	c := planner.Collection{Unkeyed: coll.IsTimeSeries(), Hides: r.Hides()}
 	if coll.Options.Collation != nil && (!coll.IsClustered() || coll.CollatedIDs) {
 		c.Collation, _ = collation.Parse(coll.Options.Collation) // create found it good
 	}
@@ -169,10 +169,13 @@ func describe(r *storage.Reader) planner.Collection {
 // lookup is the collection's or view's entry in the catalogue, nil when there is none.
 func (e *Engine) lookup(ns namespace.NS) *catalog.Collection {
 	coll := e.Store.Catalog().Collection(ns)
-	if coll == nil && ns.Coll == systemViews {
+	switch {
+	case coll != nil:
+		return coll
+	case ns.Coll == systemViews:
 		return e.viewsOf(ns)
 	}
-	return coll
+	return e.bucketsOf(ns)
 }
 
 func notOnView(ns namespace.NS) error {

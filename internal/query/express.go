@@ -35,7 +35,7 @@ func (e *Engine) Express(ctx context.Context, f Find, call *Call) (one *One, ok 
 	}
 	defer view.Close()
 	r, ok := view.Collection(f.NS)
-	if !ok || r.Catalog().Options.Collation != nil || r.Catalog().IsClustered() {
+	if !ok || r.Catalog().Options.Collation != nil || r.Catalog().IDIndex() == nil {
 		return nil, false, nil
 	}
 	rec, found, err := r.GetByID(id)

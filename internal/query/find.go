@@ -61,6 +61,9 @@ func (e *Engine) find(ctx context.Context, f Find, call *Call) (*Running, error)
 	if err := call.rejected(); err != nil {
 		return nil, err
 	}
+	if err := e.checkBuckets(f.NS); err != nil {
+		return nil, err
+	}
 	if coll := e.lookup(f.NS); coll != nil && coll.IsView() {
 		call.OnView = true
 		return e.findOnView(ctx, f, call)
@@ -143,6 +146,9 @@ func (p *prepared) parse(ctx context.Context, e *Engine, coll *catalog.Collectio
 	}
 	if p.filter, err = p.lang.filter(e, p.Filter); err != nil {
 		return err
+	}
+	if coll != nil && coll.IsTimeSeries() && p.filter.Near() != nil {
+		return mongoerr.New(5626500, "$near and $nearSphere are not supported on time-series collections; use the aggregation stage $geoNear instead")
 	}
 	if !p.Sort.IsEmpty() {
 		if natural := p.Sort.Lookup("$natural"); !natural.IsMissing() {

@@ -35,6 +35,9 @@ type Modified struct {
 // FindAndModify runs f. A projection that fails takes back the change.
 func (e *Engine) FindAndModify(ctx context.Context, f FindAndModify, call *Call) (Modified, error) {
 	call.ClusterTime = e.ids.clusterTime(call.Now)
+	if err := checkSeriesUpdate(e.lookup(f.NS), &f.Update); err != nil && !f.Remove {
+		return Modified{}, err
+	}
 	var done Modified
 	err := e.writeOne(ctx, f.NS, f.Upsert, call, func(w *storage.Writer) (err error) {
 		done, err = e.modifyOne(ctx, w, f, call)

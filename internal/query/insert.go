@@ -65,6 +65,9 @@ func (e *Engine) insertPart(ctx context.Context, ns namespace.NS, docs []bson.Do
 				return nil
 			}
 			err := bad[i]
+			if t := w.Catalog().Options.TimeSeries; t != nil && err == nil {
+				d, err = measurement(t, d)
+			}
 			if err == nil {
 				err = check.document(d)
 			}

@@ -17,8 +17,11 @@ import (
 // Merge implements exec.Catalog.
 func (c *stageCatalog) Merge(_ context.Context, op *exec.Op, stage *pipeline.Merge) (exec.Writer, error) {
 	target := c.engine.lookup(stage.Into)
-	if target != nil && target.IsView() {
-		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", stage.Into)
+	switch {
+	case target != nil && target.IsView():
+		return nil, notOnView(stage.Into)
+	case target != nil && target.IsTimeSeries():
+		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Cannot $merge into the time-series collection %s", stage.Into)
 	}
 	sparse, ok := onIsUnique(target, stage.On, op.Parser.Collation)
 	if !ok {

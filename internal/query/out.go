@@ -1,6 +1,7 @@
 package query
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 
@@ -19,8 +20,10 @@ func (c *stageCatalog) Out(ctx context.Context, _ *exec.Op, stage *pipeline.Out)
 	e := c.engine
 	target := e.lookup(stage.To)
 	switch {
-	case stage.TimeSeries != nil:
-		return nil, mongoerr.New(mongoerr.CommandNotSupported, "$out into time-series collections is not supported")
+	case target != nil && stage.TimeSeries != nil && !target.IsTimeSeries():
+		return nil, mongoerr.New(7268700, "Cannot create a time series collection from a non time-series collection or view: %s", stage.To)
+	case target != nil && stage.TimeSeries != nil && !sameSeries(target, stage.TimeSeries):
+		return nil, mongoerr.New(7406103, "Time field and meta field, granularity and bucket parameters must be those of the existing time series collection %s", stage.To)
 	case target != nil && target.IsView():
 		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", stage.To)
 	case target != nil && target.Options.Capped:
@@ -29,8 +32,11 @@ func (c *stageCatalog) Out(ctx context.Context, _ *exec.Op, stage *pipeline.Out)
 	id := e.ids.objectID(c.call.Now)
 	w := &outWriter{engine: e, call: c.call, to: stage.To, temp: namespace.NS{DB: stage.To.DB, Coll: "tmp.agg_out." + hex.EncodeToString(id[:])}}
 	options := bson.EmptyDoc
-	if target != nil {
+	switch {
+	case target != nil:
 		options = target.Options.Doc
+	case stage.TimeSeries != nil:
+		options = bson.Build().Document("timeseries", catalog.ReadSeriesSpec(stage.TimeSeries).Doc()).Doc()
 	}
 	if _, err := e.Store.CreateCollection(ctx, w.temp, options); err != nil {
 		return nil, err
@@ -42,6 +48,11 @@ func (c *stageCatalog) Out(ctx context.Context, _ *exec.Op, stage *pipeline.Out)
 		}
 	}
 	return w, nil
+}
+
+// sameSeries says whether the time series coll is what spec asks for.
+func sameSeries(coll *catalog.Collection, spec bson.Doc) bool {
+	return bytes.Equal(catalog.ReadSeriesSpec(spec).Doc(), coll.Options.Doc.Lookup("timeseries").Doc())
 }
 
 // outWriter fills the collection temp and renames it.

@@ -68,7 +68,7 @@ func (c *stageCatalog) Indexed(_ context.Context, op *exec.Op, ns namespace.NS, 
 	if coll == nil || coll.IsView() {
 		return false
 	}
-	if path == "_id" {
+	if path == "_id" && !coll.IsTimeSeries() {
 		return true
 	}
 	for _, d := range coll.Indexes {

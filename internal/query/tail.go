@@ -9,6 +9,9 @@ import (
 
 // chooseTail plans a find that goes on behind its end: always by walking the records, whatever index it names.
 func (p *prepared) chooseTail(c planner.Collection) (err error) {
+	if p.coll.IsTimeSeries() {
+		return mongoerr.New(mongoerr.InvalidPipelineOperator, "tailable cursors are not supported on the time-series collection %s", p.NS)
+	}
 	if !p.coll.Options.Capped {
 		return mongoerr.New(mongoerr.BadValue, "error processing query: ns=%s: tailable cursor requested on non capped collection", p.NS)
 	}

@@ -49,6 +49,9 @@ type Updated struct {
 // changed, and are counted in what is returned beside the error.
 func (e *Engine) Update(ctx context.Context, u Update, call *Call) (Updated, error) {
 	call.ClusterTime = e.ids.clusterTime(call.Now)
+	if err := checkSeriesUpdate(e.lookup(u.NS), &u); err != nil {
+		return Updated{}, err
+	}
 	if u.Multi {
 		return e.updateMany(ctx, u, call)
 	}

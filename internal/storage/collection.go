@@ -26,7 +26,7 @@ type collection struct {
 	*catalog.Collection
 	steady  *steady
 	indexes []*tableIndex // those that keep entries
-	id      *tableIndex   // the one on _id, nil when clustered
+	id      *tableIndex   // the one on _id, nil when clustered or a time series
 	rules   policy.Rules
 	// idLength is the length of record ids, 0 when it varies.
 	idLength int
@@ -38,6 +38,7 @@ type collection struct {
 type steady struct {
 	lock     lock
 	sequence sequence
+	measured measured
 	// trimmed is a record of a capped collection up to which all are gone; lock, held exclusively, guards it. The search for
 	// the oldest begins there: what the engine keeps of deleted records would make it longer with each.
 	trimmed RecordID
@@ -77,7 +78,7 @@ func makeCollection(entry *catalog.Collection, old *collection, fresh func(*inde
 	} else {
 		c.steady = &steady{sequence: sequence{collection: entry.ID}}
 	}
-	if entry.IsClustered() {
+	if entry.IsClustered() || entry.IsTimeSeries() {
 		c.idLength = 0
 	}
 	if entry.CollatedIDs {
@@ -105,11 +106,21 @@ func makeCollection(entry *catalog.Collection, old *collection, fresh func(*inde
 }
 
 func rulesOf(entry *catalog.Collection) policy.Rules {
-	var clustered *int64
-	if entry.IsClustered() && entry.Options.HasTTL {
-		clustered = &entry.Options.ExpireAfterSeconds
+	var own *policy.Rule
+	cell := int64(0)
+	if entry.IsTimeSeries() {
+		cell = entry.Options.TimeSeries.SpanSeconds
 	}
-	return policy.NewRules(entry.Indexes, clustered)
+	switch {
+	case !entry.Options.HasTTL:
+	case entry.IsClustered():
+		r := policy.ForClustered(entry.Options.ExpireAfterSeconds)
+		own = &r
+	case entry.IsTimeSeries():
+		r := policy.ForSeries(entry.Options.TimeSeries.TimeField, entry.Options.ExpireAfterSeconds, cell)
+		own = &r
+	}
+	return policy.NewRules(entry.Indexes, own, cell)
 }
 
 func (c *collection) index(id uint32) *tableIndex {

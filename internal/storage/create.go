@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
@@ -36,14 +37,23 @@ func (c *change) create(ns namespace.NS, o catalog.Options) (*catalog.Collection
 	}
 	coll := &catalog.Collection{ID: id, NS: ns, UUID: newUUID(), Options: o}
 	coll.CollatedIDs = coll.IsClustered() && o.Collation != nil
-	if !coll.IsView() && !coll.IsClustered() {
-		if err := c.addIDIndex(coll); err != nil {
-			return nil, err
-		}
+	if err := c.addFirstIndex(coll); err != nil {
+		return nil, err
 	}
 	c.put(coll)
 	c.tell(CollectionCreated, coll, nil)
 	return coll, nil
+}
+
+// addFirstIndex gives a new collection the index that it has from the beginning.
+func (c *change) addFirstIndex(coll *catalog.Collection) error {
+	switch {
+	case coll.IsView() || coll.IsClustered():
+		return nil
+	case coll.IsTimeSeries():
+		return c.addSeriesIndex(coll)
+	}
+	return c.addIDIndex(coll)
 }
 
 // addIDIndex gives a new collection its index on _id, which orders as the collection does.
@@ -53,12 +63,15 @@ func (c *change) addIDIndex(coll *catalog.Collection) error {
 	if err != nil {
 		return err
 	}
+	return c.addIndex(coll, d)
+}
+
+func (c *change) addIndex(coll *catalog.Collection, d *index.Definition) error {
 	id, err := c.newIndexID()
-	if err != nil {
-		return err
+	if err == nil {
+		coll.Indexes = append(coll.Indexes, d.WithID(id))
 	}
-	coll.Indexes = append(coll.Indexes, d.WithID(id))
-	return nil
+	return err
 }
 
 // createImplicitly makes a plain collection for a first write, unless somebody just has.

@@ -17,45 +17,58 @@ type span struct {
 	backward  bool
 	date      func(key []byte) (millis int64, ok bool)
 	id        func(key, value []byte) (RecordID, error)
-	seconds   int64 // from the date to the deadline
+	after     policy.Rule // what leads from a date to the deadline
+	// Of the records of a time series, in which times grow anew with each meta value, there are no bounds but these, both
+	// inclusive.
+	series   bool
+	from, to int64
 }
 
-// spans are where the dates that a rule counts from are kept, those up to the date latest(seconds) alone. There are no
-// spans for a rule that cannot expire anything.
-func (r *Reader) spans(rule *policy.Rule, latest func(seconds int64) int64) []span {
+// spans are where the dates that a rule counts from are kept, those up to the latest alone. There are no spans for a rule
+// that cannot expire anything.
+func (r *Reader) spans(rule *policy.Rule, latest func(after policy.Rule) int64) []span {
 	rule, ok := r.current(rule)
 	if !ok {
 		return nil
 	}
 	switch rule.Kind {
 	case policy.Clustered:
-		return []span{r.clusteredSpan(rule, latest(rule.Seconds))}
+		return []span{r.clusteredSpan(rule, latest(*rule))}
+	case policy.Series:
+		return []span{r.seriesSpan(rule, latest(*rule))}
 	case policy.Modified:
-		out := []span{deadlineSpan(rule.Index, onOverride, 0, latest(0))}
+		out := []span{deadlineSpan(rule.Index, onOverride, 0, latest(policy.Rule{}))}
 		if rule.Seconds >= 0 {
-			out = append(out, deadlineSpan(rule.Index, onDefault, rule.Seconds, latest(rule.Seconds)))
+			out = append(out, deadlineSpan(rule.Index, onDefault, rule.Seconds, latest(*rule)))
 		}
 		return out
 	default:
-		return []span{r.fieldSpan(rule, latest(rule.Seconds))}
+		return []span{r.fieldSpan(rule, latest(*rule))}
 	}
 }
 
+// dueAt is the latest date that is due at now.
+func dueAt(now int64) func(policy.Rule) int64 {
+	return func(after policy.Rule) int64 { return after.Cut(now) }
+}
+
+func endOfTime(policy.Rule) int64 { return math.MaxInt64 }
+
 // current is the rule as the view's catalogue has it: its TTL may have changed, and its index may be gone.
 func (r *Reader) current(rule *policy.Rule) (*policy.Rule, bool) {
-	if rule.Kind == policy.Clustered {
-		return r.c.rules.Clustered()
+	if rule.Index == nil {
+		return r.c.rules.Own()
 	}
 	return r.c.rules.ForIndexID(rule.Index.ID)
 }
 
 func deadlineSpan(d *index.Definition, which byte, seconds, latest int64) span {
 	return span{
-		low:     deadlineKey(nil, d, which, math.MinInt64, nil),
-		high:    After(deadlineKey(nil, d, which, latest, nil)),
-		date:    func(key []byte) (int64, bool) { return readMillis(key[tableLength+1:]), true },
-		id:      func(key, _ []byte) (RecordID, error) { return key[tableLength+1+8:], nil },
-		seconds: seconds,
+		low:   deadlineKey(nil, d, which, math.MinInt64, nil),
+		high:  After(deadlineKey(nil, d, which, latest, nil)),
+		date:  func(key []byte) (int64, bool) { return readMillis(key[tableLength+1:]), true },
+		id:    func(key, _ []byte) (RecordID, error) { return key[tableLength+1+8:], nil },
+		after: policy.Rule{Seconds: seconds},
 	}
 }
 
@@ -66,11 +79,19 @@ func (r *Reader) clusteredSpan(rule *policy.Rule, latest int64) span {
 		last = After(keystring.AppendDate(nil, latest, false))
 	}
 	return span{
-		low:     recordKey(nil, r.c.ID, first),
-		high:    recordKey(nil, r.c.ID, last),
-		date:    func(key []byte) (int64, bool) { return keystring.Date(key[tableLength:]) },
-		id:      func(key, _ []byte) (RecordID, error) { return key[tableLength:], nil },
-		seconds: rule.Seconds,
+		low:   recordKey(nil, r.c.ID, first),
+		high:  recordKey(nil, r.c.ID, last),
+		date:  func(key []byte) (int64, bool) { return keystring.Date(key[tableLength:]) },
+		id:    func(key, _ []byte) (RecordID, error) { return key[tableLength:], nil },
+		after: *rule,
+	}
+}
+
+func (r *Reader) seriesSpan(rule *policy.Rule, latest int64) span {
+	return span{
+		date:   func(key []byte) (int64, bool) { return seriesTime(key), true },
+		after:  *rule,
+		series: true, from: math.MinInt64, to: latest,
 	}
 }
 
@@ -84,7 +105,7 @@ func (r *Reader) fieldSpan(rule *policy.Rule, latest int64) span {
 		high:     After(at(latest)),
 		backward: desc,
 		date:     func(key []byte) (int64, bool) { return keystring.Date(key[tableLength:]) },
-		seconds:  rule.Seconds,
+		after:    *rule,
 	}
 	if desc {
 		s.low, s.high = at(latest), After(at(math.MinInt64))
@@ -97,12 +118,10 @@ func (r *Reader) fieldSpan(rule *policy.Rule, latest int64) span {
 }
 
 // eachDue calls f with the record id and key of each entry that is due at now by the rule, earliest first within a span,
-// from behind the key after on, until f returns false. A record may come more than once.
+// from behind the key after on, until f returns false. A record may come more than once. Those of a time series come in
+// the order of their ids.
 func (r *Reader) eachDue(rule *policy.Rule, now int64, after []byte, f func(id RecordID, key []byte) bool) error {
-	spans := r.spans(rule, func(seconds int64) int64 {
-		cut := policy.Rule{Seconds: seconds}
-		return cut.Cut(now)
-	})
+	spans := r.spans(rule, dueAt(now))
 	if after != nil {
 		i := slices.IndexFunc(spans, func(s span) bool { return tableSpan(s.low) == tableSpan(after) })
 		spans = spans[max(i, 0):]
@@ -126,6 +145,14 @@ func tableSpan(key []byte) byte {
 }
 
 func (r *Reader) walkSpan(s span, after []byte, f func(RecordID, []byte) bool) (more bool, err error) {
+	if s.series {
+		return r.walkSeries(s, after, func(id RecordID, key []byte) step {
+			if f(id, key) {
+				return onward
+			}
+			return enough
+		})
+	}
 	var w walk
 	if err := w.open(r.view, kv.IterOptions{Lower: s.low, Upper: s.high}, s.backward, after); err != nil {
 		return false, err
@@ -151,11 +178,8 @@ func (r *Reader) walkSpan(s span, after []byte, f func(RecordID, []byte) bool) (
 // gives none.
 func (r *Reader) NextDeadline(rule *policy.Rule) (deadline int64, ok bool, err error) {
 	deadline = policy.Never
-	for _, s := range r.spans(rule, func(int64) int64 { return math.MaxInt64 }) {
-		err := r.firstDate(s, func(date int64) {
-			own := policy.Rule{Seconds: s.seconds}
-			deadline = min(deadline, own.After(date))
-		})
+	for _, s := range r.spans(rule, endOfTime) {
+		err := r.firstDates(s, func(date int64) { deadline = min(deadline, s.after.After(date)) })
 		if err != nil {
 			return policy.Never, false, err
 		}
@@ -163,7 +187,15 @@ func (r *Reader) NextDeadline(rule *policy.Rule) (deadline int64, ok bool, err e
 	return deadline, deadline != policy.Never, nil
 }
 
-func (r *Reader) firstDate(s span, f func(int64)) error {
+// firstDates calls f with the earliest date in s; of a time series, with the earliest of each meta value.
+func (r *Reader) firstDates(s span, f func(int64)) error {
+	if s.series {
+		_, err := r.walkSeries(s, nil, func(_ RecordID, key []byte) step {
+			f(seriesTime(key))
+			return nextGroup
+		})
+		return err
+	}
 	_, err := r.walkSpan(s, nil, func(_ RecordID, key []byte) bool {
 		if date, ok := s.date(key); ok {
 			f(date)

@@ -128,8 +128,8 @@ func (s *Store) expireLoosened(ctx context.Context, c *collection, next *catalog
 func loosened(rule *policy.Rule, after policy.Rules, all bool) bool {
 	var next *policy.Rule
 	var kept bool
-	if rule.Kind == policy.Clustered {
-		next, kept = after.Clustered()
+	if rule.Index == nil {
+		next, kept = after.Own()
 	} else {
 		next, kept = after.ForIndexID(rule.Index.ID)
 	}
@@ -140,5 +140,5 @@ func loosened(rule *policy.Rule, after policy.Rules, all bool) bool {
 	if rule.Seconds < 0 && next.Seconds < 0 {
 		shorter = true
 	}
-	return !shorter || rule.Hides(all) && !next.Hides(all)
+	return !shorter || next.Cell > rule.Cell || rule.Hides(all) && !next.Hides(all)
 }

@@ -1,29 +1,24 @@
 package storage
 
 import (
-	"math"
-
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
 // Upcoming is the earliest deadline behind now that the rule gives to any stored document; ok is false when there is none.
 // What is due already does not count, so that one who waits for the next deadline never waits for one that has passed.
 func (r *Reader) Upcoming(rule *policy.Rule, now int64) (deadline int64, ok bool, err error) {
-	due := r.spans(rule, func(seconds int64) int64 {
-		cut := policy.Rule{Seconds: seconds}
-		return cut.Cut(now)
-	})
+	due := r.spans(rule, dueAt(now))
 	deadline = policy.Never
-	for i, s := range r.spans(rule, func(int64) int64 { return math.MaxInt64 }) {
-		if s.backward {
+	for i, s := range r.spans(rule, endOfTime) {
+		switch {
+		case s.series:
+			s.from = due[i].to + 1
+		case s.backward:
 			s.high = due[i].low
-		} else {
+		default:
 			s.low = due[i].high
 		}
-		err := r.firstDate(s, func(date int64) {
-			own := policy.Rule{Seconds: s.seconds}
-			deadline = min(deadline, own.After(date))
-		})
+		err := r.firstDates(s, func(date int64) { deadline = min(deadline, s.after.After(date)) })
 		if err != nil {
 			return policy.Never, false, err
 		}

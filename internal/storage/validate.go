@@ -191,7 +191,10 @@ func (v *validation) corrupt(id RecordID, err error) {
 }
 
 func (v *validation) record(rec Record) error {
-	if v.reader.c.id == nil && string(v.reader.c.appendID(nil, rec.Doc.Lookup("_id"))) != string(rec.ID) {
+	switch c := v.reader.c; {
+	case c.IsTimeSeries() && !c.inPlace(rec.ID, rec.Doc):
+		v.fail("record %s is not where its measurement belongs", rec.ID)
+	case c.IsClustered() && string(c.appendID(nil, rec.Doc.Lookup("_id"))) != string(rec.ID):
 		v.fail("record %s is not where its _id %s belongs", rec.ID, rec.Doc.Lookup("_id"))
 	}
 	for i := range v.tables {

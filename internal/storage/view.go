@@ -167,13 +167,32 @@ func (r *Reader) GetMany(ids []RecordID) (found []Record, err error) {
 	return found, nil
 }
 
-// GetByID is the document whose _id compares equal to id under the collection's collation.
+// GetByID is the document whose _id compares equal to id under the collection's collation. In a time series, which has no
+// index on _id, that is the first of them.
 func (r *Reader) GetByID(id bson.Value) (rec Record, ok bool, err error) {
+	if r.c.IsTimeSeries() {
+		return r.searchID(id)
+	}
 	rid, ok, err := r.find(id)
 	if !ok || err != nil {
 		return Record{}, false, err
 	}
 	return r.Get(rid)
+}
+
+// searchID looks at one record after the other.
+func (r *Reader) searchID(id bson.Value) (rec Record, ok bool, err error) {
+	cursor, err := r.Scan(RecordScan{})
+	if err != nil {
+		return Record{}, false, err
+	}
+	defer cursor.Close()
+	for cursor.Next() {
+		if rec := cursor.Record(); bson.Equal(rec.Doc.Lookup("_id"), id) {
+			return rec.Clone(), true, nil
+		}
+	}
+	return Record{}, false, cursor.Err()
 }
 
 // find is the record id of an _id, hidden or not.

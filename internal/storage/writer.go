@@ -116,10 +116,14 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	return id, w.trimCapped()
 }
 
-// place is the id for a new record: the next in sequence, or in a clustered collection what _id says.
+// place is the id for a new record: the next in sequence, or in a clustered collection what _id says, or in a time series
+// what is measured, and when.
 func (w *Writer) place(doc bson.Doc) (RecordID, error) {
-	if w.c.id != nil {
+	switch {
+	case w.c.id != nil:
 		return w.c.steady.sequence.next(w.txn.store.engine)
+	case w.c.IsTimeSeries():
+		return w.placeInSeries(doc)
 	}
 	id := RecordID(w.c.appendID(nil, doc.Lookup("_id")))
 	if err := checkRecordID(id, doc.Lookup("_id")); err != nil {
@@ -165,14 +169,22 @@ func (w *Writer) Update(old Record, doc bson.Doc) (id RecordID, changed bool, er
 		return nil, false, mongoerr.New(mongoerr.ImmutableField,
 			"After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", doc.Lookup("_id"))
 	}
-	if err := w.changedKeys(old.Doc, doc); err != nil {
+	if id, err = w.replace(old.ID, doc); err != nil {
+		return nil, false, err
+	}
+	moved := !bytes.Equal(id, old.ID)
+	if err := w.changedKeys(old.Doc, doc, moved); err != nil {
 		return nil, false, err
 	}
 	if err := w.makeRoom(old.ID); err != nil {
 		return nil, false, err
 	}
-	rec := Record{old.ID, w.view.now, doc}
-	w.claim(recordKey(w.key[:0], w.c.ID, rec.ID))
+	rec := Record{id, w.view.now, doc}
+	w.key = recordKey(w.key[:0], w.c.ID, old.ID)
+	w.claim(w.key)
+	if moved {
+		w.txn.kv.Delete(w.key)
+	}
 	w.putRecord(rec)
 	for i := range w.tables {
 		w.moveEntries(&w.tables[i], old, rec)
@@ -251,11 +263,12 @@ func (w *Writer) staleKeys(t *writtenTable, doc bson.Doc) error {
 	return nil
 }
 
-// changedKeys computes the keys that an updated document has and had, in the indexes where they may differ.
-func (w *Writer) changedKeys(old, doc bson.Doc) error {
+// changedKeys computes the keys that an updated document has and had, in the indexes where they may differ: in all when
+// its record has moved.
+func (w *Writer) changedKeys(old, doc bson.Doc, moved bool) error {
 	for i := range w.tables {
 		t := &w.tables[i]
-		if t.touched = t.mayDiffer(old, doc); !t.touched {
+		if t.touched = moved || t.mayDiffer(old, doc); !t.touched {
 			continue
 		}
 		if err := t.freshKeys(doc); err != nil {

@@ -68,6 +68,8 @@ func words(rule *policy.Rule, reason policy.Reason, doc bson.Doc) string {
 	switch rule.Kind {
 	case policy.Clustered:
 		return fmt.Sprintf("%d s after the date in _id", rule.Seconds)
+	case policy.Series:
+		return fmt.Sprintf("%d s after the end of the %d s that the time in %s lies in", rule.Seconds, rule.Cell, planField(rule))
 	case policy.Modified:
 		if override, seconds := policy.Override(doc); override == policy.Valid {
 			return fmt.Sprintf("%d s, the document's ttl, after its last modification", seconds)

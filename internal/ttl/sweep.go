@@ -312,15 +312,12 @@ func (s *sweep) describe() bson.Doc {
 }
 
 func planField(r *policy.Rule) string {
-	if r.Index == nil {
-		return "_id"
-	}
-	return r.Index.Fields[0].Path
+	return r.Field()
 }
 
 func planKey(r *policy.Rule) string {
 	if r.Index == nil {
-		return "{ _id: 1 }"
+		return bson.Build().Int32(r.Field(), 1).Doc().String()
 	}
 	return r.Index.Key.String()
 }

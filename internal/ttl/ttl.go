@@ -36,10 +36,10 @@ import (
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
-// Target is one thing to sweep: a TTL index, or a clustered collection by its own _id.
+// Target is one thing to sweep: a TTL index, or a collection by its own TTL.
 type Target struct {
 	Collection uint32
-	// Index is the index's number, 0 for a clustered collection.
+	// Index is the index's number, 0 for a collection's own TTL.
 	Index uint32
 }
 
@@ -53,7 +53,7 @@ func targetOf(collection uint32, rule *policy.Rule) Target {
 // rule finds the target's rule as the reader's catalogue has it; ok is false when it is gone.
 func (t Target) rule(r *storage.Reader) (rule *policy.Rule, ok bool) {
 	if t.Index == 0 {
-		return r.Rules().Clustered()
+		return r.Rules().Own()
 	}
 	return r.Rules().ForIndexID(t.Index)
 }
@@ -63,7 +63,7 @@ func hasTTL(coll *catalog.Collection) bool {
 	if coll.IsView() {
 		return false
 	}
-	if coll.IsClustered() && coll.Options.HasTTL {
+	if coll.Options.HasTTL && (coll.IsClustered() || coll.IsTimeSeries()) {
 		return true
 	}
 	for _, d := range coll.Indexes {

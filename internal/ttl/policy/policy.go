@@ -26,17 +26,23 @@ const (
 	Modified
 	// Clustered counts from a date in _id: expireAfterSeconds of a clustered collection.
 	Clustered
+	// Series counts from the time of a measurement: expireAfterSeconds of a time-series collection.
+	Series
 )
 
-// Rule says when documents expire by one TTL index, or by the TTL of a clustered collection. The zero Rule is of no use.
+// Rule says when documents expire by one TTL index, or by the collection's own TTL. The zero Rule is of no use.
 type Rule struct {
 	Kind Kind
-	// Index is the TTL index, nil for Clustered.
+	// Index is the TTL index, nil for Clustered and Series.
 	Index *index.Definition
 	// Seconds is the TTL; negative on Modified for no default.
 	Seconds int64
+	// Cell is how many seconds long the cells are whose measurements expire together, counted from the cell's end: what
+	// a bucket is in MongoDB. 0 outside of time series.
+	Cell int64
 
-	path fieldpath.Path
+	path      fieldpath.Path
+	timeField string // of Series
 }
 
 // ForIndex is the rule of a TTL index. ok is false when the index never expires anything: it has no TTL, or is of a kind
@@ -58,20 +64,36 @@ func ForClustered(seconds int64) Rule {
 	return Rule{Kind: Clustered, Seconds: seconds, path: fieldpath.Split("_id")}
 }
 
+// ForSeries is the rule of a time-series collection with a TTL.
+func ForSeries(timeField string, seconds, cell int64) Rule {
+	return Rule{Kind: Series, Seconds: seconds, Cell: cell, path: fieldpath.Split(timeField), timeField: timeField}
+}
+
 // Hides says whether what expired by r is invisible at once; all is the server's ttlHideExpired.
 func (r *Rule) Hides(all bool) bool {
-	if r.Kind == Clustered {
+	if r.Index == nil {
 		return all
 	}
 	return r.Index.Hides(all)
 }
 
-// Name is the index's name, "" for Clustered.
+// Name is the index's name, "" for Clustered and Series.
 func (r *Rule) Name() string {
 	if r.Index == nil {
 		return ""
 	}
 	return r.Index.Name
+}
+
+// Field is the path of what r counts from.
+func (r *Rule) Field() string {
+	switch {
+	case r.Index != nil:
+		return r.Index.Fields[0].Path
+	case r.Kind == Series:
+		return r.timeField
+	}
+	return "_id"
 }
 
 // Deadline is when doc, modified last at the millisecond modified, expires by r; when that is Never, why.
@@ -81,21 +103,49 @@ func (r *Rule) Deadline(doc bson.Doc, modified int64) (deadline int64, why Reaso
 		return r.fromModified(doc, modified)
 	case Clustered:
 		return r.fromID(doc)
+	case Series:
+		return r.fromDates(doc)
 	default:
-		return r.fromField(doc)
+		if !r.Index.Covers(doc) {
+			return Never, OutsidePartialFilter
+		}
+		return r.fromDates(doc)
 	}
 }
 
-// Cut is the latest date that has expired by r at now: date + TTL ≤ now, without overflow.
-func (r *Rule) Cut(now int64) int64 { return subtract(now, r.Seconds) }
+// Cut is the latest date that has expired by r at now: date + TTL ≤ now, without overflow; in cells, the last moment of
+// the latest that is over for so long.
+func (r *Rule) Cut(now int64) int64 {
+	cut := subtract(now, r.Seconds)
+	if r.Cell == 0 {
+		return cut
+	}
+	start := CellStart(cut, r.Cell)
+	return max(start, math.MinInt64+1) - 1
+}
 
 // After is when something dated date expires by r's TTL.
-func (r *Rule) After(date int64) int64 { return add(date, r.Seconds) }
-
-func (r *Rule) fromField(doc bson.Doc) (int64, Reason) {
-	if !r.Index.Covers(doc) {
-		return Never, OutsidePartialFilter
+func (r *Rule) After(date int64) int64 {
+	if r.Cell > 0 {
+		date = add(CellStart(date, r.Cell), r.Cell)
 	}
+	return add(date, r.Seconds)
+}
+
+// CellStart is the beginning of the cell that date lies in; cells are counted from 1970.
+func CellStart(date, seconds int64) int64 {
+	cell := millis(seconds)
+	into := date % cell
+	if into < 0 {
+		into += cell
+	}
+	if date < math.MinInt64+into {
+		return math.MinInt64
+	}
+	return date - into
+}
+
+func (r *Rule) fromDates(doc bson.Doc) (int64, Reason) {
 	earliest, found := Never, false
 	why := NoSuchField
 	r.path.Walk(doc, fieldpath.Elements, func(v bson.Value, _ int) bool {
@@ -109,6 +159,9 @@ func (r *Rule) fromField(doc bson.Doc) (int64, Reason) {
 	})
 	if !found {
 		return Never, why
+	}
+	if r.Cell > 0 {
+		earliest = add(CellStart(earliest, r.Cell), r.Cell)
 	}
 	return deadline(earliest, r.Seconds)
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/ebbdb/ebb/internal/match"
 )
 
-// TestPolicy runs testdata. "rules" names a collection's indexes, one a line, and clustered=seconds its own TTL; the
+// TestPolicy runs testdata. "rules" names a collection's indexes, one a line, and clustered=seconds its own TTL, or
+// series=seconds that of a time series by its field t in cells of cell=seconds; the
 // others take one document a line: "when modified=ms" says when each expires, by which rule or why not; "hidden
 // modified=ms now=ms" which of them are invisible then (all: with the server's ttlHideExpired).
 func TestPolicy(t *testing.T) {
@@ -46,12 +47,15 @@ func readRules(t *testing.T, d *datadriven.TestData) Rules {
 		}
 		defs = append(defs, def.WithID(uint32(i+1)))
 	}
-	var clustered *int64
-	if d.HasArg("clustered") {
-		n := number(t, d, "clustered")
-		clustered = &n
+	switch {
+	case d.HasArg("clustered"):
+		own := ForClustered(number(t, d, "clustered"))
+		return NewRules(defs, &own, 0)
+	case d.HasArg("series"):
+		own := ForSeries("t", number(t, d, "series"), number(t, d, "cell"))
+		return NewRules(defs, &own, own.Cell)
 	}
-	return NewRules(defs, clustered)
+	return NewRules(defs, nil, number(t, d, "cell"))
 }
 
 func number(t *testing.T, d *datadriven.TestData, name string) (n int64) {

@@ -10,16 +10,20 @@ type Rules struct {
 	rules []Rule
 }
 
-// NewRules are the rules of a collection with the given indexes; clustered is its own TTL, or nil.
-func NewRules(indexes []*index.Definition, clustered *int64) Rules {
+// NewRules are the rules of a collection with the given indexes; own is that of its own TTL, or nil. cell is the Cell of
+// all rules of a time series, 0 elsewhere.
+func NewRules(indexes []*index.Definition, own *Rule, cell int64) Rules {
 	var rs Rules
 	for _, d := range indexes {
 		if r, ok := ForIndex(d); ok {
+			if r.Kind == Field {
+				r.Cell = cell
+			}
 			rs.rules = append(rs.rules, r)
 		}
 	}
-	if clustered != nil {
-		rs.rules = append(rs.rules, ForClustered(*clustered))
+	if own != nil {
+		rs.rules = append(rs.rules, *own)
 	}
 	return rs
 }
@@ -75,10 +79,10 @@ func (rs Rules) ForIndexID(id uint32) (*Rule, bool) {
 	return nil, false
 }
 
-// Clustered is the rule of the clustered collection itself.
-func (rs Rules) Clustered() (*Rule, bool) {
+// Own is the rule of the collection itself: that of a clustered one, or of a time series.
+func (rs Rules) Own() (*Rule, bool) {
 	for i := range rs.rules {
-		if rs.rules[i].Kind == Clustered {
+		if rs.rules[i].Index == nil {
 			return &rs.rules[i], true
 		}
 	}

@@ -1,0 +1,159 @@
+package query
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// measurement is doc as a time series keeps it: its time first, then whose it is, as MongoDB's buckets give it back. What is
+// wrong with the time is said here, since it is the first thing that MongoDB looks at.
+func measurement(t *catalog.TimeSeries, doc bson.Doc) (bson.Doc, error) {
+	at := doc.Lookup(t.TimeField)
+	if at.Type != bson.TypeDate {
+		return nil, mongoerr.New(mongoerr.BadValue, "'%s' must be present and contain a valid BSON UTC datetime value", t.TimeField)
+	}
+	b := bson.BuildOn(make([]byte, 0, len(doc))).Value(t.TimeField, at)
+	if meta := doc.Lookup(t.MetaField); t.HasOwnMeta() && !meta.IsMissing() {
+		b.Value(t.MetaField, meta)
+	}
+	for it := doc.Iter(); it.Next(); {
+		if k := it.Key(); k != t.TimeField && k != t.MetaField {
+			b.Value(k, it.Value())
+		}
+	}
+	return b.Doc(), nil
+}
+
+// bucketsOf is the view that shows the cells of a time series as documents with the outlines of MongoDB's buckets; nil when
+// ns is not the name of such.
+func (e *Engine) bucketsOf(ns namespace.NS) *catalog.Collection {
+	coll := e.Store.Catalog().BehindBuckets(ns)
+	if coll == nil {
+		return nil
+	}
+	t := coll.Options.TimeSeries
+	at := bson.String("$" + t.TimeField)
+	cell := bson.Build().Array("$subtract").Value("0", at).Object("1").Array("$mod").
+		Object("0").Value("$toLong", at).End().Int64("1", t.SpanSeconds*1000).End().End().End().Doc()
+	group := bson.Build().Object("$group").Object("_id").Document("start", cell)
+	if t.MetaField != "" {
+		group.String("meta", "$"+t.MetaField)
+	}
+	group.End().Object("first").Value("$min", at).End().Object("last").Value("$max", at).End().
+		Object("count").Int32("$sum", 1).End().End()
+	project := bson.Build().Object("$project").Object("control").Object("version").Int32("$literal", 1).End().
+		Object("min").String(t.TimeField, "$_id.start").End().Object("max").String(t.TimeField, "$last").End().
+		String("count", "$count").End().String("meta", "$_id.meta").End()
+	options := bson.Build().String("viewOn", coll.NS.Coll).Value("pipeline", bson.ArrayOf(group.Doc().Value(), project.Doc().Value())).Doc()
+	return &catalog.Collection{NS: ns, Options: catalog.ReadOptions(options)}
+}
+
+// checkBuckets refuses to read the buckets themselves: a dump of them would be a dump of their outlines.
+func (e *Engine) checkBuckets(ns namespace.NS) error {
+	if coll := e.Store.Catalog().BehindBuckets(ns); coll != nil {
+		return mongoerr.New(mongoerr.CommandNotSupported, "there are no buckets to read: %s keeps its measurements one by one; find those in %s", ns, coll.NS)
+	}
+	return nil
+}
+
+// checkFusion refuses the stages that join several searches.
+func (e *Engine) checkFusion(ns namespace.NS, stages bson.Value) error {
+	it := stages.Doc().Iter()
+	if !it.Next() || it.Value().Type != bson.TypeObject {
+		return nil
+	}
+	name := it.Value().Doc().FirstKey()
+	if name != "$rankFusion" && name != "$scoreFusion" {
+		return nil
+	}
+	c := e.Store.Catalog()
+	if coll := c.Collection(ns); coll != nil && coll.IsTimeSeries() || c.BehindBuckets(ns) != nil {
+		return mongoerr.New(10557301, "%s is unsupported for time-series collections", name)
+	}
+	return nil
+}
+
+// checkSeriesUpdate refuses the updates that a time series does not take: all but those of the meta field, of all documents
+// that a filter of the meta field finds.
+func checkSeriesUpdate(coll *catalog.Collection, u *Update) error {
+	if coll == nil || !coll.IsTimeSeries() {
+		return nil
+	}
+	meta := coll.Options.TimeSeries.MetaField
+	switch {
+	case !u.Multi:
+		return seriesRefuses("Cannot perform a non-multi update on a time-series collection")
+	case u.Upsert:
+		return seriesRefuses("Cannot perform an upsert on a time-series collection")
+	case meta == "":
+		return seriesRefuses("Cannot perform an update on a time-series collection that does not have a metaField")
+	}
+	if err := checkSeriesFilter(u.Filter, meta, 0); err != nil {
+		return err
+	}
+	return checkSeriesChange(u.Change, meta)
+}
+
+func seriesRefuses(format string, args ...any) error {
+	return mongoerr.New(mongoerr.InvalidOptions, format, args...)
+}
+
+// isOf says whether path is field or leads into it.
+func isOf(path, field string) bool {
+	rest, ok := strings.CutPrefix(path, field)
+	return ok && (rest == "" || rest[0] == '.')
+}
+
+// maxFilterDepth is how deep conditions are looked into; the parser refuses what lies deeper.
+const maxFilterDepth = 200
+
+// checkSeriesFilter refuses filters of other fields than the meta field.
+func checkSeriesFilter(filter bson.Doc, meta string, depth int) error {
+	if depth > maxFilterDepth {
+		return nil
+	}
+	for it := filter.Iter(); it.Next(); {
+		switch key := it.Key(); {
+		case key == "$comment":
+		case key == "$expr":
+			return seriesRefuses("Cannot use $expr when performing an update or delete on a time-series collection")
+		case (key == "$and" || key == "$or" || key == "$nor") && it.Value().Type == bson.TypeArray:
+			for in := it.Value().Doc().Iter(); in.Next(); {
+				if in.Value().Type != bson.TypeObject {
+					continue
+				}
+				if err := checkSeriesFilter(in.Value().Doc(), meta, depth+1); err != nil {
+					return err
+				}
+			}
+		case !isOf(key, meta):
+			return seriesRefuses("Cannot perform an update or delete on a time-series collection when querying on a field that is not the metaField '%s'", meta)
+		}
+	}
+	return nil
+}
+
+func checkSeriesChange(change bson.Value, meta string) error {
+	if change.Type == bson.TypeArray {
+		return seriesRefuses("Cannot perform an update on a time-series collection using a pipeline update")
+	}
+	doc := change.Doc()
+	if !strings.HasPrefix(doc.FirstKey(), "$") {
+		return seriesRefuses("Cannot perform an update on a time-series collection using a replacement document")
+	}
+	for it := doc.Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeObject {
+			continue // which the parser refuses
+		}
+		for field := it.Value().Doc().Iter(); field.Next(); {
+			if !isOf(field.Key(), meta) || it.Key() == "$rename" {
+				return seriesRefuses("Cannot perform an update on a time-series collection which updates a field that is not the metaField '%s'", meta)
+			}
+		}
+	}
+	return nil
+}

@@ -61,8 +61,8 @@ func (e *Engine) find(ctx context.Context, f Find, call *Call) (*Running, error)
 	if err := call.rejected(); err != nil {
 		return nil, err
 	}
-	if err := e.checkBuckets(f.NS); err != nil {
-		return nil, err
+	if series := e.behindBuckets(f.NS); series != nil {
+		return e.findBuckets(ctx, f, call, series)
 	}
 	if coll := e.lookup(f.NS); coll != nil && coll.IsView() {
 		call.OnView = true

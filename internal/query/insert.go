@@ -25,6 +25,9 @@ type WriteError struct {
 // Insert adds docs, in order; with ordered the first that is refused ends it, otherwise all others are still added.
 // Documents are committed many at a time. An error of the store itself is returned as err; what was committed before stays.
 func (e *Engine) Insert(ctx context.Context, ns namespace.NS, docs []bson.Doc, ordered bool, call *Call) (inserted int, refused []WriteError, err error) {
+	if series := e.behindBuckets(ns); series != nil {
+		return e.insertBuckets(ctx, series, docs, ordered, call)
+	}
 	ready := make([]bson.Doc, len(docs))
 	bad := make([]error, len(docs))
 	for i, d := range docs {

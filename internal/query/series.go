@@ -52,14 +52,6 @@ func (e *Engine) bucketsOf(ns namespace.NS) *catalog.Collection {
 	return &catalog.Collection{NS: ns, Options: catalog.ReadOptions(options)}
 }
 
-// checkBuckets refuses to read the buckets themselves: a dump of them would be a dump of their outlines.
-func (e *Engine) checkBuckets(ns namespace.NS) error {
-	if coll := e.Store.Catalog().BehindBuckets(ns); coll != nil {
-		return mongoerr.New(mongoerr.CommandNotSupported, "there are no buckets to read: %s keeps its measurements one by one; find those in %s", ns, coll.NS)
-	}
-	return nil
-}
-
 // checkFusion refuses the stages that join several searches.
 func (e *Engine) checkFusion(ns namespace.NS, stages bson.Value) error {
 	it := stages.Doc().Iter()

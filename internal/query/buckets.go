@@ -1,0 +1,276 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/exec"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// Limits of a bucket that is shown, those of MongoDB.
+const (
+	maxBucketMeasurements = 1000
+	maxBucketBytes        = 125 << 10
+)
+
+// bucketVersion is that of buckets whose columns are plain documents.
+const bucketVersion = 1
+
+// findBuckets shows the measurements of coll as MongoDB would keep them, so that they can be dumped. It shows all of them:
+// there is nothing that a filter or sort could stand on.
+func (e *Engine) findBuckets(ctx context.Context, f Find, call *Call, coll *catalog.Collection) (*Running, error) {
+	if !f.Filter.IsEmpty() || !f.Sort.IsEmpty() || !f.Projection.IsEmpty() || f.Skip != 0 || f.Limit != 0 || f.ReturnKey || f.ShowRecordID || f.Tailable {
+		return nil, mongoerr.New(mongoerr.CommandNotSupported,
+			"buckets of %s can be read all together and as they are, without a filter, sort, projection, skip or limit", coll.NS)
+	}
+	natural := bson.Build().Int32("$natural", 1).Doc().Value()
+	r, err := e.find(ctx, Find{NS: coll.NS, Hint: natural}, call)
+	if err != nil {
+		return nil, err
+	}
+	r.Iterator = &buckets{in: r.Iterator, series: coll.Options.TimeSeries}
+	return r, nil
+}
+
+// buckets puts measurements that come in order into buckets.
+type buckets struct {
+	in     exec.Iterator
+	series *catalog.TimeSeries
+	next   bson.Doc // the first of the next bucket
+	made   uint32
+}
+
+// Close implements exec.Iterator.
+func (b *buckets) Close() error { return b.in.Close() }
+
+// Next implements exec.Iterator.
+func (b *buckets) Next(ctx context.Context) (bson.Doc, error) {
+	var docs []bson.Doc
+	size := 0
+	if b.next != nil {
+		docs, size, b.next = append(docs, b.next), len(b.next), nil
+	}
+	for {
+		doc, err := b.in.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if doc == nil {
+			break
+		}
+		doc = doc.Clone()
+		if len(docs) > 0 && (len(docs) == maxBucketMeasurements || size+len(doc) > maxBucketBytes || !b.together(docs[0], doc)) {
+			b.next = doc
+			break
+		}
+		docs, size = append(docs, doc), size+len(doc)
+	}
+	if len(docs) == 0 {
+		return nil, nil
+	}
+	b.made++
+	return b.bucket(docs), nil
+}
+
+// together says whether two measurements are of one meta value and one cell.
+func (b *buckets) together(x, y bson.Doc) bool {
+	if b.cell(x) != b.cell(y) {
+		return false
+	}
+	mx, my := b.meta(x), b.meta(y)
+	return mx.Type == my.Type && bytes.Equal(mx.Data, my.Data)
+}
+
+func (b *buckets) cell(doc bson.Doc) int64 {
+	return policy.CellStart(doc.Lookup(b.series.TimeField).Millis(), b.series.SpanSeconds)
+}
+
+func (b *buckets) meta(doc bson.Doc) bson.Value {
+	if !b.series.HasOwnMeta() {
+		return bson.Missing
+	}
+	return doc.Lookup(b.series.MetaField)
+}
+
+func (b *buckets) bucket(docs []bson.Doc) bson.Doc {
+	start := b.cell(docs[0])
+	var id [12]byte
+	binary.BigEndian.PutUint32(id[:], uint32(start/1000))
+	binary.BigEndian.PutUint32(id[8:], b.made)
+	columns := b.columns(docs)
+	out := bson.Build().Value("_id", bson.ObjectID(id)).Object("control").Int32("version", bucketVersion)
+	out.Object("min")
+	for _, c := range columns {
+		if c.name == b.series.TimeField {
+			out.Date(c.name, start)
+			continue
+		}
+		out.Value(c.name, extreme(c.values, -1))
+	}
+	out.End().Object("max")
+	for _, c := range columns {
+		out.Value(c.name, extreme(c.values, 1))
+	}
+	out.End().End().Value("meta", b.meta(docs[0])).Object("data")
+	for _, c := range columns {
+		out.Object(c.name)
+		for i, at := range c.at {
+			out.Value(bson.IndexKey(at), c.values[i])
+		}
+		out.End()
+	}
+	return out.End().Doc()
+}
+
+// column is one field of a bucket's measurements: its values, and of which measurements they are.
+type column struct {
+	name   string
+	at     []int
+	values []bson.Value
+}
+
+// columns are the fields of docs but for meta, in the order in which they come up.
+func (b *buckets) columns(docs []bson.Doc) (columns []*column) {
+	byName := map[string]*column{}
+	for i, doc := range docs {
+		for it := doc.Iter(); it.Next(); {
+			name := it.Key()
+			if b.series.HasOwnMeta() && name == b.series.MetaField {
+				continue
+			}
+			c := byName[name]
+			if c == nil {
+				c = &column{name: name}
+				byName[name] = c
+				columns = append(columns, c)
+			}
+			c.at, c.values = append(c.at, i), append(c.values, it.Value())
+		}
+	}
+	return columns
+}
+
+// extreme is the least (-1) or greatest (1) of values. Of documents alone it is one of the extremes of their fields, of
+// arrays alone an array of those of their elements.
+func extreme(values []bson.Value, sign int) bson.Value {
+	best := values[0]
+	same := true
+	for _, v := range values[1:] {
+		same = same && v.Type == best.Type
+		if sign*bson.Compare(v, best) > 0 {
+			best = v
+		}
+	}
+	if !same || best.Type != bson.TypeObject && best.Type != bson.TypeArray {
+		return best
+	}
+	return extremeOfFields(values, sign)
+}
+
+func extremeOfFields(values []bson.Value, sign int) bson.Value {
+	var names []string
+	fields := map[string][]bson.Value{}
+	for _, v := range values {
+		for it := v.Doc().Iter(); it.Next(); {
+			if fields[it.Key()] == nil {
+				names = append(names, it.Key())
+			}
+			fields[it.Key()] = append(fields[it.Key()], it.Value())
+		}
+	}
+	b := bson.Build()
+	for _, name := range names {
+		b.Value(name, extreme(fields[name], sign))
+	}
+	if values[0].Type == bson.TypeArray {
+		return b.Doc().ArrayValue()
+	}
+	return b.Doc().Value()
+}
+
+// insertBuckets inserts the measurements in buckets that were dumped.
+func (e *Engine) insertBuckets(ctx context.Context, coll *catalog.Collection, docs []bson.Doc, ordered bool, call *Call) (inserted int, refused []WriteError, err error) {
+	for i, bucket := range docs {
+		measurements, failure := unpack(coll.Options.TimeSeries, bucket)
+		if failure == nil {
+			var wrong []WriteError
+			if _, wrong, err = e.Insert(ctx, coll.NS, measurements, true, call); err != nil {
+				return inserted, refused, err
+			}
+			if len(wrong) > 0 {
+				failure = wrong[0].Err
+			}
+		}
+		if failure == nil {
+			inserted++
+			continue
+		}
+		if refused = append(refused, WriteError{i, failure}); ordered {
+			break
+		}
+	}
+	return inserted, refused, nil
+}
+
+// unpack is the measurements of a bucket.
+func unpack(t *catalog.TimeSeries, bucket bson.Doc) ([]bson.Doc, error) {
+	control, data := bucket.Lookup("control"), bucket.Lookup("data")
+	if control.Type != bson.TypeObject || data.Type != bson.TypeObject {
+		return nil, badBucket("it needs the documents 'control' and 'data'")
+	}
+	if v := control.Doc().Lookup("version"); !v.IsNumber() || v.AsDouble() != bucketVersion {
+		return nil, mongoerr.New(mongoerr.CommandNotSupported, "buckets of version %s cannot be inserted: their columns are compressed", v)
+	}
+	times := data.Doc().Lookup(t.TimeField)
+	if times.Type != bson.TypeObject {
+		return nil, badBucket("it has no times")
+	}
+	place := map[string]int{}
+	var made []*bson.Builder
+	for it := times.Doc().Iter(); it.Next(); {
+		if len(made) == maxUnpacked {
+			return nil, badBucket("it has more than a million measurements")
+		}
+		place[it.Key()] = len(made)
+		b := bson.Build()
+		if meta := bucket.Lookup("meta"); t.HasOwnMeta() {
+			b.Value(t.MetaField, meta)
+		}
+		made = append(made, b)
+	}
+	for it := data.Doc().Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeObject {
+			return nil, badBucket("a column is no document")
+		}
+		for cell := it.Value().Doc().Iter(); cell.Next(); {
+			i, ok := place[cell.Key()]
+			if !ok {
+				return nil, badBucket("it has a measurement without a time")
+			}
+			made[i].Value(it.Key(), cell.Value())
+		}
+	}
+	docs := make([]bson.Doc, len(made))
+	for i, b := range made {
+		docs[i] = b.Doc()
+	}
+	return docs, nil
+}
+
+// maxUnpacked bounds the measurements of one bucket that is inserted.
+const maxUnpacked = 1_000_000
+
+func badBucket(why string) error {
+	return mongoerr.New(mongoerr.DocumentValidationFailure, "Document failed validation: this is no bucket of measurements: %s", why)
+}
+
+// behindBuckets is the time series whose buckets ns would hold, nil for any other name.
+func (e *Engine) behindBuckets(ns namespace.NS) *catalog.Collection {
+	return e.Store.Catalog().BehindBuckets(ns)
+}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/expr"
-	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/storage"
 )
@@ -30,12 +28,6 @@ type Records struct {
 	member  Member
 	buf     []byte
 	rec     storage.Record
-}
-
-// OpenRecords opens plan over src. env is what $expr and $where are evaluated in; details, when not nil, is filled for each
-// document found.
-func OpenRecords(plan *planner.Plan, src Source, env *expr.Env, seen *Examined, details *match.Details) *Records {
-	return Opening{Source: src, Env: env, Seen: seen, Details: details}.Open(plan)
 }
 
 // Open opens one plan.

@@ -232,14 +232,18 @@ func unpack(t *catalog.TimeSeries, bucket bson.Doc) ([]bson.Doc, error) {
 		return nil, badBucket("it has no times")
 	}
 	place := map[string]int{}
+	meta := bucket.Lookup("meta")
 	var made []*bson.Builder
 	for it := times.Doc().Iter(); it.Next(); {
-		if len(made) == maxUnpacked {
-			return nil, badBucket("it has more than a million measurements")
+		switch {
+		case it.Value().Type != bson.TypeDate: // looked at first, so that a bucket is there as a whole or not at all
+			return nil, badTime(t)
+		case len(made) == maxUnpacked || (len(made)+1)*len(meta.Data) > maxUnpackedMetaBytes:
+			return nil, badBucket("it has too many measurements")
 		}
 		place[it.Key()] = len(made)
 		b := bson.Build()
-		if meta := bucket.Lookup("meta"); t.HasOwnMeta() {
+		if t.HasOwnMeta() {
 			b.Value(t.MetaField, meta)
 		}
 		made = append(made, b)
@@ -263,8 +267,12 @@ func unpack(t *catalog.TimeSeries, bucket bson.Doc) ([]bson.Doc, error) {
 	return docs, nil
 }
 
-// maxUnpacked bounds the measurements of one bucket that is inserted.
-const maxUnpacked = 1_000_000
+// Limits of a bucket that is inserted: its measurements, a hundred times what MongoDB puts into one, and what its meta
+// value takes when each of them has it.
+const (
+	maxUnpacked          = 100_000
+	maxUnpackedMetaBytes = 64 << 20
+)
 
 func badBucket(why string) error {
 	return mongoerr.New(mongoerr.DocumentValidationFailure, "Document failed validation: this is no bucket of measurements: %s", why)

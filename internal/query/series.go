@@ -14,7 +14,7 @@ import (
 func measurement(t *catalog.TimeSeries, doc bson.Doc) (bson.Doc, error) {
 	at := doc.Lookup(t.TimeField)
 	if at.Type != bson.TypeDate {
-		return nil, mongoerr.New(mongoerr.BadValue, "'%s' must be present and contain a valid BSON UTC datetime value", t.TimeField)
+		return nil, badTime(t)
 	}
 	b := bson.BuildOn(make([]byte, 0, len(doc))).Value(t.TimeField, at)
 	if meta := doc.Lookup(t.MetaField); t.HasOwnMeta() && !meta.IsMissing() {
@@ -26,6 +26,10 @@ func measurement(t *catalog.TimeSeries, doc bson.Doc) (bson.Doc, error) {
 		}
 	}
 	return b.Doc(), nil
+}
+
+func badTime(t *catalog.TimeSeries) error {
+	return mongoerr.New(mongoerr.BadValue, "'%s' must be present and contain a valid BSON UTC datetime value", t.TimeField)
 }
 
 // bucketsOf is the view that shows the cells of a time series as documents with the outlines of MongoDB's buckets; nil when

@@ -59,21 +59,3 @@ func (u *Update) replaceWith(dst []byte, doc, new bson.Doc, args Args) ([]byte, 
 func isEmptyTimestamp(v bson.Value) bool {
 	return v.Type == bson.TypeTimestamp && binary.LittleEndian.Uint64(v.Data) == 0
 }
-
-// FillTimestamps sets the empty timestamps at the top of a document that is about to be inserted, except _id, to the
-// operation's cluster time (seconds in the upper half). It returns doc itself when there is none.
-func FillTimestamps(doc bson.Doc, timestamp uint64) bson.Doc {
-	out, pos := doc, 4
-	for it := doc.Iter(); it.Next(); {
-		at := pos + 2 + len(it.Key())
-		pos = at + len(it.Value().Data)
-		if it.Key() == "_id" || !isEmptyTimestamp(it.Value()) {
-			continue
-		}
-		if len(out) > 0 && &out[0] == &doc[0] {
-			out = doc.Clone()
-		}
-		binary.LittleEndian.PutUint64(out[at:], timestamp)
-	}
-	return out
-}

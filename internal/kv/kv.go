@@ -13,8 +13,8 @@
 // unique or must not be overwritten unseen is claimed; a fresh key (a new record id) need not be. ErrConflict leaves
 // nothing behind and may be retried. ErrUndetermined means that the engine cannot say whether the commit happened.
 //
-// DeleteRange and Load stand outside transactions: they are for data that nothing can reach any more, and for data that
-// nothing can reach yet.
+// An Engine's DeleteRange and Load stand outside transactions: they are for data that nothing can reach any more, and for
+// data that nothing can reach yet. A transaction's DeleteRange is part of it.
 package kv
 
 import (
@@ -94,6 +94,10 @@ type Txn interface {
 	Reader
 	Set(key, value []byte)
 	Delete(key []byte)
+	// DeleteRange removes [start, end) with the commit: what is committed there before it, however young, and counters too.
+	// What the transaction itself sets, deletes or adds there comes after that, whatever the order of the calls. Its own
+	// reads do not show it. No claim stands for a range: the caller makes sure that nobody else writes there meanwhile.
+	DeleteRange(start, end []byte)
 	// Claim makes the commit fail when another claim of key was committed since the snapshot.
 	Claim(key []byte)
 	// Add adds delta to the counter at key; it never conflicts. Counters have keys of their own.

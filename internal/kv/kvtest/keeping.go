@@ -34,6 +34,53 @@ func checkDeleteRange(t *testing.T, s *Store) {
 	haveWithin(t, view, kv.IterOptions{Upper: []byte("cn")}, "a=1 c=2")
 }
 
+func checkTxnDeleteRange(t *testing.T, s *Store) {
+	put(t, s, "a=1", "b=1", "c=1", "d=1")
+	add(t, s, "n", 7)
+	add(t, s, "o", 7)
+	before := snap(t, s)
+	txn := begin(t, s)
+	size := txn.Size()
+	write(txn, "b=2", "c0=2")
+	txn.DeleteRange([]byte("b"), []byte("d"))
+	txn.DeleteRange([]byte("z"), []byte("a")) // an empty range, not everything
+	if txn.Size() <= size {
+		t.Fatal("a deleted range has no size")
+	}
+	put(t, s, "bb=1") // after the snapshot, before the commit
+	write(txn, "-b", "c1=2")
+	txn.DeleteRange([]byte("n"), []byte("o"))
+	txn.Add([]byte("n"), 1)
+	txn.Add([]byte("o"), 1)
+	haveWithin(t, txn, kv.IterOptions{Upper: []byte("n")}, "a=1 c=1 c0=2 c1=2 d=1")
+	haveCount(t, txn, "n", 8)
+	commit(t, txn)
+	after := snap(t, s)
+	haveWithin(t, before, kv.IterOptions{Upper: []byte("n")}, "a=1 b=1 c=1 d=1")
+	haveCount(t, before, "n", 7)
+	haveWithin(t, after, kv.IterOptions{Upper: []byte("n")}, "a=1 c0=2 c1=2 d=1")
+	haveCount(t, after, "n", 1)
+	haveCount(t, after, "o", 8)
+	noError(t, before.Close())
+	noError(t, after.Close())
+
+	alone := begin(t, s)
+	alone.DeleteRange([]byte("c"), []byte("p"))
+	undone := begin(t, s)
+	undone.DeleteRange([]byte("a"), []byte("z"))
+	undone.Rollback()
+	commit(t, alone)
+	add(t, s, "o", 1)
+	if s.Reopen != nil {
+		s.Engine = s.Reopen(t)
+	}
+	view := snap(t, s)
+	defer view.Close()
+	haveWithin(t, view, kv.IterOptions{Upper: []byte("n")}, "a=1")
+	haveCount(t, view, "n", 0)
+	haveCount(t, view, "o", 1)
+}
+
 func checkSizeOf(t *testing.T, s *Store) {
 	for _, r := range [][2]string{{"a", "z"}, {"a", "a"}, {"z", "a"}} {
 		n, err := s.SizeOf([]byte(r[0]), []byte(r[1]))

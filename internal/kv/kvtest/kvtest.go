@@ -45,6 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"counters", checkCounters},
 		{"concurrent counters", checkConcurrentCounters},
 		{"delete range", checkDeleteRange},
+		{"delete range in a transaction", checkTxnDeleteRange},
 		{"load", checkLoad},
 		{"size of", checkSizeOf},
 		{"durability", checkDurability},

@@ -39,6 +39,7 @@ type modelTxn struct {
 	begin    int
 	data     map[string]string
 	counters map[string]int64
+	ranges   [][2]string
 	writes   map[string]*string
 	adds     map[string]int64
 	claims   []string
@@ -103,7 +104,7 @@ func (r *modelRun) step() {
 	}
 	i := r.rng.IntN(len(r.open))
 	m := r.open[i]
-	switch r.rng.IntN(12) {
+	switch r.rng.IntN(13) {
 	case 0, 1, 2, 3:
 		r.write(m)
 	case 4:
@@ -126,6 +127,8 @@ func (r *modelRun) step() {
 	case 11:
 		r.end(m)
 		r.open = slices.Delete(r.open, i, i+1)
+	case 12:
+		r.deleteOwnRange(m)
 	}
 }
 
@@ -160,6 +163,16 @@ func (r *modelRun) deleteRange() {
 	maps.DeleteFunc(r.model.data, func(key, _ string) bool { return from <= key && key < to })
 }
 
+// deleteOwnRange: the transaction sees nothing of it.
+func (r *modelRun) deleteOwnRange(m *modelTxn) {
+	from, to := r.key(), r.key()
+	if r.rng.IntN(8) == 0 {
+		from, to = r.counter(), r.counter()
+	}
+	m.txn.DeleteRange([]byte(from), []byte(to))
+	m.ranges = append(m.ranges, [2]string{from, to})
+}
+
 func (r *modelRun) end(m *modelTxn) {
 	r.closeWalks(m)
 	if r.rng.IntN(6) == 0 {
@@ -178,6 +191,10 @@ func (r *modelRun) end(m *modelTxn) {
 	r.model.commits++
 	for _, key := range m.claims {
 		r.model.claims[key] = r.model.commits
+	}
+	for _, span := range m.ranges {
+		maps.DeleteFunc(r.model.data, func(key, _ string) bool { return span[0] <= key && key < span[1] })
+		maps.DeleteFunc(r.model.counters, func(key string, _ int64) bool { return span[0] <= key && key < span[1] })
 	}
 	for key, value := range m.writes {
 		if value == nil {

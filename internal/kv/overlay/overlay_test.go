@@ -115,7 +115,13 @@ func TestSize(t *testing.T) {
 	if w.Size() >= once || w.Len() != 1 {
 		t.Errorf("a deletion takes %d bytes", w.Size())
 	}
+	w.DeleteRange([]byte("b"), []byte("a"))
 	before := w.Size()
+	w.DeleteRange([]byte("a"), []byte("b"))
+	if w.Size() <= before || len(w.Ranges()) != 1 {
+		t.Errorf("size %d, ranges %q", w.Size(), w.Ranges())
+	}
+	before = w.Size()
 	w.Claim([]byte("claimed"))
 	w.Add([]byte("n"), 1)
 	w.Add([]byte("n"), 1)

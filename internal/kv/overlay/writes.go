@@ -14,6 +14,14 @@ type Op struct {
 	Delete     bool
 }
 
+// Range is all keys from Start up to, and without, End.
+type Range struct{ Start, End []byte }
+
+// Contains says whether key lies in r.
+func (r Range) Contains(key []byte) bool {
+	return bytes.Compare(r.Start, key) <= 0 && bytes.Compare(key, r.End) < 0
+}
+
 // Writes are what a transaction has done so far. It is used by one goroutine at a time.
 //
 // Iterators walk the tree itself. The first write while one is open sets the tree aside for them and goes on with a copy
@@ -22,6 +30,7 @@ type Op struct {
 type Writes struct {
 	tree     *btree.BTreeG[Op]
 	walkers  int // open iterators over tree
+	ranges   []Range
 	claims   [][]byte
 	counters map[string]int64
 	keys     []byte // the chunk from which copies of keys are cut
@@ -31,6 +40,7 @@ type Writes struct {
 // What a write takes beside its bytes: the tree's item, about.
 const (
 	opOverhead      = 64
+	rangeOverhead   = 48
 	claimOverhead   = 24
 	counterOverhead = 48
 )
@@ -49,6 +59,15 @@ func (w *Writes) Set(key, value []byte) {
 
 // Delete removes key.
 func (w *Writes) Delete(key []byte) { w.put(Op{Key: w.copyKey(key), Delete: true}) }
+
+// DeleteRange notes the removal of [start, end), which comes before all other writes and which no look-up shows.
+func (w *Writes) DeleteRange(start, end []byte) {
+	if bytes.Compare(start, end) >= 0 {
+		return
+	}
+	w.ranges = append(w.ranges, Range{w.copyKey(start), w.copyKey(end)})
+	w.size += len(start) + len(end) + rangeOverhead
+}
 
 // Claim notes a claim of key.
 func (w *Writes) Claim(key []byte) {
@@ -94,6 +113,9 @@ func (w *Writes) Each(f func(Op)) {
 	}
 	w.tree.Scan(func(op Op) bool { f(op); return true })
 }
+
+// Ranges are the ranges deleted, in the order of deleting.
+func (w *Writes) Ranges() []Range { return w.ranges }
 
 // Claims are the claimed keys, in the order of claiming.
 func (w *Writes) Claims() [][]byte { return w.claims }

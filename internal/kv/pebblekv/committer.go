@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -40,6 +41,7 @@ type commit struct {
 	begin   uint64
 	claims  [][]byte
 	adds    map[string]int64
+	ranges  []overlay.Range
 	batch   *pebble.Batch // nil: nothing to write
 	writes  func(each func(overlay.Op))
 	applied func() // called as soon as the outcome no longer depends on the transaction
@@ -80,12 +82,15 @@ func (c *committer) admit(t commit, d kv.Durability) error {
 	if c.mu.claims.conflict(t.begin, t.claims) {
 		return kv.ErrConflict
 	}
-	sums, err := c.addUp(t.adds)
+	sums, err := c.addUp(t.adds, t.ranges)
 	if err != nil {
 		return err
 	}
 	sequence := c.sequence.Load() + 1
 	if t.batch != nil {
+		for _, r := range t.ranges {
+			c.hot.changeRange(r, sequence)
+		}
 		t.writes(func(op overlay.Op) { c.hot.change(op.Key, sequence) })
 		for key, sum := range sums {
 			must(t.batch.Set([]byte(key), binary.BigEndian.AppendUint64(nil, uint64(sum)), nil))
@@ -93,6 +98,9 @@ func (c *committer) admit(t commit, d kv.Durability) error {
 		if err := c.apply(t.batch, d); err != nil {
 			return err
 		}
+	}
+	for _, r := range t.ranges {
+		c.dropCounters(r)
 	}
 	for key, sum := range sums {
 		c.cacheCounter(key, sum)
@@ -141,23 +149,43 @@ func (c *committer) wait(b *pebble.Batch) error {
 // closeBatch gives a batch back to Pebble's pool. One whose write failed is left to the garbage collector.
 func closeBatch(b *pebble.Batch) { must(b.Close()) }
 
-// addUp turns what is added into the new values.
-func (c *committer) addUp(adds map[string]int64) (map[string]int64, error) {
+// addUp turns what is added into the new values; counters in the ranges start anew.
+func (c *committer) addUp(adds map[string]int64, ranges []overlay.Range) (map[string]int64, error) {
 	if len(adds) == 0 {
 		return nil, nil
 	}
 	sums := make(map[string]int64, len(adds))
 	for key, delta := range adds {
-		value, cached := c.mu.counters[key]
-		if !cached {
-			var err error
-			if value, err = counter(c.db, []byte(key)); err != nil {
-				return nil, err
-			}
+		if within(ranges, []byte(key)) {
+			sums[key] = delta
+			continue
+		}
+		value, err := c.counter(key)
+		if err != nil {
+			return nil, err
 		}
 		sums[key] = value + delta
 	}
 	return sums, nil
+}
+
+func within(ranges []overlay.Range, key []byte) bool {
+	return slices.ContainsFunc(ranges, func(r overlay.Range) bool { return r.Contains(key) })
+}
+
+func (c *committer) counter(key string) (int64, error) {
+	if value, cached := c.mu.counters[key]; cached {
+		return value, nil
+	}
+	return counter(c.db, []byte(key))
+}
+
+func (c *committer) dropCounters(r overlay.Range) {
+	for key := range c.mu.counters {
+		if string(r.Start) <= key && key < string(r.End) {
+			delete(c.mu.counters, key)
+		}
+	}
 }
 
 func (c *committer) cacheCounter(key string, value int64) {
@@ -170,13 +198,8 @@ func (c *committer) cacheCounter(key string, value int64) {
 func (c *committer) deleteRange(start, end []byte) error {
 	b := c.db.NewBatch()
 	must(b.DeleteRange(start, end, nil))
-	return c.write(b, func(sequence uint64) { c.hot.changeAll(sequence) }, func() {
-		for key := range c.mu.counters {
-			if string(start) <= key && key < string(end) {
-				delete(c.mu.counters, key)
-			}
-		}
-	})
+	r := overlay.Range{Start: start, End: end}
+	return c.write(b, func(sequence uint64) { c.hot.changeRange(r, sequence) }, func() { c.dropCounters(r) })
 }
 
 // loaded counts tables that the store has taken over as a commit, so that whoever comes next does not share a view

@@ -21,7 +21,7 @@ import (
 )
 
 // TestCrash takes the machine's power away again and again under concurrent commits: what a Synced commit acknowledged is
-// there afterwards, and every commit is there with both its records and its count, or not at all.
+// there afterwards, and every commit is there with both its records, the ranges it deletes and its count, or not at all.
 func TestCrash(t *testing.T) {
 	const workers, crashes = 6, 12
 	seed := rand.Uint64()
@@ -71,6 +71,9 @@ func recordKey(kind byte, worker, n int) []byte {
 	return binary.BigEndian.AppendUint32([]byte{kind, byte(worker)}, uint32(n))
 }
 
+// keptRecords is how many records a worker leaves when it deletes what is older, which each deleteEvery-th commit does.
+const keptRecords, deleteEvery = 25, 10
+
 // commitOnce commits two records and a count. Each fourth commit is Buffered, and acknowledged by the next.
 func commitOnce(t *testing.T, e kv.Engine, worker, n int, acknowledged *atomic.Int64) bool {
 	txn, err := e.Begin()
@@ -81,6 +84,12 @@ func commitOnce(t *testing.T, e kv.Engine, worker, n int, acknowledged *atomic.I
 	txn.Set(recordKey('a', worker, n), make([]byte, 100+n%700))
 	txn.Set(recordKey('b', worker, n), nil)
 	txn.Add([]byte{'n', byte(worker)}, 1)
+	if oldest := n + 1 - keptRecords; oldest > 0 && n%deleteEvery == deleteEvery-1 {
+		for _, kind := range []byte("ab") {
+			txn.DeleteRange(recordKey(kind, worker, 0), recordKey(kind, worker, oldest))
+		}
+		txn.Add([]byte{'n', byte(worker)}, -int64(oldest-max(0, oldest-deleteEvery)))
+	}
 	d := kv.Synced
 	if n%4 == 0 {
 		d = kv.Buffered
@@ -107,9 +116,10 @@ func checkAfterCrash(t *testing.T, disk vfs.FS, promised []int64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, b := countKeys(t, view, []byte{'a', byte(w)}), countKeys(t, view, []byte{'b', byte(w)})
-		if a != b || a != count || count < want {
-			t.Fatalf("worker %d: %d and %d records, count %d, acknowledged %d", w, a, b, count, want)
+		a, last := countKeys(t, view, []byte{'a', byte(w)})
+		b, _ := countKeys(t, view, []byte{'b', byte(w)})
+		if a != b || a != count || last+1 < want {
+			t.Fatalf("worker %d: %d and %d records up to %d, count %d, acknowledged %d", w, a, b, last, count, want)
 		}
 	}
 	if err := errors.Join(view.Close(), e.Close()); err != nil {
@@ -117,7 +127,8 @@ func checkAfterCrash(t *testing.T, disk vfs.FS, promised []int64) {
 	}
 }
 
-func countKeys(t *testing.T, r kv.Reader, prefix []byte) (n int64) {
+// countKeys is how many records there are, and the number of the last; -1 if there are none.
+func countKeys(t *testing.T, r kv.Reader, prefix []byte) (n, last int64) {
 	t.Helper()
 	upper := append([]byte(nil), prefix...)
 	upper[len(upper)-1]++
@@ -126,13 +137,15 @@ func countKeys(t *testing.T, r kv.Reader, prefix []byte) (n int64) {
 		t.Fatal(err)
 	}
 	defer it.Close()
+	last = -1
 	for ok := it.First(); ok; ok = it.Next() {
 		n++
+		last = int64(binary.BigEndian.Uint32(it.Key()[len(prefix):]))
 	}
 	if it.Err() != nil {
 		t.Fatal(it.Err())
 	}
-	return n
+	return n, last
 }
 
 // TestBufferedSync turns the clock: a Buffered commit is durable after the interval, and not before.

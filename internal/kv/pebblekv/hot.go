@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
 // hot keeps values that were read lately, so that a key that many ask for is not searched in every level each time.
@@ -11,12 +14,19 @@ import (
 // A value is good for every reader that began when or after it was last changed, for as long as no commit has changed its
 // key. A shard does not know when each key was changed last; the youngest change of any of its keys stands for all.
 //
-// Invariants: a commit takes the keys it writes out before any of its writes can be seen. A value enters only if no key of
-// its shard was changed since the reader that brings it began, so that what it has read is still the youngest. A value's
-// since is no less than the sequence of the commit that wrote it.
+// The keys of a deleted range are not taken out one by one: the range is listed (ranges.go), and a value of a key within
+// counts for nothing if it is older than the range.
+//
+// Invariants: a commit takes the keys it writes out, and lists the ranges it deletes, before any of its writes can be seen.
+// A value enters only if no key of its shard was changed, and no range that has its key was deleted, since the reader that
+// brings it began, so that what it has read is still the youngest. A value's since is no less than the sequence of the
+// commit that wrote it, and that of each listed range that has its key and was deleted before it entered. A range leaves
+// the list only after all older values of its keys.
 type hot struct {
 	seed   maphash.Seed
 	shards [hotShards]hotShard
+	// ranges is replaced as a whole, by one commit at a time.
+	ranges atomic.Pointer[ranges]
 	// budget is how many bytes a shard may hold.
 	budget int
 }
@@ -70,6 +80,10 @@ func (h *hot) get(hash uint64, key []byte, at uint64) (value []byte, ok bool) {
 	if v.since > at || !bytes.Equal(v.both[:v.key], key) {
 		return nil, false
 	}
+	if h.deleted(key) > v.since {
+		s.drop(hash)
+		return nil, false
+	}
 	v.used = true
 	return v.both[v.key:], true
 }
@@ -83,14 +97,15 @@ func (h *hot) offer(hash uint64, both []byte, key int, at uint64) {
 	s := h.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.changed > at {
+	since := max(s.changed, h.deleted(both[:key]))
+	if since > at {
 		return
 	}
 	s.drop(hash)
 	for s.bytes+size > h.budget {
 		s.evict()
 	}
-	s.put(hotValue{both: both, key: key, hash: hash, since: s.changed})
+	s.put(hotValue{both: both, key: key, hash: hash, since: since})
 }
 
 func (s *hotShard) put(v hotValue) {
@@ -148,13 +163,37 @@ func (h *hot) change(key []byte, sequence uint64) {
 	s.mu.Unlock()
 }
 
-// changeAll empties all; the commit numbered sequence is about to write keys that nobody has listed.
-func (h *hot) changeAll(sequence uint64) {
+// changeRange lists r; the commit numbered sequence is about to delete it. One commit at a time does this.
+func (h *hot) changeRange(r overlay.Range, sequence uint64) {
+	list := h.listed().with(r, sequence)
+	h.ranges.Store(&list)
+	if len(list) > maxRanges {
+		h.settle(list, sequence)
+		h.ranges.Store(nil)
+	}
+}
+
+func (h *hot) listed() ranges {
+	if list := h.ranges.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// deleted is the sequence of the listed range that has key; 0 if none has.
+func (h *hot) deleted(key []byte) uint64 { return h.listed().find(key) }
+
+// settle takes out every value that list makes count for nothing, and lets none in that readers from before sequence bring.
+func (h *hot) settle(list ranges, sequence uint64) {
 	for i := range h.shards {
 		s := &h.shards[i]
 		s.mu.Lock()
 		s.changed = sequence
-		s.byHash, s.slots, s.free, s.hand, s.bytes = nil, nil, nil, 0, 0
+		for _, v := range s.slots {
+			if v.both != nil && list.find(v.both[:v.key]) > v.since {
+				s.drop(v.hash)
+			}
+		}
 		s.mu.Unlock()
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
 // pairs is a store in which each commit gives all keys of one group the same, larger number.
@@ -62,7 +64,7 @@ func TestHotValuesAreOfOneView(t *testing.T) {
 	}
 }
 
-// write adds one to a group of its own half.
+// write adds one to a group of its own half; each fourth time it deletes the group's range too.
 func (p *pairs) write(half int) {
 	group := rand.IntN(pairGroups/2)*2 + half
 	next := p.acked[group].Load() + 1
@@ -73,6 +75,9 @@ func (p *pairs) write(half int) {
 	}
 	for i := range pairKeys {
 		txn.Set(pairKey(group, i), binary.BigEndian.AppendUint64(nil, next))
+	}
+	if rand.IntN(4) == 0 {
+		txn.DeleteRange(pairKey(group, 0), pairKey(group, pairKeys))
 	}
 	if err := txn.Commit(context.Background(), kv.Buffered); err != nil {
 		p.Error(err)
@@ -129,6 +134,120 @@ func TestHotValuesOfADeletedRange(t *testing.T) {
 	}
 	if n := p.all(); n != 0 {
 		t.Fatalf("%d keys are left", n)
+	}
+}
+
+// A transaction's deleted range takes what is kept of it along and leaves the rest kept; what a reader brings that began
+// before is not kept.
+func TestHotValuesOfATransactionsRange(t *testing.T) {
+	e, err := Open("db", Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	p := &pairs{T: t, engine: e}
+	for range 50 * pairGroups {
+		p.write(0)
+	}
+	for range 2 {
+		if n := p.all(); n != pairKeys*pairGroups/2 {
+			t.Fatalf("%d keys before", n)
+		}
+	}
+	old, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	txn, err := e.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	txn.DeleteRange(pairKey(0, 0), pairKey(0, 1))
+	txn.DeleteRange(pairKey(2, 0), pairKey(2, pairKeys))
+	txn.Set(pairKey(2, 1), binary.BigEndian.AppendUint64(nil, 1))
+	if err := txn.Commit(context.Background(), kv.Buffered); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range [][]byte{pairKey(0, 0), pairKey(2, 0)} {
+		if n := p.get(old, key); n == 0 {
+			t.Errorf("an old reader lost %s", key)
+		}
+	}
+	if n := p.all(); n != pairKeys*pairGroups/2-pairKeys {
+		t.Errorf("%d keys are left", n)
+	}
+	if _, kept := e.commits.hot.get(e.commits.hot.hash(pairKey(4, 0)), pairKey(4, 0), e.commits.sequence.Load()); !kept {
+		t.Error("a key beside the range is no longer kept")
+	}
+}
+
+// A value from within a deleted range is kept if who brings it has seen the deletion, and then for those who have.
+func TestHotOfferWithinARange(t *testing.T) {
+	h := newHot(1 << 20)
+	key := []byte("key")
+	h.changeRange(overlay.Range{Start: []byte("a"), End: []byte("z")}, 5)
+	for _, c := range []struct {
+		offered, read uint64
+		want          bool
+	}{{4, 9, false}, {5, 4, false}, {5, 5, true}} {
+		h.offer(h.hash(key), []byte("key value"), len(key), c.offered)
+		if _, kept := h.get(h.hash(key), key, c.read); kept != c.want {
+			t.Errorf("offered at %d, read at %d: kept %v", c.offered, c.read, kept)
+		}
+	}
+}
+
+// More ranges than are listed leave nothing behind that they have deleted, and all else kept.
+func TestHotManyRanges(t *testing.T) {
+	h := newHot(1 << 30)
+	key := func(i int) []byte { return fmt.Appendf(nil, "key/%06d", i) }
+	const keys = 40 * maxRanges
+	for i := range keys {
+		h.offer(h.hash(key(i)), append(key(i), 'v'), len(key(i)), 1)
+	}
+	for sequence := range uint64(3*maxRanges + maxRanges/2) {
+		first := 10 * int(sequence)
+		h.changeRange(overlay.Range{Start: key(first), End: key(first + 3)}, sequence+2)
+		h.offer(h.hash(key(first+1)), append(key(first+1), 'v'), len(key(first+1)), 1) // by an old reader
+		if n := len(h.listed()); n > maxRanges {
+			t.Fatalf("%d ranges are listed", n)
+		}
+	}
+	for i := range keys {
+		_, kept := h.get(h.hash(key(i)), key(i), 1<<20)
+		if deleted := i%10 < 3 && i < 35*maxRanges; kept == deleted {
+			t.Fatalf("key %d: kept %v, deleted %v", i, kept, deleted)
+		}
+	}
+}
+
+// Ranges that touch become one; the others stay as they are, in order.
+func TestRanges(t *testing.T) {
+	var l ranges
+	for i, step := range []struct{ start, end, want string }{
+		{"d", "f", "d-f:1"},
+		{"a", "b", "a-b:2 d-f:1"},
+		{"x", "z", "a-b:2 d-f:1 x-z:3"},
+		{"d", "g", "a-b:2 d-g:4 x-z:3"},
+		{"g", "h", "a-b:2 d-h:5 x-z:3"},
+		{"e", "f", "a-b:2 d-h:6 x-z:3"},
+		{"c", "d", "a-b:2 c-h:7 x-z:3"},
+		{"b", "y", "a-z:8"},
+	} {
+		l = l.with(overlay.Range{Start: []byte(step.start), End: []byte(step.end)}, uint64(i+1))
+		var got []string
+		for _, r := range l {
+			got = append(got, fmt.Sprintf("%s-%s:%d", r.Start, r.End, r.sequence))
+		}
+		if text := strings.Join(got, " "); text != step.want {
+			t.Fatalf("step %d: %s, want %s", i+1, text, step.want)
+		}
+	}
+	for key, want := range map[string]uint64{"a": 8, "q": 8, "Z": 0, "z": 0, "zz": 0} {
+		if got := l.find([]byte(key)); got != want {
+			t.Errorf("%s is deleted at %d, want %d", key, got, want)
+		}
 	}
 }
 

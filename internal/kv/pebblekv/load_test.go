@@ -68,7 +68,7 @@ func checkLoads(t *testing.T, disk vfs.FS, before, most int) {
 		t.Fatal(err)
 	}
 	for n := range most {
-		got := countKeys(t, view, []byte{'l', byte(n)})
+		got, _ := countKeys(t, view, []byte{'l', byte(n)})
 		if got != loadedKeys && (got != 0 || n < before) {
 			t.Fatalf("of load %d there are %d keys; %d loads had returned", n, got, before)
 		}

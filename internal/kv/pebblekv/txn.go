@@ -39,7 +39,7 @@ func (t *txn) Commit(ctx context.Context, d kv.Durability) error {
 	if t.Size() > t.engine.options.MaxTxnBytes {
 		return kv.ErrTooLarge
 	}
-	c := commit{begin: t.begin, claims: t.Claims(), adds: t.Counters(), batch: t.batch(), writes: t.Each, applied: t.end}
+	c := commit{begin: t.begin, claims: t.Claims(), adds: t.Counters(), ranges: t.Ranges(), batch: t.batch(), writes: t.Each, applied: t.end}
 	if err := t.engine.commits.commit(c, d); err != nil {
 		return err
 	}
@@ -53,10 +53,13 @@ func (t *txn) Rollback() { t.end() }
 
 // batch is nil when there is nothing to write.
 func (t *txn) batch() *pebble.Batch {
-	if t.Len() == 0 && len(t.Counters()) == 0 {
+	if t.Len() == 0 && len(t.Counters()) == 0 && len(t.Ranges()) == 0 {
 		return nil
 	}
 	b := t.engine.db.NewBatchWithSize(t.Size() + batchOpOverhead)
+	for _, r := range t.Ranges() { // first: what the batch writes later stays
+		must(b.DeleteRange(r.Start, r.End, nil))
+	}
 	t.Each(func(op overlay.Op) {
 		if op.Delete {
 			must(b.Delete(op.Key, nil))

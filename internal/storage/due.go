@@ -31,6 +31,11 @@ func (r *Reader) spans(rule *policy.Rule, latest func(after policy.Rule) int64) 
 	if !ok {
 		return nil
 	}
+	return r.spansOf(rule, latest)
+}
+
+// spansOf is spans for a rule as it is given, which may be one that the collection's entries would do for.
+func (r *Reader) spansOf(rule *policy.Rule, latest func(after policy.Rule) int64) []span {
 	switch rule.Kind {
 	case policy.Clustered:
 		return []span{r.clusteredSpan(rule, latest(*rule))}

@@ -1,0 +1,168 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// maxDatedOnce bounds the record ids that a walk over deadlines keeps in memory, to count a document with several dates once.
+const maxDatedOnce = 1 << 20
+
+// Walked is how far a walk over keys came.
+type Walked struct {
+	Keys int64
+	// All is false when there is more: the walk had reached one of its bounds.
+	All bool
+}
+
+// Deadlines calls f with the deadline that the rule gives to each stored document that it gives one, hidden ones included;
+// earliest first, but for the own rule of a time series, whose deadlines come anew for each meta value. It reads keys, and no
+// document. It ends behind limit keys, behind maxDatedOnce documents where one may have several dates, and with the view's
+// context.
+func (r *Reader) Deadlines(rule *policy.Rule, limit int64, f func(deadline int64)) (Walked, error) {
+	rule, ok := r.current(rule)
+	if !ok {
+		return Walked{All: true}, nil
+	}
+	return r.deadlinesBy(rule, endOfTime, limit, f)
+}
+
+// deadlinesBy is Deadlines for a rule as it is given, and for dates up to the latest.
+func (r *Reader) deadlinesBy(rule *policy.Rule, latest func(policy.Rule) int64, limit int64, f func(deadline int64)) (Walked, error) {
+	spans := r.spansOf(rule, latest)
+	if rule.Kind == policy.Series {
+		return r.seriesDeadlines(spans[0], limit, f)
+	}
+	d := deadlines{limit: limit}
+	if !r.onceEach(rule) {
+		d.seen = map[string]struct{}{}
+	}
+	err := d.open(r.view, spans)
+	for err == nil {
+		h := d.earliest()
+		if h == nil {
+			break
+		}
+		f(h.deadline)
+		err = d.move(h)
+	}
+	d.All = err == nil && !d.cut
+	return d.Walked, errors.Join(err, d.close())
+}
+
+func (r *Reader) seriesDeadlines(s span, limit int64, f func(int64)) (Walked, error) {
+	var w Walked
+	all, err := r.walkSeries(s, nil, func(_ RecordID, key []byte) step {
+		if w.Keys == limit {
+			return enough
+		}
+		w.Keys++
+		if deadline := s.after.After(seriesTime(key)); deadline != policy.Never {
+			f(deadline)
+		}
+		return onward
+	})
+	w.All = all
+	return w, err
+}
+
+// deadlines walks the spans of one rule side by side, so that what they add up to comes in order.
+type deadlines struct {
+	Walked
+	limit int64
+	cut   bool // a bound was reached
+	heads []*deadlineHead
+	seen  map[string]struct{} // the documents that have had their turn; nil where each comes but once
+}
+
+// deadlineHead stands at one entry of a span.
+type deadlineHead struct {
+	span
+	walk
+	deadline int64 // policy.Never at the end
+}
+
+func (d *deadlines) open(v *View, spans []span) error {
+	for _, s := range spans {
+		h := &deadlineHead{span: s}
+		if err := h.walk.open(v, kv.IterOptions{Lower: s.low, Upper: s.high}, s.backward, nil); err != nil {
+			return err
+		}
+		d.heads = append(d.heads, h)
+		if err := d.move(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// earliest is the head with the earliest deadline, nil when there is none, or a bound was reached.
+func (d *deadlines) earliest() (first *deadlineHead) {
+	if d.cut {
+		return nil
+	}
+	for _, h := range d.heads {
+		if h.deadline != policy.Never && (first == nil || h.deadline < first.deadline) {
+			first = h
+		}
+	}
+	return first
+}
+
+// move brings h to the next document.
+func (d *deadlines) move(h *deadlineHead) error {
+	h.deadline = policy.Never
+	for h.next() {
+		if d.Keys == d.limit {
+			d.cut = true
+			return nil
+		}
+		d.Keys++
+		date, ok := h.date(h.it.Key())
+		if !ok {
+			continue
+		}
+		again, err := d.again(h)
+		if err != nil || d.cut {
+			return err
+		}
+		if !again {
+			h.deadline = h.after.After(date)
+			return nil
+		}
+	}
+	return h.err()
+}
+
+// again says whether the document that h stands at has come before.
+func (d *deadlines) again(h *deadlineHead) (bool, error) {
+	if d.seen == nil {
+		return false, nil
+	}
+	value, err := h.it.Value()
+	if err != nil {
+		return false, fmt.Errorf("storage: read an index entry: %w", err)
+	}
+	id, err := h.id(h.it.Key(), value)
+	if err != nil {
+		return false, err
+	}
+	if _, seen := d.seen[string(id)]; seen {
+		return true, nil
+	}
+	if d.cut = len(d.seen) == maxDatedOnce; !d.cut {
+		d.seen[string(id)] = struct{}{}
+	}
+	return false, nil
+}
+
+func (d *deadlines) close() error {
+	var errs []error
+	for _, h := range d.heads {
+		errs = append(errs, h.walk.close())
+	}
+	return errors.Join(errs...)
+}

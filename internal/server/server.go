@@ -189,6 +189,7 @@ func (s *Server) welcome(socket net.Conn) {
 }
 
 func (s *Server) newConn(socket net.Conn) *Conn {
+	socket = quick(socket)
 	c := &Conn{socket: socket, enabled: s.codec.Enabled(), reader: s.codec.NewReader(socket), writer: s.codec.NewWriter(socket)}
 	c.reader.Admit = func(size int) error { return s.admit(c, size) }
 	c.ctx, c.cancel = context.WithCancelCause(s.base)

@@ -10,7 +10,7 @@ import (
 )
 
 func ebbTTLCommands() []*Command {
-	return []*Command{{Name: "ebbTTL", Doc: "Tells what expires next, how much waits to be deleted, and why a document expires or does not.", Run: ebbTTL}}
+	return []*Command{{Name: "ebbTTL", Doc: "Tells what expires next, how many documents expire when, how much waits to be deleted, and why a document expires or does not.", Run: ebbTTL}}
 }
 
 // maxStatusBytes is how much of the indexes' status one reply shows.
@@ -24,13 +24,19 @@ func ebbTTL(op *Op) (bson.Doc, error) {
 	if err != nil {
 		a.Fail(err)
 	}
-	if ns.Coll == "" && !explained.IsMissing() {
+	horizon := op.horizon(a)
+	switch {
+	case ns.Coll == "" && !explained.IsMissing():
 		a.Fail(mongoerr.New(mongoerr.BadValue, "'explain' needs the name of a collection: {ebbTTL: \"coll\", explain: <_id>}"))
+	case ns.Coll == "" && horizon != nil:
+		a.Fail(mongoerr.New(mongoerr.BadValue, "'forecast' needs the name of a collection: {ebbTTL: \"coll\", forecast: {}}"))
+	case horizon != nil && !explained.IsMissing():
+		a.Fail(mongoerr.New(mongoerr.BadValue, "'explain' and 'forecast' are two questions: ask one at a time"))
 	}
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
-	if op.TTL == nil {
+	if op.TTL == nil && horizon == nil {
 		return nil, mongoerr.New(mongoerr.IllegalOperation, "this server has no TTL monitor")
 	}
 	view, err := op.Query.Store.ViewAt(op.Ctx, op.Now)
@@ -50,6 +56,8 @@ func ebbTTL(op *Op) (bson.Doc, error) {
 		return nil, mongoerr.New(mongoerr.NamespaceNotFound, "ns not found: %s", ns)
 	case !explained.IsMissing():
 		return op.explainExpiry(r, explained)
+	case horizon != nil:
+		return op.forecastExpiry(r, *horizon)
 	}
 	return op.expiryStatus(view, pick)
 }
@@ -73,9 +81,7 @@ func (op *Op) expiryStatus(view *storage.View, pick func(namespace.NS) bool) (bs
 		return nil, err
 	}
 	b := bson.Build().Date("now", op.Now)
-	if held := op.TTL.Held(); held != "" {
-		b.String("heldUpBy", held)
-	}
+	op.appendHeld(b)
 	b.Object("monitor")
 	op.TTL.AppendMetrics(b)
 	b.End().Array("indexes")
@@ -121,12 +127,25 @@ func appendStatus(b *bson.Builder, s *ttl.Status, now int64) {
 	}
 }
 
-// appendRule appends what a TTL index is, or a clustered collection's own TTL, which has no index.
+// appendHeld appends why nothing is deleted, if nothing is.
+func (op *Op) appendHeld(b *bson.Builder) {
+	if op.TTL == nil {
+		return
+	}
+	if held := op.TTL.Held(); held != "" {
+		b.String("heldUpBy", held)
+	}
+}
+
+// appendRule appends what a TTL index is, or a collection's own TTL, which has no index.
 func appendRule(b *bson.Builder, index, field string, seconds int64, hides bool) {
-	if index == "" {
-		b.Bool("clustered", true)
-	} else {
+	switch {
+	case index != "":
 		b.String("index", index)
+	case field == "_id":
+		b.Bool("clustered", true)
+	default:
+		b.Bool("timeseries", true)
 	}
 	b.String("field", field).Number("expireAfterSeconds", seconds).Bool("hidesExpired", hides)
 }

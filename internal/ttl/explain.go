@@ -54,7 +54,7 @@ func (m *Monitor) Explain(r *storage.Reader, id bson.Value) (e Explanation, ok b
 	for _, d := range r.Catalog().Indexes {
 		if _, built := policy.ForIndex(d); d.TTL && !built {
 			e.Rules = append(e.Rules, RuleExplanation{Index: d.Name, Field: d.Fields[0].Path, Seconds: int64(d.ExpireAfterSeconds),
-				Deadline: policy.Never, Why: fmt.Sprintf("an index of type %s keeps no dates", d.Kind)})
+				Deadline: policy.Never, Why: inert(d)})
 		}
 	}
 	e.Notes = notes(rec.Doc, onTS, r)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
@@ -71,11 +72,16 @@ func (m *Monitor) Status(ctx context.Context, view *storage.View, pick func(name
 		for _, d := range coll.Indexes {
 			if _, ok := policy.ForIndex(d); d.TTL && !ok {
 				out = append(out, Status{NS: coll.NS, Index: d.Name, Field: d.Fields[0].Path, Seconds: int64(d.ExpireAfterSeconds),
-					Oldest: policy.Never, Exact: true, Inert: fmt.Sprintf("an index of type %s keeps no dates", d.Kind)})
+					Oldest: policy.Never, Exact: true, Inert: inert(d)})
 			}
 		}
 	}
 	return out, ctx.Err()
+}
+
+// inert says why a TTL index never deletes anything.
+func inert(d *index.Definition) string {
+	return fmt.Sprintf("an index of type %s keeps no dates", d.Kind)
 }
 
 func (m *Monitor) status(r *storage.Reader, rule *policy.Rule) (s Status, err error) {

@@ -35,6 +35,16 @@ type Collection struct {
 	// CollatedIDs says that a clustered collection is ordered by _id under its collation; those of the first servers are
 	// ordered by bytes.
 	CollatedIDs bool
+	// Order is how the records of a collection with a TTL index lie; nil where that is the order of insertion, or of _id.
+	Order *Order
+}
+
+// Order says that records lie in the order of the dates that a TTL index expires them by.
+type Order struct {
+	// Number tells the ids that were made under this order from all others; numbers grow, and are not used twice.
+	Number uint32
+	// Index is the number of the TTL index.
+	Index uint32
 }
 
 // New is an empty catalogue.
@@ -168,6 +178,13 @@ func (coll *Collection) WithIndexes(defs []*index.Definition) *Collection {
 func (coll *Collection) WithOptions(o Options) *Collection {
 	c := *coll
 	c.Options = o
+	return &c
+}
+
+// WithOrder is coll with its records in another order.
+func (coll *Collection) WithOrder(o *Order) *Collection {
+	c := *coll
+	c.Order = o
 	return &c
 }
 

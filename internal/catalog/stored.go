@@ -11,9 +11,10 @@ import (
 
 // Document is coll as the store keeps it:
 //
-//	{ id: long, db: string, coll: string, uuid: UUID, options: {…}, indexes: [ { id: long, form: int, spec: {…} }, … ], collatedIDs: true }
+//	{ id: long, db: string, coll: string, uuid: UUID, options: {…}, indexes: [ { id: long, form: int, spec: {…} }, … ], collatedIDs: true,
+//	  order: { number: long, index: long } }
 //
-// collatedIDs is there only when it is so.
+// collatedIDs is there only when it is so, and order only where records lie in the order of a TTL index.
 func (coll *Collection) Document() bson.Doc {
 	b := bson.Build().Int64("id", int64(coll.ID))
 	b.String("db", coll.NS.DB).String("coll", coll.NS.Coll).Binary("uuid", 4, coll.UUID[:])
@@ -24,6 +25,9 @@ func (coll *Collection) Document() bson.Doc {
 	b.End()
 	if coll.CollatedIDs {
 		b.Bool("collatedIDs", true)
+	}
+	if o := coll.Order; o != nil {
+		b.Object("order").Int64("number", int64(o.Number)).Int64("index", int64(o.Index)).End()
 	}
 	return b.Doc()
 }
@@ -44,6 +48,9 @@ func Load(doc bson.Doc, parser *index.Parser) (*Collection, error) {
 	}
 	coll.ID = uint32(id.Int64())
 	coll.CollatedIDs = doc.Lookup("collatedIDs").Truthy()
+	if o := object(doc, "order"); o != nil {
+		coll.Order = &Order{Number: uint32(o.Lookup("number").Int64()), Index: uint32(o.Lookup("index").Int64())}
+	}
 	_, bytes := uuid.Binary()
 	copy(coll.UUID[:], bytes)
 	indexes := doc.Lookup("indexes")

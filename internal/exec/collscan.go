@@ -14,7 +14,10 @@ type collScan struct {
 	cursor *storage.RecordCursor
 	after  storage.RecordID // where it stood when it was parked
 	on     bool             // the cursor stands on a record
+	moves  bool
 	done   bool
+	// seen are the records that were given, where they may move in front of the scan while it is parked.
+	seen storage.Seen
 	// tails has the end be no end: the scan looks again from where it stands, as long as the record there is there.
 	tails bool
 }
@@ -32,6 +35,9 @@ func (s *collScan) work(r *reading, m *Member) (status, error) {
 		return ended, s.end()
 	}
 	m.Record = s.cursor.Record()
+	if s.moves && !s.seen.Add(m.ID) {
+		return needTime, nil
+	}
 	s.stats.Docs++
 	r.seen.Docs++
 	if s.tails {
@@ -51,6 +57,7 @@ func (s *collScan) open(r *reading) error {
 	if err != nil {
 		return err
 	}
+	s.moves = reader.Moves()
 	if s.tails && s.after != nil {
 		if err := s.standing(reader); err != nil {
 			return err

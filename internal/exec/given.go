@@ -18,6 +18,7 @@ const givenOverhead = 48
 // add says whether id is met for the first time.
 func (g *givenIDs) add(id storage.RecordID) (first bool, err error) {
 	g.stats.DupsTested++
+	id = id.Identity() // it may have moved since
 	if _, again := g.ids[string(id)]; again {
 		g.stats.DupsDropped++
 		return false, nil

@@ -119,7 +119,7 @@ func (m *writeMany) write(ctx context.Context, batch []storage.Record) error {
 }
 
 func (m *writeMany) one(w *storage.Writer, old storage.Record) error {
-	rec, ok, err := w.Get(old.ID)
+	rec, ok, err := w.Again(old)
 	if err != nil || !ok {
 		return err
 	}

@@ -154,11 +154,20 @@ func (t *buildTable) enter(rec Record) error {
 		t.seeMultikey()
 	}
 	for i := range t.keys.Len() {
-		if err := t.sorter.add(t.keys.Key(i), rec.ID, t.keys.TypeBits(i)); err != nil {
+		if err := t.sort(t.keys.Key(i), rec.ID, t.keys.TypeBits(i)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sort hands the sorter what orders the entry, and what its value will be.
+func (t *buildTable) sort(keyString []byte, id RecordID, typeBits []byte) error {
+	if holdsIDs(t.Definition) {
+		return t.sorter.add(keyString, id, typeBits)
+	}
+	t.value = t.appendTail(append(t.value[:0], typeBits...), id)
+	return t.sorter.add(keyString, t.suffix(id), t.value)
 }
 
 // seeMultikey notes where the current keys went through arrays; finish stores it.
@@ -202,7 +211,7 @@ func (b *Build) load() error {
 
 // source gives a table's entries in order, each key of a unique one once: the records behind the first wait.
 func (b *Build) source(t *buildTable) func() (key, value []byte, ok bool, err error) {
-	var last []byte
+	var last, lastID []byte
 	begun := false
 	return func() ([]byte, []byte, bool, error) {
 		for {
@@ -215,15 +224,19 @@ func (b *Build) source(t *buildTable) func() (key, value []byte, ok bool, err er
 					return nil, nil, false, err
 				}
 			}
+			same := begun && string(e.key) == string(last)
+			if same && RecordID(e.id).isSame(lastID) {
+				continue // the record has moved while the records were read; how it is now is in the side table
+			}
 			if holdsIDs(t.Definition) {
-				if begun && string(e.key) == string(last) {
+				if same {
 					if err := t.wait(b.collection.Collection, e.key, e.id, e.typeBits); err != nil {
 						return nil, nil, false, err
 					}
 					continue
 				}
-				last, begun = append(last[:0], e.key...), true
 			}
+			last, lastID, begun = append(last[:0], e.key...), append(lastID[:0], e.id...), true
 			t.count++
 			t.key = t.appendKey(t.key[:0], e.key, e.id)
 			t.value = t.entryValue(t.value[:0], e.id, e.typeBits)

@@ -45,7 +45,7 @@ func (t *buildTable) wait(c *catalog.Collection, keyString []byte, id RecordID, 
 
 func (t *buildTable) unwait(keyString []byte, id RecordID) {
 	all := t.waiting.byKey[string(keyString)]
-	left := slices.DeleteFunc(all, func(h holder) bool { return string(h.id) == string(id) })
+	left := slices.DeleteFunc(all, func(h holder) bool { return h.id.isSame(id) })
 	t.waiting.n -= len(all) - len(left)
 	if len(left) == 0 {
 		delete(t.waiting.byKey, string(keyString))

@@ -1,8 +1,6 @@
 package storage
 
 import (
-	"encoding/binary"
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -10,7 +8,6 @@ import (
 	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/keystring"
-	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -28,6 +25,7 @@ type collection struct {
 	indexes []*tableIndex // those that keep entries
 	id      *tableIndex   // the one on _id, nil when clustered or a time series
 	rules   policy.Rules
+	order   *order // nil where records do not lie by a TTL's dates
 	// idLength is the length of record ids, 0 when it varies.
 	idLength int
 	// idCollation orders the ids of a clustered collection; nil for the order of bytes.
@@ -47,6 +45,13 @@ type steady struct {
 	builds atomic.Pointer[[]*Build]
 	// writes counts commits beside builds.
 	writes atomic.Int64
+	// lastSweep is the number of the last sweep, among those of all collections.
+	lastSweep atomic.Uint64
+	// marked says whether there may be marks of sweeps.
+	marked atomic.Bool
+	// counting is held by who counts for the tally.
+	counting sync.Mutex
+	cleaning cleaning
 }
 
 // tableIndex is an index that keeps entries.
@@ -102,6 +107,7 @@ func makeCollection(entry *catalog.Collection, old *collection, fresh func(*inde
 		}
 	}
 	c.rules = rulesOf(entry)
+	c.order = makeOrder(c, old)
 	return c
 }
 
@@ -133,50 +139,4 @@ func (c *collection) index(id uint32) *tableIndex {
 		}
 	}
 	return nil
-}
-
-// sequence hands out the ids of a plain collection. The first is one more than the highest that is stored.
-type sequence struct {
-	collection uint32
-	mu         struct {
-		sync.Mutex
-		last  uint64
-		known bool
-	}
-}
-
-func (q *sequence) next(e kv.Engine) (RecordID, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.mu.known {
-		last, err := lastSequence(e, q.collection)
-		if err != nil {
-			return nil, err
-		}
-		q.mu.last, q.mu.known = last, true
-	}
-	q.mu.last++
-	return sequenceID(q.mu.last), nil
-}
-
-func lastSequence(e kv.Engine, collection uint32) (last uint64, err error) {
-	s, err := e.Snapshot()
-	if err != nil {
-		return 0, fmt.Errorf("storage: last record: %w", err)
-	}
-	defer s.Close()
-	start := recordKey(nil, collection, nil)
-	it, err := s.NewIter(kv.IterOptions{Lower: start, Upper: After(start)})
-	if err != nil {
-		return 0, fmt.Errorf("storage: last record: %w", err)
-	}
-	defer it.Close()
-	if it.Last() {
-		id := it.Key()[tableLength:]
-		if len(id) != sequenceLength {
-			return 0, fmt.Errorf("storage: record id %x is not one of a plain collection", id)
-		}
-		return binary.BigEndian.Uint64(id), nil
-	}
-	return 0, it.Err()
 }

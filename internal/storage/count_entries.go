@@ -27,9 +27,35 @@ func (r *Reader) CountEntries(d *index.Definition, low, high []byte, limit int64
 	if limit <= 0 {
 		limit = -1
 	}
+	dead, err := r.swept()
+	if err != nil {
+		return 0, err
+	}
+	if dead != nil {
+		return r.countLiving(&w, r.c.index(d.ID).entries, dead, limit)
+	}
 	for n != limit && w.it.Next() {
 		if n++; n%countStep == 0 && w.ctx.Err() != nil {
 			return n, context.Cause(w.ctx)
+		}
+	}
+	return n, w.err()
+}
+
+// countLiving is CountEntries where some are dead.
+func (r *Reader) countLiving(w *walk, e entries, dead marks, limit int64) (n int64, err error) {
+	var room idRoom
+	for n != limit && w.next() {
+		value, err := w.it.Value()
+		if err != nil {
+			return n, fmt.Errorf("storage: count entries of %s: %w", r.c.NS, err)
+		}
+		id, err := e.id(w.it.Key(), value, &room)
+		if err != nil {
+			return n, err
+		}
+		if !id.isOrdered() || !dead.cover(id) {
+			n++
 		}
 	}
 	return n, w.err()

@@ -40,7 +40,9 @@ func (c *change) create(ns namespace.NS, o catalog.Options) (*catalog.Collection
 	if err := c.addFirstIndex(coll); err != nil {
 		return nil, err
 	}
-	c.put(coll)
+	if err := c.put(coll); err != nil {
+		return nil, err
+	}
 	c.tell(CollectionCreated, coll, nil)
 	return coll, nil
 }

@@ -211,7 +211,9 @@ func (s *Store) putIndexes(ctx context.Context, c *collection, b *Build, p *inde
 		}
 		next.Indexes = append(next.Indexes, defs...)
 		made.Indexes, made.After = defs, len(next.Indexes)
-		ch.put(next)
+		if err := ch.put(next); err != nil {
+			return err
+		}
 		for _, d := range defs {
 			ch.tell(IndexCreated, next, d)
 		}

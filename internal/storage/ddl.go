@@ -83,10 +83,15 @@ func (c *change) publish(old *version) {
 	s.garbage.add(c.garbage...)
 }
 
-// put adds or replaces a collection.
-func (c *change) put(coll *catalog.Collection) {
+// put adds or replaces a collection, with the order that its indexes make of it.
+func (c *change) put(coll *catalog.Collection) error {
+	coll, err := c.chooseOrder(coll)
+	if err != nil {
+		return err
+	}
 	c.catalog = c.catalog.With(coll)
 	c.kv.Set(collectionKey(coll.ID), coll.Document())
+	return nil
 }
 
 // drop removes a collection and notes what remains of it.

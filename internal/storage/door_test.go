@@ -380,13 +380,19 @@ func TestNewerFormat(t *testing.T) {
 	}
 }
 
+// idIn is the id of the n-th record of a collection that is ordered by _ts.
+func idIn(f *fixture, n uint64) RecordID {
+	o := f.current.Load().collections[1].order
+	return orderedID(o.appendDate(nil, onDefault, f.Now()), n)
+}
+
 // TestValidateFinds: each thing that can be wrong is found, and said of the right index.
 func TestValidateFinds(t *testing.T) {
 	entry := func(f *fixture, name string, a bson.Value, id uint64) []byte {
 		ix := f.current.Load().collections[1]
 		for _, i := range ix.indexes {
 			if i.Name == name {
-				return i.appendKey(nil, i.AppendKey(nil, 0, a), sequenceID(id))
+				return i.appendKey(nil, i.AppendKey(nil, 0, a), idIn(f, id))
 			}
 		}
 		return nil
@@ -397,12 +403,14 @@ func TestValidateFinds(t *testing.T) {
 		want   string
 	}{
 		{"an entry is gone", func(f *fixture, x kv.Txn) { x.Delete(entry(f, "a", bson.Int32(7), 1)) }, "missing index entries in a,"},
-		{"an entry too many", func(f *fixture, x kv.Txn) { x.Set(entry(f, "a", bson.Int32(8), 1), nil) }, "1 extra index entries in a"},
-		{"an entry without a record", func(f *fixture, x kv.Txn) { x.Set(entry(f, "a", bson.Int32(7), 9), nil) }, "1 extra index entries in a"},
+		{"an entry too many", func(f *fixture, x kv.Txn) { x.Set(entry(f, "a", bson.Int32(8), 1), idIn(f, 1)[1:placeLength]) }, "1 extra index entries in a"},
+		{"an entry without a record", func(f *fixture, x kv.Txn) { x.Set(entry(f, "a", bson.Int32(7), 9), idIn(f, 9)[1:placeLength]) }, "1 extra index entries in a"},
 		{"an entry for another", func(f *fixture, x kv.Txn) {
-			x.Set(entry(f, "_id_", bson.Int32(1), 0), append([]byte{8}, sequenceID(2)...))
+			x.Set(entry(f, "_id_", bson.Int32(1), 0), append([]byte{orderedLength}, idIn(f, 2)...))
 		}, "missing index entries in _id_"},
-		{"other type bits", func(f *fixture, x kv.Txn) { x.Set(entry(f, "a", bson.Int32(7), 1), []byte{1}) }, "missing index entries in a"},
+		{"other type bits", func(f *fixture, x kv.Txn) {
+			x.Set(entry(f, "a", bson.Int32(7), 1), append([]byte{1}, idIn(f, 1)[1:placeLength]...))
+		}, "missing index entries in a"},
 		{"no multikey bit", func(f *fixture, x kv.Txn) {
 			x.Delete(multikeyKey(f.current.Load().catalog.Collection(testNS).Index("many").ID, 0, 0))
 		}, "not marked as multikey"},
@@ -410,18 +418,18 @@ func TestValidateFinds(t *testing.T) {
 		{"wrong bytes", func(f *fixture, x kv.Txn) { x.Add(counterKey(nil, ofCollection, 1, countBytes), 1) }, "bytes and has"},
 		{"wrong entries", func(f *fixture, x kv.Txn) { x.Add(counterKey(nil, ofIndex, 2, countSurplus), 1) }, "counts 3 entries and has 2"},
 		{"a broken document", func(f *fixture, x kv.Txn) {
-			x.Set(recordKey(nil, 1, sequenceID(1)), appendRecord(nil, 0, []byte{6, 0, 0, 0, 77, 0}))
+			x.Set(recordKey(nil, 1, idIn(f, 1)), appendRecord(nil, 0, []byte{6, 0, 0, 0, 77, 0}))
 		}, "corrupt record"},
 		{"an unknown header", func(f *fixture, x kv.Txn) {
-			x.Set(recordKey(nil, 1, sequenceID(1)), append([]byte{9}, appendRecord(nil, 0, bson.MustDoc(`{_id: 1}`))[1:]...))
+			x.Set(recordKey(nil, 1, idIn(f, 1)), append([]byte{9}, appendRecord(nil, 0, bson.MustDoc(`{_id: 1}`))[1:]...))
 		}, "corrupt record"},
 		{"a deadline too many", func(f *fixture, x kv.Txn) {
 			d := f.current.Load().catalog.Collection(testNS).Index("ts")
-			x.Set(deadlineKey(nil, d, onDefault, 5, sequenceID(1)), nil)
+			x.Set(deadlineKey(nil, d, onDefault, 5, idIn(f, 1)), nil)
 		}, "1 extra index entries in ts"},
 		{"a deadline gone", func(f *fixture, x kv.Txn) {
 			d := f.current.Load().catalog.Collection(testNS).Index("ts")
-			x.Delete(deadlineKey(nil, d, onDefault, f.Now(), sequenceID(1)))
+			x.Delete(deadlineKey(nil, d, onDefault, f.Now(), idIn(f, 1)))
 		}, "missing index entries in ts"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

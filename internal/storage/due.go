@@ -115,10 +115,8 @@ func (r *Reader) fieldSpan(rule *policy.Rule, latest int64) span {
 	if desc {
 		s.low, s.high = at(latest), After(at(math.MinInt64))
 	}
-	s.id = func(key, value []byte) (RecordID, error) {
-		e, err := ix.read(key, value)
-		return e.RecordID, err
-	}
+	room := new(idRoom)
+	s.id = func(key, value []byte) (RecordID, error) { return ix.id(key, value, room) }
 	return s
 }
 
@@ -163,6 +161,10 @@ func (r *Reader) walkSpan(s span, after []byte, f func(RecordID, []byte) bool) (
 		return false, err
 	}
 	defer w.close()
+	dead, err := r.swept()
+	if err != nil {
+		return false, err
+	}
 	for w.next() {
 		value, err := w.it.Value()
 		if err != nil {
@@ -171,6 +173,9 @@ func (r *Reader) walkSpan(s span, after []byte, f func(RecordID, []byte) bool) (
 		id, err := s.id(w.it.Key(), value)
 		if err != nil {
 			return false, err
+		}
+		if dead != nil && id.isOrdered() && dead.cover(id) {
+			continue
 		}
 		if !f(id, w.it.Key()) {
 			return false, nil

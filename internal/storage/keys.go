@@ -23,6 +23,8 @@ const (
 	metaCollection = 'c' // | collection
 	metaMultikey   = 'k' // | index | field | component, or | index | onePath | path, or | index | everyPath
 	metaGarbage    = 'g' // | kind | number
+	metaSequence   = 'q' // | collection
+	metaMarks      = 's' // | collection
 )
 
 // Kinds of garbage and of counters' owners.

@@ -14,7 +14,7 @@ import (
 
 // formatVersion is that of what keys.go, record.go and entry.go write and of the catalogue's documents; docs/storage-format.md
 // tells what each changed.
-const formatVersion = 2
+const formatVersion = 3
 
 // oldestFormat is the oldest version that is read. What its catalogue lacks has a meaning where it is read, so that a
 // store is brought up to date by writing the new number; upgrade does the rest.
@@ -49,6 +49,9 @@ func (s *Store) load(ctx context.Context) ([]garbage, error) {
 		m.storePaths(stored.paths)
 		return m
 	}))
+	if err := s.readMarked(snapshot); err != nil {
+		return nil, err
+	}
 	left, err := readGarbage(snapshot)
 	if err != nil {
 		return nil, err
@@ -191,6 +194,19 @@ func checkGarbage(c *catalog.Catalog, left []garbage) error {
 		}
 	}
 	return nil
+}
+
+// readMarked notes which collections have been swept and not cleaned.
+func (s *Store) readMarked(r kv.Reader) error {
+	return eachMeta(r, metaMarks, func(key, _ []byte) error {
+		if len(key) != 4 {
+			return fmt.Errorf("a mark of sweeps has the key %x", key)
+		}
+		if c := s.current.Load().collections[binary.BigEndian.Uint32(key)]; c != nil {
+			c.steady.marked.Store(true)
+		}
+		return nil
+	})
 }
 
 // eachMeta calls f for each key of a kind in the catalogue's span, without its first two bytes.

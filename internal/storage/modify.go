@@ -52,7 +52,9 @@ func (s *Store) replace(ctx context.Context, c *collection, next *catalog.Collec
 			return err
 		}
 		next = withAnew(next, again, anew)
-		ch.put(next)
+		if err := ch.put(next); err != nil {
+			return err
+		}
 		ch.dropGone(c.Collection, next)
 		ch.tellModified(c.Collection, next)
 		return nil

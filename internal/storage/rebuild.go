@@ -40,7 +40,9 @@ func (s *Store) RebuildIndexes(ctx context.Context, ns namespace.NS) (*catalog.C
 			return err
 		}
 		next = c.WithIndexes(slices.Clone(defs))
-		ch.put(next)
+		if err := ch.put(next); err != nil {
+			return err
+		}
 		ch.dropGone(c.Collection, next)
 		return nil
 	})

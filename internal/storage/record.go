@@ -17,17 +17,17 @@ type RecordID []byte
 // Clone is id with bytes of its own.
 func (id RecordID) Clone() RecordID { return append(RecordID(nil), id...) }
 
-// Value is id as $recordId shows it: a long for plain collections, binary data otherwise.
+// Value is id as $recordId shows it: a long for plain collections, which stays when the record moves; binary data otherwise.
 func (id RecordID) Value() bson.Value {
-	if len(id) == sequenceLength {
-		return bson.Int64(int64(binary.BigEndian.Uint64(id)))
+	if len(id) == sequenceLength || id.isOrdered() {
+		return bson.Int64(int64(id.sequence()))
 	}
 	return bson.Binary(0, id)
 }
 
 func (id RecordID) String() string {
-	if len(id) == sequenceLength {
-		return strconv.FormatUint(binary.BigEndian.Uint64(id), 10)
+	if len(id) == sequenceLength || id.isOrdered() {
+		return strconv.FormatUint(id.sequence(), 10)
 	}
 	return hex.EncodeToString(id)
 }

@@ -48,7 +48,9 @@ func (s *Store) Rename(ctx context.Context, from, to namespace.NS, dropTarget bo
 		if from.DB != to.DB {
 			renamed.UUID = newUUID()
 		}
-		c.put(renamed)
+		if err := c.put(renamed); err != nil {
+			return err
+		}
 		c.events = append(c.events, Event{Kind: CollectionRenamed, Collection: source.ID, UUID: source.UUID, NS: from, To: to})
 		return nil
 	})

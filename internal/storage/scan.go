@@ -99,6 +99,8 @@ type IndexCursor struct {
 	reader  *Reader
 	entries entries
 	check   bool
+	dead    marks // what has been swept and is still in the index
+	room    idRoom
 	walk    walk
 	entry   IndexEntry
 	e       error
@@ -118,6 +120,9 @@ func (r *Reader) ScanIndex(s IndexScan) (*IndexCursor, error) {
 		after = ix.appendKey(nil, s.After.Key, s.After.RecordID)
 	}
 	c := &IndexCursor{reader: r, entries: ix.entries, check: r.hides && !s.Fetches}
+	if c.dead, err = r.swept(); err != nil {
+		return nil, err
+	}
 	if err := c.walk.open(r.view, bounds, s.Reverse, after); err != nil {
 		return nil, err
 	}
@@ -127,8 +132,11 @@ func (r *Reader) ScanIndex(s IndexScan) (*IndexCursor, error) {
 // Next moves to the next entry; false at the end or on an error.
 func (c *IndexCursor) Next() bool {
 	for c.e == nil && c.walk.next() {
-		if c.entry, c.e = c.walk.entry(c.entries); c.e != nil {
+		if c.entry, c.e = c.walk.entry(c.entries, &c.room); c.e != nil {
 			return false
+		}
+		if c.dead != nil && c.entry.RecordID.isOrdered() && c.dead.cover(c.entry.RecordID) {
+			continue
 		}
 		if !c.check {
 			return true
@@ -265,12 +273,12 @@ func (w *walk) record() (Record, error) {
 	return readRecord(RecordID(w.it.Key()[tableLength:]), value)
 }
 
-func (w *walk) entry(e entries) (IndexEntry, error) {
+func (w *walk) entry(e entries, room *idRoom) (IndexEntry, error) {
 	value, err := w.it.Value()
 	if err != nil {
 		return IndexEntry{}, fmt.Errorf("storage: read an index entry: %w", err)
 	}
-	return e.read(w.it.Key(), value)
+	return e.read(w.it.Key(), value, room)
 }
 
 func (w *walk) err() error {

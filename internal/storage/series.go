@@ -72,14 +72,6 @@ func (w *Writer) placeInSeries(doc bson.Doc) (RecordID, error) {
 	}
 }
 
-// replace is where a measurement goes whose document changes: where it is, unless that is no longer its place.
-func (w *Writer) replace(old RecordID, doc bson.Doc) (RecordID, error) {
-	if !w.c.IsTimeSeries() || w.c.inPlace(old, doc) {
-		return old, nil
-	}
-	return w.placeInSeries(doc)
-}
-
 // inPlace says whether id is one that doc may have.
 func (c *collection) inPlace(id RecordID, doc bson.Doc) bool {
 	want, err := c.seriesID(doc)

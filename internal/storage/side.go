@@ -13,10 +13,11 @@ import (
 // A side table is where writers note what happens to the entries of an index while that is built. It has an index number
 // of its own, under which nothing but these rows is ever stored:
 //
-//	'x' | side | generation | keyString | recordId → operation, length of the record id, typeBits
+//	'x' | side | generation | keyString | suffix → operation, length of the record id, record id, typeBits
 //	'x' | side | 0xFF | recordId                   → nothing: that record has no keys; the build fails if it stays so
 //
-// There is one row for each entry that was touched in a generation: the last operation stands.
+// The suffix is what of the record id is in the entry's key, so that there is one row for each entry that was touched in a
+// generation, also where a record moved: the last operation stands.
 
 // The operations of a row.
 const (
@@ -38,34 +39,35 @@ const sideKeyLength = tableLength + 1
 
 // sideRow is a row that was read.
 type sideRow struct {
-	put      bool
-	key      []byte // key string and record id
-	idLength int
-	typeBits []byte
+	put       bool
+	keyString []byte
+	id        RecordID
+	typeBits  []byte
 }
-
-func (r sideRow) keyString() []byte { return r.key[:len(r.key)-r.idLength] }
-func (r sideRow) id() RecordID      { return r.key[len(r.key)-r.idLength:] }
 
 var errBrokenSideRow = errors.New("storage: a row of a side table is broken")
 
-func readSideRow(key, value []byte) (sideRow, error) {
+func (e entries) readSideRow(key, value []byte) (sideRow, error) {
 	if len(key) < sideKeyLength || len(value) == 0 {
 		return sideRow{}, errBrokenSideRow
 	}
-	n, used := binary.Uvarint(value[1:])
-	key = key[sideKeyLength:]
-	if used <= 0 || n > uint64(len(key)) {
+	id, typeBits, err := splitID(value[1:])
+	if err != nil {
 		return sideRow{}, errBrokenSideRow
 	}
-	return sideRow{value[0] == sidePut, key, int(n), value[1+used:]}, nil
+	key = key[sideKeyLength:]
+	end := len(key) - len(e.suffix(id))
+	if end < 0 {
+		return sideRow{}, errBrokenSideRow
+	}
+	return sideRow{value[0] == sidePut, key[:end], id, typeBits}, nil
 }
 
 // noteAside writes a row for an entry of an index that is being built.
 func (w *Writer) noteAside(t *writtenTable, operation byte, keyString []byte, id RecordID, typeBits []byte) {
-	w.key = append(append(sideKey(w.key[:0], t.side, t.generation), keyString...), id...)
-	w.value = append(w.value[:0], operation)
-	w.value = append(binary.AppendUvarint(w.value, uint64(len(id))), typeBits...)
+	w.key = append(append(sideKey(w.key[:0], t.side, t.generation), keyString...), t.suffix(id)...)
+	w.value = binary.AppendUvarint(append(w.value[:0], operation), uint64(len(id)))
+	w.value = append(append(w.value, id...), typeBits...)
 	w.txn.kv.Set(w.key, w.value)
 }
 
@@ -110,7 +112,7 @@ func (b *Build) applySome(t *buildTable, generation byte, after []byte) (n int, 
 	if err != nil {
 		return 0, nil, err
 	}
-	rows, next, err := readSide(txn, sideKey(nil, t.side, generation), after)
+	rows, next, err := t.readSide(txn, sideKey(nil, t.side, generation), after)
 	if err == nil {
 		err = t.apply(txn, b.collection.Collection, rows)
 	}
@@ -122,7 +124,7 @@ func (b *Build) applySome(t *buildTable, generation byte, after []byte) (n int, 
 }
 
 // readSide reads up to maxApplied rows; next is where to go on, nil at the end.
-func readSide(r kv.Reader, start, after []byte) (rows []sideRow, next []byte, err error) {
+func (e entries) readSide(r kv.Reader, start, after []byte) (rows []sideRow, next []byte, err error) {
 	bounds := kv.IterOptions{Lower: start, Upper: After(start)}
 	if after != nil {
 		bounds.Lower = append(after, 0)
@@ -137,7 +139,7 @@ func readSide(r kv.Reader, start, after []byte) (rows []sideRow, next []byte, er
 		if err != nil {
 			return nil, nil, err
 		}
-		row, err := readSideRow(append([]byte(nil), it.Key()...), append([]byte(nil), value...))
+		row, err := e.readSideRow(append([]byte(nil), it.Key()...), append([]byte(nil), value...))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -171,7 +173,7 @@ func (t *buildTable) apply(txn kv.Txn, c *catalog.Collection, rows []sideRow) er
 			continue
 		}
 		if p.there = row.put; row.put {
-			p.value = t.entryValue(nil, row.id(), row.typeBits)
+			p.value = t.entryValue(nil, row.id, row.typeBits)
 		}
 	}
 	for i := range places {
@@ -190,7 +192,7 @@ func (t *buildTable) apply(txn kv.Txn, c *catalog.Collection, rows []sideRow) er
 func (t *buildTable) places(txn kv.Txn, rows []sideRow) (places []place, of []int, err error) {
 	var keys [][]byte
 	for _, row := range rows {
-		key := t.appendKey(nil, row.keyString(), row.id())
+		key := t.appendKey(nil, row.keyString, row.id)
 		if n := len(keys); n == 0 || !bytes.Equal(keys[n-1], key) {
 			keys = append(keys, key)
 		}
@@ -219,17 +221,17 @@ func (t *buildTable) applyHolder(p *place, c *catalog.Collection, row sideRow) e
 		if err != nil {
 			return err
 		}
-		own = bytes.Equal(holder, row.id())
+		own = holder.isSame(row.id)
 	}
 	switch {
 	case row.put && p.there && !own:
-		return t.wait(c, row.keyString(), row.id(), row.typeBits)
+		return t.wait(c, row.keyString, row.id, row.typeBits)
 	case row.put:
-		p.there, p.value = true, t.entryValue(nil, row.id(), row.typeBits)
+		p.there, p.value = true, t.entryValue(nil, row.id, row.typeBits)
 	case own:
-		t.succeed(p, row.keyString())
+		t.succeed(p, row.keyString)
 	default:
-		t.unwait(row.keyString(), row.id())
+		t.unwait(row.keyString, row.id)
 	}
 	return nil
 }

@@ -66,10 +66,13 @@ type Store struct {
 	ddl     ddl
 	latches latches
 	garbage *collector
+	// sweeps counts the sweeps of all collections.
+	sweeps atomic.Uint64
 
 	// A test makes these small.
 	buildMemoryBytes int
 	inlineDocuments  int64
+	fewSwept         int64
 }
 
 // Open reads the catalogue of the engine's store, or makes an empty one, and begins to remove what a crash left behind.
@@ -87,7 +90,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	s := &Store{engine: engine, options: o, buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments}
+	s := &Store{engine: engine, options: o, buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments, fewSwept: fewSwept}
 	s.latches.seed = maphash.MakeSeed()
 	left, err := s.load(ctx)
 	if err != nil {
@@ -95,7 +98,11 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	}
 	s.garbage = startCollector(s)
 	s.garbage.add(left...)
-	if err := s.upgrade(ctx); err != nil {
+	err = s.upgrade(ctx)
+	if err == nil {
+		err = s.upgradeOrder(ctx)
+	}
+	if err != nil {
 		s.garbage.stop()
 		return nil, fmt.Errorf("storage: open: %w", err)
 	}

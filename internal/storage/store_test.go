@@ -62,6 +62,7 @@ func (f *fixture) open() {
 		f.t.Fatal(err)
 	}
 	f.Store = s
+	f.fewSwept = 1
 }
 
 // online makes every index build one beside writers, with runs on disk.

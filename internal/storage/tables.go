@@ -202,7 +202,10 @@ func (w *Writer) makeRoomFor(t *writtenTable, j int, self RecordID) error {
 		case err != nil:
 			return err
 		case !there:
-			return brokenIndex(w.c.Collection, t.Definition, id)
+			if err := w.takeDead(t, t.fresh.Key(j), id); err != nil {
+				return err
+			}
+			continue
 		case !w.hidden(rec):
 			return duplicateKey(w.c.Collection, t.Definition, t.fresh.Key(j), t.fresh.TypeBits(j))
 		}
@@ -211,6 +214,23 @@ func (w *Writer) makeRoomFor(t *writtenTable, j int, self RecordID) error {
 		}
 	}
 	w.claim(append(tableKey(w.key[:0], t.Definition), t.fresh.Key(j)...))
+	return nil
+}
+
+// takeDead makes sure that an entry without a record is what a sweep has left, and removes it where it is in the way.
+func (w *Writer) takeDead(t *writtenTable, keyString []byte, id RecordID) error {
+	dead, err := w.isDead(id)
+	switch {
+	case err != nil:
+		return err
+	case !dead:
+		return brokenIndex(w.c.Collection, t.Definition, id)
+	case holdsIDs(t.Definition):
+		w.key = append(tableKey(w.key[:0], t.Definition), keyString...)
+		w.claim(w.key)
+		w.txn.kv.Delete(w.key)
+		t.surplus--
+	}
 	return nil
 }
 
@@ -223,6 +243,7 @@ func (w *Writer) removeAside(rec Record) error {
 	w.claimed |= aside.claimed
 	w.documents += aside.documents
 	w.bytes += aside.bytes
+	w.tallied = append(w.tallied, aside.tallied...)
 	for i := range w.tables {
 		w.tables[i].surplus += aside.tables[i].surplus
 	}
@@ -246,12 +267,13 @@ func (w *Writer) holders(t *writtenTable, keyString []byte) ([]RecordID, error) 
 	}
 	defer it.Close()
 	var ids []RecordID
+	var room idRoom
 	for it.Next() {
 		value, err := it.Value()
 		if err != nil {
 			return nil, err
 		}
-		entry, err := t.read(it.Key(), value)
+		entry, err := t.read(it.Key(), value, &room)
 		if err != nil {
 			return nil, err
 		}

@@ -19,6 +19,7 @@ type Txn struct {
 	view    *View
 	writers []*Writer
 	locks   []held
+	swept   uint64 // how many sweeps there had been when it began
 	ended   bool
 }
 
@@ -33,13 +34,13 @@ func (s *Store) Begin(ctx context.Context) (*Txn, error) { return s.BeginAt(ctx,
 // BeginAt is Begin for an operation whose now was fixed before.
 func (s *Store) BeginAt(ctx context.Context, now int64) (*Txn, error) {
 	for {
-		version := s.current.Load()
+		version, swept := s.current.Load(), s.sweeps.Load()
 		t, err := s.engine.Begin()
 		if err != nil {
 			return nil, fmt.Errorf("storage: begin: %w", err)
 		}
 		if s.current.Load() == version {
-			txn := &Txn{store: s, kv: t, view: s.newView(ctx, version, t, nil, now)}
+			txn := &Txn{store: s, kv: t, swept: swept, view: s.newView(ctx, version, t, nil, now)}
 			txn.view.txn = txn
 			return txn, nil
 		}
@@ -69,7 +70,7 @@ func (t *Txn) Writer(ns namespace.NS) (*Writer, error) {
 	if err := t.lock(c); err != nil {
 		return nil, err
 	}
-	if t.store.current.Load().collections[c.ID] != c {
+	if t.store.current.Load().collections[c.ID] != c || c.steady.lastSweep.Load() > t.swept {
 		return nil, mongoerr.New(mongoerr.WriteConflict, "Collection %s has changed since the transaction began.", ns)
 	}
 	return t.writer(c), nil
@@ -142,6 +143,9 @@ func (t *Txn) flush() {
 func (t *Txn) committed() {
 	for _, w := range t.writers {
 		w.storedMultikey()
+		if len(w.tallied) > 0 {
+			w.c.order.tally.add(w.tallied)
+		}
 		if len(w.c.steady.building()) > 0 {
 			w.c.steady.writes.Add(1)
 		}

@@ -48,7 +48,9 @@ func (s *Store) upgradeIndex(ctx context.Context, collection uint32, d *index.De
 		next := c.WithIndexes(slices.Clone(c.Indexes))
 		i := slices.IndexFunc(next.Indexes, func(e *index.Definition) bool { return e.ID == d.ID })
 		next.Indexes[i] = defs[0]
-		ch.put(next)
+		if err := ch.put(next); err != nil {
+			return err
+		}
 		ch.dropGone(c.Collection, next)
 		return nil
 	})

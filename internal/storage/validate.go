@@ -72,6 +72,7 @@ type validation struct {
 	tables   []validatedTable
 	bytes    int64
 	key      []byte
+	room     idRoom
 }
 
 type validatedTable struct {
@@ -81,6 +82,7 @@ type validatedTable struct {
 	result   *IndexValidation
 	expected int64 // entries, going by the records
 	missing  int64
+	dead     int64 // entries whose records were swept
 }
 
 func (r *Reader) validate(conforms func(bson.Doc) error) (*Validation, error) {
@@ -196,6 +198,8 @@ func (v *validation) record(rec Record) error {
 		v.fail("record %s is not where its measurement belongs", rec.ID)
 	case c.IsClustered() && string(c.appendID(nil, rec.Doc.Lookup("_id"))) != string(rec.ID):
 		v.fail("record %s is not where its _id %s belongs", rec.ID, rec.Doc.Lookup("_id"))
+	case c.order.has(rec.ID) && string(c.order.appendPlace(nil, rec.Doc, rec.Modified)) != string(rec.ID.place()):
+		v.fail("record %s is not where its deadline belongs", rec.ID)
 	}
 	for i := range v.tables {
 		t := &v.tables[i]
@@ -262,14 +266,29 @@ func (v *validation) expect(t *validatedTable, key, value []byte, id RecordID) e
 // entries counts an index's entries. All that the records need were looked for, so when there are as many as needed and
 // none is missing, there is none too many; otherwise those are looked for.
 func (v *validation) entries(t *validatedTable) error {
-	err := v.eachEntry(t, func([]byte, []byte) error { t.result.Keys++; return nil })
+	dead, err := v.reader.swept()
+	if err != nil {
+		return err
+	}
+	isDead := func(key, value []byte) bool {
+		id, err := v.named(t, key, value)
+		return err == nil && id.isOrdered() && dead.cover(id)
+	}
+	err = v.eachEntry(t, func(key, value []byte) error {
+		if dead != nil && isDead(key, value) {
+			t.dead++
+		} else {
+			t.result.Keys++
+		}
+		return nil
+	})
 	if err != nil || t.missing == 0 && t.result.Keys == t.expected {
 		return err
 	}
 	extra := 0
 	err = v.eachEntry(t, func(key, value []byte) error {
 		id, belongs, err := v.belongs(t, key, value)
-		if err != nil || belongs {
+		if err != nil || belongs || dead != nil && isDead(key, value) {
 			return err
 		}
 		extra++
@@ -331,14 +350,7 @@ func (v *validation) belongs(t *validatedTable, key, value []byte) (RecordID, bo
 }
 
 func (v *validation) named(t *validatedTable, key, value []byte) (RecordID, error) {
-	if t.Kind == index.Deadline {
-		if len(key) < tableLength+1+8 {
-			return nil, errBrokenEntry
-		}
-		return key[tableLength+1+8:], nil
-	}
-	e, err := t.read(key, value)
-	return e.RecordID, err
+	return t.id(key, value, &v.room)
 }
 
 func (v *validation) counters() error {
@@ -358,8 +370,8 @@ func (v *validation) counters() error {
 		if err != nil {
 			return err
 		}
-		if n != t.result.Keys {
-			t.fail("the index counts %d entries and has %d", n, t.result.Keys)
+		if n != t.result.Keys+t.dead {
+			t.fail("the index counts %d entries and has %d", n, t.result.Keys+t.dead)
 		}
 	}
 	return nil

@@ -95,6 +95,9 @@ type Reader struct {
 	c     *collection
 	hides bool
 	key   []byte
+	// What has been swept and is not cleaned, once it was asked for.
+	marks     marks
+	marksRead bool
 }
 
 // View is the view that r reads in.

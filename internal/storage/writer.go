@@ -28,6 +28,7 @@ type Writer struct {
 	// What the transaction adds to the collection's counters, written once before the commit.
 	documents, bytes int64
 	tables           []writtenTable // beside c.indexes
+	tallied          []tallied      // what it adds to the tally of the collection's order
 	earliest         int64          // deadline of what was written
 	value            []byte
 	trimmed          RecordID // the last record of a capped collection that made room
@@ -111,17 +112,23 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	}
 	w.documents++
 	w.bytes += int64(len(doc))
+	w.tallyRecord(id, 1, int64(len(doc)))
 	w.inserted = true
 	w.noteDeadline(rec)
 	return id, w.trimCapped()
 }
 
-// place is the id for a new record: the next in sequence, or in a clustered collection what _id says, or in a time series
+// place is the id for a new record: the next in sequence, where the collection's order wants it, or in a clustered collection what _id says, or in a time series
 // what is measured, and when.
 func (w *Writer) place(doc bson.Doc) (RecordID, error) {
 	switch {
 	case w.c.id != nil:
-		return w.c.steady.sequence.next(w.txn.store.engine)
+		n, err := w.c.nextSequence(w.txn.store.engine)
+		if err != nil || w.c.order == nil {
+			return sequenceID(n), err
+		}
+		var room [placeLength]byte
+		return orderedID(w.c.order.appendPlace(room[:0], doc, w.view.now), n), nil
 	case w.c.IsTimeSeries():
 		return w.placeInSeries(doc)
 	}
@@ -180,18 +187,25 @@ func (w *Writer) Update(old Record, doc bson.Doc) (id RecordID, changed bool, er
 		return nil, false, err
 	}
 	rec := Record{id, w.view.now, doc}
+	w.write(old, rec)
+	w.noteDeadline(rec)
+	return rec.ID, true, nil
+}
+
+// write puts rec in the place of old, when the keys that it has and had are computed.
+func (w *Writer) write(old, rec Record) {
 	w.key = recordKey(w.key[:0], w.c.ID, old.ID)
 	w.claim(w.key)
-	if moved {
+	if !bytes.Equal(old.ID, rec.ID) {
 		w.txn.kv.Delete(w.key)
 	}
 	w.putRecord(rec)
 	for i := range w.tables {
 		w.moveEntries(&w.tables[i], old, rec)
 	}
-	w.bytes += int64(len(doc) - len(old.Doc))
-	w.noteDeadline(rec)
-	return rec.ID, true, nil
+	w.bytes += int64(len(rec.Doc) - len(old.Doc))
+	w.tallyRecord(old.ID, -1, -int64(len(old.Doc)))
+	w.tallyRecord(rec.ID, 1, int64(len(rec.Doc)))
 }
 
 // Delete removes a record that was read through this Writer or its transaction's View.
@@ -215,6 +229,7 @@ func (w *Writer) remove(rec Record) error {
 	}
 	w.documents--
 	w.bytes -= int64(len(rec.Doc))
+	w.tallyRecord(rec.ID, -1, -int64(len(rec.Doc)))
 	return nil
 }
 

@@ -145,9 +145,18 @@ func CellStart(date, seconds int64) int64 {
 	return date - into
 }
 
-func (r *Rule) fromDates(doc bson.Doc) (int64, Reason) {
-	earliest, found := Never, false
-	why := NoSuchField
+// Date is the date in doc that a Field rule counts from: the earliest. ok is false when doc has none, or is outside of what
+// the index covers, so that it never expires by r.
+func (r *Rule) Date(doc bson.Doc) (millis int64, ok bool) {
+	if !r.Index.Covers(doc) {
+		return 0, false
+	}
+	millis, ok, _ = r.earliest(doc)
+	return millis, ok
+}
+
+func (r *Rule) earliest(doc bson.Doc) (earliest int64, found bool, why Reason) {
+	earliest, why = Never, NoSuchField
 	r.path.Walk(doc, fieldpath.Elements, func(v bson.Value, _ int) bool {
 		switch {
 		case v.Type == bson.TypeDate:
@@ -157,6 +166,11 @@ func (r *Rule) fromDates(doc bson.Doc) (int64, Reason) {
 		}
 		return false
 	})
+	return earliest, found, why
+}
+
+func (r *Rule) fromDates(doc bson.Doc) (int64, Reason) {
+	earliest, found, why := r.earliest(doc)
 	if !found {
 		return Never, why
 	}

@@ -1,0 +1,410 @@
+package storage
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// A plain collection with a TTL index keeps its records in the order in which they expire:
+//
+//	id = 0x80 | number of the order, 4 | span, 1 | date, 8 | sequence, 8
+//
+// # Why
+//
+// What has expired is then one stretch of keys, and is deleted as that, however many records it holds; and from an id alone,
+// in an index entry too, one sees whether its record is gone (sweep.go).
+//
+// # How
+//
+// The date is that from which the TTL counts, so that another TTL moves nothing; where documents carry a ttl of their own it
+// is the deadline, in a span of its own; what never expires lies in the last span. The sequence is the number that a record
+// gets when it is inserted, with its highest bit set. A record whose date changes moves, and keeps it. The ids of a plain
+// collection, eight bytes below 0x80, lie before all others: a collection that gets its first TTL index has both kinds until
+// Arrange has moved all. The number of the order changes when the records are to lie by the dates of another index; those
+// with an older number are moved too.
+//
+// # Invariants
+//
+//   - What is written is placed by the collection's order at once; so what lies elsewhere only becomes less.
+//   - Numbers of orders grow: what is moved lands behind what is still to be moved.
+//   - A sequence is used by one record, ever: it is reserved on disk before the first record that has it (sequence).
+//   - A record is never placed where a sweep has been with a sequence that was given out before that sweep.
+const (
+	orderedMark   = 0x80
+	orderedLength = 1 + 4 + 1 + 8 + 8
+	// placeLength is the length of what stands before the sequence.
+	placeLength = orderedLength - sequenceLength
+	// tailLength is what an index entry with the sequence in its key keeps of the id in its value: all else but the mark.
+	tailLength = placeLength - 1
+	// onNever is the span of records that do not expire, beside onDefault and onOverride.
+	onNever = 3
+	// orderedBit is set in the sequence of an ordered id.
+	orderedBit = 1 << 63
+)
+
+// isOrdered says whether id has the form above. No other id begins so: a sequence is smaller, and so are the tags of key
+// strings.
+func (id RecordID) isOrdered() bool { return len(id) == orderedLength && id[0] == orderedMark }
+
+// sequence is the number of a plain or ordered id.
+func (id RecordID) sequence() uint64 {
+	return binary.BigEndian.Uint64(id[len(id)-sequenceLength:]) &^ orderedBit
+}
+
+// place is an ordered id without its sequence.
+func (id RecordID) place() []byte { return id[:placeLength] }
+
+func (id RecordID) order() uint32 { return binary.BigEndian.Uint32(id[1:]) }
+
+func (id RecordID) span() byte { return id[5] }
+
+func (id RecordID) date() int64 { return readMillis(id[6:]) }
+
+// Identity is what stays the same of an id when its record moves, as bytes; of other ids it is the id.
+func (id RecordID) Identity() []byte {
+	if !id.isOrdered() {
+		return id
+	}
+	return binary.BigEndian.AppendUint64(nil, id.sequence())
+}
+
+// isSame says whether two ids are those of one record, now and before it moved.
+func (id RecordID) isSame(o RecordID) bool {
+	return string(id) == string(o) || string(id.Identity()) == string(o.Identity())
+}
+
+func orderedID(place []byte, sequence uint64) RecordID {
+	id := append(make(RecordID, 0, orderedLength), place...)
+	return binary.BigEndian.AppendUint64(id, sequence|orderedBit)
+}
+
+// order is how the records of a collection lie.
+type order struct {
+	number uint32
+	rule   *policy.Rule
+	tally  *tally
+}
+
+// appendOrder appends what all ids of an order begin with.
+func appendOrder(dst []byte, number uint32) []byte {
+	return binary.BigEndian.AppendUint32(append(dst, orderedMark), number)
+}
+
+// appendPlace appends the place of a document.
+func (o *order) appendPlace(dst []byte, doc bson.Doc, modified int64) []byte {
+	span, date := o.where(doc, modified)
+	return o.appendDate(dst, span, date)
+}
+
+func (o *order) appendDate(dst []byte, span byte, date int64) []byte {
+	return appendMillis(append(appendOrder(dst, o.number), span), date)
+}
+
+func (o *order) where(doc bson.Doc, modified int64) (span byte, date int64) {
+	if o.rule.Kind != policy.Modified {
+		if date, ok := o.rule.Date(doc); ok {
+			return onDefault, date
+		}
+		return onNever, math.MaxInt64
+	}
+	switch override, seconds := policy.Override(doc); override {
+	case policy.Forever:
+		return onNever, math.MaxInt64
+	case policy.Valid:
+		own := policy.Rule{Kind: policy.Modified, Seconds: int64(seconds)}
+		return onOverride, own.After(modified)
+	}
+	return onDefault, modified
+}
+
+// has says whether id was made under this order.
+func (o *order) has(id RecordID) bool {
+	return o != nil && id.isOrdered() && id.order() == o.number
+}
+
+// orderBounds are the keys of the records that lie in the order.
+func (c *collection) orderBounds() (low, high []byte) {
+	low = appendOrder(recordKey(nil, c.ID, nil), c.order.number)
+	return low, After(low)
+}
+
+// replace is where a record goes whose document changes: where it is, unless that is no longer its place.
+func (w *Writer) replace(old RecordID, doc bson.Doc) (RecordID, error) {
+	switch {
+	case w.c.order != nil:
+		return w.reorder(old, doc, w.view.now)
+	case w.c.IsTimeSeries() && !w.c.inPlace(old, doc):
+		return w.placeInSeries(doc)
+	}
+	return old, nil
+}
+
+// reorder is the id of a record in the collection's order.
+func (w *Writer) reorder(old RecordID, doc bson.Doc, modified int64) (RecordID, error) {
+	var room [placeLength]byte
+	place := w.c.order.appendPlace(room[:0], doc, modified)
+	if old.isOrdered() && string(old.place()) == string(place) {
+		return old, nil
+	}
+	id := orderedID(place, old.sequence())
+	dead, err := w.isDead(id)
+	if err != nil || !dead {
+		return id, err
+	}
+	n, err := w.c.nextSequence(w.txn.store.engine)
+	return orderedID(place, n), err
+}
+
+// tallyRecord takes account of a record that comes to where it lies, or goes from there.
+func (w *Writer) tallyRecord(id RecordID, documents, bytes int64) {
+	if o := w.c.order; o.has(id) && id.span() != onNever {
+		w.tallied = append(w.tallied, tallied{id.span(), id.date(), documents, bytes})
+	}
+}
+
+// chooseOrder gives a collection its order: the one it has as long as its index is there, otherwise by its first TTL index.
+func (c *change) chooseOrder(coll *catalog.Collection) (*catalog.Collection, error) {
+	next, err := c.orderOf(coll)
+	if err != nil || next == coll.Order || next != nil && coll.Order != nil && *next == *coll.Order {
+		return coll, err
+	}
+	return coll.WithOrder(next), nil
+}
+
+func (c *change) orderOf(coll *catalog.Collection) (*catalog.Order, error) {
+	if coll.IsView() || coll.IsClustered() || coll.IsTimeSeries() || coll.Options.Capped {
+		return nil, nil
+	}
+	if o := c.keptOrder(coll); o != nil {
+		return o, nil
+	}
+	for _, d := range coll.Indexes {
+		if _, ok := policy.ForIndex(d); ok && d.Built() {
+			number, err := c.newIndexID()
+			return &catalog.Order{Number: number, Index: d.ID}, err
+		}
+	}
+	return nil, nil
+}
+
+// keptOrder is the collection's order when the dates of the same index still decide: it may have been built anew.
+func (c *change) keptOrder(coll *catalog.Collection) *catalog.Order {
+	old := c.catalog.ByID(coll.ID)
+	if coll.Order == nil || old == nil {
+		return nil
+	}
+	before := old.IndexByID(coll.Order.Index)
+	if before == nil {
+		before = coll.IndexByID(coll.Order.Index)
+	}
+	i := slices.IndexFunc(coll.Indexes, func(d *index.Definition) bool {
+		_, ok := policy.ForIndex(d)
+		return ok && before != nil && (d.ID == coll.Order.Index || hasSameDates(d, before))
+	})
+	if i < 0 {
+		return nil
+	}
+	return &catalog.Order{Number: coll.Order.Number, Index: coll.Indexes[i].ID}
+}
+
+// hasSameDates says whether two TTL indexes find the same dates in all documents.
+func hasSameDates(a, b *index.Definition) bool {
+	return a.Name == b.Name && a.Kind == b.Kind && a.Fields[0].Path == b.Fields[0].Path &&
+		string(a.Spec.Lookup("partialFilterExpression").Data) == string(b.Spec.Lookup("partialFilterExpression").Data)
+}
+
+// makeOrder is the order of a collection in memory.
+func makeOrder(c *collection, old *collection) *order {
+	if c.Order == nil {
+		return nil
+	}
+	rule, ok := c.rules.ForIndexID(c.Order.Index)
+	if !ok {
+		return nil
+	}
+	o := &order{number: c.Order.Number, rule: rule}
+	switch {
+	case old == nil:
+		o.tally = newTally(false)
+	case old.order != nil && old.order.number == o.number:
+		o.tally = old.order.tally
+	default: // nothing lies there yet
+		o.tally = newTally(true)
+	}
+	return o
+}
+
+// upgradeOrder gives collections their order that were stored when there was none.
+func (s *Store) upgradeOrder(ctx context.Context) error {
+	return s.change(ctx, func(ch *change) error {
+		for _, entry := range ch.catalog.All() {
+			if err := ch.putIfReordered(entry); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (c *change) putIfReordered(entry *catalog.Collection) error {
+	next, err := c.orderOf(entry)
+	if err != nil || next == nil && entry.Order == nil || next != nil && entry.Order != nil && *next == *entry.Order {
+		return err
+	}
+	return c.put(entry.WithOrder(next))
+}
+
+// arrangeBytes bounds the documents that one transaction of Arrange moves.
+const arrangeBytes = 4 << 20
+
+// Arrange moves at most limit records of a collection to where its order wants them, beside its writers. more says that
+// there may be others.
+func (s *Store) Arrange(ctx context.Context, collection uint32, limit int) (moved int, more bool, err error) {
+	c := s.current.Load().collections[collection]
+	if c == nil || c.order == nil {
+		return 0, false, nil
+	}
+	err = s.Write(ctx, c.NS, WriteOptions{Durability: kv.Buffered}, func(w *Writer) error {
+		moved, more = 0, false
+		if w.c.ID != collection || w.c.order == nil {
+			return nil
+		}
+		found, all, err := w.misplaced(limit)
+		if err != nil {
+			return err
+		}
+		for _, rec := range found {
+			if err := w.move(rec); err != nil {
+				return err
+			}
+		}
+		moved, more = len(found), !all
+		return nil
+	})
+	return moved, more, err
+}
+
+// Misplaced says whether any record lies where the collection's order does not want it.
+func (r *Reader) Misplaced() (bool, error) {
+	if r.c.order == nil {
+		return false, nil
+	}
+	found, _, err := r.misplaced(1)
+	return len(found) > 0, err
+}
+
+// misplaced are at most limit records that lie elsewhere than in the order; all says that there are no more.
+func (r *Reader) misplaced(limit int) (found []Record, all bool, err error) {
+	start := recordKey(nil, r.c.ID, nil)
+	low, high := r.c.orderBounds()
+	bytes := 0
+	for _, part := range []kv.IterOptions{{Lower: start, Upper: low}, {Lower: high, Upper: After(start)}} {
+		var w walk
+		if err := w.open(r.view, part, false, nil); err != nil {
+			return nil, false, err
+		}
+		for w.next() {
+			if len(found) == limit || bytes > arrangeBytes {
+				return found, false, w.close()
+			}
+			rec, err := w.record()
+			if err != nil {
+				_ = w.close()
+				return nil, false, err
+			}
+			found = append(found, rec.Clone())
+			bytes += len(rec.Doc)
+		}
+		if err := w.err(); err != nil {
+			_ = w.close()
+			return nil, false, err
+		}
+		if err := w.close(); err != nil {
+			return nil, false, err
+		}
+	}
+	return found, true, nil
+}
+
+// move puts a record, unchanged, where it belongs.
+func (w *Writer) move(old Record) error {
+	id, err := w.reorder(old.ID, old.Doc, old.Modified)
+	if err != nil {
+		return err
+	}
+	if err := w.changedKeys(old.Doc, old.Doc, true); err != nil {
+		return err
+	}
+	w.write(old, Record{id, old.Modified, old.Doc})
+	return nil
+}
+
+// nextSequence is a number that no record of the collection has had.
+func (c *collection) nextSequence(e kv.Engine) (uint64, error) {
+	return c.steady.sequence.next(e, c.order != nil)
+}
+
+// Seen tells records apart that a walk meets, also where they move in front of it: a bit for each sequence. The zero Seen has
+// met none.
+type Seen struct{ pages map[uint64]*seenPage }
+
+type seenPage [seenPageBits / 64]uint64
+
+const (
+	seenPageBits = 1 << 13
+	// maxSeenPages bounds a Seen: 64 MiB, half a billion records that were inserted one after the other.
+	maxSeenPages = 64 << 20 / (seenPageBits / 8)
+)
+
+// Add says whether id is met for the first time. Of ids that do not move, and past the bound, it says so always.
+func (s *Seen) Add(id RecordID) bool {
+	if len(id) != sequenceLength && !id.isOrdered() {
+		return true
+	}
+	n := id.sequence()
+	page := s.page(n / seenPageBits)
+	if page == nil {
+		return true
+	}
+	word, bit := &page[n%seenPageBits/64], uint64(1)<<(n%64)
+	first := *word&bit == 0
+	*word |= bit
+	return first
+}
+
+func (s *Seen) page(n uint64) *seenPage {
+	page := s.pages[n]
+	if page != nil || len(s.pages) >= maxSeenPages {
+		return page
+	}
+	if s.pages == nil {
+		s.pages = map[uint64]*seenPage{}
+	}
+	page = new(seenPage)
+	s.pages[n] = page
+	return page
+}
+
+// Moves says whether records of the collection may move while they stay what they are.
+func (r *Reader) Moves() bool { return r.c.order != nil }
+
+// Again is a record that was read before, as it is now: under another id when it has moved.
+func (r *Reader) Again(rec Record) (now Record, ok bool, err error) {
+	now, ok, err = r.Get(rec.ID)
+	if ok || err != nil || r.c.order == nil {
+		return now, ok, err
+	}
+	now, ok, err = r.GetByID(rec.Doc.Lookup("_id"))
+	if !ok || err != nil || !now.ID.isSame(rec.ID) {
+		return Record{}, false, err
+	}
+	return now, true, nil
+}

@@ -1,0 +1,121 @@
+package storage
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// sequence hands out the numbers of a collection's records. The first is one more than the highest that is stored. Where
+// records lie by a TTL's dates the highest cannot be found, so there numbers are reserved on disk, many at once.
+type sequence struct {
+	collection uint32
+	mu         struct {
+		sync.Mutex
+		last, reserved uint64
+		known          bool
+	}
+}
+
+// sequenceChunk is how many are reserved at once.
+const sequenceChunk = 1 << 16
+
+func (q *sequence) next(e kv.Engine, reserved bool) (uint64, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.find(e); err != nil {
+		return 0, err
+	}
+	if reserved && q.mu.last >= q.mu.reserved {
+		if err := q.reserve(e); err != nil {
+			return 0, err
+		}
+	}
+	q.mu.last++
+	return q.mu.last, nil
+}
+
+// lastGiven is the highest that any record has, or may have.
+func (q *sequence) lastGiven(e kv.Engine) (uint64, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	err := q.find(e)
+	return q.mu.last, err
+}
+
+// find makes the last known; the caller holds mu.
+func (q *sequence) find(e kv.Engine) error {
+	if q.mu.known {
+		return nil
+	}
+	s, err := e.Snapshot()
+	if err != nil {
+		return fmt.Errorf("storage: last record: %w", err)
+	}
+	defer s.Close()
+	last, err := lastSequence(s, q.collection)
+	if err != nil {
+		return err
+	}
+	reserved, err := readReserved(s, q.collection)
+	if err != nil {
+		return err
+	}
+	q.mu.last, q.mu.reserved, q.mu.known = max(last, reserved), reserved, true
+	return nil
+}
+
+// lastSequence is the highest number among the records that lie in the order of insertion.
+func lastSequence(r kv.Reader, collection uint32) (last uint64, err error) {
+	start := recordKey(nil, collection, nil)
+	it, err := r.NewIter(kv.IterOptions{Lower: start, Upper: append(recordKey(nil, collection, nil), orderedMark)})
+	if err != nil {
+		return 0, fmt.Errorf("storage: last record: %w", err)
+	}
+	defer it.Close()
+	if it.Last() {
+		id := it.Key()[tableLength:]
+		if len(id) != sequenceLength {
+			return 0, fmt.Errorf("storage: record id %x is not one of a plain collection", id)
+		}
+		return binary.BigEndian.Uint64(id), nil
+	}
+	return 0, it.Err()
+}
+
+func sequenceKey(collection uint32) []byte {
+	return numbered([]byte{metaPrefix}, metaSequence, collection)
+}
+
+func readReserved(r kv.Reader, collection uint32) (uint64, error) {
+	value, err := r.Get(sequenceKey(collection))
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("storage: last record: %w", err)
+	case len(value) != 8:
+		return 0, fmt.Errorf("storage: the reserved record number of collection %d has %d bytes", collection, len(value))
+	}
+	return binary.BigEndian.Uint64(value), nil
+}
+
+// reserve notes on disk that numbers beyond the last may be in use. The note is in the log before all that needs it. The
+// caller holds mu.
+func (q *sequence) reserve(e kv.Engine) error {
+	t, err := e.Begin()
+	if err != nil {
+		return fmt.Errorf("storage: reserve record numbers: %w", err)
+	}
+	upTo := q.mu.last + sequenceChunk
+	t.Set(sequenceKey(q.collection), binary.BigEndian.AppendUint64(nil, upTo))
+	if err := t.Commit(context.Background(), kv.Buffered); err != nil {
+		return fmt.Errorf("storage: reserve record numbers: %w", err)
+	}
+	q.mu.reserved = upTo
+	return nil
+}

@@ -1,0 +1,375 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// Swept is what a sweep has deleted.
+type Swept struct{ Documents, Bytes, Keys int64 }
+
+const (
+	// fewSwept is how many records are better deleted one by one: a range deletion is something that every reader has to
+	// look at until it is compacted away.
+	fewSwept = 256
+	// maxSweepWait is how long a sweep waits for the writers of a collection, which holds up those that come after it.
+	maxSweepWait = 20 * time.Millisecond
+)
+
+// Sweep deletes all records at once that have expired at now by the rule that orders their collection: one range deletion of
+// the records and one of the rule's index entries, however many there are. The entries of other indexes stay and are known
+// to be dead by a mark (marks.go); Clean removes them. ok is false when that cannot be done, or is not worth it, and the
+// records are to be deleted one by one: the rule is not the one that orders, some records are not in order yet, an index is
+// being built, writers do not end soon, or there are few.
+//
+// It holds the collection's lock exclusively, for the time of a commit: so no transaction is under way that has read what is
+// deleted, and every sequence that was given out is of a record that is there or is not.
+func (s *Store) Sweep(ctx context.Context, collection uint32, rule *policy.Rule, now int64) (done Swept, ok bool, err error) {
+	c := s.current.Load().collections[collection]
+	if !c.sweeps(rule) || !s.worthSweeping(c.order, rule, now) {
+		return Swept{}, false, nil
+	}
+	if err := s.countOrder(ctx, c); err != nil {
+		return Swept{}, false, err
+	}
+	if !s.worthSweeping(c.order, rule, now) {
+		return Swept{}, false, nil
+	}
+	if locked, err := s.lockToSweep(ctx, c); !locked {
+		return Swept{}, false, err
+	}
+	defer c.steady.lock.release(true)
+	return s.sweepLocked(ctx, c, rule, now)
+}
+
+// sweeps says whether the rule is the one that orders the collection.
+func (c *collection) sweeps(rule *policy.Rule) bool {
+	return c != nil && c.order != nil && rule.Index != nil && c.order.rule.Index.ID == rule.Index.ID
+}
+
+// lockToSweep takes the collection's lock, unless that takes long or c is not how the collection is any more.
+func (s *Store) lockToSweep(ctx context.Context, c *collection) (locked bool, err error) {
+	soon, cancel := clock.WithTimeout(ctx, s.options.Clock, maxSweepWait)
+	defer cancel()
+	if err := c.steady.lock.acquire(soon, true); err != nil {
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
+		}
+		return false, nil
+	}
+	if s.current.Load().collections[c.ID] != c {
+		c.steady.lock.release(true)
+		return false, nil
+	}
+	return true, nil
+}
+
+// cuts are the dates up to which records have expired at now, by span.
+func (o *order) cuts(rule *policy.Rule, now int64) (cuts []cut) {
+	if rule.Kind == policy.Modified {
+		cuts = append(cuts, cut{onOverride, now})
+		if rule.Seconds < 0 {
+			return cuts
+		}
+	}
+	return append(cuts, cut{onDefault, rule.Cut(now)})
+}
+
+// cut is the last date of a span that has expired.
+type cut struct {
+	span byte
+	date int64
+}
+
+// worthSweeping says whether more than a few records may be due. Nobody knows before they have been counted.
+func (s *Store) worthSweeping(o *order, rule *policy.Rule, now int64) bool {
+	if !o.tally.isKnown() {
+		return true
+	}
+	n := int64(0)
+	for _, cut := range o.cuts(rule, now) {
+		whole, last, _ := o.tally.upTo(cut.span, cut.date)
+		n += whole.documents + last.documents
+	}
+	return n >= s.fewSwept
+}
+
+// countOrder makes the tally of a collection's order known, beside writers.
+func (s *Store) countOrder(ctx context.Context, c *collection) error {
+	if c.order.tally.isKnown() {
+		return nil
+	}
+	c.steady.counting.Lock()
+	defer c.steady.counting.Unlock()
+	if c.order.tally.isKnown() {
+		return nil
+	}
+	v, err := s.beginTally(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer v.Close()
+	if err := v.read(c).tallyAll(); err != nil {
+		return err
+	}
+	c.order.tally.done()
+	return nil
+}
+
+// beginTally makes writers add to the tally from a moment on, and returns a view of that moment.
+func (s *Store) beginTally(ctx context.Context, c *collection) (*View, error) {
+	if err := c.steady.lock.acquire(ctx, true); err != nil {
+		return nil, err
+	}
+	defer c.steady.lock.release(true)
+	c.order.tally.reset()
+	return s.View(ctx)
+}
+
+// sweeping is a sweep under way.
+type sweeping struct {
+	store *Store
+	c     *collection
+	rule  *policy.Rule
+	kv    kv.Txn
+	view  *View
+	marks marks
+	done  Swept
+	parts []sweptPart
+}
+
+// sweptPart is what is swept of one span.
+type sweptPart struct {
+	cut       cut
+	low, high []byte // of the records
+	slot      slot   // the last, which the cut may lie in the middle of
+	within    amount // what of it is swept
+	all       amount
+}
+
+// sweepLocked is Sweep for one who holds the collection's lock exclusively.
+func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rule, now int64) (done Swept, ok bool, err error) {
+	rule, current := c.rules.ForIndexID(rule.Index.ID)
+	if !current || !c.sweeps(rule) || !c.order.tally.isKnown() || len(c.steady.building()) > 0 {
+		return Swept{}, false, nil
+	}
+	t, err := s.BeginAt(ctx, now)
+	if err != nil {
+		return Swept{}, false, err
+	}
+	defer t.Rollback()
+	w := &sweeping{store: s, c: c, rule: rule, kv: t.kv, view: t.view}
+	if ok, err = w.plan(now); !ok || err != nil {
+		return Swept{}, false, err
+	}
+	if err := w.delete(); err != nil {
+		return Swept{}, false, err
+	}
+	c.steady.marked.Store(true)
+	if err := t.Commit(ctx, kv.Buffered); err != nil {
+		return Swept{}, false, err
+	}
+	c.steady.lastSweep.Store(s.sweeps.Add(1))
+	for _, p := range w.parts {
+		c.order.tally.swept(p.slot, p.within)
+	}
+	return w.done, true, nil
+}
+
+// plan finds out what is to be deleted and how much that is; ok is false when it is to be done one by one.
+func (w *sweeping) plan(now int64) (ok bool, err error) {
+	if inOrder, err := w.inOrder(); !inOrder || err != nil {
+		return false, err
+	}
+	if w.marks, err = readMarks(w.kv, w.c.ID); err != nil || len(w.marks) >= maxMarks {
+		return false, err
+	}
+	for _, cut := range w.c.order.cuts(w.rule, now) {
+		p, err := w.part(cut)
+		if err != nil {
+			return false, err
+		}
+		if p.all.documents > 0 {
+			w.parts = append(w.parts, p)
+			w.done.Documents += p.all.documents
+			w.done.Bytes += p.all.bytes
+		}
+	}
+	return w.done.Documents >= w.store.fewSwept, nil
+}
+
+// inOrder says whether all records are: the first and the last are.
+func (w *sweeping) inOrder() (bool, error) {
+	start := recordKey(nil, w.c.ID, nil)
+	it, err := w.kv.NewIter(kv.IterOptions{Lower: start, Upper: After(start)})
+	if err != nil {
+		return false, err
+	}
+	defer it.Close()
+	if !it.First() {
+		return false, it.Err()
+	}
+	if !w.c.order.has(RecordID(it.Key()[tableLength:])) {
+		return false, nil
+	}
+	return it.Last() && w.c.order.has(RecordID(it.Key()[tableLength:])), it.Err()
+}
+
+func (w *sweeping) key(span byte, date int64) []byte {
+	return w.c.order.appendDate(recordKey(nil, w.c.ID, nil), span, date)
+}
+
+// part finds what is due in a span.
+func (w *sweeping) part(c cut) (p sweptPart, err error) {
+	whole, last, at := w.c.order.tally.upTo(c.span, c.date)
+	p = sweptPart{cut: c, slot: at, low: w.key(c.span, math.MinInt64), high: After(w.key(c.span, c.date))}
+	if first, ok, err := w.first(p.low, p.high); !ok {
+		return p, err
+	} else if p.low = first; last != (amount{}) {
+		if p.within, err = w.within(p, last); err != nil {
+			return p, err
+		}
+	}
+	p.all = amount{whole.documents + p.within.documents, whole.bytes + p.within.bytes}
+	return p, nil
+}
+
+// first is the first key within bounds.
+func (w *sweeping) first(low, high []byte) (key []byte, ok bool, err error) {
+	it, err := w.kv.NewIter(kv.IterOptions{Lower: low, Upper: high})
+	if err != nil {
+		return nil, false, err
+	}
+	defer it.Close()
+	if !it.First() {
+		return nil, false, it.Err()
+	}
+	return append([]byte(nil), it.Key()...), true, nil
+}
+
+// within is how much of a slot lies before the cut. Records are counted from both of its ends, whichever comes to the cut
+// first: at most as many as are deleted, and most often none is behind it.
+func (w *sweeping) within(p sweptPart, total amount) (amount, error) {
+	from, to := w.c.order.tally.slotBounds(p.slot)
+	var before, behind side
+	defer before.close()
+	defer behind.close()
+	if err := before.open(w.view, w.key(p.cut.span, from), p.high); err != nil {
+		return amount{}, err
+	}
+	if err := behind.open(w.view, p.high, After(w.key(p.cut.span, to))); err != nil {
+		return amount{}, err
+	}
+	for {
+		if ended, err := behind.step(); ended || err != nil {
+			return amount{total.documents - behind.sum.documents, total.bytes - behind.sum.bytes}, err
+		}
+		if ended, err := before.step(); ended || err != nil {
+			return before.sum, err
+		}
+	}
+}
+
+// side is one of two counts that race for their end.
+type side struct {
+	walk walk
+	sum  amount
+}
+
+func (s *side) open(v *View, low, high []byte) error {
+	return s.walk.open(v, kv.IterOptions{Lower: low, Upper: high}, false, nil)
+}
+
+func (s *side) step() (ended bool, err error) {
+	if !s.walk.next() {
+		return true, s.walk.err()
+	}
+	n, err := s.walk.documentBytes()
+	s.sum.documents++
+	s.sum.bytes += n
+	return false, err
+}
+
+func (s *side) close() { _ = s.walk.close() }
+
+// delete puts it all into the transaction.
+func (w *sweeping) delete() error {
+	n := w.done.Documents
+	w.kv.Add(counterKey(nil, ofCollection, w.c.ID, countDocuments), -n)
+	w.kv.Add(counterKey(nil, ofCollection, w.c.ID, countBytes), -w.done.Bytes)
+	w.done.Keys = n * int64(len(w.c.indexes))
+	left, err := w.kv.Counter(counterKey(nil, ofCollection, w.c.ID, countDocuments))
+	if err != nil {
+		return err
+	}
+	if left == 0 {
+		return w.deleteAll()
+	}
+	last, err := w.c.steady.sequence.lastGiven(w.store.engine)
+	if err != nil {
+		return err
+	}
+	for i := range w.parts {
+		p := &w.parts[i]
+		w.kv.DeleteRange(p.low, p.high)
+		w.marks = w.marks.with(mark{w.c.order.number, p.cut.span, p.cut.date, last})
+	}
+	for _, ix := range w.c.indexes {
+		if err := w.deleteEntries(ix, n); err != nil {
+			return err
+		}
+	}
+	w.kv.Set(marksKey(w.c.ID), w.marks.encode())
+	return nil
+}
+
+// deleteEntries deletes the entries of the rule's own index, where each record has one and none is dead already; those of
+// others stay for Clean, as so many more than there are documents.
+func (w *sweeping) deleteEntries(ix *tableIndex, n int64) error {
+	if ix.ID != w.rule.Index.ID || ix.multikey.any() || w.marks.ofOthers(w.c.order.number) {
+		w.kv.Add(counterKey(nil, ofIndex, ix.ID, countSurplus), n)
+		return nil
+	}
+	r := w.view.read(w.c)
+	for _, p := range w.parts {
+		var s span
+		if ix.Kind == index.Deadline {
+			s = deadlineSpan(ix.Definition, p.cut.span, 0, p.cut.date)
+		} else {
+			s = r.fieldSpan(w.rule, p.cut.date)
+		}
+		low, ok, err := w.first(s.low, s.high)
+		if err != nil {
+			return err
+		}
+		if ok {
+			w.kv.DeleteRange(low, s.high)
+		}
+	}
+	return nil
+}
+
+// deleteAll empties the collection and its indexes: nothing is left to be cleaned.
+func (w *sweeping) deleteAll() error {
+	start := recordKey(nil, w.c.ID, nil)
+	w.kv.DeleteRange(start, After(start))
+	for _, ix := range w.c.indexes {
+		start := tableKey(nil, ix.Definition)
+		w.kv.DeleteRange(start, After(start))
+		key := counterKey(nil, ofIndex, ix.ID, countSurplus)
+		surplus, err := w.kv.Counter(key)
+		if err != nil {
+			return fmt.Errorf("storage: sweep %s: %w", w.c.NS, err)
+		}
+		w.kv.Add(key, -surplus)
+	}
+	w.kv.Delete(marksKey(w.c.ID))
+	return nil
+}

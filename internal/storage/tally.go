@@ -1,0 +1,192 @@
+package storage
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// tally is how many records, and bytes of documents, lie how far in a collection's order, in slots of dates. From it a sweep
+// knows how much it deletes without looking. It is in memory only: after a start it is counted once.
+//
+// Writers add to it when they have committed and before they give the collection's lock back, so that who holds the lock
+// exclusively sees it agree with the records.
+type tally struct {
+	mu    sync.Mutex // guards the rest, and is held for moments only
+	known bool
+	width int64 // of a slot, in milliseconds
+	slots map[slot]amount
+}
+
+// slot is the dates from at*width on, in a span.
+type slot struct {
+	span byte
+	at   int64
+}
+
+type amount struct{ documents, bytes int64 }
+
+// tallied is a change of a tally on its way.
+type tallied struct {
+	span             byte
+	date             int64
+	documents, bytes int64
+}
+
+const (
+	narrowestSlot = 16 // milliseconds
+	maxSlots      = 4096
+)
+
+func newTally(known bool) *tally {
+	return &tally{known: known, width: narrowestSlot, slots: map[slot]amount{}}
+}
+
+func (t *tally) add(changes []tallied) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range changes {
+		t.addTo(slot{c.span, floor(c.date, t.width)}, amount{c.documents, c.bytes})
+	}
+}
+
+func (t *tally) addTo(s slot, more amount) {
+	a, there := t.slots[s]
+	a.documents += more.documents
+	a.bytes += more.bytes
+	if a == (amount{}) {
+		delete(t.slots, s)
+		return
+	}
+	t.slots[s] = a
+	if !there && len(t.slots) > maxSlots {
+		t.widen()
+	}
+}
+
+// widen joins slots, two and two, until they are few.
+func (t *tally) widen() {
+	for len(t.slots) > maxSlots/2 {
+		old := t.slots
+		t.width *= 2
+		t.slots = make(map[slot]amount, len(old)/2)
+		for s, a := range old {
+			t.addTo(slot{s.span, floor(s.at, 2)}, a)
+		}
+	}
+}
+
+func floor(n, by int64) int64 {
+	if n < 0 {
+		return -((-(n + 1)) / by) - 1
+	}
+	return n / by
+}
+
+// upTo is what lies in the slots of a span that end at the date or before, and in the one that the date is in the middle of.
+func (t *tally) upTo(span byte, date int64) (whole, last amount, lastSlot slot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lastSlot = slot{span, floor(date, t.width)}
+	if floor(date+1, t.width) != lastSlot.at { // it ends there
+		lastSlot.at++
+	}
+	for s, a := range t.slots {
+		switch {
+		case s.span != span || s.at > lastSlot.at:
+		case s.at == lastSlot.at:
+			last = a
+		default:
+			whole.documents += a.documents
+			whole.bytes += a.bytes
+		}
+	}
+	return whole, last, lastSlot
+}
+
+// swept takes out what a sweep has deleted.
+func (t *tally) swept(last slot, part amount) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for s := range t.slots {
+		if s.span == last.span && s.at < last.at {
+			delete(t.slots, s)
+		}
+	}
+	t.addTo(last, amount{-part.documents, -part.bytes})
+}
+
+// slotBounds are the dates in a slot, both inclusive.
+func (t *tally) slotBounds(s slot) (first, last int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return s.at * t.width, s.at*t.width + (t.width - 1)
+}
+
+func (t *tally) isKnown() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.known
+}
+
+// reset begins a count: from now on writers add what they change.
+func (t *tally) reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known, t.width, t.slots = false, narrowestSlot, map[slot]amount{}
+}
+
+func (t *tally) done() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known = true
+}
+
+// tallyStep is how many records are counted before the tally is told.
+const tallyStep = 4096
+
+// tallyAll adds what lies in the order in the view.
+func (r *Reader) tallyAll() error {
+	low, high := r.c.orderBounds()
+	var w walk
+	if err := w.open(r.view, kv.IterOptions{Lower: low, Upper: high}, false, nil); err != nil {
+		return err
+	}
+	defer w.close()
+	var some []tallied
+	for w.next() {
+		id := RecordID(w.it.Key()[tableLength:])
+		if id.span() == onNever {
+			break
+		}
+		n, err := w.documentBytes()
+		if err != nil {
+			return err
+		}
+		if k := len(some); k > 0 && some[k-1].span == id.span() && some[k-1].date == id.date() {
+			some[k-1].documents++
+			some[k-1].bytes += n
+			continue
+		}
+		if len(some) == tallyStep {
+			r.c.order.tally.add(some)
+			some = some[:0]
+		}
+		some = append(some, tallied{id.span(), id.date(), 1, n})
+	}
+	r.c.order.tally.add(some)
+	return w.err()
+}
+
+// documentBytes is the length of the document that the walk stands on.
+func (w *walk) documentBytes() (int64, error) {
+	value, err := w.it.Value()
+	if err != nil {
+		return 0, fmt.Errorf("storage: read a record: %w", err)
+	}
+	if len(value) < headerLength {
+		return 0, fmt.Errorf("storage: %w: %x", errBrokenRecord, w.it.Key())
+	}
+	return int64(len(value) - headerLength), nil
+}

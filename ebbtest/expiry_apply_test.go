@@ -1,0 +1,477 @@
+package ebbtest_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+)
+
+// outcome is what a reply should say.
+type outcome struct {
+	code   int32            // of the error, 0 for none
+	counts map[string]int64 // of the reply
+	errors []string         // of its writeErrors: "index code"
+	value  string           // of findAndModify, canonical
+}
+
+const (
+	duplicateKey  = 11000
+	indexNotFound = 27
+)
+
+// apply does to the truth what a command does to a server, and says how that should answer. ok is false when it would be
+// chance how that goes, or when the truth does not know; nothing has changed then, and nobody should send it.
+func (t *truth) apply(command bson.Doc) (out outcome, ok bool) {
+	verb := command.FirstKey()
+	if verb == "setParameter" {
+		return t.setParameter(command)
+	}
+	if verb == "renameCollection" {
+		return t.rename(command)
+	}
+	name := command.Lookup(verb).Str()
+	c, there := t.colls[name]
+	if c == nil {
+		c = &truthColl{seconds: never}
+	}
+	next := c.clone()
+	switch verb {
+	case "create":
+		ok = !there && t.create(next, command)
+	case "insert":
+		out, ok = t.insert(next, command)
+		there = there || len(next.docs) > 0
+	case "update":
+		out, ok = t.updates(next, command)
+		there = there || len(next.docs) > 0
+	case "delete":
+		out, ok = t.deletes(next, command)
+	case "findAndModify":
+		out, ok = t.findAndModify(next, command)
+		there = there || len(next.docs) > 0
+	case "createIndexes":
+		out, ok = t.createIndexes(next, command)
+		there = true
+	case "dropIndexes":
+		out, ok = t.dropIndexes(next, command)
+		ok = ok && there
+	case "collMod":
+		out, ok = t.collMod(next, command)
+		ok = ok && there
+	case "drop":
+		delete(t.colls, name)
+		return outcome{}, there
+	default:
+		panic("the truth does not know " + verb)
+	}
+	if ok && (there || verb == "create") {
+		if next.number == 0 {
+			t.numbers++
+			next.number = t.numbers
+		}
+		t.colls[name] = next
+	}
+	return out, ok
+}
+
+func (t *truth) setParameter(command bson.Doc) (outcome, bool) {
+	for it := command.Iter(); it.Next(); {
+		on := it.Value().Truthy()
+		switch it.Key() {
+		case "ttlHideExpired":
+			if t.hideAll {
+				t.sweep()
+			}
+			t.hideAll = on
+		case "ttlMonitorEnabled":
+			t.enabled = on
+		case "ttlMonitorPrecise":
+			t.precise = on
+		}
+	}
+	return outcome{}, true
+}
+
+func (t *truth) rename(command bson.Doc) (outcome, bool) {
+	from, to := strings.TrimPrefix(command.Lookup("renameCollection").Str(), "test."), strings.TrimPrefix(command.Lookup("to").Str(), "test.")
+	c := t.colls[from]
+	if c == nil || from == to || c.cell > 0 || t.colls[to] != nil && !command.Lookup("dropTarget").Truthy() {
+		return outcome{}, false
+	}
+	delete(t.colls, from)
+	t.colls[to] = c
+	return outcome{}, true
+}
+
+func (t *truth) create(c *truthColl, command bson.Doc) bool {
+	c.clustered = command.Lookup("clusteredIndex").Type == bson.TypeObject
+	if v := command.Lookup("expireAfterSeconds"); !v.IsMissing() {
+		c.seconds = v.TruncInt64()
+	}
+	if v := command.Lookup("max"); !v.IsMissing() {
+		c.capped = int(v.TruncInt64())
+	}
+	if command.Lookup("timeseries").Type == bson.TypeObject {
+		c.cell = 3600
+	}
+	return true
+}
+
+// put stores a document, if its keys are free; documents that nobody can see make room. old is what it replaces, or nil.
+func (t *truth) put(c *truthColl, old *truthDoc, doc bson.Doc) (free bool) {
+	way := c.inTheWay(doc, old)
+	if slices.ContainsFunc(way, func(d *truthDoc) bool { return !t.hidden(c, d) }) {
+		return false
+	}
+	c.remove(func(d *truthDoc) bool { return slices.Contains(way, d) })
+	t.numbers++
+	made := &truthDoc{number: t.numbers, doc: doc.Clone(), modified: t.now}
+	if old == nil {
+		c.docs = append(c.docs, made)
+	} else {
+		made.number = old.number
+		c.docs[slices.Index(c.docs, old)] = made
+	}
+	if seen := len(c.docs); c.capped > 0 && seen > c.capped {
+		c.docs = c.docs[seen-c.capped:]
+	}
+	return true
+}
+
+func (t *truth) insert(c *truthColl, command bson.Doc) (out outcome, ok bool) {
+	ordered := command.Lookup("ordered")
+	n, fresh := int64(0), len(c.docs)
+	for it := command.Lookup("documents").Doc().Iter(); it.Next(); {
+		if t.put(c, nil, it.Value().Doc()) {
+			n++
+			continue
+		}
+		for _, d := range c.inTheWay(it.Value().Doc(), nil) {
+			if t.active() && slices.Index(c.docs, d) >= fresh && t.expired(c, d) {
+				return outcome{}, false // who comes first, the sweep or the next document?
+			}
+		}
+		out.errors = append(out.errors, fmt.Sprintf("%s %d", it.Key(), duplicateKey))
+		if ordered.IsMissing() || ordered.Truthy() {
+			break
+		}
+	}
+	out.counts = map[string]int64{"n": n}
+	return out, true
+}
+
+// found are the documents that a statement is about; certain is false when it would be chance which.
+func (t *truth) found(c *truthColl, q bson.Doc, many bool) (docs []*truthDoc, certain bool) {
+	docs = t.seen(c, q)
+	return docs, many || len(docs) <= 1
+}
+
+func (t *truth) deletes(c *truthColl, command bson.Doc) (out outcome, ok bool) {
+	n := int64(0)
+	for it := command.Lookup("deletes").Doc().Iter(); it.Next(); {
+		s := it.Value().Doc()
+		docs, certain := t.found(c, s.Lookup("q").Doc(), s.Lookup("limit").TruncInt64() == 0)
+		if !certain || c.cell > 0 {
+			return outcome{}, false
+		}
+		c.remove(func(d *truthDoc) bool { return slices.Contains(docs, d) })
+		n += int64(len(docs))
+	}
+	return outcome{counts: map[string]int64{"n": n}}, true
+}
+
+func (t *truth) updates(c *truthColl, command bson.Doc) (out outcome, ok bool) {
+	n, modified := int64(0), int64(0)
+	for it := command.Lookup("updates").Doc().Iter(); it.Next(); {
+		if it.Key() != "0" && t.active() && slices.ContainsFunc(c.docs, func(d *truthDoc) bool { return t.expired(c, d) }) {
+			return outcome{}, false // it may be swept before the next statement
+		}
+		s := it.Value().Doc()
+		r, certain := t.update(c, s.Lookup("q").Doc(), s.Lookup("u"), s.Lookup("multi").Truthy(), s.Lookup("upsert").Truthy())
+		if !certain || c.cell > 0 {
+			return outcome{}, false
+		}
+		n, modified = n+r.n, modified+r.modified
+		if r.duplicate {
+			out.errors = append(out.errors, fmt.Sprintf("%s %d", it.Key(), duplicateKey))
+			break
+		}
+	}
+	out.counts = map[string]int64{"n": n, "nModified": modified}
+	return out, true
+}
+
+// updated is what one statement did.
+type updated struct {
+	n, modified   int64
+	duplicate     bool
+	before, after bson.Doc // of the last document
+}
+
+func (t *truth) update(c *truthColl, q bson.Doc, u bson.Value, many, upsert bool) (r updated, certain bool) {
+	docs, certain := t.found(c, q, many)
+	if !certain {
+		return r, false
+	}
+	if len(docs) == 0 && upsert {
+		return t.upsert(c, q, u)
+	}
+	for _, d := range docs {
+		after, known := change(d.doc, u, false)
+		if !known {
+			return r, false
+		}
+		r.before, r.after = d.doc, after
+		replaces := u.Type == bson.TypeObject && !strings.HasPrefix(u.Doc().FirstKey(), "$")
+		if after.Text() == d.doc.Text() {
+			r.n++
+			if replaces {
+				r.modified++
+			}
+			continue
+		}
+		if !t.put(c, d, after) {
+			r.duplicate = true
+			return r, !many // otherwise it would be chance whose turn it was
+		}
+		r.n, r.modified = r.n+1, r.modified+1
+	}
+	return r, true
+}
+
+func (t *truth) upsert(c *truthColl, q bson.Doc, u bson.Value) (r updated, certain bool) {
+	b := bson.Build()
+	for it := q.Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeObject {
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	var known bool
+	if r.after, known = change(b.Doc(), u, true); !known || r.after.Lookup("_id").IsMissing() {
+		return r, false
+	}
+	r.duplicate = !t.put(c, nil, r.after)
+	if !r.duplicate {
+		r.n = 1
+	}
+	return r, true
+}
+
+// change is a document after an update: a replacement, modifiers or a pipeline of such stages, of top-level fields.
+func change(doc bson.Doc, u bson.Value, inserts bool) (after bson.Doc, known bool) {
+	if u.Type == bson.TypeArray {
+		for it := u.Doc().Iter(); it.Next(); {
+			if doc, known = change(doc, it.Value(), inserts); !known {
+				return nil, false
+			}
+		}
+		return doc, true
+	}
+	if !strings.HasPrefix(u.Doc().FirstKey(), "$") {
+		b := bson.Build()
+		if id := doc.Lookup("_id"); !id.IsMissing() {
+			if own := u.Doc().Lookup("_id"); !own.IsMissing() && own.Text() != id.Text() {
+				return nil, false
+			}
+			b.Value("_id", id)
+		}
+		for it := u.Doc().Iter(); it.Next(); {
+			if it.Key() != "_id" || doc.Lookup("_id").IsMissing() {
+				b.Value(it.Key(), it.Value())
+			}
+		}
+		return b.Doc(), true
+	}
+	fields := map[string]bson.Value{}
+	var names []string
+	for it := doc.Iter(); it.Next(); {
+		names = append(names, it.Key())
+		fields[it.Key()] = it.Value()
+	}
+	for it := u.Doc().Iter(); it.Next(); {
+		for f := it.Value().Doc().Iter(); f.Next(); {
+			if !slices.Contains(names, f.Key()) {
+				names = append(names, f.Key())
+			}
+			switch it.Key() {
+			case "$set":
+				fields[f.Key()] = f.Value()
+			case "$unset":
+				fields[f.Key()] = bson.Missing
+			case "$setOnInsert":
+				if inserts {
+					if v := fields[f.Key()]; f.Key() == "_id" && !v.IsMissing() && v.Text() != f.Value().Text() {
+						return nil, false
+					}
+					fields[f.Key()] = f.Value()
+				}
+			case "$inc":
+				sum, fine := bson.Add(orZero(fields[f.Key()]), f.Value())
+				if !fine {
+					return nil, false
+				}
+				fields[f.Key()] = sum
+			default:
+				return nil, false
+			}
+		}
+	}
+	b := bson.Build()
+	for _, name := range names {
+		if v := fields[name]; !v.IsMissing() {
+			b.Value(name, v)
+		}
+	}
+	return b.Doc(), true
+}
+
+func orZero(v bson.Value) bson.Value {
+	if v.IsMissing() {
+		return bson.Int32(0)
+	}
+	return v
+}
+
+func (t *truth) findAndModify(c *truthColl, command bson.Doc) (out outcome, ok bool) {
+	q := command.Lookup("query").Doc()
+	if c.cell > 0 {
+		return outcome{}, false
+	}
+	if command.Lookup("remove").Truthy() {
+		docs, certain := t.found(c, q, false)
+		out.value = "null"
+		if certain && len(docs) == 1 {
+			out.value = canonical(docs[0].doc)
+			c.remove(func(d *truthDoc) bool { return d == docs[0] })
+		}
+		return out, certain
+	}
+	r, certain := t.update(c, q, command.Lookup("update"), false, command.Lookup("upsert").Truthy())
+	shown := r.before
+	if command.Lookup("new").Truthy() {
+		shown = r.after
+	}
+	out.value = "null"
+	if shown != nil {
+		out.value = canonical(shown)
+	}
+	if r.duplicate {
+		out = outcome{code: duplicateKey}
+	}
+	return out, certain
+}
+
+func (t *truth) createIndexes(c *truthColl, command bson.Doc) (out outcome, ok bool) {
+	before, named := slices.Clone(c.indexes), []string(nil)
+	seen := slices.DeleteFunc(slices.Clone(c.docs), func(d *truthDoc) bool { return t.hidden(c, d) })
+	for it := command.Lookup("indexes").Doc().Iter(); it.Next(); {
+		ix := readIndex(it.Value().Doc())
+		if slices.Contains(named, ix.name) {
+			return outcome{}, false
+		}
+		named = append(named, ix.name)
+		if ix.unique && strings.Contains(ix.fields[0], ".") { // keysOf does not go into objects
+			return outcome{}, false
+		}
+		if c.cell > 0 || c.capped > 0 && ix.ttl || c.clustered && ix.fields[0] == "_id" {
+			return outcome{}, false
+		}
+		same := slices.IndexFunc(c.indexes, func(o *truthIndex) bool { return o.name == ix.name || o.identity == ix.identity })
+		if same < 0 {
+			c.indexes = append(c.indexes, ix)
+			continue
+		}
+		old := c.indexes[same]
+		switch {
+		case old.name != ix.name || old.identity != ix.identity || old.ttl != ix.ttl || old.hides != ix.hides || old.hidden != ix.hidden:
+			return outcome{}, false
+		case old.seconds != ix.seconds && ix.fields[0] != "_ts":
+			return outcome{}, false
+		case longer(old, ix):
+			c.remove(func(d *truthDoc) bool { return old.deadline(d) <= t.now })
+		}
+		c.indexes[same] = ix
+	}
+	if len(c.indexes) > 8 {
+		return outcome{}, false
+	}
+	for _, ix := range c.indexes {
+		if !ix.unique {
+			continue
+		}
+		for i, d := range seen {
+			if slices.ContainsFunc(seen[:i], func(o *truthDoc) bool { return meet(ix.keysOf(d.doc), ix.keysOf(o.doc)) }) {
+				c.indexes = before
+				return outcome{code: duplicateKey}, true
+			}
+		}
+	}
+	return outcome{}, true
+}
+
+// longer says whether what has expired by old might not have by ix.
+func longer(old, ix *truthIndex) bool {
+	return old.seconds >= 0 && (ix.seconds < 0 || ix.seconds > old.seconds)
+}
+
+func (t *truth) dropIndexes(c *truthColl, command bson.Doc) (out outcome, ok bool) {
+	which := command.Lookup("index")
+	names := []string{which.Str()}
+	for _, name := range names {
+		ix := c.index(name)
+		if ix == nil {
+			return outcome{code: indexNotFound}, true
+		}
+		c.remove(func(d *truthDoc) bool { return ix.deadline(d) <= t.now })
+		c.indexes = slices.DeleteFunc(c.indexes, func(o *truthIndex) bool { return o == ix })
+	}
+	return outcome{}, true
+}
+
+func (t *truth) collMod(c *truthColl, command bson.Doc) (out outcome, ok bool) {
+	if v := command.Lookup("expireAfterSeconds"); !v.IsMissing() {
+		return t.collModOwn(c, v)
+	}
+	m := command.Lookup("index").Doc()
+	old := c.index(m.Lookup("name").Str())
+	if old == nil {
+		return outcome{code: indexNotFound}, true
+	}
+	ix := *old
+	if v := m.Lookup("hidden"); !v.IsMissing() {
+		ix.hidden = v.Truthy()
+	}
+	if v := m.Lookup("hideExpired"); !v.IsMissing() {
+		ix.hides = v.Truthy()
+	}
+	if v := m.Lookup("expireAfterSeconds"); !v.IsMissing() {
+		ix.ttl, ix.seconds = true, v.TruncInt64()
+	}
+	if ix.ttl && (len(ix.fields) != 1 || ix.kind != "" || c.capped > 0) || ix.hides && !ix.ttl || ix.fields[0] == "_ts" && ix.seconds == 0 || ix.fields[0] != "_ts" && ix.seconds < 0 {
+		return outcome{}, false
+	}
+	onTS := ix.fields[0] == "_ts"
+	if old.ttl && (longer(old, &ix) || !onTS && !t.hideAll && old.hides && !ix.hides) {
+		c.remove(func(d *truthDoc) bool { return old.deadline(d) <= t.now })
+	}
+	c.indexes[slices.Index(c.indexes, old)] = &ix
+	return outcome{}, true
+}
+
+// collModOwn changes the TTL of a clustered collection or a time series.
+func (t *truth) collModOwn(c *truthColl, v bson.Value) (outcome, bool) {
+	if !c.clustered && c.cell == 0 {
+		return outcome{}, false
+	}
+	seconds := int64(never)
+	if v.Type != bson.TypeString {
+		seconds = v.TruncInt64()
+	}
+	if seconds > c.seconds {
+		c.remove(func(d *truthDoc) bool { return c.ownDeadline(d) <= t.now })
+	}
+	c.seconds = seconds
+	return outcome{}, true
+}

@@ -1,0 +1,339 @@
+package ebbtest_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/config"
+)
+
+// trial runs lines against a server and the truth:
+//
+//	run {…}, admin {…}   a command, and whether the server answers as the truth does
+//	clock 500            turns the clock by milliseconds, backwards too
+//	pass                 a pass of the TTL monitor
+//	restart              closes the server and opens it again, where it has a folder
+//	open 1 {find: …}     a cursor under a number
+//	more 1               its next batch
+//	look, validate       compares all that can be seen; and has the server look itself
+//
+// What goes wrong is a panic with a wrong.
+type trial struct {
+	folder  string // "" in memory
+	clock   *clock.Fake
+	server  *ebb.Server
+	stop    func()
+	caller  *caller
+	truth   *truth
+	cursors map[string]*opened
+	sent    int
+	met     met
+}
+
+// met is what a run has met; one that meets nothing is of no use.
+type met struct {
+	swept    int // documents that the monitor deleted
+	hidden   int // documents that a look had to leave out
+	refused  int // writes, because of their keys
+	cursors  int // that came to their end
+	moved    int // documents that such a cursor showed twice or never, because they had been changed
+	restarts int
+}
+
+func (m met) String() string {
+	return fmt.Sprintf("%d documents swept and %d hidden, %d writes refused, %d restarts, %d cursors at their end with %d documents out of place", m.swept, m.hidden, m.refused, m.restarts, m.cursors, m.moved)
+}
+
+func (m *met) add(o met) {
+	m.swept, m.hidden, m.refused, m.cursors, m.moved, m.restarts = m.swept+o.swept, m.hidden+o.hidden, m.refused+o.refused, m.cursors+o.cursors, m.moved+o.moved, m.restarts+o.restarts
+}
+
+// wrong is what does not agree.
+type wrong string
+
+func failf(format string, args ...any) { panic(wrong(fmt.Sprintf(format, args...))) }
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		failf("%v", err)
+	}
+	return v
+}
+
+func newTrial(folder string) *trial {
+	x := &trial{folder: folder, clock: clock.NewFake(zero), truth: newTruth(zero.UnixMilli()), cursors: map[string]*opened{}}
+	x.start()
+	return x
+}
+
+func (x *trial) start() {
+	options := ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, Clock: x.clock, CacheBytes: 1 << 20}
+	if x.folder != "" {
+		options.Engine, options.DBPath = ebb.Pebble, x.folder
+	}
+	for name, on := range map[string]bool{"ttlMonitorEnabled": x.truth.enabled, "ttlMonitorPrecise": x.truth.precise, "ttlHideExpired": x.truth.hideAll} {
+		options.Parameters = append(options.Parameters, config.Parameter{Name: name, Value: strconv.FormatBool(on)})
+	}
+	options.Parameters = append(options.Parameters, config.Parameter{Name: "ttlMonitorSleepSecs", Value: "2147483647"})
+	x.server = must(ebb.Open(options))
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- x.server.Serve(ctx) }()
+	x.caller = must(dial(x.server.Addr()))
+	x.stop = func() {
+		x.caller.Close()
+		cancel()
+		must(0, <-served)
+		must(0, x.server.Close())
+	}
+	x.settle()
+}
+
+func (x *trial) settle() {
+	must(0, x.server.Settle(context.Background()))
+	if x.truth.active() {
+		x.met.swept += x.truth.sweep()
+	}
+}
+
+// line runs a line. ran is false when it makes no sense now; then nothing has happened.
+func (x *trial) line(line string) (ran bool) {
+	verb, rest := first(line)
+	x.sent++
+	switch verb {
+	case "run":
+		return x.command("test", bson.MustDoc(rest))
+	case "admin":
+		return x.command("admin", bson.MustDoc(rest))
+	case "clock":
+		x.turn(must(strconv.ParseInt(rest, 10, 64)))
+	case "pass":
+		must(0, x.server.SweepNow(context.Background()))
+		if x.truth.enabled {
+			x.met.swept += x.truth.sweep()
+		}
+		x.settle()
+	case "restart":
+		if x.folder == "" {
+			return false
+		}
+		x.stop()
+		clear(x.cursors)
+		x.met.restarts++
+		x.start()
+	case "open":
+		number, command := first(rest)
+		return x.open(number, bson.MustDoc(command))
+	case "more":
+		return x.more(rest)
+	case "look":
+		x.look()
+	case "validate":
+		x.validate()
+	default:
+		failf("no such verb: %s", line)
+	}
+	return true
+}
+
+func (x *trial) command(db string, command bson.Doc) (ran bool) {
+	want, ok := x.truth.apply(command)
+	if !ok {
+		return false
+	}
+	reply := x.call(db, command)
+	x.settle()
+	x.met.refused += len(want.errors)
+	want.compare(reply)
+	x.loosen(command)
+	return true
+}
+
+func (x *trial) call(db string, command bson.Doc) bson.Doc {
+	return must(x.caller.call(db, command))
+}
+
+// ask is a command that must not fail.
+func (x *trial) ask(command bson.Doc) bson.Doc {
+	reply := x.call("test", command)
+	if !reply.Lookup("ok").Truthy() {
+		failf("%s\nanswers %s", command.Text(), reply.Text())
+	}
+	return reply
+}
+
+func (o *outcome) compare(reply bson.Doc) {
+	if code := int32(reply.Lookup("code").TruncInt64()); code != o.code {
+		failf("the code is %d, not %d: %s", code, o.code, reply.Text())
+	}
+	if o.code != 0 {
+		return
+	}
+	for name, n := range o.counts {
+		if got := reply.Lookup(name).TruncInt64(); got != n {
+			failf("%s is %d, not %d: %s", name, got, n, reply.Text())
+		}
+	}
+	var errors []string
+	if v := reply.Lookup("writeErrors"); !v.IsMissing() {
+		for it := v.Doc().Iter(); it.Next(); {
+			errors = append(errors, it.Value().Doc().Lookup("index").String()+" "+it.Value().Doc().Lookup("code").String())
+		}
+	}
+	if !slices.Equal(errors, o.errors) {
+		failf("the errors are %v, not %v: %s", errors, o.errors, reply.Text())
+	}
+	if o.value == "" {
+		return
+	}
+	got := "null"
+	if v := reply.Lookup("value"); v.Type == bson.TypeObject {
+		got = canonical(v.Doc())
+	}
+	if got != o.value {
+		failf("the value is\n%s, not\n%s", got, o.value)
+	}
+}
+
+// turn moves the clock. Of documents that were hidden and are not any more the server may decide whether they are there.
+func (x *trial) turn(millis int64) {
+	x.settle()
+	x.truth.turn(millis)
+	x.clock.Advance(time.Duration(millis) * time.Millisecond)
+	x.settle()
+	if millis >= 0 {
+		return
+	}
+	for name, c := range x.truth.colls {
+		if !slices.ContainsFunc(c.docs, func(d *truthDoc) bool { return d.ghost }) {
+			continue
+		}
+		there := map[string]bool{}
+		for _, doc := range x.all(bson.Build().String("find", name).Doc()) {
+			there[canonical(doc)] = true
+		}
+		c.remove(func(d *truthDoc) bool { return d.ghost && !there[canonical(d.doc)] })
+		for _, d := range c.docs {
+			d.ghost = false
+		}
+	}
+}
+
+// all is everything that a find shows.
+func (x *trial) all(find bson.Doc) (docs []bson.Doc) {
+	reply := x.ask(bson.Build().Fields(find).Int32("batchSize", 1_000_000).Doc())
+	for it := reply.Lookup("cursor").Doc().Lookup("firstBatch").Doc().Iter(); it.Next(); {
+		docs = append(docs, it.Value().Doc())
+	}
+	if reply.Lookup("cursor").Doc().Lookup("id").Int64() != 0 {
+		failf("%s has more than one batch", find.Text())
+	}
+	return docs
+}
+
+// opened is a cursor under way.
+type opened struct {
+	id      int64
+	command bson.Doc
+	coll    int // number of the collection
+	name    string
+	hint    string
+	// loose: something happened to the collection or its indexes that may end the cursor.
+	loose bool
+	began map[int]*truthDoc // what could be seen at first
+	came  map[int]int       // how often each document came
+}
+
+func (x *trial) open(number string, command bson.Doc) (ran bool) {
+	name := command.Lookup("find").Str()
+	c := x.truth.colls[name]
+	hint := command.Lookup("hint")
+	if c == nil || hint.Type == bson.TypeString && (c.index(hint.Str()) == nil || !c.index(hint.Str()).isWhole()) || c.clustered && hint.Text() == "{_id: 1}" || c.capped > 0 {
+		return false
+	}
+	o := &opened{command: command, name: name, coll: c.number, hint: hint.Text(), began: map[int]*truthDoc{}, came: map[int]int{}}
+	for _, d := range x.truth.seen(c, bson.EmptyDoc) {
+		o.began[d.number] = d
+	}
+	x.cursors[number] = o
+	x.take(number, c, x.ask(command), "firstBatch")
+	return true
+}
+
+func (x *trial) more(number string) (ran bool) {
+	o := x.cursors[number]
+	if o == nil {
+		return false
+	}
+	reply := x.call("test", bson.Build().Int64("getMore", o.id).String("collection", o.name).Int32("batchSize", int32(1+x.sent%5)).Doc())
+	if !reply.Lookup("ok").Truthy() {
+		if !o.loose {
+			failf("%s\nends with %s", o.command.Text(), reply.Text())
+		}
+		delete(x.cursors, number)
+		return true
+	}
+	c := x.truth.colls[o.name]
+	if c == nil || c.number != o.coll {
+		failf("%s\ngoes on after its collection has gone: %s", o.command.Text(), reply.Text())
+	}
+	x.take(number, c, reply, "nextBatch")
+	return true
+}
+
+// take takes note of a batch: it shows documents as they are now. At the end, what was there all the time and has not been
+// changed must have come exactly once. What was changed may have moved to where the cursor had been, or was still to come.
+func (x *trial) take(number string, c *truthColl, reply bson.Doc, batch string) {
+	o := x.cursors[number]
+	now := map[string]*truthDoc{}
+	for _, d := range x.truth.seen(c, bson.EmptyDoc) {
+		now[canonical(d.doc)] = d
+	}
+	cursor := reply.Lookup("cursor").Doc()
+	for it := cursor.Lookup(batch).Doc().Iter(); it.Next(); {
+		d := now[canonical(it.Value().Doc())]
+		if d == nil {
+			failf("%s\nshows a document that is not there: %s", o.command.Text(), it.Value().Text())
+		}
+		o.came[d.number]++
+		if first, changed := o.began[d.number]; o.came[d.number] > 1 && (first == d || !changed) {
+			failf("%s\nshows a document twice: %s", o.command.Text(), it.Value().Text())
+		}
+	}
+	o.id = cursor.Lookup("id").Int64()
+	if o.id != 0 {
+		return
+	}
+	delete(x.cursors, number)
+	x.met.cursors++
+	for _, d := range now {
+		first, there := o.began[d.number]
+		switch {
+		case first == d && o.came[d.number] != 1:
+			failf("%s\nhas come to its end without %s", o.command.Text(), d.doc.Text())
+		case there && first != d && o.came[d.number] != 1:
+			x.met.moved++
+		}
+	}
+}
+
+// loosen marks the cursors that a command may end.
+func (x *trial) loosen(command bson.Doc) {
+	verb := command.FirstKey()
+	switch verb {
+	case "drop", "renameCollection", "dropIndexes", "collMod":
+	default:
+		return
+	}
+	for _, o := range x.cursors {
+		c := x.truth.colls[o.name]
+		gone := c == nil || c.number != o.coll
+		o.loose = o.loose || gone || command.Lookup(verb).Str() == o.name
+	}
+}

@@ -1,0 +1,174 @@
+package ebbtest_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+)
+
+// tryFor makes the test longer: go test ./ebbtest -run RandomExpiry -timeout 0 -args -for 1h
+var (
+	tryFor    = flag.Duration("for", 0, "for how long to try random operations")
+	trySeed   = flag.Uint64("seed", 0, "the first seed of random operations, 0 for any")
+	tryReplay = flag.String("replay", "", "a file with the lines of a run that failed, to run them again")
+)
+
+const (
+	fewestRuns = 6
+	runLength  = 500 // operations
+	shrinkFor  = 2 * time.Minute
+)
+
+// TestRandomExpiry does things at random to a whole server while time moves, and compares what it answers with lists of
+// documents filtered by their deadlines. A run that fails is made shorter, and printed as lines for -replay.
+func TestRandomExpiry(t *testing.T) {
+	if *tryReplay != "" {
+		replay(t)
+		return
+	}
+	seed := *trySeed
+	if seed == 0 {
+		seed = rand.Uint64() >> 16
+	}
+	started, runs, sent, all := time.Now(), uint64(0), 0, met{}
+	for ; runs < fewestRuns || time.Since(started) < *tryFor; runs++ {
+		r := randomRun(seed + runs)
+		sent += r.sent
+		all.add(r.met)
+		if r.failed == "" {
+			continue
+		}
+		t.Errorf("seed %d: %s", seed+runs, r.failed)
+		t.Log("made shorter, to be run again with -replay:\n" + strings.Join(r.shrink(), "\n"))
+		break
+	}
+	t.Logf("seed %d: %d runs, %d operations and looks; %v", seed, runs, sent, all)
+	if !t.Failed() && (all.swept < int(runs)*10 || all.hidden < int(runs)*10 || all.refused < int(runs) || all.cursors < int(runs)) {
+		t.Error("the generator is of no use")
+	}
+}
+
+func replay(t *testing.T) {
+	text, err := os.ReadFile(*tryReplay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if r := runLines(lines[0] == "folder", lines[1:]); r.failed != "" {
+		t.Errorf("line %d: %s\n%s", len(r.lines)+1, r.lines[len(r.lines)-1], r.failed)
+	}
+}
+
+// ran is a run: its lines, and what was wrong at the last.
+type ran struct {
+	folder bool
+	lines  []string
+	failed string
+	sent   int
+	met    met
+}
+
+// begin makes a trial that ends with the run.
+func (r *ran) begin() (x *trial, end func()) {
+	dir := ""
+	if r.folder {
+		var err error
+		if dir, err = os.MkdirTemp("", "ebb-expiry-"); err != nil {
+			panic(err)
+		}
+	}
+	x = newTrial(dir)
+	return x, func() {
+		r.sent, r.met = x.sent, x.met
+		x.stop()
+		if dir != "" {
+			os.RemoveAll(dir)
+		}
+	}
+}
+
+// try runs a line and keeps it, if it made sense.
+func (r *ran) try(x *trial, line string) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case wrong:
+			r.failed = string(p)
+		default:
+			r.failed = fmt.Sprintf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	r.lines = append(r.lines, line)
+	if !x.line(line) {
+		r.lines = r.lines[:len(r.lines)-1]
+	}
+}
+
+func randomRun(seed uint64) *ran {
+	random := rand.New(rand.NewPCG(seed, 11))
+	r := &ran{folder: random.IntN(8) == 0}
+	x, end := r.begin()
+	defer end()
+	d := &dice{r: random, truth: x.truth, folder: r.folder, ids: 12 + random.IntN(30)}
+	large := random.IntN(12) == 0
+	if large {
+		d.ids = 4000
+	}
+	for i := 0; i < runLength && r.failed == ""; i++ {
+		r.try(x, d.next())
+		if r.failed == "" && random.IntN(5) == 0 && (!large || random.IntN(10) == 0) {
+			r.try(x, "look")
+		}
+	}
+	if r.failed == "" {
+		r.try(x, "look")
+	}
+	if r.failed == "" {
+		r.try(x, "validate")
+	}
+	return r
+}
+
+func runLines(folder bool, lines []string) *ran {
+	r := &ran{folder: folder}
+	x, end := r.begin()
+	defer end()
+	for _, line := range lines {
+		if r.try(x, line); r.failed != "" {
+			break
+		}
+	}
+	return r
+}
+
+// kind is how a failure begins.
+func kind(failed string) string {
+	words, _, _ := strings.Cut(failed, ":")
+	return strings.Map(func(c rune) rune {
+		if c >= '0' && c <= '9' {
+			return -1
+		}
+		return c
+	}, words)
+}
+
+// shrink leaves out what lines it can while something stays wrong.
+func (r *ran) shrink() []string {
+	started, best := time.Now(), r.lines
+	for size := len(best) / 2; size > 0; size /= 2 {
+		for at := 0; at < len(best) && time.Since(started) < shrinkFor; {
+			fewer := append(append([]string(nil), best[:at]...), best[min(at+size, len(best)):]...)
+			if again := runLines(r.folder, fewer); kind(again.failed) == kind(r.failed) {
+				best = again.lines
+			} else {
+				at += size
+			}
+		}
+	}
+	return append([]string{map[bool]string{true: "folder", false: "memory"}[r.folder]}, best...)
+}

@@ -180,9 +180,9 @@ func verify(t *testing.T, db *mongo.Database, load []*writer) {
 	}
 }
 
-func all[T any](t *testing.T, coll *mongo.Collection, filter bson.D) []T {
+func all[T any](t *testing.T, coll *mongo.Collection, filter bson.D, how ...options.Lister[options.FindOptions]) []T {
 	t.Helper()
-	cursor, err := coll.Find(t.Context(), filter)
+	cursor, err := coll.Find(t.Context(), filter, how...)
 	if err != nil {
 		t.Fatal(fmt.Errorf("reading %s after the restart: %w", coll.Name(), err))
 	}

@@ -108,6 +108,9 @@ func (r *Registry) Start(ctx context.Context, o *Operation) context.Context {
 	return ctx
 }
 
+// Started is how many operations there have been so far, those that run included.
+func (r *Registry) Started() int64 { return r.next.Load() }
+
 // Finish takes o out.
 func (r *Registry) Finish(o *Operation) {
 	r.mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
@@ -25,7 +26,7 @@ import (
 // BenchmarkPass deletes documents of 300 bytes, on disk, with an index on _id, the TTL index and one more. Time is per
 // document.
 func BenchmarkPass(b *testing.B) {
-	for _, batch := range []int64{1, 10, 100, 1000} {
+	for _, batch := range []int64{1, 10, 100} {
 		for _, where := range []string{"in order", "at random"} {
 			b.Run(fmt.Sprintf("batch=%d/%s", batch, where), func(b *testing.B) { benchmarkPass(b, batch, where == "at random") })
 		}
@@ -65,9 +66,17 @@ func benchmarkPass(b *testing.B, batch int64, random bool) {
 	fillBench(b, store, ns, random)
 	b.ReportAllocs()
 	b.ResetTimer()
+	before := cpuMicros()
 	if err := m.RunPass(context.Background()); err != nil {
 		b.Fatal(err)
 	}
+	b.ReportMetric(float64(cpuMicros()-before)/float64(b.N), "µs-cpu/op")
+}
+
+// cpuMicros is what the process has used of the processors, compactions and all.
+func cpuMicros() int64 {
+	u := host.Used()
+	return u.UserMicros + u.SystemMicros
 }
 
 func fillBench(b *testing.B, store *storage.Store, ns namespace.NS, random bool) {

@@ -22,6 +22,7 @@ func TestCrash(t *testing.T) {
 			w.open()
 			t.Cleanup(w.close)
 			for _, line := range []string{
+				`set batchedDeletesTargetBatchDocs 1`, // ten documents a transaction
 				`index c {key: {d: 1}, name: "d_1", expireAfterSeconds: 10}`,
 				`index c {key: {x: 1}, name: "x_1"}`,
 				`index c {key: {u: 1}, name: "u_1", unique: true, sparse: true}`,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/operation"
 )
 
@@ -56,6 +57,11 @@ type Hooks struct {
 	BeforePass func(at int64)
 	// BeforeBatch comes after records were found due and before they are looked at again and deleted.
 	BeforeBatch func(ns, index string)
+	// Rest comes in the place of a rest between two transactions.
+	Rest func(ctx context.Context, d time.Duration) error
+	// Load comes in the place of the machine's own figures, which only grow: how many processors there are, for how long
+	// they were used, and for how long nobody used them; and how many operations clients have begun.
+	Load func() (p host.Processors, operations int64)
 	// AfterVisit is told what a visit did.
 	AfterVisit func(Visit)
 }

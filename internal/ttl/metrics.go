@@ -1,6 +1,7 @@
 package ttl
 
 import (
+	"context"
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -12,6 +13,8 @@ type metrics struct {
 	deletedDocuments, deletedKeys     atomic.Int64
 	examinedDocuments, examinedKeys   atomic.Int64
 	invalidIndexSkips, durationMicros atomic.Int64
+
+	rests, restMicros atomic.Int64
 
 	batches, batchDocs, stagedBytes, batchMicros atomic.Int64
 }
@@ -28,6 +31,24 @@ func (m *Monitor) AppendMetrics(b *bson.Builder) {
 		Int64("invalidTTLIndexSkips", c.invalidIndexSkips.Load()).
 		Int64("passes", c.passes.Load()).
 		Int64("subPasses", c.subPasses.Load())
+	b.Object("ebb")
+	m.appendStanding(b)
+	b.Double("share", atLeast(m.meter.last(), m.params.leastShare(), 0)).
+		Int64("rests", c.rests.Load()).
+		Int64("restMicros", c.restMicros.Load()).
+		End()
+}
+
+// appendStanding appends how far behind sweeps are; nothing when the store cannot be read.
+func (m *Monitor) appendStanding(b *bson.Builder) {
+	t, err := m.standing(context.Background())
+	if err != nil {
+		return
+	}
+	b.Int64("lagMillis", t.lag).Int64("backlog", t.backlog)
+	if t.more {
+		b.Bool("backlogIsMore", true)
+	}
 }
 
 // AppendBatchedDeletes appends the fields of batchedDeletes in serverStatus.

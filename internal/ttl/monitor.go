@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
@@ -39,6 +40,9 @@ type Monitor struct {
 	client   *operation.Client
 	store    *storage.Store
 	metrics  *metrics
+	meter    meter
+	pacer    pacer        // of passes, which run one at a time
+	own      atomic.Int64 // operations of ours, which are no clients'
 
 	turn chan struct{} // holds one token, which whoever runs a pass takes
 	wake chan struct{} // tells the loop to plan anew
@@ -63,6 +67,8 @@ type Monitor struct {
 func New(o Options) *Monitor {
 	m := &Monitor{clock: o.Clock, params: o.Params, ops: o.Ops, log: o.Log, hooks: o.Hooks, metrics: &metrics{}}
 	m.gate, m.recorder = Open{}, NoRecord{}
+	m.meter.look = m.readLoad
+	m.pacer = m.newPacer()
 	m.client = &operation.Client{Desc: Desc}
 	m.turn, m.wake = make(chan struct{}, 1), make(chan struct{}, 1)
 	m.mu.visited = map[Target]*account{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -18,6 +19,8 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/fieldpath"
+	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
@@ -53,15 +56,23 @@ type world struct {
 	// atBatch is told the number of each batch that is about to be deleted, from 0 on.
 	atBatch func(n int)
 	batches int
+	// busy is how many of four processors clients take.
+	busy float64
 }
 
 type scriptGate struct {
 	ttl.Open
 	locked, blocked bool
+	// Each transaction takes so long.
+	clock *clock.Fake
+	slow  time.Duration
 	failures        int // how many transactions to refuse
 }
 
 func (g *scriptGate) Enter(context.Context) error {
+	if g.slow > 0 {
+		g.clock.Advance(g.slow)
+	}
 	if g.failures == 0 {
 		return nil
 	}
@@ -100,6 +111,8 @@ func (w *world) open() {
 		BeforePass:  func(int64) { w.run1("pass") },
 		BeforeBatch: func(string, string) { w.run1("batch"); w.countBatch() },
 		AfterVisit:  w.visited,
+		Rest:        w.rest,
+		Load:        w.load,
 	}})
 	w.indexes = index.NewParser(match.NewParser())
 	w.store, err = storage.Open(context.Background(), w.engine, storage.Options{Clock: w.clock, Indexes: w.indexes,
@@ -108,6 +121,23 @@ func (w *world) open() {
 		w.t.Fatal(err)
 	}
 	w.monitor.Connect(w.store, w.gate, w)
+}
+
+// rest lets the time pass that a sweep rests.
+func (w *world) rest(_ context.Context, d time.Duration) error {
+	fmt.Fprintf(&w.out, "rest %v\n", d.Round(time.Millisecond))
+	w.clock.Advance(d)
+	return nil
+}
+
+// load is that of a machine with four processors, as busy now as it always was.
+func (w *world) load() (p host.Processors, operations int64) {
+	passed := w.clock.Now().Sub(zero)
+	if w.busy > 0 {
+		operations = passed.Milliseconds()
+	}
+	used := time.Duration(float64(passed) * w.busy)
+	return host.Processors{Count: 4, Used: used, Idle: 4*passed - used}, operations
 }
 
 func (w *world) close() {
@@ -153,7 +183,7 @@ func (w *world) run1(point string) {
 
 // TestScripts runs testdata: each case is a list of lines under its id, and what they print.
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	eachFile(t, "testdata/*.txt", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			w := newWorld(t)
 			for _, line := range strings.Split(strings.TrimSpace(d.Input), "\n") {
@@ -166,6 +196,17 @@ func TestScripts(t *testing.T) {
 			return w.out.String()
 		})
 	})
+}
+
+// eachFile runs f as a test of each file.
+func eachFile(t *testing.T, pattern string, f func(t *testing.T, path string)) {
+	paths, err := filepath.Glob(pattern)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no files %s: %v", pattern, err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) { f(t, path) })
+	}
 }
 
 var relativeDate = regexp.MustCompile(`@([+-]\w+|0)`)
@@ -260,6 +301,14 @@ func (w *world) do(verb, rest, raw string) error {
 			fmt.Fprintf(&w.out, "%s %s\n", name, w.params.Lookup(name).Get().Text())
 		}
 		return nil
+	case "busy": // from the beginning of time on
+		n, err := strconv.ParseFloat(word, 64)
+		w.busy = n
+		return err
+	case "slow":
+		d, err := time.ParseDuration(word)
+		w.gate.clock, w.gate.slow = w.clock, d
+		return err
 	case "lock", "unlock":
 		w.gate.locked = verb == "lock"
 	case "block", "unblock":
@@ -472,7 +521,7 @@ func (w *world) metrics(names []string) {
 	doc := b.Doc()
 	w.out.WriteString("metrics:")
 	for _, name := range names {
-		fmt.Fprintf(&w.out, " %s %s", name, doc.Lookup(name).Text())
+		fmt.Fprintf(&w.out, " %s %s", name, fieldpath.Split(name).Get(doc).Text())
 	}
 	w.out.WriteString("\n")
 }

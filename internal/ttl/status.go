@@ -102,6 +102,54 @@ func (m *Monitor) status(r *storage.Reader, rule *policy.Rule) (s Status, err er
 	return s, nil
 }
 
+// standing is how far behind all sweeps are together.
+type standing struct {
+	lag, backlog int64
+	more         bool // whether there are more targets or entries than were looked at
+}
+
+// How much standing looks at: it is asked for every second or so.
+const (
+	maxStandingTargets = 1000
+	maxStandingBacklog = 10_000
+)
+
+// standing is the lag of the document that is stored longest past its deadline, and the backlogs' sum.
+func (m *Monitor) standing(ctx context.Context) (t standing, err error) {
+	if m.store == nil {
+		return t, nil
+	}
+	now, targets := clock.Millis(m.clock), 0
+	err = m.eachCollection(ctx, now, nil, func(r *storage.Reader) error {
+		rules := r.Rules().All()
+		for i := range rules {
+			if targets++; targets > maxStandingTargets {
+				t.more = true
+				return nil
+			}
+			if err := t.add(r, &rules[i], now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return t, err
+}
+
+func (t *standing) add(r *storage.Reader, rule *policy.Rule, now int64) error {
+	oldest, ok, err := r.NextDeadline(rule)
+	if err != nil || !ok || oldest > now {
+		return err
+	}
+	t.lag = max(t.lag, now-oldest)
+	n, err := r.Backlog(rule, now, maxStandingBacklog+1-t.backlog)
+	t.backlog += n
+	if t.backlog > maxStandingBacklog {
+		t.backlog, t.more = maxStandingBacklog, true
+	}
+	return err
+}
+
 // nextSweep is when the loop looks at the collection at the latest.
 func (m *Monitor) nextSweep(collection uint32) (at int64, ok bool) {
 	if !m.params.Enabled.Get() || m.gate.Locked() || !m.mu.started {

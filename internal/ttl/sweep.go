@@ -80,10 +80,14 @@ func (s *sweep) run(ctx context.Context) error {
 	}
 	s.op = &operation.Operation{Client: s.client, Kind: "remove", NS: s.ns.String(), Command: s.describe()}
 	ctx = s.ops.Start(ctx, s.op)
+	s.own.Add(1)
 	defer s.ops.Finish(s.op)
 	s.op.Stats.SetPlanSummary("IXSCAN " + planKey(&s.rule))
 	bounds := s.params.visitBudget()
 	for {
+		if err := s.pacer.rest(ctx); err != nil {
+			return err
+		}
 		if err := s.batch(ctx); err != nil || s.progress.done() {
 			return err
 		}
@@ -147,6 +151,8 @@ func (s *sweep) batch(ctx context.Context) error {
 	}
 	started := s.clock.Now()
 	b, err := s.write(ctx, bounds)
+	took := clock.Since(s.clock, started)
+	s.pacer.did(took, s.lag())
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
@@ -164,10 +170,13 @@ func (s *sweep) batch(ctx context.Context) error {
 		}
 	}
 	s.careful = max(s.careful-b.examined, 0)
-	s.account(b, clock.Since(s.clock, started))
+	s.account(b, took)
 	s.progress.take(b.examined)
 	return nil
 }
+
+// lag is how long the pass has been at it.
+func (s *sweep) lag() time.Duration { return clock.Since(s.clock, time.UnixMilli(s.at)) }
 
 func (s *sweep) write(ctx context.Context, bounds budget) (b batch, err error) {
 	if err := s.gate.Enter(ctx); err != nil {
@@ -236,7 +245,7 @@ func (s *sweep) account(b batch, took time.Duration) {
 	m.deletedKeys.Add(b.keys)
 	m.durationMicros.Add(took.Microseconds())
 	if s.params.BatchDeletes.Get() {
-		m.batches.Add(1)
+		m.batches.Add(batchesOf(int64(b.examined), s.params.batchDocs()))
 		m.batchDocs.Add(b.deleted)
 		m.stagedBytes.Add(b.bytes)
 		m.batchMicros.Add(took.Microseconds())
@@ -247,6 +256,9 @@ func (s *sweep) account(b batch, took time.Duration) {
 	st.Deleted.Add(b.deleted)
 	st.KeysDeleted.Add(b.keys)
 }
+
+// batchesOf is how many batches of the size a transaction was; one that found nothing to delete is one.
+func batchesOf(examined, size int64) int64 { return max((examined+size-1)/size, 1) }
 
 // report says how the visit went, to all who keep account.
 func (s *sweep) report(err error) {

@@ -7,6 +7,7 @@
 //   - due.go, schedule.go and agenda.go are pure: what is due and how much of it one visit takes; whose turn it is; and
 //     which collection has to be looked at when.
 //   - sweep.go visits one target: it deletes in batches, through the same door as a client's delete.
+//   - pace.go lets clients go first: how long sweeps rest between two transactions.
 //   - pass.go strings visits together; monitor.go is the loop that sleeps and runs passes.
 //   - status.go and explain.go say what is waiting, and why one document expires or does not.
 //

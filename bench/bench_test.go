@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb"
+)
+
+// TestWorkloads runs each workload, much smaller than it is meant to be, on a server of its own in this process.
+func TestWorkloads(t *testing.T) {
+	s, err := parseSettings([]string{"-sizes", "50,100"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range workloads(s) {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			results := measured(t, row.name)
+			if len(results) == 0 {
+				t.Fatal("it told nothing")
+			}
+			for _, r := range results {
+				if !strings.HasPrefix(r.Workload, row.name) || r.Server == "" || len(r.Metrics) < 2 {
+					t.Errorf("a result is %+v", r)
+				}
+			}
+			if row.name == "expiry" && results[0].Metrics["visible_first"] != 0 {
+				t.Errorf("the first query saw documents: %+v", results[0])
+			}
+		})
+	}
+}
+
+// measured runs a workload, and reads its results' file.
+func measured(t *testing.T, workload string) []result {
+	folder, out := t.TempDir(), &bytes.Buffer{}
+	err := run(t.Context(), []string{"-url", serve(t), "-results", folder, "-label", "small", "-workloads", workload, "-runs", "1", "-docs", "100", "-batch", "30",
+		"-workers", "2", "-warm", "5ms", "-for", "20ms", "-sizes", "50,100", "-expiry-docs", "100", "-lead", "500ms", "-quiet", "100ms", "-probe", "50",
+		"-rate", "1000", "-steady-batch", "10", "-steady-for", "1200ms", "-life", "1s"}, out)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "*-small.jsonl"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the files of results are %v, %v", files, err)
+	}
+	results, err := readResults(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results
+}
+
+// serve runs a server until the test ends.
+func serve(t *testing.T) (url string) {
+	server, err := ebb.Open(ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, CacheBytes: 8 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		} else if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return "mongodb://" + server.Addr() + "/?directConnection=true"
+}
+
+func TestMeter(t *testing.T) {
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("there is no /proc here")
+	}
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "file"), make([]byte, 100_000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := (&target{pids: []int{os.Getpid()}, data: folder}).meter()
+	for begin := time.Now(); time.Since(begin) < 50*time.Millisecond; {
+		_ = fmt.Sprint(begin)
+	}
+	out := metrics{}
+	m.stop().into(out, 10)
+	for _, name := range []string{"server_us", "client_us", "server_per_client", "rss_before_mib", "rss_after_mib", "rss_peak_mib", "disk_mib", "disk_data_mib"} {
+		if out[name] <= 0 {
+			t.Errorf("%s is %v", name, out[name])
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	s, err := parseSettings(nil, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for wanted, want := range map[string]string{
+		"find,bulk":  "bulk find",
+		"ycsb-[af]":  "ycsb-a ycsb-f",
+		"growth-*":   "growth-100000 growth-1000000 growth-10000000",
+		"nothing":    `error: no workload is called "nothing": see bench list`,
+		"find,short": "bulk bulk-ttl insert find range covered sort aggregate group ycsb-a ycsb-b ycsb-c ycsb-d ycsb-e ycsb-f expiry expiry-probe",
+	} {
+		rows, err := choose(workloads(s), wanted)
+		var names []string
+		for _, r := range rows {
+			names = append(names, r.name)
+		}
+		got := strings.Join(names, " ")
+		if err != nil {
+			got = "error: " + err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", wanted, got, want)
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	for _, bad := range [][]string{{"-runs", "0"}, {"-sizes", "1,x"}, {"-sizes", "-1"}, {"-pids", "1"}, {"-indexes", "6"}, {"-rate", "0"}, {"measure"}} {
+		if s, err := parseSettings(bad, io.Discard); err == nil {
+			t.Errorf("%v is read as %+v", bad, s)
+		}
+	}
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"list"}, &out); err != nil || !strings.Contains(out.String(), "ycsb-a") {
+		t.Errorf("list: %v\n%s", err, &out)
+	}
+}

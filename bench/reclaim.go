@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+)
+
+// reclaim asks the server how far it has come with deleting what expired in one collection. Of a server that does not
+// know ebbTTL it looks at the documents instead.
+type reclaim struct {
+	target *target
+	coll   *mongo.Collection
+	field  string // the date of the TTL index,
+	after  time.Duration
+}
+
+// lag is for how long the oldest document has been stored past its deadline, and how many are.
+func (r *reclaim) lag(ctx context.Context) (lag time.Duration, backlog int64, err error) {
+	if !r.target.ebbTTL {
+		lag, err = r.lagOfOldest(ctx)
+		return lag, 0, err
+	}
+	var reply struct {
+		Indexes []struct {
+			LagMillis, Backlog int64
+		}
+	}
+	if err := r.coll.Database().RunCommand(ctx, bson.D{{Key: "ebbTTL", Value: r.coll.Name()}}).Decode(&reply); err != nil {
+		return 0, 0, fmt.Errorf("ebbTTL: %w", err)
+	}
+	for _, index := range reply.Indexes {
+		lag, backlog = max(lag, time.Duration(index.LagMillis)*time.Millisecond), backlog+index.Backlog
+	}
+	return lag, backlog, nil
+}
+
+func (r *reclaim) lagOfOldest(ctx context.Context) (time.Duration, error) {
+	oldest := options.FindOne().SetSort(bson.D{{Key: r.field, Value: 1}})
+	doc, err := r.coll.FindOne(ctx, bson.D{}, oldest).Raw()
+	if err == mongo.ErrNoDocuments {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return max(0, time.Since(doc.Lookup(r.field).Time().Add(r.after))), nil
+}
+
+// deleted counts what the server's TTL monitor has deleted since it started; ok is false where it does not tell. It asks
+// for as little as it can, since it asks often.
+func (r *reclaim) deleted(ctx context.Context) (n int64, ok bool, err error) {
+	ask := bson.D{{Key: "serverStatus", Value: 1}}
+	for _, section := range []string{"asserts", "catalogStats", "connections", "extra_info", "globalLock", "locks", "network", "opLatencies",
+		"opcounters", "pebble", "repl", "security", "storageEngine", "tcmalloc", "transactions", "mem", "wiredTiger"} {
+		ask = append(ask, bson.E{Key: section, Value: 0})
+	}
+	reply, err := r.coll.Database().RunCommand(ctx, ask).Raw()
+	if err != nil {
+		return 0, false, fmt.Errorf("serverStatus: %w", err)
+	}
+	v, err := reply.LookupErr("metrics", "ttl", "deletedDocuments")
+	if err != nil {
+		return 0, false, nil
+	}
+	n, ok = v.AsInt64OK()
+	return n, ok, nil
+}
+
+// gone says whether nothing is left of so many documents: the server has deleted as many since before, has no backlog, and
+// the collection is empty.
+func (r *reclaim) gone(ctx context.Context, before, documents int64) (bool, error) {
+	n, ok, err := r.deleted(ctx)
+	if err != nil || ok && n-before < documents {
+		return false, err
+	}
+	if r.target.ebbTTL {
+		if _, backlog, err := r.lag(ctx); err != nil || backlog > 0 {
+			return false, err
+		}
+		var stats struct{ Size int64 }
+		if err := r.coll.Database().RunCommand(ctx, bson.D{{Key: "collStats", Value: r.coll.Name()}}).Decode(&stats); err != nil || stats.Size > 0 {
+			return false, err
+		}
+	}
+	left, err := r.coll.CountDocuments(ctx, bson.D{})
+	return left == 0, err
+}

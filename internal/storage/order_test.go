@@ -1,0 +1,136 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+func (x *script) number() uint32 { return x.current.Load().catalog.Collection(x.ns()).ID }
+
+// sweepAtOnce deletes by each rule what can be deleted as a stretch.
+func (x *script) sweepAtOnce() (out string) {
+	c := x.current.Load().collections[x.number()]
+	for i := range c.rules.All() {
+		rule := &c.rules.All()[i]
+		done, ok, err := x.Sweep(context.Background(), c.ID, rule, x.Now())
+		x.must(err)
+		if !ok {
+			out += fmt.Sprintf("%s: one by one\n", rule.Name())
+			continue
+		}
+		out += fmt.Sprintf("%s: %d documents, %d bytes, %d keys\n", rule.Name(), done.Documents, done.Bytes, done.Keys)
+	}
+	return out
+}
+
+func (x *script) arrange() string {
+	limit := 1000
+	x.d.MaybeScanArgs(x.t, "limit", &limit)
+	moved, more, err := x.Arrange(context.Background(), x.number(), limit)
+	x.must(err)
+	return fmt.Sprintf("%d moved, more: %v", moved, more)
+}
+
+func (x *script) cleanSome() string {
+	limit := 1000
+	x.d.MaybeScanArgs(x.t, "limit", &limit)
+	removed, more, err := x.Clean(context.Background(), x.number(), limit)
+	x.must(err)
+	return fmt.Sprintf("%d removed, more: %v", removed, more)
+}
+
+// keys counts what lies in each index by looking at keys alone, beside all entries that are stored.
+func (x *script) keys() (out string) {
+	x.read(x.ns(), func(r *Reader) error {
+		dead, documents, err := r.Dead()
+		out = fmt.Sprintf("%d documents, %d dead\n", documents, dead)
+		for _, d := range r.Catalog().Indexes {
+			if d.Kind == index.Deadline {
+				continue
+			}
+			n, err := r.CountEntries(d, nil, nil, 0)
+			x.must(err)
+			stored, err := r.Entries(d)
+			x.must(err)
+			out += fmt.Sprintf("%s: %d of %d\n", d.Name, n, stored)
+		}
+		return err
+	})
+	return out
+}
+
+// TestAgain: a record is found again where it has moved, and another with its _id is another.
+func TestAgain(t *testing.T) {
+	f := newFixture(t)
+	f.createIndexes(testNS, `{key: {_ts: 1}, name: "ts", expireAfterSeconds: 60}`)
+	f.must(f.insert(testNS, `{_id: 1}`))
+	var before Record
+	f.read(testNS, func(r *Reader) (err error) {
+		before, _, err = r.GetByID(bson.Int32(1))
+		before = before.Clone()
+		return err
+	})
+	again := func() (found string) {
+		f.read(testNS, func(r *Reader) error {
+			rec, ok, err := r.Again(before)
+			found = fmt.Sprint(ok, " ", rec.Doc.Text())
+			return err
+		})
+		return found
+	}
+	f.clock.Advance(5000000)
+	_, err := f.change(testNS, bson.Int32(1), `{_id: 1, a: 1}`)
+	f.must(err)
+	if got := again(); got != `true { _id: 1, a: 1 }` {
+		t.Errorf("after a change: %s", got)
+	}
+	_, err = f.change(testNS, bson.Int32(1), "")
+	f.must(err)
+	f.must(f.insert(testNS, `{_id: 1, b: 1}`))
+	if got := again(); got[:5] != "false" {
+		t.Errorf("another one with its _id: %s", got)
+	}
+}
+
+// TestSweepWaitsForWriters: a transaction that began before a sweep does not write into the collection after it.
+func TestSweepBesideTransaction(t *testing.T) {
+	f := newFixture(t)
+	f.createIndexes(testNS, `{key: {d: 1}, name: "d", expireAfterSeconds: 0}`)
+	f.must(f.insert(testNS, `{_id: 1, d: ISODate("2001-01-01T00:00:00Z")}`))
+	txn, err := f.Begin(context.Background())
+	f.must(err)
+	defer txn.Rollback()
+	c := f.current.Load().collections[f.current.Load().catalog.Collection(testNS).ID]
+	if _, ok, err := f.Sweep(context.Background(), c.ID, c.order.rule, f.Now()); !ok || err != nil {
+		t.Fatalf("swept: %v, %v", ok, err)
+	}
+	if _, err := txn.Writer(testNS); failed(err)[:3] != "112" {
+		t.Errorf("got %v", err)
+	}
+	w, err := f.Begin(context.Background())
+	f.must(err)
+	_, err = w.Writer(testNS)
+	f.must(err)
+	f.must(w.Commit(context.Background(), kv.Buffered))
+}
+
+// TestSeen: records are told apart by what stays when they move.
+func TestSeen(t *testing.T) {
+	o := order{number: 7}
+	var s Seen
+	a, b := orderedID(o.appendDate(nil, onDefault, 1), 5), orderedID(o.appendDate(nil, onNever, 2), 5)
+	for i, c := range []struct {
+		id   RecordID
+		want bool
+	}{{a, true}, {b, false}, {sequenceID(5), false}, {sequenceID(6), true}, {sequenceID(1 << 40), true}, {sequenceID(1 << 40), false},
+		{RecordID("a key"), true}, {RecordID("a key"), true}} {
+		if got := s.Add(c.id); got != c.want {
+			t.Errorf("%d: %s is new: %v", i, c.id, got)
+		}
+	}
+}

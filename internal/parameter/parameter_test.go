@@ -15,6 +15,7 @@ func TestSet(t *testing.T) {
 	NewInt(r, "long", Runtime, 5, 0, 1<<40, true)
 	NewString(r, "text", Both, "a", 3)
 	NewFixed(r, "fixed", bson.Int32(1))
+	NewDouble(r, "share", Both, 0.5, 0, 1)
 	NewInt(r, "early", Startup, 1, 0, 9, false)
 	const ok = mongoerr.Code(0)
 	for _, c := range []struct {
@@ -46,6 +47,19 @@ func TestSet(t *testing.T) {
 		{"text", Runtime, "'bcde'", mongoerr.Overflow, `"bcd"`},
 		{"text", Runtime, "1", mongoerr.TypeMismatch, `"bcd"`},
 		{"text", Startup, "'x'", ok, `"x"`},
+		{"share", Runtime, "0.25", ok, "0.25"},
+		{"share", Runtime, "NumberInt(1)", ok, "1.0"},
+		{"share", Runtime, "NumberDecimal('0.1')", ok, "0.1"},
+		{"share", Runtime, "1.5", mongoerr.BadValue, "0.1"},
+		{"share", Runtime, "-0.1", mongoerr.BadValue, "0.1"},
+		{"share", Runtime, "NaN", mongoerr.BadValue, "0.1"},
+		{"share", Runtime, "Infinity", mongoerr.BadValue, "0.1"},
+		{"share", Runtime, "'0.2'", mongoerr.BadValue, "0.1"},
+		{"share", Runtime, "true", mongoerr.BadValue, "0.1"},
+		{"share", Startup, "'0.2'", ok, "0.2"},
+		{"share", Startup, "'NaN'", mongoerr.BadValue, "0.2"},
+		{"share", Startup, "'half'", mongoerr.BadValue, "0.2"},
+		{"share", Startup, "'2'", mongoerr.BadValue, "0.2"},
 		{"fixed", Runtime, "2", mongoerr.IllegalOperation, "1"},
 		{"fixed", Startup, "2", mongoerr.BadValue, "1"},
 		{"early", Runtime, "2", mongoerr.IllegalOperation, "1"},
@@ -69,7 +83,7 @@ func TestSet(t *testing.T) {
 	if _, err := r.Set("none", bson.True, Runtime); !mongoerr.Is(err, mongoerr.InvalidOptions) {
 		t.Error(err)
 	}
-	if all := r.All(); len(all) != 6 || all[0].Name != "early" {
+	if all := r.All(); len(all) != 7 || all[0].Name != "early" {
 		t.Errorf("%d parameters", len(all))
 	}
 }

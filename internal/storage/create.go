@@ -60,12 +60,16 @@ func (c *change) addFirstIndex(coll *catalog.Collection) error {
 
 // addIDIndex gives a new collection its index on _id, which orders as the collection does.
 func (c *change) addIDIndex(coll *catalog.Collection) error {
-	spec := bson.Build().Int32("v", 2).Object("key").Int32("_id", 1).End().String("name", "_id_").Doc()
-	d, err := c.store.options.Indexes.Parse(spec, coll.Options.Collation)
+	d, err := c.store.idIndex(coll)
 	if err != nil {
 		return err
 	}
 	return c.addIndex(coll, d)
+}
+
+func (s *Store) idIndex(coll *catalog.Collection) (*index.Definition, error) {
+	spec := bson.Build().Int32("v", 2).Object("key").Int32("_id", 1).End().String("name", "_id_").Doc()
+	return s.options.Indexes.Parse(spec, coll.Options.Collation)
 }
 
 func (c *change) addIndex(coll *catalog.Collection, d *index.Definition) error {

@@ -1,0 +1,175 @@
+package storage
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+// Rehearsal is what CreateIndexes or Modify would do. What was asked is what was committed when it was looked at: others
+// write meanwhile.
+type Rehearsal struct {
+	// Of is the collection as it was looked at, nil when there is none.
+	Of *catalog.Collection
+	// Made is what CreateIndexes would report.
+	Made     Created
+	Expiring Expiring
+}
+
+// RehearseIndexes is CreateIndexes that changes nothing: it fails as that would and says what would expire at now. When
+// thorough, the documents are looked at for what would make the build fail.
+func (s *Store) RehearseIndexes(ctx context.Context, ns namespace.NS, now int64, parse func(*catalog.Collection) ([]*index.Definition, error), thorough bool) (Rehearsal, error) {
+	for {
+		c := s.find([]namespace.NS{ns})[0]
+		if c == nil {
+			return s.rehearseFirst(ns, parse)
+		}
+		p, err := s.planIndexes(c, parse)
+		if err != nil {
+			return Rehearsal{}, err
+		}
+		if p.busy == nil {
+			return s.rehearse(ctx, c, now, p, thorough)
+		}
+		if err := p.busy.wait(ctx); err != nil {
+			return Rehearsal{}, err
+		}
+	}
+}
+
+// rehearseFirst is for a collection that would be made.
+func (s *Store) rehearseFirst(ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error)) (h Rehearsal, err error) {
+	coll := &catalog.Collection{NS: ns, Options: catalog.ReadOptions(nil)}
+	if _, err := parse(coll); err != nil {
+		return h, err
+	}
+	if err := s.Catalog().CheckCreate(ns); err != nil {
+		return h, err
+	}
+	first, err := s.idIndex(coll)
+	if err != nil {
+		return h, err
+	}
+	coll.Indexes = []*index.Definition{first}
+	c := makeCollection(coll, nil, newMultikey)
+	p, err := s.planIndexes(c, parse)
+	if err != nil {
+		return h, err
+	}
+	h.Made = p.made(c)
+	h.Made.Collection = true
+	h.Expiring.TTLs = changedTTLs(c, p.next(c))
+	return h, nil
+}
+
+// made is what would be reported of the plan.
+func (p *indexPlan) made(c *collection) (made Created) {
+	p.report(c, &made)
+	made.Indexes, made.Retimed = p.added, p.retimed
+	return made
+}
+
+// next is the collection with the plan's indexes.
+func (p *indexPlan) next(c *collection) *catalog.Collection {
+	next := append(slices.Clone(c.Indexes), p.added...)
+	for i := range next {
+		if j := slices.IndexFunc(p.retimed, func(d *index.Definition) bool { return d.ID == next[i].ID }); j >= 0 {
+			next[i] = p.retimed[j]
+		}
+	}
+	return c.WithIndexes(next)
+}
+
+func (s *Store) rehearse(ctx context.Context, c *collection, now int64, p *indexPlan, thorough bool) (Rehearsal, error) {
+	h := Rehearsal{Of: c.Collection, Made: p.made(c)}
+	var build []*index.Definition
+	if thorough {
+		build = p.added
+	}
+	var err error
+	h.Expiring, err = s.rehearseOn(ctx, c, now, p.next(c), build)
+	if err != nil && len(build) > 0 && ctx.Err() == nil {
+		err = failedBuild(newUUID(), c.Collection, err)
+	}
+	return h, err
+}
+
+// RehearseModify is Modify that changes nothing: it fails as that would and says what would expire at now. Documents that
+// are in the way of an index that becomes unique are found by Duplicates.
+func (s *Store) RehearseModify(ctx context.Context, ns namespace.NS, now int64, modify func(*catalog.Collection) (*catalog.Collection, error)) (Rehearsal, error) {
+	c := s.find([]namespace.NS{ns})[0]
+	if c == nil {
+		return Rehearsal{}, notFound(ns)
+	}
+	if err := c.refuseWhileBuilding(); err != nil {
+		return Rehearsal{}, err
+	}
+	next, err := modify(c.Collection)
+	if err != nil || next.IsView() {
+		return Rehearsal{Of: c.Collection}, err
+	}
+	e, err := s.rehearseOn(ctx, c, now, next, nil)
+	return Rehearsal{Of: c.Collection, Expiring: e}, err
+}
+
+// rehearseOn says what expires when c becomes next, and fails as the build of the indexes given would.
+func (s *Store) rehearseOn(ctx context.Context, c *collection, now int64, next *catalog.Collection, build []*index.Definition) (e Expiring, err error) {
+	v, err := s.ViewAt(ctx, now)
+	if err != nil {
+		return e, err
+	}
+	defer v.Close()
+	r, ok := v.CollectionByID(c.ID)
+	if !ok {
+		return e, notFound(c.NS)
+	}
+	if len(build) == 0 {
+		return r.expiring(next, nil)
+	}
+	b := s.newBuild(ctx, c, build)
+	defer b.close()
+	if e, err = r.expiring(next, b.try); err == nil {
+		err = b.tryUnique()
+	}
+	return e, err
+}
+
+// try computes a record's keys, and keeps those that nobody else may have.
+func (b *Build) try(rec Record) error {
+	for _, t := range b.tables {
+		var err error
+		switch {
+		case holdsIDs(t.Definition):
+			err = t.enter(rec)
+		case t.Kind != index.Deadline:
+			err = t.Keys(rec.Doc, &t.keys)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tryUnique fails when two records have the same key of a unique index.
+func (b *Build) tryUnique() error {
+	for _, t := range b.tables {
+		if !holdsIDs(t.Definition) {
+			continue
+		}
+		if err := t.sorter.finish(); err != nil {
+			return err
+		}
+		next := b.source(t)
+		for ok := true; ok; {
+			var err error
+			if _, _, ok, err = next(); err != nil {
+				return err
+			}
+		}
+	}
+	return b.decide(b.collection)
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/query"
+	"github.com/ebbdb/ebb/internal/storage"
 )
 
 func collModCommands() []*Command {
@@ -33,7 +34,9 @@ type collModRequest struct {
 	cappedSize, cappedMax bson.Value
 	timeseries            *timeseriesFields // nil when not asked for
 	legacy                bool
-	dryRun                bool
+	dryRun, force         bool
+	// changesTTL says that a TTL is asked for, and extended that what is Ebb's own is understood.
+	changesTTL, extended bool
 	// first is the name of the first option that only a collection has.
 	first string
 }
@@ -52,16 +55,12 @@ func collMod(op *Op) (bson.Doc, error) {
 	if r.ns.Coll == systemViews && !r.validator.IsMissing() && op.hasViews(r.ns.DB) {
 		return nil, op.checkValidator(r.ns, r.validator.Doc(), nil)
 	}
-	reply := bson.Build()
 	if r.index != nil && r.index.unique {
-		if done, err := op.checkUniqueConversion(r); done || err != nil {
-			return bson.EmptyDoc, err
+		if err := op.checkUniqueConversion(r); err != nil {
+			return nil, err
 		}
 	}
-	err = op.Query.Store.Modify(op.Ctx, r.ns, func(c *catalog.Collection) (*catalog.Collection, error) {
-		reply = bson.Build()
-		return op.modified(op.Ctx, c, r, reply)
-	})
+	reply, err := op.applyCollMod(r)
 	switch {
 	case mongoerr.Is(err, mongoerr.NamespaceNotFound):
 		return nil, mongoerr.New(mongoerr.NamespaceNotFound, "ns does not exist: %s", r.ns)
@@ -70,7 +69,36 @@ func collMod(op *Op) (bson.Doc, error) {
 	case err != nil:
 		return nil, err
 	}
-	return reply.Doc(), nil
+	return reply, nil
+}
+
+// applyCollMod makes the change, or tries it.
+func (op *Op) applyCollMod(r *collModRequest) (bson.Doc, error) {
+	reply := bson.Build()
+	modify := func(c *catalog.Collection) (*catalog.Collection, error) {
+		reply = bson.Build()
+		return op.modified(op.Ctx, c, r, reply)
+	}
+	rehearse := func() (storage.Rehearsal, error) {
+		return op.Query.Store.RehearseModify(op.Ctx, r.ns, op.Now, modify)
+	}
+	if r.dryRun {
+		h, err := rehearse()
+		if err != nil || !r.changesTTL {
+			return bson.EmptyDoc, err
+		}
+		op.appendExpiring(reply, &h.Expiring)
+		return reply.Doc(), nil
+	}
+	err := op.guarded(r.ns, r.force || !r.changesTTL, rehearse, func(seen *catalog.Collection) error {
+		return op.Query.Store.Modify(op.Ctx, r.ns, func(c *catalog.Collection) (*catalog.Collection, error) {
+			if err := unmoved(seen, c); err != nil {
+				return nil, err
+			}
+			return modify(c)
+		})
+	})
+	return reply.Doc(), err
 }
 
 func (op *Op) parseCollMod(a *Args) (*collModRequest, error) {
@@ -103,6 +131,10 @@ func (op *Op) parseCollMod(a *Args) (*collModRequest, error) {
 		}
 	}
 	r.dryRun = a.SafeBool("dryRun", false)
+	if r.extended = !op.APIStrict; r.extended {
+		r.force = a.SafeBool("force", false)
+	}
+	r.changesTTL = !r.expire.IsMissing() || r.index != nil && r.index.has("expireAfterSeconds")
 	r.legacy = a.Has("usePowerOf2Sizes") || a.Has("noPadding")
 	if r.legacy && op.takesLegacy(r.ns) {
 		a.SafeBool("usePowerOf2Sizes", false)
@@ -160,9 +192,9 @@ func collModCapped(a *Args) (size, most bson.Value) {
 	return size, most
 }
 
-// checkDryRun refuses to try anything but making an index unique.
+// checkDryRun refuses to try anything but making an index unique, which MongoDB lets try, and changing a TTL.
 func (r *collModRequest) checkDryRun() error {
-	if r.dryRun && (r.index == nil || !r.index.has("unique")) {
+	if r.dryRun && (r.index == nil || !r.index.has("unique")) && !(r.changesTTL && r.extended) {
 		return invalidOptions("dry run mode is only valid with unique index modifications")
 	}
 	return nil

@@ -204,32 +204,31 @@ func prepareChanges(d *index.Definition, c *indexChange, reply *bson.Builder, se
 	return nil
 }
 
-// checkUniqueConversion looks for documents in the way of an index that is to become unique. done means that there is no
-// more to do: it was only tried.
-func (op *Op) checkUniqueConversion(r *collModRequest) (done bool, err error) {
+// checkUniqueConversion looks for documents in the way of an index that is to become unique.
+func (op *Op) checkUniqueConversion(r *collModRequest) error {
 	coll := op.Query.Store.Catalog().Collection(r.ns)
 	if coll == nil || coll.IsView() {
-		return false, nil
+		return nil
 	}
 	d, err := r.index.find(coll)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if d.Unique || d.IsID() || !d.PrepareUnique || d.Kind != index.Ordered {
 		if r.dryRun && !d.Unique && !d.IsID() {
-			return false, invalidOptions("Cannot make index unique without first setting 'prepareUnique'")
+			return invalidOptions("Cannot make index unique without first setting 'prepareUnique'")
 		}
-		return r.dryRun, nil
+		return nil
 	}
 	groups, err := op.Query.Store.Duplicates(op.Ctx, r.ns, d)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if len(groups) > 0 {
-		return false, mongoerr.New(mongoerr.CannotConvertIndexToUnique,
+		return mongoerr.New(mongoerr.CannotConvertIndexToUnique,
 			"Cannot convert the index to unique. Please resolve conflicting documents before running collMod again.").WithExtra(violations(groups))
 	}
-	return r.dryRun, nil
+	return nil
 }
 
 func violations(groups [][]bson.Value) bson.Doc {

@@ -22,6 +22,7 @@ import (
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/ttl"
 )
 
 // The cases in testdata run against one Server a file, on a store in memory, at a time that stands still. A case is
@@ -52,12 +53,13 @@ func newHarness(t *testing.T) *harness {
 	log := slog.New(slog.DiscardHandler)
 	params := parameter.NewRegistry(nil)
 	AddParameters(params, nil)
+	expiry := ttl.NewParameters(params)
 	engine, err := pebblekv.OpenMemory(pebblekv.Options{Clock: h.clock})
 	if err != nil {
 		t.Fatal(err)
 	}
 	filters := match.NewParser()
-	store, err := storage.Open(t.Context(), engine, storage.Options{Clock: h.clock, Indexes: index.NewParser(filters)})
+	store, err := storage.Open(t.Context(), engine, storage.Options{Clock: h.clock, Indexes: index.NewParser(filters), HideExpired: expiry.HideExpired.Get})
 	if err != nil {
 		t.Fatal(err)
 	}

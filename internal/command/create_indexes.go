@@ -1,6 +1,8 @@
 package command
 
 import (
+	"slices"
+
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
@@ -24,6 +26,10 @@ func createIndexes(op *Op) (bson.Doc, error) {
 	a.SafeBool("ignoreUnknownIndexOptions", false)
 	a.Ignore("isTimeseriesNamespace", "returnOnStart")
 	checkQuorum(a)
+	dryRun, force := false, false
+	if !op.APIStrict { // to which they are unknown
+		dryRun, force = a.SafeBool("dryRun", false), a.SafeBool("force", false)
+	}
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
@@ -36,15 +42,51 @@ func createIndexes(op *Op) (bson.Doc, error) {
 	if len(specs) == 0 {
 		return nil, mongoerr.New(mongoerr.BadValue, "Must specify at least one index to create")
 	}
-	ctx, builder, done := op.startBuilder()
-	defer done()
-	made, err := op.Query.Store.CreateIndexesSeen(ctx, ns, func(c *catalog.Collection) ([]*index.Definition, error) {
-		return op.parseIndexes(c, specs)
-	}, builder)
+	if dryRun {
+		return op.tryIndexes(ns, specs)
+	}
+	made, err := op.makeIndexes(ns, specs, force)
 	if err != nil {
 		return nil, err
 	}
 	return createdReply(made, specs), nil
+}
+
+func (op *Op) makeIndexes(ns namespace.NS, specs []bson.Doc, force bool) (made storage.Created, err error) {
+	ctx, builder, done := op.startBuilder()
+	defer done()
+	rehearse := func() (storage.Rehearsal, error) { return op.rehearseIndexes(ns, specs, false) }
+	err = op.guarded(ns, force || !askForTTL(specs), rehearse, func(seen *catalog.Collection) (err error) {
+		made, err = op.Query.Store.CreateIndexesSeen(ctx, ns, func(c *catalog.Collection) ([]*index.Definition, error) {
+			if err := unmoved(seen, c); err != nil {
+				return nil, err
+			}
+			return op.parseIndexes(c, specs)
+		}, builder)
+		return err
+	})
+	return made, err
+}
+
+func askForTTL(specs []bson.Doc) bool {
+	return slices.ContainsFunc(specs, func(spec bson.Doc) bool { return !spec.Lookup("expireAfterSeconds").IsMissing() })
+}
+
+func (op *Op) rehearseIndexes(ns namespace.NS, specs []bson.Doc, thorough bool) (storage.Rehearsal, error) {
+	return op.Query.Store.RehearseIndexes(op.Ctx, ns, op.Now, func(c *catalog.Collection) ([]*index.Definition, error) {
+		return op.parseIndexes(c, specs)
+	}, thorough)
+}
+
+// tryIndexes answers what would be answered, and what would expire.
+func (op *Op) tryIndexes(ns namespace.NS, specs []bson.Doc) (bson.Doc, error) {
+	h, err := op.rehearseIndexes(ns, specs, true)
+	if err != nil {
+		return nil, err
+	}
+	b := bson.Build().Fields(createdReply(h.Made, specs))
+	op.appendExpiring(b, &h.Expiring)
+	return b.Doc(), nil
 }
 
 // indexSpecs reads the elements of "indexes".

@@ -139,15 +139,20 @@ func (op *Op) appendHeld(b *bson.Builder) {
 
 // appendRule appends what a TTL index is, or a collection's own TTL, which has no index.
 func appendRule(b *bson.Builder, index, field string, seconds int64, hides bool) {
+	appendRuleName(b, index, field != "_id")
+	b.String("field", field).Number("expireAfterSeconds", seconds).Bool("hidesExpired", hides)
+}
+
+// appendRuleName appends an index's name; or, of a collection's own TTL, whether that is a time series.
+func appendRuleName(b *bson.Builder, index string, series bool) {
 	switch {
 	case index != "":
 		b.String("index", index)
-	case field == "_id":
-		b.Bool("clustered", true)
-	default:
+	case series:
 		b.Bool("timeseries", true)
+	default:
+		b.Bool("clustered", true)
 	}
-	b.String("field", field).Number("expireAfterSeconds", seconds).Bool("hidesExpired", hides)
 }
 
 func (op *Op) explainExpiry(r *storage.Reader, id bson.Value) (bson.Doc, error) {

@@ -36,6 +36,9 @@ type Parameters struct {
 	CollModNaNIsZero *parameter.Bool
 	// OnCapped is ttlOnCapped: whether capped collections may have TTL indexes.
 	OnCapped *parameter.Bool
+	// MassExpiryGuard is ttlMassExpiryGuard: the share of a collection that a change of its TTLs may make expire at once; 0
+	// for any.
+	MassExpiryGuard *parameter.Double
 }
 
 // NewParameters adds the parameters to r.
@@ -59,6 +62,7 @@ func NewParameters(r *parameter.Registry) *Parameters {
 		HideExpired:       flag("ttlHideExpired", false),
 		CollModNaNIsZero:  flag("ttlCollModNaNIsZero", false),
 		OnCapped:          flag("ttlOnCapped", false),
+		MassExpiryGuard:   parameter.NewDouble(r, MassExpiryGuardName, parameter.Both, 0, 0, 1),
 	}
 	// What these two mean to MongoDB has no counterpart here: deletes have no admission queue, and metadata needs no
 	// recovery. They are shown, and refused to be changed.
@@ -69,6 +73,9 @@ func NewParameters(r *parameter.Registry) *Parameters {
 }
 
 const sleepSecsName = "ttlMonitorSleepSecs"
+
+// MassExpiryGuardName is the name of Parameters.MassExpiryGuard.
+const MassExpiryGuardName = "ttlMassExpiryGuard"
 
 // refuseZeroSleep says it in MongoDB's words, whose bound is "greater than 0".
 func refuseZeroSleep(p *parameter.Parameter) {

@@ -16,6 +16,11 @@
 //
 // Readers between two commits share one Pebble snapshot (latest), and values read by key are kept for the next reader
 // (hot). Both go by the committer's sequence.
+//
+// # Space
+//
+// The log's files are about as large as what they hold and go with their memtable (logDisk, cleaner). A deleted range's
+// space comes back within about ten seconds, whether more is written or not (reclaimer).
 package pebblekv
 
 import (
@@ -27,6 +32,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
 // Engine is a kv.Engine over one Pebble store.
@@ -39,6 +45,7 @@ type Engine struct {
 	commits  *committer
 	open     openTxns
 	syncer   *syncer
+	reclaim  *reclaimer
 	closed   atomic.Bool
 	inMemory bool
 	tables   *pebble.Options // of the tables that Load writes
@@ -74,6 +81,7 @@ func Open(dir string, o Options) (*Engine, error) {
 	_, e.inMemory = o.FS.(*vfs.MemFS)
 	e.commits = newCommitter(db, f, &e.open, newHot(o.HotBytes))
 	e.syncer = startSyncer(e.commits, o.Clock)
+	e.reclaim = startReclaimer(db, o.Clock, o.Logger)
 	return e, nil
 }
 
@@ -114,6 +122,7 @@ func (e *Engine) DeleteRange(start, end []byte) error {
 	if err := e.commits.deleteRange(start, end); err != nil {
 		return fmt.Errorf("pebblekv: delete range: %w", err)
 	}
+	e.reclaim.deleted(overlay.Range{Start: start, End: end})
 	return nil
 }
 
@@ -164,6 +173,7 @@ func (e *Engine) Close() error {
 	if !e.closed.CompareAndSwap(false, true) {
 		return kv.ErrClosed
 	}
+	e.reclaim.stop()
 	err := e.syncer.stop()
 	e.commits.latest.forget()
 	if e.commits.isStuck() {

@@ -88,7 +88,7 @@ func setDefault[T comparable](field *T, value T) {
 
 func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure) *pebble.Options {
 	p := &pebble.Options{
-		FS:                          o.FS,
+		FS:                          logDisk{o.FS},
 		Cache:                       cache,
 		Lock:                        lock,
 		FormatMajorVersion:          formatVersion,
@@ -100,6 +100,7 @@ func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure) *peb
 		L0StopWritesThreshold:       l0StopWrites,
 		FlushDelayDeleteRange:       flushDelayDeleteRange,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, max(2, runtime.GOMAXPROCS(0)/2) },
+		Cleaner:                     cleaner{},
 		Logger:                      pebbleLogger{o.Logger, f},
 		EventListener:               events(o.Logger, f),
 	}

@@ -43,6 +43,9 @@ func (t *txn) Commit(ctx context.Context, d kv.Durability) error {
 	if err := t.engine.commits.commit(c, d); err != nil {
 		return err
 	}
+	if len(t.Ranges()) > 0 {
+		t.engine.reclaim.deleted(t.Ranges()...)
+	}
 	if d == kv.Buffered {
 		t.engine.syncer.wake()
 	}

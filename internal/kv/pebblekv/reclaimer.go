@@ -1,0 +1,114 @@
+package pebblekv
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv/overlay"
+)
+
+// reclaimer sees to it that the space of deleted ranges comes back though nothing more is written.
+//
+// Pebble drops the tables that a range covers when the deletion is flushed. What a compaction was writing just then it
+// misses, and the deletion, a few bytes on top of all, gives no cause for another. So some time after a range was deleted
+// the reclaimer asks how much Pebble still holds that is deleted, and if that is much has the ranges compacted.
+type reclaimer struct {
+	db      *pebble.DB
+	clock   clock.Clock
+	log     *slog.Logger
+	pending chan struct{} // holds one: ranges were deleted
+	cancel  context.CancelFunc
+	done    chan struct{}
+
+	mu struct {
+		sync.Mutex
+		ranges ranges // deleted, and not looked after
+	}
+}
+
+const (
+	// reclaimInterval is how long after a deletion the reclaimer looks, and how often at most: longer than a flush takes to
+	// be due and done.
+	reclaimInterval = flushDelayDeleteRange + 4*time.Second
+	// tolerableGarbage is what may stay deleted and stored until other writes drive it out.
+	tolerableGarbage = 2 << 20
+)
+
+func startReclaimer(db *pebble.DB, k clock.Clock, log *slog.Logger) *reclaimer {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &reclaimer{db: db, clock: k, log: log, pending: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
+	go r.run(ctx)
+	return r
+}
+
+func (r *reclaimer) stop() {
+	r.cancel()
+	<-r.done
+}
+
+// deleted notes deleted ranges.
+func (r *reclaimer) deleted(list ...overlay.Range) {
+	r.mu.Lock()
+	for _, deleted := range list {
+		r.mu.ranges = r.mu.ranges.with(deleted, 0)
+	}
+	if n := len(r.mu.ranges); n > maxRanges {
+		all := overlay.Range{Start: r.mu.ranges[0].Start, End: r.mu.ranges[n-1].End}
+		r.mu.ranges = ranges{}.with(all, 0)
+	}
+	r.mu.Unlock()
+	r.wake()
+}
+
+func (r *reclaimer) wake() {
+	select {
+	case r.pending <- struct{}{}:
+	default:
+	}
+}
+
+func (r *reclaimer) run(ctx context.Context) {
+	defer close(r.done)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.pending:
+		}
+		timer := r.clock.NewTimer(reclaimInterval)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C():
+		}
+		r.look(ctx)
+	}
+}
+
+// look compacts what was deleted, once; while Pebble is at work by itself that has to wait.
+func (r *reclaimer) look(ctx context.Context) {
+	m := r.db.Metrics()
+	if m.Compact.NumInProgress > 0 || m.Flush.NumInProgress > 0 || m.Table.PendingStatsCollectionCount > 0 {
+		r.wake()
+		return
+	}
+	r.mu.Lock()
+	list := r.mu.ranges
+	r.mu.ranges = nil
+	r.mu.Unlock()
+	if m.Table.Garbage.RangeDeletionsBytesEstimate < tolerableGarbage {
+		return
+	}
+	for _, deleted := range list {
+		if err := r.db.Compact(ctx, deleted.Start, deleted.End, false); err != nil && ctx.Err() == nil {
+			r.log.Warn("store: deleted ranges could not be compacted", "err", err)
+			return
+		}
+	}
+}

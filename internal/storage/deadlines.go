@@ -36,11 +36,15 @@ func (r *Reader) deadlinesBy(rule *policy.Rule, latest func(policy.Rule) int64, 
 	if rule.Kind == policy.Series {
 		return r.seriesDeadlines(spans[0], limit, f)
 	}
-	d := deadlines{limit: limit}
+	dead, err := r.swept()
+	if err != nil {
+		return Walked{}, err
+	}
+	d := deadlines{limit: limit, dead: dead}
 	if !r.onceEach(rule) {
 		d.seen = map[string]struct{}{}
 	}
-	err := d.open(r.view, spans)
+	err = d.open(r.view, spans)
 	for err == nil {
 		h := d.earliest()
 		if h == nil {
@@ -75,6 +79,7 @@ type deadlines struct {
 	limit int64
 	cut   bool // a bound was reached
 	heads []*deadlineHead
+	dead  marks               // what has been swept and is still in the index
 	seen  map[string]struct{} // the documents that have had their turn; nil where each comes but once
 }
 
@@ -125,11 +130,11 @@ func (d *deadlines) move(h *deadlineHead) error {
 		if !ok {
 			continue
 		}
-		again, err := d.again(h)
+		counts, err := d.counts(h)
 		if err != nil || d.cut {
 			return err
 		}
-		if !again {
+		if counts {
 			h.deadline = h.after.After(date)
 			return nil
 		}
@@ -137,26 +142,33 @@ func (d *deadlines) move(h *deadlineHead) error {
 	return h.err()
 }
 
-// again says whether the document that h stands at has come before.
-func (d *deadlines) again(h *deadlineHead) (bool, error) {
-	if d.seen == nil {
-		return false, nil
+// counts says whether the document that h stands at is there, and has not come before.
+func (d *deadlines) counts(h *deadlineHead) (bool, error) {
+	if d.seen == nil && d.dead == nil {
+		return true, nil
 	}
 	value, err := h.it.Value()
 	if err != nil {
 		return false, fmt.Errorf("storage: read an index entry: %w", err)
 	}
 	id, err := h.id(h.it.Key(), value)
-	if err != nil {
+	if err != nil || d.dead != nil && id.isOrdered() && d.dead.cover(id) {
 		return false, err
 	}
+	return d.first(id), nil
+}
+
+func (d *deadlines) first(id RecordID) bool {
+	if d.seen == nil {
+		return true
+	}
 	if _, seen := d.seen[string(id)]; seen {
-		return true, nil
+		return false
 	}
 	if d.cut = len(d.seen) == maxDatedOnce; !d.cut {
 		d.seen[string(id)] = struct{}{}
 	}
-	return false, nil
+	return true
 }
 
 func (d *deadlines) close() error {

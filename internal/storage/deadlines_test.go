@@ -198,3 +198,30 @@ func TestDeadlinesEnd(t *testing.T) {
 		t.Errorf("cancelled: %+v %v", w, err)
 	}
 }
+
+// TestDeadlinesOfSwept sweeps documents at once, by one TTL, and looks at what other TTLs say of those that are left: the
+// entries of the swept ones are still there.
+func TestDeadlinesOfSwept(t *testing.T) {
+	f := newFixture(t)
+	f.fewSwept = 1
+	f.createIndexes(datedNS, "{key: {d: 1}, name: 'd', expireAfterSeconds: 0}", "{key: {e: -1}, name: 'e', expireAfterSeconds: 0}",
+		"{key: {_ts: 1}, name: 'ts', expireAfterSeconds: 3600}")
+	for n := range 100 {
+		f.must(f.insert(datedNS, fmt.Sprintf("{_id: %d, d: new Date(%d), e: new Date(%d)}", n, epoch.UnixMilli()+int64(n), epoch.UnixMilli()+1e6-int64(n))))
+	}
+	f.clock.Advance(49 * time.Millisecond)
+	var c *Reader
+	f.read(datedNS, func(r *Reader) error { c = r; return nil })
+	done, ok, err := f.Sweep(context.Background(), c.Catalog().ID, &c.Rules().All()[0], f.Now())
+	if err != nil || !ok || done.Documents != 50 {
+		t.Fatal(done, ok, err)
+	}
+	f.read(datedNS, func(r *Reader) error {
+		dead, documents, err := r.Dead()
+		if dead != 50 || documents != 50 {
+			t.Errorf("%d dead of %d", dead, documents)
+		}
+		return err
+	})
+	f.checkDeadlines()
+}

@@ -1,6 +1,7 @@
 package pebblekv
 
 import (
+	"runtime"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -39,6 +40,15 @@ func (f *logFile) Write(p []byte) (int, error) {
 	n, err := f.File.Write(p)
 	f.written += int64(n)
 	return n, err
+}
+
+// SyncData lets those go first who are ready to run. Its thread is in the kernel for as long as the disk takes. While
+// goroutines stand in its processor's queue, that processor must be taken from it and handed to another thread, which has to
+// be woken, and the scheduler's watchman goes round every 20 µs to see to that: a quarter of what small commits cost. With its
+// queue empty the processor stays with the thread until it is needed.
+func (f *logFile) SyncData() error {
+	runtime.Gosched()
+	return f.File.SyncData()
 }
 
 // Preallocate is what Pebble would have.

@@ -3,7 +3,9 @@ package storage
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
@@ -170,5 +172,59 @@ func BenchmarkExpire(b *testing.B) {
 	rule := f.current.Load().collections[1].rules.All()[0]
 	if n, err := f.ExpireNow(context.Background(), benchNS, &rule, f.Now()); err != nil || n != int64(b.N) {
 		b.Fatal(n, err)
+	}
+}
+
+// BenchmarkSweep deletes b.N documents at once whose dates are all the same, and then one in ten of those that are left behind.
+func BenchmarkSweep(b *testing.B) {
+	for _, live := range []struct {
+		name  string
+		every int // one document in so many lives on
+	}{{"all", 0}, {"nine in ten", 10}, {"half", 2}} {
+		b.Run(live.name, func(b *testing.B) {
+			f := benchStore(b, `{key: {d: 1}, name: "d", expireAfterSeconds: 1}`, `{key: {a: 1}, name: "a"}`)
+			f.benchDated(b, live.every)
+			f.clock.Advance(time.Second)
+			c := f.current.Load().collections[f.current.Load().catalog.Collection(benchNS).ID]
+			b.ResetTimer()
+			started := time.Now()
+			done, ok, err := f.Sweep(context.Background(), c.ID, c.order.rule, f.Now())
+			if err != nil || !ok && b.N >= fewSwept*2 {
+				b.Fatal(ok, err)
+			}
+			swept := time.Since(started)
+			for more := true; more; {
+				if _, more, err = f.Clean(context.Background(), c.ID, 4000); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if n := float64(done.Documents); n > 0 {
+				b.ReportMetric(float64(swept.Nanoseconds())/n, "sweep-ns/doc")
+				b.ReportMetric(float64(time.Since(started).Nanoseconds())/n, "all-ns/doc")
+			}
+		})
+	}
+}
+
+// benchDated inserts documents that expire together, but for some that do not.
+func (f *fixture) benchDated(b *testing.B, every int) {
+	for i := 0; i < b.N; i += 1000 {
+		err := f.Write(context.Background(), benchNS, creating, func(w *Writer) error {
+			for k := i; k < min(i+1000, b.N); k++ {
+				date := epoch.UnixMilli()
+				if every > 0 && k%every == 0 {
+					date += 1e9
+				}
+				doc := bson.Build().Int64("_id", int64(k*7919%1_000_003)).Date("d", date).Int32("a", int32(k*104729%1_000_003)).
+					String("s", strings.Repeat("x", 250)).Doc()
+				if _, err := w.Insert(doc); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -10,13 +10,20 @@ import (
 
 // cleaning is how far the removal of a collection's dead entries has come. A round goes through all of its indexes.
 type cleaning struct {
-	mu    sync.Mutex // held by who cleans
-	begun []byte     // the marks when the round began; nil between rounds
-	index uint32     // where it is
-	after []byte     // the last key that was looked at; nil for the beginning
+	mu sync.Mutex // held by who cleans
+	round
+}
+
+type round struct {
+	begun []byte // the marks when the round began; nil between rounds
+	index uint32 // where it is
+	after []byte // the last key that was looked at; nil for the beginning
+	dense bool   // many of the entries that were looked at last are dead
 }
 
 const (
+	// denseShare: where at least one entry in so many is dead, stretches are written anew.
+	denseShare = 4
 	// cleanedPerEntry is how many entries Clean looks at for each that it may remove.
 	cleanedPerEntry = 8
 )
@@ -35,8 +42,11 @@ func (r *Reader) Dead() (dead, documents int64, err error) {
 	return entries - documents, documents, err
 }
 
-// Clean removes at most limit dead entries of a collection's indexes, beside its writers, and goes on where it stopped the
-// last time. more is false when a round through all indexes has left nothing.
+// Clean removes at most limit dead entries of a collection's indexes, and goes on where it stopped the last time. more is
+// false when a round through all indexes has left nothing.
+//
+// Where few entries are dead they are deleted one by one, beside writers. Where many are, a stretch is deleted as a whole and
+// the living are written again, for which the lock is held exclusively while limit entries are read.
 func (s *Store) Clean(ctx context.Context, collection uint32, limit int) (removed int, more bool, err error) {
 	c := s.current.Load().collections[collection]
 	if c == nil || !c.steady.marked.Load() {
@@ -45,32 +55,68 @@ func (s *Store) Clean(ctx context.Context, collection uint32, limit int) (remove
 	at := &c.steady.cleaning
 	at.mu.Lock()
 	defer at.mu.Unlock()
-	var next cleaning
+	if at.dense {
+		if locked, err := s.lockToSweep(ctx, c); err != nil {
+			return 0, false, err
+		} else if locked {
+			defer c.steady.lock.release(true)
+			return s.cleanDense(ctx, c, limit)
+		}
+	}
+	var next round
 	err = s.Write(ctx, c.NS, WriteOptions{Durability: kv.Buffered}, func(w *Writer) (err error) {
 		removed, more = 0, false
 		if w.c.ID != collection {
 			return nil
 		}
-		next = cleaning{begun: at.begun, index: at.index, after: slices.Clone(at.after)}
-		removed, more, err = w.clean(&next, limit)
+		next = at.round
+		next.after = slices.Clone(next.after)
+		removed, more, err = w.clean(&next, limit, w.cleanTable)
 		return err
 	})
 	if err == nil {
-		at.begun, at.index, at.after = next.begun, next.index, next.after
+		at.round = next
 	}
 	return removed, more, err
 }
 
-func (w *Writer) clean(at *cleaning, limit int) (removed int, more bool, err error) {
+// cleanDense is Clean for one who holds the collection's lock exclusively.
+func (s *Store) cleanDense(ctx context.Context, c *collection, limit int) (removed int, more bool, err error) {
+	t, err := s.Begin(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	defer t.Rollback()
+	w := t.writer(c)
+	next := c.steady.cleaning.round
+	next.after = slices.Clone(next.after)
+	if removed, more, err = w.clean(&next, limit, w.cleanStretch); err != nil {
+		return 0, false, err
+	}
+	if err := t.Commit(ctx, kv.Buffered); err != nil {
+		return 0, false, err
+	}
+	c.steady.cleaning.round = next
+	return removed, more, nil
+}
+
+// work is what is left to do in one transaction: entries to look at and to remove.
+type work struct {
+	looks, limit, removed int
+}
+
+func (l *work) isDone() bool { return l.looks <= 0 || l.removed >= l.limit }
+
+func (w *Writer) clean(at *round, limit int, table func(*writtenTable, marks, *round, *work) (ended bool, err error)) (removed int, more bool, err error) {
 	ms, err := w.swept()
 	if err != nil || len(ms) == 0 {
-		*at = cleaning{}
+		*at = round{}
 		return 0, false, err
 	}
 	if at.begun == nil {
-		*at = cleaning{begun: ms.encode()}
+		*at = round{begun: ms.encode()}
 	}
-	looks := limit * cleanedPerEntry
+	left := work{looks: limit * cleanedPerEntry, limit: limit}
 	for i := range w.tables {
 		t := &w.tables[i]
 		if t.building() || t.ID < at.index {
@@ -79,41 +125,47 @@ func (w *Writer) clean(at *cleaning, limit int) (removed int, more bool, err err
 		if t.ID > at.index {
 			at.index, at.after = t.ID, nil
 		}
-		ended, err := w.cleanTable(t, ms, at, &looks, limit, &removed)
+		ended, err := table(t, ms, at, &left)
 		if err != nil || !ended {
-			return removed, true, err
+			return left.removed, true, err
 		}
 	}
 	same := string(ms.encode()) == string(at.begun)
-	*at = cleaning{}
+	*at = round{dense: at.dense}
 	if same {
 		w.txn.kv.Delete(marksKey(w.c.ID))
 	}
-	return removed, !same, nil
+	return left.removed, !same, nil
 }
 
-// cleanTable is done when it has come to the end of the index.
-func (w *Writer) cleanTable(t *writtenTable, ms marks, at *cleaning, looks *int, limit int, removed *int) (ended bool, err error) {
+// entriesFrom opens a walk over an index behind the last key that was looked at.
+func (w *Writer) entriesFrom(walk *walk, t *writtenTable, at *round) (low []byte, err error) {
 	start := tableKey(nil, t.Definition)
+	if low = start; at.after != nil {
+		low = append(slices.Clone(at.after), 0)
+	}
+	return low, walk.open(w.view, kv.IterOptions{Lower: low, Upper: After(start)}, false, nil)
+}
+
+// cleanTable deletes dead entries one by one. It is done when it has come to the end of the index.
+func (w *Writer) cleanTable(t *writtenTable, ms marks, at *round, left *work) (ended bool, err error) {
 	var walk walk
-	if err := walk.open(w.view, kv.IterOptions{Lower: start, Upper: After(start)}, false, at.after); err != nil {
+	if _, err := w.entriesFrom(&walk, t, at); err != nil {
 		return false, err
 	}
 	defer walk.close()
 	var room idRoom
-	for *looks > 0 && *removed < limit && walk.next() {
-		*looks--
-		value, err := walk.it.Value()
-		if err != nil {
-			return false, err
-		}
+	looked, removed := 0, 0
+	for !left.isDone() && walk.next() {
+		left.looks--
+		looked++
 		key := walk.it.Key()
 		at.after = append(at.after[:0], key...)
-		id, err := t.id(key, value, &room)
+		dead, err := t.isDead(&walk, ms, &room)
 		if err != nil {
 			return false, err
 		}
-		if !id.isOrdered() || !ms.cover(id) {
+		if !dead {
 			continue
 		}
 		if holdsIDs(t.Definition) { // whoever takes the key overwrites the entry
@@ -121,7 +173,60 @@ func (w *Writer) cleanTable(t *writtenTable, ms marks, at *cleaning, looks *int,
 		}
 		w.txn.kv.Delete(key)
 		t.surplus--
-		*removed++
+		left.removed++
+		removed++
 	}
-	return *looks > 0 && *removed < limit && walk.err() == nil, walk.err()
+	at.dense = removed >= looked/denseShare && int64(removed) >= w.txn.store.fewSwept
+	return !left.isDone() && walk.err() == nil, walk.err()
+}
+
+// isDead says whether the entry that the walk stands on is.
+func (t *writtenTable) isDead(walk *walk, ms marks, room *idRoom) (bool, error) {
+	value, err := walk.it.Value()
+	if err != nil {
+		return false, err
+	}
+	id, err := t.id(walk.it.Key(), value, room)
+	return err == nil && id.isOrdered() && ms.cover(id), err
+}
+
+// cleanStretch deletes a stretch with all that is in it and writes the living again. Nobody else writes.
+func (w *Writer) cleanStretch(t *writtenTable, ms marks, at *round, left *work) (ended bool, err error) {
+	var walk walk
+	low, err := w.entriesFrom(&walk, t, at)
+	if err != nil {
+		return false, err
+	}
+	defer walk.close()
+	var room idRoom
+	looked, removed := 0, 0
+	type pair struct{ key, value []byte }
+	var living []pair
+	for left.looks = min(left.looks, left.limit); left.looks > 0 && walk.next(); left.looks-- {
+		looked++
+		dead, err := t.isDead(&walk, ms, &room)
+		if err != nil {
+			return false, err
+		}
+		at.after = append(at.after[:0], walk.it.Key()...)
+		if dead {
+			removed++
+			continue
+		}
+		value, err := walk.it.Value()
+		if err != nil {
+			return false, err
+		}
+		living = append(living, pair{slices.Clone(walk.it.Key()), slices.Clone(value)})
+	}
+	if removed > 0 {
+		w.txn.kv.DeleteRange(low, append(slices.Clone(at.after), 0))
+		for _, p := range living {
+			w.txn.kv.Set(p.key, p.value)
+		}
+	}
+	t.surplus -= int64(removed)
+	left.removed += removed
+	at.dense = removed >= looked/denseShare
+	return left.looks > 0 && walk.err() == nil, walk.err()
 }

@@ -171,6 +171,9 @@ func (op *Op) explainExpiry(r *storage.Reader, id bson.Value) (bson.Doc, error) 
 			b.String("by", name)
 		}
 	}
+	if e.Deadline <= op.Now {
+		op.appendHeld(b)
+	}
 	b.Date("lastModified", e.Record.Modified).Array("rules")
 	for i, rule := range e.Rules {
 		b.Object(bson.IndexKey(i))

@@ -121,6 +121,17 @@ check('difference 11: ebbTTL and ebbVersion', () => {
   same(db.adminCommand({ ebbTTL: 1 }).ok, 1);
   same(db.runCommand({ ebbTTL: 'd11' }).ok, 1);
   same(db.runCommand({ ebbTTL: 'd11', explain: 1 }).ok, 1);
+  const until = new Date(Date.now() + 3600e3);
+  const [by] = db.runCommand({ ebbTTL: 'd11', forecast: { buckets: 6, until } }).indexes;
+  same(by.buckets.map((b) => Number(b.count)), [0, 0, 0, 0, 0, 0]);
+  same(Number(by.never), 1);
+  db.d11.insertOne({ _id: 2, since: new Date(0) });
+  const wanted = { createIndexes: 'd11', indexes: [{ key: { since: 1 }, name: 'since_1', expireAfterSeconds: 60 }] };
+  same(Number(db.runCommand({ ...wanted, dryRun: true }).wouldExpire), 1);
+  db.adminCommand({ setParameter: 1, ttlMassExpiryGuard: 0.4 });
+  refused(db, wanted, 20, 'IllegalOperation');
+  db.adminCommand({ setParameter: 1, ttlMassExpiryGuard: 0 });
+  same(db.d11.countDocuments(), 2);
 });
 
 done();

@@ -8,7 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
-// maxDatedOnce bounds the record ids that a walk over deadlines keeps in memory, to count a document with several dates once.
+// maxDatedOnce bounds the record ids that a walk over deadlines keeps in memory, to count a document with several dates once,
+// where those are no numbers. Where they are, see Seen.
 const maxDatedOnce = 1 << 20
 
 // Walked is how far a walk over keys came.
@@ -20,8 +21,8 @@ type Walked struct {
 
 // Deadlines calls f with the deadline that the rule gives to each stored document that it gives one, hidden ones included;
 // earliest first, but for the own rule of a time series, whose deadlines come anew for each meta value. It reads keys, and no
-// document. It ends behind limit keys, behind maxDatedOnce documents where one may have several dates, and with the view's
-// context.
+// document. It ends behind limit keys, where a document may have several dates behind as many documents as can be told apart
+// in bounded memory, and with the view's context.
 func (r *Reader) Deadlines(rule *policy.Rule, limit int64, f func(deadline int64)) (Walked, error) {
 	rule, ok := r.current(rule)
 	if !ok {
@@ -40,10 +41,7 @@ func (r *Reader) deadlinesBy(rule *policy.Rule, latest func(policy.Rule) int64, 
 	if err != nil {
 		return Walked{}, err
 	}
-	d := deadlines{limit: limit, dead: dead}
-	if !r.onceEach(rule) {
-		d.seen = map[string]struct{}{}
-	}
+	d := deadlines{limit: limit, dead: dead, several: !r.onceEach(rule), numbered: r.c.idLength > 0}
 	err = d.open(r.view, spans)
 	for err == nil {
 		h := d.earliest()
@@ -79,8 +77,12 @@ type deadlines struct {
 	limit int64
 	cut   bool // a bound was reached
 	heads []*deadlineHead
-	dead  marks               // what has been swept and is still in the index
-	seen  map[string]struct{} // the documents that have had their turn; nil where each comes but once
+	dead  marks // what has been swept and is still in the index
+
+	several  bool // a document may come more than once
+	numbered bool // record ids have sequences
+	seen     Seen
+	others   map[string]struct{} // is seen where they have none
 }
 
 // deadlineHead stands at one entry of a span.
@@ -144,7 +146,7 @@ func (d *deadlines) move(h *deadlineHead) error {
 
 // counts says whether the document that h stands at is there, and has not come before.
 func (d *deadlines) counts(h *deadlineHead) (bool, error) {
-	if d.seen == nil && d.dead == nil {
+	if !d.several && d.dead == nil {
 		return true, nil
 	}
 	value, err := h.it.Value()
@@ -158,16 +160,25 @@ func (d *deadlines) counts(h *deadlineHead) (bool, error) {
 	return d.first(id), nil
 }
 
+// first says whether the id is met for the first time; where that cannot be told any more, the walk is cut.
 func (d *deadlines) first(id RecordID) bool {
-	if d.seen == nil {
+	switch {
+	case !d.several:
 		return true
+	case d.numbered:
+		d.cut = len(d.seen.pages) == maxSeenPages
+		return d.seen.Add(id)
 	}
-	if _, seen := d.seen[string(id)]; seen {
+	if _, again := d.others[string(id)]; again {
 		return false
 	}
-	if d.cut = len(d.seen) == maxDatedOnce; !d.cut {
-		d.seen[string(id)] = struct{}{}
+	if d.cut = len(d.others) == maxDatedOnce; d.cut {
+		return true
 	}
+	if d.others == nil {
+		d.others = map[string]struct{}{}
+	}
+	d.others[string(id)] = struct{}{}
 	return true
 }
 

@@ -63,20 +63,21 @@ type tableIndex struct {
 }
 
 // next is v with another catalogue: collections that did not change stay as they are, and of those that did what is
-// steady does. fresh finds the multikey bits of indexes that v does not have.
-func (v *version) next(c *catalog.Catalog, fresh func(*index.Definition) *multikey) *version {
+// steady does. made says that collections which v does not have were just made; fresh finds the multikey bits of indexes that
+// it does not have.
+func (v *version) next(c *catalog.Catalog, made bool, fresh func(*index.Definition) *multikey) *version {
 	n := &version{c, make(map[uint32]*collection, len(v.collections)+1)}
 	for _, entry := range c.All() {
 		old := v.collections[entry.ID]
 		if old == nil || old.Collection != entry {
-			old = makeCollection(entry, old, fresh)
+			old = makeCollection(entry, old, made, fresh)
 		}
 		n.collections[entry.ID] = old
 	}
 	return n
 }
 
-func makeCollection(entry *catalog.Collection, old *collection, fresh func(*index.Definition) *multikey) *collection {
+func makeCollection(entry *catalog.Collection, old *collection, made bool, fresh func(*index.Definition) *multikey) *collection {
 	c := &collection{Collection: entry, idLength: sequenceLength}
 	if old != nil {
 		c.steady = old.steady
@@ -107,7 +108,7 @@ func makeCollection(entry *catalog.Collection, old *collection, fresh func(*inde
 		}
 	}
 	c.rules = rulesOf(entry)
-	c.order = makeOrder(c, old)
+	c.order = makeOrder(c, old, made)
 	return c
 }
 

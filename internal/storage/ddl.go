@@ -68,7 +68,7 @@ func (s *Store) change(ctx context.Context, f func(*change) error) error {
 func (c *change) publish(old *version) {
 	s := c.store
 	if c.catalog != old.catalog {
-		next := old.next(c.catalog, func(d *index.Definition) *multikey {
+		next := old.next(c.catalog, true, func(d *index.Definition) *multikey {
 			if m := c.fresh[d.ID]; m != nil {
 				return m
 			}

@@ -460,9 +460,9 @@ func TestValidateFinds(t *testing.T) {
 // TestContextEndsScans: a walk over what is hidden ends with its context.
 func TestContextEndsScans(t *testing.T) {
 	f := newFixture(t)
-	f.createIndexes(testNS, `{key: {_ts: 1}, name: "ts", expireAfterSeconds: 1}`)
+	f.createIndexes(testNS, `{key: {x: 1}, name: "orders", expireAfterSeconds: 1}`, `{key: {d: 1}, name: "d", expireAfterSeconds: 1, hideExpired: true}`)
 	for i := range 3 * stepsBetweenChecks {
-		f.must(f.insert(testNS, bson.Build().Int32("_id", int32(i)).Doc().Text()))
+		f.must(f.insert(testNS, bson.Build().Int32("_id", int32(i)).Date("d", f.Now()).Doc().Text()))
 	}
 	f.clock.Advance(time.Minute)
 	ctx, cancel := context.WithCancelCause(context.Background())

@@ -100,8 +100,11 @@ func (w *Writer) expireSome(rule *policy.Rule, after []byte) (n int64, next []by
 	return n, next, nil
 }
 
-// expireLocked is ExpireNow for one who holds the collection's lock.
+// expireLocked is ExpireNow for one who holds the collection's lock exclusively.
 func (s *Store) expireLocked(ctx context.Context, c *collection, rule *policy.Rule, now int64) error {
+	if err := s.sweepBefore(ctx, c, rule, now); err != nil {
+		return err
+	}
 	for after, more := []byte(nil), true; more; more = after != nil {
 		t, err := s.BeginAt(ctx, now)
 		if err != nil {

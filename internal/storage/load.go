@@ -42,7 +42,7 @@ func (s *Store) load(ctx context.Context) ([]garbage, error) {
 		return nil, err
 	}
 	empty := &version{catalog: catalog.New()}
-	s.current.Store(empty.next(c, func(d *index.Definition) *multikey {
+	s.current.Store(empty.next(c, false, func(d *index.Definition) *multikey {
 		m := newMultikey(d)
 		stored := bits[d.ID].of(d)
 		m.store(stored.bits)

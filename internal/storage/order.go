@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -86,12 +87,41 @@ func orderedID(place []byte, sequence uint64) RecordID {
 	return binary.BigEndian.AppendUint64(id, sequence|orderedBit)
 }
 
-// order is how the records of a collection lie.
+// order is how the records of a collection lie: as above, or in a collection that is clustered by a date in _id, by that.
 type order struct {
-	number uint32
-	rule   *policy.Rule
-	tally  *tally
+	number    uint32
+	rule      *policy.Rule
+	tally     *tally
+	clustered bool
 }
+
+// of is where in the order a record lies; ok is false when it has no deadline, or lies elsewhere.
+func (o *order) of(id RecordID) (span byte, date int64, ok bool) {
+	switch {
+	case o == nil:
+		return 0, 0, false
+	case o.clustered:
+		date, ok = keystring.Date(id)
+		return onDefault, date, ok && id[0] < inverted && date >= 0
+	case !o.has(id) || id.span() == onNever:
+		return 0, 0, false
+	}
+	return id.span(), id.date(), true
+}
+
+// inverted is from where on the first byte of a key string is that of a descending value, which no _id is.
+const inverted = 0x80
+
+// datedKey is where the records of a date begin, within a span.
+func (c *collection) datedKey(span byte, date int64) []byte {
+	if c.order.clustered {
+		return keystring.AppendDate(recordKey(nil, c.ID, nil), max(date, 0), false)
+	}
+	return c.order.appendDate(recordKey(nil, c.ID, nil), span, date)
+}
+
+// moves says whether records have other ids when their dates change.
+func (c *collection) moves() bool { return c.order != nil && !c.order.clustered }
 
 // appendOrder appends what all ids of an order begin with.
 func appendOrder(dst []byte, number uint32) []byte {
@@ -132,6 +162,9 @@ func (o *order) has(id RecordID) bool {
 
 // orderBounds are the keys of the records that lie in the order.
 func (c *collection) orderBounds() (low, high []byte) {
+	if c.order.clustered {
+		return c.datedKey(onDefault, 0), After(c.datedKey(onDefault, math.MaxInt64))
+	}
 	low = appendOrder(recordKey(nil, c.ID, nil), c.order.number)
 	return low, After(low)
 }
@@ -139,7 +172,7 @@ func (c *collection) orderBounds() (low, high []byte) {
 // replace is where a record goes whose document changes: where it is, unless that is no longer its place.
 func (w *Writer) replace(old RecordID, doc bson.Doc) (RecordID, error) {
 	switch {
-	case w.c.order != nil:
+	case w.c.moves():
 		return w.reorder(old, doc, w.view.now)
 	case w.c.IsTimeSeries() && !w.c.inPlace(old, doc):
 		return w.placeInSeries(doc)
@@ -165,8 +198,8 @@ func (w *Writer) reorder(old RecordID, doc bson.Doc, modified int64) (RecordID, 
 
 // tallyRecord takes account of a record that comes to where it lies, or goes from there.
 func (w *Writer) tallyRecord(id RecordID, documents, bytes int64) {
-	if o := w.c.order; o.has(id) && id.span() != onNever {
-		w.tallied = append(w.tallied, tallied{id.span(), id.date(), documents, bytes})
+	if span, date, ok := w.c.order.of(id); ok {
+		w.tallied = append(w.tallied, tallied{span, date, documents, bytes})
 	}
 }
 
@@ -222,7 +255,22 @@ func hasSameDates(a, b *index.Definition) bool {
 }
 
 // makeOrder is the order of a collection in memory.
-func makeOrder(c *collection, old *collection) *order {
+func makeOrder(c, old *collection, made bool) *order {
+	o := c.newOrder()
+	switch {
+	case o == nil:
+	case old != nil && old.order != nil && old.order.number == o.number:
+		o.tally = old.order.tally
+	default: // of a new collection, and under a new number, nothing is there yet
+		o.tally = newTally(made && old == nil || old != nil && !o.clustered)
+	}
+	return o
+}
+
+func (c *collection) newOrder() *order {
+	if own, ok := c.rules.Own(); ok && own.Kind == policy.Clustered {
+		return &order{rule: own, clustered: true}
+	}
 	if c.Order == nil {
 		return nil
 	}
@@ -230,16 +278,7 @@ func makeOrder(c *collection, old *collection) *order {
 	if !ok {
 		return nil
 	}
-	o := &order{number: c.Order.Number, rule: rule}
-	switch {
-	case old == nil:
-		o.tally = newTally(false)
-	case old.order != nil && old.order.number == o.number:
-		o.tally = old.order.tally
-	default: // nothing lies there yet
-		o.tally = newTally(true)
-	}
-	return o
+	return &order{number: c.Order.Number, rule: rule}
 }
 
 // upgradeOrder gives collections their order that were stored when there was none.
@@ -269,12 +308,12 @@ const arrangeBytes = 4 << 20
 // there may be others.
 func (s *Store) Arrange(ctx context.Context, collection uint32, limit int) (moved int, more bool, err error) {
 	c := s.current.Load().collections[collection]
-	if c == nil || c.order == nil {
+	if c == nil || !c.moves() {
 		return 0, false, nil
 	}
 	err = s.Write(ctx, c.NS, WriteOptions{Durability: kv.Buffered}, func(w *Writer) error {
 		moved, more = 0, false
-		if w.c.ID != collection || w.c.order == nil {
+		if w.c.ID != collection || !w.c.moves() {
 			return nil
 		}
 		found, all, err := w.misplaced(limit)
@@ -294,7 +333,7 @@ func (s *Store) Arrange(ctx context.Context, collection uint32, limit int) (move
 
 // Misplaced says whether any record lies where the collection's order does not want it.
 func (r *Reader) Misplaced() (bool, error) {
-	if r.c.order == nil {
+	if !r.c.moves() {
 		return false, nil
 	}
 	found, _, err := r.misplaced(1)
@@ -394,12 +433,12 @@ func (s *Seen) page(n uint64) *seenPage {
 }
 
 // Moves says whether records of the collection may move while they stay what they are.
-func (r *Reader) Moves() bool { return r.c.order != nil }
+func (r *Reader) Moves() bool { return r.c.moves() }
 
 // Again is a record that was read before, as it is now: under another id when it has moved.
 func (r *Reader) Again(rec Record) (now Record, ok bool, err error) {
 	now, ok, err = r.Get(rec.ID)
-	if ok || err != nil || r.c.order == nil {
+	if ok || err != nil || !r.c.moves() {
 		return now, ok, err
 	}
 	now, ok, err = r.GetByID(rec.Doc.Lookup("_id"))

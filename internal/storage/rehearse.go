@@ -54,7 +54,7 @@ func (s *Store) rehearseFirst(ns namespace.NS, parse func(*catalog.Collection) (
 		return h, err
 	}
 	coll.Indexes = []*index.Definition{first}
-	c := makeCollection(coll, nil, newMultikey)
+	c := makeCollection(coll, nil, true, newMultikey)
 	p, err := s.planIndexes(c, parse)
 	if err != nil {
 		return h, err

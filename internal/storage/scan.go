@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
@@ -53,11 +54,29 @@ func (r *Reader) Scan(s RecordScan) (*RecordCursor, error) {
 // Next moves to the next record that is there; false at the end or on an error.
 func (c *RecordCursor) Next() bool {
 	for c.err == nil && c.walk.next() {
+		if c.leap() {
+			continue
+		}
 		if c.rec, c.err = c.walk.record(); c.err == nil && !c.reader.hidden(c.rec) {
 			return true
 		}
 	}
 	return false
+}
+
+// leap sends the walk past all that is hidden with the record that it stands on, in one go.
+func (c *RecordCursor) leap() bool {
+	id := RecordID(c.walk.it.Key()[tableLength:])
+	if !c.reader.isPast(id) {
+		return false
+	}
+	span, _, _ := c.reader.c.order.of(id)
+	if c.walk.reverse {
+		c.walk.seek(c.reader.c.datedKey(span, math.MinInt64))
+	} else {
+		c.walk.seek(After(c.reader.c.datedKey(span, c.reader.past[span])))
+	}
+	return true
 }
 
 // Record is the current record, valid until the next move; Clone what must live longer.

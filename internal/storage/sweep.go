@@ -51,7 +51,13 @@ func (s *Store) Sweep(ctx context.Context, collection uint32, rule *policy.Rule,
 
 // sweeps says whether the rule is the one that orders the collection.
 func (c *collection) sweeps(rule *policy.Rule) bool {
-	return c != nil && c.order != nil && rule.Index != nil && c.order.rule.Index.ID == rule.Index.ID
+	switch {
+	case c == nil || c.order == nil:
+		return false
+	case c.order.clustered: // its ids may come again, so that entries of indexes would not tell that they are dead
+		return rule.Index == nil && len(c.indexes) == 0
+	}
+	return rule.Index != nil && c.order.rule.Index.ID == rule.Index.ID
 }
 
 // lockToSweep takes the collection's lock, unless that takes long or c is not how the collection is any more.
@@ -154,10 +160,31 @@ type sweptPart struct {
 	all       amount
 }
 
+// sweepBefore does at once what can be done so of what its caller will do one by one, holding the collection's lock exclusively.
+func (s *Store) sweepBefore(ctx context.Context, c *collection, rule *policy.Rule, now int64) error {
+	if !c.sweeps(rule) || !c.steady.counting.TryLock() { // who counts may wait for the lock
+		return nil
+	}
+	defer c.steady.counting.Unlock()
+	if !c.order.tally.isKnown() {
+		v, err := s.View(ctx)
+		if err != nil {
+			return err
+		}
+		defer v.Close()
+		c.order.tally.reset()
+		if err := v.read(c).tallyAll(); err != nil {
+			return err
+		}
+		c.order.tally.done()
+	}
+	_, _, err := s.sweepLocked(ctx, c, rule, now)
+	return err
+}
+
 // sweepLocked is Sweep for one who holds the collection's lock exclusively.
 func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rule, now int64) (done Swept, ok bool, err error) {
-	rule, current := c.rules.ForIndexID(rule.Index.ID)
-	if !current || !c.sweeps(rule) || !c.order.tally.isKnown() || len(c.steady.building()) > 0 {
+	if !c.sweeps(rule) || !c.order.tally.isKnown() || len(c.steady.building()) > 0 {
 		return Swept{}, false, nil
 	}
 	t, err := s.BeginAt(ctx, now)
@@ -165,14 +192,14 @@ func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rul
 		return Swept{}, false, err
 	}
 	defer t.Rollback()
-	w := &sweeping{store: s, c: c, rule: rule, kv: t.kv, view: t.view}
+	w := &sweeping{store: s, c: c, rule: c.order.rule, kv: t.kv, view: t.view}
 	if ok, err = w.plan(now); !ok || err != nil {
 		return Swept{}, false, err
 	}
 	if err := w.delete(); err != nil {
 		return Swept{}, false, err
 	}
-	c.steady.marked.Store(true)
+	c.steady.marked.Store(!c.order.clustered)
 	if err := t.Commit(ctx, kv.Buffered); err != nil {
 		return Swept{}, false, err
 	}
@@ -207,6 +234,9 @@ func (w *sweeping) plan(now int64) (ok bool, err error) {
 
 // inOrder says whether all records are: the first and the last are.
 func (w *sweeping) inOrder() (bool, error) {
+	if w.c.order.clustered {
+		return true, nil
+	}
 	start := recordKey(nil, w.c.ID, nil)
 	it, err := w.kv.NewIter(kv.IterOptions{Lower: start, Upper: After(start)})
 	if err != nil {
@@ -223,7 +253,7 @@ func (w *sweeping) inOrder() (bool, error) {
 }
 
 func (w *sweeping) key(span byte, date int64) []byte {
-	return w.c.order.appendDate(recordKey(nil, w.c.ID, nil), span, date)
+	return w.c.datedKey(span, date)
 }
 
 // part finds what is due in a span.
@@ -311,6 +341,10 @@ func (w *sweeping) delete() error {
 	}
 	if left == 0 {
 		return w.deleteAll()
+	}
+	if w.c.order.clustered {
+		w.kv.DeleteRange(w.parts[0].low, w.parts[0].high)
+		return nil
 	}
 	last, err := w.c.steady.sequence.lastGiven(w.store.engine)
 	if err != nil {

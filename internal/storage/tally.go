@@ -156,15 +156,15 @@ func (r *Reader) tallyAll() error {
 	defer w.close()
 	var some []tallied
 	for w.next() {
-		id := RecordID(w.it.Key()[tableLength:])
-		if id.span() == onNever {
+		span, date, ok := r.c.order.of(RecordID(w.it.Key()[tableLength:]))
+		if !ok { // all that has no deadline lies behind
 			break
 		}
 		n, err := w.documentBytes()
 		if err != nil {
 			return err
 		}
-		if k := len(some); k > 0 && some[k-1].span == id.span() && some[k-1].date == id.date() {
+		if k := len(some); k > 0 && some[k-1].span == span && some[k-1].date == date {
 			some[k-1].documents++
 			some[k-1].bytes += n
 			continue
@@ -173,7 +173,7 @@ func (r *Reader) tallyAll() error {
 			r.c.order.tally.add(some)
 			some = some[:0]
 		}
-		some = append(some, tallied{id.span(), id.date(), 1, n})
+		some = append(some, tallied{span, date, 1, n})
 	}
 	r.c.order.tally.add(some)
 	return w.err()

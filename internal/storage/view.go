@@ -86,7 +86,12 @@ func (v *View) CollectionByID(id uint32) (r *Reader, ok bool) {
 }
 
 func (v *View) read(c *collection) *Reader {
-	return &Reader{view: v, c: c, hides: c.rules.Hiding(v.hideAll)}
+	r := &Reader{view: v, c: c, hides: c.rules.Hiding(v.hideAll)}
+	if o := c.order; r.hides && o != nil && o.rule.Hides(v.hideAll) {
+		r.past = o.past(v.now)
+		r.pastTells = c.rules.HidesBy(o.rule, v.hideAll)
+	}
+	return r
 }
 
 // Reader reads one collection in a View. Expired documents that are hidden are not there.
@@ -98,6 +103,9 @@ type Reader struct {
 	// What has been swept and is not cleaned, once it was asked for.
 	marks     marks
 	marksRead bool
+	// Of what has expired by the rule that orders, when it hides, the id tells that it is hidden; pastTells: of all that is.
+	past      past
+	pastTells bool
 }
 
 // View is the view that r reads in.
@@ -134,6 +142,9 @@ func (r *Reader) MultikeyPaths(d *index.Definition) *index.PathSet {
 
 // Get is the record with the id. ok is false when there is none.
 func (r *Reader) Get(id RecordID) (rec Record, ok bool, err error) {
+	if r.isPast(id) {
+		return Record{}, false, nil
+	}
 	rec, ok, err = r.stored(id)
 	if ok && r.hidden(rec) {
 		return Record{}, false, nil
@@ -245,5 +256,13 @@ func (r *Reader) stored(id RecordID) (rec Record, ok bool, err error) {
 }
 
 func (r *Reader) hidden(rec Record) bool {
-	return r.hides && r.c.rules.Hidden(rec.Doc, rec.Modified, r.view.now, r.view.hideAll)
+	switch {
+	case !r.hides:
+		return false
+	case r.isPast(rec.ID):
+		return true
+	case r.pastTells && r.c.order.has(rec.ID):
+		return false
+	}
+	return r.c.rules.Hidden(rec.Doc, rec.Modified, r.view.now, r.view.hideAll)
 }

@@ -44,6 +44,16 @@ func (rs Rules) Hiding(all bool) bool {
 	return false
 }
 
+// HidesBy says whether r hides and no other rule does; all is the server's ttlHideExpired.
+func (rs Rules) HidesBy(r *Rule, all bool) bool {
+	for i := range rs.rules {
+		if o := &rs.rules[i]; (o == r) != o.Hides(all) {
+			return false
+		}
+	}
+	return true
+}
+
 // Hidden says whether doc, modified last at the millisecond modified, is invisible at now.
 func (rs Rules) Hidden(doc bson.Doc, modified, now int64, all bool) bool {
 	for i := range rs.rules {

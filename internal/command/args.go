@@ -17,6 +17,17 @@ type Args struct {
 	doc    bson.Doc
 	fields []arg
 	err    error
+	// present has a bit for each field, see bitOf: most of what is asked for is not there.
+	present uint64
+	names   *words
+}
+
+// bitOf is the bit of a field's name. Names may share one.
+func bitOf(key string) uint64 {
+	if key == "" {
+		return 1
+	}
+	return 1 << ((uint(len(key))*5 + uint(key[0])*3 + uint(key[len(key)-1])) & 63)
 }
 
 type arg struct {
@@ -28,13 +39,15 @@ type arg struct {
 // NewArgs reads doc; path is what error messages call it ("find", "update.updates").
 func NewArgs(path string, doc bson.Doc) *Args {
 	a := &Args{}
-	a.reset(path, doc)
+	a.reset(path, doc, nil)
 	return a
 }
 
-func (a *Args) reset(path string, doc bson.Doc) {
-	*a = Args{path: path, doc: doc, fields: a.fields[:0]}
+// reset begins to read doc. Names are those that the connection has had lately, or nil.
+func (a *Args) reset(path string, doc bson.Doc, names *words) {
+	*a = Args{path: path, doc: doc, fields: a.fields[:0], names: names}
 	for it := doc.Iter(); it.Next(); {
+		a.present |= bitOf(it.Key())
 		a.fields = append(a.fields, arg{key: it.Key(), v: it.Value()})
 	}
 }
@@ -54,6 +67,9 @@ func (a *Args) Err() error { return a.err }
 
 // Value reads a field of any type as it is; missing when absent.
 func (a *Args) Value(key string) bson.Value {
+	if a.present&bitOf(key) == 0 {
+		return bson.Missing
+	}
 	for i := range a.fields {
 		if a.fields[i].key == key {
 			a.fields[i].used = true
@@ -65,6 +81,9 @@ func (a *Args) Value(key string) bson.Value {
 
 // Has says whether the field is there and not null, without reading it.
 func (a *Args) Has(key string) bool {
+	if a.present&bitOf(key) == 0 {
+		return false
+	}
 	for i := range a.fields {
 		if a.fields[i].key == key {
 			return !a.fields[i].v.IsNullish()
@@ -162,7 +181,7 @@ func (a *Args) Collection(db string) namespace.NS {
 		a.Fail(mongoerr.New(mongoerr.InvalidNamespace, "collection name has invalid type %s", v.Type))
 		return namespace.NS{DB: db}
 	}
-	return namespace.NS{DB: db, Coll: strings.Clone(v.Str())}
+	return namespace.NS{DB: db, Coll: a.names.of(v.Str())}
 }
 
 // Required makes it an error that a field is absent.

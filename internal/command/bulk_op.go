@@ -23,7 +23,7 @@ type bulkOp struct {
 
 // parseBulkOp reads what the op is and where it goes, and an insert entirely. a is room to work in.
 func parseBulkOp(a *Args, d bson.Doc) (o bulkOp, err error) {
-	a.reset("bulkWrite.ops", d)
+	a.reset("bulkWrite.ops", d, nil)
 	o.doc = d
 	kind := d.FirstKey()
 	switch kind {

@@ -27,6 +27,8 @@ type Command struct {
 	Explain func(*Op, query.Verbosity) (*query.Explanation, error)
 	// Run does the work. The reply lacks "ok", which is added unless it is there.
 	Run func(*Op) (bson.Doc, error)
+
+	calls calls
 }
 
 // table is every command, found by name and alias.

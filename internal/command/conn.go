@@ -27,9 +27,11 @@ type Conn struct {
 	appName  string
 
 	// What each command needs and none keeps: its arguments, and its reply, which is written before the next one comes.
-	args  Args
-	reply bson.Builder
-	spare []byte
+	args     Args
+	reply    bson.Builder
+	spare    []byte
+	names    words
+	sessions words
 }
 
 // maxSpareBytes is how large a reply's buffer may be to be kept for the next one.

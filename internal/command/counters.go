@@ -1,7 +1,6 @@
 package command
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -10,17 +9,13 @@ import (
 // counters is what serverStatus tells of the commands run so far.
 type counters struct {
 	inserts, queries, updates, deletes, getMores, commands atomic.Int64
-	perCommand                                             sync.Map // name → *commandCounter
 }
 
-type commandCounter struct{ total, failed atomic.Int64 }
+// calls counts how often one command was run.
+type calls struct{ total, failed atomic.Int64 }
 
 func (op *Op) countCommand() {
-	c, ok := op.counts.perCommand.Load(op.Command.Name)
-	if !ok {
-		c, _ = op.counts.perCommand.LoadOrStore(op.Command.Name, &commandCounter{})
-	}
-	c.(*commandCounter).total.Add(1)
+	op.Command.calls.total.Add(1)
 	switch op.Command.Name {
 	case "insert", "update", "delete", "bulkWrite": // counted by document or statement
 	case "find":
@@ -35,11 +30,10 @@ func (op *Op) countCommand() {
 // finish notes how the operation ended: counters, the slow log and the profiler.
 func (op *Op) finish(reply bson.Doc, err error) {
 	if err != nil {
-		if c, ok := op.counts.perCommand.Load(op.Command.Name); ok {
-			c.(*commandCounter).failed.Add(1)
-		}
+		op.Command.calls.failed.Add(1)
 	}
 	op.Running.Stats.ResponseBytes.Store(int64(len(reply)))
-	op.account(err)
-	op.record(err)
+	micros := op.Ops.Micros(op.Running)
+	op.account(micros, err)
+	op.record(micros, err)
 }

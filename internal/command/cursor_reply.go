@@ -55,6 +55,22 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 	return b.Int64("id", c.ID).String("ns", c.NS).End().Doc(), nil
 }
 
+// takesOne says whether a first batch has room for a document and a sign that there is no other.
+func (o *cursorOptions) takesOne() bool {
+	return !o.batchGiven || o.batch > 1 || o.batch == 1 && o.single
+}
+
+// replyOne answers with all there is, doc or nothing; see openCursor.
+func (op *Op) replyOne(doc bson.Doc) bson.Doc {
+	b := op.build().Object("cursor").Array("firstBatch")
+	if doc != nil {
+		b.Document("0", doc)
+		op.Running.Stats.Returned.Store(1)
+	}
+	op.Running.Stats.CursorExhausted.Store(true)
+	return b.End().Int64("id", 0).String("ns", op.Running.NS).End().Doc()
+}
+
 // keep parks c for getMore, with what is left of the command's time.
 func (op *Op) keep(c *cursor.Cursor) error {
 	c.Command = op.Args.Document().Clone()

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
-	"strings"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
@@ -35,7 +35,12 @@ type Reply struct {
 
 // Handle runs one command. It always has an answer: a user's mistake, a failure and a panic are error replies.
 func (s *Server) Handle(ctx context.Context, conn *Conn, req Request) (reply Reply) {
-	op := &Op{Server: s, Conn: conn, Sequences: req.Sequences, ExhaustAllowed: req.ExhaustAllowed}
+	both := &struct { // made at once
+		op      Op
+		running operation.Operation
+	}{}
+	op := &both.op
+	op.Server, op.Conn, op.Sequences, op.ExhaustAllowed, op.Running = s, conn, req.Sequences, req.ExhaustAllowed, &both.running
 	defer func() {
 		if p := recover(); p != nil {
 			s.Log.Error("operation panicked", "command", req.Body.FirstKey(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
@@ -55,7 +60,7 @@ func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
 		return nil, mongoerr.New(mongoerr.CommandNotFound, "no such command: ''")
 	}
 	op.Args = &op.Conn.args
-	op.Args.reset(name, req.Body)
+	op.Args.reset(name, req.Body, &op.Conn.names)
 	op.Command = op.table[name]
 	if op.Command == nil {
 		return nil, mongoerr.New(mongoerr.CommandNotFound, "no such command: '%s'", name)
@@ -73,8 +78,9 @@ func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
 	if req.NoReply {
 		op.WriteConcern.Buffered, op.WriteConcern.Unacknowledged = true, true
 	}
-	op.Now = clock.Millis(op.Clock)
-	return op.track(ctx)
+	now := op.Clock.Now()
+	op.Now = now.UnixMilli()
+	return op.track(ctx, now)
 }
 
 func (op *Op) readDB(req Request) error {
@@ -84,19 +90,21 @@ func (op *Op) readDB(req Request) error {
 		if v.Type != bson.TypeString {
 			return mongoerr.New(40414, "OP_MSG requests require a $db argument")
 		}
-		op.DB = strings.Clone(v.Str())
+		op.DB = op.Conn.names.of(v.Str())
 	}
 	return namespace.CheckDB(op.DB)
 }
 
 // track runs the command as an operation that currentOp shows, killOp stops and maxTimeMS ends.
-func (op *Op) track(ctx context.Context) (bson.Doc, error) {
-	op.Running = &operation.Operation{Client: op.Conn.Client(), Kind: op.Command.Kind, NS: op.namespace(), Command: op.Args.Document(), LSID: op.LSID}
-	if op.Running.Kind == "" {
-		op.Running.Kind = "command"
+func (op *Op) track(ctx context.Context, now time.Time) (bson.Doc, error) {
+	r := op.Running
+	r.Client, r.Kind, r.NS = op.Conn.Client(), op.Command.Kind, op.namespace()
+	r.Command, r.LSID, r.Started = op.Args.Document(), op.LSID, now
+	if r.Kind == "" {
+		r.Kind = "command"
 	}
-	ctx = op.Ops.Start(ctx, op.Running)
-	defer op.Ops.Finish(op.Running)
+	ctx = op.Ops.Start(ctx, r)
+	defer op.Ops.Finish(r)
 	if op.MaxTime > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = clock.WithTimeout(ctx, op.Clock, op.MaxTime)
@@ -104,7 +112,7 @@ func (op *Op) track(ctx context.Context) (bson.Doc, error) {
 	}
 	op.Ctx = ctx
 	if op.LSID != nil && !op.Command.NoSession {
-		if err := op.Sessions.Use(op.SessionID); err != nil {
+		if err := op.Sessions.Use(op.SessionID, now); err != nil {
 			return nil, err
 		}
 	}
@@ -180,7 +188,7 @@ func (op *Op) namespace() string {
 	if v.Type != bson.TypeString || v.Str() == "" {
 		return op.DB + ".$cmd"
 	}
-	return op.DB + "." + v.Str()
+	return op.Conn.names.joined(op.DB, v.Str())
 }
 
 // errorReply is err in MongoDB's shape.

@@ -33,6 +33,9 @@ func find(op *Op) (bson.Doc, error) {
 			return nil, err
 		}
 		r.cursor.planSummary = r.call.PlanSummary
+		if r.cursor.takesOne() {
+			return op.replyOne(one.Doc()), nil
+		}
 		return op.openCursor(r.NS, one, r.cursor)
 	}
 	running, err := op.Query.Find(op.Ctx, r.Find, r.call)
@@ -62,7 +65,7 @@ func (op *Op) parseFind(a *Args) (findRequest, error) {
 	r.ReturnKey = a.SafeBool("returnKey", false)
 	r.ShowRecordID = a.SafeBool("showRecordId", false)
 	r.call.Let = a.Doc("let")
-	r.call.AllowDiskUse = a.SafeBool("allowDiskUse", op.spills())
+	r.call.AllowDiskUse = a.SafeBool("allowDiskUse", r.call.AllowDiskUse)
 	collate(a, "collation", r.call)
 	r.cursor.batch, r.cursor.batchGiven = a.IntIn("batchSize", 0, math.MaxInt64)
 	r.cursor.single = a.SafeBool("singleBatch", false)

@@ -69,12 +69,10 @@ func (op *Op) readGeneric() error {
 
 func (op *Op) readSession(a *Args) {
 	if lsid := a.Doc("lsid"); lsid != nil {
-		id, err := sessionID("OperationSessionInfo.lsid", lsid)
-		if err != nil {
+		if err := op.readSessionID(lsid); err != nil {
 			a.Fail(err)
 			return
 		}
-		op.LSID, op.SessionID = lsid, id
 	}
 	txn := a.Value("txnNumber")
 	a.Ignore("stmtId", "stmtIds")
@@ -97,6 +95,16 @@ func (op *Op) readSession(a *Args) {
 	}
 }
 
+func (op *Op) readSessionID(lsid bson.Doc) (err error) {
+	op.LSID = lsid
+	if id := plainSessionID(lsid); id != nil {
+		op.SessionID = op.Conn.sessions.ofBytes(id)
+		return nil
+	}
+	op.SessionID, err = sessionID("OperationSessionInfo.lsid", lsid)
+	return err
+}
+
 // takesTxn says whether a replica set would take a txnNumber on the command.
 func (c *Command) takesTxn() bool {
 	switch c.Name {
@@ -109,8 +117,8 @@ func (c *Command) takesTxn() bool {
 
 // sessionID takes the id out of {id: UUID(…)}; path is what errors call the document.
 func sessionID(path string, lsid bson.Doc) (string, error) {
-	if id, ok := plainSessionID(lsid); ok {
-		return id, nil
+	if id := plainSessionID(lsid); id != nil {
+		return string(id), nil
 	}
 	a := NewArgs(path, lsid)
 	a.Ignore("txnNumber", "txnUUID")
@@ -135,17 +143,17 @@ func sessionID(path string, lsid bson.Doc) (string, error) {
 	return string(data), nil
 }
 
-// plainSessionID is sessionID for what nearly all clients send: nothing but a good id.
-func plainSessionID(lsid bson.Doc) (id string, ok bool) {
+// plainSessionID is the id's bytes in what nearly all clients send, nothing but a good id; nil otherwise.
+func plainSessionID(lsid bson.Doc) []byte {
 	it := lsid.Iter()
 	if !it.Next() || it.Key() != "id" || it.Value().Type != bson.TypeBinary {
-		return "", false
+		return nil
 	}
 	subtype, data := it.Value().Binary()
 	if subtype != 4 || len(data) != 16 || it.Next() {
-		return "", false
+		return nil
 	}
-	return string(data), true
+	return data
 }
 
 // subtypeName is what MongoDB calls a kind of binary data.

@@ -33,6 +33,7 @@ func New(c Config, s Services) *Server {
 	srv.Sessions = session.NewRegistry(c.Clock, func(id string) {
 		srv.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID == id })
 	})
+	srv.diskUse = s.Params.Lookup("allowDiskUseByDefault")
 	s.Query.Server = srv
 	if p := s.Params.Lookup("notablescan"); p != nil {
 		s.Query.NoTableScan = func() bool { return p.Get().Bool() }

@@ -44,4 +44,4 @@ func (s *Server) setting(name string) int64 {
 func (s *Server) sessionMinutes() int32 { return int32(s.setting("localLogicalSessionTimeoutMinutes")) }
 
 // spills says whether stages may use the disk when a command does not say.
-func (s *Server) spills() bool { return s.Params.Lookup("allowDiskUseByDefault").Get().Bool() }
+func (s *Server) spills() bool { return s.diskUse.Get().Bool() }

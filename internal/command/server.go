@@ -87,6 +87,7 @@ type Server struct {
 	open    connections
 	// builders numbers those who build indexes.
 	builders builders
+	diskUse  *parameter.Parameter
 	machine  sync.Once
 	host     host.Machine
 	// processID names this run of the server in topologyVersion.

@@ -28,13 +28,11 @@ func (op *Op) metricsSection(b *bson.Builder) {
 }
 
 func (op *Op) commandMetrics(b *bson.Builder) {
-	counters := map[string]*commandCounter{}
-	op.counts.perCommand.Range(func(name, c any) bool {
-		counters[name.(string)] = c.(*commandCounter)
-		return true
-	})
-	for _, name := range slices.Sorted(maps.Keys(counters)) {
-		b.Object(name).Int64("failed", counters[name].failed.Load()).Int64("total", counters[name].total.Load()).End()
+	for _, name := range slices.Sorted(maps.Keys(op.table)) {
+		c := op.table[name]
+		if total := c.calls.total.Load(); total > 0 && c.Name == name {
+			b.Object(name).Int64("failed", c.calls.failed.Load()).Int64("total", total).End()
+		}
 	}
 }
 

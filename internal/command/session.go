@@ -27,7 +27,7 @@ func refreshSessions(op *Op) (bson.Doc, error) {
 		if err != nil {
 			break
 		}
-		err = op.Sessions.Use(id)
+		err = op.Sessions.Use(id, op.Clock.Now())
 	}
 	return bson.EmptyDoc, err
 }

@@ -30,11 +30,11 @@ type finished struct {
 }
 
 // record hands the finished operation to the slow log and the profiler. Those of statements were recorded one by one.
-func (op *Op) record(err error) {
+func (op *Op) record(micros int64, err error) {
 	if op.Command.Quiet || op.statements > 0 {
 		return
 	}
-	op.Server.record(op.DB, finished{op.Running, op.originating, op.Ops.Micros(op.Running), err})
+	op.Server.record(op.DB, finished{op.Running, op.originating, micros, err})
 }
 
 // statement records one statement of a write that began at start. fill sets what it did.

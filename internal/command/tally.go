@@ -74,8 +74,7 @@ func (t *tally) latencyOf(c *Command) *latency {
 }
 
 // account adds the finished operation to what serverStatus and top tell.
-func (op *Op) account(err error) {
-	micros := op.Ops.Micros(op.Running)
+func (op *Op) account(micros int64, err error) {
 	op.tally.add(op.Command, &op.Running.Stats, micros, err)
 	op.usage.add(op.Command.Name, op.Running.NS, micros, err)
 }

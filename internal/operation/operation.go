@@ -39,8 +39,19 @@ type Stats struct {
 	ExecMicros                              atomic.Int64
 }
 
+// idHack is the plan of most operations.
+const idHack = "IDHACK"
+
+var noted = idHack
+
 // SetPlanSummary notes the plan that the operation runs by.
-func (s *Stats) SetPlanSummary(text string) { s.planSummary.Store(&text) }
+func (s *Stats) SetPlanSummary(text string) {
+	if text == idHack {
+		s.planSummary.Store(&noted)
+		return
+	}
+	s.planSummary.Store(&text)
+}
 
 // PlanSummary is the plan noted last, "" when there is none.
 func (s *Stats) PlanSummary() string {
@@ -60,14 +71,15 @@ type Operation struct {
 	NS      string
 	Command bson.Doc
 	// LSID is the session's document, or nil.
-	LSID    bson.Doc
+	LSID bson.Doc
+	// Started is set by Registry.Start where nobody has set it.
 	Started time.Time
 	Stats   Stats
 	// Progress says how far a long operation has come; nil where nobody counts.
 	Progress func() (message string, done, total int64)
 
 	killed atomic.Bool
-	cancel context.CancelCauseFunc
+	scope  scope
 }
 
 // Killed says whether the operation was told to stop.
@@ -76,7 +88,7 @@ func (o *Operation) Killed() bool { return o.killed.Load() }
 // Kill tells the operation to stop for the reason err.
 func (o *Operation) Kill(err error) {
 	o.killed.Store(true)
-	o.cancel(err)
+	o.scope.kill(err)
 }
 
 // Registry is the set of running operations.
@@ -100,12 +112,14 @@ func NewRegistry(c clock.Clock) *Registry {
 // called when the operation is over.
 func (r *Registry) Start(ctx context.Context, o *Operation) context.Context {
 	o.ID = r.next.Add(1)
-	o.Started = r.clock.Now()
-	ctx, o.cancel = context.WithCancelCause(ctx)
+	if o.Started.IsZero() {
+		o.Started = r.clock.Now()
+	}
+	o.scope.parent = ctx
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.mu.running[o.ID] = o
-	return ctx
+	r.mu.Unlock()
+	return &o.scope
 }
 
 // Started is how many operations there have been so far, those that run included.
@@ -116,7 +130,7 @@ func (r *Registry) Finish(o *Operation) {
 	r.mu.Lock()
 	delete(r.mu.running, o.ID)
 	r.mu.Unlock()
-	o.cancel(nil)
+	o.scope.end()
 }
 
 // Running is every operation under way, oldest first.

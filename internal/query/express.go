@@ -9,6 +9,9 @@ import (
 // One is the source of a cursor with one document, or none.
 type One struct{ doc bson.Doc }
 
+// Doc is the document, nil where there is none.
+func (o *One) Doc() bson.Doc { return o.doc }
+
 // Next implements cursor.Source.
 func (o *One) Next(context.Context) (bson.Doc, error) {
 	doc := o.doc

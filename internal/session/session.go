@@ -53,12 +53,11 @@ func NewID() (id [16]byte) {
 // Start begins a session with an id of its own.
 func (r *Registry) Start() (id string, err error) {
 	u := NewID()
-	return string(u[:]), r.Use(string(u[:]))
+	return string(u[:]), r.Use(string(u[:]), r.clock.Now())
 }
 
-// Use begins the session with the id, or keeps it alive.
-func (r *Registry) Use(id string) error {
-	now := r.clock.Now()
+// Use begins the session with the id at the time now, or keeps it alive.
+func (r *Registry) Use(id string, now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.mu.live[id]; s != nil {

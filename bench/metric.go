@@ -29,6 +29,7 @@ func known() []metric {
 		{name: "server_us_all", about: "the same until the server was quiet"},
 		{name: "disk_empty_mib", about: "files of the server with an empty collection"}, {name: "disk_full_mib"}, {name: "disk_after_mib", about: "30 s after the deadline, or when it was back"},
 		{name: "data_empty_mib", about: "the same without the journal's files"}, {name: "data_full_mib"}, {name: "data_after_mib"},
+		{name: "data_back_ms", about: "when that was within 10 % and 1 MiB of the empty collection's"},
 		{name: "disk_after_per_empty"}, {name: "disk_back_ms", about: "when it was within 10 % of the empty collection's"},
 		{name: "lag_p50_ms", about: "how long the oldest document was stored past its deadline"},
 		{name: "lag_p99_ms"}, {name: "lag_p999_ms"}, {name: "lag_max_ms"},

@@ -1,16 +1,18 @@
 package exec
 
 import (
+	"errors"
+
 	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
 // fetch gets the records of the ids that its child gives.
 type fetch struct {
-	plan   *planner.Fetch
-	stats  *Stats
-	in     working
-	reader *storage.Reader
+	plan    *planner.Fetch
+	stats   *Stats
+	in      working
+	records *storage.Nearby // nil: not read from yet in this view
 }
 
 func (n *fetch) work(r *reading, m *Member) (status, error) {
@@ -31,12 +33,14 @@ func (n *fetch) work(r *reading, m *Member) (status, error) {
 }
 
 func (n *fetch) get(r *reading, m *Member) (there bool, err error) {
-	if n.reader == nil {
-		if n.reader, err = r.reader(); err != nil {
+	if n.records == nil {
+		reader, err := r.reader()
+		if err != nil {
 			return false, err
 		}
+		n.records = reader.Nearby()
 	}
-	rec, there, err := n.reader.Get(m.ID)
+	rec, there, err := n.records.Get(m.ID)
 	if !there {
 		return false, err
 	}
@@ -47,11 +51,18 @@ func (n *fetch) get(r *reading, m *Member) (there bool, err error) {
 }
 
 func (n *fetch) park() {
-	n.reader = nil
+	_ = n.letGo() // what has been read is good all the same
 	n.in.park()
 }
 
-func (n *fetch) close() error {
-	n.reader = nil
-	return n.in.close()
+func (n *fetch) close() error { return errors.Join(n.letGo(), n.in.close()) }
+
+// letGo ends what the node has open in its view.
+func (n *fetch) letGo() error {
+	records := n.records
+	n.records = nil
+	if records == nil {
+		return nil
+	}
+	return records.Close()
 }

@@ -1,0 +1,154 @@
+package storage
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/namespace"
+)
+
+var nearbyNS = namespace.NS{DB: "db", Coll: "nearby"}
+
+// nearbyRecords is a collection of which every seventh record is deleted and every fifth hidden, and the ids of all there
+// ever were, in order.
+func nearbyRecords(t *testing.T, n int) (*fixture, []RecordID) {
+	f := newFixture(t)
+	if _, err := f.CreateIndexes(context.Background(), nearbyNS, f.parse(`{key: {d: 1}, name: "d", expireAfterSeconds: 0, hideExpired: true}`)); err != nil {
+		t.Fatal(err)
+	}
+	var ids []RecordID
+	err := f.Write(context.Background(), nearbyNS, creating, func(w *Writer) error {
+		for i := range n {
+			date := epoch.UnixMilli() + int64(i)
+			if i%5 == 0 {
+				date -= 1 << 40
+			}
+			id, err := w.Insert(bson.Build().Int32("_id", int32(i)).Date("d", date+1000).Doc())
+			if err != nil {
+				return err
+			}
+			ids = append(ids, id.Clone())
+		}
+		for i := 3; i < n; i += 7 {
+			if rec, there, err := w.Get(ids[i]); err != nil || !there && i%5 != 0 {
+				t.Fatal(there, err)
+			} else if there {
+				if err := w.Delete(rec); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(ids, func(a, b RecordID) int { return slices.Compare(a, b) })
+	return f, ids
+}
+
+// TestNearby asks for records in all manners of order, and compares with Get.
+func TestNearby(t *testing.T) {
+	const records = 500
+	f, ids := nearbyRecords(t, records)
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	v, err := f.View(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	reader, _ := v.Collection(nearbyNS)
+	n := reader.Nearby()
+	walked := 0
+	for at, step, left := 0, 1, 0; walked < 2000; left-- {
+		if left <= 0 {
+			at, step, left = r.IntN(records), []int{-9, -2, -1, 0, 1, 1, 2, 3, 9}[r.IntN(9)], r.IntN(100)
+		}
+		if at = at + step; at < 0 || at >= records {
+			left = 0
+			continue
+		}
+		want, wanted, err := reader.Get(ids[at])
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, ok, err := n.Get(ids[at])
+		if err != nil || ok != wanted || string(got.Doc) != string(want.Doc) || ok && string(got.ID) != string(want.ID) || got.Modified != want.Modified {
+			t.Fatalf("record %d: %v %v %s, want %v %s (seed %d)", at, err, ok, got.Doc, wanted, want.Doc, seed)
+		}
+		if n.cursor != nil {
+			walked++
+		}
+		if r.IntN(200) == 0 {
+			if err := n.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNearbyWaits: tries that are in vain become rare, and one that pays makes the next one come soon.
+func TestNearbyWaits(t *testing.T) {
+	f, ids := nearbyRecords(t, 500)
+	v, err := f.View(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	reader, _ := v.Collection(nearbyNS)
+	n := reader.Nearby()
+	walks := func(step, times int) (count int) {
+		for i := range times {
+			before := n.found
+			if _, _, err := n.Get(ids[(1+i*step)%len(ids)]); err != nil {
+				t.Fatal(err)
+			}
+			if n.cursor != nil && n.found != before {
+				count++
+			}
+		}
+		return count
+	}
+	if found := walks(40, 10_000); found > 0 || n.nextWait != nearbyMaxWait {
+		t.Errorf("%d were found by walking to what lies 40 apart, and the next try comes after %d", found, n.nextWait)
+	}
+	if found := walks(1, 10_000); found < 3000 || n.nextWait != nearbyFirstWait {
+		t.Errorf("%d were found by walking to neighbours, and the next try comes after %d", found, n.nextWait)
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestNearbyInTransaction: it sees what the transaction has written.
+func TestNearbyInTransaction(t *testing.T) {
+	f, ids := nearbyRecords(t, 100)
+	err := f.Write(context.Background(), nearbyNS, creating, func(w *Writer) error {
+		n := w.Nearby()
+		for i, id := range ids {
+			rec, there, err := n.Get(id)
+			if err != nil {
+				return err
+			}
+			if i+1 < len(ids) {
+				if next, ok, err := w.Get(ids[i+1]); err != nil || ok && w.Delete(next) != nil {
+					t.Fatal(err)
+				}
+			}
+			if there && i > 0 {
+				t.Fatalf("record %d was deleted, and is %s", i, rec.Doc)
+			}
+		}
+		return n.Close()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

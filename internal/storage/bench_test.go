@@ -255,3 +255,20 @@ func (f *fixture) benchDated(b *testing.B, every int) {
 		}
 	}
 }
+
+// BenchmarkArrange puts documents in order that were there before the TTL index.
+func BenchmarkArrange(b *testing.B) {
+	f := benchStore(b, `{key: {a: 1}, name: "a"}`)
+	f.benchDated(b, 3)
+	if _, err := f.CreateIndexes(context.Background(), benchNS, f.parse(`{key: {d: 1}, name: "d", expireAfterSeconds: 1}`)); err != nil {
+		b.Fatal(err)
+	}
+	c := f.current.Load().catalog.Collection(benchNS).ID
+	b.ResetTimer()
+	for more := true; more; {
+		var err error
+		if _, more, err = f.Arrange(context.Background(), c, 1000); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -50,8 +50,9 @@ type steady struct {
 	// marked says whether there may be marks of sweeps.
 	marked atomic.Bool
 	// counting is held by who counts for the tally.
-	counting sync.Mutex
-	cleaning cleaning
+	counting  sync.Mutex
+	cleaning  cleaning
+	arranging arranging
 }
 
 // tableIndex is an index that keeps entries.

@@ -28,8 +28,6 @@ func ebbTTL(op *Op) (bson.Doc, error) {
 	switch {
 	case ns.Coll == "" && !explained.IsMissing():
 		a.Fail(mongoerr.New(mongoerr.BadValue, "'explain' needs the name of a collection: {ebbTTL: \"coll\", explain: <_id>}"))
-	case ns.Coll == "" && horizon != nil:
-		a.Fail(mongoerr.New(mongoerr.BadValue, "'forecast' needs the name of a collection: {ebbTTL: \"coll\", forecast: {}}"))
 	case horizon != nil && !explained.IsMissing():
 		a.Fail(mongoerr.New(mongoerr.BadValue, "'explain' and 'forecast' are two questions: ask one at a time"))
 	}
@@ -44,7 +42,10 @@ func ebbTTL(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	defer view.Close()
-	if ns.Coll == "" {
+	switch {
+	case ns.Coll == "" && horizon != nil:
+		return op.forecastAll(view, pick, *horizon)
+	case ns.Coll == "":
 		return op.expiryStatus(view, pick)
 	}
 	if entry := view.Catalog().Collection(ns); entry != nil && entry.IsView() {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/ttl"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
@@ -39,20 +40,67 @@ func (op *Op) horizon(a *Args) *ttl.Horizon {
 	return h
 }
 
+// forecastExpiry answers for one collection.
 func (op *Op) forecastExpiry(r *storage.Reader, h ttl.Horizon) (bson.Doc, error) {
-	documents, all, err := ttl.Forecasts(r, h, op.flag("ttlHideExpired"))
-	if err != nil {
-		return nil, err
-	}
-	b := bson.Build().String("ns", r.Catalog().NS.String()).Date("now", h.Now).Date("until", h.Until)
-	op.appendHeld(b)
-	b.Int64("documents", documents).Int64("docsExamined", 0).Array("indexes")
-	for i := range all {
-		b.Object(bson.IndexKey(i))
-		appendForecast(b, &all[i], h.Now)
+	b := bson.Build().String("ns", r.Catalog().NS.String())
+	op.appendHorizon(b, h)
+	_, _, err := op.appendForecasts(b, r, h)
+	return b.Doc(), err
+}
+
+// forecastAll answers for all collections with a TTL that pick chooses. They share the keys that may be walked.
+func (op *Op) forecastAll(view *storage.View, pick func(namespace.NS) bool, h ttl.Horizon) (bson.Doc, error) {
+	b := bson.Build()
+	op.appendHorizon(b, h)
+	b.Array("collections")
+	n, cut := 0, false
+	for _, coll := range view.Catalog().All() {
+		if cut || !coll.Options.HasTTL && !hasTTL(coll) || !pick(coll.NS) {
+			continue
+		}
+		r, ok := view.CollectionByID(coll.ID)
+		if !ok {
+			continue
+		}
+		b.Object(bson.IndexKey(n)).String("ns", coll.NS.String())
+		walked, shown, err := op.appendForecasts(b, r, h)
+		if err != nil {
+			return nil, err
+		}
 		b.End()
+		n, cut, h.Keys = n+1, !shown, h.Keys-walked
 	}
-	return b.End().Doc(), nil
+	b.End()
+	if cut {
+		b.Bool("truncated", true)
+	}
+	return b.Doc(), nil
+}
+
+func (op *Op) appendHorizon(b *bson.Builder, h ttl.Horizon) {
+	b.Date("now", h.Now).Date("until", h.Until)
+	op.appendHeld(b)
+	b.Int64("docsExamined", 0)
+}
+
+// appendForecasts appends those of a collection and says how many keys were walked, and whether all found room.
+func (op *Op) appendForecasts(b *bson.Builder, r *storage.Reader, h ttl.Horizon) (walked int64, all bool, err error) {
+	documents, forecasts, err := ttl.Forecasts(r, h, op.flag("ttlHideExpired"))
+	if err != nil {
+		return 0, false, err
+	}
+	b.Int64("documents", documents).Array("indexes")
+	defer b.End()
+	for i := range forecasts {
+		if b.Len() > maxStatusBytes {
+			return walked, false, nil
+		}
+		b.Object(bson.IndexKey(i))
+		appendForecast(b, &forecasts[i], h.Now)
+		b.End()
+		walked += forecasts[i].Walked.Keys
+	}
+	return walked, true, nil
 }
 
 func appendForecast(b *bson.Builder, f *ttl.Forecast, now int64) {

@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
-// MaxForecastKeys is how many keys a forecast walks for each rule.
+// MaxForecastKeys is how many keys a forecast of one collection walks for each rule, and one of many for all.
 const MaxForecastKeys = 10_000_000
 
 // Horizon is what a forecast is about: the time from Now to Until in Buckets of the same length. Times are milliseconds
@@ -16,7 +16,7 @@ const MaxForecastKeys = 10_000_000
 type Horizon struct {
 	Now, Until int64
 	Buckets    int
-	// Keys is how many keys may be walked for each rule.
+	// Keys is how many keys may be walked for each rule; below 0 none.
 	Keys int64
 }
 
@@ -79,7 +79,7 @@ func (f *Forecast) count(r *storage.Reader, rule *policy.Rule, h Horizon, docume
 	f.Counts = make([]int64, len(f.Ends))
 	f.First, f.Last, f.CountedTo = policy.Never, policy.Never, policy.Never
 	dated, last := int64(0), int64(0)
-	f.Walked, err = r.Deadlines(rule, h.Keys, func(deadline int64) {
+	f.Walked, err = r.Deadlines(rule, max(h.Keys, 0), func(deadline int64) {
 		if dated == 0 || deadline > last {
 			last = deadline
 		}

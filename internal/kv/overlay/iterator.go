@@ -35,12 +35,24 @@ func (w *Writes) touches(o kv.IterOptions) bool {
 	if w.Len() == 0 {
 		return false
 	}
-	found := false
-	w.tree.Ascend(Op{Key: o.Lower}, func(op Op) bool {
-		found = o.Upper == nil || bytes.Compare(op.Key, o.Upper) < 0
+	first, found := w.from(o.Lower)
+	return found && (o.Upper == nil || bytes.Compare(first.Key, o.Upper) < 0)
+}
+
+// from is the first write at or after key.
+func (w *Writes) from(key []byte) (first Op, found bool) {
+	if w.tree == nil {
+		i, _ := w.place(key)
+		if i == len(w.few) {
+			return Op{}, false
+		}
+		return w.few[i], true
+	}
+	w.tree.Ascend(Op{Key: key}, func(op Op) bool {
+		first, found = op, true
 		return false
 	})
-	return found
+	return first, found
 }
 
 func newIterator(w *Writes, below kv.Iterator, o kv.IterOptions) *iterator {
@@ -229,6 +241,7 @@ type walker struct {
 }
 
 func (c *walker) open(w *Writes, bounds kv.IterOptions) {
+	w.plant()
 	c.writes, c.tree, c.bounds = w, w.tree, bounds
 	c.iter.Init(w.tree, false)
 	w.walkers++

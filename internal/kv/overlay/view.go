@@ -54,7 +54,7 @@ func (v *View) GetMany(keys [][]byte) ([][]byte, error) {
 // Counter is kv.Reader's.
 func (v *View) Counter(key []byte) (int64, error) {
 	n, err := v.Snapshot.Counter(key)
-	return n + v.counters[string(key)], err
+	return n + v.Added(key), err
 }
 
 // NewIter is kv.Reader's.

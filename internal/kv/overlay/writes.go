@@ -4,6 +4,7 @@ package overlay
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/tidwall/btree"
 )
@@ -22,18 +23,26 @@ func (r Range) Contains(key []byte) bool {
 	return bytes.Compare(r.Start, key) <= 0 && bytes.Compare(key, r.End) < 0
 }
 
+// Count is what was added to the counter at Key.
+type Count struct {
+	Key   []byte
+	Delta int64
+}
+
 // Writes are what a transaction has done so far. It is used by one goroutine at a time.
 //
-// Iterators walk the tree itself. The first write while one is open sets the tree aside for them and goes on with a copy
+// A few writes are kept as a list in order: most transactions write no more and walk nothing. They go to a tree when they
+// become many or are walked. Iterators walk the tree itself. The first write while one is open sets the tree aside for them and goes on with a copy
 // (which shares all nodes until they are written), so an iterator never sees a write that is younger than itself and a
 // transaction that closes its iterators before it writes never copies.
 type Writes struct {
-	tree     *btree.BTreeG[Op]
-	walkers  int // open iterators over tree
+	few      []Op
+	tree     *btree.BTreeG[Op] // nil as long as all are in few
+	walkers  int               // open iterators over tree
 	ranges   []Range
 	claims   [][]byte
-	counters map[string]int64
-	keys     []byte // the chunk from which copies of keys are cut
+	counters []Count // in order
+	keys     []byte  // the chunk from which copies of keys are cut
 	size     int
 }
 
@@ -44,6 +53,9 @@ const (
 	claimOverhead   = 24
 	counterOverhead = 48
 )
+
+// maxFew bounds the list; its first room is for the record and the entries of one document.
+const maxFew, firstFew = 32, 4
 
 const (
 	firstKeyChunk = 512
@@ -77,14 +89,25 @@ func (w *Writes) Claim(key []byte) {
 
 // Add adds delta to the counter at key.
 func (w *Writes) Add(key []byte, delta int64) {
-	if w.counters == nil {
-		w.counters = map[string]int64{}
+	i, found := w.counter(key)
+	if found {
+		w.counters[i].Delta += delta
+		return
 	}
-	before := len(w.counters)
-	w.counters[string(key)] += delta
-	if len(w.counters) > before {
-		w.size += len(key) + counterOverhead
+	w.counters = slices.Insert(w.counters, i, Count{w.copyKey(key), delta})
+	w.size += len(key) + counterOverhead
+}
+
+func (w *Writes) counter(key []byte) (place int, found bool) {
+	return slices.BinarySearchFunc(w.counters, key, func(c Count, key []byte) int { return bytes.Compare(c.Key, key) })
+}
+
+// Added is what was added to the counter at key.
+func (w *Writes) Added(key []byte) int64 {
+	if i, found := w.counter(key); found {
+		return w.counters[i].Delta
 	}
+	return 0
 }
 
 // Size is about how many bytes the writes take in memory.
@@ -93,7 +116,7 @@ func (w *Writes) Size() int { return w.size }
 // Len is the number of keys set or deleted.
 func (w *Writes) Len() int {
 	if w.tree == nil {
-		return 0
+		return len(w.few)
 	}
 	return w.tree.Len()
 }
@@ -101,7 +124,11 @@ func (w *Writes) Len() int {
 // Lookup finds the last write of key.
 func (w *Writes) Lookup(key []byte) (Op, bool) {
 	if w.tree == nil {
-		return Op{}, false
+		i, found := w.place(key)
+		if !found {
+			return Op{}, false
+		}
+		return w.few[i], true
 	}
 	return w.tree.Get(Op{Key: key})
 }
@@ -109,6 +136,9 @@ func (w *Writes) Lookup(key []byte) (Op, bool) {
 // Each calls f for every written key in order.
 func (w *Writes) Each(f func(Op)) {
 	if w.tree == nil {
+		for _, op := range w.few {
+			f(op)
+		}
 		return
 	}
 	w.tree.Scan(func(op Op) bool { f(op); return true })
@@ -120,21 +150,54 @@ func (w *Writes) Ranges() []Range { return w.ranges }
 // Claims are the claimed keys, in the order of claiming.
 func (w *Writes) Claims() [][]byte { return w.claims }
 
-// Counters are the sums added, by counter key.
-func (w *Writes) Counters() map[string]int64 { return w.counters }
+// Counters are the sums added, in the order of their keys.
+func (w *Writes) Counters() []Count { return w.counters }
+
+// place is where key is, or would be, among few.
+func (w *Writes) place(key []byte) (place int, found bool) {
+	return slices.BinarySearchFunc(w.few, key, func(op Op, key []byte) int { return bytes.Compare(op.Key, key) })
+}
+
+// plant puts the few into a tree.
+func (w *Writes) plant() {
+	if w.tree != nil {
+		return
+	}
+	w.tree = btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})
+	for _, op := range w.few {
+		w.tree.Load(op)
+	}
+	w.few = nil
+}
 
 func (w *Writes) put(op Op) {
-	switch {
-	case w.tree == nil:
-		w.tree = btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})
-	case w.walkers > 0:
-		w.tree, w.walkers = w.tree.Copy(), 0
-	}
-	old, replaced := w.tree.Set(op)
+	old, replaced := w.set(op)
 	w.size += len(op.Key) + len(op.Value) + opOverhead
 	if replaced {
 		w.size -= len(old.Key) + len(old.Value) + opOverhead
 	}
+}
+
+func (w *Writes) set(op Op) (old Op, replaced bool) {
+	if w.tree == nil {
+		i, found := w.place(op.Key)
+		switch {
+		case found:
+			old, w.few[i] = w.few[i], op
+			return old, true
+		case len(w.few) < maxFew:
+			if w.few == nil {
+				w.few = make([]Op, 0, firstFew)
+			}
+			w.few = slices.Insert(w.few, i, op)
+			return Op{}, false
+		}
+		w.plant()
+	}
+	if w.walkers > 0 {
+		w.tree, w.walkers = w.tree.Copy(), 0
+	}
+	return w.tree.Set(op)
 }
 
 // copyKey cuts the copy from a chunk: keys are many and small. Values are copied one by one, so that one that is

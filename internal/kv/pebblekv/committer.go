@@ -28,8 +28,9 @@ type committer struct {
 	mu struct {
 		sync.Mutex
 		claims   *claims
-		counters map[string]int64 // visible values, a cache
-		stuck    bool             // Pebble panicked in a write and may hold its locks for good
+		counters map[string]*int64 // visible values, a cache
+		sums     []int64           // of the counters of the commit that is on its way in
+		stuck    bool              // Pebble panicked in a write and may hold its locks for good
 	}
 }
 
@@ -38,19 +39,14 @@ const maxCounters = 1 << 16
 
 // commit is one transaction's effect on its way in.
 type commit struct {
-	begin   uint64
-	claims  [][]byte
-	adds    map[string]int64
-	ranges  []overlay.Range
-	batch   *pebble.Batch // nil: nothing to write
-	writes  func(each func(overlay.Op))
-	applied func() // called as soon as the outcome no longer depends on the transaction
+	*txn
+	batch *pebble.Batch // nil: nothing to write
 }
 
 func newCommitter(db *pebble.DB, f *failure, open *openTxns, h *hot) *committer {
 	c := &committer{db: db, failure: f, open: open, hot: h}
 	c.mu.claims = newClaims()
-	c.mu.counters = map[string]int64{}
+	c.mu.counters = map[string]*int64{}
 	return c
 }
 
@@ -66,7 +62,7 @@ func (c *committer) commit(t commit, d kv.Durability) error {
 		return err
 	}
 	c.latest.forget()
-	t.applied()
+	t.end()
 	if d == kv.Synced {
 		return c.wait(t.batch)
 	}
@@ -79,33 +75,32 @@ func (c *committer) admit(t commit, d kv.Durability) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.claims.forget(c.open.horizon(&c.sequence))
-	if c.mu.claims.conflict(t.begin, t.claims) {
+	if c.mu.claims.conflict(t.begin, t.Claims()) {
 		return kv.ErrConflict
 	}
-	sums, err := c.addUp(t.adds, t.ranges)
-	if err != nil {
+	if err := c.addUp(t.Counters(), t.Ranges()); err != nil {
 		return err
 	}
 	sequence := c.sequence.Load() + 1
 	if t.batch != nil {
-		for _, r := range t.ranges {
+		for _, r := range t.Ranges() {
 			c.hot.changeRange(r, sequence)
 		}
-		t.writes(func(op overlay.Op) { c.hot.change(op.Key, sequence) })
-		for key, sum := range sums {
-			must(t.batch.Set([]byte(key), binary.BigEndian.AppendUint64(nil, uint64(sum)), nil))
+		t.Each(func(op overlay.Op) { c.hot.change(op.Key, sequence) })
+		for i, added := range t.Counters() {
+			setCounter(t.batch, added.Key, c.mu.sums[i])
 		}
 		if err := c.apply(t.batch, d); err != nil {
 			return err
 		}
 	}
-	for _, r := range t.ranges {
+	for _, r := range t.Ranges() {
 		c.dropCounters(r)
 	}
-	for key, sum := range sums {
-		c.cacheCounter(key, sum)
+	for i, added := range t.Counters() {
+		c.cacheCounter(added.Key, c.mu.sums[i])
 	}
-	c.mu.claims.record(sequence, t.claims)
+	c.mu.claims.record(sequence, t.Claims())
 	c.sequence.Store(sequence)
 	return nil
 }
@@ -150,34 +145,38 @@ func (c *committer) wait(b *pebble.Batch) error {
 func closeBatch(b *pebble.Batch) { must(b.Close()) }
 
 // addUp turns what is added into the new values; counters in the ranges start anew.
-func (c *committer) addUp(adds map[string]int64, ranges []overlay.Range) (map[string]int64, error) {
-	if len(adds) == 0 {
-		return nil, nil
-	}
-	sums := make(map[string]int64, len(adds))
-	for key, delta := range adds {
-		if within(ranges, []byte(key)) {
-			sums[key] = delta
-			continue
+func (c *committer) addUp(adds []overlay.Count, ranges []overlay.Range) error {
+	c.mu.sums = c.mu.sums[:0]
+	for _, added := range adds {
+		sum := added.Delta
+		if !within(ranges, added.Key) {
+			value, err := c.counter(added.Key)
+			if err != nil {
+				return err
+			}
+			sum += value
 		}
-		value, err := c.counter(key)
-		if err != nil {
-			return nil, err
-		}
-		sums[key] = value + delta
+		c.mu.sums = append(c.mu.sums, sum)
 	}
-	return sums, nil
+	return nil
+}
+
+func setCounter(b *pebble.Batch, key []byte, value int64) {
+	op := b.SetDeferred(len(key), 8)
+	copy(op.Key, key)
+	binary.BigEndian.PutUint64(op.Value, uint64(value))
+	must(op.Finish())
 }
 
 func within(ranges []overlay.Range, key []byte) bool {
 	return slices.ContainsFunc(ranges, func(r overlay.Range) bool { return r.Contains(key) })
 }
 
-func (c *committer) counter(key string) (int64, error) {
-	if value, cached := c.mu.counters[key]; cached {
-		return value, nil
+func (c *committer) counter(key []byte) (int64, error) {
+	if value, cached := c.mu.counters[string(key)]; cached {
+		return *value, nil
 	}
-	return counter(c.db, []byte(key))
+	return counter(c.db, key)
 }
 
 func (c *committer) dropCounters(r overlay.Range) {
@@ -188,11 +187,15 @@ func (c *committer) dropCounters(r overlay.Range) {
 	}
 }
 
-func (c *committer) cacheCounter(key string, value int64) {
-	if _, cached := c.mu.counters[key]; !cached && len(c.mu.counters) >= maxCounters {
+func (c *committer) cacheCounter(key []byte, value int64) {
+	if cached, ok := c.mu.counters[string(key)]; ok {
+		*cached = value
+		return
+	}
+	if len(c.mu.counters) >= maxCounters {
 		clear(c.mu.counters)
 	}
-	c.mu.counters[key] = value
+	c.mu.counters[string(key)] = &value
 }
 
 func (c *committer) deleteRange(start, end []byte) error {

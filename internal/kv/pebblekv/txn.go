@@ -39,8 +39,7 @@ func (t *txn) Commit(ctx context.Context, d kv.Durability) error {
 	if t.Size() > t.engine.options.MaxTxnBytes {
 		return kv.ErrTooLarge
 	}
-	c := commit{begin: t.begin, claims: t.Claims(), adds: t.Counters(), ranges: t.Ranges(), batch: t.batch(), writes: t.Each, applied: t.end}
-	if err := t.engine.commits.commit(c, d); err != nil {
+	if err := t.engine.commits.commit(commit{t, t.batch()}, d); err != nil {
 		return err
 	}
 	if len(t.Ranges()) > 0 {

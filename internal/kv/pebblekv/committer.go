@@ -22,6 +22,7 @@ type committer struct {
 	sequence atomic.Uint64 // of the youngest visible commit; moves under mu
 	latest   latest
 	hot      *hot
+	rounds   rounds
 
 	// mu orders commits. It is held while Pebble writes the log's buffer and the memtable, and so through a write stall,
 	// but never while the disk syncs.
@@ -45,13 +46,14 @@ type commit struct {
 
 func newCommitter(db *pebble.DB, f *failure, open *openTxns, h *hot) *committer {
 	c := &committer{db: db, failure: f, open: open, hot: h}
+	c.rounds.sync = c.syncLog
 	c.mu.claims = newClaims()
 	c.mu.counters = map[string]*int64{}
 	return c
 }
 
 func (c *committer) commit(t commit, d kv.Durability) error {
-	err := c.admit(t, d)
+	err := c.admit(t)
 	if t.batch == nil {
 		return err
 	}
@@ -63,15 +65,24 @@ func (c *committer) commit(t commit, d kv.Durability) error {
 	}
 	c.latest.forget()
 	t.end()
-	if d == kv.Synced {
-		return c.wait(t.batch)
-	}
 	closeBatch(t.batch)
+	if d == kv.Synced {
+		return c.synced()
+	}
+	return nil
+}
+
+// synced waits until what was applied is durable. When it fails that may or may not survive a restart, and others have seen
+// it already: no later commit may build on it.
+func (c *committer) synced() error {
+	if err := c.sync(); err != nil {
+		return fmt.Errorf("%w: %w", kv.ErrUndetermined, err)
+	}
 	return nil
 }
 
 // admit makes t visible or fails and leaves nothing behind.
-func (c *committer) admit(t commit, d kv.Durability) error {
+func (c *committer) admit(t commit) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.claims.forget(c.open.horizon(&c.sequence))
@@ -90,7 +101,7 @@ func (c *committer) admit(t commit, d kv.Durability) error {
 		for i, added := range t.Counters() {
 			setCounter(t.batch, added.Key, c.mu.sums[i])
 		}
-		if err := c.apply(t.batch, d); err != nil {
+		if err := c.apply(t.batch); err != nil {
 			return err
 		}
 	}
@@ -105,39 +116,37 @@ func (c *committer) admit(t commit, d kv.Durability) error {
 	return nil
 }
 
-// apply makes the batch visible; with Synced its sync is under way afterwards. The caller holds mu.
-func (c *committer) apply(b *pebble.Batch, d kv.Durability) (err error) {
+// apply makes the batch visible. The caller holds mu.
+func (c *committer) apply(b *pebble.Batch) error {
 	if err := c.failure.get(); err != nil {
 		return err
 	}
-	// Pebble panics when it cannot write its log. What it wrote before that is not known.
-	defer func() {
-		if r := recover(); r != nil {
-			c.mu.stuck = true
-			c.failure.set(fmt.Errorf("commit: %v", r))
-			err = fmt.Errorf("%w: %w", kv.ErrUndetermined, c.failure.get())
-		}
-	}()
-	if d == kv.Synced {
-		err = c.db.ApplyNoSyncWait(b, pebble.Sync)
-	} else {
-		err = c.db.Apply(b, pebble.NoSync)
-	}
-	if err != nil {
-		c.failure.set(fmt.Errorf("commit: %w", err))
-		return fmt.Errorf("%w: %w", kv.ErrUndetermined, c.failure.get())
+	if err := c.write(b, pebble.NoSync); err != nil {
+		return fmt.Errorf("%w: %w", kv.ErrUndetermined, err)
 	}
 	return nil
 }
 
-// wait waits for the sync of a batch that apply has let in. When it fails the batch may or may not survive a restart, and
-// others have seen it already: no later commit may build on that.
-func (c *committer) wait(b *pebble.Batch) error {
-	if err := b.SyncWait(); err != nil {
-		c.failure.set(fmt.Errorf("sync: %w", err))
-		return fmt.Errorf("%w: %w", kv.ErrUndetermined, c.failure.get())
+// write hands the batch to Pebble; with Sync its sync is under way afterwards. The caller holds mu. What was written by a
+// write that fails is not known: the store has failed then.
+func (c *committer) write(b *pebble.Batch, o *pebble.WriteOptions) (err error) {
+	// Pebble panics when it cannot write its log.
+	defer func() {
+		if r := recover(); r != nil {
+			c.mu.stuck = true
+			c.failure.set(fmt.Errorf("commit: %v", r))
+			err = c.failure.get()
+		}
+	}()
+	if o.Sync {
+		err = c.db.ApplyNoSyncWait(b, o)
+	} else {
+		err = c.db.Apply(b, o)
 	}
-	closeBatch(b)
+	if err != nil {
+		c.failure.set(fmt.Errorf("commit: %w", err))
+		return c.failure.get()
+	}
 	return nil
 }
 
@@ -202,7 +211,25 @@ func (c *committer) deleteRange(start, end []byte) error {
 	b := c.db.NewBatch()
 	must(b.DeleteRange(start, end, nil))
 	r := overlay.Range{Start: start, End: end}
-	return c.write(b, func(sequence uint64) { c.hot.changeRange(r, sequence) }, func() { c.dropCounters(r) })
+	if err := c.applyRange(b, r); err != nil {
+		return err
+	}
+	c.latest.forget()
+	closeBatch(b)
+	return c.synced()
+}
+
+func (c *committer) applyRange(b *pebble.Batch, r overlay.Range) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sequence := c.sequence.Load() + 1
+	c.hot.changeRange(r, sequence)
+	if err := c.apply(b); err != nil {
+		return err
+	}
+	c.dropCounters(r)
+	c.sequence.Store(sequence)
+	return nil
 }
 
 // loaded counts tables that the store has taken over as a commit, so that whoever comes next does not share a view
@@ -214,29 +241,31 @@ func (c *committer) loaded() {
 	c.latest.forget()
 }
 
-// sync makes durable what was applied before: the log is synced up to an empty record.
-func (c *committer) sync() error {
+// sync makes durable what was applied before; many share one sync.
+func (c *committer) sync() error { return c.rounds.wait() }
+
+// syncLog syncs the log up to an empty record.
+func (c *committer) syncLog() error {
 	b := c.db.NewBatch()
 	must(b.LogData(nil, nil))
-	return c.write(b, func(uint64) {}, func() {})
-}
-
-// write applies a batch that is no transaction's and waits until it is durable. before is told the commit's number.
-func (c *committer) write(b *pebble.Batch, before func(sequence uint64), applied func()) error {
-	c.mu.Lock()
-	sequence := c.sequence.Load() + 1
-	before(sequence)
-	err := c.apply(b, kv.Synced)
-	if err == nil {
-		applied()
-		c.sequence.Store(sequence)
-	}
-	c.mu.Unlock()
-	if err != nil {
+	if err := c.writeSync(b); err != nil {
 		return err
 	}
-	c.latest.forget()
-	return c.wait(b)
+	if err := b.SyncWait(); err != nil {
+		c.failure.set(fmt.Errorf("sync: %w", err))
+		return c.failure.get()
+	}
+	closeBatch(b)
+	return nil
+}
+
+func (c *committer) writeSync(b *pebble.Batch) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.failure.get(); err != nil {
+		return err
+	}
+	return c.write(b, pebble.Sync)
 }
 
 func (c *committer) isStuck() bool {

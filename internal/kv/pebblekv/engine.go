@@ -4,7 +4,7 @@
 //
 // All writes pass the committer, one at a time: it checks the claims, turns added counters into their new absolute
 // values, and applies one Pebble batch, which makes it visible. That happens under one mutex; waiting for the disk does
-// not, so that commits that arrive while a sync runs share the next one.
+// not, so that commits that arrive while a sync runs share the next one (rounds).
 //
 // A transaction reads the committer's sequence before it takes its snapshot. A commit that lands between the two is in
 // the snapshot and still counts as after it: a conflict too many, never one too few.

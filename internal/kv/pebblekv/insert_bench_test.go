@@ -21,13 +21,16 @@ import (
 func BenchmarkInsert(b *testing.B) {
 	const writers = 16
 	e := filled(b)
-	var next atomic.Int64
+	var next, syncs atomic.Int64
+	sync := e.commits.rounds.sync
+	e.commits.rounds.sync = func() error { syncs.Add(1); return sync() }
 	next.Store(2 * benchKeys)
 	for _, d := range []kv.Durability{kv.Synced, kv.Buffered} {
 		b.Run([]string{"synced", "buffered"}[d], func(b *testing.B) {
 			b.SetParallelism(writers / runtime.GOMAXPROCS(0))
 			b.ReportAllocs()
 			before := processorTime()
+			syncs.Store(0)
 			b.RunParallel(func(pb *testing.PB) {
 				value := make([]byte, 300)
 				for pb.Next() {
@@ -38,6 +41,7 @@ func BenchmarkInsert(b *testing.B) {
 				}
 			})
 			b.ReportMetric(float64(processorTime()-before)/float64(b.N), "cpu-ns/op")
+			b.ReportMetric(float64(b.N)/float64(syncs.Load()), "commits/sync")
 		})
 	}
 }

@@ -127,7 +127,7 @@ func (t *truth) put(c *truthColl, old *truthDoc, doc bson.Doc) (free bool) {
 	}
 	c.remove(func(d *truthDoc) bool { return slices.Contains(way, d) })
 	t.numbers++
-	made := &truthDoc{number: t.numbers, doc: doc.Clone(), modified: t.now}
+	made := newDoc(t.numbers, doc, t.now)
 	if old == nil {
 		c.docs = append(c.docs, made)
 	} else {
@@ -390,7 +390,7 @@ func (t *truth) createIndexes(c *truthColl, command bson.Doc) (out outcome, ok b
 		case old.seconds != ix.seconds && ix.fields[0] != "_ts":
 			return outcome{}, false
 		case longer(old, ix):
-			c.remove(func(d *truthDoc) bool { return old.deadline(d) <= t.now })
+			c.remove(func(d *truthDoc) bool { return d.by(old).deadline <= t.now })
 		}
 		c.indexes[same] = ix
 	}
@@ -401,10 +401,15 @@ func (t *truth) createIndexes(c *truthColl, command bson.Doc) (out outcome, ok b
 		if !ix.unique {
 			continue
 		}
-		for i, d := range seen {
-			if slices.ContainsFunc(seen[:i], func(o *truthDoc) bool { return meet(ix.keysOf(d.doc), ix.keysOf(o.doc)) }) {
+		taken := map[string]bool{}
+		for _, d := range seen {
+			keys := d.by(ix).keys
+			if slices.ContainsFunc(keys, func(k string) bool { return taken[k] }) {
 				c.indexes = before
 				return outcome{code: duplicateKey}, true
+			}
+			for _, k := range keys {
+				taken[k] = true
 			}
 		}
 	}
@@ -424,7 +429,7 @@ func (t *truth) dropIndexes(c *truthColl, command bson.Doc) (out outcome, ok boo
 		if ix == nil {
 			return outcome{code: indexNotFound}, true
 		}
-		c.remove(func(d *truthDoc) bool { return ix.deadline(d) <= t.now })
+		c.remove(func(d *truthDoc) bool { return d.by(ix).deadline <= t.now })
 		c.indexes = slices.DeleteFunc(c.indexes, func(o *truthIndex) bool { return o == ix })
 	}
 	return outcome{}, true
@@ -454,7 +459,7 @@ func (t *truth) collMod(c *truthColl, command bson.Doc) (out outcome, ok bool) {
 	}
 	onTS := ix.fields[0] == "_ts"
 	if old.ttl && (longer(old, &ix) || !onTS && !t.hideAll && old.hides && !ix.hides) {
-		c.remove(func(d *truthDoc) bool { return old.deadline(d) <= t.now })
+		c.remove(func(d *truthDoc) bool { return d.by(old).deadline <= t.now })
 	}
 	c.indexes[slices.Index(c.indexes, old)] = &ix
 	return outcome{}, true

@@ -13,6 +13,7 @@ type dice struct {
 	truth  *truth
 	folder bool // the server can be started again
 	ids    int  // how many different _ids there are
+	waves  bool // many documents come at once
 	opened int  // cursors so far
 }
 
@@ -27,6 +28,8 @@ func (d *dice) coll() string { return d.pick("a", "a", "a", "a", "b", "b", "c") 
 // next is a line to run; it may make no sense just now.
 func (d *dice) next() string {
 	switch n := d.n(1000); {
+	case n < 25 && d.waves:
+		return d.wave()
 	case n < 260:
 		return "run " + d.insert(d.coll())
 	case n < 430:
@@ -98,7 +101,7 @@ func (d *dice) deadline() int64 {
 	for range 3 {
 		doc := c.docs[d.n(len(c.docs))]
 		for _, ix := range c.indexes {
-			if at := ix.deadline(doc); at > d.truth.now {
+			if at := doc.by(ix).deadline; at > d.truth.now {
 				next = min(next, at)
 			}
 		}
@@ -210,10 +213,7 @@ func (d *dice) document(c *truthColl) string {
 func (d *dice) insert(name string) string {
 	c := d.truth.colls[name]
 	many := 1
-	switch {
-	case d.ids > 1000 && (c == nil || len(c.docs) < d.ids/3) && d.chance(50):
-		many = d.ids / 2
-	case d.chance(40):
+	if d.chance(40) {
 		many = 2 + d.n(10)
 	}
 	docs := make([]string, many)
@@ -221,6 +221,20 @@ func (d *dice) insert(name string) string {
 		docs[i] = d.document(c)
 	}
 	return fmt.Sprintf("{insert: %q, documents: [%s], ordered: %v}", name, strings.Join(docs, ", "), many < 3 && d.chance(50))
+}
+
+// wave is more documents than are deleted one by one. They expire together.
+func (d *dice) wave() string {
+	fields := []string{fmt.Sprintf("n: %d", d.n(10))}
+	if d.chance(80) {
+		fields = append(fields, "d: "+d.date())
+	}
+	for _, f := range []string{"a", "ttl", "k", "e"} {
+		if d.chance(25) {
+			fields = append(fields, f+": "+d.value(f))
+		}
+	}
+	return fmt.Sprintf("wave %s %d %d {%s}", d.pick("a", "a", "a", "b"), 1000*(1+d.n(3))+d.n(2)*130, 250+d.n(80), strings.Join(fields, ", "))
 }
 
 // filter is about one document, by its _id or a unique key, or about many.

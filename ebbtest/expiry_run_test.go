@@ -3,6 +3,7 @@ package ebbtest_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -21,7 +22,9 @@ import (
 //	restart              closes the server and opens it again, where it has a folder
 //	open 1 {find: …}     a cursor under a number
 //	more 1               its next batch
-//	look, validate       compares all that can be seen; and has the server look itself
+//	wave c 1000 300 {…}  inserts 300 documents with the same fields, from this _id on
+//	look 7               compares what can be seen, of many documents on some ways that the number chooses
+//	validate             has the server look itself
 //
 // What goes wrong is a panic with a wrong.
 type trial struct {
@@ -34,6 +37,7 @@ type trial struct {
 	cursors map[string]*opened
 	sent    int
 	met     met
+	ways    *rand.Rand // of a look
 }
 
 // met is what a run has met; one that meets nothing is of no use.
@@ -132,8 +136,10 @@ func (x *trial) line(line string) (ran bool) {
 		return x.open(number, bson.MustDoc(command))
 	case "more":
 		return x.more(rest)
+	case "wave":
+		return x.command("test", wave(rest))
 	case "look":
-		x.look()
+		x.look(must(strconv.ParseUint(rest, 10, 64)))
 	case "validate":
 		x.validate()
 	default:
@@ -157,6 +163,18 @@ func (x *trial) command(db string, command bson.Doc) (ran bool) {
 
 func (x *trial) call(db string, command bson.Doc) bson.Doc {
 	return must(x.caller.call(db, command))
+}
+
+// wave is an insert of many documents.
+func wave(text string) bson.Doc {
+	name, rest := first(text)
+	from, rest := first(rest)
+	many, fields := first(rest)
+	b := bson.Build().String("insert", name).Array("documents")
+	for i := range must(strconv.Atoi(many)) {
+		b.Document(bson.IndexKey(i), bson.Build().Int32("_id", int32(must(strconv.Atoi(from))+i)).Fields(bson.MustDoc(fields)).Doc())
+	}
+	return b.End().Bool("ordered", false).Doc()
 }
 
 // ask is a command that must not fail.
@@ -218,7 +236,7 @@ func (x *trial) turn(millis int64) {
 		for _, doc := range x.all(bson.Build().String("find", name).Doc()) {
 			there[canonical(doc)] = true
 		}
-		c.remove(func(d *truthDoc) bool { return d.ghost && !there[canonical(d.doc)] })
+		c.remove(func(d *truthDoc) bool { return d.ghost && !there[d.text] })
 		for _, d := range c.docs {
 			d.ghost = false
 		}
@@ -293,7 +311,7 @@ func (x *trial) take(number string, c *truthColl, reply bson.Doc, batch string) 
 	o := x.cursors[number]
 	now := map[string]*truthDoc{}
 	for _, d := range x.truth.seen(c, bson.EmptyDoc) {
-		now[canonical(d.doc)] = d
+		now[d.text] = d
 	}
 	cursor := reply.Lookup("cursor").Doc()
 	for it := cursor.Lookup(batch).Doc().Iter(); it.Next(); {

@@ -39,6 +39,31 @@ type truthDoc struct {
 	modified int64
 	// ghost: it was hidden, and is not any more since the clock was turned back; it may be deleted or not.
 	ghost bool
+	known map[*truthIndex]*ofIndex
+	text  string // canonical
+}
+
+// ofIndex is what an index makes of a document.
+type ofIndex struct {
+	deadline int64
+	keys     []string
+}
+
+func newDoc(number int, doc bson.Doc, modified int64) *truthDoc {
+	return &truthDoc{number: number, doc: doc.Clone(), modified: modified, known: map[*truthIndex]*ofIndex{}, text: canonical(doc)}
+}
+
+// by is what an index, which never changes, makes of the document.
+func (d *truthDoc) by(ix *truthIndex) *ofIndex {
+	o := d.known[ix]
+	if o == nil {
+		o = &ofIndex{deadline: ix.deadline(d)}
+		if ix.unique {
+			o.keys = ix.keysOf(d.doc)
+		}
+		d.known[ix] = o
+	}
+	return o
 }
 
 // truthIndex is an index and what of its specification matters here.
@@ -148,7 +173,7 @@ func (c *truthColl) ownDeadline(d *truthDoc) int64 {
 }
 
 func (t *truth) expired(c *truthColl, d *truthDoc) bool {
-	return c.ownDeadline(d) <= t.now || slices.ContainsFunc(c.indexes, func(ix *truthIndex) bool { return ix.deadline(d) <= t.now })
+	return c.ownDeadline(d) <= t.now || slices.ContainsFunc(c.indexes, func(ix *truthIndex) bool { return d.by(ix).deadline <= t.now })
 }
 
 // hidden says whether nobody can see the document any more.
@@ -157,7 +182,7 @@ func (t *truth) hidden(c *truthColl, d *truthDoc) bool {
 		return true
 	}
 	return slices.ContainsFunc(c.indexes, func(ix *truthIndex) bool {
-		return (t.hideAll || ix.hides || ix.fields[0] == "_ts") && ix.deadline(d) <= t.now
+		return (t.hideAll || ix.hides || ix.fields[0] == "_ts") && d.by(ix).deadline <= t.now
 	})
 }
 
@@ -251,14 +276,20 @@ func keyTexts(v bson.Value) (out []string) {
 
 // inTheWay are the documents other than but that have a unique key of doc.
 func (c *truthColl) inTheWay(doc bson.Doc, but *truthDoc) (out []*truthDoc) {
-	id := doc.Lookup("_id").Text()
+	id := doc.Lookup("_id")
+	keys := map[*truthIndex][]string{}
+	for _, ix := range c.indexes {
+		if ix.unique {
+			keys[ix] = ix.keysOf(doc)
+		}
+	}
 	for _, d := range c.docs {
 		if d == but {
 			continue
 		}
-		taken := d.id().Text() == id && c.cell == 0
-		for _, ix := range c.indexes {
-			taken = taken || ix.unique && meet(ix.keysOf(doc), ix.keysOf(d.doc))
+		taken := c.cell == 0 && bson.Identical(d.id(), id)
+		for ix, k := range keys {
+			taken = taken || meet(k, d.by(ix).keys)
 		}
 		if taken {
 			out = append(out, d)

@@ -114,19 +114,15 @@ func randomRun(seed uint64) *ran {
 	r := &ran{folder: random.IntN(8) == 0}
 	x, end := r.begin()
 	defer end()
-	d := &dice{r: random, truth: x.truth, folder: r.folder, ids: 12 + random.IntN(30)}
-	large := random.IntN(12) == 0
-	if large {
-		d.ids = 4000
-	}
+	d := &dice{r: random, truth: x.truth, folder: r.folder, ids: 12 + random.IntN(30), waves: random.IntN(2) == 0}
 	for i := 0; i < runLength && r.failed == ""; i++ {
 		r.try(x, d.next())
-		if r.failed == "" && random.IntN(5) == 0 && (!large || random.IntN(10) == 0) {
-			r.try(x, "look")
+		if r.failed == "" && random.IntN(5) == 0 {
+			r.try(x, fmt.Sprintf("look %d", i))
 		}
 	}
 	if r.failed == "" {
-		r.try(x, "look")
+		r.try(x, "look 0")
 	}
 	if r.failed == "" {
 		r.try(x, "validate")

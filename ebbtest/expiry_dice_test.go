@@ -60,8 +60,8 @@ func (d *dice) next() string {
 	case n < 945:
 		return d.open()
 	case n < 993:
-		return fmt.Sprintf("more %d", d.opened-d.n(4))
-	case d.folder && n < 996:
+		return fmt.Sprintf("more %d %d", d.opened-d.n(4), 1+d.n(5))
+	case d.folder && d.chance(50):
 		return "restart"
 	default:
 		return "validate"

@@ -21,7 +21,7 @@ import (
 //	pass                 a pass of the TTL monitor
 //	restart              closes the server and opens it again, where it has a folder
 //	open 1 {find: …}     a cursor under a number
-//	more 1               its next batch
+//	more 1 5             its next batch, of at most 5 documents
 //	wave c 1000 300 {…}  inserts 300 documents with the same fields, from this _id on
 //	look 7               compares what can be seen, of many documents on some ways that the number chooses
 //	validate             has the server look itself
@@ -135,7 +135,8 @@ func (x *trial) line(line string) (ran bool) {
 		number, command := first(rest)
 		return x.open(number, bson.MustDoc(command))
 	case "more":
-		return x.more(rest)
+		number, size := first(rest)
+		return x.more(number, must(strconv.Atoi(size)))
 	case "wave":
 		return x.command("test", wave(rest))
 	case "look":
@@ -284,12 +285,12 @@ func (x *trial) open(number string, command bson.Doc) (ran bool) {
 	return true
 }
 
-func (x *trial) more(number string) (ran bool) {
+func (x *trial) more(number string, size int) (ran bool) {
 	o := x.cursors[number]
 	if o == nil {
 		return false
 	}
-	reply := x.call("test", bson.Build().Int64("getMore", o.id).String("collection", o.name).Int32("batchSize", int32(1+x.sent%5)).Doc())
+	reply := x.call("test", bson.Build().Int64("getMore", o.id).String("collection", o.name).Int32("batchSize", int32(size)).Doc())
 	if !reply.Lookup("ok").Truthy() {
 		if !o.loose {
 			failf("%s\nends with %s", o.command.Text(), reply.Text())

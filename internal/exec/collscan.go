@@ -7,6 +7,10 @@ import (
 )
 
 // collScan walks all records, or those of a span, in natural order or backwards.
+//
+// Records of a plain collection move: with their dates, where it has a TTL index, and all of them when it gets the first. So
+// a scan remembers what it has given. What gets an order moves behind everything that has none: in front of a scan, which
+// knows it again; but behind one that walks backwards, which therefore looks at the end for what it has not given.
 type collScan struct {
 	plan  *planner.CollScan
 	stats *Stats
@@ -14,10 +18,14 @@ type collScan struct {
 	cursor *storage.RecordCursor
 	after  storage.RecordID // where it stood when it was parked
 	on     bool             // the cursor stands on a record
-	moves  bool
 	done   bool
-	// seen are the records that were given, where they may move in front of the scan while it is parked.
-	seen storage.Seen
+	// seen are the records that were given, where they may move while the scan is parked.
+	seen  storage.Seen
+	moves bool
+	// unordered says that records may have moved behind a scan that walks backwards: some were not in order when it began, or
+	// they have got another order since. again: it is looking for those.
+	unordered, again bool
+	order            uint32
 	// tails has the end be no end: the scan looks again from where it stands, as long as the record there is there.
 	tails bool
 }
@@ -32,6 +40,9 @@ func (s *collScan) work(r *reading, m *Member) (status, error) {
 		}
 	}
 	if s.on = s.cursor.Next(); !s.on {
+		if s.unordered && s.after != nil && !s.again {
+			return needTime, s.lookAgain()
+		}
 		return ended, s.end()
 	}
 	m.Record = s.cursor.Record()
@@ -58,12 +69,41 @@ func (s *collScan) open(r *reading) error {
 		return err
 	}
 	s.moves = reader.Moves()
+	if s.moves && s.plan.Backward && !s.unordered {
+		if err := s.noteOrder(reader); err != nil {
+			return err
+		}
+	}
 	if s.tails && s.after != nil {
 		if err := s.standing(reader); err != nil {
 			return err
 		}
 	}
-	s.cursor, err = reader.Scan(storage.RecordScan{Low: s.plan.Records.Low, High: s.plan.Records.High, Reverse: s.plan.Backward, After: s.after})
+	scan := storage.RecordScan{Low: s.plan.Records.Low, High: s.plan.Records.High, Reverse: s.plan.Backward, After: s.after}
+	if s.again {
+		scan.Low, scan.Reverse = storage.FirstOrdered(), false
+	}
+	s.cursor, err = reader.Scan(scan)
+	return err
+}
+
+func (s *collScan) noteOrder(r *storage.Reader) (err error) {
+	order := r.Order()
+	s.unordered = order == 0 || s.after != nil && order != s.order
+	s.order = order
+	if !s.unordered {
+		s.unordered, err = r.Misplaced()
+	}
+	return err
+}
+
+// lookAgain begins to walk the records that lie in order, of which some may have come there behind the scan.
+func (s *collScan) lookAgain() error {
+	err := s.cursor.Err()
+	if closed := s.close(); err == nil {
+		err = closed
+	}
+	s.again, s.after = true, nil
 	return err
 }
 

@@ -25,9 +25,12 @@ type indexScan struct {
 	on     bool
 	done   bool
 	given  *givenIDs // nil where no record can come twice
-	check  keyCheck
-	filter *keyDoc // what the plan's filter looks at; nil when it has none
-	values []bson.Value
+	group  keyGroup
+	// unordered says that records may move behind a scan that walks backwards, within a key.
+	unordered bool
+	check     keyCheck
+	filter    *keyDoc // what the plan's filter looks at; nil when it has none
+	values    []bson.Value
 }
 
 func newIndexScan(plan *planner.IndexScan, stats *Stats, w want) *indexScan {
@@ -72,6 +75,8 @@ func (s *indexScan) work(r *reading, m *Member) (status, error) {
 		if first, err := s.given.add(entry.RecordID); !first {
 			return needTime, err
 		}
+	} else if !s.plan.Index.Unique && !s.group.add(entry) {
+		return needTime, nil
 	}
 	m.Record, m.Entry = storage.Record{ID: entry.RecordID}, entry
 	if s.want.score {
@@ -132,11 +137,34 @@ func (s *indexScan) open(r *reading) error {
 	if s.given == nil && !s.plan.Once && (multikeyNow(reader.Multikey(d)) || reader.MultikeyPaths(d) != s.plan.Index.Paths) {
 		s.given = &givenIDs{stats: s.stats} // it became so while the scan was parked
 	}
+	if err := s.takeUp(reader); err != nil {
+		return err
+	}
 	ranges := s.plan.Ranges
 	s.stats.Seeks++
 	s.cursor, err = reader.ScanIndex(storage.IndexScan{Index: d, Low: ranges[0].Low, High: ranges[len(ranges)-1].High,
 		Reverse: s.plan.Backward, After: s.after, Fetches: s.want.fetched})
 	return err
+}
+
+// takeUp has a parked scan mind that records may have moved within the key where it stands.
+func (s *indexScan) takeUp(r *storage.Reader) (err error) {
+	if s.plan.Index.Unique || !r.Moves() {
+		return nil
+	}
+	if s.plan.Backward && !s.unordered {
+		if s.unordered = r.Order() == 0; !s.unordered {
+			s.unordered, err = r.Misplaced()
+		}
+	}
+	if s.after == nil || err != nil {
+		return err
+	}
+	s.group.mayComeAgain()
+	if s.unordered {
+		s.after.RecordID = storage.LastSequence()
+	}
+	return nil
 }
 
 func multikeyNow(paths []uint64) bool {

@@ -57,11 +57,14 @@ func (e *Engine) Delete(ctx context.Context, d Delete, call *Call) (n int64, gon
 }
 
 func (e *Engine) firstToDelete(ctx context.Context, w *storage.Writer, d Delete, lang *language, call *Call) (storage.Record, *match.Details, bool, error) {
+	if _, plain := plainID(d.Filter); plain && d.Sort.IsEmpty() {
+		return e.first(ctx, w, search{condition: d.Filter, hint: d.Hint, scored: d.scored}, lang, call)
+	}
 	filter, order, err := e.parseDelete(lang, d)
 	if err != nil {
 		return storage.Record{}, nil, false, err
 	}
-	return e.first(ctx, w, search{filter, order, d.Hint, d.scored}, lang, call)
+	return e.first(ctx, w, search{d.Filter, filter, order, d.Hint, d.scored}, lang, call)
 }
 
 func (e *Engine) parseDelete(lang *language, d Delete) (filter *match.Filter, order *sortpattern.Pattern, err error) {

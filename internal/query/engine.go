@@ -136,6 +136,13 @@ func (c *Call) language(ctx context.Context, coll *catalog.Collection) (*languag
 	return l, nil
 }
 
+// declare makes constants variables.
+func (l *language) declare(constants bson.Doc) {
+	for it := constants.Iter(); it.Next(); {
+		l.scope = l.scope.Constant(string([]byte(it.Key())), it.Value().Clone())
+	}
+}
+
 func (l *language) interrupted() error {
 	if l.ctx.Err() != nil {
 		return context.Cause(l.ctx)

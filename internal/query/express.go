@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/storage"
 )
 
 // One is the source of a cursor with one document, or none.
@@ -29,7 +30,7 @@ func (*One) Close() error { return nil }
 // nothing need be parsed, planned or opened. ok is false when f asks for anything that Find has to look at.
 func (e *Engine) Express(ctx context.Context, f Find, call *Call) (one *One, ok bool, err error) {
 	id, ok := f.onlyID()
-	if !ok || call.Collation != nil || !call.Let.IsEmpty() || e.Settings.Any() {
+	if !ok || call.Collation != nil || !call.Let.IsEmpty() {
 		return nil, false, nil
 	}
 	view, err := e.Store.ViewAt(ctx, call.Now)
@@ -38,33 +39,54 @@ func (e *Engine) Express(ctx context.Context, f Find, call *Call) (one *One, ok 
 	}
 	defer view.Close()
 	r, ok := view.Collection(f.NS)
-	if !ok || r.Catalog().Options.Collation != nil || r.Catalog().IDIndex() == nil {
+	if !ok || !e.straight(r) {
 		return nil, false, nil
 	}
-	rec, found, err := r.GetByID(id)
+	rec, _, err := e.byID(r, id, call)
 	if err != nil {
 		return nil, true, err
 	}
-	call.PlanSummary = "IDHACK"
-	one = &One{}
-	if found { // the engine's values are its reader's to keep
-		call.Seen.Keys, call.Seen.Docs, one.doc = 1, 1, rec.Doc
+	return &One{rec.Doc}, true, nil // the engine's values are its reader's to keep
+}
+
+// straight says whether an _id, compared without a collation, leads straight to its document in r's collection.
+func (e *Engine) straight(r *storage.Reader) bool {
+	c := r.Catalog()
+	return c.Options.Collation == nil && c.IDIndex() != nil && !e.Settings.Any()
+}
+
+// byID is the document with the _id, looked up without a plan, and told as if there had been one.
+func (e *Engine) byID(r *storage.Reader, id bson.Value, call *Call) (rec storage.Record, found bool, err error) {
+	rec, found, err = r.GetByID(id)
+	if err != nil {
+		return rec, false, err
 	}
-	return one, true, nil
+	call.PlanSummary = "IDHACK"
+	e.uses.use(r.Catalog().IDIndex().ID)
+	if found {
+		call.Seen.Keys, call.Seen.Docs = call.Seen.Keys+1, call.Seen.Docs+1
+	}
+	return rec, found, nil
 }
 
 // onlyID is the _id that f asks for, when it asks for nothing else.
 func (f *Find) onlyID() (id bson.Value, ok bool) {
-	it := f.Filter.Iter()
-	if !it.Next() || it.Key() != "_id" {
-		return bson.Missing, false
-	}
-	if id = it.Value(); !isPlainID(id) || it.Next() {
+	if id, ok = plainID(f.Filter); !ok {
 		return bson.Missing, false
 	}
 	plain := f.Sort.IsEmpty() && f.Projection.IsEmpty() && f.Hint.IsMissing() && f.Min == nil && f.Max == nil &&
 		f.Skip == 0 && !f.ReturnKey && !f.ShowRecordID && !f.Tailable
 	return id, plain
+}
+
+// plainID is the _id that filter asks for, when that is all it does and needs no parsing.
+func plainID(filter bson.Doc) (id bson.Value, ok bool) {
+	it := filter.Iter()
+	if !it.Next() || it.Key() != "_id" {
+		return bson.Missing, false
+	}
+	id = it.Value()
+	return id, isPlainID(id) && !it.Next()
 }
 
 // isPlainID says whether v, as a filter of _id, means the document whose _id is v, whatever the query's language has to say.

@@ -89,20 +89,38 @@ func (e *Engine) writeOne(ctx context.Context, ns namespace.NS, create bool, cal
 // parsedUpdate is an update that is parsed: its condition, order and change.
 type parsedUpdate struct {
 	lang   *language
-	filter *match.Filter
+	filter *match.Filter // nil while nobody needs it; see condition
 	order  *sortpattern.Pattern
 	change *update.Update
 }
 
 func (e *Engine) parseUpdate(lang *language, u Update) (*parsedUpdate, error) {
-	p := &parsedUpdate{lang: lang}
-	var err error
-	for it := u.Constants.Iter(); it.Next(); {
-		lang.scope = lang.scope.Constant(string([]byte(it.Key())), it.Value().Clone())
-	}
-	if p.filter, err = lang.filter(e, u.Filter); err != nil {
+	lang.declare(u.Constants)
+	filter, err := lang.filter(e, u.Filter)
+	if err != nil {
 		return nil, err
 	}
+	p, err := e.parseChange(lang, u)
+	if err != nil {
+		return nil, err
+	}
+	p.filter = filter
+	return p, nil
+}
+
+// parseOne is parseUpdate for an update of one document, which puts off what may not be needed: a plain filter, which has no
+// errors.
+func (e *Engine) parseOne(lang *language, u Update) (*parsedUpdate, error) {
+	if _, plain := plainID(u.Filter); !plain {
+		return e.parseUpdate(lang, u)
+	}
+	lang.declare(u.Constants)
+	return e.parseChange(lang, u)
+}
+
+// parseChange parses all but the filter.
+func (e *Engine) parseChange(lang *language, u Update) (p *parsedUpdate, err error) {
+	p = &parsedUpdate{lang: lang}
 	if !u.Sort.IsEmpty() && (lang.collation != nil || !asksForID(u.Filter)) {
 		if p.order, err = sortpattern.Parse(u.Sort); err != nil {
 			return nil, err
@@ -112,6 +130,14 @@ func (e *Engine) parseUpdate(lang *language, u Update) (*parsedUpdate, error) {
 		Exprs: lang.exprs, Scope: lang.scope, BypassEmptyTimestamps: u.BypassEmptyTimestamps,
 		IsStage: func(name string) bool { return e.stages[name] != nil }})
 	return p, err
+}
+
+// condition is u's filter, parsed by now.
+func (p *parsedUpdate) condition(e *Engine, u Update) (*match.Filter, error) {
+	if p.filter != nil {
+		return p.filter, nil
+	}
+	return p.lang.filter(e, u.Filter)
 }
 
 func (e *Engine) updateArgs(p *parsedUpdate, call *Call, details *match.Details) update.Args {
@@ -124,11 +150,11 @@ func (e *Engine) updateOne(ctx context.Context, w *storage.Writer, u Update, cal
 	if err != nil {
 		return Updated{}, err
 	}
-	p, err := e.parseUpdate(lang, u)
+	p, err := e.parseOne(lang, u)
 	if err != nil {
 		return Updated{}, err
 	}
-	rec, details, found, err := e.first(ctx, w, search{p.filter, p.order, u.Hint, u.scored}, lang, call)
+	rec, details, found, err := e.first(ctx, w, search{u.Filter, p.filter, p.order, u.Hint, u.scored}, lang, call)
 	if err != nil {
 		return Updated{}, err
 	}
@@ -165,7 +191,11 @@ func (e *Engine) updateOne(ctx context.Context, w *storage.Writer, u Update, cal
 func (e *Engine) upsert(w *storage.Writer, u Update, p *parsedUpdate, check validation, call *Call) (Updated, error) {
 	doc := u.Insert
 	if doc == nil {
-		seed, err := p.change.UpsertSeed(p.filter)
+		filter, err := p.condition(e, u)
+		if err != nil {
+			return Updated{}, err
+		}
+		seed, err := p.change.UpsertSeed(filter)
 		if err != nil {
 			return Updated{}, err
 		}
@@ -190,10 +220,11 @@ func (e *Engine) upsert(w *storage.Writer, u Update, p *parsedUpdate, check vali
 
 // search is which document a write wants.
 type search struct {
-	filter *match.Filter
-	order  *sortpattern.Pattern // nil: any
-	hint   bson.Value
-	scored bool // its text score is asked for, not only by the order
+	condition bson.Doc
+	filter    *match.Filter        // condition, parsed; nil where that was put off
+	order     *sortpattern.Pattern // nil: any
+	hint      bson.Value
+	scored    bool // its text score is asked for, not only by the order
 }
 
 func (s *search) query(l *language) planner.Query {
@@ -210,6 +241,16 @@ func enough(order *sortpattern.Pattern) int64 {
 
 // first finds the first matching record that w sees, in order when one is given.
 func (e *Engine) first(ctx context.Context, w *storage.Writer, s search, lang *language, call *Call) (storage.Record, *match.Details, bool, error) {
+	if id, plain := plainID(s.condition); plain && s.order == nil && s.hint.IsMissing() && !s.scored && lang.collation == nil && e.straight(w.Reader) {
+		rec, found, err := e.byID(w.Reader, id, call)
+		return rec.Clone(), &match.Details{Position: -1}, found, err
+	}
+	if s.filter == nil {
+		var err error
+		if s.filter, err = lang.filter(e, s.condition); err != nil {
+			return storage.Record{}, nil, false, err
+		}
+	}
 	q := s.query(lang)
 	q.Limit = 1
 	choice, err := e.choose(w.Reader, q, s.order, nil)

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"math"
@@ -308,7 +309,12 @@ func (c *collection) nextSequence(e kv.Engine) (uint64, error) {
 
 // Seen tells records apart that a walk meets, also where they move in front of it: a bit for each sequence. The zero Seen has
 // met none.
-type Seen struct{ pages map[uint64]*seenPage }
+type Seen struct {
+	pages map[uint64]*seenPage
+	// last is the page that was used last, and its number.
+	last   *seenPage
+	number uint64
+}
 
 type seenPage [seenPageBits / 64]uint64
 
@@ -320,10 +326,12 @@ const (
 
 // Add says whether id is met for the first time. Of ids that do not move, and past the bound, it says so always.
 func (s *Seen) Add(id RecordID) bool {
-	if len(id) != sequenceLength && !id.isOrdered() {
-		return true
-	}
-	n := id.sequence()
+	n, ok := id.Sequence()
+	return !ok || s.AddSequence(n)
+}
+
+// AddSequence is Add for the number that an id has by Sequence.
+func (s *Seen) AddSequence(n uint64) bool {
 	page := s.page(n / seenPageBits)
 	if page == nil {
 		return true
@@ -335,20 +343,45 @@ func (s *Seen) Add(id RecordID) bool {
 }
 
 func (s *Seen) page(n uint64) *seenPage {
+	if s.last != nil && s.number == n {
+		return s.last
+	}
 	page := s.pages[n]
-	if page != nil || len(s.pages) >= maxSeenPages {
-		return page
+	if page == nil && len(s.pages) < maxSeenPages {
+		if s.pages == nil {
+			s.pages = map[uint64]*seenPage{}
+		}
+		page = new(seenPage)
+		s.pages[n] = page
 	}
-	if s.pages == nil {
-		s.pages = map[uint64]*seenPage{}
-	}
-	page = new(seenPage)
-	s.pages[n] = page
+	s.last, s.number = page, n
 	return page
 }
 
-// Moves says whether records of the collection may move while they stay what they are.
-func (r *Reader) Moves() bool { return r.c.moves() }
+// Moves says whether records of the collection may move while they stay what they are: now, or once it has a TTL index.
+func (r *Reader) Moves() bool { return r.c.id != nil && !r.c.Options.Capped }
+
+// Order is the number of the order that the collection's records lie in, or are brought into; 0 for none.
+func (r *Reader) Order() uint32 {
+	if !r.c.moves() {
+		return 0
+	}
+	return r.c.order.number
+}
+
+// FirstOrdered stands before all records that lie in an order, and behind all others of a collection that may have one.
+func FirstOrdered() RecordID { return RecordID{orderedMark} }
+
+// LastSequence stands behind all records with the same key in an index, where those of the collection may move.
+func LastSequence() RecordID { return bytes.Repeat([]byte{0xFF}, sequenceLength+1) }
+
+// Sequence is the number of a record, which it keeps when it moves. ok is false for ids of collections whose records do not.
+func (id RecordID) Sequence() (n uint64, ok bool) {
+	if !id.isOrdered() && len(id) != sequenceLength {
+		return 0, false
+	}
+	return id.sequence(), true
+}
 
 // Again is a record that was read before, as it is now: under another id when it has moved.
 func (r *Reader) Again(rec Record) (now Record, ok bool, err error) {

@@ -1,0 +1,48 @@
+package exec
+
+import (
+	"bytes"
+
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+// keyGroup remembers which records an index scan has given under the key that it is at. Among those with the same key, the
+// ones that lie in the collection's order come behind those that do not yet. So when records are brought into order while a
+// scan is parked there, some may come in front of it again, and one that walks backwards goes on from the end of the key.
+type keyGroup struct {
+	key   []byte
+	given []uint64 // sequences, until the scan is parked; then seen has them
+	seen  *storage.Seen
+}
+
+// maxKeyGroup is how many sequences are kept one by one.
+const maxKeyGroup = 1 << 12
+
+// add takes note of an entry, and says whether its record has not been given under this key.
+func (g *keyGroup) add(e storage.IndexEntry) bool {
+	n, ok := e.RecordID.Sequence()
+	if !ok {
+		return true
+	}
+	if !bytes.Equal(e.Key, g.key) {
+		g.key, g.given, g.seen = append(g.key[:0], e.Key...), g.given[:0], nil
+	}
+	if g.seen != nil {
+		return g.seen.AddSequence(n)
+	}
+	if g.given = append(g.given, n); len(g.given) >= maxKeyGroup {
+		g.mayComeAgain()
+	}
+	return true
+}
+
+// mayComeAgain is told that records may have moved.
+func (g *keyGroup) mayComeAgain() {
+	if g.seen != nil {
+		return
+	}
+	g.seen = &storage.Seen{}
+	for _, n := range g.given {
+		g.seen.AddSequence(n)
+	}
+}

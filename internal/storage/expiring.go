@@ -63,9 +63,12 @@ func (r *Reader) expiring(next *catalog.Collection, look func(Record) error) (e 
 	return e, r.expiringByDocuments(&e, look)
 }
 
-// keysTell says whether the keys there are say what expires by t: its index has the entries that it will have, and no
-// document among them is hidden for another reason.
+// keysTell says whether the keys there are say what expires by t: its index has the entries that it will have, what expires
+// by one of Old and Rule is part of what expires by the other, and no document among them is hidden for another reason.
 func (r *Reader) keysTell(t *ChangedTTL) bool {
+	if t.Old != nil && t.Old.Cell != t.Rule.Cell {
+		return false
+	}
 	if d := t.Rule.Index; d != nil {
 		if ix := r.c.index(d.ID); ix == nil || ix.Kind != d.Kind {
 			return false

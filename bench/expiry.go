@@ -129,7 +129,10 @@ func (d *death) watch(ctx context.Context) error {
 		return err
 	}
 	gone := d.target.now()
-	quiet := d.awaitQuiet(ctx, gone)
+	quiet, err := d.awaitQuiet(ctx, gone)
+	if err != nil {
+		return err
+	}
 	if d.target.data != "" {
 		d.awaitDisk(ctx)
 	}
@@ -193,25 +196,32 @@ const (
 	quietInterval = 250 * time.Millisecond
 	quietCores    = 0.05
 	quietFactor   = 1.5
-	quietLimit    = 10 * time.Minute
+	quietLimit    = 3 * time.Minute
 )
 
-// awaitQuiet returns the moment from which on the server has been quiet for -quiet.
-func (d *death) awaitQuiet(ctx context.Context, since moment) moment {
+// awaitQuiet returns the moment from which on the server has been quiet for -quiet, with nothing left to clean.
+func (d *death) awaitQuiet(ctx context.Context, since moment) (moment, error) {
 	if len(d.target.pids) == 0 {
-		return since
+		return since, nil
 	}
 	begin := since.at
 	for last := since; ctx.Err() == nil && last.at.Sub(since.at) < d.quiet && last.at.Sub(begin) < quietLimit; {
 		pause(ctx, quietInterval)
+		s, err := d.reclaim.status(ctx)
+		if err != nil {
+			return since, err
+		}
 		next := d.target.now()
-		if last.cores(next) > quietFactor*d.baseline+quietCores {
+		if s.dead > 0 || last.cores(next) > quietFactor*d.baseline+quietCores {
 			since = next
+		}
+		if d.out["dead_entries"] = float64(s.dead); s.dead == 0 && d.out["cleaned_ms"] == 0 {
+			d.out["cleaned_ms"] = millis(next.at.Sub(d.deadline))
 		}
 		last = next
 		d.lookAtDisk()
 	}
-	return since
+	return since, nil
 }
 
 func (d *death) noteDisk(when string, now disk) {

@@ -24,6 +24,8 @@ func known() []metric {
 		{name: "first_query_ms", about: "when that query began, after the deadline"},
 		{name: "invisible_ms", about: "when a query saw none of them"},
 		{name: "gone_ms", about: "when the store had none of them: all deleted, no backlog"},
+		{name: "cleaned_ms", about: "when no index entries of them were left either"},
+		{name: "dead_entries", about: "index entries that were left when waiting for quiet ended"},
 		{name: "quiet_ms", about: "when the server was as idle again as before"},
 		{name: "server_us_free", about: "CPU of the server a document until they were gone, less what it used before the deadline"},
 		{name: "server_us_all", about: "the same until the server was quiet"},

@@ -19,24 +19,30 @@ type reclaim struct {
 	after  time.Duration
 }
 
-// lag is for how long the oldest document has been stored past its deadline, and how many are.
-func (r *reclaim) lag(ctx context.Context) (lag time.Duration, backlog int64, err error) {
+// reclaimStatus is how far a server says that it has come.
+type reclaimStatus struct {
+	lag     time.Duration // for how long the oldest document has been stored past its deadline
+	backlog int64         // how many are
+	dead    int64         // deleted documents whose index entries still wait to be cleaned away
+}
+
+func (r *reclaim) status(ctx context.Context) (s reclaimStatus, err error) {
 	if !r.target.ebbTTL {
-		lag, err = r.lagOfOldest(ctx)
-		return lag, 0, err
+		s.lag, err = r.lagOfOldest(ctx)
+		return s, err
 	}
 	var reply struct {
-		Indexes []struct {
-			LagMillis, Backlog int64
-		}
+		Indexes []struct{ LagMillis, Backlog, DeadEntries int64 }
 	}
 	if err := r.coll.Database().RunCommand(ctx, bson.D{{Key: "ebbTTL", Value: r.coll.Name()}}).Decode(&reply); err != nil {
-		return 0, 0, fmt.Errorf("ebbTTL: %w", err)
+		return s, fmt.Errorf("ebbTTL: %w", err)
 	}
 	for _, index := range reply.Indexes {
-		lag, backlog = max(lag, time.Duration(index.LagMillis)*time.Millisecond), backlog+index.Backlog
+		s.lag = max(s.lag, time.Duration(index.LagMillis)*time.Millisecond)
+		s.backlog += index.Backlog
+		s.dead += index.DeadEntries
 	}
-	return lag, backlog, nil
+	return s, nil
 }
 
 func (r *reclaim) lagOfOldest(ctx context.Context) (time.Duration, error) {
@@ -79,7 +85,7 @@ func (r *reclaim) gone(ctx context.Context, before, documents int64) (bool, erro
 		return false, err
 	}
 	if r.target.ebbTTL {
-		if _, backlog, err := r.lag(ctx); err != nil || backlog > 0 {
+		if s, err := r.status(ctx); err != nil || s.backlog > 0 {
 			return false, err
 		}
 		var stats struct{ Size int64 }

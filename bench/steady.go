@@ -75,6 +75,7 @@ type course struct {
 	done    atomic.Int64 // operations or documents so far
 	crew    sync.WaitGroup
 	worst   atomic.Int64 // lag since the last second, nanoseconds
+	dead    atomic.Int64 // entries that wait to be cleaned away, when last looked at
 
 	// Of the goroutines until stop has waited for them.
 	lag      histogram
@@ -109,13 +110,14 @@ func every(ctx context.Context, interval time.Duration, do func()) {
 }
 
 func (c *course) noteLag(ctx context.Context) {
-	lag, _, err := c.reclaim.lag(context.WithoutCancel(ctx))
+	s, err := c.reclaim.status(context.WithoutCancel(ctx))
 	if err != nil {
 		c.lagErr = err
 		return
 	}
-	c.lag.add(lag)
-	for old := c.worst.Load(); int64(lag) > old && !c.worst.CompareAndSwap(old, int64(lag)); old = c.worst.Load() {
+	c.lag.add(s.lag)
+	c.dead.Store(s.dead)
+	for old := c.worst.Load(); int64(s.lag) > old && !c.worst.CompareAndSwap(old, int64(s.lag)); old = c.worst.Load() {
 	}
 }
 
@@ -123,6 +125,7 @@ func (c *course) noteSecond() {
 	now, done := c.bench.target.now(), c.done.Load()
 	c.note("per_s", float64(done-c.lastDone)/now.at.Sub(c.last.at).Seconds())
 	c.note("lag_max_ms", millis(time.Duration(c.worst.Swap(0))))
+	c.note("dead_entries", float64(c.dead.Load()))
 	if len(c.bench.target.pids) > 0 {
 		c.note("rss_mib", mebi(now.rss))
 		c.note("server_cores", c.last.cores(now))

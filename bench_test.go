@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -152,6 +154,28 @@ func BenchmarkCommand(b *testing.B) {
 				binary.BigEndian.PutUint64(message[at+4:], uint64(next))
 				c.do(message)
 				next++
+			}
+		})
+	}
+	changes := map[string]func(id bson.Value) *bson.Builder{
+		"update by _id": func(id bson.Value) *bson.Builder {
+			b := bson.Build().String("update", "c").Array("updates").Object("0").Object("q").Value("_id", id).End()
+			return b.Object("u").Object("$inc").Int32("hits", 1).End().End().End().End()
+		},
+		"delete by _id": func(id bson.Value) *bson.Builder { // finds one once
+			b := bson.Build().String("delete", "c").Array("deletes").Object("0").Object("q").Value("_id", id).End()
+			return b.Int32("limit", 1).End().End()
+		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(changes)) {
+		b.Run(name, func(b *testing.B) {
+			messages := make([][]byte, benchDocs)
+			for i := range messages {
+				messages[i] = opMsg(session(changes[name](benchID(i)).Object("writeConcern").Bool("j", false).End()).Doc())
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				c.do(messages[i*17%len(messages)])
 			}
 		})
 	}

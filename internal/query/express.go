@@ -62,7 +62,6 @@ func (e *Engine) byID(r *storage.Reader, id bson.Value, call *Call) (rec storage
 		return rec, false, err
 	}
 	call.PlanSummary = "IDHACK"
-	e.uses.use(r.Catalog().IDIndex().ID)
 	if found {
 		call.Seen.Keys, call.Seen.Docs = call.Seen.Keys+1, call.Seen.Docs+1
 	}

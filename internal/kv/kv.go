@@ -55,6 +55,8 @@ type IterOptions struct {
 type Reader interface {
 	// Get returns the value of key, or ErrNotFound. The slice is the caller's to keep but not to change.
 	Get(key []byte) ([]byte, error)
+	// Probe is Get for a key that is likely not there: that is told sooner, and a key that is there takes longer.
+	Probe(key []byte) ([]byte, error)
 	// GetMany looks up many keys at once; values[i] is nil where keys[i] does not exist.
 	GetMany(keys [][]byte) (values [][]byte, err error)
 	// Counter returns the sum of what was added to the counter key in this view.

@@ -254,7 +254,7 @@ func (w *Writer) removeAside(rec Record) error {
 func (w *Writer) holders(t *writtenTable, keyString []byte) ([]RecordID, error) {
 	w.key = append(tableKey(w.key[:0], t.Definition), keyString...)
 	if holdsIDs(t.Definition) {
-		id, err := w.holder(w.key)
+		id, err := w.taker(w.key)
 		if id == nil || err != nil {
 			return nil, err
 		}

@@ -231,6 +231,16 @@ func (c *collection) appendID(dst []byte, id bson.Value) []byte {
 // holder is the record id in an entry that holds one, or nil.
 func (r *Reader) holder(key []byte) (RecordID, error) {
 	value, err := r.view.reader.Get(key)
+	return r.held(value, err)
+}
+
+// taker is holder for a key that is likely free.
+func (r *Reader) taker(key []byte) (RecordID, error) {
+	value, err := r.view.reader.Probe(key)
+	return r.held(value, err)
+}
+
+func (r *Reader) held(value []byte, err error) (RecordID, error) {
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return nil, nil

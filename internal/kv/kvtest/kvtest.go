@@ -162,18 +162,26 @@ func at(t *testing.T, it kv.Iterator) string {
 
 func haveValue(t *testing.T, r kv.Reader, key, want string) {
 	t.Helper()
-	got, err := r.Get([]byte(key))
-	noError(t, err)
-	if !bytes.Equal(got, []byte(want)) {
-		t.Fatalf("%s: got %q, want %q", key, got, want)
+	for name, get := range lookUps(r) {
+		got, err := get([]byte(key))
+		noError(t, err)
+		if !bytes.Equal(got, []byte(want)) {
+			t.Fatalf("%s %s: got %q, want %q", name, key, got, want)
+		}
 	}
 }
 
 func haveNothing(t *testing.T, r kv.Reader, key string) {
 	t.Helper()
-	if got, err := r.Get([]byte(key)); !errors.Is(err, kv.ErrNotFound) {
-		t.Fatalf("%s: got %q, %v, want nothing", key, got, err)
+	for name, get := range lookUps(r) {
+		if got, err := get([]byte(key)); !errors.Is(err, kv.ErrNotFound) {
+			t.Fatalf("%s %s: got %q, %v, want nothing", name, key, got, err)
+		}
 	}
+}
+
+func lookUps(r kv.Reader) map[string]func([]byte) ([]byte, error) {
+	return map[string]func([]byte) ([]byte, error){"get": r.Get, "probe": r.Probe}
 }
 
 func haveCount(t *testing.T, r kv.Reader, key string, want int64) {

@@ -210,7 +210,11 @@ func (r *modelRun) end(m *modelTxn) {
 
 func (r *modelRun) compareKey(m *modelTxn) {
 	key := r.key()
-	got, err := m.txn.Get([]byte(key))
+	get := m.txn.Get
+	if r.rng.IntN(2) == 0 {
+		get = m.txn.Probe
+	}
+	got, err := get([]byte(key))
 	want, ok := m.data[key]
 	if ok != (err == nil) || string(got) != want {
 		r.t.Fatalf("get %s: %q, %v; want %q, %v", key, got, err, want, ok)

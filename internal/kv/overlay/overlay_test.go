@@ -18,6 +18,7 @@ var errDisk = errors.New("the disk is gone")
 type broken struct{}
 
 func (broken) Get([]byte) ([]byte, error)                  { return nil, errDisk }
+func (broken) Probe([]byte) ([]byte, error)                { return nil, errDisk }
 func (broken) GetMany([][]byte) ([][]byte, error)          { return nil, errDisk }
 func (broken) Counter([]byte) (int64, error)               { return 0, errDisk }
 func (broken) NewIter(kv.IterOptions) (kv.Iterator, error) { return &brokenIter{}, nil }
@@ -53,9 +54,10 @@ func TestErrorsBelow(t *testing.T) {
 		t.Errorf("an own write reads %q, %v", value, err)
 	}
 	_, getErr := v.Get([]byte("b"))
+	_, probeErr := v.Probe([]byte("b"))
 	_, manyErr := v.GetMany([][]byte{[]byte("a"), []byte("b")})
 	_, countErr := v.Counter([]byte("n"))
-	for i, err := range []error{getErr, manyErr, countErr} {
+	for i, err := range []error{getErr, probeErr, manyErr, countErr} {
 		if !errors.Is(err, errDisk) {
 			t.Errorf("read %d: %v", i, err)
 		}

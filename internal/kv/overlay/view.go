@@ -9,11 +9,16 @@ type View struct {
 }
 
 // Get is kv.Reader's.
-func (v *View) Get(key []byte) ([]byte, error) {
+func (v *View) Get(key []byte) ([]byte, error) { return v.get(key, v.Snapshot.Get) }
+
+// Probe is kv.Reader's.
+func (v *View) Probe(key []byte) ([]byte, error) { return v.get(key, v.Snapshot.Probe) }
+
+func (v *View) get(key []byte, below func([]byte) ([]byte, error)) ([]byte, error) {
 	op, written := v.Lookup(key)
 	switch {
 	case !written:
-		return v.Snapshot.Get(key)
+		return below(key)
 	case op.Delete:
 		return nil, kv.ErrNotFound
 	default:

@@ -68,6 +68,14 @@ func BenchmarkRead(b *testing.B) {
 			}
 		})
 	}
+	b.Run("probe absent", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := s.Probe(benchKey(2*rand.IntN(benchKeys) + 1)); !errors.Is(err, kv.ErrNotFound) {
+				b.Fatal(err)
+			}
+		}
+	})
 	b.Run("get hot", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

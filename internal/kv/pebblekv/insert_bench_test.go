@@ -62,7 +62,7 @@ func insertOne(e *Engine, n int, value []byte, d kv.Durability) error {
 		return err
 	}
 	id := binary.BigEndian.AppendUint64(benchKey(2*rand.IntN(benchKeys)), uint64(n))
-	if _, err := t.Get(id); !errors.Is(err, kv.ErrNotFound) {
+	if _, err := t.Probe(id); !errors.Is(err, kv.ErrNotFound) {
 		t.Rollback()
 		return fmt.Errorf("the _id of %d: %w", n, err)
 	}

@@ -188,6 +188,11 @@ func (w *Writer) reorder(old RecordID, doc bson.Doc, modified int64) (RecordID, 
 	if old.isOrdered() && string(old.place()) == string(place) {
 		return old, nil
 	}
+	if !old.isOrdered() {
+		if err := w.c.steady.sequence.secure(w.txn.store.engine); err != nil {
+			return nil, err
+		}
+	}
 	id := orderedID(place, old.sequence())
 	dead, err := w.isDead(id)
 	if err != nil || !dead {

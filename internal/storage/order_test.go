@@ -97,6 +97,39 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// TestSequenceAfterArrange: a record that comes after a start does not get the number of one that was moved before, or since.
+func TestSequenceAfterArrange(t *testing.T) {
+	for _, restarts := range []int{0, 1, 2} {
+		f := newFixture(t)
+		f.must(f.insert(testNS, `{_id: 1, a: 1}`, `{_id: 2, a: 1}`))
+		if restarts > 0 {
+			f.reopen()
+		}
+		f.createIndexes(testNS, `{key: {d: 1}, name: "d", expireAfterSeconds: 0}`, `{key: {a: 1}, name: "a"}`)
+		_, _, err := f.Arrange(context.Background(), f.current.Load().catalog.Collection(testNS).ID, 10)
+		f.must(err)
+		if restarts > 1 {
+			f.reopen()
+		}
+		f.must(f.insert(testNS, `{_id: 3, a: 1}`, `{_id: 4, a: 1}`))
+		numbers := map[uint64]bool{}
+		f.read(testNS, func(r *Reader) error {
+			c, err := r.Scan(RecordScan{})
+			f.must(err)
+			defer c.Close()
+			for c.Next() {
+				n, _ := c.Record().ID.Sequence()
+				numbers[n] = true
+			}
+			return c.Err()
+		})
+		if len(numbers) != 4 {
+			t.Errorf("after %d restarts 4 records have the numbers %v", restarts, numbers)
+		}
+		f.validate(testNS)
+	}
+}
+
 // TestSweepWaitsForWriters: a transaction that began before a sweep does not write into the collection after it.
 func TestSweepBesideTransaction(t *testing.T) {
 	f := newFixture(t)

@@ -30,13 +30,31 @@ func (q *sequence) next(e kv.Engine, reserved bool) (uint64, error) {
 	if err := q.find(e); err != nil {
 		return 0, err
 	}
-	if reserved && q.mu.last >= q.mu.reserved {
-		if err := q.reserve(e); err != nil {
+	if reserved {
+		if err := q.reserveMore(e); err != nil {
 			return 0, err
 		}
 	}
 	q.mu.last++
 	return q.mu.last, nil
+}
+
+// secure notes on disk, unless that is done, that all numbers up to the last are in use: before the record with the highest
+// goes to where it is not found.
+func (q *sequence) secure(e kv.Engine) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.find(e); err != nil {
+		return err
+	}
+	return q.reserveMore(e)
+}
+
+func (q *sequence) reserveMore(e kv.Engine) error {
+	if q.mu.last < q.mu.reserved {
+		return nil
+	}
+	return q.reserve(e)
 }
 
 // lastGiven is the highest that any record has, or may have.

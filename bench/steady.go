@@ -10,6 +10,7 @@ import (
 
 const (
 	lagInterval    = 100 * time.Millisecond
+	lagShare       = 20 // a look at the lag is followed by a pause of so many times what it took: it costs the server CPU
 	secondInterval = time.Second
 )
 
@@ -91,7 +92,13 @@ func newCourse(b *bench, r *reclaim) *course {
 
 func (c *course) start(ctx context.Context) {
 	c.last = c.bench.target.now()
-	c.crew.Go(func() { every(ctx, lagInterval, func() { c.noteLag(ctx) }) })
+	c.crew.Go(func() {
+		for ctx.Err() == nil {
+			begin := time.Now()
+			c.noteLag(ctx)
+			pause(ctx, max(lagInterval, lagShare*time.Since(begin)))
+		}
+	})
 	c.crew.Go(func() { every(ctx, secondInterval, c.noteSecond) })
 }
 

@@ -116,6 +116,9 @@ func appendStatus(b *bson.Builder, s *ttl.Status, now int64) {
 	if !s.Exact {
 		b.Bool("backlogIsMore", true)
 	}
+	if o := s.Order; o != nil {
+		b.Bool("ordered", o.Ordered).Int64("arranged", o.Arranged).Int64("deadEntries", o.Dead)
+	}
 	b.Int64("deleted", s.Deleted)
 	if s.Swept {
 		b.Date("lastSweep", s.LastSweep).Int64("lastDeleted", s.LastDeleted)

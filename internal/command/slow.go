@@ -49,6 +49,9 @@ func (op *Op) statement(kind string, ns namespace.NS, command bson.Doc, start ti
 	op.Server.record(ns.DB, finished{o, nil, micros, err})
 }
 
+// Wants is ttl.Recorder's: what is profiled is deleted so that the profile can tell.
+func (s *Server) Wants(db string) bool { return s.Profile.Of(db).Level > 0 }
+
 // RecordSweep is ttl.Recorder's: a sweep is a remove like any other.
 func (s *Server) RecordSweep(o *operation.Operation, took time.Duration, err error) {
 	s.record(namespace.Split(o.NS).DB, finished{o, nil, took.Microseconds(), err})

@@ -12,8 +12,14 @@ import (
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
-// Swept is what a sweep has deleted.
-type Swept struct{ Documents, Bytes, Keys int64 }
+// Swept is what a sweep has deleted. Busy says that it has not because writers did not end soon: another may.
+type Swept struct {
+	Documents, Bytes, Keys int64
+	Busy                   bool
+}
+
+// Few says whether so many records are better deleted one by one than with Sweep.
+func (s *Store) Few(records int) bool { return int64(records) < s.fewSwept }
 
 const (
 	// fewSwept is how many records are better deleted one by one: a range deletion is something that every reader has to
@@ -43,7 +49,7 @@ func (s *Store) Sweep(ctx context.Context, collection uint32, rule *policy.Rule,
 		return Swept{}, false, nil
 	}
 	if locked, err := s.lockToSweep(ctx, c); !locked {
-		return Swept{}, false, err
+		return Swept{Busy: err == nil}, false, err
 	}
 	defer c.steady.lock.release(true)
 	return s.sweepLocked(ctx, c, rule, now)

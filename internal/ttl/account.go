@@ -1,23 +1,31 @@
 package ttl
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // account is what visits have done to one target since the server started.
 type account struct {
 	deleted     int64
 	swept       bool
-	lastSweep   int64 // milliseconds since the epoch
+	singly      time.Time // until when documents are deleted one by one
+	lastSweep   int64     // milliseconds since the epoch
 	lastDeleted int64
 	lastErr     string
 }
 
+// accountOf is the target's account, for one who holds the mutex.
+func (m *Monitor) accountOf(t Target) *account {
+	if m.mu.visited[t] == nil {
+		m.mu.visited[t] = &account{}
+	}
+	return m.mu.visited[t]
+}
+
 func (p *pass) noteVisit(t Target, v Visit) {
 	p.mu.Lock()
-	a := p.mu.visited[t]
-	if a == nil {
-		a = &account{}
-		p.mu.visited[t] = a
-	}
+	a := p.accountOf(t)
 	a.deleted += v.Deleted
 	a.swept, a.lastSweep, a.lastDeleted, a.lastErr = true, p.at, v.Deleted, ""
 	if v.Err != nil {

@@ -182,10 +182,60 @@ func TestAgenda(t *testing.T) {
 
 func TestRest(t *testing.T) {
 	for took, want := range map[time.Duration]time.Duration{
-		0: 0, 1: shortestRest, time.Millisecond: shortestRest, 10 * time.Millisecond: 40 * time.Millisecond, time.Hour: longestRest,
+		0: 0, 1: shortestRest, time.Millisecond: shortestRest, 100 * time.Millisecond: 100 * time.Millisecond, time.Hour: longestRest,
 	} {
 		if got := restAfter(took); got != want {
 			t.Errorf("after %v a rest of %v, not %v", took, got, want)
+		}
+	}
+}
+
+func TestPatience(t *testing.T) {
+	for _, c := range []struct {
+		dead, documents int64
+		want            time.Duration
+	}{
+		{1_000_000, 0, quietFor},
+		{1000, 8000, quietFor},
+		{1000, 80_000, 10 * quietFor},
+		{1, 10_000_000_000, longestQuiet},
+		{0, 1000, longestQuiet},
+		{-1, 1000, longestQuiet},
+	} {
+		if got := patience(c.dead, c.documents); got != c.want {
+			t.Errorf("%d dead beside %d: %v, not %v", c.dead, c.documents, got, c.want)
+		}
+	}
+}
+
+func TestWhenToClean(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	swept := func(ago time.Duration) chore { return chore{clean: true, lastSwept: now.Add(-ago)} }
+	begun := func(interrupted bool) chore {
+		c := swept(0)
+		c.cleaning, c.interrupted = true, interrupted
+		return c
+	}
+	for _, c := range []struct {
+		name            string
+		chore           chore
+		dead, documents int64
+		want            bool
+	}{
+		{"half is dead", swept(0), 5000, 10_000, true},
+		{"less is", swept(0), 4999, 10_000, false},
+		{"few are", swept(0), 999, 0, false},
+		{"quiet", swept(quietFor), 2000, 10_000, true},
+		{"not quiet yet", swept(quietFor - 1), 2000, 10_000, false},
+		{"not quiet enough for so few", swept(quietFor), 100, 10_000, false},
+		{"from before the start", chore{clean: true}, 1, 1_000_000, true},
+		{"the clock was turned back", swept(-time.Hour), 1, 1_000_000, true},
+		{"goes on", begun(false), 1, 10_000, true},
+		{"goes on beside sweeps", begun(true), 1251, 10_000, true},
+		{"enough beside sweeps", begun(true), 1250, 10_000, false},
+	} {
+		if got := c.chore.cleansNow(c.dead, c.documents, now); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
 		}
 	}
 }

@@ -33,7 +33,9 @@ type progress struct {
 	staged []storage.RecordID // found, and not looked at yet
 	after  []byte             // where to find more
 	found  bool               // whether anything was looked for
-	rule   policy.Rule        // by which it was
+	// missing says that a record was not there any more when it was to be deleted.
+	missing bool
+	rule    policy.Rule // by which it was
 }
 
 // done says whether nothing is left that was due when the last was looked for.
@@ -59,6 +61,9 @@ func (p *progress) stage(s snapshot, rule *policy.Rule, now, limit int64) (n int
 
 // take removes the first n of the staged records.
 func (p *progress) take(n int) { p.staged = p.staged[n:] }
+
+// again makes p begin anew.
+func (p *progress) again() { *p = progress{rule: p.rule} }
 
 // follow makes p begin again when the rule is another than the one it was made by: what was not due may be.
 func (p *progress) follow(rule *policy.Rule) {

@@ -37,12 +37,17 @@ func (Open) WritesBlocked() bool { return false }
 
 // Recorder takes account of deletes, for the profiler and the log of slow operations.
 type Recorder interface {
+	// Wants says whether deletes in the database have to be seen: then documents are deleted one by one.
+	Wants(db string) bool
 	// RecordSweep is told of one visit that deleted something, or took part of its time in vain; op's Stats say what it did.
 	RecordSweep(op *operation.Operation, took time.Duration, err error)
 }
 
 // NoRecord is the Recorder that forgets.
 type NoRecord struct{}
+
+// Wants is Recorder's.
+func (NoRecord) Wants(string) bool { return false }
 
 // RecordSweep is Recorder's.
 func (NoRecord) RecordSweep(*operation.Operation, time.Duration, error) {}
@@ -70,6 +75,8 @@ type Hooks struct {
 type Visit struct {
 	NS, Index                        string
 	Examined, Deleted, Keys, Batches int64
+	// Swept is how many of the deleted were deleted at once.
+	Swept int64
 	// More says that a bound was hit and work may be left.
 	More bool
 	Err  error

@@ -15,6 +15,8 @@ type metrics struct {
 	invalidIndexSkips, durationMicros atomic.Int64
 
 	rests, restMicros atomic.Int64
+	sweeps, swept     atomic.Int64 // documents that were deleted at once, and how often that was
+	arranged, cleaned atomic.Int64
 
 	batches, batchDocs, stagedBytes, batchMicros atomic.Int64
 }
@@ -36,6 +38,10 @@ func (m *Monitor) AppendMetrics(b *bson.Builder) {
 	b.Double("share", atLeast(m.meter.last(), m.params.leastShare(), 0)).
 		Int64("rests", c.rests.Load()).
 		Int64("restMicros", c.restMicros.Load()).
+		Int64("sweeps", c.sweeps.Load()).
+		Int64("sweptDocuments", c.swept.Load()).
+		Int64("arrangedDocuments", c.arranged.Load()).
+		Int64("cleanedEntries", c.cleaned.Load()).
 		End()
 }
 

@@ -46,9 +46,13 @@ type Monitor struct {
 
 	turn chan struct{} // holds one token, which whoever runs a pass takes
 	wake chan struct{} // tells the loop to plan anew
+	// hand holds one token, which a visit takes and a slice of upkeep, so that records do not move under a visit's feet.
+	hand chan struct{}
+
+	wakeUpkeep chan struct{}
 
 	stop context.CancelFunc
-	done chan struct{}
+	done sync.WaitGroup
 
 	mu struct {
 		sync.Mutex // guards plans and accounts, and is held for moments only
@@ -59,7 +63,9 @@ type Monitor struct {
 		rested   time.Time // before it no precise pass begins
 		planned  int64     // when the loop wakes, in milliseconds
 		visited  map[Target]*account
-		rhythm
+		chores   map[uint32]*chore // by collection
+		passes   rhythm
+		upkeep   rhythm
 	}
 }
 
@@ -70,10 +76,11 @@ func New(o Options) *Monitor {
 	m.meter.look = m.readLoad
 	m.pacer = m.newPacer()
 	m.client = &operation.Client{Desc: Desc}
-	m.turn, m.wake = make(chan struct{}, 1), make(chan struct{}, 1)
-	m.mu.visited = map[Target]*account{}
+	m.hand = make(chan struct{}, 1)
+	m.turn, m.wake, m.wakeUpkeep = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
+	m.mu.visited, m.mu.chores = map[Target]*account{}, map[uint32]*chore{}
 	m.mu.lastFull = m.clock.Now()
-	m.mu.slept = make(chan struct{})
+	m.mu.passes, m.mu.upkeep = newRhythm(), newRhythm()
 	return m
 }
 
@@ -94,13 +101,23 @@ func (m *Monitor) Connect(s *storage.Store, g Gate, r Recorder) {
 // Start begins to run passes. The first comes when the first deadline has passed, or after one sleep.
 func (m *Monitor) Start() {
 	ctx, stop := context.WithCancel(context.Background())
-	m.stop, m.done = stop, make(chan struct{})
-	m.mu.started = true
-	go func() {
-		defer close(m.done)
-		m.loop(ctx)
-		m.end()
-	}()
+	m.stop = stop
+	m.surveyChores()
+	m.begin(&m.mu.passes, func() { m.loop(ctx) })
+	m.begin(&m.mu.upkeep, func() { m.keep(ctx) })
+}
+
+// begin runs a loop.
+func (m *Monitor) begin(r *rhythm, loop func()) {
+	m.mu.Lock()
+	r.started = true
+	m.mu.Unlock()
+	m.done.Go(func() {
+		loop()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		r.end()
+	})
 }
 
 // Stop interrupts a pass that runs and waits for it; without Start it does nothing.
@@ -109,7 +126,7 @@ func (m *Monitor) Stop() {
 		return
 	}
 	m.stop()
-	<-m.done
+	m.done.Wait()
 	m.stop = nil
 }
 
@@ -119,17 +136,17 @@ func (m *Monitor) Client() *operation.Client { return m.client }
 // RunPass runs a pass over everything now, unless passes are off, and returns when it is over. The loop's next comes one
 // sleep later.
 func (m *Monitor) RunPass(ctx context.Context) error {
-	return m.inTurn(ctx, func() error { return m.runAll(ctx) })
+	return holding(ctx, m.turn, func() error { return m.runAll(ctx) })
 }
 
-// inTurn runs f when no other pass runs.
-func (m *Monitor) inTurn(ctx context.Context, f func() error) error {
+// holding runs f with the token, when nobody else has it.
+func holding(ctx context.Context, token chan struct{}, f func() error) error {
 	select {
-	case m.turn <- struct{}{}:
+	case token <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	defer func() { <-m.turn }()
+	defer func() { <-token }()
 	return f()
 }
 
@@ -144,43 +161,46 @@ func (m *Monitor) loop(ctx context.Context) {
 	for ctx.Err() == nil {
 		until, due, scope := m.plan()
 		if !due {
-			m.sleep(ctx, until)
+			m.sleep(ctx, &m.mu.passes, m.wake, until)
 			continue
 		}
-		if err := m.inTurn(ctx, func() error { return m.run(ctx, scope) }); err != nil && ctx.Err() == nil {
+		if err := holding(ctx, m.turn, func() error { return m.run(ctx, scope) }); err != nil && ctx.Err() == nil {
 			m.log.Warn("TTL monitor was interrupted", "error", err.Error())
 		}
 	}
 }
 
 // sleep waits until the time, or until there is a reason to plan anew.
-func (m *Monitor) sleep(ctx context.Context, until time.Time) {
+func (m *Monitor) sleep(ctx context.Context, r *rhythm, wake <-chan struct{}, until time.Time) {
 	t := m.clock.NewTimer(until.Sub(m.clock.Now()))
 	defer t.Stop()
 	if !m.clock.Now().Before(until) { // the clock was turned between the two
 		return
 	}
-	m.fallAsleep(until)
+	m.mu.Lock()
+	r.fallAsleep(until)
+	m.mu.Unlock()
 	select {
 	case <-t.C():
-	case <-m.wake:
+	case <-wake:
 	case <-ctx.Done():
 	}
 }
 
 // The shortest and the longest rest between precise passes.
 const (
-	shortestRest = 5 * time.Millisecond
+	shortestRest = 40 * time.Millisecond
 	longestRest  = time.Second
 )
 
-// restAfter is how long there is no precise pass after one that took so long: deadlines that come close together share
-// one, and passes take a fifth of the time at most. On a clock that stood still, which is a test's, there is no rest.
+// restAfter is how long there is no precise pass after one that worked so long: deadlines that come close together share
+// one, since much at once takes little more than a few, and holds up the collection's writers as briefly. On a clock that
+// stood still, which is a test's, there is no rest.
 func restAfter(took time.Duration) time.Duration {
 	if took <= 0 {
 		return 0
 	}
-	return min(max(4*took, shortestRest), longestRest)
+	return min(max(took, shortestRest), longestRest)
 }
 
 // plan is until when to sleep, or, when that time has come, what to look at: the scope, nil for everything.
@@ -189,7 +209,7 @@ func (m *Monitor) plan() (until time.Time, due bool, scope []uint32) {
 	sleep := m.params.sleep()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mu.asleep, m.mu.heard = false, m.mu.asked
+	m.mu.passes.plans()
 	until = m.mu.lastFull.Add(sleep)
 	if until.Sub(now) > sleep { // the clock was turned back
 		m.mu.lastFull, until = now, now.Add(sleep)
@@ -244,11 +264,12 @@ func (m *Monitor) runAll(ctx context.Context) error {
 
 // runDue runs a pass over the collections that have come up.
 func (m *Monitor) runDue(ctx context.Context, scope []uint32) error {
-	started := m.clock.Now()
+	started, rested := m.clock.Now(), m.pacer.rested
 	err := m.runScope(ctx, scope)
 	now := m.clock.Now()
+	worked := now.Sub(started) - (m.pacer.rested - rested)
 	m.mu.Lock()
-	if d := restAfter(now.Sub(started)); d > 0 {
+	if d := restAfter(worked); d > 0 {
 		m.mu.rested = now.Add(d)
 	}
 	m.mu.Unlock()
@@ -268,6 +289,12 @@ func (m *Monitor) OnDeadline(collection uint32, deadline int64) {
 // OnDDL is for storage.Options: a TTL that is new or another makes the collection come up at once.
 func (m *Monitor) OnDDL(e storage.Event) {
 	switch e.Kind {
+	case storage.IndexCreated, storage.IndexDropped, storage.IndexModified:
+		m.noteDisorder(e.Collection)
+	case storage.CollectionDropped:
+		m.forgetChore(e.Collection)
+	}
+	switch e.Kind {
 	case storage.IndexCreated, storage.IndexModified:
 		if e.Index != nil && e.Index.TTL {
 			m.OnDeadline(e.Collection, math.MinInt64)
@@ -286,6 +313,7 @@ func (m *Monitor) ParameterChanged(name string) {
 		m.Wake()
 	case sleepSecsName, "ttlMonitorEnabled":
 		m.signal()
+		m.signalUpkeep()
 	}
 }
 
@@ -296,11 +324,12 @@ func (m *Monitor) Wake() {
 	m.mu.surveyed = false
 	m.mu.Unlock()
 	m.signal()
+	m.signalUpkeep()
 }
 
 func (m *Monitor) signal() {
 	m.mu.Lock()
-	m.mu.asked++
+	m.mu.passes.asked++
 	m.mu.Unlock()
 	select {
 	case m.wake <- struct{}{}:

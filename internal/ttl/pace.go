@@ -169,6 +169,8 @@ type pacer struct {
 	// owed is the rest that was due at the time; below zero, what was rested too much.
 	owed time.Duration
 	at   time.Time
+	// rested is how long it has rested, all together.
+	rested time.Duration
 }
 
 // The shortest rest that is worth it, and how much of what was rested too much is given back.
@@ -204,8 +206,10 @@ func (p *pacer) rest(ctx context.Context) error {
 	now := p.clock.Now()
 	p.pay(now)
 	p.owed = min(p.owed, 0) // on whatever clock it was
+	took := max(now.Sub(begun), 0)
+	p.rested += took
 	p.metrics.rests.Add(1)
-	p.metrics.restMicros.Add(max(now.Sub(begun), 0).Microseconds())
+	p.metrics.restMicros.Add(took.Microseconds())
 	return err
 }
 

@@ -1,6 +1,7 @@
 package ttl_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,7 @@ type world struct {
 	ops     *operation.Registry
 	monitor *ttl.Monitor
 	gate    *scriptGate
-	out     strings.Builder
+	out     bytes.Buffer
 	// before are script lines to run, once, when a pass gets to that point.
 	before map[string][]string
 	visits bool
@@ -57,16 +58,17 @@ type world struct {
 	atBatch func(n int)
 	batches int
 	// busy is how many of four processors clients take.
-	busy float64
+	busy  float64
+	wants bool
 }
 
 type scriptGate struct {
 	ttl.Open
 	locked, blocked bool
 	// Each transaction takes so long.
-	clock *clock.Fake
-	slow  time.Duration
-	failures        int // how many transactions to refuse
+	clock    *clock.Fake
+	slow     time.Duration
+	failures int // how many transactions to refuse
 }
 
 func (g *scriptGate) Enter(context.Context) error {
@@ -150,6 +152,9 @@ func (w *world) close() {
 	}
 }
 
+// Wants is ttl.Recorder's.
+func (w *world) Wants(string) bool { return w.wants }
+
 // RecordSweep is ttl.Recorder's.
 func (w *world) RecordSweep(op *operation.Operation, _ time.Duration, err error) {
 	if w.visits {
@@ -162,6 +167,9 @@ func (w *world) visited(v ttl.Visit) {
 		return
 	}
 	fmt.Fprintf(&w.out, "%s: deleted %d of %d", strings.TrimSpace(v.NS+" "+v.Index), v.Deleted, v.Examined)
+	if v.Swept > 0 {
+		fmt.Fprintf(&w.out, ", %d at once", v.Swept)
+	}
 	if v.More {
 		w.out.WriteString(", more")
 	}
@@ -291,9 +299,11 @@ func (w *world) do(verb, rest, raw string) error {
 			return wr.Delete(rec)
 		})
 	case "set":
-		was, err := w.params.Set(word, bson.MustParse(arg), parameter.Runtime)
-		if err == nil {
-			fmt.Fprintf(&w.out, "was %s\n", was)
+		before := w.out.Len() // a pass that follows writes as well
+		fmt.Fprintf(&w.out, "was %s\n", w.params.Lookup(word).Get())
+		_, err := w.params.Set(word, bson.MustParse(arg), parameter.Runtime)
+		if err != nil {
+			w.out.Truncate(before)
 		}
 		return w.settle(err)
 	case "get":
@@ -344,6 +354,10 @@ func (w *world) do(verb, rest, raw string) error {
 		w.open()
 	case "record":
 		w.visits = true
+	case "watch", "unwatch":
+		w.wants = verb == "watch"
+	case "upkeep":
+		return w.monitor.RunUpkeep(ctx)
 	case "before":
 		point, line := first(raw)
 		w.before[point] = append(w.before[point], line)
@@ -543,6 +557,9 @@ func (w *world) status(view *storage.View) error {
 	for i := range all {
 		s := &all[i]
 		fmt.Fprintf(&w.out, "%s %q %s+%ds: oldest %s, backlog %d, lag %dms, deleted %d", s.NS, s.Index, s.Field, s.Seconds, since(s.Oldest), s.Backlog, s.Lag(view.Now()), s.Deleted)
+		if o := s.Order; o != nil && *o != (ttl.Order{Ordered: true}) {
+			fmt.Fprintf(&w.out, ", ordered %v, arranged %d, dead %d", o.Ordered, o.Arranged, o.Dead)
+		}
 		if s.Swept {
 			fmt.Fprintf(&w.out, ", swept %s: %d", since(s.LastSweep), s.LastDeleted)
 		}

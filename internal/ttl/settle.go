@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// rhythm is what Settle has to know of the loop.
+// rhythm is what Settle has to know of a loop. It is guarded by the Monitor's mutex.
 type rhythm struct {
 	started bool
 	// asked counts the signals, heard is how many of them the last plan took into account.
@@ -15,13 +15,41 @@ type rhythm struct {
 	slept        chan struct{} // closed when the loop falls asleep or ends, and then another
 }
 
-// Settle waits until the loop sleeps and has nothing to do before its clock moves on or something is written. A test that
-// turns a fake clock then knows that everything that was due by now is done. Without a loop there is nothing to wait for.
+func newRhythm() rhythm { return rhythm{slept: make(chan struct{})} }
+
+// settled says whether the loop has nothing to do at now. Without a loop there is nothing to wait for.
+func (r *rhythm) settled(now time.Time) bool {
+	return !r.started || r.asleep && r.heard == r.asked && now.Before(r.until)
+}
+
+// plans begins another plan, which takes into account what was asked until now.
+func (r *rhythm) plans() { r.asleep, r.heard = false, r.asked }
+
+func (r *rhythm) fallAsleep(until time.Time) {
+	r.asleep, r.until = true, until
+	r.tell()
+}
+
+func (r *rhythm) end() {
+	r.started = false
+	r.tell()
+}
+
+func (r *rhythm) tell() {
+	close(r.slept)
+	r.slept = make(chan struct{})
+}
+
+// Settle waits until the loops sleep and have nothing to do before their clock moves on or something is written. A test
+// that turns a fake clock then knows that everything that was due by now is done.
 func (m *Monitor) Settle(ctx context.Context) error {
 	for {
 		m.mu.Lock()
-		settled := !m.mu.started || m.mu.asleep && m.mu.heard == m.mu.asked && m.clock.Now().Before(m.mu.until)
-		slept := m.mu.slept
+		now := m.clock.Now()
+		settled, slept := m.mu.passes.settled(now), m.mu.passes.slept
+		if settled { // what passes have left
+			settled, slept = m.mu.upkeep.settled(now), m.mu.upkeep.slept
+		}
 		m.mu.Unlock()
 		if settled {
 			return nil
@@ -32,23 +60,4 @@ func (m *Monitor) Settle(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-func (m *Monitor) fallAsleep(until time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.mu.asleep, m.mu.until = true, until
-	m.tellSlept()
-}
-
-func (m *Monitor) end() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.mu.started = false
-	m.tellSlept()
-}
-
-func (m *Monitor) tellSlept() {
-	close(m.mu.slept)
-	m.mu.slept = make(chan struct{})
 }

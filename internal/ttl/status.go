@@ -35,6 +35,8 @@ type Status struct {
 	// LastSweep is when it was swept last, if Swept; NextSweep is when it will be at the latest, if Planned.
 	Swept, Planned       bool
 	LastSweep, NextSweep int64
+	// Order is how the records lie, where this is the rule that orders them; nil elsewhere.
+	Order *Order
 	// LastError is what went wrong in the last sweep.
 	LastError string
 }
@@ -93,6 +95,13 @@ func (m *Monitor) status(r *storage.Reader, rule *policy.Rule) (s Status, err er
 		return s, err
 	}
 	s.Exact = s.Backlog < maxBacklog
+	if o := r.Catalog().Order; o != nil && rule.Index != nil && o.Index == rule.Index.ID {
+		order, err := m.order(r)
+		if err != nil {
+			return s, err
+		}
+		s.Order = &order
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if a := m.mu.visited[targetOf(r.Catalog().ID, rule)]; a != nil {
@@ -152,7 +161,7 @@ func (t *standing) add(r *storage.Reader, rule *policy.Rule, now int64) error {
 
 // nextSweep is when the loop looks at the collection at the latest.
 func (m *Monitor) nextSweep(collection uint32) (at int64, ok bool) {
-	if !m.params.Enabled.Get() || m.gate.Locked() || !m.mu.started {
+	if !m.params.Enabled.Get() || m.gate.Locked() || !m.mu.passes.started {
 		return 0, false
 	}
 	at = m.mu.lastFull.Add(m.params.sleep()).UnixMilli()

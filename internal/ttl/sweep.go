@@ -58,7 +58,7 @@ func (p *pass) visit(ctx context.Context, t Target) (more bool, err error) {
 			more, err = false, nil
 		}
 	}()
-	err = s.run(ctx)
+	err = holding(ctx, s.hand, func() error { return s.run(ctx) })
 	s.report(err)
 	switch {
 	case ctx.Err() != nil:
@@ -85,10 +85,7 @@ func (s *sweep) run(ctx context.Context) error {
 	s.op.Stats.SetPlanSummary("IXSCAN " + planKey(&s.rule))
 	bounds := s.params.visitBudget()
 	for {
-		if err := s.pacer.rest(ctx); err != nil {
-			return err
-		}
-		if err := s.batch(ctx); err != nil || s.progress.done() {
+		if err := s.step(ctx); err != nil || s.progress.done() {
 			return err
 		}
 		if bounds.spent(s.done.Examined, 0, clock.Since(s.clock, s.started)) {
@@ -102,6 +99,17 @@ func (s *sweep) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// step deletes everything that is due at once, or else a batch.
+func (s *sweep) step(ctx context.Context) error {
+	if done, err := s.atOnce(ctx); done || err != nil {
+		return err
+	}
+	if err := s.pacer.rest(ctx); err != nil {
+		return err
+	}
+	return s.batch(ctx)
 }
 
 // find stages what is due, and looks up what the collection and its rule are now; n is 0 when nothing is left.
@@ -136,14 +144,8 @@ func (s *sweep) find(ctx context.Context) (n int, err error) {
 
 // batch deletes the next staged records in one transaction. What cannot be deleted is passed over.
 func (s *sweep) batch(ctx context.Context) error {
-	if s.hooks.BeforeBatch != nil {
-		s.hooks.BeforeBatch(s.done.NS, s.done.Index)
-	}
-	if s.gate.Locked() {
-		return errLocked
-	}
-	if s.gate.WritesBlocked() && !ownDatabase(s.ns.DB) {
-		return errHeldBack
+	if err := s.mayDelete(); err != nil {
+		return err
 	}
 	bounds := s.params.batchBudget()
 	if s.careful > 0 {
@@ -172,6 +174,24 @@ func (s *sweep) batch(ctx context.Context) error {
 	s.careful = max(s.careful-b.examined, 0)
 	s.account(b, took)
 	s.progress.take(b.examined)
+	s.progress.missing = s.progress.missing || b.missing
+	if s.progress.missing && s.progress.done() { // it may have moved, and still be due
+		s.progress.again()
+	}
+	return nil
+}
+
+// mayDelete comes before each transaction.
+func (s *sweep) mayDelete() error {
+	if s.hooks.BeforeBatch != nil {
+		s.hooks.BeforeBatch(s.done.NS, s.done.Index)
+	}
+	if s.gate.Locked() {
+		return errLocked
+	}
+	if s.gate.WritesBlocked() && !ownDatabase(s.ns.DB) {
+		return errHeldBack
+	}
 	return nil
 }
 
@@ -198,6 +218,8 @@ const atOnce = 100
 type batch struct {
 	examined             int
 	deleted, keys, bytes int64
+	batches              int64 // of the target size
+	missing              bool  // whether a record was not there any more
 }
 
 // deleteSome looks at the staged records again, as they are in the transaction, and deletes those that are still due.
@@ -218,6 +240,7 @@ func (s *sweep) deleteSome(w *storage.Writer, bounds budget) (b batch, err error
 		left = left[len(some):]
 		err := w.ExpireMany(&s.rule, some, func(rec storage.Record, deleted bool) bool {
 			b.examined++
+			b.missing = b.missing || rec.Doc == nil
 			if deleted {
 				b.deleted++
 				b.bytes += int64(len(rec.Doc))
@@ -229,7 +252,7 @@ func (s *sweep) deleteSome(w *storage.Writer, bounds budget) (b batch, err error
 			return batch{}, err
 		}
 	}
-	b.keys = w.EntriesRemoved()
+	b.keys, b.batches = w.EntriesRemoved(), batchesOf(int64(b.examined), s.params.batchDocs())
 	return b, nil
 }
 
@@ -245,7 +268,7 @@ func (s *sweep) account(b batch, took time.Duration) {
 	m.deletedKeys.Add(b.keys)
 	m.durationMicros.Add(took.Microseconds())
 	if s.params.BatchDeletes.Get() {
-		m.batches.Add(batchesOf(int64(b.examined), s.params.batchDocs()))
+		m.batches.Add(b.batches)
 		m.batchDocs.Add(b.deleted)
 		m.stagedBytes.Add(b.bytes)
 		m.batchMicros.Add(took.Microseconds())

@@ -6,7 +6,9 @@
 //
 //   - due.go, schedule.go and agenda.go are pure: what is due and how much of it one visit takes; whose turn it is; and
 //     which collection has to be looked at when.
-//   - sweep.go visits one target: it deletes in batches, through the same door as a client's delete.
+//   - sweep.go visits one target: it deletes all at once (at_once.go) where it can, else in batches, through the same door as
+//     a client's delete.
+//   - upkeep.go puts records in the order that deleting at once needs, and cleans up after it.
 //   - pace.go lets clients go first: how long sweeps rest between two transactions.
 //   - pass.go strings visits together; monitor.go is the loop that sleeps and runs passes.
 //   - status.go and explain.go say what is waiting, and why one document expires or does not.
@@ -25,10 +27,11 @@
 //
 // # Invariants
 //
-//   - Nothing is deleted but by Writer.Expire, which looks at the document and the rule in the deleting transaction.
+//   - Nothing is deleted but by Store.Sweep, and by Writer.Expire, which looks at the document and the rule in the deleting
+//     transaction.
 //   - With ttlMonitorPrecise, the agenda's time for a collection is never later than its earliest deadline that is still
 //     to come; deadlines that have passed were dealt with, or wait for the next pass over everything.
-//   - One pass runs at a time.
+//   - One pass runs at a time, and no record is put in order during a visit.
 package ttl
 
 import (

@@ -1,0 +1,335 @@
+package ttl
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+// Upkeep is what collections whose records lie in the order of their expiry need beside sweeps, and nobody waits for:
+// records that were stored before there was the order, or under another, are moved to where they belong (Store.Arrange), and
+// index entries whose records were swept are removed (Store.Clean). A loop of its own does it, in slices of a few
+// milliseconds, a slice of each collection in turn, and rests between them as sweeps do.
+//
+// Records are moved as soon as there are any to move: until all lie in order, documents are deleted one by one. Entries are
+// cleaned when there are half as many dead ones as documents, down to an eighth, and all of them when the collection has not
+// been swept for a while, the longer the fewer they are: to find them the whole index is walked.
+
+// chore is what is to be done to one collection.
+type chore struct {
+	// arrange and clean say that there may be work of the kind; cleaning, that it was begun, and interrupted, that there was
+	// a sweep since.
+	arrange, clean        bool
+	cleaning, interrupted bool
+	at                    time.Time // when to look at it
+	lastSwept             time.Time // zero: not since the start
+	// news counts what has come up, so that what comes up during a slice is not forgotten after it.
+	news           int64
+	moved, removed int64 // since the start
+}
+
+const (
+	// quietFor is for how long a collection has not been swept when it is cleaned to the end, if there are a dead entry to
+	// eight documents; longestQuiet, however few there are.
+	quietFor     = 5 * time.Second
+	longestQuiet = 24 * time.Hour
+	// leastDead is how many dead entries an index has before anybody minds.
+	leastDead = 1000
+	// choreRetry is when what failed is tried again.
+	choreRetry = time.Minute
+	// arrangedAtOnce and cleanedAtOnce bound one slice.
+	arrangedAtOnce = 100
+	cleanedAtOnce  = 500
+)
+
+// patience is for how long a collection has not been swept when it is worth it to clean it to the end.
+func patience(dead, documents int64) time.Duration {
+	if dead <= 0 {
+		return longestQuiet
+	}
+	return time.Duration(min(float64(quietFor)*max(float64(documents)/8/float64(dead), 1), float64(longestQuiet)))
+}
+
+// cleansNow says whether it is time to clean an index with so many dead entries, of a collection with so many documents.
+func (c *chore) cleansNow(dead, documents int64, now time.Time) bool {
+	switch {
+	case c.cleaning && (!c.interrupted || dead > documents/8):
+		return true
+	case dead >= leastDead && dead >= documents/2:
+		return true
+	}
+	return c.quiet(now) >= patience(dead, documents)
+}
+
+// quiet is for how long the collection has not been swept.
+func (c *chore) quiet(now time.Time) time.Duration {
+	if c.lastSwept.IsZero() || now.Before(c.lastSwept) {
+		return math.MaxInt64
+	}
+	return now.Sub(c.lastSwept)
+}
+
+// noteChore has the upkeep look at the collection.
+func (m *Monitor) noteChore(collection uint32, note func(*chore)) {
+	now := m.clock.Now()
+	m.mu.Lock()
+	c := m.mu.chores[collection]
+	if c == nil {
+		c = &chore{}
+		m.mu.chores[collection] = c
+	}
+	note(c)
+	c.news++
+	c.at = now
+	m.mu.Unlock()
+	m.signalUpkeep()
+}
+
+func (m *Monitor) noteSwept(collection uint32) {
+	now := m.clock.Now()
+	m.noteChore(collection, func(c *chore) { c.clean, c.interrupted, c.lastSwept = true, true, now })
+}
+
+func (m *Monitor) noteDisorder(collection uint32) {
+	m.noteChore(collection, func(c *chore) { c.arrange, c.clean = true, true })
+}
+
+func (m *Monitor) forgetChore(collection uint32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.mu.chores, collection)
+}
+
+// surveyChores has the upkeep look at every collection: what was left undone is not noted anywhere.
+func (m *Monitor) surveyChores() {
+	for _, coll := range m.store.Catalog().All() {
+		if !coll.IsView() {
+			m.noteDisorder(coll.ID)
+		}
+	}
+}
+
+func (m *Monitor) signalUpkeep() {
+	m.mu.Lock()
+	m.mu.upkeep.asked++
+	m.mu.Unlock()
+	select {
+	case m.wakeUpkeep <- struct{}{}:
+	default: // it has been told
+	}
+}
+
+// keep is the upkeep's loop.
+func (m *Monitor) keep(ctx context.Context) {
+	p := m.newPacer()
+	for last := uint32(0); ctx.Err() == nil; {
+		id, until, ok := m.nextChore(last)
+		if !ok {
+			m.sleep(ctx, &m.mu.upkeep, m.wakeUpkeep, until)
+			continue
+		}
+		if p.rest(ctx) == nil {
+			m.slice(ctx, id, &p, false)
+		}
+		last = id
+	}
+}
+
+// nextChore is the collection whose turn it is after the last; when there is none, ok is false, and until is when to look
+// again.
+func (m *Monitor) nextChore(last uint32) (id uint32, until time.Time, ok bool) {
+	held := m.Held() != ""
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.upkeep.plans()
+	now := m.clock.Now()
+	until = now.Add(m.params.sleep())
+	var due []uint32
+	for id, c := range m.mu.chores {
+		switch {
+		case !c.arrange && !c.clean:
+		case c.at.After(now) || held:
+			if !held && c.at.Before(until) {
+				until = c.at
+			}
+		default:
+			due = append(due, id)
+		}
+	}
+	if len(due) == 0 {
+		return 0, until, false
+	}
+	slices.Sort(due)
+	i, _ := slices.BinarySearch(due, last+1)
+	return due[i%len(due)], until, true
+}
+
+// slice does a little of what is to be done to a collection. Where all says so it cleans whatever there is.
+func (m *Monitor) slice(ctx context.Context, collection uint32, p *pacer, all bool) {
+	m.mu.Lock()
+	known := m.mu.chores[collection]
+	if known == nil {
+		m.mu.Unlock()
+		return
+	}
+	c := *known
+	m.mu.Unlock()
+	news := c.news
+	err := holding(ctx, m.hand, func() error {
+		begun := m.clock.Now()
+		defer func() { p.did(m.clock.Now().Sub(begun), 0) }()
+		return m.doChore(ctx, collection, &c, all)
+	})
+	if err != nil && ctx.Err() == nil {
+		c.at = m.clock.Now().Add(choreRetry)
+		m.log.Warn("TTL: records could not be put in order", "collection", collection, "error", err.Error())
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known = m.mu.chores[collection]
+	switch {
+	case known == nil: // dropped meanwhile
+	case known.news == news:
+		*known = c
+	default:
+		known.moved, known.removed, known.cleaning = c.moved, c.removed, c.cleaning
+	}
+}
+
+func (m *Monitor) doChore(ctx context.Context, collection uint32, c *chore, all bool) (err error) {
+	defer func() {
+		if r := recover(); r != nil { // the next collections shall not suffer
+			err = fmt.Errorf("ttl: panic: %v", r)
+			m.log.Error("TTL: the upkeep panicked", "collection", collection, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+		}
+	}()
+	if err := m.gate.Enter(ctx); err != nil {
+		return err
+	}
+	defer m.gate.Leave()
+	if c.arrange {
+		return m.arrange(ctx, collection, c)
+	}
+	return m.clean(ctx, collection, c, all)
+}
+
+func (m *Monitor) arrange(ctx context.Context, collection uint32, c *chore) error {
+	moved, more, err := m.store.Arrange(ctx, collection, arrangedAtOnce)
+	if err != nil {
+		return err
+	}
+	if c.arrange = more; !more {
+		m.mayBeSwept(collection)
+	}
+	c.moved += int64(moved)
+	m.metrics.arranged.Add(int64(moved))
+	return nil
+}
+
+// mayBeSwept has the next visit try to delete all at once.
+func (m *Monitor) mayBeSwept(collection uint32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for t, a := range m.mu.visited {
+		if t.Collection == collection {
+			a.singly = time.Time{}
+		}
+	}
+}
+
+func (m *Monitor) clean(ctx context.Context, collection uint32, c *chore, all bool) error {
+	if !all {
+		if ready, err := m.readyToClean(ctx, collection, c); !ready {
+			return err
+		}
+	}
+	removed, more, err := m.store.Clean(ctx, collection, cleanedAtOnce)
+	if err != nil {
+		return err
+	}
+	c.clean, c.cleaning = more, more
+	c.removed += int64(removed)
+	m.metrics.cleaned.Add(int64(removed))
+	return nil
+}
+
+// readyToClean says whether it is time to clean; if not, c says when it will be.
+func (m *Monitor) readyToClean(ctx context.Context, collection uint32, c *chore) (bool, error) {
+	view, err := m.store.View(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer view.Close()
+	r, ok := view.CollectionByID(collection)
+	if !ok {
+		c.clean = false
+		return false, nil
+	}
+	dead, documents, err := r.Dead()
+	if err != nil {
+		return false, err
+	}
+	ready := c.cleansNow(dead, documents, m.clock.Now())
+	switch {
+	case !ready:
+		c.cleaning, c.at = false, c.lastSwept.Add(patience(dead, documents))
+	case !c.cleaning:
+		c.cleaning, c.interrupted = true, false
+	}
+	return ready, nil
+}
+
+// RunUpkeep does now all that the upkeep has to do at any time, and returns when it is done, unless it is held up.
+func (m *Monitor) RunUpkeep(ctx context.Context) error {
+	m.surveyChores()
+	p := m.newPacer()
+	for _, coll := range m.store.Catalog().All() {
+		for m.Held() == "" && m.hasChore(coll.ID) {
+			if err := p.rest(ctx); err != nil {
+				return err
+			}
+			m.slice(ctx, coll.ID, &p, true)
+		}
+	}
+	return ctx.Err()
+}
+
+// hasChore says whether there is something to do to the collection that has not just failed.
+func (m *Monitor) hasChore(collection uint32) bool {
+	now := m.clock.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.chores[collection]
+	return c != nil && (c.arrange || c.clean) && c.at.Before(now.Add(choreRetry))
+}
+
+// Order is how the records of a collection lie that are to lie in the order of their expiry.
+type Order struct {
+	// Ordered says that all do. Arranged is how many were moved since the start.
+	Ordered  bool
+	Arranged int64
+	// Dead is how many records were swept and still have entries in the index on _id.
+	Dead int64
+}
+
+func (m *Monitor) order(r *storage.Reader) (o Order, err error) {
+	misplaced, err := r.Misplaced()
+	if err != nil {
+		return o, err
+	}
+	o.Ordered = !misplaced
+	if o.Dead, _, err = r.Dead(); err != nil {
+		return o, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c := m.mu.chores[r.Catalog().ID]; c != nil {
+		o.Arranged = c.moved
+	}
+	return o, nil
+}

@@ -97,7 +97,7 @@ func (t *truth) setParameter(command bson.Doc) (outcome, bool) {
 func (t *truth) rename(command bson.Doc) (outcome, bool) {
 	from, to := strings.TrimPrefix(command.Lookup("renameCollection").Str(), "test."), strings.TrimPrefix(command.Lookup("to").Str(), "test.")
 	c := t.colls[from]
-	if c == nil || from == to || c.cell > 0 || t.colls[to] != nil && !command.Lookup("dropTarget").Truthy() {
+	if c == nil || from == to || c.cell > 0 || t.colls[to] != nil && t.colls[to].cell > 0 || t.colls[to] != nil && !command.Lookup("dropTarget").Truthy() {
 		return outcome{}, false
 	}
 	delete(t.colls, from)

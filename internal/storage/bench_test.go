@@ -67,6 +67,12 @@ func benchInsert(b *testing.B, batch int, specs ...string) {
 
 func BenchmarkInsertOne(b *testing.B)  { benchInsert(b, 1) }
 func BenchmarkInsertMany(b *testing.B) { benchInsert(b, 1000) }
+func BenchmarkInsertManyDated(b *testing.B) {
+	benchInsert(b, 1000, `{key: {d: 1}, name: "d", expireAfterSeconds: 1000000}`)
+}
+func BenchmarkInsertManyTouched(b *testing.B) {
+	benchInsert(b, 1000, `{key: {_ts: 1}, name: "ts", expireAfterSeconds: 1000000}`)
+}
 func BenchmarkInsertManyIndexed(b *testing.B) {
 	benchInsert(b, 1000, `{key: {a: 1}, name: "a"}`, `{key: {_ts: 1}, name: "ts", expireAfterSeconds: 100}`)
 }

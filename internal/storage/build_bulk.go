@@ -131,7 +131,7 @@ func (b *Build) scanSome(s RecordScan) (next RecordID, err error) {
 // enter adds a record's entries to all tables. That a hidden record has no keys is decided at the end: it may be gone then.
 func (b *Build) enter(r *Reader, rec Record) error {
 	for _, t := range b.tables {
-		err := t.enter(rec)
+		err := t.enter(b.collection.order, rec)
 		if err != nil && r.hidden(rec) && len(b.skipped) < maxSkipped {
 			b.skipped = append(b.skipped, skippedRecord{t, rec.ID.Clone()})
 			continue
@@ -143,9 +143,9 @@ func (b *Build) enter(r *Reader, rec Record) error {
 	return nil
 }
 
-func (t *buildTable) enter(rec Record) error {
+func (t *buildTable) enter(order *order, rec Record) error {
 	if t.Kind == index.Deadline {
-		return t.enterDeadline(rec)
+		return t.enterDeadline(order, rec)
 	}
 	if err := t.Keys(rec.Doc, &t.keys); err != nil {
 		return err
@@ -180,8 +180,8 @@ func (t *buildTable) seeMultikey() {
 	}
 }
 
-func (t *buildTable) enterDeadline(rec Record) error {
-	key := appendDeadline(t.key[:0], t.Definition, rec)
+func (t *buildTable) enterDeadline(order *order, rec Record) error {
+	key := order.appendDeadline(t.key[:0], t.Definition, rec)
 	if key == nil {
 		return nil
 	}

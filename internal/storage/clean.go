@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -117,9 +118,8 @@ func (w *Writer) clean(at *round, limit int, table func(*writtenTable, marks, *r
 		*at = round{begun: ms.encode()}
 	}
 	left := work{looks: limit * cleanedPerEntry, limit: limit}
-	for i := range w.tables {
-		t := &w.tables[i]
-		if t.building() || t.ID < at.index {
+	for _, t := range w.byNumber() {
+		if t.ID < at.index {
 			continue
 		}
 		if t.ID > at.index {
@@ -136,6 +136,17 @@ func (w *Writer) clean(at *round, limit int, table func(*writtenTable, marks, *r
 		w.txn.kv.Delete(marksKey(w.c.ID))
 	}
 	return left.removed, !same, nil
+}
+
+// byNumber are the indexes in the order of their numbers, which one that was built anew is not in.
+func (w *Writer) byNumber() (tables []*writtenTable) {
+	for i := range w.tables {
+		if t := &w.tables[i]; !t.building() {
+			tables = append(tables, t)
+		}
+	}
+	slices.SortFunc(tables, func(a, b *writtenTable) int { return cmp.Compare(a.ID, b.ID) })
+	return tables
 }
 
 // entriesFrom opens a walk over an index behind the last key that was looked at.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -380,10 +381,10 @@ func TestNewerFormat(t *testing.T) {
 	}
 }
 
-// idIn is the id of the n-th record of a collection that is ordered by _ts.
+// idIn is the id of the n-th record of a collection that is ordered by a field that no document has.
 func idIn(f *fixture, n uint64) RecordID {
 	o := f.current.Load().collections[1].order
-	return orderedID(o.appendDate(nil, onDefault, f.Now()), n)
+	return orderedID(o.appendDate(nil, onNever, math.MaxInt64), n)
 }
 
 // TestValidateFinds: each thing that can be wrong is found, and said of the right index.
@@ -434,7 +435,8 @@ func TestValidateFinds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFixture(t)
-			f.createIndexes(testNS, `{key: {a: 1}, name: "a"}`, `{key: {many: 1}, name: "many"}`, `{key: {_ts: 1}, name: "ts", expireAfterSeconds: 9}`)
+			f.createIndexes(testNS, `{key: {a: 1}, name: "a"}`, `{key: {many: 1}, name: "many"}`, `{key: {x: 1}, name: "orders", expireAfterSeconds: 9}`,
+				`{key: {_ts: 1}, name: "ts", expireAfterSeconds: 9}`)
 			f.must(f.insert(testNS, `{_id: 1, a: 7, many: [1]}`, `{_id: 2, a: 7, many: [2]}`))
 			f.validate(testNS)
 			x, err := f.engine.Begin()

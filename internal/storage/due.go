@@ -42,9 +42,9 @@ func (r *Reader) spansOf(rule *policy.Rule, latest func(after policy.Rule) int64
 	case policy.Series:
 		return []span{r.seriesSpan(rule, latest(*rule))}
 	case policy.Modified:
-		out := []span{deadlineSpan(rule.Index, onOverride, 0, latest(policy.Rule{}))}
+		out := r.deadlineSpans(rule.Index, onOverride, 0, latest(policy.Rule{}))
 		if rule.Seconds >= 0 {
-			out = append(out, deadlineSpan(rule.Index, onDefault, rule.Seconds, latest(*rule)))
+			out = append(out, r.deadlineSpans(rule.Index, onDefault, rule.Seconds, latest(*rule))...)
 		}
 		return out
 	default:
@@ -65,6 +65,22 @@ func (r *Reader) current(rule *policy.Rule) (*policy.Rule, bool) {
 		return r.c.rules.Own()
 	}
 	return r.c.rules.ForIndexID(rule.Index.ID)
+}
+
+// deadlineSpans are where a TTL index on _ts has its dates: in entries, and of records that lie in the order that it makes, in
+// their ids.
+func (r *Reader) deadlineSpans(d *index.Definition, which byte, seconds, latest int64) []span {
+	entries := deadlineSpan(d, which, seconds, latest)
+	if !r.c.order.isBy(d) {
+		return []span{entries}
+	}
+	return []span{entries, {
+		low:   r.c.datedKey(which, math.MinInt64),
+		high:  After(r.c.datedKey(which, latest)),
+		date:  func(key []byte) (int64, bool) { return RecordID(key[tableLength:]).date(), true },
+		id:    func(key, _ []byte) (RecordID, error) { return key[tableLength:], nil },
+		after: entries.after,
+	}}
 }
 
 func deadlineSpan(d *index.Definition, which byte, seconds, latest int64) span {
@@ -141,6 +157,9 @@ func (r *Reader) eachDue(rule *policy.Rule, now int64, after []byte, f func(id R
 
 // tableSpan tells the spans of a TTL index on _ts apart; other indexes have but one, and clustered records too.
 func tableSpan(key []byte) byte {
+	if id := RecordID(key[tableLength:]); key[0] == recordPrefix && len(id) >= placeLength && id[0] == orderedMark {
+		return orderedMark | id.span()
+	}
 	if key[0] == indexPrefix && len(key) > tableLength && key[tableLength] <= onOverride {
 		return key[tableLength]
 	}

@@ -156,6 +156,11 @@ func (o *order) where(doc bson.Doc, modified int64) (span byte, date int64) {
 	return onDefault, modified
 }
 
+// isBy says whether records lie by what the TTL index counts from; it may be about to be built anew.
+func (o *order) isBy(d *index.Definition) bool {
+	return o != nil && !o.clustered && o.rule.Index.Name == d.Name
+}
+
 // has says whether id was made under this order.
 func (o *order) has(id RecordID) bool {
 	return o != nil && id.isOrdered() && id.order() == o.number

@@ -143,7 +143,7 @@ func (b *Build) try(rec Record) error {
 		var err error
 		switch {
 		case holdsIDs(t.Definition):
-			err = t.enter(rec)
+			err = t.enter(nil, rec)
 		case t.Kind != index.Deadline:
 			err = t.Keys(rec.Doc, &t.keys)
 		}

@@ -371,20 +371,15 @@ func (w *sweeping) delete() error {
 }
 
 // deleteEntries deletes the entries of the rule's own index, where each record has one and none is dead already; those of
-// others stay for Clean, as so many more than there are documents.
+// others stay for Clean, as so many more than there are documents. In one on _ts ordered records have none.
 func (w *sweeping) deleteEntries(ix *tableIndex, n int64) error {
-	if ix.ID != w.rule.Index.ID || ix.multikey.any() || w.marks.ofOthers(w.c.order.number) {
+	if ix.ID != w.rule.Index.ID || ix.Kind == index.Deadline || ix.multikey.any() || w.marks.ofOthers(w.c.order.number) {
 		w.kv.Add(counterKey(nil, ofIndex, ix.ID, countSurplus), n)
 		return nil
 	}
 	r := w.view.read(w.c)
 	for _, p := range w.parts {
-		var s span
-		if ix.Kind == index.Deadline {
-			s = deadlineSpan(ix.Definition, p.cut.span, 0, p.cut.date)
-		} else {
-			s = r.fieldSpan(w.rule, p.cut.date)
-		}
+		s := r.fieldSpan(w.rule, p.cut.date)
 		low, ok, err := w.first(s.low, s.high)
 		if err != nil {
 			return err

@@ -116,7 +116,7 @@ func (w *Writer) setMultikeyPaths(t *writtenTable) {
 // moveDeadline is moveEntries for a TTL index on _ts.
 func (w *Writer) moveDeadline(t *writtenTable, old, rec Record) {
 	if old.ID != nil {
-		if key := appendDeadline(w.key[:0], t.Definition, old); key != nil {
+		if key := w.c.order.appendDeadline(w.key[:0], t.Definition, old); key != nil {
 			w.key = key
 			w.deleteDeadline(t, old.ID)
 			t.surplus--
@@ -124,7 +124,7 @@ func (w *Writer) moveDeadline(t *writtenTable, old, rec Record) {
 		t.surplus++
 	}
 	if rec.ID != nil {
-		if key := appendDeadline(w.key[:0], t.Definition, rec); key != nil {
+		if key := w.c.order.appendDeadline(w.key[:0], t.Definition, rec); key != nil {
 			w.key = key
 			w.putDeadline(t, rec.ID)
 			t.surplus++
@@ -156,8 +156,11 @@ func deadlineString(key []byte, id RecordID) []byte {
 }
 
 // appendDeadline appends the key of a record's entry in a TTL index on _ts; nil when it never expires by it, whatever
-// the index's default is.
-func appendDeadline(dst []byte, d *index.Definition, rec Record) []byte {
+// the index's default is, and when the collection's order says the same.
+func (o *order) appendDeadline(dst []byte, d *index.Definition, rec Record) []byte {
+	if o.isBy(d) && o.has(rec.ID) {
+		return nil
+	}
 	switch override, seconds := policy.Override(rec.Doc); override {
 	case policy.Forever:
 		return nil

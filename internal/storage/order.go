@@ -161,6 +161,11 @@ func (o *order) isBy(d *index.Definition) bool {
 	return o != nil && !o.clustered && o.rule.Index.Name == d.Name
 }
 
+// implies says whether id says what an entry in the TTL index on _ts would, which is why there is none.
+func (o *order) implies(d *index.Definition, id RecordID) bool {
+	return o.isBy(d) && o.has(id) && id.span() != onNever
+}
+
 // has says whether id was made under this order.
 func (o *order) has(id RecordID) bool {
 	return o != nil && id.isOrdered() && id.order() == o.number

@@ -167,29 +167,3 @@ func TestSeen(t *testing.T) {
 		}
 	}
 }
-
-// TestSequenceAfterArrange: the numbers of records that were moved into order are not given out again after a restart.
-func TestSequenceAfterArrange(t *testing.T) {
-	f := newFixture(t)
-	f.must(f.insert(testNS, `{_id: 1}`, `{_id: 2}`))
-	f.createIndexes(testNS, `{key: {d: 1}, name: "d", expireAfterSeconds: 0}`)
-	if moved, _, err := f.Arrange(context.Background(), 1, 10); moved != 2 || err != nil {
-		t.Fatalf("%d moved, %v", moved, err)
-	}
-	f.reopen()
-	f.must(f.insert(testNS, `{_id: 3}`))
-	seen := map[uint64]bool{}
-	f.read(testNS, func(r *Reader) error {
-		c, err := r.Scan(RecordScan{})
-		if err != nil {
-			return err
-		}
-		for c.Next() {
-			seen[c.Record().ID.sequence()] = true
-		}
-		return c.Close()
-	})
-	if len(seen) != 3 {
-		t.Errorf("three records have the numbers %v", seen)
-	}
-}

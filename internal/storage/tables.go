@@ -120,6 +120,8 @@ func (w *Writer) moveDeadline(t *writtenTable, old, rec Record) {
 			w.key = key
 			w.deleteDeadline(t, old.ID)
 			t.surplus--
+		} else if w.c.order.implies(t.Definition, old.ID) {
+			w.implied--
 		}
 		t.surplus++
 	}
@@ -128,6 +130,8 @@ func (w *Writer) moveDeadline(t *writtenTable, old, rec Record) {
 			w.key = key
 			w.putDeadline(t, rec.ID)
 			t.surplus++
+		} else if w.c.order.implies(t.Definition, rec.ID) {
+			w.implied++
 		}
 		t.surplus--
 	}

@@ -35,6 +35,7 @@ func (r *Reader) Unhidden() *Reader {
 
 // EntriesRemoved is how many index entries the transaction has removed from the collection so far, less those it added.
 func (w *Writer) EntriesRemoved() (n int64) {
+	n = -w.implied
 	for i := range w.tables {
 		if t := &w.tables[i]; !t.building() {
 			n -= w.documents + t.surplus

@@ -205,7 +205,7 @@ func (v *validation) record(rec Record) error {
 	for i := range v.tables {
 		t := &v.tables[i]
 		if t.Kind == index.Deadline {
-			if o := v.reader.c.order; o.isBy(t.Definition) && o.has(rec.ID) && rec.ID.span() != onNever {
+			if v.reader.c.order.implies(t.Definition, rec.ID) {
 				t.implied++
 			}
 			if key := v.reader.c.order.appendDeadline(nil, t.Definition, rec); key != nil {

@@ -28,6 +28,7 @@ type Writer struct {
 	// What the transaction adds to the collection's counters, written once before the commit.
 	documents, bytes int64
 	tables           []writtenTable // beside c.indexes
+	implied          int64          // entries that record ids stand for, added
 	tallied          []tallied      // what it adds to the tally of the collection's order
 	earliest         int64          // deadline of what was written
 	value            []byte

@@ -87,6 +87,7 @@ func (v *View) CollectionByID(id uint32) (r *Reader, ok bool) {
 
 func (v *View) read(c *collection) *Reader {
 	r := &Reader{view: v, c: c, hides: c.rules.Hiding(v.hideAll)}
+	r.key = r.room[:0]
 	if o := c.order; r.hides && o != nil && o.rule.Hides(v.hideAll) {
 		r.past = o.past(v.now)
 		r.pastTells = c.rules.HidesBy(o.rule, v.hideAll)
@@ -100,6 +101,7 @@ type Reader struct {
 	c     *collection
 	hides bool
 	key   []byte
+	room  [48]byte // for the keys of most
 	// What has been swept and is not cleaned, once it was asked for.
 	marks     marks
 	marksRead bool
@@ -211,11 +213,10 @@ func (r *Reader) searchID(id bson.Value) (rec Record, ok bool, err error) {
 
 // find is the record id of an _id, hidden or not.
 func (r *Reader) find(id bson.Value) (rid RecordID, ok bool, err error) {
-	keyString := r.c.appendID(nil, id)
 	if r.c.id == nil {
-		return keyString, true, nil
+		return r.c.appendID(nil, id), true, nil
 	}
-	r.key = r.c.id.appendKey(r.key[:0], keyString, nil)
+	r.key = r.c.appendID(tableKey(r.key[:0], r.c.id.Definition), id) // whose entries hold their ids in the value
 	rid, err = r.holder(r.key)
 	return rid, rid != nil, err
 }

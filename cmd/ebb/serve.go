@@ -39,7 +39,6 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 	context.AfterFunc(ctx, forget)
 
 	limitMemory()
-	addProcessors()
 	server, log, file, err := open(cfg)
 	if err != nil {
 		return err

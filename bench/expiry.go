@@ -204,24 +204,43 @@ func (d *death) awaitQuiet(ctx context.Context, since moment) (moment, error) {
 	if len(d.target.pids) == 0 {
 		return since, nil
 	}
+	since, err := d.awaitClean(ctx, since)
+	if err != nil {
+		return since, err
+	}
 	begin := since.at
 	for last := since; ctx.Err() == nil && last.at.Sub(since.at) < d.quiet && last.at.Sub(begin) < quietLimit; {
 		pause(ctx, quietInterval)
-		s, err := d.reclaim.status(ctx)
-		if err != nil {
-			return since, err
-		}
 		next := d.target.now()
-		if s.dead > 0 || last.cores(next) > quietFactor*d.baseline+quietCores {
+		if last.cores(next) > quietFactor*d.baseline+quietCores {
 			since = next
-		}
-		if d.out["dead_entries"] = float64(s.dead); s.dead == 0 && d.out["cleaned_ms"] == 0 {
-			d.out["cleaned_ms"] = millis(next.at.Sub(d.deadline))
 		}
 		last = next
 		d.lookAtDisk()
 	}
 	return since, nil
+}
+
+// awaitClean asks until no index entries are left of what is gone. Afterwards nobody asks any more: a server that is asked
+// is not quiet.
+func (d *death) awaitClean(ctx context.Context, since moment) (moment, error) {
+	for {
+		begin := time.Now()
+		s, err := d.reclaim.status(ctx)
+		if err != nil {
+			return since, err
+		}
+		now := d.target.now()
+		switch d.out["dead_entries"] = float64(s.dead); {
+		case s.dead == 0:
+			d.out["cleaned_ms"] = millis(now.at.Sub(d.deadline))
+			return now, nil
+		case now.at.Sub(since.at) > quietLimit || ctx.Err() != nil:
+			return now, ctx.Err()
+		}
+		d.lookAtDisk()
+		pause(ctx, max(quietInterval, lagShare*time.Since(begin)))
+	}
 }
 
 func (d *death) noteDisk(when string, now disk) {

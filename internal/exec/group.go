@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/pipeline"
+	"github.com/ebbdb/ebb/internal/spill"
 )
 
 // groupStage is $group. Groups come out in the order in which they were first seen. Past its memory it writes all groups
@@ -28,7 +29,7 @@ type groupStage struct {
 	args   []bson.Value
 	loaded bool
 	next   int
-	runs   []*run
+	runs   []*spill.Run
 	merge  *groupMerge
 	out    []byte
 }
@@ -215,9 +216,7 @@ func (s *groupStage) handOn(v bson.Value, operator string) bson.Value {
 }
 
 func (s *groupStage) Close() error {
-	for _, r := range s.runs {
-		_ = r.close()
-	}
+	spill.Close(s.runs)
 	s.runs, s.groups, s.order = nil, nil, nil
 	return s.in.Close()
 }

@@ -2,13 +2,12 @@ package exec
 
 import (
 	"bytes"
-	"container/heap"
 	"context"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/spill"
 )
 
 // spill writes all groups as a run sorted by key, each as its key and an array of its id and what its folds hold.
@@ -17,24 +16,24 @@ func (s *groupStage) spill() error {
 		return err
 	}
 	slices.SortFunc(s.order, func(a, b *group) int { return strings.Compare(a.key, b.key) })
-	r, err := newRun(s.op.TempDir)
+	r, err := spill.New(s.op.TempDir)
 	if err != nil {
 		return err
 	}
 	s.runs = append(s.runs, r)
 	for _, g := range s.order {
-		if err := r.write([]byte(g.key), g.partial()); err != nil {
+		if err := r.Write([]byte(g.key), g.partial()); err != nil {
 			return err
 		}
 	}
-	if err := r.rewind(); err != nil {
+	if err := r.Rewind(); err != nil {
 		return err
 	}
 	s.order, s.held = nil, 0
 	if s.groups != nil {
 		s.groups = map[string]*group{}
 	}
-	if len(s.runs) < maxRuns {
+	if len(s.runs) < spill.MaxRuns {
 		return nil
 	}
 	return s.mergeRuns()
@@ -55,7 +54,7 @@ func (s *groupStage) mergeRuns() error {
 	if err != nil {
 		return err
 	}
-	out, err := newRun(s.op.TempDir)
+	out, err := spill.New(s.op.TempDir)
 	if err != nil {
 		return err
 	}
@@ -65,47 +64,34 @@ func (s *groupStage) mergeRuns() error {
 			break
 		}
 		if err == nil {
-			err = out.write([]byte(g.key), g.partial())
+			err = out.Write([]byte(g.key), g.partial())
 		}
 		if err != nil {
-			_ = out.close()
+			out.Close()
 			return err
 		}
 	}
-	for _, r := range s.runs {
-		_ = r.close()
-	}
+	spill.Close(s.runs)
 	s.runs = append(s.runs[:0], out)
-	return out.rewind()
+	return out.Rewind()
 }
 
 // groupMerge takes the groups of several runs, each put together from all runs that hold a part of it, earliest first.
 type groupMerge struct {
 	stage *groupStage
-	heads []*groupHead
+	parts *spill.Merge[groupPart]
 }
 
-type groupHead struct {
-	run   *run
-	order int
-	key   []byte
-	parts []byte
+type groupPart struct {
+	key []byte
+	doc []byte // what partial made
 }
 
-func (s *groupStage) openMerge(runs []*run) (*groupMerge, error) {
-	m := &groupMerge{stage: s}
-	for i, r := range runs {
-		h := &groupHead{run: r, order: i}
-		switch err := r.read(&h.key, &h.parts); err {
-		case nil:
-			m.heads = append(m.heads, h)
-		case io.EOF:
-		default:
-			return nil, err
-		}
-	}
-	heap.Init(m)
-	return m, nil
+func (s *groupStage) openMerge(runs []*spill.Run) (*groupMerge, error) {
+	parts, err := spill.Open(runs,
+		func(r *spill.Run, p *groupPart) error { return r.Read(&p.key, &p.doc) },
+		func(a, b *groupPart) int { return bytes.Compare(a.key, b.key) })
+	return &groupMerge{s, parts}, err
 }
 
 func (m *groupMerge) next(ctx context.Context) (*group, error) {
@@ -117,15 +103,11 @@ func (m *groupMerge) next(ctx context.Context) (*group, error) {
 
 func (m *groupMerge) take() (*group, error) {
 	var g *group
-	for len(m.heads) > 0 {
-		h := m.heads[0]
-		if g != nil && g.key != string(h.key) {
-			break
-		}
-		parts := bson.Doc(h.parts).Values(nil)
+	for p := m.parts.Top(); p != nil && (g == nil || g.key == string(p.key)); p = m.parts.Top() {
+		parts := bson.Doc(p.doc).Values(nil)
 		if g == nil {
 			var err error
-			if g, err = m.stage.newGroup(string(h.key), parts[0].Clone()); err != nil {
+			if g, err = m.stage.newGroup(string(p.key), parts[0].Clone()); err != nil {
 				return nil, err
 			}
 		}
@@ -134,29 +116,9 @@ func (m *groupMerge) take() (*group, error) {
 				return nil, err
 			}
 		}
-		switch err := h.run.read(&h.key, &h.parts); err {
-		case nil:
-			heap.Fix(m, 0)
-		case io.EOF:
-			heap.Pop(m)
-		default:
+		if err := m.parts.Next(); err != nil {
 			return nil, err
 		}
 	}
 	return g, nil
-}
-
-func (m *groupMerge) Len() int { return len(m.heads) }
-func (m *groupMerge) Less(i, j int) bool {
-	if c := bytes.Compare(m.heads[i].key, m.heads[j].key); c != 0 {
-		return c < 0
-	}
-	return m.heads[i].order < m.heads[j].order
-}
-func (m *groupMerge) Swap(i, j int) { m.heads[i], m.heads[j] = m.heads[j], m.heads[i] }
-func (m *groupMerge) Push(x any)    { m.heads = append(m.heads, x.(*groupHead)) }
-func (m *groupMerge) Pop() any {
-	h := m.heads[len(m.heads)-1]
-	m.heads = m.heads[:len(m.heads)-1]
-	return h
 }

@@ -3,13 +3,13 @@ package exec
 import (
 	"container/heap"
 	"context"
-	"io"
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/pipeline"
 	"github.com/ebbdb/ebb/internal/sortpattern"
+	"github.com/ebbdb/ebb/internal/spill"
 )
 
 // sortStage is $sort. Equal documents stay in the order they came. With a limit it keeps the first documents only; past its
@@ -31,7 +31,7 @@ type sortStage struct {
 	sorted bool
 	next   int
 	merge  *runMerge
-	runs   []*run
+	runs   []*spill.Run
 }
 
 // order is what documents are sorted by.
@@ -269,7 +269,7 @@ func (s *sortStage) replaceLast(d bson.Doc, key []bson.Value) {
 // spill writes the rows as a sorted run. With a limit, only what may still come out is written.
 func (s *sortStage) spill() error {
 	slices.SortFunc(s.rows, s.compare)
-	r, err := newRun(s.op.TempDir)
+	r, err := spill.New(s.op.TempDir)
 	if err != nil {
 		return err
 	}
@@ -278,15 +278,15 @@ func (s *sortStage) spill() error {
 		if s.limit > 0 && int64(i) == s.limit {
 			break
 		}
-		if err := r.write(s.rows[i].doc, s.rows[i].meta); err != nil {
+		if err := r.Write(s.rows[i].doc, s.rows[i].meta); err != nil {
 			return err
 		}
 	}
-	if err := r.rewind(); err != nil {
+	if err := r.Rewind(); err != nil {
 		return err
 	}
 	s.rows, s.held, s.slab, s.keys, s.spare = nil, 0, nil, nil, nil
-	if len(s.runs) < maxRuns {
+	if len(s.runs) < spill.MaxRuns {
 		return nil
 	}
 	return s.mergeRuns()
@@ -298,34 +298,30 @@ func (s *sortStage) mergeRuns() error {
 	if err != nil {
 		return err
 	}
-	out, err := newRun(s.op.TempDir)
+	out, err := spill.New(s.op.TempDir)
 	if err != nil {
 		return err
 	}
 	for {
-		d, meta, err := m.take()
-		if err == io.EOF {
+		row, err := m.take()
+		if err == nil && row == nil {
 			break
 		}
 		if err == nil {
-			err = out.write(d, meta)
+			err = out.Write(row.doc, row.meta)
 		}
 		if err != nil {
-			_ = out.close()
+			out.Close()
 			return err
 		}
 	}
-	for _, r := range s.runs {
-		_ = r.close()
-	}
+	spill.Close(s.runs)
 	s.runs = append(s.runs[:0], out)
-	return out.rewind()
+	return out.Rewind()
 }
 
 func (s *sortStage) Close() error {
-	for _, r := range s.runs {
-		_ = r.close()
-	}
+	spill.Close(s.runs)
 	s.runs, s.rows, s.slab, s.keys, s.spare = nil, nil, nil, nil, nil
 	return s.in.Close()
 }

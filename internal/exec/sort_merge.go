@@ -1,123 +1,81 @@
 package exec
 
 import (
-	"container/heap"
 	"context"
-	"io"
 	"unsafe"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/spill"
 )
 
 // runMerge takes the documents of several sorted runs in order; equal ones come from the earlier run first.
 type runMerge struct {
 	stage *sortStage
-	heads []*runHead
-	taken *runHead
+	rows  *spill.Merge[runRow]
+	begun bool  // the top of rows has been taken
 	left  int64 // of the limit; -1 without one
 }
 
-type runHead struct {
-	run   *run
-	order int
-	doc   []byte
-	meta  []byte
-	key   []bson.Value
+type runRow struct {
+	doc  []byte
+	meta []byte
+	key  []bson.Value
 }
 
-func (s *sortStage) openMerge(runs []*run) (*runMerge, error) {
+func (s *sortStage) openMerge(runs []*spill.Run) (*runMerge, error) {
 	m := &runMerge{stage: s, left: -1}
 	if s.limit > 0 {
 		m.left = s.limit
 	}
-	for i, r := range runs {
-		h := &runHead{run: r, order: i}
-		ok, err := m.advance(h)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			m.heads = append(m.heads, h)
-		}
-	}
-	heap.Init(m)
-	return m, nil
+	var err error
+	m.rows, err = spill.Open(runs, s.readRow, func(a, b *runRow) int { return s.order.Compare(a.key, b.key) })
+	return m, err
 }
 
-func (m *runMerge) advance(h *runHead) (bool, error) {
-	if err := h.run.read(&h.doc, &h.meta); err != nil {
-		if err == io.EOF {
-			return false, nil
-		}
-		return false, err
+func (s *sortStage) readRow(r *spill.Run, row *runRow) error {
+	if err := r.Read(&row.doc, &row.meta); err != nil {
+		return err
 	}
 	var meta Metadata
-	if len(h.meta) > 0 {
-		meta.from(h.meta)
+	if len(row.meta) > 0 {
+		meta.from(row.meta)
 	}
 	var err error
-	h.key, err = m.stage.order.Key(h.key[:0], h.doc, meta.Get)
-	return true, err
+	row.key, err = s.order.Key(row.key[:0], row.doc, meta.Get)
+	return err
 }
 
-// take is the next document; it is good until the next call.
-func (m *runMerge) take() (doc, meta []byte, err error) {
-	if m.taken != nil {
-		ok, err := m.advance(m.taken)
-		if err != nil {
-			return nil, nil, err
+// take is the next document, good until the next call; nil at the end.
+func (m *runMerge) take() (*runRow, error) {
+	if m.begun && m.rows.Top() != nil {
+		if err := m.rows.Next(); err != nil {
+			return nil, err
 		}
-		if ok {
-			heap.Fix(m, 0)
-		} else {
-			heap.Pop(m)
-		}
-		m.taken = nil
 	}
-	if len(m.heads) == 0 || m.left == 0 {
-		return nil, nil, io.EOF
+	m.begun = true
+	if m.left == 0 {
+		return nil, nil
 	}
 	if m.left > 0 {
 		m.left--
 	}
-	m.taken = m.heads[0]
-	return m.taken.doc, m.taken.meta, nil
+	return m.rows.Top(), nil
 }
 
 func (m *runMerge) next(ctx context.Context) (bson.Doc, error) {
 	if err := interrupted(ctx); err != nil {
 		return nil, err
 	}
-	doc, meta, err := m.take()
-	if err == io.EOF {
-		return nil, nil
-	}
-	if err != nil {
+	row, err := m.take()
+	if err != nil || row == nil {
 		return nil, err
 	}
+	meta := row.meta
 	if len(meta) == 0 {
 		meta = nil
 	}
 	m.stage.op.restore(meta)
-	return doc, nil
-}
-
-// The heap of heads, first in order on top.
-
-func (m *runMerge) Len() int { return len(m.heads) }
-func (m *runMerge) Less(i, j int) bool {
-	a, b := m.heads[i], m.heads[j]
-	if c := m.stage.order.Compare(a.key, b.key); c != 0 {
-		return c < 0
-	}
-	return a.order < b.order
-}
-func (m *runMerge) Swap(i, j int) { m.heads[i], m.heads[j] = m.heads[j], m.heads[i] }
-func (m *runMerge) Push(x any)    { m.heads = append(m.heads, x.(*runHead)) }
-func (m *runMerge) Pop() any {
-	h := m.heads[len(m.heads)-1]
-	m.heads = m.heads[:len(m.heads)-1]
-	return h
+	return row.doc, nil
 }
 
 // offsetIn is where part lies in whole, or -1 when it lies elsewhere.

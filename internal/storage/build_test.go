@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/spill"
 )
 
 // beside builds indexes beside writers; during runs when the build is published and before it has read anything.
@@ -360,7 +361,7 @@ func TestSorter(t *testing.T) {
 		key := fmt.Appendf(nil, "%06d", i*7919%n)
 		must(t, s.add(key, []byte{byte(i)}, key[:i%3]))
 	}
-	if len(s.runs) <= maxRuns {
+	if len(s.runs) <= spill.MaxRuns {
 		t.Fatalf("only %d runs", len(s.runs))
 	}
 	must(t, s.finish())

@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"slices"
+
+	"github.com/ebbdb/ebb/internal/spill"
 )
 
 // sorter puts the entries of an index that is being built in order: in memory as long as they fit into its budget, in
@@ -14,8 +18,9 @@ type sorter struct {
 	budget int    // bytes
 	data   []byte
 	items  []sortItem
-	runs   []*run
-	merge  *merge
+	runs   []*spill.Run
+	merge  *spill.Merge[sortedEntry]
+	begun  bool  // the first of merge has been given out
 	place  int   // of the next item, when nothing was spilled
 	added  int64 // entries
 }
@@ -36,11 +41,17 @@ const (
 // sortedEntry is one entry; its bytes are good until the next move.
 type sortedEntry struct{ key, id, typeBits []byte }
 
-func (e sortedEntry) compare(o sortedEntry) int {
+func (e *sortedEntry) compare(o *sortedEntry) int {
 	if c := bytes.Compare(e.key, o.key); c != 0 {
 		return c
 	}
 	return bytes.Compare(e.id, o.id)
+}
+
+func readEntry(r *spill.Run, e *sortedEntry) error { return r.Read(&e.key, &e.id, &e.typeBits) }
+
+func openMerge(runs []*spill.Run) (*spill.Merge[sortedEntry], error) {
+	return spill.Open(runs, readEntry, (*sortedEntry).compare)
 }
 
 func newSorter(dir string, budget int) *sorter {
@@ -89,17 +100,33 @@ func (s *sorter) sort() {
 // spill writes what is in memory as a run.
 func (s *sorter) spill() error {
 	s.sort()
-	r, err := newRun(s.dir)
+	r, err := s.newRun()
 	if err != nil {
 		return err
 	}
-	s.runs = append(s.runs, r)
 	for _, i := range s.items {
-		if err := r.write(s.entry(i)); err != nil {
-			return err
+		e := s.entry(i)
+		if err := r.Write(e.key, e.id, e.typeBits); err != nil {
+			return building(err)
 		}
 	}
 	s.data, s.items = s.data[:0], s.items[:0]
+	return building(r.Rewind())
+}
+
+func (s *sorter) newRun() (*spill.Run, error) {
+	r, err := spill.New(s.dir)
+	if err != nil {
+		return nil, building(err)
+	}
+	s.runs = append(s.runs, r)
+	return r, nil
+}
+
+func building(err error) error {
+	if err != nil {
+		return fmt.Errorf("storage: sort the entries of an index: %w", err)
+	}
 	return nil
 }
 
@@ -113,48 +140,40 @@ func (s *sorter) finish() error {
 		return err
 	}
 	s.data, s.items = nil, nil
-	for len(s.runs) > maxRuns {
+	for len(s.runs) > spill.MaxRuns {
 		if err := s.mergeFirst(); err != nil {
 			return err
 		}
 	}
 	var err error
-	s.merge, err = newMerge(s.runs)
-	return err
+	s.merge, err = openMerge(s.runs)
+	return building(err)
 }
 
-// mergeFirst puts one run in the place of the first maxRuns.
+// mergeFirst puts one run in the place of the first.
 func (s *sorter) mergeFirst() error {
-	m, err := newMerge(s.runs[:maxRuns])
+	m, err := openMerge(s.runs[:spill.MaxRuns])
+	if err != nil {
+		return building(err)
+	}
+	to, err := s.newRun()
 	if err != nil {
 		return err
 	}
-	to, err := newRun(s.dir)
-	if err != nil {
-		return err
-	}
-	s.runs = append(s.runs, to)
-	for {
-		e, ok, err := m.next()
-		if err != nil {
-			return err
-		}
-		if !ok {
-			break
-		}
-		if err := to.write(e); err != nil {
-			return err
+	for e := m.Top(); e != nil; e = m.Top() {
+		if err := errors.Join(to.Write(e.key, e.id, e.typeBits), m.Next()); err != nil {
+			return building(err)
 		}
 	}
-	closeRuns(s.runs[:maxRuns])
-	s.runs = slices.Delete(s.runs, 0, maxRuns)
-	return nil
+	spill.Close(s.runs[:spill.MaxRuns])
+	s.runs = slices.Delete(s.runs, 0, spill.MaxRuns)
+	return building(to.Rewind())
 }
 
 // next is the next entry in order; ok is false at the end.
 func (s *sorter) next() (e sortedEntry, ok bool, err error) {
 	if s.merge != nil {
-		return s.merge.next()
+		return s.nextMerged()
 	}
 	if s.place == len(s.items) {
 		return sortedEntry{}, false, nil
@@ -164,7 +183,20 @@ func (s *sorter) next() (e sortedEntry, ok bool, err error) {
 	return e, true, nil
 }
 
+func (s *sorter) nextMerged() (e sortedEntry, ok bool, err error) {
+	if s.begun && s.merge.Top() != nil {
+		if err := s.merge.Next(); err != nil {
+			return e, false, building(err)
+		}
+	}
+	s.begun = true
+	if top := s.merge.Top(); top != nil {
+		return *top, true, nil
+	}
+	return e, false, nil
+}
+
 func (s *sorter) close() {
-	closeRuns(s.runs)
+	spill.Close(s.runs)
 	*s = sorter{}
 }

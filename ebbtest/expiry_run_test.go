@@ -6,12 +6,14 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/serverlog"
 )
 
 // trial runs lines against a server and the truth:
@@ -30,6 +32,7 @@ import (
 type trial struct {
 	folder  string // "" in memory
 	clock   *clock.Fake
+	log     *serverlog.Log
 	server  *ebb.Server
 	stop    func()
 	caller  *caller
@@ -77,7 +80,8 @@ func newTrial(folder string) *trial {
 }
 
 func (x *trial) start() {
-	options := ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, Clock: x.clock, CacheBytes: 1 << 20}
+	x.log = serverlog.Discard()
+	options := ebb.Options{Log: x.log, Port: ebb.AnyPort, Engine: ebb.InMemory, Clock: x.clock, CacheBytes: 1 << 20}
 	if x.folder != "" {
 		options.Engine, options.DBPath = ebb.Pebble, x.folder
 	}
@@ -103,6 +107,16 @@ func (x *trial) settle() {
 	must(0, x.server.Settle(context.Background()))
 	if x.truth.active() {
 		x.met.swept += x.truth.sweep()
+	}
+}
+
+// readLog looks for what went wrong without anybody hearing of it.
+func (x *trial) readLog() {
+	lines, _ := x.log.Recent()
+	for _, line := range lines {
+		if (strings.Contains(line, `"s":"E"`) || strings.Contains(line, `"s":"W"`)) && !strings.Contains(line, "can't be used as a TTL index") {
+			failf("the server logs %s", line)
+		}
 	}
 }
 
@@ -143,6 +157,7 @@ func (x *trial) line(line string) (ran bool) {
 		x.look(must(strconv.ParseUint(rest, 10, 64)))
 	case "validate":
 		x.validate()
+		x.readLog()
 	default:
 		failf("no such verb: %s", line)
 	}

@@ -2,7 +2,6 @@ package crash
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -107,8 +106,7 @@ func (b *indexBooks) run(ctx context.Context, db *mongo.Database) {
 		names := []string{"v", "l", "n", "p"}
 		b.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 		if err := b.change(ctx, db.Collection(coll), names[:1+b.random.IntN(3)]); err != nil {
-			var said mongo.ServerError
-			if errors.As(err, &said) && !said.HasErrorCode(91) && !said.HasErrorCode(11600) && !said.HasErrorLabel("NetworkError") {
+			if isRefusal(err) {
 				b.refused = err
 			}
 			return

@@ -2,7 +2,6 @@ package crash
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -113,9 +112,7 @@ func (m *mortal) run(ctx context.Context, c *mongo.Collection) {
 }
 
 func (m *mortal) note(err error) {
-	var said mongo.ServerError
-	dying := []int{91, 11600, 11602}
-	if errors.As(err, &said) && !slices.ContainsFunc(dying, said.HasErrorCode) && !said.HasErrorLabel("NetworkError") {
+	if isRefusal(err) {
 		m.problem("the server refused: %v", err)
 	}
 }

@@ -2,7 +2,6 @@ package crash
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -55,8 +54,7 @@ func (r *times) run(ctx context.Context, db *mongo.Database) {
 	for ctx.Err() == nil {
 		time.Sleep(time.Duration(r.random.IntN(200)) * time.Millisecond)
 		if err := r.change(ctx, db); err != nil {
-			var said mongo.ServerError
-			if errors.As(err, &said) && !said.HasErrorCode(91) && !said.HasErrorCode(11600) && !said.HasErrorLabel("NetworkError") {
+			if isRefusal(err) {
 				r.refused = err
 			}
 			return

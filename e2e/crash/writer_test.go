@@ -78,11 +78,23 @@ func (w *writer) run(ctx context.Context, db *mongo.Database) {
 
 // note keeps an error only when it is the server's word: one that comes from a broken connection says nothing.
 func (w *writer) note(err error) {
-	var said mongo.ServerError
-	dying := []int{91, 11600, 11602} // ShutdownInProgress, InterruptedAtShutdown, InterruptedDueToReplStateChange
-	if errors.As(err, &said) && !slices.ContainsFunc(dying, said.HasErrorCode) && !said.HasErrorLabel("NetworkError") {
+	if isRefusal(err) {
 		w.refused = err
 	}
+}
+
+// isRefusal says whether an error is the word of a server that does not end.
+func isRefusal(err error) bool {
+	var said mongo.ServerError
+	var command mongo.CommandError
+	dying := []int{91, 11600, 11602} // ShutdownInProgress, InterruptedAtShutdown, InterruptedDueToReplStateChange
+	switch {
+	case !errors.As(err, &said), slices.ContainsFunc(dying, said.HasErrorCode), said.HasErrorLabel("NetworkError"):
+		return false
+	case errors.As(err, &command):
+		return command.Code != 0 // without one it is the driver's: its connections were closed
+	}
+	return true
 }
 
 func (w *writer) book(id string, version int32) {

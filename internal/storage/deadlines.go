@@ -146,7 +146,7 @@ func (d *deadlines) move(h *deadlineHead) error {
 
 // counts says whether the document that h stands at is there, and has not come before.
 func (d *deadlines) counts(h *deadlineHead) (bool, error) {
-	if !d.several && d.dead == nil {
+	if !d.several && (d.dead == nil || h.low[0] == recordPrefix) { // records that are there are not dead
 		return true, nil
 	}
 	value, err := h.it.Value()

@@ -46,11 +46,15 @@ func TestDeadlines(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, uint64(i)))
 			_, err := f.CreateCollection(context.Background(), datedNS, bson.MustDoc(kind.options))
 			f.must(err)
-			f.createIndexes(datedNS, kind.indexes...)
+			made := random.IntN(300) // what is there before is not in the order of expiry, and some of it is moved into it
 			for n := range 300 {
+				if n == made {
+					f.createIndexes(datedNS, kind.indexes...)
+				}
 				f.must(f.insert(datedNS, randomDated(random, n)))
 				f.clock.Advance(time.Duration(random.IntN(100)) * time.Millisecond)
 			}
+			f.arrangeSome(random.IntN(300))
 			f.checkDeadlines()
 			before := f.deadlinesText()
 			f.breakDocuments()
@@ -59,6 +63,12 @@ func TestDeadlines(t *testing.T) {
 			}
 		})
 	}
+}
+
+func (f *fixture) arrangeSome(n int) {
+	f.t.Helper()
+	_, _, err := f.Arrange(context.Background(), f.Catalog().Collection(datedNS).ID, n)
+	f.must(err)
 }
 
 func randomDated(random *rand.Rand, n int) string {

@@ -23,10 +23,13 @@ func TestExpiring(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, uint64(i)))
 			_, err := f.CreateCollection(context.Background(), datedNS, bson.MustDoc(kind.options))
 			f.must(err)
-			f.createIndexes(datedNS, kind.indexes...)
 			for n := range 200 {
+				if n == 50 {
+					f.createIndexes(datedNS, kind.indexes...)
+				}
 				f.must(f.insert(datedNS, randomDated(random, n)))
 			}
+			f.arrangeSome(random.IntN(100))
 			f.clock.Advance(15 * time.Second)
 			for range 20 {
 				f.read(datedNS, func(r *Reader) error {

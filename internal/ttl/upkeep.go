@@ -44,7 +44,7 @@ const (
 	choreRetry = time.Minute
 	// arrangedAtOnce and cleanedAtOnce bound one slice.
 	arrangedAtOnce = 100
-	cleanedAtOnce  = 500
+	cleanedAtOnce  = 2000
 )
 
 // patience is for how long a collection has not been swept when it is worth it to clean it to the end.

@@ -166,8 +166,12 @@ func (h *hot) change(key []byte, sequence uint64) {
 // changeRange lists r; the commit numbered sequence is about to delete it. One commit at a time does this.
 func (h *hot) changeRange(r overlay.Range, sequence uint64) {
 	list := h.listed().with(r, sequence)
+	full := len(list) > maxRanges
+	if full {
+		list = list.closed()
+	}
 	h.ranges.Store(&list)
-	if len(list) > maxRanges {
+	if full && len(list) > maxRanges/2 { // else it would be full again soon
 		h.settle(list, sequence)
 		h.ranges.Store(nil)
 	}

@@ -201,7 +201,7 @@ func TestHotOfferWithinARange(t *testing.T) {
 // More ranges than are listed leave nothing behind that they have deleted, and all else kept.
 func TestHotManyRanges(t *testing.T) {
 	h := newHot(1 << 30)
-	key := func(i int) []byte { return fmt.Appendf(nil, "key/%06d", i) }
+	key := func(i int) []byte { return fmt.Appendf(nil, "%06d/key", i) }
 	const keys = 40 * maxRanges
 	for i := range keys {
 		h.offer(h.hash(key(i)), append(key(i), 'v'), len(key(i)), 1)
@@ -218,6 +218,25 @@ func TestHotManyRanges(t *testing.T) {
 		_, kept := h.get(h.hash(key(i)), key(i), 1<<20)
 		if deleted := i%10 < 3 && i < 35*maxRanges; kept == deleted {
 			t.Fatalf("key %d: kept %v, deleted %v", i, kept, deleted)
+		}
+	}
+}
+
+// What ends piece by piece fills the list only at first, and nothing beside it is forgotten for it.
+func TestHotGrowingRange(t *testing.T) {
+	h := newHot(1 << 20)
+	for sequence := range uint64(5 * maxRanges) {
+		start, end := fmt.Appendf(nil, "swept/%06d", 10*sequence), fmt.Appendf(nil, "swept/%06d", 10*sequence+5)
+		h.changeRange(overlay.Range{Start: start, End: end}, sequence+2)
+		if n := len(h.listed()); n == 0 || n > maxRanges {
+			t.Fatalf("%d ranges are listed", n)
+		}
+	}
+	for name, want := range map[string]bool{"swept/000000": false, "swept/010002": false, "swept/999999": true, "other": true} {
+		key := []byte(name)
+		h.offer(h.hash(key), append(key, 'v'), len(key), 1)
+		if _, kept := h.get(h.hash(key), key, 1); kept != want {
+			t.Errorf("%s: kept %v", name, kept)
 		}
 	}
 }

@@ -16,8 +16,13 @@ type deletedRange struct {
 	sequence uint64 // of the youngest commit that deleted in it
 }
 
-// maxRanges bounds the list: a range for each collection that is swept, and one for each of its indexes.
-const maxRanges = 256
+const (
+	// maxRanges bounds the list. What is swept of one collection is one range in the end, and another for each index.
+	maxRanges = 1024
+	// sharedBytes is how much the sides of a gap have in common that is closed: the gap is then in the middle of what ends
+	// piece by piece, and what was in it has ended too.
+	sharedBytes = 6
+)
 
 // with is the list and r, which the commit numbered sequence deletes. Ranges that r touches become one with it, and count
 // as deleted as late: a value too many is forgotten, never one too few.
@@ -30,6 +35,27 @@ func (l ranges) with(r overlay.Range, sequence uint64) ranges {
 		merged.End = greatest(merged.End, l[after].End)
 	}
 	return slices.Concat(l[:first], ranges{merged}, l[after:])
+}
+
+// closed is the list with its gaps closed whose sides have sharedBytes in common.
+func (l ranges) closed() (closed ranges) {
+	for _, r := range l {
+		last := len(closed) - 1
+		if last < 0 || sharedPrefix(closed[last].End, r.Start) < sharedBytes {
+			closed = append(closed, r)
+			continue
+		}
+		closed[last].End = r.End
+		closed[last].sequence = max(closed[last].sequence, r.sequence)
+	}
+	return closed
+}
+
+func sharedPrefix(a, b []byte) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // find is the sequence of the range that has key; 0 if none has.

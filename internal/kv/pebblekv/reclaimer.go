@@ -16,7 +16,8 @@ import (
 //
 // Pebble drops the tables that a range covers when the deletion is flushed. What a compaction was writing just then it
 // misses, and the deletion, a few bytes on top of all, gives no cause for another. So some time after a range was deleted
-// the reclaimer asks how much Pebble still holds that is deleted, and if that is much has the ranges compacted.
+// the reclaimer asks how much Pebble still holds that is deleted, and if that is much has the ranges compacted. As long as
+// others write it leaves all to the compactions that they cause.
 type reclaimer struct {
 	db      *pebble.DB
 	clock   clock.Clock
@@ -35,8 +36,10 @@ const (
 	// reclaimInterval is how long after a deletion the reclaimer looks, and how often at most: longer than a flush takes to
 	// be due and done.
 	reclaimInterval = flushDelayDeleteRange + 4*time.Second
-	// tolerableGarbage is what may stay deleted and stored until other writes drive it out.
+	// tolerableGarbage is what may stay deleted and stored until other writes drive it out, and how much they write then.
 	tolerableGarbage = 2 << 20
+	// reclaimedAtOnce is how many ranges are compacted before the reclaimer looks again: the memtable is flushed for each.
+	reclaimedAtOnce = 16
 )
 
 func startReclaimer(db *pebble.DB, k clock.Clock, log *slog.Logger) *reclaimer {
@@ -57,9 +60,9 @@ func (r *reclaimer) deleted(list ...overlay.Range) {
 	for _, deleted := range list {
 		r.mu.ranges = r.mu.ranges.with(deleted, 0)
 	}
-	if n := len(r.mu.ranges); n > maxRanges {
-		all := overlay.Range{Start: r.mu.ranges[0].Start, End: r.mu.ranges[n-1].End}
-		r.mu.ranges = ranges{}.with(all, 0)
+	if len(r.mu.ranges) > maxRanges {
+		r.mu.ranges = r.mu.ranges.closed()
+		r.mu.ranges = r.mu.ranges[:min(len(r.mu.ranges), maxRanges)] // the rest waits for other writes
 	}
 	r.mu.Unlock()
 	r.wake()
@@ -80,6 +83,7 @@ func (r *reclaimer) run(ctx context.Context) {
 			return
 		case <-r.pending:
 		}
+		written := r.db.Metrics().WAL.BytesIn
 		timer := r.clock.NewTimer(reclaimInterval)
 		select {
 		case <-ctx.Done():
@@ -87,21 +91,20 @@ func (r *reclaimer) run(ctx context.Context) {
 			return
 		case <-timer.C():
 		}
-		r.look(ctx)
+		r.look(ctx, written)
 	}
 }
 
-// look compacts what was deleted, once; while Pebble is at work by itself that has to wait.
-func (r *reclaimer) look(ctx context.Context) {
+// look compacts what was deleted, once; while Pebble is at work by itself that has to wait. written is what had been when
+// the wait began.
+func (r *reclaimer) look(ctx context.Context, written uint64) {
 	m := r.db.Metrics()
-	if m.Compact.NumInProgress > 0 || m.Flush.NumInProgress > 0 || m.Table.PendingStatsCollectionCount > 0 {
+	busy := m.Compact.NumInProgress > 0 || m.Flush.NumInProgress > 0 || m.Table.PendingStatsCollectionCount > 0
+	if busy || m.WAL.BytesIn-written > tolerableGarbage {
 		r.wake()
 		return
 	}
-	r.mu.Lock()
-	list := r.mu.ranges
-	r.mu.ranges = nil
-	r.mu.Unlock()
+	list := r.take()
 	if m.Table.Garbage.RangeDeletionsBytesEstimate < tolerableGarbage {
 		return
 	}
@@ -111,4 +114,16 @@ func (r *reclaimer) look(ctx context.Context) {
 			return
 		}
 	}
+}
+
+func (r *reclaimer) take() ranges {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := r.mu.ranges.closed()
+	n := min(len(list), reclaimedAtOnce)
+	r.mu.ranges = list[n:]
+	if len(r.mu.ranges) > 0 {
+		r.wake()
+	}
+	return list[:n]
 }

@@ -281,16 +281,19 @@ const (
 	probeDocs = 10_000 // in the collection that is probed
 	// probedLeast is how long the time from the deadline on is at least: a tail wants more than a few dozen samples.
 	probedLeast = time.Second
+	// probeWarm is the beginning that is not counted: connections are made.
+	probeWarm = time.Second
 )
 
 // probes are finds and inserts on another collection, each at -probe a second.
 type probes struct {
 	cancel context.CancelFunc
 	crew   sync.WaitGroup
-	late   int64
+	begin  time.Time
 
 	mu struct { // guards all below
 		sync.Mutex
+		late    int64
 		samples map[string][]sample
 		err     error
 	}
@@ -310,7 +313,7 @@ func startProbes(ctx context.Context, b *bench) (*probes, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	p := &probes{cancel: cancel}
+	p := &probes{cancel: cancel, begin: time.Now()}
 	p.mu.samples = map[string][]sample{}
 	find := findByID(coll, probeDocs)
 	p.start(ctx, b, "find", func(n int64) operation { return find })
@@ -331,7 +334,7 @@ func (p *probes) start(ctx context.Context, b *bench, kind string, nth func(n in
 		})
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.late += open.late.Load()
+		p.mu.late += open.late.Load()
 		if err != nil && p.mu.err == nil {
 			p.mu.err = fmt.Errorf("probe: %s: %w", kind, err)
 		}
@@ -353,6 +356,7 @@ func (p *probes) into(m metrics, deadline, quiet time.Time) {
 		var before, during histogram
 		for _, s := range samples {
 			switch {
+			case s.at.Sub(p.begin) < probeWarm:
 			case s.at.Before(deadline):
 				before.add(s.took)
 			case s.at.Before(quiet):
@@ -365,5 +369,5 @@ func (p *probes) into(m metrics, deadline, quiet time.Time) {
 			m[kind+"_p99_ratio"] = millis(during.quantile(0.99)) / millis(before.quantile(0.99))
 		}
 	}
-	m["late"] = float64(p.late)
+	m["late"] = float64(p.mu.late)
 }

@@ -30,6 +30,9 @@ type collection struct {
 	idLength int
 	// idCollation orders the ids of a clustered collection; nil for the order of bytes.
 	idCollation keystring.Collator
+	// frozen is the time after which nothing becomes hidden any more by this version's rules, in milliseconds, or 0: they are
+	// about to be loosened, and what was hidden must not be seen again (expireLoosened).
+	frozen atomic.Int64
 }
 
 // steady is what all versions of a collection share.

@@ -79,12 +79,12 @@ func (r *Reader) countHidden() (n int64, ok bool, err error) {
 		}
 	}
 	if len(hiding) == 1 && r.onceEach(hiding[0]) {
-		err = r.eachDue(hiding[0], r.view.now, nil, func(RecordID, []byte) bool { n++; return true })
+		err = r.eachDue(hiding[0], r.at, nil, func(RecordID, []byte) bool { n++; return true })
 		return n, true, err
 	}
 	seen := map[string]struct{}{}
 	for _, rule := range hiding {
-		err := r.eachDue(rule, r.view.now, nil, func(id RecordID, _ []byte) bool {
+		err := r.eachDue(rule, r.at, nil, func(id RecordID, _ []byte) bool {
 			seen[string(id)] = struct{}{}
 			return len(seen) <= maxHiddenSet
 		})

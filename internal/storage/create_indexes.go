@@ -191,7 +191,12 @@ func (s *Store) createAtOnce(ctx context.Context, c *collection, p *indexPlan, m
 }
 
 // putIndexes commits a plan whose build has come to its end. The collection's lock is held exclusively.
-func (s *Store) putIndexes(ctx context.Context, c *collection, b *Build, p *indexPlan, made *Created) error {
+func (s *Store) putIndexes(ctx context.Context, c *collection, b *Build, p *indexPlan, made *Created) (err error) {
+	defer func() {
+		if err != nil {
+			c.thaw()
+		}
+	}()
 	next := c.WithIndexes(slices.Clone(c.Indexes))
 	made.Retimed = nil
 	for _, d := range p.retimed {

@@ -36,7 +36,12 @@ func (s *Store) Modify(ctx context.Context, ns namespace.NS, modify func(*catalo
 }
 
 // replace puts next in the place of c, whose lock is held.
-func (s *Store) replace(ctx context.Context, c *collection, next *catalog.Collection) error {
+func (s *Store) replace(ctx context.Context, c *collection, next *catalog.Collection) (err error) {
+	defer func() {
+		if err != nil {
+			c.thaw()
+		}
+	}()
 	if err := s.expireLoosened(ctx, c, next); err != nil {
 		return err
 	}
@@ -110,21 +115,41 @@ func withAnew(c *catalog.Collection, old, anew []*index.Definition) *catalog.Col
 }
 
 // expireLoosened deletes what has expired by the rules that next does not have any more, or not as strictly.
+//
+// Readers go on under the old rules until next is published, and what expires meanwhile would be hidden to them and seen again
+// after. So at the end time stands still for them, and what may have become hidden until then is deleted too. Whoever does
+// not publish next calls thaw.
 func (s *Store) expireLoosened(ctx context.Context, c *collection, next *catalog.Collection) error {
 	after := rulesOf(next)
 	all := s.options.HideExpired()
-	now := s.Now()
+	var going []*policy.Rule
+	hides := false
 	for i := range c.rules.All() {
-		rule := &c.rules.All()[i]
-		if !loosened(rule, after, all) {
-			continue
+		if rule := &c.rules.All()[i]; loosened(rule, after, all) {
+			going = append(going, rule)
+			hides = hides || rule.Hides(all)
 		}
+	}
+	err := s.expireBy(ctx, c, going)
+	if err != nil || !hides {
+		return err
+	}
+	c.frozen.Store(s.Now())
+	return s.expireBy(ctx, c, going)
+}
+
+func (s *Store) expireBy(ctx context.Context, c *collection, rules []*policy.Rule) error {
+	now := s.Now()
+	for _, rule := range rules {
 		if err := s.expireLocked(ctx, c, rule, now); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// thaw has the collection's rules hide again what expires.
+func (c *collection) thaw() { c.frozen.Store(0) }
 
 // loosened says whether something that has expired by the rule might not have, or be seen again, under the rules after.
 func loosened(rule *policy.Rule, after policy.Rules, all bool) bool {

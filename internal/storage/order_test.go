@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/namespace"
 )
 
 func (x *script) number() uint32 { return x.current.Load().catalog.Collection(x.ns()).ID }
@@ -166,4 +168,31 @@ func TestSeen(t *testing.T) {
 			t.Errorf("%d: %s is new: %v", i, c.id, got)
 		}
 	}
+}
+
+// TestFrozen: while rules are being loosened, readers under the old ones see what expires, counted and by every index.
+func TestFrozen(t *testing.T) {
+	f := newFixture(t)
+	f.createIndexes(testNS, `{key: {_ts: 1}, name: "ts", expireAfterSeconds: 10}`, `{key: {a: 1}, name: "a"}`)
+	f.must(f.insert(testNS, `{_id: 1, a: 1}`))
+	f.clock.Advance(5 * time.Second)
+	f.must(f.insert(testNS, `{_id: 2, a: 2}`))
+	c := f.current.Load().collections[f.collection(testNS)]
+	c.frozen.Store(f.Now())
+	f.clock.Advance(5 * time.Second) // the first expires
+	for _, want := range []int64{2, 1} {
+		f.read(testNS, func(r *Reader) error {
+			n, err := r.Count()
+			_, there, missing := r.GetByID(bson.Int32(1))
+			if n != want || there != (want == 2) || missing != nil {
+				t.Errorf("%d documents are seen, not %d; the first: %v (%v)", n, want, there, missing)
+			}
+			return err
+		})
+		c.thaw()
+	}
+}
+
+func (f *fixture) collection(ns namespace.NS) uint32 {
+	return f.current.Load().catalog.Collection(ns).ID
 }

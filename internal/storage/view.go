@@ -86,10 +86,13 @@ func (v *View) CollectionByID(id uint32) (r *Reader, ok bool) {
 }
 
 func (v *View) read(c *collection) *Reader {
-	r := &Reader{view: v, c: c, hides: c.rules.Hiding(v.hideAll)}
+	r := &Reader{view: v, c: c, hides: c.rules.Hiding(v.hideAll), at: v.now}
+	if frozen := c.frozen.Load(); frozen != 0 {
+		r.at = min(r.at, frozen)
+	}
 	r.key = r.room[:0]
 	if o := c.order; r.hides && o != nil && o.rule.Hides(v.hideAll) {
-		r.past = o.past(v.now)
+		r.past = o.past(r.at)
 		r.pastTells = c.rules.HidesBy(o.rule, v.hideAll)
 	}
 	return r
@@ -100,6 +103,7 @@ type Reader struct {
 	view  *View
 	c     *collection
 	hides bool
+	at    int64 // what has expired by then is hidden: the view's now, unless the rules are about to be loosened
 	key   []byte
 	room  [48]byte // for the keys of most
 	// What has been swept and is not cleaned, once it was asked for.
@@ -275,5 +279,5 @@ func (r *Reader) hidden(rec Record) bool {
 	case r.pastTells && r.c.order.has(rec.ID):
 		return false
 	}
-	return r.c.rules.Hidden(rec.Doc, rec.Modified, r.view.now, r.view.hideAll)
+	return r.c.rules.Hidden(rec.Doc, rec.Modified, r.at, r.view.hideAll)
 }

@@ -48,7 +48,7 @@ func (r *Reader) spansOf(rule *policy.Rule, latest func(after policy.Rule) int64
 		}
 		return out
 	default:
-		return []span{r.fieldSpan(rule, latest(*rule))}
+		return []span{r.fieldSpan(rule, r.floorOf(rule), latest(*rule))}
 	}
 }
 
@@ -75,7 +75,7 @@ func (r *Reader) deadlineSpans(d *index.Definition, which byte, seconds, latest 
 		return []span{entries}
 	}
 	return []span{entries, {
-		low:   r.c.datedKey(which, math.MinInt64),
+		low:   r.c.datedKey(which, r.floor(which)),
 		high:  After(r.c.datedKey(which, latest)),
 		date:  func(key []byte) (int64, bool) { return RecordID(key[tableLength:]).date(), true },
 		id:    func(key, _ []byte) (RecordID, error) { return key[tableLength:], nil },
@@ -96,6 +96,9 @@ func deadlineSpan(d *index.Definition, which byte, seconds, latest int64) span {
 func (r *Reader) clusteredSpan(rule *policy.Rule, latest int64) span {
 	first := keystring.AppendDate(nil, 0, false)
 	last := first
+	if o := r.c.order; o != nil && o.clustered {
+		first = keystring.AppendDate(nil, max(r.floor(onDefault), 0), false)
+	}
 	if latest >= 0 {
 		last = After(keystring.AppendDate(nil, latest, false))
 	}
@@ -117,19 +120,19 @@ func (r *Reader) seriesSpan(rule *policy.Rule, latest int64) span {
 }
 
 // fieldSpan is the dates in an ordinary index; one that descends has the earliest last.
-func (r *Reader) fieldSpan(rule *policy.Rule, latest int64) span {
+func (r *Reader) fieldSpan(rule *policy.Rule, earliest, latest int64) span {
 	ix := r.c.index(rule.Index.ID)
 	desc := ix.Fields[0].Descending
 	at := func(ms int64) []byte { return keystring.AppendDate(tableKey(nil, ix.Definition), ms, desc) }
 	s := span{
-		low:      at(math.MinInt64),
+		low:      at(earliest),
 		high:     After(at(latest)),
 		backward: desc,
 		date:     func(key []byte) (int64, bool) { return keystring.Date(key[tableLength:]) },
 		after:    *rule,
 	}
 	if desc {
-		s.low, s.high = at(latest), After(at(math.MinInt64))
+		s.low, s.high = at(latest), After(at(earliest))
 	}
 	room := new(idRoom)
 	s.id = func(key, value []byte) (RecordID, error) { return ix.id(key, value, room) }

@@ -215,6 +215,9 @@ func (w *Writer) reorder(old RecordID, doc bson.Doc, modified int64) (RecordID, 
 // tallyRecord takes account of a record that comes to where it lies, or goes from there.
 func (w *Writer) tallyRecord(id RecordID, documents, bytes int64) {
 	if span, date, ok := w.c.order.of(id); ok {
+		if documents > 0 {
+			w.c.order.tally.lower(span, date)
+		}
 		w.tallied = append(w.tallied, tallied{span, date, documents, bytes})
 	}
 }

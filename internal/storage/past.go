@@ -1,6 +1,10 @@
 package storage
 
-import "math"
+import (
+	"math"
+
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
 
 // past is up to which dates records are hidden, by span of the collection's order; the least there is where none are.
 type past [onNever]int64
@@ -21,4 +25,24 @@ func (r *Reader) isPast(id RecordID) bool {
 	}
 	span, date, ok := r.c.order.of(id)
 	return ok && date <= r.past[span]
+}
+
+// floor is a date before which no record of a span lies in the order, as the view sees it: a walk that begins there need not
+// step over what was swept. A sweep since the view began may have raised it too far; that is looked at afterwards, because
+// sweeps are counted before floors rise.
+func (r *Reader) floor(span byte) int64 {
+	floor := r.c.order.tally.floor(span)
+	if r.c.steady.lastSweep.Load() > r.view.swept {
+		return math.MinInt64
+	}
+	return floor
+}
+
+// floorOf is where the dates in the index of the rule begin: it has as many as there are records, one each, if it is the one
+// that orders them.
+func (r *Reader) floorOf(rule *policy.Rule) int64 {
+	if !r.c.moves() || r.c.order.rule.Index.ID != rule.Index.ID || r.c.steady.inOrder.Load() != r.c.order.number || !r.onceEach(rule) {
+		return math.MinInt64
+	}
+	return r.floor(onDefault)
 }

@@ -34,8 +34,11 @@ type RecordCursor struct {
 func (r *Reader) Scan(s RecordScan) (*RecordCursor, error) {
 	start := recordKey(nil, r.c.ID, nil)
 	bounds := kv.IterOptions{Lower: start, Upper: After(start)}
-	if s.Low != nil {
+	switch {
+	case s.Low != nil:
 		bounds.Lower = recordKey(nil, r.c.ID, s.Low)
+	case r.c.moves() && r.c.steady.inOrder.Load() == r.c.order.number:
+		bounds.Lower = r.c.datedKey(onDefault, r.floor(onDefault))
 	}
 	if s.High != nil {
 		bounds.Upper = recordKey(nil, r.c.ID, s.High)

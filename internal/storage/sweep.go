@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
@@ -160,6 +159,7 @@ type sweeping struct {
 // sweptPart is what is swept of one span.
 type sweptPart struct {
 	cut       cut
+	floor     int64  // no record is dated before it
 	low, high []byte // of the records
 	slot      slot   // the last, which the cut may lie in the middle of
 	within    amount // what of it is swept
@@ -209,9 +209,9 @@ func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rul
 	if err := t.Commit(ctx, kv.Buffered); err != nil {
 		return Swept{}, false, err
 	}
-	c.steady.lastSweep.Store(s.sweeps.Add(1))
+	c.steady.lastSweep.Store(s.sweeps.Add(1)) // before the floors rise, see Reader.floor
 	for _, p := range w.parts {
-		c.order.tally.swept(p.slot, p.within)
+		c.order.tally.swept(p.slot, p.within, p.cut.date)
 	}
 	return w.done, true, nil
 }
@@ -238,24 +238,17 @@ func (w *sweeping) plan(now int64) (ok bool, err error) {
 	return w.done.Documents >= w.store.fewSwept, nil
 }
 
-// inOrder says whether all records are: the first and the last are.
+// inOrder says whether all records are. Once they are they stay so.
 func (w *sweeping) inOrder() (bool, error) {
-	if w.c.order.clustered {
+	if w.c.order.clustered || w.c.steady.inOrder.Load() == w.c.order.number {
 		return true, nil
 	}
-	start := recordKey(nil, w.c.ID, nil)
-	it, err := w.kv.NewIter(kv.IterOptions{Lower: start, Upper: After(start)})
-	if err != nil {
-		return false, err
+	misplaced, err := w.view.read(w.c).Misplaced()
+	if err == nil && !misplaced {
+		w.c.steady.lastSweep.Store(w.store.sweeps.Add(1)) // a view that began before may still see others
+		w.c.steady.inOrder.Store(w.c.order.number)
 	}
-	defer it.Close()
-	if !it.First() {
-		return false, it.Err()
-	}
-	if !w.c.order.has(RecordID(it.Key()[tableLength:])) {
-		return false, nil
-	}
-	return it.Last() && w.c.order.has(RecordID(it.Key()[tableLength:])), it.Err()
+	return !misplaced, err
 }
 
 func (w *sweeping) key(span byte, date int64) []byte {
@@ -265,29 +258,15 @@ func (w *sweeping) key(span byte, date int64) []byte {
 // part finds what is due in a span.
 func (w *sweeping) part(c cut) (p sweptPart, err error) {
 	whole, last, at := w.c.order.tally.upTo(c.span, c.date)
-	p = sweptPart{cut: c, slot: at, low: w.key(c.span, math.MinInt64), high: After(w.key(c.span, c.date))}
-	if first, ok, err := w.first(p.low, p.high); !ok {
-		return p, err
-	} else if p.low = first; last != (amount{}) {
+	floor := w.c.order.tally.floor(c.span)
+	p = sweptPart{cut: c, floor: floor, slot: at, low: w.key(c.span, floor), high: After(w.key(c.span, c.date))}
+	if last != (amount{}) && floor <= c.date {
 		if p.within, err = w.within(p, last); err != nil {
 			return p, err
 		}
 	}
 	p.all = amount{whole.documents + p.within.documents, whole.bytes + p.within.bytes}
 	return p, nil
-}
-
-// first is the first key within bounds.
-func (w *sweeping) first(low, high []byte) (key []byte, ok bool, err error) {
-	it, err := w.kv.NewIter(kv.IterOptions{Lower: low, Upper: high})
-	if err != nil {
-		return nil, false, err
-	}
-	defer it.Close()
-	if !it.First() {
-		return nil, false, it.Err()
-	}
-	return append([]byte(nil), it.Key()...), true, nil
 }
 
 // within is how much of a slot lies before the cut. Records are counted from both of its ends, whichever comes to the cut
@@ -297,7 +276,7 @@ func (w *sweeping) within(p sweptPart, total amount) (amount, error) {
 	var before, behind side
 	defer before.close()
 	defer behind.close()
-	if err := before.open(w.view, w.key(p.cut.span, from), p.high); err != nil {
+	if err := before.open(w.view, w.key(p.cut.span, max(from, p.floor)), p.high); err != nil {
 		return amount{}, err
 	}
 	if err := behind.open(w.view, p.high, After(w.key(p.cut.span, to))); err != nil {
@@ -379,14 +358,8 @@ func (w *sweeping) deleteEntries(ix *tableIndex, n int64) error {
 	}
 	r := w.view.read(w.c)
 	for _, p := range w.parts {
-		s := r.fieldSpan(w.rule, p.cut.date)
-		low, ok, err := w.first(s.low, s.high)
-		if err != nil {
-			return err
-		}
-		if ok {
-			w.kv.DeleteRange(low, s.high)
-		}
+		s := r.fieldSpan(w.rule, p.floor, p.cut.date)
+		w.kv.DeleteRange(s.low, s.high)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/kv"
@@ -17,6 +18,9 @@ type tally struct {
 	known bool
 	width int64 // of a slot, in milliseconds
 	slots map[slot]amount
+	// floors are dates before which no record lies, by span: what sweeps have deleted lies there still, for the engine to walk
+	// over. They fall before a record that needs it is committed, and rise after a sweep is.
+	floors [onNever]int64
 }
 
 // slot is the dates from at*width on, in a span.
@@ -40,7 +44,26 @@ const (
 )
 
 func newTally(known bool) *tally {
-	return &tally{known: known, width: narrowestSlot, slots: map[slot]amount{}}
+	t := &tally{}
+	t.reset()
+	t.known = known
+	return t
+}
+
+// lower takes note of a record that is about to be written.
+func (t *tally) lower(span byte, date int64) {
+	t.mu.Lock()
+	t.floors[span] = min(t.floors[span], date)
+	t.mu.Unlock()
+}
+
+func (t *tally) floor(span byte) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.known {
+		return math.MinInt64
+	}
+	return t.floors[span]
 }
 
 func (t *tally) add(changes []tallied) {
@@ -105,10 +128,11 @@ func (t *tally) upTo(span byte, date int64) (whole, last amount, lastSlot slot) 
 	return whole, last, lastSlot
 }
 
-// swept takes out what a sweep has deleted.
-func (t *tally) swept(last slot, part amount) {
+// swept takes out what a sweep has deleted, up to a date.
+func (t *tally) swept(last slot, part amount, date int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.floors[last.span] = max(t.floors[last.span], date+1)
 	for s := range t.slots {
 		if s.span == last.span && s.at < last.at {
 			delete(t.slots, s)
@@ -135,6 +159,7 @@ func (t *tally) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.known, t.width, t.slots = false, narrowestSlot, map[slot]amount{}
+	t.floors = [onNever]int64{onDefault: math.MaxInt64, onOverride: math.MaxInt64}
 }
 
 func (t *tally) done() {
@@ -155,10 +180,15 @@ func (r *Reader) tallyAll() error {
 	}
 	defer w.close()
 	var some []tallied
+	var last byte
 	for w.next() {
 		span, date, ok := r.c.order.of(RecordID(w.it.Key()[tableLength:]))
 		if !ok { // all that has no deadline lies behind
 			break
+		}
+		if span != last { // the first of a span
+			r.c.order.tally.lower(span, date)
+			last = span
 		}
 		n, err := w.documentBytes()
 		if err != nil {

@@ -41,7 +41,7 @@ func (s *Store) BeginAt(ctx context.Context, now int64) (*Txn, error) {
 		}
 		if s.current.Load() == version {
 			txn := &Txn{store: s, kv: t, swept: swept, view: s.newView(ctx, version, t, nil, now)}
-			txn.view.txn = txn
+			txn.view.txn, txn.view.swept = txn, swept
 			return txn, nil
 		}
 		t.Rollback()

@@ -25,6 +25,7 @@ type View struct {
 	txn      *Txn        // nil outside of one
 	now      int64
 	hideAll  bool
+	swept    uint64 // how many sweeps there had been before it began
 }
 
 // View returns a view of what is committed, at the store's time. Close it soon. Long reads in it end with ctx.
@@ -33,13 +34,15 @@ func (s *Store) View(ctx context.Context) (*View, error) { return s.ViewAt(ctx, 
 // ViewAt is View for an operation whose now was fixed before.
 func (s *Store) ViewAt(ctx context.Context, now int64) (*View, error) {
 	for {
-		version := s.current.Load()
+		version, swept := s.current.Load(), s.sweeps.Load()
 		snapshot, err := s.engine.Snapshot()
 		if err != nil {
 			return nil, fmt.Errorf("storage: view: %w", err)
 		}
 		if s.current.Load() == version {
-			return s.newView(ctx, version, snapshot, snapshot, now), nil
+			v := s.newView(ctx, version, snapshot, snapshot, now)
+			v.swept = swept
+			return v, nil
 		}
 		if err := snapshot.Close(); err != nil {
 			return nil, fmt.Errorf("storage: view: %w", err)

@@ -8,11 +8,13 @@ import (
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
-// How long documents of a target are deleted one by one before a sweep of all at once is tried again: after one that found
-// the collection's writers busy, which it has held up, and after one that could not be.
 const (
-	busyFor  = 250 * time.Millisecond
-	unfitFor = time.Second
+	// singlyFor is how long documents of a target are deleted one by one before a sweep of all at once is tried again.
+	singlyFor = time.Second
+	// A sweep that finds the collection's writers busy, which it has held up, is tried so often again, with a pause that
+	// begins with busyWait and doubles: one by one it would take longer.
+	busyTries = 4
+	busyWait  = 10 * time.Millisecond
 )
 
 // atOnce deletes everything that is due by a rule that orders its collection, with as little work as that takes. done is
@@ -21,30 +23,40 @@ func (s *sweep) atOnce(ctx context.Context) (done bool, err error) {
 	if !s.mayBeAtOnce() {
 		return false, nil
 	}
-	if err := s.mayDelete(); err != nil {
-		return false, err
+	for wait, tries := busyWait, 0; ; wait, tries = 2*wait, tries+1 {
+		if err := s.mayDelete(); err != nil {
+			return false, err
+		}
+		done, busy, err := s.tryAtOnce(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return false, context.Cause(ctx)
+		case done || err != nil:
+			return done, err
+		case !busy || tries == busyTries:
+			s.deleteSingly()
+			return false, nil
+		}
+		if err := s.pacer.wait(ctx, wait); err != nil {
+			return false, err
+		}
 	}
+}
+
+func (s *sweep) tryAtOnce(ctx context.Context) (done, busy bool, err error) {
 	started := s.clock.Now()
 	swept, ok, err := s.sweepAll(ctx)
-	took := clock.Since(s.clock, started)
-	s.pacer.did(took, s.lag())
-	if err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return false, err
-	}
-	if !ok {
-		s.deleteSingly(swept.Busy)
-		return false, nil
+	if !ok || err != nil {
+		return false, swept.Busy, err
 	}
 	s.noteSwept(s.target.Collection)
 	s.metrics.sweeps.Add(1)
 	s.metrics.swept.Add(swept.Documents)
 	s.done.Swept += swept.Documents
-	s.account(batch{examined: int(swept.Documents), deleted: swept.Documents, keys: swept.Keys, bytes: swept.Bytes, batches: 1}, took)
+	b := batch{examined: int(swept.Documents), deleted: swept.Documents, keys: swept.Keys, bytes: swept.Bytes, batches: 1}
+	s.account(b, clock.Since(s.clock, started))
 	s.progress.again()
-	return true, nil
+	return true, false, nil
 }
 
 func (s *sweep) mayBeAtOnce() bool {
@@ -67,12 +79,8 @@ func (s *sweep) sweepAll(ctx context.Context) (storage.Swept, bool, error) {
 }
 
 // deleteSingly puts off the next try.
-func (s *sweep) deleteSingly(busy bool) {
-	wait := unfitFor
-	if busy {
-		wait = busyFor
-	}
-	until := s.clock.Now().Add(wait)
+func (s *sweep) deleteSingly() {
+	until := s.clock.Now().Add(singlyFor)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.accountOf(s.target).singly = until

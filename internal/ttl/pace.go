@@ -177,6 +177,9 @@ type pacer struct {
 const (
 	leastRest = time.Millisecond
 	mostSaved = 50 * time.Millisecond
+	// longestStep is how much of a step counts as work: steps are made for less, and what takes longer has waited, for a
+	// processor, a lock or the disk.
+	longestStep = 10 * time.Millisecond
 )
 
 // did notes a step that took so long, of work that lags behind so much. On a clock that stands still, which is a test's,
@@ -185,7 +188,7 @@ func (p *pacer) did(worked, lag time.Duration) {
 	now := p.clock.Now()
 	share := atLeast(p.meter.note(now, worked), p.least(), lag)
 	p.pay(now.Add(-max(worked, 0)))
-	p.owed += restFor(worked, share)
+	p.owed += restFor(min(worked, longestStep), share)
 	p.at = now
 }
 

@@ -144,6 +144,9 @@ func (t *truth) insert(c *truthColl, command bson.Doc) (out outcome, ok bool) {
 	ordered := command.Lookup("ordered")
 	n, fresh := int64(0), len(c.docs)
 	for it := command.Lookup("documents").Doc().Iter(); it.Next(); {
+		if c.cell > 0 && it.Value().Doc().Lookup("at").IsMissing() {
+			return outcome{}, false
+		}
 		if t.put(c, nil, it.Value().Doc()) {
 			n++
 			continue

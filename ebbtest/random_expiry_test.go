@@ -19,7 +19,7 @@ var (
 )
 
 const (
-	fewestRuns = 6
+	fewestRuns = 4
 	runLength  = 500 // operations
 	shrinkFor  = 2 * time.Minute
 )

@@ -30,6 +30,8 @@ func (l loop) run(ctx context.Context, op operation) (*looped, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var recording, finished atomic.Bool
+	first := make(chan struct{}) // closed when something is recorded
+	var once sync.Once
 	parts := make([]histogram, l.workers)
 	var crew sync.WaitGroup
 	for w := range l.workers {
@@ -42,6 +44,7 @@ func (l loop) run(ctx context.Context, op operation) (*looped, error) {
 				}
 				if recording.Load() {
 					parts[w].add(time.Since(begin))
+					once.Do(func() { close(first) })
 				}
 			}
 		})
@@ -51,6 +54,10 @@ func (l loop) run(ctx context.Context, op operation) (*looped, error) {
 	m := l.target.meter()
 	recording.Store(true)
 	pause(ctx, l.length)
+	select { // on a busy machine nothing may have ended within a short time
+	case <-first:
+	case <-ctx.Done():
+	}
 	recording.Store(false)
 	out.usage = m.stop()
 	finished.Store(true)

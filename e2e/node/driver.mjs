@@ -178,7 +178,7 @@ function expiryByModification() {
       { _id: 'fraction', ttl: 20.5 }, { _id: 'large', ttl: Long.fromString('2147483649') }, { _id: 'text', ttl: '20' }, { _id: 'none' },
     ]);
     const after = Date.now();
-    const ids = async () => (await coll.find({}, { projection: { _id: 1 } }).toArray()).map((d) => d._id);
+    const ids = async () => (await coll.find({}, { projection: { _id: 1 } }).sort({ _id: 1 }).toArray()).map((d) => d._id);
 
     await sleepUntil(after + second + 50);
     assert.ok(!(await ids()).includes('short'), 'one second');

@@ -63,8 +63,7 @@ func Conflict(existing []*Definition, d *Definition) (there, retime *Definition,
 		switch {
 		case e.Name == d.Name && same(e, d):
 			if !sameOptions(e, d) {
-				return nil, nil, mongoerr.New(mongoerr.IndexOptionsConflict,
-					"An equivalent index already exists with the same name but different options. Requested index: %s, existing index: %s", d.Spec, e.Spec)
+				return nil, nil, OptionsConflict(e, d)
 			}
 			if d.Kind == Text && !sameText(e, d) {
 				return nil, nil, textConflict(e, d)
@@ -90,6 +89,12 @@ func Conflict(existing []*Definition, d *Definition) (there, retime *Definition,
 		}
 	}
 	return nil, nil, nil
+}
+
+// OptionsConflict is the error of an index d that e is already, but for its options.
+func OptionsConflict(e, d *Definition) error {
+	return mongoerr.New(mongoerr.IndexOptionsConflict,
+		"An equivalent index already exists with the same name but different options. Requested index: %s, existing index: %s", d.Spec, e.Spec)
 }
 
 func textConflict(e, d *Definition) error {

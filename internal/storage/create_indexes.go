@@ -152,6 +152,8 @@ func (s *Store) planIndexes(c *collection, parse func(*catalog.Collection) ([]*i
 			return nil, err
 		case c.builderOf(there) != nil || c.builderOf(retime) != nil:
 			p.busy = cmp.Or(c.builderOf(there), c.builderOf(retime))
+		case retime != nil && slices.Contains(p.added, retime):
+			return nil, index.OptionsConflict(retime, d) // one command asks for two TTLs
 		case retime != nil:
 			p.retimed = append(p.retimed, d.WithID(retime.ID))
 		case there == nil:

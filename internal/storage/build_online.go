@@ -131,10 +131,8 @@ func (b *Build) commit(p *indexPlan, made *Created) error {
 	if err := b.alive(); err != nil || c == nil {
 		return err // whoever drops a collection ends its builds
 	}
-	if err := b.settle(c); err != nil {
-		return err
-	}
-	if err := b.store.putIndexes(b.ctx, c, b, p, made); err != nil {
+	err := b.store.putIndexes(b.ctx, c, p, made, func() (*Build, error) { return b, b.settle(c) })
+	if err != nil {
 		return err
 	}
 	b.ready = true

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -308,6 +309,35 @@ func TestKilledBuild(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	f.nothingBuilt()
+}
+
+// ticking is a clock that goes on by a millisecond whenever somebody looks at it.
+type ticking struct{ *clock.Fake }
+
+func (c ticking) Now() time.Time {
+	c.Advance(time.Millisecond)
+	return c.Fake.Now()
+}
+
+// TestRetimedBesideNew: what expires while new indexes are built, and is deleted because the same command loosens the TTL on
+// _ts, is in none of them.
+func TestRetimedBesideNew(t *testing.T) {
+	for _, beside := range []bool{false, true} {
+		f := newFixture(t)
+		f.createIndexes(testNS, `{key: {_ts: 1}, name: "ts", expireAfterSeconds: 1}`)
+		for i := range 500 { // one a millisecond
+			f.clock.Advance(time.Millisecond)
+			f.must(f.insert(testNS, fmt.Sprintf("{_id: %d, a: %d}", i, i)))
+		}
+		f.clock.Advance(700 * time.Millisecond)
+		f.options.Clock = ticking{f.clock}
+		f.reopen()
+		if beside {
+			f.online()
+		}
+		f.createIndexes(testNS, `{key: {_ts: 1}, name: "ts", expireAfterSeconds: 10}`, `{key: {a: 1}, name: "a"}`)
+		f.validate(testNS)
+	}
 }
 
 // TestTwoBuilds: who wants the same index waits for it and finds it there; another one is built at the same time; ready

@@ -179,10 +179,14 @@ func (c *collection) builderOf(d *index.Definition) *Build {
 
 // createAtOnce builds indexes while the collection's lock is held.
 func (s *Store) createAtOnce(ctx context.Context, c *collection, p *indexPlan, made *Created) error {
-	b, err := s.build(ctx, c, p.added)
-	if err == nil {
+	var b *Build
+	err := s.putIndexes(ctx, c, p, made, func() (_ *Build, err error) {
+		b, err = s.build(ctx, c, p.added)
+		return b, err
+	})
+	if b != nil {
 		defer b.close()
-		if err = s.putIndexes(ctx, c, b, p, made); err != nil {
+		if err != nil {
 			b.abandon()
 		}
 	}
@@ -192,13 +196,27 @@ func (s *Store) createAtOnce(ctx context.Context, c *collection, p *indexPlan, m
 	return err
 }
 
-// putIndexes commits a plan whose build has come to its end. The collection's lock is held exclusively.
-func (s *Store) putIndexes(ctx context.Context, c *collection, b *Build, p *indexPlan, made *Created) (err error) {
+// putIndexes commits a plan. The collection's lock is held exclusively. What the plan makes expire goes first; only then ready,
+// which may delete some too, brings the new indexes' entries up to date.
+func (s *Store) putIndexes(ctx context.Context, c *collection, p *indexPlan, made *Created, ready func() (*Build, error)) (err error) {
 	defer func() {
 		if err != nil {
 			c.thaw()
 		}
 	}()
+	next := c.retime(p, made)
+	if err := s.expireLoosened(ctx, c, next); err != nil {
+		return err
+	}
+	b, err := ready()
+	if err != nil {
+		return err
+	}
+	return s.publishIndexes(ctx, c, next, b, made)
+}
+
+// retime is c with those of the plan's indexes that it has already.
+func (c *collection) retime(p *indexPlan, made *Created) *catalog.Collection {
 	next := c.WithIndexes(slices.Clone(c.Indexes))
 	made.Retimed = nil
 	for _, d := range p.retimed {
@@ -208,9 +226,11 @@ func (s *Store) putIndexes(ctx context.Context, c *collection, b *Build, p *inde
 			made.Retimed = append(made.Retimed, d)
 		}
 	}
-	if err := s.expireLoosened(ctx, c, next); err != nil {
-		return err
-	}
+	return next
+}
+
+// publishIndexes puts next with the indexes that were built into the catalogue.
+func (s *Store) publishIndexes(ctx context.Context, c *collection, next *catalog.Collection, b *Build, made *Created) error {
 	return s.change(ctx, func(ch *change) error {
 		defs, err := b.finish(ch)
 		if err != nil {

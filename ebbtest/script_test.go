@@ -31,7 +31,7 @@ var zero = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 //	find c {…}               the _ids of what is found
 //	docs c {…}               the documents themselves
 //	count c {…}              …
-//	open c 2, more c         a cursor with that batch size, and all that is left of it
+//	open c 2, more c         a cursor with that batch size, and all that is left of it; a hint may follow the size
 //	agg c [ … ]              the results of a pipeline
 //	advance 5s               turns the clock and lets the TTL monitor do what is due
 //	sweep                    a pass now
@@ -285,8 +285,13 @@ func (s *script) found(coll, filter string, ids bool) {
 	s.printf("%s: %s", coll, strings.Join(text, " "))
 }
 
-func (s *script) open(coll, size string) {
-	reply, err := s.run("test", bson.Build().String("find", coll).Value("batchSize", bson.MustParse(size)).Doc())
+func (s *script) open(coll, how string) {
+	size, hint := first(how)
+	find := bson.Build().String("find", coll).Value("batchSize", bson.MustParse(size))
+	if hint != "" {
+		find.Document("hint", bson.MustDoc(hint))
+	}
+	reply, err := s.run("test", find.Doc())
 	if err != nil {
 		s.t.Fatal(err)
 	}

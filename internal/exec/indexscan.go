@@ -25,7 +25,9 @@ type indexScan struct {
 	on     bool
 	done   bool
 	given  *givenIDs // nil where no record can come twice
-	group  keyGroup
+	// group is kept where grouped says so: records may come again under their key though the index was not multikey at first.
+	group   keyGroup
+	grouped bool
 	// unordered says that records may move behind a scan that walks backwards, within a key.
 	unordered bool
 	check     keyCheck
@@ -41,6 +43,7 @@ func newIndexScan(plan *planner.IndexScan, stats *Stats, w want) *indexScan {
 	if plan.Dedups() {
 		s.given = &givenIDs{stats: stats}
 	}
+	s.grouped = s.given == nil && !plan.Index.Unique
 	return s
 }
 
@@ -71,12 +74,8 @@ func (s *indexScan) work(r *reading, m *Member) (status, error) {
 			return needTime, err
 		}
 	}
-	if s.given != nil {
-		if first, err := s.given.add(entry.RecordID); !first {
-			return needTime, err
-		}
-	} else if !s.plan.Index.Unique && !s.group.add(entry) {
-		return needTime, nil
+	if first, err := s.isFirst(entry); !first {
+		return needTime, err
 	}
 	m.Record, m.Entry = storage.Record{ID: entry.RecordID}, entry
 	if s.want.score {
@@ -89,6 +88,17 @@ func (s *indexScan) work(r *reading, m *Member) (status, error) {
 		return advanced, nil
 	}
 	return s.matches(r)
+}
+
+// isFirst says whether the entry's record has not been given yet.
+func (s *indexScan) isFirst(e storage.IndexEntry) (bool, error) {
+	if s.grouped && !s.group.add(e) {
+		return false, nil
+	}
+	if s.given == nil {
+		return true, nil
+	}
+	return s.given.add(e.RecordID)
 }
 
 // within says whether the fields of key that the spans leave open are as they should be; if not, it leaps.

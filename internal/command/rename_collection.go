@@ -35,10 +35,12 @@ func renameCollection(op *Op) (bson.Doc, error) {
 	if err := op.checkUUID(r.to, r.targetUUID); err != nil {
 		return nil, err
 	}
-	if c := op.Query.Store.Catalog().Collection(r.from); c != nil && c.IsTimeSeries() {
+	source, target := op.Query.Store.Catalog().Collection(r.from), op.Query.Store.Catalog().Collection(r.to)
+	switch {
+	case source == nil: // which goes before what there is at the target
+	case source.IsTimeSeries():
 		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Renaming a timeseries collection is not supported: %s", r.from)
-	}
-	if c := op.Query.Store.Catalog().Collection(r.to); c != nil && c.IsTimeSeries() {
+	case target != nil && target.IsTimeSeries():
 		return nil, mongoerr.New(mongoerr.NamespaceExists, "a timeseries collection already exists with that name: %s", r.to)
 	}
 	return bson.EmptyDoc, op.Query.Store.Rename(op.Ctx, r.from, r.to, r.dropTarget)

@@ -82,7 +82,7 @@ func (t *truth) setParameter(command bson.Doc) (outcome, bool) {
 		switch it.Key() {
 		case "ttlHideExpired":
 			if t.hideAll {
-				t.sweep()
+				t.sweep(func(*truthColl, []*truthDoc) {})
 			}
 			t.hideAll = on
 		case "ttlMonitorEnabled":

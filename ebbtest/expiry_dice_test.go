@@ -15,6 +15,7 @@ type dice struct {
 	ids    int  // how many different _ids there are
 	waves  bool // many documents come at once
 	opened int  // cursors so far
+	turned bool // the clock was turned last
 }
 
 func (d *dice) n(below int) int { return d.r.IntN(below) }
@@ -27,8 +28,13 @@ func (d *dice) coll() string { return d.pick("a", "a", "a", "a", "b", "b", "c") 
 
 // next is a line to run; it may make no sense just now.
 func (d *dice) next() string {
+	turned := d.turned
+	d.turned = false
+	if d.folder && (d.chance(1) || turned && d.chance(15)) { // what was swept just now is not cleaned yet
+		return "restart"
+	}
 	switch n := d.n(1000); {
-	case n < 25 && d.waves:
+	case n < 40 && d.waves:
 		return d.wave()
 	case n < 260:
 		return "run " + d.insert(d.coll())
@@ -39,6 +45,7 @@ func (d *dice) next() string {
 	case n < 560:
 		return "run " + d.delete(d.coll())
 	case n < 700:
+		d.turned = true
 		return "clock " + d.step()
 	case n < 730:
 		return "pass"
@@ -61,8 +68,6 @@ func (d *dice) next() string {
 		return d.open()
 	case n < 993:
 		return fmt.Sprintf("more %d %d", d.opened-d.n(4), 1+d.n(5))
-	case d.folder && d.chance(50):
-		return "restart"
 	default:
 		return "validate"
 	}

@@ -179,7 +179,7 @@ func (x *trial) lookCovered(name string, c *truthColl, ix *truthIndex) {
 
 func (x *trial) lookAtCounts(name string, c *truthColl) {
 	seen := x.truth.seen(c, bson.EmptyDoc)
-	x.met.hidden += len(c.docs) - len(seen)
+	x.met[metHidden] += len(c.docs) - len(seen)
 	if n := x.ask(bson.Build().String("count", name).Doc()).Lookup("n").TruncInt64(); n != int64(len(seen)) {
 		failf("count of %s is %d, not %d", name, n, len(seen))
 	}

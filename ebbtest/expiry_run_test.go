@@ -40,25 +40,9 @@ type trial struct {
 	cursors map[string]*opened
 	sent    int
 	met     met
+	counted met        // by the server since it was started, when it was asked last
+	atOnce  int        // of counted
 	ways    *rand.Rand // of a look
-}
-
-// met is what a run has met; one that meets nothing is of no use.
-type met struct {
-	swept    int // documents that the monitor deleted
-	hidden   int // documents that a look had to leave out
-	refused  int // writes, because of their keys
-	cursors  int // that came to their end
-	moved    int // documents that such a cursor showed twice or never, because they had been changed
-	restarts int
-}
-
-func (m met) String() string {
-	return fmt.Sprintf("%d documents swept and %d hidden, %d writes refused, %d restarts, %d cursors at their end with %d documents out of place", m.swept, m.hidden, m.refused, m.restarts, m.cursors, m.moved)
-}
-
-func (m *met) add(o met) {
-	m.swept, m.hidden, m.refused, m.cursors, m.moved, m.restarts = m.swept+o.swept, m.hidden+o.hidden, m.refused+o.refused, m.cursors+o.cursors, m.moved+o.moved, m.restarts+o.restarts
 }
 
 // wrong is what does not agree.
@@ -74,7 +58,7 @@ func must[T any](v T, err error) T {
 }
 
 func newTrial(folder string) *trial {
-	x := &trial{folder: folder, clock: clock.NewFake(zero), truth: newTruth(zero.UnixMilli()), cursors: map[string]*opened{}}
+	x := &trial{folder: folder, clock: clock.NewFake(zero), truth: newTruth(zero.UnixMilli()), cursors: map[string]*opened{}, met: met{}}
 	x.start()
 	return x
 }
@@ -106,7 +90,7 @@ func (x *trial) start() {
 func (x *trial) settle() {
 	must(0, x.server.Settle(context.Background()))
 	if x.truth.active() {
-		x.met.swept += x.truth.sweep()
+		x.sweep()
 	}
 }
 
@@ -134,17 +118,14 @@ func (x *trial) line(line string) (ran bool) {
 	case "pass":
 		must(0, x.server.SweepNow(context.Background()))
 		if x.truth.enabled {
-			x.met.swept += x.truth.sweep()
+			x.sweep()
 		}
 		x.settle()
 	case "restart":
 		if x.folder == "" {
 			return false
 		}
-		x.stop()
-		clear(x.cursors)
-		x.met.restarts++
-		x.start()
+		x.restart()
 	case "open":
 		number, command := first(rest)
 		return x.open(number, bson.MustDoc(command))
@@ -164,14 +145,35 @@ func (x *trial) line(line string) (ran bool) {
 	return true
 }
 
+func (x *trial) restart() {
+	if x.hasDead() {
+		x.met[metDead]++
+	}
+	x.countAll()
+	x.stop()
+	clear(x.cursors)
+	x.met[metRestarts]++
+	x.start()
+}
+
 func (x *trial) command(db string, command bson.Doc) (ran bool) {
+	verb := command.FirstKey()
+	name := ""
+	if v := command.Lookup(verb); v.Type == bson.TypeString {
+		name = v.Str()
+	}
+	before, hid, due := x.truth.colls[name], x.truth.hideAll, x.truth.hasDue()
 	want, ok := x.truth.apply(command)
 	if !ok {
 		return false
 	}
+	x.met.note(verb, before, x.truth.colls[name])
+	if hid != x.truth.hideAll && due {
+		x.met[map[bool]string{true: metHideOff, false: metHideOn}[hid]]++
+	}
 	reply := x.call(db, command)
 	x.settle()
-	x.met.refused += len(want.errors)
+	x.met[metRefused] += len(want.errors)
 	want.compare(reply)
 	x.loosen(command)
 	return true
@@ -244,6 +246,7 @@ func (x *trial) turn(millis int64) {
 	if millis >= 0 {
 		return
 	}
+	x.met[metBack]++
 	for name, c := range x.truth.colls {
 		if !slices.ContainsFunc(c.docs, func(d *truthDoc) bool { return d.ghost }) {
 			continue
@@ -282,6 +285,7 @@ type opened struct {
 	loose bool
 	began map[int]*truthDoc // what could be seen at first
 	came  map[int]int       // how often each document came
+	last  map[int]*truthDoc // as it came last
 }
 
 func (x *trial) open(number string, command bson.Doc) (ran bool) {
@@ -291,7 +295,7 @@ func (x *trial) open(number string, command bson.Doc) (ran bool) {
 	if c == nil || hint.Type == bson.TypeString && (c.index(hint.Str()) == nil || !c.index(hint.Str()).isWhole()) || c.clustered && hint.Text() == "{_id: 1}" || c.capped > 0 {
 		return false
 	}
-	o := &opened{command: command, name: name, coll: c.number, hint: hint.Text(), began: map[int]*truthDoc{}, came: map[int]int{}}
+	o := &opened{command: command, name: name, coll: c.number, hint: hint.Text(), began: map[int]*truthDoc{}, came: map[int]int{}, last: map[int]*truthDoc{}}
 	for _, d := range x.truth.seen(c, bson.EmptyDoc) {
 		o.began[d.number] = d
 	}
@@ -335,24 +339,25 @@ func (x *trial) take(number string, c *truthColl, reply bson.Doc, batch string) 
 		if d == nil {
 			failf("%s\nshows a document that is not there: %s", o.command.Text(), it.Value().Text())
 		}
-		o.came[d.number]++
-		if first, changed := o.began[d.number]; o.came[d.number] > 1 && (first == d || !changed) {
+		if o.last[d.number] == d {
 			failf("%s\nshows a document twice: %s", o.command.Text(), it.Value().Text())
 		}
+		o.came[d.number]++
+		o.last[d.number] = d
 	}
 	o.id = cursor.Lookup("id").Int64()
 	if o.id != 0 {
 		return
 	}
 	delete(x.cursors, number)
-	x.met.cursors++
+	x.met[metCursors]++
 	for _, d := range now {
 		first, there := o.began[d.number]
 		switch {
 		case first == d && o.came[d.number] != 1:
 			failf("%s\nhas come to its end without %s", o.command.Text(), d.doc.Text())
 		case there && first != d && o.came[d.number] != 1:
-			x.met.moved++
+			x.met[metOutOf]++
 		}
 	}
 }

@@ -209,12 +209,21 @@ func parseFilter(filter bson.Doc) *match.Filter {
 
 func (c *truthColl) remove(gone func(*truthDoc) bool) { c.docs = slices.DeleteFunc(c.docs, gone) }
 
-// sweep deletes what has expired, everywhere.
-func (t *truth) sweep() (deleted int) {
+// sweep deletes what has expired, everywhere; see is shown what went of each collection.
+func (t *truth) sweep(see func(c *truthColl, gone []*truthDoc)) (deleted int) {
 	for _, c := range t.colls {
-		deleted += len(c.docs)
-		c.remove(func(d *truthDoc) bool { return t.expired(c, d) })
-		deleted -= len(c.docs)
+		var gone []*truthDoc
+		c.remove(func(d *truthDoc) bool {
+			due := t.expired(c, d)
+			if due {
+				gone = append(gone, d)
+			}
+			return due
+		})
+		if len(gone) > 0 {
+			see(c, gone)
+		}
+		deleted += len(gone)
 	}
 	return deleted
 }

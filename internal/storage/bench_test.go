@@ -23,21 +23,27 @@ func benchDocument(i int) bson.Doc {
 }
 
 func benchStore(b *testing.B, specs ...string) *fixture {
-	engine, err := pebblekv.Open(b.TempDir(), pebblekv.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	return benchStoreIn(b, b.TempDir(), specs...)
+}
+
+func benchStoreIn(b *testing.B, dir string, specs ...string) *fixture {
 	f := &fixture{clock: clock.NewFake(epoch), parser: indexParser()}
-	s, err := Open(context.Background(), engine, Options{Clock: f.clock, Indexes: f.parser})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = s.Close(); _ = engine.Close() })
-	f.Store = s
-	if _, err := s.CreateIndexes(context.Background(), benchNS, f.parse(specs...)); err != nil {
+	f.openBench(b, dir)
+	b.Cleanup(func() { _ = f.Close(); _ = f.Store.engine.Close() })
+	if _, err := f.CreateIndexes(context.Background(), benchNS, f.parse(specs...)); err != nil {
 		b.Fatal(err)
 	}
 	return f
+}
+
+func (f *fixture) openBench(b *testing.B, dir string) {
+	engine, err := pebblekv.Open(dir, pebblekv.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if f.Store, err = Open(context.Background(), engine, Options{Clock: f.clock, Indexes: f.parser}); err != nil {
+		b.Fatal(err)
+	}
 }
 
 var benchNS = namespace.NS{DB: "db", Coll: "bench"}
@@ -241,14 +247,23 @@ func BenchmarkSweep(b *testing.B) {
 
 // benchDated inserts documents that expire together, but for some that do not.
 func (f *fixture) benchDated(b *testing.B, every int) {
-	for i := 0; i < b.N; i += 1000 {
+	dates, order := make([]int64, b.N), make([]int, b.N)
+	for i := range dates {
+		dates[i], order[i] = epoch.UnixMilli(), i*7919%1_000_003
+		if every > 0 && i%every == 0 {
+			dates[i] += 1e9
+		}
+	}
+	f.benchInsertDated(b, dates, order)
+}
+
+// benchInsertDated inserts a document for each date, with an _id and a value of a of its own.
+func (f *fixture) benchInsertDated(b *testing.B, dates []int64, ids []int) {
+	const batch = 1000
+	for from := 0; from < len(dates); from += batch {
 		err := f.Write(context.Background(), benchNS, creating, func(w *Writer) error {
-			for k := i; k < min(i+1000, b.N); k++ {
-				date := epoch.UnixMilli()
-				if every > 0 && k%every == 0 {
-					date += 1e9
-				}
-				doc := bson.Build().Int64("_id", int64(k*7919%1_000_003)).Date("d", date).Int32("a", int32(k*104729%1_000_003)).
+			for i := from; i < min(from+batch, len(dates)); i++ {
+				doc := bson.Build().Int64("_id", int64(ids[i])).Date("d", dates[i]).Int32("a", int32(ids[i]*104729%1_000_003)).
 					String("s", strings.Repeat("x", 250)).Doc()
 				if _, err := w.Insert(doc); err != nil {
 					return err

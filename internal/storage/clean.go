@@ -211,8 +211,6 @@ func (w *Writer) cleanStretch(t *writtenTable, ms marks, at *round, left *work) 
 	defer walk.close()
 	var room idRoom
 	looked, removed := 0, 0
-	type pair struct{ key, value []byte }
-	var living []pair
 	for left.looks = min(left.looks, left.limit); left.looks > 0 && walk.next(); left.looks-- {
 		looked++
 		dead, err := t.isDead(&walk, ms, &room)
@@ -228,13 +226,10 @@ func (w *Writer) cleanStretch(t *writtenTable, ms marks, at *round, left *work) 
 		if err != nil {
 			return false, err
 		}
-		living = append(living, pair{slices.Clone(walk.it.Key()), slices.Clone(value)})
+		w.txn.kv.Set(at.after, value)
 	}
-	if removed > 0 {
+	if removed > 0 { // before all that is set, in whatever order
 		w.txn.kv.DeleteRange(low, append(slices.Clone(at.after), 0))
-		for _, p := range living {
-			w.txn.kv.Set(p.key, p.value)
-		}
 	}
 	t.surplus -= int64(removed)
 	left.removed += removed

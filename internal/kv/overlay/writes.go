@@ -31,8 +31,8 @@ type Count struct {
 
 // Writes are what a transaction has done so far. It is used by one goroutine at a time.
 //
-// A few writes are kept as a list in order: most transactions write no more and walk nothing. They go to a tree when they
-// become many or are walked. Iterators walk the tree itself. The first write while one is open sets the tree aside for them and goes on with a copy
+// A few writes are kept as a list in order, and many for as long as each comes behind the last: most transactions write no
+// more and walk nothing. They go to a tree when they become many otherwise, or are walked. Iterators walk the tree itself. The first write while one is open sets the tree aside for them and goes on with a copy
 // (which shares all nodes until they are written), so an iterator never sees a write that is younger than itself and a
 // transaction that closes its iterators before it writes never copies.
 type Writes struct {
@@ -54,7 +54,7 @@ const (
 	counterOverhead = 48
 )
 
-// maxFew bounds the list; its first room is for the record and the entries of one document.
+// maxFew bounds the list where it does not grow at its end; its first room is for the record and the entries of one document.
 const maxFew, firstFew = 32, 4
 
 const (
@@ -185,7 +185,7 @@ func (w *Writes) set(op Op) (old Op, replaced bool) {
 		case found:
 			old, w.few[i] = w.few[i], op
 			return old, true
-		case len(w.few) < maxFew:
+		case len(w.few) < maxFew || i == len(w.few):
 			if w.few == nil {
 				w.few = make([]Op, 0, firstFew)
 			}

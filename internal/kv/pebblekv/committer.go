@@ -97,7 +97,11 @@ func (c *committer) admit(t commit) error {
 		for _, r := range t.Ranges() {
 			c.hot.changeRange(r, sequence)
 		}
-		t.Each(func(op overlay.Op) { c.hot.change(op.Key, sequence) })
+		t.Each(func(op overlay.Op) {
+			if !within(t.Ranges(), op.Key) { // the others' values are from before the range was deleted
+				c.hot.change(op.Key, sequence)
+			}
+		})
 		for i, added := range t.Counters() {
 			setCounter(t.batch, added.Key, c.mu.sums[i])
 		}

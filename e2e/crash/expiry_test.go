@@ -19,13 +19,18 @@ import (
 const (
 	dated   = "dated"   // a TTL on a date, which comes, changes and goes
 	sliding = "sliding" // a TTL on _ts: each change begins a new life
-	mortals = 6         // writers
+	flooded = "flooded" // a TTL on a date, by which everything goes now and then
+	mortals = 6         // writers to the first two; of many documents at once there is one more each
 	flock   = 4000      // documents of dated that nobody touches, so that making an index takes a while
 	// What the TTLs are between, in seconds.
 	shortest, longest = 1, 3
+	// fairRounds are enough to meet everything.
+	fairRounds = 20
 	// sweepLimit is how long a sweep may take after a restart.
 	sweepLimit = 20 * time.Second
 )
+
+var mortalColls = []string{dated, sliding, flooded}
 
 // TestCrashOfExpiry kills the server while documents expire, are swept and put into another order: afterwards what was
 // acknowledged is there until its deadline, what has been gone is gone, and every index agrees.
@@ -41,15 +46,15 @@ func TestCrashOfExpiry(t *testing.T) {
 	server := binary.Start(t, path, "--dbpath", data)
 	makeMortals(t, database(t, server))
 	rules := &times{random: rand.New(rand.NewPCG(*seed, 301))}
-	load := make([]*mortal, mortals)
+	load := make([]*mortal, mortals+len(mortalColls))
 	for i := range load {
 		load[i] = newMortal(i, rand.New(rand.NewPCG(*seed, uint64(400+i))))
 	}
-	inChange := 0
+	inChange, met := 0, sights{}
 	for round := range *rounds {
 		alive := time.Duration(200+random.IntN(1800)) * time.Millisecond
 		before := sum(load)
-		if expireUntilKilled(t, server, load, rules, alive) {
+		if expireUntilKilled(t, server, load, rules, alive, &met) {
 			inChange++
 		}
 		server = binary.Start(t, path, "--dbpath", data)
@@ -61,7 +66,10 @@ func TestCrashOfExpiry(t *testing.T) {
 			t.Fatalf("again with: go test ./e2e/crash -run OfExpiry -v -args -rounds %d -seed %d\nthe server's log ends with:\n%s", *rounds, *seed, server.Log())
 		}
 	}
-	t.Logf("%d of %d deaths came in one of %d changes of TTL indexes", inChange, *rounds, rules.changes+inChange)
+	t.Logf("%d of %d deaths came in one of %d changes of TTL indexes; %v", inChange, *rounds, rules.changes+inChange, &met)
+	if *rounds >= fairRounds && (met.sweeps < int64(*rounds) || met.cleaned == 0 || met.arranged == 0 || met.deadLeft == 0 || met.unordered == 0 || met.emptied == 0) {
+		t.Error("the load is of no use")
+	}
 }
 
 func makeMortals(t *testing.T, db *mongo.Database) {
@@ -71,7 +79,7 @@ func makeMortals(t *testing.T, db *mongo.Database) {
 		{Keys: bson.D{{Key: "w", Value: 1}, {Key: "v", Value: -1}}, Options: options.Index().SetName("wv")},
 		{Keys: bson.D{{Key: "list", Value: 1}}, Options: options.Index().SetName("list")},
 	}
-	for _, coll := range []string{dated, sliding} {
+	for _, coll := range mortalColls {
 		if _, err := db.Collection(coll).Indexes().CreateMany(t.Context(), secondary); err != nil {
 			t.Fatal(err)
 		}
@@ -79,6 +87,9 @@ func makeMortals(t *testing.T, db *mongo.Database) {
 	_, err := db.Collection(sliding).Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "_ts", Value: 1}},
 		Options: options.Index().SetName("ts").SetExpireAfterSeconds(longest)})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := create(t.Context(), db.Collection(flooded), ofFlooded); err != nil {
 		t.Fatal(err)
 	}
 	docs := make([]any, flock)
@@ -99,7 +110,7 @@ func sum(load []*mortal) (n int) {
 }
 
 // expireUntilKilled says whether the server died in a change of indexes.
-func expireUntilKilled(t *testing.T, server *binary.Server, load []*mortal, rules *times, alive time.Duration) (inChange bool) {
+func expireUntilKilled(t *testing.T, server *binary.Server, load []*mortal, rules *times, alive time.Duration, met *sights) (inChange bool) {
 	t.Helper()
 	db := database(t, server)
 	ctx, stop := context.WithCancel(t.Context())
@@ -108,6 +119,7 @@ func expireUntilKilled(t *testing.T, server *binary.Server, load []*mortal, rule
 		group.Go(func() { m.run(ctx, db.Collection(m.coll)) })
 	}
 	group.Go(func() { rules.run(ctx, db) })
+	group.Go(func() { met.watch(ctx, db) })
 	time.Sleep(alive)
 	if how := server.Crashed(); how != "" {
 		t.Errorf("the server ended by itself: %s\n%s", how, server.Log())
@@ -128,11 +140,75 @@ func expireUntilKilled(t *testing.T, server *binary.Server, load []*mortal, rule
 	return rules.next != nil && rules.asked.Before(dead)
 }
 
-// verifyMortals compares both collections with the books, on every way through them; it returns how many documents that
+// sights are what servers were seen to do before they died.
+type sights struct {
+	sweeps, swept, arranged, cleaned int64
+	deadLeft, unordered              int // deaths while entries of swept records were left, and while records were not in order
+	emptied                          int // looks at a collection that a sweep had left empty
+}
+
+func (s *sights) String() string {
+	return fmt.Sprintf("at least %d sweeps at once of %d documents, %d records put in order, %d dead entries cleaned; deaths with dead entries %d, with records out of order %d; a collection seen empty %d times",
+		s.sweeps, s.swept, s.arranged, s.cleaned, s.deadLeft, s.unordered, s.emptied)
+}
+
+// sight is the server's word on expiry.
+type sight struct {
+	Monitor struct {
+		Ebb struct{ Sweeps, SweptDocuments, ArrangedDocuments, CleanedEntries int64 }
+	}
+	Indexes []struct {
+		NS          string `bson:"ns"`
+		Ordered     *bool
+		DeadEntries int64
+		Deleted     int64
+		Deadline    *time.Time `bson:"oldestDeadline"`
+	}
+}
+
+// watch looks at the server until it dies, and counts the last that it saw.
+func (s *sights) watch(ctx context.Context, db *mongo.Database) {
+	var last sight
+	for ctx.Err() == nil {
+		var now sight
+		if db.Client().Database("admin").RunCommand(ctx, bson.D{{Key: "ebbTTL", Value: 1}}).Decode(&now) != nil {
+			break
+		}
+		last = now
+		if now.hasEmptied(db.Name() + "." + flooded) {
+			s.emptied++
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	e := last.Monitor.Ebb
+	s.sweeps, s.swept, s.arranged, s.cleaned = s.sweeps+e.Sweeps, s.swept+e.SweptDocuments, s.arranged+e.ArrangedDocuments, s.cleaned+e.CleanedEntries
+	dead, unordered := 0, 0
+	for _, ix := range last.Indexes {
+		switch {
+		case ix.DeadEntries > 0:
+			dead = 1
+		case ix.Ordered != nil && !*ix.Ordered:
+			unordered = 1
+		}
+	}
+	s.deadLeft, s.unordered = s.deadLeft+dead, s.unordered+unordered
+}
+
+// hasEmptied says whether a sweep has left nothing of a collection, no entry either.
+func (s *sight) hasEmptied(ns string) bool {
+	for _, ix := range s.Indexes {
+		if ix.NS == ns {
+			return ix.Deadline == nil && ix.Deleted > 0 && ix.DeadEntries == 0
+		}
+	}
+	return false
+}
+
+// verifyMortals compares all collections with the books, on every way through them; it returns how many documents that
 // have expired were still stored.
 func verifyMortals(t *testing.T, db *mongo.Database, load []*mortal, rules *times) (due int) {
 	t.Helper()
-	for _, coll := range []string{dated, sliding} {
+	for _, coll := range mortalColls {
 		c := db.Collection(coll)
 		for i, hint := range ways() {
 			began := time.Now()

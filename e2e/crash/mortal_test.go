@@ -41,6 +41,7 @@ type book struct {
 type mortal struct {
 	number int
 	coll   string
+	tides  bool // many documents come and expire together
 	random *rand.Rand
 	made   int
 	books  map[string]*book
@@ -52,7 +53,11 @@ type mortal struct {
 }
 
 func newMortal(number int, random *rand.Rand) *mortal {
-	return &mortal{number: number, coll: []string{dated, sliding}[number%2], random: random, books: map[string]*book{}, gone: map[string]bool{}}
+	m := &mortal{number: number, coll: []string{dated, sliding}[number%2], random: random, books: map[string]*book{}, gone: map[string]bool{}}
+	if tide := number - mortals; tide >= 0 {
+		m.tides, m.coll = true, mortalColls[tide]
+	}
+	return m
 }
 
 func ownerOf(load []*mortal, d mortalDoc) *mortal {
@@ -69,9 +74,9 @@ var endless = time.Unix(1<<36, 0)
 func (l *life) earliest(coll string) time.Time {
 	const rounding = time.Millisecond
 	switch {
-	case coll == dated && l.doc.D.IsZero(), coll == sliding && l.doc.TTL == -1:
+	case coll != sliding && l.doc.D.IsZero(), coll == sliding && l.doc.TTL == -1:
 		return endless
-	case coll == dated:
+	case coll != sliding:
 		return l.doc.D.Add(shortest * time.Second)
 	case l.doc.TTL > 0:
 		return l.sent.Add(time.Duration(l.doc.TTL)*time.Second - rounding)
@@ -82,7 +87,7 @@ func (l *life) earliest(coll string) time.Time {
 // latest is from when on nobody can see the document, since a rule hides it. Those on dates may not hide, or not be there.
 func (l *life) latest(coll string) time.Time {
 	switch {
-	case coll == dated, l.doc.TTL == -1:
+	case coll != sliding, l.doc.TTL == -1:
 		return endless
 	case l.doc.TTL > 0:
 		return l.known.Add(time.Duration(l.doc.TTL) * time.Second)
@@ -94,9 +99,11 @@ func (m *mortal) run(ctx context.Context, c *mongo.Collection) {
 	for ctx.Err() == nil {
 		var err error
 		switch dice := m.random.IntN(20); {
-		case dice < 7 && len(m.books) < maxBooked:
+		case m.tides && dice < 12 && len(m.books) < maxTide:
+			err = m.tide(ctx, c)
+		case dice < 7 && len(m.books) < maxBooked && m.coll != flooded: // where everything goes at once
 			err = m.insert(ctx, c)
-		case dice < 15:
+		case dice < 15 && m.coll != flooded:
 			err = m.update(ctx, c)
 		case dice < 18:
 			err = m.remove(ctx, c)
@@ -147,19 +154,53 @@ func (m *mortal) fresh() mortalDoc {
 }
 
 func (m *mortal) insert(ctx context.Context, c *mongo.Collection) error {
-	docs, lives := []any{}, []*life{}
+	var docs []mortalDoc
 	sent := time.Now()
 	many := 1 + m.random.IntN(2*batch)
 	if m.random.IntN(5) == 0 {
 		many *= batch
 	}
 	for range many {
-		l := &life{doc: m.fresh(), sent: sent}
+		d := m.fresh()
 		if m.coll == sliding {
-			m.inherit(&l.doc, sent)
+			m.inherit(&d, sent)
 		}
-		m.books[l.doc.ID] = &book{next: l}
-		docs, lives = append(docs, l.doc), append(lives, l)
+		docs = append(docs, d)
+	}
+	return m.send(ctx, c, docs)
+}
+
+const (
+	// leastTide is how many documents expire together at least: more than are deleted one by one.
+	leastTide = 300
+	maxTide   = 2000
+	// ebb is how often everything in flooded expires.
+	ebb = 400 * time.Millisecond
+)
+
+// tide inserts documents that expire at the same moment, or have a moment ago.
+func (m *mortal) tide(ctx context.Context, c *mongo.Collection) error {
+	due := time.Now().Truncate(time.Millisecond).Add(time.Duration(m.random.IntN(2000)-2000) * time.Millisecond)
+	if m.coll == flooded { // all of a while together, so that nothing is left
+		due = time.Now().Truncate(ebb).Add(ebb - shortest*time.Second)
+	}
+	ttl := int32(m.random.IntN(2))
+	docs := make([]mortalDoc, leastTide+m.random.IntN(leastTide))
+	for i := range docs {
+		docs[i] = m.fresh()
+		docs[i].D, docs[i].TTL = due, ttl
+	}
+	return m.send(ctx, c, docs)
+}
+
+// send inserts documents and keeps book of them.
+func (m *mortal) send(ctx context.Context, c *mongo.Collection, docs []mortalDoc) error {
+	var lives []*life
+	sent := time.Now()
+	for _, d := range docs {
+		l := &life{doc: d, sent: sent}
+		m.books[d.ID] = &book{next: l}
+		lives = append(lives, l)
 	}
 	if _, err := c.InsertMany(ctx, docs, options.InsertMany().SetOrdered(m.random.IntN(2) == 0)); err != nil {
 		return err
@@ -194,7 +235,7 @@ func (m *mortal) update(ctx context.Context, c *mongo.Collection) error {
 	d.List = []int32{m.random.Int32N(100)}
 	m.fate(&d)
 	b.next = &life{doc: d, sent: time.Now()}
-	n, err := m.send(ctx, c, d)
+	n, err := m.change(ctx, c, d)
 	if err != nil {
 		return err
 	}
@@ -208,7 +249,7 @@ func (m *mortal) update(ctx context.Context, c *mongo.Collection) error {
 	return nil
 }
 
-func (m *mortal) send(ctx context.Context, c *mongo.Collection, d mortalDoc) (int64, error) {
+func (m *mortal) change(ctx context.Context, c *mongo.Collection, d mortalDoc) (int64, error) {
 	if m.random.IntN(3) == 0 {
 		r, err := c.ReplaceOne(ctx, bson.D{{Key: "_id", Value: d.ID}}, d)
 		if err != nil {

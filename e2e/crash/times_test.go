@@ -32,6 +32,9 @@ func (r rule) expires(d mortalDoc, at time.Time) bool {
 	return r.there && !d.D.IsZero() && !at.Before(d.D.Add(time.Duration(r.seconds)*time.Second))
 }
 
+// ofFlooded is the rule of a collection whose rule does not change.
+var ofFlooded = rule{there: true, seconds: shortest, hides: true}
+
 // times makes, changes and drops TTL indexes.
 type times struct {
 	random  *rand.Rand
@@ -44,8 +47,11 @@ type times struct {
 
 // of is the rule of a collection that readers have to mind; that on _ts is in the writers' books.
 func (r *times) of(coll string) rule {
-	if coll == dated {
+	switch coll {
+	case dated:
 		return r.now
+	case flooded:
+		return ofFlooded
 	}
 	return rule{}
 }

@@ -107,35 +107,11 @@ func openDatabase(s *Server) (d *database, err error) {
 func (d *database) keepHidden(p *parameter.Parameter) {
 	set := p.Set
 	p.Set = func(v bson.Value) error {
-		if p.Get().Truthy() {
-			if err := d.expireAll(context.Background()); err != nil {
-				return err
-			}
+		if p.Get().Truthy() && !v.Truthy() {
+			return d.store.StopHiding(context.Background(), func() error { return set(v) })
 		}
 		return set(v)
 	}
-}
-
-// expireAll deletes what has expired by now, by any rule of any collection.
-func (d *database) expireAll(ctx context.Context) error {
-	view, err := d.store.View(ctx)
-	if err != nil {
-		return err
-	}
-	defer view.Close()
-	for _, coll := range view.Catalog().All() {
-		r, ok := view.CollectionByID(coll.ID)
-		if !ok {
-			continue
-		}
-		for _, rule := range r.Rules().All() {
-			_, err := d.store.ExpireNow(ctx, coll.NS, &rule, view.Now())
-			if err != nil && !mongoerr.Is(err, mongoerr.NamespaceNotFound) {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func openEngine(s *Server) (kv.Engine, error) {

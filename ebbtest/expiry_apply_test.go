@@ -81,7 +81,7 @@ func (t *truth) setParameter(command bson.Doc) (outcome, bool) {
 		on := it.Value().Truthy()
 		switch it.Key() {
 		case "ttlHideExpired":
-			if t.hideAll {
+			if t.hideAll && !on {
 				t.sweep(func(*truthColl, []*truthDoc) {})
 			}
 			t.hideAll = on

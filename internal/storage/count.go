@@ -74,7 +74,7 @@ const maxHiddenSet = 1 << 20
 func (r *Reader) countHidden() (n int64, ok bool, err error) {
 	var hiding []*policy.Rule
 	for i := range r.c.rules.All() {
-		if rule := &r.c.rules.All()[i]; rule.Hides(r.view.hideAll) {
+		if rule := &r.c.rules.All()[i]; rule.Hides(r.view.hiding.all) {
 			hiding = append(hiding, rule)
 		}
 	}

@@ -75,7 +75,7 @@ func (r *Reader) keysTell(t *ChangedTTL) bool {
 		}
 	}
 	for i := range r.c.rules.All() {
-		if rule := &r.c.rules.All()[i]; rule != t.Old && rule.Hides(r.view.hideAll) {
+		if rule := &r.c.rules.All()[i]; rule != t.Old && rule.Hides(r.view.hiding.all) {
 			return false
 		}
 	}

@@ -134,7 +134,7 @@ func (s *Store) expireLoosened(ctx context.Context, c *collection, next *catalog
 	if err != nil || !hides {
 		return err
 	}
-	c.frozen.Store(s.Now())
+	s.freeze(&c.frozen)
 	return s.expireBy(ctx, c, going)
 }
 

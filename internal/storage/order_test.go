@@ -193,6 +193,43 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
+// TestStopHiding: from the last deletion on until nothing is hidden any more nobody writes, and nothing becomes hidden.
+func TestStopHiding(t *testing.T) {
+	f := newFixture(t)
+	f.hideAll = true
+	f.createIndexes(testNS, `{key: {d: 1}, name: "d", expireAfterSeconds: 10}`)
+	for i := range 3 {
+		f.must(f.insert(testNS, fmt.Sprintf("{_id: %d, d: Date(%d)}", i, f.Now()+int64(i)*1000)))
+	}
+	f.clock.Advance(10 * time.Second) // the first expires
+	seen := func(want int64) {
+		t.Helper()
+		f.read(testNS, func(r *Reader) error {
+			n, err := r.Count()
+			_, second, missing := r.GetByID(bson.Int32(1))
+			if n != want || !second || missing != nil {
+				t.Errorf("%d documents are seen, not %d; the second: %v (%v)", n, want, second, missing)
+			}
+			return err
+		})
+	}
+	f.must(f.StopHiding(context.Background(), func() error {
+		f.clock.Advance(time.Second) // and the second
+		seen(2)
+		if c := f.find([]namespace.NS{testNS})[0]; c.steady.lock.try(false) {
+			t.Error("somebody may write")
+			c.steady.lock.release(false)
+		}
+		f.hideAll = false
+		seen(2)
+		return nil
+	}))
+	seen(2)
+	if f.frozen.Load() != 0 {
+		t.Error("time stands still")
+	}
+}
+
 func (f *fixture) collection(ns namespace.NS) uint32 {
 	return f.current.Load().catalog.Collection(ns).ID
 }

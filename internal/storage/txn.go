@@ -34,13 +34,13 @@ func (s *Store) Begin(ctx context.Context) (*Txn, error) { return s.BeginAt(ctx,
 // BeginAt is Begin for an operation whose now was fixed before.
 func (s *Store) BeginAt(ctx context.Context, now int64) (*Txn, error) {
 	for {
-		version, swept := s.current.Load(), s.sweeps.Load()
+		version, swept, hiding := s.current.Load(), s.sweeps.Load(), s.hiding()
 		t, err := s.engine.Begin()
 		if err != nil {
 			return nil, fmt.Errorf("storage: begin: %w", err)
 		}
 		if s.current.Load() == version {
-			txn := &Txn{store: s, kv: t, swept: swept, view: s.newView(ctx, version, t, nil, now)}
+			txn := &Txn{store: s, kv: t, swept: swept, view: s.newView(ctx, version, t, nil, now, hiding)}
 			txn.view.txn, txn.view.swept = txn, swept
 			return txn, nil
 		}

@@ -24,7 +24,7 @@ type View struct {
 	snapshot kv.Snapshot // nil in a transaction, whose end is the transaction's
 	txn      *Txn        // nil outside of one
 	now      int64
-	hideAll  bool
+	hiding   hiding
 	swept    uint64 // how many sweeps there had been before it began
 }
 
@@ -34,13 +34,13 @@ func (s *Store) View(ctx context.Context) (*View, error) { return s.ViewAt(ctx, 
 // ViewAt is View for an operation whose now was fixed before.
 func (s *Store) ViewAt(ctx context.Context, now int64) (*View, error) {
 	for {
-		version, swept := s.current.Load(), s.sweeps.Load()
+		version, swept, hiding := s.current.Load(), s.sweeps.Load(), s.hiding()
 		snapshot, err := s.engine.Snapshot()
 		if err != nil {
 			return nil, fmt.Errorf("storage: view: %w", err)
 		}
 		if s.current.Load() == version {
-			v := s.newView(ctx, version, snapshot, snapshot, now)
+			v := s.newView(ctx, version, snapshot, snapshot, now, hiding)
 			v.swept = swept
 			return v, nil
 		}
@@ -50,8 +50,8 @@ func (s *Store) ViewAt(ctx context.Context, now int64) (*View, error) {
 	}
 }
 
-func (s *Store) newView(ctx context.Context, v *version, r kv.Reader, snapshot kv.Snapshot, now int64) *View {
-	return &View{store: s, ctx: ctx, version: v, reader: r, snapshot: snapshot, now: now, hideAll: s.options.HideExpired()}
+func (s *Store) newView(ctx context.Context, v *version, r kv.Reader, snapshot kv.Snapshot, now int64, h hiding) *View {
+	return &View{store: s, ctx: ctx, version: v, reader: r, snapshot: snapshot, now: now, hiding: h}
 }
 
 // Close ends the view; cursors opened in it must be closed before.
@@ -89,14 +89,17 @@ func (v *View) CollectionByID(id uint32) (r *Reader, ok bool) {
 }
 
 func (v *View) read(c *collection) *Reader {
-	r := &Reader{view: v, c: c, hides: c.rules.Hiding(v.hideAll), at: v.now}
+	r := &Reader{view: v, c: c, hides: c.rules.Hiding(v.hiding.all), at: v.now}
+	if frozen := v.hiding.frozen; frozen != 0 {
+		r.at = min(r.at, frozen)
+	}
 	if frozen := c.frozen.Load(); frozen != 0 {
 		r.at = min(r.at, frozen)
 	}
 	r.key = r.room[:0]
-	if o := c.order; r.hides && o != nil && o.rule.Hides(v.hideAll) {
+	if o := c.order; r.hides && o != nil && o.rule.Hides(v.hiding.all) {
 		r.past = o.past(r.at)
-		r.pastTells = c.rules.HidesBy(o.rule, v.hideAll)
+		r.pastTells = c.rules.HidesBy(o.rule, v.hiding.all)
 	}
 	return r
 }
@@ -106,7 +109,7 @@ type Reader struct {
 	view  *View
 	c     *collection
 	hides bool
-	at    int64 // what has expired by then is hidden: the view's now, unless the rules are about to be loosened
+	at    int64 // what has expired by then is hidden: the view's now, unless less is about to be hidden
 	key   []byte
 	room  [48]byte // for the keys of most
 	// What has been swept and is not cleaned, once it was asked for.
@@ -282,5 +285,5 @@ func (r *Reader) hidden(rec Record) bool {
 	case r.pastTells && r.c.order.has(rec.ID):
 		return false
 	}
-	return r.c.rules.Hidden(rec.Doc, rec.Modified, r.at, r.view.hideAll)
+	return r.c.rules.Hidden(rec.Doc, rec.Modified, r.at, r.view.hiding.all)
 }

@@ -57,7 +57,7 @@ const (
 // Has tells whether every bit of want is set.
 func (f Flags) Has(want Flags) bool { return f&want == want }
 
-// Message is one message as it was read. Its documents are well-formed and share a pooled buffer.
+// Message is one message as it was read. Its documents are well-formed and share one buffer.
 type Message struct {
 	// Size is the bytes it took on the wire.
 	Size       int
@@ -76,17 +76,20 @@ type Message struct {
 	// Sequences are OP_MSG's kind 1 sections: each name once, and never a field of Body.
 	Sequences []Sequence
 
-	codec *Codec
-	buf   *buffer
+	codec  *Codec
+	header [headerSize]byte // that of the message inside, where it was compressed, for a checksum covers it
+	// payload is what stands behind the header: in buf, or else in the reader's own buffer.
+	payload []byte
+	buf     *buffer
 }
 
 // Release gives the message's buffer back; its documents must not be used any more.
 func (m *Message) Release() {
-	if m.buf == nil {
+	if m.payload == nil && m.buf == nil {
 		return
 	}
 	m.codec.buffers.put(m.buf)
-	m.buf, m.Body = nil, nil
+	m.buf, m.payload, m.Body = nil, nil, nil
 	clear(m.Sequences)
 	m.Sequences = m.Sequences[:0]
 }

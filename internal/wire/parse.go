@@ -24,16 +24,16 @@ const (
 // castagnoli is the polynomial of OP_MSG's checksum.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// parse takes the payload in m.buf apart, decompressing it first where it must.
-func (m *Message) parse(header *[headerSize]byte) error {
+// parse takes the payload apart, decompressing it first where it must.
+func (m *Message) parse() error {
 	if m.OpCode == OpCompressed {
-		if err := m.decompress(header); err != nil {
+		if err := m.decompress(); err != nil {
 			return err
 		}
 	}
 	switch m.OpCode {
 	case OpMsg:
-		return m.parseMsg(header)
+		return m.parseMsg()
 	case OpQuery:
 		return m.parseQuery()
 	case OpUpdate, OpInsert, OpGetMore, OpDelete, OpKillCursors:
@@ -42,9 +42,9 @@ func (m *Message) parse(header *[headerSize]byte) error {
 	return frameErrorf("unknown op code %d", int32(m.OpCode))
 }
 
-// decompress replaces the payload and makes header that of the message inside, which a checksum covers.
-func (m *Message) decompress(header *[headerSize]byte) error {
-	payload := m.buf.data
+// decompress replaces the payload and the header by those of the message inside.
+func (m *Message) decompress() error {
+	payload := m.payload
 	if len(payload) < compressedPrefix {
 		return frameErrorf("Invalid compressed message header")
 	}
@@ -59,14 +59,14 @@ func (m *Message) decompress(header *[headerSize]byte) error {
 		return err
 	}
 	m.codec.buffers.put(m.buf)
-	m.buf, m.OpCode, m.Compressor = out, opCode, id
-	binary.LittleEndian.PutUint32(header[0:], uint32(headerSize+size))
-	binary.LittleEndian.PutUint32(header[12:], uint32(opCode))
+	m.buf, m.payload, m.OpCode, m.Compressor = out, out.data, opCode, id
+	binary.LittleEndian.PutUint32(m.header[0:], uint32(headerSize+size))
+	binary.LittleEndian.PutUint32(m.header[12:], uint32(opCode))
 	return nil
 }
 
-func (m *Message) parseMsg(header *[headerSize]byte) error {
-	rest := m.buf.data
+func (m *Message) parseMsg() error {
+	rest := m.payload
 	if len(rest) < 4 {
 		return frameErrorf("OP_MSG of %d bytes", headerSize+len(rest))
 	}
@@ -75,7 +75,7 @@ func (m *Message) parseMsg(header *[headerSize]byte) error {
 		return frameErrorf("Message contains illegal flags value: Ob%032b", uint32(m.Flags))
 	}
 	if m.Flags.Has(FlagChecksumPresent) {
-		if err := m.verifyChecksum(header); err != nil {
+		if err := m.verifyChecksum(); err != nil {
 			return err
 		}
 		rest = rest[:len(rest)-checksumSize]
@@ -98,13 +98,13 @@ func (m *Message) parseMsg(header *[headerSize]byte) error {
 	return nil
 }
 
-func (m *Message) verifyChecksum(header *[headerSize]byte) error {
-	payload := m.buf.data
+func (m *Message) verifyChecksum() error {
+	payload := m.payload
 	if len(payload) < 4+checksumSize {
 		return frameErrorf("OP_MSG of %d bytes has no room for a checksum", headerSize+len(payload))
 	}
 	end := len(payload) - checksumSize
-	sum := crc32.Update(crc32.Checksum(header[:], castagnoli), castagnoli, payload[:end])
+	sum := crc32.Update(crc32.Checksum(m.header[:], castagnoli), castagnoli, payload[:end])
 	if sum != binary.LittleEndian.Uint32(payload[end:]) {
 		return frameErrorf("OP_MSG checksum does not match contents")
 	}
@@ -166,10 +166,10 @@ func (m *Message) parseSequence(b []byte) (int, error) {
 
 // parseQuery reads flags, collection name, skip, return, the query and, if it is there, a projection nobody needs.
 func (m *Message) parseQuery() error {
-	if len(m.buf.data) < 4 {
-		return frameErrorf("OP_QUERY of %d bytes", headerSize+len(m.buf.data))
+	if len(m.payload) < 4 {
+		return frameErrorf("OP_QUERY of %d bytes", headerSize+len(m.payload))
 	}
-	name, rest, ok := bytes.Cut(m.buf.data[4:], []byte{0})
+	name, rest, ok := bytes.Cut(m.payload[4:], []byte{0})
 	if !ok || len(name) > maxNamespaceLength || len(rest) < 8 {
 		return frameErrorf("OP_QUERY without a collection name, skip and return")
 	}

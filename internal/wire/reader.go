@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -22,45 +21,83 @@ const (
 
 // Reader reads messages from one connection. It is used by one goroutine.
 type Reader struct {
-	codec  *Codec
-	in     *bufio.Reader
-	header [headerSize]byte
-	msg    Message
+	codec *Codec
+	in    io.Reader
+	// buf[from:to] has arrived and nobody has read it. A message that fits buf is not copied out of it.
+	buf      []byte
+	from, to int
+	msg      Message
 	// Admit is asked before a message takes more than firstStep bytes of memory, once a message, with all that it will take at
 	// most; it may wait. Its error is ReadMessage's. nil lets everything in.
 	Admit func(size int) error
-	// received counts the bytes of payloads as they arrive.
+	// received counts the bytes of large messages as they arrive.
 	received atomic.Int64
 }
 
-// Received is how many bytes of payloads have arrived so far. It may be called while a message is read.
+// Received is how many bytes of messages larger than the buffer have arrived so far. It may be called while a message is read.
 func (r *Reader) Received() int64 { return r.received.Load() }
 
 // NewReader returns a Reader of in.
 func (c *Codec) NewReader(in io.Reader) *Reader {
-	return &Reader{codec: c, in: bufio.NewReaderSize(in, readBuffer)}
+	return &Reader{codec: c, in: in, buf: make([]byte, readBuffer)}
 }
 
 // Buffered is the number of bytes that arrived behind the last message.
-func (r *Reader) Buffered() int { return r.in.Buffered() }
+func (r *Reader) Buffered() int { return r.to - r.from }
 
-// ReadMessage reads the next message. It is valid until Release or the next ReadMessage.
+// Whole says whether ReadMessage has all that it will read: a message, or a length that no message may have.
+func (r *Reader) Whole() bool {
+	if r.Buffered() < headerSize {
+		return false
+	}
+	size := r.size()
+	return size < headerSize || size > MaxMessageSize || size <= r.Buffered()
+}
+
+// size is what the header at the front of the buffer says.
+func (r *Reader) size() int { return int(int32(binary.LittleEndian.Uint32(r.buf[r.from:]))) }
+
+// Fill reads once, and says whether that filled the buffer, so that there may be more. The message before must have been
+// released.
+func (r *Reader) Fill() (full bool, err error) {
+	if r.from > 0 {
+		r.to = copy(r.buf, r.buf[r.from:r.to])
+		r.from = 0
+	}
+	n, err := r.in.Read(r.buf[r.to:])
+	r.to += n
+	return r.to == len(r.buf), err
+}
+
+// want fills the buffer until it holds n bytes, which fit it.
+func (r *Reader) want(n int) error {
+	for r.Buffered() < n {
+		was := r.Buffered()
+		if _, err := r.Fill(); err != nil && r.Buffered() == was {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReadMessage reads the next message. It is valid until Release or the next ReadMessage or Fill.
 //
 // The error is io.EOF when the peer closed between two messages, a *FrameError when the connection cannot go on, a
 // *mongoerr.Error, with the message that says whom to answer, when only this message is bad, or the connection's own.
 func (r *Reader) ReadMessage() (*Message, error) {
-	if _, err := io.ReadFull(r.in, r.header[:]); err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) {
+	if err := r.want(headerSize); err != nil {
+		if errors.Is(err, io.EOF) && r.Buffered() > 0 {
 			return nil, frameErrorf("connection closed in the middle of a message header")
 		}
 		return nil, err
 	}
+	header := r.buf[r.from:]
 	m := &r.msg
 	*m = Message{
-		Size:       int(int32(binary.LittleEndian.Uint32(r.header[0:]))),
-		RequestID:  int32(binary.LittleEndian.Uint32(r.header[4:])),
-		ResponseTo: int32(binary.LittleEndian.Uint32(r.header[8:])),
-		OpCode:     OpCode(binary.LittleEndian.Uint32(r.header[12:])),
+		Size:       r.size(),
+		RequestID:  int32(binary.LittleEndian.Uint32(header[4:])),
+		ResponseTo: int32(binary.LittleEndian.Uint32(header[8:])),
+		OpCode:     OpCode(binary.LittleEndian.Uint32(header[12:])),
 		Compressor: Uncompressed,
 		Sequences:  m.Sequences[:0],
 		codec:      r.codec,
@@ -68,11 +105,12 @@ func (r *Reader) ReadMessage() (*Message, error) {
 	if m.Size < headerSize || m.Size > MaxMessageSize {
 		return nil, frameErrorf("recv(): message msgLen %d is invalid. Min: %d Max: %d", m.Size, headerSize, MaxMessageSize)
 	}
+	copy(m.header[:], header)
 	if err := r.readPayload(m); err != nil {
 		m.Release()
 		return nil, err
 	}
-	err := m.parse(&r.header)
+	err := m.parse()
 	if _, answerable := errors.AsType[*mongoerr.Error](err); err != nil && !answerable {
 		m.Release()
 		return nil, err
@@ -81,15 +119,44 @@ func (r *Reader) ReadMessage() (*Message, error) {
 }
 
 func (r *Reader) readPayload(m *Message) error {
+	if m.Size > len(r.buf) {
+		r.from += headerSize
+		return r.readLarge(m)
+	}
+	if err := r.want(m.Size); err != nil {
+		return r.broken(err, m, r.Buffered())
+	}
+	m.payload = r.buf[r.from+headerSize : r.from+m.Size : r.from+m.Size]
+	r.from += m.Size
+	return r.admit(m, len(m.payload))
+}
+
+// broken is err, which came when have bytes of m had arrived.
+func (r *Reader) broken(err error, m *Message, have int) error {
+	if errors.Is(err, io.EOF) {
+		return frameErrorf("connection closed %d bytes into a message of %d", have, m.Size)
+	}
+	return fmt.Errorf("read message: %w", err)
+}
+
+// admit asks whether m, whose payload of size bytes has begun to arrive, may take what memory it will.
+func (r *Reader) admit(m *Message, size int) error {
+	if n := m.memory(size); n > firstStep && r.Admit != nil {
+		return r.Admit(n)
+	}
+	return nil
+}
+
+// readLarge reads a payload that does not fit the buffer.
+func (r *Reader) readLarge(m *Message) error {
 	size := m.Size - headerSize
 	m.buf = r.codec.buffers.get(min(size, firstStep))
 	if err := r.readTo(m, min(size, firstStep)); err != nil {
 		return err
 	}
-	if n := m.memory(size); n > firstStep && r.Admit != nil {
-		if err := r.Admit(n); err != nil {
-			return err
-		}
+	m.payload = m.buf.data
+	if err := r.admit(m, size); err != nil {
+		return err
 	}
 	for len(m.buf.data) < size {
 		if len(m.buf.data) == cap(m.buf.data) {
@@ -99,32 +166,39 @@ func (r *Reader) readPayload(m *Message) error {
 			return err
 		}
 	}
+	m.payload = m.buf.data
 	return nil
 }
 
-// readTo reads until m's payload is end bytes long.
+// readTo reads until m's buffer holds end bytes.
 func (r *Reader) readTo(m *Message, end int) error {
 	for len(m.buf.data) < end {
 		have := len(m.buf.data)
-		n, err := r.in.Read(m.buf.data[have:end])
+		n, err := r.take(m.buf.data[have:end])
 		m.buf.data = m.buf.data[:have+n]
 		r.received.Add(int64(n))
-		switch {
-		case n > 0, err == nil:
-		case errors.Is(err, io.EOF):
-			return frameErrorf("connection closed %d bytes into a message of %d", headerSize+have, m.Size)
-		default:
-			return fmt.Errorf("read message: %w", err)
+		if n == 0 && err != nil {
+			return r.broken(err, m, headerSize+have)
 		}
 	}
 	return nil
 }
 
+// take reads what has arrived already, else from the connection.
+func (r *Reader) take(b []byte) (int, error) {
+	if r.Buffered() == 0 {
+		return r.in.Read(b)
+	}
+	n := copy(b, r.buf[r.from:r.to])
+	r.from += n
+	return n, nil
+}
+
 // memory is what a message with a payload of size bytes takes at most, going by the beginning of it that is there.
 func (m *Message) memory(size int) int {
-	if m.OpCode != OpCompressed || len(m.buf.data) < compressedPrefix {
+	if m.OpCode != OpCompressed || len(m.payload) < compressedPrefix {
 		return size
 	}
-	inside := int(int32(binary.LittleEndian.Uint32(m.buf.data[4:])))
+	inside := int(int32(binary.LittleEndian.Uint32(m.payload[4:])))
 	return size + min(max(inside, 0), MaxMessageSize)
 }

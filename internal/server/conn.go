@@ -26,8 +26,10 @@ type Conn struct {
 	negotiated []wire.CompressorID
 	state      any
 
-	watch    watch
-	transfer transfer
+	watch watch
+	// attentive is the socket, where it can be that.
+	attentive attentive
+	transfer  transfer
 }
 
 // ID is the connection's number, 1 for the first one since the server started.

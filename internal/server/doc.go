@@ -7,10 +7,12 @@
 // Serve accepts a socket and gives it a goroutine of its own, which reads a message, calls the Handler, writes the reply
 // and starts again. So replies keep the order of requests, and a slow or stuck client holds up nobody but itself.
 //
+// Where a socket is attentive, the loop runs inside one long read of it, so that a message costs one system call to read, not
+// another one that finds nothing. What does not arrive as a whole is read outside of it.
+//
 // While an operation runs nobody reads from its socket. One goroutine for the whole server looks every watchInterval
-// for operations that run since the look before, and starts a watch for each: a goroutine that waits, without taking
-// bytes away, until the peer hangs up. Quick operations never see one. The connection's goroutine ends the watch before
-// it reads again.
+// for operations that run since the look before, and asks the system, without taking bytes away, which of their peers
+// have hung up. Quick operations are never asked about.
 //
 // # What messages may take
 //
@@ -19,6 +21,7 @@
 // waiting, for they are there already, and hold further messages up. Who holds memory must go on: a client that sends or
 // reads too little for stallTimeout is closed, seen by the same goroutine that starts watches.
 //
-// Invariants: a Conn is used by its own goroutine, but for what its watch guards. Whoever starts a goroutine waits for
-// it: a connection for its watch, Serve for its connections. No lock is held across I/O or Handle.
+// Invariants: a Conn is used by its own goroutine, but for what its watch and its transfer tell. Whoever starts a goroutine
+// waits for it: Serve for its connections. No lock is held across I/O or Handle, but the net package's on the socket's
+// reading side: nobody else reads from a socket, and only its own goroutine closes it.
 package server

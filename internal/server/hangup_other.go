@@ -4,18 +4,15 @@ package server
 
 import "syscall"
 
-// awaitHangUp waits until the peer closed its side, and tells whether that ended the wait rather than a deadline or
-// bytes that arrived: without POLLRDHUP what lies behind unread bytes cannot be seen.
-func awaitHangUp(raw syscall.RawConn) bool {
-	gone := false
-	err := raw.Read(func(fd uintptr) bool {
+// hungUp gives the connections whose peer closed its side and left nothing unread: without POLLRDHUP what lies behind
+// unread bytes cannot be seen.
+func hungUp(conns []*Conn) (gone []*Conn) {
+	for _, c := range conns {
 		var peeked [1]byte
-		n, _, err := syscall.Recvfrom(int(fd), peeked[:], syscall.MSG_PEEK)
-		if err == syscall.EAGAIN || err == syscall.EINTR {
-			return false
+		n, _, err := syscall.Recvfrom(c.watch.fd, peeked[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		if err == nil && n == 0 || err != nil && err != syscall.EAGAIN && err != syscall.EINTR {
+			gone = append(gone, c)
 		}
-		gone = err != nil || n == 0
-		return true
-	})
-	return err == nil && gone
+	}
+	return gone
 }

@@ -91,7 +91,10 @@ func TestWatchLeavesTheConnectionWhole(t *testing.T) {
 	for range 3 {
 		c.send(1, 0, `{ block: 1 }`)
 		<-w.began
-		s.turnUntil(watched(s))
+		for range 5 {
+			s.waiting(1)
+			s.clock.Advance(watchInterval)
+		}
 		c.send(2, 0, `{ ping: 1 }`)
 		w.free <- struct{}{}
 		for _, id := range []int32{1, 2} {
@@ -102,24 +105,31 @@ func TestWatchLeavesTheConnectionWhole(t *testing.T) {
 	}
 }
 
-// watched closes when the only connection has a watch.
-func watched(s *served) <-chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			for _, c := range s.connections() {
-				c.watch.mu.Lock()
-				has := c.watch.mu.done != nil
-				c.watch.mu.Unlock()
-				if has {
-					return
-				}
-			}
-			runtime.Gosched()
+// TestHangUpBehindAMessage has clients leave in the moment they have sent something. The server does not read on to see.
+func TestHangUpBehindAMessage(t *testing.T) {
+	s := start(t, Options{MaxConns: 1000}, echo)
+	ping := frame(wire.OpMsg, 1, append([]byte{0, 0, 0, 0, 0}, bson.MustDoc(`{ ping: 1 }`)...))
+	for i := range 300 {
+		c := s.dial()
+		if i%3 > 0 {
+			want(t, c.ask(`{ ping: 1 }`), `{ body: { ping: 1 }, ok: 1.0 }`)
 		}
+		c.raw(ping)
+		if i%2 > 0 {
+			_ = c.Conn.(*net.TCPConn).CloseWrite()
+		} else {
+			c.Close()
+		}
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		until(func() bool { return s.Stats().Current == 0 })
 	}()
-	return done
+	s.turnUntil(ended)
+	if n := s.Stats().Requests; n != 500 {
+		t.Errorf("%d messages were read", n)
+	}
 }
 
 func TestUnacknowledgedOutlivesItsClient(t *testing.T) {

@@ -16,32 +16,39 @@ import (
 // serve answers a connection's requests until one side is done with it.
 func (s *Server) serve(c *Conn) {
 	defer s.dismiss(c)
-	for {
-		// The order matters: stop sets stopping first and the deadline that ends the read afterwards, and here the
-		// deadline of a watch is lifted before this look at stopping.
-		select {
-		case <-s.stopping:
-			return
-		default:
-		}
-		m, err := c.reader.ReadMessage()
-		c.arrived()
-		if m == nil {
-			s.handled(c)
-			s.logReadError(c, err)
-			return
-		}
-		s.counters.requests.Add(1)
-		s.counters.bytesIn.Add(int64(m.Size))
-		err = s.answer(c, m, err)
-		m.Release()
+	for s.attend(c) && s.next(c) {
+	}
+}
+
+// next reads a message and answers it, and says whether another may follow.
+func (s *Server) next(c *Conn) bool {
+	if s.isStopping() {
+		return false
+	}
+	m, err := c.reader.ReadMessage()
+	c.arrived()
+	if m == nil {
 		s.handled(c)
-		if err != nil {
-			if !errors.Is(err, errDone) {
-				s.log.Debug("Closing the connection", "connectionId", c.id, "error", err.Error())
-			}
-			return
-		}
+		s.logReadError(c, err)
+		return false
+	}
+	s.counters.requests.Add(1)
+	s.counters.bytesIn.Add(int64(m.Size))
+	err = s.answer(c, m, err)
+	m.Release()
+	s.handled(c)
+	if err != nil && !errors.Is(err, errDone) {
+		s.log.Debug("Closing the connection", "connectionId", c.id, "error", err.Error())
+	}
+	return err == nil
+}
+
+func (s *Server) isStopping() bool {
+	select {
+	case <-s.stopping:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -111,12 +118,8 @@ func (s *Server) handle(c *Conn, out wire.Outgoing) error {
 		if !more {
 			return closing(reply)
 		}
-		select {
-		case <-s.stopping:
+		if s.isStopping() || c.ctx.Err() != nil {
 			return errDone
-		case <-c.ctx.Done():
-			return errDone
-		default:
 		}
 		// Each reply of a stream answers the one before it.
 		out.ResponseTo = c.lastReply
@@ -141,8 +144,8 @@ func (s *Server) run(c *Conn) (reply Reply) {
 	if c.req.Unacknowledged() {
 		ctx = s.base // who waits for no reply may well be gone, and that must not undo the work
 	} else {
-		c.watch.begin()
-		defer c.endOperation()
+		c.watch.turn(working)
+		defer c.watch.turn(busy)
 	}
 	defer func() {
 		if p := recover(); p != nil {

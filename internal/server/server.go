@@ -9,7 +9,6 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
@@ -193,11 +192,8 @@ func (s *Server) newConn(socket net.Conn) *Conn {
 	c := &Conn{socket: socket, enabled: s.codec.Enabled(), reader: s.codec.NewReader(socket), writer: s.codec.NewWriter(socket)}
 	c.reader.Admit = func(size int) error { return s.admit(c, size) }
 	c.ctx, c.cancel = context.WithCancelCause(s.base)
-	if sc, ok := socket.(syscall.Conn); ok {
-		if raw, err := sc.SyscallConn(); err == nil {
-			c.watch.raw = raw
-		}
-	}
+	c.watch.fd = handle(socket)
+	c.attentive, _ = socket.(attentive)
 	return c
 }
 

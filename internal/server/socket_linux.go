@@ -17,7 +17,11 @@ import (
 type socket struct {
 	*net.TCPConn
 	in, out transit
+	// fd is what attend has, and notAttended without.
+	fd uintptr
 }
+
+const notAttended = ^uintptr(0)
 
 // transit is one direction of a socket, used by one goroutine.
 type transit struct {
@@ -40,9 +44,18 @@ func quick(conn net.Conn) net.Conn {
 	if err != nil {
 		return conn
 	}
-	s := &socket{TCPConn: tcp, in: transit{name: "read", call: raw.Read}, out: transit{name: "write", call: raw.Write}}
+	s := &socket{TCPConn: tcp, fd: notAttended, in: transit{name: "read", call: raw.Read}, out: transit{name: "write", call: raw.Write}}
 	s.in.step, s.out.step = s.in.read, s.out.write
 	return s
+}
+
+// attend is attentive's.
+func (s *socket) attend(ready func() (done bool)) error {
+	defer func() { s.fd = notAttended }()
+	return s.in.call(func(fd uintptr) bool {
+		s.fd = fd
+		return ready()
+	})
 }
 
 // Read is net.Conn's.
@@ -50,11 +63,25 @@ func (s *socket) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	n, err := s.in.run(b)
+	n, err := s.read(b)
 	if n == 0 && err == nil {
 		return 0, io.EOF
 	}
 	return n, err
+}
+
+func (s *socket) read(b []byte) (int, error) {
+	if s.fd == notAttended {
+		return s.in.run(b)
+	}
+	switch n, err := direct(syscall.SYS_READ, s.fd, b); err {
+	case 0:
+		return n, nil
+	case syscall.EAGAIN:
+		return 0, errNothing
+	default:
+		return 0, os.NewSyscallError(s.in.name, err)
+	}
 }
 
 // Write is net.Conn's.
@@ -62,7 +89,15 @@ func (s *socket) Write(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	return s.out.run(b)
+	sent := 0
+	if s.fd != notAttended { // nearly always the kernel takes it all, and there is nothing to wait for
+		sent, _ = direct(syscall.SYS_WRITE, s.fd, b) // the error comes again
+		if sent == len(b) {
+			return sent, nil
+		}
+	}
+	n, err := s.out.run(b[sent:])
+	return sent + n, err
 }
 
 func (t *transit) run(b []byte) (int, error) {

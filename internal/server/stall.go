@@ -4,6 +4,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
 const (
@@ -76,5 +78,7 @@ func (s *Server) endStalled(c *Conn) {
 	}
 	s.log.Warn("Closing a connection whose client neither reads its reply nor sends the rest of its message",
 		"remote", c.RemoteAddr().String(), "connectionId", c.id)
-	c.socket.Close()
+	// A deadline, not Close, which waits until nobody uses the socket.
+	c.cancel(mongoerr.New(mongoerr.ClientDisconnect, "the client neither reads its reply nor sends the rest of its message"))
+	_ = c.socket.SetDeadline(time.Unix(1, 0))
 }

@@ -1,77 +1,107 @@
 package server
 
 import (
-	"sync"
+	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
-// watchInterval is how often the server looks for operations that last: one is watched when it is seen twice.
+// watchInterval is how often the server looks at its connections: an operation that it sees twice has its client watched.
 const watchInterval = 100 * time.Millisecond
 
-// watch tells a running operation that its client hung up.
+// watch is what a connection does, for the look at all of them.
 type watch struct {
-	raw syscall.RawConn // nil where the platform cannot tell
+	fd int // the socket's, -1 where it has none; it is only asked about, so that it may be closed and belong to another by then
 
-	mu struct {
-		sync.Mutex // guards what the connection and the server's look share
-		running    bool
-		op         int64         // counts operations
-		seen       int64         // the operation that ran at the last look
-		done       chan struct{} // closed when the goroutine of the current watch ended; nil without one
+	// phase is a number that each change raises, and in its low bits what the connection does.
+	phase atomic.Int64
+	// seen is the phase at the last look, asked the last that was idle and whose client was asked about. They belong to the
+	// goroutine that looks.
+	seen, asked int64
+}
+
+// What a connection does. Its own goroutine changes it, but for nudging and nudged, which come after idle alone.
+const (
+	busy int64 = iota
+	// working is running an operation whose client waits for it.
+	working
+	// idle is waiting for a message, having stopped reading because there was no more.
+	idle
+	// nudging and nudged are idle with a deadline in the past that ends the wait.
+	nudging
+	nudged
+
+	phaseBits = 3
+)
+
+func doing(phase int64) int64 { return phase & (1<<phaseBits - 1) }
+
+// turn notes that the connection does something else from now on.
+func (w *watch) turn(to int64) { w.phase.Store((w.phase.Load()>>phaseBits+1)<<phaseBits | to) }
+
+// handle is the number that the system knows socket by, -1 for none.
+func handle(socket any) int {
+	sc, ok := socket.(syscall.Conn)
+	if !ok {
+		return -1
 	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return -1
+	}
+	number := -1
+	_ = raw.Control(func(fd uintptr) { number = int(fd) })
+	return number
 }
 
-// begin marks that an operation runs from now on.
-func (w *watch) begin() {
-	w.mu.Lock()
-	w.mu.running = true
-	w.mu.op++
-	w.mu.Unlock()
+// look says whether it has to be known if the client hung up: when the operation that runs is the one that ran at the last
+// look; and once in each wait, because whoever stops reading before the end may have missed that the end is near.
+func (w *watch) look() bool {
+	phase := w.phase.Load()
+	if w.fd < 0 || w.seen != phase {
+		w.seen = phase
+		return false
+	}
+	switch doing(phase) {
+	case working:
+		return true
+	case idle:
+		first := w.asked != phase
+		w.asked = phase
+		return first
+	}
+	return false
 }
 
-// end marks that it does not, and waits for its watch if there is one.
-func (c *Conn) endOperation() {
+// gone ends what the connection did at the last look, because its client has hung up.
+func (c *Conn) gone() {
 	w := &c.watch
-	w.mu.Lock()
-	w.mu.running = false
-	done := w.mu.done
-	w.mu.done = nil
-	w.mu.Unlock()
-	if done == nil {
-		return
-	}
-	// A deadline in the past wakes the watch; afterwards reading must work again.
-	_ = c.socket.SetReadDeadline(time.Unix(1, 0))
-	<-done
-	_ = c.socket.SetReadDeadline(time.Time{})
-}
-
-// look starts a watch when the operation that runs is the one that ran at the last look.
-func (c *Conn) look() {
-	w := &c.watch
-	if w.raw == nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.mu.running || w.mu.done != nil {
-		return
-	}
-	if w.mu.seen != w.mu.op {
-		w.mu.seen = w.mu.op
-		return
-	}
-	done := make(chan struct{})
-	w.mu.done = done
-	go func() {
-		defer close(done)
-		if awaitHangUp(w.raw) {
-			c.cancel(mongoerr.New(mongoerr.ClientDisconnect, "operation was interrupted because a client disconnected"))
+	switch doing(w.seen) {
+	case working:
+		c.cancel(mongoerr.New(mongoerr.ClientDisconnect, "operation was interrupted because a client disconnected"))
+	case idle:
+		if w.phase.CompareAndSwap(w.seen, w.seen-idle+nudging) {
+			_ = c.socket.SetReadDeadline(time.Unix(1, 0))
+			w.phase.Store(w.seen - idle + nudged)
 		}
-	}()
+	}
+}
+
+// awake ends a wait, and says whether it was nudged.
+func (c *Conn) awake() bool {
+	w := &c.watch
+	if phase := w.phase.Load(); doing(phase) == idle && w.phase.CompareAndSwap(phase, phase-idle+busy) || doing(phase) < idle {
+		return false
+	}
+	for doing(w.phase.Load()) != nudged {
+		runtime.Gosched()
+	}
+	_ = c.socket.SetReadDeadline(time.Time{})
+	w.turn(busy)
+	return true
 }
 
 // watchAll looks at every connection until stop is closed.
@@ -84,9 +114,15 @@ func (s *Server) watchAll(stop <-chan struct{}) {
 			timer.Stop()
 			return
 		}
+		var asked []*Conn
 		for _, c := range s.connections() {
-			c.look()
+			if c.watch.look() {
+				asked = append(asked, c)
+			}
 			s.endStalled(c)
+		}
+		for _, c := range hungUp(asked) {
+			c.gone()
 		}
 	}
 }

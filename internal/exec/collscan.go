@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"errors"
+
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/storage"
@@ -9,8 +11,8 @@ import (
 // collScan walks all records, or those of a span, in natural order or backwards.
 //
 // Records of a plain collection move: with their dates, where it has a TTL index, and all of them when it gets the first. So
-// a scan remembers what it has given. What gets an order moves behind everything that has none: in front of a scan, which
-// knows it again; but behind one that walks backwards, which therefore looks at the end for what it has not given.
+// a scan remembers what it has given, and does not give again what moves in front of it while it is parked. What moves to
+// where it had been it would miss: so when any may have, it looks at the end for what it has not given.
 type collScan struct {
 	plan  *planner.CollScan
 	stats *Stats
@@ -22,13 +24,17 @@ type collScan struct {
 	// seen are the records that were given, where they may move while the scan is parked.
 	seen  storage.Seen
 	moves bool
-	// unordered says that records may have moved behind a scan that walks backwards: some were not in order when it began, or
-	// they have got another order since. again: it is looking for those.
-	unordered, again bool
-	order            uint32
+	// walk is the one that it is on: the first is the scan proper, the others look for what it has missed.
+	walk   int
+	begun  bool
+	parked bool   // since the walk was begun
+	before uint64 // how many moves there were before it was begun
 	// tails has the end be no end: the scan looks again from where it stands, as long as the record there is there.
 	tails bool
 }
+
+// maxWalks bounds how often a scan looks for what it has missed, where records move each time.
+const maxWalks = 8
 
 func (s *collScan) work(r *reading, m *Member) (status, error) {
 	if s.done {
@@ -40,8 +46,8 @@ func (s *collScan) work(r *reading, m *Member) (status, error) {
 		}
 	}
 	if s.on = s.cursor.Next(); !s.on {
-		if s.unordered && s.after != nil && !s.again {
-			return needTime, s.lookAgain()
+		if missed, err := s.mayHaveMissed(r); missed || err != nil {
+			return needTime, errors.Join(err, s.lookAgain())
 		}
 		return ended, s.end()
 	}
@@ -69,10 +75,8 @@ func (s *collScan) open(r *reading) error {
 		return err
 	}
 	s.moves = reader.Moves()
-	if s.moves && s.plan.Backward && !s.unordered {
-		if err := s.noteOrder(reader); err != nil {
-			return err
-		}
+	if !s.begun {
+		s.begun, s.before = true, reader.View().Moves()
 	}
 	if s.tails && s.after != nil {
 		if err := s.standing(reader); err != nil {
@@ -80,31 +84,30 @@ func (s *collScan) open(r *reading) error {
 		}
 	}
 	scan := storage.RecordScan{Low: s.plan.Records.Low, High: s.plan.Records.High, Reverse: s.plan.Backward, After: s.after}
-	if s.again {
-		scan.Low, scan.Reverse = storage.FirstOrdered(), false
+	if s.walk > 0 {
+		scan.Reverse, scan.Ordered = false, true
 	}
 	s.cursor, err = reader.Scan(scan)
 	return err
 }
 
-func (s *collScan) noteOrder(r *storage.Reader) (err error) {
-	order := r.Order()
-	s.unordered = order == 0 || s.after != nil && order != s.order
-	s.order = order
-	if !s.unordered {
-		s.unordered, err = r.Misplaced()
+// mayHaveMissed says whether the walk that has come to its end may have missed records that moved while it was parked.
+func (s *collScan) mayHaveMissed(r *reading) (bool, error) {
+	if !s.moves || !s.parked || s.walk == maxWalks || s.seen.Full() || s.cursor.Err() != nil {
+		return false, nil
 	}
-	return err
+	reader, err := r.reader()
+	if err != nil {
+		return false, err
+	}
+	return reader.MovedSince(s.before, s.walk > 0 || !s.plan.Backward), nil
 }
 
-// lookAgain begins to walk the records that lie in order, of which some may have come there behind the scan.
+// lookAgain begins to walk the records that lie in order, of which some may have come to where the scan had been.
 func (s *collScan) lookAgain() error {
-	err := s.cursor.Err()
-	if closed := s.close(); err == nil {
-		err = closed
-	}
-	s.again, s.after = true, nil
-	return err
+	s.walk++
+	s.begun, s.parked, s.after = false, false, nil
+	return s.close()
 }
 
 // end is where no record is left to give. A tailing scan that has seen none ends for good, as in MongoDB.
@@ -128,6 +131,7 @@ func (s *collScan) standing(r *storage.Reader) error {
 }
 
 func (s *collScan) park() {
+	s.parked = s.begun
 	if s.on {
 		s.after = s.cursor.Record().ID.Clone()
 		s.on = false

@@ -50,6 +50,7 @@ type steady struct {
 	writes atomic.Int64
 	// lastSweep is the number of the last sweep, among those of all collections.
 	lastSweep atomic.Uint64
+	moves     moves
 	// inOrder is the number of the order that all records are known to lie in.
 	inOrder atomic.Uint32
 	// marked says whether there may be marks of sweeps.

@@ -348,6 +348,9 @@ func (s *Seen) Add(id RecordID) bool {
 	return !ok || s.AddSequence(n)
 }
 
+// Full says whether there may be records of which nobody knows whether they were met.
+func (s *Seen) Full() bool { return len(s.pages) == maxSeenPages }
+
 // AddSequence is Add for the number that an id has by Sequence.
 func (s *Seen) AddSequence(n uint64) bool {
 	page := s.page(n / seenPageBits)
@@ -386,9 +389,6 @@ func (r *Reader) Order() uint32 {
 	}
 	return r.c.order.number
 }
-
-// FirstOrdered stands before all records that lie in an order, and behind all others of a collection that may have one.
-func FirstOrdered() RecordID { return RecordID{orderedMark} }
 
 // LastSequence stands behind all records with the same key in an index, where those of the collection may move.
 func LastSequence() RecordID { return bytes.Repeat([]byte{0xFF}, sequenceLength+1) }

@@ -17,6 +17,8 @@ type RecordScan struct {
 	// Low is inclusive, High exclusive; nil leaves that side open.
 	Low, High RecordID
 	Reverse   bool
+	// Ordered leaves out what does not lie in the order of expiry, where Low is nil.
+	Ordered bool
 	// After is the record behind which a scan goes on, in its direction; it need not exist any more.
 	After RecordID
 }
@@ -39,6 +41,8 @@ func (r *Reader) Scan(s RecordScan) (*RecordCursor, error) {
 		bounds.Lower = recordKey(nil, r.c.ID, s.Low)
 	case r.c.moves() && r.c.steady.inOrder.Load() == r.c.order.number:
 		bounds.Lower = r.c.datedKey(onDefault, r.floor(onDefault))
+	case s.Ordered:
+		bounds.Lower = append(start[:len(start):len(start)], orderedMark)
 	}
 	if s.High != nil {
 		bounds.Upper = recordKey(nil, r.c.ID, s.High)

@@ -68,6 +68,8 @@ type Store struct {
 	garbage *collector
 	// sweeps counts the sweeps of all collections.
 	sweeps atomic.Uint64
+	// moves counts the commits that moved records of any.
+	moves atomic.Uint64
 	// frozen is set while StopHiding works, see hiding.
 	frozen atomic.Int64
 

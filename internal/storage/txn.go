@@ -118,6 +118,10 @@ func conflict() error {
 func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 	defer t.end()
 	t.flush()
+	for _, w := range t.writers {
+		w.beginMoves()
+		defer w.endMoves()
+	}
 	err := t.kv.Commit(ctx, d)
 	switch {
 	case err == nil:

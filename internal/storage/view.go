@@ -26,6 +26,7 @@ type View struct {
 	now      int64
 	hiding   hiding
 	swept    uint64 // how many sweeps there had been before it began
+	moves    uint64 // and how many commits that moved records
 }
 
 // View returns a view of what is committed, at the store's time. Close it soon. Long reads in it end with ctx.
@@ -34,14 +35,14 @@ func (s *Store) View(ctx context.Context) (*View, error) { return s.ViewAt(ctx, 
 // ViewAt is View for an operation whose now was fixed before.
 func (s *Store) ViewAt(ctx context.Context, now int64) (*View, error) {
 	for {
-		version, swept, hiding := s.current.Load(), s.sweeps.Load(), s.hiding()
+		version, swept, moves, hiding := s.current.Load(), s.sweeps.Load(), s.moves.Load(), s.hiding()
 		snapshot, err := s.engine.Snapshot()
 		if err != nil {
 			return nil, fmt.Errorf("storage: view: %w", err)
 		}
 		if s.current.Load() == version {
 			v := s.newView(ctx, version, snapshot, snapshot, now, hiding)
-			v.swept = swept
+			v.swept, v.moves = swept, moves
 			return v, nil
 		}
 		if err := snapshot.Close(); err != nil {

@@ -34,6 +34,7 @@ type Writer struct {
 	value            []byte
 	trimmed          RecordID // the last record of a capped collection that made room
 	inserted         bool
+	moved            [2]bool // whether any record moves forward, and back
 }
 
 // writtenTable is what a Writer keeps for one index.
@@ -199,6 +200,7 @@ func (w *Writer) write(old, rec Record) {
 	w.claim(w.key)
 	if !bytes.Equal(old.ID, rec.ID) {
 		w.txn.kv.Delete(w.key)
+		w.noteMove(old.ID, rec.ID)
 	}
 	w.putRecord(rec)
 	for i := range w.tables {

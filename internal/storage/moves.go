@@ -1,0 +1,62 @@
+package storage
+
+import "sync/atomic"
+
+// moves is when records of a collection have moved last, forward in its order and back. A scan that is taken up again in
+// another view learns from it whether some that it had still to come to may lie behind it now.
+type moves struct {
+	under [2]atomic.Int64  // commits on their way
+	last  [2]atomic.Uint64 // the number of the last commit that has moved any, among those of all collections
+}
+
+// What moves and Writer.moved have two of.
+const (
+	movedForward = 0
+	movedBack    = 1
+)
+
+// noteMove takes note of a record that the transaction moves.
+func (w *Writer) noteMove(old, now RecordID) {
+	if string(now) < string(old) {
+		w.moved[movedBack] = true
+	} else {
+		w.moved[movedForward] = true
+	}
+}
+
+// beginMoves is called before records that w has moved can be seen where they are now, endMoves after.
+func (w *Writer) beginMoves() {
+	for i, any := range w.moved {
+		if any {
+			w.c.steady.moves.under[i].Add(1)
+		}
+	}
+}
+
+func (w *Writer) endMoves() {
+	for i, any := range w.moved {
+		if any {
+			m := &w.c.steady.moves
+			raise(&m.last[i], w.txn.store.moves.Add(1))
+			m.under[i].Add(-1)
+		}
+	}
+}
+
+func raise(to *atomic.Uint64, n uint64) {
+	for old := to.Load(); old < n && !to.CompareAndSwap(old, n); old = to.Load() {
+	}
+}
+
+// Moves is how many commits had moved records, of all collections, before the view began.
+func (v *View) Moves() uint64 { return v.moves }
+
+// MovedSince says whether records of the collection may have moved that way since a view with so many moves began.
+func (r *Reader) MovedSince(moves uint64, back bool) bool {
+	way := movedForward
+	if back {
+		way = movedBack
+	}
+	m := &r.c.steady.moves
+	return m.under[way].Load() > 0 || m.last[way].Load() > moves // in this order: what has ended meanwhile has its number
+}

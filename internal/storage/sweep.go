@@ -273,7 +273,7 @@ func (w *sweeping) part(c cut) (p sweptPart, err error) {
 // first: at most as many as are deleted, and most often none is behind it.
 func (w *sweeping) within(p sweptPart, total amount) (amount, error) {
 	from, to := w.c.order.tally.slotBounds(p.slot)
-	var before, behind side
+	var before, behind racer
 	defer before.close()
 	defer behind.close()
 	if err := before.open(w.view, w.key(p.cut.span, max(from, p.floor)), p.high); err != nil {
@@ -292,27 +292,27 @@ func (w *sweeping) within(p sweptPart, total amount) (amount, error) {
 	}
 }
 
-// side is one of two counts that race for their end.
-type side struct {
+// racer is one of two counts that race for their end.
+type racer struct {
 	walk walk
 	sum  amount
 }
 
-func (s *side) open(v *View, low, high []byte) error {
-	return s.walk.open(v, kv.IterOptions{Lower: low, Upper: high}, false, nil)
+func (r *racer) open(v *View, low, high []byte) error {
+	return r.walk.open(v, kv.IterOptions{Lower: low, Upper: high}, false, nil)
 }
 
-func (s *side) step() (ended bool, err error) {
-	if !s.walk.next() {
-		return true, s.walk.err()
+func (r *racer) step() (ended bool, err error) {
+	if !r.walk.next() {
+		return true, r.walk.err()
 	}
-	n, err := s.walk.documentBytes()
-	s.sum.documents++
-	s.sum.bytes += n
+	n, err := r.walk.documentBytes()
+	r.sum.documents++
+	r.sum.bytes += n
 	return false, err
 }
 
-func (s *side) close() { _ = s.walk.close() }
+func (r *racer) close() { _ = r.walk.close() }
 
 // delete puts it all into the transaction.
 func (w *sweeping) delete() error {

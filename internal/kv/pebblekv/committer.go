@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
@@ -46,7 +47,7 @@ type commit struct {
 
 func newCommitter(db *pebble.DB, f *failure, open *openTxns, h *hot) *committer {
 	c := &committer{db: db, failure: f, open: open, hot: h}
-	c.rounds.sync = c.syncLog
+	c.rounds.clock, c.rounds.sync = clock.Wall(), c.syncLog
 	c.mu.claims = newClaims()
 	c.mu.counters = map[string]*int64{}
 	return c

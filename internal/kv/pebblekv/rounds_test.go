@@ -2,15 +2,19 @@ package pebblekv
 
 import (
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/clock"
 )
 
 // Who comes while a sync runs is not content with it: all who come then share the next one, and its error.
 func TestRounds(t *testing.T) {
 	const late = 5
 	began, end := make(chan struct{}), make(chan error)
-	var s rounds
+	s := rounds{clock: clock.NewFake(time.Unix(0, 0))}
 	s.sync = func() error {
 		began <- struct{}{}
 		return <-end
@@ -51,4 +55,69 @@ func TestRounds(t *testing.T) {
 			t.Errorf("%v, want %v", err, broken)
 		}
 	}
+}
+
+// Those who committed at about the same time are waited for, but no longer than a sync takes. Who is alone never waits.
+func TestRoundsGather(t *testing.T) {
+	const sync = time.Millisecond
+	fake := clock.NewFake(time.Unix(0, 0))
+	began, end := make(chan struct{}), make(chan struct{})
+	s := &rounds{clock: fake}
+	s.sync = func() error {
+		began <- struct{}{}
+		<-end
+		fake.Advance(sync)
+		return nil
+	}
+	gone := make(chan error, 8)
+	come := func(n int) {
+		for range n {
+			go func() { gone <- s.wait() }()
+		}
+	}
+	// ends lets the sync under way end, and those n who share it go.
+	ends := func(n int) {
+		end <- struct{}{}
+		for range n {
+			if err := <-gone; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	waits := func(until func() bool) {
+		for !until() {
+			runtime.Gosched()
+		}
+	}
+	members := func(n int) func() bool {
+		return func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.mu.next != nil && s.mu.next.members == n
+		}
+	}
+
+	for range 3 { // alone
+		come(1)
+		<-began
+		ends(1)
+	}
+	come(1)
+	<-began
+	come(2)
+	waits(members(2))
+	ends(1)
+	waits(func() bool { return fake.Waiting() == 1 }) // for the one that has just gone
+	come(1)
+	<-began
+	ends(3)
+
+	come(2)
+	waits(func() bool { return members(2)() && fake.Waiting() == 1 })
+	fake.Advance(sync) // the third does not come
+	<-began
+	ends(2)
+	come(2)
+	<-began
+	ends(2)
 }

@@ -122,6 +122,9 @@ type Stats struct {
 type Engine interface {
 	Snapshot() (Snapshot, error)
 	Begin() (Txn, error)
+	// BeginBlind is Begin for one that may not read at all: its snapshot is taken when it first reads. Claims that were
+	// committed since it began are conflicts either way.
+	BeginBlind() (Txn, error)
 	// DeleteRange removes [start, end) outside any transaction.
 	DeleteRange(start, end []byte) error
 	// Load writes many pairs at once, faster than transactions do: all of them or, on an error or after a crash, none. next

@@ -51,6 +51,7 @@ type steady struct {
 	// lastSweep is the number of the last sweep, among those of all collections.
 	lastSweep atomic.Uint64
 	moves     moves
+	novelty   novelty // of _id
 	// inOrder is the number of the order that all records are known to lie in.
 	inOrder atomic.Uint32
 	// marked says whether there may be marks of sweeps.

@@ -182,6 +182,7 @@ func (h *hooked) arm(f func()) (old func()) {
 
 func (h *hooked) Snapshot() (kv.Snapshot, error) { h.run(); return h.Engine.Snapshot() }
 func (h *hooked) Begin() (kv.Txn, error)         { h.run(); return h.Engine.Begin() }
+func (h *hooked) BeginBlind() (kv.Txn, error)    { h.run(); return h.Engine.BeginBlind() }
 
 // TestViewBelongsTogether: a view that begins while an index is dropped and a document written must not look for the
 // document in the index.

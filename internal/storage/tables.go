@@ -196,6 +196,22 @@ func (w *Writer) makeRoom(self RecordID) error {
 }
 
 func (w *Writer) makeRoomFor(t *writtenTable, j int, self RecordID) error {
+	free, err := w.isNew(t, t.fresh.Key(j))
+	if err != nil {
+		return err
+	}
+	if !free {
+		err = w.evict(t, j, self)
+	}
+	if err != nil {
+		return err
+	}
+	w.claim(append(tableKey(w.key[:0], t.Definition), t.fresh.Key(j)...))
+	return nil
+}
+
+// evict refuses the j-th fresh key if another record has it, and deletes an expired one that does.
+func (w *Writer) evict(t *writtenTable, j int, self RecordID) error {
 	ids, err := w.holders(t, t.fresh.Key(j))
 	if err != nil {
 		return err
@@ -220,7 +236,6 @@ func (w *Writer) makeRoomFor(t *writtenTable, j int, self RecordID) error {
 			return err
 		}
 	}
-	w.claim(append(tableKey(w.key[:0], t.Definition), t.fresh.Key(j)...))
 	return nil
 }
 

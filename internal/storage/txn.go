@@ -33,9 +33,14 @@ func (s *Store) Begin(ctx context.Context) (*Txn, error) { return s.BeginAt(ctx,
 
 // BeginAt is Begin for an operation whose now was fixed before.
 func (s *Store) BeginAt(ctx context.Context, now int64) (*Txn, error) {
+	return s.begin(ctx, now, s.engine.Begin)
+}
+
+// begin makes a transaction of one of the engine's. With BeginBlind it reads only what locks that are held keep as it is.
+func (s *Store) begin(ctx context.Context, now int64, begin func() (kv.Txn, error)) (*Txn, error) {
 	for {
 		version, swept, hiding := s.current.Load(), s.sweeps.Load(), s.hiding()
-		t, err := s.engine.Begin()
+		t, err := begin()
 		if err != nil {
 			return nil, fmt.Errorf("storage: begin: %w", err)
 		}

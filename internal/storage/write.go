@@ -53,7 +53,7 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 		return 0, err
 	}
 	defer s.latches.release(contended)
-	t, err := s.BeginAt(ctx, o.Now)
+	t, err := s.begin(ctx, o.Now, s.engine.BeginBlind)
 	if err != nil {
 		return 0, err
 	}

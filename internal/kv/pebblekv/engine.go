@@ -6,8 +6,9 @@
 // values, and applies one Pebble batch, which makes it visible. That happens under one mutex; waiting for the disk does
 // not, so that commits that arrive while a sync runs share the next one (rounds).
 //
-// A transaction reads the committer's sequence before it takes its snapshot. A commit that lands between the two is in
-// the snapshot and still counts as after it: a conflict too many, never one too few.
+// A transaction reads the committer's sequence before it takes its snapshot, and one that begins blind takes none before it
+// reads. A commit that lands between the two is in the snapshot and still counts as after it: a conflict too many, never one
+// too few.
 //
 // Invariants: the committer's sequence moves only after its batch is visible; the claim table holds every claim younger
 // than the oldest open transaction, or its floor is above that transaction; a cached counter equals the visible one.
@@ -106,8 +107,18 @@ func (e *Engine) Begin() (kv.Txn, error) {
 	}
 	t := &txn{engine: e}
 	e.open.add(t, &e.commits.sequence)
-	t.snapshot = snapshot{e.commits.latest.acquire(e.db, &e.commits.sequence), e.commits.hot}
-	t.View.Snapshot = &t.snapshot
+	t.look()
+	return t, nil
+}
+
+// BeginBlind is kv.Engine's.
+func (e *Engine) BeginBlind() (kv.Txn, error) {
+	if e.closed.Load() {
+		return nil, kv.ErrClosed
+	}
+	t := &txn{engine: e}
+	e.open.add(t, &e.commits.sequence)
+	t.View.Snapshot = (*blind)(t)
 	return t, nil
 }
 

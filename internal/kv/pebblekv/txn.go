@@ -15,8 +15,8 @@ import (
 type txn struct {
 	overlay.View
 	engine   *Engine
-	snapshot snapshot
-	begin    uint64 // the committer's sequence before the snapshot was taken
+	snapshot snapshot // none yet in one that began blind and has not read
+	begin    uint64   // the committer's sequence when it began, before the snapshot was taken
 	older    *txn
 	younger  *txn
 	ended    bool
@@ -86,8 +86,26 @@ func (t *txn) end() {
 	}
 	t.ended = true
 	t.engine.open.remove(t)
-	must(t.snapshot.Close())
+	if t.snapshot.view != nil {
+		must(t.snapshot.Close())
+	}
 }
+
+// look takes the snapshot.
+func (t *txn) look() *snapshot {
+	t.snapshot = snapshot{t.engine.commits.latest.acquire(t.engine.db, &t.engine.commits.sequence), t.engine.commits.hot}
+	t.View.Snapshot = &t.snapshot
+	return &t.snapshot
+}
+
+// blind is what a transaction without a snapshot reads, which takes one.
+type blind txn
+
+func (b *blind) Get(key []byte) ([]byte, error)                { return (*txn)(b).look().Get(key) }
+func (b *blind) Probe(key []byte) ([]byte, error)              { return (*txn)(b).look().Probe(key) }
+func (b *blind) GetMany(keys [][]byte) ([][]byte, error)       { return (*txn)(b).look().GetMany(keys) }
+func (b *blind) Counter(key []byte) (int64, error)             { return (*txn)(b).look().Counter(key) }
+func (b *blind) NewIter(o kv.IterOptions) (kv.Iterator, error) { return (*txn)(b).look().NewIter(o) }
 
 // openTxns lists the open transactions from oldest to youngest.
 type openTxns struct {

@@ -1,0 +1,98 @@
+package storage
+
+import (
+	"bytes"
+	"hash/maphash"
+	"sync"
+
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// novelty knows of many keys of an index that they are new, without a look at the index: those that are larger than all
+// that the index was given, but for the ones given lately, which are listed. Keys that ascend, as ObjectIds and counters do,
+// are of that kind even when many clients send them in slightly other orders.
+//
+// Invariant: each key that was written since novelty first looked is listed or not above the floor, from before its commit
+// can be seen. A transaction that fails leaves its keys listed; that costs a look.
+type novelty struct {
+	mu     sync.Mutex // guards all below
+	looked bool
+	floor  []byte // no key above it is there that is not listed
+	seed   maphash.Seed
+	// newest and newer list keys by their hashes; what is largest in newer becomes the floor when newest is full.
+	newest, newer generation
+}
+
+type generation struct {
+	hashes  map[uint64]struct{}
+	largest []byte
+}
+
+// maxGeneration is how many keys a generation lists: many more than are on their way in at once one by one.
+const maxGeneration = 512
+
+// isNew notes that key is about to be written, and says whether it is known not to be there. largest looks for the largest
+// key that is.
+func (n *novelty) isNew(key []byte, largest func() ([]byte, error)) (bool, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.looked {
+		floor, err := largest()
+		if err != nil {
+			return false, err
+		}
+		n.looked, n.floor, n.seed = true, bytes.Clone(floor), maphash.MakeSeed()
+	}
+	if bytes.Compare(key, n.floor) <= 0 {
+		return false, nil
+	}
+	hash := maphash.Bytes(n.seed, key)
+	if n.newest.has(hash) || n.newer.has(hash) {
+		return false, nil
+	}
+	n.list(hash, key)
+	return true, nil
+}
+
+func (g *generation) has(hash uint64) bool {
+	_, ok := g.hashes[hash]
+	return ok
+}
+
+func (n *novelty) list(hash uint64, key []byte) {
+	if len(n.newest.hashes) >= maxGeneration {
+		if bytes.Compare(n.newer.largest, n.floor) > 0 {
+			n.floor, n.newer.largest = n.newer.largest, n.floor
+		}
+		n.newest, n.newer = n.newer, n.newest
+		clear(n.newest.hashes)
+		n.newest.largest = n.newest.largest[:0]
+	}
+	g := &n.newest
+	if g.hashes == nil {
+		g.hashes = map[uint64]struct{}{}
+	}
+	g.hashes[hash] = struct{}{}
+	if bytes.Compare(key, g.largest) > 0 {
+		g.largest = append(g.largest[:0], key...)
+	}
+}
+
+// isNew says whether an _id's key string is known to be free, and notes that it is about to be taken.
+func (w *Writer) isNew(t *writtenTable, keyString []byte) (bool, error) {
+	if w.c.id == nil || t.Definition != w.c.id.Definition {
+		return false, nil
+	}
+	return w.c.steady.novelty.isNew(keyString, func() ([]byte, error) {
+		prefix := tableKey(nil, t.Definition)
+		it, err := w.view.reader.NewIter(kv.IterOptions{Lower: prefix, Upper: After(prefix)})
+		if err != nil {
+			return nil, err
+		}
+		defer it.Close()
+		if !it.Last() {
+			return nil, it.Err()
+		}
+		return it.Key()[len(prefix):], nil
+	})
+}

@@ -1,0 +1,49 @@
+package storage
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+)
+
+// A key that is there is never called new, whatever order keys come in; keys that ascend but for a little disorder are
+// called new after the first look.
+func TestNovelty(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	key := func(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
+	for _, disorder := range []int{0, 3, maxGeneration / 4, 40 * maxGeneration} {
+		var n novelty
+		there := map[int]bool{1000: true}
+		looks, known := 0, 0
+		const tries = 20 * maxGeneration
+		for i := range tries {
+			k := 1001 + i
+			if disorder > 0 && k > disorder {
+				k -= r.IntN(disorder)
+			}
+			isNew, err := n.isNew(key(k), func() ([]byte, error) { looks++; return key(1000), nil })
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case isNew && (there[k] || k < 1000):
+				t.Fatalf("disorder %d: %d is called new", disorder, k)
+			case isNew:
+				known++
+			}
+			if k >= 1000 {
+				there[k] = true
+			}
+			if listed := len(n.newest.hashes) + len(n.newer.hashes); listed > 2*maxGeneration {
+				t.Fatalf("%d keys are listed", listed)
+			}
+		}
+		if looks != 1 {
+			t.Errorf("disorder %d: %d looks at the index", disorder, looks)
+		}
+		if want := len(there) - 1; disorder <= maxGeneration/4 && known < want*9/10 {
+			t.Errorf("disorder %d: of %d new keys %d were known to be", disorder, want, known)
+		}
+	}
+}

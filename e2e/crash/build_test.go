@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,11 +19,7 @@ import (
 //
 //	go test ./e2e/crash -run InBuild -v -args -rounds 50
 func TestCrashInBuild(t *testing.T) {
-	if *seed == 0 {
-		*seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d, %d rounds", *seed, *rounds)
-	random := rand.New(rand.NewPCG(*seed, 0))
+	random := rand.New(rand.NewPCG(chosenSeed(t), 0))
 	path, data := binary.Build(t), t.TempDir()
 	load := make([]*writer, writers)
 	for i := range load {
@@ -38,13 +33,8 @@ func TestCrashInBuild(t *testing.T) {
 	inBuild := 0
 	for round := range *rounds {
 		db := database(t, server)
-		ctx, stop := context.WithCancel(t.Context())
-		var builder sync.WaitGroup
-		builder.Go(func() { books.run(ctx, db) })
 		alive := time.Duration(100+random.IntN(700)) * time.Millisecond
-		acknowledged := runLoad(t, server, load, alive)
-		stop()
-		builder.Wait()
+		acknowledged := runLoad(t, server, load, alive, func(ctx context.Context) { books.run(ctx, db) })
 		if books.refused != nil {
 			t.Errorf("the server refused a change of indexes: %v", books.refused)
 		}

@@ -35,11 +35,7 @@ const (
 )
 
 func TestCrash(t *testing.T) {
-	if *seed == 0 {
-		*seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d, %d rounds", *seed, *rounds)
-	random := rand.New(rand.NewPCG(*seed, 0))
+	random := rand.New(rand.NewPCG(chosenSeed(t), 0))
 	path, data := binary.Build(t), t.TempDir()
 
 	load := make([]*writer, writers)
@@ -98,23 +94,44 @@ func createIndexes(t *testing.T, db *mongo.Database) {
 	}
 }
 
-// runLoad lets the writers write until the server is killed under them.
-func runLoad(t *testing.T, server *binary.Server, load []*writer, alive time.Duration) int {
-	db := database(t, server)
+// chosenSeed is what all that is left to chance follows.
+func chosenSeed(t *testing.T) uint64 {
+	t.Helper()
+	if *seed == 0 {
+		*seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("seed %d, %d rounds", *seed, *rounds)
+	return *seed
+}
+
+// killUnder lets everybody work until the server is killed under them, and says when it was dead.
+func killUnder(t *testing.T, server *binary.Server, alive time.Duration, work ...func(context.Context)) (dead time.Time) {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	var group sync.WaitGroup
-	before := total(load)
-	for _, w := range load {
-		group.Go(func() { w.run(ctx, db) })
+	for _, w := range work {
+		group.Go(func() { w(ctx) })
 	}
 	time.Sleep(alive)
 	if how := server.Crashed(); how != "" {
 		t.Errorf("the server ended by itself: %s\n%s", how, server.Log())
 	}
 	server.Kill()
-	dead := time.Now()
+	dead = time.Now()
 	stop()
 	group.Wait()
+	return dead
+}
+
+// runLoad lets the writers write, beside others, until the server is killed under them.
+func runLoad(t *testing.T, server *binary.Server, load []*writer, alive time.Duration, others ...func(context.Context)) int {
+	t.Helper()
+	db := database(t, server)
+	before := total(load)
+	for _, w := range load {
+		others = append(others, func(ctx context.Context) { w.run(ctx, db) })
+	}
+	dead := killUnder(t, server, alive, others...)
 	for _, w := range load {
 		w.bornBefore(dead)
 		if w.refused != nil {

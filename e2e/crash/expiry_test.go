@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -37,11 +36,7 @@ var mortalColls = []string{dated, sliding, flooded}
 //
 //	go test ./e2e/crash -run OfExpiry -v -args -rounds 200
 func TestCrashOfExpiry(t *testing.T) {
-	if *seed == 0 {
-		*seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d, %d rounds", *seed, *rounds)
-	random := rand.New(rand.NewPCG(*seed, 300))
+	random := rand.New(rand.NewPCG(chosenSeed(t), 300))
 	path, data := binary.Build(t), t.TempDir()
 	server := binary.Start(t, path, "--dbpath", data)
 	makeMortals(t, database(t, server))
@@ -113,21 +108,14 @@ func sum(load []*mortal) (n int) {
 func expireUntilKilled(t *testing.T, server *binary.Server, load []*mortal, rules *times, alive time.Duration, met *sights) (inChange bool) {
 	t.Helper()
 	db := database(t, server)
-	ctx, stop := context.WithCancel(t.Context())
-	var group sync.WaitGroup
+	work := []func(context.Context){
+		func(ctx context.Context) { rules.run(ctx, db) },
+		func(ctx context.Context) { met.watch(ctx, db) },
+	}
 	for _, m := range load {
-		group.Go(func() { m.run(ctx, db.Collection(m.coll)) })
+		work = append(work, func(ctx context.Context) { m.run(ctx, db.Collection(m.coll)) })
 	}
-	group.Go(func() { rules.run(ctx, db) })
-	group.Go(func() { met.watch(ctx, db) })
-	time.Sleep(alive)
-	if how := server.Crashed(); how != "" {
-		t.Errorf("the server ended by itself: %s\n%s", how, server.Log())
-	}
-	server.Kill()
-	dead := time.Now()
-	stop()
-	group.Wait()
+	dead := killUnder(t, server, alive, work...)
 	for _, m := range load {
 		m.diedAt(dead)
 		for _, p := range m.problems {

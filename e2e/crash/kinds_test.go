@@ -25,25 +25,15 @@ const (
 // TestCrashOfKinds kills the server while a capped collection and a time series grow: afterwards the capped one ends with
 // what was acknowledged, in order, a tailable cursor goes through all of it, and no measurement is missing.
 func TestCrashOfKinds(t *testing.T) {
-	if *seed == 0 {
-		*seed = uint64(time.Now().UnixNano())
-	}
-	t.Logf("seed %d, %d rounds", *seed, *rounds)
-	random := rand.New(rand.NewPCG(*seed, 200))
+	random := rand.New(rand.NewPCG(chosenSeed(t), 200))
 	path, data := binary.Build(t), t.TempDir()
 	server := binary.Start(t, path, "--dbpath", data)
 	db := database(t, server)
 	makeKinds(t, db)
 	next, kept := 0, [][2]int{}
 	for round := range *rounds {
-		alive, dead := time.Duration(200+random.IntN(600))*time.Millisecond, make(chan struct{})
-		go func(s *binary.Server) {
-			defer close(dead)
-			time.Sleep(alive)
-			s.Kill()
-		}(server)
-		acknowledged := growKinds(t.Context(), db, next)
-		<-dead
+		acknowledged := 0
+		killUnder(t, server, time.Duration(200+random.IntN(600))*time.Millisecond, func(ctx context.Context) { acknowledged = growKinds(ctx, db, next) })
 		kept = append(kept, [2]int{next, acknowledged})
 		server = binary.Start(t, path, "--dbpath", data)
 		db = database(t, server)

@@ -75,11 +75,11 @@ func (o opener) node(n planner.Node, stats *Stats, w want) node {
 	switch n := n.(type) {
 	case *planner.CollScan:
 		if n.One {
-			return &recordGet{plan: n, stats: stats}
+			return &recordGet{n, loneRecord{stats: stats}}
 		}
 		return &collScan{plan: n, stats: stats}
 	case *planner.IDHack:
-		return &idHack{plan: n, stats: stats}
+		return &idHack{n, loneRecord{stats: stats}}
 	case *planner.EOF:
 		return nothing{}
 	case *planner.IndexScan:

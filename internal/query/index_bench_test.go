@@ -5,18 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/catalog"
-	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/host"
-	"github.com/ebbdb/ebb/internal/index"
-	"github.com/ebbdb/ebb/internal/kv"
-	"github.com/ebbdb/ebb/internal/kv/pebblekv"
-	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage"
 )
 
 // benchUsers is how many documents there are; ten have the same user, and n counts them.
@@ -32,46 +24,11 @@ func benchUser(r *rand.Rand, i int) bson.Doc {
 }
 
 func benchUserEngine(b *testing.B) *Engine {
-	engine, err := pebblekv.Open(b.TempDir(), pebblekv.Options{CacheBytes: 2 << 30})
-	if err != nil {
-		b.Fatal(err)
-	}
-	parser := index.NewParser(match.NewParser())
-	store, err := storage.Open(context.Background(), engine, storage.Options{Clock: clock.NewFake(time.UnixMilli(testTime)), Indexes: parser,
-		HideExpired: func() bool { return false }})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = store.Close(); _ = engine.Close() })
-	const batch = 10_000
+	e := benchOnDisk(b, 2<<30)
 	r := rand.New(rand.NewPCG(1, 2))
-	for i := 0; i < benchUsers; i += batch {
-		err := store.Write(context.Background(), benchUserNS, storage.WriteOptions{Durability: kv.Buffered, Create: true, Now: testTime}, func(w *storage.Writer) error {
-			for j := range batch {
-				if _, err := w.Insert(benchUser(r, i+j)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
-	_, err = store.CreateIndexes(context.Background(), benchUserNS, func(*catalog.Collection) (defs []*index.Definition, err error) {
-		for _, spec := range []string{`{key: {user: 1}, name: "user"}`, `{key: {status: 1, n: 1}, name: "status_n"}`} {
-			d, err := parser.Parse(bson.MustDoc(spec), nil)
-			if err != nil {
-				return nil, err
-			}
-			defs = append(defs, d)
-		}
-		return defs, nil
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return New(store, match.NewParser())
+	benchFill(b, e, benchUserNS, benchUsers, func(i int) bson.Doc { return benchUser(r, i) })
+	benchIndexes(b, e, benchUserNS, `{key: {user: 1}, name: "user"}`, `{key: {status: 1, n: 1}, name: "status_n"}`)
+	return e
 }
 
 // BenchmarkIndexes finds among a million documents; ns/found is for each document found, keys and docs are what was looked at

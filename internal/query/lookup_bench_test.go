@@ -2,19 +2,10 @@ package query
 
 import (
 	"context"
-	"fmt"
 	"testing"
-	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/catalog"
-	"github.com/ebbdb/ebb/internal/clock"
-	"github.com/ebbdb/ebb/internal/index"
-	"github.com/ebbdb/ebb/internal/kv"
-	"github.com/ebbdb/ebb/internal/kv/pebblekv"
-	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage"
 )
 
 // BenchmarkLookup joins 1000 documents with one of 10 000 each; cpu-ns/join is for each of them, and finds by _id beside it
@@ -70,44 +61,10 @@ func BenchmarkLookup(b *testing.B) {
 }
 
 func lookupEngine(b *testing.B) *Engine {
-	ctx := context.Background()
-	engine, err := pebblekv.OpenMemory(pebblekv.Options{CacheBytes: 64 << 20, MemTableBytes: 32 << 20})
-	if err != nil {
-		b.Fatal(err)
-	}
-	filters := match.NewParser()
-	store, err := storage.Open(ctx, engine, storage.Options{Clock: clock.NewFake(time.UnixMilli(testTime)), Indexes: index.NewParser(filters),
-		HideExpired: func() bool { return false }})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = store.Close(); _ = engine.Close() })
-	e := New(store, filters)
-	for name, n := range map[string]int{"outer": 1000, "inner": 10_000} {
-		var docs []bson.Doc
-		for i := range n {
-			docs = append(docs, bson.MustDoc(fmt.Sprintf("{_id: %d, k: %d, g: %d, pad: '................................................................'}", i, i, i%100)))
-		}
-		ns := namespace.NS{DB: "test", Coll: name}
-		if _, err := store.CreateCollection(ctx, ns, bson.EmptyDoc); err != nil {
-			b.Fatal(err)
-		}
-		if _, _, err := e.Insert(ctx, ns, docs, true, &Call{Now: testTime, Durability: kv.Buffered}); err != nil {
-			b.Fatal(err)
-		}
-	}
-	_, err = store.CreateIndexes(ctx, namespace.NS{DB: "test", Coll: "inner"}, func(*catalog.Collection) (all []*index.Definition, err error) {
-		for _, spec := range []string{"{v: 2, name: 'k', key: {k: 1}}", "{v: 2, name: 'g', key: {g: 1}}"} {
-			d, err := index.NewParser(filters).Parse(bson.MustDoc(spec), nil)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, d)
-		}
-		return all, nil
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	e := benchInMemory(b)
+	inner := namespace.NS{DB: "test", Coll: "inner"}
+	benchFill(b, e, namespace.NS{DB: "test", Coll: "outer"}, 1000, numbered)
+	benchFill(b, e, inner, 10_000, numbered)
+	benchIndexes(b, e, inner, "{v: 2, name: 'k', key: {k: 1}}", "{v: 2, name: 'g', key: {g: 1}}")
 	return e
 }

@@ -6,17 +6,10 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/clock"
-	"github.com/ebbdb/ebb/internal/index"
-	"github.com/ebbdb/ebb/internal/kv"
-	"github.com/ebbdb/ebb/internal/kv/pebblekv"
-	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage"
 )
 
 const benchTexts = 100_000
@@ -26,49 +19,23 @@ var benchTextNS = namespace.NS{DB: "test", Coll: "texts"}
 // benchTextEngine has a collection of documents of about 300 bytes of text, whose words are as unlike in how common they
 // are as those of a language.
 func benchTextEngine(b *testing.B) *Engine {
-	engine, err := pebblekv.Open(b.TempDir(), pebblekv.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	store, err := storage.Open(context.Background(), engine, storage.Options{Clock: clock.NewFake(time.UnixMilli(testTime)),
-		Indexes: index.NewParser(match.NewParser()), HideExpired: func() bool { return false }})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = store.Close(); _ = engine.Close() })
+	e := benchOnDisk(b, 0)
 	r := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(r, 1.1, 4, 20_000)
 	var words strings.Builder
-	for i := 0; i < benchTexts; i += 1000 {
-		err := store.Write(context.Background(), benchTextNS, storage.WriteOptions{Durability: kv.Buffered, Create: true, Now: testTime}, func(w *storage.Writer) error {
-			for j := range 1000 {
-				words.Reset()
-				for words.Len() < 270 {
-					fmt.Fprintf(&words, "word%d ", zipf.Uint64())
-				}
-				if _, err := w.Insert(bson.Build().Int32("_id", int32(i+j)).String("a", words.String()).Doc()); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			b.Fatal(err)
+	benchFill(b, e, benchTextNS, benchTexts, func(i int) bson.Doc {
+		words.Reset()
+		for words.Len() < 270 {
+			fmt.Fprintf(&words, "word%d ", zipf.Uint64())
 		}
-	}
-	return New(store, match.NewParser())
+		return bson.Build().Int32("_id", int32(i)).String("a", words.String()).Doc()
+	})
+	return e
 }
 
 func benchTextIndex(b *testing.B, e *Engine, spec string) {
-	parser := index.NewParser(match.NewParser())
 	start := clock.Wall().Now()
-	_, err := e.Store.CreateIndexes(context.Background(), benchTextNS, func(*catalog.Collection) ([]*index.Definition, error) {
-		d, err := parser.Parse(bson.MustDoc(spec), nil)
-		return []*index.Definition{d}, err
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	benchIndexes(b, e, benchTextNS, spec)
 	b.ReportMetric(float64(clock.Since(clock.Wall(), start).Microseconds())/benchTexts, "build-µs/doc")
 }
 

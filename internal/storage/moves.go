@@ -24,21 +24,25 @@ func (w *Writer) noteMove(old, now RecordID) {
 	}
 }
 
-// beginMoves is called before records that w has moved can be seen where they are now, endMoves after.
-func (w *Writer) beginMoves() {
-	for i, any := range w.moved {
-		if any {
-			w.c.steady.moves.under[i].Add(1)
+// beginMoves is called before what t has moved can be seen where it is now, endMoves after.
+func (t *Txn) beginMoves() {
+	for _, w := range t.writers {
+		for way, any := range w.moved {
+			if any {
+				w.c.steady.moves.under[way].Add(1)
+			}
 		}
 	}
 }
 
-func (w *Writer) endMoves() {
-	for i, any := range w.moved {
-		if any {
-			m := &w.c.steady.moves
-			raise(&m.last[i], w.txn.store.moves.Add(1))
-			m.under[i].Add(-1)
+func (t *Txn) endMoves() {
+	for _, w := range t.writers {
+		for way, any := range w.moved {
+			if any {
+				m := &w.c.steady.moves
+				raise(&m.last[way], t.store.moves.Add(1))
+				m.under[way].Add(-1)
+			}
 		}
 	}
 }

@@ -123,11 +123,9 @@ func conflict() error {
 func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 	defer t.end()
 	t.flush()
-	for _, w := range t.writers {
-		w.beginMoves()
-		defer w.endMoves()
-	}
+	t.beginMoves()
 	err := t.kv.Commit(ctx, d)
+	t.endMoves()
 	switch {
 	case err == nil:
 		t.committed()

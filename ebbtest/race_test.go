@@ -2,10 +2,14 @@ package ebbtest_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
+	driver "go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/ebbdb/ebb/internal/bson"
 )
@@ -73,6 +77,53 @@ func TestRacingDifferent(t *testing.T) {
 		}
 		s.reply("test", bson.MustDoc(`{drop: "c"}`), []string{})
 	}
+}
+
+// TestScansOfWhatMoves: a cursor without an index meets each document once, in either direction, while writers move them.
+func TestScansOfWhatMoves(t *testing.T) {
+	const documents, scans = 300, 12
+	s := newScript(t)
+	s.reply("test", bson.MustDoc(`{createIndexes: "c", indexes: [{key: {d: 1}, name: "d_1", expireAfterSeconds: 3600}]}`), []string{})
+	coll := s.client.Database("test").Collection("c")
+	for i := range documents {
+		if _, err := coll.InsertOne(t.Context(), map[string]any{"_id": i, "d": zero.Add(time.Duration(i) * time.Second)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	for n := range 2 {
+		random := rand.New(rand.NewPCG(uint64(n), 0))
+		writers.Go(func() {
+			for ctx.Err() == nil {
+				date := map[string]any{"d": zero.Add(time.Duration(random.IntN(documents)) * time.Second)}
+				if _, err := coll.UpdateByID(ctx, random.IntN(documents), map[string]any{"$set": date}); err != nil && ctx.Err() == nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for i := range scans {
+		way := 1 - 2*(i%2)
+		cursor, err := coll.Find(ctx, map[string]any{}, options.Find().SetHint(driver.D{{Key: "$natural", Value: way}}).SetBatchSize(20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		met := map[int32]int{}
+		for cursor.Next(ctx) {
+			met[cursor.Current.Lookup("_id").Int32()]++
+		}
+		if err := cursor.Err(); err != nil {
+			t.Error(err)
+		}
+		for id := range int32(documents) {
+			if met[id] != 1 {
+				t.Errorf("scan %d meets document %d %d times", i, id, met[id])
+			}
+		}
+	}
+	stop()
+	writers.Wait()
 }
 
 // A client of one's own, as the package comment shows it.

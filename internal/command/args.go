@@ -2,6 +2,7 @@ package command
 
 import (
 	"math"
+	"math/bits"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -19,7 +20,23 @@ type Args struct {
 	err    error
 	// present has a bit for each field, see bitOf: most of what is asked for is not there.
 	present uint64
-	names   *words
+	// everyday says that there are only fields for which everyday is true.
+	everyday bool
+	names    *words
+}
+
+// maxKeptFields is how many fields a connection keeps room for.
+const maxKeptFields = 256
+
+// everyday is true for what the commands that come most often are made of: who has read the ones of his command among these
+// need not ask for others where a command has no others.
+func everyday(key string) bool {
+	switch key {
+	case "$db", "lsid", "ordered", "batchSize", "find", "filter", "sort", "projection", "skip", "limit", "singleBatch",
+		"insert", "documents", "update", "updates", "delete", "deletes":
+		return true
+	}
+	return false
 }
 
 // bitOf is the bit of a field's name. Names may share one.
@@ -45,11 +62,23 @@ func NewArgs(path string, doc bson.Doc) *Args {
 
 // reset begins to read doc. Names are those that the connection has had lately, or nil.
 func (a *Args) reset(path string, doc bson.Doc, names *words) {
-	*a = Args{path: path, doc: doc, fields: a.fields[:0], names: names}
+	if cap(a.fields) > maxKeptFields {
+		a.fields = nil
+	}
+	*a = Args{path: path, doc: doc, fields: a.fields[:0], everyday: true, names: names}
 	for it := doc.Iter(); it.Next(); {
 		a.present |= bitOf(it.Key())
+		a.everyday = a.everyday && everyday(it.Key())
 		a.fields = append(a.fields, arg{key: it.Key(), v: it.Value()})
 	}
+}
+
+// first is the command's own field.
+func (a *Args) first() (key string, v bson.Value) {
+	if len(a.fields) == 0 {
+		return "", bson.Missing
+	}
+	return a.fields[0].key, a.fields[0].v
 }
 
 // Doc is the whole document.
@@ -175,7 +204,7 @@ func (a *Args) Limit(key string) (n int64, ok bool) { return a.IntIn(key, 0, mat
 
 // Collection reads the command's own field, which names a collection of db.
 func (a *Args) Collection(db string) namespace.NS {
-	key := a.doc.FirstKey()
+	key, _ := a.first()
 	v := a.Value(key)
 	if v.Type != bson.TypeString && v.Type != bson.TypeSymbol {
 		a.Fail(mongoerr.New(mongoerr.InvalidNamespace, "collection name has invalid type %s", v.Type))
@@ -198,17 +227,27 @@ func (a *Args) Done() error {
 	if a.err != nil {
 		return a.err
 	}
-	for i, f := range a.fields {
-		for _, g := range a.fields[:i] {
-			if g.key == f.key {
-				return mongoerr.New(40413, "BSON field '%s.%s' is a duplicate field", a.path, f.key)
-			}
+	unlike := bits.OnesCount64(a.present) == len(a.fields)
+	for i := range a.fields {
+		f := &a.fields[i]
+		if !unlike && a.repeats(i) {
+			return mongoerr.New(40413, "BSON field '%s.%s' is a duplicate field", a.path, f.key)
 		}
 		if !f.used {
 			return mongoerr.New(40415, "BSON field '%s.%s' is an unknown field.", a.path, f.key)
 		}
 	}
 	return nil
+}
+
+// repeats says whether field i has the name of one before it.
+func (a *Args) repeats(i int) bool {
+	for j := range a.fields[:i] {
+		if a.fields[j].key == a.fields[i].key {
+			return true
+		}
+	}
+	return false
 }
 
 // number reads an optional number.

@@ -32,6 +32,15 @@ type Conn struct {
 	spare    []byte
 	names    words
 	sessions words
+	latest   *Command
+}
+
+// command is the one called name, nil where there is none. Most are what the one before was.
+func (c *Conn) command(t table, name string) *Command {
+	if c.latest == nil || c.latest.Name != name {
+		c.latest = t[name]
+	}
+	return c.latest
 }
 
 // maxSpareBytes is how large a reply's buffer may be to be kept for the next one.

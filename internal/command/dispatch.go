@@ -55,13 +55,13 @@ func (s *Server) Handle(ctx context.Context, conn *Conn, req Request) (reply Rep
 }
 
 func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
-	name := req.Body.FirstKey()
+	op.Args = &op.Conn.args
+	op.Args.reset("", req.Body, &op.Conn.names)
+	name, _ := op.Args.first()
 	if name == "" {
 		return nil, mongoerr.New(mongoerr.CommandNotFound, "no such command: ''")
 	}
-	op.Args = &op.Conn.args
-	op.Args.reset(name, req.Body, &op.Conn.names)
-	op.Command = op.table[name]
+	op.Command = op.Conn.command(op.table, name)
 	if op.Command == nil {
 		return nil, mongoerr.New(mongoerr.CommandNotFound, "no such command: '%s'", name)
 	}
@@ -177,11 +177,7 @@ func cause(ctx context.Context, err error) error {
 
 // namespace is what currentOp and the profiler show: the collection the command names, else the database's $cmd.
 func (op *Op) namespace() string {
-	v := bson.Missing
-	for it := op.Args.Document().Iter(); it.Next(); {
-		v = it.Value()
-		break
-	}
+	_, v := op.Args.first()
 	if op.Command.Name == "getMore" {
 		v = op.Args.Document().Lookup("collection")
 	}

@@ -95,15 +95,15 @@ func (op *Op) printServer(b *bson.Builder) {
 }
 
 func explainFind(op *Op, v query.Verbosity) (*query.Explanation, error) {
-	r, err := op.parseFind(op.Args)
-	if err != nil {
+	r := &findRequest{}
+	if err := op.parseFind(op.Args, r); err != nil {
 		return nil, err
 	}
 	if err := readable(r.NS); err != nil {
 		return nil, err
 	}
-	defer op.examined(r.call)
-	return op.Query.ExplainFind(op.Ctx, r.Find, r.call, v)
+	defer op.examined(&r.call)
+	return op.Query.ExplainFind(op.Ctx, r.Find, &r.call, v)
 }
 
 func explainCount(op *Op, v query.Verbosity) (*query.Explanation, error) {

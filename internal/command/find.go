@@ -15,60 +15,73 @@ func findCommands() []*Command {
 // findRequest is a find as the client asked for it.
 type findRequest struct {
 	query.Find
-	call   *query.Call
+	call   query.Call
 	cursor cursorOptions
 }
 
 func find(op *Op) (bson.Doc, error) {
-	r, err := op.parseFind(op.Args)
-	if err != nil {
+	var r findRequest // on the stack: most that are found come by the short way
+	if err := op.parseFind(op.Args, &r); err != nil {
 		return nil, err
 	}
 	if err := readable(r.NS); err != nil {
 		return nil, err
 	}
-	if one, ok, err := op.Query.Express(op.Ctx, r.Find, r.call); ok {
-		op.examined(r.call)
+	if doc, ok, err := op.Query.Express(op.Ctx, &r.Find, &r.call); ok {
+		op.examined(&r.call)
 		if err != nil {
 			return nil, err
 		}
-		r.cursor.planSummary = r.call.PlanSummary
 		if r.cursor.takesOne() {
-			return op.replyOne(one.Doc()), nil
+			return op.replyOne(doc), nil
 		}
-		return op.openCursor(r.NS, one, r.cursor)
+		r.cursor.planSummary = r.call.PlanSummary
+		return op.openCursor(r.NS, query.NewOne(doc), r.cursor)
 	}
-	running, err := op.Query.Find(op.Ctx, r.Find, r.call)
-	op.examined(r.call)
+	call := new(query.Call) // the plan keeps it
+	*call = r.call
+	running, err := op.Query.Find(op.Ctx, r.Find, call)
+	op.examined(call)
 	if err != nil {
 		return nil, err
 	}
-	r.cursor.planSummary = r.call.PlanSummary
+	r.cursor.planSummary = call.PlanSummary
 	op.Running.Stats.HasSortStage.Store(running.Sorted)
 	reply, err := op.openCursor(r.NS, running, r.cursor)
-	op.examined(r.call)
+	op.examined(call)
 	return reply, err
 }
 
-func (op *Op) parseFind(a *Args) (findRequest, error) {
-	r := findRequest{call: op.call()}
+func (op *Op) parseFind(a *Args, r *findRequest) error {
+	r.call = query.Call{Now: op.Now, Durability: op.Durability(), AllowDiskUse: op.spills()}
 	r.NS = a.Collection(op.DB)
 	if r.Filter = a.Doc("filter"); r.Filter == nil && a.Value("filter").Type == bson.TypeNull {
 		a.Fail(a.wrongType("filter", bson.TypeNull, []bson.Type{bson.TypeObject})) // the one field of find that null does not leave out
 	}
 	r.Sort = a.Doc("sort")
 	r.Projection = a.Doc("projection")
-	r.Hint = hint(a)
 	r.Skip, _ = a.Limit("skip")
 	r.Limit, _ = a.Limit("limit")
+	r.cursor.batch, r.cursor.batchGiven = a.IntIn("batchSize", 0, math.MaxInt64)
+	r.cursor.single = a.SafeBool("singleBatch", false)
+	if !a.everyday {
+		r.parseRare(a)
+	}
+	if err := a.Done(); err != nil {
+		return err
+	}
+	return r.checkTail()
+}
+
+// parseRare reads the fields that are not everyday.
+func (r *findRequest) parseRare(a *Args) {
+	r.Hint = hint(a)
 	r.Min, r.Max = a.Doc("min"), a.Doc("max")
 	r.ReturnKey = a.SafeBool("returnKey", false)
 	r.ShowRecordID = a.SafeBool("showRecordId", false)
 	r.call.Let = a.Doc("let")
 	r.call.AllowDiskUse = a.SafeBool("allowDiskUse", r.call.AllowDiskUse)
-	collate(a, "collation", r.call)
-	r.cursor.batch, r.cursor.batchGiven = a.IntIn("batchSize", 0, math.MaxInt64)
-	r.cursor.single = a.SafeBool("singleBatch", false)
+	collate(a, "collation", &r.call)
 	r.cursor.noTimeout = a.SafeBool("noCursorTimeout", false)
 	r.Tailable = a.SafeBool("tailable", false)
 	r.cursor.tailable = r.Tailable
@@ -77,10 +90,6 @@ func (op *Op) parseFind(a *Args) (findRequest, error) {
 	a.SafeBool("allowPartialResults", false)
 	a.SafeBool("mirrored", false)
 	a.Ignore("options", "term", "$_requestReshardingResumeToken", "$_resumeAfter", "$_startAt", "encryptionInformation", "includeQueryStatsMetrics", "querySettings", "startOrphanSweepAfter", "resumeAfter", "startAt")
-	if err := a.Done(); err != nil {
-		return r, err
-	}
-	return r, r.checkTail()
 }
 
 // checkTail refuses what a tailable cursor cannot have. Whether the collection is capped is known later.

@@ -48,6 +48,12 @@ var genericFields = []string{"$db", "$clusterTime", "$readPreference", "$audit",
 // readGeneric reads the fields that any command may have.
 func (op *Op) readGeneric() error {
 	a := op.Args
+	if a.everyday {
+		a.Value("$db")
+		op.readLSID(a)
+		op.MaxTime = op.cluster.maxTime(op.Command)
+		return a.Err()
+	}
 	a.Ignore(genericFields...)
 	op.readSession(a)
 	op.Comment = a.Value("comment")
@@ -67,12 +73,19 @@ func (op *Op) readGeneric() error {
 	return a.Err()
 }
 
-func (op *Op) readSession(a *Args) {
+func (op *Op) readLSID(a *Args) (ok bool) {
 	if lsid := a.Doc("lsid"); lsid != nil {
 		if err := op.readSessionID(lsid); err != nil {
 			a.Fail(err)
-			return
+			return false
 		}
+	}
+	return true
+}
+
+func (op *Op) readSession(a *Args) {
+	if !op.readLSID(a) {
+		return
 	}
 	txn := a.Value("txnNumber")
 	a.Ignore("stmtId", "stmtIds")

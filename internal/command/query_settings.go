@@ -178,14 +178,15 @@ func (op *Op) represent(doc bson.Doc) (r query.Representative, err error) {
 	}
 	switch name {
 	case "find":
-		f, err := inner.parseFind(inner.Args)
+		f := &findRequest{}
+		err := inner.parseFind(inner.Args, f)
 		if err == nil {
 			err = readable(f.NS)
 		}
 		if err != nil {
 			return r, err
 		}
-		return op.Query.RepresentFind(op.Ctx, f.Find, f.call)
+		return op.Query.RepresentFind(op.Ctx, f.Find, &f.call)
 	case "distinct":
 		d, err := inner.parseDistinct(inner.Args)
 		if err != nil {

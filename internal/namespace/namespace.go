@@ -44,10 +44,21 @@ func CheckDB(db string) error {
 		return mongoerr.New(mongoerr.InvalidNamespace, "Invalid namespace specified ''")
 	case len(db) > MaxDBLength:
 		return mongoerr.New(mongoerr.InvalidNamespace, "db name must be at most %d characters, found: %d", MaxDBLength, len(db))
-	case strings.ContainsAny(db, "/\\. \"$\x00"):
+	case hasForbidden(db):
 		return mongoerr.New(mongoerr.InvalidNamespace, "Invalid database name: '%s'", db)
 	}
 	return nil
+}
+
+// hasForbidden looks for characters that no database's name has.
+func hasForbidden(db string) bool {
+	for i := range len(db) {
+		switch db[i] {
+		case '/', '\\', '.', ' ', '"', '$', 0:
+			return true
+		}
+	}
+	return false
 }
 
 // Check refuses namespaces that no collection may have, the server's own ones excepted.

@@ -4,9 +4,6 @@ package operation
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -80,6 +77,8 @@ type Operation struct {
 
 	killed atomic.Bool
 	scope  scope
+	// before and after are those that run, guarded by the Registry.
+	before, after *Operation
 }
 
 // Killed says whether the operation was told to stop.
@@ -97,27 +96,33 @@ type Registry struct {
 	next  atomic.Int64
 	mu    struct {
 		sync.Mutex
-		running map[int64]*Operation
+		// oldest and newest are the ends of a list: operations come and go more often than anybody looks one up.
+		oldest, newest *Operation
+		running        int
 	}
 }
 
 // NewRegistry returns an empty registry.
 func NewRegistry(c clock.Clock) *Registry {
-	r := &Registry{clock: c}
-	r.mu.running = map[int64]*Operation{}
-	return r
+	return &Registry{clock: c}
 }
 
 // Start enters o and gives it an id. The context returned ends when o is killed; its cause is the reason. Finish must be
 // called when the operation is over.
 func (r *Registry) Start(ctx context.Context, o *Operation) context.Context {
-	o.ID = r.next.Add(1)
 	if o.Started.IsZero() {
 		o.Started = r.clock.Now()
 	}
 	o.scope.parent = ctx
 	r.mu.Lock()
-	r.mu.running[o.ID] = o
+	o.ID = r.next.Add(1)
+	if o.before = r.mu.newest; o.before != nil {
+		o.before.after = o
+	} else {
+		r.mu.oldest = o
+	}
+	r.mu.newest = o
+	r.mu.running++
 	r.mu.Unlock()
 	return &o.scope
 }
@@ -128,7 +133,20 @@ func (r *Registry) Started() int64 { return r.next.Load() }
 // Finish takes o out.
 func (r *Registry) Finish(o *Operation) {
 	r.mu.Lock()
-	delete(r.mu.running, o.ID)
+	if o.before != nil {
+		o.before.after = o.after
+	} else if r.mu.oldest == o {
+		r.mu.oldest = o.after
+	} else {
+		panic("operation: finished twice, or never started")
+	}
+	if o.after != nil {
+		o.after.before = o.before
+	} else {
+		r.mu.newest = o.before
+	}
+	o.before, o.after = nil, nil
+	r.mu.running--
 	r.mu.Unlock()
 	o.scope.end()
 }
@@ -137,11 +155,10 @@ func (r *Registry) Finish(o *Operation) {
 func (r *Registry) Running() []*Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ops := make([]*Operation, 0, len(r.mu.running))
-	for _, o := range r.mu.running {
+	ops := make([]*Operation, 0, r.mu.running)
+	for o := r.mu.oldest; o != nil; o = o.after {
 		ops = append(ops, o)
 	}
-	sort.Slice(ops, func(i, j int) bool { return ops[i].ID < ops[j].ID })
 	return ops
 }
 
@@ -150,15 +167,18 @@ func (r *Registry) Running() []*Operation {
 func (r *Registry) Each(f func(*Operation)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, id := range slices.Sorted(maps.Keys(r.mu.running)) {
-		f(r.mu.running[id])
+	for o := r.mu.oldest; o != nil; o = o.after {
+		f(o)
 	}
 }
 
 // Kill stops the operation with the id and says whether there was one.
 func (r *Registry) Kill(id int64) bool {
 	r.mu.Lock()
-	o := r.mu.running[id]
+	o := r.mu.oldest
+	for o != nil && o.ID != id {
+		o = o.after
+	}
 	r.mu.Unlock()
 	if o == nil {
 		return false

@@ -10,8 +10,8 @@ import (
 // One is the source of a cursor with one document, or none.
 type One struct{ doc bson.Doc }
 
-// Doc is the document, nil where there is none.
-func (o *One) Doc() bson.Doc { return o.doc }
+// NewOne has doc, or nothing where that is nil.
+func NewOne(doc bson.Doc) *One { return &One{doc} }
 
 // Next implements cursor.Source.
 func (o *One) Next(context.Context) (bson.Doc, error) {
@@ -27,8 +27,9 @@ func (*One) Park() {}
 func (*One) Close() error { return nil }
 
 // Express is Find for what clients ask for most: the whole document with one _id. There is one way to find it, so that
-// nothing need be parsed, planned or opened. ok is false when f asks for anything that Find has to look at.
-func (e *Engine) Express(ctx context.Context, f Find, call *Call) (one *One, ok bool, err error) {
+// nothing need be parsed, planned or opened. doc is nil when there is no such document, ok false
+// when f asks for anything that Find has to look at.
+func (e *Engine) Express(ctx context.Context, f *Find, call *Call) (doc bson.Doc, ok bool, err error) {
 	id, ok := f.onlyID()
 	if !ok || call.Collation != nil || !call.Let.IsEmpty() {
 		return nil, false, nil
@@ -46,7 +47,7 @@ func (e *Engine) Express(ctx context.Context, f Find, call *Call) (one *One, ok 
 	if err != nil {
 		return nil, true, err
 	}
-	return &One{rec.Doc}, true, nil // the engine's values are its reader's to keep
+	return rec.Doc, true, nil // the engine's values are its reader's to keep
 }
 
 // straight says whether an _id, compared without a collation, leads straight to its document in r's collection.

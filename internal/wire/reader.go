@@ -111,7 +111,10 @@ func (r *Reader) ReadMessage() (*Message, error) {
 		return nil, err
 	}
 	err := m.parse()
-	if _, answerable := errors.AsType[*mongoerr.Error](err); err != nil && !answerable {
+	if err == nil {
+		return m, nil
+	}
+	if _, answerable := errors.AsType[*mongoerr.Error](err); !answerable {
 		m.Release()
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func TestWorkloads(t *testing.T) {
 func measured(t *testing.T, workload string) []result {
 	folder, out := t.TempDir(), &bytes.Buffer{}
 	err := run(t.Context(), []string{"-url", serve(t), "-results", folder, "-label", "small", "-workloads", workload, "-runs", "1", "-docs", "100", "-batch", "30",
-		"-workers", "2", "-warm", "5ms", "-for", "20ms", "-sizes", "50,100", "-expiry-docs", "100", "-lead", "500ms", "-quiet", "100ms", "-probe", "50",
+		"-workers", "2", "-warm", "5ms", "-for", "20ms", "-sizes", "50,100", "-expiry-docs", "100", "-lead", "500ms", "-quiet", "100ms", "-probe", "50", "-probe-for", "300ms",
 		"-rate", "1000", "-steady-batch", "10", "-steady-for", "1200ms", "-life", "1s"}, out)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -110,7 +110,7 @@ func TestChoose(t *testing.T) {
 		"ycsb-[af]":  "ycsb-a ycsb-f",
 		"growth-*":   "growth-100000 growth-1000000 growth-10000000",
 		"nothing":    `error: no workload is called "nothing": see bench list`,
-		"find,short": "bulk bulk-ttl insert find range covered sort aggregate group ycsb-a ycsb-b ycsb-c ycsb-d ycsb-e ycsb-f expiry expiry-probe",
+		"find,short": "bulk bulk-ttl insert find range covered sort aggregate group ycsb-a ycsb-b ycsb-c ycsb-d ycsb-e ycsb-f expiry expiry-probe expiry-half expiry-half-probe",
 	} {
 		rows, err := choose(workloads(s), wanted)
 		var names []string

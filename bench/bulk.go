@@ -85,6 +85,7 @@ type loading struct {
 	coll     *mongo.Collection
 	from, to int64
 	at       time.Time // of all documents; zero: when each batch is made
+	half     bool      // every second one is dated far behind at
 }
 
 // run returns how long the batches took.
@@ -123,6 +124,10 @@ func (l *loading) work(ctx context.Context, next *atomic.Int64, r *rand.Rand, to
 			at = time.Now()
 		}
 		for n := lo; n < min(hi, l.to); n++ {
+			if l.half && n%2 == 1 {
+				batch = append(batch, document(r, n, at.Add(farAway)))
+				continue
+			}
 			batch = append(batch, document(r, n, at))
 		}
 		begin := time.Now()

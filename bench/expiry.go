@@ -25,6 +25,7 @@ const (
 // expiry lets many documents expire at one moment, and watches from outside what becomes of them.
 type expiry struct {
 	probed    bool
+	half      bool // of twice as many documents
 	emptyDisk disk
 }
 
@@ -47,15 +48,21 @@ func (w *expiry) fresh(ctx context.Context, b *bench) error {
 	if err := coll.Drop(ctx); err != nil {
 		return err
 	}
-	return createTTL(ctx, coll, "at", ttlOfExpiry, b.hide)
+	if err := createTTL(ctx, coll, "at", ttlOfExpiry, b.hide); err != nil || !w.half {
+		return err
+	}
+	return createIndex(ctx, coll, bson.D{{Key: "amount", Value: 1}})
 }
 
 func (w *expiry) measure(ctx context.Context, b *bench) error {
 	if err := w.fresh(ctx, b); err != nil {
 		return err
 	}
-	death := &death{bench: b, probed: w.probed, documents: int64(b.expiryDocs), out: metrics{}, emptyDisk: w.emptyDisk,
+	death := &death{bench: b, probed: w.probed, documents: int64(b.expiryDocs), out: metrics{}, series: map[string][]float64{}, emptyDisk: w.emptyDisk,
 		reclaim: reclaim{target: b.target, coll: b.db.Collection("ttl"), field: "at", after: ttlOfExpiry}}
+	if w.half {
+		death.reclaim.stay = death.documents
+	}
 	if err := death.load(ctx); err != nil {
 		return err
 	}
@@ -68,15 +75,16 @@ func (w *expiry) measure(ctx context.Context, b *bench) error {
 	}
 	err := death.watch(ctx)
 	if p != nil {
+		pause(ctx, time.Until(death.deadline)+b.probeFor)
 		if failed := p.stop(); err == nil {
 			err = failed
 		}
-		p.into(death.out, death.deadline, death.quietAt)
+		p.into(death, b.probeFor)
 	}
 	if err != nil {
 		return err
 	}
-	return b.tellSeries("", death.out, map[string][]float64{"disk_mib": death.disk})
+	return b.tellSeries("", death.out, death.series)
 }
 
 // death is one time that documents expire.
@@ -92,8 +100,14 @@ type death struct {
 
 	baseline float64 // processors that the server keeps busy without expiry
 	quietAt  time.Time
-	disk     []float64
+	series   map[string][]float64
 }
+
+// loaded is how many documents there are before the deadline.
+func (d *death) loaded() int64 { return d.documents + d.reclaim.stay }
+
+// frees says whether the disk should be as it was in the end, and can be looked at.
+func (d *death) frees() bool { return d.target.data != "" && d.reclaim.stay == 0 }
 
 func (d *death) load(ctx context.Context) (err error) {
 	if d.before, _, err = d.reclaim.deleted(ctx); err != nil {
@@ -101,19 +115,22 @@ func (d *death) load(ctx context.Context) (err error) {
 	}
 	lead := d.lead
 	if lead == 0 {
-		lead = time.Duration(float64(d.documents)/loadRate*float64(time.Second)) + settleTime
+		lead = time.Duration(float64(d.loaded())/loadRate*float64(time.Second)) + settleTime
+		if d.probed {
+			lead += d.probeFor
+		}
 	}
 	d.deadline = time.Now().Add(lead).Truncate(time.Millisecond)
 	begin := time.Now()
-	l := loading{bench: d.bench, coll: d.reclaim.coll, to: d.documents, at: d.deadline.Add(-ttlOfExpiry)}
+	l := loading{bench: d.bench, coll: d.reclaim.coll, to: d.loaded(), at: d.deadline.Add(-ttlOfExpiry), half: d.reclaim.stay > 0}
 	if _, err := l.run(ctx); err != nil {
 		return err
 	}
-	d.out["load_docs_s"] = float64(d.documents) / time.Since(begin).Seconds()
+	d.out["load_docs_s"] = float64(d.loaded()) / time.Since(begin).Seconds()
 	if left := time.Until(d.deadline); left < min(baselineTime, lead/2) {
 		return fmt.Errorf("loading took until %v before the deadline: give a longer -lead than %v", left, lead)
 	}
-	if d.target.data != "" {
+	if d.frees() {
 		d.noteDisk("empty", d.emptyDisk)
 		d.noteDisk("full", diskUsage(d.target.data))
 	}
@@ -134,7 +151,7 @@ func (d *death) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.target.data != "" {
+	if d.frees() {
 		d.awaitDisk(ctx)
 	}
 	u := m.stop()
@@ -173,6 +190,7 @@ func (d *death) poll(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			n -= d.reclaim.stay
 			if first {
 				d.out["visible_first"], d.out["first_query_ms"] = float64(n), millis(begin.Sub(d.deadline))
 			}
@@ -251,11 +269,11 @@ func (d *death) noteDisk(when string, now disk) {
 }
 
 func (d *death) lookAtDisk() {
-	if d.target.data == "" {
+	if !d.frees() {
 		return
 	}
 	now := diskUsage(d.target.data)
-	d.disk = append(d.disk, mebi(now.total))
+	d.series["disk_mib"] = append(d.series["disk_mib"], mebi(now.total))
 	if d.out["disk_back_ms"] == 0 && float64(now.total) <= diskSlack*float64(d.emptyDisk.total) {
 		d.out["disk_back_ms"] = millis(time.Since(d.deadline))
 	}
@@ -279,8 +297,8 @@ func (d *death) awaitDisk(ctx context.Context) {
 
 const (
 	probeDocs = 10_000 // in the collection that is probed
-	// probedLeast is how long the time from the deadline on is at least: a tail wants more than a few dozen samples.
-	probedLeast = time.Second
+	// probeAhead is how long before the deadline the time begins that counts as with it.
+	probeAhead = time.Second
 	// probeWarm is the beginning that is not counted: connections are made.
 	probeWarm = time.Second
 )
@@ -347,27 +365,40 @@ func (p *probes) stop() error {
 	return p.mu.err
 }
 
-// into adds the latencies before the deadline, and from it until the server was quiet again.
-func (p *probes) into(m metrics, deadline, quiet time.Time) {
-	if least := deadline.Add(probedLeast); quiet.Before(least) {
-		quiet = least
+// into adds the latencies of so long before the deadline, and of as long with it, or until the server was quiet again.
+func (p *probes) into(d *death, length time.Duration) {
+	from := d.deadline.Add(-probeAhead)
+	to := d.deadline.Add(length)
+	if d.quietAt.After(to) {
+		to = d.quietAt
+	}
+	begin := from.Add(-length)
+	if warm := p.begin.Add(probeWarm); warm.After(begin) {
+		begin = warm
 	}
 	for kind, samples := range p.mu.samples {
-		var before, during histogram
-		for _, s := range samples {
-			switch {
-			case s.at.Sub(p.begin) < probeWarm:
-			case s.at.Before(deadline):
-				before.add(s.took)
-			case s.at.Before(quiet):
-				during.add(s.took)
-			}
-		}
-		before.into(m, kind+"_before_")
-		during.into(m, kind+"_during_")
+		before, during := between(samples, begin, from), between(samples, from, to)
+		before.into(d.out, kind+"_before_")
+		during.into(d.out, kind+"_during_")
+		d.out[kind+"_before_n"], d.out[kind+"_during_n"] = float64(before.n), float64(during.n)
 		if before.n > 0 && during.n > 0 {
-			m[kind+"_p99_ratio"] = millis(during.quantile(0.99)) / millis(before.quantile(0.99))
+			d.out[kind+"_p99_ratio"] = millis(during.quantile(0.99)) / millis(before.quantile(0.99))
+		}
+		for at := begin; at.Before(to); at = at.Add(time.Second) {
+			second := between(samples, at, at.Add(time.Second))
+			d.series[kind+"_p99_ms"] = append(d.series[kind+"_p99_ms"], millis(second.quantile(0.99)))
 		}
 	}
-	m["late"] = float64(p.mu.late)
+	d.out["late"] = float64(p.mu.late)
+}
+
+// between counts the samples that began in [from, to).
+func between(samples []sample, from, to time.Time) *histogram {
+	h := &histogram{}
+	for _, s := range samples {
+		if !s.at.Before(from) && s.at.Before(to) {
+			h.add(s.took)
+		}
+	}
+	return h
 }

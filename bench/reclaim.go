@@ -17,6 +17,7 @@ type reclaim struct {
 	coll   *mongo.Collection
 	field  string // the date of the TTL index,
 	after  time.Duration
+	stay   int64 // documents that do not expire
 }
 
 // reclaimStatus is how far a server says that it has come.
@@ -78,7 +79,7 @@ func (r *reclaim) deleted(ctx context.Context) (n int64, ok bool, err error) {
 }
 
 // gone says whether nothing is left of so many documents: the server has deleted as many since before, has no backlog, and
-// the collection is empty.
+// in the collection are those that stay.
 func (r *reclaim) gone(ctx context.Context, before, documents int64) (bool, error) {
 	n, ok, err := r.deleted(ctx)
 	if err != nil || ok && n-before < documents {
@@ -89,10 +90,10 @@ func (r *reclaim) gone(ctx context.Context, before, documents int64) (bool, erro
 			return false, err
 		}
 		var stats struct{ Size int64 }
-		if err := r.coll.Database().RunCommand(ctx, bson.D{{Key: "collStats", Value: r.coll.Name()}}).Decode(&stats); err != nil || stats.Size > 0 {
+		if err := r.coll.Database().RunCommand(ctx, bson.D{{Key: "collStats", Value: r.coll.Name()}}).Decode(&stats); err != nil || r.stay == 0 && stats.Size > 0 {
 			return false, err
 		}
 	}
 	left, err := r.coll.CountDocuments(ctx, bson.D{})
-	return left == 0, err
+	return left == r.stay, err
 }

@@ -30,6 +30,7 @@ type settings struct {
 	hide        bool
 	lead, quiet time.Duration
 	probe       float64
+	probeFor    time.Duration
 
 	rate        float64
 	steadyBatch int
@@ -88,6 +89,7 @@ func (s *settings) expiryFlags(f *flag.FlagSet) {
 	f.DurationVar(&s.lead, "lead", 0, "expiry: from the start of loading to the deadline; 0 reckons it from -expiry-docs")
 	f.DurationVar(&s.quiet, "quiet", 3*time.Second, "expiry: the server is quiet when it has been idle for so long")
 	f.Float64Var(&s.probe, "probe", 500, "expiry-probe: finds and inserts a second, each, on another collection")
+	f.DurationVar(&s.probeFor, "probe-for", 20*time.Second, "expiry-probe: for how long before the deadline, and after it")
 	f.Float64Var(&s.rate, "rate", 20_000, "steady: documents a second")
 	f.IntVar(&s.steadyBatch, "steady-batch", 100, "steady: documents an insertMany")
 	f.DurationVar(&s.steady, "steady-for", 10*time.Minute, "steady: how long; a quarter of it for sliding")

@@ -42,6 +42,8 @@ func workloads(s *settings) []row {
 	rows = append(rows,
 		row{name: "expiry", about: "-expiry-docs documents expire at one moment", workload: &expiry{}},
 		row{name: "expiry-probe", about: "the same, with finds and inserts on another collection", workload: &expiry{probed: true}},
+		row{name: "expiry-half", about: "-expiry-docs of twice as many, and a second index", workload: &expiry{half: true}},
+		row{name: "expiry-half-probe", about: "the same, with finds and inserts on another collection", workload: &expiry{half: true, probed: true}},
 		row{name: "sliding", about: "updates by _id that keep _ts documents alive", long: true, workload: &sliding{}},
 		row{name: "steady", about: "-rate inserts a second that live for -life", long: true, workload: &steady{}},
 	)

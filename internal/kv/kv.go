@@ -14,7 +14,8 @@
 // nothing behind and may be retried. ErrUndetermined means that the engine cannot say whether the commit happened.
 //
 // An Engine's DeleteRange and Load stand outside transactions: they are for data that nothing can reach any more, and for
-// data that nothing can reach yet. A transaction's DeleteRange is part of it.
+// data that nothing can reach yet. So does Replace, for data that nobody else writes meanwhile. A transaction's DeleteRange is
+// part of it.
 package kv
 
 import (
@@ -110,6 +111,22 @@ type Txn interface {
 	Rollback()
 }
 
+// Replacement is pairs that are written where nobody sees them, faster than transactions write, until they take the place of
+// a range. It is used by one goroutine at a time: Set as often as need be, Seal, and Commit; Discard at any time, which ends it.
+type Replacement interface {
+	// Set adds a pair; their keys ascend.
+	Set(key, value []byte) error
+	// Size is about how many bytes were set.
+	Size() int
+	// Seal ends the range, before end, and brings the pairs to stable storage.
+	Seal(end []byte) error
+	// Commit removes what lies in the range and puts the pairs there: all of it or, on an error or after a crash, nothing. All
+	// that was committed before it began is on stable storage before it is. Nobody else writes in the range while it runs.
+	Commit(ctx context.Context) error
+	// Discard gives up what is not committed; it may be called again.
+	Discard()
+}
+
 // Stats is what an engine says about itself; sizes are bytes.
 type Stats struct {
 	DiskBytes, MemTableBytes, CacheBytes int64
@@ -132,6 +149,8 @@ type Engine interface {
 	// it gives is read before it is called again. Between the first key and the last there is nothing yet, and nobody writes
 	// there meanwhile. They are visible and on stable storage when Load returns.
 	Load(ctx context.Context, next func() (key, value []byte, ok bool, err error)) error
+	// Replace begins to write what shall stand in the place of all keys from start on, up to an end that is said later.
+	Replace(start []byte) (Replacement, error)
 	// SizeOf estimates the bytes that [start, end) takes on disk.
 	SizeOf(start, end []byte) (int64, error)
 	// Sync makes every commit that returned durable.

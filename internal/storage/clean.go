@@ -13,6 +13,9 @@ import (
 type cleaning struct {
 	mu sync.Mutex // held by who cleans
 	round
+	rewriting *rewriting // or nil
+	writes    int64      // commits to the collection when it was cleaned last
+	contended bool       // a rewriting was given up in this round
 }
 
 type round struct {
@@ -47,7 +50,8 @@ func (r *Reader) Dead() (dead, documents int64, err error) {
 // false when a round through all indexes has left nothing.
 //
 // Where few entries are dead they are deleted one by one, beside writers. Where many are, a stretch is deleted as a whole and
-// the living are written again, for which the lock is held exclusively while limit entries are read.
+// the living are written again: a long one while nobody writes to the collection (rewriting), or else a short one, for which
+// the lock is held exclusively while limit entries are read.
 func (s *Store) Clean(ctx context.Context, collection uint32, limit int) (removed int, more bool, err error) {
 	c := s.current.Load().collections[collection]
 	if c == nil || !c.steady.marked.Load() {
@@ -57,6 +61,9 @@ func (s *Store) Clean(ctx context.Context, collection uint32, limit int) (remove
 	at.mu.Lock()
 	defer at.mu.Unlock()
 	if at.dense {
+		if removed, ok, err := s.rewrite(ctx, c, limit); ok || err != nil {
+			return removed, true, err
+		}
 		if locked, err := s.lockToSweep(ctx, c); err != nil {
 			return 0, false, err
 		} else if locked {
@@ -76,9 +83,17 @@ func (s *Store) Clean(ctx context.Context, collection uint32, limit int) (remove
 		return err
 	})
 	if err == nil {
-		at.round = next
+		at.proceed(next, c.steady.writes.Load())
 	}
 	return removed, more, err
+}
+
+// proceed takes over how far a transaction has come, which is one of so many commits to the collection.
+func (c *cleaning) proceed(next round, commits int64) {
+	if next.begun == nil { // the round has ended
+		c.contended = false
+	}
+	c.round, c.writes = next, commits
 }
 
 // cleanDense is Clean for one who holds the collection's lock exclusively.
@@ -97,7 +112,7 @@ func (s *Store) cleanDense(ctx context.Context, c *collection, limit int) (remov
 	if err := t.Commit(ctx, kv.Buffered); err != nil {
 		return 0, false, err
 	}
-	c.steady.cleaning.round = next
+	c.steady.cleaning.proceed(next, c.steady.writes.Load())
 	return removed, more, nil
 }
 
@@ -150,18 +165,22 @@ func (w *Writer) byNumber() (tables []*writtenTable) {
 }
 
 // entriesFrom opens a walk over an index behind the last key that was looked at.
-func (w *Writer) entriesFrom(walk *walk, t *writtenTable, at *round) (low []byte, err error) {
-	start := tableKey(nil, t.Definition)
-	if low = start; at.after != nil {
-		low = append(slices.Clone(at.after), 0)
+func (r *Reader) entriesFrom(walk *walk, t *tableIndex, at *round) error {
+	return walk.open(r.view, kv.IterOptions{Lower: entriesBehind(t, at.after), Upper: After(tableKey(nil, t.Definition))}, false, nil)
+}
+
+// entriesBehind is where the entries behind a key begin, or where all do.
+func entriesBehind(t *tableIndex, key []byte) []byte {
+	if key == nil {
+		return tableKey(nil, t.Definition)
 	}
-	return low, walk.open(w.view, kv.IterOptions{Lower: low, Upper: After(start)}, false, nil)
+	return append(slices.Clone(key), 0)
 }
 
 // cleanTable deletes dead entries one by one. It is done when it has come to the end of the index.
 func (w *Writer) cleanTable(t *writtenTable, ms marks, at *round, left *work) (ended bool, err error) {
 	var walk walk
-	if _, err := w.entriesFrom(&walk, t, at); err != nil {
+	if err := w.entriesFrom(&walk, t.tableIndex, at); err != nil {
 		return false, err
 	}
 	defer walk.close()
@@ -204,8 +223,8 @@ func (t *writtenTable) isDead(walk *walk, ms marks, room *idRoom) (bool, error) 
 // cleanStretch deletes a stretch with all that is in it and writes the living again. Nobody else writes.
 func (w *Writer) cleanStretch(t *writtenTable, ms marks, at *round, left *work) (ended bool, err error) {
 	var walk walk
-	low, err := w.entriesFrom(&walk, t, at)
-	if err != nil {
+	low := entriesBehind(t.tableIndex, at.after)
+	if err := w.entriesFrom(&walk, t.tableIndex, at); err != nil {
 		return false, err
 	}
 	defer walk.close()

@@ -46,7 +46,7 @@ type steady struct {
 	news    news
 	// builds are the index builds whose side tables writers fill; lock, held exclusively, guards it, and anybody may look.
 	builds atomic.Pointer[[]*Build]
-	// writes counts commits beside builds.
+	// writes counts commits, before the lock is given back.
 	writes atomic.Int64
 	// lastSweep is the number of the last sweep, among those of all collections.
 	lastSweep atomic.Uint64

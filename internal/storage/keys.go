@@ -25,6 +25,7 @@ const (
 	metaGarbage    = 'g' // | kind | number
 	metaSequence   = 'q' // | collection
 	metaMarks      = 's' // | collection
+	metaRewriting  = 'w' // | index
 )
 
 // Kinds of garbage and of counters' owners.

@@ -25,6 +25,9 @@ func (s *Store) load(ctx context.Context) ([]garbage, error) {
 	if err := s.checkFormat(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.settleRewritings(ctx); err != nil {
+		return nil, err
+	}
 	snapshot, err := s.engine.Snapshot()
 	if err != nil {
 		return nil, err

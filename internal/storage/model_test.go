@@ -113,8 +113,7 @@ func (m *model) step(n int) {
 	case p < 92:
 		m.stepArrange()
 	case p < 94:
-		_, _, err := m.Clean(context.Background(), m.current.Load().catalog.Collection(m.ns).ID, 1+m.rng.IntN(40))
-		m.must(err)
+		m.stepClean()
 	case p < 98:
 		m.stepIndexes()
 	case p < 99:
@@ -303,6 +302,15 @@ func (m *model) parallel(doc bson.Doc) bool {
 		var k index.Keys
 		return d.Keys(doc, &k) != nil
 	})
+}
+
+// stepClean cleans a little, which may leave a stretch half written.
+func (m *model) stepClean() {
+	limit := 1 + m.rng.IntN(10)
+	for range 1 + m.rng.IntN(8) {
+		_, _, err := m.Clean(context.Background(), m.current.Load().catalog.Collection(m.ns).ID, limit)
+		m.must(err)
+	}
 }
 
 func (m *model) stepInsert() {

@@ -38,12 +38,21 @@ func (x *script) arrange() string {
 	return fmt.Sprintf("%d moved, more: %v", moved, more)
 }
 
+// cleanSome cleans once where there is a limit, and otherwise until nothing is left.
 func (x *script) cleanSome() string {
-	limit := 1000
+	limit, once := 1000, x.d.HasArg("limit")
 	x.d.MaybeScanArgs(x.t, "limit", &limit)
-	removed, more, err := x.Clean(context.Background(), x.number(), limit)
-	x.must(err)
-	return fmt.Sprintf("%d removed, more: %v", removed, more)
+	all, more := 0, true
+	for more {
+		var removed int
+		var err error
+		removed, more, err = x.Clean(context.Background(), x.number(), limit)
+		x.must(err)
+		if all += removed; once {
+			break
+		}
+	}
+	return fmt.Sprintf("%d removed, more: %v", all, more)
 }
 
 // keys counts what lies in each index by looking at keys alone, beside all entries that are stored.

@@ -72,11 +72,14 @@ type Store struct {
 	moves atomic.Uint64
 	// frozen is set while StopHiding works, see hiding.
 	frozen atomic.Int64
+	// rewriting is the one that cleans under way.
+	rewriting rewritings
 
 	// A test makes these small.
 	buildMemoryBytes int
 	inlineDocuments  int64
 	fewSwept         int64
+	longStretch      int64
 }
 
 // Open reads the catalogue of the engine's store, or makes an empty one, and begins to remove what a crash left behind.
@@ -94,7 +97,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	s := &Store{engine: engine, options: o, buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments, fewSwept: fewSwept}
+	s := &Store{engine: engine, options: o, buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments, fewSwept: fewSwept, longStretch: longStretch}
 	s.latches.seed = maphash.MakeSeed()
 	left, err := s.load(ctx)
 	if err != nil {
@@ -116,6 +119,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 // Close waits for work in the background to stop. Every View and Txn must have ended.
 func (s *Store) Close() error {
 	s.garbage.stop()
+	s.rewriting.stop()
 	return nil
 }
 

@@ -62,7 +62,7 @@ func (f *fixture) open() {
 		f.t.Fatal(err)
 	}
 	f.Store = s
-	f.fewSwept = 1
+	f.fewSwept, f.longStretch = 1, 2
 }
 
 // online makes every index build one beside writers, with runs on disk.

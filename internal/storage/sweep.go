@@ -206,6 +206,7 @@ func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rul
 		return Swept{}, false, err
 	}
 	c.steady.marked.Store(!c.order.clustered)
+	c.steady.writes.Add(1)
 	if err := t.Commit(ctx, kv.Buffered); err != nil {
 		return Swept{}, false, err
 	}

@@ -153,9 +153,7 @@ func (t *Txn) committed() {
 		if len(w.tallied) > 0 {
 			w.c.order.tally.add(w.tallied)
 		}
-		if len(w.c.steady.building()) > 0 {
-			w.c.steady.writes.Add(1)
-		}
+		w.c.steady.writes.Add(1)
 		if w.trimmed != nil {
 			w.c.steady.trimmed = w.trimmed
 		}

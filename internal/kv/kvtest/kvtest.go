@@ -47,6 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"delete range", checkDeleteRange},
 		{"delete range in a transaction", checkTxnDeleteRange},
 		{"load", checkLoad},
+		{"replace", checkReplace},
 		{"size of", checkSizeOf},
 		{"durability", checkDurability},
 		{"group commit", checkGroupCommit},

@@ -90,17 +90,22 @@ func (l *load) set(key, value []byte) error {
 	return l.table.Set(key, value)
 }
 
-func (l *load) begin() error {
-	e := l.engine
+func (l *load) begin() (err error) {
+	l.size = 0
+	l.table, err = l.engine.newTable(&l.paths)
+	return err
+}
+
+// newTable begins a table that the store is to take over, and adds its path to paths.
+func (e *Engine) newTable(paths *[]string) (*sstable.Writer, error) {
 	path := e.options.FS.PathJoin(e.loadDir, fmt.Sprintf("%d.sst", e.loads.next.Add(1)))
 	file, err := e.options.FS.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l.paths = append(l.paths, path)
-	l.size = 0
-	l.table = sstable.NewWriter(objstorageprovider.NewFileWritable(file), e.tables.MakeWriterOptions(loadedLevel, e.db.TableFormat()))
-	return nil
+	*paths = append(*paths, path)
+	file = vfs.NewSyncingFile(file, vfs.SyncingFileOptions{BytesPerSync: bytesPerSync}) // or the last sync would hold up all others
+	return sstable.NewWriter(objstorageprovider.NewFileWritable(file), e.tables.MakeWriterOptions(loadedLevel, e.db.TableFormat())), nil
 }
 
 // finish closes the table, which syncs it.
@@ -116,9 +121,11 @@ func (l *load) finish() error {
 	return nil
 }
 
-// clean removes the names that the store has not removed itself.
-func (l *load) clean() {
-	for _, path := range l.paths {
-		_ = l.engine.options.FS.Remove(path)
+func (l *load) clean() { l.engine.removeTables(l.paths) }
+
+// removeTables removes the names that the store has not removed itself.
+func (e *Engine) removeTables(paths []string) {
+	for _, path := range paths {
+		_ = e.options.FS.Remove(path)
 	}
 }

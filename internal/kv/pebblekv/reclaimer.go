@@ -16,8 +16,9 @@ import (
 //
 // Pebble drops the tables that a range covers when the deletion is flushed. What a compaction was writing just then it
 // misses, and the deletion, a few bytes on top of all, gives no cause for another. So some time after a range was deleted
-// the reclaimer asks how much Pebble still holds that is deleted, and if that is much has the ranges compacted. As long as
-// others write it leaves all to the compactions that they cause.
+// the reclaimer asks how much Pebble still holds that is deleted, and if that is much has the ranges compacted that take more
+// than they should: Pebble's estimate is made when it sees the deletion first, and stays when the tables have gone. As long
+// as others write it leaves all to the compactions that they cause.
 type reclaimer struct {
 	db      *pebble.DB
 	clock   clock.Clock
@@ -54,11 +55,11 @@ func (r *reclaimer) stop() {
 	<-r.done
 }
 
-// deleted notes deleted ranges.
-func (r *reclaimer) deleted(list ...overlay.Range) {
+// deleted notes deleted ranges, in which so many bytes were put at once.
+func (r *reclaimer) deleted(living int, list ...overlay.Range) {
 	r.mu.Lock()
 	for _, deleted := range list {
-		r.mu.ranges = r.mu.ranges.with(deleted, 0)
+		r.mu.ranges = r.mu.ranges.holding(deleted, 0, int64(living))
 	}
 	if len(r.mu.ranges) > maxRanges {
 		r.mu.ranges = r.mu.ranges.closed()
@@ -109,11 +110,20 @@ func (r *reclaimer) look(ctx context.Context, written uint64) {
 		return
 	}
 	for _, deleted := range list {
+		if r.isGone(deleted) {
+			continue
+		}
 		if err := r.db.Compact(ctx, deleted.Start, deleted.End, false); err != nil && ctx.Err() == nil {
 			r.log.Warn("store: deleted ranges could not be compacted", "err", err)
 			return
 		}
 	}
+}
+
+// isGone says whether a range takes no more than what was put there.
+func (r *reclaimer) isGone(d deletedRange) bool {
+	n, err := r.db.EstimateDiskUsage(d.Start, d.End)
+	return err == nil && int64(n) < d.living+tolerableGarbage
 }
 
 func (r *reclaimer) take() ranges {

@@ -39,7 +39,7 @@ func TestReclaim(t *testing.T) {
 	fake := clock.NewFake(time.Unix(0, 0))
 	reclaim := startReclaimer(db, fake, slog.New(slog.DiscardHandler))
 	defer reclaim.stop()
-	reclaim.deleted(r)
+	reclaim.deleted(0, r)
 	for db.Metrics().Table.Local.LiveSize > tolerableGarbage/2 {
 		fake.Advance(reclaimInterval)
 	}

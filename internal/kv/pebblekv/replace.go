@@ -1,0 +1,120 @@
+package pebblekv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2/sstable"
+
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/overlay"
+)
+
+// replacement is a kv.Replacement: a table of the pairs with a deletion of the range, which Pebble takes for older than they
+// are when it takes the table over. What the range held goes like all that ranges delete, table by table and unread.
+type replacement struct {
+	engine *Engine
+	span   overlay.Range
+	pairs  *sstable.Writer // nil once it is sealed
+	paths  []string
+	size   int
+}
+
+// Replace is kv.Engine's.
+func (e *Engine) Replace(start []byte) (kv.Replacement, error) {
+	if e.closed.Load() {
+		return nil, kv.ErrClosed
+	}
+	r := &replacement{engine: e, span: overlay.Range{Start: bytes.Clone(start)}}
+	var err error
+	if r.pairs, err = e.newTable(&r.paths); err != nil {
+		return nil, fmt.Errorf("pebblekv: replace: %w", err)
+	}
+	return r, nil
+}
+
+func (r *replacement) Set(key, value []byte) error {
+	r.size += len(key) + len(value)
+	if err := r.pairs.Set(key, value); err != nil {
+		return fmt.Errorf("pebblekv: replace: %w", err)
+	}
+	return nil
+}
+
+func (r *replacement) Size() int { return r.size }
+
+func (r *replacement) Seal(end []byte) error {
+	r.span.End = bytes.Clone(end)
+	if err := errors.Join(r.pairs.DeleteRange(r.span.Start, r.span.End), r.close()); err != nil {
+		return fmt.Errorf("pebblekv: replace: %w", err)
+	}
+	return nil
+}
+
+// close syncs the table of the pairs, too.
+func (r *replacement) close() error {
+	if r.pairs == nil {
+		return nil
+	}
+	err := r.pairs.Close()
+	r.pairs = nil
+	return err
+}
+
+func (r *replacement) Commit(ctx context.Context) error {
+	defer r.Discard()
+	e := r.engine
+	if e.closed.Load() {
+		return kv.ErrClosed
+	}
+	// What the pairs stand for may be in the log alone, which the table goes around.
+	if err := e.commits.sync(); err != nil {
+		return err
+	}
+	if err := e.commits.replace(ctx, r); err != nil {
+		return err
+	}
+	e.commits.latest.forget()
+	e.reclaim.deleted(r.size, r.span)
+	return nil
+}
+
+func (r *replacement) Discard() {
+	_ = r.close() // the table goes away
+	r.engine.removeTables(r.paths)
+	r.paths = nil
+}
+
+// replace has the store take over the table of r. Here the disk syncs under mu, which happens seldom.
+func (c *committer) replace(ctx context.Context, r *replacement) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.failure.get(); err != nil {
+		return err
+	}
+	sequence := c.sequence.Load() + 1
+	c.hot.changeRange(r.span, sequence)
+	if err := c.ingest(ctx, r.paths); err != nil {
+		return err
+	}
+	c.dropCounters(r.span)
+	c.sequence.Store(sequence)
+	return nil
+}
+
+// ingest is write for tables. The caller holds mu.
+func (c *committer) ingest(ctx context.Context, paths []string) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.mu.stuck = true
+			c.failure.set(fmt.Errorf("replace: %v", r))
+			err = c.failure.get()
+		}
+	}()
+	if err := c.db.Ingest(ctx, paths); err != nil {
+		return fmt.Errorf("pebblekv: replace: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,279 @@
+package storage
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// A rewriting cleans a long stretch of an index of which many entries are dead, while nobody writes to the collection: the
+// living are written, slice after slice, where nobody sees them, and take the place of the stretch when it ends. That costs a
+// third of what a transaction does, and the collection's lock is held for a moment only.
+//
+// The first commit to the collection makes it worthless: the rest of the round is then cleaned in transactions. What the
+// slices have read is what is there at the end because nothing was committed since the beginning; views need not be kept.
+type rewriting struct {
+	c       *collection // as it was at the beginning
+	into    kv.Replacement
+	after   []byte // where the round stood then
+	commits int64  // of the collection, until then
+	removed int
+	dead    []byte // the key of one that is removed
+}
+
+// rewritings is the one under way in the store, of whatever collection: who begins another ends it.
+type rewritings struct {
+	mu   sync.Mutex // held by who works at it
+	open *rewriting
+}
+
+const (
+	// longStretch is how many entries an index has at least that is worth it: tables are written, and synced.
+	longStretch = 50_000
+	// rewrittenBytes is how much is put in place at once.
+	rewrittenBytes = 32 << 20
+	// rewrittenShare: it goes on as long as at least one entry in so many is dead.
+	rewrittenShare = 2 * denseShare
+	// rewrittenPerEntry is how many entries are looked at for each that Clean may remove: nobody waits for a lock.
+	rewrittenPerEntry = 4
+)
+
+// begin makes w the one rewriting.
+func (r *rewritings) begin(w *rewriting) {
+	r.end()
+	r.open = w
+}
+
+func (r *rewritings) end() {
+	if r.open != nil {
+		r.open.into.Discard()
+	}
+	r.open = nil
+}
+
+// stop ends it when the store is closed.
+func (r *rewritings) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.end()
+}
+
+// rewrite is a slice of Clean, or does nothing: ok is false then. The caller holds the collection's cleaning.
+func (s *Store) rewrite(ctx context.Context, c *collection, limit int) (removed int, ok bool, err error) {
+	s.rewriting.mu.Lock()
+	defer s.rewriting.mu.Unlock()
+	at := &c.steady.cleaning
+	commits := c.steady.writes.Load()
+	quiet := at.writes == commits
+	at.writes = commits
+	w := at.rewriting
+	if w != nil && (w != s.rewriting.open || w.c != c || w.commits != commits) {
+		s.giveUp(at)
+		return 0, false, nil
+	}
+	view, err := s.View(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	defer view.Close()
+	r := view.read(c)
+	t := c.nextTable(at.index)
+	if w == nil {
+		if !quiet || at.contended || t == nil {
+			return 0, false, nil
+		}
+		if w, err = s.beginRewriting(r, t, at, commits); w == nil || err != nil {
+			return 0, false, err
+		}
+	}
+	ended, err := w.slice(r, t, &at.round, limit*rewrittenPerEntry)
+	if err == nil && (ended || !at.dense || w.into.Size() >= rewrittenBytes) {
+		removed, err = s.finish(ctx, w, t, at, ended)
+	}
+	if err != nil {
+		s.giveUp(at)
+	}
+	return removed, true, err
+}
+
+// nextTable is the index with the least number that is not below number.
+func (c *collection) nextTable(number uint32) (next *tableIndex) {
+	for _, t := range c.indexes {
+		if t.ID >= number && (next == nil || t.ID < next.ID) {
+			next = t
+		}
+	}
+	return next
+}
+
+// beginRewriting begins at what is left of the index, or returns nil when that is not worth it.
+func (s *Store) beginRewriting(r *Reader, t *tableIndex, at *cleaning, commits int64) (*rewriting, error) {
+	if t.ID > at.index {
+		at.index, at.after = t.ID, nil
+	}
+	if entries, err := r.Entries(t.Definition); err != nil || entries < s.longStretch {
+		return nil, err
+	}
+	into, err := s.engine.Replace(entriesBehind(t, at.after))
+	if err != nil {
+		return nil, err
+	}
+	w := &rewriting{c: r.c, into: into, after: slices.Clone(at.after), commits: commits}
+	s.rewriting.begin(w)
+	at.rewriting = w
+	return w, nil
+}
+
+// giveUp goes back to where the rewriting began, and leaves the rest of the round to transactions.
+func (s *Store) giveUp(at *cleaning) {
+	w := at.rewriting
+	if w == s.rewriting.open {
+		s.rewriting.end()
+	}
+	at.rewriting, at.after, at.contended = nil, w.after, true
+}
+
+// slice goes on by so many entries; ended says that they were the last.
+func (w *rewriting) slice(r *Reader, t *tableIndex, at *round, limit int) (ended bool, err error) {
+	ms, err := r.swept()
+	if err != nil {
+		return false, err
+	}
+	var walk walk
+	if err := r.entriesFrom(&walk, t, at); err != nil {
+		return false, err
+	}
+	defer walk.close()
+	var room idRoom
+	looked, removed := 0, 0
+	for looked < limit && walk.next() {
+		looked++
+		key := walk.it.Key()
+		at.after = append(at.after[:0], key...)
+		value, err := walk.it.Value()
+		if err != nil {
+			return false, err
+		}
+		id, err := t.entries.id(key, value, &room)
+		switch {
+		case err != nil:
+			return false, err
+		case id.isOrdered() && ms.cover(id):
+			if removed++; w.dead == nil {
+				w.dead = slices.Clone(key)
+			}
+		default:
+			if err := w.into.Set(key, value); err != nil {
+				return false, err
+			}
+		}
+	}
+	w.removed += removed
+	at.dense = removed >= looked/rewrittenShare
+	return looked < limit, walk.err()
+}
+
+// finish puts what was written in its place, if nobody has written to the collection.
+func (s *Store) finish(ctx context.Context, w *rewriting, t *tableIndex, at *cleaning, ended bool) (removed int, err error) {
+	end := append(slices.Clone(at.after), 0)
+	if ended {
+		end = After(tableKey(nil, t.Definition))
+	}
+	if w.removed > 0 {
+		done, err := s.putInPlace(ctx, w, t, end)
+		if err != nil {
+			return 0, err
+		}
+		if !done {
+			s.giveUp(at)
+			return 0, nil
+		}
+	}
+	s.rewriting.end()
+	at.rewriting = nil
+	if ended {
+		at.index, at.after = t.ID+1, nil
+	}
+	return w.removed, nil
+}
+
+func (s *Store) putInPlace(ctx context.Context, w *rewriting, t *tableIndex, end []byte) (done bool, err error) {
+	if err := w.into.Seal(end); err != nil {
+		return false, err
+	}
+	if locked, err := s.lockToSweep(ctx, w.c); !locked {
+		return false, err
+	}
+	defer w.c.steady.lock.release(true)
+	if w.c.steady.writes.Load() != w.commits {
+		return false, nil
+	}
+	note := rewritingNote{t.ID, int64(w.removed), w.dead}
+	if err := s.alone(ctx, note.add); err != nil {
+		return false, err
+	}
+	if err := w.into.Commit(ctx); err != nil {
+		return false, errors.Join(err, s.alone(ctx, note.undo))
+	}
+	return true, s.alone(ctx, note.remove)
+}
+
+// rewritingNote is stored while a rewriting is put in its place, which is no part of a transaction: the counter of the index
+// counts less already, and if an entry that was dead is still there after a crash, it counted less too soon.
+type rewritingNote struct {
+	index   uint32
+	removed int64
+	dead    []byte
+}
+
+func rewritingKey(index uint32) []byte { return numbered([]byte{metaPrefix}, metaRewriting, index) }
+
+func (n rewritingNote) add(t kv.Txn) {
+	t.Set(rewritingKey(n.index), append(binary.BigEndian.AppendUint64(nil, uint64(n.removed)), n.dead...))
+	t.Add(counterKey(nil, ofIndex, n.index, countSurplus), -n.removed)
+}
+
+func (n rewritingNote) remove(t kv.Txn) { t.Delete(rewritingKey(n.index)) }
+
+func (n rewritingNote) undo(t kv.Txn) {
+	n.remove(t)
+	t.Add(counterKey(nil, ofIndex, n.index, countSurplus), n.removed)
+}
+
+// alone commits what f does, which no other transaction gets in the way of.
+func (s *Store) alone(ctx context.Context, f func(kv.Txn)) error {
+	t, err := s.engine.Begin()
+	if err != nil {
+		return err
+	}
+	f(t)
+	return t.Commit(ctx, kv.Buffered)
+}
+
+// settleRewritings makes the counters right of indexes that a crash has interrupted the rewriting of.
+func (s *Store) settleRewritings(ctx context.Context) error {
+	snapshot, err := s.engine.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer snapshot.Close()
+	return eachMeta(snapshot, metaRewriting, func(key, value []byte) error {
+		if len(key) != 4 || len(value) < 8 {
+			return fmt.Errorf("a note of a rewriting has the key %x and %d bytes", key, len(value))
+		}
+		n := rewritingNote{binary.BigEndian.Uint32(key), int64(binary.BigEndian.Uint64(value)), slices.Clone(value[8:])}
+		_, err := snapshot.Get(n.dead)
+		switch {
+		case errors.Is(err, kv.ErrNotFound):
+			return s.alone(ctx, n.remove)
+		case err == nil:
+			return s.alone(ctx, n.undo)
+		}
+		return err
+	})
+}

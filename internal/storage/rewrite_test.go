@@ -1,0 +1,186 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// halfDead is a collection of so many documents, every second of which was swept.
+func halfDead(t *testing.T, n int) *fixture {
+	f := newFixture(t)
+	f.createIndexes(testNS, `{key: {d: 1}, name: "d", expireAfterSeconds: 1}`, `{key: {a: 1}, name: "a"}`)
+	for i := range n {
+		date := epoch.UnixMilli() + int64(i%2)*1e9
+		f.must(f.Write(context.Background(), testNS, creating, func(w *Writer) error {
+			_, err := w.Insert(bson.Build().Int32("_id", int32(i)).Date("d", date).Int32("a", int32(i)).Doc())
+			return err
+		}))
+	}
+	f.clock.Advance(time.Second)
+	c := f.tested()
+	if done, ok, err := f.Sweep(context.Background(), c.ID, c.order.rule, f.Now()); err != nil || !ok || done.Documents != int64(n/2) {
+		t.Fatal(done, ok, err)
+	}
+	return f
+}
+
+func (f *fixture) tested() *collection {
+	v := f.current.Load()
+	return v.collections[v.catalog.Collection(testNS).ID]
+}
+
+// cleanTo cleans in small slices until a state is reached, or nothing is left.
+func (f *fixture) cleanTo(reached func() bool) (more bool) {
+	f.t.Helper()
+	for more = true; more && !reached(); {
+		var err error
+		_, more, err = f.Clean(context.Background(), f.tested().ID, 4)
+		f.must(err)
+		f.validate(testNS)
+	}
+	return more
+}
+
+func (f *fixture) isRewriting() bool { return f.tested().steady.cleaning.rewriting != nil }
+
+// dead is how many entries of records that were swept there are, by the counters, beside those of so many documents.
+func (f *fixture) dead(documents int64) (dead int64) {
+	f.t.Helper()
+	f.read(testNS, func(r *Reader) error {
+		for _, name := range []string{"_id_", "a"} {
+			entries, err := r.Entries(r.Catalog().Index(name))
+			f.must(err)
+			dead += entries - documents
+		}
+		return nil
+	})
+	return dead
+}
+
+func never() bool { return false }
+
+func TestRewriting(t *testing.T) {
+	const n = 200
+	f := halfDead(t, n)
+	if !f.cleanTo(f.isRewriting) {
+		t.Fatal("no stretch was written anew")
+	}
+	if f.cleanTo(never) || f.dead(n/2) != 0 {
+		t.Errorf("%d dead entries are left", f.dead(n/2))
+	}
+	if f.rewriting.open != nil {
+		t.Error("a rewriting is open still")
+	}
+}
+
+// TestRewritingMeetsWriter: whatever is written while a stretch is, and is not in it, is there afterwards.
+func TestRewritingMeetsWriter(t *testing.T) {
+	const n = 200
+	for name, write := range map[string]func(f *fixture){
+		"insert": func(f *fixture) {
+			f.must(f.insert(testNS, fmt.Sprintf(`{_id: -1, a: -1, d: {$date: {$numberLong: "%d"}}}`, epoch.UnixMilli()+1e9)))
+		},
+		"the _id of one that is dead": func(f *fixture) {
+			f.must(f.insert(testNS, fmt.Sprintf(`{_id: 0, a: 0, d: {$date: {$numberLong: "%d"}}}`, epoch.UnixMilli()+1e9)))
+		},
+		"drop of an index": func(f *fixture) {
+			_, err := f.DropIndexes(context.Background(), testNS, func(c *catalog.Collection) ([]*index.Definition, error) {
+				return []*index.Definition{c.Index("a")}, nil
+			})
+			f.must(err)
+			f.createIndexes(testNS, `{key: {a: 1}, name: "a"}`)
+			f.must(f.insert(testNS, fmt.Sprintf(`{_id: -1, a: -1, d: {$date: {$numberLong: "%d"}}}`, epoch.UnixMilli()+1e9)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := halfDead(t, n)
+			f.cleanTo(f.isRewriting)
+			write(f)
+			f.validate(testNS)
+			if f.cleanTo(never) || f.dead(n/2+1) != 0 {
+				t.Errorf("%d dead entries are left", f.dead(n/2+1))
+			}
+		})
+	}
+}
+
+// unreplacing is an engine that does not put anything in the place of something.
+type unreplacing struct {
+	kv.Engine
+	err error
+}
+
+func (u unreplacing) Replace(start []byte) (kv.Replacement, error) {
+	r, err := u.Engine.Replace(start)
+	return unreplaced{r, u.err}, err
+}
+
+type unreplaced struct {
+	kv.Replacement
+	err error
+}
+
+func (u unreplaced) Commit(context.Context) error { return u.err }
+
+// TestRewritingFails: what the engine refuses leaves everything as it was, and is cleaned in another way.
+func TestRewritingFails(t *testing.T) {
+	const n = 200
+	f := halfDead(t, n)
+	full := errors.New("the disk is full")
+	f.engine = unreplacing{f.engine, full}
+	f.reopen()
+	failed := false
+	for more := true; more; {
+		var err error
+		if _, more, err = f.Clean(context.Background(), f.tested().ID, 4); errors.Is(err, full) {
+			failed, more, err = true, true, nil
+			if f.dead(n/2) == 0 {
+				t.Error("nothing is dead any more")
+			}
+		}
+		f.must(err)
+		f.validate(testNS)
+	}
+	if !failed || f.dead(n/2) != 0 {
+		t.Errorf("failed: %v; %d dead entries are left", failed, f.dead(n/2))
+	}
+}
+
+// TestRewritingInterrupted: a crash before a stretch takes its place, or after it, leaves counters that agree with the index.
+func TestRewritingInterrupted(t *testing.T) {
+	const n, counted = 40, 7
+	f := halfDead(t, n)
+	first := append(tableKey(nil, f.tested().id.Definition), f.tested().appendID(nil, bson.Int32(0))...)
+	note := rewritingNote{f.tested().id.ID, counted, first}
+	f.must(f.alone(context.Background(), note.add))
+	before := f.dead(n / 2)
+	f.reopen()
+	f.validate(testNS)
+	if after := f.dead(n / 2); after != before+counted {
+		t.Errorf("before it: %d dead entries, want %d", after, before+counted)
+	}
+	f.must(f.alone(context.Background(), func(t kv.Txn) { // what cleaning would do
+		t.Delete(first)
+		note.add(t)
+		t.Add(counterKey(nil, ofIndex, note.index, countSurplus), counted-1)
+	}))
+	f.reopen()
+	f.validate(testNS)
+	if after := f.dead(n / 2); after != before+counted-1 {
+		t.Errorf("after it: %d dead entries, want %d", after, before+counted-1)
+	}
+	view, err := f.engine.Snapshot()
+	f.must(err)
+	defer view.Close()
+	if err := eachMeta(view, metaRewriting, func(key, _ []byte) error { return fmt.Errorf("%x is left", key) }); err != nil {
+		t.Error(err)
+	}
+}

@@ -97,8 +97,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// The cache is cacheShare of the memory, but at least minCacheBytes. Of that, hotShare keeps what was read by key lately,
-// up to maxHotBytes, since the collector walks it.
+// The cache is cacheShare of the memory, but at least minCacheBytes. Of that, hotShare keeps what was read or written lately,
+// up to maxHotBytes, since the heap may grow to twice as much before it is collected.
 const (
 	cacheShare    = 4
 	minCacheBytes = 64 << 20

@@ -320,7 +320,11 @@ func (w *Writer) claim(key []byte) {
 func (w *Writer) putRecord(rec Record) {
 	w.key = recordKey(w.key[:0], w.c.ID, rec.ID)
 	w.value = appendRecord(w.value[:0], rec.Modified, rec.Doc)
-	w.txn.kv.Set(w.key, w.value)
+	if w.c.Options.Capped || w.c.IsTimeSeries() { // which are read in order
+		w.txn.kv.Set(w.key, w.value)
+		return
+	}
+	w.txn.kv.SetHot(w.key, w.value)
 }
 
 // noteDeadline keeps the earliest deadline of what is written, for those who wait for it.

@@ -13,6 +13,7 @@ import (
 type Op struct {
 	Key, Value []byte
 	Delete     bool
+	Hot        bool // Value is likely read by its key soon
 }
 
 // Range is all keys from Start up to, and without, End.
@@ -67,6 +68,11 @@ func less(a, b Op) bool { return bytes.Compare(a.Key, b.Key) < 0 }
 // Set sets value at key; both are copied.
 func (w *Writes) Set(key, value []byte) {
 	w.put(Op{Key: w.copyKey(key), Value: append(make([]byte, 0, len(value)), value...)})
+}
+
+// SetHot is Set for what is likely read by its key soon.
+func (w *Writes) SetHot(key, value []byte) {
+	w.put(Op{Key: w.copyKey(key), Value: append(make([]byte, 0, len(value)), value...), Hot: true})
 }
 
 // Delete removes key.

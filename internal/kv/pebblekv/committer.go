@@ -121,6 +121,15 @@ func (c *committer) admit(t commit) error {
 	return nil
 }
 
+// note tells hot what the commit numbered sequence is about to write.
+func (c *committer) note(op overlay.Op, sequence uint64) {
+	if op.Hot {
+		c.hot.write(op.Key, op.Value, sequence)
+		return
+	}
+	c.hot.change(op.Key, sequence)
+}
+
 // apply makes the batch visible. The caller holds mu.
 func (c *committer) apply(b *pebble.Batch) error {
 	if err := c.failure.get(); err != nil {

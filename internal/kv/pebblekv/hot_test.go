@@ -74,7 +74,11 @@ func (p *pairs) write(half int) {
 		return
 	}
 	for i := range pairKeys {
-		txn.Set(pairKey(group, i), binary.BigEndian.AppendUint64(nil, next))
+		set := txn.Set
+		if group%4 < 2 {
+			set = txn.SetHot
+		}
+		set(pairKey(group, i), binary.BigEndian.AppendUint64(nil, next))
 	}
 	if rand.IntN(4) == 0 {
 		txn.DeleteRange(pairKey(group, 0), pairKey(group, pairKeys))
@@ -191,7 +195,7 @@ func TestHotOfferWithinARange(t *testing.T) {
 		offered, read uint64
 		want          bool
 	}{{4, 9, false}, {5, 4, false}, {5, 5, true}} {
-		h.offer(h.hash(key), []byte("key value"), len(key), c.offered)
+		h.offer(h.hash(key), key, []byte("value"), c.offered)
 		if _, kept := h.get(h.hash(key), key, c.read); kept != c.want {
 			t.Errorf("offered at %d, read at %d: kept %v", c.offered, c.read, kept)
 		}
@@ -204,12 +208,12 @@ func TestHotManyRanges(t *testing.T) {
 	key := func(i int) []byte { return fmt.Appendf(nil, "%06d/key", i) }
 	const keys = 40 * maxRanges
 	for i := range keys {
-		h.offer(h.hash(key(i)), append(key(i), 'v'), len(key(i)), 1)
+		h.offer(h.hash(key(i)), key(i), []byte{'v'}, 1)
 	}
 	for sequence := range uint64(3*maxRanges + maxRanges/2) {
 		first := 10 * int(sequence)
 		h.changeRange(overlay.Range{Start: key(first), End: key(first + 3)}, sequence+2)
-		h.offer(h.hash(key(first+1)), append(key(first+1), 'v'), len(key(first+1)), 1) // by an old reader
+		h.offer(h.hash(key(first+1)), key(first+1), []byte{'v'}, 1) // by an old reader
 		if n := len(h.listed()); n > maxRanges {
 			t.Fatalf("%d ranges are listed", n)
 		}
@@ -234,7 +238,7 @@ func TestHotGrowingRange(t *testing.T) {
 	}
 	for name, want := range map[string]bool{"swept/000000": false, "swept/010002": false, "swept/999999": true, "other": true} {
 		key := []byte(name)
-		h.offer(h.hash(key), append(key, 'v'), len(key), 1)
+		h.offer(h.hash(key), key, []byte{'v'}, 1)
 		if _, kept := h.get(h.hash(key), key, 1); kept != want {
 			t.Errorf("%s: kept %v", name, kept)
 		}
@@ -292,7 +296,7 @@ func TestHotBudget(t *testing.T) {
 	h := newHot(hotShards * 4096)
 	for i := range 10_000 {
 		key := fmt.Appendf(nil, "key/%d", i)
-		h.offer(h.hash(key), append(key, make([]byte, 100)...), len(key), 1)
+		h.offer(h.hash(key), key, make([]byte, 100), 1)
 		if first := []byte("key/0"); i > 0 {
 			if _, ok := h.get(h.hash(first), first, 1); !ok {
 				t.Fatalf("a value in use is gone after %d others", i)
@@ -302,6 +306,89 @@ func TestHotBudget(t *testing.T) {
 	for i := range h.shards {
 		if n := h.shards[i].bytes; n > h.budget {
 			t.Errorf("shard %d holds %d bytes, more than %d", i, n, h.budget)
+		}
+	}
+}
+
+// What is written enters where there is room or an older value of its key, and drives nothing else out.
+func TestHotWrite(t *testing.T) {
+	h := newHot(hotShards * 4096)
+	key := func(i int) []byte { return fmt.Appendf(nil, "key/%d", i) }
+	kept := func(i int, at uint64) bool { _, ok := h.get(h.hash(key(i)), key(i), at); return ok }
+	h.write(key(0), make([]byte, 100), 7)
+	if !kept(0, 7) || kept(0, 6) {
+		t.Error("what was written at 7 is for those who began then, and not before")
+	}
+	for i := range 10_000 {
+		h.offer(h.hash(key(i)), key(i), make([]byte, 100), 9)
+	}
+	var there []int
+	for i := range 10_000 {
+		if kept(i, 9) {
+			there = append(there, i)
+		}
+	}
+	for i := range 10_000 {
+		h.write(key(20_000+i), make([]byte, 100), 10)
+	}
+	for _, i := range there {
+		if !kept(i, 10) {
+			t.Fatalf("what was written drove out %d", i)
+		}
+	}
+	written := there[len(there)-1]
+	h.write(key(written), make([]byte, 200), 11)
+	if value, ok := h.get(h.hash(key(written)), key(written), 11); !ok || len(value) != 200 {
+		t.Errorf("a value in the place of an older one: %d bytes, %v", len(value), ok)
+	}
+	h.write(key(written), make([]byte, maxHotValue+1), 12)
+	if kept(written, 12) {
+		t.Error("the older value of what is too large is still kept")
+	}
+}
+
+// What a reader was given stays as it is, whatever comes after it.
+func TestHotValuesStay(t *testing.T) {
+	h := newHot(hotShards * 1024)
+	type given struct{ value, was []byte }
+	var all []given
+	for i := range 5000 {
+		key, value := fmt.Appendf(nil, "key/%d", i%300), binary.BigEndian.AppendUint64(nil, uint64(i))
+		if i%2 == 0 {
+			h.write(key, value, uint64(i))
+		} else if kept, ok := h.offer(h.hash(key), key, value, uint64(i)); ok {
+			all = append(all, given{kept, value})
+		}
+		if got, ok := h.get(h.hash(key), key, uint64(i)); ok {
+			all = append(all, given{got, value})
+		}
+	}
+	for _, g := range all {
+		if string(g.value) != string(g.was) {
+			t.Fatalf("a value that was %x is %x", g.was, g.value)
+		}
+	}
+	if len(all) < 5000 {
+		t.Errorf("only %d values were kept", len(all))
+	}
+}
+
+// What was taken out does not come back when its chunk goes.
+func TestHotChangeStays(t *testing.T) {
+	h := newHot(hotShards * 1024)
+	key := func(i int) []byte { return fmt.Appendf(nil, "key/%d", i) }
+	const first = 1000
+	for i := range first {
+		h.offer(h.hash(key(i)), key(i), []byte{'v'}, 1)
+		h.get(h.hash(key(i)), key(i), 1)
+		h.change(key(i), 2)
+	}
+	for i := first; i < 20*first; i++ {
+		h.offer(h.hash(key(i)), key(i), []byte{'v'}, 2)
+	}
+	for i := range first {
+		if _, kept := h.get(h.hash(key(i)), key(i), 2); kept {
+			t.Fatalf("%d is kept", i)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -26,12 +27,15 @@ func (s *snapshot) Get(key []byte) ([]byte, error) {
 	if value, ok := s.hot.get(hash, key, s.view.at); ok {
 		return value, nil
 	}
-	both, err := get(s.view.s, key, key)
+	value, closer, err := find(s.view.s, key)
 	if err != nil {
 		return nil, err
 	}
-	s.hot.offer(hash, both, len(key), s.view.at)
-	return both[len(key):], nil
+	kept, ok := s.hot.offer(hash, key, value, s.view.at)
+	if !ok {
+		kept = append(make([]byte, 0, len(value)), value...)
+	}
+	return kept, done(closer)
 }
 
 // probing asks the filters of the last level too, which Pebble's Get does not: it takes most keys to be somewhere, and then
@@ -57,21 +61,23 @@ func (s *snapshot) Probe(key []byte) (value []byte, err error) {
 	return append(make([]byte, 0, len(value)), value...), nil
 }
 
-// get is prefix followed by the value of key.
-func get(r pebble.Reader, key, prefix []byte) ([]byte, error) {
+// find is the value of key, good until done.
+func find(r pebble.Reader, key []byte) ([]byte, io.Closer, error) {
 	value, closer, err := r.Get(key)
 	switch {
 	case errors.Is(err, pebble.ErrNotFound):
-		return nil, kv.ErrNotFound
+		return nil, nil, kv.ErrNotFound
 	case err != nil:
-		return nil, fmt.Errorf("pebblekv: get: %w", err)
+		return nil, nil, fmt.Errorf("pebblekv: get: %w", err)
 	}
-	both := make([]byte, 0, len(prefix)+len(value))
-	both = append(append(both, prefix...), value...)
-	if err := closer.Close(); err != nil {
-		return nil, fmt.Errorf("pebblekv: get: %w", err)
+	return value, closer, nil
+}
+
+func done(c io.Closer) error {
+	if err := c.Close(); err != nil {
+		return fmt.Errorf("pebblekv: get: %w", err)
 	}
-	return both, nil
+	return nil
 }
 
 func (s *snapshot) GetMany(keys [][]byte) ([][]byte, error) {
@@ -125,16 +131,16 @@ func (s *snapshot) Counter(key []byte) (int64, error) { return counter(s.view.s,
 
 // counter reads a counter's sum: its key holds 8 bytes, big-endian two's complement, or is absent.
 func counter(r pebble.Reader, key []byte) (int64, error) {
-	value, err := get(r, key, nil)
+	value, closer, err := find(r, key)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return 0, nil
 	case err != nil:
 		return 0, err
 	case len(value) != 8:
-		return 0, fmt.Errorf("pebblekv: counter %x holds %d bytes, want 8", key, len(value))
+		return 0, errors.Join(fmt.Errorf("pebblekv: counter %x holds %d bytes, want 8", key, len(value)), done(closer))
 	}
-	return int64(binary.BigEndian.Uint64(value)), nil
+	return int64(binary.BigEndian.Uint64(value)), done(closer)
 }
 
 func (s *snapshot) NewIter(o kv.IterOptions) (kv.Iterator, error) {

@@ -28,6 +28,9 @@ func (t *truth) apply(command bson.Doc) (out outcome, ok bool) {
 	if verb == "setParameter" {
 		return t.setParameter(command)
 	}
+	if verb == "profile" {
+		return outcome{}, true
+	}
 	if verb == "renameCollection" {
 		return t.rename(command)
 	}

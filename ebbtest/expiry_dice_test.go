@@ -79,6 +79,10 @@ func (d *dice) parameter() string {
 		return "admin {setParameter: 1, ttlMonitorEnabled: true, ttlMonitorPrecise: true}"
 	case d.chance(40):
 		return fmt.Sprintf("admin {setParameter: 1, ttlHideExpired: %v}", d.chance(50))
+	case d.chance(10): // somebody looks at each delete, for a while
+		return fmt.Sprintf("run {profile: %d}", 2*d.n(2))
+	case d.chance(10):
+		return fmt.Sprintf("admin {setParameter: 1, ttlMonitorBatchDeletes: %v}", d.chance(70))
 	}
 	return fmt.Sprintf("admin {setParameter: 1, %s: %v}", d.pick("ttlMonitorEnabled", "ttlMonitorPrecise"), d.chance(30))
 }
@@ -230,6 +234,11 @@ func (d *dice) insert(name string) string {
 
 // wave is more documents than are deleted one by one. They expire together.
 func (d *dice) wave() string {
+	for _, name := range []string{"a", "b", "c"} {
+		if c := d.truth.colls[name]; c != nil && c.clustered && d.chance(70) {
+			return fmt.Sprintf("days %s %d %d {n: %d, k: %d}", name, d.truth.now-int64(d.n(5000)), 250+d.n(80), d.n(10), d.n(5))
+		}
+	}
 	fields := []string{fmt.Sprintf("n: %d", d.n(10))}
 	if d.chance(80) {
 		fields = append(fields, "d: "+d.date())
@@ -367,7 +376,8 @@ func (d *dice) collMod() string {
 }
 
 func (d *dice) create() string {
-	options := d.pick("", "", ", clusteredIndex: {key: {_id: 1}, unique: true}, expireAfterSeconds: 10", ", clusteredIndex: {key: {_id: 1}, unique: true}",
+	byDate := ", clusteredIndex: {key: {_id: 1}, unique: true}, expireAfterSeconds: 10"
+	options := d.pick("", "", byDate, byDate, byDate, ", clusteredIndex: {key: {_id: 1}, unique: true}",
 		", capped: true, size: 1000000, max: 7", ", timeseries: {timeField: 'at', metaField: 'm'}, expireAfterSeconds: 3600")
 	return fmt.Sprintf("{create: %q%s}", d.coll(), options)
 }

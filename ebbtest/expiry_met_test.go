@@ -18,6 +18,7 @@ const (
 	metOverride  = "of them by a ttl of their own"
 	metAtOnce    = "sweeps at once"
 	metPart      = "of them leaving documents behind"
+	metClustered = "sweeps at once of clustered collections"
 	metAtOnceOf  = "documents swept at once"
 	metArranged  = "records put in order"
 	metMoved     = "records moved by an update"
@@ -44,9 +45,9 @@ var counts = []struct {
 	name  string
 	least int
 }{
-	{metSwept, 1000}, {metSecond, 100}, {metOverride, 10}, {metAtOnce, 20}, {metPart, 4}, {metAtOnceOf, 5000}, {metArranged, 100}, {metMoved, 100}, {metCleaned, 1000},
+	{metSwept, 1000}, {metSecond, 100}, {metOverride, 10}, {metAtOnce, 20}, {metPart, 4}, {metClustered, 1}, {metAtOnceOf, 5000}, {metArranged, 100}, {metMoved, 100}, {metCleaned, 1000},
 	{metRestarts, 20}, {metDead, 1}, {metHidden, 1000}, {metRefused, 100}, {metLoosened, 20}, {metTightened, 20}, {metDropped, 20}, {metWithDue, 4}, {metReordered, 10},
-	{metOrders, 20}, {metHideOff, 4}, {metHideOn, 4}, {metBack, 20}, {metCursors, 100}, {metOutOf, 0},
+	{metOrders, 20}, {metHideOff, 1}, {metHideOn, 2}, {metBack, 20}, {metCursors, 100}, {metOutOf, 0},
 }
 
 func (m met) add(o met) {
@@ -78,7 +79,7 @@ const fewSwept = 256
 
 // sweep lets the truth sweep as the server has, and counts.
 func (x *trial) sweep() {
-	part := 0
+	part, clustered := 0, 0
 	x.met[metSwept] += x.truth.sweep(func(c *truthColl, gone []*truthDoc) {
 		first := c.firstTTL()
 		for _, d := range gone {
@@ -88,14 +89,19 @@ func (x *trial) sweep() {
 				x.met[metOverride]++
 			}
 		}
-		if len(gone) >= fewSwept && len(c.docs) > 0 {
+		switch {
+		case len(gone) < fewSwept:
+		case c.clustered && len(c.indexes) == 0:
+			clustered++
+		case len(c.docs) > 0:
 			part++
 		}
 	})
-	if part > 0 {
+	if part+clustered > 0 {
 		before := x.atOnce
 		x.count()
 		x.met[metPart] += min(part, x.atOnce-before)
+		x.met[metClustered] += min(clustered, max(x.atOnce-before-part, 0))
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 //	open 1 {find: …}     a cursor under a number
 //	more 1 5             its next batch, of at most 5 documents
 //	wave c 1000 300 {…}  inserts 300 documents with the same fields, from this _id on
+//	days c 1700… 300 {…} the same with dates as _ids, a millisecond after the other
 //	look 7               compares what can be seen, of many documents on some ways that the number chooses
 //	validate             has the server look itself
 //
@@ -133,7 +134,9 @@ func (x *trial) line(line string) (ran bool) {
 		number, size := first(rest)
 		return x.more(number, must(strconv.Atoi(size)))
 	case "wave":
-		return x.command("test", wave(rest))
+		return x.command("test", wave(rest, func(i int) bson.Value { return bson.Int32(int32(i)) }))
+	case "days":
+		return x.command("test", wave(rest, func(i int) bson.Value { return bson.Date(int64(i)) }))
 	case "look":
 		x.look(must(strconv.ParseUint(rest, 10, 64)))
 	case "validate":
@@ -184,13 +187,13 @@ func (x *trial) call(db string, command bson.Doc) bson.Doc {
 }
 
 // wave is an insert of many documents.
-func wave(text string) bson.Doc {
+func wave(text string, id func(int) bson.Value) bson.Doc {
 	name, rest := first(text)
 	from, rest := first(rest)
 	many, fields := first(rest)
 	b := bson.Build().String("insert", name).Array("documents")
 	for i := range must(strconv.Atoi(many)) {
-		b.Document(bson.IndexKey(i), bson.Build().Int32("_id", int32(must(strconv.Atoi(from))+i)).Fields(bson.MustDoc(fields)).Doc())
+		b.Document(bson.IndexKey(i), bson.Build().Value("_id", id(must(strconv.Atoi(from))+i)).Fields(bson.MustDoc(fields)).Doc())
 	}
 	return b.End().Bool("ordered", false).Doc()
 }

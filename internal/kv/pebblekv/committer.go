@@ -98,11 +98,7 @@ func (c *committer) admit(t commit) error {
 		for _, r := range t.Ranges() {
 			c.hot.changeRange(r, sequence)
 		}
-		t.Each(func(op overlay.Op) {
-			if !within(t.Ranges(), op.Key) { // the others' values are from before the range was deleted
-				c.hot.change(op.Key, sequence)
-			}
-		})
+		t.Each(func(op overlay.Op) { c.note(op, t.Ranges(), sequence) })
 		for i, added := range t.Counters() {
 			setCounter(t.batch, added.Key, c.mu.sums[i])
 		}
@@ -121,13 +117,14 @@ func (c *committer) admit(t commit) error {
 	return nil
 }
 
-// note tells hot what the commit numbered sequence is about to write.
-func (c *committer) note(op overlay.Op, sequence uint64) {
-	if op.Hot {
+// note tells hot what the commit numbered sequence is about to write, beside the ranges that it deletes.
+func (c *committer) note(op overlay.Op, deletes []overlay.Range, sequence uint64) {
+	switch {
+	case op.Hot:
 		c.hot.write(op.Key, op.Value, sequence)
-		return
+	case !within(deletes, op.Key): // the others' values are from before the range was deleted
+		c.hot.change(op.Key, sequence)
 	}
-	c.hot.change(op.Key, sequence)
 }
 
 // apply makes the batch visible. The caller holds mu.

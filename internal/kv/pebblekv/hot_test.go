@@ -392,3 +392,31 @@ func TestHotChangeStays(t *testing.T) {
 		}
 	}
 }
+
+// A commit keeps what it sets as hot, few keys or many, and nothing else.
+func TestCommitKeepsHot(t *testing.T) {
+	e, err := Open("db", Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for _, keys := range []int{2, 1000} {
+		txn, err := e.BeginBlind()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range keys {
+			txn.SetHot(benchKey(i), []byte("hot"))
+			txn.Set(benchKey(keys+i), []byte("not"))
+		}
+		if err := txn.Commit(context.Background(), kv.Synced); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 2 * keys {
+			value, kept := e.commits.hot.get(e.commits.hot.hash(benchKey(i)), benchKey(i), e.commits.sequence.Load())
+			if want := i < keys; kept != want || kept && string(value) != "hot" {
+				t.Fatalf("%d of %d keys: %q, kept %v", i, keys, value, kept)
+			}
+		}
+	}
+}

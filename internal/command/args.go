@@ -73,6 +73,12 @@ func (a *Args) reset(path string, doc bson.Doc, names *words) {
 	}
 }
 
+// forget lets go of what was read, and keeps the room.
+func (a *Args) forget() {
+	clear(a.fields)
+	*a = Args{fields: a.fields[:0]}
+}
+
 // first is the command's own field.
 func (a *Args) first() (key string, v bson.Value) {
 	if len(a.fields) == 0 {

@@ -26,7 +26,8 @@ type Conn struct {
 	metadata bson.Doc
 	appName  string
 
-	// What each command needs and none keeps: its arguments, and its reply, which is written before the next one comes.
+	// What each command needs and none keeps: itself, its arguments, and its reply, which is written before the next one comes.
+	op       Op
 	args     Args
 	reply    bson.Builder
 	spare    []byte

@@ -35,13 +35,11 @@ type Reply struct {
 
 // Handle runs one command. It always has an answer: a user's mistake, a failure and a panic are error replies.
 func (s *Server) Handle(ctx context.Context, conn *Conn, req Request) (reply Reply) {
-	both := &struct { // made at once
-		op      Op
-		running operation.Operation
-	}{}
-	op := &both.op
-	op.Server, op.Conn, op.Sequences, op.ExhaustAllowed, op.Running = s, conn, req.Sequences, req.ExhaustAllowed, &both.running
+	op := &conn.op
+	op.Server, op.Conn, op.Sequences, op.ExhaustAllowed, op.Running = s, conn, req.Sequences, req.ExhaustAllowed, &operation.Operation{}
 	defer func() {
+		*op = Op{}
+		conn.args.forget()
 		if p := recover(); p != nil {
 			s.Log.Error("operation panicked", "command", req.Body.FirstKey(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 			reply = Reply{Body: errorReply(mongoerr.New(mongoerr.InternalError, "the server failed in command %s: %v", req.Body.FirstKey(), p))}

@@ -36,6 +36,7 @@ func (s *Server) next(c *Conn) bool {
 	s.counters.bytesIn.Add(int64(m.Size))
 	err = s.answer(c, m, err)
 	m.Release()
+	c.req = Request{}
 	s.handled(c)
 	if err != nil && !errors.Is(err, errDone) {
 		s.log.Debug("Closing the connection", "connectionId", c.id, "error", err.Error())

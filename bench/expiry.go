@@ -59,7 +59,7 @@ func (w *expiry) measure(ctx context.Context, b *bench) error {
 		return err
 	}
 	death := &death{bench: b, probed: w.probed, documents: int64(b.expiryDocs), out: metrics{}, series: map[string][]float64{}, emptyDisk: w.emptyDisk,
-		reclaim: reclaim{target: b.target, coll: b.db.Collection("ttl"), field: "at", after: ttlOfExpiry}}
+		reclaim: reclaim{target: b.target, coll: b.db.Collection("ttl"), field: "at", after: ttlOfExpiry, dated: bson.D{}}}
 	if w.half {
 		death.reclaim.stay = death.documents
 	}
@@ -121,6 +121,9 @@ func (d *death) load(ctx context.Context) (err error) {
 		}
 	}
 	d.deadline = time.Now().Add(lead).Truncate(time.Millisecond)
+	if d.reclaim.stay > 0 { // to count all would be to look at those that stay
+		d.reclaim.dated = bson.D{{Key: d.reclaim.field, Value: d.deadline.Add(-ttlOfExpiry)}}
+	}
 	begin := time.Now()
 	l := loading{bench: d.bench, coll: d.reclaim.coll, to: d.loaded(), at: d.deadline.Add(-ttlOfExpiry), half: d.reclaim.stay > 0}
 	if _, err := l.run(ctx); err != nil {
@@ -186,11 +189,10 @@ func (d *death) poll(ctx context.Context) error {
 	for first := true; ; first = false {
 		begin := time.Now()
 		if !invisible {
-			n, err := d.reclaim.coll.CountDocuments(ctx, bson.D{})
+			n, err := d.reclaim.coll.CountDocuments(ctx, d.reclaim.dated)
 			if err != nil {
 				return err
 			}
-			n -= d.reclaim.stay
 			if first {
 				d.out["visible_first"], d.out["first_query_ms"] = float64(n), millis(begin.Sub(d.deadline))
 			}

@@ -18,6 +18,8 @@ type reclaim struct {
 	field  string // the date of the TTL index,
 	after  time.Duration
 	stay   int64 // documents that do not expire
+	// dated finds those that do, where others stay; empty where none does.
+	dated bson.D
 }
 
 // reclaimStatus is how far a server says that it has come.
@@ -79,7 +81,7 @@ func (r *reclaim) deleted(ctx context.Context) (n int64, ok bool, err error) {
 }
 
 // gone says whether nothing is left of so many documents: the server has deleted as many since before, has no backlog, and
-// in the collection are those that stay.
+// none is found.
 func (r *reclaim) gone(ctx context.Context, before, documents int64) (bool, error) {
 	n, ok, err := r.deleted(ctx)
 	if err != nil || ok && n-before < documents {
@@ -94,6 +96,6 @@ func (r *reclaim) gone(ctx context.Context, before, documents int64) (bool, erro
 			return false, err
 		}
 	}
-	left, err := r.coll.CountDocuments(ctx, bson.D{})
-	return left == r.stay, err
+	left, err := r.coll.CountDocuments(ctx, r.dated)
+	return left == 0, err
 }

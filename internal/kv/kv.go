@@ -123,7 +123,8 @@ type Replacement interface {
 	// Seal ends the range, before end, and brings the pairs to stable storage.
 	Seal(end []byte) error
 	// Commit removes what lies in the range and puts the pairs there: all of it or, on an error or after a crash, nothing. All
-	// that was committed before it began is on stable storage before it is. Nobody else writes in the range while it runs.
+	// that was committed before it began is on stable storage before it is. Nobody else writes in the range while it runs, and
+	// who begins to read there meanwhile may see of each key what was or what will be.
 	Commit(ctx context.Context) error
 	// Discard gives up what is not committed; it may be called again.
 	Discard()

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
@@ -79,7 +80,7 @@ func (r *Reader) countHidden() (n int64, ok bool, err error) {
 		}
 	}
 	if len(hiding) == 1 && r.onceEach(hiding[0]) {
-		err = r.eachDue(hiding[0], r.at, nil, func(RecordID, []byte) bool { n++; return true })
+		n, err = r.dueEntries(hiding[0], r.at, math.MaxInt64)
 		return n, true, err
 	}
 	seen := map[string]struct{}{}

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/ebbdb/ebb/internal/index"
@@ -19,27 +18,22 @@ func (r *Reader) CountEntries(d *index.Definition, low, high []byte, limit int64
 	if err != nil {
 		return 0, err
 	}
+	if limit <= 0 {
+		limit = -1
+	}
+	dead, err := r.swept()
+	switch {
+	case err != nil:
+		return 0, err
+	case dead == nil:
+		return r.countKeys(bounds, limit)
+	}
 	var w walk
 	if err := w.open(r.view, bounds, false, nil); err != nil || w.it == nil {
 		return 0, err
 	}
 	defer w.close()
-	if limit <= 0 {
-		limit = -1
-	}
-	dead, err := r.swept()
-	if err != nil {
-		return 0, err
-	}
-	if dead != nil {
-		return r.countLiving(&w, r.c.index(d.ID).entries, dead, limit)
-	}
-	for n != limit && w.it.Next() {
-		if n++; n%countStep == 0 && w.ctx.Err() != nil {
-			return n, context.Cause(w.ctx)
-		}
-	}
-	return n, w.err()
+	return r.countLiving(&w, r.c.index(d.ID).entries, dead, limit)
 }
 
 // countLiving is CountEntries where some are dead.

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -256,6 +257,50 @@ func (r *Reader) Due(rule *policy.Rule, now int64, after []byte, limit int) (ids
 
 // Backlog is how many entries are due at now by the rule, counted up to limit.
 func (r *Reader) Backlog(rule *policy.Rule, now int64, limit int64) (n int64, err error) {
-	err = r.eachDue(rule, now, nil, func(RecordID, []byte) bool { n++; return n < limit })
-	return n, err
+	return r.dueEntries(rule, now, limit)
+}
+
+// dueEntries is how many entries are due at now by the rule, counted up to limit, where they cannot be dead from keys alone.
+func (r *Reader) dueEntries(rule *policy.Rule, now, limit int64) (n int64, err error) {
+	dead, err := r.swept()
+	if err != nil {
+		return 0, err
+	}
+	if rule.Kind == policy.Series || dead != nil && !r.isEmptied(rule, dead) {
+		err = r.eachDue(rule, now, nil, func(RecordID, []byte) bool { n++; return n < limit })
+		return n, err
+	}
+	for _, s := range r.spans(rule, dueAt(now)) {
+		counted, err := r.countKeys(kv.IterOptions{Lower: s.low, Upper: s.high}, limit-n)
+		if n += counted; err != nil || n >= limit {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// isEmptied says whether sweeps leave no dead entries where the rule has its dates.
+func (r *Reader) isEmptied(rule *policy.Rule, dead marks) bool {
+	return rule.Index != nil && r.c.moves() && r.c.order.rule.Index.ID == rule.Index.ID && r.c.index(rule.Index.ID).emptied(dead, r.c.order.number)
+}
+
+// emptied says whether a sweep deletes the entries of a rule's index with the records: each has one there, and none is dead
+// already. In one on _ts ordered records have none.
+func (t *tableIndex) emptied(ms marks, order uint32) bool {
+	return t.Kind != index.Deadline && !t.multikey.any() && !ms.ofOthers(order)
+}
+
+// countKeys counts keys up to limit.
+func (r *Reader) countKeys(bounds kv.IterOptions, limit int64) (n int64, err error) {
+	var w walk
+	if err := w.open(r.view, bounds, false, nil); err != nil || w.it == nil {
+		return 0, err
+	}
+	defer w.close()
+	for n != limit && w.it.Next() {
+		if n++; n%countStep == 0 && w.ctx.Err() != nil {
+			return n, context.Cause(w.ctx)
+		}
+	}
+	return n, w.err()
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
-	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -350,10 +349,10 @@ func (w *sweeping) delete() error {
 	return nil
 }
 
-// deleteEntries deletes the entries of the rule's own index, where each record has one and none is dead already; those of
-// others stay for Clean, as so many more than there are documents. In one on _ts ordered records have none.
+// deleteEntries deletes the entries of the rule's own index, where that takes them all; those of others stay for Clean, as so
+// many more than there are documents.
 func (w *sweeping) deleteEntries(ix *tableIndex, n int64) error {
-	if ix.ID != w.rule.Index.ID || ix.Kind == index.Deadline || ix.multikey.any() || w.marks.ofOthers(w.c.order.number) {
+	if ix.ID != w.rule.Index.ID || !ix.emptied(w.marks, w.c.order.number) {
 		w.kv.Add(counterKey(nil, ofIndex, ix.ID, countSurplus), n)
 		return nil
 	}

@@ -87,28 +87,37 @@ func (r *replacement) Discard() {
 	r.paths = nil
 }
 
-// replace has the store take over the table of r. Here the disk syncs under mu, which happens seldom.
+// replace has the store take over the table of r. The disk syncs meanwhile, so mu is not held: the range is listed again when
+// it is done, because who has begun to read in between may have brought what was there before.
 func (c *committer) replace(ctx context.Context, r *replacement) error {
+	if err := c.forgetRange(r.span); err != nil {
+		return err
+	}
+	if err := c.ingest(ctx, r.paths); err != nil {
+		return err
+	}
+	return c.forgetRange(r.span)
+}
+
+// forgetRange makes hot values in the range, and cached counters, count for nothing.
+func (c *committer) forgetRange(r overlay.Range) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.failure.get(); err != nil {
 		return err
 	}
 	sequence := c.sequence.Load() + 1
-	c.hot.changeRange(r.span, sequence)
-	if err := c.ingest(ctx, r.paths); err != nil {
-		return err
-	}
-	c.dropCounters(r.span)
+	c.hot.changeRange(r, sequence)
+	c.dropCounters(r)
 	c.sequence.Store(sequence)
 	return nil
 }
 
-// ingest is write for tables. The caller holds mu.
+// ingest takes over tables. Pebble panics when it cannot write its log, as commits do then.
 func (c *committer) ingest(ctx context.Context, paths []string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			c.mu.stuck = true
+			c.stick()
 			c.failure.set(fmt.Errorf("replace: %v", r))
 			err = c.failure.get()
 		}
@@ -117,4 +126,10 @@ func (c *committer) ingest(ctx context.Context, paths []string) (err error) {
 		return fmt.Errorf("pebblekv: replace: %w", err)
 	}
 	return nil
+}
+
+func (c *committer) stick() {
+	c.mu.Lock()
+	c.mu.stuck = true
+	c.mu.Unlock()
 }

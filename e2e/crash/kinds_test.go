@@ -122,8 +122,9 @@ func verifySeries(t *testing.T, db *mongo.Database, acknowledged [][2]int) {
 func valid(t *testing.T, db *mongo.Database, coll string) {
 	t.Helper()
 	var report struct {
-		Valid  bool
-		Errors []string
+		Valid        bool
+		Errors       []string
+		IndexDetails bson.M `bson:"indexDetails"`
 	}
 	if err := db.RunCommand(t.Context(), bson.D{{Key: "validate", Value: coll}, {Key: "full", Value: true}}).Decode(&report); err != nil || !report.Valid {
 		t.Errorf("validate %s: %+v (%v)", coll, report, err)

@@ -47,7 +47,8 @@ func (r *Reader) Entries(d *index.Definition) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("storage: count entries of %s: %w", r.c.NS, err)
 	}
-	return documents + surplus, nil
+	early, err := r.countedEarly(d.ID)
+	return documents + surplus + early, err
 }
 
 // storedCounts are the counters as the view sees them, a transaction's own changes included.

@@ -263,17 +263,59 @@ func (s *Store) settleRewritings(ctx context.Context) error {
 	}
 	defer snapshot.Close()
 	return eachMeta(snapshot, metaRewriting, func(key, value []byte) error {
-		if len(key) != 4 || len(value) < 8 {
-			return fmt.Errorf("a note of a rewriting has the key %x and %d bytes", key, len(value))
+		n, err := readRewritingNote(key, value)
+		if err != nil {
+			return err
 		}
-		n := rewritingNote{binary.BigEndian.Uint32(key), int64(binary.BigEndian.Uint64(value)), slices.Clone(value[8:])}
-		_, err := snapshot.Get(n.dead)
-		switch {
-		case errors.Is(err, kv.ErrNotFound):
-			return s.alone(ctx, n.remove)
-		case err == nil:
+		early, err := n.early(snapshot)
+		if err != nil {
+			return err
+		}
+		if early {
 			return s.alone(ctx, n.undo)
 		}
-		return err
+		return s.alone(ctx, n.remove)
 	})
+}
+
+func readRewritingNote(key, value []byte) (n rewritingNote, err error) {
+	if len(key) != 4 || len(value) < 8 {
+		return n, fmt.Errorf("storage: a note of a rewriting has the key %x and %d bytes", key, len(value))
+	}
+	return rewritingNote{binary.BigEndian.Uint32(key), int64(binary.BigEndian.Uint64(value)), slices.Clone(value[8:])}, nil
+}
+
+// early says whether what was rewritten is not in its place yet, so that the counter says less than there is.
+func (n rewritingNote) early(r kv.Reader) (bool, error) {
+	switch _, err := r.Get(n.dead); {
+	case errors.Is(err, kv.ErrNotFound):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("storage: look for what was rewritten: %w", err)
+	}
+	return true, nil
+}
+
+// countedEarly is how many entries the counter of an index leaves out that are there, as the view sees it.
+func (r *Reader) countedEarly(index uint32) (int64, error) {
+	if !r.c.steady.marked.Load() {
+		return 0, nil
+	}
+	key := rewritingKey(index)
+	value, err := r.view.reader.Get(key)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("storage: look for what was rewritten: %w", err)
+	}
+	n, err := readRewritingNote(key[len(key)-4:], value)
+	if err != nil {
+		return 0, err
+	}
+	early, err := n.early(r.view.reader)
+	if err != nil || !early {
+		return 0, err
+	}
+	return n.removed, nil
 }

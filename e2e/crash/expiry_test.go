@@ -26,7 +26,7 @@ const (
 	// fairRounds are enough to meet everything.
 	fairRounds = 20
 	// sweepLimit is how long a sweep may take after a restart.
-	sweepLimit = 20 * time.Second
+	sweepLimit = time.Minute
 )
 
 var mortalColls = []string{dated, sliding, flooded}

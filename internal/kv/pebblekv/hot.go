@@ -225,11 +225,14 @@ func (h *hot) write(key, value []byte, sequence uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changed = sequence
-	_, had := s.places[hash]
-	if had {
-		delete(s.places, hash)
+	takes := h.takes(key, value)
+	if takes && s.bytes+sizeOf(key, value) <= h.budget {
+		h.put(s, hash, key, value, sequence) // without a look at what was there
+		return
 	}
-	if h.takes(key, value) && (had || s.bytes+sizeOf(key, value) <= h.budget) {
+	_, had := s.places[hash]
+	delete(s.places, hash)
+	if had && takes {
 		h.put(s, hash, key, value, sequence)
 	}
 }

@@ -4,18 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 )
 
-// halfDead is a collection of so many documents, every second of which was swept.
+// halfDead is a store with such a collection.
 func halfDead(t *testing.T, n int) *fixture {
 	f := newFixture(t)
+	f.fillHalfDead(n)
+	return f
+}
+
+// fillHalfDead makes a collection of so many documents, every second of which was swept.
+func (f *fixture) fillHalfDead(n int) {
 	f.createIndexes(testNS, `{key: {d: 1}, name: "d", expireAfterSeconds: 1}`, `{key: {a: 1}, name: "a"}`)
 	for i := range n {
 		date := epoch.UnixMilli() + int64(i%2)*1e9
@@ -27,9 +39,8 @@ func halfDead(t *testing.T, n int) *fixture {
 	f.clock.Advance(time.Second)
 	c := f.tested()
 	if done, ok, err := f.Sweep(context.Background(), c.ID, c.order.rule, f.Now()); err != nil || !ok || done.Documents != int64(n/2) {
-		t.Fatal(done, ok, err)
+		f.t.Fatal(done, ok, err)
 	}
-	return f
 }
 
 func (f *fixture) tested() *collection {
@@ -184,4 +195,61 @@ func TestRewritingInterrupted(t *testing.T) {
 	if err := eachMeta(view, metaRewriting, func(key, _ []byte) error { return fmt.Errorf("%x is left", key) }); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestRewritingCrash cuts the power while stretches are written anew: what the disk then holds validates, counters too, and
+// all that lives is there.
+func TestRewritingCrash(t *testing.T) {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("go test ./internal/storage -run TestRewritingCrash -seed %d", seed)
+	for round := range uint64(3) {
+		rewritingCrash(t, rand.New(rand.NewPCG(seed, round)))
+	}
+}
+
+func rewritingCrash(t *testing.T, rng *rand.Rand) {
+	const n = 400
+	fs := vfs.NewCrashableMem()
+	f := &fixture{t: t, clock: clock.NewFake(epoch), parser: indexParser()}
+	f.options = Options{Clock: f.clock, Indexes: f.parser}
+	f.engine = openCrashable(t, fs)
+	f.open()
+	f.fillHalfDead(n)
+	f.must(f.engine.Sync())
+	var done atomic.Bool
+	var work sync.WaitGroup
+	work.Go(func() {
+		defer done.Store(true)
+		for more := true; more; {
+			var err error
+			if _, more, err = f.Clean(context.Background(), f.tested().ID, 10); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for last := false; !last && !t.Failed(); {
+		last = done.Load()
+		disk := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rand.New(rand.NewPCG(rng.Uint64(), 3))})
+		afterRewriting(t, disk, n)
+	}
+	work.Wait()
+	f.must(errors.Join(f.Close(), f.engine.Close()))
+}
+
+// afterRewriting opens what a crash has left, and cleans to the end.
+func afterRewriting(t *testing.T, disk vfs.FS, n int64) {
+	t.Helper()
+	f := &fixture{t: t, clock: clock.NewFake(epoch), parser: indexParser()}
+	f.options = Options{Clock: f.clock, Indexes: f.parser}
+	f.engine = openCrashable(t, disk)
+	f.open()
+	f.validate(testNS)
+	if f.dead(n/2) < 0 || f.cleanTo(never) || f.dead(n/2) != 0 {
+		t.Errorf("%d dead entries are left", f.dead(n/2))
+	}
+	f.must(errors.Join(f.Close(), f.engine.Close()))
 }

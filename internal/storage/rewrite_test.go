@@ -30,17 +30,21 @@ func halfDead(t *testing.T, n int) *fixture {
 func (f *fixture) fillHalfDead(n int) {
 	f.createIndexes(testNS, `{key: {d: 1}, name: "d", expireAfterSeconds: 1}`, `{key: {a: 1}, name: "a"}`)
 	for i := range n {
-		date := epoch.UnixMilli() + int64(i%2)*1e9
-		f.must(f.Write(context.Background(), testNS, creating, func(w *Writer) error {
-			_, err := w.Insert(bson.Build().Int32("_id", int32(i)).Date("d", date).Int32("a", int32(i)).Doc())
-			return err
-		}))
+		f.insertDated(int32(i), epoch.UnixMilli()+int64(i%2)*1e9)
 	}
 	f.clock.Advance(time.Second)
 	c := f.tested()
 	if done, ok, err := f.Sweep(context.Background(), c.ID, c.order.rule, f.Now()); err != nil || !ok || done.Documents != int64(n/2) {
 		f.t.Fatal(done, ok, err)
 	}
+}
+
+func (f *fixture) insertDated(id int32, date int64) {
+	f.t.Helper()
+	f.must(f.Write(context.Background(), testNS, creating, func(w *Writer) error {
+		_, err := w.Insert(bson.Build().Int32("_id", id).Date("d", date).Int32("a", id).Doc())
+		return err
+	}))
 }
 
 func (f *fixture) tested() *collection {
@@ -97,18 +101,16 @@ func TestRewritingMeetsWriter(t *testing.T) {
 	const n = 200
 	for name, write := range map[string]func(f *fixture){
 		"insert": func(f *fixture) {
-			f.must(f.insert(testNS, fmt.Sprintf(`{_id: -1, a: -1, d: {$date: {$numberLong: "%d"}}}`, epoch.UnixMilli()+1e9)))
+			f.insertDated(-1, epoch.UnixMilli()+1e9)
 		},
-		"the _id of one that is dead": func(f *fixture) {
-			f.must(f.insert(testNS, fmt.Sprintf(`{_id: 0, a: 0, d: {$date: {$numberLong: "%d"}}}`, epoch.UnixMilli()+1e9)))
-		},
+		"the _id of one that is dead": func(f *fixture) { f.insertDated(0, epoch.UnixMilli()+1e9) },
 		"drop of an index": func(f *fixture) {
 			_, err := f.DropIndexes(context.Background(), testNS, func(c *catalog.Collection) ([]*index.Definition, error) {
 				return []*index.Definition{c.Index("a")}, nil
 			})
 			f.must(err)
 			f.createIndexes(testNS, `{key: {a: 1}, name: "a"}`)
-			f.must(f.insert(testNS, fmt.Sprintf(`{_id: -1, a: -1, d: {$date: {$numberLong: "%d"}}}`, epoch.UnixMilli()+1e9)))
+			f.insertDated(-1, epoch.UnixMilli()+1e9)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -80,6 +80,7 @@ type Store struct {
 	inlineDocuments  int64
 	fewSwept         int64
 	longStretch      int64
+	mostCounted      int
 }
 
 // Open reads the catalogue of the engine's store, or makes an empty one, and begins to remove what a crash left behind.
@@ -97,7 +98,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	s := &Store{engine: engine, options: o, buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments, fewSwept: fewSwept, longStretch: longStretch}
+	s := &Store{engine: engine, options: o, buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments, fewSwept: fewSwept, longStretch: longStretch, mostCounted: mostCounted}
 	s.latches.seed = maphash.MakeSeed()
 	left, err := s.load(ctx)
 	if err != nil {

@@ -23,6 +23,8 @@ const (
 	// fewSwept is how many records are better deleted one by one: a range deletion is something that every reader has to
 	// look at until it is compacted away.
 	fewSwept = 256
+	// mostCounted is how many records of a slot are counted from each of its ends, while the lock is held.
+	mostCounted = 1 << 17
 	// maxSweepWait is how long a sweep waits for the writers of a collection, which holds up those that come after it.
 	maxSweepWait = 20 * time.Millisecond
 )
@@ -261,8 +263,14 @@ func (w *sweeping) part(c cut) (p sweptPart, err error) {
 	floor := w.c.order.tally.floor(c.span)
 	p = sweptPart{cut: c, floor: floor, slot: at, low: w.key(c.span, floor), high: After(w.key(c.span, c.date))}
 	if last != (amount{}) && floor <= c.date {
-		if p.within, err = w.within(p, last); err != nil {
+		var counted bool
+		if p.within, counted, err = w.within(p, last); err != nil {
 			return p, err
+		}
+		if !counted { // what is in the slot stays
+			first, _ := w.c.order.tally.slotBounds(at)
+			p.cut.date = first - 1
+			p.high = After(w.key(c.span, first-1))
 		}
 	}
 	p.all = amount{whole.documents + p.within.documents, whole.bytes + p.within.bytes}
@@ -270,26 +278,28 @@ func (w *sweeping) part(c cut) (p sweptPart, err error) {
 }
 
 // within is how much of a slot lies before the cut. Records are counted from both of its ends, whichever comes to the cut
-// first: at most as many as are deleted, and most often none is behind it.
-func (w *sweeping) within(p sweptPart, total amount) (amount, error) {
+// first: at most as many as are deleted, and most often none is behind it. counted is false when those are too many to hold
+// the lock for.
+func (w *sweeping) within(p sweptPart, total amount) (before amount, counted bool, err error) {
 	from, to := w.c.order.tally.slotBounds(p.slot)
-	var before, behind racer
-	defer before.close()
-	defer behind.close()
-	if err := before.open(w.view, w.key(p.cut.span, max(from, p.floor)), p.high); err != nil {
-		return amount{}, err
+	var front, back racer
+	defer front.close()
+	defer back.close()
+	if err := front.open(w.view, w.key(p.cut.span, max(from, p.floor)), p.high); err != nil {
+		return amount{}, false, err
 	}
-	if err := behind.open(w.view, p.high, After(w.key(p.cut.span, to))); err != nil {
-		return amount{}, err
+	if err := back.open(w.view, p.high, After(w.key(p.cut.span, to))); err != nil {
+		return amount{}, false, err
 	}
-	for {
-		if ended, err := behind.step(); ended || err != nil {
-			return amount{total.documents - behind.sum.documents, total.bytes - behind.sum.bytes}, err
+	for range w.store.mostCounted {
+		if ended, err := back.step(); ended || err != nil {
+			return amount{total.documents - back.sum.documents, total.bytes - back.sum.bytes}, true, err
 		}
-		if ended, err := before.step(); ended || err != nil {
-			return before.sum, err
+		if ended, err := front.step(); ended || err != nil {
+			return front.sum, true, err
 		}
 	}
+	return amount{}, false, nil
 }
 
 // racer is one of two counts that race for their end.

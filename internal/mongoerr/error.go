@@ -85,6 +85,9 @@ func From(err error) *Error {
 
 // Is says whether err is an *Error of code c.
 func Is(err error, c Code) bool {
+	if err == nil {
+		return false // without the allocation below
+	}
 	var e *Error
 	return errors.As(err, &e) && e.Code == c
 }

@@ -45,6 +45,15 @@ type Writes struct {
 	counters []Count // in order
 	keys     []byte  // the chunk from which copies of keys are cut
 	size     int
+	room     room
+}
+
+// room is for what a transaction on one document writes, so that it is one piece of memory.
+type room struct {
+	few      [firstFew]Op
+	claims   [firstFew][]byte
+	counters [firstFew]Count
+	keys     [firstKeyChunk]byte
 }
 
 // What a write takes beside its bytes: the tree's item, about.
@@ -59,7 +68,7 @@ const (
 const maxFew, firstFew = 32, 4
 
 const (
-	firstKeyChunk = 512
+	firstKeyChunk = 256
 	lastKeyChunk  = 64 << 10
 )
 
@@ -89,6 +98,9 @@ func (w *Writes) DeleteRange(start, end []byte) {
 
 // Claim notes a claim of key.
 func (w *Writes) Claim(key []byte) {
+	if w.claims == nil {
+		w.claims = w.room.claims[:0]
+	}
 	w.claims = append(w.claims, w.copyKey(key))
 	w.size += len(key) + claimOverhead
 }
@@ -99,6 +111,9 @@ func (w *Writes) Add(key []byte, delta int64) {
 	if found {
 		w.counters[i].Delta += delta
 		return
+	}
+	if w.counters == nil {
+		w.counters = w.room.counters[:0]
 	}
 	w.counters = slices.Insert(w.counters, i, Count{w.copyKey(key), delta})
 	w.size += len(key) + counterOverhead
@@ -193,7 +208,7 @@ func (w *Writes) set(op Op) (old Op, replaced bool) {
 			return old, true
 		case len(w.few) < maxFew || i == len(w.few):
 			if w.few == nil {
-				w.few = make([]Op, 0, firstFew)
+				w.few = w.room.few[:0]
 			}
 			w.few = slices.Insert(w.few, i, op)
 			return Op{}, false
@@ -209,7 +224,11 @@ func (w *Writes) set(op Op) (old Op, replaced bool) {
 // copyKey cuts the copy from a chunk: keys are many and small. Values are copied one by one, so that one that is
 // overwritten again and again is freed again and again.
 func (w *Writes) copyKey(key []byte) []byte {
-	if len(key) > cap(w.keys)-len(w.keys) {
+	switch {
+	case len(key) <= cap(w.keys)-len(w.keys):
+	case w.keys == nil && len(key) <= firstKeyChunk:
+		w.keys = w.room.keys[:0]
+	default:
 		chunk := min(max(2*cap(w.keys), firstKeyChunk), lastKeyChunk)
 		w.keys = make([]byte, 0, max(chunk, len(key)))
 	}

@@ -63,10 +63,11 @@ func (c *claims) forget(sequence uint64) {
 		}
 		n++
 	}
-	if c.order = c.order[n:]; len(c.order) == 0 {
-		c.order = nil
-		if n > maxClaims/4 {
-			c.last = map[uint64]uint64{} // a map never shrinks by itself
-		}
+	if n < len(c.order) {
+		c.order = c.order[n:]
+		return
+	}
+	if c.order = c.order[:0]; n > maxClaims/4 {
+		c.order, c.last = nil, map[uint64]uint64{} // neither shrinks by itself
 	}
 }

@@ -54,7 +54,7 @@ const (
 
 	blockBytes           = 32 << 10
 	bloomBitsPerKey      = 10
-	l0CompactionTrigger  = 4
+	l0CompactionTrigger  = 8 // twice the flushes that may lie over each other before they are merged
 	l0StopWrites         = 24
 	memTablesStopWrites  = 4
 	bytesPerSync         = 512 << 10

@@ -10,7 +10,7 @@ import (
 
 func buildInfoCommands() []*Command {
 	return []*Command{
-		{Name: "buildInfo", Aliases: []string{"buildinfo"}, Doc: "Says what was built, and how.", NoSession: true, Run: buildInfo},
+		{Name: "buildInfo", Aliases: []string{"buildinfo"}, Doc: "Says what was built, and how.", NoAuth: true, Run: buildInfo},
 	}
 }
 

@@ -21,6 +21,8 @@ type Command struct {
 	ReadConcern, WriteConcern bool
 	// NoSession commands refuse nothing but do not count as use of a session.
 	NoSession bool
+	// NoAuth commands may be run by who has not logged in.
+	NoAuth bool
 	// Quiet commands are neither logged as slow nor profiled.
 	Quiet bool
 	// Explain tells how Run would do the work; nil for commands that have no plan.

@@ -13,10 +13,10 @@ import (
 
 func connectionCommands() []*Command {
 	return []*Command{
-		{Name: "whatsmyuri", Doc: "Says where the client comes from.", NoSession: true, Run: whatsMyURI},
-		{Name: "connectionStatus", Doc: "Says who is logged in on the connection.", NoSession: true, Run: connectionStatus},
-		{Name: "logout", Doc: "Ends the login of the connection.", NoSession: true, Run: logout},
-		{Name: "getnonce", Doc: "A number for a login that nobody uses any more; old clients ask for it first.", NoSession: true, Run: getNonce},
+		{Name: "whatsmyuri", Doc: "Says where the client comes from.", NoAuth: true, Run: whatsMyURI},
+		{Name: "connectionStatus", Doc: "Says who is logged in on the connection.", NoAuth: true, Run: connectionStatus},
+		{Name: "logout", Doc: "Ends the login of the connection.", NoAuth: true, Run: logout},
+		{Name: "getnonce", Doc: "A number for a login that nobody uses any more; old clients ask for it first.", NoAuth: true, Run: getNonce},
 		{Name: "connPoolStats", Doc: "Tells of connections to other servers.", Run: connPoolStats},
 		{Name: "dropConnections", Doc: "Closes connections to other servers.", AdminOnly: true, Run: dropConnections},
 	}

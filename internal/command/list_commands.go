@@ -24,7 +24,7 @@ func listCommands(op *Op) (bson.Doc, error) {
 		if c.stable() {
 			versions = []string{"1"}
 		}
-		b.Object(name).String("help", c.Doc).Bool("requiresAuth", !c.NoSession).Bool("secondaryOk", !c.WriteConcern).
+		b.Object(name).String("help", c.Doc).Bool("requiresAuth", !c.NoAuth && !c.NoSession).Bool("secondaryOk", !c.WriteConcern).
 			Bool("adminOnly", c.AdminOnly).Strings("apiVersions", versions).Strings("deprecatedApiVersions", nil).End()
 	}
 	return b.End().Doc(), nil

@@ -4,7 +4,7 @@ import "github.com/ebbdb/ebb/internal/bson"
 
 func pingCommands() []*Command {
 	return []*Command{
-		{Name: "ping", Doc: "Answers, which says that the server does.", NoSession: true, Quiet: true, Run: ping},
+		{Name: "ping", Doc: "Answers, which says that the server does.", NoAuth: true, Quiet: true, Run: ping},
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 
 func shutdownCommands() []*Command {
 	return []*Command{
-		{Name: "shutdown", Doc: "Ends the server.", AdminOnly: true, NoSession: true, Run: shutdown},
+		{Name: "shutdown", Doc: "Ends the server.", AdminOnly: true, NoAuth: true, Run: shutdown},
 		{Name: "rotateCertificates", Doc: "Reads the certificates anew.", AdminOnly: true, Run: rotateCertificates},
 		{Name: "features", Doc: "Says what the build can do.", Run: features},
 	}

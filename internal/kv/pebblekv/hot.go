@@ -59,6 +59,7 @@ type hotShard struct {
 	places  map[uint64]place // where each key is, by its hash; of two keys with one hash the later stays
 	chunks  []hotChunk       // from old to young
 	first   uint32           // the number of chunks[0]
+	dead    int              // up to where chunks[0] is known to hold nothing that counts
 	bytes   int
 }
 
@@ -185,11 +186,7 @@ func (s *hotShard) entry(p place) hotEntry {
 
 // evict lets the oldest chunk go, but for what stays once more. The shard must have one.
 func (s *hotShard) evict(chunk int) {
-	oldest, number := s.chunks[0], s.first
-	s.chunks[0] = hotChunk{}
-	s.chunks = s.chunks[1:]
-	s.first++
-	s.bytes -= oldest.bytes
+	oldest, number := s.pop()
 	stays := oldest.bytes / 2
 	for start := 0; start < len(oldest.data); {
 		e := hotEntry(oldest.data[start:])
@@ -202,6 +199,35 @@ func (s *hotShard) evict(chunk int) {
 			}
 		}
 		start += e.length()
+	}
+}
+
+// pop takes the oldest chunk out, and leaves its places.
+func (s *hotShard) pop() (oldest hotChunk, number uint32) {
+	oldest, number = s.chunks[0], s.first
+	s.chunks[0] = hotChunk{}
+	s.chunks = s.chunks[1:]
+	s.first++
+	s.dead = 0
+	s.bytes -= oldest.bytes
+	return oldest, number
+}
+
+// shrink gives the memory of the oldest chunks back in which nothing counts any more. What expires together was written
+// together, as a rule.
+func (s *hotShard) shrink(list ranges) {
+	for len(s.chunks) > 1 {
+		for data := s.chunks[0].data; s.dead < len(data); {
+			e := hotEntry(data[s.dead:])
+			if p, ok := s.places[e.hash()]; ok && p == place(s.first)<<32|place(s.dead) {
+				if list.find(e.key()) <= e.since() {
+					return
+				}
+				delete(s.places, e.hash())
+			}
+			s.dead += e.length()
+		}
+		s.pop()
 	}
 }
 
@@ -248,6 +274,12 @@ func (h *hot) changeRange(r overlay.Range, sequence uint64) {
 	if full && len(list) > maxRanges/2 { // else it would be full again soon
 		h.settle(list, sequence)
 		h.ranges.Store(nil)
+	}
+	for i := range h.shards {
+		s := &h.shards[i]
+		s.mu.Lock()
+		s.shrink(list)
+		s.mu.Unlock()
 	}
 }
 

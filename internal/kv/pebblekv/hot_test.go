@@ -420,3 +420,42 @@ func TestCommitKeepsHot(t *testing.T) {
 		}
 	}
 }
+
+// What is written and expires in turn takes the memory of what is there, not of all there has been.
+func TestHotShrinks(t *testing.T) {
+	const each, live = 4000, 3
+	h := newHot(1 << 30)
+	h.chunk = 4096
+	record := func(i int) []byte { return fmt.Appendf(nil, "record/%08d", i) }
+	id := func(i int) []byte { return fmt.Appendf(nil, "id/%08d", i) }
+	size := 0
+	for wave := range 20 {
+		sequence := uint64(2*wave + 1)
+		for i := wave * each; i < (wave+1)*each; i++ {
+			h.write(record(i), make([]byte, 100), sequence)
+			h.write(id(i), record(i), sequence)
+			size += sizeOf(record(i), make([]byte, 100)) + sizeOf(id(i), record(i))
+		}
+		if wave < live {
+			continue
+		}
+		gone := wave - live
+		for i := gone * each; i < (gone+1)*each; i++ {
+			h.change(id(i), sequence+1)
+		}
+		h.changeRange(overlay.Range{Start: record(gone * each), End: record((gone + 1) * each)}, sequence+1)
+	}
+	bytes := 0
+	for i := range h.shards {
+		bytes += h.shards[i].bytes
+	}
+	if most := size / 20 * (live + 1) * 6 / 5; bytes > most {
+		t.Errorf("%d bytes are kept of %d, want at most %d", bytes, size, most)
+	}
+	for i := range 20 * each {
+		_, kept := h.get(h.hash(record(i)), record(i), 100)
+		if want := i >= (20-live)*each; kept != want {
+			t.Fatalf("%d: kept %v, want %v", i, kept, want)
+		}
+	}
+}

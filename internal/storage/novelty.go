@@ -17,6 +17,7 @@ import (
 type novelty struct {
 	mu     sync.Mutex // guards all below
 	looked bool
+	off    bool   // a key was too long to be remembered: nothing is known
 	floor  []byte // no key above it is there that is not listed
 	seed   maphash.Seed
 	// newest and newer list keys by their hashes; what is largest in newer becomes the floor when newest is full.
@@ -31,6 +32,9 @@ type generation struct {
 // maxGeneration is how many keys a generation lists: many more than are on their way in at once one by one.
 const maxGeneration = 512
 
+// maxNovelKey bounds the keys that are remembered, of which each collection has a few.
+const maxNovelKey = 1 << 10
+
 // isNew notes that key is about to be written, and says whether it is known not to be there. largest looks for the largest
 // key that is.
 func (n *novelty) isNew(key []byte, largest func() ([]byte, error)) (bool, error) {
@@ -41,7 +45,14 @@ func (n *novelty) isNew(key []byte, largest func() ([]byte, error)) (bool, error
 		if err != nil {
 			return false, err
 		}
-		n.looked, n.floor, n.seed = true, bytes.Clone(floor), maphash.MakeSeed()
+		n.looked, n.off = true, len(floor) > maxNovelKey
+		if !n.off {
+			n.floor, n.seed = bytes.Clone(floor), maphash.MakeSeed()
+		}
+	}
+	if n.off = n.off || len(key) > maxNovelKey; n.off {
+		n.floor, n.newest, n.newer = nil, generation{}, generation{}
+		return false, nil
 	}
 	if bytes.Compare(key, n.floor) <= 0 {
 		return false, nil

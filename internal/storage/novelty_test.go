@@ -47,3 +47,21 @@ func TestNovelty(t *testing.T) {
 		}
 	}
 }
+
+// Long keys are not remembered, and nothing is called new after one.
+func TestNoveltyOfLongKeys(t *testing.T) {
+	long, short := make([]byte, maxNovelKey+1), []byte{1}
+	for _, keys := range [][][]byte{{nil, short, long}, {long, short}} {
+		var n novelty
+		floor, known := keys[0], keys[1:]
+		for i, key := range append(known, []byte{2}, []byte{3}) {
+			isNew, err := n.isNew(key, func() ([]byte, error) { return floor, nil })
+			if want := floor == nil && i == 0; err != nil || isNew != want {
+				t.Errorf("key %d of %d bytes is new: %v, %v", i, len(key), isNew, err)
+			}
+		}
+		if len(n.floor)+len(n.newest.largest)+len(n.newer.largest) > 0 {
+			t.Error("keys are remembered")
+		}
+	}
+}

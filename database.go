@@ -199,7 +199,20 @@ func (d *database) Disconnected(c *server.Conn) { d.commands.Disconnect(c.State(
 
 // Handle implements server.Handler: it gives a request to the commands.
 func (d *database) Handle(ctx context.Context, c *server.Conn, req *server.Request) server.Reply {
-	r := d.commands.Handle(ctx, c.State().(*command.Conn), command.Request{Database: req.Database, Body: req.Body, Sequences: req.Sequences,
-		ExhaustAllowed: req.ExhaustAllowed(), NoReply: req.Unacknowledged()})
+	return reply(d.commands.Handle(ctx, c.State().(*command.Conn), request(req)))
+}
+
+// Finish implements server.Handler.
+func (d *database) Finish(c *server.Conn) server.Reply { panic("nothing is pending") }
+
+// Quick implements server.Handler.
+func (d *database) Quick(c *server.Conn, req *server.Request) bool { return false }
+
+func request(r *server.Request) command.Request {
+	return command.Request{Database: r.Database, Body: r.Body, Sequences: r.Sequences,
+		ExhaustAllowed: r.ExhaustAllowed(), NoReply: r.Unacknowledged()}
+}
+
+func reply(r command.Reply) server.Reply {
 	return server.Reply{Body: r.Body, MoreToCome: r.MoreToCome, Next: r.Next, Close: r.Close}
 }

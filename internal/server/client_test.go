@@ -21,6 +21,8 @@ import (
 type handlerFunc func(context.Context, *Conn, *Request) Reply
 
 func (f handlerFunc) Handle(ctx context.Context, c *Conn, r *Request) Reply { return f(ctx, c, r) }
+func (f handlerFunc) Finish(*Conn) Reply                                    { panic("nothing is pending") }
+func (f handlerFunc) Quick(*Conn, *Request) bool                            { return false }
 
 func (handlerFunc) Connected(*Conn)    {}
 func (handlerFunc) Disconnected(*Conn) {}

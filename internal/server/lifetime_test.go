@@ -47,8 +47,10 @@ func (w *waiter) Handle(ctx context.Context, _ *Conn, r *Request) Reply {
 	return okReply()
 }
 
-func (*waiter) Connected(*Conn)    {}
-func (*waiter) Disconnected(*Conn) {}
+func (*waiter) Finish(*Conn) Reply         { panic("nothing is pending") }
+func (*waiter) Quick(*Conn, *Request) bool { return false }
+func (*waiter) Connected(*Conn)            {}
+func (*waiter) Disconnected(*Conn)         {}
 
 // causeOf turns the clock until an operation that waits has ended, and says why it did.
 func (w *waiter) causeOf(s *served) error {

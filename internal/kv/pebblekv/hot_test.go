@@ -364,6 +364,9 @@ func TestHotValuesStay(t *testing.T) {
 		}
 	}
 	for _, g := range all {
+		_ = append(g.value, "and more that was appended"...)
+	}
+	for _, g := range all {
 		if string(g.value) != string(g.was) {
 			t.Fatalf("a value that was %x is %x", g.was, g.value)
 		}

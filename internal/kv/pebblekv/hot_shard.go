@@ -1,0 +1,203 @@
+package pebblekv
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// hotShard keeps the values of some keys. It is a log: values are added to its youngest chunk, and the oldest chunk goes
+// when there is no room; of its values those that were asked for stay once more, up to half of them. The collector sees a
+// few large pieces of memory without pointers.
+type hotShard struct {
+	// view is what readers look at, without the lock. Its table changes under their eyes; all else is replaced.
+	view *atomic.Pointer[hotView]
+
+	mu sync.Mutex // guards all below, and is held for changes to the view
+	// changed is the sequence of the youngest commit that wrote, or is about to write, a key of this shard.
+	changed uint64
+	chunks  []hotChunk // from old to young
+	full    int        // how many slots of the table are
+	dead    int        // up to where chunks[0] is known to hold nothing that counts
+	bytes   int
+}
+
+type hotChunk struct {
+	data  []byte
+	end   int // of what is written
+	bytes int // with what the entries take elsewhere
+}
+
+// hotView is where the values of a shard are. A place in the table may be that of a chunk that the view does not have, one
+// that came later or went.
+type hotView struct {
+	table  hotTable
+	chunks [][]byte
+	first  uint32 // the number of chunks[0]
+}
+
+const (
+	// hotSlot is about what an entry takes in the table.
+	hotSlot = 16
+	// maxHotShard bounds what a shard keeps: the numbers of its chunks must be unlike in a place.
+	maxHotShard = 1 << 30
+)
+
+// sizeOf is about what an entry takes.
+func sizeOf(key, value []byte) int { return entryLength(key, value) + hotSlot }
+
+// find is the entry under hash, or nil.
+func (v *hotView) find(hash uint32) hotEntry {
+	p := v.table.find(hash)
+	if p == 0 {
+		return nil
+	}
+	return v.entry(p)
+}
+
+// entry is what lies at p, or nil.
+func (v *hotView) entry(p place) hotEntry {
+	chunk := p.chunk(v.first)
+	if chunk >= len(v.chunks) || p.offset() > len(v.chunks[chunk]) {
+		return nil
+	}
+	return entryAt(v.chunks[chunk][p.offset():])
+}
+
+// add adds a value; a new chunk is of the given size, or as large as it must be.
+func (s *hotShard) add(hash uint32, key, value []byte, since uint64, chunk int) (kept []byte) {
+	c := s.youngest(entryLength(key, value), chunk)
+	start := c.end
+	e := writeEntry(c.data[start:], hash, key, value, since)
+	c.end += entryLength(key, value)
+	c.bytes += sizeOf(key, value)
+	s.bytes += sizeOf(key, value)
+	s.set(hash, placeOf(s.view.Load().first+uint32(len(s.chunks)-1), start))
+	return e.value()
+}
+
+// youngest is a chunk with room for so many bytes.
+func (s *hotShard) youngest(n, size int) *hotChunk {
+	last := len(s.chunks) - 1
+	if last < 0 || len(s.chunks[last].data)-s.chunks[last].end < n {
+		s.chunks = append(s.chunks, hotChunk{data: make([]byte, max(n, size))})
+		last++
+		s.publish(s.view.Load().first, s.view.Load().table)
+	}
+	return &s.chunks[last]
+}
+
+// publish shows readers what the shard has; first is the number of its first chunk.
+func (s *hotShard) publish(first uint32, table hotTable) {
+	v := &hotView{table: table, first: first, chunks: make([][]byte, len(s.chunks))}
+	for i := range s.chunks {
+		v.chunks[i] = s.chunks[i].data
+	}
+	s.view.Store(v)
+}
+
+// set puts a place in the table, which never gets fuller than three quarters.
+func (s *hotShard) set(hash uint32, p place) {
+	v := s.view.Load()
+	if 4*(s.full+1) > 3*len(v.table.slots) {
+		s.resize(v.table.bits() + 1)
+		v = s.view.Load()
+	}
+	if v.table.set(hash, p) {
+		s.full++
+	}
+}
+
+func (s *hotShard) resize(bits int) {
+	v := s.view.Load()
+	s.publish(v.first, v.table.resized(bits))
+}
+
+func (s *hotShard) find(hash uint32) place { return s.view.Load().table.find(hash) }
+
+// remove takes out what is under hash, and says whether there was something.
+func (s *hotShard) remove(hash uint32) bool {
+	if s.full == 0 || !s.view.Load().table.remove(hash) {
+		return false
+	}
+	s.full--
+	return true
+}
+
+// evict lets the oldest chunk go, but for what stays once more. The shard must have one.
+func (s *hotShard) evict(chunk int) {
+	oldest, number := s.pop()
+	stays := oldest.bytes / 2
+	for start := 0; start < oldest.end; {
+		e := entryAt(oldest.data[start:])
+		if s.find(e.hash()) == placeOf(number, start) {
+			if size := sizeOf(e.key(), e.value()); e.used() && size <= stays {
+				stays -= size
+				s.add(e.hash(), e.key(), e.value(), e.since(), chunk)
+			} else {
+				s.remove(e.hash())
+			}
+		}
+		start += entryLength(e.key(), e.value())
+	}
+}
+
+// pop takes the oldest chunk out, and leaves its places.
+func (s *hotShard) pop() (oldest hotChunk, number uint32) {
+	v := s.view.Load()
+	oldest = s.chunks[0]
+	s.chunks[0] = hotChunk{}
+	s.chunks = s.chunks[1:]
+	s.dead = 0
+	s.bytes -= oldest.bytes
+	s.publish(v.first+1, v.table)
+	return oldest, v.first
+}
+
+// shrink gives the memory of the oldest chunks back in which nothing counts any more. What expires together was written
+// together, as a rule.
+func (s *hotShard) shrink(list ranges) {
+	for len(s.chunks) > 1 && s.forget(list) {
+		s.pop()
+	}
+	s.fit()
+}
+
+// forget takes out what does not count in the oldest chunk, up to the first that does; all says that there is none.
+func (s *hotShard) forget(list ranges) (all bool) {
+	for c := &s.chunks[0]; s.dead < c.end; {
+		e := entryAt(c.data[s.dead:])
+		if s.find(e.hash()) == placeOf(s.view.Load().first, s.dead) {
+			if list.find(e.key()) <= e.since() {
+				return false
+			}
+			s.remove(e.hash())
+		}
+		s.dead += entryLength(e.key(), e.value())
+	}
+	return true
+}
+
+// fit makes a table smaller that is all but empty.
+func (s *hotShard) fit() {
+	bits := s.view.Load().table.bits()
+	for bits > minHotBits && s.full < 1<<bits/8 {
+		bits--
+	}
+	if bits < s.view.Load().table.bits() {
+		s.resize(bits)
+	}
+}
+
+// settle takes out every value that list makes count for nothing.
+func (s *hotShard) settle(list ranges) {
+	v := s.view.Load()
+	for i := range v.table.slots {
+		for slot := v.table.slots[i]; slot != 0; slot = v.table.slots[i] { // another takes the place of one that goes
+			e := v.entry(place(slot))
+			if list.find(e.key()) <= e.since() {
+				break
+			}
+			s.remove(uint32(slot >> 32))
+		}
+	}
+}

@@ -203,16 +203,18 @@ func (d *database) Handle(ctx context.Context, c *server.Conn, req *server.Reque
 }
 
 // Finish implements server.Handler.
-func (d *database) Finish(c *server.Conn) server.Reply { panic("nothing is pending") }
+func (d *database) Finish(c *server.Conn) server.Reply {
+	return reply(d.commands.Finish(c.State().(*command.Conn)))
+}
 
 // Quick implements server.Handler.
 func (d *database) Quick(c *server.Conn, req *server.Request) bool { return false }
 
 func request(r *server.Request) command.Request {
 	return command.Request{Database: r.Database, Body: r.Body, Sequences: r.Sequences,
-		ExhaustAllowed: r.ExhaustAllowed(), NoReply: r.Unacknowledged()}
+		ExhaustAllowed: r.ExhaustAllowed(), NoReply: r.Unacknowledged(), Later: r.Later}
 }
 
 func reply(r command.Reply) server.Reply {
-	return server.Reply{Body: r.Body, MoreToCome: r.MoreToCome, Next: r.Next, Close: r.Close}
+	return server.Reply{Body: r.Body, MoreToCome: r.MoreToCome, Next: r.Next, Close: r.Close, Pending: r.Pending}
 }

@@ -49,7 +49,7 @@ func parseBulkOp(a *Args, d bson.Doc) (o bulkOp, err error) {
 
 func (b *bulk) update(o bulkOp) (updateStatement, error) {
 	a := NewArgs("bulkWrite.ops", o.doc)
-	s := updateStatement{call: b.op.call(), source: o.doc}
+	s := updateStatement{call: b.op.change(), source: o.doc}
 	a.Ignore("update", "sampleId", "allowShardKeyUpdatesWithoutFullShardKeyInQuery")
 	s.NS = b.targets[o.target].ns
 	s.Filter = a.Doc("filter")
@@ -78,7 +78,7 @@ func (b *bulk) update(o bulkOp) (updateStatement, error) {
 
 func (b *bulk) delete(o bulkOp) (deleteStatement, error) {
 	a := NewArgs("bulkWrite.ops", o.doc)
-	s := deleteStatement{call: b.op.call(), source: o.doc}
+	s := deleteStatement{call: b.op.change(), source: o.doc}
 	a.Ignore("delete", "sampleId")
 	s.NS = b.targets[o.target].ns
 	s.Filter = a.Doc("filter")

@@ -174,7 +174,7 @@ func (b *bulk) runInserts(i int) (n int, err error) {
 		}
 		docs = append(docs, o.doc)
 	}
-	call := b.op.call()
+	call := b.op.change()
 	call.Bypass, call.Let = b.bypass, b.let
 	ns, start := b.targets[b.ops[i].target].ns, b.op.Clock.Now()
 	inserted, refused, err := b.op.Query.Insert(b.op.Ctx, ns, docs, b.ordered, call)

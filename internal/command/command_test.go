@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/operation"
@@ -49,6 +50,11 @@ type harness struct {
 }
 
 func newHarness(t *testing.T) *harness {
+	return newHarnessOn(t, func(e kv.Engine) kv.Engine { return e })
+}
+
+// newHarnessOn has the store on what over makes of an engine in memory.
+func newHarnessOn(t *testing.T, over func(kv.Engine) kv.Engine) *harness {
 	h := &harness{t: t, clock: clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), conns: map[string]*Conn{}}
 	log := slog.New(slog.DiscardHandler)
 	params := parameter.NewRegistry(nil)
@@ -59,7 +65,7 @@ func newHarness(t *testing.T) *harness {
 		t.Fatal(err)
 	}
 	filters := match.NewParser()
-	store, err := storage.Open(t.Context(), engine, storage.Options{Clock: h.clock, Indexes: index.NewParser(filters), HideExpired: expiry.HideExpired.Get})
+	store, err := storage.Open(t.Context(), over(engine), storage.Options{Clock: h.clock, Indexes: index.NewParser(filters), HideExpired: expiry.HideExpired.Get})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,6 +34,8 @@ type Conn struct {
 	names    words
 	sessions words
 	latest   *Command
+	// synced is called when what the command under way has committed is durable.
+	synced func(error)
 }
 
 // command is the one called name, nil where there is none. Most are what the one before was.
@@ -54,6 +56,7 @@ func (c *Conn) Client() *operation.Client { return c.client.Load() }
 func NewConn(id int64, remote, local string) *Conn {
 	c := &Conn{ID: id, Remote: remote, Local: local, uuid: session.NewID()}
 	c.client.Store(&operation.Client{ConnectionID: id, Desc: "conn" + itoa(id), Remote: remote})
+	c.synced = c.afterSync()
 	return c
 }
 

@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/collation"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/operation"
@@ -12,6 +13,15 @@ import (
 // call is what op brings to a query.
 func (op *Op) call() *query.Call {
 	return &query.Call{Now: op.Now, Durability: op.Durability(), AllowDiskUse: op.spills()}
+}
+
+// change is call for a write whose commits become durable together, at the command's end; see settle.
+func (op *Op) change() *query.Call {
+	c := op.call()
+	if c.Durability == kv.Synced {
+		c.Durability, c.Wrote = kv.Unsynced, &op.wrote
+	}
+	return c
 }
 
 // collate reads an optional collation into c.

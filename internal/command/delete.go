@@ -61,7 +61,7 @@ type deleteStatement struct {
 
 func (op *Op) parseDelete(ns namespace.NS, d bson.Doc) (deleteStatement, error) {
 	a := NewArgs("delete.deletes", d)
-	s := deleteStatement{call: op.call(), source: d}
+	s := deleteStatement{call: op.change(), source: d}
 	s.NS = ns
 	s.Filter = a.Doc("q")
 	limit := a.Value("limit")

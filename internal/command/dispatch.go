@@ -23,6 +23,8 @@ type Request struct {
 	ExhaustAllowed bool
 	// NoReply: the client waits for no answer.
 	NoReply bool
+	// Later, unless nil, is called where Handle's reply is pending, once Finish can give it. The Request stays valid until then.
+	Later func()
 }
 
 // Reply is the answer; see server.Reply.
@@ -31,25 +33,69 @@ type Reply struct {
 	MoreToCome bool
 	Next       bson.Doc
 	Close      bool
+	Pending    bool
 }
 
-// Handle runs one command. It always has an answer: a user's mistake, a failure and a panic are error replies.
+// Handle runs one command. It always has an answer: a user's mistake, a failure and a panic are error replies. A pending one is
+// given by Finish, and the connection is not Handle's any more.
 func (s *Server) Handle(ctx context.Context, conn *Conn, req Request) (reply Reply) {
 	op := &conn.op
 	op.Server, op.Conn, op.Sequences, op.ExhaustAllowed, op.Running = s, conn, req.Sequences, req.ExhaustAllowed, &operation.Operation{}
+	pending := false
 	defer func() {
-		*op = Op{}
-		conn.args.forget()
-		if p := recover(); p != nil {
-			s.Log.Error("operation panicked", "command", req.Body.FirstKey(), "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-			reply = Reply{Body: errorReply(mongoerr.New(mongoerr.InternalError, "the server failed in command %s: %v", req.Body.FirstKey(), p))}
+		if !pending {
+			reply = op.end(reply, recover())
 		}
 	}()
-	body, err := op.run(ctx, req)
-	if err != nil {
-		return Reply{Body: errorReply(err), Close: s.isStopped()}
+	op.body, op.err = op.run(ctx, req)
+	if pending = op.settle(req.Later); pending {
+		return Reply{Pending: true}
 	}
-	return Reply{Body: body, MoreToCome: op.MoreToCome, Next: op.Next, Close: op.Close}
+	return op.reply()
+}
+
+// Finish gives the reply that was pending.
+func (s *Server) Finish(conn *Conn) (reply Reply) {
+	op := &conn.op
+	defer func() { reply = op.end(reply, recover()) }()
+	return op.reply()
+}
+
+// reply tells how the operation ended.
+func (op *Op) reply() Reply {
+	if op.entered {
+		op.finish(op.body, op.err)
+	}
+	if op.err != nil {
+		return Reply{Body: errorReply(op.err), Close: op.isStopped()}
+	}
+	if op.entered {
+		op.body = op.withOK(op.body)
+	}
+	return Reply{Body: op.body, MoreToCome: op.MoreToCome, Next: op.Next, Close: op.Close}
+}
+
+// end leaves nothing of the operation. panicked is what it panicked with, nil as a rule.
+func (op *Op) end(reply Reply, panicked any) Reply {
+	if panicked != nil {
+		reply = op.lament(panicked)
+	}
+	if op.entered {
+		op.Ops.Finish(op.Running)
+	}
+	op.Conn.args.forget()
+	*op = Op{}
+	return reply
+}
+
+// lament is the reply of an operation that panicked. What it committed stays, as somebody may have seen it.
+func (op *Op) lament(panicked any) Reply {
+	name := op.Conn.args.Document().FirstKey()
+	op.Log.Error("operation panicked", "command", name, "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
+	if op.wrote {
+		_ = op.syncStore() // which is over when it fails
+	}
+	return Reply{Body: errorReply(mongoerr.New(mongoerr.InternalError, "the server failed in command %s: %v", name, panicked))}
 }
 
 func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
@@ -78,6 +124,11 @@ func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
 	}
 	now := op.Clock.Now()
 	op.Now = now.UnixMilli()
+	if op.LSID != nil && !op.Command.NoSession {
+		if err := op.Sessions.Use(op.SessionID, now); err != nil {
+			return nil, err
+		}
+	}
 	return op.track(ctx, now)
 }
 
@@ -93,7 +144,7 @@ func (op *Op) readDB(req Request) error {
 	return namespace.CheckDB(op.DB)
 }
 
-// track runs the command as an operation that currentOp shows, killOp stops and maxTimeMS ends.
+// track runs the command as an operation that currentOp shows, killOp stops and maxTimeMS ends. The operation goes on until end.
 func (op *Op) track(ctx context.Context, now time.Time) (bson.Doc, error) {
 	r := op.Running
 	r.Client, r.Kind, r.NS = op.Conn.Client(), op.Command.Kind, op.namespace()
@@ -101,27 +152,15 @@ func (op *Op) track(ctx context.Context, now time.Time) (bson.Doc, error) {
 	if r.Kind == "" {
 		r.Kind = "command"
 	}
-	ctx = op.Ops.Start(ctx, r)
-	defer op.Ops.Finish(r)
+	op.Ctx, op.entered = op.Ops.Start(ctx, r), true
 	if op.MaxTime > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = clock.WithTimeout(ctx, op.Clock, op.MaxTime)
+		op.Ctx, cancel = clock.WithTimeout(op.Ctx, op.Clock, op.MaxTime)
 		defer cancel()
-	}
-	op.Ctx = ctx
-	if op.LSID != nil && !op.Command.NoSession {
-		if err := op.Sessions.Use(op.SessionID, now); err != nil {
-			return nil, err
-		}
 	}
 	op.countCommand()
 	body, err := op.perform()
-	err = cause(ctx, err)
-	op.finish(body, err)
-	if err != nil {
-		return nil, err
-	}
-	return op.withOK(body), nil
+	return body, cause(op.Ctx, err)
 }
 
 // build starts the reply, in memory that is used again for the connection's next one.

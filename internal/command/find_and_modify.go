@@ -35,7 +35,7 @@ func findAndModify(op *Op) (bson.Doc, error) {
 }
 
 func (op *Op) parseFindAndModify(a *Args) (findAndModifyRequest, error) {
-	r := findAndModifyRequest{call: op.call()}
+	r := findAndModifyRequest{call: op.change()}
 	r.NS = a.Collection(op.DB)
 	r.Filter = a.Doc("query")
 	r.Sort = a.Doc("sort")

@@ -13,7 +13,7 @@ func insert(op *Op) (bson.Doc, error) {
 	ns := a.Collection(op.DB)
 	docs, given := op.Sequence("documents")
 	ordered := a.Bool("ordered", true)
-	call := op.call()
+	call := op.change()
 	call.Bypass = a.SafeBool("bypassDocumentValidation", false)
 	a.Ignore("maxTimeMS", "encryptionInformation", "bypassEmptyTsReplacement", "isTimeseriesNamespace", "collectionUUID")
 	if !given {

@@ -34,6 +34,15 @@ type Op struct {
 	// originating is the command that opened the cursor of a getMore; statements is how many were recorded one by one.
 	originating bson.Doc
 	statements  int
+	// recordedMicros is how long those took.
+	recordedMicros int64
+	// entered says that the operation is among those that run.
+	entered bool
+	// body and err are how the command ended, wrote that it committed what is not durable yet, and later what is called then.
+	body  bson.Doc
+	err   error
+	wrote bool
+	later func()
 	// ExhaustAllowed says that the client can take it.
 	ExhaustAllowed bool
 }
@@ -71,7 +80,7 @@ func (op *Op) Sequence(key string) (docs []bson.Doc, ok bool) {
 	return docs, true
 }
 
-// Durability is what the write concern asks of a commit.
+// Durability is what the write concern asks of a commit, but for those that the end of the command waits for; see change.
 func (op *Op) Durability() kv.Durability {
 	if op.WriteConcern.Buffered {
 		return kv.Buffered

@@ -29,18 +29,24 @@ type finished struct {
 	err         error
 }
 
-// record hands the finished operation to the slow log and the profiler. Those of statements were recorded one by one.
+// record hands the finished operation to the slow log and the profiler. Statements were recorded one by one; a command that
+// waited long beside them, for the disk as a rule, is told none the less.
 func (op *Op) record(micros int64, err error) {
-	if op.Command.Quiet || op.statements > 0 {
+	if op.Command.Quiet || op.statements > 0 && !op.waitedLong(micros-op.recordedMicros) {
 		return
 	}
 	op.Server.record(op.DB, finished{op.Running, op.originating, micros, err})
+}
+
+func (op *Op) waitedLong(micros int64) bool {
+	return micros > max(int64(op.Profile.Of(op.DB).SlowMillis), defaultSlowMillis)*1000
 }
 
 // statement records one statement of a write that began at start. fill sets what it did.
 func (op *Op) statement(kind string, ns namespace.NS, command bson.Doc, start time.Time, err error, fill func(*operation.Stats)) {
 	op.statements++
 	micros := clock.Since(op.Clock, start).Microseconds()
+	op.recordedMicros += micros
 	if v := op.judge(ns.DB, micros); v.nothing() {
 		return
 	}

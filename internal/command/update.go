@@ -63,7 +63,7 @@ type updateStatement struct {
 
 func (op *Op) parseUpdate(ns namespace.NS, d bson.Doc) (updateStatement, error) {
 	a := NewArgs("update.updates", d)
-	s := updateStatement{call: op.call(), source: d}
+	s := updateStatement{call: op.change(), source: d}
 	s.NS = ns
 	s.Filter = a.Doc("q")
 	s.Change = a.Value("u")

@@ -31,6 +31,9 @@ const (
 	Synced Durability = iota
 	// Buffered returns once the commit is visible; it reaches stable storage within 100 ms.
 	Buffered
+	// Unsynced returns once the commit is visible, too. The caller sees to it that it becomes durable: with Sync or AfterSync,
+	// which serve for several commits at once. Without, it may never be.
+	Unsynced
 )
 
 var (
@@ -158,6 +161,10 @@ type Engine interface {
 	SizeOf(start, end []byte) (int64, error)
 	// Sync makes every commit that returned durable.
 	Sync() error
+	// AfterSync is Sync for who does not wait: it returns at once, and done is called once, from another goroutine and maybe
+	// before AfterSync returns, when every commit that returned before is durable; or with an error that is ErrUndetermined
+	// when that cannot be known. done must be quick. Where there is nothing to wait for AfterSync says so, and does not call.
+	AfterSync(done func(error)) (waits bool)
 	Stats() Stats
 	Close() error
 }

@@ -79,8 +79,10 @@ type Call struct {
 	// Let defines variables.
 	Let          bson.Doc
 	AllowDiskUse bool
-	Durability   kv.Durability
-	Seen         exec.Examined
+	// Durability is that of each commit; Wrote, unless nil, is set once there was one.
+	Durability kv.Durability
+	Wrote      *bool
+	Seen       exec.Examined
 	// NoNow and Definition say that expressions have no $$NOW, or are kept for later; see expr.Options.
 	NoNow, Definition bool
 	// ClusterTime is $$CLUSTER_TIME, missing where there is none.

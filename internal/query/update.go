@@ -83,7 +83,7 @@ func (e *Engine) checkUpdate(ctx context.Context, u Update, call *Call) error {
 }
 
 func (e *Engine) writeOne(ctx context.Context, ns namespace.NS, create bool, call *Call, f func(*storage.Writer) error) error {
-	return e.Store.Write(ctx, ns, storage.WriteOptions{Durability: call.Durability, Create: create, Now: call.Now}, f)
+	return e.Store.Write(ctx, ns, storage.WriteOptions{Durability: call.Durability, Create: create, Now: call.Now, Wrote: call.Wrote}, f)
 }
 
 // parsedUpdate is an update that is parsed: its condition, order and change.

@@ -18,6 +18,8 @@ type WriteOptions struct {
 	Create bool
 	// Now is the operation's time in milliseconds; 0 is the store's.
 	Now int64
+	// Wrote, unless nil, is set once something was committed.
+	Wrote *bool
 }
 
 // maxTries is how often Write runs an operation that others keep getting in the way of. A try that follows a conflict
@@ -62,7 +64,11 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 	if err := f(w); err != nil {
 		return 0, err
 	}
-	return w.claimed, t.commit(ctx, o.Durability)
+	err = t.commit(ctx, o.Durability)
+	if err == nil && o.Wrote != nil && t.Size() > 0 {
+		*o.Wrote = true
+	}
+	return w.claimed, err
 }
 
 // lockToWrite takes the lock of the collection called ns, as it is then defined. The documents of a capped collection are

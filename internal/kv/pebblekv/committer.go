@@ -75,11 +75,14 @@ func (c *committer) commit(t commit, d kv.Durability) error {
 
 // synced waits until what was applied is durable. When it fails that may or may not survive a restart, and others have seen
 // it already: no later commit may build on it.
-func (c *committer) synced() error {
-	if err := c.sync(); err != nil {
-		return fmt.Errorf("%w: %w", kv.ErrUndetermined, err)
+func (c *committer) synced() error { return undetermined(c.sync()) }
+
+// undetermined is what a sync's error is for a commit before it.
+func undetermined(err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%w: %w", kv.ErrUndetermined, err)
 }
 
 // admit makes t visible or fails and leaves nothing behind.

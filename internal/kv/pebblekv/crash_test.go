@@ -74,7 +74,8 @@ func recordKey(kind byte, worker, n int) []byte {
 // keptRecords is how many records a worker leaves when it deletes what is older, which each deleteEvery-th commit does.
 const keptRecords, deleteEvery = 25, 10
 
-// commitOnce commits two records and a count. Each fourth commit is Buffered, and acknowledged by the next.
+// commitOnce commits two records and a count. Of four commits the first is Buffered, and acknowledged by the next, and the third
+// Unsynced, and acknowledged when it is told to be durable.
 func commitOnce(t *testing.T, e kv.Engine, worker, n int, acknowledged *atomic.Int64) bool {
 	txn, err := e.Begin()
 	if err != nil {
@@ -90,18 +91,30 @@ func commitOnce(t *testing.T, e kv.Engine, worker, n int, acknowledged *atomic.I
 		}
 		txn.Add([]byte{'n', byte(worker)}, -int64(oldest-max(0, oldest-deleteEvery)))
 	}
-	d := kv.Synced
-	if n%4 == 0 {
-		d = kv.Buffered
-	}
+	d := [4]kv.Durability{kv.Buffered, kv.Synced, kv.Unsynced, kv.Synced}[n%4]
 	if err := txn.Commit(context.Background(), d); err != nil {
 		t.Error(err)
 		return false
 	}
-	if d == kv.Synced {
-		acknowledged.Store(int64(n + 1))
+	durable := func(err error) {
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		raise(acknowledged, int64(n+1))
+	}
+	switch d {
+	case kv.Synced:
+		durable(nil)
+	case kv.Unsynced:
+		e.AfterSync(durable)
 	}
 	return true
+}
+
+func raise(to *atomic.Int64, n int64) {
+	for old := to.Load(); old < n && !to.CompareAndSwap(old, n); old = to.Load() {
+	}
 }
 
 func checkAfterCrash(t *testing.T, disk vfs.FS, promised []int64) {
@@ -160,6 +173,55 @@ func TestBufferedSync(t *testing.T) {
 	}
 	for !survives(t, disk, "a") {
 		fake.Advance(100 * time.Millisecond) // the timer may not be set yet at the first turn
+	}
+}
+
+// afterSync is what AfterSync tells.
+func afterSync(e kv.Engine) error {
+	told := make(chan error, 1)
+	if !e.AfterSync(func(err error) { told <- err }) {
+		return nil
+	}
+	return <-told
+}
+
+// An Unsynced commit is durable when AfterSync has said so, and not before.
+func TestAfterSync(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	e := open(t, "db", pebblekv.Options{FS: disk, Clock: clock.NewFake(time.Unix(0, 0))})
+	set(t, e, "a", kv.Unsynced)
+	if survives(t, disk, "a") {
+		t.Fatal("the commit was synced before anybody asked")
+	}
+	if err := afterSync(e); err != nil {
+		t.Fatal(err)
+	}
+	if !survives(t, disk, "a") {
+		t.Fatal("what is told to be durable is not")
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := afterSync(e); !errors.Is(err, kv.ErrClosed) || !errors.Is(err, kv.ErrUndetermined) {
+		t.Fatalf("closed: %v", err)
+	}
+}
+
+// What ends with the process is never waited for.
+func TestAfterSyncInMemory(t *testing.T) {
+	e, err := pebblekv.OpenMemory(pebblekv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set(t, e, "a", kv.Unsynced)
+	if e.AfterSync(func(error) { t.Error("called") }) {
+		t.Error("there is something to wait for")
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := afterSync(e); !errors.Is(err, kv.ErrClosed) {
+		t.Fatalf("closed: %v", err)
 	}
 }
 
@@ -241,6 +303,9 @@ func TestDiskFailure(t *testing.T) {
 			}
 			if e.Sync() == nil || e.DeleteRange([]byte("a"), []byte("z")) == nil {
 				t.Fatal("a failed store took a write")
+			}
+			if err := afterSync(e); !errors.Is(err, kv.ErrUndetermined) {
+				t.Fatalf("after a sync of a failed store: %v", err)
 			}
 			view, err := e.Snapshot()
 			if err != nil {

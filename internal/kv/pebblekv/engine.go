@@ -49,6 +49,7 @@ type Engine struct {
 	reclaim  *reclaimer
 	closed   atomic.Bool
 	inMemory bool
+	volatile bool            // nobody can open it again
 	tables   *pebble.Options // of the tables that Load writes
 	loadDir  string
 	loads    loads
@@ -89,7 +90,11 @@ func Open(dir string, o Options) (*Engine, error) {
 // OpenMemory makes an empty store in memory.
 func OpenMemory(o Options) (*Engine, error) {
 	o.FS = vfs.NewMem()
-	return Open("ebb", o)
+	e, err := Open("ebb", o)
+	if err == nil {
+		e.volatile = true
+	}
+	return e, err
 }
 
 // Snapshot is kv.Engine's.
@@ -160,6 +165,15 @@ func (e *Engine) Sync() error {
 	return e.commits.sync()
 }
 
+// AfterSync is kv.Engine's. A store that ends with the process has nothing to wait for.
+func (e *Engine) AfterSync(done func(error)) (waits bool) {
+	if e.volatile && e.failure.get() == nil && !e.closed.Load() {
+		return false
+	}
+	e.commits.rounds.after(done)
+	return true
+}
+
 // Stats is kv.Engine's.
 func (e *Engine) Stats() kv.Stats {
 	s := kv.Stats{Engine: "pebble"}
@@ -186,6 +200,7 @@ func (e *Engine) Close() error {
 	}
 	e.reclaim.stop()
 	err := e.syncer.stop()
+	e.commits.rounds.stop()
 	e.commits.latest.forget()
 	if e.commits.isStuck() {
 		return errors.Join(err, e.failure.get()) // Pebble's locks are held for good; its files close with the process

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
 )
 
 // rounds lets commits that are applied share syncs: one sync runs at a time, and all that came before it began are durable
@@ -15,6 +16,8 @@ import (
 // let go: their next commits are in the round too, where otherwise two halves would take turns and sync twice as often. It
 // waits for as many as lately took part in two rounds that followed each other, and no longer than a sync takes; who commits
 // alone is never kept waiting.
+//
+// A member either blocks or leaves a callback. The first of a round, if it leaves one, starts a goroutine that leads.
 type rounds struct {
 	clock clock.Clock
 	sync  func() error
@@ -26,7 +29,9 @@ type rounds struct {
 		next     *round // takes in who comes; nil: who comes begins one
 		expected int    // how many commit at about the same time; stays while a round gathers
 		gathers  bool   // next waits for them
+		closed   bool
 	}
+	leading sync.WaitGroup // counts rounds; begun under mu
 }
 
 // maxGather is the longest that a round waits for others. It is for disks that are slow now and then.
@@ -37,11 +42,15 @@ type round struct {
 	err     error         // set before done is closed
 	full    chan struct{} // closed when all who are expected have come
 	members int           // guarded by the mutex of rounds
+	after   []func(error) // called when it is over; guarded by the mutex of rounds while it takes members in
 }
 
 // wait returns when everything that was applied before is durable.
 func (s *rounds) wait() error {
-	r, leads := s.join()
+	r, leads := s.join(nil)
+	if r == nil {
+		return kv.ErrClosed
+	}
 	if leads {
 		s.lead(r)
 	}
@@ -49,20 +58,60 @@ func (s *rounds) wait() error {
 	return r.err
 }
 
-func (s *rounds) join() (r *round, leads bool) {
+// after has done called, by another goroutine, when everything that was applied before is durable.
+func (s *rounds) after(done func(error)) {
+	r, leads := s.join(done)
+	switch {
+	case r == nil:
+		go done(undetermined(kv.ErrClosed))
+	case leads:
+		go s.lead(r)
+	}
+}
+
+// join enters the next round, with a function to call after it or nil. There is none when the rounds have been stopped.
+func (s *rounds) join(after func(error)) (r *round, leads bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.mu.closed {
+		return nil, false
+	}
 	if s.mu.next == nil {
 		s.mu.next, leads = &round{done: make(chan struct{}), full: make(chan struct{})}, true
+		s.leading.Add(1)
 	}
 	r = s.mu.next
+	if after != nil {
+		if r.after == nil {
+			r.after = make([]func(error), 0, max(s.mu.expected, 1))
+		}
+		r.after = append(r.after, after)
+	}
 	if r.members++; r.members == s.mu.expected && s.mu.gathers {
 		close(r.full)
 	}
 	return r, leads
 }
 
+// stop lets nobody in any more and waits for those who are.
+func (s *rounds) stop() {
+	s.mu.Lock()
+	s.mu.closed = true
+	s.mu.Unlock()
+	s.leading.Wait()
+}
+
+// lead leads r to its end. The functions come last: what they do holds nobody up who waits, nor the next round.
 func (s *rounds) lead(r *round) {
+	defer s.leading.Done()
+	s.take(r)
+	for _, done := range r.after {
+		done(undetermined(r.err))
+	}
+}
+
+// take takes the turn for r, and gives it on when it has synced.
+func (s *rounds) take(r *round) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	runtime.Gosched()

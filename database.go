@@ -208,10 +208,12 @@ func (d *database) Finish(c *server.Conn) server.Reply {
 }
 
 // Quick implements server.Handler.
-func (d *database) Quick(c *server.Conn, req *server.Request) bool { return false }
+func (d *database) Quick(_ *server.Conn, req *server.Request) bool {
+	return d.commands.Quick(request(req))
+}
 
 func request(r *server.Request) command.Request {
-	return command.Request{Database: r.Database, Body: r.Body, Sequences: r.Sequences,
+	return command.Request{Database: r.Database, Body: r.Body, Sequences: r.Sequences, Size: r.Size,
 		ExhaustAllowed: r.ExhaustAllowed(), NoReply: r.Unacknowledged(), Later: r.Later}
 }
 

@@ -43,18 +43,18 @@ import (
 //
 // "advance 10s" moves the clock.
 type harness struct {
-	t      *testing.T
+	t      testing.TB
 	clock  *clock.Fake
 	server *Server
 	conns  map[string]*Conn
 }
 
-func newHarness(t *testing.T) *harness {
+func newHarness(t testing.TB) *harness {
 	return newHarnessOn(t, func(e kv.Engine) kv.Engine { return e })
 }
 
 // newHarnessOn has the store on what over makes of an engine in memory.
-func newHarnessOn(t *testing.T, over func(kv.Engine) kv.Engine) *harness {
+func newHarnessOn(t testing.TB, over func(kv.Engine) kv.Engine) *harness {
 	h := &harness{t: t, clock: clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), conns: map[string]*Conn{}}
 	log := slog.New(slog.DiscardHandler)
 	params := parameter.NewRegistry(nil)

@@ -21,6 +21,8 @@ type Request struct {
 	Body           bson.Doc
 	Sequences      []wire.Sequence
 	ExhaustAllowed bool
+	// Size is how large the message is that it came in.
+	Size int
 	// NoReply: the client waits for no answer.
 	NoReply bool
 	// Later, unless nil, is called where Handle's reply is pending, once Finish can give it. The Request stays valid until then.

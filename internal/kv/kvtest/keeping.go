@@ -106,9 +106,13 @@ func checkDurability(t *testing.T, s *Store) {
 	txn.Add([]byte("n"), 4)
 	noError(t, txn.Commit(context.Background(), kv.Buffered))
 	noError(t, s.Sync())
+	txn = begin(t, s)
+	write(txn, "later=1")
+	noError(t, txn.Commit(context.Background(), kv.Unsynced))
+	noError(t, afterSync(s))
 	s.Engine = s.Reopen(t)
 	view := snap(t, s)
-	haveWithin(t, view, kv.IterOptions{Upper: []byte("n")}, "a=1 buffered=1")
+	haveWithin(t, view, kv.IterOptions{Upper: []byte("n")}, "a=1 buffered=1 later=1")
 	haveCount(t, view, "n", 7)
 	noError(t, view.Close())
 	add(t, s, "n", 1)
@@ -121,6 +125,15 @@ func checkDurability(t *testing.T, s *Store) {
 	defer view.Close()
 	haveValue(t, view, "a", "2")
 	haveCount(t, view, "n", 8)
+}
+
+// afterSync waits for what AfterSync tells.
+func afterSync(e kv.Engine) error {
+	told := make(chan error, 1)
+	if !e.AfterSync(func(err error) { told <- err }) {
+		return nil
+	}
+	return <-told
 }
 
 // checkGroupCommit: commits of many goroutines, each whole in every snapshot, all there in the end.
@@ -139,9 +152,21 @@ func checkGroupCommit(t *testing.T, s *Store) {
 				txn.Set(binary.BigEndian.AppendUint32([]byte("r"), id), nil)
 				txn.Set(binary.BigEndian.AppendUint32([]byte("x"), id), bytes.Repeat([]byte{byte(w)}, 200))
 				txn.Add([]byte("n"), 1)
-				d := kv.Durability(i % 2)
+				d := kv.Durability(i % 3)
 				if err := txn.Commit(context.Background(), d); err != nil {
 					t.Error(err)
+				}
+				if d == kv.Unsynced {
+					wg.Add(1)
+					done := func(err error) {
+						if err != nil {
+							t.Error(err)
+						}
+						wg.Done()
+					}
+					if !s.AfterSync(done) {
+						wg.Done()
+					}
 				}
 			}
 		})
@@ -171,7 +196,7 @@ func checkClosed(t *testing.T, s *Store) {
 	_, snapErr := s.Snapshot()
 	_, beginErr := s.Begin()
 	_, sizeErr := s.SizeOf([]byte("a"), []byte("b"))
-	for i, err := range []error{snapErr, beginErr, sizeErr, s.DeleteRange([]byte("a"), []byte("b")), s.Load(context.Background(), pairs(nil)), s.Sync(), s.Close()} {
+	for i, err := range []error{snapErr, beginErr, sizeErr, s.DeleteRange([]byte("a"), []byte("b")), s.Load(context.Background(), pairs(nil)), s.Sync(), afterSync(s), s.Close()} {
 		if !errors.Is(err, kv.ErrClosed) {
 			t.Errorf("call %d after Close: %v, want %v", i, err, kv.ErrClosed)
 		}

@@ -162,6 +162,9 @@ func (e *Engine) Sync() error {
 	if e.closed.Load() {
 		return kv.ErrClosed
 	}
+	if e.volatile {
+		return e.failure.get()
+	}
 	return e.commits.sync()
 }
 

@@ -1,59 +1,93 @@
 package server
 
-import "errors"
+import (
+	"net"
 
-// attentive is a socket that tells when there may be something to read: attend calls ready then, until ready is done. Meanwhile
-// a read that would have to wait fails with errNothing.
-type attentive interface {
-	attend(ready func() (done bool)) error
+	"github.com/ebbdb/ebb/internal/wire"
+)
+
+// maxReads is how often a connection is read from, before others wait no longer for it.
+const maxReads = 16
+
+// heldSocket is a connection's socket that a poller looks at while nobody holds it. Its reads fail with wire.ErrWait instead of
+// waiting; its writes wait, and give the connection's turn away before they do.
+type heldSocket interface {
+	net.Conn
+	// take makes the caller its holder, if there is none.
+	take() bool
+	// release has the poller call attend as soon as there is something to read.
+	release()
+	// pended has the pending reply of its connection finished.
+	pended()
+	// open has the poller begin.
+	open() error
 }
 
-// errNothing says that nothing has arrived.
-var errNothing = errors.New("nothing to read")
+// turn is a task that one goroutine has at a time and that stands still while it does something else. Who has something to do
+// that may last gives the task to a new goroutine.
+type turn interface{ give() }
 
-// attend answers the messages that arrive as a whole, as nearly all do, and says whether the connection goes on: then with a
-// message of which there is a part, or with an error. All that is one read as the net package sees it: each read by itself
-// would begin with a look whether there is something already, and there never is when the client waited for its reply.
-func (s *Server) attend(c *Conn) bool {
-	for c.attentive != nil {
-		over := false
-		err := c.attentive.attend(func() (done bool) {
-			done, over = s.ready(c)
-			return done
-		})
-		if nudged := c.awake(); err == nil || !nudged {
-			return !over
-		}
+// giveTurn leaves to another goroutine what this one would do next.
+func (c *Conn) giveTurn() {
+	if c.turn != nil {
+		c.turn.give()
+		c.turn = nil
 	}
-	return true
 }
 
-// ready answers what has arrived. It is done when the rest must be read the plain way, or the connection is over.
-func (s *Server) ready(c *Conn) (done, over bool) {
-	c.awake()
-	// The order matters: stop sets stopping first and the deadline that ends the wait afterwards, and awake lifts a deadline
-	// before this look at stopping.
-	if s.isStopping() {
-		return true, true
-	}
-	for drained := false; ; {
-		for c.reader.Whole() {
-			if !s.next(c) {
-				return true, true
+// attend answers what has arrived for c, which the caller holds, and reads once more unless drained says that there was
+// nothing more just now. Afterwards the caller holds c no longer.
+func (s *Server) attend(c *Conn, drained bool) {
+	for reads := 1; ; reads++ {
+		for c.reader.Ready() {
+			switch s.next(c) {
+			case over:
+				s.end(c)
+				return
+			case pending:
+				return
+			case partly:
+				s.rest(c)
+				return
 			}
 		}
-		if c.reader.Buffered() > 0 {
-			return true, false
-		}
 		if drained {
-			c.watch.turn(idle)
-			return false, false
+			s.rest(c)
+			return
+		}
+		if reads > maxReads {
+			c.giveTurn()
 		}
 		// What fills less than the buffer is all there is. A read could say so too, and would cost as much as this one.
 		full, err := c.reader.Fill()
-		if err != nil && err != errNothing {
-			return true, false
+		if err != nil && err != wire.ErrWait {
+			s.logReadError(c, err)
+			s.end(c)
+			return
 		}
 		drained = !full
+	}
+}
+
+// rest leaves c until something arrives.
+func (s *Server) rest(c *Conn) {
+	c.turn = nil
+	c.held.release()
+	// The order matters: stop sets stopping first and takes who rests afterwards.
+	if s.isStopping() && c.held.take() {
+		s.dismiss(c)
+	}
+}
+
+// end is the end of c, which the caller holds.
+func (s *Server) end(c *Conn) {
+	c.giveTurn()
+	s.dismiss(c)
+}
+
+// endIdle is the end of c if it rests.
+func (s *Server) endIdle(c *Conn) {
+	if c.held != nil && c.held.take() {
+		go s.dismiss(c)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"io"
 	"net"
 	"runtime"
@@ -17,12 +18,15 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
+// plain gives each connection a goroutine of its own, as where there are no pollers.
+var plain = flag.Bool("plain", false, "do without pollers")
+
 // handlerFunc is a Handler made of a function.
 type handlerFunc func(context.Context, *Conn, *Request) Reply
 
 func (f handlerFunc) Handle(ctx context.Context, c *Conn, r *Request) Reply { return f(ctx, c, r) }
 func (f handlerFunc) Finish(*Conn) Reply                                    { panic("nothing is pending") }
-func (f handlerFunc) Quick(*Conn, *Request) bool                            { return false }
+func (f handlerFunc) Quick(*Conn, *Request) bool                            { return true }
 
 func (handlerFunc) Connected(*Conn)    {}
 func (handlerFunc) Disconnected(*Conn) {}
@@ -55,6 +59,7 @@ func start(t *testing.T, opts Options, h Handler) *served {
 	if s.Server, err = Listen(t.Context(), opts); err != nil {
 		t.Fatal(err)
 	}
+	s.polling.off = *plain
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	go func() {

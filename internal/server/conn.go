@@ -26,10 +26,17 @@ type Conn struct {
 	negotiated []wire.CompressorID
 	state      any
 
-	watch watch
-	// attentive is the socket, where it can be that.
-	attentive attentive
-	transfer  transfer
+	watch    watch
+	transfer transfer
+
+	// held is the socket, where a poller looks at it; else the connection has a goroutine of its own.
+	held heldSocket
+	turn turn
+	// deferral is nil where nobody would finish a reply later.
+	deferral *deferral
+	// message and out are the request under way and what answers it.
+	message *wire.Message
+	out     wire.Outgoing
 }
 
 // ID is the connection's number, 1 for the first one since the server started.

@@ -4,11 +4,20 @@
 //
 // # A connection's life
 //
-// Serve accepts a socket and gives it a goroutine of its own, which reads a message, calls the Handler, writes the reply
-// and starts again. So replies keep the order of requests, and a slow or stuck client holds up nobody but itself.
+// On Linux a few pollers look after all connections. A poller's lead, one goroutine, waits in the kernel until messages have
+// arrived on any of its sockets, and has them handled one after the other, as long as the Handler says that they are quick. Before
+// anything that may last (another request, a reply that the socket does not take, memory that is not free) the lead goes to a
+// new goroutine, and the old one goes on with its connection alone. A request that was taken for quick and is not loses the lead
+// too, after some milliseconds. A large message is read as it arrives, and nobody waits for the rest of it.
 //
-// Where a socket is attentive, the loop runs inside one long read of it, so that a message costs one system call to read, not
-// another one that finds nothing. What does not arrive as a whole is read outside of it.
+// A handler may leave its reply pending until a disk has done its part. The connection is then nobody's; once the handler is
+// told, one goroutine writes all replies that became due together.
+//
+// At any time a connection rests, and its poller listens, or has one holder: a goroutine that works on it, or a pending reply.
+// What arrives for a connection that is held is left to the kernel; its poller stops listening when it is told of it.
+//
+// On other systems each connection has a goroutine of its own, which reads a message, calls the Handler, writes the reply and
+// starts again. Either way replies keep the order of requests, and a slow or stuck client holds up nobody but itself.
 //
 // While an operation runs nobody reads from its socket. One goroutine for the whole server looks every watchInterval
 // for operations that run since the look before, and asks the system, without taking bytes away, which of their peers
@@ -21,7 +30,6 @@
 // waiting, for they are there already, and hold further messages up. Who holds memory must go on: a client that sends or
 // reads too little for stallTimeout is closed, seen by the same goroutine that starts watches.
 //
-// Invariants: a Conn is used by its own goroutine, but for what its watch and its transfer tell. Whoever starts a goroutine
-// waits for it: Serve for its connections. No lock is held across I/O or Handle, but the net package's on the socket's
-// reading side: nobody else reads from a socket, and only its own goroutine closes it.
+// Invariants: a Conn is used by its holder, but for what its watch and its transfer tell, and only its holder closes it. Whoever
+// starts a goroutine waits for it: Serve for its connections, a poller for those that lead. No lock is held across I/O or Handle.
 package server

@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// Handler answers requests. It is called from one goroutine a connection, never twice at once for the same connection.
+// Handler answers requests. It is never called twice at once for the same connection.
 //
 // ctx ends when the client hangs up or the server stops waiting for running operations; context.Cause is then a
 // *mongoerr.Error, ClientDisconnect or InterruptedAtShutdown. The context is the connection's, not the request's:

@@ -16,32 +16,59 @@ import (
 // serve answers a connection's requests until one side is done with it.
 func (s *Server) serve(c *Conn) {
 	defer s.dismiss(c)
-	for s.attend(c) && s.next(c) {
+	for s.next(c) == goesOn {
 	}
 }
 
-// next reads a message and answers it, and says whether another may follow.
-func (s *Server) next(c *Conn) bool {
+// outcome is what a request leaves.
+type outcome int
+
+const (
+	// goesOn: another may follow.
+	goesOn outcome = iota
+	// over: none may.
+	over
+	// pending: it is answered later, and until then the connection is nobody's.
+	pending
+	// partly: the rest has not arrived.
+	partly
+)
+
+// next reads a message and answers it.
+func (s *Server) next(c *Conn) outcome {
 	if s.isStopping() {
-		return false
+		return over
 	}
 	m, err := c.reader.ReadMessage()
+	if err == wire.ErrWait {
+		return partly
+	}
 	c.arrived()
 	if m == nil {
 		s.handled(c)
 		s.logReadError(c, err)
-		return false
+		return over
 	}
 	s.counters.requests.Add(1)
 	s.counters.bytesIn.Add(int64(m.Size))
-	err = s.answer(c, m, err)
+	if err = s.answer(c, m, err); err == errPending {
+		return pending
+	}
+	return s.answered(c, m, err)
+}
+
+// answered ends what there was to do about m.
+func (s *Server) answered(c *Conn, m *wire.Message, err error) outcome {
 	m.Release()
 	c.req = Request{}
 	s.handled(c)
-	if err != nil && !errors.Is(err, errDone) {
+	if err == nil {
+		return goesOn
+	}
+	if !errors.Is(err, errDone) {
 		s.log.Debug("Closing the connection", "connectionId", c.id, "error", err.Error())
 	}
-	return err == nil
+	return over
 }
 
 func (s *Server) isStopping() bool {
@@ -80,6 +107,10 @@ func (s *Server) answer(c *Conn, m *wire.Message, invalid error) error {
 	c.req = Request{
 		RequestID: m.RequestID, OpCode: m.OpCode, Flags: m.Flags, Body: m.Body, Sequences: m.Sequences, Size: m.Size,
 	}
+	c.message, c.out = m, out
+	if c.deferral != nil {
+		c.req.Later = c.deferral.later
+	}
 	switch {
 	case invalid != nil:
 		return s.refuse(c, out, invalid)
@@ -100,34 +131,54 @@ func (s *Server) refuse(c *Conn, out wire.Outgoing, err error) error {
 	return s.write(c, out)
 }
 
-// handle runs c.req, as often as an exhaust stream goes on, and writes each reply.
+// handle runs c.req, as often as an exhaust stream goes on, and writes each reply. The error is errPending when that is done
+// later.
 func (s *Server) handle(c *Conn, out wire.Outgoing) error {
+	if c.turn != nil && !s.handler.Quick(c, &c.req) {
+		c.giveTurn()
+	}
+	reply := s.run(c)
+	if reply.Pending {
+		if c.deferral.awaits() {
+			return errPending
+		}
+		reply = s.conclude(c)
+	}
 	for {
-		reply := s.run(c)
-		if c.req.Unacknowledged() {
-			return closing(reply)
-		}
-		more := reply.MoreToCome && c.req.ExhaustAllowed() && !reply.Close
-		out.Body = reply.Body
-		out.Flags &^= wire.FlagMoreToCome
-		if more {
-			out.Flags |= wire.FlagMoreToCome
-		}
-		if err := s.write(c, out); err != nil {
+		more, err := s.reply(c, &out, reply)
+		if !more {
 			return err
 		}
-		if !more {
-			return closing(reply)
-		}
-		if s.isStopping() || c.ctx.Err() != nil {
-			return errDone
-		}
-		// Each reply of a stream answers the one before it.
-		out.ResponseTo = c.lastReply
-		if reply.Next != nil {
-			c.req.Body = reply.Next
-		}
+		reply = s.run(c)
 	}
+}
+
+// reply writes what was replied to c.req, and says whether the request is to be run once more.
+func (s *Server) reply(c *Conn, out *wire.Outgoing, reply Reply) (again bool, err error) {
+	if c.req.Unacknowledged() {
+		return false, closing(reply)
+	}
+	more := reply.MoreToCome && c.req.ExhaustAllowed() && !reply.Close
+	out.Body = reply.Body
+	out.Flags &^= wire.FlagMoreToCome
+	if more {
+		out.Flags |= wire.FlagMoreToCome
+	}
+	if err := s.write(c, *out); err != nil {
+		return false, err
+	}
+	if !more {
+		return false, closing(reply)
+	}
+	if s.isStopping() || c.ctx.Err() != nil {
+		return false, errDone
+	}
+	// Each reply of a stream answers the one before it.
+	out.ResponseTo = c.lastReply
+	if reply.Next != nil {
+		c.req.Body = reply.Next
+	}
+	return true, nil
 }
 
 func closing(r Reply) error {
@@ -140,22 +191,39 @@ func closing(r Reply) error {
 // run calls the handler, and turns its panic into a reply.
 func (s *Server) run(c *Conn) (reply Reply) {
 	s.counters.active.Add(1)
-	defer s.counters.active.Add(-1)
 	ctx := c.ctx
 	if c.req.Unacknowledged() {
 		ctx = s.base // who waits for no reply may well be gone, and that must not undo the work
 	} else {
-		c.watch.turn(working)
-		defer c.watch.turn(busy)
+		c.watch.begin()
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.Error("Operation ended by a panic", "connectionId", c.id, "command", c.req.Body.FirstKey(),
-				"panic", fmt.Sprint(p), slog.String("stack", string(debug.Stack())))
-			reply = Reply{Body: errorBody(mongoerr.New(mongoerr.UnknownError, "operation ended by an internal error: %v", p))}
+			reply = s.panicked(c, p)
+		}
+		if !reply.Pending {
+			s.ran(c)
 		}
 	}()
 	return s.handler.Handle(ctx, c, &c.req)
+}
+
+// ran is the end of an operation.
+func (s *Server) ran(c *Conn) {
+	s.counters.active.Add(-1)
+	if !c.req.Unacknowledged() {
+		c.watch.end()
+	}
+}
+
+// panicked is the reply to a request that the handler failed in.
+func (s *Server) panicked(c *Conn, p any) Reply {
+	if c.deferral != nil {
+		c.deferral = newDeferral(c) // the old one may still be told of what the handler had begun
+	}
+	s.log.Error("Operation ended by a panic", "connectionId", c.id, "command", c.req.Body.FirstKey(),
+		"panic", fmt.Sprint(p), slog.String("stack", string(debug.Stack())))
+	return Reply{Body: errorBody(mongoerr.New(mongoerr.UnknownError, "operation ended by an internal error: %v", p))}
 }
 
 func (s *Server) write(c *Conn, out wire.Outgoing) error {

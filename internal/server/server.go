@@ -25,6 +25,9 @@ const (
 	acceptPause = 100 * time.Millisecond
 )
 
+// passed is a deadline that ends all waits.
+var passed = time.Unix(1, 0)
+
 // Options say how a server listens.
 type Options struct {
 	// Addresses are bindIp's entries: IP addresses, host names, or "*".
@@ -59,6 +62,7 @@ type Server struct {
 	serving   sync.WaitGroup // connections
 	counters  counters
 	budget    *budget
+	polling   polling
 	nextID    atomic.Int32 // of messages
 
 	mu struct {
@@ -121,6 +125,9 @@ func (s *Server) Close() error {
 // An error means that operations did not even end when interrupted: they still run, and what they use must stay open.
 func (s *Server) Serve(ctx context.Context, h Handler) error {
 	s.handler = h
+	if err := s.polling.start(s); err != nil {
+		s.log.Warn("Connections have goroutines of their own because the system gives no more pollers", "error", err.Error())
+	}
 	var accepting sync.WaitGroup
 	for _, l := range s.listeners {
 		accepting.Go(func() { s.accept(l) })
@@ -132,8 +139,14 @@ func (s *Server) Serve(ctx context.Context, h Handler) error {
 	err := s.stop()
 	close(stopWatch)
 	accepting.Wait()
+	if s.idle() {
+		s.polling.stop()
+	}
 	return err
 }
+
+// idle says that no connection is left.
+func (s *Server) idle() bool { return len(s.connections()) == 0 }
 
 func (s *Server) accept(l net.Listener) {
 	for {
@@ -175,7 +188,7 @@ func (s *Server) welcome(socket net.Conn) {
 
 	if !admitted {
 		s.counters.rejected.Add(1)
-		socket.Close()
+		c.socket.Close()
 		s.log.Info("Connection refused because there are too many open connections",
 			"remote", socket.RemoteAddr().String(), "connectionCount", open)
 		return
@@ -184,16 +197,28 @@ func (s *Server) welcome(socket net.Conn) {
 		s.log.Info("Connection accepted", "remote", socket.RemoteAddr().String(), "connectionId", c.id, "connectionCount", open+1)
 	}
 	s.handler.Connected(c)
-	go s.serve(c)
+	if c.held == nil {
+		go s.serve(c)
+		return
+	}
+	if err := c.held.open(); err != nil {
+		s.log.Warn("Closing a connection that no poller takes", "remote", socket.RemoteAddr().String(), "error", err.Error())
+		s.dismiss(c)
+		return
+	}
+	s.rest(c)
 }
 
 func (s *Server) newConn(socket net.Conn) *Conn {
-	socket = quick(socket)
-	c := &Conn{socket: socket, enabled: s.codec.Enabled(), reader: s.codec.NewReader(socket), writer: s.codec.NewWriter(socket)}
+	c := &Conn{enabled: s.codec.Enabled()}
+	if c.held = s.polling.adopt(socket, c); c.held != nil {
+		socket = c.held
+		c.deferral = newDeferral(c)
+	}
+	c.socket, c.reader, c.writer = socket, s.codec.NewReader(socket), s.codec.NewWriter(socket)
 	c.reader.Admit = func(size int) error { return s.admit(c, size) }
 	c.ctx, c.cancel = context.WithCancelCause(s.base)
 	c.watch.fd = handle(socket)
-	c.attentive, _ = socket.(attentive)
 	return c
 }
 
@@ -201,6 +226,7 @@ func (s *Server) newConn(socket net.Conn) *Conn {
 func (s *Server) dismiss(c *Conn) {
 	defer s.serving.Done()
 	s.handler.Disconnected(c)
+	s.handled(c)
 	c.cancel(context.Canceled)
 	c.socket.Close()
 	s.mu.Lock()
@@ -230,7 +256,8 @@ func (s *Server) stop() error {
 	close(s.stopping)
 	// Whoever waits for a request is woken; whoever works looks at stopping before the next one.
 	for _, c := range s.connections() {
-		_ = c.socket.SetReadDeadline(time.Unix(1, 0))
+		s.endIdle(c)
+		_ = c.socket.SetReadDeadline(passed)
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -242,10 +269,13 @@ func (s *Server) stop() error {
 		return err
 	}
 	s.interrupt(mongoerr.New(mongoerr.InterruptedAtShutdown, "interrupted at shutdown"))
-	for _, c := range s.connections() {
-		_ = c.socket.SetWriteDeadline(s.clock.Now().Add(lastCall))
+	if s.within(lastCall, ended) {
+		return err
 	}
-	if s.within(lastCall+time.Second, ended) {
+	for _, c := range s.connections() {
+		_ = c.socket.SetWriteDeadline(passed)
+	}
+	if s.within(time.Second, ended) {
 		return err
 	}
 	return errors.Join(err, fmt.Errorf("%d operations still run although they were interrupted", len(s.connections())))

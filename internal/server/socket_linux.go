@@ -1,152 +1,197 @@
-//go:build !race && !386 && !s390x
-
 package server
 
 import (
 	"io"
 	"net"
 	"os"
+	"sync"
+	"sync/atomic"
 	"syscall"
-	"unsafe"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// socket is a TCP connection whose reads and writes the scheduler does not hear of. The net package announces every system
-// call to it, since one may last; those on a socket that never blocks do not, and being announced they cost more than a
-// command does: as soon as the kernel puts the thread aside for a moment, its processor is given to another thread, which
-// must be woken for it, and the scheduler's watchman goes round every 20 µs to look for more of that.
+// socket is a TCP connection that a poller looks at. Its reads and writes are not announced to Go's scheduler, which they
+// would be in the net package, since a system call may last: those on a socket that never blocks do not, and being announced
+// they cost more than a command does.
+//
+// A goroutine that works on the socket holds it. Where there is nothing to read it lets go; where there is no room to write
+// it waits.
 type socket struct {
-	*net.TCPConn
-	in, out transit
-	// fd is what attend has, and notAttended without.
-	fd uintptr
+	fd            int
+	poller        *poller
+	conn          *Conn
+	local, remote net.Addr
+
+	hold atomic.Int32
+	// mu guards what the poller listens for, and so each change of hold from and to deaf and waiting.
+	mu sync.Mutex
+	// wake ends a wait.
+	wake chan struct{}
+	// ended says that nobody waits any more; guarded by mu.
+	ended bool
 }
 
-const notAttended = ^uintptr(0)
+// Who works on a socket.
+const (
+	// free: nobody; who takes it holds it.
+	free int32 = iota
+	held
+	// deaf is held, and the poller does not listen.
+	deaf
+	// waiting is held by a goroutine that waits for room.
+	waiting
+)
 
-// transit is one direction of a socket, used by one goroutine.
-type transit struct {
-	name string
-	// call has step tried until it is done, and waits in between. Both are made once, so that nothing is allocated later.
-	call func(step func(fd uintptr) bool) error
-	step func(fd uintptr) bool
-	rest []byte
-	done int
-	err  syscall.Errno
-}
+// hears is what the poller listens for as a rule: data, and the end of it.
+const hears = unix.EPOLLIN | unix.EPOLLRDHUP
 
-// quick is conn with the reads and writes of a socket, where it can have them.
-func quick(conn net.Conn) net.Conn {
+// polled is conn with a poller that looks at it from watch on, nil where that cannot be.
+func polled(conn net.Conn, p *poller) *socket {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
-		return conn
+		return nil
 	}
 	raw, err := tcp.SyscallConn()
 	if err != nil {
-		return conn
+		return nil
 	}
-	s := &socket{TCPConn: tcp, fd: notAttended, in: transit{name: "read", call: raw.Read}, out: transit{name: "write", call: raw.Write}}
-	s.in.step, s.out.step = s.in.read, s.out.write
+	// The net package looks at each of its sockets with a poller of its own, until it is closed.
+	fd := -1
+	_ = raw.Control(func(theirs uintptr) { fd, err = unix.FcntlInt(theirs, unix.F_DUPFD_CLOEXEC, 0) })
+	if fd < 0 || err != nil {
+		return nil
+	}
+	s := &socket{fd: fd, poller: p, local: conn.LocalAddr(), remote: conn.RemoteAddr(), wake: make(chan struct{}, 1)}
+	_ = conn.Close()
 	return s
 }
 
-// attend is attentive's.
-func (s *socket) attend(ready func() (done bool)) error {
-	defer func() { s.fd = notAttended }()
-	return s.in.call(func(fd uintptr) bool {
-		s.fd = fd
-		return ready()
-	})
+// take makes the caller the one who works on s, if nobody is.
+func (s *socket) take() bool { return s.hold.CompareAndSwap(free, held) }
+
+// open has the poller look at s, which is held.
+func (s *socket) open() error { return s.poller.watch(s) }
+
+// pended is heldSocket's.
+func (s *socket) pended() { s.poller.finish.add(s.conn) }
+
+// release ends the caller's work on s.
+func (s *socket) release() {
+	if s.hold.CompareAndSwap(held, free) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hold.Store(free)
+	s.poller.change(s, hears)
 }
 
-// Read is net.Conn's.
+// heard takes note that the kernel has something to tell of s, and says whether somebody works on it. Who waits goes on; else
+// the poller listens no more until s is released.
+func (s *socket) heard() (working bool) {
+	if s.hold.Load() == free {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.hold.CompareAndSwap(waiting, deaf):
+		s.wake <- struct{}{}
+	case s.hold.CompareAndSwap(held, deaf):
+		s.poller.change(s, unix.EPOLLONESHOT) // a hang-up is told once more
+	}
+	return s.hold.Load() != free
+}
+
+// room waits until there is room for more to be written.
+func (s *socket) room() error {
+	s.conn.giveTurn()
+	s.mu.Lock()
+	if s.ended {
+		s.mu.Unlock()
+		return os.ErrDeadlineExceeded
+	}
+	s.hold.Store(waiting)
+	s.poller.change(s, unix.EPOLLOUT|unix.EPOLLONESHOT)
+	s.mu.Unlock()
+	<-s.wake
+	return nil
+}
+
+// Read gives what has arrived, and fails with wire.ErrWait when that is nothing.
 func (s *socket) Read(b []byte) (int, error) {
-	if len(b) == 0 {
-		return 0, nil
-	}
-	n, err := s.read(b)
-	if n == 0 && err == nil {
+	switch n, err := receive(s.fd, b); {
+	case err == syscall.EAGAIN:
+		return 0, wire.ErrWait
+	case err != 0:
+		return 0, os.NewSyscallError("read", err)
+	case n == 0:
 		return 0, io.EOF
-	}
-	return n, err
-}
-
-func (s *socket) read(b []byte) (int, error) {
-	if s.fd == notAttended {
-		return s.in.run(b)
-	}
-	switch n, err := direct(syscall.SYS_RECVFROM, s.fd, b); err {
-	case 0:
-		return n, nil
-	case syscall.EAGAIN:
-		return 0, errNothing
 	default:
-		return 0, os.NewSyscallError(s.in.name, err)
+		return n, nil
 	}
 }
 
 // Write is net.Conn's.
 func (s *socket) Write(b []byte) (int, error) {
-	if len(b) == 0 {
-		return 0, nil
-	}
-	sent := 0
-	if s.fd != notAttended { // nearly always the kernel takes it all, and there is nothing to wait for
-		sent, _ = direct(syscall.SYS_SENDTO, s.fd, b) // the error comes again
-		if sent == len(b) {
-			return sent, nil
+	for sent := 0; ; {
+		n, err := send(s.fd, b[sent:])
+		if err == 0 {
+			if sent += n; sent == len(b) {
+				return sent, nil
+			}
+			continue
+		}
+		if err != syscall.EAGAIN {
+			return sent, os.NewSyscallError("write", err)
+		}
+		if err := s.room(); err != nil {
+			return sent, err
 		}
 	}
-	n, err := s.out.run(b[sent:])
-	return sent + n, err
 }
 
-func (t *transit) run(b []byte) (int, error) {
-	t.rest, t.done, t.err = b, 0, 0
-	err := t.call(t.step)
-	t.rest = nil
-	if err == nil && t.err != 0 {
-		err = os.NewSyscallError(t.name, t.err)
+// Close is net.Conn's. Only who holds s calls it.
+func (s *socket) Close() error {
+	s.poller.forget(s)
+	return os.NewSyscallError("close", unix.Close(s.fd))
+}
+
+func (s *socket) number() int          { return s.fd }
+func (s *socket) LocalAddr() net.Addr  { return s.local }
+func (s *socket) RemoteAddr() net.Addr { return s.remote }
+
+// SetDeadline is net.Conn's. A socket knows one kind of deadline, that which has passed; and reads never wait.
+func (s *socket) SetDeadline(t time.Time) error   { return s.SetWriteDeadline(t) }
+func (s *socket) SetReadDeadline(time.Time) error { return nil }
+
+// SetWriteDeadline ends waits for room, now and later.
+func (s *socket) SetWriteDeadline(time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	if s.hold.CompareAndSwap(waiting, deaf) {
+		s.wake <- struct{}{}
 	}
-	return t.done, err
+	return nil
 }
 
-// read takes what has arrived; false when that is nothing yet.
-func (t *transit) read(fd uintptr) bool {
-	n, err := direct(syscall.SYS_RECVFROM, fd, t.rest)
-	if err == syscall.EAGAIN {
-		return false
-	}
-	t.done, t.err = n, err
-	return true
-}
-
-// write hands on as much as the kernel takes; false when something is left.
-func (t *transit) write(fd uintptr) bool {
-	for len(t.rest) > 0 {
-		n, err := direct(syscall.SYS_SENDTO, fd, t.rest)
-		switch {
-		case err == syscall.EAGAIN:
-			return false
-		case err != 0:
-			t.err = err
-			return true
-		}
-		t.done += n
-		t.rest = t.rest[n:]
-	}
-	return true
-}
-
-// direct is a system call that is not announced. Those that are made for sockets find theirs sooner than read and write do.
-func direct(trap, fd uintptr, b []byte) (int, syscall.Errno) {
-	for {
-		n, _, err := syscall.RawSyscall6(trap, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, 0, 0)
-		switch err {
-		case 0:
-			return int(n), 0
-		case syscall.EINTR:
-		default:
-			return 0, err
+// WriteParts writes parts, with one call of the kernel when it takes them all.
+func (s *socket) WriteParts(parts [][]byte) (int64, error) {
+	sent := sendParts(s.fd, parts)
+	total := int64(sent)
+	for _, p := range parts {
+		done := min(sent, len(p))
+		sent -= done
+		n, err := s.Write(p[done:])
+		total += int64(n)
+		if err != nil {
+			return total, err
 		}
 	}
+	return total, nil
 }

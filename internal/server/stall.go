@@ -31,7 +31,7 @@ type transfer struct {
 
 // admit waits until there is memory for a message of size bytes.
 func (s *Server) admit(c *Conn, size int) error {
-	got, ok := s.budget.acquire(int64(size), s.stopping)
+	got, ok := s.budget.acquire(int64(size), c.giveTurn, s.stopping)
 	if !ok {
 		return errStopping
 	}
@@ -80,5 +80,6 @@ func (s *Server) endStalled(c *Conn) {
 		"remote", c.RemoteAddr().String(), "connectionId", c.id)
 	// A deadline, not Close, which waits until nobody uses the socket.
 	c.cancel(mongoerr.New(mongoerr.ClientDisconnect, "the client neither reads its reply nor sends the rest of its message"))
-	_ = c.socket.SetDeadline(time.Unix(1, 0))
+	_ = c.socket.SetDeadline(passed)
+	s.endIdle(c)
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -16,34 +15,21 @@ const watchInterval = 100 * time.Millisecond
 type watch struct {
 	fd int // the socket's, -1 where it has none; it is only asked about, so that it may be closed and belong to another by then
 
-	// phase is a number that each change raises, and in its low bits what the connection does.
+	// phase is a number that each change raises; it is odd while an operation runs whose client waits for it.
 	phase atomic.Int64
-	// seen is the phase at the last look, asked the last that was idle and whose client was asked about. They belong to the
-	// goroutine that looks.
-	seen, asked int64
+	// seen is the phase at the last look. It belongs to the goroutine that looks.
+	seen int64
 }
 
-// What a connection does. Its own goroutine changes it, but for nudging and nudged, which come after idle alone.
-const (
-	busy int64 = iota
-	// working is running an operation whose client waits for it.
-	working
-	// idle is waiting for a message, having stopped reading because there was no more.
-	idle
-	// nudging and nudged are idle with a deadline in the past that ends the wait.
-	nudging
-	nudged
-
-	phaseBits = 3
-)
-
-func doing(phase int64) int64 { return phase & (1<<phaseBits - 1) }
-
-// turn notes that the connection does something else from now on.
-func (w *watch) turn(to int64) { w.phase.Store((w.phase.Load()>>phaseBits+1)<<phaseBits | to) }
+// begin and end note that an operation runs.
+func (w *watch) begin() { w.phase.Add(1) }
+func (w *watch) end()   { w.phase.Add(1) }
 
 // handle is the number that the system knows socket by, -1 for none.
 func handle(socket any) int {
+	if numbered, ok := socket.(interface{ number() int }); ok {
+		return numbered.number()
+	}
 	sc, ok := socket.(syscall.Conn)
 	if !ok {
 		return -1
@@ -58,50 +44,17 @@ func handle(socket any) int {
 }
 
 // look says whether it has to be known if the client hung up: when the operation that runs is the one that ran at the last
-// look; and once in each wait, because whoever stops reading before the end may have missed that the end is near.
+// look.
 func (w *watch) look() bool {
 	phase := w.phase.Load()
-	if w.fd < 0 || w.seen != phase {
-		w.seen = phase
-		return false
-	}
-	switch doing(phase) {
-	case working:
-		return true
-	case idle:
-		first := w.asked != phase
-		w.asked = phase
-		return first
-	}
-	return false
+	again := w.seen == phase
+	w.seen = phase
+	return again && phase%2 == 1 && w.fd >= 0
 }
 
 // gone ends what the connection did at the last look, because its client has hung up.
 func (c *Conn) gone() {
-	w := &c.watch
-	switch doing(w.seen) {
-	case working:
-		c.cancel(mongoerr.New(mongoerr.ClientDisconnect, "operation was interrupted because a client disconnected"))
-	case idle:
-		if w.phase.CompareAndSwap(w.seen, w.seen-idle+nudging) {
-			_ = c.socket.SetReadDeadline(time.Unix(1, 0))
-			w.phase.Store(w.seen - idle + nudged)
-		}
-	}
-}
-
-// awake ends a wait, and says whether it was nudged.
-func (c *Conn) awake() bool {
-	w := &c.watch
-	if phase := w.phase.Load(); doing(phase) == idle && w.phase.CompareAndSwap(phase, phase-idle+busy) || doing(phase) < idle {
-		return false
-	}
-	for doing(w.phase.Load()) != nudged {
-		runtime.Gosched()
-	}
-	_ = c.socket.SetReadDeadline(time.Time{})
-	w.turn(busy)
-	return true
+	c.cancel(mongoerr.New(mongoerr.ClientDisconnect, "operation was interrupted because a client disconnected"))
 }
 
 // watchAll looks at every connection until stop is closed.

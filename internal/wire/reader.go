@@ -19,7 +19,11 @@ const (
 	stepFactor = 4
 )
 
-// Reader reads messages from one connection. It is used by one goroutine.
+// ErrWait is what a connection's Read may return, with no bytes, where others would wait. ReadMessage and Fill return it too, and
+// go on where they were when they are called again.
+var ErrWait = errors.New("nothing more has arrived")
+
+// Reader reads messages from one connection. It is used by one goroutine at a time.
 type Reader struct {
 	codec *Codec
 	in    io.Reader
@@ -27,6 +31,8 @@ type Reader struct {
 	buf      []byte
 	from, to int
 	msg      Message
+	// large says that msg is larger than buf and has arrived in part, admitted that it may take its memory.
+	large, admitted bool
 	// Admit is asked before a message takes more than firstStep bytes of memory, once a message, with all that it will take at
 	// most; it may wait. Its error is ReadMessage's. nil lets everything in.
 	Admit func(size int) error
@@ -45,13 +51,17 @@ func (c *Codec) NewReader(in io.Reader) *Reader {
 // Buffered is the number of bytes that arrived behind the last message.
 func (r *Reader) Buffered() int { return r.to - r.from }
 
-// Whole says whether ReadMessage has all that it will read: a message, or a length that no message may have.
-func (r *Reader) Whole() bool {
+// Ready says whether ReadMessage has something to go by: a message, the beginning of one that is larger than the buffer, or a
+// length that no message may have.
+func (r *Reader) Ready() bool {
+	if r.large {
+		return true
+	}
 	if r.Buffered() < headerSize {
 		return false
 	}
 	size := r.size()
-	return size < headerSize || size > MaxMessageSize || size <= r.Buffered()
+	return size < headerSize || size > len(r.buf) || size <= r.Buffered()
 }
 
 // size is what the header at the front of the buffer says.
@@ -85,31 +95,20 @@ func (r *Reader) want(n int) error {
 // The error is io.EOF when the peer closed between two messages, a *FrameError when the connection cannot go on, a
 // *mongoerr.Error, with the message that says whom to answer, when only this message is bad, or the connection's own.
 func (r *Reader) ReadMessage() (*Message, error) {
-	if err := r.want(headerSize); err != nil {
-		if errors.Is(err, io.EOF) && r.Buffered() > 0 {
-			return nil, frameErrorf("connection closed in the middle of a message header")
+	m := &r.msg
+	if !r.large {
+		if err := r.begin(m); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.readPayload(m); err != nil {
+		if err != ErrWait {
+			r.large = false
+			m.Release()
 		}
 		return nil, err
 	}
-	header := r.buf[r.from:]
-	m := &r.msg
-	*m = Message{
-		Size:       r.size(),
-		RequestID:  int32(binary.LittleEndian.Uint32(header[4:])),
-		ResponseTo: int32(binary.LittleEndian.Uint32(header[8:])),
-		OpCode:     OpCode(binary.LittleEndian.Uint32(header[12:])),
-		Compressor: Uncompressed,
-		Sequences:  m.Sequences[:0],
-		codec:      r.codec,
-	}
-	if m.Size < headerSize || m.Size > MaxMessageSize {
-		return nil, frameErrorf("recv(): message msgLen %d is invalid. Min: %d Max: %d", m.Size, headerSize, MaxMessageSize)
-	}
-	copy(m.header[:], header)
-	if err := r.readPayload(m); err != nil {
-		m.Release()
-		return nil, err
-	}
+	r.large = false
 	err := m.parse()
 	if err == nil {
 		return m, nil
@@ -121,9 +120,37 @@ func (r *Reader) ReadMessage() (*Message, error) {
 	return m, err
 }
 
+// begin reads m's header, and leaves it in the buffer.
+func (r *Reader) begin(m *Message) error {
+	if err := r.want(headerSize); err != nil {
+		if errors.Is(err, io.EOF) && r.Buffered() > 0 {
+			return frameErrorf("connection closed in the middle of a message header")
+		}
+		return err
+	}
+	header := r.buf[r.from:]
+	*m = Message{
+		Size:       r.size(),
+		RequestID:  int32(binary.LittleEndian.Uint32(header[4:])),
+		ResponseTo: int32(binary.LittleEndian.Uint32(header[8:])),
+		OpCode:     OpCode(binary.LittleEndian.Uint32(header[12:])),
+		Compressor: Uncompressed,
+		Sequences:  m.Sequences[:0],
+		codec:      r.codec,
+	}
+	if m.Size < headerSize || m.Size > MaxMessageSize {
+		return frameErrorf("recv(): message msgLen %d is invalid. Min: %d Max: %d", m.Size, headerSize, MaxMessageSize)
+	}
+	copy(m.header[:], header)
+	return nil
+}
+
 func (r *Reader) readPayload(m *Message) error {
-	if m.Size > len(r.buf) {
+	if !r.large && m.Size > len(r.buf) {
 		r.from += headerSize
+		r.large, r.admitted = true, false
+	}
+	if r.large {
 		return r.readLarge(m)
 	}
 	if err := r.want(m.Size); err != nil {
@@ -136,6 +163,9 @@ func (r *Reader) readPayload(m *Message) error {
 
 // broken is err, which came when have bytes of m had arrived.
 func (r *Reader) broken(err error, m *Message, have int) error {
+	if err == ErrWait {
+		return err
+	}
 	if errors.Is(err, io.EOF) {
 		return frameErrorf("connection closed %d bytes into a message of %d", have, m.Size)
 	}
@@ -150,16 +180,21 @@ func (r *Reader) admit(m *Message, size int) error {
 	return nil
 }
 
-// readLarge reads a payload that does not fit the buffer.
+// readLarge reads on in a payload that does not fit the buffer.
 func (r *Reader) readLarge(m *Message) error {
 	size := m.Size - headerSize
-	m.buf = r.codec.buffers.get(min(size, firstStep))
-	if err := r.readTo(m, min(size, firstStep)); err != nil {
-		return err
+	if m.buf == nil {
+		m.buf = r.codec.buffers.get(min(size, firstStep))
 	}
-	m.payload = m.buf.data
-	if err := r.admit(m, size); err != nil {
-		return err
+	if !r.admitted {
+		if err := r.readTo(m, min(size, firstStep)); err != nil {
+			return err
+		}
+		m.payload = m.buf.data
+		if err := r.admit(m, size); err != nil {
+			return err
+		}
+		r.admitted = true
 	}
 	for len(m.buf.data) < size {
 		if len(m.buf.data) == cap(m.buf.data) {

@@ -39,6 +39,7 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 	context.AfterFunc(ctx, forget)
 
 	limitMemory()
+	slowWatchman()
 	server, log, file, err := open(cfg)
 	if err != nil {
 		return err

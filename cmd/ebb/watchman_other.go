@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// slowWatchman does nothing here.
+func slowWatchman() {}

@@ -230,9 +230,9 @@ func TestStopWaitsForPendingReplies(t *testing.T) {
 		t.Errorf("a reply to %d", m.ResponseTo)
 	}
 	c.wantClosed()
-	until(func() bool { return s.Stats().Current == 0 })
-	if err := s.end(); err != nil {
-		t.Error(err)
+	<-s.ended
+	if s.err != nil {
+		t.Error(s.err)
 	}
 }
 

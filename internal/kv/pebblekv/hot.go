@@ -48,8 +48,9 @@ const (
 func newHot(budget int64) *hot {
 	h := &hot{seed: maphash.MakeSeed(), budget: int(min(budget/hotShards, maxHotShard))}
 	h.chunk = min(h.budget/hotChunks, maxHotChunk)
+	pages := newHugePages()
 	for i := range h.shards {
-		h.shards[i].view = &h.views[i]
+		h.shards[i].view, h.shards[i].pages = &h.views[i], pages
 		h.views[i].Store(&hotView{table: newHotTable(minHotBits)})
 	}
 	return h
@@ -64,11 +65,13 @@ func split(hash uint64) (shard int, short uint32) { return int(hash % hotShards)
 func (h *hot) get(hash uint64, key []byte, at uint64) (value []byte, ok bool) {
 	list := h.listed() // first: one leaves the list after the values that it deletes
 	shard, short := split(hash)
-	e := h.views[shard].Load().find(short)
+	e, chunk := h.views[shard].Load().find(short)
 	if e == nil || e.since() > at || !bytes.Equal(e.key(), key) || list.find(key) > e.since() {
 		return nil, false
 	}
-	e.use()
+	if e.use() {
+		h.shards[shard].ask(e, chunk)
+	}
 	return e.value(), true
 }
 

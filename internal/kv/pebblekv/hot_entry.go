@@ -62,9 +62,8 @@ func (e hotEntry) key() []byte   { return e[hotHeader:][:e.word().Load()&maxHotK
 func (e hotEntry) value() []byte { return e[hotHeader+e.word().Load()&maxHotKey:] }
 func (e hotEntry) used() bool    { return e.word().Load()&hotUsed != 0 }
 
-// use makes it one that was asked for. Most are already, and a look spares the other processors a line of their caches.
-func (e hotEntry) use() {
-	if !e.used() {
-		e.word().Or(hotUsed)
-	}
+// use makes it one that was asked for, and says whether it was not. Most are already, and a look spares the other processors
+// a line of their caches.
+func (e hotEntry) use() (first bool) {
+	return !e.used() && e.word().Or(hotUsed)&hotUsed == 0
 }

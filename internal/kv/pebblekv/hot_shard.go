@@ -1,6 +1,7 @@
 package pebblekv
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -10,29 +11,41 @@ import (
 // few large pieces of memory without pointers.
 type hotShard struct {
 	// view is what readers look at, without the lock. Its table changes under their eyes; all else is replaced.
-	view *atomic.Pointer[hotView]
+	view  *atomic.Pointer[hotView]
+	pages *hugePages
 
 	mu sync.Mutex // guards all below, and is held for changes to the view
 	// changed is the sequence of the youngest commit that wrote, or is about to write, a key of this shard.
 	changed uint64
-	chunks  []hotChunk // from old to young
-	full    int        // how many slots of the table are
-	dead    int        // up to where chunks[0] is known to hold nothing that counts
+	chunks  []*hotChunk // from old to young
+	full    int         // how many slots of the table are
+	dead    int         // up to where chunks[0] is known to hold nothing that counts
 	bytes   int
 }
 
 type hotChunk struct {
 	data  []byte
-	end   int // of what is written
-	bytes int // with what the entries take elsewhere
+	asked atomic.Int64 // how many bytes of it were asked for
+	end   int          // of what is written
+	bytes int          // with what the entries take elsewhere
+	kept  bool         // as far as pages knows
 }
+
+// isAsked says whether so much was asked for that looking it up is worth a huge page, which takes a while to make.
+func (c *hotChunk) isAsked() bool { return c.asked.Load() >= int64(len(c.data)/4) }
 
 // hotView is where the values of a shard are. A place in the table may be that of a chunk that the view does not have, one
 // that came later or went.
 type hotView struct {
 	table  hotTable
-	chunks [][]byte
+	chunks []chunkView
 	first  uint32 // the number of chunks[0]
+}
+
+// chunkView has a chunk's data at hand.
+type chunkView struct {
+	data  []byte
+	chunk *hotChunk
 }
 
 const (
@@ -45,22 +58,26 @@ const (
 // sizeOf is about what an entry takes.
 func sizeOf(key, value []byte) int { return entryLength(key, value) + hotSlot }
 
-// find is the entry under hash, or nil.
-func (v *hotView) find(hash uint32) hotEntry {
+// find is the entry under hash and its chunk, or nil.
+func (v *hotView) find(hash uint32) (hotEntry, *hotChunk) {
 	p := v.table.find(hash)
 	if p == 0 {
-		return nil
+		return nil, nil
 	}
 	return v.entry(p)
 }
 
 // entry is what lies at p, or nil.
-func (v *hotView) entry(p place) hotEntry {
-	chunk := p.chunk(v.first)
-	if chunk >= len(v.chunks) || p.offset() > len(v.chunks[chunk]) {
-		return nil
+func (v *hotView) entry(p place) (hotEntry, *hotChunk) {
+	i := p.chunk(v.first)
+	if i >= len(v.chunks) {
+		return nil, nil
 	}
-	return entryAt(v.chunks[chunk][p.offset():])
+	c := &v.chunks[i]
+	if p.offset() > len(c.data) {
+		return nil, nil
+	}
+	return entryAt(c.data[p.offset():]), c.chunk
 }
 
 // add adds a value; a new chunk is of the given size, or as large as it must be.
@@ -79,18 +96,42 @@ func (s *hotShard) add(hash uint32, key, value []byte, since uint64, chunk int) 
 func (s *hotShard) youngest(n, size int) *hotChunk {
 	last := len(s.chunks) - 1
 	if last < 0 || len(s.chunks[last].data)-s.chunks[last].end < n {
-		s.chunks = append(s.chunks, hotChunk{data: make([]byte, max(n, size))})
+		s.chunks = append(s.chunks, &hotChunk{data: make([]byte, max(n, size))})
 		last++
 		s.publish(s.view.Load().first, s.view.Load().table)
+		s.spread(last - 1)
 	}
-	return &s.chunks[last]
+	return s.chunks[last]
+}
+
+// spread has a chunk lie in a huge page, if it is asked for and written to its end.
+func (s *hotShard) spread(i int) {
+	if i < 0 || i >= len(s.chunks)-1 {
+		return
+	}
+	if c := s.chunks[i]; !c.kept && c.isAsked() {
+		c.kept = true
+		keep(s.pages, c.data)
+	}
+}
+
+// ask notes that e was asked for, which lies in c.
+func (s *hotShard) ask(e hotEntry, c *hotChunk) {
+	was := c.isAsked()
+	c.asked.Add(int64(len(e)))
+	if was || !c.isAsked() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spread(slices.Index(s.chunks, c))
 }
 
 // publish shows readers what the shard has; first is the number of its first chunk.
 func (s *hotShard) publish(first uint32, table hotTable) {
-	v := &hotView{table: table, first: first, chunks: make([][]byte, len(s.chunks))}
-	for i := range s.chunks {
-		v.chunks[i] = s.chunks[i].data
+	v := &hotView{table: table, first: first, chunks: make([]chunkView, len(s.chunks))}
+	for i, c := range s.chunks {
+		v.chunks[i] = chunkView{c.data, c}
 	}
 	s.view.Store(v)
 }
@@ -110,6 +151,8 @@ func (s *hotShard) set(hash uint32, p place) {
 func (s *hotShard) resize(bits int) {
 	v := s.view.Load()
 	s.publish(v.first, v.table.resized(bits))
+	release(s.pages, v.table.slots)
+	keep(s.pages, s.view.Load().table.slots)
 }
 
 func (s *hotShard) find(hash uint32) place { return s.view.Load().table.find(hash) }
@@ -142,11 +185,14 @@ func (s *hotShard) evict(chunk int) {
 }
 
 // pop takes the oldest chunk out, and leaves its places.
-func (s *hotShard) pop() (oldest hotChunk, number uint32) {
+func (s *hotShard) pop() (oldest *hotChunk, number uint32) {
 	v := s.view.Load()
 	oldest = s.chunks[0]
-	s.chunks[0] = hotChunk{}
+	s.chunks[0] = nil
 	s.chunks = s.chunks[1:]
+	if oldest.kept {
+		release(s.pages, oldest.data)
+	}
 	s.dead = 0
 	s.bytes -= oldest.bytes
 	s.publish(v.first+1, v.table)
@@ -164,7 +210,7 @@ func (s *hotShard) shrink(list ranges) {
 
 // forget takes out what does not count in the oldest chunk, up to the first that does; all says that there is none.
 func (s *hotShard) forget(list ranges) (all bool) {
-	for c := &s.chunks[0]; s.dead < c.end; {
+	for c := s.chunks[0]; s.dead < c.end; {
 		e := entryAt(c.data[s.dead:])
 		if s.find(e.hash()) == placeOf(s.view.Load().first, s.dead) {
 			if list.find(e.key()) <= e.since() {
@@ -193,7 +239,7 @@ func (s *hotShard) settle(list ranges) {
 	v := s.view.Load()
 	for i := range v.table.slots {
 		for slot := v.table.slots[i]; slot != 0; slot = v.table.slots[i] { // another takes the place of one that goes
-			e := v.entry(place(slot))
+			e, _ := v.entry(place(slot))
 			if list.find(e.key()) <= e.since() {
 				break
 			}

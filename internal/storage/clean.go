@@ -46,6 +46,18 @@ func (r *Reader) Dead() (dead, documents int64, err error) {
 	return entries - documents, documents, err
 }
 
+// manyDead says whether a round over the collection begins with stretches that are written anew: entries deleted one by one
+// make Pebble compact them away.
+func (s *Store) manyDead(ctx context.Context, c *collection) (bool, error) {
+	v, err := s.View(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer v.Close()
+	dead, documents, err := v.read(c).Dead()
+	return dead >= s.fewSwept && dead*denseShare >= dead+documents, err
+}
+
 // Clean removes at most limit dead entries of a collection's indexes, and goes on where it stopped the last time. more is
 // false when a round through all indexes has left nothing.
 //
@@ -60,6 +72,11 @@ func (s *Store) Clean(ctx context.Context, collection uint32, limit int) (remove
 	at := &c.steady.cleaning
 	at.mu.Lock()
 	defer at.mu.Unlock()
+	if at.begun == nil {
+		if at.dense, err = s.manyDead(ctx, c); err != nil {
+			return 0, false, err
+		}
+	}
 	if at.dense {
 		if removed, ok, err := s.rewrite(ctx, c, limit); ok || err != nil {
 			return removed, true, err

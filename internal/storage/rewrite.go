@@ -84,8 +84,8 @@ func (s *Store) rewrite(ctx context.Context, c *collection, limit int) (removed 
 	r := view.read(c)
 	t := c.nextTable(at.index)
 	if w == nil {
-		if !quiet || at.contended || t == nil {
-			return 0, false, nil
+		if first, err := at.begin(r); err != nil || at.contended || t == nil || !quiet && !first {
+			return 0, false, err
 		}
 		if w, err = s.beginRewriting(r, t, at, commits); w == nil || err != nil {
 			return 0, false, err
@@ -99,6 +99,19 @@ func (s *Store) rewrite(ctx context.Context, c *collection, limit int) (removed 
 		s.giveUp(at)
 	}
 	return removed, true, err
+}
+
+// begin begins a round if none is under way. Nobody knows then whether the collection is quiet: the sweep was a commit.
+func (c *cleaning) begin(r *Reader) (first bool, err error) {
+	if c.begun != nil {
+		return false, nil
+	}
+	ms, err := r.swept()
+	if err != nil || len(ms) == 0 {
+		return false, err
+	}
+	c.round = round{begun: ms.encode(), dense: c.dense}
+	return true, nil
 }
 
 // nextTable is the index with the least number that is not below number.

@@ -96,6 +96,20 @@ func TestRewriting(t *testing.T) {
 	}
 }
 
+// TestRewritingAtOnce: where the counters tell that many entries are dead, none is deleted by itself first.
+func TestRewritingAtOnce(t *testing.T) {
+	const n = 200
+	f := halfDead(t, n)
+	removed, more, err := f.Clean(context.Background(), f.tested().ID, 4)
+	if removed != 0 || !more || err != nil || !f.isRewriting() {
+		t.Fatal(removed, more, err, f.isRewriting())
+	}
+	f.insertDated(-1, epoch.UnixMilli()+1e9)
+	if f.cleanTo(never) || f.dead(n/2+1) != 0 {
+		t.Errorf("%d dead entries are left", f.dead(n/2+1))
+	}
+}
+
 // TestRewritingMeetsWriter: whatever is written while a stretch is, and is not in it, is there afterwards.
 func TestRewritingMeetsWriter(t *testing.T) {
 	const n = 200

@@ -3,6 +3,7 @@ package pebblekv
 import (
 	"context"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -38,7 +39,9 @@ const (
 	// be due and done.
 	reclaimInterval = flushDelayDeleteRange + 4*time.Second
 	// tolerableGarbage is what may stay deleted and stored until other writes drive it out, and how much they write then.
+	// Beside much that is not deleted it may be more: one byte in so many of all.
 	tolerableGarbage = 2 << 20
+	tolerableShare   = 10
 	// reclaimedAtOnce is how many ranges are compacted before the reclaimer looks again: the memtable is flushed for each.
 	reclaimedAtOnce = 16
 )
@@ -106,11 +109,12 @@ func (r *reclaimer) look(ctx context.Context, written uint64) {
 		return
 	}
 	list := r.take()
-	if m.Table.Garbage.RangeDeletionsBytesEstimate < tolerableGarbage {
+	tolerable := max(tolerableGarbage, int64(m.Table.Local.LiveSize)/tolerableShare)
+	if m.Table.Garbage.RangeDeletionsBytesEstimate < uint64(tolerable) {
 		return
 	}
 	for _, deleted := range list {
-		if r.isGone(deleted) {
+		if r.garbage(deleted) < tolerable {
 			continue
 		}
 		if err := r.db.Compact(ctx, deleted.Start, deleted.End, false); err != nil && ctx.Err() == nil {
@@ -120,10 +124,13 @@ func (r *reclaimer) look(ctx context.Context, written uint64) {
 	}
 }
 
-// isGone says whether a range takes no more than what was put there.
-func (r *reclaimer) isGone(d deletedRange) bool {
+// garbage is how much more a range takes than what was put there.
+func (r *reclaimer) garbage(d deletedRange) int64 {
 	n, err := r.db.EstimateDiskUsage(d.Start, d.End)
-	return err == nil && int64(n) < d.living+tolerableGarbage
+	if err != nil {
+		return math.MaxInt64
+	}
+	return int64(n) - d.living
 }
 
 func (r *reclaimer) take() ranges {

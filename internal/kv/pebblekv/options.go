@@ -104,6 +104,8 @@ func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure) *peb
 		Logger:                      pebbleLogger{o.Logger, f},
 		EventListener:               events(o.Logger, f),
 	}
+	// What is deleted together goes unread; there is no hurry with the rest, so it does not take a second processor.
+	p.Experimental.CompactionGarbageFractionForMaxConcurrency = func() float64 { return -1 }
 	p.Experimental.EnableDeleteOnlyCompactionExcises = func() bool { return true }
 	for i := range p.Levels {
 		p.Levels[i].BlockSize = blockBytes

@@ -3,6 +3,7 @@ package ttl
 import (
 	"context"
 	"math"
+	"runtime"
 	"sync"
 	"time"
 
@@ -203,6 +204,7 @@ func (p *pacer) rest(ctx context.Context) error {
 	begun := p.clock.Now()
 	p.pay(begun)
 	if p.owed < leastRest {
+		runtime.Gosched() // or clients wait until the scheduler thinks that it is their turn
 		return nil
 	}
 	err := p.wait(ctx, min(p.owed, longestRest))

@@ -17,6 +17,9 @@ type heldSocket interface {
 	take() bool
 	// release has the poller call attend as soon as there is something to read.
 	release()
+	// ends says that there may be no more to read than there is, which nobody is told again; goesOn that there is no end yet.
+	ends() bool
+	goesOn()
 	// pended has the pending reply of its connection finished.
 	pended()
 	// open has the poller begin.
@@ -35,9 +38,9 @@ func (c *Conn) giveTurn() {
 	}
 }
 
-// attend answers what has arrived for c, which the caller holds, and reads once more unless drained says that there was
-// nothing more just now. Afterwards the caller holds c no longer.
-func (s *Server) attend(c *Conn, drained bool) {
+// attend answers what has arrived for c, which the caller holds, until there is no more. Afterwards the caller holds c no
+// longer.
+func (s *Server) attend(c *Conn) {
 	for reads := 1; ; reads++ {
 		for c.reader.Ready() {
 			switch s.next(c) {
@@ -51,22 +54,31 @@ func (s *Server) attend(c *Conn, drained bool) {
 				return
 			}
 		}
-		if drained {
+		if c.drained && !c.held.ends() {
 			s.rest(c)
 			return
 		}
 		if reads > maxReads {
 			c.giveTurn()
 		}
-		// What fills less than the buffer is all there is. A read could say so too, and would cost as much as this one.
-		full, err := c.reader.Fill()
-		if err != nil && err != wire.ErrWait {
+		if err := s.fill(c); err != nil {
 			s.logReadError(c, err)
 			s.end(c)
 			return
 		}
-		drained = !full
 	}
+}
+
+// fill reads what has arrived. What fills less than the buffer is all there is: a read could say so too, and would cost as much
+// as this one.
+func (s *Server) fill(c *Conn) error {
+	full, err := c.reader.Fill()
+	c.drained = !full
+	if err == wire.ErrWait {
+		c.held.goesOn()
+		return nil
+	}
+	return err
 }
 
 // rest leaves c until something arrives.

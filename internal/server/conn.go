@@ -31,7 +31,9 @@ type Conn struct {
 
 	// held is the socket, where a poller looks at it; else the connection has a goroutine of its own.
 	held heldSocket
-	turn turn
+	// drained says that the last read took all that had arrived.
+	drained bool
+	turn    turn
 	// deferral is nil where nobody would finish a reply later.
 	deferral *deferral
 	// message and out are the request under way and what answers it.

@@ -58,7 +58,7 @@ func (s *Server) finish(c *Conn) {
 		s.end(c)
 		return
 	}
-	s.attend(c, true)
+	s.attend(c)
 }
 
 // conclude asks the handler for a pending reply.

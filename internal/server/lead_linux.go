@@ -3,11 +3,14 @@ package server
 import (
 	"runtime"
 	"sync/atomic"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/clock"
 )
 
-// yieldEvery is after how many looks the lead lets Go's scheduler choose anew. A goroutine that has not done so for 10 ms is
-// taken for one that runs too long, and as long as there is one the scheduler's watchman goes round every 20 µs.
-const yieldEvery = 32
+// yieldAfter is how long the lead goes on until it lets Go's scheduler choose anew. A goroutine that has not done so for 10 ms
+// is taken for one that runs too long, and as long as there is one the scheduler's watchman goes round every 20 µs.
+const yieldAfter = 8 * time.Millisecond
 
 // lead is the task to look at a poller's sockets and to answer their requests, which one goroutine has at a time. Who has
 // something to do that may last gives the lead to a new goroutine and goes on without it.
@@ -20,21 +23,20 @@ type lead struct {
 // run leads until the lead is given away or the poller ends.
 func (l *lead) run() {
 	p := l.poller
-	for looks := 1; ; looks++ {
-		if looks%yieldEvery == 0 {
+	for began := clock.Wall().Now(); ; {
+		if clock.Since(clock.Wall(), began) >= yieldAfter {
 			runtime.Gosched()
+			began = clock.Wall().Now()
 		}
-		ready, ended := p.look()
-		if ended {
-			return
-		}
-		p.server.polling.rouse()
-		for _, s := range ready {
-			// What the next in line has comes again to the next lead, since it is there still.
+		for s := p.next(); s != nil; s = p.next() {
 			if s.take() && !l.serve(s.conn) {
 				return
 			}
 		}
+		if ended := p.look(); ended {
+			return
+		}
+		p.server.polling.rouse()
 	}
 }
 
@@ -42,8 +44,8 @@ func (l *lead) run() {
 func (l *lead) serve(c *Conn) bool {
 	steps := l.steps.Load()
 	l.steps.Store(steps + 1)
-	c.turn = l
-	l.poller.server.attend(c, false)
+	c.turn, c.drained = l, false
+	l.poller.server.attend(c)
 	l.steps.Store(steps + 2)
 	return l.poller.lead.Load() == l
 }

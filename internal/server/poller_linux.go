@@ -23,9 +23,11 @@ type poller struct {
 	// end is an eventfd that ends the lead.
 	end  int
 	lead atomic.Pointer[lead]
-	// events and ready are the lead's.
+	// events, ready and done are the lead's: what the kernel told last, the sockets to attend to, and how many have been. A new
+	// lead goes on there, for the kernel does not tell twice.
 	events [pollBatch]unix.EpollEvent
-	ready  [pollBatch]*socket
+	ready  []*socket
+	done   int
 	over   sync.WaitGroup // of the goroutines that lead or have led, and of those that finish
 
 	mu struct {
@@ -105,26 +107,35 @@ func (p *poller) change(s *socket, events uint32) {
 	}
 }
 
-// look waits for sockets that have something, and gives those whose connections nobody works on; ended says that the
-// poller is.
-func (p *poller) look() (ready []*socket, ended bool) {
+// look waits for sockets that have something and that nobody works on; ended says that the poller is.
+func (p *poller) look() (ended bool) {
 	n, err := unix.EpollWait(p.epoll, p.events[:], -1)
 	if err != nil && !errors.Is(err, unix.EINTR) {
 		panic(fmt.Sprintf("server: epoll_wait: %v", err))
 	}
-	ready = p.ready[:0]
+	p.ready, p.done = p.ready[:0], 0
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for _, e := range p.events[:max(n, 0)] {
 		if int(e.Fd) == p.end {
-			return nil, true
+			return true
 		}
 		// A descriptor may belong to another socket by now, which then finds nothing.
 		if s := p.at(int(e.Fd)); s != nil && !s.heard() {
-			ready = append(ready, s)
+			s.ending = e.Events&^unix.EPOLLIN != 0
+			p.ready = append(p.ready, s)
 		}
 	}
-	return ready, false
+	return false
+}
+
+// next is what to attend to next, nil for nothing.
+func (p *poller) next() *socket {
+	if p.done == len(p.ready) {
+		return nil
+	}
+	p.done++
+	return p.ready[p.done-1]
 }
 
 // at is the socket with a descriptor, nil for none. The caller holds mu.

@@ -43,6 +43,9 @@ func (s *Server) next(c *Conn) outcome {
 	if err == wire.ErrWait {
 		return partly
 	}
+	if m != nil && m.Size > c.reader.Capacity() {
+		c.drained = false // nobody has looked for what comes behind it
+	}
 	c.arrived()
 	if m == nil {
 		s.handled(c)

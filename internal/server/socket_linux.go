@@ -33,6 +33,8 @@ type socket struct {
 	wake chan struct{}
 	// ended says that nobody waits any more; guarded by mu.
 	ended bool
+	// ending says that the kernel has told of the end of what is to be read, or of an error; the holder reads on until there.
+	ending bool
 }
 
 // Who works on a socket.
@@ -46,8 +48,9 @@ const (
 	waiting
 )
 
-// hears is what the poller listens for as a rule: data, and the end of it.
-const hears = unix.EPOLLIN | unix.EPOLLRDHUP
+// hears is what the poller listens for as a rule: data, and the end of it. The kernel tells when there is more than before, and
+// once when it begins to listen.
+const hears = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 
 // polled is conn with a poller that looks at it from watch on, nil where that cannot be.
 func polled(conn net.Conn, p *poller) *socket {
@@ -75,6 +78,10 @@ func (s *socket) take() bool { return s.hold.CompareAndSwap(free, held) }
 
 // open has the poller look at s, which is held.
 func (s *socket) open() error { return s.poller.watch(s) }
+
+// ends and goesOn are heldSocket's.
+func (s *socket) ends() bool { return s.ending }
+func (s *socket) goesOn()    { s.ending = false }
 
 // pended is heldSocket's.
 func (s *socket) pended() { s.poller.finish.add(s.conn) }

@@ -48,6 +48,9 @@ func (c *Codec) NewReader(in io.Reader) *Reader {
 	return &Reader{codec: c, in: in, buf: make([]byte, readBuffer)}
 }
 
+// Capacity is the size of the buffer: larger messages are read to their end, and no further.
+func (r *Reader) Capacity() int { return len(r.buf) }
+
 // Buffered is the number of bytes that arrived behind the last message.
 func (r *Reader) Buffered() int { return r.to - r.from }
 

@@ -3,7 +3,6 @@ package pebblekv
 import (
 	"context"
 	"log/slog"
-	"math"
 	"sync"
 	"time"
 
@@ -39,9 +38,7 @@ const (
 	// be due and done.
 	reclaimInterval = flushDelayDeleteRange + 4*time.Second
 	// tolerableGarbage is what may stay deleted and stored until other writes drive it out, and how much they write then.
-	// Beside much that is not deleted it may be more: one byte in so many of all.
 	tolerableGarbage = 2 << 20
-	tolerableShare   = 10
 	// reclaimedAtOnce is how many ranges are compacted before the reclaimer looks again: the memtable is flushed for each.
 	reclaimedAtOnce = 16
 )
@@ -109,12 +106,11 @@ func (r *reclaimer) look(ctx context.Context, written uint64) {
 		return
 	}
 	list := r.take()
-	tolerable := max(tolerableGarbage, int64(m.Table.Local.LiveSize)/tolerableShare)
-	if m.Table.Garbage.RangeDeletionsBytesEstimate < uint64(tolerable) {
+	if m.Table.Garbage.RangeDeletionsBytesEstimate < tolerableGarbage {
 		return
 	}
 	for _, deleted := range list {
-		if r.garbage(deleted) < tolerable {
+		if r.isGone(deleted) {
 			continue
 		}
 		if err := r.db.Compact(ctx, deleted.Start, deleted.End, false); err != nil && ctx.Err() == nil {
@@ -124,13 +120,10 @@ func (r *reclaimer) look(ctx context.Context, written uint64) {
 	}
 }
 
-// garbage is how much more a range takes than what was put there.
-func (r *reclaimer) garbage(d deletedRange) int64 {
+// isGone says whether a range takes no more than what was put there.
+func (r *reclaimer) isGone(d deletedRange) bool {
 	n, err := r.db.EstimateDiskUsage(d.Start, d.End)
-	if err != nil {
-		return math.MaxInt64
-	}
-	return int64(n) - d.living
+	return err == nil && int64(n) < d.living+tolerableGarbage
 }
 
 func (r *reclaimer) take() ranges {

@@ -14,13 +14,15 @@ import (
 	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
-// fillReclaimed is a store of so many KiB that were kept and, behind them, deleted. Pebble's own compactions are off, so that
-// it leaves everything.
-func fillReclaimed(t *testing.T, kept, deleted int) (*pebble.DB, overlay.Range) {
+// What Pebble itself leaves of a deleted range goes some time after the deletion, and what was not deleted stays. Pebble's
+// own compactions are off, so that it leaves everything.
+func TestReclaim(t *testing.T) {
 	db, err := pebble.Open("db", &pebble.Options{FS: vfs.NewMem(), DisableAutomaticCompactions: true, FormatMajorVersion: formatVersion})
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer db.Close()
+	const kept, deleted = 100, 4 * tolerableGarbage >> 10
 	random := rand.NewChaCha8([32]byte{})
 	value := make([]byte, 1<<10)
 	for i := range kept + deleted {
@@ -34,35 +36,6 @@ func fillReclaimed(t *testing.T, kept, deleted int) (*pebble.DB, overlay.Range) 
 	for db.Metrics().Table.Garbage.RangeDeletionsBytesEstimate < tolerableGarbage {
 		time.Sleep(time.Millisecond) // Pebble counts what was deleted in its own time
 	}
-	return db, r
-}
-
-// What is little beside what is kept waits for other writes.
-func TestReclaimLittle(t *testing.T) {
-	const deleted = 2 * tolerableGarbage >> 10
-	db, r := fillReclaimed(t, 2*tolerableShare*deleted, deleted)
-	defer db.Close()
-	before := db.Metrics()
-	fake := clock.NewFake(time.Unix(0, 0))
-	reclaim := startReclaimer(db, fake, slog.New(slog.DiscardHandler))
-	reclaim.deleted(0, r)
-	for looked := false; !looked; {
-		fake.Advance(reclaimInterval)
-		reclaim.mu.Lock()
-		looked = len(reclaim.mu.ranges) == 0
-		reclaim.mu.Unlock()
-	}
-	reclaim.stop()
-	if after := db.Metrics(); after.Compact.Count != before.Compact.Count {
-		t.Errorf("%d compactions for %d bytes of %d", after.Compact.Count-before.Compact.Count, deleted<<10, after.Table.Local.LiveSize)
-	}
-}
-
-// What Pebble itself leaves of a deleted range goes some time after the deletion, and what was not deleted stays.
-func TestReclaim(t *testing.T) {
-	const kept, deleted = 100, 4 * tolerableGarbage >> 10
-	db, r := fillReclaimed(t, kept, deleted)
-	defer db.Close()
 	fake := clock.NewFake(time.Unix(0, 0))
 	reclaim := startReclaimer(db, fake, slog.New(slog.DiscardHandler))
 	defer reclaim.stop()

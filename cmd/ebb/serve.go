@@ -39,7 +39,7 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 	context.AfterFunc(ctx, forget)
 
 	limitMemory()
-	slowWatchman()
+	setThreads()
 	server, log, file, err := open(cfg)
 	if err != nil {
 		return err

@@ -17,5 +17,5 @@ type Processors struct {
 
 // LookAtProcessors is cheap enough to be called ten times a second.
 func LookAtProcessors() Processors {
-	return Processors{Count: runtime.GOMAXPROCS(0), Used: processUsed(), Idle: machineIdle()}
+	return Processors{Count: min(runtime.GOMAXPROCS(0), runtime.NumCPU()), Used: processUsed(), Idle: machineIdle()}
 }

@@ -32,12 +32,13 @@ type polling struct {
 
 // start starts the pollers. Without any each connection has a goroutine of its own.
 func (g *polling) start(s *Server) error {
-	if g.off {
+	processors := runtime.GOMAXPROCS(0)
+	if g.off = g.off || processors < 2; g.off { // the lead keeps one while it waits
 		return nil
 	}
 	g.woken, g.quit, g.ended = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	var err error
-	for range max(1, runtime.GOMAXPROCS(0)/2) {
+	for range processors / 2 {
 		var p *poller
 		if p, err = startPoller(s); err != nil {
 			break

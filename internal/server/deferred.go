@@ -58,6 +58,9 @@ func (s *Server) finish(c *Conn) {
 		s.end(c)
 		return
 	}
+	if c.reader.Ready() || !c.drained || c.held.ends() {
+		c.giveTurn() // what comes behind it may last
+	}
 	s.attend(c)
 }
 

@@ -102,15 +102,19 @@ func TestHalfAMessageHoldsUpNobody(t *testing.T) {
 type deferring struct {
 	handlerFunc
 	calls chan func()
+	free  chan struct{}
 }
 
 func newDeferring() *deferring {
-	d := &deferring{calls: make(chan func(), 1000)}
+	d := &deferring{calls: make(chan func(), 1000), free: make(chan struct{})}
 	d.handlerFunc = func(_ context.Context, c *Conn, r *Request) Reply {
 		switch r.Body.FirstKey() {
 		case "panic":
 			d.calls <- r.Later
 			panic("on purpose")
+		case "block":
+			<-d.free
+			return okReply()
 		case "now":
 			c.SetState(r.RequestID)
 			r.Later()
@@ -193,6 +197,30 @@ func TestPendingRepliesOfManyComeTogether(t *testing.T) {
 		}
 	}
 	until(func() bool { return s.Stats().Active == 0 && s.Stats().Current == 49 })
+}
+
+// TestWhatComesBehindAPendingReplyHoldsUpNobody has a request that does not end follow one that is pending.
+func TestWhatComesBehindAPendingReplyHoldsUpNobody(t *testing.T) {
+	skipPlain(t)
+	d := newDeferring()
+	s := start(t, Options{}, d)
+	c, other := s.dial(), s.dial()
+	both := append(frame(wire.OpMsg, 1, append([]byte{0, 0, 0, 0, 0}, bson.MustDoc(`{ later: 1 }`)...)),
+		frame(wire.OpMsg, 2, append([]byte{0, 0, 0, 0, 0}, bson.MustDoc(`{ block: 1 }`)...))...)
+	c.raw(both)
+	first := <-d.calls
+	other.send(3, 0, `{ later: 1 }`)
+	second := <-d.calls
+	first()
+	c.receive()
+	second()
+	if m, _ := other.receive(); m.ResponseTo != 3 {
+		t.Errorf("a reply to %d", m.ResponseTo)
+	}
+	close(d.free)
+	if m, _ := c.receive(); m.ResponseTo != 2 {
+		t.Errorf("a reply to %d", m.ResponseTo)
+	}
 }
 
 // TestAPanicLeavesNothingPending has the handler fail after it arranged for a later reply.

@@ -63,7 +63,7 @@ func (s *Server) next(c *Conn) outcome {
 // answered ends what there was to do about m.
 func (s *Server) answered(c *Conn, m *wire.Message, err error) outcome {
 	m.Release()
-	c.req = Request{}
+	c.req, c.out.Body = Request{}, nil
 	s.handled(c)
 	if err == nil {
 		return goesOn

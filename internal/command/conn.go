@@ -34,6 +34,8 @@ type Conn struct {
 	names    words
 	sessions words
 	latest   *Command
+	// running is an operation that has ended and that nobody has any more, for the next one; nil for none.
+	running *operation.Operation
 	// synced is called when what the command under way has committed is durable.
 	synced func(error)
 }
@@ -44,6 +46,15 @@ func (c *Conn) command(t table, name string) *Command {
 		c.latest = t[name]
 	}
 	return c.latest
+}
+
+// operation is one that has not begun.
+func (c *Conn) operation() *operation.Operation {
+	if o := c.running; o != nil {
+		c.running = nil
+		return o
+	}
+	return &operation.Operation{}
 }
 
 // maxSpareBytes is how large a reply's buffer may be to be kept for the next one.

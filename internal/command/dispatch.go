@@ -10,7 +10,6 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -42,7 +41,7 @@ type Reply struct {
 // given by Finish, and the connection is not Handle's any more.
 func (s *Server) Handle(ctx context.Context, conn *Conn, req Request) (reply Reply) {
 	op := &conn.op
-	op.Server, op.Conn, op.Sequences, op.ExhaustAllowed, op.Running = s, conn, req.Sequences, req.ExhaustAllowed, &operation.Operation{}
+	op.Server, op.Conn, op.Sequences, op.ExhaustAllowed, op.Running = s, conn, req.Sequences, req.ExhaustAllowed, conn.operation()
 	pending := false
 	defer func() {
 		if !pending {
@@ -82,8 +81,9 @@ func (op *Op) end(reply Reply, panicked any) Reply {
 	if panicked != nil {
 		reply = op.lament(panicked)
 	}
-	if op.entered {
-		op.Ops.Finish(op.Running)
+	if op.entered && op.Ops.Finish(op.Running) && op.brief && panicked == nil {
+		op.Running.Clear()
+		op.Conn.running = op.Running
 	}
 	op.Conn.args.forget()
 	*op = Op{}

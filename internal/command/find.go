@@ -33,6 +33,7 @@ func find(op *Op) (bson.Doc, error) {
 			return nil, err
 		}
 		if r.cursor.takesOne() {
+			op.brief = true
 			return op.replyOne(doc), nil
 		}
 		r.cursor.planSummary = r.call.PlanSummary

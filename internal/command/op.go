@@ -29,6 +29,8 @@ type Op struct {
 	// MoreToCome asks the client's driver to expect another reply (exhaust); Next is the body of the further call.
 	MoreToCome bool
 	Next       bson.Doc
+	// brief says that nothing that the command leaves knows its Running.
+	brief bool
 	// Close ends the connection after the reply.
 	Close bool
 	// originating is the command that opened the cursor of a getMore; statements is how many were recorded one by one.

@@ -47,7 +47,8 @@ func (s *Stats) SetPlanSummary(text string) {
 		s.planSummary.Store(&noted)
 		return
 	}
-	s.planSummary.Store(&text)
+	kept := text // text itself would be moved for the plan above, too
+	s.planSummary.Store(&kept)
 }
 
 // PlanSummary is the plan noted last, "" when there is none.
@@ -77,9 +78,13 @@ type Operation struct {
 
 	killed atomic.Bool
 	scope  scope
-	// before and after are those that run, guarded by the Registry.
+	// before and after are those that run, and shown says that it was given to somebody, guarded by the Registry.
 	before, after *Operation
+	shown         bool
 }
+
+// Clear makes o one that has not begun. Nobody else may have it.
+func (o *Operation) Clear() { *o = Operation{} }
 
 // Killed says whether the operation was told to stop.
 func (o *Operation) Killed() bool { return o.killed.Load() }
@@ -130,8 +135,8 @@ func (r *Registry) Start(ctx context.Context, o *Operation) context.Context {
 // Started is how many operations there have been so far, those that run included.
 func (r *Registry) Started() int64 { return r.next.Load() }
 
-// Finish takes o out.
-func (r *Registry) Finish(o *Operation) {
+// Finish takes o out, and says whether nobody else has it, nor its context as something to wait for.
+func (r *Registry) Finish(o *Operation) (alone bool) {
 	r.mu.Lock()
 	if o.before != nil {
 		o.before.after = o.after
@@ -147,8 +152,10 @@ func (r *Registry) Finish(o *Operation) {
 	}
 	o.before, o.after = nil, nil
 	r.mu.running--
+	alone = !o.shown
 	r.mu.Unlock()
 	o.scope.end()
+	return alone && o.scope.made.Load() == nil
 }
 
 // Running is every operation under way, oldest first.
@@ -157,6 +164,7 @@ func (r *Registry) Running() []*Operation {
 	defer r.mu.Unlock()
 	ops := make([]*Operation, 0, r.mu.running)
 	for o := r.mu.oldest; o != nil; o = o.after {
+		o.shown = true
 		ops = append(ops, o)
 	}
 	return ops
@@ -178,6 +186,9 @@ func (r *Registry) Kill(id int64) bool {
 	o := r.mu.oldest
 	for o != nil && o.ID != id {
 		o = o.after
+	}
+	if o != nil {
+		o.shown = true
 	}
 	r.mu.Unlock()
 	if o == nil {

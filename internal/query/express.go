@@ -38,7 +38,7 @@ func (e *Engine) Express(ctx context.Context, f *Find, call *Call) (doc bson.Doc
 	if err != nil {
 		return nil, true, err
 	}
-	defer view.Close()
+	defer view.Release()
 	r, ok := view.Collection(f.NS)
 	if !ok || !e.straight(r) {
 		return nil, false, nil

@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"io"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/clock"
@@ -66,6 +67,8 @@ type Store struct {
 	ddl     ddl
 	latches latches
 	garbage *collector
+	// views are those that ended and that nobody knows any more.
+	views sync.Pool
 	// sweeps counts the sweeps of all collections.
 	sweeps atomic.Uint64
 	// moves counts the commits that moved records of any.

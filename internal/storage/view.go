@@ -27,6 +27,9 @@ type View struct {
 	hiding   hiding
 	swept    uint64 // how many sweeps there had been before it began
 	moves    uint64 // and how many commits that moved records
+	// first is the first reader of the view, taken that there is one: most views have no other.
+	first Reader
+	taken bool
 }
 
 // View returns a view of what is committed, at the store's time. Close it soon. Long reads in it end with ctx.
@@ -41,7 +44,8 @@ func (s *Store) ViewAt(ctx context.Context, now int64) (*View, error) {
 			return nil, fmt.Errorf("storage: view: %w", err)
 		}
 		if s.current.Load() == version {
-			v := s.newView(ctx, version, snapshot, snapshot, now, hiding)
+			v := s.spareView()
+			v.store, v.ctx, v.version, v.reader, v.snapshot, v.now, v.hiding = s, ctx, version, snapshot, snapshot, now, hiding
 			v.swept, v.moves = swept, moves
 			return v, nil
 		}
@@ -53,6 +57,22 @@ func (s *Store) ViewAt(ctx context.Context, now int64) (*View, error) {
 
 func (s *Store) newView(ctx context.Context, v *version, r kv.Reader, snapshot kv.Snapshot, now int64, h hiding) *View {
 	return &View{store: s, ctx: ctx, version: v, reader: r, snapshot: snapshot, now: now, hiding: h}
+}
+
+// spareView is a view that has not begun.
+func (s *Store) spareView() *View {
+	if v, ok := s.views.Get().(*View); ok {
+		return v
+	}
+	return &View{}
+}
+
+// Release is Close for a view of ViewAt that nobody knows any more, nor a reader or a cursor of it: another view takes its memory.
+func (v *View) Release() error {
+	err, s := v.Close(), v.store
+	*v = View{}
+	s.views.Put(v)
+	return err
 }
 
 // Close ends the view; cursors opened in it must be closed before.
@@ -90,7 +110,12 @@ func (v *View) CollectionByID(id uint32) (r *Reader, ok bool) {
 }
 
 func (v *View) read(c *collection) *Reader {
-	r := &Reader{view: v, c: c, hides: c.rules.Hiding(v.hiding.all), at: v.now}
+	r := &v.first
+	if v.taken {
+		r = &Reader{}
+	}
+	v.taken = true
+	r.view, r.c, r.hides, r.at = v, c, c.rules.Hiding(v.hiding.all), v.now
 	if frozen := v.hiding.frozen; frozen != 0 {
 		r.at = min(r.at, frozen)
 	}

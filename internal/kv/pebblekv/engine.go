@@ -205,6 +205,7 @@ func (e *Engine) Close() error {
 	err := e.syncer.stop()
 	e.commits.rounds.stop()
 	e.commits.latest.forget()
+	e.commits.hot.wait()
 	if e.commits.isStuck() {
 		return errors.Join(err, e.failure.get()) // Pebble's locks are held for good; its files close with the process
 	}

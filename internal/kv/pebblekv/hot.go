@@ -3,6 +3,8 @@ package pebblekv
 import (
 	"bytes"
 	"hash/maphash"
+	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/kv/overlay"
@@ -33,6 +35,9 @@ type hot struct {
 	views  [hotShards]atomic.Pointer[hotView] // of the shards, apart from what writers change
 	// ranges is replaced as a whole, by one commit at a time.
 	ranges atomic.Pointer[ranges]
+	// shrinks counts how often shrinking was asked for since it last ended.
+	shrinks    atomic.Int64
+	background sync.WaitGroup
 	// budget is how many bytes a shard may hold, and chunk how many go at once.
 	budget, chunk int
 }
@@ -143,13 +148,34 @@ func (h *hot) changeRange(r overlay.Range, sequence uint64) {
 		h.settle(list, sequence)
 		h.ranges.Store(nil)
 	}
-	for i := range h.shards {
-		s := &h.shards[i]
-		s.mu.Lock()
-		s.shrink(list)
-		s.mu.Unlock()
+	h.shrink()
+}
+
+// shrink gives the memory back of what no longer counts, beside everybody else: a deleted range may have millions of values.
+func (h *hot) shrink() {
+	if h.shrinks.Add(1) == 1 {
+		h.background.Go(h.shrinkAll)
 	}
 }
+
+// shrinkAll goes over all shards until nobody has asked for it again meanwhile.
+func (h *hot) shrinkAll() {
+	for asked := int64(0); ; {
+		now := h.shrinks.Load()
+		if now == asked && h.shrinks.CompareAndSwap(asked, 0) {
+			return
+		}
+		asked = now
+		for i := range h.shards {
+			for h.shards[i].shrink(h) {
+				runtime.Gosched()
+			}
+		}
+	}
+}
+
+// wait waits for what goes on in the background.
+func (h *hot) wait() { h.background.Wait() }
 
 func (h *hot) listed() ranges {
 	if list := h.ranges.Load(); list != nil {

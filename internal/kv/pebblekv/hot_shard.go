@@ -199,13 +199,17 @@ func (s *hotShard) pop() (oldest *hotChunk, number uint32) {
 	return oldest, v.first
 }
 
-// shrink gives the memory of the oldest chunks back in which nothing counts any more. What expires together was written
-// together, as a rule.
-func (s *hotShard) shrink(list ranges) {
-	for len(s.chunks) > 1 && s.forget(list) {
+// shrink gives the memory of the oldest chunk back if nothing in it counts any more, and says whether the next may be like it.
+// What expires together was written together, as a rule.
+func (s *hotShard) shrink(h *hot) (more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.chunks) > 1 && s.forget(h.listed()) {
 		s.pop()
+		return true
 	}
 	s.fit()
+	return false
 }
 
 // forget takes out what does not count in the oldest chunk, up to the first that does; all says that there is none.

@@ -448,6 +448,7 @@ func TestHotShrinks(t *testing.T) {
 		}
 		h.changeRange(overlay.Range{Start: record(gone * each), End: record((gone + 1) * each)}, sequence+1)
 	}
+	h.wait()
 	bytes := 0
 	for i := range h.shards {
 		bytes += h.shards[i].bytes

@@ -126,7 +126,7 @@ func (s *Server) Close() error {
 func (s *Server) Serve(ctx context.Context, h Handler) error {
 	s.handler = h
 	if err := s.polling.start(s); err != nil {
-		s.log.Warn("Connections have goroutines of their own because the system gives no more pollers", "error", err.Error())
+		s.log.Warn("The system gives fewer pollers than there should be; without any, each connection has a goroutine of its own", "error", err.Error())
 	}
 	var accepting sync.WaitGroup
 	for _, l := range s.listeners {

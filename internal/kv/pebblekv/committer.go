@@ -21,6 +21,8 @@ type committer struct {
 	failure  *failure
 	open     *openTxns
 	sequence atomic.Uint64 // of the youngest visible commit; moves under mu
+	next     atomic.Uint64 // Pebble's sequence number behind all that was applied; moves under mu
+	tables   sync.Mutex    // held before mu, while tables are taken over or excised
 	latest   latest
 	hot      *hot
 	rounds   rounds
@@ -32,6 +34,7 @@ type committer struct {
 		claims   *claims
 		counters map[string]*int64 // visible values, a cache
 		sums     []int64           // of the counters of the commit that is on its way in
+		watch    *watch            // or nil
 		stuck    bool              // Pebble panicked in a write and may hold its locks for good
 	}
 }
@@ -98,6 +101,7 @@ func (c *committer) admit(t commit) error {
 	}
 	sequence := c.sequence.Load() + 1
 	if t.batch != nil {
+		c.mu.watch.sees(t)
 		for _, r := range t.Ranges() {
 			c.hot.changeRange(r, sequence)
 		}
@@ -161,6 +165,7 @@ func (c *committer) write(b *pebble.Batch, o *pebble.WriteOptions) (err error) {
 		c.failure.set(fmt.Errorf("commit: %w", err))
 		return c.failure.get()
 	}
+	c.next.Store(uint64(b.SeqNum()) + uint64(b.Count()))
 	return nil
 }
 
@@ -258,10 +263,28 @@ func (c *committer) loaded() {
 // sync makes durable what was applied before; many share one sync.
 func (c *committer) sync() error { return c.rounds.wait() }
 
-// syncLog syncs the log up to an empty record.
-func (c *committer) syncLog() error {
+// emptyRecord is a batch that changes nothing.
+func (c *committer) emptyRecord() *pebble.Batch {
 	b := c.db.NewBatch()
 	must(b.LogData(nil, nil))
+	return b
+}
+
+// mark moves next behind tables that were taken over.
+func (c *committer) mark() error {
+	b := c.emptyRecord()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.apply(b); err != nil {
+		return err
+	}
+	closeBatch(b)
+	return nil
+}
+
+// syncLog syncs the log up to an empty record.
+func (c *committer) syncLog() error {
+	b := c.emptyRecord()
 	if err := c.writeSync(b); err != nil {
 		return err
 	}

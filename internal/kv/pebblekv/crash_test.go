@@ -71,12 +71,13 @@ func recordKey(kind byte, worker, n int) []byte {
 	return binary.BigEndian.AppendUint32([]byte{kind, byte(worker)}, uint32(n))
 }
 
-// keptRecords is how many records a worker leaves when it deletes what is older, which each deleteEvery-th commit does.
-const keptRecords, deleteEvery = 25, 10
+// keptRecords is how many records a worker leaves when it deletes what is older, which each deleteEvery-th commit does and one
+// of each durability in turn. The space is won back at once.
+const keptRecords, deleteEvery = 25, 9
 
 // commitOnce commits two records and a count. Of four commits the first is Buffered, and acknowledged by the next, and the third
 // Unsynced, and acknowledged when it is told to be durable.
-func commitOnce(t *testing.T, e kv.Engine, worker, n int, acknowledged *atomic.Int64) bool {
+func commitOnce(t *testing.T, e *pebblekv.Engine, worker, n int, acknowledged *atomic.Int64) bool {
 	txn, err := e.Begin()
 	if err != nil {
 		t.Error(err)
@@ -95,6 +96,13 @@ func commitOnce(t *testing.T, e kv.Engine, worker, n int, acknowledged *atomic.I
 	if err := txn.Commit(context.Background(), d); err != nil {
 		t.Error(err)
 		return false
+	}
+	if oldest := n + 1 - keptRecords; oldest > 0 && n%deleteEvery == deleteEvery-1 {
+		for _, kind := range []byte("ab") {
+			if _, _, err := e.Excise(recordKey(kind, worker, 0), recordKey(kind, worker, oldest)); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 	durable := func(err error) {
 		if err != nil {

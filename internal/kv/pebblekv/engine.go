@@ -21,7 +21,7 @@
 // # Space
 //
 // The log's files are about as large as what they hold and go with their memtable (logDisk, cleaner). A deleted range's
-// space comes back within about ten seconds, whether more is written or not (reclaimer).
+// space comes back within about ten seconds, whether more is written or not (reclaimer), and mostly unread (excise).
 package pebblekv
 
 import (
@@ -83,7 +83,7 @@ func Open(dir string, o Options) (*Engine, error) {
 	_, e.inMemory = o.FS.(*vfs.MemFS)
 	e.commits = newCommitter(db, f, &e.open, newHot(o.HotBytes))
 	e.syncer = startSyncer(e.commits, o.Clock)
-	e.reclaim = startReclaimer(db, o.Clock, o.Logger)
+	e.reclaim = startReclaimer(e.commits, dir, o)
 	return e, nil
 }
 
@@ -138,7 +138,7 @@ func (e *Engine) DeleteRange(start, end []byte) error {
 	if err := e.commits.deleteRange(start, end); err != nil {
 		return fmt.Errorf("pebblekv: delete range: %w", err)
 	}
-	e.reclaim.deleted(0, overlay.Range{Start: start, End: end})
+	e.reclaim.deleted(0, e.commits.next.Load(), overlay.Range{Start: start, End: end})
 	return nil
 }
 

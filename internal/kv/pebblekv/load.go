@@ -46,7 +46,7 @@ func (e *Engine) Load(ctx context.Context, next func() (key, value []byte, ok bo
 	if err := e.failure.get(); err != nil || len(l.paths) == 0 {
 		return err
 	}
-	if err := e.db.Ingest(ctx, l.paths); err != nil {
+	if err := e.commits.ingest(ctx, l.paths); err != nil {
 		return fmt.Errorf("pebblekv: load: %w", err)
 	}
 	e.commits.loaded()

@@ -13,7 +13,7 @@ type ranges []deletedRange
 
 type deletedRange struct {
 	overlay.Range
-	sequence uint64 // of the youngest commit that deleted in it
+	sequence uint64 // of the youngest commit that deleted in it, or one behind it
 	living   int64  // about how many bytes were put there with the deletion
 }
 
@@ -27,16 +27,20 @@ const (
 
 // with is the list and r, which the commit numbered sequence deletes. Ranges that r touches become one with it, and count
 // as deleted as late: a value too many is forgotten, never one too few.
-func (l ranges) with(r overlay.Range, sequence uint64) ranges { return l.holding(r, sequence, 0) }
+func (l ranges) with(r overlay.Range, sequence uint64) ranges {
+	return l.holding(deletedRange{r, sequence, 0})
+}
 
-// holding is with for a range in which so many bytes were put.
-func (l ranges) holding(r overlay.Range, sequence uint64, living int64) ranges {
+// holding is with for a range in which something was put.
+func (l ranges) holding(r deletedRange) ranges {
 	first := sort.Search(len(l), func(i int) bool { return bytes.Compare(l[i].End, r.Start) >= 0 })
 	after := first
-	merged := deletedRange{Range: overlay.Range{Start: bytes.Clone(r.Start), End: bytes.Clone(r.End)}, sequence: sequence, living: living}
+	merged := r
+	merged.Start, merged.End = bytes.Clone(r.Start), bytes.Clone(r.End)
 	for ; after < len(l) && bytes.Compare(l[after].Start, r.End) <= 0; after++ {
 		merged.Start = least(merged.Start, l[after].Start)
 		merged.End = greatest(merged.End, l[after].End)
+		merged.sequence = max(merged.sequence, l[after].sequence)
 		merged.living += l[after].living
 	}
 	return slices.Concat(l[:first], ranges{merged}, l[after:])

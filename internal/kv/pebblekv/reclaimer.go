@@ -1,31 +1,43 @@
 package pebblekv
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
-// reclaimer sees to it that the space of deleted ranges comes back though nothing more is written.
+// reclaimer sees to it that the space of deleted ranges comes back.
 //
 // Pebble drops the tables that a range covers when the deletion is flushed. What a compaction was writing just then it
-// misses, and the deletion, a few bytes on top of all, gives no cause for another. So some time after a range was deleted
-// the reclaimer asks how much Pebble still holds that is deleted, and if that is much has the ranges compacted that take more
-// than they should: Pebble's estimate is made when it sees the deletion first, and stays when the tables have gone. As long
-// as others write it leaves all to the compactions that they cause.
+// misses, and what lies in level 0 as the deletion does; and the deletion, a few bytes on top of all, gives no cause for
+// another. So some time after a range was deleted the reclaimer asks how much it still takes, and if that is much excises it,
+// or has it compacted where that is not possible. As long as others write it leaves all to the compactions that they cause,
+// until too much of the store is deleted: where as much ends as is written, level 0 may be so shallow that nothing in it is
+// ever merged.
 type reclaimer struct {
+	commits *committer
 	db      *pebble.DB
+	disk    vfs.FS
+	dir     string
 	clock   clock.Clock
 	log     *slog.Logger
 	pending chan struct{} // holds one: ranges were deleted
 	cancel  context.CancelFunc
 	done    chan struct{}
+	limit   int64 // crowdingGarbage
 
 	mu struct {
 		sync.Mutex
@@ -39,13 +51,25 @@ const (
 	reclaimInterval = flushDelayDeleteRange + 4*time.Second
 	// tolerableGarbage is what may stay deleted and stored until other writes drive it out, and how much they write then.
 	tolerableGarbage = 2 << 20
-	// reclaimedAtOnce is how many ranges are compacted before the reclaimer looks again: the memtable is flushed for each.
+	// excisedBytes is how much a range takes at least that is excised.
+	excisedBytes = 8 << 20
+	// crowdingGarbage is how much may stay deleted while others write, and crowdingShare which part of the store: if it is
+	// more than one in so many bytes.
+	crowdingGarbage = 32 << 20
+	crowdingShare   = 4
+	// reclaimedAtOnce is how many ranges are removed before the reclaimer looks again: the memtable is flushed for each.
 	reclaimedAtOnce = 16
 )
 
-func startReclaimer(db *pebble.DB, k clock.Clock, log *slog.Logger) *reclaimer {
+// newReclaimer is one that looks when it is told to.
+func newReclaimer(c *committer, dir string, o Options, limit int64) *reclaimer {
+	return &reclaimer{commits: c, db: c.db, disk: o.FS, dir: dir, clock: o.Clock, log: o.Logger, limit: limit, pending: make(chan struct{}, 1), done: make(chan struct{})}
+}
+
+func startReclaimer(c *committer, dir string, o Options) *reclaimer {
+	r := newReclaimer(c, dir, o, crowdingGarbage)
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &reclaimer{db: db, clock: k, log: log, pending: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
+	r.cancel = cancel
 	go r.run(ctx)
 	return r
 }
@@ -55,12 +79,16 @@ func (r *reclaimer) stop() {
 	<-r.done
 }
 
-// deleted notes deleted ranges, in which so many bytes were put at once.
-func (r *reclaimer) deleted(living int, list ...overlay.Range) {
-	r.mu.Lock()
+// deleted notes ranges that were deleted before Pebble's sequence number next, in which so many bytes were put at once.
+func (r *reclaimer) deleted(living int, next uint64, list ...overlay.Range) {
 	for _, deleted := range list {
-		r.mu.ranges = r.mu.ranges.holding(deleted, 0, int64(living))
+		r.note(deletedRange{deleted, next, int64(living)})
 	}
+}
+
+func (r *reclaimer) note(d deletedRange) {
+	r.mu.Lock()
+	r.mu.ranges = r.mu.ranges.holding(d)
 	if len(r.mu.ranges) > maxRanges {
 		r.mu.ranges = r.mu.ranges.closed()
 		r.mu.ranges = r.mu.ranges[:min(len(r.mu.ranges), maxRanges)] // the rest waits for other writes
@@ -96,34 +124,152 @@ func (r *reclaimer) run(ctx context.Context) {
 	}
 }
 
-// look compacts what was deleted, once; while Pebble is at work by itself that has to wait. written is what had been when
-// the wait began.
+// look removes what was deleted, once; while the store is at work that has to wait, unless too much has come together.
+// written is what had been when the wait began.
 func (r *reclaimer) look(ctx context.Context, written uint64) {
 	m := r.db.Metrics()
-	busy := m.Compact.NumInProgress > 0 || m.Flush.NumInProgress > 0 || m.Table.PendingStatsCollectionCount > 0
-	if busy || m.WAL.BytesIn-written > tolerableGarbage {
-		r.wake()
+	if isAtWork(m) {
+		r.wake() // whoever compacts the range would have to begin anew
 		return
 	}
-	list := r.take()
-	if m.Table.Garbage.RangeDeletionsBytesEstimate < tolerableGarbage {
-		return
-	}
-	for _, deleted := range list {
-		if r.isGone(deleted) {
-			continue
-		}
-		if err := r.db.Compact(ctx, deleted.Start, deleted.End, false); err != nil && ctx.Err() == nil {
-			r.log.Warn("store: deleted ranges could not be compacted", "err", err)
+	busy := m.WAL.BytesIn-written > tolerableGarbage
+	if busy {
+		if n := r.garbage(); n <= r.limit || n*crowdingShare <= m.Total().TablesSize {
+			r.wake()
 			return
 		}
 	}
+	list := r.take()
+	slices.SortFunc(list, func(a, b deletedRange) int { return cmp.Compare(r.stored(b), r.stored(a)) }) // what is gone costs the next nothing
+	var err error
+	for _, deleted := range list {
+		err = errors.Join(err, r.remove(ctx, deleted))
+	}
+	if !busy { // or else what cut tables hold will soon be compacted with what others write
+		err = errors.Join(err, r.rewriteCut(ctx))
+	}
+	if err != nil && ctx.Err() == nil {
+		r.log.Warn("store: the space of deleted ranges could not be won back", "err", err)
+	}
 }
 
-// isGone says whether a range takes no more than what was put there.
-func (r *reclaimer) isGone(d deletedRange) bool {
+func isAtWork(m *pebble.Metrics) bool {
+	return m.Compact.NumInProgress > 0 || m.Flush.NumInProgress > 0 || m.Table.PendingStatsCollectionCount > 0
+}
+
+// remove excises a range if it is long, and has it compacted if it is short or something is left in it.
+func (r *reclaimer) remove(ctx context.Context, d deletedRange) error {
+	n := r.stored(d)
+	if n < tolerableGarbage {
+		return nil
+	}
+	if n >= excisedBytes {
+		switch isEmpty, isRead, err := r.commits.excise(d.Range, d.sequence); {
+		case err != nil:
+			return err
+		case isRead:
+			r.note(d)
+			return nil
+		case isEmpty:
+			return nil
+		}
+	}
+	return r.compact(ctx, d.Start, d.End)
+}
+
+func (r *reclaimer) compact(ctx context.Context, start, end []byte) error {
+	if err := r.db.Compact(ctx, start, end, false); err != nil {
+		return fmt.Errorf("pebblekv: compact: %w", err)
+	}
+	return nil
+}
+
+// rewriteCut has tables written anew of which so much was cut off that their files hold much that is gone. Pebble does so only
+// when it compacts them for another reason; by itself it would move them. So they are given one.
+func (r *reclaimer) rewriteCut(ctx context.Context) error {
+	if m := r.db.Metrics(); int64(m.Table.BackingTableSize)-int64(m.VirtualSize()) < tolerableGarbage {
+		return nil
+	}
+	cut, err := r.cutTables()
+	if err != nil {
+		return err
+	}
+	for _, key := range cut {
+		if err := r.commits.deleteNothing(after(key)); err != nil {
+			return err
+		}
+	}
+	for _, key := range cut {
+		if err := r.compact(ctx, key, after(after(key))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cutTables are the first keys of those tables whose files hold most that is gone, the worst first.
+func (r *reclaimer) cutTables() (keys [][]byte, err error) {
+	levels, err := r.db.SSTables()
+	if err != nil {
+		return nil, fmt.Errorf("pebblekv: list tables: %w", err)
+	}
+	type file struct {
+		waste int64
+		keys  [][]byte
+	}
+	files := map[string]*file{}
+	for _, tables := range levels {
+		for i := range tables {
+			t := &tables[i]
+			if !t.Virtual {
+				continue
+			}
+			name := t.BackingSSTNum.String() + ".sst"
+			f := files[name]
+			if f == nil {
+				info, err := r.disk.Stat(r.disk.PathJoin(r.dir, name))
+				if err != nil {
+					continue // it has gone since
+				}
+				f = &file{waste: info.Size()}
+				files[name] = f
+			}
+			f.waste -= int64(t.Size)
+			f.keys = append(f.keys, bytes.Clone(t.Smallest.UserKey))
+		}
+	}
+	worst := slices.SortedFunc(maps.Values(files), func(a, b *file) int { return cmp.Compare(b.waste, a.waste) })
+	for _, f := range worst[:min(len(worst), reclaimedAtOnce)] {
+		if f.waste >= tolerableGarbage/reclaimedAtOnce {
+			keys = append(keys, f.keys...)
+		}
+	}
+	return keys, nil
+}
+
+func after(key []byte) []byte { return append(bytes.Clone(key), 0) }
+
+// garbage is about how much is deleted and stored.
+func (r *reclaimer) garbage() (n int64) {
+	r.mu.Lock()
+	list := r.mu.ranges.closed()
+	r.mu.Unlock()
+	for _, deleted := range list {
+		n += r.stored(deleted)
+	}
+	return n
+}
+
+// stored is about how much a range takes that was deleted; nothing if that cannot be told.
+func (r *reclaimer) stored(d deletedRange) int64 {
+	if string(d.Start) >= string(d.End) {
+		return 0
+	}
 	n, err := r.db.EstimateDiskUsage(d.Start, d.End)
-	return err == nil && int64(n) < d.living+tolerableGarbage
+	if err != nil {
+		return 0
+	}
+	return max(0, int64(n)-d.living)
 }
 
 func (r *reclaimer) take() ranges {

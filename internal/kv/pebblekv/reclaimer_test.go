@@ -2,7 +2,6 @@ package pebblekv
 
 import (
 	"context"
-	"log/slog"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -14,42 +13,95 @@ import (
 	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
-// What Pebble itself leaves of a deleted range goes some time after the deletion, and what was not deleted stays. Pebble's
-// own compactions are off, so that it leaves everything.
-func TestReclaim(t *testing.T) {
-	db, err := pebble.Open("db", &pebble.Options{FS: vfs.NewMem(), DisableAutomaticCompactions: true, FormatMajorVersion: formatVersion})
-	if err != nil {
-		t.Fatal(err)
+const (
+	reclaimKept    = 100
+	reclaimDeleted = 2 * excisedBytes >> 10 // KiB
+)
+
+// openDeleted is a store without compactions of its own, most of which was deleted and lies in level 6 or in level 0.
+func openDeleted(t *testing.T, low bool) (*committer, Options, overlay.Range) {
+	t.Helper()
+	o := Options{FS: vfs.NewMem()}.withDefaults()
+	db, err := pebble.Open("db", &pebble.Options{FS: o.FS, DisableAutomaticCompactions: true, FormatMajorVersion: formatVersion})
+	must(err)
+	c := newCommitter(db, &failure{}, &openTxns{}, newHot(1<<20))
+	t.Cleanup(func() {
+		c.rounds.stop()
+		must(db.Close())
+	})
+	r := overlay.Range{Start: benchKey(reclaimKept), End: benchKey(reclaimKept + reclaimDeleted)}
+	fillTables(db, 0, reclaimKept+reclaimDeleted)
+	if low {
+		must(db.Compact(context.Background(), benchKey(0), r.End, false))
 	}
-	defer db.Close()
-	const kept, deleted = 100, 4 * tolerableGarbage >> 10
-	random := rand.NewChaCha8([32]byte{})
-	value := make([]byte, 1<<10)
-	for i := range kept + deleted {
-		_, _ = random.Read(value) // it does not compress
-		must(db.Set(benchKey(i), value, pebble.NoSync))
-	}
-	must(db.Compact(context.Background(), benchKey(0), benchKey(kept+deleted), false))
-	r := overlay.Range{Start: benchKey(kept), End: benchKey(kept + deleted)}
 	must(db.DeleteRange(r.Start, r.End, pebble.NoSync))
 	must(db.Flush())
-	for db.Metrics().Table.Garbage.RangeDeletionsBytesEstimate < tolerableGarbage {
-		time.Sleep(time.Millisecond) // Pebble counts what was deleted in its own time
+	return c, o, r
+}
+
+// fillTables writes keys from first to end with values of 1 KiB that do not compress.
+func fillTables(db *pebble.DB, first, end int) {
+	random, value := rand.NewChaCha8([32]byte{}), make([]byte, 1<<10)
+	for i := first; i < end; i++ {
+		_, _ = random.Read(value)
+		must(db.Set(benchKey(i), value, pebble.NoSync))
 	}
-	fake := clock.NewFake(time.Unix(0, 0))
-	reclaim := startReclaimer(db, fake, slog.New(slog.DiscardHandler))
-	defer reclaim.stop()
-	reclaim.deleted(0, r)
-	for db.Metrics().Table.Local.LiveSize > tolerableGarbage/2 {
-		fake.Advance(reclaimInterval)
+	must(db.Flush())
+}
+
+// What Pebble itself leaves of a deleted range goes some time after the deletion, and what was not deleted stays.
+func TestReclaim(t *testing.T) {
+	for name, low := range map[string]bool{"level 6": true, "level 0": false} {
+		t.Run(name, func(t *testing.T) {
+			c, o, r := openDeleted(t, low)
+			fake := clock.NewFake(time.Unix(0, 0))
+			o.Clock = fake
+			reclaim := startReclaimer(c, "db", o)
+			defer reclaim.stop()
+			reclaim.deleted(0, 0, r)
+			for c.db.Metrics().Table.Local.LiveSize > tolerableGarbage+2*reclaimKept<<10 {
+				time.Sleep(time.Millisecond)
+				fake.Advance(reclaimInterval)
+			}
+			for i := range reclaimKept + 1 {
+				_, closer, err := c.db.Get(benchKey(i))
+				if (err == nil) != (i < reclaimKept) {
+					t.Fatalf("get %d: %v", i, err)
+				}
+				if err == nil {
+					must(closer.Close())
+				}
+			}
+		})
 	}
-	for i := range kept + 1 {
-		_, closer, err := db.Get(benchKey(i))
-		if (err == nil) != (i < kept) {
-			t.Fatalf("get %d: %v", i, err)
-		}
-		if err == nil {
-			must(closer.Close())
-		}
+}
+
+// As long as others write, what is deleted waits for their compactions, until it is much and much of the store.
+func TestReclaimBesideWriters(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit int64
+		more  int // KiB that are not deleted
+		goes  bool
+	}{
+		"little":                 {limit: crowdingGarbage},
+		"much":                   {limit: 3 * reclaimDeleted / 4 << 10, goes: true},
+		"little of what is more": {limit: 3 * reclaimDeleted / 4 << 10, more: crowdingShare * reclaimDeleted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, o, deleted := openDeleted(t, false)
+			fillTables(store.db, reclaimKept+reclaimDeleted, reclaimKept+reclaimDeleted+c.more)
+			r := newReclaimer(store, "db", o, c.limit)
+			r.deleted(0, 0, deleted)
+			for isAtWork(store.db.Metrics()) {
+				time.Sleep(time.Millisecond)
+			}
+			r.look(t.Context(), 0) // all that was written counts as written since the deletion
+			if goes := r.stored(deletedRange{Range: deleted}) < tolerableGarbage; goes != c.goes {
+				t.Errorf("gone: %v", goes)
+			}
+			if waits := len(r.take()) > 0; waits == c.goes {
+				t.Errorf("it waits to be looked at again: %v", waits)
+			}
+		})
 	}
 }

@@ -77,7 +77,7 @@ func (r *replacement) Commit(ctx context.Context) error {
 		return err
 	}
 	e.commits.latest.forget()
-	e.reclaim.deleted(r.size, r.span)
+	e.reclaim.deleted(r.size, e.commits.next.Load(), r.span)
 	return nil
 }
 
@@ -94,6 +94,9 @@ func (c *committer) replace(ctx context.Context, r *replacement) error {
 		return err
 	}
 	if err := c.ingest(ctx, r.paths); err != nil {
+		return fmt.Errorf("pebblekv: replace: %w", err)
+	}
+	if err := c.mark(); err != nil {
 		return err
 	}
 	return c.forgetRange(r.span)
@@ -111,25 +114,4 @@ func (c *committer) forgetRange(r overlay.Range) error {
 	c.dropCounters(r)
 	c.sequence.Store(sequence)
 	return nil
-}
-
-// ingest takes over tables. Pebble panics when it cannot write its log, as commits do then.
-func (c *committer) ingest(ctx context.Context, paths []string) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			c.stick()
-			c.failure.set(fmt.Errorf("replace: %v", r))
-			err = c.failure.get()
-		}
-	}()
-	if err := c.db.Ingest(ctx, paths); err != nil {
-		return fmt.Errorf("pebblekv: replace: %w", err)
-	}
-	return nil
-}
-
-func (c *committer) stick() {
-	c.mu.Lock()
-	c.mu.stuck = true
-	c.mu.Unlock()
 }

@@ -116,7 +116,7 @@ func (d *database) keepHidden(p *parameter.Parameter) {
 
 func openEngine(s *Server) (kv.Engine, error) {
 	log := s.opts.Log.For("STORAGE")
-	o := pebblekv.Options{Logger: log, Clock: clock.Wall(), // syncs are about real disks
+	o := pebblekv.Options{Logger: log, Clock: clock.Wall(), OnWork: s.opts.OnWork, // syncs are about real disks
 		OnFailure: func(err error) {
 			log.Error("The store can no longer keep what it promised; ending", "error", err)
 			os.Exit(exitStoreFailed)

@@ -52,6 +52,9 @@ type Options struct {
 	Log *serverlog.Log
 	// RotateLog begins a new log file for logRotate; nil where the log is no file.
 	RotateLog func() error
+	// OnWork is told when the store begins work of its own, beside what clients ask for, and when none is left. It must return
+	// at once.
+	OnWork func(goesOn bool)
 	// Clock is the database's time; nil is the machine's.
 	Clock clock.Clock
 }

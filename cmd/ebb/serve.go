@@ -39,8 +39,7 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 	context.AfterFunc(ctx, forget)
 
 	limitMemory()
-	setThreads()
-	server, log, file, err := open(cfg)
+	server, log, file, err := open(cfg, setThreads())
 	if err != nil {
 		return err
 	}
@@ -65,17 +64,17 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 
 // open opens the server and its log; file is nil when the log goes to standard output. A start that fails leaves the
 // log file as it was.
-func open(cfg *config.Config) (server *ebb.Server, log *serverlog.Log, file *serverlog.File, err error) {
+func open(cfg *config.Config, work func(bool)) (server *ebb.Server, log *serverlog.Log, file *serverlog.File, err error) {
 	if cfg.SystemLog.Path == "" {
 		log = serverlog.New(os.Stdout, cfg.SystemLog.Verbosity)
-		server, err = ebb.Open(options(cfg, log))
+		server, err = ebb.Open(options(cfg, log, work))
 		return server, log, nil, err
 	}
 	if file, err = serverlog.OpenFile(cfg.SystemLog.Path); err != nil {
 		return nil, nil, nil, err
 	}
 	log = serverlog.New(nil, cfg.SystemLog.Verbosity)
-	opts := options(cfg, log)
+	opts := options(cfg, log, work)
 	opts.RotateLog = func() error { return file.Rotate(clock.Wall().Now()) }
 	if server, err = ebb.Open(opts); err != nil {
 		return nil, nil, nil, errors.Join(err, file.Abandon())
@@ -89,7 +88,7 @@ func open(cfg *config.Config) (server *ebb.Server, log *serverlog.Log, file *ser
 	return server, log, file, nil
 }
 
-func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
+func options(cfg *config.Config, log *serverlog.Log, work func(bool)) ebb.Options {
 	opts := ebb.Options{
 		Addresses:   cfg.Net.BindIP,
 		Port:        cfg.Net.Port,
@@ -104,6 +103,7 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 		Quiet:       cfg.SystemLog.Quiet,
 		Log:         log,
 		Clock:       clock.Wall(),
+		OnWork:      work,
 	}
 	if opts.Port == 0 {
 		opts.Port = ebb.AnyPort

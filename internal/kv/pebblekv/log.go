@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -25,18 +26,42 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 	panic(err)
 }
 
-func events(log *slog.Logger, f *failure) *pebble.EventListener {
+func events(log *slog.Logger, f *failure, w *workload) *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) { log.Error("store: background work failed; it will be tried again", "err", err) },
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			f.set(fmt.Errorf("table is corrupt: %s", info))
 		},
+		CompactionBegin: func(pebble.CompactionInfo) { w.add(1) },
+		CompactionEnd:   func(pebble.CompactionInfo) { w.add(-1) },
+		FlushBegin:      func(pebble.FlushInfo) { w.add(1) },
+		FlushEnd:        func(pebble.FlushInfo) { w.add(-1) },
 		DiskSlow:        func(info pebble.DiskSlowInfo) { log.Warn("store: the disk is slow", "op", info.String()) },
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) { log.Warn("store: writes wait", "reason", info.Reason) },
 		WriteStallEnd:   func() { log.Warn("store: writes go on") },
 		LowDiskSpace: func(info pebble.LowDiskSpaceInfo) {
 			log.Warn("store: the disk is nearly full", "space", info.String())
 		},
+	}
+}
+
+// workload counts the flushes and compactions that go on.
+type workload struct {
+	changed func(goesOn bool) // or nil; called in order
+
+	mu    sync.Mutex
+	count int
+}
+
+func (w *workload) add(n int) {
+	if w.changed == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.count > 0
+	if w.count += n; (w.count > 0) != before {
+		w.changed(w.count > 0)
 	}
 }
 

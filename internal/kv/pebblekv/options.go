@@ -37,6 +37,9 @@ type Options struct {
 	// write of the log failed, or a table is corrupt. From then on every commit fails and only reads go on. What was
 	// acknowledged is on disk; what was under way is answered ErrUndetermined. The process should end and start anew.
 	OnFailure func(error)
+	// OnWork is told when the store begins work of its own, flushes and compactions, and when none is left. It must return
+	// at once.
+	OnWork func(goesOn bool)
 }
 
 // formatVersion pins Pebble's on-disk format, so that a newer Pebble does not raise it in passing.
@@ -102,7 +105,7 @@ func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure) *peb
 		CompactionConcurrencyRange:  func() (int, int) { return 1, max(2, runtime.GOMAXPROCS(0)/2) },
 		Cleaner:                     cleaner{},
 		Logger:                      pebbleLogger{o.Logger, f},
-		EventListener:               events(o.Logger, f),
+		EventListener:               events(o.Logger, f, &workload{changed: o.OnWork}),
 	}
 	// What is deleted together goes unread; there is no hurry with the rest, so it does not take a second processor.
 	p.Experimental.CompactionGarbageFractionForMaxConcurrency = func() float64 { return -1 }

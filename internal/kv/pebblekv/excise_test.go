@@ -237,3 +237,34 @@ func hasRecords(e kv.Engine, w, keys int, want map[int]bool) error {
 	}
 	return view.Close()
 }
+
+// A range that was deleted by a table which the store has taken over is excised for those who began later only.
+func TestExciseAfterReplace(t *testing.T) {
+	e := openExcised(t, vfs.NewMem())
+	before, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := e.Replace(exciseRange.Start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(r.Seal(exciseRange.End), r.Commit(context.Background())); err != nil {
+		t.Fatal(err)
+	}
+	after, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	excise(t, e, false, true)
+	if n, _ := countKeys(t, before, []byte{'r', 0}); n != 3*excised {
+		t.Fatalf("%d records as of before the deletion", n)
+	}
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+	excise(t, e, true, false)
+	if err := errors.Join(after.Close(), e.Close()); err != nil {
+		t.Fatal(err)
+	}
+}

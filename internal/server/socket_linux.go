@@ -93,8 +93,8 @@ func (s *socket) release() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.poller.change(s, hears) // first: who takes s when it is free may close it
 	s.hold.Store(free)
-	s.poller.change(s, hears)
 }
 
 // heard takes note that the kernel has something to tell of s, and says whether somebody works on it. Who waits goes on; else

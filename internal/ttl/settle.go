@@ -44,11 +44,12 @@ func (r *rhythm) tell() {
 // that turns a fake clock then knows that everything that was due by now is done.
 func (m *Monitor) Settle(ctx context.Context) error {
 	for {
+		locked := m.gate.Locked() // what the upkeep was about to do waits, and nobody is at it
 		m.mu.Lock()
 		now := m.clock.Now()
 		settled, slept := m.mu.passes.settled(now), m.mu.passes.slept
 		if settled { // what passes have left
-			settled, slept = m.mu.upkeep.settled(now), m.mu.upkeep.slept
+			settled, slept = locked || m.mu.upkeep.settled(now), m.mu.upkeep.slept
 		}
 		m.mu.Unlock()
 		if settled {

@@ -138,7 +138,7 @@ func (e *Engine) DeleteRange(start, end []byte) error {
 	if err := e.commits.deleteRange(start, end); err != nil {
 		return fmt.Errorf("pebblekv: delete range: %w", err)
 	}
-	e.reclaim.deleted(0, e.commits.next.Load(), overlay.Range{Start: start, End: end})
+	e.reclaim.deleted(0, overlay.Range{Start: start, End: end})
 	return nil
 }
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
@@ -32,19 +34,22 @@ func (w *watch) sees(t commit) {
 	}
 }
 
-// excise removes a range in which nothing is left since Pebble's sequence number after. It does nothing, and isEmpty is false,
-// where something is left or put there meanwhile; isRead: somebody reads as of before the deletion.
-func (c *committer) excise(r overlay.Range, after uint64) (isEmpty, isRead bool, err error) {
+// excise removes a range in which nothing is left. It does nothing, and isEmpty is false, where something is left or put there
+// meanwhile; isRead: somebody reads as of a time before, when there may have been something. Whoever began since sees nothing.
+func (c *committer) excise(r overlay.Range) (isEmpty, isRead bool, err error) {
 	c.tables.Lock()
 	defer c.tables.Unlock()
-	if s := c.db.Metrics().Snapshots; s.Count > 0 && uint64(s.EarliestSeqNum) < after {
-		return false, true, nil
-	}
 	w := &watch{Range: r}
-	c.setWatch(w)
+	next := c.setWatch(w)
 	defer c.setWatch(nil)
 	if empty, err := c.isEmpty(r); !empty || err != nil {
 		return false, false, err
+	}
+	for tries := 1; c.isRead(next); tries++ {
+		if tries == readTries {
+			return false, true, nil
+		}
+		<-clock.Wall().NewTimer(readPause).C() // it is about real readers, most of whom are done at once
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,10 +62,24 @@ func (c *committer) excise(r overlay.Range, after uint64) (isEmpty, isRead bool,
 	return true, false, c.cutOff(r)
 }
 
-func (c *committer) setWatch(w *watch) {
+const (
+	// readTries is how often excise looks whether readers are done, and readPause how long it waits in between.
+	readTries = 20
+	readPause = 5 * time.Millisecond
+)
+
+// isRead says whether somebody reads as of before Pebble's sequence number next.
+func (c *committer) isRead(next uint64) bool {
+	s := c.db.Metrics().Snapshots
+	return s.Count > 0 && uint64(s.EarliestSeqNum) < next
+}
+
+// setWatch watches from now on, and returns the sequence number behind all that was applied before.
+func (c *committer) setWatch(w *watch) (next uint64) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.mu.watch = w
-	c.mu.Unlock()
+	return c.next.Load()
 }
 
 // isEmpty says whether a reader who comes now sees nothing in a range.

@@ -148,6 +148,30 @@ func TestExciseLeavesWhatIsNew(t *testing.T) {
 	}
 }
 
+// What was put in a range after its deletion, and is gone too by now, stays for those who have seen it.
+func TestExciseLeavesWhatOthersSee(t *testing.T) {
+	e := openExcised(t, vfs.NewMem())
+	deleteExcised(t, e)
+	key := recordKey('r', 0, excised+excised/2)
+	write(t, e, func(txn kv.Txn) { txn.Set(key, nil) })
+	before, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, e, func(txn kv.Txn) { txn.Delete(key) })
+	excise(t, e, false, true)
+	if _, err := before.Probe(key); err != nil {
+		t.Fatal(err)
+	}
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+	excise(t, e, true, false)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Writers put records in ranges, by commits and by tables, delete the ranges and excise them at the same time: each finds
 // what it has put there.
 func TestExciseBesideWriters(t *testing.T) {

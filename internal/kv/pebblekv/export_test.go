@@ -4,5 +4,5 @@ import "github.com/ebbdb/ebb/internal/kv/overlay"
 
 // Excise does to a deleted range what the reclaimer does in its time.
 func (e *Engine) Excise(start, end []byte) (isEmpty, isRead bool, err error) {
-	return e.commits.excise(overlay.Range{Start: start, End: end}, e.commits.next.Load())
+	return e.commits.excise(overlay.Range{Start: start, End: end})
 }

@@ -13,7 +13,7 @@ type ranges []deletedRange
 
 type deletedRange struct {
 	overlay.Range
-	sequence uint64 // of the youngest commit that deleted in it, or one behind it
+	sequence uint64 // of the youngest commit that deleted in it
 	living   int64  // about how many bytes were put there with the deletion
 }
 

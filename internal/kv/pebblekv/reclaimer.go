@@ -79,10 +79,10 @@ func (r *reclaimer) stop() {
 	<-r.done
 }
 
-// deleted notes ranges that were deleted before Pebble's sequence number next, in which so many bytes were put at once.
-func (r *reclaimer) deleted(living int, next uint64, list ...overlay.Range) {
+// deleted notes deleted ranges, in which so many bytes were put at once.
+func (r *reclaimer) deleted(living int, list ...overlay.Range) {
 	for _, deleted := range list {
-		r.note(deletedRange{deleted, next, int64(living)})
+		r.note(deletedRange{Range: deleted, living: int64(living)})
 	}
 }
 
@@ -164,7 +164,7 @@ func (r *reclaimer) remove(ctx context.Context, d deletedRange) error {
 		return nil
 	}
 	if n >= excisedBytes {
-		switch isEmpty, isRead, err := r.commits.excise(d.Range, d.sequence); {
+		switch isEmpty, isRead, err := r.commits.excise(d.Range); {
 		case err != nil:
 			return err
 		case isRead:

@@ -58,7 +58,7 @@ func TestReclaim(t *testing.T) {
 			o.Clock = fake
 			reclaim := startReclaimer(c, "db", o)
 			defer reclaim.stop()
-			reclaim.deleted(0, 0, r)
+			reclaim.deleted(0, r)
 			for c.db.Metrics().Table.Local.LiveSize > tolerableGarbage+2*reclaimKept<<10 {
 				time.Sleep(time.Millisecond)
 				fake.Advance(reclaimInterval)
@@ -91,7 +91,7 @@ func TestReclaimBesideWriters(t *testing.T) {
 			store, o, deleted := openDeleted(t, false)
 			fillTables(store.db, reclaimKept+reclaimDeleted, reclaimKept+reclaimDeleted+c.more)
 			r := newReclaimer(store, "db", o, c.limit)
-			r.deleted(0, 0, deleted)
+			r.deleted(0, deleted)
 			for isAtWork(store.db.Metrics()) {
 				time.Sleep(time.Millisecond)
 			}

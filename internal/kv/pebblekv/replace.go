@@ -77,7 +77,7 @@ func (r *replacement) Commit(ctx context.Context) error {
 		return err
 	}
 	e.commits.latest.forget()
-	e.reclaim.deleted(r.size, e.commits.next.Load(), r.span)
+	e.reclaim.deleted(r.size, r.span)
 	return nil
 }
 

@@ -43,7 +43,7 @@ func (t *txn) Commit(ctx context.Context, d kv.Durability) error {
 		return err
 	}
 	if len(t.Ranges()) > 0 {
-		t.engine.reclaim.deleted(t.Size(), t.engine.commits.next.Load(), t.Ranges()...)
+		t.engine.reclaim.deleted(t.Size(), t.Ranges()...)
 	}
 	if d == kv.Buffered {
 		t.engine.syncer.wake()

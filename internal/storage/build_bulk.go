@@ -18,12 +18,10 @@ const (
 
 // clearTheWay deletes expired documents that are hidden: they are in no index's way.
 func (b *Build) clearTheWay(expire func(rule *policy.Rule, now int64) error) error {
-	all, now := b.store.options.HideExpired(), b.store.Now()
-	for i := range b.collection.rules.All() {
-		if rule := &b.collection.rules.All()[i]; rule.Hides(all) {
-			if err := expire(rule, now); err != nil {
-				return err
-			}
+	now := b.store.Now()
+	for _, rule := range b.collection.hidingRules(b.store.options.HideExpired()) {
+		if err := expire(rule, now); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -40,6 +40,7 @@ func (b *Build) run(p *indexPlan, made *Created) (err error) {
 	defer b.end()
 	for _, step := range []func() error{
 		func() error { return b.clearTheWay(b.expireAmongWriters) }, b.scan, b.load, b.catchUpRounds,
+		func() error { return b.expireAhead(p) },
 		func() error { return b.alone(func() error { return b.commit(p, made) }) },
 	} {
 		if err := step(); err != nil {
@@ -123,6 +124,21 @@ func (b *Build) closeGeneration() (closed byte, err error) {
 		return b.alive()
 	})
 	return closed, err
+}
+
+// expireAhead deletes most of what commit would delete because TTLs get longer with it.
+func (b *Build) expireAhead(p *indexPlan) error {
+	s := b.store
+	c := s.current.Load().collections[b.Collection]
+	if err := b.alive(); err != nil || c == nil {
+		return err
+	}
+	for _, rule := range s.leaving(c, c.retime(p, &Created{})) {
+		if err := b.expireAmongWriters(rule, s.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // commit is the last round, and the change of the catalogue. Nobody writes meanwhile.

@@ -37,6 +37,9 @@ type collection struct {
 
 // steady is what all versions of a collection share.
 type steady struct {
+	// changing is held exclusively by those who change what the collection is, before lock: so they may let writers in
+	// between, and nobody else changes it.
+	changing lock
 	lock     lock
 	sequence sequence
 	measured measured

@@ -62,7 +62,7 @@ func (s *Store) createToIndex(ctx context.Context, ns namespace.NS, parse func(*
 	return err
 }
 
-// createOn is not done when the collection has gone before it was locked, or somebody else's build was waited for.
+// createOn is not done when the collection has gone before it was locked, or somebody else's build has ended meanwhile.
 func (s *Store) createOn(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*Build), made *Created) (done bool, err error) {
 	if c := s.find([]namespace.NS{ns})[0]; c != nil {
 		p, err := s.planIndexes(c, parse)
@@ -85,7 +85,7 @@ func (s *Store) createOn(ctx context.Context, ns namespace.NS, parse func(*catal
 }
 
 // startIndexes plans under the lock and does at once what needs no long build. b is the build that remains to be run. p is
-// nil when there is no such collection.
+// nil when there is no such collection, or when another build has ended after it was planned.
 func (s *Store) startIndexes(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error), made *Created) (p *indexPlan, b *Build, err error) {
 	found, release, err := s.lockToChange(ctx, ns)
 	if err != nil {
@@ -110,6 +110,9 @@ func (s *Store) startIndexes(ctx context.Context, ns namespace.NS, parse func(*c
 	case p.isNothing():
 		return p, nil, nil
 	case small:
+		if same, err := s.expireAhead(ctx, c, s.leaving(c, c.retime(p, &Created{}))); !same || err != nil {
+			return nil, nil, err
+		}
 		return p, nil, s.createAtOnce(ctx, c, p, made)
 	}
 	b, err = s.publish(ctx, c, p.added)

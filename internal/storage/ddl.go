@@ -16,7 +16,7 @@ import (
 )
 
 // ddl lets changes of the catalogue in one at a time. A change of an existing collection holds that collection's lock
-// first; nobody waits for a collection's lock while holding ddl.
+// changing and then its lock first; nobody waits for a collection's lock while holding ddl.
 type ddl struct {
 	lock lock // held exclusively through one short commit
 	// The first numbers that no collection and no index ever had.
@@ -175,18 +175,32 @@ func lockAll(ctx context.Context, collections []*collection) (release func(), er
 	order := slices.DeleteFunc(slices.Clone(collections), func(c *collection) bool { return c == nil })
 	slices.SortFunc(order, func(a, b *collection) int { return int(a.ID) - int(b.ID) })
 	order = slices.Compact(order)
-	for i, c := range order {
-		if err := c.steady.lock.acquire(ctx, true); err != nil {
-			unlockAll(order[:i])
+	leave, err := takeAll(ctx, order, func(c *collection) *lock { return &c.steady.changing })
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := takeAll(ctx, order, func(c *collection) *lock { return &c.steady.lock })
+	if err != nil {
+		leave()
+		return nil, err
+	}
+	return func() { unlock(); leave() }, nil
+}
+
+// takeAll takes one of the locks of each collection exclusively, or none.
+func takeAll(ctx context.Context, collections []*collection, of func(*collection) *lock) (release func(), err error) {
+	for i, c := range collections {
+		if err := of(c).acquire(ctx, true); err != nil {
+			releaseAll(collections[:i], of)
 			return nil, err
 		}
 	}
-	return func() { unlockAll(order) }, nil
+	return func() { releaseAll(collections, of) }, nil
 }
 
-func unlockAll(collections []*collection) {
+func releaseAll(collections []*collection, of func(*collection) *lock) {
 	for _, c := range collections {
-		c.steady.lock.release(true)
+		of(c).release(true)
 	}
 }
 

@@ -73,41 +73,63 @@ func (s *Store) tryDropDatabase(ctx context.Context, db string) (dropped []*cata
 // that goes is deleted first: it does not come back. The index on _id stays. pick sees the indexes that are being built,
 // too: a build all of whose indexes are picked is aborted, and part of one cannot be dropped.
 func (s *Store) DropIndexes(ctx context.Context, ns namespace.NS, pick func(*catalog.Collection) ([]*index.Definition, error)) (before int, err error) {
+	for {
+		before, done, err := s.tryDropIndexes(ctx, ns, pick)
+		if done || err != nil {
+			return before, err
+		}
+	}
+}
+
+// tryDropIndexes is not done when an index build has ended after pick saw it.
+func (s *Store) tryDropIndexes(ctx context.Context, ns namespace.NS, pick func(*catalog.Collection) ([]*index.Definition, error)) (before int, done bool, err error) {
 	found, release, err := s.lockToChange(ctx, ns)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	defer release()
 	c := found[0]
 	switch {
 	case c == nil:
-		return 0, notFound(ns)
+		return 0, false, notFound(ns)
 	case c.IsView():
-		return 0, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+		return 0, false, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 	}
 	all := c.withBuilding()
 	going, err := pick(all)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	stopped, err := c.buildsAmong(going)
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	var stay []*index.Definition
+	stay, err := c.without(going)
+	if err != nil {
+		return 0, false, err
+	}
+	next := c.WithIndexes(stay)
+	if same, err := s.expireAhead(ctx, c, s.leaving(c, next)); !same || err != nil {
+		return 0, false, err
+	}
+	for _, b := range stopped {
+		b.abort("dropIndexes command")
+	}
+	return len(all.Indexes), true, s.replace(ctx, c, next)
+}
+
+// without are the collection's indexes but those that go.
+func (c *collection) without(going []*index.Definition) (stay []*index.Definition, err error) {
 	for _, d := range c.Indexes {
 		gone := slices.ContainsFunc(going, func(g *index.Definition) bool { return g.ID == d.ID })
 		if gone && d.IsID() {
-			return 0, mongoerr.New(mongoerr.InvalidOptions, "cannot drop _id index")
+			return nil, mongoerr.New(mongoerr.InvalidOptions, "cannot drop _id index")
 		}
 		if !gone {
 			stay = append(stay, d)
 		}
 	}
-	for _, b := range stopped {
-		b.abort("dropIndexes command")
-	}
-	return len(all.Indexes), s.replace(ctx, c, c.WithIndexes(stay))
+	return stay, nil
 }
 
 // withBuilding is the collection as if the indexes that are being built were there.

@@ -100,6 +100,58 @@ func (w *Writer) expireSome(rule *policy.Rule, after []byte) (n int64, next []by
 	return n, next, nil
 }
 
+// expireAhead deletes beside writers what its caller would delete next while it holds the collection's lock exclusively, where
+// that is much: it gives the lock back meanwhile. Nobody else changes what the collection is, unless an index build ends; then
+// same is false, and what the caller knows of c is old.
+func (s *Store) expireAhead(ctx context.Context, c *collection, rules []*policy.Rule) (same bool, err error) {
+	now := s.Now()
+	rules, err = s.withMuchDue(ctx, c, rules, now)
+	if err != nil || len(rules) == 0 {
+		return true, err
+	}
+	c.steady.lock.release(true)
+	for i := 0; i < len(rules) && err == nil; i++ {
+		err = s.expireBeside(ctx, c, rules[i], now)
+	}
+	_ = c.steady.lock.acquire(context.WithoutCancel(ctx), true) // which nothing ends but its turn: the caller gives it back
+	return s.current.Load().collections[c.ID] == c, err
+}
+
+// withMuchDue are those of the rules by which more records are due than are better deleted one by one.
+func (s *Store) withMuchDue(ctx context.Context, c *collection, rules []*policy.Rule, now int64) (much []*policy.Rule, err error) {
+	if len(rules) == 0 {
+		return nil, nil
+	}
+	v, err := s.View(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	for _, rule := range rules {
+		n, err := v.read(c).Backlog(rule, now, s.fewSwept)
+		if err != nil {
+			return nil, err
+		}
+		if n >= s.fewSwept {
+			much = append(much, rule)
+		}
+	}
+	return much, nil
+}
+
+// expireBeside is ExpireNow for what may be much, which it sweeps if it can.
+func (s *Store) expireBeside(ctx context.Context, c *collection, rule *policy.Rule, now int64) error {
+	much, err := s.withMuchDue(ctx, c, []*policy.Rule{rule}, now)
+	if err == nil && len(much) > 0 {
+		err = s.sweepPatiently(ctx, c, rule, now)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = s.ExpireNow(ctx, c.NS, rule, now)
+	return err
+}
+
 // expireLocked is ExpireNow for one who holds the collection's lock exclusively.
 func (s *Store) expireLocked(ctx context.Context, c *collection, rule *policy.Rule, now int64) error {
 	if err := s.sweepBefore(ctx, c, rule, now); err != nil {

@@ -40,7 +40,7 @@ func (s *Store) StopHiding(ctx context.Context, set func() error) error {
 func (s *Store) expireAmongWriters(ctx context.Context) error {
 	for _, c := range s.withTTL() {
 		for _, rule := range c.rules.All() {
-			_, err := s.ExpireNow(ctx, c.NS, &rule, s.Now())
+			err := s.expireBeside(ctx, c, &rule, s.Now())
 			if err != nil && !mongoerr.Is(err, mongoerr.NamespaceNotFound) {
 				return err
 			}

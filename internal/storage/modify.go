@@ -32,6 +32,9 @@ func (s *Store) Modify(ctx context.Context, ns namespace.NS, modify func(*catalo
 	if err != nil {
 		return err
 	}
+	if _, err := s.expireAhead(ctx, found[0], s.leaving(found[0], next)); err != nil { // which stays as it is: nothing is built
+		return err
+	}
 	return s.replace(ctx, found[0], next)
 }
 
@@ -120,18 +123,10 @@ func withAnew(c *catalog.Collection, old, anew []*index.Definition) *catalog.Col
 // after. So at the end time stands still for them, and what may have become hidden until then is deleted too. Whoever does
 // not publish next calls thaw.
 func (s *Store) expireLoosened(ctx context.Context, c *collection, next *catalog.Collection) error {
-	after := rulesOf(next)
 	all := s.options.HideExpired()
-	var going []*policy.Rule
-	hides := false
-	for i := range c.rules.All() {
-		if rule := &c.rules.All()[i]; loosened(rule, after, all) {
-			going = append(going, rule)
-			hides = hides || rule.Hides(all)
-		}
-	}
+	going := c.loosenedBy(next, all)
 	err := s.expireBy(ctx, c, going)
-	if err != nil || !hides {
+	if err != nil || !slices.ContainsFunc(going, func(r *policy.Rule) bool { return r.Hides(all) }) {
 		return err
 	}
 	s.freeze(&c.frozen)
@@ -146,6 +141,37 @@ func (s *Store) expireBy(ctx context.Context, c *collection, rules []*policy.Rul
 		}
 	}
 	return nil
+}
+
+// leaving are the rules by which replace deletes what has expired before next is in c's place.
+func (s *Store) leaving(c *collection, next *catalog.Collection) []*policy.Rule {
+	all := s.options.HideExpired()
+	rules := c.loosenedBy(next, all)
+	if len(changedForm(c, next)) > 0 {
+		rules = append(rules, c.hidingRules(all)...)
+	}
+	return rules
+}
+
+// loosenedBy are the rules that next does not have any more, or not as strictly.
+func (c *collection) loosenedBy(next *catalog.Collection, all bool) (going []*policy.Rule) {
+	after := rulesOf(next)
+	for i := range c.rules.All() {
+		if rule := &c.rules.All()[i]; loosened(rule, after, all) {
+			going = append(going, rule)
+		}
+	}
+	return going
+}
+
+// hidingRules are those by which what has expired is in no index's way.
+func (c *collection) hidingRules(all bool) (hiding []*policy.Rule) {
+	for i := range c.rules.All() {
+		if rule := &c.rules.All()[i]; rule.Hides(all) {
+			hiding = append(hiding, rule)
+		}
+	}
+	return hiding
 }
 
 // thaw has the collection's rules hide again what expires.

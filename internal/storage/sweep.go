@@ -23,7 +23,8 @@ const (
 	// fewSwept is how many records are better deleted one by one: a range deletion is something that every reader has to
 	// look at until it is compacted away.
 	fewSwept = 256
-	// mostCounted is how many records of a slot are counted from each of its ends, while the lock is held.
+	// mostCounted is how many records are counted while the lock is held: of a slot from each of its ends, or all that there
+	// are where the tally is not known.
 	mostCounted = 1 << 17
 	// maxSweepWait is how long a sweep waits for the writers of a collection, which holds up those that come after it.
 	maxSweepWait = 20 * time.Millisecond
@@ -173,17 +174,53 @@ func (s *Store) sweepBefore(ctx context.Context, c *collection, rule *policy.Rul
 		return nil
 	}
 	defer c.steady.counting.Unlock()
-	if !c.order.tally.isKnown() {
-		v, err := s.View(ctx)
-		if err != nil {
-			return err
-		}
-		defer v.Close()
-		c.order.tally.reset()
-		if err := v.read(c).tallyAll(); err != nil {
-			return err
-		}
-		c.order.tally.done()
+	if counted, err := s.countLocked(ctx, c, rule, now); !counted || err != nil {
+		return err
+	}
+	_, _, err := s.sweepLocked(ctx, c, rule, now)
+	return err
+}
+
+// countLocked is countOrder for one who holds the collection's lock exclusively, and counting. It does not count where little
+// is due, nor so many that all who use the collection would wait for long: most often somebody has counted them before.
+func (s *Store) countLocked(ctx context.Context, c *collection, rule *policy.Rule, now int64) (counted bool, err error) {
+	if c.order.tally.isKnown() {
+		return true, nil
+	}
+	v, err := s.View(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer v.Close()
+	r := v.read(c)
+	if documents, _, err := r.storedCounts(); err != nil || documents > int64(s.mostCounted) {
+		return false, err
+	}
+	if due, err := r.Backlog(rule, now, s.fewSwept); err != nil || due < s.fewSwept {
+		return false, err
+	}
+	c.order.tally.reset()
+	if err := r.tallyAll(); err != nil {
+		return false, err
+	}
+	c.order.tally.done()
+	return true, nil
+}
+
+// sweepPatiently is Sweep for one who waits for writers as long as it takes, and counts beside them before that.
+func (s *Store) sweepPatiently(ctx context.Context, c *collection, rule *policy.Rule, now int64) error {
+	if !c.sweeps(rule) || len(c.steady.building()) > 0 {
+		return nil
+	}
+	if err := s.countOrder(ctx, c); err != nil {
+		return err
+	}
+	if err := c.steady.lock.acquire(ctx, true); err != nil {
+		return err
+	}
+	defer c.steady.lock.release(true)
+	if s.current.Load().collections[c.ID] != c {
+		return nil
 	}
 	_, _, err := s.sweepLocked(ctx, c, rule, now)
 	return err

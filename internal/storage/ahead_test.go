@@ -1,0 +1,173 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// watchedEngine tells of each transaction that begins beside others.
+type watchedEngine struct {
+	kv.Engine
+	writes func()
+}
+
+func (e *watchedEngine) BeginBlind() (kv.Txn, error) {
+	if e.writes != nil {
+		e.writes()
+	}
+	return e.Engine.BeginBlind()
+}
+
+// dueAhead is how many documents of aheadFixture are due by each of its TTL indexes.
+const dueAhead = 40
+
+// aheadFixture is a collection after a start, of which more is due than is deleted one by one while its lock is held, and there
+// are more than are counted then. The records lie by d.
+func aheadFixture(t *testing.T) (*fixture, *watchedEngine) {
+	f := newFixture(t)
+	e := &watchedEngine{Engine: f.engine}
+	f.engine = e
+	f.createIndexes(testNS, `{key: {d: 1}, name: "d", expireAfterSeconds: 10}`, `{key: {e: 1}, name: "e", expireAfterSeconds: 10}`, `{key: {a: 1}, name: "a"}`)
+	for i := range dueAhead {
+		f.must(f.insert(testNS, fmt.Sprintf("{_id: %d, d: Date(%d)}", i, f.Now()), fmt.Sprintf("{_id: %d, e: Date(%d)}", 100+i, f.Now())))
+	}
+	f.must(f.insert(testNS, "{_id: 200}"))
+	f.clock.Advance(time.Minute)
+	f.reopen()
+	f.fewSwept, f.mostCounted = 4, 8
+	return f, e
+}
+
+func (f *fixture) holds(want int64) {
+	f.t.Helper()
+	f.read(testNS, func(r *Reader) error {
+		n, err := r.Stored()
+		if n != want {
+			f.t.Errorf("%d documents are stored, want %d", n, want)
+		}
+		return err
+	})
+	f.validate(testNS)
+}
+
+// longer makes the TTL of an index longer.
+func (f *fixture) longer(name string) error {
+	return f.Modify(context.Background(), testNS, func(c *catalog.Collection) (*catalog.Collection, error) {
+		return withSeconds(f, c, name, 1000), nil
+	})
+}
+
+func withSeconds(f *fixture, c *catalog.Collection, name string, seconds int) *catalog.Collection {
+	defs := append([]*index.Definition(nil), c.Indexes...)
+	for i, d := range defs {
+		if d.Name == name {
+			made, err := f.parse(fmt.Sprintf("{key: {%s: 1}, name: %q, expireAfterSeconds: %d}", name, name, seconds))(c)
+			f.must(err)
+			defs[i] = made[0].WithID(d.ID).WithForm(d.Form)
+		}
+	}
+	return c.WithIndexes(defs)
+}
+
+func (f *fixture) dropIndex(name string) error {
+	_, err := f.DropIndexes(context.Background(), testNS, func(c *catalog.Collection) ([]*index.Definition, error) {
+		if d := c.Index(name); d != nil {
+			return []*index.Definition{d}, nil
+		}
+		return nil, errors.New("no such index")
+	})
+	return err
+}
+
+// TestExpireAhead: whoever loosens a TTL counts and deletes what is much while others may write, and while nobody else may
+// change what the collection is.
+func TestExpireAhead(t *testing.T) {
+	for name, loosen := range map[string]func(*fixture, string) error{
+		"modify": (*fixture).longer, "drop": (*fixture).dropIndex,
+		"stop hiding": func(f *fixture, _ string) error {
+			return f.StopHiding(context.Background(), func() error { return nil })
+		},
+	} {
+		for _, ttl := range []string{"d", "e"} {
+			t.Run(name+" "+ttl, func(t *testing.T) {
+				f, e := aheadFixture(t)
+				c, tries := f.tested(), 0
+				e.writes = func() {
+					tries++
+					if !c.steady.lock.try(false) {
+						t.Error("nobody else may write")
+						return
+					}
+					c.steady.lock.release(false)
+					if name != "stop hiding" && c.steady.changing.try(true) {
+						t.Error("somebody else may change the collection")
+						c.steady.changing.release(true)
+					}
+				}
+				f.must(loosen(f, ttl))
+				e.writes = nil
+				if counted := c.order.tally.isKnown(); counted != (ttl == "d" || name == "stop hiding") {
+					t.Errorf("the records were counted: %v", counted)
+				}
+				if tries == 0 {
+					t.Error("nothing was deleted beside writers")
+				}
+				if name == "stop hiding" {
+					f.holds(1)
+				} else {
+					f.holds(dueAhead + 1)
+				}
+				if !c.steady.lock.try(true) || !c.steady.changing.try(true) {
+					t.Error("a lock is still held")
+				}
+				c.steady.lock.release(true)
+				c.steady.changing.release(true)
+			})
+		}
+	}
+}
+
+// TestExpireAheadOfNothing: what is refused or changes nothing deletes nothing, and where little is due nothing is counted.
+func TestExpireAheadOfNothing(t *testing.T) {
+	f, _ := aheadFixture(t)
+	refused := errors.New("refused")
+	err := f.Modify(context.Background(), testNS, func(*catalog.Collection) (*catalog.Collection, error) { return nil, refused })
+	if !errors.Is(err, refused) {
+		t.Error(err)
+	}
+	f.must(f.Modify(context.Background(), testNS, func(c *catalog.Collection) (*catalog.Collection, error) { return c, nil }))
+	if err := f.dropIndex("x"); err == nil {
+		t.Error("an index that is not there was dropped")
+	}
+	f.holds(2*dueAhead + 1)
+	f.fewSwept = 2 * dueAhead
+	c := f.tested()
+	f.must(f.longer("d"))
+	if c.order.tally.isKnown() {
+		t.Error("the records were counted")
+	}
+	f.holds(dueAhead + 1)
+}
+
+// TestCountLocked: who holds the lock counts no more records than a few, and deletes all the same.
+func TestCountLocked(t *testing.T) {
+	for _, most := range []int{8, 1000} {
+		f, _ := aheadFixture(t)
+		f.mostCounted = most
+		c, release, err := f.lockToChange(context.Background(), testNS)
+		f.must(err)
+		f.must(f.expireLocked(context.Background(), c[0], c[0].order.rule, f.Now()))
+		release()
+		if known := c[0].order.tally.isKnown(); known != (most == 1000) {
+			t.Errorf("at most %d: counted %v", most, known)
+		}
+		f.holds(dueAhead + 1)
+	}
+}

@@ -117,7 +117,11 @@ func appendStatus(b *bson.Builder, s *ttl.Status, now int64) {
 		b.Bool("backlogIsMore", true)
 	}
 	if o := s.Order; o != nil {
-		b.Bool("ordered", o.Ordered).Int64("arranged", o.Arranged).Int64("deadEntries", o.Dead)
+		b.Bool("ordered", o.Ordered).Int64("misplaced", o.Misplaced)
+		if !o.Exact {
+			b.Bool("misplacedIsMore", true)
+		}
+		b.Int64("arranged", o.Arranged).Int64("deadEntries", o.Dead)
 	}
 	b.Int64("deleted", s.Deleted)
 	if s.Swept {

@@ -5,15 +5,30 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/kv"
 )
 
 // arranging is how far the records of a collection were looked through for those that lie elsewhere than in its order.
 type arranging struct {
-	mu     sync.Mutex // held by who arranges
-	number uint32     // of the order
-	after  []byte     // the last key that was moved: what lies before it is gone, and would be walked over each time
+	mu sync.Mutex // held by who arranges
+	at atomic.Pointer[arranged]
+}
+
+// arranged is where Arrange stands. It does not change.
+type arranged struct {
+	number uint32 // of the order
+	after  []byte // the last key that was moved: what lies before it is gone, and would be walked over each time
+	moved  int64  // under this order
+}
+
+// under is where it stands with the order: at the beginning when nothing was moved under it yet.
+func (a *arranging) under(number uint32) *arranged {
+	if at := a.at.Load(); at != nil && at.number == number {
+		return at
+	}
+	return &arranged{number: number}
 }
 
 // arrangeBytes bounds the documents that one transaction of Arrange moves.
@@ -26,12 +41,10 @@ func (s *Store) Arrange(ctx context.Context, collection uint32, limit int) (move
 	if c == nil || !c.moves() {
 		return 0, false, nil
 	}
-	at := &c.steady.arranging
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	if at.number != c.order.number {
-		at.number, at.after = c.order.number, nil
-	}
+	a := &c.steady.arranging
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at := a.under(c.order.number)
 	var found []Record
 	var all bool
 	err = s.Write(ctx, c.NS, WriteOptions{Durability: kv.Buffered}, func(w *Writer) (err error) {
@@ -53,10 +66,51 @@ func (s *Store) Arrange(ctx context.Context, collection uint32, limit int) (move
 		return 0, false, err
 	}
 	if len(found) > 0 {
-		at.after = recordKey(nil, collection, found[len(found)-1].ID)
+		last := recordKey(nil, collection, found[len(found)-1].ID)
+		a.at.Store(&arranged{at.number, last, at.moved + int64(len(found))})
 		return len(found), !all, nil
 	}
 	return 0, false, nil
+}
+
+// Arranged is the number of the order that a collection's records lie in, or are brought into, 0 for none; and how many
+// Arrange has moved there since the store was opened.
+func (s *Store) Arranged(collection uint32) (order uint32, moved int64) {
+	c := s.current.Load().collections[collection]
+	if c == nil || !c.moves() {
+		return 0, 0
+	}
+	return c.order.number, c.steady.arranging.under(c.order.number).moved
+}
+
+// Misplaced is how many records of a collection lie elsewhere than in its order now, counted by their keys up to limit. It
+// takes a view of its own, that begins after it is known where Arrange stands: in an older one there are records before.
+func (s *Store) Misplaced(ctx context.Context, collection uint32, limit int64) (n int64, err error) {
+	c := s.current.Load().collections[collection]
+	if c == nil {
+		return 0, nil
+	}
+	at := c.steady.arranging.at.Load()
+	view, err := s.View(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer view.Close()
+	r, ok := view.CollectionByID(collection)
+	if !ok || !r.c.moves() {
+		return 0, nil
+	}
+	var after []byte
+	if at != nil && at.number == r.c.order.number {
+		after = at.after
+	}
+	for _, part := range r.outOfOrder(after) {
+		counted, err := r.countKeys(part, limit-n)
+		if n += counted; err != nil || n >= limit {
+			return n, err
+		}
+	}
+	return n, nil
 }
 
 // Misplaced says whether any record lies where the collection's order does not want it.
@@ -68,16 +122,21 @@ func (r *Reader) Misplaced() (bool, error) {
 	return len(found) > 0, err
 }
 
-// misplaced are at most limit records behind the key after that lie elsewhere than in the order; all says that there are no
-// more.
-func (r *Reader) misplaced(after []byte, limit int) (found []Record, all bool, err error) {
+// outOfOrder are the keys behind after, or all when that is nil, that do not lie in the collection's order.
+func (r *Reader) outOfOrder(after []byte) [2]kv.IterOptions {
 	start := recordKey(nil, r.c.ID, nil)
 	if after == nil {
 		after = start
 	}
 	low, high := r.c.orderBounds()
+	return [2]kv.IterOptions{{Lower: after, Upper: low}, {Lower: larger(after, high), Upper: After(start)}}
+}
+
+// misplaced are at most limit records behind the key after that lie elsewhere than in the order; all says that there are no
+// more.
+func (r *Reader) misplaced(after []byte, limit int) (found []Record, all bool, err error) {
 	bytes := 0
-	for _, part := range []kv.IterOptions{{Lower: after, Upper: low}, {Lower: larger(after, high), Upper: After(start)}} {
+	for _, part := range r.outOfOrder(after) {
 		var w walk
 		if err := w.open(r.view, part, false, nil); err != nil {
 			return nil, false, err

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -291,5 +292,35 @@ func BenchmarkArrange(b *testing.B) {
 		if _, more, err = f.Arrange(context.Background(), c, 1000); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkMisplaced counts records of some 300 bytes that lie elsewhere than in their order: b.N, or what is left of b.N when
+// half were moved.
+func BenchmarkMisplaced(b *testing.B) {
+	for name, half := range map[string]bool{"none moved": false, "half moved": true} {
+		b.Run(name, func(b *testing.B) {
+			dir, ctx := b.TempDir(), context.Background()
+			f := benchStoreIn(b, dir, `{key: {a: 1}, name: "a"}`)
+			f.benchDated(b, 3)
+			if _, err := f.CreateIndexes(ctx, benchNS, f.parse(`{key: {d: 1}, name: "d", expireAfterSeconds: 1}`)); err != nil {
+				b.Fatal(err)
+			}
+			f.reopenBench(b, dir)
+			c := f.current.Load().catalog.Collection(benchNS).ID
+			if half {
+				for moved := 0; moved < b.N/2; moved += 1000 {
+					if _, _, err := f.Arrange(ctx, c, 1000); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			b.ResetTimer()
+			n, err := f.Misplaced(ctx, c, math.MaxInt64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(n), "counted")
+		})
 	}
 }

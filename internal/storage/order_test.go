@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -36,6 +37,15 @@ func (x *script) arrange() string {
 	moved, more, err := x.Arrange(context.Background(), x.number(), limit)
 	x.must(err)
 	return fmt.Sprintf("%d moved, more: %v", moved, more)
+}
+
+func (x *script) misplaced() string {
+	limit := 1000
+	x.d.MaybeScanArgs(x.t, "limit", &limit)
+	n, err := x.Misplaced(context.Background(), x.number(), int64(limit))
+	x.must(err)
+	_, moved := x.Arranged(x.number())
+	return fmt.Sprintf("%d misplaced, %d moved", n, moved)
 }
 
 // cleanSome cleans once where there is a limit, and otherwise until nothing is left.
@@ -241,4 +251,49 @@ func TestStopHiding(t *testing.T) {
 
 func (f *fixture) collection(ns namespace.NS) uint32 {
 	return f.current.Load().catalog.Collection(ns).ID
+}
+
+// TestMisplaced: what does not lie in the order is counted, whatever was moved before, under this order and another.
+func TestMisplaced(t *testing.T) {
+	f := newFixture(t)
+	for i := range 20 {
+		f.must(f.insert(testNS, fmt.Sprintf(`{_id: %d, d: Date(%d), e: Date(%d)}`, i, int64(4e12)-int64(i), int64(4e12)+int64(i))))
+	}
+	c := f.current.Load().catalog.Collection(testNS).ID
+	check := func(what string, want, wantMoved int64) {
+		t.Helper()
+		n, err := f.Misplaced(context.Background(), c, 1000)
+		if _, moved := f.Arranged(c); err != nil || n != want || moved != wantMoved {
+			t.Errorf("%s: %d misplaced and %d moved, not %d and %d; %v", what, n, moved, want, wantMoved, err)
+		}
+	}
+	arrange := func(limit int) {
+		_, _, err := f.Arrange(context.Background(), c, limit)
+		f.must(err)
+	}
+	check("without an order", 0, 0)
+	f.createIndexes(testNS, `{key: {d: 1}, name: "d", expireAfterSeconds: 1000}`)
+	check("with one", 20, 0)
+	arrange(7)
+	check("after some were moved", 13, 7)
+	f.must(f.insert(testNS, `{_id: 20, d: Date(4000000000005)}`))
+	_, err := f.change(testNS, bson.Int32(15), `{_id: 15, d: Date(4000000000006)}`)
+	f.must(err)
+	check("after an insert and a change", 12, 7)
+	f.reopen()
+	check("after a start", 12, 0)
+	arrange(2)
+	_, err = f.DropIndexes(context.Background(), testNS, func(c *catalog.Collection) ([]*index.Definition, error) {
+		return []*index.Definition{c.Index("d")}, nil
+	})
+	f.must(err)
+	check("without an order again", 0, 0)
+	f.createIndexes(testNS, `{key: {e: 1}, name: "e", expireAfterSeconds: 1000}`)
+	check("with another", 21, 0)
+	arrange(1000)
+	check("when all is in order", 0, 21)
+	n, err := f.Misplaced(context.Background(), c+1, 1000)
+	if n != 0 || err != nil {
+		t.Errorf("of no collection: %d, %v", n, err)
+	}
 }

@@ -557,8 +557,11 @@ func (w *world) status(view *storage.View) error {
 	for i := range all {
 		s := &all[i]
 		fmt.Fprintf(&w.out, "%s %q %s+%ds: oldest %s, backlog %d, lag %dms, deleted %d", s.NS, s.Index, s.Field, s.Seconds, since(s.Oldest), s.Backlog, s.Lag(view.Now()), s.Deleted)
-		if o := s.Order; o != nil && *o != (ttl.Order{Ordered: true}) {
-			fmt.Fprintf(&w.out, ", ordered %v, arranged %d, dead %d", o.Ordered, o.Arranged, o.Dead)
+		if o := s.Order; o != nil && *o != (ttl.Order{Ordered: true, Exact: true}) {
+			fmt.Fprintf(&w.out, ", ordered %v, misplaced %d, arranged %d, dead %d", o.Ordered, o.Misplaced, o.Arranged, o.Dead)
+			if !o.Exact {
+				w.out.WriteString(" (and more misplaced)")
+			}
 		}
 		if s.Swept {
 			fmt.Fprintf(&w.out, ", swept %s: %d", since(s.LastSweep), s.LastDeleted)

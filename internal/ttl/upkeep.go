@@ -310,25 +310,28 @@ func (m *Monitor) hasChore(collection uint32) bool {
 
 // Order is how the records of a collection lie that are to lie in the order of their expiry.
 type Order struct {
-	// Ordered says that all do. Arranged is how many were moved since the start.
-	Ordered  bool
+	// Ordered says that all do. Misplaced is how many do not; at least so many when it is not Exact.
+	Ordered   bool
+	Misplaced int64
+	Exact     bool
+	// Arranged is how many were moved since the start.
 	Arranged int64
 	// Dead is how many records were swept and still have entries in the index on _id.
 	Dead int64
 }
 
-func (m *Monitor) order(r *storage.Reader) (o Order, err error) {
-	misplaced, err := r.Misplaced()
-	if err != nil {
+func (m *Monitor) order(ctx context.Context, r *storage.Reader) (o Order, err error) {
+	collection := r.Catalog().ID
+	if o.Misplaced, err = m.store.Misplaced(ctx, collection, maxMisplaced); err != nil {
 		return o, err
 	}
-	o.Ordered = !misplaced
+	o.Ordered, o.Exact = o.Misplaced == 0, o.Misplaced < maxMisplaced
 	if o.Dead, _, err = r.Dead(); err != nil {
 		return o, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c := m.mu.chores[r.Catalog().ID]; c != nil {
+	if c := m.mu.chores[collection]; c != nil {
 		o.Arranged = c.moved
 	}
 	return o, nil

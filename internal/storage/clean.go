@@ -35,14 +35,11 @@ const (
 // Dead is how many records have been swept whose entries in the index on _id are still stored, and how many documents there
 // are.
 func (r *Reader) Dead() (dead, documents int64, err error) {
-	if r.c.id == nil || !r.c.steady.marked.Load() {
-		return 0, 0, nil
+	documents, _, err = r.storedCounts()
+	if err != nil || r.c.id == nil || !r.mayBeMarked() {
+		return 0, documents, err
 	}
 	entries, err := r.Entries(r.c.id.Definition)
-	if err != nil {
-		return 0, 0, err
-	}
-	documents, _, err = r.storedCounts()
 	return entries - documents, documents, err
 }
 
@@ -66,7 +63,7 @@ func (s *Store) manyDead(ctx context.Context, c *collection) (bool, error) {
 // the lock is held exclusively while limit entries are read.
 func (s *Store) Clean(ctx context.Context, collection uint32, limit int) (removed int, more bool, err error) {
 	c := s.current.Load().collections[collection]
-	if c == nil || !c.steady.marked.Load() {
+	if c == nil || !c.steady.marked.isSet() {
 		return 0, false, nil
 	}
 	at := &c.steady.cleaning
@@ -144,6 +141,7 @@ func (w *Writer) clean(at *round, limit int, table func(*writtenTable, marks, *r
 	ms, err := w.swept()
 	if err != nil || len(ms) == 0 {
 		*at = round{}
+		w.unmarked = err == nil
 		return 0, false, err
 	}
 	if at.begun == nil {
@@ -166,6 +164,7 @@ func (w *Writer) clean(at *round, limit int, table func(*writtenTable, marks, *r
 	*at = round{dense: at.dense}
 	if same {
 		w.txn.kv.Delete(marksKey(w.c.ID))
+		w.unmarked = true
 	}
 	return left.removed, !same, nil
 }

@@ -57,8 +57,8 @@ type steady struct {
 	novelty   novelty // of _id
 	// inOrder is the number of the order that all records are known to lie in.
 	inOrder atomic.Uint32
-	// marked says whether there may be marks of sweeps.
-	marked atomic.Bool
+	// marked tells in which views there may be marks of sweeps.
+	marked marked
 	// counting is held by who counts for the tally.
 	counting  sync.Mutex
 	cleaning  cleaning

@@ -206,7 +206,7 @@ func (s *Store) readMarked(r kv.Reader) error {
 			return fmt.Errorf("a mark of sweeps has the key %x", key)
 		}
 		if c := s.current.Load().collections[binary.BigEndian.Uint32(key)]; c != nil {
-			c.steady.marked.Store(true)
+			c.steady.marked.set()
 		}
 		return nil
 	})

@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/kv"
 )
@@ -55,6 +57,22 @@ func (ms marks) ofOthers(order uint32) bool {
 	return slices.ContainsFunc(ms, func(m mark) bool { return m.order != order })
 }
 
+// marked tells in which views there may be marks: in those that began when there had been fewer sweeps, of all collections, than
+// it says. It rises before a sweep that sets marks is committed, while the collection's lock is held exclusively; and it falls
+// after the marks' deletion is, while the lock is held so that none can be set.
+type marked struct{ before atomic.Uint64 }
+
+func (m *marked) set() { m.before.Store(math.MaxUint64) }
+
+// deleted counts as a sweep, so that views that begin from now on are told from those that may still see the marks.
+func (m *marked) deleted(sweeps *atomic.Uint64) { m.before.Store(sweeps.Add(1)) }
+
+// isSet says whether there may be marks in a view that begins now.
+func (m *marked) isSet() bool { return m.before.Load() == math.MaxUint64 }
+
+// mayBeMarked says whether there may be marks in r's view.
+func (r *Reader) mayBeMarked() bool { return r.c.steady.marked.before.Load() > r.view.swept }
+
 func (ms marks) encode() []byte {
 	out := make([]byte, 0, len(ms)*markLength)
 	for _, m := range ms {
@@ -85,7 +103,7 @@ func readMarks(r kv.Reader, collection uint32) (marks, error) {
 
 // swept are the marks as r's view has them.
 func (r *Reader) swept() (marks, error) {
-	if r.marksRead || !r.c.steady.marked.Load() {
+	if r.marksRead || !r.mayBeMarked() {
 		return r.marks, nil
 	}
 	var err error

@@ -311,7 +311,7 @@ func (n rewritingNote) early(r kv.Reader) (bool, error) {
 
 // countedEarly is how many entries the counter of an index leaves out that are there, as the view sees it.
 func (r *Reader) countedEarly(index uint32) (int64, error) {
-	if !r.c.steady.marked.Load() {
+	if !r.mayBeMarked() {
 		return 0, nil
 	}
 	key := rewritingKey(index)

@@ -69,7 +69,7 @@ type Store struct {
 	garbage *collector
 	// views are those that ended and that nobody knows any more.
 	views sync.Pool
-	// sweeps counts the sweeps of all collections.
+	// sweeps counts the sweeps of all collections, and how often marks of any were deleted.
 	sweeps atomic.Uint64
 	// moves counts the commits that moved records of any.
 	moves atomic.Uint64

@@ -243,12 +243,17 @@ func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rul
 	if err := w.delete(); err != nil {
 		return Swept{}, false, err
 	}
-	c.steady.marked.Store(!c.order.clustered)
+	if len(w.marks) > 0 {
+		c.steady.marked.set()
+	}
 	c.steady.writes.Add(1)
 	if err := t.Commit(ctx, kv.Buffered); err != nil {
 		return Swept{}, false, err
 	}
 	c.steady.lastSweep.Store(s.sweeps.Add(1)) // before the floors rise, see Reader.floor
+	if len(w.marks) == 0 {
+		c.steady.marked.deleted(&s.sweeps)
+	}
 	for _, p := range w.parts {
 		c.order.tally.swept(p.slot, p.within, p.cut.date)
 	}
@@ -426,5 +431,6 @@ func (w *sweeping) deleteAll() error {
 		w.kv.Add(key, -surplus)
 	}
 	w.kv.Delete(marksKey(w.c.ID))
+	w.marks = nil
 	return nil
 }

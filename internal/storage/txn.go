@@ -154,6 +154,9 @@ func (t *Txn) committed() {
 			w.c.order.tally.add(w.tallied)
 		}
 		w.c.steady.writes.Add(1)
+		if w.unmarked {
+			w.c.steady.marked.deleted(&t.store.sweeps)
+		}
 		if w.trimmed != nil {
 			w.c.steady.trimmed = w.trimmed
 		}

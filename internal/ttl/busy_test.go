@@ -60,3 +60,43 @@ func (w *world) holdWriter() (end func()) {
 		}
 	}
 }
+
+// TestStopAmidUpkeep: what is shown of the upkeep ends with the monitor, in a slice or between two.
+func TestStopAmidUpkeep(t *testing.T) {
+	for _, resting := range []bool{false, true} {
+		w := newWorld(t)
+		w.line(`fill c 1000 {d: @-1h}`)
+		w.line(`index c {key: {d: 1}, name: "d_1", expireAfterSeconds: 7200}`)
+		slices, stopped := 0, make(chan struct{})
+		stop := func(ctx context.Context) error {
+			w.line("running")
+			go func() {
+				w.monitor.Stop()
+				close(stopped)
+			}()
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		w.atSlice = func(ctx context.Context) {
+			if slices++; slices == 3 && !resting {
+				_ = stop(ctx)
+			}
+		}
+		w.atRest = func(ctx context.Context) error {
+			if slices == 2 && resting {
+				return stop(ctx)
+			}
+			return nil
+		}
+		if resting {
+			w.line("busy 4")
+			w.line("slow 200ms")
+		}
+		w.monitor.Start()
+		<-stopped
+		w.line("running")
+		if got, want := w.out.String(), "running TTLMonitor none db.c: TTL: putting records in order, 200 of 1000\n"; got != want {
+			t.Errorf("resting %v: %s\nnot\n%s", resting, strings.TrimSpace(got), want)
+		}
+	}
+}

@@ -62,6 +62,8 @@ type Hooks struct {
 	BeforePass func(at int64)
 	// BeforeBatch comes after records were found due and before they are looked at again and deleted.
 	BeforeBatch func(ns, index string)
+	// BeforeSlice comes before each slice of the upkeep, in the context of what is shown of it.
+	BeforeSlice func(ctx context.Context)
 	// Rest comes in the place of a rest between two transactions.
 	Rest func(ctx context.Context, d time.Duration) error
 	// Load comes in the place of the machine's own figures, which only grow: how many processors there are, for how long

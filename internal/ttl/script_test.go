@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"regexp"
@@ -54,9 +53,15 @@ type world struct {
 	before map[string][]string
 	visits bool
 	inside bool
+	// slices are such lines, one for each slice of the upkeep: "-" does nothing.
+	slices []string
+	logs   bool
 	// atBatch is told the number of each batch that is about to be deleted, from 0 on.
 	atBatch func(n int)
 	batches int
+	atSlice func(context.Context)
+	// atRest comes in the place of a rest.
+	atRest func(context.Context) error
 	// busy is how many of four processors clients take.
 	busy  float64
 	wants bool
@@ -109,7 +114,8 @@ func (w *world) open() {
 	w.params = parameter.NewRegistry(func(name string) { w.monitor.ParameterChanged(name) })
 	w.expiry = ttl.NewParameters(w.params)
 	w.ops = operation.NewRegistry(w.clock)
-	w.monitor = ttl.New(ttl.Options{Clock: w.clock, Params: w.expiry, Ops: w.ops, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Hooks: ttl.Hooks{
+	w.monitor = ttl.New(ttl.Options{Clock: w.clock, Params: w.expiry, Ops: w.ops, Log: slog.New(slog.NewTextHandler(scriptLog{w}, &slog.HandlerOptions{ReplaceAttr: withoutTime})), Hooks: ttl.Hooks{
+		BeforeSlice: func(ctx context.Context) { w.beforeSlice(ctx) },
 		BeforePass:  func(int64) { w.run1("pass") },
 		BeforeBatch: func(string, string) { w.run1("batch"); w.countBatch() },
 		AfterVisit:  w.visited,
@@ -126,7 +132,10 @@ func (w *world) open() {
 }
 
 // rest lets the time pass that a sweep rests.
-func (w *world) rest(_ context.Context, d time.Duration) error {
+func (w *world) rest(ctx context.Context, d time.Duration) error {
+	if w.atRest != nil {
+		return w.atRest(ctx)
+	}
 	fmt.Fprintf(&w.out, "rest %v\n", d.Round(time.Millisecond))
 	w.clock.Advance(d)
 	return nil
@@ -142,8 +151,28 @@ func (w *world) load() (p host.Processors, operations int64) {
 	return host.Processors{Count: 4, Used: used, Idle: 4*passed - used}, operations
 }
 
+// scriptLog is the log of a script that wants to see it.
+type scriptLog struct{ *world }
+
+func (l scriptLog) Write(line []byte) (int, error) {
+	if l.logs {
+		l.out.Write(line)
+	}
+	return len(line), nil
+}
+
+func withoutTime(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.TimeKey {
+		return slog.Attr{}
+	}
+	return a
+}
+
 func (w *world) close() {
 	w.monitor.Stop()
+	if left := w.ops.Running(); len(left) > 0 {
+		w.t.Errorf("%d operations are left, the first is of %s", len(left), left[0].NS)
+	}
 	if err := w.store.Close(); err != nil {
 		w.t.Error(err)
 	}
@@ -185,6 +214,23 @@ func (w *world) run1(point string) {
 		w.before[point] = lines[1:]
 		w.inside = true
 		w.line(lines[0])
+		w.inside = false
+	}
+}
+
+// beforeSlice runs the line that waits for the slice.
+func (w *world) beforeSlice(ctx context.Context) {
+	if w.atSlice != nil {
+		w.atSlice(ctx)
+	}
+	if len(w.slices) == 0 {
+		return
+	}
+	line := w.slices[0]
+	w.slices = w.slices[1:]
+	if line != "-" {
+		w.inside = true
+		w.line(line)
 		w.inside = false
 	}
 }
@@ -352,6 +398,8 @@ func (w *world) do(verb, rest, raw string) error {
 	case "restart":
 		w.close()
 		w.open()
+	case "log":
+		w.logs = true
 	case "record":
 		w.visits = true
 	case "watch", "unwatch":
@@ -360,6 +408,10 @@ func (w *world) do(verb, rest, raw string) error {
 		return w.monitor.RunUpkeep(ctx)
 	case "before":
 		point, line := first(raw)
+		if point == "slice" {
+			w.slices = append(w.slices, line)
+			return nil
+		}
 		w.before[point] = append(w.before[point], line)
 	default:
 		return w.look(verb, ns, rest, arg)
@@ -382,6 +434,11 @@ func (w *world) look(verb string, ns namespace.NS, rest, arg string) error {
 		return w.status(view)
 	case "running":
 		for _, op := range w.ops.Running() {
+			if op.Progress != nil {
+				message, done, total := op.Progress()
+				fmt.Fprintf(&w.out, "running %s %s %s: %s, %d of %d\n", op.Client.Desc, op.Kind, op.NS, message, done, total)
+				continue
+			}
 			fmt.Fprintf(&w.out, "running %s %s %s %s\n", op.Client.Desc, op.Kind, op.NS, op.Command)
 		}
 		return nil

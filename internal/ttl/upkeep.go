@@ -30,7 +30,9 @@ type chore struct {
 	lastSwept             time.Time // zero: not since the start
 	// news counts what has come up, so that what comes up during a slice is not forgotten after it.
 	news           int64
-	moved, removed int64 // since the start
+	moved, removed int64     // since the start
+	untold         bool      // records were moved, and it was not logged yet that all are in order
+	retry          time.Time // before it sweeps do not bring it up: it failed
 }
 
 const (
@@ -83,16 +85,21 @@ func (m *Monitor) noteChore(collection uint32, note func(*chore)) {
 		c = &chore{}
 		m.mu.chores[collection] = c
 	}
-	note(c)
 	c.news++
 	c.at = now
+	note(c)
 	m.mu.Unlock()
 	m.signalUpkeep()
 }
 
 func (m *Monitor) noteSwept(collection uint32) {
 	now := m.clock.Now()
-	m.noteChore(collection, func(c *chore) { c.clean, c.interrupted, c.lastSwept = true, true, now })
+	m.noteChore(collection, func(c *chore) {
+		c.clean, c.interrupted, c.lastSwept = true, true, now
+		if c.retry.After(now) {
+			c.at = c.retry
+		}
+	})
 }
 
 func (m *Monitor) noteDisorder(collection uint32) {
@@ -126,30 +133,32 @@ func (m *Monitor) signalUpkeep() {
 
 // keep is the upkeep's loop.
 func (m *Monitor) keep(ctx context.Context) {
-	p := m.newPacer()
+	k := m.newKeeper(ctx)
+	defer k.hideAllBut(nil)
 	for last := uint32(0); ctx.Err() == nil; {
-		id, until, ok := m.nextChore(last)
-		if !ok {
+		due, until := m.dueChores()
+		k.hideAllBut(due)
+		if len(due) == 0 {
 			m.sleep(ctx, &m.mu.upkeep, m.wakeUpkeep, until)
 			continue
 		}
-		if p.rest(ctx) == nil {
-			m.slice(ctx, id, &p, false)
+		i, _ := slices.BinarySearch(due, last+1)
+		last = due[i%len(due)]
+		if k.pacer.rest(ctx) == nil && m.Held() == "" {
+			k.slice(last, false)
 		}
-		last = id
 	}
 }
 
-// nextChore is the collection whose turn it is after the last; when there is none, ok is false, and until is when to look
+// dueChores are the collections that have something to be done to them now, sorted; when there are none, until is when to look
 // again.
-func (m *Monitor) nextChore(last uint32) (id uint32, until time.Time, ok bool) {
+func (m *Monitor) dueChores() (due []uint32, until time.Time) {
 	held := m.Held() != ""
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.upkeep.plans()
 	now := m.clock.Now()
 	until = now.Add(m.params.sleep())
-	var due []uint32
 	for id, c := range m.mu.chores {
 		switch {
 		case !c.arrange && !c.clean:
@@ -161,55 +170,78 @@ func (m *Monitor) nextChore(last uint32) (id uint32, until time.Time, ok bool) {
 			due = append(due, id)
 		}
 	}
-	if len(due) == 0 {
-		return 0, until, false
-	}
 	slices.Sort(due)
-	i, _ := slices.BinarySearch(due, last+1)
-	return due[i%len(due)], until, true
+	return due, until
 }
 
 // slice does a little of what is to be done to a collection. Where all says so it cleans whatever there is.
-func (m *Monitor) slice(ctx context.Context, collection uint32, p *pacer, all bool) {
-	m.mu.Lock()
-	known := m.mu.chores[collection]
+func (k *keeper) slice(collection uint32, all bool) {
+	k.mu.Lock()
+	known := k.mu.chores[collection]
 	if known == nil {
-		m.mu.Unlock()
+		k.mu.Unlock()
 		return
 	}
 	c := *known
-	m.mu.Unlock()
+	k.mu.Unlock()
 	news := c.news
-	err := holding(ctx, m.hand, func() error {
-		begun := m.clock.Now()
-		defer func() { p.did(m.clock.Now().Sub(begun), 0) }()
-		return m.doChore(ctx, collection, &c, all)
-	})
-	if err != nil && ctx.Err() == nil {
-		c.at = m.clock.Now().Add(choreRetry)
-		m.log.Warn("TTL: records could not be put in order", "collection", collection, "error", err.Error())
+	err := k.work(collection, &c, all)
+	killed := err != nil && k.isKilled(collection)
+	c.retry = time.Time{}
+	if err != nil {
+		k.hide(collection)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	known = m.mu.chores[collection]
+	if err != nil && k.ctx.Err() == nil {
+		c.retry = k.clock.Now().Add(choreRetry)
+		c.at = c.retry
+		k.log.Warn("TTL: records could not be put in order", "collection", collection, "error", err.Error())
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known = k.mu.chores[collection]
 	switch {
 	case known == nil: // dropped meanwhile
 	case known.news == news:
 		*known = c
 	default:
-		known.moved, known.removed, known.cleaning = c.moved, c.removed, c.cleaning
+		known.moved, known.removed, known.cleaning, known.untold, known.retry = c.moved, c.removed, c.cleaning, c.untold, c.retry
+		if killed { // whatever has come up
+			known.at = c.at
+		}
 	}
 }
 
-func (m *Monitor) doChore(ctx context.Context, collection uint32, c *chore, all bool) (err error) {
+// work does a slice of a chore, and shows it.
+func (k *keeper) work(collection uint32, c *chore, all bool) (err error) {
 	defer func() {
 		if r := recover(); r != nil { // the next collections shall not suffer
 			err = fmt.Errorf("ttl: panic: %v", r)
-			m.log.Error("TTL: the upkeep panicked", "collection", collection, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			k.log.Error("TTL: the upkeep panicked", "collection", collection, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 		}
 	}()
-	if err := m.gate.Enter(ctx); err != nil {
+	ctx := k.contextOf(collection)
+	if k.hooks.BeforeSlice != nil {
+		k.hooks.BeforeSlice(ctx)
+	}
+	if ctx.Err() != nil { // killed since the last
+		return context.Cause(ctx)
+	}
+	var did step
+	err = holding(ctx, k.hand, func() (err error) {
+		begun := k.clock.Now()
+		defer func() { k.pacer.did(k.clock.Now().Sub(begun), 0) }()
+		did, err = k.doChore(ctx, collection, c, all)
 		return err
+	})
+	if err != nil {
+		return err
+	}
+	return k.show(collection, did)
+}
+
+func (m *Monitor) doChore(ctx context.Context, collection uint32, c *chore, all bool) (step, error) {
+	if err := m.gate.Enter(ctx); err != nil {
+		return step{}, err
 	}
 	defer m.gate.Leave()
 	if c.arrange {
@@ -218,17 +250,35 @@ func (m *Monitor) doChore(ctx context.Context, collection uint32, c *chore, all 
 	return m.clean(ctx, collection, c, all)
 }
 
-func (m *Monitor) arrange(ctx context.Context, collection uint32, c *chore) error {
+func (m *Monitor) arrange(ctx context.Context, collection uint32, c *chore) (step, error) {
 	moved, more, err := m.store.Arrange(ctx, collection, arrangedAtOnce)
 	if err != nil {
-		return err
-	}
-	if c.arrange = more; !more {
-		m.mayBeSwept(collection)
+		return step{}, err
 	}
 	c.moved += int64(moved)
+	c.untold = c.untold || moved > 0
 	m.metrics.arranged.Add(int64(moved))
-	return nil
+	order, _ := m.store.Arranged(collection)
+	if !more {
+		m.mayBeSwept(collection)
+		err = m.tellOrdered(ctx, collection, c)
+	}
+	c.arrange = more || err != nil
+	return step{task{arranging, order}, int64(moved), more}, err
+}
+
+// tellOrdered logs that all records of a collection have been put in order, where any were moved.
+func (m *Monitor) tellOrdered(ctx context.Context, collection uint32, c *chore) error {
+	if !c.untold {
+		return nil
+	}
+	left, err := m.store.Misplaced(ctx, collection, 1)
+	coll := m.store.Catalog().ByID(collection)
+	if _, moved := m.store.Arranged(collection); err == nil && left == 0 && coll != nil && moved > 0 { // it may have another order since
+		m.log.Info("TTL: put all records in order", "namespace", coll.NS.String(), "numMoved", moved)
+	}
+	c.untold = err != nil
+	return err
 }
 
 // mayBeSwept has the next visit try to delete all at once.
@@ -242,20 +292,22 @@ func (m *Monitor) mayBeSwept(collection uint32) {
 	}
 }
 
-func (m *Monitor) clean(ctx context.Context, collection uint32, c *chore, all bool) error {
+func (m *Monitor) clean(ctx context.Context, collection uint32, c *chore, all bool) (step, error) {
+	did := step{task: task{message: cleaning}}
 	if !all {
 		if ready, err := m.readyToClean(ctx, collection, c); !ready {
-			return err
+			return did, err
 		}
 	}
 	removed, more, err := m.store.Clean(ctx, collection, cleanedAtOnce)
 	if err != nil {
-		return err
+		return did, err
 	}
 	c.clean, c.cleaning = more, more
 	c.removed += int64(removed)
 	m.metrics.cleaned.Add(int64(removed))
-	return nil
+	did.done, did.more = int64(removed), more
+	return did, nil
 }
 
 // readyToClean says whether it is time to clean; if not, c says when it will be.
@@ -287,14 +339,16 @@ func (m *Monitor) readyToClean(ctx context.Context, collection uint32, c *chore)
 // RunUpkeep does now all that the upkeep has to do at any time, and returns when it is done, unless it is held up.
 func (m *Monitor) RunUpkeep(ctx context.Context) error {
 	m.surveyChores()
-	p := m.newPacer()
+	k := m.newKeeper(ctx)
+	defer k.hideAllBut(nil)
 	for _, coll := range m.store.Catalog().All() {
 		for m.Held() == "" && m.hasChore(coll.ID) {
-			if err := p.rest(ctx); err != nil {
+			if err := k.pacer.rest(ctx); err != nil {
 				return err
 			}
-			m.slice(ctx, coll.ID, &p, true)
+			k.slice(coll.ID, true)
 		}
+		k.hide(coll.ID)
 	}
 	return ctx.Err()
 }

@@ -48,8 +48,8 @@ func (op *Op) pebbleSection(b *bson.Builder) {
 	if !ok {
 		return
 	}
-	b.String("engine", s.Engine).Int64("diskBytes", s.DiskBytes).Int64("memTableBytes", s.MemTableBytes).Int64("cacheBytes", s.CacheBytes).
-		Int64("compactions", s.Compactions).Int64("flushes", s.Flushes)
+	b.String("engine", s.Engine).Int64("diskBytes", s.DiskBytes).Int64("deletedBytes", s.DeletedBytes).Int64("snapshots", s.Snapshots)
+	b.Int64("memTableBytes", s.MemTableBytes).Int64("cacheBytes", s.CacheBytes).Int64("compactions", s.Compactions).Int64("flushes", s.Flushes)
 }
 
 func (s *Server) engineStats() (kv.Stats, bool) {

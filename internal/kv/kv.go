@@ -136,9 +136,12 @@ type Replacement interface {
 // Stats is what an engine says about itself; sizes are bytes.
 type Stats struct {
 	DiskBytes, MemTableBytes, CacheBytes int64
-	Compactions, Flushes                 int64
-	Engine                               string
-	Detail                               string
+	// DeletedBytes is about how much of DiskBytes was deleted in ranges and waits to come back: for compactions, or for
+	// readers that began before. Snapshots is how many are open, one that the engine keeps for the next reader included.
+	DeletedBytes, Snapshots int64
+	Compactions, Flushes    int64
+	Engine                  string
+	Detail                  string
 }
 
 // Engine is an ordered transactional key-value store.

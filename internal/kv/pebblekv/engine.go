@@ -190,6 +190,8 @@ func (e *Engine) Stats() kv.Stats {
 	s.DiskBytes = int64(m.DiskSpaceUsage())
 	s.MemTableBytes = int64(m.MemTable.Size)
 	s.CacheBytes = m.BlockCache.Size
+	s.DeletedBytes = e.reclaim.garbage()
+	s.Snapshots = int64(m.Snapshots.Count)
 	s.Compactions = m.Compact.Count
 	s.Flushes = m.Flush.Count
 	s.Detail = m.String()

@@ -7,9 +7,11 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/overlay"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
@@ -22,7 +24,7 @@ var exciseRange = overlay.Range{Start: recordKey('r', 0, excised), End: recordKe
 // openExcised is a store with records, of which those in the middle have been deleted.
 func openExcised(t *testing.T, disk vfs.FS) *pebblekv.Engine {
 	t.Helper()
-	e := open(t, "db", pebblekv.Options{FS: disk, MemTableBytes: 256 << 10})
+	e := open(t, "db", pebblekv.Options{FS: disk, MemTableBytes: 256 << 10, Clock: clock.NewFake(time.Unix(0, 0))}) // the reclaimer stays away
 	value := make([]byte, 1<<10)
 	for n := range 3 * excised {
 		write(t, e, func(txn kv.Txn) {
@@ -289,6 +291,39 @@ func TestExciseAfterReplace(t *testing.T) {
 	}
 	excise(t, e, true, false)
 	if err := errors.Join(after.Close(), e.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is deleted and waits for a reader is told, until it has come back.
+func TestDeletedBytes(t *testing.T) {
+	e := openExcised(t, vfs.NewMem())
+	before, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := func(least, most int64) {
+		t.Helper()
+		if err := e.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if s := e.Stats(); s.DeletedBytes < least || s.DeletedBytes > most {
+			t.Fatalf("%d bytes wait to come back, not %d to %d", s.DeletedBytes, least, most)
+		}
+	}
+	waits(0, 0)
+	deleteExcised(t, e)
+	excise(t, e, false, true)
+	waits(excised<<4, excised<<10)
+	if s := e.Stats(); s.Snapshots == 0 {
+		t.Fatal("no snapshot is open")
+	}
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+	excise(t, e, true, false)
+	waits(0, excised<<3)
+	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -96,7 +96,7 @@ func (m *Monitor) noteSwept(collection uint32) {
 	now := m.clock.Now()
 	m.noteChore(collection, func(c *chore) {
 		c.clean, c.interrupted, c.lastSwept = true, true, now
-		if c.retry.After(now) {
+		if left := c.retry.Sub(now); left > 0 && left <= choreRetry { // or the clock was turned back
 			c.at = c.retry
 		}
 	})

@@ -32,7 +32,7 @@ const (
 	// Buffered returns once the commit is visible; it reaches stable storage within 100 ms.
 	Buffered
 	// Unsynced returns once the commit is visible, too. The caller sees to it that it becomes durable: with Sync or AfterSync,
-	// which serve for several commits at once. Without, it may never be.
+	// which serve for several commits at once. Without, it is in a few seconds.
 	Unsynced
 )
 

@@ -21,6 +21,7 @@ type committer struct {
 	failure  *failure
 	open     *openTxns
 	sequence atomic.Uint64 // of the youngest visible commit; moves under mu
+	durable  atomic.Uint64 // of the youngest commit that a sync has covered, that began after it
 	next     atomic.Uint64 // Pebble's sequence number behind all that was applied; moves under mu
 	tables   sync.Mutex    // held before mu, while tables are taken over or excised
 	latest   latest
@@ -285,6 +286,7 @@ func (c *committer) mark() error {
 // syncLog syncs the log up to an empty record.
 func (c *committer) syncLog() error {
 	b := c.emptyRecord()
+	covered := c.sequence.Load()
 	if err := c.writeSync(b); err != nil {
 		return err
 	}
@@ -292,6 +294,7 @@ func (c *committer) syncLog() error {
 		c.failure.set(fmt.Errorf("sync: %w", err))
 		return c.failure.get()
 	}
+	c.durable.Store(covered) // one sync at a time
 	closeBatch(b)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -181,6 +182,45 @@ func TestBufferedSync(t *testing.T) {
 	}
 	for !survives(t, disk, "a") {
 		fake.Advance(100 * time.Millisecond) // the timer may not be set yet at the first turn
+	}
+}
+
+// TestForgottenSync turns the clock: an Unsynced commit that nobody asks the sync of is durable in the end, too.
+func TestForgottenSync(t *testing.T) {
+	disk := vfs.NewCrashableMem()
+	fake := clock.NewFake(time.Unix(0, 0))
+	e := open(t, "db", pebblekv.Options{FS: disk, Clock: fake})
+	defer e.Close()
+	for _, key := range []string{"a", "b"} {
+		set(t, e, key, kv.Unsynced)
+		if survives(t, disk, key) {
+			t.Fatal("the commit was synced before its time")
+		}
+		for !survives(t, disk, key) {
+			fake.Advance(time.Second) // the timer may not be set yet at the first turn
+		}
+	}
+}
+
+// TestUnforgottenSync: Unsynced commits whose sync was asked for cost no other.
+func TestUnforgottenSync(t *testing.T) {
+	fake := clock.NewFake(time.Unix(0, 0))
+	e := open(t, "db", pebblekv.Options{FS: vfs.NewCrashableMem(), Clock: fake})
+	defer e.Close()
+	syncs := e.CountSyncs()
+	for asked := range int64(4) {
+		set(t, e, "a", kv.Unsynced)
+		for waits := false; !waits; { // for the next time to come: the last has nothing left to do
+			runtime.Gosched()
+			waits = fake.Waiting() > 0
+			if n := syncs.Load(); n != asked {
+				t.Fatalf("%d syncs, and %d were asked for", n, asked)
+			}
+		}
+		if err := afterSync(e); err != nil {
+			t.Fatal(err)
+		}
+		fake.Advance(time.Second)
 	}
 }
 

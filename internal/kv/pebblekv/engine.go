@@ -38,21 +38,22 @@ import (
 
 // Engine is a kv.Engine over one Pebble store.
 type Engine struct {
-	db       *pebble.DB
-	cache    *pebble.Cache
-	lock     *pebble.Lock
-	options  Options
-	failure  *failure
-	commits  *committer
-	open     openTxns
-	syncer   *syncer
-	reclaim  *reclaimer
-	closed   atomic.Bool
-	inMemory bool
-	volatile bool            // nobody can open it again
-	tables   *pebble.Options // of the tables that Load writes
-	loadDir  string
-	loads    loads
+	db        *pebble.DB
+	cache     *pebble.Cache
+	lock      *pebble.Lock
+	options   Options
+	failure   *failure
+	commits   *committer
+	open      openTxns
+	syncer    *syncer
+	forgotten *syncer // of Unsynced commits
+	reclaim   *reclaimer
+	closed    atomic.Bool
+	inMemory  bool
+	volatile  bool            // nobody can open it again
+	tables    *pebble.Options // of the tables that Load writes
+	loadDir   string
+	loads     loads
 }
 
 var _ kv.Engine = (*Engine)(nil)
@@ -82,7 +83,8 @@ func Open(dir string, o Options) (*Engine, error) {
 	e := &Engine{db: db, cache: cache, lock: lock, options: o, failure: f, tables: tables, loadDir: loadDir}
 	_, e.inMemory = o.FS.(*vfs.MemFS)
 	e.commits = newCommitter(db, f, &e.open, newHot(o.HotBytes))
-	e.syncer = startSyncer(e.commits, o.Clock)
+	e.syncer = startSyncer(e.commits, o.Clock, bufferedSyncInterval, false)
+	e.forgotten = startSyncer(e.commits, o.Clock, unsyncedSyncInterval, true)
 	e.reclaim = startReclaimer(e.commits, dir, o)
 	return e, nil
 }
@@ -204,7 +206,7 @@ func (e *Engine) Close() error {
 		return kv.ErrClosed
 	}
 	e.reclaim.stop()
-	err := e.syncer.stop()
+	err := errors.Join(e.syncer.stop(), e.forgotten.stop())
 	e.commits.rounds.stop()
 	e.commits.latest.forget()
 	e.commits.hot.wait()

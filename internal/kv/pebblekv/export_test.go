@@ -1,6 +1,10 @@
 package pebblekv
 
-import "github.com/ebbdb/ebb/internal/kv/overlay"
+import (
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/kv/overlay"
+)
 
 // Excise does to a deleted range what the reclaimer does in its time.
 func (e *Engine) Excise(start, end []byte) (isEmpty, isRead bool, err error) {
@@ -9,3 +13,10 @@ func (e *Engine) Excise(start, end []byte) (isEmpty, isRead bool, err error) {
 
 // Flush writes what is in memory to tables.
 func (e *Engine) Flush() error { return e.db.Flush() }
+
+// CountSyncs counts the syncs from now on. Nobody else may use the store yet.
+func (e *Engine) CountSyncs() *atomic.Int64 {
+	n, sync := new(atomic.Int64), e.commits.rounds.sync
+	e.commits.rounds.sync = func() error { n.Add(1); return sync() }
+	return n
+}

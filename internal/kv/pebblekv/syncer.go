@@ -1,20 +1,29 @@
 package pebblekv
 
 import (
+	"time"
+
 	"github.com/ebbdb/ebb/internal/clock"
 )
 
-// syncer syncs Buffered commits, at most once an interval and only when there are any.
+// unsyncedSyncInterval bounds how long an Unsynced commit waits for somebody to ask for its sync: when it has passed twice the
+// commit is synced. Those that were asked for, as all should be, cost no sync more.
+const unsyncedSyncInterval = time.Second
+
+// syncer syncs the commits that wake it, at most once an interval and only when there are any.
 type syncer struct {
-	commits *committer
-	clock   clock.Clock
+	commits  *committer
+	clock    clock.Clock
+	interval time.Duration
+	// patient: what others have synced meanwhile needs no sync, and what came meanwhile waits for another interval.
+	patient bool
 	pending chan struct{} // holds one: something waits for a sync
 	quit    chan struct{}
 	done    chan struct{}
 }
 
-func startSyncer(c *committer, k clock.Clock) *syncer {
-	s := &syncer{commits: c, clock: k, pending: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
+func startSyncer(c *committer, k clock.Clock, interval time.Duration, patient bool) *syncer {
+	s := &syncer{commits: c, clock: k, interval: interval, patient: patient, pending: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
 	go s.run()
 	return s
 }
@@ -46,13 +55,17 @@ func (s *syncer) run() {
 			return
 		case <-s.pending:
 		}
-		timer := s.clock.NewTimer(bufferedSyncInterval)
+		waits := s.commits.sequence.Load()
+		timer := s.clock.NewTimer(s.interval)
 		select {
 		case <-s.quit:
 			timer.Stop()
 			s.wake()
 			return
 		case <-timer.C():
+		}
+		if s.patient && s.commits.durable.Load() >= waits {
+			continue
 		}
 		// Commits that came in meanwhile are covered; one that comes now wakes the next round.
 		select {

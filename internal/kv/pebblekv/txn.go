@@ -45,8 +45,11 @@ func (t *txn) Commit(ctx context.Context, d kv.Durability) error {
 	if len(t.Ranges()) > 0 {
 		t.engine.reclaim.deleted(t.Size(), t.Ranges()...)
 	}
-	if d == kv.Buffered {
+	switch {
+	case d == kv.Buffered:
 		t.engine.syncer.wake()
+	case d == kv.Unsynced && !t.engine.volatile:
+		t.engine.forgotten.wake()
 	}
 	return nil
 }

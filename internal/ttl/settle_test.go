@@ -1,0 +1,36 @@
+package ttl
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/clock"
+)
+
+// halfLocked is a Gate that may have been locked after somebody looked at it and before he entered.
+type halfLocked struct {
+	Open
+	locked bool
+}
+
+func (g halfLocked) Locked() bool { return g.locked }
+
+// TestSettleWhileLocked: an upkeep that waits at the gate for the server to be unlocked is not waited for; one that works is.
+func TestSettleWhileLocked(t *testing.T) {
+	gone, cancel := context.WithCancel(context.Background())
+	cancel() // so Settle does not wait
+	for _, locked := range []bool{true, false} {
+		m := &Monitor{clock: clock.NewFake(time.Unix(0, 0)), gate: halfLocked{locked: locked}}
+		m.mu.passes, m.mu.upkeep = newRhythm(), newRhythm()
+		m.mu.passes.started, m.mu.upkeep.started = true, true
+		m.mu.passes.fallAsleep(time.Unix(60, 0))
+		m.mu.upkeep.plans() // and does what was due
+		if err := m.Settle(gone); (err == nil) != locked {
+			t.Errorf("locked %v: %v", locked, err)
+		} else if err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+}

@@ -54,6 +54,9 @@ func TestIndexBuildIsSeen(t *testing.T) {
 				t.Errorf("currentOp: %s is %s, want %s", path, v.Text(), want)
 			}
 		}
+		if n := len(h.builders(t)); n != 1 {
+			t.Errorf("currentOp shows %d builds", n)
+		}
 		uuid := bson.Binary(4, b.UUID[:]).Text()
 		for command, want := range map[string]string{
 			"{listIndexes: 'c'}":                          `{ v: 2, key: { a: 1 }, name: "a" } ]`,
@@ -92,7 +95,20 @@ func TestIndexBuildIsSeen(t *testing.T) {
 	if err := build(func(*storage.Build) {}); err != nil {
 		t.Error(err)
 	}
+	if left := h.builders(t); len(left) != 0 {
+		t.Errorf("currentOp shows %s", left)
+	}
 	if v, err := h.server.Query.Store.Validate(context.Background(), namespace.NS{DB: "test", Coll: "c"}, nil); err != nil || !v.Valid || v.Records != 1201 {
 		t.Errorf("%+v, %v", v, err)
 	}
+}
+
+// builders are the index builds that currentOp shows, idle threads among what it shows.
+func (h *harness) builders(t *testing.T) []bson.Doc {
+	t.Helper()
+	rows, err := matching(h.server.operations(inprog{idle: true, cursors: true}), bson.MustDoc("{desc: /^IndexBuilds/}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
 }

@@ -171,3 +171,27 @@ func TestCountLocked(t *testing.T) {
 		f.holds(dueAhead + 1)
 	}
 }
+
+// TestDropIndexesLooksAgain: where an index build has ended while much was deleted, the indexes are picked anew.
+func TestDropIndexesLooksAgain(t *testing.T) {
+	f, e := aheadFixture(t)
+	e.writes = func() {
+		e.writes = nil
+		f.must(f.Store.change(context.Background(), func(c *change) error {
+			was := f.tested().Collection
+			return c.put(was.WithIndexes(append([]*index.Definition(nil), was.Indexes...)))
+		}))
+	}
+	var picked []*catalog.Collection
+	before, err := f.DropIndexes(context.Background(), testNS, func(c *catalog.Collection) ([]*index.Definition, error) {
+		picked = append(picked, c)
+		return []*index.Definition{c.Index("e")}, nil
+	})
+	if len(picked) != 2 || picked[0] == picked[1] || before != 4 || err != nil {
+		t.Errorf("picked %d times, of %d indexes, %v", len(picked), before, err)
+	}
+	if f.tested().Index("e") != nil || f.tested().Index("a") == nil {
+		t.Error("other indexes are left than were not picked")
+	}
+	f.holds(dueAhead + 1)
+}

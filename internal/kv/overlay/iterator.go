@@ -41,18 +41,17 @@ func (w *Writes) touches(o kv.IterOptions) bool {
 
 // from is the first write at or after key.
 func (w *Writes) from(key []byte) (first Op, found bool) {
-	if w.tree == nil {
-		i, _ := w.place(key)
-		if i == len(w.few) {
-			return Op{}, false
-		}
-		return w.few[i], true
+	if w.tree != nil {
+		return firstFrom(w.tree, key)
 	}
-	w.tree.Ascend(Op{Key: key}, func(op Op) bool {
-		first, found = op, true
-		return false
-	})
-	return first, found
+	if w.runs != nil {
+		return w.runs.from(key)
+	}
+	i, _ := searchOps(w.few, key)
+	if i == len(w.few) {
+		return Op{}, false
+	}
+	return w.few[i], true
 }
 
 func newIterator(w *Writes, below kv.Iterator, o kv.IterOptions) *iterator {

@@ -33,12 +33,14 @@ type Count struct {
 // Writes are what a transaction has done so far. It is used by one goroutine at a time.
 //
 // A few writes are kept as a list in order, and many for as long as each comes behind the last: most transactions write no
-// more and walk nothing. They go to a tree when they become many otherwise, or are walked. Iterators walk the tree itself. The first write while one is open sets the tree aside for them and goes on with a copy
-// (which shares all nodes until they are written), so an iterator never sees a write that is younger than itself and a
-// transaction that closes its iterators before it writes never copies.
+// more and walk nothing. When they become many otherwise, they go to runs, a list for each table. They go to a tree when they
+// are walked, or are of very many tables. Iterators walk the tree itself. The first write while one is open sets the tree aside
+// for them and goes on with a copy (which shares all nodes until they are written), so an iterator never sees a write that is
+// younger than itself and a transaction that closes its iterators before it writes never copies.
 type Writes struct {
 	few      []Op
-	tree     *btree.BTreeG[Op] // nil as long as all are in few
+	runs     runs              // nil as long as all are in few
+	tree     *btree.BTreeG[Op] // nil as long as all are in few or in runs
 	walkers  int               // open iterators over tree
 	ranges   []Range
 	claims   [][]byte
@@ -137,32 +139,36 @@ func (w *Writes) Size() int { return w.size }
 // Len is the number of keys set or deleted.
 func (w *Writes) Len() int {
 	if w.tree == nil {
-		return len(w.few)
+		return len(w.few) + w.runs.len()
 	}
 	return w.tree.Len()
 }
 
 // Lookup finds the last write of key.
 func (w *Writes) Lookup(key []byte) (Op, bool) {
-	if w.tree == nil {
-		i, found := w.place(key)
-		if !found {
-			return Op{}, false
-		}
-		return w.few[i], true
+	if w.tree != nil {
+		return w.tree.Get(Op{Key: key})
 	}
-	return w.tree.Get(Op{Key: key})
+	if w.runs != nil {
+		return w.runs.lookup(key)
+	}
+	i, found := searchOps(w.few, key)
+	if !found {
+		return Op{}, false
+	}
+	return w.few[i], true
 }
 
 // Each calls f for every written key in order.
 func (w *Writes) Each(f func(Op)) {
-	if w.tree == nil {
-		for _, op := range w.few {
-			f(op)
-		}
+	if w.tree != nil {
+		w.tree.Scan(func(op Op) bool { f(op); return true })
 		return
 	}
-	w.tree.Scan(func(op Op) bool { f(op); return true })
+	for _, op := range w.few {
+		f(op)
+	}
+	w.runs.each(f)
 }
 
 // Ranges are the ranges deleted, in the order of deleting.
@@ -174,21 +180,14 @@ func (w *Writes) Claims() [][]byte { return w.claims }
 // Counters are the sums added, in the order of their keys.
 func (w *Writes) Counters() []Count { return w.counters }
 
-// place is where key is, or would be, among few.
-func (w *Writes) place(key []byte) (place int, found bool) {
-	return slices.BinarySearchFunc(w.few, key, func(op Op, key []byte) int { return bytes.Compare(op.Key, key) })
-}
-
-// plant puts the few into a tree.
+// plant puts all into a tree.
 func (w *Writes) plant() {
 	if w.tree != nil {
 		return
 	}
-	w.tree = btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})
-	for _, op := range w.few {
-		w.tree.Load(op)
-	}
-	w.few = nil
+	tree := newTree()
+	w.Each(func(op Op) { tree.Load(op) })
+	w.few, w.runs, w.tree = nil, nil, tree
 }
 
 func (w *Writes) put(op Op) {
@@ -200,8 +199,8 @@ func (w *Writes) put(op Op) {
 }
 
 func (w *Writes) set(op Op) (old Op, replaced bool) {
-	if w.tree == nil {
-		i, found := w.place(op.Key)
+	if w.tree == nil && w.runs == nil {
+		i, found := searchOps(w.few, op.Key)
 		switch {
 		case found:
 			old, w.few[i] = w.few[i], op
@@ -213,12 +212,30 @@ func (w *Writes) set(op Op) (old Op, replaced bool) {
 			w.few = slices.Insert(w.few, i, op)
 			return Op{}, false
 		}
+		w.part()
+	}
+	if w.tree == nil {
+		if old, replaced, done := w.runs.set(op); done {
+			return old, replaced
+		}
 		w.plant()
 	}
 	if w.walkers > 0 {
 		w.tree, w.walkers = w.tree.Copy(), 0
 	}
 	return w.tree.Set(op)
+}
+
+// part puts the few into runs, or into a tree.
+func (w *Writes) part() {
+	parts := make(runs, 0, maxRuns)
+	for _, op := range w.few {
+		if _, _, done := parts.set(op); !done {
+			w.plant()
+			return
+		}
+	}
+	w.few, w.runs = nil, parts
 }
 
 // copyKey cuts the copy from a chunk: keys are many and small. Values are copied one by one, so that one that is

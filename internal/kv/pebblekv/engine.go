@@ -209,7 +209,7 @@ func (e *Engine) Close() error {
 	err := errors.Join(e.syncer.stop(), e.forgotten.stop())
 	e.commits.rounds.stop()
 	e.commits.latest.forget()
-	e.commits.hot.wait()
+	e.commits.hot.stop()
 	if e.commits.isStuck() {
 		return errors.Join(err, e.failure.get()) // Pebble's locks are held for good; its files close with the process
 	}

@@ -3,10 +3,11 @@ package pebblekv
 import (
 	"bytes"
 	"hash/maphash"
-	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
@@ -38,6 +39,7 @@ type hot struct {
 	// shrinks counts how often shrinking was asked for since it last ended.
 	shrinks    atomic.Int64
 	background sync.WaitGroup
+	quit       chan struct{} // closed when the store is
 	// budget is how many bytes a shard may hold, and chunk how many go at once.
 	budget, chunk int
 }
@@ -51,7 +53,7 @@ const (
 )
 
 func newHot(budget int64) *hot {
-	h := &hot{seed: maphash.MakeSeed(), budget: int(min(budget/hotShards, maxHotShard))}
+	h := &hot{seed: maphash.MakeSeed(), budget: int(min(budget/hotShards, maxHotShard)), quit: make(chan struct{})}
 	h.chunk = min(h.budget/hotChunks, maxHotChunk)
 	pages := newHugePages()
 	for i := range h.shards {
@@ -158,17 +160,34 @@ func (h *hot) shrink() {
 	}
 }
 
+const (
+	// shrunkAtOnce is how many entries are looked at between two rests, and shrinkRest how long one is: there is no hurry, and
+	// what somebody waits for shall not wait for the processor.
+	shrunkAtOnce = 1024
+	shrinkRest   = time.Millisecond
+)
+
 // shrinkAll goes over all shards until nobody has asked for it again meanwhile.
 func (h *hot) shrinkAll() {
-	for asked := int64(0); ; {
+	for asked, looked := int64(0), 0; ; {
 		now := h.shrinks.Load()
 		if now == asked && h.shrinks.CompareAndSwap(asked, 0) {
 			return
 		}
 		asked = now
 		for i := range h.shards {
-			for h.shards[i].shrink(h) {
-				runtime.Gosched()
+			for more := true; more; {
+				var n int
+				n, more = h.shards[i].shrink(h, shrunkAtOnce)
+				if looked += n; looked < shrunkAtOnce {
+					continue
+				}
+				looked = 0
+				select {
+				case <-h.quit:
+					return
+				case <-clock.Wall().NewTimer(shrinkRest).C(): // it is about the real processor
+				}
 			}
 		}
 	}
@@ -176,6 +195,12 @@ func (h *hot) shrinkAll() {
 
 // wait waits for what goes on in the background.
 func (h *hot) wait() { h.background.Wait() }
+
+// stop ends it.
+func (h *hot) stop() {
+	close(h.quit)
+	h.wait()
+}
 
 func (h *hot) listed() ranges {
 	if list := h.ranges.Load(); list != nil {

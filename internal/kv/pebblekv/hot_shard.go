@@ -199,32 +199,38 @@ func (s *hotShard) pop() (oldest *hotChunk, number uint32) {
 	return oldest, v.first
 }
 
-// shrink gives the memory of the oldest chunk back if nothing in it counts any more, and says whether the next may be like it.
-// What expires together was written together, as a rule.
-func (s *hotShard) shrink(h *hot) (more bool) {
+// shrink gives the memory of the oldest chunk back if nothing in it counts any more, looking at no more than limit entries; more
+// says that there may be more to do. What expires together was written together, as a rule.
+func (s *hotShard) shrink(h *hot, limit int) (looked int, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.chunks) > 1 && s.forget(h.listed()) {
-		s.pop()
-		return true
+	if len(s.chunks) > 1 {
+		var counts bool
+		if looked, counts = s.forget(h.listed(), limit); !counts {
+			if s.dead == s.chunks[0].end {
+				s.pop()
+			}
+			return looked, true
+		}
 	}
 	s.fit()
-	return false
+	return looked, false
 }
 
-// forget takes out what does not count in the oldest chunk, up to the first that does; all says that there is none.
-func (s *hotShard) forget(list ranges) (all bool) {
-	for c := s.chunks[0]; s.dead < c.end; {
+// forget takes out what does not count in the oldest chunk, of limit entries at most and up to the first that does; counts says
+// that there is one.
+func (s *hotShard) forget(list ranges, limit int) (looked int, counts bool) {
+	for c := s.chunks[0]; s.dead < c.end && looked < limit; looked++ {
 		e := entryAt(c.data[s.dead:])
 		if s.find(e.hash()) == placeOf(s.view.Load().first, s.dead) {
 			if list.find(e.key()) <= e.since() {
-				return false
+				return looked, true
 			}
 			s.remove(e.hash())
 		}
 		s.dead += entryLength(e.key(), e.value())
 	}
-	return true
+	return looked, false
 }
 
 // fit makes a table smaller that is all but empty.

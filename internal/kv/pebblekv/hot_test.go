@@ -463,3 +463,57 @@ func TestHotShrinks(t *testing.T) {
 		}
 	}
 }
+
+// A chunk is looked through in steps, of so many entries each, and goes when all of it was; one that counts ends that.
+func TestHotShrinksInSteps(t *testing.T) {
+	const entries, step = 20_000, 7
+	h := newHot(1 << 30)
+	h.chunk = 2048
+	key := func(i int) []byte { return fmt.Appendf(nil, "record/%08d", i) }
+	for i := range entries {
+		h.write(key(i), make([]byte, 20), 1)
+	}
+	list := h.listed().with(overlay.Range{Start: key(0), End: key(entries / 2)}, 2)
+	h.ranges.Store(&list)
+	looked := 0
+	for i := range h.shards {
+		for more := true; more; {
+			var n int
+			n, more = h.shards[i].shrink(h, step)
+			if looked += n; n > step {
+				t.Fatalf("%d entries were looked at", n)
+			}
+		}
+	}
+	kept := 0
+	for i := range h.shards {
+		kept += h.shards[i].full
+	}
+	if looked != entries/2 || kept != entries/2 {
+		t.Errorf("%d entries were looked at, and %d are kept", looked, kept)
+	}
+	for i := range entries {
+		if _, kept := h.get(h.hash(key(i)), key(i), 100); kept != (i >= entries/2) {
+			t.Fatalf("%d: kept %v", i, kept)
+		}
+	}
+}
+
+// A store that is closed does not wait until all memory is given back.
+func TestHotStops(t *testing.T) {
+	h := newHot(1 << 30)
+	h.chunk = 2048
+	for i := range 8 * shrunkAtOnce {
+		h.write(fmt.Appendf(nil, "record/%08d", i), make([]byte, 20), 1)
+	}
+	close(h.quit)
+	h.changeRange(overlay.Range{Start: []byte("record/"), End: []byte("record0")}, 2)
+	h.wait()
+	kept := 0
+	for i := range h.shards {
+		kept += h.shards[i].bytes
+	}
+	if kept == 0 {
+		t.Error("all was given back")
+	}
+}

@@ -65,6 +65,19 @@ func excise(t *testing.T, e *pebblekv.Engine, isEmpty, isRead bool) {
 	}
 }
 
+// exciseBehind excises when who reads as of before the deletion has gone, and not sooner.
+func exciseBehind(t *testing.T, e *pebblekv.Engine, before kv.Snapshot) {
+	t.Helper()
+	excise(t, e, false, true)
+	if n, _ := countKeys(t, before, []byte{'r', 0}); n != 3*excised {
+		t.Fatalf("%d records as of before the deletion", n)
+	}
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+	excise(t, e, true, false)
+}
+
 func checkExcised(t *testing.T, e kv.Engine, want int) {
 	t.Helper()
 	view, err := e.Snapshot()
@@ -119,14 +132,7 @@ func TestExciseWaitsForReaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	excise(t, e, false, true)
-	if n, _ := countKeys(t, before, []byte{'r', 0}); n != 3*excised {
-		t.Fatalf("%d records as of before the deletion", n)
-	}
-	if err := before.Close(); err != nil {
-		t.Fatal(err)
-	}
-	excise(t, e, true, false)
+	exciseBehind(t, e, before)
 	if n, _ := countKeys(t, after, []byte{'r', 0}); n != 2*excised {
 		t.Fatalf("%d records as of after the deletion", n)
 	}
@@ -282,14 +288,7 @@ func TestExciseAfterReplace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	excise(t, e, false, true)
-	if n, _ := countKeys(t, before, []byte{'r', 0}); n != 3*excised {
-		t.Fatalf("%d records as of before the deletion", n)
-	}
-	if err := before.Close(); err != nil {
-		t.Fatal(err)
-	}
-	excise(t, e, true, false)
+	exciseBehind(t, e, before)
 	if err := errors.Join(after.Close(), e.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -501,9 +501,10 @@ func TestHotShrinksInSteps(t *testing.T) {
 
 // A store that is closed does not wait until all memory is given back.
 func TestHotStops(t *testing.T) {
+	const entries = 8 * shrunkAtOnce
 	h := newHot(1 << 30)
 	h.chunk = 2048
-	for i := range 8 * shrunkAtOnce {
+	for i := range entries {
 		h.write(fmt.Appendf(nil, "record/%08d", i), make([]byte, 20), 1)
 	}
 	close(h.quit)
@@ -511,9 +512,9 @@ func TestHotStops(t *testing.T) {
 	h.wait()
 	kept := 0
 	for i := range h.shards {
-		kept += h.shards[i].bytes
+		kept += h.shards[i].full
 	}
-	if kept == 0 {
-		t.Error("all was given back")
+	if kept < entries-2*shrunkAtOnce {
+		t.Errorf("%d of %d were taken out", entries-kept, entries)
 	}
 }

@@ -21,7 +21,8 @@
 // # Space
 //
 // The log's files are about as large as what they hold and go with their memtable (logDisk, cleaner). A deleted range's
-// space comes back within about ten seconds, whether more is written or not (reclaimer), and mostly unread (excise).
+// space comes back within about ten seconds, whether more is written or not (reclaimer), and mostly unread (excise). Files
+// go by small steps (gentleDisk).
 package pebblekv
 
 import (
@@ -49,6 +50,7 @@ type Engine struct {
 	forgotten *syncer // of Unsynced commits
 	reclaim   *reclaimer
 	closed    atomic.Bool
+	closing   chan struct{} // closed when Close begins
 	inMemory  bool
 	volatile  bool            // nobody can open it again
 	tables    *pebble.Options // of the tables that Load writes
@@ -74,13 +76,14 @@ func Open(dir string, o Options) (*Engine, error) {
 		return nil, fmt.Errorf("pebblekv: open: %w", errors.Join(err, lock.Close()))
 	}
 	cache := pebble.NewCache(o.CacheBytes)
-	tables := o.pebble(cache, lock, f)
+	closing := make(chan struct{})
+	tables := o.pebble(cache, lock, f, closing)
 	db, err := pebble.Open(dir, tables)
 	if err != nil {
 		cache.Unref()
 		return nil, fmt.Errorf("pebblekv: open %s: %w", dir, errors.Join(err, lock.Close()))
 	}
-	e := &Engine{db: db, cache: cache, lock: lock, options: o, failure: f, tables: tables, loadDir: loadDir}
+	e := &Engine{db: db, cache: cache, lock: lock, options: o, failure: f, closing: closing, tables: tables, loadDir: loadDir}
 	_, e.inMemory = o.FS.(*vfs.MemFS)
 	e.commits = newCommitter(db, f, &e.open, newHot(o.HotBytes))
 	e.syncer = startSyncer(e.commits, o.Clock, bufferedSyncInterval, false)
@@ -205,6 +208,7 @@ func (e *Engine) Close() error {
 	if !e.closed.CompareAndSwap(false, true) {
 		return kv.ErrClosed
 	}
+	close(e.closing)
 	e.reclaim.stop()
 	err := errors.Join(e.syncer.stop(), e.forgotten.stop())
 	e.commits.rounds.stop()

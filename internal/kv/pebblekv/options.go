@@ -89,9 +89,9 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure) *pebble.Options {
+func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure, closing <-chan struct{}) *pebble.Options {
 	p := &pebble.Options{
-		FS:                          logDisk{o.FS},
+		FS:                          &gentleDisk{logDisk{o.FS}, restUntil(closing)},
 		Cache:                       cache,
 		Lock:                        lock,
 		FormatMajorVersion:          formatVersion,

@@ -161,14 +161,17 @@ func (h *hot) shrink() {
 }
 
 const (
-	// shrunkAtOnce is how many entries are looked at between two rests, and shrinkRest how long one is: there is no hurry, and
-	// what somebody waits for shall not wait for the processor.
-	shrunkAtOnce = 1024
-	shrinkRest   = time.Millisecond
+	// shrunkAtOnce is how many entries are looked at between two rests. A rest takes shrinkRests times as long as they did:
+	// there is no hurry, and what somebody waits for shall not wait for the processor.
+	shrunkAtOnce  = 1024
+	shrinkRests   = 20
+	maxShrinkRest = 20 * time.Millisecond
 )
 
 // shrinkAll goes over all shards until nobody has asked for it again meanwhile.
 func (h *hot) shrinkAll() {
+	rest, wall := restUntil(h.quit), clock.Wall() // it is about the real processor
+	begin := wall.Now()
 	for asked, looked := int64(0), 0; ; {
 		now := h.shrinks.Load()
 		if now == asked && h.shrinks.CompareAndSwap(asked, 0) {
@@ -182,12 +185,13 @@ func (h *hot) shrinkAll() {
 				if looked += n; looked < shrunkAtOnce {
 					continue
 				}
-				looked = 0
+				rest(min(shrinkRests*clock.Since(wall, begin), maxShrinkRest))
 				select {
 				case <-h.quit:
 					return
-				case <-clock.Wall().NewTimer(shrinkRest).C(): // it is about the real processor
+				default:
 				}
+				begin, looked = wall.Now(), 0
 			}
 		}
 	}

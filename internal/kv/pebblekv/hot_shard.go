@@ -19,8 +19,13 @@ type hotShard struct {
 	changed uint64
 	chunks  []*hotChunk // from old to young
 	full    int         // how many slots of the table are
-	dead    int         // up to where chunks[0] is known to hold nothing that counts
 	bytes   int
+	dead    int // up to where chunks[0] is known to hold nothing that counts
+	passed  int // how many entries that is
+	// stale is how many slots of the table, at most, have places in chunks that went as a whole, the oldest of which was
+	// numbered staleFrom.
+	stale     int
+	staleFrom uint32
 }
 
 type hotChunk struct {
@@ -35,7 +40,7 @@ type hotChunk struct {
 func (c *hotChunk) isAsked() bool { return c.asked.Load() >= int64(len(c.data)/4) }
 
 // hotView is where the values of a shard are. A place in the table may be that of a chunk that the view does not have, one
-// that came later or went.
+// that came later or went: it stands for nothing.
 type hotView struct {
 	table  hotTable
 	chunks []chunkView
@@ -96,6 +101,9 @@ func (s *hotShard) add(hash uint32, key, value []byte, since uint64, chunk int) 
 func (s *hotShard) youngest(n, size int) *hotChunk {
 	last := len(s.chunks) - 1
 	if last < 0 || len(s.chunks[last].data)-s.chunks[last].end < n {
+		if s.stale > 0 && s.view.Load().first+uint32(last+1)-s.staleFrom > placeMask/2 {
+			s.purge() // before a chunk gets the number of one that went
+		}
 		s.chunks = append(s.chunks, &hotChunk{data: make([]byte, max(n, size))})
 		last++
 		s.publish(s.view.Load().first, s.view.Load().table)
@@ -138,21 +146,36 @@ func (s *hotShard) publish(first uint32, table hotTable) {
 
 // set puts a place in the table, which never gets fuller than three quarters.
 func (s *hotShard) set(hash uint32, p place) {
-	v := s.view.Load()
-	if 4*(s.full+1) > 3*len(v.table.slots) {
-		s.resize(v.table.bits() + 1)
-		v = s.view.Load()
+	if s.isTight() && s.stale > 0 {
+		s.purge()
 	}
-	if v.table.set(hash, p) {
+	if s.isTight() {
+		s.resize(s.view.Load().table.bits() + 1)
+	}
+	if s.view.Load().table.set(hash, p) {
 		s.full++
 	}
 }
 
-func (s *hotShard) resize(bits int) {
+// isTight says whether the table has no room for one more.
+func (s *hotShard) isTight() bool { return 4*(s.full+1) > 3*len(s.view.Load().table.slots) }
+
+func (s *hotShard) resize(bits int) { s.replace(s.view.Load().table.resized(bits)) }
+
+func (s *hotShard) replace(table hotTable) {
 	v := s.view.Load()
-	s.publish(v.first, v.table.resized(bits))
+	s.publish(v.first, table)
 	release(s.pages, v.table.slots)
-	keep(s.pages, s.view.Load().table.slots)
+	keep(s.pages, table.slots)
+}
+
+// purge makes the table anew without stale slots, and no larger than it must be.
+func (s *hotShard) purge() {
+	v := s.view.Load()
+	isStale := func(p place) bool { return p.chunk(v.first) >= len(s.chunks) }
+	s.full -= v.table.count(isStale)
+	s.stale = 0
+	s.replace(v.table.without(isStale, s.fitting()))
 }
 
 func (s *hotShard) find(hash uint32) place { return s.view.Load().table.find(hash) }
@@ -193,7 +216,7 @@ func (s *hotShard) pop() (oldest *hotChunk, number uint32) {
 	if oldest.kept {
 		release(s.pages, oldest.data)
 	}
-	s.dead = 0
+	s.dead, s.passed = 0, 0
 	s.bytes -= oldest.bytes
 	s.publish(v.first+1, v.table)
 	return oldest, v.first
@@ -201,47 +224,70 @@ func (s *hotShard) pop() (oldest *hotChunk, number uint32) {
 
 // shrink gives the memory of the oldest chunk back if nothing in it counts any more, looking at no more than limit entries; more
 // says that there may be more to do. What expires together was written together, as a rule.
+//
+// What it held stays in the table until a quarter of that is stale: to take a million entries out one by one, each
+// somewhere else in memory, takes several times as long as to make the tables anew.
 func (s *hotShard) shrink(h *hot, limit int) (looked int, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.chunks) > 1 {
 		var counts bool
-		if looked, counts = s.forget(h.listed(), limit); !counts {
+		if looked, counts = s.pass(h.listed(), limit); !counts {
 			if s.dead == s.chunks[0].end {
-				s.pop()
+				s.popStale()
 			}
 			return looked, true
 		}
+	}
+	if s.stale > s.full/staleShare {
+		s.purge()
 	}
 	s.fit()
 	return looked, false
 }
 
-// forget takes out what does not count in the oldest chunk, of limit entries at most and up to the first that does; counts says
+// staleShare is the share of a table, one in so many, that is worth to make it anew for when it is stale.
+const staleShare = 4
+
+// pass goes over what does not count in the oldest chunk, limit entries at most and up to the first that does; counts says
 // that there is one.
-func (s *hotShard) forget(list ranges, limit int) (looked int, counts bool) {
+func (s *hotShard) pass(list ranges, limit int) (looked int, counts bool) {
+	first := s.view.Load().first
 	for c := s.chunks[0]; s.dead < c.end && looked < limit; looked++ {
 		e := entryAt(c.data[s.dead:])
-		if s.find(e.hash()) == placeOf(s.view.Load().first, s.dead) {
-			if list.find(e.key()) <= e.since() {
-				return looked, true
-			}
-			s.remove(e.hash())
+		if list.find(e.key()) <= e.since() && s.find(e.hash()) == placeOf(first, s.dead) {
+			return looked, true
 		}
 		s.dead += entryLength(e.key(), e.value())
+		s.passed++
 	}
 	return looked, false
 }
 
+// popStale takes the oldest chunk out, of which nothing counts.
+func (s *hotShard) popStale() {
+	passed := s.passed
+	_, number := s.pop()
+	if s.stale == 0 {
+		s.staleFrom = number
+	}
+	s.stale += passed
+}
+
 // fit makes a table smaller that is all but empty.
 func (s *hotShard) fit() {
+	if bits := s.fitting(); bits < s.view.Load().table.bits() {
+		s.resize(bits)
+	}
+}
+
+// fitting is how large a table should be.
+func (s *hotShard) fitting() int {
 	bits := s.view.Load().table.bits()
 	for bits > minHotBits && s.full < 1<<bits/8 {
 		bits--
 	}
-	if bits < s.view.Load().table.bits() {
-		s.resize(bits)
-	}
+	return bits
 }
 
 // settle takes out every value that list makes count for nothing.
@@ -249,11 +295,11 @@ func (s *hotShard) settle(list ranges) {
 	v := s.view.Load()
 	for i := range v.table.slots {
 		for slot := v.table.slots[i]; slot != 0; slot = v.table.slots[i] { // another takes the place of one that goes
-			e, _ := v.entry(place(slot))
-			if list.find(e.key()) <= e.since() {
+			if e, _ := v.entry(place(slot)); e != nil && list.find(e.key()) <= e.since() {
 				break
 			}
 			s.remove(uint32(slot >> 32))
 		}
 	}
+	s.stale = 0
 }

@@ -90,11 +90,26 @@ func (t *hotTable) distance(from, to int) int { return (to - from) & (len(t.slot
 
 // resized is a table of another size that has the same.
 func (t *hotTable) resized(bits int) hotTable {
+	return t.without(func(place) bool { return false }, bits)
+}
+
+// without is a table of a size of its own that has the same, but for some places.
+func (t *hotTable) without(goes func(place) bool, bits int) hotTable {
 	other := newHotTable(bits)
 	for _, slot := range t.slots {
-		if slot != 0 {
+		if slot != 0 && !goes(place(slot)) {
 			other.set(uint32(slot>>32), place(slot))
 		}
 	}
 	return other
+}
+
+// count is how many of the places are such.
+func (t *hotTable) count(is func(place) bool) (n int) {
+	for _, slot := range t.slots {
+		if slot != 0 && is(place(slot)) {
+			n++
+		}
+	}
+	return n
 }

@@ -35,7 +35,7 @@ type committer struct {
 		claims   *claims
 		counters map[string]*int64 // visible values, a cache
 		sums     []int64           // of the counters of the commit that is on its way in
-		watch    *watch            // or nil
+		watch    watch             // or nil
 		stuck    bool              // Pebble panicked in a write and may hold its locks for good
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -17,56 +18,106 @@ import (
 // anything there, neither who reads as of before the deletion nor who comes now. A crash takes nothing back of it: Pebble does
 // it behind what is in the range and in no table yet, in the log as well.
 
-// watch says whether something was put in a range, guarded by committer.mu.
-type watch struct {
+// watched is a range, and whether something was put there, guarded by committer.mu.
+type watched struct {
 	overlay.Range
 	broken bool
 }
 
-// sees breaks the watch if t puts something in its range.
-func (w *watch) sees(t commit) {
-	if w == nil || w.broken {
-		return
-	}
-	t.Each(func(op overlay.Op) { w.broken = w.broken || !op.Delete && w.Contains(op.Key) })
-	for _, added := range t.Counters() {
-		w.broken = w.broken || w.Contains(added.Key)
+// watch is what is watched.
+type watch []*watched
+
+// sees breaks what t puts something in.
+func (w watch) sees(t commit) {
+	for _, r := range w {
+		if r.broken {
+			continue
+		}
+		t.Each(func(op overlay.Op) { r.broken = r.broken || !op.Delete && r.Contains(op.Key) })
+		for _, added := range t.Counters() {
+			r.broken = r.broken || r.Contains(added.Key)
+		}
 	}
 }
 
-// excise removes a range in which nothing is left. It does nothing, and isEmpty is false, where something is left or put there
-// meanwhile; isRead: somebody reads as of a time before, when there may have been something. Whoever began since sees nothing.
-func (c *committer) excise(r overlay.Range) (isEmpty, isRead bool, err error) {
+// excise removes those ranges in which nothing is left, and says which; it leaves one where something is left or put there
+// meanwhile. isRead: the others are left because somebody reads as of a time before, when there may have been something, or
+// because too much does not cease to be flushed. Whoever began since sees nothing.
+//
+// All are looked at before the first goes: then its memtable is flushed, and a look at what is dead there takes a processor of
+// its own for as long.
+func (c *committer) excise(list ...overlay.Range) (gone []bool, isRead bool, err error) {
 	c.tables.Lock()
 	defer c.tables.Unlock()
-	w := &watch{Range: r}
+	gone = make([]bool, len(list))
+	w := make(watch, len(list))
+	for i, r := range list {
+		w[i] = &watched{Range: r}
+	}
 	next := c.setWatch(w)
 	defer c.setWatch(nil)
-	if empty, err := c.isEmpty(r); !empty || err != nil {
-		return false, false, err
-	}
-	for tries := 1; c.isRead(next); tries++ {
-		if tries == readTries {
-			return false, true, nil
+	empty := make([]bool, len(list))
+	for i, r := range list {
+		if empty[i], err = c.isEmpty(r); err != nil {
+			return gone, false, err
 		}
-		<-clock.Wall().NewTimer(readPause).C() // it is about real readers, most of whom are done at once
 	}
+	if !slices.Contains(empty, true) {
+		return gone, false, nil
+	}
+	if !passes(func() bool { return c.isRead(next) }, readTries) { // most are done at once
+		return gone, true, nil
+	}
+	for i, r := range w {
+		if !empty[i] {
+			continue
+		}
+		if !passes(c.isFlushing, flushTries) {
+			return gone, true, nil
+		}
+		if gone[i], err = c.exciseWatched(r); err != nil {
+			return gone, false, err
+		}
+	}
+	return gone, false, nil
+}
+
+// exciseWatched removes what was empty, if it still is.
+func (c *committer) exciseWatched(r *watched) (gone bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if w.broken {
-		return false, false, nil
+	if r.broken {
+		return false, nil
 	}
 	if err := c.failure.get(); err != nil {
-		return false, false, err
+		return false, err
 	}
-	return true, false, c.cutOff(r)
+	err = c.cutOff(r.Range)
+	return err == nil, err
 }
 
 const (
-	// readTries is how often excise looks whether readers are done, and readPause how long it waits in between.
-	readTries = 20
-	readPause = 5 * time.Millisecond
+	// readTries is how often excise looks whether readers are done, flushTries whether a flush is, and passPause how long it
+	// waits in between.
+	readTries  = 20
+	flushTries = 400
+	passPause  = 5 * time.Millisecond
 )
+
+// passes says whether something is over, having looked so often.
+func passes(goesOn func() bool, tries int) bool {
+	for ; goesOn(); tries-- {
+		if tries == 1 {
+			return false
+		}
+		<-clock.Wall().NewTimer(passPause).C() // it is about real readers and disks
+	}
+	return true
+}
+
+// isFlushing says whether more memtables wait to be flushed than Pebble queues what it excises behind. Behind so many it would
+// have everybody who commits, and who begins to read, wait for them.
+func (c *committer) isFlushing() bool { return c.db.Metrics().MemTable.Count >= memTablesStopWrites }
 
 // isRead says whether somebody reads as of before Pebble's sequence number next.
 func (c *committer) isRead(next uint64) bool {
@@ -75,7 +126,7 @@ func (c *committer) isRead(next uint64) bool {
 }
 
 // setWatch watches from now on, and returns the sequence number behind all that was applied before.
-func (c *committer) setWatch(w *watch) (next uint64) {
+func (c *committer) setWatch(w watch) (next uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.watch = w

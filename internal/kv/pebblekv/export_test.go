@@ -8,7 +8,8 @@ import (
 
 // Excise does to a deleted range what the reclaimer does in its time.
 func (e *Engine) Excise(start, end []byte) (isEmpty, isRead bool, err error) {
-	return e.commits.excise(overlay.Range{Start: start, End: end})
+	gone, isRead, err := e.commits.excise(overlay.Range{Start: start, End: end})
+	return gone[0], isRead, err
 }
 
 // Flush writes what is in memory to tables.

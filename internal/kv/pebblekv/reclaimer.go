@@ -24,9 +24,10 @@ import (
 // Pebble drops the tables that a range covers when the deletion is flushed. What a compaction was writing just then it
 // misses, and what lies in level 0 as the deletion does; and the deletion, a few bytes on top of all, gives no cause for
 // another. So some time after a range was deleted the reclaimer asks how much it still takes, and if that is much excises it,
-// or has it compacted where that is not possible. As long as others write it leaves all to the compactions that they cause,
-// until too much of the store is deleted: where as much ends as is written, level 0 may be so shallow that nothing in it is
-// ever merged.
+// or has it compacted where that is not possible. In a store where little is written what takes much is excised before the
+// deletion is flushed: then no compaction reads what is dead in level 0. As long as others write it leaves all to the
+// compactions that they cause, until too much of the store is deleted: where as much ends as is written, level 0 may be so
+// shallow that nothing in it is ever merged.
 type reclaimer struct {
 	commits *committer
 	db      *pebble.DB
@@ -49,6 +50,8 @@ const (
 	// reclaimInterval is how long after a deletion the reclaimer looks, and how often at most: longer than a flush takes to
 	// be due and done.
 	reclaimInterval = flushDelayDeleteRange + 4*time.Second
+	// exciseDelay is how long after a deletion what takes much is excised, if nothing else goes on.
+	exciseDelay = flushDelayDeleteRange - 3*time.Second
 	// tolerableGarbage is what may stay deleted and stored until other writes drive it out, and how much they write then.
 	tolerableGarbage = 2 << 20
 	// excisedBytes is how much a range takes at least that is excised.
@@ -113,15 +116,65 @@ func (r *reclaimer) run(ctx context.Context) {
 		case <-r.pending:
 		}
 		written := r.db.Metrics().WAL.BytesIn
-		timer := r.clock.NewTimer(reclaimInterval)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if clock.Wait(ctx, r.clock, exciseDelay) != nil {
 			return
-		case <-timer.C():
+		}
+		r.lookEarly(ctx, written)
+		if clock.Wait(ctx, r.clock, reclaimInterval-exciseDelay) != nil {
+			return
 		}
 		r.look(ctx, written)
 	}
+}
+
+// lookEarly excises what takes much while there is nothing else to do. All else, and what somebody reads, is left to look.
+func (r *reclaimer) lookEarly(ctx context.Context, written uint64) {
+	if m := r.db.Metrics(); isAtWork(m) || m.WAL.BytesIn-written > tolerableGarbage {
+		return
+	}
+	large := r.large()
+	if len(large) == 0 {
+		return
+	}
+	err := r.flush(ctx)
+	if err == nil {
+		_, _, err = r.commits.excise(large...)
+	}
+	r.warn(ctx, err)
+}
+
+// flush writes what is in memory to tables, without what is deleted. As long as that is in memory, to see that nothing is
+// left of it takes long, and what is cut off is queued behind it.
+func (r *reclaimer) flush(ctx context.Context) error {
+	flushed, err := r.db.AsyncFlush()
+	if err != nil {
+		return fmt.Errorf("pebblekv: flush: %w", err)
+	}
+	select {
+	case <-flushed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (r *reclaimer) warn(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil {
+		r.log.Warn("store: the space of deleted ranges could not be won back", "err", err)
+	}
+}
+
+// large are deleted ranges that are worth to be excised, no more than are removed at once.
+func (r *reclaimer) large() (large []overlay.Range) {
+	r.mu.Lock()
+	list := r.mu.ranges.closed()
+	r.mu.Unlock()
+	for _, deleted := range list {
+		if len(large) < reclaimedAtOnce && r.stored(deleted) >= excisedBytes {
+			large = append(large, deleted.Range)
+		}
+	}
+	return large
 }
 
 // look removes what was deleted, once; while the store is at work that has to wait, unless too much has come together.
@@ -164,13 +217,13 @@ func (r *reclaimer) remove(ctx context.Context, d deletedRange) error {
 		return nil
 	}
 	if n >= excisedBytes {
-		switch isEmpty, isRead, err := r.commits.excise(d.Range); {
+		switch gone, isRead, err := r.commits.excise(d.Range); {
 		case err != nil:
 			return err
 		case isRead:
 			r.note(d)
 			return nil
-		case isEmpty:
+		case gone[0]:
 			return nil
 		}
 	}

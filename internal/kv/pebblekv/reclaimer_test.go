@@ -76,6 +76,59 @@ func TestReclaim(t *testing.T) {
 	}
 }
 
+// What takes much goes soon after the deletion, unless others write.
+func TestReclaimEarly(t *testing.T) {
+	for name, busy := range map[string]bool{"quiet": false, "busy": true} {
+		t.Run(name, func(t *testing.T) {
+			c, o, r := openDeleted(t, false)
+			reclaim := newReclaimer(c, "db", o, crowdingGarbage)
+			reclaim.deleted(0, r)
+			for isAtWork(c.db.Metrics()) {
+				time.Sleep(time.Millisecond)
+			}
+			written := c.db.Metrics().WAL.BytesIn
+			if busy {
+				written = 0
+			}
+			reclaim.lookEarly(t.Context(), written)
+			if goes := reclaim.stored(deletedRange{Range: r}) < tolerableGarbage; goes == busy {
+				t.Errorf("gone: %v", goes)
+			}
+		})
+	}
+}
+
+// The reclaimer looks early, and again in its time.
+func TestReclaimLooksTwice(t *testing.T) {
+	c, o, r := openDeleted(t, true)
+	fake := clock.NewFake(time.Unix(0, 0))
+	o.Clock = fake
+	reclaim := startReclaimer(c, "db", o)
+	defer reclaim.stop()
+	for isAtWork(c.db.Metrics()) {
+		time.Sleep(time.Millisecond)
+	}
+	reclaim.deleted(0, r)
+	for _, pause := range []time.Duration{exciseDelay, reclaimInterval - exciseDelay} {
+		for fake.Waiting() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		fake.Advance(pause - 1)
+		if fake.Waiting() == 0 {
+			t.Fatalf("it looked less than %v after it began to wait", pause)
+		}
+		fake.Advance(1)
+	}
+	waits := func() bool {
+		reclaim.mu.Lock()
+		defer reclaim.mu.Unlock()
+		return len(reclaim.mu.ranges) > 0
+	}
+	for waits() {
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // As long as others write, what is deleted waits for their compactions, until it is much and much of the store.
 func TestReclaimBesideWriters(t *testing.T) {
 	for name, c := range map[string]struct {

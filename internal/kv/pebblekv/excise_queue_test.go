@@ -1,0 +1,77 @@
+package pebblekv
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/overlay"
+)
+
+// heldDisk makes no tables before release is closed, when it is not nil.
+type heldDisk struct {
+	vfs.FS
+	release chan struct{}
+}
+
+func (d *heldDisk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if d.release != nil && strings.HasSuffix(name, ".sst") {
+		<-d.release
+	}
+	return d.FS.Create(name, category)
+}
+
+// Many ranges that are in memory yet are excised one after the other, and nobody who commits waits until all of it is flushed.
+func TestExciseBesideCommits(t *testing.T) {
+	disk := &heldDisk{FS: vfs.NewMem()}
+	e, err := Open("db", Options{FS: disk})
+	must(err)
+	defer func() { must(e.Close()) }()
+	commit := func(f func(kv.Txn)) {
+		txn, err := e.Begin()
+		must(err)
+		f(txn)
+		must(txn.Commit(context.Background(), kv.Buffered))
+	}
+	var list []overlay.Range
+	for i := range byte(2 * memTablesStopWrites) {
+		r := overlay.Range{Start: []byte{'r', i}, End: []byte{'r', i + 1}}
+		list = append(list, r)
+		commit(func(txn kv.Txn) { txn.Set(append(bytes.Clone(r.Start), 1), []byte("value")) })
+		commit(func(txn kv.Txn) { txn.DeleteRange(r.Start, r.End) })
+	}
+	disk.release = make(chan struct{})
+	type result struct {
+		gone   []bool
+		isRead bool
+		err    error
+	}
+	excised, committed := make(chan result), make(chan struct{})
+	go func() {
+		gone, isRead, err := e.commits.excise(list...)
+		excised <- result{gone, isRead, err}
+	}()
+	for !e.commits.isFlushing() {
+		time.Sleep(time.Millisecond)
+	}
+	go func() {
+		commit(func(txn kv.Txn) { txn.Set([]byte("other"), []byte("value")) })
+		close(committed)
+	}()
+	<-committed
+	close(disk.release)
+	r := <-excised
+	if r.err != nil || r.isRead {
+		t.Errorf("read %v, %v", r.isRead, r.err)
+	}
+	for i, gone := range r.gone {
+		if !gone {
+			t.Errorf("range %d is left", i)
+		}
+	}
+}

@@ -125,6 +125,12 @@ func (c *committer) isRead(next uint64) bool {
 	return s.Count > 0 && uint64(s.EarliestSeqNum) < next
 }
 
+// isFree says whether nobody reads any more who began before now.
+func (c *committer) isFree() bool {
+	next := c.next.Load()
+	return passes(func() bool { return c.isRead(next) }, readTries)
+}
+
 // setWatch watches from now on, and returns the sequence number behind all that was applied before.
 func (c *committer) setWatch(w watch) (next uint64) {
 	c.mu.Lock()

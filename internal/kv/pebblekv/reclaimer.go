@@ -133,7 +133,7 @@ func (r *reclaimer) lookEarly(ctx context.Context, written uint64) {
 		return
 	}
 	large := r.large()
-	if len(large) == 0 {
+	if len(large) == 0 || !r.commits.isFree() {
 		return
 	}
 	err := r.flush(ctx)

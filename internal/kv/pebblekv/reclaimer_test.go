@@ -76,10 +76,11 @@ func TestReclaim(t *testing.T) {
 	}
 }
 
-// What takes much goes soon after the deletion, unless others write.
+// What takes much goes soon after the deletion, unless others write, or somebody reads as of before.
 func TestReclaimEarly(t *testing.T) {
-	for name, busy := range map[string]bool{"quiet": false, "busy": true} {
+	for _, name := range []string{"quiet", "busy", "read"} {
 		t.Run(name, func(t *testing.T) {
+			busy, read := name == "busy", name == "read"
 			c, o, r := openDeleted(t, false)
 			reclaim := newReclaimer(c, "db", o, crowdingGarbage)
 			reclaim.deleted(0, r)
@@ -90,9 +91,18 @@ func TestReclaimEarly(t *testing.T) {
 			if busy {
 				written = 0
 			}
+			if read {
+				s := c.db.NewSnapshot()
+				defer func() { must(s.Close()) }()
+				must(c.deleteNothing([]byte("later")))
+			}
+			flushes := c.db.Metrics().Flush.Count
 			reclaim.lookEarly(t.Context(), written)
-			if goes := reclaim.stored(deletedRange{Range: r}) < tolerableGarbage; goes == busy {
+			if goes := reclaim.stored(deletedRange{Range: r}) < tolerableGarbage; goes != (!busy && !read) {
 				t.Errorf("gone: %v", goes)
+			}
+			if n := c.db.Metrics().Flush.Count - flushes; (n == 0) != (busy || read) {
+				t.Errorf("flushed %d times", n)
 			}
 		})
 	}

@@ -54,7 +54,7 @@ func (c *committer) excise(list ...overlay.Range) (gone []bool, isRead bool, err
 	for i, r := range list {
 		w[i] = &watched{Range: r}
 	}
-	next := c.setWatch(w)
+	c.setWatch(w)
 	defer c.setWatch(nil)
 	empty := make([]bool, len(list))
 	for i, r := range list {
@@ -65,7 +65,7 @@ func (c *committer) excise(list ...overlay.Range) (gone []bool, isRead bool, err
 	if !slices.Contains(empty, true) {
 		return gone, false, nil
 	}
-	if !passes(func() bool { return c.isRead(next) }, readTries) { // most are done at once
+	if !c.isFree() { // for those who read as of when nothing was left nothing changes
 		return gone, true, nil
 	}
 	for i, r := range w {
@@ -125,18 +125,24 @@ func (c *committer) isRead(next uint64) bool {
 	return s.Count > 0 && uint64(s.EarliestSeqNum) < next
 }
 
-// isFree says whether nobody reads any more who began before now.
+// isFree says whether nobody reads any more as of before now. Most who do are done at once.
 func (c *committer) isFree() bool {
-	next := c.next.Load()
+	next := c.behindAll()
 	return passes(func() bool { return c.isRead(next) }, readTries)
 }
 
-// setWatch watches from now on, and returns the sequence number behind all that was applied before.
-func (c *committer) setWatch(w watch) (next uint64) {
+// behindAll is the sequence number behind all that has been visible.
+func (c *committer) behindAll() uint64 {
+	c.mu.Lock() // whoever applies holds it until next is right
+	defer c.mu.Unlock()
+	return c.next.Load()
+}
+
+// setWatch watches from now on.
+func (c *committer) setWatch(w watch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.watch = w
-	return c.next.Load()
 }
 
 // isEmpty says whether a reader who comes now sees nothing in a range.

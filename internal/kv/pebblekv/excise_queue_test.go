@@ -3,6 +3,8 @@ package pebblekv
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -73,5 +75,51 @@ func TestExciseBesideCommits(t *testing.T) {
 		if !gone {
 			t.Errorf("range %d is left", i)
 		}
+	}
+}
+
+// Somebody who sees a key that is deleted while excise looks at what is left goes on seeing it.
+func TestExciseBesideReaders(t *testing.T) {
+	e, err := Open("db", Options{FS: vfs.NewMem()})
+	must(err)
+	defer func() { must(e.Close()) }()
+	commit := func(f func(kv.Txn)) {
+		txn, err := e.Begin()
+		must(err)
+		f(txn)
+		must(txn.Commit(context.Background(), kv.Buffered))
+	}
+	watched := func() bool {
+		e.commits.mu.Lock()
+		defer e.commits.mu.Unlock()
+		return e.commits.mu.watch != nil
+	}
+	slow, quick := overlay.Range{Start: []byte{'a'}, End: []byte{'b'}}, overlay.Range{Start: []byte{'b'}, End: []byte{'c'}}
+	key := []byte{'b', 1}
+	for range 3 {
+		// There is so much dead in the first range that to look there takes a while.
+		commit(func(txn kv.Txn) {
+			for i := range 100_000 {
+				txn.Set(binary.BigEndian.AppendUint32([]byte{'a'}, uint32(i)), nil)
+			}
+		})
+		commit(func(txn kv.Txn) { txn.DeleteRange(slow.Start, slow.End) })
+		commit(func(txn kv.Txn) { txn.Set(key, []byte("value")) })
+		done := make(chan error, 1)
+		go func() {
+			_, _, err := e.commits.excise(slow, quick)
+			done <- err
+		}()
+		for !watched() && len(done) == 0 {
+			runtime.Gosched()
+		}
+		reader, err := e.Snapshot()
+		must(err)
+		commit(func(txn kv.Txn) { txn.Delete(key) })
+		must(<-done)
+		if value, err := reader.Get(key); err != nil || string(value) != "value" {
+			t.Fatalf("%q, %v", value, err)
+		}
+		must(reader.Close())
 	}
 }

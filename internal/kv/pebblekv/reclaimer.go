@@ -24,10 +24,10 @@ import (
 // Pebble drops the tables that a range covers when the deletion is flushed. What a compaction was writing just then it
 // misses, and what lies in level 0 as the deletion does; and the deletion, a few bytes on top of all, gives no cause for
 // another. So some time after a range was deleted the reclaimer asks how much it still takes, and if that is much excises it,
-// or has it compacted where that is not possible. In a store where little is written what takes much is excised before the
-// deletion is flushed: then no compaction reads what is dead in level 0. As long as others write it leaves all to the
-// compactions that they cause, until too much of the store is deleted: where as much ends as is written, level 0 may be so
-// shallow that nothing in it is ever merged.
+// or has it compacted where that is not possible. In a store where little is written it flushes the deletion and excises
+// what takes much sooner: what a compaction makes of the dead in level 0 meanwhile is thrown away. As long as others write
+// it leaves all to the compactions that they cause, until too much of the store is deleted: where as much ends as is
+// written, level 0 may be so shallow that nothing in it is ever merged.
 type reclaimer struct {
 	commits *committer
 	db      *pebble.DB

@@ -28,24 +28,25 @@ func (d *heldDisk) Create(name string, category vfs.DiskWriteCategory) (vfs.File
 	return d.FS.Create(name, category)
 }
 
+func apply(e *Engine, f func(kv.Txn)) {
+	txn, err := e.Begin()
+	must(err)
+	f(txn)
+	must(txn.Commit(context.Background(), kv.Buffered))
+}
+
 // Many ranges that are in memory yet are excised one after the other, and nobody who commits waits until all of it is flushed.
 func TestExciseBesideCommits(t *testing.T) {
 	disk := &heldDisk{FS: vfs.NewMem()}
 	e, err := Open("db", Options{FS: disk})
 	must(err)
 	defer func() { must(e.Close()) }()
-	commit := func(f func(kv.Txn)) {
-		txn, err := e.Begin()
-		must(err)
-		f(txn)
-		must(txn.Commit(context.Background(), kv.Buffered))
-	}
 	var list []overlay.Range
 	for i := range byte(2 * memTablesStopWrites) {
 		r := overlay.Range{Start: []byte{'r', i}, End: []byte{'r', i + 1}}
 		list = append(list, r)
-		commit(func(txn kv.Txn) { txn.Set(append(bytes.Clone(r.Start), 1), []byte("value")) })
-		commit(func(txn kv.Txn) { txn.DeleteRange(r.Start, r.End) })
+		apply(e, func(txn kv.Txn) { txn.Set(append(bytes.Clone(r.Start), 1), []byte("value")) })
+		apply(e, func(txn kv.Txn) { txn.DeleteRange(r.Start, r.End) })
 	}
 	disk.release = make(chan struct{})
 	type result struct {
@@ -62,7 +63,7 @@ func TestExciseBesideCommits(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	go func() {
-		commit(func(txn kv.Txn) { txn.Set([]byte("other"), []byte("value")) })
+		apply(e, func(txn kv.Txn) { txn.Set([]byte("other"), []byte("value")) })
 		close(committed)
 	}()
 	<-committed
@@ -83,12 +84,6 @@ func TestExciseBesideReaders(t *testing.T) {
 	e, err := Open("db", Options{FS: vfs.NewMem()})
 	must(err)
 	defer func() { must(e.Close()) }()
-	commit := func(f func(kv.Txn)) {
-		txn, err := e.Begin()
-		must(err)
-		f(txn)
-		must(txn.Commit(context.Background(), kv.Buffered))
-	}
 	watched := func() bool {
 		e.commits.mu.Lock()
 		defer e.commits.mu.Unlock()
@@ -98,13 +93,13 @@ func TestExciseBesideReaders(t *testing.T) {
 	key := []byte{'b', 1}
 	for range 3 {
 		// There is so much dead in the first range that to look there takes a while.
-		commit(func(txn kv.Txn) {
+		apply(e, func(txn kv.Txn) {
 			for i := range 100_000 {
 				txn.Set(binary.BigEndian.AppendUint32([]byte{'a'}, uint32(i)), nil)
 			}
 		})
-		commit(func(txn kv.Txn) { txn.DeleteRange(slow.Start, slow.End) })
-		commit(func(txn kv.Txn) { txn.Set(key, []byte("value")) })
+		apply(e, func(txn kv.Txn) { txn.DeleteRange(slow.Start, slow.End) })
+		apply(e, func(txn kv.Txn) { txn.Set(key, []byte("value")) })
 		done := make(chan error, 1)
 		go func() {
 			_, _, err := e.commits.excise(slow, quick)
@@ -115,7 +110,7 @@ func TestExciseBesideReaders(t *testing.T) {
 		}
 		reader, err := e.Snapshot()
 		must(err)
-		commit(func(txn kv.Txn) { txn.Delete(key) })
+		apply(e, func(txn kv.Txn) { txn.Delete(key) })
 		must(<-done)
 		if value, err := reader.Get(key); err != nil || string(value) != "value" {
 			t.Fatalf("%q, %v", value, err)

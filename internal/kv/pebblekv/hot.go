@@ -5,7 +5,6 @@ import (
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv/overlay"
@@ -160,17 +159,12 @@ func (h *hot) shrink() {
 	}
 }
 
-const (
-	// shrunkAtOnce is how many entries are looked at between two rests. A rest takes shrinkRests times as long as they did:
-	// there is no hurry, and what somebody waits for shall not wait for the processor.
-	shrunkAtOnce  = 1024
-	shrinkRests   = 20
-	maxShrinkRest = 20 * time.Millisecond
-)
+// shrunkAtOnce is how many entries are looked at between two rests.
+const shrunkAtOnce = 1024
 
 // shrinkAll goes over all shards until nobody has asked for it again meanwhile.
 func (h *hot) shrinkAll() {
-	rest, wall := restUntil(h.quit), clock.Wall() // it is about the real processor
+	rest, wall := restUntil(h.quit), clock.Wall()
 	begin := wall.Now()
 	for asked, looked := int64(0), 0; ; {
 		now := h.shrinks.Load()
@@ -185,7 +179,7 @@ func (h *hot) shrinkAll() {
 				if looked += n; looked < shrunkAtOnce {
 					continue
 				}
-				rest(min(shrinkRests*clock.Since(wall, begin), maxShrinkRest))
+				rest(restFor(begin))
 				select {
 				case <-h.quit:
 					return

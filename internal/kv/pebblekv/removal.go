@@ -24,9 +24,6 @@ const (
 	// removedAtOnce is how much goes in a step. maxRemovalSteps bounds them, so that no file takes much longer than a second.
 	removedAtOnce   = 2 << 20
 	maxRemovalSteps = 64
-	// A rest takes removalRests times as long as what was done before it, so that others hardly notice.
-	removalRests   = 20
-	maxRemovalRest = 20 * time.Millisecond
 )
 
 // Remove is vfs.FS's. Pebble removes the files of the log and the tables on a goroutine that does nothing else.
@@ -50,20 +47,8 @@ func (d *gentleDisk) shorten(name string, size int64) {
 }
 
 func (d *gentleDisk) gently(do func() error) error {
-	begin := clock.Wall().Now() // it is about the real disk
+	begin := clock.Wall().Now()
 	err := do()
-	d.rest(min(removalRests*clock.Since(clock.Wall(), begin), maxRemovalRest))
+	d.rest(restFor(begin))
 	return err
-}
-
-// restUntil rests, or does not any more when quit is closed.
-func restUntil(quit <-chan struct{}) func(time.Duration) {
-	return func(d time.Duration) {
-		timer := clock.Wall().NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-timer.C():
-		case <-quit:
-		}
-	}
 }

@@ -15,7 +15,7 @@ import (
 func removed(t *testing.T, fs vfs.FS, name string) (sizes []int64) {
 	t.Helper()
 	d := gentleDisk{fs, func(rest time.Duration) {
-		if rest <= 0 || rest > maxRemovalRest {
+		if rest <= 0 || rest > maxRest {
 			t.Errorf("a rest of %v", rest)
 		}
 		size := int64(-1)

@@ -71,6 +71,11 @@ func Open(dir string, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pebblekv: open: %s is in use by another Ebb: %w", dir, err)
 	}
+	if _, onDisk := o.FS.(privateDisk); onDisk {
+		if err := narrow(dir, o.Logger); err != nil {
+			return nil, fmt.Errorf("pebblekv: open: %w", errors.Join(err, lock.Close()))
+		}
+	}
 	loadDir := o.FS.PathJoin(dir, loadDir)
 	if err := clearLoads(o.FS, loadDir); err != nil {
 		return nil, fmt.Errorf("pebblekv: open: %w", errors.Join(err, lock.Close()))

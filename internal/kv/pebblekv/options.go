@@ -71,7 +71,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxTxnBytes, defaultMaxTxnBytes)
 	setDefault(&o.MaxOpenFiles, defaultMaxOpenFiles)
 	if o.FS == nil {
-		o.FS = vfs.Default
+		o.FS = privateDisk{vfs.Default}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))

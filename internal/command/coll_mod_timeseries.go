@@ -18,6 +18,9 @@ func (op *Op) modifiedSeries(c *catalog.Collection, r *collModRequest, reply *bs
 	if r.index != nil && (r.index.has("unique") || r.index.has("prepareUnique")) {
 		return nil, invalidOptions("option not supported on a time-series collection: unique")
 	}
+	if r.index != nil && r.index.has("expireAfterSeconds") {
+		return nil, invalidOptions("TTL indexes are not supported for time-series collections. Please refer to the documentation and use the top-level 'expireAfterSeconds' option instead")
+	}
 	o := readOptions(c.Options.Doc)
 	if err := op.setExpire(c, o, r.expire); err != nil {
 		return nil, err

@@ -145,7 +145,7 @@ func (r *Reader) fieldSpan(rule *policy.Rule, earliest, latest int64) span {
 // the order of their ids.
 func (r *Reader) eachDue(rule *policy.Rule, now int64, after []byte, f func(id RecordID, key []byte) bool) error {
 	spans := r.spans(rule, dueAt(now))
-	if after != nil {
+	if after != nil && !r.c.IsTimeSeries() { // whose own TTL has one span, without bounds, and others one each
 		i := slices.IndexFunc(spans, func(s span) bool { return tableSpan(s.low) == tableSpan(after) })
 		spans = spans[max(i, 0):]
 	}

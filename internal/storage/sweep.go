@@ -1,8 +1,10 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
@@ -377,7 +379,14 @@ func (w *sweeping) delete() error {
 		return err
 	}
 	if left == 0 {
-		return w.deleteAll()
+		empty, err := w.leavesNothing()
+		if err != nil {
+			return err
+		}
+		if empty {
+			return w.deleteAll()
+		}
+		w.store.options.Logger.Error("A collection's counter of documents is too low: validate tells more", "namespace", w.c.NS.String())
 	}
 	if w.c.order.clustered {
 		w.kv.DeleteRange(w.parts[0].low, w.parts[0].high)
@@ -414,6 +423,26 @@ func (w *sweeping) deleteEntries(ix *tableIndex, n int64) error {
 		w.kv.DeleteRange(s.low, s.high)
 	}
 	return nil
+}
+
+// leavesNothing says whether all records there are lie in what is swept. It looks at the keys on either side: a counter alone
+// is not enough to delete everything by.
+func (w *sweeping) leavesNothing() (bool, error) {
+	var rest walk
+	if err := rest.openRange(w.view, recordKey(nil, w.c.ID, nil)); err != nil {
+		return false, err
+	}
+	defer rest.close()
+	parts := slices.Clone(w.parts)
+	slices.SortFunc(parts, func(a, b sweptPart) int { return bytes.Compare(a.low, b.low) })
+	for rest.next() {
+		if len(parts) == 0 || bytes.Compare(rest.it.Key(), parts[0].low) < 0 {
+			return false, nil
+		}
+		rest.seek(parts[0].high)
+		parts = parts[1:]
+	}
+	return true, rest.err()
 }
 
 // deleteAll empties the collection and its indexes: nothing is left to be cleaned.

@@ -2,8 +2,13 @@ package storage
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/kv"
 )
 
 // TestSweepCountsLittle: where the cut lies in the middle of more records than are counted, a sweep ends before them.
@@ -32,4 +37,94 @@ func TestSweepCountsLittle(t *testing.T) {
 		}
 		f.validate(testNS)
 	}
+}
+
+// TestSweepLooksBeforeItEmpties: where the counter says that a sweep leaves nothing, what lies on either side of it stays.
+func TestSweepLooksBeforeItEmpties(t *testing.T) {
+	now := epoch.UnixMilli()
+	for _, c := range []struct {
+		index string
+		stay  string // documents that do not expire, each on another side of what does
+	}{
+		{`{key: {d: 1}, name: "t", expireAfterSeconds: 1}`, fmt.Sprintf(`{_id: 100, d: Date(%d)}`, now+1e9)},
+		{`{key: {d: 1}, name: "t", expireAfterSeconds: 1}`, `{_id: 100}`},
+		{`{key: {_ts: 1}, name: "t", expireAfterSeconds: 1}`, `{_id: 100, ttl: 1000000}`},
+		{`{key: {_ts: 1}, name: "t", expireAfterSeconds: 1}`, `{_id: 100, ttl: -1}`},
+		{`{key: {_ts: 1}, name: "t", expireAfterSeconds: 1000}`, `{_id: 100}`},
+		{`{key: {_ts: 1}, name: "t", expireAfterSeconds: -1}`, `{_id: 100}`},
+	} {
+		f := newFixture(t)
+		f.createIndexes(testNS, c.index, `{key: {a: 1}, name: "a"}`)
+		for i := range 20 {
+			f.must(f.insert(testNS, fmt.Sprintf(`{_id: %d, d: Date(%d), ttl: 1, a: 1}`, i, now)))
+		}
+		f.must(f.insert(testNS, c.stay))
+		f.must(f.spoilCount(-1))
+		f.clock.Advance(time.Second)
+		coll := f.tested()
+		done, ok, err := f.Sweep(context.Background(), coll.ID, coll.order.rule, f.Now())
+		if err != nil || !ok || done.Documents != 20 {
+			t.Errorf("%s: swept %+v, %v, %v", c.index, done, ok, err)
+		}
+		f.must(f.spoilCount(1))
+		if got := f.ids(testNS); got != "100" {
+			t.Errorf("%s: %s is left, not the one that has not expired: %s", c.index, got, c.stay)
+		}
+		f.validate(testNS)
+	}
+}
+
+// spoilCount makes the counter of documents wrong.
+func (f *fixture) spoilCount(by int64) error {
+	t, err := f.engine.Begin()
+	if err != nil {
+		return err
+	}
+	t.Add(counterKey(nil, ofCollection, f.tested().ID, countDocuments), by)
+	return t.Commit(context.Background(), kv.Synced)
+}
+
+// TestManyDueInASeries: what is due is found in pieces, and goes on behind the last, by each kind of rule.
+func TestManyDueInASeries(t *testing.T) {
+	f := newFixture(t)
+	_, err := f.CreateCollection(context.Background(), testNS, bson.MustDoc(`{timeseries: {timeField: "t", metaField: "m", bucketMaxSpanSeconds: 3600}, expireAfterSeconds: NumberLong(10)}`))
+	f.must(err)
+	f.createIndexes(testNS, `{key: {t: 1}, name: "t", expireAfterSeconds: 10, partialFilterExpression: {m: {$lt: 3}}}`)
+	const n = 2500
+	var docs []string
+	for i := range n {
+		docs = append(docs, fmt.Sprintf(`{_id: %d, t: Date(%d), m: %d}`, i, epoch.UnixMilli()-int64(i%7), i%5))
+	}
+	for some := range slices.Chunk(docs, 500) {
+		f.must(f.insert(testNS, some...))
+	}
+	f.clock.Advance(3 * time.Hour)
+	for _, rule := range f.tested().rules.All() {
+		want := n
+		if rule.Index != nil {
+			want = n / 5 * 3
+		}
+		f.read(testNS, func(r *Reader) error {
+			seen := map[string]bool{}
+			for after, more := []byte(nil), true; more; more = after != nil {
+				ids, next, err := r.Due(&rule, f.Now(), after, 1000)
+				if err != nil {
+					return err
+				}
+				for _, id := range ids {
+					seen[string(id)] = true
+				}
+				after = next
+			}
+			if len(seen) != want {
+				t.Errorf("%d are found by rule %q, not %d", len(seen), rule.Name(), want)
+			}
+			return nil
+		})
+	}
+	own, _ := f.tested().rules.Own()
+	if deleted, err := f.ExpireNow(context.Background(), testNS, own, f.Now()); err != nil || deleted != n {
+		t.Errorf("%d are deleted, %v", deleted, err)
+	}
+	f.validate(testNS)
 }

@@ -79,7 +79,11 @@ func (op *Op) parseAggregate(a *Args) (aggregateRequest, error) {
 	}
 	collate(a, "collation", r.call)
 	r.cursorGiven = op.readCursor(a, &r)
-	a.Ignore("collectionUUID", "fromRouter", "fromMongos", "needsMerge", "exchange", "isMapReduceCommand", "runtimeConstants", "encryptionInformation",
+	r.call.Expected = a.collectionUUID(r.NS)
+	if r.call.Expected != nil && r.NS.Coll == "" {
+		a.Fail(mongoerr.New(4928901, "collectionUUID is not supported for a collectionless aggregation"))
+	}
+	a.Ignore("fromRouter", "fromMongos", "needsMerge", "exchange", "isMapReduceCommand", "runtimeConstants", "encryptionInformation",
 		"includeQueryStatsMetrics", "requestReshardingResumeToken", "unwrappedReadPref", "querySettings", "needsSortedMerge", "mirrored", "bypassEmptyTsReplacement")
 	if err := a.Done(); err != nil {
 		return r, err

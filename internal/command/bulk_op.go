@@ -62,8 +62,8 @@ func (b *bulk) update(o bulkOp) (updateStatement, error) {
 	s.Hint = hint(a)
 	s.ArrayFilters = arrayFilters(a)
 	collate(a, "collation", s.call)
-	s.call.Let, s.call.Bypass = b.let, b.bypass
-	s.BypassEmptyTimestamps = b.keepTimestamps
+	s.call.Let, s.call.Bypass, s.call.KeepTimestamps = b.let, b.bypass, b.keepTimestamps
+	s.call.Expected = b.targets[o.target].expected
 	a.Required("filter")
 	switch s.Change.Type {
 	case bson.TypeObject, bson.TypeArray:
@@ -85,7 +85,7 @@ func (b *bulk) delete(o bulkOp) (deleteStatement, error) {
 	s.Multi = a.Bool("multi", false)
 	s.Hint = hint(a)
 	collate(a, "collation", s.call)
-	s.call.Let = b.let
+	s.call.Let, s.call.Expected = b.let, b.targets[o.target].expected
 	a.Required("filter")
 	return s, a.Done()
 }

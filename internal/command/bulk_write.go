@@ -40,8 +40,8 @@ type bulkCounts struct{ errors, inserted, matched, modified, upserted, deleted i
 
 // bulkTarget is one element of nsInfo.
 type bulkTarget struct {
-	ns   namespace.NS
-	uuid *[16]byte
+	ns       namespace.NS
+	expected *query.Expected
 }
 
 func bulkWrite(op *Op) (bson.Doc, error) {
@@ -91,13 +91,13 @@ func (b *bulk) parse(a *Args) (cursorOptions, error) {
 func parseBulkTarget(d bson.Doc) (t bulkTarget, err error) {
 	a := NewArgs("bulkWrite.nsInfo", d)
 	name, _ := a.String("ns")
-	t.uuid = a.collectionUUID()
+	t.ns = namespace.Split(string([]byte(name)))
+	t.expected = a.collectionUUID(t.ns)
 	a.Ignore("encryptionInformation", "isTimeseriesNamespace", "shardVersion", "databaseVersion")
 	a.Required("ns")
 	if err := a.Done(); err != nil {
 		return t, err
 	}
-	t.ns = namespace.Split(string([]byte(name)))
 	return t, t.ns.Check()
 }
 
@@ -145,8 +145,7 @@ func (b *bulk) stopped() bool { return b.ordered && b.counts.errors > 0 || b.siz
 // runFrom runs the i-th op and says how many it ran: inserts that follow one another into one collection are one.
 func (b *bulk) runFrom(i int) (n int, err error) {
 	o := b.ops[i]
-	t := b.targets[o.target]
-	if err := b.check(t); err != nil {
+	if err := writable(b.targets[o.target].ns); err != nil {
 		b.fail(i, err)
 		return 1, nil
 	}
@@ -159,13 +158,6 @@ func (b *bulk) runFrom(i int) (n int, err error) {
 	return 1, b.runDelete(i)
 }
 
-func (b *bulk) check(t bulkTarget) error {
-	if err := writable(t.ns); err != nil {
-		return err
-	}
-	return b.op.checkUUID(t.ns, t.uuid)
-}
-
 func (b *bulk) runInserts(i int) (n int, err error) {
 	var docs []bson.Doc
 	for _, o := range b.ops[i:] {
@@ -175,7 +167,7 @@ func (b *bulk) runInserts(i int) (n int, err error) {
 		docs = append(docs, o.doc)
 	}
 	call := b.op.change()
-	call.Bypass, call.Let = b.bypass, b.let
+	call.Bypass, call.Let, call.KeepTimestamps, call.Expected = b.bypass, b.let, b.keepTimestamps, b.targets[b.ops[i].target].expected
 	ns, start := b.targets[b.ops[i].target].ns, b.op.Clock.Now()
 	inserted, refused, err := b.op.Query.Insert(b.op.Ctx, ns, docs, b.ordered, call)
 	b.op.statement("insert", ns, bson.Build().String("insert", ns.Coll).Bool("ordered", b.ordered).Doc(), start, err,

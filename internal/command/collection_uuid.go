@@ -4,6 +4,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/query"
 )
 
 // UUID reads an optional UUID.
@@ -25,28 +26,11 @@ func (a *Args) UUID(key string) (u [16]byte, ok bool) {
 	return u, true
 }
 
-// collectionUUID reads the field with which a client says which collection it means.
-func (a *Args) collectionUUID() *[16]byte {
+// collectionUUID reads the field with which a client says which collection it means by ns; nil when it does not say.
+func (a *Args) collectionUUID(ns namespace.NS) *query.Expected {
 	u, ok := a.UUID("collectionUUID")
 	if !ok {
 		return nil
 	}
-	return &u
-}
-
-// checkUUID refuses to go on when the collection called ns is not the one with the UUID.
-func (op *Op) checkUUID(ns namespace.NS, want *[16]byte) error {
-	if want == nil {
-		return nil
-	}
-	catalog := op.Query.Store.Catalog()
-	if c := catalog.Collection(ns); c != nil && !c.IsView() && c.UUID == *want {
-		return nil
-	}
-	actual := bson.Null
-	if c := catalog.ByUUID(*want); c != nil && c.NS.DB == ns.DB {
-		actual = bson.String(c.NS.Coll)
-	}
-	return mongoerr.New(mongoerr.CollectionUUIDMismatch, "Collection UUID does not match that specified").WithExtra(
-		bson.Build().String("db", ns.DB).Binary("collectionUUID", 4, want[:]).String("expectedCollection", ns.Coll).Value("actualCollection", actual).Doc())
+	return &query.Expected{NS: ns, UUID: u}
 }

@@ -41,7 +41,8 @@ func (op *Op) parseCount(a *Args) (countRequest, error) {
 	r.Skip, _ = a.Limit("skip")
 	r.Limit, r.HasLimit = countLimit(a)
 	collate(a, "collation", r.call)
-	a.Ignore("fields", "encryptionInformation", "collectionUUID", "queryOptions", "mirrored", "includeQueryStatsMetrics")
+	r.call.Expected = a.collectionUUID(r.NS)
+	a.Ignore("fields", "encryptionInformation", "queryOptions", "mirrored", "includeQueryStatsMetrics")
 	if err := a.Done(); err != nil {
 		return r, err
 	}
@@ -95,7 +96,8 @@ func (op *Op) parseDistinct(a *Args) (distinctRequest, error) {
 	r.Filter = a.Doc("query")
 	r.Hint = hint(a)
 	collate(a, "collation", r.call)
-	a.Ignore("collectionUUID", "mirrored", "querySettings", "includeQueryStatsMetrics")
+	r.call.Expected = a.collectionUUID(r.NS)
+	a.Ignore("mirrored", "querySettings", "includeQueryStatsMetrics")
 	a.Required("key")
 	if err := a.Done(); err != nil {
 		return r, err

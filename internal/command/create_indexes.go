@@ -22,7 +22,7 @@ func createIndexes(op *Op) (bson.Doc, error) {
 	a := op.Args
 	ns := a.Collection(op.DB)
 	specs := op.indexSpecs(a)
-	uuid := a.collectionUUID()
+	expected := a.collectionUUID(ns)
 	a.SafeBool("ignoreUnknownIndexOptions", false)
 	a.Ignore("isTimeseriesNamespace", "returnOnStart")
 	checkQuorum(a)
@@ -36,7 +36,7 @@ func createIndexes(op *Op) (bson.Doc, error) {
 	if err := indexable(ns); err != nil {
 		return nil, err
 	}
-	if err := op.checkUUID(ns, uuid); err != nil {
+	if err := op.Query.CheckExpected(expected); err != nil {
 		return nil, err
 	}
 	if len(specs) == 0 {

@@ -29,7 +29,8 @@ func (op *Op) parseDeletes() (statements []deleteStatement, ordered bool, err er
 	ordered = a.Bool("ordered", true)
 	let := a.Doc("let")
 	a.SafeBool("bypassDocumentValidation", false)
-	a.Ignore("encryptionInformation", "isTimeseriesNamespace", "collectionUUID", "legacyRuntimeConstants", "runtimeConstants")
+	expected := a.collectionUUID(ns)
+	a.Ignore("encryptionInformation", "isTimeseriesNamespace", "legacyRuntimeConstants", "runtimeConstants")
 	if !given {
 		a.Required("deletes")
 	}
@@ -45,7 +46,7 @@ func (op *Op) parseDeletes() (statements []deleteStatement, ordered bool, err er
 		if err != nil {
 			return nil, ordered, err
 		}
-		s.call.Let = let
+		s.call.Let, s.call.Expected = let, expected
 		statements[i] = s
 	}
 	return statements, ordered, writable(ns)

@@ -16,14 +16,14 @@ func dropCommands() []*Command {
 func drop(op *Op) (bson.Doc, error) {
 	a := op.Args
 	ns := a.Collection(op.DB)
-	uuid := a.collectionUUID()
+	expected := a.collectionUUID(ns)
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
 	if err := checkDroppable(ns); err != nil {
 		return nil, err
 	}
-	if err := op.checkUUID(ns, uuid); err != nil {
+	if err := op.Query.CheckExpected(expected); err != nil {
 		return nil, err
 	}
 	if ns.Coll == systemViews && op.Query.Store.Catalog().Collection(ns) == nil {

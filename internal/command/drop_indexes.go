@@ -22,7 +22,7 @@ func dropIndexes(op *Op) (bson.Doc, error) {
 		a.Required("index")
 	}
 	checkWhich(a, which)
-	uuid := a.collectionUUID()
+	expected := a.collectionUUID(ns)
 	a.Ignore("isTimeseriesNamespace")
 	if err := a.Done(); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func dropIndexes(op *Op) (bson.Doc, error) {
 	if err := readable(ns); err != nil {
 		return nil, err
 	}
-	if err := op.checkUUID(ns, uuid); err != nil {
+	if err := op.Query.CheckExpected(expected); err != nil {
 		return nil, err
 	}
 	if coll := op.stored(ns); coll != nil {

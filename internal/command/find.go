@@ -87,6 +87,7 @@ func (r *findRequest) parseRare(a *Args) {
 	r.Tailable = a.SafeBool("tailable", false)
 	r.cursor.tailable = r.Tailable
 	r.cursor.awaitData = a.SafeBool("awaitData", false)
+	r.call.Expected = a.collectionUUID(r.NS)
 	a.SafeBool("oplogReplay", false)
 	a.SafeBool("allowPartialResults", false)
 	a.SafeBool("mirrored", false)

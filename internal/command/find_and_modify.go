@@ -46,11 +46,12 @@ func (op *Op) parseFindAndModify(a *Args) (findAndModifyRequest, error) {
 	r.Upsert = a.SafeBool("upsert", false)
 	r.Change = a.Value("update")
 	r.ArrayFilters = arrayFilters(a)
-	r.BypassEmptyTimestamps = a.SafeBool("bypassEmptyTsReplacement", false)
+	r.call.KeepTimestamps = a.SafeBool("bypassEmptyTsReplacement", false)
 	r.call.Bypass = a.SafeBool("bypassDocumentValidation", false)
 	r.call.Let = a.Doc("let")
 	collate(a, "collation", r.call)
-	a.Ignore("encryptionInformation", "isTimeseriesNamespace", "collectionUUID", "runtimeConstants", "legacyRuntimeConstants", "sampleId",
+	r.call.Expected = a.collectionUUID(r.NS)
+	a.Ignore("encryptionInformation", "isTimeseriesNamespace", "runtimeConstants", "legacyRuntimeConstants", "sampleId",
 		"originalQuery", "originalCollation", "allowShardKeyUpdatesWithoutFullShardKeyInQuery")
 	if err := a.Done(); err != nil {
 		return r, err

@@ -15,7 +15,11 @@ func insert(op *Op) (bson.Doc, error) {
 	ordered := a.Bool("ordered", true)
 	call := op.change()
 	call.Bypass = a.SafeBool("bypassDocumentValidation", false)
-	a.Ignore("maxTimeMS", "encryptionInformation", "bypassEmptyTsReplacement", "isTimeseriesNamespace", "collectionUUID")
+	if !a.everyday {
+		call.KeepTimestamps = a.SafeBool("bypassEmptyTsReplacement", false)
+		call.Expected = a.collectionUUID(ns)
+		a.Ignore("maxTimeMS", "encryptionInformation", "isTimeseriesNamespace")
+	}
 	if !given {
 		a.Required("documents")
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/query"
 )
 
 func renameCollectionCommands() []*Command {
@@ -16,9 +17,8 @@ func renameCollectionCommands() []*Command {
 type renameRequest struct {
 	from, to   namespace.NS
 	dropTarget bool
-	// targetUUID is the collection that may be dropped.
-	targetUUID *[16]byte
-	uuid       *[16]byte
+	// source is the collection that is meant, and target the one that may be dropped.
+	source, target *query.Expected
 }
 
 func renameCollection(op *Op) (bson.Doc, error) {
@@ -29,10 +29,10 @@ func renameCollection(op *Op) (bson.Doc, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	if err := op.checkUUID(r.from, r.uuid); err != nil {
+	if err := op.Query.CheckExpected(r.source); err != nil {
 		return nil, err
 	}
-	if err := op.checkUUID(r.to, r.targetUUID); err != nil {
+	if err := op.Query.CheckExpected(r.target); err != nil {
 		return nil, err
 	}
 	source, target := op.Query.Store.Catalog().Collection(r.from), op.Query.Store.Catalog().Collection(r.to)
@@ -51,13 +51,13 @@ func parseRename(a *Args, name string) (r renameRequest, err error) {
 	from, _ := a.String(name)
 	to, _ := a.String("to")
 	r.from, r.to = namespace.Split(strings.Clone(from)), namespace.Split(strings.Clone(to))
-	r.uuid = a.collectionUUID()
+	r.source = a.collectionUUID(r.from)
 	switch v := a.Value("dropTarget"); {
 	case v.IsMissing():
 	case v.Type == bson.TypeBool:
 		r.dropTarget = v.Bool()
 	case v.Type == bson.TypeBinary:
-		r.dropTarget, r.targetUUID = true, a.targetUUID(v)
+		r.dropTarget, r.target = true, a.targetUUID(v, r.to)
 	default:
 		a.Fail(a.wrongType("dropTarget", v.Type, []bson.Type{bson.TypeBool, bson.TypeBinary}))
 	}
@@ -65,14 +65,13 @@ func parseRename(a *Args, name string) (r renameRequest, err error) {
 	return r, a.Done()
 }
 
-func (a *Args) targetUUID(v bson.Value) *[16]byte {
+func (a *Args) targetUUID(v bson.Value, ns namespace.NS) *query.Expected {
 	subtype, data := v.Binary()
 	if subtype != 4 || len(data) != 16 {
 		a.Fail(mongoerr.New(mongoerr.InvalidUUID, "UUID must be a 16-byte binary field with UUID (4) subtype"))
 		return nil
 	}
-	u := [16]byte(data)
-	return &u
+	return &query.Expected{NS: ns, UUID: [16]byte(data)}
 }
 
 func (r *renameRequest) check() error {
@@ -85,7 +84,7 @@ func (r *renameRequest) check() error {
 		}
 	}
 	switch {
-	case r.from.DB != r.to.DB && r.targetUUID != nil:
+	case r.from.DB != r.to.DB && r.target != nil:
 		return invalidOptions("cannot rename within the same database: dropTarget by UUID is not allowed across databases")
 	case r.from == r.to:
 		return mongoerr.New(mongoerr.IllegalOperation, "Can't rename a collection to itself")

@@ -30,7 +30,8 @@ func (op *Op) parseUpdates() (statements []updateStatement, ordered bool, err er
 	bypass := a.SafeBool("bypassDocumentValidation", false)
 	let := a.Doc("let")
 	keepTimestamps := a.SafeBool("bypassEmptyTsReplacement", false)
-	a.Ignore("encryptionInformation", "isTimeseriesNamespace", "collectionUUID", "runtimeConstants", "allowShardKeyUpdatesWithoutFullShardKeyInQuery")
+	expected := a.collectionUUID(ns)
+	a.Ignore("encryptionInformation", "isTimeseriesNamespace", "runtimeConstants", "allowShardKeyUpdatesWithoutFullShardKeyInQuery")
 	if !given {
 		a.Required("updates")
 	}
@@ -46,8 +47,7 @@ func (op *Op) parseUpdates() (statements []updateStatement, ordered bool, err er
 		if err != nil {
 			return nil, ordered, err
 		}
-		s.BypassEmptyTimestamps = keepTimestamps
-		s.call.Let, s.call.Bypass = let, bypass
+		s.call.Let, s.call.Bypass, s.call.KeepTimestamps, s.call.Expected = let, bypass, keepTimestamps, expected
 		statements[i] = s
 	}
 	return statements, ordered, writable(ns)

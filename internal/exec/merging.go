@@ -94,7 +94,7 @@ func (m *Merging) Matched(ctx context.Context, old, doc bson.Doc) (result bson.D
 // been merged or kept, the insert is an upsert of single fields: the on fields that doc lacks are null, and the others
 // follow _id in the order of their names.
 func (m *Merging) NewDocument(doc bson.Doc, keys []bson.Value) bson.Doc {
-	if m.stage.WhenMatched != "merge" && m.stage.WhenMatched != "keepExisting" {
+	if !m.SetsFields() {
 		return doc
 	}
 	names, values := []string{}, map[string]bson.Value{}
@@ -120,6 +120,12 @@ func (m *Merging) NewDocument(doc bson.Doc, keys []bson.Value) bson.Doc {
 		b.Value(name, values[name])
 	}
 	return b.Doc()
+}
+
+// SetsFields says whether documents are merged field by field, also into one that is made for them. Otherwise they, or what a
+// pipeline made of them, come in as they are.
+func (m *Merging) SetsFields() bool {
+	return m.stage.WhenMatched == "merge" || m.stage.WhenMatched == "keepExisting"
 }
 
 // NotMatched says whether doc is inserted when nothing was found for it.

@@ -60,6 +60,9 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 	if err := e.checkFusion(a.NS, a.Pipeline); err != nil {
 		return nil, nil, err
 	}
+	if err := e.CheckExpected(call.Expected); err != nil { // again where a collection is read; not all read one, and a view is none
+		return nil, nil, err
+	}
 	ns, stages, coll, err := e.resolve(a.NS, a.Pipeline, call)
 	if err != nil {
 		return nil, nil, err
@@ -191,6 +194,9 @@ func (p *plannedPipeline) open(ctx context.Context, e *Engine, op *exec.Op, call
 func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pipeline, hint bson.Value, v *views, call *Call) (p plannedPipeline, err error) {
 	view, err := v.open(ctx)
 	if err != nil {
+		return p, err
+	}
+	if err := call.Expected.check(pl.NS, view.Catalog().Collection(pl.NS), view.Catalog()); err != nil {
 		return p, err
 	}
 	p.lead = pl.Leading()

@@ -12,7 +12,7 @@ import (
 // Append adds a document of the server's own to a collection that is there. No validator is asked, and it may be lost with
 // the machine.
 func (e *Engine) Append(ctx context.Context, ns namespace.NS, doc bson.Doc, now int64) error {
-	doc, err := e.insertable(doc, now)
+	doc, err := e.insertable(doc, now, true)
 	if err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func clampCount(n int64, c Count) int64 {
 }
 
 func (e *Engine) fastCount(ctx context.Context, c Count, call *Call) (n int64, ok bool, err error) {
-	if !c.Filter.IsEmpty() || !c.Hint.IsNullish() {
+	if !c.Filter.IsEmpty() || !c.Hint.IsNullish() || call.Expected != nil {
 		return 0, false, nil
 	}
 	v := &views{store: e.Store, now: call.Now}

@@ -91,6 +91,10 @@ type Call struct {
 	Globals bson.Doc
 	// Bypass skips the collection's validator.
 	Bypass bool
+	// KeepTimestamps leaves empty timestamps of what is inserted or put in the place of another document as they are.
+	KeepTimestamps bool
+	// Expected, unless nil, is the collection that the client means.
+	Expected *Expected
 	// PlanSummary is set to what the (last) plan is called.
 	PlanSummary string
 	// OnView is set when what was read is a view.

@@ -73,7 +73,7 @@ func (e *Engine) explainUpdate(ctx context.Context, u Update, call *Call, v Verb
 	if err != nil {
 		return nil, err
 	}
-	p, err := e.parseUpdate(x.lang, u)
+	p, err := e.parseUpdate(x.lang, u, call)
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,12 @@ func (e *Engine) prepareFor(ctx context.Context, p *prepared) (*prepared, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.parse(ctx, e, view.Catalog().Collection(f.NS)); err != nil {
+	coll := view.Catalog().Collection(f.NS)
+	err = call.Expected.check(f.NS, coll, view.Catalog())
+	if err == nil {
+		err = p.parse(ctx, e, coll)
+	}
+	if err != nil {
 		p.views.release()
 		return nil, err
 	}

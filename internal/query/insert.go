@@ -28,13 +28,23 @@ func (e *Engine) Insert(ctx context.Context, ns namespace.NS, docs []bson.Doc, o
 	if series := e.behindBuckets(ns); series != nil {
 		return e.insertBuckets(ctx, series, docs, ordered, call)
 	}
+	keep := call.KeepTimestamps || e.isTimeSeries(ns)
 	ready := make([]bson.Doc, len(docs))
 	bad := make([]error, len(docs))
 	for i, d := range docs {
-		ready[i], bad[i] = e.insertable(d, call.Now)
+		ready[i], bad[i] = e.insertable(d, call.Now, keep)
 	}
 	for start := 0; start < len(docs); {
 		part, err := e.insertPart(ctx, ns, ready[start:], bad[start:], ordered, call)
+		if mongoerr.Is(err, mongoerr.CollectionUUIDMismatch) { // the error of each document, not of all
+			part = insertedPart{done: len(docs) - start}
+			for i := range part.done {
+				if part.refused = append(part.refused, WriteError{i, err}); ordered {
+					break
+				}
+			}
+			part.done, err = len(part.refused), nil
+		}
 		if err != nil {
 			return inserted, refused, err
 		}
@@ -107,13 +117,20 @@ func isUserError(err error) bool {
 	return true
 }
 
-// insertable is doc as it is stored: _id first, made where there is none, empty timestamps of the first level filled.
-func (e *Engine) insertable(doc bson.Doc, now int64) (bson.Doc, error) {
+// isTimeSeries says whether ns is a time series, whose measurements keep empty timestamps.
+func (e *Engine) isTimeSeries(ns namespace.NS) bool {
+	c := e.Store.Catalog().Collection(ns)
+	return c != nil && c.IsTimeSeries()
+}
+
+// insertable is doc as it is stored: _id first, made where there is none, empty timestamps of the first level filled unless
+// they are kept.
+func (e *Engine) insertable(doc bson.Doc, now int64, keepTimestamps bool) (bson.Doc, error) {
 	if len(doc) > bson.MaxDocSize {
 		return nil, mongoerr.New(mongoerr.BSONObjectTooLarge, "object to insert too large. size in bytes: %d, max size: %d", len(doc), bson.MaxDocSize)
 	}
 	id := bson.Missing
-	fill := false
+	fill := false // an empty timestamp
 	for it := doc.Iter(); it.Next(); {
 		v := it.Value()
 		switch {
@@ -122,7 +139,7 @@ func (e *Engine) insertable(doc bson.Doc, now int64) (bson.Doc, error) {
 				return nil, mongoerr.New(mongoerr.BadValue, "can't have multiple _id fields in one document")
 			}
 			id = v
-		case v.Type == bson.TypeTimestamp && emptyTimestamp(v):
+		case v.Type == bson.TypeTimestamp && !keepTimestamps && emptyTimestamp(v):
 			fill = true
 		}
 	}
@@ -142,7 +159,7 @@ func (e *Engine) insertable(doc bson.Doc, now int64) (bson.Doc, error) {
 	for it := doc.Iter(); it.Next(); {
 		switch v := it.Value(); {
 		case it.Key() == "_id":
-		case v.Type == bson.TypeTimestamp && emptyTimestamp(v):
+		case fill && v.Type == bson.TypeTimestamp && emptyTimestamp(v):
 			seconds, increment := e.ids.timestamp(now)
 			b.Timestamp(it.Key(), seconds, increment)
 		default:

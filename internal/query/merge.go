@@ -129,6 +129,12 @@ func (m *mergeWriter) merge(ctx context.Context, w *storage.Writer, doc bson.Doc
 	if err != nil || !write {
 		return err
 	}
+	if m.stage.WhenMatched == "replace" {
+		e := m.catalog.engine
+		if result, err = e.insertable(result, m.catalog.call.Now, false); err != nil {
+			return err
+		}
+	}
 	if bson.Compare(old.Doc.Lookup("_id"), bson.Doc(result).Lookup("_id")) != 0 {
 		return mongoerr.New(mongoerr.ImmutableField, "$merge failed to update the matching document, did you attempt to modify the _id or the shard key? :: caused by :: Performing an update on the path '_id' would modify the immutable field '_id'")
 	}
@@ -145,7 +151,7 @@ func (m *mergeWriter) insert(w *storage.Writer, doc bson.Doc, check validation) 
 		return err
 	}
 	e := m.catalog.engine
-	if doc, err = e.insertable(doc, m.catalog.call.Now); err != nil {
+	if doc, err = e.insertable(doc, m.catalog.call.Now, m.rules.SetsFields()); err != nil {
 		return err
 	}
 	if err := check.document(doc); err != nil {

@@ -27,8 +27,7 @@ type Update struct {
 	// Insert is what an upsert inserts, nil when it is made of the query and the change.
 	Insert bson.Doc
 	// Constants are the values of c in {q, u, c}: variables of a pipeline update.
-	Constants             bson.Doc
-	BypassEmptyTimestamps bool
+	Constants bson.Doc
 
 	// scored says that what is done with the document found asks for its text score.
 	scored bool
@@ -78,11 +77,14 @@ func (e *Engine) checkUpdate(ctx context.Context, u Update, call *Call) error {
 	if err != nil {
 		return err
 	}
-	_, err = e.parseUpdate(lang, u)
+	_, err = e.parseUpdate(lang, u, call)
 	return err
 }
 
 func (e *Engine) writeOne(ctx context.Context, ns namespace.NS, create bool, call *Call, f func(*storage.Writer) error) error {
+	if call.Expected != nil {
+		return e.writeExpected(ctx, ns, create, call, f)
+	}
 	return e.Store.Write(ctx, ns, storage.WriteOptions{Durability: call.Durability, Create: create, Now: call.Now, Wrote: call.Wrote}, f)
 }
 
@@ -94,13 +96,13 @@ type parsedUpdate struct {
 	change *update.Update
 }
 
-func (e *Engine) parseUpdate(lang *language, u Update) (*parsedUpdate, error) {
+func (e *Engine) parseUpdate(lang *language, u Update, call *Call) (*parsedUpdate, error) {
 	lang.declare(u.Constants)
 	filter, err := lang.filter(e, u.Filter)
 	if err != nil {
 		return nil, err
 	}
-	p, err := e.parseChange(lang, u)
+	p, err := e.parseChange(lang, u, call)
 	if err != nil {
 		return nil, err
 	}
@@ -110,16 +112,16 @@ func (e *Engine) parseUpdate(lang *language, u Update) (*parsedUpdate, error) {
 
 // parseOne is parseUpdate for an update of one document, which puts off what may not be needed: a plain filter, which has no
 // errors.
-func (e *Engine) parseOne(lang *language, u Update) (*parsedUpdate, error) {
+func (e *Engine) parseOne(lang *language, u Update, call *Call) (*parsedUpdate, error) {
 	if _, plain := plainID(u.Filter); !plain {
-		return e.parseUpdate(lang, u)
+		return e.parseUpdate(lang, u, call)
 	}
 	lang.declare(u.Constants)
-	return e.parseChange(lang, u)
+	return e.parseChange(lang, u, call)
 }
 
 // parseChange parses all but the filter.
-func (e *Engine) parseChange(lang *language, u Update) (p *parsedUpdate, err error) {
+func (e *Engine) parseChange(lang *language, u Update, call *Call) (p *parsedUpdate, err error) {
 	p = &parsedUpdate{lang: lang}
 	if !u.Sort.IsEmpty() && (lang.collation != nil || !asksForID(u.Filter)) {
 		if p.order, err = sortpattern.Parse(u.Sort); err != nil {
@@ -127,7 +129,7 @@ func (e *Engine) parseChange(lang *language, u Update) (p *parsedUpdate, err err
 		}
 	}
 	p.change, err = e.updates.Parse(u.Change, update.Options{ArrayFilters: u.ArrayFilters, Multi: u.Multi, Collation: lang.collation,
-		Exprs: lang.exprs, Scope: lang.scope, BypassEmptyTimestamps: u.BypassEmptyTimestamps,
+		Exprs: lang.exprs, Scope: lang.scope, BypassEmptyTimestamps: call.KeepTimestamps,
 		IsStage: func(name string) bool { return e.stages[name] != nil }})
 	return p, err
 }
@@ -150,7 +152,7 @@ func (e *Engine) updateOne(ctx context.Context, w *storage.Writer, u Update, cal
 	if err != nil {
 		return Updated{}, err
 	}
-	p, err := e.parseOne(lang, u)
+	p, err := e.parseOne(lang, u, call)
 	if err != nil {
 		return Updated{}, err
 	}
@@ -205,7 +207,8 @@ func (e *Engine) upsert(w *storage.Writer, u Update, p *parsedUpdate, check vali
 			return Updated{}, err
 		}
 	}
-	doc, err := e.insertable(doc, call.Now)
+	supplied := u.Insert != nil // stands for a replacement; in any other the change has filled timestamps or means them
+	doc, err := e.insertable(doc, call.Now, !supplied || call.KeepTimestamps)
 	if err != nil {
 		return Updated{}, err
 	}
@@ -328,7 +331,7 @@ func (e *Engine) updateMany(ctx context.Context, u Update, call *Call) (done Upd
 		save: func() (undo func()) { was := done; return func() { done = was } }}
 	found, err := many.run(ctx, func(lang *language) (*match.Filter, error) {
 		var err error
-		if p, err = e.parseUpdate(lang, u); err != nil {
+		if p, err = e.parseUpdate(lang, u, call); err != nil {
 			return nil, err
 		}
 		return p.filter, nil

@@ -39,6 +39,9 @@ func (m *writeMany) run(ctx context.Context, parse func(*language) (*match.Filte
 		return false, err
 	}
 	coll := view.Catalog().Collection(m.ns)
+	if err := m.call.Expected.check(m.ns, coll, view.Catalog()); err != nil {
+		return false, err
+	}
 	if m.lang, err = m.call.language(ctx, coll); err != nil {
 		return false, err
 	}
@@ -96,6 +99,9 @@ func (m *writeMany) write(ctx context.Context, batch []storage.Record) error {
 	err := m.engine.Store.Write(ctx, m.ns, storage.WriteOptions{Durability: m.call.Durability, Now: m.call.Now, Wrote: m.call.Wrote}, func(w *storage.Writer) error {
 		undo()
 		failure = nil
+		if err := m.call.Expected.check(m.ns, w.Catalog(), m.engine.Store.Catalog()); err != nil {
+			return err
+		}
 		for _, old := range batch {
 			if err := m.one(w, old); err != nil {
 				if !isUserError(err) {

@@ -22,6 +22,9 @@ type Options struct {
 	Indexes *index.Parser
 	// HideExpired is the server's ttlHideExpired: whether every TTL index hides. It is asked once for each View.
 	HideExpired func() bool
+	// Held is why what has expired is kept on purpose at the moment, "" when it is not: then no command deletes it either, unless it
+	// is told to.
+	Held func() string
 	// OnDDL is told what was changed after it was; it must not wait.
 	OnDDL func(Event)
 	// OnDeadline is told, after each commit into a collection with a TTL, the earliest deadline of the documents it wrote,
@@ -91,6 +94,9 @@ type Store struct {
 func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if o.HideExpired == nil {
 		o.HideExpired = func() bool { return false }
+	}
+	if o.Held == nil {
+		o.Held = func() string { return "" }
 	}
 	if o.OnDDL == nil {
 		o.OnDDL = func(Event) {}

@@ -239,7 +239,7 @@ func (m *Monitor) plan() (until time.Time, due bool, scope []uint32) {
 
 // isPrecise says whether deadlines wake the monitor at the moment.
 func (m *Monitor) isPrecise() bool {
-	return m.params.Precise.Get() && m.params.Enabled.Get() && !m.gate.Locked()
+	return m.params.Precise.Get() && m.runs()
 }
 
 // runAll runs a pass over everything, if there may be one.
@@ -247,15 +247,16 @@ func (m *Monitor) runAll(ctx context.Context) error {
 	m.mu.Lock()
 	m.mu.lastFull = m.clock.Now()
 	m.mu.Unlock()
-	if !m.params.Enabled.Get() || m.gate.Locked() {
-		m.log.Debug("TTL pass skipped", "enabled", m.params.Enabled.Get(), "locked", m.gate.Locked())
+	if !m.runs() {
+		m.log.Debug("TTL pass skipped", "heldUpBy", m.Held())
 		return nil
 	}
 	m.mu.Lock()
 	m.mu.surveyed = true // unless something fails, or changes meanwhile
 	m.mu.Unlock()
 	err := m.runScope(ctx, nil)
-	if errors.Is(err, errLocked) {
+	if errors.Is(err, errHeld) {
+		m.interrupted()
 		return nil
 	}
 	m.forgetGone(ctx)
@@ -273,10 +274,18 @@ func (m *Monitor) runDue(ctx context.Context, scope []uint32) error {
 		m.mu.rested = now.Add(d)
 	}
 	m.mu.Unlock()
-	if errors.Is(err, errLocked) {
+	if errors.Is(err, errHeld) {
+		m.interrupted()
 		return nil
 	}
 	return err
+}
+
+// interrupted has the monitor look at everything again as soon as it may: a pass has ended before it was through.
+func (m *Monitor) interrupted() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.surveyed = false
 }
 
 // OnDeadline is for storage.Options: documents with the deadline were written to the collection.

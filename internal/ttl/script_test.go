@@ -124,7 +124,7 @@ func (w *world) open() {
 	}})
 	w.indexes = index.NewParser(match.NewParser())
 	w.store, err = storage.Open(context.Background(), w.engine, storage.Options{Clock: w.clock, Indexes: w.indexes,
-		HideExpired: w.expiry.HideExpired.Get, OnDDL: w.monitor.OnDDL, OnDeadline: w.monitor.OnDeadline})
+		HideExpired: w.expiry.HideExpired.Get, Held: w.monitor.Hold, OnDDL: w.monitor.OnDDL, OnDeadline: w.monitor.OnDeadline})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -166,7 +166,7 @@ func (t *standing) add(r *storage.Reader, rule *policy.Rule, now int64) error {
 
 // nextSweep is when the loop looks at the collection at the latest.
 func (m *Monitor) nextSweep(collection uint32) (at int64, ok bool) {
-	if !m.params.Enabled.Get() || m.gate.Locked() || !m.mu.passes.started {
+	if !m.runs() || !m.mu.passes.started {
 		return 0, false
 	}
 	at = m.mu.lastFull.Add(m.params.sleep()).UnixMilli()
@@ -174,17 +174,4 @@ func (m *Monitor) nextSweep(collection uint32) (at int64, ok bool) {
 		at = min(at, max(m.mu.agenda.of(collection), m.mu.rested.UnixMilli()))
 	}
 	return max(at, clock.Millis(m.clock)), true
-}
-
-// Held is why nothing is deleted at the moment; "" when something may be.
-func (m *Monitor) Held() string {
-	switch {
-	case !m.params.Enabled.Get():
-		return "ttlMonitorEnabled is false"
-	case m.gate.Locked():
-		return "the server is locked (fsyncLock)"
-	case m.gate.WritesBlocked():
-		return "user writes are blocked (setUserWriteBlockMode)"
-	}
-	return ""
 }

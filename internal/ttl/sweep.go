@@ -21,10 +21,10 @@ import (
 var (
 	// errGone ends a visit whose collection is not where it was, or whose rule is no more.
 	errGone = errors.New("ttl: the collection or its TTL has gone")
-	// errHeldBack ends a visit because users' writes are blocked.
-	errHeldBack = errors.New("ttl: user writes are blocked")
-	// errLocked ends a pass because the server is locked.
-	errLocked = errors.New("ttl: the server is locked")
+	// errBlocked ends a visit because users' writes are blocked.
+	errBlocked = errors.New("ttl: user writes are blocked")
+	// errHeld ends a pass because nothing is to be deleted any more.
+	errHeld = errors.New("ttl: expiry is held")
 )
 
 // maxFailures is how many documents that cannot be deleted a visit passes over before it gives up.
@@ -63,7 +63,7 @@ func (p *pass) visit(ctx context.Context, t Target) (more bool, err error) {
 	switch {
 	case ctx.Err() != nil:
 		return true, context.Cause(ctx)
-	case errors.Is(err, errLocked):
+	case errors.Is(err, errHeld):
 		return true, err
 	case errors.Is(err, errGone):
 		return s.stillThere(ctx), nil
@@ -130,7 +130,7 @@ func (s *sweep) find(ctx context.Context) (n int, err error) {
 	s.ns, s.rule = r.Catalog().NS, *rule
 	s.done.NS, s.done.Index = s.ns.String(), rule.Name()
 	if s.gate.WritesBlocked() && !ownDatabase(s.ns.DB) {
-		return 0, errHeldBack
+		return 0, errBlocked
 	}
 	s.progress.follow(rule)
 	left := s.params.visitBudget().docs
@@ -186,11 +186,11 @@ func (s *sweep) mayDelete() error {
 	if s.hooks.BeforeBatch != nil {
 		s.hooks.BeforeBatch(s.done.NS, s.done.Index)
 	}
-	if s.gate.Locked() {
-		return errLocked
+	if !s.runs() {
+		return errHeld
 	}
 	if s.gate.WritesBlocked() && !ownDatabase(s.ns.DB) {
-		return errHeldBack
+		return errBlocked
 	}
 	return nil
 }
@@ -291,7 +291,7 @@ func (s *sweep) report(err error) {
 	if s.failure != nil && err == nil {
 		err = s.failure
 	}
-	if !errors.Is(err, errHeldBack) && !errors.Is(err, errLocked) {
+	if !errors.Is(err, errBlocked) && !errors.Is(err, errHeld) {
 		s.done.Err = err
 	}
 	s.noteVisit(s.target, s.done)
@@ -300,7 +300,7 @@ func (s *sweep) report(err error) {
 	switch {
 	case s.done.Err != nil:
 		s.log.Error("Error running TTL job on collection", append(attrs, "error", s.done.Err.Error())...)
-	case errors.Is(err, errHeldBack):
+	case errors.Is(err, errBlocked):
 		s.log.Debug("TTL: user writes are blocked", append(attrs, "code", int(mongoerr.UserWritesBlocked))...)
 	case s.done.Deleted > 0:
 		s.log.Log(context.Background(), levelFor(took), "Deleted expired documents using index", attrs...)

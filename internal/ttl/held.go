@@ -1,0 +1,28 @@
+package ttl
+
+// Hold is why what has expired is kept on purpose; "" when it is not. This is the one place that knows the reasons. While there is one
+// no sweep begins or goes on, and a command that would delete what it makes visible is refused (storage.Options.Held). Whoever ends
+// one calls Wake.
+func (m *Monitor) Hold() string {
+	if !m.params.Enabled.Get() {
+		return "ttlMonitorEnabled is false"
+	}
+	return ""
+}
+
+// Held is why nothing is deleted at the moment; "" when something may be: a Hold, or a gate that is closed to all who write.
+func (m *Monitor) Held() string {
+	if why := m.Hold(); why != "" {
+		return why
+	}
+	switch {
+	case m.gate.Locked():
+		return "the server is locked (fsyncLock)"
+	case m.gate.WritesBlocked():
+		return "user writes are blocked (setUserWriteBlockMode)"
+	}
+	return ""
+}
+
+// runs says whether passes are run: nothing is held but what users may not write.
+func (m *Monitor) runs() bool { return m.Hold() == "" && !m.gate.Locked() }

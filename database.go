@@ -114,22 +114,23 @@ func (d *database) keepHidden(p *parameter.Parameter) {
 	}
 }
 
+// openEngine gives no engine beside an error, not even a typed nil.
 func openEngine(s *Server) (kv.Engine, error) {
-	log := s.opts.Log.For("STORAGE")
-	o := pebblekv.Options{Logger: log, Clock: clock.Wall(), OnWork: s.opts.OnWork, // syncs are about real disks
-		OnFailure: func(err error) {
-			log.Error("The store can no longer keep what it promised; ending", "error", err)
-			os.Exit(exitStoreFailed)
-		}}
+	o := pebblekv.Options{Logger: s.opts.Log.For("STORAGE"), Clock: clock.Wall(), OnWork: s.opts.OnWork, // syncs are about real disks
+		OnFailure: s.fail}
 	o.CacheBytes, o.HotBytes = s.opts.caches()
+	var e *pebblekv.Engine
+	var err error
 	if s.dir == nil {
-		return pebblekv.OpenMemory(o)
+		e, err = pebblekv.OpenMemory(o)
+	} else {
+		e, err = pebblekv.Open(filepath.Join(s.dir.Path(), storeDir), o)
 	}
-	return pebblekv.Open(filepath.Join(s.dir.Path(), storeDir), o)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
 }
-
-// exitStoreFailed is mongod's exit status after a failure that it must not go on from.
-const exitStoreFailed = 14
 
 // spillDir is an empty directory for stages and index builds that need more room than memory gives.
 func spillDir(s *Server) (string, error) {

@@ -22,6 +22,7 @@ type Server struct {
 	// asked is closed by the shutdown command.
 	asked    chan struct{}
 	askOnce  sync.Once
+	failed   failed
 	database *database
 }
 
@@ -30,7 +31,7 @@ type Server struct {
 // What can go wrong goes wrong before the data is touched: the port first, then the directory.
 func Open(opts Options) (*Server, error) {
 	opts = opts.withDefaults()
-	s := &Server{opts: opts, asked: make(chan struct{})}
+	s := &Server{opts: opts, asked: make(chan struct{}), failed: failed{noted: make(chan struct{})}}
 	network, err := server.Listen(context.Background(), server.Options{
 		Addresses: opts.Addresses, Port: opts.Port, MaxConns: opts.MaxConns, Compressors: opts.Compressors,
 		Quiet: opts.Quiet, Log: opts.Log.For("NETWORK"),
@@ -65,8 +66,8 @@ func (s *Server) DBPath() string {
 	return s.dir.Path()
 }
 
-// Serve answers clients until ctx ends or a client sends shutdown; then it lets running operations finish, interrupts them after ten seconds, and
-// returns. Close comes after it.
+// Serve answers clients until ctx ends, a client sends shutdown, or the store fails (ErrStoreFailed); then it lets running operations finish,
+// interrupts them after ten seconds, and returns. Close comes after it.
 func (s *Server) Serve(ctx context.Context) error {
 	var addresses []string
 	for _, a := range s.network.Addrs() {
@@ -80,13 +81,15 @@ func (s *Server) Serve(ctx context.Context) error {
 		select {
 		case <-s.asked:
 			stop()
+		case <-s.failed.noted:
+			stop()
 		case <-ctx.Done():
 		}
 	}()
 	if err := s.network.Serve(ctx, s.database); err != nil {
-		return fmt.Errorf("stop the server: %w", err)
+		return errors.Join(s.Err(), fmt.Errorf("stop the server: %w", err))
 	}
-	return nil
+	return s.Err()
 }
 
 // SweepNow deletes what has expired by now, as a pass of the TTL monitor does, and returns when it is done. It does nothing

@@ -55,6 +55,9 @@ type Options struct {
 	// OnWork is told when the store begins work of its own, beside what clients ask for, and when none is left. It must return
 	// at once.
 	OnWork func(goesOn bool)
+	// OnFailure is told once, on a goroutine of its own, when the store can no longer keep what it promised: see ErrStoreFailed.
+	// Serve returns then by itself, when the operations under way have ended; whoever wants to end the process before does it here.
+	OnFailure func(error)
 	// Clock is the database's time; nil is the machine's.
 	Clock clock.Clock
 }

@@ -18,9 +18,10 @@ import (
 
 // Exit statuses, mongod's.
 const (
-	exitBadOptions = 2
-	exitNetwork    = 48
-	exitFailed     = 100
+	exitBadOptions  = 2
+	exitStoreFailed = 14
+	exitNetwork     = 48
+	exitFailed      = 100
 )
 
 func main() {
@@ -82,6 +83,8 @@ func status(cmd *cobra.Command, err error) int {
 		return exitBadOptions
 	case errors.As(err, &inUse):
 		return exitFailed
+	case errors.Is(err, ebb.ErrStoreFailed):
+		return exitStoreFailed
 	case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, syscall.EADDRNOTAVAIL):
 		return exitNetwork
 	}

@@ -104,6 +104,7 @@ func options(cfg *config.Config, log *serverlog.Log, work func(bool)) ebb.Option
 		Log:         log,
 		Clock:       clock.Wall(),
 		OnWork:      work,
+		OnFailure:   func(error) { os.Exit(exitStoreFailed) }, // clients know sooner than if operations were waited for
 	}
 	if opts.Port == 0 {
 		opts.Port = ebb.AnyPort

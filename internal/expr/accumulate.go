@@ -36,12 +36,14 @@ func evalSum(env *Env, vs []bson.Value) (bson.Value, error) {
 	return sum.Value(env), nil
 }
 
+// evalAvg adds longs as doubles, as MongoDB's expression does (its accumulator does not), unless the average is a decimal.
 func evalAvg(env *Env, vs []bson.Value) (bson.Value, error) {
 	var sum Summation
 	n := int64(0)
+	exact := slices.ContainsFunc(vs, func(v bson.Value) bool { return v.Type == bson.TypeDecimal })
 	for _, v := range vs {
 		switch {
-		case v.Type == bson.TypeInt64:
+		case v.Type == bson.TypeInt64 && !exact:
 			sum.Add(bson.Double(v.AsDouble()))
 		case v.IsNumber():
 			sum.Add(v)

@@ -13,7 +13,7 @@ func setOperators() []Operator {
 		{Name: "$anyElementTrue", Since: "2.6", Doc: "True when any element of an array is true.", Shape: special(parseElementsTrue(17041, true))},
 		{Name: "$setDifference", Since: "2.6", Doc: "The elements of one array that are not in another.", Shape: dyadic(evalSetDifference)},
 		{Name: "$setEquals", Since: "2.6", Doc: "True when arrays have the same distinct elements.", Shape: special(parseSetEquals)},
-		{Name: "$setIntersection", Since: "2.6", Doc: "The elements that are in all arrays.", Shape: commutative{nary{0, many, evalSetIntersection}}},
+		{Name: "$setIntersection", Since: "2.6", Doc: "The elements that are in all arrays.", Shape: lazy{0, many, evalSetIntersection, foldConstants}},
 		{Name: "$setIsSubset", Since: "2.6", Doc: "True when all elements of an array are in another.", Shape: dyadic(evalSetIsSubset)},
 		{Name: "$setUnion", Since: "2.6", Doc: "The distinct elements of all arrays.", Shape: commutative{nary{0, many, evalSetUnion}}},
 	}
@@ -70,11 +70,16 @@ func evalSetUnion(env *Env, args []bson.Value) (bson.Value, error) {
 	return env.arrayFrom(mark)
 }
 
-func evalSetIntersection(env *Env, args []bson.Value) (bson.Value, error) {
+// evalSetIntersection stops at an empty intersection, as MongoDB does: a null or an error in a later argument does not matter.
+func evalSetIntersection(env *Env, c *call) (bson.Value, error) {
 	mark := len(env.stack)
-	defer env.cut(mark)
+	defer func() { env.cut(mark) }()
 	var common []bson.Value
-	for i, v := range args {
+	for i, arg := range c.args {
+		v, err := arg.Eval(env)
+		if err != nil {
+			return v, err
+		}
 		if v.IsNullish() {
 			return bson.Null, nil
 		}
@@ -85,9 +90,12 @@ func evalSetIntersection(env *Env, args []bson.Value) (bson.Value, error) {
 		vs = env.distinct(vs)
 		if i == 0 {
 			common = vs
-			continue
+		} else {
+			common = slices.DeleteFunc(common, func(x bson.Value) bool { return !env.contains(vs, x) })
 		}
-		common = slices.DeleteFunc(common, func(x bson.Value) bool { return !env.contains(vs, x) })
+		if len(common) == 0 {
+			break
+		}
 	}
 	return env.Array(common)
 }

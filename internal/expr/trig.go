@@ -68,9 +68,8 @@ func evalAtan2(env *Env, y, x bson.Value) (bson.Value, error) {
 const (
 	seriesDigits = 90
 	piDigits     = "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798214808651328230664709384460955"
-	// maxReduced is the largest exponent of ten for which an angle is brought into the circle exactly; larger angles are
-	// computed as doubles.
-	maxReduced = 30
+	// maxShortReduced is how many digits before the point an angle may have to be brought into the circle with piDigits.
+	maxShortReduced = 30
 )
 
 // series computes and remembers the first error, so that formulas read like formulas.

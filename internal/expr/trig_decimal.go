@@ -15,6 +15,9 @@ func notANumber(x *apd.Decimal) bool { return x.Form == apd.NaN }
 
 // angle brings x into [-pi/4, pi/4] and tells how many quarters of the circle it took off.
 func (s *series) angle(x *apd.Decimal) (rest *apd.Decimal, quarters int64) {
+	if x.NumDigits()+int64(x.Exponent) > maxShortReduced {
+		return s.largeAngle(x)
+	}
 	half := s.quo(pi(), integer(2))
 	n := s.one(s.ctx.RoundToIntegralValue, s.quo(x, half))
 	rest = s.sub(x, s.mul(n, half))
@@ -36,10 +39,6 @@ func turn(x *apd.Decimal, quarters int64, f func(float64) float64) *apd.Decimal 
 		return x
 	}
 	s := newSeries()
-	if x.NumDigits()+int64(x.Exponent) > maxReduced {
-		s.bad = true
-		return s.result(nil, x, f)
-	}
 	rest, n := s.angle(x)
 	n = (n + quarters) % 4
 	r := s.power(rest, n%2 == 1, -1)
@@ -54,10 +53,6 @@ func decimalTan(x *apd.Decimal) *apd.Decimal {
 		return x
 	}
 	s := newSeries()
-	if x.NumDigits()+int64(x.Exponent) > maxReduced {
-		s.bad = true
-		return s.result(nil, x, math.Tan)
-	}
 	rest, n := s.angle(x)
 	sin, cos := s.power(rest, false, -1), s.power(rest, true, -1)
 	if n%2 == 1 { // tan(x + pi/2) = -1/tan(x)

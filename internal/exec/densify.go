@@ -83,7 +83,7 @@ func (s *densifyStage) Next(ctx context.Context) (bson.Doc, error) {
 		}
 		if s.doc == nil || !s.key.IsMissing() && bson.CompareWith(s.doc.Index(0), s.key, s.op.collator()) != 0 {
 			// The partition is over but for the rest of its grid.
-			if out, err := s.fillTo(bson.MaxKey); out != nil || err != nil {
+			if out, err := s.fillTo(bson.MaxKey, s.key); out != nil || err != nil {
 				return out, err
 			}
 			if s.doc == nil {
@@ -100,7 +100,8 @@ func (s *densifyStage) Next(ctx context.Context) (bson.Doc, error) {
 			if s.next.IsMissing() && !s.opened {
 				s.open(v)
 			}
-			if out, err := s.fillTo(v); out != nil || err != nil {
+			// Under a collation one partition has several keys. What is made has that of the document behind it.
+			if out, err := s.fillTo(v, s.doc.Index(0)); out != nil || err != nil {
 				return out, err
 			}
 			if !s.next.IsMissing() && bson.Compare(s.next, v) == 0 {
@@ -143,11 +144,11 @@ func (s *densifyStage) lonely() (bson.Doc, error) {
 		return nil, nil
 	}
 	s.enter(bson.EmptyArr, bson.Missing)
-	return s.fillTo(bson.MaxKey)
+	return s.fillTo(bson.MaxKey, s.key)
 }
 
-// fillTo is a document for the grid's next value when that lies below limit and within the bounds, else nil.
-func (s *densifyStage) fillTo(limit bson.Value) (bson.Doc, error) {
+// fillTo is a document of partition key for the grid's next value when that lies below limit and within the bounds, else nil.
+func (s *densifyStage) fillTo(limit, key bson.Value) (bson.Doc, error) {
 	if s.next.IsMissing() || bson.Compare(s.next, limit) >= 0 {
 		return nil, nil
 	}
@@ -171,7 +172,7 @@ func (s *densifyStage) fillTo(limit bson.Value) (bson.Doc, error) {
 			s.made, maxDensified)
 	}
 	out := append(s.buf[:0], bson.EmptyDoc...)
-	parts := s.key.Doc().Iter()
+	parts := key.Doc().Iter()
 	for _, path := range s.stage.Partitions {
 		parts.Next()
 		if v := parts.Value(); v.Type != bson.TypeUndefined {

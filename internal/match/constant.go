@@ -76,7 +76,10 @@ func (n *SampleRate) match(c run, _ subject) (bool, error) {
 
 func (n *SampleRate) test(c run, _ bson.Value) (bool, error) { return n.match(c, subject{}) }
 
-func parseSampleRate(_ *parsing, arg bson.Value) (Node, error) {
+func parseSampleRate(p *parsing, arg bson.Value) (Node, error) {
+	if p.level != topLevel {
+		return nil, badValue("$sampleRate can only be applied to the top-level document")
+	}
 	if !arg.IsNumber() {
 		return nil, badValue("argument to $sampleRate must be a numeric type")
 	}

@@ -35,11 +35,11 @@ func (n *And) simple() Node {
 }
 
 func (n *And) match(c run, s subject) (bool, error) {
+	if c.details != nil {
+		return n.matchTelling(c, s)
+	}
 	for _, child := range n.Children {
 		if ok, err := child.match(c, s); !ok || err != nil {
-			if c.details != nil {
-				c.details.Position = -1
-			}
 			return false, err
 		}
 	}

@@ -50,13 +50,19 @@ func (op *Op) stored(ns namespace.NS) *catalog.Collection {
 	return c.BehindBuckets(ns)
 }
 
-func (op *Op) hasViews(db string) bool {
-	for _, c := range op.Query.Store.Catalog().Collections(db) {
+func (op *Op) hasViews(db string) bool { return op.views(namespace.NS{DB: db, Coll: systemViews}) > 0 }
+
+// views is how many views ns describes: none, unless it is the system.views of a database.
+func (s *Server) views(ns namespace.NS) (n int64) {
+	if ns.Coll != systemViews {
+		return 0
+	}
+	for _, c := range s.Query.Store.Catalog().Collections(ns.DB) {
 		if c.IsView() {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
 func reIndex(op *Op) (bson.Doc, error) {

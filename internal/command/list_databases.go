@@ -20,7 +20,9 @@ func listDatabases(op *Op) (bson.Doc, error) {
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
-	match, err := op.Query.Filter(op.Ctx, filter, op.call())
+	call := op.call()
+	call.NoNow = true
+	match, err := op.Query.Filter(op.Ctx, filter, call)
 	if err != nil {
 		return nil, err
 	}

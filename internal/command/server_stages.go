@@ -37,7 +37,7 @@ func (s *Server) Documents(ctx context.Context, ns namespace.NS, name string, sp
 	case "$listCatalog":
 		return s.listCatalogStage(ns)
 	case "$listClusterCatalog":
-		return s.clusterCatalogStage(ns)
+		return s.clusterCatalogStage(ns, spec.Doc().Lookup("shards").Truthy())
 	}
 	return nil, mongoerr.New(mongoerr.CommandNotSupported, "%s is not supported", name)
 }
@@ -51,12 +51,14 @@ func (s *Server) collStatsStage(ctx context.Context, ns namespace.NS, spec bson.
 			}
 		}
 	}
+	views := s.views(ns)
+	missing := coll == nil && views == 0
 	b := bson.Build().String("ns", ns.String()).String("host", s.theMachine().Name).Date("localTime", s.Query.Store.Now())
 	if latency := spec.Lookup("latencyStats"); !latency.IsMissing() {
 		s.appendLatencyStats(b, ns, latency.Doc().Lookup("histograms").Truthy())
 	}
 	if storage := spec.Lookup("storageStats"); !storage.IsMissing() {
-		if coll == nil {
+		if missing {
 			return nil, mongoerr.New(mongoerr.NamespaceNotFound, "Unable to retrieve storageStats in $collStats stage :: caused by :: Collection [%s] not found.", ns)
 		}
 		scale := int64(1)
@@ -70,17 +72,17 @@ func (s *Server) collStatsStage(ctx context.Context, ns namespace.NS, spec bson.
 		b.End()
 	}
 	if !spec.Lookup("count").IsMissing() {
-		if coll == nil {
+		if missing {
 			return nil, mongoerr.New(mongoerr.NamespaceNotFound, "Unable to retrieve count in $collStats stage :: caused by :: Collection [%s] not found.", ns)
 		}
 		n, err := s.count(ctx, ns)
 		if err != nil {
 			return nil, err
 		}
-		b.Number("count", n)
+		b.Number("count", n+views)
 	}
 	if !spec.Lookup("queryExecStats").IsMissing() {
-		if coll == nil {
+		if missing {
 			return nil, mongoerr.New(mongoerr.NamespaceNotFound, "Unable to retrieve queryExecStats in $collStats stage :: caused by :: Collection [%s] not found.", ns)
 		}
 		b.Object("queryExecStats").Object("collectionScans").Int64("total", 0).Int64("nonTailable", 0).End().End()
@@ -152,8 +154,9 @@ func catalogRow(coll *catalog.Collection) bson.Doc {
 	return b.End().End().String("ns", coll.NS.String()).Doc()
 }
 
-// clusterCatalogStage lists the collections of a database, or of all when it is the admin database that is asked.
-func (s *Server) clusterCatalogStage(ns namespace.NS) ([]bson.Doc, error) {
+// clusterCatalogStage lists the collections of a database, or of all when it is the admin database that is asked. Nothing
+// lies on shards here, which the list says when it is asked for them.
+func (s *Server) clusterCatalogStage(ns namespace.NS, shards bool) ([]bson.Doc, error) {
 	var docs []bson.Doc
 	for _, coll := range s.Query.Store.Catalog().All() {
 		if ns.DB != "admin" && coll.NS.DB != ns.DB {
@@ -168,7 +171,11 @@ func (s *Server) clusterCatalogStage(ns namespace.NS) ([]bson.Doc, error) {
 		if !coll.IsView() && !coll.IsTimeSeries() {
 			b.Document("idIndex", idIndexOf(coll))
 		}
-		docs = append(docs, b.Bool("sharded", false).Doc())
+		b.Bool("sharded", false)
+		if shards {
+			b.Array("shards").End()
+		}
+		docs = append(docs, b.Doc())
 	}
 	return docs, nil
 }

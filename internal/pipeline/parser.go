@@ -141,16 +141,18 @@ func (p *parsing) stage(v bson.Value) ([]Stage, *Row, error) {
 	}
 	p.name = name
 	stages, err := row.parse(p, v.Doc().Index(0))
+	if err == nil && p.facet && row.noFacet && !(p.inside == "$lookup" && row.noLookup) && !(p.inside == "$unionWith" && row.noUnion) {
+		err = mongoerr.New(40600, "%s is not allowed to be used within a $facet stage", row.Name)
+	}
 	return stages, row, err
 }
 
-// allowed refuses stages that may not stand in the stage around.
+// allowed refuses stages that may not stand in the stage around. What may not stand in a $facet is refused only when the stage
+// itself is in order, as in MongoDB.
 func (p *parsing) allowed(row *Row) error {
 	switch {
 	case isFusion(row.Name) && p.at > 0:
 		return mongoerr.New(10170100, "%s must be the first stage in the pipeline", row.Name)
-	case p.facet && row.noFacet && !(p.inside == "$lookup" && row.noLookup) && !(p.inside == "$unionWith" && row.noUnion):
-		return mongoerr.New(40600, "%s is not allowed to be used within a $facet stage", row.Name)
 	case p.Update && !updateStage(row.Name):
 		return notInUpdate(row.Name)
 	case p.View && row.last && p.inside != "$lookup" && p.inside != "$unionWith":
@@ -191,6 +193,9 @@ func emptyMatches(stages bson.Value) int {
 // checkPositions looks at where the stages stand. Each stage given is one row, whatever it was parsed into; the first empty
 // of them do nothing.
 func (p *parsing) checkPositions(rows []*Row, empty int) error {
+	if len(rows) > 0 && p.NS.Coll == "" && p.inside == "" && !rows[0].brings {
+		return needsCollection(rows[0].Name)
+	}
 	for i, row := range rows {
 		switch {
 		case row.collectionless && i == 0 && p.NS.Coll != "":
@@ -205,14 +210,14 @@ func (p *parsing) checkPositions(rows []*Row, empty int) error {
 			return mongoerr.New(40601, "%s can only be the final stage in the pipeline", row.Name)
 		}
 	}
-	if p.NS.Coll == "" && p.inside == "" && (len(rows) == 0 || !rows[0].brings) {
-		name := "the pipeline"
-		if len(rows) > 0 {
-			name = rows[0].Name
-		}
-		return mongoerr.New(mongoerr.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is required.", name)
+	if len(rows) == 0 && p.NS.Coll == "" && p.inside == "" {
+		return needsCollection("the pipeline")
 	}
 	return nil
+}
+
+func needsCollection(name string) error {
+	return mongoerr.New(mongoerr.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is required.", name)
 }
 
 func shown(name string) string {

@@ -156,7 +156,10 @@ func parseCurrentOp(p *parsing, arg bson.Value) ([]Stage, error) {
 	return server("$currentOp", arg)
 }
 
-func parseListLocalSessions(_ *parsing, arg bson.Value) ([]Stage, error) {
+func parseListLocalSessions(p *parsing, arg bson.Value) ([]Stage, error) {
+	if p.NS.Coll != "" && p.inside == "$facet" {
+		return nil, mongoerr.New(mongoerr.InvalidNamespace, "$listLocalSessions must be run against the database with {aggregate: 1}")
+	}
 	return listSessions("$listLocalSessions", arg)
 }
 
@@ -232,7 +235,7 @@ func parseListClusterCatalog(p *parsing, arg bson.Value) ([]Stage, error) {
 			return nil, mongoerr.New(40415, "BSON field '$listClusterCatalog.%s' is an unknown field.", it.Key())
 		}
 	}
-	if p.NS.Coll != "" || p.facet {
+	if p.NS.Coll != "" {
 		return nil, mongoerr.New(9621301, "$listClusterCatalog can't be run on a collection")
 	}
 	return server("$listClusterCatalog", arg)

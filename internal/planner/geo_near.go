@@ -61,7 +61,10 @@ func (g *GeoNear) Describe(b *bson.Builder) {
 
 // near plans a search by distance: by the first index that can serve it, or the hinted one.
 func (p *Plan) near(c Collection, q Query, near *match.GeoNear) error {
-	if q.Hint.Type == bson.TypeObject && q.Hint.Doc().FirstKey() == "$natural" || q.Min != nil || q.Max != nil {
+	if q.Hint.Type == bson.TypeObject && q.Hint.Doc().FirstKey() == "$natural" {
+		return mongoerr.New(mongoerr.BadValue, "geoNear expression not allowed with $natural hint")
+	}
+	if q.Min != nil || q.Max != nil {
 		return noNearIndex()
 	}
 	indexes := c.Indexes

@@ -59,7 +59,7 @@ type ViewDefinition struct {
 // CheckView says what is wrong with a view that is to be made or changed: its pipeline, a cycle of views, more of them on
 // top of one another than is allowed, or another collation than the views it reads have.
 func (e *Engine) CheckView(ctx context.Context, v ViewDefinition, call *Call) error {
-	own := Call{Now: call.Now, Collation: v.Collation, Collated: true}
+	own := Call{Now: call.Now, Collation: v.Collation, Collated: true, Definition: true}
 	lang, err := own.language(ctx, nil)
 	if err != nil {
 		return err

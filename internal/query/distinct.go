@@ -58,6 +58,8 @@ func (e *Engine) Distinct(ctx context.Context, d Distinct, call *Call) (bson.Val
 func (e *Engine) findDistinct(ctx context.Context, f Find, key string, call *Call) (*Running, error) {
 	if coll := e.lookup(f.NS); coll != nil && coll.IsView() {
 		return e.find(ctx, f, call)
+	} else if coll != nil && coll.IsTimeSeries() { // which MongoDB shows as a view of its buckets
+		call.OnView = true
 	}
 	if err := call.rejected(); err != nil {
 		return nil, err

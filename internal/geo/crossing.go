@@ -60,18 +60,14 @@ func checkVertices(loop *s2.Loop) error {
 	return nil
 }
 
-// lineCrosses says whether an edge of the line crosses one of the polygon; touching counts when touch is set.
-func lineCrosses(line *s2.Polyline, polygon *s2.Polygon, touch bool) bool {
+// lineCrosses says whether an edge of the line crosses or touches one of the polygon.
+func lineCrosses(line *s2.Polyline, polygon *s2.Polygon) bool {
 	index := s2.NewShapeIndex()
 	index.Add(polygon)
 	query := s2.NewCrossingEdgeQuery(index)
-	kind := s2.CrossingTypeInterior
-	if touch {
-		kind = s2.CrossingTypeAll
-	}
 	for i := range line.NumEdges() {
 		e := line.Edge(i)
-		if len(query.Crossings(e.V0, e.V1, polygon, kind)) > 0 {
+		if len(query.Crossings(e.V0, e.V1, polygon, s2.CrossingTypeAll)) > 0 {
 			return true
 		}
 	}

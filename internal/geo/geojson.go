@@ -222,6 +222,11 @@ func (g *Geometry) addPolygon(v bson.Value) error {
 	if err := polygon.Validate(); err != nil {
 		return badValue("Polygon isn't valid: %s: %s", err, v)
 	}
+	for i := 1; i < polygon.NumLoops(); i++ { // in the order of nesting, the outer loop first
+		if polygon.LastDescendant(i) > i {
+			return badValue("Polygon interior loops cannot be nested: %s", v)
+		}
+	}
 	g.Polygons = append(g.Polygons, polygon)
 	return nil
 }

@@ -71,7 +71,8 @@ func FlatRing(center Point, low, high float64) func(Rect) Overlap {
 	return func(r Rect) Overlap {
 		near := math.Hypot(outside(center.X, r.Low.X, r.High.X), outside(center.Y, r.Low.Y, r.High.Y))
 		far := math.Hypot(max(center.X-r.Low.X, r.High.X-center.X), max(center.Y-r.Low.Y, r.High.Y-center.Y))
-		blur := far * 0x1p-40
+		// Points straight above or beside the center are in by sums of coordinates, which may be much larger than far.
+		blur := far*0x1p-40 + (math.Abs(center.X)+math.Abs(center.Y)+high)*0x1p-48
 		switch {
 		case near-blur > high || far+blur < low:
 			return Apart

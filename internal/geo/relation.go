@@ -2,6 +2,7 @@ package geo
 
 import (
 	"math"
+	"slices"
 
 	"github.com/golang/geo/s1"
 	"github.com/golang/geo/s2"
@@ -51,11 +52,24 @@ func (g *Geometry) flatContains(p Point) bool {
 	case Box:
 		return p.X >= g.Corners[0].X && p.X <= g.Corners[1].X && p.Y >= g.Corners[0].Y && p.Y <= g.Corners[1].Y
 	case Circle:
-		return math.Hypot(p.X-g.At.X, p.Y-g.At.Y) <= g.Radius
+		return circleContains(g.At, g.Radius, p)
 	case Ring:
 		return ringContains(g.Corners, p)
 	}
 	return false
+}
+
+// circleContains says whether p lies in a circle. A point straight above or beside the center is in when the circle's edge,
+// added up, reaches it, as in MongoDB: [52, 0] lies within 0.0001 of [51.9999, 0], though their difference is a little more.
+func circleContains(center Point, radius float64, p Point) bool {
+	switch dx, dy := p.X-center.X, p.Y-center.Y; {
+	case dx == 0:
+		return max(p.Y, center.Y) <= min(p.Y, center.Y)+radius
+	case dy == 0:
+		return max(p.X, center.X) <= min(p.X, center.X)+radius
+	default:
+		return math.Sqrt(float64(dx*dx)+float64(dy*dy)) <= radius
+	}
 }
 
 // ringContains counts the edges to the right of p. Points on the border are in or out by MongoDB's rule: corners and points
@@ -99,12 +113,7 @@ func (g *Geometry) containsPoint(p s2.Point) bool {
 
 func (g *Geometry) containsLine(l *s2.Polyline) bool {
 	if g.Kind == Cap {
-		for _, p := range *l {
-			if !g.cap.ContainsPoint(p) {
-				return false
-			}
-		}
-		return true
+		return g.capContainsEdges(l)
 	}
 	for _, polygon := range g.Polygons {
 		if polygonContainsLine(polygon, l) {
@@ -114,32 +123,41 @@ func (g *Geometry) containsLine(l *s2.Polyline) bool {
 	return false
 }
 
-// polygonContainsLine: all corners and the middles between them are inside, and no edge leaves.
-func polygonContainsLine(polygon *s2.Polygon, l *s2.Polyline) bool {
-	for i, p := range *l {
-		if !polygonContainsPoint(polygon, p) {
-			return false
-		}
-		if i > 0 && !polygonContainsPoint(polygon, s2.Interpolate(0.5, (*l)[i-1], p)) {
+// farthest is the point opposite of a cap's center.
+func (g *Geometry) farthest() s2.Point { return s2.Point{Vector: g.cap.Center().Mul(-1)} }
+
+// capContainsEdges says whether all of the edges lie in the cap: none comes nearer to the point opposite of the center than
+// the cap's edge. Ends alone do not tell; a cap larger than half of the sphere may contain both and not what is between.
+func (g *Geometry) capContainsEdges(shape s2.Shape) bool {
+	opposite, free := g.farthest(), s1.Angle(math.Pi)-g.cap.Radius()
+	for i := range shape.NumEdges() {
+		if e := shape.Edge(i); s2.DistanceFromSegment(opposite, e.V0, e.V1) < free {
 			return false
 		}
 	}
-	return !lineCrosses(l, polygon, false)
+	return true
+}
+
+// polygonContainsLine: all corners are inside, and no edge leaves.
+func polygonContainsLine(polygon *s2.Polygon, l *s2.Polyline) bool {
+	if slices.ContainsFunc(*l, func(p s2.Point) bool { return !polygonContainsPoint(polygon, p) }) {
+		return false
+	}
+	within := newBorder(polygon)
+	for i := range l.NumEdges() {
+		if !within.containsEdge(l.Edge(i)) {
+			return false
+		}
+	}
+	return true
 }
 
 func (g *Geometry) containsPolygon(o *s2.Polygon) bool {
 	if g.Kind == Cap {
-		for _, loop := range o.Loops() {
-			for _, p := range loop.Vertices() {
-				if !g.cap.ContainsPoint(p) {
-					return false
-				}
-			}
-		}
-		return true
+		return g.capContainsEdges(o) && (g.cap.IsFull() || !o.ContainsPoint(g.farthest()))
 	}
 	for _, polygon := range g.Polygons {
-		if polygon.Contains(o) {
+		if polygonContains(polygon, o) {
 			return true
 		}
 	}
@@ -240,7 +258,7 @@ func polygonMeetsLine(polygon *s2.Polygon, l *s2.Polyline) bool {
 			return true
 		}
 	}
-	return lineCrosses(l, polygon, true)
+	return lineCrosses(l, polygon)
 }
 
 func (g *Geometry) meetsPolygon(o *s2.Polygon) bool {
@@ -255,7 +273,7 @@ func (g *Geometry) meetsPolygon(o *s2.Polygon) bool {
 		}
 	}
 	for _, polygon := range g.Polygons {
-		if polygon.Intersects(o) {
+		if polygonsMeet(polygon, o) {
 			return true
 		}
 	}
@@ -268,7 +286,14 @@ func FlatDistance(p Point, o *Geometry) (float64, bool) {
 	if !ok || o.Kind != PointKind {
 		return 0, false
 	}
-	return math.Hypot(p.X-o.At.X, p.Y-o.At.Y), true
+	dx, dy := p.X-o.At.X, p.Y-o.At.Y
+	switch {
+	case dx == 0:
+		return math.Abs(dy), true
+	case dy == 0:
+		return math.Abs(dx), true
+	}
+	return math.Sqrt(float64(dx*dx) + float64(dy*dy)), true
 }
 
 // SphereDistance is how far the nearest part of o lies from p, in radians.

@@ -36,9 +36,16 @@ func (p *places) visit(n Node, negated, top bool) {
 	case *Nor, *Not:
 		negated = true
 	}
-	_, and := n.(*And)
-	for _, child := range Children(n) {
-		p.visit(child, negated, top && and)
+	children := Children(n)
+	switch n.(type) {
+	case *And:
+	case *Or: // of one alternative is that one
+		top = top && len(children) == 1
+	default:
+		top = false
+	}
+	for _, child := range children {
+		p.visit(child, negated, top)
 	}
 }
 

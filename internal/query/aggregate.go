@@ -171,7 +171,12 @@ func (e *Engine) openPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 		return nil, err
 	}
 	op.Leaf(records)
-	return exec.Build(op, p.rest, exec.WithDistance(op, p.plan, p.near, exec.WithScore(op, p.plan, records, records)))
+	found := exec.WithDistance(op, p.plan, p.near, exec.WithScore(op, p.plan, records, records))
+	sorted := p.lead.Sort
+	if !p.plan.Ordered {
+		sorted = nil
+	}
+	return exec.Build(op, p.rest, exec.WithRecordMeta(op, p.asked, records, sorted, found))
 }
 
 // plannedPipeline is a pipeline's plan and the stages that it leaves to do.
@@ -182,11 +187,12 @@ type plannedPipeline struct {
 	lead   pipeline.Leading
 	near   *pipeline.GeoNear // at the front; nil: there is none
 	rest   *pipeline.Pipeline
+	asked  exec.RecordMeta
 }
 
 // open opens the plan over its collection.
 func (p *plannedPipeline) open(ctx context.Context, e *Engine, op *exec.Op, call *Call, seen *exec.Examined) (*exec.Records, error) {
-	records, err := p.choice.open(ctx, e, call, exec.Opening{Source: p.src, Env: op.Env, Seen: seen, Op: op})
+	records, err := p.choice.open(ctx, e, call, exec.Opening{Source: p.src, Env: op.Env, Seen: seen, Op: op, IndexKeys: p.asked.IndexKey})
 	p.plan = p.choice.plan
 	return records, err
 }
@@ -208,7 +214,8 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	if q.TextScore && q.Filter.Text() == nil {
 		return p, noTextScore()
 	}
-	q.Skip, q.Counts = p.lead.Skip, true
+	p.asked = exec.RecordMetaOf(p.lead.Needs.Meta)
+	q.Skip, q.Counts, q.IDs = p.lead.Skip, true, p.asked.RecordID
 	if sort, ok := pl.From(p.lead.Filtered).First().(*pipeline.Sort); ok && len(sort.Pattern.Meta()) == 0 {
 		q.Sort, q.SortLimit, q.Memory = sort.Pattern, sort.Limit, op.SortMemory()
 	}

@@ -28,3 +28,18 @@ func TestErrorsWithLongKeysFitIntoAReply(t *testing.T) {
 		t.Error(last.Text())
 	}
 }
+
+func TestMergeTellsTheKeyThatIsTaken(t *testing.T) {
+	h := newHarness(t)
+	for _, command := range []string{"{insert: 'c', documents: [{_id: 1}]}", "{aggregate: 'c', pipeline: [{$merge: {into: 'c', whenMatched: 'fail'}}], cursor: {}}"} {
+		reply := h.send(t.Context(), "1", "test", bson.MustDoc(command)).Body
+		if reply.Lookup("ok").Truthy() {
+			continue
+		}
+		if reply.Lookup("code").Int32() != 11000 || reply.Lookup("keyPattern").Text() != "{ _id: 1 }" || reply.Lookup("keyValue").Text() != "{ _id: 1 }" {
+			t.Error(reply.Text())
+		}
+		return
+	}
+	t.Error("nothing was refused")
+}

@@ -316,6 +316,9 @@ func (w *mergeWriter) Write(ctx context.Context, d bson.Doc) error {
 		if !w.equal(old, keys) {
 			continue
 		}
+		if w.stage.WhenMatched == "fail" { // which a unique index tells
+			return mongoerr.New(mongoerr.DuplicateKey, "E11000 duplicate key error")
+		}
 		out, write, err := w.merging.Matched(ctx, old, d)
 		if write {
 			coll[i] = out.Clone()

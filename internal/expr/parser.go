@@ -45,6 +45,8 @@ type Parser struct {
 	table Table
 	env   *Env // computes constants
 	depth int
+	// defers says that what cannot be computed fails when documents come; see Defer.
+	defers bool
 }
 
 // NewParser returns a Parser.
@@ -75,6 +77,10 @@ func (p *Parser) NewEnv() *Env {
 	}
 	return env
 }
+
+// Defer says whether expressions parsed from now on whose constants cannot be computed fail only when they are evaluated, if
+// they ever are.
+func (p *Parser) Defer(defers bool) { p.defers = defers }
 
 // Table is the operators by name.
 type Table map[string]*Operator
@@ -206,6 +212,9 @@ func (p *Parser) parseAll(arg bson.Value, scope *Scope) ([]Expr, error) {
 func (p *Parser) compute(e Expr) (Expr, error) {
 	p.env.Reset()
 	v, err := e.Eval(p.env)
+	if err != nil && p.defers {
+		return e, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -81,9 +81,9 @@ func openDatabase(s *Server) (d *database, err error) {
 				engine.NoteDDL(e)
 			}
 		},
-		OnDeadline: d.monitor.OnDeadline,
-		Logger:     s.opts.Log.For("STORAGE"),
-		TempDir:    temp,
+		OnDeadline: d.monitor.OnDeadline, HidesUpTo: d.monitor.HidesUpTo,
+		Logger:  s.opts.Log.For("STORAGE"),
+		TempDir: temp,
 	})
 	if err != nil {
 		return d, err
@@ -97,7 +97,9 @@ func openDatabase(s *Server) (d *database, err error) {
 	if err = d.commands.LoadKept(context.Background()); err != nil {
 		return d, err
 	}
-	d.monitor.Connect(d.store, command.SweepGate{Server: d.commands}, d.commands)
+	if err = d.monitor.Connect(d.store, command.SweepGate{Server: d.commands}, d.commands); err != nil {
+		return d, err
+	}
 	d.keepHidden(d.params.Lookup("ttlHideExpired"))
 	d.monitor.Start()
 	return d, nil

@@ -55,6 +55,8 @@ func options() []option {
 			engine},
 		{"storage.wiredTiger.engineConfig.cacheSizeGB", "wiredTigerCacheSizeGB", "`gigabytes` of memory to keep data in, a quarter of the machine's or the container's by default",
 			cacheSize},
+		{"storage.ttlHoldAt", "ttlHoldAt", "hold expiry at a `time`: a date (2026-01-02T03:04:05Z), or lastWrite; until setParameter ttlHold: \"release\"",
+			stringOption(func(c *Config, v string) { c.SetParameter = append(c.SetParameter, Parameter{"ttlHold", v}) })},
 		{"systemLog.destination", "", "",
 			logDestination},
 		{"systemLog.path", "logpath", "`file` to log to instead of standard output",

@@ -116,6 +116,9 @@ func (v *View) read(c *collection) *Reader {
 	}
 	v.taken = true
 	r.view, r.c, r.hides, r.at = v, c, c.rules.Hiding(v.hiding.all), v.now
+	if r.hides {
+		r.at = max(r.at, v.store.options.HidesUpTo())
+	}
 	if frozen := v.hiding.frozen; frozen != 0 {
 		r.at = min(r.at, frozen)
 	}

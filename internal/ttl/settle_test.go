@@ -25,7 +25,7 @@ func TestSettleWhileLocked(t *testing.T) {
 		m := &Monitor{clock: clock.NewFake(time.Unix(0, 0)), gate: halfLocked{locked: locked}}
 		m.mu.passes, m.mu.upkeep = newRhythm(), newRhythm()
 		m.mu.passes.started, m.mu.upkeep.started = true, true
-		m.mu.passes.fallAsleep(time.Unix(60, 0))
+		m.mu.passes.fallAsleep(time.Minute)
 		m.mu.upkeep.plans() // and does what was due
 		if err := m.Settle(gone); (err == nil) != locked {
 			t.Errorf("locked %v: %v", locked, err)

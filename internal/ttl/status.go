@@ -3,6 +3,7 @@ package ttl
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/index"
@@ -107,12 +108,15 @@ func (m *Monitor) status(ctx context.Context, r *storage.Reader, rule *policy.Ru
 		}
 		s.Order = &order
 	}
+	held := !m.runs()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if a := m.mu.visited[targetOf(r.Catalog().ID, rule)]; a != nil {
 		s.Deleted, s.LastDeleted, s.Swept, s.LastSweep, s.LastError = a.deleted, a.lastDeleted, a.swept, a.lastSweep, a.lastErr
 	}
-	s.NextSweep, s.Planned = m.nextSweep(r.Catalog().ID)
+	if !held {
+		s.NextSweep, s.Planned = m.nextSweep(r.Catalog().ID)
+	}
 	return s, nil
 }
 
@@ -164,14 +168,16 @@ func (t *standing) add(r *storage.Reader, rule *policy.Rule, now int64) error {
 	return err
 }
 
-// nextSweep is when the loop looks at the collection at the latest.
+// nextSweep is when the loop looks at the collection at the latest, if nothing holds it up.
 func (m *Monitor) nextSweep(collection uint32) (at int64, ok bool) {
-	if !m.runs() || !m.mu.passes.started {
+	if !m.mu.passes.started {
 		return 0, false
 	}
-	at = m.mu.lastFull.Add(m.params.sleep()).UnixMilli()
+	wall, now := m.clock.Read()
+	on := func(ran time.Duration) int64 { return wall.Add(ran - now).UnixMilli() }
+	at = on(m.mu.lastFull + m.params.sleep())
 	if m.params.Precise.Get() {
-		at = min(at, max(m.mu.agenda.of(collection), m.mu.rested.UnixMilli()))
+		at = min(at, max(m.mu.agenda.of(collection), on(m.mu.rested)))
 	}
-	return max(at, clock.Millis(m.clock)), true
+	return max(at, wall.UnixMilli()), true
 }

@@ -82,6 +82,16 @@ func (s *Server) Advance(d time.Duration) {
 	s.settle()
 }
 
+// Step sets the clock ahead by d, or back when it is negative, as somebody does who sets a machine's clock: no time passes.
+// It returns when the server has noticed. Timers go by the time that passes, so that what expires by such a clock is
+// deleted after the next Advance; by a step of more than ttlMaxClockStepSecs, after one of ttlClockSettleSecs.
+func (s *Server) Step(d time.Duration) {
+	s.t.Helper()
+	s.settle()
+	s.Clock.Step(d)
+	s.settle()
+}
+
 // SweepNow deletes what has expired by now, without waiting for the TTL monitor's time; unless ttlMonitorEnabled is false.
 func (s *Server) SweepNow() {
 	s.t.Helper()

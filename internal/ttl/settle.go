@@ -45,6 +45,7 @@ func (r *rhythm) tell() {
 // Settle waits until the loops sleep and have nothing to do before their clock moves on or something is written. A test
 // that turns a fake clock then knows that everything that was due by now is done.
 func (m *Monitor) Settle(ctx context.Context) error {
+	m.time.look() // whoever turned the clock has just done so
 	for {
 		locked := m.gate.Locked() // what the upkeep was about to do waits, and nobody is at it
 		m.mu.Lock()

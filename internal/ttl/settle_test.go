@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/parameter"
 )
 
 // halfLocked is a Gate that may have been locked after somebody looked at it and before he entered.
@@ -22,7 +23,8 @@ func TestSettleWhileLocked(t *testing.T) {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel() // so Settle does not wait
 	for _, locked := range []bool{true, false} {
-		m := &Monitor{clock: clock.NewFake(time.Unix(0, 0)), gate: halfLocked{locked: locked}}
+		c := clock.NewFake(time.Unix(0, 0))
+		m := &Monitor{clock: c, gate: halfLocked{locked: locked}, time: newTimekeeper(c, NewParameters(parameter.NewRegistry(nil)), nil)}
 		m.mu.passes, m.mu.upkeep = newRhythm(), newRhythm()
 		m.mu.passes.started, m.mu.upkeep.started = true, true
 		m.mu.passes.fallAsleep(time.Minute)

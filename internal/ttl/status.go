@@ -31,6 +31,9 @@ type Status struct {
 	Backlog int64
 	Exact   bool
 
+	// Future is how many documents have a time of their last modification that is still to come, counted up to maxFuture: by a
+	// TTL index on _ts they live longer by that.
+	Future int64
 	// Deleted is how many documents were deleted by this since the server started; LastDeleted, in the last sweep.
 	Deleted, LastDeleted int64
 	// LastSweep is when it was swept last, if Swept; NextSweep is when it will be at the latest, if Planned.
@@ -56,6 +59,9 @@ const (
 	// maxMisplaced is how far records out of order are counted: their keys lie among the documents, and of those of 300 bytes
 	// 100 000 take some 60 ms.
 	maxMisplaced = 100_000
+	// maxFuture is how far documents modified in the future are counted, and soon how far off a time is no future: others write.
+	maxFuture = 100_000
+	soon      = 1000 // milliseconds
 )
 
 // Status says how reclaim stands in the collections that pick chooses, in the order of the catalogue.
@@ -101,6 +107,9 @@ func (m *Monitor) status(ctx context.Context, r *storage.Reader, rule *policy.Ru
 		return s, err
 	}
 	s.Exact = s.Backlog < maxBacklog
+	if s.Future, err = r.ModifiedAfter(rule, r.View().Now()+soon, maxFuture); err != nil {
+		return s, err
+	}
 	if o := r.Catalog().Order; o != nil && rule.Index != nil && o.Index == rule.Index.ID {
 		order, err := m.order(ctx, r)
 		if err != nil {

@@ -51,7 +51,7 @@ func Start(t testing.TB, options ...Option) *Server {
 	}
 	s := &Server{Clock: clock.NewFake(c.start), t: t}
 	var err error
-	if s.server, err = ebb.Open(ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, Clock: s.Clock}); err != nil {
+	if s.server, err = ebb.Open(ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, Clock: s.Clock, ScriptsInProcess: true}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())

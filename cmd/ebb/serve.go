@@ -105,6 +105,9 @@ func options(cfg *config.Config, log *serverlog.Log, work func(bool)) ebb.Option
 		Clock:       clock.Wall(),
 		OnWork:      work,
 		OnFailure:   func(error) { os.Exit(exitStoreFailed) }, // clients know sooner than if operations were waited for
+
+		NoJavaScript:  !cfg.Security.JavaScript,
+		ScriptCommand: scriptCommand(),
 	}
 	if opts.Port == 0 {
 		opts.Port = ebb.AnyPort

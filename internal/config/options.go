@@ -25,6 +25,9 @@ const (
 	maxCacheGB = 10_000
 )
 
+// negation stands before a flag that says the opposite of the key.
+const negation = "!"
+
 // option is one row: its key in the file, its flag ("" has none), one sentence of help, and what takes it. The help has
 // the name of what follows the flag between back quotes; a flag that nothing follows has none.
 type option struct {
@@ -65,6 +68,8 @@ func options() []option {
 			boolOption(func(c *Config, v bool) { c.SystemLog.Append = v })},
 		{"systemLog.quiet", "quiet", "log less: nothing about connections that come and go",
 			boolOption(func(c *Config, v bool) { c.SystemLog.Quiet = v })},
+		{"security.javascriptEnabled", negation + "noscripting", "refuse JavaScript: $where, $function, $accumulator and mapReduce",
+			boolOption(func(c *Config, v bool) { c.Security.JavaScript = v })},
 		{"systemLog.verbosity", "", "",
 			intOption(0, maxVerbosity, func(c *Config, v int) { c.SystemLog.Verbosity = v })},
 	}

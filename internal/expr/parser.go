@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/fieldpath"
+	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -31,12 +31,10 @@ type Options struct {
 	Interrupt func() error
 	// Rand gives numbers in [0, 1); nil means a source of its own.
 	Rand func() float64
-	// Clock times JavaScript; nil is the wall clock.
-	Clock clock.Clock
+	// Scripts is where JavaScript runs; nil refuses it.
+	Scripts *javascript.Engine
 	// Globals are variables that all of JavaScript sees.
 	Globals bson.Doc
-	// NoJavaScript refuses $function.
-	NoJavaScript bool
 }
 
 // Parser turns values into expressions. It is not for several goroutines at once.
@@ -69,7 +67,7 @@ func (p *Parser) NewEnv() *Env {
 		Collation:   p.opts.Collation,
 		Interrupt:   p.opts.Interrupt,
 		Rand:        p.opts.Rand,
-		clock:       p.opts.Clock,
+		scripts:     p.opts.Scripts,
 		globals:     p.opts.Globals,
 	}
 	if env.Rand == nil {

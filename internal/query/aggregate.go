@@ -67,7 +67,7 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 	if err != nil {
 		return nil, nil, err
 	}
-	lang, err := call.language(ctx, coll)
+	lang, err := e.language(ctx, call, coll)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -147,7 +147,7 @@ func (p *prepared) choose(e *Engine, r *storage.Reader) (*choice, error) {
 
 func (p *prepared) parse(ctx context.Context, e *Engine, coll *catalog.Collection) (err error) {
 	p.coll = coll
-	if p.lang, err = p.call.language(ctx, coll); err != nil {
+	if p.lang, err = e.language(ctx, p.call, coll); err != nil {
 		return err
 	}
 	if p.filter, err = p.lang.filter(e, p.Filter); err != nil {

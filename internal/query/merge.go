@@ -202,7 +202,7 @@ func (m *mergeWriter) find(ctx context.Context, w *storage.Writer, keys []bson.V
 		filter.Object(p.String()).Value("$eq", keys[i]).End()
 	}
 	plain := Call{Now: m.catalog.call.Now, Collation: m.catalog.lang.collation, Collated: true}
-	lang, err := plain.language(ctx, w.Catalog())
+	lang, err := m.catalog.engine.language(ctx, &plain, w.Catalog())
 	if err != nil {
 		return storage.Record{}, false, err
 	}

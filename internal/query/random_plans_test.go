@@ -299,7 +299,7 @@ func (x *tried) answer(q *asked) bool {
 func (x *tried) filter(q *asked) (*match.Filter, *expr.Env, error) {
 	call := x.call()
 	call.Collation, call.Collated = q.collation, q.collated
-	lang, err := call.language(context.Background(), x.coll)
+	lang, err := x.engine.language(context.Background(), call, x.coll)
 	x.must(err)
 	filter, err := lang.filter(x.engine, q.Filter)
 	return filter, lang.env, err

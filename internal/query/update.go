@@ -75,7 +75,7 @@ func missingCollection(err error) bool { return mongoerr.Is(err, mongoerr.Namesp
 
 // checkUpdate parses u for its errors alone.
 func (e *Engine) checkUpdate(ctx context.Context, u Update, call *Call) error {
-	lang, err := call.language(ctx, nil)
+	lang, err := e.language(ctx, call, nil)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func (e *Engine) updateArgs(p *parsedUpdate, call *Call, details *match.Details)
 }
 
 func (e *Engine) updateOne(ctx context.Context, w *storage.Writer, u Update, call *Call) (Updated, error) {
-	lang, err := call.language(ctx, w.Catalog())
+	lang, err := e.language(ctx, call, w.Catalog())
 	if err != nil {
 		return Updated{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -12,7 +13,6 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/index"
-	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/match"
@@ -33,7 +33,6 @@ type database struct {
 	params   *parameter.Registry
 	expiry   *ttl.Parameters
 	monitor  *ttl.Monitor
-	scripts  *javascript.Engine // nil: there is no JavaScript
 }
 
 // The store's and the spill files' places in the data directory.
@@ -63,7 +62,8 @@ func openDatabase(s *Server) (d *database, err error) {
 			return d, fmt.Errorf("--setParameter %s: %w", p.Name, err)
 		}
 	}
-	if d.engine, err = openEngine(s); err != nil {
+	letRemove, err := d.openEngine(s)
+	if err != nil {
 		return d, err
 	}
 	filters := match.NewParser()
@@ -83,27 +83,24 @@ func openDatabase(s *Server) (d *database, err error) {
 				engine.NoteDDL(e)
 			}
 		},
-		OnDeadline: d.monitor.OnDeadline, HidesUpTo: d.monitor.HidesUpTo,
-		Logger:  s.opts.Log.For("STORAGE"),
-		TempDir: temp,
+		OnDeadline: d.monitor.OnDeadline,
+		Logger:     s.opts.Log.For("STORAGE"),
+		TempDir:    temp,
 	})
 	if err != nil {
 		return d, err
 	}
+	letRemove()
 	engine = query.New(d.store, filters)
 	if err = d.ensureSystem(context.Background(), engine, d.store.Now()); err != nil {
 		return d, err
 	}
 	engine.TempDir = temp
-	d.scripts = scriptEngine(s.opts)
-	engine.Scripts = d.scripts
 	d.commands = command.New(d.config(s), command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, TTL: d.monitor})
 	if err = d.commands.LoadKept(context.Background()); err != nil {
 		return d, err
 	}
-	if err = d.monitor.Connect(d.store, command.SweepGate{Server: d.commands}, d.commands); err != nil {
-		return d, err
-	}
+	d.monitor.Connect(d.store, command.SweepGate{Server: d.commands}, d.commands)
 	d.keepHidden(d.params.Lookup("ttlHideExpired"))
 	d.monitor.Start()
 	return d, nil
@@ -120,22 +117,34 @@ func (d *database) keepHidden(p *parameter.Parameter) {
 	}
 }
 
-// openEngine gives no engine beside an error, not even a typed nil.
-func openEngine(s *Server) (kv.Engine, error) {
+// openEngine opens the store. It removes nothing before letRemove is called: what it takes for obsolete is then known to be.
+func (d *database) openEngine(s *Server) (letRemove func(), err error) {
 	o := pebblekv.Options{Logger: s.opts.Log.For("STORAGE"), Clock: clock.Wall(), OnWork: s.opts.OnWork, // syncs are about real disks
-		OnFailure: s.fail}
+		OnFailure: s.fail, StartWithDamagedLog: s.opts.StartWithDamagedLog, HoldRemovals: true}
 	o.CacheBytes, o.HotBytes = s.opts.caches()
 	var e *pebblekv.Engine
-	var err error
 	if s.dir == nil {
 		e, err = pebblekv.OpenMemory(o)
-	} else {
+	} else if err = checkStoreDir(s.dir.Path()); err == nil {
 		e, err = pebblekv.Open(filepath.Join(s.dir.Path(), storeDir), o)
 	}
 	if err != nil {
-		return nil, err
+		return nil, err // and no engine, not even a typed nil
 	}
-	return e, nil
+	d.engine = e
+	return e.LetRemove, nil
+}
+
+// checkStoreDir refuses a directory in which a store was and is no more: the folder for spill files is made after it.
+func checkStoreDir(path string) error {
+	store := filepath.Join(path, storeDir)
+	if _, err := os.Stat(store); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(path, tempDir)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("%s is missing: there was a store, as %s says. To begin an empty one, empty the directory", store, filepath.Join(path, tempDir))
 }
 
 // spillDir is an empty directory for stages and index builds that need more room than memory gives.
@@ -185,7 +194,6 @@ func (d *database) close() error {
 	if d.monitor != nil {
 		d.monitor.Stop()
 	}
-	d.scripts.Close()
 	if d.store != nil {
 		err = d.store.Close()
 	}

@@ -39,15 +39,9 @@ type Options struct {
 	Engine string
 	// CacheBytes is how much memory data is kept in; 0 is a quarter of what the machine or the container has.
 	CacheBytes int64
-
-	// NoJavaScript refuses $where, $function, $accumulator and mapReduce.
-	NoJavaScript bool
-	// ScriptCommand is a program and its arguments that runs users' JavaScript in processes of its own, so that no script can
-	// harm this one: it must hand the argument that it gets in addition to WorkScripts.
-	ScriptCommand []string
-	// ScriptsInProcess runs JavaScript in this process where there is no ScriptCommand. A hostile script can end it. Without
-	// either there is no JavaScript.
-	ScriptsInProcess bool
+	// StartWithDamagedLog opens a store whose log is damaged as it was before the first write that is lost. Without it such a store
+	// is refused.
+	StartWithDamagedLog bool
 
 	// Parameters are server parameters, as --setParameter sets them.
 	Parameters []config.Parameter

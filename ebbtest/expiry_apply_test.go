@@ -17,9 +17,8 @@ type outcome struct {
 }
 
 const (
-	duplicateKey   = 11000
-	indexNotFound  = 27
-	invalidOptions = 72
+	duplicateKey  = 11000
+	indexNotFound = 27
 )
 
 // apply does to the truth what a command does to a server, and says how that should answer. ok is false when it would be
@@ -397,7 +396,7 @@ func (t *truth) createIndexes(c *truthColl, command bson.Doc) (out outcome, ok b
 		case old.seconds != ix.seconds && ix.fields[0] != "_ts":
 			return outcome{}, false
 		case longer(old, ix):
-			c.remove(func(d *truthDoc) bool { return d.by(old).deadline <= t.hiding() })
+			c.remove(func(d *truthDoc) bool { return d.by(old).deadline <= t.now })
 		}
 		c.indexes[same] = ix
 	}
@@ -436,7 +435,7 @@ func (t *truth) dropIndexes(c *truthColl, command bson.Doc) (out outcome, ok boo
 		if ix == nil {
 			return outcome{code: indexNotFound}, true
 		}
-		c.remove(func(d *truthDoc) bool { return d.by(ix).deadline <= t.hiding() })
+		c.remove(func(d *truthDoc) bool { return d.by(ix).deadline <= t.now })
 		c.indexes = slices.DeleteFunc(c.indexes, func(o *truthIndex) bool { return o == ix })
 	}
 	return outcome{}, true
@@ -447,9 +446,6 @@ func (t *truth) collMod(c *truthColl, command bson.Doc) (out outcome, ok bool) {
 		return t.collModOwn(c, v)
 	}
 	m := command.Lookup("index").Doc()
-	if c.cell > 0 && !m.Lookup("expireAfterSeconds").IsMissing() {
-		return outcome{code: invalidOptions}, true
-	}
 	old := c.index(m.Lookup("name").Str())
 	if old == nil {
 		return outcome{code: indexNotFound}, true
@@ -469,7 +465,7 @@ func (t *truth) collMod(c *truthColl, command bson.Doc) (out outcome, ok bool) {
 	}
 	onTS := ix.fields[0] == "_ts"
 	if old.ttl && (longer(old, &ix) || !onTS && !t.hideAll && old.hides && !ix.hides) {
-		c.remove(func(d *truthDoc) bool { return d.by(old).deadline <= t.hiding() })
+		c.remove(func(d *truthDoc) bool { return d.by(old).deadline <= t.now })
 	}
 	c.indexes[slices.Index(c.indexes, old)] = &ix
 	return outcome{}, true
@@ -485,7 +481,7 @@ func (t *truth) collModOwn(c *truthColl, v bson.Value) (outcome, bool) {
 		seconds = v.TruncInt64()
 	}
 	if seconds > c.seconds {
-		c.remove(func(d *truthDoc) bool { return c.ownDeadline(d) <= t.hiding() })
+		c.remove(func(d *truthDoc) bool { return c.ownDeadline(d) <= t.now })
 	}
 	c.seconds = seconds
 	return outcome{}, true

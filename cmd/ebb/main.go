@@ -43,7 +43,7 @@ func root() *cobra.Command {
 	}
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.SetFlagErrorFunc(badOption)
-	cmd.AddCommand(serve(), version(), scripts())
+	cmd.AddCommand(serve(), version())
 	return cmd
 }
 

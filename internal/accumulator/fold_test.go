@@ -6,9 +6,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/expr"
-	"github.com/ebbdb/ebb/internal/javascript"
 )
 
 // arguments is an argument for every accumulator of $group; each works over documents {v: <number>, a: <array>, d: <document>}.
@@ -111,7 +109,7 @@ func (f feeding) value(fold Fold) bson.Value {
 func TestPartials(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
-	exprs := expr.NewParser(expr.Options{Scripts: javascript.InProcess(clock.Wall())})
+	exprs := expr.NewParser(expr.Options{})
 	p := NewParser(exprs, nil, nil)
 	for _, op := range Operators() {
 		if op.Group == nil {
@@ -162,7 +160,7 @@ func near(a, b bson.Value) bool {
 func TestRemove(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 2))
-	exprs := expr.NewParser(expr.Options{Scripts: javascript.InProcess(clock.Wall())})
+	exprs := expr.NewParser(expr.Options{})
 	p := NewParser(exprs, nil, nil)
 	makers := map[string]func(*Spec) Fold{
 		"$stdDevPop":  func(*Spec) Fold { return &slidingDeviation{} },

@@ -50,6 +50,10 @@ func (op *Op) pebbleSection(b *bson.Builder) {
 	}
 	b.String("engine", s.Engine).Int64("diskBytes", s.DiskBytes).Int64("deletedBytes", s.DeletedBytes).Int64("snapshots", s.Snapshots)
 	b.Int64("memTableBytes", s.MemTableBytes).Int64("cacheBytes", s.CacheBytes).Int64("compactions", s.Compactions).Int64("flushes", s.Flushes)
+	b.Bool("readOnly", s.Damage != "")
+	if s.Damage != "" {
+		b.String("damage", s.Damage)
+	}
 }
 
 func (s *Server) engineStats() (kv.Stats, bool) {

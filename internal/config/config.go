@@ -23,7 +23,6 @@ type Config struct {
 	Net          Net
 	Storage      Storage
 	SystemLog    SystemLog
-	Security     Security
 	SetParameter []Parameter
 
 	// Argv is the command line, for getCmdLineOpts.
@@ -49,12 +48,8 @@ type Storage struct {
 	Engine string
 	// CacheBytes is how much memory data is kept in, 0 for what suits the machine.
 	CacheBytes int64
-}
-
-// Security is what clients may do.
-type Security struct {
-	// JavaScript lets them run functions on the server.
-	JavaScript bool
+	// StartWithDamagedLog goes on without what was written after the store's log was damaged.
+	StartWithDamagedLog bool
 }
 
 // SystemLog is where the log goes and how much of it there is.
@@ -74,10 +69,9 @@ type Parameter struct {
 // Default is the settings without a file or flags.
 func Default() *Config {
 	return &Config{
-		Net:      Net{Port: DefaultPort, BindIP: []string{"127.0.0.1"}, Compressors: []string{"snappy", "zstd", "zlib"}},
-		Storage:  Storage{DBPath: "data", Engine: EnginePebble},
-		Security: Security{JavaScript: true},
-		Parsed:   bson.EmptyDoc,
+		Net:     Net{Port: DefaultPort, BindIP: []string{"127.0.0.1"}, Compressors: []string{"snappy", "zstd", "zlib"}},
+		Storage: Storage{DBPath: "data", Engine: EnginePebble},
+		Parsed:  bson.EmptyDoc,
 	}
 }
 

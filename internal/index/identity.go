@@ -39,8 +39,7 @@ func sameKey(a, b *Definition) bool {
 			return false
 		}
 	}
-	// {f: 1} and {f: 2} are two indexes. There is one by _id, though, and one that holds the time of the last modification.
-	return a.Kind == Text || a.Kind == Deadline || a.IsID() && b.IsID() || bson.CompareDocs(a.Key, b.Key, nil) == 0
+	return true
 }
 
 // sameText says whether two text indexes are one: they have their text fields in their weights.

@@ -21,6 +21,8 @@ package kv
 import (
 	"context"
 	"errors"
+
+	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
 // Durability says when Commit returns.
@@ -47,7 +49,23 @@ var (
 	ErrTooLarge = errors.New("kv: transaction too large")
 	// ErrClosed is returned by everything asked of an engine after Close.
 	ErrClosed = errors.New("kv: engine is closed")
+	// ErrCorrupt is returned by what meets stored data that is damaged; it says which file. Other reads go on.
+	ErrCorrupt error = &coded{"stored data is damaged", mongoerr.DataCorruptionDetected}
+	// ErrReadOnly is returned by Commit and by other writes when the engine takes none any more, because something stored is
+	// damaged. Nothing was written.
+	ErrReadOnly error = &coded{"the store takes no writes", mongoerr.IllegalOperation}
 )
+
+// coded is an error that clients see under a code of its own.
+type coded struct {
+	text string
+	code mongoerr.Code
+}
+
+func (e *coded) Error() string { return e.text }
+
+// Code is for mongoerr.From.
+func (e *coded) Code() mongoerr.Code { return e.code }
 
 // IterOptions bounds an Iterator: Lower is inclusive, Upper exclusive; nil leaves that side open. A Lower above Upper
 // leaves nothing between them.
@@ -139,9 +157,13 @@ type Stats struct {
 	// DeletedBytes is about how much of DiskBytes was deleted in ranges and waits to come back: for compactions, or for
 	// readers that began before. Snapshots is how many are open, one that the engine keeps for the next reader included.
 	DeletedBytes, Snapshots int64
-	Compactions, Flushes    int64
-	Engine                  string
-	Detail                  string
+	// TablesFound is how many files of tables there were when it was opened.
+	TablesFound          int64
+	Compactions, Flushes int64
+	// Damage is what was found damaged first, since when the engine takes no writes; "" as long as all is well.
+	Damage string
+	Engine string
+	Detail string
 }
 
 // Engine is an ordered transactional key-value store.

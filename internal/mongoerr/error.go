@@ -69,12 +69,16 @@ func Prefix(text string, err error) error {
 	return fmt.Errorf("%s%w", text, err)
 }
 
-// From is err as an *Error: itself when it is one, the code of an ended context, else InternalError.
+// From is err as an *Error: itself when it is one, with the code that an error within it says it has, the code of an ended
+// context, else InternalError.
 func From(err error) *Error {
 	var e *Error
+	var coded interface{ Code() Code }
 	switch {
 	case errors.As(err, &e):
 		return e
+	case errors.As(err, &coded):
+		return New(coded.Code(), "%s", err.Error())
 	case errors.Is(err, context.DeadlineExceeded):
 		return New(MaxTimeMSExpired, "operation exceeded time limit")
 	case errors.Is(err, context.Canceled):

@@ -63,11 +63,11 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 	if err := e.CheckExpected(call.Expected); err != nil { // again where a collection is read; not all read one, and a view is none
 		return nil, nil, err
 	}
-	ns, fused, stages, coll, err := e.resolve(a.NS, a.Pipeline, call)
+	ns, stages, coll, err := e.resolve(a.NS, a.Pipeline, call)
 	if err != nil {
 		return nil, nil, err
 	}
-	lang, err := e.language(ctx, call, coll)
+	lang, err := call.language(ctx, coll)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -76,7 +76,7 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 			return nil, nil, err
 		}
 	}
-	pl, err := e.pipelineParser(lang).ParseMapReduce(stages, a.MapReduce, pipeline.Options{NS: ns, Fused: fused, Scope: lang.scope})
+	pl, err := e.pipelineParser(lang).ParseMapReduce(stages, a.MapReduce, pipeline.Options{NS: ns, Scope: lang.scope})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,36 +112,30 @@ func stageName(pl *pipeline.Pipeline) string {
 }
 
 // resolve follows views down to the collection and puts their pipelines in front of stages. A view has its own collation,
-// which a command may repeat but not change. A $rankFusion or $scoreFusion has to be the first stage: a view that it is asked
-// of is fused, and the inputs read it.
-func (e *Engine) resolve(ns namespace.NS, stages bson.Value, call *Call) (base, fused namespace.NS, all bson.Value, coll *catalog.Collection, err error) {
+// which a command may repeat but not change.
+func (e *Engine) resolve(ns namespace.NS, stages bson.Value, call *Call) (namespace.NS, bson.Value, *catalog.Collection, error) {
 	if ns.Coll == "" || asksOfItself(stages) {
-		return ns, fused, stages, nil, nil
+		return ns, stages, nil, nil
 	}
 	for depth := 0; ; depth++ {
 		coll := e.lookup(ns)
 		if coll == nil || !coll.IsView() {
-			return ns, fused, stages, coll, nil
+			return ns, stages, coll, nil
 		}
 		if depth == maxViewDepth {
-			return ns, fused, stages, nil, mongoerr.New(mongoerr.ViewDepthLimitExceeded, "View depth limit exceeded; maximum depth is %d", maxViewDepth)
+			return ns, stages, nil, mongoerr.New(mongoerr.ViewDepthLimitExceeded, "View depth limit exceeded; maximum depth is %d", maxViewDepth)
 		}
 		own, err := viewCollation(coll)
 		if err != nil {
-			return ns, fused, stages, nil, err
+			return ns, stages, nil, err
 		}
 		if call.Collated && !collation.Equal(own, call.Collation) {
-			return ns, fused, stages, nil, mongoerr.New(mongoerr.OptionNotSupportedOnView, "Cannot override a view's default collation: %s", ns)
+			return ns, stages, nil, mongoerr.New(mongoerr.OptionNotSupportedOnView, "Cannot override a view's default collation: %s", ns)
 		}
 		call.Collation, call.Collated = own, true
-		if fused.Coll == "" && fusion(stages) != "" {
-			fused = ns
-		}
-		if fused.Coll == "" {
-			stages = concat(coll.Options.Pipeline, stages.Doc())
-		}
+		stages = concat(coll.Options.Pipeline, stages.Doc())
 		if ns = below(coll); ns.Coll == "" {
-			return ns, fused, stages, nil, nil
+			return ns, stages, nil, nil
 		}
 	}
 }
@@ -177,12 +171,7 @@ func (e *Engine) openPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 		return nil, err
 	}
 	op.Leaf(records)
-	found := exec.WithDistance(op, p.plan, p.near, exec.WithScore(op, p.plan, records, records))
-	sorted := p.lead.Sort
-	if !p.plan.Ordered {
-		sorted = nil
-	}
-	return exec.Build(op, p.rest, exec.WithRecordMeta(op, p.asked, records, sorted, found))
+	return exec.Build(op, p.rest, exec.WithDistance(op, p.plan, p.near, exec.WithScore(op, p.plan, records, records)))
 }
 
 // plannedPipeline is a pipeline's plan and the stages that it leaves to do.
@@ -193,12 +182,11 @@ type plannedPipeline struct {
 	lead   pipeline.Leading
 	near   *pipeline.GeoNear // at the front; nil: there is none
 	rest   *pipeline.Pipeline
-	asked  exec.RecordMeta
 }
 
 // open opens the plan over its collection.
 func (p *plannedPipeline) open(ctx context.Context, e *Engine, op *exec.Op, call *Call, seen *exec.Examined) (*exec.Records, error) {
-	records, err := p.choice.open(ctx, e, call, exec.Opening{Source: p.src, Env: op.Env, Seen: seen, Op: op, IndexKeys: p.asked.IndexKey})
+	records, err := p.choice.open(ctx, e, call, exec.Opening{Source: p.src, Env: op.Env, Seen: seen, Op: op})
 	p.plan = p.choice.plan
 	return records, err
 }
@@ -220,8 +208,7 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	if q.TextScore && q.Filter.Text() == nil {
 		return p, noTextScore()
 	}
-	p.asked = exec.RecordMetaOf(p.lead.Needs.Meta)
-	q.Skip, q.Counts, q.IDs = p.lead.Skip, true, p.asked.RecordID
+	q.Skip, q.Counts = p.lead.Skip, true
 	if sort, ok := pl.From(p.lead.Filtered).First().(*pipeline.Sort); ok && len(sort.Pattern.Meta()) == 0 {
 		q.Sort, q.SortLimit, q.Memory = sort.Pattern, sort.Limit, op.SortMemory()
 	}

@@ -382,6 +382,19 @@ func TestNewerFormat(t *testing.T) {
 	}
 }
 
+// TestFormatLost: a store that holds data and not the key of its format is not taken for a new one.
+func TestFormatLost(t *testing.T) {
+	f := newFixture(t)
+	f.must(f.insert(testNS, `{_id: 1}`))
+	x, err := f.engine.Begin()
+	f.must(err)
+	x.Delete(formatKey())
+	f.must(x.Commit(context.Background(), kv.Buffered))
+	if _, err = Open(context.Background(), f.engine, f.options); err == nil || !strings.Contains(err.Error(), "the key of its format is missing") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // idIn is the id of the n-th record of a collection that is ordered by a field that no document has.
 func idIn(f *fixture, n uint64) RecordID {
 	o := f.current.Load().collections[1].order

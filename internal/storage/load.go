@@ -14,7 +14,7 @@ import (
 
 // formatVersion is that of what keys.go, record.go and entry.go write and of the catalogue's documents; docs/storage-format.md
 // tells what each changed.
-const formatVersion = 4
+const formatVersion = 3
 
 // oldestFormat is the oldest version that is read. What its catalogue lacks has a meaning where it is read, so that a
 // store is brought up to date by writing the new number; upgrade does the rest.
@@ -34,9 +34,6 @@ func (s *Store) load(ctx context.Context) ([]garbage, error) {
 	}
 	defer snapshot.Close()
 	if s.ddl.nextCollection, s.ddl.nextIndex, err = readNext(snapshot); err != nil {
-		return nil, err
-	}
-	if err := s.readTimes(snapshot); err != nil {
 		return nil, err
 	}
 	c, err := s.readCatalog(snapshot)
@@ -73,6 +70,10 @@ func (s *Store) checkFormat(ctx context.Context) error {
 	value, err := t.Get(formatKey())
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
+		if err := s.checkEmpty(t); err != nil {
+			t.Rollback()
+			return err
+		}
 		return writeFormat(ctx, t)
 	case err == nil && len(value) != 4:
 		err = fmt.Errorf("the format version has %d bytes, want 4", len(value))
@@ -87,6 +88,22 @@ func (s *Store) checkFormat(ctx context.Context) error {
 	}
 	t.Rollback()
 	return err
+}
+
+// checkEmpty: the format is the first thing that is written. A store that has none holds nothing, or has lost it with more.
+func (s *Store) checkEmpty(t kv.Txn) error {
+	it, err := t.NewIter(kv.IterOptions{})
+	if err != nil {
+		return err
+	}
+	found := it.First()
+	if err := errors.Join(it.Err(), it.Close()); err != nil {
+		return err
+	}
+	if tables := s.engine.Stats().TablesFound; found || tables > 0 {
+		return fmt.Errorf("the store is damaged: the key of its format is missing, and there are other keys or tables (%d). Nothing was changed", tables)
+	}
+	return nil
 }
 
 func writeFormat(ctx context.Context, t kv.Txn) error {

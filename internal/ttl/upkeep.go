@@ -151,20 +151,20 @@ func (m *Monitor) keep(ctx context.Context) {
 }
 
 // dueChores are the collections that have something to be done to them now, sorted; when there are none, until is when to look
-// again, by monotonic time.
-func (m *Monitor) dueChores() (due []uint32, until time.Duration) {
+// again.
+func (m *Monitor) dueChores() (due []uint32, until time.Time) {
 	held := m.Held() != ""
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.upkeep.plans()
-	now, ran := m.clock.Read()
-	until = ran + m.params.sleep()
+	now := m.clock.Now()
+	until = now.Add(m.params.sleep())
 	for id, c := range m.mu.chores {
 		switch {
 		case !c.arrange && !c.clean:
 		case c.at.After(now) || held:
-			if !held {
-				until = min(until, ran+c.at.Sub(now))
+			if !held && c.at.Before(until) {
+				until = c.at
 			}
 		default:
 			due = append(due, id)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/inspect"
 	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
@@ -93,6 +94,11 @@ func undetermined(err error) error {
 func (c *committer) admit(t commit) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if t.batch != nil {
+		if err := c.failure.writable(); err != nil {
+			return err
+		}
+	}
 	c.mu.claims.forget(c.open.horizon(&c.sequence))
 	if c.mu.claims.conflict(t.begin, t.Claims()) {
 		return kv.ErrConflict
@@ -242,6 +248,9 @@ func (c *committer) deleteRange(start, end []byte) error {
 func (c *committer) applyRange(b *pebble.Batch, r overlay.Range) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.failure.writable(); err != nil {
+		return err
+	}
 	sequence := c.sequence.Load() + 1
 	c.hot.changeRange(r, sequence)
 	if err := c.apply(b); err != nil {
@@ -264,16 +273,16 @@ func (c *committer) loaded() {
 // sync makes durable what was applied before; many share one sync.
 func (c *committer) sync() error { return c.rounds.wait() }
 
-// emptyRecord is a batch that changes nothing.
-func (c *committer) emptyRecord() *pebble.Batch {
+// emptyRecord is a batch that changes nothing. What it says is for those who read the log when it is damaged.
+func (c *committer) emptyRecord(says string) *pebble.Batch {
 	b := c.db.NewBatch()
-	must(b.LogData(nil, nil))
+	must(b.LogData([]byte(says), nil))
 	return b
 }
 
 // mark moves next behind tables that were taken over.
 func (c *committer) mark() error {
-	b := c.emptyRecord()
+	b := c.emptyRecord("")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.apply(b); err != nil {
@@ -283,9 +292,9 @@ func (c *committer) mark() error {
 	return nil
 }
 
-// syncLog syncs the log up to an empty record.
+// syncLog syncs the log up to an empty record. One that follows another proves that all before that was on stable storage.
 func (c *committer) syncLog() error {
-	b := c.emptyRecord()
+	b := c.emptyRecord(inspect.Mark)
 	covered := c.sequence.Load()
 	if err := c.writeSync(b); err != nil {
 		return err

@@ -52,7 +52,10 @@ type Engine struct {
 	closed    atomic.Bool
 	closing   chan struct{} // closed when Close begins
 	inMemory  bool
-	volatile  bool            // nobody can open it again
+	volatile  bool   // nobody can open it again
+	notes     *notes // nil: of a store that nobody can open again
+	held      *keepDisk
+	found     int             // tables that there were
 	tables    *pebble.Options // of the tables that Load writes
 	loadDir   string
 	loads     loads
@@ -60,51 +63,101 @@ type Engine struct {
 
 var _ kv.Engine = (*Engine)(nil)
 
-// Open opens the store in dir, or makes one there when dir is empty or missing. The directory belongs to the store alone.
+// Open opens the store in dir, or makes one there when dir is empty or missing. The directory belongs to the store alone. A store
+// that is damaged is refused, and nothing of it is changed.
 func Open(dir string, o Options) (*Engine, error) {
 	o = o.withDefaults()
-	if err := checkFormat(o.FS, dir); err != nil {
+	version, err := checkFormat(o.FS, dir)
+	if err != nil {
 		return nil, fmt.Errorf("pebblekv: open: %w", err)
 	}
-	f := &failure{log: o.Logger, hook: o.OnFailure}
 	lock, err := pebble.LockDirectory(dir, o.FS)
 	if err != nil {
 		return nil, fmt.Errorf("pebblekv: open: %s is in use by another Ebb: %w", dir, err)
 	}
-	if _, onDisk := o.FS.(privateDisk); onDisk {
-		if err := narrow(dir, o.Logger); err != nil {
-			return nil, fmt.Errorf("pebblekv: open: %w", errors.Join(err, lock.Close()))
-		}
-	}
-	loadDir := o.FS.PathJoin(dir, loadDir)
-	if err := clearLoads(o.FS, loadDir); err != nil {
+	e, err := openLocked(dir, o, version, lock)
+	if err != nil {
 		return nil, fmt.Errorf("pebblekv: open: %w", errors.Join(err, lock.Close()))
 	}
-	cache := pebble.NewCache(o.CacheBytes)
-	closing := make(chan struct{})
-	tables := o.pebble(cache, lock, f, closing)
-	db, err := pebble.Open(dir, tables)
-	if err != nil {
-		cache.Unref()
-		return nil, fmt.Errorf("pebblekv: open %s: %w", dir, errors.Join(err, lock.Close()))
-	}
-	e := &Engine{db: db, cache: cache, lock: lock, options: o, failure: f, closing: closing, tables: tables, loadDir: loadDir}
-	_, e.inMemory = o.FS.(*vfs.MemFS)
-	e.commits = newCommitter(db, f, &e.open, newHot(o.HotBytes))
-	e.syncer = startSyncer(e.commits, o.Clock, bufferedSyncInterval, false)
-	e.forgotten = startSyncer(e.commits, o.Clock, unsyncedSyncInterval, true)
-	e.reclaim = startReclaimer(e.commits, dir, o)
 	return e, nil
 }
 
+func openLocked(dir string, o Options, version int, lock *pebble.Lock) (*Engine, error) {
+	if _, onDisk := o.FS.(privateDisk); onDisk {
+		if err := narrow(dir, o.Logger); err != nil {
+			return nil, err
+		}
+	}
+	report, err := examine(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	if version != currentFormat {
+		if err := raiseFormat(o.FS, dir); err != nil {
+			return nil, err
+		}
+	}
+	e := &Engine{lock: lock, options: o, failure: &failure{log: o.Logger, hook: o.OnFailure}, closing: make(chan struct{}),
+		loadDir: o.FS.PathJoin(dir, loadDir), volatile: o.volatile, found: report.FoundTables}
+	_, e.inMemory = o.FS.(*vfs.MemFS)
+	if !e.volatile {
+		if e.notes, err = openNotes(o.FS, dir, report.Note); err != nil {
+			return nil, err
+		}
+	}
+	e.cache = pebble.NewCache(o.CacheBytes)
+	e.tables = o.pebble(e.cache, lock, e.failure)
+	e.tables.FS = e.disk(o.FS)
+	if err = checkOptions(o.FS, dir, e.tables); err == nil {
+		e.db, err = openPebble(dir, e.tables)
+	}
+	if err == nil {
+		err = clearLoads(o.FS, e.loadDir)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", dir, err), e.abandon())
+	}
+	if !o.HoldRemovals {
+		e.LetRemove()
+	}
+	e.start(dir)
+	return e, nil
+}
+
+// disk is what Pebble takes for the disk.
+func (e *Engine) disk(disk vfs.FS) vfs.FS {
+	disk = spoiltDisk{logDisk{disk}, &e.failure.spoilt}
+	if e.notes != nil {
+		disk = notedDisk{disk, e.notes}
+	}
+	e.held = &keepDisk{FS: &gentleDisk{disk, restUntil(e.closing)}}
+	return e.held
+}
+
+// abandon closes what was opened of an engine that cannot be.
+func (e *Engine) abandon() (err error) {
+	if e.db != nil {
+		err = e.db.Close()
+	}
+	e.cache.Unref()
+	return errors.Join(err, e.notes.close())
+}
+
+func (e *Engine) start(dir string) {
+	e.commits = newCommitter(e.db, e.failure, &e.open, newHot(e.options.HotBytes))
+	e.syncer = startSyncer(e.commits, e.options.Clock, bufferedSyncInterval, false)
+	e.forgotten = startSyncer(e.commits, e.options.Clock, unsyncedSyncInterval, true)
+	e.reclaim = startReclaimer(e.commits, dir, e.options)
+}
+
+// LetRemove lets the store remove files that it no longer needs. With Options.HoldRemovals whoever opened it calls that when what
+// was read of it has proved sound.
+func (e *Engine) LetRemove() { e.held.letGo() }
+
 // OpenMemory makes an empty store in memory.
 func OpenMemory(o Options) (*Engine, error) {
-	o.FS = vfs.NewMem()
-	e, err := Open("ebb", o)
-	if err == nil {
-		e.volatile = true
-	}
-	return e, err
+	o.FS, o.volatile = vfs.NewMem(), true
+	return Open("ebb", o)
 }
 
 // Snapshot is kv.Engine's.
@@ -162,7 +215,7 @@ func (e *Engine) SizeOf(start, end []byte) (int64, error) {
 	}
 	n, err := e.db.EstimateDiskUsage(start, end)
 	if err != nil {
-		return 0, fmt.Errorf("pebblekv: size of range: %w", err)
+		return 0, reading("size of range", err)
 	}
 	return int64(n), nil
 }
@@ -190,6 +243,9 @@ func (e *Engine) AfterSync(done func(error)) (waits bool) {
 // Stats is kv.Engine's.
 func (e *Engine) Stats() kv.Stats {
 	s := kv.Stats{Engine: "pebble"}
+	if text := e.failure.damage.Load(); text != nil {
+		s.Damage = *text
+	}
 	if e.inMemory {
 		s.Engine = "pebble in memory"
 	}
@@ -202,6 +258,7 @@ func (e *Engine) Stats() kv.Stats {
 	s.CacheBytes = m.BlockCache.Size
 	s.DeletedBytes = e.reclaim.garbage()
 	s.Snapshots = int64(m.Snapshots.Count)
+	s.TablesFound = int64(e.found)
 	s.Compactions = m.Compact.Count
 	s.Flushes = m.Flush.Count
 	s.Detail = m.String()
@@ -222,7 +279,9 @@ func (e *Engine) Close() error {
 	if e.commits.isStuck() {
 		return errors.Join(err, e.failure.get()) // Pebble's locks are held for good; its files close with the process
 	}
-	err = errors.Join(err, e.db.Close(), e.lock.Close())
+	err = errors.Join(err, e.db.Close())
+	e.held.wait()
+	err = errors.Join(err, e.notes.close(), e.lock.Close())
 	e.cache.Unref()
 	if err != nil {
 		return fmt.Errorf("pebblekv: close: %w", err)

@@ -89,7 +89,7 @@ func (c *committer) exciseWatched(r *watched) (gone bool, err error) {
 	if r.broken {
 		return false, nil
 	}
-	if err := c.failure.get(); err != nil {
+	if err := c.failure.writable(); err != nil {
 		return false, err
 	}
 	err = c.cutOff(r.Range)
@@ -149,11 +149,11 @@ func (c *committer) setWatch(w watch) {
 func (c *committer) isEmpty(r overlay.Range) (bool, error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: r.Start, UpperBound: r.End})
 	if err != nil {
-		return false, fmt.Errorf("pebblekv: excise: %w", err)
+		return false, reading("excise", err)
 	}
 	found := it.First()
 	if err := errors.Join(it.Error(), it.Close()); err != nil {
-		return false, fmt.Errorf("pebblekv: excise: %w", err)
+		return false, reading("excise", err)
 	}
 	return !found, nil
 }
@@ -168,7 +168,7 @@ func (c *committer) cutOff(r overlay.Range) (err error) {
 		}
 	}()
 	if err := c.db.Excise(context.Background(), pebble.KeyRange{Start: r.Start, End: r.End}); err != nil {
-		return fmt.Errorf("pebblekv: excise: %w", err)
+		return reading("excise", err)
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func (c *committer) deleteNothing(key []byte) error {
 	case err == nil:
 		return done(closer)
 	case !errors.Is(err, pebble.ErrNotFound):
-		return fmt.Errorf("pebblekv: get: %w", err)
+		return reading("get", err)
 	}
 	if err := c.apply(b); err != nil {
 		return err

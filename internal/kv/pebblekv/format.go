@@ -16,28 +16,36 @@ import (
 const (
 	formatFile    = "EBB-FORMAT"
 	formatLine    = "ebb pebblekv %d\n"
-	currentFormat = 1
+	currentFormat = 2
+	oldestFormat  = 1 // without notes of what was synced
 	maxFormatFile = 256
 )
 
-// checkFormat accepts a store of this format and an empty directory, which it marks as ours.
-func checkFormat(disk vfs.FS, dir string) error {
+// checkFormat accepts a store of a format that is known, and says which, and an empty directory, which it marks as ours.
+func checkFormat(disk vfs.FS, dir string) (version int, err error) {
 	if err := disk.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("make %s: %w", dir, err)
+		return 0, fmt.Errorf("make %s: %w", dir, err)
 	}
 	text, err := readFormat(disk, disk.PathJoin(dir, formatFile))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && text == "" {
-		return initFormat(disk, dir)
+		return currentFormat, initFormat(disk, dir)
 	}
 	if err != nil {
-		return fmt.Errorf("read %s: %w", formatFile, err)
+		return 0, fmt.Errorf("read %s: %w", formatFile, err)
 	}
-	var version int
-	if _, err := fmt.Sscanf(text, formatLine, &version); err != nil {
-		return fmt.Errorf("%s is not an Ebb store: its %s says %q", dir, formatFile, text)
+	if _, err := fmt.Sscanf(text, formatLine, &version); err != nil || text != fmt.Sprintf(formatLine, version) {
+		return 0, fmt.Errorf("%s is not an Ebb store: its %s says %q", dir, formatFile, text)
 	}
-	if version != currentFormat {
-		return fmt.Errorf("%s has store format %d, this Ebb knows format %d: use the Ebb that wrote it", dir, version, currentFormat)
+	if version < oldestFormat || version > currentFormat {
+		return 0, fmt.Errorf("%s has store format %d, this Ebb knows format %d: use the Ebb that wrote it", dir, version, currentFormat)
+	}
+	return version, nil
+}
+
+// raiseFormat writes the number of this format, so that no older Ebb goes on with what it does not know.
+func raiseFormat(disk vfs.FS, dir string) error {
+	if err := replaceFile(disk, dir, formatFile, fmt.Appendf(nil, formatLine, currentFormat)); err != nil {
+		return fmt.Errorf("write %s: %w", formatFile, err)
 	}
 	return nil
 }
@@ -60,7 +68,7 @@ func initFormat(disk vfs.FS, dir string) error {
 	for _, name := range names {
 		// A crash can leave our own file empty; a mounted volume brings lost+found.
 		if base := filepath.Base(strings.TrimSuffix(name, "/")); base != formatFile && base != "lost+found" {
-			return fmt.Errorf("%s is not an Ebb store and not empty: it holds %q", dir, base)
+			return fmt.Errorf("%s is not an Ebb store and not empty: it holds %q, and its file %s is missing or empty", dir, base, formatFile)
 		}
 	}
 	if err := writeFormat(disk, disk.PathJoin(dir, formatFile)); err != nil {

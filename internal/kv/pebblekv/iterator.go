@@ -1,8 +1,6 @@
 package pebblekv
 
 import (
-	"fmt"
-
 	"github.com/cockroachdb/pebble/v2"
 )
 
@@ -39,21 +37,21 @@ func (i *iterator) Key() []byte { return i.it.Key() }
 func (i *iterator) Value() ([]byte, error) {
 	value, err := i.it.ValueAndErr()
 	if err != nil {
-		return nil, fmt.Errorf("pebblekv: iterate: %w", err)
+		return nil, reading("iterate", err)
 	}
 	return value, nil
 }
 
 func (i *iterator) Err() error {
 	if err := i.it.Error(); err != nil {
-		return fmt.Errorf("pebblekv: iterate: %w", err)
+		return reading("iterate", err)
 	}
 	return nil
 }
 
 func (i *iterator) Close() error {
 	if err := i.it.Close(); err != nil {
-		return fmt.Errorf("pebblekv: iterate: %w", err)
+		return reading("iterate", err)
 	}
 	return nil
 }

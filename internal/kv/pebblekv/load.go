@@ -43,7 +43,7 @@ func (e *Engine) Load(ctx context.Context, next func() (key, value []byte, ok bo
 	if err := l.write(); err != nil {
 		return err
 	}
-	if err := e.failure.get(); err != nil || len(l.paths) == 0 {
+	if err := e.failure.writable(); err != nil || len(l.paths) == 0 {
 		return err
 	}
 	if err := e.commits.ingest(ctx, l.paths); err != nil {

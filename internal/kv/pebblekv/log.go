@@ -29,9 +29,7 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 func events(log *slog.Logger, f *failure, w *workload) *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) { log.Error("store: background work failed; it will be tried again", "err", err) },
-		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			f.set(fmt.Errorf("table is corrupt: %s", info))
-		},
+		DataCorruption:  f.damaged,
 		CompactionBegin: func(pebble.CompactionInfo) { w.add(1) },
 		CompactionEnd:   func(pebble.CompactionInfo) { w.add(-1) },
 		FlushBegin:      func(pebble.FlushInfo) { w.add(1) },

@@ -40,6 +40,13 @@ type Options struct {
 	// OnWork is told when the store begins work of its own, flushes and compactions, and when none is left. It must return
 	// at once.
 	OnWork func(goesOn bool)
+	// StartWithDamagedLog opens a store whose log is damaged as it was before the first write that is lost. The log and those
+	// after it are moved to the directory "damaged".
+	StartWithDamagedLog bool
+	// HoldRemovals keeps all files that the store takes for obsolete until LetRemove is called.
+	HoldRemovals bool
+
+	volatile bool // nobody can open it again
 }
 
 // formatVersion pins Pebble's on-disk format, so that a newer Pebble does not raise it in passing.
@@ -89,9 +96,8 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure, closing <-chan struct{}) *pebble.Options {
+func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure) *pebble.Options {
 	p := &pebble.Options{
-		FS:                          &gentleDisk{logDisk{o.FS}, restUntil(closing)},
 		Cache:                       cache,
 		Lock:                        lock,
 		FormatMajorVersion:          formatVersion,

@@ -119,6 +119,9 @@ func (r *reclaimer) run(ctx context.Context) {
 		if clock.Wait(ctx, r.clock, exciseDelay) != nil {
 			return
 		}
+		if r.commits.failure.writable() != nil {
+			continue
+		}
 		r.lookEarly(ctx, written)
 		if clock.Wait(ctx, r.clock, reclaimInterval-exciseDelay) != nil {
 			return
@@ -232,7 +235,7 @@ func (r *reclaimer) remove(ctx context.Context, d deletedRange) error {
 
 func (r *reclaimer) compact(ctx context.Context, start, end []byte) error {
 	if err := r.db.Compact(ctx, start, end, false); err != nil {
-		return fmt.Errorf("pebblekv: compact: %w", err)
+		return reading("compact", err)
 	}
 	return nil
 }

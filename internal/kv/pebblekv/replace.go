@@ -69,6 +69,9 @@ func (r *replacement) Commit(ctx context.Context) error {
 	if e.closed.Load() {
 		return kv.ErrClosed
 	}
+	if err := e.failure.writable(); err != nil {
+		return err
+	}
 	// What the pairs stand for may be in the log alone, which the table goes around.
 	if err := e.commits.sync(); err != nil {
 		return err

@@ -45,18 +45,18 @@ var probing = pebble.IterOptions{UseL6Filters: true}
 func (s *snapshot) Probe(key []byte) (value []byte, err error) {
 	it, err := s.view.s.NewIter(&probing)
 	if err != nil {
-		return nil, fmt.Errorf("pebblekv: probe: %w", err)
+		return nil, reading("probe", err)
 	}
 	defer func() {
 		if closing := it.Close(); closing != nil {
-			err = fmt.Errorf("pebblekv: probe: %w", closing)
+			err = reading("probe", closing)
 		}
 	}()
 	if !it.SeekPrefixGE(key) || !bytes.Equal(it.Key(), key) {
 		return nil, kv.ErrNotFound
 	}
 	if value, err = it.ValueAndErr(); err != nil {
-		return nil, fmt.Errorf("pebblekv: probe: %w", err)
+		return nil, reading("probe", err)
 	}
 	return append(make([]byte, 0, len(value)), value...), nil
 }
@@ -68,14 +68,14 @@ func find(r pebble.Reader, key []byte) ([]byte, io.Closer, error) {
 	case errors.Is(err, pebble.ErrNotFound):
 		return nil, nil, kv.ErrNotFound
 	case err != nil:
-		return nil, nil, fmt.Errorf("pebblekv: get: %w", err)
+		return nil, nil, reading("get", err)
 	}
 	return value, closer, nil
 }
 
 func done(c io.Closer) error {
 	if err := c.Close(); err != nil {
-		return fmt.Errorf("pebblekv: get: %w", err)
+		return reading("get", err)
 	}
 	return nil
 }
@@ -104,11 +104,11 @@ func (s *snapshot) walk(keys, values [][]byte) (err error) {
 	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(keys[a], keys[b]) })
 	it, err := s.view.s.NewIter(nil)
 	if err != nil {
-		return fmt.Errorf("pebblekv: get many: %w", err)
+		return reading("get many", err)
 	}
 	defer func() {
 		if closing := it.Close(); err == nil && closing != nil {
-			err = fmt.Errorf("pebblekv: get many: %w", closing)
+			err = reading("get many", closing)
 		}
 	}()
 	for _, i := range order {
@@ -120,7 +120,7 @@ func (s *snapshot) walk(keys, values [][]byte) (err error) {
 		}
 		value, err := it.ValueAndErr()
 		if err != nil {
-			return fmt.Errorf("pebblekv: get many: %w", err)
+			return reading("get many", err)
 		}
 		values[i] = append(make([]byte, 0, len(value)), value...)
 	}
@@ -149,7 +149,7 @@ func (s *snapshot) NewIter(o kv.IterOptions) (kv.Iterator, error) {
 	}
 	it, err := s.view.s.NewIter(&pebble.IterOptions{LowerBound: o.Lower, UpperBound: o.Upper})
 	if err != nil {
-		return nil, fmt.Errorf("pebblekv: iterate: %w", err)
+		return nil, reading("iterate", err)
 	}
 	return &iterator{it: it}, nil
 }

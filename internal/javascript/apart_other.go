@@ -1,7 +1,0 @@
-//go:build !unix
-
-package javascript
-
-import "syscall"
-
-func apart() *syscall.SysProcAttr { return nil }

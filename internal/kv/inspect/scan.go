@@ -1,0 +1,205 @@
+package inspect
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+)
+
+// Tail is how a file of records ends.
+type Tail byte
+
+const (
+	// Cut is a file that ends behind a record.
+	Cut Tail = iota
+	// Ended is a log that was closed.
+	Ended
+	// Zeros is a file whose records are followed by zeros.
+	Zeros
+	// Torn is a file whose records are followed by what is none.
+	Torn
+)
+
+// Scan is what a file of records holds.
+type Scan struct {
+	Size int64
+	// End is behind the last record that is whole, and Whole behind the last chunk before which all are.
+	End, Whole int64
+	Records    int
+	Tail       Tail
+	// Behind is what there is behind Whole.
+	Behind Behind
+}
+
+// Behind is what lies behind something that cannot be read. Chunks are found where blocks begin, and where the length of a chunk
+// says that the next one begins: what users have written does not get there. Hidden ones are at any other place.
+type Behind struct {
+	First          int64 // where the first chunk is
+	Chunks, Hidden int
+	Bytes          int64 // that they take
+	Marks          int   // of syncs among the chunks
+	Synced         int64 // up to where the log was on stable storage, as they say
+}
+
+// kept is how much of a record of a log is kept while it is read.
+const kept = 64
+
+// IsMark says whether a record of a log marks a sync: an empty batch that says so. Before it is written the last sync has ended.
+func IsMark(record []byte) bool {
+	const header = 12 // sequence number, count
+	return len(record) == header+2+len(Mark) && binary.LittleEndian.Uint32(record[8:]) == 0 && string(record[header+2:]) == Mark
+}
+
+// Mark is what the record of a sync says.
+const Mark = "sync"
+
+// scanner reads a file of records.
+type scanner struct {
+	Scan
+	format
+	record []byte // of a log, its beginning
+	open   bool   // a record has begun
+	bad    bool   // something was not a chunk; from then on only Behind is filled
+	each   func([]byte) error
+	block  [blockSize]byte
+}
+
+// scan reads r to its end. It gives each record to each, of a log the first bytes of it, up to one that is not whole.
+func scan(r io.Reader, f format, each func(record []byte) error) (Scan, error) {
+	s := &scanner{format: f, each: each}
+	in := bufio.NewReaderSize(r, blockSize)
+	for {
+		n, err := io.ReadFull(in, s.block[:])
+		if n > 0 {
+			if err := s.take(s.block[:n]); err != nil {
+				return s.Scan, err
+			}
+			s.Size += int64(n)
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return s.finish(), nil
+		case err != nil:
+			return s.Scan, err
+		}
+	}
+}
+
+// finish says how the file ends. A record of which all chunks are whole but the last is missing is torn.
+func (s *scanner) finish() Scan {
+	if s.Tail == Cut && s.open {
+		s.Tail = Torn
+	}
+	return s.Scan
+}
+
+// take reads a block.
+func (s *scanner) take(b []byte) error {
+	if s.Tail != Cut {
+		s.look(b, 0)
+		return nil
+	}
+	at := 0
+	for at < len(b) {
+		rest := b[at:]
+		if len(b) == blockSize && s.isRest(rest) {
+			s.Whole = s.Size + blockSize
+			break
+		}
+		c, _, ok := s.at(rest)
+		if ok {
+			ok = s.fits(c)
+		}
+		if !ok {
+			s.end(rest)
+			s.look(b, at)
+			s.hidden(b, at+1)
+			return nil
+		}
+		at += c.size()
+		if err := s.add(c, s.Size+int64(at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fits says whether c may come next.
+func (s *scanner) fits(c chunk) bool { return (c.part == typeFull || c.part == typeFirst) != s.open }
+
+func (s *scanner) add(c chunk, end int64) error {
+	s.Whole = end
+	if !s.open {
+		s.record = s.record[:0]
+	}
+	if !s.log || len(s.record) < kept {
+		s.record = append(s.record, c.payload...)
+	}
+	s.open = c.part == typeFirst || c.part == typeMiddle
+	if s.open {
+		return nil
+	}
+	s.End = end
+	s.Records++
+	return s.each(s.record)
+}
+
+// end notes what the records end with.
+func (s *scanner) end(rest []byte) {
+	switch {
+	case !s.open && s.isEnd(rest):
+		s.Tail = Ended
+		s.Whole += logHeader
+		s.End = s.Whole
+	case isZero(rest):
+		s.Tail = Zeros
+	default:
+		s.Tail = Torn
+	}
+}
+
+// look counts chunks behind the end, from at on.
+func (s *scanner) look(b []byte, at int) {
+	if s.Tail == Zeros && !isZero(b[at:]) {
+		s.Tail = Torn
+	}
+	for at < len(b) {
+		c, size, ok := s.at(b[at:])
+		switch {
+		case ok:
+			s.found(c, s.Size+int64(at))
+			s.Behind.Chunks++
+		case size == 0:
+			return
+		}
+		at += size
+	}
+}
+
+func (s *scanner) found(c chunk, at int64) {
+	if s.Behind.Bytes == 0 {
+		s.Behind.First = at
+	}
+	s.Behind.Bytes += int64(c.size())
+	s.Behind.Synced = max(s.Behind.Synced, int64(min(c.synced, 1<<62)))
+	if c.part == typeFull && IsMark(c.payload) {
+		s.Behind.Marks++
+	}
+}
+
+// hidden counts chunks at any place of the block in which the records end.
+func (s *scanner) hidden(b []byte, at int) {
+	if s.Behind.Chunks > 0 || s.Tail == Ended {
+		return
+	}
+	for at < len(b) {
+		c, _, ok := s.at(b[at:])
+		if !ok || len(c.payload) == 0 {
+			at++
+			continue
+		}
+		s.Behind.Hidden++
+		at += c.size()
+	}
+}

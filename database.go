@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/match"
@@ -33,6 +34,7 @@ type database struct {
 	params   *parameter.Registry
 	expiry   *ttl.Parameters
 	monitor  *ttl.Monitor
+	scripts  *javascript.Engine // nil: there is no JavaScript
 }
 
 // The store's and the spill files' places in the data directory.
@@ -83,9 +85,9 @@ func openDatabase(s *Server) (d *database, err error) {
 				engine.NoteDDL(e)
 			}
 		},
-		OnDeadline: d.monitor.OnDeadline,
-		Logger:     s.opts.Log.For("STORAGE"),
-		TempDir:    temp,
+		OnDeadline: d.monitor.OnDeadline, HidesUpTo: d.monitor.HidesUpTo,
+		Logger:  s.opts.Log.For("STORAGE"),
+		TempDir: temp,
 	})
 	if err != nil {
 		return d, err
@@ -96,11 +98,15 @@ func openDatabase(s *Server) (d *database, err error) {
 		return d, err
 	}
 	engine.TempDir = temp
+	d.scripts = scriptEngine(s.opts)
+	engine.Scripts = d.scripts
 	d.commands = command.New(d.config(s), command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, TTL: d.monitor})
 	if err = d.commands.LoadKept(context.Background()); err != nil {
 		return d, err
 	}
-	d.monitor.Connect(d.store, command.SweepGate{Server: d.commands}, d.commands)
+	if err = d.monitor.Connect(d.store, command.SweepGate{Server: d.commands}, d.commands); err != nil {
+		return d, err
+	}
 	d.keepHidden(d.params.Lookup("ttlHideExpired"))
 	d.monitor.Start()
 	return d, nil
@@ -194,6 +200,7 @@ func (d *database) close() error {
 	if d.monitor != nil {
 		d.monitor.Stop()
 	}
+	d.scripts.Close()
 	if d.store != nil {
 		err = d.store.Close()
 	}

@@ -43,6 +43,15 @@ type Options struct {
 	// is refused.
 	StartWithDamagedLog bool
 
+	// NoJavaScript refuses $where, $function, $accumulator and mapReduce.
+	NoJavaScript bool
+	// ScriptCommand is a program and its arguments that runs users' JavaScript in processes of its own, so that no script can
+	// harm this one: it must hand the argument that it gets in addition to WorkScripts.
+	ScriptCommand []string
+	// ScriptsInProcess runs JavaScript in this process where there is no ScriptCommand. A hostile script can end it. Without
+	// either there is no JavaScript.
+	ScriptsInProcess bool
+
 	// Parameters are server parameters, as --setParameter sets them.
 	Parameters []config.Parameter
 	// Argv and Parsed are what getCmdLineOpts answers.

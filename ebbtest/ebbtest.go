@@ -51,7 +51,7 @@ func Start(t testing.TB, options ...Option) *Server {
 	}
 	s := &Server{Clock: clock.NewFake(c.start), t: t}
 	var err error
-	if s.server, err = ebb.Open(ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, Clock: s.Clock}); err != nil {
+	if s.server, err = ebb.Open(ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, Clock: s.Clock, ScriptsInProcess: true}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -79,6 +79,16 @@ func (s *Server) Advance(d time.Duration) {
 	s.t.Helper()
 	s.settle() // with what came before the clock moves
 	s.Clock.Advance(d)
+	s.settle()
+}
+
+// Step sets the clock ahead by d, or back when it is negative, as somebody does who sets a machine's clock: no time passes.
+// It returns when the server has noticed. Timers go by the time that passes, so that what expires by such a clock is
+// deleted after the next Advance; by a step of more than ttlMaxClockStepSecs, after one of ttlClockSettleSecs.
+func (s *Server) Step(d time.Duration) {
+	s.t.Helper()
+	s.settle()
+	s.Clock.Step(d)
 	s.settle()
 }
 

@@ -17,8 +17,9 @@ type outcome struct {
 }
 
 const (
-	duplicateKey  = 11000
-	indexNotFound = 27
+	duplicateKey   = 11000
+	indexNotFound  = 27
+	invalidOptions = 72
 )
 
 // apply does to the truth what a command does to a server, and says how that should answer. ok is false when it would be
@@ -396,7 +397,7 @@ func (t *truth) createIndexes(c *truthColl, command bson.Doc) (out outcome, ok b
 		case old.seconds != ix.seconds && ix.fields[0] != "_ts":
 			return outcome{}, false
 		case longer(old, ix):
-			c.remove(func(d *truthDoc) bool { return d.by(old).deadline <= t.now })
+			c.remove(func(d *truthDoc) bool { return d.by(old).deadline <= t.hiding() })
 		}
 		c.indexes[same] = ix
 	}
@@ -435,7 +436,7 @@ func (t *truth) dropIndexes(c *truthColl, command bson.Doc) (out outcome, ok boo
 		if ix == nil {
 			return outcome{code: indexNotFound}, true
 		}
-		c.remove(func(d *truthDoc) bool { return d.by(ix).deadline <= t.now })
+		c.remove(func(d *truthDoc) bool { return d.by(ix).deadline <= t.hiding() })
 		c.indexes = slices.DeleteFunc(c.indexes, func(o *truthIndex) bool { return o == ix })
 	}
 	return outcome{}, true
@@ -446,6 +447,9 @@ func (t *truth) collMod(c *truthColl, command bson.Doc) (out outcome, ok bool) {
 		return t.collModOwn(c, v)
 	}
 	m := command.Lookup("index").Doc()
+	if c.cell > 0 && !m.Lookup("expireAfterSeconds").IsMissing() {
+		return outcome{code: invalidOptions}, true
+	}
 	old := c.index(m.Lookup("name").Str())
 	if old == nil {
 		return outcome{code: indexNotFound}, true
@@ -465,7 +469,7 @@ func (t *truth) collMod(c *truthColl, command bson.Doc) (out outcome, ok bool) {
 	}
 	onTS := ix.fields[0] == "_ts"
 	if old.ttl && (longer(old, &ix) || !onTS && !t.hideAll && old.hides && !ix.hides) {
-		c.remove(func(d *truthDoc) bool { return d.by(old).deadline <= t.now })
+		c.remove(func(d *truthDoc) bool { return d.by(old).deadline <= t.hiding() })
 	}
 	c.indexes[slices.Index(c.indexes, old)] = &ix
 	return outcome{}, true
@@ -481,7 +485,7 @@ func (t *truth) collModOwn(c *truthColl, v bson.Value) (outcome, bool) {
 		seconds = v.TruncInt64()
 	}
 	if seconds > c.seconds {
-		c.remove(func(d *truthDoc) bool { return c.ownDeadline(d) <= t.now })
+		c.remove(func(d *truthDoc) bool { return c.ownDeadline(d) <= t.hiding() })
 	}
 	c.seconds = seconds
 	return outcome{}, true

@@ -12,7 +12,9 @@ import (
 
 // truth is what a server should hold, said as plainly as can be: lists of documents, filtered by their deadlines.
 type truth struct {
-	now     int64
+	now int64
+	// high is the latest time there was, unless the clock was turned back by a minute or more since: what was hidden stays so.
+	high    int64
 	hideAll bool // ttlHideExpired
 	enabled bool // ttlMonitorEnabled
 	precise bool // ttlMonitorPrecise
@@ -176,13 +178,16 @@ func (t *truth) expired(c *truthColl, d *truthDoc) bool {
 	return c.ownDeadline(d) <= t.now || slices.ContainsFunc(c.indexes, func(ix *truthIndex) bool { return d.by(ix).deadline <= t.now })
 }
 
+// hiding is the time that hiding goes by.
+func (t *truth) hiding() int64 { return max(t.now, t.high) }
+
 // hidden says whether nobody can see the document any more.
 func (t *truth) hidden(c *truthColl, d *truthDoc) bool {
-	if t.hideAll && c.ownDeadline(d) <= t.now {
+	if t.hideAll && c.ownDeadline(d) <= t.hiding() {
 		return true
 	}
 	return slices.ContainsFunc(c.indexes, func(ix *truthIndex) bool {
-		return (t.hideAll || ix.hides || ix.fields[0] == "_ts") && d.by(ix).deadline <= t.now
+		return (t.hideAll || ix.hides || ix.fields[0] == "_ts") && d.by(ix).deadline <= t.hiding()
 	})
 }
 
@@ -236,7 +241,11 @@ func (t *truth) turn(millis int64) {
 			hidden[d] = t.hidden(c, d)
 		}
 	}
+	t.high = max(t.high, t.now)
 	t.now += millis
+	if t.high-t.now >= 60_000 {
+		t.high = t.now
+	}
 	for _, c := range t.colls {
 		for _, d := range c.docs {
 			d.ghost = hidden[d] && !t.hidden(c, d)

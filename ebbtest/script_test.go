@@ -34,6 +34,7 @@ var zero = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 //	open c 2, more c         a cursor with that batch size, and all that is left of it; a hint may follow the size
 //	agg c [ … ]              the results of a pipeline
 //	advance 5s               turns the clock and lets the TTL monitor do what is due
+//	step 5s                  sets the clock, backwards too: no time passes
 //	sweep                    a pass now
 //	manual                   no passes but those of sweep
 type script struct {
@@ -162,6 +163,12 @@ func (s *script) line(text string) {
 		} else {
 			s.srv.Advance(d)
 		}
+	case "step":
+		d, err := time.ParseDuration(rest)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.srv.Step(d)
 	case "manual":
 		s.manual = true
 		s.reply("admin", bson.MustDoc("{setParameter: 1, ttlMonitorEnabled: false}"), []string{})

@@ -43,7 +43,7 @@ func root() *cobra.Command {
 	}
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.SetFlagErrorFunc(badOption)
-	cmd.AddCommand(serve(), version())
+	cmd.AddCommand(serve(), version(), scripts())
 	return cmd
 }
 

@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/javascript"
 )
 
 // arguments is an argument for every accumulator of $group; each works over documents {v: <number>, a: <array>, d: <document>}.
@@ -109,7 +111,7 @@ func (f feeding) value(fold Fold) bson.Value {
 func TestPartials(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
-	exprs := expr.NewParser(expr.Options{})
+	exprs := expr.NewParser(expr.Options{Scripts: javascript.InProcess(clock.Wall())})
 	p := NewParser(exprs, nil, nil)
 	for _, op := range Operators() {
 		if op.Group == nil {
@@ -160,7 +162,7 @@ func near(a, b bson.Value) bool {
 func TestRemove(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 2))
-	exprs := expr.NewParser(expr.Options{})
+	exprs := expr.NewParser(expr.Options{Scripts: javascript.InProcess(clock.Wall())})
 	p := NewParser(exprs, nil, nil)
 	makers := map[string]func(*Spec) Fold{
 		"$stdDevPop":  func(*Spec) Fold { return &slidingDeviation{} },

@@ -23,6 +23,9 @@ func parseAccumulator(p *Parser, op *Operator, arg bson.Value, scope *expr.Scope
 	if arg.Type != bson.TypeObject {
 		return nil, mongoerr.New(4544703, "$accumulator expects an object as an argument; found: %s", arg.Type)
 	}
+	if !p.exprs.HasScripts() {
+		return nil, expr.ErrNoScripts()
+	}
 	js := &scripted{}
 	s := &Spec{Op: op, Grows: true, Init: expr.Literal(bson.EmptyArr)}
 	lang := false
@@ -30,13 +33,13 @@ func parseAccumulator(p *Parser, op *Operator, arg bson.Value, scope *expr.Scope
 		var err error
 		switch v := it.Value(); it.Key() {
 		case "init":
-			js.init, err = compile(it.Key(), v)
+			js.init, err = p.script(it.Key(), v)
 		case "accumulate":
-			js.accumulate, err = compile(it.Key(), v)
+			js.accumulate, err = p.script(it.Key(), v)
 		case "merge":
-			js.merge, err = compile(it.Key(), v)
+			js.merge, err = p.script(it.Key(), v)
 		case "finalize":
-			js.finalize, err = compile(it.Key(), v)
+			js.finalize, err = p.script(it.Key(), v)
 		case "initArgs":
 			s.Init, err = p.exprs.Parse(v, scope)
 		case "accumulateArgs":
@@ -68,11 +71,11 @@ func parseAccumulator(p *Parser, op *Operator, arg bson.Value, scope *expr.Scope
 	return s, nil
 }
 
-func compile(name string, v bson.Value) (*javascript.Function, error) {
+func (p *Parser) script(name string, v bson.Value) (*javascript.Function, error) {
 	if v.Type != bson.TypeString && v.Type != bson.TypeCode {
 		return nil, mongoerr.New(4544702, "$accumulator '%s' must be a string or code, but found %s", name, v.Type)
 	}
-	return javascript.Compile(v.Str())
+	return p.exprs.Script(v.Str())
 }
 
 func (js *scripted) check(s *Spec, lang bool) error {

@@ -3,6 +3,7 @@ package bson
 import (
 	"math"
 	"math/big"
+	"strings"
 	"testing"
 )
 
@@ -160,6 +161,27 @@ func BenchmarkLookup8thOf12(b *testing.B) {
 	for b.Loop() {
 		if d.Lookup("h").Int32() != 7 {
 			b.Fatal("not found")
+		}
+	}
+}
+
+// Messages show the beginning of what is long.
+func TestStringsOfLongValues(t *testing.T) {
+	long, data := strings.Repeat("x", 200), make([]byte, 81)
+	for _, c := range []struct {
+		v    Value
+		want string
+	}{
+		{String(long[:159]), `"` + long[:159] + `"`},
+		{String(long[:160]), `"` + long[:150] + `..."`},
+		{String(long[:149] + "ü" + long), `"` + long[:149] + `..."`},
+		{Code(long[:79]), long[:79]},
+		{Code(long[:80]), long[:70] + "..."},
+		{Build().Binary("", 0, data[:80]).Doc().Lookup(""), "BinData(0, " + strings.Repeat("00", 80) + ")"},
+		{Build().Binary("", 0, data).Doc().Lookup(""), "BinData(0, " + strings.Repeat("00", 70) + "...)"},
+	} {
+		if got := c.v.String(); got != c.want {
+			t.Errorf("%s, not %s", got, c.want)
 		}
 	}
 }

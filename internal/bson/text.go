@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Text is v in the shell's typed notation, which Parse reads back: 1 is an int, 1.0 a double, NumberLong(1) a long.
@@ -15,7 +16,14 @@ func (v Value) Text() string { return string(appendText(nil, v, textTyped)) }
 // Text is the document in the notation of Value.Text.
 func (d Doc) Text() string { return d.Value().Text() }
 
-// String is v as MongoDB's messages show it, in which longs and ints look alike.
+// What is longer than this a message shows the beginning of.
+const (
+	maxShownString, shownString = 159, 150
+	maxShownCode, shownCode     = 79, 70
+	maxShownBinary, shownBinary = 80, 70
+)
+
+// String is v as MongoDB's messages show it, in which longs and ints look alike and long values are cut.
 func (v Value) String() string { return string(appendText(nil, v, textMessage)) }
 
 // String is the document as MongoDB's messages show it.
@@ -94,7 +102,7 @@ func appendTextRare(b []byte, v Value, style textStyle) []byte {
 		return append(appendQuoted(append(b, "Symbol("...), v.Str(), style), ')')
 	case TypeCode:
 		if style == textMessage {
-			return append(b, v.Str()...)
+			return appendCut(b, v.Str(), maxShownCode, shownCode)
 		}
 		return append(appendQuoted(append(b, "Code("...), v.Str(), style), ')')
 	case TypeCodeWithScope:
@@ -155,7 +163,18 @@ func appendQuoted(b []byte, s string, style textStyle) []byte {
 	if style == textTyped {
 		return strconv.AppendQuote(b, s)
 	}
-	return append(append(append(b, '"'), s...), '"')
+	return append(appendCut(append(b, '"'), s, maxShownString, shownString), '"')
+}
+
+// appendCut appends s, or where it is longer than most, about its first short bytes, none of a character's left out.
+func appendCut(b []byte, s string, most, short int) []byte {
+	if len(s) <= most {
+		return append(b, s...)
+	}
+	for short > 0 && !utf8.RuneStart(s[short]) {
+		short--
+	}
+	return append(append(b, s[:short]...), "..."...)
 }
 
 func appendDouble(b []byte, f float64) []byte {
@@ -202,7 +221,10 @@ func appendTextBinary(b []byte, v Value, style textStyle) []byte {
 			return append(append(append(b, `UUID("`...), uuidText(data)...), `")`...)
 		}
 		b = strconv.AppendUint(append(b, "BinData("...), uint64(sub), 10)
-		return append(append(append(b, ", "...), strings.ToUpper(hex.EncodeToString(data))...), ')')
+		if b = append(b, ", "...); len(data) > maxShownBinary {
+			return append(append(b, strings.ToUpper(hex.EncodeToString(data[:shownBinary]))...), "...)"...)
+		}
+		return append(append(b, strings.ToUpper(hex.EncodeToString(data))...), ')')
 	}
 	b = strconv.AppendUint(append(b, "BinData("...), uint64(sub), 10)
 	return append(append(append(b, `, "`...), base64.StdEncoding.EncodeToString(data)...), `")`...)

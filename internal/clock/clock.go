@@ -9,9 +9,12 @@ import (
 
 // Clock tells the time and waits for it.
 type Clock interface {
-	// Now is the wall time.
+	// Now is the wall time, which a step may turn forward or back.
 	Now() time.Time
-	// NewTimer returns a timer that fires once after d.
+	// Read is the wall time, and beside it, read at the same moment, how long the clock has run: the monotonic time, which no
+	// step moves. Where the two come apart, the wall time was turned.
+	Read() (wall time.Time, monotonic time.Duration)
+	// NewTimer returns a timer that fires once after d, of monotonic time.
 	NewTimer(d time.Duration) Timer
 }
 
@@ -31,6 +34,12 @@ func Since(c Clock, t time.Time) time.Duration {
 		return time.Since(t) // which looks at one of the machine's clocks, not at two
 	}
 	return c.Now().Sub(t)
+}
+
+// Monotonic is how long c has run.
+func Monotonic(c Clock) time.Duration {
+	_, monotonic := c.Read()
+	return monotonic
 }
 
 // Wait waits for d on c or until ctx ends, whose error it then returns.
@@ -65,7 +74,15 @@ func Wall() Clock { return wall{} }
 
 type wall struct{}
 
+// beginning is where the machine's monotonic time is counted from.
+var beginning = time.Now()
+
 func (wall) Now() time.Time { return time.Now() }
+
+func (wall) Read() (time.Time, time.Duration) {
+	now := time.Now() // one look at both of the machine's clocks
+	return now, now.Sub(beginning)
+}
 
 func (wall) NewTimer(d time.Duration) Timer { return wallTimer{time.NewTimer(d)} }
 

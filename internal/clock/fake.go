@@ -10,6 +10,7 @@ type Fake struct {
 	mu struct {
 		sync.Mutex
 		now    time.Time
+		ran    time.Duration // monotonic: what Advance has added up to
 		timers []*fakeTimer
 	}
 }
@@ -28,11 +29,18 @@ func (f *Fake) Now() time.Time {
 	return f.mu.now
 }
 
-// NewTimer returns a timer that fires when Advance or Set passes its time.
+// Read is where the clock stands, and how far Advance has moved it.
+func (f *Fake) Read() (time.Time, time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.mu.now, f.mu.ran
+}
+
+// NewTimer returns a timer that fires when Advance passes its time.
 func (f *Fake) NewTimer(d time.Duration) Timer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := &fakeTimer{clock: f, at: f.mu.now.Add(d), c: make(chan time.Time, 1)}
+	t := &fakeTimer{clock: f, at: f.mu.ran + d, c: make(chan time.Time, 1)}
 	if d <= 0 {
 		t.c <- f.mu.now
 		return t
@@ -41,36 +49,38 @@ func (f *Fake) NewTimer(d time.Duration) Timer {
 	return t
 }
 
-// Advance moves the clock by d and fires the timers it passes.
+// Advance is time that passes: it moves the clock by d, and fires the timers it passes. Time does not pass backwards: below
+// zero it is a Step.
 func (f *Fake) Advance(d time.Duration) {
+	if d < 0 {
+		f.Step(d)
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.set(f.mu.now.Add(d))
-}
-
-// Set moves the clock to t, backwards too.
-func (f *Fake) Set(t time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.set(t)
-}
-
-func (f *Fake) set(now time.Time) {
-	f.mu.now = now
+	f.mu.now = f.mu.now.Add(d)
+	f.mu.ran += d
 	kept := f.mu.timers[:0]
 	for _, t := range f.mu.timers {
-		if t.at.After(now) {
+		if t.at > f.mu.ran {
 			kept = append(kept, t)
 		} else {
-			t.c <- now
+			t.c <- f.mu.now
 		}
 	}
 	f.mu.timers = kept
 }
 
+// Step turns the wall time by d, forward or back, as who sets a machine's clock does: no time passes, and no timer fires.
+func (f *Fake) Step(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mu.now = f.mu.now.Add(d)
+}
+
 type fakeTimer struct {
 	clock *Fake
-	at    time.Time
+	at    time.Duration
 	c     chan time.Time
 }
 

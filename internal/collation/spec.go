@@ -44,12 +44,13 @@ func Parse(d bson.Doc) (*Collation, error) {
 
 func parseSpec(d bson.Doc) (Spec, error) {
 	s := Spec{CaseFirst: "off", Strength: 3, Alternate: "non-ignorable", MaxVariable: "punct"}
+	seen, err := (&Spec{}).setAll(d) // what is wrong with a field comes before what is wrong with the locale
+	if err != nil {
+		return s, err
+	}
 	locale := d.Lookup("locale")
-	switch {
-	case locale.IsMissing():
+	if locale.IsMissing() {
 		return s, mongoerr.New(40414, "BSON field 'collation.locale' is missing but a required field")
-	case locale.Type != bson.TypeString:
-		return s, wrongType("locale", locale, "string")
 	}
 	if s.Locale = locale.Str(); s.Locale != "simple" {
 		if err := checkLocale(s.Locale); err != nil {
@@ -57,15 +58,8 @@ func parseSpec(d bson.Doc) (Spec, error) {
 		}
 		s.localeDefaults()
 	}
-	seen := map[string]bool{}
-	for it := d.Iter(); it.Next(); {
-		if seen[it.Key()] {
-			return s, mongoerr.New(40413, "BSON field 'collation.%s' is a duplicate field", it.Key())
-		}
-		seen[it.Key()] = true
-		if err := s.set(it.Key(), it.Value()); err != nil {
-			return s, err
-		}
+	if _, err := s.setAll(d); err != nil {
+		return s, err
 	}
 	if s.Locale == "simple" {
 		return s, nil
@@ -77,6 +71,21 @@ func parseSpec(d bson.Doc) (Spec, error) {
 		return s, badValue("'backwards' is invalid with 'strength' of 1: %s", d)
 	}
 	return s, nil
+}
+
+// setAll sets the fields in their order and says which there are.
+func (s *Spec) setAll(d bson.Doc) (seen map[string]bool, err error) {
+	seen = map[string]bool{}
+	for it := d.Iter(); it.Next(); {
+		if seen[it.Key()] {
+			return nil, mongoerr.New(40413, "BSON field 'collation.%s' is a duplicate field", it.Key())
+		}
+		seen[it.Key()] = true
+		if err := s.set(it.Key(), it.Value()); err != nil {
+			return nil, err
+		}
+	}
+	return seen, nil
 }
 
 func badValue(format string, args ...any) error {
@@ -94,6 +103,9 @@ func (s *Spec) set(key string, v bson.Value) error {
 	}
 	switch key {
 	case "locale":
+		if v.Type != bson.TypeString {
+			return wrongType(key, v, "string")
+		}
 		return nil
 	case "strength":
 		return s.setStrength(v)

@@ -104,10 +104,8 @@ func (op *Op) pipelineArg(a *Args) bson.Value {
 		a.Fail(mongoerr.New(mongoerr.TypeMismatch, "'pipeline' option must be specified as an array"))
 		return bson.EmptyArr
 	}
-	for it := v.Doc().Iter(); it.Next(); {
-		if it.Value().Type != bson.TypeObject {
-			a.Fail(mongoerr.New(mongoerr.TypeMismatch, "Each element of the 'pipeline' array must be an object"))
-		}
+	if !objectsOnly(v.Doc()) {
+		a.Fail(notStages())
 	}
 	return v
 }

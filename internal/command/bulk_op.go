@@ -66,7 +66,11 @@ func (b *bulk) update(o bulkOp) (updateStatement, error) {
 	s.call.Expected = b.targets[o.target].expected
 	a.Required("filter")
 	switch s.Change.Type {
-	case bson.TypeObject, bson.TypeArray:
+	case bson.TypeObject:
+	case bson.TypeArray:
+		if !objectsOnly(s.Change.Doc()) {
+			a.Fail(notStages())
+		}
 	case bson.TypeMissing:
 		a.Fail(mongoerr.New(40414, "BSON field 'bulkWrite.ops.updateMods' is missing but a required field"))
 	default:

@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/match"
@@ -69,6 +70,8 @@ func newHarnessOn(t testing.TB, over func(kv.Engine) kv.Engine) *harness {
 	if err != nil {
 		t.Fatal(err)
 	}
+	queries := query.New(store, filters)
+	queries.Scripts = javascript.InProcess(clock.Wall())
 	h.server = New(Config{
 		Clock: h.clock, Log: log, Engine: "inMemory", Argv: []string{"ebb", "serve"}, Parsed: bson.MustDoc("{net: {port: 27017}}"),
 		Version: "8.2.4", EbbVersion: "0.1.0", GitVersion: "abc",
@@ -78,7 +81,7 @@ func newHarnessOn(t testing.TB, over func(kv.Engine) kv.Engine) *harness {
 			return Traffic{Current: 1, Available: 9, Active: 1, TotalCreated: 3, BytesIn: 10, BytesOut: 20, Requests: 5}
 		},
 		Shutdown: func() {}, Stopping: make(chan struct{}), Expiry: stillMonitor{},
-	}, Services{Params: params, Ops: operation.NewRegistry(h.clock), Cursors: cursor.NewRegistry(h.clock), Query: query.New(store, filters)})
+	}, Services{Params: params, Ops: operation.NewRegistry(h.clock), Cursors: cursor.NewRegistry(h.clock), Query: queries})
 	t.Cleanup(func() {
 		h.server.Close()
 		if err := store.Close(); err != nil {

@@ -116,6 +116,9 @@ func appendStatus(b *bson.Builder, s *ttl.Status, now int64) {
 	if !s.Exact {
 		b.Bool("backlogIsMore", true)
 	}
+	if s.Future > 0 {
+		b.Int64("modifiedInFuture", s.Future)
+	}
 	if o := s.Order; o != nil {
 		b.Bool("ordered", o.Ordered).Int64("misplaced", o.Misplaced)
 		if !o.Exact {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"math"
 	"strings"
 
@@ -84,13 +85,16 @@ func notOnView() error {
 
 func (op *Op) parseMapReduce(a *Args) (r mapReduceRequest, err error) {
 	r = mapReduceRequest{call: op.call()}
+	if op.Query.Scripts == nil {
+		return r, mongoerr.New(31246, "Cannot run server-side javascript without the javascript engine enabled")
+	}
 	r.NS = a.Collection(op.DB)
 	r.ReadConcern = op.ReadConcern.Level
 	a.Required("map", "reduce", "out")
-	m := &pipeline.MapReduce{Map: a.code("map"), Reduce: a.code("reduce")}
+	m := &pipeline.MapReduce{Map: op.script(a, "map"), Reduce: op.script(a, "reduce")}
 	r.MapReduce = m
 	if v := a.Value("finalize"); !v.IsNullish() {
-		if f := a.code("finalize"); f != nil {
+		if f := op.script(a, "finalize"); f != nil {
 			r.finalize = f.Source()
 		}
 	}
@@ -112,14 +116,19 @@ func (op *Op) parseMapReduce(a *Args) (r mapReduceRequest, err error) {
 	return r, err
 }
 
-// code reads a function.
-func (a *Args) code(key string) *javascript.Function {
+// script reads a function.
+func (op *Op) script(a *Args, key string) *javascript.Function {
 	v := a.Value(key)
 	if v.Type != bson.TypeString && v.Type != bson.TypeCode {
 		a.Fail(mongoerr.New(mongoerr.BadValue, "'%s' must be of string or code type", key))
 		return nil
 	}
-	f, err := javascript.Compile(strings.Clone(v.Str()))
+	f, err := op.Query.Scripts.Compile(strings.Clone(v.Str()), func() error {
+		if op.Ctx.Err() == nil {
+			return nil
+		}
+		return context.Cause(op.Ctx)
+	})
 	if err != nil {
 		a.Fail(err)
 	}

@@ -24,7 +24,7 @@ const (
 
 func profileCommands() []*Command {
 	return []*Command{
-		{Name: "profile", Doc: "Shows or changes what is profiled in a database, and what counts as slow.", Run: profile},
+		{Name: "profile", Doc: "Shows or changes what is profiled in a database, and what counts as slow.", Quiet: true, Run: profile},
 	}
 }
 

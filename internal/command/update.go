@@ -92,12 +92,28 @@ func (s *updateStatement) check() error {
 	switch {
 	case s.Change.Type != bson.TypeObject && s.Change.Type != bson.TypeArray:
 		return mongoerr.New(mongoerr.FailedToParse, "Update argument must be either an object or an array")
+	case s.Change.Type == bson.TypeArray && !objectsOnly(s.Change.Doc()):
+		return notStages()
 	case s.Constants != nil && s.Change.Type != bson.TypeArray:
 		return mongoerr.New(51198, "Constant values may only be specified for pipeline updates")
 	case s.Sort != nil && s.Multi:
 		return mongoerr.New(mongoerr.FailedToParse, "Cannot specify sort with multi=true")
 	}
 	return nil
+}
+
+// objectsOnly says whether all elements of an array are objects.
+func objectsOnly(array bson.Doc) bool {
+	for it := array.Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeObject {
+			return false
+		}
+	}
+	return true
+}
+
+func notStages() error {
+	return mongoerr.New(mongoerr.TypeMismatch, "Each element of the 'pipeline' array must be an object")
 }
 
 // supply takes the document that an upsert inserts from the constants, when the client says that it is there.
@@ -130,6 +146,13 @@ func (op *Op) runUpdates(statements []updateStatement, ordered bool) (bson.Doc, 
 			refused = append(refused, query.WriteError{Index: i, Err: err})
 			if ordered {
 				break
+			}
+		}
+	}
+	for _, s := range statements { // MongoDB counts stages by name, and does so last of all
+		if s.Change.Type == bson.TypeArray {
+			if err := op.Query.CheckStageNames(s.Change); err != nil {
+				return nil, err
 			}
 		}
 	}

@@ -6,8 +6,15 @@ import (
 	"github.com/ebbdb/ebb/internal/query"
 )
 
-// maxErrorTextBytes is how much text of errors a reply has; later errors come without their messages.
-const maxErrorTextBytes = 1 << 20
+// What a reply has of all its errors together: messages, and what else they tell, such as the keys that were taken. Later
+// errors come without, so that the reply does not become larger than a client takes.
+const (
+	maxErrorTextBytes   = 1 << 20
+	maxErrorDetailBytes = 8 << 20
+)
+
+// errorRoom is what a reply has room for yet.
+type errorRoom struct{ text, details int }
 
 // writeReply appends n and the write errors of a batch. To those who wait for no write they are not told.
 func (op *Op) writeReply(b *bson.Builder, n int64, refused []query.WriteError) {
@@ -23,7 +30,7 @@ func writeErrors(b *bson.Builder, refused []query.WriteError) {
 	if len(refused) == 0 {
 		return
 	}
-	room := maxErrorTextBytes
+	room := errorRoom{maxErrorTextBytes, maxErrorDetailBytes}
 	b.Array("writeErrors")
 	for i, r := range refused {
 		b.Object(bson.IndexKey(i))
@@ -33,15 +40,18 @@ func writeErrors(b *bson.Builder, refused []query.WriteError) {
 	b.End()
 }
 
-func writeError(b *bson.Builder, r query.WriteError, room *int) {
+func writeError(b *bson.Builder, r query.WriteError, room *errorRoom) {
 	e := mongoerr.From(r.Err)
 	b.Int32("index", int32(r.Index)).Int32("code", int32(e.Code))
-	b.Fields(e.Extra)
-	if e.Info != nil {
-		b.Document("errInfo", e.Info)
+	if n := len(e.Extra) + len(e.Info); n <= room.details || room.details == maxErrorDetailBytes { // the first always has it
+		room.details -= n
+		b.Fields(e.Extra)
+		if e.Info != nil {
+			b.Document("errInfo", e.Info)
+		}
 	}
 	text := e.Message
-	if *room -= len(text); *room < 0 {
+	if room.text -= len(text); room.text < 0 {
 		text = ""
 	}
 	b.String("errmsg", text)

@@ -23,6 +23,7 @@ type Config struct {
 	Net          Net
 	Storage      Storage
 	SystemLog    SystemLog
+	Security     Security
 	SetParameter []Parameter
 
 	// Argv is the command line, for getCmdLineOpts.
@@ -52,6 +53,12 @@ type Storage struct {
 	StartWithDamagedLog bool
 }
 
+// Security is what clients may do.
+type Security struct {
+	// JavaScript lets them run functions on the server.
+	JavaScript bool
+}
+
 // SystemLog is where the log goes and how much of it there is.
 type SystemLog struct {
 	// Path is "" for standard output.
@@ -69,9 +76,10 @@ type Parameter struct {
 // Default is the settings without a file or flags.
 func Default() *Config {
 	return &Config{
-		Net:     Net{Port: DefaultPort, BindIP: []string{"127.0.0.1"}, Compressors: []string{"snappy", "zstd", "zlib"}},
-		Storage: Storage{DBPath: "data", Engine: EnginePebble},
-		Parsed:  bson.EmptyDoc,
+		Net:      Net{Port: DefaultPort, BindIP: []string{"127.0.0.1"}, Compressors: []string{"snappy", "zstd", "zlib"}},
+		Storage:  Storage{DBPath: "data", Engine: EnginePebble},
+		Security: Security{JavaScript: true},
+		Parsed:   bson.EmptyDoc,
 	}
 }
 

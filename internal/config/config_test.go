@@ -58,6 +58,7 @@ func load(argv []string) string {
 	show("compressors", cfg.Net.Compressors, d.Net.Compressors)
 	show("dbPath", cfg.Storage.DBPath, d.Storage.DBPath)
 	show("engine", cfg.Storage.Engine, d.Storage.Engine)
+	show("javascript", cfg.Security.JavaScript, d.Security.JavaScript)
 	show("cacheBytes", cfg.Storage.CacheBytes, d.Storage.CacheBytes)
 	show("startWithDamagedLog", cfg.Storage.StartWithDamagedLog, false)
 	show("log", cfg.SystemLog.Path, "")

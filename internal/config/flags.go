@@ -25,6 +25,8 @@ func NewFlags(set *pflag.FlagSet) *Flags {
 	for _, o := range options() {
 		switch {
 		case o.flag == "":
+		case strings.HasPrefix(o.flag, negation):
+			set.Bool(o.flag[len(negation):], false, o.help)
 		case !strings.Contains(o.help, "`"):
 			set.Bool(o.flag, false, o.help)
 		default:
@@ -38,9 +40,15 @@ func NewFlags(set *pflag.FlagSet) *Flags {
 func (f *Flags) settings() ([]setting, error) {
 	var out []setting
 	for _, o := range options() {
-		if o.flag != "" && f.set.Changed(o.flag) {
-			out = append(out, setting{o.key, f.set.Lookup(o.flag).Value.String()})
+		name, negated := strings.CutPrefix(o.flag, negation)
+		if name == "" || !f.set.Changed(name) {
+			continue
 		}
+		value := f.set.Lookup(name).Value.String()
+		if negated {
+			value = strconv.FormatBool(value == "false")
+		}
+		out = append(out, setting{o.key, value})
 	}
 	if f.set.Changed("verbose") {
 		out = append(out, setting{"systemLog.verbosity", strconv.Itoa(min(f.verbosity, maxVerbosity))})

@@ -43,6 +43,14 @@ type fusedPart struct {
 	details    bson.Value
 }
 
+// fusedFrom is what the inputs read: a view, or what the pipeline is on.
+func fusedFrom(view, on namespace.NS) namespace.NS {
+	if view.Coll != "" {
+		return view
+	}
+	return on
+}
+
 func (f *fusion) Next(ctx context.Context) (bson.Doc, error) {
 	if f.byID == nil {
 		f.byID = map[string]*fusedDoc{}

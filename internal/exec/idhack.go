@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/storage"
 )
@@ -9,12 +10,17 @@ import (
 type idHack struct {
 	plan *planner.IDHack
 	loneRecord
+	// tellsKey has the _id told as the key of the index.
+	tellsKey bool
 }
 
 func (n *idHack) work(r *reading, m *Member) (status, error) {
 	there, err := n.fetch(r, m, func(reader *storage.Reader) (storage.Record, bool, error) { return reader.GetByID(n.plan.ID) })
 	if !there {
 		return ended, err
+	}
+	if n.tellsKey {
+		m.IndexKey = bson.Build().Value("_id", m.Doc.Lookup("_id")).Doc()
 	}
 	n.stats.Keys++
 	r.seen.Keys++

@@ -33,6 +33,7 @@ type indexScan struct {
 	check     keyCheck
 	filter    *keyDoc // what the plan's filter looks at; nil when it has none
 	values    []bson.Value
+	keyDoc    bson.Doc // the last IndexKey given
 }
 
 func newIndexScan(plan *planner.IndexScan, stats *Stats, w want) *indexScan {
@@ -84,10 +85,29 @@ func (s *indexScan) work(r *reading, m *Member) (status, error) {
 			return ended, err
 		}
 	}
+	if s.want.indexKey {
+		if err := s.tellKey(m); err != nil {
+			return ended, err
+		}
+	}
 	if s.filter == nil {
 		return advanced, nil
 	}
 	return s.matches(r)
+}
+
+// tellKey makes a document of the key that the scan stands at, a field for each of the index.
+func (s *indexScan) tellKey(m *Member) (err error) {
+	if s.values, err = s.cursor.Values(s.values[:0]); err != nil {
+		return err
+	}
+	b := bson.BuildOn(s.keyDoc[:0])
+	for i, f := range s.plan.Index.Fields {
+		b.Value(f.Path, s.values[i])
+	}
+	s.keyDoc = b.Doc()
+	m.IndexKey = s.keyDoc
+	return nil
 }
 
 // isFirst says whether the entry's record has not been given yet.

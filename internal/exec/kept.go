@@ -12,9 +12,10 @@ type kept struct {
 	given int
 }
 
-// keptEnd is where the document and behind it the id of a record end in the buffer.
+// keptEnd is where the document and behind it the id and the index key of a record end in the buffer.
 type keptEnd struct {
 	doc, id  int
+	key      int
 	modified int64
 }
 
@@ -27,20 +28,25 @@ func (k *kept) add(m *Member) {
 	k.buf = append(k.buf, m.Doc...)
 	doc := len(k.buf)
 	k.buf = append(k.buf, m.ID...)
-	k.ends = append(k.ends, keptEnd{doc, len(k.buf), m.Modified})
+	id := len(k.buf)
+	k.buf = append(k.buf, m.IndexKey...)
+	k.ends = append(k.ends, keptEnd{doc, id, len(k.buf), m.Modified})
 }
 
-// take gives the first record. Its bytes stay as they are.
-func (k *kept) take() storage.Record {
+// take gives the first record and its index key, nil where that was not asked for. Their bytes stay as they are.
+func (k *kept) take() (rec storage.Record, key bson.Doc) {
 	start := 0
 	if k.given > 0 {
-		start = k.ends[k.given-1].id
+		start = k.ends[k.given-1].key
 	}
 	e := k.ends[k.given]
 	k.given++
-	rec := storage.Record{ID: k.buf[e.doc:e.id:e.id], Modified: e.modified, Doc: bson.Doc(k.buf[start:e.doc:e.doc])}
+	rec = storage.Record{ID: k.buf[e.doc:e.id:e.id], Modified: e.modified, Doc: bson.Doc(k.buf[start:e.doc:e.doc])}
+	if e.key > e.id {
+		key = bson.Doc(k.buf[e.id:e.key:e.key])
+	}
 	if k.len() == 0 {
 		*k = kept{}
 	}
-	return rec
+	return rec, key
 }

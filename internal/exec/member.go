@@ -14,6 +14,8 @@ type Member struct {
 	Entry storage.IndexEntry
 	// Key are the values of the key by which an index scan found the record, when somebody asked for them; see want.
 	Key []bson.Value
+	// IndexKey is that key as a document, when somebody asked for it; see want. Searches of a text index have none.
+	IndexKey bson.Doc
 	// Score is that of a search of a text index, which finds records with it; Scored says that there is one.
 	Score  float64
 	Scored bool

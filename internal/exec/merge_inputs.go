@@ -175,7 +175,7 @@ func (h *mergeHeads) Pop() any {
 
 // clone is m with bytes of its own.
 func (m Member) clone() Member {
-	c := Member{Record: m.Record.Clone(), Key: m.Key}
+	c := Member{Record: m.Record.Clone(), Key: m.Key, IndexKey: m.IndexKey.Clone()}
 	if m.Doc == nil {
 		c.Doc = nil
 	}

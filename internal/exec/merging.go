@@ -52,8 +52,6 @@ func (m *Merging) Matched(ctx context.Context, old, doc bson.Doc) (result bson.D
 	switch m.stage.WhenMatched {
 	case "keepExisting":
 		return nil, false, nil
-	case "fail":
-		return nil, false, mongoerr.New(mongoerr.DuplicateKey, "$merge could not find a matching document in the target collection that may be changed: whenMatched is 'fail'")
 	case "replace":
 		m.buf = withID(m.buf[:0], doc, old.Lookup("_id"))
 		return m.buf, true, nil

@@ -1,6 +1,8 @@
 package exec
 
 import (
+	"slices"
+
 	"github.com/ebbdb/ebb/internal/bson"
 )
 
@@ -31,6 +33,15 @@ func (m *Metadata) Get(name string) bson.Value {
 		}
 	}
 	return bson.Missing
+}
+
+// Remove forgets the metadata with the names.
+func (m *Metadata) Remove(names ...string) {
+	for i := len(m.names) - 1; i >= 0; i-- {
+		if slices.Contains(names, m.names[i]) {
+			m.names, m.values = slices.Delete(m.names, i, i+1), slices.Delete(m.values, i, i+1)
+		}
+	}
 }
 
 // Clear forgets everything.

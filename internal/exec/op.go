@@ -46,6 +46,8 @@ type Op struct {
 	Explain bool
 	// Counts are the counters of the stages built so far, in order, when Explain is set.
 	Counts []*Counted
+	// SortKeys has each $sort tell what it sorted the document by as metadata.
+	SortKeys bool
 	// Meta is the metadata of the document at hand. Leaves set it with each document; stages that hold documents back keep it.
 	Meta Metadata
 

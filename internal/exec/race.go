@@ -29,6 +29,8 @@ type Opening struct {
 	Details *match.Details
 	// Op is the operation's; plans that sort need it.
 	Op *Op
+	// IndexKeys asks for the keys by which records are found.
+	IndexKeys bool
 	// Documents is how many there are in the collection, which bounds a race; Enough is how many are wanted, 0 for all.
 	Documents, Enough int64
 }

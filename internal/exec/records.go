@@ -28,12 +28,13 @@ type Records struct {
 	member  Member
 	buf     []byte
 	rec     storage.Record
+	key     bson.Doc // the record's index key
 }
 
 // Open opens one plan.
 func (o Opening) Open(plan *planner.Plan) *Records {
 	r := &Records{reading: reading{src: o.Source, env: o.Env, seen: o.Seen, whole: plan.Filter, details: o.Details, op: o.Op}}
-	r.root = opener{&r.reading}.open(plan.Root, want{})
+	r.root = opener{&r.reading}.open(plan.Root, want{indexKey: o.IndexKeys})
 	_, byID := plan.Root.(*planner.IDHack)
 	r.rematch = o.Details != nil && plan.Filter != nil && planner.FilterOf(plan.Root) != plan.Filter && !byID
 	return r
@@ -88,7 +89,7 @@ func (r *Records) NextRecord(ctx context.Context) (rec storage.Record, ok bool, 
 
 // takeKept gives what a race has found. The details are those of the last found and have to be told again.
 func (r *Records) takeKept() (rec storage.Record, ok bool, err error) {
-	r.rec = r.kept.take()
+	r.rec, r.key = r.kept.take()
 	if r.reading.details != nil && r.reading.whole != nil {
 		_, err = r.reading.whole.MatchDetails(r.reading.env, r.rec.Doc, r.reading.details)
 	}
@@ -101,13 +102,20 @@ func (r *Records) keep() {
 	if m.Doc == nil { // keys were all that was asked for
 		m.Doc = bson.EmptyDoc
 	}
-	r.buf = append(append(r.buf[:0], m.Doc...), m.ID...)
+	r.buf = append(append(append(r.buf[:0], m.Doc...), m.ID...), m.IndexKey...)
 	n := len(m.Doc)
-	r.rec = storage.Record{ID: r.buf[n:], Modified: m.Modified, Doc: r.buf[:n:n]}
+	id := n + len(m.ID)
+	r.rec = storage.Record{ID: r.buf[n:id:id], Modified: m.Modified, Doc: r.buf[:n:n]}
+	if r.key = nil; m.IndexKey != nil {
+		r.key = bson.Doc(r.buf[id:])
+	}
 }
 
 // Score is that of the record given last, if it was found by a search of a text index.
 func (r *Records) Score() (score float64, ok bool) { return r.member.Score, r.member.Scored }
+
+// IndexKey is the key by which the record given last was found; nil when it was found otherwise or nobody asked.
+func (r *Records) IndexKey() bson.Doc { return r.key }
 
 // Record is the record that was given last.
 func (r *Records) Record() storage.Record { return r.rec }

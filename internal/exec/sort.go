@@ -94,6 +94,14 @@ func (s *sortStage) Next(ctx context.Context) (bson.Doc, error) {
 			return nil, err
 		}
 	}
+	d, err := s.give(ctx)
+	if d != nil && s.op.SortKeys {
+		err = s.op.tellSortKey(s.order, d)
+	}
+	return d, err
+}
+
+func (s *sortStage) give(ctx context.Context) (bson.Doc, error) {
 	if s.merge != nil {
 		return s.merge.next(ctx)
 	}

@@ -6,9 +6,6 @@ import (
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
-// recordIDMeta is the metadata that takes a record's id through a sort.
-const recordIDMeta = "\x00recordId"
-
 // sortNode sorts what its child gives.
 type sortNode struct {
 	plan  *planner.Sort
@@ -17,12 +14,13 @@ type sortNode struct {
 	op    *Op
 	sort  *sortStage
 	done  bool
+	keys  bool // index keys go through the sort, too
 }
 
-func (o opener) sort(n *planner.Sort, stats *Stats) *sortNode {
+func (o opener) sort(n *planner.Sort, stats *Stats, w want) *sortNode {
 	op := o.r.op
 	s := newSortStage(op, patternOrder{n.Pattern, op.collator()}, n.Limit, empty{})
-	return &sortNode{plan: n, stats: stats, op: op, sort: s, in: o.child(n.Child, stats, want{})}
+	return &sortNode{plan: n, stats: stats, op: op, sort: s, in: o.child(n.Child, stats, want{indexKey: w.indexKey}), keys: w.indexKey}
 }
 
 func (n *sortNode) work(r *reading, m *Member) (status, error) {
@@ -42,9 +40,13 @@ func (n *sortNode) work(r *reading, m *Member) (status, error) {
 	n.stats.Held += int64(len(m.Doc))
 	if n.plan.IDs {
 		n.op.Meta.Set(recordIDMeta, bson.Binary(0, m.ID))
-		defer n.op.Meta.Clear()
 	}
-	err = n.sort.add(m.Doc)
+	if n.keys && m.IndexKey != nil {
+		n.op.Meta.Set(indexKeyMeta, m.IndexKey.Value())
+	}
+	if err = n.sort.add(m.Doc); n.plan.IDs || n.keys {
+		n.op.Meta.Clear()
+	}
 	n.stats.Disk = len(n.sort.runs) > 0
 	return needTime, err
 }
@@ -58,6 +60,13 @@ func (n *sortNode) give(r *reading, m *Member) (status, error) {
 	if n.plan.IDs {
 		_, id := n.op.Meta.Get(recordIDMeta).Binary()
 		m.ID = storage.RecordID(id)
+	}
+	if m.IndexKey = nil; n.keys {
+		if v := n.op.Meta.Get(indexKeyMeta); v.Type == bson.TypeObject {
+			m.IndexKey = v.Doc()
+		}
+	}
+	if n.plan.IDs || n.keys {
 		n.op.Meta.Clear()
 	}
 	return advanced, nil

@@ -13,8 +13,10 @@ import (
 
 	"github.com/ebbdb/ebb/internal/accumulator"
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -108,7 +110,7 @@ type memory struct {
 const testNow = 1_700_000_000_000
 
 func newTestOp(db *memory, c *collation.Collation) *Op {
-	opts := expr.Options{Now: testNow}
+	opts := expr.Options{Now: testNow, Scripts: javascript.InProcess(clock.Wall())}
 	if c != nil {
 		opts.Collation = c
 	}
@@ -315,6 +317,9 @@ func (w *mergeWriter) Write(ctx context.Context, d bson.Doc) error {
 	for i, old := range coll {
 		if !w.equal(old, keys) {
 			continue
+		}
+		if w.stage.WhenMatched == "fail" { // which a unique index tells
+			return mongoerr.New(mongoerr.DuplicateKey, "E11000 duplicate key error")
 		}
 		out, write, err := w.merging.Matched(ctx, old, d)
 		if write {

@@ -47,6 +47,8 @@ type want struct {
 	key bool
 	// score: what the word of a text index scores.
 	score bool
+	// indexKey: the key by which the record was found, as a document.
+	indexKey bool
 }
 
 // opener makes nodes of a plan's.
@@ -79,7 +81,7 @@ func (o opener) node(n planner.Node, stats *Stats, w want) node {
 		}
 		return &collScan{plan: n, stats: stats}
 	case *planner.IDHack:
-		return &idHack{n, loneRecord{stats: stats}}
+		return &idHack{n, loneRecord{stats: stats}, w.indexKey}
 	case *planner.EOF:
 		return nothing{}
 	case *planner.IndexScan:
@@ -90,8 +92,10 @@ func (o opener) node(n planner.Node, stats *Stats, w want) node {
 	case *planner.Or:
 		return &or{plan: n, inputs: o.children(n.Inputs, stats, w), given: givenIDs{stats: stats}}
 	case *planner.TextMatch:
+		w.indexKey = false
 		return &textMatch{plan: n, stats: stats, in: o.child(n.Child, stats, w)}
 	case *planner.TextOr:
+		w.indexKey = false
 		w.fetched = true
 		w.score = true
 		return &textOr{plan: n, stats: stats, inputs: o.children(n.Inputs, stats, w), places: map[string]int{}}
@@ -106,7 +110,7 @@ func (o opener) node(n planner.Node, stats *Stats, w want) node {
 			return newProjectKey(n, stats, o.child(n.Child, stats, w))
 		}
 	case *planner.Sort:
-		return o.sort(n, stats)
+		return o.sort(n, stats, w)
 	case *planner.Skip:
 		return &skipNode{n.N, o.child(n.Child, stats, w)}
 	case *planner.Limit:

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
@@ -39,8 +38,8 @@ type Env struct {
 	ticks   uint32
 	zones   map[string]*time.Location
 	js      *javascript.Runtime
-	clock   clock.Clock // times JavaScript
-	globals bson.Doc    // of JavaScript
+	scripts *javascript.Engine
+	globals bson.Doc // of JavaScript
 }
 
 const (

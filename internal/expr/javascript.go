@@ -2,7 +2,6 @@ package expr
 
 import (
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
@@ -16,11 +15,7 @@ func customOperators() []Operator {
 // JavaScript is the runtime for the functions that an evaluation calls.
 func (e *Env) JavaScript() *javascript.Runtime {
 	if e.js == nil {
-		c := e.clock
-		if c == nil {
-			c = clock.Wall()
-		}
-		e.js = javascript.New(c, e.Interrupt)
+		e.js = e.scripts.Runtime(e.Interrupt)
 		for it := e.globals.Iter(); it.Next(); {
 			e.js.Global(it.Key(), it.Value())
 		}
@@ -28,10 +23,20 @@ func (e *Env) JavaScript() *javascript.Runtime {
 	return e.js
 }
 
+// Script compiles a JavaScript function. The Parser must have been given Scripts.
+func (p *Parser) Script(source string) (*javascript.Function, error) {
+	return p.opts.Scripts.Compile(source, p.opts.Interrupt)
+}
+
+// ErrNoScripts is the error of a server without JavaScript.
+func ErrNoScripts() error {
+	return mongoerr.New(31264, "Cannot run server-side javascript without the javascript engine enabled")
+}
+
+// HasScripts says whether there is JavaScript.
+func (p *Parser) HasScripts() bool { return p != nil && p.opts.Scripts != nil }
+
 func parseFunction(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr, error) {
-	if p.opts.NoJavaScript {
-		return nil, mongoerr.New(31264, "$function not allowed when server-side JavaScript is disabled")
-	}
 	if arg.Type != bson.TypeObject {
 		return nil, mongoerr.New(31260, "$function requires an object as an argument, found: %s", arg.Type)
 	}
@@ -51,7 +56,10 @@ func parseFunction(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr,
 	case body.Type != bson.TypeString && body.Type != bson.TypeCode:
 		return nil, mongoerr.New(31262, "The body function must evaluate to a string or code")
 	}
-	f, err := javascript.Compile(body.Str())
+	if p.opts.Scripts == nil {
+		return nil, ErrNoScripts()
+	}
+	f, err := p.Script(body.Str())
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,8 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/fieldpath"
+	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -31,12 +31,10 @@ type Options struct {
 	Interrupt func() error
 	// Rand gives numbers in [0, 1); nil means a source of its own.
 	Rand func() float64
-	// Clock times JavaScript; nil is the wall clock.
-	Clock clock.Clock
+	// Scripts is where JavaScript runs; nil refuses it.
+	Scripts *javascript.Engine
 	// Globals are variables that all of JavaScript sees.
 	Globals bson.Doc
-	// NoJavaScript refuses $function.
-	NoJavaScript bool
 }
 
 // Parser turns values into expressions. It is not for several goroutines at once.
@@ -45,6 +43,8 @@ type Parser struct {
 	table Table
 	env   *Env // computes constants
 	depth int
+	// defers says that what cannot be computed fails when documents come; see Defer.
+	defers bool
 }
 
 // NewParser returns a Parser.
@@ -67,7 +67,7 @@ func (p *Parser) NewEnv() *Env {
 		Collation:   p.opts.Collation,
 		Interrupt:   p.opts.Interrupt,
 		Rand:        p.opts.Rand,
-		clock:       p.opts.Clock,
+		scripts:     p.opts.Scripts,
 		globals:     p.opts.Globals,
 	}
 	if env.Rand == nil {
@@ -75,6 +75,10 @@ func (p *Parser) NewEnv() *Env {
 	}
 	return env
 }
+
+// Defer says whether expressions parsed from now on whose constants cannot be computed fail only when they are evaluated, if
+// they ever are.
+func (p *Parser) Defer(defers bool) { p.defers = defers }
 
 // Table is the operators by name.
 type Table map[string]*Operator
@@ -206,6 +210,9 @@ func (p *Parser) parseAll(arg bson.Value, scope *Scope) ([]Expr, error) {
 func (p *Parser) compute(e Expr) (Expr, error) {
 	p.env.Reset()
 	v, err := e.Eval(p.env)
+	if err != nil && p.defers {
+		return e, nil
+	}
 	if err != nil {
 		return nil, err
 	}

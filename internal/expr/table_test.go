@@ -13,6 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -20,7 +21,7 @@ import (
 const now = 1718454645678
 
 func testParser() *Parser {
-	return NewParser(Options{Now: now, Rand: func() float64 { return 0.25 }, Clock: clock.NewFake(clock.Wall().Now())})
+	return NewParser(Options{Now: now, Rand: func() float64 { return 0.25 }, Scripts: javascript.InProcess(clock.NewFake(clock.Wall().Now()))})
 }
 
 // TestCases reads testdata/*.txt. A case "eval $name" has the document on a line that starts with "doc ", if it needs one, and

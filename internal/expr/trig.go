@@ -14,20 +14,20 @@ func trigonometryOperators() []Operator {
 		return Operator{Name: name, Since: "4.2", Doc: doc, Shape: r.shape(name)}
 	}
 	return []Operator{
-		row("$acos", "The inverse cosine in radians.", real{math.Acos, decimalAcos, within("[-1,1]", -1, 1, true), false}),
+		row("$acos", "The inverse cosine in radians.", real{doubleAcos, decimalAcos, within("[-1,1]", -1, 1, true), false}),
 		row("$acosh", "The inverse hyperbolic cosine.", real{math.Acosh, decimalAcosh, within("[1,inf]", 1, math.Inf(1), true), false}),
-		row("$asin", "The inverse sine in radians.", real{math.Asin, decimalAsin, within("[-1,1]", -1, 1, true), false}),
+		row("$asin", "The inverse sine in radians.", real{doubleAsin, decimalAsin, within("[-1,1]", -1, 1, true), false}),
 		row("$asinh", "The inverse hyperbolic sine.", real{double: math.Asinh, decimal: decimalAsinh}),
-		row("$atan", "The inverse tangent in radians.", real{double: math.Atan, decimal: decimalAtan}),
+		row("$atan", "The inverse tangent in radians.", real{double: doubleAtan, decimal: decimalAtan}),
 		{Name: "$atan2", Since: "4.2", Doc: "The inverse tangent of y / x in radians, in the quadrant of both.", Shape: dyadic(evalAtan2)},
 		row("$atanh", "The inverse hyperbolic tangent.", real{math.Atanh, decimalAtanh, within("[-1,1]", -1, 1, true), false}),
-		row("$cos", "The cosine of an angle in radians.", real{math.Cos, decimalCos, within("(-inf,inf)", math.Inf(-1), math.Inf(1), false), false}),
+		row("$cos", "The cosine of an angle in radians.", real{doubleCos, decimalCos, within("(-inf,inf)", math.Inf(-1), math.Inf(1), false), false}),
 		row("$cosh", "The hyperbolic cosine.", real{double: math.Cosh, decimal: decimalCosh}),
 		row("$degreesToRadians", "An angle in degrees as radians.", real{double: func(f float64) float64 { return f * (math.Pi / 180) }, decimal: toRadians}),
 		row("$radiansToDegrees", "An angle in radians as degrees.", real{double: func(f float64) float64 { return f * (180 / math.Pi) }, decimal: toDegrees}),
-		row("$sin", "The sine of an angle in radians.", real{math.Sin, decimalSin, within("(-inf,inf)", math.Inf(-1), math.Inf(1), false), false}),
+		row("$sin", "The sine of an angle in radians.", real{doubleSin, decimalSin, within("(-inf,inf)", math.Inf(-1), math.Inf(1), false), false}),
 		row("$sinh", "The hyperbolic sine.", real{double: math.Sinh, decimal: decimalSinh}),
-		row("$tan", "The tangent of an angle in radians.", real{math.Tan, decimalTan, within("(-inf,inf)", math.Inf(-1), math.Inf(1), false), false}),
+		row("$tan", "The tangent of an angle in radians.", real{doubleTan, decimalTan, within("(-inf,inf)", math.Inf(-1), math.Inf(1), false), false}),
 		row("$tanh", "The hyperbolic tangent.", real{double: math.Tanh, decimal: decimalTanh}),
 	}
 }

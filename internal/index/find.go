@@ -5,10 +5,10 @@ import (
 )
 
 // WithKey finds those of defs whose key pattern is key: the same fields in the same order, with values that compare equal,
-// so that 1 and 1.0 are the same and 1 and 2 are not. A text index has no key pattern to be found by.
+// so that 1 and 1.0 are the same and 1 and 2 are not. A text index has the one that listIndexes shows.
 func WithKey(defs []*Definition, key bson.Doc) (found []*Definition) {
 	for _, d := range defs {
-		if d.Kind != Text && bson.CompareDocs(d.Key, key, nil) == 0 {
+		if bson.CompareDocs(d.Key, key, nil) == 0 {
 			found = append(found, d)
 		}
 	}

@@ -39,7 +39,8 @@ func sameKey(a, b *Definition) bool {
 			return false
 		}
 	}
-	return true
+	// {f: 1} and {f: 2} are two indexes. There is one by _id, though, and one that holds the time of the last modification.
+	return a.Kind == Text || a.Kind == Deadline || a.IsID() && b.IsID() || bson.CompareDocs(a.Key, b.Key, nil) == 0
 }
 
 // sameText says whether two text indexes are one: they have their text fields in their weights.

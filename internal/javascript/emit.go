@@ -7,8 +7,8 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
-// Emit calls f with doc as `this` and gives take what f passes to the function emit. An error of take ends the call.
-func (r *Runtime) Emit(f *Function, doc bson.Doc, take func(key, value bson.Value) error) error {
+// emit calls f with doc as `this` and gives take what f passes to the function emit. An error of take ends the call.
+func (r *machine) emit(f *Function, doc bson.Doc, take func(key, value bson.Value) error) error {
 	var failed error
 	r.set("emit", func(call goja.FunctionCall) goja.Value {
 		if failed == nil {
@@ -29,7 +29,7 @@ func (r *Runtime) Emit(f *Function, doc bson.Doc, take func(key, value bson.Valu
 	return err
 }
 
-func (r *Runtime) emitted(args []goja.Value, take func(key, value bson.Value) error) error {
+func (r *machine) emitted(args []goja.Value, take func(key, value bson.Value) error) error {
 	if len(args) != 2 {
 		return mongoerr.New(31220, "emit takes 2 args")
 	}
@@ -47,5 +47,5 @@ func (r *Runtime) emitted(args []goja.Value, take func(key, value bson.Value) er
 	return take(key, value)
 }
 
-// Global gives the functions a global variable.
-func (r *Runtime) Global(name string, v bson.Value) { r.set(name, r.toJS(v)) }
+// global gives the functions a global variable.
+func (r *machine) global(name string, v bson.Value) { r.set(name, r.toJS(v)) }

@@ -2,9 +2,9 @@ package javascript
 
 import "github.com/ebbdb/ebb/internal/bson"
 
-// Predicate calls f without arguments and says what JavaScript takes its result for, true or false. The document is both
+// predicate calls f without arguments and says what JavaScript takes its result for, true or false. The document is both
 // `this` and the global variable obj.
-func (r *Runtime) Predicate(f *Function, doc bson.Doc) (bool, error) {
+func (r *machine) predicate(f *Function, doc bson.Doc) (bool, error) {
 	yes := false
 	err := r.guard(func() error {
 		this := r.toJS(doc.Value())

@@ -15,7 +15,7 @@ import (
 )
 
 // define makes the constructors and functions of the shell that users' functions may use.
-func (r *Runtime) define() {
+func (r *machine) define() {
 	for _, name := range []string{"NumberLong", "NumberInt", "NumberDecimal", "ObjectId", "Timestamp", "BinData", "BSON"} {
 		r.classes[name] = r.vm.NewObject()
 	}
@@ -57,7 +57,7 @@ func (r *Runtime) define() {
 }
 
 // sleep waits as many milliseconds as asked, or until the call is ended.
-func (r *Runtime) sleep(millis int64) {
+func (r *machine) sleep(millis int64) {
 	t := r.clock.NewTimer(time.Duration(min(max(millis, 0), MaxCallTime.Milliseconds()+1)) * time.Millisecond)
 	defer t.Stop()
 	select {
@@ -80,7 +80,7 @@ var arrayFunctions = sync.OnceValue(func() *goja.Program {
 		Array.unique = function(a) { return a.filter(function(x, i) { return a.indexOf(x) == i; }); };`, false)
 })
 
-func (r *Runtime) constructors() {
+func (r *machine) constructors() {
 	for name, literal := range map[string]string{"NumberLong": "NumberLong", "NumberInt": "NumberInt", "NumberDecimal": "NumberDecimal",
 		"ObjectId": "ObjectId", "ObjectID": "ObjectId", "Timestamp": "Timestamp", "BinData": "BinData", "UUID": "UUID", "ISODate": "ISODate"} {
 		r.set(name, func(call goja.FunctionCall) goja.Value { return r.construct(literal, call.Arguments) })
@@ -88,7 +88,7 @@ func (r *Runtime) constructors() {
 }
 
 // construct reads the arguments as the shell's notation does.
-func (r *Runtime) construct(literal string, args []goja.Value) goja.Value {
+func (r *machine) construct(literal string, args []goja.Value) goja.Value {
 	texts := make([]string, len(args))
 	for i, a := range args {
 		if s, ok := a.Export().(string); ok {
@@ -107,7 +107,7 @@ func (r *Runtime) construct(literal string, args []goja.Value) goja.Value {
 	return r.box(v)
 }
 
-func (r *Runtime) method(class *goja.Object, name string, f func(v bson.Value) any) {
+func (r *machine) method(class *goja.Object, name string, f func(v bson.Value) any) {
 	err := class.Set(name, func(call goja.FunctionCall) goja.Value {
 		b, ok := call.This.Export().(*boxed)
 		if !ok {
@@ -120,7 +120,7 @@ func (r *Runtime) method(class *goja.Object, name string, f func(v bson.Value) a
 	}
 }
 
-func (r *Runtime) getter(class, name string, f func(v bson.Value) any) {
+func (r *machine) getter(class, name string, f func(v bson.Value) any) {
 	get := r.vm.ToValue(func(call goja.FunctionCall) goja.Value {
 		b, ok := call.This.Export().(*boxed)
 		if !ok {
@@ -133,7 +133,7 @@ func (r *Runtime) getter(class, name string, f func(v bson.Value) any) {
 	}
 }
 
-func (r *Runtime) set(name string, v any) {
+func (r *machine) set(name string, v any) {
 	if err := r.vm.Set(name, v); err != nil {
 		panic(err)
 	}

@@ -19,7 +19,7 @@ const maxDepth = 150
 type boxed struct{ v bson.Value }
 
 // toJS is v for JavaScript. Longs become NumberLong objects, which count as numbers.
-func (r *Runtime) toJS(v bson.Value) goja.Value {
+func (r *machine) toJS(v bson.Value) goja.Value {
 	switch v.Type {
 	case bson.TypeMissing, bson.TypeUndefined:
 		return goja.Undefined()
@@ -71,7 +71,7 @@ func jsFlags(options string) string {
 	}, options)
 }
 
-func (r *Runtime) box(v bson.Value) goja.Value {
+func (r *machine) box(v bson.Value) goja.Value {
 	o := r.vm.ToValue(&boxed{v}).ToObject(r.vm)
 	if class, ok := r.classes[className(v.Type)]; ok {
 		if err := o.SetPrototype(class); err != nil {
@@ -100,13 +100,13 @@ func className(t bson.Type) string {
 }
 
 // fromJS is what JavaScript gave back; numbers are doubles.
-func (r *Runtime) fromJS(v goja.Value) (bson.Value, error) {
+func (r *machine) fromJS(v goja.Value) (bson.Value, error) {
 	w := &writer{r: r}
 	return w.value(v, 0)
 }
 
 type writer struct {
-	r     *Runtime
+	r     *machine
 	bytes int
 }
 

@@ -10,8 +10,10 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -48,7 +50,7 @@ func parseLine(line string, asWritten ...bool) (*Filter, *expr.Env, error) {
 			return nil, nil, err
 		}
 	}
-	o.Exprs = expr.NewParser(expr.Options{})
+	o.Exprs = expr.NewParser(expr.Options{Scripts: javascript.InProcess(clock.Wall())})
 	f, err := NewParser().Parse(bson.MustDoc(text), o)
 	return f, o.Exprs.NewEnv(), err
 }
@@ -58,7 +60,7 @@ func runMatch(t *testing.T, lines []string) string {
 	if err != nil {
 		return fmt.Sprintf("%d %s\n", mongoerr.From(err).Code, err)
 	}
-	again, err := NewParser().Parse(f.Print(), Options{Allow: AllowAll, Collation: f.Collation, Exprs: expr.NewParser(expr.Options{})})
+	again, err := NewParser().Parse(f.Print(), Options{Allow: AllowAll, Collation: f.Collation, Exprs: expr.NewParser(expr.Options{Scripts: javascript.InProcess(clock.Wall())})})
 	if err != nil {
 		t.Errorf("%s is printed as %s, which is refused: %v", lines[0], f.Print().Text(), err)
 		again = f

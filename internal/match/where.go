@@ -3,6 +3,7 @@ package match
 import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/javascript"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
 // Where matches when a JavaScript function says so, which sees the whole document as `this`.
@@ -30,7 +31,10 @@ func parseWhere(p *parsing, arg bson.Value) (Node, error) {
 	case arg.Type != bson.TypeString && arg.Type != bson.TypeCode: // code with a scope is no longer taken
 		return nil, badValue("$where got bad type")
 	}
-	compiled, err := javascript.Compile(arg.Str())
+	if !p.Exprs.HasScripts() {
+		return nil, mongoerr.New(6108304, "no globalScriptEngine in $where parsing")
+	}
+	compiled, err := p.Exprs.Script(arg.Str())
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,14 @@ func (p *Pipeline) Dependencies() Dependencies {
 	var d Dependencies
 	more := true
 	for _, s := range p.Stages {
-		if more = s.needs(&d); !more {
+		if more {
+			more = s.needs(&d)
+		} else { // no more fields are read, but metadata goes through
+			behind := Dependencies{}
+			s.needs(&behind)
+			d.Meta = append(d.Meta, behind.Meta...)
+		}
+		if makesDocuments(s) {
 			break
 		}
 	}
@@ -31,6 +38,15 @@ func (p *Pipeline) Dependencies() Dependencies {
 	slices.Sort(d.Meta)
 	d.Meta = slices.Compact(d.Meta)
 	return d
+}
+
+// makesDocuments says whether what s gives are documents of its own, of which nothing is known beside their fields.
+func makesDocuments(s Stage) bool {
+	switch s.(type) {
+	case *Group, *BucketAuto, *Count, *Facet, *Documents, *Emit, *Merge, *Out, *RankFusion, *ScoreFusion, *Search, *Server:
+		return true
+	}
+	return false
 }
 
 func (d *Dependencies) exprs(es ...expr.Expr) {

@@ -50,6 +50,9 @@ func NewParser(table Table, exprs *expr.Parser, filters *match.Parser, projectio
 type Options struct {
 	// NS is what the pipeline runs on, without a Coll for {aggregate: 1}.
 	NS namespace.NS
+	// Fused is the view on NS that a $rankFusion or $scoreFusion at the front was asked of: its inputs read the view, whose
+	// pipeline does not stand in front of the stage. It has no Coll otherwise.
+	Fused namespace.NS
 	// Scope declares the variables of the command's let.
 	Scope *expr.Scope
 	// View says that the pipeline defines a view, which may not write.

@@ -4,12 +4,15 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/fieldpath"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/sortpattern"
 )
 
 // RankFusion is $rankFusion: several pipelines over the same collection, joined by reciprocal rank.
 type RankFusion struct {
 	written
+	// From is the view that the inputs read; without a Coll they read what the pipeline is on.
+	From   namespace.NS
 	Inputs []RankedInput
 	// Details says that scoreDetails are asked for.
 	Details bool
@@ -45,7 +48,7 @@ func parseRankFusion(p *parsing, arg bson.Value) ([]Stage, error) {
 	if pipelines.Doc().IsEmpty() {
 		return nil, mongoerr.New(mongoerr.BadValue, "$rankFusion requires at least one pipeline in 'input.pipelines'")
 	}
-	r := &RankFusion{written: written{"$rankFusion", arg}, Details: !details.IsMissing() && details.Bool()}
+	r := &RankFusion{written: written{"$rankFusion", arg}, From: p.Fused, Details: !details.IsMissing() && details.Bool()}
 	for it := pipelines.Doc().Iter(); it.Next(); {
 		in, err := p.rankedInput(it.Key(), it.Value())
 		if err != nil {

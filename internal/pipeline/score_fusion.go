@@ -8,11 +8,14 @@ import (
 	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/fieldpath"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
 )
 
 // ScoreFusion is $scoreFusion: several pipelines over the same collection, joined by the scores that they give.
 type ScoreFusion struct {
 	written
+	// From is the view that the inputs read; without a Coll they read what the pipeline is on.
+	From namespace.NS
 	// Inputs are sorted by name.
 	Inputs        []ScoredInput
 	Normalization Normalization
@@ -49,7 +52,7 @@ func parseScoreFusion(p *parsing, arg bson.Value) ([]Stage, error) {
 		want{name: "normalization", to: &normalization, types: aString, required: true}); err != nil {
 		return nil, err
 	}
-	f := &ScoreFusion{written: written{"$scoreFusion", arg}, Details: !details.IsMissing() && details.Bool()}
+	f := &ScoreFusion{written: written{"$scoreFusion", arg}, From: p.Fused, Details: !details.IsMissing() && details.Bool()}
 	if f.Normalization, err = readNormalization("$scoreFusion.input.normalization", normalization); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/collation"
+	"github.com/ebbdb/ebb/internal/fieldpath"
 	"github.com/ebbdb/ebb/internal/match"
 )
 
@@ -16,6 +17,8 @@ type predicate struct {
 	path  string
 	node  match.Node
 	scope match.Node
+	// depth is how many components of path lead to the elements of the scope, at most 63.
+	depth int
 	// top is the conjunct of the filter that the predicate is, or is a part of.
 	top match.Node
 	// compares is what a *match.Expr demands of the path; nil for others.
@@ -58,18 +61,20 @@ func collect(n match.Node, prefix string, within predicate, out *[]predicate) {
 			collect(c, prefix, within, out)
 		}
 	case *match.ElemMatchObject:
-		within.scope = n
+		within.scope, within.depth = n, depthOf(prefix, n.Path)
 		collect(n.Child, prefix+n.Path.String()+".", within, out)
 	case *match.ElemMatchValue:
 		for _, c := range n.Children {
-			*out = append(*out, predicate{path: prefix + n.Path.String(), node: c, scope: n, top: within.top})
+			*out = append(*out, predicate{path: prefix + n.Path.String(), node: c, scope: n, depth: depthOf(prefix, n.Path), top: within.top})
 		}
 	default:
 		if path := pathOf(n); path != "" && (within.scope == nil || !hasPosition(path)) {
-			*out = append(*out, predicate{path: prefix + path, node: n, scope: within.scope, top: within.top})
+			*out = append(*out, predicate{path: prefix + path, node: n, scope: within.scope, depth: within.depth, top: within.top})
 		}
 	}
 }
+
+func depthOf(prefix string, p fieldpath.Path) int { return min(strings.Count(prefix, ".")+p.Len(), 63) }
 
 // pathOf is the path that a leaf looks at, "" for nodes without one.
 func pathOf(n match.Node) string {

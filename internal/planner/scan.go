@@ -184,7 +184,8 @@ func (s *IndexScan) isUniquePoint() bool {
 // boundsOf bounds the i-th field. On a path without arrays all demands hold at once. Through an array they may each be met
 // by another element, so that only demands of one $elemMatch, or a single one, bind: the tightest, or among those of the
 // same scope and tightness the one that pick counts to. A field behind the same array as an earlier, bound one is bound
-// only by the same $elemMatch.
+// only by the same $elemMatch. That speaks of one element of its own array: further arrays in that element again have
+// elements that each may meet another demand.
 func (p *planning) boundsOf(x Index, i int, demands []predicate, earlier []boundField, pick int) boundField {
 	switch {
 	case x.isGeo() && (x.Fields[i].Kind != index.Ordered || x.Kind == index.Geo2D):
@@ -195,14 +196,14 @@ func (p *planning) boundsOf(x Index, i int, demands []predicate, earlier []bound
 	}
 	var found []boundField
 	for _, d := range demands {
-		if d.path != x.Fields[i].Path || !x.compatible(i, d.scope, earlier) {
+		if d.path != x.Fields[i].Path || !x.compatible(i, d, earlier) {
 			continue
 		}
 		b, t, ok := d.bounds(x, i, p.q.Collation)
 		if !ok {
 			continue
 		}
-		if at := together(found, x.multikey(i) == 0, d.scope); at >= 0 {
+		if at := together(found, x.multikey(i), d); at >= 0 {
 			found[at].bounds = intersect(x.compare, found[at].bounds, b)
 			found[at].used = append(found[at].used, usedDemand{d, t})
 			continue
@@ -232,15 +233,18 @@ func (x Index) boundPlace(i int, demands []predicate) (f boundField) {
 	return f
 }
 
-// together finds the bounds that those of a demand in the scope hold at once with, -1 for none.
-func together(found []boundField, flat bool, scope match.Node) int {
+// together finds the bounds that those of d hold at once with, -1 for none.
+func together(found []boundField, multikey uint64, d predicate) int {
 	for at, f := range found {
-		if flat || scope != nil && f.scope == scope {
+		if multikey == 0 || d.scope != nil && f.scope == d.scope && multikey&^components(d.depth) == 0 {
 			return at
 		}
 	}
 	return -1
 }
+
+// components are the multikey bits of the first n components of a path. The last bit is that of all from the 64th on.
+func components(n int) uint64 { return 1<<n - 1 }
 
 // leads is how many demands may each alone bind the first field of x.
 func (p *planning) leads(x Index, demands []predicate) int {
@@ -249,24 +253,27 @@ func (p *planning) leads(x Index, demands []predicate) int {
 	}
 	n, scopes := 0, map[match.Node]bool{}
 	for _, d := range demands {
-		if d.path != x.Fields[0].Path || d.scope != nil && scopes[d.scope] {
+		if d.path != x.Fields[0].Path || scopes[d.scope] {
 			continue
 		}
 		if _, _, ok := d.bounds(x, 0, p.q.Collation); ok {
-			n, scopes[d.scope] = n+1, true
+			n, scopes[d.scope] = n+1, d.scope != nil && x.multikey(0)&^components(d.depth) == 0
 		}
 	}
 	return max(n, 1)
 }
 
-// compatible says whether the i-th field may be bound in the scope although earlier fields are bound in theirs.
-func (x Index) compatible(i int, scope match.Node, earlier []boundField) bool {
+// compatible says whether the i-th field may be bound by d although earlier fields are bound in their scopes.
+func (x Index) compatible(i int, d predicate, earlier []boundField) bool {
 	for j, f := range earlier {
-		if f.bounds.IsAll() || scope != nil && scope == f.scope {
+		if f.bounds.IsAll() {
 			continue
 		}
-		shared := commonParts(x.Fields[i].Parts, x.Fields[j].Parts)
-		if (x.multikey(i)|x.multikey(j))&(1<<shared-1) != 0 {
+		apart := components(commonParts(x.Fields[i].Parts, x.Fields[j].Parts))
+		if d.scope != nil && d.scope == f.scope {
+			apart &^= components(d.depth)
+		}
+		if (x.multikey(i)|x.multikey(j))&apart != 0 {
 			return false
 		}
 	}
@@ -275,7 +282,7 @@ func (x Index) compatible(i int, scope match.Node, earlier []boundField) bool {
 
 func commonParts(a, b []string) int {
 	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] && n < 63 {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
 	}
 	return n

@@ -63,11 +63,11 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 	if err := e.CheckExpected(call.Expected); err != nil { // again where a collection is read; not all read one, and a view is none
 		return nil, nil, err
 	}
-	ns, stages, coll, err := e.resolve(a.NS, a.Pipeline, call)
+	ns, fused, stages, coll, err := e.resolve(a.NS, a.Pipeline, call)
 	if err != nil {
 		return nil, nil, err
 	}
-	lang, err := call.language(ctx, coll)
+	lang, err := e.language(ctx, call, coll)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -76,7 +76,7 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 			return nil, nil, err
 		}
 	}
-	pl, err := e.pipelineParser(lang).ParseMapReduce(stages, a.MapReduce, pipeline.Options{NS: ns, Scope: lang.scope})
+	pl, err := e.pipelineParser(lang).ParseMapReduce(stages, a.MapReduce, pipeline.Options{NS: ns, Fused: fused, Scope: lang.scope})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,30 +112,36 @@ func stageName(pl *pipeline.Pipeline) string {
 }
 
 // resolve follows views down to the collection and puts their pipelines in front of stages. A view has its own collation,
-// which a command may repeat but not change.
-func (e *Engine) resolve(ns namespace.NS, stages bson.Value, call *Call) (namespace.NS, bson.Value, *catalog.Collection, error) {
+// which a command may repeat but not change. A $rankFusion or $scoreFusion has to be the first stage: a view that it is asked
+// of is fused, and the inputs read it.
+func (e *Engine) resolve(ns namespace.NS, stages bson.Value, call *Call) (base, fused namespace.NS, all bson.Value, coll *catalog.Collection, err error) {
 	if ns.Coll == "" || asksOfItself(stages) {
-		return ns, stages, nil, nil
+		return ns, fused, stages, nil, nil
 	}
 	for depth := 0; ; depth++ {
 		coll := e.lookup(ns)
 		if coll == nil || !coll.IsView() {
-			return ns, stages, coll, nil
+			return ns, fused, stages, coll, nil
 		}
 		if depth == maxViewDepth {
-			return ns, stages, nil, mongoerr.New(mongoerr.ViewDepthLimitExceeded, "View depth limit exceeded; maximum depth is %d", maxViewDepth)
+			return ns, fused, stages, nil, mongoerr.New(mongoerr.ViewDepthLimitExceeded, "View depth limit exceeded; maximum depth is %d", maxViewDepth)
 		}
 		own, err := viewCollation(coll)
 		if err != nil {
-			return ns, stages, nil, err
+			return ns, fused, stages, nil, err
 		}
 		if call.Collated && !collation.Equal(own, call.Collation) {
-			return ns, stages, nil, mongoerr.New(mongoerr.OptionNotSupportedOnView, "Cannot override a view's default collation: %s", ns)
+			return ns, fused, stages, nil, mongoerr.New(mongoerr.OptionNotSupportedOnView, "Cannot override a view's default collation: %s", ns)
 		}
 		call.Collation, call.Collated = own, true
-		stages = concat(coll.Options.Pipeline, stages.Doc())
+		if fused.Coll == "" && fusion(stages) != "" {
+			fused = ns
+		}
+		if fused.Coll == "" {
+			stages = concat(coll.Options.Pipeline, stages.Doc())
+		}
 		if ns = below(coll); ns.Coll == "" {
-			return ns, stages, nil, nil
+			return ns, fused, stages, nil, nil
 		}
 	}
 }
@@ -171,7 +177,12 @@ func (e *Engine) openPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 		return nil, err
 	}
 	op.Leaf(records)
-	return exec.Build(op, p.rest, exec.WithDistance(op, p.plan, p.near, exec.WithScore(op, p.plan, records, records)))
+	found := exec.WithDistance(op, p.plan, p.near, exec.WithScore(op, p.plan, records, records))
+	sorted := p.lead.Sort
+	if !p.plan.Ordered {
+		sorted = nil
+	}
+	return exec.Build(op, p.rest, exec.WithRecordMeta(op, p.asked, records, sorted, found))
 }
 
 // plannedPipeline is a pipeline's plan and the stages that it leaves to do.
@@ -182,11 +193,12 @@ type plannedPipeline struct {
 	lead   pipeline.Leading
 	near   *pipeline.GeoNear // at the front; nil: there is none
 	rest   *pipeline.Pipeline
+	asked  exec.RecordMeta
 }
 
 // open opens the plan over its collection.
 func (p *plannedPipeline) open(ctx context.Context, e *Engine, op *exec.Op, call *Call, seen *exec.Examined) (*exec.Records, error) {
-	records, err := p.choice.open(ctx, e, call, exec.Opening{Source: p.src, Env: op.Env, Seen: seen, Op: op})
+	records, err := p.choice.open(ctx, e, call, exec.Opening{Source: p.src, Env: op.Env, Seen: seen, Op: op, IndexKeys: p.asked.IndexKey})
 	p.plan = p.choice.plan
 	return records, err
 }
@@ -208,7 +220,8 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	if q.TextScore && q.Filter.Text() == nil {
 		return p, noTextScore()
 	}
-	q.Skip, q.Counts = p.lead.Skip, true
+	p.asked = exec.RecordMetaOf(p.lead.Needs.Meta)
+	q.Skip, q.Counts, q.IDs = p.lead.Skip, true, p.asked.RecordID
 	if sort, ok := pl.From(p.lead.Filtered).First().(*pipeline.Sort); ok && len(sort.Pattern.Meta()) == 0 {
 		q.Sort, q.SortLimit, q.Memory = sort.Pattern, sort.Limit, op.SortMemory()
 	}

@@ -21,7 +21,7 @@ func (e *Engine) Indexes() *index.Parser { return index.NewParser(e.filters) }
 
 // Filter parses a filter for documents that stand in no collection, such as the rows of listCollections.
 func (e *Engine) Filter(ctx context.Context, doc bson.Doc, call *Call) (func(bson.Doc) (bool, error), error) {
-	lang, err := call.language(ctx, nil)
+	lang, err := e.language(ctx, call, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (e *Engine) Filter(ctx context.Context, doc bson.Doc, call *Call) (func(bso
 // CheckValidator says what is wrong with a collection's validator, if anything.
 func (e *Engine) CheckValidator(ctx context.Context, validator bson.Doc, c *collation.Collation, call *Call) error {
 	own := Call{Now: call.Now, Collation: c, Collated: true}
-	lang, err := own.language(ctx, nil)
+	lang, err := e.language(ctx, &own, nil)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ type ViewDefinition struct {
 // top of one another than is allowed, or another collation than the views it reads have.
 func (e *Engine) CheckView(ctx context.Context, v ViewDefinition, call *Call) error {
 	own := Call{Now: call.Now, Collation: v.Collation, Collated: true, Definition: true}
-	lang, err := own.language(ctx, nil)
+	lang, err := e.language(ctx, &own, nil)
 	if err != nil {
 		return err
 	}

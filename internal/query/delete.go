@@ -29,7 +29,7 @@ func (e *Engine) Delete(ctx context.Context, d Delete, call *Call) (n int64, gon
 	}
 	err = e.writeOne(ctx, d.NS, false, call, func(w *storage.Writer) error {
 		n, gone = 0, nil
-		lang, err := call.language(ctx, w.Catalog())
+		lang, err := e.language(ctx, call, w.Catalog())
 		if err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (e *Engine) Delete(ctx context.Context, d Delete, call *Call) (n int64, gon
 		return nil
 	})
 	if missingCollection(err) {
-		lang, err := call.language(ctx, nil)
+		lang, err := e.language(ctx, call, nil)
 		if err == nil {
 			_, err = lang.filter(e, d.Filter)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/exec"
 	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -36,6 +37,8 @@ type Engine struct {
 	Plans plancache.Caches
 	// Settings are what is set for queries by their shape.
 	Settings Settings
+	// Scripts is where JavaScript runs; nil refuses it.
+	Scripts *javascript.Engine
 	// NoTableScan says whether queries need an index; nil: they do not.
 	NoTableScan func() bool
 
@@ -120,7 +123,7 @@ type language struct {
 }
 
 // language prepares parsing and evaluation against coll, which may be nil.
-func (c *Call) language(ctx context.Context, coll *catalog.Collection) (*language, error) {
+func (e *Engine) language(ctx context.Context, c *Call, coll *catalog.Collection) (*language, error) {
 	l := &language{ctx: ctx, collation: c.Collation}
 	if !c.Collated && coll != nil && coll.Options.Collation != nil {
 		def, err := collation.Parse(coll.Options.Collation)
@@ -129,7 +132,7 @@ func (c *Call) language(ctx context.Context, coll *catalog.Collection) (*languag
 		}
 		l.collation = def
 	}
-	opts := expr.Options{Now: c.Now, NoNow: c.NoNow, ClusterTime: c.ClusterTime, Definition: c.Definition, Globals: c.Globals, Interrupt: l.interrupted}
+	opts := expr.Options{Scripts: e.Scripts, Now: c.Now, NoNow: c.NoNow, ClusterTime: c.ClusterTime, Definition: c.Definition, Globals: c.Globals, Interrupt: l.interrupted}
 	if l.collation != nil {
 		opts.Collation = l.collation
 	}

@@ -130,7 +130,7 @@ func (x *explainedWrite) open(ctx context.Context, call *Call) (*storage.View, e
 	if x.coll = view.Catalog().Collection(x.ns); x.coll != nil && x.coll.IsView() {
 		return nil, notOnView(x.ns)
 	}
-	x.lang, err = call.language(ctx, x.coll)
+	x.lang, err = x.engine.language(ctx, call, x.coll)
 	return view, err
 }
 

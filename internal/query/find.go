@@ -38,6 +38,7 @@ type prepared struct {
 	filter  *match.Filter
 	order   *sortpattern.Pattern
 	project *projection.Projection
+	asked   exec.RecordMeta
 	choice  *choice
 	plan    *planner.Plan // the choice's
 	views   *views
@@ -146,7 +147,7 @@ func (p *prepared) choose(e *Engine, r *storage.Reader) (*choice, error) {
 
 func (p *prepared) parse(ctx context.Context, e *Engine, coll *catalog.Collection) (err error) {
 	p.coll = coll
-	if p.lang, err = p.call.language(ctx, coll); err != nil {
+	if p.lang, err = e.language(ctx, p.call, coll); err != nil {
 		return err
 	}
 	if p.filter, err = p.lang.filter(e, p.Filter); err != nil {
@@ -174,7 +175,36 @@ func (p *prepared) parse(ctx context.Context, e *Engine, coll *catalog.Collectio
 	if p.scored() && p.filter.Text() == nil {
 		return noTextScore()
 	}
-	return nil
+	return p.askOfRecords(e)
+}
+
+// askOfRecords notes what the projection asks of records besides their fields. Of one beside returnKey that is all that counts.
+func (p *prepared) askOfRecords(e *Engine) (err error) {
+	if p.project != nil {
+		p.asked = exec.RecordMetaOf(p.project.Dependencies().Meta)
+	}
+	if p.asked.SortKey && p.Sort.IsEmpty() {
+		return mongoerr.New(mongoerr.BadValue, "cannot use sortKey $meta projection without a sort")
+	}
+	if !p.ReturnKey {
+		return nil
+	}
+	p.asked.IndexKey, p.asked.RecordID, p.project = true, false, nil
+	if p.asked.SortKey {
+		p.project, err = e.projections.Parse(sortKeysOf(p.Projection), projection.Options{Mode: projection.Find, Exprs: p.lang.exprs})
+	}
+	return err
+}
+
+// sortKeysOf is what of a projection asks for the sort key.
+func sortKeysOf(project bson.Doc) bson.Doc {
+	b := bson.Build()
+	for it := project.Iter(); it.Next(); {
+		if v := it.Value(); v.Type == bson.TypeObject && v.Doc().Lookup("$meta").Type == bson.TypeString && v.Doc().Lookup("$meta").Str() == "sortKey" {
+			b.Value(it.Key(), v)
+		}
+	}
+	return b.Doc()
 }
 
 // sortNaturally reads {$natural: ±1}, which is a hint more than a sort.
@@ -198,7 +228,7 @@ func (p *prepared) query() planner.Query {
 	q.Order, q.TextScore = orderOf(p.order), p.scored()
 	q.Skip, q.Counts = p.Skip, true
 	if p.order != nil && len(p.order.Meta()) == 0 {
-		q.Sort, q.Memory, q.IDs = p.order, exec.DefaultMaxMemory, p.ShowRecordID
+		q.Sort, q.Memory, q.IDs = p.order, exec.DefaultMaxMemory, p.ShowRecordID || p.asked.RecordID
 	}
 	if p.project != nil && !p.ReturnKey {
 		if d := p.project.Dependencies(); !d.Whole && len(d.Meta) == 0 {
@@ -231,7 +261,7 @@ func (e *Engine) open(ctx context.Context, p *prepared) (*Running, error) {
 	if p.coll != nil {
 		src = &collSource{views: p.views, id: p.coll.ID, ns: p.NS}
 	}
-	records, err := p.choice.open(ctx, e, p.call, exec.Opening{Source: src, Env: p.lang.env, Seen: r.Seen, Op: r.op, Enough: p.enough})
+	records, err := p.choice.open(ctx, e, p.call, exec.Opening{Source: src, Env: p.lang.env, Seen: r.Seen, Op: r.op, Enough: p.enough, IndexKeys: p.asked.IndexKey})
 	if err != nil {
 		return nil, err
 	}
@@ -252,6 +282,11 @@ func (e *Engine) open(ctx context.Context, p *prepared) (*Running, error) {
 		r.op.Explain, r.op.Counts, r.Iterator = true, append(r.op.Counts, leaf), leaf
 	}
 	r.Iterator = exec.WithDistance(r.op, p.plan, nil, exec.WithScore(r.op, p.plan, records, r.Iterator))
+	sorted := p.order
+	if !p.plan.Ordered {
+		sorted = nil
+	}
+	r.Iterator = exec.WithRecordMeta(r.op, p.asked, records, sorted, r.Iterator)
 	tail, err := p.tail()
 	if err != nil {
 		return nil, err
@@ -268,7 +303,7 @@ func (e *Engine) open(ctx context.Context, p *prepared) (*Running, error) {
 	if p.project != nil || p.ReturnKey || p.ShowRecordID {
 		env := p.lang.exprs.NewEnv()
 		it := &projected{in: r.Iterator, p: p, env: env}
-		env.Meta = it.meta(r.op.Meta.Get)
+		env.Meta = r.op.Meta.Get
 		r.Iterator = it
 	}
 	return r, nil
@@ -324,7 +359,6 @@ type projected struct {
 	in  exec.Iterator
 	p   *prepared
 	env *expr.Env
-	doc bson.Doc // that is being projected
 	buf []byte
 	out []byte
 }
@@ -340,8 +374,9 @@ func (it *projected) Next(ctx context.Context) (bson.Doc, error) {
 		doc = without(doc, recordIDField)
 	}
 	if it.p.ReturnKey {
-		doc = it.p.key(doc)
-	} else if it.p.project != nil {
+		doc, id = it.key(), bson.Missing // which is told without an id
+	}
+	if it.p.project != nil {
 		if doc, err = it.apply(doc); err != nil {
 			return nil, err
 		}
@@ -353,21 +388,7 @@ func (it *projected) Next(ctx context.Context) (bson.Doc, error) {
 	return doc, nil
 }
 
-// meta is the metadata of the document in hand: its index key, and what others know of it.
-func (it *projected) meta(others func(string) bson.Value) func(string) bson.Value {
-	return func(name string) bson.Value {
-		if name != "indexKey" {
-			return others(name)
-		}
-		if it.p.plan.Scan() == nil {
-			return bson.Missing
-		}
-		return it.p.key(it.doc).Value()
-	}
-}
-
 func (it *projected) apply(doc bson.Doc) (bson.Doc, error) {
-	it.doc = doc
 	var details *match.Details
 	if it.p.project.Positional() {
 		details = &match.Details{}
@@ -385,28 +406,12 @@ func (it *projected) apply(doc bson.Doc) (bson.Doc, error) {
 
 func (it *projected) Close() error { return it.in.Close() }
 
-// key is the index key by which doc was found, {} without an index.
-func (p *prepared) key(doc bson.Doc) bson.Doc {
-	scan := p.plan.Scan()
-	if scan == nil {
-		return bson.EmptyDoc
+// key is the index key by which the document was found, {} without an index.
+func (it *projected) key() bson.Doc {
+	if v := it.env.Meta("indexKey"); v.Type == bson.TypeObject {
+		return v.Doc()
 	}
-	b := bson.Build()
-	for _, f := range scan.Index.Fields {
-		v := doc.Lookup(f.Parts[0])
-		for _, part := range f.Parts[1:] {
-			if v.Type != bson.TypeObject {
-				v = bson.Missing
-				break
-			}
-			v = v.Doc().Lookup(part)
-		}
-		if v.IsMissing() {
-			v = bson.Null
-		}
-		b.Value(f.Path, v)
-	}
-	return b.Doc()
+	return bson.EmptyDoc
 }
 
 func without(doc bson.Doc, name string) bson.Doc {

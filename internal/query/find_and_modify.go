@@ -108,7 +108,7 @@ type returned struct {
 }
 
 func (e *Engine) returnedFields(ctx context.Context, coll *catalog.Collection, f FindAndModify, call *Call) (*returned, error) {
-	lang, err := call.language(ctx, coll)
+	lang, err := e.language(ctx, call, coll)
 	if err != nil {
 		return nil, err
 	}

@@ -94,7 +94,7 @@ func (m *mergeWriter) flush(ctx context.Context) error {
 			return err
 		}
 		for _, d := range docs {
-			err := m.merge(ctx, w, d, check)
+			err := m.told(m.merge(ctx, w, d, check))
 			if err != nil && !isUserError(err) {
 				return err
 			}
@@ -117,6 +117,9 @@ func (m *mergeWriter) merge(ctx context.Context, w *storage.Writer, doc bson.Doc
 	keys, err := m.rules.Keys(doc, m.sparse)
 	if err != nil {
 		return err
+	}
+	if m.stage.WhenMatched == "fail" { // as inserting it tells
+		return m.insert(w, doc, check)
 	}
 	old, found, err := m.find(ctx, w, keys)
 	if err != nil {
@@ -161,6 +164,30 @@ func (m *mergeWriter) insert(w *storage.Writer, doc bson.Doc, check validation) 
 	return err
 }
 
+// told has an error of a unique index say what it means for the $merge.
+func (m *mergeWriter) told(err error) error {
+	if !mongoerr.Is(err, mongoerr.DuplicateKey) {
+		return err
+	}
+	if m.stage.WhenMatched == "fail" && m.takenBy(mongoerr.From(err).Extra.Lookup("keyPattern")) {
+		return mongoerr.Prefix("$merge with whenMatched: fail found an existing document with the same values for the 'on' fields :: caused by :: ", err)
+	}
+	return mongoerr.Prefix("$merge failed due to a DuplicateKey error :: caused by :: ", err)
+}
+
+// takenBy says whether the key of an index has the on fields and no others.
+func (m *mergeWriter) takenBy(pattern bson.Value) bool {
+	if pattern.Type != bson.TypeObject || pattern.Doc().Count() != len(m.stage.On) {
+		return false
+	}
+	for _, p := range m.stage.On {
+		if pattern.Doc().Lookup(p.String()).IsMissing() {
+			return false
+		}
+	}
+	return true
+}
+
 // find is the document whose on fields have the values keys.
 func (m *mergeWriter) find(ctx context.Context, w *storage.Writer, keys []bson.Value) (storage.Record, bool, error) {
 	if len(keys) == 1 && m.stage.On[0].String() == "_id" {
@@ -175,7 +202,7 @@ func (m *mergeWriter) find(ctx context.Context, w *storage.Writer, keys []bson.V
 		filter.Object(p.String()).Value("$eq", keys[i]).End()
 	}
 	plain := Call{Now: m.catalog.call.Now, Collation: m.catalog.lang.collation, Collated: true}
-	lang, err := plain.language(ctx, w.Catalog())
+	lang, err := m.catalog.engine.language(ctx, &plain, w.Catalog())
 	if err != nil {
 		return storage.Record{}, false, err
 	}

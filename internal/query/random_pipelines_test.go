@@ -110,7 +110,7 @@ func (x *tried) tryPipeline() bool {
 // runStages runs the stages without any of them being rewritten for the others.
 func (x *tried) runStages(text string) ([]string, error) {
 	ctx, call := context.Background(), x.call()
-	lang, err := call.language(ctx, x.coll)
+	lang, err := x.engine.language(ctx, call, x.coll)
 	x.must(err)
 	pl := &pipeline.Pipeline{NS: x.ns}
 	for it := bson.MustParse(text).Doc().Iter(); it.Next(); {

@@ -33,7 +33,7 @@ var (
 )
 
 const (
-	fewestWorlds    = 30
+	fewestWorlds    = 80
 	queriesPerWorld = 40
 	testTime        = int64(1_700_000_000_000)
 )
@@ -77,6 +77,7 @@ type tried struct {
 
 func tryWorld(t *testing.T, seed uint64, w world, try func(*tried) bool) (answered int) {
 	w.r = rand.New(rand.NewPCG(seed, 7))
+	w.deep = w.chance(40)
 	x := &tried{t: t, world: w, ns: namespace.NS{DB: "test", Coll: "c"}, seed: seed}
 	defer x.open()()
 	defer func() {
@@ -131,6 +132,9 @@ func (x *tried) populate() {
 	x.must(err)
 	n := x.world.r.IntN(5)
 	early := x.world.r.IntN(n + 1)
+	if x.world.deep && x.world.chance(70) {
+		early = n // documents that an index cannot take are left out, not the index
+	}
 	for i := range early {
 		x.index(i)
 	}
@@ -295,7 +299,7 @@ func (x *tried) answer(q *asked) bool {
 func (x *tried) filter(q *asked) (*match.Filter, *expr.Env, error) {
 	call := x.call()
 	call.Collation, call.Collated = q.collation, q.collated
-	lang, err := call.language(context.Background(), x.coll)
+	lang, err := x.engine.language(context.Background(), call, x.coll)
 	x.must(err)
 	filter, err := lang.filter(x.engine, q.Filter)
 	return filter, lang.env, err

@@ -53,7 +53,7 @@ func (x *tried) sameCount(q *asked, c Count, want int64, hint bson.Value) {
 
 func (x *tried) sameValues(q *asked, key string, docs []bson.Doc, hint bson.Value) {
 	call := x.asked(q)
-	lang, err := call.language(context.Background(), x.coll)
+	lang, err := x.engine.language(context.Background(), call, x.coll)
 	x.must(err)
 	set := newValueSet(lang)
 	for _, d := range docs {

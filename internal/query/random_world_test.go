@@ -12,6 +12,9 @@ type world struct {
 	r *rand.Rand
 	// keyless leaves out MinKey and MaxKey, of which a $group makes something else before some stages.
 	keyless bool
+	// deep has arrays in arrays nearly everywhere and few values, mostly small numbers, so that what is found through one
+	// element and what is found through several differ.
+	deep bool
 }
 
 func (w world) pick(from ...string) string { return from[w.r.IntN(len(from))] }
@@ -20,10 +23,19 @@ func (w world) pick(from ...string) string { return from[w.r.IntN(len(from))] }
 func (w world) chance(percent int) bool { return w.r.IntN(100) < percent }
 
 func (w world) path() string {
+	switch {
+	case w.deep && w.chance(60):
+		return w.pick("n.x", "n.x", "n.x", "n.y", "n.y", "n.x.x", "n.x.y", "n.y.x", "a.x", "a.x", "a.y", "a.x.y", "a")
+	case w.chance(12):
+		return w.pick("a.0", "a.0.x", "a.0.0", "b.1", "n.0", "n.0.x", "n.x.0", "n.x.0.y", "n.1.y.0", "a.x.1", "n.00", "a.0.0.0")
+	}
 	return w.pick("a", "a", "a", "b", "b", "b", "c", "c", "n.x", "n.x", "n.y", "n", "a.x", "a.0", "n.0.x", "n.0", "_id", "d")
 }
 
 func (w world) scalar() string {
+	if w.deep && w.chance(80) {
+		return w.pick("0", "1", "2", "3", "4", "5", "6", "7", "8", "9")
+	}
 	if w.chance(50) {
 		return w.pick("0", "1", "2", "3", "4", "5", "6", "7")
 	}
@@ -40,10 +52,14 @@ func (w world) scalar() string {
 func date(hours int) string { return fmt.Sprintf("Date(%d)", testTime+int64(hours)*3600_000) }
 
 func (w world) value(depth int) string {
+	simple, arrays := 70, 88
+	if w.deep {
+		simple, arrays = 30, 75
+	}
 	switch n := w.r.IntN(100); {
-	case depth == 0 || n < 70:
+	case depth == 0 || n < simple:
 		return w.scalar()
-	case n < 88:
+	case n < arrays:
 		return "[" + w.list(w.r.IntN(4), func() string { return w.value(depth - 1) }) + "]"
 	default:
 		return w.object(depth)
@@ -58,6 +74,19 @@ func (w world) object(depth int) string {
 		}
 	}
 	return "{" + strings.Join(fields, ", ") + "}"
+}
+
+// several is an array of a few values that lie apart, mostly.
+func (w world) several() string {
+	switch {
+	case w.chance(50):
+		return "[" + w.list(w.r.IntN(4), w.scalar) + "]"
+	case w.chance(50):
+		return "[" + w.list(1+w.r.IntN(3), func() string { return "{x: " + w.scalar() + ", y: " + w.value(1) + "}" }) + "]"
+	case w.chance(50):
+		return w.scalar()
+	}
+	return w.value(2)
 }
 
 func (w world) list(n int, item func() string) string {
@@ -76,6 +105,8 @@ func (w world) document(id string, flat bool) string {
 		case w.chance(12):
 		case flat:
 			fields = append(fields, f+": "+w.scalar())
+		case w.deep:
+			fields = append(fields, f+": "+w.value(4))
 		default:
 			fields = append(fields, f+": "+w.value(2))
 		}
@@ -93,6 +124,8 @@ func (w world) nested(flat bool) string {
 	switch {
 	case flat:
 		return "{x: " + w.scalar() + ", y: " + w.scalar() + "}"
+	case w.deep && w.chance(80):
+		return "[" + w.list(w.r.IntN(4), func() string { return "{x: " + w.several() + w.pick("", ", y: "+w.several()) + "}" }) + "]"
 	case w.chance(40):
 		return w.object(2)
 	case w.chance(70):
@@ -105,8 +138,8 @@ func (w world) nested(flat bool) string {
 func (w world) index(name string) string {
 	var key []string
 	used := map[string]bool{}
-	for range 1 + w.r.IntN(3) {
-		if p := w.path(); !used[p] {
+	for _, p := range w.indexed() {
+		if !used[p] {
 			used[p] = true
 			key = append(key, fmt.Sprintf("%q: %s", p, w.pick("1", "1", "-1")))
 		}
@@ -137,6 +170,21 @@ func (w world) index(name string) string {
 	return "{" + strings.Replace(spec, "_id: 'hashed'", "a: 'hashed'", 1) + "}"
 }
 
+// indexed are the paths of an index, in some of one family, so that several go through the same arrays.
+func (w world) indexed() (paths []string) {
+	switch {
+	case w.deep && w.chance(55):
+		return strings.Fields(w.pick("n.x", "n.x", "n.y", "a.x", "n.x.y", "n.x n.y", "n.x.x n.x.y", "n.x.x n.x.y"))
+	case w.chance(25):
+		return strings.Fields(w.pick("n.x n.y", "n.y n.x a", "n.x.x n.x.y", "n.x.y n.y", "a.x a.y", "a.x a.x.y", "n n.x", "a a.x", "n.x.0 n.x", "b n.x n.y", "a.0 a.0.x", "n.0.x n.0.y",
+			"n.x n.x.0.y"))
+	}
+	for range 1 + w.r.IntN(3) {
+		paths = append(paths, w.path())
+	}
+	return paths
+}
+
 func (w world) wildcard() string {
 	return w.pick("key: {'$**': 1}", "key: {'$**': -1}", "key: {'$**': 1}, wildcardProjection: {_id: 1, 'n.x': 0}", "key: {'$**': 1}, wildcardProjection: {a: 1, n: {x: 1}}",
 		"key: {'n.$**': 1}", "key: {'a.$**': 1}", "key: {a: 1, '$**': 1}, wildcardProjection: {a: 0}", "key: {'$**': -1, b: 1}, wildcardProjection: {a: 1, n: 1}",
@@ -162,13 +210,20 @@ func (w world) types() string {
 // filter is a query of that many levels of logic.
 func (w world) filter(depth int) string {
 	var parts []string
-	for range w.r.IntN(4) {
+	most := 4
+	if w.deep {
+		most = 3
+	}
+	for range w.r.IntN(most) {
 		parts = append(parts, w.clause(depth))
 	}
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
 func (w world) clause(depth int) string {
+	if w.deep && w.chance(35) {
+		return w.pick("n", "n", "n", "a", "'n.x'", "'a.x'") + ": {$elemMatch: {" + w.element(depth) + "}}"
+	}
 	if depth > 0 && w.chance(30) {
 		return w.pick("$or", "$or", "$or", "$and", "$nor") + ": [" + w.list(1+w.r.IntN(3), func() string { return w.nonEmpty(depth - 1) }) + "]"
 	}
@@ -203,6 +258,10 @@ func (w world) condition(depth int) string {
 	if w.chance(25) {
 		return w.value(1)
 	}
+	if w.deep && w.chance(30) { // a span that no value need lie in for an array to match it
+		low := w.r.IntN(9)
+		return fmt.Sprintf("{%s: %d, %s: %d}", w.pick("$gt", "$gte"), low, w.pick("$lt", "$lte"), low+w.r.IntN(3))
+	}
 	if w.chance(20) {
 		return "{" + w.pick("$gt", "$gte") + ": " + w.scalar() + ", " + w.pick("$lt", "$lte") + ": " + w.scalar() + "}"
 	}
@@ -210,6 +269,9 @@ func (w world) condition(depth int) string {
 }
 
 func (w world) test(depth int) string {
+	if w.deep && w.chance(15) {
+		return "$elemMatch: {" + w.element(depth) + "}"
+	}
 	switch w.r.IntN(16) {
 	case 0, 1, 2:
 		return w.pick("$lt", "$lte", "$gt", "$gte") + ": " + w.value(1)
@@ -235,11 +297,32 @@ func (w world) test(depth int) string {
 			return "$not: {" + w.test(depth-1) + "}"
 		}
 		return "$eq: null"
-	case 14:
-		return "$elemMatch: {" + w.pick("x", "x", "y", "'0'", "'0.x'") + ": " + w.condition(0) + w.pick("", ", y: "+w.condition(0)) + "}"
 	default:
-		return "$elemMatch: {$gte: " + w.scalar() + w.pick("", ", $lt: "+w.scalar()) + "}"
+		return "$elemMatch: {" + w.element(depth) + "}"
 	}
+}
+
+// element is what an $elemMatch asks for, of an element as a document or as a value.
+func (w world) element(depth int) string {
+	switch {
+	case w.chance(35):
+		return w.pick("$gte", "$gte", "$gt", "$ne", "$lt") + ": " + w.scalar() + w.pick("", ", $lt: "+w.scalar(), ", $lte: "+w.scalar(), ", $nin: ["+w.scalar()+"]", ", $not: {$gt: "+w.scalar()+"}")
+	case depth > 0 && w.chance(15):
+		return w.pick("$and", "$or", "$nor") + ": [" + w.list(1+w.r.IntN(2), func() string { return "{" + w.element(depth-1) + "}" }) + "]"
+	}
+	if w.deep && w.chance(20) {
+		return fmt.Sprintf(w.pick("x: %s, y: %s", "'x.x': %s, 'x.y': %s", "'x.x': %s, 'x.y': %s", "'0.x': %s, x: %s"), w.condition(0), w.condition(0))
+	}
+	var parts []string
+	for range 1 + w.r.IntN(2) {
+		field := w.pick("x", "x", "x", "y", "y", "'x.y'", "'x.x'", "'0'", "'0.x'", "'x.0'")
+		if depth > 0 && w.chance(20) {
+			parts = append(parts, field+": {$elemMatch: {"+w.element(depth-1)+"}}")
+		} else {
+			parts = append(parts, field+": "+w.condition(0))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (w world) sort() string {

@@ -62,7 +62,7 @@ func (e *Engine) RepresentDistinct(ctx context.Context, d Distinct, call *Call) 
 
 // RepresentPipeline finds out what a stands for.
 func (e *Engine) RepresentPipeline(ctx context.Context, a Aggregate, call *Call) (Representative, error) {
-	lang, err := call.language(ctx, nil)
+	lang, err := e.language(ctx, call, nil)
 	if err != nil {
 		return Representative{}, err
 	}

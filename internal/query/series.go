@@ -56,14 +56,23 @@ func (e *Engine) bucketsOf(ns namespace.NS) *catalog.Collection {
 	return &catalog.Collection{NS: ns, Options: catalog.ReadOptions(options)}
 }
 
+// fusion is the name of the stage that joins several searches when stages begin with one.
+func fusion(stages bson.Value) string {
+	first := stages.Doc().Index(0)
+	if first.Type != bson.TypeObject {
+		return ""
+	}
+	switch name := first.Doc().FirstKey(); name {
+	case "$rankFusion", "$scoreFusion":
+		return name
+	}
+	return ""
+}
+
 // checkFusion refuses the stages that join several searches.
 func (e *Engine) checkFusion(ns namespace.NS, stages bson.Value) error {
-	it := stages.Doc().Iter()
-	if !it.Next() || it.Value().Type != bson.TypeObject {
-		return nil
-	}
-	name := it.Value().Doc().FirstKey()
-	if name != "$rankFusion" && name != "$scoreFusion" {
+	name := fusion(stages)
+	if name == "" {
 		return nil
 	}
 	c := e.Store.Catalog()

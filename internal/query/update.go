@@ -1,7 +1,9 @@
 package query
 
 import (
+	"bytes"
 	"context"
+	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/exec"
@@ -73,7 +75,7 @@ func missingCollection(err error) bool { return mongoerr.Is(err, mongoerr.Namesp
 
 // checkUpdate parses u for its errors alone.
 func (e *Engine) checkUpdate(ctx context.Context, u Update, call *Call) error {
-	lang, err := call.language(ctx, nil)
+	lang, err := e.language(ctx, call, nil)
 	if err != nil {
 		return err
 	}
@@ -128,10 +130,25 @@ func (e *Engine) parseChange(lang *language, u Update, call *Call) (p *parsedUpd
 			return nil, err
 		}
 	}
+	lang.exprs.Defer(true) // a pipeline is not worth computing before there is a document
+	defer lang.exprs.Defer(false)
 	p.change, err = e.updates.Parse(u.Change, update.Options{ArrayFilters: u.ArrayFilters, Multi: u.Multi, Collation: lang.collation,
 		Exprs: lang.exprs, Scope: lang.scope, BypassEmptyTimestamps: call.KeepTimestamps,
 		IsStage: func(name string) bool { return e.stages[name] != nil }})
 	return p, err
+}
+
+// CheckStageNames refuses a pipeline with a stage of no name, or of one that no stage has.
+func (e *Engine) CheckStageNames(stages bson.Value) error {
+	for it := stages.Doc().Iter(); it.Next(); {
+		switch stage := it.Value().Doc(); {
+		case stage.Count() != 1:
+			return mongoerr.New(40323, "A pipeline stage specification object must contain exactly one field.")
+		case e.stages[stage.FirstKey()] == nil:
+			return mongoerr.New(40324, "Unrecognized pipeline stage name: '%s'", strings.Clone(stage.FirstKey()))
+		}
+	}
+	return nil
 }
 
 // condition is u's filter, parsed by now.
@@ -148,7 +165,7 @@ func (e *Engine) updateArgs(p *parsedUpdate, call *Call, details *match.Details)
 }
 
 func (e *Engine) updateOne(ctx context.Context, w *storage.Writer, u Update, call *Call) (Updated, error) {
-	lang, err := call.language(ctx, w.Catalog())
+	lang, err := e.language(ctx, call, w.Catalog())
 	if err != nil {
 		return Updated{}, err
 	}
@@ -176,15 +193,18 @@ func (e *Engine) updateOne(ctx context.Context, w *storage.Writer, u Update, cal
 		return Updated{}, err
 	}
 	done.After = after
+	if !changed && (p.change.Kind() != update.Replacement || bytes.Equal(u.Change.Data, rec.Doc)) {
+		return done, nil
+	}
+	if err := check.change(rec.Doc, after); err != nil { // also of a document that is put in the place of its like without its _id in front
+		return Updated{}, err
+	}
 	if changed {
-		if err := check.change(rec.Doc, after); err != nil {
-			return Updated{}, err
-		}
 		if _, changed, err = w.Update(rec, after); err != nil {
 			return Updated{}, err
 		}
 	}
-	if changed || p.change.Kind() == update.Replacement { // a document put in the place of its like counts, although nothing is written
+	if changed || p.change.Kind() == update.Replacement {
 		done.Modified = 1
 	}
 	return done, nil

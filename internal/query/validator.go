@@ -25,7 +25,7 @@ func (e *Engine) validator(ctx context.Context, coll *catalog.Collection, call *
 		return validation{}, nil
 	}
 	plain := Call{Now: call.Now}
-	lang, err := plain.language(ctx, coll)
+	lang, err := e.language(ctx, &plain, coll)
 	if err != nil {
 		return validation{}, err
 	}

@@ -42,7 +42,7 @@ func (m *writeMany) run(ctx context.Context, parse func(*language) (*match.Filte
 	if err := m.call.Expected.check(m.ns, coll, view.Catalog()); err != nil {
 		return false, err
 	}
-	if m.lang, err = m.call.language(ctx, coll); err != nil {
+	if m.lang, err = m.engine.language(ctx, m.call, coll); err != nil {
 		return false, err
 	}
 	if m.filter, err = parse(m.lang); err != nil || coll == nil {

@@ -279,6 +279,25 @@ func (r *Reader) dueEntries(rule *policy.Rule, now, limit int64) (n int64, err e
 	return n, nil
 }
 
+// ModifiedAfter is how many documents were modified after a time, of those that a rule on _ts gives its default, counted up to limit.
+func (r *Reader) ModifiedAfter(rule *policy.Rule, millis, limit int64) (n int64, err error) {
+	if rule.Kind != policy.Modified || millis == math.MaxInt64 {
+		return 0, nil
+	}
+	d, from := rule.Index, millis+1
+	bounds := []kv.IterOptions{{Lower: deadlineKey(nil, d, onDefault, from, nil), Upper: After(append(tableKey(nil, d), onDefault))}}
+	if r.c.order.isBy(d) {
+		bounds = append(bounds, kv.IterOptions{Lower: r.c.datedKey(onDefault, from), Upper: After(r.c.datedKey(onDefault, math.MaxInt64))})
+	}
+	for _, b := range bounds {
+		counted, err := r.countKeys(b, limit-n)
+		if n += counted; err != nil || n >= limit {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
 // isEmptied says whether sweeps leave no dead entries where the rule has its dates.
 func (r *Reader) isEmptied(rule *policy.Rule, dead marks) bool {
 	return rule.Index != nil && r.c.moves() && r.c.order.rule.Index.ID == rule.Index.ID && r.c.index(rule.Index.ID).emptied(dead, r.c.order.number)

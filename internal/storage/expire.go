@@ -104,7 +104,7 @@ func (w *Writer) expireSome(rule *policy.Rule, after []byte) (n int64, next []by
 // that is much: it gives the lock back meanwhile. Nobody else changes what the collection is, unless an index build ends; then
 // same is false, and what the caller knows of c is old.
 func (s *Store) expireAhead(ctx context.Context, c *collection, rules []*policy.Rule) (same bool, err error) {
-	now := s.Now()
+	now := s.hidingTime()
 	rules, err = s.withMuchDue(ctx, c, rules, now)
 	if err != nil || len(rules) == 0 {
 		return true, err

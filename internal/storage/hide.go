@@ -11,7 +11,7 @@ import (
 // hiding is what a view has to know of the server's ttlHideExpired.
 type hiding struct {
 	all bool
-	// frozen is the time after which nothing becomes hidden any more, in milliseconds, or 0: see StopHiding.
+	// frozen is the time after which nothing becomes hidden any more, in milliseconds, or 0: see StopHiding, and Hold.
 	frozen int64
 }
 
@@ -19,6 +19,9 @@ type hiding struct {
 // has a snapshot in which what was hidden is deleted, and one that does not know that time stands still is older than that.
 func (s *Store) hiding() hiding {
 	frozen := s.frozen.Load()
+	if hold := s.hold.Load(); hold != notHeld && (frozen == 0 || hold < frozen) {
+		frozen = hold
+	}
 	return hiding{s.options.HideExpired(), frozen}
 }
 
@@ -40,7 +43,7 @@ func (s *Store) StopHiding(ctx context.Context, set func() error) error {
 func (s *Store) expireAmongWriters(ctx context.Context) error {
 	for _, c := range s.withTTL() {
 		for _, rule := range c.rules.All() {
-			err := s.expireBeside(ctx, c, &rule, s.Now())
+			err := s.expireBeside(ctx, c, &rule, s.hidingTime())
 			if err != nil && !mongoerr.Is(err, mongoerr.NamespaceNotFound) {
 				return err
 			}
@@ -79,7 +82,7 @@ func (s *Store) stopHiding(ctx context.Context, set func() error) (done bool, er
 	defer s.frozen.Store(0)
 	for _, c := range all {
 		for _, rule := range c.rules.All() {
-			if err := s.expireLocked(ctx, c, &rule, s.Now()); err != nil {
+			if err := s.expireLocked(ctx, c, &rule, s.hidingTime()); err != nil {
 				return false, err
 			}
 		}
@@ -93,8 +96,8 @@ const freezeTries = 100
 // freeze has time stand still for those who look at it: at the present, so that nobody who does not see it has a later now.
 func (s *Store) freeze(at *atomic.Int64) {
 	for range freezeTries {
-		now := s.Now()
-		if at.Store(now); s.Now() == now {
+		now := s.hidingTime()
+		if at.Store(now); s.hidingTime() == now {
 			return
 		}
 	}

@@ -26,6 +26,8 @@ const (
 	metaSequence   = 'q' // | collection
 	metaMarks      = 's' // | collection
 	metaRewriting  = 'w' // | index
+	metaTime       = 't' // the latest time seen
+	metaHold       = 'h' // where the clock of expiry stands still
 )
 
 // Kinds of garbage and of counters' owners.

@@ -14,7 +14,7 @@ import (
 
 // formatVersion is that of what keys.go, record.go and entry.go write and of the catalogue's documents; docs/storage-format.md
 // tells what each changed.
-const formatVersion = 3
+const formatVersion = 4
 
 // oldestFormat is the oldest version that is read. What its catalogue lacks has a meaning where it is read, so that a
 // store is brought up to date by writing the new number; upgrade does the rest.
@@ -34,6 +34,9 @@ func (s *Store) load(ctx context.Context) ([]garbage, error) {
 	}
 	defer snapshot.Close()
 	if s.ddl.nextCollection, s.ddl.nextIndex, err = readNext(snapshot); err != nil {
+		return nil, err
+	}
+	if err := s.readTimes(snapshot); err != nil {
 		return nil, err
 	}
 	c, err := s.readCatalog(snapshot)

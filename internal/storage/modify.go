@@ -134,7 +134,7 @@ func (s *Store) expireLoosened(ctx context.Context, c *collection, next *catalog
 }
 
 func (s *Store) expireBy(ctx context.Context, c *collection, rules []*policy.Rule) error {
-	now := s.Now()
+	now := s.hidingTime()
 	for _, rule := range rules {
 		if err := s.expireLocked(ctx, c, rule, now); err != nil {
 			return err

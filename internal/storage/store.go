@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"io"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -25,6 +26,9 @@ type Options struct {
 	// Held is why what has expired is kept on purpose at the moment, "" when it is not: then no command deletes it either, unless it
 	// is told to.
 	Held func() string
+	// HidesUpTo is a time up to which what has expired is hidden although the clock lies behind it, since it was turned back a
+	// little. It is asked for each Reader of a collection that hides.
+	HidesUpTo func() int64
 	// OnDDL is told what was changed after it was; it must not wait.
 	OnDDL func(Event)
 	// OnDeadline is told, after each commit into a collection with a TTL, the earliest deadline of the documents it wrote,
@@ -78,6 +82,10 @@ type Store struct {
 	moves atomic.Uint64
 	// frozen is set while StopHiding works, see hiding.
 	frozen atomic.Int64
+	// seen is the latest time that the store knew when it was opened, 0 when it knew none; hold is where the clock of expiry
+	// stands still, notHeld when it goes on.
+	seen int64
+	hold atomic.Int64
 	// rewriting is the one that cleans under way.
 	rewriting rewritings
 
@@ -98,6 +106,9 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if o.Held == nil {
 		o.Held = func() string { return "" }
 	}
+	if o.HidesUpTo == nil {
+		o.HidesUpTo = func() int64 { return math.MinInt64 }
+	}
 	if o.OnDDL == nil {
 		o.OnDDL = func(Event) {}
 	}
@@ -109,6 +120,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	}
 	s := &Store{engine: engine, options: o, buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments, fewSwept: fewSwept, longStretch: longStretch, mostCounted: mostCounted}
 	s.latches.seed = maphash.MakeSeed()
+	s.hold.Store(notHeld)
 	left, err := s.load(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("storage: open: %w", err)

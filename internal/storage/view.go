@@ -116,6 +116,9 @@ func (v *View) read(c *collection) *Reader {
 	}
 	v.taken = true
 	r.view, r.c, r.hides, r.at = v, c, c.rules.Hiding(v.hiding.all), v.now
+	if r.hides {
+		r.at = max(r.at, v.store.options.HidesUpTo())
+	}
 	if frozen := v.hiding.frozen; frozen != 0 {
 		r.at = min(r.at, frozen)
 	}
@@ -157,6 +160,10 @@ func (r *Reader) Rules() policy.Rules { return r.c.rules }
 
 // Hides says whether any of the collection's rules hides expired documents.
 func (r *Reader) Hides() bool { return r.hides }
+
+// HidesAt is the time up to which what has expired is hidden: the view's, unless expiry is held, or the clock was turned back a
+// little.
+func (r *Reader) HidesAt() int64 { return r.at }
 
 // Multikey has for each field of d's key a bit for each component of its path that goes through an array in some
 // document; nil when d is not an index of this collection that keeps entries. Bits may be added while the view is open,

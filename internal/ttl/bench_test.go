@@ -71,7 +71,9 @@ func benchmarkPass(b *testing.B, x benched) {
 	if x.singly {
 		recorder = watched{}
 	}
-	m.Connect(store, ttl.Open{}, recorder)
+	if err := m.Connect(store, ttl.Open{}, recorder); err != nil {
+		b.Fatal(err)
+	}
 	ns := namespace.NS{DB: "db", Coll: "c"}
 	for _, spec := range []string{`{key: {d: 1}, name: "d_1", expireAfterSeconds: 1}`, `{key: {user: 1}, name: "user_1"}`} {
 		_, err := store.CreateIndexes(context.Background(), ns, func(*catalog.Collection) ([]*index.Definition, error) {

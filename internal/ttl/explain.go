@@ -40,7 +40,7 @@ func (m *Monitor) Explain(r *storage.Reader, id bson.Value) (e Explanation, ok b
 		return Explanation{}, false, err
 	}
 	all := m.params.HideExpired.Get()
-	e = Explanation{Record: rec.Clone(), Hidden: r.Rules().Hidden(rec.Doc, rec.Modified, r.View().Now(), all)}
+	e = Explanation{Record: rec.Clone(), Hidden: r.Rules().Hidden(rec.Doc, rec.Modified, r.HidesAt(), all)}
 	e.Deadline, e.By = r.Rules().Deadline(rec.Doc, rec.Modified)
 	rules := r.Rules().All()
 	onTS := false

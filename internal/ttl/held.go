@@ -7,7 +7,12 @@ func (m *Monitor) Hold() string {
 	if !m.params.Enabled.Get() {
 		return "ttlMonitorEnabled is false"
 	}
-	return ""
+	if m.store != nil {
+		if at, held := m.store.HeldAt(); held {
+			return "expiry is held at " + formatMillis(at) + " (" + holdName + ")"
+		}
+	}
+	return m.time.why()
 }
 
 // Held is why nothing is deleted at the moment; "" when something may be: a Hold, or a gate that is closed to all who write.

@@ -55,7 +55,9 @@ type model struct {
 	docs  []*modelDoc
 	rules map[string]*modelRule
 	all   bool // ttlHideExpired
-	log   []string
+	// high is the latest time there was: what was hidden then stays hidden when the clock is turned back a little.
+	high int64
+	log  []string
 }
 
 type modelDoc struct {
@@ -126,9 +128,11 @@ func (m *model) deadline(d *modelDoc, name string) int64 {
 
 func (m *model) expired(d *modelDoc, name string) bool { return m.deadline(d, name) <= m.now() }
 
+func (m *model) hiding() int64 { return max(m.now(), m.high) }
+
 func (m *model) hidden(d *modelDoc) bool {
 	for name, rule := range m.rules {
-		if (rule.hides || m.all) && m.expired(d, name) {
+		if (rule.hides || m.all) && m.deadline(d, name) <= m.hiding() {
 			return true
 		}
 	}
@@ -219,6 +223,7 @@ func (m *model) step(step int) {
 	case n < 85:
 		m.do("advance %dms", []int{1, 10, 999, 1000, 2500, 7000}[m.rand.IntN(6)])
 	case n < 87:
+		m.high = m.hiding()
 		m.do("advance -3s")
 	case n < 90:
 		m.do("pass")
@@ -277,7 +282,7 @@ func (m *model) collMod() {
 	}
 	looser := seconds == -1 && rule.seconds != -1 || rule.seconds != -1 && seconds > rule.seconds
 	if looser {
-		m.keep(func(d *modelDoc) bool { return !m.expired(d, name) })
+		m.keep(func(d *modelDoc) bool { return m.deadline(d, name) > m.hiding() })
 	}
 	m.do("collMod c %s {expireAfterSeconds: %d}", name, seconds)
 	rule.seconds = seconds

@@ -48,6 +48,7 @@ type Monitor struct {
 	wake chan struct{} // tells the loop to plan anew
 	// hand holds one token, which a visit takes and a slice of upkeep, so that records do not move under a visit's feet.
 	hand chan struct{}
+	time *timekeeper
 
 	wakeUpkeep chan struct{}
 
@@ -59,9 +60,9 @@ type Monitor struct {
 		agenda     agenda
 		// surveyed says that the agenda knows of everything that was stored when it was begun.
 		surveyed bool
-		lastFull time.Time // when the last pass over everything began
-		rested   time.Time // before it no precise pass begins
-		planned  int64     // when the loop wakes, in milliseconds
+		lastFull time.Duration // when the last pass over everything began, by monotonic time
+		rested   time.Duration // before it no precise pass begins, by monotonic time
+		planned  int64         // when the loop wakes, in milliseconds
 		visited  map[Target]*account
 		chores   map[uint32]*chore // by collection
 		passes   rhythm
@@ -79,15 +80,18 @@ func New(o Options) *Monitor {
 	m.hand = make(chan struct{}, 1)
 	m.turn, m.wake, m.wakeUpkeep = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 	m.mu.visited, m.mu.chores = map[Target]*account{}, map[uint32]*chore{}
-	m.mu.lastFull = m.clock.Now()
+	m.mu.lastFull = clock.Monotonic(m.clock)
+	m.time = newTimekeeper(o.Clock, o.Params, o.Log)
 	m.mu.passes, m.mu.upkeep = newRhythm(), newRhythm()
 	return m
 }
 
 // Connect gives the monitor what it works on and with, before Start and RunPass: the store, whose OnDDL and OnDeadline are
-// the monitor's, the gate it goes through, and who takes account.
-func (m *Monitor) Connect(s *storage.Store, g Gate, r Recorder) {
+// the monitor's, the gate it goes through, and who takes account. It holds expiry when the command line says so, which may fail.
+func (m *Monitor) Connect(s *storage.Store, g Gate, r Recorder) error {
 	m.store, m.gate, m.recorder = s, g, r
+	m.time.begin(s.TimeSeen())
+	m.time.look()
 	for _, coll := range s.Catalog().All() {
 		for _, d := range coll.Indexes {
 			if d.TTLRepaired {
@@ -96,6 +100,7 @@ func (m *Monitor) Connect(s *storage.Store, g Gate, r Recorder) {
 			}
 		}
 	}
+	return m.params.Hold.connect(m)
 }
 
 // Start begins to run passes. The first comes when the first deadline has passed, or after one sleep.
@@ -103,6 +108,7 @@ func (m *Monitor) Start() {
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
 	m.surveyChores()
+	m.done.Go(func() { m.watch(ctx) })
 	m.begin(&m.mu.passes, func() { m.loop(ctx) })
 	m.begin(&m.mu.upkeep, func() { m.keep(ctx) })
 }
@@ -120,14 +126,16 @@ func (m *Monitor) begin(r *rhythm, loop func()) {
 	})
 }
 
-// Stop interrupts a pass that runs and waits for it; without Start it does nothing.
+// Stop interrupts a pass that runs and waits for it.
 func (m *Monitor) Stop() {
-	if m.stop == nil {
-		return
+	if m.stop != nil {
+		m.stop()
+		m.done.Wait()
+		m.stop = nil
 	}
-	m.stop()
-	m.done.Wait()
-	m.stop = nil
+	if m.store != nil {
+		m.noteTime(context.Background())
+	}
 }
 
 // Client is how the monitor shows up in currentOp, idle or not.
@@ -170,11 +178,11 @@ func (m *Monitor) loop(ctx context.Context) {
 	}
 }
 
-// sleep waits until the time, or until there is a reason to plan anew.
-func (m *Monitor) sleep(ctx context.Context, r *rhythm, wake <-chan struct{}, until time.Time) {
-	t := m.clock.NewTimer(until.Sub(m.clock.Now()))
+// sleep waits until the monotonic time, or until there is a reason to plan anew.
+func (m *Monitor) sleep(ctx context.Context, r *rhythm, wake <-chan struct{}, until time.Duration) {
+	t := m.clock.NewTimer(until - clock.Monotonic(m.clock))
 	defer t.Stop()
-	if !m.clock.Now().Before(until) { // the clock was turned between the two
+	if clock.Monotonic(m.clock) >= until { // time has passed between the two
 		return
 	}
 	m.mu.Lock()
@@ -203,39 +211,46 @@ func restAfter(took time.Duration) time.Duration {
 	return min(max(took, shortestRest), longestRest)
 }
 
-// plan is until when to sleep, or, when that time has come, what to look at: the scope, nil for everything.
-func (m *Monitor) plan() (until time.Time, due bool, scope []uint32) {
-	now := m.clock.Now()
-	sleep := m.params.sleep()
+// plan is until when to sleep, by monotonic time, or, when that time has come, what to look at: the scope, nil for everything.
+func (m *Monitor) plan() (until time.Duration, due bool, scope []uint32) {
+	precise, settles := m.isPrecise(), m.settles()
+	wall, now := m.clock.Read()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.passes.plans()
-	until = m.mu.lastFull.Add(sleep)
-	if until.Sub(now) > sleep { // the clock was turned back
-		m.mu.lastFull, until = now, now.Add(sleep)
+	if settles > 0 { // there is a pass over everything when the clock is trusted
+		m.mu.surveyed = false
+		return now + settles, false, nil
 	}
-	if m.mu.rested.Sub(now) > longestRest { // so it was
-		m.mu.rested = now
-	}
-	precise := m.isPrecise()
-	if !until.After(now) || precise && !m.mu.surveyed {
+	until = m.mu.lastFull + m.params.sleep()
+	if until <= now || precise && !m.mu.surveyed {
 		return now, true, nil
 	}
 	if next := m.mu.agenda.next(); precise && next != policy.Never {
-		at := time.UnixMilli(next)
-		if at.Before(m.mu.rested) {
-			at = m.mu.rested
+		at := max(now+waitFor(next, wall), m.mu.rested)
+		if at <= now {
+			return now, true, m.mu.agenda.takeDue(wall.UnixMilli())
 		}
-		if !at.After(now) {
-			return now, true, m.mu.agenda.takeDue(now.UnixMilli())
-		}
-		if at.Before(until) {
-			until = at
-		}
+		until = min(until, at)
 	}
-	m.mu.planned = until.UnixMilli()
+	m.mu.planned = wall.Add(until - now).UnixMilli()
 	return until, false, nil
 }
+
+// waitFor is how long it is from the wall time to a time in milliseconds, at most longestWait.
+func waitFor(at int64, wall time.Time) time.Duration {
+	now := wall.UnixMilli()
+	switch {
+	case at <= now:
+		return 0
+	case at-now < 0 || at-now > longestWait.Milliseconds():
+		return longestWait
+	}
+	return time.UnixMilli(at).Sub(wall)
+}
+
+// longestWait is more than any sleep.
+const longestWait = 100 * 365 * 24 * time.Hour
 
 // isPrecise says whether deadlines wake the monitor at the moment.
 func (m *Monitor) isPrecise() bool {
@@ -245,7 +260,7 @@ func (m *Monitor) isPrecise() bool {
 // runAll runs a pass over everything, if there may be one.
 func (m *Monitor) runAll(ctx context.Context) error {
 	m.mu.Lock()
-	m.mu.lastFull = m.clock.Now()
+	m.mu.lastFull = clock.Monotonic(m.clock)
 	m.mu.Unlock()
 	if !m.runs() {
 		m.log.Debug("TTL pass skipped", "heldUpBy", m.Held())
@@ -271,7 +286,7 @@ func (m *Monitor) runDue(ctx context.Context, scope []uint32) error {
 	worked := now.Sub(started) - (m.pacer.rested - rested)
 	m.mu.Lock()
 	if d := restAfter(worked); d > 0 {
-		m.mu.rested = now.Add(d)
+		m.mu.rested = clock.Monotonic(m.clock) + d
 	}
 	m.mu.Unlock()
 	if errors.Is(err, errHeld) {
@@ -320,7 +335,7 @@ func (m *Monitor) ParameterChanged(name string) {
 	switch name {
 	case "ttlMonitorPrecise": // without it the agenda is not kept
 		m.Wake()
-	case sleepSecsName, "ttlMonitorEnabled":
+	case sleepSecsName, "ttlMonitorEnabled", clockStepName, clockSettleName:
 		m.signal()
 		m.signalUpkeep()
 	}

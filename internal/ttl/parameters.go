@@ -39,6 +39,13 @@ type Parameters struct {
 	// MassExpiryGuard is ttlMassExpiryGuard: the share of a collection that a change of its TTLs may make expire at once; 0
 	// for any.
 	MassExpiryGuard *parameter.Double
+
+	// MaxClockStepSecs is ttlMaxClockStepSecs: how much further ahead than it should be the clock is trusted.
+	MaxClockStepSecs *parameter.Int
+	// ClockSettleSecs is ttlClockSettleSecs: after how long it is trusted again.
+	ClockSettleSecs *parameter.Int
+	// Hold is ttlHold: where the clock of expiry stands still.
+	Hold *Hold
 }
 
 // NewParameters adds the parameters to r.
@@ -63,6 +70,9 @@ func NewParameters(r *parameter.Registry) *Parameters {
 		CollModNaNIsZero:  flag("ttlCollModNaNIsZero", false),
 		OnCapped:          flag("ttlOnCapped", false),
 		MassExpiryGuard:   parameter.NewDouble(r, MassExpiryGuardName, parameter.Both, 0, 0, 1),
+		MaxClockStepSecs:  parameter.NewInt(r, clockStepName, parameter.Both, 3600, 1, math.MaxInt32, false),
+		ClockSettleSecs:   parameter.NewInt(r, clockSettleName, parameter.Both, 60, 0, math.MaxInt32, false),
+		Hold:              newHold(r),
 	}
 	// What these two mean to MongoDB has no counterpart here: deletes have no admission queue, and metadata needs no
 	// recovery. They are shown, and refused to be changed.
@@ -72,7 +82,12 @@ func NewParameters(r *parameter.Registry) *Parameters {
 	return p
 }
 
-const sleepSecsName = "ttlMonitorSleepSecs"
+// Names of parameters that others tell apart by.
+const (
+	sleepSecsName   = "ttlMonitorSleepSecs"
+	clockStepName   = "ttlMaxClockStepSecs"
+	clockSettleName = "ttlClockSettleSecs"
+)
 
 // MassExpiryGuardName is the name of Parameters.MassExpiryGuard.
 const MassExpiryGuardName = "ttlMassExpiryGuard"
@@ -90,6 +105,12 @@ func refuseZeroSleep(p *parameter.Parameter) {
 
 // sleep is the time from one pass over everything to the next.
 func (p *Parameters) sleep() time.Duration { return seconds(p.SleepSecs.Get()) }
+
+// clockStep is how much further ahead than it should be the clock is trusted.
+func (p *Parameters) clockStep() time.Duration { return seconds(p.MaxClockStepSecs.Get()) }
+
+// clockSettle is for how long it is not trusted beyond that.
+func (p *Parameters) clockSettle() time.Duration { return seconds(p.ClockSettleSecs.Get()) }
 
 func seconds(n int64) time.Duration {
 	return time.Duration(min(n, int64(math.MaxInt64/time.Second))) * time.Second

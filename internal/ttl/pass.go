@@ -123,6 +123,9 @@ func (m *Monitor) upcoming(ctx context.Context, now int64, scope []uint32) error
 func (m *Monitor) runScope(ctx context.Context, scope []uint32) error {
 	slices.Sort(scope)
 	p := &pass{Monitor: m, at: clock.Millis(m.clock), scope: scope, progress: map[Target]*progress{}}
+	if !m.runs() { // looked at after the time was taken: a clock that was turned before it is seen
+		return errHeld
+	}
 	err := p.run(ctx)
 	if m.params.Precise.Get() && ctx.Err() == nil {
 		err = errors.Join(err, m.upcoming(ctx, p.at, p.scope))

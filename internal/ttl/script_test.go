@@ -65,6 +65,8 @@ type world struct {
 	// busy is how many of four processors clients take.
 	busy  float64
 	wants bool
+	// given are parameters of the command line of the next start.
+	given map[string]string
 }
 
 type scriptGate struct {
@@ -113,6 +115,11 @@ func (w *world) open() {
 	}
 	w.params = parameter.NewRegistry(func(name string) { w.monitor.ParameterChanged(name) })
 	w.expiry = ttl.NewParameters(w.params)
+	for name, text := range w.given {
+		if _, err := w.params.Set(name, bson.String(text), parameter.Startup); err != nil {
+			w.t.Fatal(err)
+		}
+	}
 	w.ops = operation.NewRegistry(w.clock)
 	w.monitor = ttl.New(ttl.Options{Clock: w.clock, Params: w.expiry, Ops: w.ops, Log: slog.New(slog.NewTextHandler(scriptLog{w}, &slog.HandlerOptions{ReplaceAttr: withoutTime})), Hooks: ttl.Hooks{
 		BeforeSlice: func(ctx context.Context) { w.beforeSlice(ctx) },
@@ -124,11 +131,13 @@ func (w *world) open() {
 	}})
 	w.indexes = index.NewParser(match.NewParser())
 	w.store, err = storage.Open(context.Background(), w.engine, storage.Options{Clock: w.clock, Indexes: w.indexes,
-		HideExpired: w.expiry.HideExpired.Get, Held: w.monitor.Hold, OnDDL: w.monitor.OnDDL, OnDeadline: w.monitor.OnDeadline})
+		HideExpired: w.expiry.HideExpired.Get, Held: w.monitor.Hold, HidesUpTo: w.monitor.HidesUpTo, OnDDL: w.monitor.OnDDL, OnDeadline: w.monitor.OnDeadline})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.monitor.Connect(w.store, w.gate, w)
+	if err := w.monitor.Connect(w.store, w.gate, w); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // rest lets the time pass that a sweep rests.
@@ -390,6 +399,13 @@ func (w *world) do(verb, rest, raw string) error {
 		}
 		w.clock.Advance(d)
 		return w.settle(nil)
+	case "step":
+		d, err := time.ParseDuration(rest)
+		if err != nil {
+			return err
+		}
+		w.clock.Step(d)
+		return w.settle(nil)
 	case "pass":
 		return w.monitor.RunPass(ctx)
 	case "start":
@@ -397,6 +413,10 @@ func (w *world) do(verb, rest, raw string) error {
 		return w.settle(nil)
 	case "restart":
 		w.close()
+		w.given = map[string]string{}
+		if word != "" {
+			w.given[word] = strings.TrimSpace(strings.TrimPrefix(raw, word))
+		}
 		w.open()
 	case "log":
 		w.logs = true
@@ -432,6 +452,9 @@ func (w *world) look(verb string, ns namespace.NS, rest, arg string) error {
 		return nil
 	case "status":
 		return w.status(view)
+	case "held":
+		fmt.Fprintf(&w.out, "held: %s\n", w.monitor.Held())
+		return nil
 	case "running":
 		for _, op := range w.ops.Running() {
 			if op.Progress != nil {

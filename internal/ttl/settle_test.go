@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/parameter"
 )
 
 // halfLocked is a Gate that may have been locked after somebody looked at it and before he entered.
@@ -22,10 +23,11 @@ func TestSettleWhileLocked(t *testing.T) {
 	gone, cancel := context.WithCancel(context.Background())
 	cancel() // so Settle does not wait
 	for _, locked := range []bool{true, false} {
-		m := &Monitor{clock: clock.NewFake(time.Unix(0, 0)), gate: halfLocked{locked: locked}}
+		c := clock.NewFake(time.Unix(0, 0))
+		m := &Monitor{clock: c, gate: halfLocked{locked: locked}, time: newTimekeeper(c, NewParameters(parameter.NewRegistry(nil)), nil)}
 		m.mu.passes, m.mu.upkeep = newRhythm(), newRhythm()
 		m.mu.passes.started, m.mu.upkeep.started = true, true
-		m.mu.passes.fallAsleep(time.Unix(60, 0))
+		m.mu.passes.fallAsleep(time.Minute)
 		m.mu.upkeep.plans() // and does what was due
 		if err := m.Settle(gone); (err == nil) != locked {
 			t.Errorf("locked %v: %v", locked, err)

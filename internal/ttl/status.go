@@ -3,6 +3,7 @@ package ttl
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/index"
@@ -30,6 +31,9 @@ type Status struct {
 	Backlog int64
 	Exact   bool
 
+	// Future is how many documents have a time of their last modification that is still to come, counted up to maxFuture: by a
+	// TTL index on _ts they live longer by that.
+	Future int64
 	// Deleted is how many documents were deleted by this since the server started; LastDeleted, in the last sweep.
 	Deleted, LastDeleted int64
 	// LastSweep is when it was swept last, if Swept; NextSweep is when it will be at the latest, if Planned.
@@ -55,6 +59,9 @@ const (
 	// maxMisplaced is how far records out of order are counted: their keys lie among the documents, and of those of 300 bytes
 	// 100 000 take some 60 ms.
 	maxMisplaced = 100_000
+	// maxFuture is how far documents modified in the future are counted, and soon how far off a time is no future: others write.
+	maxFuture = 100_000
+	soon      = 1000 // milliseconds
 )
 
 // Status says how reclaim stands in the collections that pick chooses, in the order of the catalogue.
@@ -100,6 +107,9 @@ func (m *Monitor) status(ctx context.Context, r *storage.Reader, rule *policy.Ru
 		return s, err
 	}
 	s.Exact = s.Backlog < maxBacklog
+	if s.Future, err = r.ModifiedAfter(rule, r.View().Now()+soon, maxFuture); err != nil {
+		return s, err
+	}
 	if o := r.Catalog().Order; o != nil && rule.Index != nil && o.Index == rule.Index.ID {
 		order, err := m.order(ctx, r)
 		if err != nil {
@@ -107,12 +117,15 @@ func (m *Monitor) status(ctx context.Context, r *storage.Reader, rule *policy.Ru
 		}
 		s.Order = &order
 	}
+	held := !m.runs()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if a := m.mu.visited[targetOf(r.Catalog().ID, rule)]; a != nil {
 		s.Deleted, s.LastDeleted, s.Swept, s.LastSweep, s.LastError = a.deleted, a.lastDeleted, a.swept, a.lastSweep, a.lastErr
 	}
-	s.NextSweep, s.Planned = m.nextSweep(r.Catalog().ID)
+	if !held {
+		s.NextSweep, s.Planned = m.nextSweep(r.Catalog().ID)
+	}
 	return s, nil
 }
 
@@ -164,14 +177,16 @@ func (t *standing) add(r *storage.Reader, rule *policy.Rule, now int64) error {
 	return err
 }
 
-// nextSweep is when the loop looks at the collection at the latest.
+// nextSweep is when the loop looks at the collection at the latest, if nothing holds it up.
 func (m *Monitor) nextSweep(collection uint32) (at int64, ok bool) {
-	if !m.runs() || !m.mu.passes.started {
+	if !m.mu.passes.started {
 		return 0, false
 	}
-	at = m.mu.lastFull.Add(m.params.sleep()).UnixMilli()
+	wall, now := m.clock.Read()
+	on := func(ran time.Duration) int64 { return wall.Add(ran - now).UnixMilli() }
+	at = on(m.mu.lastFull + m.params.sleep())
 	if m.params.Precise.Get() {
-		at = min(at, max(m.mu.agenda.of(collection), m.mu.rested.UnixMilli()))
+		at = min(at, max(m.mu.agenda.of(collection), on(m.mu.rested)))
 	}
-	return max(at, clock.Millis(m.clock)), true
+	return max(at, wall.UnixMilli()), true
 }

@@ -151,20 +151,20 @@ func (m *Monitor) keep(ctx context.Context) {
 }
 
 // dueChores are the collections that have something to be done to them now, sorted; when there are none, until is when to look
-// again.
-func (m *Monitor) dueChores() (due []uint32, until time.Time) {
+// again, by monotonic time.
+func (m *Monitor) dueChores() (due []uint32, until time.Duration) {
 	held := m.Held() != ""
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mu.upkeep.plans()
-	now := m.clock.Now()
-	until = now.Add(m.params.sleep())
+	now, ran := m.clock.Read()
+	until = ran + m.params.sleep()
 	for id, c := range m.mu.chores {
 		switch {
 		case !c.arrange && !c.clean:
 		case c.at.After(now) || held:
-			if !held && c.at.Before(until) {
-				until = c.at
+			if !held {
+				until = min(until, ran+c.at.Sub(now))
 			}
 		default:
 			due = append(due, id)

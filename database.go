@@ -107,6 +107,7 @@ func openDatabase(s *Server) (d *database, err error) {
 	if err = d.monitor.Connect(d.store, command.SweepGate{Server: d.commands}, d.commands); err != nil {
 		return d, err
 	}
+	d.commands.RecordHold()
 	d.keepHidden(d.params.Lookup("ttlHideExpired"))
 	d.monitor.Start()
 	return d, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,8 @@ var zero = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 //	advance 5s               turns the clock and lets the TTL monitor do what is due
 //	step 5s                  sets the clock, backwards too: no time passes
 //	sweep                    a pass now
+//	history                  local.ttl_history, without the numbers of clients
+//	fill c 2000 {…}          so many equal documents
 //	manual                   no passes but those of sweep
 type script struct {
 	t      *testing.T
@@ -169,6 +172,10 @@ func (s *script) line(text string) {
 			s.t.Fatal(err)
 		}
 		s.srv.Step(d)
+	case "history":
+		s.history()
+	case "fill":
+		s.fill(word, arg)
 	case "manual":
 		s.manual = true
 		s.reply("admin", bson.MustDoc("{setParameter: 1, ttlMonitorEnabled: false}"), []string{})
@@ -176,6 +183,33 @@ func (s *script) line(text string) {
 		s.sweep()
 	default:
 		s.t.Fatalf("no such verb: %s", text)
+	}
+}
+
+var clientNumbers = regexp.MustCompile(`(, client|, desc): "[^"]*"`)
+
+func (s *script) history() {
+	reply, err := s.run("local", bson.MustDoc("{find: 'ttl_history', projection: {_id: 0}}"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for it := reply.Lookup("cursor").Doc().Lookup("firstBatch").Doc().Iter(); it.Next(); {
+		s.printf("%s", clientNumbers.ReplaceAllString(relative(it.Value().Text()), ""))
+	}
+}
+
+func (s *script) fill(coll, arg string) {
+	n, doc, _ := strings.Cut(arg, " ")
+	count, err := strconv.Atoi(n)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	b := bson.Build().String("insert", coll).Array("documents")
+	for i := range count {
+		b.Document(bson.IndexKey(i), bson.MustDoc(doc))
+	}
+	if _, err := s.run("test", b.End().Doc()); err != nil {
+		s.t.Fatal(err)
 	}
 }
 

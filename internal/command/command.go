@@ -25,6 +25,8 @@ type Command struct {
 	NoAuth bool
 	// Quiet commands are neither logged as slow nor profiled.
 	Quiet bool
+	// ChangesTTL commands may make, change or drop TTLs, of which the log and local.ttl_history tell.
+	ChangesTTL bool
 	// Explain tells how Run would do the work; nil for commands that have no plan.
 	Explain func(*Op, query.Verbosity) (*query.Explanation, error)
 	// Run does the work. The reply lacks "ok", which is added unless it is there.

@@ -12,7 +12,7 @@ import (
 )
 
 func createIndexesCommands() []*Command {
-	return []*Command{{Name: "createIndexes", Doc: "Makes indexes on a collection.", WriteConcern: true, Run: createIndexes}}
+	return []*Command{{Name: "createIndexes", Doc: "Makes indexes on a collection.", WriteConcern: true, ChangesTTL: true, Run: createIndexes}}
 }
 
 // maxIndexesAtOnce is how many indexes one command may ask for.

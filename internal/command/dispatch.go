@@ -3,13 +3,13 @@ package command
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -93,7 +93,7 @@ func (op *Op) end(reply Reply, panicked any) Reply {
 // lament is the reply of an operation that panicked. What it committed stays, as somebody may have seen it.
 func (op *Op) lament(panicked any) Reply {
 	name := op.Conn.args.Document().FirstKey()
-	op.Log.Error("operation panicked", "command", name, "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
+	op.Log.Error("operation panicked", "command", name, "panic", fmt.Sprint(panicked), serverlog.Stack())
 	if op.wrote {
 		_ = op.syncStore() // which is over when it fails
 	}
@@ -194,6 +194,9 @@ func (op *Op) perform() (bson.Doc, error) {
 			return nil, err
 		}
 		defer op.Writes.Leave()
+	}
+	if op.Command.ChangesTTL {
+		return op.noted(op.Command.Run)
 	}
 	return op.Command.Run(op)
 }

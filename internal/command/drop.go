@@ -8,8 +8,8 @@ import (
 
 func dropCommands() []*Command {
 	return []*Command{
-		{Name: "drop", Doc: "Drops a collection or a view.", WriteConcern: true, Run: drop},
-		{Name: "dropDatabase", Doc: "Drops a database with all it holds.", WriteConcern: true, Run: dropDatabase},
+		{Name: "drop", Doc: "Drops a collection or a view.", WriteConcern: true, ChangesTTL: true, Run: drop},
+		{Name: "dropDatabase", Doc: "Drops a database with all it holds.", WriteConcern: true, ChangesTTL: true, Run: dropDatabase},
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 func dropIndexesCommands() []*Command {
-	return []*Command{{Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, Doc: "Drops indexes of a collection.", WriteConcern: true, Run: dropIndexes}}
+	return []*Command{{Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, Doc: "Drops indexes of a collection.", WriteConcern: true, ChangesTTL: true, Run: dropIndexes}}
 }
 
 func dropIndexes(op *Op) (bson.Doc, error) {

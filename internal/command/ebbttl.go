@@ -126,7 +126,7 @@ func appendStatus(b *bson.Builder, s *ttl.Status, now int64) {
 		}
 		b.Int64("arranged", o.Arranged).Int64("deadEntries", o.Dead)
 	}
-	b.Int64("deleted", s.Deleted)
+	b.Int64("deleted", s.Deleted).Int64("deletedEver", s.DeletedEver)
 	if s.Swept {
 		b.Date("lastSweep", s.LastSweep).Int64("lastDeleted", s.LastDeleted)
 	}

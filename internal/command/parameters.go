@@ -4,6 +4,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/parameter"
+	"github.com/ebbdb/ebb/internal/ttl"
 )
 
 func parameterCommands() []*Command {
@@ -100,7 +101,10 @@ func setParameter(op *Op) (bson.Doc, error) {
 		if i == 0 {
 			b.Value("was", was)
 		}
-		op.Log.Info("Successfully set parameter to new value", "parameterName", name)
+		op.Log.Info("Successfully set parameter to new value", append([]any{"parameterName", name, "newValue", op.Args.Value(name).Text(), "oldValue", was.Text()}, op.asked()...)...)
+		if name == ttl.HoldName {
+			op.noteHold(was)
+		}
 	}
 	return b.Doc(), nil
 }

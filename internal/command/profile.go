@@ -106,7 +106,7 @@ func profile(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	if level == 1 || level == 2 {
-		if err := op.createProfile(op.Ctx, namespace.NS{DB: op.DB, Coll: "system.profile"}); err != nil {
+		if err := op.createCapped(op.Ctx, namespace.NS{DB: op.DB, Coll: "system.profile"}, profileBytes); err != nil {
 			return nil, err
 		}
 	}

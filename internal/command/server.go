@@ -84,6 +84,7 @@ type Server struct {
 	usage   usage
 	compact autoCompaction
 	cluster clusterParameters
+	history history
 	open    connections
 	// builders numbers those who build indexes.
 	builders builders

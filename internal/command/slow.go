@@ -273,14 +273,14 @@ func (s *Server) profile(db string, doc bson.Doc) {
 
 func (s *Server) addProfile(ctx context.Context, db string, doc bson.Doc) error {
 	ns := namespace.NS{DB: db, Coll: "system.profile"}
-	if err := s.createProfile(ctx, ns); err != nil {
+	if err := s.createCapped(ctx, ns, profileBytes); err != nil {
 		return err
 	}
 	return s.Query.Append(ctx, ns, doc, clock.Millis(s.Clock))
 }
 
-// createProfile makes the capped collection that profiles go into, unless there is one.
-func (s *Server) createProfile(ctx context.Context, ns namespace.NS) error {
+// createCapped makes a capped collection of the server's own, unless there is one.
+func (s *Server) createCapped(ctx context.Context, ns namespace.NS, bytes int64) error {
 	coll := s.Query.Store.Catalog().Collection(ns)
 	switch {
 	case coll == nil:
@@ -289,7 +289,7 @@ func (s *Server) createProfile(ctx context.Context, ns namespace.NS) error {
 	default:
 		return nil
 	}
-	options := bson.Build().Bool("capped", true).Int64("size", profileBytes).Doc()
+	options := bson.Build().Bool("capped", true).Int64("size", bytes).Doc()
 	_, err := s.Query.Store.CreateCollection(ctx, ns, options)
 	if mongoerr.Is(err, mongoerr.NamespaceExists) {
 		return nil

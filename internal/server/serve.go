@@ -4,12 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
-	"runtime/debug"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -225,7 +224,7 @@ func (s *Server) panicked(c *Conn, p any) Reply {
 		c.deferral = newDeferral(c) // the old one may still be told of what the handler had begun
 	}
 	s.log.Error("Operation ended by a panic", "connectionId", c.id, "command", c.req.Body.FirstKey(),
-		"panic", fmt.Sprint(p), slog.String("stack", string(debug.Stack())))
+		"panic", fmt.Sprint(p), serverlog.Stack())
 	return Reply{Body: errorBody(mongoerr.New(mongoerr.UnknownError, "operation ended by an internal error: %v", p))}
 }
 

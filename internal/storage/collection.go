@@ -123,6 +123,9 @@ func makeCollection(entry *catalog.Collection, old *collection, made bool, fresh
 	return c
 }
 
+// RulesOf are the rules by which documents of a collection expire.
+func RulesOf(entry *catalog.Collection) policy.Rules { return rulesOf(entry) }
+
 func rulesOf(entry *catalog.Collection) policy.Rules {
 	var own *policy.Rule
 	cell := int64(0)

@@ -59,6 +59,14 @@ func (r *Reader) storedCounts() (documents, bytes int64, err error) {
 	return r.counters()
 }
 
+// Expired is how many documents of the collection have expired and were deleted since it was made, also before a restart.
+func (r *Reader) Expired() (n int64, err error) {
+	if n, err = r.view.reader.Counter(counterKey(nil, ofCollection, r.c.ID, countExpired)); err != nil {
+		err = fmt.Errorf("storage: count what has expired of %s: %w", r.c.NS, err)
+	}
+	return n, err
+}
+
 func (r *Reader) counters() (documents, bytes int64, err error) {
 	if documents, err = r.view.reader.Counter(counterKey(nil, ofCollection, r.c.ID, countDocuments)); err == nil {
 		bytes, err = r.view.reader.Counter(counterKey(nil, ofCollection, r.c.ID, countBytes))

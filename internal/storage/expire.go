@@ -59,6 +59,7 @@ func (w *Writer) expire(rule *policy.Rule, rec Record) (deleted bool, err error)
 	if deadline, _ := rule.Deadline(rec.Doc, rec.Modified); deadline > w.view.now {
 		return false, nil
 	}
+	w.expired++
 	return true, w.remove(rec)
 }
 

@@ -40,6 +40,7 @@ const (
 const (
 	countDocuments = 'n'
 	countBytes     = 'b'
+	countExpired   = 'd' // documents that expired and were deleted, ever
 	countSurplus   = 'e' // an index's entries minus its collection's documents
 )
 

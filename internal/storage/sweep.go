@@ -373,6 +373,7 @@ func (w *sweeping) delete() error {
 	n := w.done.Documents
 	w.kv.Add(counterKey(nil, ofCollection, w.c.ID, countDocuments), -n)
 	w.kv.Add(counterKey(nil, ofCollection, w.c.ID, countBytes), -w.done.Bytes)
+	w.kv.Add(counterKey(nil, ofCollection, w.c.ID, countExpired), n)
 	w.done.Keys = n * int64(len(w.c.indexes))
 	left, err := w.kv.Counter(counterKey(nil, ofCollection, w.c.ID, countDocuments))
 	if err != nil {

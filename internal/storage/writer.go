@@ -29,6 +29,7 @@ type Writer struct {
 	documents, bytes int64
 	tables           []writtenTable // beside c.indexes
 	implied          int64          // entries that record ids stand for, added
+	expired          int64          // documents that were deleted because they had expired
 	tallied          []tallied      // what it adds to the tally of the collection's order
 	earliest         int64          // deadline of what was written
 	value            []byte
@@ -347,13 +348,14 @@ func (w *Writer) flush() {
 	}
 	add(w.documents, ofCollection, w.c.ID, countDocuments)
 	add(w.bytes, ofCollection, w.c.ID, countBytes)
+	add(w.expired, ofCollection, w.c.ID, countExpired)
 	for i := range w.tables {
 		if !w.tables[i].building() { // whose entries the builder counts
 			add(w.tables[i].surplus, ofIndex, w.tables[i].ID, countSurplus)
 		}
 		w.tables[i].surplus = 0
 	}
-	w.documents, w.bytes = 0, 0
+	w.documents, w.bytes, w.expired = 0, 0, 0
 }
 
 func (w *Writer) storedMultikey() {

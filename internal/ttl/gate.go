@@ -41,6 +41,8 @@ type Recorder interface {
 	Wants(db string) bool
 	// RecordSweep is told of one visit that deleted something, or took part of its time in vain; op's Stats say what it did.
 	RecordSweep(op *operation.Operation, took time.Duration, err error)
+	// RecordVisit is told of each visit that deleted something.
+	RecordVisit(Visit)
 }
 
 // NoRecord is the Recorder that forgets.
@@ -51,6 +53,9 @@ func (NoRecord) Wants(string) bool { return false }
 
 // RecordSweep is Recorder's.
 func (NoRecord) RecordSweep(*operation.Operation, time.Duration, error) {}
+
+// RecordVisit is Recorder's.
+func (NoRecord) RecordVisit(Visit) {}
 
 // ownDatabase says whether the database is the server's own, which user write blocking does not concern.
 func ownDatabase(db string) bool { return db == "admin" || db == "config" || db == "local" }
@@ -73,12 +78,26 @@ type Hooks struct {
 	AfterVisit func(Visit)
 }
 
+// Causes of a pass: a deadline that had come, or that it was time to look at everything.
+const (
+	CauseDeadline = "deadline"
+	CauseInterval = "interval"
+)
+
 // Visit is what one visit did.
 type Visit struct {
 	NS, Index                        string
 	Examined, Deleted, Keys, Batches int64
 	// Swept is how many of the deleted were deleted at once.
 	Swept int64
+	// Bytes is how long the deleted documents were.
+	Bytes int64
+	// Cut is the date, in milliseconds, up to which they had expired by the rule; Series says that it is a time series' own.
+	Cut    int64
+	Series bool
+	Took   time.Duration
+	// Cause is why there was the pass: one of the Causes.
+	Cause string
 	// More says that a bound was hit and work may be left.
 	More bool
 	Err  error

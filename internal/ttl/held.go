@@ -9,7 +9,7 @@ func (m *Monitor) Hold() string {
 	}
 	if m.store != nil {
 		if at, held := m.store.HeldAt(); held {
-			return "expiry is held at " + formatMillis(at) + " (" + holdName + ")"
+			return "expiry is held at " + formatMillis(at) + " (" + HoldName + ")"
 		}
 	}
 	return m.time.why()

@@ -32,16 +32,18 @@ type wish struct {
 	at        int64
 }
 
+// HoldName is the name of Parameters.Hold.
+const HoldName = "ttlHold"
+
 // Words of ttlHold.
 const (
-	holdName      = "ttlHold"
 	holdLastWrite = "lastWrite"
 	holdRelease   = "release"
 )
 
 func newHold(r *parameter.Registry) *Hold {
 	h := &Hold{}
-	r.Add(&parameter.Parameter{Name: holdName, When: parameter.Both, Get: h.get, Set: h.set})
+	r.Add(&parameter.Parameter{Name: HoldName, When: parameter.Both, Get: h.get, Set: h.set})
 	return h
 }
 
@@ -95,7 +97,7 @@ func parseHold(v bson.Value) (wish, error) {
 			}
 		}
 	}
-	return wish{}, mongoerr.New(mongoerr.BadValue, "Invalid value for parameter %s: %s is neither a date nor \"%s\" nor \"%s\"", holdName, v, holdLastWrite, holdRelease)
+	return wish{}, mongoerr.New(mongoerr.BadValue, "Invalid value for parameter %s: %s is neither a date nor \"%s\" nor \"%s\"", HoldName, v, holdLastWrite, holdRelease)
 }
 
 // connect has the hold work on a monitor's store, and does what the command line asked for.
@@ -143,7 +145,7 @@ func (m *Monitor) lastWrite() (int64, error) {
 	case known:
 		return at, nil
 	case m.hasData():
-		return 0, fmt.Errorf("%s %s: the data were written by an Ebb that did not note the time yet; give a date", holdName, holdLastWrite)
+		return 0, fmt.Errorf("%s %s: the data were written by an Ebb that did not note the time yet; give a date", HoldName, holdLastWrite)
 	}
 	return clock.Millis(m.clock), nil
 }

@@ -21,6 +21,13 @@ type pass struct {
 	started  bool
 }
 
+func (p *pass) cause() string {
+	if p.scope == nil {
+		return CauseInterval
+	}
+	return CauseDeadline
+}
+
 func (p *pass) of(t Target) *progress {
 	if p.progress[t] == nil {
 		p.progress[t] = &progress{}

@@ -193,6 +193,9 @@ func (w *world) close() {
 // Wants is ttl.Recorder's.
 func (w *world) Wants(string) bool { return w.wants }
 
+// RecordVisit is ttl.Recorder's.
+func (w *world) RecordVisit(ttl.Visit) {}
+
 // RecordSweep is ttl.Recorder's.
 func (w *world) RecordSweep(op *operation.Operation, _ time.Duration, err error) {
 	if w.visits {
@@ -478,6 +481,10 @@ func (w *world) look(verb string, ns namespace.NS, rest, arg string) error {
 		}
 		ids, err := idsOf(r)
 		fmt.Fprintf(&w.out, "%s: %s\n", verb, strings.Join(ids, " "))
+		return err
+	case "ever":
+		n, err := r.Expired()
+		fmt.Fprintf(&w.out, "ever: %d\n", n)
 		return err
 	case "indexes":
 		for _, d := range r.Catalog().Indexes {

@@ -36,6 +36,8 @@ type Status struct {
 	Future int64
 	// Deleted is how many documents were deleted by this since the server started; LastDeleted, in the last sweep.
 	Deleted, LastDeleted int64
+	// DeletedEver is how many documents of the collection were deleted because they had expired, by whatever rule, since it was made.
+	DeletedEver int64
 	// LastSweep is when it was swept last, if Swept; NextSweep is when it will be at the latest, if Planned.
 	Swept, Planned       bool
 	LastSweep, NextSweep int64
@@ -107,6 +109,9 @@ func (m *Monitor) status(ctx context.Context, r *storage.Reader, rule *policy.Ru
 		return s, err
 	}
 	s.Exact = s.Backlog < maxBacklog
+	if s.DeletedEver, err = r.Expired(); err != nil {
+		return s, err
+	}
 	if s.Future, err = r.ModifiedAfter(rule, r.View().Now()+soon, maxFuture); err != nil {
 		return s, err
 	}

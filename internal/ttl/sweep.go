@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -14,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -53,7 +53,7 @@ func (p *pass) visit(ctx context.Context, t Target) (more bool, err error) {
 	defer func() {
 		if r := recover(); r != nil { // its transaction is rolled back; the next targets shall not suffer
 			s.done.Err = fmt.Errorf("ttl: panic: %v", r)
-			p.log.Error("TTL: a visit panicked", "namespace", s.ns.String(), "index", s.done.Index, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			p.log.Error("TTL: a visit panicked", "namespace", s.ns.String(), "index", s.done.Index, "panic", fmt.Sprint(r), serverlog.Stack())
 			p.noteVisit(t, s.done)
 			more, err = false, nil
 		}
@@ -294,8 +294,12 @@ func (s *sweep) report(err error) {
 	if !errors.Is(err, errBlocked) && !errors.Is(err, errHeld) {
 		s.done.Err = err
 	}
-	s.noteVisit(s.target, s.done)
 	took := clock.Since(s.clock, s.started)
+	s.done.Took, s.done.Bytes, s.done.Cut, s.done.Series, s.done.Cause = took, s.bytes, s.rule.Cut(s.at), s.rule.Kind == policy.Series, s.cause()
+	s.noteVisit(s.target, s.done)
+	if s.done.Deleted > 0 {
+		s.recorder.RecordVisit(s.done)
+	}
 	attrs := []any{"namespace", s.done.NS, "index", s.done.Index, "numDeleted", s.done.Deleted, "durationMillis", took.Milliseconds()}
 	switch {
 	case s.done.Err != nil:
@@ -303,7 +307,8 @@ func (s *sweep) report(err error) {
 	case errors.Is(err, errBlocked):
 		s.log.Debug("TTL: user writes are blocked", append(attrs, "code", int(mongoerr.UserWritesBlocked))...)
 	case s.done.Deleted > 0:
-		s.log.Log(context.Background(), levelFor(took), "Deleted expired documents using index", attrs...)
+		s.log.Log(context.Background(), s.level(), "Deleted expired documents using index", append(attrs, "numAtOnce", s.done.Swept,
+			"bytes", s.done.Bytes, "cut", formatMillis(s.done.Cut), "cause", s.done.Cause)...)
 	}
 	if s.op != nil && (s.done.Deleted > 0 || s.done.Err != nil) {
 		s.op.Stats.ExecMicros.Store(took.Microseconds())
@@ -314,8 +319,9 @@ func (s *sweep) report(err error) {
 // slowVisit is from when on a visit that deletes is worth a line in every log.
 const slowVisit = 100 * time.Millisecond
 
-func levelFor(took time.Duration) slog.Level {
-	if took >= slowVisit {
+// level is of the line about a visit: each that deleted at once has one in every log, since that may be any number.
+func (s *sweep) level() slog.Level {
+	if s.done.Took >= slowVisit || s.done.Swept > 0 {
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime/debug"
 	"slices"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
@@ -216,7 +216,7 @@ func (k *keeper) work(collection uint32, c *chore, all bool) (err error) {
 	defer func() {
 		if r := recover(); r != nil { // the next collections shall not suffer
 			err = fmt.Errorf("ttl: panic: %v", r)
-			k.log.Error("TTL: the upkeep panicked", "collection", collection, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			k.log.Error("TTL: the upkeep panicked", "collection", collection, "panic", fmt.Sprint(r), serverlog.Stack())
 		}
 	}()
 	ctx := k.contextOf(collection)

@@ -1,0 +1,290 @@
+package command
+
+import (
+	"context"
+	"sync"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/ttl"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// The history of expiry is local.ttl_history, a capped collection that is made with its first document: what was done to
+// TTLs and by whom, what sweeps have deleted much, and when expiry was held. It is for people who ask later where their
+// documents went. The log has the same.
+
+const (
+	// historyBytes is the size of a local.ttl_history, some fifty thousand documents.
+	historyBytes = 16 << 20
+	// maxHistoryPending is how many documents wait for writers to be let in again; later ones are lost, and counted.
+	maxHistoryPending = 1000
+	// muchSwept is how many documents a sweep deletes to have a place in the history.
+	muchSwept = 1000
+	// maxHistoryDue is how far what is due by a changed TTL is counted.
+	maxHistoryDue = 100_000
+)
+
+var historyNS = namespace.NS{DB: "local", Coll: "ttl_history"}
+
+// history is what waits to be written.
+type history struct {
+	mu      sync.Mutex // held while it is written, so that the order is that of events
+	pending []bson.Doc
+	lost    int64
+}
+
+// remember writes doc into the history, or later when nothing may be written now. inside says that the caller is among the
+// writers.
+func (s *Server) remember(doc bson.Doc, inside bool) {
+	h := &s.history
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.pending) >= maxHistoryPending {
+		h.lost++
+		return
+	}
+	h.pending = append(h.pending, doc)
+	if !inside {
+		if !s.Writes.TryEnter() {
+			return
+		}
+		defer s.Writes.Leave()
+	}
+	if err := s.writeHistory(); err != nil && !s.isStopped() {
+		s.Log.Warn("The history of expiry could not be written", "namespace", historyNS.String(), "error", err)
+	}
+}
+
+// writeHistory writes all that waits, for one who holds the mutex. What fails waits for the next.
+func (s *Server) writeHistory() error {
+	ctx, h := context.Background(), &s.history
+	if err := s.createCapped(ctx, historyNS, historyBytes); err != nil {
+		return err
+	}
+	if h.lost > 0 {
+		h.pending = append(h.pending, s.historyOf("lost").Int64("documents", h.lost).Doc())
+		h.lost = 0
+	}
+	for len(h.pending) > 0 {
+		if err := s.Query.Append(ctx, historyNS, h.pending[0], clock.Millis(s.Clock)); err != nil {
+			return err
+		}
+		h.pending = h.pending[1:]
+	}
+	h.pending = nil
+	return nil
+}
+
+// historyOf begins a document of the history.
+func (s *Server) historyOf(event string) *bson.Builder {
+	return bson.Build().Date("at", clock.Millis(s.Clock)).String("event", event)
+}
+
+// appendClient appends who asked, and from where.
+func appendClient(b *bson.Builder, c *operation.Client, command string) {
+	b.Object("by").String("command", command)
+	if c != nil && c.Remote != "" {
+		b.String("client", c.Remote).String("desc", c.Desc)
+		if c.AppName != "" {
+			b.String("appName", c.AppName)
+		}
+	}
+	b.End()
+}
+
+// asked are the attributes of a log line that say who asked, and from where.
+func (op *Op) asked() []any {
+	c := op.Conn.Client()
+	out := []any{"command", op.Command.Name, "client", c.Remote, "ctx", c.Desc}
+	if c.AppName != "" {
+		out = append(out, "appName", c.AppName)
+	}
+	return out
+}
+
+// noted runs a command that may change TTLs, and takes note of those that it has changed.
+func (op *Op) noted(run func(*Op) (bson.Doc, error)) (bson.Doc, error) {
+	before := op.Query.Store.Catalog()
+	reply, err := run(op)
+	after := op.Query.Store.Catalog()
+	if before == after {
+		return reply, err
+	}
+	n := ttlNotes{op: op, reply: reply}
+	for _, coll := range op.mayHaveChanged(before) {
+		n.collection(coll, after.ByID(coll.ID))
+	}
+	for _, coll := range op.mayHaveChanged(after) {
+		if before.ByID(coll.ID) == nil {
+			n.collection(nil, coll)
+		}
+	}
+	return reply, err
+}
+
+// mayHaveChanged are the collections that the command is about, or its database.
+func (op *Op) mayHaveChanged(c *catalog.Catalog) (colls []*catalog.Collection) {
+	if op.Command.Name == "dropDatabase" {
+		return c.Collections(op.DB)
+	}
+	names := []string{op.namespace()}
+	if op.Command.Name == "renameCollection" {
+		names = names[:0]
+		for _, field := range [...]string{op.Command.Name, "to"} {
+			if v := op.Args.Document().Lookup(field); v.Type == bson.TypeString {
+				names = append(names, v.Str())
+			}
+		}
+	}
+	for _, name := range names {
+		if coll := c.Collection(namespace.Split(name)); coll != nil {
+			colls = append(colls, coll)
+		}
+	}
+	return colls
+}
+
+// ttlNotes takes note of what one command has done to TTLs.
+type ttlNotes struct {
+	op    *Op
+	reply bson.Doc
+	told  bool // what became of hidden documents was
+}
+
+// collection compares the TTLs of a collection before and after; nil where it was or is not there.
+func (n *ttlNotes) collection(before, after *catalog.Collection) {
+	if before == after {
+		return
+	}
+	old, now := ttlsOf(before), ttlsOf(after)
+	for i := range now.All() {
+		rule := &now.All()[i]
+		was, there := sameTTL(old, rule)
+		switch {
+		case !there:
+			n.change("created", after, nil, rule)
+		case was.Seconds != rule.Seconds || was.Cell != rule.Cell || was.Hides(false) != rule.Hides(false):
+			n.change("changed", after, was, rule)
+		}
+	}
+	for i := range old.All() {
+		rule := &old.All()[i]
+		if _, there := sameTTL(now, rule); !there {
+			n.change("dropped", before, rule, nil)
+		}
+	}
+}
+
+func ttlsOf(coll *catalog.Collection) policy.Rules {
+	if coll == nil || coll.IsView() {
+		return policy.Rules{}
+	}
+	return storage.RulesOf(coll)
+}
+
+// sameTTL is the rule's counterpart: that of the index with its name, which may have been built anew.
+func sameTTL(rules policy.Rules, rule *policy.Rule) (*policy.Rule, bool) {
+	for i := range rules.All() {
+		if r := &rules.All()[i]; r.Name() == rule.Name() && r.Kind == rule.Kind {
+			return r, true
+		}
+	}
+	return nil, false
+}
+
+// change writes one change into the history and the log; old is nil for a TTL that is new, now for one that is gone.
+func (n *ttlNotes) change(event string, coll *catalog.Collection, old, now *policy.Rule) {
+	rule := now
+	if rule == nil {
+		rule = old
+	}
+	b := n.op.historyOf(event).String("ns", coll.NS.String())
+	appendRuleName(b, rule.Name(), rule.Kind == policy.Series)
+	b.String("field", rule.Field())
+	attrs := []any{"namespace", coll.NS.String(), "index", rule.Name(), "field", rule.Field()}
+	number := func(name string, v int64) {
+		b.Int64(name, v)
+		attrs = append(attrs, name, v)
+	}
+	if old != nil {
+		number("old", old.Seconds)
+	}
+	if now != nil {
+		number("new", now.Seconds)
+		b.Bool("hidesExpired", now.Hides(n.op.flag("ttlHideExpired")))
+		if due, ok := n.due(coll, now); ok {
+			number("wouldExpire", due)
+		}
+	}
+	if !n.told {
+		n.told = true
+		for _, f := range hiddenFields {
+			if v := n.reply.Lookup(f.reply); v.IsNumber() {
+				number(f.name, v.TruncInt64())
+			}
+		}
+	}
+	appendClient(b, n.op.Conn.Client(), n.op.Command.Name)
+	n.op.Log.Info("TTL "+event, append(attrs, n.op.asked()...)...)
+	n.op.remember(b.Doc(), true)
+}
+
+// hiddenFields are where a reply says what became of documents that were hidden, under their names in the history.
+var hiddenFields = [...]struct{ name, reply string }{{"deleted", "deletedExpired"}, {"kept", "keptExpired"}}
+
+// due is how many entries are due by a TTL now, counted up to maxHistoryDue.
+func (n *ttlNotes) due(coll *catalog.Collection, rule *policy.Rule) (int64, bool) {
+	view, err := n.op.Query.Store.View(n.op.Ctx)
+	if err != nil {
+		return 0, false
+	}
+	defer view.Close()
+	r, ok := view.CollectionByID(coll.ID)
+	if !ok {
+		return 0, false
+	}
+	due, err := r.Backlog(rule, view.Now(), maxHistoryDue)
+	return due, err == nil
+}
+
+// RecordVisit is ttl.Recorder's: a visit that has deleted much goes into the history.
+func (s *Server) RecordVisit(v ttl.Visit) {
+	if v.Deleted < muchSwept || v.NS == historyNS.String() {
+		return
+	}
+	b := s.historyOf("sweep").String("ns", v.NS)
+	appendRuleName(b, v.Index, v.Series)
+	b.Date("cut", v.Cut).Int64("deleted", v.Deleted).Int64("atOnce", v.Swept).Int64("bytes", v.Bytes).
+		Int64("durationMillis", v.Took.Milliseconds()).String("cause", v.Cause)
+	s.remember(b.Doc(), false)
+}
+
+// RecordHold takes note of expiry that is held, or goes on, since the server has started with it.
+func (s *Server) RecordHold() {
+	if at, held := s.Query.Store.HeldAt(); held {
+		b := s.historyOf("hold").Date("holdAt", at)
+		appendClient(b, nil, "start")
+		s.remember(b.Doc(), false)
+	}
+}
+
+// noteHold takes note of a hold, or its end, that a client asked for.
+func (op *Op) noteHold(was bson.Value) {
+	at, held := op.Query.Store.HeldAt()
+	var b *bson.Builder
+	switch {
+	case held:
+		b = op.historyOf("hold").Date("holdAt", at)
+	case was.Type == bson.TypeDate:
+		b = op.historyOf("release").Value("heldAt", was)
+	default:
+		return
+	}
+	appendClient(b, op.Conn.Client(), op.Command.Name)
+	op.remember(b.Doc(), false)
+}

@@ -19,7 +19,7 @@ func (m *Machine) look() {
 	m.cpus(read("/proc/cpuinfo"))
 	m.distribution(read("/etc/os-release"))
 	m.MemoryBytes = kilobytes(read("/proc/meminfo"), "MemTotal")
-	m.MemoryLimit = limit("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+	m.MemoryLimit = cgroupMemory("")
 	m.KernelVersion = strings.TrimSpace(read("/proc/version"))
 	m.Kernel = strings.TrimSpace(read("/proc/sys/kernel/osrelease"))
 	if nodes, _ := filepath.Glob("/sys/devices/system/node/node[0-9]*"); len(nodes) > 0 {

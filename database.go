@@ -69,7 +69,7 @@ func openDatabase(s *Server) (d *database, err error) {
 		return d, err
 	}
 	filters := match.NewParser()
-	ops, cursors := operation.NewRegistry(s.opts.Clock), cursor.NewRegistry(s.opts.Clock)
+	ops, cursors := operation.NewRegistry(s.opts.Clock), cursor.NewRegistry(s.opts.Clock, s.memory)
 	d.monitor = ttl.New(ttl.Options{Clock: s.opts.Clock, Params: d.expiry, Ops: ops, Log: s.opts.Log.For("TTL")})
 	var engine *query.Engine
 	temp, err := spillDir(s)
@@ -88,6 +88,7 @@ func openDatabase(s *Server) (d *database, err error) {
 		OnDeadline: d.monitor.OnDeadline, HidesUpTo: d.monitor.HidesUpTo,
 		Logger:  s.opts.Log.For("STORAGE"),
 		TempDir: temp,
+		Memory:  s.memory,
 	})
 	if err != nil {
 		return d, err
@@ -97,7 +98,7 @@ func openDatabase(s *Server) (d *database, err error) {
 	if err = d.ensureSystem(context.Background(), engine, d.store.Now()); err != nil {
 		return d, err
 	}
-	engine.TempDir = temp
+	engine.TempDir, engine.Memory = temp, s.memory
 	d.scripts = scriptEngine(s.opts)
 	engine.Scripts = d.scripts
 	d.commands = command.New(d.config(s), command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, TTL: d.monitor})
@@ -129,6 +130,7 @@ func (d *database) openEngine(s *Server) (letRemove func(), err error) {
 	o := pebblekv.Options{Logger: s.opts.Log.For("STORAGE"), Clock: clock.Wall(), OnWork: s.opts.OnWork, // syncs are about real disks
 		OnFailure: s.fail, StartWithDamagedLog: s.opts.StartWithDamagedLog, HoldRemovals: true}
 	o.CacheBytes, o.HotBytes = s.opts.caches()
+	o.MemTableBytes = s.opts.memTableBytes
 	var e *pebblekv.Engine
 	if s.dir == nil {
 		e, err = pebblekv.OpenMemory(o)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/dbpath"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/server"
 )
 
@@ -19,6 +20,7 @@ type Server struct {
 	opts    Options
 	dir     *dbpath.Dir // nil in memory
 	network *server.Server
+	memory  *memory.Governor
 	// asked is closed by the shutdown command.
 	asked    chan struct{}
 	askOnce  sync.Once
@@ -32,10 +34,12 @@ type Server struct {
 func Open(opts Options) (*Server, error) {
 	opts = opts.withDefaults()
 	s := &Server{opts: opts, asked: make(chan struct{}), failed: failed{noted: make(chan struct{})}}
+	s.memory = memory.New(opts.MemoryBytes, clock.Wall(), opts.Log.For("CONTROL")) // waits are of real clients
 	network, err := server.Listen(context.Background(), server.Options{
 		Addresses: opts.Addresses, Port: opts.Port, MaxConns: opts.MaxConns, Compressors: opts.Compressors,
 		Quiet: opts.Quiet, Log: opts.Log.For("NETWORK"),
-		Clock: clock.Wall(), // sockets live in real time
+		Clock:  clock.Wall(), // sockets live in real time
+		Memory: s.memory,
 	})
 	if err != nil {
 		return nil, err
@@ -104,6 +108,7 @@ func (s *Server) Settle(ctx context.Context) error { return s.database.monitor.S
 // the data, which is safe against the end of the process.
 func (s *Server) Close() error {
 	err := s.network.Close()
+	s.memory.Close()
 	if s.database != nil {
 		err = errors.Join(err, s.database.close())
 	}

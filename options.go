@@ -1,6 +1,9 @@
 package ebb
 
 import (
+	"math"
+	"runtime/debug"
+
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/config"
@@ -42,6 +45,9 @@ type Options struct {
 	// StartWithDamagedLog opens a store whose log is damaged as it was before the first write that is lost. Without it such a store
 	// is refused.
 	StartWithDamagedLog bool
+	// MemoryBytes is how much memory operations, cursors, messages and index builds may take together, beside the cache; 0 is
+	// most of what the cache leaves of the memory.
+	MemoryBytes int64
 
 	// NoJavaScript refuses $where, $function, $accumulator and mapReduce.
 	NoJavaScript bool
@@ -72,6 +78,8 @@ type Options struct {
 	OnFailure func(error)
 	// Clock is the database's time; nil is the machine's.
 	Clock clock.Clock
+
+	memTableBytes int64
 }
 
 // AnyPort is the Port that stands for any free one.
@@ -100,9 +108,14 @@ func (o Options) withDefaults() Options {
 	if o.Engine == "" {
 		o.Engine = defaults.Storage.Engine
 	}
+	limit := host.Look().MemoryLimit
 	if o.CacheBytes == 0 {
-		o.CacheBytes = cacheFor(host.Look().MemoryLimit)
+		o.CacheBytes = cacheFor(limit)
 	}
+	if o.MemoryBytes == 0 {
+		o.MemoryBytes = memoryFor(limit, debug.SetMemoryLimit(-1), o.CacheBytes)
+	}
+	o.memTableBytes = memTableFor(limit)
 	if o.Parsed == nil {
 		o.Parsed = bson.EmptyDoc
 	}
@@ -126,6 +139,46 @@ const (
 
 // cacheFor is the cache of a machine with so many bytes of memory; 0 is a machine that does not say.
 func cacheFor(memory int64) int64 { return max(memory/cacheShare, minCacheBytes) }
+
+const (
+	// heapShare is which part of the memory limit Go's heap is meant to stay below, where nobody has set a limit of Go's own.
+	heapShare = 0.8
+	// ownBytes is what the process takes for itself, with its stacks and connections.
+	ownBytes = 96 << 20
+	// leftShare is which part of what is left then may be shared out: the collector needs room, and not every byte is counted.
+	leftShare      = 0.6
+	minMemoryBytes = 32 << 20
+
+	// What is written is kept in tables in memory of a size that a machine of memTableShare times as much can afford.
+	memTableShare    = 64
+	minMemTableBytes = 16 << 20
+	maxMemTableBytes = 64 << 20
+	memTables        = 4 // that may be waiting to be written to disk
+)
+
+// memoryFor is what may be shared out on a machine with so many bytes of memory, 0 where it does not say; heap is Go's own
+// limit.
+func memoryFor(memory, heap, cache int64) int64 {
+	if memory == 0 && heap == math.MaxInt64 {
+		return defaultMemoryBytes
+	}
+	if own := int64(heapShare * float64(memory)); memory > 0 && own < heap {
+		heap = own
+	}
+	left := heap - cache - memTables*memTableFor(memory) - ownBytes
+	return max(int64(leftShare*float64(left)), minMemoryBytes)
+}
+
+// defaultMemoryBytes is for a machine that does not say what it has.
+const defaultMemoryBytes = 1 << 30
+
+// memTableFor is the size of a table in memory.
+func memTableFor(memory int64) int64 {
+	if memory == 0 {
+		return maxMemTableBytes
+	}
+	return min(max(memory/memTableShare, minMemTableBytes), maxMemTableBytes)
+}
 
 // caches shares the memory between blocks of tables and single values.
 func (o Options) caches() (blocks, hot int64) {

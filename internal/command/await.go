@@ -27,7 +27,7 @@ func (op *Op) awaitBatch(c *cursor.Cursor, b *bson.Builder, limit int64) (more b
 	before, _ := c.Returned()
 	for {
 		news, mayCome := c.News()
-		if more, err = c.Batch(op.Ctx, b, limit); err != nil || !more {
+		if more, err = c.Batch(op.Ctx, b, limit, op.ReplyMemory); err != nil || !more {
 			return false, err
 		}
 		if after, _ := c.Returned(); after > before || !mayCome || patience == 0 {

@@ -341,5 +341,11 @@ func (s *bulkResults) Park() {
 	}
 }
 
+// Held implements cursor.Source.
+func (s *bulkResults) Held() int64 { return 0 }
+
+// Shrink implements cursor.Source.
+func (s *bulkResults) Shrink() error { return nil }
+
 // Close implements cursor.Source.
 func (s *bulkResults) Close() error { return nil }

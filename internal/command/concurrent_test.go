@@ -137,6 +137,8 @@ type noDocuments struct{}
 
 func (noDocuments) Next(context.Context) (bson.Doc, error) { return nil, nil }
 func (noDocuments) Park()                                  {}
+func (noDocuments) Held() int64                            { return 0 }
+func (noDocuments) Shrink() error                          { return nil }
 func (noDocuments) Close() error                           { return nil }
 
 func TestALockHoldsWritesUp(t *testing.T) {

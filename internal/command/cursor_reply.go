@@ -26,12 +26,12 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 		o.batch = cursor.DefaultFirstBatch
 	}
 	c := &cursor.Cursor{NS: ns.String(), LSID: op.SessionID, PlanSummary: o.planSummary,
-		NoTimeout: o.noTimeout, Tailable: o.tailable, AwaitData: o.awaitData, Source: src}
+		NoTimeout: o.noTimeout, Single: o.single, Tailable: o.tailable, AwaitData: o.awaitData, Source: src}
 	b := op.build().Object("cursor").Array("firstBatch")
 	more := true
 	if !o.batchGiven || o.batch > 0 {
 		var err error
-		if more, err = c.Batch(op.Ctx, b, o.batch); err != nil {
+		if more, err = c.Batch(op.Ctx, b, o.batch, op.ReplyMemory); err != nil {
 			_ = src.Close() // the first error is the one to tell
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/serverlog"
@@ -26,6 +27,8 @@ type Request struct {
 	NoReply bool
 	// Later, unless nil, is called where Handle's reply is pending, once Finish can give it. The Request stays valid until then.
 	Later func()
+	// Memory is what the reply takes its memory from; nil where nobody counts it.
+	Memory *memory.Account
 }
 
 // Reply is the answer; see server.Reply.
@@ -42,6 +45,7 @@ type Reply struct {
 func (s *Server) Handle(ctx context.Context, conn *Conn, req Request) (reply Reply) {
 	op := &conn.op
 	op.Server, op.Conn, op.Sequences, op.ExhaustAllowed, op.Running = s, conn, req.Sequences, req.ExhaustAllowed, conn.operation()
+	op.ReplyMemory = req.Memory
 	pending := false
 	defer func() {
 		if !pending {
@@ -183,6 +187,8 @@ func (op *Op) withOK(body bson.Doc) bson.Doc {
 	body = op.Conn.reply.Reopen().Double("ok", 1).Doc()
 	if cap(body) <= maxSpareBytes {
 		op.Conn.spare = body[:0]
+	} else {
+		op.Conn.reply = bson.Builder{} // which would keep it until the connection's next command
 	}
 	return body
 }

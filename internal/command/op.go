@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/wire"
 )
@@ -45,6 +46,8 @@ type Op struct {
 	err   error
 	wrote bool
 	later func()
+	// ReplyMemory is what the reply takes its memory from until it is written; nil where nobody counts it.
+	ReplyMemory *memory.Account
 	// ExhaustAllowed says that the client can take it.
 	ExhaustAllowed bool
 }

@@ -24,6 +24,12 @@ func (r *rows) Next(context.Context) (bson.Doc, error) {
 // Park implements cursor.Source.
 func (r *rows) Park() {}
 
+// Held implements cursor.Source.
+func (r *rows) Held() int64 { return int64(total(r.rest)) }
+
+// Shrink implements cursor.Source.
+func (r *rows) Shrink() error { return nil }
+
 // Close implements cursor.Source.
 func (r *rows) Close() error { return nil }
 

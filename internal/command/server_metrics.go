@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/memory"
 )
 
 // metricsSection is serverStatus().metrics.
@@ -54,6 +55,21 @@ func (op *Op) pebbleSection(b *bson.Builder) {
 	if s.Damage != "" {
 		b.String("damage", s.Damage)
 	}
+}
+
+// ebbMemorySection is how the memory beside the store's caches is shared; see the package memory.
+func (op *Op) ebbMemorySection(b *bson.Builder) {
+	if op.Query == nil {
+		return
+	}
+	s := op.Query.Memory.Stats()
+	b.Int64("totalBytes", s.Total).Int64("usedBytes", s.Used).Int64("peakBytes", s.Peak)
+	b.Object("used")
+	for kind, bytes := range s.By {
+		b.Int64(memory.Kind(kind).String()+"Bytes", bytes)
+	}
+	b.End().Int64("waiting", s.Waiting).Int64("waits", s.Waits).Int64("refusals", s.Refusals).Int64("reclaimedBytes", s.Reclaimed)
+	b.Int64("cursorsEnded", op.Cursors.Sacrificed())
 }
 
 func (s *Server) engineStats() (kv.Stats, bool) {

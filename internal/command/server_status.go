@@ -31,6 +31,7 @@ func statusSections() []section {
 		{name: "batchedDeletes", append: (*Op).batchedDeletesSection},
 		{name: "catalogStats", append: (*Op).catalogSection},
 		{name: "connections", append: (*Op).connectionsSection},
+		{name: "ebbMemory", append: (*Op).ebbMemorySection},
 		{name: "extra_info", append: (*Op).extraInfoSection},
 		{name: "featureCompatibilityVersion", append: (*Op).featureCompatibilitySection},
 		{name: "globalLock", append: (*Op).globalLockSection},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -26,10 +27,13 @@ const (
 )
 
 // Source gives a cursor's documents. Next returns nil at the end; the document is valid until the next call. Park is
-// called between batches: it lets go of whatever must not be held while nobody reads.
+// called between batches: it lets go of whatever must not be held while nobody reads. Of a parked one Held is how many
+// bytes of memory it has, and Shrink moves to a file, or forgets, what it can.
 type Source interface {
 	Next(ctx context.Context) (bson.Doc, error)
 	Park()
+	Held() int64
+	Shrink() error
 	Close() error
 }
 
@@ -44,6 +48,8 @@ type Cursor struct {
 	Command     bson.Doc
 	PlanSummary string
 	NoTimeout   bool
+	// Single says that there will be no other batch.
+	Single bool
 	// Tailable and AwaitData change what the end of the documents means.
 	Tailable, AwaitData bool
 	Source              Source
@@ -59,15 +65,23 @@ type Cursor struct {
 	killed   bool
 	why      error // why it may not be used any more
 	ended    chan struct{}
+	// shrunk says that the source was asked to part with memory since it was parked.
+	shrunk bool
+	// shrinking is closed when the source has parted with memory; nil when it does not.
+	shrinking chan struct{}
+	// memory is what the cursor itself takes while it is parked.
+	memory memory.Account
 }
 
 // Returned is how many documents and batches the cursor has given.
 func (c *Cursor) Returned() (docs, batches int64) { return c.returned, c.batches }
 
 // Batch appends up to limit documents (0 for no limit but size) to b as an array's elements and says whether the cursor
-// may have more. The first document is taken whatever its size.
-func (c *Cursor) Batch(ctx context.Context, b *bson.Builder, limit int64) (more bool, err error) {
+// may have more. The first document is taken whatever its size. What b takes is taken from reply, which may be nil; a batch
+// ends early when there is no memory for more, unless it is the only one.
+func (c *Cursor) Batch(ctx context.Context, b *bson.Builder, limit int64, reply *memory.Account) (more bool, err error) {
 	c.batches++
+	counted := 0
 	for n := int64(0); limit == 0 || n < limit; n++ {
 		doc := c.pending
 		c.pending = nil
@@ -83,35 +97,68 @@ func (c *Cursor) Batch(ctx context.Context, b *bson.Builder, limit int64) (more 
 			c.pending = doc.Clone()
 			return true, nil
 		}
+		if size := b.Len() + len(doc); size > counted {
+			grows := bufferTimes * int64(size-counted)
+			if counted = size; !reply.Take(grows) {
+				if n > 0 && !c.Single {
+					c.pending = doc.Clone()
+					return true, nil
+				}
+				if err := reply.Wait(ctx, grows); err != nil {
+					return false, err
+				}
+			}
+		}
 		b.Document(bson.IndexKey(int(n)), doc)
 		c.returned++
 	}
 	return true, nil
 }
 
+const (
+	// bufferTimes is how often a reply's bytes are there while its buffer grows.
+	bufferTimes = 2
+	// cursorBytes is about what a parked cursor takes besides what its source holds.
+	cursorBytes = 16 << 10
+	// minShrink is from which size on a source is asked to part with memory, and minSacrifice from which on a cursor may be
+	// ended for it, when nobody has used it for sacrificeAfter.
+	minShrink      = 256 << 10
+	minSacrifice   = 1 << 20
+	sacrificeAfter = time.Second
+)
+
 // Registry is the set of open cursors.
 type Registry struct {
-	clock clock.Clock
-	mu    struct {
+	clock  clock.Clock
+	memory *memory.Governor
+	mu     struct {
 		sync.Mutex
 		open             map[int64]*Cursor
 		timedOut, opened int64
+		sacrificed       int64 // because memory was used up
 	}
 }
 
-// NewRegistry returns an empty registry.
-func NewRegistry(c clock.Clock) *Registry {
-	r := &Registry{clock: c}
+// NewRegistry returns an empty registry, whose parked cursors take their memory from g, which may be nil. When that is
+// short, their sources part with what they can; if that is not enough, those that nobody has used for the longest time end.
+func NewRegistry(c clock.Clock, g *memory.Governor) *Registry {
+	r := &Registry{clock: c, memory: g}
 	r.mu.open = map[int64]*Cursor{}
+	g.OnShortage(r.shrink)
 	return r
 }
 
 // Add parks c and gives it an id.
 func (r *Registry) Add(c *Cursor) error {
 	c.Source.Park()
+	c.memory.OpenExact(r.memory, memory.Cursors)
+	if !c.memory.Take(c.parkedBytes()) {
+		return tooFull()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.mu.open) >= MaxOpen {
+		c.memory.Close()
 		return mongoerr.New(mongoerr.OperationFailed, "too many open cursors, the limit is %d", MaxOpen)
 	}
 	for c.ID == 0 || r.mu.open[c.ID] != nil {
@@ -136,6 +183,13 @@ func (r *Registry) Take(id int64, ns, lsid string) (*Cursor, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.mu.open[id]
+	for c != nil && c.shrinking != nil {
+		done := c.shrinking
+		r.mu.Unlock()
+		<-done
+		r.mu.Lock()
+		c = r.mu.open[id]
+	}
 	switch {
 	case c == nil || c.killed:
 		return nil, mongoerr.New(mongoerr.CursorNotFound, "cursor id %d not found", id)
@@ -147,6 +201,7 @@ func (r *Registry) Take(id int64, ns, lsid string) (*Cursor, error) {
 		return nil, mongoerr.New(mongoerr.CursorInUse, "cursor id %d is already in use", id)
 	case c.why != nil:
 		delete(r.mu.open, id)
+		c.memory.Close()
 		return nil, c.why
 	}
 	c.busy = true
@@ -166,12 +221,28 @@ func sessionMismatch(id int64, own, asked string) error {
 // Put parks c until its next getMore; what a cursor that was killed or invalidated meanwhile holds is let go of.
 func (r *Registry) Put(c *Cursor) {
 	c.Source.Park()
+	if more := c.parkedBytes() - c.memory.Used(); more > 0 {
+		c.memory.Charge(more) // the document that had no room in the batch is there
+	} else {
+		c.memory.Give(-more)
+	}
+	r.mu.Lock()
+	c.used, c.shrunk = r.clock.Now(), false
+	r.mu.Unlock()
+	r.free(c)
+}
+
+// free ends the use of c; what one that has ended meanwhile holds is let go of.
+func (r *Registry) free(c *Cursor) {
 	r.mu.Lock()
 	c.busy = false
-	c.used = r.clock.Now()
 	source := Source(nil)
 	if c.why != nil {
 		source, c.Source = c.Source, invalid{c.why}
+		c.pending = nil
+	}
+	if c.killed {
+		c.memory.Close()
 	}
 	r.mu.Unlock()
 	if source != nil {
@@ -183,6 +254,7 @@ func (r *Registry) Put(c *Cursor) {
 func (r *Registry) Close(c *Cursor) error {
 	r.mu.Lock()
 	delete(r.mu.open, c.ID)
+	c.memory.Close()
 	r.mu.Unlock()
 	return c.Source.Close()
 }
@@ -208,6 +280,9 @@ func (r *Registry) kill(c *Cursor) (busy bool) {
 	c.killed = true
 	c.end(killed())
 	delete(r.mu.open, c.ID)
+	if !c.busy {
+		c.memory.Close()
+	}
 	return c.busy
 }
 
@@ -254,6 +329,13 @@ func (r *Registry) Counts() (open, noTimeout, opened, timedOut int64) {
 		}
 	}
 	return int64(len(r.mu.open)), noTimeout, r.mu.opened, r.mu.timedOut
+}
+
+// Sacrificed is how many cursors were ended since the start because memory was used up.
+func (r *Registry) Sacrificed() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mu.sacrificed
 }
 
 // Idle is every cursor that no operation is using.

@@ -76,6 +76,8 @@ type invalid struct{ why error }
 
 func (s invalid) Next(context.Context) (bson.Doc, error) { return nil, s.why }
 func (invalid) Park()                                    {}
+func (invalid) Held() int64                              { return 0 }
+func (invalid) Shrink() error                            { return nil }
 func (invalid) Close() error                             { return nil }
 
 func killed() error {

@@ -15,6 +15,8 @@ type held struct{ closed int }
 
 func (*held) Next(context.Context) (bson.Doc, error) { return nil, nil }
 func (*held) Park()                                  {}
+func (*held) Held() int64                            { return 0 }
+func (*held) Shrink() error                          { return nil }
 func (h *held) Close() error                         { h.closed++; return nil }
 
 func all(*Cursor) bool { return true }
@@ -34,7 +36,7 @@ func TestAnInvalidatedCursor(t *testing.T) {
 		}, mongoerr.CursorNotFound},
 	} {
 		for _, busy := range []bool{false, true} {
-			r, source := NewRegistry(clock.NewFake(time.Unix(0, 0))), &held{}
+			r, source := NewRegistry(clock.NewFake(time.Unix(0, 0)), nil), &held{}
 			cursor := &Cursor{NS: "d.c", Source: source, NoTimeout: true}
 			if err := r.Add(cursor); err != nil {
 				t.Fatal(err)
@@ -75,7 +77,7 @@ func TestAnInvalidatedCursor(t *testing.T) {
 // One that never times out does when nobody can use it any more.
 func TestAnInvalidatedCursorTimesOut(t *testing.T) {
 	fake := clock.NewFake(time.Unix(0, 0))
-	r := NewRegistry(fake)
+	r := NewRegistry(fake, nil)
 	if err := r.Add(&Cursor{NS: "d.c", Source: &held{}, NoTimeout: true}); err != nil {
 		t.Fatal(err)
 	}

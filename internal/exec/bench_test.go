@@ -56,7 +56,7 @@ func BenchmarkStages(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for range b.N {
-				op := newTestOp(&memory{}, nil)
+				op := newTestOp(&collections{}, nil)
 				op.TempDir = b.TempDir()
 				p, err := op.Parser.Parse(bson.MustParse(c.stages), pipeline.Options{NS: namespace.NS{DB: "db", Coll: "c"}})
 				if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/accumulator"
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/pipeline"
 	"github.com/ebbdb/ebb/internal/sortpattern"
 )
@@ -21,6 +22,7 @@ type bucketAutoStage struct {
 	dealt   bool
 	next    int
 	out     []byte
+	held    holding // by the buckets
 }
 
 // autoBucket is one bucket.
@@ -30,7 +32,7 @@ type autoBucket struct {
 }
 
 func newBucketAuto(op *Op, s *pipeline.BucketAuto, in Iterator) Iterator {
-	b := &bucketAutoStage{op: op, stage: s}
+	b := &bucketAutoStage{op: op, stage: s, held: holding{op: op}}
 	b.keyed = &keyed{op: op, in: in, key: func(d bson.Doc) (bson.Value, error) {
 		op.Env.Reset()
 		op.Env.Root = d
@@ -112,7 +114,7 @@ func (s *bucketAutoStage) Next(ctx context.Context) (bson.Doc, error) {
 		w.Value(s.stage.Fields[i].Name, v)
 	}
 	s.out = w.Bytes()
-	return s.out, nil
+	return s.out, s.op.carry(ctx, len(s.out))
 }
 
 // deal makes all buckets: each takes its share of the documents, and then all that are equal to its last.
@@ -173,6 +175,9 @@ func (s *bucketAutoStage) start(d bson.Doc) (*autoBucket, error) {
 		}
 		b.folds = append(b.folds, fold)
 	}
+	if err := s.held.hold(s.op.callContext(), groupOverhead+int64(2*len(b.min.Data)), s.tooMuch); err != nil {
+		return nil, err
+	}
 	return b, s.add(b, d)
 }
 
@@ -181,6 +186,7 @@ func (s *bucketAutoStage) add(b *autoBucket, d bson.Doc) error {
 	env := s.op.Env
 	env.Reset()
 	env.Root = d.Index(1).Doc()
+	grown := int64(0)
 	for i, f := range s.stage.Fields {
 		args := make([]bson.Value, len(f.Spec.Args))
 		for j, e := range f.Spec.Args {
@@ -189,11 +195,21 @@ func (s *bucketAutoStage) add(b *autoBucket, d bson.Doc) error {
 				return err
 			}
 		}
+		before := b.folds[i].Size()
 		if err := b.folds[i].Add(args); err != nil {
 			return err
 		}
+		grown += int64(b.folds[i].Size() - before)
 	}
-	return nil
+	if grown <= 0 {
+		s.held.drop(-grown)
+		return nil
+	}
+	return s.held.hold(s.op.callContext(), grown, s.tooMuch)
+}
+
+func (s *bucketAutoStage) tooMuch() error {
+	return mongoerr.New(mongoerr.ExceededMemoryLimit, "$bucketAuto used too much memory and cannot spill to disk. Memory limit: %d bytes", s.op.maxMemory())
 }
 
 // absorb takes what belongs to b beyond its share, sets its upper boundary and returns the first document behind it.
@@ -242,4 +258,8 @@ func (s *bucketAutoStage) enter(b *autoBucket) {
 	s.buckets = append(s.buckets, b)
 }
 
-func (s *bucketAutoStage) Close() error { return s.sorted.Close() }
+func (s *bucketAutoStage) Close() error {
+	s.buckets = nil
+	s.held.empty()
+	return s.sorted.Close()
+}

@@ -73,7 +73,7 @@ func stage(op *Op, p *pipeline.Pipeline, i int, s pipeline.Stage, in Iterator) (
 	case *pipeline.Documents:
 		return &documentsStage{op: op, stage: s}, nil
 	case *pipeline.Facet:
-		return &facetStage{op: op, stage: s, in: in}, nil
+		return &facetStage{op: op, stage: s, in: in, held: holding{op: op}}, nil
 	case *pipeline.Lookup:
 		return newLookup(op, s, in), nil
 	case *pipeline.GraphLookup:
@@ -95,7 +95,7 @@ func stage(op *Op, p *pipeline.Pipeline, i int, s pipeline.Stage, in Iterator) (
 	case *pipeline.Emit:
 		return &emitStage{op: op, stage: s, in: in}, nil
 	case *pipeline.Score:
-		return &scoreStage{op: op, stage: s, in: in}, nil
+		return &scoreStage{op: op, stage: s, in: in, held: holding{op: op}}, nil
 	case *pipeline.GeoNear: // where there is no collection whose plan could take it over
 		return nil, mongoerr.New(mongoerr.IndexNotFound, "$geoNear requires a 2d or 2dsphere index, but none were found")
 	}

@@ -23,6 +23,9 @@ type facetStage struct {
 	stage *pipeline.Facet
 	in    Iterator
 	done  bool
+	// held is what the batch and the results take, batched the part of the batch: its largest so far.
+	held    holding
+	batched int64
 }
 
 // facetRun is one pipeline at work.
@@ -41,6 +44,7 @@ func (s *facetStage) Next(ctx context.Context) (bson.Doc, error) {
 		return nil, nil
 	}
 	s.done = true
+	// The batch, and what the result takes on top of the arrays that it is made of, are held by all pipelines together.
 	var batch []bson.Doc
 	ended, total := false, 0
 	runs := make([]*facetRun, len(s.stage.Fields))
@@ -70,6 +74,9 @@ func (s *facetStage) Next(ctx context.Context) (bson.Doc, error) {
 			}
 		}
 	}
+	if err := s.held.wait(ctx, int64(total)); err != nil {
+		return nil, err
+	}
 	b := bson.BuildOn(make([]byte, 0, total+64))
 	for i, f := range s.stage.Fields {
 		b.Value(f.Name, runs[i].array.value())
@@ -89,6 +96,12 @@ func (s *facetStage) readBatch(ctx context.Context, batch []bson.Doc) ([]bson.Do
 		}
 		batch = append(batch, d.Clone())
 		n += len(d)
+		if n > int(s.batched) {
+			if err := s.held.wait(ctx, int64(n)-s.batched); err != nil {
+				return batch, true, err
+			}
+			s.batched = int64(n)
+		}
 	}
 	return batch, false, nil
 }
@@ -115,7 +128,13 @@ func (s *facetStage) run(ctx context.Context, p *pipeline.Pipeline, r *facetRun)
 		if d == nil {
 			return err
 		}
+		before := cap(r.array.buf)
 		r.array.add(d.Value())
+		if grown := cap(r.array.buf) - before; grown > 0 {
+			if err := s.held.wait(ctx, int64(grown)); err != nil {
+				return err
+			}
+		}
 		if *r.total += len(d); *r.total > maxFacetBytes {
 			return mongoerr.New(4031700, "document constructed by $facet is %d bytes, which exceeds the limit of %d bytes", *r.total, maxFacetBytes)
 		}
@@ -137,4 +156,7 @@ func (r *facetRun) Next(context.Context) (bson.Doc, error) {
 // Close implements Iterator.
 func (r *facetRun) Close() error { return nil }
 
-func (s *facetStage) Close() error { return s.in.Close() }
+func (s *facetStage) Close() error {
+	s.held.empty()
+	return s.in.Close()
+}

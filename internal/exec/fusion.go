@@ -25,7 +25,7 @@ type fusion struct {
 
 	docs []*fusedDoc
 	byID map[string]*fusedDoc
-	held int64
+	held holding
 	next int
 }
 
@@ -102,7 +102,7 @@ func (f *fusion) gather(ctx context.Context, i int, p *pipeline.Pipeline, part f
 		if err != nil {
 			return err
 		}
-		kept, err := f.keep(d)
+		kept, err := f.keep(ctx, d)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (f *fusion) gather(ctx context.Context, i int, p *pipeline.Pipeline, part f
 }
 
 // keep is the place of d, which has come already or not.
-func (f *fusion) keep(d bson.Doc) (*fusedDoc, error) {
+func (f *fusion) keep(ctx context.Context, d bson.Doc) (*fusedDoc, error) {
 	key := bson.AppendCanonical(nil, d.Lookup("_id"), nil)
 	if kept := f.byID[string(key)]; kept != nil {
 		return kept, nil
@@ -119,10 +119,14 @@ func (f *fusion) keep(d bson.Doc) (*fusedDoc, error) {
 	kept := &fusedDoc{doc: d.Clone(), parts: make([]fusedPart, f.inputs)}
 	f.byID[string(key)] = kept
 	f.docs = append(f.docs, kept)
-	if f.held += int64(len(d)+len(key)+64*f.inputs) + 128; f.held > f.op.maxMemory() {
-		return nil, mongoerr.New(mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed, "Exceeded memory limit for %s, which cannot spill", f.name)
-	}
-	return kept, nil
+	err := f.held.hold(ctx, int64(len(d)+len(key)+64*f.inputs)+128, func() error {
+		return mongoerr.New(mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed, "Exceeded memory limit for %s, which cannot spill", f.name)
+	})
+	return kept, err
 }
 
-func (f *fusion) Close() error { return f.in.Close() }
+func (f *fusion) Close() error {
+	f.docs, f.byID = nil, nil
+	f.held.empty()
+	return f.in.Close()
+}

@@ -16,12 +16,15 @@ type givenIDs struct {
 const givenOverhead = 48
 
 // add says whether id is met for the first time.
-func (g *givenIDs) add(id storage.RecordID) (first bool, err error) {
+func (g *givenIDs) add(r *reading, id storage.RecordID) (first bool, err error) {
 	g.stats.DupsTested++
 	id = id.Identity() // it may have moved since
 	if _, again := g.ids[string(id)]; again {
 		g.stats.DupsDropped++
 		return false, nil
+	}
+	if err := r.remember(len(id) + givenOverhead); err != nil {
+		return false, err
 	}
 	if g.bytes += len(id) + givenOverhead; g.bytes > maxDedupBytes {
 		return false, mongoerr.New(mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed, "telling documents apart needs more than %d bytes", maxDedupBytes)

@@ -45,7 +45,8 @@ func (s *graphLookupStage) Next(ctx context.Context) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	search := graphSearch{stage: s, asked: map[string]bool{}, found: map[string]bool{}}
+	search := graphSearch{stage: s, asked: map[string]bool{}, found: map[string]bool{}, held: holding{op: s.op}}
+	defer search.held.empty()
 	if start.Type == bson.TypeArray {
 		for it := start.Doc().Iter(); it.Next(); {
 			search.ask(it.Value())
@@ -58,7 +59,7 @@ func (s *graphLookupStage) Next(ctx context.Context) (bson.Doc, error) {
 		return nil, err
 	}
 	s.buf = setPath(s.buf[:0], d, s.stage.As, s.array.value())
-	return s.buf, nil
+	return s.buf, s.op.carry(ctx, len(s.buf))
 }
 
 func (s *graphLookupStage) Close() error {
@@ -74,7 +75,8 @@ type graphSearch struct {
 	frontier []bson.Value
 	asked    map[string]bool // values that were in a frontier
 	found    map[string]bool // ids of documents
-	held     int64
+	held     holding
+	grown    int64 // not counted yet
 }
 
 func (g *graphSearch) ask(v bson.Value) {
@@ -88,7 +90,7 @@ func (g *graphSearch) ask(v bson.Value) {
 	}
 	g.asked[string(s.key)] = true
 	g.frontier = append(g.frontier, v.Clone())
-	g.held += int64(2*len(s.key)) + 128
+	g.grown += int64(2*len(s.key)) + 128
 }
 
 func (g *graphSearch) run(ctx context.Context) error {
@@ -125,23 +127,27 @@ func (g *graphSearch) level(ctx context.Context, values []bson.Value, depth int6
 		if err := interrupted(ctx); err != nil {
 			return err
 		}
-		if err := g.take(d, depth); err != nil {
+		if err := g.take(ctx, d, depth); err != nil {
 			return err
 		}
 	}
 }
 
-func (g *graphSearch) take(d bson.Doc, depth int64) error {
+func (g *graphSearch) take(ctx context.Context, d bson.Doc, depth int64) error {
 	s := g.stage
 	s.key = bson.AppendCanonical(s.key[:0], d.Lookup("_id"), nil)
 	if g.found[string(s.key)] {
 		return nil
 	}
 	g.found[string(s.key)] = true
-	g.held += int64(len(s.key)+len(d)) + 64
-	if g.held > s.op.maxMemory() {
+	g.grown += int64(len(s.key)+len(d)) + 64
+	err := g.held.hold(ctx, g.grown, func() error {
 		return mongoerr.New(40099, "$graphLookup reached maximum memory consumption")
+	})
+	if err != nil {
+		return err
 	}
+	g.grown = 0
 	s.stage.Connect.Walk(d, fieldpath.Elements, func(v bson.Value, _ int) bool {
 		g.ask(v)
 		return false

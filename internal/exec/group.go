@@ -9,7 +9,6 @@ import (
 	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/pipeline"
-	"github.com/ebbdb/ebb/internal/spill"
 )
 
 // groupStage is $group. Groups come out in the order in which they were first seen. Past its memory it writes all groups
@@ -24,12 +23,12 @@ type groupStage struct {
 
 	groups map[string]*group
 	order  []*group
-	held   int64
+	held   holding
 	key    []byte
 	args   []bson.Value
 	loaded bool
 	next   int
-	runs   []*spill.Run
+	runs   runs
 	merge  *groupMerge
 	out    []byte
 }
@@ -50,7 +49,9 @@ func newGroup(op *Op, s *pipeline.Group, in Iterator) Iterator {
 	for _, f := range s.Fields {
 		n = max(n, len(f.Spec.Args))
 	}
-	return &groupStage{op: op, fields: s.Fields, id: s.ID, handed: s.HandedOn, in: in, keys: op.keys(), groups: map[string]*group{}, args: make([]bson.Value, n)}
+	g := &groupStage{op: op, fields: s.Fields, id: s.ID, handed: s.HandedOn, in: in, keys: op.keys(), groups: map[string]*group{}, args: make([]bson.Value, n), held: holding{op: op}}
+	op.holds(g)
+	return g
 }
 
 func (s *groupStage) Next(ctx context.Context) (bson.Doc, error) {
@@ -68,7 +69,7 @@ func (s *groupStage) Next(ctx context.Context) (bson.Doc, error) {
 		return s.document(g)
 	}
 	if s.next == len(s.order) {
-		s.order, s.next = nil, 0
+		s.forget()
 		return nil, nil
 	}
 	g := s.order[s.next]
@@ -89,34 +90,69 @@ func (s *groupStage) load(ctx context.Context) error {
 		if err := interrupted(ctx); err != nil {
 			return err
 		}
-		if err := s.add(d); err != nil {
+		grown, err := s.add(d)
+		if err != nil {
 			return err
 		}
-		if s.held > s.op.maxMemory() {
+		full := false
+		if grown < 0 {
+			s.held.drop(-grown)
+		} else if full, err = s.held.add(ctx, grown); err != nil {
+			return err
+		}
+		if full {
+			if err := s.op.spilling("$group"); err != nil {
+				return err
+			}
 			if err := s.spill(); err != nil {
 				return err
 			}
 		}
 	}
 	s.groups = nil
-	if len(s.runs) == 0 {
+	if s.runs.none() {
 		return nil
 	}
 	if err := s.spill(); err != nil {
 		return err
 	}
 	var err error
-	s.merge, err = s.openMerge(s.runs)
+	s.merge, err = s.openMerge(s.runs.list)
 	return err
 }
 
-func (s *groupStage) add(d bson.Doc) error {
+// forget lets go of what is in memory.
+func (s *groupStage) forget() {
+	s.order, s.next = nil, 0
+	if s.groups != nil {
+		s.groups = map[string]*group{}
+	}
+	s.held.empty()
+}
+
+// Shrink implements Shrinker: groups that have not been given go to a file.
+func (s *groupStage) Shrink() error {
+	if !s.loaded || s.merge != nil || s.held.bytes < minShrink {
+		return nil
+	}
+	s.order, s.next = s.order[s.next:], 0
+	if err := s.spill(); err != nil {
+		return err
+	}
+	s.op.spilled()
+	var err error
+	s.merge, err = s.openMerge(s.runs.list)
+	return err
+}
+
+// add takes a document and says by how many bytes the groups have grown.
+func (s *groupStage) add(d bson.Doc) (grown int64, err error) {
 	env := s.op.Env
 	env.Reset()
 	env.Root = d
 	id, err := s.id.Eval(env)
 	if err != nil {
-		return inGroup(err)
+		return 0, inGroup(err)
 	}
 	if id.IsMissing() {
 		id = bson.Null
@@ -125,8 +161,9 @@ func (s *groupStage) add(d bson.Doc) error {
 	g := s.groups[string(s.key)]
 	if g == nil {
 		if g, err = s.start(id); err != nil {
-			return err
+			return 0, err
 		}
+		grown = g.size
 		env.Root = d
 	}
 	for i := range s.fields {
@@ -134,22 +171,22 @@ func (s *groupStage) add(d bson.Doc) error {
 		args := s.args[:len(spec.Args)]
 		for j, e := range spec.Args {
 			if args[j], err = e.Eval(env); err != nil {
-				return inGroup(err)
+				return 0, inGroup(err)
 			}
 		}
 		if !spec.Grows {
 			if err := g.folds[i].Add(args); err != nil {
-				return err
+				return 0, err
 			}
 			continue
 		}
 		before := g.folds[i].Size()
 		if err := g.folds[i].Add(args); err != nil {
-			return err
+			return 0, err
 		}
-		s.held += int64(g.folds[i].Size() - before)
+		grown += int64(g.folds[i].Size() - before)
 	}
-	return nil
+	return grown, nil
 }
 
 // start makes the group of id, whose key is s.key.
@@ -160,7 +197,6 @@ func (s *groupStage) start(id bson.Value) (*group, error) {
 	}
 	s.groups[g.key] = g
 	s.order = append(s.order, g)
-	s.held += g.size
 	return g, nil
 }
 
@@ -205,7 +241,7 @@ func (s *groupStage) document(g *group) (bson.Doc, error) {
 		b.Value(s.fields[i].Name, s.handOn(v, s.fields[i].Spec.Op.Name))
 	}
 	s.out = b.Bytes()
-	return s.out, nil
+	return s.out, s.op.carry(s.op.callContext(), len(s.out))
 }
 
 func (s *groupStage) handOn(v bson.Value, operator string) bson.Value {
@@ -216,8 +252,9 @@ func (s *groupStage) handOn(v bson.Value, operator string) bson.Value {
 }
 
 func (s *groupStage) Close() error {
-	spill.Close(s.runs)
-	s.runs, s.groups, s.order = nil, nil, nil
+	s.runs.close()
+	s.forget()
+	s.groups = nil
 	return s.in.Close()
 }
 

@@ -12,31 +12,28 @@ import (
 
 // spill writes all groups as a run sorted by key, each as its key and an array of its id and what its folds hold.
 func (s *groupStage) spill() error {
-	if err := s.op.spilling("$group"); err != nil {
-		return err
+	if s.groups != nil {
+		s.groups = map[string]*group{} // what has been written may go while the rest is
 	}
 	slices.SortFunc(s.order, func(a, b *group) int { return strings.Compare(a.key, b.key) })
 	r, err := spill.New(s.op.TempDir)
 	if err != nil {
 		return err
 	}
-	s.runs = append(s.runs, r)
-	for _, g := range s.order {
-		if err := r.Write([]byte(g.key), g.partial()); err != nil {
+	for i, g := range s.order {
+		err := r.Write([]byte(g.key), g.partial())
+		if err != nil {
+			r.Close()
 			return err
 		}
+		s.order[i] = nil // its part has been copied, and much may be left
 	}
 	if err := r.Rewind(); err != nil {
+		r.Close()
 		return err
 	}
-	s.order, s.held = nil, 0
-	if s.groups != nil {
-		s.groups = map[string]*group{}
-	}
-	if len(s.runs) < spill.MaxRuns {
-		return nil
-	}
-	return s.mergeRuns()
+	s.forget()
+	return s.runs.add(r, s.mergeRuns)
 }
 
 func (g *group) partial() bson.Doc {
@@ -48,15 +45,15 @@ func (g *group) partial() bson.Doc {
 	return bson.ArrayOf(parts...).Doc()
 }
 
-// mergeRuns makes one run of all.
-func (s *groupStage) mergeRuns() error {
-	m, err := s.openMerge(s.runs)
+// mergeRuns makes one run of several.
+func (s *groupStage) mergeRuns(runs []*spill.Run) (*spill.Run, error) {
+	m, err := s.openMerge(runs)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	out, err := spill.New(s.op.TempDir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for {
 		g, err := m.take()
@@ -68,12 +65,14 @@ func (s *groupStage) mergeRuns() error {
 		}
 		if err != nil {
 			out.Close()
-			return err
+			return nil, err
 		}
 	}
-	spill.Close(s.runs)
-	s.runs = append(s.runs[:0], out)
-	return out.Rewind()
+	if err := out.Rewind(); err != nil {
+		out.Close()
+		return nil, err
+	}
+	return out, nil
 }
 
 // groupMerge takes the groups of several runs, each put together from all runs that hold a part of it, earliest first.
@@ -101,8 +100,11 @@ func (m *groupMerge) next(ctx context.Context) (*group, error) {
 	return m.take()
 }
 
+// What is put together is held until the next call.
 func (m *groupMerge) take() (*group, error) {
 	var g *group
+	held := &m.stage.held
+	held.empty()
 	for p := m.parts.Top(); p != nil && (g == nil || g.key == string(p.key)); p = m.parts.Top() {
 		parts := bson.Doc(p.doc).Values(nil)
 		if g == nil {
@@ -112,8 +114,14 @@ func (m *groupMerge) take() (*group, error) {
 			}
 		}
 		for i, f := range g.folds {
+			before := f.Size()
 			if err := f.Merge(parts[i+1]); err != nil {
 				return nil, err
+			}
+			if grown := int64(f.Size() - before); grown > 0 {
+				if err := held.wait(m.stage.op.callContext(), grown); err != nil {
+					return nil, err
+				}
 			}
 		}
 		if err := m.parts.Next(); err != nil {

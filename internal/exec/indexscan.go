@@ -75,7 +75,7 @@ func (s *indexScan) work(r *reading, m *Member) (status, error) {
 			return needTime, err
 		}
 	}
-	if first, err := s.isFirst(entry); !first {
+	if first, err := s.isFirst(r, entry); !first {
 		return needTime, err
 	}
 	m.Record, m.Entry = storage.Record{ID: entry.RecordID}, entry
@@ -111,14 +111,14 @@ func (s *indexScan) tellKey(m *Member) (err error) {
 }
 
 // isFirst says whether the entry's record has not been given yet.
-func (s *indexScan) isFirst(e storage.IndexEntry) (bool, error) {
+func (s *indexScan) isFirst(r *reading, e storage.IndexEntry) (bool, error) {
 	if s.grouped && !s.group.add(e) {
 		return false, nil
 	}
 	if s.given == nil {
 		return true, nil
 	}
-	return s.given.add(e.RecordID)
+	return s.given.add(r, e.RecordID)
 }
 
 // within says whether the fields of key that the spans leave open are as they should be; if not, it leaps.

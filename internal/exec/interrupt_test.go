@@ -45,7 +45,7 @@ func TestInterrupt(t *testing.T) {
 		`[{$densify: {field: "x", range: {step: 1, bounds: "full"}}}]`, `[{$out: "x"}]`, `[{$merge: "x"}]`,
 		`[{$unionWith: "c"}, {$match: {a: 2}}]`,
 	} {
-		op := newTestOp(&memory{colls: map[string][]bson.Doc{}}, nil)
+		op := newTestOp(&collections{colls: map[string][]bson.Doc{}}, nil)
 		op.TempDir = t.TempDir()
 		p, err := op.Parser.Parse(bson.MustParse(stages), pipeline.Options{NS: namespace.NS{DB: "db", Coll: "c"}})
 		if err != nil {
@@ -73,7 +73,7 @@ func TestResultSize(t *testing.T) {
 		docs[i] = big
 	}
 	run := func(stages string) ([]string, error) {
-		db := &memory{colls: map[string][]bson.Doc{"c": docs}}
+		db := &collections{colls: map[string][]bson.Doc{"c": docs}}
 		op := newTestOp(db, nil)
 		p, err := op.Parser.Parse(bson.MustParse(stages), pipeline.Options{NS: namespace.NS{DB: "db", Coll: "c"}})
 		if err != nil {

@@ -20,12 +20,14 @@ type lookupStage struct {
 	stage *pipeline.Lookup
 	in    Iterator
 
-	base   *pipeline.Pipeline
-	sub    *Op
-	ready  bool
-	table  *lookupTable
-	kept   bson.Value // the result for every document, when it is one
-	values []bson.Value
+	base  *pipeline.Pipeline
+	sub   *Op
+	ready bool
+	// loading says that the table is being filled.
+	loading bool
+	table   *lookupTable
+	kept    bson.Value // the result for every document, when it is one
+	values  []bson.Value
 
 	// The $unwind that was taken over: the document under way and what joins it.
 	doc   []byte
@@ -33,6 +35,7 @@ type lookupStage struct {
 	index int64
 
 	array    arrayOf
+	held     holding // by the table and what is kept
 	buf, tmp []byte
 }
 
@@ -44,19 +47,28 @@ func newLookup(op *Op, s *pipeline.Lookup, in Iterator) Iterator {
 	if base == nil {
 		base = &pipeline.Pipeline{NS: s.From}
 	}
-	return &lookupStage{op: op, stage: s, in: in, base: base}
+	l := &lookupStage{op: op, stage: s, in: in, base: base, held: holding{op: op}}
+	op.holds(l)
+	return l
 }
 
 // prepare decides, at the first document, how the other collection is read.
 func (s *lookupStage) prepare(ctx context.Context) error {
 	s.ready = true
-	s.sub = s.op.Sub()
+	if s.sub == nil {
+		s.sub = s.op.Sub()
+	}
 	plain := s.stage.Equal && len(s.stage.Let) == 0 && len(s.base.Stages) == 0
 	if !plain || s.op.Catalog.Indexed(ctx, s.sub, s.stage.From, s.stage.Foreign.String()) {
 		return nil
 	}
 	var err error
-	s.table, err = loadLookupTable(ctx, s.sub, s.stage.From, s.base, s.stage.Foreign)
+	s.loading = true
+	s.table, err = loadLookupTable(ctx, s.sub, s.stage.From, s.base, s.stage.Foreign, &s.held)
+	s.loading = false
+	if s.table == nil {
+		s.held.empty()
+	}
 	return err
 }
 
@@ -73,7 +85,16 @@ func (s *lookupStage) Next(ctx context.Context) (bson.Doc, error) {
 		return nil, err
 	}
 	s.buf = setPath(s.buf[:0], d, s.stage.As, found)
-	return s.buf, nil
+	return s.buf, s.op.carry(ctx, len(s.buf))
+}
+
+// Shrink implements Shrinker: what was read of the other collection can be read again.
+func (s *lookupStage) Shrink() error {
+	if s.held.bytes >= minShrink && s.other == nil && !s.loading {
+		s.table, s.kept, s.ready = nil, bson.Missing, false
+		s.held.empty()
+	}
+	return nil
 }
 
 // collect is the array of documents that join d.
@@ -100,12 +121,19 @@ func (s *lookupStage) collect(ctx context.Context, d bson.Doc) (bson.Value, erro
 			return bson.Missing, mongoerr.New(4568, "Total size of documents in %s matching pipeline's $lookup stage exceeds %d bytes",
 				s.stage.From.Coll, maxJoined)
 		}
+		if err := s.op.carry(ctx, len(s.array.buf)); err != nil {
+			_ = s.sub.end(it)
+			return bson.Missing, err
+		}
 	}
 	if err := s.sub.end(it); err != nil {
 		return bson.Missing, err
 	}
 	found := s.array.value()
 	if !s.stage.Equal && len(s.stage.Let) == 0 && s.op.parent == nil {
+		if err := s.held.wait(ctx, int64(len(found.Data))); err != nil {
+			return bson.Missing, err
+		}
 		s.kept = found.Clone()
 		found = s.kept
 	}
@@ -247,6 +275,8 @@ func (s *lookupStage) Close() error {
 	if s.sub != nil {
 		s.op.Drop(s.sub)
 	}
+	s.table, s.kept = nil, bson.Missing
+	s.held.empty()
 	if e := s.in.Close(); err == nil {
 		err = e
 	}

@@ -20,22 +20,21 @@ type lookupTable struct {
 	result []int32
 }
 
-// loadLookupTable reads the collection; the table is nil when it does not fit the memory.
-func loadLookupTable(ctx context.Context, op *Op, ns namespace.NS, p *pipeline.Pipeline, path fieldpath.Path) (*lookupTable, error) {
+// loadLookupTable reads the collection; the table, which held counts, is nil when it does not fit the memory.
+func loadLookupTable(ctx context.Context, op *Op, ns namespace.NS, p *pipeline.Pipeline, path fieldpath.Path, held *holding) (*lookupTable, error) {
 	it, err := op.Catalog.Open(ctx, op, ns, p)
 	if err != nil {
 		return nil, err
 	}
-	t, err := fillLookupTable(ctx, op, it, path)
+	t, err := fillLookupTable(ctx, op, it, path, held)
 	if e := op.end(it); err == nil {
 		err = e
 	}
 	return t, err
 }
 
-func fillLookupTable(ctx context.Context, op *Op, it Iterator, path fieldpath.Path) (*lookupTable, error) {
+func fillLookupTable(ctx context.Context, op *Op, it Iterator, path fieldpath.Path, held *holding) (*lookupTable, error) {
 	t := &lookupTable{byKey: map[string][]int32{}, keys: op.keys()}
-	held := int64(0)
 	for {
 		d, err := it.Next(ctx)
 		if err != nil {
@@ -50,12 +49,12 @@ func fillLookupTable(ctx context.Context, op *Op, it Iterator, path fieldpath.Pa
 		n := int32(len(t.docs))
 		d = d.Clone()
 		t.docs = append(t.docs, d)
-		held += int64(len(d)) + 64
+		grown := int64(len(d)) + 64
 		path.Walk(d, fieldpath.Traverse, func(v bson.Value, _ int) bool {
-			held += t.enter(v, n)
+			grown += t.enter(v, n)
 			return false
 		})
-		if held > op.maxMemory() {
+		if !held.fits(ctx, grown) {
 			return nil, nil
 		}
 	}

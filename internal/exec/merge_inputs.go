@@ -80,7 +80,7 @@ func (n *mergeInputs) work(r *reading, m *Member) (status, error) {
 	i := heap.Pop(&n.heads).(int)
 	n.empty = append(n.empty, i)
 	*m = n.inputs[i].member
-	if first, err := n.given.add(m.ID); !first {
+	if first, err := n.given.add(r, m.ID); !first {
 		return needTime, err
 	}
 	return advanced, nil

@@ -40,6 +40,7 @@ type nearScan struct {
 	scan      *indexScan    // through the ring's part of the index; nil between rings
 	found     []nearby      // of the ring, sorted when the scan has ended
 	held      int
+	counted   int             // of held, the most so far
 	docs      int             // bytes of documents in found
 	reader    *storage.Reader // nil while parked
 }
@@ -226,6 +227,12 @@ func (s *nearScan) consider(r *reading, id storage.RecordID) error {
 	}
 	s.ring.Fetch.Advanced++
 	s.keep(distance, rec)
+	if more := int64(s.held - s.counted); more > 0 { // rings are counted by the largest
+		if err := r.remember(int(more)); err != nil {
+			return err
+		}
+		s.counted = s.held
+	}
 	s.stats.Held = max(s.stats.Held, int64(s.held))
 	if s.held > nearRingBytes {
 		return s.halve()

@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/pipeline"
 )
@@ -51,10 +52,15 @@ type Op struct {
 	// Meta is the metadata of the document at hand. Leaves set it with each document; stages that hold documents back keep it.
 	Meta Metadata
 
-	parent *Op
-	subs   []*Op
-	leaves []Parker
-	ctx    context.Context // of the call under way, for the loops inside of expressions
+	// Memory is the operation's share of the server's memory; nil takes what it likes.
+	Memory *memory.Account
+
+	parent    *Op
+	subs      []*Op
+	leaves    []Parker
+	shrinkers []Shrinker
+	carried   int             // bytes of the largest document on its way so far
+	ctx       context.Context // of the call under way, for the loops inside of expressions
 }
 
 // Catalog is what stages need of the server. Its errors are MongoDB's.
@@ -96,7 +102,7 @@ func (op *Op) Park() {
 // Sub is an Op for a pipeline inside of a stage. Its Env starts with the variables of op's. Drop ends it.
 func (op *Op) Sub() *Op {
 	sub := *op
-	sub.parent, sub.subs, sub.leaves, sub.Counts, sub.Meta = op, nil, nil, nil, Metadata{}
+	sub.parent, sub.subs, sub.leaves, sub.shrinkers, sub.Counts, sub.Meta = op, nil, nil, nil, nil, Metadata{}
 	sub.Env = op.newEnv()
 	op.Env.CopyVariables(sub.Env)
 	op.subs = append(op.subs, &sub)
@@ -111,10 +117,10 @@ func (op *Op) Drop(sub *Op) {
 	}
 }
 
-// end closes it, which is all that was opened in op, and forgets its leaves.
+// end closes it, which is all that was opened in op, and forgets its leaves and what held memory.
 func (op *Op) end(it Iterator) error {
 	err := it.Close()
-	op.leaves = nil
+	op.leaves, op.shrinkers = nil, nil
 	return err
 }
 

@@ -21,7 +21,7 @@ func (n *or) work(r *reading, m *Member) (status, error) {
 		n.at++
 		return needTime, n.inputs[n.at-1].close()
 	}
-	if first, err := n.given.add(m.ID); !first {
+	if first, err := n.given.add(r, m.ID); !first {
 		return needTime, err
 	}
 	if n.plan.Filter == nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/match"
-	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/planner"
 )
 
@@ -151,7 +150,7 @@ func (o Opening) run(ctx context.Context, runners []*runner, works int64) error 
 
 // failsAlone says whether another plan may do what one has failed to.
 func failsAlone(err error) bool {
-	return mongoerr.Is(err, mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed)
+	return shortOfMemory(err)
 }
 
 func (r *runner) work(ctx context.Context, enough int) error {
@@ -161,7 +160,11 @@ func (r *runner) work(ctx context.Context, enough int) error {
 	case err != nil:
 		return err
 	case s == advanced:
+		before := len(r.records.kept.buf)
 		r.records.kept.add(&r.records.member)
+		if err := r.records.reading.remember(len(r.records.kept.buf) - before); err != nil {
+			return err
+		}
 		r.done = r.records.kept.len() >= enough || len(r.records.kept.buf) > maxRaceBytes
 	case s == ended:
 		r.done = true

@@ -18,7 +18,7 @@ type rankFusionStage struct {
 }
 
 func newRankFusion(op *Op, stage *pipeline.RankFusion, ns namespace.NS, in Iterator) Iterator {
-	s := &rankFusionStage{fusion{op: op, name: "$rankFusion", ns: fusedFrom(stage.From, ns), in: in, inputs: len(stage.Inputs)}, stage}
+	s := &rankFusionStage{fusion{op: op, name: "$rankFusion", ns: fusedFrom(stage.From, ns), in: in, inputs: len(stage.Inputs), held: holding{op: op}}, stage}
 	s.fuse = s.score
 	if stage.Details {
 		s.details = s.describe

@@ -78,8 +78,8 @@ func (r *Records) NextRecord(ctx context.Context) (rec storage.Record, ok bool, 
 		case err != nil || s == ended:
 			return storage.Record{}, false, err
 		case s == advanced:
-			r.keep()
-			if r.rematch {
+			err := r.keep()
+			if r.rematch && err == nil {
 				_, err = r.reading.whole.MatchDetails(r.reading.env, r.rec.Doc, r.reading.details)
 			}
 			return r.rec, err == nil, err
@@ -97,7 +97,7 @@ func (r *Records) takeKept() (rec storage.Record, ok bool, err error) {
 }
 
 // keep copies the member: what the engine gave is gone when the leaf parks; what is above may need the document longer.
-func (r *Records) keep() {
+func (r *Records) keep() error {
 	m := &r.member
 	if m.Doc == nil { // keys were all that was asked for
 		m.Doc = bson.EmptyDoc
@@ -109,6 +109,10 @@ func (r *Records) keep() {
 	if r.key = nil; m.IndexKey != nil {
 		r.key = bson.Doc(r.buf[id:])
 	}
+	if n <= largeDocument || r.reading.op == nil {
+		return nil
+	}
+	return r.reading.op.carry(r.reading.ctx, n)
 }
 
 // Score is that of the record given last, if it was found by a search of a text index.
@@ -133,4 +137,8 @@ func (r *Records) Next(ctx context.Context) (bson.Doc, error) {
 func (r *Records) Park() { r.root.park() }
 
 // Close implements Iterator.
-func (r *Records) Close() error { return r.root.close() }
+func (r *Records) Close() error {
+	r.reading.forgetAll()
+	r.kept = kept{}
+	return r.root.close()
+}

@@ -17,6 +17,7 @@ type scoreStage struct {
 	in    Iterator
 
 	rows []scoredRow // when it scales; nil until it has read them all
+	held holding
 	read bool
 	next int
 }
@@ -61,7 +62,6 @@ func (s *scoreStage) nextScaled(ctx context.Context) (bson.Doc, error) {
 }
 
 func (s *scoreStage) readAll(ctx context.Context) error {
-	held := int64(0)
 	for {
 		d, err := s.in.Next(ctx)
 		if err != nil {
@@ -76,8 +76,11 @@ func (s *scoreStage) readAll(ctx context.Context) error {
 			return err
 		}
 		s.rows = append(s.rows, row)
-		if held += int64(len(row.doc)+len(row.meta)) + 64; held > s.op.maxMemory() {
+		err = s.held.hold(ctx, int64(len(row.doc)+len(row.meta))+64, func() error {
 			return mongoerr.New(mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed, "Exceeded memory limit for $score with minMaxScaler, which cannot spill")
+		})
+		if err != nil {
+			return err
 		}
 	}
 }
@@ -122,4 +125,8 @@ func (s *scoreStage) set(raw, normalized float64) {
 	s.op.Meta.Set("scoreDetails", b.Doc().Value())
 }
 
-func (s *scoreStage) Close() error { return s.in.Close() }
+func (s *scoreStage) Close() error {
+	s.rows = nil
+	s.held.empty()
+	return s.in.Close()
+}

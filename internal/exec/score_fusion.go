@@ -16,7 +16,7 @@ type scoreFusionStage struct {
 }
 
 func newScoreFusion(op *Op, stage *pipeline.ScoreFusion, ns namespace.NS, in Iterator) Iterator {
-	s := &scoreFusionStage{fusion{op: op, name: "$scoreFusion", ns: fusedFrom(stage.From, ns), in: in, inputs: len(stage.Inputs)}, stage}
+	s := &scoreFusionStage{fusion{op: op, name: "$scoreFusion", ns: fusedFrom(stage.From, ns), in: in, inputs: len(stage.Inputs), held: holding{op: op}}, stage}
 	s.fuse = s.score
 	if stage.Details {
 		s.details = s.describe

@@ -21,7 +21,7 @@ type sortStage struct {
 	in    Iterator
 
 	rows   []*sortRow
-	held   int64
+	held   holding
 	seq    uint64
 	slab   []byte
 	keys   []bson.Value
@@ -31,7 +31,7 @@ type sortStage struct {
 	sorted bool
 	next   int
 	merge  *runMerge
-	runs   []*spill.Run
+	runs   runs
 }
 
 // order is what documents are sorted by.
@@ -68,12 +68,20 @@ type sortRow struct {
 	meta   bson.Doc
 }
 
+// Slabs begin small and double: most sorts are of a few documents.
 const (
-	slabBytes   = 256 << 10
-	slabKeys    = 4096
-	slabRows    = 512
-	rowOverhead = 120
+	minSlabBytes = 4 << 10
+	maxSlabBytes = 256 << 10
+	minSlabKeys  = 32
+	maxSlabKeys  = 4096
+	minSlabRows  = 16
+	maxSlabRows  = 512
+	keyBytes     = 32
+	rowOverhead  = 120
 )
+
+// nextSlab is the size of the slab behind one of size n.
+func nextSlab(n, least, most int) int { return min(max(2*n, least), most) }
 
 func newSort(op *Op, s *pipeline.Sort, in Iterator) Iterator {
 	return NewSort(op, s.Pattern, s.Limit, in)
@@ -85,7 +93,9 @@ func NewSort(op *Op, pattern *sortpattern.Pattern, limit int64, in Iterator) Ite
 }
 
 func newSortStage(op *Op, o order, limit int64, in Iterator) *sortStage {
-	return &sortStage{op: op, order: o, limit: limit, in: in, meta: op.Meta.Get}
+	s := &sortStage{op: op, order: o, limit: limit, in: in, meta: op.Meta.Get, held: holding{op: op}}
+	op.holds(s)
+	return s
 }
 
 func (s *sortStage) Next(ctx context.Context) (bson.Doc, error) {
@@ -106,8 +116,7 @@ func (s *sortStage) give(ctx context.Context) (bson.Doc, error) {
 		return s.merge.next(ctx)
 	}
 	if s.next == len(s.rows) {
-		s.rows = nil
-		s.next = 0
+		s.forget()
 		return nil, nil
 	}
 	r := s.rows[s.next]
@@ -135,7 +144,7 @@ func (s *sortStage) load(ctx context.Context) error {
 		if err := interrupted(ctx); err != nil {
 			return err
 		}
-		if err := s.add(d); err != nil {
+		if err := s.add(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -145,14 +154,14 @@ func (s *sortStage) load(ctx context.Context) error {
 // finish sorts what was added.
 func (s *sortStage) finish() (err error) {
 	s.sorted = true
-	if len(s.runs) == 0 {
+	if s.runs.none() {
 		slices.SortFunc(s.rows, s.compare)
 		return nil
 	}
 	if err := s.spill(); err != nil {
 		return err
 	}
-	s.merge, err = s.openMerge(s.runs)
+	s.merge, err = s.openMerge(s.runs.list)
 	return err
 }
 
@@ -172,26 +181,32 @@ func (s *sortStage) compare(a, b *sortRow) int {
 	return 1
 }
 
-func (s *sortStage) add(d bson.Doc) error {
+func (s *sortStage) add(ctx context.Context, d bson.Doc) error {
 	key, err := s.order.Key(s.key[:0], d, s.meta)
 	if err != nil {
 		return err
 	}
 	s.key = key
 	s.seq++
-	if s.limit > 0 && int64(len(s.rows)) == s.limit && len(s.runs) == 0 {
-		s.replaceLast(d, key)
-		return nil
-	}
-	row := s.keep(d, key)
-	s.held += int64(len(d)) + int64(len(key))*32 + rowOverhead
-	if s.limit > 0 && len(s.runs) == 0 {
+	grows := int64(len(d)) + int64(len(key))*keyBytes + rowOverhead
+	if s.limit > 0 && int64(len(s.rows)) == s.limit && s.runs.none() {
+		if s.order.Compare(key, s.rows[0].key) >= 0 {
+			return nil
+		}
+		grows -= s.rows[0].bytes()
+		s.rows[0] = s.keep(d, key)
+		heap.Fix((*lastFirst)(s), 0)
+	} else if row := s.keep(d, key); s.limit > 0 && s.runs.none() {
 		heap.Push((*lastFirst)(s), row)
 	} else {
 		s.rows = append(s.rows, row)
 	}
-	if s.held <= s.op.maxMemory() {
+	if grows < 0 {
+		s.held.drop(-grows)
 		return nil
+	}
+	if full, err := s.held.add(ctx, grows); !full {
+		return err
 	}
 	if err := s.op.spilling("$sort"); err != nil {
 		return mongoerr.New(mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed,
@@ -207,7 +222,7 @@ func (s *sortStage) keep(d bson.Doc, key []bson.Value) *sortRow {
 		row = &sortRow{doc: d.Clone(), key: make([]bson.Value, len(key))}
 	} else {
 		if len(s.spare) == 0 {
-			s.spare = make([]sortRow, slabRows)
+			s.spare = make([]sortRow, nextSlab(len(s.rows), minSlabRows, maxSlabRows))
 		}
 		row, s.spare = &s.spare[0], s.spare[1:]
 		row.doc, row.key = s.hold(d), s.holdKey(len(key))
@@ -224,7 +239,7 @@ func (s *sortStage) keep(d bson.Doc, key []bson.Value) *sortRow {
 
 func (s *sortStage) hold(d bson.Doc) bson.Doc {
 	if len(d) > cap(s.slab)-len(s.slab) {
-		s.slab = make([]byte, 0, max(slabBytes, len(d)))
+		s.slab = make([]byte, 0, max(nextSlab(cap(s.slab), minSlabBytes, maxSlabBytes), len(d)))
 	}
 	at := len(s.slab)
 	s.slab = append(s.slab, d...)
@@ -233,7 +248,7 @@ func (s *sortStage) hold(d bson.Doc) bson.Doc {
 
 func (s *sortStage) holdKey(n int) []bson.Value {
 	if n > cap(s.keys)-len(s.keys) {
-		s.keys = make([]bson.Value, 0, max(slabKeys, n))
+		s.keys = make([]bson.Value, 0, max(nextSlab(cap(s.keys), minSlabKeys, maxSlabKeys), n))
 	}
 	at := len(s.keys)
 	s.keys = s.keys[:at+n]
@@ -264,51 +279,73 @@ func (h *lastFirst) Pop() any {
 	return r
 }
 
-// replaceLast takes d in place of the row that sorts last, when it sorts before it.
-func (s *sortStage) replaceLast(d bson.Doc, key []bson.Value) {
-	if s.order.Compare(key, s.rows[0].key) >= 0 {
-		return
-	}
-	s.held += int64(len(d)) - int64(len(s.rows[0].doc))
-	s.rows[0] = s.keep(d, key)
-	heap.Fix((*lastFirst)(s), 0)
-}
+// bytes is about what the row takes.
+func (r *sortRow) bytes() int64 { return int64(len(r.doc)) + int64(len(r.key))*keyBytes + rowOverhead }
 
 // spill writes the rows as a sorted run. With a limit, only what may still come out is written.
 func (s *sortStage) spill() error {
 	slices.SortFunc(s.rows, s.compare)
-	r, err := spill.New(s.op.TempDir)
+	r, err := s.writeRun(s.rows)
 	if err != nil {
 		return err
 	}
-	s.runs = append(s.runs, r)
-	for i := range s.rows {
+	s.forget()
+	return s.runs.add(r, s.mergeRuns)
+}
+
+// writeRun is a run of rows that are in order.
+func (s *sortStage) writeRun(rows []*sortRow) (*spill.Run, error) {
+	r, err := spill.New(s.op.TempDir)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
 		if s.limit > 0 && int64(i) == s.limit {
 			break
 		}
-		if err := r.Write(s.rows[i].doc, s.rows[i].meta); err != nil {
-			return err
+		if err := r.Write(rows[i].doc, rows[i].meta); err != nil {
+			r.Close()
+			return nil, err
 		}
 	}
 	if err := r.Rewind(); err != nil {
-		return err
+		r.Close()
+		return nil, err
 	}
-	s.rows, s.held, s.slab, s.keys, s.spare = nil, 0, nil, nil, nil
-	if len(s.runs) < spill.MaxRuns {
-		return nil
-	}
-	return s.mergeRuns()
+	return r, nil
 }
 
-// mergeRuns makes one run of all.
-func (s *sortStage) mergeRuns() error {
-	m, err := s.openMerge(s.runs)
+// forget lets go of what is in memory.
+func (s *sortStage) forget() {
+	s.rows, s.next, s.slab, s.keys, s.spare = nil, 0, nil, nil, nil
+	s.held.empty()
+}
+
+// Shrink implements Shrinker: what is sorted and has not been given goes to a file.
+func (s *sortStage) Shrink() error {
+	if !s.sorted || s.merge != nil || s.held.bytes < minShrink {
+		return nil
+	}
+	r, err := s.writeRun(s.rows[s.next:])
 	if err != nil {
 		return err
+	}
+	s.op.spilled()
+	s.forget()
+	s.runs.list = append(s.runs.list, r)
+	s.merge, err = s.openMerge(s.runs.list)
+	return err
+}
+
+// mergeRuns makes one run of several.
+func (s *sortStage) mergeRuns(runs []*spill.Run) (*spill.Run, error) {
+	m, err := s.openMerge(runs)
+	if err != nil {
+		return nil, err
 	}
 	out, err := spill.New(s.op.TempDir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for {
 		row, err := m.take()
@@ -320,16 +357,18 @@ func (s *sortStage) mergeRuns() error {
 		}
 		if err != nil {
 			out.Close()
-			return err
+			return nil, err
 		}
 	}
-	spill.Close(s.runs)
-	s.runs = append(s.runs[:0], out)
-	return out.Rewind()
+	if err := out.Rewind(); err != nil {
+		out.Close()
+		return nil, err
+	}
+	return out, nil
 }
 
 func (s *sortStage) Close() error {
-	spill.Close(s.runs)
-	s.runs, s.rows, s.slab, s.keys, s.spare = nil, nil, nil, nil, nil
+	s.runs.close()
+	s.forget()
 	return s.in.Close()
 }

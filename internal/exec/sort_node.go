@@ -44,10 +44,10 @@ func (n *sortNode) work(r *reading, m *Member) (status, error) {
 	if n.keys && m.IndexKey != nil {
 		n.op.Meta.Set(indexKeyMeta, m.IndexKey.Value())
 	}
-	if err = n.sort.add(m.Doc); n.plan.IDs || n.keys {
+	if err = n.sort.add(r.ctx, m.Doc); n.plan.IDs || n.keys {
 		n.op.Meta.Clear()
 	}
-	n.stats.Disk = len(n.sort.runs) > 0
+	n.stats.Disk = !n.sort.runs.none()
 	return needTime, err
 }
 

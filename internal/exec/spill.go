@@ -8,8 +8,6 @@ func (op *Op) spilling(stage string) error {
 		return mongoerr.New(mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed,
 			"Exceeded memory limit for %s, but didn't allow external spilling; pass allowDiskUse:true to opt in", stage)
 	}
-	for o := op; o != nil; o = o.parent {
-		o.UsedDisk = true
-	}
+	op.spilled()
 	return nil
 }

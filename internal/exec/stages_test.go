@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/pipeline"
@@ -35,7 +36,7 @@ import (
 // strength=N collates, print=NAME prints that collection afterwards.
 func TestStages(t *testing.T) {
 	datadriven.Walk(t, "testdata/stages", func(t *testing.T, path string) {
-		db := &memory{colls: map[string][]bson.Doc{}, indexed: map[string]bool{}}
+		db := &collections{colls: map[string][]bson.Doc{}, indexed: map[string]bool{}}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "collection":
@@ -100,8 +101,8 @@ func mustDoc(t testing.TB, text string) bson.Doc {
 	return d
 }
 
-// memory is a Catalog of collections in memory.
-type memory struct {
+// collections is a Catalog of collections in memory.
+type collections struct {
 	colls   map[string][]bson.Doc
 	indexed map[string]bool
 	opened  int
@@ -109,7 +110,7 @@ type memory struct {
 
 const testNow = 1_700_000_000_000
 
-func newTestOp(db *memory, c *collation.Collation) *Op {
+func newTestOp(db *collections, c *collation.Collation) *Op {
 	opts := expr.Options{Now: testNow, Scripts: javascript.InProcess(clock.Wall())}
 	if c != nil {
 		opts.Collation = c
@@ -119,10 +120,11 @@ func newTestOp(db *memory, c *collation.Collation) *Op {
 	return &Op{DB: "db", Now: testNow, AllowDiskUse: true, Parser: ps, Catalog: db}
 }
 
-func (db *memory) run(t *testing.T, d *datadriven.TestData) string {
+func (db *collections) run(t *testing.T, d *datadriven.TestData) string {
 	var c *collation.Collation
 	op := newTestOp(db, nil)
-	op.TempDir = t.TempDir()
+	op.TempDir, op.Memory = t.TempDir(), &memory.Account{}
+	op.Memory.Open(memory.New(1<<30, clock.Wall(), nil), memory.Operators)
 	ns := namespace.NS{DB: "db"}
 	var printed string
 	var sorted, spilled bool
@@ -177,13 +179,16 @@ func (db *memory) run(t *testing.T, d *datadriven.TestData) string {
 			out = append(out, d.Text()+"\n")
 		}
 	}
+	if left := op.Memory.Used() - carriedTimes*int64(op.carried); left != 0 {
+		t.Errorf("%s: %d bytes of memory are still counted", d.Pos, left)
+	}
 	if left, _ := os.ReadDir(op.TempDir); len(left) > 0 {
 		t.Errorf("%s: %d temporary files left", d.Pos, len(left))
 	}
 	return strings.Join(out, "")
 }
 
-func (db *memory) results(op *Op, ns namespace.NS, p *pipeline.Pipeline) ([]string, error) {
+func (db *collections) results(op *Op, ns namespace.NS, p *pipeline.Pipeline) ([]string, error) {
 	it, err := db.Open(context.Background(), op, ns, p)
 	if err != nil {
 		return nil, err
@@ -263,25 +268,25 @@ func (v *volatile) Next(context.Context) (bson.Doc, error) {
 
 func (v *volatile) Close() error { return nil }
 
-func (db *memory) Open(_ context.Context, op *Op, ns namespace.NS, p *pipeline.Pipeline) (Iterator, error) {
+func (db *collections) Open(_ context.Context, op *Op, ns namespace.NS, p *pipeline.Pipeline) (Iterator, error) {
 	db.opened++
 	return Build(op, p, &volatile{docs: db.colls[ns.Coll]})
 }
 
-func (db *memory) Indexed(_ context.Context, _ *Op, ns namespace.NS, path string) bool {
+func (db *collections) Indexed(_ context.Context, _ *Op, ns namespace.NS, path string) bool {
 	return db.indexed[ns.Coll+" "+path]
 }
 
-func (db *memory) Server(_ context.Context, _ *Op, ns namespace.NS, s *pipeline.Server) (Iterator, error) {
+func (db *collections) Server(_ context.Context, _ *Op, ns namespace.NS, s *pipeline.Server) (Iterator, error) {
 	return FromDocs([]bson.Doc{bson.Build().String("stage", s.Name()).String("ns", ns.String()).Value("spec", s.Spec()).Doc()}), nil
 }
 
-func (db *memory) Out(_ context.Context, _ *Op, o *pipeline.Out) (Writer, error) {
+func (db *collections) Out(_ context.Context, _ *Op, o *pipeline.Out) (Writer, error) {
 	return &outWriter{db: db, to: o.To.Coll}, nil
 }
 
 type outWriter struct {
-	db   *memory
+	db   *collections
 	to   string
 	docs []bson.Doc
 }
@@ -298,12 +303,12 @@ func (w *outWriter) Finish(context.Context) error {
 
 func (w *outWriter) Abort() {}
 
-func (db *memory) Merge(_ context.Context, op *Op, m *pipeline.Merge) (Writer, error) {
+func (db *collections) Merge(_ context.Context, op *Op, m *pipeline.Merge) (Writer, error) {
 	return &mergeWriter{db: db, stage: m, merging: NewMerging(op, m)}, nil
 }
 
 type mergeWriter struct {
-	db      *memory
+	db      *collections
 	stage   *pipeline.Merge
 	merging *Merging
 }

@@ -86,6 +86,9 @@ func (n *textOr) add(r *reading) error {
 		n.found[i].score += m.Score
 		return nil
 	}
+	if err := r.remember(len(m.ID) + scoredOverhead); err != nil {
+		return err
+	}
 	if n.stats.Held += int64(len(m.ID) + scoredOverhead); n.stats.Held > maxDedupBytes {
 		return mongoerr.New(mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed, "a text search needs more than %d bytes to add up scores", maxDedupBytes)
 	}

@@ -18,6 +18,8 @@ type reading struct {
 	env *expr.Env
 	// op is the operation's, nil for one whose plan does not sort.
 	op *Op
+	// held is what nodes remember of records, and what a race has found.
+	held holding
 	// seen counts what leaves and fetches look at, for all of the operation.
 	seen *Examined
 	// whole is the filter of the whole query; details, when not nil, is filled where a document is held against it.
@@ -27,6 +29,27 @@ type reading struct {
 
 // reader is the collection in the view of now.
 func (r *reading) reader() (*storage.Reader, error) { return r.src.Reader(r.ctx) }
+
+// remember takes note of n bytes that a node keeps until the tree is closed.
+func (r *reading) remember(n int) error {
+	if r.op == nil {
+		return nil
+	}
+	r.held.op = r.op
+	if r.op.Memory.Take(int64(n)) {
+		r.held.bytes += int64(n)
+		return nil
+	}
+	return r.held.wait(r.ctx, int64(n))
+}
+
+// forgetAll ends what remember began.
+func (r *reading) forgetAll() {
+	if r.op != nil {
+		r.held.op = r.op
+		r.held.empty()
+	}
+}
 
 // matches holds doc against f; nil takes all.
 func (r *reading) matches(f *match.Filter, doc bson.Doc) (bool, error) {

@@ -45,7 +45,8 @@ func newWindow(op *Op, s *pipeline.SetWindowFields, in Iterator) Iterator {
 	if s.PartitionBy != nil || s.SortBy != nil {
 		w.in = newSortStage(op, windowOrder{s.SortBy, op.collator()}, 0, k)
 	}
-	w.rows = &windowRows{op: op, pattern: s.SortBy}
+	w.rows = &windowRows{op: op, pattern: s.SortBy, held: holding{op: op}}
+	op.holds(w.rows)
 	return w
 }
 
@@ -115,7 +116,7 @@ func (s *windowStage) partition(ctx context.Context) (bool, error) {
 	key := bson.Missing
 	if s.ahead != nil {
 		key = bson.Doc(s.ahead).Index(0).Clone()
-		if err := s.rows.add(bson.Doc(s.ahead).Index(1).Doc()); err != nil {
+		if err := s.rows.add(ctx, bson.Doc(s.ahead).Index(1).Doc()); err != nil {
 			return false, err
 		}
 		s.ahead = nil
@@ -139,7 +140,7 @@ func (s *windowStage) partition(ctx context.Context) (bool, error) {
 			s.ahead = d.Clone()
 			return true, s.startWindows()
 		}
-		if err := s.rows.add(d.Index(1).Doc()); err != nil {
+		if err := s.rows.add(ctx, d.Index(1).Doc()); err != nil {
 			return false, err
 		}
 	}

@@ -1,7 +1,10 @@
 package exec
 
 import (
+	"bufio"
+	"context"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -16,11 +19,12 @@ type windowRows struct {
 	pattern *sortpattern.Pattern
 
 	docs  []bson.Doc
-	held  int64
+	held  holding
 	file  *os.File
 	spans []span // of the documents in the file, which come first
 	end   int64
 	cache map[int]bson.Doc // of the documents read from it last
+	kept  int              // bytes in cache
 
 	keyA, keyB []bson.Value
 }
@@ -30,11 +34,16 @@ type span struct {
 	len int
 }
 
-// cachedRows is how many documents of the file are kept at hand.
-const cachedRows = 256
+// cachedRows is how many documents of the file are kept at hand, and cachedBytes how many bytes of them.
+const (
+	cachedRows  = 256
+	cachedBytes = 4 << 20
+	spanBytes   = 16
+)
 
 func (r *windowRows) reset() {
-	r.docs, r.spans, r.cache, r.held, r.end = nil, nil, nil, 0, 0
+	r.docs, r.spans, r.cache, r.kept, r.end = nil, nil, nil, 0, 0
+	r.held.empty()
 	if r.file != nil {
 		name := r.file.Name()
 		_ = r.file.Close()
@@ -43,22 +52,32 @@ func (r *windowRows) reset() {
 	}
 }
 
-func (r *windowRows) add(d bson.Doc) error {
+func (r *windowRows) add(ctx context.Context, d bson.Doc) error {
 	r.docs = append(r.docs, d.Clone())
-	r.held += int64(len(d)) + 48
-	if r.held <= r.op.maxMemory() {
-		return nil
+	full, err := r.held.add(ctx, int64(len(d))+48)
+	if err != nil || !full {
+		return err
 	}
-	return r.spill()
-}
-
-func (r *windowRows) spill() error {
 	if !r.op.AllowDiskUse {
-		return mongoerr.New(5643011, "Exceeded memory limit in DocumentSourceSetWindowFields, used %d bytes but max allowed is %d", r.held, r.op.maxMemory())
+		return mongoerr.New(5643011, "Exceeded memory limit in DocumentSourceSetWindowFields, used %d bytes but max allowed is %d", r.held.bytes, r.op.maxMemory())
 	}
 	if err := r.op.spilling("$setWindowFields"); err != nil {
 		return err
 	}
+	return r.spill()
+}
+
+// Shrink implements Shrinker.
+func (r *windowRows) Shrink() error {
+	if r.held.bytes < minShrink || len(r.docs) == 0 {
+		return nil
+	}
+	r.op.spilled()
+	return r.spill()
+}
+
+// spill moves all documents to the file. Where they lie there is still to be kept.
+func (r *windowRows) spill() error {
 	if r.file == nil {
 		f, err := os.CreateTemp(r.op.TempDir, "spill-*")
 		if err != nil {
@@ -67,16 +86,20 @@ func (r *windowRows) spill() error {
 		_ = os.Remove(f.Name()) // where an open file cannot be removed, reset does it
 		r.file, r.cache = f, map[int]bson.Doc{}
 	}
-	var buf []byte
+	w := bufio.NewWriterSize(io.NewOffsetWriter(r.file, r.end), 64<<10)
 	for _, d := range r.docs {
-		r.spans = append(r.spans, span{r.end + int64(len(buf)), len(d)})
-		buf = append(buf, d...)
+		if _, err := w.Write(d); err != nil {
+			return fmt.Errorf("writing a stage's temporary file: %w", err)
+		}
+		r.spans = append(r.spans, span{r.end, len(d)})
+		r.end += int64(len(d))
 	}
-	if _, err := r.file.WriteAt(buf, r.end); err != nil {
+	if err := w.Flush(); err != nil {
 		return fmt.Errorf("writing a stage's temporary file: %w", err)
 	}
-	r.end += int64(len(buf))
-	r.docs, r.held = nil, 0
+	r.docs = nil
+	r.held.empty()
+	r.held.charge(int64(len(r.spans)) * spanBytes)
 	return nil
 }
 
@@ -94,8 +117,9 @@ func (r *windowRows) doc(i int) (bson.Doc, error) {
 	if _, err := r.file.ReadAt(d, r.spans[i].at); err != nil {
 		return nil, fmt.Errorf("reading a stage's temporary file: %w", err)
 	}
-	if len(r.cache) >= cachedRows {
+	if r.kept += len(d); len(r.cache) >= cachedRows || r.kept > cachedBytes {
 		clear(r.cache)
+		r.kept = len(d)
 	}
 	r.cache[i] = d
 	return d, nil

@@ -48,6 +48,7 @@ func (e *Engine) aggregate(ctx context.Context, a Aggregate, call *Call) (*Runni
 	}
 	r := e.newRunning(pl.NS.DB, call, lang, &views{store: e.Store, now: call.Now})
 	if r.Iterator, err = e.openPipeline(ctx, r.op, pl, a.Hint, r.views, call); err != nil {
+		r.memory.Close()
 		r.views.release()
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/pipeline"
@@ -31,6 +32,8 @@ type Engine struct {
 	Store *storage.Store
 	// TempDir is where stages spill to.
 	TempDir string
+	// Memory is what operations take theirs from; nil: they take what they like.
+	Memory *memory.Governor
 	// Server answers the stages that look at the server itself ($currentOp …).
 	Server ServerStages
 	// Plans are the plans remembered and the index filters set.

@@ -33,6 +33,7 @@ func (e *Engine) ExplainAggregate(ctx context.Context, a Aggregate, call *Call, 
 	defer vs.release()
 	x := &explainedPipeline{pl: pl, explained: explained{engine: e, verbosity: v, ns: pl.NS, lang: lang, setting: call.setting}}
 	x.op = e.newRunning(pl.NS.DB, call, lang, vs).op
+	defer x.op.Memory.Close()
 	x.op.Explain = true
 	if err := x.checkWrite(ctx); err != nil {
 		return nil, err

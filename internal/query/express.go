@@ -23,6 +23,12 @@ func (o *One) Next(context.Context) (bson.Doc, error) {
 // Park implements cursor.Source.
 func (*One) Park() {}
 
+// Held implements cursor.Source.
+func (*One) Held() int64 { return 0 }
+
+// Shrink implements cursor.Source.
+func (*One) Shrink() error { return nil }
+
 // Close implements cursor.Source.
 func (*One) Close() error { return nil }
 

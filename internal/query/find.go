@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/exec"
 	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/pipeline"
@@ -255,8 +256,14 @@ func orderOf(p *sortpattern.Pattern) []planner.OrderField {
 }
 
 // open puts the iterators of a prepared find together: records, sort, skip, limit, projection.
-func (e *Engine) open(ctx context.Context, p *prepared) (*Running, error) {
-	r := e.newRunning(p.NS.DB, p.call, p.lang, p.views)
+func (e *Engine) open(ctx context.Context, p *prepared) (r *Running, err error) {
+	r = e.newRunning(p.NS.DB, p.call, p.lang, p.views)
+	defer func() {
+		if err != nil {
+			r.memory.Close()
+			r = nil
+		}
+	}()
 	src := exec.Source(nil)
 	if p.coll != nil {
 		src = &collSource{views: p.views, id: p.coll.ID, ns: p.NS}
@@ -332,7 +339,10 @@ func (e *Engine) newRunning(db string, call *Call, lang *language, v *views) *Ru
 	op := &exec.Op{DB: db, Now: call.Now, MaxMemory: exec.DefaultMaxMemory, AllowDiskUse: call.AllowDiskUse, TempDir: e.TempDir,
 		Parser: e.pipelineParser(lang), Env: lang.env}
 	op.Catalog = &stageCatalog{engine: e, call: call, lang: lang, views: v}
-	return &Running{op: op, views: v, lang: lang, Seen: &call.Seen}
+	r := &Running{op: op, views: v, lang: lang, Seen: &call.Seen}
+	r.memory.Open(e.Memory, memory.Operators)
+	op.Memory = &r.memory
+	return r
 }
 
 // recordIDField carries a record id behind a document's fields from the leaf to the projection.

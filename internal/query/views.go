@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/exec"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
@@ -85,11 +86,13 @@ type Running struct {
 	// Sorted says that a stage had to sort.
 	Sorted bool
 	tail   *tail // nil where the end is the end
+	memory memory.Account
 }
 
 // Next implements cursor.Source.
 func (r *Running) Next(ctx context.Context) (bson.Doc, error) {
 	r.lang.ctx = ctx
+	r.memory.Move(memory.Operators)
 	return r.Iterator.Next(ctx)
 }
 
@@ -97,12 +100,26 @@ func (r *Running) Next(ctx context.Context) (bson.Doc, error) {
 func (r *Running) Park() {
 	r.op.Park()
 	r.views.release()
+	r.memory.Move(memory.Cursors)
+	if r.memory.Used() >= minParked && r.memory.Short() {
+		_ = r.Shrink() // what it could not write it keeps
+	}
 }
+
+// minParked is from which size on what is parked goes to files as soon as memory is short.
+const minParked = 1 << 20
+
+// Held implements cursor.Source.
+func (r *Running) Held() int64 { return r.memory.Used() }
+
+// Shrink implements cursor.Source.
+func (r *Running) Shrink() error { return r.op.Shrink() }
 
 // Close ends the operation.
 func (r *Running) Close() error {
 	err := r.Iterator.Close()
 	r.views.release()
+	r.memory.Close()
 	return err
 }
 

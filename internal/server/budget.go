@@ -9,8 +9,10 @@ import (
 
 const (
 	// inFlightBytes is the memory that large messages of all connections may take at one time, from their arrival until their
-	// replies are written. A message that is smaller than what every connection may take anyhow counts for nothing.
-	inFlightBytes = 8 * wire.MaxMessageSize
+	// replies are written. A message that is smaller than what every connection may take anyhow counts for nothing. Where the
+	// server has less memory, they may take a share of it.
+	inFlightBytes = 16 * wire.MaxMessageSize
+	inFlightShare = 4
 	// smallReply is how large a reply may be that counts for nothing.
 	smallReply = 64 << 10
 )
@@ -20,7 +22,7 @@ type budget struct {
 	whole int64
 	mu    struct {
 		sync.Mutex
-		free    int64        // below 0 while replies take more than there is
+		free    int64
 		waiting []*admission // one a connection at most
 	}
 }
@@ -72,11 +74,11 @@ func (b *budget) leave(w *admission) (got int64, ok bool) {
 	return 0, false
 }
 
-// charge takes n bytes at once, whether they are there or not: a reply is in memory already.
-func (b *budget) charge(n int64) {
+// crowded says whether anybody waits.
+func (b *budget) crowded() bool {
 	b.mu.Lock()
-	b.mu.free -= n
-	b.mu.Unlock()
+	defer b.mu.Unlock()
+	return len(b.mu.waiting) > 0
 }
 
 // release gives n bytes back.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -28,6 +29,8 @@ type Conn struct {
 
 	watch    watch
 	transfer transfer
+	// memory is what the reply under way takes.
+	memory memory.Account
 
 	// held is the socket, where a poller looks at it; else the connection has a goroutine of its own.
 	held heldSocket

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -45,6 +46,8 @@ type Request struct {
 	// that Later is called once, from any goroutine, when Finish has nothing more to wait for. That may be before Handle
 	// returns. The request stays valid until Finish returns.
 	Later func()
+	// Memory is what the reply takes its memory from while it is put together. The server gives it back when it is written.
+	Memory *memory.Account
 }
 
 // ExhaustAllowed tells whether the client lets one request have many replies.

@@ -62,6 +62,7 @@ func (s *Server) next(c *Conn) outcome {
 // answered ends what there was to do about m.
 func (s *Server) answered(c *Conn, m *wire.Message, err error) outcome {
 	m.Release()
+	c.memory.Close()
 	c.req, c.out.Body = Request{}, nil
 	s.handled(c)
 	if err == nil {
@@ -107,7 +108,7 @@ func (s *Server) answer(c *Conn, m *wire.Message, invalid error) error {
 		out.OpCode = wire.OpReply
 	}
 	c.req = Request{
-		RequestID: m.RequestID, OpCode: m.OpCode, Flags: m.Flags, Body: m.Body, Sequences: m.Sequences, Size: m.Size,
+		RequestID: m.RequestID, OpCode: m.OpCode, Flags: m.Flags, Body: m.Body, Sequences: m.Sequences, Size: m.Size, Memory: &c.memory,
 	}
 	c.message, c.out = m, out
 	if c.deferral != nil {
@@ -231,7 +232,7 @@ func (s *Server) panicked(c *Conn, p any) Reply {
 func (s *Server) write(c *Conn, out wire.Outgoing) error {
 	c.lastReply = s.nextID.Add(1)
 	out.RequestID = c.lastReply
-	return s.sending(c, len(out.Body), func() error {
+	return s.sending(c, out, func() error {
 		n, err := c.writer.WriteMessage(out)
 		s.counters.bytesOut.Add(int64(n))
 		return err

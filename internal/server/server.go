@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/wire"
 )
@@ -38,13 +39,24 @@ type Options struct {
 	MaxConns int
 	// Compressors are the names that hello may settle on.
 	Compressors []string
-	// InFlightBytes bounds the memory of large messages; 0 is inFlightBytes.
+	// InFlightBytes bounds the memory of large messages; 0 is inFlightBytes, or less where Memory has little.
 	InFlightBytes int64
+	// Memory is what messages and replies take theirs from; nil: they take what they like.
+	Memory *memory.Governor
 	// Quiet leaves the lines about connections out of the log.
 	Quiet bool
 	Log   *slog.Logger
 	// Clock paces what has to do with sockets; it is the wall clock even where the database's time is turned by hand.
 	Clock clock.Clock
+}
+
+// inFlightBytes is what large messages may take.
+func (o Options) inFlightBytes() int64 {
+	bytes := cmp.Or(o.InFlightBytes, inFlightBytes)
+	if total := o.Memory.Total(); total > 0 {
+		bytes = min(bytes, total/inFlightShare)
+	}
+	return bytes
 }
 
 // Server accepts connections and serves them.
@@ -85,8 +97,9 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: opts, log: opts.Log, clock: opts.Clock, codec: codec, listeners: listeners,
-		stopping: make(chan struct{}), budget: newBudget(cmp.Or(opts.InFlightBytes, inFlightBytes)),
+		stopping: make(chan struct{}), budget: newBudget(opts.inFlightBytes()),
 	}
+	opts.Memory.OnShortage(s.endUnread)
 	s.base, s.interrupt = context.WithCancelCause(context.Background())
 	s.mu.conns = map[int64]*Conn{}
 	return s, nil
@@ -216,6 +229,8 @@ func (s *Server) newConn(socket net.Conn) *Conn {
 		c.deferral = newDeferral(c)
 	}
 	c.socket, c.reader, c.writer = socket, s.codec.NewReader(socket), s.codec.NewWriter(socket)
+	c.memory.Open(s.opts.Memory, memory.Replies)
+	c.transfer.counted.OpenExact(s.opts.Memory, memory.Requests)
 	c.reader.Admit = func(size int) error { return s.admit(c, size) }
 	c.ctx, c.cancel = context.WithCancelCause(s.base)
 	c.watch.fd = handle(socket)

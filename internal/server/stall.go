@@ -1,17 +1,29 @@
 package server
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 const (
 	// stallTimeout is how long a client may take to send or to read the next stallBytes of a message that memory is held for.
 	stallTimeout = time.Minute
 	stallBytes   = 64 << 10
+	// crowdedTimeout is stallTimeout for messages while others wait for memory.
+	crowdedTimeout = 5 * time.Second
+	// unreadPatience is how long a large reply is waited for at least when its memory is needed.
+	unreadPatience = 2 * time.Second
+	// messageTimes is how often a message is there while it is handled: as it came, and in the transaction that it becomes.
+	messageTimes = 2
+	// compressedTimes is the same of a reply that is compressed.
+	compressedTimes = 3
 )
 
 // errStopping ends the wait for memory because the server stops.
@@ -21,8 +33,15 @@ var errStopping = errors.New("the server stops")
 type transfer struct {
 	// busy is set while the client sends a large message or reads a reply.
 	busy atomic.Bool
-	// held is what the message under way has taken of the budget; its own goroutine alone uses it.
-	held int64
+	// held is what the message under way has taken of the budget, and counted the same for the server's memory; the
+	// connection's own goroutine alone uses them.
+	held    int64
+	counted memory.Account
+	// unread is how many bytes the reply that is being written has, when that is much, and writing since when it is.
+	unread  atomic.Int64
+	writing atomic.Int64
+	// ended says that the client is not waited for any more.
+	ended atomic.Bool
 
 	// The rest belongs to the goroutine that looks at all connections: how many bytes had passed, and since when.
 	seen  int64
@@ -31,11 +50,12 @@ type transfer struct {
 
 // admit waits until there is memory for a message of size bytes.
 func (s *Server) admit(c *Conn, size int) error {
-	got, ok := s.budget.acquire(int64(size), c.giveTurn, s.stopping)
+	got, ok := s.budget.acquire(messageTimes*int64(size), c.giveTurn, s.stopping)
 	if !ok {
 		return errStopping
 	}
 	c.transfer.held = got
+	c.transfer.counted.Charge(got)
 	c.transfer.busy.Store(true)
 	return nil
 }
@@ -47,39 +67,87 @@ func (c *Conn) arrived() { c.transfer.busy.Store(false) }
 func (s *Server) handled(c *Conn) {
 	s.budget.release(c.transfer.held)
 	c.transfer.held = 0
+	c.transfer.counted.Close()
 }
 
-// sending calls write, which writes size bytes, and has the client watched meanwhile.
-func (s *Server) sending(c *Conn, size int, write func() error) error {
+// sending calls write, which writes out, and has the client watched meanwhile.
+func (s *Server) sending(c *Conn, out wire.Outgoing, write func() error) error {
+	size := int64(len(out.Body))
+	if out.Compressor != wire.Uncompressed {
+		size *= compressedTimes
+	}
 	if size > smallReply {
-		s.budget.charge(int64(size))
-		defer s.budget.release(int64(size))
+		if used := c.memory.Used(); size > used {
+			c.memory.Charge(size - used)
+		} else {
+			c.memory.Give(used - size)
+		}
+		c.transfer.writing.Store(s.clock.Now().UnixNano())
+		c.transfer.unread.Store(size)
+		defer c.transfer.unread.Store(0)
 	}
 	c.transfer.busy.Store(true)
-	defer c.transfer.busy.Store(false)
+	defer func() {
+		c.transfer.busy.Store(false)
+		c.memory.Close()
+	}()
 	return write()
 }
 
+// endUnread is a memory.Holder: it closes the connections whose clients have not read their replies for the longest time.
+func (s *Server) endUnread(want int64) (freed int64) {
+	type unread struct {
+		conn  *Conn
+		since int64
+		bytes int64
+	}
+	var all []unread
+	before := s.clock.Now().Add(-unreadPatience).UnixNano()
+	for _, c := range s.connections() {
+		u := unread{c, c.transfer.writing.Load(), c.transfer.unread.Load()}
+		if u.bytes > 0 && u.since <= before && !c.transfer.ended.Load() {
+			all = append(all, u)
+		}
+	}
+	slices.SortFunc(all, func(a, b unread) int { return cmp.Compare(a.since, b.since) })
+	for _, u := range all {
+		if freed >= want {
+			break
+		}
+		freed += u.bytes
+		s.giveUp(u.conn, "the client does not read its reply, whose memory is needed")
+	}
+	return freed
+}
+
 // stalled says whether the client has done too little for too long.
-func (c *Conn) stalled(now time.Time) bool {
+func (c *Conn) stalled(now time.Time, patience time.Duration) bool {
 	t := &c.transfer
 	passed := c.reader.Received() + c.writer.Written()
 	if !t.busy.Load() || t.since.IsZero() || passed-t.seen >= stallBytes {
 		t.seen, t.since = passed, now
 		return false
 	}
-	return now.Sub(t.since) >= stallTimeout
+	return now.Sub(t.since) >= patience
 }
 
 // endStalled closes the connection when its client is stalled; whoever reads or writes there ends then.
 func (s *Server) endStalled(c *Conn) {
-	if !c.stalled(s.clock.Now()) {
-		return
+	patience := stallTimeout
+	if c.transfer.unread.Load() == 0 && s.budget.crowded() {
+		patience = crowdedTimeout
 	}
-	s.log.Warn("Closing a connection whose client neither reads its reply nor sends the rest of its message",
-		"remote", c.RemoteAddr().String(), "connectionId", c.id)
+	if c.stalled(s.clock.Now(), patience) {
+		s.giveUp(c, "the client neither reads its reply nor sends the rest of its message")
+	}
+}
+
+// giveUp closes a connection whose client holds memory and does nothing.
+func (s *Server) giveUp(c *Conn, why string) {
+	c.transfer.ended.Store(true)
+	s.log.Warn("Closing a connection whose client does not go on", "reason", why, "remote", c.RemoteAddr().String(), "connectionId", c.id)
 	// A deadline, not Close, which waits until nobody uses the socket.
-	c.cancel(mongoerr.New(mongoerr.ClientDisconnect, "the client neither reads its reply nor sends the rest of its message"))
+	c.cancel(mongoerr.New(mongoerr.ClientDisconnect, "%s", why))
 	_ = c.socket.SetDeadline(passed)
 	s.endIdle(c)
 }

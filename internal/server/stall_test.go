@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -108,14 +110,15 @@ func large() handlerFunc {
 // TestWhoDoesNotReadIsClosed: a client that leaves its reply lying is closed after the time-out; one that reads slowly, and
 // one that is idle, are not.
 func TestWhoDoesNotReadIsClosed(t *testing.T) {
-	s := start(t, Options{}, large())
+	g := memory.New(1<<30, clock.Wall(), nil)
+	s := start(t, Options{Memory: g}, large())
 	stuck, slow, idle := s.dial(), s.dial(), s.dial()
 	for _, c := range []*client{stuck, slow} {
 		_ = c.Conn.(*net.TCPConn).SetReadBuffer(64 << 10)
 		c.send(1, 0, `{ large: 1 }`)
 	}
 	idle.ask(`{ ping: 1 }`)
-	until(func() bool { return s.free() < inFlightBytes-80<<20+1 })
+	until(func() bool { return g.Stats().By[memory.Replies] >= 79<<20 })
 	steady := func() bool { // until both are blocked, so that only the clients make progress
 		n := s.written()
 		time.Sleep(20 * time.Millisecond)
@@ -135,6 +138,33 @@ func TestWhoDoesNotReadIsClosed(t *testing.T) {
 	}
 	want(t, idle.ask(`{ ping: 1 }`), `{ ok: 1.0 }`)
 	readSome(t, slow, 1<<20)
+}
+
+// TestUnreadRepliesGiveWay: when memory is short the reply that waits longest is given up, and no other.
+func TestUnreadRepliesGiveWay(t *testing.T) {
+	g := memory.New(100<<20, clock.Wall(), nil)
+	defer g.Close()
+	s := start(t, Options{Memory: g}, large())
+	first, second, idle := s.dial(), s.dial(), s.dial()
+	for i, c := range []*client{first, second} {
+		_ = c.Conn.(*net.TCPConn).SetReadBuffer(64 << 10)
+		c.send(1, 0, `{ large: 1 }`)
+		until(func() bool { return g.Stats().By[memory.Replies] >= int64(i+1)*39<<20 })
+		s.clock.Advance(unreadPatience / 2)
+	}
+	var a memory.Account
+	a.Open(g, memory.Operators)
+	if a.Take(30 << 20) {
+		t.Error("there is more memory than there should be")
+	}
+	if err := a.Wait(t.Context(), 30<<20); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Stats().Current; n > 2 {
+		t.Errorf("%d connections are open", n)
+	}
+	want(t, idle.ask(`{ ping: 1 }`), `{ ok: 1.0 }`)
+	readSome(t, second, 30<<20)
 }
 
 // TestWhoDoesNotSendTheRestIsClosed: a message that memory is held for has to arrive.

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
@@ -103,6 +104,7 @@ func (s *Store) newBuild(ctx context.Context, c *collection, defs []*index.Defin
 	}
 	for _, t := range b.tables {
 		t.sorter = newSorter(s.options.TempDir, s.buildMemoryBytes/len(b.tables))
+		t.sorter.memory.Open(s.options.Memory, memory.IndexBuilds)
 	}
 	return b
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/spill"
 )
 
@@ -23,6 +24,7 @@ type sorter struct {
 	begun  bool  // the first of merge has been given out
 	place  int   // of the next item, when nothing was spilled
 	added  int64 // entries
+	memory memory.Account
 }
 
 // sortItem is an entry in a sorter's memory: its key string, its record id and its type bits, one behind the other.
@@ -34,6 +36,8 @@ type sortItem struct {
 
 const (
 	sortItemBytes = 24
+	// minSpillBytes is how much is kept at least before it is spilled because others need the memory.
+	minSpillBytes = 1 << 20
 	// maxSortBytes is the largest budget: offsets have 32 bits.
 	maxSortBytes = 1 << 30
 )
@@ -60,15 +64,29 @@ func newSorter(dir string, budget int) *sorter {
 
 func (s *sorter) add(key, id, typeBits []byte) error {
 	n := len(key) + len(id) + len(typeBits)
-	if len(s.items) > 0 && len(s.data)+n+sortItemBytes*len(s.items) > s.budget {
+	if len(s.items) > 0 && len(s.data)+n+sortItemBytes*len(s.items) > s.budget || !s.room(n) {
 		if err := s.spill(); err != nil {
 			return err
 		}
+		s.memory.Charge(int64(n + sortItemBytes))
 	}
 	s.added++
 	s.items = append(s.items, sortItem{prefixOf(key, id), uint32(len(s.data)), uint32(len(key)), uint32(len(id)), uint32(len(typeBits))})
 	s.data = append(append(append(s.data, key...), id...), typeBits...)
 	return nil
+}
+
+// room takes memory for an entry of n bytes more. Without any it says whether what is there is too little to be spilled.
+func (s *sorter) room(n int) bool {
+	n += sortItemBytes
+	if s.memory.Take(int64(n)) {
+		return true
+	}
+	if len(s.data)+sortItemBytes*len(s.items) >= minSpillBytes {
+		return false
+	}
+	s.memory.Charge(int64(n))
+	return true
 }
 
 func prefixOf(key, id []byte) uint64 {
@@ -111,6 +129,10 @@ func (s *sorter) spill() error {
 		}
 	}
 	s.data, s.items = s.data[:0], s.items[:0]
+	if s.memory.Short() {
+		s.data, s.items = nil, nil
+	}
+	s.memory.Close()
 	return building(r.Rewind())
 }
 
@@ -198,5 +220,6 @@ func (s *sorter) nextMerged() (e sortedEntry, ok bool, err error) {
 
 func (s *sorter) close() {
 	spill.Close(s.runs)
+	s.memory.Close()
 	*s = sorter{}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
 
@@ -37,6 +38,8 @@ type Options struct {
 	Logger     *slog.Logger
 	// TempDir is where index builds sort what is more than memory holds; the system's by default.
 	TempDir string
+	// Memory is what index builds take theirs from; nil: they take what they like.
+	Memory *memory.Governor
 }
 
 // EventKind is what happened to a collection.

@@ -12,7 +12,9 @@ import (
 //
 // Records of a plain collection move: with their dates, where it has a TTL index, and all of them when it gets the first. So
 // a scan remembers what it has given, and does not give again what moves in front of it while it is parked. What moves to
-// where it had been it would miss: so when any may have, it looks at the end for what it has not given.
+// where it had been it would miss: so when any may have, it looks at the end for what it has not given, until it has looked
+// through all in one view. That comes to an end: a scan is parked behind a record that it has given, so that each time it
+// looks there is at least one record less to give.
 type collScan struct {
 	plan  *planner.CollScan
 	stats *Stats
@@ -24,8 +26,8 @@ type collScan struct {
 	// seen are the records that were given, where they may move while the scan is parked.
 	seen  storage.Seen
 	moves bool
-	// walk is the one that it is on: the first is the scan proper, the others look for what it has missed.
-	walk   int
+	// again says that it is past the scan proper, and looks for what that has missed.
+	again  bool
 	begun  bool
 	parked bool   // since the walk was begun
 	before uint64 // how many moves there were before it was begun
@@ -33,8 +35,9 @@ type collScan struct {
 	tails bool
 }
 
-// maxWalks bounds how often a scan looks for what it has missed, where records move each time.
-const maxWalks = 8
+// errTooManySeen ends a scan that can no longer tell what it has given, where records have moved.
+var errTooManySeen = mongoerr.New(mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed,
+	"documents move while they are read, and telling apart those that were given needs too much memory; read in the order of an index")
 
 func (s *collScan) work(r *reading, m *Member) (status, error) {
 	if s.done {
@@ -75,8 +78,11 @@ func (s *collScan) open(r *reading) error {
 		return err
 	}
 	s.moves = reader.Moves()
-	if !s.begun {
+	switch {
+	case !s.begun:
 		s.begun, s.before = true, reader.View().Moves()
+	case s.moves && s.seen.Full() && (reader.MovedSince(s.before, true) || reader.MovedSince(s.before, false)):
+		return errTooManySeen // it might be given twice
 	}
 	if s.tails && s.after != nil {
 		if err := s.standing(reader); err != nil {
@@ -84,7 +90,7 @@ func (s *collScan) open(r *reading) error {
 		}
 	}
 	scan := storage.RecordScan{Low: s.plan.Records.Low, High: s.plan.Records.High, Reverse: s.plan.Backward, After: s.after}
-	if s.walk > 0 {
+	if s.again {
 		scan.Reverse, scan.Ordered = false, true
 	}
 	s.cursor, err = reader.Scan(scan)
@@ -93,19 +99,22 @@ func (s *collScan) open(r *reading) error {
 
 // mayHaveMissed says whether the walk that has come to its end may have missed records that moved while it was parked.
 func (s *collScan) mayHaveMissed(r *reading) (bool, error) {
-	if !s.moves || !s.parked || s.walk == maxWalks || s.seen.Full() || s.cursor.Err() != nil {
+	if !s.moves || !s.parked || s.cursor.Err() != nil {
 		return false, nil
 	}
 	reader, err := r.reader()
-	if err != nil {
+	if err != nil || !reader.MovedSince(s.before, s.again || !s.plan.Backward) {
 		return false, err
 	}
-	return reader.MovedSince(s.before, s.walk > 0 || !s.plan.Backward), nil
+	if s.seen.Full() {
+		return false, errTooManySeen
+	}
+	return true, nil
 }
 
 // lookAgain begins to walk the records that lie in order, of which some may have come to where the scan had been.
 func (s *collScan) lookAgain() error {
-	s.walk++
+	s.again = true
 	s.begun, s.parked, s.after = false, false, nil
 	return s.close()
 }

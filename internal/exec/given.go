@@ -9,7 +9,8 @@ import (
 type givenIDs struct {
 	stats *Stats
 	ids   map[string]struct{}
-	bytes int
+	// bytes are those that were asked for; spare are of ids that were removed.
+	bytes, spare int
 }
 
 // givenOverhead is about what an entry of the set takes besides the id.
@@ -23,10 +24,13 @@ func (g *givenIDs) add(r *reading, id storage.RecordID) (first bool, err error) 
 		g.stats.DupsDropped++
 		return false, nil
 	}
-	if err := r.remember(len(id) + givenOverhead); err != nil {
+	more := len(id) + givenOverhead
+	spared := min(g.spare, more)
+	g.spare, more = g.spare-spared, more-spared
+	if err := r.remember(more); err != nil {
 		return false, err
 	}
-	if g.bytes += len(id) + givenOverhead; g.bytes > maxDedupBytes {
+	if g.bytes += more; g.bytes > maxDedupBytes {
 		return false, mongoerr.New(mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed, "telling documents apart needs more than %d bytes", maxDedupBytes)
 	}
 	if g.ids == nil {
@@ -34,4 +38,13 @@ func (g *givenIDs) add(r *reading, id storage.RecordID) (first bool, err error) 
 	}
 	g.ids[string(id)] = struct{}{}
 	return true, nil
+}
+
+// remove has id be met for the first time again.
+func (g *givenIDs) remove(id storage.RecordID) {
+	id = id.Identity()
+	if _, there := g.ids[string(id)]; there {
+		delete(g.ids, string(id))
+		g.spare += len(id) + givenOverhead
+	}
 }

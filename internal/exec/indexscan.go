@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/storage"
@@ -22,6 +23,7 @@ type indexScan struct {
 	cursor *storage.IndexCursor
 	span   int // the span that the scan is in, counted in the direction of the walk
 	after  *storage.IndexPosition
+	again  bool // the walk goes on with the entry at after
 	on     bool
 	done   bool
 	given  *givenIDs // nil where no record can come twice
@@ -164,8 +166,11 @@ func (s *indexScan) open(r *reading) error {
 	if d == nil {
 		return mongoerr.New(mongoerr.QueryPlanKilled, "query plan killed :: index '%s' dropped", s.plan.Index.Name)
 	}
-	if s.given == nil && !s.plan.Once && (multikeyNow(reader.Multikey(d)) || reader.MultikeyPaths(d) != s.plan.Index.Paths) {
-		s.given = &givenIDs{stats: s.stats} // it became so while the scan was parked
+	if now := reader.Multikey(d); s.became(now, reader.MultikeyPaths(d)) { // while the scan was parked
+		r.untrue = true
+		if s.given == nil && !s.plan.Once {
+			s.given = &givenIDs{stats: s.stats}
+		}
 	}
 	if err := s.takeUp(reader); err != nil {
 		return err
@@ -173,7 +178,8 @@ func (s *indexScan) open(r *reading) error {
 	ranges := s.plan.Ranges
 	s.stats.Seeks++
 	s.cursor, err = reader.ScanIndex(storage.IndexScan{Index: d, Low: ranges[0].Low, High: ranges[len(ranges)-1].High,
-		Reverse: s.plan.Backward, After: s.after, Fetches: s.want.fetched})
+		Reverse: s.plan.Backward, After: s.after, Again: s.again, Fetches: s.want.fetched})
+	s.again = false
 	return err
 }
 
@@ -195,6 +201,16 @@ func (s *indexScan) takeUp(r *storage.Reader) (err error) {
 		s.after.RecordID = storage.LastSequence()
 	}
 	return nil
+}
+
+// became says whether the index has keys of arrays where it had none when the plan was made.
+func (s *indexScan) became(multikey []uint64, paths *index.PathSet) bool {
+	for i, bits := range multikey {
+		if i >= len(s.plan.Index.Multikey) || bits&^s.plan.Index.Multikey[i] != 0 {
+			return bits != 0
+		}
+	}
+	return paths != s.plan.Index.Paths
 }
 
 func multikeyNow(paths []uint64) bool {
@@ -234,6 +250,19 @@ func (s *indexScan) seek(r planner.Range) {
 		s.cursor.Seek(r.High)
 	} else {
 		s.cursor.Seek(r.Low)
+	}
+}
+
+// unread has the scan give the entry that it stands at once more, when it is taken up again and the entry is there then.
+func (s *indexScan) unread() {
+	if !s.on {
+		return
+	}
+	e := s.cursor.Entry()
+	s.again = true
+	s.group.remove(e)
+	if s.given != nil {
+		s.given.remove(e.RecordID)
 	}
 }
 

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/storage"
 )
@@ -34,6 +35,18 @@ func (g *keyGroup) add(e storage.IndexEntry) bool {
 		g.mayComeAgain()
 	}
 	return true
+}
+
+// remove has the record of e not be given under its key yet.
+func (g *keyGroup) remove(e storage.IndexEntry) {
+	n, ok := e.RecordID.Sequence()
+	if !ok || !bytes.Equal(e.Key, g.key) {
+		return
+	}
+	g.given = slices.DeleteFunc(g.given, func(m uint64) bool { return m == n })
+	if g.seen != nil {
+		g.seen.RemoveSequence(n)
+	}
 }
 
 // mayComeAgain is told that records may have moved.

@@ -3,10 +3,10 @@ package exec
 import (
 	"bytes"
 	"container/heap"
+	"fmt"
 
 	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/planner"
-	"github.com/ebbdb/ebb/internal/storage"
 )
 
 // mergeInputs is SORT_MERGE: it gives the least of what its inputs stand at, each record once. Inputs come from index scans,
@@ -22,6 +22,7 @@ type mergeInputs struct {
 // mergeInput is one input with the member that it stands at.
 type mergeInput struct {
 	working
+	scan   *indexScan // that it comes from
 	fields []mergeField
 	member Member
 	// key is what the member is ordered by.
@@ -38,10 +39,21 @@ func newMergeInputs(plan *planner.SortMerge, stats *Stats, inputs []working) *me
 	n := &mergeInputs{inputs: make([]mergeInput, len(inputs)), given: givenIDs{stats: stats}}
 	n.heads.of = n.inputs
 	for i, in := range inputs {
-		n.inputs[i] = mergeInput{working: in, fields: mergeFields(plan.Inputs[i], plan.Order)}
+		n.inputs[i] = mergeInput{working: in, scan: scanOf(in.node), fields: mergeFields(plan.Inputs[i], plan.Order)}
 		n.empty = append(n.empty, i)
 	}
 	return n
+}
+
+// scanOf is the index scan that a node's members come from.
+func scanOf(n node) *indexScan {
+	switch n := n.(type) {
+	case *indexScan:
+		return n
+	case *fetch:
+		return scanOf(n.in.node)
+	}
+	panic(fmt.Sprintf("exec: SORT_MERGE of a %T", n))
 }
 
 // mergeFields finds the fields of the order in the keys of the index that n walks.
@@ -133,12 +145,14 @@ func (in *mergeInput) readKey() error {
 // maxKeyFields is more than the fields of any key.
 const maxKeyFields = 64
 
-// park keeps the members that the inputs stand at, whose bytes go with what the inputs hold.
+// park forgets the members that the inputs stand at: in the next view they may be gone, be others, or match no longer. The
+// inputs give them once more if they are still there.
 func (n *mergeInputs) park() {
 	for _, i := range n.heads.order {
-		in := &n.inputs[i]
-		in.member = in.member.clone()
+		n.inputs[i].scan.unread()
 	}
+	n.empty = append(n.empty, n.heads.order...)
+	n.heads.order = n.heads.order[:0]
 	for i := range n.inputs {
 		n.inputs[i].park()
 	}
@@ -171,14 +185,4 @@ func (h *mergeHeads) Pop() any {
 	last := h.order[len(h.order)-1]
 	h.order = h.order[:len(h.order)-1]
 	return last
-}
-
-// clone is m with bytes of its own.
-func (m Member) clone() Member {
-	c := Member{Record: m.Record.Clone(), Key: m.Key, IndexKey: m.IndexKey.Clone()}
-	if m.Doc == nil {
-		c.Doc = nil
-	}
-	c.Entry = storage.IndexEntry{Key: bytes.Clone(m.Entry.Key), TypeBits: bytes.Clone(m.Entry.TypeBits), RecordID: c.ID}
-	return c
 }

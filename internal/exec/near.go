@@ -19,7 +19,7 @@ import (
 const (
 	maxNearBytes  = DefaultMaxMemory
 	nearRingBytes = DefaultMaxMemory / 8
-	nearOverhead  = 80
+	nearOverhead  = 104
 	// nearDocBytes is how much of the documents is kept, so that they need not be fetched again.
 	nearDocBytes = 1 << 20
 )
@@ -45,10 +45,11 @@ type nearScan struct {
 	reader    *storage.Reader // nil while parked
 }
 
-// nearby is a record that was found; only its id when its document is not kept.
+// nearby is a record that was found, by a key of the index; only its id when its document is not kept.
 type nearby struct {
 	distance float64
 	storage.Record
+	key []byte
 }
 
 func (s *nearScan) work(r *reading, m *Member) (status, error) {
@@ -63,31 +64,64 @@ func (s *nearScan) work(r *reading, m *Member) (status, error) {
 	return needTime, s.nextRing(r)
 }
 
-// give gives the nearest record; one that is not kept is fetched again, which after a park may have gone or moved away.
+// give gives the nearest record; one that is not kept is fetched again.
 func (s *nearScan) give(r *reading, m *Member) (status, error) {
-	m.Record = s.found[0].Record
+	next := s.found[0]
 	s.found = s.found[1:]
+	m.Record = next.Record
 	if m.Doc == nil {
-		rec, ok, err := s.get(r, m.ID)
-		if !ok || err != nil {
+		if ok, err := s.fetch(r, m, next); !ok || err != nil {
 			return needTime, err
 		}
-		if _, _, ok = s.plan.Near.Nearest(rec.Doc); !ok {
-			return needTime, nil
-		}
-		m.Record = rec
 	}
 	s.stats.ringGave()
 	return advanced, nil
 }
 
-func (s *nearScan) get(r *reading, id storage.RecordID) (rec storage.Record, ok bool, err error) {
+// fetch gets the record again that was found, perhaps in an earlier view. It may have gone since, match no longer, or lie elsewhere:
+// in this ring it is put where it belongs now, a ring further out will find it, and what has come nearer is given at once.
+func (s *nearScan) fetch(r *reading, m *Member, was nearby) (there bool, err error) {
+	rec, ok, err := s.get(r, was.key, m.ID)
+	if !ok || err != nil {
+		return false, err
+	}
+	distance, _, ok := s.plan.Near.Nearest(rec.Doc)
+	if !ok || distance > s.high || distance == s.high && !s.last {
+		return false, nil
+	}
+	if distance > was.distance {
+		s.place(nearby{distance, storage.Record{ID: rec.ID.Clone()}, was.key})
+		return false, nil
+	}
+	m.Record = rec
+	return r.matches(s.filter(r), rec.Doc)
+}
+
+// place puts a record among those found.
+func (s *nearScan) place(one nearby) {
+	at, _ := slices.BinarySearchFunc(s.found, one, byDistance)
+	s.found = slices.Insert(s.found, at, one)
+}
+
+func byDistance(a, b nearby) int {
+	return cmp.Or(cmp.Compare(a.distance, b.distance), bytes.Compare(a.ID, b.ID))
+}
+
+// filter is what a record is held against besides the distance.
+func (s *nearScan) filter(r *reading) *match.Filter {
+	if r.details != nil {
+		return s.plan.Filter
+	}
+	return s.rest
+}
+
+func (s *nearScan) get(r *reading, key []byte, id storage.RecordID) (rec storage.Record, ok bool, err error) {
 	if s.reader == nil {
 		if s.reader, err = r.reader(); err != nil {
 			return rec, false, err
 		}
 	}
-	return s.reader.Get(id)
+	return s.reader.GetByEntry(s.plan.Index.Definition, key, id)
 }
 
 // nextRing begins the walk of the ring behind the one that is done.
@@ -123,9 +157,7 @@ func (s *nearScan) beginRing() {
 
 func (s *nearScan) endRing() {
 	s.scan = nil
-	slices.SortFunc(s.found, func(a, b nearby) int {
-		return cmp.Or(cmp.Compare(a.distance, b.distance), bytes.Compare(a.ID, b.ID))
-	})
+	slices.SortFunc(s.found, byDistance)
 	s.ring.Found, s.ring.Fetch.EOF = int64(len(s.found)), true
 	s.stats.Rings = append(s.stats.Rings, s.ring)
 }
@@ -204,11 +236,11 @@ func (s *nearScan) look(r *reading) error {
 	if s.scan.given == nil && !s.within(s.scan.cursor.Entry().Key) {
 		return nil
 	}
-	return s.consider(r, m.ID)
+	return s.consider(r, m.Entry.Key, m.ID)
 }
 
-func (s *nearScan) consider(r *reading, id storage.RecordID) error {
-	rec, ok, err := s.get(r, id)
+func (s *nearScan) consider(r *reading, key []byte, id storage.RecordID) error {
+	rec, ok, err := s.get(r, key, id)
 	if !ok || err != nil {
 		return err
 	}
@@ -218,15 +250,11 @@ func (s *nearScan) consider(r *reading, id storage.RecordID) error {
 	if !ok || distance < s.low || distance > s.high || distance == s.high && !s.last {
 		return nil
 	}
-	filter := s.rest
-	if r.details != nil {
-		filter = s.plan.Filter
-	}
-	if ok, err := r.matches(filter, rec.Doc); !ok || err != nil {
+	if ok, err := r.matches(s.filter(r), rec.Doc); !ok || err != nil {
 		return err
 	}
 	s.ring.Fetch.Advanced++
-	s.keep(distance, rec)
+	s.keep(distance, rec, key)
 	if more := int64(s.held - s.counted); more > 0 { // rings are counted by the largest
 		if err := r.remember(int(more)); err != nil {
 			return err
@@ -240,14 +268,14 @@ func (s *nearScan) consider(r *reading, id storage.RecordID) error {
 	return nil
 }
 
-func (s *nearScan) keep(distance float64, rec storage.Record) {
+func (s *nearScan) keep(distance float64, rec storage.Record, key []byte) {
 	kept := storage.Record{ID: rec.ID.Clone()}
 	if s.docs+len(rec.Doc) <= nearDocBytes {
 		s.docs += len(rec.Doc)
 		kept = rec.Clone()
 	}
-	s.found = append(s.found, nearby{distance, kept})
-	s.held += len(rec.ID) + nearOverhead
+	s.found = append(s.found, nearby{distance, kept, bytes.Clone(key)})
+	s.held += len(rec.ID) + len(key) + nearOverhead
 }
 
 // halve looks at the inner half of the ring instead, as long as it can be told from the whole.

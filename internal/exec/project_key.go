@@ -51,7 +51,7 @@ func (n *projectKey) work(r *reading, m *Member) (status, error) {
 			return ended, err
 		}
 	}
-	if n.untold {
+	if n.untold || r.untrue {
 		return n.fetch(r, m)
 	}
 	if n.values, _, err = keystring.Decode(n.values[:0], m.Entry.Key, m.Entry.TypeBits, n.fields); err != nil {
@@ -86,6 +86,9 @@ func (n *projectKey) fetch(r *reading, m *Member) (status, error) {
 	m.Record = rec
 	n.stats.Docs++
 	r.seen.Docs++
+	if ok, err := r.matches(nil, m.Doc); !ok || err != nil {
+		return needTime, err
+	}
 	return advanced, nil
 }
 

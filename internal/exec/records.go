@@ -25,6 +25,10 @@ type Records struct {
 	// rematch: no node holds documents against the whole filter, which alone tells the details that are wanted.
 	rematch bool
 	kept    kept // what a race has found
+	// stale says that what was kept is of an earlier view; refresh is how such a record is looked at again, nil for those of
+	// a sort, which are given as they were when it sorted.
+	stale   bool
+	refresh func(*Records) (ok bool, err error)
 	member  Member
 	buf     []byte
 	rec     storage.Record
@@ -35,6 +39,13 @@ type Records struct {
 func (o Opening) Open(plan *planner.Plan) *Records {
 	r := &Records{reading: reading{src: o.Source, env: o.Env, seen: o.Seen, whole: plan.Filter, details: o.Details, op: o.Op}}
 	r.root = opener{&r.reading}.open(plan.Root, want{indexKey: o.IndexKeys})
+	switch {
+	case plan.Sorts():
+	case has[*planner.Projection](plan.Root):
+		r.refresh = (*Records).stillThere
+	default:
+		r.refresh = (*Records).readAgain
+	}
 	_, byID := plan.Root.(*planner.IDHack)
 	r.rematch = o.Details != nil && plan.Filter != nil && planner.FilterOf(plan.Root) != plan.Filter && !byID
 	return r
@@ -61,13 +72,15 @@ func (r *Records) Tailing() bool {
 
 // NextRecord gives the next record that matches; ok is false at the end. It is valid until the next call.
 func (r *Records) NextRecord(ctx context.Context) (rec storage.Record, ok bool, err error) {
-	if r.kept.len() > 0 {
-		return r.takeKept()
+	r.reading.ctx = ctx
+	for r.kept.len() > 0 {
+		if rec, ok, err = r.takeKept(); ok || err != nil {
+			return rec, ok, err
+		}
 	}
 	if r.root.EOF && !r.Tailing() {
 		return storage.Record{}, false, nil
 	}
-	r.reading.ctx = ctx
 	for {
 		if err := interrupted(ctx); err != nil {
 			return storage.Record{}, false, err
@@ -87,13 +100,47 @@ func (r *Records) NextRecord(ctx context.Context) (rec storage.Record, ok bool, 
 	}
 }
 
-// takeKept gives what a race has found. The details are those of the last found and have to be told again.
+// takeKept gives what a race has found, unless it is stale and gone. The details are those of the last found and have to be
+// told again.
 func (r *Records) takeKept() (rec storage.Record, ok bool, err error) {
 	r.rec, r.key = r.kept.take()
+	if r.stale && r.refresh != nil {
+		if ok, err := r.refresh(r); !ok || err != nil {
+			return storage.Record{}, false, err
+		}
+	}
 	if r.reading.details != nil && r.reading.whole != nil {
 		_, err = r.reading.whole.MatchDetails(r.reading.env, r.rec.Doc, r.reading.details)
 	}
 	return r.rec, err == nil, err
+}
+
+// readAgain makes the record what it is now; not ok when it is gone or matches no longer.
+func (r *Records) readAgain() (ok bool, err error) {
+	reader, err := r.reading.reader()
+	if err != nil {
+		return false, err
+	}
+	now, ok, err := reader.Again(r.rec)
+	if !ok || err != nil {
+		return false, err
+	}
+	r.member.Record, r.member.IndexKey = now, r.key
+	r.keep()
+	return r.reading.matches(r.reading.whole, r.rec.Doc)
+}
+
+// stillThere is readAgain for a record of which only what a key tells is known: that stays as it was.
+func (r *Records) stillThere() (ok bool, err error) {
+	reader, err := r.reading.reader()
+	if err != nil {
+		return false, err
+	}
+	now, ok, err := reader.Get(r.rec.ID)
+	if !ok || err != nil {
+		return err == nil && reader.Order() != 0, err // one that has moved is not found, and not gone
+	}
+	return r.reading.matches(r.reading.whole, now.Doc)
 }
 
 // keep copies the member: what the engine gave is gone when the leaf parks; what is above may need the document longer.
@@ -134,7 +181,10 @@ func (r *Records) Next(ctx context.Context) (bson.Doc, error) {
 }
 
 // Park implements Parker.
-func (r *Records) Park() { r.root.park() }
+func (r *Records) Park() {
+	r.stale = r.stale || r.kept.len() > 0
+	r.root.park()
+}
 
 // Close implements Iterator.
 func (r *Records) Close() error {

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -49,13 +50,15 @@ type textOr struct {
 	parked bool
 }
 
+// scoredID is a record with its score, and a key that the index has for it.
 type scoredID struct {
 	id    string
+	key   []byte
 	score float64
 }
 
-// scoredOverhead is about what a record that is found takes besides its id.
-const scoredOverhead = 80
+// scoredOverhead is about what a record that is found takes besides its id and key.
+const scoredOverhead = 96
 
 func (n *textOr) work(r *reading, m *Member) (status, error) {
 	if n.at < len(n.inputs) {
@@ -67,7 +70,7 @@ func (n *textOr) work(r *reading, m *Member) (status, error) {
 	at := n.found[n.next]
 	n.next++
 	m.Score, m.Scored = at.score, true
-	return n.fetch(r, storage.RecordID(at.id), m)
+	return n.fetch(r, at, m)
 }
 
 // add takes one entry of one word's.
@@ -86,25 +89,27 @@ func (n *textOr) add(r *reading) error {
 		n.found[i].score += m.Score
 		return nil
 	}
-	if err := r.remember(len(m.ID) + scoredOverhead); err != nil {
+	held := len(m.ID) + len(m.Entry.Key) + scoredOverhead
+	if err := r.remember(held); err != nil {
 		return err
 	}
-	if n.stats.Held += int64(len(m.ID) + scoredOverhead); n.stats.Held > maxDedupBytes {
+	if n.stats.Held += int64(held); n.stats.Held > maxDedupBytes {
 		return mongoerr.New(mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed, "a text search needs more than %d bytes to add up scores", maxDedupBytes)
 	}
 	id := string(m.ID)
 	n.places[id] = len(n.found)
-	n.found = append(n.found, scoredID{id, m.Score})
+	n.found = append(n.found, scoredID{id, bytes.Clone(m.Entry.Key), m.Score})
 	return nil
 }
 
-func (n *textOr) fetch(r *reading, id storage.RecordID, m *Member) (s status, err error) {
+func (n *textOr) fetch(r *reading, at scoredID, m *Member) (s status, err error) {
 	if n.reader == nil {
 		if n.reader, err = r.reader(); err != nil {
 			return ended, err
 		}
 	}
-	rec, there, err := n.reader.Get(id)
+	scan := n.plan.Inputs[0].(*planner.IndexScan)
+	rec, there, err := n.reader.GetByEntry(scan.Index.Definition, at.key, storage.RecordID(at.id))
 	if !there || err != nil {
 		return needTime, err
 	}

@@ -25,6 +25,9 @@ type reading struct {
 	// whole is the filter of the whole query; details, when not nil, is filled where a document is held against it.
 	whole   *match.Filter
 	details *match.Details
+	// untrue says that an index has got keys of arrays since the plan was made: what the bounds and keys were to see to has
+	// to be looked at in the documents.
+	untrue bool
 }
 
 // reader is the collection in the view of now.
@@ -53,6 +56,9 @@ func (r *reading) forgetAll() {
 
 // matches holds doc against f; nil takes all.
 func (r *reading) matches(f *match.Filter, doc bson.Doc) (bool, error) {
+	if r.untrue {
+		f = r.whole
+	}
 	switch {
 	case f == nil:
 		return true, nil

@@ -75,3 +75,47 @@ func pickNamed(c *catalog.Collection, name string) (out []*index.Definition) {
 	}
 	return out
 }
+
+// TestScansOfWhatMovesAway: documents that move behind a cursor after each one that it gives come all the same, once.
+func TestScansOfWhatMovesAway(t *testing.T) {
+	for _, way := range []int64{1, -1} {
+		x := &tried{t: t, ns: namespace.NS{DB: "test", Coll: "c"}}
+		closed := x.open()
+		ctx := context.Background()
+		_, err := x.engine.Store.CreateCollection(ctx, x.ns, bson.EmptyDoc)
+		x.must(err)
+		x.indexOf("{v: 2, name: 'd', key: {d: 1}, expireAfterSeconds: 100000}")
+		const many = 40
+		for i := range int64(many) {
+			_, _, err := x.engine.Insert(ctx, x.ns, []bson.Doc{bson.MustDoc(fmt.Sprintf("{_id: %d, d: Date(%d)}", i, testTime+i))}, true, x.call())
+			x.must(err)
+		}
+		rows, err := x.engine.Find(ctx, Find{NS: x.ns, Hint: bson.MustParse(fmt.Sprintf("{$natural: %d}", way))}, x.call())
+		x.must(err)
+		came := map[string]int{}
+		for n := int64(1); ; n++ {
+			doc, err := rows.Next(ctx)
+			x.must(err)
+			if doc == nil {
+				break
+			}
+			came[doc.Lookup("_id").String()]++
+			rows.Park()
+			for i := range int64(many) {
+				at := testTime + (i-n*many)*way // before all places where anything has been, in the cursor's direction
+				if n > 2 && way < 0 {
+					at = testTime - (n*many - i) // from its second walk on it goes forward
+				}
+				_, err := x.engine.Update(ctx, Update{NS: x.ns, Filter: bson.MustDoc(fmt.Sprintf("{_id: %d}", i)), Change: bson.MustParse(fmt.Sprintf("{$set: {d: Date(%d)}}", at))}, x.call())
+				x.must(err)
+			}
+		}
+		for i := range many {
+			if n := came[fmt.Sprint(i)]; n != 1 {
+				t.Errorf("direction %d: document %d came %d times", way, i, n)
+			}
+		}
+		x.must(rows.Close())
+		closed()
+	}
+}

@@ -25,7 +25,7 @@ func TestRandomPlaces(t *testing.T) {
 		seed = rand.Uint64() >> 16
 	}
 	started := clock.Wall().Now()
-	for n := uint64(0); !t.Failed() && (n < fewestWorlds || clock.Since(clock.Wall(), started) < *tryFor); n++ {
+	for n := uint64(0); !t.Failed() && (n < fewestPlaces || clock.Since(clock.Wall(), started) < *tryFor); n++ {
 		tryPlaces(t, seed+n)
 	}
 }

@@ -34,6 +34,7 @@ var (
 
 const (
 	fewestWorlds    = 80
+	fewestPlaces    = 30 // worlds of places, which take longer
 	queriesPerWorld = 40
 	testTime        = int64(1_700_000_000_000)
 )

@@ -166,7 +166,7 @@ func (d *deadlines) first(id RecordID) bool {
 	case !d.several:
 		return true
 	case d.numbered:
-		d.cut = len(d.seen.pages) == maxSeenPages
+		d.cut = d.seen.Full()
 		return d.seen.Add(id)
 	}
 	if _, again := d.others[string(id)]; again {

@@ -1,6 +1,13 @@
 package storage
 
-import "sync/atomic"
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+)
 
 // moves is when records of a collection have moved last, forward in its order and back. A scan that is taken up again in
 // another view learns from it whether some that it had still to come to may lie behind it now.
@@ -63,4 +70,43 @@ func (r *Reader) MovedSince(moves uint64, back bool) bool {
 	}
 	m := &r.c.steady.moves
 	return m.under[way].Load() > 0 || m.last[way].Load() > moves // in this order: what has ended meanwhile has its number
+}
+
+// GetByEntry is Get for a record that an index of its own values has led to, perhaps in an earlier view: where it has moved since
+// it is found by its entry, if that is still there.
+func (r *Reader) GetByEntry(d *index.Definition, key []byte, id RecordID) (rec Record, ok bool, err error) {
+	rec, ok, err = r.Get(id)
+	n, numbered := id.Sequence()
+	ix := r.c.index(d.ID)
+	if ok || err != nil || !numbered || ix == nil || !r.Moves() {
+		return rec, ok, err
+	}
+	ordered := make([]byte, placeLength)
+	ordered[0] = orderedMark
+	for _, was := range [...]RecordID{orderedID(ordered, n), sequenceID(n)} {
+		now, err := r.entryOf(ix.entries, key, was)
+		switch {
+		case err != nil:
+			return Record{}, false, err
+		case now != nil:
+			return r.Get(now)
+		}
+	}
+	return rec, false, nil
+}
+
+// entryOf is the id in an index's entry, which a record has under key with what an id of the form of was leaves of it there; nil
+// when there is none.
+func (r *Reader) entryOf(e entries, key []byte, was RecordID) (RecordID, error) {
+	at := e.appendKey(nil, key, was)
+	value, err := r.view.reader.Get(at)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("storage: look up an index entry of %s: %w", r.c.NS, err)
+	}
+	var room idRoom
+	entry, err := e.read(at, value, &room)
+	return entry.RecordID.Clone(), err
 }

@@ -325,60 +325,6 @@ func (c *collection) nextSequence(e kv.Engine) (uint64, error) {
 	return c.steady.sequence.next(e, c.order != nil)
 }
 
-// Seen tells records apart that a walk meets, also where they move in front of it: a bit for each sequence. The zero Seen has
-// met none.
-type Seen struct {
-	pages map[uint64]*seenPage
-	// last is the page that was used last, and its number.
-	last   *seenPage
-	number uint64
-}
-
-type seenPage [seenPageBits / 64]uint64
-
-const (
-	seenPageBits = 1 << 13
-	// maxSeenPages bounds a Seen: 64 MiB, half a billion records that were inserted one after the other.
-	maxSeenPages = 64 << 20 / (seenPageBits / 8)
-)
-
-// Add says whether id is met for the first time. Of ids that do not move, and past the bound, it says so always.
-func (s *Seen) Add(id RecordID) bool {
-	n, ok := id.Sequence()
-	return !ok || s.AddSequence(n)
-}
-
-// Full says whether there may be records of which nobody knows whether they were met.
-func (s *Seen) Full() bool { return len(s.pages) == maxSeenPages }
-
-// AddSequence is Add for the number that an id has by Sequence.
-func (s *Seen) AddSequence(n uint64) bool {
-	page := s.page(n / seenPageBits)
-	if page == nil {
-		return true
-	}
-	word, bit := &page[n%seenPageBits/64], uint64(1)<<(n%64)
-	first := *word&bit == 0
-	*word |= bit
-	return first
-}
-
-func (s *Seen) page(n uint64) *seenPage {
-	if s.last != nil && s.number == n {
-		return s.last
-	}
-	page := s.pages[n]
-	if page == nil && len(s.pages) < maxSeenPages {
-		if s.pages == nil {
-			s.pages = map[uint64]*seenPage{}
-		}
-		page = new(seenPage)
-		s.pages[n] = page
-	}
-	s.last, s.number = page, n
-	return page
-}
-
 // Moves says whether records of the collection may move while they stay what they are: now, or once it has a TTL index.
 func (r *Reader) Moves() bool { return r.c.id != nil && !r.c.Options.Capped }
 

@@ -113,8 +113,10 @@ type IndexScan struct {
 	// side open. After(k) is the position behind all entries of the key strings that begin with k.
 	Low, High []byte
 	Reverse   bool
-	// After is the entry behind which a scan goes on, in its direction; it need not exist any more.
+	// After is the entry behind which a scan goes on, in its direction; it need not exist any more. With Again the scan begins
+	// with that entry itself, if it is there.
 	After *IndexPosition
+	Again bool
 	// Fetches says that the caller gets every record it uses by its id, which tells what is hidden. Otherwise the cursor
 	// looks itself, where the collection hides anything.
 	Fetches bool
@@ -149,6 +151,10 @@ func (r *Reader) ScanIndex(s IndexScan) (*IndexCursor, error) {
 	if c.dead, err = r.swept(); err != nil {
 		return nil, err
 	}
+	if s.Again && s.Reverse {
+		after = After(after)
+	}
+	c.walk.again = s.Again
 	if err := c.walk.open(r.view, bounds, s.Reverse, after); err != nil {
 		return nil, err
 	}
@@ -223,6 +229,7 @@ type walk struct {
 	ctx     context.Context
 	it      kv.Iterator // nil: there is nothing to walk
 	reverse bool
+	again   bool        // begins with what it would go on behind
 	first   func() bool // the move that comes next, when it is not a step
 	steps   int
 	ended   error
@@ -258,7 +265,7 @@ func (w *walk) behind(after []byte) bool {
 		return w.it.SeekLT(after)
 	}
 	moved := w.it.SeekGE(after)
-	if moved && string(w.it.Key()) == string(after) {
+	if moved && !w.again && string(w.it.Key()) == string(after) {
 		return w.it.Next()
 	}
 	return moved

@@ -131,10 +131,18 @@ func (d *database) openEngine(s *Server) (letRemove func(), err error) {
 		OnFailure: s.fail, StartWithDamagedLog: s.opts.StartWithDamagedLog, HoldRemovals: true}
 	o.CacheBytes, o.HotBytes = s.opts.caches()
 	o.MemTableBytes = s.opts.memTableBytes
+	o.MinFreeBytes, o.ReserveBytes = s.opts.MinFreeBytes, s.opts.ReserveBytes
 	var e *pebblekv.Engine
-	if s.dir == nil {
+	switch {
+	case s.dir == nil:
 		e, err = pebblekv.OpenMemory(o)
-	} else if err = checkStoreDir(s.dir.Path()); err == nil {
+	case s.opts.disk != nil:
+		o.FS = s.opts.disk
+		e, err = pebblekv.Open(storeDir, o)
+	default:
+		if err = checkStoreDir(s.dir.Path()); err != nil {
+			break
+		}
 		e, err = pebblekv.Open(filepath.Join(s.dir.Path(), storeDir), o)
 	}
 	if err != nil {
@@ -162,10 +170,20 @@ func spillDir(s *Server) (string, error) {
 		return os.TempDir(), nil
 	}
 	dir := filepath.Join(s.dir.Path(), tempDir)
-	if err := os.RemoveAll(dir); err != nil {
+	left, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return dir, os.Mkdir(dir, 0o700)
+	}
+	if err == nil {
+		err = os.Chmod(dir, 0o700)
+	}
+	for _, e := range left { // the directory itself stays: a full disk may have no room for it again
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	if err != nil {
 		return "", fmt.Errorf("clear %s: %w", dir, err)
 	}
-	return dir, os.MkdirAll(dir, 0o700)
+	return dir, nil
 }
 
 // endCursors has the cursors on a collection that is no longer there under its name fail.

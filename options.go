@@ -4,6 +4,8 @@ import (
 	"math"
 	"runtime/debug"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/config"
@@ -58,6 +60,10 @@ type Options struct {
 	// either there is no JavaScript.
 	ScriptsInProcess bool
 
+	// MinFreeBytes must be free on the disk for data to be added, and ReserveBytes are set aside for letting it go when the disk
+	// is full; 0 is 512 and 256 MiB, less on a small disk, and what is negative is none.
+	MinFreeBytes, ReserveBytes int64
+
 	// Parameters are server parameters, as --setParameter sets them.
 	Parameters []config.Parameter
 	// Argv and Parsed are what getCmdLineOpts answers.
@@ -80,6 +86,7 @@ type Options struct {
 	Clock clock.Clock
 
 	memTableBytes int64
+	disk          vfs.FS // where the store is, in tests; nil is the machine's disk
 }
 
 // AnyPort is the Port that stands for any free one.

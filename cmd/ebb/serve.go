@@ -90,21 +90,23 @@ func open(cfg *config.Config, work func(bool)) (server *ebb.Server, log *serverl
 
 func options(cfg *config.Config, log *serverlog.Log, work func(bool)) ebb.Options {
 	opts := ebb.Options{
-		Addresses:   cfg.Net.BindIP,
-		Port:        cfg.Net.Port,
-		MaxConns:    cfg.Net.MaxConns,
-		Compressors: cfg.Net.Compressors,
-		DBPath:      cfg.Storage.DBPath,
-		Engine:      cfg.Storage.Engine,
-		CacheBytes:  cfg.Storage.CacheBytes,
-		Parameters:  cfg.SetParameter,
-		Argv:        cfg.Argv,
-		Parsed:      cfg.Parsed,
-		Quiet:       cfg.SystemLog.Quiet,
-		Log:         log,
-		Clock:       clock.Wall(),
-		OnWork:      work,
-		OnFailure:   func(error) { os.Exit(exitStoreFailed) }, // clients know sooner than if operations were waited for
+		Addresses:    cfg.Net.BindIP,
+		Port:         cfg.Net.Port,
+		MaxConns:     cfg.Net.MaxConns,
+		Compressors:  cfg.Net.Compressors,
+		DBPath:       cfg.Storage.DBPath,
+		Engine:       cfg.Storage.Engine,
+		CacheBytes:   cfg.Storage.CacheBytes,
+		MinFreeBytes: cfg.Storage.MinFreeBytes,
+		ReserveBytes: cfg.Storage.ReserveBytes,
+		Parameters:   cfg.SetParameter,
+		Argv:         cfg.Argv,
+		Parsed:       cfg.Parsed,
+		Quiet:        cfg.SystemLog.Quiet,
+		Log:          log,
+		Clock:        clock.Wall(),
+		OnWork:       work,
+		OnFailure:    func(error) { os.Exit(exitStoreFailed) }, // clients know sooner than if operations were waited for
 
 		StartWithDamagedLog: cfg.Storage.StartWithDamagedLog,
 

@@ -51,6 +51,9 @@ type Storage struct {
 	CacheBytes int64
 	// StartWithDamagedLog goes on without what was written after the store's log was damaged.
 	StartWithDamagedLog bool
+	// MinFreeBytes must be free on the disk for data to be added, and ReserveBytes are set aside for letting it go; 0 is the
+	// default, and what is negative is none.
+	MinFreeBytes, ReserveBytes int64
 }
 
 // Security is what clients may do.

@@ -61,6 +61,8 @@ func load(argv []string) string {
 	show("javascript", cfg.Security.JavaScript, d.Security.JavaScript)
 	show("cacheBytes", cfg.Storage.CacheBytes, d.Storage.CacheBytes)
 	show("startWithDamagedLog", cfg.Storage.StartWithDamagedLog, false)
+	show("minFreeBytes", cfg.Storage.MinFreeBytes, d.Storage.MinFreeBytes)
+	show("reserveBytes", cfg.Storage.ReserveBytes, d.Storage.ReserveBytes)
 	show("log", cfg.SystemLog.Path, "")
 	show("logAppend", cfg.SystemLog.Append, false)
 	show("quiet", cfg.SystemLog.Quiet, false)

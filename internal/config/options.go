@@ -23,6 +23,8 @@ const (
 	// The cache has the limits of WiredTiger's.
 	minCacheGB = 0.25
 	maxCacheGB = 10_000
+	// maxDiskMB is mongod's for space on disk, 8 TB.
+	maxDiskMB = 8 << 20
 )
 
 // negation stands before a flag that says the opposite of the key.
@@ -62,6 +64,10 @@ func options() []option {
 			stringOption(func(c *Config, v string) { c.SetParameter = append(c.SetParameter, Parameter{"ttlHold", v}) })},
 		{"storage.startWithDamagedLog", "startWithDamagedLog", "open a store whose log is damaged as it was before the first write that is lost; for one start, by somebody who knows",
 			boolOption(func(c *Config, v bool) { c.Storage.StartWithDamagedLog = v })},
+		{"storage.pebble.minFreeDiskSpaceMB", "minFreeDiskSpaceMB", "`megabytes` of the disk that must be free for data to be added, 512 by default and a quarter of the disk at most; 0 sets no limit",
+			diskSpace(func(c *Config, bytes int64) { c.Storage.MinFreeBytes = bytes })},
+		{"storage.pebble.diskReserveMB", "diskReserveMB", "`megabytes` of the disk to set aside for letting data go when it is full, 256 by default and a quarter of the disk at most; 0 for none",
+			diskSpace(func(c *Config, bytes int64) { c.Storage.ReserveBytes = bytes })},
 		{"systemLog.destination", "", "",
 			logDestination},
 		{"systemLog.path", "logpath", "`file` to log to instead of standard output",
@@ -99,6 +105,16 @@ func intOption(least, most int, set func(*Config, int)) func(*Config, setting) (
 		set(c, v)
 		return bson.Int32(int32(v)), nil
 	}
+}
+
+// diskSpace takes megabytes; none is -1, for 0 is the default.
+func diskSpace(set func(*Config, int64)) func(*Config, setting) (bson.Value, error) {
+	return intOption(0, maxDiskMB, func(c *Config, v int) {
+		if v == 0 {
+			v = -1
+		}
+		set(c, int64(v)<<20)
+	})
 }
 
 func boolOption(set func(*Config, bool)) func(*Config, setting) (bson.Value, error) {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// lockFile holds the pid of the process that has the directory, and nothing after a clean stop.
+	// lockFile holds the pid of the process that has the directory, and blanks after a clean stop.
 	lockFile = "ebb.lock"
 	// markerFile says that the directory is Ebb's, and in which format.
 	markerFile = "EBB"
@@ -23,6 +23,8 @@ const (
 	format = 1
 
 	markerPrefix = "Ebb data directory, format "
+	// maxPIDDigits is how long a pid can be.
+	maxPIDDigits = 10
 	// maxSmallFile bounds what is read of the two files above.
 	maxSmallFile = 1 << 10
 )
@@ -129,13 +131,16 @@ func (d *Dir) claim() error {
 		return err
 	}
 	d.unclean = pid != 0
-	return d.write(fmt.Sprintf("%d\n", os.Getpid()))
+	return d.write(strconv.Itoa(os.Getpid()))
 }
 
+// write puts text in the place of what was there. It is as long each time, so that a full disk has room for it, and what was
+// there goes only when text is there.
 func (d *Dir) write(text string) error {
-	err := d.lock.Truncate(0)
+	line := fmt.Sprintf("%-*s\n", maxPIDDigits, text)
+	_, err := d.lock.WriteAt([]byte(line), 0)
 	if err == nil {
-		_, err = d.lock.WriteAt([]byte(text), 0)
+		err = d.lock.Truncate(int64(len(line)))
 	}
 	if err == nil {
 		err = d.lock.Sync()

@@ -51,7 +51,7 @@ func TestClaimMakesMarksAndLocks(t *testing.T) {
 	if got := read(t, filepath.Join(path, markerFile)); got != "Ebb data directory, format 1\n" {
 		t.Errorf("marker %q", got)
 	}
-	if got := read(t, filepath.Join(path, lockFile)); got != strconv.Itoa(os.Getpid())+"\n" {
+	if got := read(t, filepath.Join(path, lockFile)); strings.TrimSpace(got) != strconv.Itoa(os.Getpid()) || len(got) != maxPIDDigits+1 {
 		t.Errorf("lock %q", got)
 	}
 

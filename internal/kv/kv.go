@@ -21,6 +21,8 @@ package kv
 import (
 	"context"
 	"errors"
+	"fmt"
+	"syscall"
 
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
@@ -47,6 +49,8 @@ var (
 	ErrUndetermined = errors.New("kv: commit outcome undetermined")
 	// ErrTooLarge is returned by Commit when the transaction is larger than the engine takes at once.
 	ErrTooLarge = errors.New("kv: transaction too large")
+	// ErrNoSpace is what a SpaceError is.
+	ErrNoSpace = errors.New("kv: no space left")
 	// ErrClosed is returned by everything asked of an engine after Close.
 	ErrClosed = errors.New("kv: engine is closed")
 	// ErrCorrupt is returned by what meets stored data that is damaged; it says which file. Other reads go on.
@@ -66,6 +70,17 @@ func (e *coded) Error() string { return e.text }
 
 // Code is for mongoerr.From.
 func (e *coded) Code() mongoerr.Code { return e.code }
+
+// SpaceError says that the engine's disk has too little room left. Nothing was written. Deletions need less than additions and
+// may go on.
+type SpaceError struct{ Free, Needed int64 }
+
+func (e *SpaceError) Error() string {
+	return fmt.Sprintf("available disk space of %d bytes is less than required minimum of %d", e.Free, e.Needed)
+}
+
+// Is says that it is ErrNoSpace, and what the system calls that.
+func (e *SpaceError) Is(target error) bool { return target == ErrNoSpace || target == syscall.ENOSPC }
 
 // IterOptions bounds an Iterator: Lower is inclusive, Upper exclusive; nil leaves that side open. A Lower above Upper
 // leaves nothing between them.
@@ -182,6 +197,9 @@ type Engine interface {
 	Load(ctx context.Context, next func() (key, value []byte, ok bool, err error)) error
 	// Replace begins to write what shall stand in the place of all keys from start on, up to an end that is said later.
 	Replace(start []byte) (Replacement, error)
+	// Room says whether so many bytes of data may be added; if not the error is a SpaceError. Who deletes need not ask, and
+	// meets it from Commit only when the disk has no room at all.
+	Room(bytes int) error
 	// SizeOf estimates the bytes that [start, end) takes on disk.
 	SizeOf(start, end []byte) (int64, error)
 	// Sync makes every commit that returned durable.

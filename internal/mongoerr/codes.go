@@ -360,6 +360,7 @@ const (
 	MergeStageNoMatchingDocument                                Code = 13113
 	DatabaseDifferCase                                          Code = 13297
 	StaleConfig                                                 Code = 13388
+	OutOfDiskSpace                                              Code = 14031
 	SearchNotEnabled                                            Code = 31082
 )
 
@@ -722,5 +723,6 @@ var names = map[Code]string{
 	MergeStageNoMatchingDocument:                                "MergeStageNoMatchingDocument",
 	DatabaseDifferCase:                                          "DatabaseDifferCase",
 	StaleConfig:                                                 "StaleConfig",
+	OutOfDiskSpace:                                              "OutOfDiskSpace",
 	SearchNotEnabled:                                            "SearchNotEnabled",
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"syscall"
 
 	"github.com/ebbdb/ebb/internal/bson"
 )
@@ -70,7 +71,7 @@ func Prefix(text string, err error) error {
 }
 
 // From is err as an *Error: itself when it is one, with the code that an error within it says it has, the code of an ended
-// context, else InternalError.
+// context or of a full disk, else InternalError.
 func From(err error) *Error {
 	var e *Error
 	var coded interface{ Code() Code }
@@ -83,6 +84,8 @@ func From(err error) *Error {
 		return New(MaxTimeMSExpired, "operation exceeded time limit")
 	case errors.Is(err, context.Canceled):
 		return New(Interrupted, "operation was interrupted")
+	case errors.Is(err, syscall.ENOSPC):
+		return New(OutOfDiskSpace, "%s", err.Error())
 	}
 	return New(InternalError, "%s", err.Error())
 }

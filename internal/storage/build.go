@@ -62,6 +62,7 @@ type Build struct {
 	done       chan struct{} // closed at the end
 	generation byte
 	inline     bool // the entries are written by the commit that publishes them
+	grows      bool // it ends when the disk has no room for more
 	ready      bool // that commit was made
 	skipped    []skippedRecord
 	progress   progress
@@ -281,6 +282,9 @@ func (b *Build) close() {
 func (b *Build) alive() error {
 	if b.ctx.Err() != nil {
 		return context.Cause(b.ctx)
+	}
+	if b.grows {
+		return b.store.room(0)
 	}
 	return nil
 }

@@ -31,6 +31,9 @@ func (c *change) create(ns namespace.NS, o catalog.Options) (*catalog.Collection
 	if c.catalog.Collection(ns) != nil {
 		return nil, mongoerr.New(mongoerr.NamespaceExists, "Collection %s already exists.", ns)
 	}
+	if err := c.store.room(0); err != nil {
+		return nil, err
+	}
 	id, err := c.newCollectionID()
 	if err != nil {
 		return nil, err

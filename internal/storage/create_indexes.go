@@ -106,6 +106,11 @@ func (s *Store) startIndexes(ctx context.Context, ns namespace.NS, parse func(*c
 			return nil, nil, err
 		}
 	}
+	if len(p.added) > 0 {
+		if err := s.room(0); err != nil {
+			return nil, nil, err
+		}
+	}
 	switch {
 	case p.isNothing():
 		return p, nil, nil
@@ -115,7 +120,9 @@ func (s *Store) startIndexes(ctx context.Context, ns namespace.NS, parse func(*c
 		}
 		return p, nil, s.createAtOnce(ctx, c, p, made)
 	}
-	b, err = s.publish(ctx, c, p.added)
+	if b, err = s.publish(ctx, c, p.added); b != nil {
+		b.grows = true
+	}
 	return p, b, err
 }
 

@@ -59,6 +59,9 @@ func (t *Txn) View() *View { return t.view }
 // Size is about how many bytes of writes the transaction holds.
 func (t *Txn) Size() int { return t.kv.Size() }
 
+// room says whether the transaction may grow by so many bytes.
+func (t *Txn) room(bytes int) error { return t.store.room(t.kv.Size() + bytes) }
+
 // Writer changes the collection called ns. From the first call on, that collection's definition stays as it is until
 // the transaction ends. It fails with WriteConflict when the definition has changed since the transaction began, and with
 // LockTimeout when it is being changed and waiting for that could wait forever.
@@ -136,6 +139,8 @@ func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 		return context.Cause(ctx)
 	case errors.Is(err, kv.ErrConflict):
 		return err
+	case errors.Is(err, kv.ErrNoSpace):
+		return explainSpace(err)
 	}
 	return fmt.Errorf("storage: commit: %w", err)
 }

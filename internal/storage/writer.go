@@ -99,6 +99,9 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	if err := checkDocument(doc); err != nil {
 		return nil, err
 	}
+	if err := w.txn.room(len(doc)); err != nil {
+		return nil, err
+	}
 	id, err := w.place(doc)
 	if err != nil {
 		return nil, err
@@ -179,6 +182,9 @@ func (w *Writer) Update(old Record, doc bson.Doc) (id RecordID, changed bool, er
 	if !bson.Equal(old.Doc.Lookup("_id"), doc.Lookup("_id")) {
 		return nil, false, mongoerr.New(mongoerr.ImmutableField,
 			"After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", doc.Lookup("_id"))
+	}
+	if err := w.txn.room(len(doc)); err != nil {
+		return nil, false, err
 	}
 	if id, err = w.replace(old.ID, doc); err != nil {
 		return nil, false, err

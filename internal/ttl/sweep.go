@@ -302,6 +302,8 @@ func (s *sweep) report(err error) {
 	}
 	attrs := []any{"namespace", s.done.NS, "index", s.done.Index, "numDeleted", s.done.Deleted, "durationMillis", took.Milliseconds()}
 	switch {
+	case mongoerr.Is(s.done.Err, mongoerr.OutOfDiskSpace): // the store has said so, once
+		s.log.Debug("TTL: the disk is full", append(attrs, "error", s.done.Err.Error())...)
 	case s.done.Err != nil:
 		s.log.Error("Error running TTL job on collection", append(attrs, "error", s.done.Err.Error())...)
 	case errors.Is(err, errBlocked):

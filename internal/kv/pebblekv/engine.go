@@ -22,7 +22,7 @@
 //
 // The log's files are about as large as what they hold and go with their memtable (logDisk, cleaner). A deleted range's
 // space comes back within about ten seconds, whether more is written or not (reclaimer), and mostly unread (excise). Files
-// go by small steps (gentleDisk).
+// go by small steps (gentleDisk). There is always room for that, on a full disk too (room).
 package pebblekv
 
 import (
@@ -44,6 +44,7 @@ type Engine struct {
 	lock      *pebble.Lock
 	options   Options
 	failure   *failure
+	room      *room
 	commits   *committer
 	open      openTxns
 	syncer    *syncer
@@ -100,16 +101,22 @@ func openLocked(dir string, o Options, version int, lock *pebble.Lock) (*Engine,
 	e := &Engine{lock: lock, options: o, failure: &failure{log: o.Logger, hook: o.OnFailure}, closing: make(chan struct{}),
 		loadDir: o.FS.PathJoin(dir, loadDir), volatile: o.volatile, found: report.FoundTables}
 	_, e.inMemory = o.FS.(*vfs.MemFS)
+	if e.room, err = openRoom(dir, o, e.closing); err != nil {
+		return nil, err
+	}
+	setDefault(&o.MemTableBytes, defaultMemTableBytes)
+	o.MemTableBytes = min(o.MemTableBytes, e.room.memTable())
+	e.options = o
 	if !e.volatile {
 		if e.notes, err = openNotes(o.FS, dir, report.Note); err != nil {
 			return nil, err
 		}
 	}
 	e.cache = pebble.NewCache(o.CacheBytes)
-	e.tables = o.pebble(e.cache, lock, e.failure)
+	e.tables = o.pebble(e.cache, lock, e.failure, e.room)
 	e.tables.FS = e.disk(o.FS)
 	if err = checkOptions(o.FS, dir, e.tables); err == nil {
-		e.db, err = openPebble(dir, e.tables)
+		e.db, err = e.room.opening(func() (*pebble.DB, error) { return openPebble(dir, e.tables) })
 	}
 	if err == nil {
 		err = clearLoads(o.FS, e.loadDir)
@@ -126,16 +133,19 @@ func openLocked(dir string, o Options, version int, lock *pebble.Lock) (*Engine,
 
 // disk is what Pebble takes for the disk.
 func (e *Engine) disk(disk vfs.FS) vfs.FS {
-	disk = spoiltDisk{logDisk{disk}, &e.failure.spoilt}
+	disk = spoiltDisk{logDisk{&roomDisk{disk, e.room}}, &e.failure.spoilt}
 	if e.notes != nil {
 		disk = notedDisk{disk, e.notes}
 	}
-	e.held = &keepDisk{FS: &gentleDisk{disk, restUntil(e.closing)}}
+	e.held = &keepDisk{FS: &gentleDisk{disk, e.room.restForRemoval}}
 	return e.held
 }
 
 // abandon closes what was opened of an engine that cannot be.
 func (e *Engine) abandon() (err error) {
+	if e.room.isHopeless.Load() {
+		return nil // Pebble still has all of it, and goes no further
+	}
 	if e.db != nil {
 		err = e.db.Close()
 	}
@@ -148,6 +158,7 @@ func (e *Engine) start(dir string) {
 	e.syncer = startSyncer(e.commits, e.options.Clock, bufferedSyncInterval, false)
 	e.forgotten = startSyncer(e.commits, e.options.Clock, unsyncedSyncInterval, true)
 	e.reclaim = startReclaimer(e.commits, dir, e.options)
+	e.room.start()
 }
 
 // LetRemove lets the store remove files that it no longer needs. With Options.HoldRemovals whoever opened it calls that when what
@@ -198,12 +209,18 @@ func (e *Engine) DeleteRange(start, end []byte) error {
 	if string(start) >= string(end) {
 		return nil
 	}
+	if err := e.room.admitAny(); err != nil {
+		return err
+	}
 	if err := e.commits.deleteRange(start, end); err != nil {
 		return fmt.Errorf("pebblekv: delete range: %w", err)
 	}
 	e.reclaim.deleted(0, overlay.Range{Start: start, End: end})
 	return nil
 }
+
+// Room is kv.Engine's.
+func (e *Engine) Room(bytes int) error { return e.room.admit(int64(bytes)) }
 
 // SizeOf is kv.Engine's. What is not yet in a table counts nothing.
 func (e *Engine) SizeOf(start, end []byte) (int64, error) {
@@ -271,6 +288,9 @@ func (e *Engine) Close() error {
 		return kv.ErrClosed
 	}
 	close(e.closing)
+	if e.room.stop() {
+		return errors.New("pebblekv: close: the disk is full: what is not acknowledged is lost") // its writers never go on
+	}
 	e.reclaim.stop()
 	err := errors.Join(e.syncer.stop(), e.forgotten.stop())
 	e.commits.rounds.stop()

@@ -1,6 +1,7 @@
 package pebblekv
 
 import (
+	"context"
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/kv/overlay"
@@ -20,4 +21,22 @@ func (e *Engine) CountSyncs() *atomic.Int64 {
 	n, sync := new(atomic.Int64), e.commits.rounds.sync
 	e.commits.rounds.sync = func() error { n.Add(1); return sync() }
 	return n
+}
+
+// LookAtDisk does what room does each second, and says whether a reserve is there.
+func (e *Engine) LookAtDisk() (reserved bool) {
+	e.room.look()
+	e.room.restock()
+	e.room.look()
+	e.room.mu.Lock()
+	defer e.room.mu.Unlock()
+	return e.room.mu.reserved
+}
+
+// IsStuck says whether commits wait for room.
+func (e *Engine) IsStuck() bool { return e.room.isStuck() }
+
+// CompactAll brings everything to the last level.
+func (e *Engine) CompactAll(start, end []byte) error {
+	return e.db.Compact(context.Background(), start, end, false)
 }

@@ -16,6 +16,7 @@ type keepDisk struct {
 		sync.Mutex
 		free  bool
 		names []string
+		made  map[string]bool // by us, since
 	}
 	removing sync.WaitGroup
 }
@@ -29,21 +30,36 @@ func (d *keepDisk) Remove(name string) error {
 
 func (d *keepDisk) Unwrap() vfs.FS { return d.FS }
 
+// Create is vfs.FS's. What is new may be removed: a table for which a full disk had no room.
+func (d *keepDisk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	file, err := d.FS.Create(name, category)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil && !d.mu.free {
+		if d.mu.made == nil {
+			d.mu.made = map[string]bool{}
+		}
+		d.mu.made[name] = true
+	}
+	return file, err
+}
+
 // hold notes a name to be removed later, if it still is to be later.
 func (d *keepDisk) hold(name string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.mu.free {
-		d.mu.names = append(d.mu.names, name)
+	if d.mu.free || d.mu.made[name] {
+		return false
 	}
-	return !d.mu.free
+	d.mu.names = append(d.mu.names, name)
+	return true
 }
 
 // letGo removes what was held, beside the caller, and holds nothing from then on.
 func (d *keepDisk) letGo() {
 	d.mu.Lock()
 	names := d.mu.names
-	d.mu.names, d.mu.free = nil, true
+	d.mu.names, d.mu.made, d.mu.free = nil, nil, true
 	d.mu.Unlock()
 	d.removing.Go(func() {
 		for _, name := range names {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/objstorage/objstorageprovider"
@@ -25,11 +26,19 @@ const (
 // loads numbers the tables that are being written.
 type loads struct{ next atomic.Uint64 }
 
+// clearLoads leaves the directory where it is: a full disk may have no room for it again.
 func clearLoads(disk vfs.FS, dir string) error {
-	if err := disk.RemoveAll(dir); err != nil {
+	names, err := disk.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return disk.MkdirAll(dir, privateFolder)
+	}
+	for _, name := range names {
+		err = errors.Join(err, disk.RemoveAll(disk.PathJoin(dir, name)))
+	}
+	if err != nil {
 		return fmt.Errorf("clear %s: %w", dir, err)
 	}
-	return disk.MkdirAll(dir, 0o755)
+	return nil
 }
 
 // Load is kv.Engine's. The tables go around the log and the memtable, and all of them become visible with one edit of the
@@ -41,7 +50,7 @@ func (e *Engine) Load(ctx context.Context, next func() (key, value []byte, ok bo
 	l := &load{engine: e, next: next}
 	defer l.clean()
 	if err := l.write(); err != nil {
-		return err
+		return e.room.explain(err)
 	}
 	if err := e.failure.writable(); err != nil || len(l.paths) == 0 {
 		return err

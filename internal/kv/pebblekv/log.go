@@ -26,17 +26,33 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 	panic(err)
 }
 
-func events(log *slog.Logger, f *failure, w *workload) *pebble.EventListener {
+func events(log *slog.Logger, f *failure, r *room, w *workload) *pebble.EventListener {
 	return &pebble.EventListener{
-		BackgroundError: func(err error) { log.Error("store: background work failed; it will be tried again", "err", err) },
+		BackgroundError: func(err error) {
+			if !isFull(err) { // which room has told
+				log.Error("store: background work failed; it will be tried again", "err", err)
+			}
+		},
 		DataCorruption:  f.damaged,
 		CompactionBegin: func(pebble.CompactionInfo) { w.add(1) },
-		CompactionEnd:   func(pebble.CompactionInfo) { w.add(-1) },
-		FlushBegin:      func(pebble.FlushInfo) { w.add(1) },
-		FlushEnd:        func(pebble.FlushInfo) { w.add(-1) },
-		DiskSlow:        func(info pebble.DiskSlowInfo) { log.Warn("store: the disk is slow", "op", info.String()) },
-		WriteStallBegin: func(info pebble.WriteStallBeginInfo) { log.Warn("store: writes wait", "reason", info.Reason) },
-		WriteStallEnd:   func() { log.Warn("store: writes go on") },
+		CompactionEnd: func(info pebble.CompactionInfo) {
+			r.installed(mergedTable, info.Err)
+			w.add(-1)
+		},
+		FlushBegin: func(pebble.FlushInfo) { w.add(1) },
+		FlushEnd: func(info pebble.FlushInfo) {
+			r.installed(flushedTable, info.Err)
+			w.add(-1)
+		},
+		DiskSlow: func(info pebble.DiskSlowInfo) { log.Warn("store: the disk is slow", "op", info.String()) },
+		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
+			r.stalled.Store(true)
+			log.Warn("store: writes wait", "reason", info.Reason)
+		},
+		WriteStallEnd: func() {
+			r.stalled.Store(false)
+			log.Warn("store: writes go on")
+		},
 		LowDiskSpace: func(info pebble.LowDiskSpaceInfo) {
 			log.Warn("store: the disk is nearly full", "space", info.String())
 		},

@@ -22,12 +22,18 @@ type Options struct {
 	CacheBytes int64
 	// HotBytes is how much of what was read by key lately is kept beside it; 64 MiB by default.
 	HotBytes int64
-	// MemTableBytes is how much is written before it goes to a table; 64 MiB by default.
+	// MemTableBytes is how much is written before it goes to a table; 64 MiB by default, less on a disk below 8 GiB.
 	MemTableBytes int64
 	// MaxTxnBytes is the largest transaction that Commit takes; 256 MiB by default.
 	MaxTxnBytes int
 	// MaxOpenFiles bounds the open tables; 4096 by default.
 	MaxOpenFiles int
+	// MinFreeBytes is how much of the disk must be free for data to be added; 512 MiB by default, and a sixteenth of the disk
+	// at most. A setting of more than a quarter of the disk is a quarter; a negative one sets no limit.
+	MinFreeBytes int64
+	// ReserveBytes is how much is set aside, in a file, for what deletions need on a full disk; 256 MiB by default, bounded as
+	// MinFreeBytes is. Nothing is set aside if it is negative.
+	ReserveBytes int64
 	// Logger takes what the store has to say; nothing by default.
 	Logger *slog.Logger
 	// Clock times the sync of Buffered commits; the machine's by default. A fake one is for the engine's own tests: where
@@ -74,7 +80,6 @@ const (
 func (o Options) withDefaults() Options {
 	setDefault(&o.CacheBytes, defaultCacheBytes)
 	setDefault(&o.HotBytes, defaultHotBytes)
-	setDefault(&o.MemTableBytes, defaultMemTableBytes)
 	setDefault(&o.MaxTxnBytes, defaultMaxTxnBytes)
 	setDefault(&o.MaxOpenFiles, defaultMaxOpenFiles)
 	if o.FS == nil {
@@ -96,7 +101,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure) *pebble.Options {
+func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure, r *room) *pebble.Options {
 	p := &pebble.Options{
 		Cache:                       cache,
 		Lock:                        lock,
@@ -111,7 +116,7 @@ func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure) *peb
 		CompactionConcurrencyRange:  func() (int, int) { return 1, max(2, runtime.GOMAXPROCS(0)/2) },
 		Cleaner:                     cleaner{},
 		Logger:                      pebbleLogger{o.Logger, f},
-		EventListener:               events(o.Logger, f, &workload{changed: o.OnWork}),
+		EventListener:               events(o.Logger, f, r, &workload{changed: o.OnWork}),
 	}
 	// What is deleted together goes unread; there is no hurry with the rest, so it does not take a second processor.
 	p.Experimental.CompactionGarbageFractionForMaxConcurrency = func() float64 { return -1 }

@@ -30,7 +30,7 @@ func (e *Engine) Replace(start []byte) (kv.Replacement, error) {
 	r := &replacement{engine: e, span: overlay.Range{Start: bytes.Clone(start)}}
 	var err error
 	if r.pairs, err = e.newTable(&r.paths); err != nil {
-		return nil, fmt.Errorf("pebblekv: replace: %w", err)
+		return nil, fmt.Errorf("pebblekv: replace: %w", e.room.explain(err))
 	}
 	return r, nil
 }
@@ -38,7 +38,7 @@ func (e *Engine) Replace(start []byte) (kv.Replacement, error) {
 func (r *replacement) Set(key, value []byte) error {
 	r.size += len(key) + len(value)
 	if err := r.pairs.Set(key, value); err != nil {
-		return fmt.Errorf("pebblekv: replace: %w", err)
+		return fmt.Errorf("pebblekv: replace: %w", r.engine.room.explain(err))
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func (r *replacement) Size() int { return r.size }
 func (r *replacement) Seal(end []byte) error {
 	r.span.End = bytes.Clone(end)
 	if err := errors.Join(r.pairs.DeleteRange(r.span.Start, r.span.End), r.close()); err != nil {
-		return fmt.Errorf("pebblekv: replace: %w", err)
+		return fmt.Errorf("pebblekv: replace: %w", r.engine.room.explain(err))
 	}
 	return nil
 }

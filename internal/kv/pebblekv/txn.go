@@ -39,6 +39,9 @@ func (t *txn) Commit(ctx context.Context, d kv.Durability) error {
 	if t.Size() > t.engine.options.MaxTxnBytes {
 		return kv.ErrTooLarge
 	}
+	if err := t.engine.room.admitAny(); err != nil {
+		return err
+	}
 	if err := t.engine.commits.commit(commit{t, t.batch()}, d); err != nil {
 		return err
 	}

@@ -1,0 +1,198 @@
+package ebb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv/smalldisk"
+	"github.com/ebbdb/ebb/internal/serverlog"
+)
+
+var fullRounds = flag.Int("full-rounds", 3, "how often TestFullDisk fills its disk, expires and restarts")
+
+const (
+	fullDisk       = 64 << 20
+	outOfDiskSpace = 14031
+)
+
+// fullServer is a server on a small disk.
+type fullServer struct {
+	*testing.T
+	disk   *smalldisk.Disk
+	clock  *clock.Fake
+	path   string
+	server *Server
+	client *mongo.Client
+	coll   *mongo.Collection
+	stop   context.CancelFunc
+	served chan error
+	log    lockedLog
+}
+
+// lockedLog may be read while it is written.
+type lockedLog struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (s *fullServer) start() {
+	s.Helper()
+	s.log.text.Reset()
+	var err error
+	s.server, err = Open(Options{Port: AnyPort, DBPath: s.path, Clock: s.clock, disk: s.disk, Log: serverlog.New(&s.log, 0), ScriptsInProcess: true,
+		OnFailure: func(err error) { s.Errorf("the store failed: %v", err) }})
+	if err != nil {
+		s.Fatal(err)
+	}
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(context.Background())
+	s.served = make(chan error, 1)
+	go func() { s.served <- s.server.Serve(ctx) }()
+	if s.client, err = mongo.Connect(options.Client().ApplyURI("mongodb://" + s.server.Addr())); err != nil {
+		s.Fatal(err)
+	}
+	s.coll = s.client.Database("test").Collection("c")
+}
+
+func (s *fullServer) end() {
+	s.Helper()
+	if err := s.client.Disconnect(context.Background()); err != nil {
+		s.Error(err)
+	}
+	s.stop()
+	if err := <-s.served; err != nil {
+		s.Fatal(err)
+	}
+	if err := s.server.Close(); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// fill inserts documents until they are refused, and says which were acknowledged: their numbers follow from first.
+func (s *fullServer) fill(first int, rng *rand.Rand) (next int) {
+	s.Helper()
+	filling := make([]byte, 20_000)
+	for n := first; ; n++ {
+		for i := range filling {
+			filling[i] = byte(rng.Uint32())
+		}
+		_, err := s.coll.InsertOne(s.Context(), bson.D{{Key: "_id", Value: n}, {Key: "at", Value: s.clock.Now()}, {Key: "x", Value: filling}})
+		if isOutOfDiskSpace(err) {
+			return n
+		}
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+func isOutOfDiskSpace(err error) bool {
+	var e mongo.ServerError
+	return errors.As(err, &e) && e.HasErrorCode(outOfDiskSpace)
+}
+
+func (s *fullServer) count(want int) {
+	s.Helper()
+	if n, err := s.coll.CountDocuments(s.Context(), bson.D{}); err != nil || n != int64(want) {
+		s.Fatalf("%d of %d documents, %v\n%s", n, want, err, &s.log)
+	}
+}
+
+// TestFullDisk fills a disk through a server, lets everything expire on the full disk, and restarts: nothing that was
+// acknowledged is lost before its time, all of it goes in time, and the room comes back.
+func TestFullDisk(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	s := &fullServer{T: t, disk: smalldisk.New(fullDisk), clock: clock.NewFake(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), path: t.TempDir()}
+	s.start()
+	_, err := s.coll.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "at", Value: 1}}, Options: options.Index().SetExpireAfterSeconds(3600)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range *fullRounds {
+		first := round * 1_000_000
+		next := s.fill(first, rng)
+		if size := (next - first) * 20_000; size < fullDisk/3 {
+			t.Fatalf("round %d: %d bytes fill a disk of %d\n%s", round, size, fullDisk, &s.log)
+		}
+		if _, err := s.disk.Stat("store/EBB-RESERVE"); err == nil && round%2 == 1 { // somebody else takes the rest
+			used, _ := s.disk.Used()
+			s.disk.Resize(used)
+		}
+		s.count(next - first)
+		s.refuse(first)
+		s.end()
+		s.start()
+		s.count(next - first)
+		if _, err := s.coll.DeleteOne(t.Context(), bson.D{{Key: "_id", Value: first}}); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		s.clock.Advance(2 * time.Hour)
+		if err := s.server.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.count(0)
+		if n := strings.Count(s.log.String(), "\n"); n > 200 {
+			t.Fatalf("round %d: %d lines in the log\n%s", round, n, &s.log)
+		}
+		s.end()
+		s.disk.Resize(fullDisk)
+		s.start()
+		s.count(0)
+		s.awaitRoom()
+	}
+	s.end()
+}
+
+// refuse tries what adds data, each of which is refused with MongoDB's code for it.
+func (s *fullServer) refuse(id int) {
+	s.Helper()
+	large := bson.D{{Key: "$set", Value: bson.D{{Key: "y", Value: make([]byte, 8<<20)}}}}
+	_, update := s.coll.UpdateOne(s.Context(), bson.D{{Key: "_id", Value: id}}, large)
+	_, upsert := s.coll.UpdateOne(s.Context(), bson.D{{Key: "_id", Value: "none"}}, large, options.UpdateOne().SetUpsert(true))
+	_, unordered := s.coll.InsertMany(s.Context(), []any{bson.D{{Key: "y", Value: make([]byte, 8<<20)}}}, options.InsertMany().SetOrdered(false))
+	for name, err := range map[string]error{"update": update, "upsert": upsert, "insert": unordered} {
+		if !isOutOfDiskSpace(err) {
+			s.Fatalf("%s on a full disk: %v", name, err)
+		}
+	}
+}
+
+// awaitRoom returns when the disk is nearly empty again: files go in the background.
+func (s *fullServer) awaitRoom() {
+	s.Helper()
+	var used int64
+	for range 3000 {
+		if used, _ = s.disk.Used(); used < fullDisk/4 {
+			return
+		}
+		<-clock.Wall().NewTimer(10 * time.Millisecond).C()
+	}
+	s.Fatal(fmt.Sprintf("%d bytes of %d stay in use\n%s", used, fullDisk, &s.log))
+}

@@ -39,7 +39,7 @@ func aggregate(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.cursor.planSummary = r.call.PlanSummary
+	r.cursor.planSummary, r.cursor.seen = r.call.PlanSummary, &r.call.Seen
 	ns := r.NS
 	if ns.Coll == "" {
 		ns.Coll = "$cmd.aggregate"

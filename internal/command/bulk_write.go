@@ -172,7 +172,7 @@ func (b *bulk) runInserts(i int) (n int, err error) {
 	inserted, refused, err := b.op.Query.Insert(b.op.Ctx, ns, docs, b.ordered, call)
 	b.op.statement("insert", ns, bson.Build().String("insert", ns.Coll).Bool("ordered", b.ordered).Doc(), start, err,
 		func(st *operation.Stats) { st.Inserted.Store(int64(inserted)) })
-	b.op.counts.inserts.Add(int64(len(docs)))
+	b.op.counts.inserts.Add(tried(len(docs), inserted, refused, b.ordered))
 	b.counts.inserted += int64(inserted)
 	if err != nil && fatal(err) {
 		return 0, err

@@ -83,7 +83,7 @@ func reIndex(op *Op) (bson.Doc, error) {
 
 // rebuildIndexes makes a collection's indexes anew, once writes are let through.
 func (op *Op) rebuildIndexes(ns namespace.NS) (*catalog.Collection, error) {
-	if err := op.Writes.Enter(op.Ctx); err != nil {
+	if err := op.enterWrites(); err != nil {
 		return nil, err
 	}
 	defer op.Writes.Leave()

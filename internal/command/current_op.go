@@ -133,7 +133,7 @@ func (s *Server) describe(o *operation.Operation, now int64, truncate bool) bson
 		message, done, total := o.Progress()
 		b.String("msg", message).Object("progress").Int64("done", done).Int64("total", total).End()
 	}
-	return b.Int32("numYields", 0).Object("locks").End().Bool("waitingForLock", false).Object("lockStats").End().
+	return b.Int32("numYields", 0).Object("locks").End().Bool("waitingForLock", o.Stats.WaitingForLock.Load()).Object("lockStats").End().
 		Bool("waitingForFlowControl", false).Object("flowControlStats").End().Doc()
 }
 
@@ -187,11 +187,17 @@ func describeCommand(command bson.Doc, truncate bool) bson.Doc {
 }
 
 // describeCursor is a cursor that waits for its next getMore.
-func (s *Server) describeCursor(c *cursor.Cursor) bson.Doc {
-	docs, batches := c.Returned()
+func (s *Server) describeCursor(c cursor.Idling) bson.Doc {
 	b := bson.Build().String("type", "idleCursor").String("host", s.theMachine().Name).String("ns", c.NS)
-	b.Object("cursor").Int64("cursorId", c.ID).Date("createdDate", c.Opened.UnixMilli()).Int64("nDocsReturned", docs).
-		Int64("nBatchesReturned", batches).Bool("noCursorTimeout", c.NoTimeout).Bool("tailable", c.Tailable).Bool("awaitData", c.AwaitData)
+	if c.LSID != "" {
+		digest := nobody()
+		b.Object("lsid").Binary("id", 4, []byte(c.LSID)).Binary("uid", 0, digest[:]).End()
+	}
+	if c.PlanSummary != "" {
+		b.String("planSummary", c.PlanSummary)
+	}
+	b.Object("cursor").Int64("cursorId", c.ID).Date("createdDate", c.Opened.UnixMilli()).Date("lastAccessDate", c.Used.UnixMilli()).
+		Int64("nDocsReturned", c.Docs).Int64("nBatchesReturned", c.Batches).Bool("noCursorTimeout", c.NoTimeout).Bool("tailable", c.Tailable).Bool("awaitData", c.AwaitData)
 	if c.Command != nil {
 		b.Document("originatingCommand", c.Command)
 	}

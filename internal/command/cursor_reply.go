@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/cursor"
+	"github.com/ebbdb/ebb/internal/exec"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
 
@@ -16,8 +17,11 @@ type cursorOptions struct {
 	single      bool
 	noTimeout   bool
 	planSummary string
-	tailable    bool
-	awaitData   bool
+	// seen counts what is looked at; nil for what does not look. sorts says that a stage sorts.
+	seen      *exec.Examined
+	sorts     bool
+	tailable  bool
+	awaitData bool
 }
 
 // openCursor answers with the first batch of src, and keeps the rest for getMore. It owns src.
@@ -26,7 +30,10 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 		o.batch = cursor.DefaultFirstBatch
 	}
 	c := &cursor.Cursor{NS: ns.String(), LSID: op.SessionID, PlanSummary: o.planSummary,
-		NoTimeout: o.noTimeout, Single: o.single, Tailable: o.tailable, AwaitData: o.awaitData, Source: src}
+		NoTimeout: o.noTimeout, Single: o.single, Tailable: o.tailable, AwaitData: o.awaitData, Sorts: o.sorts, Source: src}
+	if seen := o.seen; seen != nil {
+		c.Examined = func() (keys, docs int64) { return seen.Keys, seen.Docs }
+	}
 	b := op.build().Object("cursor").Array("firstBatch")
 	more := true
 	if !o.batchGiven || o.batch > 0 {

@@ -195,8 +195,8 @@ func (op *Op) withOK(body bson.Doc) bson.Doc {
 
 // perform runs the command, once writes are let through when it writes.
 func (op *Op) perform() (bson.Doc, error) {
-	if op.Command.writes() {
-		if err := op.Writes.Enter(op.Ctx); err != nil {
+	if op.Command.writes() || op.writesItsResult() {
+		if err := op.enterWrites(); err != nil {
 			return nil, err
 		}
 		defer op.Writes.Leave()
@@ -205,6 +205,37 @@ func (op *Op) perform() (bson.Doc, error) {
 		return op.noted(op.Command.Run)
 	}
 	return op.Command.Run(op)
+}
+
+// writesItsResult says whether an aggregation or a map-reduce puts what it gives into a collection.
+func (op *Op) writesItsResult() bool {
+	switch op.Command.Name {
+	case "aggregate":
+		stages := op.Args.Document().Lookup("pipeline")
+		if stages.Type != bson.TypeArray {
+			return false
+		}
+		last := bson.Missing
+		for it := stages.Doc().Iter(); it.Next(); {
+			last = it.Value()
+		}
+		return last.Type == bson.TypeObject && (last.Doc().FirstKey() == "$out" || last.Doc().FirstKey() == "$merge")
+	case "mapReduce":
+		out := op.Args.Document().Lookup("out")
+		return out.Type == bson.TypeString || out.Type == bson.TypeObject && out.Doc().Lookup("inline").IsMissing()
+	}
+	return false
+}
+
+// enterWrites waits for writes to be let in, and shows while it does.
+func (op *Op) enterWrites() error {
+	if op.Writes.TryEnter() {
+		return nil
+	}
+	waiting := &op.Running.Stats.WaitingForLock
+	waiting.Store(true)
+	defer waiting.Store(false)
+	return op.Writes.Enter(op.Ctx)
 }
 
 // writes says whether the command always writes. A pipeline that ends in a write enters the gate itself.

@@ -46,7 +46,7 @@ func find(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.cursor.planSummary = call.PlanSummary
+	r.cursor.planSummary, r.cursor.seen, r.cursor.sorts = call.PlanSummary, &call.Seen, running.Sorted
 	op.Running.Stats.HasSortStage.Store(running.Sorted)
 	reply, err := op.openCursor(r.NS, running, r.cursor)
 	op.examined(call)

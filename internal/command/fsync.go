@@ -77,6 +77,20 @@ func fsyncUnlock(op *Op) (bson.Doc, error) {
 }
 
 // lockInfo shows the one lock that stands beside single operations.
+// pendingLocks appends the writers that wait.
+func (op *Op) pendingLocks(b *bson.Builder) {
+	n := 0
+	for _, o := range op.Ops.Running() {
+		if !o.Stats.WaitingForLock.Load() {
+			continue
+		}
+		b.Object(bson.IndexKey(n)).String("mode", "IX").Bool("convertMode", false).Bool("enqueueAtFront", false).Bool("compatibleFirst", false).
+			String("debugInfo", "").Object("clientInfo").String("desc", o.Client.Desc).Int64("connectionId", o.Client.ConnectionID).
+			Int64("opid", o.ID).End().End()
+		n++
+	}
+}
+
 func lockInfo(op *Op) (bson.Doc, error) {
 	if err := op.noArguments(); err != nil {
 		return nil, err
@@ -86,7 +100,9 @@ func lockInfo(op *Op) (bson.Doc, error) {
 		b.Object("0").String("resourceId", "{2305843009213693953: Global, 1}").
 			Array("granted").Object("0").String("mode", "S").Bool("convertMode", false).Bool("enqueueAtFront", false).
 			Bool("compatibleFirst", true).String("debugInfo", "fsyncLockWorker").End().End().
-			Array("pending").End().End()
+			Array("pending")
+		op.pendingLocks(b)
+		b.End().End()
 	}
 	return b.End().Doc(), nil
 }

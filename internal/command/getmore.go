@@ -57,6 +57,8 @@ func getMore(op *Op) (bson.Doc, error) {
 	op.originating = c.Command
 	b := op.build().Object("cursor").Array("nextBatch")
 	before, _ := c.Returned()
+	op.Running.Stats.HasSortStage.Store(c.Sorts)
+	defer op.examinedBy(c)()
 	more, err := op.nextBatch(c, b, batch)
 	if err != nil {
 		_ = op.Cursors.Close(c)
@@ -80,6 +82,19 @@ func getMore(op *Op) (bson.Doc, error) {
 		op.MoreToCome = true
 	}
 	return b.Int64("id", left).String("ns", ns.String()).End().Doc(), nil
+}
+
+// examinedBy begins to count what c looks at; what it returns notes how much that was.
+func (op *Op) examinedBy(c *cursor.Cursor) (note func()) {
+	if c.Examined == nil {
+		return func() {}
+	}
+	keys, docs := c.Examined()
+	return func() {
+		k, d := c.Examined()
+		op.Running.Stats.KeysExamined.Store(k - keys)
+		op.Running.Stats.DocsExamined.Store(d - docs)
+	}
 }
 
 // nextBatch reads a batch within what is left of the maxTimeMS that the cursor was opened with, unless this command has

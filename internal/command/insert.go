@@ -2,6 +2,7 @@ package command
 
 import (
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/query"
 )
 
 func insertCommands() []*Command {
@@ -35,7 +36,7 @@ func insert(op *Op) (bson.Doc, error) {
 		}
 	}
 	n, refused, err := op.Query.Insert(op.Ctx, ns, docs, ordered, call)
-	op.counts.inserts.Add(int64(len(docs)))
+	op.counts.inserts.Add(tried(len(docs), n, refused, ordered))
 	op.Running.Stats.Inserted.Store(int64(n))
 	if err != nil {
 		return nil, err
@@ -43,4 +44,12 @@ func insert(op *Op) (bson.Doc, error) {
 	b := op.build()
 	op.writeReply(b, int64(n), refused)
 	return b.Doc(), nil
+}
+
+// tried is how many of documents were inserted or refused: with ordered none behind the first that is refused.
+func tried(documents, inserted int, refused []query.WriteError, ordered bool) int64 {
+	if ordered && len(refused) > 0 {
+		return int64(inserted + len(refused))
+	}
+	return int64(documents)
 }

@@ -83,7 +83,7 @@ func (op *Op) keepVersion(p *parameter.Parameter, version string) error {
 
 // keepParameter writes a parameter of the cluster down.
 func (op *Op) keepParameter(name string, v clusterValue) error {
-	if err := op.Writes.Enter(op.Ctx); err != nil {
+	if err := op.enterWrites(); err != nil {
 		return err
 	}
 	defer op.Writes.Leave()

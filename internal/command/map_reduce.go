@@ -42,7 +42,7 @@ func mapReduce(op *Op) (bson.Doc, error) {
 		return nil, notOnView()
 	}
 	running, err := op.Query.Aggregate(op.Ctx, r.Aggregate, r.call)
-	op.examined(r.call)
+	defer op.examined(r.call)
 	if err != nil {
 		return nil, err
 	}

@@ -149,10 +149,14 @@ func (op *Op) featureCompatibilitySection(b *bson.Builder) {
 	b.Int32("major", parts[0]).Int32("minor", parts[1]).Int32("transitioning", 0)
 }
 
-// globalLockSection counts running operations as clients; nobody queues for a lock of the whole server.
+// globalLockSection counts running operations as clients. Only writers queue for a lock of the whole server, that of fsync.
 func (op *Op) globalLockSection(b *bson.Builder) {
-	var readers, writers int32
+	var readers, writers, queued int32
 	for _, o := range op.Ops.Running() {
+		if o.Stats.WaitingForLock.Load() {
+			queued++
+			continue
+		}
 		switch o.Kind {
 		case "insert", "update", "remove":
 			writers++
@@ -161,7 +165,7 @@ func (op *Op) globalLockSection(b *bson.Builder) {
 		}
 	}
 	b.Int64("totalTime", op.Clock.Now().Sub(op.started).Microseconds())
-	b.Object("currentQueue").Int32("total", 0).Int32("readers", 0).Int32("writers", 0).End()
+	b.Object("currentQueue").Int32("total", queued).Int32("readers", 0).Int32("writers", queued).End()
 	b.Object("activeClients").Int32("total", readers+writers).Int32("readers", readers).Int32("writers", writers).End()
 }
 

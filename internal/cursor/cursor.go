@@ -56,6 +56,9 @@ type Cursor struct {
 	// MaxTime is what is left of the maxTimeMS of the command that opened it, 0 for no limit.
 	MaxTime time.Duration
 	Opened  time.Time
+	// Examined, unless nil, tells how much has been looked at for all batches so far, and Sorts says that a stage sorts.
+	Examined func() (keys, docs int64)
+	Sorts    bool
 
 	pending  bson.Doc
 	returned int64
@@ -75,6 +78,17 @@ type Cursor struct {
 
 // Returned is how many documents and batches the cursor has given.
 func (c *Cursor) Returned() (docs, batches int64) { return c.returned, c.batches }
+
+// Idling is a cursor that waits for its next getMore.
+type Idling struct {
+	ID                             int64
+	NS, LSID                       string
+	Command                        bson.Doc
+	PlanSummary                    string
+	NoTimeout, Tailable, AwaitData bool
+	Opened, Used                   time.Time
+	Docs, Batches                  int64
+}
 
 // Batch appends up to limit documents (0 for no limit but size) to b as an array's elements and says whether the cursor
 // may have more. The first document is taken whatever its size. What b takes is taken from reply, which may be nil; a batch
@@ -339,13 +353,13 @@ func (r *Registry) Sacrificed() int64 {
 }
 
 // Idle is every cursor that no operation is using.
-func (r *Registry) Idle() []*Cursor {
+func (r *Registry) Idle() []Idling {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var cs []*Cursor
+	var cs []Idling
 	for _, c := range r.mu.open {
 		if !c.busy {
-			cs = append(cs, c)
+			cs = append(cs, Idling{c.ID, c.NS, c.LSID, c.Command, c.PlanSummary, c.NoTimeout, c.Tailable, c.AwaitData, c.Opened, c.used, c.returned, c.batches})
 		}
 	}
 	return cs

@@ -32,6 +32,8 @@ type Stats struct {
 	Upserted, KeysInserted, KeysDeleted     atomic.Int64
 	WriteConflicts, ResponseBytes, CursorID atomic.Int64
 	HasSortStage, UsedDisk, CursorExhausted atomic.Bool
+	// WaitingForLock is true while the operation waits for writes to be let in.
+	WaitingForLock atomic.Bool
 	planSummary                             atomic.Pointer[string]
 	ExecMicros                              atomic.Int64
 }

@@ -171,7 +171,8 @@ func (b *bulk) runInserts(i int) (n int, err error) {
 	ns, start := b.targets[b.ops[i].target].ns, b.op.Clock.Now()
 	inserted, refused, err := b.op.Query.Insert(b.op.Ctx, ns, docs, b.ordered, call)
 	b.op.statement("insert", ns, bson.Build().String("insert", ns.Coll).Bool("ordered", b.ordered).Doc(), start, err,
-		func(st *operation.Stats) { st.Inserted.Store(int64(inserted)) })
+		func(st *operation.Stats) { note(st, call); st.Inserted.Store(int64(inserted)) })
+	b.op.examinedAlso(call)
 	b.op.counts.inserts.Add(tried(len(docs), inserted, refused, b.ordered))
 	b.counts.inserted += int64(inserted)
 	if err != nil && fatal(err) {
@@ -205,7 +206,7 @@ func (b *bulk) runUpdate(i int) error {
 		start := b.op.Clock.Now()
 		done, err = b.op.Query.Update(b.op.Ctx, s.Update, s.call)
 		b.op.counts.updates.Add(1)
-		b.op.examined(s.call)
+		b.op.examinedAlso(s.call)
 		b.op.recordUpdate(s, start, done, err)
 	}
 	b.counts.matched += done.Matched
@@ -234,7 +235,7 @@ func (b *bulk) runDelete(i int) error {
 	start := b.op.Clock.Now()
 	n, _, err := b.op.Query.Delete(b.op.Ctx, s.Delete, s.call)
 	b.op.counts.deletes.Add(1)
-	b.op.examined(s.call)
+	b.op.examinedAlso(s.call)
 	b.op.recordDelete(s, start, n, err)
 	b.counts.deleted += n
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/query"
+	"github.com/ebbdb/ebb/internal/storage"
 )
 
 // call is what op brings to a query.
@@ -70,10 +71,26 @@ func checkNaturalHint(d bson.Doc) error {
 // examined takes over what a query looked at.
 func (op *Op) examined(c *query.Call) { note(&op.Running.Stats, c) }
 
-// note adds to st what a query looked at.
+// examinedAlso adds what one statement of several looked at and wrote.
+func (op *Op) examinedAlso(c *query.Call) {
+	st := &op.Running.Stats
+	st.KeysExamined.Add(c.Seen.Keys)
+	st.DocsExamined.Add(c.Seen.Docs)
+	st.KeysInserted.Add(c.Keys.Inserted)
+	st.KeysDeleted.Add(c.Keys.Deleted)
+	if c.PlanSummary != "" {
+		st.SetPlanSummary(c.PlanSummary)
+	}
+}
+
+// note has st say what a query looked at and wrote.
 func note(st *operation.Stats, c *query.Call) {
 	st.KeysExamined.Store(c.Seen.Keys)
 	st.DocsExamined.Store(c.Seen.Docs)
+	if c.Keys != (storage.KeyCount{}) {
+		st.KeysInserted.Store(c.Keys.Inserted)
+		st.KeysDeleted.Store(c.Keys.Deleted)
+	}
 	if c.PlanSummary != "" {
 		st.SetPlanSummary(c.PlanSummary)
 	}

@@ -90,7 +90,7 @@ func (op *Op) runDeletes(statements []deleteStatement, ordered bool) (bson.Doc, 
 		start := op.Clock.Now()
 		n, _, err := op.Query.Delete(op.Ctx, s.Delete, s.call)
 		op.counts.deletes.Add(1)
-		op.examined(s.call)
+		op.examinedAlso(s.call)
 		op.recordDelete(s, start, n, err)
 		deleted += n
 		if err != nil {

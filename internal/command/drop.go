@@ -91,6 +91,7 @@ func dropDatabase(op *Op) (bson.Doc, error) {
 	if _, err := op.Query.Store.DropDatabase(op.Ctx, op.DB); err != nil {
 		return nil, err
 	}
+	op.usage.forgetDatabase(op.DB)
 	if err := op.Profile.Set(op.DB, func(p *Profiling) { p.Level, p.Filter = 0, nil }); err != nil { // it was the database's
 		return nil, err
 	}

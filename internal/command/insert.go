@@ -38,6 +38,7 @@ func insert(op *Op) (bson.Doc, error) {
 	n, refused, err := op.Query.Insert(op.Ctx, ns, docs, ordered, call)
 	op.counts.inserts.Add(tried(len(docs), n, refused, ordered))
 	op.Running.Stats.Inserted.Store(int64(n))
+	op.examinedAlso(call)
 	if err != nil {
 		return nil, err
 	}

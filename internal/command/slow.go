@@ -47,6 +47,7 @@ func (op *Op) statement(kind string, ns namespace.NS, command bson.Doc, start ti
 	op.statements++
 	micros := clock.Since(op.Clock, start).Microseconds()
 	op.recordedMicros += micros
+	op.usage.statement(kind, ns.String(), micros, err)
 	if v := op.judge(ns.DB, micros); v.nothing() {
 		return
 	}
@@ -115,7 +116,7 @@ func (f finished) counts(each func(name string, n int64)) {
 	}{
 		{"nMatched", st.Matched.Load(), f.Kind == "update"}, {"nModified", st.Modified.Load(), f.Kind == "update"},
 		{"nUpserted", st.Upserted.Load(), f.Kind == "update"}, {"ninserted", st.Inserted.Load(), f.Kind == "insert"},
-		{"ndeleted", st.Deleted.Load(), f.Kind == "remove"}, {"keysInserted", st.KeysInserted.Load(), false},
+		{"ndeleted", st.Deleted.Load(), f.Kind == "remove"}, {"keysInserted", st.KeysInserted.Load(), f.Kind == "insert"},
 		{"keysDeleted", st.KeysDeleted.Load(), false}, {"writeConflicts", st.WriteConflicts.Load(), false},
 	} {
 		if c.show || c.n > 0 {
@@ -174,7 +175,7 @@ func (s *Server) profileDocument(f finished) bson.Doc {
 	}
 	if f.err != nil {
 		e := mongoerr.From(f.err)
-		b.String("errMsg", e.Message).String("errName", e.Code.Name()).Int32("errCode", int32(e.Code))
+		b.Double("ok", 0).String("errMsg", e.Message).String("errName", e.Code.Name()).Int32("errCode", int32(e.Code))
 	}
 	b.Object("locks").End().Object("flowControl").End()
 	if f.Client.ConnectionID != 0 {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/namespace"
 )
 
 // maxUsed is how many namespaces are watched at once; further ones are not.
@@ -46,7 +47,8 @@ type usage struct {
 	}
 }
 
-// usageOf says which lock a command takes on the collection it names and what top counts it as.
+// usageOf says which lock a command takes on the collection it names and what top counts it as. Commands of several statements
+// are counted by those.
 func usageOf(command string) (lock, kind event, ok bool) {
 	switch command {
 	case "find":
@@ -55,10 +57,6 @@ func usageOf(command string) (lock, kind event, ok bool) {
 		return readLock, getMores, true
 	case "insert":
 		return writeLock, inserts, true
-	case "update":
-		return writeLock, updates, true
-	case "delete":
-		return writeLock, removes, true
 	case "findAndModify", "create", "createIndexes", "dropIndexes", "collMod":
 		return writeLock, otherCommands, true
 	case "aggregate", "count", "distinct", "listIndexes", "collStats", "validate":
@@ -72,10 +70,24 @@ func (u *usage) add(command, ns string, micros int64, err error) {
 		u.forget(ns)
 		return
 	}
-	lock, kind, ok := usageOf(command)
-	if !ok {
-		return
+	if lock, kind, ok := usageOf(command); ok {
+		u.count(ns, lock, kind, micros, err)
 	}
+}
+
+// statement counts one statement of a write, by the name of its kind in the profiler.
+func (u *usage) statement(kind, ns string, micros int64, err error) {
+	column := inserts
+	switch kind {
+	case "update":
+		column = updates
+	case "remove":
+		column = removes
+	}
+	u.count(ns, writeLock, column, micros, err)
+}
+
+func (u *usage) count(ns string, lock, kind event, micros int64, err error) {
 	u.mu.RLock()
 	counters := u.mu.of[ns]
 	u.mu.RUnlock()
@@ -105,6 +117,13 @@ func (u *usage) watch(ns string) *[events]latency {
 		u.mu.of[ns] = &[events]latency{}
 	}
 	return u.mu.of[ns]
+}
+
+// forgetDatabase drops what was counted of all namespaces of a database.
+func (u *usage) forgetDatabase(db string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	maps.DeleteFunc(u.mu.of, func(ns string, _ *[events]latency) bool { return namespace.Split(ns).DB == db })
 }
 
 // forget drops what was counted of a namespace.

@@ -131,7 +131,7 @@ func (op *Op) runUpdates(statements []updateStatement, ordered bool) (bson.Doc, 
 		start := op.Clock.Now()
 		done, err := op.Query.Update(op.Ctx, s.Update, s.call)
 		op.counts.updates.Add(1)
-		op.examined(s.call)
+		op.examinedAlso(s.call)
 		op.recordUpdate(s, start, done, err)
 		matched += done.Matched
 		modified += done.Modified

@@ -34,8 +34,8 @@ type Stats struct {
 	HasSortStage, UsedDisk, CursorExhausted atomic.Bool
 	// WaitingForLock is true while the operation waits for writes to be let in.
 	WaitingForLock atomic.Bool
-	planSummary                             atomic.Pointer[string]
-	ExecMicros                              atomic.Int64
+	planSummary    atomic.Pointer[string]
+	ExecMicros     atomic.Int64
 }
 
 // idHack is the plan of most operations.

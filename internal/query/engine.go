@@ -89,6 +89,8 @@ type Call struct {
 	Durability kv.Durability
 	Wrote      *bool
 	Seen       exec.Examined
+	// Keys counts what was put into indexes and taken out.
+	Keys storage.KeyCount
 	// NoNow and Definition say that expressions have no $$NOW, or are kept for later; see expr.Options.
 	NoNow, Definition bool
 	// ClusterTime is $$CLUSTER_TIME, missing where there is none.

@@ -50,6 +50,7 @@ func (e *Engine) writeExpected(ctx context.Context, ns namespace.NS, create bool
 	if err := e.CheckExpected(x); err != nil {
 		return err
 	}
+	defer func() { call.Keys = plain.Keys }()
 	err := e.writeOne(ctx, ns, false, &plain, func(w *storage.Writer) error {
 		if err := x.check(ns, w.Catalog(), e.Store.Catalog()); err != nil {
 			return err

@@ -24,9 +24,11 @@ func (w *Writer) moveEntries(t *writtenTable, old, rec Record) {
 		switch order := compareKeys(&t.stale, i, &t.fresh, j); {
 		case order < 0:
 			w.deleteEntry(t, t.stale.Key(i), old.ID)
+			w.keys.Deleted++
 			i++
 		case order > 0:
 			w.putEntry(t, j, rec.ID)
+			w.keys.Inserted++
 			j++
 		default:
 			if moved {

@@ -20,7 +20,12 @@ type WriteOptions struct {
 	Now int64
 	// Wrote, unless nil, is set once something was committed.
 	Wrote *bool
+	// Keys, unless nil, has added to it how many index keys came and went.
+	Keys *KeyCount
 }
+
+// KeyCount is how many keys of documents, as they are and were, were put into indexes and taken out.
+type KeyCount struct{ Inserted, Deleted int64 }
 
 // maxTries is how often Write runs an operation that others keep getting in the way of. A try that follows a conflict
 // waits for those that are after the same keys, so only operations on their first try can still be in its way.
@@ -67,6 +72,10 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 	err = t.commit(ctx, o.Durability)
 	if err == nil && o.Wrote != nil && t.Size() > 0 {
 		*o.Wrote = true
+	}
+	if err == nil && o.Keys != nil {
+		o.Keys.Inserted += w.keys.Inserted
+		o.Keys.Deleted += w.keys.Deleted
 	}
 	return w.claimed, err
 }

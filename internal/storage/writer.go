@@ -36,7 +36,8 @@ type Writer struct {
 	trimmed          RecordID // the last record of a capped collection that made room
 	unmarked         bool     // the marks of sweeps are deleted, or there were none
 	inserted         bool
-	moved            [2]bool // whether any record moves forward, and back
+	keys             KeyCount // index keys that come and go
+	moved            [2]bool  // whether any record moves forward, and back
 }
 
 // writtenTable is what a Writer keeps for one index.

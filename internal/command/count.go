@@ -20,6 +20,7 @@ func count(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
+	op.executed = r.call
 	n, err := op.Query.Count(op.Ctx, r.Count, r.call)
 	op.examined(r.call)
 	if err != nil {
@@ -72,6 +73,7 @@ func distinct(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
+	op.executed = r.call
 	values, err := op.Query.Distinct(op.Ctx, r.Distinct, r.call)
 	op.examined(r.call)
 	if err != nil {

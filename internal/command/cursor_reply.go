@@ -30,10 +30,7 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 		o.batch = cursor.DefaultFirstBatch
 	}
 	c := &cursor.Cursor{NS: ns.String(), LSID: op.SessionID, PlanSummary: o.planSummary,
-		NoTimeout: o.noTimeout, Single: o.single, Tailable: o.tailable, AwaitData: o.awaitData, Sorts: o.sorts, Source: src}
-	if seen := o.seen; seen != nil {
-		c.Examined = func() (keys, docs int64) { return seen.Keys, seen.Docs }
-	}
+		NoTimeout: o.noTimeout, Single: o.single, Tailable: o.tailable, AwaitData: o.awaitData, Sorts: o.sorts, Executed: op.executed, Source: src}
 	b := op.build().Object("cursor").Array("firstBatch")
 	more := true
 	if !o.batchGiven || o.batch > 0 {
@@ -51,7 +48,7 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 		if err := src.Close(); err != nil {
 			return nil, err
 		}
-	} else if err := op.keep(c); err != nil {
+	} else if err := op.keep(c, o.seen); err != nil {
 		_ = src.Close()
 		return nil, err
 	}
@@ -78,8 +75,11 @@ func (op *Op) replyOne(doc bson.Doc) bson.Doc {
 	return b.End().Int64("id", 0).String("ns", op.Running.NS).End().Doc()
 }
 
-// keep parks c for getMore, with what is left of the command's time.
-func (op *Op) keep(c *cursor.Cursor) error {
+// keep parks c, which has what it looks at counted in seen, for getMore, with what is left of the command's time.
+func (op *Op) keep(c *cursor.Cursor, seen *exec.Examined) error {
+	if seen != nil {
+		c.Examined = func() (keys, docs int64) { return seen.Keys, seen.Docs }
+	}
 	c.Command = op.Args.Document().Clone()
 	if op.MaxTime > 0 {
 		c.MaxTime = max(time.Millisecond, op.MaxTime-clock.Since(op.Clock, op.Running.Started))

@@ -111,7 +111,7 @@ func (op *Op) runDeletes(statements []deleteStatement, ordered bool) (bson.Doc, 
 
 // recordDelete hands one delete to the slow log and the profiler.
 func (op *Op) recordDelete(s deleteStatement, start time.Time, n int64, err error) {
-	op.statement("remove", s.NS, s.source, start, err, func(st *operation.Stats) {
+	op.statement("remove", s.NS, s.source, start, err, s.call, func(st *operation.Stats) {
 		note(st, s.call)
 		st.Deleted.Store(n)
 	})

@@ -41,6 +41,7 @@ func find(op *Op) (bson.Doc, error) {
 	}
 	call := new(query.Call) // the plan keeps it
 	*call = r.call
+	op.executed = call
 	running, err := op.Query.Find(op.Ctx, r.Find, call)
 	op.examined(call)
 	if err != nil {

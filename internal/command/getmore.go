@@ -58,6 +58,9 @@ func getMore(op *Op) (bson.Doc, error) {
 	b := op.build().Object("cursor").Array("nextBatch")
 	before, _ := c.Returned()
 	op.Running.Stats.HasSortStage.Store(c.Sorts)
+	if c.Executed != nil {
+		op.executed = c.Executed
+	}
 	defer op.examinedBy(c)()
 	more, err := op.nextBatch(c, b, batch)
 	if err != nil {

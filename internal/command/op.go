@@ -37,6 +37,8 @@ type Op struct {
 	// originating is the command that opened the cursor of a getMore; statements is how many were recorded one by one.
 	originating bson.Doc
 	statements  int
+	// executed tells how the operation's plan ran; nil where there is none.
+	executed executed
 	// recordedMicros is how long those took.
 	recordedMicros int64
 	// entered says that the operation is among those that run.
@@ -51,6 +53,9 @@ type Op struct {
 	// ExhaustAllowed says that the client can take it.
 	ExhaustAllowed bool
 }
+
+// executed tells how a plan ran, in the form in which explain does; nil when there is nothing to tell.
+type executed interface{ ExecStats() bson.Doc }
 
 // Name is the command's name as the client wrote it.
 func (op *Op) Name() string { return op.Args.Document().FirstKey() }

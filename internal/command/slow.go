@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/query"
 )
 
 // What an operation has done is told twice when it is worth it: in the log when it was slow, and in its database's
@@ -27,6 +28,8 @@ type finished struct {
 	originating bson.Doc
 	micros      int64
 	err         error
+	// executed tells how its plan ran; nil when that is not known.
+	executed executed
 }
 
 // record hands the finished operation to the slow log and the profiler. Statements were recorded one by one; a command that
@@ -35,7 +38,7 @@ func (op *Op) record(micros int64, err error) {
 	if op.Command.Quiet || op.statements > 0 && !op.waitedLong(micros-op.recordedMicros) {
 		return
 	}
-	op.Server.record(op.DB, finished{op.Running, op.originating, micros, err})
+	op.Server.record(op.DB, finished{op.Running, op.originating, micros, err, op.executed})
 }
 
 func (op *Op) waitedLong(micros int64) bool {
@@ -43,7 +46,7 @@ func (op *Op) waitedLong(micros int64) bool {
 }
 
 // statement records one statement of a write that began at start. fill sets what it did.
-func (op *Op) statement(kind string, ns namespace.NS, command bson.Doc, start time.Time, err error, fill func(*operation.Stats)) {
+func (op *Op) statement(kind string, ns namespace.NS, command bson.Doc, start time.Time, err error, ran executed, fill func(*operation.Stats)) {
 	op.statements++
 	micros := clock.Since(op.Clock, start).Microseconds()
 	op.recordedMicros += micros
@@ -53,7 +56,7 @@ func (op *Op) statement(kind string, ns namespace.NS, command bson.Doc, start ti
 	}
 	o := &operation.Operation{Client: op.Running.Client, Kind: kind, NS: ns.String(), Command: command, LSID: op.LSID}
 	fill(&o.Stats)
-	op.Server.record(ns.DB, finished{o, nil, micros, err})
+	op.Server.record(ns.DB, finished{o, nil, micros, err, ran})
 }
 
 // Wants is ttl.Recorder's: what is profiled is deleted so that the profile can tell.
@@ -61,7 +64,7 @@ func (s *Server) Wants(db string) bool { return s.Profile.Of(db).Level > 0 }
 
 // RecordSweep is ttl.Recorder's: a sweep is a remove like any other.
 func (s *Server) RecordSweep(o *operation.Operation, took time.Duration, err error) {
-	s.record(namespace.Split(o.NS).DB, finished{o, nil, took.Microseconds(), err})
+	s.record(namespace.Split(o.NS).DB, finished{o, nil, took.Microseconds(), err, nil})
 }
 
 // verdict is what is to be told of an operation.
@@ -149,6 +152,25 @@ func (f finished) gives() bool {
 	return f.Kind == "query" || f.Kind == "getmore" || f.Stats.Returned.Load() > 0
 }
 
+// maxExecStatsBytes is how long the description of a run may be to be profiled.
+const maxExecStatsBytes = 64 << 10
+
+// execStats is how the operation's plan ran; nil where there is none, or too much to tell.
+func (f finished) execStats() bson.Doc {
+	d := bson.Doc(nil)
+	switch {
+	case f.err != nil:
+	case f.executed != nil:
+		d = f.executed.ExecStats()
+	case f.Kind == "query" && f.Stats.PlanSummary() == "IDHACK":
+		d = query.ExecStatsOfID(f.Stats.KeysExamined.Load(), f.Stats.DocsExamined.Load())
+	}
+	if len(d) > maxExecStatsBytes {
+		return nil
+	}
+	return d
+}
+
 // profileDocument is what system.profile has of an operation.
 func (s *Server) profileDocument(f finished) bson.Doc {
 	st := &f.Stats
@@ -187,6 +209,9 @@ func (s *Server) profileDocument(f finished) bson.Doc {
 	b.Number("millis", f.micros/1000)
 	if plan := st.PlanSummary(); plan != "" {
 		b.String("planSummary", plan)
+	}
+	if d := f.execStats(); d != nil {
+		b.Document("execStats", d)
 	}
 	return s.whoAndWhen(b, f).Doc()
 }

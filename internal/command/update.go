@@ -177,7 +177,7 @@ func (op *Op) runUpdates(statements []updateStatement, ordered bool) (bson.Doc, 
 
 // recordUpdate hands one update to the slow log and the profiler.
 func (op *Op) recordUpdate(s updateStatement, start time.Time, done query.Updated, err error) {
-	op.statement("update", s.NS, s.source, start, err, func(st *operation.Stats) {
+	op.statement("update", s.NS, s.source, start, err, s.call, func(st *operation.Stats) {
 		note(st, s.call)
 		st.Matched.Store(done.Matched)
 		st.Modified.Store(done.Modified)

@@ -59,6 +59,8 @@ type Cursor struct {
 	// Examined, unless nil, tells how much has been looked at for all batches so far, and Sorts says that a stage sorts.
 	Examined func() (keys, docs int64)
 	Sorts    bool
+	// Executed, unless nil, tells how its plan has run so far.
+	Executed interface{ ExecStats() bson.Doc }
 
 	pending  bson.Doc
 	returned int64

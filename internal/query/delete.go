@@ -53,6 +53,7 @@ func (e *Engine) Delete(ctx context.Context, d Delete, call *Call) (n int64, gon
 	if err != nil {
 		return 0, nil, err
 	}
+	call.execution.stage("DELETE", n)
 	return n, gone, nil
 }
 
@@ -88,5 +89,6 @@ func (e *Engine) deleteMany(ctx context.Context, d Delete, call *Call) (n int64,
 		},
 		save: func() (undo func()) { was := n; return func() { n = was } }}
 	_, err = many.run(ctx, func(lang *language) (*match.Filter, error) { return lang.filter(e, d.Filter) })
+	call.execution.stage("DELETE", n)
 	return n, err
 }

@@ -109,7 +109,8 @@ type Call struct {
 	OnView bool
 
 	// setting is what is set for the operation; nil: nothing.
-	setting *Setting
+	setting   *Setting
+	execution execution
 }
 
 // chose notes the plan that an operation goes by.

@@ -273,6 +273,7 @@ func (e *Engine) open(ctx context.Context, p *prepared) (r *Running, err error) 
 		return nil, err
 	}
 	p.plan, r.PlanSummary = p.choice.plan, p.call.PlanSummary
+	p.call.execution.find, p.call.execution.op = p, r.op
 	r.Sorted = p.plan.Sorts() || p.order != nil && !p.plan.Ordered
 	r.op.Leaf(records)
 	r.records = records

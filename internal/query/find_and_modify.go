@@ -49,7 +49,27 @@ func (e *Engine) FindAndModify(ctx context.Context, f FindAndModify, call *Call)
 	if err != nil {
 		return Modified{}, err
 	}
+	found, changed := int64(0), int64(0)
+	if done.Found {
+		found = 1
+	}
+	if done.Changed {
+		changed = 1
+	}
+	if f.Remove {
+		call.execution.stage("DELETE", found)
+	} else {
+		call.execution.stage("UPDATE", found, changed, int64(1)-max(found, missing(done.UpsertedID)))
+	}
 	return done, nil
+}
+
+// missing is 1 for no value.
+func missing(v bson.Value) int64 {
+	if v.IsMissing() {
+		return 1
+	}
+	return 0
 }
 
 // checkFindAndModify parses f for its errors alone.

@@ -20,6 +20,7 @@ func (c *choice) open(ctx context.Context, e *Engine, call *Call, o exec.Opening
 		return nil, err
 	}
 	e.chose(call, c.plan)
+	call.execution.plan, call.execution.stats = c.plan, records.Stats()
 	return records, nil
 }
 

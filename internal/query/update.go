@@ -67,7 +67,16 @@ func (e *Engine) Update(ctx context.Context, u Update, call *Call) (Updated, err
 	if err != nil {
 		return Updated{}, err
 	}
+	call.execution.stage("UPDATE", done.Matched, done.Modified, done.upserted())
 	return done, nil
+}
+
+// upserted is 1 when a document was inserted.
+func (u *Updated) upserted() int64 {
+	if u.UpsertedID.IsMissing() {
+		return 0
+	}
+	return 1
 }
 
 // missingCollection says whether err is that there is no collection: a write to it finds nothing.
@@ -323,6 +332,7 @@ func least(ctx context.Context, records *exec.Records, details *match.Details, o
 }
 
 func (e *Engine) updateMany(ctx context.Context, u Update, call *Call) (done Updated, err error) {
+	defer func() { call.execution.stage("UPDATE", done.Matched, done.Modified, done.upserted()) }()
 	var p *parsedUpdate
 	walk := func(w *storage.Writer, rec storage.Record, details *match.Details) error {
 		done.Matched++

@@ -1,0 +1,86 @@
+package query
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/exec"
+	"github.com/ebbdb/ebb/internal/planner"
+)
+
+// execution is how an operation's (last) plan ran, kept so that the profiler can tell. It costs nothing until then.
+type execution struct {
+	plan  *planner.Plan // nil: the store answered without one, or nothing was asked of it
+	stats *exec.Stats
+	find  *prepared // what stands above the plan of a find
+	op    *exec.Op
+	above string // the stage above: "COUNT", "UPDATE", "DELETE" or "RECORD_STORE_FAST_COUNT"; "" for none
+	n     [3]int64
+}
+
+// stage notes the stage above the plan, and what it has counted.
+func (x *execution) stage(name string, n ...int64) {
+	x.above = name
+	copy(x.n[:], n)
+}
+
+// ExecStats is how the operation was executed, in the form in which explain tells it; nil when there is nothing to tell.
+func (c *Call) ExecStats() bson.Doc {
+	s := c.execution.steps(c)
+	if s == nil {
+		return nil
+	}
+	b := bson.Build()
+	s.fields(b, true)
+	return b.Doc()
+}
+
+// ExecStatsOfID is ExecStats of a look-up by _id alone that has looked at so many keys and documents.
+func ExecStatsOfID(keys, docs int64) bson.Doc {
+	b := bson.Build()
+	idSteps(exec.Examined{Keys: keys, Docs: docs}).fields(b, true)
+	return b.Doc()
+}
+
+func idSteps(seen exec.Examined) *step {
+	return planSteps(&planner.IDHack{}, &exec.Stats{Works: seen.Docs + 1, Advanced: seen.Docs, EOF: true, Keys: seen.Keys, Docs: seen.Docs})
+}
+
+func (x *execution) steps(c *Call) (s *step) {
+	switch {
+	case x.find != nil && x.above == "":
+		s = x.find.steps(&explained{plan: x.plan, stats: x.stats, coll: x.find.coll}, x.op)
+	case x.plan != nil:
+		s = planSteps(x.plan.Root, x.stats)
+	case c.PlanSummary == "IDHACK":
+		s = idSteps(c.Seen)
+	case x.above == "":
+		return nil
+	}
+	if x.above == "" {
+		return s
+	}
+	top := &step{node: named(x.above), ran: x.counts}
+	if s != nil {
+		top.inputs = []*step{s}
+	}
+	works := x.n[0] + 1
+	switch {
+	case s == nil:
+		works = 1 // what is counted already takes one look
+	case x.stats != nil:
+		works = max(x.stats.Works, 1)
+	}
+	top.stats = func() *exec.Stats { return &exec.Stats{Works: works, NeedTime: works - 1, EOF: true} }
+	return top
+}
+
+// counts appends what the stage above the plan has counted.
+func (x *execution) counts(b *bson.Builder) {
+	switch x.above {
+	case "UPDATE":
+		b.Number("nMatched", x.n[0]).Number("nWouldModify", x.n[1]).Number("nWouldUpsert", x.n[2])
+	case "DELETE":
+		b.Number("nWouldDelete", x.n[0])
+	default:
+		b.Number("nCounted", x.n[0]).Number("nSkipped", x.n[1])
+	}
+}

@@ -71,7 +71,7 @@ func TestRecordSweep(t *testing.T) {
 	run("{profile: 0}")
 	reply := run("{find: 'system.profile', filter: {op: 'remove'}, projection: {_id: 0, ts: 0, locks: 0, flowControl: 0}}")
 	const want = `[ { op: "remove", ns: "test.c", command: { q: { d: { $lt: 1 } }, limit: 0 }, keysExamined: 0, docsExamined: 0, ` +
-		`ndeleted: 7, keysDeleted: 21, numYield: 0, errMsg: "no room", errName: "InternalError", errCode: 1, millis: 20, client: "", ` +
+		`ndeleted: 7, keysDeleted: 21, numYield: 0, ok: 0.0, errMsg: "no room", errName: "InternalError", errCode: 1, millis: 20, client: "", ` +
 		`allUsers: [ { user: "__system", db: "local" } ], user: "__system@local" } ]`
 	if got := at(reply.Value(), "cursor.firstBatch").Text(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

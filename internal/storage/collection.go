@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/catalog"
@@ -58,9 +57,8 @@ type steady struct {
 	// inOrder is the number of the order that all records are known to lie in.
 	inOrder atomic.Uint32
 	// marked tells in which views there may be marks of sweeps.
-	marked marked
-	// counting is held by who counts for the tally.
-	counting  sync.Mutex
+	marked    marked
+	counting  orderCount
 	cleaning  cleaning
 	arranging arranging
 }

@@ -16,7 +16,10 @@ func (s *Store) DropCollection(ctx context.Context, ns namespace.NS) (*catalog.C
 	if err != nil {
 		return nil, err
 	}
-	defer release()
+	defer func() {
+		release()
+		found[0].stopCounting()
+	}()
 	if found[0] == nil {
 		return nil, notFound(ns)
 	}
@@ -47,7 +50,12 @@ func (s *Store) tryDropDatabase(ctx context.Context, db string) (dropped []*cata
 	if err != nil {
 		return nil, false, err
 	}
-	defer release()
+	defer func() {
+		release()
+		for _, c := range found {
+			c.stopCounting()
+		}
+	}()
 	for _, c := range found {
 		if c != nil {
 			c.abortBuilds("dropDatabase command")

@@ -98,6 +98,7 @@ type Store struct {
 	fewSwept         int64
 	longStretch      int64
 	mostCounted      int
+	countedAtOnce    int64
 }
 
 // Open reads the catalogue of the engine's store, or makes an empty one, and begins to remove what a crash left behind.
@@ -121,7 +122,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	s := &Store{engine: engine, options: o, buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments, fewSwept: fewSwept, longStretch: longStretch, mostCounted: mostCounted}
+	s := &Store{engine: engine, options: o, buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments, fewSwept: fewSwept, longStretch: longStretch, mostCounted: mostCounted, countedAtOnce: countedAtOnce}
 	s.latches.seed = maphash.MakeSeed()
 	s.hold.Store(notHeld)
 	left, err := s.load(ctx)
@@ -145,6 +146,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 func (s *Store) Close() error {
 	s.garbage.stop()
 	s.rewriting.stop()
+	s.stopCounting()
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -12,10 +13,11 @@ import (
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
-// Swept is what a sweep has deleted. Busy says that it has not because writers did not end soon: another may.
+// Swept is what a sweep has deleted. Busy says that it has not because writers did not end soon: another may. Uncounted says
+// that CountOrder has to come first.
 type Swept struct {
 	Documents, Bytes, Keys int64
-	Busy                   bool
+	Busy, Uncounted        bool
 }
 
 // Few says whether so many records are better deleted one by one than with Sweep.
@@ -45,8 +47,8 @@ func (s *Store) Sweep(ctx context.Context, collection uint32, rule *policy.Rule,
 	if !c.sweeps(rule) || !s.worthSweeping(c.order, rule, now) {
 		return Swept{}, false, nil
 	}
-	if err := s.countOrder(ctx, c); err != nil {
-		return Swept{}, false, err
+	if counted, err := s.countSoon(ctx, c); !counted || err != nil {
+		return Swept{Uncounted: err == nil}, false, err
 	}
 	if !s.worthSweeping(c.order, rule, now) {
 		return Swept{}, false, nil
@@ -116,38 +118,6 @@ func (s *Store) worthSweeping(o *order, rule *policy.Rule, now int64) bool {
 	return n >= s.fewSwept
 }
 
-// countOrder makes the tally of a collection's order known, beside writers.
-func (s *Store) countOrder(ctx context.Context, c *collection) error {
-	if c.order.tally.isKnown() {
-		return nil
-	}
-	c.steady.counting.Lock()
-	defer c.steady.counting.Unlock()
-	if c.order.tally.isKnown() {
-		return nil
-	}
-	v, err := s.beginTally(ctx, c)
-	if err != nil {
-		return err
-	}
-	defer v.Close()
-	if err := v.read(c).tallyAll(); err != nil {
-		return err
-	}
-	c.order.tally.done()
-	return nil
-}
-
-// beginTally makes writers add to the tally from a moment on, and returns a view of that moment.
-func (s *Store) beginTally(ctx context.Context, c *collection) (*View, error) {
-	if err := c.steady.lock.acquire(ctx, true); err != nil {
-		return nil, err
-	}
-	defer c.steady.lock.release(true)
-	c.order.tally.reset()
-	return s.View(ctx)
-}
-
 // sweeping is a sweep under way.
 type sweeping struct {
 	store *Store
@@ -201,8 +171,9 @@ func (s *Store) countLocked(ctx context.Context, c *collection, rule *policy.Rul
 	if due, err := r.Backlog(rule, now, s.fewSwept); err != nil || due < s.fewSwept {
 		return false, err
 	}
+	c.steady.counting.close()
 	c.order.tally.reset()
-	if err := r.tallyAll(); err != nil {
+	if _, err := r.tallySome(nil, math.MaxInt); err != nil {
 		return false, err
 	}
 	c.order.tally.done()

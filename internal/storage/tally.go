@@ -3,6 +3,7 @@ package storage
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/kv"
@@ -171,28 +172,36 @@ func (t *tally) done() {
 // tallyStep is how many records are counted before the tally is told.
 const tallyStep = 4096
 
-// tallyAll adds what lies in the order in the view.
-func (r *Reader) tallyAll() error {
+// tallySome adds what lies in the order in the view, from a key on, nil for the beginning, and returns where to go on after at most
+// so many records; nil when that was all.
+func (r *Reader) tallySome(from []byte, most int) (next []byte, err error) {
 	low, high := r.c.orderBounds()
+	if from != nil {
+		low = from
+	}
 	var w walk
 	if err := w.open(r.view, kv.IterOptions{Lower: low, Upper: high}, false, nil); err != nil {
-		return err
+		return nil, err
 	}
 	defer w.close()
 	var some []tallied
 	var last byte
-	for w.next() {
+	for n := 0; w.next(); n++ {
+		if n == most {
+			next = slices.Clone(w.it.Key())
+			break
+		}
 		span, date, ok := r.c.order.of(RecordID(w.it.Key()[tableLength:]))
 		if !ok { // all that has no deadline lies behind
 			break
 		}
-		if span != last { // the first of a span
+		if span != last { // the first of a span, or of a slice
 			r.c.order.tally.lower(span, date)
 			last = span
 		}
 		n, err := w.documentBytes()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if k := len(some); k > 0 && some[k-1].span == span && some[k-1].date == date {
 			some[k-1].documents++
@@ -206,7 +215,7 @@ func (r *Reader) tallyAll() error {
 		some = append(some, tallied{span, date, 1, n})
 	}
 	r.c.order.tally.add(some)
-	return w.err()
+	return next, w.err()
 }
 
 // documentBytes is the length of the document that the walk stands on.

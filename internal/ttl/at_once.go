@@ -46,6 +46,9 @@ func (s *sweep) atOnce(ctx context.Context) (done bool, err error) {
 func (s *sweep) tryAtOnce(ctx context.Context) (done, busy bool, err error) {
 	started := s.clock.Now()
 	swept, ok, err := s.sweepAll(ctx)
+	if swept.Uncounted {
+		s.noteChore(s.target.Collection, func(c *chore) { c.count = true })
+	}
 	if !ok || err != nil {
 		return false, swept.Busy, err
 	}

@@ -594,15 +594,22 @@ func (w *world) replace(ns namespace.NS, doc bson.Doc) error {
 // fill inserts many documents: "1000 {d: …}", with _id from 1 on.
 func (w *world) fill(ns namespace.NS, arg string) error {
 	count, fields := first(arg)
+	count, behind, _ := strings.Cut(count, "/") // the _id that they come behind
 	n, err := strconv.Atoi(count)
 	if err != nil {
 		return err
+	}
+	before := 0
+	if behind != "" {
+		if before, err = strconv.Atoi(behind); err != nil {
+			return err
+		}
 	}
 	rest := bson.MustDoc(fields)
 	for from := 0; from < n; from += 5000 {
 		err := w.write(ns, func(wr *storage.Writer) error {
 			for i := from; i < min(from+5000, n); i++ {
-				if _, err := wr.Insert(bson.Build().Int32("_id", int32(i+1)).Fields(rest).Doc()); err != nil {
+				if _, err := wr.Insert(bson.Build().Int32("_id", int32(before+i+1)).Fields(rest).Doc()); err != nil {
 					return err
 				}
 			}

@@ -24,7 +24,8 @@ import (
 type chore struct {
 	// arrange and clean say that there may be work of the kind; cleaning, that it was begun, and interrupted, that there was
 	// a sweep since.
-	arrange, clean        bool
+	// count, that a sweep waits for the order to be counted.
+	arrange, clean, count bool
 	cleaning, interrupted bool
 	at                    time.Time // when to look at it
 	lastSwept             time.Time // zero: not since the start
@@ -46,6 +47,7 @@ const (
 	choreRetry = time.Minute
 	// arrangedAtOnce and cleanedAtOnce bound one slice.
 	arrangedAtOnce = 100
+	countedInSlice = 4096
 	cleanedAtOnce  = 2000
 )
 
@@ -161,7 +163,7 @@ func (m *Monitor) dueChores() (due []uint32, until time.Duration) {
 	until = ran + m.params.sleep()
 	for id, c := range m.mu.chores {
 		switch {
-		case !c.arrange && !c.clean:
+		case !c.arrange && !c.clean && !c.count:
 		case c.at.After(now) || held:
 			if !held {
 				until = min(until, ran+c.at.Sub(now))
@@ -244,8 +246,11 @@ func (m *Monitor) doChore(ctx context.Context, collection uint32, c *chore, all 
 		return step{}, err
 	}
 	defer m.gate.Leave()
-	if c.arrange {
+	switch {
+	case c.arrange:
 		return m.arrange(ctx, collection, c)
+	case c.count:
+		return m.count(ctx, collection, c)
 	}
 	return m.clean(ctx, collection, c, all)
 }
@@ -265,6 +270,18 @@ func (m *Monitor) arrange(ctx context.Context, collection uint32, c *chore) (ste
 	}
 	c.arrange = more || err != nil
 	return step{task{arranging, order}, int64(moved), more}, err
+}
+
+// count goes on with what a sweep has to know of the collection first.
+func (m *Monitor) count(ctx context.Context, collection uint32, c *chore) (step, error) {
+	more, err := m.store.CountOrder(ctx, collection, countedInSlice)
+	if err != nil {
+		return step{}, err
+	}
+	if c.count = more; !more {
+		m.mayBeSwept(collection)
+	}
+	return step{}, nil
 }
 
 // tellOrdered logs that all records of a collection have been put in order, where any were moved.
@@ -359,7 +376,7 @@ func (m *Monitor) hasChore(collection uint32) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.mu.chores[collection]
-	return c != nil && (c.arrange || c.clean) && c.at.Before(now.Add(choreRetry))
+	return c != nil && (c.arrange || c.clean || c.count) && c.at.Before(now.Add(choreRetry))
 }
 
 // Order is how the records of a collection lie that are to lie in the order of their expiry.

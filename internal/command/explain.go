@@ -58,6 +58,9 @@ func verbosityArg(a *Args) (query.Verbosity, error) {
 	return 0, mongoerr.New(mongoerr.BadValue, "Enumeration value '%s' for field 'explain.verbosity' is not a valid value.", v)
 }
 
+// explainReserve is the room in a reply of explain for what tells of the server.
+const explainReserve = 16 << 10
+
 // explained is the reply that tells how op is run.
 func (op *Op) explained(v query.Verbosity) (bson.Doc, error) {
 	x, err := op.Command.Explain(op, v)
@@ -67,11 +70,16 @@ func (op *Op) explained(v query.Verbosity) (bson.Doc, error) {
 	b := bson.BuildOn(make([]byte, 0, len(x.Fields)+len(op.Args.Document())+1024))
 	b.String("explainVersion", "1").Fields(x.Fields)
 	b.String("queryShapeHash", query.ShapeHash(x.Shape))
-	b.Object("command").Fields(op.Args.Document())
-	if op.Args.Document().Lookup("$db").IsMissing() {
-		b.String("$db", op.DB)
+	command := op.Args.Document()
+	if len(x.Fields)+len(command) > bson.MaxDocSize-explainReserve {
+		b.String("warning", "'command' has been omitted due to exceeding BSON size limit")
+	} else {
+		b.Object("command").Fields(command)
+		if command.Lookup("$db").IsMissing() {
+			b.String("$db", op.DB)
+		}
+		b.End()
 	}
-	b.End()
 	op.printServer(b)
 	return b.Doc(), nil
 }

@@ -57,16 +57,31 @@ func (x Index) describe(b *bson.Builder) {
 }
 
 func (x Index) describeBounds(b *bson.Builder, bounds []Intervals, backward bool) {
-	b.Object("indexBounds")
-	for i, f := range x.Fields[:min(len(x.Fields), len(bounds))] {
-		b.Array(f.Path)
-		for j, text := range boundTexts(bounds[i], f.Descending != backward) {
-			b.String(bson.IndexKey(j), text)
+	texts := make([][]string, min(len(x.Fields), len(bounds)))
+	size := b.Len()
+	for i := range texts {
+		texts[i] = boundTexts(bounds[i], x.Fields[i].Descending != backward)
+		for _, text := range texts[i] {
+			if size += len(text) + boundOverhead; size > ExplainThreshold {
+				b.String("warning", "index bounds omitted due to BSON size limit for explain")
+				return
+			}
 		}
-		b.End()
+	}
+	b.Object("indexBounds")
+	for i := range texts {
+		b.Strings(x.Fields[i].Path, texts[i])
 	}
 	b.End()
 }
+
+const (
+	// ExplainThreshold is how large what explain tells may get before it leaves out bounds, filters and stages: MongoDB's
+	// internalQueryExplainSizeThresholdBytes.
+	ExplainThreshold = 10 << 20
+	// boundOverhead is what a bound takes beside its text: type, key and length.
+	boundOverhead = 12
+)
 
 func (x Index) multikey(field int) uint64 {
 	if field < len(x.Multikey) {

@@ -85,6 +85,9 @@ func (x *explained) access() *step {
 	return s
 }
 
+// maxExplained is the largest description of a plan and its run: the rest of a reply still has room.
+const maxExplained = bson.MaxDocSize - 1<<20
+
 // print appends queryPlanner and, when x was run, executionStats.
 func (x *explained) print(b *bson.Builder) {
 	x.printPlanner(b)
@@ -96,7 +99,7 @@ func (x *explained) print(b *bson.Builder) {
 func (x *explained) printPlanner(b *bson.Builder) {
 	b.Object("queryPlanner").String("namespace", x.ns.String())
 	if x.filter != nil {
-		b.Document("parsedQuery", x.filter.Print())
+		ifRoom(b, "parsedQuery", x.filter.Print().Value(), maxExplained)
 	} else {
 		b.Object("parsedQuery").End()
 	}

@@ -171,7 +171,8 @@ func (x *explainedPipeline) fields() bson.Doc {
 		i++
 	}
 	for k, s := range x.stages {
-		b.Object(bson.IndexKey(i+k)).Value(s.Name(), s.Spec())
+		b.Object(bson.IndexKey(i + k))
+		ifRoom(b, s.Name(), s.Spec(), maxExplained)
 		if n := x.first + k; x.runs() && n < len(x.op.Counts) {
 			b.Int64("nReturned", x.op.Counts[n].Counters.Returned).Int64("executionTimeMillisEstimate", 0)
 		}

@@ -57,9 +57,13 @@ func (s *step) print(b *bson.Builder, key string, run bool) {
 }
 
 func (s *step) fields(b *bson.Builder, run bool) {
+	if b.Len() > planner.ExplainThreshold {
+		b.String("warning", "stats tree exceeded BSON size limit for explain")
+		return
+	}
 	b.String("stage", s.node.Stage())
 	if f := planner.FilterOf(s.node); f != nil {
-		b.Document("filter", f.Print())
+		ifRoom(b, "filter", f.Print().Value(), planner.ExplainThreshold)
 	}
 	if run {
 		printWorks(b, s.counted())
@@ -75,6 +79,15 @@ func (s *step) fields(b *bson.Builder, run bool) {
 		}
 	}
 	s.below(b, run)
+}
+
+// ifRoom appends v unless b gets larger than most, which it says then.
+func ifRoom(b *bson.Builder, key string, v bson.Value, most int) {
+	if b.Len()+len(v.Data) > most {
+		b.String("warning", key+" exceeded BSON size limit for explain")
+		return
+	}
+	b.Value(key, v)
 }
 
 func (s *step) below(b *bson.Builder, run bool) {

@@ -3,10 +3,10 @@ package exec
 import (
 	"bytes"
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/ordering"
 	"github.com/ebbdb/ebb/internal/spill"
 )
 
@@ -15,7 +15,9 @@ func (s *groupStage) spill() error {
 	if s.groups != nil {
 		s.groups = map[string]*group{} // what has been written may go while the rest is
 	}
-	slices.SortFunc(s.order, func(a, b *group) int { return strings.Compare(a.key, b.key) })
+	if err := ordering.Any(s.order, func(a, b *group) int { return strings.Compare(a.key, b.key) }, s.op.Interrupted); err != nil {
+		return err
+	}
 	r, err := spill.New(s.op.TempDir)
 	if err != nil {
 		return err

@@ -3,10 +3,10 @@ package exec
 import (
 	"container/heap"
 	"context"
-	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/ordering"
 	"github.com/ebbdb/ebb/internal/pipeline"
 	"github.com/ebbdb/ebb/internal/sortpattern"
 	"github.com/ebbdb/ebb/internal/spill"
@@ -155,8 +155,7 @@ func (s *sortStage) load(ctx context.Context) error {
 func (s *sortStage) finish() (err error) {
 	s.sorted = true
 	if s.runs.none() {
-		slices.SortFunc(s.rows, s.compare)
-		return nil
+		return ordering.Any(s.rows, s.compare, s.op.Interrupted)
 	}
 	if err := s.spill(); err != nil {
 		return err
@@ -284,7 +283,9 @@ func (r *sortRow) bytes() int64 { return int64(len(r.doc)) + int64(len(r.key))*k
 
 // spill writes the rows as a sorted run. With a limit, only what may still come out is written.
 func (s *sortStage) spill() error {
-	slices.SortFunc(s.rows, s.compare)
+	if err := ordering.Any(s.rows, s.compare, s.op.Interrupted); err != nil {
+		return err
+	}
 	r, err := s.writeRun(s.rows)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/ordering"
 )
 
 // accumulatorOperators are the accumulators as expressions: over their arguments, or the elements of the one that is an array.
@@ -13,9 +14,9 @@ func accumulatorOperators() []Operator {
 	return []Operator{
 		{Name: "$avg", Since: "3.2", Doc: "The average of the numbers among the arguments.", Shape: spread(evalAvg)},
 		{Name: "$first", Since: "4.4", Doc: "The first element of an array.", Shape: endShape("$first", 0)},
-		{Name: "$firstN", Since: "5.2", Doc: "The first elements of an array.", Shape: nShape(func(_ *Env, vs []bson.Value, n int) []bson.Value { return vs[:min(n, len(vs))] })},
+		{Name: "$firstN", Since: "5.2", Doc: "The first elements of an array.", Shape: nShape(firstN)},
 		{Name: "$last", Since: "4.4", Doc: "The last element of an array.", Shape: endShape("$last", -1)},
-		{Name: "$lastN", Since: "5.2", Doc: "The last elements of an array.", Shape: nShape(func(_ *Env, vs []bson.Value, n int) []bson.Value { return vs[max(0, len(vs)-n):] })},
+		{Name: "$lastN", Since: "5.2", Doc: "The last elements of an array.", Shape: nShape(lastN)},
 		{Name: "$max", Since: "3.2", Doc: "The greatest of the arguments.", Shape: extreme(1)},
 		{Name: "$maxN", Since: "5.2", Doc: "The greatest elements of an array, in descending order.", Shape: nShape(extremeN(1))},
 		{Name: "$min", Since: "3.2", Doc: "The least of the arguments.", Shape: extreme(-1)},
@@ -111,7 +112,7 @@ func endShape(op string, at int) unary {
 }
 
 // nShape takes {n, input} and picks of the input's elements.
-func nShape(pick func(env *Env, vs []bson.Value, n int) []bson.Value) named {
+func nShape(pick func(env *Env, vs []bson.Value, n int) ([]bson.Value, error)) named {
 	return named{
 		params:    []param{{"n", 5787906}, {"input", 5787907}},
 		notObject: 5787801,
@@ -126,7 +127,11 @@ func nShape(pick func(env *Env, vs []bson.Value, n int) []bson.Value) named {
 			}
 			vs, mark := env.elements(args[1])
 			defer env.cut(mark)
-			return env.Array(pick(env, vs, n))
+			picked, err := pick(env, vs, n)
+			if err != nil {
+				return args[1], err
+			}
+			return env.Array(picked)
 		},
 	}
 }
@@ -140,10 +145,14 @@ func CheckN(v bson.Value) (int, error) {
 	return int(min(n, math.MaxInt32)), nil
 }
 
-func extremeN(sign int) func(env *Env, vs []bson.Value, n int) []bson.Value {
-	return func(env *Env, vs []bson.Value, n int) []bson.Value {
+func firstN(_ *Env, vs []bson.Value, n int) ([]bson.Value, error) { return vs[:min(n, len(vs))], nil }
+
+func lastN(_ *Env, vs []bson.Value, n int) ([]bson.Value, error) { return vs[max(0, len(vs)-n):], nil }
+
+func extremeN(sign int) func(env *Env, vs []bson.Value, n int) ([]bson.Value, error) {
+	return func(env *Env, vs []bson.Value, n int) ([]bson.Value, error) {
 		vs = slices.DeleteFunc(vs, func(v bson.Value) bool { return v.IsNullish() })
-		slices.SortStableFunc(vs, func(a, b bson.Value) int { return env.Compare(b, a) * sign })
-		return vs[:min(n, len(vs))]
+		err := ordering.Stable(vs, func(a, b bson.Value) int { return env.Compare(b, a) * sign }, env.Interrupt)
+		return vs[:min(n, len(vs))], err
 	}
 }

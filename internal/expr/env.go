@@ -35,7 +35,7 @@ type Env struct {
 	vars    []bson.Value // by slot
 	stack   []bson.Value // operands of the operators being evaluated
 	slab    []byte       // the results; full slabs are left to the collector
-	ticks   uint32
+	ticks   int          // turns of loops and bytes looked at since Interrupt was asked
 	zones   map[string]*time.Location
 	js      *javascript.Runtime
 	scripts *javascript.Engine
@@ -46,6 +46,7 @@ const (
 	firstSlabBytes = 512
 	maxSlabBytes   = 64 << 10
 	ticksPerAsk    = 1024
+	bytesPerTick   = 1024
 	maxStackKept   = 1 << 14
 )
 
@@ -80,10 +81,25 @@ func (e *Env) Compare(a, b bson.Value) int { return bson.CompareWith(a, b, e.Col
 // tick counts a turn of a loop and says when the operation has been ended.
 func (e *Env) tick() error {
 	e.ticks++
-	if e.ticks%ticksPerAsk == 0 && e.Interrupt != nil {
-		return e.Interrupt()
+	return e.tired()
+}
+
+// tired says when the operation has been ended, which it asks after much work only.
+func (e *Env) tired() error {
+	if e.ticks < ticksPerAsk {
+		return nil
 	}
-	return nil
+	e.ticks = 0
+	if e.Interrupt == nil {
+		return nil
+	}
+	return e.Interrupt()
+}
+
+// read counts the work that a value makes for whoever asked for it.
+func (e *Env) read(v bson.Value) bson.Value {
+	e.ticks += len(v.Data) / bytesPerTick
+	return v
 }
 
 // alloc is n bytes that are good until Reset. Large ones are left to the collector, so that a loop that makes many does not
@@ -91,6 +107,7 @@ func (e *Env) tick() error {
 func (e *Env) alloc(n int) []byte {
 	if n > cap(e.slab)-len(e.slab) {
 		if n > maxSlabBytes/4 {
+			e.ticks += n / bytesPerTick
 			return make([]byte, n)
 		}
 		e.slab = make([]byte, 0, max(n, firstSlabBytes, min(2*cap(e.slab), maxSlabBytes)))

@@ -51,7 +51,7 @@ type constant struct {
 	plain bool
 }
 
-func (c *constant) Eval(*Env) (bson.Value, error) { return c.v, nil }
+func (c *constant) Eval(env *Env) (bson.Value, error) { return env.read(c.v), nil }
 
 func (c *constant) Value() bson.Value {
 	switch {

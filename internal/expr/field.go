@@ -11,10 +11,14 @@ import (
 // field is a path into the current document: "$a.b".
 type field struct{ path fieldpath.Path }
 
-func (f *field) Eval(env *Env) (bson.Value, error) { return f.path.Eval(env.Root), nil }
-func (f *field) Value() bson.Value                 { return bson.String("$" + f.path.String()) }
-func (f *field) children() []Expr                  { return nil }
-func (f *field) fold(*Parser) (Expr, error)        { return f, nil }
+func (f *field) Eval(env *Env) (bson.Value, error) {
+	env.ticks += len(env.Root) / bytesPerTick // among which the path is looked for
+	return env.read(f.path.Eval(env.Root)), nil
+}
+
+func (f *field) Value() bson.Value          { return bson.String("$" + f.path.String()) }
+func (f *field) children() []Expr           { return nil }
+func (f *field) fold(*Parser) (Expr, error) { return f, nil }
 
 // subField is a path into the value of a variable: "$$x.a.b", or "$a" where CURRENT has been set.
 type subField struct {
@@ -28,7 +32,7 @@ func (f *subField) Eval(env *Env) (bson.Value, error) {
 	if err != nil {
 		return v, err
 	}
-	return f.path.EvalValue(v), nil
+	return env.read(f.path.EvalValue(v)), nil
 }
 
 func (f *subField) Value() bson.Value { return bson.String(f.text) }

@@ -79,7 +79,15 @@ type call struct {
 	print func(c *call) bson.Value
 }
 
-func (c *call) Eval(env *Env) (bson.Value, error) { return c.eval(env, c) }
+func (c *call) Eval(env *Env) (bson.Value, error) {
+	if env.ticks >= ticksPerAsk {
+		if err := env.tired(); err != nil {
+			return bson.Missing, err
+		}
+	}
+	return c.eval(env, c)
+}
+
 func (c *call) children() []Expr {
 	return slices.DeleteFunc(slices.Clone(c.args), func(e Expr) bool { return e == nil })
 }

@@ -19,6 +19,8 @@ type generator struct {
 	r    *rand.Rand
 	ops  []Operator
 	vars []string
+	// heavy takes heavyLeaves.
+	heavy bool
 }
 
 func leaves() []string {
@@ -29,6 +31,13 @@ func leaves() []string {
 		`"$a"`, `"$b.c"`, `"$nope"`, `"$s"`, `"$d"`, `"$$ROOT"`, `"$$NOW"`, `"$$REMOVE"`, `"$arr"`, `"$arr.k"`}
 }
 
+func (g *generator) leaves() []string {
+	if g.heavy {
+		return heavyLeaves()
+	}
+	return leaves()
+}
+
 func (g *generator) pick(from []string) string { return from[g.r.IntN(len(from))] }
 
 func (g *generator) value(depth int) bson.Value {
@@ -36,7 +45,7 @@ func (g *generator) value(depth int) bson.Value {
 		if len(g.vars) > 0 && g.r.IntN(3) == 0 {
 			return bson.String("$$" + g.pick(g.vars))
 		}
-		return bson.MustParse(g.pick(leaves()))
+		return bson.MustParse(g.pick(g.leaves()))
 	}
 	switch g.r.IntN(12) {
 	case 0:
@@ -136,9 +145,9 @@ func (g *generator) doc() bson.Doc {
 	for it := bson.MustDoc(`{a: 5, b: {c: 2.5}, s: "some text", d: ISODate("2024-02-29T12:30:45.678Z"), arr: [{k: 1, v: "x"}, {k: 2}, 3, [4]]}`).Iter(); it.Next(); {
 		switch g.r.IntN(4) {
 		case 0:
-			b.Value(it.Key(), bson.MustParse(g.pick(leaves())))
+			b.Value(it.Key(), bson.MustParse(g.pick(g.leaves())))
 		case 1:
-			b.Value(it.Key(), bson.ArrayOf(bson.MustParse(g.pick(leaves())), it.Value()))
+			b.Value(it.Key(), bson.ArrayOf(bson.MustParse(g.pick(g.leaves())), it.Value()))
 		default:
 			b.Value(it.Key(), it.Value())
 		}

@@ -132,11 +132,11 @@ func knownFlags(flags string) string {
 	}, flags)
 }
 
-func evalRegexMatch(_ *Env, re *pcre.Regexp, s string) (bson.Value, error) {
+func evalRegexMatch(env *Env, re *pcre.Regexp, s string) (bson.Value, error) {
 	if re == nil {
 		return bson.False, nil
 	}
-	ok, err := re.Match(s)
+	ok, err := re.Match(s, env.Interrupt)
 	return bson.Bool(ok), err
 }
 
@@ -144,7 +144,7 @@ func evalRegexFind(env *Env, re *pcre.Regexp, s string) (bson.Value, error) {
 	if re == nil {
 		return bson.Null, nil
 	}
-	at, err := re.Find(s, 0)
+	at, err := re.Find(s, env.Interrupt)
 	if err != nil || at == nil {
 		return bson.Null, err
 	}
@@ -157,9 +157,9 @@ func evalRegexFindAll(env *Env, re *pcre.Regexp, s string) (bson.Value, error) {
 	if re == nil {
 		return env.arrayFrom(mark)
 	}
-	from, counted, runes, size := 0, 0, 0, 0
-	for {
-		at, err := re.Find(s, from)
+	counted, runes, size := 0, 0, 0
+	for matches := re.Matches(s, env.Interrupt); ; {
+		at, err := matches.Next()
 		if err != nil {
 			return bson.Missing, err
 		}
@@ -179,12 +179,13 @@ func evalRegexFindAll(env *Env, re *pcre.Regexp, s string) (bson.Value, error) {
 			return v, err
 		}
 		env.stack = append(env.stack, v)
-		if from = at[1]; at[1] == at[0] && from < len(s) {
-			_, n := utf8.DecodeRuneInString(s[from:])
-			from += n
+		next := at[1]
+		if at[1] == at[0] && next < len(s) {
+			_, n := utf8.DecodeRuneInString(s[next:])
+			next += n
 		}
-		if from >= len(s) {
-			break
+		if next >= len(s) {
+			break // what is empty behind the last character is no match
 		}
 	}
 	return env.arrayFrom(mark)

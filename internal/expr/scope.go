@@ -115,7 +115,7 @@ type variable struct {
 	slot Slot
 }
 
-func (v *variable) Eval(env *Env) (bson.Value, error) { return env.Get(v.slot), nil }
+func (v *variable) Eval(env *Env) (bson.Value, error) { return env.read(env.Get(v.slot)), nil }
 func (v *variable) Value() bson.Value                 { return bson.String("$$" + v.name) }
 func (v *variable) children() []Expr                  { return nil }
 func (v *variable) fold(*Parser) (Expr, error)        { return v, nil }
@@ -129,7 +129,7 @@ type systemRead struct {
 func (v *systemRead) Eval(env *Env) (bson.Value, error) {
 	switch v.kind {
 	case varRoot:
-		return env.Root.Value(), nil
+		return env.read(env.Root.Value()), nil
 	case varNow:
 		return env.Date(env.Now), nil
 	case varClusterTime:

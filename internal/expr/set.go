@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/ordering"
 )
 
 func setOperators() []Operator {
@@ -44,9 +45,11 @@ func without(code mongoerr.Code) string {
 }
 
 // distinct sorts vs and leaves one of each in its place.
-func (e *Env) distinct(vs []bson.Value) []bson.Value {
-	slices.SortStableFunc(vs, e.Compare)
-	return slices.CompactFunc(vs, func(a, b bson.Value) bool { return e.Compare(a, b) == 0 })
+func (e *Env) distinct(vs []bson.Value) ([]bson.Value, error) {
+	if err := ordering.Stable(vs, e.Compare, e.Interrupt); err != nil {
+		return nil, err
+	}
+	return slices.CompactFunc(vs, func(a, b bson.Value) bool { return e.Compare(a, b) == 0 }), nil
 }
 
 func (e *Env) contains(sorted []bson.Value, v bson.Value) bool {
@@ -66,7 +69,11 @@ func evalSetUnion(env *Env, args []bson.Value) (bson.Value, error) {
 		}
 		env.elements(v)
 	}
-	env.stack = env.stack[:mark+len(env.distinct(env.stack[mark:]))]
+	all, err := env.distinct(env.stack[mark:])
+	if err != nil {
+		return bson.Missing, err
+	}
+	env.stack = env.stack[:mark+len(all)]
 	return env.arrayFrom(mark)
 }
 
@@ -87,7 +94,9 @@ func evalSetIntersection(env *Env, c *call) (bson.Value, error) {
 			return v, mongoerr.New(17047, "All operands of $setIntersection must be arrays. One argument is of type: %s", v.Type)
 		}
 		vs, _ := env.elements(v)
-		vs = env.distinct(vs)
+		if vs, err = env.distinct(vs); err != nil {
+			return v, err
+		}
 		if i == 0 {
 			common = vs
 		} else {
@@ -113,13 +122,18 @@ func evalSetDifference(env *Env, a, b bson.Value) (bson.Value, error) {
 	mark := len(env.stack)
 	defer env.cut(mark)
 	taken, _ := env.elements(b)
-	taken = env.distinct(taken)
+	taken, err := env.distinct(taken)
+	if err != nil {
+		return b, err
+	}
 	vs, _ := env.elements(a)
 	order := make([]int, len(vs))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(i, j int) int { return env.Compare(vs[i], vs[j]) })
+	if err := ordering.Stable(order, func(i, j int) int { return env.Compare(vs[i], vs[j]) }, env.Interrupt); err != nil {
+		return a, err
+	}
 	order = slices.CompactFunc(order, func(i, j int) bool { return env.Compare(vs[i], vs[j]) == 0 })
 	order = slices.DeleteFunc(order, func(i int) bool { return env.contains(taken, vs[i]) })
 	slices.Sort(order)
@@ -139,7 +153,10 @@ func evalSetIsSubset(env *Env, a, b bson.Value) (bson.Value, error) {
 	}
 	vs, mark := env.elements(b)
 	defer env.cut(mark)
-	vs = env.distinct(vs)
+	vs, err := env.distinct(vs)
+	if err != nil {
+		return b, err
+	}
 	for it := a.Doc().Iter(); it.Next(); {
 		if !env.contains(vs, it.Value()) {
 			return bson.False, nil
@@ -180,7 +197,9 @@ func evalSetEquals(env *Env, c *call) (bson.Value, error) {
 	}
 	for i, v := range args {
 		vs, _ := env.elements(v)
-		vs = env.distinct(vs)
+		if vs, err = env.distinct(vs); err != nil {
+			return v, err
+		}
 		if i == 0 {
 			first = vs
 		} else if !slices.EqualFunc(first, vs, func(a, b bson.Value) bool { return env.Compare(a, b) == 0 }) {

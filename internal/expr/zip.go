@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/fieldpath"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/ordering"
 )
 
 func rearrangeOperators() []Operator {
@@ -228,6 +229,9 @@ func evalSortArray(env *Env, c *call) (bson.Value, error) {
 	}
 	pattern := c.state.(SortPattern)
 	vs, mark := env.elements(v)
-	slices.SortStableFunc(vs, func(a, b bson.Value) int { return pattern.Compare(a, b, env.Collation) })
+	err = ordering.Stable(vs, func(a, b bson.Value) int { return pattern.Compare(a, b, env.Collation) }, env.Interrupt)
+	if err != nil {
+		return v, err
+	}
 	return env.arrayFrom(mark)
 }

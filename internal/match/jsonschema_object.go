@@ -118,7 +118,7 @@ func parsePatternProperties(p *schemaParsing, _ bson.Value) error {
 	broken := func(c run, v bson.Value, found func(key string, v bson.Value, p *property) bool) error {
 		for it := v.Doc().Iter(); it.Next(); {
 			for i := range all {
-				hit, err := all[i].pattern.Match(it.Key())
+				hit, err := all[i].pattern.Match(it.Key(), c.ask())
 				if err != nil {
 					return err
 				}
@@ -188,12 +188,12 @@ func parseAdditionalProperties(p *schemaParsing, arg bson.Value) error {
 // additional is the rule that fields which are neither known nor found by a pattern are valid under s, or that there are
 // none when s is nil.
 func additional(arg bson.Value, s *schema, known map[string]bool, patterns []property) rule {
-	isAdditional := func(key string) (bool, error) {
+	isAdditional := func(c run, key string) (bool, error) {
 		if known[key] {
 			return false, nil
 		}
 		for i := range patterns {
-			if hit, err := patterns[i].pattern.Match(key); hit || err != nil {
+			if hit, err := patterns[i].pattern.Match(key, c.ask()); hit || err != nil {
 				return false, err
 			}
 		}
@@ -201,7 +201,7 @@ func additional(arg bson.Value, s *schema, known map[string]bool, patterns []pro
 	}
 	bad := func(c run, v bson.Value) (keys []string, err error) {
 		for it := v.Doc().Iter(); it.Next(); {
-			more, err := isAdditional(it.Key())
+			more, err := isAdditional(c, it.Key())
 			if err != nil {
 				return nil, err
 			}

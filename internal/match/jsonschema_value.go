@@ -91,7 +91,7 @@ func parsePattern(p *schemaParsing, arg bson.Value) error {
 		return err
 	}
 	p.add(rule{keyword: "pattern", applies: isType(bson.TypeString),
-		holds: func(_ run, v bson.Value) (bool, error) { return re.Match(v.Str()) },
+		holds: func(c run, v bson.Value) (bool, error) { return re.Match(v.Str(), c.ask()) },
 		why:   reason("pattern", arg, "regular expression did not match")})
 	return nil
 }

@@ -53,6 +53,14 @@ type run struct {
 	root    bson.Doc
 }
 
+// ask is what may end the evaluation; nil where nobody can.
+func (c run) ask() func() error {
+	if c.env == nil {
+		return nil
+	}
+	return c.env.Interrupt
+}
+
 // silent is c without anybody to tell positions: what is under a negation has none.
 func (c run) silent() run {
 	c.details = nil

@@ -26,10 +26,10 @@ func (n *Regex) match(c run, s subject) (bool, error) {
 	return matchPath(n, c, n.Path, fieldpath.Traverse, s)
 }
 
-func (n *Regex) test(_ run, v bson.Value) (bool, error) {
+func (n *Regex) test(c run, v bson.Value) (bool, error) {
 	switch v.Type {
 	case bson.TypeString, bson.TypeSymbol:
-		return n.Compiled.Match(v.Str())
+		return n.Compiled.Match(v.Str(), c.ask())
 	case bson.TypeRegex:
 		pattern, options := v.Regex()
 		return pattern == n.Pattern && options == n.Options, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dlclark/regexp2/v2"
 
@@ -19,8 +20,8 @@ const (
 	MaxPattern = 16384
 	// MaxNesting is how deep groups may nest.
 	MaxNesting = 250
-	// MatchTimeout ends a match that backtracks for too long.
-	MatchTimeout = 10 * time.Second
+	// MatchTimeout ends a match that backtracks for too long. PCRE's limit of ten million steps takes about as long.
+	MatchTimeout = 750 * time.Millisecond
 	// maxStack bounds what a match may remember for backtracking, in integers.
 	maxStack = 4 << 20
 )
@@ -35,7 +36,9 @@ type Regexp struct {
 	back     func() (*regexp2.Regexp, error) // compiled when first needed
 	names    []string                        // of the groups, "" for those without
 	keepsOut bool                            // \K: the match does not start where it starts
-	re2Long  bool                            // RE2 tells whether there is a match, but not where it ends
+	// instructions is how many RE2 has.
+	instructions func() int
+	re2Long      bool // RE2 tells whether there is a match, but not where it ends
 
 	prefix      string
 	prefixExact bool
@@ -89,7 +92,7 @@ func (r *Regexp) build(t *translation) error {
 	})
 	if !t.re2No {
 		if re, err := regexp.Compile(string(t.re2)); err == nil {
-			r.re2 = re
+			r.re2, r.instructions = re, sync.OnceValue(func() int { return instructions(string(t.re2)) })
 			return nil
 		}
 	}
@@ -118,13 +121,15 @@ func (r *Regexp) Groups() int { return len(r.names) }
 // subject with that prefix matches.
 func (r *Regexp) Prefix() (prefix string, exact bool) { return r.prefix, r.prefixExact }
 
-// Match says whether r matches somewhere in s.
-func (r *Regexp) Match(s string) (bool, error) {
+// Match says whether r matches somewhere in s. Ask may end it.
+func (r *Regexp) Match(s string, ask Ask) (bool, error) {
 	switch {
 	case r.kind == contains:
 		return strings.Contains(s, r.literal), nil
 	case r.kind == hasPrefix:
 		return strings.HasPrefix(s, r.literal), nil
+	case r.re2 != nil && r.slow(s):
+		return matchAsking(r.re2, s, ask)
 	case r.re2 != nil:
 		return r.re2.MatchString(s), nil
 	}
@@ -134,34 +139,81 @@ func (r *Regexp) Match(s string) (bool, error) {
 	}
 	ok, err := re.MatchString(s)
 	if err != nil {
-		return false, tooMuch(err)
+		err = tooMuch()
 	}
-	return ok, nil
+	return ok && err == nil, firstError(ask.now(), err)
 }
 
-// Find returns the byte positions of the first match in s at or behind from, as regexp.FindStringSubmatchIndex does: pairs
-// of start and end for the whole and each group, -1 for groups that took no part; nil when there is no match.
-func (r *Regexp) Find(s string, from int) ([]int, error) {
-	if r.keepsOut {
+// Find is the first match in s, as Matches gives it.
+func (r *Regexp) Find(s string, ask Ask) ([]int, error) {
+	return r.Matches(s, ask).Next()
+}
+
+// Matches finds one match after the other.
+type Matches struct {
+	r     *Regexp
+	s     string
+	ask   Ask
+	at    int // where RE2's match, the first, has ended, or where the search goes on behind an empty one
+	began bool
+	last  *regexp2.Match
+}
+
+// Matches returns the matches in s. Ask may end each search.
+func (r *Regexp) Matches(s string, ask Ask) *Matches { return &Matches{r: r, s: s, ask: ask} }
+
+// Next is the next match, as regexp.FindStringSubmatchIndex has it: pairs of start and end for the whole and each group, -1 for
+// groups that took no part. It begins where the one before has ended, or one character later when that was empty. It is nil
+// when there is none.
+func (m *Matches) Next() ([]int, error) {
+	switch {
+	case m.r.keepsOut:
 		return nil, unsupported(`\K`)
+	case m.began || m.r.re2 == nil || m.r.re2Long:
+		return m.backtrack()
 	}
-	if r.re2 != nil && from == 0 && !r.re2Long {
-		return r.re2.FindStringSubmatchIndex(s), nil
-	}
+	m.began = true
 	// RE2 cannot start in the middle and still see what stands before; the backtracking engine can.
-	re, err := r.back()
+	if m.r.slow(m.s) {
+		at, err := findAsking(m.r.re2, m.s, m.ask)
+		return m.note(at), err
+	}
+	return m.note(m.r.re2.FindStringSubmatchIndex(m.s)), nil
+}
+
+// note remembers where RE2's match has ended.
+func (m *Matches) note(at []int) []int {
+	if at == nil {
+		return nil
+	}
+	if m.at = at[1]; at[0] == at[1] && m.at < len(m.s) {
+		_, n := utf8.DecodeRuneInString(m.s[m.at:])
+		m.at += n
+	}
+	return at
+}
+
+// backtrack takes all but the first match from the one before, since the engine reads the subject anew for each search that
+// begins without one.
+func (m *Matches) backtrack() ([]int, error) {
+	re, err := m.r.back()
 	if err != nil {
 		return nil, err
 	}
-	m, err := re.FindStringMatchStartingAt(s, from)
-	if err != nil {
-		return nil, tooMuch(err)
+	if m.last == nil {
+		m.last, err = re.FindStringMatchStartingAt(m.s, m.at)
+	} else {
+		m.last, err = re.FindNextMatch(m.last)
 	}
-	if m == nil {
-		return nil, nil
+	m.began = true
+	if err != nil {
+		err = tooMuch()
+	}
+	if err = firstError(m.ask.now(), err); err != nil || m.last == nil {
+		return nil, err
 	}
 	var out []int
-	for _, g := range m.Groups() {
+	for _, g := range m.last.Groups() {
 		if len(g.Captures) == 0 {
 			out = append(out, -1, -1)
 			continue
@@ -172,6 +224,14 @@ func (r *Regexp) Find(s string, from int) ([]int, error) {
 	return out, nil
 }
 
-func tooMuch(err error) error {
-	return mongoerr.New(51156, "Error occurred while executing regular expression: match limit exceeded: %s", err)
+func tooMuch() error {
+	return mongoerr.New(51156, "Error occurred while executing regular expression: match limit exceeded")
+}
+
+// firstError is the reason why an operation has ended, if it has, and otherwise what is wrong with its match.
+func firstError(ended, err error) error {
+	if ended != nil {
+		return ended
+	}
+	return err
 }

@@ -47,12 +47,12 @@ func TestMatches(t *testing.T) {
 				if err != nil {
 					t.Fatal(line, err)
 				}
-				ok, err := r.Match(s)
+				ok, err := r.Match(s, nil)
 				if err != nil {
 					fmt.Fprintf(&out, "%s: %v\n", line, err)
 					continue
 				}
-				at, err := r.Find(s, 0)
+				at, err := r.Find(s, nil)
 				if err != nil {
 					fmt.Fprintf(&out, "%s: %v, but %v\n", line, ok, err)
 					continue
@@ -87,7 +87,7 @@ func FuzzCompile(f *testing.F) {
 			}
 			return
 		}
-		if _, err := r.Match(subject); err != nil && mongoerr.From(err).Code != 51156 {
+		if _, err := r.Match(subject, nil); err != nil && mongoerr.From(err).Code != 51156 {
 			t.Errorf("%q on %q: %v", pattern, subject, err)
 		}
 	})

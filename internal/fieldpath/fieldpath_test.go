@@ -12,7 +12,7 @@ import (
 )
 
 // TestPaths runs testdata/paths.txt: a command names a path, its input is one document a line, and the answer has one line
-// for each: what Walk shows with its positions, or what Eval or Get gives.
+// for each: what Walk shows with its positions, what Values shows, or what Eval or Get gives.
 func TestPaths(t *testing.T) {
 	datadriven.RunTest(t, "testdata/paths.txt", func(t *testing.T, c *datadriven.TestData) string {
 		var out strings.Builder
@@ -48,6 +48,17 @@ func TestPaths(t *testing.T) {
 					shown = append(shown, s)
 					return false
 				})
+				if shown == nil {
+					shown = []string{"nothing"}
+				}
+				out.WriteString(strings.Join(shown, "; ") + "\n")
+			case "values":
+				digits := Positions
+				if c.HasArg("names") {
+					digits = Names
+				}
+				var shown []string
+				p.Values(d, digits, func(v bson.Value) { shown = append(shown, v.Text()) })
 				if shown == nil {
 					shown = []string{"nothing"}
 				}

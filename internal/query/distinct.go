@@ -28,8 +28,9 @@ func (e *Engine) Distinct(ctx context.Context, d Distinct, call *Call) (bson.Val
 	if err != nil {
 		return bson.Missing, err
 	}
-	path := fieldpath.Split(d.Key)
+	path, digits := fieldpath.Split(d.Key), fieldpath.Positions
 	if call.OnView { // where the key becomes a path in a pipeline
+		digits = fieldpath.Names
 		if path, err = fieldpath.New(d.Key); err != nil {
 			_ = r.Close()
 			return bson.Missing, err
@@ -37,12 +38,7 @@ func (e *Engine) Distinct(ctx context.Context, d Distinct, call *Call) (bson.Val
 	}
 	set := newValueSet(r.lang)
 	err = r.All(ctx, func(doc bson.Doc) error {
-		path.Walk(doc, fieldpath.Elements, func(v bson.Value, _ int) bool {
-			if !v.IsMissing() {
-				set.add(v)
-			}
-			return false
-		})
+		path.Values(doc, digits, set.add)
 		if set.size > bson.MaxDocSize {
 			return mongoerr.New(17217, "distinct too big, 16mb cap")
 		}

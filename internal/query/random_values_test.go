@@ -57,12 +57,7 @@ func (x *tried) sameValues(q *asked, key string, docs []bson.Doc, hint bson.Valu
 	x.must(err)
 	set := newValueSet(lang)
 	for _, d := range docs {
-		fieldpath.Split(key).Walk(d, fieldpath.Elements, func(v bson.Value, _ int) bool {
-			if !v.IsMissing() {
-				set.add(v)
-			}
-			return false
-		})
+		fieldpath.Split(key).Values(d, fieldpath.Positions, set.add)
 	}
 	got, err := x.engine.Distinct(context.Background(), Distinct{NS: q.NS, Key: key, Filter: q.Filter, Hint: hint}, call)
 	if err != nil && !hint.IsMissing() && acceptable(err) {

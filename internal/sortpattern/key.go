@@ -11,8 +11,8 @@ type Meta func(name string) bson.Value
 
 // Key appends doc's sort key to dst: a value a part, which share doc's bytes.
 //
-// An array on a path stands for its elements: the smallest sorts when ascending, the largest when descending. An empty array
-// is below null; a missing value is null. When arrays are met by several parts, they must be one and the same array, and the
+// An array on a path stands for its elements: the smallest sorts when ascending, the largest when descending. One that stands
+// at a position by which the path ends stands for itself. An empty array is below null; a missing value is null. When arrays are met by several parts, they must be one and the same array, and the
 // document's key is the first in order among those of its elements.
 func (p *Pattern) Key(dst []bson.Value, doc bson.Doc, meta Meta, c bson.Collator) ([]bson.Value, error) {
 	start, arrays := len(dst), 0
@@ -179,18 +179,21 @@ func element(v bson.Value, left fieldpath.Path) cursor {
 	return advance(v, left)
 }
 
-// advance goes along the path through documents, and through an array where the next component is a position in it.
+// advance goes along the path through documents, and through an array where the next component is a position in it. An array
+// at a position by which the path ends is one value, and below null when it is empty.
 func advance(v bson.Value, left fieldpath.Path) cursor {
-	for {
+	for positioned := false; ; {
 		switch {
 		case v.Type == bson.TypeArray && left.Len() > 0:
 			if i, ok := left.Position(0); ok {
 				if e := v.Doc().Index(i); !e.IsMissing() {
-					v, left = e, left.From(1)
+					v, left, positioned = e, left.From(1), true
 					continue
 				}
 			}
 			return cursor{value: v, left: left, array: true}
+		case v.Type == bson.TypeArray && positioned:
+			return cursor{value: atPosition(v), done: true}
 		case v.Type == bson.TypeArray:
 			return cursor{value: v, array: true}
 		case left.Len() == 0 && v.IsMissing():
@@ -200,6 +203,13 @@ func advance(v bson.Value, left fieldpath.Path) cursor {
 		case v.Type != bson.TypeObject:
 			return cursor{value: bson.Null, done: true}
 		}
-		v, left = v.Doc().Lookup(left.Part(0)), left.From(1)
+		v, left, positioned = v.Doc().Lookup(left.Part(0)), left.From(1), false
 	}
+}
+
+func atPosition(array bson.Value) bson.Value {
+	if array.Doc().IsEmpty() {
+		return bson.Undefined
+	}
+	return array
 }

@@ -35,10 +35,45 @@ func compact(op *Op) (bson.Doc, error) {
 	case coll != nil && coll.IsView():
 		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "can't compact a view")
 	}
-	if dryRun {
-		return bson.Build().Int32("estimatedBytesFreed", 0).Doc(), nil
+	coll := op.stored(ns)
+	if coll == nil { // views are kept elsewhere
+		return compacted(dryRun, 0), nil
 	}
-	return bson.Build().Int32("bytesFreed", 0).Doc(), nil
+	freed, err := op.compactStored(coll.NS, dryRun)
+	return compacted(dryRun, freed), err
+}
+
+func compacted(dryRun bool, freed int64) bson.Doc {
+	if dryRun {
+		return bson.Build().Number("estimatedBytesFreed", freed).Doc()
+	}
+	return bson.Build().Number("bytesFreed", freed).Doc()
+}
+
+// compactStored gives back what nothing in the collection takes. A dry run knows no more than what it takes on disk beyond all
+// of its documents.
+func (op *Op) compactStored(ns namespace.NS, dryRun bool) (freed int64, err error) {
+	view, err := op.Query.Store.View(op.Ctx)
+	if err != nil {
+		return 0, err
+	}
+	r, ok := view.Collection(ns)
+	if !ok {
+		_ = view.Close()
+		return 0, mongoerr.New(mongoerr.NamespaceNotFound, "collection does not exist")
+	}
+	if dryRun {
+		defer view.Close()
+		st, err := r.Stats()
+		if err != nil {
+			return 0, err
+		}
+		return max(0, st.StorageBytes-blocks(st.DataBytes)), nil
+	}
+	if err := view.Close(); err != nil { // what is gone has to be seen by nobody
+		return 0, err
+	}
+	return r.Compact(op.Ctx)
 }
 
 // stored is the collection called ns, or the time series whose buckets would be.

@@ -5,9 +5,14 @@ import "github.com/ebbdb/ebb/internal/storage"
 // blockBytes is the least that a table takes, and what sizes are rounded up to.
 const blockBytes = 4096
 
-// storageSize is what a collection's records take on disk. The engine's estimate leaves out what is still in its log and
-// in memory, which takes as much room as the documents.
-func storageSize(s *storage.CollectionStats) int64 { return blocks(max(s.StorageBytes, s.DataBytes)) }
+// storageSize is what a collection's records take on disk, packed as they are there. The engine's estimate leaves out what is
+// still in its log and in memory; while that is all, it takes as much room as the documents.
+func storageSize(s *storage.CollectionStats) int64 {
+	if s.StorageBytes > 0 {
+		return blocks(s.StorageBytes)
+	}
+	return blocks(s.DataBytes)
+}
 
 // entryBytes is a guess at what an entry takes that the engine has not written to a table yet.
 const entryBytes = 16

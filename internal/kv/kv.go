@@ -202,6 +202,8 @@ type Engine interface {
 	Room(bytes int) error
 	// SizeOf estimates the bytes that [start, end) takes on disk.
 	SizeOf(start, end []byte) (int64, error)
+	// Compact gives back the room that nothing in [start, end) takes any more. It may take long; readers and writers go on.
+	Compact(ctx context.Context, start, end []byte) error
 	// Sync makes every commit that returned durable.
 	Sync() error
 	// AfterSync is Sync for who does not wait: it returns at once, and done is called once, from another goroutine and maybe

@@ -84,6 +84,30 @@ func (r *Reader) indexStats(engine kv.Engine, d *index.Definition) (n IndexStats
 	return n, err
 }
 
+// Compact gives back the room that nothing in the collection and its indexes takes any more, and says how much that was.
+func (r *Reader) Compact(ctx context.Context) (freed int64, err error) {
+	engine := r.view.store.engine
+	starts := [][]byte{recordKey(nil, r.c.ID, nil)}
+	for _, d := range r.c.Indexes {
+		starts = append(starts, tableKey(nil, d))
+	}
+	for _, start := range starts {
+		before, err := sizeOf(engine, start)
+		if err != nil {
+			return freed, err
+		}
+		if err := engine.Compact(ctx, start, After(start)); err != nil {
+			return freed, fmt.Errorf("storage: compact: %w", err)
+		}
+		after, err := sizeOf(engine, start)
+		if err != nil {
+			return freed, err
+		}
+		freed += max(0, before-after)
+	}
+	return freed, nil
+}
+
 func sizeOf(engine kv.Engine, start []byte) (int64, error) {
 	n, err := engine.SizeOf(start, After(start))
 	if err != nil {

@@ -26,6 +26,7 @@
 package pebblekv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -221,6 +222,20 @@ func (e *Engine) DeleteRange(start, end []byte) error {
 
 // Room is kv.Engine's.
 func (e *Engine) Room(bytes int) error { return e.room.admit(int64(bytes)) }
+
+// Compact is kv.Engine's.
+func (e *Engine) Compact(ctx context.Context, start, end []byte) error {
+	if e.closed.Load() {
+		return kv.ErrClosed
+	}
+	if string(start) >= string(end) {
+		return nil
+	}
+	if err := e.db.Compact(ctx, start, end, false); err != nil && ctx.Err() == nil {
+		return reading("compact", err)
+	}
+	return context.Cause(ctx)
+}
 
 // SizeOf is kv.Engine's. What is not yet in a table counts nothing.
 func (e *Engine) SizeOf(start, end []byte) (int64, error) {

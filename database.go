@@ -206,7 +206,7 @@ func (d *database) config(s *Server) command.Config {
 		Clock: s.opts.Clock, Log: s.opts.Log.For("COMMAND"), Engine: s.opts.Engine, DBPath: s.DBPath(),
 		Argv: s.opts.Argv, Parsed: s.opts.Parsed, Version: MongoVersion, EbbVersion: Version,
 		Traffic:   func() command.Traffic { return command.Traffic(s.network.Stats()) },
-		RecentLog: s.opts.Log.Recent,
+		RecentLog: s.opts.Log.Recent, StartupWarnings: s.opts.Log.StartupWarnings,
 		Stopping:  s.network.Stopping(),
 		Shutdown:  func() { s.askOnce.Do(func() { close(s.asked) }) },
 		RotateLog: s.opts.RotateLog, Expiry: d.monitor,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/dbpath"
+	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/server"
 )
@@ -56,6 +57,7 @@ func Open(opts Options) (*Server, error) {
 	if s.database, err = openDatabase(s); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	s.warnOfSurroundings(host.Look())
 	return s, nil
 }
 

@@ -41,6 +41,8 @@ func root() *cobra.Command {
 		SilenceUsage:       true,
 		DisableSuggestions: true,
 	}
+	cmd.Version = versionLine()
+	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.SetFlagErrorFunc(badOption)
 	cmd.AddCommand(serve(), version(), scripts())
@@ -53,10 +55,14 @@ func version() *cobra.Command {
 		Short: "Print the version",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "ebb v%s (speaks MongoDB %s)\n", ebb.Version, ebb.MongoVersion)
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
 			return err
 		},
 	}
+}
+
+func versionLine() string {
+	return fmt.Sprintf("ebb v%s (speaks MongoDB %s)", ebb.Version, ebb.MongoVersion)
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {

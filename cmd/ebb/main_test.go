@@ -151,7 +151,7 @@ func failing(t *testing.T, cmd *exec.Cmd, status int, want string) {
 }
 
 func TestServesAndStops(t *testing.T) {
-	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		dir := t.TempDir()
 		r := startServer(t, dir)
 		if want := filepath.Join(dir, "data"); r.dbpath != want {
@@ -373,8 +373,10 @@ func TestUnwritableDirectory(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	out, err := exec.Command(binary, "version").Output()
-	if err != nil || !strings.HasPrefix(string(out), "ebb v") || strings.Count(string(out), "\n") != 1 {
-		t.Errorf("%q: %v", out, err)
+	for _, how := range []string{"version", "--version"} {
+		out, err := exec.Command(binary, how).Output()
+		if err != nil || !strings.HasPrefix(string(out), "ebb v") || strings.Count(string(out), "\n") != 1 {
+			t.Errorf("%s: %q: %v", how, out, err)
+		}
 	}
 }

@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/signal"
-	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,29 +31,37 @@ func serve() *cobra.Command {
 	return cmd
 }
 
-// run serves until a signal comes. A second one ends the process at once.
+// run serves until a signal comes.
 func run(ctx context.Context, cfg *config.Config) (err error) {
-	ctx, forget := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
-	defer forget()
-	context.AfterFunc(ctx, forget)
+	log, file, err := openLog(cfg)
+	if err != nil {
+		return err
+	}
+	opts := options(cfg, log, setThreads())
+	if file != nil {
+		opts.RotateLog = file.rotate
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	heeded := heed(log, opts.RotateLog, stop)
+	defer heeded.end()
 
 	limitMemory()
-	server, log, file, err := open(cfg, setThreads())
+	server, err := open(ctx, opts, file)
 	if err != nil {
 		return err
 	}
 	if file != nil {
 		defer func() { err = errors.Join(err, file.Close()) }()
+		if err := file.begin(log); err != nil {
+			return errors.Join(err, server.Close())
+		}
 	}
 	if err := server.Serve(ctx); err != nil {
 		return err
 	}
 	control := log.For("CONTROL")
-	reason := "shutdown command"
-	if cause := context.Cause(ctx); cause != nil {
-		reason = cause.Error()
-	}
-	control.Info("Shutting down", "reason", reason)
+	control.Info("Shutting down", "reason", reasonFor(ctx))
 	if err := server.Close(); err != nil {
 		return err
 	}
@@ -62,30 +69,77 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 	return nil
 }
 
-// open opens the server and its log; file is nil when the log goes to standard output. A start that fails leaves the
-// log file as it was.
-func open(cfg *config.Config, work func(bool)) (server *ebb.Server, log *serverlog.Log, file *serverlog.File, err error) {
+// openGrace is how long a server that is being opened may take to be open when it is told to end.
+const openGrace = 2 * time.Second
+
+// open opens the server. A start that fails leaves the log file as it was. When ctx ends meanwhile, and opening does not, the
+// process ends: nothing was acknowledged, and a store that is cut off while it is opened is as after a power cut.
+func open(ctx context.Context, opts ebb.Options, file *logFile) (*ebb.Server, error) {
+	type opened struct {
+		server *ebb.Server
+		err    error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		server, err := ebb.Open(opts)
+		done <- opened{server, err}
+	}()
+	var o opened
+	select {
+	case o = <-done:
+	case <-ctx.Done():
+		timer := clock.Wall().NewTimer(openGrace)
+		defer timer.Stop()
+		select {
+		case o = <-done:
+		case <-timer.C():
+			opts.Log.For("CONTROL").Info("Now exiting; the server was not open yet", "exitCode", 0, "reason", reasonFor(ctx))
+			if file != nil {
+				_ = file.Abandon()
+			}
+			os.Exit(0)
+		}
+	}
+	if o.err != nil && file != nil {
+		o.err = errors.Join(o.err, file.Abandon())
+	}
+	return o.server, o.err
+}
+
+// logFile is the file of the log, and how it is rotated.
+type logFile struct {
+	*serverlog.File
+	cfg config.SystemLog
+}
+
+// openLog opens the log; file is nil when it goes to standard output. Lines wait until the server is open where it is a file.
+func openLog(cfg *config.Config) (log *serverlog.Log, file *logFile, err error) {
 	if cfg.SystemLog.Path == "" {
-		log = serverlog.New(os.Stdout, cfg.SystemLog.Verbosity)
-		server, err = ebb.Open(options(cfg, log, work))
-		return server, log, nil, err
+		return serverlog.New(os.Stdout, cfg.SystemLog.Verbosity), nil, nil
 	}
-	if file, err = serverlog.OpenFile(cfg.SystemLog.Path); err != nil {
-		return nil, nil, nil, err
+	f, err := serverlog.OpenFile(cfg.SystemLog.Path)
+	if err != nil {
+		return nil, nil, err
 	}
-	log = serverlog.New(nil, cfg.SystemLog.Verbosity)
-	opts := options(cfg, log, work)
-	opts.RotateLog = func() error { return file.Rotate(clock.Wall().Now()) }
-	if server, err = ebb.Open(opts); err != nil {
-		return nil, nil, nil, errors.Join(err, file.Abandon())
+	return serverlog.New(nil, cfg.SystemLog.Verbosity), &logFile{f, cfg.SystemLog}, nil
+}
+
+// begin has the lines of log go to the file, to a new one unless it is to be appended to.
+func (f *logFile) begin(log *serverlog.Log) error {
+	if !f.cfg.Append {
+		if err := f.Rotate(clock.Wall().Now()); err != nil {
+			return err
+		}
 	}
-	if !cfg.SystemLog.Append {
-		err = file.Rotate(clock.Wall().Now())
+	return log.SetOutput(f.File)
+}
+
+// rotate is what logRotate and SIGUSR1 do.
+func (f *logFile) rotate() error {
+	if f.cfg.Reopen {
+		return f.Reopen()
 	}
-	if err = errors.Join(err, log.SetOutput(file)); err != nil {
-		return nil, nil, nil, errors.Join(err, server.Close(), file.Close())
-	}
-	return server, log, file, nil
+	return f.Rotate(clock.Wall().Now())
 }
 
 func options(cfg *config.Config, log *serverlog.Log, work func(bool)) ebb.Options {

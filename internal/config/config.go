@@ -65,8 +65,10 @@ type Security struct {
 // SystemLog is where the log goes and how much of it there is.
 type SystemLog struct {
 	// Path is "" for standard output.
-	Path      string
-	Append    bool
+	Path   string
+	Append bool
+	// Reopen says that the file is moved by somebody else before it is rotated.
+	Reopen    bool
 	Quiet     bool
 	Verbosity int
 }
@@ -175,6 +177,8 @@ func (c *Config) check(all []setting) error {
 	switch {
 	case has("systemLog.destination") && c.SystemLog.Path == "":
 		return errorf("systemLog.path is required if systemLog.destination is to a file")
+	case c.SystemLog.Reopen && !c.SystemLog.Append:
+		return errorf("logAppend must equal true if logRotate is set to reopen")
 	case has("net.bindIp") && has("net.bindIpAll"):
 		return errorf("Cannot use both net.bindIp and net.bindIpAll")
 	case c.Storage.DBPath == "":

@@ -65,6 +65,7 @@ func load(argv []string) string {
 	show("reserveBytes", cfg.Storage.ReserveBytes, d.Storage.ReserveBytes)
 	show("log", cfg.SystemLog.Path, "")
 	show("logAppend", cfg.SystemLog.Append, false)
+	show("reopen", cfg.SystemLog.Reopen, false)
 	show("quiet", cfg.SystemLog.Quiet, false)
 	show("verbosity", cfg.SystemLog.Verbosity, 0)
 	show("setParameter", cfg.SetParameter, "[]")

@@ -74,6 +74,8 @@ func options() []option {
 			stringOption(func(c *Config, v string) { c.SystemLog.Path = v })},
 		{"systemLog.logAppend", "logappend", "append to the log file; without it a new one is begun and the old one kept beside it",
 			boolOption(func(c *Config, v bool) { c.SystemLog.Append = v })},
+		{"systemLog.logRotate", "logRotate", "what SIGUSR1 and logRotate do with the log `file`: rename it (default), or reopen it, for somebody else has",
+			logRotate},
 		{"systemLog.quiet", "quiet", "log less: nothing about connections that come and go",
 			boolOption(func(c *Config, v bool) { c.SystemLog.Quiet = v })},
 		{"security.javascriptEnabled", negation + "noscripting", "refuse JavaScript: $where, $function, $accumulator and mapReduce",
@@ -178,6 +180,14 @@ func cacheSize(c *Config, s setting) (bson.Value, error) {
 	}
 	c.Storage.CacheBytes = int64(v * (1 << 30))
 	return bson.Double(v), nil
+}
+
+func logRotate(c *Config, s setting) (bson.Value, error) {
+	if s.text != "rename" && s.text != "reopen" {
+		return bson.Value{}, errorf("unknown value for logRotate '%s'", s.text)
+	}
+	c.SystemLog.Reopen = s.text == "reopen"
+	return bson.String(s.text), nil
 }
 
 func logDestination(_ *Config, s setting) (bson.Value, error) {

@@ -49,6 +49,9 @@ func (s *Server) next(c *Conn) outcome {
 	if m == nil {
 		s.handled(c)
 		s.logReadError(c, err)
+		if errors.Is(err, wire.ErrHTTP) {
+			s.answerHTTP(c)
+		}
 		return over
 	}
 	s.counters.requests.Add(1)

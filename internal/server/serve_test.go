@@ -201,7 +201,7 @@ func TestBrokenFrameClosesItsConnectionAlone(t *testing.T) {
 	s := start(t, Options{}, echo)
 	other := s.dial()
 	for _, bad := range [][]byte{
-		[]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+		[]byte("PUT / HTTP/1.1\r\nHost: x\r\n\r\n"),
 		{15, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
 		frame(1234, 1, nil),
 		frame(wire.OpMsg, 1, []byte{4, 0, 0, 0}),

@@ -5,14 +5,18 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
 	"time"
 )
 
-// File is a log file. Opening it changes nothing in what is there, so that a start that fails leaves no trace.
+// File is a log file. Opening it changes nothing in what is there, so that a start that fails leaves no trace. It may be rotated
+// while it is written.
 type File struct {
-	*os.File
 	path string
 	made bool
+
+	mu   sync.Mutex // guards which file it is
+	file *os.File
 }
 
 // OpenFile opens the file at path, or makes it.
@@ -23,7 +27,7 @@ func OpenFile(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &File{File: f, path: path, made: made}, nil
+	return &File{file: f, path: path, made: made}, nil
 }
 
 func open(path string) (*os.File, error) {
@@ -34,20 +38,53 @@ func open(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Rotate begins a new file, and keeps what was there beside it, under mongod's kind of name for the moment now.
+// Write adds to the file.
+func (f *File) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.file.Write(p)
+}
+
+// Close closes the file.
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.file.Close()
+}
+
+// Rotate begins a new file, and keeps what was there beside it, under mongod's kind of name for the moment now. One that
+// is there under that name is not lost: mongod refuses, too.
 func (f *File) Rotate(now time.Time) error {
-	if info, err := f.Stat(); err == nil && info.Size() == 0 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if info, err := f.file.Stat(); err == nil && info.Size() == 0 {
 		return nil
 	}
-	if err := os.Rename(f.path, f.path+"."+now.UTC().Format("2006-01-02T15-04-05")); err != nil {
+	kept := f.path + "." + now.UTC().Format("2006-01-02T15-04-05")
+	if _, err := os.Lstat(kept); err == nil {
+		return fmt.Errorf("Renaming file %s to %s failed; destination already exists", f.path, kept)
+	}
+	if err := os.Rename(f.path, kept); err != nil {
 		return fmt.Errorf("Can't rotate log file: %w", err)
 	}
+	return f.reopen()
+}
+
+// Reopen goes on in the file that is under the name now, or a new one: somebody else has moved the old one.
+func (f *File) Reopen() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reopen()
+}
+
+// reopen holds mu.
+func (f *File) reopen() error {
 	fresh, err := open(f.path)
 	if err != nil {
 		return err
 	}
-	old := f.File
-	f.File = fresh
+	old := f.file
+	f.file = fresh
 	return old.Close()
 }
 

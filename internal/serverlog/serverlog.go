@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"io"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 )
@@ -17,6 +18,10 @@ const (
 	keptLineBytes = 1024
 	// maxPending bounds what waits for SetOutput; lines beyond are only kept for getLog.
 	maxPending = 1 << 20
+	// keptWarnings is how many lines about the start are kept, and startupTag is what tells them.
+	keptWarnings = 64
+	startupTag   = "startupWarnings"
+	startupField = `"tags":["` + startupTag + `"],"attr":{`
 	// timeLayout is mongod's, to the millisecond.
 	timeLayout = "2006-01-02T15:04:05.000-07:00"
 )
@@ -32,6 +37,7 @@ type Log struct {
 		pending    []byte   // what came before there was an output
 		kept       []string // a ring, the oldest at total % keptLines once it is full
 		total      int
+		startup    []string
 	}
 }
 
@@ -68,6 +74,18 @@ func (l *Log) For(component string) *slog.Logger {
 	return l.root.With("c", component).WithGroup("attr")
 }
 
+// Startup is the logger of what an operator should know since the start, which getLog keeps apart.
+func (l *Log) Startup() *slog.Logger {
+	return l.root.With("c", "CONTROL", "tags", []string{startupTag}).WithGroup("attr")
+}
+
+// StartupWarnings is what went to Startup.
+func (l *Log) StartupWarnings() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.mu.startup)
+}
+
 // Recent is the last lines, the oldest first, and how many there were in all.
 func (l *Log) Recent() (lines []string, total int) {
 	l.mu.Lock()
@@ -91,6 +109,9 @@ func (l *Log) Write(line []byte) (int, error) {
 		l.mu.kept[l.mu.total%keptLines] = kept
 	}
 	l.mu.total++
+	if len(l.mu.startup) < keptWarnings && bytes.Contains(line, []byte(startupField)) {
+		l.mu.startup = append(l.mu.startup, kept)
+	}
 	if l.mu.out != nil {
 		return l.mu.out.Write(line)
 	}

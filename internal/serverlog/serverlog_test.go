@@ -18,6 +18,7 @@ type line struct {
 		Date string `json:"$date"`
 	} `json:"t"`
 	S, C, Msg string
+	Tags      []string
 	Attr      map[string]any
 }
 
@@ -150,7 +151,7 @@ func TestFile(t *testing.T) {
 	if err := f.Rotate(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.WriteString("new\n"); err != nil {
+	if _, err := f.Write([]byte("new\n")); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
@@ -165,17 +166,53 @@ func TestFile(t *testing.T) {
 	if f, err = OpenFile(name); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.WriteString("more\n"); err != nil {
+	if _, err := f.Write([]byte("more\n")); err != nil {
 		t.Fatal(err)
 	}
 	f.Close()
 	if got, _ := os.ReadFile(name); string(got) != "new\nmore\n" {
 		t.Errorf("appended: %q", got)
 	}
+	if f, err = OpenFile(name); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Rotate(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)); err == nil || !strings.Contains(err.Error(), "already exists") {
+		t.Errorf("rotated over what was kept: %v", err)
+	}
+	if err := os.Rename(name, name+".moved"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Reopen(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write([]byte("anew\n")); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	for name, want := range map[string]string{name: "anew\n", name + ".moved": "new\nmore\n"} {
+		if got, err := os.ReadFile(name); err != nil || string(got) != want {
+			t.Errorf("%s holds %q: %v", name, got, err)
+		}
+	}
 	if _, err := OpenFile(filepath.Join(dir, "no", "log")); err == nil {
 		t.Error("a log in a directory that does not exist was opened")
 	}
 	if _, err := OpenFile(dir); err == nil {
 		t.Error("a directory was opened as a log")
+	}
+}
+
+// What an operator should know since the start has a tag, and is kept for getLog.
+func TestStartupWarnings(t *testing.T) {
+	var out bytes.Buffer
+	log := New(&out, 0)
+	log.For("CONTROL").Warn("another")
+	log.Startup().Warn("beware", "of", "dogs")
+	got := log.StartupWarnings()
+	if len(got) != 1 || !strings.Contains(out.String(), got[0]) {
+		t.Fatalf("%q of\n%s", got, &out)
+	}
+	if l := lines(t, got[0]+"\n")[0]; l.Msg != "beware" || l.S != "W" || l.C != "CONTROL" || l.Attr["of"] != "dogs" || fmt.Sprint(l.Tags) != "[startupWarnings]" {
+		t.Errorf("%+v", l)
 	}
 }

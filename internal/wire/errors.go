@@ -14,6 +14,9 @@ type FrameError struct {
 
 func (e *FrameError) Error() string { return e.text }
 
+// ErrHTTP says that the peer speaks HTTP.
+var ErrHTTP error = &FrameError{text: "the client speaks HTTP"}
+
 func frameErrorf(format string, args ...any) error {
 	return &FrameError{text: fmt.Sprintf(format, args...)}
 }

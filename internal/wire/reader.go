@@ -123,6 +123,9 @@ func (r *Reader) ReadMessage() (*Message, error) {
 	return m, err
 }
 
+// httpGet is how a browser begins.
+const httpGet = "GET "
+
 // begin reads m's header, and leaves it in the buffer.
 func (r *Reader) begin(m *Message) error {
 	if err := r.want(headerSize); err != nil {
@@ -140,6 +143,9 @@ func (r *Reader) begin(m *Message) error {
 		Compressor: Uncompressed,
 		Sequences:  m.Sequences[:0],
 		codec:      r.codec,
+	}
+	if string(header[:len(httpGet)]) == httpGet {
+		return ErrHTTP
 	}
 	if m.Size < headerSize || m.Size > MaxMessageSize {
 		return frameErrorf("recv(): message msgLen %d is invalid. Min: %d Max: %d", m.Size, headerSize, MaxMessageSize)

@@ -158,7 +158,7 @@ func (e *Engine) start(dir string) {
 	e.commits = newCommitter(e.db, e.failure, &e.open, newHot(e.options.HotBytes))
 	e.syncer = startSyncer(e.commits, e.options.Clock, bufferedSyncInterval, false)
 	e.forgotten = startSyncer(e.commits, e.options.Clock, unsyncedSyncInterval, true)
-	e.reclaim = startReclaimer(e.commits, dir, e.options)
+	e.reclaim = startReclaimer(e.commits, dir, e.options, !e.volatile)
 	e.room.start()
 }
 

@@ -38,7 +38,8 @@ type reclaimer struct {
 	pending chan struct{} // holds one: ranges were deleted
 	cancel  context.CancelFunc
 	done    chan struct{}
-	limit   int64 // crowdingGarbage
+	opened  sync.WaitGroup // goOn
+	limit   int64          // crowdingGarbage
 
 	mu struct {
 		sync.Mutex
@@ -69,17 +70,31 @@ func newReclaimer(c *committer, dir string, o Options, limit int64) *reclaimer {
 	return &reclaimer{commits: c, db: c.db, disk: o.FS, dir: dir, clock: o.Clock, log: o.Logger, limit: limit, pending: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-func startReclaimer(c *committer, dir string, o Options) *reclaimer {
+// startReclaimer is for a store in which something may have been found.
+func startReclaimer(c *committer, dir string, o Options, found bool) *reclaimer {
 	r := newReclaimer(c, dir, o, crowdingGarbage)
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
+	if found {
+		r.opened.Go(func() { r.goOn(ctx) })
+	}
 	go r.run(ctx)
 	return r
+}
+
+// goOn flushes what the store found in its log when it was opened. As long as that is in memory, what it deletes is stored, and
+// nobody may write more for long.
+func (r *reclaimer) goOn(ctx context.Context) {
+	if clock.Wait(ctx, r.clock, exciseDelay) != nil || ctx.Err() != nil {
+		return
+	}
+	r.warn(ctx, r.flush(ctx))
 }
 
 func (r *reclaimer) stop() {
 	r.cancel()
 	<-r.done
+	r.opened.Wait()
 }
 
 // deleted notes deleted ranges, in which so many bytes were put at once.

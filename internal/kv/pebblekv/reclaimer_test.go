@@ -56,7 +56,7 @@ func TestReclaim(t *testing.T) {
 			c, o, r := openDeleted(t, low)
 			fake := clock.NewFake(time.Unix(0, 0))
 			o.Clock = fake
-			reclaim := startReclaimer(c, "db", o)
+			reclaim := startReclaimer(c, "db", o, false)
 			defer reclaim.stop()
 			reclaim.deleted(0, r)
 			for c.db.Metrics().Table.Local.LiveSize > tolerableGarbage+2*reclaimKept<<10 {
@@ -113,7 +113,7 @@ func TestReclaimLooksTwice(t *testing.T) {
 	c, o, r := openDeleted(t, true)
 	fake := clock.NewFake(time.Unix(0, 0))
 	o.Clock = fake
-	reclaim := startReclaimer(c, "db", o)
+	reclaim := startReclaimer(c, "db", o, false)
 	defer reclaim.stop()
 	for isAtWork(c.db.Metrics()) {
 		time.Sleep(time.Millisecond)

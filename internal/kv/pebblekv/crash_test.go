@@ -310,6 +310,29 @@ func survives(t *testing.T, disk *vfs.MemFS, key string) bool {
 	return err == nil
 }
 
+// TestManifestFailure breaks the manifest's writes, which a goroutine of Pebble's does: the hook hears of it, and neither does the
+// process end nor Close wait.
+func TestManifestFailure(t *testing.T) {
+	heard := make(chan error, 1)
+	var on atomic.Bool
+	disk := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if on.Load() && op.Kind == errorfs.OpFileWrite && strings.Contains(op.Path, "MANIFEST-") {
+			return errorfs.ErrInjected
+		}
+		return nil
+	}))
+	e := open(t, "db", pebblekv.Options{FS: disk, OnFailure: func(err error) { heard <- err }})
+	set(t, e, "before", kv.Synced)
+	on.Store(true)
+	go e.Flush() // never returns
+	if err := <-heard; !strings.Contains(err.Error(), errorfs.ErrInjected.Error()) {
+		t.Fatalf("the hook was told %v", err)
+	}
+	if err := e.Close(); err == nil {
+		t.Fatal("closing a failed store says that all is well")
+	}
+}
+
 // TestDiskFailure breaks the log's syncs or writes: the commit under way is undetermined, the hook hears of it once, no
 // later write is taken and reads go on.
 func TestDiskFailure(t *testing.T) {

@@ -303,6 +303,10 @@ func (e *Engine) Close() error {
 		return kv.ErrClosed
 	}
 	close(e.closing)
+	if e.failure.stuck.Load() {
+		e.reclaim.cancel() // nobody can be waited for
+		return e.failure.get()
+	}
 	if e.room.stop() {
 		return errors.New("pebblekv: close: the disk is full: what is not acknowledged is lost") // its writers never go on
 	}

@@ -19,6 +19,7 @@ type failure struct {
 	err    atomic.Pointer[error]
 	damage atomic.Pointer[string]
 	spoilt spoilt
+	stuck  atomic.Bool // a goroutine of Pebble's has stopped for good, and may hold its locks
 
 	mu struct {
 		sync.Mutex

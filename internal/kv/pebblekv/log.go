@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -19,11 +21,34 @@ func (l pebbleLogger) Infof(format string, args ...any) { l.log.Debug(fmt.Sprint
 
 func (l pebbleLogger) Errorf(format string, args ...any) { l.log.Error(fmt.Sprintf(format, args...)) }
 
-// Fatalf must not return: Pebble relies on nothing happening after it.
+// Fatalf must not return: Pebble relies on nothing happening after it. What we have called panics, which we catch. A goroutine of
+// Pebble's own stops for good, with what it has locked: a panic there would end the process, which is not ours to end.
 func (l pebbleLogger) Fatalf(format string, args ...any) {
 	err := fmt.Errorf("pebble: "+format, args...)
+	if isCaught() {
+		l.failure.set(err)
+		panic(err)
+	}
+	l.failure.stuck.Store(true)
 	l.failure.set(err)
-	panic(err)
+	select {}
+}
+
+// isCaught says whether a panic here is.
+func isCaught() bool {
+	var callers [64]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
+	for {
+		frame, more := frames.Next()
+		name := frame.Function[strings.LastIndexByte(frame.Function, '/')+1:]
+		switch name {
+		case "pebblekv.(*committer).write", "pebblekv.(*committer).cutOff", "pebblekv.(*committer).ingest", "pebblekv.openPebble":
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
 }
 
 func events(log *slog.Logger, f *failure, r *room, w *workload) *pebble.EventListener {

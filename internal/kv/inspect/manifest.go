@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -16,6 +17,17 @@ type Tables struct {
 	// MinLog is the number of the first log that holds what no table does, NextFile above all numbers in use.
 	MinLog, NextFile uint64
 	Edits            int
+	// Parts are the tables; several can be in one file.
+	Parts []Part
+}
+
+// Part is a table: what lies in a file between two keys.
+type Part struct {
+	File uint64
+	// Lower is its first key, Upper behind its last.
+	Lower, Upper []byte
+	// Sequence is that of all its keys, where the file does not say it; 0 where it does.
+	Sequence uint64
 }
 
 // The tags of a manifest's edits, and of what is said of a table beyond its bounds.
@@ -50,8 +62,9 @@ type manifest struct {
 
 // backing is the file that a table is in; size only where it is its own.
 type backing struct {
-	file, size uint64
-	shared     bool
+	Part
+	size   uint64
+	shared bool
 }
 
 func newManifest() *manifest {
@@ -61,11 +74,13 @@ func newManifest() *manifest {
 // tables is the sum.
 func (m *manifest) tables() Tables {
 	m.Live = map[uint64]uint64{}
+	m.Parts = nil
 	for _, b := range m.levels {
 		if b.shared {
-			b.size = m.backings[b.file]
+			b.size = m.backings[b.File]
 		}
-		m.Live[b.file] = b.size
+		m.Live[b.File] = b.size
+		m.Parts = append(m.Parts, b.Part)
 	}
 	return m.Tables
 }
@@ -161,23 +176,24 @@ func (m *manifest) field(e *edit) error {
 
 func (m *manifest) table(e *edit, tag uint64) error {
 	at := place{e.number(), e.number()}
-	b := backing{file: at.table, size: e.number()}
-	bounds := 2
-	if tag == tagNewRanges && e.byte()&1 != 0 {
-		bounds = 4
+	b := backing{Part: Part{File: at.table}, size: e.number()}
+	if tag == tagNewTable || e.byte()&1 != 0 {
+		b.Lower, b.Upper = lowerBound(e.bytes()), upperBound(e.bytes())
 	}
-	for range bounds {
+	if tag == tagNewRanges {
+		e.bytes() // of keys that we do not have
 		e.bytes()
 	}
-	e.number() // sequence numbers
-	e.number()
+	if first, last := e.number(), e.number(); first == last {
+		b.Sequence = first
+	}
 	for {
 		switch tag := e.number(); {
 		case tag == tagEndOfTable:
 			m.levels[at] = b
 			return nil
 		case tag == tagVirtual:
-			b = backing{file: e.number(), shared: true}
+			b.File, b.size, b.shared = e.number(), 0, true
 		case tag == tagBlobs:
 			e.number()
 			for range e.number() {
@@ -190,6 +206,22 @@ func (m *manifest) table(e *edit, tag uint64) error {
 			e.bytes()
 		}
 	}
+}
+
+// trailer is what follows a key in a table: its sequence number and kind.
+const trailer = 8
+
+// noKey is the trailer of a bound that no key has: a range ends before it.
+const noKey = 1<<64 - 1 - 0xff + 15
+
+func lowerBound(key []byte) []byte { return bytes.Clone(key[:max(0, len(key)-trailer)]) }
+
+func upperBound(key []byte) []byte {
+	upper := lowerBound(key)
+	if len(key) >= trailer && binary.LittleEndian.Uint64(key[len(key)-trailer:]) == noKey {
+		return upper
+	}
+	return append(upper, 0)
 }
 
 // readManifest reads a manifest up to its first record that is not whole.

@@ -62,12 +62,21 @@ type scanner struct {
 	open   bool   // a record has begun
 	bad    bool   // something was not a chunk; from then on only Behind is filled
 	each   func([]byte) error
+	whole  bool // whole records are kept, and given from behind the end too
 	block  [blockSize]byte
 }
 
 // scan reads r to its end. It gives each record to each, of a log the first bytes of it, up to one that is not whole.
 func scan(r io.Reader, f format, each func(record []byte) error) (Scan, error) {
-	s := &scanner{format: f, each: each}
+	return (&scanner{format: f, each: each}).read(r)
+}
+
+// scanAll is scan which goes on behind what cannot be read, and gives all of each record.
+func scanAll(r io.Reader, f format, each func(record []byte) error) (Scan, error) {
+	return (&scanner{format: f, each: each, whole: true}).read(r)
+}
+
+func (s *scanner) read(r io.Reader) (Scan, error) {
 	in := bufio.NewReaderSize(r, blockSize)
 	for {
 		n, err := io.ReadFull(in, s.block[:])
@@ -97,8 +106,7 @@ func (s *scanner) finish() Scan {
 // take reads a block.
 func (s *scanner) take(b []byte) error {
 	if s.Tail != Cut {
-		s.look(b, 0)
-		return nil
+		return s.look(b, 0)
 	}
 	at := 0
 	for at < len(b) {
@@ -113,9 +121,9 @@ func (s *scanner) take(b []byte) error {
 		}
 		if !ok {
 			s.end(rest)
-			s.look(b, at)
+			err := s.look(b, at)
 			s.hidden(b, at+1)
-			return nil
+			return err
 		}
 		at += c.size()
 		if err := s.add(c, s.Size+int64(at)); err != nil {
@@ -130,19 +138,24 @@ func (s *scanner) fits(c chunk) bool { return (c.part == typeFull || c.part == t
 
 func (s *scanner) add(c chunk, end int64) error {
 	s.Whole = end
-	if !s.open {
-		s.record = s.record[:0]
-	}
-	if !s.log || len(s.record) < kept {
-		s.record = append(s.record, c.payload...)
-	}
-	s.open = c.part == typeFirst || c.part == typeMiddle
-	if s.open {
+	if !s.append(c) {
 		return nil
 	}
 	s.End = end
 	s.Records++
 	return s.each(s.record)
+}
+
+// append adds a part of a record, and says whether it was the last.
+func (s *scanner) append(c chunk) bool {
+	if !s.open {
+		s.record = s.record[:0]
+	}
+	if s.whole || !s.log || len(s.record) < kept {
+		s.record = append(s.record, c.payload...)
+	}
+	s.open = c.part == typeFirst || c.part == typeMiddle
+	return !s.open
 }
 
 // end notes what the records end with.
@@ -160,7 +173,7 @@ func (s *scanner) end(rest []byte) {
 }
 
 // look counts chunks behind the end, from at on.
-func (s *scanner) look(b []byte, at int) {
+func (s *scanner) look(b []byte, at int) error {
 	if s.Tail == Zeros && !isZero(b[at:]) {
 		s.Tail = Torn
 	}
@@ -170,11 +183,31 @@ func (s *scanner) look(b []byte, at int) {
 		case ok:
 			s.found(c, s.Size+int64(at))
 			s.Behind.Chunks++
+			if err := s.rescue(c); err != nil {
+				return err
+			}
 		case size == 0:
-			return
+			s.open = false
+			return nil
+		default:
+			s.open = false
 		}
 		at += size
 	}
+	return nil
+}
+
+// rescue gives a record from behind the end, if its beginning is there.
+func (s *scanner) rescue(c chunk) error {
+	if c.part == typeFull || c.part == typeFirst {
+		s.open = false
+	} else if !s.open {
+		return nil
+	}
+	if !s.append(c) || !s.whole {
+		return nil
+	}
+	return s.each(s.record)
 }
 
 func (s *scanner) found(c chunk, at int64) {

@@ -18,6 +18,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/inspect"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 )
 
@@ -271,6 +272,33 @@ func checkReadOnly(t *testing.T, e *pebblekv.Engine) {
 	}
 }
 
+// checkSalvage: what is salvaged of a damaged store is all that was there, or something is told to be lost. It counts what is there.
+func checkSalvage(t *testing.T, damaged files, d damage, want content) (right int) {
+	t.Helper()
+	var lost []string
+	wrong := 0
+	last := ""
+	err := inspect.Salvage(damaged.disk(t), "db", func(what string) { lost = append(lost, what) }, func(key, value []byte) error {
+		if string(key) <= last {
+			t.Errorf("%s, %s: %q is salvaged after %q", d.path, d.what, key, last)
+		}
+		last = string(key)
+		if want[string(key)] == string(value) {
+			right++
+		} else {
+			wrong++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Errorf("%s, %s: salvage: %v", d.path, d.what, err)
+	}
+	if len(lost) == 0 && (wrong > 0 || right != len(want)) {
+		t.Errorf("%s, %s: %d of %d keys were salvaged, %d wrong, and nothing is told to be lost", d.path, d.what, right, len(want), wrong)
+	}
+	return right
+}
+
 // TestRandomDamage damages one file after the other of a store that was closed and of one that was not.
 func TestRandomDamage(t *testing.T) {
 	seed := *damageSeed
@@ -299,9 +327,14 @@ func TestRandomDamage(t *testing.T) {
 		if damaged, err := serves(open(t, "db", pebblekv.Options{FS: f.disk(t)}), want); damaged != nil || err != nil {
 			t.Fatal("undamaged", damaged, err)
 		}
+		if checkSalvage(t, f, damage{what: "nothing"}, want) != len(want) {
+			t.Fatal("an undamaged store was not salvaged")
+		}
 		for range (*damageRounds + 1) / 2 {
 			spoilt, d := f.damaged(r)
 			count[checkDamaged(t, spoilt, d, want)]++
+			count["keys salvaged"] += checkSalvage(t, spoilt, d, want)
+			count["keys"] += len(want)
 		}
 	}
 	t.Log(count)

@@ -3,12 +3,14 @@ package pebblekv
 import (
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/inspect"
 )
 
 // failure remembers the first error after which the store cannot keep its promises, and the first table that was found damaged,
@@ -18,7 +20,7 @@ type failure struct {
 	hook   func(error)
 	err    atomic.Pointer[error]
 	damage atomic.Pointer[string]
-	spoilt spoilt
+	spoilt inspect.Spoilt
 	stuck  atomic.Bool // a goroutine of Pebble's has stopped for good, and may hold its locks
 
 	mu struct {
@@ -47,7 +49,7 @@ func (f *failure) get() error {
 
 // damaged notes a damaged file. Each is logged once.
 func (f *failure) damaged(info pebble.DataCorruptionInfo) {
-	f.spoilt.note(info)
+	f.spoilt.Note(filepath.Base(info.Path), info.Details)
 	text := fmt.Sprintf("%s: %v", info.Path, info.Details)
 	f.mu.Lock()
 	defer f.mu.Unlock()

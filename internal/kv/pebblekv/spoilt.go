@@ -3,78 +3,19 @@ package pebblekv
 import (
 	"fmt"
 	"io/fs"
-	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/ebbdb/ebb/internal/kv/inspect"
 )
 
-// spoilt are blocks of tables whose checksums were wrong. Pebble looks for the one bit that would make such a block whole, which
-// takes a processor for about a second, each time that somebody needs it: it is read once, and refused from then on.
-type spoilt struct {
-	any atomic.Bool
-	mu  struct {
-		sync.Mutex
-		blocks map[spoiltBlock]bool
-	}
-}
-
-type spoiltBlock struct {
-	file   string
-	offset int64
-}
-
-// maxSpoilt bounds how many are known; others are slow.
-const maxSpoilt = 100_000
-
-// blockText is how Pebble tells of a block: "block 1234/5678: …".
-var blockText = regexp.MustCompile(`block (\d+)/\d+: `)
-
-// note remembers the block that an error of Pebble's tells of.
-func (s *spoilt) note(info pebble.DataCorruptionInfo) {
-	found := blockText.FindStringSubmatch(fmt.Sprint(info.Details))
-	if found == nil {
-		return
-	}
-	offset, err := strconv.ParseInt(found[1], 10, 64)
-	if err != nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.mu.blocks == nil {
-		s.mu.blocks = map[spoiltBlock]bool{}
-	}
-	if len(s.mu.blocks) < maxSpoilt {
-		s.mu.blocks[spoiltBlock{filepath.Base(info.Path), offset}] = true
-		s.any.Store(true)
-	}
-}
-
-func (s *spoilt) has(file string, offset int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.mu.blocks[spoiltBlock{file, offset}]
-}
-
-// spoiltError is a Pebble's error of something damaged.
-type spoiltError spoiltBlock
-
-func (e spoiltError) Error() string {
-	return fmt.Sprintf("%s: block %d/?: checksum mismatch, as before", e.file, e.offset)
-}
-
-func (e spoiltError) Is(target error) bool { return target == pebble.ErrCorruption }
-
-// spoiltDisk refuses spoilt blocks.
+// spoiltDisk refuses blocks of tables that were damaged when they were read before.
 type spoiltDisk struct {
 	vfs.FS
-	spoilt *spoilt
+	spoilt *inspect.Spoilt
 }
 
 func (d spoiltDisk) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
@@ -82,23 +23,10 @@ func (d spoiltDisk) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
 	if err != nil || !strings.HasSuffix(name, ".sst") {
 		return file, err
 	}
-	return &spoiltFile{file, d.PathBase(name), d.spoilt}, nil
+	return d.spoilt.Guard(file, d.PathBase(name)), nil
 }
 
 func (d spoiltDisk) Unwrap() vfs.FS { return d.FS }
-
-type spoiltFile struct {
-	vfs.File
-	name   string
-	spoilt *spoilt
-}
-
-func (f *spoiltFile) ReadAt(p []byte, offset int64) (int, error) {
-	if f.spoilt.any.Load() && f.spoilt.has(f.name, offset) {
-		return 0, spoiltError{f.name, offset}
-	}
-	return f.File.ReadAt(p, offset)
-}
 
 // checkOptions names the file when what Pebble wrote of its options cannot be read. Pebble opens no store then, and nothing else
 // is lost with it.

@@ -1,0 +1,85 @@
+package inspect
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Spoilt are blocks of tables whose checksums were wrong. Pebble looks for the one bit that would make such a block whole, which
+// takes a processor for about a second, each time that somebody needs it: it is read once, and refused from then on.
+type Spoilt struct {
+	any atomic.Bool
+	mu  struct {
+		sync.Mutex
+		blocks map[spoiltBlock]bool
+	}
+}
+
+type spoiltBlock struct {
+	file   string
+	offset int64
+}
+
+// maxSpoilt bounds how many are known; others are slow.
+const maxSpoilt = 100_000
+
+// blockText is how Pebble tells of a block: "block 1234/5678: …".
+var blockText = regexp.MustCompile(`block (\d+)/\d+: `)
+
+// Note remembers the block of a file that an error of Pebble's tells of.
+func (s *Spoilt) Note(file string, err error) {
+	found := blockText.FindStringSubmatch(fmt.Sprint(err))
+	if found == nil {
+		return
+	}
+	offset, err := strconv.ParseInt(found[1], 10, 64)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.blocks == nil {
+		s.mu.blocks = map[spoiltBlock]bool{}
+	}
+	if len(s.mu.blocks) < maxSpoilt {
+		s.mu.blocks[spoiltBlock{file, offset}] = true
+		s.any.Store(true)
+	}
+}
+
+func (s *Spoilt) has(file string, offset int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.blocks[spoiltBlock{file, offset}]
+}
+
+// Guard is a table's file whose spoilt blocks are refused.
+func (s *Spoilt) Guard(file vfs.File, name string) vfs.File { return &guarded{file, name, s} }
+
+type guarded struct {
+	vfs.File
+	name   string
+	spoilt *Spoilt
+}
+
+func (f *guarded) ReadAt(p []byte, offset int64) (int, error) {
+	if f.spoilt.any.Load() && f.spoilt.has(f.name, offset) {
+		return 0, spoiltError{f.name, offset}
+	}
+	return f.File.ReadAt(p, offset)
+}
+
+// spoiltError is one of something damaged, for Pebble.
+type spoiltError spoiltBlock
+
+func (e spoiltError) Error() string {
+	return fmt.Sprintf("%s: block %d: checksum mismatch, as before", e.file, e.offset)
+}
+
+func (e spoiltError) Is(target error) bool { return target == pebble.ErrCorruption }

@@ -162,6 +162,10 @@ func (d *Dir) mark() error {
 		return fmt.Errorf("read marker of dbpath %s: %w", d.path, cause(err))
 	}
 	defer f.Close()
+	return d.checkMarker(f)
+}
+
+func (d *Dir) checkMarker(f *os.File) error {
 	text, err := readSmall(f)
 	if err != nil {
 		return fmt.Errorf("read marker of dbpath %s: %w", d.path, err)
@@ -170,7 +174,7 @@ func (d *Dir) mark() error {
 	got, err := strconv.Atoi(strings.TrimSpace(string(number)))
 	switch {
 	case !ok || err != nil:
-		return fmt.Errorf("%s is not the marker of an Ebb data directory", name)
+		return fmt.Errorf("%s is not the marker of an Ebb data directory", f.Name())
 	case got > format:
 		return fmt.Errorf("dbpath %s has format %d, and this version of Ebb knows up to %d: start it with the newer version", d.path, got, format)
 	}

@@ -55,6 +55,7 @@ type inspection struct {
 	names     map[string]bool
 	logs      map[uint64]string
 	hasFormat bool
+	newest    string // of all manifests
 }
 
 // Look reads the store in dir.
@@ -101,6 +102,8 @@ func (i *inspection) sort(names []string) error {
 			if turn >= latest {
 				latest, i.Manifest = turn, manifest
 			}
+		case strings.HasPrefix(name, manifestPrefix):
+			i.newest = max(i.newest, name) // the numbers have the same length, as a rule
 		case err != nil:
 		case suffix == "log":
 			i.logs[n] = name
@@ -122,7 +125,9 @@ func (i *inspection) warn(format string, args ...any) {
 func (i *inspection) look() error {
 	if i.Manifest == "" {
 		i.lookWithoutMarker()
-		return nil
+		if i.Manifest = i.newest; i.Fresh || i.Manifest == "" {
+			return i.lookAtLogs()
+		}
 	}
 	if i.Note.Found && !i.Note.Whole {
 		i.warn("%s is damaged: how far the logs were synced is known in part only", NoteFile)
@@ -138,7 +143,7 @@ func (i *inspection) look() error {
 	return nil
 }
 
-// lookWithoutMarker: a marker is there before the first log is.
+// lookWithoutMarker: a marker is there before the first log is. Without one the newest manifest tells most of what can be had.
 func (i *inspection) lookWithoutMarker() {
 	if len(i.logs) > 0 || i.FoundTables > 0 {
 		i.damage(markerPrefix+"*", -1, "is missing, which names the list of tables, and there are %d tables and %d logs", i.FoundTables, len(i.logs))

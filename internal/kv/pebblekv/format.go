@@ -33,6 +33,20 @@ func checkFormat(disk vfs.FS, dir string) (version int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("read %s: %w", formatFile, err)
 	}
+	return parseFormat(dir, text)
+}
+
+// CheckFiles says what is wrong with the small files of a store that a check of its data does not look at: that of its format, and
+// that of the options it was opened with last.
+func CheckFiles(disk vfs.FS, dir string) error {
+	text, err := readFormat(disk, disk.PathJoin(dir, formatFile))
+	if err == nil {
+		_, err = parseFormat(dir, text)
+	}
+	return errors.Join(err, checkOptions(disk, dir, Options{}.withDefaults().pebble(nil, nil, nil, nil)))
+}
+
+func parseFormat(dir, text string) (version int, err error) {
 	if _, err := fmt.Sscanf(text, formatLine, &version); err != nil || text != fmt.Sprintf(formatLine, version) {
 		return 0, fmt.Errorf("%s is not an Ebb store: its %s says %q", dir, formatFile, text)
 	}

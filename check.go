@@ -1,0 +1,56 @@
+package ebb
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/ebbdb/ebb/internal/dbpath"
+	"github.com/ebbdb/ebb/internal/kv/inspect"
+	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+)
+
+// Checked is what Check has found.
+type Checked struct {
+	// Damages are lines that each name a file, what is wrong with it and what is lost.
+	Damages []string
+	// Warnings are lines about what is worth knowing although nothing is lost.
+	Warnings []string
+	// Tables and Logs are how many were read.
+	Tables, Logs int
+}
+
+// Check reads all files of the data directory's store, every block of every table too, and changes nothing. No server may use the
+// directory meanwhile. progress is told each table before it is read; it may be nil.
+func Check(path string, progress func(table string)) (c *Checked, err error) {
+	held, err := dbpath.Look(path)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
+	store := filepath.Join(path, storeDir)
+	report, err := inspect.Look(vfs.Default, store)
+	if err != nil {
+		return nil, err
+	}
+	c = &Checked{Warnings: report.Warnings, Logs: len(report.Logs)}
+	inspect.CheckTables(vfs.Default, store, report, func(name string) {
+		c.Tables++
+		if progress != nil {
+			progress(name)
+		}
+	})
+	for _, d := range report.Damages {
+		c.Damages = append(c.Damages, d.String())
+	}
+	for _, err := range []error{dbpath.CheckMarker(path), pebblekv.CheckFiles(vfs.Default, store)} {
+		if err != nil && !report.Fresh {
+			c.Damages = append(c.Damages, err.Error())
+		}
+	}
+	if report.Fresh {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%s holds no store yet", store))
+	}
+	return c, nil
+}

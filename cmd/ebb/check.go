@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/config"
+)
+
+// errDamaged is a store that is damaged, as its lines have told.
+var errDamaged = errors.New("the store is damaged")
+
+func check() *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Look for damage in all files of a data directory, which no server uses",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := ebb.Check(path, nil)
+			if err != nil {
+				return err
+			}
+			for _, line := range c.Warnings {
+				fmt.Fprintln(cmd.OutOrStdout(), "warning:", line)
+			}
+			for _, line := range c.Damages {
+				fmt.Fprintln(cmd.OutOrStdout(), "damage:", line)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d tables and %d logs read, %d damaged files\n", path, c.Tables, c.Logs, len(c.Damages))
+			if len(c.Damages) > 0 {
+				return errDamaged
+			}
+			return nil
+		},
+	}
+	dbpathFlag(cmd, &path)
+	return cmd
+}
+
+func salvage() *cobra.Command {
+	var path, out string
+	cmd := &cobra.Command{
+		Use:   "salvage",
+		Short: "Copy what can be read of a damaged data directory, for mongorestore",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := ebb.Salvage(path, out)
+			if err != nil {
+				return err
+			}
+			for _, line := range s.Lost {
+				fmt.Fprintln(cmd.OutOrStdout(), "lost:", line)
+			}
+			if more := s.LostCount - len(s.Lost); more > 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "lost: and %d more\n", more)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d documents of %d collections copied\n", out, s.Documents, s.Collections)
+			return err
+		},
+	}
+	dbpathFlag(cmd, &path)
+	cmd.Flags().StringVar(&out, "out", "dump", "`directory` to copy to, in the form of mongodump")
+	return cmd
+}
+
+func dbpathFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "dbpath", config.Default().Storage.DBPath, "`directory` of the data")
+}

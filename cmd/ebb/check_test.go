@@ -1,0 +1,49 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A damaged directory is told by check, refused by serve, and copied by salvage; with the flag a damaged log is started without.
+func TestCheckAndSalvage(t *testing.T) {
+	dir := t.TempDir()
+	verb := func(args ...string) *exec.Cmd {
+		cmd := exec.Command(binary, args...)
+		cmd.Dir = dir
+		return cmd
+	}
+	r := startServer(t, dir)
+	failing(t, verb("check"), exitFailed, "DBPathInUse")
+	ping(t, r.address)
+	r.stop(t, syscall.SIGTERM)
+	out, err := verb("check").Output()
+	if err != nil || !strings.Contains(string(out), "0 damaged files") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	logs, err := filepath.Glob(filepath.Join(dir, "data", "store", "*.log"))
+	if err != nil || len(logs) == 0 {
+		t.Fatal(logs, err)
+	}
+	last := logs[len(logs)-1]
+	if err := os.Truncate(last, 30); err != nil {
+		t.Fatal(err)
+	}
+	failing(t, verb("check"), exitFailed, "the store is damaged")
+	failing(t, verb("serve", "--port", "0"), exitFailed, filepath.Base(last)+" is damaged at offset 0")
+	out, err = verb("salvage").Output()
+	if err != nil || !strings.Contains(string(out), "lost: "+filepath.Base(last)) || !strings.Contains(string(out), "documents of") {
+		t.Errorf("%v: %s", err, out)
+	}
+	failing(t, verb("salvage", "--out", "data"), exitFailed, "data is not empty")
+	r = startServer(t, dir, "--startWithDamagedLog")
+	ping(t, r.address)
+	r.stop(t, syscall.SIGTERM)
+	if out, err := verb("check").Output(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}

@@ -1,0 +1,370 @@
+package ebb_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/clock"
+)
+
+var (
+	damageRounds = flag.Int("damages", 16, "how often TestRandomDamage damages a data directory")
+	damageSeed   = flag.Uint64("damage-seed", 0, "the seed of TestRandomDamage; 0 is another each time")
+)
+
+// acknowledged are the documents of each collection by their _id.
+type acknowledged map[string]map[int32]string
+
+// damagedCollections are what TestRandomDamage fills.
+var damagedCollections = []string{"plain", "ttl", "ts"}
+
+// write fills a server: plain documents with indexes, a collection in the order of a TTL index, and one with a TTL index on _ts.
+func (a acknowledged) write(t *testing.T, admin *mongo.Database, r *rand.Rand) {
+	t.Helper()
+	db := admin.Client().Database("test")
+	for _, c := range []struct {
+		name  string
+		model mongo.IndexModel
+	}{
+		{"plain", mongo.IndexModel{Keys: bson.D{{Key: "a", Value: 1}, {Key: "text", Value: 1}}}},
+		{"ttl", mongo.IndexModel{Keys: bson.D{{Key: "at", Value: 1}}, Options: options.Index().SetExpireAfterSeconds(1 << 30)}},
+		{"ts", mongo.IndexModel{Keys: bson.D{{Key: "_ts", Value: 1}}, Options: options.Index().SetExpireAfterSeconds(1 << 30)}},
+	} {
+		if a[c.name] == nil {
+			a[c.name] = map[int32]string{}
+		}
+		if _, err := db.Collection(c.name).Indexes().CreateOne(t.Context(), c.model); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 60 {
+		name := damagedCollections[r.IntN(len(damagedCollections))]
+		coll, have := db.Collection(name), a[name]
+		switch first := int32(len(have)); r.IntN(4) {
+		case 0, 1:
+			var docs []any
+			for i := range int32(30) {
+				text := random(r)
+				docs = append(docs, bson.D{{Key: "_id", Value: first + i}, {Key: "a", Value: i}, {Key: "at", Value: bson.NewDateTimeFromTime(clock.Wall().Now())}, {Key: "text", Value: text}})
+				have[first+i] = text
+			}
+			if _, err := coll.InsertMany(t.Context(), docs); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			if first == 0 {
+				continue
+			}
+			id, text := r.Int32N(first), random(r)
+			if _, err := coll.UpdateByID(t.Context(), id, bson.D{{Key: "$set", Value: bson.D{{Key: "text", Value: text}}}}); err != nil {
+				t.Fatal(err)
+			}
+			have[id] = text
+		}
+	}
+}
+
+func random(r *rand.Rand) string {
+	b := make([]byte, 300+r.IntN(1500))
+	for i := range b {
+		b[i] = byte('a' + r.IntN(26))
+	}
+	return string(b)
+}
+
+// check reads everything by a scan and by an index. What cannot be read must be told to be damaged, by an error that names the file
+// and has MongoDB's code for it; all else must be as it was.
+func (a acknowledged) check(admin *mongo.Database) (damaged error, err error) {
+	ctx := context.Background()
+	for _, name := range damagedCollections {
+		coll := admin.Client().Database("test").Collection(name)
+		for _, o := range []*options.FindOptionsBuilder{options.Find(), options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}).SetHint("_id_")} {
+			var docs []struct {
+				ID   int32 `bson:"_id"`
+				Text string
+			}
+			found, err := coll.Find(ctx, bson.D{}, o)
+			if err == nil {
+				err = found.All(ctx, &docs)
+			}
+			var refused mongo.ServerError
+			if errors.As(err, &refused) && refused.HasErrorCode(301) {
+				damaged = err
+				continue
+			}
+			if err != nil {
+				return damaged, fmt.Errorf("%s: %w", name, err)
+			}
+			for _, d := range docs {
+				if a[name][d.ID] != d.Text {
+					return damaged, fmt.Errorf("%s: %d has another value", name, d.ID)
+				}
+			}
+			if len(docs) != len(a[name]) {
+				return damaged, fmt.Errorf("%s has %d of %d documents", name, len(docs), len(a[name]))
+			}
+		}
+	}
+	return damaged, nil
+}
+
+// damageOne damages one file below dir.
+func damageOne(t *testing.T, dir string, r *rand.Rand) (name, what string) {
+	t.Helper()
+	var paths []string
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.IntN(2) == 0 { // one that holds data
+		paths = slices.DeleteFunc(paths, func(path string) bool {
+			base := filepath.Base(path)
+			return !strings.HasSuffix(base, ".log") && !strings.HasSuffix(base, ".sst") && !strings.HasPrefix(base, "MANIFEST-")
+		})
+	}
+	path := paths[r.IntN(len(paths))]
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := r.IntN(4)
+	if len(b) == 0 {
+		kind = 3
+	}
+	switch kind {
+	case 0:
+		at := r.IntN(len(b))
+		b[at] ^= 1 << r.IntN(8)
+		what = fmt.Sprintf("a bit of byte %d of %d", at, len(b))
+	case 1:
+		at := r.IntN(len(b))
+		n := min(1+r.IntN(16<<10), len(b)-at)
+		clear(b[at : at+n])
+		what = fmt.Sprintf("%d zeros from %d of %d", n, at, len(b))
+	case 2:
+		b = b[:r.IntN(len(b))]
+		what = fmt.Sprintf("cut to %d", len(b))
+	case 3:
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Base(path), "deleted"
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Base(path), what
+}
+
+// survives opens a damaged directory: either it is refused, with an error that names the file, or everything is served that was acknowledged,
+// but for what says that it is damaged. What is wrong ebb.Check finds too.
+func (a acknowledged) survives(t *testing.T, dir, name, what string) (outcome string) {
+	t.Helper()
+	names := func(text string) bool {
+		parts := strings.SplitN(name, ".", 3)
+		return strings.Contains(text, name) || parts[0] == "marker" && strings.Contains(text, "marker."+parts[1])
+	}
+	checked, err := ebb.Check(dir, nil)
+	if err != nil {
+		t.Errorf("%s, %s: check: %v", name, what, err)
+		return
+	}
+	found := strings.Join(checked.Damages, "\n")
+	s, err := ebb.Open(ebb.Options{Port: ebb.AnyPort, DBPath: dir})
+	if err != nil {
+		if !names(err.Error()) {
+			t.Errorf("%s, %s: the error does not name the file: %v", name, what, err)
+		}
+		if !names(found) {
+			t.Errorf("%s, %s: the check has not found it: %q", name, what, found)
+		}
+		return "refused"
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("%s, %s: close: %v", name, what, err)
+	}
+	outcome = "served"
+	serving(t, ebb.Options{Port: ebb.AnyPort, DBPath: dir}, func(admin *mongo.Database) {
+		damaged, err := a.check(admin)
+		if err != nil {
+			t.Errorf("%s, %s: SILENT LOSS: %v", name, what, err)
+		}
+		if damaged == nil {
+			return
+		}
+		outcome = "served in part"
+		if !names(damaged.Error()) {
+			t.Errorf("%s, %s: the error does not name the file: %v", name, what, damaged)
+		}
+		if !names(found) {
+			t.Errorf("%s, %s: the check has not found it: %q", name, what, found)
+		}
+		expect(t, answer(t, admin, bson.D{{Key: "serverStatus", Value: 1}}), true, "pebble", "readOnly")
+		_, err = admin.Client().Database("test").Collection("plain").InsertOne(context.Background(), bson.D{{Key: "_id", Value: -1}})
+		var refused mongo.ServerError
+		if !errors.As(err, &refused) || !refused.HasErrorCode(20) {
+			t.Errorf("%s, %s: an insert answers %v", name, what, err)
+		}
+	})
+	return outcome
+}
+
+func read(t *testing.T, dir, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, "store", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func copyDir(t *testing.T, from string) (to string) {
+	t.Helper()
+	to = filepath.Join(t.TempDir(), "data")
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// TestRandomDamage damages one file after the other of a data directory whose server was stopped, and of one whose server was killed.
+func TestRandomDamage(t *testing.T) {
+	seed := *damageSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("go test . -run RandomDamage -timeout 0 -args -damages %d -damage-seed %d", *damageRounds, seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	dir, killed := filepath.Join(t.TempDir(), "data"), ""
+	a := acknowledged{}
+	o := ebb.Options{Port: ebb.AnyPort, DBPath: dir}
+	serving(t, o, func(admin *mongo.Database) { a.write(t, admin, r) })
+	serving(t, o, func(admin *mongo.Database) {
+		a.write(t, admin, r)
+		answer(t, admin, bson.D{{Key: "fsync", Value: 1}, {Key: "lock", Value: true}})
+		for note := []byte(nil); note == nil || !bytes.Equal(note, read(t, dir, "EBB-SYNCED")); { // until nothing went on meanwhile
+			note = read(t, dir, "EBB-SYNCED")
+			killed = copyDir(t, dir)
+		}
+		answer(t, admin, bson.D{{Key: "fsyncUnlock", Value: 1}})
+	})
+	count := map[string]int{}
+	for _, from := range []string{killed, dir} {
+		if outcome := a.survives(t, copyDir(t, from), "nothing", "undamaged"); outcome != "served" {
+			t.Fatal(outcome)
+		}
+		for range (*damageRounds + 1) / 2 {
+			to := copyDir(t, from)
+			name, what := damageOne(t, to, r)
+			outcome := a.survives(t, to, name, what)
+			if testing.Verbose() {
+				t.Log(name, what, outcome)
+			}
+			count[outcome]++
+			if err := os.RemoveAll(to); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	t.Log(count)
+}
+
+// TestSalvage copies what can be read of a damaged directory: what mongorestore would read is what was acknowledged, but for what is
+// told to be lost.
+func TestSalvage(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	dir := filepath.Join(t.TempDir(), "data")
+	a := acknowledged{}
+	for range 2 {
+		serving(t, ebb.Options{Port: ebb.AnyPort, DBPath: dir}, func(admin *mongo.Database) { a.write(t, admin, r) })
+	}
+	for _, c := range []struct {
+		pattern string
+		least   int // documents of each collection, in hundredths
+	}{{"", 100}, {"MANIFEST-*", 100}, {"marker.manifest.*", 100}, {"*.sst", 1}, {"*.log", 1}} {
+		t.Run("without "+c.pattern, func(t *testing.T) {
+			damaged, out := copyDir(t, dir), filepath.Join(t.TempDir(), "dump")
+			if c.pattern != "" {
+				names := match(t, filepath.Join(damaged, "store"), c.pattern)
+				if err := os.Remove(names[len(names)-1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s, err := ebb.Salvage(damaged, out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (s.LostCount == 0) != (c.pattern == "") {
+				t.Errorf("lost: %q", s.Lost)
+			}
+			right := a.dumped(t, out)
+			for _, name := range damagedCollections {
+				if right[name]*100 < c.least*len(a[name]) {
+					t.Errorf("%s: %d of %d documents", name, right[name], len(a[name]))
+				}
+				if c.pattern == "*.sst" {
+					continue // which had the catalogue
+				}
+				var meta bson.M
+				text, err := os.ReadFile(filepath.Join(out, "test", name+".metadata.json"))
+				if err == nil {
+					err = bson.UnmarshalExtJSON(text, false, &meta)
+				}
+				if err != nil || meta["collectionName"] != name || len(meta["indexes"].(bson.A)) != 2 {
+					t.Errorf("%s: metadata %s, %v", name, text, err)
+				}
+			}
+		})
+	}
+}
+
+// dumped counts the documents in all files of a dump that are as they were acknowledged. Their texts are random.
+func (a acknowledged) dumped(t *testing.T, out string) (right map[string]int) {
+	t.Helper()
+	type document struct{ id, text string }
+	of := map[document]string{}
+	for name, docs := range a {
+		for id, text := range docs {
+			of[document{fmt.Sprint(id), text}] = name
+		}
+	}
+	right = map[string]int{}
+	for _, path := range match(t, out, "*/*.bson") {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for in := bytes.NewReader(b); in.Len() > 0; {
+			raw, err := bson.ReadDocument(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			id, _ := raw.Lookup("_id").AsInt64OK()
+			text, _ := raw.Lookup("text").StringValueOK()
+			if name, ok := of[document{fmt.Sprint(id), text}]; ok {
+				right[name]++
+			}
+		}
+	}
+	return right
+}

@@ -1,0 +1,78 @@
+package storage
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
+)
+
+// Salvager makes collections and documents of what was salvaged of a store's keys. It looks at nothing but the catalogue and the
+// records: indexes are made anew when the documents are inserted. What has expired and is still stored is among it.
+type Salvager struct {
+	Indexes *index.Parser
+	// Collection is told each that is in the catalogue, before any document.
+	Collection func(*catalog.Collection) error
+	// Document is told each document that is whole. The collection is nil where the catalogue has lost it.
+	Document func(coll *catalog.Collection, number uint32, doc bson.Doc) error
+	// Lost is told what cannot be read.
+	Lost func(what string)
+
+	collections map[uint32]*catalog.Collection
+	dropped     map[uint32]bool // and not removed yet
+}
+
+// salvagedDepth bounds the nesting of documents: what is stored nests less.
+const salvagedDepth = 250
+
+// Pair takes a key and its value, and forgets them; keys ascend. The catalogue's come before the records'.
+func (s *Salvager) Pair(key, value []byte) error {
+	switch {
+	case len(key) >= 2 && key[0] == metaPrefix:
+		return s.meta(key, value)
+	case len(key) > tableLength && key[0] == recordPrefix:
+		return s.record(key, value)
+	}
+	return nil
+}
+
+func (s *Salvager) meta(key, value []byte) error {
+	switch {
+	case key[1] == metaCollection:
+		coll, err := catalog.Load(bson.Doc(value).Clone(), s.Indexes)
+		if err != nil {
+			s.Lost(fmt.Sprintf("a collection's entry in the catalogue: %v", err))
+			return nil
+		}
+		if s.collections == nil {
+			s.collections = map[uint32]*catalog.Collection{}
+		}
+		s.collections[coll.ID] = coll
+		return s.Collection(coll)
+	case key[1] == metaGarbage && len(key) == 7 && key[2] == ofCollection:
+		if s.dropped == nil {
+			s.dropped = map[uint32]bool{}
+		}
+		s.dropped[binary.BigEndian.Uint32(key[3:])] = true
+	}
+	return nil
+}
+
+func (s *Salvager) record(key, value []byte) error {
+	number := binary.BigEndian.Uint32(key[1:])
+	if s.dropped[number] {
+		return nil
+	}
+	coll, id := s.collections[number], RecordID(key[tableLength:])
+	rec, err := readRecord(id, value)
+	if err == nil {
+		err = bson.Validate(rec.Doc, salvagedDepth)
+	}
+	if err != nil {
+		s.Lost(fmt.Sprintf("record %s of collection %d: %v", id, number, err))
+		return nil
+	}
+	return s.Document(coll, number, rec.Doc)
+}

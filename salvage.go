@@ -1,0 +1,148 @@
+package ebb
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/dbpath"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv/inspect"
+	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+// Salvaged is what Salvage has found.
+type Salvaged struct {
+	Collections int
+	Documents   int64
+	// Lost are lines about what could not be read, no more than maxLost of LostCount.
+	Lost      []string
+	LostCount int
+}
+
+// maxLost bounds how many lines are kept.
+const maxLost = 1000
+
+// lostDatabase is where documents go whose collection the catalogue has lost.
+const lostDatabase = "lost"
+
+// Salvage copies what can be read of a data directory's store, damaged or not, to files as mongodump makes them, which mongorestore
+// reads: out/database/collection.bson, and collection.metadata.json with options and indexes. It changes nothing in the data directory, which no server
+// may use meanwhile. out must not exist, or be empty. What has expired and is not removed yet is among it.
+func Salvage(path, out string) (*Salvaged, error) {
+	held, err := dbpath.Look(path)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
+	if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
+		return nil, fmt.Errorf("%s is not empty", out)
+	}
+	d := &dump{dir: out}
+	s := &storage.Salvager{Indexes: index.NewParser(match.NewParser()), Collection: d.collection, Document: d.document, Lost: d.lost}
+	err = inspect.Salvage(vfs.Default, filepath.Join(path, storeDir), d.lost, s.Pair)
+	if err := errors.Join(err, d.finish()); err != nil {
+		return nil, err
+	}
+	return &d.Salvaged, nil
+}
+
+// dump writes the files. Documents come collection by collection.
+type dump struct {
+	Salvaged
+	dir    string
+	number uint32
+	file   *os.File
+	buffer *bufio.Writer
+}
+
+func (d *dump) lost(what string) {
+	if d.LostCount++; len(d.Lost) < maxLost {
+		d.Lost = append(d.Lost, what)
+	}
+}
+
+// path is a file's of a collection. mongodump escapes what is not part of a file's name so.
+func (d *dump) path(database, collection, suffix string) (string, error) {
+	dir := filepath.Join(d.dir, url.PathEscape(database))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, url.PathEscape(collection)+suffix), nil
+}
+
+func (d *dump) collection(coll *catalog.Collection) error {
+	d.Collections++
+	kind := "collection"
+	switch {
+	case coll.IsView():
+		kind = "view"
+	case coll.IsTimeSeries():
+		kind = "timeseries"
+	}
+	b := bson.Build().Document("options", coll.Options.Doc).Array("indexes")
+	for i, def := range coll.Indexes {
+		b.Document(bson.IndexKey(i), def.Listed())
+	}
+	b.End().String("uuid", fmt.Sprintf("%x", coll.UUID)).String("collectionName", coll.NS.Coll).String("type", kind)
+	path, err := d.path(coll.NS.DB, coll.NS.Coll, ".metadata.json")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, b.Doc().JSON(), 0o600); err != nil || coll.IsView() {
+		return err
+	}
+	if path, err = d.path(coll.NS.DB, coll.NS.Coll, ".bson"); err != nil {
+		return err
+	}
+	return os.WriteFile(path, nil, 0o600)
+}
+
+func (d *dump) document(coll *catalog.Collection, number uint32, doc bson.Doc) error {
+	if d.file == nil || d.number != number {
+		if err := d.begin(coll, number); err != nil {
+			return err
+		}
+	}
+	d.Documents++
+	_, err := d.buffer.Write(doc)
+	return err
+}
+
+func (d *dump) begin(coll *catalog.Collection, number uint32) error {
+	if err := d.finish(); err != nil {
+		return err
+	}
+	database, name := lostDatabase, fmt.Sprintf("collection_%d", number)
+	if coll != nil {
+		database, name = coll.NS.DB, coll.NS.Coll
+	} else {
+		d.lost(fmt.Sprintf("the name of collection %d, whose documents are in %s.%s", number, database, name))
+	}
+	path, err := d.path(database, name, ".bson")
+	if err != nil {
+		return err
+	}
+	if d.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+		return err
+	}
+	d.number, d.buffer = number, bufio.NewWriterSize(d.file, 1<<20)
+	return nil
+}
+
+func (d *dump) finish() error {
+	if d.file == nil {
+		return nil
+	}
+	err := errors.Join(d.buffer.Flush(), d.file.Sync(), d.file.Close())
+	d.file = nil
+	return err
+}

@@ -21,7 +21,7 @@ const (
 	// keptWarnings is how many lines about the start are kept, and startupTag is what tells them.
 	keptWarnings = 64
 	startupTag   = "startupWarnings"
-	startupField = `"tags":["` + startupTag + `"],"attr":{`
+	startupField = `"tags":["` + startupTag + `"]` // the quotes of a text are escaped
 	// timeLayout is mongod's, to the millisecond.
 	timeLayout = "2006-01-02T15:04:05.000-07:00"
 )

@@ -85,7 +85,10 @@ func (s *nearScan) fetch(r *reading, m *Member, was nearby) (there bool, err err
 	if !ok || err != nil {
 		return false, err
 	}
-	distance, _, ok := s.plan.Near.Nearest(rec.Doc)
+	distance, _, ok := s.plan.Near.Nearest(rec.Doc, r.env.Interrupt)
+	if err := interrupted(r.ctx); err != nil {
+		return false, err
+	}
 	if !ok || distance > s.high || distance == s.high && !s.last {
 		return false, nil
 	}
@@ -246,7 +249,10 @@ func (s *nearScan) consider(r *reading, key []byte, id storage.RecordID) error {
 	}
 	s.ring.Fetch.Docs++
 	r.seen.Docs++
-	distance, _, ok := s.plan.Near.Nearest(rec.Doc)
+	distance, _, ok := s.plan.Near.Nearest(rec.Doc, r.env.Interrupt)
+	if err := interrupted(r.ctx); err != nil {
+		return err
+	}
 	if !ok || distance < s.low || distance > s.high || distance == s.high && !s.last {
 		return nil
 	}
@@ -336,7 +342,10 @@ func (w *withDistance) Next(ctx context.Context) (bson.Doc, error) {
 	if doc == nil || err != nil {
 		return nil, err
 	}
-	distance, place, ok := w.near.Nearest(doc)
+	distance, place, ok := w.near.Nearest(doc, w.op.Interrupted)
+	if err := interrupted(ctx); err != nil {
+		return nil, err
+	}
 	if !ok {
 		panic("exec: a search by distance has found what is not there")
 	}

@@ -33,6 +33,14 @@ func ErrNoScripts() error {
 	return mongoerr.New(31264, "Cannot run server-side javascript without the javascript engine enabled")
 }
 
+// Interrupt is that of the Parser's Options; a nil Parser has none.
+func (p *Parser) Interrupt() func() error {
+	if p == nil {
+		return nil
+	}
+	return p.opts.Interrupt
+}
+
 // HasScripts says whether there is JavaScript.
 func (p *Parser) HasScripts() bool { return p != nil && p.opts.Scripts != nil }
 

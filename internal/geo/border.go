@@ -88,7 +88,7 @@ func (b *border) touches(e s2.Edge) bool {
 }
 
 // polygonContains says whether all of o is in polygon; borders count.
-func polygonContains(polygon, o *s2.Polygon) bool {
+func polygonContains(polygon, o *s2.Polygon, r Reader) bool {
 	if polygon.Contains(o) {
 		return true
 	}
@@ -101,7 +101,7 @@ func polygonContains(polygon, o *s2.Polygon) bool {
 	within := newBorder(polygon)
 	for i := range o.NumEdges() {
 		e := o.Edge(i)
-		if !within.containsEdge(e) {
+		if r.over(i) || !within.containsEdge(e) {
 			return false
 		}
 		if p := leftOf(e); o.ContainsPoint(p) && !polygonContainsPoint(polygon, p) { // o fills a hole
@@ -111,6 +111,9 @@ func polygonContains(polygon, o *s2.Polygon) bool {
 	around := newBorder(o)
 	for i := range polygon.NumEdges() { // a hole of polygon may lie in o
 		e := polygon.Edge(i)
+		if r.over(i) {
+			return false
+		}
 		if o.ContainsPoint(e.V0) && !slices.ContainsFunc(around.near(s2.Edge{V0: e.V0, V1: e.V0}), func(f s2.Edge) bool { return onEdge(e.V0, f) }) {
 			return false
 		}
@@ -121,7 +124,7 @@ func polygonContains(polygon, o *s2.Polygon) bool {
 // polygonsMeet says whether two polygons have a place in common. Polygons beside one another that share corners or whole edges
 // have none, by s2's rule that each place on a border belongs to one of them, which MongoDB follows; with a part of an edge
 // they meet.
-func polygonsMeet(a, b *s2.Polygon) bool {
+func polygonsMeet(a, b *s2.Polygon, r Reader) bool {
 	if a.Intersects(b) {
 		return true
 	}
@@ -134,7 +137,7 @@ func polygonsMeet(a, b *s2.Polygon) bool {
 	}
 	border := newBorder(b)
 	for i := range a.NumEdges() {
-		if border.touches(a.Edge(i)) {
+		if r.over(i) || border.touches(a.Edge(i)) {
 			return true
 		}
 	}

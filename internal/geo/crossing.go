@@ -8,7 +8,7 @@ import (
 
 // checkCrossings refuses loops whose edges cross or touch, of one loop or of two, but for edges of a loop that follow one
 // another. s2 does not look for that itself.
-func checkCrossings(loops []*s2.Loop) error {
+func checkCrossings(loops []*s2.Loop, r Reader) error {
 	index := s2.NewShapeIndex()
 	for _, loop := range loops {
 		index.Add(loop)
@@ -19,6 +19,9 @@ func checkCrossings(loops []*s2.Loop) error {
 			return err
 		}
 		for e := range loop.NumEdges() {
+			if r.over(e) {
+				return errors.New("nobody wants to know any more")
+			}
 			edge := loop.Edge(e)
 			for shape, found := range query.CrossingsEdgeMap(edge.V0, edge.V1, s2.CrossingTypeAll) {
 				for _, other := range found {
@@ -61,11 +64,14 @@ func checkVertices(loop *s2.Loop) error {
 }
 
 // lineCrosses says whether an edge of the line crosses or touches one of the polygon.
-func lineCrosses(line *s2.Polyline, polygon *s2.Polygon) bool {
+func lineCrosses(line *s2.Polyline, polygon *s2.Polygon, r Reader) bool {
 	index := s2.NewShapeIndex()
 	index.Add(polygon)
 	query := s2.NewCrossingEdgeQuery(index)
 	for i := range line.NumEdges() {
+		if r.over(i) {
+			return false
+		}
 		e := line.Edge(i)
 		if len(query.Crossings(e.V0, e.V1, polygon, s2.CrossingTypeAll)) > 0 {
 			return true

@@ -36,7 +36,9 @@ func isGeoJSON(d bson.Doc) bool {
 }
 
 // ParseGeoJSON parses a GeoJSON document.
-func ParseGeoJSON(d bson.Doc) (*Geometry, error) {
+func ParseGeoJSON(d bson.Doc) (*Geometry, error) { return Reader{}.parseGeoJSON(d) }
+
+func (r Reader) parseGeoJSON(d bson.Doc) (*Geometry, error) {
 	if !isGeoJSON(d) {
 		return nil, badValue("unknown GeoJSON type: %s", d)
 	}
@@ -48,7 +50,7 @@ func ParseGeoJSON(d bson.Doc) (*Geometry, error) {
 	if crs == StrictSphere && kind != Polygon {
 		return nil, badValue("Strict winding order is only supported by polygons: %s", d)
 	}
-	g := &Geometry{Kind: kind, CRS: crs}
+	g := &Geometry{Kind: kind, CRS: crs, reader: r}
 	if kind == Collection {
 		return g, g.parseCollection(d)
 	}
@@ -97,7 +99,7 @@ func (g *Geometry) parseCollection(d bson.Doc) error {
 		if it.Value().Type != bson.TypeObject {
 			return badValue("Element %s of \"geometries\" is not an object", it.Key())
 		}
-		part, err := ParseGeoJSON(it.Value().Doc())
+		part, err := g.reader.parseGeoJSON(it.Value().Doc())
 		switch {
 		case err != nil:
 			return err
@@ -215,7 +217,7 @@ func (g *Geometry) addPolygon(v bson.Value) error {
 				v.Doc().Index(i+1), v.Doc().Index(0))
 		}
 	}
-	if err := checkCrossings(loops); err != nil {
+	if err := checkCrossings(loops, g.reader); err != nil {
 		return badValue("Polygon isn't valid: %s: %s", err, v)
 	}
 	polygon := s2.PolygonFromLoops(loops)

@@ -59,6 +59,7 @@ type Geometry struct {
 	Lines    []*s2.Polyline
 	Polygons []*s2.Polygon
 	cap      s2.Cap
+	reader   Reader // that has read it
 }
 
 func badValue(format string, args ...any) error {
@@ -96,10 +97,12 @@ func (g *Geometry) onto(crs CRS) (*Geometry, bool) {
 }
 
 // ParseStored parses a shape as documents hold it: GeoJSON, or a legacy point as an array or as a document of two numbers.
-func ParseStored(v bson.Value) (*Geometry, error) {
+func ParseStored(v bson.Value) (*Geometry, error) { return Reader{}.parseStored(v) }
+
+func (r Reader) parseStored(v bson.Value) (*Geometry, error) {
 	switch {
 	case v.Type == bson.TypeObject && isGeoJSON(v.Doc()):
-		return ParseGeoJSON(v.Doc())
+		return r.parseGeoJSON(v.Doc())
 	case v.Type == bson.TypeObject || v.Type == bson.TypeArray:
 		p, err := parsePoint(v, true)
 		return &Geometry{Kind: PointKind, At: p}, err
@@ -108,12 +111,14 @@ func ParseStored(v bson.Value) (*Geometry, error) {
 }
 
 // ParseQuery parses what stands behind $geometry.
-func ParseQuery(v bson.Value) (*Geometry, error) {
+func ParseQuery(v bson.Value) (*Geometry, error) { return Reader{}.parseQuery(v) }
+
+func (r Reader) parseQuery(v bson.Value) (*Geometry, error) {
 	if v.Type != bson.TypeObject && v.Type != bson.TypeArray {
 		return nil, badValue("$geometry must be an object, found %s", v.Type)
 	}
 	if v.Type == bson.TypeObject && !v.Doc().Lookup("type").IsMissing() {
-		return ParseGeoJSON(v.Doc())
+		return r.parseGeoJSON(v.Doc())
 	}
 	p, err := parsePoint(v, false)
 	if err != nil {

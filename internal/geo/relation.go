@@ -35,12 +35,12 @@ func (g *Geometry) Contains(o *Geometry) bool {
 		}
 	}
 	for _, l := range o.Lines {
-		if !g.containsLine(l) {
+		if !g.containsLine(l, o.reader) {
 			return false
 		}
 	}
 	for _, p := range o.Polygons {
-		if !g.containsPolygon(p) {
+		if !g.containsPolygon(p, o.reader) {
 			return false
 		}
 	}
@@ -111,12 +111,12 @@ func (g *Geometry) containsPoint(p s2.Point) bool {
 	return false
 }
 
-func (g *Geometry) containsLine(l *s2.Polyline) bool {
+func (g *Geometry) containsLine(l *s2.Polyline, r Reader) bool {
 	if g.Kind == Cap {
 		return g.capContainsEdges(l)
 	}
 	for _, polygon := range g.Polygons {
-		if polygonContainsLine(polygon, l) {
+		if polygonContainsLine(polygon, l, r) {
 			return true
 		}
 	}
@@ -139,25 +139,25 @@ func (g *Geometry) capContainsEdges(shape s2.Shape) bool {
 }
 
 // polygonContainsLine: all corners are inside, and no edge leaves.
-func polygonContainsLine(polygon *s2.Polygon, l *s2.Polyline) bool {
+func polygonContainsLine(polygon *s2.Polygon, l *s2.Polyline, r Reader) bool {
 	if slices.ContainsFunc(*l, func(p s2.Point) bool { return !polygonContainsPoint(polygon, p) }) {
 		return false
 	}
 	within := newBorder(polygon)
 	for i := range l.NumEdges() {
-		if !within.containsEdge(l.Edge(i)) {
+		if r.over(i) || !within.containsEdge(l.Edge(i)) {
 			return false
 		}
 	}
 	return true
 }
 
-func (g *Geometry) containsPolygon(o *s2.Polygon) bool {
+func (g *Geometry) containsPolygon(o *s2.Polygon, r Reader) bool {
 	if g.Kind == Cap {
 		return g.capContainsEdges(o) && (g.cap.IsFull() || !o.ContainsPoint(g.farthest()))
 	}
 	for _, polygon := range g.Polygons {
-		if polygonContains(polygon, o) {
+		if polygonContains(polygon, o, r) {
 			return true
 		}
 	}
@@ -176,12 +176,12 @@ func (g *Geometry) Intersects(o *Geometry) bool {
 		}
 	}
 	for _, l := range o.Lines {
-		if g.meetsLine(l) {
+		if g.meetsLine(l, o.reader) {
 			return true
 		}
 	}
 	for _, p := range o.Polygons {
-		if g.meetsPolygon(p) {
+		if g.meetsPolygon(p, o.reader) {
 			return true
 		}
 	}
@@ -215,19 +215,19 @@ func pointOnLine(p s2.Point, l *s2.Polyline) bool {
 	return false
 }
 
-func (g *Geometry) meetsLine(l *s2.Polyline) bool {
+func (g *Geometry) meetsLine(l *s2.Polyline, r Reader) bool {
 	for _, p := range g.Points {
 		if pointOnLine(p, l) {
 			return true
 		}
 	}
 	for _, own := range g.Lines {
-		if linesMeet(own, l) {
+		if linesMeet(own, l, r) {
 			return true
 		}
 	}
 	for _, polygon := range g.Polygons {
-		if polygonMeetsLine(polygon, l) {
+		if polygonMeetsLine(polygon, l, r) {
 			return true
 		}
 	}
@@ -235,45 +235,45 @@ func (g *Geometry) meetsLine(l *s2.Polyline) bool {
 }
 
 // linesMeet also finds lines that touch in the middle of an edge, which s2 does not call crossing.
-func linesMeet(a, b *s2.Polyline) bool {
+func linesMeet(a, b *s2.Polyline, r Reader) bool {
 	if a.Intersects(b) {
 		return true
 	}
-	for _, p := range *a {
-		if pointOnLine(p, b) {
+	for i, p := range *a {
+		if r.over(i) || pointOnLine(p, b) {
 			return true
 		}
 	}
-	for _, p := range *b {
-		if pointOnLine(p, a) {
+	for i, p := range *b {
+		if r.over(i) || pointOnLine(p, a) {
 			return true
 		}
 	}
 	return false
 }
 
-func polygonMeetsLine(polygon *s2.Polygon, l *s2.Polyline) bool {
+func polygonMeetsLine(polygon *s2.Polygon, l *s2.Polyline, r Reader) bool {
 	for _, p := range *l {
 		if polygonContainsPoint(polygon, p) {
 			return true
 		}
 	}
-	return lineCrosses(l, polygon)
+	return lineCrosses(l, polygon, r)
 }
 
-func (g *Geometry) meetsPolygon(o *s2.Polygon) bool {
+func (g *Geometry) meetsPolygon(o *s2.Polygon, r Reader) bool {
 	for _, p := range g.Points {
 		if polygonContainsPoint(o, p) {
 			return true
 		}
 	}
 	for _, l := range g.Lines {
-		if polygonMeetsLine(o, l) {
+		if polygonMeetsLine(o, l, r) {
 			return true
 		}
 	}
 	for _, polygon := range g.Polygons {
-		if polygonsMeet(polygon, o) {
+		if polygonsMeet(polygon, o, r) {
 			return true
 		}
 	}

@@ -77,6 +77,9 @@ func (d *Definition) Listed() bson.Doc {
 // Grid is how a 2d index parts the plane.
 func (d *Definition) Grid() geo.Grid { return d.grid }
 
+// CoversShapes says whether keys are made of shapes on the sphere, of which one may take long.
+func (d *Definition) CoversShapes() bool { return d.sphere.version > 0 }
+
 // CoarsestCells is the level of the largest cells that shapes in a 2dsphere index are covered with.
 func (d *Definition) CoarsestCells() int { return d.sphere.levels.Coarsest }
 

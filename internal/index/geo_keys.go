@@ -44,7 +44,7 @@ func (d *Definition) sphereKeys(doc bson.Doc, k *Keys) error {
 			}
 			somewhere = somewhere || len(at) > 0
 			var err error
-			if values[i], err = d.cells(doc, at, &k.Multikey[i], last); err != nil {
+			if values[i], err = d.cells(doc, at, k, i, last); err != nil {
 				return err
 			}
 		}
@@ -119,13 +119,18 @@ func ordinaryValues(at []bson.Value, arrays *uint64, last uint64) []bson.Value {
 }
 
 // cells are the keys of a field with places.
-func (d *Definition) cells(doc bson.Doc, at []bson.Value, arrays *uint64, last uint64) ([]bson.Value, error) {
+func (d *Definition) cells(doc bson.Doc, at []bson.Value, k *Keys, field int, last uint64) ([]bson.Value, error) {
 	if len(at) == 0 {
 		return []bson.Value{bson.Null}, nil
 	}
 	var out []bson.Value
 	for _, v := range at {
-		g, err := geo.ParseStored(v)
+		g, err := geo.Reader{Ask: k.Ask}.ParseStored(v)
+		if k.Ask != nil {
+			if ended := k.Ask(); ended != nil {
+				return nil, ended
+			}
+		}
 		if err == nil && d.sphere.version < 2 && g.Kind > geo.Polygon {
 			err = mongoerr.New(mongoerr.BadValue, "geometry is not supported by 2dsphere indexes of version 1: %s", v)
 		}
@@ -137,7 +142,7 @@ func (d *Definition) cells(doc bson.Doc, at []bson.Value, arrays *uint64, last u
 			return nil, noGeoKeys(doc, err)
 		}
 		if len(cells) > 1 {
-			*arrays |= last
+			k.Multikey[field] |= last
 		}
 		for _, c := range cells {
 			out = append(out, bson.Int64(int64(c)))

@@ -16,6 +16,8 @@ type Keys struct {
 	buf  []byte
 	bits []byte
 	keys []keySpan
+	// Ask, unless nil, may end the making of keys of large shapes by an error.
+	Ask func() error
 	// Multikey has for each field a bit for each component of its path that went through an array.
 	Multikey []uint64
 

@@ -30,12 +30,12 @@ func (n *GeoWithin) match(c run, s subject) (bool, error) {
 }
 
 // test takes what is no shape as lying nowhere.
-func (n *GeoWithin) test(_ run, v bson.Value) (bool, error) {
+func (n *GeoWithin) test(c run, v bson.Value) (bool, error) {
 	if v.Type != bson.TypeObject && v.Type != bson.TypeArray {
 		return false, nil
 	}
-	g, err := geo.ParseStored(v)
-	return err == nil && n.Shape.Contains(g), nil
+	g, err := geo.Reader{Ask: c.ask()}.ParseStored(v)
+	return err == nil && n.Shape.Contains(g), c.ended()
 }
 
 func (n *GeoWithin) print(b *bson.Builder) {
@@ -53,20 +53,20 @@ func (n *GeoIntersects) match(c run, s subject) (bool, error) {
 	return matchPath(n, c, n.Path, fieldpath.Traverse, s)
 }
 
-func (n *GeoIntersects) test(_ run, v bson.Value) (bool, error) {
+func (n *GeoIntersects) test(c run, v bson.Value) (bool, error) {
 	if v.Type != bson.TypeObject && v.Type != bson.TypeArray {
 		return false, nil
 	}
-	g, err := geo.ParseStored(v)
-	return err == nil && n.Shape.Intersects(g), nil
+	g, err := geo.Reader{Ask: c.ask()}.ParseStored(v)
+	return err == nil && n.Shape.Intersects(g), c.ended()
 }
 
 func (n *GeoIntersects) print(b *bson.Builder) {
 	b.Object(n.Path.String()).Value("$geoIntersects", n.Source).End()
 }
 
-func parseGeoWithin(_ *parsing, path fieldpath.Path, arg bson.Value, beside bson.Doc) (Node, error) {
-	shape, err := parseShape(arg, beside)
+func parseGeoWithin(p *parsing, path fieldpath.Path, arg bson.Value, beside bson.Doc) (Node, error) {
+	shape, err := p.parseShape(arg, beside)
 	if err != nil {
 		return nil, err
 	}
@@ -76,8 +76,8 @@ func parseGeoWithin(_ *parsing, path fieldpath.Path, arg bson.Value, beside bson
 	return &GeoWithin{path, shape, arg}, nil
 }
 
-func parseGeoIntersects(_ *parsing, path fieldpath.Path, arg bson.Value, beside bson.Doc) (Node, error) {
-	shape, err := parseShape(arg, beside)
+func parseGeoIntersects(p *parsing, path fieldpath.Path, arg bson.Value, beside bson.Doc) (Node, error) {
+	shape, err := p.parseShape(arg, beside)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func parseGeoIntersects(_ *parsing, path fieldpath.Path, arg bson.Value, beside 
 
 // parseShape parses what stands behind $geoWithin and $geoIntersects: one shape, beside which the outdated $uniqueDocs may
 // stand. Nothing may stand beside the operator itself.
-func parseShape(arg bson.Value, beside bson.Doc) (*geo.Geometry, error) {
+func (p *parsing) parseShape(arg bson.Value, beside bson.Doc) (*geo.Geometry, error) {
 	if beside.Count() > 1 {
 		return nil, badValue("can't parse extra field: %s", beside)
 	}
@@ -97,6 +97,7 @@ func parseShape(arg bson.Value, beside bson.Doc) (*geo.Geometry, error) {
 		return nil, badValue("geo query doesn't have any geometry: %s", beside)
 	}
 	var shape *geo.Geometry
+	reader := geo.Reader{Ask: p.Exprs.Interrupt()}
 	for it := arg.Doc().Iter(); it.Next(); {
 		if it.Key() == "$uniqueDocs" {
 			continue
@@ -106,9 +107,14 @@ func parseShape(arg bson.Value, beside bson.Doc) (*geo.Geometry, error) {
 		}
 		var err error
 		if it.Key() == "$geometry" {
-			shape, err = geo.ParseQuery(it.Value())
+			shape, err = reader.ParseQuery(it.Value())
 		} else {
 			shape, err = geo.ParseShape(it.Key(), it.Value())
+		}
+		if reader.Ask != nil {
+			if ended := reader.Ask(); ended != nil {
+				return nil, ended
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -138,9 +144,9 @@ func (n *GeoNear) match(c run, s subject) (bool, error) {
 	return matchPath(n, c, n.Path, fieldpath.Traverse, s)
 }
 
-func (n *GeoNear) test(_ run, v bson.Value) (bool, error) {
-	raw, ok := n.raw(v)
-	return ok && n.inside(raw), nil
+func (n *GeoNear) test(c run, v bson.Value) (bool, error) {
+	raw, ok := n.raw(v, c.ask())
+	return ok && n.inside(raw), c.ended()
 }
 
 func (n *GeoNear) print(b *bson.Builder) { b.Document(n.Path.String(), n.Source) }

@@ -61,6 +61,14 @@ func (c run) ask() func() error {
 	return c.env.Interrupt
 }
 
+// ended is why the evaluation has to end, if it has.
+func (c run) ended() error {
+	if c.env == nil || c.env.Interrupt == nil {
+		return nil
+	}
+	return c.env.Interrupt()
+}
+
 // silent is c without anybody to tell positions: what is under a negation has none.
 func (c run) silent() run {
 	c.details = nil

@@ -40,10 +40,10 @@ func nearIn(n Node) *GeoNear {
 }
 
 // Nearest is the place in d that lies nearest to Center, and how far it is; false when there is none, or when that one is
-// not as far as asked.
-func (n *GeoNear) Nearest(d bson.Doc) (distance float64, place bson.Value, ok bool) {
+// not as far as asked. Ask may end the search; who gives one must ask it, too.
+func (n *GeoNear) Nearest(d bson.Doc, ask func() error) (distance float64, place bson.Value, ok bool) {
 	consider := func(v bson.Value) bool {
-		far, there := n.raw(v)
+		far, there := n.raw(v, ask)
 		if there && (!ok || far < distance) {
 			distance, place, ok = far, v, true
 		}
@@ -65,11 +65,11 @@ func (n *GeoNear) Nearest(d bson.Doc) (distance float64, place bson.Value, ok bo
 }
 
 // raw is how far v lies from Center, on the plane in its units and on the sphere in meters.
-func (n *GeoNear) raw(v bson.Value) (float64, bool) {
+func (n *GeoNear) raw(v bson.Value, ask func() error) (float64, bool) {
 	if v.Type != bson.TypeObject && v.Type != bson.TypeArray {
 		return 0, false
 	}
-	g, err := geo.ParseStored(v)
+	g, err := geo.Reader{Ask: ask}.ParseStored(v)
 	if err != nil {
 		return 0, false
 	}

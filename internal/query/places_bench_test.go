@@ -65,7 +65,7 @@ func BenchmarkPlaces(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if err := r.All(ctx, func(d bson.Doc) error { near.Nearest(d); return nil }); err != nil {
+			if err := r.All(ctx, func(d bson.Doc) error { near.Nearest(d, nil); return nil }); err != nil {
 				b.Fatal(err)
 			}
 		}

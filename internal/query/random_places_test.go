@@ -248,7 +248,7 @@ func (x *tried) compareDistances(path, search, rest string) {
 	}
 	var want []found
 	for _, d := range all {
-		if far, _, ok := near.Nearest(d); ok {
+		if far, _, ok := near.Nearest(d, nil); ok {
 			want = append(want, found{d.Lookup("_id").Int32(), far})
 		}
 	}

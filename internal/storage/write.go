@@ -66,6 +66,7 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 	}
 	defer t.Rollback()
 	w := t.writer(c)
+	w.ctx = ctx
 	if err := f(w); err != nil {
 		return 0, err
 	}

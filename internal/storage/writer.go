@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"sort"
@@ -24,6 +25,7 @@ const (
 type Writer struct {
 	*Reader
 	txn     *Txn
+	ctx     context.Context // of the operation; nil where nobody can end it
 	claimed stripes
 	// What the transaction adds to the collection's counters, written once before the commit.
 	documents, bytes int64
@@ -264,15 +266,19 @@ func (w *Writer) freshKeys(doc bson.Doc) error {
 	for i := range w.tables {
 		t := &w.tables[i]
 		t.touched, t.stale.none = true, true
-		if err := t.freshKeys(doc); err != nil {
+		if err := w.freshKeysOf(t, doc); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *writtenTable) freshKeys(doc bson.Doc) error {
+func (w *Writer) freshKeysOf(t *writtenTable, doc bson.Doc) error {
+	t.fresh.Ask = w.ask(t)
 	err := t.Keys(doc, &t.fresh.Keys)
+	if err != nil && t.fresh.Ask != nil && w.ctx.Err() != nil {
+		return err
+	}
 	t.skipped = err != nil && t.building()
 	t.fresh.none = t.skipped
 	if t.skipped {
@@ -281,8 +287,20 @@ func (t *writtenTable) freshKeys(doc bson.Doc) error {
 	return err
 }
 
+// ask is what may end the making of t's keys, where that may take long.
+func (w *Writer) ask(t *writtenTable) func() error {
+	if w.ctx == nil || !t.CoversShapes() {
+		return nil
+	}
+	return func() error { return context.Cause(w.ctx) }
+}
+
 func (w *Writer) staleKeys(t *writtenTable, doc bson.Doc) error {
+	t.stale.Ask = w.ask(t)
 	err := t.Keys(doc, &t.stale.Keys)
+	if err != nil && t.stale.Ask != nil && w.ctx.Err() != nil {
+		return err
+	}
 	t.stale.none = err != nil
 	if err != nil && !t.building() {
 		return fmt.Errorf("storage: a stored document of %s has no keys in %q: %w", w.c.NS, t.Name, err)
@@ -298,7 +316,7 @@ func (w *Writer) changedKeys(old, doc bson.Doc, moved bool) error {
 		if t.touched = moved || t.mayDiffer(old, doc); !t.touched {
 			continue
 		}
-		if err := t.freshKeys(doc); err != nil {
+		if err := w.freshKeysOf(t, doc); err != nil {
 			return err
 		}
 		if err := w.staleKeys(t, old); err != nil {

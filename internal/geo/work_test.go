@@ -1,0 +1,56 @@
+package geo
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/bson"
+)
+
+// star is a polygon of n corners, by turns near and far from its center: each of its long edges has many neighbours.
+func star(n int, radius float64) bson.Value {
+	b := bson.Build().String("type", "Polygon").Array("coordinates").Array("0")
+	for i := range n + 1 {
+		at, r := 2*math.Pi*float64(i%n)/float64(n), radius*(1+0.5*float64(i%n%2))
+		b.Array(bson.IndexKey(i)).Double("0", r*math.Cos(at)).Double("1", r*math.Sin(at)).End()
+	}
+	return b.End().End().Doc().Value()
+}
+
+// TestEnds: a shape that takes a minute to check takes none when nobody wants to know. The test's time limit fails otherwise.
+func TestEnds(t *testing.T) {
+	stop := errors.New("stop")
+	asked := 0
+	r := Reader{Ask: func() error { asked++; return stop }}
+	big := star(50_000, 20)
+	for name, parse := range map[string]func(bson.Value) (*Geometry, error){"stored": r.ParseStored, "query": r.ParseQuery} {
+		if _, err := parse(big); err == nil || !strings.Contains(err.Error(), "nobody wants to know") {
+			t.Errorf("%s: %.200v", name, err)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("asked %d times", asked)
+	}
+	// What goes on is what it would be.
+	asked = 0
+	r.Ask = func() error { asked++; return nil }
+	small, err := r.ParseStored(star(500, 20))
+	if err != nil || asked == 0 {
+		t.Fatal(err, asked)
+	}
+	around, err := ParseQuery(star(500, 21))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !around.Intersects(small) {
+		t.Error("two stars around one place do not meet")
+	}
+	small.reader.Ask = func() error { return stop }
+	same, err := ParseQuery(star(500, 20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = same.Contains(small) // whatever it says, it ends
+}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -16,6 +17,9 @@ type RecordID []byte
 
 // Clone is id with bytes of its own.
 func (id RecordID) Clone() RecordID { return append(RecordID(nil), id...) }
+
+// Compare is how ids are ordered, as records lie.
+func (id RecordID) Compare(o RecordID) int { return bytes.Compare(id, o) }
 
 // Value is id as $recordId shows it: a long for plain collections, which stays when the record moves; binary data otherwise.
 func (id RecordID) Value() bson.Value {

@@ -66,7 +66,8 @@ func (r *machine) sleep(millis int64) {
 	}
 }
 
-// arrayFunctions are what the shell adds to Array.
+// arrayFunctions are what the shell adds to Array, and a sort that takes comparators which only say whether the first is the
+// larger: where one says nothing of a pair, it is asked the other way round. The interpreter's own asks only for the smaller.
 var arrayFunctions = sync.OnceValue(func() *goja.Program {
 	return goja.MustCompile("", `
 		Array.sum = function(a) { if (a.length == 0) return null; var s = a[0]; for (var i = 1; i < a.length; i++) s += a[i]; return s; };
@@ -77,7 +78,17 @@ var arrayFunctions = sync.OnceValue(func() *goja.Program {
 			return Math.sqrt(s / a.length);
 		};
 		Array.contains = function(a, x) { return a.indexOf(x) >= 0; };
-		Array.unique = function(a) { return a.filter(function(x, i) { return a.indexOf(x) == i; }); };`, false)
+		Array.unique = function(a) { return a.filter(function(x, i) { return a.indexOf(x) == i; }); };
+		(function(own) {
+			Object.defineProperty(Array.prototype, 'sort', {writable: true, configurable: true, enumerable: false, value: function sort(compare) {
+				if (typeof compare != 'function') return own.call(this, compare);
+				return own.call(this, function(a, b) {
+					var order = +compare(a, b);
+					if (order < 0 || order > 0) return order;
+					return compare(b, a) > 0 ? -1 : 0;
+				});
+			}});
+		})(Array.prototype.sort);`, false)
 })
 
 func (r *machine) constructors() {

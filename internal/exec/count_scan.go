@@ -39,7 +39,7 @@ func (s *countScan) count(r *reading, limit int64) (n int64, ok bool, err error)
 	if d == nil {
 		return 0, false, mongoerr.New(mongoerr.QueryPlanKilled, "query plan killed :: index '%s' dropped", s.plan.Index.Name)
 	}
-	if multikeyNow(reader.Multikey(d)) || reader.Hides() {
+	if s.given != nil || multikeyNow(reader.Multikey(d)) || reader.MultikeyPaths(d) != s.plan.Index.Paths || reader.Hides() {
 		return 0, false, nil
 	}
 	n, err = reader.CountEntries(d, s.plan.Ranges[0].Low, s.plan.Ranges[0].High, limit)

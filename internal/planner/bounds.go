@@ -121,6 +121,8 @@ const (
 	loose tightness = iota
 	// onKey: the predicate can be held against the key, where the key tells the value; else against the document.
 	onKey
+	// nulls is exact where the path goes through no array, and loose elsewhere.
+	nulls
 	// exact: documents with a key within the bounds match, others do not.
 	exact
 )
@@ -169,6 +171,12 @@ func valueBounds(n match.Node, x Index, i int, query *collation.Collation) (s In
 	case *match.Not:
 		s, t, ok = notBounds(n.Child, x, i, query)
 	}
+	if t == nulls { // no array on the way: a document whose key is null has null there, or nothing
+		t = exact
+		if x.multikey(i) != 0 || x.isWildValue(i) {
+			t = loose
+		}
+	}
 	if hasPosition(x.Fields[i].Path) {
 		t = loose
 	}
@@ -178,7 +186,8 @@ func valueBounds(n match.Node, x Index, i int, query *collation.Collation) (s In
 // tells says whether comparing for equality or order with a value of the type is the same on keys as on documents.
 func tells(t bson.Type) bool {
 	switch t {
-	case bson.TypeString, bson.TypeObject, bson.TypeObjectID, bson.TypeBool, bson.TypeDate, bson.TypeBinary, bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal:
+	case bson.TypeString, bson.TypeObject, bson.TypeObjectID, bson.TypeBool, bson.TypeDate, bson.TypeBinary, bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal,
+		bson.TypeTimestamp:
 		return true
 	}
 	return false
@@ -202,7 +211,10 @@ func compareBounds(op match.CompareOp, v bson.Value, x Index, query *collation.C
 			return All(), loose, true
 		}
 	case bson.TypeNull:
-		return Intervals{Point(bson.Null)}, loose, true
+		if t = nulls; op == match.Lt || op == match.Gt { // which nothing is
+			t = loose
+		}
+		return Intervals{Point(bson.Null)}, t, true
 	}
 	if op == match.Eq || v.IsNaN() {
 		return Intervals{Point(v)}, t, true
@@ -343,41 +355,6 @@ func typeBounds(types match.TypeSet, x Index) Intervals {
 	}
 	return s
 }
-
-// regexBounds are the strings that may match and the pattern itself, which matches where it is a value.
-func regexBounds(r *match.Regex, x Index) (Intervals, tightness) {
-	strs, t := bracket(bson.TypeString), onKey
-	if p, whole := literalPrefix(r.Pattern, r.Options); p != "" && x.Collator() == nil {
-		strs = Interval{bson.String(p), bson.String(after(p)), true, false}
-		if whole {
-			t = exact
-		}
-	}
-	return Intervals{strs, Point(bson.Regex(r.Pattern, r.Options))}, t
-}
-
-// literalPrefix is what every match of an anchored pattern starts with, "" when that is not plain to see; whole says that
-// whatever starts so matches.
-func literalPrefix(pattern, options string) (prefix string, whole bool) {
-	if options != "" || !strings.HasPrefix(pattern, "^") || strings.ContainsRune(pattern, '|') {
-		return "", false
-	}
-	p := pattern[1:]
-	n := 0
-	for n < len(p) && p[n] < 0x80 && !strings.ContainsRune(`\.+*?()[]{}^$#`, rune(p[n])) {
-		n++
-	}
-	if n < len(p) && strings.IndexByte("*?{", p[n]) >= 0 && n > 0 {
-		n-- // the last character may be absent
-	}
-	if n < len(p) && p[n] >= 0x80 {
-		return "", false
-	}
-	return p[:n], n == len(p)
-}
-
-// after is the least string above all that start with p, which is of plain characters.
-func after(p string) string { return p[:len(p)-1] + string(rune(p[len(p)-1]+1)) }
 
 // bracket is the interval of all values that compare with those of type t.
 func bracket(t bson.Type) Interval {

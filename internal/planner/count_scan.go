@@ -58,7 +58,7 @@ func Counted(root Node) Node {
 		root = p.Child
 	}
 	s, ok := root.(*IndexScan)
-	if !ok || s.Filter != nil || s.Behind != nil || len(s.Ranges) != 1 || s.unusual() {
+	if !ok || s.Filter != nil || s.Behind != nil || len(s.Ranges) != 1 || s.unusual() && s.Index.wild == nil {
 		return root
 	}
 	return &CountScan{Index: s.Index, Bounds: s.Bounds, Ranges: s.Ranges}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/match"
 )
@@ -76,9 +77,20 @@ func (p *planning) covers(n Node) bool {
 	}
 	switch n := n.(type) {
 	case *IndexScan:
-		return n.Index.tells(p.q.Fields) && (len(p.q.Order) == 0 || n.follow(p.q) || n.Index.tells(paths(p.q.Order)))
+		return n.Index.tells(p.q.Fields) && !n.asksForNull(p.q.Fields) && (len(p.q.Order) == 0 || n.follow(p.q) || n.Index.tells(paths(p.q.Order)))
 	case *Or, *SortMerge:
 		return false
+	}
+	return false
+}
+
+// asksForNull says whether one of the fields is held to null: its documents have null there, or nothing, which keys do not tell.
+func (n *IndexScan) asksForNull(fields []string) bool {
+	for _, path := range fields {
+		b := n.Bounds[n.Index.field(path)]
+		if !b.IsAll() && slices.ContainsFunc(b, func(i Interval) bool { return i.IsPoint() && i.Low.Type == bson.TypeNull }) {
+			return true
+		}
 	}
 	return false
 }
@@ -123,6 +135,14 @@ func (p *planning) sortLimit() int64 {
 	return p.q.SortLimit
 }
 
+// skipped skips, before anything is fetched where that is for the documents alone. What is hidden is found out by fetching.
+func (p *planning) skipped(n Node) Node {
+	if f, ok := n.(*Fetch); ok && f.Filter == nil && !p.c.Hides {
+		return &Fetch{Child: &Skip{Child: f.Child, N: p.q.Skip}}
+	}
+	return &Skip{Child: n, N: p.q.Skip}
+}
+
 // counted skips and limits, unless a sort has done that.
 func (p *planning) counted(n Node) Node {
 	if !p.q.Counts {
@@ -131,7 +151,7 @@ func (p *planning) counted(n Node) Node {
 	s, _ := n.(*Sort)
 	sorted := s != nil && s.Limit > 0
 	if p.q.Skip > 0 {
-		n = &Skip{Child: n, N: p.q.Skip}
+		n = p.skipped(n)
 	}
 	if p.q.Limit > 0 && !sorted {
 		n = &Limit{Child: n, N: p.q.Limit}

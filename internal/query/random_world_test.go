@@ -288,7 +288,7 @@ func (w world) test(depth int) string {
 	case 10:
 		return "$type: " + w.types()
 	case 11:
-		return w.pick("$regex: '^a'", "$regex: '^ab?'", "$regex: 'b'", "$regex: '^A', $options: 'i'", "$regex: '^a.c'", `$regex: '^a\\.'`, "$mod: [2, 1]", "$size: 2",
+		return w.pick("$regex: '^a'", "$regex: '^ab?'", "$regex: 'b'", "$regex: '^A', $options: 'i'", "$regex: '^a.c'", `$regex: '^a\\.'`, w.regex(), w.regex(), w.regex(), "$mod: [2, 1]", "$size: 2",
 			"$bitsAllSet: [0]")
 	case 12:
 		return "$all: [" + w.list(1+w.r.IntN(2), w.scalar) + "]"
@@ -300,6 +300,15 @@ func (w world) test(depth int) string {
 	default:
 		return "$elemMatch: {" + w.element(depth) + "}"
 	}
+}
+
+// regex is a pattern that may begin with plain text, with options.
+func (w world) regex() string {
+	p := w.pick("^", "^", "^", `\\A`)
+	for range 1 + w.r.IntN(4) {
+		p += w.pick("a", "a", "b", "aé", "é", `\\.`, "c", "?", "*", "+", "{0,1}", `\\Qa.\\E`, `\\E`, " ", "#", "(a)", "[ab]", "$", `\\d`, `a\\|b`, ".")
+	}
+	return "$regex: '" + p + "'" + w.pick("", "", "", ", $options: 's'", ", $options: 'x'", ", $options: 'm'", ", $options: 'i'", ", $options: 'sx'")
 }
 
 // element is what an $elemMatch asks for, of an element as a document or as a value.

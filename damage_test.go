@@ -262,9 +262,11 @@ func TestRandomDamage(t *testing.T) {
 	serving(t, o, func(admin *mongo.Database) {
 		a.write(t, admin, r)
 		answer(t, admin, bson.D{{Key: "fsync", Value: 1}, {Key: "lock", Value: true}})
-		for note := []byte(nil); note == nil || !bytes.Equal(note, read(t, dir, "EBB-SYNCED")); { // until nothing went on meanwhile
-			note = read(t, dir, "EBB-SYNCED")
-			killed = copyDir(t, dir)
+		for isWhole := false; !isWhole; { // nothing goes on meanwhile
+			note := read(t, dir, "EBB-SYNCED")
+			killed = filepath.Join(t.TempDir(), "killed")
+			err := os.CopyFS(killed, os.DirFS(dir))
+			isWhole = err == nil && bytes.Equal(note, read(t, dir, "EBB-SYNCED"))
 		}
 		answer(t, admin, bson.D{{Key: "fsyncUnlock", Value: 1}})
 	})

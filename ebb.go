@@ -114,7 +114,11 @@ func (s *Server) Close() error {
 	if s.database != nil {
 		err = errors.Join(err, s.database.close())
 	}
-	if s.dir != nil {
+	switch {
+	case s.dir == nil:
+	case s.database == nil:
+		err = errors.Join(err, s.dir.Abandon())
+	default:
 		err = errors.Join(err, s.dir.Release())
 	}
 	return err

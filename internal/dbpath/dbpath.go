@@ -201,6 +201,14 @@ func (d *Dir) Release() error {
 	return errors.Join(err, d.lock.Close())
 }
 
+// Abandon gives the directory up as it was found: what was in it was not opened.
+func (d *Dir) Abandon() error {
+	if d.unclean {
+		return d.lock.Close()
+	}
+	return d.Release()
+}
+
 func readSmall(f *os.File) ([]byte, error) {
 	b := make([]byte, maxSmallFile)
 	n, err := f.ReadAt(b, 0)

@@ -82,6 +82,32 @@ func TestClaimMakesMarksAndLocks(t *testing.T) {
 	}
 }
 
+// What could not be opened is left as unclean as it was found.
+func TestAbandon(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data")
+	for _, held := range []string{"", "4711\n"} {
+		d, err := Claim(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Release(); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(path, lockFile), held)
+		for range 2 {
+			if d, err = Claim(path); err != nil {
+				t.Fatal(err)
+			}
+			if d.Unclean() != (held != "") {
+				t.Errorf("held by %q: unclean %v", held, d.Unclean())
+			}
+			if err := d.Abandon(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 func TestClaimTakesWhatIsEmptyOrHalfMade(t *testing.T) {
 	for _, leftover := range []string{"", lockFile, markerFile + ".tmp", "lost+found"} {
 		path := t.TempDir()

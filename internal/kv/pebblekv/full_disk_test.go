@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/kv/smalldisk"
@@ -474,4 +475,42 @@ func taken(t *testing.T, path string) int64 {
 		t.Fatal(err)
 	}
 	return stat.Blocks * 512
+}
+
+// What was deleted shortly before a store was closed gives its space back when it is open again, though nobody writes.
+func TestSpaceComesBackAfterRestart(t *testing.T) {
+	fake := clock.NewFake(time.Unix(0, 0))
+	w := newFullWorld(t, rand.Uint64(), pebblekv.Options{Clock: fake})
+	for range 1500 {
+		if err := w.add(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.e.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	w.add() // what stays beside it
+	w.commit(func(txn kv.Txn) { txn.DeleteRange(fullKey(0), fullKey(w.next-1)) })
+	for n := range w.next - 1 {
+		delete(w.kept, n)
+	}
+	if err := w.e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.open(pebblekv.Options{Clock: fake})
+	for tries := 0; ; tries++ {
+		used, _ := w.disk.Used()
+		if used < fullDiskBytes/8 {
+			break
+		}
+		if tries == 5000 {
+			t.Fatalf("%d bytes are in use\n%s", used, w.log)
+		}
+		fake.Advance(time.Second)
+		time.Sleep(2 * time.Millisecond)
+	}
+	w.check()
+	if err := w.e.Close(); err != nil {
+		t.Error(err)
+	}
 }

@@ -61,6 +61,8 @@ const (
 	// more than one in so many bytes.
 	crowdingGarbage = 32 << 20
 	crowdingShare   = 4
+	// foundBytes is what may be gone through for deletions that a store was opened with, however much of it lives.
+	foundBytes = 256 << 20
 	// reclaimedAtOnce is how many ranges are removed before the reclaimer looks again: the memtable is flushed for each.
 	reclaimedAtOnce = 16
 )
@@ -88,7 +90,36 @@ func (r *reclaimer) goOn(ctx context.Context) {
 	if clock.Wait(ctx, r.clock, exciseDelay) != nil || ctx.Err() != nil {
 		return
 	}
-	r.warn(ctx, r.flush(ctx))
+	err := r.flush(ctx)
+	if err == nil {
+		err = r.findDeleted()
+	}
+	r.warn(ctx, err)
+}
+
+// findDeleted notes the ranges whose deletions were not looked after before the store was opened. That is told by the tables
+// that hold the deletions. What lies under one is worth to be gone through where it is little, or garbage to a good part as
+// Pebble reckons it, who leaves level 0 out.
+func (r *reclaimer) findDeleted() error {
+	passes(func() bool { return r.db.Metrics().Table.PendingStatsCollectionCount > 0 }, flushTries)
+	garbage := int64(r.db.Metrics().Table.Garbage.RangeDeletionsBytesEstimate)
+	levels, err := r.db.SSTables(pebble.WithProperties())
+	if err != nil {
+		return fmt.Errorf("pebblekv: list tables: %w", err)
+	}
+	for _, tables := range levels {
+		for i := range tables {
+			t := &tables[i]
+			if t.Properties == nil || t.Properties.NumRangeDeletions == 0 {
+				continue
+			}
+			d := deletedRange{Range: overlay.Range{Start: bytes.Clone(t.Smallest.UserKey), End: after(t.Largest.UserKey)}}
+			if r.stored(d) <= max(foundBytes, garbage*crowdingShare) {
+				r.note(d)
+			}
+		}
+	}
+	return nil
 }
 
 func (r *reclaimer) stop() {

@@ -7,7 +7,8 @@ import (
 )
 
 // distinctScan is DISTINCT_SCAN: an index scan that leaps over the keys whose fields up to one are as in the key before. Where
-// that one is null it does not, since keys do not tell null from nothing: whoever wants to know looks at the records.
+// that one is null it does not, since keys do not tell null from nothing: whoever wants to know looks at the records. Where
+// nobody wants to, it has no null.
 type distinctScan struct {
 	indexScan
 	fields int
@@ -18,8 +19,11 @@ type distinctScan struct {
 
 func newDistinctScan(plan *planner.DistinctScan, stats *Stats, w want) *distinctScan {
 	scan := &planner.IndexScan{Index: plan.Index, Bounds: plan.Bounds, Ranges: plan.Ranges, Backward: plan.Backward}
-	return &distinctScan{indexScan: *newIndexScan(scan, stats, w), fields: plan.Field + 1,
-		null: keystring.Append(nil, bson.Null, plan.Index.Fields[plan.Field].Descending)}
+	s := &distinctScan{indexScan: *newIndexScan(scan, stats, w), fields: plan.Field + 1}
+	if !plan.OneNull {
+		s.null = keystring.Append(nil, bson.Null, plan.Index.Fields[plan.Field].Descending)
+	}
+	return s
 }
 
 func (s *distinctScan) work(r *reading, m *Member) (status, error) {

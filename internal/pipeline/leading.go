@@ -24,8 +24,9 @@ type Leading struct {
 	// Distinct says that of the documents that the filter finds only the values of Needs' one field are wanted, each once.
 	Distinct bool
 	// Firsts is the path whose values, by which the sort begins, the stage behind it groups by, to know no more than of the
-	// first document of each; "" when it is not so.
+	// first document of each, or with Lasts of the last; "" when it is not so.
 	Firsts string
+	Lasts  bool
 }
 
 // Leading looks at the front of p.
@@ -49,7 +50,7 @@ func (p *Pipeline) Leading() Leading {
 	}
 	l.Sorted = i
 	if l.Sort != nil && i < len(p.Stages) {
-		l.Firsts = firstsOf(l.Sort, p.Stages[i])
+		l.Firsts, l.Lasts = firstsOf(l.Sort, p.Stages[i])
 	}
 	if i < len(p.Stages) {
 		if s, ok := p.Stages[i].(*Skip); ok {
@@ -77,15 +78,23 @@ func groupsOnly(s Stage) bool {
 	return field
 }
 
-// firstsOf is the path that s groups by, when that leads the sort and s accumulates nothing but $first.
-func firstsOf(sort *sortpattern.Pattern, s Stage) string {
+// firstsOf is the path that s groups by, when that leads the sort and s accumulates nothing but $first, or nothing but $last.
+func firstsOf(sort *sortpattern.Pattern, s Stage) (path string, lasts bool) {
 	g, ok := s.(*Group)
-	if !ok || len(g.Fields) == 0 || slices.ContainsFunc(g.Fields, func(f GroupField) bool { return f.Spec.Op.Name != "$first" }) {
-		return ""
+	if !ok {
+		return "", false
 	}
-	path, ok := expr.FieldOf(g.ID)
-	if !ok || sort.Parts[0].Meta != "" || sort.Parts[0].Path.String() != path.String() {
-		return ""
+	lasts = len(g.Fields) > 0 && g.Fields[0].Spec.Op.Name == "$last"
+	want := "$first"
+	if lasts {
+		want = "$last"
 	}
-	return path.String()
+	if slices.ContainsFunc(g.Fields, func(f GroupField) bool { return f.Spec.Op.Name != want }) {
+		return "", false
+	}
+	by, ok := expr.FieldOf(g.ID)
+	if !ok || sort.Parts[0].Meta != "" || sort.Parts[0].Path.String() != by.String() {
+		return "", false
+	}
+	return by.String(), lasts
 }

@@ -17,6 +17,8 @@ type DistinctScan struct {
 	Backward bool
 	// Field is the place in the key pattern of the field whose values are wanted.
 	Field int
+	// OneNull says that a missing field is as good as null, as to a $group: over them it leaps, too.
+	OneNull bool
 }
 
 // Stage implements Node.
@@ -70,8 +72,12 @@ func Firsts(c Collection, q Query, path string) (plan *Plan, ok bool, err error)
 }
 
 func (p *Plan) leapToFirst(path string) bool {
-	if !p.Ordered || p.leap(path) {
-		return p.Ordered
+	if !p.Ordered {
+		return false
+	}
+	if p.leap(path) {
+		find[*DistinctScan](p.Root).OneNull = true
+		return true
 	}
 	f, ok := p.Root.(*Fetch)
 	if !ok || f.Filter != nil {
@@ -79,6 +85,7 @@ func (p *Plan) leapToFirst(path string) bool {
 	}
 	scan, ok := leaping(f.Child, path)
 	if ok {
+		scan.OneNull = true
 		p.Root = &Fetch{Child: scan}
 	}
 	return ok

@@ -256,7 +256,11 @@ func (e *Engine) chooseLeading(call *Call, r *storage.Reader, pl *pipeline.Pipel
 		q.Fields, q.Projection = append([]string{}, lead.Needs.Fields...), fieldsSpec(lead.Needs.Fields)
 	}
 	if (lead.Distinct || lead.Firsts != "") && len(lead.Needs.Meta) == 0 && call.setting == nil {
-		if plan, ok, err := e.chooseDistinct(r, q, lead.Firsts); ok || err != nil {
+		leaps := q
+		if lead.Lasts { // they are the first ones the other way round
+			leaps.Order = reversed(q.Order)
+		}
+		if plan, ok, err := e.chooseDistinct(r, leaps, lead.Firsts); ok || err != nil {
 			return only(plan), err
 		}
 	}
@@ -265,6 +269,13 @@ func (e *Engine) chooseLeading(call *Call, r *storage.Reader, pl *pipeline.Pipel
 		made.count()
 	}
 	return made, err
+}
+
+func reversed(order []planner.OrderField) (out []planner.OrderField) {
+	for _, f := range order {
+		out = append(out, planner.OrderField{Path: f.Path, Descending: !f.Descending})
+	}
+	return out
 }
 
 // fieldsSpec is the projection that leaves the fields alone.

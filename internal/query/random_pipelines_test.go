@@ -60,7 +60,7 @@ func (w world) stage(single *bool) string {
 		if *single && w.chance(60) {
 			if w.chance(50) {
 				by, other := w.pick("a", "b", "c", "n.x"), w.pick("d", "n.y")
-				return "{$sort: {'" + by + "': " + w.pick("1", "-1") + ", '" + other + "': 1}}, {$group: {_id: '$" + by + "', f: {$first: '$" + by + "'}}}"
+				return "{$sort: {'" + by + "': " + w.pick("1", "-1") + ", '" + other + "': 1}}, {$group: {_id: '$" + by + "'" + w.pick("", ", f: {$first: '$"+by+"'}", ", f: {$last: '$"+by+"'}") + "}}"
 			}
 			return w.pick("{$sort: {a: 1, b: 1, _id: 1}}, {$group: {_id: '$a', f: {$first: '$b'}}}", "{$sort: {a: -1, b: 1, _id: 1}}, {$group: {_id: '$a', l: {$last: '$b'}}}",
 				"{$sort: {b: 1, a: 1, _id: 1}}, {$group: {_id: '$b', f: {$first: '$$ROOT'}}}")

@@ -1,7 +1,6 @@
 package ebb
 
 import (
-	"math"
 	"runtime/debug"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -120,7 +119,7 @@ func (o Options) withDefaults() Options {
 		o.CacheBytes = cacheFor(limit)
 	}
 	if o.MemoryBytes == 0 {
-		o.MemoryBytes = memoryFor(limit, debug.SetMemoryLimit(-1), o.CacheBytes)
+		o.MemoryBytes = memoryFor(limit, debug.SetMemoryLimit(-1), o.CacheBytes, storeOutside)
 	}
 	o.memTableBytes = memTableFor(limit)
 	if o.Parsed == nil {
@@ -147,48 +146,10 @@ const (
 // cacheFor is the cache of a machine with so many bytes of memory; 0 is a machine that does not say.
 func cacheFor(memory int64) int64 { return max(memory/cacheShare, minCacheBytes) }
 
-const (
-	// heapShare is which part of the memory limit Go's heap is meant to stay below, where nobody has set a limit of Go's own.
-	heapShare = 0.8
-	// ownBytes is what the process takes for itself, with its stacks and connections.
-	ownBytes = 96 << 20
-	// leftShare is which part of what is left then may be shared out: the collector needs room, and not every byte is counted.
-	leftShare      = 0.6
-	minMemoryBytes = 32 << 20
-
-	// What is written is kept in tables in memory of a size that a machine of memTableShare times as much can afford.
-	memTableShare    = 64
-	minMemTableBytes = 16 << 20
-	maxMemTableBytes = 64 << 20
-	memTables        = 4 // that may be waiting to be written to disk
-)
-
-// memoryFor is what may be shared out on a machine with so many bytes of memory, 0 where it does not say; heap is Go's own
-// limit.
-func memoryFor(memory, heap, cache int64) int64 {
-	if memory == 0 && heap == math.MaxInt64 {
-		return defaultMemoryBytes
-	}
-	if own := int64(heapShare * float64(memory)); memory > 0 && own < heap {
-		heap = own
-	}
-	left := heap - cache - memTables*memTableFor(memory) - ownBytes
-	return max(int64(leftShare*float64(left)), minMemoryBytes)
-}
-
-// defaultMemoryBytes is for a machine that does not say what it has.
-const defaultMemoryBytes = 1 << 30
-
-// memTableFor is the size of a table in memory.
-func memTableFor(memory int64) int64 {
-	if memory == 0 {
-		return maxMemTableBytes
-	}
-	return min(max(memory/memTableShare, minMemTableBytes), maxMemTableBytes)
-}
-
 // caches shares the memory between blocks of tables and single values.
-func (o Options) caches() (blocks, hot int64) {
-	hot = min(o.CacheBytes/hotShare, maxHotBytes)
-	return o.CacheBytes - hot, hot
+func (o Options) caches() (blocks, hot int64) { return shareCache(o.CacheBytes) }
+
+func shareCache(bytes int64) (blocks, hot int64) {
+	hot = min(bytes/hotShare, maxHotBytes)
+	return bytes - hot, hot
 }

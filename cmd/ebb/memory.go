@@ -4,22 +4,18 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/ebbdb/ebb/internal/host"
+	"github.com/ebbdb/ebb"
 )
 
-// The collector may let the heap grow to gcPercent above what is alive, as long as all of it stays within memoryShare of
-// the memory that the machine or the container has: the rest is the kernel's, whose cache of files the store reads through.
-const (
-	gcPercent   = 200
-	memoryShare = 0.8
-)
+// gcPercent is how far the collector may let the heap grow above what is alive, as long as all of it stays within the limit.
+const gcPercent = 200
 
-// limitMemory sets what the environment (GOGC, GOMEMLIMIT) has left open.
-func limitMemory() {
+// limitMemory sets what the environment (GOGC, GOMEMLIMIT) has left open, for a server with such a cache.
+func limitMemory(cacheBytes int64) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	if limit := host.Look().MemoryLimit; os.Getenv("GOMEMLIMIT") == "" && limit > 0 {
-		debug.SetMemoryLimit(int64(memoryShare * float64(limit)))
+	if limit := ebb.HeapLimit(cacheBytes); os.Getenv("GOMEMLIMIT") == "" && limit > 0 {
+		debug.SetMemoryLimit(limit)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,12 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 	heeded := heed(log, opts.RotateLog, stop)
 	defer heeded.end()
 
-	limitMemory()
+	limitMemory(cfg.Storage.CacheBytes)
+	quiet, loud := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { giveBack(quiet) })
+	defer watching.Wait()
+	defer loud()
 	server, err := open(ctx, opts, file)
 	if err != nil {
 		return err

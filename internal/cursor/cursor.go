@@ -97,7 +97,7 @@ type Idling struct {
 // ends early when there is no memory for more, unless it is the only one.
 func (c *Cursor) Batch(ctx context.Context, b *bson.Builder, limit int64, reply *memory.Account) (more bool, err error) {
 	c.batches++
-	counted := 0
+	room := room{b: b, reply: reply}
 	for n := int64(0); limit == 0 || n < limit; n++ {
 		doc := c.pending
 		c.pending = nil
@@ -113,17 +113,11 @@ func (c *Cursor) Batch(ctx context.Context, b *bson.Builder, limit int64, reply 
 			c.pending = doc.Clone()
 			return true, nil
 		}
-		if size := b.Len() + len(doc); size > counted {
-			grows := bufferTimes * int64(size-counted)
-			if counted = size; !reply.Take(grows) {
-				if n > 0 && !c.Single {
-					c.pending = doc.Clone()
-					return true, nil
-				}
-				if err := reply.Wait(ctx, grows); err != nil {
-					return false, err
-				}
+		if full, err := room.make(ctx, len(doc), n > 0 && !c.Single); full || err != nil {
+			if full {
+				c.pending = doc.Clone()
 			}
+			return full, err
 		}
 		b.Document(bson.IndexKey(int(n)), doc)
 		c.returned++
@@ -132,8 +126,6 @@ func (c *Cursor) Batch(ctx context.Context, b *bson.Builder, limit int64, reply 
 }
 
 const (
-	// bufferTimes is how often a reply's bytes are there while its buffer grows.
-	bufferTimes = 2
 	// cursorBytes is about what a parked cursor takes besides what its source holds.
 	cursorBytes = 16 << 10
 	// minShrink is from which size on a source is asked to part with memory, and minSacrifice from which on a cursor may be

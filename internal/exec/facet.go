@@ -37,6 +37,7 @@ type facetRun struct {
 	array arrayOf
 	total *int
 	err   error
+	turns turns
 }
 
 func (s *facetStage) Next(ctx context.Context) (bson.Doc, error) {
@@ -148,6 +149,7 @@ func (r *facetRun) Next(context.Context) (bson.Doc, error) {
 			return nil, nil
 		}
 	}
+	r.turns.step()
 	d := (*r.batch)[r.next]
 	r.next++
 	return d, nil

@@ -29,6 +29,7 @@ type groupStage struct {
 	loaded bool
 	next   int
 	runs   runs
+	turns  turns
 	merge  *groupMerge
 	out    []byte
 }
@@ -90,6 +91,7 @@ func (s *groupStage) load(ctx context.Context) error {
 		if err := interrupted(ctx); err != nil {
 			return err
 		}
+		s.turns.step()
 		grown, err := s.add(d)
 		if err != nil {
 			return err

@@ -23,6 +23,7 @@ func (s *groupStage) spill() error {
 		return err
 	}
 	for i, g := range s.order {
+		s.turns.step()
 		err := r.Write([]byte(g.key), g.partial())
 		if err != nil {
 			r.Close()
@@ -107,6 +108,7 @@ func (m *groupMerge) take() (*group, error) {
 	var g *group
 	held := &m.stage.held
 	held.empty()
+	m.stage.turns.step()
 	for p := m.parts.Top(); p != nil && (g == nil || g.key == string(p.key)); p = m.parts.Top() {
 		parts := bson.Doc(p.doc).Values(nil)
 		if g == nil {

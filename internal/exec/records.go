@@ -86,6 +86,7 @@ func (r *Records) NextRecord(ctx context.Context) (rec storage.Record, ok bool, 
 			return storage.Record{}, false, err
 		}
 		r.member.Scored = false
+		r.reading.turns.step()
 		s, err := r.root.work(&r.reading, &r.member)
 		switch {
 		case err != nil || s == ended:

@@ -32,6 +32,7 @@ type sortStage struct {
 	next   int
 	merge  *runMerge
 	runs   runs
+	turns  turns
 }
 
 // order is what documents are sorted by.
@@ -171,6 +172,7 @@ func (s *sortStage) compare(a, b *sortRow) int {
 		}
 		return 1
 	}
+	s.turns.step()
 	if c := s.order.Compare(a.key, b.key); c != 0 {
 		return c
 	}
@@ -304,6 +306,7 @@ func (s *sortStage) writeRun(rows []*sortRow) (*spill.Run, error) {
 		if s.limit > 0 && int64(i) == s.limit {
 			break
 		}
+		s.turns.step()
 		if err := r.Write(rows[i].doc, rows[i].meta); err != nil {
 			r.Close()
 			return nil, err

@@ -53,6 +53,7 @@ func (m *runMerge) take() (*runRow, error) {
 		}
 	}
 	m.begun = true
+	m.stage.turns.step()
 	if m.left == 0 {
 		return nil, nil
 	}

@@ -79,8 +79,6 @@ func (s *Server) sending(c *Conn, out wire.Outgoing, write func() error) error {
 	if size > smallReply {
 		if used := c.memory.Used(); size > used {
 			c.memory.Charge(size - used)
-		} else {
-			c.memory.Give(used - size)
 		}
 		c.transfer.writing.Store(s.clock.Now().UnixNano())
 		c.transfer.unread.Store(size)

@@ -109,20 +109,8 @@ func openDatabase(s *Server) (d *database, err error) {
 		return d, err
 	}
 	d.commands.RecordHold()
-	d.keepHidden(d.params.Lookup("ttlHideExpired"))
 	d.monitor.Start()
 	return d, nil
-}
-
-// keepHidden makes that what p hides is deleted before p stops hiding it: nothing expired comes back.
-func (d *database) keepHidden(p *parameter.Parameter) {
-	set := p.Set
-	p.Set = func(v bson.Value) error {
-		if p.Get().Truthy() && !v.Truthy() {
-			return d.store.StopHiding(context.Background(), func() error { return set(v) })
-		}
-		return set(v)
-	}
 }
 
 // openEngine opens the store. It removes nothing before letRemove is called: what it takes for obsolete is then known to be.

@@ -17,10 +17,43 @@ type outcome struct {
 }
 
 const (
-	duplicateKey   = 11000
-	indexNotFound  = 27
-	invalidOptions = 72
+	duplicateKey     = 11000
+	indexNotFound    = 27
+	illegalOperation = 20
+	invalidOptions   = 72
 )
+
+// loosens applies what a command says of documents that are due by rules which hide, and which it loosens: so many go or are seen
+// again. after is the collection when it has done its work. While expiry is held nothing is done, unless the command says so.
+func (t *truth) loosens(c, after *truthColl, command bson.Doc, due func(*truthDoc) bool) (out outcome, refused bool) {
+	keep, force := command.Lookup("keepExpired").Truthy(), command.Lookup("force").Truthy()
+	out.counts = map[string]int64{"deletedExpired": 0, "keptExpired": 0}
+	any := slices.ContainsFunc(after.docs, due)
+	switch {
+	case keep:
+		for _, d := range after.docs {
+			if due(d) && !t.hidden(after, d) {
+				out.counts["keptExpired"]++
+			}
+		}
+	case t.held() && !force && any:
+		*after = *c.clone()
+		return outcome{code: illegalOperation}, true
+	default:
+		before := len(after.docs)
+		after.remove(due)
+		out.counts["deletedExpired"] = int64(before - len(after.docs))
+	}
+	return out, false
+}
+
+// held says whether expired documents are kept on purpose.
+func (t *truth) held() bool { return !t.enabled }
+
+// hides says whether what has expired by an index is hidden.
+func (t *truth) hides(ix *truthIndex) bool {
+	return ix.ttl && ix.kind == "" && (t.hideAll || ix.hides || ix.fields[0] == "_ts")
+}
 
 // apply does to the truth what a command does to a server, and says how that should answer. ok is false when it would be
 // chance how that goes, or when the truth does not know; nothing has changed then, and nobody should send it.
@@ -86,7 +119,7 @@ func (t *truth) setParameter(command bson.Doc) (outcome, bool) {
 		switch it.Key() {
 		case "ttlHideExpired":
 			if t.hideAll && !on {
-				t.sweep(func(*truthColl, []*truthDoc) {})
+				return t.stopHiding(command), true
 			}
 			t.hideAll = on
 		case "ttlMonitorEnabled":
@@ -96,6 +129,28 @@ func (t *truth) setParameter(command bson.Doc) (outcome, bool) {
 		}
 	}
 	return outcome{}, true
+}
+
+// stopHiding switches ttlHideExpired off.
+func (t *truth) stopHiding(command bson.Doc) outcome {
+	next := map[string]*truthColl{}
+	all := outcome{counts: map[string]int64{"deletedExpired": 0, "keptExpired": 0}}
+	t.hideAll = false
+	for name, c := range t.colls {
+		next[name] = c.clone()
+		out, refused := t.loosens(c, next[name], command, func(d *truthDoc) bool {
+			return c.ownDeadline(d) <= t.hiding() || slices.ContainsFunc(c.indexes, func(ix *truthIndex) bool { return !t.hides(ix) && d.by(ix).deadline <= t.hiding() })
+		})
+		if refused {
+			t.hideAll = true
+			return out
+		}
+		for what, n := range out.counts {
+			all.counts[what] += n
+		}
+	}
+	t.colls = next
+	return all
 }
 
 func (t *truth) rename(command bson.Doc) (outcome, bool) {
@@ -371,8 +426,9 @@ func (t *truth) findAndModify(c *truthColl, command bson.Doc) (out outcome, ok b
 }
 
 func (t *truth) createIndexes(c *truthColl, command bson.Doc) (out outcome, ok bool) {
-	before, named := slices.Clone(c.indexes), []string(nil)
-	seen := slices.DeleteFunc(slices.Clone(c.docs), func(d *truthDoc) bool { return t.hidden(c, d) })
+	before, named, added := c.clone(), []string(nil), []*truthIndex(nil)
+	out.counts = map[string]int64{"deletedExpired": 0, "keptExpired": 0}
+	var loose []*truthIndex
 	for it := command.Lookup("indexes").Doc().Iter(); it.Next(); {
 		ix := readIndex(it.Value().Doc())
 		if slices.Contains(named, ix.name) {
@@ -388,6 +444,7 @@ func (t *truth) createIndexes(c *truthColl, command bson.Doc) (out outcome, ok b
 		same := slices.IndexFunc(c.indexes, func(o *truthIndex) bool { return o.name == ix.name || o.identity == ix.identity })
 		if same < 0 {
 			c.indexes = append(c.indexes, ix)
+			added = append(added, ix)
 			continue
 		}
 		old := c.indexes[same]
@@ -397,30 +454,67 @@ func (t *truth) createIndexes(c *truthColl, command bson.Doc) (out outcome, ok b
 		case old.seconds != ix.seconds && ix.fields[0] != "_ts":
 			return outcome{}, false
 		case longer(old, ix):
-			c.remove(func(d *truthDoc) bool { return d.by(old).deadline <= t.hiding() })
+			loose = append(loose, old)
 		}
 		c.indexes[same] = ix
 	}
 	if len(c.indexes) > 8 {
 		return outcome{}, false
 	}
-	for _, ix := range c.indexes {
-		if !ix.unique {
-			continue
+	if len(loose) > 0 {
+		var refused bool
+		out, refused = t.loosens(before, c, command, func(d *truthDoc) bool {
+			return slices.ContainsFunc(loose, func(ix *truthIndex) bool { return d.by(ix).deadline <= t.hiding() })
+		})
+		if refused {
+			return out, true
 		}
-		taken := map[string]bool{}
-		for _, d := range seen {
-			keys := d.by(ix).keys
-			if slices.ContainsFunc(keys, func(k string) bool { return taken[k] }) {
-				c.indexes = before
-				return outcome{code: duplicateKey}, true
+	}
+	if len(added) == 0 {
+		return out, true
+	}
+	if code := t.build(before, c, command, added); code != 0 {
+		c.indexes = before.indexes
+		return outcome{code: code}, true
+	}
+	return out, true
+}
+
+// build makes way for new indexes and says why they cannot be. What is hidden, as the collection was before, is in nobody's way,
+// unless it is to be kept; it is deleted while expiry is not held, otherwise what is in the way alone, and only by force.
+func (t *truth) build(before, c *truthColl, command bson.Doc, added []*truthIndex) (code int32) {
+	keep, force := command.Lookup("keepExpired").Truthy(), command.Lookup("force").Truthy()
+	hidden := func(d *truthDoc) bool { return t.hidden(before, d) }
+	if !keep && !t.held() {
+		c.remove(hidden)
+	}
+	way := map[*truthDoc]bool{}
+	for _, ix := range added {
+		holders := map[string][]*truthDoc{}
+		for _, d := range c.docs {
+			for _, k := range slices.Compact(slices.Sorted(slices.Values(d.by(ix).keys))) {
+				holders[k] = append(holders[k], d)
 			}
-			for _, k := range keys {
-				taken[k] = true
+		}
+		for _, all := range holders {
+			if len(all) == 1 {
+				continue
+			}
+			seen := slices.DeleteFunc(slices.Clone(all), hidden)
+			if len(seen) > 1 || keep {
+				return duplicateKey
+			}
+			for _, d := range all {
+				way[d] = hidden(d)
 			}
 		}
 	}
-	return outcome{}, true
+	inTheWay := func(d *truthDoc) bool { return way[d] }
+	if !force && slices.ContainsFunc(c.docs, inTheWay) {
+		return illegalOperation
+	}
+	c.remove(inTheWay)
+	return 0
 }
 
 // longer says whether what has expired by old might not have by ix.
@@ -429,22 +523,21 @@ func longer(old, ix *truthIndex) bool {
 }
 
 func (t *truth) dropIndexes(c *truthColl, command bson.Doc) (out outcome, ok bool) {
-	which := command.Lookup("index")
-	names := []string{which.Str()}
-	for _, name := range names {
-		ix := c.index(name)
-		if ix == nil {
-			return outcome{code: indexNotFound}, true
-		}
-		c.remove(func(d *truthDoc) bool { return d.by(ix).deadline <= t.hiding() })
-		c.indexes = slices.DeleteFunc(c.indexes, func(o *truthIndex) bool { return o == ix })
+	ix := c.index(command.Lookup("index").Str())
+	if ix == nil {
+		return outcome{code: indexNotFound}, true
 	}
-	return outcome{}, true
+	before := c.clone()
+	c.indexes = slices.DeleteFunc(c.indexes, func(o *truthIndex) bool { return o == ix })
+	if t.hides(ix) {
+		out, _ = t.loosens(before, c, command, func(d *truthDoc) bool { return d.by(ix).deadline <= t.hiding() })
+	}
+	return out, true
 }
 
 func (t *truth) collMod(c *truthColl, command bson.Doc) (out outcome, ok bool) {
 	if v := command.Lookup("expireAfterSeconds"); !v.IsMissing() {
-		return t.collModOwn(c, v)
+		return t.collModOwn(c, command)
 	}
 	m := command.Lookup("index").Doc()
 	if c.cell > 0 && !m.Lookup("expireAfterSeconds").IsMissing() {
@@ -467,26 +560,27 @@ func (t *truth) collMod(c *truthColl, command bson.Doc) (out outcome, ok bool) {
 	if ix.ttl && (len(ix.fields) != 1 || ix.kind != "" || c.capped > 0) || ix.hides && !ix.ttl || ix.fields[0] == "_ts" && ix.seconds == 0 || ix.fields[0] != "_ts" && ix.seconds < 0 {
 		return outcome{}, false
 	}
-	onTS := ix.fields[0] == "_ts"
-	if old.ttl && (longer(old, &ix) || !onTS && !t.hideAll && old.hides && !ix.hides) {
-		c.remove(func(d *truthDoc) bool { return d.by(old).deadline <= t.hiding() })
-	}
+	before := c.clone()
 	c.indexes[slices.Index(c.indexes, old)] = &ix
-	return outcome{}, true
+	if t.hides(old) && (longer(old, &ix) || !t.hides(&ix)) {
+		out, _ = t.loosens(before, c, command, func(d *truthDoc) bool { return d.by(old).deadline <= t.hiding() })
+	}
+	return out, true
 }
 
 // collModOwn changes the TTL of a clustered collection or a time series.
-func (t *truth) collModOwn(c *truthColl, v bson.Value) (outcome, bool) {
+func (t *truth) collModOwn(c *truthColl, command bson.Doc) (out outcome, ok bool) {
 	if !c.clustered && c.cell == 0 {
 		return outcome{}, false
 	}
-	seconds := int64(never)
+	v, seconds := command.Lookup("expireAfterSeconds"), int64(never)
 	if v.Type != bson.TypeString {
 		seconds = v.TruncInt64()
 	}
-	if seconds > c.seconds {
-		c.remove(func(d *truthDoc) bool { return c.ownDeadline(d) <= t.hiding() })
-	}
+	before := c.clone()
 	c.seconds = seconds
-	return outcome{}, true
+	if t.hideAll && seconds > before.seconds {
+		out, _ = t.loosens(before, c, command, func(d *truthDoc) bool { return before.ownDeadline(d) <= t.hiding() })
+	}
+	return out, true
 }

@@ -53,7 +53,7 @@ func (d *dice) next() string {
 		return "run " + d.createIndexes(d.coll())
 	case n < 825:
 		coll, index := d.some()
-		return fmt.Sprintf("run {dropIndexes: %q, index: %q}", coll, index)
+		return fmt.Sprintf("run {dropIndexes: %q, index: %q%s}", coll, index, d.onHidden())
 	case n < 880:
 		return "run " + d.collMod()
 	case n < 885:
@@ -78,13 +78,18 @@ func (d *dice) parameter() string {
 	case !d.truth.active() && d.chance(50): // it is off for a while only
 		return "admin {setParameter: 1, ttlMonitorEnabled: true, ttlMonitorPrecise: true}"
 	case d.chance(40):
-		return fmt.Sprintf("admin {setParameter: 1, ttlHideExpired: %v}", d.chance(50))
+		return fmt.Sprintf("admin {setParameter: 1, ttlHideExpired: %v%s}", d.chance(50), d.onHidden())
 	case d.chance(10): // somebody looks at each delete, for a while
 		return fmt.Sprintf("run {profile: %d}", 2*d.n(2))
 	case d.chance(10):
 		return fmt.Sprintf("admin {setParameter: 1, ttlMonitorBatchDeletes: %v}", d.chance(70))
 	}
 	return fmt.Sprintf("admin {setParameter: 1, %s: %v}", d.pick("ttlMonitorEnabled", "ttlMonitorPrecise"), d.chance(30))
+}
+
+// onHidden is what a command says of documents that it would make visible.
+func (d *dice) onHidden() string {
+	return d.pick("", "", "", ", keepExpired: true", ", keepExpired: true", ", force: true")
 }
 
 // step is by how many milliseconds to turn the clock: often to a deadline or to just before one.
@@ -355,13 +360,13 @@ func (d *dice) createIndexes(name string) string {
 	for d.chance(30) {
 		specs = append(specs, d.index())
 	}
-	return fmt.Sprintf("{createIndexes: %q, indexes: [%s]}", name, strings.Join(specs, ", "))
+	return fmt.Sprintf("{createIndexes: %q, indexes: [%s]%s}", name, strings.Join(specs, ", "), d.onHidden())
 }
 
 func (d *dice) collMod() string {
 	coll, name := d.some()
 	if c := d.truth.colls[coll]; c != nil && (c.clustered || c.cell > 0) && d.chance(60) {
-		return fmt.Sprintf("{collMod: %q, expireAfterSeconds: %s}", coll, d.pick("0", "1", "10", "100", "'off'", "3600"))
+		return fmt.Sprintf("{collMod: %q, expireAfterSeconds: %s%s}", coll, d.pick("0", "1", "10", "100", "'off'", "3600"), d.onHidden())
 	}
 	what := "expireAfterSeconds: " + d.pick(d.seconds(), d.seconds(), "-1")
 	switch d.n(8) {
@@ -372,7 +377,7 @@ func (d *dice) collMod() string {
 	case 3:
 		what += fmt.Sprintf(", hideExpired: %v", d.chance(50))
 	}
-	return fmt.Sprintf("{collMod: %q, index: {name: %q, %s}}", coll, name, what)
+	return fmt.Sprintf("{collMod: %q, index: {name: %q, %s}%s}", coll, name, what, d.onHidden())
 }
 
 func (d *dice) create() string {

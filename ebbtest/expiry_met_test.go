@@ -35,6 +35,10 @@ const (
 	metOrders    = "first TTL indexes on documents"
 	metHideOff   = "hiding switched off with documents hidden"
 	metHideOn    = "hiding switched on with documents due"
+	metGone      = "hidden documents deleted by commands"
+	metKept      = "hidden documents kept by commands"
+	metHeld      = "commands refused while expiry is held"
+	metForced    = "hidden documents deleted though it was"
 	metBack      = "clocks turned back"
 	metCursors   = "cursors at their end"
 	metOutOf     = "documents that such cursors showed twice or never, having been changed"
@@ -47,12 +51,23 @@ var counts = []struct {
 }{
 	{metSwept, 1000}, {metSecond, 100}, {metOverride, 10}, {metAtOnce, 20}, {metPart, 4}, {metClustered, 1}, {metAtOnceOf, 5000}, {metArranged, 100}, {metMoved, 100}, {metCleaned, 1000},
 	{metRestarts, 20}, {metDead, 1}, {metHidden, 1000}, {metRefused, 100}, {metLoosened, 20}, {metTightened, 20}, {metDropped, 20}, {metWithDue, 4}, {metReordered, 10},
-	{metOrders, 20}, {metHideOff, 1}, {metHideOn, 2}, {metBack, 20}, {metCursors, 100}, {metOutOf, 0},
+	{metOrders, 20}, {metHideOff, 1}, {metHideOn, 2}, {metGone, 10}, {metKept, 10}, {metHeld, 4}, {metForced, 4}, {metBack, 20}, {metCursors, 100}, {metOutOf, 0},
 }
 
 func (m met) add(o met) {
 	for name, n := range o {
 		m[name] += n
+	}
+}
+
+// noteHidden counts what a command made of hidden documents.
+func (m met) noteHidden(o *outcome, held bool) {
+	gone := int(o.counts["deletedExpired"])
+	m[metGone] += gone
+	m[metKept] += int(o.counts["keptExpired"])
+	m[metHeld] += btoi(o.code == illegalOperation)
+	if held {
+		m[metForced] += gone
 	}
 }
 

@@ -184,6 +184,7 @@ func (x *trial) command(db string, command bson.Doc) (ran bool) {
 	x.settle()
 	x.met[metRefused] += len(want.errors)
 	want.compare(reply)
+	x.met.noteHidden(&want, x.truth.held())
 	x.loosen(command)
 	return true
 }

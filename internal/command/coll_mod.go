@@ -34,8 +34,10 @@ type collModRequest struct {
 	cappedSize, cappedMax bson.Value
 	timeseries            *timeseriesFields // nil when not asked for
 	legacy                bool
-	dryRun, force         bool
-	// changesTTL says that a TTL is asked for, and extended that what is Ebb's own is understood.
+	dryRun                bool
+	how                   storage.OnHidden
+	// changesTTL says that something is asked for that makes a TTL expire, or hide, more or less; and extended that what is Ebb's own
+	// is understood.
 	changesTTL, extended bool
 	// first is the name of the first option that only a collection has.
 	first string
@@ -87,17 +89,26 @@ func (op *Op) applyCollMod(r *collModRequest) (bson.Doc, error) {
 		if err != nil || !r.changesTTL {
 			return bson.EmptyDoc, err
 		}
-		op.appendExpiring(reply, &h.Expiring)
+		op.appendExpiring(reply, &h.Expiring, r.how)
 		return reply.Doc(), nil
 	}
-	err := op.guarded(r.ns, r.force || !r.changesTTL, rehearse, func(seen *catalog.Collection) error {
-		return op.Query.Store.Modify(op.Ctx, r.ns, func(c *catalog.Collection) (*catalog.Collection, error) {
+	var done storage.Loosened
+	apply := func(seen *catalog.Collection) (err error) {
+		done, err = op.Query.Store.ModifyWith(op.Ctx, r.ns, r.how, func(c *catalog.Collection) (*catalog.Collection, error) {
 			if err := unmoved(seen, c); err != nil {
 				return nil, err
 			}
 			return modify(c)
 		})
-	})
+		return err
+	}
+	var err error
+	if r.changesTTL {
+		err = op.guarded(r.ns, r.how, rehearse, apply)
+	} else {
+		err = apply(nil)
+	}
+	op.noteHidden(reply, done)
 	return reply.Doc(), err
 }
 
@@ -131,10 +142,8 @@ func (op *Op) parseCollMod(a *Args) (*collModRequest, error) {
 		}
 	}
 	r.dryRun = a.SafeBool("dryRun", false)
-	if r.extended = !op.APIStrict; r.extended {
-		r.force = a.SafeBool("force", false)
-	}
-	r.changesTTL = !r.expire.IsMissing() || r.index != nil && r.index.has("expireAfterSeconds")
+	r.extended, r.how = !op.APIStrict, op.readOnHidden(a)
+	r.changesTTL = !r.expire.IsMissing() || r.timeseries != nil || r.index != nil && (r.index.has("expireAfterSeconds") || r.index.has("hideExpired"))
 	r.legacy = a.Has("usePowerOf2Sizes") || a.Has("noPadding")
 	if r.legacy && op.takesLegacy(r.ns) {
 		a.SafeBool("usePowerOf2Sizes", false)

@@ -66,7 +66,9 @@ func newHarnessOn(t testing.TB, over func(kv.Engine) kv.Engine) *harness {
 		t.Fatal(err)
 	}
 	filters := match.NewParser()
-	store, err := storage.Open(t.Context(), over(engine), storage.Options{Clock: h.clock, Indexes: index.NewParser(filters), HideExpired: expiry.HideExpired.Get})
+	monitor := ttl.New(ttl.Options{Clock: h.clock, Params: expiry, Ops: operation.NewRegistry(h.clock), Log: log}) // which is never started
+	store, err := storage.Open(t.Context(), over(engine), storage.Options{Clock: h.clock, Indexes: index.NewParser(filters),
+		HideExpired: expiry.HideExpired.Get, Held: monitor.Hold})
 	if err != nil {
 		t.Fatal(err)
 	}

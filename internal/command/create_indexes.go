@@ -26,9 +26,9 @@ func createIndexes(op *Op) (bson.Doc, error) {
 	a.SafeBool("ignoreUnknownIndexOptions", false)
 	a.Ignore("isTimeseriesNamespace", "returnOnStart")
 	checkQuorum(a)
-	dryRun, force := false, false
-	if !op.APIStrict { // to which they are unknown
-		dryRun, force = a.SafeBool("dryRun", false), a.SafeBool("force", false)
+	how, dryRun := op.readOnHidden(a), false
+	if !op.APIStrict { // to which it is unknown
+		dryRun = a.SafeBool("dryRun", false)
 	}
 	if err := a.Done(); err != nil {
 		return nil, err
@@ -43,29 +43,34 @@ func createIndexes(op *Op) (bson.Doc, error) {
 		return nil, mongoerr.New(mongoerr.BadValue, "Must specify at least one index to create")
 	}
 	if dryRun {
-		return op.tryIndexes(ns, specs)
+		return op.tryIndexes(ns, specs, how)
 	}
-	made, err := op.makeIndexes(ns, specs, force)
+	made, err := op.makeIndexes(ns, specs, how)
 	if err != nil {
 		return nil, err
 	}
-	return createdReply(made, specs), nil
+	b := bson.Build().Fields(createdReply(made, specs))
+	op.noteHidden(b, made.Hidden)
+	return b.Doc(), nil
 }
 
-func (op *Op) makeIndexes(ns namespace.NS, specs []bson.Doc, force bool) (made storage.Created, err error) {
+func (op *Op) makeIndexes(ns namespace.NS, specs []bson.Doc, how storage.OnHidden) (made storage.Created, err error) {
 	ctx, builder, done := op.startBuilder()
 	defer done()
 	rehearse := func() (storage.Rehearsal, error) { return op.rehearseIndexes(ns, specs, false) }
-	err = op.guarded(ns, force || !askForTTL(specs), rehearse, func(seen *catalog.Collection) (err error) {
-		made, err = op.Query.Store.CreateIndexesSeen(ctx, ns, func(c *catalog.Collection) ([]*index.Definition, error) {
+	apply := func(seen *catalog.Collection) (err error) {
+		made, err = op.Query.Store.CreateIndexesSeen(ctx, ns, how, func(c *catalog.Collection) ([]*index.Definition, error) {
 			if err := unmoved(seen, c); err != nil {
 				return nil, err
 			}
 			return op.parseIndexes(c, specs)
 		}, builder)
 		return err
-	})
-	return made, err
+	}
+	if askForTTL(specs) {
+		return made, op.guarded(ns, how, rehearse, apply)
+	}
+	return made, apply(nil)
 }
 
 func askForTTL(specs []bson.Doc) bool {
@@ -79,13 +84,13 @@ func (op *Op) rehearseIndexes(ns namespace.NS, specs []bson.Doc, thorough bool) 
 }
 
 // tryIndexes answers what would be answered, and what would expire.
-func (op *Op) tryIndexes(ns namespace.NS, specs []bson.Doc) (bson.Doc, error) {
+func (op *Op) tryIndexes(ns namespace.NS, specs []bson.Doc, how storage.OnHidden) (bson.Doc, error) {
 	h, err := op.rehearseIndexes(ns, specs, true)
 	if err != nil {
 		return nil, err
 	}
 	b := bson.Build().Fields(createdReply(h.Made, specs))
-	op.appendExpiring(b, &h.Expiring)
+	op.appendExpiring(b, &h.Expiring, how)
 	return b.Doc(), nil
 }
 

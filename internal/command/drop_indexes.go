@@ -8,6 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage"
 )
 
 func dropIndexesCommands() []*Command {
@@ -24,6 +26,10 @@ func dropIndexes(op *Op) (bson.Doc, error) {
 	checkWhich(a, which)
 	expected := a.collectionUUID(ns)
 	a.Ignore("isTimeseriesNamespace")
+	how, dryRun := op.readOnHidden(a), false
+	if !op.APIStrict { // to which it is unknown
+		dryRun = a.SafeBool("dryRun", false)
+	}
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
@@ -36,22 +42,75 @@ func dropIndexes(op *Op) (bson.Doc, error) {
 	if coll := op.stored(ns); coll != nil {
 		ns = coll.NS
 	}
-	message := ""
-	was, err := op.Query.Store.DropIndexes(op.Ctx, ns, func(c *catalog.Collection) ([]*index.Definition, error) {
-		message = ""
-		if which.Type == bson.TypeString && which.Str() == "*" {
-			message = "non-_id indexes dropped for collection"
-		}
-		return pickIndexes(c, which)
-	})
+	d := &indexDrop{op: op, ns: ns, which: which, how: how}
+	if dryRun {
+		return d.try()
+	}
+	return d.run()
+}
+
+// indexDrop is a dropIndexes on its way.
+type indexDrop struct {
+	op    *Op
+	ns    namespace.NS
+	which bson.Value
+	how   storage.OnHidden
+}
+
+func (d *indexDrop) pick(c *catalog.Collection) ([]*index.Definition, error) {
+	return pickIndexes(c, d.which)
+}
+
+func (d *indexDrop) reply(was int) *bson.Builder {
+	b := bson.Build().Int32("nIndexesWas", int32(was))
+	if d.which.Type == bson.TypeString && d.which.Str() == "*" {
+		b.String("msg", "non-_id indexes dropped for collection")
+	}
+	return b
+}
+
+// try answers what would be answered, and what would be deleted.
+func (d *indexDrop) try() (bson.Doc, error) {
+	h, was, err := d.rehearse()
 	if err != nil {
 		return nil, err
 	}
-	b := bson.Build().Int32("nIndexesWas", int32(was))
-	if message != "" {
-		b.String("msg", message)
-	}
+	b := d.reply(was)
+	d.op.appendExpiring(b, &h.Expiring, d.how)
 	return b.Doc(), nil
+}
+
+func (d *indexDrop) rehearse() (storage.Rehearsal, int, error) {
+	return d.op.Query.Store.RehearseDrop(d.op.Ctx, d.ns, d.op.Now, d.pick)
+}
+
+func (d *indexDrop) run() (bson.Doc, error) {
+	was, done := 0, storage.Loosened{}
+	err := d.op.guarded(d.ns, d.how, func() (storage.Rehearsal, error) {
+		h, _, err := d.rehearse()
+		return h, err
+	}, func(seen *catalog.Collection) (err error) {
+		was, done, err = d.op.Query.Store.DropIndexesWith(d.op.Ctx, d.ns, d.how, func(c *catalog.Collection) ([]*index.Definition, error) {
+			if seen != nil && !hasIndexesOf(c, seen) {
+				return nil, errMoved
+			}
+			return d.pick(c)
+		})
+		return err
+	})
+	b := d.reply(was)
+	d.op.noteHidden(b, done)
+	return b.Doc(), err
+}
+
+// hasIndexesOf says whether c is the collection that was seen, and has its indexes, unchanged: c's that are being built may be more.
+func hasIndexesOf(c, seen *catalog.Collection) bool {
+	for _, d := range seen.Indexes {
+		if !slices.Contains(c.Indexes, d) {
+			return false
+		}
+	}
+	return c.ID == seen.ID
 }
 
 // checkWhich looks at the type of "index": a name, names, or a key pattern.

@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
@@ -15,11 +16,20 @@ import (
 // errMoved is why a change is not made: the collection is not as it was when its documents were counted.
 var errMoved = errors.New("the collection has changed since it was looked at")
 
+// readOnHidden reads what a command that changes TTLs is told beside the change. The stable API does not know it.
+func (op *Op) readOnHidden(a *Args) (how storage.OnHidden) {
+	if op.APIStrict {
+		return how
+	}
+	how.Keep, how.Force = a.SafeBool("keepExpired", false), a.SafeBool("force", false)
+	return how
+}
+
 // guarded calls apply, unless ttlMassExpiryGuard forbids what rehearse says that it would do. apply gets the collection as it
 // was then, or nil when that does not matter; with errMoved, all begins anew. Nothing is counted while there is no guard.
-func (op *Op) guarded(ns namespace.NS, force bool, rehearse func() (storage.Rehearsal, error), apply func(seen *catalog.Collection) error) error {
+func (op *Op) guarded(ns namespace.NS, how storage.OnHidden, rehearse func() (storage.Rehearsal, error), apply func(seen *catalog.Collection) error) error {
 	limit := op.massExpiryGuard()
-	if force || !guards(limit) {
+	if how.Force || !guards(limit) {
 		return apply(nil)
 	}
 	for {
@@ -27,9 +37,14 @@ func (op *Op) guarded(ns namespace.NS, force bool, rehearse func() (storage.Rehe
 		if err != nil {
 			return err
 		}
-		if e := &h.Expiring; exceeds(e, limit) {
-			return mongoerr.New(mongoerr.IllegalOperation, "%d of the %d documents of %s would expire at once, and %s lets a share of %g do so at most; "+
-				"force: true makes the change nevertheless, dryRun: true tells more", e.Would, e.Documents, ns, ttl.MassExpiryGuardName, limit)
+		if e := &h.Expiring; exceeds(e, how, limit) {
+			going, of, deleted := ofGuard(e, how)
+			also := ""
+			if deleted > 0 {
+				also = fmt.Sprintf(", %d of them hidden already and deleted by the command", deleted)
+			}
+			return mongoerr.New(mongoerr.IllegalOperation, "%d of the %d documents of %s would expire at once%s, and %s lets a share of %g do so at most; "+
+				"force: true makes the change nevertheless, dryRun: true tells more", going, of, ns, also, ttl.MassExpiryGuardName, limit)
 		}
 		if err := apply(h.Of); !errors.Is(err, errMoved) {
 			return err
@@ -49,8 +64,18 @@ func (op *Op) massExpiryGuard() float64 {
 // guards says whether there is a guard.
 func guards(limit float64) bool { return limit > 0 && limit < 1 }
 
-func exceeds(e *storage.Expiring, limit float64) bool {
-	return float64(e.Would) > limit*float64(e.Documents)
+func exceeds(e *storage.Expiring, how storage.OnHidden, limit float64) bool {
+	going, of, _ := ofGuard(e, how)
+	return float64(going) > limit*float64(of)
+}
+
+// ofGuard is how many documents go, of how many there are: those that a command deletes, because they would be seen again,
+// are among both.
+func ofGuard(e *storage.Expiring, how storage.OnHidden) (going, of, deleted int64) {
+	if !how.Keep {
+		deleted = e.Hidden
+	}
+	return e.Would + deleted, e.Documents + deleted, deleted
 }
 
 // unmoved is errMoved when c is not what was seen; nil when nothing was.
@@ -62,16 +87,57 @@ func unmoved(seen, c *catalog.Collection) error {
 }
 
 // appendExpiring appends what a dry run tells.
-func (op *Op) appendExpiring(b *bson.Builder, e *storage.Expiring) {
-	b.Bool("dryRun", true).Int64("documents", e.Documents).Int64("wouldExpire", e.Would).Array("indexes")
+func (op *Op) appendExpiring(b *bson.Builder, e *storage.Expiring, how storage.OnHidden) {
+	b.Bool("dryRun", true).Int64("documents", e.Documents).Int64("wouldExpire", e.Would)
+	switch {
+	case len(e.Gone) == 0:
+	case how.Keep:
+		b.Int64("wouldKeep", e.Shown)
+	default:
+		b.Int64("wouldDelete", e.Hidden)
+	}
+	b.Array("indexes")
 	for i := range e.TTLs {
 		b.Object(bson.IndexKey(i))
 		appendChangedTTL(b, &e.TTLs[i])
 		b.End()
 	}
 	b.End()
-	if limit := op.massExpiryGuard(); guards(limit) && exceeds(e, limit) {
+	appendGone(b, e.Gone)
+	refused := e.Held != "" && !how.Keep
+	if refused {
+		b.String("heldUpBy", e.Held)
+	}
+	if limit := op.massExpiryGuard(); refused || guards(limit) && exceeds(e, how, limit) {
 		b.Bool("needsForce", true)
+	}
+}
+
+// appendGone appends the TTLs that hide, and do not any more or not as much, with how many documents each hides.
+func appendGone(b *bson.Builder, gone []storage.GoneTTL) {
+	if len(gone) == 0 {
+		return
+	}
+	b.Array("loosened")
+	for i := range gone {
+		r := &gone[i].Rule
+		b.Object(bson.IndexKey(i))
+		appendRuleName(b, r.Name(), r.Kind == policy.Series)
+		b.String("field", r.Field()).Number("expireAfterSeconds", r.Seconds).Int64("hidden", gone[i].Hidden).End()
+	}
+	b.End()
+}
+
+// noteHidden appends what became of hidden documents, if there were any, and counts it.
+func (op *Op) noteHidden(b *bson.Builder, done storage.Loosened) {
+	if done.Deleted > 0 {
+		b.Int64("deletedExpired", done.Deleted)
+	}
+	if done.Kept > 0 {
+		b.Int64("keptExpired", done.Kept)
+	}
+	if op.TTL != nil {
+		op.TTL.NoteLoosened(done)
 	}
 }
 

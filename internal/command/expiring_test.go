@@ -37,7 +37,7 @@ func TestGuarded(t *testing.T) {
 		}
 		counted, applied, bad := 0, 0, 0
 		seen := &catalog.Collection{}
-		err := op.guarded(namespace.NS{DB: "test", Coll: "c"}, c.force, func() (storage.Rehearsal, error) {
+		err := op.guarded(namespace.NS{DB: "test", Coll: "c"}, storage.OnHidden{Force: c.force}, func() (storage.Rehearsal, error) {
 			counted++
 			return storage.Rehearsal{Of: seen, Expiring: storage.Expiring{Documents: 10, Would: int64(c.would)}}, nil
 		}, func(was *catalog.Collection) error {

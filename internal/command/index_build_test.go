@@ -36,7 +36,7 @@ func TestIndexBuildIsSeen(t *testing.T) {
 		ctx, seen, done := op.startBuilder()
 		defer done()
 		building = ctx
-		_, err := h.server.Query.Store.CreateIndexesSeen(ctx, namespace.NS{DB: "test", Coll: "c"}, func(c *catalog.Collection) ([]*index.Definition, error) {
+		_, err := h.server.Query.Store.CreateIndexesSeen(ctx, namespace.NS{DB: "test", Coll: "c"}, storage.OnHidden{}, func(c *catalog.Collection) ([]*index.Definition, error) {
 			return op.parseIndexes(c, []bson.Doc{bson.MustDoc("{key: {a: 1}, name: 'a'}")})
 		}, func(b *storage.Build) { seen(b); during(b) })
 		return err

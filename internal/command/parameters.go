@@ -4,6 +4,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/parameter"
+	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
 
@@ -78,23 +79,15 @@ func getParameter(op *Op) (bson.Doc, error) {
 
 // setParameter looks at all names before it sets the first, and answers with what that one was.
 func setParameter(op *Op) (bson.Doc, error) {
-	var names []string
-	for it := op.Args.Document().Iter(); it.Next(); {
-		name := it.Key()
-		if name == op.Name() || isGeneric(name) {
-			continue
-		}
-		if err := op.Params.Settable(name, parameter.Runtime); err != nil {
-			return nil, err
-		}
-		names = append(names, name)
+	names, how, err := op.settableNames()
+	if err != nil {
+		return nil, err
 	}
-	if len(names) == 0 {
-		return nil, mongoerr.New(mongoerr.InvalidOptions, "no option found to set, use help:true to see options ")
-	}
-	b := bson.Build()
+	b, done := bson.Build(), storage.Loosened{}
 	for i, name := range names {
-		was, err := op.Params.Set(name, op.Args.Value(name), parameter.Runtime)
+		was, hidden, err := op.setOneParameter(name, how)
+		done.Deleted += hidden.Deleted
+		done.Kept += hidden.Kept
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +99,45 @@ func setParameter(op *Op) (bson.Doc, error) {
 			op.noteHold(was)
 		}
 	}
+	op.noteHidden(b, done)
 	return b.Doc(), nil
+}
+
+// settableNames are the parameters that are to be set, and what is said of documents that would not be hidden any more.
+func (op *Op) settableNames() (names []string, how storage.OnHidden, err error) {
+	stopsHiding := !op.APIStrict && op.Args.Has(ttl.HideExpiredName)
+	for it := op.Args.Document().Iter(); it.Next(); {
+		name := it.Key()
+		if name == op.Name() || isGeneric(name) || stopsHiding && (name == "keepExpired" || name == "force") {
+			continue
+		}
+		if err := op.Params.Settable(name, parameter.Runtime); err != nil {
+			return nil, how, err
+		}
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return nil, how, mongoerr.New(mongoerr.InvalidOptions, "no option found to set, use help:true to see options ")
+	}
+	if stopsHiding {
+		how = op.readOnHidden(op.Args)
+		err = op.Args.Err()
+	}
+	return names, how, err
+}
+
+// setOneParameter sets one. Before ttlHideExpired stops hiding, what it hides is deleted: nothing expired comes back.
+func (op *Op) setOneParameter(name string, how storage.OnHidden) (was bson.Value, done storage.Loosened, err error) {
+	v := op.Args.Value(name)
+	set := func() (err error) {
+		was, err = op.Params.Set(name, v, parameter.Runtime)
+		return err
+	}
+	if name == ttl.HideExpiredName && op.flag(name) && !v.Truthy() {
+		done, err = op.Query.Store.StopHiding(op.Ctx, how, set)
+		return was, done, err
+	}
+	return was, done, set()
 }
 
 // isGeneric says whether any command may carry the field.

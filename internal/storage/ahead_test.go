@@ -29,12 +29,12 @@ func (e *watchedEngine) BeginBlind() (kv.Txn, error) {
 const dueAhead = 40
 
 // aheadFixture is a collection after a start, of which more is due than is deleted one by one while its lock is held, and there
-// are more than are counted then. The records lie by d.
-func aheadFixture(t *testing.T) (*fixture, *watchedEngine) {
+// are more than are counted then. The records lie by d. hides is ", hideExpired: true" where the TTLs hide.
+func aheadFixture(t *testing.T, hides string) (*fixture, *watchedEngine) {
 	f := newFixture(t)
 	e := &watchedEngine{Engine: f.engine}
 	f.engine = e
-	f.createIndexes(testNS, `{key: {d: 1}, name: "d", expireAfterSeconds: 10}`, `{key: {e: 1}, name: "e", expireAfterSeconds: 10}`, `{key: {a: 1}, name: "a"}`)
+	f.createIndexes(testNS, `{key: {d: 1}, name: "d", expireAfterSeconds: 10`+hides+`}`, `{key: {e: 1}, name: "e", expireAfterSeconds: 10`+hides+`}`, `{key: {a: 1}, name: "a"}`)
 	for i := range dueAhead {
 		f.must(f.insert(testNS, fmt.Sprintf("{_id: %d, d: Date(%d)}", i, f.Now()), fmt.Sprintf("{_id: %d, e: Date(%d)}", 100+i, f.Now())))
 	}
@@ -92,12 +92,18 @@ func TestExpireAhead(t *testing.T) {
 	for name, loosen := range map[string]func(*fixture, string) error{
 		"modify": (*fixture).longer, "drop": (*fixture).dropIndex,
 		"stop hiding": func(f *fixture, _ string) error {
-			return f.StopHiding(context.Background(), func() error { return nil })
+			_, err := f.StopHiding(context.Background(), OnHidden{}, func() error { return nil })
+			return err
 		},
 	} {
 		for _, ttl := range []string{"d", "e"} {
 			t.Run(name+" "+ttl, func(t *testing.T) {
-				f, e := aheadFixture(t)
+				hides := ", hideExpired: true"
+				if name == "stop hiding" {
+					hides = ""
+				}
+				f, e := aheadFixture(t, hides)
+				f.hideAll = name == "stop hiding"
 				c, tries := f.tested(), 0
 				e.writes = func() {
 					tries++
@@ -136,7 +142,7 @@ func TestExpireAhead(t *testing.T) {
 
 // TestExpireAheadOfNothing: what is refused or changes nothing deletes nothing, and where little is due nothing is counted.
 func TestExpireAheadOfNothing(t *testing.T) {
-	f, _ := aheadFixture(t)
+	f, _ := aheadFixture(t, ", hideExpired: true")
 	refused := errors.New("refused")
 	err := f.Modify(context.Background(), testNS, func(*catalog.Collection) (*catalog.Collection, error) { return nil, refused })
 	if !errors.Is(err, refused) {
@@ -159,11 +165,13 @@ func TestExpireAheadOfNothing(t *testing.T) {
 // TestCountLocked: who holds the lock counts no more records than a few, and deletes all the same.
 func TestCountLocked(t *testing.T) {
 	for _, most := range []int{8, 1000} {
-		f, _ := aheadFixture(t)
+		f, _ := aheadFixture(t, ", hideExpired: true")
 		f.mostCounted = most
 		c, release, err := f.lockToChange(context.Background(), testNS)
 		f.must(err)
-		f.must(f.expireLocked(context.Background(), c[0], c[0].order.rule, f.Now()))
+		if n, err := f.expireLocked(context.Background(), c[0], c[0].order.rule, f.Now()); n != dueAhead || err != nil {
+			t.Errorf("%d are deleted, %v", n, err)
+		}
 		release()
 		if known := c[0].order.tally.isKnown(); known != (most == 1000) {
 			t.Errorf("at most %d: counted %v", most, known)
@@ -174,7 +182,7 @@ func TestCountLocked(t *testing.T) {
 
 // TestDropIndexesLooksAgain: where an index build has ended while much was deleted, the indexes are picked anew.
 func TestDropIndexesLooksAgain(t *testing.T) {
-	f, e := aheadFixture(t)
+	f, e := aheadFixture(t, ", hideExpired: true")
 	e.writes = func() {
 		e.writes = nil
 		f.must(f.Store.change(context.Background(), func(c *change) error {

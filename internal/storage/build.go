@@ -61,9 +61,10 @@ type Build struct {
 	cancel     context.CancelCauseFunc
 	done       chan struct{} // closed at the end
 	generation byte
-	inline     bool // the entries are written by the commit that publishes them
-	grows      bool // it ends when the disk has no room for more
-	ready      bool // that commit was made
+	how        OnHidden // of what is hidden and may be in the way
+	inline     bool     // the entries are written by the commit that publishes them
+	grows      bool     // it ends when the disk has no room for more
+	ready      bool     // that commit was made
 	skipped    []skippedRecord
 	progress   progress
 	pace       pace
@@ -112,8 +113,9 @@ func (s *Store) newBuild(ctx context.Context, c *collection, defs []*index.Defin
 
 // build makes the entries of new indexes from the collection's documents, for one who holds its lock exclusively. The
 // caller puts the definitions that finish gives into the catalogue, or calls abandon; on an error nothing remains.
-func (s *Store) build(ctx context.Context, c *collection, defs []*index.Definition) (b *Build, err error) {
+func (s *Store) build(ctx context.Context, c *collection, defs []*index.Definition, how OnHidden) (b *Build, err error) {
 	b = s.newBuild(ctx, c, defs)
+	b.how = how
 	if len(b.tables) == 0 {
 		b.inline = true
 		return b, nil
@@ -135,7 +137,7 @@ func (s *Store) build(ctx context.Context, c *collection, defs []*index.Definiti
 
 // fill is the bulk pass while nobody writes.
 func (b *Build) fill() error {
-	if err := b.clearTheWay(b.expireLocked); err != nil {
+	if err := b.makeWay(); err != nil {
 		return err
 	}
 	if err := b.scan(); err != nil || b.inline {

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/ebbdb/ebb/internal/index"
-	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
 const (
@@ -16,24 +15,19 @@ const (
 	breathRecords = 64
 )
 
-// clearTheWay deletes expired documents that are hidden: they are in no index's way.
-func (b *Build) clearTheWay(expire func(rule *policy.Rule, now int64) error) error {
-	now := b.store.Now()
-	for _, rule := range b.collection.hidingRules(b.store.options.HideExpired()) {
-		if err := expire(rule, now); err != nil {
+// clearTheWay deletes beside writers what is hidden, so that it need not be looked at. What is spared is deleted at the end, where
+// it is in the way.
+func (b *Build) clearTheWay() error {
+	if b.how.Keep {
+		return nil
+	}
+	now := b.store.hidingTime()
+	for _, rule := range b.store.unspared(b.collection) {
+		if _, err := b.store.ExpireNow(b.ctx, b.NS, rule, now); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (b *Build) expireLocked(rule *policy.Rule, now int64) error {
-	return b.store.expireLocked(b.ctx, b.collection, rule, now)
-}
-
-func (b *Build) expireAmongWriters(rule *policy.Rule, now int64) error {
-	_, err := b.store.ExpireNow(b.ctx, b.NS, rule, now)
-	return err
 }
 
 // scan puts the entries of all records into the sorters. Records that come while it runs are in the side tables; it ends

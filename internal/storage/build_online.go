@@ -16,8 +16,9 @@ import (
 const lastRound = 1000
 
 // publish makes a build that writers know of. The caller holds the collection's lock exclusively.
-func (s *Store) publish(ctx context.Context, c *collection, defs []*index.Definition) (*Build, error) {
+func (s *Store) publish(ctx context.Context, c *collection, defs []*index.Definition, how OnHidden) (*Build, error) {
 	b := s.newBuild(ctx, c, defs)
+	b.how = how
 	if err := b.begin(true); err != nil {
 		b.close()
 		return nil, err
@@ -35,13 +36,13 @@ func (b *Build) withdraw() {
 }
 
 // run does all the work, beside writers, up to the commit.
-func (b *Build) run(p *indexPlan, made *Created) (err error) {
+func (b *Build) run(p *indexPlan, l *loosening, made *Created) (err error) {
 	b.log("Index build: starting")
 	defer b.end()
 	for _, step := range []func() error{
-		func() error { return b.clearTheWay(b.expireAmongWriters) }, b.scan, b.load, b.catchUpRounds,
-		func() error { return b.expireAhead(p) },
-		func() error { return b.alone(func() error { return b.commit(p, made) }) },
+		b.clearTheWay, b.scan, b.load, b.catchUpRounds,
+		func() error { return b.expireAhead(p, l) },
+		func() error { return b.alone(func() error { return b.commit(p, l, made) }) },
 	} {
 		if err := step(); err != nil {
 			err = b.failure(err)
@@ -127,14 +128,17 @@ func (b *Build) closeGeneration() (closed byte, err error) {
 }
 
 // expireAhead deletes most of what commit would delete because TTLs get longer with it.
-func (b *Build) expireAhead(p *indexPlan) error {
-	s := b.store
-	c := s.current.Load().collections[b.Collection]
+func (b *Build) expireAhead(p *indexPlan, l *loosening) error {
+	c := b.store.current.Load().collections[b.Collection]
 	if err := b.alive(); err != nil || c == nil {
 		return err
 	}
-	for _, rule := range s.leaving(c, c.retime(p, &Created{})) {
-		if err := b.expireAmongWriters(rule, s.Now()); err != nil {
+	if l.toBe(c, c.retime(p, &Created{})); !l.deletes() {
+		return nil
+	}
+	for _, rule := range l.rules {
+		n, err := b.store.ExpireNow(b.ctx, b.NS, rule, b.store.hidingTime())
+		if l.done.Deleted += n; err != nil {
 			return err
 		}
 	}
@@ -142,12 +146,12 @@ func (b *Build) expireAhead(p *indexPlan) error {
 }
 
 // commit is the last round, and the change of the catalogue. Nobody writes meanwhile.
-func (b *Build) commit(p *indexPlan, made *Created) error {
+func (b *Build) commit(p *indexPlan, l *loosening, made *Created) error {
 	c := b.store.current.Load().collections[b.Collection]
 	if err := b.alive(); err != nil || c == nil {
 		return err // whoever drops a collection ends its builds
 	}
-	err := b.store.putIndexes(b.ctx, c, p, made, func() (*Build, error) { return b, b.settle(c) })
+	err := b.store.putIndexes(b.ctx, c, p, l, made, func() (*Build, error) { return b, b.settle(c) })
 	if err != nil {
 		return err
 	}

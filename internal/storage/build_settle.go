@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
 const (
@@ -90,22 +91,34 @@ func (b *Build) settle(c *collection) error {
 
 // clearHidden deletes the expired, hidden ones among the records that are in the way.
 func (b *Build) clearHidden(c *collection) (cleared bool, err error) {
+	if b.how.Keep {
+		return false, nil
+	}
 	open, err := b.inTheWay()
 	if err != nil || len(open) == 0 {
 		return false, err
 	}
+	return b.removeHidden(c, open)
+}
+
+// removeHidden deletes those of the records that are hidden. While expiry is held it fails when there are any.
+func (b *Build) removeHidden(c *collection, ids []RecordID) (cleared bool, err error) {
 	txn, err := b.store.Begin(b.ctx)
 	if err != nil {
 		return false, err
 	}
 	defer txn.Rollback()
 	w := txn.writer(c)
-	for _, id := range open {
+	for _, id := range ids {
 		rec, there, err := w.stored(id)
 		if err != nil {
 			return false, err
 		}
 		if there && w.hidden(rec) {
+			if held := b.store.held(c); held != "" && !b.how.Force {
+				return false, mongoerr.New(mongoerr.IllegalOperation, "expiry is held (%s), and documents of %s that have expired and are hidden are in the "+
+					"way of an index: force: true deletes them", held, c.NS)
+			}
 			if err := w.remove(rec.Clone()); err != nil {
 				return false, err
 			}
@@ -115,7 +128,8 @@ func (b *Build) clearHidden(c *collection) (cleared bool, err error) {
 	return cleared, txn.Commit(b.ctx, kv.Buffered)
 }
 
-// inTheWay are the records that share a key of a unique table, and those without keys.
+// inTheWay are the hidden records that share a key of a unique table, and those without keys; none when the build fails without them,
+// too.
 func (b *Build) inTheWay() (ids []RecordID, err error) {
 	v, r, err := b.view()
 	if err != nil {
@@ -128,14 +142,33 @@ func (b *Build) inTheWay() (ids []RecordID, err error) {
 			if err != nil {
 				return nil, err
 			}
-			ids = append(ids, first)
+			all := []RecordID{first}
 			for _, h := range holders {
-				ids = append(ids, h.id)
+				all = append(all, h.id)
 			}
+			hidden, err := r.hiddenAmong(all)
+			if err != nil || len(all)-len(hidden) > 1 {
+				return nil, err
+			}
+			ids = append(ids, hidden...)
 		}
 	}
 	err = b.eachSkipped(v, func(s skippedRecord) error { ids = append(ids, s.id); return nil })
 	return ids, err
+}
+
+// hiddenAmong are those of the records that are hidden, or not there any more.
+func (r *Reader) hiddenAmong(ids []RecordID) (hidden []RecordID, err error) {
+	for _, id := range ids {
+		rec, there, err := r.stored(id)
+		if err != nil {
+			return nil, err
+		}
+		if !there || r.hidden(rec) {
+			hidden = append(hidden, id)
+		}
+	}
+	return hidden, nil
 }
 
 // decide fails when a record has no keys, or shares one that is unique.

@@ -26,7 +26,7 @@ func (f *fixture) beside(during func(*Build), specs ...string) (Created, error) 
 
 func (f *fixture) besideOf(ctx context.Context, during func(*Build), specs ...string) (Created, error) {
 	f.online()
-	return f.CreateIndexesSeen(ctx, testNS, f.parse(specs...), during)
+	return f.CreateIndexesSeen(ctx, testNS, OnHidden{}, f.parse(specs...), during)
 }
 
 // nothingBuilt wants no trace of a build that failed.

@@ -22,6 +22,8 @@ type Created struct {
 	Collection bool
 	// Indexes are the new ones, Retimed those on _ts that got another TTL in place.
 	Indexes, Retimed []*index.Definition
+	// Hidden is what became of documents that a TTL hid which got longer.
+	Hidden Loosened
 }
 
 // CreateIndexes makes indexes, which parse reads for the collection as it then is, all in one commit or none; the
@@ -29,22 +31,32 @@ type Created struct {
 // errors 85 and 86. While entries for its documents are built others write to the collection; see Build. Who wants
 // what somebody is building waits for that.
 func (s *Store) CreateIndexes(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error)) (Created, error) {
-	return s.CreateIndexesSeen(ctx, ns, parse, func(*Build) {})
+	return s.CreateIndexesSeen(ctx, ns, OnHidden{}, parse, func(*Build) {})
 }
 
-// CreateIndexesSeen is CreateIndexes that shows the build, if there is one, before it begins.
-func (s *Store) CreateIndexesSeen(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*Build)) (made Created, err error) {
+// CreateIndexesSeen is CreateIndexes that is told what to do with what is hidden, and shows the build, if there is one, before it
+// begins.
+func (s *Store) CreateIndexesSeen(ctx context.Context, ns namespace.NS, how OnHidden, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*Build)) (made Created, err error) {
+	l := &loosening{store: s, how: how}
+	defer l.close()
+	err = s.createIndexes(ctx, ns, l, parse, seen, &made)
+	made.Hidden, err = l.end(err)
+	return made, err
+}
+
+func (s *Store) createIndexes(ctx context.Context, ns namespace.NS, l *loosening, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*Build), made *Created) error {
 	for {
 		found := s.find([]namespace.NS{ns})[0]
 		if found == nil {
-			if err := s.createToIndex(ctx, ns, parse, &made); err != nil {
-				return Created{}, err
+			if err := s.createToIndex(ctx, ns, parse, made); err != nil {
+				*made = Created{}
+				return err
 			}
 			continue
 		}
-		done, err := s.createOn(ctx, ns, parse, seen, &made)
+		done, err := s.createOn(ctx, ns, l, parse, seen, made)
 		if done || err != nil {
-			return made, err
+			return err
 		}
 	}
 }
@@ -63,7 +75,7 @@ func (s *Store) createToIndex(ctx context.Context, ns namespace.NS, parse func(*
 }
 
 // createOn is not done when the collection has gone before it was locked, or somebody else's build has ended meanwhile.
-func (s *Store) createOn(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*Build), made *Created) (done bool, err error) {
+func (s *Store) createOn(ctx context.Context, ns namespace.NS, l *loosening, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*Build), made *Created) (done bool, err error) {
 	if c := s.find([]namespace.NS{ns})[0]; c != nil {
 		p, err := s.planIndexes(c, parse)
 		if err == nil && p.isNothing() { // as most often, when a client makes sure at its start
@@ -71,7 +83,7 @@ func (s *Store) createOn(ctx context.Context, ns namespace.NS, parse func(*catal
 			return true, nil
 		}
 	}
-	p, b, err := s.startIndexes(ctx, ns, parse, made)
+	p, b, err := s.startIndexes(ctx, ns, l, parse, made)
 	switch {
 	case err != nil || p == nil:
 		return false, err
@@ -79,14 +91,14 @@ func (s *Store) createOn(ctx context.Context, ns namespace.NS, parse func(*catal
 		return false, p.busy.wait(ctx)
 	case b != nil:
 		seen(b)
-		return true, b.run(p, made)
+		return true, b.run(p, l, made)
 	}
 	return true, nil
 }
 
 // startIndexes plans under the lock and does at once what needs no long build. b is the build that remains to be run. p is
 // nil when there is no such collection, or when another build has ended after it was planned.
-func (s *Store) startIndexes(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error), made *Created) (p *indexPlan, b *Build, err error) {
+func (s *Store) startIndexes(ctx context.Context, ns namespace.NS, l *loosening, parse func(*catalog.Collection) ([]*index.Definition, error), made *Created) (p *indexPlan, b *Build, err error) {
 	found, release, err := s.lockToChange(ctx, ns)
 	if err != nil {
 		return nil, nil, err
@@ -115,12 +127,14 @@ func (s *Store) startIndexes(ctx context.Context, ns namespace.NS, parse func(*c
 	case p.isNothing():
 		return p, nil, nil
 	case small:
-		if same, err := s.expireAhead(ctx, c, s.leaving(c, c.retime(p, &Created{}))); !same || err != nil {
+		next := c.retime(p, &Created{})
+		l.toBe(c, next)
+		if same, err := l.ahead(ctx, next); !same || err != nil {
 			return nil, nil, err
 		}
-		return p, nil, s.createAtOnce(ctx, c, p, made)
+		return p, nil, s.createAtOnce(ctx, c, p, l, made)
 	}
-	if b, err = s.publish(ctx, c, p.added); b != nil {
+	if b, err = s.publish(ctx, c, p.added, l.how); b != nil {
 		b.grows = true
 	}
 	return p, b, err
@@ -188,10 +202,10 @@ func (c *collection) builderOf(d *index.Definition) *Build {
 }
 
 // createAtOnce builds indexes while the collection's lock is held.
-func (s *Store) createAtOnce(ctx context.Context, c *collection, p *indexPlan, made *Created) error {
+func (s *Store) createAtOnce(ctx context.Context, c *collection, p *indexPlan, l *loosening, made *Created) error {
 	var b *Build
-	err := s.putIndexes(ctx, c, p, made, func() (_ *Build, err error) {
-		b, err = s.build(ctx, c, p.added)
+	err := s.putIndexes(ctx, c, p, l, made, func() (_ *Build, err error) {
+		b, err = s.build(ctx, c, p.added, l.how)
 		return b, err
 	})
 	if b != nil {
@@ -208,14 +222,15 @@ func (s *Store) createAtOnce(ctx context.Context, c *collection, p *indexPlan, m
 
 // putIndexes commits a plan. The collection's lock is held exclusively. What the plan makes expire goes first; only then ready,
 // which may delete some too, brings the new indexes' entries up to date.
-func (s *Store) putIndexes(ctx context.Context, c *collection, p *indexPlan, made *Created, ready func() (*Build, error)) (err error) {
+func (s *Store) putIndexes(ctx context.Context, c *collection, p *indexPlan, l *loosening, made *Created, ready func() (*Build, error)) (err error) {
 	defer func() {
 		if err != nil {
 			c.thaw()
 		}
 	}()
 	next := c.retime(p, made)
-	if err := s.expireLoosened(ctx, c, next); err != nil {
+	l.toBe(c, next)
+	if err := l.settle(ctx); err != nil {
 		return err
 	}
 	b, err := ready()

@@ -77,20 +77,27 @@ func (s *Store) tryDropDatabase(ctx context.Context, db string) (dropped []*cata
 	return dropped, done, err
 }
 
-// DropIndexes drops the indexes that pick chooses and returns how many there were before. What has expired by a TTL index
+// DropIndexes drops the indexes that pick chooses and returns how many there were before. What is hidden by a TTL index
 // that goes is deleted first: it does not come back. The index on _id stays. pick sees the indexes that are being built,
 // too: a build all of whose indexes are picked is aborted, and part of one cannot be dropped.
 func (s *Store) DropIndexes(ctx context.Context, ns namespace.NS, pick func(*catalog.Collection) ([]*index.Definition, error)) (before int, err error) {
-	for {
-		before, done, err := s.tryDropIndexes(ctx, ns, pick)
-		if done || err != nil {
-			return before, err
-		}
+	before, _, err = s.DropIndexesWith(ctx, ns, OnHidden{}, pick)
+	return before, err
+}
+
+// DropIndexesWith is DropIndexes that is told what to do with what is hidden.
+func (s *Store) DropIndexesWith(ctx context.Context, ns namespace.NS, how OnHidden, pick func(*catalog.Collection) ([]*index.Definition, error)) (before int, hidden Loosened, err error) {
+	l := &loosening{store: s, how: how}
+	defer l.close()
+	for done := false; !done && err == nil; {
+		before, done, err = s.tryDropIndexes(ctx, ns, l, pick)
 	}
+	hidden, err = l.end(err)
+	return before, hidden, err
 }
 
 // tryDropIndexes is not done when an index build has ended after pick saw it.
-func (s *Store) tryDropIndexes(ctx context.Context, ns namespace.NS, pick func(*catalog.Collection) ([]*index.Definition, error)) (before int, done bool, err error) {
+func (s *Store) tryDropIndexes(ctx context.Context, ns namespace.NS, l *loosening, pick func(*catalog.Collection) ([]*index.Definition, error)) (before int, done bool, err error) {
 	found, release, err := s.lockToChange(ctx, ns)
 	if err != nil {
 		return 0, false, err
@@ -117,13 +124,15 @@ func (s *Store) tryDropIndexes(ctx context.Context, ns namespace.NS, pick func(*
 		return 0, false, err
 	}
 	next := c.WithIndexes(stay)
-	if same, err := s.expireAhead(ctx, c, s.leaving(c, next)); !same || err != nil {
+	l.toBe(c, next)
+	if same, err := l.ahead(ctx, next); !same || err != nil {
 		return 0, false, err
 	}
-	for _, b := range stopped {
-		b.abort("dropIndexes command")
-	}
-	return len(all.Indexes), true, s.replace(ctx, c, next)
+	return len(all.Indexes), true, s.replace(ctx, l, next, func() {
+		for _, b := range stopped {
+			b.abort("dropIndexes command")
+		}
+	})
 }
 
 // without are the collection's indexes but those that go.

@@ -241,6 +241,11 @@ func (r *Reader) firstDates(s span, f func(int64)) error {
 // Due are records with an entry that is due at now by the rule, at most limit of them, earliest first. next is where to go
 // on, in this or a later view; nil when there is no more. What was due may have changed since: Writer.Expire looks again.
 func (r *Reader) Due(rule *policy.Rule, now int64, after []byte, limit int) (ids []RecordID, next []byte, err error) {
+	return r.allDue(rule, now, after, limit)
+}
+
+// allDue is Due.
+func (r *Reader) allDue(rule *policy.Rule, now int64, after []byte, limit int) (ids []RecordID, next []byte, err error) {
 	err = r.eachDue(rule, now, after, func(id RecordID, key []byte) bool {
 		ids = append(ids, id.Clone())
 		if len(ids) < limit {

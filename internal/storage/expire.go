@@ -104,18 +104,20 @@ func (w *Writer) expireSome(rule *policy.Rule, after []byte) (n int64, next []by
 // expireAhead deletes beside writers what its caller would delete next while it holds the collection's lock exclusively, where
 // that is much: it gives the lock back meanwhile. Nobody else changes what the collection is, unless an index build ends; then
 // same is false, and what the caller knows of c is old.
-func (s *Store) expireAhead(ctx context.Context, c *collection, rules []*policy.Rule) (same bool, err error) {
+func (s *Store) expireAhead(ctx context.Context, c *collection, rules []*policy.Rule) (deleted int64, same bool, err error) {
 	now := s.hidingTime()
 	rules, err = s.withMuchDue(ctx, c, rules, now)
 	if err != nil || len(rules) == 0 {
-		return true, err
+		return 0, true, err
 	}
 	c.steady.lock.release(true)
 	for i := 0; i < len(rules) && err == nil; i++ {
-		err = s.expireBeside(ctx, c, rules[i], now)
+		var n int64
+		n, err = s.expireBeside(ctx, c, rules[i], now)
+		deleted += n
 	}
 	_ = c.steady.lock.acquire(context.WithoutCancel(ctx), true) // which nothing ends but its turn: the caller gives it back
-	return s.current.Load().collections[c.ID] == c, err
+	return deleted, s.current.Load().collections[c.ID] == c, err
 }
 
 // withMuchDue are those of the rules by which more records are due than are better deleted one by one.
@@ -141,35 +143,38 @@ func (s *Store) withMuchDue(ctx context.Context, c *collection, rules []*policy.
 }
 
 // expireBeside is ExpireNow for what may be much, which it sweeps if it can.
-func (s *Store) expireBeside(ctx context.Context, c *collection, rule *policy.Rule, now int64) error {
+func (s *Store) expireBeside(ctx context.Context, c *collection, rule *policy.Rule, now int64) (deleted int64, err error) {
 	much, err := s.withMuchDue(ctx, c, []*policy.Rule{rule}, now)
 	if err == nil && len(much) > 0 {
-		err = s.sweepPatiently(ctx, c, rule, now)
+		deleted, err = s.sweepPatiently(ctx, c, rule, now)
 	}
 	if err != nil {
-		return err
+		return deleted, err
 	}
-	_, err = s.ExpireNow(ctx, c.NS, rule, now)
-	return err
+	n, err := s.ExpireNow(ctx, c.NS, rule, now)
+	return deleted + n, err
 }
 
 // expireLocked is ExpireNow for one who holds the collection's lock exclusively.
-func (s *Store) expireLocked(ctx context.Context, c *collection, rule *policy.Rule, now int64) error {
-	if err := s.sweepBefore(ctx, c, rule, now); err != nil {
-		return err
+func (s *Store) expireLocked(ctx context.Context, c *collection, rule *policy.Rule, now int64) (deleted int64, err error) {
+	deleted, err = s.sweepBefore(ctx, c, rule, now)
+	if err != nil {
+		return deleted, err
 	}
 	for after, more := []byte(nil), true; more; more = after != nil {
+		n := int64(0)
 		t, err := s.BeginAt(ctx, now)
 		if err != nil {
-			return err
+			return deleted, err
 		}
-		if _, after, err = t.writer(c).expireSome(rule, after); err != nil {
+		if n, after, err = t.writer(c).expireSome(rule, after); err != nil {
 			t.Rollback()
-			return err
+			return deleted, err
 		}
 		if err := t.Commit(ctx, kv.Buffered); err != nil {
-			return err
+			return deleted, err
 		}
+		deleted += n
 	}
-	return nil
+	return deleted, nil
 }

@@ -1,8 +1,6 @@
 package storage
 
 import (
-	"math"
-
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -15,6 +13,19 @@ type Expiring struct {
 	Would int64
 	// TTLs are those that are new, or become others.
 	TTLs []ChangedTTL
+	// Hidden is how many others have expired and are hidden by TTLs that the change loosens, takes away or makes visible: they are
+	// deleted by it, or else Shown of them are seen again. Gone are those TTLs.
+	Hidden, Shown int64
+	Gone          []GoneTTL
+	// Held is why they are not deleted at the moment, unless the change is told to; "" when they are.
+	Held string
+}
+
+// GoneTTL is a TTL that hides, and does not any more, or not as much.
+type GoneTTL struct {
+	Rule policy.Rule
+	// Hidden is how many documents it hides.
+	Hidden int64
 }
 
 // ChangedTTL is a TTL that is new, or becomes another.
@@ -84,19 +95,14 @@ func (r *Reader) keysTell(t *ChangedTTL) bool {
 
 // expiringByKeys is not ok when there are too many to tell.
 func (r *Reader) expiringByKeys(t *ChangedTTL) (ok bool, err error) {
-	due, ok, err := r.countDue(&t.Rule)
+	due, ok, err := r.countDue(&t.Rule, r.view.now)
 	if !ok || err != nil || t.Old == nil {
 		t.Would = due
 		return ok, err
 	}
-	t.Already, ok, err = r.countDue(t.Old)
+	t.Already, ok, err = r.countDue(t.Old, r.view.now)
 	t.Would = max(due-t.Already, 0)
 	return ok, err
-}
-
-func (r *Reader) countDue(rule *policy.Rule) (n int64, all bool, err error) {
-	w, err := r.deadlinesBy(rule, dueAt(r.view.now), math.MaxInt64, func(int64) { n++ })
-	return n, w.All, err
 }
 
 func (r *Reader) expiringByDocuments(e *Expiring, look func(Record) error) error {
@@ -141,4 +147,26 @@ func (e *Expiring) add(rec Record, now int64) {
 func isDue(rule *policy.Rule, rec Record, now int64) bool {
 	deadline, _ := rule.Deadline(rec.Doc, rec.Modified)
 	return deadline <= now
+}
+
+// expiringHidden says what becomes of documents that are hidden, in the change from r's collection to next.
+func (r *Reader) expiringHidden(e *Expiring, next *catalog.Collection) error {
+	after, all := rulesOf(next), r.view.hiding.all
+	rules := r.c.shownBy(after, all)
+	h, err := r.hiddenBy(rules, after, all)
+	if err != nil {
+		return err
+	}
+	e.Hidden, e.Shown = h.due, h.shown
+	for _, rule := range rules {
+		n, _, err := r.countDue(rule, r.at)
+		if err != nil {
+			return err
+		}
+		e.Gone = append(e.Gone, GoneTTL{*rule, n})
+	}
+	if e.Hidden > 0 {
+		e.Held = r.view.store.held(r.c)
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
 // hiding is what a view has to know of the server's ttlHideExpired.
@@ -25,31 +26,45 @@ func (s *Store) hiding() hiding {
 	return hiding{s.options.HideExpired(), frozen}
 }
 
-// StopHiding calls set, after which the server's ttlHideExpired hides nothing. What was hidden is deleted before: it does not
+// StopHiding calls set, after which the server's ttlHideExpired hides nothing. What only that hides is deleted before: it does not
 // come back. From the last deletion on until set has returned nobody writes to collections with a TTL, and time stands still
 // for what readers can see.
-func (s *Store) StopHiding(ctx context.Context, set func() error) error {
-	if err := s.expireAmongWriters(ctx); err != nil { // most of it
-		return err
+func (s *Store) StopHiding(ctx context.Context, how OnHidden, set func() error) (done Loosened, err error) {
+	if done, err = s.expireAmongWriters(ctx, how); err != nil { // most of it
+		return done, err
 	}
 	for {
-		done, err := s.stopHiding(ctx, set)
-		if done || err != nil {
-			return err
+		done.Kept = 0
+		again, err := s.stopHiding(ctx, how, set, &done)
+		if !again || err != nil {
+			return done, err
 		}
 	}
 }
 
-func (s *Store) expireAmongWriters(ctx context.Context) error {
+// hiddenByAll are the collection's rules that hide because all do.
+func (c *collection) hiddenByAll() (rules []*policy.Rule) {
+	for i := range c.rules.All() {
+		if rule := &c.rules.All()[i]; rule.Hides(true) && !rule.Hides(false) {
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}
+
+func (s *Store) expireAmongWriters(ctx context.Context, how OnHidden) (done Loosened, err error) {
 	for _, c := range s.withTTL() {
-		for _, rule := range c.rules.All() {
-			err := s.expireBeside(ctx, c, &rule, s.hidingTime())
-			if err != nil && !mongoerr.Is(err, mongoerr.NamespaceNotFound) {
-				return err
+		if how.Keep || s.held(c) != "" && !how.Force {
+			continue
+		}
+		for _, rule := range c.hiddenByAll() {
+			n, err := s.expireBeside(ctx, c, rule, s.hidingTime())
+			if done.Deleted += n; err != nil && !mongoerr.Is(err, mongoerr.NamespaceNotFound) {
+				return done, err
 			}
 		}
 	}
-	return nil
+	return done, nil
 }
 
 // withTTL are the collections from which something may expire.
@@ -63,8 +78,8 @@ func (s *Store) withTTL() (found []*collection) {
 	return found
 }
 
-// stopHiding is not done when another collection has got a TTL meanwhile.
-func (s *Store) stopHiding(ctx context.Context, set func() error) (done bool, err error) {
+// stopHiding has to be called again when another collection has got a TTL meanwhile.
+func (s *Store) stopHiding(ctx context.Context, how OnHidden, set func() error, done *Loosened) (again bool, err error) {
 	all := s.withTTL()
 	release, err := lockAll(ctx, all)
 	if err != nil {
@@ -76,18 +91,40 @@ func (s *Store) stopHiding(ctx context.Context, set func() error) (done bool, er
 	}
 	defer s.ddl.lock.release(true)
 	if !slices.Equal(all, s.withTTL()) {
-		return false, nil
+		return true, nil
 	}
 	s.freeze(&s.frozen)
 	defer s.frozen.Store(0)
 	for _, c := range all {
-		for _, rule := range c.rules.All() {
-			if err := s.expireLocked(ctx, c, &rule, s.hidingTime()); err != nil {
-				return false, err
-			}
+		l := &loosening{store: s, how: how, c: c, after: c.rules, rules: c.hiddenByAll()}
+		if err := l.stopHiding(ctx); err != nil {
+			return false, err
 		}
+		done.Deleted += l.done.Deleted
+		done.Kept += l.done.Kept
 	}
-	return true, set()
+	return false, set()
+}
+
+// stopHiding deletes, refuses or counts what the collection hides because all rules do.
+func (l *loosening) stopHiding(ctx context.Context) error {
+	switch {
+	case len(l.rules) == 0:
+		return nil
+	case l.how.Keep:
+		v, err := l.store.View(ctx)
+		if err != nil {
+			return err
+		}
+		defer v.Close()
+		h, err := v.read(l.c).hiddenBy(l.rules, l.after, false)
+		l.done.Kept = h.shown
+		return err
+	case !l.deletes():
+		return l.refuse(ctx)
+	}
+	defer l.tell()
+	return l.expire(ctx)
 }
 
 // freezeTries bounds how often freeze looks at a clock that goes on.

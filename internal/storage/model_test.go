@@ -413,8 +413,7 @@ func (m *model) stepIndexes() {
 	case there.TTL && m.rng.IntN(2) == 0:
 		m.stepRetime(there)
 	default:
-		m.visible()
-		m.forgetExpiredBy(there)
+		m.visible() // what is hidden is deleted, and nothing else
 		_, err := m.DropIndexes(ctx, m.ns, func(*catalog.Collection) ([]*index.Definition, error) {
 			return []*index.Definition{there}, nil
 		})
@@ -423,6 +422,7 @@ func (m *model) stepIndexes() {
 	}
 }
 
+// forgetExpiredBy: so does a sweep by one index.
 func (m *model) forgetExpiredBy(def *index.Definition) {
 	for i := range m.list {
 		m.list[i].gone = m.list[i].gone || m.expired(m.list[i], def)
@@ -457,9 +457,6 @@ func (m *model) stepCreateIndex(d *index.Definition, spec string) {
 func (m *model) stepRetime(there *index.Definition) {
 	seconds := int32(5 + m.rng.IntN(30))
 	m.visible()
-	if seconds > there.ExpireAfterSeconds {
-		m.forgetExpiredBy(there)
-	}
 	err := m.Modify(context.Background(), m.ns, func(c *catalog.Collection) (*catalog.Collection, error) {
 		defs := slices.Clone(c.Indexes)
 		for i, d := range defs {

@@ -12,11 +12,23 @@ import (
 
 // Modify changes a collection's options and its indexes' definitions in one commit: what modify returns takes the place of
 // what it is given, with the same number, name and uuid, and indexes with the same numbers. An index that becomes unique
-// is built anew, which fails with DuplicateKey; so is one that stops being unique. What has expired by a TTL that is
+// is built anew, which fails with DuplicateKey; so is one that stops being unique. What is hidden by a TTL that is
 // lengthened, taken away or made visible is deleted first: it does not come back.
 //
 // Nobody writes to the collection meanwhile. modify may be called again.
 func (s *Store) Modify(ctx context.Context, ns namespace.NS, modify func(*catalog.Collection) (*catalog.Collection, error)) error {
+	_, err := s.ModifyWith(ctx, ns, OnHidden{}, modify)
+	return err
+}
+
+// ModifyWith is Modify that is told what to do with what is hidden.
+func (s *Store) ModifyWith(ctx context.Context, ns namespace.NS, how OnHidden, modify func(*catalog.Collection) (*catalog.Collection, error)) (Loosened, error) {
+	l := &loosening{store: s, how: how}
+	defer l.close()
+	return l.end(s.modify(ctx, ns, l, modify))
+}
+
+func (s *Store) modify(ctx context.Context, ns namespace.NS, l *loosening, modify func(*catalog.Collection) (*catalog.Collection, error)) error {
 	found, release, err := s.lockToChange(ctx, ns)
 	if err != nil {
 		return err
@@ -32,24 +44,27 @@ func (s *Store) Modify(ctx context.Context, ns namespace.NS, modify func(*catalo
 	if err != nil {
 		return err
 	}
-	if _, err := s.expireAhead(ctx, found[0], s.leaving(found[0], next)); err != nil { // which stays as it is: nothing is built
+	l.toBe(found[0], next)
+	if _, err := l.ahead(ctx, next); err != nil { // the collection stays as it is: nothing is built
 		return err
 	}
-	return s.replace(ctx, found[0], next)
+	return s.replace(ctx, l, next, func() {})
 }
 
-// replace puts next in the place of c, whose lock is held.
-func (s *Store) replace(ctx context.Context, c *collection, next *catalog.Collection) (err error) {
+// replace puts next in the place of l's collection, whose lock is held. It calls settled when nothing hidden is in the way any more.
+func (s *Store) replace(ctx context.Context, l *loosening, next *catalog.Collection, settled func()) (err error) {
+	c := l.c
 	defer func() {
 		if err != nil {
 			c.thaw()
 		}
 	}()
-	if err := s.expireLoosened(ctx, c, next); err != nil {
+	if err := l.settle(ctx); err != nil {
 		return err
 	}
+	settled()
 	again := changedForm(c, next)
-	build, err := s.build(ctx, c, again)
+	build, err := s.build(ctx, c, again, l.how)
 	if err != nil {
 		return err
 	}
@@ -115,63 +130,6 @@ func withAnew(c *catalog.Collection, old, anew []*index.Definition) *catalog.Col
 		}
 	}
 	return c.WithIndexes(defs)
-}
-
-// expireLoosened deletes what has expired by the rules that next does not have any more, or not as strictly.
-//
-// Readers go on under the old rules until next is published, and what expires meanwhile would be hidden to them and seen again
-// after. So at the end time stands still for them, and what may have become hidden until then is deleted too. Whoever does
-// not publish next calls thaw.
-func (s *Store) expireLoosened(ctx context.Context, c *collection, next *catalog.Collection) error {
-	all := s.options.HideExpired()
-	going := c.loosenedBy(next, all)
-	err := s.expireBy(ctx, c, going)
-	if err != nil || !slices.ContainsFunc(going, func(r *policy.Rule) bool { return r.Hides(all) }) {
-		return err
-	}
-	s.freeze(&c.frozen)
-	return s.expireBy(ctx, c, going)
-}
-
-func (s *Store) expireBy(ctx context.Context, c *collection, rules []*policy.Rule) error {
-	now := s.hidingTime()
-	for _, rule := range rules {
-		if err := s.expireLocked(ctx, c, rule, now); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// leaving are the rules by which replace deletes what has expired before next is in c's place.
-func (s *Store) leaving(c *collection, next *catalog.Collection) []*policy.Rule {
-	all := s.options.HideExpired()
-	rules := c.loosenedBy(next, all)
-	if len(changedForm(c, next)) > 0 {
-		rules = append(rules, c.hidingRules(all)...)
-	}
-	return rules
-}
-
-// loosenedBy are the rules that next does not have any more, or not as strictly.
-func (c *collection) loosenedBy(next *catalog.Collection, all bool) (going []*policy.Rule) {
-	after := rulesOf(next)
-	for i := range c.rules.All() {
-		if rule := &c.rules.All()[i]; loosened(rule, after, all) {
-			going = append(going, rule)
-		}
-	}
-	return going
-}
-
-// hidingRules are those by which what has expired is in no index's way.
-func (c *collection) hidingRules(all bool) (hiding []*policy.Rule) {
-	for i := range c.rules.All() {
-		if rule := &c.rules.All()[i]; rule.Hides(all) {
-			hiding = append(hiding, rule)
-		}
-	}
-	return hiding
 }
 
 // thaw has the collection's rules hide again what expires.

@@ -232,7 +232,7 @@ func TestStopHiding(t *testing.T) {
 			return err
 		})
 	}
-	f.must(f.StopHiding(context.Background(), func() error {
+	done, err := f.StopHiding(context.Background(), OnHidden{}, func() error {
 		f.clock.Advance(time.Second) // and the second
 		seen(2)
 		if c := f.find([]namespace.NS{testNS})[0]; c.steady.lock.try(false) {
@@ -242,7 +242,10 @@ func TestStopHiding(t *testing.T) {
 		f.hideAll = false
 		seen(2)
 		return nil
-	}))
+	})
+	if err != nil || done != (Loosened{Deleted: 1}) {
+		t.Errorf("%+v, %v", done, err)
+	}
 	seen(2)
 	if f.frozen.Load() != 0 {
 		t.Error("time stands still")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
 
@@ -115,6 +116,32 @@ func (s *Store) RehearseModify(ctx context.Context, ns namespace.NS, now int64, 
 	return Rehearsal{Of: c.Collection, Expiring: e}, err
 }
 
+// RehearseDrop is DropIndexes that changes nothing: it fails as that would and says what would be deleted at now.
+func (s *Store) RehearseDrop(ctx context.Context, ns namespace.NS, now int64, pick func(*catalog.Collection) ([]*index.Definition, error)) (h Rehearsal, before int, err error) {
+	c := s.find([]namespace.NS{ns})[0]
+	switch {
+	case c == nil:
+		return h, 0, notFound(ns)
+	case c.IsView():
+		return h, 0, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+	}
+	all := c.withBuilding()
+	going, err := pick(all)
+	if err != nil {
+		return h, 0, err
+	}
+	if _, err := c.buildsAmong(going); err != nil {
+		return h, 0, err
+	}
+	stay, err := c.without(going)
+	if err != nil {
+		return h, 0, err
+	}
+	h.Of = c.Collection
+	h.Expiring, err = s.rehearseOn(ctx, c, now, c.WithIndexes(stay), nil)
+	return h, len(all.Indexes), err
+}
+
 // rehearseOn says what expires when c becomes next, and fails as the build of the indexes given would.
 func (s *Store) rehearseOn(ctx context.Context, c *collection, now int64, next *catalog.Collection, build []*index.Definition) (e Expiring, err error) {
 	v, err := s.ViewAt(ctx, now)
@@ -126,6 +153,11 @@ func (s *Store) rehearseOn(ctx context.Context, c *collection, now int64, next *
 	if !ok {
 		return e, notFound(c.NS)
 	}
+	defer func() {
+		if err == nil {
+			err = r.expiringHidden(&e, next)
+		}
+	}()
 	if len(build) == 0 {
 		return r.expiring(next, nil)
 	}

@@ -141,16 +141,16 @@ type sweptPart struct {
 }
 
 // sweepBefore does at once what can be done so of what its caller will do one by one, holding the collection's lock exclusively.
-func (s *Store) sweepBefore(ctx context.Context, c *collection, rule *policy.Rule, now int64) error {
+func (s *Store) sweepBefore(ctx context.Context, c *collection, rule *policy.Rule, now int64) (deleted int64, err error) {
 	if !c.sweeps(rule) || !c.steady.counting.TryLock() { // who counts may wait for the lock
-		return nil
+		return 0, nil
 	}
 	defer c.steady.counting.Unlock()
 	if counted, err := s.countLocked(ctx, c, rule, now); !counted || err != nil {
-		return err
+		return 0, err
 	}
-	_, _, err := s.sweepLocked(ctx, c, rule, now)
-	return err
+	done, _, err := s.sweepLocked(ctx, c, rule, now)
+	return done.Documents, err
 }
 
 // countLocked is countOrder for one who holds the collection's lock exclusively, and counting. It does not count where little
@@ -181,22 +181,22 @@ func (s *Store) countLocked(ctx context.Context, c *collection, rule *policy.Rul
 }
 
 // sweepPatiently is Sweep for one who waits for writers as long as it takes, and counts beside them before that.
-func (s *Store) sweepPatiently(ctx context.Context, c *collection, rule *policy.Rule, now int64) error {
+func (s *Store) sweepPatiently(ctx context.Context, c *collection, rule *policy.Rule, now int64) (deleted int64, err error) {
 	if !c.sweeps(rule) || len(c.steady.building()) > 0 {
-		return nil
+		return 0, nil
 	}
 	if err := s.countOrder(ctx, c); err != nil {
-		return err
+		return 0, err
 	}
 	if err := c.steady.lock.acquire(ctx, true); err != nil {
-		return err
+		return 0, err
 	}
 	defer c.steady.lock.release(true)
 	if s.current.Load().collections[c.ID] != c {
-		return nil
+		return 0, nil
 	}
-	_, _, err := s.sweepLocked(ctx, c, rule, now)
-	return err
+	done, _, err := s.sweepLocked(ctx, c, rule, now)
+	return done.Documents, err
 }
 
 // sweepLocked is Sweep for one who holds the collection's lock exclusively.

@@ -198,7 +198,22 @@ func (w *Writer) makeRoom(self RecordID) error {
 			}
 		}
 	}
+	for _, rec := range w.inTheWay { // when nothing is refused any more
+		if err := w.removeAside(rec); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// isInTheWay takes note of an expired record that goes to make room.
+func (w *Writer) isInTheWay(rec Record) {
+	for _, o := range w.inTheWay {
+		if bytes.Equal(o.ID, rec.ID) {
+			return
+		}
+	}
+	w.inTheWay = append(w.inTheWay, rec.Clone())
 }
 
 func (w *Writer) makeRoomFor(t *writtenTable, j int, self RecordID) error {
@@ -216,7 +231,7 @@ func (w *Writer) makeRoomFor(t *writtenTable, j int, self RecordID) error {
 	return nil
 }
 
-// evict refuses the j-th fresh key if another record has it, and deletes an expired one that does.
+// evict refuses the j-th fresh key if another record has it; an expired one that does is in the way.
 func (w *Writer) evict(t *writtenTable, j int, self RecordID) error {
 	ids, err := w.holders(t, t.fresh.Key(j))
 	if err != nil {
@@ -238,9 +253,7 @@ func (w *Writer) evict(t *writtenTable, j int, self RecordID) error {
 		case !w.hidden(rec):
 			return duplicateKey(w.c.Collection, t.Definition, t.fresh.Key(j), t.fresh.TypeBits(j))
 		}
-		if err := w.removeAside(rec); err != nil {
-			return err
-		}
+		w.isInTheWay(rec)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (s *Store) upgrade(ctx context.Context) error {
 func (s *Store) upgradeIndex(ctx context.Context, collection uint32, d *index.Definition) error {
 	c := s.current.Load().collections[collection]
 	s.options.Logger.Info("build an index of an older format anew", "namespace", c.NS.String(), "index", d.Name)
-	b, err := s.build(ctx, c, []*index.Definition{d})
+	b, err := s.build(ctx, c, []*index.Definition{d}, OnHidden{})
 	if err != nil {
 		return err
 	}

@@ -40,6 +40,7 @@ type Writer struct {
 	inserted         bool
 	keys             KeyCount // index keys that come and go
 	moved            [2]bool  // whether any record moves forward, and back
+	inTheWay         []Record // expired ones that go when the change under way is not refused
 }
 
 // writtenTable is what a Writer keeps for one index.
@@ -105,6 +106,7 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	if err := w.txn.room(len(doc)); err != nil {
 		return nil, err
 	}
+	w.inTheWay = w.inTheWay[:0]
 	id, err := w.place(doc)
 	if err != nil {
 		return nil, err
@@ -153,9 +155,7 @@ func (w *Writer) place(doc bson.Doc) (RecordID, error) {
 	case there && !w.hidden(rec):
 		return nil, duplicateID(w.c.Collection, rec.Doc)
 	case there:
-		if err := w.remove(rec.Clone()); err != nil {
-			return nil, err
-		}
+		w.isInTheWay(rec)
 	}
 	w.claim(recordKey(w.key[:0], w.c.ID, id))
 	return id, nil
@@ -189,6 +189,7 @@ func (w *Writer) Update(old Record, doc bson.Doc) (id RecordID, changed bool, er
 	if err := w.txn.room(len(doc)); err != nil {
 		return nil, false, err
 	}
+	w.inTheWay = w.inTheWay[:0]
 	if id, err = w.replace(old.ID, doc); err != nil {
 		return nil, false, err
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/storage"
 )
 
 // metrics counts what the monitor has done since the server started.
@@ -17,6 +18,8 @@ type metrics struct {
 	rests, restMicros atomic.Int64
 	sweeps, swept     atomic.Int64 // documents that were deleted at once, and how often that was
 	arranged, cleaned atomic.Int64
+	// What changes of TTLs deleted, or made visible again, of what was hidden.
+	loosened, kept atomic.Int64
 
 	batches, batchDocs, stagedBytes, batchMicros atomic.Int64
 }
@@ -42,7 +45,15 @@ func (m *Monitor) AppendMetrics(b *bson.Builder) {
 		Int64("sweptDocuments", c.swept.Load()).
 		Int64("arrangedDocuments", c.arranged.Load()).
 		Int64("cleanedEntries", c.cleaned.Load()).
+		Int64("deletedByCommands", c.loosened.Load()).
+		Int64("keptByCommands", c.kept.Load()).
 		End()
+}
+
+// NoteLoosened counts what a change of TTLs made of documents that were hidden.
+func (m *Monitor) NoteLoosened(done storage.Loosened) {
+	m.metrics.loosened.Add(done.Deleted)
+	m.metrics.kept.Add(done.Kept)
 }
 
 // appendStanding appends how far behind sweeps are; nothing when the store cannot be read.

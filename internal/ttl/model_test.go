@@ -272,7 +272,7 @@ func (m *model) replace(d *modelDoc) {
 	}
 }
 
-// collMod changes the TTL of an index. What had expired by it does not come back.
+// collMod changes the TTL of an index. What it hid does not come back; what could be seen stays.
 func (m *model) collMod() {
 	name := []string{"d", "e", "_ts"}[m.rand.IntN(3)]
 	rule := m.rules[name]
@@ -281,7 +281,7 @@ func (m *model) collMod() {
 		seconds = -1
 	}
 	looser := seconds == -1 && rule.seconds != -1 || rule.seconds != -1 && seconds > rule.seconds
-	if looser {
+	if looser && (rule.hides || m.all) {
 		m.keep(func(d *modelDoc) bool { return m.deadline(d, name) > m.hiding() })
 	}
 	m.do("collMod c %s {expireAfterSeconds: %d}", name, seconds)

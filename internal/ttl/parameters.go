@@ -66,7 +66,7 @@ func NewParameters(r *parameter.Registry) *Parameters {
 		BatchTimeMS:       long("batchedDeletesTargetBatchTimeMS", 5),
 		StagedDocBytes:    long("batchedDeletesTargetStagedDocBytes", 32<<20),
 		MinCPUPercent:     parameter.NewInt(r, "ttlMonitorMinCPUPercent", parameter.Both, 10, 1, 100, false),
-		HideExpired:       flag("ttlHideExpired", false),
+		HideExpired:       flag(HideExpiredName, false),
 		CollModNaNIsZero:  flag("ttlCollModNaNIsZero", false),
 		OnCapped:          flag("ttlOnCapped", false),
 		MassExpiryGuard:   parameter.NewDouble(r, MassExpiryGuardName, parameter.Both, 0, 0, 1),
@@ -88,6 +88,9 @@ const (
 	clockStepName   = "ttlMaxClockStepSecs"
 	clockSettleName = "ttlClockSettleSecs"
 )
+
+// HideExpiredName is the name of Parameters.HideExpired. It is switched off by storage.Store.StopHiding.
+const HideExpiredName = "ttlHideExpired"
 
 // MassExpiryGuardName is the name of Parameters.MassExpiryGuard.
 const MassExpiryGuardName = "ttlMassExpiryGuard"

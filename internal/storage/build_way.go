@@ -1,0 +1,136 @@
+package storage
+
+import (
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// makeWay deletes what is hidden, while nobody writes, so that it is in no index's way; of what is spared, what is in the way.
+func (b *Build) makeWay() error {
+	if b.how.Keep {
+		return nil
+	}
+	now, spared := b.store.hidingTime(), false
+	all := b.store.options.HideExpired()
+	for i := range b.collection.rules.All() {
+		rule := &b.collection.rules.All()[i]
+		switch {
+		case !rule.Hides(all):
+		case b.store.spares(b.collection, rule):
+			due, err := b.isDue(rule, now)
+			if err != nil {
+				return err
+			}
+			spared = spared || due
+		default:
+			if _, err := b.store.expireLocked(b.ctx, b.collection, rule, now); err != nil {
+				return err
+			}
+		}
+	}
+	if !spared {
+		return nil
+	}
+	ids, err := b.hiddenInTheWay()
+	if err == nil && len(ids) > 0 {
+		_, err = b.removeHidden(b.collection, ids)
+	}
+	return err
+}
+
+func (b *Build) isDue(rule *policy.Rule, now int64) (bool, error) {
+	v, r, err := b.view()
+	if err != nil {
+		return false, err
+	}
+	defer v.Close()
+	n, err := r.dueEntries(rule, now, 1)
+	return n > 0, err
+}
+
+// hiddenInTheWay are the hidden records without which the build would not fail; none when it fails anyway. It builds on trial.
+func (b *Build) hiddenInTheWay() (ids []RecordID, err error) {
+	trial := b.store.newBuild(b.ctx, b.collection, b.Definitions)
+	defer trial.close()
+	v, r, err := b.view()
+	if err != nil {
+		return nil, err
+	}
+	defer v.Close()
+	c, err := r.Unhidden().Scan(RecordScan{})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	for c.Next() {
+		rec := c.Record()
+		if trial.try(rec) == nil {
+			continue
+		}
+		if !r.hidden(rec) || len(ids) == maxInTheWay {
+			return nil, nil // the build says what is wrong with it
+		}
+		ids = append(ids, rec.ID.Clone())
+	}
+	if c.Err() != nil {
+		return nil, c.Err()
+	}
+	for _, t := range trial.tables {
+		more, fails, err := t.hiddenHolders(r)
+		if err != nil || fails || len(ids)+len(more) > maxInTheWay {
+			return nil, err
+		}
+		ids = append(ids, more...)
+	}
+	return ids, nil
+}
+
+// maxInTheWay bounds the records that are deleted because an index is built for which they are in the way.
+const maxInTheWay = 1 << 20
+
+// hiddenHolders are the hidden records that share a key of a unique table with others; fails says that visible ones share one.
+func (t *buildTable) hiddenHolders(r *Reader) (ids []RecordID, fails bool, err error) {
+	if !holdsIDs(t.Definition) {
+		return nil, false, nil
+	}
+	if err := t.sorter.finish(); err != nil {
+		return nil, false, err
+	}
+	var last, lastID []byte
+	visible, begun, shared := 0, false, false
+	look := func(id RecordID) error {
+		rec, there, err := r.stored(id)
+		switch {
+		case err != nil || !there:
+		case r.hidden(rec):
+			ids = append(ids, id.Clone())
+		default:
+			visible++
+		}
+		return err
+	}
+	for {
+		e, ok, err := t.sorter.next()
+		if err != nil || !ok {
+			return ids, false, err
+		}
+		same := begun && string(e.key) == string(last)
+		switch {
+		case !same:
+			visible, shared = 0, false
+		case RecordID(e.id).isSame(lastID):
+			continue
+		default:
+			if !shared {
+				err = look(lastID)
+			}
+			shared = true
+			if err == nil {
+				err = look(e.id)
+			}
+			if err != nil || visible > 1 || len(ids) > maxInTheWay {
+				return nil, true, err
+			}
+		}
+		last, lastID, begun = append(last[:0], e.key...), append(lastID[:0], e.id...), true
+	}
+}

@@ -1,0 +1,305 @@
+package storage
+
+import (
+	"context"
+	"math"
+	"strconv"
+
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// OnHidden is what a command says of documents that are hidden, because they have expired by a rule that hides, and that would be
+// seen again once it has changed that rule. What a rule does not hide everybody still sees: it stays in any case.
+type OnHidden struct {
+	// Keep makes them visible again; without it they are deleted first. While expiry is held they are not, unless Force says
+	// so: then a change that would make any visible is refused. So is an index that hidden ones are in the way of; with Keep
+	// those count as any others.
+	Keep, Force bool
+}
+
+// Loosened is what became of them.
+type Loosened struct {
+	// Deleted is how many the command deleted, Kept how many became visible again.
+	Deleted, Kept int64
+}
+
+// held is why what has expired of the collection is kept on purpose; "" when it is not.
+func (s *Store) held(c *collection) string {
+	return s.options.Held()
+}
+
+// spares says whether what is hidden by the rule is left alone by those who need it away only because it may be in their way.
+func (s *Store) spares(c *collection, rule *policy.Rule) bool {
+	return s.held(c) != ""
+}
+
+// loosening is a change of a collection's rules under way, as seen by those that hide. It is made anew for each try of a
+// command, but for what was done.
+type loosening struct {
+	store *Store
+	how   OnHidden
+	done  Loosened
+	c     *collection
+	after policy.Rules
+	all   bool // whether every rule hides, after the change
+	// rules are those that hide and that after does not have any more, or not as strictly.
+	rules []*policy.Rule
+	// before sees what was hidden, where it is kept; nil elsewhere.
+	before *View
+}
+
+// toBe makes l the change from c, whose lock is held exclusively, to next.
+func (l *loosening) toBe(c *collection, next *catalog.Collection) {
+	l.all = l.store.options.HideExpired()
+	l.c, l.after = c, rulesOf(next)
+	l.rules = c.shownBy(l.after, l.all)
+}
+
+// shownBy are the collection's rules that hide and that after does not have any more, or not as strictly.
+func (c *collection) shownBy(after policy.Rules, all bool) (rules []*policy.Rule) {
+	for i := range c.rules.All() {
+		if rule := &c.rules.All()[i]; rule.Hides(all) && loosened(rule, after, all) {
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}
+
+// deletes says whether what is hidden is deleted first.
+func (l *loosening) deletes() bool {
+	return !l.how.Keep && (l.how.Force || l.store.held(l.c) == "")
+}
+
+// ahead deletes most of what settle would delete, beside writers. same is as expireAhead has it.
+func (l *loosening) ahead(ctx context.Context, next *catalog.Collection) (same bool, err error) {
+	same = true
+	if l.deletes() {
+		var n int64
+		n, same, err = l.store.expireAhead(ctx, l.c, l.rules)
+		l.done.Deleted += n
+	}
+	if same && err == nil && !l.how.Keep && len(changedForm(l.c, next)) > 0 {
+		_, same, err = l.store.expireAhead(ctx, l.c, l.store.unspared(l.c))
+	}
+	return same, err
+}
+
+// unspared are the hiding rules by which whoever builds an index deletes what has expired: it need not be looked at then.
+func (s *Store) unspared(c *collection) (rules []*policy.Rule) {
+	all := s.options.HideExpired()
+	for i := range c.rules.All() {
+		if rule := &c.rules.All()[i]; rule.Hides(all) && !s.spares(c, rule) {
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}
+
+// settle deletes what is still hidden, or refuses, or takes note of it; then the change is published, or undone.
+//
+// Readers go on under the old rules until it is published, and what expires meanwhile would be hidden to them and seen again
+// after. So at the end time stands still for them, and what may have become hidden until then is deleted too.
+func (l *loosening) settle(ctx context.Context) (err error) {
+	if len(l.rules) == 0 {
+		return nil
+	}
+	if l.how.Keep {
+		l.before, err = l.store.View(ctx)
+		return err
+	}
+	if !l.deletes() {
+		l.store.freeze(&l.c.frozen)
+		return l.refuse(ctx)
+	}
+	if err := l.expire(ctx); err != nil {
+		return err
+	}
+	l.store.freeze(&l.c.frozen)
+	return l.expire(ctx)
+}
+
+func (l *loosening) expire(ctx context.Context) error {
+	now := l.store.hidingTime()
+	for _, rule := range l.rules {
+		n, err := l.store.expireLocked(ctx, l.c, rule, now)
+		l.done.Deleted += n
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxRefused is how far is counted what a change that is refused would have deleted.
+const maxRefused = 10_000
+
+// refuse fails when anything is hidden that would be seen again.
+func (l *loosening) refuse(ctx context.Context) error {
+	v, err := l.store.View(ctx)
+	if err != nil {
+		return err
+	}
+	defer v.Close()
+	r, n := v.read(l.c), int64(0)
+	for _, rule := range l.rules {
+		due, err := r.dueEntries(rule, r.at, maxRefused-n)
+		if err != nil {
+			return err
+		}
+		if n += due; n >= maxRefused {
+			break
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return refusedWhileHeld(l.c, l.store.held(l.c), n)
+}
+
+func refusedWhileHeld(c *collection, held string, n int64) error {
+	many := strconv.FormatInt(n, 10)
+	if n >= maxRefused {
+		many += " or more"
+	}
+	return mongoerr.New(mongoerr.IllegalOperation, "expiry is held (%s), and hidden documents of %s that have expired (%s) would have to be deleted "+
+		"so that they do not come back: keepExpired: true makes them visible again, force: true deletes them", held, c.NS, many)
+}
+
+// published counts what the change has made visible, when it has been made and no lock is held any more. Nothing of it can be
+// undone: where counting fails, what was counted is told.
+func (l *loosening) published() {
+	if l.before == nil {
+		return
+	}
+	l.before.ctx = context.WithoutCancel(l.before.ctx)
+	h, err := l.before.read(l.c).hiddenBy(l.rules, l.after, l.all)
+	if l.done.Kept = h.shown; err != nil {
+		l.store.options.Logger.Warn("Counting what became visible again failed", "namespace", l.c.NS.String(), "error", err.Error())
+	}
+}
+
+// end is what the command says that made the change, or failed with err.
+func (l *loosening) end(err error) (Loosened, error) {
+	if err == nil {
+		l.published()
+	}
+	l.tell()
+	return l.done, err
+}
+
+// close gives back what l holds.
+func (l *loosening) close() {
+	if l.before != nil {
+		_ = l.before.Close()
+		l.before = nil
+	}
+}
+
+// tell logs what became of hidden documents, if there were any.
+func (l *loosening) tell() {
+	log := l.store.options.Logger
+	if n := l.done.Deleted; n > 0 {
+		log.Info("Deleted what was hidden before a TTL hides it no longer", "namespace", l.c.NS.String(), "numDeleted", n)
+	}
+	if n := l.done.Kept; n > 0 {
+		log.Info("Made visible again what had expired and was hidden", "namespace", l.c.NS.String(), "numKept", n)
+	}
+}
+
+// hiddenCount is how many documents are due by rules that hide, and how many of those are visible under others.
+type hiddenCount struct{ due, shown int64 }
+
+// hiddenBy counts the documents that have expired by the rules, which hide, and those of them that are not hidden under the rules
+// after. It counts keys where those tell.
+func (r *Reader) hiddenBy(rules []*policy.Rule, after policy.Rules, all bool) (h hiddenCount, err error) {
+	if len(rules) == 0 {
+		return h, nil
+	}
+	if len(rules) == 1 {
+		h, ok, err := r.hiddenByKeys(rules[0], after, all)
+		if ok || err != nil {
+			return h, err
+		}
+	}
+	var seen Seen
+	others := map[string]struct{}{}
+	for i, rule := range rules {
+		for after1, more := []byte(nil), true; more; more = after1 != nil {
+			var ids []RecordID
+			if ids, after1, err = r.allDue(rule, r.at, after1, expireBatch); err != nil {
+				return h, err
+			}
+			found, err := r.Unhidden().GetMany(ids)
+			if err != nil {
+				return h, err
+			}
+			for _, rec := range found {
+				if rec.Doc == nil || isDueByAny(rules[:i], rec, r.at) || !isDue(rule, rec, r.at) || !first(&seen, others, rec.ID) {
+					continue
+				}
+				h.due++
+				if !after.Hidden(rec.Doc, rec.Modified, r.at, all) {
+					h.shown++
+				}
+			}
+		}
+	}
+	return h, nil
+}
+
+// first says whether the id is met for the first time.
+func first(seen *Seen, others map[string]struct{}, id RecordID) bool {
+	if _, numbered := id.Sequence(); numbered {
+		return seen.Add(id)
+	}
+	if _, again := others[string(id)]; again || len(others) == maxDatedOnce {
+		return !again
+	}
+	others[string(id)] = struct{}{}
+	return true
+}
+
+func isDueByAny(rules []*policy.Rule, rec Record, now int64) bool {
+	for _, rule := range rules {
+		if isDue(rule, rec, now) {
+			return true
+		}
+	}
+	return false
+}
+
+// hiddenByKeys is not ok when keys do not tell: another rule hides, or there are too many.
+func (r *Reader) hiddenByKeys(rule *policy.Rule, after policy.Rules, all bool) (h hiddenCount, ok bool, err error) {
+	next, kept := after.Own()
+	if rule.Index != nil {
+		next, kept = after.ForIndexID(rule.Index.ID)
+	}
+	for i := range after.All() {
+		if o := &after.All()[i]; o.Hides(all) && !(kept && o == next) {
+			return h, false, nil
+		}
+	}
+	if kept && next.Kind != rule.Kind {
+		return h, false, nil
+	}
+	if h.due, ok, err = r.countDue(rule, r.at); !ok || err != nil {
+		return h, ok, err
+	}
+	h.shown = h.due
+	if kept && next.Hides(all) {
+		still, all, err := r.countDue(next, r.at)
+		if !all || err != nil {
+			return h, all, err
+		}
+		h.shown = max(h.due-still, 0)
+	}
+	return h, true, nil
+}
+
+// countDue is how many documents are due at now by a rule as it is given; all is false when there are too many to tell.
+func (r *Reader) countDue(rule *policy.Rule, now int64) (n int64, all bool, err error) {
+	w, err := r.deadlinesBy(rule, dueAt(now), math.MaxInt64, func(int64) { n++ })
+	return n, w.All, err
+}

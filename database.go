@@ -77,7 +77,7 @@ func openDatabase(s *Server) (d *database, err error) {
 		return d, err
 	}
 	d.store, err = storage.Open(context.Background(), d.engine, storage.Options{
-		Clock: s.opts.Clock, Indexes: index.NewParser(filters), HideExpired: d.expiry.HideExpired.Get, Held: d.monitor.Hold,
+		Clock: s.opts.Clock, Indexes: index.NewParser(filters), HideExpired: d.expiry.HideExpired.Get, Held: d.monitor.Hold, Grace: d.expiry.Grace,
 		OnDDL: func(e storage.Event) {
 			endCursors(cursors, e)
 			d.monitor.OnDDL(e)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
 // Catalog is one version of the catalogue. It is never changed; With, Without and Replace return new versions.
@@ -37,6 +38,9 @@ type Collection struct {
 	CollatedIDs bool
 	// Order is how the records of a collection with a TTL index lie; nil where that is the order of insertion, or of _id.
 	Order *Order
+	// Graces are those of TTLs that were made or shortened a short while ago, by the number of their index, 0 for the collection's
+	// own; some may have ended.
+	Graces map[uint32]policy.Grace
 }
 
 // Order says that records lie in the order of the dates that a TTL index expires them by.
@@ -185,6 +189,13 @@ func (coll *Collection) WithOptions(o Options) *Collection {
 func (coll *Collection) WithOrder(o *Order) *Collection {
 	c := *coll
 	c.Order = o
+	return &c
+}
+
+// WithGraces is coll with other graces.
+func (coll *Collection) WithGraces(graces map[uint32]policy.Grace) *Collection {
+	c := *coll
+	c.Graces = graces
 	return &c
 }
 

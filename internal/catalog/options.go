@@ -20,6 +20,8 @@ type Options struct {
 	// says whether there is one.
 	ExpireAfterSeconds int64
 	HasTTL             bool
+	// TTLPaused says that nothing is deleted because it has expired; hiding goes on.
+	TTLPaused bool
 
 	// ViewOn is the name of the collection that a view looks at, Pipeline its array of stages.
 	ViewOn   string
@@ -56,6 +58,7 @@ func ReadOptions(doc bson.Doc) Options {
 	if v := o.Doc.Lookup("expireAfterSeconds"); v.IsNumber() && !v.IsNaN() {
 		o.ExpireAfterSeconds, o.HasTTL = v.TruncInt64(), true
 	}
+	o.TTLPaused = o.Doc.Lookup("ttlPaused").Truthy()
 	o.TimeSeries = readTimeSeries(o.Doc.Lookup("timeseries"))
 	o.Collation = object(o.Doc, "collation")
 	o.Validator = object(o.Doc, "validator")

@@ -2,19 +2,23 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
 // Document is coll as the store keeps it:
 //
 //	{ id: long, db: string, coll: string, uuid: UUID, options: {…}, indexes: [ { id: long, form: int, spec: {…} }, … ], collatedIDs: true,
-//	  order: { number: long, index: long } }
+//	  order: { number: long, index: long }, graces: [ { index: long, at: Date, until: Date, asSleep: true }, … ] }
 //
-// collatedIDs is there only when it is so, and order only where records lie in the order of a TTL index.
+// collatedIDs and asSleep are there only when it is so, order only where records lie in the order of a TTL index, and graces only
+// where there are any.
 func (coll *Collection) Document() bson.Doc {
 	b := bson.Build().Int64("id", int64(coll.ID))
 	b.String("db", coll.NS.DB).String("coll", coll.NS.Coll).Binary("uuid", 4, coll.UUID[:])
@@ -29,7 +33,42 @@ func (coll *Collection) Document() bson.Doc {
 	if o := coll.Order; o != nil {
 		b.Object("order").Int64("number", int64(o.Number)).Int64("index", int64(o.Index)).End()
 	}
+	if len(coll.Graces) > 0 {
+		coll.appendGraces(b)
+	}
 	return b.Doc()
+}
+
+func (coll *Collection) appendGraces(b *bson.Builder) {
+	b.Array("graces")
+	for i, id := range slices.Sorted(maps.Keys(coll.Graces)) {
+		g := coll.Graces[id]
+		b.Object(bson.IndexKey(i)).Int64("index", int64(id)).Date("at", g.At).Date("until", g.Until)
+		if g.AsSleep {
+			b.Bool("asSleep", true)
+		}
+		b.End()
+	}
+	b.End()
+}
+
+func loadGraces(v bson.Value) (map[uint32]policy.Grace, error) {
+	if v.Type != bson.TypeArray {
+		return nil, nil
+	}
+	graces := map[uint32]policy.Grace{}
+	for it := v.Doc().Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeObject {
+			return nil, fmt.Errorf("a grace is a %s", it.Value().Type)
+		}
+		g := it.Value().Doc()
+		index, at, until := g.Lookup("index"), g.Lookup("at"), g.Lookup("until")
+		if index.Type != bson.TypeInt64 || at.Type != bson.TypeDate || until.Type != bson.TypeDate {
+			return nil, fmt.Errorf("a grace lacks its index or times: %s", g)
+		}
+		graces[uint32(index.Int64())] = policy.Grace{At: at.Millis(), Until: until.Millis(), AsSleep: g.Lookup("asSleep").Truthy()}
+	}
+	return graces, nil
 }
 
 // maxDepth bounds the nesting of a stored entry: options and specifications within their limits, and our frame.
@@ -50,6 +89,10 @@ func Load(doc bson.Doc, parser *index.Parser) (*Collection, error) {
 	coll.CollatedIDs = doc.Lookup("collatedIDs").Truthy()
 	if o := object(doc, "order"); o != nil {
 		coll.Order = &Order{Number: uint32(o.Lookup("number").Int64()), Index: uint32(o.Lookup("index").Int64())}
+	}
+	var err error
+	if coll.Graces, err = loadGraces(doc.Lookup("graces")); err != nil {
+		return nil, fmt.Errorf("catalog: %s: %w", coll.NS, err)
 	}
 	_, bytes := uuid.Binary()
 	copy(coll.UUID[:], bytes)

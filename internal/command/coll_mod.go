@@ -34,6 +34,7 @@ type collModRequest struct {
 	cappedSize, cappedMax bson.Value
 	timeseries            *timeseriesFields // nil when not asked for
 	legacy                bool
+	pause                 bson.Value // ttlPaused, Missing when not asked for
 	dryRun                bool
 	how                   storage.OnHidden
 	// changesTTL says that something is asked for that makes a TTL expire, or hide, more or less; and extended that what is Ebb's own
@@ -142,7 +143,9 @@ func (op *Op) parseCollMod(a *Args) (*collModRequest, error) {
 		}
 	}
 	r.dryRun = a.SafeBool("dryRun", false)
-	r.extended, r.how = !op.APIStrict, op.readOnHidden(a)
+	if r.extended, r.how = !op.APIStrict, op.readOnHidden(a); r.extended && a.Has("ttlPaused") {
+		r.pause = bson.Bool(a.SafeBool("ttlPaused", false))
+	}
 	r.changesTTL = !r.expire.IsMissing() || r.timeseries != nil || r.index != nil && (r.index.has("expireAfterSeconds") || r.index.has("hideExpired"))
 	r.legacy = a.Has("usePowerOf2Sizes") || a.Has("noPadding")
 	if r.legacy && op.takesLegacy(r.ns) {
@@ -160,7 +163,7 @@ func (op *Op) parseCollMod(a *Args) (*collModRequest, error) {
 
 // collectionOnly are the options that a view does not have.
 var collectionOnly = [...]string{"index", "validator", "validationLevel", "validationAction", "expireAfterSeconds", "timeseries",
-	"changeStreamPreAndPostImages", "cappedSize", "cappedMax"}
+	"changeStreamPreAndPostImages", "cappedSize", "cappedMax", "ttlPaused"}
 
 // takesLegacy says whether the flags of old storage engines are taken, and ignored: on collections with a TTL index, of
 // which the old manual says so.
@@ -241,11 +244,25 @@ func (op *Op) modified(ctx context.Context, c *catalog.Collection, r *collModReq
 			o.set("changeStreamPreAndPostImages", bson.Build().Bool("enabled", true).Doc().Value())
 		}
 	}
+	setPaused(o, r.pause, reply)
 	next := c.WithOptions(catalog.ReadOptions(o.doc()))
 	if r.index == nil {
 		return next, nil
 	}
 	return op.withIndexChange(next, r.index, reply)
+}
+
+// setPaused pauses deleting, or has it go on.
+func setPaused(o options, v bson.Value, reply *bson.Builder) {
+	if v.IsMissing() {
+		return
+	}
+	was, paused := o["ttlPaused"]
+	reply.Bool("ttlPaused_old", paused && was.Truthy()).Bool("ttlPaused_new", v.Bool())
+	o.set("ttlPaused", bson.Missing)
+	if v.Bool() {
+		o.set("ttlPaused", bson.True)
+	}
 }
 
 func (op *Op) setExpire(c *catalog.Collection, o options, v bson.Value) error {

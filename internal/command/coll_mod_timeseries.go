@@ -30,6 +30,7 @@ func (op *Op) modifiedSeries(c *catalog.Collection, r *collModRequest, reply *bs
 			return nil, err
 		}
 	}
+	setPaused(o, r.pause, reply)
 	next := c.WithOptions(catalog.ReadOptions(o.doc()))
 	if r.index == nil {
 		return next, nil

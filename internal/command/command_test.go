@@ -68,7 +68,7 @@ func newHarnessOn(t testing.TB, over func(kv.Engine) kv.Engine) *harness {
 	filters := match.NewParser()
 	monitor := ttl.New(ttl.Options{Clock: h.clock, Params: expiry, Ops: operation.NewRegistry(h.clock), Log: log}) // which is never started
 	store, err := storage.Open(t.Context(), over(engine), storage.Options{Clock: h.clock, Indexes: index.NewParser(filters),
-		HideExpired: expiry.HideExpired.Get, Held: monitor.Hold})
+		HideExpired: expiry.HideExpired.Get, Held: monitor.Hold, Grace: expiry.Grace})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,6 +110,9 @@ func (op *Op) parseCreate(a *Args) (*createRequest, error) {
 	if a.Bool("temp", false) {
 		r.options["temp"] = bson.True
 	}
+	if !op.APIStrict && a.SafeBool("ttlPaused", false) { // what listCollections shows, restores give
+		r.options["ttlPaused"] = bson.True
+	}
 	a.Ignore("flags", "recordIdsReplicated", "unauthenticated", "isTimeseriesNamespace")
 	return r, a.Done()
 }

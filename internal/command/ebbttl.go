@@ -130,6 +130,12 @@ func appendStatus(b *bson.Builder, s *ttl.Status, now int64) {
 	if s.Swept {
 		b.Date("lastSweep", s.LastSweep).Int64("lastDeleted", s.LastDeleted)
 	}
+	if s.InGrace {
+		b.Date("graceUntil", s.GraceUntil)
+	}
+	if s.Paused {
+		b.Bool("paused", true)
+	}
 	if s.LastError != "" {
 		b.String("lastError", s.LastError)
 	}
@@ -183,7 +189,9 @@ func (op *Op) explainExpiry(r *storage.Reader, id bson.Value) (bson.Doc, error) 
 		}
 	}
 	if e.Deadline <= op.Now {
-		op.appendHeld(b)
+		if held := op.TTL.HeldIn(r.Catalog()); held != "" {
+			b.String("heldUpBy", held)
+		}
 	}
 	b.Date("lastModified", e.Record.Modified).Array("rules")
 	for i, rule := range e.Rules {
@@ -191,6 +199,9 @@ func (op *Op) explainExpiry(r *storage.Reader, id bson.Value) (bson.Doc, error) 
 		appendRule(b, rule.Index, rule.Field, rule.Seconds, rule.Hides)
 		if rule.Deadline != policy.Never {
 			b.Date("deadline", rule.Deadline)
+		}
+		if rule.InGrace {
+			b.Date("graceUntil", rule.GraceUntil)
 		}
 		b.String("reason", rule.Why).End()
 	}

@@ -139,7 +139,12 @@ func rulesOf(entry *catalog.Collection) policy.Rules {
 		r := policy.ForSeries(entry.Options.TimeSeries.TimeField, entry.Options.ExpireAfterSeconds, cell)
 		own = &r
 	}
-	return policy.NewRules(entry.Indexes, own, cell)
+	rules := policy.NewRules(entry.Indexes, own, cell)
+	for i := range rules.All() {
+		rule := &rules.All()[i]
+		rule.Grace = entry.Graces[indexOf(rule)]
+	}
+	return rules
 }
 
 func (c *collection) index(id uint32) *tableIndex {

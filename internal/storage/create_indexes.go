@@ -237,7 +237,7 @@ func (s *Store) putIndexes(ctx context.Context, c *collection, p *indexPlan, l *
 	if err != nil {
 		return err
 	}
-	return s.publishIndexes(ctx, c, next, b, made)
+	return s.publishIndexes(ctx, c, next, b, l, made)
 }
 
 // retime is c with those of the plan's indexes that it has already.
@@ -255,8 +255,9 @@ func (c *collection) retime(p *indexPlan, made *Created) *catalog.Collection {
 }
 
 // publishIndexes puts next with the indexes that were built into the catalogue.
-func (s *Store) publishIndexes(ctx context.Context, c *collection, next *catalog.Collection, b *Build, made *Created) error {
+func (s *Store) publishIndexes(ctx context.Context, c *collection, next *catalog.Collection, b *Build, l *loosening, made *Created) error {
 	return s.change(ctx, func(ch *change) error {
+		ch.renew = l.renews
 		defs, err := b.finish(ch)
 		if err != nil {
 			return err

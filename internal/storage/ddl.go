@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
 // ddl lets changes of the catalogue in one at a time. A change of an existing collection holds that collection's lock
@@ -31,6 +32,8 @@ type change struct {
 	fresh   map[uint32]*multikey // of new indexes, by number
 	garbage []garbage
 	events  []Event
+	// renew says which rules get a grace though they were not tightened; nil for none.
+	renew func(was, rule *policy.Rule) bool
 }
 
 // change runs f, commits what it did to the catalogue, and publishes that. It is on stable storage when change returns.
@@ -83,10 +86,13 @@ func (c *change) publish(old *version) {
 	s.garbage.add(c.garbage...)
 }
 
-// put adds or replaces a collection, with the order that its indexes make of it.
+// put adds or replaces a collection, with the order that its indexes make of it, and the grace of TTLs that were changed.
 func (c *change) put(coll *catalog.Collection) error {
 	coll, err := c.chooseOrder(coll)
 	if err != nil {
+		return err
+	}
+	if coll, err = c.graced(coll); err != nil {
 		return err
 	}
 	c.catalog = c.catalog.With(coll)

@@ -144,7 +144,10 @@ func (r *Reader) fieldSpan(rule *policy.Rule, earliest, latest int64) span {
 // from behind the key after on, until f returns false. A record may come more than once. Those of a time series come in
 // the order of their ids.
 func (r *Reader) eachDue(rule *policy.Rule, now int64, after []byte, f func(id RecordID, key []byte) bool) error {
-	spans := r.spans(rule, dueAt(now))
+	return r.eachIn(r.spans(rule, dueAt(now)), after, f)
+}
+
+func (r *Reader) eachIn(spans []span, after []byte, f func(id RecordID, key []byte) bool) error {
 	if after != nil && !r.c.IsTimeSeries() { // whose own TTL has one span, without bounds, and others one each
 		i := slices.IndexFunc(spans, func(s span) bool { return tableSpan(s.low) == tableSpan(after) })
 		spans = spans[max(i, 0):]
@@ -238,15 +241,19 @@ func (r *Reader) firstDates(s span, f func(int64)) error {
 	return err
 }
 
-// Due are records with an entry that is due at now by the rule, at most limit of them, earliest first. next is where to go
-// on, in this or a later view; nil when there is no more. What was due may have changed since: Writer.Expire looks again.
+// Due are records with an entry that is due at now by the rule and that may be deleted, at most limit of them, earliest first. next is
+// where to go on, in this or a later view; nil when there is no more. What was due may have changed since: Writer.Expire looks again.
 func (r *Reader) Due(rule *policy.Rule, now int64, after []byte, limit int) (ids []RecordID, next []byte, err error) {
-	return r.allDue(rule, now, after, limit)
+	return r.someIn(r.deletable(rule, now), after, limit)
 }
 
-// allDue is Due.
+// allDue is Due with what is not to be deleted yet.
 func (r *Reader) allDue(rule *policy.Rule, now int64, after []byte, limit int) (ids []RecordID, next []byte, err error) {
-	err = r.eachDue(rule, now, after, func(id RecordID, key []byte) bool {
+	return r.someIn(r.spans(rule, dueAt(now)), after, limit)
+}
+
+func (r *Reader) someIn(spans []span, after []byte, limit int) (ids []RecordID, next []byte, err error) {
+	err = r.eachIn(spans, after, func(id RecordID, key []byte) bool {
 		ids = append(ids, id.Clone())
 		if len(ids) < limit {
 			return true

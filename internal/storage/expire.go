@@ -9,7 +9,8 @@ import (
 )
 
 // Expire deletes the record with the id if it has expired by the rule at the transaction's now, looking at the document
-// and at the rule as they are in the transaction. rec is what was deleted; ok is false when nothing was.
+// and at the rule as they are in the transaction, and that may be deleted: while deleting is paused, or in its grace, it is not. rec is
+// what was deleted; ok is false when nothing was.
 func (w *Writer) Expire(rule *policy.Rule, id RecordID) (rec Record, ok bool, err error) {
 	err = w.ExpireMany(rule, []RecordID{id}, func(r Record, deleted bool) bool {
 		rec, ok = r, deleted
@@ -25,6 +26,11 @@ func (w *Writer) Expire(rule *policy.Rule, id RecordID) (rec Record, ok bool, er
 // document when there is none any more) and whether it was deleted, until examined returns false. An id that is given
 // again is examined again, and not there.
 func (w *Writer) ExpireMany(rule *policy.Rule, ids []RecordID, examined func(rec Record, deleted bool) (more bool)) error {
+	return w.expireMany(rule, ids, false, examined)
+}
+
+// expireMany is ExpireMany; all deletes also what that leaves alone for now.
+func (w *Writer) expireMany(rule *policy.Rule, ids []RecordID, all bool, examined func(rec Record, deleted bool) (more bool)) error {
 	rule, ok := w.current(rule)
 	if !ok {
 		ids = nil
@@ -38,7 +44,7 @@ func (w *Writer) ExpireMany(rule *policy.Rule, ids []RecordID, examined func(rec
 		if _, again := gone[string(ids[i])]; again {
 			rec = Record{}
 		}
-		deleted, err := w.expire(rule, rec)
+		deleted, err := w.expire(rule, rec, all)
 		if err != nil {
 			return err
 		}
@@ -52,11 +58,12 @@ func (w *Writer) ExpireMany(rule *policy.Rule, ids []RecordID, examined func(rec
 	return nil
 }
 
-func (w *Writer) expire(rule *policy.Rule, rec Record) (deleted bool, err error) {
+func (w *Writer) expire(rule *policy.Rule, rec Record, all bool) (deleted bool, err error) {
 	if rec.Doc == nil {
 		return false, nil
 	}
-	if deadline, _ := rule.Deadline(rec.Doc, rec.Modified); deadline > w.view.now {
+	deadline, _ := rule.Deadline(rec.Doc, rec.Modified)
+	if deadline > w.view.now || !all && !w.mayDelete(rule, deadline) {
 		return false, nil
 	}
 	w.expired++
@@ -85,11 +92,11 @@ func (s *Store) ExpireNow(ctx context.Context, ns namespace.NS, rule *policy.Rul
 
 // expireSome deletes a batch of what is due and returns where to go on, nil when there is no more.
 func (w *Writer) expireSome(rule *policy.Rule, after []byte) (n int64, next []byte, err error) {
-	ids, next, err := w.Due(rule, w.view.now, after, expireBatch)
+	ids, next, err := w.allDue(rule, w.view.now, after, expireBatch)
 	if err != nil {
 		return 0, nil, err
 	}
-	err = w.ExpireMany(rule, ids, func(_ Record, deleted bool) bool {
+	err = w.expireMany(rule, ids, true, func(_ Record, deleted bool) bool {
 		if deleted {
 			n++
 		}

@@ -30,6 +30,13 @@ func (s *Store) hiding() hiding {
 // come back. From the last deletion on until set has returned nobody writes to collections with a TTL, and time stands still
 // for what readers can see.
 func (s *Store) StopHiding(ctx context.Context, how OnHidden, set func() error) (done Loosened, err error) {
+	if how.Keep {
+		for _, c := range s.withTTL() {
+			if err := s.renewGraces(ctx, c); err != nil {
+				return done, err
+			}
+		}
+	}
 	if done, err = s.expireAmongWriters(ctx, how); err != nil { // most of it
 		return done, err
 	}
@@ -40,6 +47,26 @@ func (s *Store) StopHiding(ctx context.Context, how OnHidden, set func() error) 
 			return done, err
 		}
 	}
+}
+
+// renewGraces gives the rules of a collection a grace that hide because all do: what they hid would be deleted as soon as it is seen.
+func (s *Store) renewGraces(ctx context.Context, c *collection) error {
+	if len(c.hiddenByAll()) == 0 {
+		return nil
+	}
+	found, release, err := s.lockToChange(ctx, c.NS)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if found[0] == nil {
+		return nil
+	}
+	defer s.options.OnDeadline(c.ID, s.Now()) // who deletes looks when the grace ends
+	return s.change(ctx, func(ch *change) error {
+		ch.renew = func(_, rule *policy.Rule) bool { return rule.Hides(true) && !rule.Hides(false) }
+		return ch.put(found[0].Collection)
+	})
 }
 
 // hiddenByAll are the collection's rules that hide because all do.

@@ -27,12 +27,23 @@ type Loosened struct {
 
 // held is why what has expired of the collection is kept on purpose; "" when it is not.
 func (s *Store) held(c *collection) string {
-	return s.options.Held()
+	if held := s.options.Held(); held != "" || !c.Options.TTLPaused {
+		return held
+	}
+	return Paused
+}
+
+// Paused is why what has expired of a collection is kept whose ttlPaused is true.
+const Paused = "the collection's ttlPaused is true"
+
+// renews are the rules that get a grace though they were not tightened, because what they hid is kept: it would be deleted at once.
+func (l *loosening) renews(was, rule *policy.Rule) bool {
+	return l.how.Keep && loosened(was, l.after, l.all)
 }
 
 // spares says whether what is hidden by the rule is left alone by those who need it away only because it may be in their way.
 func (s *Store) spares(c *collection, rule *policy.Rule) bool {
-	return s.held(c) != ""
+	return s.held(c) != "" || s.inGrace(rule, s.Now())
 }
 
 // loosening is a change of a collection's rules under way, as seen by those that hide. It is made anew for each try of a

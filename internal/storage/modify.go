@@ -70,6 +70,7 @@ func (s *Store) replace(ctx context.Context, l *loosening, next *catalog.Collect
 	}
 	defer build.close()
 	err = s.change(ctx, func(ch *change) error {
+		ch.renew = l.renews
 		anew, err := build.finish(ch)
 		if err != nil {
 			return err

@@ -27,6 +27,9 @@ type Options struct {
 	// Held is why what has expired is kept on purpose at the moment, "" when it is not: then no command deletes it either, unless it
 	// is told to.
 	Held func() string
+	// Grace is for how many milliseconds what a TTL makes due when it is made or shortened is not deleted, and whether that is as long
+	// as ttlMonitorSleepSecs; 0 for not at all.
+	Grace func() (millis int64, asSleep bool)
 	// HidesUpTo is a time up to which what has expired is hidden although the clock lies behind it, since it was turned back a
 	// little. It is asked for each Reader of a collection that hides.
 	HidesUpTo func() int64
@@ -109,6 +112,9 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	}
 	if o.Held == nil {
 		o.Held = func() string { return "" }
+	}
+	if o.Grace == nil {
+		o.Grace = func() (int64, bool) { return 0, false }
 	}
 	if o.HidesUpTo == nil {
 		o.HidesUpTo = func() int64 { return math.MinInt64 }

@@ -37,15 +37,18 @@ const (
 // Sweep deletes all records at once that have expired at now by the rule that orders their collection: one range deletion of
 // the records and one of the rule's index entries, however many there are. The entries of other indexes stay and are known
 // to be dead by a mark (marks.go); Clean removes them. ok is false when that cannot be done, or is not worth it, and the
-// records are to be deleted one by one: the rule is not the one that orders, some records are not in order yet, an index is
-// being built, writers do not end soon, or there are few.
+// records are to be deleted one by one: the rule is not the one that orders, some records are not in order yet, or in their grace, an
+// index is being built, writers do not end soon, or there are few.
 //
 // It holds the collection's lock exclusively, for the time of a commit: so no transaction is under way that has read what is
 // deleted, and every sequence that was given out is of a record that is there or is not.
 func (s *Store) Sweep(ctx context.Context, collection uint32, rule *policy.Rule, now int64) (done Swept, ok bool, err error) {
 	c := s.current.Load().collections[collection]
-	if !c.sweeps(rule) || !s.worthSweeping(c.order, rule, now) {
+	if !c.sweeps(rule) || c.Options.TTLPaused || !s.worthSweeping(c.order, rule, now) {
 		return Swept{}, false, nil
+	}
+	if spared, err := s.sparedOf(ctx, c, now); spared || err != nil {
+		return Swept{}, false, err
 	}
 	if counted, err := s.countSoon(ctx, c); !counted || err != nil {
 		return Swept{Uncounted: err == nil}, false, err
@@ -57,7 +60,25 @@ func (s *Store) Sweep(ctx context.Context, collection uint32, rule *policy.Rule,
 		return Swept{Busy: err == nil}, false, err
 	}
 	defer c.steady.lock.release(true)
+	if spared, err := s.sparedOf(ctx, c, now); spared || err != nil { // what was written meanwhile
+		return Swept{}, false, err
+	}
 	return s.sweepLocked(ctx, c, rule, now)
+}
+
+// sparedOf says whether anything is due by the rule that orders, and in its grace: then what is due is not one stretch.
+func (s *Store) sparedOf(ctx context.Context, c *collection, now int64) (bool, error) {
+	rule := c.order.rule
+	if !s.inGrace(rule, now) {
+		return false, nil
+	}
+	v, err := s.ViewAt(ctx, now)
+	if err != nil {
+		return false, err
+	}
+	defer v.Close()
+	n, err := v.read(c).dueEntries(rule, rule.Grace.At, 1)
+	return n > 0, err
 }
 
 // sweeps says whether the rule is the one that orders the collection.

@@ -9,15 +9,9 @@ import (
 func (r *Reader) Upcoming(rule *policy.Rule, now int64) (deadline int64, ok bool, err error) {
 	due := r.spans(rule, dueAt(now))
 	deadline = policy.Never
-	for i, s := range r.spans(rule, endOfTime) {
-		switch {
-		case s.series:
-			s.from = due[i].to + 1
-		case s.backward:
-			s.high = due[i].low
-		default:
-			s.low = due[i].high
-		}
+	spans := r.spans(rule, endOfTime)
+	behind(spans, due)
+	for _, s := range spans {
 		err := r.firstDates(s, func(date int64) { deadline = min(deadline, s.after.After(date)) })
 		if err != nil {
 			return policy.Never, false, err

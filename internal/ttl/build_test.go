@@ -3,6 +3,7 @@ package ttl_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
@@ -32,6 +33,7 @@ func TestUnfinishedBuild(t *testing.T) {
 	if v := w.validate(0); v != 10 {
 		t.Errorf("%d documents are left of 10 while the index was built", v)
 	}
+	w.clock.Advance(time.Minute) // the grace of a new TTL
 	if err := w.monitor.RunPass(context.Background()); err != nil {
 		t.Fatal(err)
 	}

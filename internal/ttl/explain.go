@@ -29,6 +29,9 @@ type RuleExplanation struct {
 	Seconds      int64
 	Hides        bool
 	Deadline     int64
+	// GraceUntil is when the document may be deleted, if InGrace: it was due when the TTL was made or shortened.
+	GraceUntil int64
+	InGrace    bool
 	// Why is the reason in words: why the document expires by this rule, or why it does not.
 	Why string
 }
@@ -50,6 +53,10 @@ func (m *Monitor) Explain(r *storage.Reader, id bson.Value) (e Explanation, ok b
 		deadline, reason := rule.Deadline(rec.Doc, rec.Modified)
 		e.Rules = append(e.Rules, RuleExplanation{Index: rule.Name(), Field: planField(rule), Seconds: rule.Seconds,
 			Hides: rule.Hides(all), Deadline: deadline, Why: words(rule, reason, rec.Doc)})
+		if until, ok := r.GraceUntil(rule); ok && rule.Grace.Spares(deadline) {
+			last := &e.Rules[len(e.Rules)-1]
+			last.GraceUntil, last.InGrace = until, true
+		}
 	}
 	for _, d := range r.Catalog().Indexes {
 		if _, built := policy.ForIndex(d); d.TTL && !built {

@@ -1,5 +1,10 @@
 package ttl
 
+import (
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
 // Hold is why what has expired is kept on purpose; "" when it is not. This is the one place that knows the reasons. While there is one
 // no sweep begins or goes on, and a command that would delete what it makes visible is refused (storage.Options.Held). Whoever ends
 // one calls Wake.
@@ -27,6 +32,14 @@ func (m *Monitor) Held() string {
 		return "user writes are blocked (setUserWriteBlockMode)"
 	}
 	return ""
+}
+
+// HeldIn is Held for one collection.
+func (m *Monitor) HeldIn(coll *catalog.Collection) string {
+	if why := m.Held(); why != "" || !coll.Options.TTLPaused {
+		return why
+	}
+	return storage.Paused
 }
 
 // runs says whether passes are run: nothing is held but what users may not write.

@@ -72,6 +72,8 @@ type modelDoc struct {
 type modelRule struct {
 	seconds int64
 	hides   bool
+	// What was due at a time, when the TTL was made shorter, is kept until another.
+	at, until int64
 }
 
 func (m *model) fatalf(format string, args ...any) {
@@ -130,6 +132,12 @@ func (m *model) expired(d *modelDoc, name string) bool { return m.deadline(d, na
 
 func (m *model) hiding() int64 { return max(m.now(), m.high) }
 
+// goes says whether the monitor deletes the document because of a rule.
+func (m *model) goes(d *modelDoc, name string) bool {
+	rule := m.rules[name]
+	return m.expired(d, name) && !(m.now() < rule.until && m.deadline(d, name) <= rule.at)
+}
+
 func (m *model) hidden(d *modelDoc) bool {
 	for name, rule := range m.rules {
 		if (rule.hides || m.all) && m.deadline(d, name) <= m.hiding() {
@@ -145,7 +153,7 @@ func (m *model) keep(f func(*modelDoc) bool) {
 }
 
 func (m *model) sweep() {
-	m.keep(func(d *modelDoc) bool { return !m.expired(d, "d") && !m.expired(d, "e") && !m.expired(d, "_ts") })
+	m.keep(func(d *modelDoc) bool { return !m.goes(d, "d") && !m.goes(d, "e") && !m.goes(d, "_ts") })
 }
 
 // make is a random document.
@@ -283,6 +291,15 @@ func (m *model) collMod() {
 	looser := seconds == -1 && rule.seconds != -1 || rule.seconds != -1 && seconds > rule.seconds
 	if looser && (rule.hides || m.all) {
 		m.keep(func(d *modelDoc) bool { return m.deadline(d, name) > m.hiding() })
+	}
+	shorter := seconds >= 0 && (rule.seconds < 0 || seconds < rule.seconds)
+	switch {
+	case shorter && len(m.docs) > 0:
+		rule.at, rule.until = m.now(), max(m.now()+60_000, rule.until)
+	case shorter:
+		rule.at, rule.until = 0, 0
+	case looser && m.now() < rule.until:
+		rule.at = m.now()
 	}
 	m.do("collMod c %s {expireAfterSeconds: %d}", name, seconds)
 	rule.seconds = seconds

@@ -333,7 +333,7 @@ func (m *Monitor) OnDDL(e storage.Event) {
 // ParameterChanged is for parameter.NewRegistry.
 func (m *Monitor) ParameterChanged(name string) {
 	switch name {
-	case "ttlMonitorPrecise": // without it the agenda is not kept
+	case "ttlMonitorPrecise", changeGraceName: // without the one the agenda is not kept, with the other a grace may end
 		m.Wake()
 	case sleepSecsName, "ttlMonitorEnabled", clockStepName, clockSettleName:
 		m.signal()

@@ -36,6 +36,9 @@ type Parameters struct {
 	CollModNaNIsZero *parameter.Bool
 	// OnCapped is ttlOnCapped: whether capped collections may have TTL indexes.
 	OnCapped *parameter.Bool
+	// ChangeGraceSecs is ttlChangeGraceSecs: for how long what is due at the instant when a TTL is made or shortened is not deleted; -1
+	// for as long as SleepSecs.
+	ChangeGraceSecs *parameter.Int
 	// MassExpiryGuard is ttlMassExpiryGuard: the share of a collection that a change of its TTLs may make expire at once; 0
 	// for any.
 	MassExpiryGuard *parameter.Double
@@ -69,6 +72,7 @@ func NewParameters(r *parameter.Registry) *Parameters {
 		HideExpired:       flag(HideExpiredName, false),
 		CollModNaNIsZero:  flag("ttlCollModNaNIsZero", false),
 		OnCapped:          flag("ttlOnCapped", false),
+		ChangeGraceSecs:   parameter.NewInt(r, changeGraceName, parameter.Both, -1, -1, math.MaxInt32, false),
 		MassExpiryGuard:   parameter.NewDouble(r, MassExpiryGuardName, parameter.Both, 0, 0, 1),
 		MaxClockStepSecs:  parameter.NewInt(r, clockStepName, parameter.Both, 3600, 1, math.MaxInt32, false),
 		ClockSettleSecs:   parameter.NewInt(r, clockSettleName, parameter.Both, 60, 0, math.MaxInt32, false),
@@ -85,6 +89,7 @@ func NewParameters(r *parameter.Registry) *Parameters {
 // Names of parameters that others tell apart by.
 const (
 	sleepSecsName   = "ttlMonitorSleepSecs"
+	changeGraceName = "ttlChangeGraceSecs"
 	clockStepName   = "ttlMaxClockStepSecs"
 	clockSettleName = "ttlClockSettleSecs"
 )
@@ -104,6 +109,14 @@ func refuseZeroSleep(p *parameter.Parameter) {
 		}
 		return set(v)
 	}
+}
+
+// Grace is for storage.Options.
+func (p *Parameters) Grace() (millis int64, asSleep bool) {
+	if n := p.ChangeGraceSecs.Get(); n >= 0 {
+		return n * 1000, false
+	}
+	return p.SleepSecs.Get() * 1000, true
 }
 
 // sleep is the time from one pass over everything to the next.

@@ -62,6 +62,9 @@ func (p *pass) run(ctx context.Context) error {
 func (p *pass) targets(ctx context.Context) (targets []Target, err error) {
 	err = p.eachCollection(ctx, p.at, p.scope, func(r *storage.Reader) error {
 		rules := r.Rules().All()
+		if r.Catalog().Options.TTLPaused {
+			rules = nil
+		}
 		for i := range rules {
 			targets = append(targets, targetOf(r.Catalog().ID, &rules[i]))
 		}
@@ -108,10 +111,14 @@ func (m *Monitor) eachCollection(ctx context.Context, now int64, scope []uint32,
 	return nil
 }
 
-// upcoming enters into the agenda when each collection of the scope comes up next.
+// upcoming enters into the agenda when each collection of the scope comes up next: for a deadline, or the end of a grace. One whose
+// deleting is paused does not.
 func (m *Monitor) upcoming(ctx context.Context, now int64, scope []uint32) error {
 	m.clearAgenda(scope) // before the view is taken: what is committed after it is noted by its own commit
 	return m.eachCollection(ctx, now, scope, func(r *storage.Reader) error {
+		if r.Catalog().Options.TTLPaused {
+			return nil
+		}
 		rules := r.Rules().All()
 		for i := range rules {
 			at, ok, err := r.Upcoming(&rules[i], now)
@@ -120,6 +127,9 @@ func (m *Monitor) upcoming(ctx context.Context, now int64, scope []uint32) error
 			}
 			if ok {
 				m.note(r.Catalog().ID, at)
+			}
+			if until, ok := r.GraceUntil(&rules[i]); ok {
+				m.note(r.Catalog().ID, until)
 			}
 		}
 		return nil

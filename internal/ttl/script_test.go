@@ -131,7 +131,7 @@ func (w *world) open() {
 	}})
 	w.indexes = index.NewParser(match.NewParser())
 	w.store, err = storage.Open(context.Background(), w.engine, storage.Options{Clock: w.clock, Indexes: w.indexes,
-		HideExpired: w.expiry.HideExpired.Get, Held: w.monitor.Hold, HidesUpTo: w.monitor.HidesUpTo, OnDDL: w.monitor.OnDDL, OnDeadline: w.monitor.OnDeadline})
+		HideExpired: w.expiry.HideExpired.Get, Held: w.monitor.Hold, Grace: w.expiry.Grace, HidesUpTo: w.monitor.HidesUpTo, OnDDL: w.monitor.OnDDL, OnDeadline: w.monitor.OnDeadline})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -662,6 +662,12 @@ func (w *world) status(view *storage.View) error {
 		}
 		if s.Planned {
 			fmt.Fprintf(&w.out, ", next %s", since(s.NextSweep))
+		}
+		if s.InGrace {
+			fmt.Fprintf(&w.out, ", grace until %s", since(s.GraceUntil))
+		}
+		if s.Paused {
+			w.out.WriteString(", paused")
 		}
 		if s.Hides {
 			w.out.WriteString(", hides")

@@ -43,6 +43,11 @@ type Status struct {
 	LastSweep, NextSweep int64
 	// Order is how the records lie, where this is the rule that orders them; nil elsewhere.
 	Order *Order
+	// GraceUntil is when what was due when the TTL was made or shortened may be deleted, if InGrace.
+	GraceUntil int64
+	InGrace    bool
+	// Paused says that nothing is deleted of the collection (collMod ttlPaused).
+	Paused bool
 	// LastError is what went wrong in the last sweep.
 	LastError string
 }
@@ -122,7 +127,15 @@ func (m *Monitor) status(ctx context.Context, r *storage.Reader, rule *policy.Ru
 		}
 		s.Order = &order
 	}
-	held := !m.runs()
+	if until, ok := r.GraceUntil(rule); ok { // which is worth a word where anything is spared
+		spared, err := r.Backlog(rule, rule.Grace.At, 1)
+		if err != nil {
+			return s, err
+		}
+		s.GraceUntil, s.InGrace = until, spared > 0
+	}
+	s.Paused = r.Catalog().Options.TTLPaused
+	held := !m.runs() || s.Paused
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if a := m.mu.visited[targetOf(r.Catalog().ID, rule)]; a != nil {

@@ -40,6 +40,8 @@ type Rule struct {
 	// Cell is how many seconds long the cells are whose measurements expire together, counted from the cell's end: what
 	// a bucket is in MongoDB. 0 outside of time series.
 	Cell int64
+	// Grace is what is not deleted yet, though it is due.
+	Grace Grace
 
 	path      fieldpath.Path
 	timeField string // of Series

@@ -1,0 +1,141 @@
+package storage
+
+import (
+	"maps"
+
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// When a TTL is made or shortened in a collection that has documents, what is due by it at that instant is spared for a while
+// (policy.Grace), so that a mistake can be taken back. The grace is kept in the catalogue, beside the index; what becomes due later is
+// not part of it. Commands do not mind it: what they delete of what is hidden, they delete.
+
+// graced is a collection that is about to be put, with the graces of its TTLs.
+func (c *change) graced(coll *catalog.Collection) (*catalog.Collection, error) {
+	old := c.catalog.ByID(coll.ID)
+	if old == nil || coll.IsView() {
+		return coll, nil
+	}
+	graces := map[uint32]policy.Grace{}
+	now, before, after := c.store.Now(), rulesOf(old), rulesOf(coll)
+	for i := range after.All() {
+		rule := &after.All()[i]
+		was := sameRule(before, rule)
+		g := policy.Grace{}
+		if was != nil && now < c.store.graceEnd(was.Grace) {
+			g = was.Grace
+		}
+		switch {
+		case was == nil || tightened(was, rule) || c.renew != nil && c.renew(was, rule):
+			fresh, err := c.freshGrace(coll.ID, now)
+			if err != nil {
+				return nil, err
+			}
+			if !fresh.IsZero() && !g.IsZero() && c.store.graceEnd(g) > fresh.Until {
+				fresh = policy.Grace{At: now, Until: c.store.graceEnd(g)}
+			}
+			g = fresh
+		case !g.IsZero() && loosened(was, after, false):
+			g = policy.Grace{At: now, Until: c.store.graceEnd(g)} // what is due still waits
+		}
+		if !g.IsZero() {
+			graces[indexOf(rule)] = g
+		}
+	}
+	if maps.Equal(graces, coll.Graces) {
+		return coll, nil
+	}
+	return coll.WithGraces(graces), nil
+}
+
+// freshGrace is that of a TTL that is changed now; there is none where there are no documents.
+func (c *change) freshGrace(collection uint32, now int64) (g policy.Grace, err error) {
+	length, asSleep := c.store.options.Grace()
+	if length <= 0 {
+		return g, nil
+	}
+	documents, err := c.kv.Counter(counterKey(nil, ofCollection, collection, countDocuments))
+	if err != nil || documents == 0 {
+		return g, err
+	}
+	return policy.Grace{At: now, Until: now + length, AsSleep: asSleep}, nil
+}
+
+// indexOf is the number of a rule's index, 0 for a collection's own TTL.
+func indexOf(rule *policy.Rule) uint32 {
+	if rule.Index == nil {
+		return 0
+	}
+	return rule.Index.ID
+}
+
+// sameRule is the rule as it was, under another number perhaps; nil when it is new.
+func sameRule(before policy.Rules, rule *policy.Rule) *policy.Rule {
+	for i := range before.All() {
+		if was := &before.All()[i]; was.Name() == rule.Name() && was.Kind == rule.Kind {
+			return was
+		}
+	}
+	return nil
+}
+
+// tightened says whether more may be due by rule than was before.
+func tightened(was, rule *policy.Rule) bool {
+	return rule.Seconds >= 0 && (was.Seconds < 0 || rule.Seconds < was.Seconds) || rule.Cell < was.Cell
+}
+
+// graceEnd is when g ends.
+func (s *Store) graceEnd(g policy.Grace) int64 {
+	if g.IsZero() {
+		return 0
+	}
+	length, _ := s.options.Grace()
+	return g.End(length)
+}
+
+// inGrace says whether something may be due at now by the rule and is not to be deleted yet.
+func (s *Store) inGrace(rule *policy.Rule, now int64) bool {
+	return !rule.Grace.IsZero() && now < s.graceEnd(rule.Grace)
+}
+
+// GraceUntil is when the rule's grace ends; ok is false when it has none at the view's time.
+func (r *Reader) GraceUntil(rule *policy.Rule) (millis int64, ok bool) {
+	if !r.view.store.inGrace(rule, r.view.now) {
+		return 0, false
+	}
+	return r.view.store.graceEnd(rule.Grace), true
+}
+
+// deletable are the spans of what may be deleted, of those of what is due at now by the rule: none while deleting is paused, and not
+// what is in its grace.
+func (r *Reader) deletable(rule *policy.Rule, now int64) []span {
+	rule, ok := r.current(rule)
+	if !ok || r.c.Options.TTLPaused {
+		return nil
+	}
+	spans := r.spansOf(rule, dueAt(now))
+	if r.view.store.inGrace(rule, now) {
+		behind(spans, r.spansOf(rule, dueAt(rule.Grace.At)))
+	}
+	return spans
+}
+
+// behind leaves of the spans what lies behind those of an earlier time.
+func behind(spans, earlier []span) {
+	for i := range spans {
+		switch s := &spans[i]; {
+		case s.series:
+			s.from = earlier[i].to + 1
+		case s.backward:
+			s.high = earlier[i].low
+		default:
+			s.low = earlier[i].high
+		}
+	}
+}
+
+// mayDelete says whether one who deletes what has expired may delete what has the deadline.
+func (w *Writer) mayDelete(rule *policy.Rule, deadline int64) bool {
+	return !w.c.Options.TTLPaused && !(w.txn.store.inGrace(rule, w.view.now) && rule.Grace.Spares(deadline))
+}

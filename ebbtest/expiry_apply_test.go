@@ -36,7 +36,7 @@ func (t *truth) loosens(c, after *truthColl, command bson.Doc, due func(*truthDo
 				out.counts["keptExpired"]++
 			}
 		}
-	case t.held() && !force && any:
+	case t.held(c) && !force && any:
 		*after = *c.clone()
 		return outcome{code: illegalOperation}, true
 	default:
@@ -48,7 +48,49 @@ func (t *truth) loosens(c, after *truthColl, command bson.Doc, due func(*truthDo
 }
 
 // held says whether expired documents are kept on purpose.
-func (t *truth) held() bool { return !t.enabled }
+func (t *truth) held(c *truthColl) bool { return !t.enabled || c.paused }
+
+// inGrace says whether the grace has not ended.
+func (t *truth) inGrace(g grace) bool { return t.now < g.until }
+
+// settleGraces forgets those that have ended, as a change of the collection does.
+func (t *truth) settleGraces(c *truthColl) {
+	if !t.inGrace(c.grace) {
+		c.grace = grace{}
+	}
+	for i, ix := range c.indexes {
+		if ix.grace != (grace{}) && !t.inGrace(ix.grace) {
+			changed := *ix
+			changed.grace = grace{}
+			c.indexes[i] = &changed
+		}
+	}
+}
+
+// fresh is the grace of a TTL that is made, shortened, or kept from deleting what it hid; g is the one that it has.
+func (t *truth) fresh(c *truthColl, g grace) grace {
+	if t.graceSecs == 0 || len(c.docs) == 0 {
+		return g
+	}
+	return grace{t.now, max(t.now+1000*t.graceSecs, g.until)}
+}
+
+// graceOf is an index's grace after it was changed; old is nil when it had no TTL.
+func (t *truth) graceOf(c *truthColl, command bson.Doc, old, ix *truthIndex) grace {
+	if !ix.ttl || ix.kind != "" {
+		return grace{}
+	}
+	own := func(ix *truthIndex) bool { return ix.hides || ix.fields[0] == "_ts" }
+	switch keep := command.Lookup("keepExpired").Truthy(); {
+	case old == nil || !old.ttl:
+		return t.fresh(c, grace{})
+	case longer(ix, old), keep && (longer(old, ix) || t.hides(old) && !t.hides(ix)):
+		return t.fresh(c, old.grace)
+	case t.inGrace(old.grace) && (longer(old, ix) || own(old) && !own(ix)):
+		return grace{t.now, old.grace.until}
+	}
+	return old.grace
+}
 
 // hides says whether what has expired by an index is hidden.
 func (t *truth) hides(ix *truthIndex) bool {
@@ -122,6 +164,8 @@ func (t *truth) setParameter(command bson.Doc) (outcome, bool) {
 				return t.stopHiding(command), true
 			}
 			t.hideAll = on
+		case "ttlChangeGraceSecs":
+			t.graceSecs = it.Value().TruncInt64()
 		case "ttlMonitorEnabled":
 			t.enabled = on
 		case "ttlMonitorPrecise":
@@ -138,6 +182,9 @@ func (t *truth) stopHiding(command bson.Doc) outcome {
 	t.hideAll = false
 	for name, c := range t.colls {
 		next[name] = c.clone()
+		if command.Lookup("keepExpired").Truthy() {
+			t.renew(next[name])
+		}
 		out, refused := t.loosens(c, next[name], command, func(d *truthDoc) bool {
 			return c.ownDeadline(d) <= t.hiding() || slices.ContainsFunc(c.indexes, func(ix *truthIndex) bool { return !t.hides(ix) && d.by(ix).deadline <= t.hiding() })
 		})
@@ -153,6 +200,25 @@ func (t *truth) stopHiding(command bson.Doc) outcome {
 	return all
 }
 
+// renew gives the rules a grace that hid because all did, and whose documents are kept.
+func (t *truth) renew(c *truthColl) {
+	expires := func(ix *truthIndex) bool { return ix.ttl && ix.kind == "" && !t.hides(ix) }
+	if c.seconds == never && !slices.ContainsFunc(c.indexes, expires) {
+		return
+	}
+	t.settleGraces(c)
+	if c.seconds != never {
+		c.grace = t.fresh(c, c.grace)
+	}
+	for i, ix := range c.indexes {
+		if expires(ix) {
+			changed := *ix
+			changed.grace = t.fresh(c, ix.grace)
+			c.indexes[i] = &changed
+		}
+	}
+}
+
 func (t *truth) rename(command bson.Doc) (outcome, bool) {
 	from, to := strings.TrimPrefix(command.Lookup("renameCollection").Str(), "test."), strings.TrimPrefix(command.Lookup("to").Str(), "test.")
 	c := t.colls[from]
@@ -160,6 +226,7 @@ func (t *truth) rename(command bson.Doc) (outcome, bool) {
 		return outcome{}, false
 	}
 	delete(t.colls, from)
+	t.settleGraces(c)
 	t.colls[to] = c
 	return outcome{}, true
 }
@@ -470,23 +537,43 @@ func (t *truth) createIndexes(c *truthColl, command bson.Doc) (out outcome, ok b
 			return out, true
 		}
 	}
-	if len(added) == 0 {
-		return out, true
+	if len(added) > 0 {
+		if code := t.build(before, c, command, added); code != 0 {
+			c.indexes = before.indexes
+			return outcome{code: code}, true
+		}
 	}
-	if code := t.build(before, c, command, added); code != 0 {
-		c.indexes = before.indexes
-		return outcome{code: code}, true
+	changed := len(added) > 0
+	for i, ix := range c.indexes {
+		old := before.index(ix.name)
+		if old == nil || old.seconds != ix.seconds {
+			changed = true
+			next := *ix
+			next.grace = t.graceOf(c, command, old, ix)
+			c.indexes[i] = &next
+		} else {
+			c.indexes[i] = old
+		}
+	}
+	if changed {
+		t.settleGraces(c)
 	}
 	return out, true
 }
 
 // build makes way for new indexes and says why they cannot be. What is hidden, as the collection was before, is in nobody's way,
-// unless it is to be kept; it is deleted while expiry is not held, otherwise what is in the way alone, and only by force.
+// unless it is to be kept; it is deleted while expiry is not held, and where it is in no grace; otherwise what is in the way
+// alone, and while expiry is held only by force.
 func (t *truth) build(before, c *truthColl, command bson.Doc, added []*truthIndex) (code int32) {
 	keep, force := command.Lookup("keepExpired").Truthy(), command.Lookup("force").Truthy()
 	hidden := func(d *truthDoc) bool { return t.hidden(before, d) }
-	if !keep && !t.held() {
-		c.remove(hidden)
+	if !keep && !t.held(c) {
+		c.remove(func(d *truthDoc) bool {
+			return t.hideAll && before.ownDeadline(d) <= t.hiding() && !t.inGrace(before.grace) ||
+				slices.ContainsFunc(before.indexes, func(ix *truthIndex) bool {
+					return t.hides(ix) && d.by(ix).deadline <= t.hiding() && !t.inGrace(ix.grace)
+				})
+		})
 	}
 	way := map[*truthDoc]bool{}
 	for _, ix := range added {
@@ -510,7 +597,7 @@ func (t *truth) build(before, c *truthColl, command bson.Doc, added []*truthInde
 		}
 	}
 	inTheWay := func(d *truthDoc) bool { return way[d] }
-	if !force && slices.ContainsFunc(c.docs, inTheWay) {
+	if t.held(c) && !force && slices.ContainsFunc(c.docs, inTheWay) {
 		return illegalOperation
 	}
 	c.remove(inTheWay)
@@ -530,12 +617,22 @@ func (t *truth) dropIndexes(c *truthColl, command bson.Doc) (out outcome, ok boo
 	before := c.clone()
 	c.indexes = slices.DeleteFunc(c.indexes, func(o *truthIndex) bool { return o == ix })
 	if t.hides(ix) {
-		out, _ = t.loosens(before, c, command, func(d *truthDoc) bool { return d.by(ix).deadline <= t.hiding() })
+		var refused bool
+		out, refused = t.loosens(before, c, command, func(d *truthDoc) bool { return d.by(ix).deadline <= t.hiding() })
+		if refused {
+			return out, true
+		}
 	}
+	t.settleGraces(c)
 	return out, true
 }
 
 func (t *truth) collMod(c *truthColl, command bson.Doc) (out outcome, ok bool) {
+	if v := command.Lookup("ttlPaused"); !v.IsMissing() {
+		c.paused = v.Truthy()
+		t.settleGraces(c)
+		return outcome{}, true
+	}
 	if v := command.Lookup("expireAfterSeconds"); !v.IsMissing() {
 		return t.collModOwn(c, command)
 	}
@@ -563,8 +660,14 @@ func (t *truth) collMod(c *truthColl, command bson.Doc) (out outcome, ok bool) {
 	before := c.clone()
 	c.indexes[slices.Index(c.indexes, old)] = &ix
 	if t.hides(old) && (longer(old, &ix) || !t.hides(&ix)) {
-		out, _ = t.loosens(before, c, command, func(d *truthDoc) bool { return d.by(old).deadline <= t.hiding() })
+		var refused bool
+		out, refused = t.loosens(before, c, command, func(d *truthDoc) bool { return d.by(old).deadline <= t.hiding() })
+		if refused {
+			return out, true
+		}
 	}
+	ix.grace = t.graceOf(c, command, old, &ix)
+	t.settleGraces(c)
 	return out, true
 }
 
@@ -580,7 +683,22 @@ func (t *truth) collModOwn(c *truthColl, command bson.Doc) (out outcome, ok bool
 	before := c.clone()
 	c.seconds = seconds
 	if t.hideAll && seconds > before.seconds {
-		out, _ = t.loosens(before, c, command, func(d *truthDoc) bool { return before.ownDeadline(d) <= t.hiding() })
+		var refused bool
+		out, refused = t.loosens(before, c, command, func(d *truthDoc) bool { return before.ownDeadline(d) <= t.hiding() })
+		if refused {
+			return out, true
+		}
 	}
+	switch keep := command.Lookup("keepExpired").Truthy(); {
+	case seconds == never:
+		c.grace = grace{}
+	case before.seconds == never:
+		c.grace = t.fresh(c, grace{})
+	case seconds < before.seconds, keep && seconds > before.seconds:
+		c.grace = t.fresh(c, before.grace)
+	case t.inGrace(before.grace) && seconds > before.seconds:
+		c.grace.at = t.now
+	}
+	t.settleGraces(c)
 	return out, true
 }

@@ -79,6 +79,8 @@ func (d *dice) parameter() string {
 		return "admin {setParameter: 1, ttlMonitorEnabled: true, ttlMonitorPrecise: true}"
 	case d.chance(40):
 		return fmt.Sprintf("admin {setParameter: 1, ttlHideExpired: %v%s}", d.chance(50), d.onHidden())
+	case d.chance(15):
+		return "admin {setParameter: 1, ttlChangeGraceSecs: " + d.pick("0", "0", "2", "10", "40") + "}"
 	case d.chance(10): // somebody looks at each delete, for a while
 		return fmt.Sprintf("run {profile: %d}", 2*d.n(2))
 	case d.chance(10):
@@ -365,6 +367,9 @@ func (d *dice) createIndexes(name string) string {
 
 func (d *dice) collMod() string {
 	coll, name := d.some()
+	if c := d.truth.colls[coll]; c != nil && (c.paused || d.chance(4)) && d.chance(60) {
+		return fmt.Sprintf("{collMod: %q, ttlPaused: %v}", coll, !c.paused)
+	}
 	if c := d.truth.colls[coll]; c != nil && (c.clustered || c.cell > 0) && d.chance(60) {
 		return fmt.Sprintf("{collMod: %q, expireAfterSeconds: %s%s}", coll, d.pick("0", "1", "10", "100", "'off'", "3600"), d.onHidden())
 	}

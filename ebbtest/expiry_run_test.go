@@ -73,7 +73,8 @@ func (x *trial) start() {
 	for name, on := range map[string]bool{"ttlMonitorEnabled": x.truth.enabled, "ttlMonitorPrecise": x.truth.precise, "ttlHideExpired": x.truth.hideAll} {
 		options.Parameters = append(options.Parameters, config.Parameter{Name: name, Value: strconv.FormatBool(on)})
 	}
-	options.Parameters = append(options.Parameters, config.Parameter{Name: "ttlMonitorSleepSecs", Value: "2147483647"})
+	options.Parameters = append(options.Parameters, config.Parameter{Name: "ttlMonitorSleepSecs", Value: "2147483647"},
+		config.Parameter{Name: "ttlChangeGraceSecs", Value: strconv.FormatInt(x.truth.graceSecs, 10)})
 	x.server = must(ebb.Open(options))
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
@@ -184,7 +185,7 @@ func (x *trial) command(db string, command bson.Doc) (ran bool) {
 	x.settle()
 	x.met[metRefused] += len(want.errors)
 	want.compare(reply)
-	x.met.noteHidden(&want, x.truth.held())
+	x.met.noteHidden(&want, !x.truth.enabled)
 	x.loosen(command)
 	return true
 }

@@ -18,8 +18,10 @@ type truth struct {
 	hideAll bool // ttlHideExpired
 	enabled bool // ttlMonitorEnabled
 	precise bool // ttlMonitorPrecise
-	colls   map[string]*truthColl
-	numbers int // of collections and documents so far
+	// graceSecs is ttlChangeGraceSecs.
+	graceSecs int64
+	colls     map[string]*truthColl
+	numbers   int // of collections and documents so far
 }
 
 type truthColl struct {
@@ -30,6 +32,8 @@ type truthColl struct {
 	clustered bool
 	seconds   int64 // of the collection itself, or never
 	capped    int   // how many documents at most, or 0
+	grace     grace // of its own TTL
+	paused    bool  // nothing is deleted because it has expired
 	// cell is the length of a cell of a time series, or 0.
 	cell int64
 }
@@ -82,7 +86,13 @@ type truthIndex struct {
 	seconds  int64
 	hides    bool
 	identity string
+	grace    grace
 }
+
+// grace spares what was due at a time, when a TTL was made or shortened, until another.
+type grace struct{ at, until int64 }
+
+func (t *truth) spares(g grace, deadline int64) bool { return t.now < g.until && deadline <= g.at }
 
 const never = math.MaxInt64
 
@@ -174,8 +184,11 @@ func (c *truthColl) ownDeadline(d *truthDoc) int64 {
 	return id.Millis() + c.seconds*1000
 }
 
+// expired says whether the monitor deletes the document.
 func (t *truth) expired(c *truthColl, d *truthDoc) bool {
-	return c.ownDeadline(d) <= t.now || slices.ContainsFunc(c.indexes, func(ix *truthIndex) bool { return d.by(ix).deadline <= t.now })
+	goes := func(deadline int64, g grace) bool { return deadline <= t.now && !t.spares(g, deadline) }
+	return !c.paused && (goes(c.ownDeadline(d), c.grace) ||
+		slices.ContainsFunc(c.indexes, func(ix *truthIndex) bool { return goes(d.by(ix).deadline, ix.grace) }))
 }
 
 // hiding is the time that hiding goes by.

@@ -32,10 +32,13 @@ func (c *change) graced(coll *catalog.Collection) (*catalog.Collection, error) {
 			if err != nil {
 				return nil, err
 			}
-			if !fresh.IsZero() && !g.IsZero() && c.store.graceEnd(g) > fresh.Until {
-				fresh = policy.Grace{At: now, Until: c.store.graceEnd(g)}
+			switch end := c.store.graceEnd(g); {
+			case fresh.IsZero():
+			case end > fresh.Until:
+				g = policy.Grace{At: now, Until: end}
+			default:
+				g = fresh
 			}
-			g = fresh
 		case !g.IsZero() && loosened(was, after, false):
 			g = policy.Grace{At: now, Until: c.store.graceEnd(g)} // what is due still waits
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/javascript"
 )
 
 // portOf is the port of an address.
@@ -101,5 +102,12 @@ func TestCloseWithoutServe(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestScriptsSeeTheVersion: what JavaScript is told is what clients are.
+func TestScriptsSeeTheVersion(t *testing.T) {
+	if javascript.Version != ebb.MongoVersion {
+		t.Error(javascript.Version)
 	}
 }

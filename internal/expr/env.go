@@ -39,6 +39,7 @@ type Env struct {
 	zones   map[string]*time.Location
 	js      *javascript.Runtime
 	scripts *javascript.Engine
+	stored  StoredScripts
 	globals bson.Doc // of JavaScript
 }
 

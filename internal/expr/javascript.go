@@ -12,10 +12,18 @@ func customOperators() []Operator {
 	}
 }
 
+// StoredScripts gives the functions that a database keeps for all of its JavaScript, and other values, by name.
+type StoredScripts interface {
+	StoredScripts() (bson.Doc, error)
+}
+
 // JavaScript is the runtime for the functions that an evaluation calls.
 func (e *Env) JavaScript() *javascript.Runtime {
 	if e.js == nil {
 		e.js = e.scripts.Runtime(e.Interrupt)
+		if e.stored != nil {
+			e.js.Stored(e.stored.StoredScripts)
+		}
 		for it := e.globals.Iter(); it.Next(); {
 			e.js.Global(it.Key(), it.Value())
 		}

@@ -33,6 +33,8 @@ type Options struct {
 	Rand func() float64
 	// Scripts is where JavaScript runs; nil refuses it.
 	Scripts *javascript.Engine
+	// Stored are the functions that JavaScript finds beside its own; nil: none.
+	Stored StoredScripts
 	// Globals are variables that all of JavaScript sees.
 	Globals bson.Doc
 }
@@ -68,6 +70,7 @@ func (p *Parser) NewEnv() *Env {
 		Interrupt:   p.opts.Interrupt,
 		Rand:        p.opts.Rand,
 		scripts:     p.opts.Scripts,
+		stored:      p.opts.Stored,
 		globals:     p.opts.Globals,
 	}
 	if env.Rand == nil {

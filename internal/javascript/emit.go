@@ -46,6 +46,3 @@ func (r *machine) emitted(args []goja.Value, take func(key, value bson.Value) er
 	}
 	return take(key, value)
 }
-
-// global gives the functions a global variable.
-func (r *machine) global(name string, v bson.Value) { r.set(name, r.toJS(v)) }

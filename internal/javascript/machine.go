@@ -34,6 +34,9 @@ func newMachine(c clock.Clock) *machine {
 	return r
 }
 
+// Version is what functions are told to run on.
+const Version = "8.2.4"
+
 func (r *machine) call(f *Function, this bson.Value, args []bson.Value) (bson.Value, error) {
 	result := bson.Missing
 	err := r.guard(func() error {

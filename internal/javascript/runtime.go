@@ -10,13 +10,9 @@ type Runtime struct {
 	engine    *Engine
 	interrupt func() error
 	globals   []global
+	stored    func() (bson.Doc, error)
 	local     *machine // runs plain functions, and all where there are no workers
 	numbers   map[*Function]uint32
-}
-
-type global struct {
-	name  string
-	value bson.Value
 }
 
 // Runtime returns a Runtime. Interrupt, which may be nil, is asked from another goroutine while a call runs; its error ends
@@ -30,10 +26,31 @@ func (r *Runtime) Global(name string, v bson.Value) {
 	r.globals = append(r.globals, global{name, v})
 }
 
+// Stored gives the functions what is stored for all of them: fields of a document that f reads when a function is called that
+// may use them. What Global gives goes before it.
+func (r *Runtime) Stored(f func() (bson.Doc, error)) { r.stored = f }
+
+// prepare reads what is stored.
+func (r *Runtime) prepare() error {
+	if r.stored == nil {
+		return nil
+	}
+	d, err := r.stored()
+	if err != nil {
+		return err
+	}
+	r.stored = nil
+	r.globals = append(globalsOf(d.Clone()), r.globals...)
+	return nil
+}
+
 // Call calls f; missing values are undefined on both sides.
 func (r *Runtime) Call(f *Function, this bson.Value, args ...bson.Value) (out bson.Value, err error) {
-	if r.here(f, size(args)+len(this.Data)) {
-		return r.machine().call(f, this, args)
+	if m, err := r.here(f, size(args)+len(this.Data)); m != nil || err != nil {
+		if err != nil {
+			return bson.Missing, err
+		}
+		return m.call(f, this, args)
 	}
 	err = r.engine.pool.do(r, r.interrupt, func(w *worker) error {
 		out, err = w.call(f, this, args)
@@ -48,8 +65,11 @@ func (r *Runtime) Call(f *Function, this bson.Value, args ...bson.Value) (out bs
 // Predicate calls f without arguments and says what JavaScript takes its result for, true or false. The document is both
 // `this` and the global variable obj.
 func (r *Runtime) Predicate(f *Function, doc bson.Doc) (yes bool, err error) {
-	if r.here(f, len(doc)) {
-		return r.machine().predicate(f, doc)
+	if m, err := r.here(f, len(doc)); m != nil || err != nil {
+		if err != nil {
+			return false, err
+		}
+		return m.predicate(f, doc)
 	}
 	err = r.engine.pool.do(r, r.interrupt, func(w *worker) error {
 		yes, err = w.predicate(f, doc)
@@ -60,15 +80,38 @@ func (r *Runtime) Predicate(f *Function, doc bson.Doc) (yes bool, err error) {
 
 // Emit calls f with doc as `this` and gives take what f passes to the function emit. An error of take ends the call.
 func (r *Runtime) Emit(f *Function, doc bson.Doc, take func(key, value bson.Value) error) error {
-	if r.engine.pool == nil {
-		return r.machine().emit(f, doc, take)
+	if m, err := r.here(f, len(doc)+maxPlainBytes); m != nil || err != nil {
+		if err != nil {
+			return err
+		}
+		return m.emit(f, doc, take)
 	}
 	return r.engine.pool.do(r, r.interrupt, func(w *worker) error { return w.emit(f, doc, take) })
 }
 
-// here says whether a call of f runs in this process.
-func (r *Runtime) here(f *Function, bytes int) bool {
-	return r.engine.pool == nil || f.program != nil && bytes <= maxPlainBytes && len(r.globals) == 0
+// here is the machine in this process for a call of f; nil when the call is a worker's.
+func (r *Runtime) here(f *Function, bytes int) (*machine, error) {
+	if r.engine.pool != nil {
+		if f.program == nil || bytes > maxPlainBytes || len(r.globals) > 0 {
+			return nil, r.prepare()
+		}
+		if r.local == nil {
+			r.local = newMachine(r.engine.clock)
+		}
+		return r.local, nil
+	}
+	if r.local == nil {
+		if err := r.prepare(); err != nil {
+			return nil, err
+		}
+		r.local = newMachine(r.engine.clock)
+		r.local.shell()
+		r.local.watch = func() func() error { return r.local.watchCall(r.interrupt) }
+		if err := r.local.given(r.globals); err != nil {
+			return nil, err
+		}
+	}
+	return r.local, nil
 }
 
 func size(vs []bson.Value) (n int) {
@@ -76,17 +119,4 @@ func size(vs []bson.Value) (n int) {
 		n += len(v.Data)
 	}
 	return n
-}
-
-func (r *Runtime) machine() *machine {
-	if r.local == nil {
-		r.local = newMachine(r.engine.clock)
-		for _, g := range r.globals {
-			r.local.global(g.name, g.value)
-		}
-		if r.engine.pool == nil {
-			r.local.watch = func() func() error { return r.local.watchCall(r.interrupt) }
-		}
-	}
-	return r.local
 }

@@ -2,7 +2,10 @@ package javascript
 
 import (
 	"crypto/md5"
+	"crypto/rand"
+	_ "embed"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"strconv"
 	"strings"
@@ -12,9 +15,10 @@ import (
 	"github.com/dop251/goja"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
 )
 
-// define makes the constructors and functions of the shell that users' functions may use.
+// define makes the classes of the values that JavaScript has no type for.
 func (r *machine) define() {
 	for _, name := range []string{"NumberLong", "NumberInt", "NumberDecimal", "ObjectId", "Timestamp", "BinData", "BSON"} {
 		r.classes[name] = r.vm.NewObject()
@@ -35,25 +39,32 @@ func (r *machine) define() {
 	r.getter("ObjectId", "str", func(v bson.Value) any { return hex.EncodeToString(v.Data) })
 	r.getter("Timestamp", "t", func(v bson.Value) any { t, _ := v.Timestamp(); return int64(t) })
 	r.getter("Timestamp", "i", func(v bson.Value) any { _, i := v.Timestamp(); return int64(i) })
+	r.method(r.classes["BinData"], "toString", func(v bson.Value) any {
+		subtype, data := v.Binary()
+		return "BinData(" + strconv.Itoa(int(subtype)) + `,"` + base64.StdEncoding.EncodeToString(data) + `")`
+	})
 	r.method(r.classes["BinData"], "base64", func(v bson.Value) any {
 		_, data := v.Binary()
 		return base64.StdEncoding.EncodeToString(data)
 	})
 	r.method(r.classes["BinData"], "length", func(v bson.Value) any { _, data := v.Binary(); return len(data) })
+}
+
+// shell gives functions what MongoDB's manual says they may use. Plain functions use none of it.
+func (r *machine) shell() {
 	r.constructors()
-	if _, err := r.vm.RunProgram(arrayFunctions()); err != nil {
+	r.set("MinKey", r.box(bson.MinKey))
+	r.set("MaxKey", r.box(bson.MaxKey))
+	r.set("hex_md5", func(s string) string { sum := md5.Sum([]byte(s)); return hex.EncodeToString(sum[:]) })
+	r.set("sleep", r.sleep)
+	r.set("version", func() string { return Version })
+	r.set("isBSON", func(call goja.FunctionCall) goja.Value {
+		_, ok := call.Argument(0).Export().(*boxed)
+		return r.vm.ToValue(ok)
+	})
+	if _, err := r.vm.RunProgram(shellFunctions()); err != nil {
 		panic(err) // it is ours
 	}
-	r.set("hex_md5", func(s string) string { sum := md5.Sum([]byte(s)); return hex.EncodeToString(sum[:]) })
-	r.set("print", func(goja.FunctionCall) goja.Value { return goja.Undefined() })
-	r.set("sleep", r.sleep)
-	r.set("tojson", func(call goja.FunctionCall) goja.Value {
-		v, err := r.fromJS(call.Argument(0))
-		if err != nil {
-			panic(r.vm.NewGoError(err))
-		}
-		return r.vm.ToValue(v.Text())
-	})
 }
 
 // sleep waits as many milliseconds as asked, or until the call is ended.
@@ -66,40 +77,33 @@ func (r *machine) sleep(millis int64) {
 	}
 }
 
-// arrayFunctions are what the shell adds to Array, and a sort that takes comparators which only say whether the first is the
-// larger: where one says nothing of a pair, it is asked the other way round. The interpreter's own asks only for the smaller.
-var arrayFunctions = sync.OnceValue(func() *goja.Program {
-	return goja.MustCompile("", `
-		Array.sum = function(a) { if (a.length == 0) return null; var s = a[0]; for (var i = 1; i < a.length; i++) s += a[i]; return s; };
-		Array.avg = function(a) { return a.length == 0 ? null : Array.sum(a) / a.length; };
-		Array.stdDev = function(a) {
-			var mean = Array.avg(a), s = 0;
-			for (var i = 0; i < a.length; i++) s += (a[i] - mean) * (a[i] - mean);
-			return Math.sqrt(s / a.length);
-		};
-		Array.contains = function(a, x) { return a.indexOf(x) >= 0; };
-		Array.unique = function(a) { return a.filter(function(x, i) { return a.indexOf(x) == i; }); };
-		(function(own) {
-			Object.defineProperty(Array.prototype, 'sort', {writable: true, configurable: true, enumerable: false, value: function sort(compare) {
-				if (typeof compare != 'function') return own.call(this, compare);
-				return own.call(this, function(a, b) {
-					var order = +compare(a, b);
-					if (order < 0 || order > 0) return order;
-					return compare(b, a) > 0 ? -1 : 0;
-				});
-			}});
-		})(Array.prototype.sort);`, false)
-})
+//go:embed shell.js
+var shellSource string
+
+// shellFunctions are those functions of the shell that are written in JavaScript.
+var shellFunctions = sync.OnceValue(func() *goja.Program { return goja.MustCompile("", shellSource, false) })
 
 func (r *machine) constructors() {
 	for name, literal := range map[string]string{"NumberLong": "NumberLong", "NumberInt": "NumberInt", "NumberDecimal": "NumberDecimal",
-		"ObjectId": "ObjectId", "ObjectID": "ObjectId", "Timestamp": "Timestamp", "BinData": "BinData", "UUID": "UUID", "ISODate": "ISODate"} {
+		"ObjectId": "ObjectId", "ObjectID": "ObjectId", "Timestamp": "Timestamp", "BinData": "BinData", "HexData": "HexData",
+		"MD5": "MD5", "UUID": "UUID", "DBPointer": "DBPointer", "ISODate": "ISODate"} {
 		r.set(name, func(call goja.FunctionCall) goja.Value { return r.construct(literal, call.Arguments) })
 	}
 }
 
 // construct reads the arguments as the shell's notation does.
 func (r *machine) construct(literal string, args []goja.Value) goja.Value {
+	if literal == "MD5" && len(args) == 1 {
+		literal, args = "HexData", []goja.Value{r.vm.ToValue(5), args[0]}
+	}
+	if len(args) == 0 {
+		switch literal {
+		case "ObjectId":
+			return r.box(bson.ObjectID(r.newID()))
+		case "ISODate":
+			return r.toJS(bson.Date(clock.Millis(r.clock)))
+		}
+	}
 	texts := make([]string, len(args))
 	for i, a := range args {
 		if s, ok := a.Export().(string); ok {
@@ -116,6 +120,13 @@ func (r *machine) construct(literal string, args []goja.Value) goja.Value {
 		return r.toJS(v)
 	}
 	return r.box(v)
+}
+
+// newID is an id as clients make them: the time, and what is random.
+func (r *machine) newID() (id [12]byte) {
+	binary.BigEndian.PutUint32(id[:], uint32(r.clock.Now().Unix()))
+	_, _ = rand.Read(id[4:]) // never fails
+	return id
 }
 
 func (r *machine) method(class *goja.Object, name string, f func(v bson.Value) any) {

@@ -117,12 +117,10 @@ func (w *work) do(kind byte, body []byte) (frame, error) {
 		return done, err
 	case frameReset:
 		w.machine = newMachine(clock.Wall())
+		w.machine.shell()
 		w.machine.watch = w.watch
 		w.defined = nil
-		for it := bson.Doc(body).Iter(); it.Next(); {
-			w.machine.global(it.Key(), it.Value())
-		}
-		return done, nil
+		return done, w.machine.given(globalsOf(bson.Doc(body)))
 	}
 	r := reader{body}
 	n, err := r.number()

@@ -126,11 +126,15 @@ type language struct {
 	env       *expr.Env
 	collation *collation.Collation
 	ctx       context.Context
+	engine    *Engine
+	// db is where StoredScripts are looked for, at now.
+	db  string
+	now int64
 }
 
 // language prepares parsing and evaluation against coll, which may be nil.
 func (e *Engine) language(ctx context.Context, c *Call, coll *catalog.Collection) (*language, error) {
-	l := &language{ctx: ctx, collation: c.Collation}
+	l := &language{ctx: ctx, collation: c.Collation, engine: e, now: c.Now}
 	if !c.Collated && coll != nil && coll.Options.Collation != nil {
 		def, err := collation.Parse(coll.Options.Collation)
 		if err != nil {
@@ -141,6 +145,9 @@ func (e *Engine) language(ctx context.Context, c *Call, coll *catalog.Collection
 	opts := expr.Options{Scripts: e.Scripts, Now: c.Now, NoNow: c.NoNow, ClusterTime: c.ClusterTime, Definition: c.Definition, Globals: c.Globals, Interrupt: l.interrupted}
 	if l.collation != nil {
 		opts.Collation = l.collation
+	}
+	if coll != nil && coll.NS.Coll != storedScripts {
+		l.db, opts.Stored = coll.NS.DB, l
 	}
 	l.exprs = expr.NewParser(opts)
 	var err error

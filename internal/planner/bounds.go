@@ -61,18 +61,27 @@ func collect(n match.Node, prefix string, within predicate, out *[]predicate) {
 			collect(c, prefix, within, out)
 		}
 	case *match.ElemMatchObject:
+		if within.entersByPosition(n.Path.String()) {
+			return
+		}
 		within.scope, within.depth = n, depthOf(prefix, n.Path)
 		collect(n.Child, prefix+n.Path.String()+".", within, out)
 	case *match.ElemMatchValue:
+		if within.entersByPosition(n.Path.String()) {
+			return
+		}
 		for _, c := range n.Children {
 			*out = append(*out, predicate{path: prefix + n.Path.String(), node: c, scope: n, depth: depthOf(prefix, n.Path), top: within.top})
 		}
 	default:
-		if path := pathOf(n); path != "" && (within.scope == nil || !hasPosition(path)) {
+		if path := pathOf(n); path != "" && !within.entersByPosition(path) {
 			*out = append(*out, predicate{path: prefix + path, node: n, scope: within.scope, depth: within.depth, top: within.top})
 		}
 	}
 }
+
+// entersByPosition says whether path, inside of the scope, may lead into an element that is an array, where no index follows.
+func (d predicate) entersByPosition(path string) bool { return d.scope != nil && hasPosition(path) }
 
 func depthOf(prefix string, p fieldpath.Path) int { return min(strings.Count(prefix, ".")+p.Len(), 63) }
 

@@ -40,7 +40,7 @@ func compact(op *Op) (bson.Doc, error) {
 		return compacted(dryRun, 0), nil
 	}
 	freed, err := op.compactStored(coll.NS, dryRun)
-	return compacted(dryRun, freed), err
+	return compacted(dryRun, freed/blockBytes*blockBytes), err // whole blocks, as it is told what a table takes
 }
 
 func compacted(dryRun bool, freed int64) bson.Doc {

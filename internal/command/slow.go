@@ -50,7 +50,7 @@ func (op *Op) statement(kind string, ns namespace.NS, command bson.Doc, start ti
 	op.statements++
 	micros := clock.Since(op.Clock, start).Microseconds()
 	op.recordedMicros += micros
-	op.usage.statement(kind, ns.String(), micros, err)
+	op.usage.statement(kind, op.Conn.names.joined(ns.DB, ns.Coll), micros, err)
 	if v := op.judge(ns.DB, micros); v.nothing() {
 		return
 	}

@@ -59,6 +59,21 @@ func (s *Spoilt) has(file string, offset int64) bool {
 	return s.mu.blocks[spoiltBlock{file, offset}]
 }
 
+// HasFile says whether a block of a file is known to be damaged.
+func (s *Spoilt) HasFile(file string) bool {
+	if !s.any.Load() {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for b := range s.mu.blocks {
+		if b.file == file {
+			return true
+		}
+	}
+	return false
+}
+
 // Guard is a table's file whose spoilt blocks are refused.
 func (s *Spoilt) Guard(file vfs.File, name string) vfs.File { return &guarded{file, name, s} }
 

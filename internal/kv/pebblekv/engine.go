@@ -134,11 +134,11 @@ func openLocked(dir string, o Options, version int, lock *pebble.Lock) (*Engine,
 
 // disk is what Pebble takes for the disk.
 func (e *Engine) disk(disk vfs.FS) vfs.FS {
-	disk = spoiltDisk{logDisk{&roomDisk{disk, e.room}}, &e.failure.spoilt}
+	disk = spoiltDisk{logDisk{&roomDisk{disk, e.room}}, e.failure}
 	if e.notes != nil {
 		disk = notedDisk{disk, e.notes}
 	}
-	e.held = &keepDisk{FS: &gentleDisk{disk, e.room.restForRemoval}}
+	e.held = &keepDisk{FS: &gentleDisk{disk, e.room.restForRemoval}, isSpoilt: e.failure.spoilt.HasFile}
 	return e.held
 }
 

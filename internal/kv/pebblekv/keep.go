@@ -12,7 +12,8 @@ import (
 // because the store is damaged. Pebble uses no number twice, so a file that it has removed is in nobody's way.
 type keepDisk struct {
 	vfs.FS
-	mu struct {
+	isSpoilt func(base string) bool
+	mu       struct {
 		sync.Mutex
 		free  bool
 		names []string
@@ -22,7 +23,10 @@ type keepDisk struct {
 }
 
 func (d *keepDisk) Remove(name string) error {
-	if strings.HasPrefix(d.PathBase(name), "marker.") || !d.hold(name) {
+	switch base := d.PathBase(name); {
+	case d.isSpoilt(base): // it may be all that is left of what it holds
+		return nil
+	case strings.HasPrefix(base, "marker.") || !d.hold(name):
 		return d.FS.Remove(name)
 	}
 	return nil

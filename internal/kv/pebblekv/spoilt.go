@@ -1,6 +1,7 @@
 package pebblekv
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
@@ -8,22 +9,66 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/ebbdb/ebb/internal/kv/inspect"
 )
 
-// spoiltDisk refuses blocks of tables that were damaged when they were read before.
+// spoiltDisk refuses blocks of tables that were damaged when they were read before. From the first on no compaction ends well: one
+// that takes what it cannot read for the end would put less in the place of its tables, and nobody would know.
 type spoiltDisk struct {
 	vfs.FS
-	spoilt *inspect.Spoilt
+	failure *failure
 }
+
+// errMerging is what writing a compaction's tables fails with, for Pebble an error of something damaged.
+type errMerging string
+
+func (e errMerging) Error() string { return "a table is damaged, so none are merged: " + string(e) }
+
+func (e errMerging) Is(target error) bool { return target == pebble.ErrCorruption }
+
+func (d spoiltDisk) merging() error {
+	if text := d.failure.damage.Load(); text != nil {
+		return errMerging(*text)
+	}
+	return nil
+}
+
+func (d spoiltDisk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if tableKindOf(name, category) != mergedTable {
+		return d.FS.Create(name, category)
+	}
+	if err := d.merging(); err != nil {
+		return nil, err
+	}
+	file, err := d.FS.Create(name, category)
+	if err != nil {
+		return nil, err
+	}
+	return &mergedFile{file, d}, nil
+}
+
+// mergedFile is a table that a compaction writes.
+type mergedFile struct {
+	vfs.File
+	disk spoiltDisk
+}
+
+func (f *mergedFile) Write(p []byte) (int, error) {
+	if err := f.disk.merging(); err != nil {
+		return 0, err
+	}
+	return f.File.Write(p)
+}
+
+func (f *mergedFile) Sync() error { return errors.Join(f.disk.merging(), f.File.Sync()) }
+
+func (f *mergedFile) SyncData() error { return errors.Join(f.disk.merging(), f.File.SyncData()) }
 
 func (d spoiltDisk) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
 	file, err := d.FS.Open(name, o...)
 	if err != nil || !strings.HasSuffix(name, ".sst") {
 		return file, err
 	}
-	return d.spoilt.Guard(file, d.PathBase(name)), nil
+	return d.failure.spoilt.Guard(file, d.PathBase(name)), nil
 }
 
 func (d spoiltDisk) Unwrap() vfs.FS { return d.FS }

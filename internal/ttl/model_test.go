@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
@@ -57,7 +58,11 @@ type model struct {
 	all   bool // ttlHideExpired
 	// high is the latest time there was: what was hidden then stays hidden when the clock is turned back a little.
 	high int64
-	log  []string
+	// hold is where the clock of expiry stands still, 0 when it goes on; untrusted, until when, by monotonic time, the wall time
+	// is not believed.
+	hold      int64
+	untrusted time.Duration
+	log       []string
 }
 
 type modelDoc struct {
@@ -130,7 +135,21 @@ func (m *model) deadline(d *modelDoc, name string) int64 {
 
 func (m *model) expired(d *modelDoc, name string) bool { return m.deadline(d, name) <= m.now() }
 
-func (m *model) hiding() int64 { return max(m.now(), m.high) }
+func (m *model) hiding() int64 {
+	at := max(m.now(), m.high)
+	if m.hold != 0 {
+		at = min(at, m.hold)
+	}
+	return at
+}
+
+// held says whether nothing is deleted, whatever is due.
+func (m *model) held() bool { return m.hold != 0 || m.doubted() }
+
+func (m *model) doubted() bool { return clock.Monotonic(m.world.clock) < m.untrusted }
+
+// doubt has the wall time not believed from now on.
+func (m *model) doubt() { m.untrusted = clock.Monotonic(m.world.clock) + time.Minute }
 
 // goes says whether the monitor deletes the document because of a rule.
 func (m *model) goes(d *modelDoc, name string) bool {
@@ -153,6 +172,9 @@ func (m *model) keep(f func(*modelDoc) bool) {
 }
 
 func (m *model) sweep() {
+	if m.held() {
+		return
+	}
 	m.keep(func(d *modelDoc) bool { return !m.goes(d, "d") && !m.goes(d, "e") && !m.goes(d, "_ts") })
 }
 
@@ -230,12 +252,18 @@ func (m *model) step(step int) {
 		m.keep(func(d *modelDoc) bool { return d.id != id || m.hidden(d) })
 	case n < 85:
 		m.do("advance %dms", []int{1, 10, 999, 1000, 2500, 7000}[m.rand.IntN(6)])
+	case n < 87 && m.doubted():
 	case n < 87:
-		m.high = m.hiding()
+		m.high = max(m.high, m.now())
 		m.do("advance -3s")
 	case n < 90:
 		m.do("pass")
 		m.sweep()
+	case n < 91:
+		m.turnFarAhead()
+	case n < 93:
+		m.holdOrRelease()
+	case n < 96 && m.held(): // what would come back is a matter of its own
 	case n < 96:
 		m.collMod()
 	case n < 98:
@@ -243,6 +271,9 @@ func (m *model) step(step int) {
 		m.do("set ttlHideExpired %v", m.all)
 	default:
 		m.do("restart")
+		if m.doubted() {
+			m.doubt()
+		}
 		m.all = false
 		if m.runs {
 			m.do("start")
@@ -251,6 +282,22 @@ func (m *model) step(step int) {
 	if m.runs {
 		m.sweep()
 	}
+}
+
+// turnFarAhead sets the clock so far ahead that it is not believed for a minute.
+func (m *model) turnFarAhead() {
+	m.do("step 2h")
+	m.doubt()
+}
+
+func (m *model) holdOrRelease() {
+	if m.hold != 0 {
+		m.do(`set ttlHold "release"`)
+		m.hold = 0
+		return
+	}
+	m.hold = m.now() + int64(m.rand.IntN(10_000)) - 8_000
+	m.do("set ttlHold Date(%d)", m.hold)
 }
 
 func (m *model) insert(d *modelDoc) {

@@ -100,6 +100,7 @@ func (m *Monitor) Connect(s *storage.Store, g Gate, r Recorder) error {
 			}
 		}
 	}
+	m.noteTime(context.Background()) // so that a clock that is turned before the first minute is over is known by it
 	return m.params.Hold.connect(m)
 }
 

@@ -51,7 +51,7 @@ func parseFormat(dir, text string) (version int, err error) {
 		return 0, fmt.Errorf("%s is not an Ebb store: its %s says %q", dir, formatFile, text)
 	}
 	if version < oldestFormat || version > currentFormat {
-		return 0, fmt.Errorf("%s has store format %d, this Ebb knows format %d: use the Ebb that wrote it", dir, version, currentFormat)
+		return 0, fmt.Errorf("%s has store format %d, this Ebb knows format %d: use the Ebb that wrote it, if %s is right", dir, version, currentFormat, formatFile)
 	}
 	return version, nil
 }

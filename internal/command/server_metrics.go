@@ -64,6 +64,7 @@ func (op *Op) ebbMemorySection(b *bson.Builder) {
 	}
 	s := op.Query.Memory.Stats()
 	b.Int64("totalBytes", s.Total).Int64("usedBytes", s.Used).Int64("peakBytes", s.Peak)
+	b.Int64("residentBytes", s.Resident).Int64("squeezedBytes", s.Squeezed)
 	b.Object("used")
 	for kind, bytes := range s.By {
 		b.Int64(memory.Kind(kind).String()+"Bytes", bytes)

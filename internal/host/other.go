@@ -2,7 +2,10 @@
 
 package host
 
-import "runtime"
+import (
+	"runtime"
+	"runtime/metrics"
+)
 
 func (m *Machine) look() {
 	m.OSType = runtime.GOOS
@@ -16,4 +19,11 @@ func Used() Usage {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return Usage{ResidentBytes: int64(m.Sys), VirtualBytes: int64(m.Sys)}
+}
+
+// Resident is how many bytes of memory the process has now, as far as the Go runtime knows.
+func Resident() int64 {
+	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(s)
+	return int64(s[0].Value.Uint64() - s[1].Value.Uint64())
 }

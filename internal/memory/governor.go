@@ -9,6 +9,9 @@
 // Accounts that hold little may have all of the memory, others leave an eighth of it alone: small operations go on while
 // large ones wait.
 //
+// Not every byte is counted, and the collector is behind. So Watch looks at what the process really has of the machine: where
+// that comes near the limit, the accounts may have less, and in the end nothing, until it is less again.
+//
 // Invariants: what is used is the sum of what the accounts were granted. Charge alone may go beyond the total, for what is
 // there already. No lock is held while anybody else's code runs.
 package memory
@@ -75,6 +78,8 @@ type Governor struct {
 		sync.Mutex
 		used    int64
 		by      [kinds]int64
+		// squeezed is how much less than the total may be used, because the process has more memory than is counted.
+		squeezed int64
 		waiting []*waiter
 		// wanted is what somebody did not get and does not wait for.
 		wanted    int64
@@ -103,6 +108,9 @@ type Stats struct {
 	// Waiting is how many accounts wait now. Waits and Refusals count since the start, and Reclaimed the bytes that holders
 	// gave back.
 	Waiting, Waits, Refusals, Reclaimed int64
+	// Resident is what the process had of the machine when it was looked at last, and Squeezed how much less than Total may be
+	// used on account of it.
+	Resident, Squeezed int64
 }
 
 // New returns a Governor of total bytes. The clock times waits: it is that of the machine even where the database's is not.
@@ -154,7 +162,7 @@ func (g *Governor) Short() bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.mu.used > g.total/2 || len(g.mu.waiting) > 0
+	return g.mu.used > (g.total-g.mu.squeezed)/2 || len(g.mu.waiting) > 0
 }
 
 // Stats is a look at the figures now.
@@ -165,16 +173,16 @@ func (g *Governor) Stats() Stats {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.mu.stats
-	s.Total, s.Used, s.By, s.Waiting = g.total, g.mu.used, g.mu.by, int64(len(g.mu.waiting))
+	s.Total, s.Used, s.By, s.Waiting, s.Squeezed = g.total, g.mu.used, g.mu.by, int64(len(g.mu.waiting)), g.mu.squeezed
 	return s
 }
 
-// limit is up to what an account that will hold so much may raise the use.
+// limit is up to what an account that will hold so much may raise the use. The caller holds the lock.
 func (g *Governor) limit(held int64) int64 {
 	if held <= SmallBytes {
-		return g.total
+		return g.total - g.mu.squeezed
 	}
-	return g.total - g.total/reservedShare
+	return g.total - max(g.total/reservedShare, g.mu.squeezed)
 }
 
 // take gives n bytes to an account that will then hold so many, if they are there.
@@ -246,7 +254,7 @@ func (g *Governor) wait(ctx context.Context, kind Kind, n, held int64) error {
 		g.mu.Unlock()
 		return nil
 	}
-	if n > g.limit(held) { // it never will be
+	if n > g.limit(held)+g.mu.squeezed { // it never will be
 		g.mu.Unlock()
 		return g.refuse(kind, n)
 	}

@@ -158,7 +158,7 @@ func (p *parsing) allowed(row *Row) error {
 		return mongoerr.New(10170100, "%s must be the first stage in the pipeline", row.Name)
 	case p.Update && !updateStage(row.Name):
 		return notInUpdate(row.Name)
-	case p.View && row.last && p.inside != "$lookup" && p.inside != "$unionWith":
+	case p.View && row.last && !p.facet && p.inside != "$lookup" && p.inside != "$unionWith":
 		return mongoerr.New(mongoerr.OptionNotSupportedOnView, "The aggregation stage %s in location %d of the pipeline cannot be used in a view definition because it writes to disk", row.Name, p.at)
 	case p.inside == "$lookup" && row.noLookup:
 		return mongoerr.New(51047, "%s is not allowed within a $lookup's sub-pipeline", row.Name)

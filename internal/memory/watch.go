@@ -1,0 +1,54 @@
+package memory
+
+import "time"
+
+const (
+	// watchEvery is how often Watch looks. In that time two processors can ask for some hundred megabytes.
+	watchEvery = 50 * time.Millisecond
+	// tightShare and fullShare are the parts of the machine's memory from which on accounts may have less, and nothing more.
+	tightShare = 0.70
+	fullShare  = 0.85
+)
+
+// Watch looks at what the process has of the machine, or of the container, which has so many bytes in all, until the Governor
+// is closed. It is called once, if at all.
+func (g *Governor) Watch(resident func() int64, machineBytes int64) {
+	if g == nil || machineBytes <= 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.mu.over {
+		return
+	}
+	g.relieving.Go(func() {
+		for {
+			g.squeeze(resident(), machineBytes)
+			timer := g.clock.NewTimer(watchEvery)
+			select {
+			case <-timer.C():
+			case <-g.closed:
+				timer.Stop()
+				return
+			}
+		}
+	})
+}
+
+// squeeze sets how much less may be used where the process has so many of the machine's bytes.
+func (g *Governor) squeeze(resident, machineBytes int64) {
+	tight, full := tightShare*float64(machineBytes), fullShare*float64(machineBytes)
+	part := min(max((float64(resident)-tight)/(full-tight), 0), 1)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	before := g.mu.squeezed
+	g.mu.stats.Resident = resident
+	g.mu.squeezed = int64(part * float64(g.total))
+	if over := g.mu.used - (g.total - g.mu.squeezed); over > 0 && g.mu.squeezed > 0 {
+		g.mu.wanted = max(g.mu.wanted, over)
+		g.relieve()
+	}
+	if g.mu.squeezed < before {
+		g.serve()
+	}
+}

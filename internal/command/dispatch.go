@@ -90,6 +90,9 @@ func (op *Op) end(reply Reply, panicked any) Reply {
 		op.Conn.running = op.Running
 	}
 	op.Conn.args.forget()
+	if op.Conn.reply.Cap() > maxSpareBytes { // kept until the connection's next command it would be memory that nobody counts
+		op.Conn.reply = bson.Builder{}
+	}
 	*op = Op{}
 	return reply
 }
@@ -187,8 +190,6 @@ func (op *Op) withOK(body bson.Doc) bson.Doc {
 	body = op.Conn.reply.Reopen().Double("ok", 1).Doc()
 	if cap(body) <= maxSpareBytes {
 		op.Conn.spare = body[:0]
-	} else {
-		op.Conn.reply = bson.Builder{} // which would keep it until the connection's next command
 	}
 	return body
 }

@@ -76,11 +76,12 @@ type Governor struct {
 
 	mu struct {
 		sync.Mutex
-		used    int64
-		by      [kinds]int64
+		used int64
+		by   [kinds]int64
 		// squeezed is how much less than the total may be used, because the process has more memory than is counted.
 		squeezed int64
-		waiting []*waiter
+		denied   bool // somebody something, since it was looked at
+		waiting  []*waiter
 		// wanted is what somebody did not get and does not wait for.
 		wanted    int64
 		holders   []Holder
@@ -190,6 +191,7 @@ func (g *Governor) take(kind Kind, n, held int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.mu.used+n > g.limit(held) {
+		g.mu.denied = true
 		return false
 	}
 	g.add(kind, n)
@@ -259,6 +261,7 @@ func (g *Governor) wait(ctx context.Context, kind Kind, n, held int64) error {
 		return g.refuse(kind, n)
 	}
 	g.mu.waiting = append(g.mu.waiting, w)
+	g.mu.denied = true
 	g.mu.stats.Waits++
 	g.relieve()
 	g.mu.Unlock()

@@ -1,13 +1,20 @@
 package memory
 
-import "time"
+import (
+	"runtime/debug"
+	"time"
+)
 
 const (
 	// watchEvery is how often Watch looks. In that time two processors can ask for some hundred megabytes.
 	watchEvery = 50 * time.Millisecond
 	// tightShare and fullShare are the parts of the machine's memory from which on accounts may have less, and nothing more.
-	tightShare = 0.70
-	fullShare  = 0.85
+	// What is above them is for what is asked for until the next look, and for the collector, which is behind when large
+	// buffers come and go. A server at rest may well be above, with garbage: nobody minds until he is denied something.
+	tightShare = 0.55
+	fullShare  = 0.75
+	// collectEvery is how often garbage is collected at most because an account was denied what only garbage is in the way of.
+	collectEvery = time.Second
 )
 
 // Watch looks at what the process has of the machine, or of the container, which has so many bytes in all, until the Governor
@@ -22,8 +29,14 @@ func (g *Governor) Watch(resident func() int64, machineBytes int64) {
 		return
 	}
 	g.relieving.Go(func() {
+		var collected time.Time
 		for {
 			g.squeeze(resident(), machineBytes)
+			if now := g.clock.Now(); g.isStrangled() && now.Sub(collected) >= collectEvery {
+				debug.FreeOSMemory()
+				collected = g.clock.Now()
+				g.squeeze(resident(), machineBytes)
+			}
 			timer := g.clock.NewTimer(watchEvery)
 			select {
 			case <-timer.C():
@@ -33,6 +46,16 @@ func (g *Governor) Watch(resident func() int64, machineBytes int64) {
 			}
 		}
 	})
+}
+
+// isStrangled says whether somebody was denied memory, since this was asked last, that is there but for the squeeze: what the
+// process has may be garbage, of which the collector leaves as much as it may.
+func (g *Governor) isStrangled() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	denied := g.mu.denied
+	g.mu.denied = false
+	return denied && g.mu.squeezed > 0
 }
 
 // squeeze sets how much less may be used where the process has so many of the machine's bytes.

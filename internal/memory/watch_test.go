@@ -21,16 +21,19 @@ func TestSqueeze(t *testing.T) {
 	if !a.Take(50 * mib) {
 		t.Fatal("there is enough")
 	}
-	g.squeeze(500*mib, 1000*mib)
-	if s := g.Stats(); s.Squeezed != 0 || s.Resident != 500*mib {
+	g.squeeze(540*mib, 1000*mib)
+	if s := g.Stats(); s.Squeezed != 0 || s.Resident != 540*mib {
 		t.Errorf("%+v", s)
 	}
-	g.squeeze(800*mib, 1000*mib) // two thirds of the way
-	if s := g.Stats(); s.Squeezed < 66*mib || s.Squeezed > 67*mib {
+	g.squeeze(650*mib, 1000*mib) // half of the way
+	if s := g.Stats(); s.Squeezed < 49*mib || s.Squeezed > 51*mib {
 		t.Errorf("%+v", s)
 	}
 	if b.Take(mib) {
 		t.Error("an account got what the process has no room for")
+	}
+	if !g.isStrangled() || g.isStrangled() {
+		t.Error("a denial is told once")
 	}
 	if !b.Take(freeBytes) {
 		t.Error("a small operation did not go on")
@@ -42,7 +45,7 @@ func TestSqueeze(t *testing.T) {
 	if s := g.Stats(); s.Squeezed != 100*mib {
 		t.Errorf("%+v", s)
 	}
-	g.squeeze(600*mib, 1000*mib) // those who wait get what is there again
+	g.squeeze(500*mib, 1000*mib) // those who wait get what is there again
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

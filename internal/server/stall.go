@@ -77,12 +77,12 @@ func (s *Server) sending(c *Conn, out wire.Outgoing, write func() error) error {
 		size *= compressedTimes
 	}
 	if size > smallReply {
-		if used := c.memory.Used(); size > used {
-			c.memory.Charge(size - used)
-		}
 		c.transfer.writing.Store(s.clock.Now().UnixNano())
 		c.transfer.unread.Store(size)
 		defer c.transfer.unread.Store(0)
+		if used := c.memory.Used(); size > used {
+			c.memory.Charge(size - used)
+		}
 	}
 	c.transfer.busy.Store(true)
 	defer func() {

@@ -133,9 +133,7 @@ func TestWhoDoesNotReadIsClosed(t *testing.T) {
 		readSome(t, slow, 2<<20)
 		until(steady)
 	}
-	if n := s.Stats().Current; n != 2 {
-		t.Errorf("%d connections are open", n)
-	}
+	until(func() bool { return s.Stats().Current == 2 })
 	want(t, idle.ask(`{ ping: 1 }`), `{ ok: 1.0 }`)
 	readSome(t, slow, 1<<20)
 }
@@ -160,9 +158,7 @@ func TestUnreadRepliesGiveWay(t *testing.T) {
 	if err := a.Wait(t.Context(), 30<<20); err != nil {
 		t.Fatal(err)
 	}
-	if n := s.Stats().Current; n > 2 {
-		t.Errorf("%d connections are open", n)
-	}
+	until(func() bool { return s.Stats().Current == 2 }) // a connection's memory is given back just before it goes
 	want(t, idle.ask(`{ ping: 1 }`), `{ ok: 1.0 }`)
 	readSome(t, second, 30<<20)
 }

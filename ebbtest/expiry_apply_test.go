@@ -48,7 +48,7 @@ func (t *truth) loosens(c, after *truthColl, command bson.Doc, due func(*truthDo
 }
 
 // held says whether expired documents are kept on purpose.
-func (t *truth) held(c *truthColl) bool { return !t.enabled || c.paused }
+func (t *truth) held(c *truthColl) bool { return !t.enabled || t.heldUp() || c.paused }
 
 // inGrace says whether the grace has not ended.
 func (t *truth) inGrace(g grace) bool { return t.now < g.until }
@@ -538,7 +538,11 @@ func (t *truth) createIndexes(c *truthColl, command bson.Doc) (out outcome, ok b
 		}
 	}
 	if len(added) > 0 {
-		if code := t.build(before, c, command, added); code != 0 {
+		code, certain := t.build(before, c, command, added)
+		if !certain {
+			return outcome{}, false
+		}
+		if code != 0 {
 			c.indexes = before.indexes
 			return outcome{code: code}, true
 		}
@@ -563,8 +567,8 @@ func (t *truth) createIndexes(c *truthColl, command bson.Doc) (out outcome, ok b
 
 // build makes way for new indexes and says why they cannot be. What is hidden, as the collection was before, is in nobody's way,
 // unless it is to be kept; it is deleted while expiry is not held, and where it is in no grace; otherwise what is in the way
-// alone, and while expiry is held only by force.
-func (t *truth) build(before, c *truthColl, command bson.Doc, added []*truthIndex) (code int32) {
+// alone, and while expiry is held only by force. certain is false when more are in the way than a build bears with.
+func (t *truth) build(before, c *truthColl, command bson.Doc, added []*truthIndex) (code int32, certain bool) {
 	keep, force := command.Lookup("keepExpired").Truthy(), command.Lookup("force").Truthy()
 	hidden := func(d *truthDoc) bool { return t.hidden(before, d) }
 	if !keep && !t.held(c) {
@@ -589,7 +593,7 @@ func (t *truth) build(before, c *truthColl, command bson.Doc, added []*truthInde
 			}
 			seen := slices.DeleteFunc(slices.Clone(all), hidden)
 			if len(seen) > 1 || keep {
-				return duplicateKey
+				return duplicateKey, true
 			}
 			for _, d := range all {
 				way[d] = hidden(d)
@@ -597,12 +601,18 @@ func (t *truth) build(before, c *truthColl, command bson.Doc, added []*truthInde
 		}
 	}
 	inTheWay := func(d *truthDoc) bool { return way[d] }
+	if len(way) > fewInTheWay {
+		return 0, false
+	}
 	if t.held(c) && !force && slices.ContainsFunc(c.docs, inTheWay) {
-		return illegalOperation
+		return illegalOperation, true
 	}
 	c.remove(inTheWay)
-	return 0
+	return 0, true
 }
+
+// fewInTheWay is fewer than a build keeps waiting for a key.
+const fewInTheWay = 900
 
 // longer says whether what has expired by old might not have by ix.
 func longer(old, ix *truthIndex) bool {

@@ -31,7 +31,10 @@ func (d *dice) next() string {
 	turned := d.turned
 	d.turned = false
 	if d.folder && (d.chance(1) || turned && d.chance(15)) { // what was swept just now is not cleaned yet
-		return "restart"
+		return "restart " + d.pick("0", "0", "0", "7200000", "86400000", "-5000", "-7200000")
+	}
+	if line := d.time(); line != "" {
+		return line
 	}
 	switch n := d.n(1000); {
 	case n < 40 && d.waves:
@@ -71,6 +74,27 @@ func (d *dice) next() string {
 	default:
 		return "validate"
 	}
+}
+
+// time is a line that sets the clock far away, or sets it right again, or holds expiry; most often there is none.
+func (d *dice) time() string {
+	t := d.truth
+	switch {
+	case t.suspects && d.chance(8): // set right, more or less
+		return fmt.Sprintf("step %d", t.expected()-t.now-int64(d.n(3)*d.n(40_000)))
+	case t.suspects && d.chance(15):
+		return "clock " + d.pick("30000", "59999", "60000", "60000", "60000")
+	case t.holds && d.chance(8):
+		return "hold release"
+	case d.chance(1):
+		return "step " + d.pick("-90000", "-7200000", "-864000000", "600000", "3600000", "7200000", "7200000", "7200000", "86400000", "864000000")
+	case d.chance(1) && d.chance(60):
+		if d.folder && d.chance(40) {
+			return "hold lastWrite"
+		}
+		return fmt.Sprintf("hold %d", t.now+int64(d.n(10_000))-8000)
+	}
+	return ""
 }
 
 func (d *dice) parameter() string {

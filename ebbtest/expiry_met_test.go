@@ -40,6 +40,12 @@ const (
 	metHeld      = "commands refused while expiry is held"
 	metForced    = "hidden documents deleted though it was"
 	metBack      = "clocks turned back"
+	metFarBack   = "clocks set back by a minute and more"
+	metDoubted   = "clocks that were not trusted"
+	metCorrected = "of them set right"
+	metTrusted   = "documents deleted when such a clock was trusted after all"
+	metHolds     = "expiry held at a time"
+	metReleases  = "expiry released"
 	metCursors   = "cursors at their end"
 	metOutOf     = "documents that such cursors showed twice or never, having been changed"
 )
@@ -51,7 +57,7 @@ var counts = []struct {
 }{
 	{metSwept, 1000}, {metSecond, 100}, {metOverride, 10}, {metAtOnce, 20}, {metPart, 4}, {metClustered, 1}, {metAtOnceOf, 5000}, {metArranged, 100}, {metMoved, 100}, {metCleaned, 1000},
 	{metRestarts, 20}, {metDead, 1}, {metHidden, 1000}, {metRefused, 100}, {metLoosened, 20}, {metTightened, 20}, {metDropped, 20}, {metWithDue, 4}, {metReordered, 10},
-	{metOrders, 20}, {metHideOff, 1}, {metHideOn, 2}, {metGone, 10}, {metKept, 10}, {metHeld, 4}, {metForced, 4}, {metBack, 20}, {metCursors, 100}, {metOutOf, 0},
+	{metOrders, 20}, {metHideOff, 1}, {metHideOn, 2}, {metGone, 10}, {metKept, 10}, {metHeld, 4}, {metForced, 4}, {metBack, 20}, {metFarBack, 20}, {metDoubted, 20}, {metCorrected, 10}, {metTrusted, 10}, {metHolds, 20}, {metReleases, 20}, {metCursors, 100}, {metOutOf, 0},
 }
 
 func (m met) add(o met) {

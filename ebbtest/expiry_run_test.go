@@ -19,9 +19,11 @@ import (
 // trial runs lines against a server and the truth:
 //
 //	run {…}, admin {…}   a command, and whether the server answers as the truth does
-//	clock 500            turns the clock by milliseconds, backwards too
+//	clock 500            has so many milliseconds pass; below zero it turns the clock back
+//	step 7200000         sets the clock, forward or back, and no time passes; then a pass
+//	hold 1700…           holds expiry at this time, or at "lastWrite"; "release" lets it go on
 //	pass                 a pass of the TTL monitor
-//	restart              closes the server and opens it again, where it has a folder
+//	restart 0            closes the server and opens it again, where it has a folder; meanwhile somebody sets the clock
 //	open 1 {find: …}     a cursor under a number
 //	more 1 5             its next batch, of at most 5 documents
 //	wave c 1000 300 {…}  inserts 300 documents with the same fields, from this _id on
@@ -108,7 +110,7 @@ func (x *trial) readLog() {
 
 // isExpected says whether a warning tells of what was asked for, of the machine's disk, or how the server was started.
 func isExpected(line string) bool {
-	return slices.ContainsFunc([]string{`"startupWarnings"`, "can't be used as a TTL index", "store: the disk is nearly full", "store: the disk is slow"},
+	return slices.ContainsFunc([]string{`"startupWarnings"`, "can't be used as a TTL index", "TTL: the clock is further ahead", "TTL: expiry is ", "store: the disk is nearly full", "store: the disk is slow"},
 		func(text string) bool { return strings.Contains(line, text) })
 }
 
@@ -124,16 +126,16 @@ func (x *trial) line(line string) (ran bool) {
 	case "clock":
 		x.turn(must(strconv.ParseInt(rest, 10, 64)))
 	case "pass":
-		must(0, x.server.SweepNow(context.Background()))
-		if x.truth.enabled {
-			x.sweep()
-		}
-		x.settle()
+		x.pass()
+	case "step":
+		x.step(must(strconv.ParseInt(rest, 10, 64)))
+	case "hold":
+		return x.hold(rest)
 	case "restart":
-		if x.folder == "" {
+		if x.folder == "" || x.truth.suspects { // of a clock that is not trusted the folder knows no more than a minute ago
 			return false
 		}
-		x.restart()
+		x.restart(must(strconv.ParseInt(rest, 10, 64)))
 	case "open":
 		number, command := first(rest)
 		return x.open(number, bson.MustDoc(command))
@@ -155,7 +157,15 @@ func (x *trial) line(line string) (ran bool) {
 	return true
 }
 
-func (x *trial) restart() {
+func (x *trial) pass() {
+	must(0, x.server.SweepNow(context.Background()))
+	if x.truth.enabled && !x.truth.heldUp() {
+		x.sweep()
+	}
+	x.settle()
+}
+
+func (x *trial) restart(millis int64) {
 	if x.hasDead() {
 		x.met[metDead]++
 	}
@@ -163,7 +173,14 @@ func (x *trial) restart() {
 	x.stop()
 	clear(x.cursors)
 	x.met[metRestarts]++
-	x.start()
+	x.meanwhile(func() {
+		x.truth.now += millis
+		x.truth.restart()
+	}, func() {
+		x.clock.Step(time.Duration(millis) * time.Millisecond)
+		x.start()
+	})
+	x.met[metDoubted] += btoi(x.truth.suspects)
 }
 
 func (x *trial) command(db string, command bson.Doc) (ran bool) {
@@ -185,7 +202,7 @@ func (x *trial) command(db string, command bson.Doc) (ran bool) {
 	x.settle()
 	x.met[metRefused] += len(want.errors)
 	want.compare(reply)
-	x.met.noteHidden(&want, !x.truth.enabled)
+	x.met.noteHidden(&want, !x.truth.enabled || x.truth.heldUp())
 	x.loosen(command)
 	return true
 }
@@ -207,8 +224,12 @@ func wave(text string, id func(int) bson.Value) bson.Doc {
 }
 
 // ask is a command that must not fail.
-func (x *trial) ask(command bson.Doc) bson.Doc {
-	reply := x.call("test", command)
+func (x *trial) ask(command bson.Doc) bson.Doc { return x.askIn("test", command) }
+
+func (x *trial) askAdmin(command bson.Doc) bson.Doc { return x.askIn("admin", command) }
+
+func (x *trial) askIn(db string, command bson.Doc) bson.Doc {
+	reply := x.call(db, command)
 	if !reply.Lookup("ok").Truthy() {
 		failf("%s\nanswers %s", command.Text(), reply.Text())
 	}
@@ -248,16 +269,84 @@ func (o *outcome) compare(reply bson.Doc) {
 	}
 }
 
-// turn moves the clock. Of documents that were hidden and are not any more the server may decide whether they are there.
+// turn has time pass; below zero it turns the clock back.
 func (x *trial) turn(millis int64) {
 	x.settle()
-	x.truth.turn(millis)
-	x.clock.Advance(time.Duration(millis) * time.Millisecond)
+	doubted, before := x.truth.suspects, x.met[metSwept]
+	x.meanwhile(func() {
+		if millis < 0 {
+			x.truth.isSet(millis)
+		} else {
+			x.truth.passes(millis)
+		}
+	}, func() { x.clock.Advance(time.Duration(millis) * time.Millisecond) })
 	x.settle()
-	if millis >= 0 {
+	if doubted && !x.truth.suspects {
+		x.met[metTrusted] += x.met[metSwept] - before
+	}
+	x.met[metBack] += btoi(millis < 0)
+}
+
+// step sets the clock. Timers go by the time that passes, so a pass is what looks for documents that are due by another clock.
+func (x *trial) step(millis int64) {
+	x.settle()
+	doubted := x.truth.suspects
+	x.meanwhile(func() { x.truth.isSet(millis) }, func() { x.clock.Step(time.Duration(millis) * time.Millisecond) })
+	must(0, x.server.Settle(context.Background()))
+	x.pass()
+	switch {
+	case x.truth.suspects:
+		x.met[metDoubted]++
+	case doubted:
+		x.met[metCorrected]++
+	}
+	x.met[metFarBack] += btoi(millis <= -smallStep)
+}
+
+// hold holds expiry, or releases it. ran is false where it would be chance at which time it is held.
+func (x *trial) hold(where string) (ran bool) {
+	value := bson.String(where)
+	at, holds := x.truth.holdAt, true
+	switch where {
+	case "release":
+		holds = false
+	case "lastWrite":
+		if !x.truth.holds && x.truth.noted == 0 {
+			return false
+		}
+		if !x.truth.holds {
+			at = x.truth.noted
+		}
+	default:
+		at = must(strconv.ParseInt(where, 10, 64))
+		value = bson.Date(at)
+	}
+	x.meanwhile(func() { x.truth.holdAt, x.truth.holds = at, holds }, func() {
+		x.askAdmin(bson.Build().Int32("setParameter", 1).Value("ttlHold", value).Doc())
+	})
+	x.settle()
+	want := bson.String("release")
+	if holds {
+		want = bson.Date(at)
+		x.met[metHolds]++
+	} else {
+		x.met[metReleases]++
+	}
+	if got := x.askAdmin(bson.MustDoc("{getParameter: 1, ttlHold: 1}")).Lookup("ttlHold"); got.Text() != want.Text() {
+		failf("ttlHold is %s, not %s", got.Text(), want.Text())
+	}
+	return true
+}
+
+// meanwhile changes the time of the truth, and then the server's. Of documents that were hidden and are not any more the server may
+// decide whether they are there, unless expiry was held.
+func (x *trial) meanwhile(truth, server func()) {
+	before := x.truth.hiding()
+	x.truth.change(truth)
+	server()
+	if x.truth.hiding() >= before {
 		return
 	}
-	x.met[metBack]++
 	for _, o := range x.cursors {
 		o.vague = true
 	}
@@ -265,6 +354,7 @@ func (x *trial) turn(millis int64) {
 		if !slices.ContainsFunc(c.docs, func(d *truthDoc) bool { return d.ghost }) {
 			continue
 		}
+		must(0, x.server.Settle(context.Background()))
 		there := map[string]bool{}
 		for _, doc := range x.all(bson.Build().String("find", name).Doc()) {
 			there[canonical(doc)] = true

@@ -12,9 +12,7 @@ import (
 
 // truth is what a server should hold, said as plainly as can be: lists of documents, filtered by their deadlines.
 type truth struct {
-	now int64
-	// high is the latest time there was, unless the clock was turned back by a minute or more since: what was hidden stays so.
-	high    int64
+	times
 	hideAll bool // ttlHideExpired
 	enabled bool // ttlMonitorEnabled
 	precise bool // ttlMonitorPrecise
@@ -97,11 +95,11 @@ func (t *truth) spares(g grace, deadline int64) bool { return t.now < g.until &&
 const never = math.MaxInt64
 
 func newTruth(now int64) *truth {
-	return &truth{now: now, enabled: true, precise: true, colls: map[string]*truthColl{}}
+	return &truth{times: timesAt(now), enabled: true, precise: true, colls: map[string]*truthColl{}}
 }
 
 // active says whether what is due is deleted at once.
-func (t *truth) active() bool { return t.enabled && t.precise }
+func (t *truth) active() bool { return t.enabled && t.precise && !t.heldUp() }
 
 func (d *truthDoc) id() bson.Value { return d.doc.Lookup("_id") }
 
@@ -191,9 +189,6 @@ func (t *truth) expired(c *truthColl, d *truthDoc) bool {
 		slices.ContainsFunc(c.indexes, func(ix *truthIndex) bool { return goes(d.by(ix).deadline, ix.grace) }))
 }
 
-// hiding is the time that hiding goes by.
-func (t *truth) hiding() int64 { return max(t.now, t.high) }
-
 // hidden says whether nobody can see the document any more.
 func (t *truth) hidden(c *truthColl, d *truthDoc) bool {
 	if t.hideAll && c.ownDeadline(d) <= t.hiding() {
@@ -246,22 +241,19 @@ func (t *truth) sweep(see func(c *truthColl, gone []*truthDoc)) (deleted int) {
 	return deleted
 }
 
-// turn moves the clock. What was hidden and is not any more may have been deleted.
-func (t *truth) turn(millis int64) {
+// change changes the time. What was hidden and is not any more may have been deleted, unless expiry was held.
+func (t *truth) change(times func()) {
+	kept := !t.enabled || t.heldUp()
 	hidden := map[*truthDoc]bool{}
 	for _, c := range t.colls {
 		for _, d := range c.docs {
 			hidden[d] = t.hidden(c, d)
 		}
 	}
-	t.high = max(t.high, t.now)
-	t.now += millis
-	if t.high-t.now >= 60_000 {
-		t.high = t.now
-	}
+	times()
 	for _, c := range t.colls {
 		for _, d := range c.docs {
-			d.ghost = hidden[d] && !t.hidden(c, d)
+			d.ghost = !kept && hidden[d] && !t.hidden(c, d)
 		}
 	}
 }

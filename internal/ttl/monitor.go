@@ -62,7 +62,7 @@ type Monitor struct {
 		surveyed bool
 		lastFull time.Duration // when the last pass over everything began, by monotonic time
 		rested   time.Duration // before it no precise pass begins, by monotonic time
-		planned  int64         // when the loop wakes, in milliseconds
+		planned  time.Duration // when the loop wakes, by monotonic time; 0 when a deadline does not change that
 		visited  map[Target]*account
 		chores   map[uint32]*chore // by collection
 		passes   rhythm
@@ -81,7 +81,7 @@ func New(o Options) *Monitor {
 	m.turn, m.wake, m.wakeUpkeep = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 	m.mu.visited, m.mu.chores = map[Target]*account{}, map[uint32]*chore{}
 	m.mu.lastFull = clock.Monotonic(m.clock)
-	m.time = newTimekeeper(o.Clock, o.Params, o.Log)
+	m.time = newTimekeeper(o.Clock, o.Params, o.Log, m.Wake) // which sleeps until it would have been trusted anyway
 	m.mu.passes, m.mu.upkeep = newRhythm(), newRhythm()
 	return m
 }
@@ -220,7 +220,7 @@ func (m *Monitor) plan() (until time.Duration, due bool, scope []uint32) {
 	defer m.mu.Unlock()
 	m.mu.passes.plans()
 	if settles > 0 { // there is a pass over everything when the clock is trusted
-		m.mu.surveyed = false
+		m.mu.surveyed, m.mu.planned = false, 0
 		return now + settles, false, nil
 	}
 	until = m.mu.lastFull + m.params.sleep()
@@ -234,7 +234,7 @@ func (m *Monitor) plan() (until time.Duration, due bool, scope []uint32) {
 		}
 		until = min(until, at)
 	}
-	m.mu.planned = wall.Add(until - now).UnixMilli()
+	m.mu.planned = until
 	return until, false, nil
 }
 
@@ -363,9 +363,10 @@ func (m *Monitor) signal() {
 }
 
 func (m *Monitor) note(collection uint32, at int64) {
+	wall, now := m.clock.Read() // the wall time may have been turned since the loop planned by it
 	m.mu.Lock()
 	m.mu.agenda.note(collection, at)
-	early := at < m.mu.planned
+	early := now+waitFor(at, wall) < m.mu.planned
 	m.mu.Unlock()
 	if early {
 		m.signal()

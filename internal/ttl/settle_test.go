@@ -24,7 +24,7 @@ func TestSettleWhileLocked(t *testing.T) {
 	cancel() // so Settle does not wait
 	for _, locked := range []bool{true, false} {
 		c := clock.NewFake(time.Unix(0, 0))
-		m := &Monitor{clock: c, gate: halfLocked{locked: locked}, time: newTimekeeper(c, NewParameters(parameter.NewRegistry(nil)), nil)}
+		m := &Monitor{clock: c, gate: halfLocked{locked: locked}, time: newTimekeeper(c, NewParameters(parameter.NewRegistry(nil)), nil, func() {})}
 		m.mu.passes, m.mu.upkeep = newRhythm(), newRhythm()
 		m.mu.passes.started, m.mu.upkeep.started = true, true
 		m.mu.passes.fallAsleep(time.Minute)

@@ -24,6 +24,8 @@ type timekeeper struct {
 	params *Parameters
 	log    *slog.Logger
 	floor  atomic.Pointer[hideFloor]
+	// onTrust is called when the clock is trusted that was not.
+	onTrust func()
 
 	mu struct {
 		sync.Mutex // guards the rest, and is held for moments only
@@ -59,8 +61,8 @@ type hideFloor struct {
 // smallStep is how far the wall time may be turned back so that nothing that was hidden shows again.
 const smallStep = time.Minute
 
-func newTimekeeper(c clock.Clock, p *Parameters, log *slog.Logger) *timekeeper {
-	return &timekeeper{clock: c, params: p, log: log}
+func newTimekeeper(c clock.Clock, p *Parameters, log *slog.Logger, onTrust func()) *timekeeper {
+	return &timekeeper{clock: c, params: p, log: log, onTrust: onTrust}
 }
 
 // begin takes note of the latest time that the store knows, in milliseconds.
@@ -85,7 +87,7 @@ func (k *timekeeper) look() (settles, ahead time.Duration) {
 	return settles, ahead
 }
 
-// compare is look; news is what is to be logged, if anything.
+// compare is look; news tells what has changed, if anything.
 func (k *timekeeper) compare() (settles, ahead time.Duration, news func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -100,6 +102,7 @@ func (k *timekeeper) compare() (settles, ahead time.Duration, news func()) {
 		if k.mu.suspects {
 			news = func() {
 				k.log.Info("TTL: the clock is back where it should be, and trusted again", "wallTime", now.wall, "expectedTime", expected)
+				k.onTrust()
 			}
 		}
 		k.trust(now)
@@ -118,6 +121,7 @@ func (k *timekeeper) compare() (settles, ahead time.Duration, news func()) {
 				warned()
 			}
 			k.log.Info("TTL: the clock has not been turned again, and is trusted from now on", "wallTime", now.wall)
+			k.onTrust()
 		}
 	}
 	return settles, ahead, news

@@ -23,6 +23,8 @@ type projectKey struct {
 	reader *storage.Reader
 	// untold says that some record has an array on the way to a value wanted, so that a key tells but of an element.
 	untold bool
+	// unwinds says that elements of arrays are what is wanted; a key that is undefined or an array tells none.
+	unwinds bool
 }
 
 func newProjectKey(plan *planner.Projection, stats *Stats, in working) *projectKey {
@@ -36,6 +38,9 @@ func newProjectKey(plan *planner.Projection, stats *Stats, in working) *projectK
 		if slices.Contains(plan.Fields, f.Path) {
 			n.wanted = append(n.wanted, i)
 		}
+	}
+	if d, ok := leaf.(*planner.DistinctScan); ok {
+		n.unwinds = d.Unwinds
 	}
 	n.doc = newKeyDoc(*x, func(path string) bool { return slices.Contains(plan.Fields, path) })
 	return n
@@ -58,7 +63,8 @@ func (n *projectKey) work(r *reading, m *Member) (status, error) {
 		return ended, err
 	}
 	for _, i := range n.wanted {
-		if n.values[i].Type == bson.TypeNull {
+		switch t := n.values[i].Type; {
+		case t == bson.TypeNull, n.unwinds && (t == bson.TypeUndefined || t == bson.TypeArray):
 			return n.fetch(r, m)
 		}
 	}
@@ -73,7 +79,7 @@ func (n *projectKey) open(r *reading) (err error) {
 	}
 	bits := n.reader.Multikey(n.index.Definition)
 	for _, i := range n.wanted {
-		n.untold = n.untold || i < len(bits) && bits[i] != 0
+		n.untold = n.untold || !n.unwinds && i < len(bits) && bits[i] != 0
 	}
 	return nil
 }

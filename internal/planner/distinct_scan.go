@@ -19,6 +19,8 @@ type DistinctScan struct {
 	Field int
 	// OneNull says that a missing field is as good as null, as to a $group: over them it leaps, too.
 	OneNull bool
+	// Unwinds says that the field's keys are of elements of arrays, too, and that those are the values wanted.
+	Unwinds bool
 }
 
 // Stage implements Node.
@@ -36,17 +38,18 @@ func (n *DistinctScan) Describe(b *bson.Builder) {
 
 // Distinct is the plan for the values that documents have at a path, q's only field: the first of the plans for q that can
 // leap from value to value; ok is false when there is none. Without a filter it is a walk of the index in which the path
-// comes first, and then of the one with the fewest fields.
-func Distinct(c Collection, q Query) (plan *Plan, ok bool, err error) {
+// comes first, and then of the one with the fewest fields. With unwinds arrays stand for their elements; then that index may
+// have keys of arrays, which with a filter would leap over documents that have the same element and others.
+func Distinct(c Collection, q Query, unwinds bool) (plan *Plan, ok bool, err error) {
 	plans, err := Candidates(c, q)
 	if err != nil {
 		return nil, false, err
 	}
 	if (q.Filter == nil || isAlwaysTrue(q.Filter.Root)) && q.Hint.IsNullish() && len(q.Order) == 0 {
-		plans = wholeIndexes(c, q)
+		plans = wholeIndexes(c, q, unwinds)
 	}
 	for _, p := range plans {
-		if p.leap(q.Fields[0]) {
+		if p.leap(q.Fields[0]) || p.unwinds() {
 			return p, true, nil
 		}
 	}
@@ -92,7 +95,7 @@ func (p *Plan) leapToFirst(path string) bool {
 }
 
 // wholeIndexes are the walks of all of an index that tells q's fields, the best first.
-func wholeIndexes(c Collection, q Query) (plans []*Plan) {
+func wholeIndexes(c Collection, q Query, unwinds bool) (plans []*Plan) {
 	p := &planning{c: c, q: q}
 	path := q.Fields[0]
 	indexes := slices.DeleteFunc(p.usable(), func(x Index) bool {
@@ -102,9 +105,35 @@ func wholeIndexes(c Collection, q Query) (plans []*Plan) {
 		return cmp.Or(cmp.Compare(a.field(path), b.field(path)), cmp.Compare(len(a.Fields), len(b.Fields)))
 	})
 	for _, x := range indexes {
-		plans = append(plans, p.finish(access{node: whole(x)}))
+		if unwinds && !c.Hides && x.unwinds(path) {
+			plans = append(plans, p.unwound(x))
+		} else {
+			plans = append(plans, p.finish(access{node: whole(x)}))
+		}
 	}
 	return plans
+}
+
+// unwinds says whether x begins with the path and has keys of elements of arrays at it.
+func (x Index) unwinds(path string) bool {
+	return x.ordered() && x.wild == nil && x.field(path) == 0 && x.multikey(0) != 0 && x.Collator() == nil && !hasPosition(path)
+}
+
+// unwound is a walk of x that leaps from element to element.
+func (p *planning) unwound(x Index) *Plan {
+	s := whole(x)
+	scan := &DistinctScan{Index: x, Bounds: s.Bounds, Ranges: s.Ranges, Unwinds: true}
+	return p.plan(&Projection{Child: scan, Spec: p.q.Projection, Covered: true, Fields: p.q.Fields}, true)
+}
+
+// unwinds says whether p leaps from element to element of arrays.
+func (p *Plan) unwinds() bool {
+	covered, ok := p.Root.(*Projection)
+	if !ok {
+		return false
+	}
+	scan, ok := covered.Child.(*DistinctScan)
+	return ok && scan.Unwinds
 }
 
 // field is the place of path in x's key pattern, -1 when it is not there.

@@ -79,9 +79,9 @@ func (e *Engine) forbidsScans(ns namespace.NS) bool {
 	return !strings.HasPrefix(ns.Coll, "system.")
 }
 
-// chooseDistinct is the plan that leaps from value to value of q's only field, or to the first documents of each value at
-// firsts when that is not ""; ok is false when there is none.
-func (e *Engine) chooseDistinct(r *storage.Reader, q planner.Query, firsts string) (plan *planner.Plan, ok bool, err error) {
+// chooseDistinct is the plan that leaps from value to value of q's only field, with unwinds to elements of arrays as well, or to
+// the first documents of each value at firsts when that is not ""; ok is false when there is none.
+func (e *Engine) chooseDistinct(r *storage.Reader, q planner.Query, firsts string, unwinds bool) (plan *planner.Plan, ok bool, err error) {
 	c := describe(r)
 	if e.indexFilter(r.Catalog(), q.Filter, nil, nil, q.Collation) != nil {
 		return nil, false, nil
@@ -89,7 +89,7 @@ func (e *Engine) chooseDistinct(r *storage.Reader, q planner.Query, firsts strin
 	if firsts != "" {
 		return planner.Firsts(c, q, firsts)
 	}
-	return planner.Distinct(c, q)
+	return planner.Distinct(c, q, unwinds)
 }
 
 // chooseSet is choose for the operations that settings are for.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -24,6 +25,7 @@ func (x *tried) tryValues() bool {
 	c := Count{NS: q.NS, Filter: q.Filter, Skip: q.Skip, Limit: q.Limit}
 	x.sameCount(q, c, clampCount(int64(len(docs)), c), bson.Missing)
 	x.sameValues(q, key, docs, bson.Missing)
+	x.allValues(q)
 	for _, d := range x.coll.Indexes {
 		if !d.Sparse && d.PartialFilter == nil {
 			x.sameCount(q, c, clampCount(int64(len(docs)), c), bson.String(d.Name))
@@ -31,6 +33,22 @@ func (x *tried) tryValues() bool {
 		}
 	}
 	return true
+}
+
+// allValues looks at the values of all documents, which a walk of an index with keys of arrays may give.
+func (x *tried) allValues(q *asked) {
+	all := *q
+	all.Filter, all.Skip, all.Limit = nil, 0, 0
+	docs, err := x.run(Find{NS: q.NS, Hint: natural()}, &all)
+	x.must(err)
+	key := x.world.path()
+	if paths := x.world.indexed(); len(paths) > 0 && x.world.chance(70) {
+		key = x.world.pick(paths...)
+	}
+	if strings.Contains(key, "$") {
+		return
+	}
+	x.sameValues(&all, key, docs, bson.Missing)
 }
 
 func (x *tried) asked(q *asked) *Call {

@@ -57,8 +57,9 @@ func Distinct(c Collection, q Query, unwinds bool) (plan *Plan, ok bool, err err
 }
 
 // Firsts is the plan for the first document, in the order of q, for each value at the path by which that order begins; ok is
-// false when no plan can leap to it.
-func Firsts(c Collection, q Query, path string) (plan *Plan, ok bool, err error) {
+// false when no plan can leap to it. With lasts that order is the one asked for the other way round, which it is not where
+// there are arrays: of them the least element counts in the one, the greatest in the other.
+func Firsts(c Collection, q Query, path string, lasts bool) (plan *Plan, ok bool, err error) {
 	if c.Hides { // the document of the key leapt to might not be there
 		return nil, false, nil
 	}
@@ -67,7 +68,7 @@ func Firsts(c Collection, q Query, path string) (plan *Plan, ok bool, err error)
 		return nil, false, err
 	}
 	for _, p := range plans {
-		if p.leapToFirst(path) {
+		if p.leapToFirst(path) && !(lasts && find[*DistinctScan](p.Root).Index.IsMultikey()) {
 			return p, true, nil
 		}
 	}

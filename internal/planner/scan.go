@@ -305,8 +305,23 @@ func (s *IndexScan) follow(q Query) bool {
 	return ordered
 }
 
+// ordersArrays says whether a walk comes by all keys that a document has for the i-th field: it is not bounded, nor any other
+// through the same array. An array at a position has one place in the order, and keys for its elements.
+func (x Index) ordersArrays(i int, bounds []Intervals) bool {
+	if x.wild != nil || hasPosition(x.Fields[i].Path) {
+		return false
+	}
+	for k := range x.Fields {
+		if x.multikey(k) != 0 && !bounds[k].IsAll() && (k == i || x.Fields[k].Parts[0] == x.Fields[i].Parts[0]) {
+			return false
+		}
+	}
+	return true
+}
+
 // order says whether the keys between the bounds come in the query's order, and whether backwards. Fields held to one
-// value may stand anywhere. A field through an array has no one place in the order.
+// value may stand anywhere. A document with an array comes at its first key, which is where it has its place in the order as
+// long as none of its keys is left out.
 func order(x Index, bounds []Intervals, q Query) (ordered, backward bool) {
 	if len(q.Order) == 0 {
 		return true, false
@@ -333,7 +348,7 @@ func order(x Index, bounds []Intervals, q Query) (ordered, backward bool) {
 			}
 			continue
 		}
-		if x.multikey(i) != 0 {
+		if x.multikey(i) != 0 && !x.ordersArrays(i, bounds) {
 			return false, false
 		}
 		if down := want[0].Descending != f.Descending; !single {

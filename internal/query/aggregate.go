@@ -260,7 +260,7 @@ func (e *Engine) chooseLeading(call *Call, r *storage.Reader, pl *pipeline.Pipel
 		if lead.Lasts { // they are the first ones the other way round
 			leaps.Order = reversed(q.Order)
 		}
-		if plan, ok, err := e.chooseDistinct(r, leaps, lead.Firsts, false); ok || err != nil {
+		if plan, ok, err := e.chooseDistinct(r, leaps, lead.Firsts, lead.Lasts, false); ok || err != nil {
 			return only(plan), err
 		}
 	}

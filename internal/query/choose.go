@@ -80,14 +80,14 @@ func (e *Engine) forbidsScans(ns namespace.NS) bool {
 }
 
 // chooseDistinct is the plan that leaps from value to value of q's only field, with unwinds to elements of arrays as well, or to
-// the first documents of each value at firsts when that is not ""; ok is false when there is none.
-func (e *Engine) chooseDistinct(r *storage.Reader, q planner.Query, firsts string, unwinds bool) (plan *planner.Plan, ok bool, err error) {
+// the first documents of each value at firsts when that is not "", which may be the last ones in an order turned round; ok is false when there is none.
+func (e *Engine) chooseDistinct(r *storage.Reader, q planner.Query, firsts string, lasts, unwinds bool) (plan *planner.Plan, ok bool, err error) {
 	c := describe(r)
 	if e.indexFilter(r.Catalog(), q.Filter, nil, nil, q.Collation) != nil {
 		return nil, false, nil
 	}
 	if firsts != "" {
-		return planner.Firsts(c, q, firsts)
+		return planner.Firsts(c, q, firsts, lasts)
 	}
 	return planner.Distinct(c, q, unwinds)
 }

@@ -134,7 +134,7 @@ func (p *prepared) choose(e *Engine, r *storage.Reader) (*choice, error) {
 	case p.distinct != "":
 		q.Fields, q.Projection = []string{p.distinct}, bson.Build().Int32("_id", 0).Int32(p.distinct, 1).Doc()
 		if p.call.setting == nil {
-			if plan, ok, err := e.chooseDistinct(r, q, "", true); ok || err != nil {
+			if plan, ok, err := e.chooseDistinct(r, q, "", false, true); ok || err != nil {
 				return only(plan), err
 			}
 		}

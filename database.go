@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/cursor"
+	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/kv"
@@ -52,6 +53,8 @@ func openDatabase(s *Server) (d *database, err error) {
 			d = nil
 		}
 	}()
+	d.scripts = scriptEngine(s.opts, s.memory)
+	s.memory.Watch(func() int64 { return host.Resident() + d.scripts.Resident() }, host.Look().MemoryLimit)
 	d.params = parameter.NewRegistry(func(name string) {
 		if d.monitor != nil {
 			d.monitor.ParameterChanged(name)
@@ -99,7 +102,6 @@ func openDatabase(s *Server) (d *database, err error) {
 		return d, err
 	}
 	engine.TempDir, engine.Memory = temp, s.memory
-	d.scripts = scriptEngine(s.opts)
 	engine.Scripts = d.scripts
 	d.commands = command.New(d.config(s), command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, TTL: d.monitor})
 	if err = d.commands.LoadKept(context.Background()); err != nil {

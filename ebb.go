@@ -36,7 +36,6 @@ func Open(opts Options) (*Server, error) {
 	opts = opts.withDefaults()
 	s := &Server{opts: opts, asked: make(chan struct{}), failed: failed{noted: make(chan struct{})}}
 	s.memory = memory.New(opts.MemoryBytes, clock.Wall(), opts.Log.For("CONTROL")) // waits are of real clients
-	s.memory.Watch(host.Resident, host.Look().MemoryLimit)
 	network, err := server.Listen(context.Background(), server.Options{
 		Addresses: opts.Addresses, Port: opts.Port, MaxConns: opts.MaxConns, Compressors: opts.Compressors,
 		Quiet: opts.Quiet, Log: opts.Log.For("NETWORK"),

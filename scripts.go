@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/javascript"
+	"github.com/ebbdb/ebb/internal/memory"
 )
 
 // WorkScripts is what a program named by Options.ScriptCommand does: it runs the scripts that come on in, its standard
@@ -22,13 +23,13 @@ func WorkScripts(in io.Reader, out io.Writer, limit string) error {
 }
 
 // scriptEngine is where scripts run; nil is nowhere.
-func scriptEngine(o Options) *javascript.Engine {
+func scriptEngine(o Options, g *memory.Governor) *javascript.Engine {
 	switch {
 	case o.NoJavaScript:
 		return nil
 	case len(o.ScriptCommand) > 0:
 		return javascript.InWorkers(clock.Wall(), javascript.Processes{
-			Command: o.ScriptCommand, Memory: host.Look().MemoryLimit, Log: o.Log.For("COMMAND"),
+			Command: o.ScriptCommand, Memory: host.Look().MemoryLimit, Governor: g, Log: o.Log.For("COMMAND"),
 		})
 	case o.ScriptsInProcess:
 		return javascript.InProcess(clock.Wall())

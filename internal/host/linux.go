@@ -147,6 +147,16 @@ func Resident() int64 {
 	return number(fields[1]) * int64(syscall.Getpagesize())
 }
 
+// ResidentOf is how many bytes of memory of its own another process has now, without those of files, which it may share with
+// this one. It is 0 where the process is no more.
+func ResidentOf(pid int) int64 {
+	fields := strings.Fields(read("/proc/" + strconv.Itoa(pid) + "/statm"))
+	if len(fields) < 3 {
+		return 0
+	}
+	return (number(fields[1]) - number(fields[2])) * int64(syscall.Getpagesize())
+}
+
 func threads(status string) int64 {
 	for line := range strings.Lines(status) {
 		if value, ok := strings.CutPrefix(line, "Threads:"); ok {

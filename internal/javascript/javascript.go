@@ -27,8 +27,11 @@
 //     plain function.
 //   - A worker in a call has exactly one Runtime. Between calls another Runtime may be given the worker, which then begins
 //     with fresh global variables, and the first one, at its next call, with fresh ones in another.
-//   - There are at most Processes.Workers workers. Who finds all of them in calls waits for its turn, or until it is
-//     interrupted.
+//   - There are at most maxWorkers workers. Who finds all of them in calls waits for its turn, or until it is interrupted.
+//   - What a worker has of the machine's memory, without the pages of the program's file, is taken from the Governor: a little
+//     before it is started, and a step more than it has each time that it is looked at. Where there is none for a new worker, a
+//     call waits for one that others have, or for memory, for as long as the Governor lets it. A worker that has more than there
+//     is to give is ended, and its call fails with the Governor's error. Without a call it is ended when memory is short.
 package javascript
 
 import (
@@ -70,6 +73,14 @@ type Engine struct {
 // InProcess is an Engine that runs functions in this process, for tests and for those who trust their clients. Dates in
 // functions are those of c.
 func InProcess(c clock.Clock) *Engine { return &Engine{clock: c} }
+
+// Resident is how much of the machine's memory the workers have.
+func (e *Engine) Resident() int64 {
+	if e == nil || e.pool == nil {
+		return 0
+	}
+	return e.pool.resident()
+}
 
 // Close ends the workers. Nothing may run any more, nor be run later.
 func (e *Engine) Close() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -36,12 +37,15 @@ func TestMain(m *testing.M) {
 const workerVerb = "worker"
 
 // inWorkers is an Engine with workers of little memory.
-func inWorkers(t testing.TB) *Engine {
+func inWorkers(t testing.TB) *Engine { return governed(t, nil) }
+
+// governed is one whose workers take their memory from g.
+func governed(t testing.TB, g *memory.Governor) *Engine {
 	program, err := Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := InWorkers(clock.Wall(), Processes{Command: []string{program, workerVerb}, Memory: 1 << 30})
+	e := InWorkers(clock.Wall(), Processes{Command: []string{program, workerVerb}, Memory: 1 << 30, Governor: g})
 	t.Cleanup(e.Close)
 	return e
 }

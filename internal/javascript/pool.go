@@ -3,12 +3,15 @@ package javascript
 import (
 	"errors"
 	"log/slog"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/host"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -23,6 +26,8 @@ const (
 	idleTime = time.Minute
 	// idleLook is how often that is looked at.
 	idleLook = time.Second
+	// idleBytes is from where on a worker that has no call is ended already then: it does not soon give back what it has.
+	idleBytes = 48 << 20
 )
 
 // Processes say how workers are started.
@@ -31,6 +36,8 @@ type Processes struct {
 	Command []string
 	// Memory is what the machine or the container has; 0 where nobody knows.
 	Memory int64
+	// Governor gives the memory that workers have; nil gives them what they like.
+	Governor *memory.Governor
 	// Log is told of workers that failed.
 	Log *slog.Logger
 }
@@ -42,20 +49,29 @@ func InWorkers(c clock.Clock, o Processes) *Engine {
 		heap = min(max(o.Memory/heapShare, minHeap), maxHeap)
 	}
 	workers := min(max(2*runtime.GOMAXPROCS(0), minWorkers), maxWorkers)
-	return &Engine{clock: c, pool: &pool{command: o.Command, heap: heap, log: o.Log, turns: make(chan struct{}, workers)}}
+	p := &pool{command: o.Command, heap: heap, governor: o.Governor, log: o.Log, turns: make(chan struct{}, workers)}
+	if host.ResidentOf(os.Getpid()) == 0 {
+		p.unmeasured = true
+	}
+	o.Governor.OnShortage(p.endIdle)
+	return &Engine{clock: c, pool: p}
 }
 
 // pool is the workers. Whoever wants to call takes a turn first: with one in hand there is a worker that is not in a call,
-// or room for one more.
+// or room for one more, if memory allows.
 type pool struct {
-	command []string
-	heap    int64
-	log     *slog.Logger
-	turns   chan struct{}
-	patrol  *patrol // nil until there has been a worker
-	mu      struct {
+	command  []string
+	heap     int64
+	governor *memory.Governor
+	log      *slog.Logger
+	turns    chan struct{}
+	patrol   *patrol // nil until somebody wanted a worker
+	// unmeasured says that the system does not tell what a process has.
+	unmeasured bool
+	mu         struct {
 		sync.Mutex
 		workers []*worker
+		waiting []*newcomer // no more than there are turns
 		closed  bool
 	}
 }
@@ -74,7 +90,7 @@ func (p *pool) do(r *Runtime, interrupt func() error, call func(*worker) error) 
 		return err
 	}
 	defer func() { <-p.turns }()
-	w, err := p.take(r)
+	w, err := p.take(r, interrupt)
 	if err != nil {
 		return err
 	}
@@ -117,13 +133,47 @@ func (p *pool) turn(interrupt func() error) error {
 }
 
 // take is a worker for a call of r's: the one that it has had, one that nobody has, a new one, or the one that was idle for
-// longest.
-func (p *pool) take(r *Runtime) (*worker, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.mu.closed {
-		return nil, mongoerr.New(mongoerr.InterruptedAtShutdown, "interrupted at shutdown")
+// longest. Where there is none, and no memory for a new one, it waits for either.
+func (p *pool) take(r *Runtime, interrupt func() error) (*worker, error) {
+	var room memory.Account // for one more worker
+	room.OpenExact(p.governor, memory.Scripts)
+	defer func() { room.Close() }() // what no worker got
+	for {
+		p.mu.Lock()
+		if p.mu.closed {
+			p.mu.Unlock()
+			return nil, mongoerr.New(mongoerr.InterruptedAtShutdown, "interrupted at shutdown")
+		}
+		if p.patrol == nil {
+			p.patrol = startPatrol(idleLook, p.look)
+		}
+		best := p.idle(r)
+		if best == nil || best.owner != nil && r != nil && best.owner != r && len(p.mu.workers) < cap(p.turns) {
+			if room.Used() > 0 || room.Take(p.least()) {
+				w, err := p.start(room)
+				if err != nil {
+					p.mu.Unlock()
+					return nil, err
+				}
+				room = memory.Account{}
+				p.mu.workers, best = append(p.mu.workers, w), w
+			}
+		}
+		if best != nil {
+			best.busy = true
+			p.mu.Unlock()
+			return best, nil
+		}
+		n := p.enqueue(interrupt)
+		p.mu.Unlock()
+		if w, err := p.await(n, &room); w != nil || err != nil {
+			return w, err
+		}
 	}
+}
+
+// idle is the best worker for r of those that have no call. The caller holds the lock.
+func (p *pool) idle(r *Runtime) (best *worker) {
 	p.mu.workers = slices.DeleteFunc(p.mu.workers, func(w *worker) bool {
 		if w.busy || !w.over() { // one in a call is that call's to bury
 			return false
@@ -131,29 +181,16 @@ func (p *pool) take(r *Runtime) (*worker, error) {
 		w.end()
 		return true
 	})
-	var best *worker
 	for _, w := range p.mu.workers {
 		switch {
 		case w.busy:
 		case r != nil && w.owner == r:
-			w.busy = true
-			return w, nil
+			return w
 		case best == nil, best.owner != nil && w.owner == nil, (best.owner == nil) == (w.owner == nil) && w.used.Before(best.used):
 			best = w
 		}
 	}
-	if best == nil || best.owner != nil && r != nil && len(p.mu.workers) < cap(p.turns) {
-		w, err := p.start()
-		if err != nil {
-			return nil, err
-		}
-		if p.patrol == nil {
-			p.patrol = startPatrol(idleLook, p.look)
-		}
-		p.mu.workers, best = append(p.mu.workers, w), w
-	}
-	best.busy = true
-	return best, nil
+	return best
 }
 
 // give gives a worker back after a call that ended with err; cause is why it was killed, if it was.
@@ -167,7 +204,9 @@ func (p *pool) give(w *worker, err, cause error) error {
 		err = cause
 	case err == nil, errors.As(err, &known):
 		p.mu.Lock()
-		w.busy, w.used = false, clock.Wall().Now()
+		if w.used = clock.Wall().Now(); !p.handOver(w) {
+			w.busy = false
+		}
 		p.mu.Unlock()
 		return err
 	default: // it is no more
@@ -180,36 +219,79 @@ func (p *pool) give(w *worker, err, cause error) error {
 	w.end()
 	p.mu.Lock()
 	p.mu.workers = slices.DeleteFunc(p.mu.workers, func(other *worker) bool { return other == w })
+	p.handOver(nil)
 	p.mu.Unlock()
 	return err
 }
 
-// look looks after all workers.
+// look looks after all workers, and those who wait for one.
 func (p *pool) look() {
 	p.mu.Lock()
-	workers := slices.Clone(p.mu.workers)
-	var idle []*worker
-	p.mu.workers = slices.DeleteFunc(p.mu.workers, func(w *worker) bool {
-		old := !w.busy && clock.Since(clock.Wall(), w.used) > idleTime
-		if old {
-			idle = append(idle, w)
-		}
-		return old
-	})
+	workers, waiting := slices.Clone(p.mu.workers), slices.Clone(p.mu.waiting)
 	p.mu.Unlock()
+	for _, n := range waiting {
+		n.look()
+	}
 	for _, w := range workers {
 		w.look()
 	}
-	for _, w := range idle {
+	p.endThose(func(w *worker) bool {
+		idle := clock.Since(clock.Wall(), w.used)
+		return idle > idleTime || idle > idleLook && w.resident.Load() > idleBytes
+	})
+}
+
+// endIdle is the pool's part when memory is short: workers without a call go.
+func (p *pool) endIdle(want int64) (freed int64) {
+	p.endThose(func(w *worker) bool {
+		if want <= 0 {
+			return false
+		}
+		want -= w.granted.Load()
+		freed += w.granted.Load()
+		return true
+	})
+	return freed
+}
+
+// endThose ends the workers without a call that which is true for.
+func (p *pool) endThose(which func(*worker) bool) {
+	var ended []*worker
+	p.mu.Lock()
+	p.mu.workers = slices.DeleteFunc(p.mu.workers, func(w *worker) bool {
+		if w.busy || !which(w) {
+			return false
+		}
+		ended = append(ended, w)
+		return true
+	})
+	p.mu.Unlock()
+	for _, w := range ended {
 		w.end()
 	}
 }
 
+// resident is how much memory the workers have together.
+func (p *pool) resident() (bytes int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.mu.workers {
+		bytes += w.resident.Load()
+	}
+	return bytes
+}
+
 func (p *pool) close() {
 	p.mu.Lock()
+	if p.mu.closed {
+		p.mu.Unlock()
+		return
+	}
 	p.mu.closed = true
 	workers := p.mu.workers
 	p.mu.workers = nil
+	for p.handOver(nil) {
+	}
 	p.mu.Unlock()
 	if p.patrol != nil {
 		p.patrol.end()

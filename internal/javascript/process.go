@@ -8,10 +8,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -33,17 +35,24 @@ type worker struct {
 	busy  bool
 	used  time.Time
 
+	// What it has of the machine's memory, and what it was given of the Governor's.
+	resident, granted atomic.Int64
+
 	now struct {
 		sync.Mutex
+		room      memory.Account
+		measured  time.Time
 		since     time.Time // zero: there is no call
 		interrupt func() error
 		cause     error // why it was killed
 	}
 }
 
-// start starts a worker.
-func (p *pool) start() (*worker, error) {
+// start starts a worker that has room.
+func (p *pool) start(room memory.Account) (*worker, error) {
 	w := &worker{pool: p, ended: make(chan struct{})}
+	w.now.room = room
+	w.granted.Store(room.Used())
 	in, w2, err := os.Pipe()
 	if err != nil {
 		return nil, failedToStart(err)
@@ -84,6 +93,9 @@ func (w *worker) end() {
 	<-w.ended
 	_ = w.in.Close()
 	_ = w.pipe.Close()
+	w.now.Lock()
+	defer w.now.Unlock()
+	w.now.room.Close()
 }
 
 // over says whether the process has ended by itself.
@@ -112,14 +124,16 @@ func (w *worker) finish() error {
 	return w.now.cause
 }
 
-// look kills the process when its call has to end. Another goroutine than the call's calls it.
+// look sees to the memory that the process has, and kills it when its call has to end. Another goroutine than the call's calls it.
 func (w *worker) look() {
 	w.now.Lock()
 	defer w.now.Unlock()
+	short := w.measure()
 	if w.now.since.IsZero() || w.now.cause != nil {
 		return
 	}
-	if w.now.interrupt != nil {
+	w.now.cause = short
+	if w.now.cause == nil && w.now.interrupt != nil {
 		w.now.cause = w.now.interrupt()
 	}
 	if w.now.cause == nil && clock.Since(clock.Wall(), w.now.since) > MaxCallTime {

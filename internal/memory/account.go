@@ -80,6 +80,9 @@ func (a *Account) Wait(ctx context.Context, n int64) error {
 	return nil
 }
 
+// Refuse is the error for one who cannot go on without n bytes more, which Take did not give.
+func (a *Account) Refuse(n int64) error { return a.governor.refuse(a.kind, n) }
+
 // Charge takes n bytes that are in use already, whether they are there or not.
 func (a *Account) Charge(n int64) {
 	if a.fits(n) {

@@ -56,7 +56,7 @@ var (
 	// ErrCorrupt is returned by what meets stored data that is damaged; it says which file. Other reads go on.
 	ErrCorrupt error = &coded{"stored data is damaged", mongoerr.DataCorruptionDetected}
 	// ErrReadOnly is returned by Commit and by other writes when the engine takes none any more, because something stored is
-	// damaged. Nothing was written.
+	// damaged; by BeginBlind and Room too, so that a write does not meet the damage before it is refused. Nothing was written.
 	ErrReadOnly error = &coded{"the store takes no writes", mongoerr.IllegalOperation}
 )
 
@@ -197,8 +197,8 @@ type Engine interface {
 	Load(ctx context.Context, next func() (key, value []byte, ok bool, err error)) error
 	// Replace begins to write what shall stand in the place of all keys from start on, up to an end that is said later.
 	Replace(start []byte) (Replacement, error)
-	// Room says whether so many bytes of data may be added; if not the error is a SpaceError. Who deletes need not ask, and
-	// meets it from Commit only when the disk has no room at all.
+	// Room says whether so many bytes of data may be added; if not the error is a SpaceError or ErrReadOnly. Who deletes need not
+	// ask, and meets the first from Commit only when the disk has no room at all.
 	Room(bytes int) error
 	// SizeOf estimates the bytes that [start, end) takes on disk.
 	SizeOf(start, end []byte) (int64, error)

@@ -56,6 +56,34 @@ func (t *table) verify() (err error) {
 	return t.reader.ValidateBlockChecksums()
 }
 
+// CheckBeside reads what a part of a table holds last before start, and first from end on.
+func CheckBeside(disk vfs.FS, dir string, p Part, start, end []byte) (err error) {
+	t, err := openTable(disk, dir, p.File, &Spoilt{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	return t.beside(p, start, end)
+}
+
+func (t *table) beside(p Part, start, end []byte) (err error) {
+	defer caught(&err)
+	it, err := t.reader.NewIter(sstable.NoTransforms, p.Lower, p.Upper, sstable.AssertNoBlobHandles)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	if bytes.Compare(p.Lower, start) < 0 {
+		it.SeekLT(start, 0)
+		err = it.Error()
+	}
+	if bytes.Compare(end, p.Upper) < 0 {
+		it.SeekGE(end, 0)
+		err = errors.Join(err, it.Error())
+	}
+	return err
+}
+
 // CheckTables reads all blocks of all tables that the manifest lists, and adds those that are damaged to r.Damages.
 func CheckTables(disk vfs.FS, dir string, r *Report, each func(name string)) {
 	for _, number := range sorted(r.Tables.Live) {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
@@ -19,6 +20,8 @@ import (
 // committer lets commits in one at a time; see the package comment.
 type committer struct {
 	db       *pebble.DB
+	disk     vfs.FS
+	dir      string
 	failure  *failure
 	open     *openTxns
 	sequence atomic.Uint64 // of the youngest visible commit; moves under mu
@@ -50,8 +53,8 @@ type commit struct {
 	batch *pebble.Batch // nil: nothing to write
 }
 
-func newCommitter(db *pebble.DB, f *failure, open *openTxns, h *hot) *committer {
-	c := &committer{db: db, failure: f, open: open, hot: h}
+func newCommitter(db *pebble.DB, disk vfs.FS, dir string, f *failure, open *openTxns, h *hot) *committer {
+	c := &committer{db: db, disk: disk, dir: dir, failure: f, open: open, hot: h}
 	c.rounds.clock, c.rounds.sync = clock.Wall(), c.syncLog
 	c.mu.claims = newClaims()
 	c.mu.counters = map[string]*int64{}

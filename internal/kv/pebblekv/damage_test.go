@@ -270,6 +270,12 @@ func checkReadOnly(t *testing.T, e *pebblekv.Engine) {
 	if err := txn.Commit(context.Background(), kv.Synced); !errors.Is(err, kv.ErrReadOnly) {
 		t.Errorf("a write to a damaged store: %v", err)
 	}
+	if _, err := e.BeginBlind(); !errors.Is(err, kv.ErrReadOnly) { // before it reads what may be damaged
+		t.Errorf("a write to a damaged store begins: %v", err)
+	}
+	if err := e.Room(1); !errors.Is(err, kv.ErrReadOnly) {
+		t.Errorf("a damaged store has room: %v", err)
+	}
 }
 
 // checkSalvage: what is salvaged of a damaged store is all that was there, or something is told to be lost. It counts what is there.

@@ -155,7 +155,7 @@ func (e *Engine) abandon() (err error) {
 }
 
 func (e *Engine) start(dir string) {
-	e.commits = newCommitter(e.db, e.failure, &e.open, newHot(e.options.HotBytes))
+	e.commits = newCommitter(e.db, e.options.FS, dir, e.failure, &e.open, newHot(e.options.HotBytes))
 	e.syncer = startSyncer(e.commits, e.options.Clock, bufferedSyncInterval, false)
 	e.forgotten = startSyncer(e.commits, e.options.Clock, unsyncedSyncInterval, true)
 	e.reclaim = startReclaimer(e.commits, dir, e.options, !e.volatile)
@@ -196,6 +196,9 @@ func (e *Engine) BeginBlind() (kv.Txn, error) {
 	if e.closed.Load() {
 		return nil, kv.ErrClosed
 	}
+	if err := e.failure.sound(); err != nil {
+		return nil, err
+	}
 	t := &txn{engine: e}
 	e.open.add(t, &e.commits.sequence)
 	t.View.Snapshot = (*blind)(t)
@@ -221,7 +224,12 @@ func (e *Engine) DeleteRange(start, end []byte) error {
 }
 
 // Room is kv.Engine's.
-func (e *Engine) Room(bytes int) error { return e.room.admit(int64(bytes)) }
+func (e *Engine) Room(bytes int) error {
+	if err := e.failure.sound(); err != nil {
+		return err
+	}
+	return e.room.admit(int64(bytes))
+}
 
 // Compact is kv.Engine's.
 func (e *Engine) Compact(ctx context.Context, start, end []byte) error {

@@ -10,6 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/inspect"
 	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
@@ -75,7 +77,10 @@ func (c *committer) excise(list ...overlay.Range) (gone []bool, isRead bool, err
 		if !passes(c.isFlushing, flushTries) {
 			return gone, true, nil
 		}
-		if gone[i], err = c.exciseWatched(r); err != nil {
+		if err = c.lookBeside(r.Range); err == nil {
+			gone[i], err = c.exciseWatched(r)
+		}
+		if err != nil {
 			return gone, false, err
 		}
 	}
@@ -156,6 +161,32 @@ func (c *committer) isEmpty(r overlay.Range) (bool, error) {
 		return false, reading("excise", err)
 	}
 	return !found, nil
+}
+
+// lookBeside reads, of each table that a range is to be cut out of, what ends on its one side and begins on its other. Pebble
+// (v2.1.7, determineLeftTableBounds and determineRightTableBounds) takes what it cannot read there for empty, and drops all
+// that the table holds on that side.
+func (c *committer) lookBeside(r overlay.Range) error {
+	levels, err := c.db.SSTables(pebble.WithKeyRangeFilter(r.Start, r.End))
+	if err != nil {
+		return fmt.Errorf("pebblekv: list tables: %w", err)
+	}
+	for _, tables := range levels {
+		for i := range tables {
+			t := &tables[i]
+			if r.Contains(t.Smallest.UserKey) && r.Contains(t.Largest.UserKey) {
+				continue // which goes as a whole
+			}
+			number := uint64(t.BackingSSTNum)
+			part := inspect.Part{File: number, Lower: t.Smallest.UserKey, Upper: after(t.Largest.UserKey)}
+			if err := inspect.CheckBeside(c.disk, c.dir, part, r.Start, r.End); err != nil {
+				path := c.disk.PathJoin(c.dir, t.BackingSSTNum.String()+".sst")
+				c.failure.damaged(pebble.DataCorruptionInfo{Path: path, Details: err})
+				return fmt.Errorf("pebblekv: excise: %w: %s: %w", kv.ErrCorrupt, path, err)
+			}
+		}
+	}
+	return nil
 }
 
 // cutOff excises. The caller holds mu. Pebble panics when it cannot write its log, as commits do then.

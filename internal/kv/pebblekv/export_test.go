@@ -40,3 +40,10 @@ func (e *Engine) IsStuck() bool { return e.room.isStuck() }
 func (e *Engine) CompactAll(start, end []byte) error {
 	return e.db.Compact(context.Background(), start, end, false)
 }
+
+// Settle waits until there is no work in the background, but looks so many times at most.
+func (e *Engine) Settle(tries int) {
+	for range 3 { // one thing leads to another
+		passes(func() bool { return isAtWork(e.db.Metrics()) }, tries)
+	}
+}

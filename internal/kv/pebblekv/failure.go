@@ -72,6 +72,11 @@ func (f *failure) writable() error {
 	if err := f.get(); err != nil {
 		return err
 	}
+	return f.sound()
+}
+
+// sound is nil while nothing is known to be damaged.
+func (f *failure) sound() error {
 	if text := f.damage.Load(); text != nil {
 		return fmt.Errorf("%w, because a file of it is damaged: %s", kv.ErrReadOnly, *text)
 	}

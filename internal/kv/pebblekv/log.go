@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -36,13 +37,16 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 
 // isCaught says whether a panic here is.
 func isCaught() bool {
+	return isCalledBy("pebblekv.(*committer).write", "pebblekv.(*committer).cutOff", "pebblekv.(*committer).ingest", "pebblekv.openPebble")
+}
+
+// isCalledBy says whether one of the functions waits for this to return.
+func isCalledBy(functions ...string) bool {
 	var callers [64]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
 	for {
 		frame, more := frames.Next()
-		name := frame.Function[strings.LastIndexByte(frame.Function, '/')+1:]
-		switch name {
-		case "pebblekv.(*committer).write", "pebblekv.(*committer).cutOff", "pebblekv.(*committer).ingest", "pebblekv.openPebble":
+		if slices.Contains(functions, frame.Function[strings.LastIndexByte(frame.Function, '/')+1:]) {
 			return true
 		}
 		if !more {
@@ -58,7 +62,12 @@ func events(log *slog.Logger, f *failure, r *room, w *workload) *pebble.EventLis
 				log.Error("store: background work failed; it will be tried again", "err", err)
 			}
 		},
-		DataCorruption:  f.damaged,
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			f.damaged(info)
+			if isCalledBy(cutsTables) {
+				pebbleLogger{log, f}.Fatalf("cut a table that is damaged: %s: %v", info.Path, info.Details)
+			}
+		},
 		CompactionBegin: func(pebble.CompactionInfo) { w.add(1) },
 		CompactionEnd: func(info pebble.CompactionInfo) {
 			r.installed(mergedTable, info.Err)
@@ -83,6 +92,9 @@ func events(log *slog.Logger, f *failure, r *room, w *workload) *pebble.EventLis
 		},
 	}
 }
+
+// cutsTables is what of Pebble's drops what it cannot read (lookBeside). It must not go on with that, whoever called it.
+const cutsTables = "v2.(*DB).exciseTable"
 
 // workload counts the flushes and compactions that go on.
 type workload struct {

@@ -120,7 +120,8 @@ func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure, r *r
 	}
 	// What is deleted together goes unread; there is no hurry with the rest, so it does not take a second processor.
 	p.Experimental.CompactionGarbageFractionForMaxConcurrency = func() float64 { return -1 }
-	p.Experimental.EnableDeleteOnlyCompactionExcises = func() bool { return true }
+	// Pebble must cut no table by itself (EnableDeleteOnlyCompactionExcises stays off): where it cannot read what remains beside the
+	// cut, it takes that for empty and drops it. The committer looks before it cuts.
 	for i := range p.Levels {
 		p.Levels[i].BlockSize = blockBytes
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBitsPerKey)

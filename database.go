@@ -53,8 +53,9 @@ func openDatabase(s *Server) (d *database, err error) {
 			d = nil
 		}
 	}()
-	d.scripts = scriptEngine(s.opts, s.memory)
-	s.memory.Watch(func() int64 { return host.Resident() + d.scripts.Resident() }, host.Look().MemoryLimit)
+	scripts := scriptEngine(s.opts, s.memory)
+	d.scripts = scripts
+	s.memory.Watch(func() int64 { return host.Resident() + scripts.Resident() }, host.Look().MemoryLimit)
 	d.params = parameter.NewRegistry(func(name string) {
 		if d.monitor != nil {
 			d.monitor.ParameterChanged(name)

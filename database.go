@@ -249,7 +249,7 @@ func (d *database) Quick(_ *server.Conn, req *server.Request) bool {
 
 func request(r *server.Request) command.Request {
 	return command.Request{Database: r.Database, Body: r.Body, Sequences: r.Sequences, Size: r.Size,
-		ExhaustAllowed: r.ExhaustAllowed(), NoReply: r.Unacknowledged(), Later: r.Later}
+		ExhaustAllowed: r.ExhaustAllowed(), NoReply: r.Unacknowledged(), Later: r.Later, Memory: r.Memory}
 }
 
 func reply(r command.Reply) server.Reply {

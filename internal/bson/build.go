@@ -179,11 +179,14 @@ func (b *Builder) Fields(d Doc) *Builder {
 // Len is the number of bytes so far.
 func (b *Builder) Len() int { return len(b.buf) - b.start }
 
-// Cap is the size of the buffer, and Grow moves what is built into one of so many bytes.
+// Cap is the size of the buffer.
 func (b *Builder) Cap() int { return cap(b.buf) }
 
-// Grow is Cap's.
-func (b *Builder) Grow(size int) { b.buf = append(make([]byte, 0, max(size, len(b.buf))), b.buf...) }
+// Buffer is what the buffer holds so far, and Replace has the builder go on in another one that holds the same.
+func (b *Builder) Buffer() []byte { return b.buf }
+
+// Replace is Buffer's.
+func (b *Builder) Replace(buf []byte) { b.buf = buf }
 
 // Bytes closes the document and returns the whole buffer.
 func (b *Builder) Bytes() []byte {

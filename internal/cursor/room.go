@@ -14,12 +14,10 @@ const (
 	replyTail = 4 << 10
 )
 
-// room is the buffer of a batch. It doubles, so that little is copied and thrown away, and what it takes is taken from the
-// reply's memory before.
+// room is the buffer of a batch. It doubles, so that little is copied, and what it takes is lent by the reply's memory.
 type room struct {
 	b     *bson.Builder
 	reply *memory.Account
-	taken int64
 }
 
 // make has room for a document of n bytes. full says that there is no memory for that, where the batch may end here.
@@ -29,16 +27,15 @@ func (r *room) make(ctx context.Context, n int, mayEnd bool) (full bool, err err
 		return false, nil
 	}
 	size := max(need, min(2*r.b.Cap(), MaxBatchBytes+replyTail))
-	if !r.reply.Take(int64(size)) {
-		if mayEnd {
-			return true, nil
-		}
-		if err := r.reply.Wait(ctx, int64(size)); err != nil {
+	larger := r.reply.Enlarge(r.b.Buffer(), size)
+	if larger == nil && mayEnd {
+		return true, nil
+	}
+	if larger == nil {
+		if larger, err = r.reply.EnlargeWaiting(ctx, r.b.Buffer(), size); err != nil {
 			return false, err
 		}
 	}
-	r.b.Grow(size)
-	r.reply.Give(r.taken)
-	r.taken = int64(size)
+	r.b.Replace(larger)
 	return false, nil
 }

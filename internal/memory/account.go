@@ -16,6 +16,8 @@ type Account struct {
 	kind          Kind
 	used, granted int64
 	free          int64 // what need not be asked for
+	// lent is the buffer that the account has, see Enlarge.
+	lent []byte
 }
 
 // Open makes a an account of g's, which holds nothing. g may be nil.
@@ -72,7 +74,8 @@ func (a *Account) Wait(ctx context.Context, n int64) error {
 		return nil
 	}
 	lacks := a.lacks(n)
-	if err := a.governor.wait(ctx, a.kind, lacks, a.granted+lacks); err != nil {
+	w := &waiter{kind: a.kind, n: lacks, held: a.granted + lacks, ready: make(chan struct{})}
+	if err := a.governor.wait(ctx, w); err != nil {
 		return err
 	}
 	a.granted += lacks
@@ -130,6 +133,7 @@ func (a *Account) Short() bool { return a != nil && a.governor.Short() }
 // Close gives everything back. The account may be used again.
 func (a *Account) Close() {
 	if a != nil {
+		a.giveBuffer()
 		a.Give(a.used)
 	}
 }

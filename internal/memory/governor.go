@@ -44,12 +44,14 @@ const (
 	IndexBuilds
 	// Scripts are users' functions.
 	Scripts
+	// Buffers are kept for the next who needs one, see Account.Enlarge.
+	Buffers
 	kinds
 )
 
 // String is the kind's name in serverStatus.
 func (k Kind) String() string {
-	return [kinds]string{"operators", "cursors", "requests", "replies", "indexBuilds", "scripts"}[k]
+	return [kinds]string{"operators", "cursors", "requests", "replies", "indexBuilds", "scripts", "buffers"}[k]
 }
 
 const (
@@ -71,6 +73,7 @@ type Governor struct {
 	clock clock.Clock
 	log   *slog.Logger
 
+	buffers   buffers
 	closed    chan struct{}
 	relieving sync.WaitGroup
 
@@ -95,11 +98,14 @@ type Governor struct {
 // Holder gives back about want bytes of memory that nobody uses just now, and says how many it was.
 type Holder func(want int64) (freed int64)
 
-// waiter is an account that waits for n bytes; ready is closed when it has them.
+// waiter is an account that waits for n bytes, of which it will hold so many then; ready is closed when it has them.
 type waiter struct {
 	kind    Kind
 	n, held int64
 	ready   chan struct{}
+	// size, unless 0, is the size of a buffer that would do as well, and lent the one it was given.
+	size int
+	lent []byte
 }
 
 // Stats are serverStatus's figures.
@@ -247,18 +253,17 @@ func (g *Governor) serve() {
 	g.mu.waiting = left
 }
 
-// wait takes n bytes as soon as they are there. It gives up when ctx ends, and after MaxWait.
-func (g *Governor) wait(ctx context.Context, kind Kind, n, held int64) error {
-	w := &waiter{kind, n, held, make(chan struct{})}
+// wait has w wait until its bytes are there. It gives up when ctx ends, and after MaxWait.
+func (g *Governor) wait(ctx context.Context, w *waiter) error {
 	g.mu.Lock()
-	if g.mu.used+n <= g.limit(held) {
-		g.add(kind, n)
+	if g.mu.used+w.n <= g.limit(w.held) {
+		g.add(w.kind, w.n)
 		g.mu.Unlock()
 		return nil
 	}
-	if n > g.limit(held)+g.mu.squeezed { // it never will be
+	if w.n > g.limit(w.held)+g.mu.squeezed { // they never will be
 		g.mu.Unlock()
-		return g.refuse(kind, n)
+		return g.refuse(w.kind, w.n)
 	}
 	g.mu.waiting = append(g.mu.waiting, w)
 	g.mu.denied = true
@@ -282,7 +287,7 @@ func (g *Governor) wait(ctx context.Context, kind Kind, n, held int64) error {
 	if why != nil {
 		return why
 	}
-	return g.refuse(kind, n)
+	return g.refuse(w.kind, w.n)
 }
 
 // leave takes w out of the queue, and says whether it was in there: else it has its bytes.
@@ -328,9 +333,9 @@ func (g *Governor) hint(n int64) {
 	g.relieve()
 }
 
-// relieve has a goroutine ask the holders, unless there is one. The caller holds the lock.
+// relieve has a goroutine drop buffers and ask the holders, unless there is one or there is nothing. The caller holds the lock.
 func (g *Governor) relieve() {
-	if g.mu.relieving || g.mu.over || len(g.mu.holders) == 0 {
+	if g.mu.relieving || g.mu.over || len(g.mu.holders) == 0 && g.buffers.isEmpty() {
 		return
 	}
 	g.mu.relieving = true
@@ -344,7 +349,7 @@ func (g *Governor) askHolders() {
 		if want == 0 {
 			return
 		}
-		freed := int64(0)
+		freed := g.dropBuffers(want)
 		for _, h := range holders {
 			if freed >= want {
 				break

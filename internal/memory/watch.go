@@ -29,13 +29,17 @@ func (g *Governor) Watch(resident func() int64, machineBytes int64) {
 		return
 	}
 	g.relieving.Go(func() {
-		var collected time.Time
+		var collected, trimmed time.Time
 		for {
 			g.squeeze(resident(), machineBytes)
 			if now := g.clock.Now(); g.isStrangled() && now.Sub(collected) >= collectEvery {
 				debug.FreeOSMemory()
 				collected = g.clock.Now()
 				g.squeeze(resident(), machineBytes)
+			}
+			if now := g.clock.Now(); now.Sub(trimmed) >= trimEvery {
+				g.trim()
+				trimmed = now
 			}
 			timer := g.clock.NewTimer(watchEvery)
 			select {

@@ -156,7 +156,10 @@ func (r *facetRun) Next(context.Context) (bson.Doc, error) {
 }
 
 // Close implements Iterator.
-func (r *facetRun) Close() error { return nil }
+func (r *facetRun) Close() error {
+	r.turns.rest()
+	return nil
+}
 
 func (s *facetStage) Close() error {
 	s.held.empty()

@@ -254,6 +254,7 @@ func (s *groupStage) handOn(v bson.Value, operator string) bson.Value {
 }
 
 func (s *groupStage) Close() error {
+	s.turns.rest()
 	s.runs.close()
 	s.forget()
 	s.groups = nil

@@ -184,11 +184,13 @@ func (r *Records) Next(ctx context.Context) (bson.Doc, error) {
 // Park implements Parker.
 func (r *Records) Park() {
 	r.stale = r.stale || r.kept.len() > 0
+	r.reading.turns.rest()
 	r.root.park()
 }
 
 // Close implements Iterator.
 func (r *Records) Close() error {
+	r.reading.turns.rest()
 	r.reading.forgetAll()
 	r.kept = kept{}
 	return r.root.close()

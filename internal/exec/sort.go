@@ -372,6 +372,7 @@ func (s *sortStage) mergeRuns(runs []*spill.Run) (*spill.Run, error) {
 }
 
 func (s *sortStage) Close() error {
+	s.turns.rest()
 	s.runs.close()
 	s.forget()
 	return s.in.Close()

@@ -11,11 +11,8 @@ const (
 	// turnTime is how long an operation works until it lets others have the processor. Go would take it away after 10 ms
 	// only, so that a find by _id beside twenty operations at work would wait for a tenth of a second.
 	turnTime = time.Millisecond
-	// crowded is for how long an operation waits for the processor until it takes it that too many want it. Then it rests
-	// besides, each time longer, up to maxRest, until the wait is shorter: so that few want it at a time, and who needs it
-	// for a moment only has it soon.
-	crowded = 4 * time.Millisecond
-	maxRest = 100 * time.Millisecond
+	// freeTime is how long it works until it needs to be admitted; most are over before.
+	freeTime = 10 * time.Millisecond
 	// maxSteps is how many steps, such as documents or comparisons, are taken before the time is looked at: fewer where
 	// those take long.
 	maxSteps = 256
@@ -25,7 +22,9 @@ const (
 type turns struct {
 	steps, every int
 	since        time.Time
-	rest         time.Duration
+	worked       time.Duration
+	// lease is nil until the operation has worked for its freeTime.
+	lease *lease
 }
 
 // step is called for every step.
@@ -37,13 +36,22 @@ func (t *turns) step() {
 
 func (t *turns) look() {
 	now := clock.Wall().Now() // it is about real processors
+	if t.since.IsZero() {
+		t.since = now
+	}
 	switch taken := now.Sub(t.since); {
 	case taken >= turnTime:
 		if taken >= 2*turnTime {
 			t.every = t.every / 2
 		}
+		t.worked += taken
 		runtime.Gosched()
-		t.pause(clock.Since(clock.Wall(), now))
+		if t.worked >= freeTime {
+			if t.lease == nil {
+				t.lease = &lease{}
+			}
+			longRunning.renew(t.lease)
+		}
 		t.since = clock.Wall().Now()
 	case t.every < maxSteps:
 		t.every = 2*t.every + 1
@@ -51,19 +59,10 @@ func (t *turns) look() {
 	t.steps = 0
 }
 
-// pause rests, after the operation has waited for so long.
-func (t *turns) pause(waited time.Duration) {
-	switch {
-	case waited > crowded:
-		t.rest = min(max(2*t.rest, waited), maxRest)
-	case waited < crowded/4:
-		t.rest /= 2
+// rest is called when no step will follow soon.
+func (t *turns) rest() {
+	if t.lease != nil {
+		longRunning.end(t.lease)
 	}
-	if t.rest < turnTime {
-		t.rest = 0
-		return
-	}
-	timer := clock.Wall().NewTimer(t.rest)
-	defer timer.Stop()
-	<-timer.C()
+	t.since = time.Time{}
 }

@@ -1,4 +1,4 @@
-// Package hostile has many clients ask the real server for as much as they can, at random: large sorts, groups and facets,
+// Package hostile has many clients, in a process of their own, ask the real server for as much as they can, at random: large sorts, groups and facets,
 // scripts, regular expressions, replies that they do not read, cursors that they leave. Another client looks for documents by
 // _id meanwhile: the server must live, and that client must hardly notice.
 //
@@ -8,12 +8,14 @@
 package hostile
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -38,6 +40,7 @@ var (
 	kinds  = flag.String("kinds", "", "the attacks to make, separated by commas; all of them by default")
 	bound  = flag.Duration("p99", 0, "what 99 of 100 finds by _id must stay below; 0 only prints it")
 	each   = flag.Int("clients", 3, "how many clients make each attack")
+	target = flag.String("attack", "", "the address of a server to attack: the test is the attackers' process and does nothing else")
 )
 
 const (
@@ -53,6 +56,10 @@ const (
 )
 
 func TestHostileClients(t *testing.T) {
+	if *target != "" {
+		attackAll(t, *target)
+		return
+	}
 	if *seed == 0 {
 		*seed = rand.Uint64()
 	}
@@ -69,6 +76,34 @@ func TestHostileClients(t *testing.T) {
 	quiet.run(t, 2*time.Second, 0)
 	t.Logf("find by _id before: %s", quiet)
 
+	attackers := exec.CommandContext(t.Context(), os.Args[0], "-test.run=TestHostileClients", "-test.v", "-test.timeout=0", "-attack="+server.Addr,
+		fmt.Sprint("-for=", *length), fmt.Sprint("-seed=", *seed), "-kinds="+*kinds, fmt.Sprint("-clients=", *each))
+	var told bytes.Buffer
+	attackers.Stdout, attackers.Stderr = &told, &told
+	if err := attackers.Start(); err != nil {
+		t.Fatal(err)
+	}
+	v := newVictim(client)
+	v.run(t, *length, server.PID())
+	err := attackers.Wait()
+	if how := server.Crashed(); how != "" {
+		t.Fatalf("the server ended: %s\n%s", how, server.Log())
+	}
+	t.Logf("the attackers: %s", &told)
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("find by _id under attack: %s", v)
+	t.Logf("memory: %d MB resident at most; %s", v.resident>>20, memoryOf(t, client))
+	if *bound > 0 && v.quantile(0.99) > *bound {
+		t.Errorf("p99 %v", v.quantile(0.99))
+	}
+	time.Sleep(2 * time.Second)
+	t.Logf("memory 2 s later: %d MB resident", resident(server.PID())>>20)
+}
+
+// attackAll has all attackers attack the server at addr.
+func attackAll(t *testing.T, addr string) {
 	ctx, cancel := context.WithTimeout(t.Context(), *length)
 	defer cancel()
 	var all sync.WaitGroup
@@ -81,36 +116,25 @@ func TestHostileClients(t *testing.T) {
 		counts[a.name] = n
 		for k := range *each {
 			random := rand.New(rand.NewPCG(*seed, uint64(i*1000+k)))
-			all.Go(func() { attack(ctx, t, server, a, random, n) })
+			all.Go(func() { attack(ctx, t, addr, a, random, n) })
 		}
 	}
-	v := newVictim(client)
-	v.run(t, *length, server.PID())
 	ended := make(chan struct{})
 	go func() {
 		all.Wait()
 		close(ended)
 	}()
+	<-ctx.Done()
 	select {
 	case <-ended:
 	case <-time.After(endLimit):
 		t.Errorf("some attacks still went on %v later", endLimit)
-	}
-	if how := server.Crashed(); how != "" {
-		t.Fatalf("the server ended: %s\n%s", how, server.Log())
 	}
 	for _, a := range attacks() {
 		if n := counts[a.name]; n != nil {
 			t.Logf("%-12s %6d done, %5d refused: %s", a.name, n.done.Load(), n.failed.Load(), n.last())
 		}
 	}
-	t.Logf("find by _id under attack: %s", v)
-	t.Logf("memory: %d MB resident at most; %s", v.resident>>20, memoryOf(t, client))
-	if *bound > 0 && v.quantile(0.99) > *bound {
-		t.Errorf("p99 %v", v.quantile(0.99))
-	}
-	time.Sleep(2 * time.Second)
-	t.Logf("memory 2 s later: %d MB resident", resident(server.PID())>>20)
 }
 
 // inGroup is a script that starts the server in the control group.
@@ -188,15 +212,15 @@ func (n *tally) last() string {
 }
 
 // attack makes one attack after the other, over a connection of its own, until ctx ends.
-func attack(ctx context.Context, t *testing.T, server *binary.Server, a attackKind, random *rand.Rand, n *tally) {
-	client, err := mongo.Connect(options.Client().ApplyURI(server.URI("directConnection=true&maxPoolSize=2&serverSelectionTimeoutMS=5000")))
+func attack(ctx context.Context, t *testing.T, addr string, a attackKind, random *rand.Rand, n *tally) {
+	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + addr + "/?directConnection=true&maxPoolSize=2&serverSelectionTimeoutMS=5000"))
 	if err != nil {
 		t.Error(err)
 		return
 	}
 	defer func() { _ = client.Disconnect(context.Background()) }()
-	for ctx.Err() == nil && server.Crashed() == "" {
-		err := a.make(ctx, &attacker{client.Database(dbName), server.Addr, random})
+	for ctx.Err() == nil {
+		err := a.make(ctx, &attacker{client.Database(dbName), addr, random})
 		if ctx.Err() == nil {
 			n.add(err)
 		}

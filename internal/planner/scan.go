@@ -306,9 +306,10 @@ func (s *IndexScan) follow(q Query) bool {
 }
 
 // ordersArrays says whether a walk comes by all keys that a document has for the i-th field: it is not bounded, nor any other
-// through the same array. An array at a position has one place in the order, and keys for its elements.
+// through the same array. An array at a position has one place in the order, and keys for its elements. A sparse index lacks the null
+// of an element without the field.
 func (x Index) ordersArrays(i int, bounds []Intervals) bool {
-	if x.wild != nil || hasPosition(x.Fields[i].Path) {
+	if x.wild != nil || x.Sparse || hasPosition(x.Fields[i].Path) {
 		return false
 	}
 	for k := range x.Fields {

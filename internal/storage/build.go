@@ -105,6 +105,9 @@ func (s *Store) newBuild(ctx context.Context, c *collection, defs []*index.Defin
 		})
 	}
 	for _, t := range b.tables {
+		if t.CoversShapes() {
+			t.keys.Ask = func() error { return context.Cause(b.ctx) }
+		}
 		t.sorter = newSorter(s.options.TempDir, s.buildMemoryBytes/len(b.tables))
 		t.sorter.memory.Open(s.options.Memory, memory.IndexBuilds)
 	}

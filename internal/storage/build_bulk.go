@@ -124,6 +124,9 @@ func (b *Build) scanSome(s RecordScan) (next RecordID, err error) {
 func (b *Build) enter(r *Reader, rec Record) error {
 	for _, t := range b.tables {
 		err := t.enter(b.collection.order, rec)
+		if err != nil && b.ctx.Err() != nil {
+			return context.Cause(b.ctx)
+		}
 		if err != nil && r.hidden(rec) && len(b.skipped) < maxSkipped {
 			b.skipped = append(b.skipped, skippedRecord{t, rec.ID.Clone()})
 			continue

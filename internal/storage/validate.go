@@ -124,6 +124,9 @@ func (v *validation) begin() error {
 			continue
 		}
 		t := validatedTable{tableIndex: ix, result: &v.Indexes[i], stored: bits[d.ID].of(d)}
+		if t.CoversShapes() {
+			t.keys.Ask = func() error { return context.Cause(v.reader.view.ctx) }
+		}
 		v.tables = append(v.tables, t)
 	}
 	return nil
@@ -225,6 +228,9 @@ func (v *validation) record(rec Record) error {
 
 func (v *validation) recordKeys(t *validatedTable, rec Record) error {
 	if err := t.Keys(rec.Doc, &t.keys); err != nil {
+		if v.reader.view.ctx.Err() != nil {
+			return context.Cause(v.reader.view.ctx)
+		}
 		t.fail("record %s cannot be in the index: %v", rec.ID, err)
 		return nil
 	}
@@ -343,7 +349,7 @@ func (v *validation) belongs(t *validatedTable, key, value []byte) (RecordID, bo
 		return id, string(v.reader.c.order.appendDeadline(nil, t.Definition, rec)) == string(key), nil
 	}
 	if t.Keys(rec.Doc, &t.keys) != nil {
-		return id, false, nil
+		return id, false, context.Cause(v.reader.view.ctx)
 	}
 	for i := range t.keys.Len() {
 		if string(t.appendKey(nil, t.keys.Key(i), id)) == string(key) {

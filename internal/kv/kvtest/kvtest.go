@@ -27,6 +27,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	}{
 		{"get", checkGet},
 		{"get many", checkGetMany},
+		{"get many near", checkGetManyNear},
 		{"order", checkOrder},
 		{"bounds", checkBounds},
 		{"moves", checkMoves},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/kv"
@@ -56,6 +57,40 @@ func checkGetMany(t *testing.T, s *Store) {
 				noError(t, view.Close())
 			}
 		}
+	}
+}
+
+// checkGetManyNear asks for keys that lie near each other and far, with some between that are not there or no more.
+func checkGetManyNear(t *testing.T, s *Store) {
+	const most = 4000
+	rng := rand.New(rand.NewPCG(7, 7))
+	key := func(n int) []byte { return fmt.Appendf(nil, "k%05d", n) }
+	for _, delete := range []bool{false, true} { // the second leaves long stretches of deleted keys
+		txn := begin(t, s)
+		for n := range most {
+			switch {
+			case !delete && rng.IntN(4) > 0:
+				txn.Set(key(n), key(n))
+			case delete && n%500 < 300:
+				txn.Delete(key(n))
+			}
+		}
+		noError(t, txn.Commit(t.Context(), kv.Buffered))
+		view := snap(t, s)
+		for range 30 {
+			var keys [][]byte
+			for n := rng.IntN(100); n < most; n += 1 + rng.IntN(1+rng.IntN(30)*rng.IntN(30)) {
+				keys = append(keys, key(n))
+			}
+			values, err := view.GetMany(keys)
+			noError(t, err)
+			for i, key := range keys {
+				if want, err := view.Get(key); (values[i] == nil) != errors.Is(err, kv.ErrNotFound) || !bytes.Equal(values[i], want) {
+					t.Fatalf("%s: GetMany %q, Get %q (%v)", key, values[i], want, err)
+				}
+			}
+		}
+		noError(t, view.Close())
 	}
 }
 

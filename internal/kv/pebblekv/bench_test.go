@@ -98,6 +98,19 @@ func BenchmarkRead(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/key")
 		})
 	}
+	b.Run("get many neighbours", func(b *testing.B) {
+		keys := make([][]byte, 100)
+		for b.Loop() {
+			first := rand.IntN(benchKeys - len(keys))
+			for i := range keys {
+				keys[i] = benchKey(2 * (first + i))
+			}
+			if _, err := s.GetMany(keys); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(keys)), "ns/key")
+	})
 	b.Run("scan", func(b *testing.B) {
 		it, err := s.NewIter(kv.IterOptions{})
 		if err != nil {

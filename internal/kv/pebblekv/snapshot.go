@@ -111,8 +111,12 @@ func (s *snapshot) walk(keys, values [][]byte) (err error) {
 			err = reading("get many", closing)
 		}
 	}()
+	at := seeker{it: it}
+	if len(keys) < walkedKeys {
+		at.seeks = len(keys)
+	}
 	for _, i := range order {
-		if !it.SeekPrefixGE(keys[i]) || !bytes.Equal(it.Key(), keys[i]) {
+		if !at.seek(keys[i]) {
 			if it.Error() != nil {
 				return nil // Close gives it
 			}
@@ -125,6 +129,64 @@ func (s *snapshot) walk(keys, values [][]byte) (err error) {
 		values[i] = append(make([]byte, 0, len(value)), value...)
 	}
 	return nil
+}
+
+// seeker looks up keys that ascend. Where they are neighbours it goes from one to the next, which costs a fraction of a seek;
+// else it seeks, with the filters. Now and then it tries whether they have become neighbours.
+type seeker struct {
+	it      *pebble.Iterator
+	walking bool // the iterator was put where it is without filters, and may go on
+	seeks   int  // until walking is tried again
+	pause   int  // how many there are the next time
+	walked  int  // keys since steps was looked at
+	steps   int  // of the iterator, those over deleted keys included
+}
+
+const (
+	// walkedKeys is how many keys at least are worth the try.
+	walkedKeys = 50
+	// neighbours: a key that lies farther behind the last than so many is sought.
+	neighbours = 4
+	// fewestSeeks and mostSeeks bound seeker.pause, which doubles with each try in vain.
+	fewestSeeks, mostSeeks = 32, 1024
+	// After each walkedAtOnce keys the steps are counted; where they are more than mostSteps for each, because many keys between
+	// were deleted, seeks are cheaper.
+	walkedAtOnce, mostSteps = 8, 16
+)
+
+// seek says whether key is there; then the iterator stands on it.
+func (s *seeker) seek(key []byte) bool {
+	if s.walking {
+		if there, near := s.walk(key); near {
+			return there
+		}
+		s.walking, s.pause = false, min(max(2*s.pause, fewestSeeks), mostSeeks)
+		s.seeks = s.pause
+	}
+	if s.seeks > 0 {
+		s.seeks--
+		return s.it.SeekPrefixGE(key) && bytes.Equal(s.it.Key(), key)
+	}
+	s.walking = s.it.SeekGE(key)
+	return s.walking && bytes.Equal(s.it.Key(), key)
+}
+
+// walk goes on to key, or to where it would be; near is false when that is too far.
+func (s *seeker) walk(key []byte) (there, near bool) {
+	if s.walked++; s.walked%walkedAtOnce == 0 {
+		before := s.steps
+		if s.steps = s.it.Stats().ForwardStepCount[pebble.InternalIterCall]; s.steps-before > walkedAtOnce*mostSteps {
+			return false, false
+		}
+	}
+	for n := 0; ; n++ {
+		if order := bytes.Compare(s.it.Key(), key); order >= 0 {
+			return order == 0, true
+		}
+		if n == neighbours || !s.it.Next() {
+			return false, false
+		}
+	}
 }
 
 func (s *snapshot) Counter(key []byte) (int64, error) { return counter(s.view.s, key) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/index"
@@ -256,6 +257,9 @@ func (r *Reader) someIn(spans []span, after []byte, limit int) (ids []RecordID, 
 	err = r.eachIn(spans, after, func(id RecordID, key []byte) bool {
 		ids = append(ids, id.Clone())
 		if len(ids) < limit {
+			if len(ids)%countStep == 0 { // or who waits for a processor does so until all are found
+				runtime.Gosched()
+			}
 			return true
 		}
 		next = slices.Clone(key)

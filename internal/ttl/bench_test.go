@@ -33,7 +33,11 @@ func BenchmarkPass(b *testing.B) {
 			})
 		}
 		b.Run("at once/all/"+where, func(b *testing.B) { benchmarkPass(b, benched{batch: 10, random: where == "at random"}) })
-		b.Run("second index/"+where, func(b *testing.B) { benchmarkPass(b, benched{batch: 10, random: where == "at random", second: true}) })
+		for _, batch := range []int64{10, 30, 100} {
+			b.Run(fmt.Sprintf("second index/batch=%d/%s", batch, where), func(b *testing.B) {
+				benchmarkPass(b, benched{batch: batch, random: where == "at random", second: true})
+			})
+		}
 		b.Run("at once/half/"+where, func(b *testing.B) { benchmarkPass(b, benched{batch: 10, random: where == "at random", half: true}) })
 	}
 }
@@ -121,14 +125,14 @@ func fillBench(b *testing.B, store *storage.Store, ns namespace.NS, x benched) {
 	for from := 0; from < count; from += 1000 {
 		err := store.Write(context.Background(), ns, storage.WriteOptions{Durability: kv.Buffered}, func(w *storage.Writer) error {
 			for i := from; i < min(from+1000, count); i++ {
-				age := int64(1_000_000_000 - i)
+				age, later := int64(1_000_000_000-i), int64(i)
 				if x.random {
-					age = 10_000 + rand.Int64N(1_000_000_000)
+					age, later = 10_000+rand.Int64N(1_000_000_000), rand.Int64N(1e9)
 				}
 				if x.half && i%2 == 0 {
 					age = -age
 				}
-				doc := bson.Build().Int32("_id", int32(i)).Date("d", zero.UnixMilli()-age).Int32("user", rand.Int32()).Date("later", zero.UnixMilli()+rand.Int64N(1e9)).String("text", padding).Doc()
+				doc := bson.Build().Int32("_id", int32(i)).Date("d", zero.UnixMilli()-age).Int32("user", rand.Int32()).Date("later", zero.UnixMilli()+later).String("text", padding).Doc()
 				if _, err := w.Insert(doc); err != nil {
 					return err
 				}

@@ -16,8 +16,10 @@ import (
 // two processors busy it has half of one, with all of them busy the least there is, and when nobody asks for anything it
 // never rests.
 //
-// The least grows with lag, twofold with each lagDoubling, up to a whole processor: a backlog shrinks at last, whatever
-// the load. Beside that a share has no memory, and rests are short, so that a sweep catches up as soon as it is quiet.
+// The least grows with lag: twofold with each hurryDoubling, up to hurried, so that what is more than a second's work of small
+// steps is not put off for long by clients who never pause; and beyond that twofold with each lagDoubling, up to a whole
+// processor: a backlog shrinks at last, whatever the load. Beside that a share has no memory, and rests are short, so that a
+// sweep catches up as soon as it is quiet.
 //
 // What is measured includes the compactions that sweeps cause, which count as load; they shall not pile up either.
 
@@ -65,12 +67,23 @@ func (l load) share() float64 {
 	return min(spare*spare/float64(l.processors), 1)
 }
 
-// lagDoubling is the lag with which the least share grows twofold.
-const lagDoubling = 10 * time.Second
+const (
+	// hurryDoubling is the lag with which the least share grows twofold, up to hurried.
+	hurryDoubling = 500 * time.Millisecond
+	hurried       = 0.5
+	// lagDoubling is the lag with which it does without that bound.
+	lagDoubling = 10 * time.Second
+)
 
 // atLeast is the least share of work that lags behind so much.
 func atLeast(share, least float64, lag time.Duration) float64 {
-	return min(max(share, least*math.Exp2(max(lag, 0).Seconds()/lagDoubling.Seconds())), 1)
+	soon, late := grown(least, lag, hurryDoubling), grown(least, lag, lagDoubling)
+	return min(max(share, min(soon, hurried), late), 1)
+}
+
+// grown is the share after so much lag, where it doubles with each doubling.
+func grown(share float64, lag, doubling time.Duration) float64 {
+	return share * math.Exp2(max(lag, 0).Seconds()/doubling.Seconds())
 }
 
 // restFor is how long to rest after so much work, to have the share.

@@ -15,6 +15,9 @@ func (s *Store) room(bytes int) error { return explainSpace(s.engine.Room(bytes)
 
 // explainSpace makes an engine's error about room MongoDB's, and leaves others as they are.
 func explainSpace(err error) error {
+	if err == nil {
+		return nil // before space is allocated: a writer asks for each document
+	}
 	var space *kv.SpaceError
 	if errors.As(err, &space) {
 		return mongoerr.New(mongoerr.OutOfDiskSpace, "%s", space.Error())

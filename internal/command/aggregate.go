@@ -39,12 +39,14 @@ func aggregate(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
+	op.executed = r.call.Opened()
 	r.cursor.planSummary, r.cursor.seen = r.call.PlanSummary, &r.call.Seen
 	ns := r.NS
 	if ns.Coll == "" {
 		ns.Coll = "$cmd.aggregate"
 	}
 	reply, err := op.openCursor(ns, running, r.cursor)
+	r.call.PlanSummary = r.cursor.planSummary // and not that of what a stage has opened
 	op.examined(r.call)
 	return reply, err
 }

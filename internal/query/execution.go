@@ -33,6 +33,9 @@ func (c *Call) ExecStats() bson.Doc {
 	return b.Doc()
 }
 
+// Opened tells how the plan runs that has been opened just now, whatever else the operation opens later, for a $lookup say.
+func (c *Call) Opened() *Call { return &Call{PlanSummary: c.PlanSummary, execution: c.execution} }
+
 // ExecStatsOfID is ExecStats of a look-up by _id alone that has looked at so many keys and documents.
 func ExecStatsOfID(keys, docs int64) bson.Doc {
 	b := bson.Build()

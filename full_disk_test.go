@@ -158,7 +158,7 @@ func TestFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.count(0)
-		if n := strings.Count(s.log.String(), "\n"); n > 200 {
+		if n := strings.Count(s.log.String(), "\n") - strings.Count(s.log.String(), `"Slow query"`); n > 200 { // a busy machine is slow
 			t.Fatalf("round %d: %d lines in the log\n%s", round, n, &s.log)
 		}
 		s.end()
@@ -188,7 +188,7 @@ func (s *fullServer) refuse(id int) {
 func (s *fullServer) awaitRoom() {
 	s.Helper()
 	var used int64
-	for range 3000 {
+	for range 12_000 { // two minutes: it ends at all
 		if used, _ = s.disk.Used(); used < fullDisk/4 {
 			return
 		}

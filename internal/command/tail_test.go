@@ -190,7 +190,10 @@ func TestTailingReadersAmongWriters(t *testing.T) {
 		c := NewConn(int64(200+w), "127.0.0.1:1", "127.0.0.1:2")
 		wait.Go(func() {
 			for n := range each {
-				h.sendOn(t.Context(), c, "test", bson.MustDoc(fmt.Sprintf("{insert: 'c', documents: [{_id: %d}]}", 1+w*each+n)))
+				reply := h.sendOn(t.Context(), c, "test", bson.MustDoc(fmt.Sprintf("{insert: 'c', documents: [{_id: %d}]}", 1+w*each+n))).Body
+				if reply.Lookup("n").Int32() != 1 { // the readers would wait for it without end
+					t.Errorf("%s", reply)
+				}
 			}
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -33,7 +34,7 @@ const (
 // documents filtered by their deadlines. A run that fails is made shorter, and printed as lines for -replay.
 func TestRandomExpiry(t *testing.T) {
 	if *tryReplay != "" {
-		replay(t)
+		replay(t, *tryReplay)
 		return
 	}
 	seed := *trySeed
@@ -63,8 +64,19 @@ func TestRandomExpiry(t *testing.T) {
 	}
 }
 
-func replay(t *testing.T) {
-	text, err := os.ReadFile(*tryReplay)
+// TestReplays runs again what has failed once: the files of testdata/replays.
+func TestReplays(t *testing.T) {
+	files, err := filepath.Glob("testdata/replays/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) { replay(t, file) })
+	}
+}
+
+func replay(t *testing.T, file string) {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}

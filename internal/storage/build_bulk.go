@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/index"
 )
@@ -16,15 +17,21 @@ const (
 )
 
 // clearTheWay deletes beside writers what is hidden, so that it need not be looked at. What is spared is deleted at the end, where
-// it is in the way.
-func (b *Build) clearTheWay() error {
-	if b.how.Keep {
-		return nil
+// it is in the way. What a TTL hides that gets longer with the build counts as deleted for that, as it would be then.
+func (b *Build) clearTheWay(p *indexPlan, l *loosening) error {
+	c := b.store.current.Load().collections[b.Collection]
+	if err := b.alive(); err != nil || c == nil || b.how.Keep {
+		return err
 	}
+	l.toBe(c, c.retime(p, &Created{}))
 	now := b.store.hidingTime()
-	for _, rule := range b.store.unspared(b.collection) {
-		if _, err := b.store.ExpireNow(b.ctx, b.NS, rule, now); err != nil {
+	for _, rule := range b.store.unspared(c) {
+		n, err := b.store.ExpireNow(b.ctx, b.NS, rule, now)
+		if err != nil {
 			return err
+		}
+		if slices.Contains(l.rules, rule) {
+			l.done.Deleted += n
 		}
 	}
 	return nil

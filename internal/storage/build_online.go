@@ -40,7 +40,7 @@ func (b *Build) run(p *indexPlan, l *loosening, made *Created) (err error) {
 	b.log("Index build: starting")
 	defer b.end()
 	for _, step := range []func() error{
-		b.clearTheWay, b.scan, b.load, b.catchUpRounds,
+		func() error { return b.clearTheWay(p, l) }, b.scan, b.load, b.catchUpRounds,
 		func() error { return b.expireAhead(p, l) },
 		func() error { return b.alone(func() error { return b.commit(p, l, made) }) },
 	} {

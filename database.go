@@ -120,7 +120,7 @@ func openDatabase(s *Server) (d *database, err error) {
 func (d *database) openEngine(s *Server) (letRemove func(), err error) {
 	o := pebblekv.Options{Logger: s.opts.Log.For("STORAGE"), Clock: clock.Wall(), OnWork: s.opts.OnWork, // syncs are about real disks
 		OnFailure: s.fail, StartWithDamagedLog: s.opts.StartWithDamagedLog, HoldRemovals: true}
-	o.CacheBytes, o.HotBytes = s.opts.caches()
+	o.CacheBytes, o.RowCacheBytes = s.opts.caches()
 	o.MemTableBytes = s.opts.memTableBytes
 	o.MinFreeBytes, o.ReserveBytes = s.opts.MinFreeBytes, s.opts.ReserveBytes
 	var e *pebblekv.Engine

@@ -60,8 +60,8 @@ func memoryFor(memory, set, cache int64, outside bool) int64 {
 	if heap == math.MaxInt64 {
 		return defaultMemoryBytes
 	}
-	blocks, hot := shareCache(cache)
-	left := heap - hot - ownBytes
+	blocks, rows := shareCache(cache)
+	left := heap - rows - ownBytes
 	if !outside {
 		left -= blocks + memTables*memTableFor(memory)
 	}

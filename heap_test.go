@@ -11,15 +11,15 @@ func TestMemoryIsSharedOut(t *testing.T) {
 		for _, outside := range []bool{false, true} {
 			cache := cacheFor(memory)
 			heap, share := heapLimit(memory, cache, outside), memoryFor(memory, math.MaxInt64, cache, outside)
-			blocks, hot := shareCache(cache)
+			blocks, rows := shareCache(cache)
 			store := blocks + memTables*memTableFor(memory)
 			all := heap + memory/scriptShare
 			if outside {
 				all += store
 				store = 0
 			}
-			if all > memory*9/10 || store+hot+share > heap*9/10 || share < memory/16 {
-				t.Errorf("%d MB (outside %v): heap %d MB, of that %d for the store and %d to share; %d in all", memory>>20, outside, heap>>20, (store+hot)>>20, share>>20, all>>20)
+			if all > memory*9/10 || store+rows+share > heap*9/10 || share < memory/16 {
+				t.Errorf("%d MB (outside %v): heap %d MB, of that %d for the store and %d to share; %d in all", memory>>20, outside, heap>>20, (store+rows)>>20, share>>20, all>>20)
 			}
 		}
 	}

@@ -134,22 +134,22 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// The cache is cacheShare of the memory, but at least minCacheBytes. Of that, hotShare keeps what was read or written lately,
-// up to maxHotBytes, since the heap may grow to twice as much before it is collected.
+// The cache is cacheShare of the memory, but at least minCacheBytes. Of that, rowCacheShare keeps what was read or written lately,
+// up to maxRowCacheBytes, since the heap may grow to twice as much before it is collected.
 const (
-	cacheShare    = 4
-	minCacheBytes = 64 << 20
-	hotShare      = 4
-	maxHotBytes   = 512 << 20
+	cacheShare       = 4
+	minCacheBytes    = 64 << 20
+	rowCacheShare    = 4
+	maxRowCacheBytes = 512 << 20
 )
 
 // cacheFor is the cache of a machine with so many bytes of memory; 0 is a machine that does not say.
 func cacheFor(memory int64) int64 { return max(memory/cacheShare, minCacheBytes) }
 
 // caches shares the memory between blocks of tables and single values.
-func (o Options) caches() (blocks, hot int64) { return shareCache(o.CacheBytes) }
+func (o Options) caches() (blocks, rows int64) { return shareCache(o.CacheBytes) }
 
-func shareCache(bytes int64) (blocks, hot int64) {
-	hot = min(bytes/hotShare, maxHotBytes)
-	return bytes - hot, hot
+func shareCache(bytes int64) (blocks, rows int64) {
+	rows = min(bytes/rowCacheShare, maxRowCacheBytes)
+	return bytes - rows, rows
 }

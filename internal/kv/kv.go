@@ -132,8 +132,8 @@ type Snapshot interface {
 type Txn interface {
 	Reader
 	Set(key, value []byte)
-	// SetHot is Set for what Get is likely asked for soon.
-	SetHot(key, value []byte)
+	// SetCached is Set for what Get is likely asked for soon.
+	SetCached(key, value []byte)
 	Delete(key []byte)
 	// DeleteRange removes [start, end) with the commit: what is committed there before it, however young, and counters too.
 	// What the transaction itself sets, deletes or adds there comes after that, whatever the order of the calls. Its own

@@ -72,7 +72,7 @@ func (w *Writer) putEntry(t *writtenTable, i int, id RecordID) {
 	w.key = t.appendKey(w.key[:0], t.fresh.Key(i), id)
 	w.value = t.appendValue(w.value[:0], id, t.fresh.TypeBits(i))
 	if holdsIDs(t.Definition) {
-		w.txn.kv.SetHot(w.key, w.value)
+		w.txn.kv.SetCached(w.key, w.value)
 		return
 	}
 	w.txn.kv.Set(w.key, w.value)

@@ -352,7 +352,7 @@ func (w *Writer) putRecord(rec Record) {
 		w.txn.kv.Set(w.key, w.value)
 		return
 	}
-	w.txn.kv.SetHot(w.key, w.value)
+	w.txn.kv.SetCached(w.key, w.value)
 }
 
 // noteDeadline keeps the earliest deadline of what is written, for those who wait for it.

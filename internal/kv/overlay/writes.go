@@ -13,7 +13,7 @@ import (
 type Op struct {
 	Key, Value []byte
 	Delete     bool
-	Hot        bool // Value is likely read by its key soon
+	Cached     bool // Value is likely read by its key soon
 }
 
 // Range is all keys from Start up to, and without, End.
@@ -81,9 +81,9 @@ func (w *Writes) Set(key, value []byte) {
 	w.put(Op{Key: w.copyKey(key), Value: append(make([]byte, 0, len(value)), value...)})
 }
 
-// SetHot is Set for what is likely read by its key soon.
-func (w *Writes) SetHot(key, value []byte) {
-	w.put(Op{Key: w.copyKey(key), Value: append(make([]byte, 0, len(value)), value...), Hot: true})
+// SetCached is Set for what is likely read by its key soon.
+func (w *Writes) SetCached(key, value []byte) {
+	w.put(Op{Key: w.copyKey(key), Value: append(make([]byte, 0, len(value)), value...), Cached: true})
 }
 
 // Delete removes key.

@@ -29,7 +29,7 @@ type committer struct {
 	next     atomic.Uint64 // Pebble's sequence number behind all that was applied; moves under mu
 	tables   sync.Mutex    // held before mu, while tables are taken over or excised
 	latest   latest
-	hot      *hot
+	rows     *rowCache
 	rounds   rounds
 
 	// mu orders commits. It is held while Pebble writes the log's buffer and the memtable, and so through a write stall,
@@ -53,8 +53,8 @@ type commit struct {
 	batch *pebble.Batch // nil: nothing to write
 }
 
-func newCommitter(db *pebble.DB, disk vfs.FS, dir string, f *failure, open *openTxns, h *hot) *committer {
-	c := &committer{db: db, disk: disk, dir: dir, failure: f, open: open, hot: h}
+func newCommitter(db *pebble.DB, disk vfs.FS, dir string, f *failure, open *openTxns, h *rowCache) *committer {
+	c := &committer{db: db, disk: disk, dir: dir, failure: f, open: open, rows: h}
 	c.rounds.clock, c.rounds.sync = clock.Wall(), c.syncLog
 	c.mu.claims = newClaims()
 	c.mu.counters = map[string]*int64{}
@@ -113,7 +113,7 @@ func (c *committer) admit(t commit) error {
 	if t.batch != nil {
 		c.mu.watch.sees(t)
 		for _, r := range t.Ranges() {
-			c.hot.changeRange(r, sequence)
+			c.rows.changeRange(r, sequence)
 		}
 		t.Each(func(op overlay.Op) { c.note(op, t.Ranges(), sequence) })
 		for i, added := range t.Counters() {
@@ -134,13 +134,13 @@ func (c *committer) admit(t commit) error {
 	return nil
 }
 
-// note tells hot what the commit numbered sequence is about to write, beside the ranges that it deletes.
+// note tells the row cache what the commit numbered sequence is about to write, beside the ranges that it deletes.
 func (c *committer) note(op overlay.Op, deletes []overlay.Range, sequence uint64) {
 	switch {
-	case op.Hot:
-		c.hot.write(op.Key, op.Value, sequence)
+	case op.Cached:
+		c.rows.write(op.Key, op.Value, sequence)
 	case !within(deletes, op.Key): // the others' values are from before the range was deleted
-		c.hot.change(op.Key, sequence)
+		c.rows.change(op.Key, sequence)
 	}
 }
 
@@ -255,7 +255,7 @@ func (c *committer) applyRange(b *pebble.Batch, r overlay.Range) error {
 		return err
 	}
 	sequence := c.sequence.Load() + 1
-	c.hot.changeRange(r, sequence)
+	c.rows.changeRange(r, sequence)
 	if err := c.apply(b); err != nil {
 		return err
 	}

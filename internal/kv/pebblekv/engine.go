@@ -16,7 +16,7 @@
 // # Reading
 //
 // Readers between two commits share one Pebble snapshot (latest), and values read by key are kept for the next reader
-// (hot). Both go by the committer's sequence.
+// (rowCache). Both go by the committer's sequence.
 //
 // # Space
 //
@@ -155,7 +155,7 @@ func (e *Engine) abandon() (err error) {
 }
 
 func (e *Engine) start(dir string) {
-	e.commits = newCommitter(e.db, e.options.FS, dir, e.failure, &e.open, newHot(e.options.HotBytes))
+	e.commits = newCommitter(e.db, e.options.FS, dir, e.failure, &e.open, newRowCache(e.options.RowCacheBytes))
 	e.syncer = startSyncer(e.commits, e.options.Clock, bufferedSyncInterval, false)
 	e.forgotten = startSyncer(e.commits, e.options.Clock, unsyncedSyncInterval, true)
 	e.reclaim = startReclaimer(e.commits, dir, e.options, !e.volatile)
@@ -177,7 +177,7 @@ func (e *Engine) Snapshot() (kv.Snapshot, error) {
 	if e.closed.Load() {
 		return nil, kv.ErrClosed
 	}
-	return &snapshot{e.commits.latest.acquire(e.db, &e.commits.sequence), e.commits.hot}, nil
+	return &snapshot{e.commits.latest.acquire(e.db, &e.commits.sequence), e.commits.rows}, nil
 }
 
 // Begin is kv.Engine's.
@@ -322,7 +322,7 @@ func (e *Engine) Close() error {
 	err := errors.Join(e.syncer.stop(), e.forgotten.stop())
 	e.commits.rounds.stop()
 	e.commits.latest.forget()
-	e.commits.hot.stop()
+	e.commits.rows.stop()
 	if e.commits.isStuck() {
 		return errors.Join(err, e.failure.get()) // Pebble's locks are held for good; its files close with the process
 	}

@@ -43,6 +43,6 @@ func TestContractOnDisk(t *testing.T) {
 // Tiny memtables make the same checks meet flushed tables, compactions and batches too large for the memtable.
 func TestContractWithTinyMemTables(t *testing.T) {
 	kvtest.Run(t, func(t *testing.T) kvtest.Store {
-		return store(t, "db", pebblekv.Options{FS: vfs.NewMem(), MemTableBytes: 16 << 10, CacheBytes: 64 << 10, HotBytes: 64 << 10})
+		return store(t, "db", pebblekv.Options{FS: vfs.NewMem(), MemTableBytes: 16 << 10, CacheBytes: 64 << 10, RowCacheBytes: 64 << 10})
 	})
 }

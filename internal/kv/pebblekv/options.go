@@ -20,8 +20,8 @@ type Options struct {
 	FS vfs.FS
 	// CacheBytes is the size of the block cache; 256 MiB by default.
 	CacheBytes int64
-	// HotBytes is how much of what was read by key lately is kept beside it; 64 MiB by default.
-	HotBytes int64
+	// RowCacheBytes is how much of what was read by key lately is kept beside it; 64 MiB by default.
+	RowCacheBytes int64
 	// MemTableBytes is how much is written before it goes to a table; 64 MiB by default, less on a disk below 8 GiB.
 	MemTableBytes int64
 	// MaxTxnBytes is the largest transaction that Commit takes; 256 MiB by default.
@@ -60,7 +60,7 @@ const formatVersion = pebble.FormatValueSeparation
 
 const (
 	defaultCacheBytes    = 256 << 20
-	defaultHotBytes      = 64 << 20
+	defaultRowCacheBytes = 64 << 20
 	defaultMemTableBytes = 64 << 20
 	defaultMaxTxnBytes   = 256 << 20
 	defaultMaxOpenFiles  = 4096
@@ -79,7 +79,7 @@ const (
 
 func (o Options) withDefaults() Options {
 	setDefault(&o.CacheBytes, defaultCacheBytes)
-	setDefault(&o.HotBytes, defaultHotBytes)
+	setDefault(&o.RowCacheBytes, defaultRowCacheBytes)
 	setDefault(&o.MaxTxnBytes, defaultMaxTxnBytes)
 	setDefault(&o.MaxOpenFiles, defaultMaxOpenFiles)
 	if o.FS == nil {

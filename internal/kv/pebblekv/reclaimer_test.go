@@ -24,7 +24,7 @@ func openDeleted(t *testing.T, low bool) (*committer, Options, overlay.Range) {
 	o := Options{FS: vfs.NewMem()}.withDefaults()
 	db, err := pebble.Open("db", &pebble.Options{FS: o.FS, DisableAutomaticCompactions: true, FormatMajorVersion: formatVersion})
 	must(err)
-	c := newCommitter(db, o.FS, "db", &failure{}, &openTxns{}, newHot(1<<20))
+	c := newCommitter(db, o.FS, "db", &failure{}, &openTxns{}, newRowCache(1<<20))
 	t.Cleanup(func() {
 		c.rounds.stop()
 		must(db.Close())

@@ -105,7 +105,7 @@ func (c *committer) replace(ctx context.Context, r *replacement) error {
 	return c.forgetRange(r.span)
 }
 
-// forgetRange makes hot values in the range, and cached counters, count for nothing.
+// forgetRange makes cached rows in the range, and cached counters, count for nothing.
 func (c *committer) forgetRange(r overlay.Range) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +113,7 @@ func (c *committer) forgetRange(r overlay.Range) error {
 		return err
 	}
 	sequence := c.sequence.Load() + 1
-	c.hot.changeRange(r, sequence)
+	c.rows.changeRange(r, sequence)
 	c.dropCounters(r)
 	c.sequence.Store(sequence)
 	return nil

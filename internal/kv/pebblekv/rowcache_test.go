@@ -33,8 +33,8 @@ const (
 func pairKey(group, i int) []byte { return fmt.Appendf(nil, "pair/%d/%d", group, i) }
 
 // Readers of any age see all keys of a group alike, and nothing older than what was acknowledged before they began.
-func TestHotValuesAreOfOneView(t *testing.T) {
-	e, err := Open("db", Options{FS: vfs.NewMem(), HotBytes: hotShards * 1024})
+func TestRowCacheValuesAreOfOneView(t *testing.T) {
+	e, err := Open("db", Options{FS: vfs.NewMem(), RowCacheBytes: cacheShards * 1024})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func (p *pairs) write(half int) {
 	for i := range pairKeys {
 		set := txn.Set
 		if group%4 < 2 {
-			set = txn.SetHot
+			set = txn.SetCached
 		}
 		set(pairKey(group, i), binary.BigEndian.AppendUint64(nil, next))
 	}
@@ -120,7 +120,7 @@ func (p *pairs) get(r kv.Reader, key []byte) uint64 {
 }
 
 // A deleted range takes what is kept of it along.
-func TestHotValuesOfADeletedRange(t *testing.T) {
+func TestRowCacheValuesOfADeletedRange(t *testing.T) {
 	e, err := Open("db", Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestHotValuesOfADeletedRange(t *testing.T) {
 
 // A transaction's deleted range takes what is kept of it along and leaves the rest kept; what a reader brings that began
 // before is not kept.
-func TestHotValuesOfATransactionsRange(t *testing.T) {
+func TestRowCacheValuesOfATransactionsRange(t *testing.T) {
 	e, err := Open("db", Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
@@ -181,14 +181,14 @@ func TestHotValuesOfATransactionsRange(t *testing.T) {
 	if n := p.all(); n != pairKeys*pairGroups/2-pairKeys {
 		t.Errorf("%d keys are left", n)
 	}
-	if _, kept := e.commits.hot.get(e.commits.hot.hash(pairKey(4, 0)), pairKey(4, 0), e.commits.sequence.Load()); !kept {
+	if _, kept := e.commits.rows.get(e.commits.rows.hash(pairKey(4, 0)), pairKey(4, 0), e.commits.sequence.Load()); !kept {
 		t.Error("a key beside the range is no longer kept")
 	}
 }
 
 // A value from within a deleted range is kept if who brings it has seen the deletion, and then for those who have.
-func TestHotOfferWithinARange(t *testing.T) {
-	h := newHot(1 << 20)
+func TestRowCacheOfferWithinARange(t *testing.T) {
+	h := newRowCache(1 << 20)
 	key := []byte("key")
 	h.changeRange(overlay.Range{Start: []byte("a"), End: []byte("z")}, 5)
 	for _, c := range []struct {
@@ -203,8 +203,8 @@ func TestHotOfferWithinARange(t *testing.T) {
 }
 
 // More ranges than are listed leave nothing behind that they have deleted, and all else kept.
-func TestHotManyRanges(t *testing.T) {
-	h := newHot(1 << 30)
+func TestRowCacheManyRanges(t *testing.T) {
+	h := newRowCache(1 << 30)
 	key := func(i int) []byte { return fmt.Appendf(nil, "%06d/key", i) }
 	const keys = 40 * maxRanges
 	for i := range keys {
@@ -227,8 +227,8 @@ func TestHotManyRanges(t *testing.T) {
 }
 
 // What ends piece by piece fills the list only at first, and nothing beside it is forgotten for it.
-func TestHotGrowingRange(t *testing.T) {
-	h := newHot(1 << 20)
+func TestRowCacheGrowingRange(t *testing.T) {
+	h := newRowCache(1 << 20)
 	for sequence := range uint64(5 * maxRanges) {
 		start, end := fmt.Appendf(nil, "swept/%06d", 10*sequence), fmt.Appendf(nil, "swept/%06d", 10*sequence+5)
 		h.changeRange(overlay.Range{Start: start, End: end}, sequence+2)
@@ -292,8 +292,8 @@ func (p *pairs) all() (n int) {
 }
 
 // What is kept stays within its budget, and what is used stays longer.
-func TestHotBudget(t *testing.T) {
-	h := newHot(hotShards * 4096)
+func TestRowCacheBudget(t *testing.T) {
+	h := newRowCache(cacheShards * 4096)
 	for i := range 10_000 {
 		key := fmt.Appendf(nil, "key/%d", i)
 		h.offer(h.hash(key), key, make([]byte, 100), 1)
@@ -311,8 +311,8 @@ func TestHotBudget(t *testing.T) {
 }
 
 // What is written enters where there is room or an older value of its key, and drives nothing else out.
-func TestHotWrite(t *testing.T) {
-	h := newHot(hotShards * 4096)
+func TestRowCacheWrite(t *testing.T) {
+	h := newRowCache(cacheShards * 4096)
 	key := func(i int) []byte { return fmt.Appendf(nil, "key/%d", i) }
 	kept := func(i int, at uint64) bool { _, ok := h.get(h.hash(key(i)), key(i), at); return ok }
 	h.write(key(0), make([]byte, 100), 7)
@@ -341,15 +341,15 @@ func TestHotWrite(t *testing.T) {
 	if value, ok := h.get(h.hash(key(written)), key(written), 11); !ok || len(value) != 200 {
 		t.Errorf("a value in the place of an older one: %d bytes, %v", len(value), ok)
 	}
-	h.write(key(written), make([]byte, maxHotValue+1), 12)
+	h.write(key(written), make([]byte, maxCachedValue+1), 12)
 	if kept(written, 12) {
 		t.Error("the older value of what is too large is still kept")
 	}
 }
 
 // What a reader was given stays as it is, whatever comes after it.
-func TestHotValuesStay(t *testing.T) {
-	h := newHot(hotShards * 1024)
+func TestRowCacheValuesStay(t *testing.T) {
+	h := newRowCache(cacheShards * 1024)
 	type given struct{ value, was []byte }
 	var all []given
 	for i := range 5000 {
@@ -377,8 +377,8 @@ func TestHotValuesStay(t *testing.T) {
 }
 
 // What was taken out does not come back when its chunk goes.
-func TestHotChangeStays(t *testing.T) {
-	h := newHot(hotShards * 1024)
+func TestRowCacheChangeStays(t *testing.T) {
+	h := newRowCache(cacheShards * 1024)
 	key := func(i int) []byte { return fmt.Appendf(nil, "key/%d", i) }
 	const first = 1000
 	for i := range first {
@@ -396,8 +396,8 @@ func TestHotChangeStays(t *testing.T) {
 	}
 }
 
-// A commit keeps what it sets as hot, few keys or many, and nothing else.
-func TestCommitKeepsHot(t *testing.T) {
+// A commit keeps what it sets as cached, few keys or many, and nothing else.
+func TestCommitKeepsRowCache(t *testing.T) {
 	e, err := Open("db", Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
@@ -409,15 +409,15 @@ func TestCommitKeepsHot(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range keys {
-			txn.SetHot(benchKey(i), []byte("hot"))
+			txn.SetCached(benchKey(i), []byte("row"))
 			txn.Set(benchKey(keys+i), []byte("not"))
 		}
 		if err := txn.Commit(context.Background(), kv.Synced); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 2 * keys {
-			value, kept := e.commits.hot.get(e.commits.hot.hash(benchKey(i)), benchKey(i), e.commits.sequence.Load())
-			if want := i < keys; kept != want || kept && string(value) != "hot" {
+			value, kept := e.commits.rows.get(e.commits.rows.hash(benchKey(i)), benchKey(i), e.commits.sequence.Load())
+			if want := i < keys; kept != want || kept && string(value) != "row" {
 				t.Fatalf("%d of %d keys: %q, kept %v", i, keys, value, kept)
 			}
 		}
@@ -425,9 +425,9 @@ func TestCommitKeepsHot(t *testing.T) {
 }
 
 // What is written and expires in turn takes the memory of what is there, not of all there has been.
-func TestHotShrinks(t *testing.T) {
+func TestRowCacheShrinks(t *testing.T) {
 	const each, live = 4000, 3
-	h := newHot(1 << 30)
+	h := newRowCache(1 << 30)
 	h.chunk = 4096
 	record := func(i int) []byte { return fmt.Appendf(nil, "record/%08d", i) }
 	id := func(i int) []byte { return fmt.Appendf(nil, "id/%08d", i) }
@@ -465,9 +465,9 @@ func TestHotShrinks(t *testing.T) {
 }
 
 // A chunk is looked through in steps, of so many entries each, and goes when all of it was; one that counts ends that.
-func TestHotShrinksInSteps(t *testing.T) {
+func TestRowCacheShrinksInSteps(t *testing.T) {
 	const entries, step = 20_000, 7
-	h := newHot(1 << 30)
+	h := newRowCache(1 << 30)
 	h.chunk = 2048
 	key := func(i int) []byte { return fmt.Appendf(nil, "record/%08d", i) }
 	for i := range entries {
@@ -490,7 +490,7 @@ func TestHotShrinksInSteps(t *testing.T) {
 		kept += h.shards[i].full
 	}
 	// What lies before the first that counts in its chunk stays in the table.
-	if most := entries/2 + hotShards*h.chunk/entryLength(key(0), make([]byte, 20)); looked != entries/2 || kept < entries/2 || kept > most {
+	if most := entries/2 + cacheShards*h.chunk/entryLength(key(0), make([]byte, 20)); looked != entries/2 || kept < entries/2 || kept > most {
 		t.Errorf("%d entries were looked at, and %d are kept", looked, kept)
 	}
 	for i := range entries {
@@ -502,10 +502,10 @@ func TestHotShrinksInSteps(t *testing.T) {
 
 // What is stale stands for nothing, however the table changes: values come and go, are asked for, and expire in waves, while the
 // numbers of chunks begin anew.
-func TestHotStale(t *testing.T) {
+func TestRowCacheStale(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
-	h := newHot(hotShards << 16)
+	h := newRowCache(cacheShards << 16)
 	h.chunk = 1 << 10
 	start := uint32(placeMask - 40)
 	for i := range h.shards {
@@ -563,8 +563,8 @@ func TestHotStale(t *testing.T) {
 }
 
 // A chunk does not get a number that stale slots have.
-func TestHotStaleNumbers(t *testing.T) {
-	h := newHot(hotShards << 20)
+func TestRowCacheStaleNumbers(t *testing.T) {
+	h := newRowCache(cacheShards << 20)
 	h.chunk = 256
 	s := &h.shards[0]
 	s.mu.Lock()
@@ -594,9 +594,9 @@ func TestHotStaleNumbers(t *testing.T) {
 }
 
 // A store that is closed does not wait until all memory is given back.
-func TestHotStops(t *testing.T) {
+func TestRowCacheStops(t *testing.T) {
 	const entries = 8 * shrunkAtOnce
-	h := newHot(1 << 30)
+	h := newRowCache(1 << 30)
 	h.chunk = 2048
 	for i := range entries {
 		h.write(fmt.Appendf(nil, "record/%08d", i), make([]byte, 20), 1)

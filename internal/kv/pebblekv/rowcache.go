@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
-// hot keeps values that were read or written lately, so that a key that is asked for is not searched in every level.
+// rowCache keeps values that were read or written lately, so that a key that is asked for is not searched in every level.
 //
 // A value is good for every reader that began when or after it was last changed, for as long as no commit has changed its
 // key. A shard does not know when each key was changed last; the youngest change of any of its keys stands for all.
@@ -29,10 +29,10 @@ import (
 // reader began, so that what it has read is still the youngest. A value's since is no less than the sequence of the
 // commit that wrote it, and that of each listed range that has its key and was deleted before it entered. A range leaves
 // the list only after all older values of its keys. A key and a value in a chunk never change.
-type hot struct {
+type rowCache struct {
 	seed   maphash.Seed
-	shards [hotShards]hotShard
-	views  [hotShards]atomic.Pointer[hotView] // of the shards, apart from what writers change
+	shards [cacheShards]cacheShard
+	views  [cacheShards]atomic.Pointer[cacheView] // of the shards, apart from what writers change
 	// ranges is replaced as a whole, by one commit at a time.
 	ranges atomic.Pointer[ranges]
 	// shrinks counts how often shrinking was asked for since it last ended.
@@ -44,31 +44,31 @@ type hot struct {
 }
 
 const (
-	hotShards = 64
-	// hotChunks is how many chunks a full shard has, about.
-	hotChunks = 8
-	// maxHotChunk bounds a chunk: the first costs that much in a store that keeps little.
-	maxHotChunk = 256 << 10
+	cacheShards = 64
+	// cacheChunks is how many chunks a full shard has, about.
+	cacheChunks = 8
+	// maxCacheChunk bounds a chunk: the first costs that much in a store that keeps little.
+	maxCacheChunk = 256 << 10
 )
 
-func newHot(budget int64) *hot {
-	h := &hot{seed: maphash.MakeSeed(), budget: int(min(budget/hotShards, maxHotShard)), quit: make(chan struct{})}
-	h.chunk = min(h.budget/hotChunks, maxHotChunk)
+func newRowCache(budget int64) *rowCache {
+	h := &rowCache{seed: maphash.MakeSeed(), budget: int(min(budget/cacheShards, maxCacheShard)), quit: make(chan struct{})}
+	h.chunk = min(h.budget/cacheChunks, maxCacheChunk)
 	pages := newHugePages()
 	for i := range h.shards {
 		h.shards[i].view, h.shards[i].pages = &h.views[i], pages
-		h.views[i].Store(&hotView{table: newHotTable(minHotBits)})
+		h.views[i].Store(&cacheView{table: newCacheTable(minTableBits)})
 	}
 	return h
 }
 
-func (h *hot) hash(key []byte) uint64 { return maphash.Bytes(h.seed, key) }
+func (h *rowCache) hash(key []byte) uint64 { return maphash.Bytes(h.seed, key) }
 
 // split is the shard of a hash, and what the hash is there.
-func split(hash uint64) (shard int, short uint32) { return int(hash % hotShards), uint32(hash >> 32) }
+func split(hash uint64) (shard int, short uint32) { return int(hash % cacheShards), uint32(hash >> 32) }
 
-// get is the value of key for a reader that began at sequence at; ok is false when hot does not know it.
-func (h *hot) get(hash uint64, key []byte, at uint64) (value []byte, ok bool) {
+// get is the value of key for a reader that began at sequence at; ok is false when the cache does not know it.
+func (h *rowCache) get(hash uint64, key []byte, at uint64) (value []byte, ok bool) {
 	list := h.listed() // first: one leaves the list after the values that it deletes
 	shard, short := split(hash)
 	e, chunk := h.views[shard].Load().find(short)
@@ -82,7 +82,7 @@ func (h *hot) get(hash uint64, key []byte, at uint64) (value []byte, ok bool) {
 }
 
 // offer hands in what a reader that began at sequence at has read. kept is a copy that stays as it is, if ok.
-func (h *hot) offer(hash uint64, key, value []byte, at uint64) (kept []byte, ok bool) {
+func (h *rowCache) offer(hash uint64, key, value []byte, at uint64) (kept []byte, ok bool) {
 	if !h.takes(key, value) {
 		return nil, false
 	}
@@ -97,12 +97,12 @@ func (h *hot) offer(hash uint64, key, value []byte, at uint64) (kept []byte, ok 
 	return h.put(s, short, key, value, since), true
 }
 
-func (h *hot) takes(key, value []byte) bool {
-	return len(key) <= maxHotKey && len(value) <= maxHotValue && sizeOf(key, value) <= h.budget
+func (h *rowCache) takes(key, value []byte) bool {
+	return len(key) <= maxCachedKey && len(value) <= maxCachedValue && sizeOf(key, value) <= h.budget
 }
 
 // put adds a value, and lets old ones go where it must.
-func (h *hot) put(s *hotShard, hash uint32, key, value []byte, since uint64) (kept []byte) {
+func (h *rowCache) put(s *cacheShard, hash uint32, key, value []byte, since uint64) (kept []byte) {
 	for s.bytes+sizeOf(key, value) > h.budget {
 		s.evict(h.chunk)
 	}
@@ -110,7 +110,7 @@ func (h *hot) put(s *hotShard, hash uint32, key, value []byte, since uint64) (ke
 }
 
 // change takes key out; the commit numbered sequence is about to write it.
-func (h *hot) change(key []byte, sequence uint64) {
+func (h *rowCache) change(key []byte, sequence uint64) {
 	shard, short := split(h.hash(key))
 	s := &h.shards[shard]
 	s.mu.Lock()
@@ -121,7 +121,7 @@ func (h *hot) change(key []byte, sequence uint64) {
 
 // write puts value in the place of what is kept of key, or where there is room; the commit numbered sequence is about to
 // write it.
-func (h *hot) write(key, value []byte, sequence uint64) {
+func (h *rowCache) write(key, value []byte, sequence uint64) {
 	shard, short := split(h.hash(key))
 	s := &h.shards[shard]
 	s.mu.Lock()
@@ -138,7 +138,7 @@ func (h *hot) write(key, value []byte, sequence uint64) {
 }
 
 // changeRange lists r; the commit numbered sequence is about to delete it. One commit at a time does this.
-func (h *hot) changeRange(r overlay.Range, sequence uint64) {
+func (h *rowCache) changeRange(r overlay.Range, sequence uint64) {
 	list := h.listed().with(r, sequence)
 	full := len(list) > maxRanges
 	if full {
@@ -153,7 +153,7 @@ func (h *hot) changeRange(r overlay.Range, sequence uint64) {
 }
 
 // shrink gives the memory back of what no longer counts, beside everybody else: a deleted range may have millions of values.
-func (h *hot) shrink() {
+func (h *rowCache) shrink() {
 	if h.shrinks.Add(1) == 1 {
 		h.background.Go(h.shrinkAll)
 	}
@@ -163,7 +163,7 @@ func (h *hot) shrink() {
 const shrunkAtOnce = 1024
 
 // shrinkAll goes over all shards until nobody has asked for it again meanwhile.
-func (h *hot) shrinkAll() {
+func (h *rowCache) shrinkAll() {
 	rest, wall := restUntil(h.quit), clock.Wall()
 	begin := wall.Now()
 	for asked, looked := int64(0), 0; ; {
@@ -192,15 +192,15 @@ func (h *hot) shrinkAll() {
 }
 
 // wait waits for what goes on in the background.
-func (h *hot) wait() { h.background.Wait() }
+func (h *rowCache) wait() { h.background.Wait() }
 
 // stop ends it.
-func (h *hot) stop() {
+func (h *rowCache) stop() {
 	close(h.quit)
 	h.wait()
 }
 
-func (h *hot) listed() ranges {
+func (h *rowCache) listed() ranges {
 	if list := h.ranges.Load(); list != nil {
 		return *list
 	}
@@ -208,10 +208,10 @@ func (h *hot) listed() ranges {
 }
 
 // deleted is the sequence of the listed range that has key; 0 if none has.
-func (h *hot) deleted(key []byte) uint64 { return h.listed().find(key) }
+func (h *rowCache) deleted(key []byte) uint64 { return h.listed().find(key) }
 
 // settle takes out every value that list makes count for nothing, and lets none in that readers from before sequence bring.
-func (h *hot) settle(list ranges, sequence uint64) {
+func (h *rowCache) settle(list ranges, sequence uint64) {
 	for i := range h.shards {
 		s := &h.shards[i]
 		s.mu.Lock()

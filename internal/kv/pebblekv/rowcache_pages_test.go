@@ -43,7 +43,7 @@ func TestHugePages(t *testing.T) {
 
 // What is kept is counted for as long as it is kept: at the end there is no more than what is there.
 func TestHugePagesOfAFullStore(t *testing.T) {
-	h := newHot(hotShards * hotChunks * 2 * minHugePart)
+	h := newRowCache(cacheShards * cacheChunks * 2 * minHugePart)
 	p := &hugePages{kept: map[uintptr]int{}, due: map[uintptr]struct{}{}, unknown: true}
 	for i := range h.shards {
 		h.shards[i].pages = p

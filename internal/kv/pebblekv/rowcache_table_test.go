@@ -9,7 +9,7 @@ import (
 )
 
 // A table does what a map does, while it grows, shrinks, and runs over its end.
-func TestHotTable(t *testing.T) {
+func TestRowCacheTable(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -31,7 +31,7 @@ func TestHotTable(t *testing.T) {
 				delete(want, hash)
 				s.fit()
 			} else {
-				p := placeOf(rng.Uint32(), rng.IntN(maxPlace)&^(hotAlign-1))
+				p := placeOf(rng.Uint32(), rng.IntN(maxPlace)&^(entryAlign-1))
 				s.set(hash, p)
 				want[hash] = p
 			}
@@ -46,12 +46,12 @@ func TestHotTable(t *testing.T) {
 }
 
 // shardOf is an empty shard.
-func shardOf(t *testing.T) *hotShard {
+func shardOf(t *testing.T) *cacheShard {
 	t.Helper()
-	return &newHot(hotShards << 20).shards[0]
+	return &newRowCache(cacheShards << 20).shards[0]
 }
 
-func (s *hotShard) mustHave(t *testing.T, want map[uint32]place) {
+func (s *cacheShard) mustHave(t *testing.T, want map[uint32]place) {
 	t.Helper()
 	for hash, p := range want {
 		if got := s.find(hash); got != p {
@@ -59,16 +59,16 @@ func (s *hotShard) mustHave(t *testing.T, want map[uint32]place) {
 		}
 	}
 	table := s.view.Load().table
-	if s.full != len(want) || 4*s.full > 3*len(table.slots) || table.bits() > minHotBits && 8*s.full < len(table.slots) {
+	if s.full != len(want) || 4*s.full > 3*len(table.slots) || table.bits() > minTableBits && 8*s.full < len(table.slots) {
 		t.Fatalf("%d of %d slots are counted for %d", s.full, len(table.slots), len(want))
 	}
 }
 
 // A place keeps offset and number apart, the number also when it has run over.
-func TestHotPlace(t *testing.T) {
+func TestRowCachePlace(t *testing.T) {
 	for _, first := range []uint32{0, 1, placeMask - 1, placeMask, math.MaxUint32 - 1} {
 		for _, chunk := range []int{0, 1, 2, placeMask} {
-			for _, offset := range []int{0, hotAlign, maxPlace - hotAlign} {
+			for _, offset := range []int{0, entryAlign, maxPlace - entryAlign} {
 				p := placeOf(first+uint32(chunk), offset)
 				if p == 0 || p.chunk(first) != chunk || p.offset() != offset {
 					t.Errorf("chunk %d from %d, offset %d: %d, %d", chunk, first, offset, p.chunk(first), p.offset())
@@ -79,7 +79,7 @@ func TestHotPlace(t *testing.T) {
 }
 
 // Whoever looks while others come and go finds what stays, or for a moment nothing, and never another's place.
-func TestHotTableIsReadWhileItChanges(t *testing.T) {
+func TestRowCacheTableIsReadWhileItChanges(t *testing.T) {
 	s := shardOf(t)
 	const stay = 200
 	hash := func(i uint32) uint32 { return i * 0x9E3779B1 }
@@ -117,8 +117,8 @@ func TestHotTableIsReadWhileItChanges(t *testing.T) {
 }
 
 // Two keys with one hash are told apart, and the later stays.
-func TestHotCollision(t *testing.T) {
-	h := newHot(1 << 20)
+func TestRowCacheCollision(t *testing.T) {
+	h := newRowCache(1 << 20)
 	const hash = 1<<63 | 5
 	for _, key := range []string{"one", "two"} {
 		if _, ok := h.offer(hash, []byte(key), []byte("value of "+key), 1); !ok {
@@ -134,12 +134,12 @@ func TestHotCollision(t *testing.T) {
 }
 
 // The longest key and the longest value that are kept come back whole; what is longer is not kept.
-func TestHotLongest(t *testing.T) {
-	h := newHot(hotShards << 20)
+func TestRowCacheLongest(t *testing.T) {
+	h := newRowCache(cacheShards << 20)
 	for _, c := range []struct {
 		key, value int
 		want       bool
-	}{{maxHotKey, maxHotValue, true}, {maxHotKey + 1, 0, false}, {0, maxHotValue + 1, false}, {0, 0, true}} {
+	}{{maxCachedKey, maxCachedValue, true}, {maxCachedKey + 1, 0, false}, {0, maxCachedValue + 1, false}, {0, 0, true}} {
 		key, value := make([]byte, c.key), make([]byte, c.value)
 		for i := range value {
 			value[i] = byte(i)
@@ -155,7 +155,7 @@ func TestHotLongest(t *testing.T) {
 }
 
 // What expires leaves a small table behind.
-func TestHotTableShrinks(t *testing.T) {
+func TestRowCacheTableShrinks(t *testing.T) {
 	s := shardOf(t)
 	for i := range uint32(5000) {
 		s.set(i<<19, 1)

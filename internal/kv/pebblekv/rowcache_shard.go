@@ -6,19 +6,19 @@ import (
 	"sync/atomic"
 )
 
-// hotShard keeps the values of some keys. It is a log: values are added to its youngest chunk, and the oldest chunk goes
+// cacheShard keeps the values of some keys. It is a log: values are added to its youngest chunk, and the oldest chunk goes
 // when there is no room; of its values those that were asked for stay once more, up to half of them. The collector sees a
 // few large pieces of memory without pointers.
-type hotShard struct {
+type cacheShard struct {
 	// view is what readers look at, without the lock. Its table changes under their eyes; all else is replaced.
-	view  *atomic.Pointer[hotView]
+	view  *atomic.Pointer[cacheView]
 	pages *hugePages
 
 	mu sync.Mutex // guards all below, and is held for changes to the view
 	// changed is the sequence of the youngest commit that wrote, or is about to write, a key of this shard.
 	changed uint64
-	chunks  []*hotChunk // from old to young
-	full    int         // how many slots of the table are
+	chunks  []*cacheChunk // from old to young
+	full    int           // how many slots of the table are
 	bytes   int
 	dead    int // up to where chunks[0] is known to hold nothing that counts
 	passed  int // how many entries that is
@@ -28,7 +28,7 @@ type hotShard struct {
 	staleFrom uint32
 }
 
-type hotChunk struct {
+type cacheChunk struct {
 	data  []byte
 	asked atomic.Int64 // how many bytes of it were asked for
 	end   int          // of what is written
@@ -37,12 +37,12 @@ type hotChunk struct {
 }
 
 // isAsked says whether so much was asked for that looking it up is worth a huge page, which takes a while to make.
-func (c *hotChunk) isAsked() bool { return c.asked.Load() >= int64(len(c.data)/4) }
+func (c *cacheChunk) isAsked() bool { return c.asked.Load() >= int64(len(c.data)/4) }
 
-// hotView is where the values of a shard are. A place in the table may be that of a chunk that the view does not have, one
+// cacheView is where the values of a shard are. A place in the table may be that of a chunk that the view does not have, one
 // that came later or went: it stands for nothing.
-type hotView struct {
-	table  hotTable
+type cacheView struct {
+	table  cacheTable
 	chunks []chunkView
 	first  uint32 // the number of chunks[0]
 }
@@ -50,21 +50,21 @@ type hotView struct {
 // chunkView has a chunk's data at hand.
 type chunkView struct {
 	data  []byte
-	chunk *hotChunk
+	chunk *cacheChunk
 }
 
 const (
-	// hotSlot is about what an entry takes in the table.
-	hotSlot = 16
-	// maxHotShard bounds what a shard keeps: the numbers of its chunks must be unlike in a place.
-	maxHotShard = 1 << 30
+	// tableSlot is about what an entry takes in the table.
+	tableSlot = 16
+	// maxCacheShard bounds what a shard keeps: the numbers of its chunks must be unlike in a place.
+	maxCacheShard = 1 << 30
 )
 
 // sizeOf is about what an entry takes.
-func sizeOf(key, value []byte) int { return entryLength(key, value) + hotSlot }
+func sizeOf(key, value []byte) int { return entryLength(key, value) + tableSlot }
 
 // find is the entry under hash and its chunk, or nil.
-func (v *hotView) find(hash uint32) (hotEntry, *hotChunk) {
+func (v *cacheView) find(hash uint32) (cacheEntry, *cacheChunk) {
 	p := v.table.find(hash)
 	if p == 0 {
 		return nil, nil
@@ -73,7 +73,7 @@ func (v *hotView) find(hash uint32) (hotEntry, *hotChunk) {
 }
 
 // entry is what lies at p, or nil.
-func (v *hotView) entry(p place) (hotEntry, *hotChunk) {
+func (v *cacheView) entry(p place) (cacheEntry, *cacheChunk) {
 	i := p.chunk(v.first)
 	if i >= len(v.chunks) {
 		return nil, nil
@@ -86,7 +86,7 @@ func (v *hotView) entry(p place) (hotEntry, *hotChunk) {
 }
 
 // add adds a value; a new chunk is of the given size, or as large as it must be.
-func (s *hotShard) add(hash uint32, key, value []byte, since uint64, chunk int) (kept []byte) {
+func (s *cacheShard) add(hash uint32, key, value []byte, since uint64, chunk int) (kept []byte) {
 	c := s.youngest(entryLength(key, value), chunk)
 	start := c.end
 	e := writeEntry(c.data[start:], hash, key, value, since)
@@ -98,13 +98,13 @@ func (s *hotShard) add(hash uint32, key, value []byte, since uint64, chunk int) 
 }
 
 // youngest is a chunk with room for so many bytes.
-func (s *hotShard) youngest(n, size int) *hotChunk {
+func (s *cacheShard) youngest(n, size int) *cacheChunk {
 	last := len(s.chunks) - 1
 	if last < 0 || len(s.chunks[last].data)-s.chunks[last].end < n {
 		if s.stale > 0 && s.view.Load().first+uint32(last+1)-s.staleFrom > placeMask/2 {
 			s.purge() // before a chunk gets the number of one that went
 		}
-		s.chunks = append(s.chunks, &hotChunk{data: make([]byte, max(n, size))})
+		s.chunks = append(s.chunks, &cacheChunk{data: make([]byte, max(n, size))})
 		last++
 		s.publish(s.view.Load().first, s.view.Load().table)
 		s.spread(last - 1)
@@ -113,7 +113,7 @@ func (s *hotShard) youngest(n, size int) *hotChunk {
 }
 
 // spread has a chunk lie in a huge page, if it is asked for and written to its end.
-func (s *hotShard) spread(i int) {
+func (s *cacheShard) spread(i int) {
 	if i < 0 || i >= len(s.chunks)-1 {
 		return
 	}
@@ -124,7 +124,7 @@ func (s *hotShard) spread(i int) {
 }
 
 // ask notes that e was asked for, which lies in c.
-func (s *hotShard) ask(e hotEntry, c *hotChunk) {
+func (s *cacheShard) ask(e cacheEntry, c *cacheChunk) {
 	was := c.isAsked()
 	c.asked.Add(int64(len(e)))
 	if was || !c.isAsked() {
@@ -136,8 +136,8 @@ func (s *hotShard) ask(e hotEntry, c *hotChunk) {
 }
 
 // publish shows readers what the shard has; first is the number of its first chunk.
-func (s *hotShard) publish(first uint32, table hotTable) {
-	v := &hotView{table: table, first: first, chunks: make([]chunkView, len(s.chunks))}
+func (s *cacheShard) publish(first uint32, table cacheTable) {
+	v := &cacheView{table: table, first: first, chunks: make([]chunkView, len(s.chunks))}
 	for i, c := range s.chunks {
 		v.chunks[i] = chunkView{c.data, c}
 	}
@@ -145,7 +145,7 @@ func (s *hotShard) publish(first uint32, table hotTable) {
 }
 
 // set puts a place in the table, which never gets fuller than three quarters.
-func (s *hotShard) set(hash uint32, p place) {
+func (s *cacheShard) set(hash uint32, p place) {
 	if s.isTight() && s.stale > 0 {
 		s.purge()
 	}
@@ -158,11 +158,11 @@ func (s *hotShard) set(hash uint32, p place) {
 }
 
 // isTight says whether the table has no room for one more.
-func (s *hotShard) isTight() bool { return 4*(s.full+1) > 3*len(s.view.Load().table.slots) }
+func (s *cacheShard) isTight() bool { return 4*(s.full+1) > 3*len(s.view.Load().table.slots) }
 
-func (s *hotShard) resize(bits int) { s.replace(s.view.Load().table.resized(bits)) }
+func (s *cacheShard) resize(bits int) { s.replace(s.view.Load().table.resized(bits)) }
 
-func (s *hotShard) replace(table hotTable) {
+func (s *cacheShard) replace(table cacheTable) {
 	v := s.view.Load()
 	s.publish(v.first, table)
 	release(s.pages, v.table.slots)
@@ -170,7 +170,7 @@ func (s *hotShard) replace(table hotTable) {
 }
 
 // purge makes the table anew without stale slots, and no larger than it must be.
-func (s *hotShard) purge() {
+func (s *cacheShard) purge() {
 	v := s.view.Load()
 	isStale := func(p place) bool { return p.chunk(v.first) >= len(s.chunks) }
 	s.full -= v.table.count(isStale)
@@ -178,10 +178,10 @@ func (s *hotShard) purge() {
 	s.replace(v.table.without(isStale, s.fitting()))
 }
 
-func (s *hotShard) find(hash uint32) place { return s.view.Load().table.find(hash) }
+func (s *cacheShard) find(hash uint32) place { return s.view.Load().table.find(hash) }
 
 // remove takes out what is under hash, and says whether there was something.
-func (s *hotShard) remove(hash uint32) bool {
+func (s *cacheShard) remove(hash uint32) bool {
 	if s.full == 0 || !s.view.Load().table.remove(hash) {
 		return false
 	}
@@ -190,7 +190,7 @@ func (s *hotShard) remove(hash uint32) bool {
 }
 
 // evict lets the oldest chunk go, but for what stays once more. The shard must have one.
-func (s *hotShard) evict(chunk int) {
+func (s *cacheShard) evict(chunk int) {
 	oldest, number := s.pop()
 	stays := oldest.bytes / 2
 	for start := 0; start < oldest.end; {
@@ -208,7 +208,7 @@ func (s *hotShard) evict(chunk int) {
 }
 
 // pop takes the oldest chunk out, and leaves its places.
-func (s *hotShard) pop() (oldest *hotChunk, number uint32) {
+func (s *cacheShard) pop() (oldest *cacheChunk, number uint32) {
 	v := s.view.Load()
 	oldest = s.chunks[0]
 	s.chunks[0] = nil
@@ -227,7 +227,7 @@ func (s *hotShard) pop() (oldest *hotChunk, number uint32) {
 //
 // What it held stays in the table until a quarter of that is stale: to take a million entries out one by one, each
 // somewhere else in memory, takes several times as long as to make the tables anew.
-func (s *hotShard) shrink(h *hot, limit int) (looked int, more bool) {
+func (s *cacheShard) shrink(h *rowCache, limit int) (looked int, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.chunks) > 1 {
@@ -251,7 +251,7 @@ const staleShare = 4
 
 // pass goes over what does not count in the oldest chunk, limit entries at most and up to the first that does; counts says
 // that there is one.
-func (s *hotShard) pass(list ranges, limit int) (looked int, counts bool) {
+func (s *cacheShard) pass(list ranges, limit int) (looked int, counts bool) {
 	first := s.view.Load().first
 	for c := s.chunks[0]; s.dead < c.end && looked < limit; looked++ {
 		e := entryAt(c.data[s.dead:])
@@ -265,7 +265,7 @@ func (s *hotShard) pass(list ranges, limit int) (looked int, counts bool) {
 }
 
 // popStale takes the oldest chunk out, of which nothing counts.
-func (s *hotShard) popStale() {
+func (s *cacheShard) popStale() {
 	passed := s.passed
 	_, number := s.pop()
 	if s.stale == 0 {
@@ -275,23 +275,23 @@ func (s *hotShard) popStale() {
 }
 
 // fit makes a table smaller that is all but empty.
-func (s *hotShard) fit() {
+func (s *cacheShard) fit() {
 	if bits := s.fitting(); bits < s.view.Load().table.bits() {
 		s.resize(bits)
 	}
 }
 
 // fitting is how large a table should be.
-func (s *hotShard) fitting() int {
+func (s *cacheShard) fitting() int {
 	bits := s.view.Load().table.bits()
-	for bits > minHotBits && s.full < 1<<bits/8 {
+	for bits > minTableBits && s.full < 1<<bits/8 {
 		bits--
 	}
 	return bits
 }
 
 // settle takes out every value that list makes count for nothing.
-func (s *hotShard) settle(list ranges) {
+func (s *cacheShard) settle(list ranges) {
 	v := s.view.Load()
 	for i := range v.table.slots {
 		for slot := v.table.slots[i]; slot != 0; slot = v.table.slots[i] { // another takes the place of one that goes

@@ -13,11 +13,11 @@ func keptKey(n int) []byte {
 	return binary.BigEndian.AppendUint64(append(make([]byte, 0, 14), 4, 0, 0, 0, 9, byte(n&1)), uint64(n))
 }
 
-// BenchmarkHot looks values up in random order, and writes them anew, among so many that are kept: of two entries one is a
+// BenchmarkRowCache looks values up in random order, and writes them anew, among so many that are kept: of two entries one is a
 // record, and one an entry of an index.
-func BenchmarkHot(b *testing.B) {
+func BenchmarkRowCache(b *testing.B) {
 	for _, kept := range []int{200_000, 2_000_000} {
-		h := newHot(4 << 30)
+		h := newRowCache(4 << 30)
 		for n := range kept {
 			h.write(keptKey(n), make([]byte, 12+n&1*288), 1)
 		}
@@ -55,7 +55,7 @@ func BenchmarkHot(b *testing.B) {
 }
 
 // twins says whether another key is kept under the hash of key: of two the later stays.
-func twins(h *hot, key []byte) bool {
+func twins(h *rowCache, key []byte) bool {
 	shard, short := split(h.hash(key))
 	e, _ := h.views[shard].Load().find(short)
 	return e != nil && !bytes.Equal(e.key(), key)

@@ -26,7 +26,7 @@ func (op *Op) awaitBatch(c *cursor.Cursor, b *bson.Builder, limit int64) (more b
 	defer timer.Stop()
 	before, _ := c.Returned()
 	for {
-		news, mayCome := c.News()
+		inserted, mayCome := c.Inserted()
 		if more, err = c.Batch(op.Ctx, b, limit, op.ReplyMemory); err != nil || !more {
 			return false, err
 		}
@@ -34,16 +34,16 @@ func (op *Op) awaitBatch(c *cursor.Cursor, b *bson.Builder, limit int64) (more b
 			return true, nil
 		}
 		c.Source.Park()
-		if waited, err := op.awaitNews(c, news, timer); waited || err != nil {
+		if waited, err := op.awaitInserts(c, inserted, timer); waited || err != nil {
 			return err == nil, err
 		}
 	}
 }
 
-// awaitNews waits for news; over says that it was waited for long enough.
-func (op *Op) awaitNews(c *cursor.Cursor, news <-chan struct{}, timer clock.Timer) (over bool, err error) {
+// awaitInserts waits for inserts; over says that it was waited for long enough.
+func (op *Op) awaitInserts(c *cursor.Cursor, inserted <-chan struct{}, timer clock.Timer) (over bool, err error) {
 	select {
-	case <-news:
+	case <-inserted:
 		return false, nil
 	case <-timer.C():
 		return true, nil

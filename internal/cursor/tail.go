@@ -12,9 +12,9 @@ type Tail interface {
 	Source
 	// Tailing says whether documents may come behind the end that Next has met.
 	Tailing() bool
-	// News is closed when it is time to look again; ok is false when that will never be. Whoever takes it before he looks
+	// Inserted is closed when it is time to look again; ok is false when that will never be. Whoever takes it before he looks
 	// misses nothing.
-	News() (next <-chan struct{}, ok bool)
+	Inserted() (next <-chan struct{}, ok bool)
 }
 
 // goesOn says whether a cursor whose source has no document left stays open.
@@ -23,13 +23,13 @@ func (c *Cursor) goesOn() bool {
 	return ok && c.Tailable && t.Tailing()
 }
 
-// News is the source's: what a getMore that found nothing waits for.
-func (c *Cursor) News() (next <-chan struct{}, ok bool) {
+// Inserted is the source's: what a getMore that found nothing waits for.
+func (c *Cursor) Inserted() (next <-chan struct{}, ok bool) {
 	t, ok := c.Source.(Tail)
 	if !ok {
 		return nil, false
 	}
-	return t.News()
+	return t.Inserted()
 }
 
 // Ended is closed when the cursor is killed or invalidated; Registry.Why says which.

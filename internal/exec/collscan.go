@@ -77,10 +77,10 @@ func (s *collScan) open(r *reading) error {
 	if err != nil {
 		return err
 	}
-	s.moves = reader.Moves()
+	s.moves = reader.Relocates()
 	switch {
 	case !s.begun:
-		s.begun, s.before = true, reader.View().Moves()
+		s.begun, s.before = true, reader.View().Relocations()
 	case s.moves && s.seen.Full() && (reader.MovedSince(s.before, true) || reader.MovedSince(s.before, false)):
 		return errTooManySeen // it might be given twice
 	}

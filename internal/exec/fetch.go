@@ -12,7 +12,7 @@ type fetch struct {
 	plan    *planner.Fetch
 	stats   *Stats
 	in      working
-	records *storage.Nearby // nil: not read from yet in this view
+	records *storage.SequentialFetcher // nil: not read from yet in this view
 }
 
 func (n *fetch) work(r *reading, m *Member) (status, error) {
@@ -38,7 +38,7 @@ func (n *fetch) get(r *reading, m *Member) (there bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		n.records = reader.Nearby()
+		n.records = reader.SequentialFetcher()
 	}
 	rec, there, err := n.records.Get(m.ID)
 	if !there {

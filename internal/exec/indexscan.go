@@ -185,7 +185,7 @@ func (s *indexScan) open(r *reading) error {
 
 // takeUp has a parked scan mind that records may have moved within the key where it stands.
 func (s *indexScan) takeUp(r *storage.Reader) (err error) {
-	if s.plan.Index.Unique || !r.Moves() {
+	if s.plan.Index.Unique || !r.Relocates() {
 		return nil
 	}
 	if s.plan.Backward && !s.unordered {

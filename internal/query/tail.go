@@ -45,10 +45,10 @@ type tail struct {
 // Tailing implements cursor.Tail.
 func (r *Running) Tailing() bool { return r.tail != nil && r.tail.tailing() }
 
-// News implements cursor.Tail.
-func (r *Running) News() (next <-chan struct{}, ok bool) {
+// Inserted implements cursor.Tail.
+func (r *Running) Inserted() (next <-chan struct{}, ok bool) {
 	if r.tail == nil {
 		return nil, false
 	}
-	return r.tail.store.News(r.tail.collection)
+	return r.tail.store.Inserted(r.tail.collection)
 }

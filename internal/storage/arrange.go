@@ -38,7 +38,7 @@ const arrangeBytes = 4 << 20
 // it stopped the last time. more says that there may be others.
 func (s *Store) Arrange(ctx context.Context, collection uint32, limit int) (moved int, more bool, err error) {
 	c := s.current.Load().collections[collection]
-	if c == nil || !c.moves() {
+	if c == nil || !c.relocates() {
 		return 0, false, nil
 	}
 	a := &c.steady.arranging
@@ -49,7 +49,7 @@ func (s *Store) Arrange(ctx context.Context, collection uint32, limit int) (move
 	var all bool
 	err = s.Write(ctx, c.NS, WriteOptions{Durability: kv.Buffered}, func(w *Writer) (err error) {
 		found, all = nil, true
-		if w.c.ID != collection || !w.c.moves() || w.c.order.number != at.number {
+		if w.c.ID != collection || !w.c.relocates() || w.c.order.number != at.number {
 			return nil
 		}
 		if found, all, err = w.misplaced(at.after, limit); err != nil {
@@ -77,7 +77,7 @@ func (s *Store) Arrange(ctx context.Context, collection uint32, limit int) (move
 // Arrange has moved there since the store was opened.
 func (s *Store) Arranged(collection uint32) (order uint32, moved int64) {
 	c := s.current.Load().collections[collection]
-	if c == nil || !c.moves() {
+	if c == nil || !c.relocates() {
 		return 0, 0
 	}
 	return c.order.number, c.steady.arranging.under(c.order.number).moved
@@ -97,7 +97,7 @@ func (s *Store) Misplaced(ctx context.Context, collection uint32, limit int64) (
 	}
 	defer view.Close()
 	r, ok := view.CollectionByID(collection)
-	if !ok || !r.c.moves() {
+	if !ok || !r.c.relocates() {
 		return 0, nil
 	}
 	var after []byte
@@ -115,7 +115,7 @@ func (s *Store) Misplaced(ctx context.Context, collection uint32, limit int64) (
 
 // Misplaced says whether any record lies where the collection's order does not want it.
 func (r *Reader) Misplaced() (bool, error) {
-	if !r.c.moves() {
+	if !r.c.relocates() {
 		return false, nil
 	}
 	found, _, err := r.misplaced(nil, 1)

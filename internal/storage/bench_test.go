@@ -140,7 +140,7 @@ func BenchmarkNearby(b *testing.B) {
 	}
 	b.ResetTimer()
 	for range b.N {
-		n, at := r.Nearby(), rand.IntN(benchDocuments-neighbours)
+		n, at := r.SequentialFetcher(), rand.IntN(benchDocuments-neighbours)
 		for i := range neighbours {
 			if _, there, err := n.Get(ids[at+i]); err != nil || !there {
 				b.Fatal(there, err)

@@ -45,15 +45,15 @@ type steady struct {
 	// trimmed is a record of a capped collection up to which all are gone; lock, held exclusively, guards it. The search for
 	// the oldest begins there: what the engine keeps of deleted records would make it longer with each.
 	trimmed RecordID
-	news    news
+	inserts insertNotifier
 	// builds are the index builds whose side tables writers fill; lock, held exclusively, guards it, and anybody may look.
 	builds atomic.Pointer[[]*Build]
 	// writes counts commits, before the lock is given back.
 	writes atomic.Int64
 	// lastSweep is the number of the last sweep, among those of all collections.
-	lastSweep atomic.Uint64
-	moves     moves
-	novelty   novelty // of _id
+	lastSweep   atomic.Uint64
+	relocations relocations
+	uniqueFloor uniqueFloor // of _id
 	// inOrder is the number of the order that all records are known to lie in.
 	inOrder atomic.Uint32
 	// marked tells in which views there may be marks of sweeps.

@@ -316,7 +316,7 @@ func (r *Reader) ModifiedAfter(rule *policy.Rule, millis, limit int64) (n int64,
 
 // isEmptied says whether sweeps leave no dead entries where the rule has its dates.
 func (r *Reader) isEmptied(rule *policy.Rule, dead marks) bool {
-	return rule.Index != nil && r.c.moves() && r.c.order.rule.Index.ID == rule.Index.ID && r.c.index(rule.Index.ID).emptied(dead, r.c.order.number)
+	return rule.Index != nil && r.c.relocates() && r.c.order.rule.Index.ID == rule.Index.ID && r.c.index(rule.Index.ID).emptied(dead, r.c.order.number)
 }
 
 // emptied says whether a sweep deletes the entries of a rule's index with the records: each has one there, and none is dead

@@ -121,8 +121,8 @@ func (c *collection) datedKey(span byte, date int64) []byte {
 	return c.order.appendDate(recordKey(nil, c.ID, nil), span, date)
 }
 
-// moves says whether records have other ids when their dates change.
-func (c *collection) moves() bool { return c.order != nil && !c.order.clustered }
+// relocates says whether records have other ids when their dates change.
+func (c *collection) relocates() bool { return c.order != nil && !c.order.clustered }
 
 // appendOrder appends what all ids of an order begin with.
 func appendOrder(dst []byte, number uint32) []byte {
@@ -183,7 +183,7 @@ func (c *collection) orderBounds() (low, high []byte) {
 // replace is where a record goes whose document changes: where it is, unless that is no longer its place.
 func (w *Writer) replace(old RecordID, doc bson.Doc) (RecordID, error) {
 	switch {
-	case w.c.moves():
+	case w.c.relocates():
 		return w.reorder(old, doc, w.view.now)
 	case w.c.IsTimeSeries() && !w.c.inPlace(old, doc):
 		return w.placeInSeries(doc)
@@ -325,12 +325,12 @@ func (c *collection) nextSequence(e kv.Engine) (uint64, error) {
 	return c.steady.sequence.next(e, c.order != nil)
 }
 
-// Moves says whether records of the collection may move while they stay what they are: now, or once it has a TTL index.
-func (r *Reader) Moves() bool { return r.c.id != nil && !r.c.Options.Capped }
+// Relocates says whether records of the collection may move while they stay what they are: now, or once it has a TTL index.
+func (r *Reader) Relocates() bool { return r.c.id != nil && !r.c.Options.Capped }
 
 // Order is the number of the order that the collection's records lie in, or are brought into; 0 for none.
 func (r *Reader) Order() uint32 {
-	if !r.c.moves() {
+	if !r.c.relocates() {
 		return 0
 	}
 	return r.c.order.number
@@ -350,7 +350,7 @@ func (id RecordID) Sequence() (n uint64, ok bool) {
 // Again is a record that was read before, as it is now: under another id when it has moved.
 func (r *Reader) Again(rec Record) (now Record, ok bool, err error) {
 	now, ok, err = r.Get(rec.ID)
-	if ok || err != nil || !r.c.moves() {
+	if ok || err != nil || !r.c.relocates() {
 		return now, ok, err
 	}
 	now, ok, err = r.GetByID(rec.Doc.Lookup("_id"))

@@ -41,7 +41,7 @@ func (r *Reader) floor(span byte) int64 {
 // floorOf is where the dates in the index of the rule begin: it has as many as there are records, one each, if it is the one
 // that orders them.
 func (r *Reader) floorOf(rule *policy.Rule) int64 {
-	if !r.c.moves() || r.c.order.rule.Index.ID != rule.Index.ID || r.c.steady.inOrder.Load() != r.c.order.number || !r.onceEach(rule) {
+	if !r.c.relocates() || r.c.order.rule.Index.ID != rule.Index.ID || r.c.steady.inOrder.Load() != r.c.order.number || !r.onceEach(rule) {
 		return math.MinInt64
 	}
 	return r.floor(onDefault)

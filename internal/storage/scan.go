@@ -39,7 +39,7 @@ func (r *Reader) Scan(s RecordScan) (*RecordCursor, error) {
 	switch {
 	case s.Low != nil:
 		bounds.Lower = recordKey(nil, r.c.ID, s.Low)
-	case r.c.moves() && r.c.steady.inOrder.Load() == r.c.order.number:
+	case r.c.relocates() && r.c.steady.inOrder.Load() == r.c.order.number:
 		bounds.Lower = r.c.datedKey(onDefault, r.floor(onDefault))
 	case s.Ordered:
 		bounds.Lower = append(start[:len(start):len(start)], orderedMark)

@@ -84,8 +84,8 @@ type Store struct {
 	views sync.Pool
 	// sweeps counts the sweeps of all collections, and how often marks of any were deleted.
 	sweeps atomic.Uint64
-	// moves counts the commits that moved records of any.
-	moves atomic.Uint64
+	// relocations counts the commits that moved records of any.
+	relocations atomic.Uint64
 	// frozen is set while StopHiding works, see hiding.
 	frozen atomic.Int64
 	// seen is the latest time that the store knew when it was opened, 0 when it knew none; hold is where the clock of expiry

@@ -126,9 +126,9 @@ func conflict() error {
 func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 	defer t.end()
 	t.flush()
-	t.beginMoves()
+	t.beginRelocations()
 	err := t.kv.Commit(ctx, d)
-	t.endMoves()
+	t.endRelocations()
 	switch {
 	case err == nil:
 		t.committed()
@@ -166,7 +166,7 @@ func (t *Txn) committed() {
 			w.c.steady.trimmed = w.trimmed
 		}
 		if w.inserted && w.c.Options.Capped {
-			w.c.steady.news.tell()
+			w.c.steady.inserts.tell()
 		}
 		if w.earliest != math.MaxInt64 {
 			t.store.options.OnDeadline(w.c.ID, w.earliest)

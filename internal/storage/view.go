@@ -17,16 +17,16 @@ import (
 // View is what one operation reads: one version of the catalogue, one state of the data, one now. It is used by one
 // goroutine at a time. A cursor that waits for its client closes its View and goes on in a new one.
 type View struct {
-	store    *Store
-	ctx      context.Context
-	version  *version
-	reader   kv.Reader
-	snapshot kv.Snapshot // nil in a transaction, whose end is the transaction's
-	txn      *Txn        // nil outside of one
-	now      int64
-	hiding   hiding
-	swept    uint64 // how many sweeps there had been before it began
-	moves    uint64 // and how many commits that moved records
+	store       *Store
+	ctx         context.Context
+	version     *version
+	reader      kv.Reader
+	snapshot    kv.Snapshot // nil in a transaction, whose end is the transaction's
+	txn         *Txn        // nil outside of one
+	now         int64
+	hiding      hiding
+	swept       uint64 // how many sweeps there had been before it began
+	relocations uint64 // and how many commits that moved records
 	// first is the first reader of the view, taken that there is one: most views have no other.
 	first Reader
 	taken bool
@@ -38,7 +38,7 @@ func (s *Store) View(ctx context.Context) (*View, error) { return s.ViewAt(ctx, 
 // ViewAt is View for an operation whose now was fixed before.
 func (s *Store) ViewAt(ctx context.Context, now int64) (*View, error) {
 	for {
-		version, swept, moves, hiding := s.current.Load(), s.sweeps.Load(), s.moves.Load(), s.hiding()
+		version, swept, relocations, hiding := s.current.Load(), s.sweeps.Load(), s.relocations.Load(), s.hiding()
 		snapshot, err := s.engine.Snapshot()
 		if err != nil {
 			return nil, fmt.Errorf("storage: view: %w", err)
@@ -46,7 +46,7 @@ func (s *Store) ViewAt(ctx context.Context, now int64) (*View, error) {
 		if s.current.Load() == version {
 			v := s.spareView()
 			v.store, v.ctx, v.version, v.reader, v.snapshot, v.now, v.hiding = s, ctx, version, snapshot, snapshot, now, hiding
-			v.swept, v.moves = swept, moves
+			v.swept, v.relocations = swept, relocations
 			return v, nil
 		}
 		if err := snapshot.Close(); err != nil {

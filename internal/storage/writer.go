@@ -212,7 +212,7 @@ func (w *Writer) write(old, rec Record) {
 	w.claim(w.key)
 	if !bytes.Equal(old.ID, rec.ID) {
 		w.txn.kv.Delete(w.key)
-		w.noteMove(old.ID, rec.ID)
+		w.noteRelocation(old.ID, rec.ID)
 	}
 	w.putRecord(rec)
 	for i := range w.tables {

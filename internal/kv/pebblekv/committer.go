@@ -19,18 +19,18 @@ import (
 
 // committer lets commits in one at a time; see the package comment.
 type committer struct {
-	db       *pebble.DB
-	disk     vfs.FS
-	dir      string
-	failure  *failure
-	open     *openTxns
-	sequence atomic.Uint64 // of the youngest visible commit; moves under mu
-	durable  atomic.Uint64 // of the youngest commit that a sync has covered, that began after it
-	next     atomic.Uint64 // Pebble's sequence number behind all that was applied; moves under mu
-	tables   sync.Mutex    // held before mu, while tables are taken over or excised
-	latest   latest
-	rows     *rowCache
-	rounds   rounds
+	db        *pebble.DB
+	disk      vfs.FS
+	dir       string
+	failure   *failure
+	open      *openTxns
+	sequence  atomic.Uint64 // of the youngest visible commit; moves under mu
+	durable   atomic.Uint64 // of the youngest commit that a sync has covered, that began after it
+	next      atomic.Uint64 // Pebble's sequence number behind all that was applied; moves under mu
+	tables    sync.Mutex    // held before mu, while tables are taken over or excised
+	snapshots snapshotCache
+	rows      *rowCache
+	group     groupCommit
 
 	// mu orders commits. It is held while Pebble writes the log's buffer and the memtable, and so through a write stall,
 	// but never while the disk syncs.
@@ -55,7 +55,7 @@ type commit struct {
 
 func newCommitter(db *pebble.DB, disk vfs.FS, dir string, f *failure, open *openTxns, h *rowCache) *committer {
 	c := &committer{db: db, disk: disk, dir: dir, failure: f, open: open, rows: h}
-	c.rounds.clock, c.rounds.sync = clock.Wall(), c.syncLog
+	c.group.clock, c.group.sync = clock.Wall(), c.syncLog
 	c.mu.claims = newClaims()
 	c.mu.counters = map[string]*int64{}
 	return c
@@ -72,7 +72,7 @@ func (c *committer) commit(t commit, d kv.Durability) error {
 		}
 		return err
 	}
-	c.latest.forget()
+	c.snapshots.forget()
 	t.end()
 	closeBatch(t.batch)
 	if d == kv.Synced {
@@ -243,7 +243,7 @@ func (c *committer) deleteRange(start, end []byte) error {
 	if err := c.applyRange(b, r); err != nil {
 		return err
 	}
-	c.latest.forget()
+	c.snapshots.forget()
 	closeBatch(b)
 	return c.synced()
 }
@@ -270,11 +270,11 @@ func (c *committer) loaded() {
 	c.mu.Lock()
 	c.sequence.Store(c.sequence.Load() + 1)
 	c.mu.Unlock()
-	c.latest.forget()
+	c.snapshots.forget()
 }
 
 // sync makes durable what was applied before; many share one sync.
-func (c *committer) sync() error { return c.rounds.wait() }
+func (c *committer) sync() error { return c.group.wait() }
 
 // emptyRecord is a batch that changes nothing. What it says is for those who read the log when it is damaged.
 func (c *committer) emptyRecord(says string) *pebble.Batch {

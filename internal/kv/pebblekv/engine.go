@@ -4,7 +4,7 @@
 //
 // All writes pass the committer, one at a time: it checks the claims, turns added counters into their new absolute
 // values, and applies one Pebble batch, which makes it visible. That happens under one mutex; waiting for the disk does
-// not, so that commits that arrive while a sync runs share the next one (rounds).
+// not, so that commits that arrive while a sync runs share the next one (groupCommit).
 //
 // A transaction reads the committer's sequence before it takes its snapshot, and one that begins blind takes none before it
 // reads. A commit that lands between the two is in the snapshot and still counts as after it: a conflict too many, never one
@@ -15,7 +15,7 @@
 //
 // # Reading
 //
-// Readers between two commits share one Pebble snapshot (latest), and values read by key are kept for the next reader
+// Readers between two commits share one Pebble snapshot (snapshotCache), and values read by key are kept for the next reader
 // (rowCache). Both go by the committer's sequence.
 //
 // # Space
@@ -177,7 +177,7 @@ func (e *Engine) Snapshot() (kv.Snapshot, error) {
 	if e.closed.Load() {
 		return nil, kv.ErrClosed
 	}
-	return &snapshot{e.commits.latest.acquire(e.db, &e.commits.sequence), e.commits.rows}, nil
+	return &snapshot{e.commits.snapshots.acquire(e.db, &e.commits.sequence), e.commits.rows}, nil
 }
 
 // Begin is kv.Engine's.
@@ -276,7 +276,7 @@ func (e *Engine) AfterSync(done func(error)) (waits bool) {
 	if e.volatile && e.failure.get() == nil && !e.closed.Load() {
 		return false
 	}
-	e.commits.rounds.after(done)
+	e.commits.group.after(done)
 	return true
 }
 
@@ -320,8 +320,8 @@ func (e *Engine) Close() error {
 	}
 	e.reclaim.stop()
 	err := errors.Join(e.syncer.stop(), e.forgotten.stop())
-	e.commits.rounds.stop()
-	e.commits.latest.forget()
+	e.commits.group.stop()
+	e.commits.snapshots.forget()
 	e.commits.rows.stop()
 	if e.commits.isStuck() {
 		return errors.Join(err, e.failure.get()) // Pebble's locks are held for good; its files close with the process

@@ -18,8 +18,8 @@ func (e *Engine) Flush() error { return e.db.Flush() }
 
 // CountSyncs counts the syncs from now on. Nobody else may use the store yet.
 func (e *Engine) CountSyncs() *atomic.Int64 {
-	n, sync := new(atomic.Int64), e.commits.rounds.sync
-	e.commits.rounds.sync = func() error { n.Add(1); return sync() }
+	n, sync := new(atomic.Int64), e.commits.group.sync
+	e.commits.group.sync = func() error { n.Add(1); return sync() }
 	return n
 }
 

@@ -22,8 +22,8 @@ func BenchmarkInsert(b *testing.B) {
 	const writers = 16
 	e := filled(b)
 	var next, syncs atomic.Int64
-	sync := e.commits.rounds.sync
-	e.commits.rounds.sync = func() error { syncs.Add(1); return sync() }
+	sync := e.commits.group.sync
+	e.commits.group.sync = func() error { syncs.Add(1); return sync() }
 	next.Store(2 * benchKeys)
 	for _, d := range []kv.Durability{kv.Synced, kv.Buffered} {
 		b.Run([]string{"synced", "buffered"}[d], func(b *testing.B) {

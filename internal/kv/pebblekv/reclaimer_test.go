@@ -26,7 +26,7 @@ func openDeleted(t *testing.T, low bool) (*committer, Options, overlay.Range) {
 	must(err)
 	c := newCommitter(db, o.FS, "db", &failure{}, &openTxns{}, newRowCache(1<<20))
 	t.Cleanup(func() {
-		c.rounds.stop()
+		c.group.stop()
 		must(db.Close())
 	})
 	r := overlay.Range{Start: benchKey(reclaimKept), End: benchKey(reclaimKept + reclaimDeleted)}

@@ -79,7 +79,7 @@ func (r *replacement) Commit(ctx context.Context) error {
 	if err := e.commits.replace(ctx, r); err != nil {
 		return err
 	}
-	e.commits.latest.forget()
+	e.commits.snapshots.forget()
 	e.reclaim.deleted(r.size, r.span)
 	return nil
 }

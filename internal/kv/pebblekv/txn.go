@@ -99,7 +99,7 @@ func (t *txn) end() {
 
 // look takes the snapshot.
 func (t *txn) look() *snapshot {
-	t.snapshot = snapshot{t.engine.commits.latest.acquire(t.engine.db, &t.engine.commits.sequence), t.engine.commits.rows}
+	t.snapshot = snapshot{t.engine.commits.snapshots.acquire(t.engine.db, &t.engine.commits.sequence), t.engine.commits.rows}
 	t.View.Snapshot = &t.snapshot
 	return &t.snapshot
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 )
 
-var nearbyNS = namespace.NS{DB: "db", Coll: "nearby"}
+var sequentialNS = namespace.NS{DB: "db", Coll: "nearby"}
 
-// nearbyRecords is a collection of which every seventh record is deleted and every fifth hidden, and the ids of all there
+// sequentialRecords is a collection of which every seventh record is deleted and every fifth hidden, and the ids of all there
 // ever were, in order.
-func nearbyRecords(t *testing.T, n int) (*fixture, []RecordID) {
+func sequentialRecords(t *testing.T, n int) (*fixture, []RecordID) {
 	f := newFixture(t)
-	if _, err := f.CreateIndexes(context.Background(), nearbyNS, f.parse(`{key: {d: 1}, name: "d", expireAfterSeconds: 0, hideExpired: true}`)); err != nil {
+	if _, err := f.CreateIndexes(context.Background(), sequentialNS, f.parse(`{key: {d: 1}, name: "d", expireAfterSeconds: 0, hideExpired: true}`)); err != nil {
 		t.Fatal(err)
 	}
 	var ids []RecordID
-	err := f.Write(context.Background(), nearbyNS, creating, func(w *Writer) error {
+	err := f.Write(context.Background(), sequentialNS, creating, func(w *Writer) error {
 		for i := range n {
 			date := epoch.UnixMilli() + int64(i)
 			if i%5 == 0 {
@@ -50,10 +50,10 @@ func nearbyRecords(t *testing.T, n int) (*fixture, []RecordID) {
 	return f, ids
 }
 
-// TestNearby asks for records in all manners of order, and compares with Get.
-func TestNearby(t *testing.T) {
+// TestSequentialFetcher asks for records in all manners of order, and compares with Get.
+func TestSequentialFetcher(t *testing.T) {
 	const records = 500
-	f, ids := nearbyRecords(t, records)
+	f, ids := sequentialRecords(t, records)
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	v, err := f.View(context.Background())
@@ -61,8 +61,8 @@ func TestNearby(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	reader, _ := v.Collection(nearbyNS)
-	n := reader.Nearby()
+	reader, _ := v.Collection(sequentialNS)
+	n := reader.SequentialFetcher()
 	walked := 0
 	for at, step, left := 0, 1, 0; walked < 2000; left-- {
 		if left <= 0 {
@@ -94,16 +94,16 @@ func TestNearby(t *testing.T) {
 	}
 }
 
-// TestNearbyWaits: tries that are in vain become rare, and one that pays makes the next one come soon.
-func TestNearbyWaits(t *testing.T) {
-	f, ids := nearbyRecords(t, 500)
+// TestSequentialFetcherWaits: tries that are in vain become rare, and one that pays makes the next one come soon.
+func TestSequentialFetcherWaits(t *testing.T) {
+	f, ids := sequentialRecords(t, 500)
 	v, err := f.View(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer v.Close()
-	reader, _ := v.Collection(nearbyNS)
-	n := reader.Nearby()
+	reader, _ := v.Collection(sequentialNS)
+	n := reader.SequentialFetcher()
 	walks := func(step, times int) (count int) {
 		for i := range times {
 			before := n.found
@@ -116,10 +116,10 @@ func TestNearbyWaits(t *testing.T) {
 		}
 		return count
 	}
-	if found := walks(40, 10_000); found > 0 || n.nextWait != nearbyMaxWait {
+	if found := walks(40, 10_000); found > 0 || n.nextWait != sequentialMaxWait {
 		t.Errorf("%d were found by walking to what lies 40 apart, and the next try comes after %d", found, n.nextWait)
 	}
-	if found := walks(1, 10_000); found < 3000 || n.nextWait != nearbyFirstWait {
+	if found := walks(1, 10_000); found < 3000 || n.nextWait != sequentialFirstWait {
 		t.Errorf("%d were found by walking to neighbours, and the next try comes after %d", found, n.nextWait)
 	}
 	if err := n.Close(); err != nil {
@@ -127,11 +127,11 @@ func TestNearbyWaits(t *testing.T) {
 	}
 }
 
-// TestNearbyInTransaction: it sees what the transaction has written.
-func TestNearbyInTransaction(t *testing.T) {
-	f, ids := nearbyRecords(t, 100)
-	err := f.Write(context.Background(), nearbyNS, creating, func(w *Writer) error {
-		n := w.Nearby()
+// TestSequentialFetcherInTransaction: it sees what the transaction has written.
+func TestSequentialFetcherInTransaction(t *testing.T) {
+	f, ids := sequentialRecords(t, 100)
+	err := f.Write(context.Background(), sequentialNS, creating, func(w *Writer) error {
+		n := w.SequentialFetcher()
 		for i, id := range ids {
 			rec, there, err := n.Get(id)
 			if err != nil {

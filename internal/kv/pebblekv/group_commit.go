@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 )
 
-// rounds lets commits that are applied share syncs: one sync runs at a time, and all that came before it began are durable
+// groupCommit lets commits that are applied share syncs: one sync runs at a time, and all that came before it began are durable
 // after it.
 //
 // Who comes first while a sync runs leads the next round. Before it syncs it waits for those whom the last round has just
@@ -18,7 +18,7 @@ import (
 // alone is never kept waiting.
 //
 // A member either blocks or leaves a callback. The first of a round, if it leaves one, starts a goroutine that leads.
-type rounds struct {
+type groupCommit struct {
 	clock clock.Clock
 	sync  func() error
 	turn  sync.Mutex    // held by the round that syncs; guards took
@@ -41,12 +41,12 @@ type round struct {
 	done    chan struct{}
 	err     error         // set before done is closed
 	full    chan struct{} // closed when all who are expected have come
-	members int           // guarded by the mutex of rounds
-	after   []func(error) // called when it is over; guarded by the mutex of rounds while it takes members in
+	members int           // guarded by the mutex of groupCommit
+	after   []func(error) // called when it is over; guarded by the mutex of groupCommit while it takes members in
 }
 
 // wait returns when everything that was applied before is durable.
-func (s *rounds) wait() error {
+func (s *groupCommit) wait() error {
 	r, leads := s.join(nil)
 	if r == nil {
 		return kv.ErrClosed
@@ -59,7 +59,7 @@ func (s *rounds) wait() error {
 }
 
 // after has done called, by another goroutine, when everything that was applied before is durable.
-func (s *rounds) after(done func(error)) {
+func (s *groupCommit) after(done func(error)) {
 	r, leads := s.join(done)
 	switch {
 	case r == nil:
@@ -70,7 +70,7 @@ func (s *rounds) after(done func(error)) {
 }
 
 // join enters the next round, with a function to call after it or nil. There is none when the rounds have been stopped.
-func (s *rounds) join(after func(error)) (r *round, leads bool) {
+func (s *groupCommit) join(after func(error)) (r *round, leads bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.closed {
@@ -94,7 +94,7 @@ func (s *rounds) join(after func(error)) (r *round, leads bool) {
 }
 
 // stop lets nobody in any more and waits for those who are.
-func (s *rounds) stop() {
+func (s *groupCommit) stop() {
 	s.mu.Lock()
 	s.mu.closed = true
 	s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *rounds) stop() {
 }
 
 // lead leads r to its end. The functions come last: what they do holds nobody up who waits, nor the next round.
-func (s *rounds) lead(r *round) {
+func (s *groupCommit) lead(r *round) {
 	defer s.leading.Done()
 	s.take(r)
 	for _, done := range r.after {
@@ -111,7 +111,7 @@ func (s *rounds) lead(r *round) {
 }
 
 // take takes the turn for r, and gives it on when it has synced.
-func (s *rounds) take(r *round) {
+func (s *groupCommit) take(r *round) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	runtime.Gosched()
@@ -125,7 +125,7 @@ func (s *rounds) take(r *round) {
 }
 
 // gather waits for those who are expected in r.
-func (s *rounds) gather(r *round) {
+func (s *groupCommit) gather(r *round) {
 	s.mu.Lock()
 	s.mu.gathers = r.members < s.mu.expected
 	wait := s.mu.gathers
@@ -142,7 +142,7 @@ func (s *rounds) gather(r *round) {
 }
 
 // close lets nobody else into r.
-func (s *rounds) close(r *round) (members int) {
+func (s *groupCommit) close(r *round) (members int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.next, s.mu.gathers = nil, false
@@ -150,7 +150,7 @@ func (s *rounds) close(r *round) (members int) {
 }
 
 // expect counts the members of a round that has synced and those who came meanwhile.
-func (s *rounds) expect(members int) {
+func (s *groupCommit) expect(members int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.mu.next; r != nil {

@@ -21,16 +21,16 @@ func (v *view) release() {
 	}
 }
 
-// latest shares one Pebble snapshot among readers for as long as nothing is committed: making and closing one takes
+// snapshotCache shares one Pebble snapshot among readers for as long as nothing is committed: making and closing one takes
 // Pebble's own mutex, and looks for compactions. It is let go of at the next commit, because an open snapshot keeps
 // what is deleted later from being reclaimed.
-type latest struct {
+type snapshotCache struct {
 	mu   sync.Mutex // guards view; it is never held while Pebble's mutex is asked for
 	view *view      // nil, or one reference
 }
 
 // acquire returns a view of all that is committed. The caller releases it.
-func (l *latest) acquire(db *pebble.DB, sequence *atomic.Uint64) *view {
+func (l *snapshotCache) acquire(db *pebble.DB, sequence *atomic.Uint64) *view {
 	now := sequence.Load()
 	l.mu.Lock()
 	if v := l.view; v != nil && v.at >= now {
@@ -46,7 +46,7 @@ func (l *latest) acquire(db *pebble.DB, sequence *atomic.Uint64) *view {
 }
 
 // keep makes v the view that is shared, unless something was committed meanwhile.
-func (l *latest) keep(v *view, sequence *atomic.Uint64) {
+func (l *snapshotCache) keep(v *view, sequence *atomic.Uint64) {
 	l.mu.Lock()
 	old := l.view
 	if sequence.Load() != v.at || old != nil && old.at >= v.at {
@@ -62,7 +62,7 @@ func (l *latest) keep(v *view, sequence *atomic.Uint64) {
 }
 
 // forget lets go of the shared view: a commit has become visible that it does not have.
-func (l *latest) forget() {
+func (l *snapshotCache) forget() {
 	l.mu.Lock()
 	old := l.view
 	l.view = nil

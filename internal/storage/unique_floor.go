@@ -8,13 +8,13 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 )
 
-// novelty knows of many keys of an index that they are new, without a look at the index: those that are larger than all
+// uniqueFloor knows of many keys of an index that they are new, without a look at the index: those that are larger than all
 // that the index was given, but for the ones given lately, which are listed. Keys that ascend, as ObjectIds and counters do,
 // are of that kind even when many clients send them in slightly other orders.
 //
-// Invariant: each key that was written since novelty first looked is listed or not above the floor, from before its commit
+// Invariant: each key that was written since uniqueFloor first looked is listed or not above the floor, from before its commit
 // can be seen. A transaction that fails leaves its keys listed; that costs a look.
-type novelty struct {
+type uniqueFloor struct {
 	mu     sync.Mutex // guards all below
 	looked bool
 	off    bool   // a key was too long to be remembered: nothing is known
@@ -32,12 +32,12 @@ type generation struct {
 // maxGeneration is how many keys a generation lists: many more than are on their way in at once one by one.
 const maxGeneration = 512
 
-// maxNovelKey bounds the keys that are remembered, of which each collection has a few.
-const maxNovelKey = 1 << 10
+// maxFloorKey bounds the keys that are remembered, of which each collection has a few.
+const maxFloorKey = 1 << 10
 
 // isNew notes that key is about to be written, and says whether it is known not to be there. largest looks for the largest
 // key that is.
-func (n *novelty) isNew(key []byte, largest func() ([]byte, error)) (bool, error) {
+func (n *uniqueFloor) isNew(key []byte, largest func() ([]byte, error)) (bool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.looked {
@@ -45,12 +45,12 @@ func (n *novelty) isNew(key []byte, largest func() ([]byte, error)) (bool, error
 		if err != nil {
 			return false, err
 		}
-		n.looked, n.off = true, len(floor) > maxNovelKey
+		n.looked, n.off = true, len(floor) > maxFloorKey
 		if !n.off {
 			n.floor, n.seed = bytes.Clone(floor), maphash.MakeSeed()
 		}
 	}
-	if n.off = n.off || len(key) > maxNovelKey; n.off {
+	if n.off = n.off || len(key) > maxFloorKey; n.off {
 		n.floor, n.newest, n.newer = nil, generation{}, generation{}
 		return false, nil
 	}
@@ -70,7 +70,7 @@ func (g *generation) has(hash uint64) bool {
 	return ok
 }
 
-func (n *novelty) list(hash uint64, key []byte) {
+func (n *uniqueFloor) list(hash uint64, key []byte) {
 	if len(n.newest.hashes) >= maxGeneration {
 		if bytes.Compare(n.newer.largest, n.floor) > 0 {
 			n.floor, n.newer.largest = n.newer.largest, n.floor
@@ -94,7 +94,7 @@ func (w *Writer) isNew(t *writtenTable, keyString []byte) (bool, error) {
 	if w.c.id == nil || t.Definition != w.c.id.Definition {
 		return false, nil
 	}
-	return w.c.steady.novelty.isNew(keyString, func() ([]byte, error) {
+	return w.c.steady.uniqueFloor.isNew(keyString, func() ([]byte, error) {
 		prefix := tableKey(nil, t.Definition)
 		it, err := w.view.reader.NewIter(kv.IterOptions{Lower: prefix, Upper: After(prefix)})
 		if err != nil {

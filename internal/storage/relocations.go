@@ -9,21 +9,21 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 )
 
-// moves is when records of a collection have moved last, forward in its order and back. A scan that is taken up again in
+// relocations is when records of a collection have moved last, forward in its order and back. A scan that is taken up again in
 // another view learns from it whether some that it had still to come to may lie behind it now.
-type moves struct {
+type relocations struct {
 	under [2]atomic.Int64  // commits on their way
 	last  [2]atomic.Uint64 // the number of the last commit that has moved any, among those of all collections
 }
 
-// What moves and Writer.moved have two of.
+// What relocations and Writer.moved have two of.
 const (
 	movedForward = 0
 	movedBack    = 1
 )
 
-// noteMove takes note of a record that the transaction moves.
-func (w *Writer) noteMove(old, now RecordID) {
+// noteRelocation takes note of a record that the transaction moves.
+func (w *Writer) noteRelocation(old, now RecordID) {
 	if string(now) < string(old) {
 		w.moved[movedBack] = true
 	} else {
@@ -31,23 +31,23 @@ func (w *Writer) noteMove(old, now RecordID) {
 	}
 }
 
-// beginMoves is called before what t has moved can be seen where it is now, endMoves after.
-func (t *Txn) beginMoves() {
+// beginRelocations is called before what t has moved can be seen where it is now, endRelocations after.
+func (t *Txn) beginRelocations() {
 	for _, w := range t.writers {
 		for way, any := range w.moved {
 			if any {
-				w.c.steady.moves.under[way].Add(1)
+				w.c.steady.relocations.under[way].Add(1)
 			}
 		}
 	}
 }
 
-func (t *Txn) endMoves() {
+func (t *Txn) endRelocations() {
 	for _, w := range t.writers {
 		for way, any := range w.moved {
 			if any {
-				m := &w.c.steady.moves
-				raise(&m.last[way], t.store.moves.Add(1))
+				m := &w.c.steady.relocations
+				raise(&m.last[way], t.store.relocations.Add(1))
 				m.under[way].Add(-1)
 			}
 		}
@@ -59,17 +59,17 @@ func raise(to *atomic.Uint64, n uint64) {
 	}
 }
 
-// Moves is how many commits had moved records, of all collections, before the view began.
-func (v *View) Moves() uint64 { return v.moves }
+// Relocations is how many commits had moved records, of all collections, before the view began.
+func (v *View) Relocations() uint64 { return v.relocations }
 
 // MovedSince says whether records of the collection may have moved that way since a view with so many moves began.
-func (r *Reader) MovedSince(moves uint64, back bool) bool {
+func (r *Reader) MovedSince(relocations uint64, back bool) bool {
 	way := movedForward
 	if back {
 		way = movedBack
 	}
-	m := &r.c.steady.moves
-	return m.under[way].Load() > 0 || m.last[way].Load() > moves // in this order: what has ended meanwhile has its number
+	m := &r.c.steady.relocations
+	return m.under[way].Load() > 0 || m.last[way].Load() > relocations // in this order: what has ended meanwhile has its number
 }
 
 // GetByEntry is Get for a record that an index of its own values has led to, perhaps in an earlier view: where it has moved since
@@ -78,7 +78,7 @@ func (r *Reader) GetByEntry(d *index.Definition, key []byte, id RecordID) (rec R
 	rec, ok, err = r.Get(id)
 	n, numbered := id.Sequence()
 	ix := r.c.index(d.ID)
-	if ok || err != nil || !numbered || ix == nil || !r.Moves() {
+	if ok || err != nil || !numbered || ix == nil || !r.Relocates() {
 		return rec, ok, err
 	}
 	ordered := make([]byte, placeLength)

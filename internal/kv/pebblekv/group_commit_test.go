@@ -12,10 +12,10 @@ import (
 )
 
 // Who comes while a sync runs is not content with it: all who come then share the next one, and its error.
-func TestRounds(t *testing.T) {
+func TestGroupCommit(t *testing.T) {
 	const late = 5
 	began, end := make(chan struct{}), make(chan error)
-	s := rounds{clock: clock.NewFake(time.Unix(0, 0))}
+	s := groupCommit{clock: clock.NewFake(time.Unix(0, 0))}
 	s.sync = func() error {
 		began <- struct{}{}
 		return <-end
@@ -59,11 +59,11 @@ func TestRounds(t *testing.T) {
 }
 
 // Those who committed at about the same time are waited for, but no longer than a sync takes. Who is alone never waits.
-func TestRoundsGather(t *testing.T) {
+func TestGroupCommitGather(t *testing.T) {
 	const sync = time.Millisecond
 	fake := clock.NewFake(time.Unix(0, 0))
 	began, end := make(chan struct{}), make(chan struct{})
-	s := &rounds{clock: fake}
+	s := &groupCommit{clock: fake}
 	s.sync = func() error {
 		began <- struct{}{}
 		<-end
@@ -125,10 +125,10 @@ func TestRoundsGather(t *testing.T) {
 
 // Who leaves a function is a member like another: it is counted, has the round's error, and finds who leads when it comes
 // first. Its function holds nobody up.
-func TestRoundsCallBack(t *testing.T) {
+func TestGroupCommitCallBack(t *testing.T) {
 	fake := clock.NewFake(time.Unix(0, 0))
 	began, end := make(chan struct{}), make(chan error)
-	s := &rounds{clock: fake}
+	s := &groupCommit{clock: fake}
 	s.sync = func() error {
 		began <- struct{}{}
 		defer fake.Advance(time.Millisecond)
@@ -169,9 +169,9 @@ func TestRoundsCallBack(t *testing.T) {
 }
 
 // Rounds that are stopped end what has begun, and tell the rest.
-func TestRoundsStop(t *testing.T) {
+func TestGroupCommitStop(t *testing.T) {
 	began, end := make(chan struct{}), make(chan error)
-	s := &rounds{clock: clock.NewFake(time.Unix(0, 0))}
+	s := &groupCommit{clock: clock.NewFake(time.Unix(0, 0))}
 	s.sync = func() error {
 		began <- struct{}{}
 		return <-end

@@ -2,7 +2,7 @@ package storage
 
 import "bytes"
 
-// Nearby gets records as Reader.Get does, and much faster when they lie near one another in the order in which they are
+// SequentialFetcher gets records as Reader.Get does, and much faster when they lie near one another in the order in which they are
 // asked for, up or down: it then walks from one to the next instead of searching for each. Ids that an index gives often
 // follow one another so: those of one value, and those of values that rise as documents come. Close it.
 //
@@ -11,7 +11,7 @@ import "bytes"
 //
 // Invariants: while there is a cursor, it stands on or behind the last id that was asked for, in its direction. A walk sees
 // the snapshot that Get sees; in a transaction, whose writes a walk would not see, there is none.
-type Nearby struct {
+type SequentialFetcher struct {
 	reader   *Reader
 	last     RecordID
 	down     bool // the direction of the last two ids
@@ -25,20 +25,22 @@ type Nearby struct {
 }
 
 const (
-	// nearbyRun ids in one direction begin a walk. By chance that is one of twelve.
-	nearbyRun = 4
-	// nearbySteps cost about as much as one search that finds its record in memory.
-	nearbySteps = 4
-	// A walk that has found nearbyPays has paid for itself.
-	nearbyPays                     = 16
-	nearbyFirstWait, nearbyMaxWait = 16, 4096
+	// sequentialRun ids in one direction begin a walk. By chance that is one of twelve.
+	sequentialRun = 4
+	// sequentialSteps cost about as much as one search that finds its record in memory.
+	sequentialSteps = 4
+	// A walk that has found sequentialPays has paid for itself.
+	sequentialPays                         = 16
+	sequentialFirstWait, sequentialMaxWait = 16, 4096
 )
 
-// Nearby begins without a walk.
-func (r *Reader) Nearby() *Nearby { return &Nearby{reader: r, nextWait: nearbyFirstWait} }
+// SequentialFetcher begins without a walk.
+func (r *Reader) SequentialFetcher() *SequentialFetcher {
+	return &SequentialFetcher{reader: r, nextWait: sequentialFirstWait}
+}
 
 // Get is the record with the id, valid until the next call. ok is false when there is none.
-func (n *Nearby) Get(id RecordID) (rec Record, ok bool, err error) {
+func (n *SequentialFetcher) Get(id RecordID) (rec Record, ok bool, err error) {
 	if n.reader.view.snapshot == nil {
 		return n.reader.Get(id)
 	}
@@ -57,14 +59,14 @@ func (n *Nearby) Get(id RecordID) (rec Record, ok bool, err error) {
 
 // turn takes note of the direction that id lies in from the one before, and ends or begins a walk. A walk begins behind
 // the last id.
-func (n *Nearby) turn(id RecordID) error {
+func (n *SequentialFetcher) turn(id RecordID) error {
 	n.wait = max(n.wait-1, 0)
 	order := bytes.Compare(id, n.last)
 	if down := order < 0; order == 0 || down != n.down {
 		n.down, n.run = down, 0
 		return n.end()
 	}
-	if n.run++; n.cursor != nil || n.wait > 0 || n.run < nearbyRun {
+	if n.run++; n.cursor != nil || n.wait > 0 || n.run < sequentialRun {
 		return nil
 	}
 	cursor, err := n.reader.Unhidden().Scan(RecordScan{After: n.last.Clone(), Reverse: n.down})
@@ -73,7 +75,7 @@ func (n *Nearby) turn(id RecordID) error {
 }
 
 // walk goes to id. met is false when the walk has ended without an answer; a record without document is not there.
-func (n *Nearby) walk(id RecordID) (rec Record, met bool, err error) {
+func (n *SequentialFetcher) walk(id RecordID) (rec Record, met bool, err error) {
 	for steps := 0; ; steps++ {
 		if n.stands {
 			rec = n.cursor.Record()
@@ -87,7 +89,7 @@ func (n *Nearby) walk(id RecordID) (rec Record, met bool, err error) {
 				return Record{}, true, nil
 			}
 		}
-		if steps == nearbySteps {
+		if steps == sequentialSteps {
 			break
 		}
 		if n.stands = n.cursor.Next(); !n.stands {
@@ -101,14 +103,14 @@ func (n *Nearby) walk(id RecordID) (rec Record, met bool, err error) {
 }
 
 // end ends the walk there is, and says how long to wait until the next.
-func (n *Nearby) end() error {
+func (n *SequentialFetcher) end() error {
 	if n.cursor == nil {
 		return nil
 	}
-	if n.found >= nearbyPays {
-		n.nextWait = nearbyFirstWait
+	if n.found >= sequentialPays {
+		n.nextWait = sequentialFirstWait
 	} else {
-		n.wait, n.nextWait = n.nextWait, min(4*n.nextWait, nearbyMaxWait)
+		n.wait, n.nextWait = n.nextWait, min(4*n.nextWait, sequentialMaxWait)
 	}
 	cursor := n.cursor
 	n.cursor, n.run = nil, 0
@@ -116,4 +118,4 @@ func (n *Nearby) end() error {
 }
 
 // Close ends the walk there is. Get may be called again as long as the view is open.
-func (n *Nearby) Close() error { return n.end() }
+func (n *SequentialFetcher) Close() error { return n.end() }

@@ -8,13 +8,13 @@ import (
 
 // A key that is there is never called new, whatever order keys come in; keys that ascend but for a little disorder are
 // called new after the first look.
-func TestNovelty(t *testing.T) {
+func TestUniqueFloor(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	key := func(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
 	for _, disorder := range []int{0, 3, maxGeneration / 4, 40 * maxGeneration} {
-		var n novelty
+		var n uniqueFloor
 		there := map[int]bool{1000: true}
 		looks, known := 0, 0
 		const tries = 20 * maxGeneration
@@ -49,10 +49,10 @@ func TestNovelty(t *testing.T) {
 }
 
 // Long keys are not remembered, and nothing is called new after one.
-func TestNoveltyOfLongKeys(t *testing.T) {
-	long, short := make([]byte, maxNovelKey+1), []byte{1}
+func TestUniqueFloorOfLongKeys(t *testing.T) {
+	long, short := make([]byte, maxFloorKey+1), []byte{1}
 	for _, keys := range [][][]byte{{nil, short, long}, {long, short}} {
-		var n novelty
+		var n uniqueFloor
 		floor, known := keys[0], keys[1:]
 		for i, key := range append(known, []byte{2}, []byte{3}) {
 			isNew, err := n.isNew(key, func() ([]byte, error) { return floor, nil })

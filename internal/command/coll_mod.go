@@ -82,11 +82,11 @@ func (op *Op) applyCollMod(r *collModRequest) (bson.Doc, error) {
 		reply = bson.Build()
 		return op.modified(op.Ctx, c, r, reply)
 	}
-	rehearse := func() (storage.Rehearsal, error) {
-		return op.Query.Store.RehearseModify(op.Ctx, r.ns, op.Now, modify)
+	dryRun := func() (storage.DryRun, error) {
+		return op.Query.Store.DryRunModify(op.Ctx, r.ns, op.Now, modify)
 	}
 	if r.dryRun {
-		h, err := rehearse()
+		h, err := dryRun()
 		if err != nil || !r.changesTTL {
 			return bson.EmptyDoc, err
 		}
@@ -105,7 +105,7 @@ func (op *Op) applyCollMod(r *collModRequest) (bson.Doc, error) {
 	}
 	var err error
 	if r.changesTTL {
-		err = op.guarded(r.ns, r.how, rehearse, apply)
+		err = op.guarded(r.ns, r.how, dryRun, apply)
 	} else {
 		err = apply(nil)
 	}

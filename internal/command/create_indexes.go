@@ -57,7 +57,7 @@ func createIndexes(op *Op) (bson.Doc, error) {
 func (op *Op) makeIndexes(ns namespace.NS, specs []bson.Doc, how storage.OnHidden) (made storage.Created, err error) {
 	ctx, builder, done := op.startBuilder()
 	defer done()
-	rehearse := func() (storage.Rehearsal, error) { return op.rehearseIndexes(ns, specs, false) }
+	dryRun := func() (storage.DryRun, error) { return op.dryRunIndexes(ns, specs, false) }
 	apply := func(seen *catalog.Collection) (err error) {
 		made, err = op.Query.Store.CreateIndexesSeen(ctx, ns, how, func(c *catalog.Collection) ([]*index.Definition, error) {
 			if err := unmoved(seen, c); err != nil {
@@ -68,7 +68,7 @@ func (op *Op) makeIndexes(ns namespace.NS, specs []bson.Doc, how storage.OnHidde
 		return err
 	}
 	if askForTTL(specs) {
-		return made, op.guarded(ns, how, rehearse, apply)
+		return made, op.guarded(ns, how, dryRun, apply)
 	}
 	return made, apply(nil)
 }
@@ -77,15 +77,15 @@ func askForTTL(specs []bson.Doc) bool {
 	return slices.ContainsFunc(specs, func(spec bson.Doc) bool { return !spec.Lookup("expireAfterSeconds").IsMissing() })
 }
 
-func (op *Op) rehearseIndexes(ns namespace.NS, specs []bson.Doc, thorough bool) (storage.Rehearsal, error) {
-	return op.Query.Store.RehearseIndexes(op.Ctx, ns, op.Now, func(c *catalog.Collection) ([]*index.Definition, error) {
+func (op *Op) dryRunIndexes(ns namespace.NS, specs []bson.Doc, thorough bool) (storage.DryRun, error) {
+	return op.Query.Store.DryRunIndexes(op.Ctx, ns, op.Now, func(c *catalog.Collection) ([]*index.Definition, error) {
 		return op.parseIndexes(c, specs)
 	}, thorough)
 }
 
 // tryIndexes answers what would be answered, and what would expire.
 func (op *Op) tryIndexes(ns namespace.NS, specs []bson.Doc, how storage.OnHidden) (bson.Doc, error) {
-	h, err := op.rehearseIndexes(ns, specs, true)
+	h, err := op.dryRunIndexes(ns, specs, true)
 	if err != nil {
 		return nil, err
 	}

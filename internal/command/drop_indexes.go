@@ -71,7 +71,7 @@ func (d *indexDrop) reply(was int) *bson.Builder {
 
 // try answers what would be answered, and what would be deleted.
 func (d *indexDrop) try() (bson.Doc, error) {
-	h, was, err := d.rehearse()
+	h, was, err := d.dryRun()
 	if err != nil {
 		return nil, err
 	}
@@ -80,14 +80,14 @@ func (d *indexDrop) try() (bson.Doc, error) {
 	return b.Doc(), nil
 }
 
-func (d *indexDrop) rehearse() (storage.Rehearsal, int, error) {
-	return d.op.Query.Store.RehearseDrop(d.op.Ctx, d.ns, d.op.Now, d.pick)
+func (d *indexDrop) dryRun() (storage.DryRun, int, error) {
+	return d.op.Query.Store.DryRunDrop(d.op.Ctx, d.ns, d.op.Now, d.pick)
 }
 
 func (d *indexDrop) run() (bson.Doc, error) {
 	was, done := 0, storage.Loosened{}
-	err := d.op.guarded(d.ns, d.how, func() (storage.Rehearsal, error) {
-		h, _, err := d.rehearse()
+	err := d.op.guarded(d.ns, d.how, func() (storage.DryRun, error) {
+		h, _, err := d.dryRun()
 		return h, err
 	}, func(seen *catalog.Collection) (err error) {
 		was, done, err = d.op.Query.Store.DropIndexesWith(d.op.Ctx, d.ns, d.how, func(c *catalog.Collection) ([]*index.Definition, error) {

@@ -25,15 +25,15 @@ func (op *Op) readOnHidden(a *Args) (how storage.OnHidden) {
 	return how
 }
 
-// guarded calls apply, unless ttlMassExpiryGuard forbids what rehearse says that it would do. apply gets the collection as it
+// guarded calls apply, unless ttlMassExpiryGuard forbids what dryRun says that it would do. apply gets the collection as it
 // was then, or nil when that does not matter; with errMoved, all begins anew. Nothing is counted while there is no guard.
-func (op *Op) guarded(ns namespace.NS, how storage.OnHidden, rehearse func() (storage.Rehearsal, error), apply func(seen *catalog.Collection) error) error {
+func (op *Op) guarded(ns namespace.NS, how storage.OnHidden, dryRun func() (storage.DryRun, error), apply func(seen *catalog.Collection) error) error {
 	limit := op.massExpiryGuard()
 	if how.Force || !guards(limit) {
 		return apply(nil)
 	}
 	for {
-		h, err := rehearse()
+		h, err := dryRun()
 		if err != nil {
 			return err
 		}

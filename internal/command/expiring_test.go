@@ -37,9 +37,9 @@ func TestGuarded(t *testing.T) {
 		}
 		counted, applied, bad := 0, 0, 0
 		seen := &catalog.Collection{}
-		err := op.guarded(namespace.NS{DB: "test", Coll: "c"}, storage.OnHidden{Force: c.force}, func() (storage.Rehearsal, error) {
+		err := op.guarded(namespace.NS{DB: "test", Coll: "c"}, storage.OnHidden{Force: c.force}, func() (storage.DryRun, error) {
 			counted++
-			return storage.Rehearsal{Of: seen, Expiring: storage.Expiring{Documents: 10, Would: int64(c.would)}}, nil
+			return storage.DryRun{Of: seen, Expiring: storage.Expiring{Documents: 10, Would: int64(c.would)}}, nil
 		}, func(was *catalog.Collection) error {
 			if (was == seen) != (counted > 0) {
 				t.Errorf("%+v: applied to %v", c, was)

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// orderCount is a count of a collection's order that goes on in slices, beside writers, which add to the tally what they
+// orderCount is a count of a collection's order that goes on in slices, beside writers, which add to the histogram what they
 // change since it was begun. The zero orderCount has not begun.
 type orderCount struct {
-	sync.Mutex        // held by who counts for the tally
-	tally      *tally // the one that is counted for
+	sync.Mutex                // held by who counts for the histogram
+	histogram  *dateHistogram // the one that is counted for
 	reader     *Reader
 	from       []byte // where to go on
 }
@@ -19,7 +19,7 @@ func (n *orderCount) close() {
 	if n.reader != nil {
 		_ = n.reader.view.Close() // it was only read
 	}
-	n.tally, n.reader, n.from = nil, nil, nil
+	n.histogram, n.reader, n.from = nil, nil, nil
 }
 
 // countedAtOnce is how many documents of a collection a sweep counts itself: some milliseconds.
@@ -43,7 +43,7 @@ func (s *Store) CountOrder(ctx context.Context, collection uint32, most int) (mo
 
 // countSoon counts a small collection; counted is false when there is more to count.
 func (s *Store) countSoon(ctx context.Context, c *collection) (counted bool, err error) {
-	if c.order.tally.isKnown() {
+	if c.order.histogram.isKnown() {
 		return true, nil
 	}
 	v, err := s.View(ctx)
@@ -57,9 +57,9 @@ func (s *Store) countSoon(ctx context.Context, c *collection) (counted bool, err
 	return true, s.countOrder(ctx, c)
 }
 
-// countOrder makes the tally of a collection's order known, beside writers, for one who waits.
+// countOrder makes the histogram of a collection's order known, beside writers, for one who waits.
 func (s *Store) countOrder(ctx context.Context, c *collection) error {
-	if c.order.tally.isKnown() {
+	if c.order.histogram.isKnown() {
 		return nil
 	}
 	c.steady.counting.Lock()
@@ -79,21 +79,21 @@ func (s *Store) countOrder(ctx context.Context, c *collection) error {
 // countSome counts on for one who holds counting.
 func (s *Store) countSome(ctx context.Context, c *collection, most int) (more bool, err error) {
 	n := &c.steady.counting
-	if n.tally != c.order.tally {
+	if n.histogram != c.order.histogram {
 		n.close()
 	}
-	if c.order.tally.isKnown() {
+	if c.order.histogram.isKnown() {
 		n.close()
 		return false, nil
 	}
 	if n.reader == nil {
-		v, err := s.beginTally(ctx, c)
+		v, err := s.beginHistogram(ctx, c)
 		if err != nil {
 			return false, err
 		}
-		n.tally, n.reader = c.order.tally, v.read(c)
+		n.histogram, n.reader = c.order.histogram, v.read(c)
 	}
-	if n.from, err = n.reader.tallySome(n.from, most); err != nil {
+	if n.from, err = n.reader.histogramSome(n.from, most); err != nil {
 		n.close()
 		return false, err
 	}
@@ -103,19 +103,19 @@ func (s *Store) countSome(ctx context.Context, c *collection, most int) (more bo
 	case n.from != nil:
 		return true, nil
 	default:
-		n.tally.done()
+		n.histogram.done()
 	}
 	n.close()
 	return false, nil
 }
 
-// beginTally makes writers add to the tally from a moment on, and returns a view of that moment, which no context ends.
-func (s *Store) beginTally(ctx context.Context, c *collection) (*View, error) {
+// beginHistogram makes writers add to the histogram from a moment on, and returns a view of that moment, which no context ends.
+func (s *Store) beginHistogram(ctx context.Context, c *collection) (*View, error) {
 	if err := c.steady.lock.acquire(ctx, true); err != nil {
 		return nil, err
 	}
 	defer c.steady.lock.release(true)
-	c.order.tally.reset()
+	c.order.histogram.reset()
 	return s.View(context.WithoutCancel(ctx))
 }
 

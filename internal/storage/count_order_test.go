@@ -48,16 +48,16 @@ func TestCountInSlices(t *testing.T) {
 		if slices < 7 {
 			t.Errorf("seed %d: counted in %d slices", seed, slices)
 		}
-		got := f.tested().order.tally
+		got := f.tested().order.histogram
 		if !got.isKnown() {
 			t.Fatalf("seed %d: nothing is known", seed)
 		}
 		f.read(testNS, func(r *Reader) error {
-			want := newTally(false)
-			kept := r.c.order.tally
-			r.c.order.tally = want
-			_, err := r.tallySome(nil, 1e6)
-			r.c.order.tally = kept
+			want := newDateHistogram(false)
+			kept := r.c.order.histogram
+			r.c.order.histogram = want
+			_, err := r.histogramSome(nil, 1e6)
+			r.c.order.histogram = kept
 			for want.width < got.width {
 				want.width *= 2 // both began with the narrowest
 			}

@@ -92,7 +92,7 @@ func orderedID(place []byte, sequence uint64) RecordID {
 type order struct {
 	number    uint32
 	rule      *policy.Rule
-	tally     *tally
+	histogram *dateHistogram
 	clustered bool
 }
 
@@ -212,13 +212,13 @@ func (w *Writer) reorder(old RecordID, doc bson.Doc, modified int64) (RecordID, 
 	return orderedID(place, n), err
 }
 
-// tallyRecord takes account of a record that comes to where it lies, or goes from there.
-func (w *Writer) tallyRecord(id RecordID, documents, bytes int64) {
+// histogramRecord takes account of a record that comes to where it lies, or goes from there.
+func (w *Writer) histogramRecord(id RecordID, documents, bytes int64) {
 	if span, date, ok := w.c.order.of(id); ok {
 		if documents > 0 {
-			w.c.order.tally.lower(span, date)
+			w.c.order.histogram.lower(span, date)
 		}
-		w.tallied = append(w.tallied, tallied{span, date, documents, bytes})
+		w.histogramChanges = append(w.histogramChanges, histogramChange{span, date, documents, bytes})
 	}
 }
 
@@ -279,9 +279,9 @@ func makeOrder(c, old *collection, made bool) *order {
 	switch {
 	case o == nil:
 	case old != nil && old.order != nil && old.order.number == o.number:
-		o.tally = old.order.tally
+		o.histogram = old.order.histogram
 	default: // of a new collection, and under a new number, nothing is there yet
-		o.tally = newTally(made && old == nil || old != nil && !o.clustered)
+		o.histogram = newDateHistogram(made && old == nil || old != nil && !o.clustered)
 	}
 	return o
 }

@@ -31,7 +31,7 @@ func (r *Reader) isPast(id RecordID) bool {
 // step over what was swept. A sweep since the view began may have raised it too far; that is looked at afterwards, because
 // sweeps are counted before floors rise.
 func (r *Reader) floor(span byte) int64 {
-	floor := r.c.order.tally.floor(span)
+	floor := r.c.order.histogram.floor(span)
 	if r.c.steady.lastSweep.Load() > r.view.swept {
 		return math.MinInt64
 	}

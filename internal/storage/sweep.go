@@ -28,7 +28,7 @@ const (
 	// look at until it is compacted away.
 	fewSwept = 256
 	// mostCounted is how many records are counted while the lock is held: of a slot from each of its ends, or all that there
-	// are where the tally is not known.
+	// are where the histogram is not known.
 	mostCounted = 1 << 17
 	// maxSweepWait is how long a sweep waits for the writers of a collection, which holds up those that come after it.
 	maxSweepWait = 20 * time.Millisecond
@@ -128,12 +128,12 @@ type cut struct {
 
 // worthSweeping says whether more than a few records may be due. Nobody knows before they have been counted.
 func (s *Store) worthSweeping(o *order, rule *policy.Rule, now int64) bool {
-	if !o.tally.isKnown() {
+	if !o.histogram.isKnown() {
 		return true
 	}
 	n := int64(0)
 	for _, cut := range o.cuts(rule, now) {
-		whole, last, _ := o.tally.upTo(cut.span, cut.date)
+		whole, last, _ := o.histogram.upTo(cut.span, cut.date)
 		n += whole.documents + last.documents
 	}
 	return n >= s.fewSwept
@@ -177,7 +177,7 @@ func (s *Store) sweepBefore(ctx context.Context, c *collection, rule *policy.Rul
 // countLocked is countOrder for one who holds the collection's lock exclusively, and counting. It does not count where little
 // is due, nor so many that all who use the collection would wait for long: most often somebody has counted them before.
 func (s *Store) countLocked(ctx context.Context, c *collection, rule *policy.Rule, now int64) (counted bool, err error) {
-	if c.order.tally.isKnown() {
+	if c.order.histogram.isKnown() {
 		return true, nil
 	}
 	v, err := s.View(ctx)
@@ -193,11 +193,11 @@ func (s *Store) countLocked(ctx context.Context, c *collection, rule *policy.Rul
 		return false, err
 	}
 	c.steady.counting.close()
-	c.order.tally.reset()
-	if _, err := r.tallySome(nil, math.MaxInt); err != nil {
+	c.order.histogram.reset()
+	if _, err := r.histogramSome(nil, math.MaxInt); err != nil {
 		return false, err
 	}
-	c.order.tally.done()
+	c.order.histogram.done()
 	return true, nil
 }
 
@@ -222,7 +222,7 @@ func (s *Store) sweepPatiently(ctx context.Context, c *collection, rule *policy.
 
 // sweepLocked is Sweep for one who holds the collection's lock exclusively.
 func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rule, now int64) (done Swept, ok bool, err error) {
-	if !c.sweeps(rule) || !c.order.tally.isKnown() || len(c.steady.building()) > 0 {
+	if !c.sweeps(rule) || !c.order.histogram.isKnown() || len(c.steady.building()) > 0 {
 		return Swept{}, false, nil
 	}
 	t, err := s.BeginAt(ctx, now)
@@ -249,7 +249,7 @@ func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rul
 		c.steady.marked.deleted(&s.sweeps)
 	}
 	for _, p := range w.parts {
-		c.order.tally.swept(p.slot, p.within, p.cut.date)
+		c.order.histogram.swept(p.slot, p.within, p.cut.date)
 	}
 	return w.done, true, nil
 }
@@ -295,8 +295,8 @@ func (w *sweeping) key(span byte, date int64) []byte {
 
 // part finds what is due in a span.
 func (w *sweeping) part(c cut) (p sweptPart, err error) {
-	whole, last, at := w.c.order.tally.upTo(c.span, c.date)
-	floor := w.c.order.tally.floor(c.span)
+	whole, last, at := w.c.order.histogram.upTo(c.span, c.date)
+	floor := w.c.order.histogram.floor(c.span)
 	p = sweptPart{cut: c, floor: floor, slot: at, low: w.key(c.span, floor), high: After(w.key(c.span, c.date))}
 	if last != (amount{}) && floor <= c.date {
 		var counted bool
@@ -304,7 +304,7 @@ func (w *sweeping) part(c cut) (p sweptPart, err error) {
 			return p, err
 		}
 		if !counted { // what is in the slot stays
-			first, _ := w.c.order.tally.slotBounds(at)
+			first, _ := w.c.order.histogram.slotBounds(at)
 			p.cut.date = first - 1
 			p.high = After(w.key(c.span, first-1))
 		}
@@ -317,7 +317,7 @@ func (w *sweeping) part(c cut) (p sweptPart, err error) {
 // first: at most as many as are deleted, and most often none is behind it. counted is false when those are too many to hold
 // the lock for.
 func (w *sweeping) within(p sweptPart, total amount) (before amount, counted bool, err error) {
-	from, to := w.c.order.tally.slotBounds(p.slot)
+	from, to := w.c.order.histogram.slotBounds(p.slot)
 	var front, back racer
 	defer front.close()
 	defer back.close()

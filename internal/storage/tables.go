@@ -284,7 +284,7 @@ func (w *Writer) removeAside(rec Record) error {
 	w.claimed |= aside.claimed
 	w.documents += aside.documents
 	w.bytes += aside.bytes
-	w.tallied = append(w.tallied, aside.tallied...)
+	w.histogramChanges = append(w.histogramChanges, aside.histogramChanges...)
 	for i := range w.tables {
 		w.tables[i].surplus += aside.tables[i].surplus
 	}

@@ -155,8 +155,8 @@ func (t *Txn) flush() {
 func (t *Txn) committed() {
 	for _, w := range t.writers {
 		w.storedMultikey()
-		if len(w.tallied) > 0 {
-			w.c.order.tally.add(w.tallied)
+		if len(w.histogramChanges) > 0 {
+			w.c.order.histogram.add(w.histogramChanges)
 		}
 		w.c.steady.writes.Add(1)
 		if w.unmarked {

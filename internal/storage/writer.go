@@ -29,11 +29,11 @@ type Writer struct {
 	claimed stripes
 	// What the transaction adds to the collection's counters, written once before the commit.
 	documents, bytes int64
-	tables           []writtenTable // beside c.indexes
-	implied          int64          // entries that record ids stand for, added
-	expired          int64          // documents that were deleted because they had expired
-	tallied          []tallied      // what it adds to the tally of the collection's order
-	earliest         int64          // deadline of what was written
+	tables           []writtenTable    // beside c.indexes
+	implied          int64             // entries that record ids stand for, added
+	expired          int64             // documents that were deleted because they had expired
+	histogramChanges []histogramChange // what it adds to the histogram of the collection's order
+	earliest         int64             // deadline of what was written
 	value            []byte
 	trimmed          RecordID // the last record of a capped collection that made room
 	unmarked         bool     // the marks of sweeps are deleted, or there were none
@@ -124,7 +124,7 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	}
 	w.documents++
 	w.bytes += int64(len(doc))
-	w.tallyRecord(id, 1, int64(len(doc)))
+	w.histogramRecord(id, 1, int64(len(doc)))
 	w.inserted = true
 	w.noteDeadline(rec)
 	return id, w.trimCapped()
@@ -219,8 +219,8 @@ func (w *Writer) write(old, rec Record) {
 		w.moveEntries(&w.tables[i], old, rec)
 	}
 	w.bytes += int64(len(rec.Doc) - len(old.Doc))
-	w.tallyRecord(old.ID, -1, -int64(len(old.Doc)))
-	w.tallyRecord(rec.ID, 1, int64(len(rec.Doc)))
+	w.histogramRecord(old.ID, -1, -int64(len(old.Doc)))
+	w.histogramRecord(rec.ID, 1, int64(len(rec.Doc)))
 }
 
 // Delete removes a record that was read through this Writer or its transaction's View.
@@ -244,7 +244,7 @@ func (w *Writer) remove(rec Record) error {
 	}
 	w.documents--
 	w.bytes -= int64(len(rec.Doc))
-	w.tallyRecord(rec.ID, -1, -int64(len(rec.Doc)))
+	w.histogramRecord(rec.ID, -1, -int64(len(rec.Doc)))
 	return nil
 }
 

@@ -47,7 +47,7 @@ func (s *sweep) tryAtOnce(ctx context.Context) (done, busy bool, err error) {
 	started := s.clock.Now()
 	swept, ok, err := s.sweepAll(ctx)
 	if swept.Uncounted {
-		s.noteChore(s.target.Collection, func(c *chore) { c.count = true })
+		s.noteTask(s.target.Collection, func(c *maintenanceTask) { c.count = true })
 	}
 	if !ok || err != nil {
 		return false, swept.Busy, err

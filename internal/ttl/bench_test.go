@@ -104,7 +104,7 @@ func benchmarkPass(b *testing.B, x benched) {
 	}
 	after := cpuMicros()
 	b.StopTimer()
-	if err := m.RunUpkeep(context.Background()); err != nil {
+	if err := m.RunMaintenance(context.Background()); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(after-before)/float64(b.N), "µs-cpu/op")

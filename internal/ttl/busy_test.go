@@ -61,7 +61,7 @@ func (w *world) holdWriter() (end func()) {
 	}
 }
 
-// TestStopAmidUpkeep: what is shown of the upkeep ends with the monitor, in a slice or between two.
+// TestStopAmidUpkeep: what is shown of the maintenance ends with the monitor, in a slice or between two.
 func TestStopAmidUpkeep(t *testing.T) {
 	for _, resting := range []bool{false, true} {
 		w := newWorld(t)

@@ -67,7 +67,7 @@ type Hooks struct {
 	BeforePass func(at int64)
 	// BeforeBatch comes after records were found due and before they are looked at again and deleted.
 	BeforeBatch func(ns, index string)
-	// BeforeSlice comes before each slice of the upkeep, in the context of what is shown of it.
+	// BeforeSlice comes before each slice of the maintenance, in the context of what is shown of it.
 	BeforeSlice func(ctx context.Context)
 	// Rest comes in the place of a rest between two transactions.
 	Rest func(ctx context.Context, d time.Duration) error

@@ -46,11 +46,11 @@ type Monitor struct {
 
 	turn chan struct{} // holds one token, which whoever runs a pass takes
 	wake chan struct{} // tells the loop to plan anew
-	// hand holds one token, which a visit takes and a slice of upkeep, so that records do not move under a visit's feet.
+	// hand holds one token, which a visit takes and a slice of maintenance, so that records do not move under a visit's feet.
 	hand chan struct{}
 	time *timekeeper
 
-	wakeUpkeep chan struct{}
+	wakeMaintenance chan struct{}
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -59,14 +59,14 @@ type Monitor struct {
 		sync.Mutex // guards plans and accounts, and is held for moments only
 		agenda     agenda
 		// surveyed says that the agenda knows of everything that was stored when it was begun.
-		surveyed bool
-		lastFull time.Duration // when the last pass over everything began, by monotonic time
-		rested   time.Duration // before it no precise pass begins, by monotonic time
-		planned  time.Duration // when the loop wakes, by monotonic time; 0 when a deadline does not change that
-		visited  map[Target]*account
-		chores   map[uint32]*chore // by collection
-		passes   rhythm
-		upkeep   rhythm
+		surveyed    bool
+		lastFull    time.Duration // when the last pass over everything began, by monotonic time
+		rested      time.Duration // before it no precise pass begins, by monotonic time
+		planned     time.Duration // when the loop wakes, by monotonic time; 0 when a deadline does not change that
+		visited     map[Target]*account
+		tasks       map[uint32]*maintenanceTask // by collection
+		passes      rhythm
+		maintenance rhythm
 	}
 }
 
@@ -78,11 +78,11 @@ func New(o Options) *Monitor {
 	m.pacer = m.newPacer()
 	m.client = &operation.Client{Desc: Desc}
 	m.hand = make(chan struct{}, 1)
-	m.turn, m.wake, m.wakeUpkeep = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
-	m.mu.visited, m.mu.chores = map[Target]*account{}, map[uint32]*chore{}
+	m.turn, m.wake, m.wakeMaintenance = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
+	m.mu.visited, m.mu.tasks = map[Target]*account{}, map[uint32]*maintenanceTask{}
 	m.mu.lastFull = clock.Monotonic(m.clock)
 	m.time = newTimekeeper(o.Clock, o.Params, o.Log, m.Wake) // which sleeps until it would have been trusted anyway
-	m.mu.passes, m.mu.upkeep = newRhythm(), newRhythm()
+	m.mu.passes, m.mu.maintenance = newRhythm(), newRhythm()
 	return m
 }
 
@@ -108,10 +108,10 @@ func (m *Monitor) Connect(s *storage.Store, g Gate, r Recorder) error {
 func (m *Monitor) Start() {
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
-	m.surveyChores()
+	m.surveyTasks()
 	m.done.Go(func() { m.watch(ctx) })
 	m.begin(&m.mu.passes, func() { m.loop(ctx) })
-	m.begin(&m.mu.upkeep, func() { m.keep(ctx) })
+	m.begin(&m.mu.maintenance, func() { m.keep(ctx) })
 }
 
 // begin runs a loop.
@@ -317,7 +317,7 @@ func (m *Monitor) OnDDL(e storage.Event) {
 	case storage.IndexCreated, storage.IndexDropped, storage.IndexModified:
 		m.noteDisorder(e.Collection)
 	case storage.CollectionDropped:
-		m.forgetChore(e.Collection)
+		m.forgetTask(e.Collection)
 	}
 	switch e.Kind {
 	case storage.IndexCreated, storage.IndexModified:
@@ -338,7 +338,7 @@ func (m *Monitor) ParameterChanged(name string) {
 		m.Wake()
 	case sleepSecsName, "ttlMonitorEnabled", clockStepName, clockSettleName:
 		m.signal()
-		m.signalUpkeep()
+		m.signalMaintenance()
 	}
 }
 
@@ -349,7 +349,7 @@ func (m *Monitor) Wake() {
 	m.mu.surveyed = false
 	m.mu.Unlock()
 	m.signal()
-	m.signalUpkeep()
+	m.signalMaintenance()
 }
 
 func (m *Monitor) signal() {

@@ -53,7 +53,7 @@ type world struct {
 	before map[string][]string
 	visits bool
 	inside bool
-	// slices are such lines, one for each slice of the upkeep: "-" does nothing.
+	// slices are such lines, one for each slice of the maintenance: "-" does nothing.
 	slices []string
 	logs   bool
 	// atBatch is told the number of each batch that is about to be deleted, from 0 on.
@@ -427,8 +427,8 @@ func (w *world) do(verb, rest, raw string) error {
 		w.visits = true
 	case "watch", "unwatch":
 		w.wants = verb == "watch"
-	case "upkeep":
-		return w.monitor.RunUpkeep(ctx)
+	case "maintenance":
+		return w.monitor.RunMaintenance(ctx)
 	case "before":
 		point, line := first(raw)
 		if point == "slice" {

@@ -47,12 +47,12 @@ func (r *rhythm) tell() {
 func (m *Monitor) Settle(ctx context.Context) error {
 	m.time.look() // whoever turned the clock has just done so
 	for {
-		locked := m.gate.Locked() // what the upkeep was about to do waits, and nobody is at it
+		locked := m.gate.Locked() // what the maintenance was about to do waits, and nobody is at it
 		m.mu.Lock()
 		now := clock.Monotonic(m.clock)
 		settled, slept := m.mu.passes.settled(now), m.mu.passes.slept
 		if settled { // what passes have left
-			settled, slept = locked || m.mu.upkeep.settled(now), m.mu.upkeep.slept
+			settled, slept = locked || m.mu.maintenance.settled(now), m.mu.maintenance.slept
 		}
 		m.mu.Unlock()
 		if settled {

@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
-// Upkeep is what collections whose records lie in the order of their expiry need beside sweeps, and nobody waits for:
+// Maintenance is what collections whose records lie in the order of their expiry need beside sweeps, and nobody waits for:
 // records that were stored before there was the order, or under another, are moved to where they belong (Store.Arrange), and
 // index entries whose records were swept are removed (Store.Clean). A loop of its own does it, in slices of a few
 // milliseconds, a slice of each collection in turn, and rests between them as sweeps do.
@@ -20,8 +20,8 @@ import (
 // cleaned when there are half as many dead ones as documents, down to an eighth, and all of them when the collection has not
 // been swept for a while, the longer the fewer they are: to find them the whole index is walked.
 
-// chore is what is to be done to one collection.
-type chore struct {
+// maintenanceTask is what is to be done to one collection.
+type maintenanceTask struct {
 	// arrange and clean say that there may be work of the kind; cleaning, that it was begun, and interrupted, that there was
 	// a sweep since.
 	// count, that a sweep waits for the order to be counted.
@@ -43,8 +43,8 @@ const (
 	longestQuiet = 24 * time.Hour
 	// leastDead is how many dead entries an index has before anybody minds.
 	leastDead = 1000
-	// choreRetry is when what failed is tried again.
-	choreRetry = time.Minute
+	// taskRetry is when what failed is tried again.
+	taskRetry = time.Minute
 	// arrangedAtOnce and cleanedAtOnce bound one slice.
 	arrangedAtOnce = 100
 	countedInSlice = 4096
@@ -60,7 +60,7 @@ func patience(dead, documents int64) time.Duration {
 }
 
 // cleansNow says whether it is time to clean an index with so many dead entries, of a collection with so many documents.
-func (c *chore) cleansNow(dead, documents int64, now time.Time) bool {
+func (c *maintenanceTask) cleansNow(dead, documents int64, now time.Time) bool {
 	switch {
 	case c.cleaning && (!c.interrupted || dead > documents/8):
 		return true
@@ -71,51 +71,51 @@ func (c *chore) cleansNow(dead, documents int64, now time.Time) bool {
 }
 
 // quiet is for how long the collection has not been swept.
-func (c *chore) quiet(now time.Time) time.Duration {
+func (c *maintenanceTask) quiet(now time.Time) time.Duration {
 	if c.lastSwept.IsZero() || now.Before(c.lastSwept) {
 		return math.MaxInt64
 	}
 	return now.Sub(c.lastSwept)
 }
 
-// noteChore has the upkeep look at the collection.
-func (m *Monitor) noteChore(collection uint32, note func(*chore)) {
+// noteTask has the maintenance look at the collection.
+func (m *Monitor) noteTask(collection uint32, note func(*maintenanceTask)) {
 	now := m.clock.Now()
 	m.mu.Lock()
-	c := m.mu.chores[collection]
+	c := m.mu.tasks[collection]
 	if c == nil {
-		c = &chore{}
-		m.mu.chores[collection] = c
+		c = &maintenanceTask{}
+		m.mu.tasks[collection] = c
 	}
 	c.news++
 	c.at = now
 	note(c)
 	m.mu.Unlock()
-	m.signalUpkeep()
+	m.signalMaintenance()
 }
 
 func (m *Monitor) noteSwept(collection uint32) {
 	now := m.clock.Now()
-	m.noteChore(collection, func(c *chore) {
+	m.noteTask(collection, func(c *maintenanceTask) {
 		c.clean, c.interrupted, c.lastSwept = true, true, now
-		if left := c.retry.Sub(now); left > 0 && left <= choreRetry { // or the clock was turned back
+		if left := c.retry.Sub(now); left > 0 && left <= taskRetry { // or the clock was turned back
 			c.at = c.retry
 		}
 	})
 }
 
 func (m *Monitor) noteDisorder(collection uint32) {
-	m.noteChore(collection, func(c *chore) { c.arrange, c.clean = true, true })
+	m.noteTask(collection, func(c *maintenanceTask) { c.arrange, c.clean = true, true })
 }
 
-func (m *Monitor) forgetChore(collection uint32) {
+func (m *Monitor) forgetTask(collection uint32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.mu.chores, collection)
+	delete(m.mu.tasks, collection)
 }
 
-// surveyChores has the upkeep look at every collection: what was left undone is not noted anywhere.
-func (m *Monitor) surveyChores() {
+// surveyTasks has the maintenance look at every collection: what was left undone is not noted anywhere.
+func (m *Monitor) surveyTasks() {
 	for _, coll := range m.store.Catalog().All() {
 		if !coll.IsView() {
 			m.noteDisorder(coll.ID)
@@ -123,25 +123,25 @@ func (m *Monitor) surveyChores() {
 	}
 }
 
-func (m *Monitor) signalUpkeep() {
+func (m *Monitor) signalMaintenance() {
 	m.mu.Lock()
-	m.mu.upkeep.asked++
+	m.mu.maintenance.asked++
 	m.mu.Unlock()
 	select {
-	case m.wakeUpkeep <- struct{}{}:
+	case m.wakeMaintenance <- struct{}{}:
 	default: // it has been told
 	}
 }
 
-// keep is the upkeep's loop.
+// keep is the maintenance's loop.
 func (m *Monitor) keep(ctx context.Context) {
 	k := m.newKeeper(ctx)
 	defer k.hideAllBut(nil)
 	for last := uint32(0); ctx.Err() == nil; {
-		due, until := m.dueChores()
+		due, until := m.dueTasks()
 		k.hideAllBut(due)
 		if len(due) == 0 {
-			m.sleep(ctx, &m.mu.upkeep, m.wakeUpkeep, until)
+			m.sleep(ctx, &m.mu.maintenance, m.wakeMaintenance, until)
 			continue
 		}
 		i, _ := slices.BinarySearch(due, last+1)
@@ -152,16 +152,16 @@ func (m *Monitor) keep(ctx context.Context) {
 	}
 }
 
-// dueChores are the collections that have something to be done to them now, sorted; when there are none, until is when to look
+// dueTasks are the collections that have something to be done to them now, sorted; when there are none, until is when to look
 // again, by monotonic time.
-func (m *Monitor) dueChores() (due []uint32, until time.Duration) {
+func (m *Monitor) dueTasks() (due []uint32, until time.Duration) {
 	held := m.Held() != ""
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.mu.upkeep.plans()
+	m.mu.maintenance.plans()
 	now, ran := m.clock.Read()
 	until = ran + m.params.sleep()
-	for id, c := range m.mu.chores {
+	for id, c := range m.mu.tasks {
 		switch {
 		case !c.arrange && !c.clean && !c.count:
 		case c.at.After(now) || held:
@@ -179,7 +179,7 @@ func (m *Monitor) dueChores() (due []uint32, until time.Duration) {
 // slice does a little of what is to be done to a collection. Where all says so it cleans whatever there is.
 func (k *keeper) slice(collection uint32, all bool) {
 	k.mu.Lock()
-	known := k.mu.chores[collection]
+	known := k.mu.tasks[collection]
 	if known == nil {
 		k.mu.Unlock()
 		return
@@ -194,13 +194,13 @@ func (k *keeper) slice(collection uint32, all bool) {
 		k.hide(collection)
 	}
 	if err != nil && k.ctx.Err() == nil {
-		c.retry = k.clock.Now().Add(choreRetry)
+		c.retry = k.clock.Now().Add(taskRetry)
 		c.at = c.retry
 		k.log.Warn("TTL: records could not be put in order", "collection", collection, "error", err.Error())
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	known = k.mu.chores[collection]
+	known = k.mu.tasks[collection]
 	switch {
 	case known == nil: // dropped meanwhile
 	case known.news == news:
@@ -213,12 +213,12 @@ func (k *keeper) slice(collection uint32, all bool) {
 	}
 }
 
-// work does a slice of a chore, and shows it.
-func (k *keeper) work(collection uint32, c *chore, all bool) (err error) {
+// work does a slice of a task, and shows it.
+func (k *keeper) work(collection uint32, c *maintenanceTask, all bool) (err error) {
 	defer func() {
 		if r := recover(); r != nil { // the next collections shall not suffer
 			err = fmt.Errorf("ttl: panic: %v", r)
-			k.log.Error("TTL: the upkeep panicked", "collection", collection, "panic", fmt.Sprint(r), serverlog.Stack())
+			k.log.Error("TTL: the maintenance panicked", "collection", collection, "panic", fmt.Sprint(r), serverlog.Stack())
 		}
 	}()
 	ctx := k.contextOf(collection)
@@ -232,7 +232,7 @@ func (k *keeper) work(collection uint32, c *chore, all bool) (err error) {
 	err = holding(ctx, k.hand, func() (err error) {
 		begun := k.clock.Now()
 		defer func() { k.pacer.did(k.clock.Now().Sub(begun), 0) }()
-		did, err = k.doChore(ctx, collection, c, all)
+		did, err = k.doTask(ctx, collection, c, all)
 		return err
 	})
 	if err != nil {
@@ -241,7 +241,7 @@ func (k *keeper) work(collection uint32, c *chore, all bool) (err error) {
 	return k.show(collection, did)
 }
 
-func (m *Monitor) doChore(ctx context.Context, collection uint32, c *chore, all bool) (step, error) {
+func (m *Monitor) doTask(ctx context.Context, collection uint32, c *maintenanceTask, all bool) (step, error) {
 	if err := m.gate.Enter(ctx); err != nil {
 		return step{}, err
 	}
@@ -255,7 +255,7 @@ func (m *Monitor) doChore(ctx context.Context, collection uint32, c *chore, all 
 	return m.clean(ctx, collection, c, all)
 }
 
-func (m *Monitor) arrange(ctx context.Context, collection uint32, c *chore) (step, error) {
+func (m *Monitor) arrange(ctx context.Context, collection uint32, c *maintenanceTask) (step, error) {
 	moved, more, err := m.store.Arrange(ctx, collection, arrangedAtOnce)
 	if err != nil {
 		return step{}, err
@@ -269,11 +269,11 @@ func (m *Monitor) arrange(ctx context.Context, collection uint32, c *chore) (ste
 		err = m.tellOrdered(ctx, collection, c)
 	}
 	c.arrange = more || err != nil
-	return step{task{arranging, order}, int64(moved), more}, err
+	return step{taskWork{arranging, order}, int64(moved), more}, err
 }
 
 // count goes on with what a sweep has to know of the collection first.
-func (m *Monitor) count(ctx context.Context, collection uint32, c *chore) (step, error) {
+func (m *Monitor) count(ctx context.Context, collection uint32, c *maintenanceTask) (step, error) {
 	more, err := m.store.CountOrder(ctx, collection, countedInSlice)
 	if err != nil {
 		return step{}, err
@@ -285,7 +285,7 @@ func (m *Monitor) count(ctx context.Context, collection uint32, c *chore) (step,
 }
 
 // tellOrdered logs that all records of a collection have been put in order, where any were moved.
-func (m *Monitor) tellOrdered(ctx context.Context, collection uint32, c *chore) error {
+func (m *Monitor) tellOrdered(ctx context.Context, collection uint32, c *maintenanceTask) error {
 	if !c.untold {
 		return nil
 	}
@@ -309,8 +309,8 @@ func (m *Monitor) mayBeSwept(collection uint32) {
 	}
 }
 
-func (m *Monitor) clean(ctx context.Context, collection uint32, c *chore, all bool) (step, error) {
-	did := step{task: task{message: cleaning}}
+func (m *Monitor) clean(ctx context.Context, collection uint32, c *maintenanceTask, all bool) (step, error) {
+	did := step{taskWork: taskWork{message: cleaning}}
 	if !all {
 		if ready, err := m.readyToClean(ctx, collection, c); !ready {
 			return did, err
@@ -328,7 +328,7 @@ func (m *Monitor) clean(ctx context.Context, collection uint32, c *chore, all bo
 }
 
 // readyToClean says whether it is time to clean; if not, c says when it will be.
-func (m *Monitor) readyToClean(ctx context.Context, collection uint32, c *chore) (bool, error) {
+func (m *Monitor) readyToClean(ctx context.Context, collection uint32, c *maintenanceTask) (bool, error) {
 	view, err := m.store.View(ctx)
 	if err != nil {
 		return false, err
@@ -353,13 +353,13 @@ func (m *Monitor) readyToClean(ctx context.Context, collection uint32, c *chore)
 	return ready, nil
 }
 
-// RunUpkeep does now all that the upkeep has to do at any time, and returns when it is done, unless it is held up.
-func (m *Monitor) RunUpkeep(ctx context.Context) error {
-	m.surveyChores()
+// RunMaintenance does now all that the maintenance has to do at any time, and returns when it is done, unless it is held up.
+func (m *Monitor) RunMaintenance(ctx context.Context) error {
+	m.surveyTasks()
 	k := m.newKeeper(ctx)
 	defer k.hideAllBut(nil)
 	for _, coll := range m.store.Catalog().All() {
-		for m.Held() == "" && m.hasChore(coll.ID) {
+		for m.Held() == "" && m.hasTask(coll.ID) {
 			if err := k.pacer.rest(ctx); err != nil {
 				return err
 			}
@@ -370,13 +370,13 @@ func (m *Monitor) RunUpkeep(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// hasChore says whether there is something to do to the collection that has not just failed.
-func (m *Monitor) hasChore(collection uint32) bool {
+// hasTask says whether there is something to do to the collection that has not just failed.
+func (m *Monitor) hasTask(collection uint32) bool {
 	now := m.clock.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := m.mu.chores[collection]
-	return c != nil && (c.arrange || c.clean || c.count) && c.at.Before(now.Add(choreRetry))
+	c := m.mu.tasks[collection]
+	return c != nil && (c.arrange || c.clean || c.count) && c.at.Before(now.Add(taskRetry))
 }
 
 // Order is how the records of a collection lie that are to lie in the order of their expiry.
@@ -402,7 +402,7 @@ func (m *Monitor) order(ctx context.Context, r *storage.Reader) (o Order, err er
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c := m.mu.chores[collection]; c != nil {
+	if c := m.mu.tasks[collection]; c != nil {
 		o.Arranged = c.moved
 	}
 	return o, nil

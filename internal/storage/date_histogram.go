@@ -9,12 +9,12 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 )
 
-// tally is how many records, and bytes of documents, lie how far in a collection's order, in slots of dates. From it a sweep
+// dateHistogram is how many records, and bytes of documents, lie how far in a collection's order, in slots of dates. From it a sweep
 // knows how much it deletes without looking. It is in memory only: after a start it is counted once.
 //
 // Writers add to it when they have committed and before they give the collection's lock back, so that who holds the lock
 // exclusively sees it agree with the records.
-type tally struct {
+type dateHistogram struct {
 	mu    sync.Mutex // guards the rest, and is held for moments only
 	known bool
 	width int64 // of a slot, in milliseconds
@@ -32,8 +32,8 @@ type slot struct {
 
 type amount struct{ documents, bytes int64 }
 
-// tallied is a change of a tally on its way.
-type tallied struct {
+// histogramChange is a change of a histogram on its way.
+type histogramChange struct {
 	span             byte
 	date             int64
 	documents, bytes int64
@@ -44,21 +44,21 @@ const (
 	maxSlots      = 4096
 )
 
-func newTally(known bool) *tally {
-	t := &tally{}
+func newDateHistogram(known bool) *dateHistogram {
+	t := &dateHistogram{}
 	t.reset()
 	t.known = known
 	return t
 }
 
 // lower takes note of a record that is about to be written.
-func (t *tally) lower(span byte, date int64) {
+func (t *dateHistogram) lower(span byte, date int64) {
 	t.mu.Lock()
 	t.floors[span] = min(t.floors[span], date)
 	t.mu.Unlock()
 }
 
-func (t *tally) floor(span byte) int64 {
+func (t *dateHistogram) floor(span byte) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.known {
@@ -67,7 +67,7 @@ func (t *tally) floor(span byte) int64 {
 	return t.floors[span]
 }
 
-func (t *tally) add(changes []tallied) {
+func (t *dateHistogram) add(changes []histogramChange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range changes {
@@ -75,7 +75,7 @@ func (t *tally) add(changes []tallied) {
 	}
 }
 
-func (t *tally) addTo(s slot, more amount) {
+func (t *dateHistogram) addTo(s slot, more amount) {
 	a, there := t.slots[s]
 	a.documents += more.documents
 	a.bytes += more.bytes
@@ -90,7 +90,7 @@ func (t *tally) addTo(s slot, more amount) {
 }
 
 // widen joins slots, two and two, until they are few.
-func (t *tally) widen() {
+func (t *dateHistogram) widen() {
 	for len(t.slots) > maxSlots/2 {
 		old := t.slots
 		t.width *= 2
@@ -109,7 +109,7 @@ func floor(n, by int64) int64 {
 }
 
 // upTo is what lies in the slots of a span that end at the date or before, and in the one that the date is in the middle of.
-func (t *tally) upTo(span byte, date int64) (whole, last amount, lastSlot slot) {
+func (t *dateHistogram) upTo(span byte, date int64) (whole, last amount, lastSlot slot) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lastSlot = slot{span, floor(date, t.width)}
@@ -130,7 +130,7 @@ func (t *tally) upTo(span byte, date int64) (whole, last amount, lastSlot slot) 
 }
 
 // swept takes out what a sweep has deleted, up to a date.
-func (t *tally) swept(last slot, part amount, date int64) {
+func (t *dateHistogram) swept(last slot, part amount, date int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.floors[last.span] = max(t.floors[last.span], date+1)
@@ -143,38 +143,38 @@ func (t *tally) swept(last slot, part amount, date int64) {
 }
 
 // slotBounds are the dates in a slot, both inclusive.
-func (t *tally) slotBounds(s slot) (first, last int64) {
+func (t *dateHistogram) slotBounds(s slot) (first, last int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return s.at * t.width, s.at*t.width + (t.width - 1)
 }
 
-func (t *tally) isKnown() bool {
+func (t *dateHistogram) isKnown() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.known
 }
 
 // reset begins a count: from now on writers add what they change.
-func (t *tally) reset() {
+func (t *dateHistogram) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.known, t.width, t.slots = false, narrowestSlot, map[slot]amount{}
 	t.floors = [onNever]int64{onDefault: math.MaxInt64, onOverride: math.MaxInt64}
 }
 
-func (t *tally) done() {
+func (t *dateHistogram) done() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.known = true
 }
 
-// tallyStep is how many records are counted before the tally is told.
-const tallyStep = 4096
+// histogramStep is how many records are counted before the histogram is told.
+const histogramStep = 4096
 
-// tallySome adds what lies in the order in the view, from a key on, nil for the beginning, and returns where to go on after at most
+// histogramSome adds what lies in the order in the view, from a key on, nil for the beginning, and returns where to go on after at most
 // so many records; nil when that was all.
-func (r *Reader) tallySome(from []byte, most int) (next []byte, err error) {
+func (r *Reader) histogramSome(from []byte, most int) (next []byte, err error) {
 	low, high := r.c.orderBounds()
 	if from != nil {
 		low = from
@@ -184,7 +184,7 @@ func (r *Reader) tallySome(from []byte, most int) (next []byte, err error) {
 		return nil, err
 	}
 	defer w.close()
-	var some []tallied
+	var some []histogramChange
 	var last byte
 	for n := 0; w.next(); n++ {
 		if n == most {
@@ -196,7 +196,7 @@ func (r *Reader) tallySome(from []byte, most int) (next []byte, err error) {
 			break
 		}
 		if span != last { // the first of a span, or of a slice
-			r.c.order.tally.lower(span, date)
+			r.c.order.histogram.lower(span, date)
 			last = span
 		}
 		n, err := w.documentBytes()
@@ -208,13 +208,13 @@ func (r *Reader) tallySome(from []byte, most int) (next []byte, err error) {
 			some[k-1].bytes += n
 			continue
 		}
-		if len(some) == tallyStep {
-			r.c.order.tally.add(some)
+		if len(some) == histogramStep {
+			r.c.order.histogram.add(some)
 			some = some[:0]
 		}
-		some = append(some, tallied{span, date, 1, n})
+		some = append(some, histogramChange{span, date, 1, n})
 	}
-	r.c.order.tally.add(some)
+	r.c.order.histogram.add(some)
 	return next, w.err()
 }
 

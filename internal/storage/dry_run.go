@@ -10,9 +10,9 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 )
 
-// Rehearsal is what CreateIndexes or Modify would do. What was asked is what was committed when it was looked at: others
+// DryRun is what CreateIndexes or Modify would do. What was asked is what was committed when it was looked at: others
 // write meanwhile.
-type Rehearsal struct {
+type DryRun struct {
 	// Of is the collection as it was looked at, nil when there is none.
 	Of *catalog.Collection
 	// Made is what CreateIndexes would report.
@@ -20,29 +20,29 @@ type Rehearsal struct {
 	Expiring Expiring
 }
 
-// RehearseIndexes is CreateIndexes that changes nothing: it fails as that would and says what would expire at now. When
+// DryRunIndexes is CreateIndexes that changes nothing: it fails as that would and says what would expire at now. When
 // thorough, the documents are looked at for what would make the build fail.
-func (s *Store) RehearseIndexes(ctx context.Context, ns namespace.NS, now int64, parse func(*catalog.Collection) ([]*index.Definition, error), thorough bool) (Rehearsal, error) {
+func (s *Store) DryRunIndexes(ctx context.Context, ns namespace.NS, now int64, parse func(*catalog.Collection) ([]*index.Definition, error), thorough bool) (DryRun, error) {
 	for {
 		c := s.find([]namespace.NS{ns})[0]
 		if c == nil {
-			return s.rehearseFirst(ns, parse)
+			return s.dryRunFirst(ns, parse)
 		}
 		p, err := s.planIndexes(c, parse)
 		if err != nil {
-			return Rehearsal{}, err
+			return DryRun{}, err
 		}
 		if p.busy == nil {
-			return s.rehearse(ctx, c, now, p, thorough)
+			return s.dryRun(ctx, c, now, p, thorough)
 		}
 		if err := p.busy.wait(ctx); err != nil {
-			return Rehearsal{}, err
+			return DryRun{}, err
 		}
 	}
 }
 
-// rehearseFirst is for a collection that would be made.
-func (s *Store) rehearseFirst(ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error)) (h Rehearsal, err error) {
+// dryRunFirst is for a collection that would be made.
+func (s *Store) dryRunFirst(ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error)) (h DryRun, err error) {
 	coll := &catalog.Collection{NS: ns, Options: catalog.ReadOptions(nil)}
 	if _, err := parse(coll); err != nil {
 		return h, err
@@ -84,40 +84,40 @@ func (p *indexPlan) next(c *collection) *catalog.Collection {
 	return c.WithIndexes(next)
 }
 
-func (s *Store) rehearse(ctx context.Context, c *collection, now int64, p *indexPlan, thorough bool) (Rehearsal, error) {
-	h := Rehearsal{Of: c.Collection, Made: p.made(c)}
+func (s *Store) dryRun(ctx context.Context, c *collection, now int64, p *indexPlan, thorough bool) (DryRun, error) {
+	h := DryRun{Of: c.Collection, Made: p.made(c)}
 	var build []*index.Definition
 	if thorough {
 		build = p.added
 	}
 	var err error
-	h.Expiring, err = s.rehearseOn(ctx, c, now, p.next(c), build)
+	h.Expiring, err = s.dryRunOn(ctx, c, now, p.next(c), build)
 	if err != nil && len(build) > 0 && ctx.Err() == nil {
 		err = failedBuild(newUUID(), c.Collection, err)
 	}
 	return h, err
 }
 
-// RehearseModify is Modify that changes nothing: it fails as that would and says what would expire at now. Documents that
+// DryRunModify is Modify that changes nothing: it fails as that would and says what would expire at now. Documents that
 // are in the way of an index that becomes unique are found by Duplicates.
-func (s *Store) RehearseModify(ctx context.Context, ns namespace.NS, now int64, modify func(*catalog.Collection) (*catalog.Collection, error)) (Rehearsal, error) {
+func (s *Store) DryRunModify(ctx context.Context, ns namespace.NS, now int64, modify func(*catalog.Collection) (*catalog.Collection, error)) (DryRun, error) {
 	c := s.find([]namespace.NS{ns})[0]
 	if c == nil {
-		return Rehearsal{}, notFound(ns)
+		return DryRun{}, notFound(ns)
 	}
 	if err := c.refuseWhileBuilding(); err != nil {
-		return Rehearsal{}, err
+		return DryRun{}, err
 	}
 	next, err := modify(c.Collection)
 	if err != nil || next.IsView() {
-		return Rehearsal{Of: c.Collection}, err
+		return DryRun{Of: c.Collection}, err
 	}
-	e, err := s.rehearseOn(ctx, c, now, next, nil)
-	return Rehearsal{Of: c.Collection, Expiring: e}, err
+	e, err := s.dryRunOn(ctx, c, now, next, nil)
+	return DryRun{Of: c.Collection, Expiring: e}, err
 }
 
-// RehearseDrop is DropIndexes that changes nothing: it fails as that would and says what would be deleted at now.
-func (s *Store) RehearseDrop(ctx context.Context, ns namespace.NS, now int64, pick func(*catalog.Collection) ([]*index.Definition, error)) (h Rehearsal, before int, err error) {
+// DryRunDrop is DropIndexes that changes nothing: it fails as that would and says what would be deleted at now.
+func (s *Store) DryRunDrop(ctx context.Context, ns namespace.NS, now int64, pick func(*catalog.Collection) ([]*index.Definition, error)) (h DryRun, before int, err error) {
 	c := s.find([]namespace.NS{ns})[0]
 	switch {
 	case c == nil:
@@ -138,12 +138,12 @@ func (s *Store) RehearseDrop(ctx context.Context, ns namespace.NS, now int64, pi
 		return h, 0, err
 	}
 	h.Of = c.Collection
-	h.Expiring, err = s.rehearseOn(ctx, c, now, c.WithIndexes(stay), nil)
+	h.Expiring, err = s.dryRunOn(ctx, c, now, c.WithIndexes(stay), nil)
 	return h, len(all.Indexes), err
 }
 
-// rehearseOn says what expires when c becomes next, and fails as the build of the indexes given would.
-func (s *Store) rehearseOn(ctx context.Context, c *collection, now int64, next *catalog.Collection, build []*index.Definition) (e Expiring, err error) {
+// dryRunOn says what expires when c becomes next, and fails as the build of the indexes given would.
+func (s *Store) dryRunOn(ctx context.Context, c *collection, now int64, next *catalog.Collection, build []*index.Definition) (e Expiring, err error) {
 	v, err := s.ViewAt(ctx, now)
 	if err != nil {
 		return e, err

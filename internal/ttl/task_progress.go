@@ -9,14 +9,14 @@ import (
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
-// What currentOp shows of the upkeep is an operation for each chore that takes more than one slice, from the end of the first
+// What currentOp shows of the maintenance is an operation for each task that takes more than one slice, from the end of the first
 // to that of the last. It belongs to the keeper whose slices these are, which alone ends it: when there is nothing more to do,
-// when the chore fails, has to wait, is held up or forgotten, and at the latest when the keeper ends. Between slices the keeper
-// only rests, so there is none while it sleeps. Whoever kills one ends the slice under way, and the chore is tried again after
-// choreRetry, from where it was.
+// when the task fails, has to wait, is held up or forgotten, and at the latest when the keeper ends. Between slices the keeper
+// only rests, so there is none while it sleeps. Whoever kills one ends the slice under way, and the task is tried again after
+// taskRetry, from where it was.
 
-// task is what a chore has to do: one kind of work, and in which order records are put.
-type task struct {
+// taskWork is what a task has to do: one kind of work, and in which order records are put.
+type taskWork struct {
 	message string
 	order   uint32
 }
@@ -29,38 +29,38 @@ const (
 
 // step is what one slice has done of a task.
 type step struct {
-	task
+	taskWork
 	done int64
 	more bool
 }
 
-// labour is a task that is shown.
-type labour struct {
-	task
+// taskProgress is a task that is shown.
+type taskProgress struct {
+	taskWork
 	op          *operation.Operation
 	ctx         context.Context // ends when the operation is killed
 	done, total atomic.Int64
 }
 
 // progress is for operation.Operation.
-func (l *labour) progress() (message string, done, total int64) {
+func (l *taskProgress) progress() (message string, done, total int64) {
 	done = l.done.Load()
 	return l.message, done, max(l.total.Load(), done) // others write meanwhile
 }
 
-// keeper does slices of chores, one at a time, and shows them.
+// keeper does slices of tasks, one at a time, and shows them.
 type keeper struct {
 	*Monitor
 	ctx   context.Context
 	pacer pacer
-	shown map[uint32]*labour // by collection
+	shown map[uint32]*taskProgress // by collection
 }
 
 func (m *Monitor) newKeeper(ctx context.Context) *keeper {
-	return &keeper{Monitor: m, ctx: ctx, pacer: m.newPacer(), shown: map[uint32]*labour{}}
+	return &keeper{Monitor: m, ctx: ctx, pacer: m.newPacer(), shown: map[uint32]*taskProgress{}}
 }
 
-// contextOf is what a slice of a collection's chore runs in.
+// contextOf is what a slice of a collection's task runs in.
 func (k *keeper) contextOf(collection uint32) context.Context {
 	if l := k.shown[collection]; l != nil {
 		return l.ctx
@@ -68,7 +68,7 @@ func (k *keeper) contextOf(collection uint32) context.Context {
 	return k.ctx
 }
 
-// isKilled says whether somebody has killed what is shown of the collection's chore.
+// isKilled says whether somebody has killed what is shown of the collection's task.
 func (k *keeper) isKilled(collection uint32) bool {
 	l := k.shown[collection]
 	return l != nil && l.op.Killed()
@@ -78,7 +78,7 @@ func (k *keeper) isKilled(collection uint32) bool {
 func (k *keeper) show(collection uint32, did step) error {
 	l := k.shown[collection]
 	switch {
-	case did.more && l != nil && l.task == did.task:
+	case did.more && l != nil && l.taskWork == did.taskWork:
 		l.done.Add(did.done)
 	case did.more:
 		k.hide(collection)
@@ -104,7 +104,7 @@ func (k *keeper) begin(collection uint32, did step) error {
 	if err != nil {
 		return err
 	}
-	l := &labour{task: did.task}
+	l := &taskProgress{taskWork: did.taskWork}
 	l.done.Store(done)
 	l.total.Store(done + left)
 	l.op = &operation.Operation{Client: k.client, Kind: "none", NS: r.Catalog().NS.String(), Progress: l.progress}
@@ -146,7 +146,7 @@ func deadEntries(r *storage.Reader, removed int64) (n int64, err error) {
 	return n, nil
 }
 
-// hide ends what is shown of the collection's chore.
+// hide ends what is shown of the collection's task.
 func (k *keeper) hide(collection uint32) {
 	if l := k.shown[collection]; l != nil {
 		k.ops.Finish(l.op)
@@ -154,7 +154,7 @@ func (k *keeper) hide(collection uint32) {
 	}
 }
 
-// hideAllBut ends what is shown of chores that are not among those of the collections, which are sorted.
+// hideAllBut ends what is shown of tasks that are not among those of the collections, which are sorted.
 func (k *keeper) hideAllBut(due []uint32) {
 	for id := range k.shown {
 		if _, ok := slices.BinarySearch(due, id); !ok {

@@ -190,7 +190,7 @@ func (s *indexScan) takeUp(r *storage.Reader) (err error) {
 	}
 	if s.plan.Backward && !s.unordered {
 		if s.unordered = r.Order() == 0; !s.unordered {
-			s.unordered, err = r.Misplaced()
+			s.unordered, err = r.Unclustered()
 		}
 	}
 	if s.after == nil || err != nil {

@@ -107,14 +107,14 @@ func TestExpireAhead(t *testing.T) {
 				c, tries := f.tested(), 0
 				e.writes = func() {
 					tries++
-					if !c.steady.lock.try(false) {
+					if !c.state.lock.try(false) {
 						t.Error("nobody else may write")
 						return
 					}
-					c.steady.lock.release(false)
-					if name != "stop hiding" && c.steady.changing.try(true) {
+					c.state.lock.release(false)
+					if name != "stop hiding" && c.state.changing.try(true) {
 						t.Error("somebody else may change the collection")
-						c.steady.changing.release(true)
+						c.state.changing.release(true)
 					}
 				}
 				f.must(loosen(f, ttl))
@@ -130,11 +130,11 @@ func TestExpireAhead(t *testing.T) {
 				} else {
 					f.holds(dueAhead + 1)
 				}
-				if !c.steady.lock.try(true) || !c.steady.changing.try(true) {
+				if !c.state.lock.try(true) || !c.state.changing.try(true) {
 					t.Error("a lock is still held")
 				}
-				c.steady.lock.release(true)
-				c.steady.changing.release(true)
+				c.state.lock.release(true)
+				c.state.changing.release(true)
 			})
 		}
 	}

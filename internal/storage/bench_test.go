@@ -234,7 +234,7 @@ func BenchmarkSweep(b *testing.B) {
 			}
 			swept := time.Since(started)
 			for more := true; more; {
-				if _, more, err = f.Clean(context.Background(), c.ID, 4000); err != nil {
+				if _, more, err = f.Vacuum(context.Background(), c.ID, 4000); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -289,7 +289,7 @@ func BenchmarkArrange(b *testing.B) {
 	b.ResetTimer()
 	for more := true; more; {
 		var err error
-		if _, more, err = f.Arrange(context.Background(), c, 1000); err != nil {
+		if _, more, err = f.Recluster(context.Background(), c, 1000); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -310,13 +310,13 @@ func BenchmarkMisplaced(b *testing.B) {
 			c := f.current.Load().catalog.Collection(benchNS).ID
 			if half {
 				for moved := 0; moved < b.N/2; moved += 1000 {
-					if _, _, err := f.Arrange(ctx, c, 1000); err != nil {
+					if _, _, err := f.Recluster(ctx, c, 1000); err != nil {
 						b.Fatal(err)
 					}
 				}
 			}
 			b.ResetTimer()
-			n, err := f.Misplaced(ctx, c, math.MaxInt64)
+			n, err := f.Unclustered(ctx, c, math.MaxInt64)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -38,7 +38,7 @@ import (
 // the table right for that entry, whatever the bulk pass saw.
 //
 // Invariants:
-//   - steady.builds and a build's generation change only while the collection's lock is held exclusively; writers read them
+//   - state.builds and a build's generation change only while the collection's lock is held exclusively; writers read them
 //     while they hold it.
 //   - Rows of a closed generation do not change any more.
 //   - count is the number of entries in the table, after every commit of the builder.

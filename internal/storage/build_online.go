@@ -23,16 +23,16 @@ func (s *Store) publish(ctx context.Context, c *collection, defs []*index.Defini
 		b.close()
 		return nil, err
 	}
-	builds := append(slices.Clone(c.steady.building()), b)
-	c.steady.builds.Store(&builds)
+	builds := append(slices.Clone(c.state.building()), b)
+	c.state.builds.Store(&builds)
 	return b, nil
 }
 
 // withdraw ends writers' knowledge of the build, if they have any. The caller holds the collection's lock exclusively.
 func (b *Build) withdraw() {
-	steady := b.collection.steady
-	builds := slices.DeleteFunc(slices.Clone(steady.building()), func(o *Build) bool { return o == b })
-	steady.builds.Store(&builds)
+	state := b.collection.state
+	builds := slices.DeleteFunc(slices.Clone(state.building()), func(o *Build) bool { return o == b })
+	state.builds.Store(&builds)
 }
 
 // run does all the work, beside writers, up to the commit.
@@ -99,7 +99,7 @@ func (b *Build) catchUpRounds() error {
 
 // alone runs f while nobody writes.
 func (b *Build) alone(f func() error) error {
-	lock := &b.collection.steady.lock
+	lock := &b.collection.state.lock
 	if err := lock.acquire(b.ctx, true); err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (b *Build) end() {
 		b.close()
 		return
 	}
-	lock := &b.collection.steady.lock
+	lock := &b.collection.state.lock
 	_ = lock.acquire(context.WithoutCancel(b.ctx), true) // which nothing ends but its turn
 	b.withdraw()
 	lock.release(true)
@@ -182,23 +182,23 @@ func (b *Build) abort(why string) {
 
 // abortBuilds ends all builds of the collection, whose lock is held exclusively.
 func (c *collection) abortBuilds(why string) {
-	for _, b := range c.steady.building() {
+	for _, b := range c.state.building() {
 		b.abort(why)
 	}
 }
 
 // refuseWhileBuilding is the error of what cannot be done to the collection while an index is built. It may be nil.
 func (c *collection) refuseWhileBuilding() error {
-	if c == nil || len(c.steady.building()) == 0 {
+	if c == nil || len(c.state.building()) == 0 {
 		return nil
 	}
 	return mongoerr.New(mongoerr.BackgroundOperationInProgressForNamespace,
 		"cannot perform operation: an index build is currently running for collection with UUID: %s. Found index build: %s",
-		uuidText(c.UUID), uuidText(c.steady.building()[0].UUID))
+		uuidText(c.UUID), uuidText(c.state.building()[0].UUID))
 }
 
 // building are the builds that writers have to know of.
-func (s *steady) building() []*Build {
+func (s *collectionState) building() []*Build {
 	if p := s.builds.Load(); p != nil {
 		return *p
 	}

@@ -37,7 +37,7 @@ func (b *Build) breathe() error {
 	if err := b.alive(); err != nil {
 		return err
 	}
-	if writes := b.collection.steady.writes.Load(); writes != b.pace.writes {
+	if writes := b.collection.state.writes.Load(); writes != b.pace.writes {
 		b.pace.writes = writes
 		if clock.Wait(b.ctx, b.pace.clock, min(restFactor*worked, maxRest)) != nil {
 			return b.alive()

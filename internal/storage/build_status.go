@@ -61,7 +61,7 @@ func (s *Store) Builds(collection uint32) []*Build {
 	if c == nil {
 		return nil
 	}
-	return c.steady.building()
+	return c.state.building()
 }
 
 // report tells the log of each tenth of a phase.

@@ -102,12 +102,12 @@ func buildBesideWriters(t *testing.T, rng *rand.Rand) (good bool) {
 	}
 	var disturb func()
 	disturb = func() {
-		steady := f.find([]namespace.NS{testNS})[0].steady
-		if len(steady.building()) == 0 {
+		state := f.find([]namespace.NS{testNS})[0].state
+		if len(state.building()) == 0 {
 			return // it is the collector who looks
 		}
-		if steady.lock.try(false) { // otherwise the builder holds it
-			steady.lock.release(false)
+		if state.lock.try(false) { // otherwise the builder holds it
+			state.lock.release(false)
 			for range rng.IntN(4) {
 				f.disturb(rng, values)
 			}

@@ -42,7 +42,7 @@ func over(n, bound int64) bool { return bound > 0 && n > bound }
 
 // oldest are the first n records, hidden or not.
 func (w *Writer) oldest(n int) ([]Record, error) {
-	after := w.c.steady.trimmed
+	after := w.c.state.trimmed
 	if w.trimmed != nil {
 		after = w.trimmed
 	}

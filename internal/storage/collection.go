@@ -20,7 +20,7 @@ type version struct {
 // collection is one version of a collection.
 type collection struct {
 	*catalog.Collection
-	steady  *steady
+	state   *collectionState
 	indexes []*tableIndex // those that keep entries
 	id      *tableIndex   // the one on _id, nil when clustered or a time series
 	rules   policy.Rules
@@ -34,8 +34,8 @@ type collection struct {
 	frozen atomic.Int64
 }
 
-// steady is what all versions of a collection share.
-type steady struct {
+// collectionState is what all versions of a collection share.
+type collectionState struct {
 	// changing is held exclusively by those who change what the collection is, before lock: so they may let writers in
 	// between, and nobody else changes it.
 	changing lock
@@ -57,10 +57,10 @@ type steady struct {
 	// inOrder is the number of the order that all records are known to lie in.
 	inOrder atomic.Uint32
 	// marked tells in which views there may be marks of sweeps.
-	marked    marked
-	counting  orderCount
-	cleaning  cleaning
-	arranging arranging
+	marked       marked
+	counting     orderCount
+	vacuuming    vacuuming
+	reclustering reclustering
 }
 
 // tableIndex is an index that keeps entries.
@@ -72,7 +72,7 @@ type tableIndex struct {
 }
 
 // next is v with another catalogue: collections that did not change stay as they are, and of those that did what is
-// steady does. made says that collections which v does not have were just made; fresh finds the multikey bits of indexes that
+// collectionState does. made says that collections which v does not have were just made; fresh finds the multikey bits of indexes that
 // it does not have.
 func (v *version) next(c *catalog.Catalog, made bool, fresh func(*index.Definition) *multikey) *version {
 	n := &version{c, make(map[uint32]*collection, len(v.collections)+1)}
@@ -89,9 +89,9 @@ func (v *version) next(c *catalog.Catalog, made bool, fresh func(*index.Definiti
 func makeCollection(entry *catalog.Collection, old *collection, made bool, fresh func(*index.Definition) *multikey) *collection {
 	c := &collection{Collection: entry, idLength: sequenceLength}
 	if old != nil {
-		c.steady = old.steady
+		c.state = old.state
 	} else {
-		c.steady = &steady{sequence: sequence{collection: entry.ID}}
+		c.state = &collectionState{sequence: sequence{collection: entry.ID}}
 	}
 	if entry.IsClustered() || entry.IsTimeSeries() {
 		c.idLength = 0

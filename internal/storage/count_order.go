@@ -32,10 +32,10 @@ func (s *Store) CountOrder(ctx context.Context, collection uint32, most int) (mo
 	if c == nil {
 		return false, nil
 	}
-	c.steady.counting.Lock()
-	defer c.steady.counting.Unlock()
+	c.state.counting.Lock()
+	defer c.state.counting.Unlock()
 	if c.order == nil {
-		c.steady.counting.close()
+		c.state.counting.close()
 		return false, nil
 	}
 	return s.countSome(ctx, c, most)
@@ -62,8 +62,8 @@ func (s *Store) countOrder(ctx context.Context, c *collection) error {
 	if c.order.histogram.isKnown() {
 		return nil
 	}
-	c.steady.counting.Lock()
-	defer c.steady.counting.Unlock()
+	c.state.counting.Lock()
+	defer c.state.counting.Unlock()
 	for more := true; more; {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -78,7 +78,7 @@ func (s *Store) countOrder(ctx context.Context, c *collection) error {
 
 // countSome counts on for one who holds counting.
 func (s *Store) countSome(ctx context.Context, c *collection, most int) (more bool, err error) {
-	n := &c.steady.counting
+	n := &c.state.counting
 	if n.histogram != c.order.histogram {
 		n.close()
 	}
@@ -99,7 +99,7 @@ func (s *Store) countSome(ctx context.Context, c *collection, most int) (more bo
 	}
 	now := s.current.Load().collections[c.ID]
 	switch {
-	case now == nil || now.steady != c.steady: // it was dropped
+	case now == nil || now.state != c.state: // it was dropped
 	case n.from != nil:
 		return true, nil
 	default:
@@ -111,10 +111,10 @@ func (s *Store) countSome(ctx context.Context, c *collection, most int) (more bo
 
 // beginHistogram makes writers add to the histogram from a moment on, and returns a view of that moment, which no context ends.
 func (s *Store) beginHistogram(ctx context.Context, c *collection) (*View, error) {
-	if err := c.steady.lock.acquire(ctx, true); err != nil {
+	if err := c.state.lock.acquire(ctx, true); err != nil {
 		return nil, err
 	}
-	defer c.steady.lock.release(true)
+	defer c.state.lock.release(true)
 	c.order.histogram.reset()
 	return s.View(context.WithoutCancel(ctx))
 }
@@ -124,9 +124,9 @@ func (c *collection) stopCounting() {
 	if c == nil {
 		return
 	}
-	c.steady.counting.Lock()
-	defer c.steady.counting.Unlock()
-	c.steady.counting.close()
+	c.state.counting.Lock()
+	defer c.state.counting.Unlock()
+	c.state.counting.close()
 }
 
 // stopCounting gives up all counts that are not done.

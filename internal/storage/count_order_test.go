@@ -107,11 +107,11 @@ func TestDropWhileCounting(t *testing.T) {
 		f.reopen()
 		coll := f.tested()
 		more, err := f.CountOrder(context.Background(), coll.ID, 5)
-		if f.must(err); !more || coll.steady.counting.reader == nil {
+		if f.must(err); !more || coll.state.counting.reader == nil {
 			t.Errorf("%s: the count is done", name)
 		}
 		end(f)
-		if coll.steady.counting.reader != nil {
+		if coll.state.counting.reader != nil {
 			t.Errorf("%s: the count still reads", name)
 		}
 	}

@@ -193,7 +193,7 @@ func (s *Store) planIndexes(c *collection, parse func(*catalog.Collection) ([]*i
 
 // builderOf is the build of an index of the collection, nil when it is ready.
 func (c *collection) builderOf(d *index.Definition) *Build {
-	for _, b := range c.steady.building() {
+	for _, b := range c.state.building() {
 		if d != nil && slices.Contains(b.Definitions, d) {
 			return b
 		}

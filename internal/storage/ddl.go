@@ -181,11 +181,11 @@ func lockAll(ctx context.Context, collections []*collection) (release func(), er
 	order := slices.DeleteFunc(slices.Clone(collections), func(c *collection) bool { return c == nil })
 	slices.SortFunc(order, func(a, b *collection) int { return int(a.ID) - int(b.ID) })
 	order = slices.Compact(order)
-	leave, err := takeAll(ctx, order, func(c *collection) *lock { return &c.steady.changing })
+	leave, err := takeAll(ctx, order, func(c *collection) *lock { return &c.state.changing })
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := takeAll(ctx, order, func(c *collection) *lock { return &c.steady.lock })
+	unlock, err := takeAll(ctx, order, func(c *collection) *lock { return &c.state.lock })
 	if err != nil {
 		leave()
 		return nil, err

@@ -54,7 +54,7 @@ func TestDeadlines(t *testing.T) {
 				f.must(f.insert(datedNS, randomDated(random, n)))
 				f.clock.Advance(time.Duration(random.IntN(100)) * time.Millisecond)
 			}
-			f.arrangeSome(random.IntN(300))
+			f.reclusterSome(random.IntN(300))
 			f.checkDeadlines()
 			before := f.deadlinesText()
 			f.breakDocuments()
@@ -65,9 +65,9 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-func (f *fixture) arrangeSome(n int) {
+func (f *fixture) reclusterSome(n int) {
 	f.t.Helper()
-	_, _, err := f.Arrange(context.Background(), f.Catalog().Collection(datedNS).ID, n)
+	_, _, err := f.Recluster(context.Background(), f.Catalog().Collection(datedNS).ID, n)
 	f.must(err)
 }
 

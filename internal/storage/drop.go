@@ -151,7 +151,7 @@ func (c *collection) without(going []*index.Definition) (stay []*index.Definitio
 
 // withBuilding is the collection as if the indexes that are being built were there.
 func (c *collection) withBuilding() *catalog.Collection {
-	builds := c.steady.building()
+	builds := c.state.building()
 	if len(builds) == 0 {
 		return c.Collection
 	}
@@ -164,7 +164,7 @@ func (c *collection) withBuilding() *catalog.Collection {
 
 // buildsAmong are the builds of the indexes in going.
 func (c *collection) buildsAmong(going []*index.Definition) (builds []*Build, err error) {
-	for _, b := range c.steady.building() {
+	for _, b := range c.state.building() {
 		n := 0
 		for _, d := range b.Definitions {
 			if slices.Contains(going, d) {

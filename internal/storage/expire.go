@@ -117,13 +117,13 @@ func (s *Store) expireAhead(ctx context.Context, c *collection, rules []*policy.
 	if err != nil || len(rules) == 0 {
 		return 0, true, err
 	}
-	c.steady.lock.release(true)
+	c.state.lock.release(true)
 	for i := 0; i < len(rules) && err == nil; i++ {
 		var n int64
 		n, err = s.expireBeside(ctx, c, rules[i], now)
 		deleted += n
 	}
-	_ = c.steady.lock.acquire(context.WithoutCancel(ctx), true) // which nothing ends but its turn: the caller gives it back
+	_ = c.state.lock.acquire(context.WithoutCancel(ctx), true) // which nothing ends but its turn: the caller gives it back
 	return deleted, s.current.Load().collections[c.ID] == c, err
 }
 

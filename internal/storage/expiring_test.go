@@ -29,7 +29,7 @@ func TestExpiring(t *testing.T) {
 				}
 				f.must(f.insert(datedNS, randomDated(random, n)))
 			}
-			f.arrangeSome(random.IntN(100))
+			f.reclusterSome(random.IntN(100))
 			f.clock.Advance(15 * time.Second)
 			for range 20 {
 				f.read(datedNS, func(r *Reader) error {

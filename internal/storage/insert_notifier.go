@@ -35,14 +35,14 @@ func (s *Store) Inserted(collection uint32) (next <-chan struct{}, ok bool) {
 	if c == nil {
 		return nil, false
 	}
-	return c.steady.inserts.wait(), true
+	return c.state.inserts.wait(), true
 }
 
 // tellOfChange wakes those who wait for news of collections that n no longer has as they were in v.
 func (v *version) tellOfChange(n *version) {
 	for id, c := range v.collections {
 		if n.collections[id] != c {
-			c.steady.inserts.tell()
+			c.state.inserts.tell()
 		}
 	}
 }

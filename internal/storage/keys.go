@@ -25,7 +25,7 @@ const (
 	metaGarbage    = 'g' // | kind | number
 	metaSequence   = 'q' // | collection
 	metaMarks      = 's' // | collection
-	metaRewriting  = 'w' // | index
+	metaCompaction = 'w' // | index
 	metaTime       = 't' // the latest time seen
 	metaHold       = 'h' // where the clock of expiry stands still
 )

@@ -25,7 +25,7 @@ func (s *Store) load(ctx context.Context) ([]garbage, error) {
 	if err := s.checkFormat(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.settleRewritings(ctx); err != nil {
+	if err := s.settleCompactions(ctx); err != nil {
 		return nil, err
 	}
 	snapshot, err := s.engine.Snapshot()
@@ -229,7 +229,7 @@ func (s *Store) readMarked(r kv.Reader) error {
 			return fmt.Errorf("a mark of sweeps has the key %x", key)
 		}
 		if c := s.current.Load().collections[binary.BigEndian.Uint32(key)]; c != nil {
-			c.steady.marked.set()
+			c.state.marked.set()
 		}
 		return nil
 	})

@@ -71,7 +71,7 @@ func (m *marked) deleted(sweeps *atomic.Uint64) { m.before.Store(sweeps.Add(1)) 
 func (m *marked) isSet() bool { return m.before.Load() == math.MaxUint64 }
 
 // mayBeMarked says whether there may be marks in r's view.
-func (r *Reader) mayBeMarked() bool { return r.c.steady.marked.before.Load() > r.view.swept }
+func (r *Reader) mayBeMarked() bool { return r.c.state.marked.before.Load() > r.view.swept }
 
 func (ms marks) encode() []byte {
 	out := make([]byte, 0, len(ms)*markLength)

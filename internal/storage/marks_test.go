@@ -12,9 +12,9 @@ func TestMarked(t *testing.T) {
 	for name, unmark := range map[string]func(f *fixture){
 		"cleaned one by one": func(f *fixture) {
 			f.fewSwept = math.MaxInt64
-			f.cleanTo(func() bool { return false })
+			f.vacuumTo(func() bool { return false })
 		},
-		"cleaned in stretches": func(f *fixture) { f.cleanTo(func() bool { return false }) },
+		"cleaned in stretches": func(f *fixture) { f.vacuumTo(func() bool { return false }) },
 		"all swept":            func(f *fixture) { f.sweepTested(1) },
 	} {
 		t.Run(name, func(t *testing.T) {

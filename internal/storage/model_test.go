@@ -111,7 +111,7 @@ func (m *model) step(n int) {
 	case p < 90:
 		m.stepSweep()
 	case p < 92:
-		m.stepArrange()
+		m.stepRecluster()
 	case p < 94:
 		m.stepClean()
 	case p < 98:
@@ -143,8 +143,8 @@ func (m *model) stepSweep() {
 	}
 }
 
-func (m *model) stepArrange() {
-	_, _, err := m.Arrange(context.Background(), m.current.Load().catalog.Collection(m.ns).ID, 1+m.rng.IntN(200))
+func (m *model) stepRecluster() {
+	_, _, err := m.Recluster(context.Background(), m.current.Load().catalog.Collection(m.ns).ID, 1+m.rng.IntN(200))
 	m.must(err)
 }
 
@@ -308,7 +308,7 @@ func (m *model) parallel(doc bson.Doc) bool {
 func (m *model) stepClean() {
 	limit := 1 + m.rng.IntN(10)
 	for range 1 + m.rng.IntN(8) {
-		_, _, err := m.Clean(context.Background(), m.current.Load().catalog.Collection(m.ns).ID, limit)
+		_, _, err := m.Vacuum(context.Background(), m.current.Load().catalog.Collection(m.ns).ID, limit)
 		m.must(err)
 	}
 }

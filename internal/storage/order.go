@@ -30,7 +30,7 @@ import (
 // is the deadline, in a span of its own; what never expires lies in the last span. The sequence is the number that a record
 // gets when it is inserted, with its highest bit set. A record whose date changes moves, and keeps it. The ids of a plain
 // collection, eight bytes below 0x80, lie before all others: a collection that gets its first TTL index has both kinds until
-// Arrange has moved all. The number of the order changes when the records are to lie by the dates of another index; those
+// Recluster has moved all. The number of the order changes when the records are to lie by the dates of another index; those
 // with an older number are moved too.
 //
 // # Invariants
@@ -199,7 +199,7 @@ func (w *Writer) reorder(old RecordID, doc bson.Doc, modified int64) (RecordID, 
 		return old, nil
 	}
 	if !old.isOrdered() {
-		if err := w.c.steady.sequence.secure(w.txn.store.engine); err != nil {
+		if err := w.c.state.sequence.secure(w.txn.store.engine); err != nil {
 			return nil, err
 		}
 	}
@@ -322,7 +322,7 @@ func (c *change) putIfReordered(entry *catalog.Collection) error {
 
 // nextSequence is a number that no record of the collection has had.
 func (c *collection) nextSequence(e kv.Engine) (uint64, error) {
-	return c.steady.sequence.next(e, c.order != nil)
+	return c.state.sequence.next(e, c.order != nil)
 }
 
 // Relocates says whether records of the collection may move while they stay what they are: now, or once it has a TTL index.

@@ -34,29 +34,29 @@ func (x *script) sweepAtOnce() (out string) {
 func (x *script) arrange() string {
 	limit := 1000
 	x.d.MaybeScanArgs(x.t, "limit", &limit)
-	moved, more, err := x.Arrange(context.Background(), x.number(), limit)
+	moved, more, err := x.Recluster(context.Background(), x.number(), limit)
 	x.must(err)
 	return fmt.Sprintf("%d moved, more: %v", moved, more)
 }
 
-func (x *script) misplaced() string {
+func (x *script) unclustered() string {
 	limit := 1000
 	x.d.MaybeScanArgs(x.t, "limit", &limit)
-	n, err := x.Misplaced(context.Background(), x.number(), int64(limit))
+	n, err := x.Unclustered(context.Background(), x.number(), int64(limit))
 	x.must(err)
-	_, moved := x.Arranged(x.number())
+	_, moved := x.Reclustered(x.number())
 	return fmt.Sprintf("%d misplaced, %d moved", n, moved)
 }
 
-// cleanSome cleans once where there is a limit, and otherwise until nothing is left.
-func (x *script) cleanSome() string {
+// vacuumSome cleans once where there is a limit, and otherwise until nothing is left.
+func (x *script) vacuumSome() string {
 	limit, once := 1000, x.d.HasArg("limit")
 	x.d.MaybeScanArgs(x.t, "limit", &limit)
 	all, more := 0, true
 	for more {
 		var removed int
 		var err error
-		removed, more, err = x.Clean(context.Background(), x.number(), limit)
+		removed, more, err = x.Vacuum(context.Background(), x.number(), limit)
 		x.must(err)
 		if all += removed; once {
 			break
@@ -127,7 +127,7 @@ func TestSequenceAfterArrange(t *testing.T) {
 			f.reopen()
 		}
 		f.createIndexes(testNS, `{key: {d: 1}, name: "d", expireAfterSeconds: 0}`, `{key: {a: 1}, name: "a"}`)
-		_, _, err := f.Arrange(context.Background(), f.current.Load().catalog.Collection(testNS).ID, 10)
+		_, _, err := f.Recluster(context.Background(), f.current.Load().catalog.Collection(testNS).ID, 10)
 		f.must(err)
 		if restarts > 1 {
 			f.reopen()
@@ -235,9 +235,9 @@ func TestStopHiding(t *testing.T) {
 	done, err := f.StopHiding(context.Background(), OnHidden{}, func() error {
 		f.clock.Advance(time.Second) // and the second
 		seen(2)
-		if c := f.find([]namespace.NS{testNS})[0]; c.steady.lock.try(false) {
+		if c := f.find([]namespace.NS{testNS})[0]; c.state.lock.try(false) {
 			t.Error("somebody may write")
-			c.steady.lock.release(false)
+			c.state.lock.release(false)
 		}
 		f.hideAll = false
 		seen(2)
@@ -265,13 +265,13 @@ func TestMisplaced(t *testing.T) {
 	c := f.current.Load().catalog.Collection(testNS).ID
 	check := func(what string, want, wantMoved int64) {
 		t.Helper()
-		n, err := f.Misplaced(context.Background(), c, 1000)
-		if _, moved := f.Arranged(c); err != nil || n != want || moved != wantMoved {
+		n, err := f.Unclustered(context.Background(), c, 1000)
+		if _, moved := f.Reclustered(c); err != nil || n != want || moved != wantMoved {
 			t.Errorf("%s: %d misplaced and %d moved, not %d and %d; %v", what, n, moved, want, wantMoved, err)
 		}
 	}
 	arrange := func(limit int) {
-		_, _, err := f.Arrange(context.Background(), c, limit)
+		_, _, err := f.Recluster(context.Background(), c, limit)
 		f.must(err)
 	}
 	check("without an order", 0, 0)
@@ -295,7 +295,7 @@ func TestMisplaced(t *testing.T) {
 	check("with another", 21, 0)
 	arrange(1000)
 	check("when all is in order", 0, 21)
-	n, err := f.Misplaced(context.Background(), c+1, 1000)
+	n, err := f.Unclustered(context.Background(), c+1, 1000)
 	if n != 0 || err != nil {
 		t.Errorf("of no collection: %d, %v", n, err)
 	}

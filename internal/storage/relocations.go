@@ -36,7 +36,7 @@ func (t *Txn) beginRelocations() {
 	for _, w := range t.writers {
 		for way, any := range w.moved {
 			if any {
-				w.c.steady.relocations.under[way].Add(1)
+				w.c.state.relocations.under[way].Add(1)
 			}
 		}
 	}
@@ -46,7 +46,7 @@ func (t *Txn) endRelocations() {
 	for _, w := range t.writers {
 		for way, any := range w.moved {
 			if any {
-				m := &w.c.steady.relocations
+				m := &w.c.state.relocations
 				raise(&m.last[way], t.store.relocations.Add(1))
 				m.under[way].Add(-1)
 			}
@@ -68,7 +68,7 @@ func (r *Reader) MovedSince(relocations uint64, back bool) bool {
 	if back {
 		way = movedBack
 	}
-	m := &r.c.steady.relocations
+	m := &r.c.state.relocations
 	return m.under[way].Load() > 0 || m.last[way].Load() > relocations // in this order: what has ended meanwhile has its number
 }
 

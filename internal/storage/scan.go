@@ -39,7 +39,7 @@ func (r *Reader) Scan(s RecordScan) (*RecordCursor, error) {
 	switch {
 	case s.Low != nil:
 		bounds.Lower = recordKey(nil, r.c.ID, s.Low)
-	case r.c.relocates() && r.c.steady.inOrder.Load() == r.c.order.number:
+	case r.c.relocates() && r.c.state.inOrder.Load() == r.c.order.number:
 		bounds.Lower = r.c.datedKey(onDefault, r.floor(onDefault))
 	case s.Ordered:
 		bounds.Lower = append(start[:len(start):len(start)], orderedMark)
@@ -74,14 +74,14 @@ func (c *RecordCursor) Next() bool {
 // leap sends the walk past all that is hidden with the record that it stands on, in one go.
 func (c *RecordCursor) leap() bool {
 	id := RecordID(c.walk.it.Key()[tableLength:])
-	if !c.reader.isPast(id) {
+	if !c.reader.isBehindBounds(id) {
 		return false
 	}
 	span, _, _ := c.reader.c.order.of(id)
 	if c.walk.reverse {
 		c.walk.seek(c.reader.c.datedKey(span, math.MinInt64))
 	} else {
-		c.walk.seek(After(c.reader.c.datedKey(span, c.reader.past[span])))
+		c.walk.seek(After(c.reader.c.datedKey(span, c.reader.bounds[span])))
 	}
 	return true
 }

@@ -65,7 +65,7 @@ func (w *Writer) placeInSeries(doc bson.Doc) (RecordID, error) {
 		return nil, err
 	}
 	for {
-		binary.BigEndian.PutUint64(id[len(id)-8:], w.c.steady.measured.Add(1))
+		binary.BigEndian.PutUint64(id[len(id)-8:], w.c.state.measured.Add(1))
 		if _, taken, err := w.stored(id); err != nil || !taken {
 			return id, err
 		}

@@ -92,8 +92,8 @@ type Store struct {
 	// stands still, notHeld when it goes on.
 	seen int64
 	hold atomic.Int64
-	// rewriting is the one that cleans under way.
-	rewriting rewritings
+	// compaction is the one that cleans under way.
+	compaction indexCompactions
 
 	// A test makes these small.
 	buildMemoryBytes int
@@ -151,7 +151,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 // Close waits for work in the background to stop. Every View and Txn must have ended.
 func (s *Store) Close() error {
 	s.garbage.stop()
-	s.rewriting.stop()
+	s.compaction.stop()
 	s.stopCounting()
 	return nil
 }

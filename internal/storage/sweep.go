@@ -36,7 +36,7 @@ const (
 
 // Sweep deletes all records at once that have expired at now by the rule that orders their collection: one range deletion of
 // the records and one of the rule's index entries, however many there are. The entries of other indexes stay and are known
-// to be dead by a mark (marks.go); Clean removes them. ok is false when that cannot be done, or is not worth it, and the
+// to be dead by a mark (marks.go); Vacuum removes them. ok is false when that cannot be done, or is not worth it, and the
 // records are to be deleted one by one: the rule is not the one that orders, some records are not in order yet, or in their grace, an
 // index is being built, writers do not end soon, or there are few.
 //
@@ -59,7 +59,7 @@ func (s *Store) Sweep(ctx context.Context, collection uint32, rule *policy.Rule,
 	if locked, err := s.lockToSweep(ctx, c); !locked {
 		return Swept{Busy: err == nil}, false, err
 	}
-	defer c.steady.lock.release(true)
+	defer c.state.lock.release(true)
 	if spared, err := s.sparedOf(ctx, c, now); spared || err != nil { // what was written meanwhile
 		return Swept{}, false, err
 	}
@@ -96,14 +96,14 @@ func (c *collection) sweeps(rule *policy.Rule) bool {
 func (s *Store) lockToSweep(ctx context.Context, c *collection) (locked bool, err error) {
 	soon, cancel := clock.WithTimeout(ctx, s.options.Clock, maxSweepWait)
 	defer cancel()
-	if err := c.steady.lock.acquire(soon, true); err != nil {
+	if err := c.state.lock.acquire(soon, true); err != nil {
 		if ctx.Err() != nil {
 			return false, context.Cause(ctx)
 		}
 		return false, nil
 	}
 	if s.current.Load().collections[c.ID] != c {
-		c.steady.lock.release(true)
+		c.state.lock.release(true)
 		return false, nil
 	}
 	return true, nil
@@ -163,10 +163,10 @@ type sweptPart struct {
 
 // sweepBefore does at once what can be done so of what its caller will do one by one, holding the collection's lock exclusively.
 func (s *Store) sweepBefore(ctx context.Context, c *collection, rule *policy.Rule, now int64) (deleted int64, err error) {
-	if !c.sweeps(rule) || !c.steady.counting.TryLock() { // who counts may wait for the lock
+	if !c.sweeps(rule) || !c.state.counting.TryLock() { // who counts may wait for the lock
 		return 0, nil
 	}
-	defer c.steady.counting.Unlock()
+	defer c.state.counting.Unlock()
 	if counted, err := s.countLocked(ctx, c, rule, now); !counted || err != nil {
 		return 0, err
 	}
@@ -192,7 +192,7 @@ func (s *Store) countLocked(ctx context.Context, c *collection, rule *policy.Rul
 	if due, err := r.Backlog(rule, now, s.fewSwept); err != nil || due < s.fewSwept {
 		return false, err
 	}
-	c.steady.counting.close()
+	c.state.counting.close()
 	c.order.histogram.reset()
 	if _, err := r.histogramSome(nil, math.MaxInt); err != nil {
 		return false, err
@@ -203,16 +203,16 @@ func (s *Store) countLocked(ctx context.Context, c *collection, rule *policy.Rul
 
 // sweepPatiently is Sweep for one who waits for writers as long as it takes, and counts beside them before that.
 func (s *Store) sweepPatiently(ctx context.Context, c *collection, rule *policy.Rule, now int64) (deleted int64, err error) {
-	if !c.sweeps(rule) || len(c.steady.building()) > 0 {
+	if !c.sweeps(rule) || len(c.state.building()) > 0 {
 		return 0, nil
 	}
 	if err := s.countOrder(ctx, c); err != nil {
 		return 0, err
 	}
-	if err := c.steady.lock.acquire(ctx, true); err != nil {
+	if err := c.state.lock.acquire(ctx, true); err != nil {
 		return 0, err
 	}
-	defer c.steady.lock.release(true)
+	defer c.state.lock.release(true)
 	if s.current.Load().collections[c.ID] != c {
 		return 0, nil
 	}
@@ -222,7 +222,7 @@ func (s *Store) sweepPatiently(ctx context.Context, c *collection, rule *policy.
 
 // sweepLocked is Sweep for one who holds the collection's lock exclusively.
 func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rule, now int64) (done Swept, ok bool, err error) {
-	if !c.sweeps(rule) || !c.order.histogram.isKnown() || len(c.steady.building()) > 0 {
+	if !c.sweeps(rule) || !c.order.histogram.isKnown() || len(c.state.building()) > 0 {
 		return Swept{}, false, nil
 	}
 	t, err := s.BeginAt(ctx, now)
@@ -238,15 +238,15 @@ func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rul
 		return Swept{}, false, err
 	}
 	if len(w.marks) > 0 {
-		c.steady.marked.set()
+		c.state.marked.set()
 	}
-	c.steady.writes.Add(1)
+	c.state.writes.Add(1)
 	if err := t.Commit(ctx, kv.Buffered); err != nil {
 		return Swept{}, false, err
 	}
-	c.steady.lastSweep.Store(s.sweeps.Add(1)) // before the floors rise, see Reader.floor
+	c.state.lastSweep.Store(s.sweeps.Add(1)) // before the floors rise, see Reader.floor
 	if len(w.marks) == 0 {
-		c.steady.marked.deleted(&s.sweeps)
+		c.state.marked.deleted(&s.sweeps)
 	}
 	for _, p := range w.parts {
 		c.order.histogram.swept(p.slot, p.within, p.cut.date)
@@ -278,15 +278,15 @@ func (w *sweeping) plan(now int64) (ok bool, err error) {
 
 // inOrder says whether all records are. Once they are they stay so.
 func (w *sweeping) inOrder() (bool, error) {
-	if w.c.order.clustered || w.c.steady.inOrder.Load() == w.c.order.number {
+	if w.c.order.clustered || w.c.state.inOrder.Load() == w.c.order.number {
 		return true, nil
 	}
-	misplaced, err := w.view.read(w.c).Misplaced()
-	if err == nil && !misplaced {
-		w.c.steady.lastSweep.Store(w.store.sweeps.Add(1)) // a view that began before may still see others
-		w.c.steady.inOrder.Store(w.c.order.number)
+	unclustered, err := w.view.read(w.c).Unclustered()
+	if err == nil && !unclustered {
+		w.c.state.lastSweep.Store(w.store.sweeps.Add(1)) // a view that began before may still see others
+		w.c.state.inOrder.Store(w.c.order.number)
 	}
-	return !misplaced, err
+	return !unclustered, err
 }
 
 func (w *sweeping) key(span byte, date int64) []byte {
@@ -385,7 +385,7 @@ func (w *sweeping) delete() error {
 		w.kv.DeleteRange(w.parts[0].low, w.parts[0].high)
 		return nil
 	}
-	last, err := w.c.steady.sequence.lastGiven(w.store.engine)
+	last, err := w.c.state.sequence.lastGiven(w.store.engine)
 	if err != nil {
 		return err
 	}
@@ -403,7 +403,7 @@ func (w *sweeping) delete() error {
 	return nil
 }
 
-// deleteEntries deletes the entries of the rule's own index, where that takes them all; those of others stay for Clean, as so
+// deleteEntries deletes the entries of the rule's own index, where that takes them all; those of others stay for Vacuum, as so
 // many more than there are documents.
 func (w *sweeping) deleteEntries(ix *tableIndex, n int64) error {
 	if ix.ID != w.rule.Index.ID || !ix.emptied(w.marks, w.c.order.number) {

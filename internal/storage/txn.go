@@ -78,7 +78,7 @@ func (t *Txn) Writer(ns namespace.NS) (*Writer, error) {
 	if err := t.lock(c); err != nil {
 		return nil, err
 	}
-	if t.store.current.Load().collections[c.ID] != c || c.steady.lastSweep.Load() > t.swept {
+	if t.store.current.Load().collections[c.ID] != c || c.state.lastSweep.Load() > t.swept {
 		return nil, mongoerr.New(mongoerr.WriteConflict, "Collection %s has changed since the transaction began.", ns)
 	}
 	return t.writer(c), nil
@@ -86,17 +86,17 @@ func (t *Txn) Writer(ns namespace.NS) (*Writer, error) {
 
 func (t *Txn) lock(c *collection) error {
 	exclusive := c.Options.Capped
-	if c.steady.lock.try(exclusive) {
-		t.locks = append(t.locks, held{&c.steady.lock, exclusive})
+	if c.state.lock.try(exclusive) {
+		t.locks = append(t.locks, held{&c.state.lock, exclusive})
 		return nil
 	}
 	if len(t.locks) > 0 { // to wait while holding a lock could close a circle
 		return mongoerr.New(mongoerr.LockTimeout, "Unable to acquire a lock on '%s' within 0ms.", c.NS)
 	}
-	if err := c.steady.lock.acquire(t.view.ctx, exclusive); err != nil {
+	if err := c.state.lock.acquire(t.view.ctx, exclusive); err != nil {
 		return err
 	}
-	t.locks = append(t.locks, held{&c.steady.lock, exclusive})
+	t.locks = append(t.locks, held{&c.state.lock, exclusive})
 	return nil
 }
 
@@ -158,15 +158,15 @@ func (t *Txn) committed() {
 		if len(w.histogramChanges) > 0 {
 			w.c.order.histogram.add(w.histogramChanges)
 		}
-		w.c.steady.writes.Add(1)
+		w.c.state.writes.Add(1)
 		if w.unmarked {
-			w.c.steady.marked.deleted(&t.store.sweeps)
+			w.c.state.marked.deleted(&t.store.sweeps)
 		}
 		if w.trimmed != nil {
-			w.c.steady.trimmed = w.trimmed
+			w.c.state.trimmed = w.trimmed
 		}
 		if w.inserted && w.c.Options.Capped {
-			w.c.steady.inserts.tell()
+			w.c.state.inserts.tell()
 		}
 		if w.earliest != math.MaxInt64 {
 			t.store.options.OnDeadline(w.c.ID, w.earliest)

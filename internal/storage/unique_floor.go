@@ -94,7 +94,7 @@ func (w *Writer) isNew(t *writtenTable, keyString []byte) (bool, error) {
 	if w.c.id == nil || t.Definition != w.c.id.Definition {
 		return false, nil
 	}
-	return w.c.steady.uniqueFloor.isNew(keyString, func() ([]byte, error) {
+	return w.c.state.uniqueFloor.isNew(keyString, func() ([]byte, error) {
 		prefix := tableKey(nil, t.Definition)
 		it, err := w.view.reader.NewIter(kv.IterOptions{Lower: prefix, Upper: After(prefix)})
 		if err != nil {

@@ -127,8 +127,8 @@ func (v *View) read(c *collection) *Reader {
 	}
 	r.key = r.room[:0]
 	if o := c.order; r.hides && o != nil && o.rule.Hides(v.hiding.all) {
-		r.past = o.past(r.at)
-		r.pastTells = c.rules.HidesBy(o.rule, v.hiding.all)
+		r.bounds = o.hiddenBounds(r.at)
+		r.hiddenTells = c.rules.HidesBy(o.rule, v.hiding.all)
 	}
 	return r
 }
@@ -144,9 +144,9 @@ type Reader struct {
 	// What has been swept and is not cleaned, once it was asked for.
 	marks     marks
 	marksRead bool
-	// Of what has expired by the rule that orders, when it hides, the id tells that it is hidden; pastTells: of all that is.
-	past      past
-	pastTells bool
+	// Of what has expired by the rule that orders, when it hides, the id tells that it is hidden; hiddenTells: of all that is.
+	bounds      hiddenBounds
+	hiddenTells bool
 }
 
 // View is the view that r reads in.
@@ -187,7 +187,7 @@ func (r *Reader) MultikeyPaths(d *index.Definition) *index.PathSet {
 
 // Get is the record with the id. ok is false when there is none.
 func (r *Reader) Get(id RecordID) (rec Record, ok bool, err error) {
-	if r.isPast(id) {
+	if r.isBehindBounds(id) {
 		return Record{}, false, nil
 	}
 	rec, ok, err = r.stored(id)
@@ -313,9 +313,9 @@ func (r *Reader) hidden(rec Record) bool {
 	switch {
 	case !r.hides:
 		return false
-	case r.isPast(rec.ID):
+	case r.isBehindBounds(rec.ID):
 		return true
-	case r.pastTells && r.c.order.has(rec.ID):
+	case r.hiddenTells && r.c.order.has(rec.ID):
 		return false
 	}
 	return r.c.rules.Hidden(rec.Doc, rec.Modified, r.at, r.view.hiding.all)

@@ -55,7 +55,7 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 	if err != nil {
 		return 0, err
 	}
-	defer c.steady.lock.release(exclusive)
+	defer c.state.lock.release(exclusive)
 	if err := s.latches.acquire(ctx, contended); err != nil {
 		return 0, err
 	}
@@ -96,13 +96,13 @@ func (s *Store) lockToWrite(ctx context.Context, ns namespace.NS, create bool) (
 			return nil, false, err
 		}
 		exclusive := c.Options.Capped
-		if err := c.steady.lock.acquire(ctx, exclusive); err != nil {
+		if err := c.state.lock.acquire(ctx, exclusive); err != nil {
 			return nil, false, err
 		}
 		if s.current.Load().collections[c.ID] == c {
 			return c, exclusive, nil
 		}
-		c.steady.lock.release(exclusive)
+		c.state.lock.release(exclusive)
 	}
 }
 

@@ -86,7 +86,7 @@ func newWriter(t *Txn, c *collection) *Writer {
 	for i, ix := range c.indexes {
 		w.tables[i].tableIndex = ix
 	}
-	for _, b := range c.steady.building() {
+	for _, b := range c.state.building() {
 		for _, t := range b.tables {
 			w.tables = append(w.tables, writtenTable{tableIndex: t.tableIndex, side: t.side, generation: b.generation})
 		}

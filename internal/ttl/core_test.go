@@ -208,9 +208,11 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-func TestWhenToClean(t *testing.T) {
+func TestWhenToVacuum(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	swept := func(ago time.Duration) maintenanceTask { return maintenanceTask{clean: true, lastSwept: now.Add(-ago)} }
+	swept := func(ago time.Duration) maintenanceTask {
+		return maintenanceTask{vacuum: true, lastSwept: now.Add(-ago)}
+	}
 	begun := func(interrupted bool) maintenanceTask {
 		c := swept(0)
 		c.cleaning, c.interrupted = true, interrupted
@@ -228,13 +230,13 @@ func TestWhenToClean(t *testing.T) {
 		{"quiet", swept(quietFor), 2000, 10_000, true},
 		{"not quiet yet", swept(quietFor - 1), 2000, 10_000, false},
 		{"not quiet enough for so few", swept(quietFor), 100, 10_000, false},
-		{"from before the start", maintenanceTask{clean: true}, 1, 1_000_000, true},
+		{"from before the start", maintenanceTask{vacuum: true}, 1, 1_000_000, true},
 		{"the clock was turned back", swept(-time.Hour), 1, 1_000_000, true},
 		{"goes on", begun(false), 1, 10_000, true},
 		{"goes on beside sweeps", begun(true), 1251, 10_000, true},
 		{"enough beside sweeps", begun(true), 1250, 10_000, false},
 	} {
-		if got := c.task.cleansNow(c.dead, c.documents, now); got != c.want {
+		if got := c.task.vacuumsNow(c.dead, c.documents, now); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // Maintenance is what collections whose records lie in the order of their expiry need beside sweeps, and nobody waits for:
-// records that were stored before there was the order, or under another, are moved to where they belong (Store.Arrange), and
-// index entries whose records were swept are removed (Store.Clean). A loop of its own does it, in slices of a few
+// records that were stored before there was the order, or under another, are moved to where they belong (Store.Recluster), and
+// index entries whose records were swept are removed (Store.Vacuum). A loop of its own does it, in slices of a few
 // milliseconds, a slice of each collection in turn, and rests between them as sweeps do.
 //
 // Records are moved as soon as there are any to move: until all lie in order, documents are deleted one by one. Entries are
@@ -22,13 +22,13 @@ import (
 
 // maintenanceTask is what is to be done to one collection.
 type maintenanceTask struct {
-	// arrange and clean say that there may be work of the kind; cleaning, that it was begun, and interrupted, that there was
+	// recluster and vacuum say that there may be work of the kind; cleaning, that it was begun, and interrupted, that there was
 	// a sweep since.
 	// count, that a sweep waits for the order to be counted.
-	arrange, clean, count bool
-	cleaning, interrupted bool
-	at                    time.Time // when to look at it
-	lastSwept             time.Time // zero: not since the start
+	recluster, vacuum, count bool
+	cleaning, interrupted    bool
+	at                       time.Time // when to look at it
+	lastSwept                time.Time // zero: not since the start
 	// news counts what has come up, so that what comes up during a slice is not forgotten after it.
 	news           int64
 	moved, removed int64     // since the start
@@ -45,10 +45,10 @@ const (
 	leastDead = 1000
 	// taskRetry is when what failed is tried again.
 	taskRetry = time.Minute
-	// arrangedAtOnce and cleanedAtOnce bound one slice.
-	arrangedAtOnce = 100
-	countedInSlice = 4096
-	cleanedAtOnce  = 2000
+	// reclusteredAtOnce and vacuumedAtOnce bound one slice.
+	reclusteredAtOnce = 100
+	countedInSlice    = 4096
+	vacuumedAtOnce    = 2000
 )
 
 // patience is for how long a collection has not been swept when it is worth it to clean it to the end.
@@ -59,8 +59,8 @@ func patience(dead, documents int64) time.Duration {
 	return time.Duration(min(float64(quietFor)*max(float64(documents)/8/float64(dead), 1), float64(longestQuiet)))
 }
 
-// cleansNow says whether it is time to clean an index with so many dead entries, of a collection with so many documents.
-func (c *maintenanceTask) cleansNow(dead, documents int64, now time.Time) bool {
+// vacuumsNow says whether it is time to clean an index with so many dead entries, of a collection with so many documents.
+func (c *maintenanceTask) vacuumsNow(dead, documents int64, now time.Time) bool {
 	switch {
 	case c.cleaning && (!c.interrupted || dead > documents/8):
 		return true
@@ -97,7 +97,7 @@ func (m *Monitor) noteTask(collection uint32, note func(*maintenanceTask)) {
 func (m *Monitor) noteSwept(collection uint32) {
 	now := m.clock.Now()
 	m.noteTask(collection, func(c *maintenanceTask) {
-		c.clean, c.interrupted, c.lastSwept = true, true, now
+		c.vacuum, c.interrupted, c.lastSwept = true, true, now
 		if left := c.retry.Sub(now); left > 0 && left <= taskRetry { // or the clock was turned back
 			c.at = c.retry
 		}
@@ -105,7 +105,7 @@ func (m *Monitor) noteSwept(collection uint32) {
 }
 
 func (m *Monitor) noteDisorder(collection uint32) {
-	m.noteTask(collection, func(c *maintenanceTask) { c.arrange, c.clean = true, true })
+	m.noteTask(collection, func(c *maintenanceTask) { c.recluster, c.vacuum = true, true })
 }
 
 func (m *Monitor) forgetTask(collection uint32) {
@@ -163,7 +163,7 @@ func (m *Monitor) dueTasks() (due []uint32, until time.Duration) {
 	until = ran + m.params.sleep()
 	for id, c := range m.mu.tasks {
 		switch {
-		case !c.arrange && !c.clean && !c.count:
+		case !c.recluster && !c.vacuum && !c.count:
 		case c.at.After(now) || held:
 			if !held {
 				until = min(until, ran+c.at.Sub(now))
@@ -247,28 +247,28 @@ func (m *Monitor) doTask(ctx context.Context, collection uint32, c *maintenanceT
 	}
 	defer m.gate.Leave()
 	switch {
-	case c.arrange:
-		return m.arrange(ctx, collection, c)
+	case c.recluster:
+		return m.recluster(ctx, collection, c)
 	case c.count:
 		return m.count(ctx, collection, c)
 	}
-	return m.clean(ctx, collection, c, all)
+	return m.vacuum(ctx, collection, c, all)
 }
 
-func (m *Monitor) arrange(ctx context.Context, collection uint32, c *maintenanceTask) (step, error) {
-	moved, more, err := m.store.Arrange(ctx, collection, arrangedAtOnce)
+func (m *Monitor) recluster(ctx context.Context, collection uint32, c *maintenanceTask) (step, error) {
+	moved, more, err := m.store.Recluster(ctx, collection, reclusteredAtOnce)
 	if err != nil {
 		return step{}, err
 	}
 	c.moved += int64(moved)
 	c.untold = c.untold || moved > 0
-	m.metrics.arranged.Add(int64(moved))
-	order, _ := m.store.Arranged(collection)
+	m.metrics.reclustered.Add(int64(moved))
+	order, _ := m.store.Reclustered(collection)
 	if !more {
 		m.mayBeSwept(collection)
 		err = m.tellOrdered(ctx, collection, c)
 	}
-	c.arrange = more || err != nil
+	c.recluster = more || err != nil
 	return step{taskWork{arranging, order}, int64(moved), more}, err
 }
 
@@ -289,9 +289,9 @@ func (m *Monitor) tellOrdered(ctx context.Context, collection uint32, c *mainten
 	if !c.untold {
 		return nil
 	}
-	left, err := m.store.Misplaced(ctx, collection, 1)
+	left, err := m.store.Unclustered(ctx, collection, 1)
 	coll := m.store.Catalog().ByID(collection)
-	if _, moved := m.store.Arranged(collection); err == nil && left == 0 && coll != nil && moved > 0 { // it may have another order since
+	if _, moved := m.store.Reclustered(collection); err == nil && left == 0 && coll != nil && moved > 0 { // it may have another order since
 		m.log.Info("TTL: put all records in order", "namespace", coll.NS.String(), "numMoved", moved)
 	}
 	c.untold = err != nil
@@ -309,26 +309,26 @@ func (m *Monitor) mayBeSwept(collection uint32) {
 	}
 }
 
-func (m *Monitor) clean(ctx context.Context, collection uint32, c *maintenanceTask, all bool) (step, error) {
+func (m *Monitor) vacuum(ctx context.Context, collection uint32, c *maintenanceTask, all bool) (step, error) {
 	did := step{taskWork: taskWork{message: cleaning}}
 	if !all {
-		if ready, err := m.readyToClean(ctx, collection, c); !ready {
+		if ready, err := m.readyToVacuum(ctx, collection, c); !ready {
 			return did, err
 		}
 	}
-	removed, more, err := m.store.Clean(ctx, collection, cleanedAtOnce)
+	removed, more, err := m.store.Vacuum(ctx, collection, vacuumedAtOnce)
 	if err != nil {
 		return did, err
 	}
-	c.clean, c.cleaning = more, more
+	c.vacuum, c.cleaning = more, more
 	c.removed += int64(removed)
 	m.metrics.cleaned.Add(int64(removed))
 	did.done, did.more = int64(removed), more
 	return did, nil
 }
 
-// readyToClean says whether it is time to clean; if not, c says when it will be.
-func (m *Monitor) readyToClean(ctx context.Context, collection uint32, c *maintenanceTask) (bool, error) {
+// readyToVacuum says whether it is time to clean; if not, c says when it will be.
+func (m *Monitor) readyToVacuum(ctx context.Context, collection uint32, c *maintenanceTask) (bool, error) {
 	view, err := m.store.View(ctx)
 	if err != nil {
 		return false, err
@@ -336,14 +336,14 @@ func (m *Monitor) readyToClean(ctx context.Context, collection uint32, c *mainte
 	defer view.Close()
 	r, ok := view.CollectionByID(collection)
 	if !ok {
-		c.clean = false
+		c.vacuum = false
 		return false, nil
 	}
 	dead, documents, err := r.Dead()
 	if err != nil {
 		return false, err
 	}
-	ready := c.cleansNow(dead, documents, m.clock.Now())
+	ready := c.vacuumsNow(dead, documents, m.clock.Now())
 	switch {
 	case !ready:
 		c.cleaning, c.at = false, c.lastSwept.Add(patience(dead, documents))
@@ -376,34 +376,34 @@ func (m *Monitor) hasTask(collection uint32) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.mu.tasks[collection]
-	return c != nil && (c.arrange || c.clean || c.count) && c.at.Before(now.Add(taskRetry))
+	return c != nil && (c.recluster || c.vacuum || c.count) && c.at.Before(now.Add(taskRetry))
 }
 
 // Order is how the records of a collection lie that are to lie in the order of their expiry.
 type Order struct {
-	// Ordered says that all do. Misplaced is how many do not; at least so many when it is not Exact.
-	Ordered   bool
-	Misplaced int64
-	Exact     bool
-	// Arranged is how many were moved since the start.
-	Arranged int64
+	// Ordered says that all do. Unclustered is how many do not; at least so many when it is not Exact.
+	Ordered     bool
+	Unclustered int64
+	Exact       bool
+	// Reclustered is how many were moved since the start.
+	Reclustered int64
 	// Dead is how many records were swept and still have entries in the index on _id.
 	Dead int64
 }
 
 func (m *Monitor) order(ctx context.Context, r *storage.Reader) (o Order, err error) {
 	collection := r.Catalog().ID
-	if o.Misplaced, err = m.store.Misplaced(ctx, collection, maxMisplaced); err != nil {
+	if o.Unclustered, err = m.store.Unclustered(ctx, collection, maxUnclustered); err != nil {
 		return o, err
 	}
-	o.Ordered, o.Exact = o.Misplaced == 0, o.Misplaced < maxMisplaced
+	o.Ordered, o.Exact = o.Unclustered == 0, o.Unclustered < maxUnclustered
 	if o.Dead, _, err = r.Dead(); err != nil {
 		return o, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if c := m.mu.tasks[collection]; c != nil {
-		o.Arranged = c.moved
+		o.Reclustered = c.moved
 	}
 	return o, nil
 }

@@ -63,9 +63,9 @@ func (s *Status) Lag(now int64) int64 {
 const (
 	// maxBacklog is how far a backlog is counted.
 	maxBacklog = 1_000_000
-	// maxMisplaced is how far records out of order are counted: their keys lie among the documents, and of those of 300 bytes
+	// maxUnclustered is how far records out of order are counted: their keys lie among the documents, and of those of 300 bytes
 	// 100 000 take some 60 ms.
-	maxMisplaced = 100_000
+	maxUnclustered = 100_000
 	// maxFuture is how far documents modified in the future are counted, and soon how far off a time is no future: others write.
 	maxFuture = 100_000
 	soon      = 1000 // milliseconds

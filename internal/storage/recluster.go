@@ -10,38 +10,38 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 )
 
-// arranging is how far the records of a collection were looked through for those that lie elsewhere than in its order.
-type arranging struct {
+// reclustering is how far the records of a collection were looked through for those that lie elsewhere than in its order.
+type reclustering struct {
 	mu sync.Mutex // held by who arranges
-	at atomic.Pointer[arranged]
+	at atomic.Pointer[reclustered]
 }
 
-// arranged is where Arrange stands. It does not change.
-type arranged struct {
+// reclustered is where Recluster stands. It does not change.
+type reclustered struct {
 	number uint32 // of the order
 	after  []byte // the last key that was moved: what lies before it is gone, and would be walked over each time
 	moved  int64  // under this order
 }
 
 // under is where it stands with the order: at the beginning when nothing was moved under it yet.
-func (a *arranging) under(number uint32) *arranged {
+func (a *reclustering) under(number uint32) *reclustered {
 	if at := a.at.Load(); at != nil && at.number == number {
 		return at
 	}
-	return &arranged{number: number}
+	return &reclustered{number: number}
 }
 
-// arrangeBytes bounds the documents that one transaction of Arrange moves.
-const arrangeBytes = 4 << 20
+// reclusterBytes bounds the documents that one transaction of Recluster moves.
+const reclusterBytes = 4 << 20
 
-// Arrange moves at most limit records of a collection to where its order wants them, beside its writers, and goes on where
+// Recluster moves at most limit records of a collection to where its order wants them, beside its writers, and goes on where
 // it stopped the last time. more says that there may be others.
-func (s *Store) Arrange(ctx context.Context, collection uint32, limit int) (moved int, more bool, err error) {
+func (s *Store) Recluster(ctx context.Context, collection uint32, limit int) (moved int, more bool, err error) {
 	c := s.current.Load().collections[collection]
 	if c == nil || !c.relocates() {
 		return 0, false, nil
 	}
-	a := &c.steady.arranging
+	a := &c.state.reclustering
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at := a.under(c.order.number)
@@ -52,7 +52,7 @@ func (s *Store) Arrange(ctx context.Context, collection uint32, limit int) (move
 		if w.c.ID != collection || !w.c.relocates() || w.c.order.number != at.number {
 			return nil
 		}
-		if found, all, err = w.misplaced(at.after, limit); err != nil {
+		if found, all, err = w.unclustered(at.after, limit); err != nil {
 			return err
 		}
 		for _, rec := range found {
@@ -67,30 +67,30 @@ func (s *Store) Arrange(ctx context.Context, collection uint32, limit int) (move
 	}
 	if len(found) > 0 {
 		last := recordKey(nil, collection, found[len(found)-1].ID)
-		a.at.Store(&arranged{at.number, last, at.moved + int64(len(found))})
+		a.at.Store(&reclustered{at.number, last, at.moved + int64(len(found))})
 		return len(found), !all, nil
 	}
 	return 0, false, nil
 }
 
-// Arranged is the number of the order that a collection's records lie in, or are brought into, 0 for none; and how many
-// Arrange has moved there since the store was opened.
-func (s *Store) Arranged(collection uint32) (order uint32, moved int64) {
+// Reclustered is the number of the order that a collection's records lie in, or are brought into, 0 for none; and how many
+// Recluster has moved there since the store was opened.
+func (s *Store) Reclustered(collection uint32) (order uint32, moved int64) {
 	c := s.current.Load().collections[collection]
 	if c == nil || !c.relocates() {
 		return 0, 0
 	}
-	return c.order.number, c.steady.arranging.under(c.order.number).moved
+	return c.order.number, c.state.reclustering.under(c.order.number).moved
 }
 
-// Misplaced is how many records of a collection lie elsewhere than in its order now, counted by their keys up to limit. It
-// takes a view of its own, that begins after it is known where Arrange stands: in an older one there are records before.
-func (s *Store) Misplaced(ctx context.Context, collection uint32, limit int64) (n int64, err error) {
+// Unclustered is how many records of a collection lie elsewhere than in its order now, counted by their keys up to limit. It
+// takes a view of its own, that begins after it is known where Recluster stands: in an older one there are records before.
+func (s *Store) Unclustered(ctx context.Context, collection uint32, limit int64) (n int64, err error) {
 	c := s.current.Load().collections[collection]
 	if c == nil {
 		return 0, nil
 	}
-	at := c.steady.arranging.at.Load()
+	at := c.state.reclustering.at.Load()
 	view, err := s.View(ctx)
 	if err != nil {
 		return 0, err
@@ -113,12 +113,12 @@ func (s *Store) Misplaced(ctx context.Context, collection uint32, limit int64) (
 	return n, nil
 }
 
-// Misplaced says whether any record lies where the collection's order does not want it.
-func (r *Reader) Misplaced() (bool, error) {
+// Unclustered says whether any record lies where the collection's order does not want it.
+func (r *Reader) Unclustered() (bool, error) {
 	if !r.c.relocates() {
 		return false, nil
 	}
-	found, _, err := r.misplaced(nil, 1)
+	found, _, err := r.unclustered(nil, 1)
 	return len(found) > 0, err
 }
 
@@ -132,9 +132,9 @@ func (r *Reader) outOfOrder(after []byte) [2]kv.IterOptions {
 	return [2]kv.IterOptions{{Lower: after, Upper: low}, {Lower: larger(after, high), Upper: After(start)}}
 }
 
-// misplaced are at most limit records behind the key after that lie elsewhere than in the order; all says that there are no
+// unclustered are at most limit records behind the key after that lie elsewhere than in the order; all says that there are no
 // more.
-func (r *Reader) misplaced(after []byte, limit int) (found []Record, all bool, err error) {
+func (r *Reader) unclustered(after []byte, limit int) (found []Record, all bool, err error) {
 	bytes := 0
 	for _, part := range r.outOfOrder(after) {
 		var w walk
@@ -142,7 +142,7 @@ func (r *Reader) misplaced(after []byte, limit int) (found []Record, all bool, e
 			return nil, false, err
 		}
 		for err == nil && w.next() {
-			if len(found) == limit || bytes > arrangeBytes {
+			if len(found) == limit || bytes > reclusterBytes {
 				return found, false, w.close()
 			}
 			var rec Record

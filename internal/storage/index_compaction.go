@@ -11,13 +11,13 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 )
 
-// A rewriting cleans a long stretch of an index of which many entries are dead, while nobody writes to the collection: the
+// An indexCompaction cleans a long stretch of an index of which many entries are dead, while nobody writes to the collection: the
 // living are written, slice after slice, where nobody sees them, and take the place of the stretch when it ends. That costs a
 // third of what a transaction does, and the collection's lock is held for a moment only.
 //
 // The first commit to the collection makes it worthless: the rest of the round is then cleaned in transactions. What the
 // slices have read is what is there at the end because nothing was committed since the beginning; views need not be kept.
-type rewriting struct {
+type indexCompaction struct {
 	c       *collection // as it was at the beginning
 	into    kv.Replacement
 	after   []byte // where the round stood then
@@ -26,10 +26,10 @@ type rewriting struct {
 	dead    []byte // the key of one that is removed
 }
 
-// rewritings is the one under way in the store, of whatever collection: who begins another ends it.
-type rewritings struct {
+// indexCompactions is the one under way in the store, of whatever collection: who begins another ends it.
+type indexCompactions struct {
 	mu   sync.Mutex // held by who works at it
-	open *rewriting
+	open *indexCompaction
 }
 
 const (
@@ -39,17 +39,17 @@ const (
 	rewrittenBytes = 32 << 20
 	// rewrittenShare: it goes on as long as at least one entry in so many is dead.
 	rewrittenShare = 2 * denseShare
-	// rewrittenPerEntry is how many entries are looked at for each that Clean may remove: nobody waits for a lock.
+	// rewrittenPerEntry is how many entries are looked at for each that Vacuum may remove: nobody waits for a lock.
 	rewrittenPerEntry = 4
 )
 
-// begin makes w the one rewriting.
-func (r *rewritings) begin(w *rewriting) {
+// begin makes w the one compaction.
+func (r *indexCompactions) begin(w *indexCompaction) {
 	r.end()
 	r.open = w
 }
 
-func (r *rewritings) end() {
+func (r *indexCompactions) end() {
 	if r.open != nil {
 		r.open.into.Discard()
 	}
@@ -57,22 +57,22 @@ func (r *rewritings) end() {
 }
 
 // stop ends it when the store is closed.
-func (r *rewritings) stop() {
+func (r *indexCompactions) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.end()
 }
 
-// rewrite is a slice of Clean, or does nothing: ok is false then. The caller holds the collection's cleaning.
+// rewrite is a slice of Vacuum, or does nothing: ok is false then. The caller holds the collection's vacuuming.
 func (s *Store) rewrite(ctx context.Context, c *collection, limit int) (removed int, ok bool, err error) {
-	s.rewriting.mu.Lock()
-	defer s.rewriting.mu.Unlock()
-	at := &c.steady.cleaning
-	commits := c.steady.writes.Load()
+	s.compaction.mu.Lock()
+	defer s.compaction.mu.Unlock()
+	at := &c.state.vacuuming
+	commits := c.state.writes.Load()
 	quiet := at.writes == commits
 	at.writes = commits
-	w := at.rewriting
-	if w != nil && (w != s.rewriting.open || w.c != c || w.commits != commits) {
+	w := at.compaction
+	if w != nil && (w != s.compaction.open || w.c != c || w.commits != commits) {
 		s.giveUp(at)
 		return 0, false, nil
 	}
@@ -87,7 +87,7 @@ func (s *Store) rewrite(ctx context.Context, c *collection, limit int) (removed 
 		if first, err := at.begin(r); err != nil || at.contended || t == nil || !quiet && !first {
 			return 0, false, err
 		}
-		if w, err = s.beginRewriting(r, t, at, commits); w == nil || err != nil {
+		if w, err = s.beginCompaction(r, t, at, commits); w == nil || err != nil {
 			return 0, false, err
 		}
 	}
@@ -102,7 +102,7 @@ func (s *Store) rewrite(ctx context.Context, c *collection, limit int) (removed 
 }
 
 // begin begins a round if none is under way. Nobody knows then whether the collection is quiet: the sweep was a commit.
-func (c *cleaning) begin(r *Reader) (first bool, err error) {
+func (c *vacuuming) begin(r *Reader) (first bool, err error) {
 	if c.begun != nil {
 		return false, nil
 	}
@@ -124,8 +124,8 @@ func (c *collection) nextTable(number uint32) (next *tableIndex) {
 	return next
 }
 
-// beginRewriting begins at what is left of the index, or returns nil when that is not worth it.
-func (s *Store) beginRewriting(r *Reader, t *tableIndex, at *cleaning, commits int64) (*rewriting, error) {
+// beginCompaction begins at what is left of the index, or returns nil when that is not worth it.
+func (s *Store) beginCompaction(r *Reader, t *tableIndex, at *vacuuming, commits int64) (*indexCompaction, error) {
 	if t.ID > at.index {
 		at.index, at.after = t.ID, nil
 	}
@@ -136,23 +136,23 @@ func (s *Store) beginRewriting(r *Reader, t *tableIndex, at *cleaning, commits i
 	if err != nil {
 		return nil, err
 	}
-	w := &rewriting{c: r.c, into: into, after: slices.Clone(at.after), commits: commits}
-	s.rewriting.begin(w)
-	at.rewriting = w
+	w := &indexCompaction{c: r.c, into: into, after: slices.Clone(at.after), commits: commits}
+	s.compaction.begin(w)
+	at.compaction = w
 	return w, nil
 }
 
-// giveUp goes back to where the rewriting began, and leaves the rest of the round to transactions.
-func (s *Store) giveUp(at *cleaning) {
-	w := at.rewriting
-	if w == s.rewriting.open {
-		s.rewriting.end()
+// giveUp goes back to where the compaction began, and leaves the rest of the round to transactions.
+func (s *Store) giveUp(at *vacuuming) {
+	w := at.compaction
+	if w == s.compaction.open {
+		s.compaction.end()
 	}
-	at.rewriting, at.after, at.contended = nil, w.after, true
+	at.compaction, at.after, at.contended = nil, w.after, true
 }
 
 // slice goes on by so many entries; ended says that they were the last.
-func (w *rewriting) slice(r *Reader, t *tableIndex, at *round, limit int) (ended bool, err error) {
+func (w *indexCompaction) slice(r *Reader, t *tableIndex, at *round, limit int) (ended bool, err error) {
 	ms, err := r.swept()
 	if err != nil {
 		return false, err
@@ -192,7 +192,7 @@ func (w *rewriting) slice(r *Reader, t *tableIndex, at *round, limit int) (ended
 }
 
 // finish puts what was written in its place, if nobody has written to the collection.
-func (s *Store) finish(ctx context.Context, w *rewriting, t *tableIndex, at *cleaning, ended bool) (removed int, err error) {
+func (s *Store) finish(ctx context.Context, w *indexCompaction, t *tableIndex, at *vacuuming, ended bool) (removed int, err error) {
 	end := append(slices.Clone(at.after), 0)
 	if ended {
 		end = After(tableKey(nil, t.Definition))
@@ -207,26 +207,26 @@ func (s *Store) finish(ctx context.Context, w *rewriting, t *tableIndex, at *cle
 			return 0, nil
 		}
 	}
-	s.rewriting.end()
-	at.rewriting = nil
+	s.compaction.end()
+	at.compaction = nil
 	if ended {
 		at.index, at.after = t.ID+1, nil
 	}
 	return w.removed, nil
 }
 
-func (s *Store) putInPlace(ctx context.Context, w *rewriting, t *tableIndex, end []byte) (done bool, err error) {
+func (s *Store) putInPlace(ctx context.Context, w *indexCompaction, t *tableIndex, end []byte) (done bool, err error) {
 	if err := w.into.Seal(end); err != nil {
 		return false, err
 	}
 	if locked, err := s.lockToSweep(ctx, w.c); !locked {
 		return false, err
 	}
-	defer w.c.steady.lock.release(true)
-	if w.c.steady.writes.Load() != w.commits {
+	defer w.c.state.lock.release(true)
+	if w.c.state.writes.Load() != w.commits {
 		return false, nil
 	}
-	note := rewritingNote{t.ID, int64(w.removed), w.dead}
+	note := compactionNote{t.ID, int64(w.removed), w.dead}
 	if err := s.alone(ctx, note.add); err != nil {
 		return false, err
 	}
@@ -236,24 +236,24 @@ func (s *Store) putInPlace(ctx context.Context, w *rewriting, t *tableIndex, end
 	return true, s.alone(ctx, note.remove)
 }
 
-// rewritingNote is stored while a rewriting is put in its place, which is no part of a transaction: the counter of the index
+// compactionNote is stored while an index compaction is put in its place, which is no part of a transaction: the counter of the index
 // counts less already, and if an entry that was dead is still there after a crash, it counted less too soon.
-type rewritingNote struct {
+type compactionNote struct {
 	index   uint32
 	removed int64
 	dead    []byte
 }
 
-func rewritingKey(index uint32) []byte { return numbered([]byte{metaPrefix}, metaRewriting, index) }
+func compactionKey(index uint32) []byte { return numbered([]byte{metaPrefix}, metaCompaction, index) }
 
-func (n rewritingNote) add(t kv.Txn) {
-	t.Set(rewritingKey(n.index), append(binary.BigEndian.AppendUint64(nil, uint64(n.removed)), n.dead...))
+func (n compactionNote) add(t kv.Txn) {
+	t.Set(compactionKey(n.index), append(binary.BigEndian.AppendUint64(nil, uint64(n.removed)), n.dead...))
 	t.Add(counterKey(nil, ofIndex, n.index, countSurplus), -n.removed)
 }
 
-func (n rewritingNote) remove(t kv.Txn) { t.Delete(rewritingKey(n.index)) }
+func (n compactionNote) remove(t kv.Txn) { t.Delete(compactionKey(n.index)) }
 
-func (n rewritingNote) undo(t kv.Txn) {
+func (n compactionNote) undo(t kv.Txn) {
 	n.remove(t)
 	t.Add(counterKey(nil, ofIndex, n.index, countSurplus), n.removed)
 }
@@ -268,15 +268,15 @@ func (s *Store) alone(ctx context.Context, f func(kv.Txn)) error {
 	return t.Commit(ctx, kv.Buffered)
 }
 
-// settleRewritings makes the counters right of indexes that a crash has interrupted the rewriting of.
-func (s *Store) settleRewritings(ctx context.Context) error {
+// settleCompactions makes the counters right of indexes that a crash has interrupted the compaction of.
+func (s *Store) settleCompactions(ctx context.Context) error {
 	snapshot, err := s.engine.Snapshot()
 	if err != nil {
 		return err
 	}
 	defer snapshot.Close()
-	return eachMeta(snapshot, metaRewriting, func(key, value []byte) error {
-		n, err := readRewritingNote(key, value)
+	return eachMeta(snapshot, metaCompaction, func(key, value []byte) error {
+		n, err := readCompactionNote(key, value)
 		if err != nil {
 			return err
 		}
@@ -291,15 +291,15 @@ func (s *Store) settleRewritings(ctx context.Context) error {
 	})
 }
 
-func readRewritingNote(key, value []byte) (n rewritingNote, err error) {
+func readCompactionNote(key, value []byte) (n compactionNote, err error) {
 	if len(key) != 4 || len(value) < 8 {
-		return n, fmt.Errorf("storage: a note of a rewriting has the key %x and %d bytes", key, len(value))
+		return n, fmt.Errorf("storage: a note of an index compaction has the key %x and %d bytes", key, len(value))
 	}
-	return rewritingNote{binary.BigEndian.Uint32(key), int64(binary.BigEndian.Uint64(value)), slices.Clone(value[8:])}, nil
+	return compactionNote{binary.BigEndian.Uint32(key), int64(binary.BigEndian.Uint64(value)), slices.Clone(value[8:])}, nil
 }
 
 // early says whether what was rewritten is not in its place yet, so that the counter says less than there is.
-func (n rewritingNote) early(r kv.Reader) (bool, error) {
+func (n compactionNote) early(r kv.Reader) (bool, error) {
 	switch _, err := r.Get(n.dead); {
 	case errors.Is(err, kv.ErrNotFound):
 		return false, nil
@@ -314,7 +314,7 @@ func (r *Reader) countedEarly(index uint32) (int64, error) {
 	if !r.mayBeMarked() {
 		return 0, nil
 	}
-	key := rewritingKey(index)
+	key := compactionKey(index)
 	value, err := r.view.reader.Get(key)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
@@ -322,7 +322,7 @@ func (r *Reader) countedEarly(index uint32) (int64, error) {
 	case err != nil:
 		return 0, fmt.Errorf("storage: look for what was rewritten: %w", err)
 	}
-	n, err := readRewritingNote(key[len(key)-4:], value)
+	n, err := readCompactionNote(key[len(key)-4:], value)
 	if err != nil {
 		return 0, err
 	}

@@ -12,15 +12,15 @@ import (
 	"github.com/ebbdb/ebb/internal/host"
 )
 
-// BenchmarkClean removes the entries of b.N records that were swept from two indexes, on _id and another, in random order
+// BenchmarkVacuum removes the entries of b.N records that were swept from two indexes, on _id and another, in random order
 // in both. What is told is of processor time for each dead record, until the store is quiet: compactions count.
-func BenchmarkClean(b *testing.B) {
+func BenchmarkVacuum(b *testing.B) {
 	for _, share := range []struct{ living, of int }{{1, 10}, {1, 2}, {3, 4}, {9, 10}} {
-		b.Run(fmt.Sprintf("living=%d of %d", share.living, share.of), func(b *testing.B) { benchClean(b, share.living, share.of) })
+		b.Run(fmt.Sprintf("living=%d of %d", share.living, share.of), func(b *testing.B) { benchVacuum(b, share.living, share.of) })
 	}
 }
 
-func benchClean(b *testing.B, living, of int) {
+func benchVacuum(b *testing.B, living, of int) {
 	if b.N == 1 { // which the testing package does first, and the quiet takes long
 		return
 	}
@@ -38,7 +38,7 @@ func benchClean(b *testing.B, living, of int) {
 	}
 	before, started := cpuMicros(), time.Now()
 	for more := true; more; {
-		if _, more, err = f.Clean(context.Background(), c.ID, 2000); err != nil {
+		if _, more, err = f.Vacuum(context.Background(), c.ID, 2000); err != nil {
 			b.Fatal(err)
 		}
 	}

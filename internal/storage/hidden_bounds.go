@@ -6,25 +6,25 @@ import (
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
-// past is up to which dates records are hidden, by span of the collection's order; the least there is where none are.
-type past [onNever]int64
+// hiddenBounds is up to which dates records are hidden, by span of the collection's order; the least there is where none are.
+type hiddenBounds [onNever]int64
 
-// past is what o's rule hides at now.
-func (o *order) past(now int64) (p past) {
-	p[onDefault], p[onOverride] = math.MinInt64, math.MinInt64
+// hiddenBounds is what o's rule hides at now.
+func (o *order) hiddenBounds(now int64) (b hiddenBounds) {
+	b[onDefault], b[onOverride] = math.MinInt64, math.MinInt64
 	for _, cut := range o.cuts(o.rule, now) {
-		p[cut.span] = cut.date
+		b[cut.span] = cut.date
 	}
-	return p
+	return b
 }
 
-// isPast says whether the record with the id is hidden because the rule that orders says so.
-func (r *Reader) isPast(id RecordID) bool {
-	if r.past == (past{}) {
+// isBehindBounds says whether the record with the id is hidden because the rule that orders says so.
+func (r *Reader) isBehindBounds(id RecordID) bool {
+	if r.bounds == (hiddenBounds{}) {
 		return false
 	}
 	span, date, ok := r.c.order.of(id)
-	return ok && date <= r.past[span]
+	return ok && date <= r.bounds[span]
 }
 
 // floor is a date before which no record of a span lies in the order, as the view sees it: a walk that begins there need not
@@ -32,7 +32,7 @@ func (r *Reader) isPast(id RecordID) bool {
 // sweeps are counted before floors rise.
 func (r *Reader) floor(span byte) int64 {
 	floor := r.c.order.histogram.floor(span)
-	if r.c.steady.lastSweep.Load() > r.view.swept {
+	if r.c.state.lastSweep.Load() > r.view.swept {
 		return math.MinInt64
 	}
 	return floor
@@ -41,7 +41,7 @@ func (r *Reader) floor(span byte) int64 {
 // floorOf is where the dates in the index of the rule begin: it has as many as there are records, one each, if it is the one
 // that orders them.
 func (r *Reader) floorOf(rule *policy.Rule) int64 {
-	if !r.c.relocates() || r.c.order.rule.Index.ID != rule.Index.ID || r.c.steady.inOrder.Load() != r.c.order.number || !r.onceEach(rule) {
+	if !r.c.relocates() || r.c.order.rule.Index.ID != rule.Index.ID || r.c.state.inOrder.Load() != r.c.order.number || !r.onceEach(rule) {
 		return math.MinInt64
 	}
 	return r.floor(onDefault)

@@ -52,19 +52,19 @@ func (f *fixture) tested() *collection {
 	return v.collections[v.catalog.Collection(testNS).ID]
 }
 
-// cleanTo cleans in small slices until a state is reached, or nothing is left.
-func (f *fixture) cleanTo(reached func() bool) (more bool) {
+// vacuumTo cleans in small slices until a state is reached, or nothing is left.
+func (f *fixture) vacuumTo(reached func() bool) (more bool) {
 	f.t.Helper()
 	for more = true; more && !reached(); {
 		var err error
-		_, more, err = f.Clean(context.Background(), f.tested().ID, 4)
+		_, more, err = f.Vacuum(context.Background(), f.tested().ID, 4)
 		f.must(err)
 		f.validate(testNS)
 	}
 	return more
 }
 
-func (f *fixture) isRewriting() bool { return f.tested().steady.cleaning.rewriting != nil }
+func (f *fixture) isCompacting() bool { return f.tested().state.vacuuming.compaction != nil }
 
 // dead is how many entries of records that were swept there are, by the counters, beside those of so many documents.
 func (f *fixture) dead(documents int64) (dead int64) {
@@ -82,36 +82,36 @@ func (f *fixture) dead(documents int64) (dead int64) {
 
 func never() bool { return false }
 
-func TestRewriting(t *testing.T) {
+func TestIndexCompaction(t *testing.T) {
 	const n = 200
 	f := halfDead(t, n)
-	if !f.cleanTo(f.isRewriting) {
+	if !f.vacuumTo(f.isCompacting) {
 		t.Fatal("no stretch was written anew")
 	}
-	if f.cleanTo(never) || f.dead(n/2) != 0 {
+	if f.vacuumTo(never) || f.dead(n/2) != 0 {
 		t.Errorf("%d dead entries are left", f.dead(n/2))
 	}
-	if f.rewriting.open != nil {
-		t.Error("a rewriting is open still")
+	if f.compaction.open != nil {
+		t.Error("an index compaction is open still")
 	}
 }
 
-// TestRewritingAtOnce: where the counters tell that many entries are dead, none is deleted by itself first.
-func TestRewritingAtOnce(t *testing.T) {
+// TestIndexCompactionAtOnce: where the counters tell that many entries are dead, none is deleted by itself first.
+func TestIndexCompactionAtOnce(t *testing.T) {
 	const n = 200
 	f := halfDead(t, n)
-	removed, more, err := f.Clean(context.Background(), f.tested().ID, 4)
-	if removed != 0 || !more || err != nil || !f.isRewriting() {
-		t.Fatal(removed, more, err, f.isRewriting())
+	removed, more, err := f.Vacuum(context.Background(), f.tested().ID, 4)
+	if removed != 0 || !more || err != nil || !f.isCompacting() {
+		t.Fatal(removed, more, err, f.isCompacting())
 	}
 	f.insertDated(-1, epoch.UnixMilli()+1e9)
-	if f.cleanTo(never) || f.dead(n/2+1) != 0 {
+	if f.vacuumTo(never) || f.dead(n/2+1) != 0 {
 		t.Errorf("%d dead entries are left", f.dead(n/2+1))
 	}
 }
 
-// TestRewritingMeetsWriter: whatever is written while a stretch is, and is not in it, is there afterwards.
-func TestRewritingMeetsWriter(t *testing.T) {
+// TestIndexCompactionMeetsWriter: whatever is written while a stretch is, and is not in it, is there afterwards.
+func TestIndexCompactionMeetsWriter(t *testing.T) {
 	const n = 200
 	for name, write := range map[string]func(f *fixture){
 		"insert": func(f *fixture) {
@@ -129,10 +129,10 @@ func TestRewritingMeetsWriter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := halfDead(t, n)
-			f.cleanTo(f.isRewriting)
+			f.vacuumTo(f.isCompacting)
 			write(f)
 			f.validate(testNS)
-			if f.cleanTo(never) || f.dead(n/2+1) != 0 {
+			if f.vacuumTo(never) || f.dead(n/2+1) != 0 {
 				t.Errorf("%d dead entries are left", f.dead(n/2+1))
 			}
 		})
@@ -157,8 +157,8 @@ type unreplaced struct {
 
 func (u unreplaced) Commit(context.Context) error { return u.err }
 
-// TestRewritingFails: what the engine refuses leaves everything as it was, and is cleaned in another way.
-func TestRewritingFails(t *testing.T) {
+// TestIndexCompactionFails: what the engine refuses leaves everything as it was, and is cleaned in another way.
+func TestIndexCompactionFails(t *testing.T) {
 	const n = 200
 	f := halfDead(t, n)
 	full := errors.New("the disk is full")
@@ -167,7 +167,7 @@ func TestRewritingFails(t *testing.T) {
 	failed := false
 	for more := true; more; {
 		var err error
-		if _, more, err = f.Clean(context.Background(), f.tested().ID, 4); errors.Is(err, full) {
+		if _, more, err = f.Vacuum(context.Background(), f.tested().ID, 4); errors.Is(err, full) {
 			failed, more, err = true, true, nil
 			if f.dead(n/2) == 0 {
 				t.Error("nothing is dead any more")
@@ -181,12 +181,12 @@ func TestRewritingFails(t *testing.T) {
 	}
 }
 
-// TestRewritingInterrupted: a crash before a stretch takes its place, or after it, leaves counters that agree with the index.
-func TestRewritingInterrupted(t *testing.T) {
+// TestIndexCompactionInterrupted: a crash before a stretch takes its place, or after it, leaves counters that agree with the index.
+func TestIndexCompactionInterrupted(t *testing.T) {
 	const n, counted = 40, 7
 	f := halfDead(t, n)
 	first := append(tableKey(nil, f.tested().id.Definition), f.tested().appendID(nil, bson.Int32(0))...)
-	note := rewritingNote{f.tested().id.ID, counted, first}
+	note := compactionNote{f.tested().id.ID, counted, first}
 	before := f.dead(n / 2)
 	f.must(f.alone(context.Background(), note.add))
 	f.validate(testNS) // which may come in between without a crash, too
@@ -195,7 +195,7 @@ func TestRewritingInterrupted(t *testing.T) {
 	if after := f.dead(n / 2); after != before {
 		t.Errorf("before it: %d dead entries, want %d", after, before)
 	}
-	f.must(f.alone(context.Background(), func(t kv.Txn) { // what cleaning would do
+	f.must(f.alone(context.Background(), func(t kv.Txn) { // what vacuuming would do
 		t.Delete(first)
 		note.add(t)
 		t.Add(counterKey(nil, ofIndex, note.index, countSurplus), counted-1)
@@ -208,19 +208,19 @@ func TestRewritingInterrupted(t *testing.T) {
 	view, err := f.engine.Snapshot()
 	f.must(err)
 	defer view.Close()
-	if err := eachMeta(view, metaRewriting, func(key, _ []byte) error { return fmt.Errorf("%x is left", key) }); err != nil {
+	if err := eachMeta(view, metaCompaction, func(key, _ []byte) error { return fmt.Errorf("%x is left", key) }); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestRewritingCrash cuts the power while stretches are written anew: what the disk then holds validates, counters too, and
+// TestIndexCompactionCrash cuts the power while stretches are written anew: what the disk then holds validates, counters too, and
 // all that lives is there.
-func TestRewritingCrash(t *testing.T) {
+func TestIndexCompactionCrash(t *testing.T) {
 	seed := *seedFlag
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	t.Logf("go test ./internal/storage -run TestRewritingCrash -seed %d", seed)
+	t.Logf("go test ./internal/storage -run TestIndexCompactionCrash -seed %d", seed)
 	for round := range uint64(3) {
 		rewritingCrash(t, rand.New(rand.NewPCG(seed, round)))
 	}
@@ -241,7 +241,7 @@ func rewritingCrash(t *testing.T, rng *rand.Rand) {
 		defer done.Store(true)
 		for more := true; more; {
 			var err error
-			if _, more, err = f.Clean(context.Background(), f.tested().ID, 10); err != nil {
+			if _, more, err = f.Vacuum(context.Background(), f.tested().ID, 10); err != nil {
 				t.Error(err)
 				return
 			}
@@ -264,7 +264,7 @@ func afterRewriting(t *testing.T, disk vfs.FS, n int64) {
 	f.engine = openCrashable(t, disk)
 	f.open()
 	f.validate(testNS)
-	if f.dead(n/2) < 0 || f.cleanTo(never) || f.dead(n/2) != 0 {
+	if f.dead(n/2) < 0 || f.vacuumTo(never) || f.dead(n/2) != 0 {
 		t.Errorf("%d dead entries are left", f.dead(n/2))
 	}
 	f.must(errors.Join(f.Close(), f.engine.Close()))

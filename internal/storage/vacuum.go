@@ -9,13 +9,13 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 )
 
-// cleaning is how far the removal of a collection's dead entries has come. A round goes through all of its indexes.
-type cleaning struct {
+// vacuuming is how far the removal of a collection's dead entries has come. A round goes through all of its indexes.
+type vacuuming struct {
 	mu sync.Mutex // held by who cleans
 	round
-	rewriting *rewriting // or nil
-	writes    int64      // commits to the collection when it was cleaned last
-	contended bool       // a rewriting was given up in this round
+	compaction *indexCompaction // or nil
+	writes     int64            // commits to the collection when it was cleaned last
+	contended  bool             // an index compaction was given up in this round
 }
 
 type round struct {
@@ -28,8 +28,8 @@ type round struct {
 const (
 	// denseShare: where at least one entry in so many is dead, stretches are written anew.
 	denseShare = 4
-	// cleanedPerEntry is how many entries Clean looks at for each that it may remove.
-	cleanedPerEntry = 8
+	// vacuumedPerEntry is how many entries Vacuum looks at for each that it may remove.
+	vacuumedPerEntry = 8
 )
 
 // Dead is how many records have been swept whose entries in the index on _id are still stored, and how many documents there
@@ -55,18 +55,18 @@ func (s *Store) manyDead(ctx context.Context, c *collection) (bool, error) {
 	return dead >= s.fewSwept && dead*denseShare >= dead+documents, err
 }
 
-// Clean removes at most limit dead entries of a collection's indexes, and goes on where it stopped the last time. more is
+// Vacuum removes at most limit dead entries of a collection's indexes, and goes on where it stopped the last time. more is
 // false when a round through all indexes has left nothing.
 //
 // Where few entries are dead they are deleted one by one, beside writers. Where many are, a stretch is deleted as a whole and
-// the living are written again: a long one while nobody writes to the collection (rewriting), or else a short one, for which
+// the living are written again: a long one while nobody writes to the collection (indexCompaction), or else a short one, for which
 // the lock is held exclusively while limit entries are read.
-func (s *Store) Clean(ctx context.Context, collection uint32, limit int) (removed int, more bool, err error) {
+func (s *Store) Vacuum(ctx context.Context, collection uint32, limit int) (removed int, more bool, err error) {
 	c := s.current.Load().collections[collection]
-	if c == nil || !c.steady.marked.isSet() {
+	if c == nil || !c.state.marked.isSet() {
 		return 0, false, nil
 	}
-	at := &c.steady.cleaning
+	at := &c.state.vacuuming
 	at.mu.Lock()
 	defer at.mu.Unlock()
 	if at.begun == nil {
@@ -81,8 +81,8 @@ func (s *Store) Clean(ctx context.Context, collection uint32, limit int) (remove
 		if locked, err := s.lockToSweep(ctx, c); err != nil {
 			return 0, false, err
 		} else if locked {
-			defer c.steady.lock.release(true)
-			return s.cleanDense(ctx, c, limit)
+			defer c.state.lock.release(true)
+			return s.vacuumDense(ctx, c, limit)
 		}
 	}
 	var next round
@@ -93,40 +93,40 @@ func (s *Store) Clean(ctx context.Context, collection uint32, limit int) (remove
 		}
 		next = at.round
 		next.after = slices.Clone(next.after)
-		removed, more, err = w.clean(&next, limit, w.cleanTable)
+		removed, more, err = w.clean(&next, limit, w.vacuumTable)
 		return err
 	})
 	if err == nil {
-		at.proceed(next, c.steady.writes.Load())
+		at.proceed(next, c.state.writes.Load())
 	}
 	return removed, more, err
 }
 
 // proceed takes over how far a transaction has come, which is one of so many commits to the collection.
-func (c *cleaning) proceed(next round, commits int64) {
+func (c *vacuuming) proceed(next round, commits int64) {
 	if next.begun == nil { // the round has ended
 		c.contended = false
 	}
 	c.round, c.writes = next, commits
 }
 
-// cleanDense is Clean for one who holds the collection's lock exclusively.
-func (s *Store) cleanDense(ctx context.Context, c *collection, limit int) (removed int, more bool, err error) {
+// vacuumDense is Vacuum for one who holds the collection's lock exclusively.
+func (s *Store) vacuumDense(ctx context.Context, c *collection, limit int) (removed int, more bool, err error) {
 	t, err := s.Begin(ctx)
 	if err != nil {
 		return 0, false, err
 	}
 	defer t.Rollback()
 	w := t.writer(c)
-	next := c.steady.cleaning.round
+	next := c.state.vacuuming.round
 	next.after = slices.Clone(next.after)
-	if removed, more, err = w.clean(&next, limit, w.cleanStretch); err != nil {
+	if removed, more, err = w.clean(&next, limit, w.vacuumStretch); err != nil {
 		return 0, false, err
 	}
 	if err := t.Commit(ctx, kv.Buffered); err != nil {
 		return 0, false, err
 	}
-	c.steady.cleaning.proceed(next, c.steady.writes.Load())
+	c.state.vacuuming.proceed(next, c.state.writes.Load())
 	return removed, more, nil
 }
 
@@ -147,7 +147,7 @@ func (w *Writer) clean(at *round, limit int, table func(*writtenTable, marks, *r
 	if at.begun == nil {
 		*at = round{begun: ms.encode()}
 	}
-	left := work{looks: limit * cleanedPerEntry, limit: limit}
+	left := work{looks: limit * vacuumedPerEntry, limit: limit}
 	for _, t := range w.byNumber() {
 		if t.ID < at.index {
 			continue
@@ -193,8 +193,8 @@ func entriesBehind(t *tableIndex, key []byte) []byte {
 	return append(slices.Clone(key), 0)
 }
 
-// cleanTable deletes dead entries one by one. It is done when it has come to the end of the index.
-func (w *Writer) cleanTable(t *writtenTable, ms marks, at *round, left *work) (ended bool, err error) {
+// vacuumTable deletes dead entries one by one. It is done when it has come to the end of the index.
+func (w *Writer) vacuumTable(t *writtenTable, ms marks, at *round, left *work) (ended bool, err error) {
 	var walk walk
 	if err := w.entriesFrom(&walk, t.tableIndex, at); err != nil {
 		return false, err
@@ -236,8 +236,8 @@ func (t *writtenTable) isDead(walk *walk, ms marks, room *idRoom) (bool, error) 
 	return err == nil && id.isOrdered() && ms.cover(id), err
 }
 
-// cleanStretch deletes a stretch with all that is in it and writes the living again. Nobody else writes.
-func (w *Writer) cleanStretch(t *writtenTable, ms marks, at *round, left *work) (ended bool, err error) {
+// vacuumStretch deletes a stretch with all that is in it and writes the living again. Nobody else writes.
+func (w *Writer) vacuumStretch(t *writtenTable, ms marks, at *round, left *work) (ended bool, err error) {
 	var walk walk
 	low := entriesBehind(t.tableIndex, at.after)
 	if err := w.entriesFrom(&walk, t.tableIndex, at); err != nil {

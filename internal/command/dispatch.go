@@ -53,7 +53,7 @@ func (s *Server) Handle(ctx context.Context, conn *Conn, req Request) (reply Rep
 		}
 	}()
 	op.body, op.err = op.run(ctx, req)
-	if pending = op.settle(req.Later); pending {
+	if pending = op.awaitDurable(req.Later); pending {
 		return Reply{Pending: true}
 	}
 	return op.reply()

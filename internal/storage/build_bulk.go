@@ -145,7 +145,7 @@ func (b *Build) enter(r *Reader, rec Record) error {
 	return nil
 }
 
-func (t *buildTable) enter(order *order, rec Record) error {
+func (t *buildTable) enter(order *expiryOrder, rec Record) error {
 	if t.Kind == index.Deadline {
 		return t.enterDeadline(order, rec)
 	}
@@ -182,7 +182,7 @@ func (t *buildTable) seeMultikey() {
 	}
 }
 
-func (t *buildTable) enterDeadline(order *order, rec Record) error {
+func (t *buildTable) enterDeadline(order *expiryOrder, rec Record) error {
 	key := order.appendDeadline(t.key[:0], t.Definition, rec)
 	if key == nil {
 		return nil

@@ -24,7 +24,7 @@ type collection struct {
 	indexes []*tableIndex // those that keep entries
 	id      *tableIndex   // the one on _id, nil when clustered or a time series
 	rules   policy.Rules
-	order   *order // nil where records do not lie by a TTL's dates
+	order   *expiryOrder // nil where records do not lie by a TTL's dates
 	// idLength is the length of record ids, 0 when it varies.
 	idLength int
 	// idCollation orders the ids of a clustered collection; nil for the order of bytes.
@@ -56,7 +56,7 @@ type collectionState struct {
 	uniqueFloor uniqueFloor // of _id
 	// inOrder is the number of the order that all records are known to lie in.
 	inOrder atomic.Uint32
-	// marked tells in which views there may be marks of sweeps.
+	// marked tells in which views there may be tombstones of sweeps.
 	marked       marked
 	counting     orderCount
 	vacuuming    vacuuming
@@ -117,7 +117,7 @@ func makeCollection(entry *catalog.Collection, old *collection, made bool, fresh
 		}
 	}
 	c.rules = rulesOf(entry)
-	c.order = makeOrder(c, old, made)
+	c.order = makeExpiryOrder(c, old, made)
 	return c
 }
 

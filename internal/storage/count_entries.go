@@ -37,7 +37,7 @@ func (r *Reader) CountEntries(d *index.Definition, low, high []byte, limit int64
 }
 
 // countLiving is CountEntries where some are dead.
-func (r *Reader) countLiving(w *walk, e entries, dead marks, limit int64) (n int64, err error) {
+func (r *Reader) countLiving(w *walk, e entries, dead tombstones, limit int64) (n int64, err error) {
 	var room idRoom
 	for n != limit && w.next() {
 		value, err := w.it.Value()

@@ -291,7 +291,7 @@ func nothingLeft(t *testing.T, s *Store) {
 			switch key[1] {
 			case metaFormat, metaNext:
 				known = true
-			case metaCollection, metaSequence, metaMarks:
+			case metaCollection, metaSequence, metaTombstones:
 				known = collections[numberIn(key[2:])]
 			case metaMultikey:
 				known = indexes[numberIn(key[2:])]

@@ -77,7 +77,7 @@ type deadlines struct {
 	limit int64
 	cut   bool // a bound was reached
 	heads []*deadlineHead
-	dead  marks // what has been swept and is still in the index
+	dead  tombstones // what has been swept and is still in the index
 
 	several  bool // a document may come more than once
 	numbered bool // record ids have sequences

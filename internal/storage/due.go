@@ -315,13 +315,13 @@ func (r *Reader) ModifiedAfter(rule *policy.Rule, millis, limit int64) (n int64,
 }
 
 // isEmptied says whether sweeps leave no dead entries where the rule has its dates.
-func (r *Reader) isEmptied(rule *policy.Rule, dead marks) bool {
+func (r *Reader) isEmptied(rule *policy.Rule, dead tombstones) bool {
 	return rule.Index != nil && r.c.relocates() && r.c.order.rule.Index.ID == rule.Index.ID && r.c.index(rule.Index.ID).emptied(dead, r.c.order.number)
 }
 
 // emptied says whether a sweep deletes the entries of a rule's index with the records: each has one there, and none is dead
 // already. In one on _ts ordered records have none.
-func (t *tableIndex) emptied(ms marks, order uint32) bool {
+func (t *tableIndex) emptied(ms tombstones, order uint32) bool {
 	return t.Kind != index.Deadline && !t.multikey.any() && !ms.ofOthers(order)
 }
 

@@ -17,7 +17,7 @@ type garbage struct {
 func (g garbage) ranges() [][]byte {
 	counters := numbered([]byte{counterPrefix}, g.kind, g.number)
 	if g.kind == ofCollection {
-		return [][]byte{numbered(nil, recordPrefix, g.number), counters, sequenceKey(g.number), marksKey(g.number)}
+		return [][]byte{numbered(nil, recordPrefix, g.number), counters, sequenceKey(g.number), tombstonesKey(g.number)}
 	}
 	return [][]byte{
 		numbered(nil, indexPrefix, g.number), numbered(nil, idPrefix, g.number), counters,

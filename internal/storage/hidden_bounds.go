@@ -10,7 +10,7 @@ import (
 type hiddenBounds [onNever]int64
 
 // hiddenBounds is what o's rule hides at now.
-func (o *order) hiddenBounds(now int64) (b hiddenBounds) {
+func (o *expiryOrder) hiddenBounds(now int64) (b hiddenBounds) {
 	b[onDefault], b[onOverride] = math.MinInt64, math.MinInt64
 	for _, cut := range o.cuts(o.rule, now) {
 		b[cut.span] = cut.date

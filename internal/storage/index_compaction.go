@@ -311,7 +311,7 @@ func (n compactionNote) early(r kv.Reader) (bool, error) {
 
 // countedEarly is how many entries the counter of an index leaves out that are there, as the view sees it.
 func (r *Reader) countedEarly(index uint32) (int64, error) {
-	if !r.mayBeMarked() {
+	if !r.mayHaveTombstones() {
 		return 0, nil
 	}
 	key := compactionKey(index)

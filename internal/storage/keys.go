@@ -24,7 +24,7 @@ const (
 	metaMultikey   = 'k' // | index | field | component, or | index | onePath | path, or | index | everyPath
 	metaGarbage    = 'g' // | kind | number
 	metaSequence   = 'q' // | collection
-	metaMarks      = 's' // | collection
+	metaTombstones = 's' // | collection
 	metaCompaction = 'w' // | index
 	metaTime       = 't' // the latest time seen
 	metaHold       = 'h' // where the clock of expiry stands still

@@ -224,9 +224,9 @@ func checkGarbage(c *catalog.Catalog, left []garbage) error {
 
 // readMarked notes which collections have been swept and not cleaned.
 func (s *Store) readMarked(r kv.Reader) error {
-	return eachMeta(r, metaMarks, func(key, _ []byte) error {
+	return eachMeta(r, metaTombstones, func(key, _ []byte) error {
 		if len(key) != 4 {
-			return fmt.Errorf("a mark of sweeps has the key %x", key)
+			return fmt.Errorf("a tombstone of sweeps has the key %x", key)
 		}
 		if c := s.current.Load().collections[binary.BigEndian.Uint32(key)]; c != nil {
 			c.state.marked.set()

@@ -127,7 +127,7 @@ type IndexCursor struct {
 	reader  *Reader
 	entries entries
 	check   bool
-	dead    marks // what has been swept and is still in the index
+	dead    tombstones // what has been swept and is still in the index
 	room    idRoom
 	walk    walk
 	entry   IndexEntry

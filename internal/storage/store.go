@@ -82,7 +82,7 @@ type Store struct {
 	garbage *collector
 	// views are those that ended and that nobody knows any more.
 	views sync.Pool
-	// sweeps counts the sweeps of all collections, and how often marks of any were deleted.
+	// sweeps counts the sweeps of all collections, and how often tombstones of any were deleted.
 	sweeps atomic.Uint64
 	// relocations counts the commits that moved records of any.
 	relocations atomic.Uint64

@@ -36,7 +36,7 @@ const (
 
 // Sweep deletes all records at once that have expired at now by the rule that orders their collection: one range deletion of
 // the records and one of the rule's index entries, however many there are. The entries of other indexes stay and are known
-// to be dead by a mark (marks.go); Vacuum removes them. ok is false when that cannot be done, or is not worth it, and the
+// to be dead by a tombstone (tombstones.go); Vacuum removes them. ok is false when that cannot be done, or is not worth it, and the
 // records are to be deleted one by one: the rule is not the one that orders, some records are not in order yet, or in their grace, an
 // index is being built, writers do not end soon, or there are few.
 //
@@ -110,7 +110,7 @@ func (s *Store) lockToSweep(ctx context.Context, c *collection) (locked bool, er
 }
 
 // cuts are the dates up to which records have expired at now, by span.
-func (o *order) cuts(rule *policy.Rule, now int64) (cuts []cut) {
+func (o *expiryOrder) cuts(rule *policy.Rule, now int64) (cuts []cut) {
 	if rule.Kind == policy.Modified {
 		cuts = append(cuts, cut{onOverride, now})
 		if rule.Seconds < 0 {
@@ -127,7 +127,7 @@ type cut struct {
 }
 
 // worthSweeping says whether more than a few records may be due. Nobody knows before they have been counted.
-func (s *Store) worthSweeping(o *order, rule *policy.Rule, now int64) bool {
+func (s *Store) worthSweeping(o *expiryOrder, rule *policy.Rule, now int64) bool {
 	if !o.histogram.isKnown() {
 		return true
 	}
@@ -141,14 +141,14 @@ func (s *Store) worthSweeping(o *order, rule *policy.Rule, now int64) bool {
 
 // sweeping is a sweep under way.
 type sweeping struct {
-	store *Store
-	c     *collection
-	rule  *policy.Rule
-	kv    kv.Txn
-	view  *View
-	marks marks
-	done  Swept
-	parts []sweptPart
+	store      *Store
+	c          *collection
+	rule       *policy.Rule
+	kv         kv.Txn
+	view       *View
+	tombstones tombstones
+	done       Swept
+	parts      []sweptPart
 }
 
 // sweptPart is what is swept of one span.
@@ -237,7 +237,7 @@ func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rul
 	if err := w.delete(); err != nil {
 		return Swept{}, false, err
 	}
-	if len(w.marks) > 0 {
+	if len(w.tombstones) > 0 {
 		c.state.marked.set()
 	}
 	c.state.writes.Add(1)
@@ -245,7 +245,7 @@ func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rul
 		return Swept{}, false, err
 	}
 	c.state.lastSweep.Store(s.sweeps.Add(1)) // before the floors rise, see Reader.floor
-	if len(w.marks) == 0 {
+	if len(w.tombstones) == 0 {
 		c.state.marked.deleted(&s.sweeps)
 	}
 	for _, p := range w.parts {
@@ -259,7 +259,7 @@ func (w *sweeping) plan(now int64) (ok bool, err error) {
 	if inOrder, err := w.inOrder(); !inOrder || err != nil {
 		return false, err
 	}
-	if w.marks, err = readMarks(w.kv, w.c.ID); err != nil || len(w.marks) >= maxMarks {
+	if w.tombstones, err = readTombstones(w.kv, w.c.ID); err != nil || len(w.tombstones) >= maxTombstones {
 		return false, err
 	}
 	for _, cut := range w.c.order.cuts(w.rule, now) {
@@ -392,21 +392,21 @@ func (w *sweeping) delete() error {
 	for i := range w.parts {
 		p := &w.parts[i]
 		w.kv.DeleteRange(p.low, p.high)
-		w.marks = w.marks.with(mark{w.c.order.number, p.cut.span, p.cut.date, last})
+		w.tombstones = w.tombstones.with(tombstone{w.c.order.number, p.cut.span, p.cut.date, last})
 	}
 	for _, ix := range w.c.indexes {
 		if err := w.deleteEntries(ix, n); err != nil {
 			return err
 		}
 	}
-	w.kv.Set(marksKey(w.c.ID), w.marks.encode())
+	w.kv.Set(tombstonesKey(w.c.ID), w.tombstones.encode())
 	return nil
 }
 
 // deleteEntries deletes the entries of the rule's own index, where that takes them all; those of others stay for Vacuum, as so
 // many more than there are documents.
 func (w *sweeping) deleteEntries(ix *tableIndex, n int64) error {
-	if ix.ID != w.rule.Index.ID || !ix.emptied(w.marks, w.c.order.number) {
+	if ix.ID != w.rule.Index.ID || !ix.emptied(w.tombstones, w.c.order.number) {
 		w.kv.Add(counterKey(nil, ofIndex, ix.ID, countSurplus), n)
 		return nil
 	}
@@ -452,7 +452,7 @@ func (w *sweeping) deleteAll() error {
 		}
 		w.kv.Add(key, -surplus)
 	}
-	w.kv.Delete(marksKey(w.c.ID))
-	w.marks = nil
+	w.kv.Delete(tombstonesKey(w.c.ID))
+	w.tombstones = nil
 	return nil
 }

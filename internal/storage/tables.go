@@ -167,7 +167,7 @@ func deadlineString(key []byte, id RecordID) []byte {
 
 // appendDeadline appends the key of a record's entry in a TTL index on _ts; nil when it never expires by it, whatever
 // the index's default is, and when the collection's order says the same.
-func (o *order) appendDeadline(dst []byte, d *index.Definition, rec Record) []byte {
+func (o *expiryOrder) appendDeadline(dst []byte, d *index.Definition, rec Record) []byte {
 	if o.isBy(d) && o.has(rec.ID) {
 		return nil
 	}

@@ -19,7 +19,7 @@ type vacuuming struct {
 }
 
 type round struct {
-	begun []byte // the marks when the round began; nil between rounds
+	begun []byte // the tombstones when the round began; nil between rounds
 	index uint32 // where it is
 	after []byte // the last key that was looked at; nil for the beginning
 	dense bool   // many of the entries that were looked at last are dead
@@ -36,7 +36,7 @@ const (
 // are.
 func (r *Reader) Dead() (dead, documents int64, err error) {
 	documents, _, err = r.storedCounts()
-	if err != nil || r.c.id == nil || !r.mayBeMarked() {
+	if err != nil || r.c.id == nil || !r.mayHaveTombstones() {
 		return 0, documents, err
 	}
 	entries, err := r.Entries(r.c.id.Definition)
@@ -137,7 +137,7 @@ type work struct {
 
 func (l *work) isDone() bool { return l.looks <= 0 || l.removed >= l.limit }
 
-func (w *Writer) clean(at *round, limit int, table func(*writtenTable, marks, *round, *work) (ended bool, err error)) (removed int, more bool, err error) {
+func (w *Writer) clean(at *round, limit int, table func(*writtenTable, tombstones, *round, *work) (ended bool, err error)) (removed int, more bool, err error) {
 	ms, err := w.swept()
 	if err != nil || len(ms) == 0 {
 		*at = round{}
@@ -163,7 +163,7 @@ func (w *Writer) clean(at *round, limit int, table func(*writtenTable, marks, *r
 	same := string(ms.encode()) == string(at.begun)
 	*at = round{dense: at.dense}
 	if same {
-		w.txn.kv.Delete(marksKey(w.c.ID))
+		w.txn.kv.Delete(tombstonesKey(w.c.ID))
 		w.unmarked = true
 	}
 	return left.removed, !same, nil
@@ -194,7 +194,7 @@ func entriesBehind(t *tableIndex, key []byte) []byte {
 }
 
 // vacuumTable deletes dead entries one by one. It is done when it has come to the end of the index.
-func (w *Writer) vacuumTable(t *writtenTable, ms marks, at *round, left *work) (ended bool, err error) {
+func (w *Writer) vacuumTable(t *writtenTable, ms tombstones, at *round, left *work) (ended bool, err error) {
 	var walk walk
 	if err := w.entriesFrom(&walk, t.tableIndex, at); err != nil {
 		return false, err
@@ -227,7 +227,7 @@ func (w *Writer) vacuumTable(t *writtenTable, ms marks, at *round, left *work) (
 }
 
 // isDead says whether the entry that the walk stands on is.
-func (t *writtenTable) isDead(walk *walk, ms marks, room *idRoom) (bool, error) {
+func (t *writtenTable) isDead(walk *walk, ms tombstones, room *idRoom) (bool, error) {
 	value, err := walk.it.Value()
 	if err != nil {
 		return false, err
@@ -237,7 +237,7 @@ func (t *writtenTable) isDead(walk *walk, ms marks, room *idRoom) (bool, error) 
 }
 
 // vacuumStretch deletes a stretch with all that is in it and writes the living again. Nobody else writes.
-func (w *Writer) vacuumStretch(t *writtenTable, ms marks, at *round, left *work) (ended bool, err error) {
+func (w *Writer) vacuumStretch(t *writtenTable, ms tombstones, at *round, left *work) (ended bool, err error) {
 	var walk walk
 	low := entriesBehind(t.tableIndex, at.after)
 	if err := w.entriesFrom(&walk, t.tableIndex, at); err != nil {

@@ -142,8 +142,8 @@ type Reader struct {
 	key   []byte
 	room  [48]byte // for the keys of most
 	// What has been swept and is not cleaned, once it was asked for.
-	marks     marks
-	marksRead bool
+	tombstones     tombstones
+	tombstonesRead bool
 	// Of what has expired by the rule that orders, when it hides, the id tells that it is hidden; hiddenTells: of all that is.
 	bounds      hiddenBounds
 	hiddenTells bool

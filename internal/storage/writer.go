@@ -36,7 +36,7 @@ type Writer struct {
 	earliest         int64             // deadline of what was written
 	value            []byte
 	trimmed          RecordID // the last record of a capped collection that made room
-	unmarked         bool     // the marks of sweeps are deleted, or there were none
+	unmarked         bool     // the tombstones of sweeps are deleted, or there were none
 	inserted         bool
 	keys             KeyCount // index keys that come and go
 	moved            [2]bool  // whether any record moves forward, and back

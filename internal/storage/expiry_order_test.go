@@ -175,7 +175,7 @@ func TestSweepBesideTransaction(t *testing.T) {
 
 // TestSeen: records are told apart by what stays when they move.
 func TestSeen(t *testing.T) {
-	o := order{number: 7}
+	o := expiryOrder{number: 7}
 	var s Seen
 	a, b := orderedID(o.appendDate(nil, onDefault, 1), 5), orderedID(o.appendDate(nil, onNever, 2), 5)
 	for i, c := range []struct {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestMarked: once the marks of a collection are deleted nobody looks for them, but in views that may still see them.
+// TestMarked: once the tombstones of a collection are deleted nobody looks for them, but in views that may still see them.
 func TestMarked(t *testing.T) {
 	for name, unmark := range map[string]func(f *fixture){
 		"cleaned one by one": func(f *fixture) {
@@ -20,19 +20,19 @@ func TestMarked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			f.createIndexes(testNS, `{key: {d: 1}, name: "d", expireAfterSeconds: 1}`, `{key: {a: 1}, name: "a"}`)
-			f.looksForMarks(false)
+			f.looksForTombstones(false)
 			for i := range int32(20) {
 				f.insertDated(i, f.Now())
 			}
 			f.clock.Advance(time.Second)
 			f.insertDated(30, f.Now())
 			f.sweepTested(20)
-			f.looksForMarks(true)
+			f.looksForTombstones(true)
 			f.clock.Advance(time.Second)
 			before, err := f.View(context.Background())
 			f.must(err)
 			unmark(f)
-			f.looksForMarks(false)
+			f.looksForTombstones(false)
 			r, _ := before.Collection(testNS)
 			if n, err := r.scanned("a"); n != 1 || err != nil {
 				t.Errorf("a view from before sees %d living entries (%v)", n, err)
@@ -48,17 +48,17 @@ func TestMarked(t *testing.T) {
 			} else {
 				f.sweepTested(2)
 			}
-			f.looksForMarks(true)
+			f.looksForTombstones(true)
 			f.validate(testNS)
 		})
 	}
 }
 
-func (f *fixture) looksForMarks(want bool) {
+func (f *fixture) looksForTombstones(want bool) {
 	f.t.Helper()
 	f.read(testNS, func(r *Reader) error {
-		if r.mayBeMarked() != want {
-			f.t.Errorf("marks are looked for: %v", !want)
+		if r.mayHaveTombstones() != want {
+			f.t.Errorf("tombstones are looked for: %v", !want)
 		}
 		return nil
 	})

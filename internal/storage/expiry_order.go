@@ -88,8 +88,8 @@ func orderedID(place []byte, sequence uint64) RecordID {
 	return binary.BigEndian.AppendUint64(id, sequence|orderedBit)
 }
 
-// order is how the records of a collection lie: as above, or in a collection that is clustered by a date in _id, by that.
-type order struct {
+// expiryOrder is how the records of a collection lie: as above, or in a collection that is clustered by a date in _id, by that.
+type expiryOrder struct {
 	number    uint32
 	rule      *policy.Rule
 	histogram *dateHistogram
@@ -97,7 +97,7 @@ type order struct {
 }
 
 // of is where in the order a record lies; ok is false when it has no deadline, or lies elsewhere.
-func (o *order) of(id RecordID) (span byte, date int64, ok bool) {
+func (o *expiryOrder) of(id RecordID) (span byte, date int64, ok bool) {
 	switch {
 	case o == nil:
 		return 0, 0, false
@@ -130,16 +130,16 @@ func appendOrder(dst []byte, number uint32) []byte {
 }
 
 // appendPlace appends the place of a document.
-func (o *order) appendPlace(dst []byte, doc bson.Doc, modified int64) []byte {
+func (o *expiryOrder) appendPlace(dst []byte, doc bson.Doc, modified int64) []byte {
 	span, date := o.where(doc, modified)
 	return o.appendDate(dst, span, date)
 }
 
-func (o *order) appendDate(dst []byte, span byte, date int64) []byte {
+func (o *expiryOrder) appendDate(dst []byte, span byte, date int64) []byte {
 	return appendMillis(append(appendOrder(dst, o.number), span), date)
 }
 
-func (o *order) where(doc bson.Doc, modified int64) (span byte, date int64) {
+func (o *expiryOrder) where(doc bson.Doc, modified int64) (span byte, date int64) {
 	if o.rule.Kind != policy.Modified {
 		if date, ok := o.rule.Date(doc); ok {
 			return onDefault, date
@@ -157,17 +157,17 @@ func (o *order) where(doc bson.Doc, modified int64) (span byte, date int64) {
 }
 
 // isBy says whether records lie by what the TTL index counts from; it may be about to be built anew.
-func (o *order) isBy(d *index.Definition) bool {
+func (o *expiryOrder) isBy(d *index.Definition) bool {
 	return o != nil && !o.clustered && o.rule.Index.Name == d.Name
 }
 
 // implies says whether id says what an entry in the TTL index on _ts would, which is why there is none.
-func (o *order) implies(d *index.Definition, id RecordID) bool {
+func (o *expiryOrder) implies(d *index.Definition, id RecordID) bool {
 	return o.isBy(d) && o.has(id) && id.span() != onNever
 }
 
 // has says whether id was made under this order.
-func (o *order) has(id RecordID) bool {
+func (o *expiryOrder) has(id RecordID) bool {
 	return o != nil && id.isOrdered() && id.order() == o.number
 }
 
@@ -273,9 +273,9 @@ func hasSameDates(a, b *index.Definition) bool {
 		string(a.Spec.Lookup("partialFilterExpression").Data) == string(b.Spec.Lookup("partialFilterExpression").Data)
 }
 
-// makeOrder is the order of a collection in memory.
-func makeOrder(c, old *collection, made bool) *order {
-	o := c.newOrder()
+// makeExpiryOrder is the order of a collection in memory.
+func makeExpiryOrder(c, old *collection, made bool) *expiryOrder {
+	o := c.newExpiryOrder()
 	switch {
 	case o == nil:
 	case old != nil && old.order != nil && old.order.number == o.number:
@@ -286,9 +286,9 @@ func makeOrder(c, old *collection, made bool) *order {
 	return o
 }
 
-func (c *collection) newOrder() *order {
+func (c *collection) newExpiryOrder() *expiryOrder {
 	if own, ok := c.rules.Own(); ok && own.Kind == policy.Clustered {
-		return &order{rule: own, clustered: true}
+		return &expiryOrder{rule: own, clustered: true}
 	}
 	if c.Order == nil {
 		return nil
@@ -297,7 +297,7 @@ func (c *collection) newOrder() *order {
 	if !ok {
 		return nil
 	}
-	return &order{number: c.Order.Number, rule: rule}
+	return &expiryOrder{number: c.Order.Number, rule: rule}
 }
 
 // upgradeOrder gives collections their order that were stored when there was none.

@@ -22,7 +22,7 @@ type Args struct {
 	present uint64
 	// everyday says that there are only fields for which everyday is true.
 	everyday bool
-	names    *words
+	names    *internedNames
 }
 
 // maxKeptFields is how many fields a connection keeps room for.
@@ -61,7 +61,7 @@ func NewArgs(path string, doc bson.Doc) *Args {
 }
 
 // reset begins to read doc. Names are those that the connection has had lately, or nil.
-func (a *Args) reset(path string, doc bson.Doc, names *words) {
+func (a *Args) reset(path string, doc bson.Doc, names *internedNames) {
 	if cap(a.fields) > maxKeptFields {
 		a.fields = nil
 	}

@@ -31,8 +31,8 @@ type Conn struct {
 	args     Args
 	reply    bson.Builder
 	spare    []byte
-	names    words
-	sessions words
+	names    internedNames
+	sessions internedNames
 	latest   *Command
 	// running is an operation that has ended and that nobody has any more, for the next one; nil for none.
 	running *operation.Operation

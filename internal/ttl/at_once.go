@@ -19,7 +19,7 @@ const (
 
 // atOnce deletes everything that is due by a rule that orders its collection, with as little work as that takes. done is
 // false when documents are to be deleted one by one: because there are few, or because somebody looks.
-func (s *sweep) atOnce(ctx context.Context) (done bool, err error) {
+func (s *visit) atOnce(ctx context.Context) (done bool, err error) {
 	if !s.mayBeAtOnce() {
 		return false, nil
 	}
@@ -43,7 +43,7 @@ func (s *sweep) atOnce(ctx context.Context) (done bool, err error) {
 	}
 }
 
-func (s *sweep) tryAtOnce(ctx context.Context) (done, busy bool, err error) {
+func (s *visit) tryAtOnce(ctx context.Context) (done, busy bool, err error) {
 	started := s.clock.Now()
 	swept, ok, err := s.sweepAll(ctx)
 	if swept.Uncounted {
@@ -62,7 +62,7 @@ func (s *sweep) tryAtOnce(ctx context.Context) (done, busy bool, err error) {
 	return true, false, nil
 }
 
-func (s *sweep) mayBeAtOnce() bool {
+func (s *visit) mayBeAtOnce() bool {
 	if s.careful > 0 || s.store.Few(len(s.progress.staged)) || !s.params.BatchDeletes.Get() || s.recorder.Wants(s.ns.DB) {
 		return false
 	}
@@ -73,7 +73,7 @@ func (s *sweep) mayBeAtOnce() bool {
 	return a == nil || !now.Before(a.singly)
 }
 
-func (s *sweep) sweepAll(ctx context.Context) (storage.Swept, bool, error) {
+func (s *visit) sweepAll(ctx context.Context) (storage.Swept, bool, error) {
 	if err := s.gate.Enter(ctx); err != nil {
 		return storage.Swept{}, false, err
 	}
@@ -82,7 +82,7 @@ func (s *sweep) sweepAll(ctx context.Context) (storage.Swept, bool, error) {
 }
 
 // deleteSingly puts off the next try.
-func (s *sweep) deleteSingly() {
+func (s *visit) deleteSingly() {
 	until := s.clock.Now().Add(singlyFor)
 	s.mu.Lock()
 	defer s.mu.Unlock()

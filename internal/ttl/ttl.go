@@ -6,7 +6,7 @@
 //
 //   - due.go, schedule.go and agenda.go are pure: what is due and how much of it one visit takes; whose turn it is; and
 //     which collection has to be looked at when.
-//   - sweep.go visits one target: it deletes all at once (at_once.go) where it can, else in batches, through the same door as
+//   - visit.go visits one target: it deletes all at once (at_once.go) where it can, else in batches, through the same door as
 //     a client's delete.
 //   - maintenance.go puts records in the order that deleting at once needs, and cleans up after it.
 //   - pace.go lets clients go first: how long sweeps rest between two transactions.

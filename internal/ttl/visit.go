@@ -30,8 +30,8 @@ var (
 // maxFailures is how many documents that cannot be deleted a visit passes over before it gives up.
 const maxFailures = 10
 
-// sweep is one visit under way.
-type sweep struct {
+// visit is one under way.
+type visit struct {
 	*pass
 	target   Target
 	progress *progress
@@ -49,7 +49,7 @@ type sweep struct {
 
 // visit deletes what the target has due, within the bounds of a visit. The error is one that ends the pass.
 func (p *pass) visit(ctx context.Context, t Target) (more bool, err error) {
-	s := &sweep{pass: p, target: t, progress: p.of(t), started: p.clock.Now()}
+	s := &visit{pass: p, target: t, progress: p.of(t), started: p.clock.Now()}
 	defer func() {
 		if r := recover(); r != nil { // its transaction is rolled back; the next targets shall not suffer
 			s.done.Err = fmt.Errorf("ttl: panic: %v", r)
@@ -73,7 +73,7 @@ func (p *pass) visit(ctx context.Context, t Target) (more bool, err error) {
 	return s.done.More, nil
 }
 
-func (s *sweep) run(ctx context.Context) error {
+func (s *visit) run(ctx context.Context) error {
 	n, err := s.find(ctx)
 	if err != nil || n == 0 {
 		return err
@@ -102,7 +102,7 @@ func (s *sweep) run(ctx context.Context) error {
 }
 
 // step deletes everything that is due at once, or else a batch.
-func (s *sweep) step(ctx context.Context) error {
+func (s *visit) step(ctx context.Context) error {
 	if done, err := s.atOnce(ctx); done || err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (s *sweep) step(ctx context.Context) error {
 }
 
 // find stages what is due, and looks up what the collection and its rule are now; n is 0 when nothing is left.
-func (s *sweep) find(ctx context.Context) (n int, err error) {
+func (s *visit) find(ctx context.Context) (n int, err error) {
 	view, err := s.store.ViewAt(ctx, s.at)
 	if err != nil {
 		return 0, err
@@ -143,7 +143,7 @@ func (s *sweep) find(ctx context.Context) (n int, err error) {
 }
 
 // batch deletes the next staged records in one transaction. What cannot be deleted is passed over.
-func (s *sweep) batch(ctx context.Context) error {
+func (s *visit) batch(ctx context.Context) error {
 	if err := s.mayDelete(); err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (s *sweep) batch(ctx context.Context) error {
 }
 
 // mayDelete comes before each transaction.
-func (s *sweep) mayDelete() error {
+func (s *visit) mayDelete() error {
 	if s.hooks.BeforeBatch != nil {
 		s.hooks.BeforeBatch(s.done.NS, s.done.Index)
 	}
@@ -196,9 +196,9 @@ func (s *sweep) mayDelete() error {
 }
 
 // lag is how long the pass has been at it.
-func (s *sweep) lag() time.Duration { return clock.Since(s.clock, time.UnixMilli(s.at)) }
+func (s *visit) lag() time.Duration { return clock.Since(s.clock, time.UnixMilli(s.at)) }
 
-func (s *sweep) write(ctx context.Context, bounds budget) (b batch, err error) {
+func (s *visit) write(ctx context.Context, bounds budget) (b batch, err error) {
 	if err := s.gate.Enter(ctx); err != nil {
 		return batch{}, err
 	}
@@ -223,7 +223,7 @@ type batch struct {
 }
 
 // deleteSome looks at the staged records again, as they are in the transaction, and deletes those that are still due.
-func (s *sweep) deleteSome(w *storage.Writer, bounds budget) (b batch, err error) {
+func (s *visit) deleteSome(w *storage.Writer, bounds budget) (b batch, err error) {
 	if w.Catalog().ID != s.target.Collection {
 		return batch{}, errGone // another collection has got the name
 	}
@@ -256,7 +256,7 @@ func (s *sweep) deleteSome(w *storage.Writer, bounds budget) (b batch, err error
 	return b, nil
 }
 
-func (s *sweep) account(b batch, took time.Duration) {
+func (s *visit) account(b batch, took time.Duration) {
 	s.done.Examined += int64(b.examined)
 	s.done.Deleted += b.deleted
 	s.done.Keys += b.keys
@@ -284,7 +284,7 @@ func (s *sweep) account(b batch, took time.Duration) {
 func batchesOf(examined, size int64) int64 { return max((examined+size-1)/size, 1) }
 
 // report says how the visit went, to all who keep account.
-func (s *sweep) report(err error) {
+func (s *visit) report(err error) {
 	if errors.Is(err, errGone) {
 		return
 	}
@@ -322,7 +322,7 @@ func (s *sweep) report(err error) {
 const slowVisit = 100 * time.Millisecond
 
 // level is of the line about a visit: each that deleted at once has one in every log, since that may be any number.
-func (s *sweep) level() slog.Level {
+func (s *visit) level() slog.Level {
 	if s.done.Took >= slowVisit || s.done.Swept > 0 {
 		return slog.LevelInfo
 	}
@@ -330,7 +330,7 @@ func (s *sweep) level() slog.Level {
 }
 
 // stillThere says whether the target exists, under another name perhaps.
-func (s *sweep) stillThere(ctx context.Context) bool {
+func (s *visit) stillThere(ctx context.Context) bool {
 	view, err := s.store.ViewAt(ctx, s.at)
 	if err != nil {
 		return false
@@ -344,7 +344,7 @@ func (s *sweep) stillThere(ctx context.Context) bool {
 }
 
 // describe is the delete as a command, as currentOp and the profiler show it.
-func (s *sweep) describe() bson.Doc {
+func (s *visit) describe() bson.Doc {
 	field := planField(&s.rule)
 	b := bson.Build().String("delete", s.ns.Coll).Array("deletes").Object("0").Object("q").Object(field)
 	if s.rule.Kind == policy.Clustered {

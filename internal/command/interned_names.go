@@ -2,9 +2,9 @@ package command
 
 import "strings"
 
-// words are the names that the commands of a connection had lately: nearly every command has those of the one before it,
+// internedNames are the names that the commands of a connection had lately: nearly every command has those of the one before it,
 // and a name has to outlive the message it came in.
-type words struct {
+type internedNames struct {
 	kept [8]string
 	next int
 }
@@ -13,7 +13,7 @@ type words struct {
 const maxWordBytes = 256
 
 // of is s in memory of its own. A nil words keeps nothing.
-func (w *words) of(s string) string {
+func (w *internedNames) of(s string) string {
 	if w == nil {
 		return strings.Clone(s)
 	}
@@ -26,7 +26,7 @@ func (w *words) of(s string) string {
 }
 
 // ofBytes is of for bytes.
-func (w *words) ofBytes(b []byte) string {
+func (w *internedNames) ofBytes(b []byte) string {
 	for _, k := range w.kept {
 		if k == string(b) {
 			return k
@@ -36,7 +36,7 @@ func (w *words) ofBytes(b []byte) string {
 }
 
 // joined is "db.name".
-func (w *words) joined(db, name string) string {
+func (w *internedNames) joined(db, name string) string {
 	n := len(db)
 	for _, k := range w.kept {
 		if len(k) == n+1+len(name) && k[n] == '.' && k[:n] == db && k[n+1:] == name {
@@ -46,7 +46,7 @@ func (w *words) joined(db, name string) string {
 	return w.keep(db + "." + name)
 }
 
-func (w *words) keep(s string) string {
+func (w *internedNames) keep(s string) string {
 	if len(s) <= maxWordBytes {
 		w.kept[w.next] = s
 		w.next = (w.next + 1) % len(w.kept)

@@ -12,7 +12,7 @@ type internedNames struct {
 // maxWordBytes is how long a name may be to be kept.
 const maxWordBytes = 256
 
-// of is s in memory of its own. A nil words keeps nothing.
+// of is s in memory of its own. A nil one keeps nothing.
 func (w *internedNames) of(s string) string {
 	if w == nil {
 		return strings.Clone(s)

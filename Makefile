@@ -12,8 +12,8 @@ help:  ## this list
 
 test: vet unit e2e  ## all that must hold: vet, every Go test with its fuzz seeds, real clients and a short crash run
 
-vet:  ## go vet, and that gofmt has nothing to say
-	@$(GO) vet ./... && test -z "$$(gofmt -l $$(git ls-files '*.go') | tee /dev/stderr)"
+vet:  ## go vet, staticcheck, and that gofmt has nothing to say
+	@$(GO) vet ./... && $(GO) tool staticcheck ./... && test -z "$$(gofmt -l $$(git ls-files '*.go') | tee /dev/stderr)"
 
 unit:  ## the Go tests
 	@$(GO) test -timeout 10m $(UNIT)

@@ -44,8 +44,8 @@ func (d *doubleDouble) value() float64 {
 
 // int64 is the total as a long, when it is one that fits.
 func (d *doubleDouble) int64() (int64, bool) {
-	sum, addend := d.sum+d.addend, d.addend
-	addend = d.addend - (sum - d.sum)
+	sum := d.sum + d.addend
+	addend := d.addend - (sum - d.sum)
 	const limit = 1 << 63
 	switch {
 	case math.IsNaN(sum) || sum > limit || sum < -limit:

@@ -78,8 +78,7 @@ func (a *Args) whole(key string, low int64) (n int64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	n, exact := v.AsInt64()
-	if !exact {
+	if _, exact := v.AsInt64(); !exact {
 		a.Fail(mongoerr.New(mongoerr.FailedToParse, "Expected an integer, but found a fractional value: %s: %s", key, v))
 		return 0, false
 	}

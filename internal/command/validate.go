@@ -16,8 +16,8 @@ func validateCommands() []*Command {
 
 // validateRequest is a validate as the client asked for it.
 type validateRequest struct {
-	ns                                                             namespace.NS
-	full, repair, fixMultikey, metadata, background, conform, hash bool
+	ns                                                       namespace.NS
+	full, repair, fixMultikey, metadata, background, conform bool
 }
 
 func validate(op *Op) (bson.Doc, error) {

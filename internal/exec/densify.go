@@ -70,49 +70,47 @@ func (s *densifyStage) partitionOf(d bson.Doc) (bson.Value, error) {
 }
 
 func (s *densifyStage) Next(ctx context.Context) (bson.Doc, error) {
-	for {
-		if err := interrupted(ctx); err != nil {
+	if err := interrupted(ctx); err != nil {
+		return nil, err
+	}
+	if s.doc == nil && !s.ended {
+		d, err := s.in.Next(ctx)
+		if err != nil {
 			return nil, err
 		}
-		if s.doc == nil && !s.ended {
-			d, err := s.in.Next(ctx)
-			if err != nil {
+		s.doc, s.ended = d, d == nil
+	}
+	if s.doc == nil || !s.key.IsMissing() && bson.CompareWith(s.doc.Index(0), s.key, s.op.collator()) != 0 {
+		// The partition is over but for the rest of its grid.
+		if out, err := s.fillTo(bson.MaxKey, s.key); out != nil || err != nil {
+			return out, err
+		}
+		if s.doc == nil {
+			return s.lonely()
+		}
+		s.key = bson.Missing
+	}
+	d := s.doc.Index(1).Doc()
+	v := s.stage.Field.Get(d)
+	if s.key.IsMissing() {
+		s.enter(s.doc.Index(0), v)
+	}
+	if !v.IsNullish() {
+		if s.next.IsMissing() && !s.opened {
+			s.open(v)
+		}
+		// Under a collation one partition has several keys. What is made has that of the document behind it.
+		if out, err := s.fillTo(v, s.doc.Index(0)); out != nil || err != nil {
+			return out, err
+		}
+		if !s.next.IsMissing() && bson.Compare(s.next, v) == 0 {
+			if err := s.advance(); err != nil {
 				return nil, err
 			}
-			s.doc, s.ended = d, d == nil
 		}
-		if s.doc == nil || !s.key.IsMissing() && bson.CompareWith(s.doc.Index(0), s.key, s.op.collator()) != 0 {
-			// The partition is over but for the rest of its grid.
-			if out, err := s.fillTo(bson.MaxKey, s.key); out != nil || err != nil {
-				return out, err
-			}
-			if s.doc == nil {
-				return s.lonely()
-			}
-			s.key = bson.Missing
-		}
-		d := s.doc.Index(1).Doc()
-		v := s.stage.Field.Get(d)
-		if s.key.IsMissing() {
-			s.enter(s.doc.Index(0), v)
-		}
-		if !v.IsNullish() {
-			if s.next.IsMissing() && !s.opened {
-				s.open(v)
-			}
-			// Under a collation one partition has several keys. What is made has that of the document behind it.
-			if out, err := s.fillTo(v, s.doc.Index(0)); out != nil || err != nil {
-				return out, err
-			}
-			if !s.next.IsMissing() && bson.Compare(s.next, v) == 0 {
-				if err := s.advance(); err != nil {
-					return nil, err
-				}
-			}
-		}
-		s.doc = nil
-		return d, nil
 	}
+	s.doc = nil
+	return d, nil
 }
 
 // enter starts a partition.

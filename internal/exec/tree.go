@@ -73,8 +73,6 @@ func (r *reading) matches(f *match.Filter, doc bson.Doc) (bool, error) {
 type want struct {
 	// fetched: a Fetch above looks at every record, and so sees which are hidden.
 	fetched bool
-	// key: the values of the index key.
-	key bool
 	// score: what the word of a text index scores.
 	score bool
 	// indexKey: the key by which the record was found, as a document.

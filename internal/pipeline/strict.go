@@ -76,10 +76,9 @@ func wrongType(field string, got bson.Type, wanted []bson.Type) error {
 
 // The types that fields take.
 var (
-	anObject  = []bson.Type{bson.TypeObject}
-	anArray   = []bson.Type{bson.TypeArray}
-	aString   = []bson.Type{bson.TypeString}
-	aBool     = []bson.Type{bson.TypeBool}
-	aNumber   = []bson.Type{bson.TypeDouble, bson.TypeInt32, bson.TypeInt64, bson.TypeDecimal}
-	boolOrInt = []bson.Type{bson.TypeBool, bson.TypeDouble, bson.TypeInt32, bson.TypeInt64, bson.TypeDecimal}
+	anObject = []bson.Type{bson.TypeObject}
+	anArray  = []bson.Type{bson.TypeArray}
+	aString  = []bson.Type{bson.TypeString}
+	aBool    = []bson.Type{bson.TypeBool}
+	aNumber  = []bson.Type{bson.TypeDouble, bson.TypeInt32, bson.TypeInt64, bson.TypeDecimal}
 )

@@ -46,11 +46,11 @@ type parsing struct {
 	Options
 	out *Projection
 
-	typed                    bool // an inclusion or exclusion was met, which out.kind tells
-	idNamed                  bool // by _id or a path below it
-	idIncluded, idExcluded   bool // entirely
-	hasElemMatch, hasMeta    bool
-	hasPositional, hasSliced bool
+	typed                  bool // an inclusion or exclusion was met, which out.kind tells
+	idNamed                bool // by _id or a path below it
+	idIncluded, idExcluded bool // entirely
+	hasElemMatch, hasMeta  bool
+	hasPositional          bool
 }
 
 // Parse reads a projection, with MongoDB's errors for what is wrong with it. The result keeps a copy of its own of the

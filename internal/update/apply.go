@@ -42,7 +42,6 @@ type applier struct {
 	matched string // the position for "$"
 	filters map[string]*arrayFilter
 
-	scratch  []byte
 	elements []bson.Value
 }
 

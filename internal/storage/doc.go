@@ -34,7 +34,8 @@
 //
 // # Invariants
 //
-//   - Every record has exactly the entries that its indexes' definitions say for it, and no index has another entry.
+//   - Every record has exactly the entries that its indexes' definitions say for it. Any other entry is dead: a tombstone of
+//     the collection covers its record's id (tombstones.go). Readers and writers pass over dead entries; vacuum removes them.
 //   - A multikey bit is in memory before a commit that needs it becomes visible, and is stored by that same commit.
 //   - The counters of a collection equal what a scan of it counts, hidden documents included.
 //   - Under a catalogue version that is published, no writer works under an older one.

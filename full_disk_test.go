@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -194,5 +193,5 @@ func (s *fullServer) awaitRoom() {
 		}
 		<-clock.Wall().NewTimer(10 * time.Millisecond).C()
 	}
-	s.Fatal(fmt.Sprintf("%d bytes of %d stay in use\n%s", used, fullDisk, &s.log))
+	s.Fatalf("%d bytes of %d stay in use\n%s", used, fullDisk, &s.log)
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"runtime"
-	"sync"
 	"testing"
 	"time"
 
@@ -40,7 +39,6 @@ type served struct {
 	clock *clock.Fake
 	stop  context.CancelFunc
 
-	once  sync.Once
 	ended chan struct{}
 	err   error
 }

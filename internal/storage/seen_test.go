@@ -49,8 +49,10 @@ func TestSeenIsBounded(t *testing.T) {
 	if n < maxSeenBytes/seenPageBytes/2 {
 		t.Errorf("full with %d", n)
 	}
-	if !s.AddSequence(2*n*seenPageBits) || !s.AddSequence(2*n*seenPageBits) || len(s.pages) != int(n) {
-		t.Error("it grows on")
+	for range 2 { // it is not remembered, so it is new each time
+		if !s.AddSequence(2*n*seenPageBits) || len(s.pages) != int(n) {
+			t.Error("it grows on")
+		}
 	}
 	if s.AddSequence(0) || s.AddSequence((n-1)*seenPageBits) {
 		t.Error("it forgets")

@@ -60,7 +60,6 @@ type scanner struct {
 	format
 	record []byte // of a log, its beginning
 	open   bool   // a record has begun
-	bad    bool   // something was not a chunk; from then on only Behind is filled
 	each   func([]byte) error
 	whole  bool // whole records are kept, and given from behind the end too
 	block  [blockSize]byte

@@ -64,9 +64,9 @@ func TestRandomExpiry(t *testing.T) {
 	}
 }
 
-// TestReplays runs again what has failed once: the files of testdata/replays.
+// TestReplays runs again what has failed once: the files of replays.
 func TestReplays(t *testing.T) {
-	files, err := filepath.Glob("testdata/replays/*.txt")
+	files, err := filepath.Glob("replays/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}

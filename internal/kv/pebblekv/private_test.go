@@ -2,6 +2,7 @@ package pebblekv_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -19,11 +20,11 @@ func wide(t *testing.T, dir string) (list []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
-			return err
+			return gone(err)
 		}
 		info, err := e.Info()
 		if err != nil {
-			return err
+			return gone(err)
 		}
 		if info.Mode().Perm()&0o077 != 0 {
 			list = append(list, fmt.Sprintf("%s %v", path, info.Mode()))
@@ -34,6 +35,14 @@ func wide(t *testing.T, dir string) (list []string) {
 		t.Fatal(err)
 	}
 	return list
+}
+
+// gone is err, unless that is of a file that an open store has removed meanwhile.
+func gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // fill makes files of every kind: of the log, tables, tables that were loaded.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -166,7 +167,34 @@ func (c *committer) isEmpty(r overlay.Range) (bool, error) {
 // lookBeside reads, of each table that a range is to be cut out of, what ends on its one side and begins on its other. Pebble
 // (v2.1.7, determineLeftTableBounds and determineRightTableBounds) takes what it cannot read there for empty, and drops all
 // that the table holds on that side.
-func (c *committer) lookBeside(r overlay.Range) error {
+//
+// A table may go while it is looked for, as a compaction has taken its place. Then all are looked at anew.
+func (c *committer) lookBeside(r overlay.Range) (err error) {
+	for range readTries {
+		if err = c.lookOnce(r); !errors.Is(err, errTableWent) {
+			return err
+		}
+	}
+	return err
+}
+
+// errTableWent says that a table was listed and is neither there nor listed any more.
+var errTableWent = errors.New("pebblekv: excise: a table went while it was looked for")
+
+// isListed says whether the store still has a table for a part of the range.
+func (c *committer) isListed(number uint64, r overlay.Range) bool {
+	levels, err := c.db.SSTables(pebble.WithKeyRangeFilter(r.Start, r.End))
+	for _, tables := range levels {
+		for i := range tables {
+			if uint64(tables[i].BackingSSTNum) == number {
+				return true
+			}
+		}
+	}
+	return err != nil
+}
+
+func (c *committer) lookOnce(r overlay.Range) error {
 	levels, err := c.db.SSTables(pebble.WithKeyRangeFilter(r.Start, r.End))
 	if err != nil {
 		return fmt.Errorf("pebblekv: list tables: %w", err)
@@ -180,6 +208,9 @@ func (c *committer) lookBeside(r overlay.Range) error {
 			number := uint64(t.BackingSSTNum)
 			part := inspect.Part{File: number, Lower: t.Smallest.UserKey, Upper: after(t.Largest.UserKey)}
 			if err := inspect.CheckBeside(c.disk, c.dir, part, r.Start, r.End); err != nil {
+				if errors.Is(err, fs.ErrNotExist) && !c.isListed(number, r) {
+					return errTableWent
+				}
 				path := c.disk.PathJoin(c.dir, t.BackingSSTNum.String()+".sst")
 				c.failure.damaged(pebble.DataCorruptionInfo{Path: path, Details: err})
 				return fmt.Errorf("pebblekv: excise: %w: %s: %w", kv.ErrCorrupt, path, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -78,8 +77,11 @@ func (c *committer) excise(list ...overlay.Range) (gone []bool, isRead bool, err
 		if !passes(c.isFlushing, flushTries) {
 			return gone, true, nil
 		}
-		if err = c.lookBeside(r.Range); err == nil {
+		switch err = c.lookBeside(r.Range); {
+		case err == nil:
 			gone[i], err = c.exciseWatched(r)
+		case errors.Is(err, errTableWent):
+			return gone, true, nil // it is tried again, as where somebody reads still
 		}
 		if err != nil {
 			return gone, false, err
@@ -178,7 +180,7 @@ func (c *committer) lookBeside(r overlay.Range) (err error) {
 	return err
 }
 
-// errTableWent says that a table was listed and is neither there nor listed any more.
+// errTableWent says that a table was listed, could not be read, and is listed no more.
 var errTableWent = errors.New("pebblekv: excise: a table went while it was looked for")
 
 // isListed says whether the store still has a table for a part of the range.
@@ -208,7 +210,7 @@ func (c *committer) lookOnce(r overlay.Range) error {
 			number := uint64(t.BackingSSTNum)
 			part := inspect.Part{File: number, Lower: t.Smallest.UserKey, Upper: after(t.Largest.UserKey)}
 			if err := inspect.CheckBeside(c.disk, c.dir, part, r.Start, r.End); err != nil {
-				if errors.Is(err, fs.ErrNotExist) && !c.isListed(number, r) {
+				if !c.isListed(number, r) { // its file goes in steps, and may be short by now
 					return errTableWent
 				}
 				path := c.disk.PathJoin(c.dir, t.BackingSSTNum.String()+".sst")

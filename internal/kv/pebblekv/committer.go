@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/inspect"
 	"github.com/ebbdb/ebb/internal/kv/overlay"
+	"github.com/ebbdb/ebb/internal/kv/rowcache"
 )
 
 // committer lets commits in one at a time; see the package comment.
@@ -29,7 +30,7 @@ type committer struct {
 	next      atomic.Uint64 // Pebble's sequence number behind all that was applied; moves under mu
 	tables    sync.Mutex    // held before mu, while tables are taken over or excised
 	snapshots snapshotCache
-	rows      *rowCache
+	rows      *rowcache.Cache
 	group     groupCommit
 
 	// mu orders commits. It is held while Pebble writes the log's buffer and the memtable, and so through a write stall,
@@ -53,7 +54,7 @@ type commit struct {
 	batch *pebble.Batch // nil: nothing to write
 }
 
-func newCommitter(db *pebble.DB, disk vfs.FS, dir string, f *failure, open *openTxns, h *rowCache) *committer {
+func newCommitter(db *pebble.DB, disk vfs.FS, dir string, f *failure, open *openTxns, h *rowcache.Cache) *committer {
 	c := &committer{db: db, disk: disk, dir: dir, failure: f, open: open, rows: h}
 	c.group.clock, c.group.sync = clock.Wall(), c.syncLog
 	c.mu.claims = newClaims()
@@ -113,7 +114,7 @@ func (c *committer) admit(t commit) error {
 	if t.batch != nil {
 		c.mu.watch.sees(t)
 		for _, r := range t.Ranges() {
-			c.rows.changeRange(r, sequence)
+			c.rows.ChangeRange(r, sequence)
 		}
 		t.Each(func(op overlay.Op) { c.note(op, t.Ranges(), sequence) })
 		for i, added := range t.Counters() {
@@ -138,9 +139,9 @@ func (c *committer) admit(t commit) error {
 func (c *committer) note(op overlay.Op, deletes []overlay.Range, sequence uint64) {
 	switch {
 	case op.Cached:
-		c.rows.write(op.Key, op.Value, sequence)
+		c.rows.Write(op.Key, op.Value, sequence)
 	case !within(deletes, op.Key): // the others' values are from before the range was deleted
-		c.rows.change(op.Key, sequence)
+		c.rows.Change(op.Key, sequence)
 	}
 }
 
@@ -255,7 +256,7 @@ func (c *committer) applyRange(b *pebble.Batch, r overlay.Range) error {
 		return err
 	}
 	sequence := c.sequence.Load() + 1
-	c.rows.changeRange(r, sequence)
+	c.rows.ChangeRange(r, sequence)
 	if err := c.apply(b); err != nil {
 		return err
 	}

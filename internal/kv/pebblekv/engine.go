@@ -16,7 +16,7 @@
 // # Reading
 //
 // Readers between two commits share one Pebble snapshot (snapshotCache), and values read by key are kept for the next reader
-// (rowCache). Both go by the committer's sequence.
+// (rowcache). Both go by the committer's sequence.
 //
 // # Space
 //
@@ -36,6 +36,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/overlay"
+	"github.com/ebbdb/ebb/internal/kv/rowcache"
 )
 
 // Engine is a kv.Engine over one Pebble store.
@@ -155,7 +156,7 @@ func (e *Engine) abandon() (err error) {
 }
 
 func (e *Engine) start(dir string) {
-	e.commits = newCommitter(e.db, e.options.FS, dir, e.failure, &e.open, newRowCache(e.options.RowCacheBytes))
+	e.commits = newCommitter(e.db, e.options.FS, dir, e.failure, &e.open, rowcache.New(e.options.RowCacheBytes))
 	e.syncer = startSyncer(e.commits, e.options.Clock, bufferedSyncInterval, false)
 	e.forgotten = startSyncer(e.commits, e.options.Clock, unsyncedSyncInterval, true)
 	e.reclaim = startReclaimer(e.commits, dir, e.options, !e.volatile)
@@ -322,7 +323,7 @@ func (e *Engine) Close() error {
 	err := errors.Join(e.syncer.stop(), e.forgotten.stop())
 	e.commits.group.stop()
 	e.commits.snapshots.forget()
-	e.commits.rows.stop()
+	e.commits.rows.Close()
 	if e.commits.isStuck() {
 		return errors.Join(err, e.failure.get()) // Pebble's locks are held for good; its files close with the process
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv/deleted"
 	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
@@ -43,7 +44,7 @@ type reclaimer struct {
 
 	mu struct {
 		sync.Mutex
-		ranges ranges // deleted, and not looked after
+		ranges deleted.Ranges // deleted, and not looked after
 	}
 }
 
@@ -113,7 +114,7 @@ func (r *reclaimer) findDeleted() error {
 			if t.Properties == nil || t.Properties.NumRangeDeletions == 0 {
 				continue
 			}
-			d := deletedRange{Range: overlay.Range{Start: bytes.Clone(t.Smallest.UserKey), End: after(t.Largest.UserKey)}}
+			d := deleted.Range{Range: overlay.Range{Start: bytes.Clone(t.Smallest.UserKey), End: after(t.Largest.UserKey)}}
 			if r.stored(d) <= max(foundBytes, garbage*crowdingShare) {
 				r.note(d)
 			}
@@ -130,17 +131,17 @@ func (r *reclaimer) stop() {
 
 // deleted notes deleted ranges, in which so many bytes were put at once.
 func (r *reclaimer) deleted(living int, list ...overlay.Range) {
-	for _, deleted := range list {
-		r.note(deletedRange{Range: deleted, living: int64(living)})
+	for _, gone := range list {
+		r.note(deleted.Range{Range: gone, Living: int64(living)})
 	}
 }
 
-func (r *reclaimer) note(d deletedRange) {
+func (r *reclaimer) note(d deleted.Range) {
 	r.mu.Lock()
-	r.mu.ranges = r.mu.ranges.holding(d)
-	if len(r.mu.ranges) > maxRanges {
-		r.mu.ranges = r.mu.ranges.closed()
-		r.mu.ranges = r.mu.ranges[:min(len(r.mu.ranges), maxRanges)] // the rest waits for other writes
+	r.mu.ranges = r.mu.ranges.Holding(d)
+	if len(r.mu.ranges) > deleted.MaxRanges {
+		r.mu.ranges = r.mu.ranges.Closed()
+		r.mu.ranges = r.mu.ranges[:min(len(r.mu.ranges), deleted.MaxRanges)] // the rest waits for other writes
 	}
 	r.mu.Unlock()
 	r.wake()
@@ -216,7 +217,7 @@ func (r *reclaimer) warn(ctx context.Context, err error) {
 // large are deleted ranges that are worth to be excised, no more than are removed at once.
 func (r *reclaimer) large() (large []overlay.Range) {
 	r.mu.Lock()
-	list := r.mu.ranges.closed()
+	list := r.mu.ranges.Closed()
 	r.mu.Unlock()
 	for _, deleted := range list {
 		if len(large) < reclaimedAtOnce && r.stored(deleted) >= excisedBytes {
@@ -242,7 +243,7 @@ func (r *reclaimer) look(ctx context.Context, written uint64) {
 		}
 	}
 	list := r.take()
-	slices.SortFunc(list, func(a, b deletedRange) int { return cmp.Compare(r.stored(b), r.stored(a)) }) // what is gone costs the next nothing
+	slices.SortFunc(list, func(a, b deleted.Range) int { return cmp.Compare(r.stored(b), r.stored(a)) }) // what is gone costs the next nothing
 	var err error
 	for _, deleted := range list {
 		err = errors.Join(err, r.remove(ctx, deleted))
@@ -260,7 +261,7 @@ func isAtWork(m *pebble.Metrics) bool {
 }
 
 // remove excises a range if it is long, and has it compacted if it is short or something is left in it.
-func (r *reclaimer) remove(ctx context.Context, d deletedRange) error {
+func (r *reclaimer) remove(ctx context.Context, d deleted.Range) error {
 	n := r.stored(d)
 	if n < tolerableGarbage {
 		return nil
@@ -354,7 +355,7 @@ func after(key []byte) []byte { return append(bytes.Clone(key), 0) }
 // garbage is about how much is deleted and stored.
 func (r *reclaimer) garbage() (n int64) {
 	r.mu.Lock()
-	list := r.mu.ranges.closed()
+	list := r.mu.ranges.Closed()
 	r.mu.Unlock()
 	for _, deleted := range list {
 		n += r.stored(deleted)
@@ -363,7 +364,7 @@ func (r *reclaimer) garbage() (n int64) {
 }
 
 // stored is about how much a range takes that was deleted; nothing if that cannot be told.
-func (r *reclaimer) stored(d deletedRange) int64 {
+func (r *reclaimer) stored(d deleted.Range) int64 {
 	if string(d.Start) >= string(d.End) {
 		return 0
 	}
@@ -371,13 +372,13 @@ func (r *reclaimer) stored(d deletedRange) int64 {
 	if err != nil {
 		return 0
 	}
-	return max(0, int64(n)-d.living)
+	return max(0, int64(n)-d.Living)
 }
 
-func (r *reclaimer) take() ranges {
+func (r *reclaimer) take() deleted.Ranges {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := r.mu.ranges.closed()
+	list := r.mu.ranges.Closed()
 	n := min(len(list), reclaimedAtOnce)
 	r.mu.ranges = list[n:]
 	if len(r.mu.ranges) > 0 {

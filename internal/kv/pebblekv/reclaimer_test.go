@@ -10,7 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv/deleted"
 	"github.com/ebbdb/ebb/internal/kv/overlay"
+	"github.com/ebbdb/ebb/internal/kv/rowcache"
 )
 
 const (
@@ -24,7 +26,7 @@ func openDeleted(t *testing.T, low bool) (*committer, Options, overlay.Range) {
 	o := Options{FS: vfs.NewMem()}.withDefaults()
 	db, err := pebble.Open("db", &pebble.Options{FS: o.FS, DisableAutomaticCompactions: true, FormatMajorVersion: formatVersion})
 	must(err)
-	c := newCommitter(db, o.FS, "db", &failure{}, &openTxns{}, newRowCache(1<<20))
+	c := newCommitter(db, o.FS, "db", &failure{}, &openTxns{}, rowcache.New(1<<20))
 	t.Cleanup(func() {
 		c.group.stop()
 		must(db.Close())
@@ -98,7 +100,7 @@ func TestReclaimEarly(t *testing.T) {
 			}
 			flushes := c.db.Metrics().Flush.Count
 			reclaim.lookEarly(t.Context(), written)
-			if goes := reclaim.stored(deletedRange{Range: r}) < tolerableGarbage; goes != (!busy && !read) {
+			if goes := reclaim.stored(deleted.Range{Range: r}) < tolerableGarbage; goes != (!busy && !read) {
 				t.Errorf("gone: %v", goes)
 			}
 			if n := c.db.Metrics().Flush.Count - flushes; (n == 0) != (busy || read) {
@@ -152,15 +154,15 @@ func TestReclaimBesideWriters(t *testing.T) {
 		"little of what is more": {limit: 3 * reclaimDeleted / 4 << 10, more: crowdingShare * reclaimDeleted},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, o, deleted := openDeleted(t, false)
+			store, o, gone := openDeleted(t, false)
 			fillTables(store.db, reclaimKept+reclaimDeleted, reclaimKept+reclaimDeleted+c.more)
 			r := newReclaimer(store, "db", o, c.limit)
-			r.deleted(0, deleted)
+			r.deleted(0, gone)
 			for isAtWork(store.db.Metrics()) {
 				time.Sleep(time.Millisecond)
 			}
 			r.look(t.Context(), 0) // all that was written counts as written since the deletion
-			if goes := r.stored(deletedRange{Range: deleted}) < tolerableGarbage; goes != c.goes {
+			if goes := r.stored(deleted.Range{Range: gone}) < tolerableGarbage; goes != c.goes {
 				t.Errorf("gone: %v", goes)
 			}
 			if waits := len(r.take()) > 0; waits == c.goes {

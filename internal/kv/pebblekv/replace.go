@@ -113,7 +113,7 @@ func (c *committer) forgetRange(r overlay.Range) error {
 		return err
 	}
 	sequence := c.sequence.Load() + 1
-	c.rows.changeRange(r, sequence)
+	c.rows.ChangeRange(r, sequence)
 	c.dropCounters(r)
 	c.sequence.Store(sequence)
 	return nil

@@ -11,27 +11,28 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/rowcache"
 )
 
 // snapshot is a kv.Snapshot.
 type snapshot struct {
 	view *view
-	rows *rowCache
+	rows *rowcache.Cache
 }
 
 // From so many keys on GetMany walks one iterator instead of looking each key up anew.
 const manyKeys = 4
 
 func (s *snapshot) Get(key []byte) ([]byte, error) {
-	hash := s.rows.hash(key)
-	if value, ok := s.rows.get(hash, key, s.view.at); ok {
+	hash := s.rows.Hash(key)
+	if value, ok := s.rows.Get(hash, key, s.view.at); ok {
 		return value, nil
 	}
 	value, closer, err := find(s.view.s, key)
 	if err != nil {
 		return nil, err
 	}
-	kept, ok := s.rows.offer(hash, key, value, s.view.at)
+	kept, ok := s.rows.Offer(hash, key, value, s.view.at)
 	if !ok {
 		kept = append(make([]byte, 0, len(value)), value...)
 	}

@@ -1,4 +1,4 @@
-package pebblekv
+package rowcache
 
 import (
 	"bytes"
@@ -13,19 +13,19 @@ func keptKey(n int) []byte {
 	return binary.BigEndian.AppendUint64(append(make([]byte, 0, 14), 4, 0, 0, 0, 9, byte(n&1)), uint64(n))
 }
 
-// BenchmarkRowCache looks values up in random order, and writes them anew, among so many that are kept: of two entries one is a
+// BenchmarkCache looks values up in random order, and writes them anew, among so many that are kept: of two entries one is a
 // record, and one an entry of an index.
-func BenchmarkRowCache(b *testing.B) {
+func BenchmarkCache(b *testing.B) {
 	for _, kept := range []int{200_000, 2_000_000} {
-		h := newRowCache(4 << 30)
+		c := New(4 << 30)
 		for n := range kept {
-			h.write(keptKey(n), make([]byte, 12+n&1*288), 1)
+			c.Write(keptKey(n), make([]byte, 12+n&1*288), 1)
 		}
 		get := func(rng *rand.Rand) {
 			key := keptKey(rng.IntN(kept))
-			if value, ok := h.get(h.hash(key), key, 1); ok && value[0] != 0 {
+			if value, ok := c.Get(c.Hash(key), key, 1); ok && value[0] != 0 {
 				b.Errorf("%x is %x", key, value)
-			} else if !ok && !twins(h, key) {
+			} else if !ok && !twins(c, key) {
 				b.Errorf("%x is not kept", key)
 			}
 		}
@@ -48,15 +48,15 @@ func BenchmarkRowCache(b *testing.B) {
 			b.ReportAllocs()
 			value := make([]byte, 156)
 			for n := kept; b.Loop(); n++ {
-				h.write(keptKey(n), value, 1)
+				c.Write(keptKey(n), value, 1)
 			}
 		})
 	}
 }
 
 // twins says whether another key is kept under the hash of key: of two the later stays.
-func twins(h *rowCache, key []byte) bool {
-	shard, short := split(h.hash(key))
-	e, _ := h.views[shard].Load().find(short)
+func twins(c *Cache, key []byte) bool {
+	shard, short := split(c.Hash(key))
+	e := c.views[shard].Load().find(short)
 	return e != nil && !bytes.Equal(e.key(), key)
 }

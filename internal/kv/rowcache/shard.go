@@ -1,24 +1,24 @@
-package pebblekv
+package rowcache
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/kv/deleted"
 )
 
-// cacheShard keeps the values of some keys. It is a log: values are added to its youngest chunk, and the oldest chunk goes
+// shard keeps the values of some keys. It is a log: values are added to its youngest chunk, and the oldest chunk goes
 // when there is no room; of its values those that were asked for stay once more, up to half of them. The collector sees a
 // few large pieces of memory without pointers.
-type cacheShard struct {
+type shard struct {
 	// view is what readers look at, without the lock. Its table changes under their eyes; all else is replaced.
-	view  *atomic.Pointer[cacheView]
-	pages *hugePages
+	view *atomic.Pointer[view]
 
 	mu sync.Mutex // guards all below, and is held for changes to the view
 	// changed is the sequence of the youngest commit that wrote, or is about to write, a key of this shard.
 	changed uint64
-	chunks  []*cacheChunk // from old to young
-	full    int           // how many slots of the table are
+	chunks  []*chunk // from old to young
+	full    int      // how many slots of the table are
 	bytes   int
 	dead    int // up to where chunks[0] is known to hold nothing that counts
 	passed  int // how many entries that is
@@ -28,66 +28,55 @@ type cacheShard struct {
 	staleFrom uint32
 }
 
-type cacheChunk struct {
+type chunk struct {
 	data  []byte
-	asked atomic.Int64 // how many bytes of it were asked for
-	end   int          // of what is written
-	bytes int          // with what the entries take elsewhere
-	kept  bool         // as far as pages knows
+	end   int // of what is written
+	bytes int // with what the entries take elsewhere
 }
 
-// isAsked says whether so much was asked for that looking it up is worth a huge page, which takes a while to make.
-func (c *cacheChunk) isAsked() bool { return c.asked.Load() >= int64(len(c.data)/4) }
-
-// cacheView is where the values of a shard are. A place in the table may be that of a chunk that the view does not have, one
+// view is where the values of a shard are. A place in the table may be that of a chunk that the view does not have, one
 // that came later or went: it stands for nothing.
-type cacheView struct {
-	table  cacheTable
-	chunks []chunkView
-	first  uint32 // the number of chunks[0]
-}
-
-// chunkView has a chunk's data at hand.
-type chunkView struct {
-	data  []byte
-	chunk *cacheChunk
+type view struct {
+	table  table
+	chunks [][]byte // the data of each
+	first  uint32   // the number of chunks[0]
 }
 
 const (
 	// tableSlot is about what an entry takes in the table.
 	tableSlot = 16
-	// maxCacheShard bounds what a shard keeps: the numbers of its chunks must be unlike in a place.
-	maxCacheShard = 1 << 30
+	// maxShard bounds what a shard keeps: the numbers of its chunks must be unlike in a place.
+	maxShard = 1 << 30
 )
 
 // sizeOf is about what an entry takes.
 func sizeOf(key, value []byte) int { return entryLength(key, value) + tableSlot }
 
-// find is the entry under hash and its chunk, or nil.
-func (v *cacheView) find(hash uint32) (cacheEntry, *cacheChunk) {
+// find is the entry under hash, or nil.
+func (v *view) find(hash uint32) entry {
 	p := v.table.find(hash)
 	if p == 0 {
-		return nil, nil
+		return nil
 	}
 	return v.entry(p)
 }
 
 // entry is what lies at p, or nil.
-func (v *cacheView) entry(p place) (cacheEntry, *cacheChunk) {
+func (v *view) entry(p place) entry {
 	i := p.chunk(v.first)
 	if i >= len(v.chunks) {
-		return nil, nil
+		return nil
 	}
-	c := &v.chunks[i]
-	if p.offset() > len(c.data) {
-		return nil, nil
+	data := v.chunks[i]
+	if p.offset() > len(data) {
+		return nil
 	}
-	return entryAt(c.data[p.offset():]), c.chunk
+	return entryAt(data[p.offset():])
 }
 
 // add adds a value; a new chunk is of the given size, or as large as it must be.
-func (s *cacheShard) add(hash uint32, key, value []byte, since uint64, chunk int) (kept []byte) {
-	c := s.youngest(entryLength(key, value), chunk)
+func (s *shard) add(hash uint32, key, value []byte, since uint64, size int) (kept []byte) {
+	c := s.youngest(entryLength(key, value), size)
 	start := c.end
 	e := writeEntry(c.data[start:], hash, key, value, since)
 	c.end += entryLength(key, value)
@@ -98,54 +87,30 @@ func (s *cacheShard) add(hash uint32, key, value []byte, since uint64, chunk int
 }
 
 // youngest is a chunk with room for so many bytes.
-func (s *cacheShard) youngest(n, size int) *cacheChunk {
+func (s *shard) youngest(n, size int) *chunk {
 	last := len(s.chunks) - 1
 	if last < 0 || len(s.chunks[last].data)-s.chunks[last].end < n {
 		if s.stale > 0 && s.view.Load().first+uint32(last+1)-s.staleFrom > placeMask/2 {
 			s.purge() // before a chunk gets the number of one that went
 		}
-		s.chunks = append(s.chunks, &cacheChunk{data: make([]byte, max(n, size))})
+		s.chunks = append(s.chunks, &chunk{data: make([]byte, max(n, size))})
 		last++
 		s.publish(s.view.Load().first, s.view.Load().table)
-		s.spread(last - 1)
 	}
 	return s.chunks[last]
 }
 
-// spread has a chunk lie in a huge page, if it is asked for and written to its end.
-func (s *cacheShard) spread(i int) {
-	if i < 0 || i >= len(s.chunks)-1 {
-		return
-	}
-	if c := s.chunks[i]; !c.kept && c.isAsked() {
-		c.kept = true
-		keep(s.pages, c.data)
-	}
-}
-
-// ask notes that e was asked for, which lies in c.
-func (s *cacheShard) ask(e cacheEntry, c *cacheChunk) {
-	was := c.isAsked()
-	c.asked.Add(int64(len(e)))
-	if was || !c.isAsked() {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.spread(slices.Index(s.chunks, c))
-}
-
 // publish shows readers what the shard has; first is the number of its first chunk.
-func (s *cacheShard) publish(first uint32, table cacheTable) {
-	v := &cacheView{table: table, first: first, chunks: make([]chunkView, len(s.chunks))}
+func (s *shard) publish(first uint32, table table) {
+	v := &view{table: table, first: first, chunks: make([][]byte, len(s.chunks))}
 	for i, c := range s.chunks {
-		v.chunks[i] = chunkView{c.data, c}
+		v.chunks[i] = c.data
 	}
 	s.view.Store(v)
 }
 
 // set puts a place in the table, which never gets fuller than three quarters.
-func (s *cacheShard) set(hash uint32, p place) {
+func (s *shard) set(hash uint32, p place) {
 	if s.isTight() && s.stale > 0 {
 		s.purge()
 	}
@@ -158,30 +123,26 @@ func (s *cacheShard) set(hash uint32, p place) {
 }
 
 // isTight says whether the table has no room for one more.
-func (s *cacheShard) isTight() bool { return 4*(s.full+1) > 3*len(s.view.Load().table.slots) }
+func (s *shard) isTight() bool { return 4*(s.full+1) > 3*len(s.view.Load().table.slots) }
 
-func (s *cacheShard) resize(bits int) { s.replace(s.view.Load().table.resized(bits)) }
-
-func (s *cacheShard) replace(table cacheTable) {
+func (s *shard) resize(bits int) {
 	v := s.view.Load()
-	s.publish(v.first, table)
-	release(s.pages, v.table.slots)
-	keep(s.pages, table.slots)
+	s.publish(v.first, v.table.resized(bits))
 }
 
 // purge makes the table anew without stale slots, and no larger than it must be.
-func (s *cacheShard) purge() {
+func (s *shard) purge() {
 	v := s.view.Load()
 	isStale := func(p place) bool { return p.chunk(v.first) >= len(s.chunks) }
 	s.full -= v.table.count(isStale)
 	s.stale = 0
-	s.replace(v.table.without(isStale, s.fitting()))
+	s.publish(v.first, v.table.without(isStale, s.fitting()))
 }
 
-func (s *cacheShard) find(hash uint32) place { return s.view.Load().table.find(hash) }
+func (s *shard) find(hash uint32) place { return s.view.Load().table.find(hash) }
 
 // remove takes out what is under hash, and says whether there was something.
-func (s *cacheShard) remove(hash uint32) bool {
+func (s *shard) remove(hash uint32) bool {
 	if s.full == 0 || !s.view.Load().table.remove(hash) {
 		return false
 	}
@@ -190,15 +151,15 @@ func (s *cacheShard) remove(hash uint32) bool {
 }
 
 // evict lets the oldest chunk go, but for what stays once more. The shard must have one.
-func (s *cacheShard) evict(chunk int) {
+func (s *shard) evict(size int) {
 	oldest, number := s.pop()
 	stays := oldest.bytes / 2
 	for start := 0; start < oldest.end; {
 		e := entryAt(oldest.data[start:])
 		if s.find(e.hash()) == placeOf(number, start) {
-			if size := sizeOf(e.key(), e.value()); e.used() && size <= stays {
-				stays -= size
-				s.add(e.hash(), e.key(), e.value(), e.since(), chunk)
+			if n := sizeOf(e.key(), e.value()); e.used() && n <= stays {
+				stays -= n
+				s.add(e.hash(), e.key(), e.value(), e.since(), size)
 			} else {
 				s.remove(e.hash())
 			}
@@ -208,14 +169,11 @@ func (s *cacheShard) evict(chunk int) {
 }
 
 // pop takes the oldest chunk out, and leaves its places.
-func (s *cacheShard) pop() (oldest *cacheChunk, number uint32) {
+func (s *shard) pop() (oldest *chunk, number uint32) {
 	v := s.view.Load()
 	oldest = s.chunks[0]
 	s.chunks[0] = nil
 	s.chunks = s.chunks[1:]
-	if oldest.kept {
-		release(s.pages, oldest.data)
-	}
 	s.dead, s.passed = 0, 0
 	s.bytes -= oldest.bytes
 	s.publish(v.first+1, v.table)
@@ -227,12 +185,12 @@ func (s *cacheShard) pop() (oldest *cacheChunk, number uint32) {
 //
 // What it held stays in the table until a quarter of that is stale: to take a million entries out one by one, each
 // somewhere else in memory, takes several times as long as to make the tables anew.
-func (s *cacheShard) shrink(h *rowCache, limit int) (looked int, more bool) {
+func (s *shard) shrink(c *Cache, limit int) (looked int, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.chunks) > 1 {
 		var counts bool
-		if looked, counts = s.pass(h.listed(), limit); !counts {
+		if looked, counts = s.pass(c.listed(), limit); !counts {
 			if s.dead == s.chunks[0].end {
 				s.popStale()
 			}
@@ -251,11 +209,11 @@ const staleShare = 4
 
 // pass goes over what does not count in the oldest chunk, limit entries at most and up to the first that does; counts says
 // that there is one.
-func (s *cacheShard) pass(list ranges, limit int) (looked int, counts bool) {
+func (s *shard) pass(list deleted.Ranges, limit int) (looked int, counts bool) {
 	first := s.view.Load().first
 	for c := s.chunks[0]; s.dead < c.end && looked < limit; looked++ {
 		e := entryAt(c.data[s.dead:])
-		if list.find(e.key()) <= e.since() && s.find(e.hash()) == placeOf(first, s.dead) {
+		if list.Find(e.key()) <= e.since() && s.find(e.hash()) == placeOf(first, s.dead) {
 			return looked, true
 		}
 		s.dead += entryLength(e.key(), e.value())
@@ -265,7 +223,7 @@ func (s *cacheShard) pass(list ranges, limit int) (looked int, counts bool) {
 }
 
 // popStale takes the oldest chunk out, of which nothing counts.
-func (s *cacheShard) popStale() {
+func (s *shard) popStale() {
 	passed := s.passed
 	_, number := s.pop()
 	if s.stale == 0 {
@@ -275,14 +233,14 @@ func (s *cacheShard) popStale() {
 }
 
 // fit makes a table smaller that is all but empty.
-func (s *cacheShard) fit() {
+func (s *shard) fit() {
 	if bits := s.fitting(); bits < s.view.Load().table.bits() {
 		s.resize(bits)
 	}
 }
 
 // fitting is how large a table should be.
-func (s *cacheShard) fitting() int {
+func (s *shard) fitting() int {
 	bits := s.view.Load().table.bits()
 	for bits > minTableBits && s.full < 1<<bits/8 {
 		bits--
@@ -290,12 +248,12 @@ func (s *cacheShard) fitting() int {
 	return bits
 }
 
-// settle takes out every value that list makes count for nothing.
-func (s *cacheShard) settle(list ranges) {
+// forget takes out every value that list makes count for nothing.
+func (s *shard) forget(list deleted.Ranges) {
 	v := s.view.Load()
 	for i := range v.table.slots {
 		for slot := v.table.slots[i]; slot != 0; slot = v.table.slots[i] { // another takes the place of one that goes
-			if e, _ := v.entry(place(slot)); e != nil && list.find(e.key()) <= e.since() {
+			if e := v.entry(place(slot)); e != nil && list.Find(e.key()) <= e.since() {
 				break
 			}
 			s.remove(uint32(slot >> 32))

@@ -1,4 +1,4 @@
-package pebblekv
+package rowcache
 
 import (
 	"math"
@@ -9,7 +9,7 @@ import (
 )
 
 // A table does what a map does, while it grows, shrinks, and runs over its end.
-func TestRowCacheTable(t *testing.T) {
+func TestTable(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -46,12 +46,12 @@ func TestRowCacheTable(t *testing.T) {
 }
 
 // shardOf is an empty shard.
-func shardOf(t *testing.T) *cacheShard {
+func shardOf(t *testing.T) *shard {
 	t.Helper()
-	return &newRowCache(cacheShards << 20).shards[0]
+	return &New(shardCount << 20).shards[0]
 }
 
-func (s *cacheShard) mustHave(t *testing.T, want map[uint32]place) {
+func (s *shard) mustHave(t *testing.T, want map[uint32]place) {
 	t.Helper()
 	for hash, p := range want {
 		if got := s.find(hash); got != p {
@@ -65,7 +65,7 @@ func (s *cacheShard) mustHave(t *testing.T, want map[uint32]place) {
 }
 
 // A place keeps offset and number apart, the number also when it has run over.
-func TestRowCachePlace(t *testing.T) {
+func TestPlace(t *testing.T) {
 	for _, first := range []uint32{0, 1, placeMask - 1, placeMask, math.MaxUint32 - 1} {
 		for _, chunk := range []int{0, 1, 2, placeMask} {
 			for _, offset := range []int{0, entryAlign, maxPlace - entryAlign} {
@@ -79,7 +79,7 @@ func TestRowCachePlace(t *testing.T) {
 }
 
 // Whoever looks while others come and go finds what stays, or for a moment nothing, and never another's place.
-func TestRowCacheTableIsReadWhileItChanges(t *testing.T) {
+func TestTableIsReadWhileItChanges(t *testing.T) {
 	s := shardOf(t)
 	const stay = 200
 	hash := func(i uint32) uint32 { return i * 0x9E3779B1 }
@@ -117,45 +117,45 @@ func TestRowCacheTableIsReadWhileItChanges(t *testing.T) {
 }
 
 // Two keys with one hash are told apart, and the later stays.
-func TestRowCacheCollision(t *testing.T) {
-	h := newRowCache(1 << 20)
+func TestCacheCollision(t *testing.T) {
+	c := New(1 << 20)
 	const hash = 1<<63 | 5
 	for _, key := range []string{"one", "two"} {
-		if _, ok := h.offer(hash, []byte(key), []byte("value of "+key), 1); !ok {
+		if _, ok := c.Offer(hash, []byte(key), []byte("value of "+key), 1); !ok {
 			t.Fatalf("%s is not kept", key)
 		}
 	}
-	if value, ok := h.get(hash, []byte("one"), 1); ok {
+	if value, ok := c.Get(hash, []byte("one"), 1); ok {
 		t.Errorf("one has %s", value)
 	}
-	if value, ok := h.get(hash, []byte("two"), 1); !ok || string(value) != "value of two" {
+	if value, ok := c.Get(hash, []byte("two"), 1); !ok || string(value) != "value of two" {
 		t.Errorf("two has %s, %v", value, ok)
 	}
 }
 
 // The longest key and the longest value that are kept come back whole; what is longer is not kept.
-func TestRowCacheLongest(t *testing.T) {
-	h := newRowCache(cacheShards << 20)
-	for _, c := range []struct {
+func TestCacheLongest(t *testing.T) {
+	c := New(shardCount << 20)
+	for _, size := range []struct {
 		key, value int
 		want       bool
-	}{{maxCachedKey, maxCachedValue, true}, {maxCachedKey + 1, 0, false}, {0, maxCachedValue + 1, false}, {0, 0, true}} {
-		key, value := make([]byte, c.key), make([]byte, c.value)
+	}{{maxKey, maxValue, true}, {maxKey + 1, 0, false}, {0, maxValue + 1, false}, {0, 0, true}} {
+		key, value := make([]byte, size.key), make([]byte, size.value)
 		for i := range value {
 			value[i] = byte(i)
 		}
-		h.write(key, value, 1)
+		c.Write(key, value, 1)
 		for range 2 { // the second finds it used
-			got, kept := h.get(h.hash(key), key, 1)
-			if kept != c.want || kept && string(got) != string(value) {
-				t.Errorf("a key of %d bytes and a value of %d: %d, %v", c.key, c.value, len(got), kept)
+			got, kept := c.Get(c.Hash(key), key, 1)
+			if kept != size.want || kept && string(got) != string(value) {
+				t.Errorf("a key of %d bytes and a value of %d: %d, %v", size.key, size.value, len(got), kept)
 			}
 		}
 	}
 }
 
 // What expires leaves a small table behind.
-func TestRowCacheTableShrinks(t *testing.T) {
+func TestTableShrinks(t *testing.T) {
 	s := shardOf(t)
 	for i := range uint32(5000) {
 		s.set(i<<19, 1)

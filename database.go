@@ -118,7 +118,7 @@ func openDatabase(s *Server) (d *database, err error) {
 
 // openEngine opens the store. It removes nothing before letRemove is called: what it takes for obsolete is then known to be.
 func (d *database) openEngine(s *Server) (letRemove func(), err error) {
-	o := pebblekv.Options{Logger: s.opts.Log.For("STORAGE"), Clock: clock.Wall(), OnWork: s.opts.OnWork, // syncs are about real disks
+	o := pebblekv.Options{Logger: s.opts.Log.For("STORAGE"), Clock: clock.Wall(), // syncs are about real disks
 		OnFailure: s.fail, StartWithDamagedLog: s.opts.StartWithDamagedLog, HoldRemovals: true}
 	o.CacheBytes, o.RowCacheBytes = s.opts.caches()
 	o.MemTableBytes = s.opts.memTableBytes

@@ -75,9 +75,6 @@ type Options struct {
 	Log *serverlog.Log
 	// RotateLog begins a new log file for logRotate; nil where the log is no file.
 	RotateLog func() error
-	// OnWork is told when the store begins work of its own, beside what clients ask for, and when none is left. It must return
-	// at once.
-	OnWork func(goesOn bool)
 	// OnFailure is told once, on a goroutine of its own, when the store can no longer keep what it promised: see ErrStoreFailed.
 	// Serve returns then by itself, when the operations under way have ended; whoever wants to end the process before does it here.
 	OnFailure func(error)

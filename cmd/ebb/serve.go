@@ -38,7 +38,7 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	opts := options(cfg, log, setThreads())
+	opts := options(cfg, log)
 	if file != nil {
 		opts.RotateLog = file.rotate
 	}
@@ -148,7 +148,7 @@ func (f *logFile) rotate() error {
 	return f.Rotate(clock.Wall().Now())
 }
 
-func options(cfg *config.Config, log *serverlog.Log, work func(bool)) ebb.Options {
+func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 	opts := ebb.Options{
 		Addresses:    cfg.Net.BindIP,
 		Port:         cfg.Net.Port,
@@ -165,7 +165,6 @@ func options(cfg *config.Config, log *serverlog.Log, work func(bool)) ebb.Option
 		Quiet:        cfg.SystemLog.Quiet,
 		Log:          log,
 		Clock:        clock.Wall(),
-		OnWork:       work,
 		OnFailure:    func(error) { os.Exit(exitStoreFailed) }, // clients know sooner than if operations were waited for
 
 		StartWithDamagedLog: cfg.Storage.StartWithDamagedLog,

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -55,7 +54,7 @@ func isCalledBy(functions ...string) bool {
 	}
 }
 
-func events(log *slog.Logger, f *failure, r *room, w *workload) *pebble.EventListener {
+func events(log *slog.Logger, f *failure, r *room) *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
 			if !isFull(err) { // which room has told
@@ -68,17 +67,9 @@ func events(log *slog.Logger, f *failure, r *room, w *workload) *pebble.EventLis
 				pebbleLogger{log, f}.Fatalf("cut a table that is damaged: %s: %v", info.Path, info.Details)
 			}
 		},
-		CompactionBegin: func(pebble.CompactionInfo) { w.add(1) },
-		CompactionEnd: func(info pebble.CompactionInfo) {
-			r.installed(mergedTable, info.Err)
-			w.add(-1)
-		},
-		FlushBegin: func(pebble.FlushInfo) { w.add(1) },
-		FlushEnd: func(info pebble.FlushInfo) {
-			r.installed(flushedTable, info.Err)
-			w.add(-1)
-		},
-		DiskSlow: func(info pebble.DiskSlowInfo) { log.Warn("store: the disk is slow", "op", info.String()) },
+		CompactionEnd: func(info pebble.CompactionInfo) { r.installed(mergedTable, info.Err) },
+		FlushEnd:      func(info pebble.FlushInfo) { r.installed(flushedTable, info.Err) },
+		DiskSlow:      func(info pebble.DiskSlowInfo) { log.Warn("store: the disk is slow", "op", info.String()) },
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
 			r.stalled.Store(true)
 			log.Warn("store: writes wait", "reason", info.Reason)
@@ -95,25 +86,5 @@ func events(log *slog.Logger, f *failure, r *room, w *workload) *pebble.EventLis
 
 // cutsTables is what of Pebble's drops what it cannot read (lookBeside). It must not go on with that, whoever called it.
 const cutsTables = "v2.(*DB).exciseTable"
-
-// workload counts the flushes and compactions that go on.
-type workload struct {
-	changed func(goesOn bool) // or nil; called in order
-
-	mu    sync.Mutex
-	count int
-}
-
-func (w *workload) add(n int) {
-	if w.changed == nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	before := w.count > 0
-	if w.count += n; (w.count > 0) != before {
-		w.changed(w.count > 0)
-	}
-}
 
 var errFailed = errors.New("the store has failed and takes no more writes")

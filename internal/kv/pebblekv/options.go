@@ -43,9 +43,6 @@ type Options struct {
 	// write of the log failed, or a table is corrupt. From then on every commit fails and only reads go on. What was
 	// acknowledged is on disk; what was under way is answered ErrUndetermined. The process should end and start anew.
 	OnFailure func(error)
-	// OnWork is told when the store begins work of its own, flushes and compactions, and when none is left. It must return
-	// at once.
-	OnWork func(goesOn bool)
 	// StartWithDamagedLog opens a store whose log is damaged as it was before the first write that is lost. The log and those
 	// after it are moved to the directory "damaged".
 	StartWithDamagedLog bool
@@ -116,7 +113,7 @@ func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure, r *r
 		CompactionConcurrencyRange:  func() (int, int) { return 1, max(2, runtime.GOMAXPROCS(0)/2) },
 		Cleaner:                     cleaner{},
 		Logger:                      pebbleLogger{o.Logger, f},
-		EventListener:               events(o.Logger, f, r, &workload{changed: o.OnWork}),
+		EventListener:               events(o.Logger, f, r),
 	}
 	// What is deleted together goes unread; there is no hurry with the rest, so it does not take a second processor.
 	p.Experimental.CompactionGarbageFractionForMaxConcurrency = func() float64 { return -1 }

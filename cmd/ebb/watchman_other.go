@@ -1,6 +1,0 @@
-//go:build !linux
-
-package main
-
-// slowWatchman does nothing here.
-func slowWatchman() {}

@@ -21,8 +21,8 @@
 // # Space
 //
 // The log's files are about as large as what they hold and go with their memtable (logDisk, cleaner). A deleted range's
-// space comes back within about ten seconds, whether more is written or not (reclaimer), and mostly unread (excise). Files
-// go by small steps (gentleDisk). There is always room for that, on a full disk too (room).
+// space comes back within about ten seconds, whether more is written or not (reclaimer), and mostly unread (excise). Files go
+// one after the other, with rests (pacedDisk). There is always room for that, on a full disk too (room).
 package pebblekv
 
 import (
@@ -139,7 +139,7 @@ func (e *Engine) disk(disk vfs.FS) vfs.FS {
 	if e.notes != nil {
 		disk = notedDisk{disk, e.notes}
 	}
-	e.held = &keepDisk{FS: &gentleDisk{disk, e.room.restForRemoval}, isSpoilt: e.failure.spoilt.HasFile}
+	e.held = &keepDisk{FS: pacedDisk{disk, e.room.restForRemoval}, isSpoilt: e.failure.spoilt.HasFile}
 	return e.held
 }
 

@@ -77,7 +77,7 @@ func (f *logFile) zero(end int64) {
 
 // SyncData lets those go first who are ready to run. Its thread is in the kernel for as long as the disk takes. While
 // goroutines stand in its processor's queue, that processor must be taken from it and handed to another thread, which has to
-// be woken, and the scheduler's watchman goes round every 20 µs to see to that: a quarter of what small commits cost. With its
+// be woken, and the scheduler's monitor goes round every 20 µs to see to that: a quarter of what small commits cost. With its
 // queue empty the processor stays with the thread until it is needed.
 func (f *logFile) SyncData() error {
 	runtime.Gosched()

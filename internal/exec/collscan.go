@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/recordset"
 )
 
 // collScan walks all records, or those of a span, in natural order or backwards.
@@ -24,7 +25,7 @@ type collScan struct {
 	on     bool             // the cursor stands on a record
 	done   bool
 	// seen are the records that were given, where they may move while the scan is parked.
-	seen  storage.Seen
+	seen  recordset.Set
 	moves bool
 	// again says that it is past the scan proper, and looks for what that has missed.
 	again  bool

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/recordset"
 )
 
 // keyGroup remembers which records an index scan has given under the key that it is at. Among those with the same key, the
@@ -13,7 +14,7 @@ import (
 type keyGroup struct {
 	key   []byte
 	given []uint64 // sequences, until the scan is parked; then seen has them
-	seen  *storage.Seen
+	seen  *recordset.Set
 }
 
 // maxKeyGroup is how many sequences are kept one by one.
@@ -54,7 +55,7 @@ func (g *keyGroup) mayComeAgain() {
 	if g.seen != nil {
 		return
 	}
-	g.seen = &storage.Seen{}
+	g.seen = &recordset.Set{}
 	for _, n := range g.given {
 		g.seen.AddSequence(n)
 	}

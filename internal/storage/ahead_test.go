@@ -119,7 +119,7 @@ func TestExpireAhead(t *testing.T) {
 				}
 				f.must(loosen(f, ttl))
 				e.writes = nil
-				if counted := c.order.histogram.isKnown(); counted != (ttl == "d" || name == "stop hiding") {
+				if counted := c.order.Histogram.IsKnown(); counted != (ttl == "d" || name == "stop hiding") {
 					t.Errorf("the records were counted: %v", counted)
 				}
 				if tries == 0 {
@@ -156,7 +156,7 @@ func TestExpireAheadOfNothing(t *testing.T) {
 	f.fewSwept = 2 * dueAhead
 	c := f.tested()
 	f.must(f.longer("d"))
-	if c.order.histogram.isKnown() {
+	if c.order.Histogram.IsKnown() {
 		t.Error("the records were counted")
 	}
 	f.holds(dueAhead + 1)
@@ -169,11 +169,11 @@ func TestCountLocked(t *testing.T) {
 		f.mostCounted = most
 		c, release, err := f.lockToChange(context.Background(), testNS)
 		f.must(err)
-		if n, err := f.expireLocked(context.Background(), c[0], c[0].order.rule, f.Now()); n != dueAhead || err != nil {
+		if n, err := f.expireLocked(context.Background(), c[0], c[0].order.Rule, f.Now()); n != dueAhead || err != nil {
 			t.Errorf("%d are deleted, %v", n, err)
 		}
 		release()
-		if known := c[0].order.histogram.isKnown(); known != (most == 1000) {
+		if known := c[0].order.Histogram.IsKnown(); known != (most == 1000) {
 			t.Errorf("at most %d: counted %v", most, known)
 		}
 		f.holds(dueAhead + 1)

@@ -228,7 +228,7 @@ func BenchmarkSweep(b *testing.B) {
 			c := f.current.Load().collections[f.current.Load().catalog.Collection(benchNS).ID]
 			b.ResetTimer()
 			started := time.Now()
-			done, ok, err := f.Sweep(context.Background(), c.ID, c.order.rule, f.Now())
+			done, ok, err := f.Sweep(context.Background(), c.ID, c.order.Rule, f.Now())
 			if err != nil || !ok && b.N >= fewSwept*2 {
 				b.Fatal(ok, err)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // Build is new indexes of one collection on their way.
@@ -101,7 +102,7 @@ func (s *Store) newBuild(ctx context.Context, c *collection, defs []*index.Defin
 			continue
 		}
 		b.tables = append(b.tables, &buildTable{
-			tableIndex: &tableIndex{entries: entries{d, c.idLength}, multikey: newMultikey(d), roots: d.Roots()},
+			tableIndex: &tableIndex{entries: entries{Definition: d, IDLength: c.idLength}, multikey: newMultikey(d), roots: d.Roots()},
 		})
 	}
 	for _, t := range b.tables {
@@ -169,14 +170,14 @@ func (b *Build) begin(sides bool) error {
 			return err
 		}
 		for _, t := range b.tables {
-			c.note(garbage{ofIndex, t.ID})
+			c.note(garbage{layout.OfIndex, t.ID})
 			if !sides {
 				continue
 			}
 			if t.side, err = c.newIndexID(); err != nil {
 				return err
 			}
-			c.note(garbage{ofIndex, t.side})
+			c.note(garbage{layout.OfIndex, t.side})
 		}
 		return nil
 	})
@@ -211,14 +212,14 @@ func (b *Build) finish(c *change) ([]*index.Definition, error) {
 			return nil, err
 		}
 	}
-	documents, err := c.kv.Counter(counterKey(nil, ofCollection, b.Collection, countDocuments))
+	documents, err := c.kv.Counter(layout.CounterKey(nil, layout.OfCollection, b.Collection, layout.CountDocuments))
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range b.tables {
-		c.keep(garbage{ofIndex, t.ID})
+		c.keep(garbage{layout.OfIndex, t.ID})
 		if t.side != 0 {
-			c.discard(garbage{ofIndex, t.side})
+			c.discard(garbage{layout.OfIndex, t.side})
 		}
 		t.multikey.store(t.multikey.paths())
 		setMultikey(c.kv, t.ID, t.multikey.paths())
@@ -228,7 +229,7 @@ func (b *Build) finish(c *change) ([]*index.Definition, error) {
 		}
 		c.fresh[t.ID] = t.multikey
 		if surplus := t.count - documents; surplus != 0 {
-			c.kv.Add(counterKey(nil, ofIndex, t.ID, countSurplus), surplus)
+			c.kv.Add(layout.CounterKey(nil, layout.OfIndex, t.ID, layout.CountSurplus), surplus)
 		}
 	}
 	return b.Definitions, nil
@@ -268,9 +269,9 @@ func (b *Build) abandon() {
 		return
 	}
 	for _, t := range b.tables {
-		b.store.garbage.add(garbage{ofIndex, t.ID})
+		b.store.garbage.add(garbage{layout.OfIndex, t.ID})
 		if t.side != 0 {
-			b.store.garbage.add(garbage{ofIndex, t.side})
+			b.store.garbage.add(garbage{layout.OfIndex, t.side})
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 const (
@@ -145,7 +147,7 @@ func (b *Build) enter(r *Reader, rec Record) error {
 	return nil
 }
 
-func (t *buildTable) enter(order *expiryOrder, rec Record) error {
+func (t *buildTable) enter(order *expiryorder.Order, rec Record) error {
 	if t.Kind == index.Deadline {
 		return t.enterDeadline(order, rec)
 	}
@@ -165,11 +167,11 @@ func (t *buildTable) enter(order *expiryOrder, rec Record) error {
 
 // sort hands the sorter what orders the entry, and what its value will be.
 func (t *buildTable) sort(keyString []byte, id RecordID, typeBits []byte) error {
-	if holdsIDs(t.Definition) {
+	if layout.HoldsIDs(t.Definition) {
 		return t.sorter.add(keyString, id, typeBits)
 	}
-	t.value = t.appendTail(append(t.value[:0], typeBits...), id)
-	return t.sorter.add(keyString, t.suffix(id), t.value)
+	t.value = t.Tail(append(t.value[:0], typeBits...), id)
+	return t.sorter.add(keyString, t.Suffix(id), t.value)
 }
 
 // seeMultikey notes where the current keys went through arrays; finish stores it.
@@ -182,13 +184,13 @@ func (t *buildTable) seeMultikey() {
 	}
 }
 
-func (t *buildTable) enterDeadline(order *expiryOrder, rec Record) error {
-	key := order.appendDeadline(t.key[:0], t.Definition, rec)
+func (t *buildTable) enterDeadline(order *expiryorder.Order, rec Record) error {
+	key := order.AppendDeadline(t.key[:0], t.Definition, rec)
 	if key == nil {
 		return nil
 	}
 	t.key = key
-	return t.sorter.add(key[tableLength:len(key)-len(rec.ID)], rec.ID, nil)
+	return t.sorter.add(key[layout.TableLength:len(key)-len(rec.ID)], rec.ID, nil)
 }
 
 // load brings the sorted entries into the tables.
@@ -227,10 +229,10 @@ func (b *Build) source(t *buildTable) func() (key, value []byte, ok bool, err er
 				}
 			}
 			same := begun && string(e.key) == string(last)
-			if same && RecordID(e.id).isSame(lastID) {
+			if same && RecordID(e.id).IsSame(lastID) {
 				continue // the record has moved while the records were read; how it is now is in the side table
 			}
-			if holdsIDs(t.Definition) {
+			if layout.HoldsIDs(t.Definition) {
 				if same {
 					if err := t.wait(b.collection.Collection, e.key, e.id, e.typeBits); err != nil {
 						return nil, nil, false, err
@@ -240,7 +242,7 @@ func (b *Build) source(t *buildTable) func() (key, value []byte, ok bool, err er
 			}
 			last, lastID, begun = append(last[:0], e.key...), append(lastID[:0], e.id...), true
 			t.count++
-			t.key = t.appendKey(t.key[:0], e.key, e.id)
+			t.key = t.EntryKey(t.key[:0], e.key, e.id)
 			t.value = t.entryValue(t.value[:0], e.id, e.typeBits)
 			return t.key, t.value, true, nil
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 const (
@@ -46,7 +47,7 @@ func (t *buildTable) wait(c *catalog.Collection, keyString []byte, id RecordID, 
 
 func (t *buildTable) unwait(keyString []byte, id RecordID) {
 	all := t.waiting.byKey[string(keyString)]
-	left := slices.DeleteFunc(all, func(h holder) bool { return h.id.isSame(id) })
+	left := slices.DeleteFunc(all, func(h holder) bool { return h.id.IsSame(id) })
 	t.waiting.n -= len(all) - len(left)
 	if len(left) == 0 {
 		delete(t.waiting.byKey, string(keyString))
@@ -73,7 +74,7 @@ type skippedRecord struct {
 func (b *Build) settle(c *collection) error {
 	for {
 		closed := b.generation
-		if b.generation++; b.generation == skippedGeneration {
+		if b.generation++; b.generation == layout.SkippedGeneration {
 			return aborted("documents expire without end")
 		}
 		if _, err := b.catchUp(closed, directly); err != nil {
@@ -138,7 +139,7 @@ func (b *Build) inTheWay() (ids []RecordID, err error) {
 	defer v.Close()
 	for _, t := range b.tables {
 		for keyString, holders := range t.waiting.byKey {
-			first, err := r.holder(t.appendKey(nil, []byte(keyString), nil))
+			first, err := r.holder(t.EntryKey(nil, []byte(keyString), nil))
 			if err != nil {
 				return nil, err
 			}
@@ -211,12 +212,12 @@ func (b *Build) eachSkipped(v *View, f func(skippedRecord) error) error {
 			continue
 		}
 		var w walk
-		if err := w.openRange(v, sideKey(nil, t.side, skippedGeneration)); err != nil {
+		if err := w.openRange(v, layout.SideKey(nil, t.side, layout.SkippedGeneration)); err != nil {
 			return err
 		}
 		var err error
 		for err == nil && w.next() {
-			err = f(skippedRecord{t, RecordID(w.it.Key()[sideKeyLength:]).Clone()})
+			err = f(skippedRecord{t, RecordID(w.it.Key()[layout.SideKeyLength:]).Clone()})
 		}
 		if err := errors.Join(err, w.err(), w.close()); err != nil {
 			return err

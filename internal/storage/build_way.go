@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -89,7 +90,7 @@ const maxInTheWay = 1 << 20
 
 // hiddenHolders are the hidden records that share a key of a unique table with others; fails says that visible ones share one.
 func (t *buildTable) hiddenHolders(r *Reader) (ids []RecordID, fails bool, err error) {
-	if !holdsIDs(t.Definition) {
+	if !layout.HoldsIDs(t.Definition) {
 		return nil, false, nil
 	}
 	if err := t.sorter.finish(); err != nil {
@@ -117,7 +118,7 @@ func (t *buildTable) hiddenHolders(r *Reader) (ids []RecordID, fails bool, err e
 		switch {
 		case !same:
 			visible, shared = 0, false
-		case RecordID(e.id).isSame(lastID):
+		case RecordID(e.id).IsSame(lastID):
 			continue
 		default:
 			if !shared {

@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/keystring"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -24,7 +25,7 @@ type collection struct {
 	indexes []*tableIndex // those that keep entries
 	id      *tableIndex   // the one on _id, nil when clustered or a time series
 	rules   policy.Rules
-	order   *expiryOrder // nil where records do not lie by a TTL's dates
+	order   *expiryorder.Order // nil where records do not lie by a TTL's dates
 	// idLength is the length of record ids, 0 when it varies.
 	idLength int
 	// idCollation orders the ids of a clustered collection; nil for the order of bytes.
@@ -105,7 +106,7 @@ func makeCollection(entry *catalog.Collection, old *collection, made bool, fresh
 		if !d.Built() {
 			continue
 		}
-		ix := &tableIndex{entries: entries{d, c.idLength}, roots: d.Roots()}
+		ix := &tableIndex{entries: entries{Definition: d, IDLength: c.idLength}, roots: d.Roots()}
 		if o := old.index(d.ID); o != nil {
 			ix.multikey = o.multikey
 		} else {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -43,7 +44,7 @@ func (r *Reader) Entries(d *index.Definition) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	surplus, err := r.view.reader.Counter(counterKey(nil, ofIndex, d.ID, countSurplus))
+	surplus, err := r.view.reader.Counter(layout.CounterKey(nil, layout.OfIndex, d.ID, layout.CountSurplus))
 	if err != nil {
 		return 0, fmt.Errorf("storage: count entries of %s: %w", r.c.NS, err)
 	}
@@ -61,15 +62,15 @@ func (r *Reader) storedCounts() (documents, bytes int64, err error) {
 
 // Expired is how many documents of the collection have expired and were deleted since it was made, also before a restart.
 func (r *Reader) Expired() (n int64, err error) {
-	if n, err = r.view.reader.Counter(counterKey(nil, ofCollection, r.c.ID, countExpired)); err != nil {
+	if n, err = r.view.reader.Counter(layout.CounterKey(nil, layout.OfCollection, r.c.ID, layout.CountExpired)); err != nil {
 		err = fmt.Errorf("storage: count what has expired of %s: %w", r.c.NS, err)
 	}
 	return n, err
 }
 
 func (r *Reader) counters() (documents, bytes int64, err error) {
-	if documents, err = r.view.reader.Counter(counterKey(nil, ofCollection, r.c.ID, countDocuments)); err == nil {
-		bytes, err = r.view.reader.Counter(counterKey(nil, ofCollection, r.c.ID, countBytes))
+	if documents, err = r.view.reader.Counter(layout.CounterKey(nil, layout.OfCollection, r.c.ID, layout.CountDocuments)); err == nil {
+		bytes, err = r.view.reader.Counter(layout.CounterKey(nil, layout.OfCollection, r.c.ID, layout.CountBytes))
 	}
 	if err != nil {
 		err = fmt.Errorf("storage: count %s: %w", r.c.NS, err)

@@ -5,6 +5,8 @@ import (
 
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // countStep is how many keys CountEntries passes between two looks at its context.
@@ -37,18 +39,18 @@ func (r *Reader) CountEntries(d *index.Definition, low, high []byte, limit int64
 }
 
 // countLiving is CountEntries where some are dead.
-func (r *Reader) countLiving(w *walk, e entries, dead tombstones, limit int64) (n int64, err error) {
-	var room idRoom
+func (r *Reader) countLiving(w *walk, e entries, dead expiryorder.Tombstones, limit int64) (n int64, err error) {
+	var room layout.IDRoom
 	for n != limit && w.next() {
 		value, err := w.it.Value()
 		if err != nil {
 			return n, fmt.Errorf("storage: count entries of %s: %w", r.c.NS, err)
 		}
-		id, err := e.id(w.it.Key(), value, &room)
+		id, err := e.EntryID(w.it.Key(), value, &room)
 		if err != nil {
 			return n, err
 		}
-		if !id.isOrdered() || !dead.cover(id) {
+		if !dead.Cover(id) {
 			n++
 		}
 	}
@@ -61,13 +63,13 @@ func (r *Reader) entryBounds(d *index.Definition, low, high []byte) (kv.IterOpti
 	if ix == nil || ix.Kind == index.Deadline {
 		return kv.IterOptions{}, fmt.Errorf("storage: %s has no index %q to scan", r.c.NS, d.Name)
 	}
-	start := tableKey(nil, ix.Definition)
-	bounds := kv.IterOptions{Lower: start, Upper: After(start)}
+	start := layout.TableKey(nil, ix.Definition)
+	bounds := kv.IterOptions{Lower: start, Upper: layout.After(start)}
 	if low != nil {
-		bounds.Lower = append(tableKey(nil, ix.Definition), low...)
+		bounds.Lower = append(layout.TableKey(nil, ix.Definition), low...)
 	}
 	if high != nil {
-		bounds.Upper = append(tableKey(nil, ix.Definition), high...)
+		bounds.Upper = append(layout.TableKey(nil, ix.Definition), high...)
 	}
 	return bounds, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/keystring"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // TestCountEntries: positions bound the count, and a limit ends it.
@@ -24,7 +25,7 @@ func TestCountEntries(t *testing.T) {
 			limit     int64
 			want      int64
 		}{
-			{nil, nil, 0, 30}, {at(2), at(4), 0, 6}, {at(2), After(at(4)), 0, 9}, {at(8), nil, 0, 6}, {nil, at(1), 0, 3},
+			{nil, nil, 0, 30}, {at(2), at(4), 0, 6}, {at(2), layout.After(at(4)), 0, 9}, {at(8), nil, 0, 6}, {nil, at(1), 0, 3},
 			{nil, nil, 7, 7}, {at(9), nil, 7, 3}, {at(4), at(2), 0, 0}, {at(20), nil, 0, 0},
 		} {
 			n, err := r.CountEntries(d, c.low, c.high, c.limit)

@@ -2,14 +2,20 @@ package storage
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync"
+
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // orderCount is a count of a collection's order that goes on in slices, beside writers, which add to the histogram what they
 // change since it was begun. The zero orderCount has not begun.
 type orderCount struct {
-	sync.Mutex                // held by who counts for the histogram
-	histogram  *dateHistogram // the one that is counted for
+	sync.Mutex                        // held by who counts for the histogram
+	histogram  *expiryorder.Histogram // the one that is counted for
 	reader     *Reader
 	from       []byte // where to go on
 }
@@ -43,7 +49,7 @@ func (s *Store) CountOrder(ctx context.Context, collection uint32, most int) (mo
 
 // countSoon counts a small collection; counted is false when there is more to count.
 func (s *Store) countSoon(ctx context.Context, c *collection) (counted bool, err error) {
-	if c.order.histogram.isKnown() {
+	if c.order.Histogram.IsKnown() {
 		return true, nil
 	}
 	v, err := s.View(ctx)
@@ -59,7 +65,7 @@ func (s *Store) countSoon(ctx context.Context, c *collection) (counted bool, err
 
 // countOrder makes the histogram of a collection's order known, beside writers, for one who waits.
 func (s *Store) countOrder(ctx context.Context, c *collection) error {
-	if c.order.histogram.isKnown() {
+	if c.order.Histogram.IsKnown() {
 		return nil
 	}
 	c.state.counting.Lock()
@@ -79,10 +85,10 @@ func (s *Store) countOrder(ctx context.Context, c *collection) error {
 // countSome counts on for one who holds counting.
 func (s *Store) countSome(ctx context.Context, c *collection, most int) (more bool, err error) {
 	n := &c.state.counting
-	if n.histogram != c.order.histogram {
+	if n.histogram != c.order.Histogram {
 		n.close()
 	}
-	if c.order.histogram.isKnown() {
+	if c.order.Histogram.IsKnown() {
 		n.close()
 		return false, nil
 	}
@@ -91,7 +97,7 @@ func (s *Store) countSome(ctx context.Context, c *collection, most int) (more bo
 		if err != nil {
 			return false, err
 		}
-		n.histogram, n.reader = c.order.histogram, v.read(c)
+		n.histogram, n.reader = c.order.Histogram, v.read(c)
 	}
 	if n.from, err = n.reader.histogramSome(n.from, most); err != nil {
 		n.close()
@@ -103,7 +109,7 @@ func (s *Store) countSome(ctx context.Context, c *collection, most int) (more bo
 	case n.from != nil:
 		return true, nil
 	default:
-		n.histogram.done()
+		n.histogram.Done()
 	}
 	n.close()
 	return false, nil
@@ -115,7 +121,7 @@ func (s *Store) beginHistogram(ctx context.Context, c *collection) (*View, error
 		return nil, err
 	}
 	defer c.state.lock.release(true)
-	c.order.histogram.reset()
+	c.order.Histogram.Reset()
 	return s.View(context.WithoutCancel(ctx))
 }
 
@@ -134,4 +140,65 @@ func (s *Store) stopCounting() {
 	for _, c := range s.current.Load().collections {
 		c.stopCounting()
 	}
+}
+
+// histogramStep is how many records are counted before the histogram is told.
+const histogramStep = 4096
+
+// histogramSome adds what lies in the order in the view, from a key on, nil for the beginning, and returns where to go on after at most
+// so many records; nil when that was all.
+func (r *Reader) histogramSome(from []byte, most int) (next []byte, err error) {
+	low, high := r.c.order.Bounds()
+	if from != nil {
+		low = from
+	}
+	var w walk
+	if err := w.open(r.view, kv.IterOptions{Lower: low, Upper: high}, false, nil); err != nil {
+		return nil, err
+	}
+	defer w.close()
+	var some []expiryorder.Change
+	var last byte
+	for n := 0; w.next(); n++ {
+		if n == most {
+			next = slices.Clone(w.it.Key())
+			break
+		}
+		span, date, ok := r.c.order.Of(RecordID(w.it.Key()[layout.TableLength:]))
+		if !ok { // all that has no deadline lies behind
+			break
+		}
+		if span != last { // the first of a span, or of a slice
+			r.c.order.Histogram.Lower(span, date)
+			last = span
+		}
+		n, err := w.documentBytes()
+		if err != nil {
+			return nil, err
+		}
+		if k := len(some); k > 0 && some[k-1].Span == span && some[k-1].Date == date {
+			some[k-1].Documents++
+			some[k-1].Bytes += n
+			continue
+		}
+		if len(some) == histogramStep {
+			r.c.order.Histogram.Add(some)
+			some = some[:0]
+		}
+		some = append(some, expiryorder.Change{Span: span, Date: date, Documents: 1, Bytes: n})
+	}
+	r.c.order.Histogram.Add(some)
+	return next, w.err()
+}
+
+// documentBytes is the length of the document that the walk stands on.
+func (w *walk) documentBytes() (int64, error) {
+	value, err := w.it.Value()
+	if err != nil {
+		return 0, fmt.Errorf("storage: read a record: %w", err)
+	}
+	if len(value) < layout.HeaderLength {
+		return 0, fmt.Errorf("storage: %w: %x", layout.ErrBrokenRecord, w.it.Key())
+	}
+	return int64(len(value) - layout.HeaderLength), nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // TestCrash cuts the power under writers and changes of the catalogue. Of what the disk then holds, with some of what was
@@ -281,19 +282,19 @@ func nothingLeft(t *testing.T, s *Store) {
 		key := it.Key()
 		known := false
 		switch key[0] {
-		case recordPrefix:
+		case layout.RecordPrefix:
 			known = collections[numberIn(key[1:])]
-		case idPrefix, indexPrefix:
+		case layout.IDPrefix, layout.IndexPrefix:
 			known = indexes[numberIn(key[1:])]
-		case counterPrefix:
-			known = key[1] == ofCollection && collections[numberIn(key[2:])] || key[1] == ofIndex && indexes[numberIn(key[2:])]
-		case metaPrefix:
+		case layout.CounterPrefix:
+			known = key[1] == layout.OfCollection && collections[numberIn(key[2:])] || key[1] == layout.OfIndex && indexes[numberIn(key[2:])]
+		case layout.MetaPrefix:
 			switch key[1] {
-			case metaFormat, metaNext:
+			case layout.MetaFormat, layout.MetaNext:
 				known = true
-			case metaCollection, metaSequence, metaTombstones:
+			case layout.MetaCollection, layout.MetaSequence, layout.MetaTombstones:
 				known = collections[numberIn(key[2:])]
-			case metaMultikey:
+			case layout.MetaMultikey:
 				known = indexes[numberIn(key[2:])]
 			}
 		}
@@ -319,7 +320,7 @@ func TestCrashInBuild(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var disk vfs.FS
-	loaded := func() bool { return anyKey(t, h.Engine, indexPrefix) }
+	loaded := func() bool { return anyKey(t, h.Engine, layout.IndexPrefix) }
 	when(h, loaded, func() { // the bulk pass is done, and writers are being caught up with
 		must(t, h.Engine.Sync())
 		disk = fs.CrashClone(vfs.CrashCloneCfg{})
@@ -335,7 +336,7 @@ func TestCrashInBuild(t *testing.T) {
 	must(t, errors.Join(s.Close(), h.Engine.Close()))
 
 	engine := openCrashable(t, disk)
-	if !anyKey(t, engine, indexPrefix) {
+	if !anyKey(t, engine, layout.IndexPrefix) {
 		t.Fatal("the crash came before the first entry")
 	}
 	s, err = Open(context.Background(), engine, Options{Clock: clock.NewFake(epoch), Indexes: indexParser()})

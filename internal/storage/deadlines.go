@@ -5,11 +5,14 @@ import (
 	"fmt"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/recordset"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
 // maxDatedOnce bounds the record ids that a walk over deadlines keeps in memory, to count a document with several dates once,
-// where those are no numbers. Where they are, see Seen.
+// where those are no numbers. Where they are, see recordset.Set.
 const maxDatedOnce = 1 << 20
 
 // Walked is how far a walk over keys came.
@@ -77,11 +80,11 @@ type deadlines struct {
 	limit int64
 	cut   bool // a bound was reached
 	heads []*deadlineHead
-	dead  tombstones // what has been swept and is still in the index
+	dead  expiryorder.Tombstones // what has been swept and is still in the index
 
 	several  bool // a document may come more than once
 	numbered bool // record ids have sequences
-	seen     Seen
+	seen     recordset.Set
 	others   map[string]struct{} // is seen where they have none
 }
 
@@ -146,7 +149,7 @@ func (d *deadlines) move(h *deadlineHead) error {
 
 // counts says whether the document that h stands at is there, and has not come before.
 func (d *deadlines) counts(h *deadlineHead) (bool, error) {
-	if !d.several && (d.dead == nil || h.low[0] == recordPrefix) { // records that are there are not dead
+	if !d.several && (d.dead == nil || h.low[0] == layout.RecordPrefix) { // records that are there are not dead
 		return true, nil
 	}
 	value, err := h.it.Value()
@@ -154,7 +157,7 @@ func (d *deadlines) counts(h *deadlineHead) (bool, error) {
 		return false, fmt.Errorf("storage: read an index entry: %w", err)
 	}
 	id, err := h.id(h.it.Key(), value)
-	if err != nil || d.dead != nil && id.isOrdered() && d.dead.cover(id) {
+	if err != nil || d.dead.Cover(id) {
 		return false, err
 	}
 	return d.first(id), nil

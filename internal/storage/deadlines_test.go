@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -169,7 +170,7 @@ func (f *fixture) breakDocuments() {
 			return err
 		}
 		for c.Next() {
-			x.Set(recordKey(nil, r.Catalog().ID, c.Record().ID), []byte{0xFF})
+			x.Set(layout.RecordKey(nil, r.Catalog().ID, c.Record().ID), []byte{0xFF})
 		}
 		return c.Close()
 	})

@@ -3,16 +3,8 @@
 //
 // # Layout
 //
-// docs/storage-format.md is the byte-exact page; keys.go makes every key.
-//
-//	r | collection | record id             → header, BSON             the record store
-//	i | index | key string                 → record id, type bits     the index on _id
-//	x | index | key string                 → record id, type bits     a unique index
-//	x | index | key string | record id     → type bits                any other index
-//	x | index | 1 | last modification | record id                     a TTL index on _ts: documents on the default
-//	x | index | 2 | deadline | record id                              … and those with a ttl of their own
-//	c | …                                                             counters
-//	m | …                                                             the catalogue
+// Package layout makes every key and every record and entry; expiryorder says where a record lies in a collection with a TTL.
+// docs/storage-format.md is the byte-exact page.
 //
 // Numbers of collections and indexes are never used twice, so what is left of a dropped one can be removed later, without
 // anybody being kept waiting: the drop writes a note of what is garbage in its own commit, and the note goes when the
@@ -35,7 +27,7 @@
 // # Invariants
 //
 //   - Every record has exactly the entries that its indexes' definitions say for it. Any other entry is dead: a tombstone of
-//     the collection covers its record's id (tombstones.go). Readers and writers pass over dead entries; vacuum removes them.
+//     the collection covers its record's id (expiryorder.Tombstones). Readers and writers pass over dead entries; vacuum removes them.
 //   - A multikey bit is in memory before a commit that needs it becomes visible, and is stored by that same commit.
 //   - The counters of a collection equal what a scan of it counts, hidden documents included.
 //   - Under a catalogue version that is published, no writer works under an older one.

@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 var testNS = namespace.NS{DB: "db", Coll: "c"}
@@ -103,9 +104,9 @@ func TestBoundsAndSeek(t *testing.T) {
 		}{
 			{IndexScan{}, nil, "012345678"},
 			{IndexScan{Low: at(3), High: at(6)}, nil, "345"},
-			{IndexScan{Low: After(at(3)), High: After(at(6))}, nil, "456"},
-			{IndexScan{Low: at(3), High: After(at(6))}, at(5), "356"},
-			{IndexScan{Low: at(3), High: After(at(6)), Reverse: true}, After(at(4)), "643"},
+			{IndexScan{Low: layout.After(at(3)), High: layout.After(at(6))}, nil, "456"},
+			{IndexScan{Low: at(3), High: layout.After(at(6))}, at(5), "356"},
+			{IndexScan{Low: at(3), High: layout.After(at(6)), Reverse: true}, layout.After(at(4)), "643"},
 			{IndexScan{Low: at(6), High: at(3)}, nil, ""},
 			{IndexScan{Low: at(3), High: at(3)}, nil, ""},
 			{IndexScan{Low: at(3), High: at(6)}, at(8), "3"},
@@ -374,7 +375,7 @@ func TestNewerFormat(t *testing.T) {
 	f := newFixture(t)
 	x, err := f.engine.Begin()
 	f.must(err)
-	x.Set(formatKey(), binary.BigEndian.AppendUint32(nil, formatVersion+1))
+	x.Set(layout.FormatKey(), binary.BigEndian.AppendUint32(nil, formatVersion+1))
 	f.must(x.Commit(context.Background(), kv.Buffered))
 	_, err = Open(context.Background(), f.engine, f.options)
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprint("format ", formatVersion+1)) || !strings.Contains(err.Error(), fmt.Sprint("format ", formatVersion)) {
@@ -388,7 +389,7 @@ func TestFormatLost(t *testing.T) {
 	f.must(f.insert(testNS, `{_id: 1}`))
 	x, err := f.engine.Begin()
 	f.must(err)
-	x.Delete(formatKey())
+	x.Delete(layout.FormatKey())
 	f.must(x.Commit(context.Background(), kv.Buffered))
 	if _, err = Open(context.Background(), f.engine, f.options); err == nil || !strings.Contains(err.Error(), "the key of its format is missing") {
 		t.Errorf("got %v", err)
@@ -398,7 +399,7 @@ func TestFormatLost(t *testing.T) {
 // idIn is the id of the n-th record of a collection that is ordered by a field that no document has.
 func idIn(f *fixture, n uint64) RecordID {
 	o := f.current.Load().collections[1].order
-	return orderedID(o.appendDate(nil, onNever, math.MaxInt64), n)
+	return layout.OrderedID(layout.AppendPlace(nil, o.Number, layout.OnNever, math.MaxInt64), n)
 }
 
 // TestValidateFinds: each thing that can be wrong is found, and said of the right index.
@@ -407,7 +408,7 @@ func TestValidateFinds(t *testing.T) {
 		ix := f.current.Load().collections[1]
 		for _, i := range ix.indexes {
 			if i.Name == name {
-				return i.appendKey(nil, i.AppendKey(nil, 0, a), idIn(f, id))
+				return i.EntryKey(nil, i.AppendKey(nil, 0, a), idIn(f, id))
 			}
 		}
 		return nil
@@ -418,33 +419,37 @@ func TestValidateFinds(t *testing.T) {
 		want   string
 	}{
 		{"an entry is gone", func(f *fixture, x kv.Txn) { x.Delete(entry(f, "a", bson.Int32(7), 1)) }, "missing index entries in a,"},
-		{"an entry too many", func(f *fixture, x kv.Txn) { x.Set(entry(f, "a", bson.Int32(8), 1), idIn(f, 1)[1:placeLength]) }, "1 extra index entries in a"},
-		{"an entry without a record", func(f *fixture, x kv.Txn) { x.Set(entry(f, "a", bson.Int32(7), 9), idIn(f, 9)[1:placeLength]) }, "1 extra index entries in a"},
+		{"an entry too many", func(f *fixture, x kv.Txn) { x.Set(entry(f, "a", bson.Int32(8), 1), idIn(f, 1)[1:layout.PlaceLength]) }, "1 extra index entries in a"},
+		{"an entry without a record", func(f *fixture, x kv.Txn) { x.Set(entry(f, "a", bson.Int32(7), 9), idIn(f, 9)[1:layout.PlaceLength]) }, "1 extra index entries in a"},
 		{"an entry for another", func(f *fixture, x kv.Txn) {
-			x.Set(entry(f, "_id_", bson.Int32(1), 0), append([]byte{orderedLength}, idIn(f, 2)...))
+			x.Set(entry(f, "_id_", bson.Int32(1), 0), append([]byte{layout.OrderedLength}, idIn(f, 2)...))
 		}, "missing index entries in _id_"},
 		{"other type bits", func(f *fixture, x kv.Txn) {
-			x.Set(entry(f, "a", bson.Int32(7), 1), append([]byte{1}, idIn(f, 1)[1:placeLength]...))
+			x.Set(entry(f, "a", bson.Int32(7), 1), append([]byte{1}, idIn(f, 1)[1:layout.PlaceLength]...))
 		}, "missing index entries in a"},
 		{"no multikey bit", func(f *fixture, x kv.Txn) {
-			x.Delete(multikeyKey(f.current.Load().catalog.Collection(testNS).Index("many").ID, 0, 0))
+			x.Delete(layout.MultikeyKey(f.current.Load().catalog.Collection(testNS).Index("many").ID, 0, 0))
 		}, "not marked as multikey"},
-		{"a wrong count", func(f *fixture, x kv.Txn) { x.Add(counterKey(nil, ofCollection, 1, countDocuments), 1) }, "counts 3 documents and has 2"},
-		{"wrong bytes", func(f *fixture, x kv.Txn) { x.Add(counterKey(nil, ofCollection, 1, countBytes), 1) }, "bytes and has"},
-		{"wrong entries", func(f *fixture, x kv.Txn) { x.Add(counterKey(nil, ofIndex, 2, countSurplus), 1) }, "counts 3 entries and has 2"},
+		{"a wrong count", func(f *fixture, x kv.Txn) {
+			x.Add(layout.CounterKey(nil, layout.OfCollection, 1, layout.CountDocuments), 1)
+		}, "counts 3 documents and has 2"},
+		{"wrong bytes", func(f *fixture, x kv.Txn) {
+			x.Add(layout.CounterKey(nil, layout.OfCollection, 1, layout.CountBytes), 1)
+		}, "bytes and has"},
+		{"wrong entries", func(f *fixture, x kv.Txn) { x.Add(layout.CounterKey(nil, layout.OfIndex, 2, layout.CountSurplus), 1) }, "counts 3 entries and has 2"},
 		{"a broken document", func(f *fixture, x kv.Txn) {
-			x.Set(recordKey(nil, 1, idIn(f, 1)), appendRecord(nil, 0, []byte{6, 0, 0, 0, 77, 0}))
+			x.Set(layout.RecordKey(nil, 1, idIn(f, 1)), layout.AppendRecord(nil, 0, []byte{6, 0, 0, 0, 77, 0}))
 		}, "corrupt record"},
 		{"an unknown header", func(f *fixture, x kv.Txn) {
-			x.Set(recordKey(nil, 1, idIn(f, 1)), append([]byte{9}, appendRecord(nil, 0, bson.MustDoc(`{_id: 1}`))[1:]...))
+			x.Set(layout.RecordKey(nil, 1, idIn(f, 1)), append([]byte{9}, layout.AppendRecord(nil, 0, bson.MustDoc(`{_id: 1}`))[1:]...))
 		}, "corrupt record"},
 		{"a deadline too many", func(f *fixture, x kv.Txn) {
 			d := f.current.Load().catalog.Collection(testNS).Index("ts")
-			x.Set(deadlineKey(nil, d, onDefault, 5, idIn(f, 1)), nil)
+			x.Set(layout.DeadlineKey(nil, d, layout.OnDefault, 5, idIn(f, 1)), nil)
 		}, "1 extra index entries in ts"},
 		{"a deadline gone", func(f *fixture, x kv.Txn) {
 			d := f.current.Load().catalog.Collection(testNS).Index("ts")
-			x.Delete(deadlineKey(nil, d, onDefault, f.Now(), idIn(f, 1)))
+			x.Delete(layout.DeadlineKey(nil, d, layout.OnDefault, f.Now(), idIn(f, 1)))
 		}, "missing index entries in ts"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // DryRun is what CreateIndexes or Modify would do. What was asked is what was committed when it was looked at: others
@@ -174,7 +175,7 @@ func (b *Build) try(rec Record) error {
 	for _, t := range b.tables {
 		var err error
 		switch {
-		case holdsIDs(t.Definition):
+		case layout.HoldsIDs(t.Definition):
 			err = t.enter(nil, rec)
 		case t.Kind != index.Deadline:
 			err = t.Keys(rec.Doc, &t.keys)
@@ -189,7 +190,7 @@ func (b *Build) try(rec Record) error {
 // tryUnique fails when two records have the same key of a unique index.
 func (b *Build) tryUnique() error {
 	for _, t := range b.tables {
-		if !holdsIDs(t.Definition) {
+		if !layout.HoldsIDs(t.Definition) {
 			continue
 		}
 		if err := t.sorter.finish(); err != nil {

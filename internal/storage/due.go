@@ -10,6 +10,8 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -44,9 +46,9 @@ func (r *Reader) spansOf(rule *policy.Rule, latest func(after policy.Rule) int64
 	case policy.Series:
 		return []span{r.seriesSpan(rule, latest(*rule))}
 	case policy.Modified:
-		out := r.deadlineSpans(rule.Index, onOverride, 0, latest(policy.Rule{}))
+		out := r.deadlineSpans(rule.Index, layout.OnOverride, 0, latest(policy.Rule{}))
 		if rule.Seconds >= 0 {
-			out = append(out, r.deadlineSpans(rule.Index, onDefault, rule.Seconds, latest(*rule))...)
+			out = append(out, r.deadlineSpans(rule.Index, layout.OnDefault, rule.Seconds, latest(*rule))...)
 		}
 		return out
 	default:
@@ -73,24 +75,24 @@ func (r *Reader) current(rule *policy.Rule) (*policy.Rule, bool) {
 // their ids.
 func (r *Reader) deadlineSpans(d *index.Definition, which byte, seconds, latest int64) []span {
 	entries := deadlineSpan(d, which, seconds, latest)
-	if !r.c.order.isBy(d) {
+	if !r.c.order.IsBy(d) {
 		return []span{entries}
 	}
 	return []span{entries, {
-		low:   r.c.datedKey(which, r.floor(which)),
-		high:  After(r.c.datedKey(which, latest)),
-		date:  func(key []byte) (int64, bool) { return RecordID(key[tableLength:]).date(), true },
-		id:    func(key, _ []byte) (RecordID, error) { return key[tableLength:], nil },
+		low:   r.c.order.DatedKey(which, r.floor(which)),
+		high:  layout.After(r.c.order.DatedKey(which, latest)),
+		date:  func(key []byte) (int64, bool) { return RecordID(key[layout.TableLength:]).Date(), true },
+		id:    func(key, _ []byte) (RecordID, error) { return key[layout.TableLength:], nil },
 		after: entries.after,
 	}}
 }
 
 func deadlineSpan(d *index.Definition, which byte, seconds, latest int64) span {
 	return span{
-		low:   deadlineKey(nil, d, which, math.MinInt64, nil),
-		high:  After(deadlineKey(nil, d, which, latest, nil)),
-		date:  func(key []byte) (int64, bool) { return readMillis(key[tableLength+1:]), true },
-		id:    func(key, _ []byte) (RecordID, error) { return key[tableLength+1+8:], nil },
+		low:   layout.DeadlineKey(nil, d, which, math.MinInt64, nil),
+		high:  layout.After(layout.DeadlineKey(nil, d, which, latest, nil)),
+		date:  func(key []byte) (int64, bool) { return layout.ReadMillis(key[layout.TableLength+1:]), true },
+		id:    func(key, _ []byte) (RecordID, error) { return key[layout.TableLength+1+8:], nil },
 		after: policy.Rule{Seconds: seconds},
 	}
 }
@@ -98,17 +100,17 @@ func deadlineSpan(d *index.Definition, which byte, seconds, latest int64) span {
 func (r *Reader) clusteredSpan(rule *policy.Rule, latest int64) span {
 	first := keystring.AppendDate(nil, 0, false)
 	last := first
-	if o := r.c.order; o != nil && o.clustered {
-		first = keystring.AppendDate(nil, max(r.floor(onDefault), 0), false)
+	if o := r.c.order; o != nil && o.Clustered {
+		first = keystring.AppendDate(nil, max(r.floor(layout.OnDefault), 0), false)
 	}
 	if latest >= 0 {
-		last = After(keystring.AppendDate(nil, latest, false))
+		last = layout.After(keystring.AppendDate(nil, latest, false))
 	}
 	return span{
-		low:   recordKey(nil, r.c.ID, first),
-		high:  recordKey(nil, r.c.ID, last),
-		date:  func(key []byte) (int64, bool) { return keystring.Date(key[tableLength:]) },
-		id:    func(key, _ []byte) (RecordID, error) { return key[tableLength:], nil },
+		low:   layout.RecordKey(nil, r.c.ID, first),
+		high:  layout.RecordKey(nil, r.c.ID, last),
+		date:  func(key []byte) (int64, bool) { return keystring.Date(key[layout.TableLength:]) },
+		id:    func(key, _ []byte) (RecordID, error) { return key[layout.TableLength:], nil },
 		after: *rule,
 	}
 }
@@ -125,19 +127,19 @@ func (r *Reader) seriesSpan(rule *policy.Rule, latest int64) span {
 func (r *Reader) fieldSpan(rule *policy.Rule, earliest, latest int64) span {
 	ix := r.c.index(rule.Index.ID)
 	desc := ix.Fields[0].Descending
-	at := func(ms int64) []byte { return keystring.AppendDate(tableKey(nil, ix.Definition), ms, desc) }
+	at := func(ms int64) []byte { return keystring.AppendDate(layout.TableKey(nil, ix.Definition), ms, desc) }
 	s := span{
 		low:      at(earliest),
-		high:     After(at(latest)),
+		high:     layout.After(at(latest)),
 		backward: desc,
-		date:     func(key []byte) (int64, bool) { return keystring.Date(key[tableLength:]) },
+		date:     func(key []byte) (int64, bool) { return keystring.Date(key[layout.TableLength:]) },
 		after:    *rule,
 	}
 	if desc {
-		s.low, s.high = at(latest), After(at(earliest))
+		s.low, s.high = at(latest), layout.After(at(earliest))
 	}
-	room := new(idRoom)
-	s.id = func(key, value []byte) (RecordID, error) { return ix.id(key, value, room) }
+	room := new(layout.IDRoom)
+	s.id = func(key, value []byte) (RecordID, error) { return ix.EntryID(key, value, room) }
 	return s
 }
 
@@ -165,11 +167,11 @@ func (r *Reader) eachIn(spans []span, after []byte, f func(id RecordID, key []by
 
 // tableSpan tells the spans of a TTL index on _ts apart; other indexes have but one, and clustered records too.
 func tableSpan(key []byte) byte {
-	if id := RecordID(key[tableLength:]); key[0] == recordPrefix && len(id) >= placeLength && id[0] == orderedMark {
-		return orderedMark | id.span()
+	if id := RecordID(key[layout.TableLength:]); key[0] == layout.RecordPrefix && len(id) >= layout.PlaceLength && id[0] == layout.OrderedMark {
+		return layout.OrderedMark | id.Span()
 	}
-	if key[0] == indexPrefix && len(key) > tableLength && key[tableLength] <= onOverride {
-		return key[tableLength]
+	if key[0] == layout.IndexPrefix && len(key) > layout.TableLength && key[layout.TableLength] <= layout.OnOverride {
+		return key[layout.TableLength]
 	}
 	return 0
 }
@@ -201,7 +203,7 @@ func (r *Reader) walkSpan(s span, after []byte, f func(RecordID, []byte) bool) (
 		if err != nil {
 			return false, err
 		}
-		if dead != nil && id.isOrdered() && dead.cover(id) {
+		if dead.Cover(id) {
 			continue
 		}
 		if !f(id, w.it.Key()) {
@@ -301,9 +303,9 @@ func (r *Reader) ModifiedAfter(rule *policy.Rule, millis, limit int64) (n int64,
 		return 0, nil
 	}
 	d, from := rule.Index, millis+1
-	bounds := []kv.IterOptions{{Lower: deadlineKey(nil, d, onDefault, from, nil), Upper: After(append(tableKey(nil, d), onDefault))}}
-	if r.c.order.isBy(d) {
-		bounds = append(bounds, kv.IterOptions{Lower: r.c.datedKey(onDefault, from), Upper: After(r.c.datedKey(onDefault, math.MaxInt64))})
+	bounds := []kv.IterOptions{{Lower: layout.DeadlineKey(nil, d, layout.OnDefault, from, nil), Upper: layout.After(append(layout.TableKey(nil, d), layout.OnDefault))}}
+	if r.c.order.IsBy(d) {
+		bounds = append(bounds, kv.IterOptions{Lower: r.c.order.DatedKey(layout.OnDefault, from), Upper: layout.After(r.c.order.DatedKey(layout.OnDefault, math.MaxInt64))})
 	}
 	for _, b := range bounds {
 		counted, err := r.countKeys(b, limit-n)
@@ -315,14 +317,14 @@ func (r *Reader) ModifiedAfter(rule *policy.Rule, millis, limit int64) (n int64,
 }
 
 // isEmptied says whether sweeps leave no dead entries where the rule has its dates.
-func (r *Reader) isEmptied(rule *policy.Rule, dead tombstones) bool {
-	return rule.Index != nil && r.c.relocates() && r.c.order.rule.Index.ID == rule.Index.ID && r.c.index(rule.Index.ID).emptied(dead, r.c.order.number)
+func (r *Reader) isEmptied(rule *policy.Rule, dead expiryorder.Tombstones) bool {
+	return rule.Index != nil && r.c.order.Relocates() && r.c.order.Rule.Index.ID == rule.Index.ID && r.c.index(rule.Index.ID).emptied(dead, r.c.order.Number)
 }
 
 // emptied says whether a sweep deletes the entries of a rule's index with the records: each has one there, and none is dead
 // already. In one on _ts ordered records have none.
-func (t *tableIndex) emptied(ms tombstones, order uint32) bool {
-	return t.Kind != index.Deadline && !t.multikey.any() && !ms.ofOthers(order)
+func (t *tableIndex) emptied(ms expiryorder.Tombstones, order uint32) bool {
+	return t.Kind != index.Deadline && !t.multikey.any() && !ms.OfOthers(order)
 }
 
 // countKeys counts keys up to limit.

@@ -160,7 +160,7 @@ func TestSweepBesideTransaction(t *testing.T) {
 	f.must(err)
 	defer txn.Rollback()
 	c := f.current.Load().collections[f.current.Load().catalog.Collection(testNS).ID]
-	if _, ok, err := f.Sweep(context.Background(), c.ID, c.order.rule, f.Now()); !ok || err != nil {
+	if _, ok, err := f.Sweep(context.Background(), c.ID, c.order.Rule, f.Now()); !ok || err != nil {
 		t.Fatalf("swept: %v, %v", ok, err)
 	}
 	if _, err := txn.Writer(testNS); failed(err)[:3] != "112" {
@@ -171,22 +171,6 @@ func TestSweepBesideTransaction(t *testing.T) {
 	_, err = w.Writer(testNS)
 	f.must(err)
 	f.must(w.Commit(context.Background(), kv.Buffered))
-}
-
-// TestSeen: records are told apart by what stays when they move.
-func TestSeen(t *testing.T) {
-	o := expiryOrder{number: 7}
-	var s Seen
-	a, b := orderedID(o.appendDate(nil, onDefault, 1), 5), orderedID(o.appendDate(nil, onNever, 2), 5)
-	for i, c := range []struct {
-		id   RecordID
-		want bool
-	}{{a, true}, {b, false}, {sequenceID(5), false}, {sequenceID(6), true}, {sequenceID(1 << 40), true}, {sequenceID(1 << 40), false},
-		{RecordID("a key"), true}, {RecordID("a key"), true}} {
-		if got := s.Add(c.id); got != c.want {
-			t.Errorf("%d: %s is new: %v", i, c.id, got)
-		}
-	}
 }
 
 // TestFrozen: while rules are being loosened, readers under the old ones see what expires, counted and by every index.

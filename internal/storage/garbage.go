@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // garbage is what a dropped collection or index left behind, or an index build that did not end well.
@@ -15,13 +16,13 @@ type garbage struct {
 
 // ranges are the starts of all keys that belong to g.
 func (g garbage) ranges() [][]byte {
-	counters := numbered([]byte{counterPrefix}, g.kind, g.number)
-	if g.kind == ofCollection {
-		return [][]byte{numbered(nil, recordPrefix, g.number), counters, sequenceKey(g.number), tombstonesKey(g.number)}
+	counters := layout.Numbered([]byte{layout.CounterPrefix}, g.kind, g.number)
+	if g.kind == layout.OfCollection {
+		return [][]byte{layout.Numbered(nil, layout.RecordPrefix, g.number), counters, layout.SequenceKey(g.number), layout.TombstonesKey(g.number)}
 	}
 	return [][]byte{
-		numbered(nil, indexPrefix, g.number), numbered(nil, idPrefix, g.number), counters,
-		numbered([]byte{metaPrefix}, metaMultikey, g.number),
+		layout.Numbered(nil, layout.IndexPrefix, g.number), layout.Numbered(nil, layout.IDPrefix, g.number), counters,
+		layout.Numbered([]byte{layout.MetaPrefix}, layout.MetaMultikey, g.number),
 	}
 }
 
@@ -115,7 +116,7 @@ func (s *Store) remove(ctx context.Context, g garbage) error {
 			return err
 		}
 	}
-	t.Delete(garbageKey(g.kind, g.number))
+	t.Delete(layout.GarbageKey(g.kind, g.number))
 	return t.Commit(ctx, kv.Buffered)
 }
 
@@ -124,12 +125,12 @@ func (s *Store) removeRange(t kv.Txn, start []byte) error {
 	if few || err != nil {
 		return err
 	}
-	return s.engine.DeleteRange(start, After(start))
+	return s.engine.DeleteRange(start, layout.After(start))
 }
 
 // deleteFew deletes the keys that begin with start when they are few; ok is false when they are not.
 func deleteFew(t kv.Txn, start []byte) (ok bool, err error) {
-	it, err := t.NewIter(kv.IterOptions{Lower: start, Upper: After(start)})
+	it, err := t.NewIter(kv.IterOptions{Lower: start, Upper: layout.After(start)})
 	if err != nil {
 		return false, err
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -58,7 +59,7 @@ func (c *change) freshGrace(collection uint32, now int64) (g policy.Grace, err e
 	if length <= 0 {
 		return g, nil
 	}
-	documents, err := c.kv.Counter(counterKey(nil, ofCollection, collection, countDocuments))
+	documents, err := c.kv.Counter(layout.CounterKey(nil, layout.OfCollection, collection, layout.CountDocuments))
 	if err != nil || documents == 0 {
 		return g, err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // An indexCompaction cleans a long stretch of an index of which many entries are dead, while nobody writes to the collection: the
@@ -110,7 +111,7 @@ func (c *vacuuming) begin(r *Reader) (first bool, err error) {
 	if err != nil || len(ms) == 0 {
 		return false, err
 	}
-	c.round = round{begun: ms.encode(), dense: c.dense}
+	c.round = round{begun: ms.Encode(), dense: c.dense}
 	return true, nil
 }
 
@@ -162,7 +163,7 @@ func (w *indexCompaction) slice(r *Reader, t *tableIndex, at *round, limit int) 
 		return false, err
 	}
 	defer walk.close()
-	var room idRoom
+	var room layout.IDRoom
 	looked, removed := 0, 0
 	for looked < limit && walk.next() {
 		looked++
@@ -172,11 +173,11 @@ func (w *indexCompaction) slice(r *Reader, t *tableIndex, at *round, limit int) 
 		if err != nil {
 			return false, err
 		}
-		id, err := t.entries.id(key, value, &room)
+		id, err := t.entries.EntryID(key, value, &room)
 		switch {
 		case err != nil:
 			return false, err
-		case id.isOrdered() && ms.cover(id):
+		case ms.Cover(id):
 			if removed++; w.dead == nil {
 				w.dead = slices.Clone(key)
 			}
@@ -195,7 +196,7 @@ func (w *indexCompaction) slice(r *Reader, t *tableIndex, at *round, limit int) 
 func (s *Store) finish(ctx context.Context, w *indexCompaction, t *tableIndex, at *vacuuming, ended bool) (removed int, err error) {
 	end := append(slices.Clone(at.after), 0)
 	if ended {
-		end = After(tableKey(nil, t.Definition))
+		end = layout.After(layout.TableKey(nil, t.Definition))
 	}
 	if w.removed > 0 {
 		done, err := s.putInPlace(ctx, w, t, end)
@@ -244,18 +245,16 @@ type compactionNote struct {
 	dead    []byte
 }
 
-func compactionKey(index uint32) []byte { return numbered([]byte{metaPrefix}, metaCompaction, index) }
-
 func (n compactionNote) add(t kv.Txn) {
-	t.Set(compactionKey(n.index), append(binary.BigEndian.AppendUint64(nil, uint64(n.removed)), n.dead...))
-	t.Add(counterKey(nil, ofIndex, n.index, countSurplus), -n.removed)
+	t.Set(layout.CompactionKey(n.index), append(binary.BigEndian.AppendUint64(nil, uint64(n.removed)), n.dead...))
+	t.Add(layout.CounterKey(nil, layout.OfIndex, n.index, layout.CountSurplus), -n.removed)
 }
 
-func (n compactionNote) remove(t kv.Txn) { t.Delete(compactionKey(n.index)) }
+func (n compactionNote) remove(t kv.Txn) { t.Delete(layout.CompactionKey(n.index)) }
 
 func (n compactionNote) undo(t kv.Txn) {
 	n.remove(t)
-	t.Add(counterKey(nil, ofIndex, n.index, countSurplus), n.removed)
+	t.Add(layout.CounterKey(nil, layout.OfIndex, n.index, layout.CountSurplus), n.removed)
 }
 
 // alone commits what f does, which no other transaction gets in the way of.
@@ -275,7 +274,7 @@ func (s *Store) settleCompactions(ctx context.Context) error {
 		return err
 	}
 	defer snapshot.Close()
-	return eachMeta(snapshot, metaCompaction, func(key, value []byte) error {
+	return eachMeta(snapshot, layout.MetaCompaction, func(key, value []byte) error {
 		n, err := readCompactionNote(key, value)
 		if err != nil {
 			return err
@@ -314,7 +313,7 @@ func (r *Reader) countedEarly(index uint32) (int64, error) {
 	if !r.mayHaveTombstones() {
 		return 0, nil
 	}
-	key := compactionKey(index)
+	key := layout.CompactionKey(index)
 	value, err := r.view.reader.Get(key)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):

@@ -17,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // halfDead is a store with such a collection.
@@ -34,7 +35,7 @@ func (f *fixture) fillHalfDead(n int) {
 	}
 	f.clock.Advance(time.Second)
 	c := f.tested()
-	if done, ok, err := f.Sweep(context.Background(), c.ID, c.order.rule, f.Now()); err != nil || !ok || done.Documents != int64(n/2) {
+	if done, ok, err := f.Sweep(context.Background(), c.ID, c.order.Rule, f.Now()); err != nil || !ok || done.Documents != int64(n/2) {
 		f.t.Fatal(done, ok, err)
 	}
 }
@@ -185,7 +186,7 @@ func TestIndexCompactionFails(t *testing.T) {
 func TestIndexCompactionInterrupted(t *testing.T) {
 	const n, counted = 40, 7
 	f := halfDead(t, n)
-	first := append(tableKey(nil, f.tested().id.Definition), f.tested().appendID(nil, bson.Int32(0))...)
+	first := append(layout.TableKey(nil, f.tested().id.Definition), f.tested().appendID(nil, bson.Int32(0))...)
 	note := compactionNote{f.tested().id.ID, counted, first}
 	before := f.dead(n / 2)
 	f.must(f.alone(context.Background(), note.add))
@@ -198,7 +199,7 @@ func TestIndexCompactionInterrupted(t *testing.T) {
 	f.must(f.alone(context.Background(), func(t kv.Txn) { // what vacuuming would do
 		t.Delete(first)
 		note.add(t)
-		t.Add(counterKey(nil, ofIndex, note.index, countSurplus), counted-1)
+		t.Add(layout.CounterKey(nil, layout.OfIndex, note.index, layout.CountSurplus), counted-1)
 	}))
 	f.reopen()
 	f.validate(testNS)
@@ -208,7 +209,7 @@ func TestIndexCompactionInterrupted(t *testing.T) {
 	view, err := f.engine.Snapshot()
 	f.must(err)
 	defer view.Close()
-	if err := eachMeta(view, metaCompaction, func(key, _ []byte) error { return fmt.Errorf("%x is left", key) }); err != nil {
+	if err := eachMeta(view, layout.MetaCompaction, func(key, _ []byte) error { return fmt.Errorf("%x is left", key) }); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,127 +1,77 @@
 package storage
 
 import (
-	"encoding/binary"
-	"math"
-
-	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
-// The first byte of every key.
-const (
-	recordPrefix  = 'r'
-	idPrefix      = 'i'
-	indexPrefix   = 'x'
-	counterPrefix = 'c'
-	metaPrefix    = 'm'
+// The ids, records and entries that others see; layout says how they lie in keys and values.
+type (
+	RecordID   = layout.RecordID
+	Record     = layout.Record
+	IndexEntry = layout.IndexEntry
 )
 
-// What follows metaPrefix.
-const (
-	metaFormat     = 'f' // the format version
-	metaNext       = 'n' // the next free numbers
-	metaCollection = 'c' // | collection
-	metaMultikey   = 'k' // | index | field | component, or | index | onePath | path, or | index | everyPath
-	metaGarbage    = 'g' // | kind | number
-	metaSequence   = 'q' // | collection
-	metaTombstones = 's' // | collection
-	metaCompaction = 'w' // | index
-	metaTime       = 't' // the latest time seen
-	metaHold       = 'h' // where the clock of expiry stands still
+// After is the first position behind every key that starts with prefix; nil when there is none.
+func After(prefix []byte) []byte { return layout.After(prefix) }
+
+// LastSequence stands behind all records with the same key in an index, where those of the collection may move.
+func LastSequence() RecordID { return layout.LastSequence() }
+
+type (
+	entries = layout.Entries
+	idRoom  = layout.IDRoom
 )
 
-// Kinds of garbage and of counters' owners.
 const (
-	ofCollection = 'r'
-	ofIndex      = 'x'
-)
-
-// Counters.
-const (
-	countDocuments = 'n'
-	countBytes     = 'b'
-	countExpired   = 'd' // documents that expired and were deleted, ever
-	countSurplus   = 'e' // an index's entries minus its collection's documents
-)
-
-// The spans of a TTL index on _ts.
-const (
-	onDefault  = 1
-	onOverride = 2
+	metaPrefix     = layout.MetaPrefix
+	metaCollection = layout.MetaCollection
+	metaMultikey   = layout.MetaMultikey
+	metaGarbage    = layout.MetaGarbage
+	metaSequence   = layout.MetaSequence
+	metaTombstones = layout.MetaTombstones
+	ofCollection   = layout.OfCollection
+	ofIndex        = layout.OfIndex
+	countDocuments = layout.CountDocuments
+	countBytes     = layout.CountBytes
+	countExpired   = layout.CountExpired
+	countSurplus   = layout.CountSurplus
+	tableLength    = layout.TableLength
+	onePath        = layout.OnePath
+	everyPath      = layout.EveryPath
+	sequenceLength = layout.SequenceLength
+	orderedMark    = layout.OrderedMark
+	placeLength    = layout.PlaceLength
 )
 
 func numbered(dst []byte, prefix byte, number uint32) []byte {
-	return binary.BigEndian.AppendUint32(append(dst, prefix), number)
+	return layout.Numbered(dst, prefix, number)
 }
 
-// recordKey appends the key of a record; without an id it is the start of the collection's records.
 func recordKey(dst []byte, collection uint32, id RecordID) []byte {
-	return append(numbered(dst, recordPrefix, collection), id...)
+	return layout.RecordKey(dst, collection, id)
 }
-
-const tableLength = 5 // of the prefix of a record store or an index
-
-// tableKey appends the start of an index's entries.
-func tableKey(dst []byte, d *index.Definition) []byte {
-	if d.IsID() {
-		return numbered(dst, idPrefix, d.ID)
-	}
-	return numbered(dst, indexPrefix, d.ID)
-}
-
-// holdsIDs says whether the entries of d carry the record id in their value, so that a key string exists once.
-func holdsIDs(d *index.Definition) bool { return d.Unique || d.IsID() }
 
 func counterKey(dst []byte, owner byte, number uint32, what byte) []byte {
-	return append(numbered(append(dst, counterPrefix), owner, number), what)
+	return layout.CounterKey(dst, owner, number, what)
 }
 
-func formatKey() []byte { return []byte{metaPrefix, metaFormat} }
-
-func nextKey() []byte { return []byte{metaPrefix, metaNext} }
-
-func collectionKey(id uint32) []byte { return numbered([]byte{metaPrefix}, metaCollection, id) }
+func formatKey() []byte                         { return layout.FormatKey() }
+func nextKey() []byte                           { return layout.NextKey() }
+func collectionKey(id uint32) []byte            { return layout.CollectionKey(id) }
+func sequenceID(n uint64) RecordID              { return layout.SequenceID(n) }
+func orderedID(place []byte, n uint64) RecordID { return layout.OrderedID(place, n) }
 
 func multikeyKey(id uint32, field, component int) []byte {
-	return append(numbered([]byte{metaPrefix}, metaMultikey, id), byte(field), byte(component))
+	return layout.MultikeyKey(id, field, component)
 }
-
-// What stands in the place of a field in the multikey keys of a wildcard index; fields are fewer.
-const (
-	onePath   = 0xFF
-	everyPath = 0xFE
-)
 
 func multikeyPathKey(id uint32, which byte, path string) []byte {
-	return append(append(numbered([]byte{metaPrefix}, metaMultikey, id), which), path...)
+	return layout.MultikeyPathKey(id, which, path)
 }
 
-func garbageKey(kind byte, number uint32) []byte {
-	return numbered([]byte{metaPrefix, metaGarbage}, kind, number)
-}
+func garbageKey(kind byte, number uint32) []byte { return layout.GarbageKey(kind, number) }
 
-// deadlineKey appends the key of an entry in a TTL index on _ts; id may be empty for a bound.
-func deadlineKey(dst []byte, d *index.Definition, span byte, millis int64, id RecordID) []byte {
-	dst = append(tableKey(dst, d), span)
-	return append(appendMillis(dst, millis), id...)
-}
-
-// appendMillis appends a time so that bytes sort as times do, those before 1970 first.
-func appendMillis(dst []byte, millis int64) []byte {
-	return binary.BigEndian.AppendUint64(dst, uint64(millis)^(1<<63))
-}
-
-func readMillis(b []byte) int64 { return int64(binary.BigEndian.Uint64(b) ^ (1 << 63)) }
-
-// After is the first position behind every key that starts with prefix: the exclusive bound that includes all entries of
-// a key string, whatever record they belong to. It is nil when there is no such position.
-func After(prefix []byte) []byte {
-	for i := len(prefix) - 1; i >= 0; i-- {
-		if prefix[i] != math.MaxUint8 {
-			end := append(make([]byte, 0, i+1), prefix[:i+1]...)
-			end[i]++
-			return end
-		}
-	}
-	return nil
+func appendRecord(dst []byte, modified int64, doc bson.Doc) []byte {
+	return layout.AppendRecord(dst, modified, doc)
 }

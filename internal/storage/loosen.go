@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/storage/recordset"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -234,7 +235,7 @@ func (r *Reader) hiddenBy(rules []*policy.Rule, after policy.Rules, all bool) (h
 			return h, err
 		}
 	}
-	var seen Seen
+	var met recordset.Set
 	others := map[string]struct{}{}
 	for i, rule := range rules {
 		for after1, more := []byte(nil), true; more; more = after1 != nil {
@@ -247,7 +248,7 @@ func (r *Reader) hiddenBy(rules []*policy.Rule, after policy.Rules, all bool) (h
 				return h, err
 			}
 			for _, rec := range found {
-				if rec.Doc == nil || isDueByAny(rules[:i], rec, r.at) || !isDue(rule, rec, r.at) || !first(&seen, others, rec.ID) {
+				if rec.Doc == nil || isDueByAny(rules[:i], rec, r.at) || !isDue(rule, rec, r.at) || !first(&met, others, rec.ID) {
 					continue
 				}
 				h.due++
@@ -261,9 +262,9 @@ func (r *Reader) hiddenBy(rules []*policy.Rule, after policy.Rules, all bool) (h
 }
 
 // first says whether the id is met for the first time.
-func first(seen *Seen, others map[string]struct{}, id RecordID) bool {
+func first(met *recordset.Set, others map[string]struct{}, id RecordID) bool {
 	if _, numbered := id.Sequence(); numbered {
-		return seen.Add(id)
+		return met.Add(id)
 	}
 	if _, again := others[string(id)]; again || len(others) == maxDatedOnce {
 		return !again

@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -93,7 +94,7 @@ func (s *Store) replace(ctx context.Context, l *loosening, next *catalog.Collect
 func (c *change) dropGone(old, next *catalog.Collection) {
 	for _, d := range old.Indexes {
 		if next.IndexByID(d.ID) == nil {
-			c.discard(garbage{ofIndex, d.ID})
+			c.discard(garbage{layout.OfIndex, d.ID})
 			if next.Index(d.Name) == nil { // otherwise it was built anew
 				c.tell(IndexDropped, next, d)
 			}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // reclustering is how far the records of a collection were looked through for those that lie elsewhere than in its order.
@@ -38,18 +39,18 @@ const reclusterBytes = 4 << 20
 // it stopped the last time. more says that there may be others.
 func (s *Store) Recluster(ctx context.Context, collection uint32, limit int) (moved int, more bool, err error) {
 	c := s.current.Load().collections[collection]
-	if c == nil || !c.relocates() {
+	if c == nil || !c.order.Relocates() {
 		return 0, false, nil
 	}
 	a := &c.state.reclustering
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at := a.under(c.order.number)
+	at := a.under(c.order.Number)
 	var found []Record
 	var all bool
 	err = s.Write(ctx, c.NS, WriteOptions{Durability: kv.Buffered}, func(w *Writer) (err error) {
 		found, all = nil, true
-		if w.c.ID != collection || !w.c.relocates() || w.c.order.number != at.number {
+		if w.c.ID != collection || !w.c.order.Relocates() || w.c.order.Number != at.number {
 			return nil
 		}
 		if found, all, err = w.unclustered(at.after, limit); err != nil {
@@ -66,7 +67,7 @@ func (s *Store) Recluster(ctx context.Context, collection uint32, limit int) (mo
 		return 0, false, err
 	}
 	if len(found) > 0 {
-		last := recordKey(nil, collection, found[len(found)-1].ID)
+		last := layout.RecordKey(nil, collection, found[len(found)-1].ID)
 		a.at.Store(&reclustered{at.number, last, at.moved + int64(len(found))})
 		return len(found), !all, nil
 	}
@@ -77,10 +78,10 @@ func (s *Store) Recluster(ctx context.Context, collection uint32, limit int) (mo
 // Recluster has moved there since the store was opened.
 func (s *Store) Reclustered(collection uint32) (order uint32, moved int64) {
 	c := s.current.Load().collections[collection]
-	if c == nil || !c.relocates() {
+	if c == nil || !c.order.Relocates() {
 		return 0, 0
 	}
-	return c.order.number, c.state.reclustering.under(c.order.number).moved
+	return c.order.Number, c.state.reclustering.under(c.order.Number).moved
 }
 
 // Unclustered is how many records of a collection lie elsewhere than in its order now, counted by their keys up to limit. It
@@ -97,11 +98,11 @@ func (s *Store) Unclustered(ctx context.Context, collection uint32, limit int64)
 	}
 	defer view.Close()
 	r, ok := view.CollectionByID(collection)
-	if !ok || !r.c.relocates() {
+	if !ok || !r.c.order.Relocates() {
 		return 0, nil
 	}
 	var after []byte
-	if at != nil && at.number == r.c.order.number {
+	if at != nil && at.number == r.c.order.Number {
 		after = at.after
 	}
 	for _, part := range r.outOfOrder(after) {
@@ -115,7 +116,7 @@ func (s *Store) Unclustered(ctx context.Context, collection uint32, limit int64)
 
 // Unclustered says whether any record lies where the collection's order does not want it.
 func (r *Reader) Unclustered() (bool, error) {
-	if !r.c.relocates() {
+	if !r.c.order.Relocates() {
 		return false, nil
 	}
 	found, _, err := r.unclustered(nil, 1)
@@ -124,12 +125,12 @@ func (r *Reader) Unclustered() (bool, error) {
 
 // outOfOrder are the keys behind after, or all when that is nil, that do not lie in the collection's order.
 func (r *Reader) outOfOrder(after []byte) [2]kv.IterOptions {
-	start := recordKey(nil, r.c.ID, nil)
+	start := layout.RecordKey(nil, r.c.ID, nil)
 	if after == nil {
 		after = start
 	}
-	low, high := r.c.orderBounds()
-	return [2]kv.IterOptions{{Lower: after, Upper: low}, {Lower: larger(after, high), Upper: After(start)}}
+	low, high := r.c.order.Bounds()
+	return [2]kv.IterOptions{{Lower: after, Upper: low}, {Lower: larger(after, high), Upper: layout.After(start)}}
 }
 
 // unclustered are at most limit records behind the key after that lie elsewhere than in the order; all says that there are no
@@ -174,6 +175,6 @@ func (w *Writer) move(old Record) error {
 	if err := w.changedKeys(old.Doc, old.Doc, true); err != nil {
 		return err
 	}
-	w.write(old, Record{id, old.Modified, old.Doc})
+	w.write(old, Record{ID: id, Modified: old.Modified, Doc: old.Doc})
 	return nil
 }

@@ -98,7 +98,7 @@ func (r *Reader) GetByEntry(d *index.Definition, key []byte, id RecordID) (rec R
 // entryOf is the id in an index's entry, which a record has under key with what an id of the form of was leaves of it there; nil
 // when there is none.
 func (r *Reader) entryOf(e entries, key []byte, was RecordID) (RecordID, error) {
-	at := e.appendKey(nil, key, was)
+	at := e.EntryKey(nil, key, was)
 	value, err := r.view.reader.Get(at)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
@@ -107,6 +107,6 @@ func (r *Reader) entryOf(e entries, key []byte, was RecordID) (RecordID, error) 
 		return nil, fmt.Errorf("storage: look up an index entry of %s: %w", r.c.NS, err)
 	}
 	var room idRoom
-	entry, err := e.read(at, value, &room)
+	entry, err := e.ReadEntry(at, value, &room)
 	return entry.RecordID.Clone(), err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // Salvager makes collections and documents of what was salvaged of a store's keys. It looks at nothing but the catalogue and the
@@ -30,9 +31,9 @@ const salvagedDepth = 250
 // Pair takes a key and its value, and forgets them; keys ascend. The catalogue's come before the records'.
 func (s *Salvager) Pair(key, value []byte) error {
 	switch {
-	case len(key) >= 2 && key[0] == metaPrefix:
+	case len(key) >= 2 && key[0] == layout.MetaPrefix:
 		return s.meta(key, value)
-	case len(key) > tableLength && key[0] == recordPrefix:
+	case len(key) > layout.TableLength && key[0] == layout.RecordPrefix:
 		return s.record(key, value)
 	}
 	return nil
@@ -40,7 +41,7 @@ func (s *Salvager) Pair(key, value []byte) error {
 
 func (s *Salvager) meta(key, value []byte) error {
 	switch {
-	case key[1] == metaCollection:
+	case key[1] == layout.MetaCollection:
 		coll, err := catalog.Load(bson.Doc(value).Clone(), s.Indexes)
 		if err != nil {
 			s.Lost(fmt.Sprintf("a collection's entry in the catalogue: %v", err))
@@ -51,7 +52,7 @@ func (s *Salvager) meta(key, value []byte) error {
 		}
 		s.collections[coll.ID] = coll
 		return s.Collection(coll)
-	case key[1] == metaGarbage && len(key) == 7 && key[2] == ofCollection:
+	case key[1] == layout.MetaGarbage && len(key) == 7 && key[2] == layout.OfCollection:
 		if s.dropped == nil {
 			s.dropped = map[uint32]bool{}
 		}
@@ -65,8 +66,8 @@ func (s *Salvager) record(key, value []byte) error {
 	if s.dropped[number] {
 		return nil
 	}
-	coll, id := s.collections[number], RecordID(key[tableLength:])
-	rec, err := readRecord(id, value)
+	coll, id := s.collections[number], RecordID(key[layout.TableLength:])
+	rec, err := layout.ReadRecord(id, value)
 	if err == nil {
 		err = bson.Validate(rec.Doc, salvagedDepth)
 	}

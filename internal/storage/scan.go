@@ -10,6 +10,8 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // RecordScan says which records a RecordCursor walks, in the order of their ids.
@@ -34,22 +36,22 @@ type RecordCursor struct {
 // Scan opens a cursor that stands before its first record. It walks the view as it was when the cursor was opened: a
 // transaction's later writes do not move under it.
 func (r *Reader) Scan(s RecordScan) (*RecordCursor, error) {
-	start := recordKey(nil, r.c.ID, nil)
-	bounds := kv.IterOptions{Lower: start, Upper: After(start)}
+	start := layout.RecordKey(nil, r.c.ID, nil)
+	bounds := kv.IterOptions{Lower: start, Upper: layout.After(start)}
 	switch {
 	case s.Low != nil:
-		bounds.Lower = recordKey(nil, r.c.ID, s.Low)
-	case r.c.relocates() && r.c.state.inOrder.Load() == r.c.order.number:
-		bounds.Lower = r.c.datedKey(onDefault, r.floor(onDefault))
+		bounds.Lower = layout.RecordKey(nil, r.c.ID, s.Low)
+	case r.c.order.Relocates() && r.c.state.inOrder.Load() == r.c.order.Number:
+		bounds.Lower = r.c.order.DatedKey(layout.OnDefault, r.floor(layout.OnDefault))
 	case s.Ordered:
-		bounds.Lower = append(start[:len(start):len(start)], orderedMark)
+		bounds.Lower = append(start[:len(start):len(start)], layout.OrderedMark)
 	}
 	if s.High != nil {
-		bounds.Upper = recordKey(nil, r.c.ID, s.High)
+		bounds.Upper = layout.RecordKey(nil, r.c.ID, s.High)
 	}
 	var after []byte
 	if s.After != nil {
-		after = recordKey(nil, r.c.ID, s.After)
+		after = layout.RecordKey(nil, r.c.ID, s.After)
 	}
 	c := &RecordCursor{reader: r}
 	if err := c.walk.open(r.view, bounds, s.Reverse, after); err != nil {
@@ -73,15 +75,15 @@ func (c *RecordCursor) Next() bool {
 
 // leap sends the walk past all that is hidden with the record that it stands on, in one go.
 func (c *RecordCursor) leap() bool {
-	id := RecordID(c.walk.it.Key()[tableLength:])
+	id := RecordID(c.walk.it.Key()[layout.TableLength:])
 	if !c.reader.isBehindBounds(id) {
 		return false
 	}
-	span, _, _ := c.reader.c.order.of(id)
+	span, _, _ := c.reader.c.order.Of(id)
 	if c.walk.reverse {
-		c.walk.seek(c.reader.c.datedKey(span, math.MinInt64))
+		c.walk.seek(c.reader.c.order.DatedKey(span, math.MinInt64))
 	} else {
-		c.walk.seek(After(c.reader.c.datedKey(span, c.reader.bounds[span])))
+		c.walk.seek(layout.After(c.reader.c.order.DatedKey(span, c.reader.bounds[span])))
 	}
 	return true
 }
@@ -127,8 +129,8 @@ type IndexCursor struct {
 	reader  *Reader
 	entries entries
 	check   bool
-	dead    tombstones // what has been swept and is still in the index
-	room    idRoom
+	dead    expiryorder.Tombstones // what has been swept and is still in the index
+	room    layout.IDRoom
 	walk    walk
 	entry   IndexEntry
 	e       error
@@ -145,14 +147,14 @@ func (r *Reader) ScanIndex(s IndexScan) (*IndexCursor, error) {
 	ix := r.c.index(s.Index.ID)
 	var after []byte
 	if s.After != nil {
-		after = ix.appendKey(nil, s.After.Key, s.After.RecordID)
+		after = ix.EntryKey(nil, s.After.Key, s.After.RecordID)
 	}
 	c := &IndexCursor{reader: r, entries: ix.entries, check: r.hides && !s.Fetches}
 	if c.dead, err = r.swept(); err != nil {
 		return nil, err
 	}
 	if s.Again && s.Reverse {
-		after = After(after)
+		after = layout.After(after)
 	}
 	c.walk.again = s.Again
 	if err := c.walk.open(r.view, bounds, s.Reverse, after); err != nil {
@@ -167,7 +169,7 @@ func (c *IndexCursor) Next() bool {
 		if c.entry, c.e = c.walk.entry(c.entries, &c.room); c.e != nil {
 			return false
 		}
-		if c.dead != nil && c.entry.RecordID.isOrdered() && c.dead.cover(c.entry.RecordID) {
+		if c.dead.Cover(c.entry.RecordID) {
 			continue
 		}
 		if !c.check {
@@ -184,7 +186,7 @@ func (c *IndexCursor) Next() bool {
 // Seek makes the next Next move to the first entry whose key is key or behind it; in a reverse scan, to the first one
 // that is before it.
 func (c *IndexCursor) Seek(key []byte) {
-	c.seek = append(tableKey(c.seek[:0], c.entries.Definition), key...)
+	c.seek = append(layout.TableKey(c.seek[:0], c.entries.Definition), key...)
 	c.walk.seek(c.seek)
 }
 
@@ -195,7 +197,7 @@ func (c *IndexCursor) SeekPast(prefix []byte) {
 		c.Seek(prefix)
 		return
 	}
-	c.seek = After(append(tableKey(c.seek[:0], c.entries.Definition), prefix...))
+	c.seek = layout.After(append(layout.TableKey(c.seek[:0], c.entries.Definition), prefix...))
 	c.walk.seek(c.seek)
 }
 
@@ -256,7 +258,7 @@ func (w *walk) open(v *View, bounds kv.IterOptions, reverse bool, after []byte) 
 
 // openRange opens a walk forward over all keys that begin with start.
 func (w *walk) openRange(v *View, start []byte) error {
-	return w.open(v, kv.IterOptions{Lower: start, Upper: After(start)}, false, nil)
+	return w.open(v, kv.IterOptions{Lower: start, Upper: layout.After(start)}, false, nil)
 }
 
 // behind moves to the first key behind after.
@@ -303,15 +305,15 @@ func (w *walk) record() (Record, error) {
 	if err != nil {
 		return Record{}, fmt.Errorf("storage: read a record: %w", err)
 	}
-	return readRecord(RecordID(w.it.Key()[tableLength:]), value)
+	return layout.ReadRecord(RecordID(w.it.Key()[layout.TableLength:]), value)
 }
 
-func (w *walk) entry(e entries, room *idRoom) (IndexEntry, error) {
+func (w *walk) entry(e entries, room *layout.IDRoom) (IndexEntry, error) {
 	value, err := w.it.Value()
 	if err != nil {
 		return IndexEntry{}, fmt.Errorf("storage: read an index entry: %w", err)
 	}
-	return e.read(w.it.Key(), value, room)
+	return e.ReadEntry(w.it.Key(), value, room)
 }
 
 func (w *walk) err() error {

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -38,7 +39,7 @@ func appendSeriesHead(dst []byte, t *catalog.TimeSeries, doc bson.Doc) []byte {
 }
 
 // seriesTime is the time in the key or id of a measurement.
-func seriesTime(key []byte) int64 { return readMillis(key[len(key)-seriesSuffix:]) }
+func seriesTime(key []byte) int64 { return layout.ReadMillis(key[len(key)-seriesSuffix:]) }
 
 // seriesHead is a measurement's key or id without time and number.
 func seriesHead(key []byte) []byte { return key[:len(key)-seriesSuffix] }
@@ -54,7 +55,7 @@ func (c *collection) seriesID(doc bson.Doc) (RecordID, error) {
 	if err := checkRecordID(id, doc.Lookup(t.MetaField)); err != nil {
 		return nil, err
 	}
-	return append(appendMillis(id, at.Millis()), make([]byte, 8)...), nil
+	return append(layout.AppendMillis(id, at.Millis()), make([]byte, 8)...), nil
 }
 
 // placeInSeries is the id for a new measurement. It needs no claim: nobody else in this process gets its number, and of
@@ -108,30 +109,30 @@ const (
 // walkSeries calls f with the id and key of each measurement whose time s is about, from behind the key after on, in the
 // order of their meta values, then of their times. What lies outside is not read but jumped over, once a meta value.
 func (r *Reader) walkSeries(s span, after []byte, f func(id RecordID, key []byte) step) (more bool, err error) {
-	start := recordKey(nil, r.c.ID, nil)
+	start := layout.RecordKey(nil, r.c.ID, nil)
 	var w walk
-	if err := w.open(r.view, kv.IterOptions{Lower: start, Upper: After(start)}, false, after); err != nil {
+	if err := w.open(r.view, kv.IterOptions{Lower: start, Upper: layout.After(start)}, false, after); err != nil {
 		return false, err
 	}
 	defer w.close()
 	for w.next() {
 		key := w.it.Key()
-		if len(key) < tableLength+1+seriesSuffix {
-			return false, fmt.Errorf("storage: %w: %x is no measurement of %s", errBrokenRecord, key, r.c.NS)
+		if len(key) < layout.TableLength+1+seriesSuffix {
+			return false, fmt.Errorf("storage: %w: %x is no measurement of %s", layout.ErrBrokenRecord, key, r.c.NS)
 		}
 		next := onward
 		switch at := seriesTime(key); {
 		case at < s.from:
-			w.seek(appendMillis(append([]byte(nil), seriesHead(key)...), s.from))
+			w.seek(layout.AppendMillis(append([]byte(nil), seriesHead(key)...), s.from))
 			continue
 		case at > s.to:
 			next = nextGroup
 		default:
-			next = f(key[tableLength:], key)
+			next = f(key[layout.TableLength:], key)
 		}
 		switch next {
 		case nextGroup:
-			w.seek(After(seriesHead(key)))
+			w.seek(layout.After(seriesHead(key)))
 		case enough:
 			return false, w.err()
 		}
@@ -143,7 +144,7 @@ func (r *Reader) walkSeries(s span, after []byte, f func(id RecordID, key []byte
 // for. It looks at one measurement in each.
 func (r *Reader) Cells() (n int64, err error) {
 	span := r.c.Options.TimeSeries.SpanSeconds
-	start := recordKey(nil, r.c.ID, nil)
+	start := layout.RecordKey(nil, r.c.ID, nil)
 	var w walk
 	if err := w.openRange(r.view, start); err != nil {
 		return 0, err
@@ -151,12 +152,12 @@ func (r *Reader) Cells() (n int64, err error) {
 	defer w.close()
 	for w.next() {
 		key := w.it.Key()
-		if len(key) < tableLength+1+seriesSuffix {
-			return n, fmt.Errorf("storage: %w: %x is no measurement of %s", errBrokenRecord, key, r.c.NS)
+		if len(key) < layout.TableLength+1+seriesSuffix {
+			return n, fmt.Errorf("storage: %w: %x is no measurement of %s", layout.ErrBrokenRecord, key, r.c.NS)
 		}
 		n++
 		end := policy.CellStart(seriesTime(key), span) + span*1000
-		w.seek(appendMillis(append([]byte(nil), seriesHead(key)...), end))
+		w.seek(layout.AppendMillis(append([]byte(nil), seriesHead(key)...), end))
 	}
 	return n, w.err()
 }

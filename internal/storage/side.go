@@ -2,78 +2,26 @@ package storage
 
 import (
 	"bytes"
-	"encoding/binary"
-	"errors"
 
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
-
-// A side table is where writers note what happens to the entries of an index while that is built. It has an index number
-// of its own, under which nothing but these rows is ever stored:
-//
-//	'x' | side | generation | keyString | suffix → operation, length of the record id, record id, typeBits
-//	'x' | side | 0xFF | recordId                   → nothing: that record has no keys; the build fails if it stays so
-//
-// The suffix is what of the record id is in the entry's key, so that there is one row for each entry that was touched in a
-// generation, also where a record moved: the last operation stands.
-
-// The operations of a row.
-const (
-	sideDelete = 0
-	sidePut    = 1
-)
-
-// skippedGeneration is no generation.
-const skippedGeneration = 0xFF
 
 // maxGenerations bounds the rounds of catching up.
 const maxGenerations = 64
 
-func sideKey(dst []byte, side uint32, generation byte) []byte {
-	return append(numbered(dst, indexPrefix, side), generation)
-}
-
-const sideKeyLength = tableLength + 1
-
-// sideRow is a row that was read.
-type sideRow struct {
-	put       bool
-	keyString []byte
-	id        RecordID
-	typeBits  []byte
-}
-
-var errBrokenSideRow = errors.New("storage: a row of a side table is broken")
-
-func (e entries) readSideRow(key, value []byte) (sideRow, error) {
-	if len(key) < sideKeyLength || len(value) == 0 {
-		return sideRow{}, errBrokenSideRow
-	}
-	id, typeBits, err := splitID(value[1:])
-	if err != nil {
-		return sideRow{}, errBrokenSideRow
-	}
-	key = key[sideKeyLength:]
-	end := len(key) - len(e.suffix(id))
-	if end < 0 {
-		return sideRow{}, errBrokenSideRow
-	}
-	return sideRow{value[0] == sidePut, key[:end], id, typeBits}, nil
-}
-
 // noteAside writes a row for an entry of an index that is being built.
 func (w *Writer) noteAside(t *writtenTable, operation byte, keyString []byte, id RecordID, typeBits []byte) {
-	w.key = append(append(sideKey(w.key[:0], t.side, t.generation), keyString...), t.suffix(id)...)
-	w.value = binary.AppendUvarint(append(w.value[:0], operation), uint64(len(id)))
-	w.value = append(append(w.value, id...), typeBits...)
+	w.key = t.SideRowKey(w.key[:0], t.side, t.generation, keyString, id)
+	w.value = layout.SideRowValue(w.value[:0], operation, id, typeBits)
 	w.txn.kv.Set(w.key, w.value)
 }
 
 // noteSkipped remembers a record whose keys cannot be computed.
 func (w *Writer) noteSkipped(t *writtenTable, id RecordID) {
-	w.key = append(sideKey(w.key[:0], t.side, skippedGeneration), id...)
+	w.key = append(layout.SideKey(w.key[:0], t.side, layout.SkippedGeneration), id...)
 	w.txn.kv.Set(w.key, nil)
 }
 
@@ -112,7 +60,7 @@ func (b *Build) applySome(t *buildTable, generation byte, after []byte) (n int, 
 	if err != nil {
 		return 0, nil, err
 	}
-	rows, next, err := t.readSide(txn, sideKey(nil, t.side, generation), after)
+	rows, next, err := t.readSide(txn, layout.SideKey(nil, t.side, generation), after)
 	if err == nil {
 		err = t.apply(txn, b.collection.Collection, rows)
 	}
@@ -124,8 +72,8 @@ func (b *Build) applySome(t *buildTable, generation byte, after []byte) (n int, 
 }
 
 // readSide reads up to maxApplied rows; next is where to go on, nil at the end.
-func (e entries) readSide(r kv.Reader, start, after []byte) (rows []sideRow, next []byte, err error) {
-	bounds := kv.IterOptions{Lower: start, Upper: After(start)}
+func (t *buildTable) readSide(r kv.Reader, start, after []byte) (rows []layout.SideRow, next []byte, err error) {
+	bounds := kv.IterOptions{Lower: start, Upper: layout.After(start)}
 	if after != nil {
 		bounds.Lower = append(after, 0)
 	}
@@ -139,7 +87,7 @@ func (e entries) readSide(r kv.Reader, start, after []byte) (rows []sideRow, nex
 		if err != nil {
 			return nil, nil, err
 		}
-		row, err := e.readSideRow(append([]byte(nil), it.Key()...), append([]byte(nil), value...))
+		row, err := t.ReadSideRow(append([]byte(nil), it.Key()...), append([]byte(nil), value...))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -159,21 +107,21 @@ type place struct {
 
 // apply makes the rows' changes of the table. A row may say what the table already has: the bulk pass saw later states of
 // some records than the side table's beginning.
-func (t *buildTable) apply(txn kv.Txn, c *catalog.Collection, rows []sideRow) error {
+func (t *buildTable) apply(txn kv.Txn, c *catalog.Collection, rows []layout.SideRow) error {
 	places, of, err := t.places(txn, rows)
 	if err != nil {
 		return err
 	}
 	for i, row := range rows {
 		p := &places[of[i]]
-		if holdsIDs(t.Definition) {
+		if layout.HoldsIDs(t.Definition) {
 			if err := t.applyHolder(p, c, row); err != nil {
 				return err
 			}
 			continue
 		}
-		if p.there = row.put; row.put {
-			p.value = t.entryValue(nil, row.id, row.typeBits)
+		if p.there = row.Put; row.Put {
+			p.value = t.entryValue(nil, row.ID, row.TypeBits)
 		}
 	}
 	for i := range places {
@@ -189,10 +137,10 @@ func (t *buildTable) apply(txn kv.Txn, c *catalog.Collection, rows []sideRow) er
 
 // places reads the entries that rows, which are in order, are about; of[i] is the place of the i-th row. Entries that are
 // there do not count any more.
-func (t *buildTable) places(txn kv.Txn, rows []sideRow) (places []place, of []int, err error) {
+func (t *buildTable) places(txn kv.Txn, rows []layout.SideRow) (places []place, of []int, err error) {
 	var keys [][]byte
 	for _, row := range rows {
-		key := t.appendKey(nil, row.keyString, row.id)
+		key := t.EntryKey(nil, row.KeyString, row.ID)
 		if n := len(keys); n == 0 || !bytes.Equal(keys[n-1], key) {
 			keys = append(keys, key)
 		}
@@ -214,24 +162,24 @@ func (t *buildTable) places(txn kv.Txn, rows []sideRow) (places []place, of []in
 
 // applyHolder makes a row's change of a unique index, whose table has room for one record a key; the others wait in
 // t.waiting.
-func (t *buildTable) applyHolder(p *place, c *catalog.Collection, row sideRow) error {
+func (t *buildTable) applyHolder(p *place, c *catalog.Collection, row layout.SideRow) error {
 	own := false
 	if p.there {
-		holder, _, err := splitID(p.value)
+		holder, _, err := layout.SplitID(p.value)
 		if err != nil {
 			return err
 		}
-		own = holder.isSame(row.id)
+		own = holder.IsSame(row.ID)
 	}
 	switch {
-	case row.put && p.there && !own:
-		return t.wait(c, row.keyString, row.id, row.typeBits)
-	case row.put:
-		p.there, p.value = true, t.entryValue(nil, row.id, row.typeBits)
+	case row.Put && p.there && !own:
+		return t.wait(c, row.KeyString, row.ID, row.TypeBits)
+	case row.Put:
+		p.there, p.value = true, t.entryValue(nil, row.ID, row.TypeBits)
 	case own:
-		t.succeed(p, row.keyString)
+		t.succeed(p, row.KeyString)
 	default:
-		t.unwait(row.keyString, row.id)
+		t.unwait(row.KeyString, row.ID)
 	}
 	return nil
 }
@@ -250,5 +198,5 @@ func (t *buildTable) entryValue(dst []byte, id RecordID, typeBits []byte) []byte
 	if t.Kind == index.Deadline {
 		return dst
 	}
-	return t.appendValue(dst, id, typeBits)
+	return t.EntryValue(dst, id, typeBits)
 }

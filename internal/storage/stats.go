@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // CollectionStats is what a collection holds and takes.
@@ -62,7 +63,7 @@ func (r *Reader) Stats() (*CollectionStats, error) {
 		return nil, err
 	}
 	engine := r.view.store.engine
-	if out.StorageBytes, err = sizeOf(engine, recordKey(nil, r.c.ID, nil)); err != nil {
+	if out.StorageBytes, err = sizeOf(engine, layout.RecordKey(nil, r.c.ID, nil)); err != nil {
 		return nil, err
 	}
 	for _, d := range r.c.Indexes {
@@ -80,23 +81,23 @@ func (r *Reader) indexStats(engine kv.Engine, d *index.Definition) (n IndexStats
 	if n.Entries, err = r.Entries(d); err != nil {
 		return n, err
 	}
-	n.Bytes, err = sizeOf(engine, tableKey(nil, d))
+	n.Bytes, err = sizeOf(engine, layout.TableKey(nil, d))
 	return n, err
 }
 
 // Compact gives back the room that nothing in the collection and its indexes takes any more, and says how much that was.
 func (r *Reader) Compact(ctx context.Context) (freed int64, err error) {
 	engine := r.view.store.engine
-	starts := [][]byte{recordKey(nil, r.c.ID, nil)}
+	starts := [][]byte{layout.RecordKey(nil, r.c.ID, nil)}
 	for _, d := range r.c.Indexes {
-		starts = append(starts, tableKey(nil, d))
+		starts = append(starts, layout.TableKey(nil, d))
 	}
 	for _, start := range starts {
 		before, err := sizeOf(engine, start)
 		if err != nil {
 			return freed, err
 		}
-		if err := engine.Compact(ctx, start, After(start)); err != nil {
+		if err := engine.Compact(ctx, start, layout.After(start)); err != nil {
 			return freed, fmt.Errorf("storage: compact: %w", err)
 		}
 		after, err := sizeOf(engine, start)
@@ -109,7 +110,7 @@ func (r *Reader) Compact(ctx context.Context) (freed int64, err error) {
 }
 
 func sizeOf(engine kv.Engine, start []byte) (int64, error) {
-	n, err := engine.SizeOf(start, After(start))
+	n, err := engine.SizeOf(start, layout.After(start))
 	if err != nil {
 		return 0, fmt.Errorf("storage: measure: %w", err)
 	}

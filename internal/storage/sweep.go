@@ -10,6 +10,8 @@ import (
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -68,7 +70,7 @@ func (s *Store) Sweep(ctx context.Context, collection uint32, rule *policy.Rule,
 
 // sparedOf says whether anything is due by the rule that orders, and in its grace: then what is due is not one stretch.
 func (s *Store) sparedOf(ctx context.Context, c *collection, now int64) (bool, error) {
-	rule := c.order.rule
+	rule := c.order.Rule
 	if !s.inGrace(rule, now) {
 		return false, nil
 	}
@@ -86,10 +88,10 @@ func (c *collection) sweeps(rule *policy.Rule) bool {
 	switch {
 	case c == nil || c.order == nil:
 		return false
-	case c.order.clustered: // its ids may come again, so that entries of indexes would not tell that they are dead
+	case c.order.Clustered: // its ids may come again, so that entries of indexes would not tell that they are dead
 		return rule.Index == nil && len(c.indexes) == 0
 	}
-	return rule.Index != nil && c.order.rule.Index.ID == rule.Index.ID
+	return rule.Index != nil && c.order.Rule.Index.ID == rule.Index.ID
 }
 
 // lockToSweep takes the collection's lock, unless that takes long or c is not how the collection is any more.
@@ -109,32 +111,15 @@ func (s *Store) lockToSweep(ctx context.Context, c *collection) (locked bool, er
 	return true, nil
 }
 
-// cuts are the dates up to which records have expired at now, by span.
-func (o *expiryOrder) cuts(rule *policy.Rule, now int64) (cuts []cut) {
-	if rule.Kind == policy.Modified {
-		cuts = append(cuts, cut{onOverride, now})
-		if rule.Seconds < 0 {
-			return cuts
-		}
-	}
-	return append(cuts, cut{onDefault, rule.Cut(now)})
-}
-
-// cut is the last date of a span that has expired.
-type cut struct {
-	span byte
-	date int64
-}
-
 // worthSweeping says whether more than a few records may be due. Nobody knows before they have been counted.
-func (s *Store) worthSweeping(o *expiryOrder, rule *policy.Rule, now int64) bool {
-	if !o.histogram.isKnown() {
+func (s *Store) worthSweeping(o *expiryorder.Order, rule *policy.Rule, now int64) bool {
+	if !o.Histogram.IsKnown() {
 		return true
 	}
 	n := int64(0)
-	for _, cut := range o.cuts(rule, now) {
-		whole, last, _ := o.histogram.upTo(cut.span, cut.date)
-		n += whole.documents + last.documents
+	for _, cut := range expiryorder.Cuts(rule, now) {
+		whole, last, _ := o.Histogram.UpTo(cut.Span, cut.Date)
+		n += whole.Documents + last.Documents
 	}
 	return n >= s.fewSwept
 }
@@ -146,19 +131,19 @@ type sweeping struct {
 	rule       *policy.Rule
 	kv         kv.Txn
 	view       *View
-	tombstones tombstones
+	tombstones expiryorder.Tombstones
 	done       Swept
 	parts      []sweptPart
 }
 
 // sweptPart is what is swept of one span.
 type sweptPart struct {
-	cut       cut
-	floor     int64  // no record is dated before it
-	low, high []byte // of the records
-	slot      slot   // the last, which the cut may lie in the middle of
-	within    amount // what of it is swept
-	all       amount
+	cut       expiryorder.Cut
+	floor     int64              // no record is dated before it
+	low, high []byte             // of the records
+	slot      expiryorder.Slot   // the last, which the cut may lie in the middle of
+	within    expiryorder.Amount // what of it is swept
+	all       expiryorder.Amount
 }
 
 // sweepBefore does at once what can be done so of what its caller will do one by one, holding the collection's lock exclusively.
@@ -177,7 +162,7 @@ func (s *Store) sweepBefore(ctx context.Context, c *collection, rule *policy.Rul
 // countLocked is countOrder for one who holds the collection's lock exclusively, and counting. It does not count where little
 // is due, nor so many that all who use the collection would wait for long: most often somebody has counted them before.
 func (s *Store) countLocked(ctx context.Context, c *collection, rule *policy.Rule, now int64) (counted bool, err error) {
-	if c.order.histogram.isKnown() {
+	if c.order.Histogram.IsKnown() {
 		return true, nil
 	}
 	v, err := s.View(ctx)
@@ -193,11 +178,11 @@ func (s *Store) countLocked(ctx context.Context, c *collection, rule *policy.Rul
 		return false, err
 	}
 	c.state.counting.close()
-	c.order.histogram.reset()
+	c.order.Histogram.Reset()
 	if _, err := r.histogramSome(nil, math.MaxInt); err != nil {
 		return false, err
 	}
-	c.order.histogram.done()
+	c.order.Histogram.Done()
 	return true, nil
 }
 
@@ -222,7 +207,7 @@ func (s *Store) sweepPatiently(ctx context.Context, c *collection, rule *policy.
 
 // sweepLocked is Sweep for one who holds the collection's lock exclusively.
 func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rule, now int64) (done Swept, ok bool, err error) {
-	if !c.sweeps(rule) || !c.order.histogram.isKnown() || len(c.state.building()) > 0 {
+	if !c.sweeps(rule) || !c.order.Histogram.IsKnown() || len(c.state.building()) > 0 {
 		return Swept{}, false, nil
 	}
 	t, err := s.BeginAt(ctx, now)
@@ -230,7 +215,7 @@ func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rul
 		return Swept{}, false, err
 	}
 	defer t.Rollback()
-	w := &sweeping{store: s, c: c, rule: c.order.rule, kv: t.kv, view: t.view}
+	w := &sweeping{store: s, c: c, rule: c.order.Rule, kv: t.kv, view: t.view}
 	if ok, err = w.plan(now); !ok || err != nil {
 		return Swept{}, false, err
 	}
@@ -249,7 +234,7 @@ func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rul
 		c.state.marked.deleted(&s.sweeps)
 	}
 	for _, p := range w.parts {
-		c.order.histogram.swept(p.slot, p.within, p.cut.date)
+		c.order.Histogram.Swept(p.slot, p.within, p.cut.Date)
 	}
 	return w.done, true, nil
 }
@@ -259,18 +244,18 @@ func (w *sweeping) plan(now int64) (ok bool, err error) {
 	if inOrder, err := w.inOrder(); !inOrder || err != nil {
 		return false, err
 	}
-	if w.tombstones, err = readTombstones(w.kv, w.c.ID); err != nil || len(w.tombstones) >= maxTombstones {
+	if w.tombstones, err = readTombstones(w.kv, w.c.ID); err != nil || len(w.tombstones) >= expiryorder.MaxTombstones {
 		return false, err
 	}
-	for _, cut := range w.c.order.cuts(w.rule, now) {
+	for _, cut := range expiryorder.Cuts(w.rule, now) {
 		p, err := w.part(cut)
 		if err != nil {
 			return false, err
 		}
-		if p.all.documents > 0 {
+		if p.all.Documents > 0 {
 			w.parts = append(w.parts, p)
-			w.done.Documents += p.all.documents
-			w.done.Bytes += p.all.bytes
+			w.done.Documents += p.all.Documents
+			w.done.Bytes += p.all.Bytes
 		}
 	}
 	return w.done.Documents >= w.store.fewSwept, nil
@@ -278,70 +263,70 @@ func (w *sweeping) plan(now int64) (ok bool, err error) {
 
 // inOrder says whether all records are. Once they are they stay so.
 func (w *sweeping) inOrder() (bool, error) {
-	if w.c.order.clustered || w.c.state.inOrder.Load() == w.c.order.number {
+	if w.c.order.Clustered || w.c.state.inOrder.Load() == w.c.order.Number {
 		return true, nil
 	}
 	unclustered, err := w.view.read(w.c).Unclustered()
 	if err == nil && !unclustered {
 		w.c.state.lastSweep.Store(w.store.sweeps.Add(1)) // a view that began before may still see others
-		w.c.state.inOrder.Store(w.c.order.number)
+		w.c.state.inOrder.Store(w.c.order.Number)
 	}
 	return !unclustered, err
 }
 
 func (w *sweeping) key(span byte, date int64) []byte {
-	return w.c.datedKey(span, date)
+	return w.c.order.DatedKey(span, date)
 }
 
 // part finds what is due in a span.
-func (w *sweeping) part(c cut) (p sweptPart, err error) {
-	whole, last, at := w.c.order.histogram.upTo(c.span, c.date)
-	floor := w.c.order.histogram.floor(c.span)
-	p = sweptPart{cut: c, floor: floor, slot: at, low: w.key(c.span, floor), high: After(w.key(c.span, c.date))}
-	if last != (amount{}) && floor <= c.date {
+func (w *sweeping) part(c expiryorder.Cut) (p sweptPart, err error) {
+	whole, last, at := w.c.order.Histogram.UpTo(c.Span, c.Date)
+	floor := w.c.order.Histogram.Floor(c.Span)
+	p = sweptPart{cut: c, floor: floor, slot: at, low: w.key(c.Span, floor), high: layout.After(w.key(c.Span, c.Date))}
+	if last != (expiryorder.Amount{}) && floor <= c.Date {
 		var counted bool
 		if p.within, counted, err = w.within(p, last); err != nil {
 			return p, err
 		}
 		if !counted { // what is in the slot stays
-			first, _ := w.c.order.histogram.slotBounds(at)
-			p.cut.date = first - 1
-			p.high = After(w.key(c.span, first-1))
+			first, _ := w.c.order.Histogram.SlotBounds(at)
+			p.cut.Date = first - 1
+			p.high = layout.After(w.key(c.Span, first-1))
 		}
 	}
-	p.all = amount{whole.documents + p.within.documents, whole.bytes + p.within.bytes}
+	p.all = expiryorder.Amount{Documents: whole.Documents + p.within.Documents, Bytes: whole.Bytes + p.within.Bytes}
 	return p, nil
 }
 
 // within is how much of a slot lies before the cut. Records are counted from both of its ends, whichever comes to the cut
 // first: at most as many as are deleted, and most often none is behind it. counted is false when those are too many to hold
 // the lock for.
-func (w *sweeping) within(p sweptPart, total amount) (before amount, counted bool, err error) {
-	from, to := w.c.order.histogram.slotBounds(p.slot)
+func (w *sweeping) within(p sweptPart, total expiryorder.Amount) (before expiryorder.Amount, counted bool, err error) {
+	from, to := w.c.order.Histogram.SlotBounds(p.slot)
 	var front, back racer
 	defer front.close()
 	defer back.close()
-	if err := front.open(w.view, w.key(p.cut.span, max(from, p.floor)), p.high); err != nil {
-		return amount{}, false, err
+	if err := front.open(w.view, w.key(p.cut.Span, max(from, p.floor)), p.high); err != nil {
+		return expiryorder.Amount{}, false, err
 	}
-	if err := back.open(w.view, p.high, After(w.key(p.cut.span, to))); err != nil {
-		return amount{}, false, err
+	if err := back.open(w.view, p.high, layout.After(w.key(p.cut.Span, to))); err != nil {
+		return expiryorder.Amount{}, false, err
 	}
 	for range w.store.mostCounted {
 		if ended, err := back.step(); ended || err != nil {
-			return amount{total.documents - back.sum.documents, total.bytes - back.sum.bytes}, true, err
+			return expiryorder.Amount{Documents: total.Documents - back.sum.Documents, Bytes: total.Bytes - back.sum.Bytes}, true, err
 		}
 		if ended, err := front.step(); ended || err != nil {
 			return front.sum, true, err
 		}
 	}
-	return amount{}, false, nil
+	return expiryorder.Amount{}, false, nil
 }
 
 // racer is one of two counts that race for their end.
 type racer struct {
 	walk walk
-	sum  amount
+	sum  expiryorder.Amount
 }
 
 func (r *racer) open(v *View, low, high []byte) error {
@@ -353,8 +338,8 @@ func (r *racer) step() (ended bool, err error) {
 		return true, r.walk.err()
 	}
 	n, err := r.walk.documentBytes()
-	r.sum.documents++
-	r.sum.bytes += n
+	r.sum.Documents++
+	r.sum.Bytes += n
 	return false, err
 }
 
@@ -363,11 +348,11 @@ func (r *racer) close() { _ = r.walk.close() }
 // delete puts it all into the transaction.
 func (w *sweeping) delete() error {
 	n := w.done.Documents
-	w.kv.Add(counterKey(nil, ofCollection, w.c.ID, countDocuments), -n)
-	w.kv.Add(counterKey(nil, ofCollection, w.c.ID, countBytes), -w.done.Bytes)
-	w.kv.Add(counterKey(nil, ofCollection, w.c.ID, countExpired), n)
+	w.kv.Add(layout.CounterKey(nil, layout.OfCollection, w.c.ID, layout.CountDocuments), -n)
+	w.kv.Add(layout.CounterKey(nil, layout.OfCollection, w.c.ID, layout.CountBytes), -w.done.Bytes)
+	w.kv.Add(layout.CounterKey(nil, layout.OfCollection, w.c.ID, layout.CountExpired), n)
 	w.done.Keys = n * int64(len(w.c.indexes))
-	left, err := w.kv.Counter(counterKey(nil, ofCollection, w.c.ID, countDocuments))
+	left, err := w.kv.Counter(layout.CounterKey(nil, layout.OfCollection, w.c.ID, layout.CountDocuments))
 	if err != nil {
 		return err
 	}
@@ -381,7 +366,7 @@ func (w *sweeping) delete() error {
 		}
 		w.store.options.Logger.Error("A collection's counter of documents is too low: validate tells more", "namespace", w.c.NS.String())
 	}
-	if w.c.order.clustered {
+	if w.c.order.Clustered {
 		w.kv.DeleteRange(w.parts[0].low, w.parts[0].high)
 		return nil
 	}
@@ -392,27 +377,27 @@ func (w *sweeping) delete() error {
 	for i := range w.parts {
 		p := &w.parts[i]
 		w.kv.DeleteRange(p.low, p.high)
-		w.tombstones = w.tombstones.with(tombstone{w.c.order.number, p.cut.span, p.cut.date, last})
+		w.tombstones = w.tombstones.With(expiryorder.Tombstone{Order: w.c.order.Number, Span: p.cut.Span, Date: p.cut.Date, Sequence: last})
 	}
 	for _, ix := range w.c.indexes {
 		if err := w.deleteEntries(ix, n); err != nil {
 			return err
 		}
 	}
-	w.kv.Set(tombstonesKey(w.c.ID), w.tombstones.encode())
+	w.kv.Set(layout.TombstonesKey(w.c.ID), w.tombstones.Encode())
 	return nil
 }
 
 // deleteEntries deletes the entries of the rule's own index, where that takes them all; those of others stay for Vacuum, as so
 // many more than there are documents.
 func (w *sweeping) deleteEntries(ix *tableIndex, n int64) error {
-	if ix.ID != w.rule.Index.ID || !ix.emptied(w.tombstones, w.c.order.number) {
-		w.kv.Add(counterKey(nil, ofIndex, ix.ID, countSurplus), n)
+	if ix.ID != w.rule.Index.ID || !ix.emptied(w.tombstones, w.c.order.Number) {
+		w.kv.Add(layout.CounterKey(nil, layout.OfIndex, ix.ID, layout.CountSurplus), n)
 		return nil
 	}
 	r := w.view.read(w.c)
 	for _, p := range w.parts {
-		s := r.fieldSpan(w.rule, p.floor, p.cut.date)
+		s := r.fieldSpan(w.rule, p.floor, p.cut.Date)
 		w.kv.DeleteRange(s.low, s.high)
 	}
 	return nil
@@ -422,7 +407,7 @@ func (w *sweeping) deleteEntries(ix *tableIndex, n int64) error {
 // is not enough to delete everything by.
 func (w *sweeping) leavesNothing() (bool, error) {
 	var rest walk
-	if err := rest.openRange(w.view, recordKey(nil, w.c.ID, nil)); err != nil {
+	if err := rest.openRange(w.view, layout.RecordKey(nil, w.c.ID, nil)); err != nil {
 		return false, err
 	}
 	defer rest.close()
@@ -440,19 +425,19 @@ func (w *sweeping) leavesNothing() (bool, error) {
 
 // deleteAll empties the collection and its indexes: nothing is left to be cleaned.
 func (w *sweeping) deleteAll() error {
-	start := recordKey(nil, w.c.ID, nil)
-	w.kv.DeleteRange(start, After(start))
+	start := layout.RecordKey(nil, w.c.ID, nil)
+	w.kv.DeleteRange(start, layout.After(start))
 	for _, ix := range w.c.indexes {
-		start := tableKey(nil, ix.Definition)
-		w.kv.DeleteRange(start, After(start))
-		key := counterKey(nil, ofIndex, ix.ID, countSurplus)
+		start := layout.TableKey(nil, ix.Definition)
+		w.kv.DeleteRange(start, layout.After(start))
+		key := layout.CounterKey(nil, layout.OfIndex, ix.ID, layout.CountSurplus)
 		surplus, err := w.kv.Counter(key)
 		if err != nil {
 			return fmt.Errorf("storage: sweep %s: %w", w.c.NS, err)
 		}
 		w.kv.Add(key, -surplus)
 	}
-	w.kv.Delete(tombstonesKey(w.c.ID))
+	w.kv.Delete(layout.TombstonesKey(w.c.ID))
 	w.tombstones = nil
 	return nil
 }

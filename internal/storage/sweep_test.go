@@ -9,6 +9,8 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // TestSweepCountsLittle: where the cut lies in the middle of more records than are counted, a sweep ends before them.
@@ -18,21 +20,21 @@ func TestSweepCountsLittle(t *testing.T) {
 		f := newFixture(t)
 		f.mostCounted = limit
 		f.createIndexes(testNS, `{key: {d: 1}, name: "d", expireAfterSeconds: 1}`, `{key: {a: 1}, name: "a"}`)
-		slot := epoch.UnixMilli() / narrowestSlot * narrowestSlot
+		slot := epoch.UnixMilli() / expiryorder.NarrowestSlot * expiryorder.NarrowestSlot
 		for i := range each {
-			for k, date := range []int64{slot - 100, slot + 2, slot + narrowestSlot - 1} {
+			for k, date := range []int64{slot - 100, slot + 2, slot + expiryorder.NarrowestSlot - 1} {
 				f.insertDated(int32(10*i+k), date)
 			}
 		}
 		f.clock.Advance(time.Second + time.UnixMilli(slot+4).Sub(epoch))
 		c := f.tested()
-		done, ok, err := f.Sweep(context.Background(), c.ID, c.order.rule, f.Now())
+		done, ok, err := f.Sweep(context.Background(), c.ID, c.order.Rule, f.Now())
 		if err != nil || !ok || done.Documents != want {
 			t.Errorf("at most %d counted: swept %+v, %v, %v, want %d", limit, done, ok, err, want)
 		}
 		f.validate(testNS)
 		f.clock.Advance(time.Second)
-		if done, ok, err = f.Sweep(context.Background(), c.ID, c.order.rule, f.Now()); err != nil || !ok || done.Documents != 3*each-want {
+		if done, ok, err = f.Sweep(context.Background(), c.ID, c.order.Rule, f.Now()); err != nil || !ok || done.Documents != 3*each-want {
 			t.Errorf("at most %d counted: then swept %+v, %v, %v", limit, done, ok, err)
 		}
 		f.validate(testNS)
@@ -62,7 +64,7 @@ func TestSweepLooksBeforeItEmpties(t *testing.T) {
 		f.must(f.spoilCount(-1))
 		f.clock.Advance(time.Second)
 		coll := f.tested()
-		done, ok, err := f.Sweep(context.Background(), coll.ID, coll.order.rule, f.Now())
+		done, ok, err := f.Sweep(context.Background(), coll.ID, coll.order.Rule, f.Now())
 		if err != nil || !ok || done.Documents != 20 {
 			t.Errorf("%s: swept %+v, %v, %v", c.index, done, ok, err)
 		}
@@ -80,7 +82,7 @@ func (f *fixture) spoilCount(by int64) error {
 	if err != nil {
 		return err
 	}
-	t.Add(counterKey(nil, ofCollection, f.tested().ID, countDocuments), by)
+	t.Add(layout.CounterKey(nil, layout.OfCollection, f.tested().ID, layout.CountDocuments), by)
 	return t.Commit(context.Background(), kv.Synced)
 }
 

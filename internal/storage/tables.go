@@ -6,7 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
-	"github.com/ebbdb/ebb/internal/ttl/policy"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // moveEntries changes an index's entries from those of old to those of rec; either may be no record.
@@ -66,12 +66,12 @@ func compareKeys(a *keySet, i int, b *keySet, j int) int {
 
 func (w *Writer) putEntry(t *writtenTable, i int, id RecordID) {
 	if t.building() {
-		w.noteAside(t, sidePut, t.fresh.Key(i), id, t.fresh.TypeBits(i))
+		w.noteAside(t, layout.SidePut, t.fresh.Key(i), id, t.fresh.TypeBits(i))
 		return
 	}
-	w.key = t.appendKey(w.key[:0], t.fresh.Key(i), id)
-	w.value = t.appendValue(w.value[:0], id, t.fresh.TypeBits(i))
-	if holdsIDs(t.Definition) {
+	w.key = t.EntryKey(w.key[:0], t.fresh.Key(i), id)
+	w.value = t.EntryValue(w.value[:0], id, t.fresh.TypeBits(i))
+	if layout.HoldsIDs(t.Definition) {
 		w.txn.kv.SetCached(w.key, w.value)
 		return
 	}
@@ -80,10 +80,10 @@ func (w *Writer) putEntry(t *writtenTable, i int, id RecordID) {
 
 func (w *Writer) deleteEntry(t *writtenTable, keyString []byte, id RecordID) {
 	if t.building() {
-		w.noteAside(t, sideDelete, keyString, id, nil)
+		w.noteAside(t, layout.SideDelete, keyString, id, nil)
 		return
 	}
-	w.key = t.appendKey(w.key[:0], keyString, id)
+	w.key = t.EntryKey(w.key[:0], keyString, id)
 	w.txn.kv.Delete(w.key)
 }
 
@@ -122,21 +122,21 @@ func (w *Writer) setMultikeyPaths(t *writtenTable) {
 // moveDeadline is moveEntries for a TTL index on _ts.
 func (w *Writer) moveDeadline(t *writtenTable, old, rec Record) {
 	if old.ID != nil {
-		if key := w.c.order.appendDeadline(w.key[:0], t.Definition, old); key != nil {
+		if key := w.c.order.AppendDeadline(w.key[:0], t.Definition, old); key != nil {
 			w.key = key
 			w.deleteDeadline(t, old.ID)
 			t.surplus--
-		} else if w.c.order.implies(t.Definition, old.ID) {
+		} else if w.c.order.Implies(t.Definition, old.ID) {
 			w.implied--
 		}
 		t.surplus++
 	}
 	if rec.ID != nil {
-		if key := w.c.order.appendDeadline(w.key[:0], t.Definition, rec); key != nil {
+		if key := w.c.order.AppendDeadline(w.key[:0], t.Definition, rec); key != nil {
 			w.key = key
 			w.putDeadline(t, rec.ID)
 			t.surplus++
-		} else if w.c.order.implies(t.Definition, rec.ID) {
+		} else if w.c.order.Implies(t.Definition, rec.ID) {
 			w.implied++
 		}
 		t.surplus--
@@ -146,7 +146,7 @@ func (w *Writer) moveDeadline(t *writtenTable, old, rec Record) {
 // putDeadline writes the entry whose key is in w.key.
 func (w *Writer) putDeadline(t *writtenTable, id RecordID) {
 	if t.building() {
-		w.noteAside(t, sidePut, deadlineString(w.key, id), id, nil)
+		w.noteAside(t, layout.SidePut, deadlineString(w.key, id), id, nil)
 		return
 	}
 	w.txn.kv.Set(w.key, nil)
@@ -154,7 +154,7 @@ func (w *Writer) putDeadline(t *writtenTable, id RecordID) {
 
 func (w *Writer) deleteDeadline(t *writtenTable, id RecordID) {
 	if t.building() {
-		w.noteAside(t, sideDelete, deadlineString(w.key, id), id, nil)
+		w.noteAside(t, layout.SideDelete, deadlineString(w.key, id), id, nil)
 		return
 	}
 	w.txn.kv.Delete(w.key)
@@ -162,23 +162,7 @@ func (w *Writer) deleteDeadline(t *writtenTable, id RecordID) {
 
 // deadlineString is a copy of what stands before the record id in the key of an entry of a TTL index on _ts.
 func deadlineString(key []byte, id RecordID) []byte {
-	return slices.Clone(key[tableLength : len(key)-len(id)])
-}
-
-// appendDeadline appends the key of a record's entry in a TTL index on _ts; nil when it never expires by it, whatever
-// the index's default is, and when the collection's order says the same.
-func (o *expiryOrder) appendDeadline(dst []byte, d *index.Definition, rec Record) []byte {
-	if o.isBy(d) && o.has(rec.ID) {
-		return nil
-	}
-	switch override, seconds := policy.Override(rec.Doc); override {
-	case policy.Forever:
-		return nil
-	case policy.Valid:
-		own := policy.Rule{Kind: policy.Modified, Index: d, Seconds: int64(seconds)}
-		return deadlineKey(dst, d, onOverride, own.After(rec.Modified), rec.ID)
-	}
-	return deadlineKey(dst, d, onDefault, rec.Modified, rec.ID)
+	return slices.Clone(key[layout.TableLength : len(key)-len(id)])
 }
 
 // makeRoom refuses the fresh keys that are taken by another record, deletes the expired ones that take them, and claims
@@ -186,7 +170,7 @@ func (o *expiryOrder) appendDeadline(dst []byte, d *index.Definition, rec Record
 func (w *Writer) makeRoom(self RecordID) error {
 	for i := range w.tables {
 		t := &w.tables[i]
-		if !t.touched || t.building() || !holdsIDs(t.Definition) && !t.PrepareUnique {
+		if !t.touched || t.building() || !layout.HoldsIDs(t.Definition) && !t.PrepareUnique {
 			continue
 		}
 		for j := range t.fresh.count() {
@@ -227,7 +211,7 @@ func (w *Writer) makeRoomFor(t *writtenTable, j int, self RecordID) error {
 	if err != nil {
 		return err
 	}
-	w.claim(append(tableKey(w.key[:0], t.Definition), t.fresh.Key(j)...))
+	w.claim(append(layout.TableKey(w.key[:0], t.Definition), t.fresh.Key(j)...))
 	return nil
 }
 
@@ -266,8 +250,8 @@ func (w *Writer) takeDead(t *writtenTable, keyString []byte, id RecordID) error 
 		return err
 	case !dead:
 		return brokenIndex(w.c.Collection, t.Definition, id)
-	case holdsIDs(t.Definition):
-		w.key = append(tableKey(w.key[:0], t.Definition), keyString...)
+	case layout.HoldsIDs(t.Definition):
+		w.key = append(layout.TableKey(w.key[:0], t.Definition), keyString...)
 		w.claim(w.key)
 		w.txn.kv.Delete(w.key)
 		t.surplus--
@@ -293,8 +277,8 @@ func (w *Writer) removeAside(rec Record) error {
 
 // holders are the records that have a key string in an index.
 func (w *Writer) holders(t *writtenTable, keyString []byte) ([]RecordID, error) {
-	w.key = append(tableKey(w.key[:0], t.Definition), keyString...)
-	if holdsIDs(t.Definition) {
+	w.key = append(layout.TableKey(w.key[:0], t.Definition), keyString...)
+	if layout.HoldsIDs(t.Definition) {
 		id, err := w.taker(w.key)
 		if id == nil || err != nil {
 			return nil, err
@@ -302,19 +286,19 @@ func (w *Writer) holders(t *writtenTable, keyString []byte) ([]RecordID, error) 
 		return []RecordID{id}, nil
 	}
 	start := slices.Clone(w.key)
-	it, err := w.view.reader.NewIter(kv.IterOptions{Lower: start, Upper: After(start)})
+	it, err := w.view.reader.NewIter(kv.IterOptions{Lower: start, Upper: layout.After(start)})
 	if err != nil {
 		return nil, err
 	}
 	defer it.Close()
 	var ids []RecordID
-	var room idRoom
+	var room layout.IDRoom
 	for it.Next() {
 		value, err := it.Value()
 		if err != nil {
 			return nil, err
 		}
-		entry, err := t.read(it.Key(), value, &room)
+		entry, err := t.ReadEntry(it.Key(), value, &room)
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // TestText runs testdata: each file is the life of one store, each block one thing done to it. The commands are the
@@ -367,7 +368,7 @@ func (x *script) dump() (out string) {
 		value, err := it.Value()
 		x.must(err)
 		text := fmt.Sprintf("%x", value)
-		if it.Key()[0] == metaPrefix && it.Key()[1] == metaCollection {
+		if it.Key()[0] == layout.MetaPrefix && it.Key()[1] == layout.MetaCollection {
 			b := bson.Build()
 			for e := bson.Doc(value).Iter(); e.Next(); {
 				if e.Key() == "uuid" {
@@ -380,7 +381,7 @@ func (x *script) dump() (out string) {
 		}
 		key := it.Key()
 		head := 1
-		if key[0] == metaPrefix || key[0] == counterPrefix {
+		if key[0] == layout.MetaPrefix || key[0] == layout.CounterPrefix {
 			head = 2
 		}
 		out += fmt.Sprintf("%s %x: %s\n", key[:head], key[head:], text)

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // What the store keeps about time, all in milliseconds since the epoch:
@@ -23,7 +24,7 @@ func (s *Store) TimeSeen() (millis int64, ok bool) { return s.seen, s.seen != 0 
 
 // NoteTime keeps the latest time that was seen.
 func (s *Store) NoteTime(ctx context.Context, millis int64) error {
-	return s.keepTime(ctx, metaTime, millis, kv.Buffered)
+	return s.keepTime(ctx, layout.MetaTime, millis, kv.Buffered)
 }
 
 // HeldAt is where the clock of expiry stands still; held is false when it goes on.
@@ -39,7 +40,7 @@ func (s *Store) Hold(ctx context.Context, millis int64) error {
 		millis--
 	}
 	before := s.hold.Swap(millis)
-	if err := s.keepTime(ctx, metaHold, millis, kv.Synced); err != nil {
+	if err := s.keepTime(ctx, layout.MetaHold, millis, kv.Synced); err != nil {
 		s.hold.Store(before)
 		return err
 	}
@@ -48,7 +49,7 @@ func (s *Store) Hold(ctx context.Context, millis int64) error {
 
 // Release has the clock of expiry go on.
 func (s *Store) Release(ctx context.Context) error {
-	if err := s.keepTime(ctx, metaHold, notHeld, kv.Synced); err != nil {
+	if err := s.keepTime(ctx, layout.MetaHold, notHeld, kv.Synced); err != nil {
 		return err
 	}
 	s.hold.Store(notHeld)
@@ -66,7 +67,7 @@ func (s *Store) keepTime(ctx context.Context, which byte, millis int64, d kv.Dur
 	if err != nil {
 		return fmt.Errorf("storage: keep a time: %w", err)
 	}
-	if key := []byte{metaPrefix, which}; millis == notHeld {
+	if key := []byte{layout.MetaPrefix, which}; millis == notHeld {
 		t.Delete(key)
 	} else {
 		t.Set(key, binary.BigEndian.AppendUint64(nil, uint64(millis)))
@@ -79,16 +80,16 @@ func (s *Store) keepTime(ctx context.Context, which byte, millis int64, d kv.Dur
 
 // readTimes reads what the store keeps about time.
 func (s *Store) readTimes(r kv.Reader) (err error) {
-	if s.seen, err = readTime(r, metaTime, 0); err != nil {
+	if s.seen, err = readTime(r, layout.MetaTime, 0); err != nil {
 		return err
 	}
-	hold, err := readTime(r, metaHold, notHeld)
+	hold, err := readTime(r, layout.MetaHold, notHeld)
 	s.hold.Store(hold)
 	return err
 }
 
 func readTime(r kv.Reader, which byte, missing int64) (int64, error) {
-	value, err := r.Get([]byte{metaPrefix, which})
+	value, err := r.Get([]byte{layout.MetaPrefix, which})
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return missing, nil

@@ -67,7 +67,7 @@ func (f *fixture) looksForTombstones(want bool) {
 func (f *fixture) sweepTested(want int64) {
 	f.t.Helper()
 	c := f.tested()
-	done, ok, err := f.Sweep(context.Background(), c.ID, c.order.rule, f.Now())
+	done, ok, err := f.Sweep(context.Background(), c.ID, c.order.Rule, f.Now())
 	if done.Documents != want || !ok || err != nil {
 		f.t.Errorf("swept %+v, %v, %v", done, ok, err)
 	}

@@ -156,7 +156,7 @@ func (t *Txn) committed() {
 	for _, w := range t.writers {
 		w.storedMultikey()
 		if len(w.histogramChanges) > 0 {
-			w.c.order.histogram.add(w.histogramChanges)
+			w.c.order.Histogram.Add(w.histogramChanges)
 		}
 		w.c.state.writes.Add(1)
 		if w.unmarked {

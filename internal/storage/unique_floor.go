@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // uniqueFloor knows of many keys of an index that they are new, without a look at the index: those that are larger than all
@@ -95,8 +96,8 @@ func (w *Writer) isNew(t *writtenTable, keyString []byte) (bool, error) {
 		return false, nil
 	}
 	return w.c.state.uniqueFloor.isNew(keyString, func() ([]byte, error) {
-		prefix := tableKey(nil, t.Definition)
-		it, err := w.view.reader.NewIter(kv.IterOptions{Lower: prefix, Upper: After(prefix)})
+		prefix := layout.TableKey(nil, t.Definition)
+		it, err := w.view.reader.NewIter(kv.IterOptions{Lower: prefix, Upper: layout.After(prefix)})
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -23,7 +24,7 @@ func (r *Reader) Upcoming(rule *policy.Rule, now int64) (deadline int64, ok bool
 // Unhidden is r with the documents that have expired and are still stored, for those who explain or repair.
 func (r *Reader) Unhidden() *Reader {
 	all := *r
-	all.hides, all.key, all.bounds = false, nil, hiddenBounds{}
+	all.hides, all.key, all.bounds = false, nil, expiryorder.HiddenBounds{}
 	return &all
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // asFormat1 makes the collection's catalogue document what format 1 kept, where a hashed index had no entries.
@@ -28,14 +29,14 @@ func (f *fixture) asFormat1(coll uint32) {
 	for i, d := range c.Indexes {
 		b.Object(bson.IndexKey(i)).Int64("id", int64(d.ID)).Document("spec", d.Spec).End()
 		if d.Kind != index.Ordered {
-			for _, start := range (garbage{ofIndex, d.ID}).ranges() {
+			for _, start := range (garbage{layout.OfIndex, d.ID}).ranges() {
 				_, err := deleteFew(x, start)
 				f.must(err)
 			}
 		}
 	}
-	x.Set(collectionKey(coll), b.End().Doc())
-	x.Set(formatKey(), binary.BigEndian.AppendUint32(nil, 1))
+	x.Set(layout.CollectionKey(coll), b.End().Doc())
+	x.Set(layout.FormatKey(), binary.BigEndian.AppendUint32(nil, 1))
 	f.must(x.Commit(context.Background(), kv.Buffered))
 }
 
@@ -75,8 +76,8 @@ func TestUpgradeRefused(t *testing.T) {
 	c := f.current.Load().collections[1]
 	x, err := f.engine.Begin()
 	f.must(err)
-	x.Set(recordKey(nil, 1, sequenceID(1)), appendRecord(nil, 0, bson.MustDoc(`{_id: 1, a: [1], b: 1}`)))
-	x.Add(counterKey(nil, ofCollection, 1, countBytes), int64(len(bson.MustDoc(`{_id: 1, a: [1], b: 1}`))-len(bson.MustDoc(`{_id: 1, b: 1}`))))
+	x.Set(layout.RecordKey(nil, 1, layout.SequenceID(1)), layout.AppendRecord(nil, 0, bson.MustDoc(`{_id: 1, a: [1], b: 1}`)))
+	x.Add(layout.CounterKey(nil, layout.OfCollection, 1, layout.CountBytes), int64(len(bson.MustDoc(`{_id: 1, a: [1], b: 1}`))-len(bson.MustDoc(`{_id: 1, b: 1}`))))
 	f.must(x.Commit(context.Background(), kv.Buffered))
 	f.open()
 	if d := f.current.Load().collections[1].Index("h"); d.Built() || d.ID != c.Index("h").ID {

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // vacuuming is how far the removal of a collection's dead entries has come. A round goes through all of its indexes.
@@ -137,7 +139,7 @@ type work struct {
 
 func (l *work) isDone() bool { return l.looks <= 0 || l.removed >= l.limit }
 
-func (w *Writer) clean(at *round, limit int, table func(*writtenTable, tombstones, *round, *work) (ended bool, err error)) (removed int, more bool, err error) {
+func (w *Writer) clean(at *round, limit int, table func(*writtenTable, expiryorder.Tombstones, *round, *work) (ended bool, err error)) (removed int, more bool, err error) {
 	ms, err := w.swept()
 	if err != nil || len(ms) == 0 {
 		*at = round{}
@@ -145,7 +147,7 @@ func (w *Writer) clean(at *round, limit int, table func(*writtenTable, tombstone
 		return 0, false, err
 	}
 	if at.begun == nil {
-		*at = round{begun: ms.encode()}
+		*at = round{begun: ms.Encode()}
 	}
 	left := work{looks: limit * vacuumedPerEntry, limit: limit}
 	for _, t := range w.byNumber() {
@@ -160,10 +162,10 @@ func (w *Writer) clean(at *round, limit int, table func(*writtenTable, tombstone
 			return left.removed, true, err
 		}
 	}
-	same := string(ms.encode()) == string(at.begun)
+	same := string(ms.Encode()) == string(at.begun)
 	*at = round{dense: at.dense}
 	if same {
-		w.txn.kv.Delete(tombstonesKey(w.c.ID))
+		w.txn.kv.Delete(layout.TombstonesKey(w.c.ID))
 		w.unmarked = true
 	}
 	return left.removed, !same, nil
@@ -182,25 +184,25 @@ func (w *Writer) byNumber() (tables []*writtenTable) {
 
 // entriesFrom opens a walk over an index behind the last key that was looked at.
 func (r *Reader) entriesFrom(walk *walk, t *tableIndex, at *round) error {
-	return walk.open(r.view, kv.IterOptions{Lower: entriesBehind(t, at.after), Upper: After(tableKey(nil, t.Definition))}, false, nil)
+	return walk.open(r.view, kv.IterOptions{Lower: entriesBehind(t, at.after), Upper: layout.After(layout.TableKey(nil, t.Definition))}, false, nil)
 }
 
 // entriesBehind is where the entries behind a key begin, or where all do.
 func entriesBehind(t *tableIndex, key []byte) []byte {
 	if key == nil {
-		return tableKey(nil, t.Definition)
+		return layout.TableKey(nil, t.Definition)
 	}
 	return append(slices.Clone(key), 0)
 }
 
 // vacuumTable deletes dead entries one by one. It is done when it has come to the end of the index.
-func (w *Writer) vacuumTable(t *writtenTable, ms tombstones, at *round, left *work) (ended bool, err error) {
+func (w *Writer) vacuumTable(t *writtenTable, ms expiryorder.Tombstones, at *round, left *work) (ended bool, err error) {
 	var walk walk
 	if err := w.entriesFrom(&walk, t.tableIndex, at); err != nil {
 		return false, err
 	}
 	defer walk.close()
-	var room idRoom
+	var room layout.IDRoom
 	looked, removed := 0, 0
 	for !left.isDone() && walk.next() {
 		left.looks--
@@ -214,7 +216,7 @@ func (w *Writer) vacuumTable(t *writtenTable, ms tombstones, at *round, left *wo
 		if !dead {
 			continue
 		}
-		if holdsIDs(t.Definition) { // whoever takes the key overwrites the entry
+		if layout.HoldsIDs(t.Definition) { // whoever takes the key overwrites the entry
 			w.claim(key)
 		}
 		w.txn.kv.Delete(key)
@@ -227,24 +229,24 @@ func (w *Writer) vacuumTable(t *writtenTable, ms tombstones, at *round, left *wo
 }
 
 // isDead says whether the entry that the walk stands on is.
-func (t *writtenTable) isDead(walk *walk, ms tombstones, room *idRoom) (bool, error) {
+func (t *writtenTable) isDead(walk *walk, ms expiryorder.Tombstones, room *layout.IDRoom) (bool, error) {
 	value, err := walk.it.Value()
 	if err != nil {
 		return false, err
 	}
-	id, err := t.id(walk.it.Key(), value, room)
-	return err == nil && id.isOrdered() && ms.cover(id), err
+	id, err := t.EntryID(walk.it.Key(), value, room)
+	return err == nil && ms.Cover(id), err
 }
 
 // vacuumStretch deletes a stretch with all that is in it and writes the living again. Nobody else writes.
-func (w *Writer) vacuumStretch(t *writtenTable, ms tombstones, at *round, left *work) (ended bool, err error) {
+func (w *Writer) vacuumStretch(t *writtenTable, ms expiryorder.Tombstones, at *round, left *work) (ended bool, err error) {
 	var walk walk
 	low := entriesBehind(t.tableIndex, at.after)
 	if err := w.entriesFrom(&walk, t.tableIndex, at); err != nil {
 		return false, err
 	}
 	defer walk.close()
-	var room idRoom
+	var room layout.IDRoom
 	looked, removed := 0, 0
 	for left.looks = min(left.looks, left.limit); left.looks > 0 && walk.next(); left.looks-- {
 		looked++

@@ -32,7 +32,7 @@ func benchVacuum(b *testing.B, living, of int) {
 	c := f.current.Load().collections[f.current.Load().catalog.Collection(benchNS).ID]
 	awaitQuiet()
 	b.ResetTimer()
-	done, ok, err := f.Sweep(context.Background(), c.ID, c.order.rule, f.Now())
+	done, ok, err := f.Sweep(context.Background(), c.ID, c.order.Rule, f.Now())
 	if err != nil || !ok {
 		b.Fatal(ok, err)
 	}

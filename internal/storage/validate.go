@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // Validation is what Validate found out about a collection.
@@ -72,7 +73,7 @@ type validation struct {
 	tables   []validatedTable
 	bytes    int64
 	key      []byte
-	room     idRoom
+	room     layout.IDRoom
 }
 
 type validatedTable struct {
@@ -148,7 +149,7 @@ func (t *validatedTable) fail(format string, args ...any) {
 // records looks at every record and at its entries.
 func (v *validation) records() error {
 	r := v.reader
-	start := recordKey(nil, r.c.ID, nil)
+	start := layout.RecordKey(nil, r.c.ID, nil)
 	var w walk
 	if err := w.openRange(r.view, start); err != nil {
 		return err
@@ -161,7 +162,7 @@ func (v *validation) records() error {
 			err = bson.Validate(rec.Doc, bson.MaxDepth)
 		}
 		if err != nil {
-			v.corrupt(RecordID(w.it.Key()[tableLength:]), err)
+			v.corrupt(RecordID(w.it.Key()[layout.TableLength:]), err)
 			continue
 		}
 		v.bytes += int64(len(rec.Doc))
@@ -202,16 +203,16 @@ func (v *validation) record(rec Record) error {
 		v.fail("record %s is not where its measurement belongs", rec.ID)
 	case c.IsClustered() && string(c.appendID(nil, rec.Doc.Lookup("_id"))) != string(rec.ID):
 		v.fail("record %s is not where its _id %s belongs", rec.ID, rec.Doc.Lookup("_id"))
-	case c.order.has(rec.ID) && string(c.order.appendPlace(nil, rec.Doc, rec.Modified)) != string(rec.ID.place()):
+	case c.order.Has(rec.ID) && string(c.order.AppendPlace(nil, rec.Doc, rec.Modified)) != string(rec.ID.Place()):
 		v.fail("record %s is not where its deadline belongs", rec.ID)
 	}
 	for i := range v.tables {
 		t := &v.tables[i]
 		if t.Kind == index.Deadline {
-			if v.reader.c.order.implies(t.Definition, rec.ID) {
+			if v.reader.c.order.Implies(t.Definition, rec.ID) {
 				t.implied++
 			}
-			if key := v.reader.c.order.appendDeadline(nil, t.Definition, rec); key != nil {
+			if key := v.reader.c.order.AppendDeadline(nil, t.Definition, rec); key != nil {
 				t.expected++
 				if err := v.expect(t, key, nil, rec.ID); err != nil {
 					return err
@@ -245,8 +246,8 @@ func (v *validation) recordKeys(t *validatedTable, rec Record) error {
 	}
 	t.expected += int64(t.keys.Len())
 	for i := range t.keys.Len() {
-		v.key = t.appendKey(v.key[:0], t.keys.Key(i), rec.ID)
-		if err := v.expect(t, v.key, t.appendValue(nil, rec.ID, t.keys.TypeBits(i)), rec.ID); err != nil {
+		v.key = t.EntryKey(v.key[:0], t.keys.Key(i), rec.ID)
+		if err := v.expect(t, v.key, t.EntryValue(nil, rec.ID, t.keys.TypeBits(i)), rec.ID); err != nil {
 			return err
 		}
 	}
@@ -265,7 +266,7 @@ func (v *validation) expect(t *validatedTable, key, value []byte, id RecordID) e
 	t.missing++
 	v.AllMissing++
 	if len(v.Missing) < maxFindings {
-		v.Missing = append(v.Missing, IndexFinding{t.Name, id.Clone(), append([]byte(nil), key[tableLength:]...)})
+		v.Missing = append(v.Missing, IndexFinding{t.Name, id.Clone(), append([]byte(nil), key[layout.TableLength:]...)})
 	}
 	if t.missing == 1 {
 		t.fail("Detected missing index entries in %s, the first for record %s", t.Name, id)
@@ -282,7 +283,7 @@ func (v *validation) entries(t *validatedTable) error {
 	}
 	isDead := func(key, value []byte) bool {
 		id, err := v.named(t, key, value)
-		return err == nil && id.isOrdered() && dead.cover(id)
+		return err == nil && dead.Cover(id)
 	}
 	err = v.eachEntry(t, func(key, value []byte) error {
 		if dead != nil && isDead(key, value) {
@@ -304,7 +305,7 @@ func (v *validation) entries(t *validatedTable) error {
 		extra++
 		v.AllExtra++
 		if len(v.Extra) < maxFindings {
-			v.Extra = append(v.Extra, IndexFinding{t.Name, id.Clone(), append([]byte(nil), key[tableLength:]...)})
+			v.Extra = append(v.Extra, IndexFinding{t.Name, id.Clone(), append([]byte(nil), key[layout.TableLength:]...)})
 		}
 		return nil
 	})
@@ -316,7 +317,7 @@ func (v *validation) entries(t *validatedTable) error {
 
 func (v *validation) eachEntry(t *validatedTable, f func(key, value []byte) error) error {
 	var w walk
-	if err := w.openRange(v.reader.view, tableKey(nil, t.Definition)); err != nil {
+	if err := w.openRange(v.reader.view, layout.TableKey(nil, t.Definition)); err != nil {
 		return err
 	}
 	defer w.close()
@@ -340,19 +341,19 @@ func (v *validation) belongs(t *validatedTable, key, value []byte) (RecordID, bo
 	}
 	rec, there, err := v.reader.stored(id)
 	switch {
-	case errors.Is(err, errBrokenRecord):
+	case errors.Is(err, layout.ErrBrokenRecord):
 		return id, true, nil // which was said of the record; what its entries should be nobody knows
 	case err != nil || !there:
 		return id, false, err
 	}
 	if t.Kind == index.Deadline {
-		return id, string(v.reader.c.order.appendDeadline(nil, t.Definition, rec)) == string(key), nil
+		return id, string(v.reader.c.order.AppendDeadline(nil, t.Definition, rec)) == string(key), nil
 	}
 	if t.Keys(rec.Doc, &t.keys) != nil {
 		return id, false, context.Cause(v.reader.view.ctx)
 	}
 	for i := range t.keys.Len() {
-		if string(t.appendKey(nil, t.keys.Key(i), id)) == string(key) {
+		if string(t.EntryKey(nil, t.keys.Key(i), id)) == string(key) {
 			return id, true, nil
 		}
 	}
@@ -360,7 +361,7 @@ func (v *validation) belongs(t *validatedTable, key, value []byte) (RecordID, bo
 }
 
 func (v *validation) named(t *validatedTable, key, value []byte) (RecordID, error) {
-	return t.id(key, value, &v.room)
+	return t.EntryID(key, value, &v.room)
 }
 
 func (v *validation) counters() error {

@@ -11,6 +11,8 @@ import (
 	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -126,9 +128,9 @@ func (v *View) read(c *collection) *Reader {
 		r.at = min(r.at, frozen)
 	}
 	r.key = r.room[:0]
-	if o := c.order; r.hides && o != nil && o.rule.Hides(v.hiding.all) {
-		r.bounds = o.hiddenBounds(r.at)
-		r.hiddenTells = c.rules.HidesBy(o.rule, v.hiding.all)
+	if o := c.order; r.hides && o != nil && o.Rule.Hides(v.hiding.all) {
+		r.bounds = o.HiddenBounds(r.at)
+		r.hiddenTells = c.rules.HidesBy(o.Rule, v.hiding.all)
 	}
 	return r
 }
@@ -142,10 +144,10 @@ type Reader struct {
 	key   []byte
 	room  [48]byte // for the keys of most
 	// What has been swept and is not cleaned, once it was asked for.
-	tombstones     tombstones
+	tombstones     expiryorder.Tombstones
 	tombstonesRead bool
 	// Of what has expired by the rule that orders, when it hides, the id tells that it is hidden; hiddenTells: of all that is.
-	bounds      hiddenBounds
+	bounds      expiryorder.HiddenBounds
 	hiddenTells bool
 }
 
@@ -203,7 +205,7 @@ func (r *Reader) GetMany(ids []RecordID) (found []Record, err error) {
 	var buf []byte
 	for i, id := range ids {
 		start := len(buf)
-		buf = recordKey(buf, r.c.ID, id)
+		buf = layout.RecordKey(buf, r.c.ID, id)
 		keys[i] = buf[start:len(buf):len(buf)]
 	}
 	values, err := r.view.reader.GetMany(keys)
@@ -215,7 +217,7 @@ func (r *Reader) GetMany(ids []RecordID) (found []Record, err error) {
 		if value == nil {
 			continue
 		}
-		rec, err := readRecord(ids[i], value)
+		rec, err := layout.ReadRecord(ids[i], value)
 		if err != nil {
 			return nil, err
 		}
@@ -259,7 +261,7 @@ func (r *Reader) find(id bson.Value) (rid RecordID, ok bool, err error) {
 	if r.c.id == nil {
 		return r.c.appendID(nil, id), true, nil
 	}
-	r.key = r.c.appendID(tableKey(r.key[:0], r.c.id.Definition), id) // whose entries hold their ids in the value
+	r.key = r.c.appendID(layout.TableKey(r.key[:0], r.c.id.Definition), id) // whose entries hold their ids in the value
 	rid, err = r.holder(r.key)
 	return rid, rid != nil, err
 }
@@ -291,13 +293,13 @@ func (r *Reader) held(value []byte, err error) (RecordID, error) {
 	case err != nil:
 		return nil, fmt.Errorf("storage: look up in an index of %s: %w", r.c.NS, err)
 	}
-	id, _, err := splitID(value)
+	id, _, err := layout.SplitID(value)
 	return id, err
 }
 
 // stored is the record with the id, hidden or not.
 func (r *Reader) stored(id RecordID) (rec Record, ok bool, err error) {
-	r.key = recordKey(r.key[:0], r.c.ID, id)
+	r.key = layout.RecordKey(r.key[:0], r.c.ID, id)
 	value, err := r.view.reader.Get(r.key)
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
@@ -305,7 +307,7 @@ func (r *Reader) stored(id RecordID) (rec Record, ok bool, err error) {
 	case err != nil:
 		return Record{}, false, fmt.Errorf("storage: get a record of %s: %w", r.c.NS, err)
 	}
-	rec, err = readRecord(id, value)
+	rec, err = layout.ReadRecord(id, value)
 	return rec, err == nil, err
 }
 
@@ -315,7 +317,7 @@ func (r *Reader) hidden(rec Record) bool {
 		return false
 	case r.isBehindBounds(rec.ID):
 		return true
-	case r.hiddenTells && r.c.order.has(rec.ID):
+	case r.hiddenTells && r.c.order.Has(rec.ID):
 		return false
 	}
 	return r.c.rules.Hidden(rec.Doc, rec.Modified, r.at, r.view.hiding.all)

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -29,11 +30,11 @@ type Writer struct {
 	claimed stripes
 	// What the transaction adds to the collection's counters, written once before the commit.
 	documents, bytes int64
-	tables           []writtenTable    // beside c.indexes
-	implied          int64             // entries that record ids stand for, added
-	expired          int64             // documents that were deleted because they had expired
-	histogramChanges []histogramChange // what it adds to the histogram of the collection's order
-	earliest         int64             // deadline of what was written
+	tables           []writtenTable       // beside c.indexes
+	implied          int64                // entries that record ids stand for, added
+	expired          int64                // documents that were deleted because they had expired
+	histogramChanges []expiryorder.Change // what it adds to the histogram of the collection's order
+	earliest         int64                // deadline of what was written
 	value            []byte
 	trimmed          RecordID // the last record of a capped collection that made room
 	unmarked         bool     // the tombstones of sweeps are deleted, or there were none
@@ -117,7 +118,7 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	if err := w.makeRoom(nil); err != nil {
 		return nil, err
 	}
-	rec := Record{id, w.view.now, doc}
+	rec := Record{ID: id, Modified: w.view.now, Doc: doc}
 	w.putRecord(rec)
 	for i := range w.tables {
 		w.moveEntries(&w.tables[i], Record{}, rec)
@@ -140,7 +141,7 @@ func (w *Writer) place(doc bson.Doc) (RecordID, error) {
 			return sequenceID(n), err
 		}
 		var room [placeLength]byte
-		return orderedID(w.c.order.appendPlace(room[:0], doc, w.view.now), n), nil
+		return orderedID(w.c.order.AppendPlace(room[:0], doc, w.view.now), n), nil
 	case w.c.IsTimeSeries():
 		return w.placeInSeries(doc)
 	}
@@ -200,7 +201,7 @@ func (w *Writer) Update(old Record, doc bson.Doc) (id RecordID, changed bool, er
 	if err := w.makeRoom(old.ID); err != nil {
 		return nil, false, err
 	}
-	rec := Record{id, w.view.now, doc}
+	rec := Record{ID: id, Modified: w.view.now, Doc: doc}
 	w.write(old, rec)
 	w.noteDeadline(rec)
 	return rec.ID, true, nil

@@ -1,51 +1,56 @@
-package storage
+// Package recordset tells records apart by the numbers that they keep when they move.
+package recordset
 
-import "slices"
+import (
+	"slices"
 
-// Seen tells records apart that a walk meets, also where they move in front of it: by their sequences, of which it keeps a page
-// for every seenPageBits. The zero Seen has met none.
-type Seen struct {
-	pages map[uint64]*seenPage
+	"github.com/ebbdb/ebb/internal/storage/layout"
+)
+
+// Set tells records apart that a walk meets, also where they move in front of it: by their sequences, of which it keeps a page
+// for every pageBits. The zero Set has met none.
+type Set struct {
+	pages map[uint64]*page
 	bytes int
 	// last is the page that was used last, and its number.
-	last   *seenPage
+	last   *page
 	number uint64
 }
 
-// seenPage has the sequences of a page: as a list while they are few, then as bits, and without either once it has all.
-type seenPage struct {
+// page has the sequences of a page: as a list while they are few, then as bits, and without either once it has all.
+type page struct {
 	count int
 	few   []uint16
-	bits  *[seenPageBits / 64]uint64
+	bits  *[pageBits / 64]uint64
 }
 
 const (
-	seenPageBits = 1 << 13
-	// maxSeenBytes bounds a Seen. Half a million records that lie far apart fit, or half a billion with gaps, or, of those that
+	pageBits = 1 << 13
+	// maxBytes bounds a Set. Half a million records that lie far apart fit, or half a billion with gaps, or, of those that
 	// were inserted one after the other, any number.
-	maxSeenBytes = 64 << 20
-	// A list is no longer than fewSeen, and a page without bits takes about seenPageBytes.
-	fewSeen       = 32
-	seenPageBytes = 128
-	seenBitsBytes = seenPageBits / 8
+	maxBytes = 64 << 20
+	// A list is no longer than fewInPage, and a page without bits takes about pageBytes.
+	fewInPage = 32
+	pageBytes = 128
+	bitsBytes = pageBits / 8
 )
 
 // Add says whether id is met for the first time. Of ids that do not move, and perhaps once it is full, it says so always.
-func (s *Seen) Add(id RecordID) bool {
+func (s *Set) Add(id layout.RecordID) bool {
 	n, ok := id.Sequence()
 	return !ok || s.AddSequence(n)
 }
 
 // Full says whether there may be records of which nobody knows whether they were met.
-func (s *Seen) Full() bool { return s.bytes > maxSeenBytes-seenBitsBytes }
+func (s *Set) Full() bool { return s.bytes > maxBytes-bitsBytes }
 
 // AddSequence is Add for the number that an id has by Sequence.
-func (s *Seen) AddSequence(n uint64) bool {
-	page := s.page(n / seenPageBits)
+func (s *Set) AddSequence(n uint64) bool {
+	page := s.page(n / pageBits)
 	if page == nil {
 		return true
 	}
-	i := n % seenPageBits
+	i := n % pageBits
 	if page.bits == nil {
 		return s.addToList(page, uint16(i))
 	}
@@ -54,15 +59,15 @@ func (s *Seen) AddSequence(n uint64) bool {
 		return false
 	}
 	*word |= bit
-	if page.count++; page.count == seenPageBits {
+	if page.count++; page.count == pageBits {
 		page.bits = nil
-		s.bytes -= seenBitsBytes
+		s.bytes -= bitsBytes
 	}
 	return true
 }
 
-func (s *Seen) addToList(page *seenPage, i uint16) bool {
-	if page.count == seenPageBits {
+func (s *Set) addToList(page *page, i uint16) bool {
+	if page.count == pageBits {
 		return false
 	}
 	at, there := len(page.few), false
@@ -72,7 +77,7 @@ func (s *Seen) addToList(page *seenPage, i uint16) bool {
 	switch {
 	case there:
 		return false
-	case page.count < fewSeen:
+	case page.count < fewInPage:
 		page.few = slices.Insert(page.few, at, i)
 		page.count++
 	case !s.Full():
@@ -84,21 +89,21 @@ func (s *Seen) addToList(page *seenPage, i uint16) bool {
 }
 
 // spread makes bits of the list.
-func (p *seenPage) spread(s *Seen) {
-	p.bits = new([seenPageBits / 64]uint64)
+func (p *page) spread(s *Set) {
+	p.bits = new([pageBits / 64]uint64)
 	for _, i := range p.few {
 		p.bits[i/64] |= 1 << (i % 64)
 	}
 	p.few = nil
-	s.bytes += seenBitsBytes
+	s.bytes += bitsBytes
 }
 
 // RemoveSequence has n be met for the first time again.
-func (s *Seen) RemoveSequence(n uint64) {
-	page, i := s.pages[n/seenPageBits], n%seenPageBits
+func (s *Set) RemoveSequence(n uint64) {
+	page, i := s.pages[n/pageBits], n%pageBits
 	switch {
 	case page == nil:
-	case page.count == seenPageBits:
+	case page.count == pageBits:
 		page.spread(s)
 		for word := range page.bits {
 			page.bits[word] = ^uint64(0)
@@ -116,19 +121,19 @@ func (s *Seen) RemoveSequence(n uint64) {
 	}
 }
 
-func (s *Seen) page(n uint64) *seenPage {
+func (s *Set) page(n uint64) *page {
 	if s.last != nil && s.number == n {
 		return s.last
 	}
-	page := s.pages[n]
-	if page == nil && !s.Full() {
+	p := s.pages[n]
+	if p == nil && !s.Full() {
 		if s.pages == nil {
-			s.pages = map[uint64]*seenPage{}
+			s.pages = map[uint64]*page{}
 		}
-		page = new(seenPage)
-		s.pages[n] = page
-		s.bytes += seenPageBytes
+		p = new(page)
+		s.pages[n] = p
+		s.bytes += pageBytes
 	}
-	s.last, s.number = page, n
-	return page
+	s.last, s.number = p, n
+	return p
 }

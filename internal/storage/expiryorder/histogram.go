@@ -1,0 +1,200 @@
+package expiryorder
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"sync"
+
+	"github.com/ebbdb/ebb/internal/storage/layout"
+)
+
+// Histogram is how many records, and bytes of documents, lie how far in a collection's order, in slots of dates. From it a sweep
+// knows how much it deletes without looking. It is in memory only: after a start it is counted once.
+//
+// Writers add to it when they have committed and before they give the collection's lock back, so that who holds the lock
+// exclusively sees it agree with the records.
+type Histogram struct {
+	mu    sync.Mutex // guards the rest, and is held for moments only
+	known bool
+	width int64 // of a slot, in milliseconds
+	slots map[Slot]Amount
+	// floors are dates before which no record lies, by span: what sweeps have deleted lies there still, for the engine to walk
+	// over. They fall before a record that needs it is committed, and rise after a sweep is.
+	floors [layout.OnNever]int64
+}
+
+// Slot is the dates from At*width on, in a span.
+type Slot struct {
+	Span byte
+	At   int64
+}
+
+// Amount is how many records, and bytes of documents.
+type Amount struct{ Documents, Bytes int64 }
+
+// Change is a change of a histogram on its way.
+type Change struct {
+	Span             byte
+	Date             int64
+	Documents, Bytes int64
+}
+
+const (
+	// NarrowestSlot is how many milliseconds of dates a slot has at first. Where there would be more slots than maxSlots, all
+	// get twice as wide.
+	NarrowestSlot = 16
+	maxSlots      = 4096
+)
+
+// NewHistogram is one of an order under which nothing is yet, when known; otherwise it has to be counted first.
+func NewHistogram(known bool) *Histogram {
+	h := &Histogram{}
+	h.Reset()
+	h.known = known
+	return h
+}
+
+// Lower takes note of a record that is about to be written.
+func (h *Histogram) Lower(span byte, date int64) {
+	h.mu.Lock()
+	h.floors[span] = min(h.floors[span], date)
+	h.mu.Unlock()
+}
+
+// Floor is a date before which no record of a span lies; the least there is while the histogram is not known.
+func (h *Histogram) Floor(span byte) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.known {
+		return math.MinInt64
+	}
+	return h.floors[span]
+}
+
+// Add takes over what a commit has changed, or what was counted.
+func (h *Histogram) Add(changes []Change) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range changes {
+		h.addTo(Slot{c.Span, floor(c.Date, h.width)}, Amount{c.Documents, c.Bytes})
+	}
+}
+
+func (h *Histogram) addTo(s Slot, more Amount) {
+	a, there := h.slots[s]
+	a.Documents += more.Documents
+	a.Bytes += more.Bytes
+	if a == (Amount{}) {
+		delete(h.slots, s)
+		return
+	}
+	h.slots[s] = a
+	if !there && len(h.slots) > maxSlots {
+		h.widen()
+	}
+}
+
+// widen joins slots, two and two, until they are few.
+func (h *Histogram) widen() {
+	for len(h.slots) > maxSlots/2 {
+		h.double()
+	}
+}
+
+// double joins slots two and two.
+func (h *Histogram) double() {
+	old := h.slots
+	h.width *= 2
+	h.slots = make(map[Slot]Amount, len(old)/2)
+	for s, a := range old {
+		h.addTo(Slot{s.Span, floor(s.At, 2)}, a)
+	}
+}
+
+func floor(n, by int64) int64 {
+	if n < 0 {
+		return -((-(n + 1)) / by) - 1
+	}
+	return n / by
+}
+
+// UpTo is what lies in the slots of a span that end at the date or before, and in the one that the date is in the middle of.
+func (h *Histogram) UpTo(span byte, date int64) (whole, last Amount, lastSlot Slot) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	lastSlot = Slot{span, floor(date, h.width)}
+	if floor(date+1, h.width) != lastSlot.At { // it ends there
+		lastSlot.At++
+	}
+	for s, a := range h.slots {
+		switch {
+		case s.Span != span || s.At > lastSlot.At:
+		case s.At == lastSlot.At:
+			last = a
+		default:
+			whole.Documents += a.Documents
+			whole.Bytes += a.Bytes
+		}
+	}
+	return whole, last, lastSlot
+}
+
+// Swept takes out what a sweep has deleted, up to a date.
+func (h *Histogram) Swept(last Slot, part Amount, date int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.floors[last.Span] = max(h.floors[last.Span], date+1)
+	for s := range h.slots {
+		if s.Span == last.Span && s.At < last.At {
+			delete(h.slots, s)
+		}
+	}
+	h.addTo(last, Amount{-part.Documents, -part.Bytes})
+}
+
+// SlotBounds are the dates in a slot, both inclusive.
+func (h *Histogram) SlotBounds(s Slot) (first, last int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return s.At * h.width, s.At*h.width + (h.width - 1)
+}
+
+// IsKnown says whether all records were counted.
+func (h *Histogram) IsKnown() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.known
+}
+
+// Reset begins a count: from now on writers add what they change.
+func (h *Histogram) Reset() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.known, h.width, h.slots = false, NarrowestSlot, map[Slot]Amount{}
+	h.floors = [layout.OnNever]int64{layout.OnDefault: math.MaxInt64, layout.OnOverride: math.MaxInt64}
+}
+
+// Done ends a count.
+func (h *Histogram) Done() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.known = true
+}
+
+// Differs says in words how h differs from one that was counted of the same records; "" when it does not. Floors may lie lower.
+// counted is made as wide as h, and nobody uses either meanwhile.
+func (h *Histogram) Differs(counted *Histogram) string {
+	for counted.width < h.width {
+		counted.double()
+	}
+	if counted.width != h.width || !maps.Equal(counted.slots, h.slots) {
+		return fmt.Sprintf("there are %v, counted %v", h.slots, counted.slots)
+	}
+	for span := range counted.floors {
+		if h.floors[span] > counted.floors[span] {
+			return fmt.Sprintf("the floor of span %d is %d, above %d", span, h.floors[span], counted.floors[span])
+		}
+	}
+	return ""
+}

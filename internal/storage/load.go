@@ -12,7 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 )
 
-// formatVersion is that of what keys.go, record.go and entry.go write and of the catalogue's documents; docs/storage-format.md
+// formatVersion is that of what package layout writes and of the catalogue's documents; docs/storage-format.md
 // tells what each changed.
 const formatVersion = 4
 

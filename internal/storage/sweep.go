@@ -38,7 +38,7 @@ const (
 
 // Sweep deletes all records at once that have expired at now by the rule that orders their collection: one range deletion of
 // the records and one of the rule's index entries, however many there are. The entries of other indexes stay and are known
-// to be dead by a tombstone (tombstones.go); Vacuum removes them. ok is false when that cannot be done, or is not worth it, and the
+// to be dead by a tombstone (expiryorder.Tombstones); Vacuum removes them. ok is false when that cannot be done, or is not worth it, and the
 // records are to be deleted one by one: the rule is not the one that orders, some records are not in order yet, or in their grace, an
 // index is being built, writers do not end soon, or there are few.
 //

@@ -304,8 +304,11 @@ func checkCapped(r *createRequest) error {
 }
 
 func checkCreateName(r *createRequest) error {
-	if strings.HasPrefix(r.ns.Coll, "system.buckets.") {
-		return mongoerr.New(mongoerr.IllegalOperation, "cannot create a collection of buckets without time-series options: %s", r.ns)
+	if series, ok := strings.CutPrefix(r.ns.Coll, "system.buckets."); ok {
+		if r.timeseries == nil {
+			return mongoerr.New(mongoerr.IllegalOperation, "cannot create a collection of buckets without time-series options: %s", r.ns)
+		}
+		r.ns.Coll = series // whose buckets are there with it
 	}
 	if r.isView && r.ns.IsSystem() {
 		return mongoerr.New(mongoerr.InvalidNamespace, "View name cannot start with 'system.': %s", r.ns)

@@ -92,7 +92,7 @@ func (op *Op) hashDatabase(wanted map[string]bool) (hashed []hashedCollection, e
 			views.Write(c.Options.Doc)
 			continue
 		}
-		if wanted != nil && !wanted[c.NS.Coll] || c.NS.Coll == "system.profile" {
+		if wanted != nil && !wanted[c.NS.Coll] || c.NS.Coll == systemProfile {
 			continue
 		}
 		sum := md5.New()

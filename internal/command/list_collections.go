@@ -69,7 +69,7 @@ func collectionRow(coll *catalog.Collection, nameOnly bool) bson.Doc {
 		b.Binary("uuid", 4, coll.UUID[:])
 	}
 	b.End()
-	if !coll.IsView() && !coll.IsClustered() && !coll.IsTimeSeries() {
+	if !coll.IsClustered() && listsIDIndex(coll) {
 		b.Document("idIndex", idIndexOf(coll))
 	}
 	return b.Doc()

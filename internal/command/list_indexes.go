@@ -83,7 +83,14 @@ func indexRows(coll *catalog.Collection) (rows []bson.Doc) {
 		}
 	}
 	for _, d := range coll.Indexes {
-		rows = append(rows, d.Listed())
+		if !d.IsID() || listsIDIndex(coll) {
+			rows = append(rows, d.Listed())
+		}
 	}
 	return rows
+}
+
+// listsIDIndex says whether coll shows an index on _id. MongoDB's system.profile has none.
+func listsIDIndex(coll *catalog.Collection) bool {
+	return !coll.IsView() && !coll.IsTimeSeries() && coll.NS.Coll != systemProfile
 }

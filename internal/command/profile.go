@@ -13,6 +13,9 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 )
 
+// systemProfile is the collection of each database in which it is profiled.
+const systemProfile = "system.profile"
+
 // maxProfiled is how many databases may have profiling levels of their own.
 const maxProfiled = 1000
 
@@ -106,7 +109,7 @@ func profile(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	if level == 1 || level == 2 {
-		if err := op.createCapped(op.Ctx, namespace.NS{DB: op.DB, Coll: "system.profile"}, profileBytes); err != nil {
+		if err := op.createCapped(op.Ctx, namespace.NS{DB: op.DB, Coll: systemProfile}, profileBytes); err != nil {
 			return nil, err
 		}
 	}

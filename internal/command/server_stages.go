@@ -168,7 +168,7 @@ func (s *Server) clusterCatalogStage(ns namespace.NS, shards bool) ([]bson.Doc, 
 			b.Binary("uuid", 4, coll.UUID[:])
 		}
 		b.End()
-		if !coll.IsView() && !coll.IsTimeSeries() {
+		if listsIDIndex(coll) {
 			b.Document("idIndex", idIndexOf(coll))
 		}
 		b.Bool("sharded", false)

@@ -298,7 +298,7 @@ func (s *Server) profile(db string, doc bson.Doc) {
 }
 
 func (s *Server) addProfile(ctx context.Context, db string, doc bson.Doc) error {
-	ns := namespace.NS{DB: db, Coll: "system.profile"}
+	ns := namespace.NS{DB: db, Coll: systemProfile}
 	if err := s.createCapped(ctx, ns, profileBytes); err != nil {
 		return err
 	}

@@ -1,6 +1,10 @@
 package expr
 
-import "github.com/ebbdb/ebb/internal/fieldpath"
+import (
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/fieldpath"
+)
 
 // Comparison is that of a field of the document with a value that no document decides.
 type Comparison struct {
@@ -15,22 +19,37 @@ type Comparison struct {
 func Comparisons(e Expr) []Comparison { return comparisons(nil, e) }
 
 func comparisons(dst []Comparison, e Expr) []Comparison {
-	c, ok := e.(*call)
-	switch {
-	case !ok:
-	case c.op.Name == "$and":
-		for _, arg := range c.args {
+	if name, args := Operation(e); name == "$and" {
+		for _, arg := range args {
 			dst = comparisons(dst, arg)
 		}
-	case mirrored(c.op.Name) != "":
-		if f, ok := c.args[0].(*field); ok && isGiven(c.args[1]) {
-			return append(dst, Comparison{c.op.Name, f.path, c.args[1]})
-		}
-		if f, ok := c.args[1].(*field); ok && isGiven(c.args[0]) {
-			return append(dst, Comparison{mirrored(c.op.Name), f.path, c.args[0]})
-		}
+	} else if c, ok := ComparisonOf(e); ok {
+		dst = append(dst, c)
 	}
 	return dst
+}
+
+// ComparisonOf is the comparison that e itself is.
+func ComparisonOf(e Expr) (Comparison, bool) {
+	name, args := Operation(e)
+	if mirrored(name) == "" {
+		return Comparison{}, false
+	}
+	if path, ok := FieldOf(args[0]); ok && isBound(args[1]) {
+		return Comparison{name, path, args[1]}, true
+	}
+	if path, ok := FieldOf(args[1]); ok && isBound(args[0]) {
+		return Comparison{mirrored(name), path, args[0]}, true
+	}
+	return Comparison{}, false
+}
+
+// Operation is the operator that e calls, and the arguments; "" when it calls none.
+func Operation(e Expr) (name string, args []Expr) {
+	if c, ok := e.(*call); ok {
+		return c.op.Name, c.args
+	}
+	return "", nil
 }
 
 // mirrored is the operator that says the same with its arguments swapped; "" for those that bound nothing.
@@ -50,13 +69,21 @@ func mirrored(op string) string {
 	return ""
 }
 
-// isGiven says whether e is a constant or read from a variable.
-func isGiven(e Expr) bool {
+// isBound says whether e is a constant or read from a variable.
+func isBound(e Expr) bool {
 	switch e := e.(type) {
 	case *constant, *variable:
 		return true
 	case *subField:
-		return isGiven(e.of)
+		return isBound(e.of)
 	}
 	return false
+}
+
+// IsGiven says whether e is a constant, read from a variable, or an array of such.
+func IsGiven(e Expr) bool {
+	if a, ok := e.(*array); ok {
+		return !slices.ContainsFunc(a.of, func(e Expr) bool { return !IsGiven(e) })
+	}
+	return isBound(e)
 }

@@ -104,6 +104,8 @@ func coerced(what string, v bson.Value) (int64, error) {
 type Expr struct {
 	Expr   expr.Expr
 	Source bson.Value
+
+	beside condition // must hold, too; nil for none
 }
 
 func (n *Expr) match(c run, s subject) (bool, error) {
@@ -112,7 +114,11 @@ func (n *Expr) match(c run, s subject) (bool, error) {
 	}
 	c.env.Root = c.root
 	v, err := n.Expr.Eval(c.env)
-	return err == nil && v.Truthy(), err
+	if err != nil || !v.Truthy() || n.beside == nil {
+		return err == nil && v.Truthy(), err
+	}
+	beside, err := n.beside.verdict(c)
+	return err == nil && beside != fails, err
 }
 
 func (n *Expr) test(c run, _ bson.Value) (bool, error) { return n.match(c, subject{}) }
@@ -128,5 +134,9 @@ func parseExpr(p *parsing, arg bson.Value) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Expr{e, arg}, nil
+	n := &Expr{Expr: e, Source: arg}
+	if p.Collation != nil && !p.AsWritten {
+		n.beside = conditionOf(e)
+	}
+	return n, nil
 }

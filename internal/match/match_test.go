@@ -50,7 +50,11 @@ func parseLine(line string, asWritten ...bool) (*Filter, *expr.Env, error) {
 			return nil, nil, err
 		}
 	}
-	o.Exprs = expr.NewParser(expr.Options{Scripts: javascript.InProcess(clock.Wall())})
+	exprs := expr.Options{Scripts: javascript.InProcess(clock.Wall())}
+	if o.Collation != nil {
+		exprs.Collation = o.Collation
+	}
+	o.Exprs = expr.NewParser(exprs)
 	f, err := NewParser().Parse(bson.MustDoc(text), o)
 	return f, o.Exprs.NewEnv(), err
 }

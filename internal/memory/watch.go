@@ -9,10 +9,11 @@ const (
 	// watchEvery is how often Watch looks. In that time two processors can ask for some hundred megabytes.
 	watchEvery = 50 * time.Millisecond
 	// tightShare and fullShare are the parts of the machine's memory from which on accounts may have less, and nothing more.
-	// What is above them is for what is asked for until the next look, and for the collector, which is behind when large
-	// buffers come and go. A server at rest may well be above, with garbage: nobody minds until he is denied something.
-	tightShare = 0.55
-	fullShare  = 0.75
+	// The first lies above what the process is meant to have under full load: Go's memory limit and the store's caches. Go's
+	// heap grows up to its limit before it is collected, so that much says nothing about who holds how much. What is above
+	// the second is for what is asked for until the next look.
+	tightShare = 0.68
+	fullShare  = 0.85
 	// collectEvery is how often garbage is collected at most because an account was denied what only garbage is in the way of.
 	collectEvery = time.Second
 )

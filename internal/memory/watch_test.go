@@ -25,7 +25,8 @@ func TestSqueeze(t *testing.T) {
 	if s := g.Stats(); s.Squeezed != 0 || s.Resident != 540*mib {
 		t.Errorf("%+v", s)
 	}
-	g.squeeze(650*mib, 1000*mib) // half of the way
+	const between = 1000 * mib * (tightShare + fullShare) / 2
+	g.squeeze(between, 1000*mib)
 	if s := g.Stats(); s.Squeezed < 49*mib || s.Squeezed > 51*mib {
 		t.Errorf("%+v", s)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
 const (
@@ -211,15 +212,15 @@ func (b *Build) eachSkipped(v *View, f func(skippedRecord) error) error {
 		if t.side == 0 {
 			continue
 		}
-		var w walk
-		if err := w.openRange(v, layout.SideKey(nil, t.side, layout.SkippedGeneration)); err != nil {
+		var w walk.Keys
+		if err := w.OpenRange(v.ctx, v.reader, layout.SideKey(nil, t.side, layout.SkippedGeneration)); err != nil {
 			return err
 		}
 		var err error
-		for err == nil && w.next() {
-			err = f(skippedRecord{t, RecordID(w.it.Key()[layout.SideKeyLength:]).Clone()})
+		for err == nil && w.Next() {
+			err = f(skippedRecord{t, RecordID(w.Key()[layout.SideKeyLength:]).Clone()})
 		}
-		if err := errors.Join(err, w.err(), w.close()); err != nil {
+		if err := errors.Join(err, w.Err(), w.Close()); err != nil {
 			return err
 		}
 	}

@@ -7,10 +7,8 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 )
-
-// countStep is how many keys CountEntries passes between two looks at its context.
-const countStep = 4096
 
 // CountEntries is how many entries of an index lie between the positions low and high, see IndexScan, counted up to limit when
 // that is not 0. It looks at keys alone: a record counts once for each of its entries, hidden or not, so that it is the
@@ -30,23 +28,23 @@ func (r *Reader) CountEntries(d *index.Definition, low, high []byte, limit int64
 	case dead == nil:
 		return r.countKeys(bounds, limit)
 	}
-	var w walk
-	if err := w.open(r.view, bounds, false, nil); err != nil || w.it == nil {
+	var w walk.Keys
+	if err := w.Open(r.view.ctx, r.view.reader, bounds, false, nil); err != nil {
 		return 0, err
 	}
-	defer w.close()
+	defer w.Close()
 	return r.countLiving(&w, r.c.index(d.ID).entries, dead, limit)
 }
 
 // countLiving is CountEntries where some are dead.
-func (r *Reader) countLiving(w *walk, e entries, dead expiryorder.Tombstones, limit int64) (n int64, err error) {
+func (r *Reader) countLiving(w *walk.Keys, e entries, dead expiryorder.Tombstones, limit int64) (n int64, err error) {
 	var room layout.IDRoom
-	for n != limit && w.next() {
-		value, err := w.it.Value()
+	for n != limit && w.Next() {
+		value, err := w.Value()
 		if err != nil {
 			return n, fmt.Errorf("storage: count entries of %s: %w", r.c.NS, err)
 		}
-		id, err := e.EntryID(w.it.Key(), value, &room)
+		id, err := e.EntryID(w.Key(), value, &room)
 		if err != nil {
 			return n, err
 		}
@@ -54,7 +52,7 @@ func (r *Reader) countLiving(w *walk, e entries, dead expiryorder.Tombstones, li
 			n++
 		}
 	}
-	return n, w.err()
+	return n, w.Err()
 }
 
 // entryBounds are the keys of the entries of d between two positions.

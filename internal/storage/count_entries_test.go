@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
 // TestCountEntries: positions bound the count, and a limit ends it.
@@ -41,7 +42,7 @@ func TestCountEntries(t *testing.T) {
 func TestCountEntriesEnds(t *testing.T) {
 	f := newFixture(t)
 	f.createIndexes(testNS, `{key: {a: 1}, name: "a"}`)
-	f.must(f.insertNumbers(3 * countStep))
+	f.must(f.insertNumbers(3 * walk.CountStep))
 	ctx, cancel := context.WithCancel(context.Background())
 	v, err := f.View(ctx)
 	f.must(err)

@@ -2,13 +2,13 @@ package storage
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
 // orderCount is a count of a collection's order that goes on in slices, beside writers, which add to the histogram what they
@@ -152,19 +152,19 @@ func (r *Reader) histogramSome(from []byte, most int) (next []byte, err error) {
 	if from != nil {
 		low = from
 	}
-	var w walk
-	if err := w.open(r.view, kv.IterOptions{Lower: low, Upper: high}, false, nil); err != nil {
+	var w walk.Keys
+	if err := w.Open(r.view.ctx, r.view.reader, kv.IterOptions{Lower: low, Upper: high}, false, nil); err != nil {
 		return nil, err
 	}
-	defer w.close()
+	defer w.Close()
 	var some []expiryorder.Change
 	var last byte
-	for n := 0; w.next(); n++ {
+	for n := 0; w.Next(); n++ {
 		if n == most {
-			next = slices.Clone(w.it.Key())
+			next = slices.Clone(w.Key())
 			break
 		}
-		span, date, ok := r.c.order.Of(RecordID(w.it.Key()[layout.TableLength:]))
+		span, date, ok := r.c.order.Of(RecordID(w.Key()[layout.TableLength:]))
 		if !ok { // all that has no deadline lies behind
 			break
 		}
@@ -172,7 +172,7 @@ func (r *Reader) histogramSome(from []byte, most int) (next []byte, err error) {
 			r.c.order.Histogram.Lower(span, date)
 			last = span
 		}
-		n, err := w.documentBytes()
+		n, err := w.DocumentBytes()
 		if err != nil {
 			return nil, err
 		}
@@ -188,17 +188,5 @@ func (r *Reader) histogramSome(from []byte, most int) (next []byte, err error) {
 		some = append(some, expiryorder.Change{Span: span, Date: date, Documents: 1, Bytes: n})
 	}
 	r.c.order.Histogram.Add(some)
-	return next, w.err()
-}
-
-// documentBytes is the length of the document that the walk stands on.
-func (w *walk) documentBytes() (int64, error) {
-	value, err := w.it.Value()
-	if err != nil {
-		return 0, fmt.Errorf("storage: read a record: %w", err)
-	}
-	if len(value) < layout.HeaderLength {
-		return 0, fmt.Errorf("storage: %w: %x", layout.ErrBrokenRecord, w.it.Key())
-	}
-	return int64(len(value) - layout.HeaderLength), nil
+	return next, w.Err()
 }

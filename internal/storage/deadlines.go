@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -8,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/recordset"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -45,7 +47,7 @@ func (r *Reader) deadlinesBy(rule *policy.Rule, latest func(policy.Rule) int64, 
 		return Walked{}, err
 	}
 	d := deadlines{limit: limit, dead: dead, several: !r.onceEach(rule), numbered: r.c.idLength > 0}
-	err = d.open(r.view, spans)
+	err = d.open(r.view.ctx, r.view.reader, spans)
 	for err == nil {
 		h := d.earliest()
 		if h == nil {
@@ -91,14 +93,14 @@ type deadlines struct {
 // deadlineHead stands at one entry of a span.
 type deadlineHead struct {
 	span
-	walk
+	walk     walk.Keys
 	deadline int64 // policy.Never at the end
 }
 
-func (d *deadlines) open(v *View, spans []span) error {
+func (d *deadlines) open(ctx context.Context, r kv.Reader, spans []span) error {
 	for _, s := range spans {
 		h := &deadlineHead{span: s}
-		if err := h.walk.open(v, kv.IterOptions{Lower: s.low, Upper: s.high}, s.backward, nil); err != nil {
+		if err := h.walk.Open(ctx, r, kv.IterOptions{Lower: s.low, Upper: s.high}, s.backward, nil); err != nil {
 			return err
 		}
 		d.heads = append(d.heads, h)
@@ -125,13 +127,13 @@ func (d *deadlines) earliest() (first *deadlineHead) {
 // move brings h to the next document.
 func (d *deadlines) move(h *deadlineHead) error {
 	h.deadline = policy.Never
-	for h.next() {
+	for h.walk.Next() {
 		if d.Keys == d.limit {
 			d.cut = true
 			return nil
 		}
 		d.Keys++
-		date, ok := h.date(h.it.Key())
+		date, ok := h.date(h.walk.Key())
 		if !ok {
 			continue
 		}
@@ -144,7 +146,7 @@ func (d *deadlines) move(h *deadlineHead) error {
 			return nil
 		}
 	}
-	return h.err()
+	return h.walk.Err()
 }
 
 // counts says whether the document that h stands at is there, and has not come before.
@@ -152,11 +154,11 @@ func (d *deadlines) counts(h *deadlineHead) (bool, error) {
 	if !d.several && (d.dead == nil || h.low[0] == layout.RecordPrefix) { // records that are there are not dead
 		return true, nil
 	}
-	value, err := h.it.Value()
+	value, err := h.walk.Value()
 	if err != nil {
 		return false, fmt.Errorf("storage: read an index entry: %w", err)
 	}
-	id, err := h.id(h.it.Key(), value)
+	id, err := h.id(h.walk.Key(), value)
 	if err != nil || d.dead.Cover(id) {
 		return false, err
 	}
@@ -188,7 +190,7 @@ func (d *deadlines) first(id RecordID) bool {
 func (d *deadlines) close() error {
 	var errs []error
 	for _, h := range d.heads {
-		errs = append(errs, h.walk.close())
+		errs = append(errs, h.walk.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -188,7 +189,7 @@ func (f *fixture) breakDocuments() {
 func TestDeadlinesEnd(t *testing.T) {
 	f := newFixture(t)
 	f.createIndexes(datedNS, "{key: {d: 1}, name: 'd', expireAfterSeconds: 10}")
-	for n := range 2 * stepsBetweenChecks {
+	for n := range 2 * walk.StepsBetweenChecks {
 		f.must(f.insert(datedNS, fmt.Sprintf("{_id: %d, d: new Date(%d)}", n, n*1000)))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -197,10 +198,10 @@ func TestDeadlinesEnd(t *testing.T) {
 	defer v.Close()
 	r, _ := v.Collection(datedNS)
 	rule := &r.Rules().All()[0]
-	for _, limit := range []int64{1, 7, 2*stepsBetweenChecks - 1, 2 * stepsBetweenChecks} {
+	for _, limit := range []int64{1, 7, 2*walk.StepsBetweenChecks - 1, 2 * walk.StepsBetweenChecks} {
 		last, n := int64(0), int64(0)
 		w, err := r.Deadlines(rule, limit, func(deadline int64) { last = deadline; n++ })
-		if err != nil || w.Keys != limit || n != limit || last != (limit-1)*1000+10_000 || w.All != (limit == 2*stepsBetweenChecks) {
+		if err != nil || w.Keys != limit || n != limit || last != (limit-1)*1000+10_000 || w.All != (limit == 2*walk.StepsBetweenChecks) {
 			t.Errorf("limit %d: %+v, %d, last %d, %v", limit, w, n, last, err)
 		}
 	}

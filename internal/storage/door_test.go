@@ -19,6 +19,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
 var testNS = namespace.NS{DB: "db", Coll: "c"}
@@ -482,7 +483,7 @@ func TestValidateFinds(t *testing.T) {
 func TestContextEndsScans(t *testing.T) {
 	f := newFixture(t)
 	f.createIndexes(testNS, `{key: {x: 1}, name: "orders", expireAfterSeconds: 1}`, `{key: {d: 1}, name: "d", expireAfterSeconds: 1, hideExpired: true}`)
-	for i := range 3 * stepsBetweenChecks {
+	for i := range 3 * walk.StepsBetweenChecks {
 		f.must(f.insert(testNS, bson.Build().Int32("_id", int32(i)).Date("d", f.Now()).Doc().Text()))
 	}
 	f.clock.Advance(time.Minute)

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"runtime"
@@ -12,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -185,32 +185,32 @@ func (r *Reader) walkSpan(s span, after []byte, f func(RecordID, []byte) bool) (
 			return enough
 		})
 	}
-	var w walk
-	if err := w.open(r.view, kv.IterOptions{Lower: s.low, Upper: s.high}, s.backward, after); err != nil {
+	var w walk.Keys
+	if err := w.Open(r.view.ctx, r.view.reader, kv.IterOptions{Lower: s.low, Upper: s.high}, s.backward, after); err != nil {
 		return false, err
 	}
-	defer w.close()
+	defer w.Close()
 	dead, err := r.swept()
 	if err != nil {
 		return false, err
 	}
-	for w.next() {
-		value, err := w.it.Value()
+	for w.Next() {
+		value, err := w.Value()
 		if err != nil {
 			return false, fmt.Errorf("storage: what is due in %s: %w", r.c.NS, err)
 		}
-		id, err := s.id(w.it.Key(), value)
+		id, err := s.id(w.Key(), value)
 		if err != nil {
 			return false, err
 		}
 		if dead.Cover(id) {
 			continue
 		}
-		if !f(id, w.it.Key()) {
+		if !f(id, w.Key()) {
 			return false, nil
 		}
 	}
-	return true, w.err()
+	return true, w.Err()
 }
 
 // NextDeadline is the earliest deadline that the rule gives to any stored document, past or to come; ok is false when it
@@ -255,11 +255,14 @@ func (r *Reader) allDue(rule *policy.Rule, now int64, after []byte, limit int) (
 	return r.someIn(r.spans(rule, dueAt(now)), after, limit)
 }
 
+// yieldStep is how many records are found between two turns for others.
+const yieldStep = 4096
+
 func (r *Reader) someIn(spans []span, after []byte, limit int) (ids []RecordID, next []byte, err error) {
 	err = r.eachIn(spans, after, func(id RecordID, key []byte) bool {
 		ids = append(ids, id.Clone())
 		if len(ids) < limit {
-			if len(ids)%countStep == 0 { // or who waits for a processor does so until all are found
+			if len(ids)%yieldStep == 0 { // or who waits for a processor does so until all are found
 				runtime.Gosched()
 			}
 			return true
@@ -329,15 +332,5 @@ func (t *tableIndex) emptied(ms expiryorder.Tombstones, order uint32) bool {
 
 // countKeys counts keys up to limit.
 func (r *Reader) countKeys(bounds kv.IterOptions, limit int64) (n int64, err error) {
-	var w walk
-	if err := w.open(r.view, bounds, false, nil); err != nil || w.it == nil {
-		return 0, err
-	}
-	defer w.close()
-	for n != limit && w.it.Next() {
-		if n++; n%countStep == 0 && w.ctx.Err() != nil {
-			return n, context.Cause(w.ctx)
-		}
-	}
-	return n, w.err()
+	return walk.Count(r.view.ctx, r.view.reader, bounds, limit)
 }

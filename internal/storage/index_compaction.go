@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
 // An indexCompaction cleans a long stretch of an index of which many entries are dead, while nobody writes to the collection: the
@@ -158,18 +159,18 @@ func (w *indexCompaction) slice(r *Reader, t *tableIndex, at *round, limit int) 
 	if err != nil {
 		return false, err
 	}
-	var walk walk
+	var walk walk.Keys
 	if err := r.entriesFrom(&walk, t, at); err != nil {
 		return false, err
 	}
-	defer walk.close()
+	defer walk.Close()
 	var room layout.IDRoom
 	looked, removed := 0, 0
-	for looked < limit && walk.next() {
+	for looked < limit && walk.Next() {
 		looked++
-		key := walk.it.Key()
+		key := walk.Key()
 		at.after = append(at.after[:0], key...)
-		value, err := walk.it.Value()
+		value, err := walk.Value()
 		if err != nil {
 			return false, err
 		}
@@ -189,7 +190,7 @@ func (w *indexCompaction) slice(r *Reader, t *tableIndex, at *round, limit int) 
 	}
 	w.removed += removed
 	at.dense = removed >= looked/rewrittenShare
-	return looked < limit, walk.err()
+	return looked < limit, walk.Err()
 }
 
 // finish puts what was written in its place, if nobody has written to the collection.

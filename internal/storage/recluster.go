@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
 // reclustering is how far the records of a collection were looked through for those that lie elsewhere than in its order.
@@ -138,21 +139,21 @@ func (r *Reader) outOfOrder(after []byte) [2]kv.IterOptions {
 func (r *Reader) unclustered(after []byte, limit int) (found []Record, all bool, err error) {
 	bytes := 0
 	for _, part := range r.outOfOrder(after) {
-		var w walk
-		if err := w.open(r.view, part, false, nil); err != nil {
+		var w walk.Keys
+		if err := w.Open(r.view.ctx, r.view.reader, part, false, nil); err != nil {
 			return nil, false, err
 		}
-		for err == nil && w.next() {
+		for err == nil && w.Next() {
 			if len(found) == limit || bytes > reclusterBytes {
-				return found, false, w.close()
+				return found, false, w.Close()
 			}
 			var rec Record
-			if rec, err = w.record(); err == nil {
+			if rec, err = w.Record(); err == nil {
 				found = append(found, rec.Clone())
 				bytes += len(rec.Doc)
 			}
 		}
-		if err = errors.Join(err, w.err(), w.close()); err != nil {
+		if err = errors.Join(err, w.Err(), w.Close()); err != nil {
 			return nil, false, err
 		}
 	}

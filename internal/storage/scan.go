@@ -1,8 +1,6 @@
 package storage
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"math"
 
@@ -12,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
 // RecordScan says which records a RecordCursor walks, in the order of their ids.
@@ -28,7 +27,7 @@ type RecordScan struct {
 // RecordCursor walks records. Close it.
 type RecordCursor struct {
 	reader *Reader
-	walk   walk
+	walk   walk.Keys
 	rec    Record
 	err    error
 }
@@ -54,7 +53,7 @@ func (r *Reader) Scan(s RecordScan) (*RecordCursor, error) {
 		after = layout.RecordKey(nil, r.c.ID, s.After)
 	}
 	c := &RecordCursor{reader: r}
-	if err := c.walk.open(r.view, bounds, s.Reverse, after); err != nil {
+	if err := c.walk.Open(r.view.ctx, r.view.reader, bounds, s.Reverse, after); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -62,11 +61,11 @@ func (r *Reader) Scan(s RecordScan) (*RecordCursor, error) {
 
 // Next moves to the next record that is there; false at the end or on an error.
 func (c *RecordCursor) Next() bool {
-	for c.err == nil && c.walk.next() {
+	for c.err == nil && c.walk.Next() {
 		if c.leap() {
 			continue
 		}
-		if c.rec, c.err = c.walk.record(); c.err == nil && !c.reader.hidden(c.rec) {
+		if c.rec, c.err = c.walk.Record(); c.err == nil && !c.reader.hidden(c.rec) {
 			return true
 		}
 	}
@@ -75,15 +74,15 @@ func (c *RecordCursor) Next() bool {
 
 // leap sends the walk past all that is hidden with the record that it stands on, in one go.
 func (c *RecordCursor) leap() bool {
-	id := RecordID(c.walk.it.Key()[layout.TableLength:])
+	id := RecordID(c.walk.Key()[layout.TableLength:])
 	if !c.reader.isBehindBounds(id) {
 		return false
 	}
 	span, _, _ := c.reader.c.order.Of(id)
-	if c.walk.reverse {
-		c.walk.seek(c.reader.c.order.DatedKey(span, math.MinInt64))
+	if c.walk.Reverse {
+		c.walk.Seek(c.reader.c.order.DatedKey(span, math.MinInt64))
 	} else {
-		c.walk.seek(layout.After(c.reader.c.order.DatedKey(span, c.reader.bounds[span])))
+		c.walk.Seek(layout.After(c.reader.c.order.DatedKey(span, c.reader.bounds[span])))
 	}
 	return true
 }
@@ -96,11 +95,11 @@ func (c *RecordCursor) Err() error {
 	if c.err != nil {
 		return c.err
 	}
-	return c.walk.err()
+	return c.walk.Err()
 }
 
 // Close gives the cursor back; it may be called again.
-func (c *RecordCursor) Close() error { return c.walk.close() }
+func (c *RecordCursor) Close() error { return c.walk.Close() }
 
 // IndexPosition is where an index scan stood.
 type IndexPosition struct {
@@ -131,7 +130,7 @@ type IndexCursor struct {
 	check   bool
 	dead    expiryorder.Tombstones // what has been swept and is still in the index
 	room    layout.IDRoom
-	walk    walk
+	walk    walk.Keys
 	entry   IndexEntry
 	e       error
 	seek    []byte
@@ -156,8 +155,8 @@ func (r *Reader) ScanIndex(s IndexScan) (*IndexCursor, error) {
 	if s.Again && s.Reverse {
 		after = layout.After(after)
 	}
-	c.walk.again = s.Again
-	if err := c.walk.open(r.view, bounds, s.Reverse, after); err != nil {
+	c.walk.Again = s.Again
+	if err := c.walk.Open(r.view.ctx, r.view.reader, bounds, s.Reverse, after); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -165,8 +164,8 @@ func (r *Reader) ScanIndex(s IndexScan) (*IndexCursor, error) {
 
 // Next moves to the next entry; false at the end or on an error.
 func (c *IndexCursor) Next() bool {
-	for c.e == nil && c.walk.next() {
-		if c.entry, c.e = c.walk.entry(c.entries, &c.room); c.e != nil {
+	for c.e == nil && c.walk.Next() {
+		if c.entry, c.e = c.walk.Entry(c.entries, &c.room); c.e != nil {
 			return false
 		}
 		if c.dead.Cover(c.entry.RecordID) {
@@ -187,18 +186,18 @@ func (c *IndexCursor) Next() bool {
 // that is before it.
 func (c *IndexCursor) Seek(key []byte) {
 	c.seek = append(layout.TableKey(c.seek[:0], c.entries.Definition), key...)
-	c.walk.seek(c.seek)
+	c.walk.Seek(c.seek)
 }
 
 // SeekPast makes the next Next move behind all entries whose key begins with prefix, in the direction of the scan: prefix is
 // the key of some of the leading fields, whole values.
 func (c *IndexCursor) SeekPast(prefix []byte) {
-	if c.walk.reverse {
+	if c.walk.Reverse {
 		c.Seek(prefix)
 		return
 	}
 	c.seek = layout.After(append(layout.TableKey(c.seek[:0], c.entries.Definition), prefix...))
-	c.walk.seek(c.seek)
+	c.walk.Seek(c.seek)
 }
 
 // Values appends to dst the values of the current entry's key, a value a field, which live as long as the caller likes. They
@@ -220,117 +219,8 @@ func (c *IndexCursor) Err() error {
 	if c.e != nil {
 		return c.e
 	}
-	return c.walk.err()
+	return c.walk.Err()
 }
 
 // Close gives the cursor back; it may be called again.
-func (c *IndexCursor) Close() error { return c.walk.close() }
-
-// walk moves an engine's iterator in one direction and ends with its context.
-type walk struct {
-	ctx     context.Context
-	it      kv.Iterator // nil: there is nothing to walk
-	reverse bool
-	again   bool        // begins with what it would go on behind
-	first   func() bool // the move that comes next, when it is not a step
-	steps   int
-	ended   error
-}
-
-// stepsBetweenChecks is how many keys a walk passes between two looks at its context.
-const stepsBetweenChecks = 256
-
-func (w *walk) open(v *View, bounds kv.IterOptions, reverse bool, after []byte) error {
-	w.ctx = v.ctx
-	if bytes.Compare(bounds.Lower, bounds.Upper) >= 0 {
-		return nil // nothing lies between
-	}
-	it, err := v.reader.NewIter(bounds)
-	if err != nil {
-		return fmt.Errorf("storage: scan: %w", err)
-	}
-	w.it, w.reverse = it, reverse
-	if after != nil {
-		w.first = func() bool { return w.behind(after) }
-	}
-	return nil
-}
-
-// openRange opens a walk forward over all keys that begin with start.
-func (w *walk) openRange(v *View, start []byte) error {
-	return w.open(v, kv.IterOptions{Lower: start, Upper: layout.After(start)}, false, nil)
-}
-
-// behind moves to the first key behind after.
-func (w *walk) behind(after []byte) bool {
-	if w.reverse {
-		return w.it.SeekLT(after)
-	}
-	moved := w.it.SeekGE(after)
-	if moved && !w.again && string(w.it.Key()) == string(after) {
-		return w.it.Next()
-	}
-	return moved
-}
-
-func (w *walk) seek(key []byte) {
-	w.first = func() bool {
-		if w.reverse {
-			return w.it.SeekLT(key)
-		}
-		return w.it.SeekGE(key)
-	}
-}
-
-func (w *walk) next() bool {
-	if w.steps++; w.steps%stepsBetweenChecks == 0 && w.ctx.Err() != nil {
-		w.ended = context.Cause(w.ctx)
-	}
-	switch {
-	case w.ended != nil || w.it == nil:
-		return false
-	case w.first != nil:
-		move := w.first
-		w.first = nil
-		return move()
-	case w.reverse:
-		return w.it.Prev()
-	default:
-		return w.it.Next()
-	}
-}
-
-func (w *walk) record() (Record, error) {
-	value, err := w.it.Value()
-	if err != nil {
-		return Record{}, fmt.Errorf("storage: read a record: %w", err)
-	}
-	return layout.ReadRecord(RecordID(w.it.Key()[layout.TableLength:]), value)
-}
-
-func (w *walk) entry(e entries, room *layout.IDRoom) (IndexEntry, error) {
-	value, err := w.it.Value()
-	if err != nil {
-		return IndexEntry{}, fmt.Errorf("storage: read an index entry: %w", err)
-	}
-	return e.ReadEntry(w.it.Key(), value, room)
-}
-
-func (w *walk) err() error {
-	if w.ended != nil {
-		return w.ended
-	}
-	if w.it == nil || w.it.Err() == nil {
-		return nil
-	}
-	return fmt.Errorf("storage: scan: %w", w.it.Err())
-}
-
-func (w *walk) close() error {
-	if w.it == nil {
-		return nil
-	}
-	err := w.it.Close()
-	w.it = nil
-	return err
-}
+func (c *IndexCursor) Close() error { return c.walk.Close() }

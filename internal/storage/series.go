@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -110,20 +111,20 @@ const (
 // order of their meta values, then of their times. What lies outside is not read but jumped over, once a meta value.
 func (r *Reader) walkSeries(s span, after []byte, f func(id RecordID, key []byte) step) (more bool, err error) {
 	start := layout.RecordKey(nil, r.c.ID, nil)
-	var w walk
-	if err := w.open(r.view, kv.IterOptions{Lower: start, Upper: layout.After(start)}, false, after); err != nil {
+	var w walk.Keys
+	if err := w.Open(r.view.ctx, r.view.reader, kv.IterOptions{Lower: start, Upper: layout.After(start)}, false, after); err != nil {
 		return false, err
 	}
-	defer w.close()
-	for w.next() {
-		key := w.it.Key()
+	defer w.Close()
+	for w.Next() {
+		key := w.Key()
 		if len(key) < layout.TableLength+1+seriesSuffix {
 			return false, fmt.Errorf("storage: %w: %x is no measurement of %s", layout.ErrBrokenRecord, key, r.c.NS)
 		}
 		next := onward
 		switch at := seriesTime(key); {
 		case at < s.from:
-			w.seek(layout.AppendMillis(append([]byte(nil), seriesHead(key)...), s.from))
+			w.Seek(layout.AppendMillis(append([]byte(nil), seriesHead(key)...), s.from))
 			continue
 		case at > s.to:
 			next = nextGroup
@@ -132,12 +133,12 @@ func (r *Reader) walkSeries(s span, after []byte, f func(id RecordID, key []byte
 		}
 		switch next {
 		case nextGroup:
-			w.seek(layout.After(seriesHead(key)))
+			w.Seek(layout.After(seriesHead(key)))
 		case enough:
-			return false, w.err()
+			return false, w.Err()
 		}
 	}
-	return true, w.err()
+	return true, w.Err()
 }
 
 // Cells is how many cells of the time series have measurements in them: what MongoDB would have at least so many buckets
@@ -145,19 +146,19 @@ func (r *Reader) walkSeries(s span, after []byte, f func(id RecordID, key []byte
 func (r *Reader) Cells() (n int64, err error) {
 	span := r.c.Options.TimeSeries.SpanSeconds
 	start := layout.RecordKey(nil, r.c.ID, nil)
-	var w walk
-	if err := w.openRange(r.view, start); err != nil {
+	var w walk.Keys
+	if err := w.OpenRange(r.view.ctx, r.view.reader, start); err != nil {
 		return 0, err
 	}
-	defer w.close()
-	for w.next() {
-		key := w.it.Key()
+	defer w.Close()
+	for w.Next() {
+		key := w.Key()
 		if len(key) < layout.TableLength+1+seriesSuffix {
 			return n, fmt.Errorf("storage: %w: %x is no measurement of %s", layout.ErrBrokenRecord, key, r.c.NS)
 		}
 		n++
 		end := policy.CellStart(seriesTime(key), span) + span*1000
-		w.seek(layout.AppendMillis(append([]byte(nil), seriesHead(key)...), end))
+		w.Seek(layout.AppendMillis(append([]byte(nil), seriesHead(key)...), end))
 	}
-	return n, w.err()
+	return n, w.Err()
 }

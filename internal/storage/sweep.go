@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -306,10 +307,10 @@ func (w *sweeping) within(p sweptPart, total expiryorder.Amount) (before expiryo
 	var front, back racer
 	defer front.close()
 	defer back.close()
-	if err := front.open(w.view, w.key(p.cut.Span, max(from, p.floor)), p.high); err != nil {
+	if err := front.open(w.view.ctx, w.view.reader, w.key(p.cut.Span, max(from, p.floor)), p.high); err != nil {
 		return expiryorder.Amount{}, false, err
 	}
-	if err := back.open(w.view, p.high, layout.After(w.key(p.cut.Span, to))); err != nil {
+	if err := back.open(w.view.ctx, w.view.reader, p.high, layout.After(w.key(p.cut.Span, to))); err != nil {
 		return expiryorder.Amount{}, false, err
 	}
 	for range w.store.mostCounted {
@@ -325,25 +326,25 @@ func (w *sweeping) within(p sweptPart, total expiryorder.Amount) (before expiryo
 
 // racer is one of two counts that race for their end.
 type racer struct {
-	walk walk
+	walk walk.Keys
 	sum  expiryorder.Amount
 }
 
-func (r *racer) open(v *View, low, high []byte) error {
-	return r.walk.open(v, kv.IterOptions{Lower: low, Upper: high}, false, nil)
+func (r *racer) open(ctx context.Context, from kv.Reader, low, high []byte) error {
+	return r.walk.Open(ctx, from, kv.IterOptions{Lower: low, Upper: high}, false, nil)
 }
 
 func (r *racer) step() (ended bool, err error) {
-	if !r.walk.next() {
-		return true, r.walk.err()
+	if !r.walk.Next() {
+		return true, r.walk.Err()
 	}
-	n, err := r.walk.documentBytes()
+	n, err := r.walk.DocumentBytes()
 	r.sum.Documents++
 	r.sum.Bytes += n
 	return false, err
 }
 
-func (r *racer) close() { _ = r.walk.close() }
+func (r *racer) close() { _ = r.walk.Close() }
 
 // delete puts it all into the transaction.
 func (w *sweeping) delete() error {
@@ -406,21 +407,21 @@ func (w *sweeping) deleteEntries(ix *tableIndex, n int64) error {
 // leavesNothing says whether all records there are lie in what is swept. It looks at the keys on either side: a counter alone
 // is not enough to delete everything by.
 func (w *sweeping) leavesNothing() (bool, error) {
-	var rest walk
-	if err := rest.openRange(w.view, layout.RecordKey(nil, w.c.ID, nil)); err != nil {
+	var rest walk.Keys
+	if err := rest.OpenRange(w.view.ctx, w.view.reader, layout.RecordKey(nil, w.c.ID, nil)); err != nil {
 		return false, err
 	}
-	defer rest.close()
+	defer rest.Close()
 	parts := slices.Clone(w.parts)
 	slices.SortFunc(parts, func(a, b sweptPart) int { return bytes.Compare(a.low, b.low) })
-	for rest.next() {
-		if len(parts) == 0 || bytes.Compare(rest.it.Key(), parts[0].low) < 0 {
+	for rest.Next() {
+		if len(parts) == 0 || bytes.Compare(rest.Key(), parts[0].low) < 0 {
 			return false, nil
 		}
-		rest.seek(parts[0].high)
+		rest.Seek(parts[0].high)
 		parts = parts[1:]
 	}
-	return true, rest.err()
+	return true, rest.Err()
 }
 
 // deleteAll empties the collection and its indexes: nothing is left to be cleaned.

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
 // vacuuming is how far the removal of a collection's dead entries has come. A round goes through all of its indexes.
@@ -183,8 +184,8 @@ func (w *Writer) byNumber() (tables []*writtenTable) {
 }
 
 // entriesFrom opens a walk over an index behind the last key that was looked at.
-func (r *Reader) entriesFrom(walk *walk, t *tableIndex, at *round) error {
-	return walk.open(r.view, kv.IterOptions{Lower: entriesBehind(t, at.after), Upper: layout.After(layout.TableKey(nil, t.Definition))}, false, nil)
+func (r *Reader) entriesFrom(walk *walk.Keys, t *tableIndex, at *round) error {
+	return walk.Open(r.view.ctx, r.view.reader, kv.IterOptions{Lower: entriesBehind(t, at.after), Upper: layout.After(layout.TableKey(nil, t.Definition))}, false, nil)
 }
 
 // entriesBehind is where the entries behind a key begin, or where all do.
@@ -197,17 +198,17 @@ func entriesBehind(t *tableIndex, key []byte) []byte {
 
 // vacuumTable deletes dead entries one by one. It is done when it has come to the end of the index.
 func (w *Writer) vacuumTable(t *writtenTable, ms expiryorder.Tombstones, at *round, left *work) (ended bool, err error) {
-	var walk walk
+	var walk walk.Keys
 	if err := w.entriesFrom(&walk, t.tableIndex, at); err != nil {
 		return false, err
 	}
-	defer walk.close()
+	defer walk.Close()
 	var room layout.IDRoom
 	looked, removed := 0, 0
-	for !left.isDone() && walk.next() {
+	for !left.isDone() && walk.Next() {
 		left.looks--
 		looked++
-		key := walk.it.Key()
+		key := walk.Key()
 		at.after = append(at.after[:0], key...)
 		dead, err := t.isDead(&walk, ms, &room)
 		if err != nil {
@@ -225,41 +226,41 @@ func (w *Writer) vacuumTable(t *writtenTable, ms expiryorder.Tombstones, at *rou
 		removed++
 	}
 	at.dense = removed >= looked/denseShare && int64(removed) >= w.txn.store.fewSwept
-	return !left.isDone() && walk.err() == nil, walk.err()
+	return !left.isDone() && walk.Err() == nil, walk.Err()
 }
 
 // isDead says whether the entry that the walk stands on is.
-func (t *writtenTable) isDead(walk *walk, ms expiryorder.Tombstones, room *layout.IDRoom) (bool, error) {
-	value, err := walk.it.Value()
+func (t *writtenTable) isDead(walk *walk.Keys, ms expiryorder.Tombstones, room *layout.IDRoom) (bool, error) {
+	value, err := walk.Value()
 	if err != nil {
 		return false, err
 	}
-	id, err := t.EntryID(walk.it.Key(), value, room)
+	id, err := t.EntryID(walk.Key(), value, room)
 	return err == nil && ms.Cover(id), err
 }
 
 // vacuumStretch deletes a stretch with all that is in it and writes the living again. Nobody else writes.
 func (w *Writer) vacuumStretch(t *writtenTable, ms expiryorder.Tombstones, at *round, left *work) (ended bool, err error) {
-	var walk walk
+	var walk walk.Keys
 	low := entriesBehind(t.tableIndex, at.after)
 	if err := w.entriesFrom(&walk, t.tableIndex, at); err != nil {
 		return false, err
 	}
-	defer walk.close()
+	defer walk.Close()
 	var room layout.IDRoom
 	looked, removed := 0, 0
-	for left.looks = min(left.looks, left.limit); left.looks > 0 && walk.next(); left.looks-- {
+	for left.looks = min(left.looks, left.limit); left.looks > 0 && walk.Next(); left.looks-- {
 		looked++
 		dead, err := t.isDead(&walk, ms, &room)
 		if err != nil {
 			return false, err
 		}
-		at.after = append(at.after[:0], walk.it.Key()...)
+		at.after = append(at.after[:0], walk.Key()...)
 		if dead {
 			removed++
 			continue
 		}
-		value, err := walk.it.Value()
+		value, err := walk.Value()
 		if err != nil {
 			return false, err
 		}
@@ -271,5 +272,5 @@ func (w *Writer) vacuumStretch(t *writtenTable, ms expiryorder.Tombstones, at *r
 	t.surplus -= int64(removed)
 	left.removed += removed
 	at.dense = removed >= looked/denseShare
-	return left.looks > 0 && walk.err() == nil, walk.err()
+	return left.looks > 0 && walk.Err() == nil, walk.Err()
 }

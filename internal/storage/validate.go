@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
 // Validation is what Validate found out about a collection.
@@ -150,19 +151,19 @@ func (t *validatedTable) fail(format string, args ...any) {
 func (v *validation) records() error {
 	r := v.reader
 	start := layout.RecordKey(nil, r.c.ID, nil)
-	var w walk
-	if err := w.openRange(r.view, start); err != nil {
+	var w walk.Keys
+	if err := w.OpenRange(r.view.ctx, r.view.reader, start); err != nil {
 		return err
 	}
-	defer w.close()
-	for w.next() {
+	defer w.Close()
+	for w.Next() {
 		v.Records++
-		rec, err := w.record()
+		rec, err := w.Record()
 		if err == nil {
 			err = bson.Validate(rec.Doc, bson.MaxDepth)
 		}
 		if err != nil {
-			v.corrupt(RecordID(w.it.Key()[layout.TableLength:]), err)
+			v.corrupt(RecordID(w.Key()[layout.TableLength:]), err)
 			continue
 		}
 		v.bytes += int64(len(rec.Doc))
@@ -171,7 +172,7 @@ func (v *validation) records() error {
 			return err
 		}
 	}
-	return w.err()
+	return w.Err()
 }
 
 // conform holds a document against the caller's check.
@@ -316,21 +317,21 @@ func (v *validation) entries(t *validatedTable) error {
 }
 
 func (v *validation) eachEntry(t *validatedTable, f func(key, value []byte) error) error {
-	var w walk
-	if err := w.openRange(v.reader.view, layout.TableKey(nil, t.Definition)); err != nil {
+	var w walk.Keys
+	if err := w.OpenRange(v.reader.view.ctx, v.reader.view.reader, layout.TableKey(nil, t.Definition)); err != nil {
 		return err
 	}
-	defer w.close()
-	for w.next() {
-		value, err := w.it.Value()
+	defer w.Close()
+	for w.Next() {
+		value, err := w.Value()
 		if err != nil {
 			return fmt.Errorf("storage: validate %s: %w", v.reader.c.NS, err)
 		}
-		if err := f(w.it.Key(), value); err != nil {
+		if err := f(w.Key(), value); err != nil {
 			return err
 		}
 	}
-	return w.err()
+	return w.Err()
 }
 
 // belongs says whether the record that an entry names has that entry.

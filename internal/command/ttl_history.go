@@ -248,7 +248,7 @@ func (n *ttlNotes) due(coll *catalog.Collection, rule *policy.Rule) (int64, bool
 	if !ok {
 		return 0, false
 	}
-	due, err := r.Backlog(rule, view.Now(), maxHistoryDue)
+	due, err := r.Dates().Count(rule, view.Now(), maxHistoryDue)
 	return due, err == nil
 }
 

@@ -44,7 +44,7 @@ func (b *Build) isDue(rule *policy.Rule, now int64) (bool, error) {
 		return false, err
 	}
 	defer v.Close()
-	n, err := r.dueEntries(rule, now, 1)
+	n, err := r.Dates().Count(rule, now, 1)
 	return n > 0, err
 }
 

@@ -89,13 +89,13 @@ func (r *Reader) countHidden() (n int64, ok bool, err error) {
 			hiding = append(hiding, rule)
 		}
 	}
-	if len(hiding) == 1 && r.onceEach(hiding[0]) {
-		n, err = r.dueEntries(hiding[0], r.at, math.MaxInt64)
+	if len(hiding) == 1 && r.Dates().OnceEach(hiding[0]) {
+		n, err = r.Dates().Count(hiding[0], r.at, math.MaxInt64)
 		return n, true, err
 	}
 	seen := map[string]struct{}{}
 	for _, rule := range hiding {
-		err := r.eachDue(rule, r.at, nil, func(id RecordID, _ []byte) bool {
+		err := r.Dates().Each(rule, r.at, nil, func(id RecordID, _ []byte) bool {
 			seen[string(id)] = struct{}{}
 			return len(seen) <= maxHiddenSet
 		})
@@ -104,11 +104,6 @@ func (r *Reader) countHidden() (n int64, ok bool, err error) {
 		}
 	}
 	return int64(len(seen)), true, nil
-}
-
-// onceEach says whether no document has two entries that say when it expires by the rule.
-func (r *Reader) onceEach(rule *policy.Rule) bool {
-	return rule.Kind != policy.Field || !r.c.index(rule.Index.ID).multikey.any()
 }
 
 func (r *Reader) scanCount() (n int64, err error) {

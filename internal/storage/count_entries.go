@@ -26,7 +26,7 @@ func (r *Reader) CountEntries(d *index.Definition, low, high []byte, limit int64
 	case err != nil:
 		return 0, err
 	case dead == nil:
-		return r.countKeys(bounds, limit)
+		return walk.Count(r.view.ctx, r.view.reader, bounds, limit)
 	}
 	var w walk.Keys
 	if err := w.Open(r.view.ctx, r.view.reader, bounds, false, nil); err != nil {

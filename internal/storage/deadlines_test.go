@@ -142,7 +142,7 @@ func (f *fixture) checkDeadlines() {
 
 func (f *fixture) deadlines(r *Reader, rule *policy.Rule) (got []int64) {
 	f.t.Helper()
-	w, err := r.Deadlines(rule, 1_000_000, func(deadline int64) { got = append(got, deadline) })
+	w, err := r.Dates().Deadlines(rule, 1_000_000, func(deadline int64) { got = append(got, deadline) })
 	f.must(err)
 	if !w.All || w.Keys < int64(len(got)) {
 		f.t.Errorf("%q: %+v", rule.Name(), w)
@@ -200,13 +200,13 @@ func TestDeadlinesEnd(t *testing.T) {
 	rule := &r.Rules().All()[0]
 	for _, limit := range []int64{1, 7, 2*walk.StepsBetweenChecks - 1, 2 * walk.StepsBetweenChecks} {
 		last, n := int64(0), int64(0)
-		w, err := r.Deadlines(rule, limit, func(deadline int64) { last = deadline; n++ })
+		w, err := r.Dates().Deadlines(rule, limit, func(deadline int64) { last = deadline; n++ })
 		if err != nil || w.Keys != limit || n != limit || last != (limit-1)*1000+10_000 || w.All != (limit == 2*walk.StepsBetweenChecks) {
 			t.Errorf("limit %d: %+v, %d, last %d, %v", limit, w, n, last, err)
 		}
 	}
 	cancel()
-	if w, err := r.Deadlines(rule, 1_000_000, func(int64) {}); err == nil || w.All {
+	if w, err := r.Dates().Deadlines(rule, 1_000_000, func(int64) {}); err == nil || w.All {
 		t.Errorf("cancelled: %+v %v", w, err)
 	}
 }

@@ -92,7 +92,7 @@ func (s *Store) ExpireNow(ctx context.Context, ns namespace.NS, rule *policy.Rul
 
 // expireSome deletes a batch of what is due and returns where to go on, nil when there is no more.
 func (w *Writer) expireSome(rule *policy.Rule, after []byte) (n int64, next []byte, err error) {
-	ids, next, err := w.allDue(rule, w.view.now, after, expireBatch)
+	ids, next, err := w.Dates().All(rule, w.view.now, after, expireBatch)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -138,7 +138,7 @@ func (s *Store) withMuchDue(ctx context.Context, c *collection, rules []*policy.
 	}
 	defer v.Close()
 	for _, rule := range rules {
-		n, err := v.read(c).Backlog(rule, now, s.fewSwept)
+		n, err := v.read(c).Dates().Count(rule, now, s.fewSwept)
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"maps"
 
 	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/storage/due"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -111,32 +112,20 @@ func (r *Reader) GraceUntil(rule *policy.Rule) (millis int64, ok bool) {
 	return r.view.store.graceEnd(rule.Grace), true
 }
 
-// deletable are the spans of what may be deleted, of those of what is due at now by the rule: none while deleting is paused, and not
-// what is in its grace.
-func (r *Reader) deletable(rule *policy.Rule, now int64) []span {
+// Due are records with an entry that is due at now by the rule and that may be deleted, at most limit of them, earliest first. next is
+// where to go on, in this or a later view; nil when there is no more. What was due may have changed since: Writer.Expire looks
+// again. Nothing may be deleted while deleting is paused, nor what is in its grace.
+func (r *Reader) Due(rule *policy.Rule, now int64, after []byte, limit int) (ids []RecordID, next []byte, err error) {
 	rule, ok := r.current(rule)
 	if !ok || r.c.Options.TTLPaused {
-		return nil
+		return nil, nil, nil
 	}
-	spans := r.spansOf(rule, dueAt(now))
+	d := r.Dates()
+	spans := d.DueBy(rule, now)
 	if r.view.store.inGrace(rule, now) {
-		behind(spans, r.spansOf(rule, dueAt(rule.Grace.At)))
+		due.Behind(spans, d.DueBy(rule, rule.Grace.At))
 	}
-	return spans
-}
-
-// behind leaves of the spans what lies behind those of an earlier time.
-func behind(spans, earlier []span) {
-	for i := range spans {
-		switch s := &spans[i]; {
-		case s.series:
-			s.from = earlier[i].to + 1
-		case s.backward:
-			s.high = earlier[i].low
-		default:
-			s.low = earlier[i].high
-		}
-	}
+	return d.Some(spans, after, limit)
 }
 
 // mayDelete says whether one who deletes what has expired may delete what has the deadline.

@@ -2,9 +2,6 @@ package storage
 
 import (
 	"math"
-
-	"github.com/ebbdb/ebb/internal/storage/layout"
-	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
 // isBehindBounds says whether the record with the id is hidden because the rule that orders says so.
@@ -19,13 +16,4 @@ func (r *Reader) floor(span byte) int64 {
 		return math.MinInt64
 	}
 	return floor
-}
-
-// floorOf is where the dates in the index of the rule begin: it has as many as there are records, one each, if it is the one
-// that orders them.
-func (r *Reader) floorOf(rule *policy.Rule) int64 {
-	if !r.c.order.Relocates() || r.c.order.Rule.Index.ID != rule.Index.ID || r.c.state.inOrder.Load() != r.c.order.Number || !r.onceEach(rule) {
-		return math.MinInt64
-	}
-	return r.floor(layout.OnDefault)
 }

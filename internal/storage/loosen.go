@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"math"
 	"strconv"
 
 	"github.com/ebbdb/ebb/internal/catalog"
@@ -156,7 +155,7 @@ func (l *loosening) refuse(ctx context.Context) error {
 	defer v.Close()
 	r, n := v.read(l.c), int64(0)
 	for _, rule := range l.rules {
-		due, err := r.dueEntries(rule, r.at, maxRefused-n)
+		due, err := r.Dates().Count(rule, r.at, maxRefused-n)
 		if err != nil {
 			return err
 		}
@@ -235,12 +234,11 @@ func (r *Reader) hiddenBy(rules []*policy.Rule, after policy.Rules, all bool) (h
 			return h, err
 		}
 	}
-	var met recordset.Set
-	others := map[string]struct{}{}
+	var met recordset.IDs
 	for i, rule := range rules {
 		for after1, more := []byte(nil), true; more; more = after1 != nil {
 			var ids []RecordID
-			if ids, after1, err = r.allDue(rule, r.at, after1, expireBatch); err != nil {
+			if ids, after1, err = r.Dates().All(rule, r.at, after1, expireBatch); err != nil {
 				return h, err
 			}
 			found, err := r.Unhidden().GetMany(ids)
@@ -248,7 +246,10 @@ func (r *Reader) hiddenBy(rules []*policy.Rule, after policy.Rules, all bool) (h
 				return h, err
 			}
 			for _, rec := range found {
-				if rec.Doc == nil || isDueByAny(rules[:i], rec, r.at) || !isDue(rule, rec, r.at) || !first(&met, others, rec.ID) {
+				if rec.Doc == nil || isDueByAny(rules[:i], rec, r.at) || !isDue(rule, rec, r.at) {
+					continue
+				}
+				if first, _ := met.Add(rec.ID); !first {
 					continue
 				}
 				h.due++
@@ -259,18 +260,6 @@ func (r *Reader) hiddenBy(rules []*policy.Rule, after policy.Rules, all bool) (h
 		}
 	}
 	return h, nil
-}
-
-// first says whether the id is met for the first time.
-func first(met *recordset.Set, others map[string]struct{}, id RecordID) bool {
-	if _, numbered := id.Sequence(); numbered {
-		return met.Add(id)
-	}
-	if _, again := others[string(id)]; again || len(others) == maxDatedOnce {
-		return !again
-	}
-	others[string(id)] = struct{}{}
-	return true
 }
 
 func isDueByAny(rules []*policy.Rule, rec Record, now int64) bool {
@@ -312,6 +301,6 @@ func (r *Reader) hiddenByKeys(rule *policy.Rule, after policy.Rules, all bool) (
 
 // countDue is how many documents are due at now by a rule as it is given; all is false when there are too many to tell.
 func (r *Reader) countDue(rule *policy.Rule, now int64) (n int64, all bool, err error) {
-	w, err := r.deadlinesBy(rule, dueAt(now), math.MaxInt64, func(int64) { n++ })
+	w, err := r.Dates().DeadlinesBy(rule, now, func(int64) { n++ })
 	return n, w.All, err
 }

@@ -637,7 +637,7 @@ func (m *model) compareDue(step int, r *Reader, d *index.Definition) {
 			earliest = at
 		}
 	}
-	next, ok, err := r.NextDeadline(rule)
+	next, ok, err := r.Dates().Next(rule)
 	m.must(err)
 	if earliest != math.MaxInt64 && (!ok || next > earliest) {
 		m.t.Fatalf("step %d: next deadline by %s is %d, want at most %d", step, d.Name, next, earliest)

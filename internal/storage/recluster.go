@@ -107,7 +107,7 @@ func (s *Store) Unclustered(ctx context.Context, collection uint32, limit int64)
 		after = at.after
 	}
 	for _, part := range r.outOfOrder(after) {
-		counted, err := r.countKeys(part, limit-n)
+		counted, err := walk.Count(r.view.ctx, r.view.reader, part, limit-n)
 		if n += counted; err != nil || n >= limit {
 			return n, err
 		}

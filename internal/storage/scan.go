@@ -40,7 +40,7 @@ func (r *Reader) Scan(s RecordScan) (*RecordCursor, error) {
 	switch {
 	case s.Low != nil:
 		bounds.Lower = layout.RecordKey(nil, r.c.ID, s.Low)
-	case r.c.order.Relocates() && r.c.state.inOrder.Load() == r.c.order.Number:
+	case r.c.isInOrder():
 		bounds.Lower = r.c.order.DatedKey(layout.OnDefault, r.floor(layout.OnDefault))
 	case s.Ordered:
 		bounds.Lower = append(start[:len(start):len(start)], layout.OrderedMark)

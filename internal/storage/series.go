@@ -8,42 +8,23 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/keystring"
-	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/walk"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
-// The measurements of a time series lie in the order of what they measure, then of their time:
-//
-//	id = the key string of the meta value, or noMeta | time, 8 bytes | number, 8 bytes
-//
-// So what one source measured in a while is one stretch of keys. The number tells measurements of one moment apart; it
-// counts from 1 in each process, past those that are taken. No key string is the beginning of another, so that what
-// follows the meta value is always the last 16 bytes.
-const (
-	noMeta       = 1 // before the first byte of every key string
-	seriesSuffix = 8 + 8
-)
-
 // appendSeriesHead appends what the ids of all measurements with doc's meta value begin with.
 func appendSeriesHead(dst []byte, t *catalog.TimeSeries, doc bson.Doc) []byte {
 	if t.MetaField == "" {
-		return append(dst, noMeta)
+		return append(dst, layout.NoMeta)
 	}
 	v := doc.Lookup(t.MetaField)
 	if v.IsMissing() {
-		return append(dst, noMeta)
+		return append(dst, layout.NoMeta)
 	}
 	return keystring.Append(dst, v, false)
 }
-
-// seriesTime is the time in the key or id of a measurement.
-func seriesTime(key []byte) int64 { return layout.ReadMillis(key[len(key)-seriesSuffix:]) }
-
-// seriesHead is a measurement's key or id without time and number.
-func seriesHead(key []byte) []byte { return key[:len(key)-seriesSuffix] }
 
 // seriesID is the id of a measurement but for its number, which is yet to be filled in.
 func (c *collection) seriesID(doc bson.Doc) (RecordID, error) {
@@ -98,49 +79,6 @@ func (c *change) addSeriesIndex(coll *catalog.Collection) error {
 	return c.addIndex(coll, d)
 }
 
-// step is what comes after a key of walkSeries.
-type step int
-
-const (
-	onward    step = iota // the next measurement
-	nextGroup             // the first one of the next meta value
-	enough                // nothing
-)
-
-// walkSeries calls f with the id and key of each measurement whose time s is about, from behind the key after on, in the
-// order of their meta values, then of their times. What lies outside is not read but jumped over, once a meta value.
-func (r *Reader) walkSeries(s span, after []byte, f func(id RecordID, key []byte) step) (more bool, err error) {
-	start := layout.RecordKey(nil, r.c.ID, nil)
-	var w walk.Keys
-	if err := w.Open(r.view.ctx, r.view.reader, kv.IterOptions{Lower: start, Upper: layout.After(start)}, false, after); err != nil {
-		return false, err
-	}
-	defer w.Close()
-	for w.Next() {
-		key := w.Key()
-		if len(key) < layout.TableLength+1+seriesSuffix {
-			return false, fmt.Errorf("storage: %w: %x is no measurement of %s", layout.ErrBrokenRecord, key, r.c.NS)
-		}
-		next := onward
-		switch at := seriesTime(key); {
-		case at < s.from:
-			w.Seek(layout.AppendMillis(append([]byte(nil), seriesHead(key)...), s.from))
-			continue
-		case at > s.to:
-			next = nextGroup
-		default:
-			next = f(key[layout.TableLength:], key)
-		}
-		switch next {
-		case nextGroup:
-			w.Seek(layout.After(seriesHead(key)))
-		case enough:
-			return false, w.Err()
-		}
-	}
-	return true, w.Err()
-}
-
 // Cells is how many cells of the time series have measurements in them: what MongoDB would have at least so many buckets
 // for. It looks at one measurement in each.
 func (r *Reader) Cells() (n int64, err error) {
@@ -153,12 +91,12 @@ func (r *Reader) Cells() (n int64, err error) {
 	defer w.Close()
 	for w.Next() {
 		key := w.Key()
-		if len(key) < layout.TableLength+1+seriesSuffix {
+		if len(key) < layout.TableLength+1+layout.SeriesSuffix {
 			return n, fmt.Errorf("storage: %w: %x is no measurement of %s", layout.ErrBrokenRecord, key, r.c.NS)
 		}
 		n++
-		end := policy.CellStart(seriesTime(key), span) + span*1000
-		w.Seek(layout.AppendMillis(append([]byte(nil), seriesHead(key)...), end))
+		end := policy.CellStart(layout.SeriesTime(key), span) + span*1000
+		w.Seek(layout.AppendMillis(append([]byte(nil), layout.SeriesHead(key)...), end))
 	}
 	return n, w.Err()
 }

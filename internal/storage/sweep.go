@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/due"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/walk"
@@ -80,7 +81,7 @@ func (s *Store) sparedOf(ctx context.Context, c *collection, now int64) (bool, e
 		return false, err
 	}
 	defer v.Close()
-	n, err := v.read(c).dueEntries(rule, rule.Grace.At, 1)
+	n, err := v.read(c).Dates().Count(rule, rule.Grace.At, 1)
 	return n > 0, err
 }
 
@@ -175,7 +176,7 @@ func (s *Store) countLocked(ctx context.Context, c *collection, rule *policy.Rul
 	if documents, _, err := r.storedCounts(); err != nil || documents > int64(s.mostCounted) {
 		return false, err
 	}
-	if due, err := r.Backlog(rule, now, s.fewSwept); err != nil || due < s.fewSwept {
+	if due, err := r.Dates().Count(rule, now, s.fewSwept); err != nil || due < s.fewSwept {
 		return false, err
 	}
 	c.state.counting.close()
@@ -392,14 +393,14 @@ func (w *sweeping) delete() error {
 // deleteEntries deletes the entries of the rule's own index, where that takes them all; those of others stay for Vacuum, as so
 // many more than there are documents.
 func (w *sweeping) deleteEntries(ix *tableIndex, n int64) error {
-	if ix.ID != w.rule.Index.ID || !ix.emptied(w.tombstones, w.c.order.Number) {
+	if ix.ID != w.rule.Index.ID || !due.IsEmptied(ix.Definition, ix.multikey.any(), w.tombstones, w.c.order.Number) {
 		w.kv.Add(layout.CounterKey(nil, layout.OfIndex, ix.ID, layout.CountSurplus), n)
 		return nil
 	}
-	r := w.view.read(w.c)
+	d := w.view.read(w.c).Dates()
 	for _, p := range w.parts {
-		s := r.fieldSpan(w.rule, p.floor, p.cut.Date)
-		w.kv.DeleteRange(s.low, s.high)
+		low, high := d.FieldBounds(w.rule, p.floor, p.cut.Date)
+		w.kv.DeleteRange(low, high)
 	}
 	return nil
 }

@@ -313,11 +313,11 @@ func (x *script) due() (out string) {
 	x.read(x.ns(), func(r *Reader) error {
 		for i := range r.Rules().All() {
 			rule := &r.Rules().All()[i]
-			next, ok, err := r.NextDeadline(rule)
+			next, ok, err := r.Dates().Next(rule)
 			if err != nil {
 				return err
 			}
-			n, err := r.Backlog(rule, x.Now(), 1000)
+			n, err := r.Dates().Count(rule, x.Now(), 1000)
 			if err != nil {
 				return err
 			}

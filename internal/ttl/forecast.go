@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/due"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -48,7 +49,7 @@ type Forecast struct {
 	// First and Last are the earliest and the latest deadline; policy.Never when there is none.
 	First, Last int64
 
-	Walked storage.Walked
+	Walked due.Walked
 	// CountedTo is the time up to which all is counted, when not all was walked; policy.Never where that can be said of none.
 	CountedTo int64
 }
@@ -79,7 +80,7 @@ func (f *Forecast) count(r *storage.Reader, rule *policy.Rule, h Horizon, docume
 	f.Counts = make([]int64, len(f.Ends))
 	f.First, f.Last, f.CountedTo = policy.Never, policy.Never, policy.Never
 	dated, last := int64(0), int64(0)
-	f.Walked, err = r.Deadlines(rule, max(h.Keys, 0), func(deadline int64) {
+	f.Walked, err = r.Dates().Deadlines(rule, max(h.Keys, 0), func(deadline int64) {
 		if dated == 0 || deadline > last {
 			last = deadline
 		}

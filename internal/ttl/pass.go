@@ -121,7 +121,7 @@ func (m *Monitor) upcoming(ctx context.Context, now int64, scope []uint32) error
 		}
 		rules := r.Rules().All()
 		for i := range rules {
-			at, ok, err := r.Upcoming(&rules[i], now)
+			at, ok, err := r.Dates().Upcoming(&rules[i], now)
 			if err != nil {
 				return err
 			}

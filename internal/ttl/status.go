@@ -107,17 +107,17 @@ func inert(d *index.Definition) string {
 
 func (m *Monitor) status(ctx context.Context, r *storage.Reader, rule *policy.Rule) (s Status, err error) {
 	s = Status{NS: r.Catalog().NS, Index: rule.Name(), Field: planField(rule), Seconds: rule.Seconds, Hides: rule.Hides(m.params.HideExpired.Get())}
-	if s.Oldest, _, err = r.NextDeadline(rule); err != nil {
+	if s.Oldest, _, err = r.Dates().Next(rule); err != nil {
 		return s, err
 	}
-	if s.Backlog, err = r.Backlog(rule, r.View().Now(), maxBacklog); err != nil {
+	if s.Backlog, err = r.Dates().Count(rule, r.View().Now(), maxBacklog); err != nil {
 		return s, err
 	}
 	s.Exact = s.Backlog < maxBacklog
 	if s.DeletedEver, err = r.Expired(); err != nil {
 		return s, err
 	}
-	if s.Future, err = r.ModifiedAfter(rule, r.View().Now()+soon, maxFuture); err != nil {
+	if s.Future, err = r.Dates().ModifiedAfter(rule, r.View().Now()+soon, maxFuture); err != nil {
 		return s, err
 	}
 	if o := r.Catalog().Order; o != nil && rule.Index != nil && o.Index == rule.Index.ID {
@@ -128,7 +128,7 @@ func (m *Monitor) status(ctx context.Context, r *storage.Reader, rule *policy.Ru
 		s.Order = &order
 	}
 	if until, ok := r.GraceUntil(rule); ok { // which is worth a word where anything is spared
-		spared, err := r.Backlog(rule, rule.Grace.At, 1)
+		spared, err := r.Dates().Count(rule, rule.Grace.At, 1)
 		if err != nil {
 			return s, err
 		}
@@ -182,12 +182,12 @@ func (m *Monitor) standing(ctx context.Context) (t standing, err error) {
 }
 
 func (t *standing) add(r *storage.Reader, rule *policy.Rule, now int64) error {
-	oldest, ok, err := r.NextDeadline(rule)
+	oldest, ok, err := r.Dates().Next(rule)
 	if err != nil || !ok || oldest > now {
 		return err
 	}
 	t.lag = max(t.lag, now-oldest)
-	n, err := r.Backlog(rule, now, maxStandingBacklog+1-t.backlog)
+	n, err := r.Dates().Count(rule, now, maxStandingBacklog+1-t.backlog)
 	t.backlog += n
 	if t.backlog > maxStandingBacklog {
 		t.backlog, t.more = maxStandingBacklog, true

@@ -137,3 +137,34 @@ func (s *Set) page(n uint64) *page {
 	s.last, s.number = p, n
 	return p
 }
+
+// IDs is a Set for ids of all kinds: those without numbers are kept as they are, so many at most. The zero IDs has met none.
+type IDs struct {
+	// Unnumbered says that ids of eight bytes are no numbers either.
+	Unnumbered bool
+
+	set    Set
+	others map[string]struct{}
+}
+
+// maxOthers bounds the ids without numbers that are kept in memory.
+const maxOthers = 1 << 20
+
+// Add says whether id is met for the first time. sure is false when there is no more room, so that nobody knows.
+func (s *IDs) Add(id layout.RecordID) (first, sure bool) {
+	if n, numbered := id.Sequence(); numbered && !s.Unnumbered {
+		sure = !s.set.Full()
+		return s.set.AddSequence(n), sure
+	}
+	if _, again := s.others[string(id)]; again {
+		return false, true
+	}
+	if len(s.others) == maxOthers {
+		return true, false
+	}
+	if s.others == nil {
+		s.others = map[string]struct{}{}
+	}
+	s.others[string(id)] = struct{}{}
+	return true, true
+}

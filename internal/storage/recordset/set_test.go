@@ -81,3 +81,18 @@ func TestMoved(t *testing.T) {
 		}
 	}
 }
+
+// TestIDs: ids without numbers are told apart by what they are, and those of eight bytes too where they are no numbers.
+func TestIDs(t *testing.T) {
+	for _, unnumbered := range []bool{false, true} {
+		ids := IDs{Unnumbered: unnumbered}
+		for i, c := range []struct {
+			id   string
+			want bool
+		}{{"a key", true}, {"a key", false}, {"eightlet", true}, {"eightlet", false}, {"eightles", true}} {
+			if first, sure := ids.Add(layout.RecordID(c.id)); first != c.want || !sure {
+				t.Errorf("%d: %s is new: %v, %v", i, c.id, first, sure)
+			}
+		}
+	}
+}

@@ -12,15 +12,15 @@ import (
 
 // Keys moves an engine's iterator in one direction and ends with its context. The zero Keys has nothing to walk.
 type Keys struct {
-	ctx     context.Context
-	it      kv.Iterator // nil: there is nothing to walk
+	ctx context.Context
+	it  kv.Iterator // nil: there is nothing to walk
 	// Reverse says that the walk goes down.
 	Reverse bool
 	// Again has a walk begin with the key that it would go on behind. It is set before Open.
 	Again bool
-	first   func() bool // the move that comes next, when it is not a step
-	steps   int
-	ended   error
+	first func() bool // the move that comes next, when it is not a step
+	steps int
+	ended error
 }
 
 // StepsBetweenChecks is how many keys a walk passes between two looks at its context.

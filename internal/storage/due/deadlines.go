@@ -1,9 +1,10 @@
-package storage
+package due
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
@@ -12,10 +13,6 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/walk"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
-
-// maxDatedOnce bounds the record ids that a walk over deadlines keeps in memory, to count a document with several dates once,
-// where those are no numbers. Where they are, see recordset.Set.
-const maxDatedOnce = 1 << 20
 
 // Walked is how far a walk over keys came.
 type Walked struct {
@@ -28,7 +25,7 @@ type Walked struct {
 // earliest first, but for the own rule of a time series, whose deadlines come anew for each meta value. It reads keys, and no
 // document. It ends behind limit keys, where a document may have several dates behind as many documents as can be told apart
 // in bounded memory, and with the view's context.
-func (r *Reader) Deadlines(rule *policy.Rule, limit int64, f func(deadline int64)) (Walked, error) {
+func (r *Source) Deadlines(rule *policy.Rule, limit int64, f func(deadline int64)) (Walked, error) {
 	rule, ok := r.current(rule)
 	if !ok {
 		return Walked{All: true}, nil
@@ -36,18 +33,23 @@ func (r *Reader) Deadlines(rule *policy.Rule, limit int64, f func(deadline int64
 	return r.deadlinesBy(rule, endOfTime, limit, f)
 }
 
+// DeadlinesBy calls f with the deadline of each document that is due at now by a rule as it is given; it ends as Deadlines does.
+func (r *Source) DeadlinesBy(rule *policy.Rule, now int64, f func(deadline int64)) (Walked, error) {
+	return r.deadlinesBy(rule, dueAt(now), math.MaxInt64, f)
+}
+
 // deadlinesBy is Deadlines for a rule as it is given, and for dates up to the latest.
-func (r *Reader) deadlinesBy(rule *policy.Rule, latest func(policy.Rule) int64, limit int64, f func(deadline int64)) (Walked, error) {
+func (r *Source) deadlinesBy(rule *policy.Rule, latest func(policy.Rule) int64, limit int64, f func(deadline int64)) (Walked, error) {
 	spans := r.spansOf(rule, latest)
 	if rule.Kind == policy.Series {
 		return r.seriesDeadlines(spans[0], limit, f)
 	}
-	dead, err := r.swept()
+	dead, err := r.State.Tombstones()
 	if err != nil {
 		return Walked{}, err
 	}
-	d := deadlines{limit: limit, dead: dead, several: !r.onceEach(rule), numbered: r.c.idLength > 0}
-	err = d.open(r.view.ctx, r.view.reader, spans)
+	d := deadlines{limit: limit, dead: dead, several: !r.OnceEach(rule), met: recordset.IDs{Unnumbered: !r.IsNumbered}}
+	err = d.open(r.Ctx, r.Snapshot, spans)
 	for err == nil {
 		h := d.earliest()
 		if h == nil {
@@ -60,14 +62,14 @@ func (r *Reader) deadlinesBy(rule *policy.Rule, latest func(policy.Rule) int64, 
 	return d.Walked, errors.Join(err, d.close())
 }
 
-func (r *Reader) seriesDeadlines(s span, limit int64, f func(int64)) (Walked, error) {
+func (r *Source) seriesDeadlines(s Span, limit int64, f func(int64)) (Walked, error) {
 	var w Walked
-	all, err := r.walkSeries(s, nil, func(_ RecordID, key []byte) step {
+	all, err := r.walkSeries(s, nil, func(_ layout.RecordID, key []byte) step {
 		if w.Keys == limit {
 			return enough
 		}
 		w.Keys++
-		if deadline := s.after.After(seriesTime(key)); deadline != policy.Never {
+		if deadline := s.after.After(layout.SeriesTime(key)); deadline != policy.Never {
 			f(deadline)
 		}
 		return onward
@@ -84,22 +86,20 @@ type deadlines struct {
 	heads []*deadlineHead
 	dead  expiryorder.Tombstones // what has been swept and is still in the index
 
-	several  bool // a document may come more than once
-	numbered bool // record ids have sequences
-	seen     recordset.Set
-	others   map[string]struct{} // is seen where they have none
+	several bool // a document may come more than once
+	met     recordset.IDs
 }
 
 // deadlineHead stands at one entry of a span.
 type deadlineHead struct {
-	span
+	Span
 	walk     walk.Keys
 	deadline int64 // policy.Never at the end
 }
 
-func (d *deadlines) open(ctx context.Context, r kv.Reader, spans []span) error {
+func (d *deadlines) open(ctx context.Context, r kv.Reader, spans []Span) error {
 	for _, s := range spans {
-		h := &deadlineHead{span: s}
+		h := &deadlineHead{Span: s}
 		if err := h.walk.Open(ctx, r, kv.IterOptions{Lower: s.low, Upper: s.high}, s.backward, nil); err != nil {
 			return err
 		}
@@ -166,25 +166,13 @@ func (d *deadlines) counts(h *deadlineHead) (bool, error) {
 }
 
 // first says whether the id is met for the first time; where that cannot be told any more, the walk is cut.
-func (d *deadlines) first(id RecordID) bool {
-	switch {
-	case !d.several:
-		return true
-	case d.numbered:
-		d.cut = d.seen.Full()
-		return d.seen.Add(id)
-	}
-	if _, again := d.others[string(id)]; again {
-		return false
-	}
-	if d.cut = len(d.others) == maxDatedOnce; d.cut {
+func (d *deadlines) first(id layout.RecordID) bool {
+	if !d.several {
 		return true
 	}
-	if d.others == nil {
-		d.others = map[string]struct{}{}
-	}
-	d.others[string(id)] = struct{}{}
-	return true
+	first, sure := d.met.Add(id)
+	d.cut = !sure
+	return first
 }
 
 func (d *deadlines) close() error {

@@ -1,0 +1,45 @@
+package storage
+
+import (
+	"github.com/ebbdb/ebb/internal/storage/due"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
+)
+
+// Dates is where the collection has the dates that its rules count from, for those who ask when documents expire. What it finds
+// is stored, hidden or not.
+func (r *Reader) Dates() *due.Source {
+	return &due.Source{Ctx: r.view.ctx, Snapshot: r.view.reader, Collection: r.c.Collection, Rules: r.c.rules, Order: r.c.order,
+		IsNumbered: r.c.idLength > 0, State: (*dates)(r)}
+}
+
+// dates is a Reader as due asks it.
+type dates Reader
+
+func (d *dates) Tombstones() (expiryorder.Tombstones, error) { return (*Reader)(d).swept() }
+
+func (d *dates) Floor(span byte) int64 { return (*Reader)(d).floor(span) }
+
+func (d *dates) IsInOrder() bool { return d.c.isInOrder() }
+
+func (d *dates) Index(number uint32) (e layout.Entries, multikey bool) {
+	ix := d.c.index(number)
+	if ix == nil {
+		return layout.Entries{}, false
+	}
+	return ix.entries, ix.multikey.any()
+}
+
+// isInOrder says whether all records are known to lie in the order of expiry.
+func (c *collection) isInOrder() bool {
+	return c.order.Relocates() && c.state.inOrder.Load() == c.order.Number
+}
+
+// current is a rule as the view's catalogue has it: its TTL may have changed, and its index may be gone.
+func (r *Reader) current(rule *policy.Rule) (*policy.Rule, bool) {
+	if rule.Index == nil {
+		return r.c.rules.Own()
+	}
+	return r.c.rules.ForIndexID(rule.Index.ID)
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
@@ -46,4 +48,21 @@ func (e *Engine) Settle(tries int) {
 	for range 3 { // one thing leads to another
 		passes(func() bool { return isAtWork(e.db.Metrics()) }, tries)
 	}
+}
+
+// BeforeTable has f asked before the committer opens a table to look into it: what f returns, if anything, it finds instead.
+func (e *Engine) BeforeTable(f func(path string) (vfs.File, error)) {
+	e.commits.disk = &askingDisk{e.commits.disk, f}
+}
+
+type askingDisk struct {
+	vfs.FS
+	ask func(path string) (vfs.File, error)
+}
+
+func (d *askingDisk) Open(path string, o ...vfs.OpenOption) (vfs.File, error) {
+	if f, err := d.ask(path); f != nil || err != nil {
+		return f, err
+	}
+	return d.FS.Open(path, o...)
 }

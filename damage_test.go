@@ -192,6 +192,9 @@ func (a acknowledged) survives(t *testing.T, dir, name, what string) (outcome st
 	found := strings.Join(checked.Damages, "\n")
 	s, err := ebb.Open(ebb.Options{Port: ebb.AnyPort, DBPath: dir})
 	if err != nil {
+		if strings.Contains(err.Error(), "is damaged") && !errors.Is(err, ebb.ErrDamaged) {
+			t.Errorf("%s, %s: the error is not ErrDamaged: %v", name, what, err)
+		}
 		if !names(err.Error()) {
 			t.Errorf("%s, %s: the error does not name the file: %v", name, what, err)
 		}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
@@ -53,7 +55,7 @@ func openDatabase(s *Server) (d *database, err error) {
 			d = nil
 		}
 	}()
-	scripts := scriptEngine(s.opts, s.memory)
+	scripts := scriptEngine(s.opts, s.log, s.memory)
 	d.scripts = scripts
 	s.memory.Watch(func() int64 { return host.Resident() + scripts.Resident() }, host.Look().MemoryLimit)
 	d.params = parameter.NewRegistry(func(name string) {
@@ -61,11 +63,11 @@ func openDatabase(s *Server) (d *database, err error) {
 			d.monitor.ParameterChanged(name)
 		}
 	})
-	command.AddParameters(d.params, s.opts.Log.SetVerbosity)
+	command.AddParameters(d.params, s.log.SetVerbosity)
 	d.expiry = ttl.NewParameters(d.params)
-	for _, p := range s.opts.Parameters {
-		if _, err := d.params.Set(p.Name, bson.String(p.Value), parameter.Startup); err != nil {
-			return d, fmt.Errorf("--setParameter %s: %w", p.Name, err)
+	for _, name := range slices.Sorted(maps.Keys(s.opts.Parameters)) {
+		if _, err := d.params.Set(name, bson.String(s.opts.Parameters[name]), parameter.Startup); err != nil {
+			return d, fmt.Errorf("--setParameter %s: %w", name, err)
 		}
 	}
 	letRemove, err := d.openEngine(s)
@@ -73,15 +75,15 @@ func openDatabase(s *Server) (d *database, err error) {
 		return d, err
 	}
 	filters := match.NewParser()
-	ops, cursors := operation.NewRegistry(s.opts.Clock), cursor.NewRegistry(s.opts.Clock, s.memory)
-	d.monitor = ttl.New(ttl.Options{Clock: s.opts.Clock, Params: d.expiry, Ops: ops, Log: s.opts.Log.For("TTL")})
+	ops, cursors := operation.NewRegistry(s.clock), cursor.NewRegistry(s.clock, s.memory)
+	d.monitor = ttl.New(ttl.Options{Clock: s.clock, Params: d.expiry, Ops: ops, Log: s.log.For("TTL")})
 	var engine *query.Engine
 	temp, err := spillDir(s)
 	if err != nil {
 		return d, err
 	}
 	d.store, err = storage.Open(context.Background(), d.engine, storage.Options{
-		Clock: s.opts.Clock, Indexes: index.NewParser(filters), HideExpired: d.expiry.HideExpired.Get, Held: d.monitor.Hold, Grace: d.expiry.Grace,
+		Clock: s.clock, Indexes: index.NewParser(filters), HideExpired: d.expiry.HideExpired.Get, Held: d.monitor.Hold, Grace: d.expiry.Grace,
 		OnDDL: func(e storage.Event) {
 			endCursors(cursors, e)
 			d.monitor.OnDDL(e)
@@ -90,7 +92,7 @@ func openDatabase(s *Server) (d *database, err error) {
 			}
 		},
 		OnDeadline: d.monitor.OnDeadline, HidesUpTo: d.monitor.HidesUpTo,
-		Logger:  s.opts.Log.For("STORAGE"),
+		Logger:  s.log.For("STORAGE"),
 		TempDir: temp,
 		Memory:  s.memory,
 	})
@@ -118,7 +120,7 @@ func openDatabase(s *Server) (d *database, err error) {
 
 // openEngine opens the store. It removes nothing before letRemove is called: what it takes for obsolete is then known to be.
 func (d *database) openEngine(s *Server) (letRemove func(), err error) {
-	o := pebblekv.Options{Logger: s.opts.Log.For("STORAGE"), Clock: clock.Wall(), // syncs are about real disks
+	o := pebblekv.Options{Logger: s.log.For("STORAGE"), Clock: clock.Wall(), // syncs are about real disks
 		OnFailure: s.fail, StartWithDamagedLog: s.opts.StartWithDamagedLog, HoldRemovals: true}
 	o.CacheBytes, o.RowCacheBytes = s.opts.caches()
 	o.MemTableBytes = s.opts.memTableBytes
@@ -194,10 +196,10 @@ func endCursors(cursors *cursor.Registry, e storage.Event) {
 
 func (d *database) config(s *Server) command.Config {
 	return command.Config{
-		Clock: s.opts.Clock, Log: s.opts.Log.For("COMMAND"), Engine: s.opts.Engine, DBPath: s.DBPath(),
+		Clock: s.clock, Log: s.log.For("COMMAND"), Engine: s.opts.Engine, DBPath: s.DBPath(),
 		Argv: s.opts.Argv, Parsed: s.opts.Parsed, Version: MongoVersion, EbbVersion: Version,
 		Traffic:   func() command.Traffic { return command.Traffic(s.network.Stats()) },
-		RecentLog: s.opts.Log.Recent, StartupWarnings: s.opts.Log.StartupWarnings,
+		RecentLog: s.log.Recent, StartupWarnings: s.log.StartupWarnings,
 		Stopping:  s.network.Stopping(),
 		Shutdown:  func() { s.askOnce.Do(func() { close(s.asked) }) },
 		RotateLog: s.opts.RotateLog, Expiry: d.monitor,

@@ -14,11 +14,14 @@ import (
 	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/server"
+	"github.com/ebbdb/ebb/internal/serverlog"
 )
 
 // Server is one open server.
 type Server struct {
 	opts    Options
+	log     *serverlog.Log
+	clock   clock.Clock
 	dir     *dbpath.Dir // nil in memory
 	network *server.Server
 	memory  *memory.Governor
@@ -31,14 +34,23 @@ type Server struct {
 
 // Open builds a server. It listens already when Open returns, and answers from Serve on.
 //
-// What can go wrong goes wrong before the data is touched: the port first, then the directory.
+// What can go wrong goes wrong before the data is touched: the port first (an error that is syscall.EADDRINUSE, say), then the
+// directory (ErrInUse, ErrDamaged). Nothing is left open then.
 func Open(opts Options) (*Server, error) {
+	s, err := open(opts)
+	if err != nil {
+		return nil, withNames(err)
+	}
+	return s, nil
+}
+
+func open(opts Options) (*Server, error) {
 	opts = opts.withDefaults()
-	s := &Server{opts: opts, asked: make(chan struct{}), failed: failed{noted: make(chan struct{})}}
-	s.memory = memory.New(opts.MemoryBytes, clock.Wall(), opts.Log.For("CONTROL")) // waits are of real clients
+	s := &Server{opts: opts, log: serverlog.Of(opts.Log), clock: clockOf(opts.Clock), asked: make(chan struct{}), failed: failed{noted: make(chan struct{})}}
+	s.memory = memory.New(opts.MemoryBytes, clock.Wall(), s.log.For("CONTROL")) // waits are of real clients
 	network, err := server.Listen(context.Background(), server.Options{
 		Addresses: opts.Addresses, Port: opts.Port, MaxConns: opts.MaxConns, Compressors: opts.Compressors,
-		Quiet: opts.Quiet, Log: opts.Log.For("NETWORK"),
+		Quiet: opts.Quiet, Log: s.log.For("NETWORK"),
 		Clock:  clock.Wall(), // sockets live in real time
 		Memory: s.memory,
 	})
@@ -51,7 +63,7 @@ func Open(opts Options) (*Server, error) {
 			return nil, errors.Join(err, s.Close())
 		}
 		if s.dir.Unclean() {
-			opts.Log.For("STORAGE").Warn("Detected unclean shutdown - lock file is not empty", "dbpath", s.dir.Path())
+			s.log.For("STORAGE").Warn("Detected unclean shutdown - lock file is not empty", "dbpath", s.dir.Path())
 		}
 	}
 	if s.database, err = openDatabase(s); err != nil {
@@ -79,7 +91,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	for _, a := range s.network.Addrs() {
 		addresses = append(addresses, a.String())
 	}
-	s.opts.Log.For("NETWORK").Info("Waiting for connections", "address", addresses[0], "addresses", addresses,
+	s.log.For("NETWORK").Info("Waiting for connections", "address", addresses[0], "addresses", addresses,
 		"dbpath", s.DBPath(), "storageEngine", s.opts.Engine, "version", Version, "mongoVersion", MongoVersion, "pid", os.Getpid())
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

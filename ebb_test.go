@@ -38,8 +38,8 @@ func TestOpenServeClose(t *testing.T) {
 		if s.DBPath() != path {
 			t.Errorf("dbpath %s", s.DBPath())
 		}
-		if _, err := ebb.Open(ebb.Options{Port: ebb.AnyPort, DBPath: path}); err == nil {
-			t.Error("a second server opened the same directory")
+		if _, err := ebb.Open(ebb.Options{Port: ebb.AnyPort, DBPath: path}); !errors.Is(err, ebb.ErrInUse) {
+			t.Errorf("a second server in the same directory: %v", err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)

@@ -59,11 +59,16 @@ func (l *lockedLog) String() string {
 	return l.text.String()
 }
 
+// turned is a Clock that the test turns.
+type turned struct{ *clock.Fake }
+
+func (c turned) NewTimer(d time.Duration) Timer { return c.Fake.NewTimer(d) }
+
 func (s *fullServer) start() {
 	s.Helper()
 	s.log.text.Reset()
 	var err error
-	s.server, err = Open(Options{Port: AnyPort, DBPath: s.path, Clock: s.clock, disk: s.disk, Log: serverlog.New(&s.log, 0), ScriptsInProcess: true,
+	s.server, err = Open(Options{Port: AnyPort, DBPath: s.path, Clock: turned{s.clock}, disk: s.disk, Log: serverlog.New(&s.log, 0).Logger(), ScriptsInProcess: true,
 		OnFailure: func(err error) { s.Errorf("the store failed: %v", err) }})
 	if err != nil {
 		s.Fatal(err)

@@ -1,15 +1,14 @@
 package ebb
 
 import (
+	"log/slog"
 	"runtime/debug"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/host"
-	"github.com/ebbdb/ebb/internal/serverlog"
 )
 
 // Version is Ebb's own version.
@@ -63,23 +62,25 @@ type Options struct {
 	// is full; 0 is 512 and 256 MiB, less on a small disk, and what is negative is none.
 	MinFreeBytes, ReserveBytes int64
 
-	// Parameters are server parameters, as --setParameter sets them.
-	Parameters []config.Parameter
-	// Argv and Parsed are what getCmdLineOpts answers.
+	// Parameters are server parameters by name, with their values in words, as --setParameter sets them.
+	Parameters map[string]string
+	// Argv and Parsed are what getCmdLineOpts answers; Parsed is a BSON document, nil an empty one.
 	Argv   []string
-	Parsed bson.Doc
+	Parsed []byte
 
 	// Quiet leaves connections that come and go out of the log.
 	Quiet bool
-	// Log takes the server's log; nil throws it away.
-	Log *serverlog.Log
+	// Log takes the server's log; nil throws it away. Each event has the attribute c, its component as mongod calls it (NETWORK,
+	// STORAGE, INDEX, TTL …), and what it tells beside its message in the group attr. The command getLog shows the last of them
+	// either way.
+	Log *slog.Logger
 	// RotateLog begins a new log file for logRotate; nil where the log is no file.
 	RotateLog func() error
 	// OnFailure is told once, on a goroutine of its own, when the store can no longer keep what it promised: see ErrStoreFailed.
 	// Serve returns then by itself, when the operations under way have ended; whoever wants to end the process before does it here.
 	OnFailure func(error)
-	// Clock is the database's time; nil is the machine's.
-	Clock clock.Clock
+	// Clock is the database's time; nil is the machine's. Sockets and disks live in the machine's either way.
+	Clock Clock
 
 	memTableBytes int64
 	disk          vfs.FS // where the store is, in tests; nil is the machine's disk
@@ -121,12 +122,6 @@ func (o Options) withDefaults() Options {
 	o.memTableBytes = memTableFor(limit)
 	if o.Parsed == nil {
 		o.Parsed = bson.EmptyDoc
-	}
-	if o.Log == nil {
-		o.Log = serverlog.Discard()
-	}
-	if o.Clock == nil {
-		o.Clock = clock.Wall()
 	}
 	return o
 }

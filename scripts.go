@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/memory"
+	"github.com/ebbdb/ebb/internal/serverlog"
 )
 
 // WorkScripts is what a program named by Options.ScriptCommand does: it runs the scripts that come on in, its standard
@@ -23,13 +24,13 @@ func WorkScripts(in io.Reader, out io.Writer, limit string) error {
 }
 
 // scriptEngine is where scripts run; nil is nowhere.
-func scriptEngine(o Options, g *memory.Governor) *javascript.Engine {
+func scriptEngine(o Options, log *serverlog.Log, g *memory.Governor) *javascript.Engine {
 	switch {
 	case o.NoJavaScript:
 		return nil
 	case len(o.ScriptCommand) > 0:
 		return javascript.InWorkers(clock.Wall(), javascript.Processes{
-			Command: o.ScriptCommand, Memory: host.Look().MemoryLimit, Governor: g, Log: o.Log.For("COMMAND"),
+			Command: o.ScriptCommand, Memory: host.Look().MemoryLimit, Governor: g, Log: log.For("COMMAND"),
 		})
 	case o.ScriptsInProcess:
 		return javascript.InProcess(clock.Wall())

@@ -13,7 +13,7 @@ const minOpenFiles = 64000
 
 // warnOfSurroundings logs what an operator should know about how the server runs, in mongod's words; getLog keeps it.
 func (s *Server) warnOfSurroundings(m host.Machine) {
-	log := s.opts.Log.Startup()
+	log := s.log.Startup()
 	log.Warn("Access control is not enabled for the database. Read and write access to data and configuration is unrestricted")
 	if slices.ContainsFunc(s.network.Addrs(), isUnspecified) {
 		log.Warn("This server is bound to all addresses, and access control is not enabled: whoever reaches it can read and change all data. " +

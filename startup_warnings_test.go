@@ -21,7 +21,7 @@ func TestStartupWarnings(t *testing.T) {
 		all     bool
 	}{{"127.0.0.1", false}, {"*", true}} {
 		var log bytes.Buffer
-		s, err := ebb.Open(ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, Addresses: []string{c.address}, Log: serverlog.New(&log, 0), ScriptsInProcess: true})
+		s, err := ebb.Open(ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, Addresses: []string{c.address}, Log: serverlog.New(&log, 0).Logger(), ScriptsInProcess: true})
 		if err != nil {
 			t.Fatal(err)
 		}

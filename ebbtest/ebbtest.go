@@ -26,7 +26,7 @@ import (
 type Server struct {
 	// Clock is the database's time. It begins at the machine's, and stands still until it is turned; Advance turns it and
 	// waits for what follows from that.
-	Clock *clock.Fake
+	Clock *Clock
 
 	t      testing.TB
 	server *ebb.Server
@@ -49,7 +49,7 @@ func Start(t testing.TB, options ...Option) *Server {
 	for _, o := range options {
 		o(&c)
 	}
-	s := &Server{Clock: clock.NewFake(c.start), t: t}
+	s := &Server{Clock: NewClock(c.start), t: t}
 	var err error
 	if s.server, err = ebb.Open(ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, Clock: s.Clock, ScriptsInProcess: true}); err != nil {
 		t.Fatal(err)

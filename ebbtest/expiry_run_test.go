@@ -10,9 +10,8 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/ebbtest"
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/clock"
-	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/serverlog"
 )
 
@@ -34,7 +33,7 @@ import (
 // What goes wrong is a panic with a wrong.
 type trial struct {
 	folder  string // "" in memory
-	clock   *clock.Fake
+	clock   *ebbtest.Clock
 	log     *serverlog.Log
 	server  *ebb.Server
 	stop    func()
@@ -61,22 +60,23 @@ func must[T any](v T, err error) T {
 }
 
 func newTrial(folder string) *trial {
-	x := &trial{folder: folder, clock: clock.NewFake(zero), truth: newTruth(zero.UnixMilli()), cursors: map[string]*opened{}, met: met{}}
+	x := &trial{folder: folder, clock: ebbtest.NewClock(zero), truth: newTruth(zero.UnixMilli()), cursors: map[string]*opened{}, met: met{}}
 	x.start()
 	return x
 }
 
 func (x *trial) start() {
 	x.log = serverlog.Discard()
-	options := ebb.Options{Log: x.log, Port: ebb.AnyPort, Engine: ebb.InMemory, Clock: x.clock, CacheBytes: 1 << 20}
+	options := ebb.Options{Log: x.log.Logger(), Port: ebb.AnyPort, Engine: ebb.InMemory, Clock: x.clock, CacheBytes: 1 << 20, Parameters: map[string]string{
+		"ttlMonitorSleepSecs": "2147483647",
+		"ttlChangeGraceSecs":  strconv.FormatInt(x.truth.graceSecs, 10),
+	}}
 	if x.folder != "" {
 		options.Engine, options.DBPath = ebb.Pebble, x.folder
 	}
 	for name, on := range map[string]bool{"ttlMonitorEnabled": x.truth.enabled, "ttlMonitorPrecise": x.truth.precise, "ttlHideExpired": x.truth.hideAll} {
-		options.Parameters = append(options.Parameters, config.Parameter{Name: name, Value: strconv.FormatBool(on)})
+		options.Parameters[name] = strconv.FormatBool(on)
 	}
-	options.Parameters = append(options.Parameters, config.Parameter{Name: "ttlMonitorSleepSecs", Value: "2147483647"},
-		config.Parameter{Name: "ttlChangeGraceSecs", Value: strconv.FormatInt(x.truth.graceSecs, 10)})
 	x.server = must(ebb.Open(options))
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)

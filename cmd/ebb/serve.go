@@ -100,7 +100,7 @@ func open(ctx context.Context, opts ebb.Options, file *logFile) (*ebb.Server, er
 		select {
 		case o = <-done:
 		case <-timer.C():
-			opts.Log.For("CONTROL").Info("Now exiting; the server was not open yet", "exitCode", 0, "reason", reasonFor(ctx))
+			serverlog.Of(opts.Log).For("CONTROL").Info("Now exiting; the server was not open yet", "exitCode", 0, "reason", reasonFor(ctx))
 			if file != nil {
 				_ = file.Abandon()
 			}
@@ -160,18 +160,20 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 		CacheBytes:   cfg.Storage.CacheBytes,
 		MinFreeBytes: cfg.Storage.MinFreeBytes,
 		ReserveBytes: cfg.Storage.ReserveBytes,
-		Parameters:   cfg.SetParameter,
+		Parameters:   map[string]string{},
 		Argv:         cfg.Argv,
 		Parsed:       cfg.Parsed,
 		Quiet:        cfg.SystemLog.Quiet,
-		Log:          log,
-		Clock:        clock.Wall(),
+		Log:          log.Logger(),
 		OnFailure:    func(error) { os.Exit(exitStoreFailed) }, // clients know sooner than if operations were waited for
 
 		StartWithDamagedLog: cfg.Storage.StartWithDamagedLog,
 
 		NoJavaScript:  !cfg.Security.JavaScript,
 		ScriptCommand: scriptCommand(),
+	}
+	for _, p := range cfg.SetParameter {
+		opts.Parameters[p.Name] = p.Value // of two of a name the later one
 	}
 	if opts.Port == 0 {
 		opts.Port = ebb.AnyPort

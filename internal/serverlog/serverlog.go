@@ -46,8 +46,12 @@ func New(out io.Writer, verbosity int) *Log {
 	l := &Log{}
 	l.mu.out = out
 	l.SetVerbosity(verbosity)
-	l.root = slog.New(slog.NewJSONHandler(l, &slog.HandlerOptions{Level: &l.level, ReplaceAttr: shape}))
+	l.root = slog.New(&handler{log: l, lines: l.jsonLines()})
 	return l
+}
+
+func (l *Log) jsonLines() slog.Handler {
+	return slog.NewJSONHandler(l, &slog.HandlerOptions{Level: &l.level, ReplaceAttr: shape})
 }
 
 // SetOutput makes the lines go to out from now on, those first that waited for it.
@@ -68,6 +72,9 @@ func (l *Log) SetVerbosity(verbosity int) {
 	}
 	l.level.Set(slog.LevelDebug - slog.Level(verbosity-1))
 }
+
+// Logger is the logger that all others of the Log come from. Of finds the Log behind it again.
+func (l *Log) Logger() *slog.Logger { return l.root }
 
 // For is the logger of one component, one of mongod's: NETWORK, STORAGE, COMMAND, INDEX, CONTROL …
 func (l *Log) For(component string) *slog.Logger {

@@ -1,0 +1,64 @@
+package serverlog
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+)
+
+// handler makes lines of records, and hands the records on to somebody else's handler, if there is one.
+type handler struct {
+	log   *Log
+	lines slog.Handler
+	next  slog.Handler // or nil
+}
+
+// Of is the Log behind a logger. A logger that is none of a Log's gets one, which keeps the last lines and hands every
+// record on to it, in so far as it wants it. With nil nothing is handed on.
+func Of(logger *slog.Logger) *Log {
+	if logger == nil {
+		return Discard()
+	}
+	if h, ok := logger.Handler().(*handler); ok {
+		return h.log
+	}
+	l := New(io.Discard, 0)
+	l.root = slog.New(&handler{log: l, lines: l.jsonLines(), next: logger.Handler()})
+	return l
+}
+
+// Enabled says whether either wants records of the level. How much the Log keeps says nothing about what the other wants.
+func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.lines.Enabled(ctx, level) || h.next != nil && h.next.Enabled(ctx, level)
+}
+
+// Handle gives the record to those who want it.
+func (h *handler) Handle(ctx context.Context, r slog.Record) error {
+	var err, other error
+	if h.lines.Enabled(ctx, r.Level) {
+		err = h.lines.Handle(ctx, r.Clone())
+	}
+	if h.next != nil && h.next.Enabled(ctx, r.Level) {
+		other = h.next.Handle(ctx, r)
+	}
+	return errors.Join(err, other)
+}
+
+// WithAttrs is slog.Handler's.
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return h.both(func(to slog.Handler) slog.Handler { return to.WithAttrs(attrs) })
+}
+
+// WithGroup is slog.Handler's.
+func (h *handler) WithGroup(name string) slog.Handler {
+	return h.both(func(to slog.Handler) slog.Handler { return to.WithGroup(name) })
+}
+
+func (h *handler) both(change func(slog.Handler) slog.Handler) *handler {
+	n := &handler{log: h.log, lines: change(h.lines)}
+	if h.next != nil {
+		n.next = change(h.next)
+	}
+	return n
+}

@@ -16,6 +16,12 @@
 // An Engine's DeleteRange and Load stand outside transactions: they are for data that nothing can reach any more, and for
 // data that nothing can reach yet. So does Replace, for data that nobody else writes meanwhile. A transaction's DeleteRange is
 // part of it.
+//
+// # The order of commits
+//
+// Whatever changes the store is a Commit: a value with a number and a time, which an Observer is told of in its order. Apply takes
+// a Commit that was ordered elsewhere. An engine that is given the Commits of another one, all of them and in their order, holds
+// the same keys and counters.
 package kv
 
 import (
@@ -58,6 +64,8 @@ var (
 	// ErrReadOnly is returned by Commit and by other writes when the engine takes none any more, because something stored is
 	// damaged; by BeginBlind and Room too, so that a write does not meet the damage before it is refused. Nothing was written.
 	ErrReadOnly error = &coded{"the store takes no writes", mongoerr.IllegalOperation}
+	// ErrOrder is returned by Apply for a commit that does not have the next number.
+	ErrOrder = errors.New("kv: the commit does not have the next number")
 )
 
 // coded is an error that clients see under a code of its own.
@@ -145,6 +153,8 @@ type Txn interface {
 	Add(key []byte, delta int64)
 	// Size is about how many bytes of writes the transaction holds.
 	Size() int
+	// Mean says what the transaction means, for the Observer. A transaction that writes nothing is no Commit and means nothing.
+	Mean(Meaning)
 	Commit(context.Context, Durability) error
 	Rollback()
 }
@@ -197,6 +207,13 @@ type Engine interface {
 	Load(ctx context.Context, next func() (key, value []byte, ok bool, err error)) error
 	// Replace begins to write what shall stand in the place of all keys from start on, up to an end that is said later.
 	Replace(start []byte) (Replacement, error)
+	// Observe has o told of each Commit from now on. It is called before the first, and at most once.
+	Observe(o Observer)
+	// Apply commits what was ordered elsewhere, under the number and the time that it has there; its number is the next here, or
+	// else it is ErrOrder. Claims are recorded and conflict with nothing.
+	Apply(ctx context.Context, c *Commit, d Durability) error
+	// Last is the number of the youngest Commit that is visible, and its time; zeros before the first.
+	Last() (number uint64, millis int64)
 	// Room says whether so many bytes of data may be added; if not the error is a SpaceError or ErrReadOnly. Who deletes need not
 	// ask, and meets the first from Commit only when the disk has no room at all.
 	Room(bytes int) error

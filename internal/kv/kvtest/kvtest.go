@@ -17,6 +17,8 @@ type Store struct {
 	kv.Engine
 	// Reopen closes the engine properly and opens it again on the same data; nil if its data ends with it.
 	Reopen func(t *testing.T) kv.Engine
+	// Another opens another empty engine of the kind, which the suite closes; nil if there can be but one.
+	Another func(t *testing.T) kv.Engine
 }
 
 // Run holds the engines that open makes to the contract. Each call of open makes a new, empty one.
@@ -49,6 +51,10 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"delete range in a transaction", checkTxnDeleteRange},
 		{"load", checkLoad},
 		{"replace", checkReplace},
+		{"commit order", checkCommitOrder},
+		{"concurrent commit order", checkConcurrentOrder},
+		{"encoded commits", checkEncoding},
+		{"apply", checkApply},
 		{"size of", checkSizeOf},
 		{"durability", checkDurability},
 		{"group commit", checkGroupCommit},

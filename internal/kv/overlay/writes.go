@@ -7,28 +7,18 @@ import (
 	"slices"
 
 	"github.com/tidwall/btree"
+
+	"github.com/ebbdb/ebb/internal/kv"
 )
 
-// Op is one write: Value was set at Key, or Key was deleted.
-type Op struct {
-	Key, Value []byte
-	Delete     bool
-	Cached     bool // Value is likely read by its key soon
-}
+var _ kv.Writes = (*Writes)(nil)
 
-// Range is all keys from Start up to, and without, End.
-type Range struct{ Start, End []byte }
-
-// Contains says whether key lies in r.
-func (r Range) Contains(key []byte) bool {
-	return bytes.Compare(r.Start, key) <= 0 && bytes.Compare(key, r.End) < 0
-}
-
-// Count is what was added to the counter at Key.
-type Count struct {
-	Key   []byte
-	Delta int64
-}
+// What a transaction writes is what its Commit carries.
+type (
+	Op    = kv.Op
+	Range = kv.Range
+	Count = kv.Count
+)
 
 // Writes are what a transaction has done so far. It is used by one goroutine at a time.
 //
@@ -94,7 +84,7 @@ func (w *Writes) DeleteRange(start, end []byte) {
 	if bytes.Compare(start, end) >= 0 {
 		return
 	}
-	w.ranges = append(w.ranges, Range{w.copyKey(start), w.copyKey(end)})
+	w.ranges = append(w.ranges, Range{Start: w.copyKey(start), End: w.copyKey(end)})
 	w.size += len(start) + len(end) + rangeOverhead
 }
 
@@ -117,7 +107,7 @@ func (w *Writes) Add(key []byte, delta int64) {
 	if w.counters == nil {
 		w.counters = w.room.counters[:0]
 	}
-	w.counters = slices.Insert(w.counters, i, Count{w.copyKey(key), delta})
+	w.counters = slices.Insert(w.counters, i, Count{Key: w.copyKey(key), Delta: delta})
 	w.size += len(key) + counterOverhead
 }
 

@@ -41,6 +41,9 @@ type committer struct {
 		counters map[string]*int64 // visible values, a cache
 		sums     []int64           // of the counters of the commit that is on its way in
 		watch    watch             // or nil
+		observer kv.Observer       // or nil
+		number   uint64            // of the youngest Commit
+		time     int64             // of it
 		stuck    bool              // Pebble panicked in a write and may hold its locks for good
 	}
 }
@@ -48,10 +51,13 @@ type committer struct {
 // maxCounters bounds the cache of counters; past it the cache starts anew.
 const maxCounters = 1 << 16
 
-// commit is one transaction's effect on its way in.
-type commit struct {
-	*txn
-	batch *pebble.Batch // nil: nothing to write
+// pending is a Commit on its way in.
+type pending struct {
+	*kv.Commit
+	begin   uint64        // the committer's sequence when its transaction began
+	batch   *pebble.Batch // nil: nothing to write
+	ordered bool          // it came with its number and time, and conflicts with nothing
+	end     func()        // ends the transaction; or nil
 }
 
 func newCommitter(db *pebble.DB, disk vfs.FS, dir string, f *failure, open *openTxns, h *rowcache.Cache) *committer {
@@ -62,7 +68,7 @@ func newCommitter(db *pebble.DB, disk vfs.FS, dir string, f *failure, open *open
 	return c
 }
 
-func (c *committer) commit(t commit, d kv.Durability) error {
+func (c *committer) commit(t *pending, d kv.Durability) error {
 	err := c.admit(t)
 	if t.batch == nil {
 		return err
@@ -74,7 +80,9 @@ func (c *committer) commit(t commit, d kv.Durability) error {
 		return err
 	}
 	c.snapshots.forget()
-	t.end()
+	if t.end != nil {
+		t.end()
+	}
 	closeBatch(t.batch)
 	if d == kv.Synced {
 		return c.synced()
@@ -95,7 +103,7 @@ func undetermined(err error) error {
 }
 
 // admit makes t visible or fails and leaves nothing behind.
-func (c *committer) admit(t commit) error {
+func (c *committer) admit(t *pending) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if t.batch != nil {
@@ -104,7 +112,7 @@ func (c *committer) admit(t commit) error {
 		}
 	}
 	c.mu.claims.forget(c.open.horizon(&c.sequence))
-	if c.mu.claims.conflict(t.begin, t.Claims()) {
+	if !t.ordered && c.mu.claims.conflict(t.begin, t.Claims()) {
 		return kv.ErrConflict
 	}
 	if err := c.addUp(t.Counters(), t.Ranges()); err != nil {
@@ -112,6 +120,9 @@ func (c *committer) admit(t commit) error {
 	}
 	sequence := c.sequence.Load() + 1
 	if t.batch != nil {
+		if err := c.order(t.Commit, t.ordered); err != nil {
+			return err
+		}
 		c.mu.watch.sees(t)
 		for _, r := range t.Ranges() {
 			c.rows.ChangeRange(r, sequence)
@@ -132,7 +143,48 @@ func (c *committer) admit(t commit) error {
 	}
 	c.mu.claims.record(sequence, t.Claims())
 	c.sequence.Store(sequence)
+	if t.batch != nil {
+		c.visible(t.Commit)
+	}
 	return nil
+}
+
+// order gives a Commit its number and its time, unless it came with them. The caller holds mu.
+func (c *committer) order(t *kv.Commit, ordered bool) error {
+	number, now := c.mu.number+1, c.mu.time
+	switch {
+	case ordered && t.Number != number:
+		return fmt.Errorf("%w: it is %d, and the next is %d", kv.ErrOrder, t.Number, number)
+	case ordered:
+		now = t.Time
+	case c.mu.observer != nil:
+		now = c.mu.observer.Now()
+	}
+	t.Number, t.Time = number, max(now, c.mu.time)
+	c.mu.number, c.mu.time = t.Number, t.Time
+	if c.mu.observer != nil {
+		c.mu.observer.Ordered(t)
+	}
+	return nil
+}
+
+// visible tells of a Commit that was applied. The caller holds mu.
+func (c *committer) visible(t *kv.Commit) {
+	if c.mu.observer != nil {
+		c.mu.observer.Visible(t)
+	}
+}
+
+func (c *committer) observe(o kv.Observer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.observer = o
+}
+
+func (c *committer) last() (number uint64, millis int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.number, c.mu.time
 }
 
 // note tells the row cache what the commit numbered sequence is about to write, beside the ranges that it deletes.
@@ -237,41 +289,25 @@ func (c *committer) cacheCounter(key []byte, value int64) {
 	c.mu.counters[string(key)] = &value
 }
 
-func (c *committer) deleteRange(start, end []byte) error {
-	b := c.db.NewBatch()
-	must(b.DeleteRange(start, end, nil))
-	r := overlay.Range{Start: start, End: end}
-	if err := c.applyRange(b, r); err != nil {
-		return err
-	}
-	c.snapshots.forget()
-	closeBatch(b)
-	return c.synced()
-}
-
-func (c *committer) applyRange(b *pebble.Batch, r overlay.Range) error {
+// settled orders the Commit of tables that the store has taken over, so that whoever comes next does not share a view without
+// them. What was read or counted in a range before is forgotten.
+func (c *committer) settled(t *kv.Commit, ordered bool, forget *kv.Range) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.failure.writable(); err != nil {
+	if err := c.failure.get(); err != nil {
+		return err
+	}
+	if err := c.order(t, ordered); err != nil {
 		return err
 	}
 	sequence := c.sequence.Load() + 1
-	c.rows.ChangeRange(r, sequence)
-	if err := c.apply(b); err != nil {
-		return err
+	if forget != nil {
+		c.rows.ChangeRange(*forget, sequence)
+		c.dropCounters(*forget)
 	}
-	c.dropCounters(r)
 	c.sequence.Store(sequence)
+	c.visible(t)
 	return nil
-}
-
-// loaded counts tables that the store has taken over as a commit, so that whoever comes next does not share a view
-// without them.
-func (c *committer) loaded() {
-	c.mu.Lock()
-	c.sequence.Store(c.sequence.Load() + 1)
-	c.mu.Unlock()
-	c.snapshots.forget()
 }
 
 // sync makes durable what was applied before; many share one sync.

@@ -26,6 +26,7 @@
 package pebblekv
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/kv"
-	"github.com/ebbdb/ebb/internal/kv/overlay"
 	"github.com/ebbdb/ebb/internal/kv/rowcache"
 )
 
@@ -217,12 +217,19 @@ func (e *Engine) DeleteRange(start, end []byte) error {
 	if err := e.room.admitAny(); err != nil {
 		return err
 	}
-	if err := e.commits.deleteRange(start, end); err != nil {
+	w := &kv.WriteList{Deleted: []kv.Range{{Start: bytes.Clone(start), End: bytes.Clone(end)}}}
+	t := &pending{Commit: &kv.Commit{Writes: w}, begin: e.commits.sequence.Load(), batch: e.batch(w)}
+	if err := e.commit(t, kv.Synced); err != nil {
 		return fmt.Errorf("pebblekv: delete range: %w", err)
 	}
-	e.reclaim.deleted(0, overlay.Range{Start: start, End: end})
 	return nil
 }
+
+// Observe is kv.Engine's.
+func (e *Engine) Observe(o kv.Observer) { e.commits.observe(o) }
+
+// Last is kv.Engine's.
+func (e *Engine) Last() (number uint64, millis int64) { return e.commits.last() }
 
 // Room is kv.Engine's.
 func (e *Engine) Room(bytes int) error {

@@ -29,6 +29,10 @@ func store(t *testing.T, dir string, o pebblekv.Options) kvtest.Store {
 		}
 		e = open(t, dir, o)
 		return e
+	}, Another: func(t *testing.T) kv.Engine {
+		t.Helper()
+		o.FS = vfs.NewMem()
+		return open(t, "another", o)
 	}}
 }
 

@@ -30,7 +30,7 @@ type watched struct {
 type watch []*watched
 
 // sees breaks what t puts something in.
-func (w watch) sees(t commit) {
+func (w watch) sees(t *pending) {
 	for _, r := range w {
 		if r.broken {
 			continue

@@ -1,6 +1,7 @@
 package pebblekv
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -47,28 +48,46 @@ func (e *Engine) Load(ctx context.Context, next func() (key, value []byte, ok bo
 	if e.closed.Load() {
 		return kv.ErrClosed
 	}
+	return e.load(ctx, next, nil)
+}
+
+// load is Load of pairs that make up an ordered Commit, or nil for one that is to be ordered.
+func (e *Engine) load(ctx context.Context, next func() (key, value []byte, ok bool, err error), ordered *kv.Commit) error {
 	l := &load{engine: e, next: next}
 	defer l.clean()
 	if err := l.write(); err != nil {
 		return e.room.explain(err)
 	}
-	if err := e.failure.writable(); err != nil || len(l.paths) == 0 {
+	if err := e.failure.writable(); err != nil {
 		return err
 	}
-	if err := e.commits.ingest(ctx, l.paths); err != nil {
+	if len(l.paths) > 0 {
+		if err := e.commits.ingest(ctx, l.paths); err != nil {
+			return fmt.Errorf("pebblekv: load: %w", err)
+		}
+	}
+	c := ordered
+	switch {
+	case ordered == nil && len(l.paths) == 0:
+		return nil
+	case ordered == nil:
+		c = &kv.Commit{Writes: &kv.WriteList{}, Table: e.tableOf(kv.Range{Start: l.first, End: after(l.last)}, false)}
+	}
+	if err := e.commits.settled(c, ordered != nil, nil); err != nil {
 		return fmt.Errorf("pebblekv: load: %w", err)
 	}
-	e.commits.loaded()
+	e.commits.snapshots.forget()
 	return nil
 }
 
 // load is one Load under way.
 type load struct {
-	engine *Engine
-	next   func() (key, value []byte, ok bool, err error)
-	paths  []string
-	table  *sstable.Writer
-	size   int
+	engine      *Engine
+	next        func() (key, value []byte, ok bool, err error)
+	paths       []string
+	table       *sstable.Writer
+	size        int
+	first, last []byte
 }
 
 // write fills tables until there is no more.
@@ -95,6 +114,10 @@ func (l *load) set(key, value []byte) error {
 			return err
 		}
 	}
+	if l.first == nil {
+		l.first = bytes.Clone(key)
+	}
+	l.last = append(l.last[:0], key...)
 	l.size += len(key) + len(value)
 	return l.table.Set(key, value)
 }

@@ -24,6 +24,14 @@ type replacement struct {
 
 // Replace is kv.Engine's.
 func (e *Engine) Replace(start []byte) (kv.Replacement, error) {
+	r, err := e.replace(start)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (e *Engine) replace(start []byte) (*replacement, error) {
 	if e.closed.Load() {
 		return nil, kv.ErrClosed
 	}
@@ -63,7 +71,10 @@ func (r *replacement) close() error {
 	return err
 }
 
-func (r *replacement) Commit(ctx context.Context) error {
+func (r *replacement) Commit(ctx context.Context) error { return r.commit(ctx, nil) }
+
+// commit is Commit of pairs that make up an ordered Commit, or nil for one that is to be ordered.
+func (r *replacement) commit(ctx context.Context, ordered *kv.Commit) error {
 	defer r.Discard()
 	e := r.engine
 	if e.closed.Load() {
@@ -76,7 +87,7 @@ func (r *replacement) Commit(ctx context.Context) error {
 	if err := e.commits.sync(); err != nil {
 		return err
 	}
-	if err := e.commits.replace(ctx, r); err != nil {
+	if err := e.commits.replace(ctx, r, ordered); err != nil {
 		return err
 	}
 	e.commits.snapshots.forget()
@@ -92,7 +103,7 @@ func (r *replacement) Discard() {
 
 // replace has the store take over the table of r. The disk syncs meanwhile, so mu is not held: the range is listed again when
 // it is done, because who has begun to read in between may have brought what was there before.
-func (c *committer) replace(ctx context.Context, r *replacement) error {
+func (c *committer) replace(ctx context.Context, r *replacement, ordered *kv.Commit) error {
 	if err := c.forgetRange(r.span); err != nil {
 		return err
 	}
@@ -102,7 +113,11 @@ func (c *committer) replace(ctx context.Context, r *replacement) error {
 	if err := c.mark(); err != nil {
 		return err
 	}
-	return c.forgetRange(r.span)
+	t := ordered
+	if t == nil {
+		t = &kv.Commit{Writes: &kv.WriteList{}, Table: r.engine.tableOf(r.span, true)}
+	}
+	return c.settled(t, ordered != nil, &r.span)
 }
 
 // forgetRange makes cached rows in the range, and cached counters, count for nothing.

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
@@ -17,6 +15,7 @@ type txn struct {
 	engine   *Engine
 	snapshot snapshot // none yet in one that began blind and has not read
 	begin    uint64   // the committer's sequence when it began, before the snapshot was taken
+	commit   kv.Commit
 	older    *txn
 	younger  *txn
 	ended    bool
@@ -24,6 +23,8 @@ type txn struct {
 
 // What a key and a value take in a batch beside their bytes, about.
 const batchOpOverhead = 12
+
+func (t *txn) Mean(m kv.Meaning) { t.commit.Meaning = m }
 
 func (t *txn) Commit(ctx context.Context, d kv.Durability) error {
 	if t.ended {
@@ -42,41 +43,11 @@ func (t *txn) Commit(ctx context.Context, d kv.Durability) error {
 	if err := t.engine.room.admitAny(); err != nil {
 		return err
 	}
-	if err := t.engine.commits.commit(commit{t, t.batch()}, d); err != nil {
-		return err
-	}
-	if len(t.Ranges()) > 0 {
-		t.engine.reclaim.deleted(t.Size(), t.Ranges()...)
-	}
-	switch {
-	case d == kv.Buffered:
-		t.engine.syncer.wake()
-	case d == kv.Unsynced && !t.engine.volatile:
-		t.engine.forgotten.wake()
-	}
-	return nil
+	t.commit.Writes = &t.Writes
+	return t.engine.commit(&pending{Commit: &t.commit, begin: t.begin, batch: t.engine.batch(&t.Writes), end: t.end}, d)
 }
 
 func (t *txn) Rollback() { t.end() }
-
-// batch is nil when there is nothing to write.
-func (t *txn) batch() *pebble.Batch {
-	if t.Len() == 0 && len(t.Counters()) == 0 && len(t.Ranges()) == 0 {
-		return nil
-	}
-	b := t.engine.db.NewBatchWithSize(t.Size() + batchOpOverhead)
-	for _, r := range t.Ranges() { // first: what the batch writes later stays
-		must(b.DeleteRange(r.Start, r.End, nil))
-	}
-	t.Each(func(op overlay.Op) {
-		if op.Delete {
-			must(b.Delete(op.Key, nil))
-			return
-		}
-		must(b.Set(op.Key, op.Value, nil))
-	})
-	return b
-}
 
 // must: adding to a batch in memory fails only when the batch is already being committed.
 func must(err error) {

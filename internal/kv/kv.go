@@ -207,7 +207,7 @@ type Engine interface {
 	Load(ctx context.Context, next func() (key, value []byte, ok bool, err error)) error
 	// Replace begins to write what shall stand in the place of all keys from start on, up to an end that is said later.
 	Replace(start []byte) (Replacement, error)
-	// Observe has o told of each Commit from now on. It is called before the first, and at most once.
+	// Observe has o told of each Commit from now on, in the place of who was before. Nobody commits meanwhile.
 	Observe(o Observer)
 	// Apply commits what was ordered elsewhere, under the number and the time that it has there; its number is the next here, or
 	// else it is ErrOrder. Claims are recorded and conflict with nothing.

@@ -221,13 +221,12 @@ func (b *Build) finish(c *change) ([]*index.Definition, error) {
 		if t.side != 0 {
 			c.discard(garbage{layout.OfIndex, t.side})
 		}
-		t.multikey.store(t.multikey.paths())
-		setMultikey(c.kv, t.ID, t.multikey.paths())
-		if paths := t.multikey.seenPaths.Load(); paths != nil {
-			t.multikey.storePaths(paths)
-			setMultikeyPaths(c.kv, t.ID, paths)
+		stored := &storedMultikey{t.multikey.paths(), t.multikey.seenPaths.Load()}
+		setMultikey(c.kv, t.ID, stored.bits)
+		if stored.paths != nil {
+			setMultikeyPaths(c.kv, t.ID, stored.paths)
 		}
-		c.fresh[t.ID] = t.multikey
+		c.ddl.multikey[t.ID] = stored
 		if surplus := t.count - documents; surplus != 0 {
 			c.kv.Add(layout.CounterKey(nil, layout.OfIndex, t.ID, layout.CountSurplus), surplus)
 		}

@@ -121,7 +121,7 @@ func (b *Build) removeHidden(c *collection, ids []RecordID) (cleared bool, err e
 				return false, mongoerr.New(mongoerr.IllegalOperation, "expiry is held (%s), and documents of %s that have expired and are hidden are in the "+
 					"way of an index: force: true deletes them", held, c.NS)
 			}
-			if err := w.remove(rec.Clone()); err != nil {
+			if err := w.remove(DocumentExpired, rec.Clone()); err != nil {
 				return false, err
 			}
 			cleared = true

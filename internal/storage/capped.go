@@ -21,10 +21,10 @@ func (w *Writer) trimCapped() error {
 			if documents <= 1 || !over(documents, o.Max) && !over(bytes, o.Size) {
 				return nil
 			}
-			if err := w.remove(rec); err != nil {
+			if err := w.remove(DocumentDeleted, rec); err != nil {
 				return err
 			}
-			w.trimmed = rec.ID
+			w.change.trimmed = rec.ID
 			documents--
 			bytes -= int64(len(rec.Doc))
 		}
@@ -43,8 +43,8 @@ func over(n, bound int64) bool { return bound > 0 && n > bound }
 // oldest are the first n records, hidden or not.
 func (w *Writer) oldest(n int) ([]Record, error) {
 	after := w.c.state.trimmed
-	if w.trimmed != nil {
-		after = w.trimmed
+	if w.change.trimmed != nil {
+		after = w.change.trimmed
 	}
 	cursor, err := w.Unhidden().Scan(RecordScan{After: after})
 	if err != nil {

@@ -109,10 +109,10 @@ func (s *Store) countSome(ctx context.Context, c *collection, most int) (more bo
 	case n.from != nil:
 		return true, nil
 	default:
-		n.histogram.Done()
+		more = !n.histogram.Done()
 	}
 	n.close()
-	return false, nil
+	return more, nil
 }
 
 // beginHistogram makes writers add to the histogram from a moment on, and returns a view of that moment, which no context ends.
@@ -158,7 +158,6 @@ func (r *Reader) histogramSome(from []byte, most int) (next []byte, err error) {
 	}
 	defer w.Close()
 	var some []expiryorder.Change
-	var last byte
 	for n := 0; w.Next(); n++ {
 		if n == most {
 			next = slices.Clone(w.Key())
@@ -167,10 +166,6 @@ func (r *Reader) histogramSome(from []byte, most int) (next []byte, err error) {
 		span, date, ok := r.c.order.Of(RecordID(w.Key()[layout.TableLength:]))
 		if !ok { // all that has no deadline lies behind
 			break
-		}
-		if span != last { // the first of a span, or of a slice
-			r.c.order.Histogram.Lower(span, date)
-			last = span
 		}
 		n, err := w.DocumentBytes()
 		if err != nil {

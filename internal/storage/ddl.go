@@ -29,9 +29,8 @@ type change struct {
 	store   *Store
 	kv      kv.Txn
 	catalog *catalog.Catalog
-	fresh   map[uint32]*multikey // of new indexes, by number
+	ddl     DDL // what it means
 	garbage []garbage
-	events  []Event
 	// renew says which rules get a grace though they were not tightened; nil for none.
 	renew func(was, rule *policy.Rule) bool
 }
@@ -47,7 +46,7 @@ func (s *Store) change(ctx context.Context, f func(*change) error) error {
 		return fmt.Errorf("storage: begin: %w", err)
 	}
 	old := s.current.Load()
-	c := &change{store: s, kv: t, catalog: old.catalog, fresh: map[uint32]*multikey{}}
+	c := &change{store: s, kv: t, catalog: old.catalog, ddl: DDL{multikey: map[uint32]*storedMultikey{}}}
 	if err := f(c); err != nil {
 		t.Rollback()
 		return err
@@ -58,32 +57,18 @@ func (s *Store) change(ctx context.Context, f func(*change) error) error {
 	}
 	t.Set(nextKey(), nextValue(s.ddl.nextCollection, s.ddl.nextIndex))
 	t.Claim(nextKey())
+	c.ddl.nextCollection, c.ddl.nextIndex = s.ddl.nextCollection, s.ddl.nextIndex
+	m := &Meaning{DDL: &c.ddl}
+	t.Mean(m)
 	if err := t.Commit(ctx, kv.Synced); err != nil {
 		if errors.Is(err, kv.ErrConflict) {
 			return conflict()
 		}
 		return fmt.Errorf("storage: commit a change of the catalogue: %w", err)
 	}
-	c.publish(old)
-	return nil
-}
-
-func (c *change) publish(old *version) {
-	s := c.store
-	if c.catalog != old.catalog {
-		next := old.next(c.catalog, true, func(d *index.Definition) *multikey {
-			if m := c.fresh[d.ID]; m != nil {
-				return m
-			}
-			return newMultikey(d)
-		})
-		s.current.Store(next)
-		old.tellOfChange(next)
-	}
-	for _, e := range c.events {
-		s.options.OnDDL(e)
-	}
+	s.tell(m)
 	s.garbage.add(c.garbage...)
+	return nil
 }
 
 // put adds or replaces a collection, with the order that its indexes make of it, and the grace of TTLs that were changed.
@@ -96,6 +81,7 @@ func (c *change) put(coll *catalog.Collection) error {
 		return err
 	}
 	c.catalog = c.catalog.With(coll)
+	c.ddl.steps = append(c.ddl.steps, catalogStep{put: coll})
 	c.kv.Set(collectionKey(coll.ID), coll.Document())
 	return nil
 }
@@ -103,6 +89,7 @@ func (c *change) put(coll *catalog.Collection) error {
 // drop removes a collection and notes what remains of it.
 func (c *change) drop(coll *catalog.Collection) {
 	c.catalog = c.catalog.Without(coll)
+	c.ddl.steps = append(c.ddl.steps, catalogStep{drop: coll.ID})
 	c.kv.Delete(collectionKey(coll.ID))
 	if !coll.IsView() {
 		c.discard(garbage{ofCollection, coll.ID})
@@ -126,7 +113,7 @@ func (c *change) note(g garbage) { c.kv.Set(garbageKey(g.kind, g.number), nil) }
 func (c *change) keep(g garbage) { c.kv.Delete(garbageKey(g.kind, g.number)) }
 
 func (c *change) tell(kind EventKind, coll *catalog.Collection, d *index.Definition) {
-	c.events = append(c.events, Event{Kind: kind, Collection: coll.ID, UUID: coll.UUID, NS: coll.NS, Index: d})
+	c.ddl.Events = append(c.ddl.Events, Event{Kind: kind, Collection: coll.ID, UUID: coll.UUID, NS: coll.NS, Index: d})
 }
 
 func (c *change) newCollectionID() (uint32, error) { return takeNumber(&c.store.ddl.nextCollection) }

@@ -67,7 +67,7 @@ func (w *Writer) expire(rule *policy.Rule, rec Record, all bool) (deleted bool, 
 		return false, nil
 	}
 	w.expired++
-	return true, w.remove(rec)
+	return true, w.remove(DocumentExpired, rec)
 }
 
 // expireBatch is how many records one transaction of ExpireNow deletes at most.

@@ -7,7 +7,6 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
-	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
@@ -41,18 +40,31 @@ func (w *Writer) reorder(old RecordID, doc bson.Doc, modified int64) (RecordID, 
 	if err != nil || !dead {
 		return id, err
 	}
-	n, err := w.c.nextSequence(w.txn.store.engine)
+	n, err := w.nextSequence()
 	return layout.OrderedID(place, n), err
 }
 
-// histogramRecord takes account of a record that comes to where it lies, or goes from there.
-func (w *Writer) histogramRecord(id RecordID, documents, bytes int64) {
-	if span, date, ok := w.c.order.Of(id); ok {
-		if documents > 0 {
-			w.c.order.Histogram.Lower(span, date)
-		}
-		w.histogramChanges = append(w.histogramChanges, expiryorder.Change{Span: span, Date: date, Documents: documents, Bytes: bytes})
-	}
+// addToHistogram takes account of the documents that come to where they lie, or go from there.
+func (c *Change) addToHistogram(o *expiryorder.Order) {
+	o.Histogram.AddEach(func(add func(expiryorder.Change)) {
+		c.EachDocument(func(d DocumentChange) {
+			was := d.ID
+			if d.Was != nil {
+				was = d.Was
+			}
+			if d.Op != DocumentInserted {
+				if span, date, ok := o.Of(was); ok {
+					add(expiryorder.Change{Span: span, Date: date, Documents: -1, Bytes: -d.WasBytes})
+				}
+			}
+			if d.Op > DocumentMoved {
+				return
+			}
+			if span, date, ok := o.Of(d.ID); ok {
+				add(expiryorder.Change{Span: span, Date: date, Documents: 1, Bytes: d.Bytes})
+			}
+		})
+	})
 }
 
 // chooseOrder gives a collection its order: the one it has as long as its index is there, otherwise by its first TTL index.
@@ -154,8 +166,10 @@ func (c *change) putIfReordered(entry *catalog.Collection) error {
 }
 
 // nextSequence is a number that no record of the collection has had.
-func (c *collection) nextSequence(e kv.Engine) (uint64, error) {
-	return c.state.sequence.next(e, c.order != nil)
+func (w *Writer) nextSequence() (n uint64, err error) {
+	n, err = w.c.state.sequence.next(w.txn.store.engine, w.c.order != nil)
+	w.change.lastSequence = max(w.change.lastSequence, n)
+	return n, err
 }
 
 // Relocates says whether records of the collection may move while they stay what they are: now, or once it has a TTL index.

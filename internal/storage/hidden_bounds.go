@@ -15,5 +15,13 @@ func (r *Reader) floor(span byte) int64 {
 	if r.c.state.lastSweep.Load() > r.view.swept {
 		return math.MinInt64
 	}
+	if r.view.txn == nil {
+		return floor
+	}
+	for _, w := range r.view.txn.writers { // what they wrote comes when they commit
+		if w.c == r.c {
+			floor = min(floor, w.lowest[span])
+		}
+	}
 	return floor
 }

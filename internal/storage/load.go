@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -25,8 +26,10 @@ func (s *Store) load(ctx context.Context) ([]garbage, error) {
 	if err := s.checkFormat(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.settleCompactions(ctx); err != nil {
-		return nil, err
+	if !s.options.Follows {
+		if err := s.settleCompactions(ctx); err != nil {
+			return nil, err
+		}
 	}
 	snapshot, err := s.engine.Snapshot()
 	if err != nil {
@@ -48,13 +51,7 @@ func (s *Store) load(ctx context.Context) ([]garbage, error) {
 		return nil, err
 	}
 	empty := &version{catalog: catalog.New()}
-	s.current.Store(empty.next(c, false, func(d *index.Definition) *multikey {
-		m := newMultikey(d)
-		stored := bits[d.ID].of(d)
-		m.store(stored.bits)
-		m.storePaths(stored.paths)
-		return m
-	}))
+	s.current.Store(empty.next(c, false, func(d *index.Definition) *multikey { return bits[d.ID].inMemory(d) }))
 	if err := s.readMarked(snapshot); err != nil {
 		return nil, err
 	}
@@ -72,6 +69,8 @@ func (s *Store) checkFormat(ctx context.Context) error {
 	}
 	value, err := t.Get(formatKey())
 	switch {
+	case s.options.Follows && (err != nil || !bytes.Equal(value, formatValue())):
+		err = errors.Join(errors.New("a store that follows has the format of the one that it follows, from its first commits"), err)
 	case errors.Is(err, kv.ErrNotFound):
 		if err := s.checkEmpty(t); err != nil {
 			t.Rollback()
@@ -110,9 +109,11 @@ func (s *Store) checkEmpty(t kv.Txn) error {
 }
 
 func writeFormat(ctx context.Context, t kv.Txn) error {
-	t.Set(formatKey(), binary.BigEndian.AppendUint32(nil, formatVersion))
+	t.Set(formatKey(), formatValue())
 	return t.Commit(ctx, kv.Synced)
 }
+
+func formatValue() []byte { return binary.BigEndian.AppendUint32(nil, formatVersion) }
 
 // readNext reads the first free numbers of a collection and of an index.
 func readNext(r kv.Reader) (collection, index uint32, err error) {
@@ -164,19 +165,32 @@ func (m *storedMultikey) of(d *index.Definition) *storedMultikey {
 	return out
 }
 
+// inMemory is m as it is kept in memory of an index with d's fields; m may be nil.
+func (m *storedMultikey) inMemory(d *index.Definition) *multikey {
+	out, stored := newMultikey(d), m.of(d)
+	out.store(stored.bits)
+	out.storePaths(stored.paths)
+	return out
+}
+
 func readMultikey(r kv.Reader) (map[uint32]*storedMultikey, error) {
 	all := map[uint32]*storedMultikey{}
 	err := eachMeta(r, metaMultikey, func(key, _ []byte) error {
 		if len(key) < 5 {
 			return fmt.Errorf("a multikey bit has the key %x", key)
 		}
-		id := binary.BigEndian.Uint32(key)
-		if all[id] == nil {
-			all[id] = &storedMultikey{bits: make([]uint64, index.MaxFields)}
-		}
-		return all[id].read(key[4:])
+		return addMultikey(all, key)
 	})
 	return all, err
+}
+
+// addMultikey adds what a key says, without its first two bytes; it has five more at least.
+func addMultikey(all map[uint32]*storedMultikey, key []byte) error {
+	id := binary.BigEndian.Uint32(key)
+	if all[id] == nil {
+		all[id] = &storedMultikey{bits: make([]uint64, index.MaxFields)}
+	}
+	return all[id].read(key[4:])
 }
 
 // read adds what a key says, without the index's number.

@@ -176,6 +176,6 @@ func (w *Writer) move(old Record) error {
 	if err := w.changedKeys(old.Doc, old.Doc, true); err != nil {
 		return err
 	}
-	w.write(old, Record{ID: id, Modified: old.Modified, Doc: old.Doc})
+	w.write(DocumentMoved, old, Record{ID: id, Modified: old.Modified, Doc: old.Doc})
 	return nil
 }

@@ -16,7 +16,7 @@ type relocations struct {
 	last  [2]atomic.Uint64 // the number of the last commit that has moved any, among those of all collections
 }
 
-// What relocations and Writer.moved have two of.
+// What relocations and Change.moved have two of.
 const (
 	movedForward = 0
 	movedBack    = 1
@@ -25,31 +25,26 @@ const (
 // noteRelocation takes note of a record that the transaction moves.
 func (w *Writer) noteRelocation(old, now RecordID) {
 	if string(now) < string(old) {
-		w.moved[movedBack] = true
+		w.change.moved[movedBack] = true
 	} else {
-		w.moved[movedForward] = true
+		w.change.moved[movedForward] = true
 	}
 }
 
-// beginRelocations is called before what t has moved can be seen where it is now, endRelocations after.
-func (t *Txn) beginRelocations() {
-	for _, w := range t.writers {
-		for way, any := range w.moved {
-			if any {
-				w.c.state.relocations.under[way].Add(1)
-			}
+// begin is called before what a Commit has moved can be seen where it is now, end after.
+func (m *relocations) begin(moved [2]bool) {
+	for way, any := range moved {
+		if any {
+			m.under[way].Add(1)
 		}
 	}
 }
 
-func (t *Txn) endRelocations() {
-	for _, w := range t.writers {
-		for way, any := range w.moved {
-			if any {
-				m := &w.c.state.relocations
-				raise(&m.last[way], t.store.relocations.Add(1))
-				m.under[way].Add(-1)
-			}
+func (m *relocations) end(moved [2]bool, all *atomic.Uint64) {
+	for way, any := range moved {
+		if any {
+			raise(&m.last[way], all.Add(1))
+			m.under[way].Add(-1)
 		}
 	}
 }

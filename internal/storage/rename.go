@@ -51,7 +51,7 @@ func (s *Store) Rename(ctx context.Context, from, to namespace.NS, dropTarget bo
 		if err := c.put(renamed); err != nil {
 			return err
 		}
-		c.events = append(c.events, Event{Kind: CollectionRenamed, Collection: source.ID, UUID: source.UUID, NS: from, To: to})
+		c.ddl.Events = append(c.ddl.Events, Event{Kind: CollectionRenamed, Collection: source.ID, UUID: source.UUID, NS: from, To: to})
 		return nil
 	})
 }

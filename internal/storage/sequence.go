@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/kv"
 )
@@ -14,11 +15,20 @@ import (
 // records lie by a TTL's dates the highest cannot be found, so there numbers are reserved on disk, many at once.
 type sequence struct {
 	collection uint32
-	mu         struct {
+	// committed is the highest that a record of any Commit has got, and reserved what Commits have reserved, as far as Commits have
+	// told since the start. Both only grow.
+	committed, reserved atomic.Uint64
+	mu                  struct {
 		sync.Mutex
-		last, reserved uint64
-		known          bool
+		last  uint64 // that was given out; it may be below committed when others wrote meanwhile
+		known bool
 	}
+}
+
+// follow takes note of what a Commit says.
+func (q *sequence) follow(committed, reserved uint64) {
+	raise(&q.committed, committed)
+	raise(&q.reserved, reserved)
 }
 
 // sequenceChunk is how many are reserved at once.
@@ -51,7 +61,7 @@ func (q *sequence) secure(e kv.Engine) error {
 }
 
 func (q *sequence) reserveMore(e kv.Engine) error {
-	if q.mu.last < q.mu.reserved {
+	if q.mu.last < q.reserved.Load() {
 		return nil
 	}
 	return q.reserve(e)
@@ -68,6 +78,7 @@ func (q *sequence) lastGiven(e kv.Engine) (uint64, error) {
 // find makes the last known; the caller holds mu.
 func (q *sequence) find(e kv.Engine) error {
 	if q.mu.known {
+		q.mu.last = max(q.mu.last, q.committed.Load())
 		return nil
 	}
 	s, err := e.Snapshot()
@@ -83,7 +94,8 @@ func (q *sequence) find(e kv.Engine) error {
 	if err != nil {
 		return err
 	}
-	q.mu.last, q.mu.reserved, q.mu.known = max(last, reserved), reserved, true
+	raise(&q.reserved, reserved)
+	q.mu.last, q.mu.known = max(last, reserved, q.committed.Load()), true
 	return nil
 }
 
@@ -131,9 +143,11 @@ func (q *sequence) reserve(e kv.Engine) error {
 	}
 	upTo := q.mu.last + sequenceChunk
 	t.Set(sequenceKey(q.collection), binary.BigEndian.AppendUint64(nil, upTo))
+	change := newChange(q.collection)
+	change.reserved = upTo
+	t.Mean(&Meaning{Changes: []*Change{&change}})
 	if err := t.Commit(context.Background(), kv.Buffered); err != nil {
 		return fmt.Errorf("storage: reserve record numbers: %w", err)
 	}
-	q.mu.reserved = upTo
 	return nil
 }

@@ -38,7 +38,12 @@ type Options struct {
 	// OnDeadline is told, after each commit into a collection with a TTL, the earliest deadline of the documents it wrote,
 	// so that a sweep can be there in time; it must not wait.
 	OnDeadline func(collection uint32, deadline int64)
-	Logger     *slog.Logger
+	// OnCommit, unless nil, is told of each Commit, one at a time and in their order, when it can be seen; nobody else commits
+	// meanwhile, so it must not wait, nor write to the store. See kv.Observer.
+	OnCommit func(*kv.Commit)
+	// Follows says that the store gets its Commits by Apply: it writes nothing of its own accord when it is opened.
+	Follows bool
+	Logger  *slog.Logger
 	// TempDir is where index builds sort what is more than memory holds; the system's by default.
 	TempDir string
 	// Memory is what index builds take theirs from; nil: they take what they like.
@@ -131,11 +136,15 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	s := &Store{engine: engine, options: o, buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments, fewSwept: fewSwept, longStretch: longStretch, mostCounted: mostCounted, countedAtOnce: countedAtOnce}
 	s.latches.seed = maphash.MakeSeed()
 	s.hold.Store(notHeld)
+	engine.Observe(observer{s})
 	left, err := s.load(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("storage: open: %w", err)
 	}
 	s.garbage = startCollector(s)
+	if o.Follows {
+		return s, nil
+	}
 	s.garbage.add(left...)
 	err = s.upgrade(ctx)
 	if err == nil {

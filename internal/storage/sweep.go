@@ -184,8 +184,7 @@ func (s *Store) countLocked(ctx context.Context, c *collection, rule *policy.Rul
 	if _, err := r.histogramSome(nil, math.MaxInt); err != nil {
 		return false, err
 	}
-	c.order.Histogram.Done()
-	return true, nil
+	return c.order.Histogram.Done(), nil
 }
 
 // sweepPatiently is Sweep for one who waits for writers as long as it takes, and counts beside them before that.
@@ -224,21 +223,25 @@ func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rul
 	if err := w.delete(); err != nil {
 		return Swept{}, false, err
 	}
-	if len(w.tombstones) > 0 {
-		c.state.marked.set()
-	}
-	c.state.writes.Add(1)
+	change := w.change()
+	t.meaning.add(&change)
 	if err := t.Commit(ctx, kv.Buffered); err != nil {
 		return Swept{}, false, err
 	}
-	c.state.lastSweep.Store(s.sweeps.Add(1)) // before the floors rise, see Reader.floor
+	return w.done, true, nil
+}
+
+// change is what the sweep means.
+func (w *sweeping) change() Change {
+	c := newChange(w.c.ID)
+	c.tombstones = tombstonesSet
 	if len(w.tombstones) == 0 {
-		c.state.marked.deleted(&s.sweeps)
+		c.tombstones = tombstonesDeleted
 	}
 	for _, p := range w.parts {
-		c.order.Histogram.Swept(p.slot, p.within, p.cut.Date)
+		c.sweeps = append(c.sweeps, sweptSpan{p.cut.Span, p.cut.Date, p.all})
 	}
-	return w.done, true, nil
+	return c
 }
 
 // plan finds out what is to be deleted and how much that is; ok is false when it is to be done one by one.

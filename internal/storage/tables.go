@@ -262,13 +262,13 @@ func (w *Writer) takeDead(t *writtenTable, keyString []byte, id RecordID) error 
 // removeAside deletes a record in the middle of computing another one's change.
 func (w *Writer) removeAside(rec Record) error {
 	aside := newWriter(w.txn, w.c)
-	if err := aside.remove(rec); err != nil {
+	if err := aside.remove(DocumentExpired, rec); err != nil {
 		return err
 	}
 	w.claimed |= aside.claimed
 	w.documents += aside.documents
 	w.bytes += aside.bytes
-	w.histogramChanges = append(w.histogramChanges, aside.histogramChanges...)
+	aside.change.EachDocument(w.change.note)
 	for i := range w.tables {
 		w.tables[i].surplus += aside.tables[i].surplus
 	}

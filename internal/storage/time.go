@@ -49,11 +49,7 @@ func (s *Store) Hold(ctx context.Context, millis int64) error {
 
 // Release has the clock of expiry go on.
 func (s *Store) Release(ctx context.Context) error {
-	if err := s.keepTime(ctx, layout.MetaHold, notHeld, kv.Synced); err != nil {
-		return err
-	}
-	s.hold.Store(notHeld)
-	return nil
+	return s.keepTime(ctx, layout.MetaHold, notHeld, kv.Synced)
 }
 
 // hidingTime is the time up to which what has expired is hidden at the moment.
@@ -71,6 +67,9 @@ func (s *Store) keepTime(ctx context.Context, which byte, millis int64, d kv.Dur
 		t.Delete(key)
 	} else {
 		t.Set(key, binary.BigEndian.AppendUint64(nil, uint64(millis)))
+	}
+	if which == layout.MetaHold {
+		t.Mean(&Meaning{Hold: &millis})
 	}
 	if err := t.Commit(ctx, d); err != nil {
 		return fmt.Errorf("storage: keep a time: %w", err)

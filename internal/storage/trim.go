@@ -22,7 +22,7 @@ func (w *Writer) Trim() (more bool, err error) {
 		if documents <= 1 || !over(documents, o.Max) && !over(bytes, o.Size) {
 			return false, nil
 		}
-		if err := w.remove(rec); err != nil {
+		if err := w.remove(DocumentDeleted, rec); err != nil {
 			return false, err
 		}
 		documents--

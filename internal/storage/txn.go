@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -19,6 +18,7 @@ type Txn struct {
 	view    *View
 	writers []*Writer
 	locks   []held
+	meaning Meaning
 	swept   uint64 // how many sweeps there had been when it began
 	ended   bool
 }
@@ -126,12 +126,11 @@ func conflict() error {
 func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 	defer t.end()
 	t.flush()
-	t.beginRelocations()
+	t.kv.Mean(&t.meaning)
 	err := t.kv.Commit(ctx, d)
-	t.endRelocations()
 	switch {
 	case err == nil:
-		t.committed()
+		t.store.tell(&t.meaning)
 		return nil
 	case errors.Is(err, kv.ErrTooLarge):
 		return mongoerr.New(mongoerr.TransactionTooLarge, "Total size of all transaction operations must be less than the store's limit; it is about %d bytes", t.kv.Size())
@@ -145,32 +144,11 @@ func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 	return fmt.Errorf("storage: commit: %w", err)
 }
 
+// flush puts into the transaction what its writers have summed up.
 func (t *Txn) flush() {
 	for _, w := range t.writers {
 		w.flush()
-	}
-}
-
-// committed passes on what became true with the commit.
-func (t *Txn) committed() {
-	for _, w := range t.writers {
-		w.storedMultikey()
-		if len(w.histogramChanges) > 0 {
-			w.c.order.Histogram.Add(w.histogramChanges)
-		}
-		w.c.state.writes.Add(1)
-		if w.unmarked {
-			w.c.state.marked.deleted(&t.store.sweeps)
-		}
-		if w.trimmed != nil {
-			w.c.state.trimmed = w.trimmed
-		}
-		if w.inserted && w.c.Options.Capped {
-			w.c.state.inserts.tell()
-		}
-		if w.earliest != math.MaxInt64 {
-			t.store.options.OnDeadline(w.c.ID, w.earliest)
-		}
+		t.meaning.add(&w.change)
 	}
 }
 

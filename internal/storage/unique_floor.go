@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/layout"
@@ -16,6 +17,8 @@ import (
 // Invariant: each key that was written since uniqueFloor first looked is listed or not above the floor, from before its commit
 // can be seen. A transaction that fails leaves its keys listed; that costs a look.
 type uniqueFloor struct {
+	forgotten atomic.Bool // keys were written that it was not told of
+
 	mu     sync.Mutex // guards all below
 	looked bool
 	off    bool   // a key was too long to be remembered: nothing is known
@@ -41,6 +44,9 @@ const maxFloorKey = 1 << 10
 func (n *uniqueFloor) isNew(key []byte, largest func() ([]byte, error)) (bool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.forgotten.Swap(false) {
+		n.looked, n.newest, n.newer = false, generation{}, generation{}
+	}
 	if !n.looked {
 		floor, err := largest()
 		if err != nil {
@@ -65,6 +71,9 @@ func (n *uniqueFloor) isNew(key []byte, largest func() ([]byte, error)) (bool, e
 	n.list(hash, key)
 	return true, nil
 }
+
+// forget has it look anew: keys were written elsewhere.
+func (n *uniqueFloor) forget() { n.forgotten.Store(true) }
 
 func (g *generation) has(hash uint64) bool {
 	_, ok := g.hashes[hash]

@@ -143,8 +143,9 @@ func (l *work) isDone() bool { return l.looks <= 0 || l.removed >= l.limit }
 func (w *Writer) clean(at *round, limit int, table func(*writtenTable, expiryorder.Tombstones, *round, *work) (ended bool, err error)) (removed int, more bool, err error) {
 	ms, err := w.swept()
 	if err != nil || len(ms) == 0 {
-		*at = round{}
-		w.unmarked = err == nil
+		if *at = (round{}); err == nil {
+			w.deleteTombstones()
+		}
 		return 0, false, err
 	}
 	if at.begun == nil {
@@ -166,10 +167,14 @@ func (w *Writer) clean(at *round, limit int, table func(*writtenTable, expiryord
 	same := string(ms.Encode()) == string(at.begun)
 	*at = round{dense: at.dense}
 	if same {
-		w.txn.kv.Delete(layout.TombstonesKey(w.c.ID))
-		w.unmarked = true
+		w.deleteTombstones()
 	}
 	return left.removed, !same, nil
+}
+
+func (w *Writer) deleteTombstones() {
+	w.txn.kv.Delete(layout.TombstonesKey(w.c.ID))
+	w.change.tombstones = tombstonesDeleted
 }
 
 // byNumber are the indexes in the order of their numbers, which one that was built anew is not in.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math"
 	"sort"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -30,17 +29,13 @@ type Writer struct {
 	claimed stripes
 	// What the transaction adds to the collection's counters, written once before the commit.
 	documents, bytes int64
-	tables           []writtenTable       // beside c.indexes
-	implied          int64                // entries that record ids stand for, added
-	expired          int64                // documents that were deleted because they had expired
-	histogramChanges []expiryorder.Change // what it adds to the histogram of the collection's order
-	earliest         int64                // deadline of what was written
+	tables           []writtenTable     // beside c.indexes
+	implied          int64              // entries that record ids stand for, added
+	expired          int64              // documents that were deleted because they had expired
+	change           Change             // what its writes mean
+	lowest           expiryorder.Floors // dates of what it wrote
 	value            []byte
-	trimmed          RecordID // the last record of a capped collection that made room
-	unmarked         bool     // the tombstones of sweeps are deleted, or there were none
-	inserted         bool
 	keys             KeyCount // index keys that come and go
-	moved            [2]bool  // whether any record moves forward, and back
 	inTheWay         []Record // expired ones that go when the change under way is not refused
 }
 
@@ -82,7 +77,8 @@ func (k *keySet) has(key []byte) bool {
 }
 
 func newWriter(t *Txn, c *collection) *Writer {
-	w := &Writer{Reader: t.view.read(c), txn: t, earliest: math.MaxInt64}
+	w := &Writer{Reader: t.view.read(c), txn: t, change: newChange(c.ID), lowest: expiryorder.NoFloors()}
+	w.change.listed = true
 	w.tables = make([]writtenTable, len(c.indexes))
 	for i, ix := range c.indexes {
 		w.tables[i].tableIndex = ix
@@ -125,8 +121,8 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	}
 	w.documents++
 	w.bytes += int64(len(doc))
-	w.histogramRecord(id, 1, int64(len(doc)))
-	w.inserted = true
+	w.note(DocumentChange{Op: DocumentInserted, ID: id, Bytes: int64(len(doc))})
+	w.change.inserted = true
 	w.noteDeadline(rec)
 	return id, w.trimCapped()
 }
@@ -136,7 +132,7 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 func (w *Writer) place(doc bson.Doc) (RecordID, error) {
 	switch {
 	case w.c.id != nil:
-		n, err := w.c.nextSequence(w.txn.store.engine)
+		n, err := w.nextSequence()
 		if err != nil || w.c.order == nil {
 			return sequenceID(n), err
 		}
@@ -202,33 +198,34 @@ func (w *Writer) Update(old Record, doc bson.Doc) (id RecordID, changed bool, er
 		return nil, false, err
 	}
 	rec := Record{ID: id, Modified: w.view.now, Doc: doc}
-	w.write(old, rec)
+	w.write(DocumentUpdated, old, rec)
 	w.noteDeadline(rec)
 	return rec.ID, true, nil
 }
 
 // write puts rec in the place of old, when the keys that it has and had are computed.
-func (w *Writer) write(old, rec Record) {
+func (w *Writer) write(op DocumentOp, old, rec Record) {
 	w.key = recordKey(w.key[:0], w.c.ID, old.ID)
 	w.claim(w.key)
+	done := DocumentChange{Op: op, ID: rec.ID, Bytes: int64(len(rec.Doc)), WasBytes: int64(len(old.Doc))}
 	if !bytes.Equal(old.ID, rec.ID) {
 		w.txn.kv.Delete(w.key)
 		w.noteRelocation(old.ID, rec.ID)
+		done.Was = old.ID
 	}
 	w.putRecord(rec)
 	for i := range w.tables {
 		w.moveEntries(&w.tables[i], old, rec)
 	}
 	w.bytes += int64(len(rec.Doc) - len(old.Doc))
-	w.histogramRecord(old.ID, -1, -int64(len(old.Doc)))
-	w.histogramRecord(rec.ID, 1, int64(len(rec.Doc)))
+	w.note(done)
 }
 
 // Delete removes a record that was read through this Writer or its transaction's View.
-func (w *Writer) Delete(rec Record) error { return w.remove(rec) }
+func (w *Writer) Delete(rec Record) error { return w.remove(DocumentDeleted, rec) }
 
 // remove deletes a record, hidden or not, with its entries.
-func (w *Writer) remove(rec Record) error {
+func (w *Writer) remove(op DocumentOp, rec Record) error {
 	for i := range w.tables {
 		t := &w.tables[i]
 		t.touched, t.fresh.none, t.skipped = true, true, false
@@ -245,7 +242,7 @@ func (w *Writer) remove(rec Record) error {
 	}
 	w.documents--
 	w.bytes -= int64(len(rec.Doc))
-	w.histogramRecord(rec.ID, -1, -int64(len(rec.Doc)))
+	w.note(DocumentChange{Op: op, ID: rec.ID, WasBytes: int64(len(rec.Doc))})
 	return nil
 }
 
@@ -362,7 +359,7 @@ func (w *Writer) noteDeadline(rec Record) {
 		return
 	}
 	if d, _ := w.c.rules.Deadline(rec.Doc, rec.Modified); d != policy.Never {
-		w.earliest = min(w.earliest, d)
+		w.change.earliest = min(w.change.earliest, d)
 	}
 }
 
@@ -381,17 +378,21 @@ func (w *Writer) flush() {
 			add(w.tables[i].surplus, ofIndex, w.tables[i].ID, countSurplus)
 		}
 		w.tables[i].surplus = 0
+		if t := &w.tables[i]; t.bits != nil || t.paths != nil {
+			w.change.multikey = append(w.change.multikey, multikeyChange{t.ID, t.bits, t.paths})
+		}
 	}
 	w.documents, w.bytes, w.expired = 0, 0, 0
 }
 
-func (w *Writer) storedMultikey() {
-	for i := range w.tables {
-		if t := &w.tables[i]; t.bits != nil {
-			t.multikey.store(t.bits)
-		}
-		if t := &w.tables[i]; t.paths != nil {
-			t.multikey.storePaths(t.paths)
-		}
+// note takes note of what happens to a document. Where records are ordered, what the transaction reads itself may lie before
+// all others.
+func (w *Writer) note(d DocumentChange) {
+	w.change.note(d)
+	if d.Op > DocumentMoved {
+		return
+	}
+	if span, date, ok := w.c.order.Of(d.ID); ok {
+		w.lowest.Lower(span, date)
 	}
 }

@@ -95,7 +95,6 @@ func TestHistogram(t *testing.T) {
 	for range 3 * maxSlots {
 		date := r.Int64N(1e7) - 5e6
 		dates = append(dates, date)
-		h.Lower(layout.OnDefault, date)
 		h.Add([]Change{{layout.OnDefault, date, 1, 10}})
 	}
 	for range 100 {
@@ -115,8 +114,8 @@ func TestHistogram(t *testing.T) {
 			t.Fatalf("seed %d: up to %d: %v and %v in %d to %d, want %d and %d", seed, cut, whole, last, first, end, before, within)
 		}
 	}
-	whole, last, slot := h.UpTo(layout.OnDefault, 0)
-	h.Swept(slot, Amount{}, 0)
+	whole, last, _ := h.UpTo(layout.OnDefault, 0)
+	h.Swept(layout.OnDefault, 0, whole)
 	if now, same, _ := h.UpTo(layout.OnDefault, 0); now != (Amount{}) || same != last || whole == (Amount{}) {
 		t.Errorf("seed %d: %v and %v are left of %v and %v", seed, now, same, whole, last)
 	}

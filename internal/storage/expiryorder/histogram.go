@@ -12,17 +12,29 @@ import (
 // Histogram is how many records, and bytes of documents, lie how far in a collection's order, in slots of dates. From it a sweep
 // knows how much it deletes without looking. It is in memory only: after a start it is counted once.
 //
-// Writers add to it when they have committed and before they give the collection's lock back, so that who holds the lock
-// exclusively sees it agree with the records.
+// What a commit changes is added with the commit, while its writer holds the collection's lock. So who holds the lock exclusively
+// sees it agree with the records.
 type Histogram struct {
-	mu    sync.Mutex // guards the rest, and is held for moments only
-	known bool
-	width int64 // of a slot, in milliseconds
-	slots map[Slot]Amount
+	mu     sync.Mutex // guards the rest, and is held for moments only
+	known  bool
+	spoilt bool  // something was swept while it was counted
+	width  int64 // of a slot, in milliseconds
+	slots  map[Slot]Amount
 	// floors are dates before which no record lies, by span: what sweeps have deleted lies there still, for the engine to walk
 	// over. They fall before a record that needs it is committed, and rise after a sweep is.
-	floors [layout.OnNever]int64
+	floors Floors
 }
+
+// Floors are dates by span.
+type Floors [layout.OnNever]int64
+
+// NoFloors are those of where nothing lies.
+func NoFloors() Floors {
+	return Floors{layout.OnDefault: math.MaxInt64, layout.OnOverride: math.MaxInt64}
+}
+
+// Lower takes account of a date.
+func (f *Floors) Lower(span byte, date int64) { f[span] = min(f[span], date) }
 
 // Slot is the dates from At*width on, in a span.
 type Slot struct {
@@ -55,13 +67,6 @@ func NewHistogram(known bool) *Histogram {
 	return h
 }
 
-// Lower takes note of a record that is about to be written.
-func (h *Histogram) Lower(span byte, date int64) {
-	h.mu.Lock()
-	h.floors[span] = min(h.floors[span], date)
-	h.mu.Unlock()
-}
-
 // Floor is a date before which no record of a span lies; the least there is while the histogram is not known.
 func (h *Histogram) Floor(span byte) int64 {
 	h.mu.Lock()
@@ -72,13 +77,25 @@ func (h *Histogram) Floor(span byte) int64 {
 	return h.floors[span]
 }
 
-// Add takes over what a commit has changed, or what was counted.
+// Add takes over what was counted.
 func (h *Histogram) Add(changes []Change) {
+	h.AddEach(func(add func(Change)) {
+		for _, c := range changes {
+			add(c)
+		}
+	})
+}
+
+// AddEach takes over what changes adds, at once.
+func (h *Histogram) AddEach(changes func(add func(Change))) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, c := range changes {
+	changes(func(c Change) {
+		if c.Documents > 0 {
+			h.floors.Lower(c.Span, c.Date)
+		}
 		h.addTo(Slot{c.Span, floor(c.Date, h.width)}, Amount{c.Documents, c.Bytes})
-	}
+	})
 }
 
 func (h *Histogram) addTo(s Slot, more Amount) {
@@ -123,10 +140,7 @@ func floor(n, by int64) int64 {
 func (h *Histogram) UpTo(span byte, date int64) (whole, last Amount, lastSlot Slot) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	lastSlot = Slot{span, floor(date, h.width)}
-	if floor(date+1, h.width) != lastSlot.At { // it ends there
-		lastSlot.At++
-	}
+	lastSlot = h.slotAt(span, date)
 	for s, a := range h.slots {
 		switch {
 		case s.Span != span || s.At > lastSlot.At:
@@ -140,17 +154,33 @@ func (h *Histogram) UpTo(span byte, date int64) (whole, last Amount, lastSlot Sl
 	return whole, last, lastSlot
 }
 
-// Swept takes out what a sweep has deleted, up to a date.
-func (h *Histogram) Swept(last Slot, part Amount, date int64) {
+// Swept takes out what a sweep has deleted of a span: all up to a date. While the count goes on nobody knows how much of that was
+// counted, so it has to be counted again.
+func (h *Histogram) Swept(span byte, date int64, all Amount) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.floors[last.Span] = max(h.floors[last.Span], date+1)
-	for s := range h.slots {
-		if s.Span == last.Span && s.At < last.At {
+	if h.spoilt = h.spoilt || !h.known; h.spoilt {
+		return
+	}
+	h.floors[span] = max(h.floors[span], date+1)
+	last := h.slotAt(span, date)
+	for s, a := range h.slots {
+		if s.Span == span && s.At < last.At {
+			all.Documents -= a.Documents
+			all.Bytes -= a.Bytes
 			delete(h.slots, s)
 		}
 	}
-	h.addTo(last, Amount{-part.Documents, -part.Bytes})
+	h.addTo(last, Amount{-all.Documents, -all.Bytes})
+}
+
+// slotAt is the slot that a date is in the middle of, or the next one where a slot ends with the date.
+func (h *Histogram) slotAt(span byte, date int64) Slot {
+	s := Slot{span, floor(date, h.width)}
+	if floor(date+1, h.width) != s.At {
+		s.At++
+	}
+	return s
 }
 
 // SlotBounds are the dates in a slot, both inclusive.
@@ -171,15 +201,16 @@ func (h *Histogram) IsKnown() bool {
 func (h *Histogram) Reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.known, h.width, h.slots = false, NarrowestSlot, map[Slot]Amount{}
-	h.floors = [layout.OnNever]int64{layout.OnDefault: math.MaxInt64, layout.OnOverride: math.MaxInt64}
+	h.known, h.spoilt, h.width, h.slots = false, false, NarrowestSlot, map[Slot]Amount{}
+	h.floors = NoFloors()
 }
 
-// Done ends a count.
-func (h *Histogram) Done() {
+// Done ends a count; ok is false when all has to be counted again.
+func (h *Histogram) Done() (ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.known = true
+	h.known = !h.spoilt
+	return h.known
 }
 
 // Differs says in words how h differs from one that was counted of the same records; "" when it does not. Floors may lie lower.

@@ -1,0 +1,201 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// What the store has in memory follows from the Commits that the engine has ordered, and apply is where it does: for a Commit
+// that was written here, and for one that comes from elsewhere by Store.Apply. The catalogue that is published, multikey bits,
+// date histograms, what is known of tombstones, sweeps and moved records, numbers of records: nobody else changes those, but for
+// a writer that looks ahead. Whoever writes holds the locks of the collections meanwhile; Store.Apply takes them.
+//
+// It is called twice for each Commit, in the order of the Commits, while nobody else commits. So what readers have to be careful
+// about is there before they can see its cause, and what they may rely on only after. Those outside of the store are told last
+// (tell), when the engine lets others commit again: what they do may take long.
+
+// stage is when apply is called.
+type stage bool
+
+const (
+	ordered stage = false // nobody sees the Commit yet
+	visible stage = true  // whoever begins to read sees it
+)
+
+// observer is the store as the engine knows it.
+type observer struct{ store *Store }
+
+func (o observer) Now() int64           { return o.store.Now() }
+func (o observer) Ordered(c *kv.Commit) { o.store.apply(c, ordered) }
+func (o observer) Visible(c *kv.Commit) { o.store.apply(c, visible) }
+
+// apply brings what is in memory up to date with a Commit.
+func (s *Store) apply(c *kv.Commit, at stage) {
+	if m, ok := c.Meaning.(*Meaning); ok && m != nil {
+		for _, change := range m.Changes {
+			if c := s.current.Load().collections[change.Collection]; c == nil {
+				continue // of what is dropped nothing is in memory
+			} else if at == ordered {
+				s.expect(c, change)
+			} else {
+				s.follow(c, change)
+			}
+		}
+		if at == visible && m.DDL != nil {
+			s.publishCatalog(m.DDL)
+		}
+		if at == visible && m.Hold != nil {
+			s.hold.Store(*m.Hold)
+		}
+	}
+	if at == visible && s.options.OnCommit != nil {
+		s.options.OnCommit(c)
+	}
+}
+
+// expect does what has to be done before the change can be seen.
+func (s *Store) expect(c *collection, change *Change) {
+	for _, m := range change.multikey {
+		if stored := c.multikeyOf(m.index); stored != nil {
+			stored.store(m.bits[:min(len(m.bits), len(stored.seen))])
+			if m.paths != nil {
+				stored.storePaths(m.paths)
+			}
+		}
+	}
+	if change.tombstones == tombstonesSet {
+		c.state.marked.set()
+	}
+	c.state.relocations.begin(change.moved)
+	if c.order != nil && len(change.documents) > 0 {
+		change.addToHistogram(c.order)
+	}
+	c.state.sequence.follow(change.lastSequence, change.reserved)
+	if change.inserted && !change.listed {
+		c.state.uniqueFloor.forget()
+	}
+}
+
+// follow does what may be relied on when the change can be seen.
+func (s *Store) follow(c *collection, change *Change) {
+	if len(change.sweeps) > 0 {
+		c.state.lastSweep.Store(s.sweeps.Add(1)) // before the floors rise, see Reader.floor
+	}
+	if change.tombstones == tombstonesDeleted {
+		c.state.marked.deleted(&s.sweeps)
+	}
+	for _, swept := range change.sweeps {
+		if c.order != nil {
+			c.order.Histogram.Swept(swept.span, swept.date, swept.all)
+		}
+	}
+	c.state.writes.Add(1)
+	if change.trimmed != nil {
+		c.state.trimmed = change.trimmed
+	}
+	c.state.relocations.end(change.moved, &s.relocations)
+	if change.inserted && c.Options.Capped {
+		c.state.inserts.tell()
+	}
+}
+
+// publishCatalog has the catalogue be as the DDL leaves it.
+func (s *Store) publishCatalog(d *DDL) {
+	s.ddl.nextCollection, s.ddl.nextIndex = max(s.ddl.nextCollection, d.nextCollection), max(s.ddl.nextIndex, d.nextIndex)
+	if len(d.steps) == 0 {
+		return
+	}
+	old := s.current.Load()
+	next := old.next(d.applyTo(old.catalog), true, d.multikeyOf)
+	s.current.Store(next)
+	old.tellOfChange(next)
+}
+
+// tell tells those outside of the store of what has been committed.
+func (s *Store) tell(m *Meaning) {
+	if m == nil {
+		return
+	}
+	for _, change := range m.Changes {
+		if change.earliest != math.MaxInt64 {
+			s.options.OnDeadline(change.Collection, change.earliest)
+		}
+	}
+	if m.DDL != nil {
+		for _, e := range m.DDL.Events {
+			s.options.OnDDL(e)
+		}
+	}
+}
+
+// Apply commits what another store has committed: c is its next Commit, with the number that it has there. It holds the locks
+// that its writer held, so that what works here at the collections meanwhile finds them as a writer leaves them.
+func (s *Store) Apply(ctx context.Context, c *kv.Commit, d kv.Durability) error {
+	m, err := s.readMeaning(c)
+	if err != nil {
+		return err
+	}
+	release, err := s.lockToApply(ctx, m)
+	if err != nil {
+		return err
+	}
+	defer release()
+	own := *c
+	if m != nil {
+		own.Meaning = m
+	}
+	if err := s.engine.Apply(ctx, &own, d); err != nil {
+		return fmt.Errorf("storage: apply commit %d: %w", c.Number, err)
+	}
+	s.tell(m)
+	return nil
+}
+
+// lockToApply takes the locks of the collections that a Meaning is about and, if it changes the catalogue, that of the catalogue.
+func (s *Store) lockToApply(ctx context.Context, m *Meaning) (release func(), err error) {
+	if m == nil {
+		return func() {}, nil
+	}
+	var touched []*collection
+	v := s.current.Load()
+	for _, change := range m.Changes {
+		touched = append(touched, v.collections[change.Collection])
+	}
+	if m.DDL == nil {
+		return lockAll(ctx, touched)
+	}
+	for _, step := range m.DDL.steps {
+		if step.put != nil {
+			touched = append(touched, v.collections[step.put.ID])
+		} else {
+			touched = append(touched, v.collections[step.drop])
+		}
+	}
+	unlock, err := lockAll(ctx, touched)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.ddl.lock.acquire(ctx, true); err != nil {
+		unlock()
+		return nil, err
+	}
+	return func() { s.ddl.lock.release(true); unlock() }, nil
+}
+
+// multikeyOf is the bits of an index by its number, ready or on its way; nil where there is none.
+func (c *collection) multikeyOf(number uint32) *multikey {
+	if ix := c.index(number); ix != nil {
+		return ix.multikey
+	}
+	for _, b := range c.state.building() {
+		for _, t := range b.tables {
+			if t.ID == number {
+				return t.multikey
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,350 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/layout"
+)
+
+// The binary form of a Meaning is a BSON document, so that more can be added. What the Commit's keys say already is not in it:
+// the catalogue's documents and the multikey bits are read from them. What is zero is left out.
+//
+//	changes: [{collection, documents, lastSequence, reserved, multikey: [index], tombstones, sweeps: [{span, date, documents, bytes}],
+//	           inserted, movedForward, movedBack, trimmed, earliest}]
+//	ddl:     {steps: [{put} or {drop}], events: [{kind, collection, uuid, db, coll, toDB, toColl, index}], nextCollection, nextIndex}
+//	hold
+
+var errBrokenMeaning = errors.New("storage: the meaning of a commit is broken")
+
+// AppendBinary is kv.Meaning's.
+func (m *Meaning) AppendBinary(dst []byte) ([]byte, error) {
+	b := bson.Build()
+	b.Array("changes")
+	for i, c := range m.Changes {
+		b.Object(bson.IndexKey(i))
+		c.encode(b)
+		b.End()
+	}
+	b.End()
+	if m.DDL != nil {
+		b.Object("ddl")
+		m.DDL.encode(b)
+		b.End()
+	}
+	if m.Hold != nil {
+		b.Int64("hold", *m.Hold)
+	}
+	return append(dst, b.Doc()...), nil
+}
+
+func (c *Change) encode(b *bson.Builder) {
+	b.Int64("collection", int64(c.Collection))
+	if len(c.documents) > 0 {
+		b.Binary("documents", 0, c.documents)
+	}
+	if c.lastSequence != 0 {
+		b.Int64("lastSequence", int64(c.lastSequence))
+	}
+	if c.reserved != 0 {
+		b.Int64("reserved", int64(c.reserved))
+	}
+	if len(c.multikey) > 0 {
+		b.Array("multikey")
+		for i, m := range c.multikey {
+			b.Int64(bson.IndexKey(i), int64(m.index))
+		}
+		b.End()
+	}
+	if c.tombstones != tombstonesAsBefore {
+		b.Int64("tombstones", int64(c.tombstones))
+	}
+	if len(c.sweeps) > 0 {
+		b.Array("sweeps")
+		for i, s := range c.sweeps {
+			b.Object(bson.IndexKey(i)).Int64("span", int64(s.span)).Int64("date", s.date).Int64("documents", s.all.Documents).
+				Int64("bytes", s.all.Bytes).End()
+		}
+		b.End()
+	}
+	for _, flag := range []struct {
+		name string
+		set  bool
+	}{{"inserted", c.inserted}, {"movedForward", c.moved[movedForward]}, {"movedBack", c.moved[movedBack]}} {
+		if flag.set {
+			b.Bool(flag.name, true)
+		}
+	}
+	if c.trimmed != nil {
+		b.Binary("trimmed", 0, c.trimmed)
+	}
+	if c.earliest != math.MaxInt64 {
+		b.Int64("earliest", c.earliest)
+	}
+}
+
+func (d *DDL) encode(b *bson.Builder) {
+	b.Array("steps")
+	for i, step := range d.steps {
+		b.Object(bson.IndexKey(i))
+		if step.put != nil {
+			b.Int64("put", int64(step.put.ID))
+		} else {
+			b.Int64("drop", int64(step.drop))
+		}
+		b.End()
+	}
+	b.End().Array("events")
+	for i, e := range d.Events {
+		b.Object(bson.IndexKey(i)).Int64("kind", int64(e.Kind)).Int64("collection", int64(e.Collection)).Binary("uuid", 4, e.UUID[:]).
+			String("db", e.NS.DB).String("coll", e.NS.Coll)
+		if e.To != (namespace.NS{}) {
+			b.String("toDB", e.To.DB).String("toColl", e.To.Coll)
+		}
+		if e.Index != nil {
+			b.Int64("index", int64(e.Index.ID))
+		}
+		b.End()
+	}
+	b.End().Int64("nextCollection", int64(d.nextCollection)).Int64("nextIndex", int64(d.nextIndex))
+}
+
+// meaningDepth bounds the nesting of an encoded Meaning.
+const meaningDepth = 8
+
+// readMeaning is the Meaning of a Commit that comes next; nil where it has none.
+func (s *Store) readMeaning(c *kv.Commit) (*Meaning, error) {
+	var encoded kv.EncodedMeaning
+	switch m := c.Meaning.(type) {
+	case nil:
+		return nil, nil
+	case *Meaning:
+		return m, nil
+	case kv.EncodedMeaning:
+		encoded = m
+	}
+	if err := bson.Validate(bson.Doc(encoded), meaningDepth); err != nil {
+		return nil, fmt.Errorf("%w: %w", errBrokenMeaning, err)
+	}
+	r := &meaningReader{store: s, commit: c, current: s.current.Load().catalog}
+	m := r.meaning(bson.Doc(encoded))
+	if r.err != nil {
+		return nil, fmt.Errorf("%w: %w", errBrokenMeaning, r.err)
+	}
+	return m, nil
+}
+
+// meaningReader reads a Meaning, and what belongs to it of the Commit's keys. The first error stands.
+type meaningReader struct {
+	store    *Store
+	commit   *kv.Commit
+	current  *catalog.Catalog
+	multikey map[uint32]*storedMultikey // of all the Commit's keys, once it was asked for
+	err      error
+}
+
+func (r *meaningReader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (r *meaningReader) int(d bson.Doc, name string, missing int64) int64 {
+	switch v := d.Lookup(name); v.Type {
+	case bson.TypeInt64:
+		return v.Int64()
+	case bson.TypeMissing:
+	default:
+		r.fail("%s is a %s", name, v.Type)
+	}
+	return missing
+}
+
+func (r *meaningReader) number(d bson.Doc, name string) uint32 {
+	n := r.int(d, name, 0)
+	if n < 0 || n > math.MaxUint32 {
+		r.fail("%s is %d", name, n)
+	}
+	return uint32(n)
+}
+
+func (r *meaningReader) bytes(d bson.Doc, name string) []byte {
+	switch v := d.Lookup(name); v.Type {
+	case bson.TypeBinary:
+		_, data := v.Binary()
+		return data
+	case bson.TypeMissing:
+	default:
+		r.fail("%s is a %s", name, v.Type)
+	}
+	return nil
+}
+
+func (r *meaningReader) flag(d bson.Doc, name string) bool {
+	v := d.Lookup(name)
+	return v.Type == bson.TypeBool && v.Bool()
+}
+
+func (r *meaningReader) text(d bson.Doc, name string) string {
+	v := d.Lookup(name)
+	if v.Type != bson.TypeString {
+		return ""
+	}
+	return v.Str()
+}
+
+// each calls f for each document of an array.
+func (r *meaningReader) each(d bson.Doc, name string, f func(bson.Doc)) {
+	for _, v := range r.values(d, name) {
+		if v.Type != bson.TypeObject {
+			r.fail("%s has a %s", name, v.Type)
+			return
+		}
+		f(v.Doc())
+	}
+}
+
+func (r *meaningReader) values(d bson.Doc, name string) []bson.Value {
+	v := d.Lookup(name)
+	if v.Type != bson.TypeArray {
+		return nil
+	}
+	return v.Doc().Values(nil)
+}
+
+func (r *meaningReader) meaning(d bson.Doc) *Meaning {
+	m := &Meaning{}
+	r.each(d, "changes", func(d bson.Doc) { m.Changes = append(m.Changes, r.change(d)) })
+	if v := d.Lookup("ddl"); v.Type == bson.TypeObject {
+		m.DDL = r.ddl(v.Doc())
+	}
+	if v := d.Lookup("hold"); v.Type == bson.TypeInt64 {
+		at := v.Int64()
+		m.Hold = &at
+	}
+	return m
+}
+
+func (r *meaningReader) change(d bson.Doc) *Change {
+	c := &Change{
+		Collection: r.number(d, "collection"), documents: r.bytes(d, "documents"),
+		lastSequence: uint64(r.int(d, "lastSequence", 0)), reserved: uint64(r.int(d, "reserved", 0)),
+		tombstones: tombstoneChange(r.int(d, "tombstones", 0)), inserted: r.flag(d, "inserted"),
+		trimmed: r.bytes(d, "trimmed"), earliest: r.int(d, "earliest", math.MaxInt64),
+	}
+	c.moved[movedForward], c.moved[movedBack] = r.flag(d, "movedForward"), r.flag(d, "movedBack")
+	for _, v := range r.values(d, "multikey") {
+		if v.Type != bson.TypeInt64 {
+			r.fail("multikey has a %s", v.Type)
+			break
+		}
+		number := uint32(v.Int64())
+		if m := r.storedMultikey()[number]; m != nil {
+			c.multikey = append(c.multikey, multikeyChange{number, m.bits, m.paths})
+		}
+	}
+	r.each(d, "sweeps", func(d bson.Doc) {
+		s := sweptSpan{byte(r.int(d, "span", 0)), r.int(d, "date", 0), expiryorder.Amount{Documents: r.int(d, "documents", 0), Bytes: r.int(d, "bytes", 0)}}
+		if s.span == 0 || s.span >= layout.OnNever {
+			r.fail("a span is %d", s.span)
+		}
+		c.sweeps = append(c.sweeps, s)
+	})
+	rest := c.documents
+	for ok := true; len(rest) > 0 && ok; {
+		if _, rest, ok = rest.next(); !ok {
+			r.fail("the documents of collection %d", c.Collection)
+		}
+	}
+	return c
+}
+
+func (r *meaningReader) ddl(d bson.Doc) *DDL {
+	out := &DDL{nextCollection: r.number(d, "nextCollection"), nextIndex: r.number(d, "nextIndex"), multikey: r.storedMultikey()}
+	r.each(d, "steps", func(d bson.Doc) {
+		if d.Lookup("put").IsMissing() {
+			out.steps = append(out.steps, catalogStep{drop: r.number(d, "drop")})
+			return
+		}
+		if coll := r.collection(r.number(d, "put")); coll != nil {
+			out.steps = append(out.steps, catalogStep{put: coll})
+		}
+	})
+	r.each(d, "events", func(d bson.Doc) {
+		e := Event{Kind: EventKind(r.int(d, "kind", 0)), Collection: r.number(d, "collection"),
+			NS: namespace.NS{DB: r.text(d, "db"), Coll: r.text(d, "coll")}, To: namespace.NS{DB: r.text(d, "toDB"), Coll: r.text(d, "toColl")}}
+		if copy(e.UUID[:], r.bytes(d, "uuid")) != len(e.UUID) {
+			r.fail("an event has no uuid")
+		}
+		if !d.Lookup("index").IsMissing() {
+			e.Index = r.index(out, e.Collection, r.number(d, "index"))
+		}
+		out.Events = append(out.Events, e)
+	})
+	return out
+}
+
+// collection is what the Commit puts into the catalogue under a number.
+func (r *meaningReader) collection(id uint32) *catalog.Collection {
+	op, ok := r.commit.Lookup(layout.CollectionKey(id))
+	if !ok || op.Delete {
+		r.fail("collection %d is put and not there", id)
+		return nil
+	}
+	if err := bson.Validate(bson.Doc(op.Value), salvagedDepth); err != nil {
+		r.fail("collection %d: %w", id, err)
+		return nil
+	}
+	coll, err := catalog.Load(bson.Doc(op.Value).Clone(), r.store.options.Indexes)
+	if err != nil {
+		r.fail("collection %d: %w", id, err)
+		return nil
+	}
+	return coll
+}
+
+// index is the definition that an event is about: as it is put, or as it is before it goes.
+func (r *meaningReader) index(d *DDL, collection, number uint32) *index.Definition {
+	for _, step := range d.steps {
+		if step.put != nil && step.put.ID == collection {
+			if def := step.put.IndexByID(number); def != nil {
+				return def
+			}
+		}
+	}
+	if coll := r.current.ByID(collection); coll != nil {
+		return coll.IndexByID(number)
+	}
+	return nil
+}
+
+// storedMultikey is what the Commit stores of indexes.
+func (r *meaningReader) storedMultikey() map[uint32]*storedMultikey {
+	if r.multikey != nil {
+		return r.multikey
+	}
+	r.multikey = map[uint32]*storedMultikey{}
+	prefix := []byte{layout.MetaPrefix, layout.MetaMultikey}
+	r.commit.Each(func(op kv.Op) {
+		key, ok := bytes.CutPrefix(op.Key, prefix)
+		if !ok || op.Delete {
+			return
+		}
+		if len(key) < 5 {
+			r.fail("a multikey bit has the key %x", key)
+			return
+		}
+		if err := addMultikey(r.multikey, key); err != nil {
+			r.fail("%w", err)
+		}
+	})
+	return r.multikey
+}

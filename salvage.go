@@ -16,7 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv/inspect"
 	"github.com/ebbdb/ebb/internal/match"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/salvage"
 )
 
 // Salvaged is what Salvage has found.
@@ -47,7 +47,7 @@ func Salvage(path, out string) (*Salvaged, error) {
 		return nil, fmt.Errorf("%s is not empty", out)
 	}
 	d := &dump{dir: out}
-	s := &storage.Salvager{Indexes: index.NewParser(match.NewParser()), Collection: d.collection, Document: d.document, Lost: d.lost}
+	s := &salvage.Reader{Indexes: index.NewParser(match.NewParser()), Collection: d.collection, Document: d.document, Lost: d.lost}
 	err = inspect.Salvage(vfs.Default, filepath.Join(path, storeDir), d.lost, s.Pair)
 	if err := errors.Join(err, d.finish()); err != nil {
 		return nil, err

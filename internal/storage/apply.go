@@ -193,7 +193,7 @@ func (c *collection) multikeyOf(number uint32) *multikey {
 	for _, b := range c.state.building() {
 		for _, t := range b.tables {
 			if t.ID == number {
-				return t.multikey
+				return t.index.multikey
 			}
 		}
 	}

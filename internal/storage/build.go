@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/index"
-	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/build"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
@@ -17,9 +17,9 @@ import (
 //
 // The indexes get their numbers, and a side table each, in a commit that notes them as garbage; so whatever ends the build,
 // a crash included, leaves nothing. With the collection's lock held exclusively for that moment the build is published:
-// whoever writes from then on notes in the side tables what happens to the entries (side.go). Then, while writers go on:
+// whoever writes from then on notes in the side tables what happens to the entries (layout.SideRow). Then, while writers go on:
 //
-//   - the bulk pass reads all records there were, in one short view after the other, sorts the entries (sorter.go) and
+//   - the bulk pass reads all records there were, in one short view after the other, sorts the entries (build.Table) and
 //     loads them into the index at once, around the log;
 //   - rounds of catching up: each closes a generation of the side tables, under the lock for a moment, and applies its
 //     rows, until a round finds few.
@@ -73,14 +73,8 @@ type Build struct {
 
 // buildTable is one index of a Build.
 type buildTable struct {
-	*tableIndex
-	side    uint32
-	sorter  *sorter
-	keys    index.Keys
-	key     []byte
-	value   []byte
-	count   int64
-	waiting waiting
+	*build.Table
+	index *tableIndex // as it will be
 }
 
 const (
@@ -101,16 +95,12 @@ func (s *Store) newBuild(ctx context.Context, c *collection, defs []*index.Defin
 		if !d.Kind.Built() {
 			continue
 		}
-		b.tables = append(b.tables, &buildTable{
-			tableIndex: &tableIndex{entries: entries{Definition: d, IDLength: c.idLength}, multikey: newMultikey(d), roots: d.Roots()},
-		})
+		ix := &tableIndex{entries: entries{Definition: d, IDLength: c.idLength}, multikey: newMultikey(d), roots: d.Roots()}
+		b.tables = append(b.tables, &buildTable{index: ix})
 	}
 	for _, t := range b.tables {
-		if t.CoversShapes() {
-			t.keys.Ask = func() error { return context.Cause(b.ctx) }
-		}
-		t.sorter = newSorter(s.options.TempDir, s.buildMemoryBytes/len(b.tables))
-		t.sorter.memory.Open(s.options.Memory, memory.IndexBuilds)
+		t.Table = build.NewTable(t.index.entries, c.Collection, build.Options{TempDir: s.options.TempDir, MemoryBytes: s.buildMemoryBytes / len(b.tables),
+			Memory: s.options.Memory, Ask: func() error { return context.Cause(b.ctx) }, Arrays: t.index.seeArrays})
 	}
 	return b
 }
@@ -150,7 +140,7 @@ func (b *Build) fill() error {
 	if err := b.load(); err != nil {
 		return err
 	}
-	return b.decide(b.collection)
+	return b.decide()
 }
 
 func (s *Store) isSmall(ctx context.Context, c *collection) (bool, error) {
@@ -174,10 +164,10 @@ func (b *Build) begin(sides bool) error {
 			if !sides {
 				continue
 			}
-			if t.side, err = c.newIndexID(); err != nil {
+			if t.Side, err = c.newIndexID(); err != nil {
 				return err
 			}
-			c.note(garbage{layout.OfIndex, t.side})
+			c.note(garbage{layout.OfIndex, t.Side})
 		}
 		return nil
 	})
@@ -194,7 +184,7 @@ func (b *Build) number(c *change) error {
 		d = d.WithID(id)
 		b.Definitions[i] = d
 		if d.Kind.Built() {
-			tables[0].Definition = d
+			tables[0].Definition, tables[0].index.Definition = d, d
 			tables = tables[1:]
 		}
 	}
@@ -218,16 +208,16 @@ func (b *Build) finish(c *change) ([]*index.Definition, error) {
 	}
 	for _, t := range b.tables {
 		c.keep(garbage{layout.OfIndex, t.ID})
-		if t.side != 0 {
-			c.discard(garbage{layout.OfIndex, t.side})
+		if t.Side != 0 {
+			c.discard(garbage{layout.OfIndex, t.Side})
 		}
-		stored := &storedMultikey{t.multikey.paths(), t.multikey.seenPaths.Load()}
+		stored := &storedMultikey{t.index.multikey.paths(), t.index.multikey.seenPaths.Load()}
 		setMultikey(c.kv, t.ID, stored.bits)
 		if stored.paths != nil {
 			setMultikeyPaths(c.kv, t.ID, stored.paths)
 		}
 		c.ddl.multikey[t.ID] = stored
-		if surplus := t.count - documents; surplus != 0 {
+		if surplus := t.Count - documents; surplus != 0 {
 			c.kv.Add(layout.CounterKey(nil, layout.OfIndex, t.ID, layout.CountSurplus), surplus)
 		}
 	}
@@ -243,7 +233,7 @@ func (b *Build) writeInto(c *change) error {
 		return nil
 	}
 	for _, t := range b.tables {
-		next := b.source(t)
+		next := t.Source(b.step)
 		for {
 			key, value, ok, err := next()
 			if err != nil {
@@ -255,7 +245,7 @@ func (b *Build) writeInto(c *change) error {
 			c.kv.Set(key, value)
 		}
 	}
-	return b.decide(b.collection)
+	return b.decide()
 }
 
 // abandon hands what was written so far to the collector; its notes are there already. A nil build left nothing.
@@ -269,8 +259,8 @@ func (b *Build) abandon() {
 	}
 	for _, t := range b.tables {
 		b.store.garbage.add(garbage{layout.OfIndex, t.ID})
-		if t.side != 0 {
-			b.store.garbage.add(garbage{layout.OfIndex, t.side})
+		if t.Side != 0 {
+			b.store.garbage.add(garbage{layout.OfIndex, t.Side})
 		}
 	}
 }
@@ -279,7 +269,7 @@ func (b *Build) abandon() {
 func (b *Build) close() {
 	b.cancel(nil)
 	for _, t := range b.tables {
-		t.sorter.close()
+		t.Close()
 	}
 }
 
@@ -296,4 +286,14 @@ func (b *Build) alive() error {
 
 func aborted(why string) error {
 	return mongoerr.New(mongoerr.IndexBuildAborted, "Index build aborted: %s", why)
+}
+
+// seeArrays notes where the keys of a document go through arrays; finish stores it.
+func (ix *tableIndex) seeArrays(k *index.Keys) {
+	switch {
+	case ix.Wild == nil:
+		ix.multikey.see(k.Multikey)
+	case !ix.multikey.seenPaths.Load().HasAll(k):
+		ix.multikey.seePaths(k.Paths())
+	}
 }

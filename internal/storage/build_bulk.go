@@ -3,10 +3,6 @@ package storage
 import (
 	"context"
 	"slices"
-
-	"github.com/ebbdb/ebb/internal/index"
-	"github.com/ebbdb/ebb/internal/storage/expiryorder"
-	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 const (
@@ -56,7 +52,7 @@ func (b *Build) scan() error {
 		}
 	}
 	for _, t := range b.tables {
-		if err := t.sorter.finish(); err != nil {
+		if err := t.Finish(); err != nil {
 			return err
 		}
 	}
@@ -132,7 +128,7 @@ func (b *Build) scanSome(s RecordScan) (next RecordID, err error) {
 // enter adds a record's entries to all tables. That a hidden record has no keys is decided at the end: it may be gone then.
 func (b *Build) enter(r *Reader, rec Record) error {
 	for _, t := range b.tables {
-		err := t.enter(b.collection.order, rec)
+		err := t.Enter(b.collection.order, rec)
 		if err != nil && b.ctx.Err() != nil {
 			return context.Cause(b.ctx)
 		}
@@ -147,104 +143,30 @@ func (b *Build) enter(r *Reader, rec Record) error {
 	return nil
 }
 
-func (t *buildTable) enter(order *expiryorder.Order, rec Record) error {
-	if t.Kind == index.Deadline {
-		return t.enterDeadline(order, rec)
-	}
-	if err := t.Keys(rec.Doc, &t.keys); err != nil {
-		return err
-	}
-	if t.keys.IsMultikey() {
-		t.seeMultikey()
-	}
-	for i := range t.keys.Len() {
-		if err := t.sort(t.keys.Key(i), rec.ID, t.keys.TypeBits(i)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// sort hands the sorter what orders the entry, and what its value will be.
-func (t *buildTable) sort(keyString []byte, id RecordID, typeBits []byte) error {
-	if layout.HoldsIDs(t.Definition) {
-		return t.sorter.add(keyString, id, typeBits)
-	}
-	t.value = t.Tail(append(t.value[:0], typeBits...), id)
-	return t.sorter.add(keyString, t.Suffix(id), t.value)
-}
-
-// seeMultikey notes where the current keys went through arrays; finish stores it.
-func (t *buildTable) seeMultikey() {
-	switch {
-	case t.Wild == nil:
-		t.multikey.see(t.keys.Multikey)
-	case !t.multikey.seenPaths.Load().HasAll(&t.keys):
-		t.multikey.seePaths(t.keys.Paths())
-	}
-}
-
-func (t *buildTable) enterDeadline(order *expiryorder.Order, rec Record) error {
-	key := order.AppendDeadline(t.key[:0], t.Definition, rec)
-	if key == nil {
-		return nil
-	}
-	t.key = key
-	return t.sorter.add(key[layout.TableLength:len(key)-len(rec.ID)], rec.ID, nil)
-}
-
 // load brings the sorted entries into the tables.
 func (b *Build) load() error {
 	total := int64(0)
 	for _, t := range b.tables {
-		total += t.sorter.added
+		total += t.Added()
 	}
 	b.progress.begin(PhaseLoad, total)
 	for _, t := range b.tables {
-		if err := b.store.engine.Load(b.ctx, b.source(t)); err != nil {
+		if err := b.store.engine.Load(b.ctx, t.Source(b.step)); err != nil {
 			if b.ctx.Err() != nil {
 				return context.Cause(b.ctx)
 			}
 			return err
 		}
-		t.sorter.close()
+		t.Close()
 		b.report()
 	}
 	return nil
 }
 
-// source gives a table's entries in order, each key of a unique one once: the records behind the first wait.
-func (b *Build) source(t *buildTable) func() (key, value []byte, ok bool, err error) {
-	var last, lastID []byte
-	begun := false
-	return func() ([]byte, []byte, bool, error) {
-		for {
-			e, ok, err := t.sorter.next()
-			if err != nil || !ok {
-				return nil, nil, false, err
-			}
-			if n := b.progress.done.Add(1); n%breathRecords == 0 {
-				if err := b.breathe(); err != nil {
-					return nil, nil, false, err
-				}
-			}
-			same := begun && string(e.key) == string(last)
-			if same && RecordID(e.id).IsSame(lastID) {
-				continue // the record has moved while the records were read; how it is now is in the side table
-			}
-			if layout.HoldsIDs(t.Definition) {
-				if same {
-					if err := t.wait(b.collection.Collection, e.key, e.id, e.typeBits); err != nil {
-						return nil, nil, false, err
-					}
-					continue
-				}
-			}
-			last, lastID, begun = append(last[:0], e.key...), append(lastID[:0], e.id...), true
-			t.count++
-			t.key = t.EntryKey(t.key[:0], e.key, e.id)
-			t.value = t.entryValue(t.value[:0], e.id, e.typeBits)
-			return t.key, t.value, true, nil
-		}
+// step is called for each entry that is loaded.
+func (b *Build) step() error {
+	if n := b.progress.done.Add(1); n%breathRecords == 0 {
+		return b.breathe()
 	}
+	return nil
 }

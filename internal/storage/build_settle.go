@@ -2,68 +2,14 @@ package storage
 
 import (
 	"errors"
-	"maps"
-	"slices"
 
-	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/storage/layout"
-	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
-const (
-	// maxWaiting bounds the records that wait for a key of a unique index that another one has: with more the build fails
-	// at once.
-	maxWaiting = 1000
-	// maxSkipped bounds the hidden records whose keys cannot be computed.
-	maxSkipped = 1000
-)
-
-// waiting are the records that have a key of a unique index which another one holds, by key string. Until the end of the
-// build either may go.
-type waiting struct {
-	byKey map[string][]holder
-	n     int
-}
-
-type holder struct {
-	id       RecordID
-	typeBits []byte
-}
-
-// wait adds a record that has the key, beside the one in the table.
-func (t *buildTable) wait(c *catalog.Collection, keyString []byte, id RecordID, typeBits []byte) error {
-	t.unwait(keyString, id)
-	if t.waiting.n == maxWaiting {
-		return duplicateKey(c, t.Definition, keyString, typeBits)
-	}
-	if t.waiting.byKey == nil {
-		t.waiting.byKey = map[string][]holder{}
-	}
-	t.waiting.byKey[string(keyString)] = append(t.waiting.byKey[string(keyString)], holder{id.Clone(), slices.Clone(typeBits)})
-	t.waiting.n++
-	return nil
-}
-
-func (t *buildTable) unwait(keyString []byte, id RecordID) {
-	all := t.waiting.byKey[string(keyString)]
-	left := slices.DeleteFunc(all, func(h holder) bool { return h.id.IsSame(id) })
-	t.waiting.n -= len(all) - len(left)
-	if len(left) == 0 {
-		delete(t.waiting.byKey, string(keyString))
-		return
-	}
-	t.waiting.byKey[string(keyString)] = left
-}
-
-func (t *buildTable) firstWaiting(keyString []byte) (holder, bool) {
-	all := t.waiting.byKey[string(keyString)]
-	if len(all) == 0 {
-		return holder{}, false
-	}
-	return all[0], true
-}
+// maxSkipped bounds the hidden records whose keys cannot be computed.
+const maxSkipped = 1000
 
 // skippedRecord is a record whose keys in a table could not be computed.
 type skippedRecord struct {
@@ -86,7 +32,7 @@ func (b *Build) settle(c *collection) error {
 			return err
 		}
 		if !cleared {
-			return b.decide(c)
+			return b.decide()
 		}
 	}
 }
@@ -139,20 +85,25 @@ func (b *Build) inTheWay() (ids []RecordID, err error) {
 	}
 	defer v.Close()
 	for _, t := range b.tables {
-		for keyString, holders := range t.waiting.byKey {
-			first, err := r.holder(t.EntryKey(nil, []byte(keyString), nil))
+		fails := errors.New("it fails without them, too")
+		err := t.EachWaiting(func(keyString []byte, waiting []RecordID) error {
+			first, err := r.holder(t.EntryKey(nil, keyString, nil))
 			if err != nil {
-				return nil, err
+				return err
 			}
-			all := []RecordID{first}
-			for _, h := range holders {
-				all = append(all, h.id)
-			}
+			all := append([]RecordID{first}, waiting...)
 			hidden, err := r.hiddenAmong(all)
-			if err != nil || len(all)-len(hidden) > 1 {
-				return nil, err
+			if err == nil && len(all)-len(hidden) > 1 {
+				err = fails
 			}
 			ids = append(ids, hidden...)
+			return err
+		})
+		switch {
+		case errors.Is(err, fails):
+			return nil, nil
+		case err != nil:
+			return nil, err
 		}
 	}
 	err = b.eachSkipped(v, func(s skippedRecord) error { ids = append(ids, s.id); return nil })
@@ -174,13 +125,13 @@ func (r *Reader) hiddenAmong(ids []RecordID) (hidden []RecordID, err error) {
 }
 
 // decide fails when a record has no keys, or shares one that is unique.
-func (b *Build) decide(c *collection) error {
+func (b *Build) decide() error {
 	if err := b.decideSkipped(); err != nil {
 		return err
 	}
 	for _, t := range b.tables {
-		for _, keyString := range slices.Sorted(maps.Keys(t.waiting.byKey)) {
-			return duplicateKey(c.Collection, t.Definition, []byte(keyString), t.waiting.byKey[keyString][0].typeBits)
+		if err := t.CheckWaiting(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -197,7 +148,7 @@ func (b *Build) decideSkipped() error {
 		if err != nil || !there {
 			return err
 		}
-		return s.table.Keys(rec.Doc, &s.table.keys)
+		return s.table.Compute(rec.Doc)
 	})
 }
 
@@ -209,18 +160,8 @@ func (b *Build) eachSkipped(v *View, f func(skippedRecord) error) error {
 		}
 	}
 	for _, t := range b.tables {
-		if t.side == 0 {
-			continue
-		}
-		var w walk.Keys
-		if err := w.OpenRange(v.ctx, v.reader, layout.SideKey(nil, t.side, layout.SkippedGeneration)); err != nil {
-			return err
-		}
-		var err error
-		for err == nil && w.Next() {
-			err = f(skippedRecord{t, RecordID(w.Key()[layout.SideKeyLength:]).Clone()})
-		}
-		if err := errors.Join(err, w.Err(), w.Close()); err != nil {
+		err := t.EachSkipped(v.ctx, v.reader, func(id RecordID) error { return f(skippedRecord{t, id}) })
+		if err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/spill"
 )
 
 // beside builds indexes beside writers; during runs when the build is published and before it has read anything.
@@ -380,31 +379,6 @@ func TestTwoBuilds(t *testing.T) {
 		t.Errorf("the second made %+v", made)
 	}
 	f.validate(testNS)
-}
-
-// TestSorter: more runs than are merged at once, in order and all there.
-func TestSorter(t *testing.T) {
-	s := newSorter(t.TempDir(), 200)
-	defer s.close()
-	const n = 2000
-	for i := range n {
-		key := fmt.Appendf(nil, "%06d", i*7919%n)
-		must(t, s.add(key, []byte{byte(i)}, key[:i%3]))
-	}
-	if len(s.runs) <= spill.MaxRuns {
-		t.Fatalf("only %d runs", len(s.runs))
-	}
-	must(t, s.finish())
-	for i := range n {
-		e, ok, err := s.next()
-		must(t, err)
-		if !ok || string(e.key) != fmt.Sprintf("%06d", i) || len(e.id) != 1 {
-			t.Fatalf("entry %d is %q, %v", i, e.key, ok)
-		}
-	}
-	if _, ok, err := s.next(); ok || err != nil {
-		t.Fatal("there is more", err)
-	}
 }
 
 // TestLoadFails: what the engine refuses ends the build and leaves nothing.

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -90,48 +89,32 @@ const maxInTheWay = 1 << 20
 
 // hiddenHolders are the hidden records that share a key of a unique table with others; fails says that visible ones share one.
 func (t *buildTable) hiddenHolders(r *Reader) (ids []RecordID, fails bool, err error) {
-	if !layout.HoldsIDs(t.Definition) {
+	if !t.HoldsIDs() {
 		return nil, false, nil
 	}
-	if err := t.sorter.finish(); err != nil {
+	if err := t.Finish(); err != nil {
 		return nil, false, err
 	}
-	var last, lastID []byte
-	visible, begun, shared := 0, false, false
-	look := func(id RecordID) error {
+	visible := 0
+	err = t.Shared(func(id RecordID, begins bool) (more bool, err error) {
+		if begins {
+			visible = 0
+		}
 		rec, there, err := r.stored(id)
 		switch {
-		case err != nil || !there:
+		case err != nil:
+			return false, err
+		case !there:
 		case r.hidden(rec):
 			ids = append(ids, id.Clone())
 		default:
 			visible++
 		}
-		return err
+		fails = visible > 1 || len(ids) > maxInTheWay
+		return !fails, nil
+	})
+	if err != nil || fails {
+		return nil, fails, err
 	}
-	for {
-		e, ok, err := t.sorter.next()
-		if err != nil || !ok {
-			return ids, false, err
-		}
-		same := begun && string(e.key) == string(last)
-		switch {
-		case !same:
-			visible, shared = 0, false
-		case RecordID(e.id).IsSame(lastID):
-			continue
-		default:
-			if !shared {
-				err = look(lastID)
-			}
-			shared = true
-			if err == nil {
-				err = look(e.id)
-			}
-			if err != nil || visible > 1 || len(ids) > maxInTheWay {
-				return nil, true, err
-			}
-		}
-		last, lastID, begun = append(last[:0], e.key...), append(lastID[:0], e.id...), true
-	}
+	return ids, false, nil
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // DryRun is what CreateIndexes or Modify would do. What was asked is what was committed when it was looked at: others
@@ -175,10 +174,10 @@ func (b *Build) try(rec Record) error {
 	for _, t := range b.tables {
 		var err error
 		switch {
-		case layout.HoldsIDs(t.Definition):
-			err = t.enter(nil, rec)
+		case t.HoldsIDs():
+			err = t.Enter(nil, rec)
 		case t.Kind != index.Deadline:
-			err = t.Keys(rec.Doc, &t.keys)
+			err = t.Compute(rec.Doc)
 		}
 		if err != nil {
 			return err
@@ -190,13 +189,13 @@ func (b *Build) try(rec Record) error {
 // tryUnique fails when two records have the same key of a unique index.
 func (b *Build) tryUnique() error {
 	for _, t := range b.tables {
-		if !layout.HoldsIDs(t.Definition) {
+		if !t.HoldsIDs() {
 			continue
 		}
-		if err := t.sorter.finish(); err != nil {
+		if err := t.Finish(); err != nil {
 			return err
 		}
-		next := b.source(t)
+		next := t.Source(b.step)
 		for ok := true; ok; {
 			var err error
 			if _, _, ok, err = next(); err != nil {
@@ -204,5 +203,5 @@ func (b *Build) tryUnique() error {
 			}
 		}
 	}
-	return b.decide(b.collection)
+	return b.decide()
 }

@@ -299,7 +299,7 @@ func (r *meaningReader) collection(id uint32) *catalog.Collection {
 		r.fail("collection %d is put and not there", id)
 		return nil
 	}
-	if err := bson.Validate(bson.Doc(op.Value), salvagedDepth); err != nil {
+	if err := bson.Validate(bson.Doc(op.Value), layout.MaxDepth); err != nil {
 		r.fail("collection %d: %w", id, err)
 		return nil
 	}

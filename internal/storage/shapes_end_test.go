@@ -47,9 +47,9 @@ func TestShapesEndWithBuild(t *testing.T) {
 				return
 			}
 			seen = true
-			keys := &b.tables[0].keys
-			ask := keys.Ask
-			keys.Ask = func() error {
+			table := b.tables[0]
+			ask := table.Ask
+			table.Ask = func() error {
 				if asked++; end && asked == spikedAsks/2 {
 					stop(why)
 				}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/duplicate"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
@@ -235,7 +236,7 @@ func (w *Writer) evict(t *writtenTable, j int, self RecordID) error {
 			}
 			continue
 		case !w.hidden(rec):
-			return duplicateKey(w.c.Collection, t.Definition, t.fresh.Key(j), t.fresh.TypeBits(j))
+			return duplicate.Key(w.c.Collection, t.Definition, t.fresh.Key(j), t.fresh.TypeBits(j))
 		}
 		w.isInTheWay(rec)
 	}
@@ -249,7 +250,7 @@ func (w *Writer) takeDead(t *writtenTable, keyString []byte, id RecordID) error 
 	case err != nil:
 		return err
 	case !dead:
-		return brokenIndex(w.c.Collection, t.Definition, id)
+		return duplicate.BrokenIndex(w.c.Collection, t.Definition, id)
 	case layout.HoldsIDs(t.Definition):
 		w.key = append(layout.TableKey(w.key[:0], t.Definition), keyString...)
 		w.claim(w.key)

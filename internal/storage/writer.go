@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/storage/duplicate"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -85,7 +86,7 @@ func newWriter(t *Txn, c *collection) *Writer {
 	}
 	for _, b := range c.state.building() {
 		for _, t := range b.tables {
-			w.tables = append(w.tables, writtenTable{tableIndex: t.tableIndex, side: t.side, generation: b.generation})
+			w.tables = append(w.tables, writtenTable{tableIndex: t.index, side: t.Side, generation: b.generation})
 		}
 	}
 	return w
@@ -150,7 +151,7 @@ func (w *Writer) place(doc bson.Doc) (RecordID, error) {
 	case err != nil:
 		return nil, err
 	case there && !w.hidden(rec):
-		return nil, duplicateID(w.c.Collection, rec.Doc)
+		return nil, duplicate.ID(w.c.Collection, rec.Doc)
 	case there:
 		w.isInTheWay(rec)
 	}

@@ -33,6 +33,9 @@ func AppendRecord(dst []byte, modified int64, doc bson.Doc) []byte {
 	return append(dst, doc...)
 }
 
+// MaxDepth bounds the nesting of a document that is read from elsewhere: what is stored nests less.
+const MaxDepth = 250
+
 // ErrBrokenRecord is in the error of a record that cannot be read.
 var ErrBrokenRecord = errors.New("a record is not what it should be")
 

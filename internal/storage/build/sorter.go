@@ -1,4 +1,4 @@
-package storage
+package build
 
 import (
 	"bytes"
@@ -52,10 +52,10 @@ func (e *sortedEntry) compare(o *sortedEntry) int {
 	return bytes.Compare(e.id, o.id)
 }
 
-func readEntry(r *spill.Run, e *sortedEntry) error { return r.Read(&e.key, &e.id, &e.typeBits) }
+func readSorted(r *spill.Run, e *sortedEntry) error { return r.Read(&e.key, &e.id, &e.typeBits) }
 
 func openMerge(runs []*spill.Run) (*spill.Merge[sortedEntry], error) {
-	return spill.Open(runs, readEntry, (*sortedEntry).compare)
+	return spill.Open(runs, readSorted, (*sortedEntry).compare)
 }
 
 func newSorter(dir string, budget int) *sorter {

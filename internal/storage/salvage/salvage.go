@@ -1,4 +1,5 @@
-package storage
+// Package salvage makes collections and documents of what is left of a store's keys. It opens no store.
+package salvage
 
 import (
 	"encoding/binary"
@@ -10,9 +11,9 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
-// Salvager makes collections and documents of what was salvaged of a store's keys. It looks at nothing but the catalogue and the
+// Reader makes collections and documents of keys and values. It looks at nothing but the catalogue and the
 // records: indexes are made anew when the documents are inserted. What has expired and is still stored is among it.
-type Salvager struct {
+type Reader struct {
 	Indexes *index.Parser
 	// Collection is told each that is in the catalogue, before any document.
 	Collection func(*catalog.Collection) error
@@ -25,11 +26,8 @@ type Salvager struct {
 	dropped     map[uint32]bool // and not removed yet
 }
 
-// salvagedDepth bounds the nesting of documents: what is stored nests less.
-const salvagedDepth = 250
-
 // Pair takes a key and its value, and forgets them; keys ascend. The catalogue's come before the records'.
-func (s *Salvager) Pair(key, value []byte) error {
+func (s *Reader) Pair(key, value []byte) error {
 	switch {
 	case len(key) >= 2 && key[0] == layout.MetaPrefix:
 		return s.meta(key, value)
@@ -39,7 +37,7 @@ func (s *Salvager) Pair(key, value []byte) error {
 	return nil
 }
 
-func (s *Salvager) meta(key, value []byte) error {
+func (s *Reader) meta(key, value []byte) error {
 	switch {
 	case key[1] == layout.MetaCollection:
 		coll, err := catalog.Load(bson.Doc(value).Clone(), s.Indexes)
@@ -61,15 +59,15 @@ func (s *Salvager) meta(key, value []byte) error {
 	return nil
 }
 
-func (s *Salvager) record(key, value []byte) error {
+func (s *Reader) record(key, value []byte) error {
 	number := binary.BigEndian.Uint32(key[1:])
 	if s.dropped[number] {
 		return nil
 	}
-	coll, id := s.collections[number], RecordID(key[layout.TableLength:])
+	coll, id := s.collections[number], layout.RecordID(key[layout.TableLength:])
 	rec, err := layout.ReadRecord(id, value)
 	if err == nil {
-		err = bson.Validate(rec.Doc, salvagedDepth)
+		err = bson.Validate(rec.Doc, layout.MaxDepth)
 	}
 	if err != nil {
 		s.Lost(fmt.Sprintf("record %s of collection %d: %v", id, number, err))

@@ -1,4 +1,5 @@
-package storage
+// Package duplicate tells clients of keys that are there already, and operators of entries that lead nowhere.
+package duplicate
 
 import (
 	"encoding/hex"
@@ -9,10 +10,11 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
-// duplicateKey is E11000 for a key of a unique index.
-func duplicateKey(c *catalog.Collection, d *index.Definition, key, typeBits []byte) error {
+// Key is E11000 for a key of a unique index.
+func Key(c *catalog.Collection, d *index.Definition, key, typeBits []byte) error {
 	value, err := d.KeyValue(key, typeBits)
 	if err != nil {
 		return fmt.Errorf("storage: a key of %s in %q cannot be read: %w", c.NS, d.Name, err)
@@ -22,12 +24,12 @@ func duplicateKey(c *catalog.Collection, d *index.Definition, key, typeBits []by
 		text += " collation: " + d.Collation.String()
 		value = inHex(value)
 	}
-	return duplicate(c, text, d.Key, value)
+	return inTheWay(c, text, d.Key, value)
 }
 
-// duplicateID is E11000 for the _id of a clustered collection, which no index holds. MongoDB reads the _id back from the
+// ID is E11000 for the _id of a clustered collection, which no index holds. MongoDB reads the _id back from the
 // record id for it, and fails at the numbers that are told apart by more than their place in the order.
-func duplicateID(c *catalog.Collection, doc bson.Doc) error {
+func ID(c *catalog.Collection, doc bson.Doc) error {
 	id := doc.Lookup("_id")
 	switch {
 	case id.IsNaN():
@@ -36,10 +38,10 @@ func duplicateID(c *catalog.Collection, doc bson.Doc) error {
 		return mongoerr.New(50826, "Invalid type bits for infinity")
 	}
 	pattern := bson.Build().Int32("_id", 1).Doc()
-	return duplicate(c, "", pattern, bson.Build().Value("_id", id).Doc())
+	return inTheWay(c, "", pattern, bson.Build().Value("_id", id).Doc())
 }
 
-func duplicate(c *catalog.Collection, where string, pattern, value bson.Doc) error {
+func inTheWay(c *catalog.Collection, where string, pattern, value bson.Doc) error {
 	extra := bson.Build().Document("keyPattern", pattern).Document("keyValue", value).Doc()
 	return mongoerr.New(mongoerr.DuplicateKey, "E11000 duplicate key error collection: %s%s dup key: %s", c.NS, where, value).WithExtra(extra)
 }
@@ -57,7 +59,7 @@ func inHex(value bson.Doc) bson.Doc {
 	return b.Doc()
 }
 
-// brokenIndex is for an entry without its record: the index and the records do not agree.
-func brokenIndex(c *catalog.Collection, d *index.Definition, id RecordID) error {
+// BrokenIndex is for an entry without its record: the index and the records do not agree.
+func BrokenIndex(c *catalog.Collection, d *index.Definition, id layout.RecordID) error {
 	return mongoerr.New(mongoerr.DataCorruptionDetected, "index %q of %s names record %s, which does not exist; run validate", d.Name, c.NS, id)
 }

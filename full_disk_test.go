@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -20,7 +21,10 @@ import (
 	"github.com/ebbdb/ebb/internal/serverlog"
 )
 
-var fullRounds = flag.Int("full-rounds", 3, "how often TestFullDisk fills its disk, expires and restarts")
+var (
+	fullRounds = flag.Int("full-rounds", 3, "how often TestFullDisk fills its disk, expires and restarts")
+	fullSeed   = flag.Uint64("full-seed", 0, "the seed of TestFullDisk; 0 for any")
+)
 
 const (
 	fullDisk       = 64 << 20
@@ -71,7 +75,7 @@ func (s *fullServer) start() {
 	s.server, err = Open(Options{Port: AnyPort, DBPath: s.path, Clock: turned{s.clock}, disk: s.disk, Log: serverlog.New(&s.log, 0).Logger(), ScriptsInProcess: true,
 		OnFailure: func(err error) { s.Errorf("the store failed: %v", err) }})
 	if err != nil {
-		s.Fatal(err)
+		s.Fatalf("%v\n%s\n%s", err, s.files(), &s.log)
 	}
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
@@ -81,6 +85,20 @@ func (s *fullServer) start() {
 		s.Fatal(err)
 	}
 	s.coll = s.client.Database("test").Collection("c")
+}
+
+// files are those of the store, and what each takes.
+func (s *fullServer) files() string {
+	var b strings.Builder
+	names, _ := s.disk.List("store")
+	for _, name := range names {
+		if info, err := s.disk.Stat("store/" + name); err == nil {
+			fmt.Fprintf(&b, "%9d %s\n", info.Size(), name)
+		}
+	}
+	used, _ := s.disk.Used()
+	fmt.Fprintf(&b, "%9d in use\n", used)
+	return b.String()
 }
 
 func (s *fullServer) end() {
@@ -130,8 +148,11 @@ func (s *fullServer) count(want int) {
 // TestFullDisk fills a disk through a server, lets everything expire on the full disk, and restarts: nothing that was
 // acknowledged is lost before its time, all of it goes in time, and the room comes back.
 func TestFullDisk(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := *fullSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("go test . -run TestFullDisk -args -full-rounds %d -full-seed %d", *fullRounds, seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	s := &fullServer{T: t, disk: smalldisk.New(fullDisk), clock: clock.NewFake(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), path: t.TempDir()}
 	s.start()
@@ -140,6 +161,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	for round := range *fullRounds {
+		t.Logf("round %d", round)
 		first := round * 1_000_000
 		next := s.fill(first, rng)
 		if size := (next - first) * 20_000; size < fullDisk/3 {

@@ -51,6 +51,7 @@ type Monitor struct {
 	time *timekeeper
 
 	wakeMaintenance chan struct{}
+	fronts          fronts
 
 	stop context.CancelFunc
 	done sync.WaitGroup

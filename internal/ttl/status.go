@@ -3,12 +3,13 @@ package ttl
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/due"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -150,21 +151,51 @@ func (m *Monitor) status(ctx context.Context, r *storage.Reader, rule *policy.Ru
 // standing is how far behind all sweeps are together.
 type standing struct {
 	lag, backlog int64
-	more         bool // whether there are more targets or entries than were looked at
+	keys         int64 // that were read
+	more         bool  // whether there are more targets or entries than were looked at
 }
 
 // How much standing looks at: it is asked for every second or so.
 const (
 	maxStandingTargets = 1000
 	maxStandingBacklog = 10_000
+	maxStandingKeys    = 50_000
 )
 
-// standing is the lag of the document that is stored longest past its deadline, and the backlogs' sum.
+// frontFor is how long a front is good for. A document that is dated before it is counted when it is over, if a sweep, which begins
+// anew each time, has not deleted it by then.
+const frontFor = time.Minute
+
+// fronts are where the living begin among the entries of each target, for standing.
+type fronts struct {
+	mu    sync.Mutex // held for one standing, which reads so many keys at most
+	begun time.Duration
+	of    map[Target]*due.Front
+}
+
+// at is the front of a target.
+func (f *fronts) at(t Target) *due.Front {
+	front := f.of[t]
+	if front == nil {
+		front = &due.Front{}
+		f.of[t] = front
+	}
+	return front
+}
+
+// standing is the lag of the document that is stored longest past its deadline, and the backlogs' sum. The entries of what has
+// been swept already may be many: it passes so many at a time, and goes on behind them the next time.
 func (m *Monitor) standing(ctx context.Context) (t standing, err error) {
 	if m.store == nil {
 		return t, nil
 	}
-	now, targets := clock.Millis(m.clock), 0
+	wall, ran := m.clock.Read()
+	m.fronts.mu.Lock()
+	defer m.fronts.mu.Unlock()
+	if m.fronts.of == nil || ran-m.fronts.begun >= frontFor {
+		m.fronts.begun, m.fronts.of = ran, map[Target]*due.Front{}
+	}
+	now, targets := wall.UnixMilli(), 0
 	err = m.eachCollection(ctx, now, nil, func(r *storage.Reader) error {
 		rules := r.Rules().All()
 		for i := range rules {
@@ -172,7 +203,7 @@ func (m *Monitor) standing(ctx context.Context) (t standing, err error) {
 				t.more = true
 				return nil
 			}
-			if err := t.add(r, &rules[i], now); err != nil {
+			if err := t.add(r, &rules[i], now, m.fronts.at(targetOf(r.Catalog().ID, &rules[i]))); err != nil {
 				return err
 			}
 		}
@@ -181,17 +212,15 @@ func (m *Monitor) standing(ctx context.Context) (t standing, err error) {
 	return t, err
 }
 
-func (t *standing) add(r *storage.Reader, rule *policy.Rule, now int64) error {
-	oldest, ok, err := r.Dates().Next(rule)
-	if err != nil || !ok || oldest > now {
-		return err
+func (t *standing) add(r *storage.Reader, rule *policy.Rule, now int64, f *due.Front) error {
+	limit := max(1, maxStandingBacklog+1-t.backlog) // one for the lag
+	s, err := r.Dates().Standing(rule, now, f, max(0, maxStandingKeys-t.keys), limit)
+	if s.Oldest < now {
+		t.lag = max(t.lag, now-s.Oldest)
 	}
-	t.lag = max(t.lag, now-oldest)
-	n, err := r.Dates().Count(rule, now, maxStandingBacklog+1-t.backlog)
-	t.backlog += n
-	if t.backlog > maxStandingBacklog {
-		t.backlog, t.more = maxStandingBacklog, true
-	}
+	t.keys += s.Keys
+	t.more = t.more || !s.All || t.backlog+s.Due > maxStandingBacklog
+	t.backlog = min(t.backlog+s.Due, maxStandingBacklog)
 	return err
 }
 

@@ -126,7 +126,7 @@ func conflict() error {
 func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 	defer t.end()
 	t.flush()
-	t.kv.Mean(&t.meaning)
+	t.mean()
 	err := t.kv.Commit(ctx, d)
 	switch {
 	case err == nil:
@@ -148,8 +148,16 @@ func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 func (t *Txn) flush() {
 	for _, w := range t.writers {
 		w.flush()
+	}
+}
+
+// mean tells the engine what the transaction means.
+func (t *Txn) mean() {
+	for _, w := range t.writers {
+		w.noteMultikey()
 		t.meaning.add(&w.change)
 	}
+	t.kv.Mean(&t.meaning)
 }
 
 // Rollback ends the transaction and leaves nothing of it. After Commit it does nothing.

@@ -379,11 +379,17 @@ func (w *Writer) flush() {
 			add(w.tables[i].surplus, ofIndex, w.tables[i].ID, countSurplus)
 		}
 		w.tables[i].surplus = 0
+	}
+	w.documents, w.bytes, w.expired = 0, 0, 0
+}
+
+// noteMultikey takes note of the bits that are stored.
+func (w *Writer) noteMultikey() {
+	for i := range w.tables {
 		if t := &w.tables[i]; t.bits != nil || t.paths != nil {
 			w.change.multikey = append(w.change.multikey, multikeyChange{t.ID, t.bits, t.paths})
 		}
 	}
-	w.documents, w.bytes, w.expired = 0, 0, 0
 }
 
 // note takes note of what happens to a document. Where records are ordered, what the transaction reads itself may lie before

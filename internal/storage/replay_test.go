@@ -1,0 +1,751 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/layout"
+)
+
+var replayFor = flag.Duration("replay-for", 0, "how long TestReplay goes on; 0 is a few hundred steps")
+
+// replayRounds is how many rounds of replaySteps TestReplay takes when it is not told how long.
+const (
+	replayRounds = 12
+	replaySteps  = 40
+)
+
+// TestReplay does at random what can be done to a store, and gives its Commits, as bytes, to a second one. After each round both
+// have the same keys and the same state in memory; after both are opened anew they still have; and what the second one has
+// is a store that works when it writes itself.
+func TestReplay(t *testing.T) {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("go test ./internal/storage -run TestReplay -seed %d -replay-for %v", seed, *replayFor)
+	r := newReplay(t, seed)
+	begin := clock.Wall().Now()
+	for round := 0; round < replayRounds || clock.Since(clock.Wall(), begin) < *replayFor; round++ {
+		for range replaySteps {
+			r.step()
+		}
+		r.compare(fmt.Sprint("round ", round))
+		if round%4 == 3 {
+			r.reopen()
+			r.compare(fmt.Sprint("opened anew after round ", round))
+		}
+	}
+	t.Logf("%d commits: %v", r.follower.applied, r.did)
+	r.takeOver()
+}
+
+// replay is a store, and one that follows it.
+type replay struct {
+	*fixture
+	rng      *rand.Rand
+	stream   stream
+	follower *follower
+	did      map[string]int
+	mu       sync.Mutex // guards rng and did while several write
+}
+
+// stream is what the first store commits, as bytes, and the pairs of its tables.
+type stream struct {
+	mu   sync.Mutex // guards sent
+	sent []sentCommit
+}
+
+type sentCommit struct {
+	encoded []byte
+	pairs   kv.Pairs // nil where there is no table
+	err     error
+}
+
+func (s *stream) send(c *kv.Commit) {
+	var out sentCommit
+	out.encoded, out.err = c.AppendBinary(nil)
+	if c.Table != nil && out.err == nil {
+		out.pairs, out.err = c.Table.Open()
+	}
+	s.mu.Lock()
+	s.sent = append(s.sent, out)
+	s.mu.Unlock()
+}
+
+func (s *stream) take() []sentCommit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.sent
+	s.sent = nil
+	return out
+}
+
+// follower is the second store.
+type follower struct {
+	*fixture
+	applied int
+}
+
+func memoryEngine(t *testing.T) kv.Engine {
+	t.Helper()
+	e, err := pebblekv.OpenMemory(pebblekv.Options{CacheBytes: 1 << 20, MemTableBytes: 1 << 20, RowCacheBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func newReplay(t *testing.T, seed uint64) *replay {
+	r := &replay{rng: rand.New(rand.NewPCG(seed, 0)), did: map[string]int{}}
+	clock := clock.NewFake(epoch)
+	r.fixture = &fixture{t: t, clock: clock, parser: indexParser(), engine: memoryEngine(t)}
+	r.options = Options{Clock: clock, Indexes: r.parser, HideExpired: func() bool { return r.hideAll },
+		Grace: func() (int64, bool) { return 0, false }, OnCommit: r.stream.send}
+	f := &follower{fixture: &fixture{t: t, clock: clock, parser: indexParser(), engine: memoryEngine(t)}}
+	f.options = Options{Clock: clock, Indexes: f.parser, HideExpired: func() bool { return r.hideAll }, Follows: true}
+	r.follower = f
+	r.open()
+	first := r.stream.take() // the format
+	for _, sent := range first {
+		c, err := kv.DecodeCommit(sent.encoded)
+		r.must(errors.Join(err, sent.err))
+		r.must(f.engine.Apply(context.Background(), c, kv.Buffered))
+	}
+	f.open()
+	t.Cleanup(func() {
+		for _, sent := range r.stream.take() {
+			if sent.pairs != nil {
+				_ = sent.pairs.Close()
+			}
+		}
+		if err := errors.Join(r.Store.Close(), r.engine.Close(), f.Store.Close(), f.engine.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func (r *replay) open() {
+	r.fixture.open()
+	r.mostCounted, r.countedAtOnce = 1<<17, math.MaxInt64
+	r.buildMemoryBytes = 5000
+}
+
+func (r *replay) random(n int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.rng.IntN(n)
+}
+
+func (r *replay) count(what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.did[what]++
+}
+
+// deliver applies what was sent.
+func (r *replay) deliver() {
+	r.t.Helper()
+	for _, sent := range r.stream.take() {
+		r.must(sent.err)
+		c, err := kv.DecodeCommit(sent.encoded)
+		r.must(err)
+		if c.Table != nil {
+			c.Table.Open = func() (kv.Pairs, error) { return sent.pairs, nil }
+		}
+		r.must(r.follower.Apply(context.Background(), c, kv.Buffered))
+		r.follower.applied++
+	}
+}
+
+// The collections come and go. Each kind of one has options of its own.
+var replayKinds = []struct {
+	name, options string
+	indexes       []string
+}{
+	{"plain", `{}`, []string{`{key: {a: 1}, name: "a"}`, `{key: {a: -1, b: 1}, name: "ab"}`, `{key: {u: 1}, name: "u", unique: true, sparse: true}`,
+		`{key: {"$**": 1}, name: "wild"}`, `{key: {d: 1}, name: "d", expireAfterSeconds: 10, hideExpired: true}`}},
+	{"dated", `{}`, []string{`{key: {d: 1}, name: "d", expireAfterSeconds: 10}`, `{key: {a: 1}, name: "a"}`, `{key: {b: 1}, name: "b"}`,
+		`{key: {_ts: 1}, name: "ts", expireAfterSeconds: 30}`}},
+	{"sliding", `{}`, []string{`{key: {_ts: 1}, name: "ts", expireAfterSeconds: 15}`, `{key: {a: 1}, name: "a"}`, `{key: {u: 1}, name: "u", unique: true, sparse: true}`}},
+	{"clustered", `{clusteredIndex: {key: {_id: 1}, unique: true}, expireAfterSeconds: NumberLong(20)}`, nil},
+	{"capped", `{capped: true, size: 20000, max: 40}`, []string{`{key: {a: 1}, name: "a"}`}},
+	{"series", `{timeseries: {timeField: "t", metaField: "m", bucketMaxSpanSeconds: 60}, expireAfterSeconds: NumberLong(40)}`, nil},
+}
+
+func replayNS(kind int) namespace.NS {
+	return namespace.NS{DB: "db", Coll: replayKinds[kind].name}
+}
+
+func (r *replay) step() {
+	kind := r.random(len(replayKinds))
+	ns := replayNS(kind)
+	if r.Store.current.Load().catalog.Collection(ns) == nil {
+		_, err := r.CreateCollection(context.Background(), ns, bson.MustDoc(replayKinds[kind].options))
+		r.mayFail("create", err)
+		if len(replayKinds[kind].indexes) > 0 && r.random(2) == 0 {
+			r.createSome(kind)
+		}
+	}
+	switch p := r.random(100); {
+	case p < 30:
+		r.mayFail("insert", r.write(ns, func(w *Writer) error { return r.insertSome(w, kind, 1+r.random(40)) }))
+	case p < 45:
+		r.mayFail("change", r.write(ns, func(w *Writer) error { return r.changeSome(w, kind) }))
+	case p < 50:
+		r.transaction()
+	case p < 62:
+		r.clock.Advance(time.Duration(r.random(6000)) * time.Millisecond)
+	case p < 70:
+		r.expire(ns)
+	case p < 73:
+		_, _, err := r.Recluster(context.Background(), r.id(ns), 1+r.random(200))
+		r.mayFail("recluster", err)
+	case p < 80:
+		limit := 1 + r.random(40)
+		for more := true; more; limit = 100 {
+			var err error
+			if _, more, err = r.Vacuum(context.Background(), r.id(ns), limit); err != nil {
+				r.mayFail("vacuum", err)
+				break
+			}
+			r.count("vacuum")
+			more = more && r.random(4) > 0
+		}
+	case p < 86:
+		r.createSome(kind)
+	case p < 88:
+		r.besideWriters(kind)
+	case p < 96:
+		r.ddl(kind)
+	case p < 98:
+		r.abort(ns, kind)
+	default:
+		r.times()
+	}
+}
+
+func (r *replay) id(ns namespace.NS) uint32 {
+	if coll := r.Store.current.Load().catalog.Collection(ns); coll != nil {
+		return coll.ID
+	}
+	return 0
+}
+
+// mayFail takes what a client would be told; anything else is a fault.
+func (r *replay) mayFail(what string, err error) {
+	r.t.Helper()
+	if told := new(mongoerr.Error); err != nil && !errors.As(err, &told) {
+		r.t.Fatalf("%s: %v", what, err)
+	}
+	if err != nil {
+		what += " refused"
+	}
+	r.count(what)
+}
+
+func (r *replay) write(ns namespace.NS, f func(*Writer) error) error {
+	return r.Write(context.Background(), ns, WriteOptions{Durability: kv.Buffered}, f)
+}
+
+func (r *replay) document(kind int) bson.Doc {
+	b := bson.Build()
+	if replayKinds[kind].name == "clustered" {
+		b.Date("_id", r.Store.Now()+int64(r.random(40_000))-20_000)
+	} else {
+		b.Int32("_id", int32(r.random(2000)))
+	}
+	if r.random(3) > 0 {
+		b.Value("a", []bson.Value{bson.Int32(int32(r.random(20))), bson.MustDoc(`{x: [1, {y: [2, 3]}]}`).Value(),
+			bson.ArrayOf(bson.Int32(int32(r.random(9))), bson.String("x"))}[r.random(3)])
+	}
+	if r.random(2) == 0 {
+		b.Int32("b", int32(r.random(50)))
+	}
+	if r.random(2) == 0 {
+		b.Int32("u", int32(r.random(3000)))
+	}
+	if r.random(4) > 0 {
+		b.Date("d", r.Store.Now()+int64(r.random(30_000))-15_000)
+	}
+	if r.random(6) == 0 {
+		b.Int32("ttl", int32(1+r.random(30)))
+	}
+	b.Date("t", r.Store.Now()+int64(r.random(60_000))-40_000).Int32("m", int32(r.random(4)))
+	return b.String("text", strings.Repeat("x", r.random(60))).Doc()
+}
+
+func (r *replay) insertSome(w *Writer, kind, n int) error {
+	for range n {
+		if _, err := w.Insert(r.document(kind)); err != nil && !mongoerr.Is(err, mongoerr.DuplicateKey) {
+			return err
+		}
+	}
+	return nil
+}
+
+// changeSome updates and deletes some of what is there.
+func (r *replay) changeSome(w *Writer, kind int) error {
+	found, err := r.some(w)
+	if err != nil {
+		return err
+	}
+	for _, rec := range found {
+		if r.random(3) == 0 {
+			err = w.Delete(rec)
+		} else {
+			_, _, err = w.Update(rec, bson.BuildOn(nil).Value("_id", rec.Doc.Lookup("_id")).Fields(without(r.document(kind), "_id")).Doc())
+		}
+		if err != nil && !mongoerr.Is(err, mongoerr.DuplicateKey) {
+			return err
+		}
+	}
+	return nil
+}
+
+func without(d bson.Doc, name string) bson.Doc {
+	b := bson.Build()
+	for it := d.Iter(); it.Next(); {
+		if it.Key() != name {
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	return b.Doc()
+}
+
+func (r *replay) some(w *Writer) (found []Record, err error) {
+	c, err := w.Scan(RecordScan{Reverse: r.random(2) == 0})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	for skip := r.random(20); len(found) < 10 && c.Next(); skip-- {
+		if skip <= 0 {
+			found = append(found, c.Record().Clone())
+		}
+	}
+	return found, c.Err()
+}
+
+// transaction writes to several collections at once, and commits or not.
+func (r *replay) transaction() {
+	txn, err := r.Begin(context.Background())
+	r.must(err)
+	defer txn.Rollback()
+	for range 2 {
+		kind := r.random(len(replayKinds))
+		w, err := txn.Writer(replayNS(kind))
+		if err == nil {
+			err = r.insertSome(w, kind, 5)
+		}
+		if err == nil {
+			err = r.changeSome(w, kind)
+		}
+		if err != nil {
+			r.mayFail("transaction", err)
+			return
+		}
+	}
+	if r.random(4) > 0 {
+		r.mayFail("transaction", txn.Commit(context.Background(), kv.Buffered))
+	}
+}
+
+// abort writes and takes it back.
+func (r *replay) abort(ns namespace.NS, kind int) {
+	txn, err := r.Begin(context.Background())
+	r.must(err)
+	w, err := txn.Writer(ns)
+	if err == nil {
+		err = r.insertSome(w, kind, 20)
+	}
+	txn.Rollback()
+	r.mayFail("rollback", err)
+}
+
+// expire deletes what is due, in one of the ways there are.
+func (r *replay) expire(ns namespace.NS) {
+	ctx := context.Background()
+	c := r.Store.current.Load().collections[r.id(ns)]
+	if c == nil {
+		return
+	}
+	rules := c.rules.All()
+	if len(rules) == 0 {
+		return
+	}
+	rule := &rules[r.random(len(rules))]
+	if r.random(4) > 0 {
+		done, ok, err := r.Sweep(ctx, c.ID, rule, r.Store.Now())
+		r.mayFail("sweep", err)
+		if ok && done.Documents > 0 {
+			r.count("swept")
+		}
+		return
+	}
+	_, err := r.ExpireNow(ctx, ns, rule, r.Store.Now())
+	r.mayFail("expire one by one", err)
+}
+
+func (r *replay) createSome(kind int) {
+	specs := replayKinds[kind].indexes
+	if len(specs) == 0 {
+		return
+	}
+	r.Store.inlineDocuments = []int64{-1, inlineDocuments}[r.random(2)]
+	picked := []string{specs[r.random(len(specs))]}
+	if more := specs[r.random(len(specs))]; more != picked[0] {
+		picked = append(picked, more)
+	}
+	_, err := r.CreateIndexes(context.Background(), replayNS(kind), r.parse(picked...))
+	r.mayFail("create indexes", err)
+}
+
+// besideWriters builds indexes while others write.
+func (r *replay) besideWriters(kind int) {
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			for range 10 {
+				err := r.write(replayNS(kind), func(w *Writer) error {
+					if err := r.insertSome(w, kind, 5); err != nil {
+						return err
+					}
+					return r.changeSome(w, kind)
+				})
+				if told := new(mongoerr.Error); err != nil && !errors.As(err, &told) {
+					r.t.Errorf("write beside a build: %v", err)
+				}
+			}
+		})
+	}
+	r.createSome(kind)
+	group.Wait()
+}
+
+func (r *replay) ddl(kind int) {
+	ctx, ns := context.Background(), replayNS(kind)
+	aside := namespace.NS{DB: "other", Coll: ns.Coll}
+	switch r.random(12) {
+	case 0:
+		_, err := r.DropCollection(ctx, ns)
+		r.mayFail("drop", err)
+	case 1:
+		r.mayFail("rename", r.Rename(ctx, ns, aside, true))
+	case 2:
+		r.mayFail("rename back", r.Rename(ctx, aside, ns, true))
+	case 3, 4:
+		_, err := r.DropIndexes(ctx, ns, func(c *catalog.Collection) ([]*index.Definition, error) {
+			if i := r.random(len(c.Indexes) + 1); i < len(c.Indexes) {
+				return c.Indexes[i : i+1], nil
+			}
+			return nil, nil
+		})
+		r.mayFail("drop indexes", err)
+	case 5:
+		_, err := r.RebuildIndexes(ctx, ns)
+		r.mayFail("reIndex", err)
+	case 6, 7, 8:
+		seconds := int32(5 + r.random(40))
+		_, err := r.ModifyWith(ctx, ns, OnHidden{Keep: r.random(2) == 0}, func(c *catalog.Collection) (*catalog.Collection, error) {
+			defs := slices.Clone(c.Indexes)
+			for i, d := range defs {
+				if !d.TTL {
+					continue
+				}
+				b := bson.Build()
+				for it := d.Spec.Iter(); it.Next(); {
+					if it.Key() == "expireAfterSeconds" {
+						b.Int32(it.Key(), seconds)
+					} else {
+						b.Value(it.Key(), it.Value())
+					}
+				}
+				again, err := r.parser.Parse(b.Doc(), c.Options.Collation)
+				if err != nil {
+					return nil, err
+				}
+				defs[i] = again.WithID(d.ID).WithForm(d.Form)
+			}
+			return c.WithIndexes(defs), nil
+		})
+		r.mayFail("collMod", err)
+	case 9:
+		r.mayFail("trim", r.write(ns, func(w *Writer) error { _, err := w.Trim(); return err }))
+	case 10:
+		r.hideAll = !r.hideAll
+	case 11:
+		if r.random(4) == 0 {
+			_, err := r.DropDatabase(ctx, "other")
+			r.mayFail("dropDatabase", err)
+		}
+	}
+}
+
+func (r *replay) times() {
+	ctx := context.Background()
+	switch r.random(3) {
+	case 0:
+		r.must(r.NoteTime(ctx, r.Store.Now()))
+	case 1:
+		r.must(r.Hold(ctx, r.Store.Now()))
+	default:
+		r.must(r.Release(ctx))
+	}
+}
+
+func (r *replay) reopen() {
+	r.t.Helper()
+	r.fixture.Store.garbage.wait()
+	r.deliver()
+	r.must(errors.Join(r.Store.Close(), r.follower.Store.Close()))
+	r.open()
+	r.follower.open()
+	r.did["opened anew"]++
+}
+
+// compare brings the second store up to date and compares it with the first.
+func (r *replay) compare(when string) {
+	r.t.Helper()
+	r.Store.garbage.wait()
+	r.deliver()
+	differ(r.t, when+": keys", keysOf(r.t, r.engine), keysOf(r.t, r.follower.engine))
+	number, at := r.engine.Last()
+	if n, a := r.follower.engine.Last(); n != number || a != at {
+		r.t.Fatalf("%s: the last commit is %d at %d, and %d at %d there", when, number, at, n, a)
+	}
+	differ(r.t, when+": in memory", r.memoryOf(r.Store), r.memoryOf(r.follower.Store))
+	ahead, follows := &r.Store.ddl, &r.follower.Store.ddl
+	if follows.nextCollection > ahead.nextCollection || follows.nextIndex > ahead.nextIndex { // a change that failed took some
+		r.t.Fatalf("%s: the next numbers are %d and %d, and %d and %d there", when, ahead.nextCollection, ahead.nextIndex, follows.nextCollection, follows.nextIndex)
+	}
+	for _, entry := range r.Store.current.Load().catalog.All() {
+		if entry.IsView() {
+			continue
+		}
+		r.validate(entry.NS)
+		r.follower.validate(entry.NS)
+		own, there := r.Store.current.Load().collections[entry.ID], r.follower.Store.current.Load().collections[entry.ID]
+		r.checkLookingAhead(own, there)
+		if own.order == nil {
+			continue
+		}
+		counted := r.counted(own)
+		for _, text := range []string{own.order.Histogram.Differs(counted), own.order.Histogram.Differs(there.order.Histogram), there.order.Histogram.Differs(own.order.Histogram)} {
+			if text != "" {
+				r.t.Fatalf("%s: the histogram of %s: %s", when, entry.NS, text)
+			}
+		}
+	}
+}
+
+// differ tells the first line that differs.
+func differ(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	for i := range max(len(got), len(want)) {
+		var a, b string
+		if i < len(got) {
+			a = got[i]
+		}
+		if i < len(want) {
+			b = want[i]
+		}
+		if a != b {
+			t.Fatalf("%s:\nthe first has  %s\nthe second has %s", what, a, b)
+		}
+	}
+}
+
+func keysOf(t *testing.T, e kv.Engine) (out []string) {
+	t.Helper()
+	s, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	it, err := s.NewIter(kv.IterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for it.Next() {
+		value, err := it.Value()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, fmt.Sprintf("%q = %x", it.Key(), value))
+	}
+	if err := errors.Join(it.Err(), it.Close(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// memoryOf is what a store has in memory that follows from its commits.
+func (r *replay) memoryOf(s *Store) (out []string) {
+	r.t.Helper()
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	hold, held := s.HeldAt()
+	say("hold %d %v", hold, held)
+	v := s.current.Load()
+	for _, entry := range v.catalog.All() {
+		c := v.collections[entry.ID]
+		say("%d %s: %s", entry.ID, entry.NS, entry.Document())
+		if c == nil || c.IsView() {
+			continue
+		}
+		_, err := c.state.sequence.lastGiven(s.engine) // or it is known to one only
+		if err != nil && c.id != nil {
+			r.t.Fatal(err)
+		}
+		say("  sequence %d reserved %d", c.state.sequence.committed.Load(), c.state.sequence.reserved.Load())
+		say("  tombstones %v, moving %d %d", c.state.marked.isSet(), c.state.relocations.under[0].Load(), c.state.relocations.under[1].Load())
+		say("  trimmed %x", c.state.trimmed)
+		for _, ix := range c.indexes {
+			say("  multikey of %s: %v %v", ix.Name, bitsOf(ix.multikey.stored), pathsOf(ix.multikey.storedPaths.Load()))
+		}
+		if c.order != nil {
+			say("  order %d clustered %v", c.order.Number, c.order.Clustered)
+			r.countOrder(s, c)
+		}
+	}
+	return out
+}
+
+// countOrder counts what a start has forgotten.
+func (r *replay) countOrder(s *Store, c *collection) {
+	r.t.Helper()
+	for more := !c.order.Histogram.IsKnown(); more; {
+		var err error
+		more, err = s.CountOrder(context.Background(), c.ID, 1000)
+		r.must(err)
+	}
+}
+
+// counted is the histogram of what there is.
+func (r *replay) counted(c *collection) *expiryorder.Histogram {
+	r.t.Helper()
+	view, err := r.View(context.Background())
+	r.must(err)
+	alike, order := *view.read(c), *c.order
+	order.Histogram = expiryorder.NewHistogram(false)
+	alike.c = &collection{Collection: c.Collection, state: c.state, order: &order}
+	_, err = alike.histogramSome(nil, math.MaxInt)
+	r.must(errors.Join(err, view.Close()))
+	order.Histogram.Done()
+	return order.Histogram
+}
+
+// checkLookingAhead compares what a writer keeps that looks ahead: it may know of what was never committed, and less of it is enough.
+func (r *replay) checkLookingAhead(own, there *collection) {
+	r.t.Helper()
+	for _, ix := range own.indexes {
+		other := there.index(ix.ID)
+		for i := range ix.multikey.seen {
+			if seen := other.multikey.seen[i].Load(); seen&^ix.multikey.seen[i].Load() != 0 || other.multikey.stored[i].Load()&^seen != 0 {
+				r.t.Fatalf("%s: bits seen of %s are %b, and %b there", own.NS, ix.Name, ix.multikey.seen[i].Load(), seen)
+			}
+		}
+	}
+	if own.id == nil {
+		return
+	}
+	last, err := own.state.sequence.lastGiven(r.engine)
+	r.must(err)
+	if follows, err := there.state.sequence.lastGiven(r.follower.engine); err != nil || follows > max(last, own.state.sequence.reserved.Load()) {
+		r.t.Fatalf("%s: the last number given is %d, and %d there, %v", own.NS, last, follows, err)
+	}
+	for _, f := range []struct {
+		engine kv.Engine
+		c      *collection
+	}{{r.engine, own}, {r.follower.engine, there}} {
+		if key := unknownTo(r.t, f.engine, f.c); key != nil {
+			r.t.Fatalf("%s: an _id that is there is taken for new: %x", own.NS, key)
+		}
+	}
+}
+
+// unknownTo is an entry of the index on _id that uniqueFloor takes for new; nil where there is none.
+func unknownTo(t *testing.T, e kv.Engine, c *collection) (unknown []byte) {
+	t.Helper()
+	n := &c.state.uniqueFloor
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.looked || n.off || n.forgotten.Load() {
+		return nil
+	}
+	prefix := layout.TableKey(nil, c.id.Definition)
+	s, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	it, err := s.NewIter(kv.IterOptions{Lower: prefix, Upper: layout.After(prefix)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for it.Next() {
+		key := it.Key()[len(prefix):]
+		if bytes.Compare(key, n.floor) <= 0 {
+			continue
+		}
+		if hash := maphash.Bytes(n.seed, key); !n.newest.has(hash) && !n.newer.has(hash) {
+			unknown = bytes.Clone(key)
+		}
+	}
+	if err := errors.Join(it.Err(), it.Close(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return unknown
+}
+
+func bitsOf(fields []atomic.Uint64) (out []uint64) {
+	for i := range fields {
+		out = append(out, fields[i].Load())
+	}
+	return out
+}
+
+func pathsOf(s *index.PathSet) (out []string) {
+	if s.IsAll() {
+		return []string{"all"}
+	}
+	out = s.Paths()
+	slices.Sort(out)
+	return out
+}
+
+// takeOver has the second store write itself, as if the first had ended.
+func (r *replay) takeOver() {
+	r.t.Helper()
+	next := &replay{fixture: r.follower.fixture, rng: r.rng, did: r.did}
+	next.options.Follows = false
+	r.must(next.Store.Close())
+	next.open()
+	for range replaySteps {
+		next.step()
+	}
+	for _, entry := range next.Store.current.Load().catalog.All() {
+		next.validate(entry.NS)
+	}
+	next.Store.garbage.wait()
+}

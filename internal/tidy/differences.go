@@ -17,7 +17,8 @@ const differencesPage = "docs/differences.md"
 //
 //	Test: `internal/ttl/TestHidden`, `internal/ttl/testdata/visibility.txt#Z18`
 //
-// A reference is a folder and a Go test in it, or a file and a word that stands in it.
+// A reference is a folder and a Go test in it, or a file and a word in it that names a test: a Test function, a case of a file of cases
+// that a test reads, or what a script calls a test.
 func differences(t *Tree) []Finding {
 	page, err := fs.ReadFile(t.Root, differencesPage)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -73,15 +74,10 @@ func unresolved(t *Tree, ref string) string {
 		if !regexp.MustCompile(`(^|\W)` + regexp.QuoteMeta(word) + `($|\W)`).Match(text) {
 			return fmt.Sprintf("%s does not hold %q", file, word)
 		}
-		return ""
+		return unproven(t, path.Clean(file), word, string(text))
 	}
-	dir, test := path.Split(ref)
-	for _, pkg := range t.Packages {
-		for _, file := range pkg.Files {
-			if file.Test && pkg.Dir == path.Clean(dir) && strings.HasPrefix(test, "Test") && file.AST.Scope.Lookup(test) != nil {
-				return ""
-			}
-		}
+	if dir, test := path.Split(ref); hasTest(t, dir, test, "") {
+		return ""
 	}
 	return "no such test: " + ref
 }

@@ -27,7 +27,7 @@ func house() []level {
 		{"layout", []string{"internal/storage/layout", "internal/storage/expiryorder", "internal/storage/recordset", "internal/storage/walk", "internal/storage/due", "internal/storage/build", "internal/storage/duplicate", "internal/storage/salvage"}},
 		{"storage", []string{"internal/storage"}},
 		{"plans", []string{"internal/plancache", "internal/planner", "internal/exec", "internal/query"}},
-		{"services", []string{"internal/operation", "internal/parameter", "internal/ttl", "internal/session", "internal/cursor", "internal/writegate", "internal/auth"}},
+		{"services", []string{"internal/operation", "internal/parameter", "internal/ttl", "internal/session", "internal/cursor", "internal/writegate"}},
 		{"protocol", []string{"internal/wire"}},
 		{"commands", []string{"internal/command"}},
 		{"doors", []string{"internal/server", "internal/config", "internal/compat"}},
@@ -71,6 +71,25 @@ func levels(t *Tree) []Finding {
 				out = append(out, Finding{file.Path, t.line(spec), fmt.Sprintf(
 					"imports %s, which is above it (%q over %q): let the upper package pass in what is needed, or move the shared idea down",
 					called(target), table[other].name, table[own].name)})
+			}
+		}
+	}
+	return out
+}
+
+// levelRows holds the table to the tree: a row for a folder that is gone hides what comes to stand there.
+func levelRows(t *Tree) []Finding {
+	if !t.isWhole() {
+		return nil
+	}
+	return staleRows(t, house())
+}
+
+func staleRows(t *Tree, table []level) (out []Finding) {
+	for _, l := range table {
+		for _, pattern := range l.packages {
+			if !slices.ContainsFunc(t.Packages, func(pkg *Package) bool { return covers(pattern, pkg.Dir) }) {
+				out = append(out, Finding{Path: "internal/tidy/levels.go", Text: fmt.Sprintf("level %q has %s, and there is no such package: take it out", l.name, pattern)})
 			}
 		}
 	}

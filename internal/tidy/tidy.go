@@ -116,6 +116,12 @@ func (t *Tree) parse(p string) (*File, error) {
 	}, nil
 }
 
+// isWhole says whether this is a module, not some of its files: tables of exceptions are held to what there is.
+func (t *Tree) isWhole() bool {
+	_, err := fs.Stat(t.Root, "go.mod")
+	return err == nil
+}
+
 // rule is one law: what it finds, and the reason that is printed once under its findings.
 type rule struct {
 	name  string
@@ -126,10 +132,12 @@ type rule struct {
 func rules() []rule {
 	return []rule{
 		{"levels", "data flows one way; a package that imports upward ties a knot nobody can untie later", levels},
+		{"level rows", "a row for what is gone lets something else move in unseen", levelRows},
 		{"package comments", "a package is one idea, and its first sentence says which", packageComments},
 		{"names", "a name like that says that no idea was found for the package", names},
 		{"no init", "what runs before main cannot be passed, ordered or tested; tables are values handed to whoever needs them", noInit},
 		{"no wall clock", "time is data: it comes from internal/clock, so that a test can turn it", noWallClock},
+		{"wall clock at the edge", "what reads the real clock cannot be tested with a turned one; only what is about real disks, sockets, processors and people may", wallAtTheEdge},
 		{"no changing package variables", "two servers in one process must not share anything; state lives in what Open builds", noPackageState},
 		{"raw BSON", "unmarshalling a document costs a hundred times what walking its bytes does; internal/bson walks", rawBSON},
 		{"no printing", "a library that prints cannot be embedded; log through the slog.Logger that was passed", noPrinting},

@@ -1,19 +1,14 @@
 package storage
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
-	"github.com/ebbdb/ebb/internal/storage/due"
+	"github.com/ebbdb/ebb/internal/storage/expiry"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
-	"github.com/ebbdb/ebb/internal/storage/layout"
-	"github.com/ebbdb/ebb/internal/storage/walk"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -126,28 +121,6 @@ func (s *Store) worthSweeping(o *expiryorder.Order, rule *policy.Rule, now int64
 	return n >= s.fewSwept
 }
 
-// sweeping is a sweep under way.
-type sweeping struct {
-	store      *Store
-	c          *collection
-	rule       *policy.Rule
-	kv         kv.Txn
-	view       *View
-	tombstones expiryorder.Tombstones
-	done       Swept
-	parts      []sweptPart
-}
-
-// sweptPart is what is swept of one span.
-type sweptPart struct {
-	cut       expiryorder.Cut
-	floor     int64              // no record is dated before it
-	low, high []byte             // of the records
-	slot      expiryorder.Slot   // the last, which the cut may lie in the middle of
-	within    expiryorder.Amount // what of it is swept
-	all       expiryorder.Amount
-}
-
 // sweepBefore does at once what can be done so of what its caller will do one by one, holding the collection's lock exclusively.
 func (s *Store) sweepBefore(ctx context.Context, c *collection, rule *policy.Rule, now int64) (deleted int64, err error) {
 	if !c.sweeps(rule) || !c.state.counting.TryLock() { // who counts may wait for the lock
@@ -216,233 +189,59 @@ func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rul
 		return Swept{}, false, err
 	}
 	defer t.Rollback()
-	w := &sweeping{store: s, c: c, rule: c.order.Rule, kv: t.kv, view: t.view}
-	if ok, err = w.plan(now); !ok || err != nil {
+	r := t.view.read(c)
+	if inOrder, err := r.findInOrder(); !inOrder || err != nil {
 		return Swept{}, false, err
 	}
-	if err := w.delete(); err != nil {
+	w := &expiry.Sweep{Txn: t.kv, Dates: r.Dates(), Tables: c.layouts(), MostCounted: s.mostCounted, Logger: s.options.Logger,
+		LastNumber: func() (uint64, error) { return c.state.sequence.lastGiven(s.engine) }}
+	if err := w.Plan(now); err != nil {
 		return Swept{}, false, err
 	}
-	change := w.change()
-	t.meaning.add(&change)
+	if len(w.Parts) == 0 || w.Documents < s.fewSwept {
+		return Swept{}, false, nil
+	}
+	if err := w.Delete(); err != nil {
+		return Swept{}, false, err
+	}
+	t.meaning.add(meaningOf(w))
 	if err := t.Commit(ctx, kv.Buffered); err != nil {
 		return Swept{}, false, err
 	}
-	return w.done, true, nil
+	return Swept{Documents: w.Documents, Bytes: w.Bytes, Keys: w.Entries}, true, nil
 }
 
-// change is what the sweep means.
-func (w *sweeping) change() Change {
-	c := newChange(w.c.ID)
+// meaningOf is what a sweep means.
+func meaningOf(w *expiry.Sweep) *Change {
+	c := newChange(w.Dates.Collection.ID)
 	c.tombstones = tombstonesSet
-	if len(w.tombstones) == 0 {
+	if len(w.Tombstones) == 0 {
 		c.tombstones = tombstonesDeleted
 	}
-	for _, p := range w.parts {
-		c.sweeps = append(c.sweeps, sweptSpan{p.cut.Span, p.cut.Date, p.all})
+	for _, p := range w.Parts {
+		c.sweeps = append(c.sweeps, sweptSpan{p.Cut.Span, p.Cut.Date, p.Amount})
 	}
-	return c
+	return &c
 }
 
-// plan finds out what is to be deleted and how much that is; ok is false when it is to be done one by one.
-func (w *sweeping) plan(now int64) (ok bool, err error) {
-	if inOrder, err := w.inOrder(); !inOrder || err != nil {
-		return false, err
-	}
-	if w.tombstones, err = readTombstones(w.kv, w.c.ID); err != nil || len(w.tombstones) >= expiryorder.MaxTombstones {
-		return false, err
-	}
-	for _, cut := range expiryorder.Cuts(w.rule, now) {
-		p, err := w.part(cut)
-		if err != nil {
-			return false, err
-		}
-		if p.all.Documents > 0 {
-			w.parts = append(w.parts, p)
-			w.done.Documents += p.all.Documents
-			w.done.Bytes += p.all.Bytes
-		}
-	}
-	return w.done.Documents >= w.store.fewSwept, nil
-}
-
-// inOrder says whether all records are. Once they are they stay so.
-func (w *sweeping) inOrder() (bool, error) {
-	if w.c.order.Clustered || w.c.state.inOrder.Load() == w.c.order.Number {
+// findInOrder says whether all records lie in the order of expiry. Once they do they stay so.
+func (r *Reader) findInOrder() (bool, error) {
+	if r.c.order.Clustered || r.c.isInOrder() {
 		return true, nil
 	}
-	unclustered, err := w.view.read(w.c).Unclustered()
+	unclustered, err := r.Unclustered()
 	if err == nil && !unclustered {
-		w.c.state.lastSweep.Store(w.store.sweeps.Add(1)) // a view that began before may still see others
-		w.c.state.inOrder.Store(w.c.order.Number)
+		r.c.state.lastSweep.Store(r.view.store.sweeps.Add(1)) // a view that began before may still see others
+		r.c.state.inOrder.Store(r.c.order.Number)
 	}
 	return !unclustered, err
 }
 
-func (w *sweeping) key(span byte, date int64) []byte {
-	return w.c.order.DatedKey(span, date)
-}
-
-// part finds what is due in a span.
-func (w *sweeping) part(c expiryorder.Cut) (p sweptPart, err error) {
-	whole, last, at := w.c.order.Histogram.UpTo(c.Span, c.Date)
-	floor := w.c.order.Histogram.Floor(c.Span)
-	p = sweptPart{cut: c, floor: floor, slot: at, low: w.key(c.Span, floor), high: layout.After(w.key(c.Span, c.Date))}
-	if last != (expiryorder.Amount{}) && floor <= c.Date {
-		var counted bool
-		if p.within, counted, err = w.within(p, last); err != nil {
-			return p, err
-		}
-		if !counted { // what is in the slot stays
-			first, _ := w.c.order.Histogram.SlotBounds(at)
-			p.cut.Date = first - 1
-			p.high = layout.After(w.key(c.Span, first-1))
-		}
+// layouts are the collection's indexes that keep entries, as packages below know them.
+func (c *collection) layouts() []expiry.Table {
+	tables := make([]expiry.Table, len(c.indexes))
+	for i, ix := range c.indexes {
+		tables[i] = expiry.Table{Entries: ix.entries, IsMultikey: ix.multikey.any()}
 	}
-	p.all = expiryorder.Amount{Documents: whole.Documents + p.within.Documents, Bytes: whole.Bytes + p.within.Bytes}
-	return p, nil
-}
-
-// within is how much of a slot lies before the cut. Records are counted from both of its ends, whichever comes to the cut
-// first: at most as many as are deleted, and most often none is behind it. counted is false when those are too many to hold
-// the lock for.
-func (w *sweeping) within(p sweptPart, total expiryorder.Amount) (before expiryorder.Amount, counted bool, err error) {
-	from, to := w.c.order.Histogram.SlotBounds(p.slot)
-	var front, back racer
-	defer front.close()
-	defer back.close()
-	if err := front.open(w.view.ctx, w.view.reader, w.key(p.cut.Span, max(from, p.floor)), p.high); err != nil {
-		return expiryorder.Amount{}, false, err
-	}
-	if err := back.open(w.view.ctx, w.view.reader, p.high, layout.After(w.key(p.cut.Span, to))); err != nil {
-		return expiryorder.Amount{}, false, err
-	}
-	for range w.store.mostCounted {
-		if ended, err := back.step(); ended || err != nil {
-			return expiryorder.Amount{Documents: total.Documents - back.sum.Documents, Bytes: total.Bytes - back.sum.Bytes}, true, err
-		}
-		if ended, err := front.step(); ended || err != nil {
-			return front.sum, true, err
-		}
-	}
-	return expiryorder.Amount{}, false, nil
-}
-
-// racer is one of two counts that race for their end.
-type racer struct {
-	walk walk.Keys
-	sum  expiryorder.Amount
-}
-
-func (r *racer) open(ctx context.Context, from kv.Reader, low, high []byte) error {
-	return r.walk.Open(ctx, from, kv.IterOptions{Lower: low, Upper: high}, false, nil)
-}
-
-func (r *racer) step() (ended bool, err error) {
-	if !r.walk.Next() {
-		return true, r.walk.Err()
-	}
-	n, err := r.walk.DocumentBytes()
-	r.sum.Documents++
-	r.sum.Bytes += n
-	return false, err
-}
-
-func (r *racer) close() { _ = r.walk.Close() }
-
-// delete puts it all into the transaction.
-func (w *sweeping) delete() error {
-	n := w.done.Documents
-	w.kv.Add(layout.CounterKey(nil, layout.OfCollection, w.c.ID, layout.CountDocuments), -n)
-	w.kv.Add(layout.CounterKey(nil, layout.OfCollection, w.c.ID, layout.CountBytes), -w.done.Bytes)
-	w.kv.Add(layout.CounterKey(nil, layout.OfCollection, w.c.ID, layout.CountExpired), n)
-	w.done.Keys = n * int64(len(w.c.indexes))
-	left, err := w.kv.Counter(layout.CounterKey(nil, layout.OfCollection, w.c.ID, layout.CountDocuments))
-	if err != nil {
-		return err
-	}
-	if left == 0 {
-		empty, err := w.leavesNothing()
-		if err != nil {
-			return err
-		}
-		if empty {
-			return w.deleteAll()
-		}
-		w.store.options.Logger.Error("A collection's counter of documents is too low: validate tells more", "namespace", w.c.NS.String())
-	}
-	if w.c.order.Clustered {
-		w.kv.DeleteRange(w.parts[0].low, w.parts[0].high)
-		return nil
-	}
-	last, err := w.c.state.sequence.lastGiven(w.store.engine)
-	if err != nil {
-		return err
-	}
-	for i := range w.parts {
-		p := &w.parts[i]
-		w.kv.DeleteRange(p.low, p.high)
-		w.tombstones = w.tombstones.With(expiryorder.Tombstone{Order: w.c.order.Number, Span: p.cut.Span, Date: p.cut.Date, Sequence: last})
-	}
-	for _, ix := range w.c.indexes {
-		if err := w.deleteEntries(ix, n); err != nil {
-			return err
-		}
-	}
-	w.kv.Set(layout.TombstonesKey(w.c.ID), w.tombstones.Encode())
-	return nil
-}
-
-// deleteEntries deletes the entries of the rule's own index, where that takes them all; those of others stay for Vacuum, as so
-// many more than there are documents.
-func (w *sweeping) deleteEntries(ix *tableIndex, n int64) error {
-	if ix.ID != w.rule.Index.ID || !due.IsEmptied(ix.Definition, ix.multikey.any(), w.tombstones, w.c.order.Number) {
-		w.kv.Add(layout.CounterKey(nil, layout.OfIndex, ix.ID, layout.CountSurplus), n)
-		return nil
-	}
-	d := w.view.read(w.c).Dates()
-	for _, p := range w.parts {
-		low, high := d.FieldBounds(w.rule, p.floor, p.cut.Date)
-		w.kv.DeleteRange(low, high)
-	}
-	return nil
-}
-
-// leavesNothing says whether all records there are lie in what is swept. It looks at the keys on either side: a counter alone
-// is not enough to delete everything by.
-func (w *sweeping) leavesNothing() (bool, error) {
-	var rest walk.Keys
-	if err := rest.OpenRange(w.view.ctx, w.view.reader, layout.RecordKey(nil, w.c.ID, nil)); err != nil {
-		return false, err
-	}
-	defer rest.Close()
-	parts := slices.Clone(w.parts)
-	slices.SortFunc(parts, func(a, b sweptPart) int { return bytes.Compare(a.low, b.low) })
-	for rest.Next() {
-		if len(parts) == 0 || bytes.Compare(rest.Key(), parts[0].low) < 0 {
-			return false, nil
-		}
-		rest.Seek(parts[0].high)
-		parts = parts[1:]
-	}
-	return true, rest.Err()
-}
-
-// deleteAll empties the collection and its indexes: nothing is left to be cleaned.
-func (w *sweeping) deleteAll() error {
-	start := layout.RecordKey(nil, w.c.ID, nil)
-	w.kv.DeleteRange(start, layout.After(start))
-	for _, ix := range w.c.indexes {
-		start := layout.TableKey(nil, ix.Definition)
-		w.kv.DeleteRange(start, layout.After(start))
-		key := layout.CounterKey(nil, layout.OfIndex, ix.ID, layout.CountSurplus)
-		surplus, err := w.kv.Counter(key)
-		if err != nil {
-			return fmt.Errorf("storage: sweep %s: %w", w.c.NS, err)
-		}
-		w.kv.Add(key, -surplus)
-	}
-	w.kv.Delete(layout.TombstonesKey(w.c.ID))
-	w.tombstones = nil
-	return nil
+	return tables
 }

@@ -1,0 +1,245 @@
+// Package expiry deletes what has expired as whole stretches of keys, and removes what that leaves behind. It works in transactions
+// that its callers begin and commit while they hold what locks there are; it knows no Store.
+package expiry
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/due"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
+)
+
+// Sweep deletes all records of a collection that have expired by the rule that orders it: one range deletion of the records and
+// one of the rule's index entries, however many there are. The entries of other indexes stay and are known to be dead by a
+// tombstone.
+//
+// While it works nobody else writes to the collection, so that no transaction is under way that has read what is deleted, and the
+// histogram of the order agrees with the records. All records lie in the order.
+type Sweep struct {
+	Txn    kv.Txn
+	Dates  *due.Source // in Txn
+	Tables []Table
+	// LastNumber is the highest number that was given to any record.
+	LastNumber func() (uint64, error)
+	// MostCounted is how many records are counted of a slot of the histogram, from each of its ends.
+	MostCounted int
+	Logger      *slog.Logger
+
+	// Parts are what is deleted; so many documents, of so many bytes, that have so many index entries.
+	Parts                     []Part
+	Documents, Bytes, Entries int64
+	// Tombstones are those of the collection after the sweep; none when nothing is left in it.
+	Tombstones expiryorder.Tombstones
+}
+
+// Table is an index that keeps entries.
+type Table struct {
+	layout.Entries
+	// IsMultikey says that some document has several entries.
+	IsMultikey bool
+}
+
+// Part is what is swept of one span.
+type Part struct {
+	Cut    expiryorder.Cut
+	Amount expiryorder.Amount
+
+	floor     int64              // no record is dated before it
+	low, high []byte             // of the records
+	slot      expiryorder.Slot   // the last, which the cut may lie in the middle of
+	within    expiryorder.Amount // what of it is swept
+}
+
+// Plan finds out what is to be deleted at now and how much that is. There are no Parts when it has to be done one by one, since too
+// many sweeps have left entries behind.
+func (s *Sweep) Plan(now int64) (err error) {
+	if s.Tombstones, err = s.Dates.State.Tombstones(); err != nil || len(s.Tombstones) >= expiryorder.MaxTombstones {
+		return err
+	}
+	for _, cut := range expiryorder.Cuts(s.Dates.Order.Rule, now) {
+		p, err := s.part(cut)
+		if err != nil {
+			return err
+		}
+		if p.Amount.Documents > 0 {
+			s.Parts = append(s.Parts, p)
+			s.Documents += p.Amount.Documents
+			s.Bytes += p.Amount.Bytes
+		}
+	}
+	return nil
+}
+
+func (s *Sweep) key(span byte, date int64) []byte {
+	return s.Dates.Order.DatedKey(span, date)
+}
+
+// part finds what is due in a span.
+func (s *Sweep) part(c expiryorder.Cut) (p Part, err error) {
+	whole, last, at := s.Dates.Order.Histogram.UpTo(c.Span, c.Date)
+	floor := s.Dates.Order.Histogram.Floor(c.Span)
+	p = Part{Cut: c, floor: floor, slot: at, low: s.key(c.Span, floor), high: layout.After(s.key(c.Span, c.Date))}
+	if last != (expiryorder.Amount{}) && floor <= c.Date {
+		var counted bool
+		if p.within, counted, err = s.within(p, last); err != nil {
+			return p, err
+		}
+		if !counted { // what is in the slot stays
+			first, _ := s.Dates.Order.Histogram.SlotBounds(at)
+			p.Cut.Date = first - 1
+			p.high = layout.After(s.key(c.Span, first-1))
+		}
+	}
+	p.Amount = expiryorder.Amount{Documents: whole.Documents + p.within.Documents, Bytes: whole.Bytes + p.within.Bytes}
+	return p, nil
+}
+
+// within is how much of a slot lies before the cut. Records are counted from both of its ends, whichever comes to the cut
+// first: at most as many as are deleted, and most often none is behind it. counted is false when those are too many to hold
+// the lock for.
+func (s *Sweep) within(p Part, total expiryorder.Amount) (before expiryorder.Amount, counted bool, err error) {
+	from, to := s.Dates.Order.Histogram.SlotBounds(p.slot)
+	var front, back racer
+	defer front.close()
+	defer back.close()
+	if err := front.open(s.Dates.Ctx, s.Dates.Snapshot, s.key(p.Cut.Span, max(from, p.floor)), p.high); err != nil {
+		return expiryorder.Amount{}, false, err
+	}
+	if err := back.open(s.Dates.Ctx, s.Dates.Snapshot, p.high, layout.After(s.key(p.Cut.Span, to))); err != nil {
+		return expiryorder.Amount{}, false, err
+	}
+	for range s.MostCounted {
+		if ended, err := back.step(); ended || err != nil {
+			return expiryorder.Amount{Documents: total.Documents - back.sum.Documents, Bytes: total.Bytes - back.sum.Bytes}, true, err
+		}
+		if ended, err := front.step(); ended || err != nil {
+			return front.sum, true, err
+		}
+	}
+	return expiryorder.Amount{}, false, nil
+}
+
+// racer is one of two counts that race for their end.
+type racer struct {
+	walk walk.Keys
+	sum  expiryorder.Amount
+}
+
+func (r *racer) open(ctx context.Context, from kv.Reader, low, high []byte) error {
+	return r.walk.Open(ctx, from, kv.IterOptions{Lower: low, Upper: high}, false, nil)
+}
+
+func (r *racer) step() (ended bool, err error) {
+	if !r.walk.Next() {
+		return true, r.walk.Err()
+	}
+	n, err := r.walk.DocumentBytes()
+	r.sum.Documents++
+	r.sum.Bytes += n
+	return false, err
+}
+
+func (r *racer) close() { _ = r.walk.Close() }
+
+// Delete puts it all into the transaction.
+func (s *Sweep) Delete() error {
+	n := s.Documents
+	s.Txn.Add(layout.CounterKey(nil, layout.OfCollection, s.Dates.Collection.ID, layout.CountDocuments), -n)
+	s.Txn.Add(layout.CounterKey(nil, layout.OfCollection, s.Dates.Collection.ID, layout.CountBytes), -s.Bytes)
+	s.Txn.Add(layout.CounterKey(nil, layout.OfCollection, s.Dates.Collection.ID, layout.CountExpired), n)
+	s.Entries = n * int64(len(s.Tables))
+	left, err := s.Txn.Counter(layout.CounterKey(nil, layout.OfCollection, s.Dates.Collection.ID, layout.CountDocuments))
+	if err != nil {
+		return err
+	}
+	if left == 0 {
+		empty, err := s.leavesNothing()
+		if err != nil {
+			return err
+		}
+		if empty {
+			return s.deleteAll()
+		}
+		s.Logger.Error("A collection's counter of documents is too low: validate tells more", "namespace", s.Dates.Collection.NS.String())
+	}
+	if s.Dates.Order.Clustered {
+		s.Txn.DeleteRange(s.Parts[0].low, s.Parts[0].high)
+		return nil
+	}
+	last, err := s.LastNumber()
+	if err != nil {
+		return err
+	}
+	for i := range s.Parts {
+		p := &s.Parts[i]
+		s.Txn.DeleteRange(p.low, p.high)
+		s.Tombstones = s.Tombstones.With(expiryorder.Tombstone{Order: s.Dates.Order.Number, Span: p.Cut.Span, Date: p.Cut.Date, Sequence: last})
+	}
+	for i := range s.Tables {
+		if err := s.deleteEntries(&s.Tables[i], n); err != nil {
+			return err
+		}
+	}
+	s.Txn.Set(layout.TombstonesKey(s.Dates.Collection.ID), s.Tombstones.Encode())
+	return nil
+}
+
+// deleteEntries deletes the entries of the rule's own index, where that takes them all; those of others stay for Vacuum, as so
+// many more than there are documents.
+func (s *Sweep) deleteEntries(ix *Table, n int64) error {
+	if ix.ID != s.Dates.Order.Rule.Index.ID || !due.IsEmptied(ix.Definition, ix.IsMultikey, s.Tombstones, s.Dates.Order.Number) {
+		s.Txn.Add(layout.CounterKey(nil, layout.OfIndex, ix.ID, layout.CountSurplus), n)
+		return nil
+	}
+	for _, p := range s.Parts {
+		low, high := s.Dates.FieldBounds(s.Dates.Order.Rule, p.floor, p.Cut.Date)
+		s.Txn.DeleteRange(low, high)
+	}
+	return nil
+}
+
+// leavesNothing says whether all records there are lie in what is swept. It looks at the keys on either side: a counter alone
+// is not enough to delete everything by.
+func (s *Sweep) leavesNothing() (bool, error) {
+	var rest walk.Keys
+	if err := rest.OpenRange(s.Dates.Ctx, s.Dates.Snapshot, layout.RecordKey(nil, s.Dates.Collection.ID, nil)); err != nil {
+		return false, err
+	}
+	defer rest.Close()
+	parts := slices.Clone(s.Parts)
+	slices.SortFunc(parts, func(a, b Part) int { return bytes.Compare(a.low, b.low) })
+	for rest.Next() {
+		if len(parts) == 0 || bytes.Compare(rest.Key(), parts[0].low) < 0 {
+			return false, nil
+		}
+		rest.Seek(parts[0].high)
+		parts = parts[1:]
+	}
+	return true, rest.Err()
+}
+
+// deleteAll empties the collection and its indexes: nothing is left to be cleaned.
+func (s *Sweep) deleteAll() error {
+	start := layout.RecordKey(nil, s.Dates.Collection.ID, nil)
+	s.Txn.DeleteRange(start, layout.After(start))
+	for _, ix := range s.Tables {
+		start := layout.TableKey(nil, ix.Definition)
+		s.Txn.DeleteRange(start, layout.After(start))
+		key := layout.CounterKey(nil, layout.OfIndex, ix.ID, layout.CountSurplus)
+		surplus, err := s.Txn.Counter(key)
+		if err != nil {
+			return fmt.Errorf("storage: sweep %s: %w", s.Dates.Collection.NS, err)
+		}
+		s.Txn.Add(key, -surplus)
+	}
+	s.Txn.Delete(layout.TombstonesKey(s.Dates.Collection.ID))
+	s.Tombstones = nil
+	return nil
+}

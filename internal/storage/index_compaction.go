@@ -2,15 +2,14 @@ package storage
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/expiry"
 	"github.com/ebbdb/ebb/internal/storage/layout"
-	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
 // An indexCompaction cleans a long stretch of an index of which many entries are dead, while nobody writes to the collection: the
@@ -20,12 +19,10 @@ import (
 // The first commit to the collection makes it worthless: the rest of the round is then cleaned in transactions. What the
 // slices have read is what is there at the end because nothing was committed since the beginning; views need not be kept.
 type indexCompaction struct {
+	expiry.Compaction
 	c       *collection // as it was at the beginning
-	into    kv.Replacement
-	after   []byte // where the round stood then
-	commits int64  // of the collection, until then
-	removed int
-	dead    []byte // the key of one that is removed
+	after   []byte      // where the round stood then
+	commits int64       // of the collection, until then
 }
 
 // indexCompactions is the one under way in the store, of whatever collection: who begins another ends it.
@@ -39,8 +36,6 @@ const (
 	longStretch = 50_000
 	// rewrittenBytes is how much is put in place at once.
 	rewrittenBytes = 32 << 20
-	// rewrittenShare: it goes on as long as at least one entry in so many is dead.
-	rewrittenShare = 2 * denseShare
 	// rewrittenPerEntry is how many entries are looked at for each that Vacuum may remove: nobody waits for a lock.
 	rewrittenPerEntry = 4
 )
@@ -53,7 +48,7 @@ func (r *indexCompactions) begin(w *indexCompaction) {
 
 func (r *indexCompactions) end() {
 	if r.open != nil {
-		r.open.into.Discard()
+		r.open.Into.Discard()
 	}
 	r.open = nil
 }
@@ -84,7 +79,7 @@ func (s *Store) rewrite(ctx context.Context, c *collection, limit int) (removed 
 	}
 	defer view.Close()
 	r := view.read(c)
-	t := c.nextTable(at.index)
+	t := c.nextTable(at.round.Index)
 	if w == nil {
 		if first, err := at.begin(r); err != nil || at.contended || t == nil || !quiet && !first {
 			return 0, false, err
@@ -93,8 +88,13 @@ func (s *Store) rewrite(ctx context.Context, c *collection, limit int) (removed 
 			return 0, false, err
 		}
 	}
-	ended, err := w.slice(r, t, &at.round, limit*rewrittenPerEntry)
-	if err == nil && (ended || !at.dense || w.into.Size() >= rewrittenBytes) {
+	dead, err := r.swept()
+	if err != nil {
+		s.giveUp(at)
+		return 0, true, err
+	}
+	ended, err := w.Slice(ctx, view.reader, t.entries, dead, &at.round, limit*rewrittenPerEntry)
+	if err == nil && (ended || !at.round.Dense || w.Into.Size() >= rewrittenBytes) {
 		removed, err = s.finish(ctx, w, t, at, ended)
 	}
 	if err != nil {
@@ -105,14 +105,14 @@ func (s *Store) rewrite(ctx context.Context, c *collection, limit int) (removed 
 
 // begin begins a round if none is under way. Nobody knows then whether the collection is quiet: the sweep was a commit.
 func (c *vacuuming) begin(r *Reader) (first bool, err error) {
-	if c.begun != nil {
+	if c.round.Begun != nil {
 		return false, nil
 	}
 	ms, err := r.swept()
 	if err != nil || len(ms) == 0 {
 		return false, err
 	}
-	c.round = round{begun: ms.Encode(), dense: c.dense}
+	c.round = expiry.Round{Begun: ms.Encode(), Dense: c.round.Dense}
 	return true, nil
 }
 
@@ -128,17 +128,17 @@ func (c *collection) nextTable(number uint32) (next *tableIndex) {
 
 // beginCompaction begins at what is left of the index, or returns nil when that is not worth it.
 func (s *Store) beginCompaction(r *Reader, t *tableIndex, at *vacuuming, commits int64) (*indexCompaction, error) {
-	if t.ID > at.index {
-		at.index, at.after = t.ID, nil
+	if t.ID > at.round.Index {
+		at.round.Index, at.round.After = t.ID, nil
 	}
 	if entries, err := r.Entries(t.Definition); err != nil || entries < s.longStretch {
 		return nil, err
 	}
-	into, err := s.engine.Replace(entriesBehind(t, at.after))
+	into, err := s.engine.Replace(expiry.Behind(t.entries, at.round.After))
 	if err != nil {
 		return nil, err
 	}
-	w := &indexCompaction{c: r.c, into: into, after: slices.Clone(at.after), commits: commits}
+	w := &indexCompaction{Compaction: expiry.Compaction{Into: into}, c: r.c, after: slices.Clone(at.round.After), commits: commits}
 	s.compaction.begin(w)
 	at.compaction = w
 	return w, nil
@@ -150,56 +150,16 @@ func (s *Store) giveUp(at *vacuuming) {
 	if w == s.compaction.open {
 		s.compaction.end()
 	}
-	at.compaction, at.after, at.contended = nil, w.after, true
-}
-
-// slice goes on by so many entries; ended says that they were the last.
-func (w *indexCompaction) slice(r *Reader, t *tableIndex, at *round, limit int) (ended bool, err error) {
-	ms, err := r.swept()
-	if err != nil {
-		return false, err
-	}
-	var walk walk.Keys
-	if err := r.entriesFrom(&walk, t, at); err != nil {
-		return false, err
-	}
-	defer walk.Close()
-	var room layout.IDRoom
-	looked, removed := 0, 0
-	for looked < limit && walk.Next() {
-		looked++
-		key := walk.Key()
-		at.after = append(at.after[:0], key...)
-		value, err := walk.Value()
-		if err != nil {
-			return false, err
-		}
-		id, err := t.entries.EntryID(key, value, &room)
-		switch {
-		case err != nil:
-			return false, err
-		case ms.Cover(id):
-			if removed++; w.dead == nil {
-				w.dead = slices.Clone(key)
-			}
-		default:
-			if err := w.into.Set(key, value); err != nil {
-				return false, err
-			}
-		}
-	}
-	w.removed += removed
-	at.dense = removed >= looked/rewrittenShare
-	return looked < limit, walk.Err()
+	at.compaction, at.round.After, at.contended = nil, w.after, true
 }
 
 // finish puts what was written in its place, if nobody has written to the collection.
 func (s *Store) finish(ctx context.Context, w *indexCompaction, t *tableIndex, at *vacuuming, ended bool) (removed int, err error) {
-	end := append(slices.Clone(at.after), 0)
+	end := append(slices.Clone(at.round.After), 0)
 	if ended {
 		end = layout.After(layout.TableKey(nil, t.Definition))
 	}
-	if w.removed > 0 {
+	if w.Removed > 0 {
 		done, err := s.putInPlace(ctx, w, t, end)
 		if err != nil {
 			return 0, err
@@ -212,13 +172,13 @@ func (s *Store) finish(ctx context.Context, w *indexCompaction, t *tableIndex, a
 	s.compaction.end()
 	at.compaction = nil
 	if ended {
-		at.index, at.after = t.ID+1, nil
+		at.round.Index, at.round.After = t.ID+1, nil
 	}
-	return w.removed, nil
+	return w.Removed, nil
 }
 
 func (s *Store) putInPlace(ctx context.Context, w *indexCompaction, t *tableIndex, end []byte) (done bool, err error) {
-	if err := w.into.Seal(end); err != nil {
+	if err := w.Into.Seal(end); err != nil {
 		return false, err
 	}
 	if locked, err := s.lockToSweep(ctx, w.c); !locked {
@@ -228,34 +188,14 @@ func (s *Store) putInPlace(ctx context.Context, w *indexCompaction, t *tableInde
 	if w.c.state.writes.Load() != w.commits {
 		return false, nil
 	}
-	note := compactionNote{t.ID, int64(w.removed), w.dead}
-	if err := s.alone(ctx, note.add); err != nil {
+	note := w.Note(t.ID)
+	if err := s.alone(ctx, note.Add); err != nil {
 		return false, err
 	}
-	if err := w.into.Commit(ctx); err != nil {
-		return false, errors.Join(err, s.alone(ctx, note.undo))
+	if err := w.Into.Commit(ctx); err != nil {
+		return false, errors.Join(err, s.alone(ctx, note.Undo))
 	}
-	return true, s.alone(ctx, note.remove)
-}
-
-// compactionNote is stored while an index compaction is put in its place, which is no part of a transaction: the counter of the index
-// counts less already, and if an entry that was dead is still there after a crash, it counted less too soon.
-type compactionNote struct {
-	index   uint32
-	removed int64
-	dead    []byte
-}
-
-func (n compactionNote) add(t kv.Txn) {
-	t.Set(layout.CompactionKey(n.index), append(binary.BigEndian.AppendUint64(nil, uint64(n.removed)), n.dead...))
-	t.Add(layout.CounterKey(nil, layout.OfIndex, n.index, layout.CountSurplus), -n.removed)
-}
-
-func (n compactionNote) remove(t kv.Txn) { t.Delete(layout.CompactionKey(n.index)) }
-
-func (n compactionNote) undo(t kv.Txn) {
-	n.remove(t)
-	t.Add(layout.CounterKey(nil, layout.OfIndex, n.index, layout.CountSurplus), n.removed)
+	return true, s.alone(ctx, note.Remove)
 }
 
 // alone commits what f does, which no other transaction gets in the way of.
@@ -276,37 +216,19 @@ func (s *Store) settleCompactions(ctx context.Context) error {
 	}
 	defer snapshot.Close()
 	return eachMeta(snapshot, layout.MetaCompaction, func(key, value []byte) error {
-		n, err := readCompactionNote(key, value)
+		n, err := expiry.ReadNote(key, value)
 		if err != nil {
 			return err
 		}
-		early, err := n.early(snapshot)
+		early, err := n.IsEarly(snapshot)
 		if err != nil {
 			return err
 		}
 		if early {
-			return s.alone(ctx, n.undo)
+			return s.alone(ctx, n.Undo)
 		}
-		return s.alone(ctx, n.remove)
+		return s.alone(ctx, n.Remove)
 	})
-}
-
-func readCompactionNote(key, value []byte) (n compactionNote, err error) {
-	if len(key) != 4 || len(value) < 8 {
-		return n, fmt.Errorf("storage: a note of an index compaction has the key %x and %d bytes", key, len(value))
-	}
-	return compactionNote{binary.BigEndian.Uint32(key), int64(binary.BigEndian.Uint64(value)), slices.Clone(value[8:])}, nil
-}
-
-// early says whether what was rewritten is not in its place yet, so that the counter says less than there is.
-func (n compactionNote) early(r kv.Reader) (bool, error) {
-	switch _, err := r.Get(n.dead); {
-	case errors.Is(err, kv.ErrNotFound):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("storage: look for what was rewritten: %w", err)
-	}
-	return true, nil
 }
 
 // countedEarly is how many entries the counter of an index leaves out that are there, as the view sees it.
@@ -322,13 +244,13 @@ func (r *Reader) countedEarly(index uint32) (int64, error) {
 	case err != nil:
 		return 0, fmt.Errorf("storage: look for what was rewritten: %w", err)
 	}
-	n, err := readCompactionNote(key[len(key)-4:], value)
+	n, err := expiry.ReadNote(key[len(key)-4:], value)
 	if err != nil {
 		return 0, err
 	}
-	early, err := n.early(r.view.reader)
+	early, err := n.IsEarly(r.view.reader)
 	if err != nil || !early {
 		return 0, err
 	}
-	return n.removed, nil
+	return n.Removed, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/expiry"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
@@ -187,9 +188,9 @@ func TestIndexCompactionInterrupted(t *testing.T) {
 	const n, counted = 40, 7
 	f := halfDead(t, n)
 	first := append(layout.TableKey(nil, f.tested().id.Definition), f.tested().appendID(nil, bson.Int32(0))...)
-	note := compactionNote{f.tested().id.ID, counted, first}
+	note := expiry.Note{Index: f.tested().id.ID, Removed: counted, Dead: first}
 	before := f.dead(n / 2)
-	f.must(f.alone(context.Background(), note.add))
+	f.must(f.alone(context.Background(), note.Add))
 	f.validate(testNS) // which may come in between without a crash, too
 	f.reopen()
 	f.validate(testNS)
@@ -198,8 +199,8 @@ func TestIndexCompactionInterrupted(t *testing.T) {
 	}
 	f.must(f.alone(context.Background(), func(t kv.Txn) { // what vacuuming would do
 		t.Delete(first)
-		note.add(t)
-		t.Add(layout.CounterKey(nil, layout.OfIndex, note.index, layout.CountSurplus), counted-1)
+		note.Add(t)
+		t.Add(layout.CounterKey(nil, layout.OfIndex, note.Index, layout.CountSurplus), counted-1)
 	}))
 	f.reopen()
 	f.validate(testNS)

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/javascript"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 // arguments is an argument for every accumulator of $group; each works over documents {v: <number>, a: <array>, d: <document>}.
@@ -109,7 +110,7 @@ func (f feeding) value(fold Fold) bson.Value {
 // TestPartials splits random documents anywhere: what the parts merge into is what all of them come to, also when values
 // are read in between.
 func TestPartials(t *testing.T) {
-	seed := rand.Uint64()
+	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	exprs := expr.NewParser(expr.Options{Scripts: javascript.InProcess(clock.Wall())})
 	p := NewParser(exprs, nil, nil)
@@ -160,7 +161,7 @@ func near(a, b bson.Value) bool {
 
 // TestRemove slides windows over random documents: what a Remover is left with is what a new one comes to.
 func TestRemove(t *testing.T) {
-	seed := rand.Uint64()
+	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, 2))
 	exprs := expr.NewParser(expr.Options{Scripts: javascript.InProcess(clock.Wall())})
 	p := NewParser(exprs, nil, nil)

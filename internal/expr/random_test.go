@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 // generator makes expressions of the tables' operators: mostly of the right form, with operands of every type.
@@ -222,7 +223,7 @@ const (
 
 // TestRandomExpressions tries many: none panics, hangs, gives what is no BSON, or leaves memory behind.
 func TestRandomExpressions(t *testing.T) {
-	seed := rand.Uint64()
+	seed := testseed.Of(t)
 	var at atomic.Uint64
 	defer watch(seed, &at)()
 	started, good, before := clock.Wall().Now(), uint64(0), uint64(0)

@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/golang/geo/s2"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 // random makes places, most of them at a few hot spots: poles, the antimeridian, corners of cells, and repetitions.
@@ -20,8 +20,7 @@ type random struct {
 }
 
 func newRandom(t *testing.T) *random {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	return &random{rand.New(rand.NewPCG(seed, 1)), 1}
 }
 

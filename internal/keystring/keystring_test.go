@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/keystring"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 func key(v bson.Value, desc bool) []byte { return keystring.Append(nil, v, desc) }
@@ -44,8 +45,7 @@ func TestOrderOfAllPairs(t *testing.T) {
 }
 
 func TestOrderOfRandomNumbers(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 200 {
 		vs := make([]bson.Value, 40)
@@ -98,8 +98,7 @@ func TestRoundTrip(t *testing.T) {
 
 // TestCompound puts whole lists of values into one key, with directions of their own.
 func TestCompound(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	vs := corpus()
 	vs = slices.DeleteFunc(vs, func(v bson.Value) bool { return len(v.Data) > 1000 })

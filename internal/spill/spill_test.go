@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/spill"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 type record struct{ key, value []byte }
@@ -20,8 +21,7 @@ func (r *record) compare(o *record) int { return bytes.Compare(r.key, o.key) }
 
 // What several runs hold comes out in order, equal keys in the order of their runs, and no file is left behind.
 func TestMerge(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
 	var runs []*spill.Run

@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/walk"
+	"github.com/ebbdb/ebb/internal/testseed"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -40,8 +41,7 @@ var datedCollections = []struct {
 // TestDeadlines compares what the keys say of random documents with what the rule says of each, in collections of every
 // kind; then breaks every document, and asks again.
 func TestDeadlines(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	for i, kind := range datedCollections {
 		t.Run(kind.name, func(t *testing.T) {
 			f := newFixture(t)

@@ -10,12 +10,12 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 // TestExpiring compares what keys say of a TTL that changes with what the documents say, in collections of every kind.
 func TestExpiring(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	byKeys := 0
 	for i, kind := range datedCollections {
 		t.Run(kind.name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 var sequentialNS = namespace.NS{DB: "db", Coll: "nearby"}
@@ -54,7 +55,7 @@ func sequentialRecords(t *testing.T, n int) (*fixture, []RecordID) {
 func TestSequentialFetcher(t *testing.T) {
 	const records = 500
 	f, ids := sequentialRecords(t, records)
-	seed := rand.Uint64()
+	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	v, err := f.View(context.Background())
 	if err != nil {

@@ -4,13 +4,14 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 // A key that is there is never called new, whatever order keys come in; keys that ascend but for a little disorder are
 // called new after the first look.
 func TestUniqueFloor(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	key := func(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
 	for _, disorder := range []int{0, 3, maxGeneration / 4, 40 * maxGeneration} {

@@ -147,7 +147,10 @@ func localName(file *ast.File, importPath string) string {
 		if spec.Name != nil {
 			return spec.Name.Name
 		}
-		return path.Base(importPath)
+		if last := path.Base(importPath); len(last) < 2 || last[0] != 'v' || strings.Trim(last[1:], "0123456789") != "" {
+			return last
+		}
+		return path.Base(path.Dir(importPath)) // what comes behind it is the major version
 	}
 	return ""
 }

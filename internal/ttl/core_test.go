@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/testseed"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -132,7 +133,7 @@ func TestGoAround(t *testing.T) {
 
 // The agenda against a map that is searched.
 func TestAgenda(t *testing.T) {
-	seed := rand.Uint64()
+	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	var a agenda
 	naive := map[uint32]int64{}

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 // TestCrash (R24): the power fails between two batches of a pass, at a moment of the file system's choice. After the
@@ -16,7 +17,7 @@ import (
 func TestCrash(t *testing.T) {
 	for round := range 20 {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
-			seed := rand.Uint64()
+			seed := testseed.Of(t)
 			r := rand.New(rand.NewPCG(seed, 0))
 			w := &world{t: t, clock: newWorldClock(), gate: &scriptGate{}, before: map[string][]string{}, disk: vfs.NewCrashableMem()}
 			w.open()

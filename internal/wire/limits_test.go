@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 // allocated is how many bytes f makes the process set aside.
@@ -189,7 +190,7 @@ func TestLargestMessage(t *testing.T) {
 // TestReplies are written in every way and size, and read back.
 func TestReplies(t *testing.T) {
 	codec := newCodec(t)
-	seed := rand.Uint64()
+	seed := testseed.Of(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	for _, size := range []int{0, 1, 4000, gatherAbove - 100, gatherAbove, gatherAbove + 100, 1 << 20, 16 << 20} {
 		if raceEnabled && size > 1<<20 {

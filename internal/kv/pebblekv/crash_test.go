@@ -19,14 +19,14 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 // TestCrash takes the machine's power away again and again under concurrent commits: what a Synced commit acknowledged is
 // there afterwards, and every commit is there with both its records, the ranges it deletes and its count, or not at all.
 func TestCrash(t *testing.T) {
 	const workers, crashes = 6, 12
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	disk := vfs.NewCrashableMem()
 	e := open(t, "db", pebblekv.Options{FS: disk, MemTableBytes: 64 << 10})
 	var acknowledged [workers]atomic.Int64 // synced commits of each worker

@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/overlay"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 const excised = 1000 // of three times as many records, in the middle
@@ -184,8 +185,7 @@ func TestExciseLeavesWhatOthersSee(t *testing.T) {
 // what it has put there.
 func TestExciseBesideWriters(t *testing.T) {
 	const workers, steps, keys = 4, 400, 64
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	e := open(t, "db", pebblekv.Options{FS: vfs.NewMem(), MemTableBytes: 64 << 10})
 	var writing, cutting sync.WaitGroup
 	quit := make(chan struct{})

@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/kv/smalldisk"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 var fullRounds = flag.Int("full-rounds", 3, "how often TestFullDisk fills its disk, lets go and restarts")
@@ -210,7 +211,7 @@ func (w *fullWorld) check() {
 // TestFullDisk fills a small disk, lets others fill what is left of it, lets go of what is old and restarts, in order or after
 // a power cut: nothing that was acknowledged is lost, and the room comes back.
 func TestFullDisk(t *testing.T) {
-	w := newFullWorld(t, rand.Uint64(), pebblekv.Options{})
+	w := newFullWorld(t, testseed.Of(t), pebblekv.Options{})
 	for round := range *fullRounds {
 		w.awaitRoom(round)
 		added := w.fill()
@@ -313,7 +314,7 @@ func (w *fullWorld) fillToTheBrim() (last uint64, seed uint64, ended chan error)
 // Where nothing provides for a full disk a commit waits until there is room, and then goes on. Who comes meanwhile is told, and
 // reads go on.
 func TestCommitsWaitForRoom(t *testing.T) {
-	w := newFullWorld(t, rand.Uint64(), noRoom())
+	w := newFullWorld(t, testseed.Of(t), noRoom())
 	last, seed, ended := w.fillToTheBrim()
 	for _, change := range []func(kv.Txn){
 		func(txn kv.Txn) { txn.Set([]byte("a"), nil) },
@@ -346,7 +347,7 @@ func TestCommitsWaitForRoom(t *testing.T) {
 
 // A store that is closed while a commit waits for room says so, and what was acknowledged is there the next time.
 func TestCloseWhileCommitsWait(t *testing.T) {
-	w := newFullWorld(t, rand.Uint64(), noRoom())
+	w := newFullWorld(t, testseed.Of(t), noRoom())
 	last, _, _ := w.fillToTheBrim()
 	if err := w.e.Close(); err == nil || !strings.Contains(err.Error(), "the disk is full") {
 		t.Fatalf("closed: %v", err)
@@ -412,7 +413,7 @@ func TestOpenOnAFullDisk(t *testing.T) {
 
 // A load that does not fit is refused, and leaves nothing.
 func TestLoadOnAFullDisk(t *testing.T) {
-	w := newFullWorld(t, rand.Uint64(), noRoom())
+	w := newFullWorld(t, testseed.Of(t), noRoom())
 	defer w.e.Close()
 	before, _ := w.disk.Used()
 	n := uint64(0)
@@ -480,7 +481,7 @@ func taken(t *testing.T, path string) int64 {
 // What was deleted shortly before a store was closed gives its space back when it is open again, though nobody writes.
 func TestSpaceComesBackAfterRestart(t *testing.T) {
 	fake := clock.NewFake(time.Unix(0, 0))
-	w := newFullWorld(t, rand.Uint64(), pebblekv.Options{Clock: fake})
+	w := newFullWorld(t, testseed.Of(t), pebblekv.Options{Clock: fake})
 	for range 1500 {
 		if err := w.add(); err != nil {
 			t.Fatal(err)

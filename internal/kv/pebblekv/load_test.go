@@ -13,6 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 const loadedKeys = 100
@@ -29,8 +30,7 @@ func numbered(n int) func() (key, value []byte, ok bool, err error) {
 // TestLoadCrash takes the power away under loads and commits: a load that has returned is whole, any other is whole or
 // not there, and nothing is left of it.
 func TestLoadCrash(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	disk := vfs.NewCrashableMem()
 	e := open(t, "db", pebblekv.Options{FS: disk, MemTableBytes: 64 << 10})
 	const loads = 60
@@ -86,8 +86,7 @@ func checkLoads(t *testing.T, disk vfs.FS, before, most int) {
 // TestReplaceCrash takes the power away under replacements, each of which raises the value that all keys of a range have: they
 // agree, and what was committed before, unsynced, is there if they are.
 func TestReplaceCrash(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testseed.Of(t)
 	disk := vfs.NewCrashableMem()
 	e := open(t, "db", pebblekv.Options{FS: disk, MemTableBytes: 64 << 10})
 	const rounds = 40

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/kv/deleted"
 	"github.com/ebbdb/ebb/internal/kv/overlay"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 // A value from within a deleted range is kept if who brings it has seen the deletion, and then for those who have.
@@ -253,7 +254,7 @@ func TestCacheShrinksInSteps(t *testing.T) {
 // What is stale stands for nothing, however the table changes: values come and go, are asked for, and expire in waves, while the
 // numbers of chunks begin anew.
 func TestCacheStale(t *testing.T) {
-	seed := rand.Uint64()
+	seed := testseed.Of(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	c := New(shardCount << 16)
 	c.chunk = 1 << 10

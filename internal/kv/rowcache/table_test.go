@@ -6,11 +6,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 // A table does what a map does, while it grows, shrinks, and runs over its end.
 func TestTable(t *testing.T) {
-	seed := rand.Uint64()
+	seed := testseed.Of(t)
 	t.Log("seed", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for _, hashes := range []func() uint32{

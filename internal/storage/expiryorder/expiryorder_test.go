@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/testseed"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -89,7 +90,7 @@ func TestPlace(t *testing.T) {
 
 // A histogram counts as a list of all records does, however wide its slots have become.
 func TestHistogram(t *testing.T) {
-	seed := rand.Uint64()
+	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	h, dates := NewHistogram(true), []int64{}
 	for range 3 * maxSlots {

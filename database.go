@@ -239,21 +239,11 @@ func (d *database) Handle(ctx context.Context, c *server.Conn, req *server.Reque
 	return reply(d.commands.Handle(ctx, c.State().(*command.Conn), request(req)))
 }
 
-// Finish implements server.Handler.
-func (d *database) Finish(c *server.Conn) server.Reply {
-	return reply(d.commands.Finish(c.State().(*command.Conn)))
-}
-
-// Quick implements server.Handler.
-func (d *database) Quick(_ *server.Conn, req *server.Request) bool {
-	return d.commands.Quick(request(req))
-}
-
 func request(r *server.Request) command.Request {
-	return command.Request{Database: r.Database, Body: r.Body, Sequences: r.Sequences, Size: r.Size,
-		ExhaustAllowed: r.ExhaustAllowed(), NoReply: r.Unacknowledged(), Later: r.Later, Memory: r.Memory}
+	return command.Request{Database: r.Database, Body: r.Body, Sequences: r.Sequences,
+		ExhaustAllowed: r.ExhaustAllowed(), NoReply: r.Unacknowledged(), Memory: r.Memory}
 }
 
 func reply(r command.Reply) server.Reply {
-	return server.Reply{Body: r.Body, MoreToCome: r.MoreToCome, Next: r.Next, Close: r.Close, Pending: r.Pending}
+	return server.Reply{Body: r.Body, MoreToCome: r.MoreToCome, Next: r.Next, Close: r.Close}
 }

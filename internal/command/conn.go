@@ -36,8 +36,6 @@ type Conn struct {
 	latest   *Command
 	// running is an operation that has ended and that nobody has any more, for the next one; nil for none.
 	running *operation.Operation
-	// synced is called when what the command under way has committed is durable.
-	synced func(error)
 }
 
 // command is the one called name, nil where there is none. Most are what the one before was.
@@ -67,7 +65,6 @@ func (c *Conn) Client() *operation.Client { return c.client.Load() }
 func NewConn(id int64, remote, local string) *Conn {
 	c := &Conn{ID: id, Remote: remote, Local: local, uuid: session.NewID()}
 	c.client.Store(&operation.Client{ConnectionID: id, Desc: "conn" + itoa(id), Remote: remote})
-	c.synced = c.afterSync()
 	return c
 }
 

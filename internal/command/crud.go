@@ -16,7 +16,7 @@ func (op *Op) call() *query.Call {
 	return &query.Call{Now: op.Now, Durability: op.Durability(), AllowDiskUse: op.spills()}
 }
 
-// change is call for a write whose commits become durable together, at the command's end; see settle.
+// change is call for a write whose commits become durable together, at the command's end; see awaitDurable.
 func (op *Op) change() *query.Call {
 	c := op.call()
 	if c.Durability == kv.Synced {

@@ -21,12 +21,8 @@ type Request struct {
 	Body           bson.Doc
 	Sequences      []wire.Sequence
 	ExhaustAllowed bool
-	// Size is how large the message is that it came in.
-	Size int
 	// NoReply: the client waits for no answer.
 	NoReply bool
-	// Later, unless nil, is called where Handle's reply is pending, once Finish can give it. The Request stays valid until then.
-	Later func()
 	// Memory is what the reply takes its memory from; nil where nobody counts it.
 	Memory *memory.Account
 }
@@ -37,32 +33,16 @@ type Reply struct {
 	MoreToCome bool
 	Next       bson.Doc
 	Close      bool
-	Pending    bool
 }
 
-// Handle runs one command. It always has an answer: a user's mistake, a failure and a panic are error replies. A pending one is
-// given by Finish, and the connection is not Handle's any more.
+// Handle runs one command. It always has an answer: a user's mistake, a failure and a panic are error replies.
 func (s *Server) Handle(ctx context.Context, conn *Conn, req Request) (reply Reply) {
 	op := &conn.op
 	op.Server, op.Conn, op.Sequences, op.ExhaustAllowed, op.Running = s, conn, req.Sequences, req.ExhaustAllowed, conn.operation()
 	op.ReplyMemory = req.Memory
-	pending := false
-	defer func() {
-		if !pending {
-			reply = op.end(reply, recover())
-		}
-	}()
-	op.body, op.err = op.run(ctx, req)
-	if pending = op.awaitDurable(req.Later); pending {
-		return Reply{Pending: true}
-	}
-	return op.reply()
-}
-
-// Finish gives the reply that was pending.
-func (s *Server) Finish(conn *Conn) (reply Reply) {
-	op := &conn.op
 	defer func() { reply = op.end(reply, recover()) }()
+	op.body, op.err = op.run(ctx, req)
+	op.awaitDurable()
 	return op.reply()
 }
 

@@ -43,11 +43,10 @@ type Op struct {
 	recordedMicros int64
 	// entered says that the operation is among those that run.
 	entered bool
-	// body and err are how the command ended, wrote that it committed what is not durable yet, and later what is called then.
+	// body and err are how the command ended, and wrote that it committed what is not durable yet.
 	body  bson.Doc
 	err   error
 	wrote bool
-	later func()
 	// ReplyMemory is what the reply takes its memory from until it is written; nil where nobody counts it.
 	ReplyMemory *memory.Account
 	// ExhaustAllowed says that the client can take it.

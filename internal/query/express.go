@@ -95,12 +95,6 @@ func plainID(filter bson.Doc) (id bson.Value, ok bool) {
 	return id, isPlainID(id) && !it.Next()
 }
 
-// ByID says whether filter asks for the document with one _id, and nothing else.
-func ByID(filter bson.Doc) bool {
-	_, plain := plainID(filter)
-	return plain
-}
-
 // isPlainID says whether v, as a filter of _id, means the document whose _id is v, whatever the query's language has to say.
 func isPlainID(v bson.Value) bool {
 	switch v.Type {

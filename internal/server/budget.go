@@ -39,9 +39,9 @@ func newBudget(whole int64) *budget {
 	return b
 }
 
-// acquire takes n bytes, all of them where n is more than there are in all, and waits until it can; before it
-// does, it calls patience. It gives up, and says so, when stop closes.
-func (b *budget) acquire(n int64, patience func(), stop <-chan struct{}) (got int64, ok bool) {
+// acquire takes n bytes, all of them where n is more than there are in all, and waits until it can. It gives up, and says
+// so, when stop closes.
+func (b *budget) acquire(n int64, stop <-chan struct{}) (got int64, ok bool) {
 	n = min(n, b.whole)
 	b.mu.Lock()
 	if len(b.mu.waiting) == 0 && b.mu.free >= n {
@@ -52,7 +52,6 @@ func (b *budget) acquire(n int64, patience func(), stop <-chan struct{}) (got in
 	w := &admission{n, make(chan struct{})}
 	b.mu.waiting = append(b.mu.waiting, w)
 	b.mu.Unlock()
-	patience()
 	select {
 	case <-w.ready:
 		return n, true

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"flag"
 	"io"
 	"net"
 	"runtime"
@@ -17,15 +16,10 @@ import (
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
-// plain gives each connection a goroutine of its own, as where there are no pollers.
-var plain = flag.Bool("plain", false, "do without pollers")
-
 // handlerFunc is a Handler made of a function.
 type handlerFunc func(context.Context, *Conn, *Request) Reply
 
 func (f handlerFunc) Handle(ctx context.Context, c *Conn, r *Request) Reply { return f(ctx, c, r) }
-func (f handlerFunc) Finish(*Conn) Reply                                    { panic("nothing is pending") }
-func (f handlerFunc) Quick(*Conn, *Request) bool                            { return true }
 
 func (handlerFunc) Connected(*Conn)    {}
 func (handlerFunc) Disconnected(*Conn) {}
@@ -45,6 +39,12 @@ type served struct {
 
 func start(t *testing.T, opts Options, h Handler) *served {
 	t.Helper()
+	return startOn(t, opts, h, func(l net.Listener) net.Listener { return l })
+}
+
+// startOn has the server accept from what wrap makes of its listener.
+func startOn(t *testing.T, opts Options, h Handler, wrap func(net.Listener) net.Listener) *served {
+	t.Helper()
 	s := &served{t: t, clock: clock.NewFake(time.Now()), ended: make(chan struct{})}
 	opts.Addresses, opts.Clock, opts.Log = []string{"127.0.0.1"}, s.clock, serverlog.Discard().For("NETWORK")
 	if opts.MaxConns == 0 {
@@ -57,7 +57,7 @@ func start(t *testing.T, opts Options, h Handler) *served {
 	if s.Server, err = Listen(t.Context(), opts); err != nil {
 		t.Fatal(err)
 	}
-	s.polling.off = *plain
+	s.listeners[0] = wrap(s.listeners[0])
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	go func() {
@@ -118,6 +118,11 @@ func dialTo(t testing.TB, address string) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newClient(t, c)
+}
+
+func newClient(t testing.TB, c net.Conn) *client {
+	t.Helper()
 	t.Cleanup(func() { c.Close() })
 	codec, err := wire.NewCodec(wire.CompressorNames())
 	if err != nil {

@@ -31,17 +31,6 @@ type Conn struct {
 	transfer transfer
 	// memory is what the reply under way takes.
 	memory memory.Account
-
-	// held is the socket, where a poller looks at it; else the connection has a goroutine of its own.
-	held heldSocket
-	// drained says that the last read took all that had arrived.
-	drained bool
-	turn    turn
-	// deferral is nil where nobody would finish a reply later.
-	deferral *deferral
-	// message and out are the request under way and what answers it.
-	message *wire.Message
-	out     wire.Outgoing
 }
 
 // ID is the connection's number, 1 for the first one since the server started.

@@ -4,32 +4,28 @@
 //
 // # A connection's life
 //
-// On Linux a few pollers look after all connections. A poller's lead, one goroutine, waits in the kernel until messages have
-// arrived on any of its sockets, and has them handled one after the other, as long as the Handler says that they are quick. Before
-// anything that may last (another request, a reply that the socket does not take, memory that is not free) the lead goes to a
-// new goroutine, and the old one goes on with its connection alone. A request that was taken for quick and is not loses the lead
-// too, after some milliseconds. A large message is read as it arrives, and nobody waits for the rest of it.
+// Each connection has one goroutine. It reads a message, calls the Handler, writes the reply and starts again. So replies keep
+// the order of requests, nothing is handled before the reply to what came before is written, and a slow or stuck client holds up
+// nobody but itself. A handler that waits, for the disk say, simply blocks. All of this needs no more than net.Conn and
+// net.Listener: TLS or a Unix socket is a listener more (listen.go).
 //
-// A handler may leave its reply pending until a disk has done its part. The connection is then nobody's; once the handler is
-// told, one goroutine writes all replies that became due together.
+// # Clients that hang up
 //
-// At any time a connection rests, and its poller listens, or has one holder: a goroutine that works on it, or a pending reply.
-// What arrives for a connection that is held is left to the kernel; its poller stops listening when it is told of it.
-//
-// On other systems each connection has a goroutine of its own, which reads a message, calls the Handler, writes the reply and
-// starts again. Either way replies keep the order of requests, and a slow or stuck client holds up nobody but itself.
-//
-// While an operation runs nobody reads from its socket. One goroutine for the whole server looks every watchInterval
-// for operations that run since the look before, and asks the system, without taking bytes away, which of their peers
-// have hung up. Quick operations are never asked about.
+// While an operation runs, its goroutine does not read, and only a read tells that the client has gone. One goroutine for the whole
+// server looks at all connections every watchInterval. Where it sees an operation for the second time it starts a reader, which
+// reads on behind the request into the connection's buffer. An error there ends the operation; what is read is the beginning of
+// the next message. When the operation ends first, a read deadline that has passed gets the reader back. Quick operations are
+// never watched. A client that sends more than the buffer holds behind its request, and then hangs up, is noticed when the reply
+// is written.
 //
 // # What messages may take
 //
 // A connection has a small buffer of its own. What a message takes beyond that, decompressed, comes out of a budget of all
 // connections: a message is let in as a whole or waits, so nobody waits while holding a part. Replies are charged without
 // waiting, for they are there already, and hold further messages up. Who holds memory must go on: a client that sends or
-// reads too little for stallTimeout is closed, seen by the same goroutine that starts watches.
+// reads too little for stallTimeout is closed. The goroutine that looks at all connections sees that by counters of bytes, so no
+// message needs a deadline.
 //
-// Invariants: a Conn is used by its holder, but for what its watch and its transfer tell, and only its holder closes it. Whoever
-// starts a goroutine waits for it: Serve for its connections, a poller for those that lead. No lock is held across I/O or Handle.
+// Invariants: a Conn is used by its goroutine, its Reader by its watch's reader while there is one, and only its goroutine closes
+// it; others set deadlines that have passed. Serve waits for every goroutine that it starts. No lock is held across I/O or Handle.
 package server

@@ -17,10 +17,6 @@ import (
 // A panic ends the operation, not the server: the client gets an error reply.
 type Handler interface {
 	Handle(ctx context.Context, conn *Conn, req *Request) Reply
-	// Finish gives the reply of a request whose Handle said that it is pending. It does not wait for anything.
-	Finish(conn *Conn) Reply
-	// Quick says whether Handle, as a rule, answers req at once, so that other clients may wait meanwhile.
-	Quick(conn *Conn, req *Request) bool
 	// Connected is called before a connection's first Handle, and Disconnected after its last.
 	Connected(conn *Conn)
 	Disconnected(conn *Conn)
@@ -40,12 +36,6 @@ type Request struct {
 	Body bson.Doc
 	// Sequences are the command's document sequences, each name at most once and never a field of Body.
 	Sequences []wire.Sequence
-	// Size is the number of bytes that the message took on the wire.
-	Size int
-	// Later, unless nil, lets Handle return before a disk has done its part: the reply is then pending, and Handle sees to it
-	// that Later is called once, from any goroutine, when Finish has nothing more to wait for. That may be before Handle
-	// returns. The request stays valid until Finish returns.
-	Later func()
 	// Memory is what the reply takes its memory from while it is put together. The server gives it back when it is written.
 	Memory *memory.Account
 }
@@ -67,6 +57,4 @@ type Reply struct {
 	Next bson.Doc
 	// Close ends the connection once the reply is written.
 	Close bool
-	// Pending says that this is no reply yet; see Request.Later.
-	Pending bool
 }

@@ -47,10 +47,8 @@ func (w *waiter) Handle(ctx context.Context, _ *Conn, r *Request) Reply {
 	return okReply()
 }
 
-func (*waiter) Finish(*Conn) Reply         { panic("nothing is pending") }
-func (*waiter) Quick(*Conn, *Request) bool { return false }
-func (*waiter) Connected(*Conn)            {}
-func (*waiter) Disconnected(*Conn)         {}
+func (*waiter) Connected(*Conn)    {}
+func (*waiter) Disconnected(*Conn) {}
 
 // causeOf turns the clock until an operation that waits has ended, and says why it did.
 func (w *waiter) causeOf(s *served) error {
@@ -65,16 +63,25 @@ func (w *waiter) causeOf(s *served) error {
 }
 
 func TestHangUpEndsTheOperation(t *testing.T) {
+	next := message(2, `{ ping: 1 }`)
 	for name, leave := range map[string]func(*client){
-		"closes":                  func(c *client) { c.Close() },
-		"resets":                  func(c *client) { _ = c.Conn.(*net.TCPConn).SetLinger(0); c.Close() },
-		"closes with bytes ahead": func(c *client) { c.raw([]byte("more")); c.Close() },
+		"closes":                         func(c *client) { c.Close() },
+		"closes its side":                func(c *client) { _ = c.Conn.(*net.TCPConn).CloseWrite() },
+		"resets":                         func(c *client) { _ = c.Conn.(*net.TCPConn).SetLinger(0); c.Close() },
+		"closes with bytes ahead":        func(c *client) { c.raw([]byte("more")); c.Close() },
+		"closes with a message ahead":    func(c *client) { c.raw(next); c.Close() },
+		"closes with many pieces ahead":  func(c *client) { leaveInPieces(c, next) },
+		"closes behind a large question": func(c *client) { c.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWaiter()
 			s := start(t, Options{}, w)
 			c, other := s.dial(), s.dial()
-			c.send(1, 0, `{ wait: 1 }`)
+			pad := 0
+			if strings.Contains(name, "large") {
+				pad = 4000 // so that it fills the buffer
+			}
+			c.raw(frame(wire.OpMsg, 1, append([]byte{0, 0, 0, 0, 0}, bson.Build().Int32("wait", 1).Binary("pad", 0, make([]byte, pad)).Doc()...)))
 			<-w.began
 			leave(c)
 			if cause := w.causeOf(s); !mongoerr.Is(cause, mongoerr.ClientDisconnect) {
@@ -85,32 +92,93 @@ func TestHangUpEndsTheOperation(t *testing.T) {
 	}
 }
 
-// TestWatchLeavesTheConnectionWhole has operations watched, and bytes arrive meanwhile.
+// leaveInPieces sends a message byte by byte and closes.
+func leaveInPieces(c *client, message []byte) {
+	for i := range message {
+		c.raw(message[i : i+1])
+	}
+	c.Close()
+}
+
+// message is an OP_MSG.
+func message(id int32, body string) []byte {
+	return frame(wire.OpMsg, id, append([]byte{0, 0, 0, 0, 0}, bson.MustDoc(body)...))
+}
+
+// TestWatchLeavesTheConnectionWhole has operations watched while messages of all sizes arrive, in pieces too, and answers all.
 func TestWatchLeavesTheConnectionWhole(t *testing.T) {
 	w := newWaiter()
-	s := start(t, Options{}, w)
-	c := s.dial()
-	for range 3 {
-		c.send(1, 0, `{ block: 1 }`)
-		<-w.began
+	watchLeavesTheConnectionWhole(t, w, start(t, Options{}, w), (*served).dial)
+}
+
+func watchLeavesTheConnectionWhole(t *testing.T, w *waiter, s *served, dial func(*served) *client) {
+	t.Helper()
+	c := dial(s)
+	watch := func() {
 		for range 5 {
 			s.waiting(1)
 			s.clock.Advance(watchInterval)
 		}
-		c.send(2, 0, `{ ping: 1 }`)
+	}
+	for round, size := range []int{0, 10, 3000, 4000, 5000, 100_000, 400_000} {
+		body := bson.Build().Int32("block", 1).Binary("pad", 0, make([]byte, size*(round%2))).Doc()
+		c.raw(frame(wire.OpMsg, 1, append([]byte{0, 0, 0, 0, 0}, body...)))
+		<-w.began
+		if round != 2 { // where it is, bytes arrive before anybody reads on
+			watch()
+		}
+		var ahead []byte
+		const n = 5
+		for id := range int32(n) {
+			body := bson.Build().Int32("ping", 1).Binary("pad", 0, make([]byte, size)).Doc()
+			ahead = append(ahead, frame(wire.OpMsg, 2+id, append([]byte{0, 0, 0, 0, 0}, body...))...)
+		}
+		sent := make(chan struct{})
+		go func() {
+			defer close(sent)
+			for len(ahead) > 0 {
+				piece := min(len(ahead), 1+len(ahead)/3)
+				if _, err := c.Write(ahead[:piece]); err != nil {
+					t.Error(err)
+					return
+				}
+				ahead = ahead[piece:]
+			}
+		}()
+		watch()
 		w.free <- struct{}{}
-		for _, id := range []int32{1, 2} {
-			if m, _ := c.receive(); m.ResponseTo != id {
-				t.Errorf("an answer to %d, not to %d", m.ResponseTo, id)
+		for id := range int32(n + 1) {
+			if m, _ := c.receive(); m.ResponseTo != 1+id {
+				t.Errorf("size %d: an answer to %d, not to %d", size, m.ResponseTo, 1+id)
 			}
 		}
+		<-sent
+	}
+}
+
+// TestQuickOperationsAreNotWatched: whoever is through before the second look pays nothing.
+func TestQuickOperationsAreNotWatched(t *testing.T) {
+	w := newWaiter()
+	s := start(t, Options{}, w)
+	c := s.dial()
+	for range 10 {
+		c.send(1, 0, `{ block: 1 }`)
+		<-w.began
+		s.waiting(1)
+		s.clock.Advance(watchInterval) // one look
+		s.waiting(1)
+		w.free <- struct{}{}
+		c.receive()
+	}
+	if ended := s.connections()[0].watch.ended; ended != nil {
+		t.Error("somebody read ahead")
 	}
 }
 
 // TestHangUpBehindAMessage has clients leave in the moment they have sent something. The server does not read on to see.
 func TestHangUpBehindAMessage(t *testing.T) {
 	s := start(t, Options{MaxConns: 1000}, echo)
-	ping := frame(wire.OpMsg, 1, append([]byte{0, 0, 0, 0, 0}, bson.MustDoc(`{ ping: 1 }`)...))
+	ping := message(1, `{ ping: 1 }`)
 	for i := range 300 {
 		c := s.dial()
 		if i%3 > 0 {
@@ -151,7 +219,7 @@ func TestUnacknowledgedOutlivesItsClient(t *testing.T) {
 func TestSlowClientDisturbsNobody(t *testing.T) {
 	w := newWaiter()
 	s := start(t, Options{}, w)
-	ping := frame(wire.OpMsg, 1, append([]byte{0, 0, 0, 0, 0}, bson.MustDoc(`{ ping: 1 }`)...))
+	ping := message(1, `{ ping: 1 }`)
 	var slow []*client
 	for i := range 30 {
 		c := s.dial()

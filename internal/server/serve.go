@@ -15,36 +15,16 @@ import (
 // serve answers a connection's requests until one side is done with it.
 func (s *Server) serve(c *Conn) {
 	defer s.dismiss(c)
-	for s.next(c) == goesOn {
+	for s.next(c) {
 	}
 }
 
-// outcome is what a request leaves.
-type outcome int
-
-const (
-	// goesOn: another may follow.
-	goesOn outcome = iota
-	// over: none may.
-	over
-	// pending: it is answered later, and until then the connection is nobody's.
-	pending
-	// partly: the rest has not arrived.
-	partly
-)
-
-// next reads a message and answers it.
-func (s *Server) next(c *Conn) outcome {
-	if s.isStopping() {
-		return over
+// next reads a message and answers it. It says whether another may follow.
+func (s *Server) next(c *Conn) (goesOn bool) {
+	if s.isStopping() || c.transfer.ended.Load() {
+		return false
 	}
 	m, err := c.reader.ReadMessage()
-	if err == wire.ErrWait {
-		return partly
-	}
-	if m != nil && m.Size > c.reader.Capacity() {
-		c.drained = false // nobody has looked for what comes behind it
-	}
 	c.arrived()
 	if m == nil {
 		s.handled(c)
@@ -52,29 +32,19 @@ func (s *Server) next(c *Conn) outcome {
 		if errors.Is(err, wire.ErrHTTP) {
 			s.answerHTTP(c)
 		}
-		return over
+		return false
 	}
 	s.counters.requests.Add(1)
 	s.counters.bytesIn.Add(int64(m.Size))
-	if err = s.answer(c, m, err); err == errPending {
-		return pending
-	}
-	return s.answered(c, m, err)
-}
-
-// answered ends what there was to do about m.
-func (s *Server) answered(c *Conn, m *wire.Message, err error) outcome {
+	err = s.answer(c, m, err)
 	m.Release()
 	c.memory.Close()
-	c.req, c.out.Body = Request{}, nil
+	c.req = Request{}
 	s.handled(c)
-	if err == nil {
-		return goesOn
-	}
-	if !errors.Is(err, errDone) {
+	if err != nil && !errors.Is(err, errDone) {
 		s.log.Debug("Closing the connection", "connectionId", c.id, "error", err.Error())
 	}
-	return over
+	return err == nil
 }
 
 func (s *Server) isStopping() bool {
@@ -111,11 +81,7 @@ func (s *Server) answer(c *Conn, m *wire.Message, invalid error) error {
 		out.OpCode = wire.OpReply
 	}
 	c.req = Request{
-		RequestID: m.RequestID, OpCode: m.OpCode, Flags: m.Flags, Body: m.Body, Sequences: m.Sequences, Size: m.Size, Memory: &c.memory,
-	}
-	c.message, c.out = m, out
-	if c.deferral != nil {
-		c.req.Later = c.deferral.later
+		RequestID: m.RequestID, OpCode: m.OpCode, Flags: m.Flags, Body: m.Body, Sequences: m.Sequences, Memory: &c.memory,
 	}
 	switch {
 	case invalid != nil:
@@ -137,25 +103,12 @@ func (s *Server) refuse(c *Conn, out wire.Outgoing, err error) error {
 	return s.write(c, out)
 }
 
-// handle runs c.req, as often as an exhaust stream goes on, and writes each reply. The error is errPending when that is done
-// later.
+// handle runs c.req, as often as an exhaust stream goes on, and writes each reply.
 func (s *Server) handle(c *Conn, out wire.Outgoing) error {
-	if c.turn != nil && !s.handler.Quick(c, &c.req) {
-		c.giveTurn()
-	}
-	reply := s.run(c)
-	if reply.Pending {
-		if c.deferral.awaits() {
-			return errPending
-		}
-		reply = s.conclude(c)
-	}
 	for {
-		more, err := s.reply(c, &out, reply)
-		if !more {
+		if more, err := s.reply(c, &out, s.run(c)); !more {
 			return err
 		}
-		reply = s.run(c)
 	}
 }
 
@@ -207,26 +160,16 @@ func (s *Server) run(c *Conn) (reply Reply) {
 		if p := recover(); p != nil {
 			reply = s.panicked(c, p)
 		}
-		if !reply.Pending {
-			s.ran(c)
+		s.counters.active.Add(-1)
+		if !c.req.Unacknowledged() {
+			c.endWatch()
 		}
 	}()
 	return s.handler.Handle(ctx, c, &c.req)
 }
 
-// ran is the end of an operation.
-func (s *Server) ran(c *Conn) {
-	s.counters.active.Add(-1)
-	if !c.req.Unacknowledged() {
-		c.watch.end()
-	}
-}
-
 // panicked is the reply to a request that the handler failed in.
 func (s *Server) panicked(c *Conn, p any) Reply {
-	if c.deferral != nil {
-		c.deferral = newDeferral(c) // the old one may still be told of what the handler had begun
-	}
 	s.log.Error("Operation ended by a panic", "connectionId", c.id, "command", c.req.Body.FirstKey(),
 		"panic", fmt.Sprint(p), serverlog.Stack())
 	return Reply{Body: errorBody(mongoerr.New(mongoerr.UnknownError, "operation ended by an internal error: %v", p))}

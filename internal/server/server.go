@@ -74,7 +74,6 @@ type Server struct {
 	serving   sync.WaitGroup // connections
 	counters  counters
 	budget    *budget
-	polling   polling
 	nextID    atomic.Int32 // of messages
 
 	mu struct {
@@ -138,9 +137,6 @@ func (s *Server) Close() error {
 // An error means that operations did not even end when interrupted: they still run, and what they use must stay open.
 func (s *Server) Serve(ctx context.Context, h Handler) error {
 	s.handler = h
-	if err := s.polling.start(s); err != nil {
-		s.log.Warn("The system gives fewer pollers than there should be; without any, each connection has a goroutine of its own", "error", err.Error())
-	}
 	var accepting sync.WaitGroup
 	for _, l := range s.listeners {
 		accepting.Go(func() { s.accept(l) })
@@ -152,14 +148,8 @@ func (s *Server) Serve(ctx context.Context, h Handler) error {
 	err := s.stop()
 	close(stopWatch)
 	accepting.Wait()
-	if s.idle() {
-		s.polling.stop()
-	}
 	return err
 }
-
-// idle says that no connection is left.
-func (s *Server) idle() bool { return len(s.connections()) == 0 }
 
 func (s *Server) accept(l net.Listener) {
 	for {
@@ -210,30 +200,15 @@ func (s *Server) welcome(socket net.Conn) {
 		s.log.Info("Connection accepted", "remote", socket.RemoteAddr().String(), "connectionId", c.id, "connectionCount", open+1)
 	}
 	s.handler.Connected(c)
-	if c.held == nil {
-		go s.serve(c)
-		return
-	}
-	if err := c.held.open(); err != nil {
-		s.log.Warn("Closing a connection that no poller takes", "remote", socket.RemoteAddr().String(), "error", err.Error())
-		s.dismiss(c)
-		return
-	}
-	s.rest(c)
+	go s.serve(c)
 }
 
 func (s *Server) newConn(socket net.Conn) *Conn {
-	c := &Conn{enabled: s.codec.Enabled()}
-	if c.held = s.polling.adopt(socket, c); c.held != nil {
-		socket = c.held
-		c.deferral = newDeferral(c)
-	}
-	c.socket, c.reader, c.writer = socket, s.codec.NewReader(socket), s.codec.NewWriter(socket)
+	c := &Conn{socket: socket, enabled: s.codec.Enabled(), reader: s.codec.NewReader(socket), writer: s.codec.NewWriter(socket)}
 	c.memory.Open(s.opts.Memory, memory.Replies)
 	c.transfer.counted.OpenExact(s.opts.Memory, memory.Requests)
 	c.reader.Admit = func(size int) error { return s.admit(c, size) }
 	c.ctx, c.cancel = context.WithCancelCause(s.base)
-	c.watch.fd = handle(socket)
 	return c
 }
 
@@ -271,7 +246,6 @@ func (s *Server) stop() error {
 	close(s.stopping)
 	// Whoever waits for a request is woken; whoever works looks at stopping before the next one.
 	for _, c := range s.connections() {
-		s.endIdle(c)
 		_ = c.socket.SetReadDeadline(passed)
 	}
 	ended := make(chan struct{})

@@ -50,7 +50,7 @@ type transfer struct {
 
 // admit waits until there is memory for a message of size bytes.
 func (s *Server) admit(c *Conn, size int) error {
-	got, ok := s.budget.acquire(messageTimes*int64(size), c.giveTurn, s.stopping)
+	got, ok := s.budget.acquire(messageTimes*int64(size), s.stopping)
 	if !ok {
 		return errStopping
 	}
@@ -147,5 +147,4 @@ func (s *Server) giveUp(c *Conn, why string) {
 	// A deadline, not Close, which waits until nobody uses the socket.
 	c.cancel(mongoerr.New(mongoerr.ClientDisconnect, "%s", why))
 	_ = c.socket.SetDeadline(passed)
-	s.endIdle(c)
 }

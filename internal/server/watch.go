@@ -1,8 +1,9 @@
 package server
 
 import (
+	"errors"
+	"os"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -11,48 +12,72 @@ import (
 // watchInterval is how often the server looks at its connections: an operation that it sees twice has its client watched.
 const watchInterval = 100 * time.Millisecond
 
-// watch is what a connection does, for the look at all of them.
+// watch sees whether a client hangs up while its operation runs. Only a read tells, with any kind of connection. So where an
+// operation is seen twice a goroutine reads on behind its message, and what it gets is the beginning of the next one.
 type watch struct {
-	fd int // the socket's, -1 where it has none; it is only asked about, so that it may be closed and belong to another by then
-
-	// phase is a number that each change raises; it is odd while an operation runs whose client waits for it.
+	// phase counts what the connection does, phases numbers an operation: 0 modulo phases, no operation runs whose client waits
+	// for it; working, one does; watched, and a goroutine reads on.
 	phase atomic.Int64
 	// seen is the phase at the last look. It belongs to the goroutine that looks.
 	seen int64
+	// ended is closed when the goroutine that reads on has ended. It is set before the phase is watched.
+	ended chan struct{}
 }
 
-// begin and end note that an operation runs.
-func (w *watch) begin() { w.phase.Add(1) }
-func (w *watch) end()   { w.phase.Add(1) }
+const (
+	working int64 = 1
+	watched int64 = 2
+	phases  int64 = 3
+)
 
-// handle is the number that the system knows socket by, -1 for none.
-func handle(socket any) int {
-	if numbered, ok := socket.(interface{ number() int }); ok {
-		return numbered.number()
+// begin notes that an operation runs.
+func (w *watch) begin() { w.phase.Add(working) }
+
+// endWatch notes that the operation has ended. The connection's goroutine may read again when it returns.
+func (c *Conn) endWatch() {
+	w := &c.watch
+	phase := w.phase.Load()
+	if phase%phases == working && w.phase.CompareAndSwap(phase, phase+phases-working) {
+		return
 	}
-	sc, ok := socket.(syscall.Conn)
-	if !ok {
-		return -1
-	}
-	raw, err := sc.SyscallConn()
-	if err != nil {
-		return -1
-	}
-	number := -1
-	_ = raw.Control(func(fd uintptr) { number = int(fd) })
-	return number
+	_ = c.socket.SetReadDeadline(passed)
+	<-w.ended
+	// Whoever ends the connection says so before it sets the deadline, and next looks there.
+	_ = c.socket.SetReadDeadline(time.Time{})
+	w.phase.Add(phases - watched)
 }
 
-// look says whether it has to be known if the client hung up: when the operation that runs is the one that ran at the last
-// look.
-func (w *watch) look() bool {
+// look has the client watched when the operation that runs is the one that ran at the last look.
+func (c *Conn) look() {
+	w := &c.watch
 	phase := w.phase.Load()
 	again := w.seen == phase
 	w.seen = phase
-	return again && phase%2 == 1 && w.fd >= 0
+	if !again || phase%phases != working {
+		return
+	}
+	ended := make(chan struct{})
+	w.ended = ended
+	if w.phase.CompareAndSwap(phase, phase-working+watched) {
+		go c.readAhead(ended)
+	}
 }
 
-// gone ends what the connection did at the last look, because its client has hung up.
+// readAhead reads until the buffer is full or the client has hung up, which ends the operation.
+func (c *Conn) readAhead(ended chan<- struct{}) {
+	defer close(ended)
+	for {
+		room, err := c.reader.ReadAhead()
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			c.gone()
+		}
+		if err != nil || !room {
+			return
+		}
+	}
+}
+
+// gone ends what the connection does, because its client has hung up.
 func (c *Conn) gone() {
 	c.cancel(mongoerr.New(mongoerr.ClientDisconnect, "operation was interrupted because a client disconnected"))
 }
@@ -67,15 +92,9 @@ func (s *Server) watchAll(stop <-chan struct{}) {
 			timer.Stop()
 			return
 		}
-		var asked []*Conn
 		for _, c := range s.connections() {
-			if c.watch.look() {
-				asked = append(asked, c)
-			}
+			c.look()
 			s.endStalled(c)
-		}
-		for _, c := range hungUp(asked) {
-			c.gone()
 		}
 	}
 }

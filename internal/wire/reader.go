@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// readBuffer is what an idle connection costs in buffers; an everyday command fits it, so it takes one system call.
-	readBuffer = 4 << 10
+	// firstBuffer is what a connection costs in buffers until it has sent a message that does not fit; an everyday command does,
+	// so it takes one read. readBuffer is what it costs then.
+	firstBuffer = 1 << 10
+	readBuffer  = 4 << 10
+	// minRoom is how much there must be left of the buffer for reading ahead to use it.
+	minRoom = 512
 	// firstStep is what is set aside for a message on the word of its length alone. More follows as bytes arrive.
 	firstStep = 64 << 10
 	// stepFactor bounds the memory of a message at this times the bytes that arrived.
 	stepFactor = 4
 )
-
-// ErrWait is what a connection's Read may return, with no bytes, where others would wait. ReadMessage and Fill return it too, and
-// go on where they were when they are called again.
-var ErrWait = errors.New("nothing more has arrived")
 
 // Reader reads messages from one connection. It is used by one goroutine at a time.
 type Reader struct {
@@ -31,8 +31,6 @@ type Reader struct {
 	buf      []byte
 	from, to int
 	msg      Message
-	// large says that msg is larger than buf and has arrived in part, admitted that it may take its memory.
-	large, admitted bool
 	// Admit is asked before a message takes more than firstStep bytes of memory, once a message, with all that it will take at
 	// most; it may wait. Its error is ReadMessage's. nil lets everything in.
 	Admit func(size int) error
@@ -45,73 +43,68 @@ func (r *Reader) Received() int64 { return r.received.Load() }
 
 // NewReader returns a Reader of in.
 func (c *Codec) NewReader(in io.Reader) *Reader {
-	return &Reader{codec: c, in: in, buf: make([]byte, readBuffer)}
+	return &Reader{codec: c, in: in, buf: make([]byte, firstBuffer)}
 }
 
-// Capacity is the size of the buffer: larger messages are read to their end, and no further.
-func (r *Reader) Capacity() int { return len(r.buf) }
-
-// Buffered is the number of bytes that arrived behind the last message.
-func (r *Reader) Buffered() int { return r.to - r.from }
-
-// Ready says whether ReadMessage has something to go by: a message, the beginning of one that is larger than the buffer, or a
-// length that no message may have.
-func (r *Reader) Ready() bool {
-	if r.large {
-		return true
+// ReadAhead reads once what comes behind the message that ReadMessage gave last, which stays valid. It says whether there is
+// room for more.
+func (r *Reader) ReadAhead() (room bool, err error) {
+	if len(r.buf)-r.to < minRoom {
+		r.renew()
 	}
-	if r.Buffered() < headerSize {
-		return false
-	}
-	size := r.size()
-	return size < headerSize || size > len(r.buf) || size <= r.Buffered()
+	n, err := r.in.Read(r.buf[r.to:])
+	r.to += n
+	return r.to < len(r.buf), err
 }
+
+// renew goes on in a new buffer, and leaves the old one to the message that lies in it.
+func (r *Reader) renew() {
+	buf := make([]byte, readBuffer)
+	r.to = copy(buf, r.buf[r.from:r.to])
+	r.buf, r.from = buf, 0
+}
+
+// buffered is the number of bytes that arrived behind the last message.
+func (r *Reader) buffered() int { return r.to - r.from }
 
 // size is what the header at the front of the buffer says.
 func (r *Reader) size() int { return int(int32(binary.LittleEndian.Uint32(r.buf[r.from:]))) }
 
-// Fill reads once, and says whether that filled the buffer, so that there may be more. The message before must have been
-// released.
-func (r *Reader) Fill() (full bool, err error) {
+// fill reads once. The message before must have been released.
+func (r *Reader) fill() error {
 	if r.from > 0 {
 		r.to = copy(r.buf, r.buf[r.from:r.to])
 		r.from = 0
 	}
 	n, err := r.in.Read(r.buf[r.to:])
 	r.to += n
-	return r.to == len(r.buf), err
+	return err
 }
 
 // want fills the buffer until it holds n bytes, which fit it.
 func (r *Reader) want(n int) error {
-	for r.Buffered() < n {
-		was := r.Buffered()
-		if _, err := r.Fill(); err != nil && r.Buffered() == was {
+	for r.buffered() < n {
+		was := r.buffered()
+		if err := r.fill(); err != nil && r.buffered() == was {
 			return err
 		}
 	}
 	return nil
 }
 
-// ReadMessage reads the next message. It is valid until Release or the next ReadMessage or Fill.
+// ReadMessage reads the next message. It is valid until Release or the next ReadMessage.
 //
 // The error is io.EOF when the peer closed between two messages, a *FrameError when the connection cannot go on, a
 // *mongoerr.Error, with the message that says whom to answer, when only this message is bad, or the connection's own.
 func (r *Reader) ReadMessage() (*Message, error) {
 	m := &r.msg
-	if !r.large {
-		if err := r.begin(m); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.readPayload(m); err != nil {
-		if err != ErrWait {
-			r.large = false
-			m.Release()
-		}
+	if err := r.begin(m); err != nil {
 		return nil, err
 	}
-	r.large = false
+	if err := r.readPayload(m); err != nil {
+		m.Release()
+		return nil, err
+	}
 	err := m.parse()
 	if err == nil {
 		return m, nil
@@ -129,7 +122,7 @@ const httpGet = "GET "
 // begin reads m's header, and leaves it in the buffer.
 func (r *Reader) begin(m *Message) error {
 	if err := r.want(headerSize); err != nil {
-		if errors.Is(err, io.EOF) && r.Buffered() > 0 {
+		if errors.Is(err, io.EOF) && r.buffered() > 0 {
 			return frameErrorf("connection closed in the middle of a message header")
 		}
 		return err
@@ -155,15 +148,15 @@ func (r *Reader) begin(m *Message) error {
 }
 
 func (r *Reader) readPayload(m *Message) error {
-	if !r.large && m.Size > len(r.buf) {
+	if m.Size > readBuffer {
 		r.from += headerSize
-		r.large, r.admitted = true, false
-	}
-	if r.large {
 		return r.readLarge(m)
 	}
+	if m.Size > len(r.buf) {
+		r.renew()
+	}
 	if err := r.want(m.Size); err != nil {
-		return r.broken(err, m, r.Buffered())
+		return r.broken(err, m, r.buffered())
 	}
 	m.payload = r.buf[r.from+headerSize : r.from+m.Size : r.from+m.Size]
 	r.from += m.Size
@@ -172,9 +165,6 @@ func (r *Reader) readPayload(m *Message) error {
 
 // broken is err, which came when have bytes of m had arrived.
 func (r *Reader) broken(err error, m *Message, have int) error {
-	if err == ErrWait {
-		return err
-	}
 	if errors.Is(err, io.EOF) {
 		return frameErrorf("connection closed %d bytes into a message of %d", have, m.Size)
 	}
@@ -192,18 +182,13 @@ func (r *Reader) admit(m *Message, size int) error {
 // readLarge reads on in a payload that does not fit the buffer.
 func (r *Reader) readLarge(m *Message) error {
 	size := m.Size - headerSize
-	if m.buf == nil {
-		m.buf = r.codec.buffers.get(min(size, firstStep))
+	m.buf = r.codec.buffers.get(min(size, firstStep))
+	if err := r.readTo(m, min(size, firstStep)); err != nil {
+		return err
 	}
-	if !r.admitted {
-		if err := r.readTo(m, min(size, firstStep)); err != nil {
-			return err
-		}
-		m.payload = m.buf.data
-		if err := r.admit(m, size); err != nil {
-			return err
-		}
-		r.admitted = true
+	m.payload = m.buf.data
+	if err := r.admit(m, size); err != nil {
+		return err
 	}
 	for len(m.buf.data) < size {
 		if len(m.buf.data) == cap(m.buf.data) {
@@ -233,7 +218,7 @@ func (r *Reader) readTo(m *Message, end int) error {
 
 // take reads what has arrived already, else from the connection.
 func (r *Reader) take(b []byte) (int, error) {
-	if r.Buffered() == 0 {
+	if r.buffered() == 0 {
 		return r.in.Read(b)
 	}
 	n := copy(b, r.buf[r.from:r.to])

@@ -123,20 +123,9 @@ func (w *Writer) writeGathered(m Outgoing, size int) (int, error) {
 	return n, err
 }
 
-// partsWriter is a connection that is not one of the net package and can do what those can.
-type partsWriter interface {
-	WriteParts(parts [][]byte) (int64, error)
-}
-
 // writeParts writes parts with one call of the kernel.
 func (w *Writer) writeParts(parts net.Buffers) (int, error) {
-	var n int64
-	var err error
-	if out, ok := w.out.(partsWriter); ok {
-		n, err = out.WriteParts(parts)
-	} else {
-		n, err = parts.WriteTo(w.out)
-	}
+	n, err := parts.WriteTo(w.out)
 	w.written.Add(n)
 	if err != nil {
 		return int(n), fmt.Errorf("write message: %w", err)

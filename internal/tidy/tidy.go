@@ -140,6 +140,7 @@ func rules() []rule {
 		{"wall clock at the edge", "what reads the real clock cannot be tested with a turned one; only what is about real disks, sockets, processors and people may", wallAtTheEdge},
 		{"no sleeps in tests", "a test that sleeps is slow on a good day and fails on a bad one; turn a fake clock, or wait for what tells that it is done", noSleeps},
 		{"seeds", "a random test that fails must be run again as it was", seeds},
+		{"locks", "who waits for a lock waits for a disk then; do the slow work before or behind, or say in heldLocks of internal/tidy/locks.go why not", locks},
 		{"no changing package variables", "two servers in one process must not share anything; state lives in what Open builds", noPackageState},
 		{"raw BSON", "unmarshalling a document costs a hundred times what walking its bytes does; internal/bson walks", rawBSON},
 		{"no printing", "a library that prints cannot be embedded; log through the slog.Logger that was passed", noPrinting},

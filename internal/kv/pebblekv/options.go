@@ -65,7 +65,9 @@ const (
 	// A flushed range deletion drops whole tables unread; left in the memtable it reclaims nothing.
 	flushDelayDeleteRange = 5 * time.Second
 
-	blockBytes           = 32 << 10
+	// A find by key that the cache does not answer reads two blocks: the larger they are, the more it decompresses for nothing. A
+	// first scan of all pays for smaller ones, a little.
+	blockBytes           = 8 << 10
 	bloomBitsPerKey      = 10
 	l0CompactionTrigger  = 8 // twice the flushes that may lie over each other before they are merged
 	l0StopWrites         = 24

@@ -169,7 +169,7 @@ func TestCountLocked(t *testing.T) {
 		f.mostCounted = most
 		c, release, err := f.lockToChange(context.Background(), testNS)
 		f.must(err)
-		if n, err := f.expireLocked(context.Background(), c[0], c[0].order.Rule, f.Now()); n != dueAhead || err != nil {
+		if n, err := f.deleteDue(context.Background(), c[0], c[0].order.Rule, f.Now(), underLock); n != dueAhead || err != nil {
 			t.Errorf("%d are deleted, %v", n, err)
 		}
 		release()

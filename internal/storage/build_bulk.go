@@ -24,7 +24,7 @@ func (b *Build) clearTheWay(p *indexPlan, l *loosening) error {
 	l.toBe(c, c.retime(p, &Created{}))
 	now := b.store.hidingTime()
 	for _, rule := range b.store.unspared(c) {
-		n, err := b.store.ExpireNow(b.ctx, b.NS, rule, now)
+		n, err := b.store.deleteDue(b.ctx, c, rule, now, besideWriters)
 		if err != nil {
 			return err
 		}

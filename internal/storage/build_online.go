@@ -137,7 +137,7 @@ func (b *Build) expireAhead(p *indexPlan, l *loosening) error {
 		return nil
 	}
 	for _, rule := range l.rules {
-		n, err := b.store.ExpireNow(b.ctx, b.NS, rule, b.store.hidingTime())
+		n, err := b.store.deleteDue(b.ctx, c, rule, b.store.hidingTime(), besideWriters)
 		if l.done.Deleted += n; err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ func (b *Build) makeWay() error {
 			}
 			spared = spared || due
 		default:
-			if _, err := b.store.expireLocked(b.ctx, b.collection, rule, now); err != nil {
+			if _, err := b.store.deleteDue(b.ctx, b.collection, rule, now, underLock); err != nil {
 				return err
 			}
 		}

@@ -154,7 +154,7 @@ func TestExpireLooksAgain(t *testing.T) {
 	})
 	f.must(err)
 	f.must(f.insert(testNS, `{_id: 4, d: new Date(0)}`))
-	n, err := f.ExpireNow(context.Background(), testNS, &rule, f.Now())
+	n, err := f.deleteDue(context.Background(), f.find([]namespace.NS{testNS})[0], &rule, f.Now(), besideWriters)
 	f.must(err)
 	if n != 0 {
 		t.Errorf("%d expired by an index that is gone", n)

@@ -4,27 +4,13 @@ import (
 	"context"
 
 	"github.com/ebbdb/ebb/internal/kv"
-	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
-// Expire deletes the record with the id if it has expired by the rule at the transaction's now, looking at the document
-// and at the rule as they are in the transaction, and that may be deleted: while deleting is paused, or in its grace, it is not. rec is
-// what was deleted; ok is false when nothing was.
-func (w *Writer) Expire(rule *policy.Rule, id RecordID) (rec Record, ok bool, err error) {
-	err = w.ExpireMany(rule, []RecordID{id}, func(r Record, deleted bool) bool {
-		rec, ok = r, deleted
-		return true
-	})
-	if !ok {
-		return Record{}, false, err
-	}
-	return rec, true, err
-}
-
-// ExpireMany is Expire for many records, which are read at once. It calls examined after each with what was found (no
-// document when there is none any more) and whether it was deleted, until examined returns false. An id that is given
-// again is examined again, and not there.
+// ExpireMany deletes those of the records with the ids that have expired by the rule at the transaction's now, looking at the documents
+// and at the rule as they are in the transaction, and that may be deleted: while deleting is paused, or in its grace, none is. It
+// calls examined after each with what was found (no document when there is none any more) and whether it was deleted, until
+// examined returns false. An id that is given again is examined again, and not there.
 func (w *Writer) ExpireMany(rule *policy.Rule, ids []RecordID, examined func(rec Record, deleted bool) (more bool)) error {
 	return w.expireMany(rule, ids, false, examined)
 }
@@ -70,29 +56,94 @@ func (w *Writer) expire(rule *policy.Rule, rec Record, all bool) (deleted bool, 
 	return true, w.remove(DocumentExpired, rec)
 }
 
-// expireBatch is how many records one transaction of ExpireNow deletes at most.
-const expireBatch = 1000
+// dueBatch is how many records one transaction of deleteDue deletes at most.
+const dueBatch = 1000
 
-// ExpireNow deletes all documents of the collection called ns that have expired by the rule at now, in transactions of
-// bounded size, and returns how many those were.
-func (s *Store) ExpireNow(ctx context.Context, ns namespace.NS, rule *policy.Rule, now int64) (deleted int64, err error) {
-	for after, more := []byte(nil), true; more && err == nil; {
+// deletion is how deleteDue goes about it.
+type deletion bool
+
+const (
+	// besideWriters: others write to the collection meanwhile.
+	besideWriters deletion = false
+	// underLock: the caller holds the collection's lock exclusively.
+	underLock deletion = true
+)
+
+// deleteDue deletes all documents of a collection that have expired by the rule at now, and returns how many those were. It also deletes
+// what is left alone for now, in its grace or while deleting is paused: it is for commands, in whose way that is. What can be is
+// swept; the rest goes in transactions of bounded size.
+func (s *Store) deleteDue(ctx context.Context, c *collection, rule *policy.Rule, now int64, how deletion) (deleted int64, err error) {
+	if deleted, err = s.sweepDue(ctx, c, rule, now, how); err != nil {
+		return deleted, err
+	}
+	for after, more := []byte(nil), true; more; more = after != nil {
 		var n int64
 		var next []byte
-		err = s.Write(ctx, ns, WriteOptions{Durability: kv.Buffered, Now: now}, func(w *Writer) error {
-			var err error
-			n, next, err = w.expireSome(rule, after)
+		err := s.writeDue(ctx, c, now, how, func(w *Writer) (err error) {
+			n, next, err = w.deleteSome(rule, after)
 			return err
 		})
+		if err != nil {
+			return deleted, err
+		}
 		deleted += n
-		after, more = next, next != nil
+		after = next
 	}
-	return deleted, err
+	return deleted, nil
 }
 
-// expireSome deletes a batch of what is due and returns where to go on, nil when there is no more.
-func (w *Writer) expireSome(rule *policy.Rule, after []byte) (n int64, next []byte, err error) {
-	ids, next, err := w.Dates().All(rule, w.view.now, after, expireBatch)
+// writeDue runs f in a transaction of deleteDue.
+func (s *Store) writeDue(ctx context.Context, c *collection, now int64, how deletion, f func(*Writer) error) error {
+	if how == besideWriters {
+		return s.Write(ctx, c.NS, WriteOptions{Durability: kv.Buffered, Now: now}, f)
+	}
+	t, err := s.BeginAt(ctx, now)
+	if err != nil {
+		return err
+	}
+	defer t.Rollback()
+	if err := f(t.writer(c)); err != nil {
+		return err
+	}
+	return t.Commit(ctx, kv.Buffered)
+}
+
+// sweepDue does at once what can be done so of what deleteDue would do one by one. Beside writers it waits for them as long as it
+// takes, and counts beside them before that.
+func (s *Store) sweepDue(ctx context.Context, c *collection, rule *policy.Rule, now int64, how deletion) (deleted int64, err error) {
+	if !c.sweeps(rule) || len(c.state.building()) > 0 {
+		return 0, nil
+	}
+	if how == underLock {
+		if !c.state.counting.TryLock() { // who counts may wait for the lock
+			return 0, nil
+		}
+		defer c.state.counting.Unlock()
+		if counted, err := s.countLocked(ctx, c, rule, now); !counted || err != nil {
+			return 0, err
+		}
+	} else {
+		if much, err := s.withMuchDue(ctx, c, []*policy.Rule{rule}, now); len(much) == 0 || err != nil {
+			return 0, err
+		}
+		if err := s.countOrder(ctx, c); err != nil {
+			return 0, err
+		}
+		if err := c.state.lock.acquire(ctx, true); err != nil {
+			return 0, err
+		}
+		defer c.state.lock.release(true)
+		if s.current.Load().collections[c.ID] != c {
+			return 0, nil
+		}
+	}
+	done, _, err := s.sweepLocked(ctx, c, rule, now)
+	return done.Documents, err
+}
+
+// deleteSome deletes a batch of what is due and returns where to go on, nil when there is no more.
+func (w *Writer) deleteSome(rule *policy.Rule, after []byte) (n int64, next []byte, err error) {
+	ids, next, err := w.Dates().All(rule, w.view.now, after, dueBatch)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -108,10 +159,10 @@ func (w *Writer) expireSome(rule *policy.Rule, after []byte) (n int64, next []by
 	return n, next, nil
 }
 
-// expireAhead deletes beside writers what its caller would delete next while it holds the collection's lock exclusively, where
+// deleteDueAhead deletes beside writers what its caller would delete next while it holds the collection's lock exclusively, where
 // that is much: it gives the lock back meanwhile. Nobody else changes what the collection is, unless an index build ends; then
 // same is false, and what the caller knows of c is old.
-func (s *Store) expireAhead(ctx context.Context, c *collection, rules []*policy.Rule) (deleted int64, same bool, err error) {
+func (s *Store) deleteDueAhead(ctx context.Context, c *collection, rules []*policy.Rule) (deleted int64, same bool, err error) {
 	now := s.hidingTime()
 	rules, err = s.withMuchDue(ctx, c, rules, now)
 	if err != nil || len(rules) == 0 {
@@ -120,7 +171,7 @@ func (s *Store) expireAhead(ctx context.Context, c *collection, rules []*policy.
 	c.state.lock.release(true)
 	for i := 0; i < len(rules) && err == nil; i++ {
 		var n int64
-		n, err = s.expireBeside(ctx, c, rules[i], now)
+		n, err = s.deleteDue(ctx, c, rules[i], now, besideWriters)
 		deleted += n
 	}
 	_ = c.state.lock.acquire(context.WithoutCancel(ctx), true) // which nothing ends but its turn: the caller gives it back
@@ -147,41 +198,4 @@ func (s *Store) withMuchDue(ctx context.Context, c *collection, rules []*policy.
 		}
 	}
 	return much, nil
-}
-
-// expireBeside is ExpireNow for what may be much, which it sweeps if it can.
-func (s *Store) expireBeside(ctx context.Context, c *collection, rule *policy.Rule, now int64) (deleted int64, err error) {
-	much, err := s.withMuchDue(ctx, c, []*policy.Rule{rule}, now)
-	if err == nil && len(much) > 0 {
-		deleted, err = s.sweepPatiently(ctx, c, rule, now)
-	}
-	if err != nil {
-		return deleted, err
-	}
-	n, err := s.ExpireNow(ctx, c.NS, rule, now)
-	return deleted + n, err
-}
-
-// expireLocked is ExpireNow for one who holds the collection's lock exclusively.
-func (s *Store) expireLocked(ctx context.Context, c *collection, rule *policy.Rule, now int64) (deleted int64, err error) {
-	deleted, err = s.sweepBefore(ctx, c, rule, now)
-	if err != nil {
-		return deleted, err
-	}
-	for after, more := []byte(nil), true; more; more = after != nil {
-		n := int64(0)
-		t, err := s.BeginAt(ctx, now)
-		if err != nil {
-			return deleted, err
-		}
-		if n, after, err = t.writer(c).expireSome(rule, after); err != nil {
-			t.Rollback()
-			return deleted, err
-		}
-		if err := t.Commit(ctx, kv.Buffered); err != nil {
-			return deleted, err
-		}
-		deleted += n
-	}
-	return deleted, nil
 }

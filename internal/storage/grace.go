@@ -113,7 +113,7 @@ func (r *Reader) GraceUntil(rule *policy.Rule) (millis int64, ok bool) {
 }
 
 // Due are records with an entry that is due at now by the rule and that may be deleted, at most limit of them, earliest first. next is
-// where to go on, in this or a later view; nil when there is no more. What was due may have changed since: Writer.Expire looks
+// where to go on, in this or a later view; nil when there is no more. What was due may have changed since: Writer.ExpireMany looks
 // again. Nothing may be deleted while deleting is paused, nor what is in its grace.
 func (r *Reader) Due(rule *policy.Rule, now int64, after []byte, limit int) (ids []RecordID, next []byte, err error) {
 	rule, ok := r.current(rule)

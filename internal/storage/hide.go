@@ -85,7 +85,7 @@ func (s *Store) expireAmongWriters(ctx context.Context, how OnHidden) (done Loos
 			continue
 		}
 		for _, rule := range c.hiddenByAll() {
-			n, err := s.expireBeside(ctx, c, rule, s.hidingTime())
+			n, err := s.deleteDue(ctx, c, rule, s.hidingTime(), besideWriters)
 			if done.Deleted += n; err != nil && !mongoerr.Is(err, mongoerr.NamespaceNotFound) {
 				return done, err
 			}

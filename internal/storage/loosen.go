@@ -83,16 +83,16 @@ func (l *loosening) deletes() bool {
 	return !l.how.Keep && (l.how.Force || l.store.held(l.c) == "")
 }
 
-// ahead deletes most of what settle would delete, beside writers. same is as expireAhead has it.
+// ahead deletes most of what settle would delete, beside writers. same is as deleteDueAhead has it.
 func (l *loosening) ahead(ctx context.Context, next *catalog.Collection) (same bool, err error) {
 	same = true
 	if l.deletes() {
 		var n int64
-		n, same, err = l.store.expireAhead(ctx, l.c, l.rules)
+		n, same, err = l.store.deleteDueAhead(ctx, l.c, l.rules)
 		l.done.Deleted += n
 	}
 	if same && err == nil && !l.how.Keep && len(changedForm(l.c, next)) > 0 {
-		_, same, err = l.store.expireAhead(ctx, l.c, l.store.unspared(l.c))
+		_, same, err = l.store.deleteDueAhead(ctx, l.c, l.store.unspared(l.c))
 	}
 	return same, err
 }
@@ -134,7 +134,7 @@ func (l *loosening) settle(ctx context.Context) (err error) {
 func (l *loosening) expire(ctx context.Context) error {
 	now := l.store.hidingTime()
 	for _, rule := range l.rules {
-		n, err := l.store.expireLocked(ctx, l.c, rule, now)
+		n, err := l.store.deleteDue(ctx, l.c, rule, now, underLock)
 		l.done.Deleted += n
 		if err != nil {
 			return err
@@ -238,7 +238,7 @@ func (r *Reader) hiddenBy(rules []*policy.Rule, after policy.Rules, all bool) (h
 	for i, rule := range rules {
 		for after1, more := []byte(nil), true; more; more = after1 != nil {
 			var ids []RecordID
-			if ids, after1, err = r.Dates().All(rule, r.at, after1, expireBatch); err != nil {
+			if ids, after1, err = r.Dates().All(rule, r.at, after1, dueBatch); err != nil {
 				return h, err
 			}
 			found, err := r.Unhidden().GetMany(ids)

@@ -28,7 +28,7 @@ func (s *Store) RebuildIndexes(ctx context.Context, ns namespace.NS) (*catalog.C
 	if err := c.refuseWhileBuilding(); err != nil {
 		return nil, err
 	}
-	if _, _, err := s.expireAhead(ctx, c, s.unspared(c)); err != nil { // c stays as it is: nothing is built
+	if _, _, err := s.deleteDueAhead(ctx, c, s.unspared(c)); err != nil { // c stays as it is: nothing is built
 		return nil, err
 	}
 	b, err := s.build(ctx, c, c.Indexes, OnHidden{})

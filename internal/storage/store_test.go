@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
 var epoch = time.UnixMilli(1_000_000_000_000).UTC()
@@ -181,10 +183,18 @@ func (f *fixture) sweep(ns namespace.NS) (n int64) {
 	rules := r.Rules().All()
 	f.must(v.Close())
 	for i := range rules {
-		deleted, err := f.ExpireNow(context.Background(), ns, &rules[i], f.Now())
-		f.must(err)
-		n += deleted
+		n += f.expire(ns, &rules[i])
 	}
+	return n
+}
+
+// expire deletes what is due by the rule, one by one.
+func (f *fixture) expire(ns namespace.NS, rule *policy.Rule) int64 {
+	f.t.Helper()
+	defer func(n int64) { f.fewSwept = n }(f.fewSwept)
+	f.fewSwept = math.MaxInt64
+	n, err := f.deleteDue(context.Background(), f.find([]namespace.NS{ns})[0], rule, f.Now(), besideWriters)
+	f.must(err)
 	return n
 }
 

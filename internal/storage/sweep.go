@@ -121,19 +121,6 @@ func (s *Store) worthSweeping(o *expiryorder.Order, rule *policy.Rule, now int64
 	return n >= s.fewSwept
 }
 
-// sweepBefore does at once what can be done so of what its caller will do one by one, holding the collection's lock exclusively.
-func (s *Store) sweepBefore(ctx context.Context, c *collection, rule *policy.Rule, now int64) (deleted int64, err error) {
-	if !c.sweeps(rule) || !c.state.counting.TryLock() { // who counts may wait for the lock
-		return 0, nil
-	}
-	defer c.state.counting.Unlock()
-	if counted, err := s.countLocked(ctx, c, rule, now); !counted || err != nil {
-		return 0, err
-	}
-	done, _, err := s.sweepLocked(ctx, c, rule, now)
-	return done.Documents, err
-}
-
 // countLocked is countOrder for one who holds the collection's lock exclusively, and counting. It does not count where little
 // is due, nor so many that all who use the collection would wait for long: most often somebody has counted them before.
 func (s *Store) countLocked(ctx context.Context, c *collection, rule *policy.Rule, now int64) (counted bool, err error) {
@@ -158,25 +145,6 @@ func (s *Store) countLocked(ctx context.Context, c *collection, rule *policy.Rul
 		return false, err
 	}
 	return c.order.Histogram.Done(), nil
-}
-
-// sweepPatiently is Sweep for one who waits for writers as long as it takes, and counts beside them before that.
-func (s *Store) sweepPatiently(ctx context.Context, c *collection, rule *policy.Rule, now int64) (deleted int64, err error) {
-	if !c.sweeps(rule) || len(c.state.building()) > 0 {
-		return 0, nil
-	}
-	if err := s.countOrder(ctx, c); err != nil {
-		return 0, err
-	}
-	if err := c.state.lock.acquire(ctx, true); err != nil {
-		return 0, err
-	}
-	defer c.state.lock.release(true)
-	if s.current.Load().collections[c.ID] != c {
-		return 0, nil
-	}
-	done, _, err := s.sweepLocked(ctx, c, rule, now)
-	return done.Documents, err
 }
 
 // sweepLocked is Sweep for one who holds the collection's lock exclusively.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 )
@@ -125,7 +126,7 @@ func TestManyDueInASeries(t *testing.T) {
 		})
 	}
 	own, _ := f.tested().rules.Own()
-	if deleted, err := f.ExpireNow(context.Background(), testNS, own, f.Now()); err != nil || deleted != n {
+	if deleted, err := f.deleteDue(context.Background(), f.find([]namespace.NS{testNS})[0], own, f.Now(), besideWriters); err != nil || deleted != n {
 		t.Errorf("%d are deleted, %v", deleted, err)
 	}
 	f.validate(testNS)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/exec"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -334,11 +335,15 @@ func least(ctx context.Context, records *exec.Records, details *match.Details, o
 func (e *Engine) updateMany(ctx context.Context, u Update, call *Call) (done Updated, err error) {
 	defer func() { call.execution.stage("UPDATE", done.Matched, done.Modified, done.upserted()) }()
 	var p *parsedUpdate
-	walk := func(w *storage.Writer, rec storage.Record, details *match.Details) error {
+	var check validation // of the collection as coll has it
+	var coll *catalog.Collection
+	walk := func(w *storage.Writer, rec storage.Record, details *match.Details) (err error) {
 		done.Matched++
-		check, err := e.validator(ctx, w.Catalog(), call)
-		if err != nil {
-			return err
+		if now := w.Catalog(); now != coll {
+			if check, err = e.validator(ctx, now, call); err != nil {
+				return err
+			}
+			coll = now
 		}
 		after, changed, err := p.change.Apply(nil, rec.Doc, e.updateArgs(p, call, details))
 		if err != nil {

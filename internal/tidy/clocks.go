@@ -17,9 +17,8 @@ func wallPackages() map[string]string {
 		"internal/exec":        "real processors, which operations share",
 		"internal/javascript":  "real processors and worker processes",
 		"internal/kv/pebblekv": "a real disk: syncs, room, removal",
-		"internal/kv/rowcache": "real processors, which the cache's upkeep shares",
 		"internal/server":      "real sockets and threads",
-		"internal/storage":     "real processors and disks, which index builds share with clients",
+		"internal/throttle":    "real processors and disks, which work in the background shares with clients",
 		"internal/ttl":         "real processors, which sweeps share with clients",
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/host"
+	"github.com/ebbdb/ebb/internal/throttle"
 )
 
 // What sweeps do beside clients they do with what clients leave. Between two transactions the pacer says how long to rest,
@@ -88,10 +89,7 @@ func grown(share float64, lag, doubling time.Duration) float64 {
 
 // restFor is how long to rest after so much work, to have the share.
 func restFor(worked time.Duration, share float64) time.Duration {
-	if worked <= 0 || share >= 1 {
-		return 0
-	}
-	return time.Duration(min(float64(worked)*(1/share-1), float64(longestRest)))
+	return throttle.Rest{Factor: 1/share - 1, Longest: longestRest}.After(worked)
 }
 
 // loadWindow is for how long the load is measured: the machine counts in hundredths of a second.

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/throttle"
 )
 
 // pacedDisk rests after each log file and table that it removes. A file system that tells its disk of what is free (the mount
@@ -17,6 +18,9 @@ type pacedDisk struct {
 	rest func(time.Duration)
 }
 
+// removalRest is how long it rests after each: nobody waits for a removal.
+var removalRest = throttle.Rest{Factor: 20, Longest: 20 * time.Millisecond}
+
 // Remove is vfs.FS's. Pebble removes the files of the log and the tables on a goroutine that does nothing else.
 func (d pacedDisk) Remove(name string) error {
 	if !strings.HasSuffix(name, ".log") && !strings.HasSuffix(name, ".sst") {
@@ -24,6 +28,6 @@ func (d pacedDisk) Remove(name string) error {
 	}
 	begin := clock.Wall().Now()
 	err := d.FS.Remove(name)
-	d.rest(restFor(begin))
+	d.rest(removalRest.After(clock.Since(clock.Wall(), begin)))
 	return err
 }

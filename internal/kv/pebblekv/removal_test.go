@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/ebbdb/ebb/internal/throttle"
 )
 
 // TestRemoval looks at a file's other name, and at who has it open, at each rest: what goes goes as a whole.
@@ -31,7 +33,7 @@ func TestRemoval(t *testing.T) {
 		}
 		rested := 0
 		d := pacedDisk{vfs.Default, func(rest time.Duration) {
-			if rested++; rest <= 0 || rest > maxRest {
+			if rested++; rest <= 0 || rest > removalRest.Longest {
 				t.Errorf("a rest of %v", rest)
 			}
 			whole()
@@ -56,5 +58,5 @@ func TestRemoval(t *testing.T) {
 func TestRemovalWhileClosing(t *testing.T) {
 	quit := make(chan struct{})
 	close(quit)
-	restUntil(quit)(time.Hour)
+	throttle.Wait(quit, time.Hour)
 }

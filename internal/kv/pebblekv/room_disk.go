@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/throttle"
 )
 
 // roomDisk is the disk as Pebble sees it: what takes room goes through room.
@@ -201,6 +202,6 @@ func (r *room) installed(kind tableKind, err error) {
 // restForRemoval rests, but not while room is scarce.
 func (r *room) restForRemoval(d time.Duration) {
 	if !r.isScarce() {
-		restUntil(r.quit)(d)
+		throttle.Wait(r.quit, d)
 	}
 }

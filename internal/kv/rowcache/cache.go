@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv/deleted"
 	"github.com/ebbdb/ebb/internal/kv/overlay"
+	"github.com/ebbdb/ebb/internal/throttle"
 )
 
 // Cache keeps values that were read or written lately, so that a key that is asked for is not searched in every level.
@@ -167,10 +167,12 @@ func (c *Cache) shrink() {
 // shrunkAtOnce is how many entries are looked at between two rests.
 const shrunkAtOnce = 1024
 
+// shrinkRest is how long shrinkAll rests after each step: nobody waits for it, and others hardly notice.
+var shrinkRest = throttle.Rest{Factor: 20, Longest: 20 * time.Millisecond}
+
 // shrinkAll goes over all shards until nobody has asked for it again meanwhile.
 func (c *Cache) shrinkAll() {
-	wall := clock.Wall()
-	begin := wall.Now()
+	pace := throttle.New(shrinkRest)
 	for asked, looked := int64(0), 0; ; {
 		now := c.shrinks.Load()
 		if now == asked && c.shrinks.CompareAndSwap(asked, 0) {
@@ -184,35 +186,12 @@ func (c *Cache) shrinkAll() {
 				if looked += n; looked < shrunkAtOnce {
 					continue
 				}
-				if !c.rest(clock.Since(wall, begin)) {
+				if !pace.Step(c.quit) {
 					return
 				}
-				begin, looked = wall.Now(), 0
+				looked = 0
 			}
 		}
-	}
-}
-
-// Nobody waits for what shrinkAll does, so it rests after each step, restShare times as long as the step took: others hardly
-// notice it.
-const (
-	restShare = 20
-	maxRest   = 20 * time.Millisecond
-)
-
-// rest rests after a step that took so long of the machine's time; more is false when the cache is closed.
-func (c *Cache) rest(worked time.Duration) (more bool) {
-	timer := clock.Wall().NewTimer(min(restShare*worked, maxRest))
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-	case <-c.quit:
-	}
-	select {
-	case <-c.quit:
-		return false
-	default:
-		return true
 	}
 }
 

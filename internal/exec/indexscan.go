@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // maxDedupBytes bounds the record ids that a node remembers so as to give each record once.
@@ -198,7 +199,7 @@ func (s *indexScan) takeUp(r *storage.Reader) (err error) {
 	}
 	s.group.mayComeAgain()
 	if s.unordered {
-		s.after.RecordID = storage.LastSequence()
+		s.after.RecordID = layout.LastSequence()
 	}
 	return nil
 }

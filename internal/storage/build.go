@@ -95,11 +95,11 @@ func (s *Store) newBuild(ctx context.Context, c *collection, defs []*index.Defin
 		if !d.Kind.Built() {
 			continue
 		}
-		ix := &tableIndex{entries: entries{Definition: d, IDLength: c.idLength}, multikey: newMultikey(d), roots: d.Roots()}
+		ix := &tableIndex{Entries: layout.Entries{Definition: d, IDLength: c.idLength}, multikey: newMultikey(d), roots: d.Roots()}
 		b.tables = append(b.tables, &buildTable{index: ix})
 	}
 	for _, t := range b.tables {
-		t.Table = build.NewTable(t.index.entries, c.Collection, build.Options{TempDir: s.options.TempDir, MemoryBytes: s.buildMemoryBytes / len(b.tables),
+		t.Table = build.NewTable(t.index.Entries, c.Collection, build.Options{TempDir: s.options.TempDir, MemoryBytes: s.buildMemoryBytes / len(b.tables),
 			Memory: s.options.Memory, Ask: func() error { return context.Cause(b.ctx) }, Arrays: t.index.seeArrays})
 	}
 	return b

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -66,7 +67,7 @@ type collectionState struct {
 
 // tableIndex is an index that keeps entries.
 type tableIndex struct {
-	entries
+	layout.Entries
 	multikey *multikey
 	// roots are the first components of the key's paths; nil when any change of a document may change its keys.
 	roots []string
@@ -88,7 +89,7 @@ func (v *version) next(c *catalog.Catalog, made bool, fresh func(*index.Definiti
 }
 
 func makeCollection(entry *catalog.Collection, old *collection, made bool, fresh func(*index.Definition) *multikey) *collection {
-	c := &collection{Collection: entry, idLength: sequenceLength}
+	c := &collection{Collection: entry, idLength: layout.SequenceLength}
 	if old != nil {
 		c.state = old.state
 	} else {
@@ -106,7 +107,7 @@ func makeCollection(entry *catalog.Collection, old *collection, made bool, fresh
 		if !d.Built() {
 			continue
 		}
-		ix := &tableIndex{entries: entries{Definition: d, IDLength: c.idLength}, roots: d.Roots()}
+		ix := &tableIndex{Entries: layout.Entries{Definition: d, IDLength: c.idLength}, roots: d.Roots()}
 		if o := old.index(d.ID); o != nil {
 			ix.multikey = o.multikey
 		} else {

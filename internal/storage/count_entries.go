@@ -33,11 +33,11 @@ func (r *Reader) CountEntries(d *index.Definition, low, high []byte, limit int64
 		return 0, err
 	}
 	defer w.Close()
-	return r.countLiving(&w, r.c.index(d.ID).entries, dead, limit)
+	return r.countLiving(&w, r.c.index(d.ID).Entries, dead, limit)
 }
 
 // countLiving is CountEntries where some are dead.
-func (r *Reader) countLiving(w *walk.Keys, e entries, dead expiryorder.Tombstones, limit int64) (n int64, err error) {
+func (r *Reader) countLiving(w *walk.Keys, e layout.Entries, dead expiryorder.Tombstones, limit int64) (n int64, err error) {
 	var room layout.IDRoom
 	for n != limit && w.Next() {
 		value, err := w.Value()

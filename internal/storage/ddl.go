@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -55,8 +56,8 @@ func (s *Store) change(ctx context.Context, f func(*change) error) error {
 		t.Rollback()
 		return nil
 	}
-	t.Set(nextKey(), nextValue(s.ddl.nextCollection, s.ddl.nextIndex))
-	t.Claim(nextKey())
+	t.Set(layout.NextKey(), nextValue(s.ddl.nextCollection, s.ddl.nextIndex))
+	t.Claim(layout.NextKey())
 	c.ddl.nextCollection, c.ddl.nextIndex = s.ddl.nextCollection, s.ddl.nextIndex
 	m := &Meaning{DDL: &c.ddl}
 	t.Mean(m)
@@ -82,7 +83,7 @@ func (c *change) put(coll *catalog.Collection) error {
 	}
 	c.catalog = c.catalog.With(coll)
 	c.ddl.steps = append(c.ddl.steps, catalogStep{put: coll})
-	c.kv.Set(collectionKey(coll.ID), coll.Document())
+	c.kv.Set(layout.CollectionKey(coll.ID), coll.Document())
 	return nil
 }
 
@@ -90,12 +91,12 @@ func (c *change) put(coll *catalog.Collection) error {
 func (c *change) drop(coll *catalog.Collection) {
 	c.catalog = c.catalog.Without(coll)
 	c.ddl.steps = append(c.ddl.steps, catalogStep{drop: coll.ID})
-	c.kv.Delete(collectionKey(coll.ID))
+	c.kv.Delete(layout.CollectionKey(coll.ID))
 	if !coll.IsView() {
-		c.discard(garbage{ofCollection, coll.ID})
+		c.discard(garbage{layout.OfCollection, coll.ID})
 	}
 	for _, d := range coll.Indexes {
-		c.discard(garbage{ofIndex, d.ID})
+		c.discard(garbage{layout.OfIndex, d.ID})
 	}
 	c.tell(CollectionDropped, coll, nil)
 }
@@ -107,10 +108,10 @@ func (c *change) discard(g garbage) {
 }
 
 // note makes g garbage for the next start.
-func (c *change) note(g garbage) { c.kv.Set(garbageKey(g.kind, g.number), nil) }
+func (c *change) note(g garbage) { c.kv.Set(layout.GarbageKey(g.kind, g.number), nil) }
 
 // keep takes back a note: it is in the catalogue now.
-func (c *change) keep(g garbage) { c.kv.Delete(garbageKey(g.kind, g.number)) }
+func (c *change) keep(g garbage) { c.kv.Delete(layout.GarbageKey(g.kind, g.number)) }
 
 func (c *change) tell(kind EventKind, coll *catalog.Collection, d *index.Definition) {
 	c.ddl.Events = append(c.ddl.Events, Event{Kind: kind, Collection: coll.ID, UUID: coll.UUID, NS: coll.NS, Index: d})

@@ -93,7 +93,7 @@ func (s *Store) rewrite(ctx context.Context, c *collection, limit int) (removed 
 		s.giveUp(at)
 		return 0, true, err
 	}
-	ended, err := w.Slice(ctx, view.reader, t.entries, dead, &at.round, limit*rewrittenPerEntry)
+	ended, err := w.Slice(ctx, view.reader, t.Entries, dead, &at.round, limit*rewrittenPerEntry)
 	if err == nil && (ended || !at.round.Dense || w.Into.Size() >= rewrittenBytes) {
 		removed, err = s.finish(ctx, w, t, at, ended)
 	}
@@ -134,7 +134,7 @@ func (s *Store) beginCompaction(r *Reader, t *tableIndex, at *vacuuming, commits
 	if entries, err := r.Entries(t.Definition); err != nil || entries < s.longStretch {
 		return nil, err
 	}
-	into, err := s.engine.Replace(expiry.Behind(t.entries, at.round.After))
+	into, err := s.engine.Replace(expiry.Behind(t.Entries, at.round.After))
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // formatVersion is that of what package layout writes and of the catalogue's documents; docs/storage-format.md
@@ -67,7 +68,7 @@ func (s *Store) checkFormat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	value, err := t.Get(formatKey())
+	value, err := t.Get(layout.FormatKey())
 	switch {
 	case s.options.Follows && (err != nil || !bytes.Equal(value, formatValue())):
 		err = errors.Join(errors.New("a store that follows has the format of the one that it follows, from its first commits"), err)
@@ -109,7 +110,7 @@ func (s *Store) checkEmpty(t kv.Txn) error {
 }
 
 func writeFormat(ctx context.Context, t kv.Txn) error {
-	t.Set(formatKey(), formatValue())
+	t.Set(layout.FormatKey(), formatValue())
 	return t.Commit(ctx, kv.Synced)
 }
 
@@ -117,7 +118,7 @@ func formatValue() []byte { return binary.BigEndian.AppendUint32(nil, formatVers
 
 // readNext reads the first free numbers of a collection and of an index.
 func readNext(r kv.Reader) (collection, index uint32, err error) {
-	value, err := r.Get(nextKey())
+	value, err := r.Get(layout.NextKey())
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return 1, 1, nil
@@ -135,7 +136,7 @@ func nextValue(collection, index uint32) []byte {
 
 func (s *Store) readCatalog(r kv.Reader) (*catalog.Catalog, error) {
 	c := catalog.New()
-	err := eachMeta(r, metaCollection, func(key, value []byte) error {
+	err := eachMeta(r, layout.MetaCollection, func(key, value []byte) error {
 		coll, err := catalog.Load(bson.Doc(value).Clone(), s.options.Indexes)
 		if err != nil {
 			return err
@@ -175,7 +176,7 @@ func (m *storedMultikey) inMemory(d *index.Definition) *multikey {
 
 func readMultikey(r kv.Reader) (map[uint32]*storedMultikey, error) {
 	all := map[uint32]*storedMultikey{}
-	err := eachMeta(r, metaMultikey, func(key, _ []byte) error {
+	err := eachMeta(r, layout.MetaMultikey, func(key, _ []byte) error {
 		if len(key) < 5 {
 			return fmt.Errorf("a multikey bit has the key %x", key)
 		}
@@ -196,9 +197,9 @@ func addMultikey(all map[uint32]*storedMultikey, key []byte) error {
 // read adds what a key says, without the index's number.
 func (m *storedMultikey) read(key []byte) error {
 	switch {
-	case key[0] == onePath:
+	case key[0] == layout.OnePath:
 		m.paths = m.paths.With(string(key[1:]))
-	case key[0] == everyPath:
+	case key[0] == layout.EveryPath:
 		m.paths = index.AllPaths()
 	case len(key) == 2 && key[0] < index.MaxFields && key[1] < 64:
 		m.bits[key[0]] |= 1 << key[1]
@@ -210,7 +211,7 @@ func (m *storedMultikey) read(key []byte) error {
 
 func readGarbage(r kv.Reader) ([]garbage, error) {
 	var left []garbage
-	err := eachMeta(r, metaGarbage, func(key, _ []byte) error {
+	err := eachMeta(r, layout.MetaGarbage, func(key, _ []byte) error {
 		if len(key) != 5 {
 			return fmt.Errorf("a note of garbage has the key %x", key)
 		}
@@ -229,7 +230,7 @@ func checkGarbage(c *catalog.Catalog, left []garbage) error {
 		}
 	}
 	for _, g := range left {
-		if g.kind == ofCollection && c.ByID(g.number) != nil || g.kind == ofIndex && indexes[g.number] {
+		if g.kind == layout.OfCollection && c.ByID(g.number) != nil || g.kind == layout.OfIndex && indexes[g.number] {
 			return fmt.Errorf("%c%d is noted as garbage and is in the catalogue", g.kind, g.number)
 		}
 	}
@@ -238,7 +239,7 @@ func checkGarbage(c *catalog.Catalog, left []garbage) error {
 
 // readMarked notes which collections have been swept and not cleaned.
 func (s *Store) readMarked(r kv.Reader) error {
-	return eachMeta(r, metaTombstones, func(key, _ []byte) error {
+	return eachMeta(r, layout.MetaTombstones, func(key, _ []byte) error {
 		if len(key) != 4 {
 			return fmt.Errorf("a tombstone of sweeps has the key %x", key)
 		}
@@ -251,8 +252,8 @@ func (s *Store) readMarked(r kv.Reader) error {
 
 // eachMeta calls f for each key of a kind in the catalogue's span, without its first two bytes.
 func eachMeta(r kv.Reader, kind byte, f func(key, value []byte) error) error {
-	start := []byte{metaPrefix, kind}
-	it, err := r.NewIter(kv.IterOptions{Lower: start, Upper: After(start)})
+	start := []byte{layout.MetaPrefix, kind}
+	it, err := r.NewIter(kv.IterOptions{Lower: start, Upper: layout.After(start)})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // multikey is which components of an index's paths went through an array in some document, ever. Bits are only added.
@@ -71,7 +72,7 @@ func setMultikey(t kv.Txn, index uint32, bits []uint64) {
 	for field, b := range bits {
 		for component := range 64 {
 			if b&(1<<component) != 0 {
-				t.Set(multikeyKey(index, field, component), nil)
+				t.Set(layout.MultikeyKey(index, field, component), nil)
 			}
 		}
 	}
@@ -103,9 +104,9 @@ func addPaths(p *atomic.Pointer[index.PathSet], s *index.PathSet) *index.PathSet
 // setMultikeyPaths writes each of a wildcard's paths under its own key, or the one for all.
 func setMultikeyPaths(t kv.Txn, number uint32, s *index.PathSet) {
 	if s.IsAll() {
-		t.Set(multikeyPathKey(number, everyPath, ""), nil)
+		t.Set(layout.MultikeyPathKey(number, layout.EveryPath, ""), nil)
 	}
 	for _, path := range s.Paths() {
-		t.Set(multikeyPathKey(number, onePath, path), nil)
+		t.Set(layout.MultikeyPathKey(number, layout.OnePath, path), nil)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // relocations is when records of a collection have moved last, forward in its order and back. A scan that is taken up again in
@@ -76,10 +77,10 @@ func (r *Reader) GetByEntry(d *index.Definition, key []byte, id RecordID) (rec R
 	if ok || err != nil || !numbered || ix == nil || !r.Relocates() {
 		return rec, ok, err
 	}
-	ordered := make([]byte, placeLength)
-	ordered[0] = orderedMark
-	for _, was := range [...]RecordID{orderedID(ordered, n), sequenceID(n)} {
-		now, err := r.entryOf(ix.entries, key, was)
+	ordered := make([]byte, layout.PlaceLength)
+	ordered[0] = layout.OrderedMark
+	for _, was := range [...]RecordID{layout.OrderedID(ordered, n), layout.SequenceID(n)} {
+		now, err := r.entryOf(ix.Entries, key, was)
 		switch {
 		case err != nil:
 			return Record{}, false, err
@@ -92,7 +93,7 @@ func (r *Reader) GetByEntry(d *index.Definition, key []byte, id RecordID) (rec R
 
 // entryOf is the id in an index's entry, which a record has under key with what an id of the form of was leaves of it there; nil
 // when there is none.
-func (r *Reader) entryOf(e entries, key []byte, was RecordID) (RecordID, error) {
+func (r *Reader) entryOf(e layout.Entries, key []byte, was RecordID) (RecordID, error) {
 	at := e.EntryKey(nil, key, was)
 	value, err := r.view.reader.Get(at)
 	switch {
@@ -101,7 +102,7 @@ func (r *Reader) entryOf(e entries, key []byte, was RecordID) (RecordID, error) 
 	case err != nil:
 		return nil, fmt.Errorf("storage: look up an index entry of %s: %w", r.c.NS, err)
 	}
-	var room idRoom
+	var room layout.IDRoom
 	entry, err := e.ReadEntry(at, value, &room)
 	return entry.RecordID.Clone(), err
 }

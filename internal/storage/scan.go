@@ -126,7 +126,7 @@ type IndexScan struct {
 // IndexCursor walks the entries of an index. Close it.
 type IndexCursor struct {
 	reader  *Reader
-	entries entries
+	entries layout.Entries
 	check   bool
 	dead    expiryorder.Tombstones // what has been swept and is still in the index
 	room    layout.IDRoom
@@ -148,7 +148,7 @@ func (r *Reader) ScanIndex(s IndexScan) (*IndexCursor, error) {
 	if s.After != nil {
 		after = ix.EntryKey(nil, s.After.Key, s.After.RecordID)
 	}
-	c := &IndexCursor{reader: r, entries: ix.entries, check: r.hides && !s.Fetches}
+	c := &IndexCursor{reader: r, entries: ix.Entries, check: r.hides && !s.Fetches}
 	if c.dead, err = r.swept(); err != nil {
 		return nil, err
 	}

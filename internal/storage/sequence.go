@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // sequence hands out the numbers of a collection's records. The first is one more than the highest that is stored. Where
@@ -101,15 +102,15 @@ func (q *sequence) find(e kv.Engine) error {
 
 // lastSequence is the highest number among the records that lie in the order of insertion.
 func lastSequence(r kv.Reader, collection uint32) (last uint64, err error) {
-	start := recordKey(nil, collection, nil)
-	it, err := r.NewIter(kv.IterOptions{Lower: start, Upper: append(recordKey(nil, collection, nil), orderedMark)})
+	start := layout.RecordKey(nil, collection, nil)
+	it, err := r.NewIter(kv.IterOptions{Lower: start, Upper: append(layout.RecordKey(nil, collection, nil), layout.OrderedMark)})
 	if err != nil {
 		return 0, fmt.Errorf("storage: last record: %w", err)
 	}
 	defer it.Close()
 	if it.Last() {
-		id := it.Key()[tableLength:]
-		if len(id) != sequenceLength {
+		id := it.Key()[layout.TableLength:]
+		if len(id) != layout.SequenceLength {
 			return 0, fmt.Errorf("storage: record id %x is not one of a plain collection", id)
 		}
 		return binary.BigEndian.Uint64(id), nil
@@ -118,11 +119,11 @@ func lastSequence(r kv.Reader, collection uint32) (last uint64, err error) {
 }
 
 func sequenceKey(collection uint32) []byte {
-	return numbered([]byte{metaPrefix}, metaSequence, collection)
+	return layout.Numbered([]byte{layout.MetaPrefix}, layout.MetaSequence, collection)
 }
 
 func readReserved(r kv.Reader, collection uint32) (uint64, error) {
-	value, err := r.Get(sequenceKey(collection))
+	value, err := r.Get(layout.SequenceKey(collection))
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
 		return 0, nil
@@ -142,7 +143,7 @@ func (q *sequence) reserve(e kv.Engine) error {
 		return fmt.Errorf("storage: reserve record numbers: %w", err)
 	}
 	upTo := q.mu.last + sequenceChunk
-	t.Set(sequenceKey(q.collection), binary.BigEndian.AppendUint64(nil, upTo))
+	t.Set(layout.SequenceKey(q.collection), binary.BigEndian.AppendUint64(nil, upTo))
 	change := newChange(q.collection)
 	change.reserved = upTo
 	t.Mean(&Meaning{Changes: []*Change{&change}})

@@ -209,7 +209,7 @@ func (r *Reader) findInOrder() (bool, error) {
 func (c *collection) layouts() []expiry.Table {
 	tables := make([]expiry.Table, len(c.indexes))
 	for i, ix := range c.indexes {
-		tables[i] = expiry.Table{Entries: ix.entries, IsMultikey: ix.multikey.any()}
+		tables[i] = expiry.Table{Entries: ix.Entries, IsMultikey: ix.multikey.any()}
 	}
 	return tables
 }

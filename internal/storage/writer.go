@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/storage/duplicate"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -135,10 +136,10 @@ func (w *Writer) place(doc bson.Doc) (RecordID, error) {
 	case w.c.id != nil:
 		n, err := w.nextSequence()
 		if err != nil || w.c.order == nil {
-			return sequenceID(n), err
+			return layout.SequenceID(n), err
 		}
-		var room [placeLength]byte
-		return orderedID(w.c.order.AppendPlace(room[:0], doc, w.view.now), n), nil
+		var room [layout.PlaceLength]byte
+		return layout.OrderedID(w.c.order.AppendPlace(room[:0], doc, w.view.now), n), nil
 	case w.c.IsTimeSeries():
 		return w.placeInSeries(doc)
 	}
@@ -155,7 +156,7 @@ func (w *Writer) place(doc bson.Doc) (RecordID, error) {
 	case there:
 		w.isInTheWay(rec)
 	}
-	w.claim(recordKey(w.key[:0], w.c.ID, id))
+	w.claim(layout.RecordKey(w.key[:0], w.c.ID, id))
 	return id, nil
 }
 
@@ -206,7 +207,7 @@ func (w *Writer) Update(old Record, doc bson.Doc) (id RecordID, changed bool, er
 
 // write puts rec in the place of old, when the keys that it has and had are computed.
 func (w *Writer) write(op DocumentOp, old, rec Record) {
-	w.key = recordKey(w.key[:0], w.c.ID, old.ID)
+	w.key = layout.RecordKey(w.key[:0], w.c.ID, old.ID)
 	w.claim(w.key)
 	done := DocumentChange{Op: op, ID: rec.ID, Bytes: int64(len(rec.Doc)), WasBytes: int64(len(old.Doc))}
 	if !bytes.Equal(old.ID, rec.ID) {
@@ -234,7 +235,7 @@ func (w *Writer) remove(op DocumentOp, rec Record) error {
 			return err
 		}
 	}
-	key := recordKey(w.key[:0], w.c.ID, rec.ID)
+	key := layout.RecordKey(w.key[:0], w.c.ID, rec.ID)
 	w.claim(key)
 	w.txn.kv.Delete(key)
 	w.key = key
@@ -345,8 +346,8 @@ func (w *Writer) claim(key []byte) {
 }
 
 func (w *Writer) putRecord(rec Record) {
-	w.key = recordKey(w.key[:0], w.c.ID, rec.ID)
-	w.value = appendRecord(w.value[:0], rec.Modified, rec.Doc)
+	w.key = layout.RecordKey(w.key[:0], w.c.ID, rec.ID)
+	w.value = layout.AppendRecord(w.value[:0], rec.Modified, rec.Doc)
 	if w.c.Options.Capped || w.c.IsTimeSeries() { // which are read in order
 		w.txn.kv.Set(w.key, w.value)
 		return
@@ -368,15 +369,15 @@ func (w *Writer) noteDeadline(rec Record) {
 func (w *Writer) flush() {
 	add := func(delta int64, owner byte, number uint32, what byte) {
 		if delta != 0 {
-			w.txn.kv.Add(counterKey(nil, owner, number, what), delta)
+			w.txn.kv.Add(layout.CounterKey(nil, owner, number, what), delta)
 		}
 	}
-	add(w.documents, ofCollection, w.c.ID, countDocuments)
-	add(w.bytes, ofCollection, w.c.ID, countBytes)
-	add(w.expired, ofCollection, w.c.ID, countExpired)
+	add(w.documents, layout.OfCollection, w.c.ID, layout.CountDocuments)
+	add(w.bytes, layout.OfCollection, w.c.ID, layout.CountBytes)
+	add(w.expired, layout.OfCollection, w.c.ID, layout.CountExpired)
 	for i := range w.tables {
 		if !w.tables[i].building() { // whose entries the builder counts
-			add(w.tables[i].surplus, ofIndex, w.tables[i].ID, countSurplus)
+			add(w.tables[i].surplus, layout.OfIndex, w.tables[i].ID, layout.CountSurplus)
 		}
 		w.tables[i].surplus = 0
 	}

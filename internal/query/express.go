@@ -84,23 +84,3 @@ func (f *Find) onlyID() (id bson.Value, ok bool) {
 		f.Skip == 0 && !f.ReturnKey && !f.ShowRecordID && !f.Tailable
 	return id, plain
 }
-
-// plainID is the _id that filter asks for, when that is all it does and needs no parsing.
-func plainID(filter bson.Doc) (id bson.Value, ok bool) {
-	it := filter.Iter()
-	if !it.Next() || it.Key() != "_id" {
-		return bson.Missing, false
-	}
-	id = it.Value()
-	return id, isPlainID(id) && !it.Next()
-}
-
-// isPlainID says whether v, as a filter of _id, means the document whose _id is v, whatever the query's language has to say.
-func isPlainID(v bson.Value) bool {
-	switch v.Type {
-	case bson.TypeObjectID, bson.TypeString, bson.TypeInt32, bson.TypeInt64, bson.TypeDouble, bson.TypeDecimal, bson.TypeDate,
-		bson.TypeBool, bson.TypeBinary, bson.TypeTimestamp:
-		return true
-	}
-	return false
-}

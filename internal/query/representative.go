@@ -39,15 +39,6 @@ func (e *Engine) RepresentFind(ctx context.Context, f Find, call *Call) (Represe
 	return Representative{NS: f.NS, Hash: ShapeHash(findShape("find", f, call)), Shape: b.Doc(), ByID: byID}, nil
 }
 
-// isOneID says whether a filter is {_id: value}.
-func isOneID(filter bson.Doc) bool {
-	if filter.Count() != 1 || filter.FirstKey() != "_id" {
-		return false
-	}
-	v := filter.Lookup("_id")
-	return v.Type != bson.TypeRegex && (v.Type != bson.TypeObject || !isOperator(v.Doc().FirstKey()))
-}
-
 // RepresentDistinct finds out what d stands for.
 func (e *Engine) RepresentDistinct(ctx context.Context, d Distinct, call *Call) (Representative, error) {
 	f := Find{NS: d.NS, Filter: d.Filter}

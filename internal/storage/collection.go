@@ -144,7 +144,7 @@ func rulesOf(entry *catalog.Collection) policy.Rules {
 	rules := policy.NewRules(entry.Indexes, own, cell)
 	for i := range rules.All() {
 		rule := &rules.All()[i]
-		rule.Grace = entry.Graces[indexOf(rule)]
+		rule.Grace = entry.Graces[rule.IndexID()]
 	}
 	return rules
 }

@@ -4,7 +4,6 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/due"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
-	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
 // Dates is where the collection has the dates that its rules count from, for those who ask when documents expire. What it finds
@@ -34,12 +33,4 @@ func (d *dates) Index(number uint32) (e layout.Entries, multikey bool) {
 // isInOrder says whether all records are known to lie in the order of expiry.
 func (c *collection) isInOrder() bool {
 	return c.order.Relocates() && c.state.inOrder.Load() == c.order.Number
-}
-
-// current is a rule as the view's catalogue has it: its TTL may have changed, and its index may be gone.
-func (r *Reader) current(rule *policy.Rule) (*policy.Rule, bool) {
-	if rule.Index == nil {
-		return r.c.rules.Own()
-	}
-	return r.c.rules.ForIndexID(rule.Index.ID)
 }

@@ -17,7 +17,7 @@ func (w *Writer) ExpireMany(rule *policy.Rule, ids []RecordID, examined func(rec
 
 // expireMany is ExpireMany; all deletes also what that leaves alone for now.
 func (w *Writer) expireMany(rule *policy.Rule, ids []RecordID, all bool, examined func(rec Record, deleted bool) (more bool)) error {
-	rule, ok := w.current(rule)
+	rule, ok := w.c.rules.Counterpart(rule)
 	if !ok {
 		ids = nil
 	}

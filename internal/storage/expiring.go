@@ -40,10 +40,7 @@ type ChangedTTL struct {
 // changedTTLs are the TTLs that next has and c has not, or has others.
 func changedTTLs(c *collection, next *catalog.Collection) (changed []ChangedTTL) {
 	for _, rule := range rulesOf(next).All() {
-		old, there := c.rules.Own()
-		if rule.Index != nil {
-			old, there = c.rules.ForIndexID(rule.Index.ID)
-		}
+		old, there := c.rules.Counterpart(&rule)
 		switch {
 		case !there:
 			changed = append(changed, ChangedTTL{Rule: rule})

@@ -23,13 +23,13 @@ func (c *change) graced(coll *catalog.Collection) (*catalog.Collection, error) {
 	now, before, after := c.store.Now(), rulesOf(old), rulesOf(coll)
 	for i := range after.All() {
 		rule := &after.All()[i]
-		was := sameRule(before, rule)
+		was := before.Namesake(rule)
 		g := policy.Grace{}
 		if was != nil && now < c.store.graceEnd(was.Grace) {
 			g = was.Grace
 		}
 		switch {
-		case was == nil || tightened(was, rule) || c.renew != nil && c.renew(was, rule):
+		case was == nil || rule.IsTighter(was) || c.renew != nil && c.renew(was, rule):
 			fresh, err := c.freshGrace(coll.ID, now)
 			if err != nil {
 				return nil, err
@@ -41,11 +41,11 @@ func (c *change) graced(coll *catalog.Collection) (*catalog.Collection, error) {
 			default:
 				g = fresh
 			}
-		case !g.IsZero() && loosened(was, after, false):
+		case !g.IsZero() && was.IsLoosened(after, false):
 			g = policy.Grace{At: now, Until: c.store.graceEnd(g)} // what is due still waits
 		}
 		if !g.IsZero() {
-			graces[indexOf(rule)] = g
+			graces[rule.IndexID()] = g
 		}
 	}
 	if maps.Equal(graces, coll.Graces) {
@@ -65,29 +65,6 @@ func (c *change) freshGrace(collection uint32, now int64) (g policy.Grace, err e
 		return g, err
 	}
 	return policy.Grace{At: now, Until: now + length, AsSleep: asSleep}, nil
-}
-
-// indexOf is the number of a rule's index, 0 for a collection's own TTL.
-func indexOf(rule *policy.Rule) uint32 {
-	if rule.Index == nil {
-		return 0
-	}
-	return rule.Index.ID
-}
-
-// sameRule is the rule as it was, under another number perhaps; nil when it is new.
-func sameRule(before policy.Rules, rule *policy.Rule) *policy.Rule {
-	for i := range before.All() {
-		if was := &before.All()[i]; was.Name() == rule.Name() && was.Kind == rule.Kind {
-			return was
-		}
-	}
-	return nil
-}
-
-// tightened says whether more may be due by rule than was before.
-func tightened(was, rule *policy.Rule) bool {
-	return rule.Seconds >= 0 && (was.Seconds < 0 || rule.Seconds < was.Seconds) || rule.Cell < was.Cell
 }
 
 // graceEnd is when g ends.
@@ -116,7 +93,7 @@ func (r *Reader) GraceUntil(rule *policy.Rule) (millis int64, ok bool) {
 // where to go on, in this or a later view; nil when there is no more. What was due may have changed since: Writer.ExpireMany looks
 // again. Nothing may be deleted while deleting is paused, nor what is in its grace.
 func (r *Reader) Due(rule *policy.Rule, now int64, after []byte, limit int) (ids []RecordID, next []byte, err error) {
-	rule, ok := r.current(rule)
+	rule, ok := r.c.rules.Counterpart(rule)
 	if !ok || r.c.Options.TTLPaused {
 		return nil, nil, nil
 	}

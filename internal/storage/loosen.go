@@ -38,7 +38,7 @@ const Paused = "the collection's ttlPaused is true"
 
 // renews are the rules that get a grace though they were not tightened, because what they hid is kept: it would be deleted at once.
 func (l *loosening) renews(was, rule *policy.Rule) bool {
-	return l.how.Keep && loosened(was, l.after, l.all)
+	return l.how.Keep && was.IsLoosened(l.after, l.all)
 }
 
 // spares says whether what is hidden by the rule is left alone by those who need it away only because it may be in their way.
@@ -71,7 +71,7 @@ func (l *loosening) toBe(c *collection, next *catalog.Collection) {
 // shownBy are the collection's rules that hide and that after does not have any more, or not as strictly.
 func (c *collection) shownBy(after policy.Rules, all bool) (rules []*policy.Rule) {
 	for i := range c.rules.All() {
-		if rule := &c.rules.All()[i]; rule.Hides(all) && loosened(rule, after, all) {
+		if rule := &c.rules.All()[i]; rule.Hides(all) && rule.IsLoosened(after, all) {
 			rules = append(rules, rule)
 		}
 	}
@@ -273,10 +273,7 @@ func isDueByAny(rules []*policy.Rule, rec Record, now int64) bool {
 
 // hiddenByKeys is not ok when keys do not tell: another rule hides, or there are too many.
 func (r *Reader) hiddenByKeys(rule *policy.Rule, after policy.Rules, all bool) (h hiddenCount, ok bool, err error) {
-	next, kept := after.Own()
-	if rule.Index != nil {
-		next, kept = after.ForIndexID(rule.Index.ID)
-	}
+	next, kept := after.Counterpart(rule)
 	for i := range after.All() {
 		if o := &after.All()[i]; o.Hides(all) && !(kept && o == next) {
 			return h, false, nil

@@ -8,7 +8,6 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/layout"
-	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
 // Modify changes a collection's options and its indexes' definitions in one commit: what modify returns takes the place of
@@ -136,22 +135,3 @@ func withAnew(c *catalog.Collection, old, anew []*index.Definition) *catalog.Col
 
 // thaw has the collection's rules hide again what expires.
 func (c *collection) thaw() { c.frozen.Store(0) }
-
-// loosened says whether something that has expired by the rule might not have, or be seen again, under the rules after.
-func loosened(rule *policy.Rule, after policy.Rules, all bool) bool {
-	var next *policy.Rule
-	var kept bool
-	if rule.Index == nil {
-		next, kept = after.Own()
-	} else {
-		next, kept = after.ForIndexID(rule.Index.ID)
-	}
-	if !kept || next.Kind != rule.Kind {
-		return true
-	}
-	shorter := next.Seconds >= 0 && (rule.Seconds < 0 || next.Seconds <= rule.Seconds)
-	if rule.Seconds < 0 && next.Seconds < 0 {
-		shorter = true
-	}
-	return !shorter || next.Cell > rule.Cell || rule.Hides(all) && !next.Hides(all)
-}

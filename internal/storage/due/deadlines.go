@@ -26,7 +26,7 @@ type Walked struct {
 // document. It ends behind limit keys, where a document may have several dates behind as many documents as can be told apart
 // in bounded memory, and with the view's context.
 func (r *Source) Deadlines(rule *policy.Rule, limit int64, f func(deadline int64)) (Walked, error) {
-	rule, ok := r.current(rule)
+	rule, ok := r.Rules.Counterpart(rule)
 	if !ok {
 		return Walked{All: true}, nil
 	}

@@ -25,7 +25,7 @@ type Span struct {
 // spans are where the dates that a rule counts from are kept, those up to the latest alone. There are no spans for a rule
 // that cannot expire anything.
 func (r *Source) spans(rule *policy.Rule, latest func(after policy.Rule) int64) []Span {
-	rule, ok := r.current(rule)
+	rule, ok := r.Rules.Counterpart(rule)
 	if !ok {
 		return nil
 	}
@@ -56,14 +56,6 @@ func dueAt(now int64) func(policy.Rule) int64 {
 }
 
 func endOfTime(policy.Rule) int64 { return math.MaxInt64 }
-
-// current is the rule as the view's catalogue has it: its TTL may have changed, and its index may be gone.
-func (r *Source) current(rule *policy.Rule) (*policy.Rule, bool) {
-	if rule.Index == nil {
-		return r.Rules.Own()
-	}
-	return r.Rules.ForIndexID(rule.Index.ID)
-}
 
 // deadlineSpans are where a TTL index on _ts has its dates: in entries, and of records that lie in the order that it makes, in
 // their ids.

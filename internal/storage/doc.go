@@ -10,6 +10,18 @@
 // anybody being kept waiting: the drop writes a note of what is garbage in its own commit, and the note goes when the
 // garbage has gone.
 //
+// # What lies below
+//
+// What needs no Store is done in packages of their own, in snapshots and transactions that they are given. This package decides
+// when, under which locks, and what a commit means.
+//
+//	layout       how ids, records, entries and rows of side tables lie in keys and values
+//	expiryorder  where a record lies in the order of expiry; the date histogram, tombstones, what is hidden by its id
+//	due          when documents expire and which have, from keys alone
+//	expiry       sweeps, and the vacuum and compaction of the dead entries that they leave
+//	build        the entries of new indexes
+//	walk         the walk through keys that all of them use
+//
 // # Reading
 //
 // A View is what one operation sees: one version of the catalogue, one snapshot of the engine, one now. The two belong

@@ -106,7 +106,7 @@ func openDatabase(s *Server) (d *database, err error) {
 	}
 	engine.TempDir, engine.Memory = temp, s.memory
 	engine.Scripts = d.scripts
-	d.commands = command.New(d.config(s), command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, TTL: d.monitor})
+	d.commands = command.New(d.config(s), command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor})
 	if err = d.commands.LoadKept(context.Background()); err != nil {
 		return d, err
 	}
@@ -121,7 +121,7 @@ func openDatabase(s *Server) (d *database, err error) {
 // openEngine opens the store. It removes nothing before letRemove is called: what it takes for obsolete is then known to be.
 func (d *database) openEngine(s *Server) (letRemove func(), err error) {
 	o := pebblekv.Options{Logger: s.log.For("STORAGE"), Clock: clock.Wall(), // syncs are about real disks
-		OnFailure: s.fail, StartWithDamagedLog: s.opts.StartWithDamagedLog, HoldRemovals: true}
+		OnFailure: s.fail, CommitKey: storage.CommitKey(), StartWithDamagedLog: s.opts.StartWithDamagedLog, HoldRemovals: true}
 	o.CacheBytes, o.RowCacheBytes = s.opts.caches()
 	o.MemTableBytes = s.opts.memTableBytes
 	o.MinFreeBytes, o.ReserveBytes = s.opts.MinFreeBytes, s.opts.ReserveBytes

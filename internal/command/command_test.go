@@ -83,7 +83,7 @@ func newHarnessOn(t testing.TB, over func(kv.Engine) kv.Engine) *harness {
 			return Traffic{Current: 1, Available: 9, Active: 1, TotalCreated: 3, BytesIn: 10, BytesOut: 20, Requests: 5}
 		},
 		Shutdown: func() {}, Stopping: make(chan struct{}), Expiry: stillMonitor{},
-	}, Services{Params: params, Ops: operation.NewRegistry(h.clock), Cursors: cursor.NewRegistry(h.clock, nil), Query: queries})
+	}, Services{Params: params, Ops: operation.NewRegistry(h.clock), Cursors: cursor.NewRegistry(h.clock, nil), Query: queries, Durable: store})
 	t.Cleanup(func() {
 		h.server.Close()
 		if err := store.Close(); err != nil {

@@ -20,7 +20,7 @@ func (op *Op) call() *query.Call {
 func (op *Op) change() *query.Call {
 	c := op.call()
 	if c.Durability == kv.Synced {
-		c.Durability, c.Wrote = kv.Unsynced, &op.wrote
+		c.Durability, c.Committed = kv.Unsynced, &op.committed
 	}
 	return c
 }

@@ -81,7 +81,7 @@ func (op *Op) end(reply Reply, panicked any) Reply {
 func (op *Op) lament(panicked any) Reply {
 	name := op.Conn.args.Document().FirstKey()
 	op.Log.Error("operation panicked", "command", name, "panic", fmt.Sprint(panicked), serverlog.Stack())
-	if op.wrote {
+	if op.committed > 0 {
 		_ = op.syncStore() // which is over when it fails
 	}
 	return Reply{Body: errorReply(mongoerr.New(mongoerr.InternalError, "the server failed in command %s: %v", name, panicked))}

@@ -19,7 +19,7 @@ type handDisk struct {
 	while func()
 }
 
-func (d *handDisk) Sync() error {
+func (d *handDisk) AwaitDurable(uint64) error {
 	d.synced++
 	if d.while != nil {
 		d.while()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -60,10 +61,10 @@ func (op *Op) lockWrites(patience time.Duration) (locks int64, err error) {
 
 // syncStore makes every commit that returned durable.
 func (s *Server) syncStore() error {
-	if s.Query == nil || s.Query.Store == nil {
+	if s.Durable == nil {
 		return nil
 	}
-	return s.Query.Store.Engine().Sync()
+	return s.Durable.AwaitDurable(kv.AllCommits)
 }
 
 func fsyncUnlock(op *Op) (bson.Doc, error) {

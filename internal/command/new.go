@@ -23,13 +23,15 @@ type Services struct {
 	Ops     *operation.Registry
 	Cursors *cursor.Registry
 	Query   *query.Engine
+	// Durable is what Query commits to; nil where there is no store.
+	Durable Durable
 	// TTL is the monitor; nil where there is none.
 	TTL *ttl.Monitor
 }
 
 // New returns a Server that answers. Close ends it.
 func New(c Config, s Services) *Server {
-	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, TTL: s.TTL, table: commands(), started: c.Clock.Now()}
+	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, Durable: s.Durable, TTL: s.TTL, table: commands(), started: c.Clock.Now()}
 	srv.Sessions = session.NewRegistry(c.Clock, func(id string) {
 		srv.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID == id })
 	})

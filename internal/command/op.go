@@ -43,10 +43,10 @@ type Op struct {
 	recordedMicros int64
 	// entered says that the operation is among those that run.
 	entered bool
-	// body and err are how the command ended, and wrote that it committed what is not durable yet.
-	body  bson.Doc
-	err   error
-	wrote bool
+	// body and err are how the command ended, and committed the last Commit that is not durable yet.
+	body      bson.Doc
+	err       error
+	committed uint64
 	// ReplyMemory is what the reply takes its memory from until it is written; nil where nobody counts it.
 	ReplyMemory *memory.Account
 	// ExhaustAllowed says that the client can take it.

@@ -71,6 +71,7 @@ type Server struct {
 	Cursors  *cursor.Registry
 	Sessions *session.Registry
 	Query    *query.Engine
+	Durable  Durable      // nil where there is no store
 	TTL      *ttl.Monitor // nil where there is none
 	// Writes is entered by every operation that writes, the TTL monitor's too; fsync with lock shuts it.
 	Writes writegate.Gate

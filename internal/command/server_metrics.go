@@ -77,7 +77,7 @@ func (s *Server) engineStats() (kv.Stats, bool) {
 	if s.Query == nil || s.Query.Store == nil {
 		return kv.Stats{}, false
 	}
-	return s.Query.Store.Engine().Stats(), true
+	return s.Query.Store.EngineStats(), true
 }
 
 // collections is the catalogue's collections and views.

@@ -28,6 +28,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"syscall"
 
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -41,10 +42,13 @@ const (
 	Synced Durability = iota
 	// Buffered returns once the commit is visible; it reaches stable storage within 100 ms.
 	Buffered
-	// Unsynced returns once the commit is visible, too. The caller sees to it that it becomes durable: with Sync or AfterSync,
+	// Unsynced returns once the commit is visible, too. The caller sees to it that it becomes durable: with Sync or AwaitDurable,
 	// which serve for several commits at once. Without, it is in a few seconds.
 	Unsynced
 )
+
+// AllCommits stands for the number of a Commit: all that returned before.
+const AllCommits uint64 = math.MaxUint64
 
 var (
 	// ErrNotFound is returned by Get for a key that does not exist.
@@ -221,12 +225,11 @@ type Engine interface {
 	SizeOf(start, end []byte) (int64, error)
 	// Compact gives back the room that nothing in [start, end) takes any more. It may take long; readers and writers go on.
 	Compact(ctx context.Context, start, end []byte) error
-	// Sync makes every commit that returned durable.
+	// AwaitDurable returns when every Commit up to the one with the number is durable; with AllCommits all that returned before.
+	// The error is ErrUndetermined when that cannot be known. Several who wait share a sync.
+	AwaitDurable(number uint64) error
+	// Sync is AwaitDurable for AllCommits.
 	Sync() error
-	// AfterSync is Sync for who does not wait: it returns at once, and done is called once, from another goroutine and maybe
-	// before AfterSync returns, when every commit that returned before is durable; or with an error that is ErrUndetermined
-	// when that cannot be known. done must be quick. Where there is nothing to wait for AfterSync says so, and does not call.
-	AfterSync(done func(error)) (waits bool)
 	Stats() Stats
 	Close() error
 }

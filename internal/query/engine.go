@@ -85,9 +85,9 @@ type Call struct {
 	// Let defines variables.
 	Let          bson.Doc
 	AllowDiskUse bool
-	// Durability is that of each commit; Wrote, unless nil, is set once there was one.
+	// Durability is that of each commit; Committed, unless nil, is given the number of the last one.
 	Durability kv.Durability
-	Wrote      *bool
+	Committed  *uint64
 	Seen       exec.Examined
 	// Keys counts what was put into indexes and taken out.
 	Keys storage.KeyCount

@@ -97,7 +97,7 @@ func (e *Engine) writeOne(ctx context.Context, ns namespace.NS, create bool, cal
 	if call.Expected != nil {
 		return e.writeExpected(ctx, ns, create, call, f)
 	}
-	return e.Store.Write(ctx, ns, storage.WriteOptions{Durability: call.Durability, Create: create, Now: call.Now, Wrote: call.Wrote, Keys: &call.Keys}, f)
+	return e.Store.Write(ctx, ns, storage.WriteOptions{Durability: call.Durability, Create: create, Now: call.Now, Committed: call.Committed, Keys: &call.Keys}, f)
 }
 
 // parsedUpdate is an update that is parsed: its condition, order and change.

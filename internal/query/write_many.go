@@ -96,7 +96,7 @@ func nextBatch(ctx context.Context, records *exec.Records) (batch []storage.Reco
 func (m *writeMany) write(ctx context.Context, batch []storage.Record) error {
 	undo := m.save()
 	var failure error
-	err := m.engine.Store.Write(ctx, m.ns, storage.WriteOptions{Durability: m.call.Durability, Now: m.call.Now, Wrote: m.call.Wrote, Keys: &m.call.Keys}, func(w *storage.Writer) error {
+	err := m.engine.Store.Write(ctx, m.ns, storage.WriteOptions{Durability: m.call.Durability, Now: m.call.Now, Committed: m.call.Committed, Keys: &m.call.Keys}, func(w *storage.Writer) error {
 		undo()
 		failure = nil
 		if err := m.call.Expected.check(m.ns, w.Catalog(), m.engine.Store.Catalog()); err != nil {

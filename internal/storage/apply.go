@@ -35,6 +35,7 @@ func (o observer) Visible(c *kv.Commit) { o.store.apply(c, visible) }
 // apply brings what is in memory up to date with a Commit.
 func (s *Store) apply(c *kv.Commit, at stage) {
 	if m, ok := c.Meaning.(*Meaning); ok && m != nil {
+		m.Number = c.Number
 		for _, change := range m.Changes {
 			if c := s.current.Load().collections[change.Collection]; c == nil {
 				continue // of what is dropped nothing is in memory

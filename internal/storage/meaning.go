@@ -12,6 +12,8 @@ import (
 // Meaning is what a Commit means, beside the keys that it writes: all that the store, and whoever follows it, has to learn from
 // it. Its writer puts it together while it works; Store.apply is the only one that acts on it.
 type Meaning struct {
+	// Number is the Commit's, once it is ordered.
+	Number uint64
 	// Changes are what happens to the data of collections, each of which is there once.
 	Changes []*Change
 	// DDL is what happens to the catalogue; nil where nothing does.

@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // Options of a Store. Clock and Indexes are required.
@@ -168,5 +169,8 @@ func (s *Store) Close() error {
 // Now is the store's time in milliseconds since the epoch.
 func (s *Store) Now() int64 { return clock.Millis(s.options.Clock) }
 
-// Engine is what the store is kept in, for its statistics.
-func (s *Store) Engine() kv.Engine { return s.engine }
+// CommitKey is where the engine keeps the number of the last commit: under no other key does an engine write by itself.
+func CommitKey() []byte { return layout.CommitKey() }
+
+// EngineStats is what the engine says about itself.
+func (s *Store) EngineStats() kv.Stats { return s.engine.Stats() }

@@ -18,8 +18,8 @@ type WriteOptions struct {
 	Create bool
 	// Now is the operation's time in milliseconds; 0 is the store's.
 	Now int64
-	// Wrote, unless nil, is set once something was committed.
-	Wrote *bool
+	// Committed, unless nil, is given the number of the Commit, if there was one: Store.AwaitDurable waits for it.
+	Committed *uint64
 	// Keys, unless nil, has added to it how many index keys came and went.
 	Keys *KeyCount
 }
@@ -71,8 +71,8 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 		return 0, err
 	}
 	err = t.commit(ctx, o.Durability)
-	if err == nil && o.Wrote != nil && t.Size() > 0 {
-		*o.Wrote = true
+	if err == nil && o.Committed != nil && t.meaning.Number > 0 {
+		*o.Committed = t.meaning.Number
 	}
 	if err == nil && o.Keys != nil {
 		o.Keys.Inserted += w.keys.Inserted

@@ -109,7 +109,7 @@ func checkDurability(t *testing.T, s *Store) {
 	txn = begin(t, s)
 	write(txn, "later=1")
 	noError(t, txn.Commit(context.Background(), kv.Unsynced))
-	noError(t, afterSync(s))
+	noError(t, s.AwaitDurable(kv.AllCommits))
 	s.Engine = s.Reopen(t)
 	view := snap(t, s)
 	haveWithin(t, view, kv.IterOptions{Upper: []byte("n")}, "a=1 buffered=1 later=1")
@@ -125,15 +125,6 @@ func checkDurability(t *testing.T, s *Store) {
 	defer view.Close()
 	haveValue(t, view, "a", "2")
 	haveCount(t, view, "n", 8)
-}
-
-// afterSync waits for what AfterSync tells.
-func afterSync(e kv.Engine) error {
-	told := make(chan error, 1)
-	if !e.AfterSync(func(err error) { told <- err }) {
-		return nil
-	}
-	return <-told
 }
 
 // checkGroupCommit: commits of many goroutines, each whole in every snapshot, all there in the end.
@@ -157,15 +148,9 @@ func checkGroupCommit(t *testing.T, s *Store) {
 					t.Error(err)
 				}
 				if d == kv.Unsynced {
-					wg.Add(1)
-					done := func(err error) {
-						if err != nil {
-							t.Error(err)
-						}
-						wg.Done()
-					}
-					if !s.AfterSync(done) {
-						wg.Done()
+					number, _ := s.Last()
+					if err := s.AwaitDurable(number); err != nil {
+						t.Error(err)
 					}
 				}
 			}
@@ -196,7 +181,7 @@ func checkClosed(t *testing.T, s *Store) {
 	_, snapErr := s.Snapshot()
 	_, beginErr := s.Begin()
 	_, sizeErr := s.SizeOf([]byte("a"), []byte("b"))
-	for i, err := range []error{snapErr, beginErr, sizeErr, s.DeleteRange([]byte("a"), []byte("b")), s.Load(context.Background(), pairs(nil)), s.Sync(), afterSync(s), s.Close()} {
+	for i, err := range []error{snapErr, beginErr, sizeErr, s.DeleteRange([]byte("a"), []byte("b")), s.Load(context.Background(), pairs(nil)), s.Sync(), s.AwaitDurable(kv.AllCommits), s.Close()} {
 		if !errors.Is(err, kv.ErrClosed) {
 			t.Errorf("call %d after Close: %v, want %v", i, err, kv.ErrClosed)
 		}

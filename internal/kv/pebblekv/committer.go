@@ -23,10 +23,13 @@ type committer struct {
 	db        *pebble.DB
 	disk      vfs.FS
 	dir       string
+	commitKey []byte // where Commits store their number; nil: nowhere
 	failure   *failure
 	open      *openTxns
 	sequence  atomic.Uint64 // of the youngest visible commit; moves under mu
 	durable   atomic.Uint64 // of the youngest commit that a sync has covered, that began after it
+	number    atomic.Uint64 // of the youngest visible Commit; moves under mu
+	synced    atomic.Uint64 // the number of the youngest Commit that a sync has covered, that began after it
 	next      atomic.Uint64 // Pebble's sequence number behind all that was applied; moves under mu
 	tables    sync.Mutex    // held before mu, while tables are taken over or excised
 	snapshots snapshotCache
@@ -42,7 +45,6 @@ type committer struct {
 		sums     []int64           // of the counters of the commit that is on its way in
 		watch    watch             // or nil
 		observer kv.Observer       // or nil
-		number   uint64            // of the youngest Commit
 		time     int64             // of it
 		stuck    bool              // Pebble panicked in a write and may hold its locks for good
 	}
@@ -85,14 +87,14 @@ func (c *committer) commit(t *pending, d kv.Durability) error {
 	}
 	closeBatch(t.batch)
 	if d == kv.Synced {
-		return c.synced()
+		return c.syncCommit()
 	}
 	return nil
 }
 
-// synced waits until what was applied is durable. When it fails that may or may not survive a restart, and others have seen
+// syncCommit waits until what was applied is durable. When it fails that may or may not survive a restart, and others have seen
 // it already: no later commit may build on it.
-func (c *committer) synced() error { return undetermined(c.sync()) }
+func (c *committer) syncCommit() error { return undetermined(c.sync()) }
 
 // undetermined is what a sync's error is for a commit before it.
 func undetermined(err error) error {
@@ -131,6 +133,7 @@ func (c *committer) admit(t *pending) error {
 		for i, added := range t.Counters() {
 			setCounter(t.batch, added.Key, c.mu.sums[i])
 		}
+		c.setNumber(t.batch, t.Commit)
 		if err := c.apply(t.batch); err != nil {
 			return err
 		}
@@ -151,7 +154,7 @@ func (c *committer) admit(t *pending) error {
 
 // order gives a Commit its number and its time, unless it came with them. The caller holds mu.
 func (c *committer) order(t *kv.Commit, ordered bool) error {
-	number, now := c.mu.number+1, c.mu.time
+	number, now := c.number.Load()+1, c.mu.time
 	switch {
 	case ordered && t.Number != number:
 		return fmt.Errorf("%w: it is %d, and the next is %d", kv.ErrOrder, t.Number, number)
@@ -161,7 +164,7 @@ func (c *committer) order(t *kv.Commit, ordered bool) error {
 		now = c.mu.observer.Now()
 	}
 	t.Number, t.Time = number, max(now, c.mu.time)
-	c.mu.number, c.mu.time = t.Number, t.Time
+	c.mu.time = t.Time
 	if c.mu.observer != nil {
 		c.mu.observer.Ordered(t)
 	}
@@ -170,6 +173,7 @@ func (c *committer) order(t *kv.Commit, ordered bool) error {
 
 // visible tells of a Commit that was applied. The caller holds mu.
 func (c *committer) visible(t *kv.Commit) {
+	c.number.Store(t.Number)
 	if c.mu.observer != nil {
 		c.mu.observer.Visible(t)
 	}
@@ -184,7 +188,7 @@ func (c *committer) observe(o kv.Observer) {
 func (c *committer) last() (number uint64, millis int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.mu.number, c.mu.time
+	return c.number.Load(), c.mu.time
 }
 
 // note tells the row cache what the commit numbered sequence is about to write, beside the ranges that it deletes.
@@ -290,7 +294,8 @@ func (c *committer) cacheCounter(key []byte, value int64) {
 }
 
 // settled orders the Commit of tables that the store has taken over, so that whoever comes next does not share a view without
-// them. What was read or counted in a range before is forgotten.
+// them, and moves next behind them. What was read or counted in a range before is forgotten. A crash before that leaves the tables
+// without their Commit: who waits for it finds no trace of it and does all of it again.
 func (c *committer) settled(t *kv.Commit, ordered bool, forget *kv.Range) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -300,6 +305,12 @@ func (c *committer) settled(t *kv.Commit, ordered bool, forget *kv.Range) error 
 	if err := c.order(t, ordered); err != nil {
 		return err
 	}
+	b := c.emptyRecord("")
+	c.setNumber(b, t)
+	if err := c.apply(b); err != nil {
+		return err
+	}
+	closeBatch(b)
 	sequence := c.sequence.Load() + 1
 	if forget != nil {
 		c.rows.ChangeRange(*forget, sequence)
@@ -320,22 +331,10 @@ func (c *committer) emptyRecord(says string) *pebble.Batch {
 	return b
 }
 
-// mark moves next behind tables that were taken over.
-func (c *committer) mark() error {
-	b := c.emptyRecord("")
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.apply(b); err != nil {
-		return err
-	}
-	closeBatch(b)
-	return nil
-}
-
 // syncLog syncs the log up to an empty record. One that follows another proves that all before that was on stable storage.
 func (c *committer) syncLog() error {
 	b := c.emptyRecord(inspect.Mark)
-	covered := c.sequence.Load()
+	number, covered := c.number.Load(), c.sequence.Load()
 	if err := c.writeSync(b); err != nil {
 		return err
 	}
@@ -344,6 +343,7 @@ func (c *committer) syncLog() error {
 		return c.failure.get()
 	}
 	c.durable.Store(covered) // one sync at a time
+	c.synced.Store(number)
 	closeBatch(b)
 	return nil
 }

@@ -116,7 +116,7 @@ func commitOnce(t *testing.T, e *pebblekv.Engine, worker, n int, acknowledged *a
 	case kv.Synced:
 		durable(nil)
 	case kv.Unsynced:
-		e.AfterSync(durable)
+		durable(e.AwaitDurable(kv.AllCommits))
 	}
 	return true
 }
@@ -217,31 +217,22 @@ func TestUnforgottenSync(t *testing.T) {
 				t.Fatalf("%d syncs, and %d were asked for", n, asked)
 			}
 		}
-		if err := afterSync(e); err != nil {
+		if err := e.AwaitDurable(kv.AllCommits); err != nil {
 			t.Fatal(err)
 		}
 		fake.Advance(time.Second)
 	}
 }
 
-// afterSync is what AfterSync tells.
-func afterSync(e kv.Engine) error {
-	told := make(chan error, 1)
-	if !e.AfterSync(func(err error) { told <- err }) {
-		return nil
-	}
-	return <-told
-}
-
-// An Unsynced commit is durable when AfterSync has said so, and not before.
-func TestAfterSync(t *testing.T) {
+// An Unsynced commit is durable when AwaitDurable has said so, and not before.
+func TestAwaitDurable(t *testing.T) {
 	disk := vfs.NewCrashableMem()
 	e := open(t, "db", pebblekv.Options{FS: disk, Clock: clock.NewFake(time.Unix(0, 0))})
 	set(t, e, "a", kv.Unsynced)
 	if survives(t, disk, "a") {
 		t.Fatal("the commit was synced before anybody asked")
 	}
-	if err := afterSync(e); err != nil {
+	if err := e.AwaitDurable(kv.AllCommits); err != nil {
 		t.Fatal(err)
 	}
 	if !survives(t, disk, "a") {
@@ -250,25 +241,26 @@ func TestAfterSync(t *testing.T) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := afterSync(e); !errors.Is(err, kv.ErrClosed) || !errors.Is(err, kv.ErrUndetermined) {
+	if err := e.AwaitDurable(kv.AllCommits); !errors.Is(err, kv.ErrClosed) || !errors.Is(err, kv.ErrUndetermined) {
 		t.Fatalf("closed: %v", err)
 	}
 }
 
 // What ends with the process is never waited for.
-func TestAfterSyncInMemory(t *testing.T) {
+func TestAwaitDurableInMemory(t *testing.T) {
 	e, err := pebblekv.OpenMemory(pebblekv.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	set(t, e, "a", kv.Unsynced)
-	if e.AfterSync(func(error) { t.Error("called") }) {
-		t.Error("there is something to wait for")
+	syncs := e.CountSyncs()
+	if err := e.AwaitDurable(kv.AllCommits); err != nil || syncs.Load() > 0 {
+		t.Error(err, syncs.Load())
 	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := afterSync(e); !errors.Is(err, kv.ErrClosed) {
+	if err := e.AwaitDurable(kv.AllCommits); !errors.Is(err, kv.ErrClosed) {
 		t.Fatalf("closed: %v", err)
 	}
 }
@@ -375,7 +367,7 @@ func TestDiskFailure(t *testing.T) {
 			if e.Sync() == nil || e.DeleteRange([]byte("a"), []byte("z")) == nil {
 				t.Fatal("a failed store took a write")
 			}
-			if err := afterSync(e); !errors.Is(err, kv.ErrUndetermined) {
+			if err := e.AwaitDurable(kv.AllCommits); !errors.Is(err, kv.ErrUndetermined) {
 				t.Fatalf("after a sync of a failed store: %v", err)
 			}
 			view, err := e.Snapshot()

@@ -512,7 +512,7 @@ func TestOlderFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := readFiles(t, disk, "db")
-	if string(after["db/EBB-FORMAT"]) != "ebb pebblekv 2\n" || after["db/EBB-SYNCED"] == nil {
+	if string(after["db/EBB-FORMAT"]) != "ebb pebblekv 3\n" || after["db/EBB-SYNCED"] == nil {
 		t.Errorf("the format is %q, and there is a note of %d bytes", after["db/EBB-FORMAT"], len(after["db/EBB-SYNCED"]))
 	}
 }

@@ -123,13 +123,18 @@ func openLocked(dir string, o Options, version int, lock *pebble.Lock) (*Engine,
 	if err == nil {
 		err = clearLoads(o.FS, e.loadDir)
 	}
+	var number uint64
+	var millis int64
+	if err == nil {
+		number, millis, err = readNumber(e.db, o.CommitKey)
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", dir, err), e.abandon())
 	}
 	if !o.HoldRemovals {
 		e.LetRemove()
 	}
-	e.start(dir)
+	e.start(dir, number, millis)
 	return e, nil
 }
 
@@ -155,8 +160,11 @@ func (e *Engine) abandon() (err error) {
 	return errors.Join(err, e.notes.close())
 }
 
-func (e *Engine) start(dir string) {
+func (e *Engine) start(dir string, number uint64, millis int64) {
 	e.commits = newCommitter(e.db, e.options.FS, dir, e.failure, &e.open, rowcache.New(e.options.RowCacheBytes))
+	e.commits.commitKey = e.options.CommitKey
+	e.commits.number.Store(number)
+	e.commits.mu.time = millis
 	e.syncer = startSyncer(e.commits, e.options.Clock, bufferedSyncInterval, false)
 	e.forgotten = startSyncer(e.commits, e.options.Clock, unsyncedSyncInterval, true)
 	e.reclaim = startReclaimer(e.commits, dir, e.options, !e.volatile)
@@ -269,23 +277,19 @@ func (e *Engine) SizeOf(start, end []byte) (int64, error) {
 }
 
 // Sync is kv.Engine's.
-func (e *Engine) Sync() error {
-	if e.closed.Load() {
-		return kv.ErrClosed
-	}
-	if e.volatile {
-		return e.failure.get()
-	}
-	return e.commits.sync()
-}
+func (e *Engine) Sync() error { return e.AwaitDurable(kv.AllCommits) }
 
-// AfterSync is kv.Engine's. A store that ends with the process has nothing to wait for.
-func (e *Engine) AfterSync(done func(error)) (waits bool) {
-	if e.volatile && e.failure.get() == nil && !e.closed.Load() {
-		return false
+// AwaitDurable is kv.Engine's. A store that ends with the process has nothing to wait for.
+func (e *Engine) AwaitDurable(number uint64) error {
+	switch {
+	case e.closed.Load():
+		return undetermined(kv.ErrClosed)
+	case e.volatile:
+		return undetermined(e.failure.get())
+	case number <= e.commits.synced.Load():
+		return nil
 	}
-	e.commits.group.after(done)
-	return true
+	return undetermined(e.commits.sync())
 }
 
 // Stats is kv.Engine's.

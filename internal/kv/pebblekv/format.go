@@ -16,8 +16,8 @@ import (
 const (
 	formatFile    = "EBB-FORMAT"
 	formatLine    = "ebb pebblekv %d\n"
-	currentFormat = 2
-	oldestFormat  = 1 // without notes of what was synced
+	currentFormat = 3 // commits store their numbers
+	oldestFormat  = 1 // 1 is without notes of what was synced, too
 	maxFormatFile = 256
 )
 

@@ -16,8 +16,6 @@ import (
 // let go: their next commits are in the round too, where otherwise two halves would take turns and sync twice as often. It
 // waits for as many as lately took part in two rounds that followed each other, and no longer than a sync takes; who commits
 // alone is never kept waiting.
-//
-// A member either blocks or leaves a callback. The first of a round, if it leaves one, starts a goroutine that leads.
 type groupCommit struct {
 	clock clock.Clock
 	sync  func() error
@@ -42,12 +40,11 @@ type round struct {
 	err     error         // set before done is closed
 	full    chan struct{} // closed when all who are expected have come
 	members int           // guarded by the mutex of groupCommit
-	after   []func(error) // called when it is over; guarded by the mutex of groupCommit while it takes members in
 }
 
 // wait returns when everything that was applied before is durable.
 func (s *groupCommit) wait() error {
-	r, leads := s.join(nil)
+	r, leads := s.join()
 	if r == nil {
 		return kv.ErrClosed
 	}
@@ -58,19 +55,8 @@ func (s *groupCommit) wait() error {
 	return r.err
 }
 
-// after has done called, by another goroutine, when everything that was applied before is durable.
-func (s *groupCommit) after(done func(error)) {
-	r, leads := s.join(done)
-	switch {
-	case r == nil:
-		go done(undetermined(kv.ErrClosed))
-	case leads:
-		go s.lead(r)
-	}
-}
-
-// join enters the next round, with a function to call after it or nil. There is none when the rounds have been stopped.
-func (s *groupCommit) join(after func(error)) (r *round, leads bool) {
+// join enters the next round. There is none when the rounds have been stopped.
+func (s *groupCommit) join() (r *round, leads bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.closed {
@@ -81,12 +67,6 @@ func (s *groupCommit) join(after func(error)) (r *round, leads bool) {
 		s.leading.Add(1)
 	}
 	r = s.mu.next
-	if after != nil {
-		if r.after == nil {
-			r.after = make([]func(error), 0, max(s.mu.expected, 1))
-		}
-		r.after = append(r.after, after)
-	}
 	if r.members++; r.members == s.mu.expected && s.mu.gathers {
 		close(r.full)
 	}
@@ -101,13 +81,10 @@ func (s *groupCommit) stop() {
 	s.leading.Wait()
 }
 
-// lead leads r to its end. The functions come last: what they do holds nobody up who waits, nor the next round.
+// lead leads r to its end.
 func (s *groupCommit) lead(r *round) {
 	defer s.leading.Done()
 	s.take(r)
-	for _, done := range r.after {
-		done(undetermined(r.err))
-	}
 }
 
 // take takes the turn for r, and gives it on when it has synced.

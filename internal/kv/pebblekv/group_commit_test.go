@@ -27,7 +27,7 @@ func TestGroupCommit(t *testing.T) {
 	errs := make(chan error, late)
 	var joined []*round
 	for range late {
-		r, leads := s.join(nil)
+		r, leads := s.join()
 		joined = append(joined, r)
 		if leads {
 			all.Go(func() { s.lead(r) })
@@ -123,51 +123,6 @@ func TestGroupCommitGather(t *testing.T) {
 	ends(2)
 }
 
-// Who leaves a function is a member like another: it is counted, has the round's error, and finds who leads when it comes
-// first. Its function holds nobody up.
-func TestGroupCommitCallBack(t *testing.T) {
-	fake := clock.NewFake(time.Unix(0, 0))
-	began, end := make(chan struct{}), make(chan error)
-	s := &groupCommit{clock: fake}
-	s.sync = func() error {
-		began <- struct{}{}
-		defer fake.Advance(time.Millisecond)
-		return <-end
-	}
-	told, slow := make(chan error, 8), make(chan struct{})
-	s.after(func(err error) { <-slow; told <- err })
-	<-began
-	s.after(func(err error) { told <- err })
-	waited := make(chan error)
-	go func() { waited <- s.wait() }()
-	for members := 0; members < 2; {
-		s.mu.Lock()
-		members = s.mu.next.members
-		s.mu.Unlock()
-		runtime.Gosched()
-	}
-	end <- nil
-	for fake.Waiting() == 0 { // three came at about the same time, so a third is waited for
-		runtime.Gosched()
-	}
-	s.after(func(err error) { told <- err })
-	<-began // the first round's function is still under way
-	broken := errors.New("broken")
-	end <- broken
-	if err := <-waited; err != broken {
-		t.Errorf("who waited was told %v", err)
-	}
-	for range 2 {
-		if err := <-told; !errors.Is(err, broken) || !errors.Is(err, kv.ErrUndetermined) {
-			t.Errorf("told %v", err)
-		}
-	}
-	close(slow)
-	if err := <-told; err != nil {
-		t.Error(err)
-	}
-}
-
 // Rounds that are stopped end what has begun, and tell the rest.
 func TestGroupCommitStop(t *testing.T) {
 	began, end := make(chan struct{}), make(chan error)
@@ -177,23 +132,14 @@ func TestGroupCommitStop(t *testing.T) {
 		return <-end
 	}
 	told := make(chan error, 1)
-	s.after(func(err error) { told <- err })
+	go func() { told <- s.wait() }()
 	<-began
 	stopped := make(chan struct{})
 	go func() { s.stop(); close(stopped) }()
 	end <- nil
 	<-stopped
-	select {
-	case err := <-told:
-		if err != nil {
-			t.Error(err)
-		}
-	default:
-		t.Error("stopped before all were told")
-	}
-	s.after(func(err error) { told <- err })
-	if err := <-told; !errors.Is(err, kv.ErrClosed) || !errors.Is(err, kv.ErrUndetermined) {
-		t.Errorf("told %v", err)
+	if err := <-told; err != nil {
+		t.Error(err)
 	}
 	if err := s.wait(); !errors.Is(err, kv.ErrClosed) {
 		t.Error(err)

@@ -34,6 +34,9 @@ type Options struct {
 	// ReserveBytes is how much is set aside, in a file, for what deletions need on a full disk; 256 MiB by default, bounded as
 	// MinFreeBytes is. Nothing is set aside if it is negative.
 	ReserveBytes int64
+	// CommitKey is where each commit stores its number and its time, so that numbers go on after a restart; nil: they begin anew.
+	// Nobody else writes there.
+	CommitKey []byte
 	// Logger takes what the store has to say; nothing by default.
 	Logger *slog.Logger
 	// Clock times the sync of Buffered commits; the machine's by default. A fake one is for the engine's own tests: where

@@ -110,9 +110,6 @@ func (c *committer) replace(ctx context.Context, r *replacement, ordered *kv.Com
 	if err := c.ingest(ctx, r.paths); err != nil {
 		return fmt.Errorf("pebblekv: replace: %w", err)
 	}
-	if err := c.mark(); err != nil {
-		return err
-	}
 	t := ordered
 	if t == nil {
 		t = &kv.Commit{Writes: &kv.WriteList{}, Table: r.engine.tableOf(r.span, true)}

@@ -27,6 +27,7 @@ const (
 	MetaTombstones = 's' // | collection
 	MetaCompaction = 'w' // | index
 	MetaTime       = 't' // the latest time seen
+	MetaCommit     = 'l' // the number and the time of the last commit
 	MetaHold       = 'h' // where the clock of expiry stands still
 )
 
@@ -112,6 +113,9 @@ func TombstonesKey(collection uint32) []byte {
 
 // CompactionKey is the key of the note of an index compaction that is being put in its place.
 func CompactionKey(index uint32) []byte { return Numbered([]byte{MetaPrefix}, MetaCompaction, index) }
+
+// CommitKey is where the engine keeps the number of the last commit.
+func CommitKey() []byte { return []byte{MetaPrefix, MetaCommit} }
 
 // TimeKey is the key of one of the times that the store keeps, MetaTime or MetaHold.
 func TimeKey(which byte) []byte { return []byte{MetaPrefix, which} }

@@ -1,0 +1,6 @@
+package storage
+
+// AwaitDurable returns when the Commit with the number and all before it are on stable storage; with kv.AllCommits all that
+// returned. Whoever commits kv.Unsynced asks for it here, once for several Commits. The error is kv.ErrUndetermined when nobody
+// knows what becomes of them.
+func (s *Store) AwaitDurable(number uint64) error { return s.engine.AwaitDurable(number) }

@@ -195,8 +195,22 @@ type Stats struct {
 	Detail string
 }
 
+// Capabilities is what an engine can do that another may not. Whoever uses one asks, and goes another way or refuses.
+type Capabilities struct {
+	// Counters: Txn.Add conflicts with nobody.
+	Counters bool
+	// RangeDeletes: Txn.DeleteRange is part of its transaction. Engine.DeleteRange is there in any case.
+	RangeDeletes bool
+	// Tables: Load and Replace. Without them they must not be called.
+	Tables bool
+	// LocalSync: a commit may be visible before it is durable. Without it each is durable when it returns, whatever was asked,
+	// and there is nothing to await.
+	LocalSync bool
+}
+
 // Engine is an ordered transactional key-value store.
 type Engine interface {
+	Capabilities() Capabilities
 	Snapshot() (Snapshot, error)
 	Begin() (Txn, error)
 	// BeginBlind is Begin for one that may not read at all: its snapshot is taken when it first reads. Claims that were

@@ -151,7 +151,7 @@ func (b *Build) load() error {
 	}
 	b.progress.begin(PhaseLoad, total)
 	for _, t := range b.tables {
-		if err := b.store.engine.Load(b.ctx, t.Source(b.step)); err != nil {
+		if err := b.store.loadPairs(b.ctx, t.Source(b.step)); err != nil {
 			if b.ctx.Err() != nil {
 				return context.Cause(b.ctx)
 			}

@@ -111,7 +111,7 @@ func (s *Store) writeDue(ctx context.Context, c *collection, now int64, how dele
 // sweepDue does at once what can be done so of what deleteDue would do one by one. Beside writers it waits for them as long as it
 // takes, and counts beside them before that.
 func (s *Store) sweepDue(ctx context.Context, c *collection, rule *policy.Rule, now int64, how deletion) (deleted int64, err error) {
-	if !c.sweeps(rule) || len(c.state.building()) > 0 {
+	if !s.sweepsBy(c, rule) || len(c.state.building()) > 0 {
 		return 0, nil
 	}
 	if how == underLock {

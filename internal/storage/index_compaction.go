@@ -62,6 +62,9 @@ func (r *indexCompactions) stop() {
 
 // rewrite is a slice of Vacuum, or does nothing: ok is false then. The caller holds the collection's vacuuming.
 func (s *Store) rewrite(ctx context.Context, c *collection, limit int) (removed int, ok bool, err error) {
+	if !s.can.Tables {
+		return 0, false, nil
+	}
 	s.compaction.mu.Lock()
 	defer s.compaction.mu.Unlock()
 	at := &c.state.vacuuming

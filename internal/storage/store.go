@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"io"
@@ -81,6 +82,7 @@ type Event struct {
 // Store is documents, indexes and the catalogue over one engine.
 type Store struct {
 	engine  kv.Engine
+	can     kv.Capabilities // of the engine
 	options Options
 	current atomic.Pointer[version]
 	ddl     ddl
@@ -134,9 +136,12 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	s := &Store{engine: engine, options: o, buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments, fewSwept: fewSwept, longStretch: longStretch, mostCounted: mostCounted, countedAtOnce: countedAtOnce}
+	s := &Store{engine: engine, can: engine.Capabilities(), options: o, buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments, fewSwept: fewSwept, longStretch: longStretch, mostCounted: mostCounted, countedAtOnce: countedAtOnce}
 	s.latches.seed = maphash.MakeSeed()
 	s.hold.Store(notHeld)
+	if !s.can.Counters {
+		return nil, errors.New("storage: open: the engine's counters conflict: each two inserts into a collection would be in each other's way")
+	}
 	engine.Observe(observer{s})
 	left, err := s.load(ctx)
 	if err != nil {

@@ -43,7 +43,7 @@ const (
 // deleted, and every sequence that was given out is of a record that is there or is not.
 func (s *Store) Sweep(ctx context.Context, collection uint32, rule *policy.Rule, now int64) (done Swept, ok bool, err error) {
 	c := s.current.Load().collections[collection]
-	if !c.sweeps(rule) || c.Options.TTLPaused || !s.worthSweeping(c.order, rule, now) {
+	if !s.sweepsBy(c, rule) || c.Options.TTLPaused || !s.worthSweeping(c.order, rule, now) {
 		return Swept{}, false, nil
 	}
 	if spared, err := s.sparedOf(ctx, c, now); spared || err != nil {
@@ -80,10 +80,11 @@ func (s *Store) sparedOf(ctx context.Context, c *collection, now int64) (bool, e
 	return n > 0, err
 }
 
-// sweeps says whether the rule is the one that orders the collection.
-func (c *collection) sweeps(rule *policy.Rule) bool {
+// sweepsBy says whether the rule is the one that orders the collection, and the engine can delete ranges. Where it cannot, what is
+// due is deleted one by one.
+func (s *Store) sweepsBy(c *collection, rule *policy.Rule) bool {
 	switch {
-	case c == nil || c.order == nil:
+	case c == nil || c.order == nil || !s.can.RangeDeletes:
 		return false
 	case c.order.Clustered: // its ids may come again, so that entries of indexes would not tell that they are dead
 		return rule.Index == nil && len(c.indexes) == 0
@@ -149,7 +150,7 @@ func (s *Store) countLocked(ctx context.Context, c *collection, rule *policy.Rul
 
 // sweepLocked is Sweep for one who holds the collection's lock exclusively.
 func (s *Store) sweepLocked(ctx context.Context, c *collection, rule *policy.Rule, now int64) (done Swept, ok bool, err error) {
-	if !c.sweeps(rule) || !c.order.Histogram.IsKnown() || len(c.state.building()) > 0 {
+	if !s.sweepsBy(c, rule) || !c.order.Histogram.IsKnown() || len(c.state.building()) > 0 {
 		return Swept{}, false, nil
 	}
 	t, err := s.BeginAt(ctx, now)

@@ -60,7 +60,7 @@ func (s *Store) Vacuum(ctx context.Context, collection uint32, limit int) (remov
 			return 0, false, err
 		}
 	}
-	if at.round.Dense {
+	if at.round.Dense && s.can.RangeDeletes {
 		if removed, ok, err := s.rewrite(ctx, c, limit); ok || err != nil {
 			return removed, true, err
 		}

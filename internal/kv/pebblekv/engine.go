@@ -181,6 +181,11 @@ func OpenMemory(o Options) (*Engine, error) {
 	return Open("ebb", o)
 }
 
+// Capabilities is kv.Engine's: all there are.
+func (e *Engine) Capabilities() kv.Capabilities {
+	return kv.Capabilities{Counters: true, RangeDeletes: true, Tables: true, LocalSync: true}
+}
+
 // Snapshot is kv.Engine's.
 func (e *Engine) Snapshot() (kv.Snapshot, error) {
 	if e.closed.Load() {

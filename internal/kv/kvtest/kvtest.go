@@ -19,6 +19,8 @@ type Store struct {
 	Reopen func(t *testing.T) kv.Engine
 	// Another opens another empty engine of the kind, which the suite closes; nil if there can be but one.
 	Another func(t *testing.T) kv.Engine
+	// Break opens an empty engine, and says how its disk is made to fail from then on; nil if that cannot be.
+	Break func(t *testing.T) (e kv.Engine, breakDisk func())
 }
 
 // Run holds the engines that open makes to the contract. Each call of open makes a new, empty one.
@@ -48,13 +50,17 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"counters", checkCounters},
 		{"concurrent counters", checkConcurrentCounters},
 		{"delete range", checkDeleteRange},
-		{"delete range in a transaction", checkTxnDeleteRange},
-		{"load", checkLoad},
-		{"replace", checkReplace},
-		{"commit order", checkCommitOrder},
+		{"delete range in a transaction", withRangeDeletes(checkTxnDeleteRange)},
+		{"load", withTables(checkLoad)},
+		{"replace", withTables(checkReplace)},
+		{"commit order", withTables(withRangeDeletes(checkCommitOrder))},
 		{"concurrent commit order", checkConcurrentOrder},
-		{"encoded commits", checkEncoding},
-		{"apply", checkApply},
+		{"encoded commits", withTables(withRangeDeletes(checkEncoding))},
+		{"apply", withTables(withRangeDeletes(checkApply))},
+		{"begin blind", checkBeginBlind},
+		{"set cached", checkSetCached},
+		{"unsynced", checkUnsynced},
+		{"undetermined", checkUndetermined},
 		{"size of", checkSizeOf},
 		{"durability", checkDurability},
 		{"group commit", checkGroupCommit},

@@ -165,6 +165,9 @@ func (r *modelRun) deleteRange() {
 
 // deleteOwnRange: the transaction sees nothing of it.
 func (r *modelRun) deleteOwnRange(m *modelTxn) {
+	if !r.s.Capabilities().RangeDeletes {
+		return
+	}
 	from, to := r.key(), r.key()
 	if r.rng.IntN(8) == 0 {
 		from, to = r.counter(), r.counter()

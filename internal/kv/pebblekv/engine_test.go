@@ -1,9 +1,12 @@
 package pebblekv_test
 
 import (
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/kvtest"
@@ -33,7 +36,23 @@ func store(t *testing.T, dir string, o pebblekv.Options) kvtest.Store {
 		t.Helper()
 		o.FS = vfs.NewMem()
 		return open(t, "another", o)
-	}}
+	}, Break: breakable}
+}
+
+// breakable is a store, and a function that has all syncs of its log fail from then on.
+func breakable(t *testing.T) (kv.Engine, func()) {
+	t.Helper()
+	var broken atomic.Bool
+	disk := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
+		switch op.Kind {
+		case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
+			if broken.Load() && strings.HasSuffix(op.Path, ".log") {
+				return errorfs.ErrInjected
+			}
+		}
+		return nil
+	}))
+	return open(t, "broken", pebblekv.Options{FS: disk, OnFailure: func(error) {}}), func() { broken.Store(true) }
 }
 
 func TestContractInMemory(t *testing.T) {

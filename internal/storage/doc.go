@@ -36,8 +36,18 @@
 // it writes, so a refused one leaves nothing in the transaction. What must not happen twice is claimed in the engine: the
 // record that is changed or deleted, and each unique key that is taken.
 //
+// # Commits
+//
+// A Commit (kv.Commit) carries what it means beside its keys (Meaning): what happens to which documents of which collection, and
+// to the catalogue. The engine orders Commits, one at a time, and Store.apply brings what is in memory up to date with each:
+// before it can be seen what readers have to be careful about, and after it what they may rely on. Store.Apply takes the Commits
+// of another store by the same way; TestReplay compares the two.
+//
 // # Invariants
 //
+//   - What is in memory follows from the Commits, and Store.apply alone has it do so. Where a writer looks ahead of its Commit
+//     (numbers of records, multikey bits that are seen, _ids that are known to be new) what it knows may be more than was
+//     committed, never less.
 //   - Every record has exactly the entries that its indexes' definitions say for it. Any other entry is dead: a tombstone of
 //     the collection covers its record's id (expiryorder.Tombstones). Readers and writers pass over dead entries; vacuum removes them.
 //   - A multikey bit is in memory before a commit that needs it becomes visible, and is stored by that same commit.

@@ -118,10 +118,6 @@ func lastSequence(r kv.Reader, collection uint32) (last uint64, err error) {
 	return 0, it.Err()
 }
 
-func sequenceKey(collection uint32) []byte {
-	return layout.Numbered([]byte{layout.MetaPrefix}, layout.MetaSequence, collection)
-}
-
 func readReserved(r kv.Reader, collection uint32) (uint64, error) {
 	value, err := r.Get(layout.SequenceKey(collection))
 	switch {

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,7 +49,7 @@ type world struct {
 	ops     *operation.Registry
 	monitor *ttl.Monitor
 	gate    *scriptGate
-	out     bytes.Buffer
+	out     output
 	// before are script lines to run, once, when a pass gets to that point.
 	before map[string][]string
 	visits bool
@@ -203,22 +204,56 @@ func (w *world) RecordSweep(op *operation.Operation, _ time.Duration, err error)
 	}
 }
 
+// visited prints a visit as one line. One that looked at nothing before the monitor was stopped depends on the moment alone.
 func (w *world) visited(v ttl.Visit) {
-	if v.Examined == 0 && v.Err == nil {
+	if v.Examined == 0 && (v.Err == nil || errors.Is(v.Err, context.Canceled)) {
 		return
 	}
-	fmt.Fprintf(&w.out, "%s: deleted %d of %d", strings.TrimSpace(v.NS+" "+v.Index), v.Deleted, v.Examined)
+	line := fmt.Sprintf("%s: deleted %d of %d", strings.TrimSpace(v.NS+" "+v.Index), v.Deleted, v.Examined)
 	if v.Swept > 0 {
-		fmt.Fprintf(&w.out, ", %d at once", v.Swept)
+		line += fmt.Sprintf(", %d at once", v.Swept)
 	}
 	if v.More {
-		w.out.WriteString(", more")
+		line += ", more"
 	}
 	if v.Err != nil {
-		fmt.Fprintf(&w.out, ", error: %v", v.Err)
+		line += fmt.Sprintf(", error: %v", v.Err)
 	}
-	w.out.WriteString("\n")
+	fmt.Fprintln(&w.out, line)
 }
+
+// output is what a script prints. Its lines come from the monitor's goroutines too.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+func (o *output) Len() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Len()
+}
+
+func (o *output) Truncate(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text.Truncate(n)
+}
+
+// Reset empties it.
+func (o *output) Reset() { o.Truncate(0) }
 
 // run1 runs the next line that waits for this point of a pass.
 func (w *world) run1(point string) {
@@ -627,11 +662,11 @@ func (w *world) metrics(names []string) {
 	w.monitor.AppendMetrics(b)
 	w.monitor.AppendBatchedDeletes(b)
 	doc := b.Doc()
-	w.out.WriteString("metrics:")
+	fmt.Fprint(&w.out, "metrics:")
 	for _, name := range names {
 		fmt.Fprintf(&w.out, " %s %s", name, fieldpath.Split(name).Get(doc).Text())
 	}
-	w.out.WriteString("\n")
+	fmt.Fprint(&w.out, "\n")
 }
 
 // since is a time as a script says it.
@@ -654,7 +689,7 @@ func (w *world) status(view *storage.View) error {
 		if o := s.Order; o != nil && *o != (ttl.Order{Ordered: true, Exact: true}) {
 			fmt.Fprintf(&w.out, ", ordered %v, misplaced %d, arranged %d, dead %d", o.Ordered, o.Unclustered, o.Reclustered, o.Dead)
 			if !o.Exact {
-				w.out.WriteString(" (and more misplaced)")
+				fmt.Fprint(&w.out, " (and more misplaced)")
 			}
 		}
 		if s.Swept {
@@ -667,17 +702,17 @@ func (w *world) status(view *storage.View) error {
 			fmt.Fprintf(&w.out, ", grace until %s", since(s.GraceUntil))
 		}
 		if s.Paused {
-			w.out.WriteString(", paused")
+			fmt.Fprint(&w.out, ", paused")
 		}
 		if s.Hides {
-			w.out.WriteString(", hides")
+			fmt.Fprint(&w.out, ", hides")
 		}
 		for _, text := range []string{s.Inert, s.LastError} {
 			if text != "" {
 				fmt.Fprintf(&w.out, ", %s", text)
 			}
 		}
-		w.out.WriteString("\n")
+		fmt.Fprint(&w.out, "\n")
 	}
 	if held := w.monitor.Held(); held != "" {
 		fmt.Fprintf(&w.out, "held: %s\n", held)

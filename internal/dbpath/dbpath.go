@@ -176,7 +176,8 @@ func (d *Dir) checkMarker(f *os.File) error {
 	case !ok || err != nil:
 		return fmt.Errorf("%s is not the marker of an Ebb data directory", f.Name())
 	case got > format:
-		return fmt.Errorf("dbpath %s has format %d, and this version of Ebb knows up to %d: start it with the newer version", d.path, got, format)
+		return fmt.Errorf("dbpath %s has format %d, as %s says, and this version of Ebb knows up to %d: start it with the newer version",
+			d.path, got, filepath.Base(f.Name()), format)
 	}
 	return nil
 }

@@ -150,7 +150,7 @@ func TestClaimRefuses(t *testing.T) {
 	for path, want := range map[string]string{
 		file:                                     "is not a directory",
 		filepath.Join(file, "below"):             "not a directory",
-		marked("Ebb data directory, format 2\n"): "has format 2, and this version of Ebb knows up to 1",
+		marked("Ebb data directory, format 2\n"): "has format 2, as EBB says, and this version of Ebb knows up to 1",
 		marked("Ebb data directory, format x\n"): "is not the marker of an Ebb data directory",
 		marked("something else"):                 "is not the marker of an Ebb data directory",
 		marked(""):                               "is not the marker of an Ebb data directory",

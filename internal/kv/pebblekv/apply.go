@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
 // commit makes visible, and durable as d says, what a transaction or another store has written.
@@ -37,14 +38,21 @@ func (e *Engine) batch(w kv.Writes) *pebble.Batch {
 	for _, r := range ranges { // first: what the batch writes later stays
 		must(b.DeleteRange(r.Start, r.End, nil))
 	}
-	w.Each(func(op kv.Op) {
-		if op.Delete {
-			must(b.Delete(op.Key, nil))
-			return
-		}
-		must(b.Set(op.Key, op.Value, nil))
-	})
+	// One function for each kind of Writes: what is called through an interface is put on the heap.
+	if own, ok := w.(*overlay.Writes); ok {
+		own.Each(func(op kv.Op) { put(b, op) })
+	} else {
+		w.Each(func(op kv.Op) { put(b, op) })
+	}
 	return b
+}
+
+func put(b *pebble.Batch, op kv.Op) {
+	if op.Delete {
+		must(b.Delete(op.Key, nil))
+		return
+	}
+	must(b.Set(op.Key, op.Value, nil))
 }
 
 // Apply is kv.Engine's.

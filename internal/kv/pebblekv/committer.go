@@ -59,7 +59,7 @@ type pending struct {
 	begin   uint64        // the committer's sequence when its transaction began
 	batch   *pebble.Batch // nil: nothing to write
 	ordered bool          // it came with its number and time, and conflicts with nothing
-	end     func()        // ends the transaction; or nil
+	txn     *txn          // the transaction, which ends when it is visible; or nil
 }
 
 func newCommitter(db *pebble.DB, disk vfs.FS, dir string, f *failure, open *openTxns, h *rowcache.Cache) *committer {
@@ -82,8 +82,8 @@ func (c *committer) commit(t *pending, d kv.Durability) error {
 		return err
 	}
 	c.snapshots.forget()
-	if t.end != nil {
-		t.end()
+	if t.txn != nil {
+		t.txn.end()
 	}
 	closeBatch(t.batch)
 	if d == kv.Synced {
@@ -129,7 +129,12 @@ func (c *committer) admit(t *pending) error {
 		for _, r := range t.Ranges() {
 			c.rows.ChangeRange(r, sequence)
 		}
-		t.Each(func(op overlay.Op) { c.note(op, t.Ranges(), sequence) })
+		ranges := t.Ranges()
+		if own, ok := t.Writes.(*overlay.Writes); ok { // see Engine.batch
+			own.Each(func(op overlay.Op) { c.note(op, ranges, sequence) })
+		} else {
+			t.Each(func(op overlay.Op) { c.note(op, ranges, sequence) })
+		}
 		for i, added := range t.Counters() {
 			setCounter(t.batch, added.Key, c.mu.sums[i])
 		}

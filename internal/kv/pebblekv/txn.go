@@ -16,6 +16,7 @@ type txn struct {
 	snapshot snapshot // none yet in one that began blind and has not read
 	begin    uint64   // the committer's sequence when it began, before the snapshot was taken
 	commit   kv.Commit
+	pending  pending
 	older    *txn
 	younger  *txn
 	ended    bool
@@ -44,7 +45,8 @@ func (t *txn) Commit(ctx context.Context, d kv.Durability) error {
 		return err
 	}
 	t.commit.Writes = &t.Writes
-	return t.engine.commit(&pending{Commit: &t.commit, begin: t.begin, batch: t.engine.batch(&t.Writes), end: t.end}, d)
+	t.pending = pending{Commit: &t.commit, begin: t.begin, batch: t.engine.batch(&t.Writes), txn: t}
+	return t.engine.commit(&t.pending, d)
 }
 
 func (t *txn) Rollback() { t.end() }

@@ -83,6 +83,15 @@ func (e *coded) Error() string { return e.text }
 // Code is for mongoerr.From.
 func (e *coded) Code() mongoerr.Code { return e.code }
 
+// Damaged is err, which says in words of its own what is damaged, as an ErrCorrupt.
+func Damaged(err error) error { return &damaged{err} }
+
+type damaged struct{ error }
+
+func (d *damaged) Is(target error) bool { return target == ErrCorrupt }
+
+func (d *damaged) Unwrap() error { return d.error }
+
 // SpaceError says that the engine's disk has too little room left. Nothing was written. Deletions need less than additions and
 // may go on.
 type SpaceError struct{ Free, Needed int64 }

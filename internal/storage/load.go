@@ -104,7 +104,7 @@ func (s *Store) checkEmpty(t kv.Txn) error {
 		return err
 	}
 	if tables := s.engine.Stats().TablesFound; found || tables > 0 {
-		return fmt.Errorf("the store is damaged: the key of its format is missing, and there are other keys or tables (%d). Nothing was changed", tables)
+		return kv.Damaged(fmt.Errorf("the store is damaged: the key of its format is missing, and there are other keys or tables (%d). Nothing was changed", tables))
 	}
 	return nil
 }

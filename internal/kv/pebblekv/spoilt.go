@@ -3,6 +3,7 @@ package pebblekv
 import (
 	"errors"
 	"fmt"
+	"github.com/ebbdb/ebb/internal/kv"
 	"io/fs"
 	"strconv"
 	"strings"
@@ -98,8 +99,8 @@ func checkOptions(disk vfs.FS, dir string, o *pebble.Options) error {
 	o.EnsureDefaults()
 	if err := o.CheckCompatibility(dir, text); err != nil {
 		reason := []rune(err.Error())
-		return fmt.Errorf("%s is damaged, or of another version: %q. It holds nothing but how the store was opened last: move it away to start without it",
-			latest, string(reason[:min(len(reason), maxReason)]))
+		return kv.Damaged(fmt.Errorf("%s is damaged, or of another version: %q. It holds nothing but how the store was opened last: move it away to start without it",
+			latest, string(reason[:min(len(reason), maxReason)])))
 	}
 	return nil
 }

@@ -47,6 +47,7 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 	heeded := heed(log, opts.RotateLog, stop)
 	defer heeded.end()
 
+	addProcessor()
 	limitArenas()
 	limitMemory(cfg.Storage.CacheBytes)
 	quiet, loud := context.WithCancel(ctx)

@@ -37,6 +37,9 @@ type admission struct {
 	watching bool
 }
 
+// processors is how many there are for operations. Go's scheduler may have one more than the machine.
+func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
+
 // lease belongs to one operation, or a stage of it. The zero value is none.
 type lease struct {
 	held           bool // it is one of the admission's leases
@@ -56,7 +59,7 @@ func (a *admission) renew(l *lease) {
 	}
 	a.takeBack(l)
 	a.fill(now)
-	if len(a.line) == 0 && len(a.leases) < runtime.GOMAXPROCS(0) {
+	if len(a.line) == 0 && len(a.leases) < processors() {
 		a.give(l, now)
 		a.mu.Unlock()
 		return
@@ -94,7 +97,7 @@ func (a *admission) fill(now time.Time) {
 		l.held = !now.After(l.expires)
 	}
 	a.leases = slices.DeleteFunc(a.leases, func(l *lease) bool { return !l.held })
-	n := min(len(a.line), max(runtime.GOMAXPROCS(0)-len(a.leases), 0))
+	n := min(len(a.line), max(processors()-len(a.leases), 0))
 	for _, l := range a.line[:n] {
 		a.give(l, now)
 		close(l.granted)

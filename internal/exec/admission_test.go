@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -12,7 +11,7 @@ import (
 // full is an admission whose leases are all held for a long time.
 func full() (a *admission, held []*lease) {
 	a = &admission{lasts: time.Hour}
-	for range runtime.GOMAXPROCS(0) {
+	for range processors() {
 		l := &lease{}
 		a.renew(l)
 		held = append(held, l)
@@ -63,7 +62,7 @@ func TestAdmissionIsInOrder(t *testing.T) {
 	<-two
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if n := len(a.leases); n != runtime.GOMAXPROCS(0) || len(a.line) != 0 {
+	if n := len(a.leases); n != processors() || len(a.line) != 0 {
 		t.Errorf("%d leases, %d in line", n, len(a.line))
 	}
 }

@@ -53,6 +53,8 @@ const (
 	victimPause = 2 * time.Millisecond
 	// endLimit is how long what was begun may go on when the attack is over.
 	endLimit = time.Minute
+	// tellEach is how often a long run tells how it stands.
+	tellEach = 5 * time.Minute
 )
 
 func TestHostileClients(t *testing.T) {
@@ -240,7 +242,12 @@ func newVictim(client *mongo.Client) *victim {
 
 func (v *victim) run(t *testing.T, d time.Duration, pid int) {
 	wall := clock.Wall()
+	told := time.Duration(0)
 	for began := wall.Now(); clock.Since(wall, began) < d; {
+		if ran := clock.Since(wall, began); ran-told >= tellEach {
+			told = ran
+			t.Logf("after %v: %v, %d MB resident at most", told.Round(time.Second), &victim{times: slices.Sorted(slices.Values(v.times))}, v.resident>>20)
+		}
 		started := wall.Now()
 		id := rand.IntN(smallDocs)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

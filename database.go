@@ -26,6 +26,7 @@ import (
 	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/server"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/sweeper"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
 
@@ -82,7 +83,8 @@ func openDatabase(s *Server) (d *database, err error) {
 	if err != nil {
 		return d, err
 	}
-	d.store, err = storage.Open(context.Background(), d.engine, storage.Options{
+	var sweeps *sweeper.Sweeper
+	d.store, sweeps, err = sweeper.Open(context.Background(), d.engine, storage.Options{
 		Clock: s.clock, Indexes: index.NewParser(filters), HideExpired: d.expiry.HideExpired.Get, Held: d.monitor.Hold, Grace: d.expiry.Grace,
 		OnDDL: func(e storage.Event) {
 			endCursors(cursors, e)
@@ -110,7 +112,7 @@ func openDatabase(s *Server) (d *database, err error) {
 	if err = d.commands.LoadKept(context.Background()); err != nil {
 		return d, err
 	}
-	if err = d.monitor.Connect(d.store, command.SweepGate{Server: d.commands}, d.commands); err != nil {
+	if err = d.monitor.Connect(d.store, sweeps, command.SweepGate{Server: d.commands}, d.commands); err != nil {
 		return d, err
 	}
 	d.commands.RecordHold()

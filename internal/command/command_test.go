@@ -24,6 +24,7 @@ import (
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/sweeper"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
 
@@ -67,7 +68,7 @@ func newHarnessOn(t testing.TB, over func(kv.Engine) kv.Engine) *harness {
 	}
 	filters := match.NewParser()
 	monitor := ttl.New(ttl.Options{Clock: h.clock, Params: expiry, Ops: operation.NewRegistry(h.clock), Log: log}) // which is never started
-	store, err := storage.Open(t.Context(), over(engine), storage.Options{Clock: h.clock, Indexes: index.NewParser(filters),
+	store, _, err := sweeper.Open(t.Context(), over(engine), storage.Options{Clock: h.clock, Indexes: index.NewParser(filters),
 		HideExpired: expiry.HideExpired.Get, Held: monitor.Hold, Grace: expiry.Grace})
 	if err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func scanWhileRecordsMove(t *testing.T, hint, sort string, r *rand.Rand) {
 			x.must(err)
 		}
 		coll := x.engine.Store.Catalog().Collection(x.ns)
-		_, _, err = x.engine.Store.Recluster(ctx, coll.ID, 1+r.IntN(8))
+		_, _, err = x.sweeps.Recluster(ctx, coll.ID, 1+r.IntN(8))
 		x.must(err)
 	}
 	for i := range many {

@@ -96,7 +96,7 @@ func readWhileDocumentsChange(t *testing.T, seed uint64) {
 			changes.change(r.IntN(many))
 		}
 		if r.IntN(4) == 0 {
-			_, _, err = x.engine.Store.Recluster(ctx, x.engine.Store.Catalog().Collection(x.ns).ID, 1+r.IntN(8))
+			_, _, err = x.sweeps.Recluster(ctx, x.engine.Store.Catalog().Collection(x.ns).ID, 1+r.IntN(8))
 			x.must(err)
 		}
 	}

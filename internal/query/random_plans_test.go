@@ -24,6 +24,7 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/sortpattern"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/sweeper"
 )
 
 // tryFor makes the tests longer: go test ./internal/query -run RandomPlans -timeout 0 -args -for 1h
@@ -68,6 +69,7 @@ type tried struct {
 	t      *testing.T
 	world  world
 	engine *Engine
+	sweeps *sweeper.Sweeper
 	ns     namespace.NS
 	seed   uint64
 	coll   *catalog.Collection
@@ -103,10 +105,10 @@ func (x *tried) open() (closed func()) {
 	engine, err := pebblekv.OpenMemory(pebblekv.Options{CacheBytes: 1<<20 + x.cacheBytes, MemTableBytes: 1 << 20})
 	x.must(err)
 	filters := match.NewParser()
-	store, err := storage.Open(context.Background(), engine, storage.Options{Clock: clock.NewFake(time.UnixMilli(testTime)), Indexes: index.NewParser(filters),
+	store, sweeps, err := sweeper.Open(context.Background(), engine, storage.Options{Clock: clock.NewFake(time.UnixMilli(testTime)), Indexes: index.NewParser(filters),
 		HideExpired: func() bool { return false }})
 	x.must(err)
-	x.engine = New(store, filters)
+	x.engine, x.sweeps = New(store, filters), sweeps
 	return func() { x.must(errors.Join(store.Close(), engine.Close())) }
 }
 

@@ -41,7 +41,7 @@ func aheadFixture(t *testing.T, hides string) (*fixture, *watchedEngine) {
 	f.must(f.insert(testNS, "{_id: 200}"))
 	f.clock.Advance(time.Minute)
 	f.reopen()
-	f.fewSwept, f.mostCounted = 4, 8
+	f.Bounds().Few, f.Bounds().MostCounted = 4, 8
 	return f, e
 }
 
@@ -153,7 +153,7 @@ func TestExpireAheadOfNothing(t *testing.T) {
 		t.Error("an index that is not there was dropped")
 	}
 	f.holds(2*dueAhead + 1)
-	f.fewSwept = 2 * dueAhead
+	f.Bounds().Few = 2 * dueAhead
 	c := f.tested()
 	f.must(f.longer("d"))
 	if c.order.Histogram.IsKnown() {
@@ -166,7 +166,7 @@ func TestExpireAheadOfNothing(t *testing.T) {
 func TestCountLocked(t *testing.T) {
 	for _, most := range []int{8, 1000} {
 		f, _ := aheadFixture(t, ", hideExpired: true")
-		f.mostCounted = most
+		f.Bounds().MostCounted = most
 		c, release, err := f.lockToChange(context.Background(), testNS)
 		f.must(err)
 		if n, err := f.deleteDue(context.Background(), c[0], c[0].order.Rule, f.Now(), underLock); n != dueAhead || err != nil {

@@ -42,7 +42,7 @@ func (f *fixture) openBench(b *testing.B, dir string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if f.Store, err = Open(context.Background(), engine, Options{Clock: f.clock, Indexes: f.parser}); err != nil {
+	if err := f.openOn(engine, Options{Clock: f.clock, Indexes: f.parser}); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -210,7 +210,7 @@ func BenchmarkExpire(b *testing.B) {
 	f.clock.Advance(1 << 50)
 	b.ResetTimer()
 	rule := f.current.Load().collections[1].rules.All()[0]
-	f.fewSwept = math.MaxInt64 // one by one
+	f.Bounds().Few = math.MaxInt64 // one by one
 	if n, err := f.deleteDue(context.Background(), f.find([]namespace.NS{benchNS})[0], &rule, f.Now(), besideWriters); err != nil || n != int64(b.N) {
 		b.Fatal(n, err)
 	}
@@ -230,7 +230,7 @@ func BenchmarkSweep(b *testing.B) {
 			b.ResetTimer()
 			started := time.Now()
 			done, ok, err := f.Sweep(context.Background(), c.ID, c.order.Rule, f.Now())
-			if err != nil || !ok && b.N >= fewSwept*2 {
+			if err != nil || !ok && int64(b.N) >= 2*f.Bounds().Few {
 				b.Fatal(ok, err)
 			}
 			swept := time.Since(started)

@@ -59,10 +59,7 @@ type collectionState struct {
 	// inOrder is the number of the order that all records are known to lie in.
 	inOrder atomic.Uint32
 	// marked tells in which views there may be tombstones of sweeps.
-	marked       marked
-	counting     orderCount
-	vacuuming    vacuuming
-	reclustering reclustering
+	marked marked
 }
 
 // tableIndex is an index that keeps entries.

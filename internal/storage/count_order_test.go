@@ -3,11 +3,13 @@ package storage
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/storage/expiry"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 )
 
@@ -23,7 +25,7 @@ func TestCountInSlices(t *testing.T) {
 			f.insertDated(int32(i), date())
 		}
 		f.reopen()
-		f.fewSwept, f.countedAtOnce = 4, 100
+		f.Bounds().Few, f.Bounds().CountedAtOnce = 4, 100
 		coll := f.tested()
 		if done, ok, err := f.Sweep(context.Background(), coll.ID, coll.order.Rule, f.Now()); ok || err != nil || !done.Uncounted {
 			t.Fatalf("swept %+v, %v, %v without a count", done, ok, err)
@@ -53,11 +55,7 @@ func TestCountInSlices(t *testing.T) {
 			t.Fatalf("seed %d: nothing is known", seed)
 		}
 		f.read(testNS, func(r *Reader) error {
-			want := expiryorder.NewHistogram(false)
-			kept := r.c.order.Histogram
-			r.c.order.Histogram = want
-			_, err := r.histogramSome(nil, 1e6)
-			r.c.order.Histogram = kept
+			want, err := countAnew(r)
 			if text := got.Differs(want); text != "" {
 				t.Errorf("seed %d: %s", seed, text)
 			}
@@ -69,6 +67,15 @@ func TestCountInSlices(t *testing.T) {
 		}
 		f.validate(testNS)
 	}
+}
+
+// countAnew is the histogram of what there is.
+func countAnew(r *Reader) (*expiryorder.Histogram, error) {
+	dates, order := r.Dates(), *r.c.order
+	order.Histogram = expiryorder.NewHistogram(false)
+	dates.Order = &order
+	_, err := expiry.CountOrder(dates, nil, math.MaxInt)
+	return order.Histogram, err
 }
 
 // TestDropWhileCounting: a count that is not done holds nothing of a collection that is gone, or of a store that is closed.
@@ -99,11 +106,11 @@ func TestDropWhileCounting(t *testing.T) {
 		f.reopen()
 		coll := f.tested()
 		more, err := f.CountOrder(context.Background(), coll.ID, 5)
-		if f.must(err); !more || coll.state.counting.reader == nil {
+		if f.must(err); !more || !f.IsCounting(coll.ID) {
 			t.Errorf("%s: the count is done", name)
 		}
 		end(f)
-		if coll.state.counting.reader != nil {
+		if f.IsCounting(coll.ID) {
 			t.Errorf("%s: the count still reads", name)
 		}
 	}

@@ -215,7 +215,7 @@ func TestDeadlinesEnd(t *testing.T) {
 // entries of the swept ones are still there.
 func TestDeadlinesOfSwept(t *testing.T) {
 	f := newFixture(t)
-	f.fewSwept = 1
+	f.Bounds().Few = 1
 	f.createIndexes(datedNS, "{key: {d: 1}, name: 'd', expireAfterSeconds: 0}", "{key: {e: -1}, name: 'e', expireAfterSeconds: 0}",
 		"{key: {_ts: 1}, name: 'ts', expireAfterSeconds: 3600}")
 	for n := range 100 {

@@ -22,6 +22,11 @@
 //	build        the entries of new indexes
 //	walk         the walk through keys that all of them use
 //
+// # What lies above
+//
+// Package sweeper works at whole collections, by their handles (Collection): it deletes at once what is due, brings records into the
+// order of their expiry, and vacuums. Where a command needs something away that has expired, the store asks it (Options.Sweeper).
+//
 // # Reading
 //
 // A View is what one operation sees: one version of the catalogue, one snapshot of the engine, one now. The two belong

@@ -18,7 +18,7 @@ func (s *Store) DropCollection(ctx context.Context, ns namespace.NS) (*catalog.C
 	}
 	defer func() {
 		release()
-		found[0].stopCounting()
+		s.forget(found)
 	}()
 	if found[0] == nil {
 		return nil, notFound(ns)
@@ -52,9 +52,7 @@ func (s *Store) tryDropDatabase(ctx context.Context, db string) (dropped []*cata
 	}
 	defer func() {
 		release()
-		for _, c := range found {
-			c.stopCounting()
-		}
+		s.forget(found)
 	}()
 	for _, c := range found {
 		if c != nil {
@@ -75,6 +73,15 @@ func (s *Store) tryDropDatabase(ctx context.Context, db string) (dropped []*cata
 		return nil
 	})
 	return dropped, done, err
+}
+
+// forget has the sweeper give back what it keeps of collections that were dropped, or were to be.
+func (s *Store) forget(found []*collection) {
+	for _, c := range found {
+		if c != nil {
+			s.sweeper.Forget(c.ID)
+		}
+	}
 }
 
 // DropIndexes drops the indexes that pick chooses and returns how many there were before. What is hidden by a TTL index

@@ -73,7 +73,7 @@ const (
 // what is left alone for now, in its grace or while deleting is paused: it is for commands, in whose way that is. What can be is
 // swept; the rest goes in transactions of bounded size.
 func (s *Store) deleteDue(ctx context.Context, c *collection, rule *policy.Rule, now int64, how deletion) (deleted int64, err error) {
-	if deleted, err = s.sweepDue(ctx, c, rule, now, how); err != nil {
+	if deleted, err = s.sweeper.SweepDue(ctx, s.handle(c), rule, now, how == underLock); err != nil {
 		return deleted, err
 	}
 	for after, more := []byte(nil), true; more; more = after != nil {
@@ -97,48 +97,15 @@ func (s *Store) writeDue(ctx context.Context, c *collection, now int64, how dele
 	if how == besideWriters {
 		return s.Write(ctx, c.NS, WriteOptions{Durability: kv.Buffered, Now: now}, f)
 	}
-	t, err := s.BeginAt(ctx, now)
+	t, w, err := s.handle(c).Begin(ctx, now)
 	if err != nil {
 		return err
 	}
 	defer t.Rollback()
-	if err := f(t.writer(c)); err != nil {
+	if err := f(w); err != nil {
 		return err
 	}
 	return t.Commit(ctx, kv.Buffered)
-}
-
-// sweepDue does at once what can be done so of what deleteDue would do one by one. Beside writers it waits for them as long as it
-// takes, and counts beside them before that.
-func (s *Store) sweepDue(ctx context.Context, c *collection, rule *policy.Rule, now int64, how deletion) (deleted int64, err error) {
-	if !s.sweepsBy(c, rule) || len(c.state.building()) > 0 {
-		return 0, nil
-	}
-	if how == underLock {
-		if !c.state.counting.TryLock() { // who counts may wait for the lock
-			return 0, nil
-		}
-		defer c.state.counting.Unlock()
-		if counted, err := s.countLocked(ctx, c, rule, now); !counted || err != nil {
-			return 0, err
-		}
-	} else {
-		if much, err := s.withMuchDue(ctx, c, []*policy.Rule{rule}, now); len(much) == 0 || err != nil {
-			return 0, err
-		}
-		if err := s.countOrder(ctx, c); err != nil {
-			return 0, err
-		}
-		if err := c.state.lock.acquire(ctx, true); err != nil {
-			return 0, err
-		}
-		defer c.state.lock.release(true)
-		if s.current.Load().collections[c.ID] != c {
-			return 0, nil
-		}
-	}
-	done, _, err := s.sweepLocked(ctx, c, rule, now)
-	return done.Documents, err
 }
 
 // deleteSome deletes a batch of what is due and returns where to go on, nil when there is no more.
@@ -164,7 +131,7 @@ func (w *Writer) deleteSome(rule *policy.Rule, after []byte) (n int64, next []by
 // same is false, and what the caller knows of c is old.
 func (s *Store) deleteDueAhead(ctx context.Context, c *collection, rules []*policy.Rule) (deleted int64, same bool, err error) {
 	now := s.hidingTime()
-	rules, err = s.withMuchDue(ctx, c, rules, now)
+	rules, err = s.sweeper.MuchDue(ctx, s.handle(c), rules, now)
 	if err != nil || len(rules) == 0 {
 		return 0, true, err
 	}
@@ -176,26 +143,4 @@ func (s *Store) deleteDueAhead(ctx context.Context, c *collection, rules []*poli
 	}
 	_ = c.state.lock.acquire(context.WithoutCancel(ctx), true) // which nothing ends but its turn: the caller gives it back
 	return deleted, s.current.Load().collections[c.ID] == c, err
-}
-
-// withMuchDue are those of the rules by which more records are due than are better deleted one by one.
-func (s *Store) withMuchDue(ctx context.Context, c *collection, rules []*policy.Rule, now int64) (much []*policy.Rule, err error) {
-	if len(rules) == 0 {
-		return nil, nil
-	}
-	v, err := s.View(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer v.Close()
-	for _, rule := range rules {
-		n, err := v.read(c).Dates().Count(rule, now, s.fewSwept)
-		if err != nil {
-			return nil, err
-		}
-		if n >= s.fewSwept {
-			much = append(much, rule)
-		}
-	}
-	return much, nil
 }

@@ -149,7 +149,7 @@ func newReplay(t *testing.T, seed uint64) *replay {
 
 func (r *replay) open() {
 	r.fixture.open()
-	r.mostCounted, r.countedAtOnce = 1<<17, math.MaxInt64
+	r.Bounds().MostCounted, r.Bounds().CountedAtOnce = 1<<17, math.MaxInt64
 	r.buildMemoryBytes = 5000
 }
 
@@ -538,7 +538,7 @@ func (r *replay) compare(when string) {
 	if n, a := r.follower.engine.Last(); n != number || a != at {
 		r.t.Fatalf("%s: the last commit is %d at %d, and %d at %d there", when, number, at, n, a)
 	}
-	differ(r.t, when+": in memory", r.memoryOf(r.Store), r.memoryOf(r.follower.Store))
+	differ(r.t, when+": in memory", r.memoryOf(r.fixture), r.memoryOf(r.follower.fixture))
 	ahead, follows := &r.Store.ddl, &r.follower.Store.ddl
 	if follows.nextCollection > ahead.nextCollection || follows.nextIndex > ahead.nextIndex { // a change that failed took some
 		r.t.Fatalf("%s: the next numbers are %d and %d, and %d and %d there", when, ahead.nextCollection, ahead.nextIndex, follows.nextCollection, follows.nextIndex)
@@ -604,7 +604,7 @@ func keysOf(t *testing.T, e kv.Engine) (out []string) {
 }
 
 // memoryOf is what a store has in memory that follows from its commits.
-func (r *replay) memoryOf(s *Store) (out []string) {
+func (r *replay) memoryOf(s *fixture) (out []string) {
 	r.t.Helper()
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	hold, held := s.HeldAt()
@@ -616,7 +616,7 @@ func (r *replay) memoryOf(s *Store) (out []string) {
 		if c == nil || c.IsView() {
 			continue
 		}
-		_, err := c.state.sequence.lastGiven(s.engine) // or it is known to one only
+		_, err := c.state.sequence.lastGiven(s.Store.engine) // or it is known to one only
 		if err != nil && c.id != nil {
 			r.t.Fatal(err)
 		}
@@ -635,7 +635,7 @@ func (r *replay) memoryOf(s *Store) (out []string) {
 }
 
 // countOrder counts what a start has forgotten.
-func (r *replay) countOrder(s *Store, c *collection) {
+func (r *replay) countOrder(s *fixture, c *collection) {
 	r.t.Helper()
 	for more := !c.order.Histogram.IsKnown(); more; {
 		var err error
@@ -649,13 +649,10 @@ func (r *replay) counted(c *collection) *expiryorder.Histogram {
 	r.t.Helper()
 	view, err := r.View(context.Background())
 	r.must(err)
-	alike, order := *view.read(c), *c.order
-	order.Histogram = expiryorder.NewHistogram(false)
-	alike.c = &collection{Collection: c.Collection, state: c.state, order: &order}
-	_, err = alike.histogramSome(nil, math.MaxInt)
+	histogram, err := countAnew(view.read(c))
 	r.must(errors.Join(err, view.Close()))
-	order.Histogram.Done()
-	return order.Histogram
+	histogram.Done()
+	return histogram
 }
 
 // checkLookingAhead compares what a writer keeps that looks ahead: it may know of what was never committed, and less of it is enough.

@@ -50,6 +50,8 @@ type Options struct {
 	TempDir string
 	// Memory is what index builds take theirs from; nil: they take what they like.
 	Memory *memory.Governor
+	// Sweeper makes what deletes at once what can be deleted so; nil: all is deleted one by one. The store closes it.
+	Sweeper func(*Store) Sweeper
 }
 
 // EventKind is what happened to a collection.
@@ -88,6 +90,7 @@ type Store struct {
 	ddl     ddl
 	latches latches
 	garbage *collector
+	sweeper Sweeper
 	// views are those that ended and that nobody knows any more.
 	views sync.Pool
 	// sweeps counts the sweeps of all collections, and how often tombstones of any were deleted.
@@ -100,16 +103,10 @@ type Store struct {
 	// stands still, notHeld when it goes on.
 	seen int64
 	hold atomic.Int64
-	// compaction is the one that cleans under way.
-	compaction indexCompactions
 
 	// A test makes these small.
 	buildMemoryBytes int
 	inlineDocuments  int64
-	fewSwept         int64
-	longStretch      int64
-	mostCounted      int
-	countedAtOnce    int64
 }
 
 // Open reads the catalogue of the engine's store, or makes an empty one, and begins to remove what a crash left behind.
@@ -136,7 +133,10 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	s := &Store{engine: engine, can: engine.Capabilities(), options: o, buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments, fewSwept: fewSwept, longStretch: longStretch, mostCounted: mostCounted, countedAtOnce: countedAtOnce}
+	s := &Store{engine: engine, can: engine.Capabilities(), options: o, buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments, sweeper: noSweeper{}}
+	if o.Sweeper != nil {
+		s.sweeper = o.Sweeper(s)
+	}
 	s.latches.seed = maphash.MakeSeed()
 	s.hold.Store(notHeld)
 	if !s.can.Counters {
@@ -166,8 +166,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 // Close waits for work in the background to stop. Every View and Txn must have ended.
 func (s *Store) Close() error {
 	s.garbage.stop()
-	s.compaction.stop()
-	s.stopCounting()
+	s.sweeper.Close()
 	return nil
 }
 

@@ -30,6 +30,7 @@ func indexParser() *index.Parser {
 // fixture is a store in memory under a clock that the test turns.
 type fixture struct {
 	*Store
+	Drivers
 	t       *testing.T
 	clock   *clock.Fake
 	parser  *index.Parser
@@ -59,12 +60,8 @@ func newFixture(t *testing.T) *fixture {
 
 func (f *fixture) open() {
 	f.t.Helper()
-	s, err := Open(context.Background(), f.engine, f.options)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.Store = s
-	f.fewSwept, f.longStretch = 1, 2
+	f.must(f.openOn(f.engine, f.options))
+	f.Bounds().Few, f.Bounds().LongStretch = 1, 2
 }
 
 // online makes every index build one beside writers, with runs on disk.
@@ -191,8 +188,8 @@ func (f *fixture) sweep(ns namespace.NS) (n int64) {
 // expire deletes what is due by the rule, one by one.
 func (f *fixture) expire(ns namespace.NS, rule *policy.Rule) int64 {
 	f.t.Helper()
-	defer func(n int64) { f.fewSwept = n }(f.fewSwept)
-	f.fewSwept = math.MaxInt64
+	defer func(n int64) { f.Bounds().Few = n }(f.Bounds().Few)
+	f.Bounds().Few = math.MaxInt64
 	n, err := f.deleteDue(context.Background(), f.find([]namespace.NS{ns})[0], rule, f.Now(), besideWriters)
 	f.must(err)
 	return n

@@ -19,7 +19,7 @@ func TestSweepCountsLittle(t *testing.T) {
 	const each = 8
 	for limit, want := range map[int]int64{each / 2: each, each + 1: 2 * each} {
 		f := newFixture(t)
-		f.mostCounted = limit
+		f.Bounds().MostCounted = limit
 		f.createIndexes(testNS, `{key: {d: 1}, name: "d", expireAfterSeconds: 1}`, `{key: {a: 1}, name: "a"}`)
 		slot := epoch.UnixMilli() / expiryorder.NarrowestSlot * expiryorder.NarrowestSlot
 		for i := range each {

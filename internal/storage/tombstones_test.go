@@ -11,7 +11,7 @@ import (
 func TestMarked(t *testing.T) {
 	for name, unmark := range map[string]func(f *fixture){
 		"cleaned one by one": func(f *fixture) {
-			f.fewSwept = math.MaxInt64
+			f.Bounds().Few = math.MaxInt64
 			f.vacuumTo(func() bool { return false })
 		},
 		"cleaned in stretches": func(f *fixture) { f.vacuumTo(func() bool { return false }) },
@@ -43,7 +43,7 @@ func TestMarked(t *testing.T) {
 				f.insertDated(id, f.Now()+int64(id))
 			}
 			f.clock.Advance(time.Second + 40*time.Millisecond)
-			if f.fewSwept = 1; name == "all swept" {
+			if f.Bounds().Few = 1; name == "all swept" {
 				f.sweepTested(1)
 			} else {
 				f.sweepTested(2)

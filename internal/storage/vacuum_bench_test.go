@@ -26,7 +26,7 @@ func benchVacuum(b *testing.B, living, of int) {
 	}
 	dir := b.TempDir()
 	f := benchStoreIn(b, dir, `{key: {d: 1}, name: "d", expireAfterSeconds: 1}`, `{key: {a: 1}, name: "a"}`)
-	f.benchMixed(b, max(b.N, 2*fewSwept)*of/(of-living), living, of)
+	f.benchMixed(b, max(b.N, 2*int(f.Bounds().Few))*of/(of-living), living, of)
 	f.clock.Advance(time.Second)
 	f.reopenBench(b, dir)
 	c := f.current.Load().collections[f.current.Load().catalog.Collection(benchNS).ID]

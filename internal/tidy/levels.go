@@ -26,6 +26,7 @@ func house() []level {
 		{"engine", []string{"internal/kv/..."}},
 		{"layout", []string{"internal/storage/layout", "internal/storage/expiryorder", "internal/storage/recordset", "internal/storage/walk", "internal/storage/due", "internal/storage/build", "internal/storage/expiry", "internal/storage/duplicate", "internal/storage/salvage"}},
 		{"storage", []string{"internal/storage"}},
+		{"reclaim", []string{"internal/storage/sweeper"}},
 		{"plans", []string{"internal/plancache", "internal/planner", "internal/exec", "internal/query"}},
 		{"services", []string{"internal/operation", "internal/parameter", "internal/ttl", "internal/session", "internal/cursor", "internal/writegate"}},
 		{"protocol", []string{"internal/wire"}},

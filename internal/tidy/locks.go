@@ -13,15 +13,15 @@ import (
 // that: it keeps such work apart, and nobody who only looks takes it.
 func heldLocks() map[string]string {
 	return map[string]string{
-		"committer.ingest": "tables, which keeps apart who changes the list of tables as a whole; no reader takes it",
-		"Store.CountOrder": "state.counting, so that a collection is counted by one at a time",
-		"Store.countOrder": "state.counting, likewise",
-		"collector.wait":   "a sync.Cond gives the lock back while it waits",
-		"Store.rewrite":    "compaction.mu, which one index compaction holds as long as it takes",
-		"Store.Recluster":  "one slice of reclustering at a time in a collection",
-		"Store.Vacuum":     "one slice of vacuuming at a time in a collection",
-		"Monitor.standing": "fronts.mu, taken by serverStatus alone, for a bounded number of keys",
-		"Gate.Shut":        "one shuts the gate at a time; who enters does not take it",
+		"committer.ingest":   "tables, which keeps apart who changes the list of tables as a whole; no reader takes it",
+		"Sweeper.CountOrder": "counting, so that a collection is counted by one at a time",
+		"Sweeper.countOrder": "counting, likewise",
+		"collector.wait":     "a sync.Cond gives the lock back while it waits",
+		"Sweeper.rewrite":    "compaction.mu, which one index compaction holds as long as it takes",
+		"Sweeper.Recluster":  "one slice of reclustering at a time in a collection",
+		"Sweeper.Vacuum":     "one slice of vacuuming at a time in a collection",
+		"Monitor.standing":   "fronts.mu, taken by serverStatus alone, for a bounded number of keys",
+		"Gate.Shut":          "one shuts the gate at a time; who enters does not take it",
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/sweeper"
 )
 
 const (
@@ -63,7 +63,7 @@ func (s *visit) tryAtOnce(ctx context.Context) (done, busy bool, err error) {
 }
 
 func (s *visit) mayBeAtOnce() bool {
-	if s.careful > 0 || s.store.Few(len(s.progress.staged)) || !s.params.BatchDeletes.Get() || s.recorder.Wants(s.ns.DB) {
+	if s.careful > 0 || s.sweeper.Few(len(s.progress.staged)) || !s.params.BatchDeletes.Get() || s.recorder.Wants(s.ns.DB) {
 		return false
 	}
 	now := s.clock.Now()
@@ -73,12 +73,12 @@ func (s *visit) mayBeAtOnce() bool {
 	return a == nil || !now.Before(a.singly)
 }
 
-func (s *visit) sweepAll(ctx context.Context) (storage.Swept, bool, error) {
+func (s *visit) sweepAll(ctx context.Context) (sweeper.Swept, bool, error) {
 	if err := s.gate.Enter(ctx); err != nil {
-		return storage.Swept{}, false, err
+		return sweeper.Swept{}, false, err
 	}
 	defer s.gate.Leave()
-	return s.store.Sweep(ctx, s.target.Collection, &s.rule, s.at)
+	return s.sweeper.Sweep(ctx, s.target.Collection, &s.rule, s.at)
 }
 
 // deleteSingly puts off the next try.

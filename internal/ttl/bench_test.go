@@ -20,6 +20,7 @@ import (
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/sweeper"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
 
@@ -69,7 +70,7 @@ func benchmarkPass(b *testing.B, x benched) {
 	}
 	m := ttl.New(ttl.Options{Clock: c, Params: params, Ops: operation.NewRegistry(c), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	indexes := index.NewParser(match.NewParser())
-	store, err := storage.Open(context.Background(), engine, storage.Options{Clock: c, Indexes: indexes, OnDDL: m.OnDDL, OnDeadline: m.OnDeadline})
+	store, sweeps, err := sweeper.Open(context.Background(), engine, storage.Options{Clock: c, Indexes: indexes, OnDDL: m.OnDDL, OnDeadline: m.OnDeadline})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func benchmarkPass(b *testing.B, x benched) {
 	if x.singly {
 		recorder = watched{}
 	}
-	if err := m.Connect(store, ttl.Open{}, recorder); err != nil {
+	if err := m.Connect(store, sweeps, ttl.Open{}, recorder); err != nil {
 		b.Fatal(err)
 	}
 	ns := namespace.NS{DB: "db", Coll: "c"}

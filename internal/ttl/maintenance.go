@@ -12,8 +12,8 @@ import (
 )
 
 // Maintenance is what collections whose records lie in the order of their expiry need beside sweeps, and nobody waits for:
-// records that were stored before there was the order, or under another, are moved to where they belong (Store.Recluster), and
-// index entries whose records were swept are removed (Store.Vacuum). A loop of its own does it, in slices of a few
+// records that were stored before there was the order, or under another, are moved to where they belong (Sweeper.Recluster), and
+// index entries whose records were swept are removed (Sweeper.Vacuum). A loop of its own does it, in slices of a few
 // milliseconds, a slice of each collection in turn, and rests between them as sweeps do.
 //
 // Records are moved as soon as there are any to move: until all lie in order, documents are deleted one by one. Entries are
@@ -256,14 +256,14 @@ func (m *Monitor) doTask(ctx context.Context, collection uint32, c *maintenanceT
 }
 
 func (m *Monitor) recluster(ctx context.Context, collection uint32, c *maintenanceTask) (step, error) {
-	moved, more, err := m.store.Recluster(ctx, collection, reclusteredAtOnce)
+	moved, more, err := m.sweeper.Recluster(ctx, collection, reclusteredAtOnce)
 	if err != nil {
 		return step{}, err
 	}
 	c.moved += int64(moved)
 	c.untold = c.untold || moved > 0
 	m.metrics.reclustered.Add(int64(moved))
-	order, _ := m.store.Reclustered(collection)
+	order, _ := m.sweeper.Reclustered(collection)
 	if !more {
 		m.mayBeSwept(collection)
 		err = m.tellOrdered(ctx, collection, c)
@@ -274,7 +274,7 @@ func (m *Monitor) recluster(ctx context.Context, collection uint32, c *maintenan
 
 // count goes on with what a sweep has to know of the collection first.
 func (m *Monitor) count(ctx context.Context, collection uint32, c *maintenanceTask) (step, error) {
-	more, err := m.store.CountOrder(ctx, collection, countedInSlice)
+	more, err := m.sweeper.CountOrder(ctx, collection, countedInSlice)
 	if err != nil {
 		return step{}, err
 	}
@@ -289,9 +289,9 @@ func (m *Monitor) tellOrdered(ctx context.Context, collection uint32, c *mainten
 	if !c.untold {
 		return nil
 	}
-	left, err := m.store.Unclustered(ctx, collection, 1)
+	left, err := m.sweeper.Unclustered(ctx, collection, 1)
 	coll := m.store.Catalog().ByID(collection)
-	if _, moved := m.store.Reclustered(collection); err == nil && left == 0 && coll != nil && moved > 0 { // it may have another order since
+	if _, moved := m.sweeper.Reclustered(collection); err == nil && left == 0 && coll != nil && moved > 0 { // it may have another order since
 		m.log.Info("TTL: put all records in order", "namespace", coll.NS.String(), "numMoved", moved)
 	}
 	c.untold = err != nil
@@ -316,7 +316,7 @@ func (m *Monitor) vacuum(ctx context.Context, collection uint32, c *maintenanceT
 			return did, err
 		}
 	}
-	removed, more, err := m.store.Vacuum(ctx, collection, vacuumedAtOnce)
+	removed, more, err := m.sweeper.Vacuum(ctx, collection, vacuumedAtOnce)
 	if err != nil {
 		return did, err
 	}
@@ -393,7 +393,7 @@ type Order struct {
 
 func (m *Monitor) order(ctx context.Context, r *storage.Reader) (o Order, err error) {
 	collection := r.Catalog().ID
-	if o.Unclustered, err = m.store.Unclustered(ctx, collection, maxUnclustered); err != nil {
+	if o.Unclustered, err = m.sweeper.Unclustered(ctx, collection, maxUnclustered); err != nil {
 		return o, err
 	}
 	o.Ordered, o.Exact = o.Unclustered == 0, o.Unclustered < maxUnclustered

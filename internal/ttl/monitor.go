@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/sweeper"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -39,6 +40,7 @@ type Monitor struct {
 	hooks    Hooks
 	client   *operation.Client
 	store    *storage.Store
+	sweeper  *sweeper.Sweeper
 	metrics  *metrics
 	meter    meter
 	pacer    pacer        // of passes, which run one at a time
@@ -88,9 +90,9 @@ func New(o Options) *Monitor {
 }
 
 // Connect gives the monitor what it works on and with, before Start and RunPass: the store, whose OnDDL and OnDeadline are
-// the monitor's, the gate it goes through, and who takes account. It holds expiry when the command line says so, which may fail.
-func (m *Monitor) Connect(s *storage.Store, g Gate, r Recorder) error {
-	m.store, m.gate, m.recorder = s, g, r
+// the monitor's, its sweeper, the gate it goes through, and who takes account. It holds expiry when the command line says so, which may fail.
+func (m *Monitor) Connect(s *storage.Store, sweeps *sweeper.Sweeper, g Gate, r Recorder) error {
+	m.store, m.sweeper, m.gate, m.recorder = s, sweeps, g, r
 	m.time.begin(s.TimeSeen())
 	m.time.look()
 	for _, coll := range s.Catalog().All() {

@@ -30,6 +30,7 @@ import (
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/sweeper"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
 
@@ -131,12 +132,13 @@ func (w *world) open() {
 		Load:        w.load,
 	}})
 	w.indexes = index.NewParser(match.NewParser())
-	w.store, err = storage.Open(context.Background(), w.engine, storage.Options{Clock: w.clock, Indexes: w.indexes,
+	var sweeps *sweeper.Sweeper
+	w.store, sweeps, err = sweeper.Open(context.Background(), w.engine, storage.Options{Clock: w.clock, Indexes: w.indexes,
 		HideExpired: w.expiry.HideExpired.Get, Held: w.monitor.Hold, Grace: w.expiry.Grace, HidesUpTo: w.monitor.HidesUpTo, OnDDL: w.monitor.OnDDL, OnDeadline: w.monitor.OnDeadline})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.monitor.Connect(w.store, w.gate, w); err != nil {
+	if err := w.monitor.Connect(w.store, sweeps, w.gate, w); err != nil {
 		w.t.Fatal(err)
 	}
 }

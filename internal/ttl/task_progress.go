@@ -121,8 +121,8 @@ func (k *keeper) extent(r *storage.Reader, did step) (done, left int64, err erro
 		return did.done, left, err
 	}
 	collection := r.Catalog().ID
-	_, done = k.store.Reclustered(collection)
-	if left, err = k.store.Unclustered(k.ctx, collection, maxUnclustered); err != nil || left < maxUnclustered {
+	_, done = k.sweeper.Reclustered(collection)
+	if left, err = k.sweeper.Unclustered(k.ctx, collection, maxUnclustered); err != nil || left < maxUnclustered {
 		return done, left, err
 	}
 	documents, err := r.Stored()

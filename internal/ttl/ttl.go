@@ -27,7 +27,7 @@
 //
 // # Invariants
 //
-//   - Nothing is deleted but by Store.Sweep, and by Writer.ExpireMany, which looks at the document and the rule in the deleting
+//   - Nothing is deleted but by Sweeper.Sweep, and by Writer.ExpireMany, which looks at the document and the rule in the deleting
 //     transaction.
 //   - With ttlMonitorPrecise, the agenda's time for a collection is never later than its earliest deadline that is still
 //     to come; deadlines that have passed were dealt with, or wait for the next pass over everything.

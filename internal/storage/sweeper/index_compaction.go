@@ -1,13 +1,13 @@
-package storage
+package sweeper
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/expiry"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 )
@@ -20,9 +20,9 @@ import (
 // slices have read is what is there at the end because nothing was committed since the beginning; views need not be kept.
 type indexCompaction struct {
 	expiry.Compaction
-	c       *collection // as it was at the beginning
-	after   []byte      // where the round stood then
-	commits int64       // of the collection, until then
+	c       storage.Collection // as it was at the beginning
+	after   []byte             // where the round stood then
+	commits int64              // of the collection, until then
 }
 
 // indexCompactions is the one under way in the store, of whatever collection: who begins another ends it.
@@ -32,8 +32,6 @@ type indexCompactions struct {
 }
 
 const (
-	// longStretch is how many entries an index has at least that is worth it: tables are written, and synced.
-	longStretch = 50_000
 	// rewrittenBytes is how much is put in place at once.
 	rewrittenBytes = 32 << 20
 	// rewrittenPerEntry is how many entries are looked at for each that Vacuum may remove: nobody waits for a lock.
@@ -61,14 +59,13 @@ func (r *indexCompactions) stop() {
 }
 
 // rewrite is a slice of Vacuum, or does nothing: ok is false then. The caller holds the collection's vacuuming.
-func (s *Store) rewrite(ctx context.Context, c *collection, limit int) (removed int, ok bool, err error) {
+func (s *Sweeper) rewrite(ctx context.Context, c storage.Collection, at *vacuuming, limit int) (removed int, ok bool, err error) {
 	if !s.can.Tables {
 		return 0, false, nil
 	}
 	s.compaction.mu.Lock()
 	defer s.compaction.mu.Unlock()
-	at := &c.state.vacuuming
-	commits := c.state.writes.Load()
+	commits := c.Commits()
 	quiet := at.writes == commits
 	at.writes = commits
 	w := at.compaction
@@ -76,27 +73,28 @@ func (s *Store) rewrite(ctx context.Context, c *collection, limit int) (removed 
 		s.giveUp(at)
 		return 0, false, nil
 	}
-	view, err := s.View(ctx)
+	view, err := s.store.View(ctx)
 	if err != nil {
 		return 0, false, err
 	}
 	defer view.Close()
-	r := view.read(c)
-	t := c.nextTable(at.round.Index)
+	r := c.Read(view)
+	t := nextTable(c, at.round.Index)
 	if w == nil {
 		if first, err := at.begin(r); err != nil || at.contended || t == nil || !quiet && !first {
 			return 0, false, err
 		}
-		if w, err = s.beginCompaction(r, t, at, commits); w == nil || err != nil {
+		if w, err = s.beginCompaction(c, r, t, at, commits); w == nil || err != nil {
 			return 0, false, err
 		}
 	}
-	dead, err := r.swept()
+	dates := r.Dates()
+	dead, err := dates.State.Tombstones()
 	if err != nil {
 		s.giveUp(at)
 		return 0, true, err
 	}
-	ended, err := w.Slice(ctx, view.reader, t.Entries, dead, &at.round, limit*rewrittenPerEntry)
+	ended, err := w.Slice(ctx, dates.Snapshot, t.Entries, dead, &at.round, limit*rewrittenPerEntry)
 	if err == nil && (ended || !at.round.Dense || w.Into.Size() >= rewrittenBytes) {
 		removed, err = s.finish(ctx, w, t, at, ended)
 	}
@@ -107,11 +105,11 @@ func (s *Store) rewrite(ctx context.Context, c *collection, limit int) (removed 
 }
 
 // begin begins a round if none is under way. Nobody knows then whether the collection is quiet: the sweep was a commit.
-func (c *vacuuming) begin(r *Reader) (first bool, err error) {
+func (c *vacuuming) begin(r *storage.Reader) (first bool, err error) {
 	if c.round.Begun != nil {
 		return false, nil
 	}
-	ms, err := r.swept()
+	ms, err := r.Dates().State.Tombstones()
 	if err != nil || len(ms) == 0 {
 		return false, err
 	}
@@ -120,9 +118,10 @@ func (c *vacuuming) begin(r *Reader) (first bool, err error) {
 }
 
 // nextTable is the index with the least number that is not below number.
-func (c *collection) nextTable(number uint32) (next *tableIndex) {
-	for _, t := range c.indexes {
-		if t.ID >= number && (next == nil || t.ID < next.ID) {
+func nextTable(c storage.Collection, number uint32) (next *expiry.Table) {
+	tables := c.Tables()
+	for i := range tables {
+		if t := &tables[i]; t.ID >= number && (next == nil || t.ID < next.ID) {
 			next = t
 		}
 	}
@@ -130,25 +129,25 @@ func (c *collection) nextTable(number uint32) (next *tableIndex) {
 }
 
 // beginCompaction begins at what is left of the index, or returns nil when that is not worth it.
-func (s *Store) beginCompaction(r *Reader, t *tableIndex, at *vacuuming, commits int64) (*indexCompaction, error) {
+func (s *Sweeper) beginCompaction(c storage.Collection, r *storage.Reader, t *expiry.Table, at *vacuuming, commits int64) (*indexCompaction, error) {
 	if t.ID > at.round.Index {
 		at.round.Index, at.round.After = t.ID, nil
 	}
-	if entries, err := r.Entries(t.Definition); err != nil || entries < s.longStretch {
+	if entries, err := r.Entries(t.Definition); err != nil || entries < s.Limits.LongStretch {
 		return nil, err
 	}
 	into, err := s.engine.Replace(expiry.Behind(t.Entries, at.round.After))
 	if err != nil {
 		return nil, err
 	}
-	w := &indexCompaction{Compaction: expiry.Compaction{Into: into}, c: r.c, after: slices.Clone(at.round.After), commits: commits}
+	w := &indexCompaction{Compaction: expiry.Compaction{Into: into}, c: c, after: slices.Clone(at.round.After), commits: commits}
 	s.compaction.begin(w)
 	at.compaction = w
 	return w, nil
 }
 
 // giveUp goes back to where the compaction began, and leaves the rest of the round to transactions.
-func (s *Store) giveUp(at *vacuuming) {
+func (s *Sweeper) giveUp(at *vacuuming) {
 	w := at.compaction
 	if w == s.compaction.open {
 		s.compaction.end()
@@ -157,7 +156,7 @@ func (s *Store) giveUp(at *vacuuming) {
 }
 
 // finish puts what was written in its place, if nobody has written to the collection.
-func (s *Store) finish(ctx context.Context, w *indexCompaction, t *tableIndex, at *vacuuming, ended bool) (removed int, err error) {
+func (s *Sweeper) finish(ctx context.Context, w *indexCompaction, t *expiry.Table, at *vacuuming, ended bool) (removed int, err error) {
 	end := append(slices.Clone(at.round.After), 0)
 	if ended {
 		end = layout.After(layout.TableKey(nil, t.Definition))
@@ -180,15 +179,16 @@ func (s *Store) finish(ctx context.Context, w *indexCompaction, t *tableIndex, a
 	return w.Removed, nil
 }
 
-func (s *Store) putInPlace(ctx context.Context, w *indexCompaction, t *tableIndex, end []byte) (done bool, err error) {
+func (s *Sweeper) putInPlace(ctx context.Context, w *indexCompaction, t *expiry.Table, end []byte) (done bool, err error) {
 	if err := w.Into.Seal(end); err != nil {
 		return false, err
 	}
-	if locked, err := s.lockToSweep(ctx, w.c); !locked {
+	unlock, err := s.lockSoon(ctx, w.c)
+	if unlock == nil {
 		return false, err
 	}
-	defer w.c.state.lock.release(true)
-	if w.c.state.writes.Load() != w.commits {
+	defer unlock()
+	if w.c.Commits() != w.commits {
 		return false, nil
 	}
 	note := w.Note(t.ID)
@@ -202,58 +202,11 @@ func (s *Store) putInPlace(ctx context.Context, w *indexCompaction, t *tableInde
 }
 
 // alone commits what f does, which no other transaction gets in the way of.
-func (s *Store) alone(ctx context.Context, f func(kv.Txn)) error {
+func (s *Sweeper) alone(ctx context.Context, f func(kv.Txn)) error {
 	t, err := s.engine.Begin()
 	if err != nil {
 		return err
 	}
 	f(t)
 	return t.Commit(ctx, kv.Buffered)
-}
-
-// settleCompactions makes the counters right of indexes that a crash has interrupted the compaction of.
-func (s *Store) settleCompactions(ctx context.Context) error {
-	snapshot, err := s.engine.Snapshot()
-	if err != nil {
-		return err
-	}
-	defer snapshot.Close()
-	return eachMeta(snapshot, layout.MetaCompaction, func(key, value []byte) error {
-		n, err := expiry.ReadNote(key, value)
-		if err != nil {
-			return err
-		}
-		early, err := n.IsEarly(snapshot)
-		if err != nil {
-			return err
-		}
-		if early {
-			return s.alone(ctx, n.Undo)
-		}
-		return s.alone(ctx, n.Remove)
-	})
-}
-
-// countedEarly is how many entries the counter of an index leaves out that are there, as the view sees it.
-func (r *Reader) countedEarly(index uint32) (int64, error) {
-	if !r.mayHaveTombstones() {
-		return 0, nil
-	}
-	key := layout.CompactionKey(index)
-	value, err := r.view.reader.Get(key)
-	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		return 0, nil
-	case err != nil:
-		return 0, fmt.Errorf("storage: look for what was rewritten: %w", err)
-	}
-	n, err := expiry.ReadNote(key[len(key)-4:], value)
-	if err != nil {
-		return 0, err
-	}
-	early, err := n.IsEarly(r.view.reader)
-	if err != nil || !early {
-		return 0, err
-	}
-	return n.Removed, nil
 }

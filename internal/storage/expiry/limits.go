@@ -1,0 +1,20 @@
+package expiry
+
+// Limits bound the work at whole collections. Tests make them small.
+type Limits struct {
+	// Few is how many records, or entries, are better deleted one by one: a range deletion is something that every reader has to
+	// look at until it is compacted away.
+	Few int64
+	// MostCounted is how many records are counted while the lock is held: of a slot from each of its ends, or all that there are
+	// where the histogram is not known.
+	MostCounted int
+	// CountedAtOnce is how many documents of a collection a sweep counts itself: some milliseconds.
+	CountedAtOnce int64
+	// LongStretch is how many entries an index has at least that is worth a compaction: tables are written, and synced.
+	LongStretch int64
+}
+
+// DefaultLimits are those of a server.
+func DefaultLimits() Limits {
+	return Limits{Few: 256, MostCounted: 1 << 17, CountedAtOnce: 1 << 14, LongStretch: 50_000}
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/build"
+	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
@@ -160,14 +161,14 @@ func (b *Build) begin(sides bool) error {
 			return err
 		}
 		for _, t := range b.tables {
-			c.note(garbage{layout.OfIndex, t.ID})
+			c.note(garbage.OfIndex(t.ID))
 			if !sides {
 				continue
 			}
 			if t.Side, err = c.newIndexID(); err != nil {
 				return err
 			}
-			c.note(garbage{layout.OfIndex, t.Side})
+			c.note(garbage.OfIndex(t.Side))
 		}
 		return nil
 	})
@@ -207,9 +208,9 @@ func (b *Build) finish(c *change) ([]*index.Definition, error) {
 		return nil, err
 	}
 	for _, t := range b.tables {
-		c.keep(garbage{layout.OfIndex, t.ID})
+		c.keep(garbage.OfIndex(t.ID))
 		if t.Side != 0 {
-			c.discard(garbage{layout.OfIndex, t.Side})
+			c.discard(garbage.OfIndex(t.Side))
 		}
 		stored := &storedMultikey{t.index.multikey.paths(), t.index.multikey.seenPaths.Load()}
 		setMultikey(c.kv, t.ID, stored.bits)
@@ -258,9 +259,9 @@ func (b *Build) abandon() {
 		return
 	}
 	for _, t := range b.tables {
-		b.store.garbage.add(garbage{layout.OfIndex, t.ID})
+		b.store.garbage.Add(garbage.OfIndex(t.ID))
 		if t.Side != 0 {
-			b.store.garbage.add(garbage{layout.OfIndex, t.Side})
+			b.store.garbage.Add(garbage.OfIndex(t.Side))
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (f *fixture) besideOf(ctx context.Context, during func(*Build), specs ...st
 // nothingBuilt wants no trace of a build that failed.
 func (f *fixture) nothingBuilt() {
 	f.t.Helper()
-	f.garbage.wait()
+	f.garbage.Wait()
 	nothingLeft(f.t, f.Store)
 	f.validate(testNS)
 	if c := f.current.Load().catalog.Collection(testNS); len(c.Indexes) != 1 || len(f.Builds(c.ID)) != 0 {
@@ -116,7 +116,7 @@ func buildBesideWriters(t *testing.T, rng *rand.Rand) (good bool) {
 	_, err = f.beside(func(*Build) { disturb() }, specs...)
 	h.arm(nil)
 	f.validate(testNS)
-	f.garbage.wait()
+	f.garbage.Wait()
 	nothingLeft(t, f.Store)
 	if err == nil {
 		return true
@@ -205,7 +205,7 @@ func TestUniqueBuild(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			f.validate(testNS)
-			f.garbage.wait()
+			f.garbage.Wait()
 			nothingLeft(t, f.Store)
 		})
 	}
@@ -291,7 +291,7 @@ func TestBuildAgainstChanges(t *testing.T) {
 			if !c.gone {
 				f.nothingBuilt()
 			}
-			f.garbage.wait()
+			f.garbage.Wait()
 			nothingLeft(t, f.Store)
 		})
 	}

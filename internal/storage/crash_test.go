@@ -231,7 +231,7 @@ func afterCrash(t *testing.T, disk vfs.FS, acked, begun []map[int]int) {
 	s, err := Open(context.Background(), engine, Options{Clock: clock.NewFake(epoch), Indexes: indexParser()})
 	must(t, err)
 	f := &fixture{t: t, Store: s}
-	s.garbage.wait()
+	s.garbage.Wait()
 	v, err := s.View(context.Background())
 	must(t, err)
 	for _, coll := range v.Catalog().All() {
@@ -329,7 +329,7 @@ func TestCrashInBuild(t *testing.T) {
 	if _, err = f.CreateIndexes(ctx, crashNS, f.parse(`{key: {a: 1}, name: "a"}`)); !errors.Is(err, context.Canceled) || disk == nil {
 		t.Fatalf("the build ended with %v", err)
 	}
-	s.garbage.wait()
+	s.garbage.Wait()
 	nothingLeft(t, s)
 	f.createIndexes(crashNS, `{key: {a: 1}, name: "a"}`)
 	f.validate(crashNS)
@@ -341,7 +341,7 @@ func TestCrashInBuild(t *testing.T) {
 	}
 	s, err = Open(context.Background(), engine, Options{Clock: clock.NewFake(epoch), Indexes: indexParser()})
 	must(t, err)
-	s.garbage.wait()
+	s.garbage.Wait()
 	nothingLeft(t, s)
 	f = &fixture{t: t, Store: s, parser: indexParser()}
 	f.validate(crashNS)

@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -31,7 +32,7 @@ type change struct {
 	kv      kv.Txn
 	catalog *catalog.Catalog
 	ddl     DDL // what it means
-	garbage []garbage
+	garbage []garbage.Item
 	// renew says which rules get a grace though they were not tightened; nil for none.
 	renew func(was, rule *policy.Rule) bool
 }
@@ -68,7 +69,7 @@ func (s *Store) change(ctx context.Context, f func(*change) error) error {
 		return fmt.Errorf("storage: commit a change of the catalogue: %w", err)
 	}
 	s.tell(m)
-	s.garbage.add(c.garbage...)
+	s.garbage.Add(c.garbage...)
 	return nil
 }
 
@@ -93,25 +94,25 @@ func (c *change) drop(coll *catalog.Collection) {
 	c.ddl.steps = append(c.ddl.steps, catalogStep{drop: coll.ID})
 	c.kv.Delete(layout.CollectionKey(coll.ID))
 	if !coll.IsView() {
-		c.discard(garbage{layout.OfCollection, coll.ID})
+		c.discard(garbage.OfCollection(coll.ID))
 	}
 	for _, d := range coll.Indexes {
-		c.discard(garbage{layout.OfIndex, d.ID})
+		c.discard(garbage.OfIndex(d.ID))
 	}
 	c.tell(CollectionDropped, coll, nil)
 }
 
 // discard notes what is to be removed, by a worker or at the next start.
-func (c *change) discard(g garbage) {
+func (c *change) discard(g garbage.Item) {
 	c.note(g)
 	c.garbage = append(c.garbage, g)
 }
 
 // note makes g garbage for the next start.
-func (c *change) note(g garbage) { c.kv.Set(layout.GarbageKey(g.kind, g.number), nil) }
+func (c *change) note(g garbage.Item) { g.Note(c.kv) }
 
 // keep takes back a note: it is in the catalogue now.
-func (c *change) keep(g garbage) { c.kv.Delete(layout.GarbageKey(g.kind, g.number)) }
+func (c *change) keep(g garbage.Item) { g.Keep(c.kv) }
 
 func (c *change) tell(kind EventKind, coll *catalog.Collection, d *index.Definition) {
 	c.ddl.Events = append(c.ddl.Events, Event{Kind: kind, Collection: coll.ID, UUID: coll.UUID, NS: coll.NS, Index: d})

@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/walk"
 )
@@ -507,7 +508,7 @@ func TestFewAndManyAreRemoved(t *testing.T) {
 	f := newFixture(t)
 	f.createIndexes(testNS, `{key: {a: 1}, name: "a"}`)
 	f.must(f.Write(context.Background(), testNS, creating, func(w *Writer) error {
-		for i := range 2 * fewKeys {
+		for i := range 2 * garbage.FewKeys {
 			if _, err := w.Insert(bson.Build().Int32("_id", int32(i)).Value("a", bson.ArrayOf(bson.Int32(int32(i)))).Doc()); err != nil {
 				return err
 			}
@@ -518,7 +519,7 @@ func TestFewAndManyAreRemoved(t *testing.T) {
 	f.must(err)
 	_, err = f.DropCollection(context.Background(), testNS)
 	f.must(err)
-	f.garbage.wait()
+	f.garbage.Wait()
 	nothingLeft(t, f.Store)
 	// Whoever read before goes on reading what was there.
 	r, _ := old.Collection(testNS)
@@ -529,7 +530,7 @@ func TestFewAndManyAreRemoved(t *testing.T) {
 		n++
 	}
 	f.must(errors.Join(c.Err(), c.Close(), old.Close()))
-	if n != 2*fewKeys {
+	if n != 2*garbage.FewKeys {
 		t.Errorf("%d records in the old view", n)
 	}
 }

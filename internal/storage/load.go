@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
@@ -23,7 +24,7 @@ const formatVersion = 4
 const oldestFormat = 1
 
 // load publishes the stored catalogue and returns what is to be removed.
-func (s *Store) load(ctx context.Context) ([]garbage, error) {
+func (s *Store) load(ctx context.Context) ([]garbage.Item, error) {
 	if err := s.checkFormat(ctx); err != nil {
 		return nil, err
 	}
@@ -209,29 +210,28 @@ func (m *storedMultikey) read(key []byte) error {
 	return nil
 }
 
-func readGarbage(r kv.Reader) ([]garbage, error) {
-	var left []garbage
+func readGarbage(r kv.Reader) ([]garbage.Item, error) {
+	var left []garbage.Item
 	err := eachMeta(r, layout.MetaGarbage, func(key, _ []byte) error {
-		if len(key) != 5 {
-			return fmt.Errorf("a note of garbage has the key %x", key)
-		}
-		left = append(left, garbage{key[0], binary.BigEndian.Uint32(key[1:])})
-		return nil
+		g, err := garbage.ReadNote(key)
+		left = append(left, g)
+		return err
 	})
 	return left, err
 }
 
 // checkGarbage makes sure that nothing is removed that is in use.
-func checkGarbage(c *catalog.Catalog, left []garbage) error {
-	indexes := map[uint32]bool{}
+func checkGarbage(c *catalog.Catalog, left []garbage.Item) error {
+	used := map[garbage.Item]bool{}
 	for _, coll := range c.All() {
+		used[garbage.OfCollection(coll.ID)] = true
 		for _, d := range coll.Indexes {
-			indexes[d.ID] = true
+			used[garbage.OfIndex(d.ID)] = true
 		}
 	}
 	for _, g := range left {
-		if g.kind == layout.OfCollection && c.ByID(g.number) != nil || g.kind == layout.OfIndex && indexes[g.number] {
-			return fmt.Errorf("%c%d is noted as garbage and is in the catalogue", g.kind, g.number)
+		if used[g] {
+			return fmt.Errorf("%s is noted as garbage and is in the catalogue", g)
 		}
 	}
 	return nil

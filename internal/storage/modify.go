@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/garbage"
 )
 
 // Modify changes a collection's options and its indexes' definitions in one commit: what modify returns takes the place of
@@ -93,7 +93,7 @@ func (s *Store) replace(ctx context.Context, l *loosening, next *catalog.Collect
 func (c *change) dropGone(old, next *catalog.Collection) {
 	for _, d := range old.Indexes {
 		if next.IndexByID(d.ID) == nil {
-			c.discard(garbage{layout.OfIndex, d.ID})
+			c.discard(garbage.OfIndex(d.ID))
 			if next.Index(d.Name) == nil { // otherwise it was built anew
 				c.tell(IndexDropped, next, d)
 			}

@@ -169,7 +169,7 @@ func TestChangesAgainstWriters(t *testing.T) {
 	stop()
 	work.Wait()
 	f.validate(raceNS)
-	f.garbage.wait()
+	f.garbage.Wait()
 	nothingLeft(t, f.Store)
 }
 

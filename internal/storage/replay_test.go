@@ -520,7 +520,7 @@ func (r *replay) times() {
 
 func (r *replay) reopen() {
 	r.t.Helper()
-	r.fixture.Store.garbage.wait()
+	r.fixture.Store.garbage.Wait()
 	r.deliver()
 	r.must(errors.Join(r.Store.Close(), r.follower.Store.Close()))
 	r.open()
@@ -531,7 +531,7 @@ func (r *replay) reopen() {
 // compare brings the second store up to date and compares it with the first.
 func (r *replay) compare(when string) {
 	r.t.Helper()
-	r.Store.garbage.wait()
+	r.Store.garbage.Wait()
 	r.deliver()
 	differ(r.t, when+": keys", keysOf(r.t, r.engine), keysOf(r.t, r.follower.engine))
 	number, at := r.engine.Last()
@@ -746,5 +746,5 @@ func (r *replay) takeOver() {
 	for _, entry := range next.Store.current.Load().catalog.All() {
 		next.validate(entry.NS)
 	}
-	next.Store.garbage.wait()
+	next.Store.garbage.Wait()
 }

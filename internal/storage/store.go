@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
@@ -89,7 +90,7 @@ type Store struct {
 	current atomic.Pointer[version]
 	ddl     ddl
 	latches latches
-	garbage *collector
+	garbage *garbage.Collector
 	sweeper Sweeper
 	// views are those that ended and that nobody knows any more.
 	views sync.Pool
@@ -147,17 +148,17 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("storage: open: %w", err)
 	}
-	s.garbage = startCollector(s)
+	s.garbage = garbage.Start(engine, o.Logger)
 	if o.Follows {
 		return s, nil
 	}
-	s.garbage.add(left...)
+	s.garbage.Add(left...)
 	err = s.upgrade(ctx)
 	if err == nil {
 		err = s.upgradeOrder(ctx)
 	}
 	if err != nil {
-		s.garbage.stop()
+		s.garbage.Stop()
 		return nil, fmt.Errorf("storage: open: %w", err)
 	}
 	return s, nil
@@ -165,7 +166,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 
 // Close waits for work in the background to stop. Every View and Txn must have ended.
 func (s *Store) Close() error {
-	s.garbage.stop()
+	s.garbage.Stop()
 	s.sweeper.Close()
 	return nil
 }

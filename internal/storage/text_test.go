@@ -277,14 +277,14 @@ func (x *script) list() (out string) {
 
 func (x *script) drop() string {
 	_, err := x.DropCollection(context.Background(), x.ns())
-	x.garbage.wait()
+	x.garbage.Wait()
 	nothingLeft(x.t, x.Store)
 	return failed(err)
 }
 
 func (x *script) dropDatabase() string {
 	dropped, err := x.DropDatabase(context.Background(), x.d.CmdArgs[0].Key)
-	x.garbage.wait()
+	x.garbage.Wait()
 	nothingLeft(x.t, x.Store)
 	if err != nil {
 		return failed(err)
@@ -357,7 +357,7 @@ func (x *script) restart() string {
 
 // dump shows every key and value of the store; of a catalogue entry without its uuid.
 func (x *script) dump() (out string) {
-	x.garbage.wait()
+	x.garbage.Wait()
 	v, err := x.View(context.Background())
 	x.must(err)
 	defer v.Close()

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
@@ -29,8 +30,8 @@ func (f *fixture) asFormat1(coll uint32) {
 	for i, d := range c.Indexes {
 		b.Object(bson.IndexKey(i)).Int64("id", int64(d.ID)).Document("spec", d.Spec).End()
 		if d.Kind != index.Ordered {
-			for _, start := range (garbage{layout.OfIndex, d.ID}).ranges() {
-				_, err := deleteFew(x, start)
+			for _, start := range garbage.OfIndex(d.ID).Ranges() {
+				_, err := garbage.DeleteFew(x, start)
 				f.must(err)
 			}
 		}

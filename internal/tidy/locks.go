@@ -16,7 +16,7 @@ func heldLocks() map[string]string {
 		"committer.ingest":   "tables, which keeps apart who changes the list of tables as a whole; no reader takes it",
 		"Sweeper.CountOrder": "counting, so that a collection is counted by one at a time",
 		"Sweeper.countOrder": "counting, likewise",
-		"collector.wait":     "a sync.Cond gives the lock back while it waits",
+		"Collector.Wait":     "a sync.Cond gives the lock back while it waits",
 		"Sweeper.rewrite":    "compaction.mu, which one index compaction holds as long as it takes",
 		"Sweeper.Recluster":  "one slice of reclustering at a time in a collection",
 		"Sweeper.Vacuum":     "one slice of vacuuming at a time in a collection",

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/ttl"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -64,14 +65,14 @@ func (op *Op) massExpiryGuard() float64 {
 // guards says whether there is a guard.
 func guards(limit float64) bool { return limit > 0 && limit < 1 }
 
-func exceeds(e *storage.Expiring, how storage.OnHidden, limit float64) bool {
+func exceeds(e *ttlchange.Effect, how storage.OnHidden, limit float64) bool {
 	going, of, _ := ofGuard(e, how)
 	return float64(going) > limit*float64(of)
 }
 
 // ofGuard is how many documents go, of how many there are: those that a command deletes, because they would be seen again,
 // are among both.
-func ofGuard(e *storage.Expiring, how storage.OnHidden) (going, of, deleted int64) {
+func ofGuard(e *ttlchange.Effect, how storage.OnHidden) (going, of, deleted int64) {
 	if !how.Keep {
 		deleted = e.Hidden
 	}
@@ -87,7 +88,7 @@ func unmoved(seen, c *catalog.Collection) error {
 }
 
 // appendExpiring appends what a dry run tells.
-func (op *Op) appendExpiring(b *bson.Builder, e *storage.Expiring, how storage.OnHidden) {
+func (op *Op) appendExpiring(b *bson.Builder, e *ttlchange.Effect, how storage.OnHidden) {
 	b.Bool("dryRun", true).Int64("documents", e.Documents).Int64("wouldExpire", e.Would)
 	switch {
 	case len(e.Gone) == 0:
@@ -114,7 +115,7 @@ func (op *Op) appendExpiring(b *bson.Builder, e *storage.Expiring, how storage.O
 }
 
 // appendGone appends the TTLs that hide, and do not any more or not as much, with how many documents each hides.
-func appendGone(b *bson.Builder, gone []storage.GoneTTL) {
+func appendGone(b *bson.Builder, gone []ttlchange.Gone) {
 	if len(gone) == 0 {
 		return
 	}
@@ -141,7 +142,7 @@ func (op *Op) noteHidden(b *bson.Builder, done storage.Loosened) {
 	}
 }
 
-func appendChangedTTL(b *bson.Builder, t *storage.ChangedTTL) {
+func appendChangedTTL(b *bson.Builder, t *ttlchange.Changed) {
 	appendRuleName(b, t.Rule.Name(), t.Rule.Kind == policy.Series)
 	b.String("field", t.Rule.Field()).Number("expireAfterSeconds", t.Rule.Seconds)
 	b.Int64("wouldExpire", t.Would)

@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
 
@@ -39,7 +40,7 @@ func TestGuarded(t *testing.T) {
 		seen := &catalog.Collection{}
 		err := op.guarded(namespace.NS{DB: "test", Coll: "c"}, storage.OnHidden{Force: c.force}, func() (storage.DryRun, error) {
 			counted++
-			return storage.DryRun{Of: seen, Expiring: storage.Expiring{Documents: 10, Would: int64(c.would)}}, nil
+			return storage.DryRun{Of: seen, Expiring: ttlchange.Effect{Documents: 10, Would: int64(c.would)}}, nil
 		}, func(was *catalog.Collection) error {
 			if (was == seen) != (counted > 0) {
 				t.Errorf("%+v: applied to %v", c, was)

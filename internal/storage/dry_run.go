@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
 // DryRun is what CreateIndexes or Modify would do. What was asked is what was committed when it was looked at: others
@@ -17,7 +18,7 @@ type DryRun struct {
 	Of *catalog.Collection
 	// Made is what CreateIndexes would report.
 	Made     Created
-	Expiring Expiring
+	Expiring ttlchange.Effect
 }
 
 // DryRunIndexes is CreateIndexes that changes nothing: it fails as that would and says what would expire at now. When
@@ -62,7 +63,7 @@ func (s *Store) dryRunFirst(ns namespace.NS, parse func(*catalog.Collection) ([]
 	}
 	h.Made = p.made(c)
 	h.Made.Collection = true
-	h.Expiring.TTLs = changedTTLs(c, p.next(c))
+	h.Expiring.TTLs = ttlchange.ChangedOf(c.rules, rulesOf(p.next(c)))
 	return h, nil
 }
 
@@ -143,7 +144,7 @@ func (s *Store) DryRunDrop(ctx context.Context, ns namespace.NS, now int64, pick
 }
 
 // dryRunOn says what expires when c becomes next, and fails as the build of the indexes given would.
-func (s *Store) dryRunOn(ctx context.Context, c *collection, now int64, next *catalog.Collection, build []*index.Definition) (e Expiring, err error) {
+func (s *Store) dryRunOn(ctx context.Context, c *collection, now int64, next *catalog.Collection, build []*index.Definition) (e ttlchange.Effect, err error) {
 	v, err := s.ViewAt(ctx, now)
 	if err != nil {
 		return e, err
@@ -153,17 +154,21 @@ func (s *Store) dryRunOn(ctx context.Context, c *collection, now int64, next *ca
 	if !ok {
 		return e, notFound(c.NS)
 	}
+	before, after := r.beforeChange(), rulesOf(next)
 	defer func() {
-		if err == nil {
-			err = r.expiringHidden(&e, next)
+		if err != nil {
+			return
+		}
+		if err = before.AddHidden(&e, after); err == nil && e.Hidden > 0 {
+			e.Held = s.held(r.c)
 		}
 	}()
 	if len(build) == 0 {
-		return r.expiring(next, nil)
+		return before.Expiring(after, nil)
 	}
 	b := s.newBuild(ctx, c, build)
 	defer b.close()
-	if e, err = r.expiring(next, b.try); err == nil {
+	if e, err = before.Expiring(after, b.try); err == nil {
 		err = b.tryUnique()
 	}
 	return e, err

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/testseed"
 )
 
@@ -34,10 +35,11 @@ func TestExpiring(t *testing.T) {
 			for range 20 {
 				f.read(datedNS, func(r *Reader) error {
 					next := f.otherTTL(random, r.Catalog())
-					byDocuments, err := r.expiring(next, func(Record) error { return nil })
+					before, after := r.beforeChange(), rulesOf(next)
+					byDocuments, err := before.Expiring(after, func(Record) error { return nil })
 					f.must(err)
-					quick, err := r.expiring(next, nil)
-					if len(quick.TTLs) == 1 && r.keysTell(&quick.TTLs[0]) {
+					quick, err := before.Expiring(after, nil)
+					if len(quick.TTLs) == 1 && before.KeysTell(&quick.TTLs[0]) {
 						byKeys++
 						quick.TTLs[0].Already = byDocuments.TTLs[0].Already // of hidden ones the documents do not tell
 					}
@@ -76,7 +78,7 @@ func (f *fixture) otherTTL(random *rand.Rand, c *catalog.Collection) *catalog.Co
 	return next.WithIndexes(defs)
 }
 
-func expiringText(e Expiring) string {
+func expiringText(e ttlchange.Effect) string {
 	text := fmt.Sprintf("%d of %d", e.Would, e.Documents)
 	for _, t := range e.TTLs {
 		text += fmt.Sprintf(", %q %d s: %d (%d)", t.Rule.Name(), t.Rule.Seconds, t.Would, t.Already)

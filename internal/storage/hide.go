@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -51,7 +52,7 @@ func (s *Store) StopHiding(ctx context.Context, how OnHidden, set func() error) 
 
 // renewGraces gives the rules of a collection a grace that hide because all do: what they hid would be deleted as soon as it is seen.
 func (s *Store) renewGraces(ctx context.Context, c *collection) error {
-	if len(c.hiddenByAll()) == 0 {
+	if len(ttlchange.HiddenByAll(c.rules)) == 0 {
 		return nil
 	}
 	found, release, err := s.lockToChange(ctx, c.NS)
@@ -69,22 +70,12 @@ func (s *Store) renewGraces(ctx context.Context, c *collection) error {
 	})
 }
 
-// hiddenByAll are the collection's rules that hide because all do.
-func (c *collection) hiddenByAll() (rules []*policy.Rule) {
-	for i := range c.rules.All() {
-		if rule := &c.rules.All()[i]; rule.Hides(true) && !rule.Hides(false) {
-			rules = append(rules, rule)
-		}
-	}
-	return rules
-}
-
 func (s *Store) expireAmongWriters(ctx context.Context, how OnHidden) (done Loosened, err error) {
 	for _, c := range s.withTTL() {
 		if how.Keep || s.held(c) != "" && !how.Force {
 			continue
 		}
-		for _, rule := range c.hiddenByAll() {
+		for _, rule := range ttlchange.HiddenByAll(c.rules) {
 			n, err := s.deleteDue(ctx, c, rule, s.hidingTime(), besideWriters)
 			if done.Deleted += n; err != nil && !mongoerr.Is(err, mongoerr.NamespaceNotFound) {
 				return done, err
@@ -123,7 +114,7 @@ func (s *Store) stopHiding(ctx context.Context, how OnHidden, set func() error, 
 	s.freeze(&s.frozen)
 	defer s.frozen.Store(0)
 	for _, c := range all {
-		l := &loosening{store: s, how: how, c: c, after: c.rules, rules: c.hiddenByAll()}
+		l := &loosening{store: s, how: how, c: c, after: c.rules, rules: ttlchange.HiddenByAll(c.rules)}
 		if err := l.stopHiding(ctx); err != nil {
 			return false, err
 		}
@@ -144,8 +135,8 @@ func (l *loosening) stopHiding(ctx context.Context) error {
 			return err
 		}
 		defer v.Close()
-		h, err := v.read(l.c).hiddenBy(l.rules, l.after, false)
-		l.done.Kept = h.shown
+		h, err := v.read(l.c).beforeChange().Hidden(l.rules, l.after, false)
+		l.done.Kept = h.Shown
 		return err
 	case !l.deletes():
 		return l.refuse(ctx)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
-	"github.com/ebbdb/ebb/internal/storage/recordset"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -65,17 +65,7 @@ type loosening struct {
 func (l *loosening) toBe(c *collection, next *catalog.Collection) {
 	l.all = l.store.options.HideExpired()
 	l.c, l.after = c, rulesOf(next)
-	l.rules = c.shownBy(l.after, l.all)
-}
-
-// shownBy are the collection's rules that hide and that after does not have any more, or not as strictly.
-func (c *collection) shownBy(after policy.Rules, all bool) (rules []*policy.Rule) {
-	for i := range c.rules.All() {
-		if rule := &c.rules.All()[i]; rule.Hides(all) && rule.IsLoosened(after, all) {
-			rules = append(rules, rule)
-		}
-	}
-	return rules
+	l.rules = ttlchange.Shown(c.rules, l.after, l.all)
 }
 
 // deletes says whether what is hidden is deleted first.
@@ -185,8 +175,8 @@ func (l *loosening) published() {
 		return
 	}
 	l.before.ctx = context.WithoutCancel(l.before.ctx)
-	h, err := l.before.read(l.c).hiddenBy(l.rules, l.after, l.all)
-	if l.done.Kept = h.shown; err != nil {
+	h, err := l.before.read(l.c).beforeChange().Hidden(l.rules, l.after, l.all)
+	if l.done.Kept = h.Shown; err != nil {
 		l.store.options.Logger.Warn("Counting what became visible again failed", "namespace", l.c.NS.String(), "error", err.Error())
 	}
 }
@@ -219,85 +209,23 @@ func (l *loosening) tell() {
 	}
 }
 
-// hiddenCount is how many documents are due by rules that hide, and how many of those are visible under others.
-type hiddenCount struct{ due, shown int64 }
-
-// hiddenBy counts the documents that have expired by the rules, which hide, and those of them that are not hidden under the rules
-// after. It counts keys where those tell.
-func (r *Reader) hiddenBy(rules []*policy.Rule, after policy.Rules, all bool) (h hiddenCount, err error) {
-	if len(rules) == 0 {
-		return h, nil
-	}
-	if len(rules) == 1 {
-		h, ok, err := r.hiddenByKeys(rules[0], after, all)
-		if ok || err != nil {
-			return h, err
-		}
-	}
-	var met recordset.IDs
-	for i, rule := range rules {
-		for after1, more := []byte(nil), true; more; more = after1 != nil {
-			var ids []RecordID
-			if ids, after1, err = r.Dates().All(rule, r.at, after1, dueBatch); err != nil {
-				return h, err
-			}
-			found, err := r.Unhidden().GetMany(ids)
-			if err != nil {
-				return h, err
-			}
-			for _, rec := range found {
-				if rec.Doc == nil || isDueByAny(rules[:i], rec, r.at) || !isDue(rule, rec, r.at) {
-					continue
-				}
-				if first, _ := met.Add(rec.ID); !first {
-					continue
-				}
-				h.due++
-				if !after.Hidden(rec.Doc, rec.Modified, r.at, all) {
-					h.shown++
-				}
-			}
-		}
-	}
-	return h, nil
+// beforeChange is the collection before its TTLs change.
+func (r *Reader) beforeChange() *ttlchange.Collection {
+	return &ttlchange.Collection{Dates: r.Dates(), Now: r.view.now, HiddenAt: r.at, All: r.view.hiding.all,
+		Count: r.Count, Each: r.each, Stored: r.Unhidden().GetMany}
 }
 
-func isDueByAny(rules []*policy.Rule, rec Record, now int64) bool {
-	for _, rule := range rules {
-		if isDue(rule, rec, now) {
-			return true
+// each calls f with each visible record.
+func (r *Reader) each(f func(Record) error) error {
+	c, err := r.Scan(RecordScan{})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for c.Next() {
+		if err := f(c.Record()); err != nil {
+			return err
 		}
 	}
-	return false
-}
-
-// hiddenByKeys is not ok when keys do not tell: another rule hides, or there are too many.
-func (r *Reader) hiddenByKeys(rule *policy.Rule, after policy.Rules, all bool) (h hiddenCount, ok bool, err error) {
-	next, kept := after.Counterpart(rule)
-	for i := range after.All() {
-		if o := &after.All()[i]; o.Hides(all) && !(kept && o == next) {
-			return h, false, nil
-		}
-	}
-	if kept && next.Kind != rule.Kind {
-		return h, false, nil
-	}
-	if h.due, ok, err = r.countDue(rule, r.at); !ok || err != nil {
-		return h, ok, err
-	}
-	h.shown = h.due
-	if kept && next.Hides(all) {
-		still, all, err := r.countDue(next, r.at)
-		if !all || err != nil {
-			return h, all, err
-		}
-		h.shown = max(h.due-still, 0)
-	}
-	return h, true, nil
-}
-
-// countDue is how many documents are due at now by a rule as it is given; all is false when there are too many to tell.
-func (r *Reader) countDue(rule *policy.Rule, now int64) (n int64, all bool, err error) {
-	w, err := r.Dates().DeadlinesBy(rule, now, func(int64) { n++ })
-	return n, w.All, err
+	return c.Err()
 }

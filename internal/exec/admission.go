@@ -1,12 +1,12 @@
 package exec
 
 import (
-	"runtime"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/host"
 )
 
 const (
@@ -37,9 +37,6 @@ type admission struct {
 	watching bool
 }
 
-// processors is how many there are for operations. Go's scheduler may have one more than the machine.
-func processors() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
-
 // lease belongs to one operation, or a stage of it. The zero value is none.
 type lease struct {
 	held           bool // it is one of the admission's leases
@@ -59,7 +56,7 @@ func (a *admission) renew(l *lease) {
 	}
 	a.takeBack(l)
 	a.fill(now)
-	if len(a.line) == 0 && len(a.leases) < processors() {
+	if len(a.line) == 0 && len(a.leases) < host.ProcessorCount() {
 		a.give(l, now)
 		a.mu.Unlock()
 		return
@@ -97,7 +94,7 @@ func (a *admission) fill(now time.Time) {
 		l.held = !now.After(l.expires)
 	}
 	a.leases = slices.DeleteFunc(a.leases, func(l *lease) bool { return !l.held })
-	n := min(len(a.line), max(processors()-len(a.leases), 0))
+	n := min(len(a.line), max(host.ProcessorCount()-len(a.leases), 0))
 	for _, l := range a.line[:n] {
 		a.give(l, now)
 		close(l.granted)

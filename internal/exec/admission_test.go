@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/host"
 )
 
 // full is an admission whose leases are all held for a long time.
 func full() (a *admission, held []*lease) {
 	a = &admission{lasts: time.Hour}
-	for range processors() {
+	for range host.ProcessorCount() {
 		l := &lease{}
 		a.renew(l)
 		held = append(held, l)
@@ -62,7 +63,7 @@ func TestAdmissionIsInOrder(t *testing.T) {
 	<-two
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if n := len(a.leases); n != processors() || len(a.line) != 0 {
+	if n := len(a.leases); n != host.ProcessorCount() || len(a.line) != 0 {
 		t.Errorf("%d leases, %d in line", n, len(a.line))
 	}
 }

@@ -15,7 +15,11 @@ type Processors struct {
 	Used, Idle time.Duration
 }
 
+// ProcessorCount is how many processors the process may use at once. Go's scheduler may have one more than the machine (cmd/ebb), which
+// does not count.
+func ProcessorCount() int { return min(runtime.GOMAXPROCS(0), runtime.NumCPU()) }
+
 // LookAtProcessors is cheap enough to be called ten times a second.
 func LookAtProcessors() Processors {
-	return Processors{Count: min(runtime.GOMAXPROCS(0), runtime.NumCPU()), Used: processUsed(), Idle: machineIdle()}
+	return Processors{Count: ProcessorCount(), Used: processUsed(), Idle: machineIdle()}
 }

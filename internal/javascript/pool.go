@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -48,7 +47,7 @@ func InWorkers(c clock.Clock, o Processes) *Engine {
 	if o.Memory > 0 {
 		heap = min(max(o.Memory/heapShare, minHeap), maxHeap)
 	}
-	workers := min(max(2*runtime.GOMAXPROCS(0), minWorkers), maxWorkers)
+	workers := min(max(2*host.ProcessorCount(), minWorkers), maxWorkers)
 	p := &pool{command: o.Command, heap: heap, governor: o.Governor, log: o.Log, turns: make(chan struct{}, workers)}
 	if host.ResidentOf(os.Getpid()) == 0 {
 		p.unmeasured = true

@@ -1,8 +1,8 @@
 package expiry
 
 import (
+	"bytes"
 	"errors"
-	"slices"
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/due"
@@ -16,20 +16,20 @@ const unclusteredBytes = 4 << 20
 // Unclustered are at most limit records behind the key after, or from the first on when that is nil, that lie elsewhere than in the
 // order; all says that there are no more.
 func Unclustered(d *due.Source, after []byte, limit int) (found []layout.Record, all bool, err error) {
-	bytes := 0
+	size := 0
 	for _, part := range outOfOrder(d, after) {
 		var w walk.Keys
 		if err := w.Open(d.Ctx, d.Snapshot, part, false, nil); err != nil {
 			return nil, false, err
 		}
 		for err == nil && w.Next() {
-			if len(found) == limit || bytes > unclusteredBytes {
+			if len(found) == limit || size > unclusteredBytes {
 				return found, false, w.Close()
 			}
 			var rec layout.Record
 			if rec, err = w.Record(); err == nil {
 				found = append(found, rec.Clone())
-				bytes += len(rec.Doc)
+				size += len(rec.Doc)
 			}
 		}
 		if err = errors.Join(err, w.Err(), w.Close()); err != nil {
@@ -61,7 +61,7 @@ func outOfOrder(d *due.Source, after []byte) [2]kv.IterOptions {
 }
 
 func larger(a, b []byte) []byte {
-	if slices.Compare(a, b) > 0 {
+	if bytes.Compare(a, b) > 0 {
 		return a
 	}
 	return b

@@ -109,7 +109,7 @@ func openDatabase(s *Server) (d *database, err error) {
 	engine.TempDir, engine.Memory = temp, s.memory
 	engine.Scripts = d.scripts
 	d.commands = command.New(d.config(s), command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor})
-	if err = d.commands.LoadKept(context.Background()); err != nil {
+	if err = d.commands.LoadStoredSettings(context.Background()); err != nil {
 		return d, err
 	}
 	if err = d.monitor.Connect(d.store, sweeps, command.SweepGate{Server: d.commands}, d.commands); err != nil {

@@ -163,7 +163,7 @@ func setClusterParameter(op *Op) (bson.Doc, error) {
 	op.cluster.change.Lock()
 	defer op.cluster.change.Unlock()
 	next := op.cluster.next(doc, op.Now)
-	if err := op.keepParameter(p.name, next); err != nil {
+	if err := op.storeParameter(p.name, next); err != nil {
 		return nil, err
 	}
 	op.cluster.put(p.name, next)

@@ -65,7 +65,7 @@ func setFeatureCompatibilityVersion(op *Op) (bson.Doc, error) {
 	}
 	op.cluster.change.Lock()
 	defer op.cluster.change.Unlock()
-	if err := op.keepVersion(p, strings.Clone(want)); err != nil {
+	if err := op.storeVersion(p, strings.Clone(want)); err != nil {
 		return nil, err
 	}
 	op.Log.Info("setFeatureCompatibilityVersion succeeded", "newVersion", strings.Clone(want))

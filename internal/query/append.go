@@ -22,9 +22,9 @@ func (e *Engine) Append(ctx context.Context, ns namespace.NS, doc bson.Doc, now 
 	})
 }
 
-// Keep puts a document of the server's own in the place of the one with its _id, in a collection that is made where there is
+// StoreSetting puts a document of the server's own in the place of the one with its _id, in a collection that is made where there is
 // none. No validator is asked.
-func (e *Engine) Keep(ctx context.Context, ns namespace.NS, doc bson.Doc, now int64) error {
+func (e *Engine) StoreSetting(ctx context.Context, ns namespace.NS, doc bson.Doc, now int64) error {
 	id := doc.Lookup("_id")
 	return e.writeOne(ctx, ns, true, &Call{Now: now}, func(w *storage.Writer) error {
 		old, ok, err := w.GetByID(id)
@@ -40,8 +40,8 @@ func (e *Engine) Keep(ctx context.Context, ns namespace.NS, doc bson.Doc, now in
 	})
 }
 
-// Kept is the document with the _id, nil when there is none.
-func (e *Engine) Kept(ctx context.Context, ns namespace.NS, id bson.Value) (bson.Doc, error) {
+// StoredSetting is the document with the _id, nil when there is none.
+func (e *Engine) StoredSetting(ctx context.Context, ns namespace.NS, id bson.Value) (bson.Doc, error) {
 	view, err := e.Store.View(ctx)
 	if err != nil {
 		return nil, err

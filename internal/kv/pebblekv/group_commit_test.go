@@ -25,18 +25,18 @@ func TestGroupCommit(t *testing.T) {
 	<-began
 	var all sync.WaitGroup
 	errs := make(chan error, late)
-	var joined []*round
+	var joined []*group
 	for range late {
-		r, leads := s.join()
-		joined = append(joined, r)
-		if leads {
-			all.Go(func() { s.lead(r) })
+		g, first := s.join()
+		joined = append(joined, g)
+		if first {
+			all.Go(func() { s.syncGroup(g) })
 		}
-		all.Go(func() { <-r.done; errs <- r.err })
+		all.Go(func() { <-g.done; errs <- g.err })
 	}
-	for _, r := range joined {
-		if r != joined[0] {
-			t.Fatal("who comes during one sync is in two rounds")
+	for _, g := range joined {
+		if g != joined[0] {
+			t.Fatal("who comes during one sync is in two groups")
 		}
 	}
 	end <- nil

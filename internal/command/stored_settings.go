@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/query"
 )
 
-// What is set for the server as a whole is kept where MongoDB keeps it: the version of the features in admin.system.version,
+// What is set for the server as a whole is stored where MongoDB stores it: the version of the features in admin.system.version,
 // and a document a parameter in config.clusterParameters. The query settings are such a parameter, too, although no
 // command shows them as one. A change is written down first and holds afterwards; one is made at a time.
 
@@ -23,10 +23,10 @@ func clusterParametersNS() namespace.NS {
 	return namespace.NS{DB: "config", Coll: "clusterParameters"}
 }
 
-// LoadKept reads what was set before the server was started. It is called before anybody is served. What cannot be read is
+// LoadStoredSettings reads what was set before the server was started. It is called before anybody is served. What cannot be read is
 // as if it had not been set.
-func (s *Server) LoadKept(ctx context.Context) error {
-	version, err := s.Query.Kept(ctx, versionNS(), bson.String(fcvName))
+func (s *Server) LoadStoredSettings(ctx context.Context) error {
+	version, err := s.Query.StoredSetting(ctx, versionNS(), bson.String(fcvName))
 	if err != nil {
 		return err
 	}
@@ -36,32 +36,32 @@ func (s *Server) LoadKept(ctx context.Context) error {
 		}
 	}
 	for _, p := range clusterTable() {
-		doc, err := s.Query.Kept(ctx, clusterParametersNS(), bson.String(p.name))
+		doc, err := s.Query.StoredSetting(ctx, clusterParametersNS(), bson.String(p.name))
 		if err != nil {
 			return err
 		}
 		s.loadClusterParameter(p, doc)
 	}
-	doc, err := s.Query.Kept(ctx, clusterParametersNS(), bson.String(querySettingsName))
+	doc, err := s.Query.StoredSetting(ctx, clusterParametersNS(), bson.String(querySettingsName))
 	if err == nil && doc != nil {
 		s.loadSettings(ctx, doc)
 	}
 	return err
 }
 
-func (s *Server) loadClusterParameter(p clusterParameter, kept bson.Doc) {
-	if kept == nil {
+func (s *Server) loadClusterParameter(p clusterParameter, stored bson.Doc) {
+	if stored == nil {
 		return
 	}
-	doc, err := p.read(withoutIdentity(kept))
+	doc, err := p.read(withoutIdentity(stored))
 	if err != nil {
-		s.Log.Warn("A cluster parameter that was kept cannot be used", "name", p.name, "error", err)
+		s.Log.Warn("A stored cluster parameter cannot be used", "name", p.name, "error", err)
 		return
 	}
-	s.cluster.restore(p.name, doc, kept.Lookup("clusterParameterTime"))
+	s.cluster.restore(p.name, doc, stored.Lookup("clusterParameterTime"))
 }
 
-// withoutIdentity is the value of a parameter that is kept as d.
+// withoutIdentity is the value of a parameter that is stored as d.
 func withoutIdentity(d bson.Doc) bson.Doc {
 	b := bson.Build()
 	for it := d.Iter(); it.Next(); {
@@ -72,23 +72,23 @@ func withoutIdentity(d bson.Doc) bson.Doc {
 	return b.Doc()
 }
 
-// keepVersion writes the version of the features down.
-func (op *Op) keepVersion(p *parameter.Parameter, version string) error {
+// storeVersion writes the version of the features down.
+func (op *Op) storeVersion(p *parameter.Parameter, version string) error {
 	doc := bson.Build().String("_id", fcvName).String("version", version).Doc()
-	if err := op.Query.Keep(op.Ctx, versionNS(), doc, op.Now); err != nil {
+	if err := op.Query.StoreSetting(op.Ctx, versionNS(), doc, op.Now); err != nil {
 		return err
 	}
 	return p.Set(bson.String(version))
 }
 
-// keepParameter writes a parameter of the cluster down.
-func (op *Op) keepParameter(name string, v clusterValue) error {
+// storeParameter writes a parameter of the cluster down.
+func (op *Op) storeParameter(name string, v clusterValue) error {
 	if err := op.enterWrites(); err != nil {
 		return err
 	}
 	defer op.Writes.Leave()
 	doc := bson.Build().String("_id", name).Timestamp("clusterParameterTime", v.seconds, v.increment).Fields(v.doc).Doc()
-	return op.Query.Keep(op.Ctx, clusterParametersNS(), doc, op.Now)
+	return op.Query.StoreSetting(op.Ctx, clusterParametersNS(), doc, op.Now)
 }
 
 // changeSettings makes a change of the query settings and writes all of them down; when that fails they are what they were.
@@ -99,7 +99,7 @@ func (op *Op) changeSettings(change func() error) error {
 	if err := change(); err != nil {
 		return err
 	}
-	if err := op.keepParameter(querySettingsName, op.cluster.next(settingsArray(op.Query.Settings.All()), op.Now)); err != nil {
+	if err := op.storeParameter(querySettingsName, op.cluster.next(settingsArray(op.Query.Settings.All()), op.Now)); err != nil {
 		op.Query.Settings.Replace(before)
 		return err
 	}
@@ -118,7 +118,7 @@ func settingsArray(all []*query.Setting) bson.Doc {
 	return b.End().Doc()
 }
 
-// loadSettings takes the query settings over that doc keeps.
+// loadSettings takes the query settings over that doc stores.
 func (s *Server) loadSettings(ctx context.Context, doc bson.Doc) {
 	list := doc.Lookup("settingsArray")
 	if list.Type != bson.TypeArray {
@@ -131,7 +131,7 @@ func (s *Server) loadSettings(ctx context.Context, doc bson.Doc) {
 		}
 		x, err := s.loadSetting(ctx, it.Value().Doc())
 		if err != nil {
-			s.Log.Warn("A query setting that was kept cannot be used", "setting", it.Value().String(), "error", err)
+			s.Log.Warn("A stored query setting cannot be used", "setting", it.Value().String(), "error", err)
 			continue
 		}
 		all = append(all, x)
@@ -140,17 +140,17 @@ func (s *Server) loadSettings(ctx context.Context, doc bson.Doc) {
 	s.cluster.restore(querySettingsName, nil, doc.Lookup("clusterParameterTime"))
 }
 
-func (s *Server) loadSetting(ctx context.Context, kept bson.Doc) (*query.Setting, error) {
-	hash, err := shapeHash(kept.Lookup("queryShapeHash").Str())
+func (s *Server) loadSetting(ctx context.Context, stored bson.Doc) (*query.Setting, error) {
+	hash, err := shapeHash(stored.Lookup("queryShapeHash").Str())
 	if err != nil {
 		return nil, err
 	}
-	read, err := readSettings(kept.Lookup("settings").Doc())
+	read, err := readSettings(stored.Lookup("settings").Doc())
 	if err != nil {
 		return nil, err
 	}
 	x := &query.Setting{Hash: hash, Doc: read.document(), Reject: read.reject.Truthy(), Hints: read.indexHints()}
-	asked := kept.Lookup("representativeQuery")
+	asked := stored.Lookup("representativeQuery")
 	if asked.Type != bson.TypeObject {
 		return x, nil
 	}

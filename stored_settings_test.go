@@ -26,9 +26,9 @@ func TestKeptOverRestart(t *testing.T) {
 	same := func(admin *mongo.Database) {
 		expect(t, answer(t, admin, version), "8.0", "featureCompatibilityVersion", "version")
 		expect(t, answer(t, admin, limit), int64(5000), "clusterParameters", "0", "readOperations")
-		var kept bson.M
-		if err := admin.Collection("system.version").FindOne(t.Context(), bson.D{{Key: "_id", Value: "featureCompatibilityVersion"}}).Decode(&kept); err != nil || kept["version"] != "8.0" {
-			t.Errorf("admin.system.version has %v, %v", kept, err)
+		var stored bson.M
+		if err := admin.Collection("system.version").FindOne(t.Context(), bson.D{{Key: "_id", Value: "featureCompatibilityVersion"}}).Decode(&stored); err != nil || stored["version"] != "8.0" {
+			t.Errorf("admin.system.version has %v, %v", stored, err)
 		}
 		if n, err := admin.Client().Database("config").Collection("clusterParameters").CountDocuments(t.Context(), bson.D{}); err != nil || n != 2 {
 			t.Errorf("config.clusterParameters has %d documents, %v", n, err)

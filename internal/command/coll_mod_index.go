@@ -220,7 +220,7 @@ func (op *Op) checkUniqueConversion(r *collModRequest) error {
 		}
 		return nil
 	}
-	groups, err := op.Query.Store.Duplicates(op.Ctx, r.ns, d)
+	groups, err := op.Query.Duplicates(op.Ctx, r.ns, d)
 	if err != nil {
 		return err
 	}

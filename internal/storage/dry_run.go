@@ -100,7 +100,7 @@ func (s *Store) dryRun(ctx context.Context, c *collection, now int64, p *indexPl
 }
 
 // DryRunModify is Modify that changes nothing: it fails as that would and says what would expire at now. Documents that
-// are in the way of an index that becomes unique are found by Duplicates.
+// are in the way of an index that becomes unique are found by query.Engine.Duplicates.
 func (s *Store) DryRunModify(ctx context.Context, ns namespace.NS, now int64, modify func(*catalog.Collection) (*catalog.Collection, error)) (DryRun, error) {
 	c := s.find([]namespace.NS{ns})[0]
 	if c == nil {

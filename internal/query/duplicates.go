@@ -1,11 +1,13 @@
-package storage
+package query
 
 import (
 	"context"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage"
 )
 
 // maxViolations bounds what Duplicates returns.
@@ -13,42 +15,42 @@ const maxViolations = 100
 
 // Duplicates finds the documents that would be in each other's way if an index were unique: the _ids of those that share a
 // key, a group for each such key. There are at most maxViolations groups, of as many _ids.
-func (s *Store) Duplicates(ctx context.Context, ns namespace.NS, d *index.Definition) (groups [][]bson.Value, err error) {
-	v, err := s.View(ctx)
+func (e *Engine) Duplicates(ctx context.Context, ns namespace.NS, d *index.Definition) (groups [][]bson.Value, err error) {
+	v, err := e.Store.View(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer v.Close()
 	r, ok := v.Collection(ns)
 	if !ok {
-		return nil, notFound(ns)
+		return nil, mongoerr.New(mongoerr.NamespaceNotFound, "ns not found: %s", ns)
 	}
-	c, err := r.ScanIndex(IndexScan{Index: d})
+	c, err := r.ScanIndex(storage.IndexScan{Index: d})
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
 	var key []byte
-	var ids []RecordID
+	var ids []storage.RecordID
 	for c.Next() && len(groups) < maxViolations {
-		e := c.Entry()
-		if key == nil || string(e.Key) != string(key) {
-			if groups, err = r.addGroup(groups, ids); err != nil {
+		entry := c.Entry()
+		if key == nil || string(entry.Key) != string(key) {
+			if groups, err = addGroup(r, groups, ids); err != nil {
 				return nil, err
 			}
-			key, ids = append(key[:0:0], e.Key...), ids[:0]
+			key, ids = append(key[:0:0], entry.Key...), ids[:0]
 		}
 		if len(ids) < maxViolations {
-			ids = append(ids, e.RecordID.Clone())
+			ids = append(ids, entry.RecordID.Clone())
 		}
 	}
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	return r.addGroup(groups, ids)
+	return addGroup(r, groups, ids)
 }
 
-func (r *Reader) addGroup(groups [][]bson.Value, ids []RecordID) ([][]bson.Value, error) {
+func addGroup(r *storage.Reader, groups [][]bson.Value, ids []storage.RecordID) ([][]bson.Value, error) {
 	if len(ids) < 2 || len(groups) == maxViolations {
 		return groups, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/multikey"
 )
 
 // What the store has in memory follows from the Commits that the engine has ordered, and apply is where it does: for a Commit
@@ -61,10 +62,7 @@ func (s *Store) apply(c *kv.Commit, at stage) {
 func (s *Store) expect(c *collection, change *Change) {
 	for _, m := range change.multikey {
 		if stored := c.multikeyOf(m.index); stored != nil {
-			stored.store(m.bits[:min(len(m.bits), len(stored.seen))])
-			if m.paths != nil {
-				stored.storePaths(m.paths)
-			}
+			stored.Store(m.stored)
 		}
 	}
 	if change.tombstones == tombstonesSet {
@@ -187,7 +185,7 @@ func (s *Store) lockToApply(ctx context.Context, m *Meaning) (release func(), er
 }
 
 // multikeyOf is the bits of an index by its number, ready or on its way; nil where there is none.
-func (c *collection) multikeyOf(number uint32) *multikey {
+func (c *collection) multikeyOf(number uint32) *multikey.Index {
 	if ix := c.index(number); ix != nil {
 		return ix.multikey
 	}

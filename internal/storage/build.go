@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/build"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/multikey"
 )
 
 // Build is new indexes of one collection on their way.
@@ -96,7 +97,7 @@ func (s *Store) newBuild(ctx context.Context, c *collection, defs []*index.Defin
 		if !d.Kind.Built() {
 			continue
 		}
-		ix := &tableIndex{Entries: layout.Entries{Definition: d, IDLength: c.idLength}, multikey: newMultikey(d), roots: d.Roots()}
+		ix := &tableIndex{Entries: layout.Entries{Definition: d, IDLength: c.idLength}, multikey: multikey.New(d), roots: d.Roots()}
 		b.tables = append(b.tables, &buildTable{index: ix})
 	}
 	for _, t := range b.tables {
@@ -212,11 +213,8 @@ func (b *Build) finish(c *change) ([]*index.Definition, error) {
 		if t.Side != 0 {
 			c.discard(garbage.OfIndex(t.Side))
 		}
-		stored := &storedMultikey{t.index.multikey.paths(), t.index.multikey.seenPaths.Load()}
-		setMultikey(c.kv, t.ID, stored.bits)
-		if stored.paths != nil {
-			setMultikeyPaths(c.kv, t.ID, stored.paths)
-		}
+		stored := &multikey.Stored{Bits: t.index.multikey.Seen(), Paths: t.index.multikey.SeenPaths()}
+		stored.Set(c.kv, t.ID)
 		c.ddl.multikey[t.ID] = stored
 		if surplus := t.Count - documents; surplus != 0 {
 			c.kv.Add(layout.CounterKey(nil, layout.OfIndex, t.ID, layout.CountSurplus), surplus)
@@ -293,8 +291,8 @@ func aborted(why string) error {
 func (ix *tableIndex) seeArrays(k *index.Keys) {
 	switch {
 	case ix.Wild == nil:
-		ix.multikey.see(k.Multikey)
-	case !ix.multikey.seenPaths.Load().HasAll(k):
-		ix.multikey.seePaths(k.Paths())
+		ix.multikey.See(k.Multikey)
+	case !ix.multikey.SeenPaths().HasAll(k):
+		ix.multikey.SeePaths(k.Paths())
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/multikey"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -65,7 +66,7 @@ type collectionState struct {
 // tableIndex is an index that keeps entries.
 type tableIndex struct {
 	layout.Entries
-	multikey *multikey
+	multikey *multikey.Index
 	// roots are the first components of the key's paths; nil when any change of a document may change its keys.
 	roots []string
 }
@@ -73,7 +74,7 @@ type tableIndex struct {
 // next is v with another catalogue: collections that did not change stay as they are, and of those that did what is
 // collectionState does. made says that collections which v does not have were just made; fresh finds the multikey bits of indexes that
 // it does not have.
-func (v *version) next(c *catalog.Catalog, made bool, fresh func(*index.Definition) *multikey) *version {
+func (v *version) next(c *catalog.Catalog, made bool, fresh func(*index.Definition) *multikey.Index) *version {
 	n := &version{c, make(map[uint32]*collection, len(v.collections)+1)}
 	for _, entry := range c.All() {
 		old := v.collections[entry.ID]
@@ -85,7 +86,7 @@ func (v *version) next(c *catalog.Catalog, made bool, fresh func(*index.Definiti
 	return n
 }
 
-func makeCollection(entry *catalog.Collection, old *collection, made bool, fresh func(*index.Definition) *multikey) *collection {
+func makeCollection(entry *catalog.Collection, old *collection, made bool, fresh func(*index.Definition) *multikey.Index) *collection {
 	c := &collection{Collection: entry, idLength: layout.SequenceLength}
 	if old != nil {
 		c.state = old.state

@@ -27,7 +27,7 @@ func (d *dates) Index(number uint32) (e layout.Entries, multikey bool) {
 	if ix == nil {
 		return layout.Entries{}, false
 	}
-	return ix.Entries, ix.multikey.any()
+	return ix.Entries, ix.multikey.Any()
 }
 
 // isInOrder says whether all records are known to lie in the order of expiry.

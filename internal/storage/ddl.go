@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/multikey"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -48,7 +49,7 @@ func (s *Store) change(ctx context.Context, f func(*change) error) error {
 		return fmt.Errorf("storage: begin: %w", err)
 	}
 	old := s.current.Load()
-	c := &change{store: s, kv: t, catalog: old.catalog, ddl: DDL{multikey: map[uint32]*storedMultikey{}}}
+	c := &change{store: s, kv: t, catalog: old.catalog, ddl: DDL{multikey: map[uint32]*multikey.Stored{}}}
 	if err := f(c); err != nil {
 		t.Rollback()
 		return err

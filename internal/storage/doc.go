@@ -19,6 +19,7 @@
 //	expiryorder  where a record lies in the order of expiry; the date histogram, tombstones, what is hidden by its id
 //	due          when documents expire and which have, from keys alone
 //	expiry       sweeps, and the vacuum and compaction of the dead entries that they leave
+//	multikey     where arrays stand in what an index holds
 //	ttlchange    what a change of TTLs does to documents
 //	garbage      the removal of what drops leave behind
 //	build        the entries of new indexes

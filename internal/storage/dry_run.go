@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/multikey"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
@@ -56,7 +57,7 @@ func (s *Store) dryRunFirst(ns namespace.NS, parse func(*catalog.Collection) ([]
 		return h, err
 	}
 	coll.Indexes = []*index.Definition{first}
-	c := makeCollection(coll, nil, true, newMultikey)
+	c := makeCollection(coll, nil, true, multikey.New)
 	p, err := s.planIndexes(c, parse)
 	if err != nil {
 		return h, err

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/expiry"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
 // While the compaction of an index takes its place the counter of its entries says less than there are (expiry.Note).
@@ -19,7 +20,7 @@ func (s *Store) settleCompactions(ctx context.Context) error {
 		return err
 	}
 	defer snapshot.Close()
-	return eachMeta(snapshot, layout.MetaCompaction, func(key, value []byte) error {
+	return walk.Meta(snapshot, layout.MetaCompaction, func(key, value []byte) error {
 		n, err := expiry.ReadNote(key, value)
 		if err != nil {
 			return err

@@ -19,6 +19,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/expiry"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
 // halfDead is a store with such a collection.
@@ -219,7 +220,7 @@ func TestIndexCompactionInterrupted(t *testing.T) {
 	view, err := f.engine.Snapshot()
 	f.must(err)
 	defer view.Close()
-	if err := eachMeta(view, layout.MetaCompaction, func(key, _ []byte) error { return fmt.Errorf("%x is left", key) }); err != nil {
+	if err := walk.Meta(view, layout.MetaCompaction, func(key, _ []byte) error { return fmt.Errorf("%x is left", key) }); err != nil {
 		t.Error(err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/multikey"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
 // formatVersion is that of what package layout writes and of the catalogue's documents; docs/storage-format.md
@@ -48,16 +50,16 @@ func (s *Store) load(ctx context.Context) ([]garbage.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	bits, err := readMultikey(snapshot)
+	bits, err := multikey.Read(snapshot)
 	if err != nil {
 		return nil, err
 	}
 	empty := &version{catalog: catalog.New()}
-	s.current.Store(empty.next(c, false, func(d *index.Definition) *multikey { return bits[d.ID].inMemory(d) }))
+	s.current.Store(empty.next(c, false, func(d *index.Definition) *multikey.Index { return bits[d.ID].InMemory(d) }))
 	if err := s.readMarked(snapshot); err != nil {
 		return nil, err
 	}
-	left, err := readGarbage(snapshot)
+	left, err := garbage.Read(snapshot)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +139,7 @@ func nextValue(collection, index uint32) []byte {
 
 func (s *Store) readCatalog(r kv.Reader) (*catalog.Catalog, error) {
 	c := catalog.New()
-	err := eachMeta(r, layout.MetaCollection, func(key, value []byte) error {
+	err := walk.Meta(r, layout.MetaCollection, func(key, value []byte) error {
 		coll, err := catalog.Load(bson.Doc(value).Clone(), s.options.Indexes)
 		if err != nil {
 			return err
@@ -149,75 +151,6 @@ func (s *Store) readCatalog(r kv.Reader) (*catalog.Catalog, error) {
 		return nil
 	})
 	return c, err
-}
-
-// storedMultikey is what is stored of one index: bits by field, or a wildcard's paths.
-type storedMultikey struct {
-	bits  []uint64
-	paths *index.PathSet
-}
-
-// of is m as an index with d's fields has it; m may be nil.
-func (m *storedMultikey) of(d *index.Definition) *storedMultikey {
-	out := &storedMultikey{bits: make([]uint64, len(d.Fields)), paths: new(index.PathSet)}
-	if m != nil {
-		copy(out.bits, m.bits)
-		out.paths = out.paths.Union(m.paths)
-	}
-	return out
-}
-
-// inMemory is m as it is kept in memory of an index with d's fields; m may be nil.
-func (m *storedMultikey) inMemory(d *index.Definition) *multikey {
-	out, stored := newMultikey(d), m.of(d)
-	out.store(stored.bits)
-	out.storePaths(stored.paths)
-	return out
-}
-
-func readMultikey(r kv.Reader) (map[uint32]*storedMultikey, error) {
-	all := map[uint32]*storedMultikey{}
-	err := eachMeta(r, layout.MetaMultikey, func(key, _ []byte) error {
-		if len(key) < 5 {
-			return fmt.Errorf("a multikey bit has the key %x", key)
-		}
-		return addMultikey(all, key)
-	})
-	return all, err
-}
-
-// addMultikey adds what a key says, without its first two bytes; it has five more at least.
-func addMultikey(all map[uint32]*storedMultikey, key []byte) error {
-	id := binary.BigEndian.Uint32(key)
-	if all[id] == nil {
-		all[id] = &storedMultikey{bits: make([]uint64, index.MaxFields)}
-	}
-	return all[id].read(key[4:])
-}
-
-// read adds what a key says, without the index's number.
-func (m *storedMultikey) read(key []byte) error {
-	switch {
-	case key[0] == layout.OnePath:
-		m.paths = m.paths.With(string(key[1:]))
-	case key[0] == layout.EveryPath:
-		m.paths = index.AllPaths()
-	case len(key) == 2 && key[0] < index.MaxFields && key[1] < 64:
-		m.bits[key[0]] |= 1 << key[1]
-	default:
-		return fmt.Errorf("a multikey bit has the key %x", key)
-	}
-	return nil
-}
-
-func readGarbage(r kv.Reader) ([]garbage.Item, error) {
-	var left []garbage.Item
-	err := eachMeta(r, layout.MetaGarbage, func(key, _ []byte) error {
-		g, err := garbage.ReadNote(key)
-		left = append(left, g)
-		return err
-	})
-	return left, err
 }
 
 // checkGarbage makes sure that nothing is removed that is in use.
@@ -239,7 +172,7 @@ func checkGarbage(c *catalog.Catalog, left []garbage.Item) error {
 
 // readMarked notes which collections have been swept and not cleaned.
 func (s *Store) readMarked(r kv.Reader) error {
-	return eachMeta(r, layout.MetaTombstones, func(key, _ []byte) error {
+	return walk.Meta(r, layout.MetaTombstones, func(key, _ []byte) error {
 		if len(key) != 4 {
 			return fmt.Errorf("a tombstone of sweeps has the key %x", key)
 		}
@@ -248,24 +181,4 @@ func (s *Store) readMarked(r kv.Reader) error {
 		}
 		return nil
 	})
-}
-
-// eachMeta calls f for each key of a kind in the catalogue's span, without its first two bytes.
-func eachMeta(r kv.Reader, kind byte, f func(key, value []byte) error) error {
-	start := []byte{layout.MetaPrefix, kind}
-	it, err := r.NewIter(kv.IterOptions{Lower: start, Upper: layout.After(start)})
-	if err != nil {
-		return err
-	}
-	defer it.Close()
-	for it.Next() {
-		value, err := it.Value()
-		if err != nil {
-			return err
-		}
-		if err := f(it.Key()[len(start):], value); err != nil {
-			return err
-		}
-	}
-	return it.Err()
 }

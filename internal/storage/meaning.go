@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/multikey"
 )
 
 // Meaning is what a Commit means, beside the keys that it writes: all that the store, and whoever follows it, has to learn from
@@ -55,11 +56,10 @@ func newChange(collection uint32) Change {
 	return Change{Collection: collection, earliest: math.MaxInt64}
 }
 
-// multikeyChange is which bits, or paths of a wildcard, are stored of an index.
+// multikeyChange is what is stored of an index.
 type multikeyChange struct {
-	index uint32
-	bits  []uint64
-	paths *index.PathSet
+	index  uint32
+	stored multikey.Stored
 }
 
 // tombstoneChange is what happens to the tombstones of a collection.
@@ -181,7 +181,7 @@ type DDL struct {
 
 	steps []catalogStep
 	// multikey is what is stored of indexes that are new.
-	multikey map[uint32]*storedMultikey
+	multikey map[uint32]*multikey.Stored
 	// The first numbers that no collection and no index ever had.
 	nextCollection, nextIndex uint32
 }
@@ -205,4 +205,6 @@ func (d *DDL) applyTo(c *catalog.Catalog) *catalog.Catalog {
 }
 
 // multikeyOf is what is stored of a new index, in memory.
-func (d *DDL) multikeyOf(def *index.Definition) *multikey { return d.multikey[def.ID].inMemory(def) }
+func (d *DDL) multikeyOf(def *index.Definition) *multikey.Index {
+	return d.multikey[def.ID].InMemory(def)
+}

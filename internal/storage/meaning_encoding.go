@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/multikey"
 )
 
 // The binary form of a Meaning is a BSON document, so that more can be added. What the Commit's keys say already is not in it:
@@ -147,7 +148,7 @@ type meaningReader struct {
 	store    *Store
 	commit   *kv.Commit
 	current  *catalog.Catalog
-	multikey map[uint32]*storedMultikey // of all the Commit's keys, once it was asked for
+	multikey map[uint32]*multikey.Stored // of all the Commit's keys, once it was asked for
 	err      error
 }
 
@@ -248,7 +249,7 @@ func (r *meaningReader) change(d bson.Doc) *Change {
 		}
 		number := uint32(v.Int64())
 		if m := r.storedMultikey()[number]; m != nil {
-			c.multikey = append(c.multikey, multikeyChange{number, m.bits, m.paths})
+			c.multikey = append(c.multikey, multikeyChange{number, *m})
 		}
 	}
 	r.each(d, "sweeps", func(d bson.Doc) {
@@ -327,22 +328,18 @@ func (r *meaningReader) index(d *DDL, collection, number uint32) *index.Definiti
 }
 
 // storedMultikey is what the Commit stores of indexes.
-func (r *meaningReader) storedMultikey() map[uint32]*storedMultikey {
+func (r *meaningReader) storedMultikey() map[uint32]*multikey.Stored {
 	if r.multikey != nil {
 		return r.multikey
 	}
-	r.multikey = map[uint32]*storedMultikey{}
+	r.multikey = map[uint32]*multikey.Stored{}
 	prefix := []byte{layout.MetaPrefix, layout.MetaMultikey}
 	r.commit.Each(func(op kv.Op) {
 		key, ok := bytes.CutPrefix(op.Key, prefix)
 		if !ok || op.Delete {
 			return
 		}
-		if len(key) < 5 {
-			r.fail("a multikey bit has the key %x", key)
-			return
-		}
-		if err := addMultikey(r.multikey, key); err != nil {
+		if err := multikey.Add(r.multikey, key); err != nil {
 			r.fail("%w", err)
 		}
 	})

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -624,7 +623,7 @@ func (r *replay) memoryOf(s *fixture) (out []string) {
 		say("  tombstones %v, moving %d %d", c.state.marked.isSet(), c.state.relocations.under[0].Load(), c.state.relocations.under[1].Load())
 		say("  trimmed %x", c.state.trimmed)
 		for _, ix := range c.indexes {
-			say("  multikey of %s: %v %v", ix.Name, bitsOf(ix.multikey.stored), pathsOf(ix.multikey.storedPaths.Load()))
+			say("  multikey of %s: %v %v", ix.Name, ix.multikey.Stored().Bits, pathsOf(ix.multikey.Stored().Paths))
 		}
 		if c.order != nil {
 			say("  order %d clustered %v", c.order.Number, c.order.Clustered)
@@ -660,9 +659,9 @@ func (r *replay) checkLookingAhead(own, there *collection) {
 	r.t.Helper()
 	for _, ix := range own.indexes {
 		other := there.index(ix.ID)
-		for i := range ix.multikey.seen {
-			if seen := other.multikey.seen[i].Load(); seen&^ix.multikey.seen[i].Load() != 0 || other.multikey.stored[i].Load()&^seen != 0 {
-				r.t.Fatalf("%s: bits seen of %s are %b, and %b there", own.NS, ix.Name, ix.multikey.seen[i].Load(), seen)
+		for i, seen := range other.multikey.Seen() {
+			if known := ix.multikey.Seen()[i]; seen&^known != 0 || other.multikey.Stored().Bits[i]&^seen != 0 {
+				r.t.Fatalf("%s: bits seen of %s are %b, and %b there", own.NS, ix.Name, known, seen)
 			}
 		}
 	}
@@ -715,13 +714,6 @@ func unknownTo(t *testing.T, e kv.Engine, c *collection) (unknown []byte) {
 		t.Fatal(err)
 	}
 	return unknown
-}
-
-func bitsOf(fields []atomic.Uint64) (out []uint64) {
-	for i := range fields {
-		out = append(out, fields[i].Load())
-	}
-	return out
 }
 
 func pathsOf(s *index.PathSet) (out []string) {

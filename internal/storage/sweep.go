@@ -77,7 +77,7 @@ func (w *Writer) Recluster(old Record) error {
 func (c *collection) layouts() []expiry.Table {
 	tables := make([]expiry.Table, len(c.indexes))
 	for i, ix := range c.indexes {
-		tables[i] = expiry.Table{Entries: ix.Entries, IsMultikey: ix.multikey.any()}
+		tables[i] = expiry.Table{Entries: ix.Entries, IsMultikey: ix.multikey.Any()}
 	}
 	return tables
 }

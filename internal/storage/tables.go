@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/duplicate"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/multikey"
 )
 
 // moveEntries changes an index's entries from those of old to those of rec; either may be no record.
@@ -97,11 +98,11 @@ func (w *Writer) setMultikey(t *writtenTable) {
 		w.setMultikeyPaths(t)
 		return
 	}
-	if t.multikey.hasStored(t.fresh.Multikey) {
+	if t.multikey.HasStored(t.fresh.Multikey) {
 		return
 	}
-	t.multikey.see(t.fresh.Multikey)
-	setMultikey(w.txn.kv, t.ID, t.fresh.Multikey)
+	t.multikey.See(t.fresh.Multikey)
+	multikey.Stored{Bits: t.fresh.Multikey}.Set(w.txn.kv, t.ID)
 	if t.bits == nil {
 		t.bits = make([]uint64, len(t.Fields))
 	}
@@ -112,11 +113,11 @@ func (w *Writer) setMultikey(t *writtenTable) {
 
 // setMultikeyPaths is setMultikey for a wildcard index.
 func (w *Writer) setMultikeyPaths(t *writtenTable) {
-	if t.multikey.storedPaths.Load().HasAll(&t.fresh.Keys) {
+	if t.multikey.HasStoredPaths(&t.fresh.Keys) {
 		return
 	}
-	paths := t.multikey.seePaths(t.fresh.Paths())
-	setMultikeyPaths(w.txn.kv, t.ID, paths)
+	paths := t.multikey.SeePaths(t.fresh.Paths())
+	multikey.Stored{Paths: paths}.Set(w.txn.kv, t.ID)
 	t.paths = paths.Union(t.paths)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/multikey"
 	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
@@ -80,7 +81,7 @@ type validation struct {
 type validatedTable struct {
 	*tableIndex
 	keys     index.Keys
-	stored   *storedMultikey // in the view
+	stored   multikey.Stored // in the view
 	result   *IndexValidation
 	expected int64 // entries, going by the records
 	missing  int64
@@ -113,7 +114,7 @@ func (r *Reader) validate(conforms func(bson.Doc) error) (*Validation, error) {
 }
 
 func (v *validation) begin() error {
-	bits, err := readMultikey(v.reader.view.reader)
+	bits, err := multikey.Read(v.reader.view.reader)
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func (v *validation) begin() error {
 		if ix == nil {
 			continue
 		}
-		t := validatedTable{tableIndex: ix, result: &v.Indexes[i], stored: bits[d.ID].of(d)}
+		t := validatedTable{tableIndex: ix, result: &v.Indexes[i], stored: bits[d.ID].Of(d)}
 		if t.CoversShapes() {
 			t.keys.Ask = func() error { return context.Cause(v.reader.view.ctx) }
 		}
@@ -236,13 +237,17 @@ func (v *validation) recordKeys(t *validatedTable, rec Record) error {
 		t.fail("record %s cannot be in the index: %v", rec.ID, err)
 		return nil
 	}
+	var seen []uint64
+	if t.keys.IsMultikey() {
+		seen = t.multikey.Seen()
+	}
 	for i, bits := range t.keys.Multikey {
-		if bits&^t.stored.bits[i] != 0 || bits&^t.multikey.seen[i].Load() != 0 {
+		if bits&^t.stored.Bits[i] != 0 || bits&^seen[i] != 0 {
 			t.result.Unmarked = true
 			t.fail("Index %s is not marked as multikey in field %s although record %s has an array there", t.Name, t.Fields[i].Path, rec.ID)
 		}
 	}
-	if t.Wild != nil && !(t.stored.paths.HasAll(&t.keys) && t.multikey.seenPaths.Load().HasAll(&t.keys)) {
+	if t.Wild != nil && !(t.stored.Paths.HasAll(&t.keys) && t.multikey.SeenPaths().HasAll(&t.keys)) {
 		t.fail("Index %s is not marked as multikey in all paths where record %s has arrays", t.Name, rec.ID)
 	}
 	t.expected += int64(t.keys.Len())

@@ -175,7 +175,7 @@ func (r *Reader) Multikey(d *index.Definition) []uint64 {
 	if ix == nil {
 		return nil
 	}
-	return ix.multikey.paths()
+	return ix.multikey.Seen()
 }
 
 // MultikeyPaths are the paths at which an array stands in some document, for a wildcard index; the rest is as with Multikey.
@@ -184,7 +184,7 @@ func (r *Reader) MultikeyPaths(d *index.Definition) *index.PathSet {
 	if ix == nil {
 		return nil
 	}
-	return ix.multikey.seenPaths.Load()
+	return ix.multikey.SeenPaths()
 }
 
 // Get is the record with the id. ok is false when there is none.

@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/duplicate"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/multikey"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -388,7 +389,7 @@ func (w *Writer) flush() {
 func (w *Writer) noteMultikey() {
 	for i := range w.tables {
 		if t := &w.tables[i]; t.bits != nil || t.paths != nil {
-			w.change.multikey = append(w.change.multikey, multikeyChange{t.ID, t.bits, t.paths})
+			w.change.multikey = append(w.change.multikey, multikeyChange{t.ID, multikey.Stored{Bits: t.bits, Paths: t.paths}})
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
 // Item is what one collection or index left behind.
@@ -35,6 +36,16 @@ func ReadNote(key []byte) (g Item, err error) {
 		return g, fmt.Errorf("a note of garbage has the key %x", key)
 	}
 	return Item{key[0], binary.BigEndian.Uint32(key[1:])}, nil
+}
+
+// Read are the items that are noted.
+func Read(r kv.Reader) (left []Item, err error) {
+	err = walk.Meta(r, layout.MetaGarbage, func(key, _ []byte) error {
+		g, err := ReadNote(key)
+		left = append(left, g)
+		return err
+	})
+	return left, err
 }
 
 // Note makes g garbage for the next start.

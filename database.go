@@ -26,6 +26,7 @@ import (
 	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/server"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/sweeper"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
@@ -86,7 +87,7 @@ func openDatabase(s *Server) (d *database, err error) {
 	var sweeps *sweeper.Sweeper
 	d.store, sweeps, err = sweeper.Open(context.Background(), d.engine, storage.Options{
 		Clock: s.clock, Indexes: index.NewParser(filters), HideExpired: d.expiry.HideExpired.Get, Held: d.monitor.Hold, Grace: d.expiry.Grace,
-		OnDDL: func(e storage.Event) {
+		OnDDL: func(e meaning.Event) {
 			endCursors(cursors, e)
 			d.monitor.OnDDL(e)
 			if engine != nil { // nobody changes anything before it is there
@@ -182,12 +183,12 @@ func spillDir(s *Server) (string, error) {
 }
 
 // endCursors has the cursors on a collection that is no longer there under its name fail.
-func endCursors(cursors *cursor.Registry, e storage.Event) {
+func endCursors(cursors *cursor.Registry, e meaning.Event) {
 	var why error
 	switch e.Kind {
-	case storage.CollectionDropped:
+	case meaning.CollectionDropped:
 		why = mongoerr.New(mongoerr.QueryPlanKilled, "collection dropped. UUID %s", bson.Binary(4, e.UUID[:]))
-	case storage.CollectionRenamed:
+	case meaning.CollectionRenamed:
 		why = mongoerr.New(mongoerr.QueryPlanKilled, "collection renamed from '%s' to '%s'. UUID %s", e.NS, e.To, bson.Binary(4, e.UUID[:]))
 	default:
 		return

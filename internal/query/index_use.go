@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/planner"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
 // IndexUse is how often plans have used an index, and since when that is counted (milliseconds since the epoch).
@@ -56,16 +56,16 @@ func (e *Engine) IndexUse(id uint32) IndexUse {
 
 // NoteDDL is told of each change of the catalogue: plans made before are forgotten, and an index that is new or changed is
 // counted from then on.
-func (e *Engine) NoteDDL(ev storage.Event) {
-	if ev.Kind == storage.CollectionDropped {
+func (e *Engine) NoteDDL(ev meaning.Event) {
+	if ev.Kind == meaning.CollectionDropped {
 		e.Plans.Forget(ev.Collection)
 	} else {
 		e.Plans.Clear(ev.Collection)
 	}
 	switch ev.Kind {
-	case storage.IndexCreated, storage.IndexModified:
+	case meaning.IndexCreated, meaning.IndexModified:
 		e.uses.byID.Store(ev.Index.ID, &indexCounter{since: e.Store.Now()})
-	case storage.IndexDropped:
+	case meaning.IndexDropped:
 		e.uses.byID.Delete(ev.Index.ID)
 	}
 }

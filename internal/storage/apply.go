@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
 )
 
@@ -35,7 +36,7 @@ func (o observer) Visible(c *kv.Commit) { o.store.apply(c, visible) }
 
 // apply brings what is in memory up to date with a Commit.
 func (s *Store) apply(c *kv.Commit, at stage) {
-	if m, ok := c.Meaning.(*Meaning); ok && m != nil {
+	if m, ok := c.Meaning.(*meaning.Meaning); ok && m != nil {
 		m.Number = c.Number
 		for _, change := range m.Changes {
 			if c := s.current.Load().collections[change.Collection]; c == nil {
@@ -59,68 +60,68 @@ func (s *Store) apply(c *kv.Commit, at stage) {
 }
 
 // expect does what has to be done before the change can be seen.
-func (s *Store) expect(c *collection, change *Change) {
-	for _, m := range change.multikey {
-		if stored := c.multikeyOf(m.index); stored != nil {
-			stored.Store(m.stored)
+func (s *Store) expect(c *collection, change *meaning.Change) {
+	for _, m := range change.Multikey {
+		if stored := c.multikeyOf(m.Index); stored != nil {
+			stored.Store(m.Stored)
 		}
 	}
-	if change.tombstones == tombstonesSet {
+	if change.Tombstones == meaning.TombstonesSet {
 		c.state.marked.set()
 	}
-	c.state.relocations.begin(change.moved)
-	if c.order != nil && len(change.documents) > 0 {
-		change.addToHistogram(c.order)
+	c.state.relocations.begin(change.Moved)
+	if c.order != nil && change.HasDocuments() {
+		change.AddToHistogram(c.order)
 	}
-	c.state.sequence.follow(change.lastSequence, change.reserved)
-	if change.inserted && !change.listed {
+	c.state.sequence.follow(change.LastSequence, change.Reserved)
+	if change.Inserted && !change.Listed {
 		c.state.uniqueFloor.forget()
 	}
 }
 
 // follow does what may be relied on when the change can be seen.
-func (s *Store) follow(c *collection, change *Change) {
-	if len(change.sweeps) > 0 {
+func (s *Store) follow(c *collection, change *meaning.Change) {
+	if len(change.Sweeps) > 0 {
 		c.state.lastSweep.Store(s.sweeps.Add(1)) // before the floors rise, see Reader.floor
 	}
-	if change.tombstones == tombstonesDeleted {
+	if change.Tombstones == meaning.TombstonesDeleted {
 		c.state.marked.deleted(&s.sweeps)
 	}
-	for _, swept := range change.sweeps {
+	for _, swept := range change.Sweeps {
 		if c.order != nil {
-			c.order.Histogram.Swept(swept.span, swept.date, swept.all)
+			c.order.Histogram.Swept(swept.Span, swept.Date, swept.All)
 		}
 	}
 	c.state.writes.Add(1)
-	if change.trimmed != nil {
-		c.state.trimmed = change.trimmed
+	if change.Trimmed != nil {
+		c.state.trimmed = change.Trimmed
 	}
-	c.state.relocations.end(change.moved, &s.relocations)
-	if change.inserted && c.Options.Capped {
+	c.state.relocations.end(change.Moved, &s.relocations)
+	if change.Inserted && c.Options.Capped {
 		c.state.inserts.tell()
 	}
 }
 
 // publishCatalog has the catalogue be as the DDL leaves it.
-func (s *Store) publishCatalog(d *DDL) {
-	s.ddl.nextCollection, s.ddl.nextIndex = max(s.ddl.nextCollection, d.nextCollection), max(s.ddl.nextIndex, d.nextIndex)
-	if len(d.steps) == 0 {
+func (s *Store) publishCatalog(d *meaning.DDL) {
+	s.ddl.nextCollection, s.ddl.nextIndex = max(s.ddl.nextCollection, d.NextCollection), max(s.ddl.nextIndex, d.NextIndex)
+	if len(d.Steps) == 0 {
 		return
 	}
 	old := s.current.Load()
-	next := old.next(d.applyTo(old.catalog), true, d.multikeyOf)
+	next := old.next(d.ApplyTo(old.catalog), true, d.MultikeyOf)
 	s.current.Store(next)
 	old.tellOfChange(next)
 }
 
 // tell tells those outside of the store of what has been committed.
-func (s *Store) tell(m *Meaning) {
+func (s *Store) tell(m *meaning.Meaning) {
 	if m == nil {
 		return
 	}
 	for _, change := range m.Changes {
-		if change.earliest != math.MaxInt64 {
-			s.options.OnDeadline(change.Collection, change.earliest)
+		if change.Earliest != math.MaxInt64 {
+			s.options.OnDeadline(change.Collection, change.Earliest)
 		}
 	}
 	if m.DDL != nil {
@@ -133,7 +134,7 @@ func (s *Store) tell(m *Meaning) {
 // Apply commits what another store has committed: c is its next Commit, with the number that it has there. It holds the locks
 // that its writer held, so that what works here at the collections meanwhile finds them as a writer leaves them.
 func (s *Store) Apply(ctx context.Context, c *kv.Commit, d kv.Durability) error {
-	m, err := s.readMeaning(c)
+	m, err := meaning.Decode(c, s.Catalog(), s.options.Indexes)
 	if err != nil {
 		return err
 	}
@@ -154,7 +155,7 @@ func (s *Store) Apply(ctx context.Context, c *kv.Commit, d kv.Durability) error 
 }
 
 // lockToApply takes the locks of the collections that a Meaning is about and, if it changes the catalogue, that of the catalogue.
-func (s *Store) lockToApply(ctx context.Context, m *Meaning) (release func(), err error) {
+func (s *Store) lockToApply(ctx context.Context, m *meaning.Meaning) (release func(), err error) {
 	if m == nil {
 		return func() {}, nil
 	}
@@ -166,11 +167,11 @@ func (s *Store) lockToApply(ctx context.Context, m *Meaning) (release func(), er
 	if m.DDL == nil {
 		return lockAll(ctx, touched)
 	}
-	for _, step := range m.DDL.steps {
-		if step.put != nil {
-			touched = append(touched, v.collections[step.put.ID])
+	for _, step := range m.DDL.Steps {
+		if step.Put != nil {
+			touched = append(touched, v.collections[step.Put.ID])
 		} else {
-			touched = append(touched, v.collections[step.drop])
+			touched = append(touched, v.collections[step.Drop])
 		}
 	}
 	unlock, err := lockAll(ctx, touched)

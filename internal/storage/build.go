@@ -215,7 +215,7 @@ func (b *Build) finish(c *change) ([]*index.Definition, error) {
 		}
 		stored := &multikey.Stored{Bits: t.index.multikey.Seen(), Paths: t.index.multikey.SeenPaths()}
 		stored.Set(c.kv, t.ID)
-		c.ddl.multikey[t.ID] = stored
+		c.ddl.Multikey[t.ID] = stored
 		if surplus := t.Count - documents; surplus != 0 {
 			c.kv.Add(layout.CounterKey(nil, layout.OfIndex, t.ID, layout.CountSurplus), surplus)
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
 // maxSkipped bounds the hidden records whose keys cannot be computed.
@@ -67,7 +68,7 @@ func (b *Build) removeHidden(c *collection, ids []RecordID) (cleared bool, err e
 				return false, mongoerr.New(mongoerr.IllegalOperation, "expiry is held (%s), and documents of %s that have expired and are hidden are in the "+
 					"way of an index: force: true deletes them", held, c.NS)
 			}
-			if err := w.remove(DocumentExpired, rec.Clone()); err != nil {
+			if err := w.remove(meaning.DocumentExpired, rec.Clone()); err != nil {
 				return false, err
 			}
 			cleared = true

@@ -1,6 +1,10 @@
 package storage
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/storage/meaning"
+)
 
 // trimCapped deletes the oldest documents of a capped collection until it is within its bounds.
 func (w *Writer) trimCapped() error {
@@ -21,10 +25,10 @@ func (w *Writer) trimCapped() error {
 			if documents <= 1 || !over(documents, o.Max) && !over(bytes, o.Size) {
 				return nil
 			}
-			if err := w.remove(DocumentDeleted, rec); err != nil {
+			if err := w.remove(meaning.DocumentDeleted, rec); err != nil {
 				return err
 			}
-			w.change.trimmed = rec.ID
+			w.change.Trimmed = rec.ID
 			documents--
 			bytes -= int64(len(rec.Doc))
 		}
@@ -43,8 +47,8 @@ func over(n, bound int64) bool { return bound > 0 && n > bound }
 // oldest are the first n records, hidden or not.
 func (w *Writer) oldest(n int) ([]Record, error) {
 	after := w.c.state.trimmed
-	if w.change.trimmed != nil {
-		after = w.change.trimmed
+	if w.change.Trimmed != nil {
+		after = w.change.Trimmed
 	}
 	cursor, err := w.Unhidden().Scan(RecordScan{After: after})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
 // CreateCollection makes a collection or view with options that the create command has found good. It fails with
@@ -46,7 +47,7 @@ func (c *change) create(ns namespace.NS, o catalog.Options) (*catalog.Collection
 	if err := c.put(coll); err != nil {
 		return nil, err
 	}
-	c.tell(CollectionCreated, coll, nil)
+	c.tell(meaning.CollectionCreated, coll, nil)
 	return coll, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
 // MaxIndexes is how many indexes a collection may have.
@@ -269,7 +270,7 @@ func (s *Store) publishIndexes(ctx context.Context, c *collection, next *catalog
 			return err
 		}
 		for _, d := range defs {
-			ch.tell(IndexCreated, next, d)
+			ch.tell(meaning.IndexCreated, next, d)
 		}
 		ch.tellModified(c.Collection, next)
 		return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -32,7 +33,7 @@ type change struct {
 	store   *Store
 	kv      kv.Txn
 	catalog *catalog.Catalog
-	ddl     DDL // what it means
+	ddl     meaning.DDL // what it means
 	garbage []garbage.Item
 	// renew says which rules get a grace though they were not tightened; nil for none.
 	renew func(was, rule *policy.Rule) bool
@@ -49,7 +50,7 @@ func (s *Store) change(ctx context.Context, f func(*change) error) error {
 		return fmt.Errorf("storage: begin: %w", err)
 	}
 	old := s.current.Load()
-	c := &change{store: s, kv: t, catalog: old.catalog, ddl: DDL{multikey: map[uint32]*multikey.Stored{}}}
+	c := &change{store: s, kv: t, catalog: old.catalog, ddl: meaning.DDL{Multikey: map[uint32]*multikey.Stored{}}}
 	if err := f(c); err != nil {
 		t.Rollback()
 		return err
@@ -60,8 +61,8 @@ func (s *Store) change(ctx context.Context, f func(*change) error) error {
 	}
 	t.Set(layout.NextKey(), nextValue(s.ddl.nextCollection, s.ddl.nextIndex))
 	t.Claim(layout.NextKey())
-	c.ddl.nextCollection, c.ddl.nextIndex = s.ddl.nextCollection, s.ddl.nextIndex
-	m := &Meaning{DDL: &c.ddl}
+	c.ddl.NextCollection, c.ddl.NextIndex = s.ddl.nextCollection, s.ddl.nextIndex
+	m := &meaning.Meaning{DDL: &c.ddl}
 	t.Mean(m)
 	if err := t.Commit(ctx, kv.Synced); err != nil {
 		if errors.Is(err, kv.ErrConflict) {
@@ -84,7 +85,7 @@ func (c *change) put(coll *catalog.Collection) error {
 		return err
 	}
 	c.catalog = c.catalog.With(coll)
-	c.ddl.steps = append(c.ddl.steps, catalogStep{put: coll})
+	c.ddl.Steps = append(c.ddl.Steps, meaning.CatalogStep{Put: coll})
 	c.kv.Set(layout.CollectionKey(coll.ID), coll.Document())
 	return nil
 }
@@ -92,7 +93,7 @@ func (c *change) put(coll *catalog.Collection) error {
 // drop removes a collection and notes what remains of it.
 func (c *change) drop(coll *catalog.Collection) {
 	c.catalog = c.catalog.Without(coll)
-	c.ddl.steps = append(c.ddl.steps, catalogStep{drop: coll.ID})
+	c.ddl.Steps = append(c.ddl.Steps, meaning.CatalogStep{Drop: coll.ID})
 	c.kv.Delete(layout.CollectionKey(coll.ID))
 	if !coll.IsView() {
 		c.discard(garbage.OfCollection(coll.ID))
@@ -100,7 +101,7 @@ func (c *change) drop(coll *catalog.Collection) {
 	for _, d := range coll.Indexes {
 		c.discard(garbage.OfIndex(d.ID))
 	}
-	c.tell(CollectionDropped, coll, nil)
+	c.tell(meaning.CollectionDropped, coll, nil)
 }
 
 // discard notes what is to be removed, by a worker or at the next start.
@@ -115,8 +116,8 @@ func (c *change) note(g garbage.Item) { g.Note(c.kv) }
 // keep takes back a note: it is in the catalogue now.
 func (c *change) keep(g garbage.Item) { g.Keep(c.kv) }
 
-func (c *change) tell(kind EventKind, coll *catalog.Collection, d *index.Definition) {
-	c.ddl.Events = append(c.ddl.Events, Event{Kind: kind, Collection: coll.ID, UUID: coll.UUID, NS: coll.NS, Index: d})
+func (c *change) tell(kind meaning.EventKind, coll *catalog.Collection, d *index.Definition) {
+	c.ddl.Events = append(c.ddl.Events, meaning.Event{Kind: kind, Collection: coll.ID, UUID: coll.UUID, NS: coll.NS, Index: d})
 }
 
 func (c *change) newCollectionID() (uint32, error) { return takeNumber(&c.store.ddl.nextCollection) }

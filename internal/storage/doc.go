@@ -19,6 +19,7 @@
 //	expiryorder  where a record lies in the order of expiry; the date histogram, tombstones, what is hidden by its id
 //	due          when documents expire and which have, from keys alone
 //	expiry       sweeps, and the vacuum and compaction of the dead entries that they leave
+//	meaning      what a Commit means, and how that is encoded
 //	multikey     where arrays stand in what an index holds
 //	ttlchange    what a change of TTLs does to documents
 //	garbage      the removal of what drops leave behind
@@ -46,7 +47,7 @@
 //
 // # Commits
 //
-// A Commit (kv.Commit) carries what it means beside its keys (Meaning): what happens to which documents of which collection, and
+// A Commit (kv.Commit) carries what it means beside its keys (package meaning): what happens to which documents of which collection, and
 // to the catalogue. The engine orders Commits, one at a time, and Store.apply brings what is in memory up to date with each:
 // before it can be seen what readers have to be careful about, and after it what they may rely on. Store.Apply takes the Commits
 // of another store by the same way; TestReplay compares the two.

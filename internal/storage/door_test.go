@@ -20,6 +20,7 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
@@ -546,11 +547,11 @@ func TestEvents(t *testing.T) {
 	f.must(err)
 	_, err = f.DropDatabase(context.Background(), "db")
 	f.must(err)
-	var kinds []EventKind
+	var kinds []meaning.EventKind
 	for _, e := range f.events {
 		kinds = append(kinds, e.Kind)
 	}
-	want := []EventKind{CollectionCreated, IndexCreated, CollectionRenamed, IndexDropped, CollectionDropped}
+	want := []meaning.EventKind{meaning.CollectionCreated, meaning.IndexCreated, meaning.CollectionRenamed, meaning.IndexDropped, meaning.CollectionDropped}
 	if !slices.Equal(kinds, want) {
 		t.Errorf("told %v, want %v", kinds, want)
 	}

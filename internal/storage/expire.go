@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -53,7 +54,7 @@ func (w *Writer) expire(rule *policy.Rule, rec Record, all bool) (deleted bool, 
 		return false, nil
 	}
 	w.expired++
-	return true, w.remove(DocumentExpired, rec)
+	return true, w.remove(meaning.DocumentExpired, rec)
 }
 
 // dueBatch is how many records one transaction of deleteDue deletes at most.

@@ -44,29 +44,6 @@ func (w *Writer) reorder(old RecordID, doc bson.Doc, modified int64) (RecordID, 
 	return layout.OrderedID(place, n), err
 }
 
-// addToHistogram takes account of the documents that come to where they lie, or go from there.
-func (c *Change) addToHistogram(o *expiryorder.Order) {
-	o.Histogram.AddEach(func(add func(expiryorder.Change)) {
-		c.EachDocument(func(d DocumentChange) {
-			was := d.ID
-			if d.Was != nil {
-				was = d.Was
-			}
-			if d.Op != DocumentInserted {
-				if span, date, ok := o.Of(was); ok {
-					add(expiryorder.Change{Span: span, Date: date, Documents: -1, Bytes: -d.WasBytes})
-				}
-			}
-			if d.Op > DocumentMoved {
-				return
-			}
-			if span, date, ok := o.Of(d.ID); ok {
-				add(expiryorder.Change{Span: span, Date: date, Documents: 1, Bytes: d.Bytes})
-			}
-		})
-	})
-}
-
 // chooseOrder gives a collection its order: the one it has as long as its index is there, otherwise by its first TTL index.
 func (c *change) chooseOrder(coll *catalog.Collection) (*catalog.Collection, error) {
 	next, err := c.orderOf(coll)
@@ -168,7 +145,7 @@ func (c *change) putIfReordered(entry *catalog.Collection) error {
 // nextSequence is a number that no record of the collection has had.
 func (w *Writer) nextSequence() (n uint64, err error) {
 	n, err = w.c.state.sequence.next(w.txn.store.engine, w.c.order != nil)
-	w.change.lastSequence = max(w.change.lastSequence, n)
+	w.change.LastSequence = max(w.change.LastSequence, n)
 	return n, err
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
 // Modify changes a collection's options and its indexes' definitions in one commit: what modify returns takes the place of
@@ -95,7 +96,7 @@ func (c *change) dropGone(old, next *catalog.Collection) {
 		if next.IndexByID(d.ID) == nil {
 			c.discard(garbage.OfIndex(d.ID))
 			if next.Index(d.Name) == nil { // otherwise it was built anew
-				c.tell(IndexDropped, next, d)
+				c.tell(meaning.IndexDropped, next, d)
 			}
 		}
 	}
@@ -104,11 +105,11 @@ func (c *change) dropGone(old, next *catalog.Collection) {
 func (c *change) tellModified(old, next *catalog.Collection) {
 	for _, d := range next.Indexes {
 		if before := old.Index(d.Name); before != nil && before != d {
-			c.tell(IndexModified, next, d)
+			c.tell(meaning.IndexModified, next, d)
 		}
 	}
 	if string(old.Options.Doc) != string(next.Options.Doc) {
-		c.tell(CollectionModified, next, nil)
+		c.tell(meaning.CollectionModified, next, nil)
 	}
 }
 

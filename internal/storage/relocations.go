@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
 // relocations is when records of a collection have moved last, forward in its order and back. A scan that is taken up again in
@@ -17,18 +18,12 @@ type relocations struct {
 	last  [2]atomic.Uint64 // the number of the last commit that has moved any, among those of all collections
 }
 
-// What relocations and Change.moved have two of.
-const (
-	movedForward = 0
-	movedBack    = 1
-)
-
 // noteRelocation takes note of a record that the transaction moves.
 func (w *Writer) noteRelocation(old, now RecordID) {
 	if string(now) < string(old) {
-		w.change.moved[movedBack] = true
+		w.change.Moved[meaning.Back] = true
 	} else {
-		w.change.moved[movedForward] = true
+		w.change.Moved[meaning.Forward] = true
 	}
 }
 
@@ -60,9 +55,9 @@ func (v *View) Relocations() uint64 { return v.relocations }
 
 // MovedSince says whether records of the collection may have moved that way since a view with so many moves began.
 func (r *Reader) MovedSince(relocations uint64, back bool) bool {
-	way := movedForward
+	way := meaning.Forward
 	if back {
-		way = movedBack
+		way = meaning.Back
 	}
 	m := &r.c.state.relocations
 	return m.under[way].Load() > 0 || m.last[way].Load() > relocations // in this order: what has ended meanwhile has its number

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
 // Rename gives a collection another name, in the same database or another; there it gets a new UUID, as MongoDB's copy
@@ -51,7 +52,7 @@ func (s *Store) Rename(ctx context.Context, from, to namespace.NS, dropTarget bo
 		if err := c.put(renamed); err != nil {
 			return err
 		}
-		c.ddl.Events = append(c.ddl.Events, Event{Kind: CollectionRenamed, Collection: source.ID, UUID: source.UUID, NS: from, To: to})
+		c.ddl.Events = append(c.ddl.Events, meaning.Event{Kind: meaning.CollectionRenamed, Collection: source.ID, UUID: source.UUID, NS: from, To: to})
 		return nil
 	})
 }

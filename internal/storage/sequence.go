@@ -10,6 +10,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
 // sequence hands out the numbers of a collection's records. The first is one more than the highest that is stored. Where
@@ -140,9 +141,9 @@ func (q *sequence) reserve(e kv.Engine) error {
 	}
 	upTo := q.mu.last + sequenceChunk
 	t.Set(layout.SequenceKey(q.collection), binary.BigEndian.AppendUint64(nil, upTo))
-	change := newChange(q.collection)
-	change.reserved = upTo
-	t.Mean(&Meaning{Changes: []*Change{&change}})
+	change := meaning.NewChange(q.collection)
+	change.Reserved = upTo
+	t.Mean(&meaning.Meaning{Changes: []*meaning.Change{&change}})
 	if err := t.Commit(context.Background(), kv.Buffered); err != nil {
 		return fmt.Errorf("storage: reserve record numbers: %w", err)
 	}

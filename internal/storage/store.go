@@ -15,9 +15,9 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/memory"
-	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
 // Options of a Store. Clock and Indexes are required.
@@ -37,7 +37,7 @@ type Options struct {
 	// little. It is asked for each Reader of a collection that hides.
 	HidesUpTo func() int64
 	// OnDDL is told what was changed after it was; it must not wait.
-	OnDDL func(Event)
+	OnDDL func(meaning.Event)
 	// OnDeadline is told, after each commit into a collection with a TTL, the earliest deadline of the documents it wrote,
 	// so that a sweep can be there in time; it must not wait.
 	OnDeadline func(collection uint32, deadline int64)
@@ -53,33 +53,6 @@ type Options struct {
 	Memory *memory.Governor
 	// Sweeper makes what deletes at once what can be deleted so; nil: all is deleted one by one. The store closes it.
 	Sweeper func(*Store) Sweeper
-}
-
-// EventKind is what happened to a collection.
-type EventKind uint8
-
-// The kinds of events.
-const (
-	CollectionCreated EventKind = iota
-	CollectionDropped
-	CollectionRenamed
-	CollectionModified
-	IndexCreated
-	IndexDropped
-	// IndexModified: its TTL, whether it hides, or whether it is hidden.
-	IndexModified
-)
-
-// Event is one change of the catalogue. Open cursors on what was dropped have to end.
-type Event struct {
-	Kind       EventKind
-	Collection uint32
-	UUID       [16]byte
-	NS         namespace.NS
-	// To is the new name of a renamed collection.
-	To namespace.NS
-	// Index is the index that was created, dropped or changed.
-	Index *index.Definition
 }
 
 // Store is documents, indexes and the catalogue over one engine.
@@ -126,7 +99,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 		o.HidesUpTo = func() int64 { return math.MinInt64 }
 	}
 	if o.OnDDL == nil {
-		o.OnDDL = func(Event) {}
+		o.OnDDL = func(meaning.Event) {}
 	}
 	if o.OnDeadline == nil {
 		o.OnDeadline = func(uint32, int64) {}

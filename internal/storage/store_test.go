@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -37,7 +38,7 @@ type fixture struct {
 	engine  kv.Engine
 	options Options
 	hideAll bool
-	events  []Event
+	events  []meaning.Event
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -48,7 +49,7 @@ func newFixture(t *testing.T) *fixture {
 	f := &fixture{t: t, clock: clock.NewFake(epoch), parser: indexParser(), engine: engine}
 	f.options = Options{Clock: f.clock, Indexes: f.parser,
 		HideExpired: func() bool { return f.hideAll },
-		OnDDL:       func(e Event) { f.events = append(f.events, e) }}
+		OnDDL:       func(e meaning.Event) { f.events = append(f.events, e) }}
 	f.open()
 	t.Cleanup(func() {
 		if err := errors.Join(f.Store.Close(), engine.Close()); err != nil {

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"github.com/ebbdb/ebb/internal/storage/expiry"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
 // Sweep deletes all records at once that have expired at the transaction's now by the rule that orders the collection, and notes what
@@ -23,18 +24,18 @@ func (w *Writer) Sweep(limits expiry.Limits) (done *expiry.Sweep, ok bool, err e
 	if err := done.Delete(); err != nil {
 		return nil, false, err
 	}
-	w.change.noteSweep(done)
+	noteSweep(&w.change, done)
 	return done, true, nil
 }
 
 // noteSweep takes note of what a sweep means.
-func (c *Change) noteSweep(w *expiry.Sweep) {
-	c.tombstones = tombstonesSet
+func noteSweep(c *meaning.Change, w *expiry.Sweep) {
+	c.Tombstones = meaning.TombstonesSet
 	if len(w.Tombstones) == 0 {
-		c.tombstones = tombstonesDeleted
+		c.Tombstones = meaning.TombstonesDeleted
 	}
 	for _, p := range w.Parts {
-		c.sweeps = append(c.sweeps, sweptSpan{p.Cut.Span, p.Cut.Date, p.Amount})
+		c.Sweeps = append(c.Sweeps, meaning.SweptSpan{Span: p.Cut.Span, Date: p.Cut.Date, All: p.Amount})
 	}
 }
 
@@ -69,7 +70,7 @@ func (w *Writer) Recluster(old Record) error {
 	if err := w.changedKeys(old.Doc, old.Doc, true); err != nil {
 		return err
 	}
-	w.write(DocumentMoved, old, Record{ID: id, Modified: old.Modified, Doc: old.Doc})
+	w.write(meaning.DocumentMoved, old, Record{ID: id, Modified: old.Modified, Doc: old.Doc})
 	return nil
 }
 

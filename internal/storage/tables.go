@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/duplicate"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
 )
 
@@ -264,13 +265,13 @@ func (w *Writer) takeDead(t *writtenTable, keyString []byte, id RecordID) error 
 // removeAside deletes a record in the middle of computing another one's change.
 func (w *Writer) removeAside(rec Record) error {
 	aside := newWriter(w.txn, w.c)
-	if err := aside.remove(DocumentExpired, rec); err != nil {
+	if err := aside.remove(meaning.DocumentExpired, rec); err != nil {
 		return err
 	}
 	w.claimed |= aside.claimed
 	w.documents += aside.documents
 	w.bytes += aside.bytes
-	aside.change.EachDocument(w.change.note)
+	aside.change.EachDocument(w.change.Note)
 	for i := range w.tables {
 		w.tables[i].surplus += aside.tables[i].surplus
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
 // What the store keeps about time, all in milliseconds since the epoch:
@@ -69,7 +70,7 @@ func (s *Store) keepTime(ctx context.Context, which byte, millis int64, d kv.Dur
 		t.Set(key, binary.BigEndian.AppendUint64(nil, uint64(millis)))
 	}
 	if which == layout.MetaHold {
-		t.Mean(&Meaning{Hold: &millis})
+		t.Mean(&meaning.Meaning{Hold: &millis})
 	}
 	if err := t.Commit(ctx, d); err != nil {
 		return fmt.Errorf("storage: keep a time: %w", err)

@@ -1,5 +1,7 @@
 package storage
 
+import "github.com/ebbdb/ebb/internal/storage/meaning"
+
 // trimStep is how many documents one call of Trim deletes at most.
 const trimStep = 1000
 
@@ -22,7 +24,7 @@ func (w *Writer) Trim() (more bool, err error) {
 		if documents <= 1 || !over(documents, o.Max) && !over(bytes, o.Size) {
 			return false, nil
 		}
-		if err := w.remove(DocumentDeleted, rec); err != nil {
+		if err := w.remove(meaning.DocumentDeleted, rec); err != nil {
 			return false, err
 		}
 		documents--

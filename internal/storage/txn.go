@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
 // Txn is one transaction: a view that shows its own writes, and a Writer for each collection it changes. It is used by
@@ -18,7 +19,7 @@ type Txn struct {
 	view    *View
 	writers []*Writer
 	locks   []held
-	meaning Meaning
+	meaning meaning.Meaning
 	swept   uint64 // how many sweeps there had been when it began
 	ended   bool
 }
@@ -155,7 +156,7 @@ func (t *Txn) flush() {
 func (t *Txn) mean() {
 	for _, w := range t.writers {
 		w.noteMultikey()
-		t.meaning.add(&w.change)
+		t.meaning.Add(&w.change)
 	}
 	t.kv.Mean(&t.meaning)
 }

@@ -3,6 +3,7 @@ package storage
 import (
 	"github.com/ebbdb/ebb/internal/storage/expiry"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
 // Dead is how many records have been swept whose entries in the index on _id are still stored, and how many documents there
@@ -29,7 +30,7 @@ func (w *Writer) Vacuum(at *expiry.Round, limit int, stretches bool, few int64) 
 	removed, more, err = slice.Remove(at, limit)
 	if err == nil && !more {
 		w.txn.kv.Delete(layout.TombstonesKey(w.c.ID))
-		w.change.tombstones = tombstonesDeleted
+		w.change.Tombstones = meaning.TombstonesDeleted
 	}
 	return removed, more, err
 }

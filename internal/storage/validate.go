@@ -237,12 +237,8 @@ func (v *validation) recordKeys(t *validatedTable, rec Record) error {
 		t.fail("record %s cannot be in the index: %v", rec.ID, err)
 		return nil
 	}
-	var seen []uint64
-	if t.keys.IsMultikey() {
-		seen = t.multikey.Seen()
-	}
 	for i, bits := range t.keys.Multikey {
-		if bits&^t.stored.Bits[i] != 0 || bits&^seen[i] != 0 {
+		if bits&^t.stored.Bits[i] != 0 || bits&^t.multikey.SeenIn(i) != 0 {
 			t.result.Unmarked = true
 			t.fail("Index %s is not marked as multikey in field %s although record %s has an array there", t.Name, t.Fields[i].Path, rec.ID)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/duplicate"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -35,7 +36,7 @@ type Writer struct {
 	tables           []writtenTable     // beside c.indexes
 	implied          int64              // entries that record ids stand for, added
 	expired          int64              // documents that were deleted because they had expired
-	change           Change             // what its writes mean
+	change           meaning.Change     // what its writes mean
 	lowest           expiryorder.Floors // dates of what it wrote
 	value            []byte
 	keys             KeyCount // index keys that come and go
@@ -80,8 +81,8 @@ func (k *keySet) has(key []byte) bool {
 }
 
 func newWriter(t *Txn, c *collection) *Writer {
-	w := &Writer{Reader: t.view.read(c), txn: t, change: newChange(c.ID), lowest: expiryorder.NoFloors()}
-	w.change.listed = true
+	w := &Writer{Reader: t.view.read(c), txn: t, change: meaning.NewChange(c.ID), lowest: expiryorder.NoFloors()}
+	w.change.Listed = true
 	w.tables = make([]writtenTable, len(c.indexes))
 	for i, ix := range c.indexes {
 		w.tables[i].tableIndex = ix
@@ -124,8 +125,8 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	}
 	w.documents++
 	w.bytes += int64(len(doc))
-	w.note(DocumentChange{Op: DocumentInserted, ID: id, Bytes: int64(len(doc))})
-	w.change.inserted = true
+	w.note(meaning.DocumentChange{Op: meaning.DocumentInserted, ID: id, Bytes: int64(len(doc))})
+	w.change.Inserted = true
 	w.noteDeadline(rec)
 	return id, w.trimCapped()
 }
@@ -201,16 +202,16 @@ func (w *Writer) Update(old Record, doc bson.Doc) (id RecordID, changed bool, er
 		return nil, false, err
 	}
 	rec := Record{ID: id, Modified: w.view.now, Doc: doc}
-	w.write(DocumentUpdated, old, rec)
+	w.write(meaning.DocumentUpdated, old, rec)
 	w.noteDeadline(rec)
 	return rec.ID, true, nil
 }
 
 // write puts rec in the place of old, when the keys that it has and had are computed.
-func (w *Writer) write(op DocumentOp, old, rec Record) {
+func (w *Writer) write(op meaning.DocumentOp, old, rec Record) {
 	w.key = layout.RecordKey(w.key[:0], w.c.ID, old.ID)
 	w.claim(w.key)
-	done := DocumentChange{Op: op, ID: rec.ID, Bytes: int64(len(rec.Doc)), WasBytes: int64(len(old.Doc))}
+	done := meaning.DocumentChange{Op: op, ID: rec.ID, Bytes: int64(len(rec.Doc)), WasBytes: int64(len(old.Doc))}
 	if !bytes.Equal(old.ID, rec.ID) {
 		w.txn.kv.Delete(w.key)
 		w.noteRelocation(old.ID, rec.ID)
@@ -225,10 +226,10 @@ func (w *Writer) write(op DocumentOp, old, rec Record) {
 }
 
 // Delete removes a record that was read through this Writer or its transaction's View.
-func (w *Writer) Delete(rec Record) error { return w.remove(DocumentDeleted, rec) }
+func (w *Writer) Delete(rec Record) error { return w.remove(meaning.DocumentDeleted, rec) }
 
 // remove deletes a record, hidden or not, with its entries.
-func (w *Writer) remove(op DocumentOp, rec Record) error {
+func (w *Writer) remove(op meaning.DocumentOp, rec Record) error {
 	for i := range w.tables {
 		t := &w.tables[i]
 		t.touched, t.fresh.none, t.skipped = true, true, false
@@ -245,7 +246,7 @@ func (w *Writer) remove(op DocumentOp, rec Record) error {
 	}
 	w.documents--
 	w.bytes -= int64(len(rec.Doc))
-	w.note(DocumentChange{Op: op, ID: rec.ID, WasBytes: int64(len(rec.Doc))})
+	w.note(meaning.DocumentChange{Op: op, ID: rec.ID, WasBytes: int64(len(rec.Doc))})
 	return nil
 }
 
@@ -362,7 +363,7 @@ func (w *Writer) noteDeadline(rec Record) {
 		return
 	}
 	if d, _ := w.c.rules.Deadline(rec.Doc, rec.Modified); d != policy.Never {
-		w.change.earliest = min(w.change.earliest, d)
+		w.change.Earliest = min(w.change.Earliest, d)
 	}
 }
 
@@ -389,16 +390,16 @@ func (w *Writer) flush() {
 func (w *Writer) noteMultikey() {
 	for i := range w.tables {
 		if t := &w.tables[i]; t.bits != nil || t.paths != nil {
-			w.change.multikey = append(w.change.multikey, multikeyChange{t.ID, multikey.Stored{Bits: t.bits, Paths: t.paths}})
+			w.change.Multikey = append(w.change.Multikey, meaning.MultikeyChange{Index: t.ID, Stored: multikey.Stored{Bits: t.bits, Paths: t.paths}})
 		}
 	}
 }
 
 // note takes note of what happens to a document. Where records are ordered, what the transaction reads itself may lie before
 // all others.
-func (w *Writer) note(d DocumentChange) {
-	w.change.note(d)
-	if d.Op > DocumentMoved {
+func (w *Writer) note(d meaning.DocumentChange) {
+	w.change.Note(d)
+	if d.Op > meaning.DocumentMoved {
 		return
 	}
 	if span, date, ok := w.c.order.Of(d.ID); ok {

@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/sweeper"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -315,21 +316,21 @@ func (m *Monitor) OnDeadline(collection uint32, deadline int64) {
 }
 
 // OnDDL is for storage.Options: a TTL that is new or another makes the collection come up at once.
-func (m *Monitor) OnDDL(e storage.Event) {
+func (m *Monitor) OnDDL(e meaning.Event) {
 	switch e.Kind {
-	case storage.IndexCreated, storage.IndexDropped, storage.IndexModified:
+	case meaning.IndexCreated, meaning.IndexDropped, meaning.IndexModified:
 		m.noteDisorder(e.Collection)
-	case storage.CollectionDropped:
+	case meaning.CollectionDropped:
 		m.forgetTask(e.Collection)
 	}
 	switch e.Kind {
-	case storage.IndexCreated, storage.IndexModified:
+	case meaning.IndexCreated, meaning.IndexModified:
 		if e.Index != nil && e.Index.TTL {
 			m.OnDeadline(e.Collection, math.MinInt64)
 		}
-	case storage.CollectionModified:
+	case meaning.CollectionModified:
 		m.OnDeadline(e.Collection, math.MinInt64)
-	case storage.CollectionDropped:
+	case meaning.CollectionDropped:
 		m.clearAgenda([]uint32{e.Collection})
 	}
 }

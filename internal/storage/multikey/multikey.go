@@ -85,6 +85,9 @@ func (m *Index) Stored() Stored { return Stored{values(m.stored), m.storedPaths.
 // Seen is a copy of the bits that were seen.
 func (m *Index) Seen() []uint64 { return values(m.seen) }
 
+// SeenIn are the bits that were seen in one field of the key.
+func (m *Index) SeenIn(field int) uint64 { return m.seen[field].Load() }
+
 // SeenPaths are the paths of a wildcard that were seen.
 func (m *Index) SeenPaths() *index.PathSet { return m.seenPaths.Load() }
 

@@ -1,4 +1,4 @@
-package storage
+package meaning
 
 import (
 	"bytes"
@@ -24,7 +24,8 @@ import (
 //	ddl:     {steps: [{put} or {drop}], events: [{kind, collection, uuid, db, coll, toDB, toColl, index}], nextCollection, nextIndex}
 //	hold
 
-var errBrokenMeaning = errors.New("storage: the meaning of a commit is broken")
+// ErrBroken is what Decode says of bytes that no writer has written.
+var ErrBroken = errors.New("storage: the meaning of a commit is broken")
 
 // AppendBinary is kv.Meaning's.
 func (m *Meaning) AppendBinary(dst []byte) ([]byte, error) {
@@ -52,54 +53,54 @@ func (c *Change) encode(b *bson.Builder) {
 	if len(c.documents) > 0 {
 		b.Binary("documents", 0, c.documents)
 	}
-	if c.lastSequence != 0 {
-		b.Int64("lastSequence", int64(c.lastSequence))
+	if c.LastSequence != 0 {
+		b.Int64("lastSequence", int64(c.LastSequence))
 	}
-	if c.reserved != 0 {
-		b.Int64("reserved", int64(c.reserved))
+	if c.Reserved != 0 {
+		b.Int64("reserved", int64(c.Reserved))
 	}
-	if len(c.multikey) > 0 {
+	if len(c.Multikey) > 0 {
 		b.Array("multikey")
-		for i, m := range c.multikey {
-			b.Int64(bson.IndexKey(i), int64(m.index))
+		for i, m := range c.Multikey {
+			b.Int64(bson.IndexKey(i), int64(m.Index))
 		}
 		b.End()
 	}
-	if c.tombstones != tombstonesAsBefore {
-		b.Int64("tombstones", int64(c.tombstones))
+	if c.Tombstones != TombstonesAsBefore {
+		b.Int64("tombstones", int64(c.Tombstones))
 	}
-	if len(c.sweeps) > 0 {
+	if len(c.Sweeps) > 0 {
 		b.Array("sweeps")
-		for i, s := range c.sweeps {
-			b.Object(bson.IndexKey(i)).Int64("span", int64(s.span)).Int64("date", s.date).Int64("documents", s.all.Documents).
-				Int64("bytes", s.all.Bytes).End()
+		for i, s := range c.Sweeps {
+			b.Object(bson.IndexKey(i)).Int64("span", int64(s.Span)).Int64("date", s.Date).Int64("documents", s.All.Documents).
+				Int64("bytes", s.All.Bytes).End()
 		}
 		b.End()
 	}
 	for _, flag := range []struct {
 		name string
 		set  bool
-	}{{"inserted", c.inserted}, {"movedForward", c.moved[movedForward]}, {"movedBack", c.moved[movedBack]}} {
+	}{{"inserted", c.Inserted}, {"movedForward", c.Moved[Forward]}, {"movedBack", c.Moved[Back]}} {
 		if flag.set {
 			b.Bool(flag.name, true)
 		}
 	}
-	if c.trimmed != nil {
-		b.Binary("trimmed", 0, c.trimmed)
+	if c.Trimmed != nil {
+		b.Binary("trimmed", 0, c.Trimmed)
 	}
-	if c.earliest != math.MaxInt64 {
-		b.Int64("earliest", c.earliest)
+	if c.Earliest != math.MaxInt64 {
+		b.Int64("earliest", c.Earliest)
 	}
 }
 
 func (d *DDL) encode(b *bson.Builder) {
 	b.Array("steps")
-	for i, step := range d.steps {
+	for i, step := range d.Steps {
 		b.Object(bson.IndexKey(i))
-		if step.put != nil {
-			b.Int64("put", int64(step.put.ID))
+		if step.Put != nil {
+			b.Int64("put", int64(step.Put.ID))
 		} else {
-			b.Int64("drop", int64(step.drop))
+			b.Int64("drop", int64(step.Drop))
 		}
 		b.End()
 	}
@@ -115,14 +116,14 @@ func (d *DDL) encode(b *bson.Builder) {
 		}
 		b.End()
 	}
-	b.End().Int64("nextCollection", int64(d.nextCollection)).Int64("nextIndex", int64(d.nextIndex))
+	b.End().Int64("nextCollection", int64(d.NextCollection)).Int64("nextIndex", int64(d.NextIndex))
 }
 
-// meaningDepth bounds the nesting of an encoded Meaning.
-const meaningDepth = 8
+// maxDepth bounds the nesting of an encoded Meaning.
+const maxDepth = 8
 
-// readMeaning is the Meaning of a Commit that comes next; nil where it has none.
-func (s *Store) readMeaning(c *kv.Commit) (*Meaning, error) {
+// Decode is the Meaning of a Commit that comes next, when the catalogue is the current one; nil where it has none.
+func Decode(c *kv.Commit, current *catalog.Catalog, indexes *index.Parser) (*Meaning, error) {
 	var encoded kv.EncodedMeaning
 	switch m := c.Meaning.(type) {
 	case nil:
@@ -132,33 +133,33 @@ func (s *Store) readMeaning(c *kv.Commit) (*Meaning, error) {
 	case kv.EncodedMeaning:
 		encoded = m
 	}
-	if err := bson.Validate(bson.Doc(encoded), meaningDepth); err != nil {
-		return nil, fmt.Errorf("%w: %w", errBrokenMeaning, err)
+	if err := bson.Validate(bson.Doc(encoded), maxDepth); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBroken, err)
 	}
-	r := &meaningReader{store: s, commit: c, current: s.current.Load().catalog}
+	r := &reader{indexes: indexes, commit: c, current: current}
 	m := r.meaning(bson.Doc(encoded))
 	if r.err != nil {
-		return nil, fmt.Errorf("%w: %w", errBrokenMeaning, r.err)
+		return nil, fmt.Errorf("%w: %w", ErrBroken, r.err)
 	}
 	return m, nil
 }
 
-// meaningReader reads a Meaning, and what belongs to it of the Commit's keys. The first error stands.
-type meaningReader struct {
-	store    *Store
+// reader reads a Meaning, and what belongs to it of the Commit's keys. The first error stands.
+type reader struct {
+	indexes  *index.Parser
 	commit   *kv.Commit
 	current  *catalog.Catalog
 	multikey map[uint32]*multikey.Stored // of all the Commit's keys, once it was asked for
 	err      error
 }
 
-func (r *meaningReader) fail(format string, args ...any) {
+func (r *reader) fail(format string, args ...any) {
 	if r.err == nil {
 		r.err = fmt.Errorf(format, args...)
 	}
 }
 
-func (r *meaningReader) int(d bson.Doc, name string, missing int64) int64 {
+func (r *reader) int(d bson.Doc, name string, missing int64) int64 {
 	switch v := d.Lookup(name); v.Type {
 	case bson.TypeInt64:
 		return v.Int64()
@@ -169,7 +170,7 @@ func (r *meaningReader) int(d bson.Doc, name string, missing int64) int64 {
 	return missing
 }
 
-func (r *meaningReader) number(d bson.Doc, name string) uint32 {
+func (r *reader) number(d bson.Doc, name string) uint32 {
 	n := r.int(d, name, 0)
 	if n < 0 || n > math.MaxUint32 {
 		r.fail("%s is %d", name, n)
@@ -177,7 +178,7 @@ func (r *meaningReader) number(d bson.Doc, name string) uint32 {
 	return uint32(n)
 }
 
-func (r *meaningReader) bytes(d bson.Doc, name string) []byte {
+func (r *reader) bytes(d bson.Doc, name string) []byte {
 	switch v := d.Lookup(name); v.Type {
 	case bson.TypeBinary:
 		_, data := v.Binary()
@@ -189,12 +190,12 @@ func (r *meaningReader) bytes(d bson.Doc, name string) []byte {
 	return nil
 }
 
-func (r *meaningReader) flag(d bson.Doc, name string) bool {
+func (r *reader) flag(d bson.Doc, name string) bool {
 	v := d.Lookup(name)
 	return v.Type == bson.TypeBool && v.Bool()
 }
 
-func (r *meaningReader) text(d bson.Doc, name string) string {
+func (r *reader) text(d bson.Doc, name string) string {
 	v := d.Lookup(name)
 	if v.Type != bson.TypeString {
 		return ""
@@ -203,7 +204,7 @@ func (r *meaningReader) text(d bson.Doc, name string) string {
 }
 
 // each calls f for each document of an array.
-func (r *meaningReader) each(d bson.Doc, name string, f func(bson.Doc)) {
+func (r *reader) each(d bson.Doc, name string, f func(bson.Doc)) {
 	for _, v := range r.values(d, name) {
 		if v.Type != bson.TypeObject {
 			r.fail("%s has a %s", name, v.Type)
@@ -213,7 +214,7 @@ func (r *meaningReader) each(d bson.Doc, name string, f func(bson.Doc)) {
 	}
 }
 
-func (r *meaningReader) values(d bson.Doc, name string) []bson.Value {
+func (r *reader) values(d bson.Doc, name string) []bson.Value {
 	v := d.Lookup(name)
 	if v.Type != bson.TypeArray {
 		return nil
@@ -221,7 +222,7 @@ func (r *meaningReader) values(d bson.Doc, name string) []bson.Value {
 	return v.Doc().Values(nil)
 }
 
-func (r *meaningReader) meaning(d bson.Doc) *Meaning {
+func (r *reader) meaning(d bson.Doc) *Meaning {
 	m := &Meaning{}
 	r.each(d, "changes", func(d bson.Doc) { m.Changes = append(m.Changes, r.change(d)) })
 	if v := d.Lookup("ddl"); v.Type == bson.TypeObject {
@@ -234,14 +235,14 @@ func (r *meaningReader) meaning(d bson.Doc) *Meaning {
 	return m
 }
 
-func (r *meaningReader) change(d bson.Doc) *Change {
+func (r *reader) change(d bson.Doc) *Change {
 	c := &Change{
 		Collection: r.number(d, "collection"), documents: r.bytes(d, "documents"),
-		lastSequence: uint64(r.int(d, "lastSequence", 0)), reserved: uint64(r.int(d, "reserved", 0)),
-		tombstones: tombstoneChange(r.int(d, "tombstones", 0)), inserted: r.flag(d, "inserted"),
-		trimmed: r.bytes(d, "trimmed"), earliest: r.int(d, "earliest", math.MaxInt64),
+		LastSequence: uint64(r.int(d, "lastSequence", 0)), Reserved: uint64(r.int(d, "reserved", 0)),
+		Tombstones: TombstoneChange(r.int(d, "tombstones", 0)), Inserted: r.flag(d, "inserted"),
+		Trimmed: r.bytes(d, "trimmed"), Earliest: r.int(d, "earliest", math.MaxInt64),
 	}
-	c.moved[movedForward], c.moved[movedBack] = r.flag(d, "movedForward"), r.flag(d, "movedBack")
+	c.Moved[Forward], c.Moved[Back] = r.flag(d, "movedForward"), r.flag(d, "movedBack")
 	for _, v := range r.values(d, "multikey") {
 		if v.Type != bson.TypeInt64 {
 			r.fail("multikey has a %s", v.Type)
@@ -249,15 +250,15 @@ func (r *meaningReader) change(d bson.Doc) *Change {
 		}
 		number := uint32(v.Int64())
 		if m := r.storedMultikey()[number]; m != nil {
-			c.multikey = append(c.multikey, multikeyChange{number, *m})
+			c.Multikey = append(c.Multikey, MultikeyChange{number, *m})
 		}
 	}
 	r.each(d, "sweeps", func(d bson.Doc) {
-		s := sweptSpan{byte(r.int(d, "span", 0)), r.int(d, "date", 0), expiryorder.Amount{Documents: r.int(d, "documents", 0), Bytes: r.int(d, "bytes", 0)}}
-		if s.span == 0 || s.span >= layout.OnNever {
-			r.fail("a span is %d", s.span)
+		s := SweptSpan{byte(r.int(d, "span", 0)), r.int(d, "date", 0), expiryorder.Amount{Documents: r.int(d, "documents", 0), Bytes: r.int(d, "bytes", 0)}}
+		if s.Span == 0 || s.Span >= layout.OnNever {
+			r.fail("a span is %d", s.Span)
 		}
-		c.sweeps = append(c.sweeps, s)
+		c.Sweeps = append(c.Sweeps, s)
 	})
 	rest := c.documents
 	for ok := true; len(rest) > 0 && ok; {
@@ -268,15 +269,15 @@ func (r *meaningReader) change(d bson.Doc) *Change {
 	return c
 }
 
-func (r *meaningReader) ddl(d bson.Doc) *DDL {
-	out := &DDL{nextCollection: r.number(d, "nextCollection"), nextIndex: r.number(d, "nextIndex"), multikey: r.storedMultikey()}
+func (r *reader) ddl(d bson.Doc) *DDL {
+	out := &DDL{NextCollection: r.number(d, "nextCollection"), NextIndex: r.number(d, "nextIndex"), Multikey: r.storedMultikey()}
 	r.each(d, "steps", func(d bson.Doc) {
 		if d.Lookup("put").IsMissing() {
-			out.steps = append(out.steps, catalogStep{drop: r.number(d, "drop")})
+			out.Steps = append(out.Steps, CatalogStep{Drop: r.number(d, "drop")})
 			return
 		}
 		if coll := r.collection(r.number(d, "put")); coll != nil {
-			out.steps = append(out.steps, catalogStep{put: coll})
+			out.Steps = append(out.Steps, CatalogStep{Put: coll})
 		}
 	})
 	r.each(d, "events", func(d bson.Doc) {
@@ -294,7 +295,7 @@ func (r *meaningReader) ddl(d bson.Doc) *DDL {
 }
 
 // collection is what the Commit puts into the catalogue under a number.
-func (r *meaningReader) collection(id uint32) *catalog.Collection {
+func (r *reader) collection(id uint32) *catalog.Collection {
 	op, ok := r.commit.Lookup(layout.CollectionKey(id))
 	if !ok || op.Delete {
 		r.fail("collection %d is put and not there", id)
@@ -304,7 +305,7 @@ func (r *meaningReader) collection(id uint32) *catalog.Collection {
 		r.fail("collection %d: %w", id, err)
 		return nil
 	}
-	coll, err := catalog.Load(bson.Doc(op.Value).Clone(), r.store.options.Indexes)
+	coll, err := catalog.Load(bson.Doc(op.Value).Clone(), r.indexes)
 	if err != nil {
 		r.fail("collection %d: %w", id, err)
 		return nil
@@ -313,10 +314,10 @@ func (r *meaningReader) collection(id uint32) *catalog.Collection {
 }
 
 // index is the definition that an event is about: as it is put, or as it is before it goes.
-func (r *meaningReader) index(d *DDL, collection, number uint32) *index.Definition {
-	for _, step := range d.steps {
-		if step.put != nil && step.put.ID == collection {
-			if def := step.put.IndexByID(number); def != nil {
+func (r *reader) index(d *DDL, collection, number uint32) *index.Definition {
+	for _, step := range d.Steps {
+		if step.Put != nil && step.Put.ID == collection {
+			if def := step.Put.IndexByID(number); def != nil {
 				return def
 			}
 		}
@@ -328,7 +329,7 @@ func (r *meaningReader) index(d *DDL, collection, number uint32) *index.Definiti
 }
 
 // storedMultikey is what the Commit stores of indexes.
-func (r *meaningReader) storedMultikey() map[uint32]*multikey.Stored {
+func (r *reader) storedMultikey() map[uint32]*multikey.Stored {
 	if r.multikey != nil {
 		return r.multikey
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/validation"
 )
 
 func validateCommands() []*Command {
@@ -103,16 +103,16 @@ func (r *validateRequest) conforms() func(bson.Doc) error {
 
 // repair is what was found before indexes were made anew, and whether they are right since.
 type repair struct {
-	wrong *storage.Validation
+	wrong *validation.Result
 	done  bool
 }
 
 // unmarked says whether an index is multikey and is not marked so.
-func unmarked(v *storage.Validation) bool {
-	return slices.ContainsFunc(v.Indexes, func(i storage.IndexValidation) bool { return i.Unmarked })
+func unmarked(v *validation.Result) bool {
+	return slices.ContainsFunc(v.Indexes, func(i validation.IndexResult) bool { return i.Unmarked })
 }
 
-func wrongIndexes(v *storage.Validation) bool {
+func wrongIndexes(v *validation.Result) bool {
 	for _, i := range v.Indexes {
 		if !i.Valid {
 			return true
@@ -134,7 +134,7 @@ func validatedMetadata(coll *catalog.Collection) bson.Doc {
 	return b.Doc()
 }
 
-func validated(coll *catalog.Collection, v *storage.Validation, r validateRequest, fixed repair) bson.Doc {
+func validated(coll *catalog.Collection, v *validation.Result, r validateRequest, fixed repair) bson.Doc {
 	b := bson.Build().String("ns", r.ns.String()).Binary("uuid", 4, coll.UUID[:]).Number("nInvalidDocuments", v.Invalid).
 		Number("nNonCompliantDocuments", v.Nonconforming).Number("nrecords", v.Records).Int32("nIndexes", int32(len(coll.Indexes)))
 	b.Object("keysPerIndex")
@@ -176,7 +176,7 @@ func validated(coll *catalog.Collection, v *storage.Validation, r validateReques
 }
 
 // indexErrors are the collection's errors, with one more where an index has some.
-func indexErrors(v *storage.Validation) []string {
+func indexErrors(v *validation.Result) []string {
 	errors := append([]string(nil), v.Errors...)
 	for _, i := range v.Indexes {
 		if !i.Valid {
@@ -186,7 +186,7 @@ func indexErrors(v *storage.Validation) []string {
 	return errors
 }
 
-func findings(b *bson.Builder, name string, found []storage.IndexFinding) {
+func findings(b *bson.Builder, name string, found []validation.Finding) {
 	b.Array(name)
 	for n, f := range found {
 		b.Object(bson.IndexKey(n)).String("indexName", f.Index).String("recordId", f.RecordID.String()).Binary("indexKey", 0, f.Key).End()

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/ebbdb/ebb/internal/planner"
-	"github.com/ebbdb/ebb/internal/storage"
 )
 
 // fetch gets the records of the ids that its child gives.
@@ -12,7 +11,7 @@ type fetch struct {
 	plan    *planner.Fetch
 	stats   *Stats
 	in      working
-	records *storage.SequentialFetcher // nil: not read from yet in this view
+	records *sequentialFetcher // nil: not read from yet in this view
 }
 
 func (n *fetch) work(r *reading, m *Member) (status, error) {
@@ -38,7 +37,7 @@ func (n *fetch) get(r *reading, m *Member) (there bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		n.records = reader.SequentialFetcher()
+		n.records = newSequentialFetcher(reader)
 	}
 	rec, there, err := n.records.Get(m.ID)
 	if !there {

@@ -123,33 +123,6 @@ func BenchmarkGetByID(b *testing.B) {
 	}
 }
 
-// BenchmarkNearby gets a hundred neighbours, as an index gives their ids; ns/op is for all of them.
-func BenchmarkNearby(b *testing.B) {
-	const neighbours = 100
-	f := benchFilled(b, benchDocuments)
-	v, _ := f.View(context.Background())
-	defer v.Close()
-	r, _ := v.Collection(benchNS)
-	var ids []RecordID
-	for c, _ := r.Scan(RecordScan{}); ; {
-		if !c.Next() {
-			_ = c.Close()
-			break
-		}
-		ids = append(ids, c.Record().ID.Clone())
-	}
-	b.ResetTimer()
-	for range b.N {
-		n, at := r.SequentialFetcher(), rand.IntN(benchDocuments-neighbours)
-		for i := range neighbours {
-			if _, there, err := n.Get(ids[at+i]); err != nil || !there {
-				b.Fatal(there, err)
-			}
-		}
-		_ = n.Close()
-	}
-}
-
 func benchScan(b *testing.B, specs ...string) {
 	f := benchFilled(b, benchDocuments, specs...)
 	v, _ := f.View(context.Background())

@@ -87,6 +87,9 @@ func (v *View) Close() error {
 	return err
 }
 
+// InTransaction says whether the view is a transaction's, and shows its writes.
+func (v *View) InTransaction() bool { return v.txn != nil }
+
 // Now is the operation's time in milliseconds since the epoch.
 func (v *View) Now() int64 { return v.now }
 
@@ -310,6 +313,9 @@ func (r *Reader) stored(id RecordID) (rec Record, ok bool, err error) {
 	rec, err = layout.ReadRecord(id, value)
 	return rec, err == nil, err
 }
+
+// IsHidden says whether a record that was read Unhidden is hidden to r.
+func (r *Reader) IsHidden(rec Record) bool { return r.hidden(rec) }
 
 func (r *Reader) hidden(rec Record) bool {
 	switch {

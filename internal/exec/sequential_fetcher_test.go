@@ -1,29 +1,66 @@
-package storage
+package exec
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 var sequentialNS = namespace.NS{DB: "db", Coll: "nearby"}
 
-// sequentialRecords is a collection of which every seventh record is deleted and every fifth hidden, and the ids of all there
-// ever were, in order.
-func sequentialRecords(t *testing.T, n int) (*fixture, []RecordID) {
-	f := newFixture(t)
-	if _, err := f.CreateIndexes(context.Background(), sequentialNS, f.parse(`{key: {d: 1}, name: "d", expireAfterSeconds: 0, hideExpired: true}`)); err != nil {
+var (
+	testStoreTime = time.UnixMilli(1_000_000_000_000).UTC()
+	creating      = storage.WriteOptions{Durability: kv.Buffered, Create: true}
+)
+
+// newTestStore is a store in memory whose clock stands still.
+func newTestStore(t testing.TB) (*storage.Store, *index.Parser) {
+	t.Helper()
+	engine, err := pebblekv.OpenMemory(pebblekv.Options{CacheBytes: 1 << 20, MemTableBytes: 4 << 20})
+	if err != nil {
 		t.Fatal(err)
 	}
-	var ids []RecordID
-	err := f.Write(context.Background(), sequentialNS, creating, func(w *Writer) error {
+	parser := index.NewParser(match.NewParser())
+	s, err := storage.Open(context.Background(), engine, storage.Options{Clock: clock.NewFake(testStoreTime), Indexes: parser})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(s.Close(), engine.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, parser
+}
+
+// sequentialRecords is a collection of which every seventh record is deleted and every fifth hidden, and the ids of all there
+// ever were, in order.
+func sequentialRecords(t testing.TB, n int) (*storage.Store, []storage.RecordID) {
+	f, parser := newTestStore(t)
+	if _, err := f.CreateIndexes(context.Background(), sequentialNS, func(c *catalog.Collection) ([]*index.Definition, error) {
+		d, err := parser.Parse(bson.MustDoc(`{key: {d: 1}, name: "d", expireAfterSeconds: 0, hideExpired: true}`), c.Options.Collation)
+		return []*index.Definition{d}, err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var ids []storage.RecordID
+	err := f.Write(context.Background(), sequentialNS, creating, func(w *storage.Writer) error {
 		for i := range n {
-			date := epoch.UnixMilli() + int64(i)
+			date := testStoreTime.UnixMilli() + int64(i)
 			if i%5 == 0 {
 				date -= 1 << 40
 			}
@@ -47,7 +84,7 @@ func sequentialRecords(t *testing.T, n int) (*fixture, []RecordID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slices.SortFunc(ids, func(a, b RecordID) int { return slices.Compare(a, b) })
+	slices.SortFunc(ids, func(a, b storage.RecordID) int { return slices.Compare(a, b) })
 	return f, ids
 }
 
@@ -63,7 +100,7 @@ func TestSequentialFetcher(t *testing.T) {
 	}
 	defer v.Close()
 	reader, _ := v.Collection(sequentialNS)
-	n := reader.SequentialFetcher()
+	n := newSequentialFetcher(reader)
 	walked := 0
 	for at, step, left := 0, 1, 0; walked < 2000; left-- {
 		if left <= 0 {
@@ -104,7 +141,7 @@ func TestSequentialFetcherWaits(t *testing.T) {
 	}
 	defer v.Close()
 	reader, _ := v.Collection(sequentialNS)
-	n := reader.SequentialFetcher()
+	n := newSequentialFetcher(reader)
 	walks := func(step, times int) (count int) {
 		for i := range times {
 			before := n.found
@@ -131,8 +168,8 @@ func TestSequentialFetcherWaits(t *testing.T) {
 // TestSequentialFetcherInTransaction: it sees what the transaction has written.
 func TestSequentialFetcherInTransaction(t *testing.T) {
 	f, ids := sequentialRecords(t, 100)
-	err := f.Write(context.Background(), sequentialNS, creating, func(w *Writer) error {
-		n := w.SequentialFetcher()
+	err := f.Write(context.Background(), sequentialNS, creating, func(w *storage.Writer) error {
+		n := newSequentialFetcher(w.Reader)
 		for i, id := range ids {
 			rec, there, err := n.Get(id)
 			if err != nil {
@@ -151,5 +188,27 @@ func TestSequentialFetcherInTransaction(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// BenchmarkSequentialFetcher gets a hundred neighbours, as an index gives their ids; ns/op is for all of them.
+func BenchmarkSequentialFetcher(b *testing.B) {
+	const records, neighbours = 10_000, 100
+	f, ids := sequentialRecords(b, records)
+	v, err := f.View(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer v.Close()
+	r, _ := v.Collection(sequentialNS)
+	b.ResetTimer()
+	for range b.N {
+		n, at := newSequentialFetcher(r), rand.IntN(records-neighbours)
+		for i := range neighbours {
+			if _, _, err := n.Get(ids[at+i]); err != nil {
+				b.Fatal(err)
+			}
+		}
+		_ = n.Close()
 	}
 }

@@ -1,8 +1,12 @@
-package storage
+package exec
 
-import "bytes"
+import (
+	"bytes"
 
-// SequentialFetcher gets records as Reader.Get does, and much faster when they lie near one another in the order in which they are
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+// sequentialFetcher gets records as storage.Reader.Get does, and much faster when they lie near one another in the order in which they are
 // asked for, up or down: it then walks from one to the next instead of searching for each. Ids that an index gives often
 // follow one another so: those of one value, and those of values that rise as documents come. Close it.
 //
@@ -11,17 +15,17 @@ import "bytes"
 //
 // Invariants: while there is a cursor, it stands on or behind the last id that was asked for, in its direction. A walk sees
 // the snapshot that Get sees; in a transaction, whose writes a walk would not see, there is none.
-type SequentialFetcher struct {
-	reader   *Reader
-	last     RecordID
+type sequentialFetcher struct {
+	reader   *storage.Reader
+	last     storage.RecordID
 	down     bool // the direction of the last two ids
 	run      int  // how many ids have come in this direction
 	wait     int  // gets until a walk may be tried again
 	nextWait int
 
-	cursor *RecordCursor // nil: no walk
-	stands bool          // the cursor is on a record
-	found  int           // by this walk
+	cursor *storage.RecordCursor // nil: no walk
+	stands bool                  // the cursor is on a record
+	found  int                   // by this walk
 }
 
 const (
@@ -34,18 +38,18 @@ const (
 	sequentialFirstWait, sequentialMaxWait = 16, 4096
 )
 
-// SequentialFetcher begins without a walk.
-func (r *Reader) SequentialFetcher() *SequentialFetcher {
-	return &SequentialFetcher{reader: r, nextWait: sequentialFirstWait}
+// newSequentialFetcher begins without a walk.
+func newSequentialFetcher(r *storage.Reader) *sequentialFetcher {
+	return &sequentialFetcher{reader: r, nextWait: sequentialFirstWait}
 }
 
 // Get is the record with the id, valid until the next call. ok is false when there is none.
-func (n *SequentialFetcher) Get(id RecordID) (rec Record, ok bool, err error) {
-	if n.reader.view.snapshot == nil {
+func (n *sequentialFetcher) Get(id storage.RecordID) (rec storage.Record, ok bool, err error) {
+	if n.reader.View().InTransaction() {
 		return n.reader.Get(id)
 	}
 	if err := n.turn(id); err != nil {
-		return Record{}, false, err
+		return storage.Record{}, false, err
 	}
 	n.last = append(n.last[:0], id...)
 	if n.cursor != nil {
@@ -59,7 +63,7 @@ func (n *SequentialFetcher) Get(id RecordID) (rec Record, ok bool, err error) {
 
 // turn takes note of the direction that id lies in from the one before, and ends or begins a walk. A walk begins behind
 // the last id.
-func (n *SequentialFetcher) turn(id RecordID) error {
+func (n *sequentialFetcher) turn(id storage.RecordID) error {
 	n.wait = max(n.wait-1, 0)
 	order := bytes.Compare(id, n.last)
 	if down := order < 0; order == 0 || down != n.down {
@@ -69,24 +73,24 @@ func (n *SequentialFetcher) turn(id RecordID) error {
 	if n.run++; n.cursor != nil || n.wait > 0 || n.run < sequentialRun {
 		return nil
 	}
-	cursor, err := n.reader.Unhidden().Scan(RecordScan{After: n.last.Clone(), Reverse: n.down})
+	cursor, err := n.reader.Unhidden().Scan(storage.RecordScan{After: n.last.Clone(), Reverse: n.down})
 	n.cursor, n.stands, n.found = cursor, false, 0
 	return err
 }
 
 // walk goes to id. met is false when the walk has ended without an answer; a record without document is not there.
-func (n *SequentialFetcher) walk(id RecordID) (rec Record, met bool, err error) {
+func (n *sequentialFetcher) walk(id storage.RecordID) (rec storage.Record, met bool, err error) {
 	for steps := 0; ; steps++ {
 		if n.stands {
 			rec = n.cursor.Record()
 			switch order := bytes.Compare(rec.ID, id); {
-			case order == 0 && n.reader.hidden(rec):
-				return Record{}, true, nil
+			case order == 0 && n.reader.IsHidden(rec):
+				return storage.Record{}, true, nil
 			case order == 0:
 				n.found++
 				return rec, true, nil
 			case order < 0 == n.down: // it lies behind id
-				return Record{}, true, nil
+				return storage.Record{}, true, nil
 			}
 		}
 		if steps == sequentialSteps {
@@ -97,13 +101,13 @@ func (n *SequentialFetcher) walk(id RecordID) (rec Record, met bool, err error) 
 		}
 	}
 	if err := n.cursor.Err(); err != nil {
-		return Record{}, false, err
+		return storage.Record{}, false, err
 	}
-	return Record{}, false, n.end()
+	return storage.Record{}, false, n.end()
 }
 
 // end ends the walk there is, and says how long to wait until the next.
-func (n *SequentialFetcher) end() error {
+func (n *sequentialFetcher) end() error {
 	if n.cursor == nil {
 		return nil
 	}
@@ -118,4 +122,4 @@ func (n *SequentialFetcher) end() error {
 }
 
 // Close ends the walk there is. Get may be called again as long as the view is open.
-func (n *SequentialFetcher) Close() error { return n.end() }
+func (n *sequentialFetcher) Close() error { return n.end() }

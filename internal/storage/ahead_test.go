@@ -107,14 +107,14 @@ func TestExpireAhead(t *testing.T) {
 				c, tries := f.tested(), 0
 				e.writes = func() {
 					tries++
-					if !c.state.lock.try(false) {
+					if !c.state.lock.Try(false) {
 						t.Error("nobody else may write")
 						return
 					}
-					c.state.lock.release(false)
-					if name != "stop hiding" && c.state.changing.try(true) {
+					c.state.lock.Release(false)
+					if name != "stop hiding" && c.state.changing.Try(true) {
 						t.Error("somebody else may change the collection")
-						c.state.changing.release(true)
+						c.state.changing.Release(true)
 					}
 				}
 				f.must(loosen(f, ttl))
@@ -130,11 +130,11 @@ func TestExpireAhead(t *testing.T) {
 				} else {
 					f.holds(dueAhead + 1)
 				}
-				if !c.state.lock.try(true) || !c.state.changing.try(true) {
+				if !c.state.lock.Try(true) || !c.state.changing.Try(true) {
 					t.Error("a lock is still held")
 				}
-				c.state.lock.release(true)
-				c.state.changing.release(true)
+				c.state.lock.Release(true)
+				c.state.changing.Release(true)
 			})
 		}
 	}

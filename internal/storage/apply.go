@@ -73,9 +73,9 @@ func (s *Store) expect(c *collection, change *meaning.Change) {
 	if c.order != nil && change.HasDocuments() {
 		change.AddToHistogram(c.order)
 	}
-	c.state.sequence.follow(change.LastSequence, change.Reserved)
+	c.state.sequence.Follow(change.LastSequence, change.Reserved)
 	if change.Inserted && !change.Listed {
-		c.state.uniqueFloor.forget()
+		c.state.uniqueFloor.Forget()
 	}
 }
 
@@ -178,11 +178,11 @@ func (s *Store) lockToApply(ctx context.Context, m *meaning.Meaning) (release fu
 	if err != nil {
 		return nil, err
 	}
-	if err := s.ddl.lock.acquire(ctx, true); err != nil {
+	if err := s.ddl.lock.Acquire(ctx, true); err != nil {
 		unlock()
 		return nil, err
 	}
-	return func() { s.ddl.lock.release(true); unlock() }, nil
+	return func() { s.ddl.lock.Release(true); unlock() }, nil
 }
 
 // multikeyOf is the bits of an index by its number, ready or on its way; nil where there is none.

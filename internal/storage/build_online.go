@@ -100,10 +100,10 @@ func (b *Build) catchUpRounds() error {
 // alone runs f while nobody writes.
 func (b *Build) alone(f func() error) error {
 	lock := &b.collection.state.lock
-	if err := lock.acquire(b.ctx, true); err != nil {
+	if err := lock.Acquire(b.ctx, true); err != nil {
 		return err
 	}
-	defer lock.release(true)
+	defer lock.Release(true)
 	return f()
 }
 
@@ -168,9 +168,9 @@ func (b *Build) end() {
 		return
 	}
 	lock := &b.collection.state.lock
-	_ = lock.acquire(context.WithoutCancel(b.ctx), true) // which nothing ends but its turn
+	_ = lock.Acquire(context.WithoutCancel(b.ctx), true) // which nothing ends but its turn
 	b.withdraw()
-	lock.release(true)
+	lock.Release(true)
 	b.abandon()
 }
 

@@ -105,8 +105,8 @@ func buildBesideWriters(t *testing.T, rng *rand.Rand) (good bool) {
 		if len(state.building()) == 0 {
 			return // it is the collector who looks
 		}
-		if state.lock.try(false) { // otherwise the builder holds it
-			state.lock.release(false)
+		if state.lock.Try(false) { // otherwise the builder holds it
+			state.lock.Release(false)
 			for range rng.IntN(4) {
 				f.disturb(rng, values)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
+	"github.com/ebbdb/ebb/internal/storage/ownership"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -41,9 +42,9 @@ type collection struct {
 type collectionState struct {
 	// changing is held exclusively by those who change what the collection is, before lock: so they may let writers in
 	// between, and nobody else changes it.
-	changing lock
-	lock     lock
-	sequence sequence
+	changing ownership.Lock
+	lock     ownership.Lock
+	sequence ownership.Sequence
 	measured measured
 	// trimmed is a record of a capped collection up to which all are gone; lock, held exclusively, guards it. The search for
 	// the oldest begins there: what the engine keeps of deleted records would make it longer with each.
@@ -56,7 +57,7 @@ type collectionState struct {
 	// lastSweep is the number of the last sweep, among those of all collections.
 	lastSweep   atomic.Uint64
 	relocations relocations
-	uniqueFloor uniqueFloor // of _id
+	uniqueFloor ownership.UniqueFloor // of _id
 	// inOrder is the number of the order that all records are known to lie in.
 	inOrder atomic.Uint32
 	// marked tells in which views there may be tombstones of sweeps.
@@ -91,7 +92,7 @@ func makeCollection(entry *catalog.Collection, old *collection, made bool, fresh
 	if old != nil {
 		c.state = old.state
 	} else {
-		c.state = &collectionState{sequence: sequence{collection: entry.ID}}
+		c.state = &collectionState{sequence: ownership.Sequence{Collection: entry.ID}}
 	}
 	if entry.IsClustered() || entry.IsTimeSeries() {
 		c.idLength = 0

@@ -17,13 +17,14 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
+	"github.com/ebbdb/ebb/internal/storage/ownership"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
 // ddl lets changes of the catalogue in one at a time. A change of an existing collection holds that collection's lock
 // changing and then its lock first; nobody waits for a collection's lock while holding ddl.
 type ddl struct {
-	lock lock // held exclusively through one short commit
+	lock ownership.Lock // held exclusively through one short commit
 	// The first numbers that no collection and no index ever had.
 	nextCollection, nextIndex uint32
 }
@@ -41,10 +42,10 @@ type change struct {
 
 // change runs f, commits what it did to the catalogue, and publishes that. It is on stable storage when change returns.
 func (s *Store) change(ctx context.Context, f func(*change) error) error {
-	if err := s.ddl.lock.acquire(ctx, true); err != nil {
+	if err := s.ddl.lock.Acquire(ctx, true); err != nil {
 		return err
 	}
-	defer s.ddl.lock.release(true)
+	defer s.ddl.lock.Release(true)
 	t, err := s.engine.Begin()
 	if err != nil {
 		return fmt.Errorf("storage: begin: %w", err)
@@ -172,11 +173,11 @@ func lockAll(ctx context.Context, collections []*collection) (release func(), er
 	order := slices.DeleteFunc(slices.Clone(collections), func(c *collection) bool { return c == nil })
 	slices.SortFunc(order, func(a, b *collection) int { return int(a.ID) - int(b.ID) })
 	order = slices.Compact(order)
-	leave, err := takeAll(ctx, order, func(c *collection) *lock { return &c.state.changing })
+	leave, err := takeAll(ctx, order, func(c *collection) *ownership.Lock { return &c.state.changing })
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := takeAll(ctx, order, func(c *collection) *lock { return &c.state.lock })
+	unlock, err := takeAll(ctx, order, func(c *collection) *ownership.Lock { return &c.state.lock })
 	if err != nil {
 		leave()
 		return nil, err
@@ -185,9 +186,9 @@ func lockAll(ctx context.Context, collections []*collection) (release func(), er
 }
 
 // takeAll takes one of the locks of each collection exclusively, or none.
-func takeAll(ctx context.Context, collections []*collection, of func(*collection) *lock) (release func(), err error) {
+func takeAll(ctx context.Context, collections []*collection, of func(*collection) *ownership.Lock) (release func(), err error) {
 	for i, c := range collections {
-		if err := of(c).acquire(ctx, true); err != nil {
+		if err := of(c).Acquire(ctx, true); err != nil {
 			releaseAll(collections[:i], of)
 			return nil, err
 		}
@@ -195,9 +196,9 @@ func takeAll(ctx context.Context, collections []*collection, of func(*collection
 	return func() { releaseAll(collections, of) }, nil
 }
 
-func releaseAll(collections []*collection, of func(*collection) *lock) {
+func releaseAll(collections []*collection, of func(*collection) *ownership.Lock) {
 	for _, c := range collections {
-		of(c).release(true)
+		of(c).Release(true)
 	}
 }
 

@@ -20,6 +20,7 @@
 //	due          when documents expire and which have, from keys alone
 //	expiry       sweeps, and the vacuum and compaction of the dead entries that they leave
 //	meaning      what a Commit means, and how that is encoded
+//	ownership    what holds while one process writes: locks, numbers of records, which _ids are new
 //	multikey     where arrays stand in what an index holds
 //	ttlchange    what a change of TTLs does to documents
 //	garbage      the removal of what drops leave behind

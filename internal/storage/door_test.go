@@ -309,51 +309,6 @@ func TestTransactionAgainstChange(t *testing.T) {
 	f.must(err)
 }
 
-// TestLock: first come, first served, and who gives up leaves the queue in order.
-func TestLock(t *testing.T) {
-	var l lock
-	background := context.Background()
-	must(t, l.acquire(background, false))
-	must(t, l.acquire(background, false))
-	ctx, cancel := context.WithCancel(background)
-	var work sync.WaitGroup
-	order := make(chan string, 3)
-	queue := func(ctx context.Context, name string, exclusive bool) {
-		before := func() int { l.mu.Lock(); defer l.mu.Unlock(); return len(l.waiting) }
-		n := before()
-		work.Go(func() {
-			if err := l.acquire(ctx, exclusive); err != nil {
-				order <- name + " gave up"
-				return
-			}
-			order <- name
-			l.release(exclusive)
-		})
-		for before() == n {
-			time.Sleep(time.Microsecond)
-		}
-	}
-	queue(background, "first", true)
-	queue(ctx, "second", true)
-	queue(background, "third", false)
-	if l.try(false) {
-		t.Error("the shared lock was given past one who waits for the exclusive one")
-	}
-	cancel()
-	if got := <-order; got != "second gave up" {
-		t.Error(got)
-	}
-	l.release(false)
-	l.release(false)
-	if a, b := <-order, <-order; a != "first" || b != "third" {
-		t.Error(a, b)
-	}
-	work.Wait()
-	if !l.try(true) {
-		t.Error("the lock is not free at the end")
-	}
-}
-
 // TestDeadlinesAreTold: the earliest deadline of each commit, and nothing where there is none.
 func TestDeadlinesAreTold(t *testing.T) {
 	f := newFixture(t)

@@ -136,12 +136,12 @@ func (s *Store) deleteDueAhead(ctx context.Context, c *collection, rules []*poli
 	if err != nil || len(rules) == 0 {
 		return 0, true, err
 	}
-	c.state.lock.release(true)
+	c.state.lock.Release(true)
 	for i := 0; i < len(rules) && err == nil; i++ {
 		var n int64
 		n, err = s.deleteDue(ctx, c, rules[i], now, besideWriters)
 		deleted += n
 	}
-	_ = c.state.lock.acquire(context.WithoutCancel(ctx), true) // which nothing ends but its turn: the caller gives it back
+	_ = c.state.lock.Acquire(context.WithoutCancel(ctx), true) // which nothing ends but its turn: the caller gives it back
 	return deleted, s.current.Load().collections[c.ID] == c, err
 }

@@ -31,7 +31,7 @@ func (w *Writer) reorder(old RecordID, doc bson.Doc, modified int64) (RecordID, 
 		return old, nil
 	}
 	if !old.IsOrdered() {
-		if err := w.c.state.sequence.secure(w.txn.store.engine); err != nil {
+		if err := w.c.state.sequence.Secure(w.txn.store.engine); err != nil {
 			return nil, err
 		}
 	}
@@ -144,7 +144,7 @@ func (c *change) putIfReordered(entry *catalog.Collection) error {
 
 // nextSequence is a number that no record of the collection has had.
 func (w *Writer) nextSequence() (n uint64, err error) {
-	n, err = w.c.state.sequence.next(w.txn.store.engine, w.c.order != nil)
+	n, err = w.c.state.sequence.Next(w.txn.store.engine, w.c.order != nil)
 	w.change.LastSequence = max(w.change.LastSequence, n)
 	return n, err
 }

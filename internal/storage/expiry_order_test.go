@@ -219,9 +219,9 @@ func TestStopHiding(t *testing.T) {
 	done, err := f.StopHiding(context.Background(), OnHidden{}, func() error {
 		f.clock.Advance(time.Second) // and the second
 		seen(2)
-		if c := f.find([]namespace.NS{testNS})[0]; c.state.lock.try(false) {
+		if c := f.find([]namespace.NS{testNS})[0]; c.state.lock.Try(false) {
 			t.Error("somebody may write")
-			c.state.lock.release(false)
+			c.state.lock.Release(false)
 		}
 		f.hideAll = false
 		seen(2)

@@ -53,10 +53,10 @@ func (c Collection) Read(v *View) *Reader { return v.read(c.own) }
 // number that was given out is of a record that is there or is not. Who waits for it holds up those who come to write.
 func (c Collection) Lock(ctx context.Context) (unlock func(), err error) {
 	lock := &c.own.state.lock
-	if err := lock.acquire(ctx, true); err != nil {
+	if err := lock.Acquire(ctx, true); err != nil {
 		return nil, err
 	}
-	return func() { lock.release(true) }, nil
+	return func() { lock.Release(true) }, nil
 }
 
 // Begin starts a transaction on the collection at now, for one who holds its lock until the transaction has ended.

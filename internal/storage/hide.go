@@ -104,10 +104,10 @@ func (s *Store) stopHiding(ctx context.Context, how OnHidden, set func() error, 
 		return false, err
 	}
 	defer release()
-	if err := s.ddl.lock.acquire(ctx, true); err != nil {
+	if err := s.ddl.lock.Acquire(ctx, true); err != nil {
 		return false, err
 	}
-	defer s.ddl.lock.release(true)
+	defer s.ddl.lock.Release(true)
 	if !slices.Equal(all, s.withTTL()) {
 		return true, nil
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"hash/maphash"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -615,11 +614,12 @@ func (r *replay) memoryOf(s *fixture) (out []string) {
 		if c == nil || c.IsView() {
 			continue
 		}
-		_, err := c.state.sequence.lastGiven(s.Store.engine) // or it is known to one only
+		_, err := c.state.sequence.LastGiven(s.Store.engine) // or it is known to one only
 		if err != nil && c.id != nil {
 			r.t.Fatal(err)
 		}
-		say("  sequence %d reserved %d", c.state.sequence.committed.Load(), c.state.sequence.reserved.Load())
+		committed, reserved := c.state.sequence.Known()
+		say("  sequence %d reserved %d", committed, reserved)
 		say("  tombstones %v, moving %d %d", c.state.marked.isSet(), c.state.relocations.under[0].Load(), c.state.relocations.under[1].Load())
 		say("  trimmed %x", c.state.trimmed)
 		for _, ix := range c.indexes {
@@ -668,9 +668,10 @@ func (r *replay) checkLookingAhead(own, there *collection) {
 	if own.id == nil {
 		return
 	}
-	last, err := own.state.sequence.lastGiven(r.engine)
+	last, err := own.state.sequence.LastGiven(r.engine)
 	r.must(err)
-	if follows, err := there.state.sequence.lastGiven(r.follower.engine); err != nil || follows > max(last, own.state.sequence.reserved.Load()) {
+	_, reserved := own.state.sequence.Known()
+	if follows, err := there.state.sequence.LastGiven(r.follower.engine); err != nil || follows > max(last, reserved) {
 		r.t.Fatalf("%s: the last number given is %d, and %d there, %v", own.NS, last, follows, err)
 	}
 	for _, f := range []struct {
@@ -686,12 +687,6 @@ func (r *replay) checkLookingAhead(own, there *collection) {
 // unknownTo is an entry of the index on _id that uniqueFloor takes for new; nil where there is none.
 func unknownTo(t *testing.T, e kv.Engine, c *collection) (unknown []byte) {
 	t.Helper()
-	n := &c.state.uniqueFloor
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.looked || n.off || n.forgotten.Load() {
-		return nil
-	}
 	prefix := layout.TableKey(nil, c.id.Definition)
 	s, err := e.Snapshot()
 	if err != nil {
@@ -702,11 +697,7 @@ func unknownTo(t *testing.T, e kv.Engine, c *collection) (unknown []byte) {
 		t.Fatal(err)
 	}
 	for it.Next() {
-		key := it.Key()[len(prefix):]
-		if bytes.Compare(key, n.floor) <= 0 {
-			continue
-		}
-		if hash := maphash.Bytes(n.seed, key); !n.newest.has(hash) && !n.newer.has(hash) {
+		if key := it.Key()[len(prefix):]; c.state.uniqueFloor.TakesForNew(key) {
 			unknown = bytes.Clone(key)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"log/slog"
 	"math"
@@ -18,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
+	"github.com/ebbdb/ebb/internal/storage/ownership"
 )
 
 // Options of a Store. Clock and Indexes are required.
@@ -62,7 +62,7 @@ type Store struct {
 	options Options
 	current atomic.Pointer[version]
 	ddl     ddl
-	latches latches
+	latches *ownership.Latches
 	garbage *garbage.Collector
 	sweeper Sweeper
 	// views are those that ended and that nobody knows any more.
@@ -107,11 +107,10 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	s := &Store{engine: engine, can: engine.Capabilities(), options: o, buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments, sweeper: noSweeper{}}
+	s := &Store{engine: engine, can: engine.Capabilities(), options: o, latches: ownership.NewLatches(), buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments, sweeper: noSweeper{}}
 	if o.Sweeper != nil {
 		s.sweeper = o.Sweeper(s)
 	}
-	s.latches.seed = maphash.MakeSeed()
 	s.hold.Store(notHeld)
 	if !s.can.Counters {
 		return nil, errors.New("storage: open: the engine's counters conflict: each two inserts into a collection would be in each other's way")

@@ -218,6 +218,25 @@ func (w *Writer) makeRoomFor(t *writtenTable, j int, self RecordID) error {
 	return nil
 }
 
+// isNew says whether an _id's key string is known to be free, and notes that it is about to be taken.
+func (w *Writer) isNew(t *writtenTable, keyString []byte) (bool, error) {
+	if w.c.id == nil || t.Definition != w.c.id.Definition {
+		return false, nil
+	}
+	return w.c.state.uniqueFloor.IsNew(keyString, func() ([]byte, error) {
+		prefix := layout.TableKey(nil, t.Definition)
+		it, err := w.view.reader.NewIter(kv.IterOptions{Lower: prefix, Upper: layout.After(prefix)})
+		if err != nil {
+			return nil, err
+		}
+		defer it.Close()
+		if !it.Last() {
+			return nil, it.Err()
+		}
+		return it.Key()[len(prefix):], nil
+	})
+}
+
 // evict refuses the j-th fresh key if another record has it; an expired one that does is in the way.
 func (w *Writer) evict(t *writtenTable, j int, self RecordID) error {
 	ids, err := w.holders(t, t.fresh.Key(j))

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
+	"github.com/ebbdb/ebb/internal/storage/ownership"
 )
 
 // Txn is one transaction: a view that shows its own writes, and a Writer for each collection it changes. It is used by
@@ -25,7 +26,7 @@ type Txn struct {
 }
 
 type held struct {
-	lock      *lock
+	lock      *ownership.Lock
 	exclusive bool
 }
 
@@ -87,14 +88,14 @@ func (t *Txn) Writer(ns namespace.NS) (*Writer, error) {
 
 func (t *Txn) lock(c *collection) error {
 	exclusive := c.Options.Capped
-	if c.state.lock.try(exclusive) {
+	if c.state.lock.Try(exclusive) {
 		t.locks = append(t.locks, held{&c.state.lock, exclusive})
 		return nil
 	}
 	if len(t.locks) > 0 { // to wait while holding a lock could close a circle
 		return mongoerr.New(mongoerr.LockTimeout, "Unable to acquire a lock on '%s' within 0ms.", c.NS)
 	}
-	if err := c.state.lock.acquire(t.view.ctx, exclusive); err != nil {
+	if err := c.state.lock.Acquire(t.view.ctx, exclusive); err != nil {
 		return err
 	}
 	t.locks = append(t.locks, held{&c.state.lock, exclusive})
@@ -173,7 +174,7 @@ func (t *Txn) Rollback() {
 func (t *Txn) end() {
 	t.ended = true
 	for _, h := range t.locks {
-		h.lock.release(h.exclusive)
+		h.lock.Release(h.exclusive)
 	}
 	t.locks = nil
 }

@@ -3,12 +3,11 @@ package storage
 import (
 	"context"
 	"errors"
-	"hash/maphash"
-	"math/bits"
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/ownership"
 )
 
 // WriteOptions say how Write does it.
@@ -38,7 +37,7 @@ func (s *Store) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f fu
 	if o.Now == 0 {
 		o.Now = s.Now()
 	}
-	contended := stripes(0)
+	contended := ownership.Stripes(0)
 	for range maxTries {
 		claimed, err := s.tryWrite(ctx, ns, o, f, contended)
 		if !errors.Is(err, kv.ErrConflict) {
@@ -50,16 +49,16 @@ func (s *Store) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f fu
 }
 
 // tryWrite runs f once, alone among those that contended for the same keys.
-func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f func(*Writer) error, contended stripes) (claimed stripes, err error) {
+func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f func(*Writer) error, contended ownership.Stripes) (claimed ownership.Stripes, err error) {
 	c, exclusive, err := s.lockToWrite(ctx, ns, o.Create)
 	if err != nil {
 		return 0, err
 	}
-	defer c.state.lock.release(exclusive)
-	if err := s.latches.acquire(ctx, contended); err != nil {
+	defer c.state.lock.Release(exclusive)
+	if err := s.latches.Acquire(ctx, contended); err != nil {
 		return 0, err
 	}
-	defer s.latches.release(contended)
+	defer s.latches.Release(contended)
 	t, err := s.begin(ctx, o.Now, s.engine.BeginBlind)
 	if err != nil {
 		return 0, err
@@ -96,43 +95,12 @@ func (s *Store) lockToWrite(ctx context.Context, ns namespace.NS, create bool) (
 			return nil, false, err
 		}
 		exclusive := c.Options.Capped
-		if err := c.state.lock.acquire(ctx, exclusive); err != nil {
+		if err := c.state.lock.Acquire(ctx, exclusive); err != nil {
 			return nil, false, err
 		}
 		if s.current.Load().collections[c.ID] == c {
 			return c, exclusive, nil
 		}
-		c.state.lock.release(exclusive)
-	}
-}
-
-// stripes is a set of latches.
-type stripes uint64
-
-const stripeCount = 64
-
-// latches keep apart the operations that have conflicted: each holds those of the keys it claimed while it tries again.
-type latches struct {
-	seed  maphash.Seed
-	locks [stripeCount]lock
-}
-
-func (l *latches) of(key []byte) stripes { return 1 << (maphash.Bytes(l.seed, key) % stripeCount) }
-
-// acquire takes the latches in order, so that no two operations wait for each other.
-func (l *latches) acquire(ctx context.Context, set stripes) error {
-	for rest := set; rest != 0; rest &= rest - 1 {
-		i := bits.TrailingZeros64(uint64(rest))
-		if err := l.locks[i].acquire(ctx, true); err != nil {
-			l.release(set & (1<<i - 1))
-			return err
-		}
-	}
-	return nil
-}
-
-func (l *latches) release(set stripes) {
-	for ; set != 0; set &= set - 1 {
-		l.locks[bits.TrailingZeros64(uint64(set))].release(true)
+		c.state.lock.Release(exclusive)
 	}
 }

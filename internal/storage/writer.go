@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
+	"github.com/ebbdb/ebb/internal/storage/ownership"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -30,7 +31,7 @@ type Writer struct {
 	*Reader
 	txn     *Txn
 	ctx     context.Context // of the operation; nil where nobody can end it
-	claimed stripes
+	claimed ownership.Stripes
 	// What the transaction adds to the collection's counters, written once before the commit.
 	documents, bytes int64
 	tables           []writtenTable     // beside c.indexes
@@ -344,7 +345,7 @@ func (t *writtenTable) mayDiffer(old, doc bson.Doc) bool {
 
 func (w *Writer) claim(key []byte) {
 	w.txn.kv.Claim(key)
-	w.claimed |= w.txn.store.latches.of(key)
+	w.claimed |= w.txn.store.latches.Of(key)
 }
 
 func (w *Writer) putRecord(rec Record) {

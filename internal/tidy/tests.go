@@ -21,7 +21,7 @@ func sleepingTests() map[string]string {
 		"internal/memory/buffers_test.go":           "a goroutine that waits for memory",
 		"internal/server/stall_test.go":             "sockets that fill up",
 		"internal/storage/build_bench_test.go":      "a benchmark beside writers",
-		"internal/storage/door_test.go":             "a goroutine that queues for a lock",
+		"internal/storage/ownership/lock_test.go":   "a goroutine that queues for a lock",
 	}
 }
 

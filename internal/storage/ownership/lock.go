@@ -1,4 +1,4 @@
-package storage
+package ownership
 
 import (
 	"context"
@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// lock is held shared by those who write a collection's documents and exclusively by those who change what the
-// collection is. Whoever came first is served first, so neither kind starves the other. The zero lock is free.
-type lock struct {
+// Lock is held shared by those who write a collection's documents and exclusively by those who change what the
+// collection is. Whoever came first is served first, so neither kind starves the other. The zero Lock is free.
+type Lock struct {
 	mu        sync.Mutex // guards the rest, and is held for moments only
 	shared    int
 	exclusive bool
@@ -20,11 +20,11 @@ type waiter struct {
 	granted   chan struct{} // closed under mu when the lock is the waiter's
 }
 
-func (l *lock) free(exclusive bool) bool {
+func (l *Lock) free(exclusive bool) bool {
 	return !l.exclusive && (!exclusive || l.shared == 0)
 }
 
-func (l *lock) take(exclusive bool) {
+func (l *Lock) take(exclusive bool) {
 	if exclusive {
 		l.exclusive = true
 	} else {
@@ -32,8 +32,8 @@ func (l *lock) take(exclusive bool) {
 	}
 }
 
-// try takes the lock when that needs no waiting.
-func (l *lock) try(exclusive bool) bool {
+// Try takes the lock when that needs no waiting.
+func (l *Lock) Try(exclusive bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) > 0 || !l.free(exclusive) {
@@ -43,8 +43,8 @@ func (l *lock) try(exclusive bool) bool {
 	return true
 }
 
-// acquire waits for the lock until ctx ends.
-func (l *lock) acquire(ctx context.Context, exclusive bool) error {
+// Acquire waits for the lock until ctx ends.
+func (l *Lock) Acquire(ctx context.Context, exclusive bool) error {
 	l.mu.Lock()
 	if len(l.waiting) == 0 && l.free(exclusive) {
 		l.take(exclusive)
@@ -64,7 +64,7 @@ func (l *lock) acquire(ctx context.Context, exclusive bool) error {
 }
 
 // abandon takes w out of the queue, or gives back what it was granted in the meantime.
-func (l *lock) abandon(w *waiter) {
+func (l *Lock) abandon(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.Index(l.waiting, w)
@@ -76,13 +76,14 @@ func (l *lock) abandon(w *waiter) {
 	l.grant()
 }
 
-func (l *lock) release(exclusive bool) {
+// Release gives it back.
+func (l *Lock) Release(exclusive bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.giveBack(exclusive)
 }
 
-func (l *lock) giveBack(exclusive bool) {
+func (l *Lock) giveBack(exclusive bool) {
 	if exclusive {
 		l.exclusive = false
 	} else {
@@ -91,7 +92,7 @@ func (l *lock) giveBack(exclusive bool) {
 	l.grant()
 }
 
-func (l *lock) grant() {
+func (l *Lock) grant() {
 	for len(l.waiting) > 0 && l.free(l.waiting[0].exclusive) {
 		w := l.waiting[0]
 		l.waiting = l.waiting[1:]

@@ -1,22 +1,19 @@
-package storage
+package ownership
 
 import (
 	"bytes"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
-
-	"github.com/ebbdb/ebb/internal/kv"
-	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
-// uniqueFloor knows of many keys of an index that they are new, without a look at the index: those that are larger than all
+// UniqueFloor knows of many keys of an index that they are new, without a look at the index: those that are larger than all
 // that the index was given, but for the ones given lately, which are listed. Keys that ascend, as ObjectIds and counters do,
 // are of that kind even when many clients send them in slightly other orders.
 //
-// Invariant: each key that was written since uniqueFloor first looked is listed or not above the floor, from before its commit
+// Invariant: each key that was written since UniqueFloor first looked is listed or not above the floor, from before its commit
 // can be seen. A transaction that fails leaves its keys listed; that costs a look.
-type uniqueFloor struct {
+type UniqueFloor struct {
 	forgotten atomic.Bool // keys were written that it was not told of
 
 	mu     sync.Mutex // guards all below
@@ -39,9 +36,9 @@ const maxGeneration = 512
 // maxFloorKey bounds the keys that are remembered, of which each collection has a few.
 const maxFloorKey = 1 << 10
 
-// isNew notes that key is about to be written, and says whether it is known not to be there. largest looks for the largest
+// IsNew notes that key is about to be written, and says whether it is known not to be there. largest looks for the largest
 // key that is.
-func (n *uniqueFloor) isNew(key []byte, largest func() ([]byte, error)) (bool, error) {
+func (n *UniqueFloor) IsNew(key []byte, largest func() ([]byte, error)) (bool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.forgotten.Swap(false) {
@@ -65,22 +62,31 @@ func (n *uniqueFloor) isNew(key []byte, largest func() ([]byte, error)) (bool, e
 		return false, nil
 	}
 	hash := maphash.Bytes(n.seed, key)
-	if n.newest.has(hash) || n.newer.has(hash) {
+	if n.isListed(hash) {
 		return false, nil
 	}
 	n.list(hash, key)
 	return true, nil
 }
 
-// forget has it look anew: keys were written elsewhere.
-func (n *uniqueFloor) forget() { n.forgotten.Store(true) }
+func (n *UniqueFloor) isListed(hash uint64) bool { return n.newest.has(hash) || n.newer.has(hash) }
+
+// TakesForNew says whether IsNew would take key for new, without a look.
+func (n *UniqueFloor) TakesForNew(key []byte) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.looked && !n.off && !n.forgotten.Load() && bytes.Compare(key, n.floor) > 0 && !n.isListed(maphash.Bytes(n.seed, key))
+}
+
+// Forget has it look anew: keys were written elsewhere.
+func (n *UniqueFloor) Forget() { n.forgotten.Store(true) }
 
 func (g *generation) has(hash uint64) bool {
 	_, ok := g.hashes[hash]
 	return ok
 }
 
-func (n *uniqueFloor) list(hash uint64, key []byte) {
+func (n *UniqueFloor) list(hash uint64, key []byte) {
 	if len(n.newest.hashes) >= maxGeneration {
 		if bytes.Compare(n.newer.largest, n.floor) > 0 {
 			n.floor, n.newer.largest = n.newer.largest, n.floor
@@ -97,23 +103,4 @@ func (n *uniqueFloor) list(hash uint64, key []byte) {
 	if bytes.Compare(key, g.largest) > 0 {
 		g.largest = append(g.largest[:0], key...)
 	}
-}
-
-// isNew says whether an _id's key string is known to be free, and notes that it is about to be taken.
-func (w *Writer) isNew(t *writtenTable, keyString []byte) (bool, error) {
-	if w.c.id == nil || t.Definition != w.c.id.Definition {
-		return false, nil
-	}
-	return w.c.state.uniqueFloor.isNew(keyString, func() ([]byte, error) {
-		prefix := layout.TableKey(nil, t.Definition)
-		it, err := w.view.reader.NewIter(kv.IterOptions{Lower: prefix, Upper: layout.After(prefix)})
-		if err != nil {
-			return nil, err
-		}
-		defer it.Close()
-		if !it.Last() {
-			return nil, it.Err()
-		}
-		return it.Key()[len(prefix):], nil
-	})
 }

@@ -1,4 +1,4 @@
-package storage
+package ownership
 
 import (
 	"encoding/binary"
@@ -15,7 +15,7 @@ func TestUniqueFloor(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	key := func(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
 	for _, disorder := range []int{0, 3, maxGeneration / 4, 40 * maxGeneration} {
-		var n uniqueFloor
+		var n UniqueFloor
 		there := map[int]bool{1000: true}
 		looks, known := 0, 0
 		const tries = 20 * maxGeneration
@@ -24,7 +24,7 @@ func TestUniqueFloor(t *testing.T) {
 			if disorder > 0 && k > disorder {
 				k -= r.IntN(disorder)
 			}
-			isNew, err := n.isNew(key(k), func() ([]byte, error) { looks++; return key(1000), nil })
+			isNew, err := n.IsNew(key(k), func() ([]byte, error) { looks++; return key(1000), nil })
 			switch {
 			case err != nil:
 				t.Fatal(err)
@@ -53,10 +53,10 @@ func TestUniqueFloor(t *testing.T) {
 func TestUniqueFloorOfLongKeys(t *testing.T) {
 	long, short := make([]byte, maxFloorKey+1), []byte{1}
 	for _, keys := range [][][]byte{{nil, short, long}, {long, short}} {
-		var n uniqueFloor
+		var n UniqueFloor
 		floor, known := keys[0], keys[1:]
 		for i, key := range append(known, []byte{2}, []byte{3}) {
-			isNew, err := n.isNew(key, func() ([]byte, error) { return floor, nil })
+			isNew, err := n.IsNew(key, func() ([]byte, error) { return floor, nil })
 			if want := floor == nil && i == 0; err != nil || isNew != want {
 				t.Errorf("key %d of %d bytes is new: %v, %v", i, len(key), isNew, err)
 			}

@@ -1,4 +1,4 @@
-package storage
+package ownership
 
 import (
 	"context"
@@ -13,10 +13,11 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
-// sequence hands out the numbers of a collection's records. The first is one more than the highest that is stored. Where
+// Sequence hands out the numbers of a collection's records. The first is one more than the highest that is stored. Where
 // records lie by a TTL's dates the highest cannot be found, so there numbers are reserved on disk, many at once.
-type sequence struct {
-	collection uint32
+type Sequence struct {
+	// Collection is the collection's number.
+	Collection uint32
 	// committed is the highest that a record of any Commit has got, and reserved what Commits have reserved, as far as Commits have
 	// told since the start. Both only grow.
 	committed, reserved atomic.Uint64
@@ -27,16 +28,25 @@ type sequence struct {
 	}
 }
 
-// follow takes note of what a Commit says.
-func (q *sequence) follow(committed, reserved uint64) {
+// Follow takes note of what a Commit says.
+func (q *Sequence) Follow(committed, reserved uint64) {
 	raise(&q.committed, committed)
 	raise(&q.reserved, reserved)
+}
+
+// Known is what Commits have told: the highest that a record has got, and what is reserved.
+func (q *Sequence) Known() (committed, reserved uint64) { return q.committed.Load(), q.reserved.Load() }
+
+func raise(to *atomic.Uint64, n uint64) {
+	for old := to.Load(); old < n && !to.CompareAndSwap(old, n); old = to.Load() {
+	}
 }
 
 // sequenceChunk is how many are reserved at once.
 const sequenceChunk = 1 << 16
 
-func (q *sequence) next(e kv.Engine, reserved bool) (uint64, error) {
+// Next is a number that no record has had. Where the highest cannot be found from the records, it is reserved.
+func (q *Sequence) Next(e kv.Engine, reserved bool) (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.find(e); err != nil {
@@ -51,9 +61,9 @@ func (q *sequence) next(e kv.Engine, reserved bool) (uint64, error) {
 	return q.mu.last, nil
 }
 
-// secure notes on disk, unless that is done, that all numbers up to the last are in use: before the record with the highest
+// Secure notes on disk, unless that is done, that all numbers up to the last are in use: before the record with the highest
 // goes to where it is not found.
-func (q *sequence) secure(e kv.Engine) error {
+func (q *Sequence) Secure(e kv.Engine) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.find(e); err != nil {
@@ -62,15 +72,15 @@ func (q *sequence) secure(e kv.Engine) error {
 	return q.reserveMore(e)
 }
 
-func (q *sequence) reserveMore(e kv.Engine) error {
+func (q *Sequence) reserveMore(e kv.Engine) error {
 	if q.mu.last < q.reserved.Load() {
 		return nil
 	}
 	return q.reserve(e)
 }
 
-// lastGiven is the highest that any record has, or may have.
-func (q *sequence) lastGiven(e kv.Engine) (uint64, error) {
+// LastGiven is the highest that any record has, or may have.
+func (q *Sequence) LastGiven(e kv.Engine) (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	err := q.find(e)
@@ -78,7 +88,7 @@ func (q *sequence) lastGiven(e kv.Engine) (uint64, error) {
 }
 
 // find makes the last known; the caller holds mu.
-func (q *sequence) find(e kv.Engine) error {
+func (q *Sequence) find(e kv.Engine) error {
 	if q.mu.known {
 		q.mu.last = max(q.mu.last, q.committed.Load())
 		return nil
@@ -88,11 +98,11 @@ func (q *sequence) find(e kv.Engine) error {
 		return fmt.Errorf("storage: last record: %w", err)
 	}
 	defer s.Close()
-	last, err := lastSequence(s, q.collection)
+	last, err := lastSequence(s, q.Collection)
 	if err != nil {
 		return err
 	}
-	reserved, err := readReserved(s, q.collection)
+	reserved, err := readReserved(s, q.Collection)
 	if err != nil {
 		return err
 	}
@@ -134,14 +144,14 @@ func readReserved(r kv.Reader, collection uint32) (uint64, error) {
 
 // reserve notes on disk that numbers beyond the last may be in use. The note is in the log before all that needs it. The
 // caller holds mu.
-func (q *sequence) reserve(e kv.Engine) error {
+func (q *Sequence) reserve(e kv.Engine) error {
 	t, err := e.Begin()
 	if err != nil {
 		return fmt.Errorf("storage: reserve record numbers: %w", err)
 	}
 	upTo := q.mu.last + sequenceChunk
-	t.Set(layout.SequenceKey(q.collection), binary.BigEndian.AppendUint64(nil, upTo))
-	change := meaning.NewChange(q.collection)
+	t.Set(layout.SequenceKey(q.Collection), binary.BigEndian.AppendUint64(nil, upTo))
+	change := meaning.NewChange(q.Collection)
 	change.Reserved = upTo
 	t.Mean(&meaning.Meaning{Changes: []*meaning.Change{&change}})
 	if err := t.Commit(context.Background(), kv.Buffered); err != nil {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/storage/expiry"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -48,7 +49,10 @@ func (r *Reader) Entries(d *index.Definition) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("storage: count entries of %s: %w", r.c.NS, err)
 	}
-	early, err := r.countedEarly(d.ID)
+	if !r.mayHaveTombstones() {
+		return documents + surplus, nil
+	}
+	early, err := expiry.CountedEarly(r.view.reader, d.ID)
 	return documents + surplus + early, err
 }
 

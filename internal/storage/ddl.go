@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
+	"github.com/ebbdb/ebb/internal/storage/header"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
@@ -60,7 +61,7 @@ func (s *Store) change(ctx context.Context, f func(*change) error) error {
 		t.Rollback()
 		return nil
 	}
-	t.Set(layout.NextKey(), nextValue(s.ddl.nextCollection, s.ddl.nextIndex))
+	header.SetNext(t, s.ddl.nextCollection, s.ddl.nextIndex)
 	t.Claim(layout.NextKey())
 	c.ddl.NextCollection, c.ddl.NextIndex = s.ddl.nextCollection, s.ddl.nextIndex
 	m := &meaning.Meaning{DDL: &c.ddl}

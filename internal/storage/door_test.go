@@ -19,6 +19,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
+	"github.com/ebbdb/ebb/internal/storage/header"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/walk"
@@ -333,10 +334,10 @@ func TestNewerFormat(t *testing.T) {
 	f := newFixture(t)
 	x, err := f.engine.Begin()
 	f.must(err)
-	x.Set(layout.FormatKey(), binary.BigEndian.AppendUint32(nil, formatVersion+1))
+	x.Set(layout.FormatKey(), binary.BigEndian.AppendUint32(nil, header.Version+1))
 	f.must(x.Commit(context.Background(), kv.Buffered))
 	_, err = Open(context.Background(), f.engine, f.options)
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprint("format ", formatVersion+1)) || !strings.Contains(err.Error(), fmt.Sprint("format ", formatVersion)) {
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprint("format ", header.Version+1)) || !strings.Contains(err.Error(), fmt.Sprint("format ", header.Version)) {
 		t.Errorf("got %v", err)
 	}
 }

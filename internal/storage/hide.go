@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/storage/header"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -21,7 +22,7 @@ type hiding struct {
 // has a snapshot in which what was hidden is deleted, and one that does not know that time stands still is older than that.
 func (s *Store) hiding() hiding {
 	frozen := s.frozen.Load()
-	if hold := s.hold.Load(); hold != notHeld && (frozen == 0 || hold < frozen) {
+	if hold := s.hold.Load(); hold != header.NotHeld && (frozen == 0 || hold < frozen) {
 		frozen = hold
 	}
 	return hiding{s.options.HideExpired(), frozen}

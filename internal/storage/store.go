@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
+	"github.com/ebbdb/ebb/internal/storage/header"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
@@ -74,7 +75,7 @@ type Store struct {
 	// frozen is set while StopHiding works, see hiding.
 	frozen atomic.Int64
 	// seen is the latest time that the store knew when it was opened, 0 when it knew none; hold is where the clock of expiry
-	// stands still, notHeld when it goes on.
+	// stands still, header.NotHeld when it goes on.
 	seen int64
 	hold atomic.Int64
 
@@ -111,7 +112,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if o.Sweeper != nil {
 		s.sweeper = o.Sweeper(s)
 	}
-	s.hold.Store(notHeld)
+	s.hold.Store(header.NotHeld)
 	if !s.can.Counters {
 		return nil, errors.New("storage: open: the engine's counters conflict: each two inserts into a collection would be in each other's way")
 	}

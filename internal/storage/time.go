@@ -2,12 +2,10 @@ package storage
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"math"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/header"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
@@ -16,9 +14,6 @@ import (
 //
 //   - the latest time that was seen, which whoever opens it compares with the clock;
 //   - where the clock of expiry stands still, while expiry is held: what expires after that is hidden by no rule.
-
-// notHeld is the time at which nothing stands still.
-const notHeld = math.MaxInt64
 
 // TimeSeen is the latest time that was kept before the store was opened; ok is false when none was.
 func (s *Store) TimeSeen() (millis int64, ok bool) { return s.seen, s.seen != 0 }
@@ -31,13 +26,13 @@ func (s *Store) NoteTime(ctx context.Context, millis int64) error {
 // HeldAt is where the clock of expiry stands still; held is false when it goes on.
 func (s *Store) HeldAt() (millis int64, held bool) {
 	millis = s.hold.Load()
-	return millis, millis != notHeld
+	return millis, millis != header.NotHeld
 }
 
 // Hold has the clock of expiry stand still at a time, from the views on that begin after it, and for whoever opens the store
 // next, until Release.
 func (s *Store) Hold(ctx context.Context, millis int64) error {
-	if millis == notHeld || millis == 0 { // which mean that nothing is held; a millisecond more or less does not matter
+	if millis == header.NotHeld || millis == 0 { // which mean that nothing is held; a millisecond more or less does not matter
 		millis--
 	}
 	before := s.hold.Swap(millis)
@@ -50,7 +45,7 @@ func (s *Store) Hold(ctx context.Context, millis int64) error {
 
 // Release has the clock of expiry go on.
 func (s *Store) Release(ctx context.Context) error {
-	return s.keepTime(ctx, layout.MetaHold, notHeld, kv.Synced)
+	return s.keepTime(ctx, layout.MetaHold, header.NotHeld, kv.Synced)
 }
 
 // hidingTime is the time up to which what has expired is hidden at the moment.
@@ -58,17 +53,13 @@ func (s *Store) hidingTime() int64 {
 	return min(max(s.Now(), s.options.HidesUpTo()), s.hold.Load())
 }
 
-// keepTime stores one of the times; notHeld removes it.
+// keepTime stores one of the times; header.NotHeld removes it.
 func (s *Store) keepTime(ctx context.Context, which byte, millis int64, d kv.Durability) error {
 	t, err := s.engine.Begin()
 	if err != nil {
 		return fmt.Errorf("storage: keep a time: %w", err)
 	}
-	if key := []byte{layout.MetaPrefix, which}; millis == notHeld {
-		t.Delete(key)
-	} else {
-		t.Set(key, binary.BigEndian.AppendUint64(nil, uint64(millis)))
-	}
+	header.SetTime(t, which, millis)
 	if which == layout.MetaHold {
 		t.Mean(&meaning.Meaning{Hold: &millis})
 	}
@@ -76,27 +67,4 @@ func (s *Store) keepTime(ctx context.Context, which byte, millis int64, d kv.Dur
 		return fmt.Errorf("storage: keep a time: %w", err)
 	}
 	return nil
-}
-
-// readTimes reads what the store keeps about time.
-func (s *Store) readTimes(r kv.Reader) (err error) {
-	if s.seen, err = readTime(r, layout.MetaTime, 0); err != nil {
-		return err
-	}
-	hold, err := readTime(r, layout.MetaHold, notHeld)
-	s.hold.Store(hold)
-	return err
-}
-
-func readTime(r kv.Reader, which byte, missing int64) (int64, error) {
-	value, err := r.Get([]byte{layout.MetaPrefix, which})
-	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		return missing, nil
-	case err != nil:
-		return 0, err
-	case len(value) != 8:
-		return 0, fmt.Errorf("a time has %d bytes, want 8", len(value))
-	}
-	return int64(binary.BigEndian.Uint64(value)), nil
 }

@@ -54,7 +54,7 @@ func (s *Server) appendStorageStats(ctx context.Context, b *bson.Builder, ns nam
 		return mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 	}
 	r, _ := view.CollectionByID(coll.ID)
-	st, err := r.Stats()
+	st, err := measure(r)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *Server) appendStorageStats(ctx context.Context, b *bson.Builder, ns nam
 // usePowerOf2 is the bit of userFlags that old manuals promise for collections with a TTL index.
 const usePowerOf2 = 1
 
-func appendRecordStats(b *bson.Builder, coll *catalog.Collection, st *storage.CollectionStats, scale int64) {
+func appendRecordStats(b *bson.Builder, coll *catalog.Collection, st *collectionStats, scale int64) {
 	b.Number("size", st.DataBytes/scale)
 	if !coll.IsTimeSeries() {
 		b.Number("count", st.Documents)
@@ -95,7 +95,7 @@ var seriesCounters = [...]string{"numBucketInserts", "numBucketUpdates", "numBuc
 	"numBucketsClosedDueToSchemaChange", "numBucketsClosedDueToSize", "numBucketsClosedDueToTimeForward", "numBucketsClosedDueToTimeBackward",
 	"numBucketsClosedDueToMemoryThreshold", "numCommits", "numWaits"}
 
-func appendSeriesStats(b *bson.Builder, r *storage.Reader, st *storage.CollectionStats) error {
+func appendSeriesStats(b *bson.Builder, r *storage.Reader, st *collectionStats) error {
 	n, err := r.Cells()
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func hasTTL(coll *catalog.Collection) bool {
 	return false
 }
 
-func appendIndexStats(b *bson.Builder, coll *catalog.Collection, st *storage.CollectionStats, scale int64) {
+func appendIndexStats(b *bson.Builder, coll *catalog.Collection, st *collectionStats, scale int64) {
 	b.Int32("nindexes", int32(len(coll.Indexes))).Object("indexDetails")
 	for _, d := range coll.Indexes {
 		b.Object(d.Name).Object("metadata").Int32("formatVersion", 1).End().End()

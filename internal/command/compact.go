@@ -64,7 +64,7 @@ func (op *Op) compactStored(ns namespace.NS, dryRun bool) (freed int64, err erro
 	}
 	if dryRun {
 		defer view.Close()
-		st, err := r.Stats()
+		st, err := measure(r)
 		if err != nil {
 			return 0, err
 		}

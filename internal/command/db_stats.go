@@ -45,7 +45,7 @@ func sumDatabase(view *storage.View, db string) (s databaseSums, err error) {
 		if !ok {
 			continue
 		}
-		st, err := r.Stats()
+		st, err := measure(r)
 		if err != nil {
 			return s, err
 		}

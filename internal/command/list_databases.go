@@ -79,7 +79,7 @@ func databaseRow(view *storage.View, name string, nameOnly bool) (row bson.Doc, 
 		if !ok {
 			continue
 		}
-		st, err := r.Stats()
+		st, err := measure(r)
 		if err != nil {
 			return nil, 0, err
 		}

@@ -333,14 +333,17 @@ func (x *script) due() (out string) {
 }
 
 func (x *script) statsText() string {
-	s, ok, err := x.Stats(context.Background(), x.ns())
+	v, err := x.View(context.Background())
 	x.must(err)
+	defer v.Close()
+	r, ok := v.Collection(x.ns())
 	if !ok {
 		return "no collection"
 	}
-	out := fmt.Sprintf("%d documents, %d stored, %d bytes", s.Documents, s.Stored, s.DataBytes)
-	for _, i := range s.Indexes {
-		out += fmt.Sprintf(", %s %d", i.Name, i.Entries)
+	number := func(n int64, err error) int64 { x.must(err); return n }
+	out := fmt.Sprintf("%d documents, %d stored, %d bytes", number(r.Count()), number(r.Stored()), number(r.Bytes()))
+	for _, d := range r.Catalog().Indexes {
+		out += fmt.Sprintf(", %s %d", d.Name, number(r.Entries(d)))
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/storage/expiry"
@@ -17,7 +16,7 @@ func (r *Reader) Count() (int64, error) {
 	if err != nil || !r.hides {
 		return documents, err
 	}
-	hidden, ok, err := r.countHidden()
+	hidden, ok, err := r.Dates().CountOf(r.hidingRules(), r.at)
 	if err != nil || ok {
 		return documents - hidden, err
 	}
@@ -82,32 +81,14 @@ func (r *Reader) counters() (documents, bytes int64, err error) {
 	return documents, bytes, err
 }
 
-// maxHiddenSet bounds the record ids that Count keeps in memory to count each hidden document once.
-const maxHiddenSet = 1 << 20
-
-// countHidden counts the documents that are hidden from the entries that are due; ok is false when there are too many.
-func (r *Reader) countHidden() (n int64, ok bool, err error) {
-	var hiding []*policy.Rule
+// hidingRules are the rules that hide.
+func (r *Reader) hidingRules() (hiding []*policy.Rule) {
 	for i := range r.c.rules.All() {
 		if rule := &r.c.rules.All()[i]; rule.Hides(r.view.hiding.all) {
 			hiding = append(hiding, rule)
 		}
 	}
-	if len(hiding) == 1 && r.Dates().OnceEach(hiding[0]) {
-		n, err = r.Dates().Count(hiding[0], r.at, math.MaxInt64)
-		return n, true, err
-	}
-	seen := map[string]struct{}{}
-	for _, rule := range hiding {
-		err := r.Dates().Each(rule, r.at, nil, func(id RecordID, _ []byte) bool {
-			seen[string(id)] = struct{}{}
-			return len(seen) <= maxHiddenSet
-		})
-		if err != nil || len(seen) > maxHiddenSet {
-			return 0, false, err
-		}
-	}
-	return int64(len(seen)), true, nil
+	return hiding
 }
 
 func (r *Reader) scanCount() (n int64, err error) {

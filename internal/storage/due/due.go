@@ -175,6 +175,28 @@ func (r *Source) Count(rule *policy.Rule, now, limit int64) (n int64, err error)
 	return n, nil
 }
 
+// maxCounted bounds the record ids that CountOf keeps in memory to count each document once.
+const maxCounted = 1 << 20
+
+// CountOf counts the documents that have expired by any of the rules at now, each once; ok is false when there are too many.
+func (r *Source) CountOf(rules []*policy.Rule, now int64) (n int64, ok bool, err error) {
+	if len(rules) == 1 && r.OnceEach(rules[0]) {
+		n, err = r.Count(rules[0], now, math.MaxInt64)
+		return n, true, err
+	}
+	seen := map[string]struct{}{}
+	for _, rule := range rules {
+		err := r.Each(rule, now, nil, func(id layout.RecordID, _ []byte) bool {
+			seen[string(id)] = struct{}{}
+			return len(seen) <= maxCounted
+		})
+		if err != nil || len(seen) > maxCounted {
+			return 0, false, err
+		}
+	}
+	return int64(len(seen)), true, nil
+}
+
 // ModifiedAfter is how many documents were modified after a time, of those that a rule on _ts gives its default, counted up to limit.
 func (r *Source) ModifiedAfter(rule *policy.Rule, millis, limit int64) (n int64, err error) {
 	if rule.Kind != policy.Modified || millis == math.MaxInt64 {

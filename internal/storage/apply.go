@@ -67,9 +67,9 @@ func (s *Store) expect(c *collection, change *meaning.Change) {
 		}
 	}
 	if change.Tombstones == meaning.TombstonesSet {
-		c.state.marked.set()
+		c.state.tombstones.Set()
 	}
-	c.state.relocations.begin(change.Moved)
+	c.state.relocations.Begin(change.Moved)
 	if c.order != nil && change.HasDocuments() {
 		change.AddToHistogram(c.order)
 	}
@@ -85,7 +85,7 @@ func (s *Store) follow(c *collection, change *meaning.Change) {
 		c.state.lastSweep.Store(s.sweeps.Add(1)) // before the floors rise, see Reader.floor
 	}
 	if change.Tombstones == meaning.TombstonesDeleted {
-		c.state.marked.deleted(&s.sweeps)
+		c.state.tombstones.Deleted(&s.sweeps)
 	}
 	for _, swept := range change.Sweeps {
 		if c.order != nil {
@@ -96,7 +96,7 @@ func (s *Store) follow(c *collection, change *meaning.Change) {
 	if change.Trimmed != nil {
 		c.state.trimmed = change.Trimmed
 	}
-	c.state.relocations.end(change.Moved, &s.relocations)
+	c.state.relocations.End(change.Moved, &s.relocations)
 	if change.Inserted && c.Options.Capped {
 		c.state.inserts.tell()
 	}

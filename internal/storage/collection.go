@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
+	"github.com/ebbdb/ebb/internal/storage/visibility"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -56,12 +57,11 @@ type collectionState struct {
 	writes atomic.Int64
 	// lastSweep is the number of the last sweep, among those of all collections.
 	lastSweep   atomic.Uint64
-	relocations relocations
+	relocations visibility.Relocations
 	uniqueFloor ownership.UniqueFloor // of _id
 	// inOrder is the number of the order that all records are known to lie in.
-	inOrder atomic.Uint32
-	// marked tells in which views there may be tombstones of sweeps.
-	marked marked
+	inOrder    atomic.Uint32
+	tombstones visibility.Tombstones
 }
 
 // tableIndex is an index that keeps entries.

@@ -22,6 +22,7 @@
 //	meaning      what a Commit means, and how that is encoded
 //	ownership    what holds while one process writes: locks, numbers of records, which _ids are new
 //	header       what a store keeps about itself: its format, the next numbers, times
+//	visibility   what a view has to be careful about, by when it began
 //	multikey     where arrays stand in what an index holds
 //	ttlchange    what a change of TTLs does to documents
 //	garbage      the removal of what drops leave behind

@@ -41,7 +41,7 @@ func (c Collection) Tables() []expiry.Table { return c.own.layouts() }
 func (c Collection) IsBuilding() bool { return len(c.own.state.building()) > 0 }
 
 // HasTombstones says whether sweeps may have left dead entries in its indexes.
-func (c Collection) HasTombstones() bool { return c.own.state.marked.isSet() }
+func (c Collection) HasTombstones() bool { return c.own.state.tombstones.IsSet() }
 
 // Commits is how many commits there have been to it since the store was opened. Who holds its lock sees it not change.
 func (c Collection) Commits() int64 { return c.own.state.writes.Load() }

@@ -84,7 +84,7 @@ func (s *Store) readMarked(r kv.Reader) error {
 			return fmt.Errorf("a tombstone of sweeps has the key %x", key)
 		}
 		if c := s.current.Load().collections[binary.BigEndian.Uint32(key)]; c != nil {
-			c.state.marked.set()
+			c.state.tombstones.Set()
 		}
 		return nil
 	})

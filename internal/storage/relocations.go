@@ -3,7 +3,6 @@ package storage
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
@@ -11,42 +10,12 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
-// relocations is when records of a collection have moved last, forward in its order and back. A scan that is taken up again in
-// another view learns from it whether some that it had still to come to may lie behind it now.
-type relocations struct {
-	under [2]atomic.Int64  // commits on their way
-	last  [2]atomic.Uint64 // the number of the last commit that has moved any, among those of all collections
-}
-
 // noteRelocation takes note of a record that the transaction moves.
 func (w *Writer) noteRelocation(old, now RecordID) {
 	if string(now) < string(old) {
 		w.change.Moved[meaning.Back] = true
 	} else {
 		w.change.Moved[meaning.Forward] = true
-	}
-}
-
-// begin is called before what a Commit has moved can be seen where it is now, end after.
-func (m *relocations) begin(moved [2]bool) {
-	for way, any := range moved {
-		if any {
-			m.under[way].Add(1)
-		}
-	}
-}
-
-func (m *relocations) end(moved [2]bool, all *atomic.Uint64) {
-	for way, any := range moved {
-		if any {
-			raise(&m.last[way], all.Add(1))
-			m.under[way].Add(-1)
-		}
-	}
-}
-
-func raise(to *atomic.Uint64, n uint64) {
-	for old := to.Load(); old < n && !to.CompareAndSwap(old, n); old = to.Load() {
 	}
 }
 
@@ -59,8 +28,7 @@ func (r *Reader) MovedSince(relocations uint64, back bool) bool {
 	if back {
 		way = meaning.Back
 	}
-	m := &r.c.state.relocations
-	return m.under[way].Load() > 0 || m.last[way].Load() > relocations // in this order: what has ended meanwhile has its number
+	return r.c.state.relocations.MaySince(relocations, way)
 }
 
 // GetByEntry is Get for a record that an index of its own values has led to, perhaps in an earlier view: where it has moved since

@@ -620,7 +620,7 @@ func (r *replay) memoryOf(s *fixture) (out []string) {
 		}
 		committed, reserved := c.state.sequence.Known()
 		say("  sequence %d reserved %d", committed, reserved)
-		say("  tombstones %v, moving %d %d", c.state.marked.isSet(), c.state.relocations.under[0].Load(), c.state.relocations.under[1].Load())
+		say("  tombstones %v, moving %d", c.state.tombstones.IsSet(), c.state.relocations.UnderWay())
 		say("  trimmed %x", c.state.trimmed)
 		for _, ix := range c.indexes {
 			say("  multikey of %s: %v %v", ix.Name, ix.multikey.Stored().Bits, pathsOf(ix.multikey.Stored().Paths))

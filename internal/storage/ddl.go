@@ -174,33 +174,14 @@ func lockAll(ctx context.Context, collections []*collection) (release func(), er
 	order := slices.DeleteFunc(slices.Clone(collections), func(c *collection) bool { return c == nil })
 	slices.SortFunc(order, func(a, b *collection) int { return int(a.ID) - int(b.ID) })
 	order = slices.Compact(order)
-	leave, err := takeAll(ctx, order, func(c *collection) *ownership.Lock { return &c.state.changing })
-	if err != nil {
-		return nil, err
+	var locks []*ownership.Lock
+	for _, c := range order {
+		locks = append(locks, &c.state.changing)
 	}
-	unlock, err := takeAll(ctx, order, func(c *collection) *ownership.Lock { return &c.state.lock })
-	if err != nil {
-		leave()
-		return nil, err
+	for _, c := range order {
+		locks = append(locks, &c.state.lock)
 	}
-	return func() { unlock(); leave() }, nil
-}
-
-// takeAll takes one of the locks of each collection exclusively, or none.
-func takeAll(ctx context.Context, collections []*collection, of func(*collection) *ownership.Lock) (release func(), err error) {
-	for i, c := range collections {
-		if err := of(c).Acquire(ctx, true); err != nil {
-			releaseAll(collections[:i], of)
-			return nil, err
-		}
-	}
-	return func() { releaseAll(collections, of) }, nil
-}
-
-func releaseAll(collections []*collection, of func(*collection) *ownership.Lock) {
-	for _, c := range collections {
-		of(c).Release(true)
-	}
+	return ownership.AcquireAll(ctx, locks)
 }
 
 func notFound(ns namespace.NS) error {

@@ -100,3 +100,20 @@ func (l *Lock) grant() {
 		close(w.granted)
 	}
 }
+
+// AcquireAll takes locks exclusively, one after the other, or none. release gives them back, the last first.
+func AcquireAll(ctx context.Context, locks []*Lock) (release func(), err error) {
+	for i, l := range locks {
+		if err := l.Acquire(ctx, true); err != nil {
+			releaseAll(locks[:i])
+			return nil, err
+		}
+	}
+	return func() { releaseAll(locks) }, nil
+}
+
+func releaseAll(locks []*Lock) {
+	for _, l := range slices.Backward(locks) {
+		l.Release(true)
+	}
+}

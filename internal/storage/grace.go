@@ -6,12 +6,9 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/storage/due"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
-
-// When a TTL is made or shortened in a collection that has documents, what is due by it at that instant is spared for a while
-// (policy.Grace), so that a mistake can be taken back. The grace is kept in the catalogue, beside the index; what becomes due later is
-// not part of it. Commands do not mind it: what they delete of what is hidden, they delete.
 
 // graced is a collection that is about to be put, with the graces of its TTLs.
 func (c *change) graced(coll *catalog.Collection) (*catalog.Collection, error) {
@@ -19,37 +16,12 @@ func (c *change) graced(coll *catalog.Collection) (*catalog.Collection, error) {
 	if old == nil || coll.IsView() {
 		return coll, nil
 	}
-	graces := map[uint32]policy.Grace{}
-	now, before, after := c.store.Now(), rulesOf(old), rulesOf(coll)
-	for i := range after.All() {
-		rule := &after.All()[i]
-		was := before.Namesake(rule)
-		g := policy.Grace{}
-		if was != nil && now < c.store.graceEnd(was.Grace) {
-			g = was.Grace
-		}
-		switch {
-		case was == nil || rule.IsTighter(was) || c.renew != nil && c.renew(was, rule):
-			fresh, err := c.freshGrace(coll.ID, now)
-			if err != nil {
-				return nil, err
-			}
-			switch end := c.store.graceEnd(g); {
-			case fresh.IsZero():
-			case end > fresh.Until:
-				g = policy.Grace{At: now, Until: end}
-			default:
-				g = fresh
-			}
-		case !g.IsZero() && was.IsLoosened(after, false):
-			g = policy.Grace{At: now, Until: c.store.graceEnd(g)} // what is due still waits
-		}
-		if !g.IsZero() {
-			graces[rule.IndexID()] = g
-		}
-	}
-	if maps.Equal(graces, coll.Graces) {
-		return coll, nil
+	now := c.store.Now()
+	g := ttlchange.Graces{Now: now, Before: rulesOf(old), After: rulesOf(coll), Renews: c.renew, End: c.store.graceEnd,
+		Fresh: func() (policy.Grace, error) { return c.freshGrace(coll.ID, now) }}
+	graces, err := g.Decide()
+	if err != nil || maps.Equal(graces, coll.Graces) {
+		return coll, err
 	}
 	return coll.WithGraces(graces), nil
 }

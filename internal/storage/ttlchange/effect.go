@@ -1,5 +1,5 @@
 // Package ttlchange tells what a change of a collection's TTLs does to its documents: which of them expire by it at once, and which
-// hidden ones would be seen again. It counts keys where those tell, and reads documents otherwise. It changes nothing, and knows neither
+// hidden ones would be seen again; and what the change spares for a while (Graces). It counts keys where those tell, and reads documents otherwise. It changes nothing, and knows neither
 // the Store nor what commands do about it.
 package ttlchange
 

@@ -23,8 +23,8 @@ func (w *Writer) moveEntries(t *writtenTable, old, rec Record) {
 	}
 	moved := !bytes.Equal(old.ID, rec.ID)
 	i, j := 0, 0
-	for i < t.stale.count() || j < t.fresh.count() {
-		switch order := compareKeys(&t.stale, i, &t.fresh, j); {
+	for i < t.stale.Count() || j < t.fresh.Count() {
+		switch order := index.CompareKeys(&t.stale, i, &t.fresh, j); {
 		case order < 0:
 			w.deleteEntry(t, t.stale.Key(i), old.ID)
 			w.keys.Deleted++
@@ -43,7 +43,7 @@ func (w *Writer) moveEntries(t *writtenTable, old, rec Record) {
 			i, j = i+1, j+1
 		}
 	}
-	t.surplus += int64(t.fresh.count() - t.stale.count())
+	t.surplus += int64(t.fresh.Count() - t.stale.Count())
 	if t.skipped && rec.ID != nil {
 		w.noteSkipped(t, rec.ID)
 	}
@@ -54,17 +54,6 @@ func (w *Writer) moveEntries(t *writtenTable, old, rec Record) {
 	if old.ID != nil {
 		t.surplus++
 	}
-}
-
-// compareKeys orders the i-th of a and the j-th of b; one that does not exist comes last.
-func compareKeys(a *keySet, i int, b *keySet, j int) int {
-	switch {
-	case i >= a.count():
-		return 1
-	case j >= b.count():
-		return -1
-	}
-	return bytes.Compare(a.Key(i), b.Key(j))
 }
 
 func (w *Writer) putEntry(t *writtenTable, i int, id RecordID) {
@@ -92,7 +81,7 @@ func (w *Writer) deleteEntry(t *writtenTable, keyString []byte, id RecordID) {
 
 // setMultikey makes the bits that the fresh keys need visible to readers at once, and stores those that are not stored.
 func (w *Writer) setMultikey(t *writtenTable) {
-	if t.fresh.none || !t.fresh.IsMultikey() {
+	if t.fresh.None || !t.fresh.IsMultikey() {
 		return
 	}
 	if t.Wild != nil {
@@ -176,8 +165,8 @@ func (w *Writer) makeRoom(self RecordID) error {
 		if !t.touched || t.building() || !layout.HoldsIDs(t.Definition) && !t.PrepareUnique {
 			continue
 		}
-		for j := range t.fresh.count() {
-			if t.stale.has(t.fresh.Key(j)) {
+		for j := range t.fresh.Count() {
+			if t.stale.Has(t.fresh.Key(j)) {
 				continue
 			}
 			if err := w.makeRoomFor(t, j, self); err != nil {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"sort"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
@@ -47,7 +46,7 @@ type Writer struct {
 // writtenTable is what a Writer keeps for one index.
 type writtenTable struct {
 	*tableIndex
-	fresh, stale keySet         // keys of the document as it will be and as it was
+	fresh, stale index.KeySet   // keys of the document as it will be and as it was
 	touched      bool           // whether fresh and stale may differ
 	surplus      int64          // entries added beyond one a document
 	bits         []uint64       // multikey bits that this transaction stores
@@ -61,25 +60,6 @@ type writtenTable struct {
 }
 
 func (t *writtenTable) building() bool { return t.side != 0 }
-
-// keySet is the keys of a document, or of none.
-type keySet struct {
-	index.Keys
-	none bool
-}
-
-func (k *keySet) count() int {
-	if k.none {
-		return 0
-	}
-	return k.Len()
-}
-
-// has says whether key is among the keys, which are in order.
-func (k *keySet) has(key []byte) bool {
-	_, found := sort.Find(k.count(), func(i int) int { return bytes.Compare(key, k.Key(i)) })
-	return found
-}
 
 func newWriter(t *Txn, c *collection) *Writer {
 	w := &Writer{Reader: t.view.read(c), txn: t, change: meaning.NewChange(c.ID), lowest: expiryorder.NoFloors()}
@@ -233,7 +213,7 @@ func (w *Writer) Delete(rec Record) error { return w.remove(meaning.DocumentDele
 func (w *Writer) remove(op meaning.DocumentOp, rec Record) error {
 	for i := range w.tables {
 		t := &w.tables[i]
-		t.touched, t.fresh.none, t.skipped = true, true, false
+		t.touched, t.fresh.None, t.skipped = true, true, false
 		if err := w.staleKeys(t, rec.Doc); err != nil {
 			return err
 		}
@@ -269,7 +249,7 @@ func checkDocument(doc bson.Doc) error {
 func (w *Writer) freshKeys(doc bson.Doc) error {
 	for i := range w.tables {
 		t := &w.tables[i]
-		t.touched, t.stale.none = true, true
+		t.touched, t.stale.None = true, true
 		if err := w.freshKeysOf(t, doc); err != nil {
 			return err
 		}
@@ -284,7 +264,7 @@ func (w *Writer) freshKeysOf(t *writtenTable, doc bson.Doc) error {
 		return err
 	}
 	t.skipped = err != nil && t.building()
-	t.fresh.none = t.skipped
+	t.fresh.None = t.skipped
 	if t.skipped {
 		return nil
 	}
@@ -305,7 +285,7 @@ func (w *Writer) staleKeys(t *writtenTable, doc bson.Doc) error {
 	if err != nil && t.stale.Ask != nil && w.ctx.Err() != nil {
 		return err
 	}
-	t.stale.none = err != nil
+	t.stale.None = err != nil
 	if err != nil && !t.building() {
 		return fmt.Errorf("storage: a stored document of %s has no keys in %q: %w", w.c.NS, t.Name, err)
 	}
@@ -317,7 +297,7 @@ func (w *Writer) staleKeys(t *writtenTable, doc bson.Doc) error {
 func (w *Writer) changedKeys(old, doc bson.Doc, moved bool) error {
 	for i := range w.tables {
 		t := &w.tables[i]
-		if t.touched = moved || t.mayDiffer(old, doc); !t.touched {
+		if t.touched = moved || index.MayDiffer(t.roots, old, doc); !t.touched {
 			continue
 		}
 		if err := w.freshKeysOf(t, doc); err != nil {
@@ -328,19 +308,6 @@ func (w *Writer) changedKeys(old, doc bson.Doc, moved bool) error {
 		}
 	}
 	return nil
-}
-
-// mayDiffer looks at the fields that the key's paths begin with.
-func (t *writtenTable) mayDiffer(old, doc bson.Doc) bool {
-	if t.roots == nil {
-		return true
-	}
-	for _, root := range t.roots {
-		if !bson.Identical(old.Lookup(root), doc.Lookup(root)) {
-			return true
-		}
-	}
-	return false
 }
 
 func (w *Writer) claim(key []byte) {

@@ -9,7 +9,6 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/operation"
-	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/ttl"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -184,7 +183,7 @@ func ttlsOf(coll *catalog.Collection) policy.Rules {
 	if coll == nil || coll.IsView() {
 		return policy.Rules{}
 	}
-	return storage.RulesOf(coll)
+	return coll.ExpiryRules()
 }
 
 // sameTTL is the rule's counterpart: that of the index with its name, which may have been built anew.

@@ -117,35 +117,9 @@ func makeCollection(entry *catalog.Collection, old *collection, made bool, fresh
 			c.id = ix
 		}
 	}
-	c.rules = rulesOf(entry)
+	c.rules = entry.ExpiryRules()
 	c.order = makeExpiryOrder(c, old, made)
 	return c
-}
-
-// RulesOf are the rules by which documents of a collection expire.
-func RulesOf(entry *catalog.Collection) policy.Rules { return rulesOf(entry) }
-
-func rulesOf(entry *catalog.Collection) policy.Rules {
-	var own *policy.Rule
-	cell := int64(0)
-	if entry.IsTimeSeries() {
-		cell = entry.Options.TimeSeries.SpanSeconds
-	}
-	switch {
-	case !entry.Options.HasTTL:
-	case entry.IsClustered():
-		r := policy.ForClustered(entry.Options.ExpireAfterSeconds)
-		own = &r
-	case entry.IsTimeSeries():
-		r := policy.ForSeries(entry.Options.TimeSeries.TimeField, entry.Options.ExpireAfterSeconds, cell)
-		own = &r
-	}
-	rules := policy.NewRules(entry.Indexes, own, cell)
-	for i := range rules.All() {
-		rule := &rules.All()[i]
-		rule.Grace = entry.Graces[rule.IndexID()]
-	}
-	return rules
 }
 
 func (c *collection) index(id uint32) *tableIndex {

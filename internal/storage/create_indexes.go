@@ -264,7 +264,7 @@ func (s *Store) publishIndexes(ctx context.Context, c *collection, next *catalog
 			return err
 		}
 		next.Indexes = append(next.Indexes, defs...)
-		l.after = rulesOf(next) // new ones may hide what others do not any more
+		l.after = next.ExpiryRules() // new ones may hide what others do not any more
 		made.Indexes, made.After = defs, len(next.Indexes)
 		if err := ch.put(next); err != nil {
 			return err

@@ -64,7 +64,7 @@ func (s *Store) dryRunFirst(ns namespace.NS, parse func(*catalog.Collection) ([]
 	}
 	h.Made = p.made(c)
 	h.Made.Collection = true
-	h.Expiring.TTLs = ttlchange.ChangedOf(c.rules, rulesOf(p.next(c)))
+	h.Expiring.TTLs = ttlchange.ChangedOf(c.rules, p.next(c).ExpiryRules())
 	return h, nil
 }
 
@@ -155,7 +155,7 @@ func (s *Store) dryRunOn(ctx context.Context, c *collection, now int64, next *ca
 	if !ok {
 		return e, notFound(c.NS)
 	}
-	before, after := r.beforeChange(), rulesOf(next)
+	before, after := r.beforeChange(), next.ExpiryRules()
 	defer func() {
 		if err != nil {
 			return

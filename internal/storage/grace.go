@@ -17,7 +17,7 @@ func (c *change) graced(coll *catalog.Collection) (*catalog.Collection, error) {
 		return coll, nil
 	}
 	now := c.store.Now()
-	g := ttlchange.Graces{Now: now, Before: rulesOf(old), After: rulesOf(coll), Renews: c.renew, End: c.store.graceEnd,
+	g := ttlchange.Graces{Now: now, Before: old.ExpiryRules(), After: coll.ExpiryRules(), Renews: c.renew, End: c.store.graceEnd,
 		Fresh: func() (policy.Grace, error) { return c.freshGrace(coll.ID, now) }}
 	graces, err := g.Decide()
 	if err != nil || maps.Equal(graces, coll.Graces) {

@@ -64,7 +64,7 @@ type loosening struct {
 // toBe makes l the change from c, whose lock is held exclusively, to next.
 func (l *loosening) toBe(c *collection, next *catalog.Collection) {
 	l.all = l.store.options.HideExpired()
-	l.c, l.after = c, rulesOf(next)
+	l.c, l.after = c, next.ExpiryRules()
 	l.rules = ttlchange.Shown(c.rules, l.after, l.all)
 }
 

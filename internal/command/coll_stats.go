@@ -96,7 +96,7 @@ var seriesCounters = [...]string{"numBucketInserts", "numBucketUpdates", "numBuc
 	"numBucketsClosedDueToMemoryThreshold", "numCommits", "numWaits"}
 
 func appendSeriesStats(b *bson.Builder, r *storage.Reader, st *collectionStats) error {
-	n, err := r.Cells()
+	n, err := r.Dates().Cells()
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ func (s *Server) count(ctx context.Context, ns namespace.NS) (int64, error) {
 		return 0, nil
 	}
 	if r.Catalog().IsTimeSeries() {
-		return r.Cells()
+		return r.Dates().Cells()
 	}
 	return r.Count()
 }

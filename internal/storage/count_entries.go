@@ -5,7 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
-	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/expiry"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/walk"
 )
@@ -28,31 +28,7 @@ func (r *Reader) CountEntries(d *index.Definition, low, high []byte, limit int64
 	case dead == nil:
 		return walk.Count(r.view.ctx, r.view.reader, bounds, limit)
 	}
-	var w walk.Keys
-	if err := w.Open(r.view.ctx, r.view.reader, bounds, false, nil); err != nil {
-		return 0, err
-	}
-	defer w.Close()
-	return r.countLiving(&w, r.c.index(d.ID).Entries, dead, limit)
-}
-
-// countLiving is CountEntries where some are dead.
-func (r *Reader) countLiving(w *walk.Keys, e layout.Entries, dead expiryorder.Tombstones, limit int64) (n int64, err error) {
-	var room layout.IDRoom
-	for n != limit && w.Next() {
-		value, err := w.Value()
-		if err != nil {
-			return n, fmt.Errorf("storage: count entries of %s: %w", r.c.NS, err)
-		}
-		id, err := e.EntryID(w.Key(), value, &room)
-		if err != nil {
-			return n, err
-		}
-		if !dead.Cover(id) {
-			n++
-		}
-	}
-	return n, w.Err()
+	return expiry.CountLiving(r.view.ctx, r.view.reader, bounds, r.c.index(d.ID).Entries, dead, limit)
 }
 
 // entryBounds are the keys of the entries of d between two positions.

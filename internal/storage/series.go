@@ -2,7 +2,6 @@ package storage
 
 import (
 	"encoding/binary"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -10,8 +9,6 @@ import (
 	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/storage/layout"
-	"github.com/ebbdb/ebb/internal/storage/walk"
-	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
 // appendSeriesHead appends what the ids of all measurements with doc's meta value begin with.
@@ -77,26 +74,4 @@ func (c *change) addSeriesIndex(coll *catalog.Collection) error {
 		return err
 	}
 	return c.addIndex(coll, d)
-}
-
-// Cells is how many cells of the time series have measurements in them: what MongoDB would have at least so many buckets
-// for. It looks at one measurement in each.
-func (r *Reader) Cells() (n int64, err error) {
-	span := r.c.Options.TimeSeries.SpanSeconds
-	start := layout.RecordKey(nil, r.c.ID, nil)
-	var w walk.Keys
-	if err := w.OpenRange(r.view.ctx, r.view.reader, start); err != nil {
-		return 0, err
-	}
-	defer w.Close()
-	for w.Next() {
-		key := w.Key()
-		if len(key) < layout.TableLength+1+layout.SeriesSuffix {
-			return n, fmt.Errorf("storage: %w: %x is no measurement of %s", layout.ErrBrokenRecord, key, r.c.NS)
-		}
-		n++
-		end := policy.CellStart(layout.SeriesTime(key), span) + span*1000
-		w.Seek(layout.AppendMillis(append([]byte(nil), layout.SeriesHead(key)...), end))
-	}
-	return n, w.Err()
 }

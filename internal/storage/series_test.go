@@ -37,7 +37,7 @@ func TestASeriesSurvives(t *testing.T) {
 	if got := strings.Join(ids, " "); got != "4 3 1 2 5 6 7" {
 		t.Errorf("records are %s", got)
 	}
-	if n, err := r.Cells(); n != 4 || err != nil {
+	if n, err := r.Dates().Cells(); n != 4 || err != nil {
 		t.Errorf("%d cells, %v", n, err)
 	}
 }

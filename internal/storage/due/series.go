@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/walk"
+	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
 // step is what comes after a key of walkSeries.
@@ -49,4 +50,25 @@ func (r *Source) walkSeries(s Span, after []byte, f func(id layout.RecordID, key
 		}
 	}
 	return true, w.Err()
+}
+
+// Cells is how many cells of the time series have measurements in them: what MongoDB would have at least so many buckets
+// for. It looks at one measurement in each.
+func (r *Source) Cells() (n int64, err error) {
+	span := r.Collection.Options.TimeSeries.SpanSeconds
+	var w walk.Keys
+	if err := w.OpenRange(r.Ctx, r.Snapshot, layout.RecordKey(nil, r.Collection.ID, nil)); err != nil {
+		return 0, err
+	}
+	defer w.Close()
+	for w.Next() {
+		key := w.Key()
+		if len(key) < layout.TableLength+1+layout.SeriesSuffix {
+			return n, fmt.Errorf("storage: %w: %x is no measurement of %s", layout.ErrBrokenRecord, key, r.Collection.NS)
+		}
+		n++
+		end := policy.CellStart(layout.SeriesTime(key), span) + span*1000
+		w.Seek(layout.AppendMillis(append([]byte(nil), layout.SeriesHead(key)...), end))
+	}
+	return n, w.Err()
 }

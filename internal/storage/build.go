@@ -69,8 +69,8 @@ type Build struct {
 	grows      bool     // it ends when the disk has no room for more
 	ready      bool     // that commit was made
 	skipped    []skippedRecord
-	progress   progress
-	pace       pace
+	progress   build.Progress
+	pace       build.Pace
 }
 
 // buildTable is one index of a Build.
@@ -89,7 +89,7 @@ const (
 
 func (s *Store) newBuild(ctx context.Context, c *collection, defs []*index.Definition) *Build {
 	b := &Build{UUID: newUUID(), NS: c.NS, Collection: c.ID, CollectionUUID: c.UUID, Definitions: append([]*index.Definition(nil), defs...),
-		store: s, collection: c, done: make(chan struct{}), pace: newPace()}
+		store: s, collection: c, done: make(chan struct{}), pace: build.NewPace()}
 	b.ctx, b.cancel = context.WithCancelCause(ctx)
 	for i, d := range defs {
 		d = d.WithForm(d.Kind.Form())
@@ -102,7 +102,7 @@ func (s *Store) newBuild(ctx context.Context, c *collection, defs []*index.Defin
 	}
 	for _, t := range b.tables {
 		t.Table = build.NewTable(t.index.Entries, c.Collection, build.Options{TempDir: s.options.TempDir, MemoryBytes: s.buildMemoryBytes / len(b.tables),
-			Memory: s.options.Memory, Ask: func() error { return context.Cause(b.ctx) }, Arrays: t.index.seeArrays})
+			Memory: s.options.Memory, Ask: func() error { return context.Cause(b.ctx) }, Arrays: t.index.multikey.SeeKeys})
 	}
 	return b
 }
@@ -285,14 +285,4 @@ func (b *Build) alive() error {
 
 func aborted(why string) error {
 	return mongoerr.New(mongoerr.IndexBuildAborted, "Index build aborted: %s", why)
-}
-
-// seeArrays notes where the keys of a document go through arrays; finish stores it.
-func (ix *tableIndex) seeArrays(k *index.Keys) {
-	switch {
-	case ix.Wild == nil:
-		ix.multikey.See(k.Multikey)
-	case !ix.multikey.SeenPaths().HasAll(k):
-		ix.multikey.SeePaths(k.Paths())
-	}
 }

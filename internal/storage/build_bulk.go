@@ -3,6 +3,8 @@ package storage
 import (
 	"context"
 	"slices"
+
+	"github.com/ebbdb/ebb/internal/storage/build"
 )
 
 const (
@@ -42,7 +44,7 @@ func (b *Build) scan() error {
 	if err != nil {
 		return err
 	}
-	b.progress.begin(PhaseScan, total)
+	b.progress.Begin(build.PhaseScan, total)
 	for after := RecordID(nil); last != nil; {
 		if after, err = b.scanSome(RecordScan{After: after, High: append(last.Clone(), 0)}); err != nil {
 			return err
@@ -111,7 +113,7 @@ func (b *Build) scanSome(s RecordScan) (next RecordID, err error) {
 		if err := b.enter(r, rec); err != nil {
 			return nil, err
 		}
-		b.progress.done.Add(1)
+		b.progress.Add(1)
 		if bytes += len(rec.Doc); n == sliceRecords || bytes >= sliceBytes {
 			b.report()
 			return rec.ID.Clone(), nil
@@ -149,9 +151,9 @@ func (b *Build) load() error {
 	for _, t := range b.tables {
 		total += t.Added()
 	}
-	b.progress.begin(PhaseLoad, total)
+	b.progress.Begin(build.PhaseLoad, total)
 	for _, t := range b.tables {
-		if err := b.store.loadPairs(b.ctx, t.Source(b.step)); err != nil {
+		if err := build.LoadPairs(b.ctx, b.store.engine, t.Source(b.step)); err != nil {
 			if b.ctx.Err() != nil {
 				return context.Cause(b.ctx)
 			}
@@ -165,7 +167,7 @@ func (b *Build) load() error {
 
 // step is called for each entry that is loaded.
 func (b *Build) step() error {
-	if n := b.progress.done.Add(1); n%breathRecords == 0 {
+	if n := b.progress.Add(1); n%breathRecords == 0 {
 		return b.breathe()
 	}
 	return nil

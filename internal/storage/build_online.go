@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/storage/build"
 )
 
 // lastRound is how many rows a round of catching up may find for the next to be the last, which holds writers up.
@@ -77,7 +78,7 @@ func uuidText(u [16]byte) string {
 // catchUpRounds closes one generation after the other until one has few rows. Where writers fill them about as fast as
 // they are applied, each transaction that applies some holds writers up: so every round is shorter than the one before.
 func (b *Build) catchUpRounds() error {
-	b.progress.begin(PhaseDrain, 0)
+	b.progress.Begin(build.PhaseDrain, 0)
 	around := directly
 	for last := math.MaxInt; b.generation < maxGenerations; {
 		closed, err := b.closeGeneration()
@@ -92,7 +93,7 @@ func (b *Build) catchUpRounds() error {
 			around = b.alone
 		}
 		last = n
-		b.log("Index build: "+PhaseDrain.String(), "rows", n)
+		b.log("Index build: "+build.PhaseDrain.String(), "rows", n)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/build"
 )
 
 // beside builds indexes beside writers; during runs when the build is published and before it has read anything.
@@ -367,7 +368,7 @@ func TestTwoBuilds(t *testing.T) {
 		})
 		f.must(err)
 		f.must(f.insert(testNS, `{_id: 2, a: [1, 2]}`))
-		if builds := f.Builds(b.Collection); len(builds) != 1 || builds[0] != b || b.Phase() != PhaseBegin {
+		if builds := f.Builds(b.Collection); len(builds) != 1 || builds[0] != b || b.Phase() != build.PhaseBegin {
 			t.Errorf("builds %v", builds)
 		}
 	}, `{key: {a: 1}, name: "a"}`, `{key: {b: 1}, name: "b"}`)

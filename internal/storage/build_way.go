@@ -75,7 +75,7 @@ func (b *Build) hiddenInTheWay() (ids []RecordID, err error) {
 		return nil, c.Err()
 	}
 	for _, t := range trial.tables {
-		more, fails, err := t.hiddenHolders(r)
+		more, fails, err := t.HiddenHolders(r.seen, maxInTheWay)
 		if err != nil || fails || len(ids)+len(more) > maxInTheWay {
 			return nil, err
 		}
@@ -87,34 +87,8 @@ func (b *Build) hiddenInTheWay() (ids []RecordID, err error) {
 // maxInTheWay bounds the records that are deleted because an index is built for which they are in the way.
 const maxInTheWay = 1 << 20
 
-// hiddenHolders are the hidden records that share a key of a unique table with others; fails says that visible ones share one.
-func (t *buildTable) hiddenHolders(r *Reader) (ids []RecordID, fails bool, err error) {
-	if !t.HoldsIDs() {
-		return nil, false, nil
-	}
-	if err := t.Finish(); err != nil {
-		return nil, false, err
-	}
-	visible := 0
-	err = t.Shared(func(id RecordID, begins bool) (more bool, err error) {
-		if begins {
-			visible = 0
-		}
-		rec, there, err := r.stored(id)
-		switch {
-		case err != nil:
-			return false, err
-		case !there:
-		case r.hidden(rec):
-			ids = append(ids, id.Clone())
-		default:
-			visible++
-		}
-		fails = visible > 1 || len(ids) > maxInTheWay
-		return !fails, nil
-	})
-	if err != nil || fails {
-		return nil, fails, err
-	}
-	return ids, false, nil
+// seen says whether a record is stored, and whether it is hidden.
+func (r *Reader) seen(id RecordID) (there, hidden bool, err error) {
+	rec, there, err := r.stored(id)
+	return there, there && err == nil && r.hidden(rec), err
 }

@@ -178,14 +178,7 @@ func (s *Store) dryRunOn(ctx context.Context, c *collection, now int64, next *ca
 // try computes a record's keys, and keeps those that nobody else may have.
 func (b *Build) try(rec Record) error {
 	for _, t := range b.tables {
-		var err error
-		switch {
-		case t.HoldsIDs():
-			err = t.Enter(nil, rec)
-		case t.Kind != index.Deadline:
-			err = t.Compute(rec.Doc)
-		}
-		if err != nil {
+		if err := t.Try(rec); err != nil {
 			return err
 		}
 	}
@@ -195,18 +188,8 @@ func (b *Build) try(rec Record) error {
 // tryUnique fails when two records have the same key of a unique index.
 func (b *Build) tryUnique() error {
 	for _, t := range b.tables {
-		if !t.HoldsIDs() {
-			continue
-		}
-		if err := t.Finish(); err != nil {
+		if err := t.TryUnique(b.step); err != nil {
 			return err
-		}
-		next := t.Source(b.step)
-		for ok := true; ok; {
-			var err error
-			if _, _, ok, err = next(); err != nil {
-				return err
-			}
 		}
 	}
 	return b.decide()

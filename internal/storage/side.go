@@ -1,9 +1,6 @@
 package storage
 
-import (
-	"github.com/ebbdb/ebb/internal/kv"
-	"github.com/ebbdb/ebb/internal/storage/layout"
-)
+import "github.com/ebbdb/ebb/internal/storage/layout"
 
 // maxGenerations bounds the rounds of catching up.
 const maxGenerations = 64
@@ -25,17 +22,16 @@ func (w *Writer) noteSkipped(t *writtenTable, id RecordID) {
 // transaction.
 func (b *Build) catchUp(generation byte, around func(func() error) error) (n int, err error) {
 	for _, t := range b.tables {
-		for after, more := []byte(nil), true; more; more = after != nil {
-			var applied int
-			err := around(func() (err error) {
-				applied, after, err = b.applySome(t, generation, after)
-				return err
+		err := t.CatchUp(b.ctx, b.store.engine, generation, func(apply func() error) error {
+			return around(func() error {
+				if err := b.alive(); err != nil {
+					return err
+				}
+				return apply()
 			})
-			if err != nil {
-				return 0, err
-			}
-			n += applied
-			b.progress.done.Add(int64(applied))
+		}, func(applied int) { n += applied; b.progress.Add(int64(applied)) })
+		if err != nil {
+			return 0, err
 		}
 	}
 	return n, nil
@@ -43,19 +39,3 @@ func (b *Build) catchUp(generation byte, around func(func() error) error) (n int
 
 // directly is an around that adds nothing.
 func directly(f func() error) error { return f() }
-
-// applySome applies rows from behind the key after on, in one transaction; next is nil when there are no more.
-func (b *Build) applySome(t *buildTable, generation byte, after []byte) (n int, next []byte, err error) {
-	if err := b.alive(); err != nil {
-		return 0, nil, err
-	}
-	txn, err := b.store.engine.Begin()
-	if err != nil {
-		return 0, nil, err
-	}
-	if n, next, err = t.ApplySome(txn, generation, after); err != nil {
-		txn.Rollback()
-		return 0, nil, err
-	}
-	return n, next, txn.Commit(b.ctx, kv.Buffered)
-}

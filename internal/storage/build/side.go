@@ -14,14 +14,38 @@ import (
 // maxApplied is how many rows one transaction of catching up applies at most.
 const maxApplied = 4000
 
-// ApplySome applies rows of a closed generation of the side table, from behind the key after on, in a transaction that the caller
-// commits. n is how many there were; next is nil when there are no more.
-func (t *Table) ApplySome(txn kv.Txn, generation byte, after []byte) (n int, next []byte, err error) {
+// CatchUp applies the rows of a closed generation of the side table, in one transaction after the other. around runs each, and
+// applied is told how many rows it had.
+func (t *Table) CatchUp(ctx context.Context, engine kv.Engine, generation byte, around func(func() error) error, applied func(int)) error {
+	for after, more := []byte(nil), true; more; more = after != nil {
+		n := 0
+		err := around(func() (err error) {
+			n, after, err = t.applySome(ctx, engine, generation, after)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		applied(n)
+	}
+	return nil
+}
+
+// applySome applies rows from behind the key after on; next is nil when there are no more.
+func (t *Table) applySome(ctx context.Context, engine kv.Engine, generation byte, after []byte) (n int, next []byte, err error) {
+	txn, err := engine.Begin()
+	if err != nil {
+		return 0, nil, err
+	}
 	rows, next, err := t.readSide(txn, layout.SideKey(nil, t.Side, generation), after)
 	if err == nil {
 		err = t.apply(txn, rows)
 	}
-	return len(rows), next, err
+	if err != nil {
+		txn.Rollback()
+		return 0, nil, err
+	}
+	return len(rows), next, txn.Commit(ctx, kv.Buffered)
 }
 
 // EachSkipped calls f with each record that the side table says somebody could not compute the keys of.

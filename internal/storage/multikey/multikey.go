@@ -17,11 +17,12 @@ type Index struct {
 	seen, stored []atomic.Uint64 // by field of the key
 	// The same of a wildcard, whose paths are not known beforehand.
 	seenPaths, storedPaths atomic.Pointer[index.PathSet]
+	wild                   bool
 }
 
 // New is that of an index with d's fields of which nothing is known yet.
 func New(d *index.Definition) *Index {
-	return &Index{seen: make([]atomic.Uint64, len(d.Fields)), stored: make([]atomic.Uint64, len(d.Fields))}
+	return &Index{wild: d.Wild != nil, seen: make([]atomic.Uint64, len(d.Fields)), stored: make([]atomic.Uint64, len(d.Fields))}
 }
 
 // See adds bits to what was seen.
@@ -39,6 +40,16 @@ func (m *Index) SeePaths(paths []string) *index.PathSet {
 		return index.AllPaths()
 	}
 	return new(index.PathSet).With(paths...)
+}
+
+// SeeKeys notes where the keys of a document go through arrays.
+func (m *Index) SeeKeys(k *index.Keys) {
+	switch {
+	case !m.wild:
+		m.See(k.Multikey)
+	case !m.SeenPaths().HasAll(k):
+		m.SeePaths(k.Paths())
+	}
 }
 
 // Store notes that s is stored, and so seen.

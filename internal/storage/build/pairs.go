@@ -1,4 +1,4 @@
-package storage
+package build
 
 import (
 	"context"
@@ -9,14 +9,14 @@ import (
 // loadedPairs is how many pairs go into one transaction where the engine takes over no tables.
 const loadedPairs = 1000
 
-// loadPairs writes the pairs of an index that nobody reads yet, as kv.Engine.Load does; by that if it is there, or else by one
+// LoadPairs writes the pairs of an index that nobody reads yet, as kv.Engine.Load does; by that if it is there, or else by one
 // transaction after the other. Then what an error leaves is garbage, which is noted already.
-func (s *Store) loadPairs(ctx context.Context, next func() (key, value []byte, ok bool, err error)) error {
-	if s.can.Tables {
-		return s.engine.Load(ctx, next)
+func LoadPairs(ctx context.Context, engine kv.Engine, next func() (key, value []byte, ok bool, err error)) error {
+	if engine.Capabilities().Tables {
+		return engine.Load(ctx, next)
 	}
 	for more := true; more; {
-		t, err := s.engine.BeginBlind()
+		t, err := engine.BeginBlind()
 		if err != nil {
 			return err
 		}

@@ -18,12 +18,13 @@ const (
 
 // clearTheWay deletes beside writers what is hidden, so that it need not be looked at. What is spared is deleted at the end, where
 // it is in the way. What a TTL hides that gets longer with the build counts as deleted for that, as it would be then.
-func (b *Build) clearTheWay(p *indexPlan, l *loosening) error {
+func (b *Build) clearTheWay(p indexPlan, l *loosening) error {
 	c := b.store.current.Load().collections[b.Collection]
 	if err := b.alive(); err != nil || c == nil || b.how.Keep {
 		return err
 	}
-	l.toBe(c, c.retime(p, &Created{}))
+	next, _ := p.Retime(c.Collection)
+	l.toBe(c, next)
 	now := b.store.hidingTime()
 	for _, rule := range b.store.unspared(c) {
 		n, err := b.store.deleteDue(b.ctx, c, rule, now, besideWriters)

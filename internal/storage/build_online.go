@@ -37,7 +37,7 @@ func (b *Build) withdraw() {
 }
 
 // run does all the work, beside writers, up to the commit.
-func (b *Build) run(p *indexPlan, l *loosening, made *Created) (err error) {
+func (b *Build) run(p indexPlan, l *loosening, made *Created) (err error) {
 	b.log("Index build: starting")
 	defer b.end()
 	for _, step := range []func() error{
@@ -129,12 +129,13 @@ func (b *Build) closeGeneration() (closed byte, err error) {
 }
 
 // expireAhead deletes most of what commit would delete because TTLs get longer with it.
-func (b *Build) expireAhead(p *indexPlan, l *loosening) error {
+func (b *Build) expireAhead(p indexPlan, l *loosening) error {
 	c := b.store.current.Load().collections[b.Collection]
 	if err := b.alive(); err != nil || c == nil {
 		return err
 	}
-	if l.toBe(c, c.retime(p, &Created{})); !l.deletes() {
+	next, _ := p.Retime(c.Collection)
+	if l.toBe(c, next); !l.deletes() {
 		return nil
 	}
 	for _, rule := range l.rules {
@@ -147,7 +148,7 @@ func (b *Build) expireAhead(p *indexPlan, l *loosening) error {
 }
 
 // commit is the last round, and the change of the catalogue. Nobody writes meanwhile.
-func (b *Build) commit(p *indexPlan, l *loosening, made *Created) error {
+func (b *Build) commit(p indexPlan, l *loosening, made *Created) error {
 	c := b.store.current.Load().collections[b.Collection]
 	if err := b.alive(); err != nil || c == nil {
 		return err // whoever drops a collection ends its builds

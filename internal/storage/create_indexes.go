@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -9,11 +8,9 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/indexplan"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
-
-// MaxIndexes is how many indexes a collection may have.
-const MaxIndexes = 64
 
 // Created is what CreateIndexes did.
 type Created struct {
@@ -79,14 +76,14 @@ func (s *Store) createToIndex(ctx context.Context, ns namespace.NS, parse func(*
 func (s *Store) createOn(ctx context.Context, ns namespace.NS, l *loosening, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*Build), made *Created) (done bool, err error) {
 	if c := s.find([]namespace.NS{ns})[0]; c != nil {
 		p, err := s.planIndexes(c, parse)
-		if err == nil && p.isNothing() { // as most often, when a client makes sure at its start
+		if err == nil && p.IsNothing() { // as most often, when a client makes sure at its start
 			p.report(c, made)
 			return true, nil
 		}
 	}
 	p, b, err := s.startIndexes(ctx, ns, l, parse, made)
 	switch {
-	case err != nil || p == nil:
+	case err != nil || p.Plan == nil:
 		return false, err
 	case p.busy != nil:
 		return false, p.busy.wait(ctx)
@@ -98,44 +95,44 @@ func (s *Store) createOn(ctx context.Context, ns namespace.NS, l *loosening, par
 }
 
 // startIndexes plans under the lock and does at once what needs no long build. b is the build that remains to be run. p is
-// nil when there is no such collection, or when another build has ended after it was planned.
-func (s *Store) startIndexes(ctx context.Context, ns namespace.NS, l *loosening, parse func(*catalog.Collection) ([]*index.Definition, error), made *Created) (p *indexPlan, b *Build, err error) {
+// empty when there is no such collection, or when another build has ended after it was planned.
+func (s *Store) startIndexes(ctx context.Context, ns namespace.NS, l *loosening, parse func(*catalog.Collection) ([]*index.Definition, error), made *Created) (p indexPlan, b *Build, err error) {
 	found, release, err := s.lockToChange(ctx, ns)
 	if err != nil {
-		return nil, nil, err
+		return indexPlan{}, nil, err
 	}
 	defer release()
 	c := found[0]
 	if c == nil {
-		return nil, nil, nil
+		return indexPlan{}, nil, nil
 	}
 	if p, err = s.planIndexes(c, parse); err != nil || p.busy != nil {
 		return p, nil, err
 	}
 	p.report(c, made)
-	small := len(p.added) == 0
+	small := len(p.Added) == 0
 	if !small {
 		if small, err = s.isSmall(ctx, c); err != nil {
-			return nil, nil, err
+			return indexPlan{}, nil, err
 		}
 	}
-	if len(p.added) > 0 {
+	if len(p.Added) > 0 {
 		if err := s.room(0); err != nil {
-			return nil, nil, err
+			return indexPlan{}, nil, err
 		}
 	}
 	switch {
-	case p.isNothing():
+	case p.IsNothing():
 		return p, nil, nil
 	case small:
-		next := c.retime(p, &Created{})
+		next, _ := p.Retime(c.Collection)
 		l.toBe(c, next)
 		if same, err := l.ahead(ctx, next); !same || err != nil {
-			return nil, nil, err
+			return indexPlan{}, nil, err
 		}
 		return p, nil, s.createAtOnce(ctx, c, p, l, made)
 	}
-	if b, err = s.publish(ctx, c, p.added, l.how); b != nil {
+	if b, err = s.publish(ctx, c, p.Added, l.how); b != nil {
 		b.grows = true
 	}
 	return p, b, err
@@ -143,70 +140,40 @@ func (s *Store) startIndexes(ctx context.Context, ns namespace.NS, l *loosening,
 
 // indexPlan is what CreateIndexes has to do.
 type indexPlan struct {
-	added   []*index.Definition
-	retimed []*index.Definition // with the numbers of those in whose place they go
-	busy    *Build              // builds one of them already
-}
-
-func (p *indexPlan) isNothing() bool {
-	return len(p.added) == 0 && len(p.retimed) == 0 && p.busy == nil
+	*indexplan.Plan
+	busy *Build // builds one of them already
 }
 
 func (p *indexPlan) report(c *collection, made *Created) {
 	made.Before = len(c.Indexes)
-	made.After = made.Before + len(p.added)
+	made.After = made.Before + len(p.Added)
 }
 
-func (s *Store) planIndexes(c *collection, parse func(*catalog.Collection) ([]*index.Definition, error)) (*indexPlan, error) {
+func (s *Store) planIndexes(c *collection, parse func(*catalog.Collection) ([]*index.Definition, error)) (p indexPlan, err error) {
 	if c.IsView() {
-		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", c.NS)
+		return p, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", c.NS)
 	}
 	defs, err := parse(c.Collection)
 	if err != nil {
-		return nil, err
+		return p, err
 	}
-	p := &indexPlan{}
-	existing := slices.Clone(c.withBuilding().Indexes)
-	for _, d := range defs {
-		if d.IsID() && c.IsClustered() {
-			continue
-		}
-		there, retime, err := index.Conflict(existing, d)
-		switch {
-		case err != nil:
-			return nil, err
-		case c.builderOf(there) != nil || c.builderOf(retime) != nil:
-			p.busy = cmp.Or(c.builderOf(there), c.builderOf(retime))
-		case retime != nil && slices.Contains(p.added, retime):
-			return nil, index.OptionsConflict(retime, d) // one command asks for two TTLs
-		case retime != nil:
-			p.retimed = append(p.retimed, d.WithID(retime.ID))
-		case there == nil:
-			existing = append(existing, d)
-			p.added = append(p.added, d)
-		}
-		if len(existing) > MaxIndexes {
-			return nil, mongoerr.New(mongoerr.CannotCreateIndex, "add index fails, too many indexes for %s key:%s", c.NS, d.Key)
-		}
+	builds := c.state.building()
+	var building []*index.Definition
+	for _, b := range builds {
+		building = append(building, b.Definitions...)
 	}
+	if p.Plan, err = indexplan.Make(c.Collection, building, defs); err != nil || p.Busy == nil {
+		return p, err
+	}
+	p.busy = builds[slices.IndexFunc(builds, func(b *Build) bool { return slices.Contains(b.Definitions, p.Busy) })]
 	return p, nil
 }
 
-// builderOf is the build of an index of the collection, nil when it is ready.
-func (c *collection) builderOf(d *index.Definition) *Build {
-	for _, b := range c.state.building() {
-		if d != nil && slices.Contains(b.Definitions, d) {
-			return b
-		}
-	}
-	return nil
-}
-
 // createAtOnce builds indexes while the collection's lock is held.
-func (s *Store) createAtOnce(ctx context.Context, c *collection, p *indexPlan, l *loosening, made *Created) error {
+func (s *Store) createAtOnce(ctx context.Context, c *collection, p indexPlan, l *loosening, made *Created) error {
 	var b *Build
 	err := s.putIndexes(ctx, c, p, l, made, func() (_ *Build, err error) {
-		b, err = s.build(ctx, c, p.added, l.how)
+		b, err = s.build(ctx, c, p.Added, l.how)
 		return b, err
 	})
 	if b != nil {
@@ -215,7 +182,7 @@ func (s *Store) createAtOnce(ctx context.Context, c *collection, p *indexPlan, l
 			b.abandon()
 		}
 	}
-	if err != nil && len(p.added) > 0 && ctx.Err() == nil {
+	if err != nil && len(p.Added) > 0 && ctx.Err() == nil {
 		return failedBuild(newUUID(), c.Collection, err)
 	}
 	return err
@@ -223,13 +190,14 @@ func (s *Store) createAtOnce(ctx context.Context, c *collection, p *indexPlan, l
 
 // putIndexes commits a plan. The collection's lock is held exclusively. What the plan makes expire goes first; only then ready,
 // which may delete some too, brings the new indexes' entries up to date.
-func (s *Store) putIndexes(ctx context.Context, c *collection, p *indexPlan, l *loosening, made *Created, ready func() (*Build, error)) (err error) {
+func (s *Store) putIndexes(ctx context.Context, c *collection, p indexPlan, l *loosening, made *Created, ready func() (*Build, error)) (err error) {
 	defer func() {
 		if err != nil {
 			c.thaw()
 		}
 	}()
-	next := c.retime(p, made)
+	next, retimed := p.Retime(c.Collection)
+	made.Retimed = retimed
 	l.toBe(c, next)
 	if err := l.settle(ctx); err != nil {
 		return err
@@ -239,20 +207,6 @@ func (s *Store) putIndexes(ctx context.Context, c *collection, p *indexPlan, l *
 		return err
 	}
 	return s.publishIndexes(ctx, c, next, b, l, made)
-}
-
-// retime is c with those of the plan's indexes that it has already.
-func (c *collection) retime(p *indexPlan, made *Created) *catalog.Collection {
-	next := c.WithIndexes(slices.Clone(c.Indexes))
-	made.Retimed = nil
-	for _, d := range p.retimed {
-		i := slices.IndexFunc(next.Indexes, func(e *index.Definition) bool { return e.ID == d.ID })
-		if i >= 0 { // otherwise it was dropped while others were built
-			next.Indexes[i] = d
-			made.Retimed = append(made.Retimed, d)
-		}
-	}
-	return next
 }
 
 // publishIndexes puts next with the indexes that were built into the catalogue.

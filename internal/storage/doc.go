@@ -26,6 +26,7 @@
 //	multikey     where arrays stand in what an index holds
 //	ttlchange    what a change of TTLs does to documents
 //	garbage      the removal of what drops leave behind
+//	indexplan    what a command does to the indexes of a collection
 //	validation   the check of a whole collection
 //	build        the entries of new indexes
 //	walk         the walk through keys that all of them use

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/indexplan"
 )
 
 // DropCollection drops a collection or view and returns what it was. Its data goes later, in the background.
@@ -126,7 +127,7 @@ func (s *Store) tryDropIndexes(ctx context.Context, ns namespace.NS, l *loosenin
 	if err != nil {
 		return 0, false, err
 	}
-	stay, err := c.without(going)
+	stay, err := indexplan.Without(c.Collection, going)
 	if err != nil {
 		return 0, false, err
 	}
@@ -140,20 +141,6 @@ func (s *Store) tryDropIndexes(ctx context.Context, ns namespace.NS, l *loosenin
 			b.abort("dropIndexes command")
 		}
 	})
-}
-
-// without are the collection's indexes but those that go.
-func (c *collection) without(going []*index.Definition) (stay []*index.Definition, err error) {
-	for _, d := range c.Indexes {
-		gone := slices.ContainsFunc(going, func(g *index.Definition) bool { return g.ID == d.ID })
-		if gone && d.IsID() {
-			return nil, mongoerr.New(mongoerr.InvalidOptions, "cannot drop _id index")
-		}
-		if !gone {
-			stay = append(stay, d)
-		}
-	}
-	return stay, nil
 }
 
 // withBuilding is the collection as if the indexes that are being built were there.

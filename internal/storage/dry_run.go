@@ -2,12 +2,12 @@ package storage
 
 import (
 	"context"
-	"slices"
 
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/indexplan"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
@@ -64,36 +64,25 @@ func (s *Store) dryRunFirst(ns namespace.NS, parse func(*catalog.Collection) ([]
 	}
 	h.Made = p.made(c)
 	h.Made.Collection = true
-	h.Expiring.TTLs = ttlchange.ChangedOf(c.rules, p.next(c).ExpiryRules())
+	h.Expiring.TTLs = ttlchange.ChangedOf(c.rules, p.Next(c.Collection).ExpiryRules())
 	return h, nil
 }
 
 // made is what would be reported of the plan.
 func (p *indexPlan) made(c *collection) (made Created) {
 	p.report(c, &made)
-	made.Indexes, made.Retimed = p.added, p.retimed
+	made.Indexes, made.Retimed = p.Added, p.Retimed
 	return made
 }
 
-// next is the collection with the plan's indexes.
-func (p *indexPlan) next(c *collection) *catalog.Collection {
-	next := append(slices.Clone(c.Indexes), p.added...)
-	for i := range next {
-		if j := slices.IndexFunc(p.retimed, func(d *index.Definition) bool { return d.ID == next[i].ID }); j >= 0 {
-			next[i] = p.retimed[j]
-		}
-	}
-	return c.WithIndexes(next)
-}
-
-func (s *Store) dryRun(ctx context.Context, c *collection, now int64, p *indexPlan, thorough bool) (DryRun, error) {
+func (s *Store) dryRun(ctx context.Context, c *collection, now int64, p indexPlan, thorough bool) (DryRun, error) {
 	h := DryRun{Of: c.Collection, Made: p.made(c)}
 	var build []*index.Definition
 	if thorough {
-		build = p.added
+		build = p.Added
 	}
 	var err error
-	h.Expiring, err = s.dryRunOn(ctx, c, now, p.next(c), build)
+	h.Expiring, err = s.dryRunOn(ctx, c, now, p.Next(c.Collection), build)
 	if err != nil && len(build) > 0 && ctx.Err() == nil {
 		err = failedBuild(newUUID(), c.Collection, err)
 	}
@@ -135,7 +124,7 @@ func (s *Store) DryRunDrop(ctx context.Context, ns namespace.NS, now int64, pick
 	if _, err := c.buildsAmong(going); err != nil {
 		return h, 0, err
 	}
-	stay, err := c.without(going)
+	stay, err := indexplan.Without(c.Collection, going)
 	if err != nil {
 		return h, 0, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/storage/indexplan"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -81,7 +82,7 @@ func (l *loosening) ahead(ctx context.Context, next *catalog.Collection) (same b
 		n, same, err = l.store.deleteDueAhead(ctx, l.c, l.rules)
 		l.done.Deleted += n
 	}
-	if same && err == nil && !l.how.Keep && len(changedForm(l.c, next)) > 0 {
+	if same && err == nil && !l.how.Keep && len(indexplan.Reshaped(l.c.Collection, next)) > 0 {
 		_, same, err = l.store.deleteDueAhead(ctx, l.c, l.store.unspared(l.c))
 	}
 	return same, err

@@ -2,12 +2,11 @@ package storage
 
 import (
 	"context"
-	"slices"
 
 	"github.com/ebbdb/ebb/internal/catalog"
-	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
+	"github.com/ebbdb/ebb/internal/storage/indexplan"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
@@ -64,7 +63,7 @@ func (s *Store) replace(ctx context.Context, l *loosening, next *catalog.Collect
 		return err
 	}
 	settled()
-	again := changedForm(c, next)
+	again := indexplan.Reshaped(c.Collection, next)
 	build, err := s.build(ctx, c, again, l.how)
 	if err != nil {
 		return err
@@ -76,7 +75,7 @@ func (s *Store) replace(ctx context.Context, l *loosening, next *catalog.Collect
 		if err != nil {
 			return err
 		}
-		next = withAnew(next, again, anew)
+		next = indexplan.Anew(next, again, anew)
 		if err := ch.put(next); err != nil {
 			return err
 		}
@@ -111,27 +110,6 @@ func (c *change) tellModified(old, next *catalog.Collection) {
 	if string(old.Options.Doc) != string(next.Options.Doc) {
 		c.tell(meaning.CollectionModified, next, nil)
 	}
-}
-
-// changedForm are those of next's indexes whose entries have another form than before, and have to be built anew.
-func changedForm(c *collection, next *catalog.Collection) (again []*index.Definition) {
-	for _, d := range next.Indexes {
-		if old := c.IndexByID(d.ID); old != nil && (old.Unique != d.Unique || old.Kind != d.Kind) {
-			again = append(again, d)
-		}
-	}
-	return again
-}
-
-// withAnew is c with indexes in the place of others.
-func withAnew(c *catalog.Collection, old, anew []*index.Definition) *catalog.Collection {
-	defs := slices.Clone(c.Indexes)
-	for i, d := range defs {
-		if j := slices.Index(old, d); j >= 0 {
-			defs[i] = anew[j]
-		}
-	}
-	return c.WithIndexes(defs)
 }
 
 // thaw has the collection's rules hide again what expires.

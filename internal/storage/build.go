@@ -68,9 +68,7 @@ type Build struct {
 	inline     bool     // the entries are written by the commit that publishes them
 	grows      bool     // it ends when the disk has no room for more
 	ready      bool     // that commit was made
-	skipped    []skippedRecord
-	progress   build.Progress
-	pace       build.Pace
+	work       *build.Work
 }
 
 // buildTable is one index of a Build.
@@ -89,8 +87,9 @@ const (
 
 func (s *Store) newBuild(ctx context.Context, c *collection, defs []*index.Definition) *Build {
 	b := &Build{UUID: newUUID(), NS: c.NS, Collection: c.ID, CollectionUUID: c.UUID, Definitions: append([]*index.Definition(nil), defs...),
-		store: s, collection: c, done: make(chan struct{}), pace: build.NewPace()}
+		store: s, collection: c, done: make(chan struct{})}
 	b.ctx, b.cancel = context.WithCancelCause(ctx)
+	b.work = &build.Work{Ctx: b.ctx, Order: c.order, View: b.records, Writes: c.state.writes.Load, Alive: b.alive, Report: b.report, Pace: build.NewPace()}
 	for i, d := range defs {
 		d = d.WithForm(d.Kind.Form())
 		b.Definitions[i] = d
@@ -103,6 +102,7 @@ func (s *Store) newBuild(ctx context.Context, c *collection, defs []*index.Defin
 	for _, t := range b.tables {
 		t.Table = build.NewTable(t.index.Entries, c.Collection, build.Options{TempDir: s.options.TempDir, MemoryBytes: s.buildMemoryBytes / len(b.tables),
 			Memory: s.options.Memory, Ask: func() error { return context.Cause(b.ctx) }, Arrays: t.index.multikey.SeeKeys})
+		b.work.Tables = append(b.work.Tables, t.Table)
 	}
 	return b
 }
@@ -136,14 +136,17 @@ func (b *Build) fill() error {
 	if err := b.makeWay(); err != nil {
 		return err
 	}
-	if err := b.scan(); err != nil || b.inline {
+	if err := b.work.Scan(); err != nil || b.inline {
 		return err
 	}
 	if err := b.load(); err != nil {
 		return err
 	}
-	return b.decide()
+	return b.work.Decide()
 }
+
+// load brings the sorted entries into the tables.
+func (b *Build) load() error { return b.work.Load(b.store.engine) }
 
 func (s *Store) isSmall(ctx context.Context, c *collection) (bool, error) {
 	v, err := s.View(ctx)
@@ -232,7 +235,7 @@ func (b *Build) writeInto(c *change) error {
 		return nil
 	}
 	for _, t := range b.tables {
-		next := t.Source(b.step)
+		next := t.Source(b.work.Step)
 		for {
 			key, value, ok, err := next()
 			if err != nil {
@@ -244,7 +247,7 @@ func (b *Build) writeInto(c *change) error {
 			c.kv.Set(key, value)
 		}
 	}
-	return b.decide()
+	return b.work.Decide()
 }
 
 // abandon hands what was written so far to the collector; its notes are there already. A nil build left nothing.
@@ -267,9 +270,7 @@ func (b *Build) abandon() {
 // close gives back what the build holds beside its numbers.
 func (b *Build) close() {
 	b.cancel(nil)
-	for _, t := range b.tables {
-		t.Close()
-	}
+	b.work.Close()
 }
 
 // alive is why the build has to end, if it has to.

@@ -41,7 +41,7 @@ func (b *Build) run(p indexPlan, l *loosening, made *Created) (err error) {
 	b.log("Index build: starting")
 	defer b.end()
 	for _, step := range []func() error{
-		func() error { return b.clearTheWay(p, l) }, b.scan, b.load, b.catchUpRounds,
+		func() error { return b.clearTheWay(p, l) }, b.work.Scan, b.load, b.catchUpRounds,
 		func() error { return b.expireAhead(p, l) },
 		func() error { return b.alone(func() error { return b.commit(p, l, made) }) },
 	} {
@@ -78,14 +78,14 @@ func uuidText(u [16]byte) string {
 // catchUpRounds closes one generation after the other until one has few rows. Where writers fill them about as fast as
 // they are applied, each transaction that applies some holds writers up: so every round is shorter than the one before.
 func (b *Build) catchUpRounds() error {
-	b.progress.Begin(build.PhaseDrain, 0)
+	b.work.Progress.Begin(build.PhaseDrain, 0)
 	around := directly
 	for last := math.MaxInt; b.generation < maxGenerations; {
 		closed, err := b.closeGeneration()
 		if err != nil {
 			return err
 		}
-		n, err := b.catchUp(closed, around)
+		n, err := b.work.CatchUp(b.store.engine, closed, around)
 		if err != nil || n <= lastRound {
 			return err
 		}
@@ -97,6 +97,9 @@ func (b *Build) catchUpRounds() error {
 	}
 	return nil
 }
+
+// directly runs f beside writers.
+func directly(f func() error) error { return f() }
 
 // alone runs f while nobody writes.
 func (b *Build) alone(f func() error) error {

@@ -3,10 +3,10 @@ package storage
 import "github.com/ebbdb/ebb/internal/storage/build"
 
 // Phase is what the build is at.
-func (b *Build) Phase() build.Phase { return b.progress.Phase() }
+func (b *Build) Phase() build.Phase { return b.work.Progress.Phase() }
 
 // Progress is how much of the phase is done: records, entries, or rows to catch up with.
-func (b *Build) Progress() (message string, done, total int64) { return b.progress.Message() }
+func (b *Build) Progress() (message string, done, total int64) { return b.work.Progress.Message() }
 
 // Builds are the index builds under way on a collection, oldest first.
 func (s *Store) Builds(collection uint32) []*Build {
@@ -18,10 +18,8 @@ func (s *Store) Builds(collection uint32) []*Build {
 }
 
 // report tells the log of each tenth of a phase.
-func (b *Build) report() {
-	if done, total, another := b.progress.Tenth(); another {
-		b.log("Index build: "+b.Phase().String(), "done", done, "total", total)
-	}
+func (b *Build) report(done, total int64) {
+	b.log("Index build: "+b.Phase().String(), "done", done, "total", total)
 }
 
 func (b *Build) log(message string, args ...any) {
@@ -30,9 +28,4 @@ func (b *Build) log(message string, args ...any) {
 		all = append(all, "indexes", b.specs())
 	}
 	b.store.options.Logger.Info(message, all...)
-}
-
-// breathe is called every few records.
-func (b *Build) breathe() error {
-	return b.pace.Breathe(b.collection.state.writes.Load, b.ctx.Done(), b.alive)
 }

@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"slices"
+
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -30,7 +32,9 @@ func (b *Build) makeWay() error {
 	if !spared {
 		return nil
 	}
-	ids, err := b.hiddenInTheWay()
+	trial := b.store.newBuild(b.ctx, b.collection, b.Definitions)
+	defer trial.close()
+	ids, err := trial.work.HiddenInTheWay()
 	if err == nil && len(ids) > 0 {
 		_, err = b.removeHidden(b.collection, ids)
 	}
@@ -47,48 +51,24 @@ func (b *Build) isDue(rule *policy.Rule, now int64) (bool, error) {
 	return n > 0, err
 }
 
-// hiddenInTheWay are the hidden records without which the build would not fail; none when it fails anyway. It builds on trial.
-func (b *Build) hiddenInTheWay() (ids []RecordID, err error) {
-	trial := b.store.newBuild(b.ctx, b.collection, b.Definitions)
-	defer trial.close()
-	v, r, err := b.view()
-	if err != nil {
-		return nil, err
+// clearTheWay deletes beside writers what is hidden, so that it need not be looked at. What is spared is deleted at the end, where
+// it is in the way. What a TTL hides that gets longer with the build counts as deleted for that, as it would be then.
+func (b *Build) clearTheWay(p indexPlan, l *loosening) error {
+	c := b.store.current.Load().collections[b.Collection]
+	if err := b.alive(); err != nil || c == nil || b.how.Keep {
+		return err
 	}
-	defer v.Close()
-	c, err := r.Unhidden().Scan(RecordScan{})
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	for c.Next() {
-		rec := c.Record()
-		if trial.try(rec) == nil {
-			continue
+	next, _ := p.Retime(c.Collection)
+	l.toBe(c, next)
+	now := b.store.hidingTime()
+	for _, rule := range b.store.unspared(c) {
+		n, err := b.store.deleteDue(b.ctx, c, rule, now, besideWriters)
+		if err != nil {
+			return err
 		}
-		if !r.hidden(rec) || len(ids) == maxInTheWay {
-			return nil, nil // the build says what is wrong with it
+		if slices.Contains(l.rules, rule) {
+			l.done.Deleted += n
 		}
-		ids = append(ids, rec.ID.Clone())
 	}
-	if c.Err() != nil {
-		return nil, c.Err()
-	}
-	for _, t := range trial.tables {
-		more, fails, err := t.HiddenHolders(r.seen, maxInTheWay)
-		if err != nil || fails || len(ids)+len(more) > maxInTheWay {
-			return nil, err
-		}
-		ids = append(ids, more...)
-	}
-	return ids, nil
-}
-
-// maxInTheWay bounds the records that are deleted because an index is built for which they are in the way.
-const maxInTheWay = 1 << 20
-
-// seen says whether a record is stored, and whether it is hidden.
-func (r *Reader) seen(id RecordID) (there, hidden bool, err error) {
-	rec, there, err := r.stored(id)
-	return there, there && err == nil && r.hidden(rec), err
+	return nil
 }

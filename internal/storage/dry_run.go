@@ -158,28 +158,8 @@ func (s *Store) dryRunOn(ctx context.Context, c *collection, now int64, next *ca
 	}
 	b := s.newBuild(ctx, c, build)
 	defer b.close()
-	if e, err = before.Expiring(after, b.try); err == nil {
-		err = b.tryUnique()
+	if e, err = before.Expiring(after, b.work.Try); err == nil {
+		err = b.work.TryUnique()
 	}
 	return e, err
-}
-
-// try computes a record's keys, and keeps those that nobody else may have.
-func (b *Build) try(rec Record) error {
-	for _, t := range b.tables {
-		if err := t.Try(rec); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// tryUnique fails when two records have the same key of a unique index.
-func (b *Build) tryUnique() error {
-	for _, t := range b.tables {
-		if err := t.TryUnique(b.step); err != nil {
-			return err
-		}
-	}
-	return b.decide()
 }

@@ -1,5 +1,5 @@
-// Package build makes the entries of new indexes: it sorts those of all records, gives them out in order to be loaded, and applies
-// what writers have noted in side tables meanwhile. It does not know who writes, nor when an index is ready.
+// Package build makes the entries of new indexes: it reads all records and sorts their entries, loads them in order, applies what writers have
+// noted in side tables meanwhile, and decides what was left open (Work). It does not know who writes, nor when an index is ready.
 package build
 
 import (

@@ -5,8 +5,67 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
-// Try computes a record's keys for a build on trial, and enters those that nobody else may have.
-func (t *Table) Try(rec layout.Record) error {
+// maxInTheWay bounds the records that are deleted because an index is built for which they are in the way.
+const maxInTheWay = 1 << 20
+
+// Try computes a record's keys in all tables, for a build on trial.
+func (w *Work) Try(rec layout.Record) error {
+	for _, t := range w.Tables {
+		if err := t.try(rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TryUnique fails when two of the records that were tried have the same key of a unique index.
+func (w *Work) TryUnique() error {
+	for _, t := range w.Tables {
+		if err := t.tryUnique(w.Step); err != nil {
+			return err
+		}
+	}
+	return w.Decide()
+}
+
+// HiddenInTheWay are the hidden records without which the build would not fail; none when it fails anyway. It builds on trial: nothing
+// may have been entered before.
+func (w *Work) HiddenInTheWay() (ids []layout.RecordID, err error) {
+	r, err := w.View()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	c, err := r.Scan(nil, nil, false)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	for c.Next() {
+		rec := c.Record()
+		if w.Try(rec) == nil {
+			continue
+		}
+		if !r.IsHidden(rec) || len(ids) == maxInTheWay {
+			return nil, nil // the build says what is wrong with it
+		}
+		ids = append(ids, rec.ID.Clone())
+	}
+	if c.Err() != nil {
+		return nil, c.Err()
+	}
+	for _, t := range w.Tables {
+		more, fails, err := t.hiddenHolders(r)
+		if err != nil || fails || len(ids)+len(more) > maxInTheWay {
+			return nil, err
+		}
+		ids = append(ids, more...)
+	}
+	return ids, nil
+}
+
+// try computes a record's keys, and enters those that nobody else may have.
+func (t *Table) try(rec layout.Record) error {
 	switch {
 	case t.HoldsIDs():
 		return t.Enter(nil, rec)
@@ -16,8 +75,8 @@ func (t *Table) Try(rec layout.Record) error {
 	return nil
 }
 
-// TryUnique has those wait that share a key of a unique index, see CheckWaiting.
-func (t *Table) TryUnique(step func() error) error {
+// tryUnique has those wait that share a key of a unique index, see CheckWaiting.
+func (t *Table) tryUnique(step func() error) error {
 	if !t.HoldsIDs() {
 		return nil
 	}
@@ -32,9 +91,9 @@ func (t *Table) TryUnique(step func() error) error {
 	}
 }
 
-// HiddenHolders are the hidden records, up to most, that share a key of a unique table with others; fails says that visible ones
-// share one, or that there are more. seen says whether a record is stored, and whether it is hidden.
-func (t *Table) HiddenHolders(seen func(layout.RecordID) (there, hidden bool, err error), most int) (ids []layout.RecordID, fails bool, err error) {
+// hiddenHolders are the hidden records that share a key of a unique table with others; fails says that visible ones share one, or that
+// there are too many.
+func (t *Table) hiddenHolders(r Records) (ids []layout.RecordID, fails bool, err error) {
 	if !t.HoldsIDs() {
 		return nil, false, nil
 	}
@@ -46,17 +105,17 @@ func (t *Table) HiddenHolders(seen func(layout.RecordID) (there, hidden bool, er
 		if begins {
 			visible = 0
 		}
-		there, hidden, err := seen(id)
+		rec, there, err := r.Get(id)
 		switch {
 		case err != nil:
 			return false, err
 		case !there:
-		case hidden:
+		case r.IsHidden(rec):
 			ids = append(ids, id.Clone())
 		default:
 			visible++
 		}
-		fails = visible > 1 || len(ids) > most
+		fails = visible > 1 || len(ids) > maxInTheWay
 		return !fails, nil
 	})
 	if err != nil || fails {

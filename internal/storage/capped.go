@@ -6,41 +6,57 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
+const (
+	// trimBatch is how many documents are read at once to make room for one that is inserted: as a rule one does.
+	trimBatch = 16
+	// trimStep is how many documents one call of Trim deletes at most.
+	trimStep = 1000
+)
+
 // trimCapped deletes the oldest documents of a capped collection until it is within its bounds.
-func (w *Writer) trimCapped() error {
-	o := &w.c.Options
-	if !o.Capped {
-		return nil
+func (w *Writer) trimCapped() (err error) {
+	for more := w.c.Options.Capped; more && err == nil; {
+		more, err = w.trim(trimBatch)
 	}
-	documents, bytes, err := w.storedCounts()
-	if err != nil {
-		return err
-	}
-	for over(documents, o.Max) || over(bytes, o.Size) {
-		oldest, err := w.oldest(trimBatch)
-		if err != nil {
-			return err
-		}
-		for _, rec := range oldest {
-			if documents <= 1 || !over(documents, o.Max) && !over(bytes, o.Size) {
-				return nil
-			}
-			if err := w.remove(meaning.DocumentDeleted, rec); err != nil {
-				return err
-			}
-			w.change.Trimmed = rec.ID
-			documents--
-			bytes -= int64(len(rec.Doc))
-		}
-		if len(oldest) == 0 {
-			return fmt.Errorf("storage: %s counts %d documents and has none", w.c.NS, documents)
-		}
-	}
-	return nil
+	return err
 }
 
-// trimBatch is how many documents are read at once to be deleted: as a rule one makes room for one.
-const trimBatch = 16
+// Trim deletes the oldest documents of a capped collection that has grown over its bounds, or whose bounds have become
+// tighter. more says that it has to be called again.
+func (w *Writer) Trim() (more bool, err error) {
+	if !w.c.Options.Capped {
+		return false, nil
+	}
+	return w.trim(trimStep)
+}
+
+// trim deletes at most n documents, and leaves one.
+func (w *Writer) trim(n int) (more bool, err error) {
+	o := &w.c.Options
+	documents, bytes, err := w.storedCounts()
+	if err != nil || !over(documents, o.Max) && !over(bytes, o.Size) {
+		return false, err
+	}
+	oldest, err := w.oldest(n)
+	if err != nil {
+		return false, err
+	}
+	for _, rec := range oldest {
+		if documents <= 1 || !over(documents, o.Max) && !over(bytes, o.Size) {
+			return false, nil
+		}
+		if err := w.remove(meaning.DocumentDeleted, rec); err != nil {
+			return false, err
+		}
+		w.change.Trimmed = rec.ID
+		documents--
+		bytes -= int64(len(rec.Doc))
+	}
+	if len(oldest) == 0 {
+		return false, fmt.Errorf("storage: %s counts %d documents and has none", w.c.NS, documents)
+	}
+	return true, nil
+}
 
 func over(n, bound int64) bool { return bound > 0 && n > bound }
 

@@ -49,6 +49,9 @@ type Order struct {
 	Number uint32
 	// Index is the number of the TTL index.
 	Index uint32
+	// Cell is how many milliseconds the place of a changed document may lie behind its date, where it has no ttl of its own; 0
+	// when all places are exact. It never falls while the order has the same number.
+	Cell int64
 }
 
 // New is an empty catalogue.

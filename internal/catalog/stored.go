@@ -31,7 +31,11 @@ func (coll *Collection) Document() bson.Doc {
 		b.Bool("collatedIDs", true)
 	}
 	if o := coll.Order; o != nil {
-		b.Object("order").Int64("number", int64(o.Number)).Int64("index", int64(o.Index)).End()
+		b.Object("order").Int64("number", int64(o.Number)).Int64("index", int64(o.Index))
+		if o.Cell > 0 {
+			b.Int64("cell", o.Cell)
+		}
+		b.End()
 	}
 	if len(coll.Graces) > 0 {
 		coll.appendGraces(b)
@@ -89,6 +93,9 @@ func Load(doc bson.Doc, parser *index.Parser) (*Collection, error) {
 	coll.CollatedIDs = doc.Lookup("collatedIDs").Truthy()
 	if o := object(doc, "order"); o != nil {
 		coll.Order = &Order{Number: uint32(o.Lookup("number").Int64()), Index: uint32(o.Lookup("index").Int64())}
+		if cell := o.Lookup("cell"); cell.Type == bson.TypeInt64 {
+			coll.Order.Cell = max(cell.Int64(), 0)
+		}
 	}
 	var err error
 	if coll.Graces, err = loadGraces(doc.Lookup("graces")); err != nil {

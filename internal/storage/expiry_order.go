@@ -16,17 +16,16 @@ import (
 func (w *Writer) replace(old RecordID, doc bson.Doc) (RecordID, error) {
 	switch {
 	case w.c.order.Relocates():
-		return w.reorder(old, doc, w.view.now)
+		var room [layout.PlaceLength]byte
+		return w.reorder(old, w.c.order.AppendUpdated(room[:0], old, doc, w.view.now))
 	case w.c.IsTimeSeries() && !w.c.inPlace(old, doc):
 		return w.placeInSeries(doc)
 	}
 	return old, nil
 }
 
-// reorder is the id of a record in the collection's order.
-func (w *Writer) reorder(old RecordID, doc bson.Doc, modified int64) (RecordID, error) {
-	var room [layout.PlaceLength]byte
-	place := w.c.order.AppendPlace(room[:0], doc, modified)
+// reorder is the id of a record at a place in the collection's order.
+func (w *Writer) reorder(old RecordID, place []byte) (RecordID, error) {
 	if old.IsOrdered() && string(old.Place()) == string(place) {
 		return old, nil
 	}
@@ -61,9 +60,9 @@ func (c *change) orderOf(coll *catalog.Collection) (*catalog.Order, error) {
 		return o, nil
 	}
 	for _, d := range coll.Indexes {
-		if _, ok := policy.ForIndex(d); ok && d.Built() {
+		if rule, ok := policy.ForIndex(d); ok && d.Built() {
 			number, err := c.newIndexID()
-			return &catalog.Order{Number: number, Index: d.ID}, err
+			return &catalog.Order{Number: number, Index: d.ID, Cell: cellFor(&rule)}, err
 		}
 	}
 	return nil, nil
@@ -86,7 +85,16 @@ func (c *change) keptOrder(coll *catalog.Collection) *catalog.Order {
 	if i < 0 {
 		return nil
 	}
-	return &catalog.Order{Number: coll.Order.Number, Index: coll.Indexes[i].ID}
+	rule, _ := policy.ForIndex(coll.Indexes[i])
+	return &catalog.Order{Number: coll.Order.Number, Index: coll.Indexes[i].ID, Cell: max(coll.Order.Cell, cellFor(&rule))}
+}
+
+// cellFor is how wide the cells are that changed documents are placed in, where the rule orders; 0 where all places are exact.
+func cellFor(rule *policy.Rule) int64 {
+	if rule.Kind != policy.Modified {
+		return 0
+	}
+	return expiryorder.CellFor(rule.Seconds)
 }
 
 // hasSameDates says whether two TTL indexes find the same dates in all documents.
@@ -119,10 +127,10 @@ func (c *collection) newExpiryOrder() *expiryorder.Order {
 	if !ok {
 		return nil
 	}
-	return &expiryorder.Order{Collection: c.ID, Number: c.Order.Number, Rule: rule}
+	return &expiryorder.Order{Collection: c.ID, Number: c.Order.Number, Rule: rule, Cell: c.Order.Cell}
 }
 
-// upgradeOrder gives collections their order that were stored when there was none.
+// upgradeOrder gives collections their order that were stored when there was none, or when it knew no cells.
 func (s *Store) upgradeOrder(ctx context.Context) error {
 	return s.change(ctx, func(ch *change) error {
 		for _, entry := range ch.catalog.All() {

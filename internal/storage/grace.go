@@ -63,14 +63,15 @@ func (r *Reader) GraceUntil(rule *policy.Rule) (millis int64, ok bool) {
 
 // Due are records with an entry that is due at now by the rule and that may be deleted, at most limit of them, earliest first. next is
 // where to go on, in this or a later view; nil when there is no more. What was due may have changed since: Writer.ExpireMany looks
-// again. Nothing may be deleted while deleting is paused, nor what is in its grace.
+// again. Nothing may be deleted while deleting is paused, nor what is in its grace. Where so many lie at one coarse place that
+// due.Soon leaves them they are not found before its end.
 func (r *Reader) Due(rule *policy.Rule, now int64, after []byte, limit int) (ids []RecordID, next []byte, err error) {
 	rule, ok := r.c.rules.Counterpart(rule)
 	if !ok || r.c.Options.TTLPaused {
 		return nil, nil, nil
 	}
 	d := r.Dates()
-	spans := d.DueBy(rule, now)
+	spans := due.Soon(d.DueBy(rule, now))
 	if r.view.store.inGrace(rule, now) {
 		due.Behind(spans, d.DueBy(rule, rule.Grace.At))
 	}

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"github.com/ebbdb/ebb/internal/storage/expiry"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
@@ -63,7 +64,8 @@ func (r *Reader) Unclustered() (bool, error) {
 
 // Recluster puts a record, unchanged, where the collection's order wants it.
 func (w *Writer) Recluster(old Record) error {
-	id, err := w.reorder(old.ID, old.Doc, old.Modified)
+	var room [layout.PlaceLength]byte
+	id, err := w.reorder(old.ID, w.c.order.AppendPlace(room[:0], old.Doc, old.Modified))
 	if err != nil {
 		return err
 	}

@@ -149,7 +149,8 @@ type Reader struct {
 	// What has been swept and is not cleaned, once it was asked for.
 	tombstones     expiryorder.Tombstones
 	tombstonesRead bool
-	// Of what has expired by the rule that orders, when it hides, the id tells that it is hidden; hiddenTells: of all that is.
+	// Of what has expired by the rule that orders, when it hides, the id tells that it is hidden, unless its place is coarse and
+	// near the bound; hiddenTells: of all that is.
 	bounds      expiryorder.HiddenBounds
 	hiddenTells bool
 }
@@ -323,7 +324,7 @@ func (r *Reader) hidden(rec Record) bool {
 		return false
 	case r.isBehindBounds(rec.ID):
 		return true
-	case r.hiddenTells && r.c.order.Has(rec.ID):
+	case r.hiddenTells && r.c.order.IsAhead(&r.bounds, rec.ID):
 		return false
 	}
 	return r.c.rules.Hidden(rec.Doc, rec.Modified, r.at, r.view.hiding.all)

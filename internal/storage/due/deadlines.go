@@ -1,7 +1,6 @@
 package due
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -23,7 +22,7 @@ type Walked struct {
 
 // Deadlines calls f with the deadline that the rule gives to each stored document that it gives one, hidden ones included;
 // earliest first, but for the own rule of a time series, whose deadlines come anew for each meta value. It reads keys, and no
-// document. It ends behind limit keys, where a document may have several dates behind as many documents as can be told apart
+// document but those in coarse places. It ends behind limit keys, where a document may have several dates behind as many documents as can be told apart
 // in bounded memory, and with the view's context.
 func (r *Source) Deadlines(rule *policy.Rule, limit int64, f func(deadline int64)) (Walked, error) {
 	rule, ok := r.Rules.Counterpart(rule)
@@ -49,7 +48,7 @@ func (r *Source) deadlinesBy(rule *policy.Rule, latest func(policy.Rule) int64, 
 		return Walked{}, err
 	}
 	d := deadlines{limit: limit, dead: dead, several: !r.OnceEach(rule), met: recordset.IDs{Unnumbered: !r.IsNumbered}}
-	err = d.open(r.Ctx, r.Snapshot, spans)
+	err = d.open(r, spans)
 	for err == nil {
 		h := d.earliest()
 		if h == nil {
@@ -94,13 +93,14 @@ type deadlines struct {
 type deadlineHead struct {
 	Span
 	walk     walk.Keys
-	deadline int64 // policy.Never at the end
+	cells    *coarseHead // of a coarse span, instead of walk
+	deadline int64       // policy.Never at the end
 }
 
-func (d *deadlines) open(ctx context.Context, r kv.Reader, spans []Span) error {
+func (d *deadlines) open(r *Source, spans []Span) error {
 	for _, s := range spans {
 		h := &deadlineHead{Span: s}
-		if err := h.walk.Open(ctx, r, kv.IterOptions{Lower: s.low, Upper: s.high}, s.backward, nil); err != nil {
+		if err := h.open(r); err != nil {
 			return err
 		}
 		d.heads = append(d.heads, h)
@@ -109,6 +109,22 @@ func (d *deadlines) open(ctx context.Context, r kv.Reader, spans []Span) error {
 		}
 	}
 	return nil
+}
+
+func (h *deadlineHead) open(r *Source) error {
+	if h.Span.coarse > 0 {
+		c, err := r.openCoarse(h.Span, nil)
+		h.cells = &coarseHead{coarseWalk: c}
+		return err
+	}
+	return h.walk.Open(r.Ctx, r.Snapshot, kv.IterOptions{Lower: h.low, Upper: h.high}, h.backward, nil)
+}
+
+func (h *deadlineHead) close() error {
+	if h.cells != nil {
+		return h.cells.Close()
+	}
+	return h.walk.Close()
 }
 
 // earliest is the head with the earliest deadline, nil when there is none, or a bound was reached.
@@ -126,6 +142,9 @@ func (d *deadlines) earliest() (first *deadlineHead) {
 
 // move brings h to the next document.
 func (d *deadlines) move(h *deadlineHead) error {
+	if h.cells != nil {
+		return d.moveCoarse(h)
+	}
 	h.deadline = policy.Never
 	for h.walk.Next() {
 		if d.Keys == d.limit {
@@ -178,7 +197,7 @@ func (d *deadlines) first(id layout.RecordID) bool {
 func (d *deadlines) close() error {
 	var errs []error
 	for _, h := range d.heads {
-		errs = append(errs, h.walk.Close())
+		errs = append(errs, h.close())
 	}
 	return errors.Join(errs...)
 }

@@ -56,6 +56,9 @@ func (r *Source) walkSpan(s Span, after []byte, f func(layout.RecordID, []byte) 
 			return enough
 		})
 	}
+	if s.coarse > 0 {
+		return r.walkCoarse(s, after, f)
+	}
 	var w walk.Keys
 	if err := w.Open(r.Ctx, r.Snapshot, kv.IterOptions{Lower: s.low, Upper: s.high}, s.backward, after); err != nil {
 		return false, err
@@ -91,11 +94,12 @@ func (r *Source) Next(rule *policy.Rule) (deadline int64, ok bool, err error) {
 }
 
 // Upcoming is the earliest deadline behind now that the rule gives to any stored document; ok is false when there is none.
-// What is due already does not count, so that one who waits for the next deadline never waits for one that has passed.
+// What is due already does not count, so that one who waits for the next deadline never waits for one that has passed. Where so
+// many lie at one coarse place that Soon leaves them, it is that of the place.
 func (r *Source) Upcoming(rule *policy.Rule, now int64) (deadline int64, ok bool, err error) {
 	spans := r.spans(rule, endOfTime)
 	Behind(spans, r.spans(rule, dueAt(now)))
-	return r.first(spans)
+	return r.first(Soon(spans))
 }
 
 // first is the earliest deadline in the spans.
@@ -118,6 +122,9 @@ func (r *Source) firstDates(s Span, f func(int64)) error {
 			return nextGroup
 		})
 		return err
+	}
+	if s.coarse > 0 {
+		return r.firstCoarse(s, f)
 	}
 	_, err := r.walkSpan(s, nil, func(_ layout.RecordID, key []byte) bool {
 		if date, ok := s.date(key); ok {
@@ -167,7 +174,7 @@ func (r *Source) Count(rule *policy.Rule, now, limit int64) (n int64, err error)
 		return n, err
 	}
 	for _, s := range r.spans(rule, dueAt(now)) {
-		counted, err := walk.Count(r.Ctx, r.Snapshot, kv.IterOptions{Lower: s.low, Upper: s.high}, limit-n)
+		counted, err := r.countSpan(s, limit-n)
 		if n += counted; err != nil || n >= limit {
 			return n, err
 		}
@@ -197,6 +204,13 @@ func (r *Source) CountOf(rules []*policy.Rule, now int64) (n int64, ok bool, err
 	return int64(len(seen)), true, nil
 }
 
+func (r *Source) countSpan(s Span, limit int64) (int64, error) {
+	if s.coarse > 0 {
+		return r.countCoarse(s, limit)
+	}
+	return walk.Count(r.Ctx, r.Snapshot, kv.IterOptions{Lower: s.low, Upper: s.high}, limit)
+}
+
 // ModifiedAfter is how many documents were modified after a time, of those that a rule on _ts gives its default, counted up to limit.
 func (r *Source) ModifiedAfter(rule *policy.Rule, millis, limit int64) (n int64, err error) {
 	if rule.Kind != policy.Modified || millis == math.MaxInt64 {
@@ -212,6 +226,10 @@ func (r *Source) ModifiedAfter(rule *policy.Rule, millis, limit int64) (n int64,
 		if n += counted; err != nil || n >= limit {
 			return n, err
 		}
+	}
+	if r.Order.IsBy(d) && r.Order.Cell > 0 {
+		counted, err := r.countCoarse(r.coarseSpan(layout.CoarseDefault, from, math.MaxInt64, policy.Rule{}), limit-n)
+		return n + counted, err
 	}
 	return n, nil
 }

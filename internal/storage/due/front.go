@@ -48,9 +48,12 @@ func (r *Source) Standing(rule *policy.Rule, now int64, f *Front, keys, limit in
 		f.behind = make([][]byte, len(spans))
 	}
 	for i := range spans {
-		if spans[i].series {
+		switch {
+		case spans[i].series:
 			err = r.seriesStanding(spans[i], &s, keys, limit)
-		} else {
+		case spans[i].coarse > 0:
+			err = r.coarseStanding(spans[i], &s, keys, limit)
+		default:
 			err = r.spanStanding(spans[i], dead, &f.behind[i], &s, keys, limit)
 		}
 		if err != nil || !s.All {

@@ -17,9 +17,14 @@ type Span struct {
 	id        func(key, value []byte) (layout.RecordID, error)
 	after     policy.Rule // what leads from a date to the deadline
 	// Of the records of a time series, in which times grow anew with each meta value, there are no bounds but these, both
-	// inclusive.
+	// inclusive. In a coarse span they are of the exact dates.
 	series   bool
 	from, to int64
+	// coarse is how wide the cells of a coarse span are, 0 of others; sure is behind all records that are dated up to to because
+	// of where they lie. most bounds how many others are looked at, 0 for all: see Soon.
+	coarse int64
+	sure   []byte
+	most   int
 }
 
 // spans are where the dates that a rule counts from are kept, those up to the latest alone. There are no spans for a rule
@@ -64,13 +69,17 @@ func (r *Source) deadlineSpans(d *index.Definition, which byte, seconds, latest 
 	if !r.Order.IsBy(d) {
 		return []Span{entries}
 	}
-	return []Span{entries, {
+	spans := []Span{entries, {
 		low:   r.Order.DatedKey(which, r.State.Floor(which)),
 		high:  layout.After(r.Order.DatedKey(which, latest)),
 		date:  func(key []byte) (int64, bool) { return layout.RecordID(key[layout.TableLength:]).Date(), true },
 		id:    func(key, _ []byte) (layout.RecordID, error) { return key[layout.TableLength:], nil },
 		after: entries.after,
 	}}
+	if r.Order.Cell > 0 {
+		spans = append(spans, r.coarseSpan(layout.Coarse(which), math.MinInt64, latest, entries.after))
+	}
+	return spans
 }
 
 func deadlineSpan(d *index.Definition, which byte, seconds, latest int64) Span {
@@ -160,6 +169,8 @@ func Behind(spans, earlier []Span) {
 		switch s := &spans[i]; {
 		case s.series:
 			s.from = earlier[i].to + 1
+		case s.coarse > 0:
+			s.from, s.low = earlier[i].to+1, earlier[i].sure
 		case s.backward:
 			s.high = earlier[i].low
 		default:

@@ -1,6 +1,7 @@
 package expiry
 
 import (
+	"math"
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/kv"
@@ -32,8 +33,12 @@ func CountOrder(d *due.Source, from []byte, most int) (next []byte, err error) {
 			break
 		}
 		span, date, ok := d.Order.Of(layout.RecordID(w.Key()[layout.TableLength:]))
-		if !ok { // all that has no deadline lies behind
+		if !ok && d.Order.Clustered {
 			break
+		}
+		if !ok { // it never expires, and so do those behind it, up to the coarse spans
+			w.Seek(d.Order.DatedKey(layout.CoarseDefault, math.MinInt64))
+			continue
 		}
 		n, err := w.DocumentBytes()
 		if err != nil {

@@ -26,11 +26,12 @@ type Histogram struct {
 }
 
 // Floors are dates by span.
-type Floors [layout.OnNever]int64
+type Floors [layout.Spans]int64
 
 // NoFloors are those of where nothing lies.
 func NoFloors() Floors {
-	return Floors{layout.OnDefault: math.MaxInt64, layout.OnOverride: math.MaxInt64}
+	return Floors{layout.OnDefault: math.MaxInt64, layout.OnOverride: math.MaxInt64, layout.CoarseDefault: math.MaxInt64,
+		layout.CoarseOverride: math.MaxInt64}
 }
 
 // Lower takes account of a date.

@@ -12,8 +12,8 @@
 // # How
 //
 // The date is that from which the TTL counts, so that another TTL moves nothing; where documents carry a ttl of their own it
-// is the deadline, in a span of its own; what never expires lies in the last span. A record whose date changes moves. A
-// collection that gets its first TTL index has ids of both kinds, plain and ordered, until all were moved. The number of the
+// is the deadline, in a span of its own; what never expires lies in another. A record whose date changes moves; under a TTL
+// index on _ts, where each change of a document is one of its date, the places of changed ones are coarse (cell.go). A collection that gets its first TTL index has ids of both kinds, plain and ordered, until all were moved. The number of the
 // order changes when the records are to lie by the dates of another index; those with an older number are moved too.
 //
 // # Invariants
@@ -42,6 +42,9 @@ type Order struct {
 	Rule       *policy.Rule
 	Histogram  *Histogram
 	Clustered  bool
+	// Cell is the width of the widest cell in which the order has ever placed a document on the default, in milliseconds; 0 when
+	// all places are exact.
+	Cell int64
 }
 
 // Of is where in the order a record lies; ok is false when it has no deadline, or lies elsewhere.
@@ -69,27 +72,40 @@ func (o *Order) Has(id layout.RecordID) bool {
 // Relocates says whether records have other ids when their dates change.
 func (o *Order) Relocates() bool { return o != nil && !o.Clustered }
 
-// AppendPlace appends the place of a document.
+// AppendPlace appends the exact place of a document.
 func (o *Order) AppendPlace(dst []byte, doc bson.Doc, modified int64) []byte {
-	span, date := o.where(doc, modified)
-	return layout.AppendPlace(dst, o.Number, span, date)
+	at := o.where(doc, modified)
+	return layout.AppendPlace(dst, o.Number, at.span, at.date)
 }
 
-func (o *Order) where(doc bson.Doc, modified int64) (span byte, date int64) {
+// where is the span and date of a document, and the TTL that it expires by.
+type where struct {
+	span    byte
+	date    int64
+	seconds int64
+}
+
+func (o *Order) where(doc bson.Doc, modified int64) where {
+	never := where{layout.OnNever, math.MaxInt64, 0}
 	if o.Rule.Kind != policy.Modified {
 		if date, ok := o.Rule.Date(doc); ok {
-			return layout.OnDefault, date
+			return where{layout.OnDefault, date, o.Rule.Seconds}
 		}
-		return layout.OnNever, math.MaxInt64
+		return never
 	}
 	switch override, seconds := policy.Override(doc); override {
 	case policy.Forever:
-		return layout.OnNever, math.MaxInt64
+		return never
 	case policy.Valid:
-		own := policy.Rule{Kind: policy.Modified, Seconds: int64(seconds)}
-		return layout.OnOverride, own.After(modified)
+		return where{layout.OnOverride, overrideDate(modified, seconds), int64(seconds)}
 	}
-	return layout.OnDefault, modified
+	return where{layout.OnDefault, modified, o.Rule.Seconds}
+}
+
+// overrideDate is the deadline that a document's ttl makes.
+func overrideDate(modified int64, seconds int32) int64 {
+	own := policy.Rule{Kind: policy.Modified, Seconds: int64(seconds)}
+	return own.After(modified)
 }
 
 // DatedKey is where the records of a date begin, within a span.
@@ -142,24 +158,27 @@ type Cut struct {
 	Date int64
 }
 
-// Cuts are the dates up to which records have expired at now by the rule, by span.
-func Cuts(rule *policy.Rule, now int64) (cuts []Cut) {
-	if rule.Kind == policy.Modified {
-		cuts = append(cuts, Cut{layout.OnOverride, now})
-		if rule.Seconds < 0 {
-			return cuts
-		}
+// Cuts are the dates up to which all records have expired at now by the rule, by span. In coarse spans some behind them have, too.
+func Cuts(rule *policy.Rule, now int64) []Cut {
+	onDefault := rule.Cut(now)
+	switch {
+	case rule.Kind != policy.Modified:
+		return []Cut{{layout.OnDefault, onDefault}}
+	case rule.Seconds < 0:
+		return []Cut{{layout.OnOverride, now}, {layout.CoarseOverride, now}}
 	}
-	return append(cuts, Cut{layout.OnDefault, rule.Cut(now)})
+	return []Cut{{layout.OnOverride, now}, {layout.CoarseOverride, now}, {layout.OnDefault, onDefault}, {layout.CoarseDefault, onDefault}}
 }
 
-// HiddenBounds is up to which dates records are hidden, by span; the least there is where none are. The zero value hides
+// HiddenBounds is up to which dates all records are hidden, by span; the least there is where none are. The zero value hides
 // nothing.
-type HiddenBounds [layout.OnNever]int64
+type HiddenBounds [layout.Spans]int64
 
 // HiddenBounds is what the order's rule hides at now.
 func (o *Order) HiddenBounds(now int64) (b HiddenBounds) {
-	b[layout.OnDefault], b[layout.OnOverride] = math.MinInt64, math.MinInt64
+	for span := range b {
+		b[span] = math.MinInt64
+	}
 	for _, cut := range Cuts(o.Rule, now) {
 		b[cut.Span] = cut.Date
 	}
@@ -173,4 +192,10 @@ func (o *Order) IsBehind(b *HiddenBounds, id layout.RecordID) bool {
 	}
 	span, date, ok := o.Of(id)
 	return ok && date <= b[span]
+}
+
+// IsAhead says whether the id of a record that is not behind the bounds tells that the rule does not hide it. Of one in a coarse
+// span whose place is near the bound it does not.
+func (o *Order) IsAhead(b *HiddenBounds, id layout.RecordID) bool {
+	return o.Has(id) && (!id.IsCoarse() || o.Before(id.Span(), id.Date()) >= b[id.Span()])
 }

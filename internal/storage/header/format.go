@@ -13,7 +13,7 @@ import (
 
 // Version is that of what package layout writes and of the catalogue's documents; docs/storage-format.md
 // tells what each changed.
-const Version = 4
+const Version = 5
 
 // oldestFormat is the oldest version that is read. What its catalogue lacks has a meaning where it is read, so that a
 // store is brought up to date by writing the new number; the store builds anew what has another form.

@@ -41,7 +41,18 @@ const (
 	OnOverride = 2
 	// OnNever is the span of records that do not expire; a TTL index on _ts has no entries of them.
 	OnNever = 3
+	// CoarseDefault and CoarseOverride are the spans of records whose documents were changed, under a TTL index on _ts: their date is
+	// not before the one that the TTL counts from, and the record's header has that. They are only in record ids.
+	CoarseDefault  = OnDefault + coarser
+	CoarseOverride = OnOverride + coarser
+	// Spans is more than any span.
+	Spans = CoarseOverride + 1
+	// coarser is how far the coarse span of a span is from it.
+	coarser = 3
 )
+
+// Coarse is the coarse span of OnDefault or OnOverride.
+func Coarse(span byte) byte { return span + coarser }
 
 // SequenceID is the id of a plain collection's record.
 func SequenceID(n uint64) RecordID {
@@ -110,6 +121,9 @@ func (id RecordID) Order() uint32 { return binary.BigEndian.Uint32(id[1:]) }
 
 // Span is the span that an ordered id lies in.
 func (id RecordID) Span() byte { return id[5] }
+
+// IsCoarse says whether an ordered id lies in a coarse span.
+func (id RecordID) IsCoarse() bool { return id.Span() > OnNever }
 
 // Date is the date of an ordered id, in milliseconds since the epoch.
 func (id RecordID) Date() int64 { return ReadMillis(id[6:]) }

@@ -255,7 +255,7 @@ func (r *reader) change(d bson.Doc) *Change {
 	}
 	r.each(d, "sweeps", func(d bson.Doc) {
 		s := SweptSpan{byte(r.int(d, "span", 0)), r.int(d, "date", 0), expiryorder.Amount{Documents: r.int(d, "documents", 0), Bytes: r.int(d, "bytes", 0)}}
-		if s.Span == 0 || s.Span >= layout.OnNever {
+		if s.Span == 0 || s.Span == layout.OnNever || s.Span >= layout.Spans {
 			r.fail("a span is %d", s.Span)
 		}
 		c.Sweeps = append(c.Sweeps, s)

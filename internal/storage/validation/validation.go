@@ -210,7 +210,7 @@ func (v *validation) record(rec layout.Record) error {
 		v.fail("record %s is not where its measurement belongs", rec.ID)
 	case c.IsClustered() && !c.IsInPlace(rec):
 		v.fail("record %s is not where its _id %s belongs", rec.ID, rec.Doc.Lookup("_id"))
-	case c.Order.Has(rec.ID) && string(c.Order.AppendPlace(nil, rec.Doc, rec.Modified)) != string(rec.ID.Place()):
+	case c.Order.Has(rec.ID) && !c.Order.IsPlaceOf(rec):
 		v.fail("record %s is not where its deadline belongs", rec.ID)
 	}
 	for i := range v.tables {

@@ -62,7 +62,7 @@ func benchSliding(b *testing.B, indexes int, sliding bool) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
-		update(i)
+		update(slidingDocuments + i)
 	}
 	b.ReportMetric(float64(written)/float64(b.N), "bytes/op")
 }

@@ -66,7 +66,7 @@ func TestPlainEngine(t *testing.T) {
 			f.open()
 			m := &model{fixture: f, rng: rand.New(rand.NewPCG(seed, uint64(i))), ns: namespace.NS{DB: "db", Coll: "c"}}
 			m.online()
-			m.begin(kind == "clustered")
+			m.begin(kind)
 			for step := range 600 {
 				m.step(step)
 			}

@@ -26,9 +26,10 @@ var (
 
 // TestModel does at random to a store what it does to a naive list that is filtered by deadline, and compares all that can
 // be read: scans both ways, look-ups, every index, counts; now and then it validates, sweeps, restarts and changes
-// indexes.
+// indexes. Under "sliding" records lie by the times of their last modification, the clock goes on in small steps, and it is
+// turned back now and then.
 func TestModel(t *testing.T) {
-	for i, kind := range []string{"plain", "clustered"} {
+	for i, kind := range []string{"plain", "clustered", "sliding"} {
 		t.Run(kind, func(t *testing.T) {
 			seed := *seedFlag
 			if seed == 0 {
@@ -39,12 +40,20 @@ func TestModel(t *testing.T) {
 			if seed%2 == 0 {
 				m.online()
 			}
-			m.begin(kind == "clustered")
-			for step := range *stepsFlag {
+			m.begin(kind)
+			steps := *stepsFlag
+			if kind == "sliding" {
+				steps *= 4
+			}
+			for step := range steps {
 				m.step(step)
 			}
-			if kind == "plain" && m.swept == 0 && *stepsFlag >= 1000 {
+			t.Logf("%d documents were swept, %d of them from coarse places; %d changed ones stayed at such", m.swept, m.sweptCoarse, m.stayed)
+			if kind != "clustered" && m.swept == 0 && *stepsFlag >= 1000 {
 				t.Error("nothing was swept")
+			}
+			if kind == "sliding" && (m.sweptCoarse == 0 || m.stayed == 0) && *stepsFlag >= 1000 {
+				t.Error("nothing was swept from coarse places, or nothing stayed at one")
 			}
 		})
 	}
@@ -56,8 +65,13 @@ type model struct {
 	ns   namespace.NS
 	list []modelDoc // in order of insertion
 	defs []*index.Definition
-	// swept is how many documents were deleted by sweeps of whole stretches.
-	swept int64
+	// swept is how many documents were deleted by sweeps of whole stretches, sweptCoarse how many of them lay at coarse places,
+	// and stayed how many changed documents have stayed at one.
+	swept, sweptCoarse, stayed int64
+	// sliding is whether the TTL index on _ts stays; hidesUpTo is the latest time there was.
+	sliding   bool
+	hidesUpTo int64
+	changed   bson.Value // the _id of the last that was changed: under sliding it often is so again
 }
 
 type modelDoc struct {
@@ -81,13 +95,21 @@ var modelIndexes = []string{
 	`{key: {d: -1}, name: "visible", expireAfterSeconds: 10, unique: true, sparse: true}`,
 }
 
-func (m *model) begin(clustered bool) {
+func (m *model) begin(kind string) {
 	options := bson.EmptyDoc
-	if clustered {
+	if kind == "clustered" {
 		options = bson.MustDoc(`{clusteredIndex: {key: {_id: 1}, unique: true}}`)
+	}
+	if m.sliding = kind == "sliding"; m.sliding {
+		m.hidesUpTo = math.MinInt64
+		m.options.HidesUpTo = func() int64 { return m.hidesUpTo }
+		m.reopen()
 	}
 	_, err := m.CreateCollection(context.Background(), m.ns, options)
 	m.must(err)
+	if m.sliding {
+		m.createIndexes(m.ns, `{key: {_ts: 1}, name: "ts", expireAfterSeconds: 640}`)
+	}
 	m.load()
 }
 
@@ -104,7 +126,7 @@ func (m *model) step(n int) {
 	case p < 75:
 		m.stepDelete()
 	case p < 85:
-		m.clock.Advance(time.Duration(m.rng.IntN(4000)) * time.Millisecond)
+		m.stepClock()
 	case p < 88:
 		m.sweep(m.ns)
 		m.forgetSwept()
@@ -127,17 +149,56 @@ func (m *model) step(n int) {
 	}
 }
 
+// stepClock goes on; what has been hidden stays so where the clock is turned back.
+func (m *model) stepClock() {
+	most := 4000
+	if m.sliding { // a cell is ten seconds wide at first
+		m.hidesUpTo = max(m.hidesUpTo, m.Now())
+		switch p := m.rng.IntN(20); {
+		case p < 14:
+			most = 500
+		case p < 16:
+			m.clock.Step(-time.Duration(m.rng.IntN(8000)) * time.Millisecond)
+			return
+		default:
+			most = 80_000
+		}
+	}
+	m.clock.Advance(time.Duration(m.rng.IntN(most)) * time.Millisecond)
+	if m.sliding && m.rng.IntN(8) == 0 {
+		m.stepSweep()
+	}
+}
+
+// coarse is how many records lie at coarse places.
+func (m *model) coarse() (n int64) {
+	m.read(m.ns, func(r *Reader) error {
+		c, err := r.Unhidden().Scan(RecordScan{})
+		m.must(err)
+		defer c.Close()
+		for c.Next() {
+			if id := c.Record().ID; id.IsOrdered() && id.IsCoarse() {
+				n++
+			}
+		}
+		return c.Err()
+	})
+	return n
+}
+
 // stepSweep deletes at once what has expired by the rule that orders, when all is in order.
 func (m *model) stepSweep() {
 	c := m.current.Load().collections[m.current.Load().catalog.Collection(m.ns).ID]
 	for i := range c.rules.All() {
 		rule := &c.rules.All()[i]
+		coarse := m.coarse()
 		done, ok, err := m.Sweep(context.Background(), c.ID, rule, m.Now())
 		m.must(err)
 		if !ok {
 			continue
 		}
 		m.swept += done.Documents
+		m.sweptCoarse += coarse - m.coarse()
 		m.visible()
 		m.forgetExpiredBy(rule.Index)
 	}
@@ -182,7 +243,11 @@ func (m *model) document(id int) bson.Doc {
 	}
 	switch m.rng.IntN(8) {
 	case 0:
-		b.Int32("ttl", int32(1+m.rng.IntN(40)))
+		seconds := 1 + m.rng.IntN(40)
+		if m.sliding && m.rng.IntN(2) == 0 {
+			seconds += 960 // which is long enough for a coarse place
+		}
+		b.Int32("ttl", int32(seconds))
 	case 1:
 		b.Double("ttl", float64(m.rng.IntN(10))-3)
 	case 2:
@@ -202,15 +267,16 @@ func (m *model) dates() bson.Value {
 // hidden is the rule said again, naively: by which of the present indexes is d expired and invisible.
 func (m *model) hidden(d modelDoc) bool {
 	for _, def := range m.defs {
-		if (def.Name == "ts" || def.HideExpired) && m.expired(d, def) {
+		if (def.Name == "ts" || def.HideExpired) && m.expiredAt(d, def, m.hidingTime()) {
 			return true
 		}
 	}
 	return false
 }
 
-func (m *model) expired(d modelDoc, def *index.Definition) bool {
-	now := m.Now()
+func (m *model) expired(d modelDoc, def *index.Definition) bool { return m.expiredAt(d, def, m.Now()) }
+
+func (m *model) expiredAt(d modelDoc, def *index.Definition, now int64) bool {
 	if def.Name == "ts" {
 		seconds := float64(def.ExpireAfterSeconds)
 		if v := d.doc.Lookup("ttl"); v.Type == bson.TypeInt32 || v.Type == bson.TypeDouble {
@@ -340,6 +406,10 @@ func (m *model) stepUpdate() {
 		return
 	}
 	id := m.list[i].doc.Lookup("_id")
+	if m.sliding && m.changed.Type != 0 && m.rng.IntN(2) == 0 {
+		id = m.changed
+	}
+	m.changed = id
 	i = m.place(id)
 	doc := m.document(int(id.Int32()))
 	if m.parallel(doc) {
@@ -352,7 +422,11 @@ func (m *model) stepUpdate() {
 	if i >= 0 {
 		taken = m.taken(doc, i)
 	}
+	before := m.placeOf(id)
 	there, err := m.change(m.ns, id, doc.Text())
+	if after := m.placeOf(id); i >= 0 && after.IsOrdered() && after.IsCoarse() && string(after) == string(before) && string(doc) != string(m.list[i].doc) {
+		m.stayed++
+	}
 	if there != (i >= 0) {
 		m.t.Fatalf("update %s: there %v, the model says %v", id, there, i >= 0)
 	}
@@ -363,6 +437,18 @@ func (m *model) stepUpdate() {
 	if err == nil && string(m.list[i].doc) != string(doc) {
 		m.list[i].doc, m.list[i].modified = doc, m.Now()
 	}
+}
+
+// placeOf is where the record of a document lies, nil if there is none to see.
+func (m *model) placeOf(id bson.Value) (at RecordID) {
+	m.read(m.ns, func(r *Reader) error {
+		rec, ok, err := r.GetByID(id)
+		if ok {
+			at = rec.ID.Clone()
+		}
+		return err
+	})
+	return at
 }
 
 // place is where the visible document with an _id stands, or -1.
@@ -404,13 +490,14 @@ func (m *model) forgetSwept() {
 func (m *model) stepIndexes() {
 	ctx := context.Background()
 	spec := modelIndexes[m.rng.IntN(len(modelIndexes))]
+	retime := m.rng.IntN(2) == 0
 	d, err := m.parser.Parse(bson.MustDoc(spec), nil)
 	m.must(err)
 	there := m.current.Load().catalog.Collection(m.ns).Index(d.Name)
 	switch {
 	case there == nil:
 		m.stepCreateIndex(d, spec)
-	case there.TTL && m.rng.IntN(2) == 0:
+	case there.TTL && (retime || m.sliding && there.Name == "ts"):
 		m.stepRetime(there)
 	default:
 		m.visible() // what is hidden is deleted, and nothing else
@@ -456,6 +543,9 @@ func (m *model) stepCreateIndex(d *index.Definition, spec string) {
 // stepRetime moves a TTL up or down with collMod.
 func (m *model) stepRetime(there *index.Definition) {
 	seconds := int32(5 + m.rng.IntN(30))
+	if m.sliding {
+		seconds *= 20
+	}
 	m.visible()
 	err := m.Modify(context.Background(), m.ns, func(c *catalog.Collection) (*catalog.Collection, error) {
 		defs := slices.Clone(c.Indexes)

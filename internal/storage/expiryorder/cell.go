@@ -18,10 +18,15 @@ import (
 //     the order. Documents with a ttl of their own have cells of up to MaxCell.
 //   - What is inserted, and what is moved unchanged, has an exact place: where documents are not changed nothing is read but keys.
 
-// MaxCell is the width of the widest cell in milliseconds, and a cell is at most one in so many parts of the TTL.
 const (
-	MaxCell     = 60_000
+	// MaxCell is the width of the widest cell in milliseconds.
+	MaxCell = 60_000
+	// cellsPerTTL is how many cells there are at least in the time that the TTL takes.
 	cellsPerTTL = 64
+	// widthsPerCell is how many times as wide as a document's own cell the widest of its span may be. Who asks what is due reads
+	// the records that lie less than the widest cell behind the cut. So these are at most widthsPerCell/cellsPerTTL of those that
+	// are changed evenly over time. A document with a narrower cell has an exact place.
+	widthsPerCell = 4
 )
 
 // CellFor is the width of the cells for a TTL, negative for none.
@@ -61,9 +66,10 @@ func (o *Order) AppendUpdated(dst []byte, old layout.RecordID, doc bson.Doc, mod
 // coarsen makes a place coarse, unless the record lies at it already.
 func (o *Order) coarsen(at *where, old layout.RecordID) {
 	span := layout.Coarse(at.span)
-	cell := min(CellFor(at.seconds), o.CellOf(span))
+	cell, widest := CellFor(at.seconds), o.CellOf(span)
+	cell = min(cell, widest) // the rule may be newer than the order
 	switch {
-	case cell <= 1 || at.date > math.MaxInt64-cell:
+	case cell <= 1 || cell < widest/widthsPerCell || at.date > math.MaxInt64-cell:
 	case o.Has(old) && old.Span() == at.span && old.Date() == at.date:
 	case o.Has(old) && old.Span() == span && at.date <= old.Date() && old.Date() < at.date+cell:
 		at.span, at.date = span, old.Date()

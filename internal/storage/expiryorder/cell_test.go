@@ -18,10 +18,10 @@ func TestCells(t *testing.T) {
 	seed := testseed.Of(t)
 	r := rand.New(rand.NewPCG(seed, 3))
 	o := &Order{Collection: 4, Number: 7, Rule: &policy.Rule{Kind: policy.Modified, Index: &index.Definition{Name: "ts"}}}
-	docs := []bson.Doc{bson.MustDoc(`{_id: 1}`), bson.MustDoc(`{_id: 1, ttl: 100}`), bson.MustDoc(`{_id: 1, ttl: -1}`)}
+	docs := []bson.Doc{bson.MustDoc(`{_id: 1}`), bson.MustDoc(`{_id: 1, ttl: 5000}`), bson.MustDoc(`{_id: 1, ttl: 100}`), bson.MustDoc(`{_id: 1, ttl: -1}`)}
 	id, now, stayed := at(7, layout.OnDefault, 0, 1), int64(-100_000), 0
 	for range 100_000 {
-		if r.IntN(100) == 0 {
+		if r.IntN(1000) == 0 {
 			o.Rule.Seconds = r.Int64N(10_000) - 1
 			o.Cell = max(o.Cell, CellFor(o.Rule.Seconds))
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/due"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/header"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/testseed"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
@@ -417,7 +418,7 @@ func TestUpgradeFormat4(t *testing.T) {
 			t.Error(err)
 		} else {
 			v, err := format.Get(layout.FormatKey())
-			if err != nil || binary.BigEndian.Uint32(v) != formatVersion {
+			if err != nil || binary.BigEndian.Uint32(v) != header.Version {
 				t.Errorf("the format is %x (%v)", v, err)
 			}
 			f.must(format.Close())

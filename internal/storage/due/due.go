@@ -36,9 +36,10 @@ func (r *Source) eachIn(spans []Span, after []byte, f func(id layout.RecordID, k
 	return nil
 }
 
-// tableSpan tells the spans of a TTL index on _ts apart; other indexes have but one, and clustered records too.
+// tableSpan tells the spans of a TTL index on _ts apart; other indexes have but one, and clustered records too. A bound may end
+// behind its span.
 func tableSpan(key []byte) byte {
-	if id := layout.RecordID(key[layout.TableLength:]); key[0] == layout.RecordPrefix && len(id) >= layout.PlaceLength && id[0] == layout.OrderedMark {
+	if id := layout.RecordID(key[layout.TableLength:]); key[0] == layout.RecordPrefix && len(id) >= layout.SpanLength && id[0] == layout.OrderedMark {
 		return layout.OrderedMark | id.Span()
 	}
 	if key[0] == layout.IndexPrefix && len(key) > layout.TableLength && key[layout.TableLength] <= layout.OnOverride {

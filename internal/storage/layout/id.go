@@ -29,6 +29,8 @@ const (
 	OrderedLength = 1 + 4 + 1 + 8 + SequenceLength
 	// PlaceLength is the length of what stands before the number.
 	PlaceLength = OrderedLength - SequenceLength
+	// SpanLength is the length of what stands before the date.
+	SpanLength = 1 + 4 + 1
 	// tailLength is what an index entry with the number in its key keeps of the id in its value: all else but the mark.
 	tailLength = PlaceLength - 1
 	// orderedBit is set in the number of an ordered id.

@@ -2,14 +2,11 @@ package storage
 
 import (
 	"context"
-	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
-	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
-	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
 // replace is where a record goes whose document changes: where it is, unless that is no longer its place.
@@ -53,59 +50,12 @@ func (c *change) chooseOrder(coll *catalog.Collection) (*catalog.Collection, err
 }
 
 func (c *change) orderOf(coll *catalog.Collection) (*catalog.Order, error) {
-	if coll.IsView() || coll.IsClustered() || coll.IsTimeSeries() || coll.Options.Capped {
-		return nil, nil
-	}
-	if o := c.keptOrder(coll); o != nil {
-		return o, nil
-	}
-	for _, d := range coll.Indexes {
-		if rule, ok := policy.ForIndex(d); ok && d.Built() {
-			number, err := c.newIndexID()
-			return &catalog.Order{Number: number, Index: d.ID, Cell: cellFor(&rule)}, err
-		}
-	}
-	return nil, nil
-}
-
-// keptOrder is the collection's order when the dates of the same index still decide: it may have been built anew.
-func (c *change) keptOrder(coll *catalog.Collection) *catalog.Order {
-	old := c.catalog.ByID(coll.ID)
-	if coll.Order == nil || old == nil {
-		return nil
-	}
-	before := old.IndexByID(coll.Order.Index)
-	if before == nil {
-		before = coll.IndexByID(coll.Order.Index)
-	}
-	i := slices.IndexFunc(coll.Indexes, func(d *index.Definition) bool {
-		_, ok := policy.ForIndex(d)
-		return ok && before != nil && (d.ID == coll.Order.Index || hasSameDates(d, before))
-	})
-	if i < 0 {
-		return nil
-	}
-	rule, _ := policy.ForIndex(coll.Indexes[i])
-	return &catalog.Order{Number: coll.Order.Number, Index: coll.Indexes[i].ID, Cell: max(coll.Order.Cell, cellFor(&rule))}
-}
-
-// cellFor is how wide the cells are that changed documents are placed in, where the rule orders; 0 where all places are exact.
-func cellFor(rule *policy.Rule) int64 {
-	if rule.Kind != policy.Modified {
-		return 0
-	}
-	return expiryorder.CellFor(rule.Seconds)
-}
-
-// hasSameDates says whether two TTL indexes find the same dates in all documents.
-func hasSameDates(a, b *index.Definition) bool {
-	return a.Name == b.Name && a.Kind == b.Kind && a.Fields[0].Path == b.Fields[0].Path &&
-		string(a.Spec.Lookup("partialFilterExpression").Data) == string(b.Spec.Lookup("partialFilterExpression").Data)
+	return expiryorder.Choose(coll, c.catalog.ByID(coll.ID), c.newIndexID)
 }
 
 // makeExpiryOrder is the order of a collection in memory.
 func makeExpiryOrder(c, old *collection, made bool) *expiryorder.Order {
-	o := c.newExpiryOrder()
+	o := expiryorder.New(c.Collection, c.rules)
 	switch {
 	case o == nil:
 	case old != nil && old.order != nil && old.order.Number == o.Number:
@@ -114,20 +64,6 @@ func makeExpiryOrder(c, old *collection, made bool) *expiryorder.Order {
 		o.Histogram = expiryorder.NewHistogram(made && old == nil || old != nil && !o.Clustered)
 	}
 	return o
-}
-
-func (c *collection) newExpiryOrder() *expiryorder.Order {
-	if own, ok := c.rules.Own(); ok && own.Kind == policy.Clustered {
-		return &expiryorder.Order{Collection: c.ID, Rule: own, Clustered: true}
-	}
-	if c.Order == nil {
-		return nil
-	}
-	rule, ok := c.rules.ForIndexID(c.Order.Index)
-	if !ok {
-		return nil
-	}
-	return &expiryorder.Order{Collection: c.ID, Number: c.Order.Number, Rule: rule, Cell: c.Order.Cell}
 }
 
 // upgradeOrder gives collections their order that were stored when there was none, or when it knew no cells.

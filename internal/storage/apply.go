@@ -51,7 +51,7 @@ func (s *Store) apply(c *kv.Commit, at stage) {
 			s.publishCatalog(m.DDL)
 		}
 		if at == visible && m.Hold != nil {
-			s.hold.Store(*m.Hold)
+			s.expiryClock.Hold(*m.Hold)
 		}
 	}
 	if at == visible && s.options.OnCommit != nil {

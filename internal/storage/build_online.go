@@ -142,7 +142,7 @@ func (b *Build) expireAhead(p indexPlan, l *loosening) error {
 		return nil
 	}
 	for _, rule := range l.rules {
-		n, err := b.store.deleteDue(b.ctx, c, rule, b.store.hidingTime(), besideWriters)
+		n, err := b.store.deleteDue(b.ctx, c, rule, b.store.expiryClock.Time(), besideWriters)
 		if l.done.Deleted += n; err != nil {
 			return err
 		}

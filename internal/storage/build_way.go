@@ -11,7 +11,7 @@ func (b *Build) makeWay() error {
 	if b.how.Keep {
 		return nil
 	}
-	now, spared := b.store.hidingTime(), false
+	now, spared := b.store.expiryClock.Time(), false
 	all := b.store.options.HideExpired()
 	for i := range b.collection.rules.All() {
 		rule := &b.collection.rules.All()[i]
@@ -60,7 +60,7 @@ func (b *Build) clearTheWay(p indexPlan, l *loosening) error {
 	}
 	next, _ := p.Retime(c.Collection)
 	l.toBe(c, next)
-	now := b.store.hidingTime()
+	now := b.store.expiryClock.Time()
 	for _, rule := range b.store.unspared(c) {
 		n, err := b.store.deleteDue(b.ctx, c, rule, now, besideWriters)
 		if err != nil {

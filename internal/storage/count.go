@@ -84,7 +84,7 @@ func (r *Reader) counters() (documents, bytes int64, err error) {
 // hidingRules are the rules that hide.
 func (r *Reader) hidingRules() (hiding []*policy.Rule) {
 	for i := range r.c.rules.All() {
-		if rule := &r.c.rules.All()[i]; rule.Hides(r.view.hiding.all) {
+		if rule := &r.c.rules.All()[i]; rule.Hides(r.view.hiding.All) {
 			hiding = append(hiding, rule)
 		}
 	}

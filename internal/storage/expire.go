@@ -131,7 +131,7 @@ func (w *Writer) deleteSome(rule *policy.Rule, after []byte) (n int64, next []by
 // that is much: it gives the lock back meanwhile. Nobody else changes what the collection is, unless an index build ends; then
 // same is false, and what the caller knows of c is old.
 func (s *Store) deleteDueAhead(ctx context.Context, c *collection, rules []*policy.Rule) (deleted int64, same bool, err error) {
-	now := s.hidingTime()
+	now := s.expiryClock.Time()
 	rules, err = s.sweeper.MuchDue(ctx, s.handle(c), rules, now)
 	if err != nil || len(rules) == 0 {
 		return 0, true, err

@@ -231,7 +231,7 @@ func TestStopHiding(t *testing.T) {
 		t.Errorf("%+v, %v", done, err)
 	}
 	seen(2)
-	if f.frozen.Load() != 0 {
+	if f.expiryClock.IsFrozen() {
 		t.Error("time stands still")
 	}
 }

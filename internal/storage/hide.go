@@ -3,30 +3,11 @@ package storage
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/mongoerr"
-	"github.com/ebbdb/ebb/internal/storage/header"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
-
-// hiding is what a view has to know of the server's ttlHideExpired.
-type hiding struct {
-	all bool
-	// frozen is the time after which nothing becomes hidden any more, in milliseconds, or 0: see StopHiding, and Hold.
-	frozen int64
-}
-
-// hiding is read before the snapshot of a view is taken, and frozen before all: so a view that hides nothing by the parameter
-// has a snapshot in which what was hidden is deleted, and one that does not know that time stands still is older than that.
-func (s *Store) hiding() hiding {
-	frozen := s.frozen.Load()
-	if hold := s.hold.Load(); hold != header.NotHeld && (frozen == 0 || hold < frozen) {
-		frozen = hold
-	}
-	return hiding{s.options.HideExpired(), frozen}
-}
 
 // StopHiding calls set, after which the server's ttlHideExpired hides nothing. What only that hides is deleted before: it does not
 // come back. From the last deletion on until set has returned nobody writes to collections with a TTL, and time stands still
@@ -77,7 +58,7 @@ func (s *Store) expireAmongWriters(ctx context.Context, how OnHidden) (done Loos
 			continue
 		}
 		for _, rule := range ttlchange.HiddenByAll(c.rules) {
-			n, err := s.deleteDue(ctx, c, rule, s.hidingTime(), besideWriters)
+			n, err := s.deleteDue(ctx, c, rule, s.expiryClock.Time(), besideWriters)
 			if done.Deleted += n; err != nil && !mongoerr.Is(err, mongoerr.NamespaceNotFound) {
 				return done, err
 			}
@@ -112,8 +93,7 @@ func (s *Store) stopHiding(ctx context.Context, how OnHidden, set func() error, 
 	if !slices.Equal(all, s.withTTL()) {
 		return true, nil
 	}
-	s.freeze(&s.frozen)
-	defer s.frozen.Store(0)
+	defer s.expiryClock.FreezeAll()()
 	for _, c := range all {
 		l := &loosening{store: s, how: how, c: c, after: c.rules, rules: ttlchange.HiddenByAll(c.rules)}
 		if err := l.stopHiding(ctx); err != nil {
@@ -144,17 +124,4 @@ func (l *loosening) stopHiding(ctx context.Context) error {
 	}
 	defer l.tell()
 	return l.expire(ctx)
-}
-
-// freezeTries bounds how often freeze looks at a clock that goes on.
-const freezeTries = 100
-
-// freeze has time stand still for those who look at it: at the present, so that nobody who does not see it has a later now.
-func (s *Store) freeze(at *atomic.Int64) {
-	for range freezeTries {
-		now := s.hidingTime()
-		if at.Store(now); s.hidingTime() == now {
-			return
-		}
-	}
 }

@@ -39,7 +39,7 @@ func (s *Store) load(ctx context.Context) ([]garbage.Item, error) {
 		return nil, err
 	}
 	s.seen = seen
-	s.hold.Store(hold)
+	s.expiryClock.Hold(hold)
 	c, err := header.ReadCatalog(snapshot, s.options.Indexes)
 	if err != nil {
 		return nil, err

@@ -112,18 +112,18 @@ func (l *loosening) settle(ctx context.Context) (err error) {
 		return err
 	}
 	if !l.deletes() {
-		l.store.freeze(&l.c.frozen)
+		l.store.expiryClock.Freeze(&l.c.frozen)
 		return l.refuse(ctx)
 	}
 	if err := l.expire(ctx); err != nil {
 		return err
 	}
-	l.store.freeze(&l.c.frozen)
+	l.store.expiryClock.Freeze(&l.c.frozen)
 	return l.expire(ctx)
 }
 
 func (l *loosening) expire(ctx context.Context) error {
-	now := l.store.hidingTime()
+	now := l.store.expiryClock.Time()
 	for _, rule := range l.rules {
 		n, err := l.store.deleteDue(ctx, l.c, rule, now, underLock)
 		l.done.Deleted += n
@@ -212,7 +212,7 @@ func (l *loosening) tell() {
 
 // beforeChange is the collection before its TTLs change.
 func (r *Reader) beforeChange() *ttlchange.Collection {
-	return &ttlchange.Collection{Dates: r.Dates(), Now: r.view.now, HiddenAt: r.at, All: r.view.hiding.all,
+	return &ttlchange.Collection{Dates: r.Dates(), Now: r.view.now, HiddenAt: r.at, All: r.view.hiding.All,
 		Count: r.Count, Each: r.each, Stored: r.Unhidden().GetMany}
 }
 

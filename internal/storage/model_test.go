@@ -267,7 +267,7 @@ func (m *model) dates() bson.Value {
 // hidden is the rule said again, naively: by which of the present indexes is d expired and invisible.
 func (m *model) hidden(d modelDoc) bool {
 	for _, def := range m.defs {
-		if (def.Name == "ts" || def.HideExpired) && m.expiredAt(d, def, m.hidingTime()) {
+		if (def.Name == "ts" || def.HideExpired) && m.expiredAt(d, def, m.expiryClock.Time()) {
 			return true
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/memory"
+	"github.com/ebbdb/ebb/internal/storage/expiryclock"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
-	"github.com/ebbdb/ebb/internal/storage/header"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
@@ -72,12 +72,9 @@ type Store struct {
 	sweeps atomic.Uint64
 	// relocations counts the commits that moved records of any.
 	relocations atomic.Uint64
-	// frozen is set while StopHiding works, see hiding.
-	frozen atomic.Int64
-	// seen is the latest time that the store knew when it was opened, 0 when it knew none; hold is where the clock of expiry
-	// stands still, header.NotHeld when it goes on.
-	seen int64
-	hold atomic.Int64
+	// seen is the latest time that the store knew when it was opened, 0 when it knew none.
+	seen        int64
+	expiryClock *expiryclock.Clock
 
 	// A test makes these small.
 	buildMemoryBytes int
@@ -112,7 +109,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if o.Sweeper != nil {
 		s.sweeper = o.Sweeper(s)
 	}
-	s.hold.Store(header.NotHeld)
+	s.expiryClock = expiryclock.New(s.Now, o.HidesUpTo, o.HideExpired)
 	if !s.can.Counters {
 		return nil, errors.New("storage: open: the engine's counters conflict: each two inserts into a collection would be in each other's way")
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/expiryclock"
 	"github.com/ebbdb/ebb/internal/storage/header"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
@@ -25,19 +26,18 @@ func (s *Store) NoteTime(ctx context.Context, millis int64) error {
 
 // HeldAt is where the clock of expiry stands still; held is false when it goes on.
 func (s *Store) HeldAt() (millis int64, held bool) {
-	millis = s.hold.Load()
-	return millis, millis != header.NotHeld
+	return s.expiryClock.Held()
 }
 
 // Hold has the clock of expiry stand still at a time, from the views on that begin after it, and for whoever opens the store
 // next, until Release.
 func (s *Store) Hold(ctx context.Context, millis int64) error {
-	if millis == header.NotHeld || millis == 0 { // which mean that nothing is held; a millisecond more or less does not matter
+	if millis == expiryclock.NotHeld || millis == 0 { // which mean that nothing is held; a millisecond more or less does not matter
 		millis--
 	}
-	before := s.hold.Swap(millis)
+	before := s.expiryClock.Hold(millis)
 	if err := s.keepTime(ctx, layout.MetaHold, millis, kv.Synced); err != nil {
-		s.hold.Store(before)
+		s.expiryClock.Hold(before)
 		return err
 	}
 	return nil
@@ -45,15 +45,10 @@ func (s *Store) Hold(ctx context.Context, millis int64) error {
 
 // Release has the clock of expiry go on.
 func (s *Store) Release(ctx context.Context) error {
-	return s.keepTime(ctx, layout.MetaHold, header.NotHeld, kv.Synced)
+	return s.keepTime(ctx, layout.MetaHold, expiryclock.NotHeld, kv.Synced)
 }
 
-// hidingTime is the time up to which what has expired is hidden at the moment.
-func (s *Store) hidingTime() int64 {
-	return min(max(s.Now(), s.options.HidesUpTo()), s.hold.Load())
-}
-
-// keepTime stores one of the times; header.NotHeld removes it.
+// keepTime stores one of the times; expiryclock.NotHeld removes it.
 func (s *Store) keepTime(ctx context.Context, which byte, millis int64, d kv.Durability) error {
 	t, err := s.engine.Begin()
 	if err != nil {

@@ -41,7 +41,7 @@ func (s *Store) BeginAt(ctx context.Context, now int64) (*Txn, error) {
 // begin makes a transaction of one of the engine's. With BeginBlind it reads only what locks that are held keep as it is.
 func (s *Store) begin(ctx context.Context, now int64, begin func() (kv.Txn, error)) (*Txn, error) {
 	for {
-		version, swept, hiding := s.current.Load(), s.sweeps.Load(), s.hiding()
+		version, swept, hiding := s.current.Load(), s.sweeps.Load(), s.expiryClock.State()
 		t, err := begin()
 		if err != nil {
 			return nil, fmt.Errorf("storage: begin: %w", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/expiryclock"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
@@ -26,7 +27,7 @@ type View struct {
 	snapshot    kv.Snapshot // nil in a transaction, whose end is the transaction's
 	txn         *Txn        // nil outside of one
 	now         int64
-	hiding      hiding
+	hiding      expiryclock.State
 	swept       uint64 // how many sweeps there had been before it began
 	relocations uint64 // and how many commits that moved records
 	// first is the first reader of the view, taken that there is one: most views have no other.
@@ -40,7 +41,7 @@ func (s *Store) View(ctx context.Context) (*View, error) { return s.ViewAt(ctx, 
 // ViewAt is View for an operation whose now was fixed before.
 func (s *Store) ViewAt(ctx context.Context, now int64) (*View, error) {
 	for {
-		version, swept, relocations, hiding := s.current.Load(), s.sweeps.Load(), s.relocations.Load(), s.hiding()
+		version, swept, relocations, hiding := s.current.Load(), s.sweeps.Load(), s.relocations.Load(), s.expiryClock.State()
 		snapshot, err := s.engine.Snapshot()
 		if err != nil {
 			return nil, fmt.Errorf("storage: view: %w", err)
@@ -57,7 +58,7 @@ func (s *Store) ViewAt(ctx context.Context, now int64) (*View, error) {
 	}
 }
 
-func (s *Store) newView(ctx context.Context, v *version, r kv.Reader, snapshot kv.Snapshot, now int64, h hiding) *View {
+func (s *Store) newView(ctx context.Context, v *version, r kv.Reader, snapshot kv.Snapshot, now int64, h expiryclock.State) *View {
 	return &View{store: s, ctx: ctx, version: v, reader: r, snapshot: snapshot, now: now, hiding: h}
 }
 
@@ -120,20 +121,20 @@ func (v *View) read(c *collection) *Reader {
 		r = &Reader{}
 	}
 	v.taken = true
-	r.view, r.c, r.hides, r.at = v, c, c.rules.Hiding(v.hiding.all), v.now
+	r.view, r.c, r.hides, r.at = v, c, c.rules.Hiding(v.hiding.All), v.now
 	if r.hides {
 		r.at = max(r.at, v.store.options.HidesUpTo())
 	}
-	if frozen := v.hiding.frozen; frozen != 0 {
+	if frozen := v.hiding.Frozen; frozen != 0 {
 		r.at = min(r.at, frozen)
 	}
 	if frozen := c.frozen.Load(); frozen != 0 {
 		r.at = min(r.at, frozen)
 	}
 	r.key = r.room[:0]
-	if o := c.order; r.hides && o != nil && o.Rule.Hides(v.hiding.all) {
+	if o := c.order; r.hides && o != nil && o.Rule.Hides(v.hiding.All) {
 		r.bounds = o.HiddenBounds(r.at)
-		r.hiddenTells = c.rules.HidesBy(o.Rule, v.hiding.all)
+		r.hiddenTells = c.rules.HidesBy(o.Rule, v.hiding.All)
 	}
 	return r
 }
@@ -327,5 +328,5 @@ func (r *Reader) hidden(rec Record) bool {
 	case r.hiddenTells && r.c.order.IsAhead(&r.bounds, rec.ID):
 		return false
 	}
-	return r.c.rules.Hidden(rec.Doc, rec.Modified, r.at, r.view.hiding.all)
+	return r.c.rules.Hidden(rec.Doc, rec.Modified, r.at, r.view.hiding.All)
 }

@@ -6,12 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/expiryclock"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/walk"
 )
@@ -52,21 +52,18 @@ func SetNext(t kv.Txn, collection, index uint32) {
 	t.Set(layout.NextKey(), binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, collection), index))
 }
 
-// NotHeld is the time at which nothing stands still.
-const NotHeld = math.MaxInt64
-
-// ReadTimes reads the latest time that was seen, 0 for none, and where the clock of expiry stands still, NotHeld when it goes on.
+// ReadTimes reads the latest time that was seen, 0 for none, and where the clock of expiry stands still, expiryclock.NotHeld when it goes on.
 func ReadTimes(r kv.Reader) (seen, hold int64, err error) {
 	if seen, err = readTime(r, layout.MetaTime, 0); err != nil {
 		return 0, 0, err
 	}
-	hold, err = readTime(r, layout.MetaHold, NotHeld)
+	hold, err = readTime(r, layout.MetaHold, expiryclock.NotHeld)
 	return seen, hold, err
 }
 
-// SetTime keeps one of the times; NotHeld removes it.
+// SetTime keeps one of the times; expiryclock.NotHeld removes it.
 func SetTime(t kv.Txn, which byte, millis int64) {
-	if key := []byte{layout.MetaPrefix, which}; millis == NotHeld {
+	if key := []byte{layout.MetaPrefix, which}; millis == expiryclock.NotHeld {
 		t.Delete(key)
 	} else {
 		t.Set(key, binary.BigEndian.AppendUint64(nil, uint64(millis)))

@@ -19,7 +19,7 @@ type Meaning struct {
 	Changes []*Change
 	// DDL is what happens to the catalogue; nil where nothing does.
 	DDL *DDL
-	// Hold is where the clock of expiry stands still from this Commit on, header.NotHeld where it goes on; nil: as before.
+	// Hold is where the clock of expiry stands still from this Commit on, expiryclock.NotHeld where it goes on; nil: as before.
 	Hold *int64
 
 	room [1]*Change

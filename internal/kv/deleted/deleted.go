@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/ebbdb/ebb/internal/kv/overlay"
+	"github.com/ebbdb/ebb/internal/kv"
 )
 
 // Ranges are deleted ranges in order, no two of which touch. A list is never changed.
@@ -14,7 +14,7 @@ type Ranges []Range
 
 // Range is all keys of a deleted range.
 type Range struct {
-	overlay.Range
+	kv.Range
 	Sequence uint64 // of the youngest commit that deleted in it
 	Living   int64  // about how many bytes were put there with the deletion
 }
@@ -29,7 +29,7 @@ const (
 
 // With is the list and r, which the commit numbered sequence deletes. Ranges that r touches become one with it, and count
 // as deleted as late: a value too many is forgotten, never one too few.
-func (l Ranges) With(r overlay.Range, sequence uint64) Ranges {
+func (l Ranges) With(r kv.Range, sequence uint64) Ranges {
 	return l.Holding(Range{r, sequence, 0})
 }
 

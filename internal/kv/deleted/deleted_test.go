@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/kv/overlay"
+	"github.com/ebbdb/ebb/internal/kv"
 )
 
 // Ranges that touch become one; the others stay as they are, in order.
@@ -21,7 +21,7 @@ func TestRanges(t *testing.T) {
 		{"c", "d", "a-b:2 c-h:7 x-z:3"},
 		{"b", "y", "a-z:8"},
 	} {
-		l = l.With(overlay.Range{Start: []byte(step.start), End: []byte(step.end)}, uint64(i+1))
+		l = l.With(kv.Range{Start: []byte(step.start), End: []byte(step.end)}, uint64(i+1))
 		var got []string
 		for _, r := range l {
 			got = append(got, fmt.Sprintf("%s-%s:%d", r.Start, r.End, r.Sequence))

@@ -40,7 +40,7 @@ func (w *Writes) touches(o kv.IterOptions) bool {
 }
 
 // from is the first write at or after key.
-func (w *Writes) from(key []byte) (first Op, found bool) {
+func (w *Writes) from(key []byte) (first kv.Op, found bool) {
 	if w.tree != nil {
 		return firstFrom(w.tree, key)
 	}
@@ -49,7 +49,7 @@ func (w *Writes) from(key []byte) (first Op, found bool) {
 	}
 	i, _ := searchOps(w.few, key)
 	if i == len(w.few) {
-		return Op{}, false
+		return kv.Op{}, false
 	}
 	return w.few[i], true
 }
@@ -233,8 +233,8 @@ func (it *iterator) Close() error {
 // walker walks the own writes within bounds. Once it has left them, only a seek brings it back.
 type walker struct {
 	writes *Writes
-	tree   *btree.BTreeG[Op] // as it was when the walk began
-	iter   btree.IterG[Op]
+	tree   *btree.BTreeG[kv.Op] // as it was when the walk began
+	iter   btree.IterG[kv.Op]
 	bounds kv.IterOptions
 	valid  bool
 }
@@ -266,14 +266,14 @@ func (c *walker) seekGE(key []byte) {
 	if bytes.Compare(key, c.bounds.Lower) < 0 {
 		key = c.bounds.Lower
 	}
-	c.land(c.iter.Seek(Op{Key: key}))
+	c.land(c.iter.Seek(kv.Op{Key: key}))
 }
 
 func (c *walker) seekLT(key []byte) {
 	if c.bounds.Upper != nil && bytes.Compare(key, c.bounds.Upper) > 0 {
 		key = c.bounds.Upper
 	}
-	if c.iter.Seek(Op{Key: key}) {
+	if c.iter.Seek(kv.Op{Key: key}) {
 		c.land(c.iter.Prev())
 		return
 	}

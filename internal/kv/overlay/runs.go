@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/tidwall/btree"
 )
 
@@ -17,8 +18,8 @@ type runs []run
 // tree.
 type run struct {
 	begin uint64
-	ops   []Op
-	tree  *btree.BTreeG[Op] // or nil
+	ops   []kv.Op
+	tree  *btree.BTreeG[kv.Op] // or nil
 }
 
 const (
@@ -39,7 +40,9 @@ func beginOf(key []byte) uint64 {
 	return binary.BigEndian.Uint64(room[:]) >> (8 * (8 - beginLength))
 }
 
-func newTree() *btree.BTreeG[Op] { return btree.NewBTreeGOptions(less, btree.Options{NoLocks: true}) }
+func newTree() *btree.BTreeG[kv.Op] {
+	return btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})
+}
 
 // find is where the run of a key is, or would be.
 func (r runs) find(begin uint64) (place int, found bool) {
@@ -47,12 +50,12 @@ func (r runs) find(begin uint64) (place int, found bool) {
 }
 
 // set is false when there is no room for another run.
-func (r *runs) set(op Op) (old Op, replaced, done bool) {
+func (r *runs) set(op kv.Op) (old kv.Op, replaced, done bool) {
 	begin := beginOf(op.Key)
 	i, found := r.find(begin)
 	if !found {
 		if len(*r) == maxRuns {
-			return Op{}, false, false
+			return kv.Op{}, false, false
 		}
 		*r = slices.Insert(*r, i, run{begin: begin})
 	}
@@ -60,14 +63,14 @@ func (r *runs) set(op Op) (old Op, replaced, done bool) {
 	return old, replaced, true
 }
 
-func (r *run) set(op Op) (old Op, replaced bool) {
+func (r *run) set(op kv.Op) (old kv.Op, replaced bool) {
 	if r.tree != nil {
 		return r.tree.Set(op)
 	}
 	n := len(r.ops)
 	if n == 0 || bytes.Compare(r.ops[n-1].Key, op.Key) < 0 {
 		r.ops = append(r.ops, op)
-		return Op{}, false
+		return kv.Op{}, false
 	}
 	i, found := searchOps(r.ops, op.Key)
 	switch {
@@ -76,7 +79,7 @@ func (r *run) set(op Op) (old Op, replaced bool) {
 		return old, true
 	case n-i <= maxFew:
 		r.ops = slices.Insert(r.ops, i, op)
-		return Op{}, false
+		return kv.Op{}, false
 	}
 	r.tree = newTree()
 	for _, o := range r.ops {
@@ -86,23 +89,23 @@ func (r *run) set(op Op) (old Op, replaced bool) {
 	return r.tree.Set(op)
 }
 
-func (r runs) lookup(key []byte) (Op, bool) {
+func (r runs) lookup(key []byte) (kv.Op, bool) {
 	i, found := r.find(beginOf(key))
 	switch {
 	case !found:
-		return Op{}, false
+		return kv.Op{}, false
 	case r[i].tree != nil:
-		return r[i].tree.Get(Op{Key: key})
+		return r[i].tree.Get(kv.Op{Key: key})
 	}
 	place, found := searchOps(r[i].ops, key)
 	if !found {
-		return Op{}, false
+		return kv.Op{}, false
 	}
 	return r[i].ops[place], true
 }
 
 // from is the first write at or after key.
-func (r runs) from(key []byte) (first Op, found bool) {
+func (r runs) from(key []byte) (first kv.Op, found bool) {
 	i, _ := r.find(beginOf(key))
 	for ; i < len(r) && !found; i++ {
 		first, found = r[i].from(key)
@@ -110,22 +113,22 @@ func (r runs) from(key []byte) (first Op, found bool) {
 	return first, found
 }
 
-func (r *run) from(key []byte) (first Op, found bool) {
+func (r *run) from(key []byte) (first kv.Op, found bool) {
 	if r.tree != nil {
 		return firstFrom(r.tree, key)
 	}
 	i, _ := searchOps(r.ops, key)
 	if i == len(r.ops) {
-		return Op{}, false
+		return kv.Op{}, false
 	}
 	return r.ops[i], true
 }
 
 // each calls f for each in order.
-func (r runs) each(f func(Op)) {
+func (r runs) each(f func(kv.Op)) {
 	for _, x := range r {
 		if x.tree != nil {
-			x.tree.Scan(func(op Op) bool { f(op); return true })
+			x.tree.Scan(func(op kv.Op) bool { f(op); return true })
 		}
 		for _, op := range x.ops {
 			f(op)
@@ -143,12 +146,12 @@ func (r runs) len() (n int) {
 }
 
 // searchOps is where key is, or would be, among some in order.
-func searchOps(ops []Op, key []byte) (place int, found bool) {
-	return slices.BinarySearchFunc(ops, key, func(op Op, key []byte) int { return bytes.Compare(op.Key, key) })
+func searchOps(ops []kv.Op, key []byte) (place int, found bool) {
+	return slices.BinarySearchFunc(ops, key, func(op kv.Op, key []byte) int { return bytes.Compare(op.Key, key) })
 }
 
-func firstFrom(tree *btree.BTreeG[Op], key []byte) (first Op, found bool) {
-	tree.Ascend(Op{Key: key}, func(op Op) bool {
+func firstFrom(tree *btree.BTreeG[kv.Op], key []byte) (first kv.Op, found bool) {
+	tree.Ascend(kv.Op{Key: key}, func(op kv.Op) bool {
 		first, found = op, true
 		return false
 	})

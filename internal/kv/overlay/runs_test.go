@@ -75,7 +75,7 @@ func compareWrites(t *testing.T, w *Writes, truth map[string]string, at []byte, 
 	t.Helper()
 	keys := slices.Sorted(maps.Keys(truth))
 	var seen []string
-	w.Each(func(op Op) { seen = append(seen, string(op.Key)) })
+	w.Each(func(op kv.Op) { seen = append(seen, string(op.Key)) })
 	if !slices.Equal(seen, keys) || w.Len() != len(keys) {
 		t.Fatalf("%d writes, not %d:\n%q\nwant\n%q", w.Len(), len(keys), seen, keys)
 	}
@@ -156,7 +156,7 @@ func BenchmarkWrites(b *testing.B) {
 						w.Set(fmt.Appendf(nil, "t000%d%010d", table, at), value)
 					}
 				}
-				w.Each(func(Op) {})
+				w.Each(func(kv.Op) {})
 			}
 		})
 	}

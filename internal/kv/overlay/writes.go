@@ -13,13 +13,6 @@ import (
 
 var _ kv.Writes = (*Writes)(nil)
 
-// What a transaction writes is what its Commit carries.
-type (
-	Op    = kv.Op
-	Range = kv.Range
-	Count = kv.Count
-)
-
 // Writes are what a transaction has done so far. It is used by one goroutine at a time.
 //
 // A few writes are kept as a list in order, and many for as long as each comes behind the last: most transactions write no
@@ -28,23 +21,23 @@ type (
 // for them and goes on with a copy (which shares all nodes until they are written), so an iterator never sees a write that is
 // younger than itself and a transaction that closes its iterators before it writes never copies.
 type Writes struct {
-	few      []Op
-	runs     runs              // nil as long as all are in few
-	tree     *btree.BTreeG[Op] // nil as long as all are in few or in runs
-	walkers  int               // open iterators over tree
-	ranges   []Range
+	few      []kv.Op
+	runs     runs                 // nil as long as all are in few
+	tree     *btree.BTreeG[kv.Op] // nil as long as all are in few or in runs
+	walkers  int                  // open iterators over tree
+	ranges   []kv.Range
 	claims   [][]byte
-	counters []Count // in order
-	keys     []byte  // the chunk from which copies of keys are cut
+	counters []kv.Count // in order
+	keys     []byte     // the chunk from which copies of keys are cut
 	size     int
 	room     room
 }
 
 // room is for what a transaction on one document writes, so that it is one piece of memory.
 type room struct {
-	few      [firstFew]Op
+	few      [firstFew]kv.Op
 	claims   [firstFew][]byte
-	counters [firstFew]Count
+	counters [firstFew]kv.Count
 	keys     [firstKeyChunk]byte
 }
 
@@ -64,27 +57,27 @@ const (
 	lastKeyChunk  = 64 << 10
 )
 
-func less(a, b Op) bool { return bytes.Compare(a.Key, b.Key) < 0 }
+func less(a, b kv.Op) bool { return bytes.Compare(a.Key, b.Key) < 0 }
 
 // Set sets value at key; both are copied.
 func (w *Writes) Set(key, value []byte) {
-	w.put(Op{Key: w.copyKey(key), Value: append(make([]byte, 0, len(value)), value...)})
+	w.put(kv.Op{Key: w.copyKey(key), Value: append(make([]byte, 0, len(value)), value...)})
 }
 
 // SetCached is Set for what is likely read by its key soon.
 func (w *Writes) SetCached(key, value []byte) {
-	w.put(Op{Key: w.copyKey(key), Value: append(make([]byte, 0, len(value)), value...), Cached: true})
+	w.put(kv.Op{Key: w.copyKey(key), Value: append(make([]byte, 0, len(value)), value...), Cached: true})
 }
 
 // Delete removes key.
-func (w *Writes) Delete(key []byte) { w.put(Op{Key: w.copyKey(key), Delete: true}) }
+func (w *Writes) Delete(key []byte) { w.put(kv.Op{Key: w.copyKey(key), Delete: true}) }
 
 // DeleteRange notes the removal of [start, end), which comes before all other writes and which no look-up shows.
 func (w *Writes) DeleteRange(start, end []byte) {
 	if bytes.Compare(start, end) >= 0 {
 		return
 	}
-	w.ranges = append(w.ranges, Range{Start: w.copyKey(start), End: w.copyKey(end)})
+	w.ranges = append(w.ranges, kv.Range{Start: w.copyKey(start), End: w.copyKey(end)})
 	w.size += len(start) + len(end) + rangeOverhead
 }
 
@@ -107,12 +100,12 @@ func (w *Writes) Add(key []byte, delta int64) {
 	if w.counters == nil {
 		w.counters = w.room.counters[:0]
 	}
-	w.counters = slices.Insert(w.counters, i, Count{Key: w.copyKey(key), Delta: delta})
+	w.counters = slices.Insert(w.counters, i, kv.Count{Key: w.copyKey(key), Delta: delta})
 	w.size += len(key) + counterOverhead
 }
 
 func (w *Writes) counter(key []byte) (place int, found bool) {
-	return slices.BinarySearchFunc(w.counters, key, func(c Count, key []byte) int { return bytes.Compare(c.Key, key) })
+	return slices.BinarySearchFunc(w.counters, key, func(c kv.Count, key []byte) int { return bytes.Compare(c.Key, key) })
 }
 
 // Added is what was added to the counter at key.
@@ -135,24 +128,24 @@ func (w *Writes) Len() int {
 }
 
 // Lookup finds the last write of key.
-func (w *Writes) Lookup(key []byte) (Op, bool) {
+func (w *Writes) Lookup(key []byte) (kv.Op, bool) {
 	if w.tree != nil {
-		return w.tree.Get(Op{Key: key})
+		return w.tree.Get(kv.Op{Key: key})
 	}
 	if w.runs != nil {
 		return w.runs.lookup(key)
 	}
 	i, found := searchOps(w.few, key)
 	if !found {
-		return Op{}, false
+		return kv.Op{}, false
 	}
 	return w.few[i], true
 }
 
 // Each calls f for every written key in order.
-func (w *Writes) Each(f func(Op)) {
+func (w *Writes) Each(f func(kv.Op)) {
 	if w.tree != nil {
-		w.tree.Scan(func(op Op) bool { f(op); return true })
+		w.tree.Scan(func(op kv.Op) bool { f(op); return true })
 		return
 	}
 	for _, op := range w.few {
@@ -162,13 +155,13 @@ func (w *Writes) Each(f func(Op)) {
 }
 
 // Ranges are the ranges deleted, in the order of deleting.
-func (w *Writes) Ranges() []Range { return w.ranges }
+func (w *Writes) Ranges() []kv.Range { return w.ranges }
 
 // Claims are the claimed keys, in the order of claiming.
 func (w *Writes) Claims() [][]byte { return w.claims }
 
 // Counters are the sums added, in the order of their keys.
-func (w *Writes) Counters() []Count { return w.counters }
+func (w *Writes) Counters() []kv.Count { return w.counters }
 
 // plant puts all into a tree.
 func (w *Writes) plant() {
@@ -176,11 +169,11 @@ func (w *Writes) plant() {
 		return
 	}
 	tree := newTree()
-	w.Each(func(op Op) { tree.Load(op) })
+	w.Each(func(op kv.Op) { tree.Load(op) })
 	w.few, w.runs, w.tree = nil, nil, tree
 }
 
-func (w *Writes) put(op Op) {
+func (w *Writes) put(op kv.Op) {
 	old, replaced := w.set(op)
 	w.size += len(op.Key) + len(op.Value) + opOverhead
 	if replaced {
@@ -188,7 +181,7 @@ func (w *Writes) put(op Op) {
 	}
 }
 
-func (w *Writes) set(op Op) (old Op, replaced bool) {
+func (w *Writes) set(op kv.Op) (old kv.Op, replaced bool) {
 	if w.tree == nil && w.runs == nil {
 		i, found := searchOps(w.few, op.Key)
 		switch {
@@ -200,7 +193,7 @@ func (w *Writes) set(op Op) (old Op, replaced bool) {
 				w.few = w.room.few[:0]
 			}
 			w.few = slices.Insert(w.few, i, op)
-			return Op{}, false
+			return kv.Op{}, false
 		}
 		w.part()
 	}

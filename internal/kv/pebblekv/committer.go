@@ -131,9 +131,9 @@ func (c *committer) admit(t *pending) error {
 		}
 		ranges := t.Ranges()
 		if own, ok := t.Writes.(*overlay.Writes); ok { // see Engine.batch
-			own.Each(func(op overlay.Op) { c.note(op, ranges, sequence) })
+			own.Each(func(op kv.Op) { c.note(op, ranges, sequence) })
 		} else {
-			t.Each(func(op overlay.Op) { c.note(op, ranges, sequence) })
+			t.Each(func(op kv.Op) { c.note(op, ranges, sequence) })
 		}
 		for i, added := range t.Counters() {
 			setCounter(t.batch, added.Key, c.mu.sums[i])
@@ -197,7 +197,7 @@ func (c *committer) last() (number uint64, millis int64) {
 }
 
 // note tells the row cache what the commit numbered sequence is about to write, beside the ranges that it deletes.
-func (c *committer) note(op overlay.Op, deletes []overlay.Range, sequence uint64) {
+func (c *committer) note(op kv.Op, deletes []kv.Range, sequence uint64) {
 	switch {
 	case op.Cached:
 		c.rows.Write(op.Key, op.Value, sequence)
@@ -245,7 +245,7 @@ func (c *committer) write(b *pebble.Batch, o *pebble.WriteOptions) (err error) {
 func closeBatch(b *pebble.Batch) { must(b.Close()) }
 
 // addUp turns what is added into the new values; counters in the ranges start anew.
-func (c *committer) addUp(adds []overlay.Count, ranges []overlay.Range) error {
+func (c *committer) addUp(adds []kv.Count, ranges []kv.Range) error {
 	c.mu.sums = c.mu.sums[:0]
 	for _, added := range adds {
 		sum := added.Delta
@@ -268,8 +268,8 @@ func setCounter(b *pebble.Batch, key []byte, value int64) {
 	must(op.Finish())
 }
 
-func within(ranges []overlay.Range, key []byte) bool {
-	return slices.ContainsFunc(ranges, func(r overlay.Range) bool { return r.Contains(key) })
+func within(ranges []kv.Range, key []byte) bool {
+	return slices.ContainsFunc(ranges, func(r kv.Range) bool { return r.Contains(key) })
 }
 
 func (c *committer) counter(key []byte) (int64, error) {
@@ -279,7 +279,7 @@ func (c *committer) counter(key []byte) (int64, error) {
 	return counter(c.db, key)
 }
 
-func (c *committer) dropCounters(r overlay.Range) {
+func (c *committer) dropCounters(r kv.Range) {
 	for key := range c.mu.counters {
 		if string(r.Start) <= key && key < string(r.End) {
 			delete(c.mu.counters, key)

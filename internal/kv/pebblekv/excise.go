@@ -12,7 +12,6 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/inspect"
-	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
 // A compaction reads what it drops. To excise a range is to take its tables out of the store's list, and to cut off what
@@ -22,7 +21,7 @@ import (
 
 // watched is a range, and whether something was put there, guarded by committer.mu.
 type watched struct {
-	overlay.Range
+	kv.Range
 	broken bool
 }
 
@@ -35,7 +34,7 @@ func (w watch) sees(t *pending) {
 		if r.broken {
 			continue
 		}
-		t.Each(func(op overlay.Op) { r.broken = r.broken || !op.Delete && r.Contains(op.Key) })
+		t.Each(func(op kv.Op) { r.broken = r.broken || !op.Delete && r.Contains(op.Key) })
 		for _, added := range t.Counters() {
 			r.broken = r.broken || r.Contains(added.Key)
 		}
@@ -48,7 +47,7 @@ func (w watch) sees(t *pending) {
 //
 // All are looked at before the first goes: then its memtable is flushed, and a look at what is dead there takes a processor of
 // its own for as long.
-func (c *committer) excise(list ...overlay.Range) (gone []bool, isRead bool, err error) {
+func (c *committer) excise(list ...kv.Range) (gone []bool, isRead bool, err error) {
 	c.tables.Lock()
 	defer c.tables.Unlock()
 	gone = make([]bool, len(list))
@@ -154,7 +153,7 @@ func (c *committer) setWatch(w watch) {
 }
 
 // isEmpty says whether a reader who comes now sees nothing in a range.
-func (c *committer) isEmpty(r overlay.Range) (bool, error) {
+func (c *committer) isEmpty(r kv.Range) (bool, error) {
 	it, err := c.db.NewIter(&pebble.IterOptions{LowerBound: r.Start, UpperBound: r.End})
 	if err != nil {
 		return false, reading("excise", err)
@@ -171,7 +170,7 @@ func (c *committer) isEmpty(r overlay.Range) (bool, error) {
 // that the table holds on that side.
 //
 // A table may go while it is looked for, as a compaction has taken its place. Then all are looked at anew.
-func (c *committer) lookBeside(r overlay.Range) (err error) {
+func (c *committer) lookBeside(r kv.Range) (err error) {
 	for range readTries {
 		if err = c.lookOnce(r); !errors.Is(err, errTableWent) {
 			return err
@@ -184,7 +183,7 @@ func (c *committer) lookBeside(r overlay.Range) (err error) {
 var errTableWent = errors.New("pebblekv: excise: a table went while it was looked for")
 
 // isListed says whether the store still has a table for a part of the range.
-func (c *committer) isListed(number uint64, r overlay.Range) bool {
+func (c *committer) isListed(number uint64, r kv.Range) bool {
 	levels, err := c.db.SSTables(pebble.WithKeyRangeFilter(r.Start, r.End))
 	for _, tables := range levels {
 		for i := range tables {
@@ -196,7 +195,7 @@ func (c *committer) isListed(number uint64, r overlay.Range) bool {
 	return err != nil
 }
 
-func (c *committer) lookOnce(r overlay.Range) error {
+func (c *committer) lookOnce(r kv.Range) error {
 	levels, err := c.db.SSTables(pebble.WithKeyRangeFilter(r.Start, r.End))
 	if err != nil {
 		return fmt.Errorf("pebblekv: list tables: %w", err)
@@ -223,7 +222,7 @@ func (c *committer) lookOnce(r overlay.Range) error {
 }
 
 // cutOff excises. The caller holds mu. Pebble panics when it cannot write its log, as commits do then.
-func (c *committer) cutOff(r overlay.Range) (err error) {
+func (c *committer) cutOff(r kv.Range) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.mu.stuck = true

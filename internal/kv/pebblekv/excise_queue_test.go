@@ -12,7 +12,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/kv"
-	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
 // heldDisk makes no tables before release is closed, when it is not nil.
@@ -41,9 +40,9 @@ func TestExciseBesideCommits(t *testing.T) {
 	e, err := Open("db", Options{FS: disk})
 	must(err)
 	defer func() { must(e.Close()) }()
-	var list []overlay.Range
+	var list []kv.Range
 	for i := range byte(2 * memTablesStopWrites) {
-		r := overlay.Range{Start: []byte{'r', i}, End: []byte{'r', i + 1}}
+		r := kv.Range{Start: []byte{'r', i}, End: []byte{'r', i + 1}}
 		list = append(list, r)
 		apply(e, func(txn kv.Txn) { txn.Set(append(bytes.Clone(r.Start), 1), []byte("value")) })
 		apply(e, func(txn kv.Txn) { txn.DeleteRange(r.Start, r.End) })
@@ -89,7 +88,7 @@ func TestExciseBesideReaders(t *testing.T) {
 		defer e.commits.mu.Unlock()
 		return e.commits.mu.watch != nil
 	}
-	slow, quick := overlay.Range{Start: []byte{'a'}, End: []byte{'b'}}, overlay.Range{Start: []byte{'b'}, End: []byte{'c'}}
+	slow, quick := kv.Range{Start: []byte{'a'}, End: []byte{'b'}}, kv.Range{Start: []byte{'b'}, End: []byte{'c'}}
 	key := []byte{'b', 1}
 	for range 3 {
 		// There is so much dead in the first range that to look there takes a while.

@@ -13,14 +13,13 @@ import (
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
-	"github.com/ebbdb/ebb/internal/kv/overlay"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 const excised = 1000 // of three times as many records, in the middle
 
-var exciseRange = overlay.Range{Start: recordKey('r', 0, excised), End: recordKey('r', 0, 2*excised)}
+var exciseRange = kv.Range{Start: recordKey('r', 0, excised), End: recordKey('r', 0, 2*excised)}
 
 // openExcised is a store with records, of which those in the middle have been deleted.
 func openExcised(t *testing.T, disk vfs.FS) *pebblekv.Engine {
@@ -189,7 +188,7 @@ func TestExciseBesideWriters(t *testing.T) {
 	e := open(t, "db", pebblekv.Options{FS: vfs.NewMem(), MemTableBytes: 64 << 10})
 	var writing, cutting sync.WaitGroup
 	quit := make(chan struct{})
-	all := overlay.Range{Start: []byte{'w', 0}, End: []byte{'w', workers}}
+	all := kv.Range{Start: []byte{'w', 0}, End: []byte{'w', workers}}
 	gone := 0
 	cutting.Go(func() {
 		r := rand.New(rand.NewPCG(seed, workers))
@@ -200,7 +199,7 @@ func TestExciseBesideWriters(t *testing.T) {
 			default:
 			}
 			w := r.IntN(workers)
-			span := overlay.Range{Start: []byte{'w', byte(w)}, End: []byte{'w', byte(w + 1)}}
+			span := kv.Range{Start: []byte{'w', byte(w)}, End: []byte{'w', byte(w + 1)}}
 			if r.IntN(4) == 0 {
 				span = all
 			}

@@ -5,13 +5,12 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/ebbdb/ebb/internal/kv/overlay"
+	"github.com/ebbdb/ebb/internal/kv"
 )
 
 // Excise does to a deleted range what the reclaimer does in its time.
 func (e *Engine) Excise(start, end []byte) (isEmpty, isRead bool, err error) {
-	gone, isRead, err := e.commits.excise(overlay.Range{Start: start, End: end})
+	gone, isRead, err := e.commits.excise(kv.Range{Start: start, End: end})
 	return gone[0], isRead, err
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/deleted"
-	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
 // reclaimer sees to it that the space of deleted ranges comes back.
@@ -114,7 +114,7 @@ func (r *reclaimer) findDeleted() error {
 			if t.Properties == nil || t.Properties.NumRangeDeletions == 0 {
 				continue
 			}
-			d := deleted.Range{Range: overlay.Range{Start: bytes.Clone(t.Smallest.UserKey), End: after(t.Largest.UserKey)}}
+			d := deleted.Range{Range: kv.Range{Start: bytes.Clone(t.Smallest.UserKey), End: after(t.Largest.UserKey)}}
 			if r.stored(d) <= max(foundBytes, garbage*crowdingShare) {
 				r.note(d)
 			}
@@ -130,7 +130,7 @@ func (r *reclaimer) stop() {
 }
 
 // deleted notes deleted ranges, in which so many bytes were put at once.
-func (r *reclaimer) deleted(living int, list ...overlay.Range) {
+func (r *reclaimer) deleted(living int, list ...kv.Range) {
 	for _, gone := range list {
 		r.note(deleted.Range{Range: gone, Living: int64(living)})
 	}
@@ -215,7 +215,7 @@ func (r *reclaimer) warn(ctx context.Context, err error) {
 }
 
 // large are deleted ranges that are worth to be excised, no more than are removed at once.
-func (r *reclaimer) large() (large []overlay.Range) {
+func (r *reclaimer) large() (large []kv.Range) {
 	r.mu.Lock()
 	list := r.mu.ranges.Closed()
 	r.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/deleted"
-	"github.com/ebbdb/ebb/internal/kv/overlay"
 	"github.com/ebbdb/ebb/internal/kv/rowcache"
 )
 
@@ -21,7 +21,7 @@ const (
 )
 
 // openDeleted is a store without compactions of its own, most of which was deleted and lies in level 6 or in level 0.
-func openDeleted(t *testing.T, low bool) (*committer, Options, overlay.Range) {
+func openDeleted(t *testing.T, low bool) (*committer, Options, kv.Range) {
 	t.Helper()
 	o := Options{FS: vfs.NewMem()}.withDefaults()
 	db, err := pebble.Open("db", &pebble.Options{FS: o.FS, DisableAutomaticCompactions: true, FormatMajorVersion: formatVersion})
@@ -31,7 +31,7 @@ func openDeleted(t *testing.T, low bool) (*committer, Options, overlay.Range) {
 		c.group.stop()
 		must(db.Close())
 	})
-	r := overlay.Range{Start: benchKey(reclaimKept), End: benchKey(reclaimKept + reclaimDeleted)}
+	r := kv.Range{Start: benchKey(reclaimKept), End: benchKey(reclaimKept + reclaimDeleted)}
 	fillTables(db, 0, reclaimKept+reclaimDeleted)
 	if low {
 		must(db.Compact(context.Background(), benchKey(0), r.End, false))

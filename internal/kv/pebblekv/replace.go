@@ -9,14 +9,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/ebbdb/ebb/internal/kv"
-	"github.com/ebbdb/ebb/internal/kv/overlay"
 )
 
 // replacement is a kv.Replacement: a table of the pairs with a deletion of the range, which Pebble takes for older than they
 // are when it takes the table over. What the range held goes like all that ranges delete, table by table and unread.
 type replacement struct {
 	engine *Engine
-	span   overlay.Range
+	span   kv.Range
 	pairs  *sstable.Writer // nil once it is sealed
 	paths  []string
 	size   int
@@ -35,7 +34,7 @@ func (e *Engine) replace(start []byte) (*replacement, error) {
 	if e.closed.Load() {
 		return nil, kv.ErrClosed
 	}
-	r := &replacement{engine: e, span: overlay.Range{Start: bytes.Clone(start)}}
+	r := &replacement{engine: e, span: kv.Range{Start: bytes.Clone(start)}}
 	var err error
 	if r.pairs, err = e.newTable(&r.paths); err != nil {
 		return nil, fmt.Errorf("pebblekv: replace: %w", e.room.explain(err))
@@ -118,7 +117,7 @@ func (c *committer) replace(ctx context.Context, r *replacement, ordered *kv.Com
 }
 
 // forgetRange makes cached rows in the range, and cached counters, count for nothing.
-func (c *committer) forgetRange(r overlay.Range) error {
+func (c *committer) forgetRange(r kv.Range) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.failure.get(); err != nil {

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/deleted"
-	"github.com/ebbdb/ebb/internal/kv/overlay"
 	"github.com/ebbdb/ebb/internal/throttle"
 )
 
@@ -143,7 +143,7 @@ func (c *Cache) Write(key, value []byte, sequence uint64) {
 }
 
 // ChangeRange lists r; the commit numbered sequence is about to delete it. One commit at a time does this.
-func (c *Cache) ChangeRange(r overlay.Range, sequence uint64) {
+func (c *Cache) ChangeRange(r kv.Range, sequence uint64) {
 	list := c.listed().With(r, sequence)
 	full := len(list) > deleted.MaxRanges
 	if full {

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/deleted"
-	"github.com/ebbdb/ebb/internal/kv/overlay"
 	"github.com/ebbdb/ebb/internal/testseed"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestCacheOfferWithinARange(t *testing.T) {
 	c := New(1 << 20)
 	key := []byte("key")
-	c.ChangeRange(overlay.Range{Start: []byte("a"), End: []byte("z")}, 5)
+	c.ChangeRange(kv.Range{Start: []byte("a"), End: []byte("z")}, 5)
 	for _, step := range []struct {
 		offered, read uint64
 		want          bool
@@ -37,7 +37,7 @@ func TestCacheManyRanges(t *testing.T) {
 	}
 	for sequence := range uint64(3*deleted.MaxRanges + deleted.MaxRanges/2) {
 		first := 10 * int(sequence)
-		c.ChangeRange(overlay.Range{Start: key(first), End: key(first + 3)}, sequence+2)
+		c.ChangeRange(kv.Range{Start: key(first), End: key(first + 3)}, sequence+2)
 		c.Offer(c.Hash(key(first+1)), key(first+1), []byte{'v'}, 1) // by an old reader
 		if n := len(c.listed()); n > deleted.MaxRanges {
 			t.Fatalf("%d ranges are listed", n)
@@ -56,7 +56,7 @@ func TestCacheGrowingRange(t *testing.T) {
 	c := New(1 << 20)
 	for sequence := range uint64(5 * deleted.MaxRanges) {
 		start, end := fmt.Appendf(nil, "swept/%06d", 10*sequence), fmt.Appendf(nil, "swept/%06d", 10*sequence+5)
-		c.ChangeRange(overlay.Range{Start: start, End: end}, sequence+2)
+		c.ChangeRange(kv.Range{Start: start, End: end}, sequence+2)
 		if n := len(c.listed()); n == 0 || n > deleted.MaxRanges {
 			t.Fatalf("%d ranges are listed", n)
 		}
@@ -197,7 +197,7 @@ func TestCacheShrinks(t *testing.T) {
 		for i := gone * each; i < (gone+1)*each; i++ {
 			c.Change(id(i), sequence+1)
 		}
-		c.ChangeRange(overlay.Range{Start: record(gone * each), End: record((gone + 1) * each)}, sequence+1)
+		c.ChangeRange(kv.Range{Start: record(gone * each), End: record((gone + 1) * each)}, sequence+1)
 	}
 	c.wait()
 	bytes := 0
@@ -224,7 +224,7 @@ func TestCacheShrinksInSteps(t *testing.T) {
 	for i := range entries {
 		c.Write(key(i), make([]byte, 20), 1)
 	}
-	list := c.listed().With(overlay.Range{Start: key(0), End: key(entries / 2)}, 2)
+	list := c.listed().With(kv.Range{Start: key(0), End: key(entries / 2)}, 2)
 	c.ranges.Store(&list)
 	looked := 0
 	for i := range c.shards {
@@ -280,7 +280,7 @@ func TestCacheStale(t *testing.T) {
 			}
 		}
 		sequence++
-		c.ChangeRange(overlay.Range{Start: key(max(0, wave-3), 0), End: key(wave, rng.IntN(each))}, sequence)
+		c.ChangeRange(kv.Range{Start: key(max(0, wave-3), 0), End: key(wave, rng.IntN(each))}, sequence)
 		switch rng.IntN(4) {
 		case 0, 1:
 			c.wait()
@@ -353,7 +353,7 @@ func TestCacheStops(t *testing.T) {
 		c.Write(fmt.Appendf(nil, "record/%08d", i), make([]byte, 20), 1)
 	}
 	close(c.quit)
-	c.ChangeRange(overlay.Range{Start: []byte("record/"), End: []byte("record0")}, 2)
+	c.ChangeRange(kv.Range{Start: []byte("record/"), End: []byte("record0")}, 2)
 	c.wait()
 	kept := 0
 	for i := range c.shards {

@@ -28,7 +28,7 @@ func house() []level {
 		{"storage", []string{"internal/storage"}},
 		{"reclaim", []string{"internal/storage/sweeper"}},
 		{"plans", []string{"internal/plancache", "internal/planner", "internal/exec", "internal/query"}},
-		{"services", []string{"internal/operation", "internal/parameter", "internal/ttl", "internal/session", "internal/cursor", "internal/writegate"}},
+		{"services", []string{"internal/operation", "internal/parameter", "internal/ttl", "internal/session", "internal/replset", "internal/cursor", "internal/writegate"}},
 		{"protocol", []string{"internal/wire"}},
 		{"commands", []string{"internal/command"}},
 		{"doors", []string{"internal/server", "internal/config", "internal/compat"}},

@@ -1,0 +1,102 @@
+package replset
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/clock"
+)
+
+// kept is a Storage that can fail.
+type kept struct {
+	configs []*Config
+	terms   []int64
+	err     error
+}
+
+func (k *kept) SaveConfig(_ context.Context, c *Config) error {
+	if k.err == nil {
+		k.configs = append(k.configs, c)
+	}
+	return k.err
+}
+
+func (k *kept) SaveElection(_ context.Context, term int64) error {
+	if k.err == nil {
+		k.terms = append(k.terms, term)
+	}
+	return k.err
+}
+
+func anyView(*View) error { return nil }
+
+// TestNode: a member of a set of one is elected as soon as it has a configuration, and again when it has stepped down for long
+// enough; each change is a new View that those who wait for one hear of.
+func TestNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		fake, storage := clock.NewFake(time.UnixMilli(1e12)), &kept{}
+		n := NewNode("rs", fake, storage)
+		var failures []error
+		done := make(chan struct{})
+		go func() { defer close(done); n.Run(ctx, func(err error) { failures = append(failures, err) }) }()
+		is := func(s State, term, topology int64) {
+			t.Helper()
+			synctest.Wait()
+			if v := n.View(); v.State != s || v.Term != term || v.Topology != topology {
+				t.Fatalf("%s in term %d, topology %d; want %s, %d, %d", v.State, v.Term, v.Topology, s, term, topology)
+			}
+		}
+		is(Startup, -1, 0)
+		before := n.View()
+		c := Default("rs", "localhost:1", [12]byte{1})
+		if err := n.Initiate(ctx, c, 0, anyView); err != nil {
+			t.Fatal(err)
+		}
+		<-before.Changed
+		is(Primary, 1, 2)
+		if v := n.View(); v.ElectedAt != 1e12 || v.Host() != "localhost:1" || len(storage.configs) != 1 {
+			t.Fatal(v, storage)
+		}
+		refused := errors.New("refused")
+		if err := n.StepDown(ctx, time.Second, func(*View) error { return refused }); err != refused {
+			t.Fatal(err)
+		}
+		if err := n.StepDown(ctx, 3*time.Second, anyView); err != nil {
+			t.Fatal(err)
+		}
+		is(Secondary, 1, 3)
+		fake.Advance(2 * time.Second)
+		is(Secondary, 1, 3)
+		if err := n.Freeze(ctx, 5*time.Second, anyView); err != nil {
+			t.Fatal(err)
+		}
+		fake.Advance(4 * time.Second)
+		is(Secondary, 1, 4)
+		storage.err = errors.New("disk")
+		if err := n.Freeze(ctx, 0, anyView); err != nil {
+			t.Fatal(err)
+		}
+		is(Secondary, 1, 5)
+		if len(failures) != 1 {
+			t.Fatal(failures)
+		}
+		storage.err = nil
+		fake.Advance(electionRetry)
+		is(Primary, 2, 6)
+		stop()
+		<-done
+
+		again := NewNode("rs", fake, storage)
+		again.Restore(storage.configs[0], 0, storage.terms[len(storage.terms)-1])
+		if err := again.Elect(t.Context()); err != nil || again.View().Term != 3 {
+			t.Fatal(err, again.View())
+		}
+		if id := ElectionID(3); id != [12]byte{0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 3} {
+			t.Fatal(id)
+		}
+	})
+}

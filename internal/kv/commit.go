@@ -14,6 +14,9 @@ type Commit struct {
 	Time int64
 	// Writes are the keys and counters that it changes.
 	Writes
+	// Stamped are writes beside those, each of a key that nothing is at. The Observer fills in what only the order tells, while
+	// it is told that the Commit is ordered (see Observer); how long they are it leaves as it is.
+	Stamped []Op
 	// Table names what a Load or a Replacement has put into the store; nil in any other commit.
 	Table *Table
 	// Meaning is the writer's own account of it; nil where there is nothing to say.
@@ -94,10 +97,22 @@ type Observer interface {
 	Now() int64
 	// Ordered is called when the Commit has its number and its time, and nobody sees anything of it yet; but the pairs of a
 	// Table, which nobody looks for before they are committed, may be there already. If Visible does not follow the engine has failed.
+	// Until it returns it may write into the keys and values of Stamped, unless the Commit came by Apply.
 	Ordered(*Commit)
 	// Visible is called when whoever begins to read from now on sees it, and before the next commit is ordered.
 	Visible(*Commit)
 }
+
+// stampedSize is about how many bytes Stamped takes.
+func (c *Commit) stampedSize() (n int) {
+	for _, op := range c.Stamped {
+		n += len(op.Key) + len(op.Value)
+	}
+	return n
+}
+
+// TotalSize is about how many bytes all its writes take.
+func (c *Commit) TotalSize() int { return c.Size() + c.stampedSize() }
 
 // WriteList is Writes as lists: of a commit that was not made by a transaction here. Ops and Added are in the order of their keys.
 type WriteList struct {

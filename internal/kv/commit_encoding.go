@@ -14,11 +14,12 @@ import (
 //	how many counters | key, delta of each
 //	how many claims | each
 //	how many writes | of each: flags, 1 byte; key; value, unless it is a deletion
+//	how many stamped writes | of each the same
 //	table, 1 byte | its start and end, unless there is none
 //	meaning, to the end
 //
 // The pairs of a table are not part of it: whoever passes a Commit on passes them on behind it.
-const commitVersion = 1
+const commitVersion = 2
 
 // The flags of a write.
 const (
@@ -54,6 +55,10 @@ func (c *Commit) AppendBinary(dst []byte) ([]byte, error) {
 	}
 	dst = binary.AppendUvarint(dst, uint64(c.Len()))
 	c.Each(func(op Op) { dst = op.appendBinary(dst) })
+	dst = binary.AppendUvarint(dst, uint64(len(c.Stamped)))
+	for _, op := range c.Stamped {
+		dst = op.appendBinary(dst)
+	}
 	dst = c.Table.appendBinary(dst)
 	if c.Meaning == nil {
 		return dst, nil
@@ -112,6 +117,9 @@ func DecodeCommit(encoded []byte) (*Commit, error) {
 	}
 	for range d.count() {
 		w.Ops = append(w.Ops, d.op())
+	}
+	for range d.count() {
+		c.Stamped = append(c.Stamped, d.op())
 	}
 	c.Table = d.table()
 	if d.broken || !w.isInOrder() {

@@ -168,6 +168,9 @@ type Txn interface {
 	Size() int
 	// Mean says what the transaction means, for the Observer. A transaction that writes nothing is no Commit and means nothing.
 	Mean(Meaning)
+	// Stamp adds writes whose keys or values the Observer completes when the commit is ordered; see Commit.Stamped. Its own reads
+	// do not show them.
+	Stamp(...Op)
 	Commit(context.Context, Durability) error
 	Rollback()
 }

@@ -53,6 +53,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"delete range in a transaction", withRangeDeletes(checkTxnDeleteRange)},
 		{"load", withTables(checkLoad)},
 		{"replace", withTables(checkReplace)},
+		{"stamped writes", checkStamped},
 		{"commit order", withTables(withRangeDeletes(checkCommitOrder))},
 		{"concurrent commit order", checkConcurrentOrder},
 		{"encoded commits", withTables(withRangeDeletes(checkEncoding))},

@@ -22,6 +22,7 @@ type recorder struct {
 	encoded [][]byte
 	pairs   []kv.Pairs // of tables, opened when they became visible
 	open    []kv.Pairs // those of them that nobody has closed
+	stamps  bool       // it puts the number of a Commit behind the '#' of what is stamped
 }
 
 func observe(t *testing.T, e kv.Engine) *recorder {
@@ -37,6 +38,18 @@ func (r *recorder) Ordered(c *kv.Commit) {
 		r.t.Errorf("commit %d was ordered and commit %d is not visible yet", c.Number, r.ordered.Number)
 	}
 	r.ordered = c
+	if r.stamps {
+		for _, op := range c.Stamped {
+			stamp(op.Key, c.Number)
+			stamp(op.Value, c.Number)
+		}
+	}
+}
+
+func stamp(b []byte, number uint64) {
+	if i := bytes.IndexByte(b, '#'); i >= 0 {
+		b[i+1] = '0' + byte(number)
+	}
 }
 
 func (r *recorder) Visible(c *kv.Commit) {
@@ -108,6 +121,9 @@ func describe(c *kv.Commit) string {
 			fmt.Fprintf(&b, " %s=%s", op.Key, op.Value)
 		}
 	})
+	for _, op := range c.Stamped {
+		fmt.Fprintf(&b, " stamped %s=%s", op.Key, op.Value)
+	}
 	for _, added := range c.Counters() {
 		fmt.Fprintf(&b, " %s%+d", added.Key, added.Delta)
 	}
@@ -241,6 +257,7 @@ func checkEncoding(t *testing.T, s *Store) {
 	txn.Add([]byte("n"), -2)
 	txn.Claim([]byte("a"))
 	txn.Mean(kv.EncodedMeaning("it"))
+	txn.Stamp(kv.Op{Key: []byte("s1"), Value: []byte("1")}, kv.Op{Key: []byte("s2")})
 	commit(t, txn)
 	noError(t, s.Load(context.Background(), pairs(nil, "m1=1")))
 	defer r.close()
@@ -341,4 +358,41 @@ func haveWithoutCounters(t *testing.T, e kv.Engine, want string) {
 	if got := strings.Join(slices.Clip(out), " "); got != want {
 		t.Fatalf("\n got %s\nwant %s", got, want)
 	}
+}
+
+// checkStamped: what is stamped has what the Observer fills in, in the store, in the Commit and in a store that gets it, where
+// nobody fills in anything.
+func checkStamped(t *testing.T, s *Store) {
+	ctx := context.Background()
+	r := observe(t, s)
+	r.stamps = true
+	stamped := func() kv.Op { return kv.Op{Key: []byte("log#?"), Value: []byte("entry #? of the log")} }
+	first, second := begin(t, s), begin(t, s)
+	for _, txn := range []kv.Txn{first, second} {
+		txn.Claim([]byte("a"))
+		txn.Stamp(stamped(), kv.Op{Key: []byte("log#?b")})
+		haveNothing(t, txn, "log#?")
+	}
+	write(first, "a=1")
+	commit(t, first)
+	conflict(t, second)
+	alone, err := s.BeginBlind()
+	noError(t, err)
+	alone.Stamp(stamped())
+	noError(t, alone.Commit(ctx, kv.Synced))
+	const want = "a=1 log#1=entry #1 of the log log#1b= log#2=entry #2 of the log"
+	haveWithoutCounters(t, s, want)
+	same(t, describe(r.commits[0]), "1 at 1000: a=1 stamped log#1=entry #1 of the log stamped log#1b= ^a")
+	if s.Another == nil {
+		t.Log("not looked at: the engine can be opened once")
+		return
+	}
+	follower := s.Another(t)
+	defer func() { noError(t, follower.Close()) }()
+	copied := observe(t, follower)
+	for i := range r.commits {
+		noError(t, follower.Apply(ctx, r.decoded(i), kv.Synced))
+	}
+	same(t, copied.told(), r.told())
+	haveWithoutCounters(t, follower, want)
 }

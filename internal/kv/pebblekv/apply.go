@@ -28,13 +28,14 @@ func (e *Engine) commit(t *pending, d kv.Durability) error {
 	return nil
 }
 
-// batch is nil when there is nothing to write. Counters are left out: their new values are known when the commit is ordered.
-func (e *Engine) batch(w kv.Writes) *pebble.Batch {
-	ranges := w.Ranges()
-	if w.Len() == 0 && len(w.Counters()) == 0 && len(ranges) == 0 {
+// batch is nil when there is nothing to write. Counters and what is stamped are left out: their values are known when the commit
+// is ordered.
+func (e *Engine) batch(c *kv.Commit) *pebble.Batch {
+	w, ranges := c.Writes, c.Ranges()
+	if w.Len() == 0 && len(w.Counters()) == 0 && len(ranges) == 0 && len(c.Stamped) == 0 {
 		return nil
 	}
-	b := e.db.NewBatchWithSize(w.Size() + batchOpOverhead)
+	b := e.db.NewBatchWithSize(c.TotalSize() + batchOpOverhead)
 	for _, r := range ranges { // first: what the batch writes later stays
 		must(b.DeleteRange(r.Start, r.End, nil))
 	}
@@ -69,7 +70,7 @@ func (e *Engine) Apply(ctx context.Context, c *kv.Commit, d kv.Durability) error
 	if c.Table != nil {
 		return e.applyTable(ctx, c)
 	}
-	t := &pending{Commit: c, ordered: true, batch: e.batch(c.Writes)}
+	t := &pending{Commit: c, ordered: true, batch: e.batch(c)}
 	if t.batch == nil {
 		return errors.New("pebblekv: apply: the commit writes nothing")
 	}

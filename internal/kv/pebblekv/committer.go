@@ -138,6 +138,9 @@ func (c *committer) admit(t *pending) error {
 		for i, added := range t.Counters() {
 			setCounter(t.batch, added.Key, c.mu.sums[i])
 		}
+		for _, op := range t.Stamped {
+			put(t.batch, op)
+		}
 		c.setNumber(t.batch, t.Commit)
 		if err := c.apply(t.batch); err != nil {
 			return err

@@ -231,7 +231,8 @@ func (e *Engine) DeleteRange(start, end []byte) error {
 		return err
 	}
 	w := &kv.WriteList{Deleted: []kv.Range{{Start: bytes.Clone(start), End: bytes.Clone(end)}}}
-	t := &pending{Commit: &kv.Commit{Writes: w}, begin: e.commits.sequence.Load(), batch: e.batch(w)}
+	c := &kv.Commit{Writes: w}
+	t := &pending{Commit: c, begin: e.commits.sequence.Load(), batch: e.batch(c)}
 	if err := e.commit(t, kv.Synced); err != nil {
 		return fmt.Errorf("pebblekv: delete range: %w", err)
 	}

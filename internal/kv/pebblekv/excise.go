@@ -35,6 +35,9 @@ func (w watch) sees(t *pending) {
 			continue
 		}
 		t.Each(func(op kv.Op) { r.broken = r.broken || !op.Delete && r.Contains(op.Key) })
+		for _, op := range t.Stamped {
+			r.broken = r.broken || r.Contains(op.Key)
+		}
 		for _, added := range t.Counters() {
 			r.broken = r.broken || r.Contains(added.Key)
 		}

@@ -27,6 +27,8 @@ const batchOpOverhead = 12
 
 func (t *txn) Mean(m kv.Meaning) { t.commit.Meaning = m }
 
+func (t *txn) Stamp(ops ...kv.Op) { t.commit.Stamped = append(t.commit.Stamped, ops...) }
+
 func (t *txn) Commit(ctx context.Context, d kv.Durability) error {
 	if t.ended {
 		panic("pebblekv: the transaction has ended")
@@ -38,14 +40,14 @@ func (t *txn) Commit(ctx context.Context, d kv.Durability) error {
 	if t.engine.closed.Load() {
 		return kv.ErrClosed
 	}
-	if t.Size() > t.engine.options.MaxTxnBytes {
+	t.commit.Writes = &t.Writes
+	if t.commit.TotalSize() > t.engine.options.MaxTxnBytes {
 		return kv.ErrTooLarge
 	}
 	if err := t.engine.room.admitAny(); err != nil {
 		return err
 	}
-	t.commit.Writes = &t.Writes
-	t.pending = pending{Commit: &t.commit, begin: t.begin, batch: t.engine.batch(&t.Writes), txn: t}
+	t.pending = pending{Commit: &t.commit, begin: t.begin, batch: t.engine.batch(&t.commit), txn: t}
 	return t.engine.commit(&t.pending, d)
 }
 

@@ -146,6 +146,20 @@ func (coll *Collection) IsView() bool { return coll.Options.ViewOn != "" }
 // IsClustered says whether coll keeps its documents in the order of _id, without an index on it.
 func (coll *Collection) IsClustered() bool { return coll.Options.Clustered != nil }
 
+// Names of the server's own.
+const (
+	// LocalDB is the database of what only this server knows.
+	LocalDB = "local"
+	// ProfileCollection is where each database's profiler writes.
+	ProfileCollection = "system.profile"
+)
+
+// OplogNS is the name of the oplog.
+var OplogNS = namespace.NS{DB: LocalDB, Coll: "oplog.rs"}
+
+// IsOplog says whether coll is the oplog, which only commits write to, and not a collection that happens to have its name.
+func (coll *Collection) IsOplog() bool { return coll.Options.NoIDIndex && coll.NS == OplogNS }
+
 // Index is the index called name, or nil.
 func (coll *Collection) Index(name string) *index.Definition {
 	for _, d := range coll.Indexes {

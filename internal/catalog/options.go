@@ -15,6 +15,9 @@ type Options struct {
 	// Size and Max bound a capped collection: bytes, and documents (0: no bound).
 	Size, Max int64
 
+	// NoIDIndex says that there is no index on _id (autoIndexId: false): only the oplog has none.
+	NoIDIndex bool
+
 	Clustered *Clustered
 	// ExpireAfterSeconds is the TTL of a clustered collection on its _id, or of the measurements of a time series; HasTTL
 	// says whether there is one.
@@ -48,6 +51,8 @@ func ReadOptions(doc bson.Doc) Options {
 		o.Doc = doc.Clone()
 	}
 	o.Capped = o.Doc.Lookup("capped").Truthy()
+	autoIndex := o.Doc.Lookup("autoIndexId")
+	o.NoIDIndex = autoIndex.Type == bson.TypeBool && !autoIndex.Bool()
 	o.Size = whole(o.Doc, "size")
 	o.Max = whole(o.Doc, "max")
 	o.ViewOn = text(o.Doc, "viewOn")

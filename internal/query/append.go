@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
 // Append adds a document of the server's own to a collection that is there. No validator is asked, and it may be lost with
@@ -32,7 +33,7 @@ func (e *Engine) StoreSetting(ctx context.Context, ns namespace.NS, doc bson.Doc
 		case err != nil:
 			return err
 		case ok:
-			_, _, err = w.Update(old.Clone(), doc)
+			_, _, err = w.UpdateAs(oplog.Whole, old.Clone(), doc)
 		default:
 			_, err = w.Insert(doc)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/pipeline"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
 // Merge implements exec.Catalog.
@@ -144,8 +145,16 @@ func (m *mergeWriter) merge(ctx context.Context, w *storage.Writer, doc bson.Doc
 	if err := check.change(old.Doc, result); err != nil {
 		return err
 	}
-	_, _, err = w.Update(old, bson.Doc(result).Clone())
+	_, _, err = w.UpdateAs(m.form(), old, bson.Doc(result).Clone())
 	return err
+}
+
+// form is how the oplog tells of a document that was merged into another.
+func (m *mergeWriter) form() oplog.Form {
+	if m.stage.WhenMatched == "replace" {
+		return oplog.Whole
+	}
+	return oplog.Shorter
 }
 
 func (m *mergeWriter) insert(w *storage.Writer, doc bson.Doc, check validation) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/sortpattern"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/update"
 )
 
@@ -169,6 +170,17 @@ func (p *parsedUpdate) condition(e *Engine, u Update) (*match.Filter, error) {
 	return p.lang.filter(e, u.Filter)
 }
 
+// form is how the oplog tells of an update.
+func form(k update.Kind) oplog.Form {
+	switch k {
+	case update.Replacement:
+		return oplog.Whole
+	case update.Pipeline:
+		return oplog.Shorter
+	}
+	return oplog.Delta
+}
+
 func (e *Engine) updateArgs(p *parsedUpdate, call *Call, details *match.Details) update.Args {
 	seconds, increment := e.ids.timestamp(call.Now)
 	return update.Args{Now: call.Now, Timestamp: uint64(seconds)<<32 | uint64(increment), Details: details, Env: p.lang.env}
@@ -210,7 +222,7 @@ func (e *Engine) updateOne(ctx context.Context, w *storage.Writer, u Update, cal
 		return Updated{}, err
 	}
 	if changed {
-		if _, changed, err = w.Update(rec, after); err != nil {
+		if _, changed, err = w.UpdateAs(form(p.change.Kind()), rec, after); err != nil {
 			return Updated{}, err
 		}
 	}
@@ -353,7 +365,7 @@ func (e *Engine) updateMany(ctx context.Context, u Update, call *Call) (done Upd
 			if err := check.change(rec.Doc, after); err != nil {
 				return err
 			}
-			if _, changed, err = w.Update(rec, after); err != nil {
+			if _, changed, err = w.UpdateAs(form(p.change.Kind()), rec, after); err != nil {
 				return err
 			}
 		}

@@ -38,6 +38,12 @@ func (o observer) Visible(c *kv.Commit) { o.store.apply(c, visible) }
 func (s *Store) apply(c *kv.Commit, at stage) {
 	if m, ok := c.Meaning.(*meaning.Meaning); ok && m != nil {
 		m.Number = c.Number
+		if at == ordered {
+			s.fill(c, m)
+			s.logClock.Follow(m.Timestamp)
+		} else {
+			s.logClock.Show(m.Timestamp)
+		}
 		for _, change := range m.Changes {
 			if c := s.current.Load().collections[change.Collection]; c == nil {
 				continue // of what is dropped nothing is in memory

@@ -20,6 +20,7 @@ import (
 type version struct {
 	catalog     *catalog.Catalog
 	collections map[uint32]*collection
+	oplog       *collection // or nil
 }
 
 // collection is one version of a collection.
@@ -76,13 +77,16 @@ type tableIndex struct {
 // collectionState does. made says that collections which v does not have were just made; fresh finds the multikey bits of indexes that
 // it does not have.
 func (v *version) next(c *catalog.Catalog, made bool, fresh func(*index.Definition) *multikey.Index) *version {
-	n := &version{c, make(map[uint32]*collection, len(v.collections)+1)}
+	n := &version{catalog: c, collections: make(map[uint32]*collection, len(v.collections)+1)}
 	for _, entry := range c.All() {
 		old := v.collections[entry.ID]
 		if old == nil || old.Collection != entry {
 			old = makeCollection(entry, old, made, fresh)
 		}
 		n.collections[entry.ID] = old
+		if entry.IsOplog() {
+			n.oplog = old
+		}
 	}
 	return n
 }

@@ -54,7 +54,7 @@ func (c *change) create(ns namespace.NS, o catalog.Options) (*catalog.Collection
 // addFirstIndex gives a new collection the index that it has from the beginning.
 func (c *change) addFirstIndex(coll *catalog.Collection) error {
 	switch {
-	case coll.IsView() || coll.IsClustered():
+	case coll.IsView() || coll.IsClustered() || coll.IsOplog():
 		return nil
 	case coll.IsTimeSeries():
 		return c.addSeriesIndex(coll)

@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -65,6 +66,11 @@ func (s *Store) change(ctx context.Context, f func(*change) error) error {
 	t.Claim(layout.NextKey())
 	c.ddl.NextCollection, c.ddl.NextIndex = s.ddl.nextCollection, s.ddl.nextIndex
 	m := &meaning.Meaning{DDL: &c.ddl}
+	if s.oplog(old) != nil {
+		var log oplog.Log
+		c.ddl.Log(&log, old.catalog)
+		s.stamp(t, m, &log, old, oplog.Circumstances{Wall: s.Now(), Apart: true, Statement: -1})
+	}
 	t.Mean(m)
 	if err := t.Commit(ctx, kv.Synced); err != nil {
 		if errors.Is(err, kv.ErrConflict) {

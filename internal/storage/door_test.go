@@ -507,7 +507,7 @@ func TestEvents(t *testing.T) {
 	for _, e := range f.events {
 		kinds = append(kinds, e.Kind)
 	}
-	want := []meaning.EventKind{meaning.CollectionCreated, meaning.IndexCreated, meaning.CollectionRenamed, meaning.IndexDropped, meaning.CollectionDropped}
+	want := []meaning.EventKind{meaning.CollectionCreated, meaning.IndexCreated, meaning.CollectionRenamed, meaning.IndexDropped, meaning.CollectionDropped, meaning.DatabaseDropped}
 	if !slices.Equal(kinds, want) {
 		t.Errorf("told %v, want %v", kinds, want)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/indexplan"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
 // DropCollection drops a collection or view and returns what it was. Its data goes later, in the background.
@@ -69,6 +70,9 @@ func (s *Store) tryDropDatabase(ctx context.Context, db string) (dropped []*cata
 		}
 		for _, coll := range all {
 			c.drop(coll)
+		}
+		if len(all) > 0 {
+			c.ddl.Events = append(c.ddl.Events, meaning.Event{Kind: meaning.DatabaseDropped, NS: namespace.NS{DB: db}})
 		}
 		dropped, done = all, true
 		return nil

@@ -50,6 +50,9 @@ func (s *Store) load(ctx context.Context) ([]garbage.Item, error) {
 	}
 	empty := &version{catalog: catalog.New()}
 	s.current.Store(empty.next(c, false, func(d *index.Definition) *multikey.Index { return bits[d.ID].InMemory(d) }))
+	if err := s.readLog(snapshot, s.current.Load()); err != nil {
+		return nil, err
+	}
 	if err := s.readMarked(snapshot); err != nil {
 		return nil, err
 	}

@@ -132,6 +132,11 @@ func newReplay(t *testing.T, seed uint64) *replay {
 		r.must(f.engine.Apply(context.Background(), c, kv.Buffered))
 	}
 	f.open()
+	if seed%2 == 0 { // without it there are sweeps
+		r.options.Oplog = func() int64 { return 1 }
+		r.reopen()
+		r.must(r.CreateOplog(context.Background(), 1<<30))
+	}
 	t.Cleanup(func() {
 		for _, sent := range r.stream.take() {
 			if sent.pairs != nil {
@@ -535,6 +540,9 @@ func (r *replay) compare(when string) {
 	number, at := r.engine.Last()
 	if n, a := r.follower.engine.Last(); n != number || a != at {
 		r.t.Fatalf("%s: the last commit is %d at %d, and %d at %d there", when, number, at, n, a)
+	}
+	if own, there := r.LastLogged(), r.follower.LastLogged(); own != there {
+		r.t.Fatalf("%s: the oplog ends at %d, and at %d there", when, own, there)
 	}
 	differ(r.t, when+": in memory", r.memoryOf(r.fixture), r.memoryOf(r.follower.fixture))
 	ahead, follows := &r.Store.ddl, &r.follower.Store.ddl

@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
 )
 
@@ -45,6 +46,8 @@ type Options struct {
 	// OnCommit, unless nil, is told of each Commit, one at a time and in their order, when it can be seen; nobody else commits
 	// meanwhile, so it must not wait, nor write to the store. See kv.Observer.
 	OnCommit func(*kv.Commit)
+	// Oplog, unless nil, has all that is written told in the oplog once there is one (CreateOplog), in the term that it says.
+	Oplog func() (term int64)
 	// Follows says that the store gets its Commits by Apply: it writes nothing of its own accord when it is opened.
 	Follows bool
 	Logger  *slog.Logger
@@ -75,6 +78,7 @@ type Store struct {
 	// seen is the latest time that the store knew when it was opened, 0 when it knew none.
 	seen        int64
 	expiryClock *expiryclock.Clock
+	logClock    oplog.Clock
 
 	// A test makes these small.
 	buildMemoryBytes int

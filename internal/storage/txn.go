@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
 )
 
@@ -21,7 +22,8 @@ type Txn struct {
 	writers []*Writer
 	locks   []held
 	meaning meaning.Meaning
-	swept   uint64 // how many sweeps there had been when it began
+	log     oplog.Log // of what it does, where somebody is told
+	swept   uint64    // how many sweeps there had been when it began
 	ended   bool
 }
 
@@ -159,6 +161,7 @@ func (t *Txn) mean() {
 		w.noteMultikey()
 		t.meaning.Add(&w.change)
 	}
+	t.store.stamp(t.kv, &t.meaning, &t.log, t.view.version, oplog.Circumstances{Wall: t.view.now, Statement: -1})
 	t.kv.Mean(&t.meaning)
 }
 
@@ -187,6 +190,8 @@ func (v *version) writable(ns namespace.NS) (*collection, error) {
 		return nil, mongoerr.New(mongoerr.NamespaceNotFound, "ns not found: %s", ns)
 	case entry.IsView():
 		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+	case entry.IsOplog():
+		return nil, mongoerr.New(mongoerr.InvalidNamespace, "cannot write to '%s'", ns)
 	}
 	return v.collections[entry.ID], nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -29,6 +30,7 @@ const (
 type Writer struct {
 	*Reader
 	txn     *Txn
+	log     *oplog.Log      // or nil
 	ctx     context.Context // of the operation; nil where nobody can end it
 	claimed ownership.Stripes
 	// What the transaction adds to the collection's counters, written once before the commit.
@@ -62,7 +64,7 @@ type writtenTable struct {
 func (t *writtenTable) building() bool { return t.side != 0 }
 
 func newWriter(t *Txn, c *collection) *Writer {
-	w := &Writer{Reader: t.view.read(c), txn: t, change: meaning.NewChange(c.ID), lowest: expiryorder.NoFloors()}
+	w := &Writer{Reader: t.view.read(c), txn: t, log: t.logOf(c), change: meaning.NewChange(c.ID), lowest: expiryorder.NoFloors()}
 	w.change.Listed = true
 	w.tables = make([]writtenTable, len(c.indexes))
 	for i, ix := range c.indexes {
@@ -109,6 +111,9 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	w.note(meaning.DocumentChange{Op: meaning.DocumentInserted, ID: id, Bytes: int64(len(doc))})
 	w.change.Inserted = true
 	w.noteDeadline(rec)
+	if w.log != nil {
+		w.log.Insert(w.c.NS, w.c.UUID, doc)
+	}
 	return id, w.trimCapped()
 }
 
@@ -158,6 +163,11 @@ func checkRecordID(id RecordID, of bson.Value) error {
 // Update puts doc in the place of old, which must have been read through this Writer or its transaction's View. changed
 // is false, and nothing is written, when the bytes are the same. id is the record's id from now on.
 func (w *Writer) Update(old Record, doc bson.Doc) (id RecordID, changed bool, err error) {
+	return w.UpdateAs(oplog.Delta, old, doc)
+}
+
+// UpdateAs is Update; form is how the oplog tells of it.
+func (w *Writer) UpdateAs(form oplog.Form, old Record, doc bson.Doc) (id RecordID, changed bool, err error) {
 	if bytes.Equal(old.Doc, doc) {
 		return old.ID, false, nil
 	}
@@ -185,6 +195,9 @@ func (w *Writer) Update(old Record, doc bson.Doc) (id RecordID, changed bool, er
 	rec := Record{ID: id, Modified: w.view.now, Doc: doc}
 	w.write(meaning.DocumentUpdated, old, rec)
 	w.noteDeadline(rec)
+	if w.log != nil {
+		w.log.Update(w.c.NS, w.c.UUID, old.Doc, doc, form)
+	}
 	return rec.ID, true, nil
 }
 
@@ -228,6 +241,9 @@ func (w *Writer) remove(op meaning.DocumentOp, rec Record) error {
 	w.documents--
 	w.bytes -= int64(len(rec.Doc))
 	w.note(meaning.DocumentChange{Op: op, ID: rec.ID, WasBytes: int64(len(rec.Doc))})
+	if w.log != nil {
+		w.logRemoval(op, rec)
+	}
 	return nil
 }
 

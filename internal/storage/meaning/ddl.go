@@ -55,6 +55,8 @@ const (
 	IndexDropped
 	// IndexModified: its TTL, whether it hides, or whether it is hidden.
 	IndexModified
+	// DatabaseDropped: with all that was in it, of which there are events too.
+	DatabaseDropped
 )
 
 // Event is one change of the catalogue. Open cursors on what was dropped have to end.

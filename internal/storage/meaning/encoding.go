@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
 // The binary form of a Meaning is a BSON document, so that more can be added. What the Commit's keys say already is not in it:
@@ -23,6 +24,7 @@ import (
 //	           inserted, movedForward, movedBack, trimmed, earliest}]
 //	ddl:     {steps: [{put} or {drop}], events: [{kind, collection, uuid, db, coll, toDB, toColl, index}], nextCollection, nextIndex}
 //	hold
+//	timestamp
 
 // ErrBroken is what Decode says of bytes that no writer has written.
 var ErrBroken = errors.New("storage: the meaning of a commit is broken")
@@ -44,6 +46,9 @@ func (m *Meaning) AppendBinary(dst []byte) ([]byte, error) {
 	}
 	if m.Hold != nil {
 		b.Int64("hold", *m.Hold)
+	}
+	if m.Timestamp != 0 {
+		b.Int64("timestamp", int64(m.Timestamp))
 	}
 	return append(dst, b.Doc()...), nil
 }
@@ -232,6 +237,7 @@ func (r *reader) meaning(d bson.Doc) *Meaning {
 		at := v.Int64()
 		m.Hold = &at
 	}
+	m.Timestamp = oplog.Timestamp(r.int(d, "timestamp", 0))
 	return m
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
 // Meaning is what a Commit means, beside the keys that it writes: all that the store, and whoever follows it, has to learn from
@@ -21,6 +22,12 @@ type Meaning struct {
 	DDL *DDL
 	// Hold is where the clock of expiry stands still from this Commit on, expiryclock.NotHeld where it goes on; nil: as before.
 	Hold *int64
+	// Timestamp is that of the last entry that the Commit has in the oplog, once it is ordered; 0 where there is none.
+	Timestamp oplog.Timestamp
+	// Entries are those that have no timestamps yet, in the order of Commit.Stamped, and Term the one that they are of. They are not
+	// encoded: who follows gets entries that are complete.
+	Entries []oplog.Entry
+	Term    int64
 
 	room [1]*Change
 }

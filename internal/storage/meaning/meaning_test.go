@@ -42,7 +42,7 @@ func TestRoundTrip(t *testing.T) {
 	changed.Sweeps = []meaning.SweptSpan{{Span: layout.OnDefault, Date: -4, All: expiryorder.Amount{Documents: 3, Bytes: 90}}}
 	changed.Inserted, changed.Moved[meaning.Back], changed.Trimmed, changed.Earliest = true, true, layout.SequenceID(1), 77
 	held := int64(-1)
-	m := &meaning.Meaning{Changes: []*meaning.Change{&changed}, Hold: &held, DDL: &meaning.DDL{
+	m := &meaning.Meaning{Changes: []*meaning.Change{&changed}, Hold: &held, Timestamp: 1 << 40, DDL: &meaning.DDL{
 		Steps:          []meaning.CatalogStep{{Put: coll}, {Drop: 3}},
 		Events:         []meaning.Event{{Kind: meaning.IndexCreated, Collection: 7, UUID: coll.UUID, NS: coll.NS, To: namespace.NS{DB: "e", Coll: "f"}, Index: d}},
 		NextCollection: 8, NextIndex: 10}}

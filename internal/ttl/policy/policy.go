@@ -98,6 +98,23 @@ func (r *Rule) Field() string {
 	return "_id"
 }
 
+// Basis is what of the document makes it expire by r, in a word: its date ("index", "clustered", "timeseries"), its last modification
+// ("_ts"), or how long it says itself that it lives from then on ("ttl").
+func (r *Rule) Basis(doc bson.Doc) string {
+	switch r.Kind {
+	case Modified:
+		if o, _ := Override(doc); o == Valid {
+			return OverrideField
+		}
+		return "_ts"
+	case Clustered:
+		return "clustered"
+	case Series:
+		return "timeseries"
+	}
+	return "index"
+}
+
 // Deadline is when doc, modified last at the millisecond modified, expires by r; when that is Never, why.
 func (r *Rule) Deadline(doc bson.Doc, modified int64) (deadline int64, why Reason) {
 	switch r.Kind {

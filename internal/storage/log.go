@@ -1,0 +1,132 @@
+package storage
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
+)
+
+// The oplog is a collection whose records are written with the commits that they tell of: what transactions do is collected
+// while they do it (Txn.log), made entries before the commit, and given timestamps when it is ordered. The record ids are
+// the timestamps, so entries lie in the order of commits, and nobody sees one before those that come before it.
+
+// CreateOplog makes the collection of the oplog, of so many bytes, unless it is there. From then on all that is written is told in it
+// (Options.Oplog).
+func (s *Store) CreateOplog(ctx context.Context, bytes int64) error {
+	options := bson.Build().Bool("capped", true).Int64("size", bytes).Bool("autoIndexId", false).Doc()
+	_, err := s.CreateCollection(ctx, catalog.OplogNS, options)
+	if mongoerr.Is(err, mongoerr.NamespaceExists) {
+		return nil
+	}
+	return err
+}
+
+// oplog is the collection of the oplog, nil where what is written is not told.
+func (s *Store) oplog(v *version) *collection {
+	if s.options.Oplog == nil {
+		return nil
+	}
+	return v.oplog
+}
+
+// logs says whether what happens in a collection is told. What is in local is this server's own, and so are its profiles.
+func (s *Store) logs(c *collection, v *version) bool {
+	return s.oplog(v) != nil && c.NS.DB != catalog.LocalDB && c.NS.Coll != catalog.ProfileCollection
+}
+
+// logOf is where a transaction tells what it does to a collection; nil where nobody is told.
+func (t *Txn) logOf(c *collection) *oplog.Log {
+	if !t.store.logs(c, t.view.version) {
+		return nil
+	}
+	return &t.log
+}
+
+// logRemoval tells of a document that is deleted, and by what where its time was over.
+func (w *Writer) logRemoval(op meaning.DocumentOp, rec Record) {
+	if op == meaning.DocumentExpired {
+		if deadline, rule := w.c.rules.Deadline(rec.Doc, rec.Modified); rule != nil {
+			b := bson.Build()
+			if rule.Index != nil {
+				b.String("index", rule.Index.Name)
+			}
+			b.String("field", rule.Field()).Date("deadline", deadline).String("rule", rule.Basis(rec.Doc))
+			w.log.Expire(w.c.NS, w.c.UUID, rec.Doc, b.Doc())
+			return
+		}
+	}
+	w.log.Delete(w.c.NS, w.c.UUID, rec.Doc)
+}
+
+// Note has the transaction tell of something that happens to no document. The oplog must be there.
+func (t *Txn) Note(o bson.Doc) { t.log.Note(o) }
+
+// stamp adds the entries of what log has collected to a commit.
+func (s *Store) stamp(t kv.Txn, m *meaning.Meaning, log *oplog.Log, v *version, c oplog.Circumstances) {
+	to := s.oplog(v)
+	if to == nil || log.Len() == 0 {
+		return
+	}
+	c.Term = s.options.Oplog()
+	m.Term, m.Entries = c.Term, log.Entries(c)
+	bytes := int64(0)
+	for _, e := range m.Entries {
+		t.Stamp(kv.Op{Key: layout.RecordKey(nil, to.ID, layout.SequenceID(0)), Value: layout.AppendRecord(nil, c.Wall, e.Doc)})
+		bytes += int64(len(e.Doc))
+	}
+	t.Add(layout.CounterKey(nil, layout.OfCollection, to.ID, layout.CountDocuments), int64(len(m.Entries)))
+	t.Add(layout.CounterKey(nil, layout.OfCollection, to.ID, layout.CountBytes), bytes)
+	change := meaning.NewChange(to.ID)
+	change.Inserted, change.Listed = true, true
+	m.Add(&change)
+}
+
+// fill gives the entries of a commit that was made here their timestamps.
+func (s *Store) fill(c *kv.Commit, m *meaning.Meaning) {
+	if len(m.Entries) == 0 {
+		return
+	}
+	first := s.logClock.Take(c.Time, len(m.Entries))
+	previous := oplog.Timestamp(0)
+	for i := range m.Entries {
+		own, op := first+oplog.Timestamp(i), c.Stamped[i]
+		binary.BigEndian.PutUint64(op.Key[len(op.Key)-layout.SequenceLength:], uint64(own))
+		m.Entries[i].Fill(op.Value, layout.HeaderLength, own, previous, m.Term)
+		previous = own
+	}
+	m.Timestamp, m.Entries = previous, nil
+}
+
+// LastLogged is the timestamp of the youngest entry of the oplog that can be read; 0 where there is none.
+func (s *Store) LastLogged() oplog.Timestamp { return s.logClock.Visible() }
+
+// readLog has timestamps go on behind the youngest entry.
+func (s *Store) readLog(r kv.Reader, v *version) (err error) {
+	if v.oplog == nil {
+		return nil
+	}
+	it, err := r.NewIter(kv.IterOptions{Lower: layout.RecordKey(nil, v.oplog.ID, nil), Upper: layout.RecordKey(nil, v.oplog.ID+1, nil)})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	if !it.Last() {
+		return it.Err()
+	}
+	id := it.Key()[layout.TableLength:]
+	if len(id) != layout.SequenceLength {
+		return fmt.Errorf("an entry of the oplog has the id %x", id)
+	}
+	s.logClock.Follow(oplog.Timestamp(binary.BigEndian.Uint64(id)))
+	s.logClock.Show(oplog.Timestamp(binary.BigEndian.Uint64(id)))
+	return nil
+}

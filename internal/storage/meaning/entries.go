@@ -1,0 +1,107 @@
+package meaning
+
+import (
+	"bytes"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
+)
+
+// Log tells the oplog of the change, whose catalogue was old, in the commands that make it. What is in local is not told.
+func (d *DDL) Log(l *oplog.Log, old *catalog.Catalog) {
+	for i, e := range d.Events {
+		if e.NS.DB == catalog.LocalDB || e.Kind == CollectionDropped && d.isTarget(i) {
+			continue
+		}
+		o, o2 := d.command(i, old)
+		uuid := &e.UUID
+		if e.Kind == DatabaseDropped || e.isOfView(d, old) {
+			uuid = nil
+		}
+		l.Command(e.NS.DB, uuid, o, o2)
+	}
+}
+
+// isTarget says whether the collection that event i drops is in the way of one that is renamed next, whose entry tells of it.
+func (d *DDL) isTarget(i int) bool {
+	return i+1 < len(d.Events) && d.Events[i+1].Kind == CollectionRenamed && d.Events[i+1].To == d.Events[i].NS
+}
+
+// put is the collection with the number as the change leaves it, nil where it does not change its definition.
+func (d *DDL) put(id uint32) *catalog.Collection {
+	for _, step := range d.Steps {
+		if step.Put != nil && step.Put.ID == id {
+			return step.Put
+		}
+	}
+	return nil
+}
+
+func (e *Event) isOfView(d *DDL, old *catalog.Catalog) bool {
+	coll := d.put(e.Collection)
+	if coll == nil {
+		coll = old.ByID(e.Collection)
+	}
+	return coll != nil && coll.IsView()
+}
+
+// command is event i as a command, and what belongs beside it.
+func (d *DDL) command(i int, old *catalog.Catalog) (o, o2 bson.Doc) {
+	e, b := &d.Events[i], bson.Build()
+	switch e.Kind {
+	case CollectionCreated:
+		b.String("create", e.NS.Coll)
+		if coll := d.put(e.Collection); coll != nil {
+			b.Fields(coll.Options.Doc)
+			if id := coll.IDIndex(); id != nil {
+				b.Document("idIndex", id.Listed())
+			}
+		}
+	case CollectionDropped:
+		b.String("drop", e.NS.Coll)
+	case DatabaseDropped:
+		b.Int32("dropDatabase", 1)
+	case CollectionRenamed:
+		b.String("renameCollection", e.NS.String()).String("to", e.To.String()).Bool("stayTemp", false)
+		if i > 0 && d.isTarget(i-1) {
+			b.Binary("dropTarget", 4, d.Events[i-1].UUID[:])
+		}
+	case CollectionModified:
+		b.String("collMod", e.NS.Coll)
+		next, was := d.put(e.Collection), old.ByID(e.Collection)
+		if next != nil && was != nil {
+			o2 = bson.Build().Document("collectionOptions_old", was.Options.Doc).Doc()
+			appendChanged(b, was.Options.Doc, next.Options.Doc)
+		}
+	case IndexCreated:
+		b.String("createIndexes", e.NS.Coll).Fields(e.Index.Listed())
+	case IndexDropped:
+		b.String("dropIndexes", e.NS.Coll).String("index", e.Index.Name)
+		o2 = e.Index.Listed()
+	case IndexModified:
+		b.String("collMod", e.NS.Coll).Object("index").String("name", e.Index.Name)
+		var before *index.Definition
+		if was := old.ByID(e.Collection); was != nil {
+			before = was.Index(e.Index.Name)
+		}
+		if before != nil {
+			appendChanged(b, before.Listed(), e.Index.Listed())
+			was := bson.Build().Object("indexOptions_old")
+			appendChanged(was, e.Index.Listed(), before.Listed())
+			o2 = was.End().Doc()
+		}
+		b.End()
+	}
+	return b.Doc(), o2
+}
+
+// appendChanged appends the fields of next that are others in old, or not there.
+func appendChanged(b *bson.Builder, old, next bson.Doc) {
+	for it := next.Iter(); it.Next(); {
+		if was := old.Lookup(it.Key()); was.Type != it.Value().Type || !bytes.Equal(was.Data, it.Value().Data) {
+			b.Value(it.Key(), it.Value())
+		}
+	}
+}

@@ -1,0 +1,324 @@
+package oplog
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/testseed"
+)
+
+// TestDelta: what an update is written as.
+func TestDelta(t *testing.T) {
+	for _, c := range []struct{ old, doc, want string }{
+		{"{_id: 1, a: 1}", "{_id: 1, a: 2}", "{u: {a: 2}}"},
+		{"{_id: 1, a: 1}", "{_id: 1, a: 1.0}", "{u: {a: 1.0}}"},
+		{"{_id: 1, a: 1, b: 2}", "{_id: 1, b: 2}", "{d: {a: false}}"},
+		{"{_id: 1}", "{_id: 1, b: 2, c: {}}", "{i: {b: 2, c: {}}}"},
+		{"{_id: 1, a: 1, b: 2}", "{_id: 1, b: 2, a: 1}", "{i: {a: 1}}"},
+		{"{_id: 1, a: 1, b: 1, c: 1}", "{_id: 1, b: 2, d: 1}", "{d: {a: false, c: false}, u: {b: 2}, i: {d: 1}}"},
+		{"{_id: 1, a: {b: 1, c: 'a long string', d: 1}}", "{_id: 1, a: {b: 1, c: 'a long string', d: 2}}", "{sa: {u: {d: 2}}}"},
+		{"{_id: 1, a: {d: 1}}", "{_id: 1, a: {d: 2}}", "{u: {a: {d: 2}}}"},
+		{"{_id: 1, a: [1, 2, 3, 4, 5]}", "{_id: 1, a: [1, 9, 3, 4, 5]}", "{sa: {a: true, u1: 9}}"},
+		{"{_id: 1, a: [1, 2, 3, 4, 5]}", "{_id: 1, a: [1, 2, 3, 4]}", "{sa: {a: true, l: 4}}"},
+		{"{_id: 1, a: [1, 2, 3, 4, 5]}", "{_id: 1, a: [1, 2, 3, 4, 5, 6]}", "{sa: {a: true, u5: 6}}"},
+		{"{_id: 1, a: [{b: 1, c: 'a long string'}, 5]}", "{_id: 1, a: [{b: 2, c: 'a long string'}, 5]}", "{sa: {a: true, s0: {u: {b: 2}}}}"},
+		{"{_id: 1, a: [1]}", "{_id: 1, a: {b: 1}}", "{u: {a: {b: 1}}}"},
+	} {
+		b := bson.Build()
+		appendDiff(b, bson.MustDoc(c.old), bson.MustDoc(c.doc))
+		if got := b.Doc().String(); got != bson.MustDoc(c.want).String() {
+			t.Errorf("%s to %s:\n got %s\nwant %s", c.old, c.doc, got, c.want)
+		}
+	}
+}
+
+// apply makes the new document out of the old one and a delta, as a secondary of MongoDB does.
+func apply(old, delta bson.Doc) bson.Doc {
+	gone, sections := map[string]bool{}, map[string]bson.Doc{}
+	updates := map[string]bson.Value{}
+	var added []string
+	for it := delta.Iter(); it.Next(); {
+		switch key := strings.Clone(it.Key()); key {
+		case "d":
+			for f := it.Value().Doc().Iter(); f.Next(); {
+				gone[f.Key()] = true
+			}
+		case "u", "i":
+			for f := it.Value().Doc().Iter(); f.Next(); {
+				updates[f.Key()] = f.Value()
+				if key == "i" {
+					gone[f.Key()] = true
+					added = append(added, f.Key())
+				}
+			}
+		default:
+			sections[key[1:]] = it.Value().Doc()
+		}
+	}
+	b := bson.Build()
+	for it := old.Iter(); it.Next(); {
+		key, v := it.Key(), it.Value()
+		switch {
+		case gone[key]:
+			continue
+		case sections[key] != nil:
+			v = applyWithin(v, sections[key])
+		case !updates[key].IsMissing():
+			v = updates[key]
+		}
+		b.Value(key, v)
+	}
+	for _, key := range added {
+		b.Value(key, updates[key])
+	}
+	return b.Doc()
+}
+
+func applyWithin(old bson.Value, delta bson.Doc) bson.Value {
+	if old.Type == bson.TypeObject {
+		return apply(old.Doc(), delta).Value()
+	}
+	var values []bson.Value
+	for it := old.Doc().Iter(); it.Next(); {
+		values = append(values, it.Value())
+	}
+	for it := delta.Iter(); it.Next(); {
+		switch key := it.Key(); key {
+		case "a":
+		case "l":
+			values = values[:it.Value().Int32()]
+		default:
+			i, _ := strconv.Atoi(key[1:])
+			for len(values) <= i {
+				values = append(values, bson.Missing)
+			}
+			if key[0] == 'u' {
+				values[i] = it.Value()
+			} else {
+				values[i] = applyWithin(values[i], it.Value().Doc())
+			}
+		}
+	}
+	b := bson.Build().Array("")
+	for i, v := range values {
+		b.Value(bson.IndexKey(i), v)
+	}
+	return b.End().Doc().Lookup("")
+}
+
+func randomValue(rng *rand.Rand, depth int) bson.Value {
+	switch n := rng.IntN(8); {
+	case n < 2 && depth < 4:
+		return randomDoc(rng, depth+1).Value()
+	case n < 4 && depth < 4:
+		b := bson.Build().Array("")
+		for i := range rng.IntN(6) {
+			b.Value(bson.IndexKey(i), randomValue(rng, depth+1))
+		}
+		return b.End().Doc().Lookup("")
+	case n < 6:
+		return bson.Int32(rng.Int32N(3))
+	}
+	return bson.String(strings.Repeat("x", rng.IntN(30)))
+}
+
+func randomDoc(rng *rand.Rand, depth int) bson.Doc {
+	names := []string{"a", "b", "c", "d", "e"}
+	rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	b := bson.Build()
+	for _, name := range names[:rng.IntN(len(names)+1)] {
+		b.Value(name, randomValue(rng, depth))
+	}
+	return b.Doc()
+}
+
+// mutate is doc with some of its values changed, so that deltas reach into it.
+func mutate(rng *rand.Rand, doc bson.Doc, depth int) bson.Doc {
+	b := bson.Build()
+	for it := doc.Iter(); it.Next(); {
+		switch v := it.Value(); {
+		case rng.IntN(8) == 0:
+		case v.Type == bson.TypeObject && rng.IntN(2) == 0:
+			b.Document(it.Key(), mutate(rng, v.Doc(), depth+1))
+		case rng.IntN(5) == 0:
+			b.Value(it.Key(), randomValue(rng, depth+1))
+		default:
+			b.Value(it.Key(), v)
+		}
+	}
+	if doc := b.Doc(); rng.IntN(4) > 0 || !doc.Lookup("z").IsMissing() {
+		return doc
+	}
+	return b.Reopen().Int32("z", 1).Doc()
+}
+
+// TestDeltaMakesTheDocument: whatever is changed, the delta makes the new document out of the old one.
+func TestDeltaMakesTheDocument(t *testing.T) {
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 0))
+	for range 20_000 {
+		old := randomDoc(rng, 0)
+		doc := mutate(rng, old, 0)
+		if rng.IntN(4) == 0 {
+			doc = randomDoc(rng, 0)
+		}
+		b := bson.Build()
+		appendDiff(b, old, doc)
+		delta := b.Doc()
+		if got := apply(old, delta); string(got) != string(doc) {
+			t.Fatalf("%s\nto  %s\nby  %s\nis  %s", old, doc, delta, got)
+		}
+	}
+}
+
+// TestDeepDelta: documents within documents are looked into so far, at a cost that does not explode.
+func TestDeepDelta(t *testing.T) {
+	nest := func(inner bson.Doc) bson.Doc {
+		for range 150 {
+			inner = bson.Build().Document("a", inner).String("b", "a string that is longer than a delta").Doc()
+		}
+		return inner
+	}
+	b := bson.Build()
+	appendDiff(b, nest(bson.MustDoc("{x: 1}")), nest(bson.MustDoc("{x: 2}")))
+	depth := 0
+	for d := b.Doc(); !d.Lookup("sa").IsMissing(); d = d.Lookup("sa").Doc() {
+		depth++
+	}
+	if depth != maxDiffDepth {
+		t.Errorf("the delta reaches %d deep, want %d", depth, maxDiffDepth)
+	}
+}
+
+var testUUID = [16]byte{1, 2, 3}
+
+// lines are entries with timestamps 100, 101 and so on, in words.
+func lines(l *Log, c Circumstances) string {
+	var out []string
+	previous := Timestamp(0)
+	for i, e := range l.Entries(c) {
+		own := NewTimestamp(5, uint32(i+1))
+		stored := append([]byte("head"), e.Doc...)
+		e.Fill(stored, len("head"), own, previous, c.Term)
+		previous = own
+		text := bson.Doc(stored[len("head"):]).String()
+		if len(text) > 700 {
+			text = fmt.Sprint(len(text)/1000, " kB: ", text[:60], " ... ", text[len(text)-180:])
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, "\n")
+}
+
+func same(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+}
+
+// TestEntries: the shapes of entries, fields in MongoDB's order.
+func TestEntries(t *testing.T) {
+	ns := namespace.NS{DB: "d", Coll: "c"}
+	plain := Circumstances{Term: 3, Wall: 5000, Statement: -1}
+	insert := func(l *Log) { l.Insert(ns, testUUID, bson.MustDoc("{_id: 1, a: 1}")) }
+	var l Log
+	if l.Entries(plain) != nil {
+		t.Error("nothing has entries")
+	}
+	const ui = `UUID("01020300-0000-0000-0000-000000000000")`
+	const tail = `ts: Timestamp(5, 1), t: 3, v: 2, wall: new Date(5000)`
+	one := func(want string, add func(l *Log)) {
+		t.Helper()
+		var l Log
+		add(&l)
+		same(t, lines(&l, plain), want)
+	}
+	one(`{ op: "i", ns: "d.c", ui: `+ui+`, o: { _id: 1, a: 1 }, o2: { _id: 1 }, `+tail+` }`, insert)
+	one(`{ op: "u", ns: "d.c", ui: `+ui+`, o: { $v: 2, diff: { u: { a: 2 } } }, o2: { _id: 1 }, `+tail+` }`, func(l *Log) {
+		l.Update(ns, testUUID, bson.MustDoc("{_id: 1, a: 1}"), bson.MustDoc("{_id: 1, a: 2}"), Delta)
+	})
+	for _, form := range []Form{Shorter, Whole} {
+		one(`{ op: "u", ns: "d.c", ui: `+ui+`, o: { _id: 1, b: 2 }, o2: { _id: 1 }, `+tail+` }`, func(l *Log) {
+			l.Update(ns, testUUID, bson.MustDoc("{_id: 1, a: 1}"), bson.MustDoc("{_id: 1, b: 2}"), form)
+		})
+	}
+	one(`{ op: "d", ns: "d.c", ui: `+ui+`, o: { _id: 1 }, `+tail+` }`, func(l *Log) { l.Delete(ns, testUUID, bson.MustDoc("{_id: 1, a: 1}")) })
+	one(`{ op: "c", ns: "d.$cmd", ui: `+ui+`, o: { drop: "c" }, o2: { numRecords: 5 }, `+tail+` }`, func(l *Log) {
+		l.Command("d", &testUUID, bson.MustDoc("{drop: 'c'}"), bson.MustDoc("{numRecords: 5}"))
+	})
+	one(`{ op: "n", ns: "", o: { msg: "new primary" }, `+tail+` }`, func(l *Log) { l.Note(bson.MustDoc("{msg: 'new primary'}")) })
+
+	insert(&l)
+	l.Delete(ns, testUUID, bson.MustDoc("{_id: 1}"))
+	const both = `o: { applyOps: [ { op: "i", ns: "d.c", ui: ` + ui + `, o: { _id: 1, a: 1 }, o2: { _id: 1 } }, { op: "d", ns: "d.c", ui: ` + ui + `, o: { _id: 1 } } ] }`
+	same(t, lines(&l, plain), `{ op: "c", ns: "admin.$cmd", `+both+`, `+tail+` }`)
+	txn := plain
+	txn.Session, txn.TxnNumber, txn.Transaction = bson.MustDoc("{id: 1}"), 7, true
+	same(t, lines(&l, txn), `{ lsid: { id: 1 }, txnNumber: 7, op: "c", ns: "admin.$cmd", `+both+`, `+tail+`, prevOpTime: { ts: Timestamp(0, 0), t: -1 } }`)
+	l.Clear()
+	insert(&l)
+	retried := txn
+	retried.Transaction, retried.Statement = false, 2
+	same(t, lines(&l, retried), `{ lsid: { id: 1 }, txnNumber: 7, op: "i", ns: "d.c", ui: `+ui+`, o: { _id: 1, a: 1 }, o2: { _id: 1 }, stmtId: 2, `+tail+`, prevOpTime: { ts: Timestamp(0, 0), t: -1 } }`)
+}
+
+// TestLargeTransaction: what is too much for one entry is a chain of them, each of which names the one before.
+func TestLargeTransaction(t *testing.T) {
+	var l Log
+	for i := range 5 {
+		l.Insert(namespace.NS{DB: "d", Coll: "c"}, testUUID, bson.Build().Int32("_id", int32(i)).String("s", strings.Repeat("x", 6<<20)).Doc())
+	}
+	txn := Circumstances{Term: 3, Session: bson.MustDoc("{id: 1}"), Transaction: true, Statement: -1}
+	entries := l.Entries(txn)
+	var counts []int
+	for _, e := range entries {
+		counts = append(counts, e.Doc.Lookup("o").Doc().Lookup("applyOps").Doc().Count())
+	}
+	if !slices.Equal(counts, []int{2, 2, 1}) {
+		t.Fatal(counts)
+	}
+	got := strings.Split(lines(&l, txn), "\n")
+	for i, want := range []string{
+		"partialTxn: true }, ts: Timestamp(5, 1), t: 3, v: 2, wall: new Date(0), prevOpTime: { ts: Timestamp(0, 0), t: -1 } }",
+		"partialTxn: true }, ts: Timestamp(5, 2), t: 3, v: 2, wall: new Date(0), prevOpTime: { ts: Timestamp(5, 1), t: 3 } }",
+		"count: 5 }, ts: Timestamp(5, 3), t: 3, v: 2, wall: new Date(0), prevOpTime: { ts: Timestamp(5, 2), t: 3 } }",
+	} {
+		if !strings.HasSuffix(got[i], want) {
+			t.Errorf("entry %d: %s", i, got[i])
+		}
+	}
+}
+
+// TestClock: timestamps rise, whatever time does.
+func TestClock(t *testing.T) {
+	var c Clock
+	for _, step := range []struct {
+		millis int64
+		n      int
+		want   Timestamp
+	}{{5000, 1, NewTimestamp(5, 1)}, {5999, 3, NewTimestamp(5, 2)}, {6000, 1, NewTimestamp(6, 1)}, {4000, 1, NewTimestamp(6, 2)}, {6000, 1, NewTimestamp(6, 3)}} {
+		if got := c.Take(step.millis, step.n); got != step.want {
+			t.Errorf("at %d: %d.%d, want %d.%d", step.millis, got.Seconds(), got.Counter(), step.want.Seconds(), step.want.Counter())
+		}
+	}
+	c.Follow(NewTimestamp(9, 9))
+	c.Follow(NewTimestamp(8, 9))
+	if got := c.Take(9000, 1); got != NewTimestamp(9, 10) {
+		t.Errorf("behind 9.9: %d.%d", got.Seconds(), got.Counter())
+	}
+	c.Show(NewTimestamp(9, 10))
+	c.Show(NewTimestamp(9, 9))
+	if c.Visible() != NewTimestamp(9, 10) {
+		t.Error("what could be seen cannot be seen any more")
+	}
+	if b := binary.LittleEndian.AppendUint64(nil, uint64(NewTimestamp(1, 2))); binary.LittleEndian.Uint32(b) != 2 {
+		t.Error("a timestamp in BSON begins with its counter")
+	}
+}

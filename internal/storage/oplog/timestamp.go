@@ -1,0 +1,48 @@
+package oplog
+
+import "sync/atomic"
+
+// Timestamp is a time of MongoDB's logical clock: seconds since the epoch in the upper half, a counter within the second in the
+// lower. Of two entries the later has the higher.
+type Timestamp uint64
+
+// NewTimestamp is the one of a second and a counter.
+func NewTimestamp(seconds, counter uint32) Timestamp {
+	return Timestamp(seconds)<<32 | Timestamp(counter)
+}
+
+// Seconds is the upper half.
+func (t Timestamp) Seconds() uint32 { return uint32(t >> 32) }
+
+// Counter is the lower half.
+func (t Timestamp) Counter() uint32 { return uint32(t) }
+
+// Clock gives each entry a higher timestamp than all before.
+type Clock struct {
+	last    Timestamp // that was given out; whoever orders commits calls one at a time
+	visible atomic.Uint64
+}
+
+// Take is the first of n timestamps for entries that were made at millis, in milliseconds since the epoch. Where time stands
+// still or goes back the counter goes on.
+func (c *Clock) Take(millis int64, n int) (first Timestamp) {
+	first = c.last + 1
+	if now := NewTimestamp(uint32(millis/1000), 1); now > first {
+		first = now
+	}
+	c.last = first + Timestamp(n-1)
+	return first
+}
+
+// Follow takes note of a timestamp that was given out before, or elsewhere.
+func (c *Clock) Follow(t Timestamp) { c.last = max(c.last, t) }
+
+// Show has the entries up to t be seen.
+func (c *Clock) Show(t Timestamp) {
+	if uint64(t) > c.visible.Load() {
+		c.visible.Store(uint64(t))
+	}
+}
+
+// Visible is the timestamp of the youngest entry that can be read; 0 before the first.
+func (c *Clock) Visible() Timestamp { return Timestamp(c.visible.Load()) }

@@ -17,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/crashdisk"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -72,7 +73,7 @@ const (
 )
 
 func crash(t *testing.T, rng *rand.Rand) {
-	fs := vfs.NewCrashableMem()
+	fs := crashdisk.New()
 	engine := openCrashable(t, fs)
 	parser := indexParser()
 	s, err := Open(context.Background(), engine, Options{Clock: clock.NewFake(epoch), Indexes: parser})
@@ -118,7 +119,7 @@ func crash(t *testing.T, rng *rand.Rand) {
 
 func openCrashable(t *testing.T, fs vfs.FS) kv.Engine {
 	t.Helper()
-	engine, err := pebblekv.Open("ebb", pebblekv.Options{FS: fs, CacheBytes: 1 << 20, MemTableBytes: 256 << 10})
+	engine, err := pebblekv.Open("ebb", pebblekv.Options{FS: fs, CacheBytes: 1 << 20, MemTableBytes: 256 << 10, CommitKey: CommitKey()})
 	must(t, err)
 	return engine
 }
@@ -290,7 +291,7 @@ func nothingLeft(t *testing.T, s *Store) {
 			known = key[1] == layout.OfCollection && collections[numberIn(key[2:])] || key[1] == layout.OfIndex && indexes[numberIn(key[2:])]
 		case layout.MetaPrefix:
 			switch key[1] {
-			case layout.MetaFormat, layout.MetaNext:
+			case layout.MetaFormat, layout.MetaNext, layout.MetaCommit:
 				known = true
 			case layout.MetaCollection, layout.MetaSequence, layout.MetaTombstones:
 				known = collections[numberIn(key[2:])]
@@ -309,7 +310,7 @@ func numberIn(b []byte) uint32 { return binary.BigEndian.Uint32(b) }
 
 // TestCrashInBuild cuts the power in the middle of an index build, and cancels one there: nothing is left of either.
 func TestCrashInBuild(t *testing.T) {
-	fs := vfs.NewCrashableMem()
+	fs := crashdisk.New()
 	h := &hooked{Engine: openCrashable(t, fs)}
 	s, err := Open(context.Background(), h, Options{Clock: clock.NewFake(epoch), Indexes: indexParser()})
 	must(t, err)

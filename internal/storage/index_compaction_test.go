@@ -17,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/crashdisk"
 	"github.com/ebbdb/ebb/internal/storage/expiry"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/walk"
@@ -240,7 +241,7 @@ func TestIndexCompactionCrash(t *testing.T) {
 
 func rewritingCrash(t *testing.T, rng *rand.Rand) {
 	const n = 400
-	fs := vfs.NewCrashableMem()
+	fs := crashdisk.New()
 	f := &fixture{t: t, clock: clock.NewFake(epoch), parser: indexParser()}
 	f.options = Options{Clock: f.clock, Indexes: f.parser}
 	f.engine = openCrashable(t, fs)

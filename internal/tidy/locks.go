@@ -13,7 +13,7 @@ import (
 // that: it keeps such work apart, and nobody who only looks takes it.
 func heldLocks() map[string]string {
 	return map[string]string{
-		"committer.ingest":   "tables, which keeps apart who changes the list of tables as a whole; no reader takes it",
+		"Engine.takeOver":    "tables, which keeps apart who changes the list of tables as a whole; no reader takes it",
 		"Sweeper.CountOrder": "counting, so that a collection is counted by one at a time",
 		"Sweeper.countOrder": "counting, likewise",
 		"Collector.Wait":     "a sync.Cond gives the lock back while it waits",

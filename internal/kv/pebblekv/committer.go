@@ -32,6 +32,7 @@ type committer struct {
 	synced    atomic.Uint64 // the number of the youngest Commit that a sync has covered, that began after it
 	next      atomic.Uint64 // Pebble's sequence number behind all that was applied; moves under mu
 	tables    sync.Mutex    // held before mu, while tables are taken over or excised
+	tablesEnd sync.Cond     // of mu: told when mu.tables is false again
 	snapshots snapshotCache
 	rows      *rowcache.Cache
 	group     groupCommit
@@ -46,6 +47,7 @@ type committer struct {
 		watch    watch             // or nil
 		observer kv.Observer       // or nil
 		time     int64             // of it
+		tables   bool              // tables are being taken over, and nobody else commits
 		stuck    bool              // Pebble panicked in a write and may hold its locks for good
 	}
 }
@@ -67,6 +69,7 @@ func newCommitter(db *pebble.DB, disk vfs.FS, dir string, f *failure, open *open
 	c.group.clock, c.group.sync = clock.Wall(), c.syncLog
 	c.mu.claims = newClaims()
 	c.mu.counters = map[string]*int64{}
+	c.tablesEnd.L = &c.mu
 	return c
 }
 
@@ -108,6 +111,7 @@ func undetermined(err error) error {
 func (c *committer) admit(t *pending) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.awaitTables()
 	if t.batch != nil {
 		if err := c.failure.writable(); err != nil {
 			return err
@@ -122,9 +126,10 @@ func (c *committer) admit(t *pending) error {
 	}
 	sequence := c.sequence.Load() + 1
 	if t.batch != nil {
-		if err := c.order(t.Commit, t.ordered); err != nil {
+		if err := c.stamp(t.Commit, t.ordered); err != nil {
 			return err
 		}
+		c.announce(t.Commit)
 		c.mu.watch.sees(t)
 		for _, r := range t.Ranges() {
 			c.rows.ChangeRange(r, sequence)
@@ -160,8 +165,8 @@ func (c *committer) admit(t *pending) error {
 	return nil
 }
 
-// order gives a Commit its number and its time, unless it came with them. The caller holds mu.
-func (c *committer) order(t *kv.Commit, ordered bool) error {
+// stamp gives a Commit its number and its time, unless it came with them. The caller holds mu.
+func (c *committer) stamp(t *kv.Commit, ordered bool) error {
 	number, now := c.number.Load()+1, c.mu.time
 	switch {
 	case ordered && t.Number != number:
@@ -173,10 +178,14 @@ func (c *committer) order(t *kv.Commit, ordered bool) error {
 	}
 	t.Number, t.Time = number, max(now, c.mu.time)
 	c.mu.time = t.Time
+	return nil
+}
+
+// announce tells of a Commit that is about to be applied. The caller holds mu.
+func (c *committer) announce(t *kv.Commit) {
 	if c.mu.observer != nil {
 		c.mu.observer.Ordered(t)
 	}
-	return nil
 }
 
 // visible tells of a Commit that was applied. The caller holds mu.
@@ -299,34 +308,6 @@ func (c *committer) cacheCounter(key []byte, value int64) {
 		clear(c.mu.counters)
 	}
 	c.mu.counters[string(key)] = &value
-}
-
-// settled orders the Commit of tables that the store has taken over, so that whoever comes next does not share a view without
-// them, and moves next behind them. What was read or counted in a range before is forgotten. A crash before that leaves the tables
-// without their Commit: who waits for it finds no trace of it and does all of it again.
-func (c *committer) settled(t *kv.Commit, ordered bool, forget *kv.Range) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.failure.get(); err != nil {
-		return err
-	}
-	if err := c.order(t, ordered); err != nil {
-		return err
-	}
-	b := c.emptyRecord("")
-	c.setNumber(b, t)
-	if err := c.apply(b); err != nil {
-		return err
-	}
-	closeBatch(b)
-	sequence := c.sequence.Load() + 1
-	if forget != nil {
-		c.rows.ChangeRange(*forget, sequence)
-		c.dropCounters(*forget)
-	}
-	c.sequence.Store(sequence)
-	c.visible(t)
-	return nil
 }
 
 // sync makes durable what was applied before; many share one sync.

@@ -4,7 +4,8 @@
 //
 // All writes pass the committer, one at a time: it checks the claims, turns added counters into their new absolute
 // values, and applies one Pebble batch, which makes it visible. That happens under one mutex; waiting for the disk does
-// not, so that commits that arrive while a sync runs share the next one (groupCommit).
+// not, so that commits that arrive while a sync runs share the next one (groupCommit). Where the store takes over tables, the
+// Commit's number is in one of them, and others wait until that is done, without the mutex (takeOver).
 //
 // A transaction reads the committer's sequence before it takes its snapshot, and one that begins blind takes none before it
 // reads. A commit that lands between the two is in the snapshot and still counts as after it: a conflict too many, never one

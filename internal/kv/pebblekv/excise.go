@@ -257,23 +257,3 @@ func (c *committer) deleteNothing(key []byte) error {
 	closeBatch(b)
 	return nil
 }
-
-// ingest takes over tables. Pebble panics when it cannot write its log, as commits do then.
-func (c *committer) ingest(ctx context.Context, paths []string) (err error) {
-	c.tables.Lock()
-	defer c.tables.Unlock()
-	defer func() {
-		if r := recover(); r != nil {
-			c.stick()
-			c.failure.set(fmt.Errorf("take over tables: %v", r))
-			err = c.failure.get()
-		}
-	}()
-	return c.db.Ingest(ctx, paths)
-}
-
-func (c *committer) stick() {
-	c.mu.Lock()
-	c.mu.stuck = true
-	c.mu.Unlock()
-}

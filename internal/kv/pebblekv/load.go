@@ -58,14 +58,6 @@ func (e *Engine) load(ctx context.Context, next func() (key, value []byte, ok bo
 	if err := l.write(); err != nil {
 		return e.room.explain(err)
 	}
-	if err := e.failure.writable(); err != nil {
-		return err
-	}
-	if len(l.paths) > 0 {
-		if err := e.commits.ingest(ctx, l.paths); err != nil {
-			return fmt.Errorf("pebblekv: load: %w", err)
-		}
-	}
 	c := ordered
 	switch {
 	case ordered == nil && len(l.paths) == 0:
@@ -73,7 +65,7 @@ func (e *Engine) load(ctx context.Context, next func() (key, value []byte, ok bo
 	case ordered == nil:
 		c = &kv.Commit{Writes: &kv.WriteList{}, Table: e.tableOf(kv.Range{Start: l.first, End: after(l.last)}, false)}
 	}
-	if err := e.commits.settled(c, ordered != nil, nil); err != nil {
+	if err := e.takeOver(ctx, l.paths, c, ordered != nil, nil); err != nil {
 		return fmt.Errorf("pebblekv: load: %w", err)
 	}
 	e.commits.snapshots.forget()

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/crashdisk"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/testseed"
 )
@@ -31,7 +32,7 @@ func numbered(n int) func() (key, value []byte, ok bool, err error) {
 // not there, and nothing is left of it.
 func TestLoadCrash(t *testing.T) {
 	seed := testseed.Of(t)
-	disk := vfs.NewCrashableMem()
+	disk := crashdisk.New()
 	e := open(t, "db", pebblekv.Options{FS: disk, MemTableBytes: 64 << 10})
 	const loads = 60
 	var loaded, committed atomic.Int64
@@ -87,7 +88,7 @@ func checkLoads(t *testing.T, disk vfs.FS, before, most int) {
 // agree, and what was committed before, unsynced, is there if they are.
 func TestReplaceCrash(t *testing.T) {
 	seed := testseed.Of(t)
-	disk := vfs.NewCrashableMem()
+	disk := crashdisk.New()
 	e := open(t, "db", pebblekv.Options{FS: disk, MemTableBytes: 64 << 10})
 	const rounds = 40
 	var replaced atomic.Int64

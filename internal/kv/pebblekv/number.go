@@ -22,9 +22,14 @@ func (c *committer) setNumber(b *pebble.Batch, t *kv.Commit) {
 	}
 	op := b.SetDeferred(len(c.commitKey), numberLength)
 	copy(op.Key, c.commitKey)
-	binary.BigEndian.PutUint64(op.Value, t.Number)
-	binary.BigEndian.PutUint64(op.Value[8:], uint64(t.Time))
+	appendNumber(op.Value[:0], t)
 	must(op.Finish())
+}
+
+// appendNumber appends what is stored under the key.
+func appendNumber(dst []byte, t *kv.Commit) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, t.Number)
+	return binary.BigEndian.AppendUint64(dst, uint64(t.Time))
 }
 
 // readNumber is what the last Commit of a store has said; zeros where there was none.

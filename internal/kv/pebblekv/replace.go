@@ -86,8 +86,12 @@ func (r *replacement) commit(ctx context.Context, ordered *kv.Commit) error {
 	if err := e.commits.sync(); err != nil {
 		return err
 	}
-	if err := e.commits.replace(ctx, r, ordered); err != nil {
-		return err
+	t := ordered
+	if t == nil {
+		t = &kv.Commit{Writes: &kv.WriteList{}, Table: e.tableOf(r.span, true)}
+	}
+	if err := e.takeOver(ctx, r.paths, t, ordered != nil, &r.span); err != nil {
+		return fmt.Errorf("pebblekv: replace: %w", err)
 	}
 	e.commits.snapshots.forget()
 	e.reclaim.deleted(r.size, r.span)
@@ -98,34 +102,4 @@ func (r *replacement) Discard() {
 	_ = r.close() // the table goes away
 	r.engine.removeTables(r.paths)
 	r.paths = nil
-}
-
-// replace has the store take over the table of r. The disk syncs meanwhile, so mu is not held: the range is listed again when
-// it is done, because who has begun to read in between may have brought what was there before.
-func (c *committer) replace(ctx context.Context, r *replacement, ordered *kv.Commit) error {
-	if err := c.forgetRange(r.span); err != nil {
-		return err
-	}
-	if err := c.ingest(ctx, r.paths); err != nil {
-		return fmt.Errorf("pebblekv: replace: %w", err)
-	}
-	t := ordered
-	if t == nil {
-		t = &kv.Commit{Writes: &kv.WriteList{}, Table: r.engine.tableOf(r.span, true)}
-	}
-	return c.settled(t, ordered != nil, &r.span)
-}
-
-// forgetRange makes cached rows in the range, and cached counters, count for nothing.
-func (c *committer) forgetRange(r kv.Range) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.failure.get(); err != nil {
-		return err
-	}
-	sequence := c.sequence.Load() + 1
-	c.rows.ChangeRange(r, sequence)
-	c.dropCounters(r)
-	c.sequence.Store(sequence)
-	return nil
 }

@@ -110,7 +110,6 @@ func (s *Store) follow(c *collection, change *meaning.Change) {
 
 // publishCatalog has the catalogue be as the DDL leaves it.
 func (s *Store) publishCatalog(d *meaning.DDL) {
-	s.ddl.nextCollection, s.ddl.nextIndex = max(s.ddl.nextCollection, d.NextCollection), max(s.ddl.nextIndex, d.NextIndex)
 	if len(d.Steps) == 0 {
 		return
 	}

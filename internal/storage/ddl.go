@@ -27,8 +27,6 @@ import (
 // changing and then its lock first; nobody waits for a collection's lock while holding ddl.
 type ddl struct {
 	lock ownership.Lock // held exclusively through one short commit
-	// The first numbers that no collection and no index ever had.
-	nextCollection, nextIndex uint32
 }
 
 // change is one commit of the catalogue on its way.
@@ -38,6 +36,7 @@ type change struct {
 	catalog *catalog.Catalog
 	ddl     meaning.DDL // what it means
 	garbage []garbage.Item
+	next    header.Numbers // the first that no collection and no index ever had; read in the transaction, which claims them
 	// renew says which rules get a grace though they were not tightened; nil for none.
 	renew func(was, rule *policy.Rule) bool
 }
@@ -54,7 +53,10 @@ func (s *Store) change(ctx context.Context, f func(*change) error) error {
 	}
 	old := s.current.Load()
 	c := &change{store: s, kv: t, catalog: old.catalog, ddl: meaning.DDL{Multikey: map[uint32]*multikey.Stored{}}}
-	if err := f(c); err != nil {
+	if c.next, err = header.ReadNumbers(t); err == nil {
+		err = f(c)
+	}
+	if err != nil {
 		t.Rollback()
 		return err
 	}
@@ -62,9 +64,7 @@ func (s *Store) change(ctx context.Context, f func(*change) error) error {
 		t.Rollback()
 		return nil
 	}
-	header.SetNext(t, s.ddl.nextCollection, s.ddl.nextIndex)
-	t.Claim(layout.NextKey())
-	c.ddl.NextCollection, c.ddl.NextIndex = s.ddl.nextCollection, s.ddl.nextIndex
+	c.next.Set(t)
 	m := &meaning.Meaning{DDL: &c.ddl}
 	if s.oplog(old) != nil {
 		var log oplog.Log
@@ -128,9 +128,9 @@ func (c *change) tell(kind meaning.EventKind, coll *catalog.Collection, d *index
 	c.ddl.Events = append(c.ddl.Events, meaning.Event{Kind: kind, Collection: coll.ID, UUID: coll.UUID, NS: coll.NS, Index: d})
 }
 
-func (c *change) newCollectionID() (uint32, error) { return takeNumber(&c.store.ddl.nextCollection) }
+func (c *change) newCollectionID() (uint32, error) { return takeNumber(&c.next.Collection) }
 
-func (c *change) newIndexID() (uint32, error) { return takeNumber(&c.store.ddl.nextIndex) }
+func (c *change) newIndexID() (uint32, error) { return takeNumber(&c.next.Index) }
 
 func takeNumber(next *uint32) (uint32, error) {
 	n := *next

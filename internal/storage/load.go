@@ -31,7 +31,7 @@ func (s *Store) load(ctx context.Context) ([]garbage.Item, error) {
 		return nil, err
 	}
 	defer snapshot.Close()
-	if s.ddl.nextCollection, s.ddl.nextIndex, err = header.ReadNext(snapshot); err != nil {
+	if _, err := header.ReadNumbers(snapshot); err != nil { // rather now than at the first change
 		return nil, err
 	}
 	seen, hold, err := header.ReadTimes(snapshot)

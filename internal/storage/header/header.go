@@ -33,23 +33,28 @@ func ReadCatalog(r kv.Reader, indexes *index.Parser) (*catalog.Catalog, error) {
 	return c, err
 }
 
-// ReadNext reads the first free numbers of a collection and of an index.
-func ReadNext(r kv.Reader) (collection, index uint32, err error) {
+// Numbers are the first free ones of a collection and of an index.
+type Numbers struct{ Collection, Index uint32 }
+
+// ReadNumbers reads them.
+func ReadNumbers(r kv.Reader) (n Numbers, err error) {
 	value, err := r.Get(layout.NextKey())
 	switch {
 	case errors.Is(err, kv.ErrNotFound):
-		return 1, 1, nil
+		return Numbers{1, 1}, nil
 	case err != nil:
-		return 0, 0, err
+		return Numbers{}, err
 	case len(value) != 8:
-		return 0, 0, fmt.Errorf("the next numbers have %d bytes, want 8", len(value))
+		return Numbers{}, fmt.Errorf("the next numbers have %d bytes, want 8", len(value))
 	}
-	return binary.BigEndian.Uint32(value), binary.BigEndian.Uint32(value[4:]), nil
+	return Numbers{binary.BigEndian.Uint32(value), binary.BigEndian.Uint32(value[4:])}, nil
 }
 
-// SetNext keeps them.
-func SetNext(t kv.Txn, collection, index uint32) {
-	t.Set(layout.NextKey(), binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, collection), index))
+// Set keeps them, in the transaction that has read them. It claims them: of two that take numbers at once one fails, so none is taken
+// twice.
+func (n Numbers) Set(t kv.Txn) {
+	t.Claim(layout.NextKey())
+	t.Set(layout.NextKey(), binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, n.Collection), n.Index))
 }
 
 // ReadTimes reads the latest time that was seen, 0 for none, and where the clock of expiry stands still, expiryclock.NotHeld when it goes on.

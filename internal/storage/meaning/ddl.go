@@ -15,8 +15,6 @@ type DDL struct {
 	Steps []CatalogStep
 	// Multikey is what is stored of indexes that are new.
 	Multikey map[uint32]*multikey.Stored
-	// The first numbers that no collection and no index ever had.
-	NextCollection, NextIndex uint32
 }
 
 // CatalogStep puts a collection into the catalogue or, where there is none, drops one.

@@ -121,7 +121,7 @@ func (d *DDL) encode(b *bson.Builder) {
 		}
 		b.End()
 	}
-	b.End().Int64("nextCollection", int64(d.NextCollection)).Int64("nextIndex", int64(d.NextIndex))
+	b.End()
 }
 
 // maxDepth bounds the nesting of an encoded Meaning.
@@ -276,7 +276,7 @@ func (r *reader) change(d bson.Doc) *Change {
 }
 
 func (r *reader) ddl(d bson.Doc) *DDL {
-	out := &DDL{NextCollection: r.number(d, "nextCollection"), NextIndex: r.number(d, "nextIndex"), Multikey: r.storedMultikey()}
+	out := &DDL{Multikey: r.storedMultikey()}
 	r.each(d, "steps", func(d bson.Doc) {
 		if d.Lookup("put").IsMissing() {
 			out.Steps = append(out.Steps, CatalogStep{Drop: r.number(d, "drop")})

@@ -43,9 +43,8 @@ func TestRoundTrip(t *testing.T) {
 	changed.Inserted, changed.Moved[meaning.Back], changed.Trimmed, changed.Earliest = true, true, layout.SequenceID(1), 77
 	held := int64(-1)
 	m := &meaning.Meaning{Changes: []*meaning.Change{&changed}, Hold: &held, Timestamp: 1 << 40, DDL: &meaning.DDL{
-		Steps:          []meaning.CatalogStep{{Put: coll}, {Drop: 3}},
-		Events:         []meaning.Event{{Kind: meaning.IndexCreated, Collection: 7, UUID: coll.UUID, NS: coll.NS, To: namespace.NS{DB: "e", Coll: "f"}, Index: d}},
-		NextCollection: 8, NextIndex: 10}}
+		Steps:  []meaning.CatalogStep{{Put: coll}, {Drop: 3}},
+		Events: []meaning.Event{{Kind: meaning.IndexCreated, Collection: 7, UUID: coll.UUID, NS: coll.NS, To: namespace.NS{DB: "e", Coll: "f"}, Index: d}}}}
 	encoded, err := m.AppendBinary(nil)
 	if err != nil {
 		t.Fatal(err)

@@ -383,6 +383,8 @@ func (w *world) do(verb, rest, raw string) error {
 		return w.write(ns, func(wr *storage.Writer) error { _, err := wr.Insert(bson.MustDoc(arg)); return err })
 	case "fill":
 		return w.fill(ns, arg)
+	case "refill":
+		return w.refill(ns, arg)
 	case "replace":
 		return w.replace(ns, bson.MustDoc(arg))
 	case "delete":
@@ -518,6 +520,10 @@ func (w *world) look(verb string, ns namespace.NS, rest, arg string) error {
 		}
 		ids, err := idsOf(r)
 		fmt.Fprintf(&w.out, "%s: %s\n", verb, strings.Join(ids, " "))
+		return err
+	case "storedCount":
+		n, err := r.Stored()
+		fmt.Fprintf(&w.out, "storedCount: %d\n", n)
 		return err
 	case "ever":
 		n, err := r.Expired()
@@ -657,6 +663,35 @@ func (w *world) fill(ns namespace.NS, arg string) error {
 		}
 	}
 	return nil
+}
+
+// refill replaces many documents: "1000 {d: …}" those with _id from 1 on, "1000/50 {d: …}" those behind 50.
+func (w *world) refill(ns namespace.NS, arg string) error {
+	count, fields := first(arg)
+	count, behind, _ := strings.Cut(count, "/")
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return err
+	}
+	before := 0
+	if behind != "" {
+		if before, err = strconv.Atoi(behind); err != nil {
+			return err
+		}
+	}
+	rest := bson.MustDoc(fields)
+	return w.write(ns, func(wr *storage.Writer) error {
+		for i := before + 1; i <= before+n; i++ {
+			rec, ok, err := wr.GetByID(bson.Int32(int32(i)))
+			if !ok || err != nil {
+				return fmt.Errorf("document %d: %v, %w", i, ok, err)
+			}
+			if _, _, err := wr.Update(rec.Clone(), bson.Build().Int32("_id", int32(i)).Fields(rest).Doc()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (w *world) metrics(names []string) {

@@ -26,8 +26,8 @@ import (
 	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/server"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/indexddl"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
-	"github.com/ebbdb/ebb/internal/storage/sweeper"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
 
@@ -84,8 +84,8 @@ func openDatabase(s *Server) (d *database, err error) {
 	if err != nil {
 		return d, err
 	}
-	var sweeps *sweeper.Sweeper
-	d.store, sweeps, err = sweeper.Open(context.Background(), d.engine, storage.Options{
+	var ddl *indexddl.DDL
+	d.store, ddl, err = indexddl.Open(context.Background(), d.engine, storage.Options{
 		Clock: s.clock, Indexes: index.NewParser(filters), HideExpired: d.expiry.HideExpired.Get, Held: d.monitor.Hold, Grace: d.expiry.Grace,
 		OnDDL: func(e meaning.Event) {
 			endCursors(cursors, e)
@@ -103,7 +103,7 @@ func openDatabase(s *Server) (d *database, err error) {
 		return d, err
 	}
 	letRemove()
-	engine = query.New(d.store, filters)
+	engine = query.New(d.store, ddl, filters)
 	if err = d.ensureSystem(context.Background(), engine, d.store.Now()); err != nil {
 		return d, err
 	}
@@ -113,7 +113,7 @@ func openDatabase(s *Server) (d *database, err error) {
 	if err = d.commands.LoadStoredSettings(context.Background()); err != nil {
 		return d, err
 	}
-	if err = d.monitor.Connect(d.store, sweeps, command.SweepGate{Server: d.commands}, d.commands); err != nil {
+	if err = d.monitor.Connect(d.store, ddl.Sweeper, command.SweepGate{Server: d.commands}, d.commands); err != nil {
 		return d, err
 	}
 	d.commands.RecordHold()

@@ -47,7 +47,7 @@ func convertToCapped(op *Op) (bson.Doc, error) {
 	if coll.IsClustered() {
 		return bson.EmptyDoc, op.replaceByCapped(coll, size)
 	}
-	err = op.Query.Store.Modify(op.Ctx, ns, func(c *catalog.Collection) (*catalog.Collection, error) {
+	err = op.Query.DDL.Modify(op.Ctx, ns, func(c *catalog.Collection) (*catalog.Collection, error) {
 		if c.IsClustered() { // since it was looked at
 			return nil, mongoerr.New(mongoerr.ConflictingOperationInProgress, "%s was replaced meanwhile", ns)
 		}

@@ -12,7 +12,8 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/query"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/indexddl"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
 func collModCommands() []*Command {
@@ -36,7 +37,7 @@ type collModRequest struct {
 	legacy                bool
 	pause                 bson.Value // ttlPaused, Missing when not asked for
 	dryRun                bool
-	how                   storage.OnHidden
+	how                   ttlchange.OnHidden
 	// changesTTL says that something is asked for that makes a TTL expire, or hide, more or less; and extended that what is Ebb's own
 	// is understood.
 	changesTTL, extended bool
@@ -82,8 +83,8 @@ func (op *Op) applyCollMod(r *collModRequest) (bson.Doc, error) {
 		reply = bson.Build()
 		return op.modified(op.Ctx, c, r, reply)
 	}
-	dryRun := func() (storage.DryRun, error) {
-		return op.Query.Store.DryRunModify(op.Ctx, r.ns, op.Now, modify)
+	dryRun := func() (indexddl.DryRun, error) {
+		return op.Query.DDL.DryRunModify(op.Ctx, r.ns, op.Now, modify)
 	}
 	if r.dryRun {
 		h, err := dryRun()
@@ -93,9 +94,9 @@ func (op *Op) applyCollMod(r *collModRequest) (bson.Doc, error) {
 		op.appendExpiring(reply, &h.Expiring, r.how)
 		return reply.Doc(), nil
 	}
-	var done storage.Loosened
+	var done ttlchange.Loosened
 	apply := func(seen *catalog.Collection) (err error) {
-		done, err = op.Query.Store.ModifyWith(op.Ctx, r.ns, r.how, func(c *catalog.Collection) (*catalog.Collection, error) {
+		done, err = op.Query.DDL.ModifyWith(op.Ctx, r.ns, r.how, func(c *catalog.Collection) (*catalog.Collection, error) {
 			if err := unmoved(seen, c); err != nil {
 				return nil, err
 			}

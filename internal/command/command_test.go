@@ -24,7 +24,7 @@ import (
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/storage"
-	"github.com/ebbdb/ebb/internal/storage/sweeper"
+	"github.com/ebbdb/ebb/internal/storage/indexddl"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
 
@@ -68,12 +68,12 @@ func newHarnessOn(t testing.TB, over func(kv.Engine) kv.Engine) *harness {
 	}
 	filters := match.NewParser()
 	monitor := ttl.New(ttl.Options{Clock: h.clock, Params: expiry, Ops: operation.NewRegistry(h.clock), Log: log}) // which is never started
-	store, _, err := sweeper.Open(t.Context(), over(engine), storage.Options{Clock: h.clock, Indexes: index.NewParser(filters),
+	store, ddl, err := indexddl.Open(t.Context(), over(engine), storage.Options{Clock: h.clock, Indexes: index.NewParser(filters),
 		HideExpired: expiry.HideExpired.Get, Held: monitor.Hold, Grace: expiry.Grace})
 	if err != nil {
 		t.Fatal(err)
 	}
-	queries := query.New(store, filters)
+	queries := query.New(store, ddl, filters)
 	queries.Scripts = javascript.InProcess(clock.Wall())
 	h.server = New(Config{
 		Clock: h.clock, Log: log, Engine: "inMemory", Argv: []string{"ebb", "serve"}, Parsed: bson.MustDoc("{net: {port: 27017}}"),

@@ -122,7 +122,7 @@ func (op *Op) rebuildIndexes(ns namespace.NS) (*catalog.Collection, error) {
 		return nil, err
 	}
 	defer op.Writes.Leave()
-	return op.Query.Store.RebuildIndexes(op.Ctx, ns)
+	return op.Query.DDL.RebuildIndexes(op.Ctx, ns)
 }
 
 func reIndexed(coll *catalog.Collection) bson.Doc {

@@ -8,7 +8,8 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/indexddl"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
 func createIndexesCommands() []*Command {
@@ -54,12 +55,12 @@ func createIndexes(op *Op) (bson.Doc, error) {
 	return b.Doc(), nil
 }
 
-func (op *Op) makeIndexes(ns namespace.NS, specs []bson.Doc, how storage.OnHidden) (made storage.Created, err error) {
+func (op *Op) makeIndexes(ns namespace.NS, specs []bson.Doc, how ttlchange.OnHidden) (made indexddl.Created, err error) {
 	ctx, builder, done := op.startBuilder()
 	defer done()
-	dryRun := func() (storage.DryRun, error) { return op.dryRunIndexes(ns, specs, false) }
+	dryRun := func() (indexddl.DryRun, error) { return op.dryRunIndexes(ns, specs, false) }
 	apply := func(seen *catalog.Collection) (err error) {
-		made, err = op.Query.Store.CreateIndexesSeen(ctx, ns, how, func(c *catalog.Collection) ([]*index.Definition, error) {
+		made, err = op.Query.DDL.CreateIndexesSeen(ctx, ns, how, func(c *catalog.Collection) ([]*index.Definition, error) {
 			if err := unmoved(seen, c); err != nil {
 				return nil, err
 			}
@@ -77,14 +78,14 @@ func askForTTL(specs []bson.Doc) bool {
 	return slices.ContainsFunc(specs, func(spec bson.Doc) bool { return !spec.Lookup("expireAfterSeconds").IsMissing() })
 }
 
-func (op *Op) dryRunIndexes(ns namespace.NS, specs []bson.Doc, thorough bool) (storage.DryRun, error) {
-	return op.Query.Store.DryRunIndexes(op.Ctx, ns, op.Now, func(c *catalog.Collection) ([]*index.Definition, error) {
+func (op *Op) dryRunIndexes(ns namespace.NS, specs []bson.Doc, thorough bool) (indexddl.DryRun, error) {
+	return op.Query.DDL.DryRunIndexes(op.Ctx, ns, op.Now, func(c *catalog.Collection) ([]*index.Definition, error) {
 		return op.parseIndexes(c, specs)
 	}, thorough)
 }
 
 // tryIndexes answers what would be answered, and what would expire.
-func (op *Op) tryIndexes(ns namespace.NS, specs []bson.Doc, how storage.OnHidden) (bson.Doc, error) {
+func (op *Op) tryIndexes(ns namespace.NS, specs []bson.Doc, how ttlchange.OnHidden) (bson.Doc, error) {
 	h, err := op.dryRunIndexes(ns, specs, true)
 	if err != nil {
 		return nil, err
@@ -180,7 +181,7 @@ func shown(collation bson.Doc) bson.Doc {
 	return collation
 }
 
-func createdReply(made storage.Created, specs []bson.Doc) bson.Doc {
+func createdReply(made indexddl.Created, specs []bson.Doc) bson.Doc {
 	b := bson.Build()
 	if onTS(specs) {
 		b.String("_t", "CreateIndexesResponse")

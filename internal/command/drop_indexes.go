@@ -9,7 +9,8 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/indexddl"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
 func dropIndexesCommands() []*Command {
@@ -54,7 +55,7 @@ type indexDrop struct {
 	op    *Op
 	ns    namespace.NS
 	which bson.Value
-	how   storage.OnHidden
+	how   ttlchange.OnHidden
 }
 
 func (d *indexDrop) pick(c *catalog.Collection) ([]*index.Definition, error) {
@@ -80,17 +81,17 @@ func (d *indexDrop) try() (bson.Doc, error) {
 	return b.Doc(), nil
 }
 
-func (d *indexDrop) dryRun() (storage.DryRun, int, error) {
-	return d.op.Query.Store.DryRunDrop(d.op.Ctx, d.ns, d.op.Now, d.pick)
+func (d *indexDrop) dryRun() (indexddl.DryRun, int, error) {
+	return d.op.Query.DDL.DryRunDrop(d.op.Ctx, d.ns, d.op.Now, d.pick)
 }
 
 func (d *indexDrop) run() (bson.Doc, error) {
-	was, done := 0, storage.Loosened{}
-	err := d.op.guarded(d.ns, d.how, func() (storage.DryRun, error) {
+	was, done := 0, ttlchange.Loosened{}
+	err := d.op.guarded(d.ns, d.how, func() (indexddl.DryRun, error) {
 		h, _, err := d.dryRun()
 		return h, err
 	}, func(seen *catalog.Collection) (err error) {
-		was, done, err = d.op.Query.Store.DropIndexesWith(d.op.Ctx, d.ns, d.how, func(c *catalog.Collection) ([]*index.Definition, error) {
+		was, done, err = d.op.Query.DDL.DropIndexesWith(d.op.Ctx, d.ns, d.how, func(c *catalog.Collection) ([]*index.Definition, error) {
 			if seen != nil && !hasIndexesOf(c, seen) {
 				return nil, errMoved
 			}

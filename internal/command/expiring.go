@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/indexddl"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/ttl"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
@@ -18,7 +18,7 @@ import (
 var errMoved = errors.New("the collection has changed since it was looked at")
 
 // readOnHidden reads what a command that changes TTLs is told beside the change. The stable API does not know it.
-func (op *Op) readOnHidden(a *Args) (how storage.OnHidden) {
+func (op *Op) readOnHidden(a *Args) (how ttlchange.OnHidden) {
 	if op.APIStrict {
 		return how
 	}
@@ -28,7 +28,7 @@ func (op *Op) readOnHidden(a *Args) (how storage.OnHidden) {
 
 // guarded calls apply, unless ttlMassExpiryGuard forbids what dryRun says that it would do. apply gets the collection as it
 // was then, or nil when that does not matter; with errMoved, all begins anew. Nothing is counted while there is no guard.
-func (op *Op) guarded(ns namespace.NS, how storage.OnHidden, dryRun func() (storage.DryRun, error), apply func(seen *catalog.Collection) error) error {
+func (op *Op) guarded(ns namespace.NS, how ttlchange.OnHidden, dryRun func() (indexddl.DryRun, error), apply func(seen *catalog.Collection) error) error {
 	limit := op.massExpiryGuard()
 	if how.Force || !guards(limit) {
 		return apply(nil)
@@ -65,14 +65,14 @@ func (op *Op) massExpiryGuard() float64 {
 // guards says whether there is a guard.
 func guards(limit float64) bool { return limit > 0 && limit < 1 }
 
-func exceeds(e *ttlchange.Effect, how storage.OnHidden, limit float64) bool {
+func exceeds(e *ttlchange.Effect, how ttlchange.OnHidden, limit float64) bool {
 	going, of, _ := ofGuard(e, how)
 	return float64(going) > limit*float64(of)
 }
 
 // ofGuard is how many documents go, of how many there are: those that a command deletes, because they would be seen again,
 // are among both.
-func ofGuard(e *ttlchange.Effect, how storage.OnHidden) (going, of, deleted int64) {
+func ofGuard(e *ttlchange.Effect, how ttlchange.OnHidden) (going, of, deleted int64) {
 	if !how.Keep {
 		deleted = e.Hidden
 	}
@@ -88,7 +88,7 @@ func unmoved(seen, c *catalog.Collection) error {
 }
 
 // appendExpiring appends what a dry run tells.
-func (op *Op) appendExpiring(b *bson.Builder, e *ttlchange.Effect, how storage.OnHidden) {
+func (op *Op) appendExpiring(b *bson.Builder, e *ttlchange.Effect, how ttlchange.OnHidden) {
 	b.Bool("dryRun", true).Int64("documents", e.Documents).Int64("wouldExpire", e.Would)
 	switch {
 	case len(e.Gone) == 0:
@@ -130,7 +130,7 @@ func appendGone(b *bson.Builder, gone []ttlchange.Gone) {
 }
 
 // noteHidden appends what became of hidden documents, if there were any, and counts it.
-func (op *Op) noteHidden(b *bson.Builder, done storage.Loosened) {
+func (op *Op) noteHidden(b *bson.Builder, done ttlchange.Loosened) {
 	if done.Deleted > 0 {
 		b.Int64("deletedExpired", done.Deleted)
 	}

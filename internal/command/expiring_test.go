@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/parameter"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/indexddl"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
@@ -38,9 +38,9 @@ func TestGuarded(t *testing.T) {
 		}
 		counted, applied, bad := 0, 0, 0
 		seen := &catalog.Collection{}
-		err := op.guarded(namespace.NS{DB: "test", Coll: "c"}, storage.OnHidden{Force: c.force}, func() (storage.DryRun, error) {
+		err := op.guarded(namespace.NS{DB: "test", Coll: "c"}, ttlchange.OnHidden{Force: c.force}, func() (indexddl.DryRun, error) {
 			counted++
-			return storage.DryRun{Of: seen, Expiring: ttlchange.Effect{Documents: 10, Would: int64(c.would)}}, nil
+			return indexddl.DryRun{Of: seen, Expiring: ttlchange.Effect{Documents: 10, Would: int64(c.would)}}, nil
 		}, func(was *catalog.Collection) error {
 			if (was == seen) != (counted > 0) {
 				t.Errorf("%+v: applied to %v", c, was)

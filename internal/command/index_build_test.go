@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
 // TestIndexBuildIsSeen: an index that is being built shows in currentOp and listIndexes, holds some commands off, and ends
@@ -36,7 +37,7 @@ func TestIndexBuildIsSeen(t *testing.T) {
 		ctx, seen, done := op.startBuilder()
 		defer done()
 		building = ctx
-		_, err := h.server.Query.Store.CreateIndexesSeen(ctx, namespace.NS{DB: "test", Coll: "c"}, storage.OnHidden{}, func(c *catalog.Collection) ([]*index.Definition, error) {
+		_, err := h.server.Query.DDL.CreateIndexesSeen(ctx, namespace.NS{DB: "test", Coll: "c"}, ttlchange.OnHidden{}, func(c *catalog.Collection) ([]*index.Definition, error) {
 			return op.parseIndexes(c, []bson.Doc{bson.MustDoc("{key: {a: 1}, name: 'a'}")})
 		}, func(b *storage.Build) { seen(b); during(b) })
 		return err

@@ -46,7 +46,7 @@ func listIndexes(op *Op) (bson.Doc, error) {
 			rows[i] = bson.Build().Document("spec", spec).Doc()
 		}
 	}
-	rows = append(rows, buildingRows(op.Query.Store.Builds(coll.ID), uuids, wrapped)...)
+	rows = append(rows, buildingRows(op.Query.DDL.Builds(coll.ID), uuids, wrapped)...)
 	return op.openRows(ns, rows, cursor)
 }
 

@@ -4,7 +4,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/parameter"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
 
@@ -83,7 +83,7 @@ func setParameter(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, done := bson.Build(), storage.Loosened{}
+	b, done := bson.Build(), ttlchange.Loosened{}
 	for i, name := range names {
 		was, hidden, err := op.setOneParameter(name, how)
 		done.Deleted += hidden.Deleted
@@ -104,7 +104,7 @@ func setParameter(op *Op) (bson.Doc, error) {
 }
 
 // settableNames are the parameters that are to be set, and what is said of documents that would not be hidden any more.
-func (op *Op) settableNames() (names []string, how storage.OnHidden, err error) {
+func (op *Op) settableNames() (names []string, how ttlchange.OnHidden, err error) {
 	stopsHiding := !op.APIStrict && op.Args.Has(ttl.HideExpiredName)
 	for it := op.Args.Document().Iter(); it.Next(); {
 		name := it.Key()
@@ -127,14 +127,14 @@ func (op *Op) settableNames() (names []string, how storage.OnHidden, err error) 
 }
 
 // setOneParameter sets one. Before ttlHideExpired stops hiding, what it hides is deleted: nothing expired comes back.
-func (op *Op) setOneParameter(name string, how storage.OnHidden) (was bson.Value, done storage.Loosened, err error) {
+func (op *Op) setOneParameter(name string, how ttlchange.OnHidden) (was bson.Value, done ttlchange.Loosened, err error) {
 	v := op.Args.Value(name)
 	set := func() (err error) {
 		was, err = op.Params.Set(name, v, parameter.Runtime)
 		return err
 	}
 	if name == ttl.HideExpiredName && op.flag(name) && !v.Truthy() {
-		done, err = op.Query.Store.StopHiding(op.Ctx, how, set)
+		done, err = op.Query.DDL.StopHiding(op.Ctx, how, set)
 		return was, done, err
 	}
 	return was, done, set()

@@ -17,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/indexddl"
 	"github.com/ebbdb/ebb/internal/testseed"
 )
 
@@ -28,14 +29,14 @@ var (
 )
 
 // newTestStore is a store in memory whose clock stands still.
-func newTestStore(t testing.TB) (*storage.Store, *index.Parser) {
+func newTestStore(t testing.TB) (*storage.Store, *indexddl.DDL, *index.Parser) {
 	t.Helper()
 	engine, err := pebblekv.OpenMemory(pebblekv.Options{CacheBytes: 1 << 20, MemTableBytes: 4 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	parser := index.NewParser(match.NewParser())
-	s, err := storage.Open(context.Background(), engine, storage.Options{Clock: clock.NewFake(testStoreTime), Indexes: parser})
+	s, ddl, err := indexddl.Open(context.Background(), engine, storage.Options{Clock: clock.NewFake(testStoreTime), Indexes: parser})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,14 +45,14 @@ func newTestStore(t testing.TB) (*storage.Store, *index.Parser) {
 			t.Error(err)
 		}
 	})
-	return s, parser
+	return s, ddl, parser
 }
 
 // sequentialRecords is a collection of which every seventh record is deleted and every fifth hidden, and the ids of all there
 // ever were, in order.
 func sequentialRecords(t testing.TB, n int) (*storage.Store, []storage.RecordID) {
-	f, parser := newTestStore(t)
-	if _, err := f.CreateIndexes(context.Background(), sequentialNS, func(c *catalog.Collection) ([]*index.Definition, error) {
+	f, ddl, parser := newTestStore(t)
+	if _, err := ddl.CreateIndexes(context.Background(), sequentialNS, func(c *catalog.Collection) ([]*index.Definition, error) {
 		d, err := parser.Parse(bson.MustDoc(`{key: {d: 1}, name: "d", expireAfterSeconds: 0, hideExpired: true}`), c.Options.Collation)
 		return []*index.Definition{d}, err
 	}); err != nil {

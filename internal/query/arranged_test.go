@@ -53,7 +53,7 @@ func scanWhileRecordsMove(t *testing.T, hint, sort string, r *rand.Rand) {
 			x.indexOf("{v: 2, name: 'd', key: {d: 1}, expireAfterSeconds: 1000}")
 		case 15:
 			x.indexOf("{v: 2, name: 'e', key: {e: 1}, expireAfterSeconds: 1000}")
-			_, err = x.engine.Store.DropIndexes(ctx, x.ns, func(c *catalog.Collection) ([]*index.Definition, error) { return pickNamed(c, "d"), nil })
+			_, err = x.engine.DDL.DropIndexes(ctx, x.ns, func(c *catalog.Collection) ([]*index.Definition, error) { return pickNamed(c, "d"), nil })
 			x.must(err)
 		}
 		coll := x.engine.Store.Catalog().Collection(x.ns)

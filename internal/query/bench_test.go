@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/indexddl"
 )
 
 // benchInMemory is an Engine whose documents need no disk.
@@ -34,12 +35,12 @@ func benchOver(b *testing.B, engine kv.Engine, err error) *Engine {
 		b.Fatal(err)
 	}
 	filters := match.NewParser()
-	store, err := storage.Open(context.Background(), engine, storage.Options{Clock: clock.NewFake(time.UnixMilli(testTime)), Indexes: index.NewParser(filters)})
+	store, ddl, err := indexddl.Open(context.Background(), engine, storage.Options{Clock: clock.NewFake(time.UnixMilli(testTime)), Indexes: index.NewParser(filters)})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = store.Close(); _ = engine.Close() })
-	return New(store, filters)
+	return New(store, ddl, filters)
 }
 
 // benchFill inserts n documents.
@@ -64,7 +65,7 @@ func benchFill(b *testing.B, e *Engine, ns namespace.NS, n int, doc func(i int) 
 func benchIndexes(b *testing.B, e *Engine, ns namespace.NS, specs ...string) {
 	b.Helper()
 	parser := index.NewParser(match.NewParser())
-	_, err := e.Store.CreateIndexes(context.Background(), ns, func(*catalog.Collection) (all []*index.Definition, err error) {
+	_, err := e.DDL.CreateIndexes(context.Background(), ns, func(*catalog.Collection) (all []*index.Definition, err error) {
 		for _, spec := range specs {
 			d, err := parser.Parse(bson.MustDoc(spec), nil)
 			if err != nil {

@@ -24,12 +24,15 @@ import (
 	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/projection"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/indexddl"
 	"github.com/ebbdb/ebb/internal/update"
 )
 
 // Engine runs queries over one store.
 type Engine struct {
 	Store *storage.Store
+	// DDL changes the store's indexes and options of collections.
+	DDL *indexddl.DDL
 	// TempDir is where stages spill to.
 	TempDir string
 	// Memory is what operations take theirs from; nil: they take what they like.
@@ -59,9 +62,9 @@ type ServerStages interface {
 	Documents(ctx context.Context, ns namespace.NS, name string, spec bson.Value) ([]bson.Doc, error)
 }
 
-// New returns an Engine over store; indexes' partial filters are read by filters, which it shares.
-func New(store *storage.Store, filters *match.Parser) *Engine {
-	e := &Engine{Store: store, filters: filters}
+// New returns an Engine over store, whose indexes ddl changes; their partial filters are read by filters, which it shares.
+func New(store *storage.Store, ddl *indexddl.DDL, filters *match.Parser) *Engine {
+	e := &Engine{Store: store, DDL: ddl, filters: filters}
 	e.projections = projection.NewParser(filters)
 	e.updates = update.NewParser(filters, e.projections)
 	e.stages = pipeline.NewTable()

@@ -64,7 +64,7 @@ type outWriter struct {
 }
 
 func (w *outWriter) copyIndexes(ctx context.Context, target *catalog.Collection) error {
-	_, err := w.engine.Store.CreateIndexes(ctx, w.temp, func(*catalog.Collection) ([]*index.Definition, error) {
+	_, err := w.engine.DDL.CreateIndexes(ctx, w.temp, func(*catalog.Collection) ([]*index.Definition, error) {
 		var defs []*index.Definition
 		for _, d := range target.Indexes {
 			if !d.IsID() {

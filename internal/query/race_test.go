@@ -32,7 +32,7 @@ func openSkewed(t *testing.T) *tried {
 	}
 	_, _, err = x.engine.Insert(context.Background(), x.ns, docs, true, x.call())
 	x.must(err)
-	_, err = x.engine.Store.CreateIndexes(context.Background(), x.ns, func(c *catalog.Collection) (all []*index.Definition, err error) {
+	_, err = x.engine.DDL.CreateIndexes(context.Background(), x.ns, func(c *catalog.Collection) (all []*index.Definition, err error) {
 		for _, spec := range []string{"{v: 2, name: 'a', key: {a: 1}}", "{v: 2, name: 'b', key: {b: 1}}"} {
 			d, err := x.engine.Indexes().Parse(bson.MustDoc(spec), nil)
 			if err != nil {

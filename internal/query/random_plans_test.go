@@ -24,6 +24,7 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/sortpattern"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/indexddl"
 	"github.com/ebbdb/ebb/internal/storage/sweeper"
 )
 
@@ -105,10 +106,10 @@ func (x *tried) open() (closed func()) {
 	engine, err := pebblekv.OpenMemory(pebblekv.Options{CacheBytes: 1<<20 + x.cacheBytes, MemTableBytes: 1 << 20})
 	x.must(err)
 	filters := match.NewParser()
-	store, sweeps, err := sweeper.Open(context.Background(), engine, storage.Options{Clock: clock.NewFake(time.UnixMilli(testTime)), Indexes: index.NewParser(filters),
+	store, ddl, err := indexddl.Open(context.Background(), engine, storage.Options{Clock: clock.NewFake(time.UnixMilli(testTime)), Indexes: index.NewParser(filters),
 		HideExpired: func() bool { return false }})
 	x.must(err)
-	x.engine, x.sweeps = New(store, filters), sweeps
+	x.engine, x.sweeps = New(store, ddl, filters), ddl.Sweeper
 	return func() { x.must(errors.Join(store.Close(), engine.Close())) }
 }
 
@@ -165,7 +166,7 @@ func (x *tried) index(i int) {
 }
 
 func (x *tried) indexOf(spec string) {
-	_, err := x.engine.Store.CreateIndexes(context.Background(), x.ns, func(c *catalog.Collection) ([]*index.Definition, error) {
+	_, err := x.engine.DDL.CreateIndexes(context.Background(), x.ns, func(c *catalog.Collection) ([]*index.Definition, error) {
 		d, err := x.engine.Indexes().Parse(bson.MustDoc(spec), c.Options.Collation)
 		return []*index.Definition{d}, err
 	})

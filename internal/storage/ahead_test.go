@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
 // watchedEngine tells of each transaction that begins beside others.
@@ -92,7 +93,7 @@ func TestExpireAhead(t *testing.T) {
 	for name, loosen := range map[string]func(*fixture, string) error{
 		"modify": (*fixture).longer, "drop": (*fixture).dropIndex,
 		"stop hiding": func(f *fixture, _ string) error {
-			_, err := f.StopHiding(context.Background(), OnHidden{}, func() error { return nil })
+			_, err := f.StopHiding(context.Background(), ttlchange.OnHidden{}, func() error { return nil })
 			return err
 		},
 	} {
@@ -185,9 +186,9 @@ func TestDropIndexesLooksAgain(t *testing.T) {
 	f, e := aheadFixture(t, ", hideExpired: true")
 	e.writes = func() {
 		e.writes = nil
-		f.must(f.Store.change(context.Background(), func(c *change) error {
+		f.must(f.Store.Change(context.Background(), func(c *Change) error {
 			was := f.tested().Collection
-			return c.put(was.WithIndexes(append([]*index.Definition(nil), was.Indexes...)))
+			return c.Put(was.WithIndexes(append([]*index.Definition(nil), was.Indexes...)))
 		}))
 	}
 	var picked []*catalog.Collection

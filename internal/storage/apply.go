@@ -196,9 +196,9 @@ func (c *collection) multikeyOf(number uint32) *multikey.Index {
 		return ix.multikey
 	}
 	for _, b := range c.state.building() {
-		for _, t := range b.tables {
+		for _, t := range b.Tables {
 			if t.ID == number {
-				return t.index.multikey
+				return t.Multikey
 			}
 		}
 	}

@@ -2,51 +2,23 @@ package storage
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync/atomic"
 
+	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/build"
-	"github.com/ebbdb/ebb/internal/storage/garbage"
-	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
 )
 
-// Build is new indexes of one collection on their way.
+// Build is an index build under way, as others see it: writers, who note in side tables what happens to its entries, and who lists it,
+// waits for it or ends it. Package indexddl builds.
 //
-// # How it goes
-//
-// The indexes get their numbers, and a side table each, in a commit that notes them as garbage; so whatever ends the build,
-// a crash included, leaves nothing. With the collection's lock held exclusively for that moment the build is published:
-// whoever writes from then on notes in the side tables what happens to the entries (layout.SideRow). Then, while writers go on:
-//
-//   - the bulk pass reads all records there were, in one short view after the other, sorts the entries (build.Table) and
-//     loads them into the index at once, around the log;
-//   - rounds of catching up: each closes a generation of the side tables, under the lock for a moment, and applies its
-//     rows, until a round finds few.
-//
-// The last round holds the lock exclusively. It also decides what was left open: records whose keys could not be computed,
-// and keys of unique indexes that several records had. Then one commit puts the definitions into the catalogue and
-// strikes the garbage out.
-//
-// Who holds the lock anyway (reIndex, collMod, a collection of few documents) builds without side tables; few entries are
-// written by the very commit that publishes them.
-//
-// # Why that is right
-//
-// An entry that nobody touched since the build was published is in the bulk pass exactly if it is in the records, whichever
-// of the views read them. Of one that was touched the side tables have the last operation, because two writers of one record
-// never commit side by side, and a later generation begins when all writers of the one before have ended. Applying it makes
-// the table right for that entry, whatever the bulk pass saw.
-//
-// Invariants:
-//   - state.builds and a build's generation change only while the collection's lock is held exclusively; writers read them
-//     while they hold it.
-//   - Rows of a closed generation do not change any more.
-//   - count is the number of entries in the table, after every commit of the builder.
-//   - In a unique table a key that is in waiting is in the table too, with another record.
-//   - The numbers of a build are handed to the collector by its own end, when neither it nor any writer uses them.
+// Which builds a collection has, and a build's generation, change only while the collection's lock is held exclusively; writers read
+// them while they hold it.
 type Build struct {
 	UUID           [16]byte
 	NS             namespace.NS
@@ -54,236 +26,96 @@ type Build struct {
 	CollectionUUID [16]byte
 	// Definitions are the indexes, with the numbers they will have.
 	Definitions []*index.Definition
+	// Tables are those of the indexes that keep entries.
+	Tables []*BuildTable
+	// Generation is the one of the side tables that writers write into.
+	Generation byte
 	// Operation is the id of the operation that builds, for those who list it.
 	Operation atomic.Int64
 
-	store      *Store
-	collection *collection // as it was at the beginning
-	tables     []*buildTable
-	ctx        context.Context
-	cancel     context.CancelCauseFunc
-	done       chan struct{} // closed at the end
-	generation byte
-	how        OnHidden // of what is hidden and may be in the way
-	inline     bool     // the entries are written by the commit that publishes them
-	grows      bool     // it ends when the disk has no room for more
-	ready      bool     // that commit was made
-	work       *build.Work
+	progress *build.Progress
+	end      context.CancelCauseFunc
+	done     chan struct{} // closed at the end
 }
 
-// buildTable is one index of a Build.
-type buildTable struct {
+// BuildTable is one index of a Build.
+type BuildTable struct {
 	*build.Table
-	index *tableIndex // as it will be
+	Multikey *multikey.Index
+	index    *tableIndex // as it will be; known once the Build is published
 }
 
-const (
-	// buildMemoryBytes is how much a build keeps in memory to sort, of all its indexes together.
-	buildMemoryBytes = 64 << 20
-	// inlineDocuments and inlineBytes are up to which size of a collection its entries are written with the catalogue.
-	inlineDocuments = 1000
-	inlineBytes     = 1 << 20
-)
-
-func (s *Store) newBuild(ctx context.Context, c *collection, defs []*index.Definition) *Build {
-	b := &Build{UUID: newUUID(), NS: c.NS, Collection: c.ID, CollectionUUID: c.UUID, Definitions: append([]*index.Definition(nil), defs...),
-		store: s, collection: c, done: make(chan struct{})}
-	b.ctx, b.cancel = context.WithCancelCause(ctx)
-	b.work = &build.Work{Ctx: b.ctx, Order: c.order, View: b.records, Writes: c.state.writes.Load, Alive: b.alive, Report: b.report, Pace: build.NewPace()}
-	for i, d := range defs {
-		d = d.WithForm(d.Kind.Form())
-		b.Definitions[i] = d
-		if !d.Kind.Built() {
-			continue
-		}
-		ix := &tableIndex{Entries: layout.Entries{Definition: d, IDLength: c.idLength}, multikey: multikey.New(d), roots: d.Roots()}
-		b.tables = append(b.tables, &buildTable{index: ix})
-	}
-	for _, t := range b.tables {
-		t.Table = build.NewTable(t.index.Entries, c.Collection, build.Options{TempDir: s.options.TempDir, MemoryBytes: s.buildMemoryBytes / len(b.tables),
-			Memory: s.options.Memory, Ask: func() error { return context.Cause(b.ctx) }, Arrays: t.index.multikey.SeeKeys})
-		b.work.Tables = append(b.work.Tables, t.Table)
-	}
-	return b
+// NewBuild is a build of indexes of a collection, which end ends.
+func NewBuild(c *catalog.Collection, defs []*index.Definition, progress *build.Progress, end context.CancelCauseFunc) *Build {
+	return &Build{UUID: catalog.NewUUID(), NS: c.NS, Collection: c.ID, CollectionUUID: c.UUID, Definitions: slices.Clone(defs),
+		progress: progress, end: end, done: make(chan struct{})}
 }
 
-// build makes the entries of new indexes from the collection's documents, for one who holds its lock exclusively. The
-// caller puts the definitions that finish gives into the catalogue, or calls abandon; on an error nothing remains.
-func (s *Store) build(ctx context.Context, c *collection, defs []*index.Definition, how OnHidden) (b *Build, err error) {
-	b = s.newBuild(ctx, c, defs)
-	b.how = how
-	if len(b.tables) == 0 {
-		b.inline = true
-		return b, nil
-	}
-	if b.inline, err = s.isSmall(ctx, c); err != nil {
-		return nil, err
-	}
-	if !b.inline {
-		if err := b.begin(false); err != nil {
-			return nil, err
-		}
-	}
-	if err := b.fill(); err != nil {
-		b.abandon()
-		return nil, err
-	}
-	return b, nil
-}
+// Phase is what the build is at.
+func (b *Build) Phase() build.Phase { return b.progress.Phase() }
 
-// fill is the bulk pass while nobody writes.
-func (b *Build) fill() error {
-	if err := b.makeWay(); err != nil {
-		return err
-	}
-	if err := b.work.Scan(); err != nil || b.inline {
-		return err
-	}
-	if err := b.load(); err != nil {
-		return err
-	}
-	return b.work.Decide()
-}
+// Progress is how much of the phase is done: records, entries, or rows to catch up with.
+func (b *Build) Progress() (message string, done, total int64) { return b.progress.Message() }
 
-// load brings the sorted entries into the tables.
-func (b *Build) load() error { return b.work.Load(b.store.engine) }
-
-func (s *Store) isSmall(ctx context.Context, c *collection) (bool, error) {
-	v, err := s.View(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer v.Close()
-	documents, bytes, err := v.read(c).counters()
-	return documents <= s.inlineDocuments && bytes <= inlineBytes, err
-}
-
-// begin gives the indexes and their side tables numbers and notes them as garbage.
-func (b *Build) begin(sides bool) error {
-	return b.store.change(b.ctx, func(c *change) (err error) {
-		if err := b.number(c); err != nil {
-			return err
-		}
-		for _, t := range b.tables {
-			c.note(garbage.OfIndex(t.ID))
-			if !sides {
-				continue
-			}
-			if t.Side, err = c.newIndexID(); err != nil {
-				return err
-			}
-			c.note(garbage.OfIndex(t.Side))
-		}
+// Wait returns when the build has ended, well or not.
+func (b *Build) Wait(ctx context.Context) error {
+	select {
+	case <-b.done:
 		return nil
-	})
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
-// number gives the indexes their numbers.
-func (b *Build) number(c *change) error {
-	tables := b.tables
-	for i, d := range b.Definitions {
-		id, err := c.newIndexID()
-		if err != nil {
-			return err
-		}
-		d = d.WithID(id)
-		b.Definitions[i] = d
-		if d.Kind.Built() {
-			tables[0].Definition, tables[0].index.Definition = d, d
-			tables = tables[1:]
-		}
+// Ended tells those who wait.
+func (b *Build) Ended() { close(b.done) }
+
+// Publish has writers know of a build. The caller holds the collection's lock exclusively, as with Withdraw and Abort.
+func (c Collection) Publish(b *Build) {
+	for _, t := range b.Tables {
+		t.index = &tableIndex{Entries: t.Entries, multikey: t.Multikey, roots: t.Roots()}
 	}
-	return nil
+	builds := append(slices.Clone(c.own.state.building()), b)
+	c.own.state.builds.Store(&builds)
 }
 
-// finish puts what belongs to the entries into the change that puts the definitions, which it returns, into the catalogue.
-// A nil build has nothing to finish.
-func (b *Build) finish(c *change) ([]*index.Definition, error) {
-	if b == nil {
-		return nil, nil
-	}
-	if b.inline {
-		if err := b.writeInto(c); err != nil {
-			return nil, err
-		}
-	}
-	documents, err := c.kv.Counter(layout.CounterKey(nil, layout.OfCollection, b.Collection, layout.CountDocuments))
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range b.tables {
-		c.keep(garbage.OfIndex(t.ID))
-		if t.Side != 0 {
-			c.discard(garbage.OfIndex(t.Side))
-		}
-		stored := &multikey.Stored{Bits: t.index.multikey.Seen(), Paths: t.index.multikey.SeenPaths()}
-		stored.Set(c.kv, t.ID)
-		c.ddl.Multikey[t.ID] = stored
-		if surplus := t.Count - documents; surplus != 0 {
-			c.kv.Add(layout.CounterKey(nil, layout.OfIndex, t.ID, layout.CountSurplus), surplus)
-		}
-	}
-	return b.Definitions, nil
+// Withdraw ends writers' knowledge of a build, if they have any.
+func (c Collection) Withdraw(b *Build) { c.own.withdraw(b) }
+
+// Abort ends a build for good.
+func (c Collection) Abort(b *Build, why string) { c.own.abort(b, why) }
+
+func (c *collection) withdraw(b *Build) {
+	builds := slices.DeleteFunc(slices.Clone(c.state.building()), func(o *Build) bool { return o == b })
+	c.state.builds.Store(&builds)
 }
 
-// writeInto makes the entries part of the change.
-func (b *Build) writeInto(c *change) error {
-	if err := b.number(c); err != nil {
-		return err
+func (c *collection) abort(b *Build, why string) {
+	b.end(build.Aborted(fmt.Sprintf("%s: %s", catalog.UUIDText(b.UUID), why)))
+	c.withdraw(b)
+}
+
+// abortBuilds ends all builds of the collection, whose lock is held exclusively.
+func (c *collection) abortBuilds(why string) {
+	for _, b := range c.state.building() {
+		c.abort(b, why)
 	}
-	if len(b.tables) == 0 {
+}
+
+// refuseWhileBuilding is the error of what cannot be done to the collection while an index is built. It may be nil.
+func (c *collection) refuseWhileBuilding() error {
+	if c == nil || len(c.state.building()) == 0 {
 		return nil
 	}
-	for _, t := range b.tables {
-		next := t.Source(b.work.Step)
-		for {
-			key, value, ok, err := next()
-			if err != nil {
-				return err
-			}
-			if !ok {
-				break
-			}
-			c.kv.Set(key, value)
-		}
-	}
-	return b.work.Decide()
+	return mongoerr.New(mongoerr.BackgroundOperationInProgressForNamespace,
+		"cannot perform operation: an index build is currently running for collection with UUID: %s. Found index build: %s",
+		catalog.UUIDText(c.UUID), catalog.UUIDText(c.state.building()[0].UUID))
 }
 
-// abandon hands what was written so far to the collector; its notes are there already. A nil build left nothing.
-func (b *Build) abandon() {
-	if b == nil {
-		return
-	}
-	b.close()
-	if b.inline || b.ready {
-		return
-	}
-	for _, t := range b.tables {
-		b.store.garbage.Add(garbage.OfIndex(t.ID))
-		if t.Side != 0 {
-			b.store.garbage.Add(garbage.OfIndex(t.Side))
-		}
-	}
-}
-
-// close gives back what the build holds beside its numbers.
-func (b *Build) close() {
-	b.cancel(nil)
-	b.work.Close()
-}
-
-// alive is why the build has to end, if it has to.
-func (b *Build) alive() error {
-	if b.ctx.Err() != nil {
-		return context.Cause(b.ctx)
-	}
-	if b.grows {
-		return b.store.room(0)
+// building are the builds that writers have to know of.
+func (s *collectionState) building() []*Build {
+	if p := s.builds.Load(); p != nil {
+		return *p
 	}
 	return nil
-}
-
-func aborted(why string) error {
-	return mongoerr.New(mongoerr.IndexBuildAborted, "Index build aborted: %s", why)
 }

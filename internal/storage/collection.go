@@ -36,7 +36,7 @@ type collection struct {
 	// idCollation orders the ids of a clustered collection; nil for the order of bytes.
 	idCollation keystring.Collator
 	// frozen is the time after which nothing becomes hidden any more by this version's rules, in milliseconds, or 0: they are
-	// about to be loosened, and what was hidden must not be seen again (expireLoosened).
+	// about to be loosened, and what was hidden must not be seen again (package loosen).
 	frozen atomic.Int64
 }
 

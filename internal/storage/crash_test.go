@@ -76,10 +76,10 @@ func crash(t *testing.T, rng *rand.Rand) {
 	fs := crashdisk.New()
 	engine := openCrashable(t, fs)
 	parser := indexParser()
-	s, err := Open(context.Background(), engine, Options{Clock: clock.NewFake(epoch), Indexes: parser})
-	must(t, err)
-	s.inlineDocuments, s.buildMemoryBytes = int64(rng.IntN(2)*100-1), 2000 // beside writers or not, and in many runs
-	f := &fixture{t: t, Store: s, parser: parser}
+	f := &fixture{t: t, parser: parser}
+	must(t, f.openOn(engine, Options{Clock: clock.NewFake(epoch), Indexes: parser}))
+	s := f.Store
+	f.BuildLimits().InlineDocuments, f.BuildLimits().MemoryBytes = int64(rng.IntN(2)*100-1), 2000 // beside writers or not, and in many runs
 	f.createIndexes(crashNS, `{key: {v: 1}, name: "v"}`, `{key: {u: 1}, name: "u", unique: true, sparse: true}`,
 		`{key: {_ts: 1}, name: "ts", expireAfterSeconds: 1000}`)
 
@@ -312,10 +312,10 @@ func numberIn(b []byte) uint32 { return binary.BigEndian.Uint32(b) }
 func TestCrashInBuild(t *testing.T) {
 	fs := crashdisk.New()
 	h := &hooked{Engine: openCrashable(t, fs)}
-	s, err := Open(context.Background(), h, Options{Clock: clock.NewFake(epoch), Indexes: indexParser()})
-	must(t, err)
-	s.inlineDocuments, s.buildMemoryBytes = -1, 500
-	f := &fixture{t: t, Store: s, parser: indexParser()}
+	f := &fixture{t: t, parser: indexParser()}
+	must(t, f.openOn(h, Options{Clock: clock.NewFake(epoch), Indexes: indexParser()}))
+	s := f.Store
+	f.BuildLimits().InlineDocuments, f.BuildLimits().MemoryBytes = -1, 500
 	for i := range 500 {
 		must(t, f.insert(crashNS, fmt.Sprintf(`{_id: %d, a: [%d]}`, i, i)))
 	}
@@ -327,7 +327,7 @@ func TestCrashInBuild(t *testing.T) {
 		disk = fs.CrashClone(vfs.CrashCloneCfg{})
 		cancel()
 	})
-	if _, err = f.CreateIndexes(ctx, crashNS, f.parse(`{key: {a: 1}, name: "a"}`)); !errors.Is(err, context.Canceled) || disk == nil {
+	if _, err := f.CreateIndexes(ctx, crashNS, f.parse(`{key: {a: 1}, name: "a"}`)); !errors.Is(err, context.Canceled) || disk == nil {
 		t.Fatalf("the build ended with %v", err)
 	}
 	s.garbage.Wait()
@@ -340,11 +340,11 @@ func TestCrashInBuild(t *testing.T) {
 	if !anyKey(t, engine, layout.IndexPrefix) {
 		t.Fatal("the crash came before the first entry")
 	}
-	s, err = Open(context.Background(), engine, Options{Clock: clock.NewFake(epoch), Indexes: indexParser()})
-	must(t, err)
+	f = &fixture{t: t, parser: indexParser()}
+	must(t, f.openOn(engine, Options{Clock: clock.NewFake(epoch), Indexes: indexParser()}))
+	s = f.Store
 	s.garbage.Wait()
 	nothingLeft(t, s)
-	f = &fixture{t: t, Store: s, parser: indexParser()}
 	f.validate(crashNS)
 	f.createIndexes(crashNS, `{key: {a: 1}, name: "a"}`)
 	f.validate(crashNS)

@@ -15,7 +15,7 @@ import (
 // NamespaceExists when there is one of that name.
 func (s *Store) CreateCollection(ctx context.Context, ns namespace.NS, options bson.Doc) (*catalog.Collection, error) {
 	var made *catalog.Collection
-	err := s.change(ctx, func(c *change) (err error) {
+	err := s.Change(ctx, func(c *Change) (err error) {
 		made, err = c.create(ns, catalog.ReadOptions(options))
 		return err
 	})
@@ -25,7 +25,7 @@ func (s *Store) CreateCollection(ctx context.Context, ns namespace.NS, options b
 	return made, nil
 }
 
-func (c *change) create(ns namespace.NS, o catalog.Options) (*catalog.Collection, error) {
+func (c *Change) create(ns namespace.NS, o catalog.Options) (*catalog.Collection, error) {
 	if err := c.catalog.CheckCreate(ns); err != nil {
 		return nil, err
 	}
@@ -39,20 +39,20 @@ func (c *change) create(ns namespace.NS, o catalog.Options) (*catalog.Collection
 	if err != nil {
 		return nil, err
 	}
-	coll := &catalog.Collection{ID: id, NS: ns, UUID: newUUID(), Options: o}
+	coll := &catalog.Collection{ID: id, NS: ns, UUID: catalog.NewUUID(), Options: o}
 	coll.CollatedIDs = coll.IsClustered() && o.Collation != nil
 	if err := c.addFirstIndex(coll); err != nil {
 		return nil, err
 	}
-	if err := c.put(coll); err != nil {
+	if err := c.Put(coll); err != nil {
 		return nil, err
 	}
-	c.tell(meaning.CollectionCreated, coll, nil)
+	c.Tell(meaning.CollectionCreated, coll, nil)
 	return coll, nil
 }
 
 // addFirstIndex gives a new collection the index that it has from the beginning.
-func (c *change) addFirstIndex(coll *catalog.Collection) error {
+func (c *Change) addFirstIndex(coll *catalog.Collection) error {
 	switch {
 	case coll.IsView() || coll.IsClustered() || coll.IsOplog():
 		return nil
@@ -63,21 +63,22 @@ func (c *change) addFirstIndex(coll *catalog.Collection) error {
 }
 
 // addIDIndex gives a new collection its index on _id, which orders as the collection does.
-func (c *change) addIDIndex(coll *catalog.Collection) error {
-	d, err := c.store.idIndex(coll)
+func (c *Change) addIDIndex(coll *catalog.Collection) error {
+	d, err := c.store.IDIndex(coll)
 	if err != nil {
 		return err
 	}
 	return c.addIndex(coll, d)
 }
 
-func (s *Store) idIndex(coll *catalog.Collection) (*index.Definition, error) {
+// IDIndex is the index on _id that a collection begins with, without a number.
+func (s *Store) IDIndex(coll *catalog.Collection) (*index.Definition, error) {
 	spec := bson.Build().Int32("v", 2).Object("key").Int32("_id", 1).End().String("name", "_id_").Doc()
 	return s.options.Indexes.Parse(spec, coll.Options.Collation)
 }
 
-func (c *change) addIndex(coll *catalog.Collection, d *index.Definition) error {
-	id, err := c.newIndexID()
+func (c *Change) addIndex(coll *catalog.Collection, d *index.Definition) error {
+	id, err := c.NewIndexID()
 	if err == nil {
 		coll.Indexes = append(coll.Indexes, d.WithID(id))
 	}

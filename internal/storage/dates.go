@@ -4,6 +4,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/due"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
 // Dates is where the collection has the dates that its rules count from, for those who ask when documents expire. What it finds
@@ -33,4 +34,25 @@ func (d *dates) Index(number uint32) (e layout.Entries, multikey bool) {
 // isInOrder says whether all records are known to lie in the order of expiry.
 func (c *collection) isInOrder() bool {
 	return c.order.Relocates() && c.state.inOrder.Load() == c.order.Number
+}
+
+// BeforeChange is the collection before its TTLs change, for those who tell what the change does.
+func (r *Reader) BeforeChange() *ttlchange.Collection {
+	return &ttlchange.Collection{Dates: r.Dates(), Now: r.view.now, HiddenAt: r.at, All: r.view.hiding.All,
+		Count: r.Count, Each: r.each, Stored: r.Unhidden().GetMany}
+}
+
+// each calls f with each visible record.
+func (r *Reader) each(f func(Record) error) error {
+	c, err := r.Scan(RecordScan{})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for c.Next() {
+		if err := f(c.Record()); err != nil {
+			return err
+		}
+	}
+	return c.Err()
 }

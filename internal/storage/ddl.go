@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
@@ -29,20 +28,20 @@ type ddl struct {
 	lock ownership.Lock // held exclusively through one short commit
 }
 
-// change is one commit of the catalogue on its way.
-type change struct {
+// Change is one commit of the catalogue on its way.
+type Change struct {
 	store   *Store
 	kv      kv.Txn
 	catalog *catalog.Catalog
 	ddl     meaning.DDL // what it means
 	garbage []garbage.Item
 	next    header.Numbers // the first that no collection and no index ever had; read in the transaction, which claims them
-	// renew says which rules get a grace though they were not tightened; nil for none.
-	renew func(was, rule *policy.Rule) bool
+	// Renew says which rules get a grace though they were not tightened; nil for none.
+	Renew func(was, rule *policy.Rule) bool
 }
 
-// change runs f, commits what it did to the catalogue, and publishes that. It is on stable storage when change returns.
-func (s *Store) change(ctx context.Context, f func(*change) error) error {
+// Change runs f, commits what it did to the catalogue, and publishes that. It is on stable storage when Change returns.
+func (s *Store) Change(ctx context.Context, f func(*Change) error) error {
 	if err := s.ddl.lock.Acquire(ctx, true); err != nil {
 		return err
 	}
@@ -52,7 +51,7 @@ func (s *Store) change(ctx context.Context, f func(*change) error) error {
 		return fmt.Errorf("storage: begin: %w", err)
 	}
 	old := s.current.Load()
-	c := &change{store: s, kv: t, catalog: old.catalog, ddl: meaning.DDL{Multikey: map[uint32]*multikey.Stored{}}}
+	c := &Change{store: s, kv: t, catalog: old.catalog, ddl: meaning.DDL{Multikey: map[uint32]*multikey.Stored{}}}
 	if c.next, err = header.ReadNumbers(t); err == nil {
 		err = f(c)
 	}
@@ -83,8 +82,8 @@ func (s *Store) change(ctx context.Context, f func(*change) error) error {
 	return nil
 }
 
-// put adds or replaces a collection, with the order that its indexes make of it, and the grace of TTLs that were changed.
-func (c *change) put(coll *catalog.Collection) error {
+// Put adds or replaces a collection, with the order that its indexes make of it, and the grace of TTLs that were changed.
+func (c *Change) Put(coll *catalog.Collection) error {
 	coll, err := c.chooseOrder(coll)
 	if err != nil {
 		return err
@@ -99,38 +98,59 @@ func (c *change) put(coll *catalog.Collection) error {
 }
 
 // drop removes a collection and notes what remains of it.
-func (c *change) drop(coll *catalog.Collection) {
+func (c *Change) drop(coll *catalog.Collection) {
 	c.catalog = c.catalog.Without(coll)
 	c.ddl.Steps = append(c.ddl.Steps, meaning.CatalogStep{Drop: coll.ID})
 	c.kv.Delete(layout.CollectionKey(coll.ID))
 	if !coll.IsView() {
-		c.discard(garbage.OfCollection(coll.ID))
+		c.Discard(garbage.OfCollection(coll.ID))
 	}
 	for _, d := range coll.Indexes {
-		c.discard(garbage.OfIndex(d.ID))
+		c.Discard(garbage.OfIndex(d.ID))
 	}
-	c.tell(meaning.CollectionDropped, coll, nil)
+	c.Tell(meaning.CollectionDropped, coll, nil)
 }
 
-// discard notes what is to be removed, by a worker or at the next start.
-func (c *change) discard(g garbage.Item) {
-	c.note(g)
+// Discard notes what is to be removed, by a worker or at the next start.
+func (c *Change) Discard(g garbage.Item) {
+	c.Note(g)
 	c.garbage = append(c.garbage, g)
 }
 
-// note makes g garbage for the next start.
-func (c *change) note(g garbage.Item) { g.Note(c.kv) }
+// Note makes g garbage for the next start.
+func (c *Change) Note(g garbage.Item) { g.Note(c.kv) }
 
-// keep takes back a note: it is in the catalogue now.
-func (c *change) keep(g garbage.Item) { g.Keep(c.kv) }
+// Set writes an entry of an index that the change takes into use.
+func (c *Change) Set(key, value []byte) { c.kv.Set(key, value) }
 
-func (c *change) tell(kind meaning.EventKind, coll *catalog.Collection, d *index.Definition) {
+// TakeIndex takes an index into use whose entries, so many, are made or written by the change: it is noted as garbage no more.
+func (c *Change) TakeIndex(collection, number uint32, bits *multikey.Stored, entries int64) error {
+	documents, err := c.documents(collection)
+	if err != nil {
+		return err
+	}
+	garbage.OfIndex(number).Keep(c.kv)
+	bits.Set(c.kv, number)
+	c.ddl.Multikey[number] = bits
+	if surplus := entries - documents; surplus != 0 {
+		c.kv.Add(layout.CounterKey(nil, layout.OfIndex, number, layout.CountSurplus), surplus)
+	}
+	return nil
+}
+
+func (c *Change) documents(collection uint32) (int64, error) {
+	return c.kv.Counter(layout.CounterKey(nil, layout.OfCollection, collection, layout.CountDocuments))
+}
+
+// Tell has those outside of the store be told what happens to a collection, or to an index of it.
+func (c *Change) Tell(kind meaning.EventKind, coll *catalog.Collection, d *index.Definition) {
 	c.ddl.Events = append(c.ddl.Events, meaning.Event{Kind: kind, Collection: coll.ID, UUID: coll.UUID, NS: coll.NS, Index: d})
 }
 
-func (c *change) newCollectionID() (uint32, error) { return takeNumber(&c.next.Collection) }
+func (c *Change) newCollectionID() (uint32, error) { return takeNumber(&c.next.Collection) }
 
-func (c *change) newIndexID() (uint32, error) { return takeNumber(&c.next.Index) }
+// NewIndexID is a number that no index has had.
+func (c *Change) NewIndexID() (uint32, error) { return takeNumber(&c.next.Index) }
 
 func takeNumber(next *uint32) (uint32, error) {
 	n := *next
@@ -139,14 +159,6 @@ func takeNumber(next *uint32) (uint32, error) {
 	}
 	*next = n + 1
 	return n, nil
-}
-
-// newUUID is a random one, version 4.
-func newUUID() (u [16]byte) {
-	rand.Read(u[:]) // never fails, it says
-	u[6] = u[6]&0x0F | 0x40
-	u[8] = u[8]&0x3F | 0x80
-	return u
 }
 
 // lockToChange takes the locks of the existing ones among the namespaces, exclusively and in the order of their numbers.

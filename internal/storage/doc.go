@@ -29,13 +29,17 @@
 //	garbage      the removal of what drops leave behind
 //	indexplan    what a command does to the indexes of a collection
 //	validation   the check of a whole collection
-//	build        the entries of new indexes
+//	build        the entries of new indexes, made beside writers
 //	walk         the walk through keys that all of them use
 //
 // # What lies above
 //
-// Package sweeper works at whole collections, by their handles (Collection): it deletes at once what is due, brings records into the
-// order of their expiry, and vacuums. Where a command needs something away that has expired, the store asks it (Options.Sweeper).
+// Some packages work at whole collections, by their handles (Collection), and change the catalogue by Store.Change: indexddl opens a
+// store with them (Options.Drivers).
+//
+//	sweeper   deletes what is due, brings records into the order of their expiry, and vacuums
+//	loosen    has what a TTL hides not come back when the TTL hides less
+//	indexddl  changes the indexes and options of collections; index builds
 //
 // # Reading
 //

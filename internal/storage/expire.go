@@ -1,9 +1,6 @@
 package storage
 
 import (
-	"context"
-
-	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -57,91 +54,16 @@ func (w *Writer) expire(rule *policy.Rule, rec Record, all bool) (deleted bool, 
 	return true, w.remove(meaning.DocumentExpired, rec)
 }
 
-// dueBatch is how many records one transaction of deleteDue deletes at most.
-const dueBatch = 1000
-
-// deletion is how deleteDue goes about it.
-type deletion bool
-
-const (
-	// besideWriters: others write to the collection meanwhile.
-	besideWriters deletion = false
-	// underLock: the caller holds the collection's lock exclusively.
-	underLock deletion = true
-)
-
-// deleteDue deletes all documents of a collection that have expired by the rule at now, and returns how many those were. It also deletes
-// what is left alone for now, in its grace or while deleting is paused: it is for commands, in whose way that is. What can be is
-// swept; the rest goes in transactions of bounded size.
-func (s *Store) deleteDue(ctx context.Context, c *collection, rule *policy.Rule, now int64, how deletion) (deleted int64, err error) {
-	if deleted, err = s.sweeper.SweepDue(ctx, s.handle(c), rule, now, how == underLock); err != nil {
-		return deleted, err
-	}
-	for after, more := []byte(nil), true; more; more = after != nil {
-		var n int64
-		var next []byte
-		err := s.writeDue(ctx, c, now, how, func(w *Writer) (err error) {
-			n, next, err = w.deleteSome(rule, after)
-			return err
-		})
-		if err != nil {
-			return deleted, err
-		}
-		deleted += n
-		after = next
-	}
-	return deleted, nil
-}
-
-// writeDue runs f in a transaction of deleteDue.
-func (s *Store) writeDue(ctx context.Context, c *collection, now int64, how deletion, f func(*Writer) error) error {
-	if how == besideWriters {
-		return s.Write(ctx, c.NS, WriteOptions{Durability: kv.Buffered, Now: now}, f)
-	}
-	t, w, err := s.handle(c).Begin(ctx, now)
-	if err != nil {
-		return err
-	}
-	defer t.Rollback()
-	if err := f(w); err != nil {
-		return err
-	}
-	return t.Commit(ctx, kv.Buffered)
-}
-
-// deleteSome deletes a batch of what is due and returns where to go on, nil when there is no more.
-func (w *Writer) deleteSome(rule *policy.Rule, after []byte) (n int64, next []byte, err error) {
-	ids, next, err := w.Dates().All(rule, w.view.now, after, dueBatch)
-	if err != nil {
-		return 0, nil, err
-	}
-	err = w.expireMany(rule, ids, true, func(_ Record, deleted bool) bool {
-		if deleted {
-			n++
+// DeleteDue is ExpireMany of all of the records, and also of what that leaves alone for now; deleted is how many there were.
+func (w *Writer) DeleteDue(rule *policy.Rule, ids []RecordID) (deleted int64, err error) {
+	err = w.expireMany(rule, ids, true, func(_ Record, gone bool) bool {
+		if gone {
+			deleted++
 		}
 		return true
 	})
-	if err != nil {
-		return 0, nil, err
-	}
-	return n, next, nil
+	return deleted, err
 }
 
-// deleteDueAhead deletes beside writers what its caller would delete next while it holds the collection's lock exclusively, where
-// that is much: it gives the lock back meanwhile. Nobody else changes what the collection is, unless an index build ends; then
-// same is false, and what the caller knows of c is old.
-func (s *Store) deleteDueAhead(ctx context.Context, c *collection, rules []*policy.Rule) (deleted int64, same bool, err error) {
-	now := s.expiryClock.Time()
-	rules, err = s.sweeper.MuchDue(ctx, s.handle(c), rules, now)
-	if err != nil || len(rules) == 0 {
-		return 0, true, err
-	}
-	c.state.lock.Release(true)
-	for i := 0; i < len(rules) && err == nil; i++ {
-		var n int64
-		n, err = s.deleteDue(ctx, c, rules[i], now, besideWriters)
-		deleted += n
-	}
-	_ = c.state.lock.Acquire(context.WithoutCancel(ctx), true) // which nothing ends but its turn: the caller gives it back
-	return deleted, s.current.Load().collections[c.ID] == c, err
-}
+// DeleteHidden deletes a record that is hidden, because it is in somebody's way.
+func (w *Writer) DeleteHidden(rec Record) error { return w.remove(meaning.DocumentExpired, rec) }

@@ -35,7 +35,7 @@ func TestExpiring(t *testing.T) {
 			for range 20 {
 				f.read(datedNS, func(r *Reader) error {
 					next := f.otherTTL(random, r.Catalog())
-					before, after := r.beforeChange(), next.ExpiryRules()
+					before, after := r.BeforeChange(), next.ExpiryRules()
 					byDocuments, err := before.Expiring(after, func(Record) error { return nil })
 					f.must(err)
 					quick, err := before.Expiring(after, nil)

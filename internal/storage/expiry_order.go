@@ -41,7 +41,7 @@ func (w *Writer) reorder(old RecordID, place []byte) (RecordID, error) {
 }
 
 // chooseOrder gives a collection its order: the one it has as long as its index is there, otherwise by its first TTL index.
-func (c *change) chooseOrder(coll *catalog.Collection) (*catalog.Collection, error) {
+func (c *Change) chooseOrder(coll *catalog.Collection) (*catalog.Collection, error) {
 	next, err := c.orderOf(coll)
 	if err != nil || next == coll.Order || next != nil && coll.Order != nil && *next == *coll.Order {
 		return coll, err
@@ -49,8 +49,8 @@ func (c *change) chooseOrder(coll *catalog.Collection) (*catalog.Collection, err
 	return coll.WithOrder(next), nil
 }
 
-func (c *change) orderOf(coll *catalog.Collection) (*catalog.Order, error) {
-	return expiryorder.Choose(coll, c.catalog.ByID(coll.ID), c.newIndexID)
+func (c *Change) orderOf(coll *catalog.Collection) (*catalog.Order, error) {
+	return expiryorder.Choose(coll, c.catalog.ByID(coll.ID), c.NewIndexID)
 }
 
 // makeExpiryOrder is the order of a collection in memory.
@@ -68,7 +68,7 @@ func makeExpiryOrder(c, old *collection, made bool) *expiryorder.Order {
 
 // upgradeOrder gives collections their order that were stored when there was none, or when it knew no cells.
 func (s *Store) upgradeOrder(ctx context.Context) error {
-	return s.change(ctx, func(ch *change) error {
+	return s.Change(ctx, func(ch *Change) error {
 		for _, entry := range ch.catalog.All() {
 			if err := ch.putIfReordered(entry); err != nil {
 				return err
@@ -78,12 +78,12 @@ func (s *Store) upgradeOrder(ctx context.Context) error {
 	})
 }
 
-func (c *change) putIfReordered(entry *catalog.Collection) error {
+func (c *Change) putIfReordered(entry *catalog.Collection) error {
 	next, err := c.orderOf(entry)
 	if err != nil || next == nil && entry.Order == nil || next != nil && entry.Order != nil && *next == *entry.Order {
 		return err
 	}
-	return c.put(entry.WithOrder(next))
+	return c.Put(entry.WithOrder(next))
 }
 
 // nextSequence is a number that no record of the collection has had.

@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
 func (x *script) number() uint32 { return x.current.Load().catalog.Collection(x.ns()).ID }
@@ -192,7 +193,7 @@ func TestFrozen(t *testing.T) {
 			}
 			return err
 		})
-		c.thaw()
+		f.handle(c).Thaw()
 	}
 }
 
@@ -216,7 +217,7 @@ func TestStopHiding(t *testing.T) {
 			return err
 		})
 	}
-	done, err := f.StopHiding(context.Background(), OnHidden{}, func() error {
+	done, err := f.StopHiding(context.Background(), ttlchange.OnHidden{}, func() error {
 		f.clock.Advance(time.Second) // and the second
 		seen(2)
 		if c := f.find([]namespace.NS{testNS})[0]; c.state.lock.Try(false) {
@@ -227,7 +228,7 @@ func TestStopHiding(t *testing.T) {
 		seen(2)
 		return nil
 	})
-	if err != nil || done != (Loosened{Deleted: 1}) {
+	if err != nil || done != (ttlchange.Loosened{Deleted: 1}) {
 		t.Errorf("%+v, %v", done, err)
 	}
 	seen(2)

@@ -5,19 +5,18 @@ import (
 
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/storage/due"
-	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
 // graced is a collection that is about to be put, with the graces of its TTLs.
-func (c *change) graced(coll *catalog.Collection) (*catalog.Collection, error) {
+func (c *Change) graced(coll *catalog.Collection) (*catalog.Collection, error) {
 	old := c.catalog.ByID(coll.ID)
 	if old == nil || coll.IsView() {
 		return coll, nil
 	}
 	now := c.store.Now()
-	g := ttlchange.Graces{Now: now, Before: old.ExpiryRules(), After: coll.ExpiryRules(), Renews: c.renew, End: c.store.graceEnd,
+	g := ttlchange.Graces{Now: now, Before: old.ExpiryRules(), After: coll.ExpiryRules(), Renews: c.Renew, End: c.store.graceEnd,
 		Fresh: func() (policy.Grace, error) { return c.freshGrace(coll.ID, now) }}
 	graces, err := g.Decide()
 	if err != nil || maps.Equal(graces, coll.Graces) {
@@ -27,12 +26,12 @@ func (c *change) graced(coll *catalog.Collection) (*catalog.Collection, error) {
 }
 
 // freshGrace is that of a TTL that is changed now; there is none where there are no documents.
-func (c *change) freshGrace(collection uint32, now int64) (g policy.Grace, err error) {
+func (c *Change) freshGrace(collection uint32, now int64) (g policy.Grace, err error) {
 	length, asSleep := c.store.options.Grace()
 	if length <= 0 {
 		return g, nil
 	}
-	documents, err := c.kv.Counter(layout.CounterKey(nil, layout.OfCollection, collection, layout.CountDocuments))
+	documents, err := c.documents(collection)
 	if err != nil || documents == 0 {
 		return g, err
 	}

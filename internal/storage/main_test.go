@@ -5,28 +5,48 @@ import (
 	"os"
 	"testing"
 
-	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/expiry"
+	"github.com/ebbdb/ebb/internal/storage/indexddl"
 	"github.com/ebbdb/ebb/internal/storage/sweeper"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
 func TestMain(m *testing.M) {
-	storage.NewDrivers = func(s *storage.Store, engine kv.Engine, c clock.Clock) (storage.Sweeper, storage.Drivers) {
-		d := drivers{sweeper.New(s, engine, c)}
-		return d.Sweeper, d
+	storage.NewAbove = func(s *storage.Store, engine kv.Engine) (storage.Drivers, storage.Above) {
+		d := indexddl.New(s, engine)
+		return d, above{d, d.Sweeper}
 	}
 	os.Exit(m.Run())
 }
 
-// drivers is what the tests of storage ask of the packages above it.
-type drivers struct{ *sweeper.Sweeper }
+// above is what the tests of storage ask of the packages above it.
+type above struct {
+	ddl
+	*sweeper.Sweeper
+}
 
-func (d drivers) Sweep(ctx context.Context, collection uint32, rule *policy.Rule, now int64) (storage.Swept, bool, error) {
-	done, ok, err := d.Sweeper.Sweep(ctx, collection, rule, now)
+type ddl = *indexddl.DDL
+
+func (a above) Sweep(ctx context.Context, collection uint32, rule *policy.Rule, now int64) (storage.Swept, bool, error) {
+	done, ok, err := a.Sweeper.Sweep(ctx, collection, rule, now)
 	return storage.Swept(done), ok, err
 }
 
-func (d drivers) Bounds() *expiry.Limits { return &d.Limits }
+func (a above) DeleteDueNow(ctx context.Context, c storage.Collection, rule *policy.Rule, now int64, underLock bool) (int64, error) {
+	return a.DeleteDue(ctx, c, rule, now, sweeper.Deletion(underLock))
+}
+
+func (a above) Bounds() *expiry.Limits { return &a.Sweeper.Limits }
+
+func (a above) MakeIndexes(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*storage.Build)) (storage.Created, error) {
+	made, err := a.CreateIndexesSeen(ctx, ns, ttlchange.OnHidden{}, parse, seen)
+	return storage.Created(made), err
+}
+
+func (a above) BuildLimits() *storage.BuildLimits { return (*storage.BuildLimits)(&a.ddl.Limits) }

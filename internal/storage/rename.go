@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 
+	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
@@ -35,7 +36,7 @@ func (s *Store) Rename(ctx context.Context, from, to namespace.NS, dropTarget bo
 			return err
 		}
 	}
-	return s.change(ctx, func(c *change) error {
+	return s.Change(ctx, func(c *Change) error {
 		if target != nil {
 			c.drop(target.Collection)
 		}
@@ -47,9 +48,9 @@ func (s *Store) Rename(ctx context.Context, from, to namespace.NS, dropTarget bo
 		}
 		renamed := source.WithName(to)
 		if from.DB != to.DB {
-			renamed.UUID = newUUID()
+			renamed.UUID = catalog.NewUUID()
 		}
-		if err := c.put(renamed); err != nil {
+		if err := c.Put(renamed); err != nil {
 			return err
 		}
 		c.ddl.Events = append(c.ddl.Events, meaning.Event{Kind: meaning.CollectionRenamed, Collection: source.ID, UUID: source.UUID, NS: from, To: to})

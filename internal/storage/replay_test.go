@@ -21,6 +21,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
 var replayFor = flag.Duration("replay-for", 0, "how long TestReplay goes on; 0 is a few hundred steps")
@@ -150,7 +151,7 @@ func newReplay(t *testing.T, seed uint64) *replay {
 func (r *replay) open() {
 	r.fixture.open()
 	r.Bounds().MostCounted, r.Bounds().CountedAtOnce = 1<<17, math.MaxInt64
-	r.buildMemoryBytes = 5000
+	r.BuildLimits().MemoryBytes = 5000
 }
 
 func (r *replay) random(n int) int {
@@ -421,7 +422,7 @@ func (r *replay) createSome(kind int) {
 	if len(specs) == 0 {
 		return
 	}
-	r.Store.inlineDocuments = []int64{-1, inlineDocuments}[r.random(2)]
+	r.BuildLimits().InlineDocuments = []int64{-1, 1000}[r.random(2)]
 	picked := []string{specs[r.random(len(specs))]}
 	if more := specs[r.random(len(specs))]; more != picked[0] {
 		picked = append(picked, more)
@@ -476,7 +477,7 @@ func (r *replay) ddl(kind int) {
 		r.mayFail("reIndex", err)
 	case 6, 7, 8:
 		seconds := int32(5 + r.random(40))
-		_, err := r.ModifyWith(ctx, ns, OnHidden{Keep: r.random(2) == 0}, func(c *catalog.Collection) (*catalog.Collection, error) {
+		_, err := r.ModifyWith(ctx, ns, ttlchange.OnHidden{Keep: r.random(2) == 0}, func(c *catalog.Collection) (*catalog.Collection, error) {
 			defs := slices.Clone(c.Indexes)
 			for i, d := range defs {
 				if !d.TTL {

@@ -10,6 +10,9 @@ import (
 // Near the end of the disk nothing is added: no document, no longer version of one, no collection, no index. What lets data go
 // never asks.
 
+// Room says whether anything may be added, in MongoDB's words.
+func (s *Store) Room() error { return s.room(0) }
+
 // room says whether so many bytes may be added, in MongoDB's words.
 func (s *Store) room(bytes int) error { return explainSpace(s.engine.Room(bytes)) }
 

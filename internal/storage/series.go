@@ -62,7 +62,7 @@ func (c *collection) inPlace(id RecordID, doc bson.Doc) bool {
 type measured = atomic.Uint64
 
 // addSeriesIndex gives a new time series its index on the meta field and the time.
-func (c *change) addSeriesIndex(coll *catalog.Collection) error {
+func (c *Change) addSeriesIndex(coll *catalog.Collection) error {
 	t := coll.Options.TimeSeries
 	if t.MetaField == "" || t.MetaField == t.TimeField || t.MetaField == "_id" {
 		return nil

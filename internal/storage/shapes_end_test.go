@@ -47,7 +47,7 @@ func TestShapesEndWithBuild(t *testing.T) {
 				return
 			}
 			seen = true
-			table := b.tables[0]
+			table := b.Tables[0]
 			ask := table.Ask
 			table.Ask = func() error {
 				if asked++; end && asked == spikedAsks/2 {

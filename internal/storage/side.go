@@ -2,9 +2,6 @@ package storage
 
 import "github.com/ebbdb/ebb/internal/storage/layout"
 
-// maxGenerations bounds the rounds of catching up.
-const maxGenerations = 64
-
 // noteAside writes a row for an entry of an index that is being built.
 func (w *Writer) noteAside(t *writtenTable, operation byte, keyString []byte, id RecordID, typeBits []byte) {
 	w.key = t.SideRowKey(w.key[:0], t.side, t.generation, keyString, id)

@@ -55,8 +55,8 @@ type Options struct {
 	TempDir string
 	// Memory is what index builds take theirs from; nil: they take what they like.
 	Memory *memory.Governor
-	// Sweeper makes what deletes at once what can be deleted so; nil: all is deleted one by one. The store closes it.
-	Sweeper func(*Store) Sweeper
+	// Drivers makes those of the store, which closes them; nil: there are none.
+	Drivers func(*Store) Drivers
 }
 
 // Store is documents, indexes and the catalogue over one engine.
@@ -68,7 +68,7 @@ type Store struct {
 	ddl     ddl
 	latches *ownership.Latches
 	garbage *garbage.Collector
-	sweeper Sweeper
+	drivers Drivers
 	// views are those that ended and that nobody knows any more.
 	views sync.Pool
 	// sweeps counts the sweeps of all collections, and how often tombstones of any were deleted.
@@ -79,14 +79,10 @@ type Store struct {
 	seen        int64
 	expiryClock *expiryclock.Clock
 	logClock    oplog.Clock
-
-	// A test makes these small.
-	buildMemoryBytes int
-	inlineDocuments  int64
 }
 
 // Open reads the catalogue of the engine's store, or makes an empty one, and begins to remove what a crash left behind.
-// Indexes that an older format kept otherwise, or not at all, are built first; a store of a newer format is refused. The engine stays the caller's, who closes it after the Store.
+// Indexes that an older format kept otherwise, or not at all, are built first (Drivers); a store of a newer format is refused. The engine stays the caller's, who closes it after the Store.
 func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if o.HideExpired == nil {
 		o.HideExpired = func() bool { return false }
@@ -109,9 +105,9 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	s := &Store{engine: engine, can: engine.Capabilities(), options: o, latches: ownership.NewLatches(), buildMemoryBytes: buildMemoryBytes, inlineDocuments: inlineDocuments, sweeper: noSweeper{}}
-	if o.Sweeper != nil {
-		s.sweeper = o.Sweeper(s)
+	s := &Store{engine: engine, can: engine.Capabilities(), options: o, latches: ownership.NewLatches(), drivers: noDrivers{}}
+	if o.Drivers != nil {
+		s.drivers = o.Drivers(s)
 	}
 	s.expiryClock = expiryclock.New(s.Now, o.HidesUpTo, o.HideExpired)
 	if !s.can.Counters {
@@ -127,7 +123,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 		return s, nil
 	}
 	s.garbage.Add(left...)
-	err = s.upgrade(ctx)
+	err = s.drivers.Upgrade(ctx)
 	if err == nil {
 		err = s.upgradeOrder(ctx)
 	}
@@ -141,9 +137,12 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 // Close waits for work in the background to stop. Every View and Txn must have ended.
 func (s *Store) Close() error {
 	s.garbage.Stop()
-	s.sweeper.Close()
+	s.drivers.Close()
 	return nil
 }
+
+// Options are those that the store was opened with, what was left out filled in.
+func (s *Store) Options() Options { return s.options }
 
 // Now is the store's time in milliseconds since the epoch.
 func (s *Store) Now() int64 { return clock.Millis(s.options.Clock) }

@@ -31,7 +31,7 @@ func indexParser() *index.Parser {
 // fixture is a store in memory under a clock that the test turns.
 type fixture struct {
 	*Store
-	Drivers
+	Above
 	t       *testing.T
 	clock   *clock.Fake
 	parser  *index.Parser
@@ -66,7 +66,7 @@ func (f *fixture) open() {
 }
 
 // online makes every index build one beside writers, with runs on disk.
-func (f *fixture) online() { f.inlineDocuments, f.buildMemoryBytes = -1, 5000 }
+func (f *fixture) online() { f.BuildLimits().InlineDocuments, f.BuildLimits().MemoryBytes = -1, 5000 }
 
 // reopen is what a restart does, without a crash.
 func (f *fixture) reopen() {

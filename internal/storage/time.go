@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/expiryclock"
@@ -27,6 +28,52 @@ func (s *Store) NoteTime(ctx context.Context, millis int64) error {
 // HeldAt is where the clock of expiry stands still; held is false when it goes on.
 func (s *Store) HeldAt() (millis int64, held bool) {
 	return s.expiryClock.Held()
+}
+
+// ExpiryTime is up to when what has expired is hidden at the moment, by rules that are not about to change.
+func (s *Store) ExpiryTime() int64 { return s.expiryClock.Time() }
+
+// StandStill keeps all others from writing to the collections with a TTL, and from changing the catalogue, and has time stand still for
+// what readers see, until goOn is called. all are those collections.
+func (s *Store) StandStill(ctx context.Context) (all []Collection, goOn func(), err error) {
+	for {
+		found := s.withTTL()
+		release, err := lockAll(ctx, found)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := s.ddl.lock.Acquire(ctx, true); err != nil {
+			release()
+			return nil, nil, err
+		}
+		if slices.Equal(found, s.withTTL()) {
+			for _, c := range found {
+				all = append(all, s.handle(c))
+			}
+			thaw := s.expiryClock.FreezeAll()
+			return all, func() { thaw(); s.ddl.lock.Release(true); release() }, nil
+		}
+		s.ddl.lock.Release(true) // another collection has got a TTL meanwhile
+		release()
+	}
+}
+
+// WithTTL are the collections from which something may expire.
+func (s *Store) WithTTL() (all []Collection) {
+	for _, c := range s.withTTL() {
+		all = append(all, s.handle(c))
+	}
+	return all
+}
+
+func (s *Store) withTTL() (found []*collection) {
+	v := s.current.Load()
+	for _, entry := range v.catalog.All() {
+		if c := v.collections[entry.ID]; c != nil && c.rules.Any() {
+			found = append(found, c)
+		}
+	}
+	return found
 }
 
 // Hold has the clock of expiry stand still at a time, from the views on that begin after it, and for whoever opens the store

@@ -280,6 +280,9 @@ func (c *collection) appendID(dst []byte, id bson.Value) []byte {
 }
 
 // holder is the record id in an entry that holds one, or nil.
+// Holder is the record whose entry has the key in an index whose entries hold their ids in the value; nil when there is none.
+func (r *Reader) Holder(key []byte) (RecordID, error) { return r.holder(key) }
+
 func (r *Reader) holder(key []byte) (RecordID, error) {
 	value, err := r.view.reader.Get(key)
 	return r.held(value, err)

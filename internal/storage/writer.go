@@ -71,8 +71,8 @@ func newWriter(t *Txn, c *collection) *Writer {
 		w.tables[i].tableIndex = ix
 	}
 	for _, b := range c.state.building() {
-		for _, t := range b.tables {
-			w.tables = append(w.tables, writtenTable{tableIndex: t.index, side: t.Side, generation: b.generation})
+		for _, t := range b.Tables {
+			w.tables = append(w.tables, writtenTable{tableIndex: t.index, side: t.Side, generation: b.Generation})
 		}
 	}
 	return w

@@ -27,6 +27,7 @@ func house() []level {
 		{"layout", []string{"internal/storage/layout", "internal/storage/expiryorder", "internal/storage/recordset", "internal/storage/walk", "internal/storage/multikey", "internal/storage/visibility", "internal/storage/expiryclock", "internal/storage/header", "internal/storage/oplog", "internal/storage/meaning", "internal/storage/ownership", "internal/storage/due", "internal/storage/build", "internal/storage/indexplan", "internal/storage/expiry", "internal/storage/garbage", "internal/storage/duplicate", "internal/storage/ttlchange", "internal/storage/salvage", "internal/storage/validation"}},
 		{"storage", []string{"internal/storage"}},
 		{"reclaim", []string{"internal/storage/sweeper"}},
+		{"definition changes", []string{"internal/storage/loosen", "internal/storage/indexddl"}},
 		{"plans", []string{"internal/plancache", "internal/planner", "internal/exec", "internal/query"}},
 		{"services", []string{"internal/operation", "internal/parameter", "internal/ttl", "internal/session", "internal/replset", "internal/cursor", "internal/writegate"}},
 		{"protocol", []string{"internal/wire"}},

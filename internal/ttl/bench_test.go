@@ -20,7 +20,7 @@ import (
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/storage"
-	"github.com/ebbdb/ebb/internal/storage/sweeper"
+	"github.com/ebbdb/ebb/internal/storage/indexddl"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
 
@@ -70,7 +70,7 @@ func benchmarkPass(b *testing.B, x benched) {
 	}
 	m := ttl.New(ttl.Options{Clock: c, Params: params, Ops: operation.NewRegistry(c), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	indexes := index.NewParser(match.NewParser())
-	store, sweeps, err := sweeper.Open(context.Background(), engine, storage.Options{Clock: c, Indexes: indexes, OnDDL: m.OnDDL, OnDeadline: m.OnDeadline})
+	store, ddl, err := indexddl.Open(context.Background(), engine, storage.Options{Clock: c, Indexes: indexes, OnDDL: m.OnDDL, OnDeadline: m.OnDeadline})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func benchmarkPass(b *testing.B, x benched) {
 	if x.singly {
 		recorder = watched{}
 	}
-	if err := m.Connect(store, sweeps, ttl.Open{}, recorder); err != nil {
+	if err := m.Connect(store, ddl.Sweeper, ttl.Open{}, recorder); err != nil {
 		b.Fatal(err)
 	}
 	ns := namespace.NS{DB: "db", Coll: "c"}
@@ -88,7 +88,7 @@ func benchmarkPass(b *testing.B, x benched) {
 		specs = append([]string{`{key: {later: 1}, name: "later_1", expireAfterSeconds: 1}`}, specs...)
 	}
 	for _, spec := range specs {
-		_, err := store.CreateIndexes(context.Background(), ns, func(*catalog.Collection) ([]*index.Definition, error) {
+		_, err := ddl.CreateIndexes(context.Background(), ns, func(*catalog.Collection) ([]*index.Definition, error) {
 			d, err := indexes.Parse(bson.MustDoc(spec), nil)
 			return []*index.Definition{d}, err
 		})

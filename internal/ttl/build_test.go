@@ -19,7 +19,7 @@ func TestUnfinishedBuild(t *testing.T) {
 	}
 	ns := namespace.NS{DB: "db", Coll: "c"}
 	passes := 0
-	_, err := w.store.CreateIndexes(context.Background(), ns, func(c *catalog.Collection) ([]*index.Definition, error) {
+	_, err := w.ddl.CreateIndexes(context.Background(), ns, func(c *catalog.Collection) ([]*index.Definition, error) {
 		passes++
 		if err := w.monitor.RunPass(context.Background()); err != nil {
 			t.Error(err)

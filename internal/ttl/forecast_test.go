@@ -20,7 +20,7 @@ import (
 func TestForecastIsCut(t *testing.T) {
 	w := newWorld(t)
 	ns := namespace.NS{DB: "test", Coll: "c"}
-	_, err := w.store.CreateIndexes(context.Background(), ns, func(*catalog.Collection) ([]*index.Definition, error) {
+	_, err := w.ddl.CreateIndexes(context.Background(), ns, func(*catalog.Collection) ([]*index.Definition, error) {
 		d, err := w.indexes.Parse(bson.MustDoc("{key: {d: 1}, name: 'd', expireAfterSeconds: 0}"), nil)
 		return []*index.Definition{d}, err
 	})

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
 // metrics counts what the monitor has done since the server started.
@@ -51,7 +51,7 @@ func (m *Monitor) AppendMetrics(b *bson.Builder) {
 }
 
 // NoteLoosened counts what a change of TTLs made of documents that were hidden.
-func (m *Monitor) NoteLoosened(done storage.Loosened) {
+func (m *Monitor) NoteLoosened(done ttlchange.Loosened) {
 	m.metrics.loosened.Add(done.Deleted)
 	m.metrics.kept.Add(done.Kept)
 }

@@ -94,7 +94,7 @@ const (
 	clockSettleName = "ttlClockSettleSecs"
 )
 
-// HideExpiredName is the name of Parameters.HideExpired. It is switched off by storage.Store.StopHiding.
+// HideExpiredName is the name of Parameters.HideExpired. It is switched off by loosen.Loosener.StopHiding.
 const HideExpiredName = "ttlHideExpired"
 
 // MassExpiryGuardName is the name of Parameters.MassExpiryGuard.

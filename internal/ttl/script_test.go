@@ -30,7 +30,7 @@ import (
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/storage"
-	"github.com/ebbdb/ebb/internal/storage/sweeper"
+	"github.com/ebbdb/ebb/internal/storage/indexddl"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
 
@@ -44,6 +44,7 @@ type world struct {
 	disk    *vfs.MemFS
 	engine  *pebblekv.Engine
 	store   *storage.Store
+	ddl     *indexddl.DDL
 	indexes *index.Parser
 	params  *parameter.Registry
 	expiry  *ttl.Parameters
@@ -132,13 +133,12 @@ func (w *world) open() {
 		Load:        w.load,
 	}})
 	w.indexes = index.NewParser(match.NewParser())
-	var sweeps *sweeper.Sweeper
-	w.store, sweeps, err = sweeper.Open(context.Background(), w.engine, storage.Options{Clock: w.clock, Indexes: w.indexes,
+	w.store, w.ddl, err = indexddl.Open(context.Background(), w.engine, storage.Options{Clock: w.clock, Indexes: w.indexes,
 		HideExpired: w.expiry.HideExpired.Get, Held: w.monitor.Hold, Grace: w.expiry.Grace, HidesUpTo: w.monitor.HidesUpTo, OnDDL: w.monitor.OnDDL, OnDeadline: w.monitor.OnDeadline})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.monitor.Connect(w.store, sweeps, w.gate, w); err != nil {
+	if err := w.monitor.Connect(w.store, w.ddl.Sweeper, w.gate, w); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -363,14 +363,14 @@ func (w *world) do(verb, rest, raw string) error {
 	case "index":
 		return w.index(ns, arg)
 	case "dropIndex":
-		_, err := w.store.DropIndexes(ctx, ns, func(c *catalog.Collection) ([]*index.Definition, error) {
+		_, err := w.ddl.DropIndexes(ctx, ns, func(c *catalog.Collection) ([]*index.Definition, error) {
 			return []*index.Definition{c.Index(arg)}, nil
 		})
 		return err
 	case "collMod":
 		return w.collMod(ns, arg)
 	case "break": // a specification that only a catalogue could have
-		return w.store.Modify(ctx, ns, func(c *catalog.Collection) (*catalog.Collection, error) {
+		return w.ddl.Modify(ctx, ns, func(c *catalog.Collection) (*catalog.Collection, error) {
 			defs := append([]*index.Definition(nil), c.Indexes...)
 			for i, d := range defs[1:] {
 				broken := *d
@@ -574,7 +574,7 @@ func (w *world) write(ns namespace.NS, f func(*storage.Writer) error) error {
 }
 
 func (w *world) index(ns namespace.NS, spec string) error {
-	_, err := w.store.CreateIndexes(context.Background(), ns, func(c *catalog.Collection) ([]*index.Definition, error) {
+	_, err := w.ddl.CreateIndexes(context.Background(), ns, func(c *catalog.Collection) ([]*index.Definition, error) {
 		d, err := w.indexes.Parse(bson.MustDoc(spec), c.Options.Collation)
 		return []*index.Definition{d}, err
 	})
@@ -585,7 +585,7 @@ func (w *world) index(ns namespace.NS, spec string) error {
 func (w *world) collMod(ns namespace.NS, arg string) error {
 	name, doc := first(arg)
 	change := bson.MustDoc(doc)
-	return w.settle(w.store.Modify(context.Background(), ns, func(c *catalog.Collection) (*catalog.Collection, error) {
+	return w.settle(w.ddl.Modify(context.Background(), ns, func(c *catalog.Collection) (*catalog.Collection, error) {
 		if name == "-" {
 			return c.WithOptions(catalog.ReadOptions(overlay(c.Options.Doc, change))), nil
 		}

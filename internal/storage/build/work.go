@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 )
@@ -192,4 +193,9 @@ func (w *Work) CatchUp(engine kv.Engine, generation byte, around func(func() err
 		}
 	}
 	return n, nil
+}
+
+// Aborted is the error of a build that was ended.
+func Aborted(why string) error {
+	return mongoerr.New(mongoerr.IndexBuildAborted, "Index build aborted: %s", why)
 }

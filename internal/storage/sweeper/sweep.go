@@ -170,9 +170,9 @@ func (s *Sweeper) sweepLocked(ctx context.Context, c storage.Collection, rule *p
 	return Swept{Documents: swept.Documents, Bytes: swept.Bytes, Keys: swept.Entries}, true, nil
 }
 
-// SweepDue does at once what can be done so of deleting what is due. Beside writers it waits for them as long as it takes, and counts
+// sweepDue does at once what can be done so of deleting what is due. Beside writers it waits for them as long as it takes, and counts
 // beside them before that.
-func (s *Sweeper) SweepDue(ctx context.Context, c storage.Collection, rule *policy.Rule, now int64, underLock bool) (deleted int64, err error) {
+func (s *Sweeper) sweepDue(ctx context.Context, c storage.Collection, rule *policy.Rule, now int64, underLock bool) (deleted int64, err error) {
 	if !s.sweepsBy(c, rule) || c.IsBuilding() {
 		return 0, nil
 	}
@@ -186,7 +186,7 @@ func (s *Sweeper) SweepDue(ctx context.Context, c storage.Collection, rule *poli
 			return 0, err
 		}
 	} else {
-		if much, err := s.MuchDue(ctx, c, []*policy.Rule{rule}, now); len(much) == 0 || err != nil {
+		if much, err := s.muchDue(ctx, c, []*policy.Rule{rule}, now); len(much) == 0 || err != nil {
 			return 0, err
 		}
 		if err := s.countOrder(ctx, c); err != nil {
@@ -205,8 +205,8 @@ func (s *Sweeper) SweepDue(ctx context.Context, c storage.Collection, rule *poli
 	return done.Documents, err
 }
 
-// MuchDue are those of the rules by which more records are due than are better deleted one by one.
-func (s *Sweeper) MuchDue(ctx context.Context, c storage.Collection, rules []*policy.Rule, now int64) (much []*policy.Rule, err error) {
+// muchDue are those of the rules by which more records are due than are better deleted one by one.
+func (s *Sweeper) muchDue(ctx context.Context, c storage.Collection, rules []*policy.Rule, now int64) (much []*policy.Rule, err error) {
 	if len(rules) == 0 {
 		return nil, nil
 	}

@@ -1,5 +1,5 @@
-// Package sweeper works at whole collections that let documents expire: it deletes at once all that is due (Sweep), brings records that were
-// there before a TTL into the order of their expiry (Recluster), and removes the index entries that sweeps leave behind (Vacuum). It decides what
+// Package sweeper works at whole collections that let documents expire: it deletes at once all that is due (Sweep), for commands also what is
+// spared (DeleteDue), brings records that were there before a TTL into the order of their expiry (Recluster), and removes the index entries that sweeps leave behind (Vacuum). It decides what
 // is worth doing, in which steps, and under which locks; what a step does to keys is package expiry's. It does not know when any of
 // it is due, nor who asks.
 //
@@ -10,7 +10,6 @@
 package sweeper
 
 import (
-	"context"
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/clock"
@@ -43,21 +42,7 @@ type work struct {
 	reclustering reclustering
 }
 
-// Open opens a store and its Sweeper, which works for the store's own commands too. The store closes it.
-func Open(ctx context.Context, engine kv.Engine, o storage.Options) (*storage.Store, *Sweeper, error) {
-	var sweeper *Sweeper
-	o.Sweeper = func(s *storage.Store) storage.Sweeper {
-		sweeper = New(s, engine, o.Clock)
-		return sweeper
-	}
-	store, err := storage.Open(ctx, engine, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	return store, sweeper, nil
-}
-
-// New is a Sweeper of a store over the engine, for storage.Options.
+// New is a Sweeper of a store over the engine.
 func New(store *storage.Store, engine kv.Engine, c clock.Clock) *Sweeper {
 	s := &Sweeper{Limits: expiry.DefaultLimits(), store: store, engine: engine, can: engine.Capabilities(), clock: c}
 	s.mu.works = map[uint32]*work{}

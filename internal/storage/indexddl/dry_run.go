@@ -1,4 +1,4 @@
-package storage
+package indexddl
 
 import (
 	"context"
@@ -7,8 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage/indexplan"
-	"github.com/ebbdb/ebb/internal/storage/multikey"
+	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
@@ -24,118 +23,106 @@ type DryRun struct {
 
 // DryRunIndexes is CreateIndexes that changes nothing: it fails as that would and says what would expire at now. When
 // thorough, the documents are looked at for what would make the build fail.
-func (s *Store) DryRunIndexes(ctx context.Context, ns namespace.NS, now int64, parse func(*catalog.Collection) ([]*index.Definition, error), thorough bool) (DryRun, error) {
+func (d *DDL) DryRunIndexes(ctx context.Context, ns namespace.NS, now int64, parse func(*catalog.Collection) ([]*index.Definition, error), thorough bool) (DryRun, error) {
 	for {
-		c := s.find([]namespace.NS{ns})[0]
-		if c == nil {
-			return s.dryRunFirst(ns, parse)
+		c, ok := d.store.CollectionNamed(ns)
+		if !ok {
+			return d.dryRunFirst(ns, parse)
 		}
-		p, err := s.planIndexes(c, parse)
+		p, err := planIndexes(c.Collection, c.Builds(), parse)
 		if err != nil {
 			return DryRun{}, err
 		}
 		if p.busy == nil {
-			return s.dryRun(ctx, c, now, p, thorough)
+			return d.dryRun(ctx, c, now, p, thorough)
 		}
-		if err := p.busy.wait(ctx); err != nil {
+		if err := p.busy.Wait(ctx); err != nil {
 			return DryRun{}, err
 		}
 	}
 }
 
 // dryRunFirst is for a collection that would be made.
-func (s *Store) dryRunFirst(ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error)) (h DryRun, err error) {
+func (d *DDL) dryRunFirst(ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error)) (h DryRun, err error) {
 	coll := &catalog.Collection{NS: ns, Options: catalog.ReadOptions(nil)}
 	if _, err := parse(coll); err != nil {
 		return h, err
 	}
-	if err := s.Catalog().CheckCreate(ns); err != nil {
+	if err := d.store.Catalog().CheckCreate(ns); err != nil {
 		return h, err
 	}
-	first, err := s.idIndex(coll)
+	first, err := d.store.IDIndex(coll)
 	if err != nil {
 		return h, err
 	}
 	coll.Indexes = []*index.Definition{first}
-	c := makeCollection(coll, nil, true, multikey.New)
-	p, err := s.planIndexes(c, parse)
+	p, err := planIndexes(coll, nil, parse)
 	if err != nil {
 		return h, err
 	}
-	h.Made = p.made(c)
+	h.Made = p.made(coll)
 	h.Made.Collection = true
-	h.Expiring.TTLs = ttlchange.ChangedOf(c.rules, p.Next(c.Collection).ExpiryRules())
+	h.Expiring.TTLs = ttlchange.ChangedOf(coll.ExpiryRules(), p.Next(coll).ExpiryRules())
 	return h, nil
 }
 
 // made is what would be reported of the plan.
-func (p *indexPlan) made(c *collection) (made Created) {
+func (p *indexPlan) made(c *catalog.Collection) (made Created) {
 	p.report(c, &made)
 	made.Indexes, made.Retimed = p.Added, p.Retimed
 	return made
 }
 
-func (s *Store) dryRun(ctx context.Context, c *collection, now int64, p indexPlan, thorough bool) (DryRun, error) {
-	h := DryRun{Of: c.Collection, Made: p.made(c)}
+func (d *DDL) dryRun(ctx context.Context, c storage.Collection, now int64, p indexPlan, thorough bool) (DryRun, error) {
+	h := DryRun{Of: c.Collection, Made: p.made(c.Collection)}
 	var build []*index.Definition
 	if thorough {
 		build = p.Added
 	}
 	var err error
-	h.Expiring, err = s.dryRunOn(ctx, c, now, p.Next(c.Collection), build)
+	h.Expiring, err = d.dryRunOn(ctx, c, now, p.Next(c.Collection), build)
 	if err != nil && len(build) > 0 && ctx.Err() == nil {
-		err = failedBuild(newUUID(), c.Collection, err)
+		err = failedBuild(catalog.NewUUID(), c.Collection, err)
 	}
 	return h, err
 }
 
 // DryRunModify is Modify that changes nothing: it fails as that would and says what would expire at now. Documents that
 // are in the way of an index that becomes unique are found by query.Engine.Duplicates.
-func (s *Store) DryRunModify(ctx context.Context, ns namespace.NS, now int64, modify func(*catalog.Collection) (*catalog.Collection, error)) (DryRun, error) {
-	c := s.find([]namespace.NS{ns})[0]
-	if c == nil {
+func (d *DDL) DryRunModify(ctx context.Context, ns namespace.NS, now int64, modify func(*catalog.Collection) (*catalog.Collection, error)) (DryRun, error) {
+	c, ok := d.store.CollectionNamed(ns)
+	if !ok {
 		return DryRun{}, notFound(ns)
 	}
-	if err := c.refuseWhileBuilding(); err != nil {
+	if err := c.RefuseWhileBuilding(); err != nil {
 		return DryRun{}, err
 	}
 	next, err := modify(c.Collection)
 	if err != nil || next.IsView() {
 		return DryRun{Of: c.Collection}, err
 	}
-	e, err := s.dryRunOn(ctx, c, now, next, nil)
+	e, err := d.dryRunOn(ctx, c, now, next, nil)
 	return DryRun{Of: c.Collection, Expiring: e}, err
 }
 
 // DryRunDrop is DropIndexes that changes nothing: it fails as that would and says what would be deleted at now.
-func (s *Store) DryRunDrop(ctx context.Context, ns namespace.NS, now int64, pick func(*catalog.Collection) ([]*index.Definition, error)) (h DryRun, before int, err error) {
-	c := s.find([]namespace.NS{ns})[0]
-	switch {
-	case c == nil:
+func (d *DDL) DryRunDrop(ctx context.Context, ns namespace.NS, now int64, pick func(*catalog.Collection) ([]*index.Definition, error)) (h DryRun, before int, err error) {
+	c, ok := d.store.CollectionNamed(ns)
+	if !ok {
 		return h, 0, notFound(ns)
-	case c.IsView():
-		return h, 0, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 	}
-	all := c.withBuilding()
-	going, err := pick(all)
-	if err != nil {
-		return h, 0, err
-	}
-	if _, err := c.buildsAmong(going); err != nil {
-		return h, 0, err
-	}
-	stay, err := indexplan.Without(c.Collection, going)
+	p, err := planDrop(c, pick)
 	if err != nil {
 		return h, 0, err
 	}
 	h.Of = c.Collection
-	h.Expiring, err = s.dryRunOn(ctx, c, now, c.WithIndexes(stay), nil)
-	return h, len(all.Indexes), err
+	h.Expiring, err = d.dryRunOn(ctx, c, now, p.next, nil)
+	return h, p.before, err
 }
 
 // dryRunOn says what expires when c becomes next, and fails as the build of the indexes given would.
-func (s *Store) dryRunOn(ctx context.Context, c *collection, now int64, next *catalog.Collection, build []*index.Definition) (e ttlchange.Effect, err error) {
-	v, err := s.ViewAt(ctx, now)
+func (d *DDL) dryRunOn(ctx context.Context, c storage.Collection, now int64, next *catalog.Collection, build []*index.Definition) (e ttlchange.Effect, err error) {
+	v, err := d.store.ViewAt(ctx, now)
 	if err != nil {
 		return e, err
 	}
@@ -144,22 +131,30 @@ func (s *Store) dryRunOn(ctx context.Context, c *collection, now int64, next *ca
 	if !ok {
 		return e, notFound(c.NS)
 	}
-	before, after := r.beforeChange(), next.ExpiryRules()
+	before, after := r.BeforeChange(), next.ExpiryRules()
 	defer func() {
 		if err != nil {
 			return
 		}
 		if err = before.AddHidden(&e, after); err == nil && e.Hidden > 0 {
-			e.Held = s.held(r.c)
+			e.Held = r.Handle().Held()
 		}
 	}()
 	if len(build) == 0 {
 		return before.Expiring(after, nil)
 	}
-	b := s.newBuild(ctx, c, build)
+	b := d.newBuilder(ctx, c, build)
 	defer b.close()
 	if e, err = before.Expiring(after, b.work.Try); err == nil {
 		err = b.work.TryUnique()
 	}
 	return e, err
+}
+
+func notFound(ns namespace.NS) error {
+	return mongoerr.New(mongoerr.NamespaceNotFound, "ns not found: %s", ns)
+}
+
+func isView(ns namespace.NS) error {
+	return mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 }

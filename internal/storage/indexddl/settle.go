@@ -1,20 +1,21 @@
-package storage
+package indexddl
 
 import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/build"
 	"github.com/ebbdb/ebb/internal/storage/layout"
-	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
 // settle brings the tables up to date while the lock is held exclusively, and decides what was left open.
-func (b *Build) settle(c *collection) error {
+func (b *builder) settle(c storage.Collection) error {
 	for {
-		closed := b.generation
-		if b.generation++; b.generation == layout.SkippedGeneration {
-			return aborted("documents expire without end")
+		closed := b.Generation
+		if b.Generation++; b.Generation == layout.SkippedGeneration {
+			return build.Aborted("documents expire without end")
 		}
-		if _, err := b.work.CatchUp(b.store.engine, closed, directly); err != nil {
+		if _, err := b.work.CatchUp(b.ddl.engine, closed, directly); err != nil {
 			return err
 		}
 		cleared, err := b.clearHidden(c)
@@ -28,7 +29,7 @@ func (b *Build) settle(c *collection) error {
 }
 
 // clearHidden deletes the expired, hidden ones among the records that are in the way.
-func (b *Build) clearHidden(c *collection) (cleared bool, err error) {
+func (b *builder) clearHidden(c storage.Collection) (cleared bool, err error) {
 	if b.how.Keep {
 		return false, nil
 	}
@@ -40,24 +41,24 @@ func (b *Build) clearHidden(c *collection) (cleared bool, err error) {
 }
 
 // removeHidden deletes those of the records that are hidden. While expiry is held it fails when there are any.
-func (b *Build) removeHidden(c *collection, ids []RecordID) (cleared bool, err error) {
-	txn, err := b.store.Begin(b.ctx)
+func (b *builder) removeHidden(c storage.Collection, ids []layout.RecordID) (cleared bool, err error) {
+	txn, w, err := c.Begin(b.ctx, b.ddl.store.Now())
 	if err != nil {
 		return false, err
 	}
 	defer txn.Rollback()
-	w := txn.writer(c)
+	unhidden := w.Unhidden()
 	for _, id := range ids {
-		rec, there, err := w.stored(id)
+		rec, there, err := unhidden.Get(id)
 		if err != nil {
 			return false, err
 		}
-		if there && w.hidden(rec) {
-			if held := b.store.held(c); held != "" && !b.how.Force {
+		if there && w.IsHidden(rec) {
+			if held := c.Held(); held != "" && !b.how.Force {
 				return false, mongoerr.New(mongoerr.IllegalOperation, "expiry is held (%s), and documents of %s that have expired and are hidden are in the "+
 					"way of an index: force: true deletes them", held, c.NS)
 			}
-			if err := w.remove(meaning.DocumentExpired, rec.Clone()); err != nil {
+			if err := w.DeleteHidden(rec.Clone()); err != nil {
 				return false, err
 			}
 			cleared = true

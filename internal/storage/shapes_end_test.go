@@ -42,7 +42,8 @@ func TestShapesEndWithBuild(t *testing.T) {
 		ctx, stop := context.WithCancelCause(context.Background())
 		asked, late := 0, 0
 		seen := false
-		_, err := f.besideOf(ctx, func(b *Build) {
+		f.online()
+		_, err := f.MakeIndexes(ctx, testNS, f.parse(placeIndex), func(b *Build) {
 			if seen {
 				return
 			}
@@ -59,7 +60,7 @@ func TestShapesEndWithBuild(t *testing.T) {
 				}
 				return err
 			}
-		}, placeIndex)
+		})
 		switch {
 		case !end && (err != nil || asked < spikedAsks):
 			t.Errorf("asked %d times whether to go on: %v", asked, err)
@@ -67,7 +68,9 @@ func TestShapesEndWithBuild(t *testing.T) {
 			t.Errorf("went on for %d questions, of %d: %v", late, asked, err)
 		}
 		if end {
-			f.nothingBuilt()
+			f.garbage.Wait()
+			nothingLeft(f.t, f.Store)
+			f.validate(testNS)
 		}
 		stop(nil)
 	}

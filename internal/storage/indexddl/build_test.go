@@ -1,4 +1,4 @@
-package storage
+package indexddl
 
 import (
 	"context"
@@ -16,28 +16,20 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/build"
+	"github.com/ebbdb/ebb/internal/storage/ttlchange"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 // beside builds indexes beside writers; during runs when the build is published and before it has read anything.
-func (f *fixture) beside(during func(*Build), specs ...string) (Created, error) {
+func (f *fixture) beside(during func(*storage.Build), specs ...string) (Created, error) {
 	return f.besideOf(context.Background(), during, specs...)
 }
 
-func (f *fixture) besideOf(ctx context.Context, during func(*Build), specs ...string) (Created, error) {
+func (f *fixture) besideOf(ctx context.Context, during func(*storage.Build), specs ...string) (Created, error) {
 	f.online()
-	return f.MakeIndexes(ctx, testNS, f.parse(specs...), during)
-}
-
-// nothingBuilt wants no trace of a build that failed.
-func (f *fixture) nothingBuilt() {
-	f.t.Helper()
-	f.garbage.Wait()
-	nothingLeft(f.t, f.Store)
-	f.validate(testNS)
-	if c := f.current.Load().catalog.Collection(testNS); len(c.Indexes) != 1 || len(f.Builds(c.ID)) != 0 {
-		f.t.Errorf("%d indexes, %d builds", len(c.Indexes), len(f.Builds(c.ID)))
-	}
+	return f.CreateIndexesSeen(ctx, testNS, ttlchange.OnHidden{}, f.parse(specs...), during)
 }
 
 var builtIndexes = []string{
@@ -56,24 +48,20 @@ var builtIndexes = []string{
 // TestBuildBesideWriters builds indexes while documents come, change, expire and go, at each moment at which the builder
 // looks at the store: the indexes are what the documents say, or the build fails for a reason that is in the documents.
 func TestBuildBesideWriters(t *testing.T) {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("go test ./internal/storage -run TestBuildBesideWriters -seed %d", seed)
+	seed := testseed.Of(t)
 	rounds := 60
 	if testing.Short() {
 		rounds = 15
 	}
-	failed := 0
-	for round := 0; round < rounds || (failed == 0 || failed == round) && round < 20*rounds; round++ { // until some end either way
+	failed, round := 0, 0
+	for ; round < rounds || (failed == 0 || failed == round) && round < 20*rounds; round++ { // until some end either way
 		r := rand.New(rand.NewPCG(seed, uint64(round)))
 		if !buildBesideWriters(t, r) {
 			failed++
 		}
 	}
-	if failed == 0 {
-		t.Error("no build failed")
+	if failed == 0 || failed == round {
+		t.Errorf("%d builds of %d failed", failed, round)
 	}
 }
 
@@ -87,9 +75,9 @@ func buildBesideWriters(t *testing.T, rng *rand.Rand) (good bool) {
 	if clustered {
 		options = bson.MustDoc(`{clusteredIndex: {key: {_id: 1}, unique: true}}`)
 	}
-	_, err := f.CreateCollection(context.Background(), testNS, options)
+	_, err := f.store.CreateCollection(context.Background(), testNS, options)
 	f.must(err)
-	f.createIndexes(testNS, `{key: {x: 1}, name: "x", expireAfterSeconds: 3, hideExpired: true}`)
+	f.createIndexes(`{key: {x: 1}, name: "x", expireAfterSeconds: 3, hideExpired: true}`)
 	values := 4 + rng.IntN(60) // with few, unique keys meet
 	for range 60 {
 		f.disturb(rng, values)
@@ -102,23 +90,20 @@ func buildBesideWriters(t *testing.T, rng *rand.Rand) (good bool) {
 	}
 	var disturb func()
 	disturb = func() {
-		state := f.find([]namespace.NS{testNS})[0].state
-		if len(state.building()) == 0 {
+		if len(f.tested().Builds()) == 0 {
 			return // it is the collector who looks
 		}
-		if state.lock.Try(false) { // otherwise the builder holds it
-			state.lock.Release(false)
+		if f.mayWrite() { // otherwise the builder holds the lock
 			for range rng.IntN(4) {
 				f.disturb(rng, values)
 			}
 		}
 		h.arm(disturb)
 	}
-	_, err = f.beside(func(*Build) { disturb() }, specs...)
+	_, err = f.beside(func(*storage.Build) { disturb() }, specs...)
 	h.arm(nil)
-	f.validate(testNS)
-	f.garbage.Wait()
-	nothingLeft(t, f.Store)
+	f.validate()
+	f.nothingLeft()
 	if err == nil {
 		return true
 	}
@@ -131,7 +116,7 @@ func buildBesideWriters(t *testing.T, rng *rand.Rand) (good bool) {
 // disturb does one thing to some document, and now and then lets some expire or sweeps.
 func (f *fixture) disturb(rng *rand.Rand, values int) {
 	f.t.Helper()
-	id := bson.Int32(int32(rng.IntN(80)))
+	id := int32(rng.IntN(80))
 	value := func() string {
 		switch rng.IntN(6) {
 		case 0:
@@ -143,7 +128,7 @@ func (f *fixture) disturb(rng *rand.Rand, values int) {
 		}
 		return fmt.Sprint(rng.IntN(values))
 	}
-	doc := fmt.Sprintf(`{_id: %s, a: %s, s: "Word%d other"`, id, value(), rng.IntN(9))
+	doc := fmt.Sprintf(`{_id: %d, a: %s, s: "Word%d other"`, id, value(), rng.IntN(9))
 	if rng.IntN(9) > 0 { // otherwise arrays in a and in b may meet
 		doc += fmt.Sprintf(", b: %d", rng.IntN(5))
 	} else if rng.IntN(5) == 0 {
@@ -154,24 +139,24 @@ func (f *fixture) disturb(rng *rand.Rand, values int) {
 	}
 	for _, name := range []string{"d", "x"} {
 		if rng.IntN(4) == 0 {
-			doc += fmt.Sprintf(", %s: new Date(%d)", name, f.Now()-int64(rng.IntN(6000)))
+			doc += fmt.Sprintf(", %s: new Date(%d)", name, f.store.Now()-int64(rng.IntN(6000)))
 		}
 	}
 	doc += "}"
 	var err error
 	switch rng.IntN(12) {
 	case 0, 1, 2, 3:
-		if err = f.insert(testNS, doc); mongoerr.Is(err, mongoerr.DuplicateKey) {
+		if err = f.insert(doc); mongoerr.Is(err, mongoerr.DuplicateKey) {
 			err = nil
 		}
 	case 4, 5:
-		_, err = f.change(testNS, id, "")
+		f.change(id, "")
 	case 6:
 		f.clock.Advance(time.Duration(rng.IntN(400)) * time.Millisecond)
 	case 7:
-		f.sweep(testNS)
+		f.expire()
 	default:
-		_, err = f.change(testNS, id, doc)
+		f.change(id, doc)
 	}
 	f.must(err)
 }
@@ -179,7 +164,7 @@ func (f *fixture) disturb(rng *rand.Rand, values int) {
 // TestUniqueBuild: what has one key at the end of the build, and only that, is in its way.
 func TestUniqueBuild(t *testing.T) {
 	const u = `{key: {u: 1}, name: "u", unique: true}`
-	gone := func(f *fixture, id int32) { _, err := f.change(testNS, bson.Int32(id), ""); f.must(err) }
+	gone := func(f *fixture, id int32) { f.change(id, "") }
 	for name, c := range map[string]struct {
 		docs   []string
 		during func(*fixture)
@@ -189,25 +174,24 @@ func TestUniqueBuild(t *testing.T) {
 		"the second goes":    {[]string{`{_id: 1, u: 1}`, `{_id: 2, u: 1}`}, func(f *fixture) { gone(f, 2) }, false},
 		"the first goes":     {[]string{`{_id: 1, u: 1}`, `{_id: 2, u: 1}`, `{_id: 3, u: 0}`}, func(f *fixture) { gone(f, 1) }, false},
 		"one of three goes":  {[]string{`{_id: 1, u: 1}`, `{_id: 2, u: 1}`, `{_id: 3, u: 1}`}, func(f *fixture) { gone(f, 1) }, true},
-		"one comes":          {[]string{`{_id: 1, u: 1}`}, func(f *fixture) { f.must(f.insert(testNS, `{_id: 2, u: 1}`)) }, true},
-		"one comes and goes": {[]string{`{_id: 1, u: 1}`}, func(f *fixture) { f.must(f.insert(testNS, `{_id: 2, u: 1}`)); gone(f, 2) }, false},
+		"one comes":          {[]string{`{_id: 1, u: 1}`}, func(f *fixture) { f.must(f.insert(`{_id: 2, u: 1}`)) }, true},
+		"one comes and goes": {[]string{`{_id: 1, u: 1}`}, func(f *fixture) { f.must(f.insert(`{_id: 2, u: 1}`)); gone(f, 2) }, false},
 		"one takes a key that is given up": {[]string{`{_id: 1, u: 1}`}, func(f *fixture) {
-			_, err := f.change(testNS, bson.Int32(1), `{_id: 1, u: 2}`)
-			f.must(errors.Join(err, f.insert(testNS, `{_id: 2, u: 1}`)))
+			f.change(1, `{_id: 1, u: 2}`)
+			f.must(f.insert(`{_id: 2, u: 1}`))
 		}, false},
 		"one expires": {[]string{`{_id: 1, u: 1, x: new Date(1000000000000)}`, `{_id: 2, u: 1}`}, func(f *fixture) { f.clock.Advance(time.Hour) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.createIndexes(testNS, `{key: {x: 1}, name: "x", expireAfterSeconds: 3, hideExpired: true}`)
-			f.must(f.insert(testNS, c.docs...))
-			_, err := f.beside(func(*Build) { c.during(f) }, u)
+			f.createIndexes(`{key: {x: 1}, name: "x", expireAfterSeconds: 3, hideExpired: true}`)
+			f.must(f.insert(c.docs...))
+			_, err := f.beside(func(*storage.Build) { c.during(f) }, u)
 			if got := mongoerr.Is(err, mongoerr.DuplicateKey); got != c.fails || !got && err != nil {
 				t.Errorf("got %v", err)
 			}
-			f.validate(testNS)
-			f.garbage.Wait()
-			nothingLeft(t, f.Store)
+			f.validate()
+			f.nothingLeft()
 		})
 	}
 }
@@ -217,21 +201,18 @@ func TestBuildOfUnindexable(t *testing.T) {
 	const parallel = `{_id: 1, a: [1, 2], b: [1, 2]}`
 	for _, stays := range []bool{false, true} {
 		f := newFixture(t)
-		f.must(f.insert(testNS, `{_id: 0, a: 1}`, `{_id: 1, a: 1}`))
-		_, err := f.beside(func(*Build) {
-			_, err := f.change(testNS, bson.Int32(1), parallel)
-			f.must(err)
-			f.must(f.insert(testNS, strings.Replace(parallel, "1", "2", 1)))
+		f.must(f.insert(`{_id: 0, a: 1}`, `{_id: 1, a: 1}`))
+		_, err := f.beside(func(*storage.Build) {
+			f.change(1, parallel)
+			f.must(f.insert(strings.Replace(parallel, "1", "2", 1)))
 			if !stays {
-				_, err = f.change(testNS, bson.Int32(1), `{_id: 1, a: [3]}`)
-				f.must(err)
-				_, err = f.change(testNS, bson.Int32(2), "")
-				f.must(err)
+				f.change(1, `{_id: 1, a: [3]}`)
+				f.change(2, "")
 			}
 		}, `{key: {a: 1, b: 1}, name: "ab"}`)
 		if !stays {
 			f.must(err)
-			f.validate(testNS)
+			f.validate()
 			continue
 		}
 		if !mongoerr.Is(err, mongoerr.CannotIndexParallelArrays) {
@@ -265,26 +246,29 @@ func TestBuildAgainstChanges(t *testing.T) {
 		refused bool
 		gone    bool // the collection
 	}{
-		"collMod":     {modify, true, false},
-		"reIndex":     {func(f *fixture) error { _, err := f.RebuildIndexes(ctx, testNS); return err }, true, false},
-		"rename":      {func(f *fixture) error { return f.Rename(ctx, testNS, other, false) }, true, false},
-		"rename to":   {func(f *fixture) error { f.must(f.insert(other, `{_id: 1}`)); return f.Rename(ctx, other, testNS, true) }, true, false},
+		"collMod": {modify, true, false},
+		"reIndex": {func(f *fixture) error { _, err := f.RebuildIndexes(ctx, testNS); return err }, true, false},
+		"rename":  {func(f *fixture) error { return f.store.Rename(ctx, testNS, other, false) }, true, false},
+		"rename to": {func(f *fixture) error {
+			f.must(f.insertInto(other, `{_id: 1}`))
+			return f.store.Rename(ctx, other, testNS, true)
+		}, true, false},
 		"drop a part": {drop("a"), true, false},
 		"drop both":   {drop("a", "b"), false, false},
-		"drop":        {func(f *fixture) error { _, err := f.DropCollection(ctx, testNS); return err }, false, true},
-		"drop all":    {func(f *fixture) error { _, err := f.DropDatabase(ctx, "db"); return err }, false, true},
+		"drop":        {func(f *fixture) error { _, err := f.store.DropCollection(ctx, testNS); return err }, false, true},
+		"drop all":    {func(f *fixture) error { _, err := f.store.DropDatabase(ctx, "db"); return err }, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
-			f.must(f.insert(testNS, `{_id: 1, a: 1}`))
+			f.must(f.insert(`{_id: 1, a: 1}`))
 			var did error
-			_, err := f.beside(func(*Build) { did = c.do(f) }, specs...)
+			_, err := f.beside(func(*storage.Build) { did = c.do(f) }, specs...)
 			switch {
 			case c.refused:
 				if err != nil || !mongoerr.Is(did, mongoerr.BackgroundOperationInProgressForNamespace) {
 					t.Errorf("the change: %v, the build: %v", did, err)
 				}
-				f.validate(testNS)
+				f.validate()
 				return
 			case did != nil || !mongoerr.Is(err, mongoerr.IndexBuildAborted):
 				t.Errorf("the change: %v, the build: %v", did, err)
@@ -292,8 +276,7 @@ func TestBuildAgainstChanges(t *testing.T) {
 			if !c.gone {
 				f.nothingBuilt()
 			}
-			f.garbage.Wait()
-			nothingLeft(t, f.Store)
+			f.nothingLeft()
 		})
 	}
 }
@@ -301,10 +284,10 @@ func TestBuildAgainstChanges(t *testing.T) {
 // TestKilledBuild: one who is told to stop leaves nothing, and says why it stopped.
 func TestKilledBuild(t *testing.T) {
 	f := newFixture(t)
-	f.must(f.insert(testNS, `{_id: 1, a: 1}`))
+	f.must(f.insert(`{_id: 1, a: 1}`))
 	ctx, kill := context.WithCancelCause(context.Background())
 	why := mongoerr.New(mongoerr.Interrupted, "operation was interrupted")
-	_, err := f.besideOf(ctx, func(*Build) { kill(why) }, `{key: {a: 1}, name: "a"}`)
+	_, err := f.besideOf(ctx, func(*storage.Build) { kill(why) }, `{key: {a: 1}, name: "a"}`)
 	if !mongoerr.Is(err, mongoerr.Interrupted) {
 		t.Errorf("got %v", err)
 	}
@@ -324,10 +307,10 @@ func (c ticking) Now() time.Time {
 func TestRetimedBesideNew(t *testing.T) {
 	for _, beside := range []bool{false, true} {
 		f := newFixture(t)
-		f.createIndexes(testNS, `{key: {_ts: 1}, name: "ts", expireAfterSeconds: 1}`)
+		f.createIndexes(`{key: {_ts: 1}, name: "ts", expireAfterSeconds: 1}`)
 		for i := range 500 { // one a millisecond
 			f.clock.Advance(time.Millisecond)
-			f.must(f.insert(testNS, fmt.Sprintf("{_id: %d, a: %d}", i, i)))
+			f.must(f.insert(fmt.Sprintf("{_id: %d, a: %d}", i, i)))
 		}
 		f.clock.Advance(700 * time.Millisecond)
 		f.options.Clock = ticking{f.clock}
@@ -335,8 +318,8 @@ func TestRetimedBesideNew(t *testing.T) {
 		if beside {
 			f.online()
 		}
-		f.createIndexes(testNS, `{key: {_ts: 1}, name: "ts", expireAfterSeconds: 10}`, `{key: {a: 1}, name: "a"}`)
-		f.validate(testNS)
+		f.createIndexes(`{key: {_ts: 1}, name: "ts", expireAfterSeconds: 10}`, `{key: {a: 1}, name: "a"}`)
+		f.validate()
 	}
 }
 
@@ -344,10 +327,10 @@ func TestRetimedBesideNew(t *testing.T) {
 // ones may be dropped.
 func TestTwoBuilds(t *testing.T) {
 	f := newFixture(t)
-	f.createIndexes(testNS, `{key: {z: 1}, name: "z"}`)
-	f.must(f.insert(testNS, `{_id: 1, a: 1}`))
+	f.createIndexes(`{key: {z: 1}, name: "z"}`)
+	f.must(f.insert(`{_id: 1, a: 1}`))
 	second := make(chan Created)
-	made, err := f.beside(func(b *Build) {
+	made, err := f.beside(func(b *storage.Build) {
 		go func() {
 			made, err := f.CreateIndexes(context.Background(), testNS, f.parse(`{key: {a: 1}, name: "a"}`))
 			if err != nil {
@@ -367,7 +350,7 @@ func TestTwoBuilds(t *testing.T) {
 			return []*index.Definition{c.Index("z")}, nil
 		})
 		f.must(err)
-		f.must(f.insert(testNS, `{_id: 2, a: [1, 2]}`))
+		f.must(f.insert(`{_id: 2, a: [1, 2]}`))
 		if builds := f.Builds(b.Collection); len(builds) != 1 || builds[0] != b || b.Phase() != build.PhaseBegin {
 			t.Errorf("builds %v", builds)
 		}
@@ -379,7 +362,7 @@ func TestTwoBuilds(t *testing.T) {
 	if made := <-second; made.Before != 4 || made.After != 4 || made.Indexes != nil {
 		t.Errorf("the second made %+v", made)
 	}
-	f.validate(testNS)
+	f.validate()
 }
 
 // TestLoadFails: what the engine refuses ends the build and leaves nothing.
@@ -388,8 +371,8 @@ func TestLoadFails(t *testing.T) {
 	full := errors.New("the disk is full")
 	f.engine = unloading{f.engine, full}
 	f.reopen()
-	f.must(f.insert(testNS, `{_id: 1, a: 1}`))
-	if _, err := f.beside(func(*Build) {}, `{key: {a: 1}, name: "a"}`); !errors.Is(err, full) {
+	f.must(f.insert(`{_id: 1, a: 1}`))
+	if _, err := f.beside(func(*storage.Build) {}, `{key: {a: 1}, name: "a"}`); !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}
 	f.nothingBuilt()

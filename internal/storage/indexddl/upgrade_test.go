@@ -1,4 +1,4 @@
-package storage
+package indexddl
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 )
 
 // asFormat1 makes the collection's catalogue document what format 1 kept, where a hashed index had no entries.
-func (f *fixture) asFormat1(coll uint32) {
+func (f *fixture) asFormat1() {
 	f.t.Helper()
-	c := f.current.Load().collections[coll]
-	f.must(f.Store.Close())
+	c := f.tested().Collection
+	f.must(f.store.Close())
 	x, err := f.engine.Begin()
 	f.must(err)
 	b := bson.Build()
@@ -36,7 +36,7 @@ func (f *fixture) asFormat1(coll uint32) {
 			}
 		}
 	}
-	x.Set(layout.CollectionKey(coll), b.End().Doc())
+	x.Set(layout.CollectionKey(c.ID), b.End().Doc())
 	x.Set(layout.FormatKey(), binary.BigEndian.AppendUint32(nil, 1))
 	f.must(x.Commit(context.Background(), kv.Buffered))
 }
@@ -44,26 +44,27 @@ func (f *fixture) asFormat1(coll uint32) {
 // TestUpgradeFormat1: what format 1 could only define has its entries after the first start, and is left alone at the next.
 func TestUpgradeFormat1(t *testing.T) {
 	f := newFixture(t)
-	f.createIndexes(testNS, `{key: {a: "hashed"}, name: "h"}`, `{key: {a: 1}, name: "a"}`, `{key: {t: "text"}, name: "t"}`)
-	f.must(f.insert(testNS, `{_id: 1, a: 1}`, `{_id: 2, a: 1, t: "two words"}`, `{_id: 3}`))
-	before := f.current.Load().collections[1].Index("h")
-	f.asFormat1(1)
+	f.createIndexes(`{key: {a: "hashed"}, name: "h"}`, `{key: {a: 1}, name: "a"}`, `{key: {t: "text"}, name: "t"}`)
+	f.must(f.insert(`{_id: 1, a: 1}`, `{_id: 2, a: 1, t: "two words"}`, `{_id: 3}`))
+	before := f.tested().Index("h")
+	f.asFormat1()
 	f.open()
-	f.validate(testNS)
-	after := f.current.Load().collections[1].Index("h")
+	f.validate()
+	after := f.tested().Index("h")
 	if after.ID == before.ID || !after.Built() {
 		t.Errorf("the index %+v was not built anew", after)
 	}
-	f.read(testNS, func(r *Reader) error {
-		n, err := r.Entries(after)
-		words, err2 := r.Entries(f.current.Load().collections[1].Index("t"))
-		if n != 3 || words != 2 {
-			t.Errorf("they have %d and %d entries", n, words)
-		}
-		return errors.Join(err, err2)
-	})
+	v, err := f.store.View(context.Background())
+	f.must(err)
+	r := f.tested().Read(v)
+	n, err := r.Entries(after)
+	words, err2 := r.Entries(f.tested().Index("t"))
+	if n != 3 || words != 2 {
+		t.Errorf("they have %d and %d entries", n, words)
+	}
+	f.must(errors.Join(err, err2, v.Close()))
 	f.reopen()
-	if again := f.current.Load().collections[1].Index("h"); again.ID != after.ID {
+	if again := f.tested().Index("h"); again.ID != after.ID {
 		t.Error("it was built again at the next start")
 	}
 }
@@ -71,19 +72,19 @@ func TestUpgradeFormat1(t *testing.T) {
 // TestUpgradeRefused: an index that the documents do not fit into does not keep a store from being opened.
 func TestUpgradeRefused(t *testing.T) {
 	f := newFixture(t)
-	f.createIndexes(testNS, `{key: {a: "hashed"}, name: "h"}`, `{key: {b: 1}, name: "b"}`)
-	f.must(f.insert(testNS, `{_id: 1, b: 1}`))
-	f.asFormat1(1)
-	c := f.current.Load().collections[1]
+	f.createIndexes(`{key: {a: "hashed"}, name: "h"}`, `{key: {b: 1}, name: "b"}`)
+	f.must(f.insert(`{_id: 1, b: 1}`))
+	f.asFormat1()
+	c := f.tested()
 	x, err := f.engine.Begin()
 	f.must(err)
 	x.Set(layout.RecordKey(nil, 1, layout.SequenceID(1)), layout.AppendRecord(nil, 0, bson.MustDoc(`{_id: 1, a: [1], b: 1}`)))
 	x.Add(layout.CounterKey(nil, layout.OfCollection, 1, layout.CountBytes), int64(len(bson.MustDoc(`{_id: 1, a: [1], b: 1}`))-len(bson.MustDoc(`{_id: 1, b: 1}`))))
 	f.must(x.Commit(context.Background(), kv.Buffered))
 	f.open()
-	if d := f.current.Load().collections[1].Index("h"); d.Built() || d.ID != c.Index("h").ID {
+	if d := f.tested().Index("h"); d.Built() || d.ID != c.Index("h").ID {
 		t.Errorf("got %+v", d)
 	}
-	f.must(f.insert(testNS, `{_id: 2, a: [2]}`))
-	f.validate(testNS)
+	f.must(f.insert(`{_id: 2, a: [2]}`))
+	f.validate()
 }

@@ -24,7 +24,7 @@ type collScan struct {
 	after  storage.RecordID // where it stood when it was parked
 	on     bool             // the cursor stands on a record
 	done   bool
-	// seen are the records that were given, where they may move while the scan is parked.
+	// seen are the records that were given, where they may move while the scan is parked and nobody else remembers them.
 	seen  recordset.Set
 	moves bool
 	// again says that it is past the scan proper, and looks for what that has missed.
@@ -56,7 +56,7 @@ func (s *collScan) work(r *reading, m *Member) (status, error) {
 		return ended, s.end()
 	}
 	m.Record = s.cursor.Record()
-	if s.moves && !s.seen.Add(m.ID) {
+	if s.moves && !r.repeats && !s.seen.Add(m.ID) {
 		return needTime, nil
 	}
 	s.stats.Docs++

@@ -30,6 +30,9 @@ type Opening struct {
 	Op *Op
 	// IndexKeys asks for the keys by which records are found.
 	IndexKeys bool
+	// Repeats lets records come again after each park, for somebody who tells them apart, and who has got one that is new before
+	// each: so what walks all records need not remember them.
+	Repeats bool
 	// Documents is how many there are in the collection, which bounds a race; Enough is how many are wanted, 0 for all.
 	Documents, Enough int64
 }

@@ -37,7 +37,7 @@ type Records struct {
 
 // Open opens one plan.
 func (o Opening) Open(plan *planner.Plan) *Records {
-	r := &Records{reading: reading{src: o.Source, env: o.Env, seen: o.Seen, whole: plan.Filter, details: o.Details, op: o.Op}}
+	r := &Records{reading: reading{src: o.Source, env: o.Env, seen: o.Seen, whole: plan.Filter, details: o.Details, op: o.Op, repeats: o.Repeats}}
 	r.root = opener{&r.reading}.open(plan.Root, want{indexKey: o.IndexKeys})
 	switch {
 	case plan.Sorts():

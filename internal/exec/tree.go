@@ -29,6 +29,8 @@ type reading struct {
 	// untrue says that an index has got keys of arrays since the plan was made: what the bounds and keys were to see to has
 	// to be looked at in the documents.
 	untrue bool
+	// repeats: see Opening.
+	repeats bool
 }
 
 // reader is the collection in the view of now.

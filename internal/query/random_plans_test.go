@@ -105,6 +105,10 @@ func tryWorld(t *testing.T, seed uint64, w world, try func(*tried) bool) (answer
 func (x *tried) open() (closed func()) {
 	engine, err := pebblekv.OpenMemory(pebblekv.Options{CacheBytes: 1<<20 + x.cacheBytes, MemTableBytes: 1 << 20})
 	x.must(err)
+	return x.openOver(engine)
+}
+
+func (x *tried) openOver(engine kv.Engine) (closed func()) {
 	filters := match.NewParser()
 	store, ddl, err := indexddl.Open(context.Background(), engine, storage.Options{Clock: clock.NewFake(time.UnixMilli(testTime)), Indexes: index.NewParser(filters),
 		HideExpired: func() bool { return false }})

@@ -40,6 +40,12 @@ func (v *views) release() {
 	}
 }
 
+// renew has what reads next read what is there then, at the time that the view was of.
+func (v *views) renew() {
+	v.release()
+	v.later = false
+}
+
 // collSource reads one collection in whatever view the operation reads now, by number, so that a rename does not matter.
 type collSource struct {
 	views  *views

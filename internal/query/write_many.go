@@ -9,13 +9,16 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/recordset"
 )
 
 // maxBatchDocs is how many documents a multi-update or delete changes in one commit.
 const maxBatchDocs = 1000
 
-// writeMany changes all documents that a filter finds. It walks one view, so that what it changes never comes along again,
-// and writes in batches. A document that somebody else changed since is looked at again in the batch's transaction.
+// writeMany changes all documents that a filter finds, in batches. A view keeps what is deleted meanwhile, in any collection,
+// from being reclaimed, so each batch is found in a new one, behind the last. What the operation has changed may lie there
+// again: it remembers the records that it was given, and leaves those alone. A document that somebody else changed since it
+// was found is looked at again in the batch's transaction.
 type writeMany struct {
 	engine *Engine
 	ns     namespace.NS
@@ -28,13 +31,19 @@ type writeMany struct {
 
 	lang   *language
 	filter *match.Filter
+	views  views
+	// given are the records that were given so far, where they have numbers to tell them apart.
+	numbered bool
+	given    recordset.Set
+	// full: there is no room to remember more of them. oneView has all that is left be found in one view.
+	full, oneView bool
 }
 
 // run says whether any document was found. parse makes the filter once the collection is known.
 func (m *writeMany) run(ctx context.Context, parse func(*language) (*match.Filter, error)) (found bool, err error) {
-	v := &views{store: m.engine.Store, now: m.call.Now}
-	defer v.release()
-	view, err := v.open(ctx)
+	m.views = views{store: m.engine.Store, now: m.call.Now}
+	defer m.views.release()
+	view, err := m.views.open(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -48,49 +57,84 @@ func (m *writeMany) run(ctx context.Context, parse func(*language) (*match.Filte
 	if m.filter, err = parse(m.lang); err != nil || coll == nil {
 		return false, err
 	}
-	r, ok := view.CollectionByID(coll.ID)
-	if !ok {
+	if coll.IsView() {
 		return false, notOnView(m.ns)
+	}
+	m.numbered = !coll.IsClustered() && !coll.IsTimeSeries()
+	m.oneView = !m.numbered
+	found, err = m.walk(ctx, coll.ID)
+	if m.full && err == nil {
+		m.views.renew()
+		m.oneView = true
+		_, err = m.walk(ctx, coll.ID)
+	}
+	return found, err
+}
+
+// walk changes what it finds, and says whether that was any.
+func (m *writeMany) walk(ctx context.Context, id uint32) (found bool, err error) {
+	r, err := m.reader(ctx, id)
+	if r == nil || err != nil {
+		return false, err
 	}
 	choice, err := m.engine.choose(r, planner.Query{Filter: m.filter, Collation: m.lang.collation, Hint: m.hint}, nil, nil)
 	if err != nil {
 		return false, err
 	}
-	records, err := choice.open(ctx, m.engine, m.call, exec.Opening{Source: fixed{r}, Env: m.lang.env, Seen: &m.call.Seen})
+	records, err := choice.open(ctx, m.engine, m.call, exec.Opening{Source: &collSource{views: &m.views, id: id, ns: m.ns}, Env: m.lang.env, Seen: &m.call.Seen, Repeats: true})
 	if err != nil {
 		return false, err
 	}
 	defer records.Close()
-	return m.walk(ctx, records)
-}
-
-func (m *writeMany) walk(ctx context.Context, records *exec.Records) (found bool, err error) {
 	for {
-		batch, err := nextBatch(ctx, records)
-		if err != nil {
+		batch, more, err := m.nextBatch(ctx, records)
+		if err != nil || len(batch) == 0 {
 			return found, err
 		}
-		if len(batch) == 0 {
-			return found, nil
-		}
 		found = true
-		if err := m.write(ctx, batch); err != nil {
+		if err := m.write(ctx, batch); err != nil || !more {
+			return found, err
+		}
+		if m.oneView {
+			continue
+		}
+		records.Park()
+		m.views.renew()
+		if r, err := m.reader(ctx, id); r == nil || err != nil {
 			return found, err
 		}
 	}
 }
 
-func nextBatch(ctx context.Context, records *exec.Records) (batch []storage.Record, err error) {
-	size := 0
-	for len(batch) < maxBatchDocs && size < maxBatchBytes/4 {
+// reader is the collection as it is now, nil when it was dropped, and its documents with it.
+func (m *writeMany) reader(ctx context.Context, id uint32) (*storage.Reader, error) {
+	view, err := m.views.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, _ := view.CollectionByID(id)
+	return r, nil
+}
+
+// nextBatch finds records that were not given yet. more says that others may follow.
+func (m *writeMany) nextBatch(ctx context.Context, records *exec.Records) (batch []storage.Record, more bool, err error) {
+	for size := 0; len(batch) < maxBatchDocs && size < maxBatchBytes/4; {
 		rec, ok, err := records.NextRecord(ctx)
 		if err != nil || !ok {
-			return batch, err
+			return batch, false, err
+		}
+		if m.numbered {
+			if m.full = m.full || m.given.Full(); m.full && !m.oneView {
+				return batch, false, nil
+			}
+			if !m.given.Add(rec.ID) {
+				continue
+			}
 		}
 		batch = append(batch, rec.Clone())
 		size += len(rec.Doc)
 	}
-	return batch, nil
+	return batch, true, nil
 }
 
 func (m *writeMany) write(ctx context.Context, batch []storage.Record) error {

@@ -21,6 +21,22 @@ type Iterator interface {
 	Close() error
 }
 
+// each hands every document of it to f.
+func each(ctx context.Context, it Iterator, f func(bson.Doc) error) error {
+	for {
+		d, err := it.Next(ctx)
+		if d == nil || err != nil {
+			return err
+		}
+		if err := interrupted(ctx); err != nil {
+			return err
+		}
+		if err := f(d); err != nil {
+			return err
+		}
+	}
+}
+
 // Parker is a leaf that holds something of the storage engine, a snapshot say, which must not be held while nobody reads.
 // Park lets go of it and saves the position; the document returned last stays valid (the stages above may still use it),
 // and the next call of Next goes on behind it.

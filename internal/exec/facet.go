@@ -124,11 +124,7 @@ func (s *facetStage) run(ctx context.Context, p *pipeline.Pipeline, r *facetRun)
 		return err
 	}
 	defer it.Close()
-	for {
-		d, err := it.Next(ctx)
-		if d == nil {
-			return err
-		}
+	return each(ctx, it, func(d bson.Doc) error {
 		before := cap(r.array.buf)
 		r.array.add(d.Value())
 		if grown := cap(r.array.buf) - before; grown > 0 {
@@ -139,7 +135,8 @@ func (s *facetStage) run(ctx context.Context, p *pipeline.Pipeline, r *facetRun)
 		if *r.total += len(d); *r.total > maxFacetBytes {
 			return mongoerr.New(4031700, "document constructed by $facet is %d bytes, which exceeds the limit of %d bytes", *r.total, maxFacetBytes)
 		}
-	}
+		return nil
+	})
 }
 
 // Next implements Iterator: a facetRun is the source of its own pipeline.

@@ -119,18 +119,7 @@ func (g *graphSearch) level(ctx context.Context, values []bson.Value, depth int6
 		return err
 	}
 	defer s.sub.end(it)
-	for {
-		d, err := it.Next(ctx)
-		if d == nil {
-			return err
-		}
-		if err := interrupted(ctx); err != nil {
-			return err
-		}
-		if err := g.take(ctx, d, depth); err != nil {
-			return err
-		}
-	}
+	return each(ctx, it, func(d bson.Doc) error { return g.take(ctx, d, depth) })
 }
 
 func (g *graphSearch) take(ctx context.Context, d bson.Doc, depth int64) error {

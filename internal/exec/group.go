@@ -80,36 +80,8 @@ func (s *groupStage) Next(ctx context.Context) (bson.Doc, error) {
 }
 
 func (s *groupStage) load(ctx context.Context) error {
-	for {
-		d, err := s.in.Next(ctx)
-		if err != nil {
-			return err
-		}
-		if d == nil {
-			break
-		}
-		if err := interrupted(ctx); err != nil {
-			return err
-		}
-		s.turns.step()
-		grown, err := s.add(d)
-		if err != nil {
-			return err
-		}
-		full := false
-		if grown < 0 {
-			s.held.drop(-grown)
-		} else if full, err = s.held.add(ctx, grown); err != nil {
-			return err
-		}
-		if full {
-			if err := s.op.spilling("$group"); err != nil {
-				return err
-			}
-			if err := s.spill(); err != nil {
-				return err
-			}
-		}
+	if err := each(ctx, s.in, func(d bson.Doc) error { return s.take(ctx, d) }); err != nil {
+		return err
 	}
 	s.groups = nil
 	if s.runs.none() {
@@ -121,6 +93,26 @@ func (s *groupStage) load(ctx context.Context) error {
 	var err error
 	s.merge, err = s.openMerge(s.runs.list)
 	return err
+}
+
+// take puts a document into its group, and the groups into a file when there is no room for them.
+func (s *groupStage) take(ctx context.Context, d bson.Doc) error {
+	s.turns.step()
+	grown, err := s.add(d)
+	if err != nil {
+		return err
+	}
+	if grown < 0 {
+		s.held.drop(-grown)
+		return nil
+	}
+	if full, err := s.held.add(ctx, grown); !full {
+		return err
+	}
+	if err := s.op.spilling("$group"); err != nil {
+		return err
+	}
+	return s.spill()
 }
 
 // forget lets go of what is in memory.

@@ -18,21 +18,17 @@ func (s *groupStage) spill() error {
 	if err := ordering.Any(s.order, func(a, b *group) int { return strings.Compare(a.key, b.key) }, s.op.Interrupted); err != nil {
 		return err
 	}
-	r, err := spill.New(s.op.TempDir)
-	if err != nil {
-		return err
-	}
-	for i, g := range s.order {
-		s.turns.step()
-		err := r.Write([]byte(g.key), g.partial())
-		if err != nil {
-			r.Close()
-			return err
+	r, err := spill.Make(s.op.TempDir, func(r *spill.Run) error {
+		for i, g := range s.order {
+			s.turns.step()
+			if err := r.Write([]byte(g.key), g.partial()); err != nil {
+				return err
+			}
+			s.order[i] = nil // its part has been copied, and much may be left
 		}
-		s.order[i] = nil // its part has been copied, and much may be left
-	}
-	if err := r.Rewind(); err != nil {
-		r.Close()
+		return nil
+	})
+	if err != nil {
 		return err
 	}
 	s.forget()
@@ -54,28 +50,17 @@ func (s *groupStage) mergeRuns(runs []*spill.Run) (*spill.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := spill.New(s.op.TempDir)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		g, err := m.take()
-		if err == nil && g == nil {
-			break
+	return spill.Make(s.op.TempDir, func(out *spill.Run) error {
+		for {
+			g, err := m.take()
+			if err != nil || g == nil {
+				return err
+			}
+			if err := out.Write([]byte(g.key), g.partial()); err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			err = out.Write([]byte(g.key), g.partial())
-		}
-		if err != nil {
-			out.Close()
-			return nil, err
-		}
-	}
-	if err := out.Rewind(); err != nil {
-		out.Close()
-		return nil, err
-	}
-	return out, nil
+	})
 }
 
 // groupMerge takes the groups of several runs, each put together from all runs that hold a part of it, earliest first.

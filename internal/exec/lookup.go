@@ -107,26 +107,16 @@ func (s *lookupStage) collect(ctx context.Context, d bson.Doc) (bson.Value, erro
 		return bson.Missing, err
 	}
 	s.array.reset()
-	for {
-		f, err := it.Next(ctx)
-		if err != nil {
-			_ = s.sub.end(it)
-			return bson.Missing, err
-		}
-		if f == nil {
-			break
-		}
+	err = each(ctx, it, func(f bson.Doc) error {
 		if s.array.add(f.Value()); len(s.array.buf) > maxJoined {
-			_ = s.sub.end(it)
-			return bson.Missing, mongoerr.New(4568, "Total size of documents in %s matching pipeline's $lookup stage exceeds %d bytes",
-				s.stage.From.Coll, maxJoined)
+			return mongoerr.New(4568, "Total size of documents in %s matching pipeline's $lookup stage exceeds %d bytes", s.stage.From.Coll, maxJoined)
 		}
-		if err := s.op.carry(ctx, len(s.array.buf)); err != nil {
-			_ = s.sub.end(it)
-			return bson.Missing, err
-		}
+		return s.op.carry(ctx, len(s.array.buf))
+	})
+	if e := s.sub.end(it); err == nil {
+		err = e
 	}
-	if err := s.sub.end(it); err != nil {
+	if err != nil {
 		return bson.Missing, err
 	}
 	found := s.array.value()

@@ -62,27 +62,18 @@ func (s *scoreStage) nextScaled(ctx context.Context) (bson.Doc, error) {
 }
 
 func (s *scoreStage) readAll(ctx context.Context) error {
-	for {
-		d, err := s.in.Next(ctx)
-		if err != nil {
-			return err
-		}
-		if d == nil {
-			slices.SortStableFunc(s.rows, func(a, b scoredRow) int { return bson.Compare(bson.Double(b.raw), bson.Double(a.raw)) })
-			return nil
-		}
+	err := each(ctx, s.in, func(d bson.Doc) (err error) {
 		row := scoredRow{doc: d.Clone(), meta: s.op.Meta.doc()}
 		if row.raw, err = s.raw(d); err != nil {
 			return err
 		}
 		s.rows = append(s.rows, row)
-		err = s.held.hold(ctx, int64(len(row.doc)+len(row.meta))+64, func() error {
+		return s.held.hold(ctx, int64(len(row.doc)+len(row.meta))+64, func() error {
 			return mongoerr.New(mongoerr.QueryExceededMemoryLimitNoDiskUseAllowed, "Exceeded memory limit for $score with minMaxScaler, which cannot spill")
 		})
-		if err != nil {
-			return err
-		}
-	}
+	})
+	slices.SortStableFunc(s.rows, func(a, b scoredRow) int { return bson.Compare(bson.Double(b.raw), bson.Double(a.raw)) })
+	return err
 }
 
 // raw is the score of d before it is normalized and weighed.

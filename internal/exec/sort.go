@@ -134,20 +134,8 @@ func (op *Op) restore(d bson.Doc) {
 }
 
 func (s *sortStage) load(ctx context.Context) error {
-	for {
-		d, err := s.in.Next(ctx)
-		if err != nil {
-			return err
-		}
-		if d == nil {
-			break
-		}
-		if err := interrupted(ctx); err != nil {
-			return err
-		}
-		if err := s.add(ctx, d); err != nil {
-			return err
-		}
+	if err := each(ctx, s.in, func(d bson.Doc) error { return s.add(ctx, d) }); err != nil {
+		return err
 	}
 	return s.finish()
 }
@@ -298,25 +286,18 @@ func (s *sortStage) spill() error {
 
 // writeRun is a run of rows that are in order.
 func (s *sortStage) writeRun(rows []*sortRow) (*spill.Run, error) {
-	r, err := spill.New(s.op.TempDir)
-	if err != nil {
-		return nil, err
+	if s.limit > 0 && int64(len(rows)) > s.limit {
+		rows = rows[:s.limit]
 	}
-	for i := range rows {
-		if s.limit > 0 && int64(i) == s.limit {
-			break
+	return spill.Make(s.op.TempDir, func(r *spill.Run) error {
+		for _, row := range rows {
+			s.turns.step()
+			if err := r.Write(row.doc, row.meta); err != nil {
+				return err
+			}
 		}
-		s.turns.step()
-		if err := r.Write(rows[i].doc, rows[i].meta); err != nil {
-			r.Close()
-			return nil, err
-		}
-	}
-	if err := r.Rewind(); err != nil {
-		r.Close()
-		return nil, err
-	}
-	return r, nil
+		return nil
+	})
 }
 
 // forget lets go of what is in memory.
@@ -347,28 +328,17 @@ func (s *sortStage) mergeRuns(runs []*spill.Run) (*spill.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := spill.New(s.op.TempDir)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		row, err := m.take()
-		if err == nil && row == nil {
-			break
+	return spill.Make(s.op.TempDir, func(out *spill.Run) error {
+		for {
+			row, err := m.take()
+			if err != nil || row == nil {
+				return err
+			}
+			if err := out.Write(row.doc, row.meta); err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			err = out.Write(row.doc, row.meta)
-		}
-		if err != nil {
-			out.Close()
-			return nil, err
-		}
-	}
-	if err := out.Rewind(); err != nil {
-		out.Close()
-		return nil, err
-	}
-	return out, nil
+	})
 }
 
 func (s *sortStage) Close() error {

@@ -113,18 +113,8 @@ func (s *countStage) Next(ctx context.Context) (bson.Doc, error) {
 		return nil, nil
 	}
 	n := int64(0)
-	for {
-		d, err := s.in.Next(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if d == nil {
-			break
-		}
-		if err := interrupted(ctx); err != nil {
-			return nil, err
-		}
-		n++
+	if err := each(ctx, s.in, func(bson.Doc) error { n++; return nil }); err != nil {
+		return nil, err
 	}
 	s.done = true
 	if n == 0 {

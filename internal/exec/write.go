@@ -31,21 +31,12 @@ func (s *writeStage) Next(ctx context.Context) (bson.Doc, error) {
 }
 
 func (s *writeStage) write(ctx context.Context, w Writer) error {
-	for {
-		d, err := s.in.Next(ctx)
-		if d == nil {
-			return err
-		}
-		if err := interrupted(ctx); err != nil {
-			return err
-		}
+	return each(ctx, s.in, func(d bson.Doc) error {
 		if len(d) > bson.MaxInternalSize {
 			return tooLarge(len(d))
 		}
-		if err := w.Write(ctx, d); err != nil {
-			return err
-		}
-	}
+		return w.Write(ctx, d)
+	})
 }
 
 func (s *writeStage) Close() error { return s.in.Close() }

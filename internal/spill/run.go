@@ -40,6 +40,22 @@ func New(dir string) (*Run, error) {
 	return &Run{file: f, w: bufio.NewWriterSize(f, bufferBytes)}, nil
 }
 
+// Make is a run of what write writes, to be read from its beginning.
+func Make(dir string, write func(*Run) error) (*Run, error) {
+	r, err := New(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err = write(r); err == nil {
+		err = r.Rewind()
+	}
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
 // Write appends a record of several parts: their lengths, and the parts. All records of a run have as many.
 func (r *Run) Write(parts ...[]byte) error {
 	r.buf = r.buf[:0]

@@ -18,9 +18,10 @@ type fusion struct {
 	ns     namespace.NS
 	in     Iterator
 	inputs int
-	// fuse gathers the inputs and sets the scores, once; details are the scoreDetails of a document, nil where they are not
-	// asked for.
-	fuse    func(context.Context) error
+	// read gathers an input, and combine makes a score of what all of them say; details are the scoreDetails of a document, nil
+	// where they are not asked for.
+	read    func(ctx context.Context, input int) error
+	combine func(*fusedDoc) (float64, error)
 	details func(*fusedDoc) bson.Value
 
 	docs []*fusedDoc
@@ -43,21 +44,19 @@ type fusedPart struct {
 	details    bson.Value
 }
 
-// fusedFrom is what the inputs read: a view, or what the pipeline is on.
-func fusedFrom(view, on namespace.NS) namespace.NS {
-	if view.Coll != "" {
-		return view
+// newFusion reads from a view, or from what the pipeline is on.
+func newFusion(op *Op, name string, view, on namespace.NS, in Iterator, inputs int) fusion {
+	if view.Coll == "" {
+		view = on
 	}
-	return on
+	return fusion{op: op, name: name, ns: view, in: in, inputs: inputs, held: holding{op: op}}
 }
 
 func (f *fusion) Next(ctx context.Context) (bson.Doc, error) {
 	if f.byID == nil {
-		f.byID = map[string]*fusedDoc{}
 		if err := f.fuse(ctx); err != nil {
 			return nil, err
 		}
-		f.order()
 	}
 	if f.next == len(f.docs) {
 		return nil, nil
@@ -72,13 +71,27 @@ func (f *fusion) Next(ctx context.Context) (bson.Doc, error) {
 	return d.doc, nil
 }
 
-func (f *fusion) order() {
+// fuse reads all inputs, and puts the documents in the order of their scores.
+func (f *fusion) fuse(ctx context.Context) error {
+	f.byID = map[string]*fusedDoc{}
+	for i := range f.inputs {
+		if err := f.read(ctx, i); err != nil {
+			return err
+		}
+	}
+	for _, d := range f.docs {
+		var err error
+		if d.score, err = f.combine(d); err != nil {
+			return err
+		}
+	}
 	slices.SortStableFunc(f.docs, func(a, b *fusedDoc) int {
 		if c := bson.Compare(bson.Double(b.score), bson.Double(a.score)); c != 0 {
 			return c
 		}
 		return bson.Compare(a.doc.Lookup("_id"), b.doc.Lookup("_id"))
 	})
+	return nil
 }
 
 // gather runs input i. part is called with each document while its metadata is in sub.
@@ -90,14 +103,7 @@ func (f *fusion) gather(ctx context.Context, i int, p *pipeline.Pipeline, part f
 		return err
 	}
 	defer it.Close()
-	for {
-		d, err := it.Next(ctx)
-		if d == nil {
-			return err
-		}
-		if err := interrupted(ctx); err != nil {
-			return err
-		}
+	return each(ctx, it, func(d bson.Doc) error {
 		what, err := part(sub, d)
 		if err != nil {
 			return err
@@ -107,7 +113,8 @@ func (f *fusion) gather(ctx context.Context, i int, p *pipeline.Pipeline, part f
 			return err
 		}
 		kept.parts[i] = what
-	}
+		return nil
+	})
 }
 
 // keep is the place of d, which has come already or not.

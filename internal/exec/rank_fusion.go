@@ -18,28 +18,22 @@ type rankFusionStage struct {
 }
 
 func newRankFusion(op *Op, stage *pipeline.RankFusion, ns namespace.NS, in Iterator) Iterator {
-	s := &rankFusionStage{fusion{op: op, name: "$rankFusion", ns: fusedFrom(stage.From, ns), in: in, inputs: len(stage.Inputs), held: holding{op: op}}, stage}
-	s.fuse = s.score
+	s := &rankFusionStage{newFusion(op, "$rankFusion", stage.From, ns, in, len(stage.Inputs)), stage}
+	s.read, s.combine = s.rank, s.sum
 	if stage.Details {
 		s.details = s.describe
 	}
 	return s
 }
 
-func (s *rankFusionStage) score(ctx context.Context) error {
-	for i := range s.stage.Inputs {
-		if err := s.rank(ctx, i); err != nil {
-			return err
+// sum is a document's score: the better its ranks, the more.
+func (s *rankFusionStage) sum(d *fusedDoc) (sum float64, _ error) {
+	for i, part := range d.parts {
+		if part.rank > 0 {
+			sum += s.stage.Inputs[i].Weight / float64(fusionRank+part.rank)
 		}
 	}
-	for _, d := range s.docs {
-		for i, part := range d.parts {
-			if part.rank > 0 {
-				d.score += s.stage.Inputs[i].Weight / float64(fusionRank+part.rank)
-			}
-		}
-	}
-	return nil
+	return sum, nil
 }
 
 // rank runs input i. Documents that sort alike share a rank, and leave as many out behind it.

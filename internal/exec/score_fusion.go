@@ -16,31 +16,16 @@ type scoreFusionStage struct {
 }
 
 func newScoreFusion(op *Op, stage *pipeline.ScoreFusion, ns namespace.NS, in Iterator) Iterator {
-	s := &scoreFusionStage{fusion{op: op, name: "$scoreFusion", ns: fusedFrom(stage.From, ns), in: in, inputs: len(stage.Inputs), held: holding{op: op}}, stage}
-	s.fuse = s.score
+	s := &scoreFusionStage{newFusion(op, "$scoreFusion", stage.From, ns, in, len(stage.Inputs)), stage}
+	s.read, s.combine = s.score, s.combination
 	if stage.Details {
 		s.details = s.describe
 	}
 	return s
 }
 
-func (s *scoreFusionStage) score(ctx context.Context) error {
-	for i := range s.stage.Inputs {
-		if err := s.read(ctx, i); err != nil {
-			return err
-		}
-	}
-	for _, d := range s.docs {
-		var err error
-		if d.score, err = s.combine(d); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// read runs input i. As in MongoDB the weight comes before the scaling by extremes, which so undoes it.
-func (s *scoreFusionStage) read(ctx context.Context, i int) error {
+// score runs input i. As in MongoDB the weight comes before the scaling by extremes, which so undoes it.
+func (s *scoreFusionStage) score(ctx context.Context, i int) error {
 	in := &s.stage.Inputs[i]
 	scale := newExtremes()
 	err := s.gather(ctx, i, in.Pipeline, func(sub *Op, _ bson.Doc) (fusedPart, error) {
@@ -73,8 +58,8 @@ func (op *Op) score() float64 {
 	return 0
 }
 
-// combine makes one score of those of all inputs; an input without the document counts as 0.
-func (s *scoreFusionStage) combine(d *fusedDoc) (float64, error) {
+// combination makes one score of those of all inputs; an input without the document counts as 0.
+func (s *scoreFusionStage) combination(d *fusedDoc) (float64, error) {
 	if s.stage.Combination == nil {
 		sum := 0.0
 		for _, part := range d.parts {

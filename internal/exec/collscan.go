@@ -144,17 +144,11 @@ func (s *collScan) park() {
 	s.parked = s.begun
 	if s.on {
 		s.after = s.cursor.Record().ID.Clone()
-		s.on = false
 	}
 	_ = s.close() // a cursor that is given back early has nothing to say
 }
 
 func (s *collScan) close() error {
 	s.on = false
-	if s.cursor == nil {
-		return nil
-	}
-	err := s.cursor.Close()
-	s.cursor = nil
-	return err
+	return letGo(&s.cursor)
 }

@@ -50,18 +50,8 @@ func (n *fetch) get(r *reading, m *Member) (there bool, err error) {
 }
 
 func (n *fetch) park() {
-	_ = n.letGo() // what has been read is good all the same
+	_ = letGo(&n.records) // what has been read is good all the same
 	n.in.park()
 }
 
-func (n *fetch) close() error { return errors.Join(n.letGo(), n.in.close()) }
-
-// letGo ends what the node has open in its view.
-func (n *fetch) letGo() error {
-	records := n.records
-	n.records = nil
-	if records == nil {
-		return nil
-	}
-	return records.Close()
-}
+func (n *fetch) close() error { return errors.Join(letGo(&n.records), n.in.close()) }

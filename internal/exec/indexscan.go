@@ -271,17 +271,11 @@ func (s *indexScan) park() {
 	if s.on {
 		e := s.cursor.Entry()
 		s.after = &storage.IndexPosition{Key: bytes.Clone(e.Key), RecordID: e.RecordID.Clone()}
-		s.on = false
 	}
 	_ = s.close() // a cursor that is given back early has nothing to say
 }
 
 func (s *indexScan) close() error {
 	s.on = false
-	if s.cursor == nil {
-		return nil
-	}
-	err := s.cursor.Close()
-	s.cursor = nil
-	return err
+	return letGo(&s.cursor)
 }

@@ -151,6 +151,20 @@ func (o opener) node(n planner.Node, stats *Stats, w want) node {
 	panic(fmt.Sprintf("exec: no node for %T", n))
 }
 
+// letGo closes what a node has open in its view, if it has.
+func letGo[C interface {
+	comparable
+	Close() error
+}](open *C) error {
+	var none C
+	c := *open
+	*open = none
+	if c == none {
+		return nil
+	}
+	return c.Close()
+}
+
 // nothing is the node of a query that contradicts itself.
 type nothing struct{}
 

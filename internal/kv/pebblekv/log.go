@@ -57,6 +57,9 @@ func isCalledBy(functions ...string) bool {
 func events(log *slog.Logger, f *failure, r *room) *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
+			if pebble.IsCorruptionError(err) && isCalledBy(flushes) {
+				r.damagedOpening(err)
+			}
 			if !isFull(err) { // which room has told
 				log.Error("store: background work failed; it will be tried again", "err", err)
 			}
@@ -86,5 +89,9 @@ func events(log *slog.Logger, f *failure, r *room) *pebble.EventListener {
 
 // cutsTables is what of Pebble's drops what it cannot read (lookBeside). It must not go on with that, whoever called it.
 const cutsTables = "v2.(*DB).exciseTable"
+
+// flushes is what of Pebble's makes tables of what is in memory and in the log. A table that was taken over is compared with others
+// then. Where one of those is damaged it tries again at once, without end, and the opening of a store waits for it.
+const flushes = "v2.(*DB).flush"
 
 var errFailed = errors.New("the store has failed and takes no more writes")

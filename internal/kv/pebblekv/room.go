@@ -49,6 +49,7 @@ type room struct {
 	refused             atomic.Int64                  // how many tables found no room before the store was open
 	isHopeless          atomic.Bool                   // opening was left behind
 	hopeless            chan struct{}                 // closed then
+	reason              error                         // of that, set before
 	poke                chan struct{}                 // holds one: look now
 	open                atomic.Bool                   // start was called
 	quit                <-chan struct{}               // closed when the store begins to close
@@ -394,7 +395,7 @@ func (r *room) try(kind tableKind, do func() error) error {
 	case kind != noTable:
 		return err
 	case !r.open.Load(): // a store that cannot be opened says so, and goes no further
-		r.giveUpOpening()
+		r.tooFullToOpen()
 	}
 	return r.wait(do)
 }
@@ -437,7 +438,7 @@ func (r *room) isClosing() bool {
 }
 
 // opening opens Pebble's store. That tries without end to make tables of what is in the log, so it is left behind where it
-// finds no room, and never goes on.
+// finds no room, or something damaged, and never goes on.
 func (r *room) opening(open func() (*pebble.DB, error)) (*pebble.DB, error) {
 	type opened struct {
 		db  *pebble.DB
@@ -452,25 +453,38 @@ func (r *room) opening(open func() (*pebble.DB, error)) (*pebble.DB, error) {
 	case o := <-done:
 		return o.db, o.err
 	case <-r.hopeless:
-		return nil, fmt.Errorf("the disk is full (%d bytes are free), which is too little to open the store: %w", r.free.Load(), syscall.ENOSPC)
+		return nil, r.reason
 	}
 }
 
 // refusedOpening counts tables that found no room while the store is opened.
 func (r *room) refusedOpening() {
 	if !r.open.Load() && r.refused.Add(1) == openTries {
-		r.giveUpOpening()
+		r.tooFullToOpen()
 	}
 }
 
-func (r *room) giveUpOpening() {
+func (r *room) tooFullToOpen() {
+	r.look()
+	r.giveUpOpening(fmt.Errorf("the disk is full (%d bytes are free), which is too little to open the store: %w", r.free.Load(), syscall.ENOSPC))
+}
+
+// damagedOpening ends the opening of a store for something damaged that no table can be made without. It does not return then.
+func (r *room) damagedOpening(err error) {
+	if !r.open.Load() {
+		r.giveUpOpening(reading("make tables of what is in the log", err))
+		select {}
+	}
+}
+
+func (r *room) giveUpOpening(reason error) {
 	if r.isHopeless.Swap(true) {
 		return
 	}
 	r.closing.Lock()
 	r.closing.abandoned = true
 	r.closing.Unlock()
-	r.look()
+	r.reason = reason
 	close(r.hopeless)
 }
 

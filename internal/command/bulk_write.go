@@ -145,17 +145,21 @@ func (b *bulk) stopped() bool { return b.ordered && b.counts.errors > 0 || b.siz
 // runFrom runs the i-th op and says how many it ran: inserts that follow one another into one collection are one.
 func (b *bulk) runFrom(i int) (n int, err error) {
 	o := b.ops[i]
-	if err := writable(b.targets[o.target].ns); err != nil {
-		b.fail(i, err)
-		return 1, nil
-	}
-	switch o.kind {
-	case bulkInsert:
+	err = writable(b.targets[o.target].ns)
+	switch {
+	case err != nil:
+	case o.kind == bulkInsert:
 		return b.runInserts(i)
-	case bulkUpdate:
-		return 1, b.runUpdate(i)
+	case o.kind == bulkUpdate:
+		err = b.runUpdate(i)
+	default:
+		err = b.runDelete(i)
 	}
-	return 1, b.runDelete(i)
+	if err != nil && !fatal(err) {
+		b.fail(i, err)
+		err = nil
+	}
+	return 1, err
 }
 
 func (b *bulk) runInserts(i int) (n int, err error) {
@@ -201,22 +205,14 @@ func (b *bulk) runUpdate(i int) error {
 	if err == nil {
 		err = s.check()
 	}
-	var done query.Updated
-	if err == nil {
-		start := b.op.Clock.Now()
-		done, err = b.op.Query.Update(b.op.Ctx, s.Update, s.call)
-		b.op.counts.updates.Add(1)
-		b.op.examinedAlso(s.call)
-		b.op.recordUpdate(s, start, done, err)
+	if err != nil {
+		return err
 	}
+	done, err := b.op.update(&s)
 	b.counts.matched += done.Matched
 	b.counts.modified += done.Modified
 	if err != nil {
-		if fatal(err) {
-			return err
-		}
-		b.fail(i, err)
-		return nil
+		return err
 	}
 	r := bulkResult{index: i, n: done.Matched, modified: done.Modified, upserted: done.UpsertedID}
 	if !done.UpsertedID.IsMissing() {
@@ -232,18 +228,10 @@ func (b *bulk) runDelete(i int) error {
 	if err != nil {
 		return err
 	}
-	start := b.op.Clock.Now()
-	n, _, err := b.op.Query.Delete(b.op.Ctx, s.Delete, s.call)
-	b.op.counts.deletes.Add(1)
-	b.op.examinedAlso(s.call)
-	b.op.recordDelete(s, start, n, err)
+	n, err := b.op.delete(&s)
 	b.counts.deleted += n
 	if err != nil {
-		if fatal(err) {
-			return err
-		}
-		b.fail(i, err)
-		return nil
+		return err
 	}
 	b.add(bulkResult{index: i, n: n})
 	return nil

@@ -1,8 +1,6 @@
 package command
 
 import (
-	"time"
-
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -23,33 +21,18 @@ func runDelete(op *Op) (bson.Doc, error) {
 }
 
 func (op *Op) parseDeletes() (statements []deleteStatement, ordered bool, err error) {
-	a := op.Args
-	ns := a.Collection(op.DB)
-	docs, given := op.Sequence("deletes")
-	ordered = a.Bool("ordered", true)
-	let := a.Doc("let")
-	a.SafeBool("bypassDocumentValidation", false)
-	expected := a.collectionUUID(ns)
-	a.Ignore("encryptionInformation", "isTimeseriesNamespace", "legacyRuntimeConstants", "runtimeConstants")
-	if !given {
-		a.Required("deletes")
-	}
-	if err := a.Done(); err != nil {
-		return nil, ordered, err
-	}
-	if err := checkBatch(len(docs)); err != nil {
-		return nil, ordered, err
-	}
-	statements = make([]deleteStatement, len(docs))
-	for i, d := range docs {
+	var let bson.Doc
+	var expected *query.Expected
+	return parseStatements(op, "deletes", func(a *Args, ns namespace.NS) {
+		let = a.Doc("let")
+		a.SafeBool("bypassDocumentValidation", false)
+		expected = a.collectionUUID(ns)
+		a.Ignore("encryptionInformation", "isTimeseriesNamespace", "legacyRuntimeConstants", "runtimeConstants")
+	}, func(ns namespace.NS, d bson.Doc) (deleteStatement, error) {
 		s, err := op.parseDelete(ns, d)
-		if err != nil {
-			return nil, ordered, err
-		}
 		s.call.Let, s.call.Expected = let, expected
-		statements[i] = s
-	}
-	return statements, ordered, writable(ns)
+		return s, err
+	})
 }
 
 // deleteStatement is one element of deletes, read.
@@ -85,23 +68,13 @@ func (op *Op) parseDelete(ns namespace.NS, d bson.Doc) (deleteStatement, error) 
 
 func (op *Op) runDeletes(statements []deleteStatement, ordered bool) (bson.Doc, error) {
 	var deleted int64
-	var refused []query.WriteError
-	for i, s := range statements {
-		start := op.Clock.Now()
-		n, _, err := op.Query.Delete(op.Ctx, s.Delete, s.call)
-		op.counts.deletes.Add(1)
-		op.examinedAlso(s.call)
-		op.recordDelete(s, start, n, err)
+	refused, err := runStatements(len(statements), ordered, func(i int) error {
+		n, err := op.delete(&statements[i])
 		deleted += n
-		if err != nil {
-			if fatal(err) {
-				return nil, err
-			}
-			refused = append(refused, query.WriteError{Index: i, Err: err})
-			if ordered {
-				break
-			}
-		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	op.Running.Stats.Deleted.Store(deleted)
 	b := op.build()
@@ -109,10 +82,15 @@ func (op *Op) runDeletes(statements []deleteStatement, ordered bool) (bson.Doc, 
 	return b.Doc(), nil
 }
 
-// recordDelete hands one delete to the slow log and the profiler.
-func (op *Op) recordDelete(s deleteStatement, start time.Time, n int64, err error) {
+// delete runs one statement, and tells the slow log and the profiler of it.
+func (op *Op) delete(s *deleteStatement) (n int64, err error) {
+	start := op.Clock.Now()
+	n, _, err = op.Query.Delete(op.Ctx, s.Delete, s.call)
+	op.counts.deletes.Add(1)
+	op.examinedAlso(s.call)
 	op.statement("remove", s.NS, s.source, start, err, s.call, func(st *operation.Stats) {
 		note(st, s.call)
 		st.Deleted.Store(n)
 	})
+	return n, err
 }

@@ -142,36 +142,32 @@ func explainAggregate(op *Op, v query.Verbosity) (*query.Explanation, error) {
 }
 
 func explainUpdate(op *Op, v query.Verbosity) (*query.Explanation, error) {
-	statements, _, err := op.parseUpdates()
-	if err == nil {
-		err = onlyOne(len(statements))
-	}
+	s, err := onlyOne(op.parseUpdates())
 	if err != nil {
 		return nil, err
 	}
-	s := statements[0]
 	defer op.examined(s.call)
 	return op.Query.ExplainUpdate(op.Ctx, s.Update, s.call, v)
 }
 
 func explainDelete(op *Op, v query.Verbosity) (*query.Explanation, error) {
-	statements, _, err := op.parseDeletes()
-	if err == nil {
-		err = onlyOne(len(statements))
-	}
+	s, err := onlyOne(op.parseDeletes())
 	if err != nil {
 		return nil, err
 	}
-	s := statements[0]
 	defer op.examined(s.call)
 	return op.Query.ExplainDelete(op.Ctx, s.Delete, s.call, v)
 }
 
-func onlyOne(statements int) error {
-	if statements != 1 {
-		return mongoerr.New(mongoerr.InvalidLength, "explained write batches must be of size 1")
+// onlyOne is the statement of a write that has one.
+func onlyOne[S any](statements []S, _ bool, err error) (s S, _ error) {
+	switch {
+	case err != nil:
+		return s, err
+	case len(statements) != 1:
+		return s, mongoerr.New(mongoerr.InvalidLength, "explained write batches must be of size 1")
 	}
-	return nil
+	return statements[0], nil
 }
 
 func explainFindAndModify(op *Op, v query.Verbosity) (*query.Explanation, error) {

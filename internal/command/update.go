@@ -1,8 +1,6 @@
 package command
 
 import (
-	"time"
-
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -23,34 +21,20 @@ func runUpdate(op *Op) (bson.Doc, error) {
 }
 
 func (op *Op) parseUpdates() (statements []updateStatement, ordered bool, err error) {
-	a := op.Args
-	ns := a.Collection(op.DB)
-	docs, given := op.Sequence("updates")
-	ordered = a.Bool("ordered", true)
-	bypass := a.SafeBool("bypassDocumentValidation", false)
-	let := a.Doc("let")
-	keepTimestamps := a.SafeBool("bypassEmptyTsReplacement", false)
-	expected := a.collectionUUID(ns)
-	a.Ignore("encryptionInformation", "isTimeseriesNamespace", "runtimeConstants", "allowShardKeyUpdatesWithoutFullShardKeyInQuery")
-	if !given {
-		a.Required("updates")
-	}
-	if err := a.Done(); err != nil {
-		return nil, ordered, err
-	}
-	if err := checkBatch(len(docs)); err != nil {
-		return nil, ordered, err
-	}
-	statements = make([]updateStatement, len(docs))
-	for i, d := range docs {
+	var bypass, keepTimestamps bool
+	var let bson.Doc
+	var expected *query.Expected
+	return parseStatements(op, "updates", func(a *Args, ns namespace.NS) {
+		bypass = a.SafeBool("bypassDocumentValidation", false)
+		let = a.Doc("let")
+		keepTimestamps = a.SafeBool("bypassEmptyTsReplacement", false)
+		expected = a.collectionUUID(ns)
+		a.Ignore("encryptionInformation", "isTimeseriesNamespace", "runtimeConstants", "allowShardKeyUpdatesWithoutFullShardKeyInQuery")
+	}, func(ns namespace.NS, d bson.Doc) (updateStatement, error) {
 		s, err := op.parseUpdate(ns, d)
-		if err != nil {
-			return nil, ordered, err
-		}
 		s.call.Let, s.call.Bypass, s.call.KeepTimestamps, s.call.Expected = let, bypass, keepTimestamps, expected
-		statements[i] = s
-	}
-	return statements, ordered, writable(ns)
+		return s, err
+	})
 }
 
 // updateStatement is one element of updates, read.
@@ -125,29 +109,19 @@ func (s *updateStatement) supply(supplied bool) {
 
 func (op *Op) runUpdates(statements []updateStatement, ordered bool) (bson.Doc, error) {
 	var matched, modified int64
-	var refused []query.WriteError
 	var upserted []bson.Doc
-	for i, s := range statements {
-		start := op.Clock.Now()
-		done, err := op.Query.Update(op.Ctx, s.Update, s.call)
-		op.counts.updates.Add(1)
-		op.examinedAlso(s.call)
-		op.recordUpdate(s, start, done, err)
+	refused, err := runStatements(len(statements), ordered, func(i int) error {
+		done, err := op.update(&statements[i])
 		matched += done.Matched
 		modified += done.Modified
 		if !done.UpsertedID.IsMissing() {
 			matched++
 			upserted = append(upserted, bson.Build().Int32("index", int32(i)).Value("_id", done.UpsertedID).Doc())
 		}
-		if err != nil {
-			if fatal(err) {
-				return nil, err
-			}
-			refused = append(refused, query.WriteError{Index: i, Err: err})
-			if ordered {
-				break
-			}
-		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	for _, s := range statements { // MongoDB counts stages by name, and does so last of all
 		if s.Change.Type == bson.TypeArray {
@@ -175,8 +149,12 @@ func (op *Op) runUpdates(statements []updateStatement, ordered bool) (bson.Doc, 
 	return b.Number("nModified", modified).Doc(), nil
 }
 
-// recordUpdate hands one update to the slow log and the profiler.
-func (op *Op) recordUpdate(s updateStatement, start time.Time, done query.Updated, err error) {
+// update runs one statement, and tells the slow log and the profiler of it.
+func (op *Op) update(s *updateStatement) (query.Updated, error) {
+	start := op.Clock.Now()
+	done, err := op.Query.Update(op.Ctx, s.Update, s.call)
+	op.counts.updates.Add(1)
+	op.examinedAlso(s.call)
 	op.statement("update", s.NS, s.source, start, err, s.call, func(st *operation.Stats) {
 		note(st, s.call)
 		st.Matched.Store(done.Matched)
@@ -185,14 +163,5 @@ func (op *Op) recordUpdate(s updateStatement, start time.Time, done query.Update
 			st.Upserted.Store(1)
 		}
 	})
-}
-
-// fatal says whether err ends the whole command and not one statement.
-func fatal(err error) bool {
-	e := mongoerr.From(err)
-	switch e.Code {
-	case mongoerr.Interrupted, mongoerr.InterruptedAtShutdown, mongoerr.MaxTimeMSExpired, mongoerr.ClientDisconnect, mongoerr.InternalError:
-		return true
-	}
-	return false
+	return done, err
 }

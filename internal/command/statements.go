@@ -1,0 +1,62 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/query"
+)
+
+// parseStatements reads a command of several statements, which come under key. rest reads the fields that are this command's own,
+// and parse a statement.
+func parseStatements[S any](op *Op, key string, rest func(*Args, namespace.NS), parse func(namespace.NS, bson.Doc) (S, error)) (statements []S, ordered bool, err error) {
+	a := op.Args
+	ns := a.Collection(op.DB)
+	docs, given := op.Sequence(key)
+	ordered = a.Bool("ordered", true)
+	rest(a, ns)
+	if !given {
+		a.Required(key)
+	}
+	if err := a.Done(); err != nil {
+		return nil, ordered, err
+	}
+	if err := checkBatch(len(docs)); err != nil {
+		return nil, ordered, err
+	}
+	statements = make([]S, len(docs))
+	for i, d := range docs {
+		if statements[i], err = parse(ns, d); err != nil {
+			return nil, ordered, err
+		}
+	}
+	return statements, ordered, writable(ns)
+}
+
+// runStatements runs n statements one after the other, and gives those that were refused. With ordered the first of these is the
+// last that runs.
+func runStatements(n int, ordered bool, run func(i int) error) (refused []query.WriteError, err error) {
+	for i := range n {
+		err := run(i)
+		switch {
+		case err == nil:
+			continue
+		case fatal(err):
+			return nil, err
+		}
+		if refused = append(refused, query.WriteError{Index: i, Err: err}); ordered {
+			break
+		}
+	}
+	return refused, nil
+}
+
+// fatal says whether err ends the whole command and not one statement.
+func fatal(err error) bool {
+	e := mongoerr.From(err)
+	switch e.Code {
+	case mongoerr.Interrupted, mongoerr.InterruptedAtShutdown, mongoerr.MaxTimeMSExpired, mongoerr.ClientDisconnect, mongoerr.InternalError:
+		return true
+	}
+	return false
+}

@@ -21,8 +21,8 @@ type Iterator interface {
 	Close() error
 }
 
-// each hands every document of it to f.
-func each(ctx context.Context, it Iterator, f func(bson.Doc) error) error {
+// Each hands every document of it to f.
+func Each(ctx context.Context, it Iterator, f func(bson.Doc) error) error {
 	for {
 		d, err := it.Next(ctx)
 		if d == nil || err != nil {

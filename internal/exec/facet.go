@@ -124,7 +124,7 @@ func (s *facetStage) run(ctx context.Context, p *pipeline.Pipeline, r *facetRun)
 		return err
 	}
 	defer it.Close()
-	return each(ctx, it, func(d bson.Doc) error {
+	return Each(ctx, it, func(d bson.Doc) error {
 		before := cap(r.array.buf)
 		r.array.add(d.Value())
 		if grown := cap(r.array.buf) - before; grown > 0 {

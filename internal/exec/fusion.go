@@ -103,7 +103,7 @@ func (f *fusion) gather(ctx context.Context, i int, p *pipeline.Pipeline, part f
 		return err
 	}
 	defer it.Close()
-	return each(ctx, it, func(d bson.Doc) error {
+	return Each(ctx, it, func(d bson.Doc) error {
 		what, err := part(sub, d)
 		if err != nil {
 			return err

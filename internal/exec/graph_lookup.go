@@ -119,7 +119,7 @@ func (g *graphSearch) level(ctx context.Context, values []bson.Value, depth int6
 		return err
 	}
 	defer s.sub.end(it)
-	return each(ctx, it, func(d bson.Doc) error { return g.take(ctx, d, depth) })
+	return Each(ctx, it, func(d bson.Doc) error { return g.take(ctx, d, depth) })
 }
 
 func (g *graphSearch) take(ctx context.Context, d bson.Doc, depth int64) error {

@@ -80,7 +80,7 @@ func (s *groupStage) Next(ctx context.Context) (bson.Doc, error) {
 }
 
 func (s *groupStage) load(ctx context.Context) error {
-	if err := each(ctx, s.in, func(d bson.Doc) error { return s.take(ctx, d) }); err != nil {
+	if err := Each(ctx, s.in, func(d bson.Doc) error { return s.take(ctx, d) }); err != nil {
 		return err
 	}
 	s.groups = nil

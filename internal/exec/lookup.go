@@ -107,7 +107,7 @@ func (s *lookupStage) collect(ctx context.Context, d bson.Doc) (bson.Value, erro
 		return bson.Missing, err
 	}
 	s.array.reset()
-	err = each(ctx, it, func(f bson.Doc) error {
+	err = Each(ctx, it, func(f bson.Doc) error {
 		if s.array.add(f.Value()); len(s.array.buf) > maxJoined {
 			return mongoerr.New(4568, "Total size of documents in %s matching pipeline's $lookup stage exceeds %d bytes", s.stage.From.Coll, maxJoined)
 		}

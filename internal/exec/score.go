@@ -62,7 +62,7 @@ func (s *scoreStage) nextScaled(ctx context.Context) (bson.Doc, error) {
 }
 
 func (s *scoreStage) readAll(ctx context.Context) error {
-	err := each(ctx, s.in, func(d bson.Doc) (err error) {
+	err := Each(ctx, s.in, func(d bson.Doc) (err error) {
 		row := scoredRow{doc: d.Clone(), meta: s.op.Meta.doc()}
 		if row.raw, err = s.raw(d); err != nil {
 			return err

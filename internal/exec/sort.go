@@ -134,7 +134,7 @@ func (op *Op) restore(d bson.Doc) {
 }
 
 func (s *sortStage) load(ctx context.Context) error {
-	if err := each(ctx, s.in, func(d bson.Doc) error { return s.add(ctx, d) }); err != nil {
+	if err := Each(ctx, s.in, func(d bson.Doc) error { return s.add(ctx, d) }); err != nil {
 		return err
 	}
 	return s.finish()

@@ -113,7 +113,7 @@ func (s *countStage) Next(ctx context.Context) (bson.Doc, error) {
 		return nil, nil
 	}
 	n := int64(0)
-	if err := each(ctx, s.in, func(bson.Doc) error { n++; return nil }); err != nil {
+	if err := Each(ctx, s.in, func(bson.Doc) error { n++; return nil }); err != nil {
 		return nil, err
 	}
 	s.done = true

@@ -31,7 +31,7 @@ func (s *writeStage) Next(ctx context.Context) (bson.Doc, error) {
 }
 
 func (s *writeStage) write(ctx context.Context, w Writer) error {
-	return each(ctx, s.in, func(d bson.Doc) error {
+	return Each(ctx, s.in, func(d bson.Doc) error {
 		if len(d) > bson.MaxInternalSize {
 			return tooLarge(len(d))
 		}

@@ -12,14 +12,19 @@ type execution struct {
 	stats *exec.Stats
 	find  *prepared // what stands above the plan of a find
 	op    *exec.Op
-	above string // the stage above: "COUNT", "UPDATE", "DELETE" or "RECORD_STORE_FAST_COUNT"; "" for none
+	above stageCounts
+}
+
+// stageCounts are a stage above a plan, "COUNT", "UPDATE", "DELETE" or "RECORD_STORE_FAST_COUNT", "" for none, and what it has counted.
+type stageCounts struct {
+	stage string
 	n     [3]int64
 }
 
 // stage notes the stage above the plan, and what it has counted.
 func (x *execution) stage(name string, n ...int64) {
-	x.above = name
-	copy(x.n[:], n)
+	x.above.stage = name
+	copy(x.above.n[:], n)
 }
 
 // ExecStats is how the operation was executed, in the form in which explain tells it; nil when there is nothing to tell.
@@ -49,23 +54,23 @@ func idSteps(seen exec.Examined) *step {
 
 func (x *execution) steps(c *Call) (s *step) {
 	switch {
-	case x.find != nil && x.above == "":
+	case x.find != nil && x.above.stage == "":
 		s = x.find.steps(&explained{plan: x.plan, stats: x.stats, coll: x.find.coll}, x.op)
 	case x.plan != nil:
 		s = planSteps(x.plan.Root, x.stats)
 	case c.PlanSummary == "IDHACK":
 		s = idSteps(c.Seen)
-	case x.above == "":
+	case x.above.stage == "":
 		return nil
 	}
-	if x.above == "" {
+	if x.above.stage == "" {
 		return s
 	}
-	top := &step{node: named(x.above), ran: x.counts}
+	top := &step{node: named(x.above.stage), ran: x.above.print}
 	if s != nil {
 		top.inputs = []*step{s}
 	}
-	works := x.n[0] + 1
+	works := x.above.n[0] + 1
 	switch {
 	case s == nil:
 		works = 1 // what is counted already takes one look
@@ -76,14 +81,14 @@ func (x *execution) steps(c *Call) (s *step) {
 	return top
 }
 
-// counts appends what the stage above the plan has counted.
-func (x *execution) counts(b *bson.Builder) {
-	switch x.above {
+// print appends what the stage has counted.
+func (c stageCounts) print(b *bson.Builder) {
+	switch c.stage {
 	case "UPDATE":
-		b.Number("nMatched", x.n[0]).Number("nWouldModify", x.n[1]).Number("nWouldUpsert", x.n[2])
+		b.Number("nMatched", c.n[0]).Number("nWouldModify", c.n[1]).Number("nWouldUpsert", c.n[2])
 	case "DELETE":
-		b.Number("nWouldDelete", x.n[0])
+		b.Number("nWouldDelete", c.n[0])
 	default:
-		b.Number("nCounted", x.n[0]).Number("nSkipped", x.n[1])
+		b.Number("nCounted", c.n[0]).Number("nSkipped", c.n[1])
 	}
 }

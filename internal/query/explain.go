@@ -72,6 +72,12 @@ func (x *explained) run(ctx context.Context, f func() error) error {
 	return nil
 }
 
+// count takes note of a document that x gives.
+func (x *explained) count(bson.Doc) error {
+	x.returned++
+	return nil
+}
+
 // access are the steps of the plan. They are made once it is open, if it is to run.
 func (x *explained) access() *step {
 	s := planSteps(x.plan.Root, x.stats)

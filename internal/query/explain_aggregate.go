@@ -44,7 +44,7 @@ func (e *Engine) ExplainAggregate(ctx context.Context, a Aggregate, call *Call, 
 	}
 	defer it.Close()
 	if x.runs() {
-		if err := x.run(ctx, func() error { return x.drain(ctx, it) }); err != nil {
+		if err := x.run(ctx, func() error { return exec.Each(ctx, it, x.count) }); err != nil {
 			return nil, err
 		}
 		call.Seen = x.seen
@@ -141,16 +141,6 @@ func (x *explainedPipeline) absorb(rest *pipeline.Pipeline) {
 
 func (x *explainedPipeline) leave(rest *pipeline.Pipeline, n int) {
 	x.stages, x.first = rest.Stages[n:], n+1
-}
-
-func (x *explainedPipeline) drain(ctx context.Context, it exec.Iterator) error {
-	for {
-		doc, err := it.Next(ctx)
-		if doc == nil || err != nil {
-			return err
-		}
-		x.returned++
-	}
 }
 
 func (x *explainedPipeline) fields() bson.Doc {

@@ -58,7 +58,7 @@ func (e *Engine) explainFor(ctx context.Context, p *prepared, v Verbosity) (*exp
 			x.returned, err = r.records.Count(ctx, p.enough)
 			_ = r.Close() // what was counted is counted
 		} else {
-			err = r.All(ctx, func(bson.Doc) error { x.returned++; return nil })
+			err = r.All(ctx, x.count)
 		}
 		x.seen = call.Seen
 		return err
@@ -140,9 +140,7 @@ func (e *Engine) ExplainCount(ctx context.Context, c Count, call *Call, v Verbos
 		works = max(x.stats.Works, 1)
 	}
 	x.steps.stats = func() *exec.Stats { return &exec.Stats{Works: works, NeedTime: works - 1, EOF: true} }
-	x.steps.ran = func(b *bson.Builder) {
-		b.Number("nCounted", clampCount(counted, c)).Number("nSkipped", min(c.Skip, counted))
-	}
+	x.steps.ran = stageCounts{"COUNT", [3]int64{clampCount(counted, c), min(c.Skip, counted)}}.print
 	return x.explanation(shape), nil
 }
 

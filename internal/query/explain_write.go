@@ -59,7 +59,6 @@ type explainedWrite struct {
 	explained
 	order *sortpattern.Pattern
 	multi bool
-	views *views
 	// change says what becomes of a document.
 	change func(doc bson.Doc, details *match.Details) (changed bool, err error)
 
@@ -68,70 +67,71 @@ type explainedWrite struct {
 
 func (e *Engine) explainUpdate(ctx context.Context, u Update, call *Call, v Verbosity) (*explainedWrite, error) {
 	x := &explainedWrite{explained: explained{engine: e, verbosity: v, ns: u.NS}, multi: u.Multi}
-	defer func() { x.views.release() }()
-	view, err := x.open(ctx, call)
+	err := x.explain(ctx, u.Hint, call, func() error {
+		p, err := e.parseUpdate(x.lang, u, call)
+		if err != nil {
+			return err
+		}
+		x.filter, x.order = p.filter, p.order
+		x.change = func(doc bson.Doc, details *match.Details) (bool, error) {
+			_, changed, err := p.change.Apply(nil, doc, e.updateArgs(p, call, details))
+			return changed || p.change.Kind() == update.Replacement, err
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	p, err := e.parseUpdate(x.lang, u, call)
-	if err != nil {
-		return nil, err
-	}
-	x.filter, x.order = p.filter, p.order
-	x.change = func(doc bson.Doc, details *match.Details) (bool, error) {
-		_, changed, err := p.change.Apply(nil, doc, e.updateArgs(p, call, details))
-		return changed || p.change.Kind() == update.Replacement, err
-	}
-	err = x.find(ctx, view, u.Hint, call)
 	if x.matched == 0 && u.Upsert && x.runs() && x.err == nil {
 		x.upserted = 1
 	}
-	if err != nil {
-		return nil, err
-	}
-	x.steps = x.steps.above(named("UPDATE"), x.written)
-	x.steps.ran = func(b *bson.Builder) {
-		b.Number("nMatched", x.matched).Number("nWouldModify", x.changed).Number("nWouldUpsert", x.upserted)
-	}
+	x.above(stageCounts{"UPDATE", [3]int64{x.matched, x.changed, x.upserted}})
 	return x, nil
 }
 
 func (e *Engine) explainDelete(ctx context.Context, d Delete, call *Call, v Verbosity) (*explainedWrite, error) {
 	x := &explainedWrite{explained: explained{engine: e, verbosity: v, ns: d.NS}, multi: d.Multi}
-	defer func() { x.views.release() }()
-	view, err := x.open(ctx, call)
+	err := x.explain(ctx, d.Hint, call, func() (err error) {
+		x.filter, x.order, err = e.parseDelete(x.lang, d)
+		x.change = func(bson.Doc, *match.Details) (bool, error) { return true, nil }
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	if x.filter, x.order, err = e.parseDelete(x.lang, d); err != nil {
-		return nil, err
-	}
-	x.change = func(bson.Doc, *match.Details) (bool, error) { return true, nil }
-	if err = x.find(ctx, view, d.Hint, call); err != nil {
-		return nil, err
-	}
-	x.steps = x.steps.above(named("DELETE"), x.written)
-	x.steps.ran = func(b *bson.Builder) { b.Number("nWouldDelete", x.changed) }
+	x.above(stageCounts{"DELETE", [3]int64{x.changed}})
 	return x, nil
+}
+
+// explain opens the collection, has parse say what is to be found and done, and finds it.
+func (x *explainedWrite) explain(ctx context.Context, hint bson.Value, call *Call, parse func() error) error {
+	vs := &views{store: x.engine.Store, now: call.Now}
+	defer vs.release()
+	view, err := vs.open(ctx)
+	if err != nil {
+		return err
+	}
+	if x.coll = view.Catalog().Collection(x.ns); x.coll != nil && x.coll.IsView() {
+		return notOnView(x.ns)
+	}
+	if x.lang, err = x.engine.language(ctx, call, x.coll); err != nil {
+		return err
+	}
+	if err := parse(); err != nil {
+		return err
+	}
+	return x.find(ctx, view, hint, call)
+}
+
+// above puts the step that writes above those that find.
+func (x *explainedWrite) above(counts stageCounts) {
+	x.steps = x.steps.above(named(counts.stage), x.written)
+	x.steps.ran = counts.print
 }
 
 // written are the counts of a step that gives no documents.
 func (x *explainedWrite) written() *exec.Stats {
 	return &exec.Stats{Works: x.matched + 1, Advanced: x.returned, NeedTime: x.matched - x.returned, EOF: true}
-}
-
-// open opens a view of the store and finds the collection in it, if there is one.
-func (x *explainedWrite) open(ctx context.Context, call *Call) (*storage.View, error) {
-	x.views = &views{store: x.engine.Store, now: call.Now}
-	view, err := x.views.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if x.coll = view.Catalog().Collection(x.ns); x.coll != nil && x.coll.IsView() {
-		return nil, notOnView(x.ns)
-	}
-	x.lang, err = x.engine.language(ctx, call, x.coll)
-	return view, err
 }
 
 // find plans the search for the documents to write, and runs it.

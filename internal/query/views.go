@@ -136,13 +136,5 @@ func (r *Running) All(ctx context.Context, f func(doc bson.Doc) error) (err erro
 			err = e
 		}
 	}()
-	for {
-		doc, err := r.Next(ctx)
-		if doc == nil || err != nil {
-			return err
-		}
-		if err := f(doc); err != nil {
-			return err
-		}
-	}
+	return exec.Each(ctx, r, f)
 }

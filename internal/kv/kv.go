@@ -218,6 +218,8 @@ type Capabilities struct {
 	// LocalSync: a commit may be visible before it is durable. Without it each is durable when it returns, whatever was asked,
 	// and there is nothing to await.
 	LocalSync bool
+	// SoleWriter: nobody but this process writes to the store while the engine is open.
+	SoleWriter bool
 }
 
 // Engine is an ordered transactional key-value store.

@@ -79,10 +79,7 @@ func (s *Store) expect(c *collection, change *meaning.Change) {
 	if c.order != nil && change.HasDocuments() {
 		change.AddToHistogram(c.order)
 	}
-	c.state.sequence.Follow(change.LastSequence, change.Reserved)
-	if change.Inserted && !change.Listed {
-		c.state.uniqueFloor.Forget()
-	}
+	c.state.own.Follow(change)
 }
 
 // follow does what may be relied on when the change can be seen.
@@ -183,11 +180,11 @@ func (s *Store) lockToApply(ctx context.Context, m *meaning.Meaning) (release fu
 	if err != nil {
 		return nil, err
 	}
-	if err := s.ddl.lock.Acquire(ctx, true); err != nil {
+	if err := s.own.Catalog().Acquire(ctx, true); err != nil {
 		unlock()
 		return nil, err
 	}
-	return func() { s.ddl.lock.Release(true); unlock() }, nil
+	return func() { s.own.Catalog().Release(true); unlock() }, nil
 }
 
 // multikeyOf is the bits of an index by its number, ready or on its way; nil where there is none.

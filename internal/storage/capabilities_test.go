@@ -20,7 +20,7 @@ type plainEngine struct {
 }
 
 func (e plainEngine) Capabilities() kv.Capabilities {
-	return kv.Capabilities{Counters: e.lack != "counters", LocalSync: true}
+	return kv.Capabilities{Counters: e.lack != "counters", LocalSync: true, SoleWriter: e.lack != "sole writer"}
 }
 
 func (e plainEngine) Begin() (kv.Txn, error) { return e.plain(e.Engine.Begin()) }
@@ -77,11 +77,13 @@ func TestPlainEngine(t *testing.T) {
 	}
 }
 
-// TestCountersThatConflict: an engine without counters is refused, in words.
-func TestCountersThatConflict(t *testing.T) {
-	f := newFixture(t)
-	_, err := Open(context.Background(), plainEngine{f.engine, t, "counters"}, f.options)
-	if got := fmt.Sprint(err); !strings.Contains(got, "counters conflict") {
-		t.Error(got)
+// TestRefusedEngines: an engine is refused, in words, without counters, and where other processes write as well.
+func TestRefusedEngines(t *testing.T) {
+	for lack, want := range map[string]string{"counters": "counters conflict", "sole writer": "other processes may write"} {
+		f := newFixture(t)
+		_, err := Open(context.Background(), plainEngine{f.engine, t, lack}, f.options)
+		if got := fmt.Sprint(err); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", lack, got)
+		}
 	}
 }

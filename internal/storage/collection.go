@@ -18,6 +18,7 @@ import (
 // version is one version of the catalogue with what the store keeps about each collection. It is not changed once it is
 // published.
 type version struct {
+	own         ownership.Ownership // the store's
 	catalog     *catalog.Catalog
 	collections map[uint32]*collection
 	oplog       *collection // or nil
@@ -42,12 +43,10 @@ type collection struct {
 
 // collectionState is what all versions of a collection share.
 type collectionState struct {
-	// changing is held exclusively by those who change what the collection is, before lock: so they may let writers in
-	// between, and nobody else changes it.
-	changing ownership.Lock
-	lock     ownership.Lock
-	sequence ownership.Sequence
-	measured measured
+	// own is what has to be agreed about with other writers; changing and lock are its Changing and Writing.
+	own            ownership.Collection
+	changing, lock ownership.Lock
+	measured       measured
 	// trimmed is a record of a capped collection up to which all are gone; lock, held exclusively, guards it. The search for
 	// the oldest begins there: what the engine keeps of deleted records would make it longer with each.
 	trimmed RecordID
@@ -59,7 +58,6 @@ type collectionState struct {
 	// lastSweep is the number of the last sweep, among those of all collections.
 	lastSweep   atomic.Uint64
 	relocations visibility.Relocations
-	uniqueFloor ownership.UniqueFloor // of _id
 	// inOrder is the number of the order that all records are known to lie in.
 	inOrder    atomic.Uint32
 	tombstones visibility.Tombstones
@@ -77,11 +75,11 @@ type tableIndex struct {
 // collectionState does. made says that collections which v does not have were just made; fresh finds the multikey bits of indexes that
 // it does not have.
 func (v *version) next(c *catalog.Catalog, made bool, fresh func(*index.Definition) *multikey.Index) *version {
-	n := &version{catalog: c, collections: make(map[uint32]*collection, len(v.collections)+1)}
+	n := &version{own: v.own, catalog: c, collections: make(map[uint32]*collection, len(v.collections)+1)}
 	for _, entry := range c.All() {
 		old := v.collections[entry.ID]
 		if old == nil || old.Collection != entry {
-			old = makeCollection(entry, old, made, fresh)
+			old = makeCollection(v.own, entry, old, made, fresh)
 		}
 		n.collections[entry.ID] = old
 		if entry.IsOplog() {
@@ -91,12 +89,13 @@ func (v *version) next(c *catalog.Catalog, made bool, fresh func(*index.Definiti
 	return n
 }
 
-func makeCollection(entry *catalog.Collection, old *collection, made bool, fresh func(*index.Definition) *multikey.Index) *collection {
+func makeCollection(all ownership.Ownership, entry *catalog.Collection, old *collection, made bool, fresh func(*index.Definition) *multikey.Index) *collection {
 	c := &collection{Collection: entry, idLength: layout.SequenceLength}
 	if old != nil {
 		c.state = old.state
 	} else {
-		c.state = &collectionState{sequence: ownership.Sequence{Collection: entry.ID}}
+		own := all.Collection(entry.ID)
+		c.state = &collectionState{own: own, changing: own.Changing(), lock: own.Writing()}
 	}
 	if entry.IsClustered() || entry.IsTimeSeries() {
 		c.idLength = 0

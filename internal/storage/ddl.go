@@ -22,12 +22,6 @@ import (
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
-// ddl lets changes of the catalogue in one at a time. A change of an existing collection holds that collection's lock
-// changing and then its lock first; nobody waits for a collection's lock while holding ddl.
-type ddl struct {
-	lock ownership.Lock // held exclusively through one short commit
-}
-
 // Change is one commit of the catalogue on its way.
 type Change struct {
 	store   *Store
@@ -40,12 +34,13 @@ type Change struct {
 	Renew func(was, rule *policy.Rule) bool
 }
 
-// Change runs f, commits what it did to the catalogue, and publishes that. It is on stable storage when Change returns.
+// Change runs f, alone among changes of the catalogue, commits what it did to it, and publishes that. It is on stable storage when
+// Change returns. One of an existing collection holds that collection's lock changing and then its lock already.
 func (s *Store) Change(ctx context.Context, f func(*Change) error) error {
-	if err := s.ddl.lock.Acquire(ctx, true); err != nil {
+	if err := s.own.Catalog().Acquire(ctx, true); err != nil {
 		return err
 	}
-	defer s.ddl.lock.Release(true)
+	defer s.own.Catalog().Release(true)
 	t, err := s.engine.Begin()
 	if err != nil {
 		return fmt.Errorf("storage: begin: %w", err)
@@ -192,12 +187,12 @@ func lockAll(ctx context.Context, collections []*collection) (release func(), er
 	order := slices.DeleteFunc(slices.Clone(collections), func(c *collection) bool { return c == nil })
 	slices.SortFunc(order, func(a, b *collection) int { return int(a.ID) - int(b.ID) })
 	order = slices.Compact(order)
-	var locks []*ownership.Lock
+	var locks []ownership.Lock
 	for _, c := range order {
-		locks = append(locks, &c.state.changing)
+		locks = append(locks, c.state.changing)
 	}
 	for _, c := range order {
-		locks = append(locks, &c.state.lock)
+		locks = append(locks, c.state.lock)
 	}
 	return ownership.AcquireAll(ctx, locks)
 }

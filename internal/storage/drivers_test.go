@@ -67,6 +67,10 @@ func (f *fixture) openOn(engine kv.Engine, o Options) (err error) {
 		d, f.Above = NewAbove(s, engine)
 		return d
 	}
+	if f.own != nil {
+		f.Store, err = open(context.Background(), engine, f.own, o)
+		return err
+	}
 	f.Store, err = Open(context.Background(), engine, o)
 	return err
 }

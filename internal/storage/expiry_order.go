@@ -27,7 +27,7 @@ func (w *Writer) reorder(old RecordID, place []byte) (RecordID, error) {
 		return old, nil
 	}
 	if !old.IsOrdered() {
-		if err := w.c.state.sequence.Secure(w.txn.store.engine); err != nil {
+		if err := w.c.state.own.SecureNumbers(); err != nil {
 			return nil, err
 		}
 	}
@@ -88,7 +88,7 @@ func (c *Change) putIfReordered(entry *catalog.Collection) error {
 
 // nextSequence is a number that no record of the collection has had.
 func (w *Writer) nextSequence() (n uint64, err error) {
-	n, err = w.c.state.sequence.Next(w.txn.store.engine, w.c.order != nil)
+	n, err = w.c.state.own.NextNumber(w.c.order != nil)
 	w.change.LastSequence = max(w.change.LastSequence, n)
 	return n, err
 }

@@ -122,7 +122,7 @@ func (c Collection) Read(v *View) *Reader { return v.read(c.own) }
 // Lock keeps all others from writing to the collection until unlock is called: then no transaction on it is under way, and each
 // number that was given out is of a record that is there or is not. Who waits for it holds up those who come to write.
 func (c Collection) Lock(ctx context.Context) (unlock func(), err error) {
-	lock := &c.own.state.lock
+	lock := c.own.state.lock
 	if err := lock.Acquire(ctx, true); err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (c Collection) Lock(ctx context.Context) (unlock func(), err error) {
 // Unlocked runs f while others may write to the collection, whose locks the caller holds to change it, and has them again afterwards.
 // Meanwhile nobody else changes what it is, unless an index build ends.
 func (c Collection) Unlocked(f func() error) error {
-	lock := &c.own.state.lock
+	lock := c.own.state.lock
 	lock.Release(true)
 	defer func() { _ = lock.Acquire(context.Background(), true) }() // which nothing ends but its turn
 	return f()

@@ -48,7 +48,7 @@ func (s *Store) load(ctx context.Context) ([]garbage.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	empty := &version{catalog: catalog.New()}
+	empty := &version{own: s.own, catalog: catalog.New()}
 	s.current.Store(empty.next(c, false, func(d *index.Definition) *multikey.Index { return bits[d.ID].InMemory(d) }))
 	if err := s.readLog(snapshot, s.current.Load()); err != nil {
 		return nil, err

@@ -65,8 +65,8 @@ type Store struct {
 	can     kv.Capabilities // of the engine
 	options Options
 	current atomic.Pointer[version]
-	ddl     ddl
-	latches *ownership.Latches
+	own     ownership.Ownership
+	latches ownership.Latches // of own
 	garbage *garbage.Collector
 	drivers Drivers
 	// views are those that ended and that nobody knows any more.
@@ -83,7 +83,17 @@ type Store struct {
 
 // Open reads the catalogue of the engine's store, or makes an empty one, and begins to remove what a crash left behind.
 // Indexes that an older format kept otherwise, or not at all, are built first (Drivers); a store of a newer format is refused. The engine stays the caller's, who closes it after the Store.
+// One that other processes write as well is refused (ownership.Of).
 func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
+	own, err := ownership.Of(engine)
+	if err != nil {
+		return nil, fmt.Errorf("storage: open: %w", err)
+	}
+	return open(ctx, engine, own, o)
+}
+
+// open is Open with an Ownership that is given.
+func open(ctx context.Context, engine kv.Engine, own ownership.Ownership, o Options) (*Store, error) {
 	if o.HideExpired == nil {
 		o.HideExpired = func() bool { return false }
 	}
@@ -105,7 +115,7 @@ func Open(ctx context.Context, engine kv.Engine, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	s := &Store{engine: engine, can: engine.Capabilities(), options: o, latches: ownership.NewLatches(), drivers: noDrivers{}}
+	s := &Store{engine: engine, can: engine.Capabilities(), options: o, own: own, latches: own.Latches(), drivers: noDrivers{}}
 	if o.Drivers != nil {
 		s.drivers = o.Drivers(s)
 	}

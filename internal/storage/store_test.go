@@ -19,6 +19,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
+	"github.com/ebbdb/ebb/internal/storage/ownership"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -36,6 +37,7 @@ type fixture struct {
 	clock   *clock.Fake
 	parser  *index.Parser
 	engine  kv.Engine
+	own     ownership.Ownership // of an engine that others write as well; nil where nobody does
 	options Options
 	hideAll bool
 	events  []meaning.Event

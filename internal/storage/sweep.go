@@ -18,7 +18,7 @@ func (w *Writer) Sweep(limits expiry.Limits) (done *expiry.Sweep, ok bool, err e
 	}
 	s := w.txn.store
 	done = &expiry.Sweep{Txn: w.txn.kv, Dates: w.Dates(), Tables: w.c.layouts(), MostCounted: limits.MostCounted, Logger: s.options.Logger,
-		LastNumber: func() (uint64, error) { return w.c.state.sequence.LastGiven(s.engine) }}
+		LastNumber: w.c.state.own.LastNumber}
 	if err := done.Plan(w.view.now); err != nil {
 		return nil, false, err
 	}

@@ -212,18 +212,24 @@ func (w *Writer) isNew(t *writtenTable, keyString []byte) (bool, error) {
 	if w.c.id == nil || t.Definition != w.c.id.Definition {
 		return false, nil
 	}
-	return w.c.state.uniqueFloor.IsNew(keyString, func() ([]byte, error) {
-		prefix := layout.TableKey(nil, t.Definition)
-		it, err := w.view.reader.NewIter(kv.IterOptions{Lower: prefix, Upper: layout.After(prefix)})
-		if err != nil {
-			return nil, err
-		}
-		defer it.Close()
-		if !it.Last() {
-			return nil, it.Err()
-		}
-		return it.Key()[len(prefix):], nil
-	})
+	return w.c.state.own.IsNew(keyString, (*idEntries)(w.Reader))
+}
+
+// idEntries is a Reader as ownership asks it.
+type idEntries Reader
+
+// Largest is the largest key of the index on _id.
+func (e *idEntries) Largest() ([]byte, error) {
+	prefix := layout.TableKey(nil, e.c.id.Definition)
+	it, err := e.view.reader.NewIter(kv.IterOptions{Lower: prefix, Upper: layout.After(prefix)})
+	if err != nil {
+		return nil, err
+	}
+	defer it.Close()
+	if !it.Last() {
+		return nil, it.Err()
+	}
+	return it.Key()[len(prefix):], nil
 }
 
 // evict refuses the j-th fresh key if another record has it; an expired one that does is in the way.

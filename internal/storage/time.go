@@ -42,7 +42,7 @@ func (s *Store) StandStill(ctx context.Context) (all []Collection, goOn func(), 
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := s.ddl.lock.Acquire(ctx, true); err != nil {
+		if err := s.own.Catalog().Acquire(ctx, true); err != nil {
 			release()
 			return nil, nil, err
 		}
@@ -51,9 +51,9 @@ func (s *Store) StandStill(ctx context.Context) (all []Collection, goOn func(), 
 				all = append(all, s.handle(c))
 			}
 			thaw := s.expiryClock.FreezeAll()
-			return all, func() { thaw(); s.ddl.lock.Release(true); release() }, nil
+			return all, func() { thaw(); s.own.Catalog().Release(true); release() }, nil
 		}
-		s.ddl.lock.Release(true) // another collection has got a TTL meanwhile
+		s.own.Catalog().Release(true) // another collection has got a TTL meanwhile
 		release()
 	}
 }

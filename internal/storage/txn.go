@@ -28,7 +28,7 @@ type Txn struct {
 }
 
 type held struct {
-	lock      *ownership.Lock
+	lock      ownership.Lock
 	exclusive bool
 }
 
@@ -91,7 +91,7 @@ func (t *Txn) Writer(ns namespace.NS) (*Writer, error) {
 func (t *Txn) lock(c *collection) error {
 	exclusive := c.Options.Capped
 	if c.state.lock.Try(exclusive) {
-		t.locks = append(t.locks, held{&c.state.lock, exclusive})
+		t.locks = append(t.locks, held{c.state.lock, exclusive})
 		return nil
 	}
 	if len(t.locks) > 0 { // to wait while holding a lock could close a circle
@@ -100,7 +100,7 @@ func (t *Txn) lock(c *collection) error {
 	if err := c.state.lock.Acquire(t.view.ctx, exclusive); err != nil {
 		return err
 	}
-	t.locks = append(t.locks, held{&c.state.lock, exclusive})
+	t.locks = append(t.locks, held{c.state.lock, exclusive})
 	return nil
 }
 

@@ -184,7 +184,7 @@ func OpenMemory(o Options) (*Engine, error) {
 
 // Capabilities is kv.Engine's: all there are.
 func (e *Engine) Capabilities() kv.Capabilities {
-	return kv.Capabilities{Counters: true, RangeDeletes: true, Tables: true, LocalSync: true}
+	return kv.Capabilities{Counters: true, RangeDeletes: true, Tables: true, LocalSync: true, SoleWriter: true}
 }
 
 // Snapshot is kv.Engine's.

@@ -6,25 +6,21 @@ import (
 	"math/bits"
 )
 
-// Stripes is a set of latches.
-type Stripes uint64
-
 const stripeCount = 64
 
-// Latches keep apart the operations that have conflicted: each holds those of the keys it claimed while it tries again.
-type Latches struct {
+// latches are Latches between goroutines.
+type latches struct {
 	seed  maphash.Seed
-	locks [stripeCount]Lock
+	locks [stripeCount]lock
 }
 
-// NewLatches are all free.
-func NewLatches() *Latches { return &Latches{seed: maphash.MakeSeed()} }
+func newLatches() *latches { return &latches{seed: maphash.MakeSeed()} }
 
-// Of is the latch of a key.
-func (l *Latches) Of(key []byte) Stripes { return 1 << (maphash.Bytes(l.seed, key) % stripeCount) }
+// Of is Latches'.
+func (l *latches) Of(key []byte) Stripes { return 1 << (maphash.Bytes(l.seed, key) % stripeCount) }
 
-// Acquire takes the latches in order, so that no two operations wait for each other.
-func (l *Latches) Acquire(ctx context.Context, set Stripes) error {
+// Acquire is Latches': it takes them in their order.
+func (l *latches) Acquire(ctx context.Context, set Stripes) error {
 	for rest := set; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(uint64(rest))
 		if err := l.locks[i].Acquire(ctx, true); err != nil {
@@ -35,8 +31,8 @@ func (l *Latches) Acquire(ctx context.Context, set Stripes) error {
 	return nil
 }
 
-// Release gives them back.
-func (l *Latches) Release(set Stripes) {
+// Release is Latches'.
+func (l *latches) Release(set Stripes) {
 	for ; set != 0; set &= set - 1 {
 		l.locks[bits.TrailingZeros64(uint64(set))].Release(true)
 	}

@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// Lock is held shared by those who write a collection's documents and exclusively by those who change what the
-// collection is. Whoever came first is served first, so neither kind starves the other. The zero Lock is free.
-type Lock struct {
+// lock is a Lock between goroutines. The zero lock is free.
+type lock struct {
 	mu        sync.Mutex // guards the rest, and is held for moments only
 	shared    int
 	exclusive bool
@@ -20,11 +19,11 @@ type waiter struct {
 	granted   chan struct{} // closed under mu when the lock is the waiter's
 }
 
-func (l *Lock) free(exclusive bool) bool {
+func (l *lock) free(exclusive bool) bool {
 	return !l.exclusive && (!exclusive || l.shared == 0)
 }
 
-func (l *Lock) take(exclusive bool) {
+func (l *lock) take(exclusive bool) {
 	if exclusive {
 		l.exclusive = true
 	} else {
@@ -32,8 +31,8 @@ func (l *Lock) take(exclusive bool) {
 	}
 }
 
-// Try takes the lock when that needs no waiting.
-func (l *Lock) Try(exclusive bool) bool {
+// Try is Lock's.
+func (l *lock) Try(exclusive bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) > 0 || !l.free(exclusive) {
@@ -43,8 +42,8 @@ func (l *Lock) Try(exclusive bool) bool {
 	return true
 }
 
-// Acquire waits for the lock until ctx ends.
-func (l *Lock) Acquire(ctx context.Context, exclusive bool) error {
+// Acquire is Lock's.
+func (l *lock) Acquire(ctx context.Context, exclusive bool) error {
 	l.mu.Lock()
 	if len(l.waiting) == 0 && l.free(exclusive) {
 		l.take(exclusive)
@@ -64,7 +63,7 @@ func (l *Lock) Acquire(ctx context.Context, exclusive bool) error {
 }
 
 // abandon takes w out of the queue, or gives back what it was granted in the meantime.
-func (l *Lock) abandon(w *waiter) {
+func (l *lock) abandon(w *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.Index(l.waiting, w)
@@ -76,14 +75,14 @@ func (l *Lock) abandon(w *waiter) {
 	l.grant()
 }
 
-// Release gives it back.
-func (l *Lock) Release(exclusive bool) {
+// Release is Lock's.
+func (l *lock) Release(exclusive bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.giveBack(exclusive)
 }
 
-func (l *Lock) giveBack(exclusive bool) {
+func (l *lock) giveBack(exclusive bool) {
 	if exclusive {
 		l.exclusive = false
 	} else {
@@ -92,28 +91,11 @@ func (l *Lock) giveBack(exclusive bool) {
 	l.grant()
 }
 
-func (l *Lock) grant() {
+func (l *lock) grant() {
 	for len(l.waiting) > 0 && l.free(l.waiting[0].exclusive) {
 		w := l.waiting[0]
 		l.waiting = l.waiting[1:]
 		l.take(w.exclusive)
 		close(w.granted)
-	}
-}
-
-// AcquireAll takes locks exclusively, one after the other, or none. release gives them back, the last first.
-func AcquireAll(ctx context.Context, locks []*Lock) (release func(), err error) {
-	for i, l := range locks {
-		if err := l.Acquire(ctx, true); err != nil {
-			releaseAll(locks[:i])
-			return nil, err
-		}
-	}
-	return func() { releaseAll(locks) }, nil
-}
-
-func releaseAll(locks []*Lock) {
-	for _, l := range slices.Backward(locks) {
-		l.Release(true)
 	}
 }

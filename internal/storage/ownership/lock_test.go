@@ -10,7 +10,7 @@ import (
 
 // TestLock: first come, first served, and who gives up leaves the queue in order.
 func TestLock(t *testing.T) {
-	var l Lock
+	var l lock
 	background := context.Background()
 	if err := errors.Join(l.Acquire(background, false), l.Acquire(background, false)); err != nil {
 		t.Fatal(err)

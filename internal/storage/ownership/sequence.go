@@ -13,11 +13,11 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
-// Sequence hands out the numbers of a collection's records. The first is one more than the highest that is stored. Where
+// sequence hands out the numbers of a collection's records. The first is one more than the highest that is stored. Where
 // records lie by a TTL's dates the highest cannot be found, so there numbers are reserved on disk, many at once.
-type Sequence struct {
-	// Collection is the collection's number.
-	Collection uint32
+type sequence struct {
+	engine     kv.Engine
+	collection uint32
 	// committed is the highest that a record of any Commit has got, and reserved what Commits have reserved, as far as Commits have
 	// told since the start. Both only grow.
 	committed, reserved atomic.Uint64
@@ -25,17 +25,18 @@ type Sequence struct {
 		sync.Mutex
 		last  uint64 // that was given out; it may be below committed when others wrote meanwhile
 		known bool
+		upTo  uint64 // the end of what was reserved here
 	}
 }
 
-// Follow takes note of what a Commit says.
-func (q *Sequence) Follow(committed, reserved uint64) {
+// follow takes note of what a Commit says.
+func (q *sequence) follow(committed, reserved uint64) {
 	raise(&q.committed, committed)
 	raise(&q.reserved, reserved)
 }
 
-// Known is what Commits have told: the highest that a record has got, and what is reserved.
-func (q *Sequence) Known() (committed, reserved uint64) { return q.committed.Load(), q.reserved.Load() }
+// Known is what Commits have told, for tests: the highest that a record has got, and what is reserved.
+func (q *sequence) Known() (committed, reserved uint64) { return q.committed.Load(), q.reserved.Load() }
 
 func raise(to *atomic.Uint64, n uint64) {
 	for old := to.Load(); old < n && !to.CompareAndSwap(old, n); old = to.Load() {
@@ -45,15 +46,15 @@ func raise(to *atomic.Uint64, n uint64) {
 // sequenceChunk is how many are reserved at once.
 const sequenceChunk = 1 << 16
 
-// Next is a number that no record has had. Where the highest cannot be found from the records, it is reserved.
-func (q *Sequence) Next(e kv.Engine, reserved bool) (uint64, error) {
+// NextNumber is Collection's.
+func (q *sequence) NextNumber(reserved bool) (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.find(e); err != nil {
+	if err := q.find(); err != nil {
 		return 0, err
 	}
 	if reserved {
-		if err := q.reserveMore(e); err != nil {
+		if err := q.reserveMore(); err != nil {
 			return 0, err
 		}
 	}
@@ -61,48 +62,47 @@ func (q *Sequence) Next(e kv.Engine, reserved bool) (uint64, error) {
 	return q.mu.last, nil
 }
 
-// Secure notes on disk, unless that is done, that all numbers up to the last are in use: before the record with the highest
-// goes to where it is not found.
-func (q *Sequence) Secure(e kv.Engine) error {
+// SecureNumbers is Collection's.
+func (q *sequence) SecureNumbers() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.find(e); err != nil {
+	if err := q.find(); err != nil {
 		return err
 	}
-	return q.reserveMore(e)
+	return q.reserveMore()
 }
 
-func (q *Sequence) reserveMore(e kv.Engine) error {
-	if q.mu.last < q.reserved.Load() {
+func (q *sequence) reserveMore() error {
+	if q.mu.last < q.mu.upTo {
 		return nil
 	}
-	return q.reserve(e)
+	return q.reserve()
 }
 
-// LastGiven is the highest that any record has, or may have.
-func (q *Sequence) LastGiven(e kv.Engine) (uint64, error) {
+// LastNumber is Collection's.
+func (q *sequence) LastNumber() (uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	err := q.find(e)
+	err := q.find()
 	return q.mu.last, err
 }
 
 // find makes the last known; the caller holds mu.
-func (q *Sequence) find(e kv.Engine) error {
+func (q *sequence) find() error {
 	if q.mu.known {
 		q.mu.last = max(q.mu.last, q.committed.Load())
 		return nil
 	}
-	s, err := e.Snapshot()
+	s, err := q.engine.Snapshot()
 	if err != nil {
 		return fmt.Errorf("storage: last record: %w", err)
 	}
 	defer s.Close()
-	last, err := lastSequence(s, q.Collection)
+	last, err := lastSequence(s, q.collection)
 	if err != nil {
 		return err
 	}
-	reserved, err := readReserved(s, q.Collection)
+	reserved, err := readReserved(s, q.collection)
 	if err != nil {
 		return err
 	}
@@ -142,20 +142,34 @@ func readReserved(r kv.Reader, collection uint32) (uint64, error) {
 	return binary.BigEndian.Uint64(value), nil
 }
 
-// reserve notes on disk that numbers beyond the last may be in use. The note is in the log before all that needs it. The
-// caller holds mu.
-func (q *Sequence) reserve(e kv.Engine) error {
-	t, err := e.Begin()
+// reserve notes on disk that numbers beyond the last may be in use, and beyond what others have reserved. The note is in the log
+// before all that needs it. The caller holds mu.
+func (q *sequence) reserve() error {
+	last, err := q.reserveFrom(q.mu.last)
 	if err != nil {
 		return fmt.Errorf("storage: reserve record numbers: %w", err)
 	}
-	upTo := q.mu.last + sequenceChunk
-	t.Set(layout.SequenceKey(q.Collection), binary.BigEndian.AppendUint64(nil, upTo))
-	change := meaning.NewChange(q.Collection)
-	change.Reserved = upTo
-	t.Mean(&meaning.Meaning{Changes: []*meaning.Change{&change}})
-	if err := t.Commit(context.Background(), kv.Buffered); err != nil {
-		return fmt.Errorf("storage: reserve record numbers: %w", err)
-	}
+	q.mu.last, q.mu.upTo = last, last+sequenceChunk
 	return nil
+}
+
+// reserveFrom reserves a chunk behind last, or behind what is reserved already.
+func (q *sequence) reserveFrom(last uint64) (uint64, error) {
+	t, err := q.engine.Begin()
+	if err != nil {
+		return 0, err
+	}
+	key := layout.SequenceKey(q.collection)
+	stored, err := readReserved(t, q.collection)
+	if err != nil {
+		t.Rollback()
+		return 0, err
+	}
+	last = max(last, stored)
+	t.Claim(key)
+	t.Set(key, binary.BigEndian.AppendUint64(nil, last+sequenceChunk))
+	change := meaning.NewChange(q.collection)
+	change.Reserved = last + sequenceChunk
+	t.Mean(&meaning.Meaning{Changes: []*meaning.Change{&change}})
+	return last, t.Commit(context.Background(), kv.Buffered)
 }

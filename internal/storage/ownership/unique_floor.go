@@ -7,13 +7,13 @@ import (
 	"sync/atomic"
 )
 
-// UniqueFloor knows of many keys of an index that they are new, without a look at the index: those that are larger than all
+// uniqueFloor knows of many keys of an index that they are new, without a look at the index: those that are larger than all
 // that the index was given, but for the ones given lately, which are listed. Keys that ascend, as ObjectIds and counters do,
 // are of that kind even when many clients send them in slightly other orders.
 //
-// Invariant: each key that was written since UniqueFloor first looked is listed or not above the floor, from before its commit
+// Invariant: each key that was written since uniqueFloor first looked is listed or not above the floor, from before its commit
 // can be seen. A transaction that fails leaves its keys listed; that costs a look.
-type UniqueFloor struct {
+type uniqueFloor struct {
 	forgotten atomic.Bool // keys were written that it was not told of
 
 	mu     sync.Mutex // guards all below
@@ -36,16 +36,15 @@ const maxGeneration = 512
 // maxFloorKey bounds the keys that are remembered, of which each collection has a few.
 const maxFloorKey = 1 << 10
 
-// IsNew notes that key is about to be written, and says whether it is known not to be there. largest looks for the largest
-// key that is.
-func (n *UniqueFloor) IsNew(key []byte, largest func() ([]byte, error)) (bool, error) {
+// IsNew is Collection's.
+func (n *uniqueFloor) IsNew(key []byte, in Index) (bool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.forgotten.Swap(false) {
 		n.looked, n.newest, n.newer = false, generation{}, generation{}
 	}
 	if !n.looked {
-		floor, err := largest()
+		floor, err := in.Largest()
 		if err != nil {
 			return false, err
 		}
@@ -69,24 +68,24 @@ func (n *UniqueFloor) IsNew(key []byte, largest func() ([]byte, error)) (bool, e
 	return true, nil
 }
 
-func (n *UniqueFloor) isListed(hash uint64) bool { return n.newest.has(hash) || n.newer.has(hash) }
+func (n *uniqueFloor) isListed(hash uint64) bool { return n.newest.has(hash) || n.newer.has(hash) }
 
-// TakesForNew says whether IsNew would take key for new, without a look.
-func (n *UniqueFloor) TakesForNew(key []byte) bool {
+// TakesForNew says whether IsNew would take key for new, without a look, for tests.
+func (n *uniqueFloor) TakesForNew(key []byte) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.looked && !n.off && !n.forgotten.Load() && bytes.Compare(key, n.floor) > 0 && !n.isListed(maphash.Bytes(n.seed, key))
 }
 
-// Forget has it look anew: keys were written elsewhere.
-func (n *UniqueFloor) Forget() { n.forgotten.Store(true) }
+// forget has it look anew: keys were written elsewhere.
+func (n *uniqueFloor) forget() { n.forgotten.Store(true) }
 
 func (g *generation) has(hash uint64) bool {
 	_, ok := g.hashes[hash]
 	return ok
 }
 
-func (n *UniqueFloor) list(hash uint64, key []byte) {
+func (n *uniqueFloor) list(hash uint64, key []byte) {
 	if len(n.newest.hashes) >= maxGeneration {
 		if bytes.Compare(n.newer.largest, n.floor) > 0 {
 			n.floor, n.newer.largest = n.newer.largest, n.floor

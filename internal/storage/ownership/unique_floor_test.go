@@ -8,6 +8,10 @@ import (
 	"github.com/ebbdb/ebb/internal/testseed"
 )
 
+type largest func() []byte
+
+func (l largest) Largest() ([]byte, error) { return l(), nil }
+
 // A key that is there is never called new, whatever order keys come in; keys that ascend but for a little disorder are
 // called new after the first look.
 func TestUniqueFloor(t *testing.T) {
@@ -15,7 +19,7 @@ func TestUniqueFloor(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	key := func(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
 	for _, disorder := range []int{0, 3, maxGeneration / 4, 40 * maxGeneration} {
-		var n UniqueFloor
+		var n uniqueFloor
 		there := map[int]bool{1000: true}
 		looks, known := 0, 0
 		const tries = 20 * maxGeneration
@@ -24,7 +28,7 @@ func TestUniqueFloor(t *testing.T) {
 			if disorder > 0 && k > disorder {
 				k -= r.IntN(disorder)
 			}
-			isNew, err := n.IsNew(key(k), func() ([]byte, error) { looks++; return key(1000), nil })
+			isNew, err := n.IsNew(key(k), largest(func() []byte { looks++; return key(1000) }))
 			switch {
 			case err != nil:
 				t.Fatal(err)
@@ -53,10 +57,10 @@ func TestUniqueFloor(t *testing.T) {
 func TestUniqueFloorOfLongKeys(t *testing.T) {
 	long, short := make([]byte, maxFloorKey+1), []byte{1}
 	for _, keys := range [][][]byte{{nil, short, long}, {long, short}} {
-		var n UniqueFloor
+		var n uniqueFloor
 		floor, known := keys[0], keys[1:]
 		for i, key := range append(known, []byte{2}, []byte{3}) {
-			isNew, err := n.IsNew(key, func() ([]byte, error) { return floor, nil })
+			isNew, err := n.IsNew(key, largest(func() []byte { return floor }))
 			if want := floor == nil && i == 0; err != nil || isNew != want {
 				t.Errorf("key %d of %d bytes is new: %v, %v", i, len(key), isNew, err)
 			}

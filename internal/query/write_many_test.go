@@ -6,9 +6,12 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
 )
@@ -242,6 +245,47 @@ func TestMultiWritesWhileOthersWrite(t *testing.T) {
 			}
 			if batches < 3 {
 				t.Errorf("%d batches", batches)
+			}
+		})
+	}
+}
+
+// TestMultiWritesWhoseCollectionGoes: a collection that is dropped between two batches has nothing left to change. Where the index
+// goes that leads to the documents, the operation ends with an error, and what was changed before stays.
+func TestMultiWritesWhoseCollectionGoes(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		drop func(*tried) error
+		want mongoerr.Code
+	}{
+		{"collection", func(x *tried) error {
+			_, err := x.engine.Store.DropCollection(context.Background(), x.ns)
+			return err
+		}, 0},
+		{"index", func(x *tried) error {
+			_, err := x.engine.DDL.DropIndexes(context.Background(), x.ns, func(c *catalog.Collection) ([]*index.Definition, error) { return pickNamed(c, "a"), nil })
+			return err
+		}, mongoerr.QueryPlanKilled},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			x := &tried{t: t, ns: namespace.NS{DB: "test", Coll: "c"}}
+			defer x.open()()
+			fillMany(x, "{}", "[{v: 2, key: {a: 1}, name: 'a'}]")
+			n, batches := 0, 0
+			many := &writeMany{engine: x.engine, ns: x.ns, hint: bson.String("a"), call: x.call(),
+				each: func(*storage.Writer, storage.Record, *match.Details) error { n++; return nil }}
+			many.save = func() func() {
+				if batches++; batches == 2 {
+					x.must(test.drop(x))
+				}
+				return func() {}
+			}
+			_, err := many.run(context.Background(), func(l *language) (*match.Filter, error) { return l.filter(x.engine, bson.MustDoc("{a: {$gte: 0}}")) })
+			if test.want == 0 && err != nil || test.want != 0 && !mongoerr.Is(err, test.want) {
+				t.Errorf("it ends with %v", err)
+			}
+			if batches != 2 || n == 0 || n == manyDocs {
+				t.Errorf("%d documents in %d batches", n, batches)
 			}
 		})
 	}

@@ -162,6 +162,8 @@ type Txn interface {
 	DeleteRange(start, end []byte)
 	// Claim makes the commit fail when another claim of key was committed since the snapshot.
 	Claim(key []byte)
+	// Conflicts says whether a claim of key would make the commit fail as things are.
+	Conflicts(key []byte) bool
 	// Add adds delta to the counter at key; it never conflicts. Counters have keys of their own.
 	Add(key []byte, delta int64)
 	// Size is about how many bytes of writes the transaction holds.

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -49,6 +50,9 @@ func (w *Writer) expire(rule *policy.Rule, rec Record, all bool) (deleted bool, 
 	deadline, _ := rule.Deadline(rec.Doc, rec.Modified)
 	if deadline > w.view.now || !all && !w.mayDelete(rule, deadline) {
 		return false, nil
+	}
+	if w.txn.statements == nil && w.txn.store.intents.Held(layout.RecordKey(w.key[:0], w.c.ID, rec.ID)) != nil {
+		return false, nil // it goes when the transaction is over that has it
 	}
 	w.expired++
 	return true, w.remove(meaning.DocumentExpired, rec)

@@ -67,6 +67,7 @@ type Store struct {
 	current atomic.Pointer[version]
 	own     ownership.Ownership
 	latches ownership.Latches // of own
+	intents *ownership.Intents
 	garbage *garbage.Collector
 	drivers Drivers
 	// views are those that ended and that nobody knows any more.
@@ -115,7 +116,7 @@ func open(ctx context.Context, engine kv.Engine, own ownership.Ownership, o Opti
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	s := &Store{engine: engine, can: engine.Capabilities(), options: o, own: own, latches: own.Latches(), drivers: noDrivers{}}
+	s := &Store{engine: engine, can: engine.Capabilities(), options: o, own: own, latches: own.Latches(), intents: ownership.NewIntents(), drivers: noDrivers{}}
 	if o.Drivers != nil {
 		s.drivers = o.Drivers(s)
 	}

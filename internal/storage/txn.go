@@ -23,6 +23,9 @@ type Txn struct {
 	locks   []held
 	meaning meaning.Meaning
 	log     oplog.Log // of what it does, where somebody is told
+	// statements is nil in the transaction of one write; blocked then is closed when somebody else's is over that has what it wants.
+	statements *statements
+	blocked    <-chan struct{}
 	swept   uint64    // how many sweeps there had been when it began
 	ended   bool
 }
@@ -94,6 +97,9 @@ func (t *Txn) lock(c *collection) error {
 		t.locks = append(t.locks, held{c.state.lock, exclusive})
 		return nil
 	}
+	if t.statements != nil {
+		return t.waitForLock(c)
+	}
 	if len(t.locks) > 0 { // to wait while holding a lock could close a circle
 		return mongoerr.New(mongoerr.LockTimeout, "Unable to acquire a lock on '%s' within 0ms.", c.NS)
 	}
@@ -161,7 +167,7 @@ func (t *Txn) mean() {
 		w.noteMultikey()
 		t.meaning.Add(&w.change)
 	}
-	t.store.stamp(t.kv, &t.meaning, &t.log, t.view.version, oplog.Circumstances{Wall: t.view.now, Statement: -1})
+	t.store.stamp(t.kv, &t.meaning, &t.log, t.view.version, t.circumstances())
 	t.kv.Mean(&t.meaning)
 }
 
@@ -176,6 +182,9 @@ func (t *Txn) Rollback() {
 
 func (t *Txn) end() {
 	t.ended = true
+	if t.statements != nil {
+		t.statements.intent.End()
+	}
 	for _, h := range t.locks {
 		h.lock.Release(h.exclusive)
 	}

@@ -38,8 +38,14 @@ func (s *Store) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f fu
 		o.Now = s.Now()
 	}
 	contended := ownership.Stripes(0)
-	for range maxTries {
+	for try := 0; try < maxTries; try++ {
 		claimed, err := s.tryWrite(ctx, ns, o, f, contended)
+		if over, failed := s.wait(ctx, err); over {
+			try--
+			continue
+		} else if failed != err {
+			return failed
+		}
 		if !errors.Is(err, kv.ErrConflict) {
 			return err
 		}
@@ -66,7 +72,11 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 	defer t.Rollback()
 	w := t.writer(c)
 	w.ctx = ctx
-	if err := f(w); err != nil {
+	err = f(w)
+	if t.blocked != nil {
+		return 0, &errHeld{t.blocked}
+	}
+	if err != nil {
 		return 0, err
 	}
 	err = t.commit(ctx, o.Durability)

@@ -328,6 +328,11 @@ func (w *Writer) changedKeys(old, doc bson.Doc, moved bool) error {
 
 func (w *Writer) claim(key []byte) {
 	w.txn.kv.Claim(key)
+	if t := w.txn; t.statements != nil {
+		t.take(key)
+	} else if t.blocked == nil {
+		t.blocked = t.store.intents.Held(key)
+	}
 	w.claimed |= w.txn.store.latches.Of(key)
 }
 

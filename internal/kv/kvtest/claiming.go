@@ -25,7 +25,13 @@ func checkLostUpdate(t *testing.T, s *Store) {
 	claim(second, "a")
 	write(second, "a=second", "b=second")
 	second.Add([]byte("n"), 1)
+	if second.Conflicts([]byte("a")) {
+		t.Error("a conflict before anybody has committed")
+	}
 	commit(t, first)
+	if !second.Conflicts([]byte("a")) || second.Conflicts([]byte("b")) {
+		t.Error("a conflict is not told before the commit, or one that there is not")
+	}
 	conflict(t, second)
 	view := snap(t, s)
 	defer view.Close()

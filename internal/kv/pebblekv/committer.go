@@ -165,6 +165,13 @@ func (c *committer) admit(t *pending) error {
 	return nil
 }
 
+// conflicts says whether key was claimed since begin.
+func (c *committer) conflicts(begin uint64, key []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.claims.conflict(begin, [][]byte{key})
+}
+
 // stamp gives a Commit its number and its time, unless it came with them. The caller holds mu.
 func (c *committer) stamp(t *kv.Commit, ordered bool) error {
 	number, now := c.number.Load()+1, c.mu.time

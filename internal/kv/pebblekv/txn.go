@@ -29,6 +29,8 @@ func (t *txn) Mean(m kv.Meaning) { t.commit.Meaning = m }
 
 func (t *txn) Stamp(ops ...kv.Op) { t.commit.Stamped = append(t.commit.Stamped, ops...) }
 
+func (t *txn) Conflicts(key []byte) bool { return t.engine.commits.conflicts(t.begin, key) }
+
 func (t *txn) Commit(ctx context.Context, d kv.Durability) error {
 	if t.ended {
 		panic("pebblekv: the transaction has ended")

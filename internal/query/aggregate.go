@@ -46,7 +46,7 @@ func (e *Engine) aggregate(ctx context.Context, a Aggregate, call *Call) (*Runni
 	if err != nil {
 		return nil, err
 	}
-	r := e.newRunning(pl.NS.DB, call, lang, &views{store: e.Store, now: call.Now})
+	r := e.newRunning(pl.NS.DB, call, lang, e.views(call))
 	if r.Iterator, err = e.openPipeline(ctx, r.op, pl, a.Hint, r.views, call); err != nil {
 		r.memory.Close()
 		r.views.release()

@@ -85,7 +85,7 @@ func (e *Engine) fastCount(ctx context.Context, c Count, call *Call) (n int64, o
 	if !c.Filter.IsEmpty() || !c.Hint.IsNullish() || call.Expected != nil {
 		return 0, false, nil
 	}
-	v := &views{store: e.Store, now: call.Now}
+	v := e.views(call)
 	defer v.release()
 	view, err := v.open(ctx)
 	if err != nil {

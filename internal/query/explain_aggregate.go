@@ -29,7 +29,7 @@ func (e *Engine) ExplainAggregate(ctx context.Context, a Aggregate, call *Call, 
 	if err != nil {
 		return nil, err
 	}
-	vs := &views{store: e.Store, now: call.Now}
+	vs := e.views(call)
 	defer vs.release()
 	x := &explainedPipeline{pl: pl, explained: explained{engine: e, verbosity: v, ns: pl.NS, lang: lang, setting: call.setting}}
 	x.op = e.newRunning(pl.NS.DB, call, lang, vs).op

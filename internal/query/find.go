@@ -90,7 +90,7 @@ func (e *Engine) prepare(ctx context.Context, f Find, call *Call) (*prepared, er
 // prepareFor is prepare with what is asked of the documents said by p.
 func (e *Engine) prepareFor(ctx context.Context, p *prepared) (*prepared, error) {
 	f, call := p.Find, p.call
-	p.views = &views{store: e.Store, now: call.Now}
+	p.views = e.views(call)
 	view, err := p.views.open(ctx)
 	if err != nil {
 		return nil, err

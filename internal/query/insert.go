@@ -73,8 +73,9 @@ func (e *Engine) insertPart(ctx context.Context, ns namespace.NS, docs []bson.Do
 		if err != nil {
 			return err
 		}
+		before := w.Txn().Size()
 		for i, d := range docs {
-			if w.Txn().Size() > maxBatchBytes {
+			if w.Txn().Size()-before > maxBatchBytes {
 				return nil
 			}
 			err := bad[i]

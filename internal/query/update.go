@@ -98,7 +98,16 @@ func (e *Engine) writeOne(ctx context.Context, ns namespace.NS, create bool, cal
 	if call.Expected != nil {
 		return e.writeExpected(ctx, ns, create, call, f)
 	}
-	return e.Store.Write(ctx, ns, storage.WriteOptions{Durability: call.Durability, Create: create, Now: call.Now, Committed: call.Committed, Keys: &call.Keys}, f)
+	return e.write(ctx, ns, create, call, f)
+}
+
+// write runs f in a transaction of its own, or in the call's.
+func (e *Engine) write(ctx context.Context, ns namespace.NS, create bool, call *Call, f func(*storage.Writer) error) error {
+	o := storage.WriteOptions{Durability: call.Durability, Create: create, Now: call.Now, Committed: call.Committed, Keys: &call.Keys}
+	if call.Txn != nil {
+		return call.Txn.Write(ctx, ns, o, f)
+	}
+	return e.Store.Write(ctx, ns, o, f)
 }
 
 // parsedUpdate is an update that is parsed: its condition, order and change.

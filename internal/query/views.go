@@ -15,13 +15,20 @@ import (
 // between batches; the first is of the operation's own time, each later one of its own moment.
 type views struct {
 	store *storage.Store
+	txn   *storage.Txn // whose view it is; nil outside of transactions
 	now   int64
 	view  *storage.View
 	later bool
 }
 
+func (e *Engine) views(call *Call) *views { return &views{store: e.Store, txn: call.Txn, now: call.Now} }
+
 func (v *views) open(ctx context.Context) (*storage.View, error) {
 	if v.view != nil {
+		return v.view, nil
+	}
+	if v.txn != nil {
+		v.view = v.txn.Statement(ctx)
 		return v.view, nil
 	}
 	var err error
@@ -34,7 +41,11 @@ func (v *views) open(ctx context.Context) (*storage.View, error) {
 }
 
 func (v *views) release() {
-	if v.view != nil {
+	switch {
+	case v.view == nil:
+	case v.txn != nil: // ends by itself
+		v.view = nil
+	default:
 		_ = v.view.Close() // what a snapshot says when it is given back changes nothing for the reader
 		v.view, v.later = nil, true
 	}

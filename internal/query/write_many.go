@@ -41,7 +41,7 @@ type writeMany struct {
 
 // run says whether any document was found. parse makes the filter once the collection is known.
 func (m *writeMany) run(ctx context.Context, parse func(*language) (*match.Filter, error)) (found bool, err error) {
-	m.views = views{store: m.engine.Store, now: m.call.Now}
+	m.views = *m.engine.views(m.call)
 	defer m.views.release()
 	view, err := m.views.open(ctx)
 	if err != nil {
@@ -140,7 +140,7 @@ func (m *writeMany) nextBatch(ctx context.Context, records *exec.Records) (batch
 func (m *writeMany) write(ctx context.Context, batch []storage.Record) error {
 	undo := m.save()
 	var failure error
-	err := m.engine.Store.Write(ctx, m.ns, storage.WriteOptions{Durability: m.call.Durability, Now: m.call.Now, Committed: m.call.Committed, Keys: &m.call.Keys}, func(w *storage.Writer) error {
+	err := m.engine.write(ctx, m.ns, false, m.call, func(w *storage.Writer) error {
 		undo()
 		failure = nil
 		if err := m.call.Expected.check(m.ns, w.Catalog(), m.engine.Store.Catalog()); err != nil {

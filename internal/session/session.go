@@ -31,14 +31,14 @@ type Registry struct {
 	ended func(id string)
 	mu    struct {
 		sync.Mutex
-		live map[string]*Session
+		live map[string]*live
 	}
 }
 
 // NewRegistry returns an empty registry. ended is told the id of each session that is over, so that its cursors go too.
 func NewRegistry(c clock.Clock, ended func(id string)) *Registry {
 	r := &Registry{clock: c, ended: ended}
-	r.mu.live = map[string]*Session{}
+	r.mu.live = map[string]*live{}
 	return r
 }
 
@@ -67,7 +67,7 @@ func (r *Registry) Use(id string, now time.Time) error {
 	if len(r.mu.live) >= MaxSessions {
 		return mongoerr.New(mongoerr.TooManyLogicalSessions, "cannot add session into the cache: the limit of %d is reached", MaxSessions)
 	}
-	r.mu.live[id] = &Session{ID: id, Started: now, LastUsed: now}
+	r.mu.live[id] = newLive(id, now)
 	return nil
 }
 
@@ -75,11 +75,12 @@ func (r *Registry) Use(id string, now time.Time) error {
 func (r *Registry) End(ids ...string) {
 	for _, id := range ids {
 		r.mu.Lock()
-		_, live := r.mu.live[id]
+		s := r.mu.live[id]
 		delete(r.mu.live, id)
 		r.mu.Unlock()
-		if live {
+		if s != nil {
 			r.ended(id)
+			s.end()
 		}
 	}
 }
@@ -102,7 +103,7 @@ func (r *Registry) Live() []Session {
 	defer r.mu.Unlock()
 	all := make([]Session, 0, len(r.mu.live))
 	for _, s := range r.mu.live {
-		all = append(all, *s)
+		all = append(all, s.Session)
 	}
 	return all
 }

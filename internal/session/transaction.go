@@ -1,0 +1,209 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// State is how far a session's transaction is.
+type State uint8
+
+// The states of a transaction.
+const (
+	// NoTransaction: the session's number is that of a retryable write, or there is none.
+	NoTransaction State = iota
+	InProgress
+	Committed
+	Aborted
+)
+
+// Work is what a transaction has done and not committed.
+type Work interface {
+	// Rollback leaves nothing of it.
+	Rollback()
+}
+
+// Transaction is a session's transaction: the one with the highest number so far.
+type Transaction struct {
+	// Number is -1 before the first.
+	Number int64
+	State  State
+	// Work is nil but in progress.
+	Work Work
+	// Started is when it began, Expires when it is aborted at the latest, if it is in progress.
+	Started, Expires time.Time
+}
+
+// Seat is a session in the hands of one operation: nobody else begins, goes on with or ends its transaction meanwhile.
+type Seat struct {
+	id      string
+	session *live
+}
+
+// live is a session with what only its Seat touches.
+type live struct {
+	Session
+	seat chan struct{} // full while somebody has it
+	txn  Transaction
+}
+
+func newLive(id string, now time.Time) *live {
+	return &live{Session{id, now, now}, make(chan struct{}, 1), Transaction{Number: -1}}
+}
+
+// Checkout gives the session that Use has found or begun to the caller, when whoever has it gives it back. Return does.
+func (r *Registry) Checkout(ctx context.Context, id string) (*Seat, error) {
+	r.mu.Lock()
+	s := r.mu.live[id]
+	r.mu.Unlock()
+	if s == nil {
+		return nil, mongoerr.New(mongoerr.NoSuchSession, "session %s is over", describe(id))
+	}
+	select {
+	case s.seat <- struct{}{}:
+		return &Seat{id, s}, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Return gives the session back.
+func (s *Seat) Return() { <-s.session.seat }
+
+// Transaction is the session's; it is the caller's to change until Return.
+func (s *Seat) Transaction() *Transaction { return &s.session.txn }
+
+// Begin starts the transaction with the number. One of a lower number that is in progress is aborted: the client has given it up.
+func (s *Seat) Begin(number int64, now, expires time.Time) error {
+	t := s.Transaction()
+	switch {
+	case number < 0:
+		return mongoerr.New(mongoerr.InvalidOptions, "Transaction number cannot be negative")
+	case number < t.Number:
+		return mongoerr.New(mongoerr.TransactionTooOld, "Cannot start transaction with { txnNumber: %d } on session %s because a newer transaction with txnNumberAndRetryCounter { txnNumber: %d } has already started on this session.",
+			number, describe(s.id), t.Number)
+	case number == t.Number:
+		return mongoerr.New(mongoerr.ConflictingOperationInProgress, "Only servers in a sharded cluster can start a new transaction at the active transaction number")
+	}
+	t.Abort()
+	*t = Transaction{Number: number, State: InProgress, Started: now, Expires: expires}
+	return nil
+}
+
+// Continue says whether a statement of the transaction with the number may run, or its commit or end.
+func (s *Seat) Continue(number int64, now time.Time) error {
+	t := s.Transaction()
+	switch {
+	case number < 0:
+		return mongoerr.New(mongoerr.InvalidOptions, "Transaction number cannot be negative")
+	case number < t.Number:
+		return mongoerr.New(mongoerr.TransactionTooOld, "Cannot continue transaction with { txnNumber: %d } on session %s because a newer transaction with txnNumberAndRetryCounter { txnNumber: %d } has already started on this session.",
+			number, describe(s.id), t.Number)
+	case number > t.Number || t.State == NoTransaction:
+		return mongoerr.New(mongoerr.NoSuchTransaction, "Given transaction number %d does not match any in-progress transactions. The active transaction number is %d", number, t.Number)
+	}
+	t.expire(now)
+	if t.State == Aborted {
+		return mongoerr.New(mongoerr.NoSuchTransaction, "Transaction with { txnNumber: %d } has been aborted.", number)
+	}
+	return nil
+}
+
+// Write says whether a retryable write with the number may run. new says that none has run under that number yet: what is in the way
+// is aborted, and the number is the session's from then on.
+func (s *Seat) Write(number int64) (isNew bool, err error) {
+	t := s.Transaction()
+	switch {
+	case number < 0:
+		return false, mongoerr.New(mongoerr.InvalidOptions, "Transaction number cannot be negative")
+	case number < t.Number:
+		return false, mongoerr.New(mongoerr.TransactionTooOld, "Retryable write with txnNumber %d is prohibited on session %s because a newer retryable write with txnNumber %d has already started on this session.",
+			number, describe(s.id), t.Number)
+	case number == t.Number && t.State != NoTransaction:
+		return false, mongoerr.New(mongoerr.IncompleteTransactionHistory, "Cannot retry a retryable write that has been converted into a transaction")
+	case number == t.Number:
+		return false, nil
+	}
+	t.Abort()
+	*t = Transaction{Number: number}
+	return true, nil
+}
+
+// end aborts the transaction of a session that is over, when nobody is at it any more.
+func (s *live) end() {
+	select {
+	case s.seat <- struct{}{}:
+		s.txn.Abort()
+		<-s.seat
+	default:
+		go func() {
+			s.seat <- struct{}{}
+			s.txn.Abort()
+			<-s.seat
+		}()
+	}
+}
+
+// Abort rolls the transaction back, if it is in progress.
+func (t *Transaction) Abort() {
+	if t.State != InProgress {
+		return
+	}
+	t.State = Aborted
+	if t.Work != nil {
+		t.Work.Rollback()
+		t.Work = nil
+	}
+}
+
+// Commit is for when what it has done was committed.
+func (t *Transaction) Commit() { t.State, t.Work = Committed, nil }
+
+// expire aborts the transaction when its time is over.
+func (t *Transaction) expire(now time.Time) {
+	if t.State == InProgress && !now.Before(t.Expires) {
+		t.Abort()
+	}
+}
+
+// AbortOld aborts the transactions in progress whose time is over. One whose statement is running is left to that.
+func (r *Registry) AbortOld(now time.Time) {
+	r.each(func(s *live) { s.txn.expire(now) })
+}
+
+// AbortAll aborts all transactions in progress that nobody is at.
+func (r *Registry) AbortAll() {
+	r.each(func(s *live) { s.txn.Abort() })
+}
+
+// each calls f with each session that nobody has.
+func (r *Registry) each(f func(*live)) {
+	r.mu.Lock()
+	var all []*live
+	for _, s := range r.mu.live {
+		all = append(all, s)
+	}
+	r.mu.Unlock()
+	for _, s := range all {
+		select {
+		case s.seat <- struct{}{}:
+			f(s)
+			<-s.seat
+		default:
+		}
+	}
+}
+
+// describe is a session's id as MongoDB prints it: its UUID and the digest of its user.
+func describe(id string) string {
+	if len(id) != 16 {
+		return id
+	}
+	user := sha256.Sum256(nil)
+	return fmt.Sprintf("%x-%x-%x-%x-%x - %s", id[:4], id[4:6], id[6:8], id[8:10], id[10:], base64.StdEncoding.EncodeToString(user[:]))
+}

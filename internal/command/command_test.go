@@ -1,12 +1,14 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,6 +44,9 @@ import (
 //	hide=(a,b.c) fields of replies whose values change from run to run: only their types are shown
 //	only=(a,b.c) fields of replies that matter: nothing else is shown
 //	codes        only the codes of errors, and "ok"
+//	session=7    the commands are sent in session 7
+//	txn=3        and in its transaction 3; start, and the first of them begins it; retry=3 sends them as retryable writes
+//	times        $clusterTime and operationTime are shown; elsewhere they are not
 //
 // "advance 10s" moves the clock.
 type harness struct {
@@ -57,6 +62,19 @@ func newHarness(t testing.TB) *harness {
 
 // newHarnessOn has the store on what over makes of an engine in memory.
 func newHarnessOn(t testing.TB, over func(kv.Engine) kv.Engine) *harness {
+	return newHarnessAs(t, nil, over)
+}
+
+// newMember is the harness of a server that was started as a member of the replica set "rs".
+func newMember(t testing.TB) *harness {
+	h := newHarnessAs(t, &ReplicaSet{Name: "rs", Host: "localhost:27018", Term: new(atomic.Int64), OplogBytes: 1 << 30}, func(e kv.Engine) kv.Engine { return e })
+	if err := h.server.JoinReplicaSet(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func newHarnessAs(t testing.TB, set *ReplicaSet, over func(kv.Engine) kv.Engine) *harness {
 	h := &harness{t: t, clock: clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), conns: map[string]*Conn{}}
 	log := slog.New(slog.DiscardHandler)
 	params := parameter.NewRegistry(nil)
@@ -68,8 +86,11 @@ func newHarnessOn(t testing.TB, over func(kv.Engine) kv.Engine) *harness {
 	}
 	filters := match.NewParser()
 	monitor := ttl.New(ttl.Options{Clock: h.clock, Params: expiry, Ops: operation.NewRegistry(h.clock), Log: log}) // which is never started
-	store, ddl, err := indexddl.Open(t.Context(), over(engine), storage.Options{Clock: h.clock, Indexes: index.NewParser(filters),
-		HideExpired: expiry.HideExpired.Get, Held: monitor.Hold, Grace: expiry.Grace})
+	options := storage.Options{Clock: h.clock, Indexes: index.NewParser(filters), HideExpired: expiry.HideExpired.Get, Held: monitor.Hold, Grace: expiry.Grace}
+	if set != nil {
+		options.Oplog = set.Term.Load
+	}
+	store, ddl, err := indexddl.Open(t.Context(), over(engine), options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +104,7 @@ func newHarnessOn(t testing.TB, over func(kv.Engine) kv.Engine) *harness {
 		Traffic: func() Traffic {
 			return Traffic{Current: 1, Available: 9, Active: 1, TotalCreated: 3, BytesIn: 10, BytesOut: 20, Requests: 5}
 		},
-		Shutdown: func() {}, Stopping: make(chan struct{}), Expiry: stillMonitor{},
+		Shutdown: func() {}, Stopping: make(chan struct{}), Expiry: stillMonitor{}, ReplicaSet: set,
 	}, Services{Params: params, Ops: operation.NewRegistry(h.clock), Cursors: cursor.NewRegistry(h.clock, nil), Query: queries, Durable: store})
 	t.Cleanup(func() {
 		h.server.Close()
@@ -133,6 +154,20 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// TestMembers runs the cases in testdata/replset, each file on a member of a replica set that nobody has initiated.
+func TestMembers(t *testing.T) {
+	files, err := filepath.Glob("testdata/replset/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no cases", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			h := newMember(t)
+			datadriven.RunTest(t, file, h.directive)
+		})
+	}
+}
+
 func (h *harness) directive(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "advance":
@@ -154,12 +189,50 @@ func (h *harness) runCase(t *testing.T, d *datadriven.TestData) string {
 	d.MaybeScanArgs(t, "db", &db)
 	d.MaybeScanArgs(t, "conn", &conn)
 	var out strings.Builder
-	for _, command := range commandsIn(t, d) {
-		reply := h.send(t.Context(), conn, db, command).Body
+	for i, command := range commandsIn(t, d) {
+		reply := h.send(t.Context(), conn, db, inSession(t, d, command, i == 0)).Body
+		if !d.HasArg("times") {
+			reply = withoutTimes(reply)
+		}
 		out.WriteString(showReply(reply, paths(d, "hide"), paths(d, "only"), d.HasArg("codes")))
 		out.WriteByte('\n')
 	}
 	return out.String()
+}
+
+// inSession is a command with the fields that its case gives it.
+func inSession(t *testing.T, d *datadriven.TestData, command bson.Doc, first bool) bson.Doc {
+	session, txn, retry := 0, -1, -1
+	d.MaybeScanArgs(t, "session", &session)
+	d.MaybeScanArgs(t, "txn", &txn)
+	d.MaybeScanArgs(t, "retry", &retry)
+	if session == 0 {
+		return command
+	}
+	b := bson.Build().Fields(command).Object("lsid").Binary("id", 4, bytes.Repeat([]byte{byte(session)}, 16)).End()
+	switch {
+	case txn >= 0:
+		b.Int64("txnNumber", int64(txn)).Bool("autocommit", false)
+		if d.HasArg("start") && first {
+			b.Bool("startTransaction", true)
+		}
+	case retry >= 0:
+		b.Int64("txnNumber", int64(retry))
+	}
+	return b.Doc()
+}
+
+// withoutTimes is a reply without what moves with each write.
+func withoutTimes(reply bson.Doc) bson.Doc {
+	b := bson.Build()
+	for it := reply.Iter(); it.Next(); {
+		switch it.Key() {
+		case "$clusterTime", "operationTime", "electionId", "opTime":
+		default:
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	return b.Doc()
 }
 
 // commandsIn is the documents of the input; one that goes on in the next line is indented there.
@@ -189,6 +262,9 @@ func showReply(reply bson.Doc, hide, only []string, codes bool) string {
 		text := fmt.Sprintf("%d %s", reply.Lookup("code").Int32(), reply.Lookup("codeName").Str())
 		if codes {
 			return text
+		}
+		if labels := reply.Lookup("errorLabels"); !labels.IsMissing() {
+			text += " " + labels.Text()
 		}
 		return text + ": " + failedBuild.ReplaceAllString(reply.Lookup("errmsg").Str(), "Index build failed: <uuid>: Collection $1 ( <uuid> )")
 	}

@@ -29,7 +29,7 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 	if !o.batchGiven {
 		o.batch = cursor.DefaultFirstBatch
 	}
-	c := &cursor.Cursor{NS: ns.String(), LSID: op.SessionID, PlanSummary: o.planSummary,
+	c := &cursor.Cursor{NS: ns.String(), LSID: op.SessionID, TxnNumber: op.cursorTxn(), PlanSummary: o.planSummary,
 		NoTimeout: o.noTimeout, Single: o.single, Tailable: o.tailable, AwaitData: o.awaitData, Sorts: o.sorts, Executed: op.executed, Source: src}
 	b := op.build().Object("cursor").Array("firstBatch")
 	more := true

@@ -52,10 +52,17 @@ func (op *Op) reply() Reply {
 		op.finish(op.body, op.err)
 	}
 	if op.err != nil {
-		return Reply{Body: errorReply(op.err), Close: op.isStopped()}
+		body := errorReply(op.err)
+		if op.Replica != nil {
+			body = op.withTimes(body)
+		}
+		return Reply{Body: body, Close: op.isStopped()}
 	}
 	if op.entered {
 		op.body = op.withOK(op.body)
+		if op.Replica != nil {
+			op.body = op.withTimes(op.body)
+		}
 	}
 	return Reply{Body: op.body, MoreToCome: op.MoreToCome, Next: op.Next, Close: op.Close}
 }
@@ -148,8 +155,55 @@ func (op *Op) track(ctx context.Context, now time.Time) (bson.Doc, error) {
 		defer cancel()
 	}
 	op.countCommand()
-	body, err := op.perform()
+	body, err := op.answer()
 	return body, cause(op.Ctx, err)
+}
+
+// answer runs the command, in its transaction if it is part of one.
+func (op *Op) answer() (bson.Doc, error) {
+	if err := op.checkMember(); err != nil {
+		if op.multi {
+			err = transient(err, op.Command)
+		}
+		return nil, err
+	}
+	if op.after != 0 {
+		if err := op.awaitClusterTime(); err != nil {
+			return nil, err
+		}
+	}
+	if op.multi {
+		return op.inTransaction()
+	}
+	body, err := op.perform(op.Command.Run)
+	if op.Replica != nil && err == nil {
+		body = op.withWritten(body)
+	}
+	return body, err
+}
+
+// withWritten is the reply of a write with what a member of a replica set adds to it.
+func (op *Op) withWritten(body bson.Doc) bson.Doc {
+	if !op.Command.WriteConcern {
+		return body
+	}
+	b := bson.BuildOn(make([]byte, 0, len(body)+96)).Fields(body)
+	switch op.Command.Name {
+	case "insert", "update", "delete":
+		op.appendOpTime(b)
+	}
+	if err := op.WriteConcern.unsatisfied; err != nil {
+		e := mongoerr.From(err)
+		b.Object("writeConcernError").Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).String("errmsg", e.Message).End()
+	}
+	return b.Doc()
+}
+
+// withTimes is a reply with what a member of a replica set says in each.
+func (op *Op) withTimes(body bson.Doc) bson.Doc {
+	b := bson.BuildOn(make([]byte, 0, len(body)+160)).Fields(body)
+	op.appendTimes(b)
+	return b.Doc()
 }
 
 // build starts the reply, in memory that is used again for the connection's next one.
@@ -175,7 +229,7 @@ func (op *Op) withOK(body bson.Doc) bson.Doc {
 }
 
 // perform runs the command, once writes are let through when it writes.
-func (op *Op) perform() (bson.Doc, error) {
+func (op *Op) perform(run func(*Op) (bson.Doc, error)) (bson.Doc, error) {
 	if op.Command.writes() || op.writesItsResult() {
 		if err := op.enterWrites(); err != nil {
 			return nil, err
@@ -183,9 +237,9 @@ func (op *Op) perform() (bson.Doc, error) {
 		defer op.Writes.Leave()
 	}
 	if op.Command.ChangesTTL {
-		return op.noted(op.Command.Run)
+		return op.noted(run)
 	}
-	return op.Command.Run(op)
+	return run(op)
 }
 
 // writesItsResult says whether an aggregation or a map-reduce puts what it gives into a collection.

@@ -88,6 +88,9 @@ func dropDatabase(op *Op) (bson.Doc, error) {
 	if op.DB == "admin" {
 		return nil, mongoerr.New(mongoerr.IllegalOperation, "Dropping the '%s' database is prohibited.", op.DB)
 	}
+	if op.DB == "local" && op.Replica != nil {
+		return nil, mongoerr.New(mongoerr.IllegalOperation, "Cannot drop 'local' database while replication is active")
+	}
 	if _, err := op.Query.Store.DropDatabase(op.Ctx, op.DB); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/query"
+	"github.com/ebbdb/ebb/internal/replset"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
 // Generic is what any command may carry.
@@ -17,9 +19,14 @@ type Generic struct {
 	LSID      bson.Doc
 	SessionID string
 	TxnNumber int64
-	HasTxn    bool
-	MaxTime   time.Duration
-	Comment   bson.Value
+	// multi says that the command is part of a transaction of several statements, and starts that it is its first.
+	multi, starts bool
+	// secondaryOK says that a secondary may answer.
+	secondaryOK bool
+	// after is the cluster time that a read has to come after, 0 for none.
+	after   oplog.Timestamp
+	MaxTime time.Duration
+	Comment bson.Value
 
 	ReadConcern  ReadConcern
 	WriteConcern WriteConcern
@@ -38,6 +45,8 @@ type WriteConcern struct {
 	// Unacknowledged: w is 0.
 	Unacknowledged bool
 	Given          bool
+	// unsatisfied is why a replica set cannot give what is asked for; the write is done all the same.
+	unsatisfied error
 }
 
 // genericFields may stand in any command; those not read below have no meaning on a standalone.
@@ -53,6 +62,12 @@ func (op *Op) readGeneric() error {
 		op.readLSID(a)
 		op.MaxTime = op.cluster.maxTime(op.Command)
 		return a.Err()
+	}
+	if op.Replica != nil {
+		op.secondaryOK = readsSecondaries(a.Value("$readPreference"))
+		if err := op.hearClusterTime(a.Value("$clusterTime")); err != nil {
+			a.Fail(err)
+		}
 	}
 	a.Ignore(genericFields...)
 	op.readSession(a)
@@ -87,6 +102,10 @@ func (op *Op) readSession(a *Args) {
 	if !op.readLSID(a) {
 		return
 	}
+	if op.Replica != nil {
+		op.readTransaction(a)
+		return
+	}
 	txn := a.Value("txnNumber")
 	a.Ignore("stmtId", "stmtIds")
 	auto, start := a.Value("autocommit"), a.Value("startTransaction")
@@ -106,6 +125,43 @@ func (op *Op) readSession(a *Args) {
 	default:
 		a.Fail(mongoerr.New(mongoerr.IllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos"))
 	}
+}
+
+// readTransaction reads what says that the command is part of a transaction, or a write that may be sent again.
+func (op *Op) readTransaction(a *Args) {
+	a.Ignore("stmtId", "stmtIds")
+	txn, numbered := a.typed("txnNumber", bson.TypeInt64)
+	auto, hasAuto := a.typed("autocommit", bson.TypeBool)
+	start, hasStart := a.typed("startTransaction", bson.TypeBool)
+	invalid := func(format string, args ...any) { a.Fail(mongoerr.New(mongoerr.InvalidOptions, format, args...)) }
+	switch {
+	case a.Err() != nil:
+	case hasAuto && !numbered:
+		invalid("'autocommit' field requires a transaction number to also be specified")
+	case hasStart && !hasAuto:
+		invalid("'startTransaction' field requires 'autocommit' field to also be specified")
+	case numbered && op.LSID == nil:
+		invalid("Transaction number requires a session ID to also be specified")
+	case hasAuto && auto.Bool():
+		invalid("Specifying autocommit=true is not allowed.")
+	case hasStart && !start.Bool():
+		invalid("Specifying startTransaction=false is not allowed.")
+	case numbered && !hasAuto && !op.Command.isRetryable():
+		a.Fail(mongoerr.New(50768, "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", op.Name()))
+	case numbered && txn.Int64() < 0:
+		invalid("Transaction number cannot be negative")
+	case numbered:
+		op.TxnNumber, op.multi, op.starts = txn.Int64(), hasAuto, hasStart
+	}
+}
+
+// isRetryable says whether the command is a write that may be sent again under the same number.
+func (c *Command) isRetryable() bool {
+	switch c.Name {
+	case "insert", "update", "delete", "findAndModify", "bulkWrite":
+		return true
+	}
+	return false
 }
 
 func (op *Op) readSessionID(lsid bson.Doc) (err error) {
@@ -248,10 +304,14 @@ func (op *Op) readReadConcern(a *Args) {
 	switch {
 	case given && !knownLevel(level):
 		a.Fail(mongoerr.New(mongoerr.BadValue, "Enumeration value '%s' for field 'readConcern.level' is not a valid value.", level))
+	case op.multi: // checkStatement looks at it
+		op.readClusterTimes(a, level, after, at)
 	case !op.Command.ReadConcern && given && level != "local" && level != "":
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { readConcern: %s }", op.Command.Name, v))
 	case level == "snapshot" && op.Command.Name == "count":
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { readConcern: %s }", op.Command.Name, v))
+	case op.Replica != nil:
+		op.readClusterTimes(a, level, after, at)
 	case (level == "snapshot" || level == "linearizable") && op.Command.Name != "aggregate": // where the pipeline is looked at first
 		a.Fail(query.NeedsReplicaSet(level))
 	case !at.IsMissing() && level != "snapshot":
@@ -297,7 +357,7 @@ func (op *Op) readWriteConcern(a *Args) {
 		a.Fail(a.wrongType("writeConcern", v.Type, []bson.Type{bson.TypeObject}))
 		return
 	}
-	wc, err := ParseWriteConcern(v.Doc())
+	wc, err := parseWriteConcern(v.Doc(), op.Replica)
 	if err != nil {
 		a.Fail(err)
 		return
@@ -310,7 +370,10 @@ func (op *Op) readWriteConcern(a *Args) {
 }
 
 // ParseWriteConcern reads a write concern as a standalone takes it: one node, journalled or not.
-func ParseWriteConcern(doc bson.Doc) (WriteConcern, error) {
+func ParseWriteConcern(doc bson.Doc) (WriteConcern, error) { return parseWriteConcern(doc, nil) }
+
+// parseWriteConcern is ParseWriteConcern of a member of a replica set, nil for a standalone.
+func parseWriteConcern(doc bson.Doc, member *replset.Node) (WriteConcern, error) {
 	wc := WriteConcern{Given: true}
 	a := NewArgs("writeConcern", doc)
 	w, j, fsync, timeout := a.Value("w"), a.Value("j"), a.Value("fsync"), a.Value("wtimeout")
@@ -334,7 +397,31 @@ func ParseWriteConcern(doc bson.Doc) (WriteConcern, error) {
 		return wc, mongoerr.New(mongoerr.FailedToParse, "fsync and j options cannot be used together")
 	}
 	wc.Buffered = !j.IsNullish() && !j.Truthy()
+	if member != nil && (w.IsNumber() && index.WholeSeconds(w) > 1 || w.Type == bson.TypeString && w.Str() != "majority") {
+		wc.unsatisfied = unsatisfied(member.View(), w)
+		return wc, nil
+	}
 	return wc, wc.readW(w, j)
+}
+
+// unsatisfied is why a set of one member does not give what w asks for; nil where it does.
+func unsatisfied(v *replset.View, w bson.Value) error {
+	if w.IsNumber() {
+		return mongoerr.New(mongoerr.UnsatisfiableWriteConcern, "Not enough data-bearing nodes")
+	}
+	if v.Config == nil {
+		return nil // what comes next is not primary
+	}
+	mode := v.Config.Settings.Modes.Lookup(w.Str())
+	if mode.Type != bson.TypeObject {
+		return mongoerr.New(mongoerr.UnknownReplWriteConcern, "No write concern mode named '%s' found in replica set configuration", strings.Clone(w.Str()))
+	}
+	for it := mode.Doc().Iter(); it.Next(); {
+		if it.Value().TruncInt64() > 1 || v.Config.Members[v.Self].Tags.Lookup(it.Key()).IsMissing() {
+			return mongoerr.New(mongoerr.UnsatisfiableWriteConcern, "Not enough nodes match write concern mode \"%s\"", strings.Clone(w.Str()))
+		}
+	}
+	return nil
 }
 
 // provenance reads where a concern comes from, which changes nothing here.

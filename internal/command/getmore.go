@@ -48,6 +48,10 @@ func getMore(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
+	if txn := op.cursorTxn(); c.TxnNumber != txn {
+		op.Cursors.Put(c)
+		return nil, otherTransaction(c, txn)
+	}
 	if a.Has("maxTimeMS") && !c.AwaitData {
 		op.Cursors.Put(c)
 		return nil, mongoerr.New(mongoerr.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")

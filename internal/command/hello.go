@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/replset"
 )
 
 // What hello announces.
@@ -55,13 +56,16 @@ func hello(op *Op) (bson.Doc, error) {
 	if helloOK {
 		b.Bool("helloOk", true)
 	}
+	writable := "isWritablePrimary"
 	if legacy {
-		b.Bool("ismaster", true)
-	} else {
-		b.Bool("isWritablePrimary", true)
+		writable = "ismaster"
 	}
-	b.Document("topologyVersion", op.topologyVersion()).
-		Int32("maxBsonObjectSize", bson.MaxDocSize).Int32("maxMessageSizeBytes", maxMessageBytes).
+	if op.Replica != nil {
+		op.appendMember(b, writable)
+	} else {
+		b.Bool(writable, true).Document("topologyVersion", op.topologyVersion())
+	}
+	b.Int32("maxBsonObjectSize", bson.MaxDocSize).Int32("maxMessageSizeBytes", maxMessageBytes).
 		Int32("maxWriteBatchSize", maxWriteBatchSize).Date("localTime", clock.Millis(op.Clock)).
 		Int32("logicalSessionTimeoutMinutes", op.sessionMinutes()).Int32("connectionId", int32(op.Conn.ID)).
 		Int32("minWireVersion", minWireVersion).Int32("maxWireVersion", maxWireVersion).Bool("readOnly", false)
@@ -94,7 +98,11 @@ func checkSupportedMechs(v bson.Value) error {
 }
 
 func (s *Server) topologyVersion() bson.Doc {
-	return bson.Build().ObjectID("processId", s.processID).Int64("counter", 0).Doc()
+	counter := int64(0)
+	if s.Replica != nil {
+		counter = s.Replica.View().Topology
+	}
+	return bson.Build().ObjectID("processId", s.processID).Int64("counter", counter).Doc()
 }
 
 // meet takes note of what the client says of itself, once a connection.
@@ -123,7 +131,7 @@ func (c *Conn) meet(client bson.Doc) error {
 	return nil
 }
 
-// awaitTopology waits until the topology is another one than the client knows: a standalone's never changes, so that is
+// awaitTopology waits until the topology is another one than the client knows, which a standalone's never is: that is
 // at once, when the client's patience ends, or when the server stops.
 func (op *Op) awaitTopology(known bson.Doc, millis int64, awaited bool) error {
 	switch {
@@ -150,10 +158,51 @@ func (op *Op) awaitTopology(known bson.Doc, millis int64, awaited bool) error {
 	if process != op.processID {
 		return nil // another server's: the client has to learn of this one
 	}
-	if counter > 0 {
-		return mongoerr.New(31382, "Received a topology version with counter: %d which is greater than the server topology version counter: 0", counter)
+	now, changed := int64(0), (<-chan struct{})(nil)
+	if op.Replica != nil {
+		v := op.Replica.View()
+		now, changed = v.Topology, v.Changed
 	}
-	return op.rest(time.Duration(min(millis, math.MaxInt32)) * time.Millisecond)
+	switch {
+	case counter > now:
+		return mongoerr.New(31382, "Received a topology version with counter: %d which is greater than the server topology version counter: %d", counter, now)
+	case counter < now:
+		return nil
+	}
+	return op.rest(time.Duration(min(millis, math.MaxInt32))*time.Millisecond, changed)
+}
+
+// appendMember appends what a member of a replica set says of itself and of the set.
+func (op *Op) appendMember(b *bson.Builder, writable string) {
+	v := op.Replica.View()
+	b.Document("topologyVersion", bson.Build().ObjectID("processId", op.processID).Int64("counter", v.Topology).Doc())
+	if v.Config == nil {
+		b.Bool(writable, false).Bool("secondary", false).String("info", "Does not have a valid replica set config").Bool("isreplicaset", true)
+		return
+	}
+	var hosts []string
+	for _, m := range v.Config.Members {
+		hosts = append(hosts, m.Host)
+	}
+	primary := v.State == replset.Primary
+	b.Strings("hosts", hosts).String("setName", v.Config.ID).Int32("setVersion", int32(v.Config.Version)).Bool(writable, primary).Bool("secondary", !primary)
+	if primary {
+		b.String("primary", v.Host())
+	}
+	if tags := v.Config.Members[v.Self].Tags; !tags.IsEmpty() {
+		b.Document("tags", tags)
+	}
+	b.String("me", v.Host())
+	if primary {
+		b.ObjectID("electionId", replset.ElectionID(v.Term))
+	}
+	last := op.Query.Store.LastLogged()
+	b.Object("lastWrite")
+	for _, name := range [...]struct{ op, date string }{{"opTime", "lastWriteDate"}, {"majorityOpTime", "majorityWriteDate"}} {
+		appendEntryTime(b, name.op, last, v.Term)
+		b.Date(name.date, int64(last.Seconds())*1000)
+	}
+	b.End()
 }
 
 func readTopologyVersion(d bson.Doc) (process [12]byte, counter int64, err error) {
@@ -187,9 +236,9 @@ func (op *Op) nextHello() bson.Doc {
 // wrong moment waits for the answer to its last hello, and tests start and stop many.
 const testPatience = 250 * time.Millisecond
 
-// rest waits for d or until the operation or the server ends. Clients and sockets live in real time, whatever clock the
+// rest waits for d, until changed is closed, or until the operation or the server ends. Clients and sockets live in real time, whatever clock the
 // database has.
-func (op *Op) rest(d time.Duration) error {
+func (op *Op) rest(d time.Duration, changed <-chan struct{}) error {
 	if op.Clock != clock.Wall() {
 		d = min(d, testPatience)
 	}
@@ -197,6 +246,8 @@ func (op *Op) rest(d time.Duration) error {
 	defer t.Stop()
 	select {
 	case <-t.C():
+		return nil
+	case <-changed:
 		return nil
 	case <-op.Stopping:
 		return mongoerr.New(mongoerr.InterruptedAtShutdown, "interrupted at shutdown")

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
@@ -10,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/query"
+	"github.com/ebbdb/ebb/internal/replset"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
@@ -44,7 +46,35 @@ func New(c Config, s Services) *Server {
 	ctx, stop := context.WithCancel(context.Background())
 	srv.stop = stop
 	srv.done.Go(func() { srv.clean(ctx) })
+	if c.ReplicaSet != nil {
+		srv.Replica = replset.NewNode(c.ReplicaSet.Name, c.Clock, replicaStorage{srv})
+	}
 	return srv
+}
+
+// JoinReplicaSet has a member of a replica set be what it was when it ended, and be elected whenever it may be.
+func (s *Server) JoinReplicaSet(ctx context.Context) error {
+	if err := s.restoreReplica(ctx); err != nil {
+		return fmt.Errorf("read the replica set's configuration: %w", err)
+	}
+	if err := s.Replica.Elect(ctx); err != nil {
+		return fmt.Errorf("elect the primary: %w", err)
+	}
+	running, stop := context.WithCancel(context.Background())
+	s.done.Go(func() { s.abortOldTransactions(running) })
+	s.done.Go(func() {
+		s.Replica.Run(running, func(err error) { s.Log.Error("The election failed", "error", err.Error()) })
+	})
+	before := s.stop
+	s.stop = func() { before(); stop() }
+	return nil
+}
+
+// abortOldTransactions ends those that nobody goes on with, until ctx ends.
+func (s *Server) abortOldTransactions(ctx context.Context) {
+	for clock.Wait(ctx, s.Clock, time.Second) == nil {
+		s.Sessions.AbortOld(s.Clock.Now())
+	}
 }
 
 // clean ends cursors and sessions that are idle too long, until ctx ends.
@@ -64,5 +94,6 @@ func (s *Server) Close() {
 	s.stopped.Store(true)
 	s.stop()
 	s.done.Wait()
+	s.Sessions.AbortAll()
 	s.Cursors.KillWhere(func(*cursor.Cursor) bool { return true })
 }

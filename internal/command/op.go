@@ -7,6 +7,8 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -47,6 +49,9 @@ type Op struct {
 	body      bson.Doc
 	err       error
 	committed uint64
+	// seat is the session of a statement in a transaction, and txn what that does in the store; nil outside of transactions.
+	seat *session.Seat
+	txn  *storage.Txn
 	// ReplyMemory is what the reply takes its memory from until it is written; nil where nobody counts it.
 	ReplyMemory *memory.Account
 	// ExhaustAllowed says that the client can take it.

@@ -31,6 +31,8 @@ func AddParameters(r *parameter.Registry, verbosity func(level int)) {
 	parameter.NewString(r, "ShardingTaskExecutorPoolReplicaSetMatching", parameter.Both, "automatic", 64)
 	parameter.NewInt(r, "KeysRotationIntervalSec", parameter.Startup, 90*24*3600, 1, math.MaxInt32, false)
 	parameter.NewInt(r, "cursorTimeoutMillis", parameter.Both, cursor.IdleTimeout.Milliseconds(), 1, maxMillis, true)
+	parameter.NewInt(r, "transactionLifetimeLimitSeconds", parameter.Both, 60, 1, math.MaxInt32, false)
+	parameter.NewInt(r, "maxTransactionLockRequestTimeoutMillis", parameter.Both, 5, -1, math.MaxInt32, false)
 	parameter.NewInt(r, "localLogicalSessionTimeoutMinutes", parameter.Startup, int64(session.Timeout/time.Minute), 1, math.MaxInt32, false)
 }
 

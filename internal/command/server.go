@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/query"
+	"github.com/ebbdb/ebb/internal/replset"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/ttl"
 	"github.com/ebbdb/ebb/internal/writegate"
@@ -42,6 +43,8 @@ type Config struct {
 	// Shutdown asks the process to end. Stopping is closed when it is about to: whoever waits for news stops waiting.
 	Shutdown func()
 	Stopping <-chan struct{}
+	// ReplicaSet is nil for a standalone.
+	ReplicaSet *ReplicaSet
 	// Expiry tells of the TTL monitor; nil where there is none.
 	Expiry Expiry
 }
@@ -71,8 +74,9 @@ type Server struct {
 	Cursors  *cursor.Registry
 	Sessions *session.Registry
 	Query    *query.Engine
-	Durable  Durable      // nil where there is no store
-	TTL      *ttl.Monitor // nil where there is none
+	Replica  *replset.Node // nil for a standalone
+	Durable  Durable       // nil where there is no store
+	TTL      *ttl.Monitor  // nil where there is none
 	// Writes is entered by every operation that writes, the TTL monitor's too; fsync with lock shuts it.
 	Writes writegate.Gate
 	// Profile is what the profiler and the slow log go by.

@@ -1,22 +1,260 @@
 package command
 
 import (
+	"context"
+	"time"
+
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/cursor"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/storage"
 )
 
 // transactionCommands end transactions. A standalone begins none, so that there is never one to end.
 func transactionCommands() []*Command {
 	return []*Command{
-		{Name: "commitTransaction", Doc: "Makes all that was done in a transaction visible.", AdminOnly: true, WriteConcern: true, Run: outsideTransaction},
-		{Name: "abortTransaction", Doc: "Makes all that was done in a transaction undone.", AdminOnly: true, WriteConcern: true, Run: outsideTransaction},
+		{Name: "commitTransaction", Doc: "Makes all that was done in a transaction visible.", AdminOnly: true, WriteConcern: true, Run: endTransaction(commitTransaction)},
+		{Name: "abortTransaction", Doc: "Makes all that was done in a transaction undone.", AdminOnly: true, WriteConcern: true, Run: endTransaction(abortTransaction)},
 	}
 }
 
-func outsideTransaction(op *Op) (bson.Doc, error) {
-	op.Args.Ignore(op.Name(), "recoveryToken", "commitTimestamp", "durableTimestamp")
-	if err := op.Args.Done(); err != nil {
+func endTransaction(end func(*Op, *session.Seat) error) func(*Op) (bson.Doc, error) {
+	return func(op *Op) (bson.Doc, error) {
+		op.Args.Ignore(op.Name(), "recoveryToken", "commitTimestamp", "durableTimestamp")
+		if err := op.Args.Done(); err != nil {
+			return nil, err
+		}
+		if !op.multi {
+			return nil, mongoerr.New(mongoerr.CommandFailed, "%s must be run within a transaction", op.Name())
+		}
+		if op.starts {
+			return nil, mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot start a transaction with a %s", map[string]string{"commitTransaction": "commit", "abortTransaction": "abort"}[op.Command.Name])
+		}
+		return bson.EmptyDoc, end(op, op.seat)
+	}
+}
+
+// work is what a session's transaction has done: a transaction of the store, and cursors.
+type work struct {
+	*storage.Txn
+	server *Server
+	lsid   string
+	number int64
+}
+
+// Rollback implements session.Work.
+func (w *work) Rollback() {
+	w.endCursors()
+	w.Txn.Rollback()
+}
+
+func (w *work) endCursors() {
+	w.server.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID == w.lsid && c.TxnNumber == w.number })
+}
+
+// commitTransaction commits the transaction once, and says that it is committed as often as it is asked.
+func commitTransaction(op *Op, seat *session.Seat) error {
+	t := seat.Transaction()
+	if t.State == session.Committed {
+		op.committed = kv.AllCommits // the one before may still be on its way to the disk
+		return nil
+	}
+	w, ok := t.Work.(*work)
+	if !ok { // nothing was done
+		t.Commit()
+		return nil
+	}
+	w.endCursors()
+	if err := w.Txn.Commit(op.Ctx, kv.Unsynced); err != nil {
+		t.State, t.Work = session.Aborted, nil
+		return err
+	}
+	if n := w.Txn.Number(); n > 0 {
+		op.committed = n
+	}
+	t.Commit()
+	return nil
+}
+
+func abortTransaction(_ *Op, seat *session.Seat) error {
+	t := seat.Transaction()
+	if t.State == session.Committed {
+		return committedTransaction(t.Number)
+	}
+	t.Abort()
+	return nil
+}
+
+func committedTransaction(number int64) error {
+	return mongoerr.New(mongoerr.TransactionCommitted, "Transaction with { txnNumber: %d } has been committed.", number)
+}
+
+// runsInTransaction says whether the command may be one of a transaction's.
+func (c *Command) runsInTransaction() bool {
+	switch c.Name {
+	case "abortTransaction", "aggregate", "bulkWrite", "commitTransaction", "create", "createIndexes", "delete", "distinct", "find", "findAndModify",
+		"getMore", "insert", "killCursors", "update":
+		return true
+	}
+	return false
+}
+
+func (c *Command) endsTransaction() bool {
+	return c.Name == "commitTransaction" || c.Name == "abortTransaction"
+}
+
+// inTransaction runs the command as a statement of its session's transaction, which it may begin, or as its end. A statement that fails
+// ends the transaction.
+func (op *Op) inTransaction() (body bson.Doc, err error) {
+	if err := op.checkStatement(); err != nil {
 		return nil, err
 	}
-	return nil, mongoerr.New(mongoerr.CommandFailed, "%s must be run within a transaction", op.Name())
+	if op.seat, err = op.Sessions.Checkout(op.Ctx, op.SessionID); err != nil {
+		return nil, err
+	}
+	defer op.seat.Return()
+	now := op.Clock.Now()
+	if op.starts && !op.Command.endsTransaction() {
+		lifetime := time.Duration(op.setting("transactionLifetimeLimitSeconds")) * time.Second
+		err = op.seat.Begin(op.TxnNumber, now, now.Add(lifetime))
+	} else if !op.starts {
+		err = op.seat.Continue(op.TxnNumber, now)
+	}
+	if err != nil {
+		return nil, transient(err, op.Command)
+	}
+	if op.Command.endsTransaction() {
+		if body, err = op.Command.Run(op); err == nil {
+			body = op.withWritten(body)
+		}
+		return body, transient(err, op.Command)
+	}
+	body, err = op.runStatement()
+	refused := refusedWrite(body)
+	if refused != nil && mongoerr.From(transient(refused, op.Command)).Labels != nil {
+		err = refused // of which the whole statement fails
+	}
+	if err != nil || refused != nil {
+		op.seat.Transaction().Abort()
+	}
+	return body, transient(err, op.Command)
+}
+
+// refusedWrite is the first error that the reply of a write tells of; nil where there is none.
+func refusedWrite(body bson.Doc) error {
+	first := body.Lookup("writeErrors")
+	if first.Type != bson.TypeArray {
+		if first = body.Lookup("nErrors"); !first.IsNumber() || first.TruncInt64() == 0 {
+			return nil
+		}
+		first = body.Lookup("cursor").Doc().Lookup("firstBatch")
+	}
+	for it := first.Doc().Iter(); it.Next(); {
+		d := it.Value().Doc()
+		if code := d.Lookup("code"); code.Type == bson.TypeInt32 {
+			return mongoerr.New(mongoerr.Code(code.Int32()), "%s", d.Lookup("errmsg").Str())
+		}
+	}
+	return mongoerr.New(mongoerr.CommandFailed, "a write was refused")
+}
+
+// runStatement runs the command in the transaction's share of the store.
+func (op *Op) runStatement() (bson.Doc, error) {
+	t := op.seat.Transaction()
+	switch {
+	case t.State == session.Committed:
+		return nil, committedTransaction(t.Number)
+	case !op.starts && op.ReadConcern.Given:
+		return nil, mongoerr.New(mongoerr.InvalidOptions, "Only the first command in a transaction may specify a readConcern")
+	}
+	if t.Work == nil {
+		txn, err := op.Query.Store.BeginTransaction(context.WithoutCancel(op.Ctx), storage.TransactionOptions{
+			Now: op.Now, Session: op.LSID.Clone(), Number: op.TxnNumber, MaxBytes: maxTransactionBytes,
+			LockTimeout: time.Duration(op.setting("maxTransactionLockRequestTimeoutMillis")) * time.Millisecond})
+		if err != nil {
+			return nil, err
+		}
+		t.Work = &work{txn, op.Server, op.SessionID, op.TxnNumber}
+	}
+	op.txn = t.Work.(*work).Txn
+	op.Now = op.txn.View().Now()
+	return op.perform(op.Command.Run)
+}
+
+// maxTransactionBytes is how much one transaction may write.
+const maxTransactionBytes = 64 << 20
+
+// checkStatement refuses what cannot be part of a transaction.
+func (op *Op) checkStatement() error {
+	c := op.Command
+	switch {
+	case !c.runsInTransaction():
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot run '%s' in a multi-document transaction.", op.Name())
+	case !c.endsTransaction() && op.WriteConcern.Given:
+		return mongoerr.New(mongoerr.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+	case !c.endsTransaction() && c.Name != "bulkWrite" && (op.DB == "config" || op.DB == "local" || op.DB == "admin"):
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot run command against the '%s' database in a transaction.", op.DB)
+	}
+	if op.ReadConcern.Given {
+		switch op.ReadConcern.Level {
+		case "", "local", "majority", "snapshot":
+		default:
+			return mongoerr.New(mongoerr.InvalidOptions, "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
+		}
+	}
+	if c.Name == "aggregate" {
+		for it := op.Args.Document().Lookup("pipeline").Doc().Iter(); it.Next(); {
+			if v := it.Value(); v.Type == bson.TypeObject {
+				switch stage := v.Doc().FirstKey(); stage {
+				case "$out", "$merge", "$collStats", "$currentOp", "$indexStats", "$listSessions", "$listLocalSessions", "$planCacheStats", "$changeStream":
+					return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: %s", stage)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// noTxn is the number of no transaction.
+const noTxn = -1
+
+// cursorTxn is the number of the transaction that the command is part of.
+func (op *Op) cursorTxn() int64 {
+	if op.txn == nil {
+		return noTxn
+	}
+	return op.TxnNumber
+}
+
+// otherTransaction refuses a cursor to who is not in its transaction.
+func otherTransaction(c *cursor.Cursor, txn int64) error {
+	switch {
+	case txn == noTxn:
+		return mongoerr.New(50741, "Cannot run getMore on cursor %d, which was created in transaction %d, without a txnNumber", c.ID, c.TxnNumber)
+	case c.TxnNumber == noTxn:
+		return mongoerr.New(50740, "Cannot run getMore on cursor %d, which was not created in a transaction, in transaction %d", c.ID, txn)
+	}
+	return mongoerr.New(50739, "Cannot run getMore on cursor %d, which was created in transaction %d, in another transaction %d", c.ID, c.TxnNumber, txn)
+}
+
+// transient labels the error of a statement when the whole transaction may be run again.
+func transient(err error, c *Command) error {
+	if err == nil {
+		return nil
+	}
+	e := mongoerr.From(err)
+	switch e.Code {
+	case mongoerr.WriteConflict, mongoerr.LockTimeout, mongoerr.NoSuchTransaction, mongoerr.SnapshotUnavailable:
+	case mongoerr.NotWritablePrimary, mongoerr.NotPrimaryNoSecondaryOk, mongoerr.NotPrimaryOrSecondary, mongoerr.InterruptedDueToReplStateChange, mongoerr.InterruptedAtShutdown:
+		if c.endsTransaction() {
+			return err
+		}
+	default:
+		return err
+	}
+	labelled := *e
+	labelled.Labels = append([]string{"TransientTransactionError"}, e.Labels...)
+	return &labelled
 }

@@ -44,6 +44,8 @@ type Cursor struct {
 	NS string
 	// LSID is the id of the session it was opened in, or "".
 	LSID string
+	// TxnNumber is that of the transaction it was opened in, -1 for none.
+	TxnNumber int64
 	// Command is the command that opened it, for currentOp and the profiler.
 	Command     bson.Doc
 	PlanSummary string

@@ -357,6 +357,8 @@ const (
 	InterruptedDueToReplStateChange                             Code = 11602
 	BackgroundOperationInProgressForDatabase                    Code = 12586
 	BackgroundOperationInProgressForNamespace                   Code = 12587
+	NotPrimaryNoSecondaryOk                                     Code = 13435
+	NotPrimaryOrSecondary                                       Code = 13436
 	MergeStageNoMatchingDocument                                Code = 13113
 	DatabaseDifferCase                                          Code = 13297
 	StaleConfig                                                 Code = 13388
@@ -712,6 +714,8 @@ var names = map[Code]string{
 	QueryRejectedBySettings:                                     "QueryRejectedBySettings",
 	SocketException:                                             "SocketException",
 	CannotGrowDocumentInCappedNamespace:                         "CannotGrowDocumentInCappedNamespace",
+	NotPrimaryNoSecondaryOk:                                     "NotPrimaryNoSecondaryOk",
+	NotPrimaryOrSecondary:                                       "NotPrimaryOrSecondary",
 	NotWritablePrimary:                                          "NotWritablePrimary",
 	BSONObjectTooLarge:                                          "BSONObjectTooLarge",
 	DuplicateKey:                                                "DuplicateKey",

@@ -105,7 +105,7 @@ func (e *Engine) explainDelete(ctx context.Context, d Delete, call *Call, v Verb
 
 // explain opens the collection, has parse say what is to be found and done, and finds it.
 func (x *explainedWrite) explain(ctx context.Context, hint bson.Value, call *Call, parse func() error) error {
-	vs := &views{store: x.engine.Store, now: call.Now}
+	vs := x.engine.views(call)
 	defer vs.release()
 	view, err := vs.open(ctx)
 	if err != nil {

@@ -21,7 +21,9 @@ type views struct {
 	later bool
 }
 
-func (e *Engine) views(call *Call) *views { return &views{store: e.Store, txn: call.Txn, now: call.Now} }
+func (e *Engine) views(call *Call) *views {
+	return &views{store: e.Store, txn: call.Txn, now: call.Now}
+}
 
 func (v *views) open(ctx context.Context) (*storage.View, error) {
 	if v.view != nil {

@@ -22,6 +22,9 @@ func (s *Store) DropCollection(ctx context.Context, ns namespace.NS) (*catalog.C
 	if found[0] == nil {
 		return nil, notFound(ns)
 	}
+	if err := s.checkDrop(found[0].Collection); err != nil {
+		return nil, err
+	}
 	found[0].abortBuilds("collection dropped")
 	return found[0].Collection, s.Change(ctx, func(c *Change) error {
 		c.drop(found[0].Collection)

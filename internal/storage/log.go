@@ -38,6 +38,14 @@ func (s *Store) oplog(v *version) *collection {
 	return v.oplog
 }
 
+// checkDrop refuses to drop the oplog while it is written.
+func (s *Store) checkDrop(c *catalog.Collection) error {
+	if s.options.Oplog == nil || !c.IsOplog() {
+		return nil
+	}
+	return mongoerr.New(mongoerr.IllegalOperation, "can't drop live oplog while replicating")
+}
+
 // logs says whether what happens in a collection is told. What is in local is this server's own, and so are its profiles.
 func (s *Store) logs(c *collection, v *version) bool {
 	return s.oplog(v) != nil && c.NS.DB != catalog.LocalDB && c.NS.Coll != catalog.ProfileCollection
@@ -129,4 +137,21 @@ func (s *Store) readLog(r kv.Reader, v *version) (err error) {
 	s.logClock.Follow(oplog.Timestamp(binary.BigEndian.Uint64(id)))
 	s.logClock.Show(oplog.Timestamp(binary.BigEndian.Uint64(id)))
 	return nil
+}
+
+// ClusterTime is the newest time of the logical clock that the store has given out or heard of.
+func (s *Store) ClusterTime() oplog.Timestamp { return s.logClock.Newest() }
+
+// HearClusterTime has the next entry be later than t.
+func (s *Store) HearClusterTime(t oplog.Timestamp) { s.logClock.Hear(t) }
+
+// LogNote writes an entry of something that happens to no document. It is on stable storage when LogNote returns.
+func (s *Store) LogNote(ctx context.Context, o bson.Doc) error {
+	t, err := s.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer t.Rollback()
+	t.Note(o)
+	return t.Commit(ctx, kv.Synced)
 }

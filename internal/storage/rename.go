@@ -31,6 +31,9 @@ func (s *Store) Rename(ctx context.Context, from, to namespace.NS, dropTarget bo
 	case target != nil && !dropTarget:
 		return mongoerr.New(mongoerr.NamespaceExists, "target namespace exists")
 	}
+	if source.IsOplog() || target != nil && target.IsOplog() {
+		return mongoerr.New(mongoerr.IllegalOperation, "can't rename live oplog while replicating")
+	}
 	for _, c := range found {
 		if err := c.refuseWhileBuilding(); err != nil {
 			return err

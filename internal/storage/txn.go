@@ -26,8 +26,8 @@ type Txn struct {
 	// statements is nil in the transaction of one write; blocked then is closed when somebody else's is over that has what it wants.
 	statements *statements
 	blocked    <-chan struct{}
-	swept   uint64    // how many sweeps there had been when it began
-	ended   bool
+	swept      uint64 // how many sweeps there had been when it began
+	ended      bool
 }
 
 type held struct {
@@ -62,6 +62,9 @@ func (s *Store) begin(ctx context.Context, now int64, begin func() (kv.Txn, erro
 
 // View reads what the transaction sees, its own writes included.
 func (t *Txn) View() *View { return t.view }
+
+// Number is that of the Commit that it became, 0 where it has written nothing.
+func (t *Txn) Number() uint64 { return t.meaning.Number }
 
 // Size is about how many bytes of writes the transaction holds.
 func (t *Txn) Size() int { return t.kv.Size() }

@@ -21,12 +21,13 @@ func (t Timestamp) Counter() uint32 { return uint32(t) }
 type Clock struct {
 	last    Timestamp // that was given out; whoever orders commits calls one at a time
 	visible atomic.Uint64
+	heard   atomic.Uint64 // the newest that anybody has told of
 }
 
 // Take is the first of n timestamps for entries that were made at millis, in milliseconds since the epoch. Where time stands
 // still or goes back the counter goes on.
 func (c *Clock) Take(millis int64, n int) (first Timestamp) {
-	first = c.last + 1
+	first = max(c.last, Timestamp(c.heard.Load())) + 1
 	if now := NewTimestamp(uint32(millis/1000), 1); now > first {
 		first = now
 	}
@@ -37,12 +38,19 @@ func (c *Clock) Take(millis int64, n int) (first Timestamp) {
 // Follow takes note of a timestamp that was given out before, or elsewhere.
 func (c *Clock) Follow(t Timestamp) { c.last = max(c.last, t) }
 
-// Show has the entries up to t be seen.
-func (c *Clock) Show(t Timestamp) {
-	if uint64(t) > c.visible.Load() {
-		c.visible.Store(uint64(t))
+// Hear takes note of a timestamp that somebody else knows of.
+func (c *Clock) Hear(t Timestamp) { raise(&c.heard, t) }
+
+// Newest is the newest timestamp that can be read or was heard of.
+func (c *Clock) Newest() Timestamp { return max(c.Visible(), Timestamp(c.heard.Load())) }
+
+func raise(v *atomic.Uint64, t Timestamp) {
+	for old := v.Load(); uint64(t) > old && !v.CompareAndSwap(old, uint64(t)); old = v.Load() {
 	}
 }
+
+// Show has the entries up to t be seen.
+func (c *Clock) Show(t Timestamp) { raise(&c.visible, t) }
 
 // Visible is the timestamp of the youngest entry that can be read; 0 before the first.
 func (c *Clock) Visible() Timestamp { return Timestamp(c.visible.Load()) }

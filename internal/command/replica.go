@@ -1,0 +1,218 @@
+package command
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/query"
+	"github.com/ebbdb/ebb/internal/replset"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
+)
+
+// ReplicaSet is what a Server has to know to be a member of a replica set.
+type ReplicaSet struct {
+	// Name is the set's name, as the server was started with it.
+	Name string
+	// Host is the server's own address in a configuration that nobody has given: "host:port".
+	Host string
+	// Term is that of the entries that the store writes into the oplog (storage.Options.Oplog); the Server keeps it up to date.
+	Term *atomic.Int64
+	// OplogBytes is how large the oplog may be.
+	OplogBytes int64
+}
+
+// What is kept of a replica set.
+var (
+	configNS   = namespace.NS{DB: "local", Coll: "system.replset"}
+	electionNS = namespace.NS{DB: "local", Coll: "replset.election"}
+	// electionKey is the _id of the one document that electionNS has.
+	electionKey = bson.ObjectID([12]byte{0xeb, 0xb0})
+)
+
+// replicaStorage keeps the configuration and the elections of a member in its database local.
+type replicaStorage struct{ s *Server }
+
+// SaveConfig implements replset.Storage.
+func (r replicaStorage) SaveConfig(ctx context.Context, c *replset.Config) error {
+	store, now := r.s.Query.Store, clock.Millis(r.s.Clock)
+	first := r.s.Replica.View().Config == nil
+	if first {
+		if err := store.CreateOplog(ctx, r.s.ReplicaSet.OplogBytes); err != nil {
+			return err
+		}
+	}
+	if err := r.s.Query.StoreSetting(ctx, configNS, c.Document(), now); err != nil {
+		return err
+	}
+	note := bson.Build().String("msg", "Reconfig set").Number("version", c.Version).Doc()
+	if first {
+		note = bson.Build().String("msg", "initiating set").Doc()
+	}
+	return store.LogNote(ctx, note)
+}
+
+// SaveElection implements replset.Storage.
+func (r replicaStorage) SaveElection(ctx context.Context, term int64) error {
+	doc := bson.Build().Value("_id", electionKey).Int64("term", term).Int64("candidateIndex", int64(r.s.Replica.View().Self)).Doc()
+	if err := r.s.Query.StoreSetting(ctx, electionNS, doc, clock.Millis(r.s.Clock)); err != nil {
+		return err
+	}
+	r.s.ReplicaSet.Term.Store(term)
+	return r.s.Query.Store.LogNote(ctx, bson.Build().String("msg", "new primary").Doc())
+}
+
+// restoreReplica gives the member what it has kept, if it has.
+func (s *Server) restoreReplica(ctx context.Context) error {
+	stored, err := s.Query.StoredSetting(ctx, configNS, bson.String(s.ReplicaSet.Name))
+	if err != nil || stored == nil {
+		return err
+	}
+	config, err := parseReplicaConfig(stored)
+	if err != nil {
+		return err
+	}
+	election, err := s.Query.StoredSetting(ctx, electionNS, electionKey)
+	if err != nil {
+		return err
+	}
+	term := int64(0)
+	if v := election.Lookup("term"); v.Type == bson.TypeInt64 {
+		term = v.Int64()
+	}
+	s.ReplicaSet.Term.Store(term)
+	s.Replica.Restore(config, max(0, config.Index(s.ReplicaSet.Host)), term)
+	return nil
+}
+
+// checkMember refuses what the member may not do in its state. Its own database is always there.
+func (op *Op) checkMember() error {
+	if op.Replica == nil || op.DB == "local" {
+		return nil
+	}
+	v := op.Replica.View()
+	c := op.Command
+	switch {
+	case v.State == replset.Primary:
+		return nil
+	case c.writes() && !slices.Contains(everywhere, c.Name), op.writesItsResult():
+		return mongoerr.New(mongoerr.NotWritablePrimary, "not primary")
+	case !c.ReadConcern && !slices.Contains(readers, c.Name):
+		return nil
+	case !op.secondaryOK:
+		return mongoerr.New(mongoerr.NotPrimaryNoSecondaryOk, "not primary and secondaryOk=false")
+	case v.State != replset.Secondary:
+		return mongoerr.New(mongoerr.NotPrimaryOrSecondary, "node is not in primary or recovering state")
+	}
+	return nil
+}
+
+// everywhere are commands with a write concern that are about the member itself, and readers those that read and take no read concern.
+var (
+	everywhere = []string{"replSetInitiate", "fsync", "setParameter", "compact"}
+	readers    = []string{"listCollections", "listIndexes", "listDatabases", "explain", "killCursors"}
+)
+
+// readPreference says whether $readPreference lets a secondary answer.
+func readsSecondaries(v bson.Value) bool {
+	if v.Type != bson.TypeObject {
+		return false
+	}
+	mode := v.Doc().Lookup("mode")
+	return mode.Type == bson.TypeString && mode.Str() != "primary"
+}
+
+// clusterTime is the newest time of the logical clock that the server knows of.
+func (s *Server) clusterTime() oplog.Timestamp { return s.Query.Store.ClusterTime() }
+
+// maxClockDrift is how many seconds a client's cluster time may be ahead of the server's clock: maxAcceptableLogicalClockDriftSecs.
+const maxClockDrift = 365 * 24 * 3600
+
+// hearClusterTime reads $clusterTime, which the server's own is not behind from then on.
+func (op *Op) hearClusterTime(v bson.Value) error {
+	if v.IsMissing() {
+		return nil
+	}
+	if v.Type != bson.TypeObject {
+		return NewArgs("", bson.EmptyDoc).wrongType("$clusterTime", v.Type, []bson.Type{bson.TypeObject})
+	}
+	at, signature := v.Doc().Lookup("clusterTime"), v.Doc().Lookup("signature")
+	switch {
+	case at.IsMissing():
+		return mongoerr.New(mongoerr.NoSuchKey, "Missing expected field \"clusterTime\"")
+	case at.Type != bson.TypeTimestamp:
+		return mongoerr.New(mongoerr.TypeMismatch, "\"clusterTime\" had the wrong type. Expected timestamp, found %s", at.Type)
+	case signature.IsMissing():
+		return mongoerr.New(mongoerr.NoSuchKey, "Missing expected field \"signature\"")
+	case signature.Type != bson.TypeObject:
+		return mongoerr.New(mongoerr.TypeMismatch, "\"signature\" had the wrong type. Expected object, found %s", signature.Type)
+	}
+	seconds, counter := at.Timestamp()
+	if now := clock.Millis(op.Clock) / 1000; int64(seconds) > now+maxClockDrift {
+		return mongoerr.New(mongoerr.ClusterTimeFailsRateLimiter, "New cluster time, %d, is too far from this node's wall clock time, %d.", seconds, now)
+	}
+	op.Query.Store.HearClusterTime(oplog.NewTimestamp(seconds, counter))
+	return nil
+}
+
+// appendTimes appends $clusterTime and operationTime, which each reply of a member has that has begun to write an oplog.
+func (op *Op) appendTimes(b *bson.Builder) {
+	if op.Replica == nil {
+		return
+	}
+	last := op.Query.Store.LastLogged()
+	if last == 0 {
+		return
+	}
+	now := op.clusterTime()
+	b.Object("$clusterTime").Timestamp("clusterTime", now.Seconds(), now.Counter()).
+		Object("signature").Binary("hash", 0, make([]byte, 20)).Int64("keyId", 0).End().End().
+		Timestamp("operationTime", last.Seconds(), last.Counter())
+}
+
+// appendOpTime appends what the reply of a write has of the replica set: the election that it is of, and the place of its entry.
+func (op *Op) appendOpTime(b *bson.Builder) {
+	if op.Replica == nil || op.txn != nil || op.WriteConcern.Unacknowledged {
+		return
+	}
+	v, last := op.Replica.View(), op.Query.Store.LastLogged()
+	b.ObjectID("electionId", replset.ElectionID(max(v.Term, 0)))
+	appendEntryTime(b, "opTime", last, v.Term)
+}
+
+func appendEntryTime(b *bson.Builder, key string, at oplog.Timestamp, term int64) {
+	b.Object(key).Timestamp("ts", at.Seconds(), at.Counter()).Int64("t", term).End()
+}
+
+// readClusterTimes reads the times that a read concern asks for.
+func (op *Op) readClusterTimes(a *Args, level string, after, at bson.Value) {
+	switch {
+	case !after.IsMissing() && !at.IsMissing():
+		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Specifying a timestamp for readConcern snapshot in a causally consistent session is not allowed. See https://docs.mongodb.com/manual/core/read-isolation-consistency-recency/#causal-consistency"))
+	case !at.IsMissing() && level != "snapshot":
+		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "readConcern.atClusterTime is only allowed with readConcern level 'snapshot'"))
+	case !at.IsMissing(), level == "snapshot" && !op.multi: // reads of the past are not there yet
+		a.Fail(query.NeedsReplicaSet(level))
+	case !after.IsMissing():
+		op.after = oplog.NewTimestamp(after.Timestamp())
+	}
+}
+
+// awaitClusterTime returns when the server has what was written up to the time that the read concern asks for. It writes everything
+// itself, so what it has not got has not been written: a note moves its time on.
+func (op *Op) awaitClusterTime() error {
+	store := op.Query.Store
+	now := op.clusterTime()
+	switch {
+	case op.after <= store.LastLogged():
+		return nil
+	case op.after > now:
+		return mongoerr.New(mongoerr.InvalidOptions, "readConcern afterClusterTime value must not be greater than the current clusterTime. Requested clusterTime: { ts: Timestamp(%d, %d) }; current clusterTime: { ts: Timestamp(%d, %d) }",
+			op.after.Seconds(), op.after.Counter(), now.Seconds(), now.Counter())
+	}
+	return store.LogNote(op.Ctx, bson.Build().String("msg", "periodic noop").Doc())
+}

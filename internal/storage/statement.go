@@ -164,6 +164,9 @@ func (*errHeld) Error() string { return "storage: a transaction holds the docume
 
 // wait waits until what is in the way of a write is over; ok is false where err is something else.
 func (s *Store) wait(ctx context.Context, err error) (ok bool, failed error) {
+	if err == nil {
+		return false, nil
+	}
 	var in *errHeld
 	if !errors.As(err, &in) {
 		return false, err

@@ -117,7 +117,7 @@ var (
 	readers    = []string{"listCollections", "listIndexes", "listDatabases", "explain", "killCursors"}
 )
 
-// readPreference says whether $readPreference lets a secondary answer.
+// readsSecondaries says whether $readPreference lets a secondary answer.
 func readsSecondaries(v bson.Value) bool {
 	if v.Type != bson.TypeObject {
 		return false

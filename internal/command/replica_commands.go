@@ -85,10 +85,8 @@ func (s *Server) initiate(ctx context.Context, c *replset.Config, self int) erro
 
 // parseInitial reads the configuration that a set begins with: it says less than one that is kept.
 func parseInitial(doc bson.Doc) (*replset.Config, error) {
-	for _, key := range [2]string{"version", "term"} {
-		if v := doc.Lookup(key); !v.IsMissing() && v.IsNumber() && v.TruncInt64() != 1 && key == "version" {
-			return nil, mongoerr.New(mongoerr.InvalidReplicaSetConfig, "Configuration used to initiate a replica set must have version 1, but found %d", v.TruncInt64())
-		}
+	if v := doc.Lookup("version"); v.IsNumber() && v.TruncInt64() != 1 {
+		return nil, mongoerr.New(mongoerr.InvalidReplicaSetConfig, "Configuration used to initiate a replica set must have version 1, but found %d", v.TruncInt64())
 	}
 	if doc.Lookup("version").IsMissing() {
 		doc = bson.Build().Fields(doc).Int32("version", 1).Doc()
@@ -259,11 +257,9 @@ func replSetGetStatus(op *Op, v *replset.View) (bson.Doc, error) {
 	return b.Doc(), nil
 }
 
-// primaryOnly is a command about what only a secondary can do, whose error a primary gives.
+// notAsPrimary is a command about what only a secondary does: code and text are the error of a primary.
 func notAsPrimary(code mongoerr.Code, text string) func(*Op, *replset.View) (bson.Doc, error) {
-	return func(op *Op, v *replset.View) (bson.Doc, error) {
-		return nil, mongoerr.New(code, "%s", text)
-	}
+	return func(*Op, *replset.View) (bson.Doc, error) { return nil, mongoerr.New(code, "%s", text) }
 }
 
 func appendOplogNote(op *Op) (bson.Doc, error) {

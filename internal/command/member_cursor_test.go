@@ -1,0 +1,82 @@
+package command
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/bson"
+)
+
+// member is a primary of a replica set of one.
+func member(t *testing.T) *harness {
+	h := newMember(t)
+	h.ok(t, "admin", "{replSetInitiate: 1}")
+	return h
+}
+
+// ok is the reply of a command that must not fail.
+func (h *harness) ok(t *testing.T, db, text string) bson.Doc {
+	t.Helper()
+	reply := h.send(t.Context(), "1", db, bson.MustDoc(text)).Body
+	if !reply.Lookup("ok").Truthy() {
+		t.Fatalf("%s: %s", text, reply)
+	}
+	return reply
+}
+
+func cursorOf(reply bson.Doc, batch string) (id int64, docs int) {
+	c := reply.Lookup("cursor").Doc()
+	return c.Lookup("id").Int64(), c.Lookup(batch).Doc().Count()
+}
+
+// TestCursorInTransaction: a cursor that a transaction opens sees what the transaction sees, is nobody else's, and ends with it.
+func TestCursorInTransaction(t *testing.T) {
+	h := member(t)
+	h.ok(t, "test", "{insert: 'c', documents: [{_id: 1}, {_id: 2}, {_id: 3}]}")
+	run := func(db, text string, starts bool) bson.Doc {
+		t.Helper()
+		b := bson.Build().Fields(bson.MustDoc(text)).Object("lsid").Binary("id", 4, bytes.Repeat([]byte{7}, 16)).End().Int64("txnNumber", 1).Bool("autocommit", false)
+		if starts {
+			b.Bool("startTransaction", true)
+		}
+		return h.send(t.Context(), "1", db, b.Doc()).Body
+	}
+	more := func(id int64) string {
+		return bson.Build().Int64("getMore", id).String("collection", "c").Int32("batchSize", 1).Doc().String()
+	}
+	first := run("test", "{find: 'c', batchSize: 1}", true)
+	id, n := cursorOf(first, "firstBatch")
+	if id == 0 || n != 1 {
+		t.Fatal(first)
+	}
+	h.ok(t, "test", "{delete: 'c', deletes: [{q: {_id: 2}, limit: 1}]}") // by somebody else, after it began
+	if reply := run("test", more(id), false); reply.Lookup("cursor").Doc().Lookup("nextBatch").Doc().Index(0).Doc().Lookup("_id").Int32() != 2 {
+		t.Fatal(reply)
+	}
+	alone := bson.Build().Int64("getMore", id).String("collection", "c").Object("lsid").Binary("id", 4, bytes.Repeat([]byte{7}, 16)).End().Doc()
+	if reply := h.send(t.Context(), "1", "test", alone).Body; reply.Lookup("code").Int32() != 50741 {
+		t.Fatal(reply)
+	}
+	if reply := run("admin", "{commitTransaction: 1}", false); !reply.Lookup("ok").Truthy() {
+		t.Fatal(reply)
+	}
+	if reply := h.send(t.Context(), "1", "test", alone).Body; reply.Lookup("codeName").Str() != "CursorNotFound" {
+		t.Fatal(reply)
+	}
+}
+
+// TestTailOplog: a tailable cursor on the oplog goes on with the entries of later commits.
+func TestTailOplog(t *testing.T) {
+	h := member(t)
+	reply := h.ok(t, "local", "{find: 'oplog.rs', tailable: true, awaitData: true, filter: {ns: 'test.c'}}")
+	id, n := cursorOf(reply, "firstBatch")
+	if id == 0 || n != 0 {
+		t.Fatal(reply)
+	}
+	h.ok(t, "test", "{insert: 'c', documents: [{_id: 1}]}")
+	h.ok(t, "test", "{update: 'c', updates: [{q: {_id: 1}, u: {$set: {a: 1}}}]}")
+	more := h.ok(t, "local", bson.Build().Int64("getMore", id).String("collection", "oplog.rs").Doc().String())
+	if _, n := cursorOf(more, "nextBatch"); n != 2 {
+		t.Fatal(more)
+	}
+}

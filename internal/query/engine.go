@@ -90,10 +90,10 @@ type Call struct {
 	AllowDiskUse bool
 	// Durability is that of each commit; Committed, unless nil, is given the number of the last one.
 	Durability kv.Durability
+	Committed  *uint64
 	// Txn is the transaction of several statements that the call is one of; nil: it is none of any.
-	Txn       *storage.Txn
-	Committed *uint64
-	Seen      exec.Examined
+	Txn  *storage.Txn
+	Seen exec.Examined
 	// Keys counts what was put into indexes and taken out.
 	Keys storage.KeyCount
 	// NoNow and Definition say that expressions have no $$NOW, or are kept for later; see expr.Options.

@@ -31,9 +31,6 @@ func (l *Log) Len() int { return len(l.ends) }
 // Size is how many bytes they take.
 func (l *Log) Size() int { return len(l.ops) }
 
-// Clear leaves nothing.
-func (l *Log) Clear() { l.ops, l.ends = l.ops[:0], l.ends[:0] }
-
 // begin starts an operation on a collection.
 func (l *Log) begin(op string, ns string, uuid *[16]byte) *bson.Builder {
 	b := bson.BuildOn(l.ops).String("op", op).String("ns", ns)

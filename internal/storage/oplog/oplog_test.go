@@ -262,7 +262,7 @@ func TestEntries(t *testing.T) {
 	txn := plain
 	txn.Session, txn.TxnNumber, txn.Transaction = bson.MustDoc("{id: 1}"), 7, true
 	same(t, lines(&l, txn), `{ lsid: { id: 1 }, txnNumber: 7, op: "c", ns: "admin.$cmd", `+both+`, `+tail+`, prevOpTime: { ts: Timestamp(0, 0), t: -1 } }`)
-	l.Clear()
+	l = Log{}
 	insert(&l)
 	retried := txn
 	retried.Transaction, retried.Statement = false, 2

@@ -3,6 +3,7 @@ package ebb
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
@@ -179,7 +180,7 @@ func TestFullDisk(t *testing.T) {
 			s.disk.Resize(used)
 		}
 		s.count(next - first)
-		for tries := 0; !s.refuse(first); tries++ { // a compaction has ended since, and there is room again
+		for tries := 0; !s.refuse(first, rng); tries++ { // a compaction has ended since, and there is room again
 			if tries == 50 {
 				t.Fatalf("round %d: the disk does not get full\n%s", round, s.files())
 			}
@@ -213,13 +214,15 @@ func TestFullDisk(t *testing.T) {
 }
 
 // refuse tries what adds data, each of which is refused with MongoDB's code for it. Where one is not, as there is room, it takes
-// back what was added, and says so.
-func (s *fullServer) refuse(id int) (all bool) {
+// back what was added, and says so. An update that was taken stays: each try has other data, as one that changes nothing is never refused.
+func (s *fullServer) refuse(id int, rng *rand.Rand) (all bool) {
 	s.Helper()
-	large := bson.D{{Key: "$set", Value: bson.D{{Key: "y", Value: make([]byte, 8<<20)}}}}
+	y := make([]byte, 8<<20)
+	binary.LittleEndian.PutUint64(y, rng.Uint64())
+	large := bson.D{{Key: "$set", Value: bson.D{{Key: "y", Value: y}}}}
 	_, update := s.coll.UpdateOne(s.Context(), bson.D{{Key: "_id", Value: id}}, large)
 	_, upsert := s.coll.UpdateOne(s.Context(), bson.D{{Key: "_id", Value: "none"}}, large, options.UpdateOne().SetUpsert(true))
-	_, unordered := s.coll.InsertMany(s.Context(), []any{bson.D{{Key: "_id", Value: "more"}, {Key: "y", Value: make([]byte, 8<<20)}}}, options.InsertMany().SetOrdered(false))
+	_, unordered := s.coll.InsertMany(s.Context(), []any{bson.D{{Key: "_id", Value: "more"}, {Key: "y", Value: y}}}, options.InsertMany().SetOrdered(false))
 	all = true
 	for name, err := range map[string]error{"update": update, "upsert": upsert, "insert": unordered} {
 		switch {

@@ -1,0 +1,261 @@
+// Package resumetoken makes and reads the resume tokens of change streams, in MongoDB's form: the fields of a Token as one key,
+// written in upper-case hexadecimal digits, so that tokens sort as the events that they stand for. It does not know where events
+// come from, nor what is resumed.
+package resumetoken
+
+import (
+	"bytes"
+	"encoding/hex"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// version is that of the tokens that are made: since MongoDB 6.0 all events have an identifier.
+const version = 2
+
+// The kinds of tokens, as they are stored.
+const (
+	highWaterMark = 0
+	ofEvent       = 128
+)
+
+// noFragment is the Fragment of an event that was not split.
+const noFragment = -1
+
+// Token is a place in the stream of all events.
+type Token struct {
+	// Time is the cluster time of the event: seconds in the upper half, the counter in the lower.
+	Time uint64
+	// IsEvent says that it is the place of an event. A high water mark, otherwise, lies before all events of its time, and has
+	// none of what follows.
+	IsEvent bool
+	// TxnOpIndex is which operation of a transaction the event is of.
+	TxnOpIndex int
+	// FromInvalidate says that the event is the invalidate that follows the one named.
+	FromInvalidate bool
+	// HasUUID says whether the event is about one collection, whose UUID is in UUID.
+	HasUUID bool
+	UUID    [16]byte
+	// Fragment is which part of a split event it is, from 0 on; negative for a whole one.
+	Fragment int
+
+	version int
+	event   []byte // the event's identifier as a key
+}
+
+// HighWaterMark is the place before all events of a time.
+func HighWaterMark(time uint64) Token {
+	return Token{Time: time, Fragment: noFragment, version: version}
+}
+
+// Event is the place of an event. Its identifier tells it apart from others of its time: {operationType, documentKey} or
+// {operationType, operationDescription}.
+func Event(time uint64, txnOpIndex int, uuid *[16]byte, identifier bson.Doc) Token {
+	t := Token{Time: time, IsEvent: true, TxnOpIndex: txnOpIndex, Fragment: noFragment, version: version}
+	if uuid != nil {
+		t.HasUUID, t.UUID = true, *uuid
+	}
+	t.event = appendValue(make([]byte, 0, 2*len(identifier)), identifier.Value())
+	return t
+}
+
+// Invalidate is the place of the invalidate that follows the event.
+func (t Token) Invalidate() Token {
+	t.FromInvalidate = true
+	return t
+}
+
+// Part is the place of a part of the event, which was split; a negative one is the whole event.
+func (t Token) Part(fragment int) Token {
+	t.Fragment = max(fragment, noFragment)
+	return t
+}
+
+// appendKey appends the token as a key.
+func (t *Token) appendKey(dst []byte) []byte {
+	dst = appendTimestamp(dst, t.Time)
+	dst = appendInt(dst, int64(t.version))
+	if t.version >= 1 {
+		kind := int64(highWaterMark)
+		if t.IsEvent {
+			kind = ofEvent
+		}
+		dst = appendInt(dst, kind)
+	}
+	dst = appendInt(dst, int64(t.TxnOpIndex))
+	if t.version >= 1 {
+		dst = appendBool(dst, t.FromInvalidate)
+	}
+	if t.HasUUID {
+		dst = appendBinary(dst, subtypeUUID, t.UUID[:])
+	} else if t.version >= 2 {
+		dst = append(dst, tagNullish)
+	}
+	dst = append(dst, t.event...)
+	if t.Fragment >= 0 {
+		dst = appendInt(dst, int64(t.Fragment))
+	}
+	return append(dst, tagEnd)
+}
+
+const upperDigits = "0123456789ABCDEF"
+
+// Doc is the token as clients get it: {_data: "82…"}.
+func (t Token) Doc() bson.Doc {
+	key := t.appendKey(make([]byte, 0, 64+len(t.event)))
+	text := make([]byte, 0, 2*len(key))
+	for _, b := range key {
+		text = append(text, upperDigits[b>>4], upperDigits[b&15])
+	}
+	return bson.BuildOn(make([]byte, 0, len(text)+24)).String("_data", string(text)).Doc()
+}
+
+// Compare orders tokens as the events that they stand for: below 0 where a comes before b. A whole event comes before its parts.
+func Compare(a, b Token) int {
+	a.version, b.version = version, version
+	return bytes.Compare(a.appendKey(nil), b.appendKey(nil))
+}
+
+// Parse reads a token as a client gives it.
+func Parse(doc bson.Doc) (Token, error) {
+	data, bits := doc.Lookup("_data"), doc.Lookup("_typeBits")
+	if data.Type != bson.TypeString {
+		return Token{}, mongoerr.New(40647, "Bad resume token: _data of missing or of wrong type. Expected string, got %s", doc)
+	}
+	if !bits.IsMissing() {
+		if subtype, ok := subtypeOf(bits); !ok || subtype != 0 {
+			return Token{}, mongoerr.New(40648, "Bad resume token: _typeBits of wrong type %s", doc)
+		}
+	}
+	key, err := hex.DecodeString(data.Str())
+	if err != nil {
+		return Token{}, mongoerr.New(mongoerr.FailedToParse, "resume token string was not a valid hex string")
+	}
+	return parseKey(key)
+}
+
+func subtypeOf(v bson.Value) (subtype byte, ok bool) {
+	if v.Type != bson.TypeBinary {
+		return 0, false
+	}
+	subtype, _ = v.Binary()
+	return subtype, true
+}
+
+func parseKey(key []byte) (Token, error) {
+	r := reader{key}
+	t := Token{Fragment: noFragment}
+	if !r.more() {
+		return t, mongoerr.New(40649, "invalid empty resume token")
+	}
+	var err error
+	if t.Time, err = r.timestamp(); err != nil {
+		return t, err
+	}
+	if err := t.parseHead(&r); err != nil {
+		return t, err
+	}
+	if !r.more() {
+		if t.version > 1 {
+			return t, mongoerr.New(6189500, "Expected UUID or null")
+		}
+		return t, nil
+	}
+	if err := t.parseUUID(&r); err != nil {
+		return t, err
+	}
+	return t, t.parseEvent(&r)
+}
+
+// parseHead reads what all tokens have behind their time.
+func (t *Token) parseHead(r *reader) error {
+	v, err := r.int(50796, "Resume Token does not contain version", 50854, "Invalid resume token: wrong type for version")
+	if err != nil {
+		return err
+	}
+	if v < 0 || v > version {
+		return mongoerr.New(50795, "Invalid Resume Token: only supports version 0, 1 and 2")
+	}
+	t.version, t.IsEvent = int(v), true
+	if t.version >= 1 {
+		kind, err := r.int(51055, "Resume Token does not contain tokenType", 51056, "Resume Token tokenType is not an int.")
+		if err != nil {
+			return err
+		}
+		if kind != highWaterMark && kind != ofEvent {
+			return mongoerr.New(51057, "Token type %d not recognized", kind)
+		}
+		t.IsEvent = kind == ofEvent
+	}
+	index, err := r.int(50793, "Resume Token does not contain txnOpIndex", 50855, "Resume Token txnOpIndex is not an integer")
+	if err != nil {
+		return err
+	}
+	if index < 0 {
+		return mongoerr.New(50794, "Invalid Resume Token: txnOpIndex should be non-negative")
+	}
+	if t.TxnOpIndex = int(index); t.version == 0 {
+		return nil
+	}
+	if !r.more() {
+		return mongoerr.New(50872, "Resume Token does not contain fromInvalidate")
+	}
+	switch r.take() {
+	case tagTrue:
+		t.FromInvalidate = true
+	case tagFalse:
+	default:
+		return mongoerr.New(50870, "Resume Token fromInvalidate is not a boolean.")
+	}
+	return nil
+}
+
+func (t *Token) parseUUID(r *reader) error {
+	if r.rest[0] == tagNullish {
+		r.take()
+		return nil
+	}
+	uuid, ok := r.uuid()
+	if !ok {
+		return mongoerr.New(mongoerr.InvalidUUID, "UUID must be a 16-byte binary field with UUID (4) subtype")
+	}
+	t.HasUUID, t.UUID = true, uuid
+	return nil
+}
+
+// parseEvent reads what only the tokens of events have.
+func (t *Token) parseEvent(r *reader) error {
+	if !r.more() {
+		if t.IsEvent && t.version >= 2 {
+			return mongoerr.New(6189501, "Expected an eventIdentifier for an event resume token")
+		}
+		return nil
+	}
+	if !t.IsEvent {
+		return mongoerr.New(6189504, "Invalid high water mark token")
+	}
+	if r.rest[0] != tagObject {
+		return mongoerr.New(6189503, "Resume Token eventIdentifier is not an object")
+	}
+	begin := r.rest
+	if err := r.skip(maxDepth); err != nil {
+		return err
+	}
+	t.event = begin[: len(begin)-len(r.rest) : len(begin)-len(r.rest)]
+	if r.more() && t.version >= 2 {
+		const text = "Resume token 'fragmentNum' must be a non-negative integer."
+		n, err := r.int(7182501, text, 7182501, text)
+		if err != nil {
+			return err
+		}
+		if n < 0 {
+			return mongoerr.New(7182501, text)
+		}
+		t.Fragment = int(n)
+	}
+	if r.more() {
+		return mongoerr.New(40646, "invalid oversized resume token")
+	}
+	return nil
+}

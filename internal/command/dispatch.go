@@ -52,11 +52,7 @@ func (op *Op) reply() Reply {
 		op.finish(op.body, op.err)
 	}
 	if op.err != nil {
-		body := errorReply(op.err)
-		if op.Replica != nil {
-			body = op.withTimes(body)
-		}
-		return Reply{Body: body, Close: op.isStopped()}
+		return Reply{Body: op.failure(), Close: op.isStopped()}
 	}
 	if op.entered {
 		op.body = op.withOK(op.body)
@@ -162,9 +158,6 @@ func (op *Op) track(ctx context.Context, now time.Time) (bson.Doc, error) {
 // answer runs the command, in its transaction if it is part of one.
 func (op *Op) answer() (bson.Doc, error) {
 	if err := op.checkMember(); err != nil {
-		if op.multi {
-			err = transient(err, op.Command)
-		}
 		return nil, err
 	}
 	if op.after != 0 {
@@ -172,6 +165,7 @@ func (op *Op) answer() (bson.Doc, error) {
 			return nil, err
 		}
 	}
+	op.ran = true
 	if op.multi {
 		return op.inTransaction()
 	}
@@ -193,8 +187,8 @@ func (op *Op) withWritten(body bson.Doc) bson.Doc {
 		op.appendOpTime(b)
 	}
 	if err := op.WriteConcern.unsatisfied; err != nil {
-		e := mongoerr.From(err)
-		b.Object("writeConcernError").Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).String("errmsg", e.Message).End()
+		op.appendUnsatisfied(b)
+		appendLabels(b, op.labels(0, mongoerr.From(err).Code))
 	}
 	return b.Doc()
 }
@@ -309,8 +303,6 @@ func errorReply(err error) bson.Doc {
 		b.Document("errInfo", e.Info)
 	}
 	b.Fields(e.Extra)
-	if len(e.Labels) > 0 {
-		b.Strings("errorLabels", e.Labels)
-	}
+	appendLabels(b, e.Labels)
 	return b.Doc()
 }

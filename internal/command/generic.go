@@ -21,6 +21,8 @@ type Generic struct {
 	TxnNumber int64
 	// multi says that the command is part of a transaction of several statements, and starts that it is its first.
 	multi, starts bool
+	// retryable says that the command is a write that may be sent again under TxnNumber.
+	retryable bool
 	// secondaryOK says that a secondary may answer.
 	secondaryOK bool
 	// after is the cluster time that a read has to come after, 0 for none.
@@ -151,7 +153,7 @@ func (op *Op) readTransaction(a *Args) {
 	case numbered && txn.Int64() < 0:
 		invalid("Transaction number cannot be negative")
 	case numbered:
-		op.TxnNumber, op.multi, op.starts = txn.Int64(), hasAuto, hasStart
+		op.TxnNumber, op.multi, op.starts, op.retryable = txn.Int64(), hasAuto, hasStart, !hasAuto
 	}
 }
 

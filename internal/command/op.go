@@ -43,8 +43,8 @@ type Op struct {
 	executed executed
 	// recordedMicros is how long those took.
 	recordedMicros int64
-	// entered says that the operation is among those that run.
-	entered bool
+	// entered says that the operation is among those that run, and ran that its command was begun.
+	entered, ran bool
 	// body and err are how the command ended, and committed the last Commit that is not durable yet.
 	body      bson.Doc
 	err       error

@@ -123,23 +123,23 @@ func (op *Op) inTransaction() (body bson.Doc, err error) {
 		err = op.seat.Continue(op.TxnNumber, now)
 	}
 	if err != nil {
-		return nil, transient(err, op.Command)
+		return nil, err
 	}
 	if op.Command.endsTransaction() {
 		if body, err = op.Command.Run(op); err == nil {
 			body = op.withWritten(body)
 		}
-		return body, transient(err, op.Command)
+		return body, err
 	}
 	body, err = op.runStatement()
 	refused := refusedWrite(body)
-	if refused != nil && mongoerr.From(transient(refused, op.Command)).Labels != nil {
+	if refused != nil && op.isTransient(mongoerr.From(refused).Code, 0) {
 		err = refused // of which the whole statement fails
 	}
 	if err != nil || refused != nil {
 		op.seat.Transaction().Abort()
 	}
-	return body, transient(err, op.Command)
+	return body, err
 }
 
 // refusedWrite is the first error that the reply of a write tells of; nil where there is none.
@@ -237,24 +237,4 @@ func otherTransaction(c *cursor.Cursor, txn int64) error {
 		return mongoerr.New(50740, "Cannot run getMore on cursor %d, which was not created in a transaction, in transaction %d", c.ID, txn)
 	}
 	return mongoerr.New(50739, "Cannot run getMore on cursor %d, which was created in transaction %d, in another transaction %d", c.ID, c.TxnNumber, txn)
-}
-
-// transient labels the error of a statement when the whole transaction may be run again.
-func transient(err error, c *Command) error {
-	if err == nil {
-		return nil
-	}
-	e := mongoerr.From(err)
-	switch e.Code {
-	case mongoerr.WriteConflict, mongoerr.LockTimeout, mongoerr.NoSuchTransaction, mongoerr.SnapshotUnavailable:
-	case mongoerr.NotWritablePrimary, mongoerr.NotPrimaryNoSecondaryOk, mongoerr.NotPrimaryOrSecondary, mongoerr.InterruptedDueToReplStateChange, mongoerr.InterruptedAtShutdown:
-		if c.endsTransaction() {
-			return err
-		}
-	default:
-		return err
-	}
-	labelled := *e
-	labelled.Labels = append([]string{"TransientTransactionError"}, e.Labels...)
-	return &labelled
 }

@@ -66,20 +66,35 @@ func newHarnessOn(t testing.TB, over func(kv.Engine) kv.Engine) *harness {
 }
 
 // newMember is the harness of a server that was started as a member of the replica set "rs".
-func newMember(t testing.TB) *harness {
-	h := newHarnessAs(t, &ReplicaSet{Name: "rs", Host: "localhost:27018", Term: new(atomic.Int64), OplogBytes: 1 << 30}, func(e kv.Engine) kv.Engine { return e })
+func newMember(t testing.TB) *harness { return newMemberWith(t) }
+
+func newMemberWith(t testing.TB, settings ...func(*parameter.Registry)) *harness {
+	h := newHarnessAs(t, &ReplicaSet{Name: "rs", Host: "localhost:27018", Term: new(atomic.Int64), OplogBytes: 1 << 30}, func(e kv.Engine) kv.Engine { return e }, settings...)
 	if err := h.server.JoinReplicaSet(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return h
 }
 
-func newHarnessAs(t testing.TB, set *ReplicaSet, over func(kv.Engine) kv.Engine) *harness {
+// newTested is newMember of a server that was started with enableTestCommands.
+func newTested(t testing.TB) *harness {
+	return newMemberWith(t, func(p *parameter.Registry) {
+		if _, err := p.Set("enableTestCommands", bson.String("1"), parameter.Startup); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// newHarnessAs is newHarnessOn for a member of set, or a standalone where that is nil; each setting was given on the command line.
+func newHarnessAs(t testing.TB, set *ReplicaSet, over func(kv.Engine) kv.Engine, settings ...func(*parameter.Registry)) *harness {
 	h := &harness{t: t, clock: clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), conns: map[string]*Conn{}}
 	log := slog.New(slog.DiscardHandler)
 	params := parameter.NewRegistry(nil)
 	AddParameters(params, nil)
 	expiry := ttl.NewParameters(params)
+	for _, set := range settings {
+		set(params)
+	}
 	engine, err := pebblekv.OpenMemory(pebblekv.Options{Clock: h.clock})
 	if err != nil {
 		t.Fatal(err)
@@ -168,6 +183,20 @@ func TestMembers(t *testing.T) {
 	}
 }
 
+// TestFailPoints runs the cases in testdata/failpoint, each file on a member of a replica set that has fail points.
+func TestFailPoints(t *testing.T) {
+	files, err := filepath.Glob("testdata/failpoint/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no cases", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			h := newTested(t)
+			datadriven.RunTest(t, file, h.directive)
+		})
+	}
+}
+
 func (h *harness) directive(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "advance":
@@ -224,6 +253,9 @@ func inSession(t *testing.T, d *datadriven.TestData, command bson.Doc, first boo
 
 // withoutTimes is a reply without what moves with each write.
 func withoutTimes(reply bson.Doc) bson.Doc {
+	if reply == nil {
+		return nil
+	}
 	b := bson.Build()
 	for it := reply.Iter(); it.Next(); {
 		switch it.Key() {
@@ -258,6 +290,9 @@ func paths(d *datadriven.TestData, name string) []string {
 }
 
 func showReply(reply bson.Doc, hide, only []string, codes bool) string {
+	if reply == nil {
+		return "the connection ends"
+	}
 	if !reply.Lookup("ok").Truthy() {
 		text := fmt.Sprintf("%d %s", reply.Lookup("code").Int32(), reply.Lookup("codeName").Str())
 		if codes {

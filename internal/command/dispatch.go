@@ -29,6 +29,7 @@ type Request struct {
 
 // Reply is the answer; see server.Reply.
 type Reply struct {
+	// Body is nil where the connection is closed without a reply.
 	Body       bson.Doc
 	MoreToCome bool
 	Next       bson.Doc
@@ -50,6 +51,9 @@ func (s *Server) Handle(ctx context.Context, conn *Conn, req Request) (reply Rep
 func (op *Op) reply() Reply {
 	if op.entered {
 		op.finish(op.body, op.err)
+	}
+	if op.staged != nil && op.staged.hangUp {
+		return Reply{Close: true}
 	}
 	if op.err != nil {
 		return Reply{Body: op.failure(), Close: op.isStopped()}
@@ -145,6 +149,11 @@ func (op *Op) track(ctx context.Context, now time.Time) (bson.Doc, error) {
 		r.Kind = "command"
 	}
 	op.Ctx, op.entered = op.Ops.Start(ctx, r), true
+	if op.failPoints != nil {
+		if err := op.failBegin(); err != nil {
+			return nil, cause(op.Ctx, err)
+		}
+	}
 	if op.MaxTime > 0 {
 		var cancel context.CancelFunc
 		op.Ctx, cancel = clock.WithTimeout(op.Ctx, op.Clock, op.MaxTime)
@@ -166,14 +175,22 @@ func (op *Op) answer() (bson.Doc, error) {
 		}
 	}
 	op.ran = true
-	if op.multi {
-		return op.inTransaction()
+	body, err := op.execute()
+	if op.failPoints != nil {
+		op.failConcern()
 	}
-	body, err := op.perform(op.Command.Run)
-	if op.Replica != nil && err == nil {
+	if err == nil && (op.Replica != nil && op.txn == nil || op.staged != nil) {
 		body = op.withWritten(body)
 	}
 	return body, err
+}
+
+// execute runs the command.
+func (op *Op) execute() (bson.Doc, error) {
+	if op.multi {
+		return op.inTransaction()
+	}
+	return op.perform(op.Command.Run)
 }
 
 // withWritten is the reply of a write with what a member of a replica set adds to it.
@@ -186,9 +203,8 @@ func (op *Op) withWritten(body bson.Doc) bson.Doc {
 	case "insert", "update", "delete":
 		op.appendOpTime(b)
 	}
-	if err := op.WriteConcern.unsatisfied; err != nil {
-		op.appendUnsatisfied(b)
-		appendLabels(b, op.labels(0, mongoerr.From(err).Code))
+	if concern := op.appendConcernError(b); concern != 0 {
+		appendLabels(b, op.labels(0, concern))
 	}
 	return b.Doc()
 }

@@ -59,6 +59,10 @@ func getMore(op *Op) (bson.Doc, error) {
 	op.Running.Stats.SetPlanSummary(c.PlanSummary)
 	op.Running.Stats.CursorID.Store(c.ID)
 	op.originating = c.Command
+	if err := op.failGetMore(c.NS); err != nil {
+		_ = op.Cursors.Close(c)
+		return nil, err
+	}
 	b := op.build().Object("cursor").Array("nextBatch")
 	before, _ := c.Returned()
 	op.Running.Stats.HasSortStage.Store(c.Sorts)

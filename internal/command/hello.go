@@ -113,12 +113,7 @@ func (c *Conn) meet(client bson.Doc) error {
 	if len(client) > maxMetadataBytes {
 		return mongoerr.New(mongoerr.ClientMetadataDocumentTooLarge, "The client metadata document must be less then or equal to %d bytes", maxMetadataBytes)
 	}
-	app := ""
-	if v := client.Lookup("application"); v.Type == bson.TypeObject {
-		if name := v.Doc().Lookup("name"); name.Type == bson.TypeString {
-			app = string([]byte(name.Str()))
-		}
-	}
+	app := applicationName(client)
 	if len(app) > 128 {
 		return mongoerr.New(mongoerr.ClientMetadataAppNameTooLarge, "The 'client.application.name' field must be less then or equal to 128 bytes")
 	}
@@ -129,6 +124,16 @@ func (c *Conn) meet(client bson.Doc) error {
 	}
 	c.SetMetadata(client, app)
 	return nil
+}
+
+// applicationName is the name that the client's application has given itself.
+func applicationName(client bson.Doc) string {
+	if v := client.Lookup("application"); v.Type == bson.TypeObject {
+		if name := v.Doc().Lookup("name"); name.Type == bson.TypeString {
+			return strings.Clone(name.Str())
+		}
+	}
+	return ""
 }
 
 // awaitTopology waits until the topology is another one than the client knows, which a standalone's never is: that is

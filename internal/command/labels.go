@@ -17,6 +17,8 @@ const (
 // 0 is no error. A standalone labels nothing.
 func (op *Op) labels(code, concern mongoerr.Code) []string {
 	switch {
+	case op.staged != nil && op.staged.labelled:
+		return op.staged.labels
 	case op.Replica == nil || op.Command == nil:
 		return nil
 	case op.multi && op.isTransient(code, concern):
@@ -101,31 +103,37 @@ func (op *Op) isChangeStream() bool {
 // failure is the reply of an operation that failed.
 func (op *Op) failure() bson.Doc {
 	e := mongoerr.From(op.err)
-	if op.Replica == nil {
+	if op.Replica == nil && op.staged == nil {
 		return errorReply(e)
 	}
-	concern := mongoerr.Code(0)
-	if op.WriteConcern.unsatisfied != nil && op.ran && op.Command.WriteConcern {
-		concern = mongoerr.From(op.WriteConcern.unsatisfied).Code
-	}
-	labelled := *e
-	labelled.Labels = append(op.labels(e.Code, concern), e.Labels...)
-	body := errorReply(&labelled)
+	unlabelled := *e
+	unlabelled.Labels = nil
+	body := errorReply(&unlabelled)
 	b := bson.BuildOn(make([]byte, 0, len(body)+256)).Fields(body)
-	if concern != 0 {
-		op.appendUnsatisfied(b)
-	}
-	if isNotPrimary(e.Code) || isNotPrimary(concern) {
+	concern := op.appendConcernError(b)
+	appendLabels(b, append(op.labels(e.Code, concern), e.Labels...))
+	if op.Replica != nil && (isNotPrimary(e.Code) || isNotPrimary(concern)) {
 		b.Document("topologyVersion", op.topologyVersion())
 	}
 	op.appendTimes(b)
 	return b.Doc()
 }
 
-// appendUnsatisfied appends why the write concern was not satisfied.
-func (op *Op) appendUnsatisfied(b *bson.Builder) {
-	e := mongoerr.From(op.WriteConcern.unsatisfied)
-	b.Object("writeConcernError").Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).String("errmsg", e.Message).End()
+// appendConcernError appends why the write concern of a command that was begun is not satisfied, and returns the reason's code; 0 where
+// it is.
+func (op *Op) appendConcernError(b *bson.Builder) mongoerr.Code {
+	switch {
+	case !op.ran || !op.Command.WriteConcern:
+	case op.staged != nil && op.staged.concern != nil:
+		b.Document("writeConcernError", op.staged.concern)
+		code, _ := failsWith(op.staged.concern, "code")
+		return code
+	case op.WriteConcern.unsatisfied != nil:
+		e := mongoerr.From(op.WriteConcern.unsatisfied)
+		b.Object("writeConcernError").Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).String("errmsg", e.Message).End()
+		return e.Code
+	}
+	return 0
 }
 
 func appendLabels(b *bson.Builder, labels []string) {

@@ -39,6 +39,9 @@ func New(c Config, s Services) *Server {
 	})
 	srv.diskUse = s.Params.Lookup("allowDiskUseByDefault")
 	s.Query.Server = srv
+	if p := s.Params.Lookup("enableTestCommands"); p != nil && p.Get().Bool() {
+		srv.offerFailPoints()
+	}
 	if p := s.Params.Lookup("notablescan"); p != nil {
 		s.Query.NoTableScan = func() bool { return p.Get().Bool() }
 	}

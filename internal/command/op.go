@@ -49,6 +49,8 @@ type Op struct {
 	body      bson.Doc
 	err       error
 	committed uint64
+	// staged is what fail points have made of the command; nil where they have not.
+	staged *staged
 	// seat is the session of a statement in a transaction, and txn what that does in the store; nil outside of transactions.
 	seat *session.Seat
 	txn  *storage.Txn

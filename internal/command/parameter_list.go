@@ -20,7 +20,7 @@ func AddParameters(r *parameter.Registry, verbosity func(level int)) {
 	addVerbosity(r, verbosity)
 	parameter.NewFixed(r, "authSchemaVersion", bson.Int32(5))
 	parameter.NewFixed(r, "authenticationMechanisms", bson.ArrayOf())
-	parameter.NewFixed(r, "enableTestCommands", bson.False)
+	parameter.NewBool(r, "enableTestCommands", parameter.Startup, false)
 	parameter.NewFixed(r, "maxBSONDepth", bson.Int32(180))
 	parameter.NewFixed(r, "mongotHost", bson.String(""))
 	parameter.NewFixed(r, "searchIndexManagementHostAndPort", bson.String(""))

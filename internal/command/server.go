@@ -99,6 +99,9 @@ type Server struct {
 	// processID names this run of the server in topologyVersion.
 	processID [12]byte
 
+	// failPoints is nil unless the server was started with enableTestCommands.
+	failPoints *failPoints
+
 	// mapReduces counts them, for the warning that they are deprecated.
 	mapReduces atomic.Int64
 

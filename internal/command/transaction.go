@@ -126,10 +126,7 @@ func (op *Op) inTransaction() (body bson.Doc, err error) {
 		return nil, err
 	}
 	if op.Command.endsTransaction() {
-		if body, err = op.Command.Run(op); err == nil {
-			body = op.withWritten(body)
-		}
-		return body, err
+		return op.Command.Run(op)
 	}
 	body, err = op.runStatement()
 	refused := refusedWrite(body)

@@ -48,7 +48,7 @@ func (r *Request) Unacknowledged() bool { return r.Flags.Has(wire.FlagMoreToCome
 
 // Reply answers a request.
 type Reply struct {
-	// Body is the reply's document. The server is done with it when it calls Handle again for the same connection.
+	// Body is the reply's document; nil ends the connection without one. The server is done with it when it calls Handle again for the same connection.
 	Body bson.Doc
 	// MoreToCome asks to be called again at once for a further reply to the same request, without the client asking.
 	// It counts only where Request.ExhaustAllowed.

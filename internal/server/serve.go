@@ -117,6 +117,9 @@ func (s *Server) reply(c *Conn, out *wire.Outgoing, reply Reply) (again bool, er
 	if c.req.Unacknowledged() {
 		return false, closing(reply)
 	}
+	if reply.Body == nil {
+		return false, errDone
+	}
 	more := reply.MoreToCome && c.req.ExhaustAllowed() && !reply.Close
 	out.Body = reply.Body
 	out.Flags &^= wire.FlagMoreToCome

@@ -223,6 +223,13 @@ func TestCloseAfterReply(t *testing.T) {
 	c.wantClosed()
 }
 
+// TestCloseWithoutReply: a reply without a body ends the connection, and nothing is written.
+func TestCloseWithoutReply(t *testing.T) {
+	c := start(t, Options{}, handlerFunc(func(context.Context, *Conn, *Request) Reply { return Reply{Close: true} })).dial()
+	c.send(1, 0, `{ ping: 1 }`)
+	c.wantClosed()
+}
+
 func TestCompressionIsNegotiated(t *testing.T) {
 	var settled [][]string
 	s := start(t, Options{Compressors: []string{"snappy", "zlib"}}, handlerFunc(func(_ context.Context, c *Conn, r *Request) Reply {

@@ -1,0 +1,250 @@
+package command
+
+import (
+	"strings"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/failpoint"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/parameter"
+)
+
+// failPoints are those that drivers' tests use. A server has them, and the commands that turn them on, only when it was started with
+// enableTestCommands.
+type failPoints struct {
+	// failCommand has commands fail before they begin, wait, lose their connection, or end with a write concern error.
+	failCommand failpoint.Point
+	// getMore is failGetMoreAfterCursorCheckout: it has a getMore fail, and its cursor end.
+	getMore failpoint.Point
+}
+
+func (f *failPoints) named(name string) *failpoint.Point {
+	switch name {
+	case "failCommand":
+		return &f.failCommand
+	case "failGetMoreAfterCursorCheckout":
+		return &f.getMore
+	}
+	return nil
+}
+
+// offerFailPoints gives the server fail points, and what turns them on and shows them.
+func (s *Server) offerFailPoints() {
+	s.failPoints = &failPoints{}
+	for _, c := range testCommands() {
+		s.table[c.Name] = c
+	}
+	for _, name := range [...]string{"failCommand", "failGetMoreAfterCursorCheckout"} {
+		p := s.failPoints.named(name)
+		s.Params.Add(&parameter.Parameter{Name: "failpoint." + name, Get: func() bson.Value { return p.Describe().Value() }})
+	}
+}
+
+// testCommands are what only a server that was started with enableTestCommands has.
+func testCommands() []*Command {
+	return []*Command{
+		{Name: "configureFailPoint", Doc: "Has something go wrong.", AdminOnly: true, NoAuth: true, Run: configureFailPoint},
+		{Name: "waitForFailPoint", Doc: "Waits until something has gone wrong.", AdminOnly: true, NoAuth: true, Run: waitForFailPoint},
+	}
+}
+
+func (op *Op) failPoint() (name string, p *failpoint.Point, err error) {
+	if v := op.Args.Value(op.Name()); v.Type == bson.TypeString {
+		name = v.Str()
+	}
+	if p = op.failPoints.named(name); p == nil {
+		return name, nil, mongoerr.New(mongoerr.FailPointSetFailed, "%s not found", name)
+	}
+	return name, p, nil
+}
+
+func configureFailPoint(op *Op) (bson.Doc, error) {
+	name, p, err := op.failPoint()
+	if err != nil {
+		return nil, err
+	}
+	setting, err := failpoint.Parse(op.Args.Document())
+	if err != nil {
+		return nil, err
+	}
+	entered := p.Set(setting)
+	op.Log.Warn("Set failpoint", "failPointName", name, "failPoint", p.Describe().String())
+	return bson.Build().Int64("count", entered).Doc(), nil
+}
+
+func waitForFailPoint(op *Op) (bson.Doc, error) {
+	_, p, err := op.failPoint()
+	entered, _ := op.Args.Int("timesEntered")
+	op.Args.Required("timesEntered")
+	if err == nil {
+		err = op.Args.Done()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return bson.EmptyDoc, p.Await(op.Ctx, entered)
+}
+
+// staged is what a fail point has the reply of a command be.
+type staged struct {
+	// labels take the place of the error's own when labelled is true.
+	labels   []string
+	labelled bool
+	// concern is the writeConcernError; nil for none.
+	concern bson.Doc
+	// hangUp closes the connection without a reply.
+	hangUp bool
+}
+
+// stage is what the fail points have made of the command so far.
+func (op *Op) stage() *staged {
+	if op.staged == nil {
+		op.staged = &staged{}
+	}
+	return op.staged
+}
+
+func (s *staged) label(data bson.Doc) {
+	labels := data.Lookup("errorLabels")
+	if labels.Type != bson.TypeArray {
+		return
+	}
+	s.labelled, s.labels = true, nil
+	for it := labels.Doc().Iter(); it.Next(); {
+		if v := it.Value(); v.Type == bson.TypeString {
+			s.labels = append(s.labels, v.Str())
+		}
+	}
+}
+
+// isMeant says whether a fail point with the data is for the client, and for what is done to ns.
+func (op *Op) isMeant(data bson.Doc, ns string) bool {
+	for _, must := range [...]struct{ key, is string }{{"threadName", op.Conn.Client().Desc}, {"appName", op.appName()}, {"namespace", ns}} {
+		if v := data.Lookup(must.key); !v.IsMissing() && (v.Type != bson.TypeString || v.Str() != must.is) {
+			return false
+		}
+	}
+	return true
+}
+
+// appName is the application's name, which the first hello may only just bring along.
+func (op *Op) appName() string {
+	if op.Conn.metadata != nil || op.Command.Name != "hello" && op.Command.Name != "isMaster" {
+		return op.Conn.appName
+	}
+	if client := op.Args.Document().Lookup("client"); client.Type == bson.TypeObject {
+		return applicationName(client.Doc())
+	}
+	return ""
+}
+
+// failsCommand says whether failCommand with the data is for this command.
+func (op *Op) failsCommand(data bson.Doc) bool {
+	if op.Command.Name == "configureFailPoint" || !op.isMeant(data, op.namespace()) {
+		return false
+	}
+	if !data.Lookup("failAllCommands").IsMissing() {
+		return true
+	}
+	names := data.Lookup("failCommands")
+	if names.Type != bson.TypeObject && names.Type != bson.TypeArray {
+		return false
+	}
+	for it := names.Doc().Iter(); it.Next(); {
+		if v := it.Value(); v.Type == bson.TypeString && (strings.EqualFold(v.Str(), op.Command.Name) || op.table[v.Str()] == op.Command) {
+			return true
+		}
+	}
+	return false
+}
+
+func isTrue(data bson.Doc, key string) bool {
+	v := data.Lookup(key)
+	return v.Type == bson.TypeBool && v.Bool()
+}
+
+// failsWith is the code that the data says under key.
+func failsWith(data bson.Doc, key string) (code mongoerr.Code, ok bool) {
+	v := data.Lookup(key)
+	if !v.IsNumber() {
+		return 0, false
+	}
+	n, exact := v.AsInt64()
+	return mongoerr.Code(n), exact
+}
+
+// failBegin does what failCommand says before the command begins.
+func (op *Op) failBegin() error {
+	data, on := op.failPoints.failCommand.Enter(func(data bson.Doc) bool {
+		_, coded := failsWith(data, "errorCode")
+		return (coded || isTrue(data, "closeConnection") || isTrue(data, "blockConnection")) && op.failsCommand(data)
+	})
+	if !on {
+		return nil
+	}
+	op.stage().label(data)
+	if isTrue(data, "blockConnection") {
+		if err := op.block(data); err != nil {
+			return err
+		}
+	}
+	const text = "Failing command via 'failCommand' failpoint"
+	code, coded := failsWith(data, "errorCode")
+	switch {
+	case isTrue(data, "closeConnection"):
+		op.staged.hangUp = true
+		return mongoerr.New(50985, text)
+	case !coded || code == 0:
+		return nil
+	}
+	err := mongoerr.New(code, text)
+	if info := data.Lookup("errorExtraInfo"); info.Type == bson.TypeObject {
+		err = err.WithExtra(info.Doc())
+	}
+	return err
+}
+
+// block waits for blockTimeMS.
+func (op *Op) block(data bson.Doc) error {
+	v := data.Lookup("blockTimeMS")
+	ms, exact := v.AsInt64()
+	switch {
+	case !v.IsNumber() || !exact:
+		return mongoerr.New(mongoerr.InvalidOptions, "must specify 'blockTimeMS' when 'blockConnection' is true")
+	case ms < 0 || ms > maxMillis:
+		return mongoerr.New(mongoerr.InvalidOptions, "'blockTimeMS' must be non-negative")
+	}
+	return clock.Wait(op.Ctx, op.Clock, time.Duration(ms)*time.Millisecond)
+}
+
+// failConcern gives the command the write concern error that failCommand says, once it has run.
+func (op *Op) failConcern() {
+	if !op.Command.WriteConcern {
+		return
+	}
+	data, on := op.failPoints.failCommand.Enter(func(data bson.Doc) bool {
+		return data.Lookup("writeConcernError").Type == bson.TypeObject && op.failsCommand(data)
+	})
+	if on {
+		op.stage().label(data)
+		op.staged.concern = data.Lookup("writeConcernError").Doc()
+	}
+}
+
+// failGetMore does what failGetMoreAfterCursorCheckout says of a cursor on ns.
+func (op *Op) failGetMore(ns string) error {
+	if op.failPoints == nil {
+		return nil
+	}
+	data, on := op.failPoints.getMore.Enter(func(data bson.Doc) bool { return op.isMeant(data, ns) })
+	if !on {
+		return nil
+	}
+	code, coded := failsWith(data, "errorCode")
+	if !coded {
+		code = mongoerr.InternalError
+	}
+	return mongoerr.New(code, "Hit the 'failGetMoreAfterCursorCheckout' failpoint")
+}

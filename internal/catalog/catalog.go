@@ -157,6 +157,17 @@ const (
 // OplogNS is the name of the oplog.
 var OplogNS = namespace.NS{DB: LocalDB, Coll: "oplog.rs"}
 
+// TransactionsNS and ImagesNS are where a member of a replica set keeps what sessions wrote last, and the images of their findAndModify.
+var (
+	TransactionsNS = namespace.NS{DB: "config", Coll: "transactions"}
+	ImagesNS       = namespace.NS{DB: "config", Coll: "image_collection"}
+)
+
+// IsHistory says whether coll is one of those, and not a collection that happens to have the name.
+func (coll *Collection) IsHistory() bool {
+	return coll.IsClustered() && (coll.NS == TransactionsNS || coll.NS == ImagesNS)
+}
+
 // IsOplog says whether coll is the oplog, which only commits write to, and not a collection that happens to have its name.
 func (coll *Collection) IsOplog() bool { return coll.Options.NoIDIndex && coll.NS == OplogNS }
 

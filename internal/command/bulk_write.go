@@ -57,7 +57,7 @@ func bulkWrite(op *Op) (bson.Doc, error) {
 }
 
 func (b *bulk) parse(a *Args) (cursorOptions, error) {
-	a.Ignore(b.op.Name(), "stmtId", "stmtIds")
+	a.Ignore(b.op.Name())
 	ops, opsGiven := b.op.Sequence("ops")
 	targets, targetsGiven := b.op.Sequence("nsInfo")
 	b.ordered = a.Bool("ordered", true)
@@ -75,7 +75,7 @@ func (b *bulk) parse(a *Args) (cursorOptions, error) {
 	if err := a.Done(); err != nil {
 		return cursor, err
 	}
-	if err := checkBatch(len(ops)); err != nil {
+	if err := b.op.checkBatch(len(ops)); err != nil {
 		return cursor, err
 	}
 	for _, d := range targets {
@@ -171,6 +171,7 @@ func (b *bulk) runInserts(i int) (n int, err error) {
 		docs = append(docs, o.doc)
 	}
 	call := b.op.change()
+	call.Statement = i
 	call.Bypass, call.Let, call.KeepTimestamps, call.Expected = b.bypass, b.let, b.keepTimestamps, b.targets[b.ops[i].target].expected
 	ns, start := b.targets[b.ops[i].target].ns, b.op.Clock.Now()
 	inserted, refused, err := b.op.Query.Insert(b.op.Ctx, ns, docs, b.ordered, call)
@@ -208,6 +209,7 @@ func (b *bulk) runUpdate(i int) error {
 	if err != nil {
 		return err
 	}
+	s.call.Statement = i
 	done, err := b.op.update(&s)
 	b.counts.matched += done.Matched
 	b.counts.modified += done.Modified
@@ -228,6 +230,7 @@ func (b *bulk) runDelete(i int) error {
 	if err != nil {
 		return err
 	}
+	s.call.Statement = i
 	n, err := b.op.delete(&s)
 	b.counts.deleted += n
 	if err != nil {

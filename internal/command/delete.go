@@ -69,6 +69,7 @@ func (op *Op) parseDelete(ns namespace.NS, d bson.Doc) (deleteStatement, error) 
 func (op *Op) runDeletes(statements []deleteStatement, ordered bool) (bson.Doc, error) {
 	var deleted int64
 	refused, err := runStatements(len(statements), ordered, func(i int) error {
+		statements[i].call.Statement = i
 		n, err := op.delete(&statements[i])
 		deleted += n
 		return err

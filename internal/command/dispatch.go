@@ -190,6 +190,9 @@ func (op *Op) execute() (bson.Doc, error) {
 	if op.multi {
 		return op.inTransaction()
 	}
+	if op.retryable {
+		return op.retryably()
+	}
 	return op.perform(op.Command.Run)
 }
 

@@ -21,8 +21,10 @@ type Generic struct {
 	TxnNumber int64
 	// multi says that the command is part of a transaction of several statements, and starts that it is its first.
 	multi, starts bool
-	// retryable says that the command is a write that may be sent again under TxnNumber.
-	retryable bool
+	// retryable says that it is a retryable write, whose first statement has the number statementID, or each one of statementIDs.
+	retryable    bool
+	statementID  int32
+	statementIDs []int32
 	// secondaryOK says that a secondary may answer.
 	secondaryOK bool
 	// after is the cluster time that a read has to come after, 0 for none.
@@ -131,7 +133,7 @@ func (op *Op) readSession(a *Args) {
 
 // readTransaction reads what says that the command is part of a transaction, or a write that may be sent again.
 func (op *Op) readTransaction(a *Args) {
-	a.Ignore("stmtId", "stmtIds")
+	op.readStatementIDs(a)
 	txn, numbered := a.typed("txnNumber", bson.TypeInt64)
 	auto, hasAuto := a.typed("autocommit", bson.TypeBool)
 	start, hasStart := a.typed("startTransaction", bson.TypeBool)
@@ -155,15 +157,6 @@ func (op *Op) readTransaction(a *Args) {
 	case numbered:
 		op.TxnNumber, op.multi, op.starts, op.retryable = txn.Int64(), hasAuto, hasStart, !hasAuto
 	}
-}
-
-// isRetryable says whether the command is a write that may be sent again under the same number.
-func (c *Command) isRetryable() bool {
-	switch c.Name {
-	case "insert", "update", "delete", "findAndModify", "bulkWrite":
-		return true
-	}
-	return false
 }
 
 func (op *Op) readSessionID(lsid bson.Doc) (err error) {

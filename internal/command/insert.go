@@ -27,7 +27,7 @@ func insert(op *Op) (bson.Doc, error) {
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
-	if err := checkBatch(len(docs)); err != nil {
+	if err := op.checkBatch(len(docs)); err != nil {
 		return nil, err
 	}
 	if op.Query.Store.Catalog().BehindBuckets(ns) == nil { // into which a dump is restored

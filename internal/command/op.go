@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/wire"
@@ -54,6 +55,8 @@ type Op struct {
 	// seat is the session of a statement in a transaction, and txn what that does in the store; nil outside of transactions.
 	seat *session.Seat
 	txn  *storage.Txn
+	// retry is the retryable write that the operation is; nil where it is none.
+	retry *query.Retry
 	// ReplyMemory is what the reply takes its memory from until it is written; nil where nobody counts it.
 	ReplyMemory *memory.Account
 	// ExhaustAllowed says that the client can take it.

@@ -21,7 +21,7 @@ func parseStatements[S any](op *Op, key string, rest func(*Args, namespace.NS), 
 	if err := a.Done(); err != nil {
 		return nil, ordered, err
 	}
-	if err := checkBatch(len(docs)); err != nil {
+	if err := op.checkBatch(len(docs)); err != nil {
 		return nil, ordered, err
 	}
 	statements = make([]S, len(docs))
@@ -55,7 +55,7 @@ func runStatements(n int, ordered bool, run func(i int) error) (refused []query.
 func fatal(err error) bool {
 	e := mongoerr.From(err)
 	switch e.Code {
-	case mongoerr.Interrupted, mongoerr.InterruptedAtShutdown, mongoerr.MaxTimeMSExpired, mongoerr.ClientDisconnect, mongoerr.InternalError:
+	case mongoerr.IncompleteTransactionHistory, mongoerr.Interrupted, mongoerr.InterruptedAtShutdown, mongoerr.MaxTimeMSExpired, mongoerr.ClientDisconnect, mongoerr.InternalError:
 		return true
 	}
 	return false

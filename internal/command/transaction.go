@@ -69,6 +69,7 @@ func commitTransaction(op *Op, seat *session.Seat) error {
 	w.endCursors()
 	if err := w.Txn.Commit(op.Ctx, kv.Unsynced); err != nil {
 		t.State, t.Work = session.Aborted, nil
+		seat.Keep(nil, -1, false) // nobody may know whether it was committed
 		return err
 	}
 	if n := w.Txn.Number(); n > 0 {
@@ -111,7 +112,8 @@ func (op *Op) inTransaction() (body bson.Doc, err error) {
 	if err := op.checkStatement(); err != nil {
 		return nil, err
 	}
-	if op.seat, err = op.Sessions.Checkout(op.Ctx, op.SessionID); err != nil {
+	h, err := op.takeSeat()
+	if err != nil {
 		return nil, err
 	}
 	defer op.seat.Return()
@@ -128,7 +130,7 @@ func (op *Op) inTransaction() (body bson.Doc, err error) {
 	if op.Command.endsTransaction() {
 		return op.Command.Run(op)
 	}
-	body, err = op.runStatement()
+	body, err = op.runStatement(h)
 	refused := refusedWrite(body)
 	if refused != nil && op.isTransient(mongoerr.From(refused).Code, 0) {
 		err = refused // of which the whole statement fails
@@ -158,7 +160,7 @@ func refusedWrite(body bson.Doc) error {
 }
 
 // runStatement runs the command in the transaction's share of the store.
-func (op *Op) runStatement() (bson.Doc, error) {
+func (op *Op) runStatement(h *storage.History) (bson.Doc, error) {
 	t := op.seat.Transaction()
 	switch {
 	case t.State == session.Committed:
@@ -167,8 +169,11 @@ func (op *Op) runStatement() (bson.Doc, error) {
 		return nil, mongoerr.New(mongoerr.InvalidOptions, "Only the first command in a transaction may specify a readConcern")
 	}
 	if t.Work == nil {
+		if h.Number != op.TxnNumber {
+			h.Begin(op.TxnNumber)
+		}
 		txn, err := op.Query.Store.BeginTransaction(context.WithoutCancel(op.Ctx), storage.TransactionOptions{
-			Now: op.Now, Session: op.LSID.Clone(), Number: op.TxnNumber, MaxBytes: maxTransactionBytes,
+			Now: op.Now, History: h, MaxBytes: maxTransactionBytes,
 			LockTimeout: time.Duration(op.setting("maxTransactionLockRequestTimeoutMillis")) * time.Millisecond})
 		if err != nil {
 			return nil, err

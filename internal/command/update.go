@@ -111,6 +111,7 @@ func (op *Op) runUpdates(statements []updateStatement, ordered bool) (bson.Doc, 
 	var matched, modified int64
 	var upserted []bson.Doc
 	refused, err := runStatements(len(statements), ordered, func(i int) error {
+		statements[i].call.Statement = i
 		done, err := op.update(&statements[i])
 		matched += done.Matched
 		modified += done.Modified

@@ -58,9 +58,9 @@ func writeError(b *bson.Builder, r query.WriteError, room *errorRoom) {
 }
 
 // checkBatch holds the number of statements of a write to the limits.
-func checkBatch(n int) error {
+func (op *Op) checkBatch(n int) error {
 	if n == 0 || n > maxWriteBatchSize {
 		return mongoerr.New(mongoerr.InvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", maxWriteBatchSize, n)
 	}
-	return nil
+	return op.checkStatementIDs(n)
 }

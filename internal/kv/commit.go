@@ -14,8 +14,8 @@ type Commit struct {
 	Time int64
 	// Writes are the keys and counters that it changes.
 	Writes
-	// Stamped are writes beside those, each of a key that nothing is at. The Observer fills in what only the order tells, while
-	// it is told that the Commit is ordered (see Observer); how long they are it leaves as it is.
+	// Stamped are writes beside those, each of a key that nobody else writes meanwhile. The Observer fills in what only the order
+	// tells, while it is told that the Commit is ordered (see Observer); how long they are it leaves as it is.
 	Stamped []Op
 	// Table names what a Load or a Replacement has put into the store; nil in any other commit.
 	Table *Table

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/sortpattern"
 	"github.com/ebbdb/ebb/internal/storage"
@@ -23,6 +24,14 @@ type Delete struct {
 
 // Delete removes the first matching document, which it also returns, or with Multi all of them.
 func (e *Engine) Delete(ctx context.Context, d Delete, call *Call) (n int64, gone bson.Doc, err error) {
+	if _, done, err := call.Retry.before(d.NS, call.Statement); err != nil {
+		return 0, nil, err
+	} else if done {
+		return 1, nil, nil
+	}
+	if d.Multi && call.Retry != nil {
+		return 0, nil, mongoerr.New(mongoerr.InvalidOptions, "Cannot use (or request) retryable writes with limit=0")
+	}
 	if d.Multi {
 		n, err = e.deleteMany(ctx, d, call)
 		return n, nil, err

@@ -25,6 +25,7 @@ import (
 	"github.com/ebbdb/ebb/internal/projection"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/indexddl"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/update"
 )
 
@@ -92,8 +93,12 @@ type Call struct {
 	Durability kv.Durability
 	Committed  *uint64
 	// Txn is the transaction of several statements that the call is one of; nil: it is none of any.
-	Txn  *storage.Txn
-	Seen exec.Examined
+	Txn *storage.Txn
+	// Retry is the retryable write that the call is of, nil for none, and Statement which of its statements it is, or the first of
+	// several.
+	Retry     *Retry
+	Statement int
+	Seen      exec.Examined
 	// Keys counts what was put into indexes and taken out.
 	Keys storage.KeyCount
 	// NoNow and Definition say that expressions have no $$NOW, or are kept for later; see expr.Options.
@@ -113,6 +118,8 @@ type Call struct {
 	// OnView is set when what was read is a view.
 	OnView bool
 
+	// image is what is kept of the document that a retryable write changes.
+	image oplog.Image
 	// setting is what is set for the operation; nil: nothing.
 	setting   *Setting
 	execution execution

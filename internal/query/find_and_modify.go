@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/projection"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
 // FindAndModify changes or removes one document and gives it back. Its Update has the condition, order and hint even when
@@ -35,6 +36,15 @@ type Modified struct {
 // FindAndModify runs f. A projection that fails takes back the change.
 func (e *Engine) FindAndModify(ctx context.Context, f FindAndModify, call *Call) (Modified, error) {
 	call.ClusterTime = e.ids.clusterTime(call.Now)
+	if _, done, err := call.Retry.before(f.NS, call.Statement); err != nil {
+		return Modified{}, err
+	} else if done {
+		return e.modifiedBefore(ctx, f, call)
+	}
+	call.image = oplog.PreImage
+	if f.New {
+		call.image = oplog.PostImage
+	}
 	if err := checkSeriesUpdate(e.lookup(f.NS), &f.Update); err != nil && !f.Remove {
 		return Modified{}, err
 	}
@@ -157,6 +167,19 @@ func (e *Engine) returnedFields(ctx context.Context, coll *catalog.Collection, f
 		}
 	}
 	return r, nil
+}
+
+// matched is where a document matches, which a positional projection asks for.
+func (r *returned) matched(e *Engine, condition, doc bson.Doc) (*match.Details, error) {
+	details := &match.Details{Position: -1}
+	if r.project == nil || !r.project.Positional() {
+		return details, nil
+	}
+	filter, err := r.lang.filter(e, condition)
+	if err == nil {
+		_, err = filter.MatchDetails(r.lang.env, doc, details)
+	}
+	return details, err
 }
 
 // of is nil for a document that is not there.

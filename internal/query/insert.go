@@ -32,10 +32,23 @@ func (e *Engine) Insert(ctx context.Context, ns namespace.NS, docs []bson.Doc, o
 	ready := make([]bson.Doc, len(docs))
 	bad := make([]error, len(docs))
 	for i, d := range docs {
-		ready[i], bad[i] = e.insertable(d, call.Now, keep)
+		_, done, err := call.Retry.before(ns, call.Statement+i)
+		switch {
+		case mongoerr.Is(err, mongoerr.IllegalOperation):
+			bad[i] = err
+		case err != nil:
+			return 0, nil, err
+		case done:
+			bad[i] = errRepeated
+		default:
+			ready[i], bad[i] = e.insertable(d, call.Now, keep)
+		}
 	}
 	for start := 0; start < len(docs); {
-		part, err := e.insertPart(ctx, ns, ready[start:], bad[start:], ordered, call)
+		if repeated := leading(bad[start:], errRepeated); start+repeated == len(docs) {
+			return inserted + repeated, refused, nil
+		}
+		part, err := e.insertPart(ctx, ns, ready[start:], bad[start:], ordered, call, start)
 		if mongoerr.Is(err, mongoerr.CollectionUUIDMismatch) { // the error of each document, not of all
 			part = insertedPart{done: len(docs) - start}
 			for i := range part.done {
@@ -60,13 +73,21 @@ func (e *Engine) Insert(ctx context.Context, ns namespace.NS, docs []bson.Doc, o
 	return inserted, refused, nil
 }
 
+// leading is how many errors in the beginning are err.
+func leading(errs []error, err error) (n int) {
+	for n < len(errs) && errs[n] == err {
+		n++
+	}
+	return n
+}
+
 // insertedPart is what one commit of an insert did with the first done documents that were left.
 type insertedPart struct {
 	done    int
 	refused []WriteError
 }
 
-func (e *Engine) insertPart(ctx context.Context, ns namespace.NS, docs []bson.Doc, bad []error, ordered bool, call *Call) (part insertedPart, err error) {
+func (e *Engine) insertPart(ctx context.Context, ns namespace.NS, docs []bson.Doc, bad []error, ordered bool, call *Call, start int) (part insertedPart, err error) {
 	err = e.writeOne(ctx, ns, true, call, func(w *storage.Writer) error {
 		part = insertedPart{}
 		check, err := e.validator(ctx, w.Catalog(), call)
@@ -79,6 +100,13 @@ func (e *Engine) insertPart(ctx context.Context, ns namespace.NS, docs []bson.Do
 				return nil
 			}
 			err := bad[i]
+			if err == errRepeated {
+				part.done++
+				continue
+			}
+			if call.Retry != nil {
+				w.Statement(call.Retry.number(call.Statement + start + i))
+			}
 			if t := w.Catalog().Options.TimeSeries; t != nil && err == nil {
 				d, err = measurement(t, d)
 			}

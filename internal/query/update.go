@@ -52,8 +52,16 @@ type Updated struct {
 // changed, and are counted in what is returned beside the error.
 func (e *Engine) Update(ctx context.Context, u Update, call *Call) (Updated, error) {
 	call.ClusterTime = e.ids.clusterTime(call.Now)
+	if before, done, err := call.Retry.before(u.NS, call.Statement); err != nil {
+		return Updated{}, err
+	} else if done {
+		return before.updated(), nil
+	}
 	if err := checkSeriesUpdate(e.lookup(u.NS), &u); err != nil {
 		return Updated{}, err
+	}
+	if u.Multi && call.Retry != nil {
+		return Updated{}, mongoerr.New(mongoerr.InvalidOptions, "Cannot use (or request) retryable writes with multi=true")
 	}
 	if u.Multi {
 		return e.updateMany(ctx, u, call)
@@ -103,7 +111,8 @@ func (e *Engine) writeOne(ctx context.Context, ns namespace.NS, create bool, cal
 
 // write runs f in a transaction of its own, or in the call's.
 func (e *Engine) write(ctx context.Context, ns namespace.NS, create bool, call *Call, f func(*storage.Writer) error) error {
-	o := storage.WriteOptions{Durability: call.Durability, Create: create, Now: call.Now, Committed: call.Committed, Keys: &call.Keys}
+	o := storage.WriteOptions{Durability: call.Durability, Create: create, Now: call.Now, Committed: call.Committed, Keys: &call.Keys,
+		Retry: call.Retry.of(call.Statement, call.image)}
 	if call.Txn != nil {
 		return call.Txn.Write(ctx, ns, o, f)
 	}

@@ -76,11 +76,10 @@ func (r *Registry) End(ids ...string) {
 	for _, id := range ids {
 		r.mu.Lock()
 		s := r.mu.live[id]
-		delete(r.mu.live, id)
 		r.mu.Unlock()
 		if s != nil {
 			r.ended(id)
-			s.end()
+			r.end(s)
 		}
 	}
 }

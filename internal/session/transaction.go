@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -41,39 +42,80 @@ type Transaction struct {
 
 // Seat is a session in the hands of one operation: nobody else begins, goes on with or ends its transaction meanwhile.
 type Seat struct {
-	id      string
-	session *live
+	id       string
+	session  *live
+	registry *Registry
 }
 
 // live is a session with what only its Seat touches.
 type live struct {
 	Session
-	seat chan struct{} // full while somebody has it
-	txn  Transaction
+	seat    chan struct{} // full while somebody has it
+	txn     Transaction
+	history any
+	over    bool // the session has ended; guarded by the Registry's lock
 }
 
 func newLive(id string, now time.Time) *live {
-	return &live{Session{id, now, now}, make(chan struct{}, 1), Transaction{Number: -1}}
+	return &live{Session: Session{id, now, now}, seat: make(chan struct{}, 1), txn: Transaction{Number: -1}}
 }
 
-// Checkout gives the session that Use has found or begun to the caller, when whoever has it gives it back. Return does.
+// Checkout gives the session to the caller, when whoever has it gives it back; where there is none it is begun. Return gives it back.
 func (r *Registry) Checkout(ctx context.Context, id string) (*Seat, error) {
-	r.mu.Lock()
-	s := r.mu.live[id]
-	r.mu.Unlock()
-	if s == nil {
-		return nil, mongoerr.New(mongoerr.NoSuchSession, "session %s is over", describe(id))
-	}
-	select {
-	case s.seat <- struct{}{}:
-		return &Seat{id, s}, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	for {
+		if err := r.Use(id, r.clock.Now()); err != nil {
+			return nil, err
+		}
+		r.mu.Lock()
+		s := r.mu.live[id]
+		r.mu.Unlock()
+		if s == nil {
+			continue
+		}
+		select {
+		case s.seat <- struct{}{}:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		r.mu.Lock()
+		is := r.mu.live[id] == s
+		r.mu.Unlock()
+		if is {
+			return &Seat{id, s, r}, nil
+		}
+		<-s.seat // it was over while the caller waited
 	}
 }
 
-// Return gives the session back.
-func (s *Seat) Return() { <-s.session.seat }
+// Return gives the session back. Where it has ended meanwhile nothing remains of it.
+func (s *Seat) Return() { s.registry.giveBack(s.session) }
+
+func (r *Registry) giveBack(s *live) {
+	r.mu.Lock()
+	over := s.over
+	if over {
+		delete(r.mu.live, s.ID)
+	}
+	r.mu.Unlock()
+	if over {
+		s.txn.Abort()
+	}
+	<-s.seat
+}
+
+// History is what Keep was given last, nil before.
+func (s *Seat) History() any { return s.session.history }
+
+// Keep has the session keep what it has done, number the last of it, until it ends; nil: it is to be read again. committed says that it was a transaction.
+func (s *Seat) Keep(history any, number int64, committed bool) {
+	s.session.history = history
+	if t := s.Transaction(); number > t.Number {
+		*t = Transaction{Number: number}
+		if committed {
+			t.State = Committed
+		}
+	}
+}
 
 // Transaction is the session's; it is the caller's to change until Return.
 func (s *Seat) Transaction() *Transaction { return &s.session.txn }
@@ -134,18 +176,15 @@ func (s *Seat) Write(number int64) (isNew bool, err error) {
 	return true, nil
 }
 
-// end aborts the transaction of a session that is over, when nobody is at it any more.
-func (s *live) end() {
+// end ends a session, at once or when whoever has it gives it back: nobody else gets it before.
+func (r *Registry) end(s *live) {
+	r.mu.Lock()
+	s.over = true
+	r.mu.Unlock()
 	select {
 	case s.seat <- struct{}{}:
-		s.txn.Abort()
-		<-s.seat
+		r.giveBack(s)
 	default:
-		go func() {
-			s.seat <- struct{}{}
-			s.txn.Abort()
-			<-s.seat
-		}()
 	}
 }
 
@@ -193,10 +232,32 @@ func (r *Registry) each(f func(*live)) {
 		select {
 		case s.seat <- struct{}{}:
 			f(s)
-			<-s.seat
+			r.giveBack(s)
 		default:
 		}
 	}
+}
+
+// Document is a session's id as it is stored: its UUID and the digest of its user.
+func Document(id string) bson.Doc {
+	user := sha256.Sum256(nil)
+	return bson.Build().Binary("id", 4, []byte(id)).Binary("uid", 0, user[:]).Doc()
+}
+
+// IfOver runs f, unless the session is alive. Meanwhile nobody gets it.
+func (r *Registry) IfOver(id string, f func() error) error {
+	r.mu.Lock()
+	if r.mu.live[id] != nil {
+		r.mu.Unlock()
+		return nil
+	}
+	s := newLive(id, r.clock.Now())
+	s.seat <- struct{}{}
+	s.over = true
+	r.mu.live[id] = s
+	r.mu.Unlock()
+	defer r.giveBack(s)
+	return f()
 }
 
 // describe is a session's id as MongoDB prints it: its UUID and the digest of its user.

@@ -186,8 +186,64 @@ func TestCheckout(t *testing.T) {
 		if w.rolledBack != 1 {
 			t.Error("not rolled back at its end")
 		}
-		if _, err := r.Checkout(t.Context(), id); !mongoerr.Is(err, mongoerr.NoSuchSession) {
-			t.Error(err)
+		third, err := r.Checkout(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if third.Transaction().Number != -1 || third.History() != nil {
+			t.Error("a session that has ended and begun again knows what it was")
+		}
+		third.Return()
+	})
+}
+
+// TestIfOver: what is done when a session is over is done for one that nobody has, and nobody gets it meanwhile.
+func TestIfOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRegistry(clock.NewFake(start), func(string) {})
+		id, err := r.Start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := 0
+		over := func() error { count++; return nil }
+		if err := r.IfOver(id, over); err != nil || count != 0 {
+			t.Error("a session alive is over", err)
+		}
+		r.End(id)
+		had := make(chan struct{})
+		if err := r.IfOver(id, func() error {
+			go func() {
+				defer close(had)
+				s, err := r.Checkout(context.Background(), id)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				s.Keep("history", 7, true)
+				s.Return()
+			}()
+			synctest.Wait()
+			select {
+			case <-had:
+				t.Error("somebody got it meanwhile")
+			default:
+			}
+			return over()
+		}); err != nil || count != 1 {
+			t.Error(count, err)
+		}
+		<-had
+		if r.Count() != 1 {
+			t.Error(r.Count(), "sessions")
+		}
+		s, err := r.Checkout(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if txn := s.Transaction(); s.History() != "history" || txn.Number != 7 || txn.State != Committed {
+			t.Error(s.History(), *txn)
+		}
+		s.Return()
 	})
 }

@@ -21,7 +21,8 @@ type version struct {
 	own         ownership.Ownership // the store's
 	catalog     *catalog.Catalog
 	collections map[uint32]*collection
-	oplog       *collection // or nil
+	oplog       *collection   // or nil
+	histories   []*collection // see History
 }
 
 // collection is one version of a collection.
@@ -82,8 +83,11 @@ func (v *version) next(c *catalog.Catalog, made bool, fresh func(*index.Definiti
 			old = makeCollection(v.own, entry, old, made, fresh)
 		}
 		n.collections[entry.ID] = old
-		if entry.IsOplog() {
+		switch {
+		case entry.IsOplog():
 			n.oplog = old
+		case entry.IsHistory():
+			n.histories = append(n.histories, old)
 		}
 	}
 	return n

@@ -57,9 +57,13 @@ func (s *Store) tryDropDatabase(ctx context.Context, db string) (dropped []*cata
 		s.forget(found)
 	}()
 	for _, c := range found {
-		if c != nil {
-			c.abortBuilds("dropDatabase command")
+		if c == nil {
+			continue
 		}
+		if err := s.checkDrop(c.Collection); err != nil {
+			return nil, false, err
+		}
+		c.abortBuilds("dropDatabase command")
 	}
 	err = s.Change(ctx, func(c *Change) error {
 		all := c.catalog.Collections(db)

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
@@ -23,7 +24,15 @@ import (
 // (Options.Oplog).
 func (s *Store) CreateOplog(ctx context.Context, bytes int64) error {
 	options := bson.Build().Bool("capped", true).Int64("size", bytes).Bool("autoIndexId", false).Doc()
-	_, err := s.CreateCollection(ctx, catalog.OplogNS, options)
+	if err := s.createHistories(ctx); err != nil { // first: where there is an oplog they are, too
+		return err
+	}
+	return s.createOnce(ctx, catalog.OplogNS, options)
+}
+
+// createOnce makes a collection unless it is there.
+func (s *Store) createOnce(ctx context.Context, ns namespace.NS, options bson.Doc) error {
+	_, err := s.CreateCollection(ctx, ns, options)
 	if mongoerr.Is(err, mongoerr.NamespaceExists) {
 		return nil
 	}
@@ -38,12 +47,17 @@ func (s *Store) oplog(v *version) *collection {
 	return v.oplog
 }
 
-// checkDrop refuses to drop the oplog while it is written.
+// checkDrop refuses to drop the oplog while it is written, and what is kept of sessions.
 func (s *Store) checkDrop(c *catalog.Collection) error {
-	if s.options.Oplog == nil || !c.IsOplog() {
+	switch {
+	case s.options.Oplog == nil:
 		return nil
+	case c.IsOplog():
+		return mongoerr.New(mongoerr.IllegalOperation, "can't drop live oplog while replicating")
+	case c.IsHistory():
+		return mongoerr.New(mongoerr.IllegalOperation, "can't drop %s while replicating", c.NS)
 	}
-	return mongoerr.New(mongoerr.IllegalOperation, "can't drop live oplog while replicating")
+	return nil
 }
 
 // logs says whether what happens in a collection is told. What is in local is this server's own, and so are its profiles.
@@ -73,13 +87,14 @@ func (w *Writer) logRemoval(op meaning.DocumentOp, rec Record) {
 		}
 	}
 	w.log.Delete(w.c.NS, w.c.UUID, rec.Doc)
+	w.txn.keepImage(rec.Doc, nil)
 }
 
 // Note has the transaction tell of something that happens to no document. The oplog must be there.
 func (t *Txn) Note(o bson.Doc) { t.log.Note(o) }
 
-// stamp adds the entries of what log has collected to a commit.
-func (s *Store) stamp(t kv.Txn, m *meaning.Meaning, log *oplog.Log, v *version, c oplog.Circumstances) {
+// stamp adds the entries of what log has collected to a commit, and what history keeps of it, unless that is nil.
+func (s *Store) stamp(t kv.Txn, m *meaning.Meaning, log *oplog.Log, v *version, c oplog.Circumstances, history *write) {
 	to := s.oplog(v)
 	if to == nil || log.Len() == 0 {
 		return
@@ -96,6 +111,9 @@ func (s *Store) stamp(t kv.Txn, m *meaning.Meaning, log *oplog.Log, v *version, 
 	change := meaning.NewChange(to.ID)
 	change.Inserted, change.Listed = true, true
 	m.Add(&change)
+	if history != nil {
+		history.stamp(t, m, v, c)
+	}
 }
 
 // fill gives the entries of a commit that was made here their timestamps.
@@ -104,14 +122,17 @@ func (s *Store) fill(c *kv.Commit, m *meaning.Meaning) {
 		return
 	}
 	first := s.logClock.Take(c.Time, len(m.Entries))
-	previous := oplog.Timestamp(0)
+	previous := m.Before
 	for i := range m.Entries {
 		own, op := first+oplog.Timestamp(i), c.Stamped[i]
 		binary.BigEndian.PutUint64(op.Key[len(op.Key)-layout.SequenceLength:], uint64(own))
-		m.Entries[i].Fill(op.Value, layout.HeaderLength, own, previous, m.Term)
-		previous = own
+		m.Entries[i].Fill(op.Value, layout.HeaderLength, own, previous)
+		previous = oplog.OpTime{Timestamp: own, Term: m.Term}
 	}
-	m.Timestamp, m.Entries = previous, nil
+	for _, r := range m.References {
+		r.Fill(c.Stamped[r.Stamped].Value, previous.Timestamp)
+	}
+	m.Timestamp, m.Entries, m.References = previous.Timestamp, nil, nil
 }
 
 // LastLogged is the timestamp of the youngest entry of the oplog that can be read; 0 where there is none.

@@ -31,7 +31,7 @@ func (s *Store) Rename(ctx context.Context, from, to namespace.NS, dropTarget bo
 	case target != nil && !dropTarget:
 		return mongoerr.New(mongoerr.NamespaceExists, "target namespace exists")
 	}
-	if source.IsOplog() || target != nil && target.IsOplog() {
+	if source.IsOplog() || target != nil && target.IsOplog() || s.options.Oplog != nil && (source.IsHistory() || target != nil && target.IsHistory()) {
 		return mongoerr.New(mongoerr.IllegalOperation, "can't rename live oplog while replicating")
 	}
 	for _, c := range found {

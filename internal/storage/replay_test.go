@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
@@ -64,6 +66,7 @@ type replay struct {
 	stream   stream
 	follower *follower
 	did      map[string]int
+	sessions [3]replaySession
 	mu       sync.Mutex // guards rng and did while several write
 }
 
@@ -273,7 +276,33 @@ func (r *replay) mayFail(what string, err error) {
 }
 
 func (r *replay) write(ns namespace.NS, f func(*Writer) error) error {
-	return r.Write(context.Background(), ns, WriteOptions{Durability: kv.Buffered}, f)
+	o := WriteOptions{Durability: kv.Buffered}
+	if i := r.random(len(r.sessions)); r.options.Oplog != nil && r.random(3) == 0 && r.sessions[i].mu.TryLock() {
+		defer r.sessions[i].mu.Unlock()
+		o.Retry = r.retry(i)
+	}
+	return r.Write(context.Background(), ns, o, f)
+}
+
+// replaySession is a session, which one writer has at a time.
+type replaySession struct {
+	mu      sync.Mutex
+	history *History
+}
+
+// retry is a statement of a retryable write in a session. What is remembered of the session is what is stored.
+func (r *replay) retry(i int) *Retry {
+	s := &r.sessions[i]
+	stored, err := r.Store.History(context.Background(), bson.Build().Int32("id", int32(i)).Doc())
+	r.must(err)
+	if s.history != nil && !reflect.DeepEqual(stored, s.history) && s.history.Last.Timestamp != 0 {
+		r.t.Fatalf("stored is %+v, remembered %+v", stored, s.history)
+	}
+	if s.history = stored; r.random(3) > 0 {
+		s.history.Begin(s.history.Number + 1)
+	}
+	r.count("retryable write")
+	return &Retry{History: s.history, Statement: int32(r.random(9)), Image: []oplog.Image{oplog.NoImage, oplog.PreImage, oplog.PostImage}[r.random(3)]}
 }
 
 func (r *replay) document(kind int) bson.Doc {

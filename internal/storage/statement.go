@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -22,9 +21,8 @@ import (
 type TransactionOptions struct {
 	// Now is its one time, in milliseconds since the epoch: what it has read does not expire under it.
 	Now int64
-	// Session and Number are what the oplog calls it.
-	Session bson.Doc
-	Number  int64
+	// History is that of its session, whose number is the transaction's; nil where it has none.
+	History *History
 	// LockTimeout is how long it waits for a collection that is being changed; negative: as long as the statement may take.
 	LockTimeout time.Duration
 	// MaxBytes bounds what it writes; 0: only the engine does.
@@ -45,6 +43,9 @@ func (s *Store) BeginTransaction(ctx context.Context, o TransactionOptions) (*Tx
 		return nil, err
 	}
 	t.statements = &statements{TransactionOptions: o, intent: s.intents.Begin()}
+	if o.History != nil {
+		t.history = &write{History: o.History, state: CommittedState}
+	}
 	return t, nil
 }
 
@@ -123,9 +124,9 @@ func (t *Txn) Learn(ns namespace.NS) error {
 
 // circumstances are what the oplog says of the transaction.
 func (t *Txn) circumstances() oplog.Circumstances {
-	c := oplog.Circumstances{Wall: t.view.now, Statement: -1}
-	if s := t.statements; s != nil {
-		c.Session, c.TxnNumber, c.Transaction = s.Session, s.Number, s.Session != nil
+	c := oplog.Circumstances{Wall: t.view.now}
+	if h := t.history; h != nil {
+		c.Session, c.TxnNumber, c.Transaction = h.Session, h.Number, t.statements != nil
 	}
 	return c
 }

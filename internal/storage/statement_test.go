@@ -17,7 +17,7 @@ import (
 // beginTransaction is a transaction of several statements, as of now.
 func (f *fixture) beginTransaction() *Txn {
 	f.t.Helper()
-	t, err := f.BeginTransaction(context.Background(), TransactionOptions{Now: f.Now(), Session: bson.MustDoc("{id: 1}"), Number: 1, LockTimeout: -1})
+	t, err := f.BeginTransaction(context.Background(), TransactionOptions{Now: f.Now(), History: &History{Session: bson.MustDoc("{id: 1}"), Number: 1}, LockTimeout: -1})
 	f.must(err)
 	f.t.Cleanup(t.Rollback)
 	return t

@@ -25,6 +25,7 @@ type Txn struct {
 	log     oplog.Log // of what it does, where somebody is told
 	// statements is nil in the transaction of one write; blocked then is closed when somebody else's is over that has what it wants.
 	statements *statements
+	history    *write // nil where nobody sends again what it does
 	blocked    <-chan struct{}
 	swept      uint64 // how many sweeps there had been when it began
 	ended      bool
@@ -143,6 +144,7 @@ func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 	err := t.kv.Commit(ctx, d)
 	switch {
 	case err == nil:
+		t.history.committed(&t.meaning)
 		t.store.tell(&t.meaning)
 		return nil
 	case errors.Is(err, kv.ErrTooLarge):
@@ -170,7 +172,7 @@ func (t *Txn) mean() {
 		w.noteMultikey()
 		t.meaning.Add(&w.change)
 	}
-	t.store.stamp(t.kv, &t.meaning, &t.log, t.view.version, t.circumstances())
+	t.store.stamp(t.kv, &t.meaning, &t.log, t.view.version, t.circumstances(), t.history)
 	t.kv.Mean(&t.meaning)
 }
 

@@ -19,6 +19,10 @@ type WriteOptions struct {
 	Now int64
 	// Committed, unless nil, is given the number of the Commit, if there was one: Store.AwaitDurable waits for it.
 	Committed *uint64
+	// Retry is given for a statement of a retryable write; nil: it is none.
+	Retry *Retry
+	// history says that it is the store that writes what it keeps of sessions.
+	history bool
 	// Keys, unless nil, has added to it how many index keys came and went.
 	Keys *KeyCount
 }
@@ -61,6 +65,9 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 		return 0, err
 	}
 	defer c.state.lock.Release(exclusive)
+	if s.options.Oplog != nil && c.IsHistory() && !o.history {
+		return 0, mongoerr.New(mongoerr.IllegalOperation, "cannot write to %s while replicating", ns)
+	}
 	if err := s.latches.Acquire(ctx, contended); err != nil {
 		return 0, err
 	}
@@ -70,6 +77,9 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 		return 0, err
 	}
 	defer t.Rollback()
+	if o.Retry != nil {
+		t.retry(o.Retry)
+	}
 	w := t.writer(c)
 	w.ctx = ctx
 	err = f(w)

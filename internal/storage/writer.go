@@ -197,6 +197,7 @@ func (w *Writer) UpdateAs(form oplog.Form, old Record, doc bson.Doc) (id RecordI
 	w.noteDeadline(rec)
 	if w.log != nil {
 		w.log.Update(w.c.NS, w.c.UUID, old.Doc, doc, form)
+		w.txn.keepImage(old.Doc, doc)
 	}
 	return rec.ID, true, nil
 }

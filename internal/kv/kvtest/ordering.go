@@ -380,7 +380,15 @@ func checkStamped(t *testing.T, s *Store) {
 	noError(t, err)
 	alone.Stamp(stamped())
 	noError(t, alone.Commit(ctx, kv.Synced))
-	const want = "a=1 log#1=entry #1 of the log log#1b= log#2=entry #2 of the log"
+	for _, value := range []string{"1", "2"} { // in the place of what was there, which has just been read
+		again := begin(t, s)
+		again.Stamp(kv.Op{Key: []byte("last"), Value: []byte(value)})
+		commit(t, again)
+		view := snap(t, s)
+		haveValue(t, view, "last", value)
+		noError(t, view.Close())
+	}
+	const want = "a=1 last=2 log#1=entry #1 of the log log#1b= log#2=entry #2 of the log"
 	haveWithoutCounters(t, s, want)
 	same(t, describe(r.commits[0]), "1 at 1000: a=1 stamped log#1=entry #1 of the log stamped log#1b= ^a")
 	if s.Another == nil {

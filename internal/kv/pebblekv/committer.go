@@ -144,6 +144,7 @@ func (c *committer) admit(t *pending) error {
 			setCounter(t.batch, added.Key, c.mu.sums[i])
 		}
 		for _, op := range t.Stamped {
+			c.note(op, ranges, sequence)
 			put(t.batch, op)
 		}
 		c.setNumber(t.batch, t.Commit)

@@ -28,6 +28,9 @@ type Meaning struct {
 	// encoded: who follows gets entries that are complete.
 	Entries []oplog.Entry
 	Term    int64
+	// Before is the entry before these in their session, and References are where the last timestamp goes beside the entries.
+	Before     oplog.OpTime
+	References []oplog.Reference
 
 	room [1]*Change
 }

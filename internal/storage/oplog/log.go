@@ -23,7 +23,26 @@ const (
 type Log struct {
 	ops  []byte // documents {op, ns, ui, o, o2}, one behind the other
 	ends []int
+	// statement is one more than the number of the statement of a retryable write that what follows is of, 0 for none.
+	statement int32
+	image     Image
 }
+
+// Image is which form of a changed document is kept for a client that sends its findAndModify again.
+type Image string
+
+// The forms of a document.
+const (
+	NoImage   Image = ""
+	PreImage  Image = "preImage"
+	PostImage Image = "postImage"
+)
+
+// Statement says which statement of a retryable write what follows is of, and which image of it is kept.
+func (l *Log) Statement(number int32, image Image) { l.statement, l.image = number+1, image }
+
+// Image is what Statement said.
+func (l *Log) Image() Image { return l.image }
 
 // Len is how many operations there are.
 func (l *Log) Len() int { return len(l.ends) }
@@ -47,7 +66,7 @@ func (l *Log) end(b *bson.Builder) {
 
 // Insert is a new document.
 func (l *Log) Insert(ns namespace.NS, uuid [16]byte, doc bson.Doc) {
-	l.end(l.begin("i", ns.String(), &uuid).Document("o", doc).Object("o2").Value("_id", doc.Lookup("_id")).End())
+	l.endStatement(l.begin("i", ns.String(), &uuid).Document("o", doc).Object("o2").Value("_id", doc.Lookup("_id")).End())
 }
 
 // Update is doc in the place of old.
@@ -66,12 +85,28 @@ func (l *Log) Update(ns namespace.NS, uuid [16]byte, old, doc bson.Doc, form For
 	if form == Whole {
 		b.Document("o", doc)
 	}
-	l.end(b.Object("o2").Value("_id", doc.Lookup("_id")).End())
+	l.endImage(b.Object("o2").Value("_id", doc.Lookup("_id")).End())
 }
 
 // Delete is the end of a document.
 func (l *Log) Delete(ns namespace.NS, uuid [16]byte, doc bson.Doc) {
-	l.end(l.begin("d", ns.String(), &uuid).Object("o").Value("_id", doc.Lookup("_id")).End())
+	l.endImage(l.begin("d", ns.String(), &uuid).Object("o").Value("_id", doc.Lookup("_id")).End())
+}
+
+// endStatement is end for what a statement wants.
+func (l *Log) endStatement(b *bson.Builder) {
+	if l.statement > 0 {
+		b.Int32("stmtId", l.statement-1)
+	}
+	l.end(b)
+}
+
+// endImage is endStatement for what an image is kept of.
+func (l *Log) endImage(b *bson.Builder) {
+	if l.image != NoImage {
+		b.String("needsRetryImage", string(l.image))
+	}
+	l.endStatement(b)
 }
 
 // Expire is the end of a document because its time was over; expiration says by what.
@@ -110,8 +145,6 @@ type Circumstances struct {
 	Transaction bool
 	// Apart has each operation be an entry of its own: changes of the catalogue are.
 	Apart bool
-	// Statement is the number of the statement of a retryable write, -1 for none.
-	Statement int32
 }
 
 // Entry is an entry as it is stored, without its timestamps: they are Fill's.
@@ -166,7 +199,11 @@ func (l *Log) applyOps(from, to, size int) bson.Doc {
 	case from > 0:
 		b.Int64("count", int64(l.Len()))
 	}
-	return b.End().Doc()
+	b.End()
+	if l.statement > 0 { // several statements, and not a transaction
+		b.Int32("multiOpType", 1)
+	}
+	return b.Doc()
 }
 
 // entry is op with what stands before and behind it.
@@ -176,9 +213,6 @@ func (c *Circumstances) entry(op bson.Doc, chained bool) Entry {
 		b.Document("lsid", c.Session).Int64("txnNumber", c.TxnNumber)
 	}
 	b.Fields(op)
-	if c.Session != nil && c.Statement >= 0 {
-		b.Int32("stmtId", c.Statement)
-	}
 	b.Timestamp("ts", 0, 0)
 	e := Entry{ts: b.Len() - 8}
 	b.Int64("t", c.Term).Int64("v", 2).Date("wall", c.Wall)
@@ -191,12 +225,23 @@ func (c *Circumstances) entry(op bson.Doc, chained bool) Entry {
 	return e
 }
 
-// Fill writes the timestamp of an entry into stored, which holds it from at on, and that of the entry before it in the same
-// transaction, in term, unless that is 0.
-func (e *Entry) Fill(stored []byte, at int, own, previous Timestamp, term int64) {
+// Fill writes the timestamp of an entry into stored, which holds it from at on, and the place of the entry before it in the same
+// transaction or session, unless there is none.
+func (e *Entry) Fill(stored []byte, at int, own Timestamp, previous OpTime) {
 	binary.LittleEndian.PutUint64(stored[at+e.ts:], uint64(own))
-	if e.previous != 0 && previous != 0 {
-		binary.LittleEndian.PutUint64(stored[at+e.previous:], uint64(previous))
-		binary.LittleEndian.PutUint64(stored[at+e.previous+8+3:], uint64(term))
+	if e.previous != 0 && previous.Timestamp != 0 {
+		binary.LittleEndian.PutUint64(stored[at+e.previous:], uint64(previous.Timestamp))
+		binary.LittleEndian.PutUint64(stored[at+e.previous+8+3:], uint64(previous.Term))
 	}
+}
+
+// Reference is a place in another stored document of a Commit that its last timestamp goes into.
+type Reference struct {
+	// Stamped is which of the Commit's stamped writes, and At where in its value.
+	Stamped, At int
+}
+
+// Fill writes the timestamp.
+func (r Reference) Fill(value []byte, t Timestamp) {
+	binary.LittleEndian.PutUint64(value[r.At:], uint64(t))
 }

@@ -201,12 +201,12 @@ var testUUID = [16]byte{1, 2, 3}
 // lines are entries with timestamps 100, 101 and so on, in words.
 func lines(l *Log, c Circumstances) string {
 	var out []string
-	previous := Timestamp(0)
+	var previous OpTime
 	for i, e := range l.Entries(c) {
 		own := NewTimestamp(5, uint32(i+1))
 		stored := append([]byte("head"), e.Doc...)
-		e.Fill(stored, len("head"), own, previous, c.Term)
-		previous = own
+		e.Fill(stored, len("head"), own, previous)
+		previous = OpTime{own, c.Term}
 		text := bson.Doc(stored[len("head"):]).String()
 		if len(text) > 700 {
 			text = fmt.Sprint(len(text)/1000, " kB: ", text[:60], " ... ", text[len(text)-180:])
@@ -226,7 +226,7 @@ func same(t *testing.T, got, want string) {
 // TestEntries: the shapes of entries, fields in MongoDB's order.
 func TestEntries(t *testing.T) {
 	ns := namespace.NS{DB: "d", Coll: "c"}
-	plain := Circumstances{Term: 3, Wall: 5000, Statement: -1}
+	plain := Circumstances{Term: 3, Wall: 5000}
 	insert := func(l *Log) { l.Insert(ns, testUUID, bson.MustDoc("{_id: 1, a: 1}")) }
 	var l Log
 	if l.Entries(plain) != nil {
@@ -263,9 +263,10 @@ func TestEntries(t *testing.T) {
 	txn.Session, txn.TxnNumber, txn.Transaction = bson.MustDoc("{id: 1}"), 7, true
 	same(t, lines(&l, txn), `{ lsid: { id: 1 }, txnNumber: 7, op: "c", ns: "admin.$cmd", `+both+`, `+tail+`, prevOpTime: { ts: Timestamp(0, 0), t: -1 } }`)
 	l = Log{}
-	insert(&l)
 	retried := txn
-	retried.Transaction, retried.Statement = false, 2
+	retried.Transaction = false
+	l.Statement(2, NoImage)
+	insert(&l)
 	same(t, lines(&l, retried), `{ lsid: { id: 1 }, txnNumber: 7, op: "i", ns: "d.c", ui: `+ui+`, o: { _id: 1, a: 1 }, o2: { _id: 1 }, stmtId: 2, `+tail+`, prevOpTime: { ts: Timestamp(0, 0), t: -1 } }`)
 }
 
@@ -275,7 +276,7 @@ func TestLargeTransaction(t *testing.T) {
 	for i := range 5 {
 		l.Insert(namespace.NS{DB: "d", Coll: "c"}, testUUID, bson.Build().Int32("_id", int32(i)).String("s", strings.Repeat("x", 6<<20)).Doc())
 	}
-	txn := Circumstances{Term: 3, Session: bson.MustDoc("{id: 1}"), Transaction: true, Statement: -1}
+	txn := Circumstances{Term: 3, Session: bson.MustDoc("{id: 1}"), Transaction: true}
 	entries := l.Entries(txn)
 	var counts []int
 	for _, e := range entries {

@@ -17,6 +17,12 @@ func (t Timestamp) Seconds() uint32 { return uint32(t >> 32) }
 // Counter is the lower half.
 func (t Timestamp) Counter() uint32 { return uint32(t) }
 
+// OpTime is an entry's place in the oplog: its timestamp, and the election that it is of.
+type OpTime struct {
+	Timestamp Timestamp
+	Term      int64
+}
+
 // Clock gives each entry a higher timestamp than all before.
 type Clock struct {
 	last    Timestamp // that was given out; whoever orders commits calls one at a time

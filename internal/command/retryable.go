@@ -1,0 +1,152 @@
+package command
+
+import (
+	"context"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/replset"
+	"github.com/ebbdb/ebb/internal/session"
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+// A retryable write is one with a txnNumber and without autocommit. Its client may send it again, when it has got no answer, and what
+// of it was executed is not executed again (storage.History, query.Retry).
+
+// isRetryable says whether the command is a write that may be sent again under the same number.
+func (c *Command) isRetryable() bool {
+	switch c.Name {
+	case "insert", "update", "delete", "findAndModify", "bulkWrite":
+		return true
+	}
+	return false
+}
+
+// readStatementIDs reads the numbers that a client gives the statements of a write: that of the first, or one each.
+func (op *Op) readStatementIDs(a *Args) {
+	first, one := a.typed("stmtId", bson.TypeInt32)
+	all, several := a.typed("stmtIds", bson.TypeArray)
+	switch {
+	case one && several:
+		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "May not specify both stmtId and stmtIds in write command"))
+	case one:
+		op.statementID = first.Int32()
+	case several:
+		op.statementIDs = []int32{}
+		for it := all.Doc().Iter(); it.Next(); {
+			if it.Value().Type != bson.TypeInt32 {
+				a.Fail(a.wrongType("stmtIds."+it.Key(), it.Value().Type, []bson.Type{bson.TypeInt32}))
+				return
+			}
+			op.statementIDs = append(op.statementIDs, it.Value().Int32())
+		}
+	}
+}
+
+// checkStatementIDs refuses numbers that are not one for each statement.
+func (op *Op) checkStatementIDs(statements int) error {
+	if op.statementIDs != nil && len(op.statementIDs) != statements {
+		return mongoerr.New(mongoerr.InvalidLength, "Number of statement ids must match the number of batch entries")
+	}
+	return nil
+}
+
+// history is what is kept of the session that the operation has in hand.
+func (op *Op) history() (*storage.History, error) {
+	if h, ok := op.seat.History().(*storage.History); ok {
+		return h, nil
+	}
+	h, err := op.Query.Store.History(op.Ctx, session.Document(op.SessionID))
+	if err != nil {
+		return nil, err
+	}
+	op.seat.Keep(h, h.Number, h.State == storage.CommittedState)
+	return h, nil
+}
+
+// takeSeat checks the session out, with its history.
+func (op *Op) takeSeat() (h *storage.History, err error) {
+	if op.seat, err = op.Sessions.Checkout(op.Ctx, op.SessionID); err != nil {
+		return nil, err
+	}
+	if h, err = op.history(); err != nil {
+		op.seat.Return()
+	}
+	return h, err
+}
+
+// retryably runs a retryable write.
+func (op *Op) retryably() (body bson.Doc, err error) {
+	h, err := op.takeSeat()
+	if err != nil {
+		return nil, err
+	}
+	known := false // what the write has left
+	defer func() {
+		if !known {
+			op.seat.Keep(nil, -1, false)
+		}
+		op.seat.Return()
+	}()
+	if _, err := op.seat.Write(op.TxnNumber); err != nil {
+		known = true
+		return nil, err
+	}
+	if h.Number != op.TxnNumber {
+		h.Begin(op.TxnNumber)
+	}
+	if op.retry, err = op.Query.NewRetry(op.Ctx, h, op.statementID, op.statementIDs); err != nil {
+		return nil, err
+	}
+	if body, err = op.perform(op.Command.Run); err != nil {
+		return nil, err
+	}
+	known = true
+	return op.withRepeated(body), nil
+}
+
+// withRepeated is the reply of a retryable write with the numbers of the statements that were executed before.
+func (op *Op) withRepeated(body bson.Doc) bson.Doc {
+	if len(op.retry.Repeated) == 0 {
+		return body
+	}
+	op.committed = kv.AllCommits // what was executed may still be on its way to the disk
+	b := bson.BuildOn(make([]byte, 0, len(body)+32)).Fields(body)
+	if op.Command.Name == "findAndModify" {
+		return b.Int32("retriedStmtId", op.retry.Repeated[0]).Doc()
+	}
+	b.Array("retriedStmtIds")
+	for i, number := range op.retry.Repeated {
+		b.Int32(bson.IndexKey(i), number)
+	}
+	return b.End().Doc()
+}
+
+// reapEvery is how often histories are looked through for those of sessions that are over.
+const reapEvery = 5 * time.Minute
+
+// reapHistories forgets what sessions did that have been over for as long as a session lives, until ctx ends.
+func (s *Server) reapHistories(ctx context.Context) {
+	for clock.Wait(ctx, s.Clock, reapEvery) == nil {
+		if err := s.reap(ctx); err != nil && ctx.Err() == nil {
+			s.Log.Error("Sessions could not be reaped", "error", err.Error())
+		}
+	}
+}
+
+func (s *Server) reap(ctx context.Context) error {
+	if s.Replica.View().State != replset.Primary {
+		return nil
+	}
+	before := clock.Millis(s.Clock) - int64(s.sessionMinutes())*60_000
+	return s.Query.Store.Sessions(ctx, func(lsid bson.Doc, wrote int64) error {
+		id := plainSessionID(bson.Build().Value("id", lsid.Lookup("id")).Doc())
+		if wrote > before || id == nil {
+			return nil
+		}
+		return s.Sessions.IfOver(string(id), func() error { return s.Query.Store.Reap(ctx, lsid) })
+	})
+}

@@ -18,6 +18,9 @@ type failPoints struct {
 	failCommand failpoint.Point
 	// getMore is failGetMoreAfterCursorCheckout: it has a getMore fail, and its cursor end.
 	getMore failpoint.Point
+	// transactionalWrite is onPrimaryTransactionalWrite: it has a statement of a retryable write fail before it is committed, or lose
+	// its connection.
+	transactionalWrite failpoint.Point
 }
 
 func (f *failPoints) named(name string) *failpoint.Point {
@@ -26,6 +29,8 @@ func (f *failPoints) named(name string) *failpoint.Point {
 		return &f.failCommand
 	case "failGetMoreAfterCursorCheckout":
 		return &f.getMore
+	case "onPrimaryTransactionalWrite":
+		return &f.transactionalWrite
 	}
 	return nil
 }
@@ -36,7 +41,7 @@ func (s *Server) offerFailPoints() {
 	for _, c := range testCommands() {
 		s.table[c.Name] = c
 	}
-	for _, name := range [...]string{"failCommand", "failGetMoreAfterCursorCheckout"} {
+	for _, name := range [...]string{"failCommand", "failGetMoreAfterCursorCheckout", "onPrimaryTransactionalWrite"} {
 		p := s.failPoints.named(name)
 		s.Params.Add(&parameter.Parameter{Name: "failpoint." + name, Get: func() bson.Value { return p.Describe().Value() }})
 	}
@@ -247,4 +252,19 @@ func (op *Op) failGetMore(ns string) error {
 		code = mongoerr.InternalError
 	}
 	return mongoerr.New(code, "Hit the 'failGetMoreAfterCursorCheckout' failpoint")
+}
+
+// failWrite does what onPrimaryTransactionalWrite says, before what a statement of a retryable write has done is committed.
+func (op *Op) failWrite() error {
+	data, on := op.failPoints.transactionalWrite.Enter(func(bson.Doc) bool { return true })
+	if !on {
+		return nil
+	}
+	if data.Lookup("closeConnection").IsMissing() || isTrue(data, "closeConnection") {
+		op.stage().hangUp = true
+	}
+	if code, coded := failsWith(data, "failBeforeCommitExceptionCode"); coded {
+		return mongoerr.New(code, "Failing write for %s:%d due to failpoint. The write must not be reflected.", op.LSID, op.TxnNumber)
+	}
+	return nil
 }

@@ -30,8 +30,7 @@ func killSessions(op *Op) (bson.Doc, error) {
 	for _, id := range ids {
 		chosen[id] = true
 	}
-	op.kill(func(id string) bool { return len(chosen) == 0 || chosen[id] })
-	return bson.EmptyDoc, nil
+	return bson.EmptyDoc, op.kill(func(id string) bool { return len(chosen) == 0 || chosen[id] })
 }
 
 // killAllSessions takes users. As there are none, sessions are killed when none is named.
@@ -56,10 +55,10 @@ func killAllSessions(op *Op) (bson.Doc, error) {
 		}
 		named = true
 	}
-	if !named {
-		op.kill(func(string) bool { return true })
+	if named {
+		return bson.EmptyDoc, nil
 	}
-	return bson.EmptyDoc, nil
+	return bson.EmptyDoc, op.kill(func(string) bool { return true })
 }
 
 // checkPair wants two texts and nothing else.
@@ -105,7 +104,7 @@ func killAllSessionsByPattern(op *Op) (bson.Doc, error) {
 		}
 		patterns = append(patterns, p)
 	}
-	op.kill(func(id string) bool {
+	return bson.EmptyDoc, op.kill(func(id string) bool {
 		for _, p := range patterns {
 			if p.matches(id) {
 				return true
@@ -113,7 +112,6 @@ func killAllSessionsByPattern(op *Op) (bson.Doc, error) {
 		}
 		return len(patterns) == 0
 	})
-	return bson.EmptyDoc, nil
 }
 
 func readSessionPattern(path string, d bson.Doc) (p sessionPattern, err error) {
@@ -131,8 +129,8 @@ func readSessionPattern(path string, d bson.Doc) (p sessionPattern, err error) {
 	return p, a.Done()
 }
 
-// kill stops the operations and cursors of the sessions chosen, but for the operation itself.
-func (op *Op) kill(chosen func(id string) bool) {
+// kill stops the operations, transactions and cursors of the sessions chosen, but for the operation itself.
+func (op *Op) kill(chosen func(id string) bool) error {
 	op.Ops.Each(func(o *operation.Operation) {
 		if o == op.Running || o.LSID == nil {
 			return
@@ -141,5 +139,9 @@ func (op *Op) kill(chosen func(id string) bool) {
 			o.Kill(mongoerr.New(mongoerr.Interrupted, "operation was interrupted"))
 		}
 	})
+	if err := op.Sessions.Abort(op.Ctx, chosen); err != nil {
+		return err
+	}
 	op.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID != "" && chosen(c.LSID) })
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/cursor"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/query"
@@ -77,8 +78,14 @@ func (s *Server) JoinReplicaSet(ctx context.Context) error {
 // abortOldTransactions ends those that nobody goes on with, until ctx ends.
 func (s *Server) abortOldTransactions(ctx context.Context) {
 	for clock.Wait(ctx, s.Clock, time.Second) == nil {
-		s.Sessions.AbortOld(s.Clock.Now())
+		s.Sessions.AbortOld(s.Clock.Now(), s.stopper(mongoerr.New(mongoerr.TransactionExceededLifetimeLimitSeconds,
+			"operation was interrupted because the transaction exceeded the configured 'transactionLifetimeLimitSeconds'")))
 	}
+}
+
+// stopper stops operations for the reason err.
+func (s *Server) stopper(err error) func(id int64) {
+	return func(id int64) { s.Ops.KillFor(id, err) }
 }
 
 // clean ends cursors and sessions that are idle too long, until ctx ends.
@@ -98,6 +105,6 @@ func (s *Server) Close() {
 	s.stopped.Store(true)
 	s.stop()
 	s.done.Wait()
-	s.Sessions.AbortAll()
+	s.Sessions.AbortAll(s.stopper(mongoerr.New(mongoerr.InterruptedAtShutdown, "interrupted at shutdown")))
 	s.Cursors.KillWhere(func(*cursor.Cursor) bool { return true })
 }

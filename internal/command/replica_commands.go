@@ -194,7 +194,7 @@ func replSetStepDown(op *Op, _ *replset.View) (bson.Doc, error) {
 		return nil
 	})
 	if err == nil {
-		op.Sessions.AbortAll()
+		op.Sessions.AbortAll(op.stopper(mongoerr.New(mongoerr.InterruptedDueToReplStateChange, "operation was interrupted")))
 	}
 	return bson.EmptyDoc, err
 }

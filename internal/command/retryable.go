@@ -101,6 +101,9 @@ func (op *Op) retryably() (body bson.Doc, err error) {
 	if op.retry, err = op.Query.NewRetry(op.Ctx, h, op.statementID, op.statementIDs); err != nil {
 		return nil, err
 	}
+	if op.failPoints != nil {
+		op.retry.Before = op.failWrite
+	}
 	if body, err = op.perform(op.Command.Run); err != nil {
 		return nil, err
 	}

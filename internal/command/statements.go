@@ -55,7 +55,8 @@ func runStatements(n int, ordered bool, run func(i int) error) (refused []query.
 func fatal(err error) bool {
 	e := mongoerr.From(err)
 	switch e.Code {
-	case mongoerr.IncompleteTransactionHistory, mongoerr.Interrupted, mongoerr.InterruptedAtShutdown, mongoerr.MaxTimeMSExpired, mongoerr.ClientDisconnect, mongoerr.InternalError:
+	case mongoerr.IncompleteTransactionHistory, mongoerr.Interrupted, mongoerr.InterruptedAtShutdown, mongoerr.MaxTimeMSExpired, mongoerr.ClientDisconnect,
+		mongoerr.TransactionExceededLifetimeLimitSeconds, mongoerr.InterruptedDueToReplStateChange, mongoerr.InternalError:
 		return true
 	}
 	return false

@@ -127,6 +127,7 @@ func (op *Op) inTransaction() (body bson.Doc, err error) {
 	if err != nil {
 		return nil, err
 	}
+	op.seat.Attend(op.Running, op.ReadConcern.Level)
 	if op.Command.endsTransaction() {
 		return op.Command.Run(op)
 	}

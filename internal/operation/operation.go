@@ -184,6 +184,11 @@ func (r *Registry) Each(f func(*Operation)) {
 
 // Kill stops the operation with the id and says whether there was one.
 func (r *Registry) Kill(id int64) bool {
+	return r.KillFor(id, mongoerr.New(mongoerr.Interrupted, "operation was interrupted"))
+}
+
+// KillFor is Kill for the reason err.
+func (r *Registry) KillFor(id int64, err error) bool {
 	r.mu.Lock()
 	o := r.mu.oldest
 	for o != nil && o.ID != id {
@@ -196,7 +201,7 @@ func (r *Registry) Kill(id int64) bool {
 	if o == nil {
 		return false
 	}
-	o.Kill(mongoerr.New(mongoerr.Interrupted, "operation was interrupted"))
+	o.Kill(err)
 	return true
 }
 

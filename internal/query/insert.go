@@ -140,7 +140,7 @@ func isUserError(err error) bool {
 	}
 	switch e.Code {
 	case mongoerr.WriteConflict, mongoerr.Interrupted, mongoerr.MaxTimeMSExpired, mongoerr.InterruptedAtShutdown, mongoerr.ClientDisconnect,
-		mongoerr.NamespaceNotFound, mongoerr.CommandNotSupportedOnView, mongoerr.LockTimeout:
+		mongoerr.TransactionExceededLifetimeLimitSeconds, mongoerr.InterruptedDueToReplStateChange, mongoerr.NamespaceNotFound, mongoerr.CommandNotSupportedOnView, mongoerr.LockTimeout:
 		return false
 	}
 	return true

@@ -23,6 +23,8 @@ type Retry struct {
 	done    map[int32]executed
 	// incomplete says that the oplog does not reach back to the first statement.
 	incomplete bool
+	// Before, unless nil, is called before what a statement has written is committed; its error prevents that.
+	Before func() error
 	// Repeated are the numbers of the statements that were not executed again.
 	Repeated []int32
 }
@@ -96,7 +98,7 @@ func (r *Retry) of(i int, image oplog.Image) *storage.Retry {
 	if r == nil {
 		return nil
 	}
-	return &storage.Retry{History: r.history, Statement: r.number(i), Image: image}
+	return &storage.Retry{History: r.history, Statement: r.number(i), Image: image, Before: r.Before}
 }
 
 // errRepeated stands for a document that was inserted before.

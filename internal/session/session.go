@@ -32,13 +32,15 @@ type Registry struct {
 	mu    struct {
 		sync.Mutex
 		live map[string]*live
+		open map[*live]bool // those whose transaction is in progress
 	}
+	counts Counts
 }
 
 // NewRegistry returns an empty registry. ended is told the id of each session that is over, so that its cursors go too.
 func NewRegistry(c clock.Clock, ended func(id string)) *Registry {
 	r := &Registry{clock: c, ended: ended}
-	r.mu.live = map[string]*live{}
+	r.mu.live, r.mu.open = map[string]*live{}, map[*live]bool{}
 	return r
 }
 

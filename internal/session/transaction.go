@@ -52,6 +52,7 @@ type live struct {
 	Session
 	seat    chan struct{} // full while somebody has it
 	txn     Transaction
+	open    *Open // txn as others see it, while it is in progress; what it holds is guarded by the Registry's lock
 	history any
 	over    bool // the session has ended; guarded by the Registry's lock
 }
@@ -100,6 +101,7 @@ func (r *Registry) giveBack(s *live) {
 	if over {
 		s.txn.Abort()
 	}
+	r.settle(s)
 	<-s.seat
 }
 
@@ -134,6 +136,7 @@ func (s *Seat) Begin(number int64, now, expires time.Time) error {
 	}
 	t.Abort()
 	*t = Transaction{Number: number, State: InProgress, Started: now, Expires: expires}
+	s.registry.begun(s.session)
 	return nil
 }
 
@@ -207,34 +210,6 @@ func (t *Transaction) Commit() { t.State, t.Work = Committed, nil }
 func (t *Transaction) expire(now time.Time) {
 	if t.State == InProgress && !now.Before(t.Expires) {
 		t.Abort()
-	}
-}
-
-// AbortOld aborts the transactions in progress whose time is over. One whose statement is running is left to that.
-func (r *Registry) AbortOld(now time.Time) {
-	r.each(func(s *live) { s.txn.expire(now) })
-}
-
-// AbortAll aborts all transactions in progress that nobody is at.
-func (r *Registry) AbortAll() {
-	r.each(func(s *live) { s.txn.Abort() })
-}
-
-// each calls f with each session that nobody has.
-func (r *Registry) each(f func(*live)) {
-	r.mu.Lock()
-	var all []*live
-	for _, s := range r.mu.live {
-		all = append(all, s)
-	}
-	r.mu.Unlock()
-	for _, s := range all {
-		select {
-		case s.seat <- struct{}{}:
-			f(s)
-			r.giveBack(s)
-		default:
-		}
 	}
 }
 

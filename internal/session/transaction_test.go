@@ -17,6 +17,9 @@ type work struct{ rolledBack int }
 
 func (w *work) Rollback() { w.rolledBack++ }
 
+// nobody is who stops operations where there are none.
+func nobody(int64) { panic("there is an operation") }
+
 var start = time.UnixMilli(1e12)
 
 // codes runs operations in a session and tells of each 0 or the code of its error: s starts a transaction, o goes on with it, c commits,
@@ -101,9 +104,9 @@ func TestTransactionsEnd(t *testing.T) {
 			_, _ = s.Write(2)
 		},
 		"its time is over": func(r *Registry, _ string, c *clock.Fake) {
-			r.AbortOld(start.Add(time.Minute - 1))
+			r.AbortOld(start.Add(time.Minute-1), nobody)
 			c.Advance(time.Minute)
-			r.AbortOld(c.Now())
+			r.AbortOld(c.Now(), nobody)
 		},
 		"a late statement": func(r *Registry, id string, _ *clock.Fake) {
 			s, _ := r.Checkout(context.Background(), id)
@@ -111,7 +114,7 @@ func TestTransactionsEnd(t *testing.T) {
 			_ = s.Continue(1, start.Add(time.Minute))
 		},
 		"the session ends": func(r *Registry, id string, _ *clock.Fake) { r.End(id) },
-		"all are aborted":  func(r *Registry, _ string, _ *clock.Fake) { r.AbortAll() },
+		"all are aborted":  func(r *Registry, _ string, _ *clock.Fake) { r.AbortAll(nobody) },
 	} {
 		c := clock.NewFake(start)
 		r := NewRegistry(c, func(string) {})
@@ -127,7 +130,7 @@ func TestTransactionsEnd(t *testing.T) {
 		s.Transaction().Work = w
 		s.Return()
 		end(r, id, c)
-		r.AbortAll()
+		r.AbortAll(nobody)
 		if w.rolledBack != 1 {
 			t.Errorf("%s: rolled back %d times", name, w.rolledBack)
 		}
@@ -158,7 +161,7 @@ func TestCheckout(t *testing.T) {
 			t.Fatal(err)
 		}
 		first.Transaction().Work = w
-		r.AbortAll() // but what somebody is at
+		r.AbortAll(nobody) // but what somebody is at
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

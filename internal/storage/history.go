@@ -173,6 +173,8 @@ type Retry struct {
 	Statement int32
 	// Image is what is kept of the document that the statement changes.
 	Image oplog.Image
+	// Before, unless nil, is called before what was written is committed; its error prevents that.
+	Before func() error
 }
 
 // write is one commit under a History.

@@ -53,7 +53,7 @@ func (f *fixture) did(h *History) (text string, complete bool) {
 
 func (f *fixture) retryable(h *History, statement int32, image oplog.Image, do func(*Writer) error) {
 	f.t.Helper()
-	f.must(f.Write(context.Background(), historyNS, WriteOptions{Durability: kv.Synced, Create: true, Retry: &Retry{h, statement, image}}, do))
+	f.must(f.Write(context.Background(), historyNS, WriteOptions{Durability: kv.Synced, Create: true, Retry: &Retry{History: h, Statement: statement, Image: image}}, do))
 }
 
 // TestHistory: what a session did is found again, also by a server that was started since.
@@ -111,7 +111,7 @@ func TestHistory(t *testing.T) {
 
 	// A write that fails leaves nothing, and one that changes nothing neither.
 	f.retryable(h, 8, oplog.NoImage, func(*Writer) error { return nil })
-	if err := f.Write(context.Background(), historyNS, WriteOptions{Retry: &Retry{h, 8, oplog.NoImage}}, func(w *Writer) error {
+	if err := f.Write(context.Background(), historyNS, WriteOptions{Retry: &Retry{History: h, Statement: 8, Image: oplog.NoImage}}, func(w *Writer) error {
 		_, err := w.Insert(bson.MustDoc("{_id: 9}"))
 		return err
 	}); !mongoerr.Is(err, mongoerr.DuplicateKey) {

@@ -89,6 +89,11 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 	if err != nil {
 		return 0, err
 	}
+	if o.Retry != nil && o.Retry.Before != nil && t.log.Len() > 0 {
+		if err := o.Retry.Before(); err != nil {
+			return 0, err
+		}
+	}
 	err = t.commit(ctx, o.Durability)
 	if err == nil && o.Committed != nil && t.meaning.Number > 0 {
 		*o.Committed = t.meaning.Number

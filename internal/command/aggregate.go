@@ -41,6 +41,9 @@ func aggregate(op *Op) (bson.Doc, error) {
 	}
 	op.executed = r.call.Opened()
 	r.cursor.planSummary, r.cursor.seen = r.call.PlanSummary, &r.call.Seen
+	if running.Watches() {
+		r.cursor.tailable, r.cursor.awaitData = true, true
+	}
 	ns := r.NS
 	if ns.Coll == "" {
 		ns.Coll = "$cmd.aggregate"

@@ -48,12 +48,17 @@ import (
 //	txn=3        and in its transaction 3; start, and the first of them begins it; retry=3 sends them as retryable writes
 //	times        $clusterTime and operationTime are shown; elsewhere they are not
 //
+// "watch name" opens a change stream with the $changeStream and the stages of its input, and "events name" prints what it has to
+// give; see watching_test.go.
+//
 // "advance 10s" moves the clock.
 type harness struct {
 	t      testing.TB
 	clock  *clock.Fake
 	server *Server
 	conns  map[string]*Conn
+	// streams are the change streams of a file, by name.
+	streams map[string]*stream
 }
 
 func newHarness(t testing.TB) *harness {
@@ -208,6 +213,10 @@ func (h *harness) directive(t *testing.T, d *datadriven.TestData) string {
 		return ""
 	case "run":
 		return h.runCase(t, d)
+	case "watch":
+		return h.watchCase(t, d)
+	case "events":
+		return h.eventsCase(t, d)
 	}
 	d.Fatalf(t, "no such directive: %s", d.Cmd)
 	return ""

@@ -40,7 +40,7 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 			return nil, err
 		}
 	}
-	b.End()
+	appendResumeToken(b.End(), c)
 	if o.single {
 		more = false
 	}
@@ -57,6 +57,13 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 	op.Running.Stats.CursorID.Store(c.ID)
 	op.Running.Stats.CursorExhausted.Store(!more)
 	return b.Int64("id", c.ID).String("ns", c.NS).End().Doc(), nil
+}
+
+// appendResumeToken appends where a client can go on behind the batch, if the cursor is one of a change stream.
+func appendResumeToken(b *bson.Builder, c *cursor.Cursor) {
+	if token := c.ResumeToken(); token != nil {
+		b.Document("postBatchResumeToken", token)
+	}
 }
 
 // takesOne says whether a first batch has room for a document and a sign that there is no other.

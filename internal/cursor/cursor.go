@@ -64,14 +64,16 @@ type Cursor struct {
 	// Executed, unless nil, tells how its plan has run so far.
 	Executed interface{ ExecStats() bson.Doc }
 
-	pending  bson.Doc
-	returned int64
-	batches  int64
-	used     time.Time
-	busy     bool
-	killed   bool
-	why      error // why it may not be used any more
-	ended    chan struct{}
+	pending bson.Doc
+	// token is where to go on behind the batch, and ahead the one behind pending.
+	token, ahead bson.Doc
+	returned     int64
+	batches      int64
+	used         time.Time
+	busy         bool
+	killed       bool
+	why          error // why it may not be used any more
+	ended        chan struct{}
 	// shrunk says that the source was asked to part with memory since it was parked.
 	shrunk bool
 	// shrinking is closed when the source has parted with memory; nil when it does not.
@@ -100,6 +102,10 @@ type Idling struct {
 func (c *Cursor) Batch(ctx context.Context, b *bson.Builder, limit int64, reply *memory.Account) (more bool, err error) {
 	c.batches++
 	room := room{b: b, reply: reply}
+	source := c.resumes()
+	if source != nil && c.pending == nil {
+		c.token = source.ResumeToken()
+	}
 	for n := int64(0); limit == 0 || n < limit; n++ {
 		doc := c.pending
 		c.pending = nil
@@ -107,7 +113,11 @@ func (c *Cursor) Batch(ctx context.Context, b *bson.Builder, limit int64, reply 
 			if doc, err = c.Source.Next(ctx); err != nil {
 				return false, err
 			}
+			if source != nil {
+				c.ahead = source.ResumeToken()
+			}
 			if doc == nil {
+				c.token = c.ahead
 				return c.goesOn(), nil
 			}
 		}
@@ -123,6 +133,9 @@ func (c *Cursor) Batch(ctx context.Context, b *bson.Builder, limit int64, reply 
 		}
 		b.Document(bson.IndexKey(int(n)), doc)
 		c.returned++
+		if source != nil {
+			c.token = c.ahead
+		}
 	}
 	return true, nil
 }

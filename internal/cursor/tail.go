@@ -17,6 +17,30 @@ type Tail interface {
 	Inserted() (next <-chan struct{}, ok bool)
 }
 
+// Resumable is a Source of events, behind each of which a client can go on later.
+type Resumable interface {
+	Source
+	// ResumeToken is where to go on behind what Next has given so far; nil where it is none.
+	ResumeToken() bson.Doc
+}
+
+// resumes is the source, if it can be resumed.
+func (c *Cursor) resumes() Resumable {
+	r, ok := c.Source.(Resumable)
+	if !ok || r.ResumeToken() == nil {
+		return nil
+	}
+	return r
+}
+
+// ResumeToken is where to go on behind the batch; nil where the cursor cannot be resumed.
+func (c *Cursor) ResumeToken() bson.Doc {
+	if r := c.resumes(); r != nil && c.token == nil { // there was no batch yet
+		return r.ResumeToken()
+	}
+	return c.token
+}
+
 // goesOn says whether a cursor whose source has no document left stays open.
 func (c *Cursor) goesOn() bool {
 	t, ok := c.Source.(Tail)

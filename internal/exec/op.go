@@ -55,6 +55,7 @@ type Op struct {
 	// Memory is the operation's share of the server's memory; nil takes what it likes.
 	Memory *memory.Account
 
+	changes   *Changes // the leaf of a change stream; nil otherwise
 	parent    *Op
 	subs      []*Op
 	leaves    []Parker

@@ -57,6 +57,8 @@ type Options struct {
 	Scope *expr.Scope
 	// View says that the pipeline defines a view, which may not write.
 	View bool
+	// Watches says that there is an oplog, out of which $changeStream makes its events.
+	Watches bool
 	// Update says that the pipeline is an update or the whenMatched of a $merge: a few stages only.
 	Update bool
 }
@@ -123,6 +125,9 @@ func (p *parsing) pipeline(stages bson.Value) (*Pipeline, error) {
 		if _, near := out.Stages[empty].(*GeoNear); near {
 			out.Stages = out.Stages[empty:]
 		}
+	}
+	if err := out.checkStream(); err != nil {
+		return nil, err
 	}
 	return out, out.checkDetails()
 }
@@ -196,7 +201,7 @@ func emptyMatches(stages bson.Value) int {
 // checkPositions looks at where the stages stand. Each stage given is one row, whatever it was parsed into; the first empty
 // of them do nothing.
 func (p *parsing) checkPositions(rows []*Row, empty int) error {
-	if len(rows) > 0 && p.NS.Coll == "" && p.inside == "" && !rows[0].brings {
+	if len(rows) > 0 && p.NS.Coll == "" && p.inside == "" && !rows[0].brings && rows[0].Name != "$changeStream" {
 		return needsCollection(rows[0].Name)
 	}
 	for i, row := range rows {
@@ -234,7 +239,7 @@ func shown(name string) string {
 func (p *parsing) sub(inside string, stages bson.Value, ns namespace.NS, scope *expr.Scope) (*Pipeline, error) {
 	return (&parsing{
 		Parser:  p.Parser,
-		Options: Options{NS: ns, Scope: scope, View: p.View},
+		Options: Options{NS: ns, Scope: scope, View: p.View, Watches: p.Watches},
 		depth:   p.depth + 1,
 		inside:  inside,
 		facet:   p.facet || inside == "$facet",

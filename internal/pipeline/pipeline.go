@@ -88,7 +88,7 @@ func (p *Pipeline) Writes() bool {
 // HasSource says whether the first stage brings the documents, so that no collection is read.
 func (p *Pipeline) HasSource() bool {
 	switch s := p.First().(type) {
-	case *Documents, *Server:
+	case *Documents, *Server, *ChangeStream:
 		return true
 	case *Search:
 		return s.Name() == "$searchMeta"

@@ -14,6 +14,11 @@ func (p *Pipeline) CheckReadConcern(level string) error {
 				return mongoerr.New(mongoerr.InvalidOptions, "Aggregation stage %s cannot run with a readConcern other than 'local', or in a multi-document transaction. Current readConcern: %s",
 					s.Name(), level)
 			}
+		case "$changeStream":
+			if level != "majority" {
+				return mongoerr.New(mongoerr.InvalidOptions, "Aggregation stage %s cannot run with a readConcern other than 'majority', or in a multi-document transaction. Current readConcern: %s",
+					s.Name(), level)
+			}
 		case "$out", "$merge":
 			if level == "linearizable" {
 				return mongoerr.New(mongoerr.InvalidOptions, "%s cannot be used with a 'linearizable' read concern level", s.Name())
@@ -57,7 +62,7 @@ func CheckStableNames(stages bson.Value) error {
 func isUnstable(stage string) bool {
 	switch stage {
 	case "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats", "$search", "$searchMeta", "$vectorSearch",
-		"$listSearchIndexes", "$listCatalog", "$listClusterCatalog", "$querySettings", "$queryStats", "$rankFusion", "$score", "$scoreFusion":
+		"$listSearchIndexes", "$listCatalog", "$listClusterCatalog", "$querySettings", "$queryStats", "$rankFusion", "$score", "$scoreFusion", "$changeStreamSplitLargeEvent":
 		return true
 	}
 	return false

@@ -34,14 +34,3 @@ func parseListSearchIndexes(_ *parsing, arg bson.Value) ([]Stage, error) {
 	}
 	return one(&Search{written{"$listSearchIndexes", arg}}), nil
 }
-
-func parseChangeStream(_ *parsing, arg bson.Value) ([]Stage, error) {
-	if arg.Type != bson.TypeObject {
-		return nil, mongoerr.New(6188500, "$changeStream must take a nested object but found: %s", arg)
-	}
-	return nil, mongoerr.New(40573, "The $changeStream stage is only supported on replica sets")
-}
-
-func parseChangeStreamSplit(_ *parsing, _ bson.Value) ([]Stage, error) {
-	return nil, mongoerr.New(mongoerr.IllegalOperation, "$changeStreamSplitLargeEvent can only be used in a $changeStream pipeline")
-}

@@ -47,6 +47,12 @@ func (e *Engine) aggregate(ctx context.Context, a Aggregate, call *Call) (*Runni
 		return nil, err
 	}
 	r := e.newRunning(pl.NS.DB, call, lang, e.views(call))
+	if changes := pl.Changes(); changes != nil {
+		if err := e.openChanges(r, pl, changes); err != nil {
+			return nil, err
+		}
+		return r, nil
+	}
 	if r.Iterator, err = e.openPipeline(ctx, r.op, pl, a.Hint, r.views, call); err != nil {
 		r.memory.Close()
 		r.views.release()
@@ -61,12 +67,21 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 	if err := e.checkFusion(a.NS, a.Pipeline); err != nil {
 		return nil, nil, err
 	}
+	watches := e.watches()
+	if watches && asksOfItself(a.Pipeline, "$changeStream") {
+		if err := e.checkWatched(a.NS); err != nil {
+			return nil, nil, err
+		}
+	}
 	if err := e.CheckExpected(call.Expected); err != nil { // again where a collection is read; not all read one, and a view is none
 		return nil, nil, err
 	}
 	ns, fused, stages, coll, err := e.resolve(a.NS, a.Pipeline, call)
 	if err != nil {
 		return nil, nil, err
+	}
+	if watches && asksOfItself(a.Pipeline, "$changeStream") {
+		coll = nil // whose collation is not that of its events
 	}
 	lang, err := e.language(ctx, call, coll)
 	if err != nil {
@@ -77,7 +92,7 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 			return nil, nil, err
 		}
 	}
-	pl, err := e.pipelineParser(lang).ParseMapReduce(stages, a.MapReduce, pipeline.Options{NS: ns, Fused: fused, Scope: lang.scope})
+	pl, err := e.pipelineParser(lang).ParseMapReduce(stages, a.MapReduce, pipeline.Options{NS: ns, Fused: fused, Scope: lang.scope, Watches: watches})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -116,7 +131,7 @@ func stageName(pl *pipeline.Pipeline) string {
 // which a command may repeat but not change. A $rankFusion or $scoreFusion has to be the first stage: a view that it is asked
 // of is fused, and the inputs read it.
 func (e *Engine) resolve(ns namespace.NS, stages bson.Value, call *Call) (base, fused namespace.NS, all bson.Value, coll *catalog.Collection, err error) {
-	if ns.Coll == "" || asksOfItself(stages) {
+	if ns.Coll == "" || asksOfItself(stages, "$collStats") {
 		return ns, fused, stages, nil, nil
 	}
 	for depth := 0; ; depth++ {
@@ -147,10 +162,10 @@ func (e *Engine) resolve(ns namespace.NS, stages bson.Value, call *Call) (base, 
 	}
 }
 
-// asksOfItself says whether stages begin with one that, of a view, asks about the view.
-func asksOfItself(stages bson.Value) bool {
+// asksOfItself says whether stages begin with the one named, which is about what is called so and not about documents.
+func asksOfItself(stages bson.Value, name string) bool {
 	first := stages.Doc().Index(0)
-	return first.Type == bson.TypeObject && first.Doc().FirstKey() == "$collStats"
+	return first.Type == bson.TypeObject && first.Doc().FirstKey() == name
 }
 
 func viewCollation(view *catalog.Collection) (*collation.Collation, error) {

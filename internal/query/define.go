@@ -65,7 +65,7 @@ func (e *Engine) CheckView(ctx context.Context, v ViewDefinition, call *Call) er
 		return err
 	}
 	on := namespace.NS{DB: v.NS.DB, Coll: v.On}
-	pl, err := e.pipelineParser(lang).Parse(v.Pipeline, pipeline.Options{NS: on, View: true})
+	pl, err := e.pipelineParser(lang).Parse(v.Pipeline, pipeline.Options{NS: on, View: true, Watches: e.watches()})
 	if err != nil {
 		return err
 	}

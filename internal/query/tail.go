@@ -43,10 +43,15 @@ type tail struct {
 }
 
 // Tailing implements cursor.Tail.
-func (r *Running) Tailing() bool { return r.tail != nil && r.tail.tailing() }
+func (r *Running) Tailing() bool {
+	return r.tail != nil && r.tail.tailing() || r.changes != nil && r.changes.Tailing()
+}
 
 // Inserted implements cursor.Tail.
 func (r *Running) Inserted() (next <-chan struct{}, ok bool) {
+	if r.changes != nil {
+		return r.changes.Inserted(), true
+	}
 	if r.tail == nil {
 		return nil, false
 	}

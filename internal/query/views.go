@@ -105,7 +105,9 @@ type Running struct {
 	// Sorted says that a stage had to sort.
 	Sorted bool
 	tail   *tail // nil where the end is the end
-	memory memory.Account
+	// changes is the leaf of a change stream; nil otherwise.
+	changes *exec.Changes
+	memory  memory.Account
 }
 
 // Next implements cursor.Source.

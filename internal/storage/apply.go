@@ -41,8 +41,9 @@ func (s *Store) apply(c *kv.Commit, at stage) {
 		if at == ordered {
 			s.fill(c, m)
 			s.logClock.Follow(m.Timestamp)
-		} else {
-			s.logClock.Show(m.Timestamp)
+		} else if m.Timestamp != 0 {
+			s.tellWatches(m)
+			s.logClock.Show(m.Timestamp) // behind what tells of it
 		}
 		for _, change := range m.Changes {
 			if c := s.current.Load().collections[change.Collection]; c == nil {

@@ -80,6 +80,7 @@ type Store struct {
 	seen        int64
 	expiryClock *expiryclock.Clock
 	logClock    oplog.Clock
+	logWatches  logWatches
 }
 
 // Open reads the catalogue of the engine's store, or makes an empty one, and begins to remove what a crash left behind.

@@ -29,8 +29,8 @@ func (d *DDL) isTarget(i int) bool {
 	return i+1 < len(d.Events) && d.Events[i+1].Kind == CollectionRenamed && d.Events[i+1].To == d.Events[i].NS
 }
 
-// put is the collection with the number as the change leaves it, nil where it does not change its definition.
-func (d *DDL) put(id uint32) *catalog.Collection {
+// Put is the collection with the number as the change leaves it, nil where it does not change its definition.
+func (d *DDL) Put(id uint32) *catalog.Collection {
 	for _, step := range d.Steps {
 		if step.Put != nil && step.Put.ID == id {
 			return step.Put
@@ -40,7 +40,7 @@ func (d *DDL) put(id uint32) *catalog.Collection {
 }
 
 func (e *Event) isOfView(d *DDL, old *catalog.Catalog) bool {
-	coll := d.put(e.Collection)
+	coll := d.Put(e.Collection)
 	if coll == nil {
 		coll = old.ByID(e.Collection)
 	}
@@ -53,7 +53,7 @@ func (d *DDL) command(i int, old *catalog.Catalog) (o, o2 bson.Doc) {
 	switch e.Kind {
 	case CollectionCreated:
 		b.String("create", e.NS.Coll)
-		if coll := d.put(e.Collection); coll != nil {
+		if coll := d.Put(e.Collection); coll != nil {
 			b.Fields(coll.Options.Doc)
 			if id := coll.IDIndex(); id != nil {
 				b.Document("idIndex", id.Listed())
@@ -70,8 +70,10 @@ func (d *DDL) command(i int, old *catalog.Catalog) (o, o2 bson.Doc) {
 		}
 	case CollectionModified:
 		b.String("collMod", e.NS.Coll)
-		next, was := d.put(e.Collection), old.ByID(e.Collection)
-		if next != nil && was != nil {
+		next, was := d.Put(e.Collection), old.ByID(e.Collection)
+		if next != nil && next.IsView() {
+			b.Fields(next.Options.Doc)
+		} else if next != nil && was != nil {
 			o2 = bson.Build().Document("collectionOptions_old", was.Options.Doc).Doc()
 			appendChanged(b, was.Options.Doc, next.Options.Doc)
 		}
@@ -90,6 +92,12 @@ func (d *DDL) command(i int, old *catalog.Catalog) (o, o2 bson.Doc) {
 			appendChanged(b, before.Listed(), e.Index.Listed())
 			was := bson.Build().Object("indexOptions_old")
 			appendChanged(was, e.Index.Listed(), before.Listed())
+			switch { // what is not hidden does not say so
+			case before.Hidden && !e.Index.Hidden:
+				b.Bool("hidden", false)
+			case !before.Hidden && e.Index.Hidden:
+				was.Bool("hidden", false)
+			}
 			o2 = was.End().Doc()
 		}
 		b.End()

@@ -25,7 +25,7 @@ type OpTime struct {
 
 // Clock gives each entry a higher timestamp than all before.
 type Clock struct {
-	last    Timestamp // that was given out; whoever orders commits calls one at a time
+	last    atomic.Uint64 // that was given out; whoever orders commits calls one at a time
 	visible atomic.Uint64
 	heard   atomic.Uint64 // the newest that anybody has told of
 }
@@ -33,16 +33,19 @@ type Clock struct {
 // Take is the first of n timestamps for entries that were made at millis, in milliseconds since the epoch. Where time stands
 // still or goes back the counter goes on.
 func (c *Clock) Take(millis int64, n int) (first Timestamp) {
-	first = max(c.last, Timestamp(c.heard.Load())) + 1
+	first = max(c.Last(), Timestamp(c.heard.Load())) + 1
 	if now := NewTimestamp(uint32(millis/1000), 1); now > first {
 		first = now
 	}
-	c.last = first + Timestamp(n-1)
+	c.last.Store(uint64(first) + uint64(n-1))
 	return first
 }
 
 // Follow takes note of a timestamp that was given out before, or elsewhere.
-func (c *Clock) Follow(t Timestamp) { c.last = max(c.last, t) }
+func (c *Clock) Follow(t Timestamp) { raise(&c.last, t) }
+
+// Last is the newest timestamp that was given out, though its entry may not be seen yet.
+func (c *Clock) Last() Timestamp { return Timestamp(c.last.Load()) }
 
 // Hear takes note of a timestamp that somebody else knows of.
 func (c *Clock) Hear(t Timestamp) { raise(&c.heard, t) }

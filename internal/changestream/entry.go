@@ -1,0 +1,270 @@
+package changestream
+
+import (
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/resumetoken"
+)
+
+// Entry is what of an entry of the oplog counts for all of its operations.
+type Entry struct {
+	Time uint64
+	Wall bson.Value
+	// Transaction says that the operations are those of a transaction, or written together; Session and TxnNumber are missing where it had
+	// none.
+	Transaction        bool
+	Session, TxnNumber bson.Value
+}
+
+// Head is the kind of an entry and what it is about: the first that is read of it.
+func Head(entry bson.Doc) (op, ns string) {
+	for it := entry.Iter(); it.Next(); {
+		switch it.Key() {
+		case "op":
+			op = it.Value().Str()
+		case "ns":
+			return op, it.Value().Str()
+		}
+	}
+	return op, ns
+}
+
+// ApplyOps are the operations of an entry that has several.
+func ApplyOps(entry bson.Doc) (ops bson.Doc, last bool, ok bool) {
+	o := entry.Lookup("o")
+	if o.Type != bson.TypeObject || o.Doc().FirstKey() != "applyOps" {
+		return nil, false, false
+	}
+	return o.Doc().Index(0).Doc(), !o.Doc().Lookup("partialTxn").Truthy(), true
+}
+
+// EntryOf reads what all operations of an entry have in common.
+func EntryOf(entry bson.Doc, transaction bool) Entry {
+	e := Entry{Wall: entry.Lookup("wall"), Transaction: transaction}
+	seconds, counter := entry.Lookup("ts").Timestamp()
+	e.Time = uint64(seconds)<<32 | uint64(counter)
+	if transaction {
+		e.Session, e.TxnNumber = entry.Lookup("lsid"), entry.Lookup("txnNumber")
+	}
+	return e
+}
+
+// Event is an operation that a stream is about.
+type Event struct {
+	Token resumetoken.Token
+	// Type is the operationType, and NS what it happened to.
+	Type string
+	NS   namespace.NS
+	// Key is the documentKey, missing for what happens to no document.
+	Key bson.Value
+	// Invalidates says that the stream ends with the event.
+	Invalidates bool
+
+	spec        *Spec
+	entry       *Entry
+	op          bson.Doc
+	uuid        bson.Value
+	full        bson.Value // the document that the entry has itself
+	to          bson.Value
+	diff        bson.Doc // of an update
+	description bson.Value
+	before      bson.Value // the state before a change of a definition
+	nsType      string
+}
+
+// The types of events.
+const (
+	Insert       = "insert"
+	Update       = "update"
+	Replace      = "replace"
+	Delete       = "delete"
+	drop         = "drop"
+	rename       = "rename"
+	dropDatabase = "dropDatabase"
+	invalidate   = "invalidate"
+	create       = "create"
+	createIndex  = "createIndexes"
+	dropIndex    = "dropIndexes"
+	modify       = "modify"
+)
+
+// Event is the event of one operation of an entry, the index-th of it; ok is false where the stream is not about it.
+func (s *Spec) Event(e *Entry, op bson.Doc, index int) (event Event, ok bool) {
+	kind, ns := Head(op)
+	event = Event{spec: s, entry: e, op: op, uuid: op.Lookup("ui")}
+	switch kind {
+	case "i", "u", "d":
+		if !s.hasText(ns) {
+			return event, false
+		}
+		event.NS = namespace.Split(ns)
+		event.ofDocument(kind)
+	case "c":
+		db, found := strings.CutSuffix(ns, ".$cmd")
+		if !found || !event.ofCommand(db, op.Lookup("o").Doc()) {
+			return event, false
+		}
+	case "n":
+		if !event.ofNote(ns) {
+			return event, false
+		}
+	default:
+		return event, false
+	}
+	event.Token = resumetoken.Event(e.Time, index, event.collection(), event.identifier())
+	return event, true
+}
+
+// collection is the UUID of the collection that the event is about, nil where it is about none.
+func (e *Event) collection() *[16]byte {
+	if e.uuid.Type != bson.TypeBinary {
+		return nil
+	}
+	_, data := e.uuid.Binary()
+	if len(data) != 16 {
+		return nil
+	}
+	return (*[16]byte)(data)
+}
+
+// identifier tells the event apart from others of its time.
+func (e *Event) identifier() bson.Doc {
+	b := bson.BuildOn(make([]byte, 0, 96)).String("operationType", e.Type)
+	switch {
+	case !e.Key.IsMissing():
+		b.Value("documentKey", e.Key)
+	case !e.description.IsMissing():
+		b.Value("operationDescription", e.description)
+	}
+	return b.Doc()
+}
+
+func (e *Event) ofDocument(kind string) {
+	o := e.op.Lookup("o")
+	switch kind {
+	case "i":
+		e.Type, e.full, e.Key = Insert, o, e.op.Lookup("o2")
+	case "d":
+		e.Type, e.Key = Delete, o
+	default:
+		e.Type, e.full, e.Key = Replace, o, e.op.Lookup("o2")
+		if diff := o.Doc().Lookup("diff"); o.Doc().FirstKey() == "$v" && diff.Type == bson.TypeObject {
+			e.Type, e.full, e.diff = Update, bson.Missing, diff.Doc()
+		}
+	}
+}
+
+// ofCommand reads a change of definitions.
+func (e *Event) ofCommand(db string, o bson.Doc) bool {
+	name := o.FirstKey()
+	if name == "renameCollection" { // which may lead from one database to another
+		return e.ofRename(o)
+	}
+	if !e.spec.inDB(db) {
+		return false
+	}
+	target := o.Index(0)
+	e.NS = namespace.NS{DB: db}
+	if target.Type == bson.TypeString {
+		e.NS.Coll = strings.Clone(target.Str())
+	}
+	s := e.spec
+	if e.uuid.IsMissing() && (name == "create" || name == "drop" || name == "collMod") {
+		return s.Expanded && !s.Single() && s.hasColl(e.NS.Coll) && e.ofView(name, o)
+	}
+	switch name {
+	case "drop":
+		e.Type, e.Invalidates = drop, s.Single()
+	case "dropDatabase":
+		e.Type, e.Invalidates = dropDatabase, s.NS.DB != ""
+		return !s.Single()
+	default:
+		if !s.Expanded || !e.ofDefinition(name, o) {
+			return false
+		}
+	}
+	return s.hasColl(e.NS.Coll)
+}
+
+func (e *Event) ofRename(o bson.Doc) bool {
+	from, to := namespace.Split(strings.Clone(o.Index(0).Str())), namespace.Split(strings.Clone(o.Lookup("to").Str()))
+	if !e.spec.hasNS(from) && !e.spec.hasNS(to) {
+		return false
+	}
+	e.Type, e.NS, e.Invalidates = rename, from, e.spec.Single()
+	e.to = bson.Build().String("db", to.DB).String("coll", to.Coll).Doc().Value()
+	b := bson.Build().Value("to", e.to)
+	for it := o.Iter(); it.Next(); {
+		switch it.Key() {
+		case "renameCollection", "stayTemp", "to":
+		default:
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	e.description = b.Doc().Value()
+	return true
+}
+
+// ofDefinition reads what only those hear of who ask for expanded events.
+func (e *Event) ofDefinition(name string, o bson.Doc) bool {
+	o2 := e.op.Lookup("o2")
+	switch name {
+	case "create":
+		e.Type, e.description, e.nsType = create, behindFirst(o), "collection"
+		if o.Lookup("timeseries").Type == bson.TypeObject {
+			e.nsType = "timeseries"
+			return !e.spec.Single()
+		}
+	case "createIndexes":
+		e.Type, e.description = createIndex, indexes(behindFirst(o))
+	case "dropIndexes":
+		e.Type, e.description = dropIndex, indexes(o2)
+	case "collMod":
+		e.Type, e.description = modify, behindFirst(o)
+		b := bson.Build()
+		if o2.Type == bson.TypeObject {
+			if was := o2.Doc().Lookup("collectionOptions_old"); !was.IsMissing() {
+				b.Value("collectionOptions", was)
+			}
+			if was := o2.Doc().Lookup("indexOptions_old"); !was.IsMissing() {
+				b.Value("indexOptions", was)
+			}
+		}
+		e.before = b.Doc().Value()
+	default:
+		return false
+	}
+	return true
+}
+
+func (e *Event) ofView(name string, o bson.Doc) bool {
+	switch name {
+	case "create":
+		e.Type, e.description, e.nsType = create, behindFirst(o), "view"
+	case "collMod":
+		e.Type, e.description = modify, behindFirst(o)
+	default:
+		e.Type = drop
+	}
+	return true
+}
+
+// behindFirst is a document without its first field.
+func behindFirst(d bson.Doc) bson.Value {
+	b, first := bson.Build(), true
+	for it := d.Iter(); it.Next(); first = false {
+		if !first {
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	return b.Doc().Value()
+}
+
+func indexes(spec bson.Value) bson.Value {
+	if spec.IsMissing() {
+		return bson.Build().Array("indexes").End().Doc().Value()
+	}
+	return bson.Build().Array("indexes").Value("0", spec).End().Doc().Value()
+}

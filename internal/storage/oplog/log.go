@@ -73,11 +73,11 @@ func (l *Log) Insert(ns namespace.NS, uuid [16]byte, doc bson.Doc) {
 func (l *Log) Update(ns namespace.NS, uuid [16]byte, old, doc bson.Doc, form Form) {
 	b := l.begin("u", ns.String(), &uuid)
 	if form != Whole {
-		at := b.Len()
+		at := len(b.Buffer())
 		b.Object("o").Int32("$v", 2).Object("diff")
 		appendDiff(b, old, doc)
 		b.End().End()
-		if form == Shorter && b.Len()-at > len(doc) {
+		if form == Shorter && len(b.Buffer())-at > len(doc) {
 			form = Whole
 			b.Replace(b.Buffer()[:at])
 		}

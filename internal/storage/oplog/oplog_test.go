@@ -255,6 +255,13 @@ func TestEntries(t *testing.T) {
 	})
 	one(`{ op: "n", ns: "", o: { msg: "new primary" }, `+tail+` }`, func(l *Log) { l.Note(bson.MustDoc("{msg: 'new primary'}")) })
 
+	for range 2 { // what is shorter whole is whole behind another operation, too
+		l.Update(ns, testUUID, bson.MustDoc("{_id: 1, a: 1}"), bson.MustDoc("{_id: 1, b: 2}"), Shorter)
+	}
+	const whole = `{ op: "u", ns: "d.c", ui: ` + ui + `, o: { _id: 1, b: 2 }, o2: { _id: 1 } }`
+	same(t, lines(&l, plain), `{ op: "c", ns: "admin.$cmd", o: { applyOps: [ `+whole+`, `+whole+` ] }, `+tail+` }`)
+
+	l = Log{}
 	insert(&l)
 	l.Delete(ns, testUUID, bson.MustDoc("{_id: 1}"))
 	const both = `o: { applyOps: [ { op: "i", ns: "d.c", ui: ` + ui + `, o: { _id: 1, a: 1 }, o2: { _id: 1 } }, { op: "d", ns: "d.c", ui: ` + ui + `, o: { _id: 1 } } ] }`

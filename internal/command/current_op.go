@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/session"
 )
 
 const (
@@ -39,7 +40,7 @@ func currentOp(op *Op) (bson.Doc, error) {
 			}
 		}
 	}
-	rows, err := matching(op.operations(inprog{idle: all, truncate: true}), filter.Doc())
+	rows, err := matching(op.operations(inprog{idle: all, sessions: true, truncate: true}), filter.Doc())
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +86,8 @@ func matching(rows []bson.Doc, filter bson.Doc) ([]bson.Doc, error) {
 type inprog struct {
 	// idle shows connections and threads that do nothing, too; cursors shows those that nobody is fetching from.
 	idle, cursors bool
+	// sessions shows transactions that wait for their next statement.
+	sessions bool
 	// truncate cuts long commands.
 	truncate bool
 }
@@ -93,14 +96,22 @@ type inprog struct {
 func (s *Server) operations(want inprog) []bson.Doc {
 	now := clock.Millis(s.Clock)
 	var rows []bson.Doc
+	open := s.Sessions.Open()
 	monitorBusy, busy := false, map[int64]bool{}
 	s.Ops.Each(func(o *operation.Operation) {
 		monitorBusy = monitorBusy || o.Client.Desc == ttlMonitor
 		busy[o.Client.ConnectionID] = true
-		rows = append(rows, s.describe(o, now, want.truncate))
+		rows = append(rows, s.describe(o, open, now, want.truncate))
 	})
 	if want.idle {
 		rows = append(rows, s.idle(now, busy, monitorBusy)...)
+	}
+	if want.sessions {
+		for i := range open {
+			if open[i].Operation == 0 && open[i].Client != nil {
+				rows = append(rows, s.describeSession(&open[i]))
+			}
+		}
 	}
 	if want.cursors {
 		for _, c := range s.Cursors.Idle() {
@@ -110,13 +121,14 @@ func (s *Server) operations(want inprog) []bson.Doc {
 	return rows
 }
 
-// describe is one running operation.
-func (s *Server) describe(o *operation.Operation, now int64, truncate bool) bson.Doc {
+// describe is one running operation; open are the transactions in progress.
+func (s *Server) describe(o *operation.Operation, open []session.Open, now int64, truncate bool) bson.Doc {
 	micros := s.Ops.Micros(o)
 	b := s.describeClient(o.Client, true, now).Bool("threaded", true).Int32("opid", int32(o.ID))
 	if o.LSID != nil {
 		digest := nobody()
 		b.Object("lsid").Value("id", o.LSID.Lookup("id")).Binary("uid", 0, digest[:]).End()
+		s.appendTransactionOf(b, o, open)
 	}
 	b.Int64("secs_running", micros/1e6).Int64("microsecs_running", micros).String("op", o.Kind).String("ns", o.NS).
 		Bool("redacted", false).Document("command", describeCommand(o.Command, truncate))
@@ -149,7 +161,7 @@ func (s *Server) describeClient(c *operation.Client, active bool, now int64) *bs
 			b.Document("clientMetadata", c.Metadata)
 		}
 	}
-	return b.Bool("active", active).String("currentOpTime", bson.Date(now).Time().Format("2006-01-02T15:04:05.000-07:00")).
+	return b.Bool("active", active).String("currentOpTime", isoTime(now)).
 		Bool("isFromUserConnection", c.ConnectionID != 0)
 }
 
@@ -204,9 +216,51 @@ func (s *Server) describeCursor(c cursor.Idling) bson.Doc {
 	return b.End().Doc()
 }
 
+// describeSession is a transaction that waits for its next statement.
+func (s *Server) describeSession(o *session.Open) bson.Doc {
+	b := bson.Build().String("type", "idleSession").String("host", s.theMachine().Name).String("desc", "inactive transaction").
+		String("client", o.Client.Remote).Int64("connectionId", o.Client.ConnectionID).String("appName", o.Client.AppName).
+		Document("clientMetadata", describeCommand(o.Client.Metadata, false)).Document("lsid", session.Document(o.Session))
+	s.appendTransaction(b, o)
+	return b.Bool("waitingForLock", false).Bool("active", false).Object("locks").End().Object("lockStats").End().
+		Bool("waitingForFlowControl", false).Object("flowControlStats").End().Doc()
+}
+
+// appendTransactionOf appends the transaction that o is at, or the number of the retryable write that it is.
+func (s *Server) appendTransactionOf(b *bson.Builder, o *operation.Operation, open []session.Open) {
+	for i := range open {
+		if open[i].Operation == o.ID {
+			s.appendTransaction(b, &open[i])
+			return
+		}
+	}
+	if number := o.Command.Lookup("txnNumber"); number.Type == bson.TypeInt64 {
+		b.Object("transaction").Object("parameters").Value("txnNumber", number).End().End()
+	}
+}
+
+func (s *Server) appendTransaction(b *bson.Builder, o *session.Open) {
+	now := s.Clock.Now()
+	whole, active := now.Sub(o.Started), o.Active(now)
+	level, source := o.ReadConcern, "clientSupplied"
+	if level == "" {
+		level, source = "local", "implicitDefault"
+	}
+	b.Object("transaction").Object("parameters").Int64("txnNumber", o.Number).Int32("txnRetryCounter", 0).Bool("autocommit", false).
+		Object("readConcern").String("level", level).String("provenance", source).End().End().
+		Timestamp("readTimestamp", 0, 0).String("startWallClockTime", isoTime(o.Started.UnixMilli())).Int64("timeOpenMicros", whole.Microseconds()).
+		Int64("timeActiveMicros", active.Microseconds()).Int64("timeInactiveMicros", (whole-active).Microseconds()).
+		String("expiryTime", isoTime(o.Expires.UnixMilli())).End()
+}
+
+func isoTime(millis int64) string {
+	return bson.Date(millis).Time().Format("2006-01-02T15:04:05.000-07:00")
+}
+
 // currentOpStage is what $currentOp shows, whose options the pipeline has checked.
 func (s *Server) currentOpStage(spec bson.Doc) []bson.Doc {
 	return s.operations(inprog{idle: spec.Lookup("idleConnections").Truthy(), cursors: spec.Lookup("idleCursors").Truthy(),
+		sessions: spec.Lookup("idleSessions").IsMissing() || spec.Lookup("idleSessions").Truthy(),
 		truncate: spec.Lookup("truncateOps").Truthy()})
 }
 

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +81,62 @@ func TestStatementEnds(t *testing.T) {
 				t.Errorf("%d documents", n)
 			}
 		})
+	}
+}
+
+// TestRunningStatements: currentOp shows which transaction a statement is of, and the number of a retryable write.
+func TestRunningStatements(t *testing.T) {
+	for fields, want := range map[string]string{
+		"txnNumber: NumberLong(3), autocommit: false, startTransaction: true, readConcern: {level: 'majority'}": `{ parameters: { txnNumber: 3, txnRetryCounter: 0, ` +
+			`autocommit: false, readConcern: { level: "majority", provenance: "clientSupplied" } }, readTimestamp: Timestamp(0, 0), ` +
+			`startWallClockTime: "2026-01-02T03:04:05.000+00:00", timeOpenMicros: 2000000, timeActiveMicros: 2000000, timeInactiveMicros: 0, ` +
+			`expiryTime: "2026-01-02T03:05:05.000+00:00" }`,
+		"txnNumber: NumberLong(3)": "{ parameters: { txnNumber: 3 } }",
+	} {
+		h := member(t)
+		h.ok(t, "test", "{create: 'c'}")
+		h.ok(t, "admin", "{fsync: 1, lock: true}")
+		done := h.start("2", "test", "{insert: 'c', documents: [{_id: 1}], lsid: {id: BinData(4, 'AQEBAQEBAQEBAQEBAQEBAQ==')}, "+fields+"}")
+		for h.ok(t, "admin", "{currentOp: 1, waitingForLock: true}").Lookup("inprog").Doc().Count() == 0 {
+			runtime.Gosched()
+		}
+		h.clock.Advance(2 * time.Second)
+		row := h.ok(t, "admin", "{currentOp: 1, waitingForLock: true}").Lookup("inprog").Doc().Index(0).Doc()
+		if got := row.Lookup("transaction").Doc().String(); got != want || row.Lookup("type").Str() != "op" {
+			t.Errorf("%s: %s", fields, row)
+		}
+		if s := h.ok(t, "test", "{serverStatus: 1}").Lookup("transactions").Doc(); s.Lookup("currentActive").Int64() != s.Lookup("totalStarted").Int64() {
+			t.Error(s)
+		}
+		h.ok(t, "admin", "{fsyncUnlock: 1}")
+		if r := <-done; !r.Body.Lookup("ok").Truthy() {
+			t.Error(r.Body)
+		}
+	}
+}
+
+// TestSlowTransaction: a transaction that was open for long has its line in the log, with what its statements did together.
+func TestSlowTransaction(t *testing.T) {
+	h := member(t)
+	h.ok(t, "test", "{insert: 'c', documents: [{_id: 1}, {_id: 2}]}")
+	lines := h.logged()
+	run := func(db string, number int, text, fields string) {
+		h.ok(t, db, fmt.Sprintf("%s, lsid: {id: BinData(4, 'AQEBAQEBAQEBAQEBAQEBAQ==')}, txnNumber: NumberLong(%d), autocommit: false%s}", strings.TrimSuffix(text, "}"), number, fields))
+	}
+	for number, end := range []string{"commitTransaction", "abortTransaction", "commitTransaction"} {
+		run("test", number, "{find: 'c'}", ", startTransaction: true, readConcern: {level: 'snapshot'}")
+		run("test", number, "{update: 'c', updates: [{q: {_id: 1}, u: {$inc: {n: 1}}}]}", "")
+		if number < 2 {
+			h.clock.Advance(101 * time.Millisecond)
+		}
+		run("admin", number, "{"+end+": 1}", "")
+	}
+	const line = `{"level":"INFO","msg":"transaction","parameters":{"lsid":{"id":{"$binary":{"base64":"AQEBAQEBAQEBAQEBAQEBAQ==","subType":"04"}},` +
+		`"uid":{"$binary":{"base64":"47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=","subType":"00"}}},"txnNumber":%d,"autocommit":false,` +
+		`"readConcern":{"level":"snapshot"}},"readTimestamp":"Timestamp(0, 0)","keysExamined":1,"docsExamined":3,"nMatched":1,"nModified":1,` +
+		`"terminationCause":"%s","timeActiveMicros":0,"timeInactiveMicros":101000,"numYields":0,"wasPrepared":false,"durationMillis":101}` + "\n"
+	if want := fmt.Sprintf(line+line, 0, "committed", 1, "aborted"); lines.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", lines, want)
 	}
 }
 

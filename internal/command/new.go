@@ -38,6 +38,7 @@ func New(c Config, s Services) *Server {
 	srv.Sessions = session.NewRegistry(c.Clock, func(id string) {
 		srv.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID == id })
 	})
+	srv.Sessions.Over = srv.logTransaction
 	srv.diskUse = s.Params.Lookup("allowDiskUseByDefault")
 	s.Query.Server = srv
 	if p := s.Params.Lookup("enableTestCommands"); p != nil && p.Get().Bool() {

@@ -116,6 +116,8 @@ func (op *Op) withRepeated(body bson.Doc) bson.Doc {
 	if len(op.retry.Repeated) == 0 {
 		return body
 	}
+	op.tally.retriedCommands.Add(1)
+	op.tally.retriedStatements.Add(int64(len(op.retry.Repeated)))
 	op.committed = kv.AllCommits // what was executed may still be on its way to the disk
 	b := bson.BuildOn(make([]byte, 0, len(body)+32)).Fields(body)
 	if op.Command.Name == "findAndModify" {

@@ -21,6 +21,10 @@ func (op *Op) metricsSection(b *bson.Builder) {
 	b.Object("operation").Int64("scanAndOrder", t.sorts.Load()).Int64("writeConflicts", t.writeConflicts.Load()).End()
 	b.Object("queryExecutor").Int64("scanned", t.keysExamined.Load()).Int64("scannedObjects", t.docsExamined.Load()).End()
 	b.Object("getLastError").Object("wtime").Int32("num", 0).Int32("totalMillis", 0).End().Int64("wtimeouts", 0).End()
+	if op.Replica != nil {
+		replicaMetrics(b.Object("repl"))
+		b.End()
+	}
 	b.Object("ttl")
 	if op.Expiry != nil {
 		op.Expiry.AppendMetrics(b)
@@ -91,6 +95,15 @@ func (op *Op) collections() []*catalog.Collection {
 	}
 	defer view.Close()
 	return view.Catalog().All()
+}
+
+// replicaMetrics are those of a member that has nobody to follow and nobody who follows it.
+func replicaMetrics(b *bson.Builder) {
+	b.Object("apply").Int64("attemptsToBecomeSecondary", 1).Int64("batchSize", 0).Object("batches").Int32("num", 0).Int32("totalMillis", 0).End().Int64("ops", 0).End()
+	b.Object("buffer").Int64("count", 0).Int64("maxSizeBytes", 0).Int64("sizeBytes", 0).End()
+	b.Object("initialSync").Int64("completed", 0).Int64("failedAttempts", 0).Int64("failures", 0).End()
+	b.Object("network").Int64("bytes", 0).Object("getmores").Int32("num", 0).Int32("totalMillis", 0).End().
+		Int64("notPrimaryLegacyUnacknowledgedWrites", 0).Int64("notPrimaryUnacknowledgedWrites", 0).Int64("ops", 0).Int64("readersCreated", 0).End()
 }
 
 // zeros appends counters that never count.

@@ -21,7 +21,9 @@ func serverStatusCommands() []*Command {
 type section struct {
 	name     string
 	optional bool
-	append   func(*Op, *bson.Builder)
+	// member says that only a member of a replica set has it.
+	member bool
+	append func(*Op, *bson.Builder)
 }
 
 // statusSections are the sections in the order of the reply.
@@ -43,6 +45,7 @@ func statusSections() []section {
 		{name: "opcounters", append: (*Op).opcountersSection},
 		{name: "opcountersRepl", append: func(_ *Op, b *bson.Builder) { zeros(b, "insert query update delete getmore command") }},
 		{name: "pebble", append: (*Op).pebbleSection},
+		{name: "repl", member: true, append: (*Op).replSection},
 		{name: "security", append: func(_ *Op, b *bson.Builder) { b.Object("authentication").End() }},
 		{name: "storageEngine", append: (*Op).storageEngineSection},
 		{name: "transactions", append: (*Op).transactionsSection},
@@ -59,6 +62,9 @@ func serverStatus(op *Op) (bson.Doc, error) {
 		Int64("uptimeMillis", up.Milliseconds()).Int64("uptimeEstimate", int64(up/time.Second)).Date("localTime", clock.Millis(op.Clock))
 	for _, s := range statusSections() {
 		asked := op.Args.Value(s.name)
+		if s.member && op.Replica == nil {
+			continue
+		}
 		if wanted := !asked.IsMissing() && asked.Truthy(); wanted || asked.IsMissing() && !s.optional {
 			b.Object(s.name)
 			s.append(op, b)
@@ -195,9 +201,17 @@ func (op *Op) opLatenciesSection(b *bson.Builder) {
 	for _, kind := range []struct {
 		name string
 		of   *latency
-	}{{"reads", &op.tally.reads}, {"writes", &op.tally.writes}, {"commands", &op.tally.commands}, {"transactions", &latency{}}} {
+	}{{"reads", &op.tally.reads}, {"writes", &op.tally.writes}, {"commands", &op.tally.commands}, {"transactions", op.transactionLatency()}} {
 		b.Object(kind.name).Int64("latency", kind.of.micros.Load()).Int64("ops", kind.of.count.Load()).Int64("queryableEncryptionLatencyMicros", 0).End()
 	}
+}
+
+// transactionLatency is how long transactions that are over were open.
+func (op *Op) transactionLatency() *latency {
+	l, n := &latency{}, op.Sessions.Counts()
+	l.micros.Store(n.Micros.Load())
+	l.count.Store(n.Committed.Load() + n.Aborted.Load())
+	return l
 }
 
 func (op *Op) storageEngineSection(b *bson.Builder) {
@@ -205,8 +219,32 @@ func (op *Op) storageEngineSection(b *bson.Builder) {
 		Bool("supportsSnapshotReadConcern", true).Bool("readOnly", false).Bool("persistent", op.Engine != "inMemory").Bool("backupCursorOpen", false)
 }
 
-// transactionsSection is all zeros: transactions need a replica set.
+// transactionsSection tells of transactions and of writes that were sent again. None is ever prepared.
 func (op *Op) transactionsSection(b *bson.Builder) {
-	zeros(b, "retriedCommandsCount retriedStatementsCount transactionsCollectionWriteCount currentActive currentInactive currentOpen "+
-		"totalAborted totalCommitted totalStarted totalPrepared totalPreparedThenCommitted totalPreparedThenAborted currentPrepared")
+	var active, inactive int64
+	for _, o := range op.Sessions.Open() {
+		if o.Operation != 0 {
+			active++
+		} else {
+			inactive++
+		}
+	}
+	writes := int64(0)
+	if op.Replica != nil {
+		writes = op.Query.Store.HistoryWrites()
+	}
+	n := op.Sessions.Counts()
+	b.Int64("retriedCommandsCount", op.tally.retriedCommands.Load()).Int64("retriedStatementsCount", op.tally.retriedStatements.Load()).
+		Int64("transactionsCollectionWriteCount", writes).
+		Int64("currentActive", active).Int64("currentInactive", inactive).Int64("currentOpen", active+inactive).
+		Int64("totalAborted", n.Aborted.Load()).Int64("totalCommitted", n.Committed.Load()).Int64("totalStarted", n.Started.Load())
+	zeros(b, "totalPrepared totalPreparedThenCommitted totalPreparedThenAborted currentPrepared")
+}
+
+// replSection is what hello tells of the replica set, and rbid, the number of rollbacks and one.
+func (op *Op) replSection(b *bson.Builder) {
+	op.appendMember(b, "isWritablePrimary")
+	if op.Replica.View().Config != nil {
+		b.Int32("rbid", 1)
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/query"
+	"github.com/ebbdb/ebb/internal/session"
 )
 
 // What an operation has done is told twice when it is worth it: in the log when it was slow, and in its database's
@@ -271,6 +272,37 @@ func (s *Server) logSlow(f finished) {
 		attrs = append(attrs, "remote", f.Client.Remote, "protocol", "op_msg")
 	}
 	s.Log.Info("Slow query", append(attrs, slog.Int64("durationMillis", f.micros/1000))...)
+}
+
+// logTransaction writes mongod's line on a transaction that was open for long.
+func (s *Server) logTransaction(o *session.Open, committed bool) {
+	now := s.Clock.Now()
+	whole := now.Sub(o.Started)
+	if p := s.Profile.Of("admin"); whole <= time.Duration(p.SlowMillis)*time.Millisecond || p.SampleRate < 1 && rand.Float64() >= p.SampleRate {
+		return
+	}
+	active, cause := o.Active(now), "aborted"
+	if committed {
+		cause = "committed"
+	}
+	b := bson.Build().Document("lsid", session.Document(o.Session)).Int64("txnNumber", o.Number).Bool("autocommit", false)
+	if o.ReadConcern != "" {
+		b.Object("readConcern").String("level", o.ReadConcern).End()
+	}
+	attrs := []any{"parameters", b.Doc().JSON(), "readTimestamp", "Timestamp(0, 0)"}
+	st := o.Stats
+	for _, c := range []struct {
+		name string
+		n    int64
+	}{{"keysExamined", st.KeysExamined.Load()}, {"docsExamined", st.DocsExamined.Load()}, {"nMatched", st.Matched.Load()}, {"nModified", st.Modified.Load()},
+		{"ninserted", st.Inserted.Load()}, {"ndeleted", st.Deleted.Load()}, {"nUpserted", st.Upserted.Load()}, {"keysInserted", st.KeysInserted.Load()},
+		{"keysDeleted", st.KeysDeleted.Load()}, {"writeConflicts", st.WriteConflicts.Load()}} {
+		if c.n > 0 {
+			attrs = append(attrs, c.name, c.n)
+		}
+	}
+	s.Log.Info("transaction", append(attrs, "terminationCause", cause, "timeActiveMicros", active.Microseconds(),
+		"timeInactiveMicros", (whole-active).Microseconds(), "numYields", 0, "wasPrepared", false, slog.Int64("durationMillis", whole.Milliseconds()))...)
 }
 
 // logType is what the log calls a kind of operation.

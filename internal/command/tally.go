@@ -13,6 +13,7 @@ type tally struct {
 	keysExamined, docsExamined           atomic.Int64
 	writeConflicts, sorts, userErrors    atomic.Int64
 	furtherBatches                       atomic.Int64
+	retriedCommands, retriedStatements   atomic.Int64
 }
 
 // latency is how many operations of a kind there were and how long they took together, and one by one where that is asked

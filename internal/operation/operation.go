@@ -38,6 +38,20 @@ type Stats struct {
 	ExecMicros     atomic.Int64
 }
 
+// Add counts what other has done as well.
+func (s *Stats) Add(other *Stats) {
+	for _, c := range [...]struct{ to, from *atomic.Int64 }{
+		{&s.KeysExamined, &other.KeysExamined}, {&s.DocsExamined, &other.DocsExamined}, {&s.Returned, &other.Returned},
+		{&s.Matched, &other.Matched}, {&s.Modified, &other.Modified}, {&s.Inserted, &other.Inserted}, {&s.Deleted, &other.Deleted},
+		{&s.Upserted, &other.Upserted}, {&s.KeysInserted, &other.KeysInserted}, {&s.KeysDeleted, &other.KeysDeleted},
+		{&s.WriteConflicts, &other.WriteConflicts},
+	} {
+		if n := c.from.Load(); n != 0 {
+			c.to.Add(n)
+		}
+	}
+}
+
 // idHack is the plan of most operations.
 const idHack = "IDHACK"
 

@@ -19,8 +19,11 @@ type Open struct {
 	// Client sent the last statement. Operation is the id of the one that is at it, 0 while none is.
 	Client    *operation.Client
 	Operation int64
+	// Stats is what the operations before that one did together.
+	Stats *operation.Stats
 
-	since  time.Time     // when Operation began
+	at     *operation.Operation
+	since  time.Time     // when it began
 	active time.Duration // of those before
 }
 
@@ -32,8 +35,8 @@ func (o *Open) Active(now time.Time) time.Duration {
 	return o.active + now.Sub(o.since)
 }
 
-// Counts are those of all transactions so far.
-type Counts struct{ Started, Committed, Aborted atomic.Int64 }
+// Counts are those of all transactions so far, and how long those that are over were open together.
+type Counts struct{ Started, Committed, Aborted, Micros atomic.Int64 }
 
 // Counts is how many transactions there were.
 func (r *Registry) Counts() *Counts { return &r.counts }
@@ -53,7 +56,7 @@ func (r *Registry) Open() []Open {
 func (r *Registry) begun(s *live) {
 	r.settle(s) // the one before
 	r.counts.Started.Add(1)
-	s.open = &Open{Session: s.ID, Number: s.txn.Number, Started: s.txn.Started, Expires: s.txn.Expires}
+	s.open = &Open{Stats: &operation.Stats{}, Session: s.ID, Number: s.txn.Number, Started: s.txn.Started, Expires: s.txn.Expires}
 	r.mu.Lock()
 	r.mu.open[s] = true
 	r.mu.Unlock()
@@ -67,7 +70,7 @@ func (s *Seat) Attend(o *operation.Operation, readConcern string) {
 	}
 	s.registry.mu.Lock()
 	defer s.registry.mu.Unlock()
-	open.Client, open.Operation, open.since = o.Client, o.ID, s.registry.clock.Now()
+	open.Client, open.Operation, open.at, open.since = o.Client, o.ID, o, s.registry.clock.Now()
 	if open.ReadConcern == "" {
 		open.ReadConcern = readConcern
 	}
@@ -78,20 +81,31 @@ func (r *Registry) settle(s *live) {
 	if s.open == nil { // which only who has the session changes
 		return
 	}
-	over := s.txn.State != InProgress || s.txn.Number != s.open.Number
+	o := s.open
+	over, committed := s.txn.State != InProgress || s.txn.Number != o.Number, s.txn.State == Committed && s.txn.Number == o.Number
+	now := r.clock.Now()
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	s.open.active, s.open.Operation = s.open.Active(r.clock.Now()), 0
+	if o.at != nil {
+		o.Stats.Add(&o.at.Stats)
+	}
+	o.active, o.Operation, o.at = o.Active(now), 0, nil
+	if over {
+		s.open = nil
+		delete(r.mu.open, s)
+	}
+	r.mu.Unlock()
 	if !over {
 		return
 	}
-	if s.txn.State == Committed && s.txn.Number == s.open.Number {
+	r.counts.Micros.Add(now.Sub(o.Started).Microseconds())
+	if committed {
 		r.counts.Committed.Add(1)
 	} else {
 		r.counts.Aborted.Add(1)
 	}
-	s.open = nil
-	delete(r.mu.open, s)
+	if r.Over != nil {
+		r.Over(o, committed)
+	}
 }
 
 // AbortOld aborts the transactions in progress whose time is over. Where an operation is at one, that is told to stop, which ends the

@@ -29,7 +29,9 @@ type Session struct {
 type Registry struct {
 	clock clock.Clock
 	ended func(id string)
-	mu    struct {
+	// Over, unless nil, is told each transaction that was committed or aborted. It is set before there are any.
+	Over func(o *Open, committed bool)
+	mu   struct {
 		sync.Mutex
 		live map[string]*live
 		open map[*live]bool // those whose transaction is in progress

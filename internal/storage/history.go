@@ -244,11 +244,15 @@ func (w *write) stamp(t kv.Txn, m *meaning.Meaning, v *version, c oplog.Circumst
 	w.sizes[1] = put(catalog.ImagesNS, w.History.image, b.Doc(), at)
 }
 
+// HistoryWrites is how many commits there were since the start that something is kept of for their session.
+func (s *Store) HistoryWrites() int64 { return s.historyWrites.Load() }
+
 // committed takes note of what was committed.
-func (w *write) committed(m *meaning.Meaning) {
+func (w *write) committed(s *Store, m *meaning.Meaning) {
 	if w == nil || m.Timestamp == 0 {
 		return
 	}
+	s.historyWrites.Add(1)
 	w.Last, w.State = oplog.OpTime{Timestamp: m.Timestamp, Term: m.Term}, w.state
 	w.record, w.History.image = w.sizes[0], w.sizes[1]
 }

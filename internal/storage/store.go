@@ -81,6 +81,8 @@ type Store struct {
 	expiryClock *expiryclock.Clock
 	logClock    oplog.Clock
 	logWatches  logWatches
+	// historyWrites counts the commits that something is kept of for their session.
+	historyWrites atomic.Int64
 }
 
 // Open reads the catalogue of the engine's store, or makes an empty one, and begins to remove what a crash left behind.

@@ -144,7 +144,7 @@ func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 	err := t.kv.Commit(ctx, d)
 	switch {
 	case err == nil:
-		t.history.committed(&t.meaning)
+		t.history.committed(t.store, &t.meaning)
 		t.store.tell(&t.meaning)
 		return nil
 	case errors.Is(err, kv.ErrTooLarge):

@@ -33,8 +33,9 @@ type Spec struct {
 	// Expanded asks for the events of definitions, and for more in others; System for those of collections of the server's own; RawUpdates
 	// for updates as the oplog has them.
 	Expanded, System, RawUpdates bool
-	// Start is where the stream begins, if HasStart: at the first event of its time, or behind the event that it names. AfterInvalidate
-	// says that this may be an invalidate.
+	// Splits says that large events come in parts, so that a stream may go on behind one of these.
+	Splits bool
+	// Start is where the stream begins, if HasStart: at the first event of its time, or behind the event that it names.
 	Start    resumetoken.Token
 	HasStart bool
 }

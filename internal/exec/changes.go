@@ -283,10 +283,14 @@ func (s *Changes) surpasses(event *changestream.Event) (bool, error) {
 		if event.Invalidates && !r.behind.FromInvalidate {
 			s.endBehind(event)
 		}
-		if r.split {
+		if r.split && s.spec.Splits {
 			r.on = false
+			return true, nil
 		}
-		return r.split, nil
+		if !r.split {
+			return false, nil
+		}
+		fallthrough
 	case !r.found:
 		return false, mongoerr.New(mongoerr.ChangeStreamFatalError, "cannot resume stream; the resume token was not found. %s", event.Token.Doc())
 	}

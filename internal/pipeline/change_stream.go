@@ -182,6 +182,7 @@ func (p *Pipeline) checkStream() error {
 		case splits && i < len(p.Stages)-1:
 			return mongoerr.New(7182802, "$changeStreamSplitLargeEvent must be the last stage in the pipeline")
 		case splits:
+			changes.Watch.Splits = true
 			split.After, split.HasAfter = changes.Watch.Start, changes.Watch.HasStart && changes.Watch.Start.Fragment >= 0
 			continue
 		}

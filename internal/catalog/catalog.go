@@ -158,14 +158,16 @@ const (
 var OplogNS = namespace.NS{DB: LocalDB, Coll: "oplog.rs"}
 
 // TransactionsNS and ImagesNS are where a member of a replica set keeps what sessions wrote last, and the images of their findAndModify.
+// PreImagesNS is where it keeps documents as they were before changes, for change streams.
 var (
 	TransactionsNS = namespace.NS{DB: "config", Coll: "transactions"}
 	ImagesNS       = namespace.NS{DB: "config", Coll: "image_collection"}
+	PreImagesNS    = namespace.NS{DB: "config", Coll: "system.preimages"}
 )
 
 // IsHistory says whether coll is one of those, and not a collection that happens to have the name.
 func (coll *Collection) IsHistory() bool {
-	return coll.IsClustered() && (coll.NS == TransactionsNS || coll.NS == ImagesNS)
+	return coll.IsClustered() && (coll.NS == TransactionsNS || coll.NS == ImagesNS || coll.NS == PreImagesNS)
 }
 
 // IsOplog says whether coll is the oplog, which only commits write to, and not a collection that happens to have its name.

@@ -112,3 +112,6 @@ func (e *Event) UUID() (uuid [16]byte, ok bool) {
 	}
 	return uuid, false
 }
+
+// Delta is what an update has changed, as the oplog has it.
+func (e *Event) Delta() bson.Doc { return e.diff }

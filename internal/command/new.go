@@ -68,6 +68,7 @@ func (s *Server) JoinReplicaSet(ctx context.Context) error {
 	running, stop := context.WithCancel(context.Background())
 	s.done.Go(func() { s.abortOldTransactions(running) })
 	s.done.Go(func() { s.reapHistories(running) })
+	s.done.Go(func() { s.expireImages(running) })
 	s.done.Go(func() {
 		s.Replica.Run(running, func(err error) { s.Log.Error("The election failed", "error", err.Error()) })
 	})

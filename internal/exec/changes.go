@@ -39,6 +39,9 @@ type Changes struct {
 	cursor  *storage.RecordCursor
 	parts   parts
 	resume  resuming
+	// entry and index are the place of the operation at hand: that of its entry, and its number in there.
+	entry oplog.Timestamp
+	index int
 	// ending is the event with which the stream ends, if it is next; done says that it has ended.
 	ending      bson.Doc
 	endingToken resumetoken.Token
@@ -158,6 +161,7 @@ func (s *Changes) next(ctx context.Context) (event *changestream.Event, ok bool,
 		}
 	}
 	entry := changestream.EntryOf(rec.Doc, false)
+	s.entry, s.index = s.at, 0
 	event, err = s.event(ctx, &entry, rec.Doc, 0)
 	return event, true, err
 }
@@ -303,11 +307,11 @@ func (s *Changes) pass(ctx context.Context, event *changestream.Event) (bson.Doc
 	if event.Invalidates {
 		s.endBehind(event)
 	}
-	full, err := s.image(ctx, event)
+	full, before, err := s.images(ctx, event)
 	if err != nil {
 		return nil, err
 	}
-	return s.give(ctx, event.Token, event.Document(s.begin(), full, bson.Missing))
+	return s.give(ctx, event.Token, event.Document(s.begin(), full, before))
 }
 
 // endBehind has the stream end behind an event.
@@ -325,30 +329,6 @@ func (s *Changes) begin() *bson.Builder {
 func (s *Changes) give(ctx context.Context, token resumetoken.Token, doc bson.Doc) (bson.Doc, error) {
 	s.moveTo(token)
 	return doc, s.op.carry(ctx, len(doc))
-}
-
-// image is the document of an update as it is now, where that is asked for; null where it is not there any more.
-func (s *Changes) image(ctx context.Context, event *changestream.Event) (bson.Value, error) {
-	if event.Type != changestream.Update || s.spec.FullDocument != changestream.UpdateLookup {
-		return bson.Missing, nil
-	}
-	none := bson.Value{Type: bson.TypeNull}
-	view, err := s.src.View(ctx)
-	if err != nil {
-		return none, err
-	}
-	r, ok := view.Collection(event.NS)
-	if !ok {
-		return none, nil
-	}
-	if uuid, ok := event.UUID(); !ok || uuid != r.Catalog().UUID {
-		return none, nil
-	}
-	rec, ok, err := r.GetByID(event.Key.Doc().Lookup("_id"))
-	if !ok || err != nil {
-		return none, err
-	}
-	return rec.Doc.Value(), nil
 }
 
 // Park implements Parker.

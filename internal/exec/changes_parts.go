@@ -40,7 +40,10 @@ func (s *Changes) beginParts(entry bson.Doc) error {
 	p.entry = changestream.EntryOf(entry, true)
 	p.entry.Wall, p.entry.Session, p.entry.TxnNumber = p.entry.Wall.Clone(), p.entry.Session.Clone(), p.entry.TxnNumber.Clone()
 	p.chain = append(p.chain[:0], s.at)
-	for before := previous(entry); before != 0; {
+	if entry.Lookup("o").Doc().Lookup("count").IsMissing() { // the only one
+		return nil
+	}
+	for at, before := s.at, previous(entry); before == at-1; { // those of a commit follow one another
 		rec, err := s.entryAt(before)
 		if err != nil {
 			return err
@@ -51,7 +54,7 @@ func (s *Changes) beginParts(entry bson.Doc) error {
 		if p.chain = append(p.chain, before); len(p.chain) > maxChain {
 			return mongoerr.New(mongoerr.ChangeStreamFatalError, "a transaction has more than %d entries", maxChain)
 		}
-		before = previous(rec.Doc)
+		at, before = before, previous(rec.Doc)
 	}
 	slices.Reverse(p.chain)
 	return nil
@@ -100,6 +103,7 @@ func (s *Changes) nextPart(ctx context.Context) (event *changestream.Event, ok b
 	}
 	op := p.ops.Value().Doc()
 	index := p.index
+	s.entry, s.index = p.chain[p.link], p.local
 	p.index, p.local, p.more = p.index+1, p.local+1, p.ops.Next()
 	event, err = s.event(ctx, &p.entry, op, index)
 	return event, true, err

@@ -63,7 +63,7 @@ func (s *Store) Change(ctx context.Context, f func(*Change) error) error {
 	if s.oplog(old) != nil {
 		var log oplog.Log
 		c.ddl.Log(&log, old.catalog)
-		s.stamp(t, m, &log, old, oplog.Circumstances{Wall: s.Now(), Apart: true}, nil)
+		s.stamp(t, m, &log, old, oplog.Circumstances{Wall: s.Now(), Apart: true}, nil, nil)
 	}
 	t.Mean(m)
 	if err := t.Commit(ctx, kv.Synced); err != nil {

@@ -39,10 +39,10 @@ const CommittedState = "committed"
 // Begin starts another number.
 func (h *History) Begin(number int64) { h.Number, h.Last, h.State = number, oplog.OpTime{}, "" }
 
-// createHistories makes the collections that keep what sessions did.
+// createHistories makes the collections that keep what sessions did, and how documents were.
 func (s *Store) createHistories(ctx context.Context) error {
 	options := bson.Build().Object("clusteredIndex").Int32("v", 2).Object("key").Int32("_id", 1).End().String("name", "_id_").Bool("unique", true).End().Doc()
-	for _, ns := range []namespace.NS{catalog.TransactionsNS, catalog.ImagesNS} {
+	for _, ns := range []namespace.NS{catalog.TransactionsNS, catalog.ImagesNS, catalog.PreImagesNS} {
 		if err := s.createOnce(ctx, ns, options); err != nil {
 			return err
 		}

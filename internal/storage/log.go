@@ -62,7 +62,7 @@ func (s *Store) checkDrop(c *catalog.Collection) error {
 
 // logs says whether what happens in a collection is told. What is in local is this server's own, and so are its profiles.
 func (s *Store) logs(c *collection, v *version) bool {
-	return s.oplog(v) != nil && c.NS.DB != catalog.LocalDB && c.NS.Coll != catalog.ProfileCollection
+	return s.oplog(v) != nil && c.NS.DB != catalog.LocalDB && c.NS.Coll != catalog.ProfileCollection && c.NS != catalog.PreImagesNS
 }
 
 // logOf is where a transaction tells what it does to a collection; nil where nobody is told.
@@ -83,18 +83,20 @@ func (w *Writer) logRemoval(op meaning.DocumentOp, rec Record) {
 			}
 			b.String("field", rule.Field()).Date("deadline", deadline).String("rule", rule.Basis(rec.Doc))
 			w.log.Expire(w.c.NS, w.c.UUID, rec.Doc, b.Doc())
+			w.keepPreImage(rec.Doc)
 			return
 		}
 	}
 	w.log.Delete(w.c.NS, w.c.UUID, rec.Doc)
 	w.txn.keepImage(rec.Doc, nil)
+	w.keepPreImage(rec.Doc)
 }
 
 // Note has the transaction tell of something that happens to no document. The oplog must be there.
 func (t *Txn) Note(o bson.Doc) { t.log.Note(o) }
 
-// stamp adds the entries of what log has collected to a commit, and what history keeps of it, unless that is nil.
-func (s *Store) stamp(t kv.Txn, m *meaning.Meaning, log *oplog.Log, v *version, c oplog.Circumstances, history *write) {
+// stamp adds the entries of what log has collected to a commit, what history keeps of it, unless that is nil, and the images.
+func (s *Store) stamp(t kv.Txn, m *meaning.Meaning, log *oplog.Log, v *version, c oplog.Circumstances, history *write, images []preImage) {
 	to := s.oplog(v)
 	if to == nil || log.Len() == 0 {
 		return
@@ -114,6 +116,9 @@ func (s *Store) stamp(t kv.Txn, m *meaning.Meaning, log *oplog.Log, v *version, 
 	if history != nil {
 		history.stamp(t, m, v, c)
 	}
+	if len(images) > 0 {
+		stampPreImages(t, m, v, c, images)
+	}
 }
 
 // fill gives the entries of a commit that was made here their timestamps.
@@ -130,7 +135,11 @@ func (s *Store) fill(c *kv.Commit, m *meaning.Meaning) {
 		previous = oplog.OpTime{Timestamp: own, Term: m.Term}
 	}
 	for _, r := range m.References {
-		r.Fill(c.Stamped[r.Stamped].Value, previous.Timestamp)
+		at := previous.Timestamp
+		if r.Entry > 0 {
+			at = first + oplog.Timestamp(r.Entry-1)
+		}
+		r.Fill(c.Stamped[r.Stamped].Key, c.Stamped[r.Stamped].Value, at)
 	}
 	m.Timestamp, m.Entries, m.References = previous.Timestamp, nil, nil
 }

@@ -84,9 +84,9 @@ func (t *Txn) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f func
 		return conflict()
 	case err != nil:
 		return err
-	case t.statements.MaxBytes > 0 && t.kv.Size()+t.log.Size() > t.statements.MaxBytes:
+	case t.statements.MaxBytes > 0 && t.kv.Size()+t.log.Size()+t.preImages.bytes > t.statements.MaxBytes:
 		return mongoerr.New(mongoerr.TransactionTooLarge, "Total size of all transaction operations must be less than %d. Actual size is %d",
-			t.statements.MaxBytes, t.kv.Size()+t.log.Size())
+			t.statements.MaxBytes, t.kv.Size()+t.log.Size()+t.preImages.bytes)
 	}
 	t.flush()
 	if o.Keys != nil {

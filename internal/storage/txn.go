@@ -26,6 +26,7 @@ type Txn struct {
 	// statements is nil in the transaction of one write; blocked then is closed when somebody else's is over that has what it wants.
 	statements *statements
 	history    *write // nil where nobody sends again what it does
+	preImages  preImages
 	blocked    <-chan struct{}
 	swept      uint64 // how many sweeps there had been when it began
 	ended      bool
@@ -71,7 +72,7 @@ func (t *Txn) Number() uint64 { return t.meaning.Number }
 func (t *Txn) Size() int { return t.kv.Size() }
 
 // room says whether the transaction may grow by so many bytes.
-func (t *Txn) room(bytes int) error { return t.store.room(t.kv.Size() + bytes) }
+func (t *Txn) room(bytes int) error { return t.store.room(t.kv.Size() + t.preImages.bytes + bytes) }
 
 // Writer changes the collection called ns. From the first call on, that collection's definition stays as it is until
 // the transaction ends. It fails with WriteConflict when the definition has changed since the transaction began, and with
@@ -172,7 +173,7 @@ func (t *Txn) mean() {
 		w.noteMultikey()
 		t.meaning.Add(&w.change)
 	}
-	t.store.stamp(t.kv, &t.meaning, &t.log, t.view.version, t.circumstances(), t.history)
+	t.store.stamp(t.kv, &t.meaning, &t.log, t.view.version, t.circumstances(), t.history, t.preImages.all)
 	t.kv.Mean(&t.meaning)
 }
 

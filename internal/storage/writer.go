@@ -198,6 +198,7 @@ func (w *Writer) UpdateAs(form oplog.Form, old Record, doc bson.Doc) (id RecordI
 	if w.log != nil {
 		w.log.Update(w.c.NS, w.c.UUID, old.Doc, doc, form)
 		w.txn.keepImage(old.Doc, doc)
+		w.keepPreImage(old.Doc)
 	}
 	return rec.ID, true, nil
 }

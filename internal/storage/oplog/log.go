@@ -153,6 +153,8 @@ type Entry struct {
 	// ts and previous are where the entry's own timestamp and that of the one before it in the same transaction begin; previous is
 	// 0 where there is none before it.
 	ts, previous int
+	// Operations is how many operations it has.
+	Operations int
 }
 
 // maxEntryBytes is how many bytes of operations one entry holds; one that has more by itself has an entry of its own.
@@ -165,12 +167,12 @@ func (l *Log) Entries(c Circumstances) []Entry {
 		return nil
 	}
 	if l.Len() == 1 && !c.Transaction {
-		return []Entry{c.entry(l.op(0), false)}
+		return []Entry{c.entry(l.op(0), 1, false)}
 	}
 	var all []Entry
 	if c.Apart {
 		for i := range l.Len() {
-			all = append(all, c.entry(l.op(i), false))
+			all = append(all, c.entry(l.op(i), 1, false))
 		}
 		return all
 	}
@@ -180,7 +182,7 @@ func (l *Log) Entries(c Circumstances) []Entry {
 			size += len(l.op(to))
 			to++
 		}
-		all = append(all, c.entry(l.applyOps(from, to, size), len(all) > 0 || to < l.Len() || c.Transaction))
+		all = append(all, c.entry(l.applyOps(from, to, size), to-from, len(all) > 0 || to < l.Len() || c.Transaction))
 		from = to
 	}
 	return all
@@ -207,14 +209,14 @@ func (l *Log) applyOps(from, to, size int) bson.Doc {
 }
 
 // entry is op with what stands before and behind it.
-func (c *Circumstances) entry(op bson.Doc, chained bool) Entry {
+func (c *Circumstances) entry(op bson.Doc, operations int, chained bool) Entry {
 	b := bson.BuildOn(make([]byte, 0, len(op)+len(c.Session)+160))
 	if c.Session != nil {
 		b.Document("lsid", c.Session).Int64("txnNumber", c.TxnNumber)
 	}
 	b.Fields(op)
 	b.Timestamp("ts", 0, 0)
-	e := Entry{ts: b.Len() - 8}
+	e := Entry{ts: b.Len() - 8, Operations: operations}
 	b.Int64("t", c.Term).Int64("v", 2).Date("wall", c.Wall)
 	if chained || c.Session != nil {
 		b.Object("prevOpTime").Timestamp("ts", 0, 0)
@@ -235,13 +237,18 @@ func (e *Entry) Fill(stored []byte, at int, own Timestamp, previous OpTime) {
 	}
 }
 
-// Reference is a place in another stored document of a Commit that its last timestamp goes into.
+// Reference is a place in another stored document of a Commit that one of its timestamps goes into.
 type Reference struct {
-	// Stamped is which of the Commit's stamped writes, and At where in its value.
-	Stamped, At int
+	// Stamped is which of the Commit's stamped writes, and At where in its value. Key is where in its key, 0 for nowhere.
+	Stamped, At, Key int
+	// Entry is which entry's timestamp it is, from 1 on; 0 for the last one's.
+	Entry int
 }
 
 // Fill writes the timestamp.
-func (r Reference) Fill(value []byte, t Timestamp) {
+func (r Reference) Fill(key, value []byte, t Timestamp) {
 	binary.LittleEndian.PutUint64(value[r.At:], uint64(t))
+	if r.Key > 0 {
+		binary.BigEndian.PutUint64(key[r.Key:], uint64(t))
+	}
 }

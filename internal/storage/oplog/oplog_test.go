@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -37,80 +36,6 @@ func TestDelta(t *testing.T) {
 			t.Errorf("%s to %s:\n got %s\nwant %s", c.old, c.doc, got, c.want)
 		}
 	}
-}
-
-// apply makes the new document out of the old one and a delta, as a secondary of MongoDB does.
-func apply(old, delta bson.Doc) bson.Doc {
-	gone, sections := map[string]bool{}, map[string]bson.Doc{}
-	updates := map[string]bson.Value{}
-	var added []string
-	for it := delta.Iter(); it.Next(); {
-		switch key := strings.Clone(it.Key()); key {
-		case "d":
-			for f := it.Value().Doc().Iter(); f.Next(); {
-				gone[f.Key()] = true
-			}
-		case "u", "i":
-			for f := it.Value().Doc().Iter(); f.Next(); {
-				updates[f.Key()] = f.Value()
-				if key == "i" {
-					gone[f.Key()] = true
-					added = append(added, f.Key())
-				}
-			}
-		default:
-			sections[key[1:]] = it.Value().Doc()
-		}
-	}
-	b := bson.Build()
-	for it := old.Iter(); it.Next(); {
-		key, v := it.Key(), it.Value()
-		switch {
-		case gone[key]:
-			continue
-		case sections[key] != nil:
-			v = applyWithin(v, sections[key])
-		case !updates[key].IsMissing():
-			v = updates[key]
-		}
-		b.Value(key, v)
-	}
-	for _, key := range added {
-		b.Value(key, updates[key])
-	}
-	return b.Doc()
-}
-
-func applyWithin(old bson.Value, delta bson.Doc) bson.Value {
-	if old.Type == bson.TypeObject {
-		return apply(old.Doc(), delta).Value()
-	}
-	var values []bson.Value
-	for it := old.Doc().Iter(); it.Next(); {
-		values = append(values, it.Value())
-	}
-	for it := delta.Iter(); it.Next(); {
-		switch key := it.Key(); key {
-		case "a":
-		case "l":
-			values = values[:it.Value().Int32()]
-		default:
-			i, _ := strconv.Atoi(key[1:])
-			for len(values) <= i {
-				values = append(values, bson.Missing)
-			}
-			if key[0] == 'u' {
-				values[i] = it.Value()
-			} else {
-				values[i] = applyWithin(values[i], it.Value().Doc())
-			}
-		}
-	}
-	b := bson.Build().Array("")
-	for i, v := range values {
-		b.Value(bson.IndexKey(i), v)
-	}
-	return b.End().Doc().Lookup("")
 }
 
 func randomValue(rng *rand.Rand, depth int) bson.Value {
@@ -171,8 +96,21 @@ func TestDeltaMakesTheDocument(t *testing.T) {
 		b := bson.Build()
 		appendDiff(b, old, doc)
 		delta := b.Doc()
-		if got := apply(old, delta); string(got) != string(doc) {
-			t.Fatalf("%s\nto  %s\nby  %s\nis  %s", old, doc, delta, got)
+		if got, err := Apply(old, delta); err != nil || string(got) != string(doc) {
+			t.Fatalf("%s\nto  %s\nby  %s\nis  %s, %v", old, doc, delta, got, err)
+		}
+	}
+}
+
+// TestNotADelta: what is no delta of the document is refused.
+func TestNotADelta(t *testing.T) {
+	old := bson.MustDoc("{a: 1, b: [1, {c: 1}], d: {e: 1}}")
+	for _, text := range []string{
+		"{u: 1}", "{x: {}}", "{'': {}}", "{sa: {u: {b: 1}}}", "{sb: {u: {b: 1}}}", "{sd: {a: true, u0: 1}}", "{sb: {a: true, l: 3}}", "{sb: {a: true, l: -1}}", "{sb: {a: true, l: 'x'}}",
+		"{sb: {a: true, u9: 1}}", "{sb: {a: true, 'u-1': 1}}", "{sb: {a: true, ux: 1}}", "{sb: {a: true, s0: {u: {a: 1}}}}", "{sb: {a: true, s1: 1}}", "{sb: {a: true, '1': {}}}", "{sb: {a: true, '': {}}}",
+	} {
+		if doc, err := Apply(old, bson.MustDoc(text)); err == nil {
+			t.Errorf("%s makes %s", text, doc)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func aggregate(op *Op) (bson.Doc, error) {
 
 func (op *Op) parseAggregate(a *Args) (aggregateRequest, error) {
 	r := aggregateRequest{call: op.call()}
-	r.ReadConcern, r.Stable = op.ReadConcern.Level, op.APIStrict
+	r.ReadConcern, r.Replicated, r.Stable = op.ReadConcern.Level, op.Replica != nil, op.APIStrict
 	switch v := a.Value(op.Name()); {
 	case v.Type == bson.TypeString:
 		r.NS = namespace.NS{DB: op.DB, Coll: string([]byte(v.Str()))}

@@ -76,7 +76,7 @@ func configureFailPoint(op *Op) (bson.Doc, error) {
 	}
 	entered := p.Set(setting)
 	op.Log.Warn("Set failpoint", "failPointName", name, "failPoint", p.Describe().String())
-	return bson.Build().Int64("count", entered).Doc(), nil
+	return bson.Build().Number("count", entered).Doc(), nil
 }
 
 func waitForFailPoint(op *Op) (bson.Doc, error) {

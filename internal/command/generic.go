@@ -6,10 +6,8 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/query"
-	"github.com/ebbdb/ebb/internal/replset"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
@@ -42,17 +40,6 @@ type ReadConcern struct {
 	Given bool
 }
 
-// WriteConcern is what a write waits for.
-type WriteConcern struct {
-	// Buffered: the client does not wait for the journal (j: false, or w: 0).
-	Buffered bool
-	// Unacknowledged: w is 0.
-	Unacknowledged bool
-	Given          bool
-	// unsatisfied is why a replica set cannot give what is asked for; the write is done all the same.
-	unsatisfied error
-}
-
 // genericFields may stand in any command; those not read below have no meaning on a standalone.
 var genericFields = []string{"$db", "$clusterTime", "$readPreference", "$audit", "$client", "$configServerState", "$configTime",
 	"$topologyTime", "allowImplicitCollectionCreation", "shardVersion", "databaseVersion", "mayBypassWriteBlocking",
@@ -65,6 +52,9 @@ func (op *Op) readGeneric() error {
 		a.Value("$db")
 		op.readLSID(a)
 		op.MaxTime = op.cluster.maxTime(op.Command)
+		if op.Replica != nil && op.defaults.Load() != nil {
+			op.readWriteConcern(a)
+		}
 		return a.Err()
 	}
 	if op.Replica != nil {
@@ -310,7 +300,7 @@ func (op *Op) readReadConcern(a *Args) {
 	case (level == "snapshot" || level == "linearizable") && op.Command.Name != "aggregate": // where the pipeline is looked at first
 		a.Fail(query.NeedsReplicaSet(level))
 	case !at.IsMissing() && level != "snapshot":
-		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "readConcern.atClusterTime is only allowed with readConcern level 'snapshot'"))
+		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "atClusterTime field can be set only if level is equal to snapshot"))
 	case !after.IsMissing():
 		a.Fail(mongoerr.New(mongoerr.IllegalOperation, "Cannot specify afterClusterTime readConcern without replication enabled"))
 	}
@@ -328,8 +318,8 @@ func checkClusterTimes(r *Args, after, at bson.Value) error {
 		if t.v.Type != bson.TypeTimestamp {
 			return r.wrongType(t.name, t.v.Type, []bson.Type{bson.TypeTimestamp})
 		}
-		if seconds, _ := t.v.Timestamp(); seconds == 0 {
-			return mongoerr.New(mongoerr.InvalidOptions, "readConcern.%s cannot be a null timestamp", t.name)
+		if seconds, counter := t.v.Timestamp(); seconds == 0 && (counter == 0 || t.name == "atClusterTime") {
+			return mongoerr.New(mongoerr.InvalidOptions, "%s cannot be a null timestamp", t.name)
 		}
 	}
 	return nil
@@ -343,123 +333,7 @@ func knownLevel(level string) bool {
 	return false
 }
 
-func (op *Op) readWriteConcern(a *Args) {
-	v := a.Value("writeConcern")
-	if v.IsNullish() {
-		return
-	}
-	if v.Type != bson.TypeObject {
-		a.Fail(a.wrongType("writeConcern", v.Type, []bson.Type{bson.TypeObject}))
-		return
-	}
-	wc, err := parseWriteConcern(v.Doc(), op.Replica)
-	if err != nil {
-		a.Fail(err)
-		return
-	}
-	if !op.Command.WriteConcern {
-		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { writeConcern: %s }", op.Command.Name, v))
-		return
-	}
-	op.WriteConcern = wc
-}
-
-// ParseWriteConcern reads a write concern as a standalone takes it: one node, journalled or not.
-func ParseWriteConcern(doc bson.Doc) (WriteConcern, error) { return parseWriteConcern(doc, nil) }
-
-// parseWriteConcern is ParseWriteConcern of a member of a replica set, nil for a standalone.
-func parseWriteConcern(doc bson.Doc, member *replset.Node) (WriteConcern, error) {
-	wc := WriteConcern{Given: true}
-	a := NewArgs("writeConcern", doc)
-	w, j, fsync, timeout := a.Value("w"), a.Value("j"), a.Value("fsync"), a.Value("wtimeout")
-	a.provenance()
-	a.Ignore("getLastError")
-	if err := a.Done(); err != nil {
-		return wc, err
-	}
-	for _, flag := range []struct {
-		name string
-		v    bson.Value
-	}{{"j", j}, {"fsync", fsync}} {
-		if !flag.v.IsNullish() && flag.v.Type != bson.TypeBool && !flag.v.IsNumber() {
-			return wc, a.wrongType(flag.name, flag.v.Type, []bson.Type{bson.TypeBool, bson.TypeInt64, bson.TypeInt32, bson.TypeDecimal, bson.TypeDouble})
-		}
-	}
-	if !timeout.IsNullish() && timeout.IsNumber() && (timeout.TruncInt64() > math.MaxInt32) {
-		return wc, mongoerr.New(mongoerr.FailedToParse, "wtimeout must be a 32-bit integer")
-	}
-	if !j.IsNullish() && !fsync.IsNullish() && j.Truthy() && fsync.Truthy() {
-		return wc, mongoerr.New(mongoerr.FailedToParse, "fsync and j options cannot be used together")
-	}
-	wc.Buffered = !j.IsNullish() && !j.Truthy()
-	if member != nil && (w.IsNumber() && index.WholeSeconds(w) > 1 || w.Type == bson.TypeString && w.Str() != "majority") {
-		wc.unsatisfied = unsatisfied(member.View(), w)
-		return wc, nil
-	}
-	return wc, wc.readW(w, j)
-}
-
-// unsatisfied is why a set of one member does not give what w asks for; nil where it does.
-func unsatisfied(v *replset.View, w bson.Value) error {
-	if w.IsNumber() {
-		return mongoerr.New(mongoerr.UnsatisfiableWriteConcern, "Not enough data-bearing nodes")
-	}
-	if v.Config == nil {
-		return nil // what comes next is not primary
-	}
-	mode := v.Config.Settings.Modes.Lookup(w.Str())
-	if mode.Type != bson.TypeObject {
-		return mongoerr.New(mongoerr.UnknownReplWriteConcern, "No write concern mode named '%s' found in replica set configuration", strings.Clone(w.Str()))
-	}
-	for it := mode.Doc().Iter(); it.Next(); {
-		if it.Value().TruncInt64() > 1 || v.Config.Members[v.Self].Tags.Lookup(it.Key()).IsMissing() {
-			return mongoerr.New(mongoerr.UnsatisfiableWriteConcern, "Not enough nodes match write concern mode \"%s\"", strings.Clone(w.Str()))
-		}
-	}
-	return nil
-}
-
 // provenance reads where a concern comes from, which changes nothing here.
 func (a *Args) provenance() {
 	a.enum("provenance", "clientSupplied", "implicitDefault", "customDefault", "getLastErrorDefaults", "internalWriteDefault")
-}
-
-func noSuchMode(name string) error {
-	return mongoerr.New(mongoerr.BadValue, "cannot use non-majority 'w' mode \"%s\" when a host is not a member of a replica set", name)
-}
-
-// readW reads how many nodes a write waits for. Tags are taken: the one node there is has none to wait for.
-func (wc *WriteConcern) readW(w, j bson.Value) error {
-	switch {
-	case w.IsMissing():
-	case w.IsNumber():
-		n := index.WholeSeconds(w)
-		switch {
-		case w.IsNaN() || n < 0 || n > 50:
-			return mongoerr.New(mongoerr.FailedToParse, "w has to be a non-negative number and not greater than 50; found: %d", n)
-		case n > 1:
-			return mongoerr.New(mongoerr.BadValue, "cannot use 'w' > 1 when a host is not replicated")
-		case n == 0:
-			wc.Buffered = !j.Truthy()
-			wc.Unacknowledged = !j.Truthy()
-		}
-	case w.IsNullish():
-		return noSuchMode("")
-	case w.Type == bson.TypeString:
-		if w.Str() != "majority" {
-			return noSuchMode(w.Str())
-		}
-	case w.Type == bson.TypeObject:
-		if w.Doc().IsEmpty() {
-			return mongoerr.New(mongoerr.FailedToParse, "tagged write concern requires tags")
-		}
-		for it := w.Doc().Iter(); it.Next(); {
-			if !it.Value().IsNumber() {
-				return mongoerr.New(mongoerr.FailedToParse, "tags must be a single level document with only number values")
-			}
-		}
-	default:
-		return mongoerr.New(mongoerr.FailedToParse, "w has to be a number, string, or object; found: %s", w.Type)
-	}
-	return nil
 }

@@ -128,9 +128,9 @@ func (op *Op) appendConcernError(b *bson.Builder) mongoerr.Code {
 		b.Document("writeConcernError", op.staged.concern)
 		code, _ := failsWith(op.staged.concern, "code")
 		return code
-	case op.WriteConcern.unsatisfied != nil:
-		e := mongoerr.From(op.WriteConcern.unsatisfied)
-		b.Object("writeConcernError").Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).String("errmsg", e.Message).End()
+	case op.WriteConcern.unsatisfied != nil && (op.Command.writes() || op.writesItsResult()):
+		e := op.WriteConcern.unsatisfied
+		b.Object("writeConcernError").Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).String("errmsg", e.Message).Document("errInfo", e.Info).End()
 		return e.Code
 	}
 	return 0

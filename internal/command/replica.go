@@ -194,9 +194,11 @@ func (op *Op) readClusterTimes(a *Args, level string, after, at bson.Value) {
 	case !after.IsMissing() && !at.IsMissing():
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Specifying a timestamp for readConcern snapshot in a causally consistent session is not allowed. See https://docs.mongodb.com/manual/core/read-isolation-consistency-recency/#causal-consistency"))
 	case !at.IsMissing() && level != "snapshot":
-		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "readConcern.atClusterTime is only allowed with readConcern level 'snapshot'"))
+		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "atClusterTime field can be set only if level is equal to snapshot"))
 	case !at.IsMissing(), level == "snapshot" && !op.multi: // reads of the past are not there yet
 		a.Fail(query.NeedsReplicaSet(level))
+	case !after.IsMissing() && (level == "linearizable" || level == "available"):
+		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "afterClusterTime field can be set only if level is equal to majority, local, or snapshot"))
 	case !after.IsMissing():
 		op.after = oplog.NewTimestamp(after.Timestamp())
 	}

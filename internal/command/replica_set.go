@@ -59,25 +59,6 @@ func notOnStandalone(op *Op) error {
 	return mongoerr.New(51300, "'%s' is not supported on standalone nodes.", op.Name())
 }
 
-func getDefaultRWConcern(op *Op) (bson.Doc, error) {
-	op.Args.Ignore(op.Name())
-	op.Args.Bool("inMemory", false)
-	if err := op.Args.Done(); err != nil {
-		return nil, err
-	}
-	return nil, notOnStandalone(op)
-}
-
-func setDefaultRWConcern(op *Op) (bson.Doc, error) {
-	op.Args.Ignore(op.Name())
-	op.Args.Doc("defaultReadConcern")
-	op.Args.Doc("defaultWriteConcern")
-	if err := op.Args.Done(); err != nil {
-		return nil, err
-	}
-	return nil, notOnStandalone(op)
-}
-
 func setUserWriteBlockMode(op *Op) (bson.Doc, error) {
 	a := op.Args
 	a.Ignore(op.Name())

@@ -99,6 +99,10 @@ type Server struct {
 	// processID names this run of the server in topologyVersion.
 	processID [12]byte
 
+	// defaults is nil where nobody has set any, and always on a standalone; setDefaults is held by who changes them.
+	defaults    atomic.Pointer[concernDefaults]
+	setDefaults sync.Mutex
+
 	// failPoints is nil unless the server was started with enableTestCommands.
 	failPoints *failPoints
 

@@ -33,6 +33,7 @@ func statusSections() []section {
 		{name: "batchedDeletes", append: (*Op).batchedDeletesSection},
 		{name: "catalogStats", append: (*Op).catalogSection},
 		{name: "connections", append: (*Op).connectionsSection},
+		{name: "defaultRWConcern", member: true, append: func(op *Op, b *bson.Builder) { op.appendDefaults(b) }},
 		{name: "ebbMemory", append: (*Op).ebbMemorySection},
 		{name: "extra_info", append: (*Op).extraInfoSection},
 		{name: "featureCompatibilityVersion", append: (*Op).featureCompatibilitySection},

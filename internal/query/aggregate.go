@@ -26,7 +26,9 @@ type Aggregate struct {
 	Hint     bson.Value
 	// ReadConcern is the level asked for, "" when none was; Stable refuses what is outside of the first version of the stable API.
 	ReadConcern string
-	Stable      bool
+	// Replicated says that the server is a member of a replica set, which has all levels.
+	Replicated bool
+	Stable     bool
 	// MapReduce, when not nil, is what happens to the documents of Pipeline.
 	MapReduce *pipeline.MapReduce
 }
@@ -100,7 +102,7 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 		if err := pl.CheckReadConcern(a.ReadConcern); err != nil {
 			return nil, nil, err
 		}
-		if a.ReadConcern == "snapshot" || a.ReadConcern == "linearizable" {
+		if !a.Replicated && (a.ReadConcern == "snapshot" || a.ReadConcern == "linearizable") {
 			return nil, nil, NeedsReplicaSet(a.ReadConcern)
 		}
 	}

@@ -1,0 +1,30 @@
+package command
+
+import (
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/bson"
+)
+
+// TestStoredDefaults: the defaults are those that were stored, and what makes no sense in the collection is as if it were not there.
+func TestStoredDefaults(t *testing.T) {
+	h := member(t)
+	h.ok(t, "admin", "{setDefaultRWConcern: 1, defaultReadConcern: {level: 'majority'}, defaultWriteConcern: {w: 3}}")
+	h.server.defaults.Store(nil)
+	if err := h.server.loadDefaults(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := h.ok(t, "test", "{insert: 'c', documents: [{}]}"); r.Lookup("writeConcernError").IsMissing() {
+		t.Error(r)
+	}
+	for write, source := range map[string]string{"{w: 1}": "global", "{w: 99}": "implicit", "{w: 'x', y: 1}": "implicit", "7": "implicit"} {
+		h.ok(t, "config", "{update: 'settings', updates: [{q: {_id: 'ReadWriteConcernDefaults'}, u: {$set: {defaultWriteConcern: "+write+"}}}]}")
+		r := h.ok(t, "admin", "{getDefaultRWConcern: 1}")
+		if r.Lookup("defaultWriteConcernSource").Str() != source || r.Lookup("defaultReadConcern").Doc().Lookup("level").Str() != "majority" {
+			t.Errorf("%s: %s", write, r)
+		}
+		if r := h.ok(t, "test", "{insert: 'c', documents: [{}]}"); r.Lookup("writeConcernError").Type != bson.TypeMissing {
+			t.Error(r)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package command
+
+import (
+	"math"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/replset"
+)
+
+// WriteConcern is what a write waits for.
+type WriteConcern struct {
+	// Buffered: the client does not wait for the journal (j: false, or w: 0).
+	Buffered bool
+	// Unacknowledged: w is 0.
+	Unacknowledged bool
+	Given          bool
+	// unsatisfied is why a replica set cannot give what is asked for; the write is done all the same.
+	unsatisfied *mongoerr.Error
+}
+
+// concernFields are the fields of a write concern as they came.
+type concernFields struct{ w, j, fsync, timeout bson.Value }
+
+// maxMembers is how many members a replica set may have.
+const maxMembers = 50
+
+func (op *Op) readWriteConcern(a *Args) {
+	v := a.Value("writeConcern")
+	ordinary := op.defaultConcern()
+	if v.IsNullish() {
+		if ordinary != nil {
+			op.WriteConcern, _ = ordinary.fields.concern(op.Replica, "customDefault") // which was looked at when it was set
+		}
+		return
+	}
+	if v.Type != bson.TypeObject {
+		a.Fail(a.wrongType("writeConcern", v.Type, []bson.Type{bson.TypeObject}))
+		return
+	}
+	fields, err := parseConcern(NewArgs("writeConcern", v.Doc()))
+	if err == nil && ordinary != nil && fields.w.IsMissing() {
+		fields.w = ordinary.fields.w
+	}
+	var wc WriteConcern
+	if err == nil {
+		wc, err = fields.concern(op.Replica, "clientSupplied")
+	}
+	if err != nil {
+		a.Fail(err)
+		return
+	}
+	if !op.Command.WriteConcern {
+		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { writeConcern: %s }", op.Command.Name, v))
+		return
+	}
+	wc.Given = true
+	op.WriteConcern = wc
+}
+
+// parseConcern reads the fields of a write concern.
+func parseConcern(a *Args) (f concernFields, err error) {
+	f = concernFields{a.Value("w"), a.Value("j"), a.Value("fsync"), a.Value("wtimeout")}
+	a.provenance()
+	a.Ignore("getLastError")
+	if err := a.Done(); err != nil {
+		return f, err
+	}
+	for _, flag := range [...]struct {
+		name string
+		v    bson.Value
+	}{{"j", f.j}, {"fsync", f.fsync}} {
+		if !flag.v.IsNullish() && flag.v.Type != bson.TypeBool && !flag.v.IsNumber() {
+			return f, a.wrongType(flag.name, flag.v.Type, []bson.Type{bson.TypeBool, bson.TypeInt64, bson.TypeInt32, bson.TypeDecimal, bson.TypeDouble})
+		}
+	}
+	if f.timeout.IsNumber() && f.timeout.TruncInt64() > math.MaxInt32 {
+		return f, mongoerr.New(mongoerr.FailedToParse, "wtimeout must be a 32-bit integer")
+	}
+	if !f.j.IsNullish() && !f.fsync.IsNullish() && f.j.Truthy() && f.fsync.Truthy() {
+		return f, mongoerr.New(mongoerr.FailedToParse, "fsync and j options cannot be used together")
+	}
+	return f, nil
+}
+
+// concern is what the fields ask of a member of a replica set, nil for a standalone. source says where they come from.
+func (f *concernFields) concern(member *replset.Node, source string) (wc WriteConcern, err error) {
+	wc.Buffered = !f.j.IsNullish() && !f.j.Truthy()
+	if err := f.checkW(member != nil); err != nil {
+		return wc, err
+	}
+	if f.w.IsNumber() && index.WholeSeconds(f.w) == 0 {
+		wc.Buffered, wc.Unacknowledged = !f.j.Truthy(), !f.j.Truthy()
+	}
+	if member == nil {
+		return wc, nil
+	}
+	if e := f.unsatisfied(member.View()); e != nil {
+		wc.unsatisfied = e.WithInfo(bson.Build().Document("writeConcern", f.document(source)).Doc())
+	}
+	return wc, nil
+}
+
+func noSuchMode(name string) error {
+	return mongoerr.New(mongoerr.BadValue, "cannot use non-majority 'w' mode \"%s\" when a host is not a member of a replica set", name)
+}
+
+// checkW refuses a number of nodes that is none, and on a standalone what it does not have. Tags are taken there: the one node there is
+// has none to wait for.
+func (f *concernFields) checkW(member bool) error {
+	switch w := f.w; {
+	case w.IsMissing():
+	case w.IsNumber():
+		n := index.WholeSeconds(w)
+		switch {
+		case w.IsNaN() || n < 0 || n > maxMembers:
+			return mongoerr.New(mongoerr.FailedToParse, "w has to be a non-negative number and not greater than %d; found: %d", maxMembers, n)
+		case n > 1 && !member:
+			return mongoerr.New(mongoerr.BadValue, "cannot use 'w' > 1 when a host is not replicated")
+		}
+	case w.IsNullish():
+		if !member {
+			return noSuchMode("")
+		}
+	case w.Type == bson.TypeString:
+		if w.Str() != "majority" && !member {
+			return noSuchMode(w.Str())
+		}
+	case w.Type == bson.TypeObject:
+		if w.Doc().IsEmpty() {
+			return mongoerr.New(mongoerr.FailedToParse, "tagged write concern requires tags")
+		}
+		for it := w.Doc().Iter(); it.Next(); {
+			if !it.Value().IsNumber() {
+				return mongoerr.New(mongoerr.FailedToParse, "tags must be a single level document with only number values")
+			}
+		}
+	default:
+		return mongoerr.New(mongoerr.FailedToParse, "w has to be a number, string, or object; found: %s", w.Type)
+	}
+	return nil
+}
+
+// mode is the name of the write concern mode that w is, "" for none.
+func (f *concernFields) mode() (name string, is bool) {
+	switch {
+	case f.w.IsMissing() || f.w.IsNumber() || f.w.Type == bson.TypeObject:
+		return "", false
+	case f.w.Type == bson.TypeString:
+		return strings.Clone(f.w.Str()), f.w.Str() != "majority"
+	}
+	return "", true
+}
+
+// unsatisfied is why a set of one member does not give what is asked for; nil where it does.
+func (f *concernFields) unsatisfied(v *replset.View) *mongoerr.Error {
+	name, isMode := f.mode()
+	pattern := bson.Doc(nil)
+	switch {
+	case v.Config == nil: // what comes next is not primary
+		return nil
+	case f.w.IsNumber() && index.WholeSeconds(f.w) > 1:
+		return mongoerr.New(mongoerr.UnsatisfiableWriteConcern, "Not enough data-bearing nodes")
+	case f.w.Type == bson.TypeObject:
+		pattern = f.w.Doc()
+	case isMode:
+		mode := v.Config.Settings.Modes.Lookup(name)
+		if mode.Type != bson.TypeObject {
+			return unknownMode(name)
+		}
+		pattern = mode.Doc()
+	}
+	for it := pattern.Iter(); it.Next(); {
+		if n := it.Value().TruncInt64(); n > 1 || n == 1 && v.Config.Members[v.Self].Tags.Lookup(it.Key()).IsMissing() {
+			return mongoerr.New(mongoerr.UnsatisfiableWriteConcern, "Not enough nodes match write concern mode \"%s\"", name)
+		}
+	}
+	return nil
+}
+
+func unknownMode(name string) *mongoerr.Error {
+	return mongoerr.New(mongoerr.UnknownReplWriteConcern, "No write concern mode named '%s' found in replica set configuration", name)
+}
+
+// document is the write concern as replies show it; source says where it comes from, "" that nobody is told.
+func (f *concernFields) document(source string) bson.Doc {
+	b := bson.Build()
+	switch {
+	case f.w.IsMissing():
+		b.Int32("w", 1)
+	case f.w.IsNumber():
+		b.Number("w", index.WholeSeconds(f.w))
+	case f.w.IsNullish():
+		b.String("w", "")
+	default:
+		b.Value("w", f.w)
+	}
+	if !f.j.IsNullish() {
+		b.Bool("j", f.j.Truthy())
+	}
+	timeout := int64(0)
+	if f.timeout.IsNumber() {
+		timeout = f.timeout.TruncInt64()
+	}
+	b.Int32("wtimeout", int32(max(timeout, math.MinInt32)))
+	if !f.fsync.IsNullish() && f.fsync.Truthy() {
+		b.Bool("fsync", true)
+	}
+	if source != "" {
+		b.String("provenance", source)
+	}
+	return b.Doc()
+}

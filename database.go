@@ -182,7 +182,7 @@ func spillDir(s *Server) (string, error) {
 	return dir, nil
 }
 
-// endCursors has the cursors on a collection that is no longer there under its name fail.
+// endCursors has the cursors on a collection that is no longer there under its name fail, but for change streams: they tell of it.
 func endCursors(cursors *cursor.Registry, e meaning.Event) {
 	var why error
 	switch e.Kind {
@@ -194,7 +194,7 @@ func endCursors(cursors *cursor.Registry, e meaning.Event) {
 		return
 	}
 	ns := e.NS.String()
-	cursors.Invalidate(func(c *cursor.Cursor) bool { return c.NS == ns }, why)
+	cursors.Invalidate(func(c *cursor.Cursor) bool { return c.NS == ns && !c.Watches }, why)
 }
 
 func (d *database) config(s *Server) command.Config {

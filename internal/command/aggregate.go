@@ -42,7 +42,7 @@ func aggregate(op *Op) (bson.Doc, error) {
 	op.executed = r.call.Opened()
 	r.cursor.planSummary, r.cursor.seen = r.call.PlanSummary, &r.call.Seen
 	if running.Watches() {
-		r.cursor.tailable, r.cursor.awaitData = true, true
+		r.cursor.tailable, r.cursor.awaitData, r.cursor.watches = true, true, true
 	}
 	ns := r.NS
 	if ns.Coll == "" {

@@ -22,6 +22,7 @@ type cursorOptions struct {
 	sorts     bool
 	tailable  bool
 	awaitData bool
+	watches   bool
 }
 
 // openCursor answers with the first batch of src, and keeps the rest for getMore. It owns src.
@@ -30,7 +31,7 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 		o.batch = cursor.DefaultFirstBatch
 	}
 	c := &cursor.Cursor{NS: ns.String(), LSID: op.SessionID, TxnNumber: op.cursorTxn(), PlanSummary: o.planSummary,
-		NoTimeout: o.noTimeout, Single: o.single, Tailable: o.tailable, AwaitData: o.awaitData, Sorts: o.sorts, Executed: op.executed, Source: src}
+		NoTimeout: o.noTimeout, Single: o.single, Tailable: o.tailable, AwaitData: o.awaitData, Watches: o.watches, Sorts: o.sorts, Executed: op.executed, Source: src}
 	b := op.build().Object("cursor").Array("firstBatch")
 	more := true
 	if !o.batchGiven || o.batch > 0 {

@@ -54,7 +54,9 @@ type Cursor struct {
 	Single bool
 	// Tailable and AwaitData change what the end of the documents means.
 	Tailable, AwaitData bool
-	Source              Source
+	// Watches says that it is one of a change stream, which tells of the end of its collection.
+	Watches bool
+	Source  Source
 	// MaxTime is what is left of the maxTimeMS of the command that opened it, 0 for no limit.
 	MaxTime time.Duration
 	Opened  time.Time

@@ -50,6 +50,8 @@ type Changes struct {
 	token   resumetoken.Token
 	written bson.Doc // the token as a document, nil until somebody asks
 	doc     bson.Builder
+	// parting says that parts of the event in doc are still to be given.
+	parting bool
 }
 
 // resuming is how a stream finds the event behind which it goes on.
@@ -337,6 +339,10 @@ func (s *Changes) Park() {
 	s.parts.park()
 	_ = letGo(&s.cursor) // a cursor that is given back early has nothing to say
 	s.view = nil
+	if !s.parting && s.doc.Cap() > largeDocument { // a stream lives long, and most events are small
+		s.doc = bson.Builder{}
+		s.op.rest()
+	}
 }
 
 // Close implements Iterator.

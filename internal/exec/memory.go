@@ -138,6 +138,15 @@ func (op *Op) carry(ctx context.Context, n int) error {
 	return nil
 }
 
+// rest gives back what was taken for large documents that are on no way any more.
+func (op *Op) rest() {
+	op = op.root()
+	if op.carried > 0 {
+		op.Memory.Give(carriedTimes * int64(op.carried))
+		op.carried = 0
+	}
+}
+
 // root is the operation that op runs inside of.
 func (op *Op) root() *Op {
 	for op.parent != nil {

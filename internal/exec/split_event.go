@@ -119,6 +119,7 @@ func (s *splitStage) give() (bson.Doc, error) {
 	changes := s.op.changes
 	changes.moveTo(s.token.Part(s.part))
 	s.part++
+	changes.parting = s.part < len(s.ends)
 	return b.Doc(), nil
 }
 

@@ -110,7 +110,7 @@ func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
 		return nil, err
 	}
 	if op.Command.AdminOnly && op.DB != "admin" {
-		return nil, mongoerr.New(mongoerr.Unauthorized, "%s may only be run against the admin database.", name)
+		return nil, op.notAdmin(name)
 	}
 	if err := op.readGeneric(); err != nil {
 		return nil, err
@@ -126,6 +126,15 @@ func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
 		}
 	}
 	return op.track(ctx, now)
+}
+
+// notAdmin is the error of a command that belongs to the admin database, and was sent to another. That it cannot be part of a
+// transaction is said first.
+func (op *Op) notAdmin(name string) error {
+	if op.Replica != nil && !op.Command.runsInTransaction() && op.readGeneric() == nil && op.multi {
+		return op.checkStatement()
+	}
+	return mongoerr.New(mongoerr.Unauthorized, "%s may only be run against the admin database.", name)
 }
 
 func (op *Op) readDB(req Request) error {

@@ -140,10 +140,10 @@ func (op *Op) readTransaction(a *Args) {
 		invalid("Specifying autocommit=true is not allowed.")
 	case hasStart && !start.Bool():
 		invalid("Specifying startTransaction=false is not allowed.")
-	case numbered && !hasAuto && !op.Command.isRetryable():
-		a.Fail(mongoerr.New(50768, "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", op.Name()))
 	case numbered && txn.Int64() < 0:
 		invalid("Transaction number cannot be negative")
+	case numbered && !hasAuto && !op.Command.isRetryable():
+		a.Fail(mongoerr.New(50768, "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", op.Name()))
 	case numbered:
 		op.TxnNumber, op.multi, op.starts, op.retryable = txn.Int64(), hasAuto, hasStart, !hasAuto
 	}

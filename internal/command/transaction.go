@@ -163,11 +163,8 @@ func refusedWrite(body bson.Doc) error {
 // runStatement runs the command in the transaction's share of the store.
 func (op *Op) runStatement(h *storage.History) (bson.Doc, error) {
 	t := op.seat.Transaction()
-	switch {
-	case t.State == session.Committed:
+	if t.State == session.Committed {
 		return nil, committedTransaction(t.Number)
-	case !op.starts && op.ReadConcern.Given:
-		return nil, mongoerr.New(mongoerr.InvalidOptions, "Only the first command in a transaction may specify a readConcern")
 	}
 	if t.Work == nil {
 		if h.Number != op.TxnNumber {
@@ -195,26 +192,21 @@ func (op *Op) checkStatement() error {
 	switch {
 	case !c.runsInTransaction():
 		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot run '%s' in a multi-document transaction.", op.Name())
+	case op.starts && c.Name == "killCursors":
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot run killCursors as the first operation in a multi-document transaction.")
 	case !c.endsTransaction() && op.WriteConcern.Given:
 		return mongoerr.New(mongoerr.InvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
 	case !c.endsTransaction() && c.Name != "bulkWrite" && (op.DB == "config" || op.DB == "local" || op.DB == "admin"):
 		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot run command against the '%s' database in a transaction.", op.DB)
+	}
+	if !op.starts && (op.ReadConcern.Given || op.after != 0) {
+		return mongoerr.New(mongoerr.InvalidOptions, "Only the first command in a transaction may specify a readConcern")
 	}
 	if op.ReadConcern.Given {
 		switch op.ReadConcern.Level {
 		case "", "local", "majority", "snapshot":
 		default:
 			return mongoerr.New(mongoerr.InvalidOptions, "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
-		}
-	}
-	if c.Name == "aggregate" {
-		for it := op.Args.Document().Lookup("pipeline").Doc().Iter(); it.Next(); {
-			if v := it.Value(); v.Type == bson.TypeObject {
-				switch stage := v.Doc().FirstKey(); stage {
-				case "$out", "$merge", "$collStats", "$currentOp", "$indexStats", "$listSessions", "$listLocalSessions", "$planCacheStats", "$changeStream":
-					return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: %s", stage)
-				}
-			}
 		}
 	}
 	return nil

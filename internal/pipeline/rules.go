@@ -28,6 +28,23 @@ func (p *Pipeline) CheckReadConcern(level string) error {
 	return nil
 }
 
+// CheckTransaction refuses stages that cannot be part of a transaction: those that write, that are about the server, and $unionWith.
+func (p *Pipeline) CheckTransaction() error {
+	for _, s := range p.Stages {
+		switch s.Name() {
+		case "$out", "$merge", "$unionWith", "$changeStream", "$collStats", "$indexStats", "$planCacheStats", "$currentOp", "$queryStats", "$querySettings",
+			"$listSessions", "$listLocalSessions", "$listCatalog", "$listClusterCatalog", "$listSampledQueries", "$listSearchIndexes":
+			return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: %s", s.Name())
+		}
+		for _, sub := range subPipelines(s) {
+			if err := sub.CheckTransaction(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // CheckStable refuses what is outside of the first version of the stable API.
 func (p *Pipeline) CheckStable() error {
 	for _, s := range p.Stages {

@@ -98,6 +98,11 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 	if err != nil {
 		return nil, nil, err
 	}
+	if call.Txn != nil {
+		if err := pl.CheckTransaction(); err != nil {
+			return nil, nil, err
+		}
+	}
 	if a.ReadConcern != "" {
 		if err := pl.CheckReadConcern(a.ReadConcern); err != nil {
 			return nil, nil, err

@@ -85,6 +85,11 @@ func openDatabase(s *Server) (d *database, err error) {
 		return d, err
 	}
 	var ddl *indexddl.DDL
+	set := s.replicaSet()
+	var term func() int64
+	if set != nil {
+		term = set.Term.Load
+	}
 	d.store, ddl, err = indexddl.Open(context.Background(), d.engine, storage.Options{
 		Clock: s.clock, Indexes: index.NewParser(filters), HideExpired: d.expiry.HideExpired.Get, Held: d.monitor.Hold, Grace: d.expiry.Grace,
 		OnDDL: func(e meaning.Event) {
@@ -98,6 +103,7 @@ func openDatabase(s *Server) (d *database, err error) {
 		Logger:  s.log.For("STORAGE"),
 		TempDir: temp,
 		Memory:  s.memory,
+		Oplog:   term,
 	})
 	if err != nil {
 		return d, err
@@ -109,7 +115,9 @@ func openDatabase(s *Server) (d *database, err error) {
 	}
 	engine.TempDir, engine.Memory = temp, s.memory
 	engine.Scripts = d.scripts
-	d.commands = command.New(d.config(s), command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor})
+	config := d.config(s)
+	config.ReplicaSet = set
+	d.commands = command.New(config, command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor})
 	if err = d.commands.LoadStoredSettings(context.Background()); err != nil {
 		return d, err
 	}
@@ -117,6 +125,9 @@ func openDatabase(s *Server) (d *database, err error) {
 		return d, err
 	}
 	d.commands.RecordHold()
+	if err = d.joinReplicaSet(s); err != nil {
+		return d, err
+	}
 	d.monitor.Start()
 	return d, nil
 }

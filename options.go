@@ -62,6 +62,9 @@ type Options struct {
 	// is full; 0 is 512 and 256 MiB, less on a small disk, and what is negative is none.
 	MinFreeBytes, ReserveBytes int64
 
+	// ReplicaSet makes the server a member of a replica set; nil: it stands alone.
+	ReplicaSet *ReplicaSet
+
 	// Parameters are server parameters by name, with their values in words, as --setParameter sets them.
 	Parameters map[string]string
 	// Argv and Parsed are what getCmdLineOpts answers; Parsed is a BSON document, nil an empty one.
@@ -84,6 +87,18 @@ type Options struct {
 
 	memTableBytes int64
 	disk          vfs.FS // where the store is, in tests; nil is the machine's disk
+}
+
+// ReplicaSet is what a member has to know of its set. A set of one gives transactions, retryable writes and change streams.
+type ReplicaSet struct {
+	// Name is the set's.
+	Name string
+	// Initiate begins the set with this server alone, where none has begun; otherwise the command replSetInitiate does.
+	Initiate bool
+	// Advertise is the address (host:port) by which clients reach this server; "" is one made of where it listens.
+	Advertise string
+	// OplogBytes is how large the oplog may be; 0 is 5 % of what is free on the disk, 990 MiB at least and 50 GiB at most.
+	OplogBytes int64
 }
 
 // AnyPort is the Port that stands for any free one.

@@ -30,17 +30,25 @@ type Server struct {
 
 	t      testing.TB
 	server *ebb.Server
+	query  string // of URI
 }
 
 // Option changes how a Server starts.
 type Option func(*config)
 
 type config struct {
-	start time.Time
+	start      time.Time
+	replicaSet bool
 }
 
 // At makes the clock begin at start.
 func At(start time.Time) Option { return func(c *config) { c.start = start } }
+
+// ReplicaSet makes the server the primary of a replica set of one, so that it has transactions and change streams.
+func ReplicaSet() Option { return func(c *config) { c.replicaSet = true } }
+
+// setName is the name of that set.
+const setName = "ebbtest"
 
 // Start starts a server, which ends when the test does. What goes wrong ends the test.
 func Start(t testing.TB, options ...Option) *Server {
@@ -50,8 +58,14 @@ func Start(t testing.TB, options ...Option) *Server {
 		o(&c)
 	}
 	s := &Server{Clock: NewClock(c.start), t: t}
+	o := ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, Clock: s.Clock, ScriptsInProcess: true}
+	s.query = "directConnection=true"
+	if c.replicaSet {
+		o.ReplicaSet = &ebb.ReplicaSet{Name: setName, Initiate: true}
+		s.query = "replicaSet=" + setName
+	}
 	var err error
-	if s.server, err = ebb.Open(ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, Clock: s.Clock, ScriptsInProcess: true}); err != nil {
+	if s.server, err = ebb.Open(o); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -71,7 +85,7 @@ func Start(t testing.TB, options ...Option) *Server {
 }
 
 // URI is the connection string for clients.
-func (s *Server) URI() string { return "mongodb://" + s.server.Addr() + "/?directConnection=true" }
+func (s *Server) URI() string { return "mongodb://" + s.server.Addr() + "/?" + s.query }
 
 // Advance moves the clock, and returns when everything that expires by then is deleted, as a real server would have done in
 // that time: it keeps to the server parameters ttlMonitorEnabled, ttlMonitorPrecise and ttlMonitorSleepSecs.

@@ -89,3 +89,12 @@ func (s databaseSums) reply(op *Op, scale int64, free bool) bson.Doc {
 	}
 	return b.Doc()
 }
+
+// FreeDisk is how much room is on the disk that path is on, 0 where nobody knows.
+func FreeDisk(path string) int64 {
+	used, whole, ok := diskSpace(path)
+	if !ok {
+		return 0
+	}
+	return whole - used
+}

@@ -20,6 +20,8 @@ type ReplicaSet struct {
 	Name string
 	// Host is the server's own address in a configuration that nobody has given: "host:port".
 	Host string
+	// IsSelf, unless nil, says whether another address is this server's, too.
+	IsSelf func(ctx context.Context, address string) bool
 	// Term is that of the entries that the store writes into the oplog (storage.Options.Oplog); the Server keeps it up to date.
 	Term *atomic.Int64
 	// OplogBytes is how large the oplog may be.
@@ -85,8 +87,24 @@ func (s *Server) restoreReplica(ctx context.Context) error {
 		term = v.Int64()
 	}
 	s.ReplicaSet.Term.Store(term)
-	s.Replica.Restore(config, max(0, config.Index(s.ReplicaSet.Host)), term)
+	s.Replica.Restore(config, max(0, s.index(ctx, config)), term)
 	return nil
+}
+
+// index is which member of a configuration this one is, -1 for none.
+func (s *Server) index(ctx context.Context, c *replset.Config) int {
+	if i := c.Index(s.ReplicaSet.Host); i >= 0 || s.ReplicaSet.IsSelf == nil {
+		return i
+	}
+	return slices.IndexFunc(c.Members, func(m replset.Member) bool { return s.ReplicaSet.IsSelf(ctx, m.Host) })
+}
+
+// InitiateReplicaSet begins a set of this member alone, unless one has begun.
+func (s *Server) InitiateReplicaSet(ctx context.Context) error {
+	if s.Replica.View().Config != nil {
+		return nil
+	}
+	return s.initiate(ctx, replset.Default(s.ReplicaSet.Name, s.ReplicaSet.Host, newObjectID(clock.Millis(s.Clock))), 0)
 }
 
 // checkMember refuses what the member may not do in its state. Its own database is always there.

@@ -60,7 +60,7 @@ func replSetInitiate(op *Op) (bson.Doc, error) {
 		}
 	}
 	config.Settings.ReplicaSetID = newObjectID(op.Now)
-	self, err := op.acceptable(config, "initiate")
+	self, err := op.acceptable(op.Ctx, config, "initiate")
 	if err != nil {
 		return nil, invalidConfig(err)
 	}
@@ -145,7 +145,7 @@ func replSetReconfig(op *Op, _ *replset.View) (bson.Doc, error) {
 		if next.ID != op.ReplicaSet.Name {
 			return nil, 0, mongoerr.New(mongoerr.InvalidReplicaSetConfig, "Attempting to reconfigure a replica set with name %s, but command line reports %s; rejecting", next.ID, op.ReplicaSet.Name)
 		}
-		self, err := op.acceptable(next, "reconfigure")
+		self, err := op.acceptable(op.Ctx, next, "reconfigure")
 		if err == nil {
 			err = v.Config.CheckSuccessor(next, force)
 		}

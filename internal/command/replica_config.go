@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -132,7 +133,7 @@ func parseReplicaSettings(doc bson.Doc, s *replset.Settings) error {
 }
 
 // acceptable looks at a new configuration: whether it is this set's, and whether this server is the one member of it. self is its place.
-func (s *Server) acceptable(c *replset.Config, verb string) (self int, err error) {
+func (s *Server) acceptable(ctx context.Context, c *replset.Config, verb string) (self int, err error) {
 	if c.ID != s.ReplicaSet.Name {
 		return 0, errors.New("Attempting to " + verb + " a replica set with name " + c.ID + ", but command line reports " + s.ReplicaSet.Name + "; rejecting")
 	}
@@ -142,7 +143,7 @@ func (s *Server) acceptable(c *replset.Config, verb string) (self int, err error
 	if err := c.Check(); err != nil {
 		return 0, err
 	}
-	if self = c.Index(s.ReplicaSet.Host); self < 0 {
+	if self = s.index(ctx, c); self < 0 {
 		return 0, errors.New("No host described in new configuration with {version: " + itoa(c.Version) + ", term: " + itoa(c.Term) + "} for replica set " + c.ID + " maps to this node")
 	}
 	return self, nil

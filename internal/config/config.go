@@ -22,6 +22,7 @@ const DefaultPort = 27017
 type Config struct {
 	Net          Net
 	Storage      Storage
+	Replication  Replication
 	SystemLog    SystemLog
 	Security     Security
 	SetParameter []Parameter
@@ -54,6 +55,18 @@ type Storage struct {
 	// MinFreeBytes must be free on the disk for data to be added, and ReserveBytes are set aside for letting it go; 0 is the
 	// default, and what is negative is none.
 	MinFreeBytes, ReserveBytes int64
+}
+
+// Replication makes the server a member of a replica set.
+type Replication struct {
+	// SetName is the set's name, "" for a server that is no member of any.
+	SetName string
+	// OplogBytes is how large the oplog may be, 0 for what suits the disk.
+	OplogBytes int64
+	// Initiate has a server that has no configuration yet begin a set of itself alone.
+	Initiate bool
+	// Advertise is the address by which clients reach the server, "" for one made of where it listens.
+	Advertise string
 }
 
 // Security is what clients may do.
@@ -181,6 +194,10 @@ func (c *Config) check(all []setting) error {
 		return errorf("logAppend must equal true if logRotate is set to reopen")
 	case has("net.bindIp") && has("net.bindIpAll"):
 		return errorf("Cannot use both net.bindIp and net.bindIpAll")
+	case c.Replication.SetName == "" && (c.Replication.Initiate || c.Replication.Advertise != ""):
+		return errorf("replication.initiate and replication.advertise need replication.replSetName")
+	case has("replication.replSet") && has("replication.replSetName"):
+		return errorf("Cannot use both replication.replSet and replication.replSetName")
 	case c.Storage.DBPath == "":
 		return errorf("storage.dbPath must not be empty")
 	}

@@ -68,6 +68,16 @@ func options() []option {
 			diskSpace(func(c *Config, bytes int64) { c.Storage.MinFreeBytes = bytes })},
 		{"storage.pebble.diskReserveMB", "diskReserveMB", "`megabytes` of the disk to set aside for letting data go when it is full, 256 by default and a quarter of the disk at most; 0 for none",
 			diskSpace(func(c *Config, bytes int64) { c.Storage.ReserveBytes = bytes })},
+		{"replication.replSetName", "replSet", "`name` of the replica set that the server is a member of",
+			stringOption(func(c *Config, v string) { c.Replication.SetName = v })},
+		{"replication.replSet", "", "",
+			stringOption(func(c *Config, v string) { c.Replication.SetName = v })},
+		{"replication.oplogSizeMB", "oplogSize", "`megabytes` of the oplog, 5 % of the free disk by default, 990 at least and 50 GB at most",
+			intOption(1, maxDiskMB, func(c *Config, v int) { c.Replication.OplogBytes = int64(v) << 20 })},
+		{"replication.initiate", "replSetInitiate", "begin a replica set of this server alone, where none has begun",
+			boolOption(func(c *Config, v bool) { c.Replication.Initiate = v })},
+		{"replication.advertise", "advertise", "`address` (host:port) by which the members and clients of the replica set reach this server",
+			advertise},
 		{"systemLog.destination", "", "",
 			logDestination},
 		{"systemLog.path", "logpath", "`file` to log to instead of standard output",
@@ -159,6 +169,15 @@ func compressors(c *Config, s setting) (bson.Value, error) {
 		}
 		c.Net.Compressors = append(c.Net.Compressors, name)
 	}
+	return bson.String(s.text), nil
+}
+
+func advertise(c *Config, s setting) (bson.Value, error) {
+	host, port, err := net.SplitHostPort(s.text)
+	if n, bad := strconv.Atoi(port); err != nil || host == "" || bad != nil || n < 1 || n > maxPort {
+		return bson.Value{}, errorf("Error parsing option \"%s\": %q is not host:port", s.key, s.text)
+	}
+	c.Replication.Advertise = s.text
 	return bson.String(s.text), nil
 }
 

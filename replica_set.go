@@ -1,0 +1,100 @@
+package ebb
+
+import (
+	"context"
+	"net"
+	"os"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/config"
+)
+
+// The oplog of a server of which nobody says how large it may be: mongod's share of what is free on the disk, and its bounds.
+const (
+	oplogShare    = 20
+	minOplogBytes = 990 << 20
+	maxOplogBytes = 50 << 30
+)
+
+// replicaSet is what the server knows of the set that it is a member of, nil where it is of none.
+func (s *Server) replicaSet() *command.ReplicaSet {
+	o := s.opts.ReplicaSet
+	if o == nil {
+		return nil
+	}
+	set := &command.ReplicaSet{Name: o.Name, Host: o.Advertise, Term: new(atomic.Int64), OplogBytes: o.OplogBytes, IsSelf: s.isSelf}
+	if set.Host == "" {
+		set.Host = s.reachedAt()
+	}
+	if set.OplogBytes == 0 {
+		set.OplogBytes = oplogFor(command.FreeDisk(s.DBPath()))
+	}
+	return set
+}
+
+// joinReplicaSet has the server be the member that it was, or begin the set where it is to.
+func (d *database) joinReplicaSet(s *Server) error {
+	o := s.opts.ReplicaSet
+	if o == nil {
+		return nil
+	}
+	if err := d.commands.JoinReplicaSet(context.Background()); err != nil || !o.Initiate {
+		return err
+	}
+	return d.commands.InitiateReplicaSet(context.Background())
+}
+
+// oplogFor is how large the oplog may be on a disk with so much room; 0 is one that nobody knows of.
+func oplogFor(free int64) int64 {
+	return min(max(free/oplogShare, minOplogBytes), maxOplogBytes)
+}
+
+// reachedAt is where clients may find the server: the address that it listens on, or the machine's name where that is any.
+func (s *Server) reachedAt() string {
+	a, ok := s.network.Addr().(*net.TCPAddr)
+	if !ok {
+		return s.Addr()
+	}
+	name := a.IP.String()
+	if a.IP.IsUnspecified() {
+		var err error
+		if name, err = os.Hostname(); err != nil {
+			name = "localhost"
+		}
+	}
+	return net.JoinHostPort(name, strconv.Itoa(a.Port))
+}
+
+// isSelf says whether an address of a replica set's configuration is this server's: the port is its own, and the name one of this
+// machine.
+func (s *Server) isSelf(ctx context.Context, address string) bool {
+	name, port, err := net.SplitHostPort(address)
+	if err != nil {
+		name, port = address, strconv.Itoa(config.DefaultPort)
+	}
+	own, ok := s.network.Addr().(*net.TCPAddr)
+	if !ok || port != strconv.Itoa(own.Port) {
+		return false
+	}
+	addresses, err := net.DefaultResolver.LookupIPAddr(ctx, name)
+	if err != nil {
+		return false
+	}
+	local, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	for _, a := range addresses {
+		if a.IP.IsLoopback() {
+			return true
+		}
+		for _, l := range local {
+			if n, ok := l.(*net.IPNet); ok && n.IP.Equal(a.IP) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -41,7 +41,7 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 			return nil, err
 		}
 	}
-	appendResumeToken(b.End(), c)
+	op.appendResumeToken(b.End(), c)
 	if o.single {
 		more = false
 	}
@@ -61,9 +61,10 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 }
 
 // appendResumeToken appends where a client can go on behind the batch, if the cursor is one of a change stream.
-func appendResumeToken(b *bson.Builder, c *cursor.Cursor) {
+func (op *Op) appendResumeToken(b *bson.Builder, c *cursor.Cursor) {
 	if token := c.ResumeToken(); token != nil {
 		b.Document("postBatchResumeToken", token)
+		op.tellsDurable()
 	}
 }
 

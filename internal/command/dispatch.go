@@ -185,6 +185,9 @@ func (op *Op) answer() (bson.Doc, error) {
 	}
 	op.ran = true
 	body, err := op.execute()
+	if op.readsDurable() {
+		op.tellsDurable()
+	}
 	if op.failPoints != nil {
 		op.failConcern()
 	}

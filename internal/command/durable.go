@@ -7,6 +7,22 @@ type Durable interface {
 	AwaitDurable(number uint64) error
 }
 
+// tellsDurable has the reply wait until all that the command may have read is on stable storage: a change stream, and a read of what a
+// majority has, tell nothing that a crash could take back.
+func (op *Op) tellsDurable() { op.committed = max(op.committed, op.Query.Store.LastCommit()) }
+
+// readsDurable says whether the read concern asks for what is on stable storage.
+func (op *Op) readsDurable() bool {
+	if op.Replica == nil || !op.ReadConcern.Given {
+		return false
+	}
+	switch op.ReadConcern.Level {
+	case "majority", "linearizable", "snapshot":
+		return true
+	}
+	return false
+}
+
 // awaitDurable returns when what the command has committed is on stable storage, so that the reply may say so. All of its commits
 // share one sync, with those of other commands.
 func (op *Op) awaitDurable() {

@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,5 +131,30 @@ func TestWaitingIsPartOfTheOperation(t *testing.T) {
 			t.Fatalf("%d operations run", n)
 		}
 		lines.Reset()
+	}
+}
+
+// TestReadsThatAreDurable: a reader who asks for what a majority has, and a change stream, get nothing that a crash could take back.
+func TestReadsThatAreDurable(t *testing.T) {
+	s := &syncing{disk: &handDisk{}}
+	s.harness = newHarnessAs(t, &ReplicaSet{Name: "rs", Host: "localhost:27018", Term: new(atomic.Int64), OplogBytes: 1 << 30}, func(e kv.Engine) kv.Engine {
+		s.disk.Engine = e
+		return s.disk
+	})
+	if err := s.server.JoinReplicaSet(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.ok(t, "admin", "{replSetInitiate: 1}")
+	s.handle("{insert: 'c', documents: [{_id: 1}], writeConcern: {w: 1, j: false}}")
+	for command, waits := range map[string]int{
+		"{find: 'c'}": 0,
+		"{find: 'c', readConcern: {level: 'local'}}":                                       0,
+		"{find: 'c', readConcern: {level: 'majority'}}":                                    1,
+		"{aggregate: 'c', pipeline: [], cursor: {}, readConcern: {level: 'linearizable'}}": 1,
+		"{aggregate: 'c', pipeline: [{$changeStream: {}}], cursor: {}}":                    1,
+	} {
+		if got, syncs := s.handle(command); !strings.HasPrefix(got, "{ cursor: ") || syncs != waits {
+			t.Errorf("%s: %s after %d syncs, want %d", command, got, syncs, waits)
+		}
 	}
 }

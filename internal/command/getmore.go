@@ -75,7 +75,7 @@ func getMore(op *Op) (bson.Doc, error) {
 		_ = op.Cursors.Close(c)
 		return nil, err
 	}
-	appendResumeToken(b.End(), c)
+	op.appendResumeToken(b.End(), c)
 	left := c.ID
 	if more {
 		op.Cursors.Put(c)

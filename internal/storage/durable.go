@@ -4,3 +4,9 @@ package storage
 // returned. Whoever commits kv.Unsynced asks for it here, once for several Commits. The error is kv.ErrUndetermined when nobody
 // knows what becomes of them.
 func (s *Store) AwaitDurable(number uint64) error { return s.engine.AwaitDurable(number) }
+
+// LastCommit is the number of the youngest Commit, which whoever reads may have seen.
+func (s *Store) LastCommit() uint64 {
+	number, _ := s.engine.Last()
+	return number
+}

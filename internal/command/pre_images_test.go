@@ -2,12 +2,14 @@ package command
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 // kept is how many images there are; what is kept must be in order.
@@ -108,5 +110,73 @@ func TestImagesOfALargeTransaction(t *testing.T) {
 		if got := e.Lookup("fullDocumentBeforeChange").String(); got != want || e.Lookup("long").TruncInt64() != int64(len(long)) || e.Lookup("fullDocument").Doc().Lookup("n").Int32() != int32(i) {
 			t.Errorf("operation %d: %s", i, e)
 		}
+	}
+}
+
+// randomUpdate is one that changes fields, fields within, and arrays, by name, by position and by filter.
+func randomUpdate(rng *rand.Rand) (update, filters string) {
+	value := []string{"1", "'a longer text that is not short'", "{x: 1}", "[1, 2]", "null", "{x: {y: [1, {z: 2}]}}"}[rng.IntN(6)]
+	field := []string{"a", "b", "b.x", "b.x.y", "l", "l.0", "l.2", "l.5", "d.0.n", "d.1.n", "new", "new.er", "'7'"}[rng.IntN(13)]
+	if strings.Contains(field, ".") {
+		field = "'" + field + "'"
+	}
+	switch rng.IntN(12) {
+	case 0:
+		return "{$unset: {" + field + ": 1}}", ""
+	case 1:
+		return fmt.Sprintf("{$push: {l: %s}}", value), ""
+	case 2:
+		return fmt.Sprintf("{$push: {l: {$each: [%s, 5], $position: %d}}, $set: {a: %d}}", value, rng.IntN(4), rng.IntN(9)), ""
+	case 3:
+		return fmt.Sprintf("{$push: {l: {$each: [%s], $slice: -%d}}}", value, 1+rng.IntN(6)), ""
+	case 4:
+		return fmt.Sprintf("{$addToSet: {l: %s}}", value), ""
+	case 5:
+		return "{$pop: {l: 1}}", ""
+	case 6:
+		return "{$pull: {l: 1}}", ""
+	case 7:
+		return "{$inc: {'d.$[].n': 1}}", ""
+	case 8:
+		return fmt.Sprintf("{$set: {'d.$[e].t': %s}}", value), fmt.Sprintf("{'e.n': {$gte: %d}}", rng.IntN(12))
+	case 9:
+		return fmt.Sprintf("{$rename: {a: 'moved%d'}, $set: {'b.z': %s}}", rng.IntN(3), value), ""
+	case 10:
+		return "{$set: {b: {x: {y: 1, w: 'a longer text that is not short'}, k: 2}, l: [0, 1, 2, 3], d: [{n: 1}, {n: 2}], a: 1}}", ""
+	}
+	return "{$set: {" + field + ": " + value + "}}", ""
+}
+
+// TestPostImagesAreTheDocuments: whatever modifiers do, what an event says of the document behind the change, which is made of the one
+// before it and of what the oplog says has changed, is the document.
+func TestPostImagesAreTheDocuments(t *testing.T) {
+	h := member(t)
+	rng := rand.New(rand.NewPCG(testseed.Of(t), 0))
+	h.ok(t, "test", "{create: 'c', changeStreamPreAndPostImages: {enabled: true}}")
+	h.ok(t, "test", "{insert: 'c', documents: [{_id: 1, a: 1, b: {x: {y: 1}}, l: [1, 2, 3], d: [{n: 1}, {n: 2}, {n: 3}]}]}")
+	w := h.watch("test", "c", "fullDocument: 'required', fullDocumentBeforeChange: 'required'", "")
+	before, changes := h.ok(t, "test", "{find: 'c'}"), 0
+	for range 1500 {
+		update, filters := randomUpdate(rng)
+		reply := h.send(t.Context(), "1", "test", bson.MustDoc("{update: 'c', updates: [{q: {_id: 1}, u: "+update+", arrayFilters: ["+filters+"]}]}")).Body
+		after := h.ok(t, "test", "{find: 'c'}")
+		events := w.next(0)
+		if modified := reply.Lookup("nModified").TruncInt64(); int64(len(events)) != modified {
+			t.Fatalf("%s has %d events: %s", update, len(events), reply)
+		}
+		if len(events) == 1 {
+			changes++
+			e := events[0]
+			one := func(reply bson.Doc) bson.Value {
+				return reply.Lookup("cursor").Doc().Lookup("firstBatch").Doc().Index(0)
+			}
+			if !bson.Identical(e.Lookup("fullDocument"), one(after)) || !bson.Identical(e.Lookup("fullDocumentBeforeChange"), one(before)) {
+				t.Fatalf("%s: %s\nis %s\nwas %s", update, e, one(after), one(before))
+			}
+		}
+		before = after.Clone()
+	}
+	if changes < 300 {
+		t.Errorf("only %d updates changed anything", changes)
 	}
 }

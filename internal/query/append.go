@@ -33,7 +33,7 @@ func (e *Engine) StoreSetting(ctx context.Context, ns namespace.NS, doc bson.Doc
 		case err != nil:
 			return err
 		case ok:
-			_, _, err = w.UpdateAs(oplog.Whole, old.Clone(), doc)
+			_, _, err = w.UpdateAs(oplog.Telling{Form: oplog.Whole}, old.Clone(), doc)
 		default:
 			_, err = w.Insert(doc)
 		}

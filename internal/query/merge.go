@@ -145,7 +145,7 @@ func (m *mergeWriter) merge(ctx context.Context, w *storage.Writer, doc bson.Doc
 	if err := check.change(old.Doc, result); err != nil {
 		return err
 	}
-	_, _, err = w.UpdateAs(m.form(), old, bson.Doc(result).Clone())
+	_, _, err = w.UpdateAs(oplog.Telling{Form: m.form()}, old, bson.Doc(result).Clone())
 	return err
 }
 

@@ -188,15 +188,20 @@ func (p *parsedUpdate) condition(e *Engine, u Update) (*match.Filter, error) {
 	return p.lang.filter(e, u.Filter)
 }
 
-// form is how the oplog tells of an update.
-func form(k update.Kind) oplog.Form {
-	switch k {
-	case update.Replacement:
-		return oplog.Whole
-	case update.Pipeline:
-		return oplog.Shorter
+// telling is how the oplog tells of an update, if it does.
+func telling(w *storage.Writer, u *update.Update) (how oplog.Telling) {
+	if !w.Logs() {
+		return how
 	}
-	return oplog.Delta
+	switch u.Kind() {
+	case update.Replacement:
+		how.Form = oplog.Whole
+	case update.Pipeline:
+		how.Form = oplog.Shorter
+	default:
+		how.Aim = u.Aims()
+	}
+	return how
 }
 
 func (e *Engine) updateArgs(p *parsedUpdate, call *Call, details *match.Details) update.Args {
@@ -240,7 +245,7 @@ func (e *Engine) updateOne(ctx context.Context, w *storage.Writer, u Update, cal
 		return Updated{}, err
 	}
 	if changed {
-		if _, changed, err = w.UpdateAs(form(p.change.Kind()), rec, after); err != nil {
+		if _, changed, err = w.UpdateAs(telling(w, p.change), rec, after); err != nil {
 			return Updated{}, err
 		}
 	}
@@ -383,7 +388,7 @@ func (e *Engine) updateMany(ctx context.Context, u Update, call *Call) (done Upd
 			if err := check.change(rec.Doc, after); err != nil {
 				return err
 			}
-			if _, changed, err = w.UpdateAs(form(p.change.Kind()), rec, after); err != nil {
+			if _, changed, err = w.UpdateAs(telling(w, p.change), rec, after); err != nil {
 				return err
 			}
 		}

@@ -182,7 +182,7 @@ func TestMultiWritesWithoutRoom(t *testing.T) {
 				}
 				after, _, err := p.change.Apply(nil, rec.Doc, x.engine.updateArgs(p, call, d))
 				if err == nil {
-					_, _, err = w.UpdateAs(form(p.change.Kind()), rec, after)
+					_, _, err = w.UpdateAs(telling(w, p.change), rec, after)
 				}
 				return err
 			}

@@ -163,11 +163,14 @@ func checkRecordID(id RecordID, of bson.Value) error {
 // Update puts doc in the place of old, which must have been read through this Writer or its transaction's View. changed
 // is false, and nothing is written, when the bytes are the same. id is the record's id from now on.
 func (w *Writer) Update(old Record, doc bson.Doc) (id RecordID, changed bool, err error) {
-	return w.UpdateAs(oplog.Delta, old, doc)
+	return w.UpdateAs(oplog.Telling{}, old, doc)
 }
 
-// UpdateAs is Update; form is how the oplog tells of it.
-func (w *Writer) UpdateAs(form oplog.Form, old Record, doc bson.Doc) (id RecordID, changed bool, err error) {
+// Logs says whether the oplog tells of what is written.
+func (w *Writer) Logs() bool { return w.log != nil }
+
+// UpdateAs is Update; how is in which way the oplog tells of it.
+func (w *Writer) UpdateAs(how oplog.Telling, old Record, doc bson.Doc) (id RecordID, changed bool, err error) {
 	if bytes.Equal(old.Doc, doc) {
 		return old.ID, false, nil
 	}
@@ -196,7 +199,7 @@ func (w *Writer) UpdateAs(form oplog.Form, old Record, doc bson.Doc) (id RecordI
 	w.write(meaning.DocumentUpdated, old, rec)
 	w.noteDeadline(rec)
 	if w.log != nil {
-		w.log.Update(w.c.NS, w.c.UUID, old.Doc, doc, form)
+		w.log.Update(w.c.NS, w.c.UUID, old.Doc, doc, how)
 		w.txn.keepImage(old.Doc, doc)
 		w.keepPreImage(old.Doc)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/fieldpath"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
@@ -27,6 +28,7 @@ type Update struct {
 	source bson.Value
 
 	root       *node
+	aims       *fieldpath.Aim // of root, once somebody has asked
 	renames    []renaming
 	filters    map[string]*arrayFilter
 	positional bool

@@ -17,6 +17,9 @@ func Apply(old, delta bson.Doc) (bson.Doc, error) {
 	return b.Doc(), nil
 }
 
+// maxPadding is how many nulls an update puts into an array before an element that it sets beyond its end.
+const maxPadding = 1_500_000
+
 func notDelta(delta bson.Doc) error {
 	return fmt.Errorf("oplog: %s is not the delta of this document", delta)
 }
@@ -131,7 +134,7 @@ func applyArray(b *bson.Builder, old, delta bson.Doc, depth int) error {
 		}
 		i, err := strconv.Atoi(strings.TrimLeft(key, "us"))
 		switch {
-		case err != nil || i < 0 || i > length+len(changes):
+		case err != nil || i < 0 || i > length+maxPadding:
 			return notDelta(delta)
 		case key[0] == 'u':
 			changes[i] = v
@@ -150,7 +153,8 @@ func applyArray(b *bson.Builder, old, delta bson.Doc, depth int) error {
 			continue
 		}
 		if !there {
-			return notDelta(delta)
+			b.Null(bson.IndexKey(i)) // fills up to the next that is set
+			continue
 		}
 		if inner, ok := within[i]; ok {
 			if err := applyWithin(b, bson.IndexKey(i), was.Value(), inner, depth); err != nil {

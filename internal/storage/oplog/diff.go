@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/fieldpath"
 )
 
 // A delta is {d: {field: false}, u: {field: value}, i: {field: value}, s<field>: delta}: what is deleted, what is changed where it
@@ -14,9 +15,13 @@ import (
 // maxDiffDepth bounds how deep a delta looks into documents; what lies deeper is changed as a whole.
 const maxDiffDepth = 32
 
-// appendDiff appends the elements of the delta that makes old into doc.
-func appendDiff(b *bson.Builder, old, doc bson.Doc) {
-	diffDocuments(b, old, doc, 0)
+// differ makes deltas. Where it knows what an update aimed at, it says what has changed in the update's words: what was changed as a
+// whole, and what within. Otherwise it says what is shorter.
+type differ struct{ aimed bool }
+
+// appendDiff appends the elements of the delta that makes old into doc, by an update that aimed at these places; nil where nobody knows.
+func appendDiff(b *bson.Builder, old, doc bson.Doc, aim *fieldpath.Aim) {
+	differ{aim != nil}.documents(b, old, doc, aim, 0)
 }
 
 // changed is a field of both documents whose values differ.
@@ -26,7 +31,7 @@ type changed struct {
 	delta    bson.Doc // of what has changed within it
 }
 
-func diffDocuments(b *bson.Builder, old, doc bson.Doc, depth int) {
+func (d differ) documents(b *bson.Builder, old, doc bson.Doc, aim *fieldpath.Aim, depth int) {
 	var updates, inserts, within []changed
 	deletes := map[string]bool{}
 	var order []string // of deletes
@@ -41,7 +46,7 @@ func diffDocuments(b *bson.Builder, old, doc bson.Doc, depth int) {
 		}
 		if a, v := was.Value(), is.Value(); a.Type != v.Type || !bytes.Equal(a.Data, v.Data) {
 			c := changed{key: is.Key(), old: a, now: v}
-			if c.delta = deltaWithin(a, v, depth); c.delta != nil {
+			if c.delta = d.within(a, v, aim.Field(c.key), depth); c.delta != nil {
 				within = append(within, c)
 			} else {
 				updates = append(updates, c)
@@ -85,27 +90,52 @@ func appendValues(b *bson.Builder, section string, values []changed) {
 	b.End()
 }
 
-// deltaWithin is the delta of two documents or two arrays; nil where one of them is neither, or the delta is not worth it.
-func deltaWithin(old, now bson.Value, depth int) bson.Doc {
-	if depth >= maxDiffDepth || old.Type != now.Type {
+// within is the delta of two documents or two arrays; nil where one of them is neither, or the whole value is what is told.
+func (d differ) within(old, now bson.Value, aim *fieldpath.Aim, depth int) bson.Doc {
+	if depth >= maxDiffDepth || old.Type != now.Type || now.Type != bson.TypeObject && now.Type != bson.TypeArray || d.aimed && setsAll(old, now, aim) {
 		return nil
 	}
 	b := bson.Build()
-	switch now.Type {
-	case bson.TypeObject:
-		diffDocuments(b, old.Doc(), now.Doc(), depth+1)
-	case bson.TypeArray:
-		diffArrays(b, old.Doc(), now.Doc(), depth+1)
-	default:
-		return nil
+	if now.Type == bson.TypeObject {
+		d.documents(b, old.Doc(), now.Doc(), aim, depth+1)
+	} else {
+		d.arrays(b, old.Doc(), now.Doc(), aim, depth+1)
 	}
-	if b.Len() >= len(now.Data) {
+	if !d.aimed && b.Len() >= len(now.Data) {
 		return nil
 	}
 	return b.Doc()
 }
 
-func diffArrays(b *bson.Builder, old, array bson.Doc, depth int) {
+// setsAll says whether an update that aimed so has set the whole value. One that changes several elements of an array without naming
+// them sets the array, and so does one that does more to an array than to add elements at its end.
+func setsAll(old, now bson.Value, aim *fieldpath.Aim) bool {
+	switch {
+	case aim == nil:
+		return true
+	case aim.Value:
+		return now.Type != bson.TypeArray || !aim.Appends || !beginsWith(now.Doc(), old.Doc())
+	}
+	return !aim.Goes() || now.Type == bson.TypeArray && aim.Each && changedElements(old.Doc(), now.Doc()) > 1
+}
+
+// beginsWith says whether an array begins with all the elements of another.
+func beginsWith(array, front bson.Doc) bool {
+	const head = 4 // the length
+	return len(array) >= len(front) && bytes.Equal(array[head:len(front)-1], front[head:len(front)-1])
+}
+
+func changedElements(old, now bson.Doc) (n int) {
+	was, is := old.Iter(), now.Iter()
+	for is.Next() {
+		if !was.Next() || !bson.Identical(was.Value(), is.Value()) {
+			n++
+		}
+	}
+	return n
+}
+
+func (d differ) arrays(b *bson.Builder, old, array bson.Doc, aim *fieldpath.Aim, depth int) {
 	b.Bool("a", true)
 	if n := array.Count(); n < old.Count() {
 		b.Int32("l", int32(n))
@@ -115,16 +145,19 @@ func diffArrays(b *bson.Builder, old, array bson.Doc, depth int) {
 	for i := 0; is.Next(); i++ {
 		v := is.Value()
 		if !more {
+			if d.aimed && !aim.Appends && v.Type == bson.TypeNull && aim.At(i) == nil {
+				continue // one that only fills up, which applying the delta does by itself
+			}
 			b.Value("u"+strconv.Itoa(i), v)
 			continue
 		}
 		a := was.Value()
 		more = was.Next()
-		if a.Type == v.Type && bytes.Equal(a.Data, v.Data) {
+		if bson.Identical(a, v) {
 			continue
 		}
-		if d := deltaWithin(a, v, depth); d != nil {
-			b.Document("s"+strconv.Itoa(i), d)
+		if delta := d.within(a, v, aim.At(i), depth); delta != nil {
+			b.Document("s"+strconv.Itoa(i), delta)
 		} else {
 			b.Value("u"+strconv.Itoa(i), v)
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/fieldpath"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
 
@@ -69,13 +70,21 @@ func (l *Log) Insert(ns namespace.NS, uuid [16]byte, doc bson.Doc) {
 	l.endStatement(l.begin("i", ns.String(), &uuid).Document("o", doc).Object("o2").Value("_id", doc.Lookup("_id")).End())
 }
 
+// Telling is how an update is told of.
+type Telling struct {
+	Form Form
+	// Aim is what the update aimed at; nil where that is not known.
+	Aim *fieldpath.Aim
+}
+
 // Update is doc in the place of old.
-func (l *Log) Update(ns namespace.NS, uuid [16]byte, old, doc bson.Doc, form Form) {
+func (l *Log) Update(ns namespace.NS, uuid [16]byte, old, doc bson.Doc, how Telling) {
+	form := how.Form
 	b := l.begin("u", ns.String(), &uuid)
 	if form != Whole {
 		at := len(b.Buffer())
 		b.Object("o").Int32("$v", 2).Object("diff")
-		appendDiff(b, old, doc)
+		appendDiff(b, old, doc, how.Aim)
 		b.End().End()
 		if form == Shorter && len(b.Buffer())-at > len(doc) {
 			form = Whole

@@ -31,7 +31,7 @@ func TestDelta(t *testing.T) {
 		{"{_id: 1, a: [1]}", "{_id: 1, a: {b: 1}}", "{u: {a: {b: 1}}}"},
 	} {
 		b := bson.Build()
-		appendDiff(b, bson.MustDoc(c.old), bson.MustDoc(c.doc))
+		appendDiff(b, bson.MustDoc(c.old), bson.MustDoc(c.doc), nil)
 		if got := b.Doc().String(); got != bson.MustDoc(c.want).String() {
 			t.Errorf("%s to %s:\n got %s\nwant %s", c.old, c.doc, got, c.want)
 		}
@@ -94,7 +94,7 @@ func TestDeltaMakesTheDocument(t *testing.T) {
 			doc = randomDoc(rng, 0)
 		}
 		b := bson.Build()
-		appendDiff(b, old, doc)
+		appendDiff(b, old, doc, nil)
 		delta := b.Doc()
 		if got, err := Apply(old, delta); err != nil || string(got) != string(doc) {
 			t.Fatalf("%s\nto  %s\nby  %s\nis  %s, %v", old, doc, delta, got, err)
@@ -107,7 +107,7 @@ func TestNotADelta(t *testing.T) {
 	old := bson.MustDoc("{a: 1, b: [1, {c: 1}], d: {e: 1}}")
 	for _, text := range []string{
 		"{u: 1}", "{x: {}}", "{'': {}}", "{sa: {u: {b: 1}}}", "{sb: {u: {b: 1}}}", "{sd: {a: true, u0: 1}}", "{sb: {a: true, l: 3}}", "{sb: {a: true, l: -1}}", "{sb: {a: true, l: 'x'}}",
-		"{sb: {a: true, u9: 1}}", "{sb: {a: true, 'u-1': 1}}", "{sb: {a: true, ux: 1}}", "{sb: {a: true, s0: {u: {a: 1}}}}", "{sb: {a: true, s1: 1}}", "{sb: {a: true, '1': {}}}", "{sb: {a: true, '': {}}}",
+		"{sb: {a: true, u9000000: 1}}", "{sb: {a: true, 'u-1': 1}}", "{sb: {a: true, ux: 1}}", "{sb: {a: true, s0: {u: {a: 1}}}}", "{sb: {a: true, s1: 1}}", "{sb: {a: true, '1': {}}}", "{sb: {a: true, '': {}}}",
 	} {
 		if doc, err := Apply(old, bson.MustDoc(text)); err == nil {
 			t.Errorf("%s makes %s", text, doc)
@@ -124,7 +124,7 @@ func TestDeepDelta(t *testing.T) {
 		return inner
 	}
 	b := bson.Build()
-	appendDiff(b, nest(bson.MustDoc("{x: 1}")), nest(bson.MustDoc("{x: 2}")))
+	appendDiff(b, nest(bson.MustDoc("{x: 1}")), nest(bson.MustDoc("{x: 2}")), nil)
 	depth := 0
 	for d := b.Doc(); !d.Lookup("sa").IsMissing(); d = d.Lookup("sa").Doc() {
 		depth++
@@ -180,11 +180,11 @@ func TestEntries(t *testing.T) {
 	}
 	one(`{ op: "i", ns: "d.c", ui: `+ui+`, o: { _id: 1, a: 1 }, o2: { _id: 1 }, `+tail+` }`, insert)
 	one(`{ op: "u", ns: "d.c", ui: `+ui+`, o: { $v: 2, diff: { u: { a: 2 } } }, o2: { _id: 1 }, `+tail+` }`, func(l *Log) {
-		l.Update(ns, testUUID, bson.MustDoc("{_id: 1, a: 1}"), bson.MustDoc("{_id: 1, a: 2}"), Delta)
+		l.Update(ns, testUUID, bson.MustDoc("{_id: 1, a: 1}"), bson.MustDoc("{_id: 1, a: 2}"), Telling{})
 	})
 	for _, form := range []Form{Shorter, Whole} {
 		one(`{ op: "u", ns: "d.c", ui: `+ui+`, o: { _id: 1, b: 2 }, o2: { _id: 1 }, `+tail+` }`, func(l *Log) {
-			l.Update(ns, testUUID, bson.MustDoc("{_id: 1, a: 1}"), bson.MustDoc("{_id: 1, b: 2}"), form)
+			l.Update(ns, testUUID, bson.MustDoc("{_id: 1, a: 1}"), bson.MustDoc("{_id: 1, b: 2}"), Telling{Form: form})
 		})
 	}
 	one(`{ op: "d", ns: "d.c", ui: `+ui+`, o: { _id: 1 }, `+tail+` }`, func(l *Log) { l.Delete(ns, testUUID, bson.MustDoc("{_id: 1, a: 1}")) })
@@ -194,7 +194,7 @@ func TestEntries(t *testing.T) {
 	one(`{ op: "n", ns: "", o: { msg: "new primary" }, `+tail+` }`, func(l *Log) { l.Note(bson.MustDoc("{msg: 'new primary'}")) })
 
 	for range 2 { // what is shorter whole is whole behind another operation, too
-		l.Update(ns, testUUID, bson.MustDoc("{_id: 1, a: 1}"), bson.MustDoc("{_id: 1, b: 2}"), Shorter)
+		l.Update(ns, testUUID, bson.MustDoc("{_id: 1, a: 1}"), bson.MustDoc("{_id: 1, b: 2}"), Telling{Form: Shorter})
 	}
 	const whole = `{ op: "u", ns: "d.c", ui: ` + ui + `, o: { _id: 1, b: 2 }, o2: { _id: 1 } }`
 	same(t, lines(&l, plain), `{ op: "c", ns: "admin.$cmd", o: { applyOps: [ `+whole+`, `+whole+` ] }, `+tail+` }`)

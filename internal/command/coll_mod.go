@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"math"
 	"strings"
@@ -64,7 +65,13 @@ func collMod(op *Op) (bson.Doc, error) {
 			return nil, err
 		}
 	}
+	before := op.Query.Store.Catalog().Collection(r.ns)
 	reply, err := op.applyCollMod(r)
+	if err == nil && op.Replica != nil && !r.dryRun && before != nil {
+		if after := op.Query.Store.Catalog().Collection(r.ns); after != nil && bytes.Equal(before.Document(), after.Document()) {
+			err = op.Query.Store.LogModified(op.Ctx, r.ns)
+		}
+	}
 	switch {
 	case mongoerr.Is(err, mongoerr.NamespaceNotFound):
 		return nil, mongoerr.New(mongoerr.NamespaceNotFound, "ns does not exist: %s", r.ns)

@@ -175,6 +175,23 @@ func (s *Store) ClusterTime() oplog.Timestamp { return s.logClock.Newest() }
 // HearClusterTime has the next entry be later than t.
 func (s *Store) HearClusterTime(t oplog.Timestamp) { s.logClock.Hear(t) }
 
+// LogModified writes an entry of a collMod that has changed nothing. Of what the oplog does not tell of, and of views, there is none.
+func (s *Store) LogModified(ctx context.Context, ns namespace.NS) error {
+	t, err := s.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer t.Rollback()
+	coll := t.view.Catalog().Collection(ns)
+	if coll == nil || coll.IsView() || !s.logs(t.view.version.collections[coll.ID], t.view.version) {
+		return nil
+	}
+	t.log.Command(ns.DB, &coll.UUID, bson.Build().String("collMod", ns.Coll).Doc(), bson.Build().Document("collectionOptions_old", coll.Options.Doc).Doc())
+	change := meaning.NewChange(coll.ID)
+	t.meaning.Add(&change)
+	return t.Commit(ctx, kv.Synced)
+}
+
 // LogNote writes an entry of something that happens to no document. It is on stable storage when LogNote returns.
 func (s *Store) LogNote(ctx context.Context, o bson.Doc) error {
 	t, err := s.Begin(ctx)

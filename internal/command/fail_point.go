@@ -51,6 +51,10 @@ func (s *Server) offerFailPoints() {
 func testCommands() []*Command {
 	return []*Command{
 		{Name: "configureFailPoint", Doc: "Has something go wrong.", AdminOnly: true, NoAuth: true, Run: configureFailPoint},
+		{Name: "testVersion2", Doc: "A command that is not in version 1 of the stable API.", NoAuth: true, Run: func(op *Op) (bson.Doc, error) {
+			op.Args.Ignore(op.Name())
+			return bson.EmptyDoc, op.Args.Done()
+		}},
 		{Name: "waitForFailPoint", Doc: "Waits until something has gone wrong.", AdminOnly: true, NoAuth: true, Run: waitForFailPoint},
 	}
 }

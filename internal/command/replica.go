@@ -147,6 +147,14 @@ func readsSecondaries(v bson.Value) bool {
 // clusterTime is the newest time of the logical clock that the server knows of.
 func (s *Server) clusterTime() oplog.Timestamp { return s.Query.Store.ClusterTime() }
 
+// knownTime is clusterTime, 0 on a standalone and before there is an oplog.
+func (op *Op) knownTime() uint64 {
+	if op.Replica == nil || op.Query.Store.LastLogged() == 0 {
+		return 0
+	}
+	return uint64(op.clusterTime())
+}
+
 // maxClockDrift is how many seconds a client's cluster time may be ahead of the server's clock: maxAcceptableLogicalClockDriftSecs.
 const maxClockDrift = 365 * 24 * 3600
 

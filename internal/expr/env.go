@@ -17,8 +17,8 @@ type Env struct {
 	Root bson.Doc
 	// Now is $$NOW in milliseconds since the epoch.
 	Now int64
-	// ClusterTime is $$CLUSTER_TIME, missing on a server that has none.
-	ClusterTime bson.Value
+	// ClusterTime is $$CLUSTER_TIME, the seconds in its upper half; 0 on a server that has none.
+	ClusterTime uint64
 	// UserRoles is $$USER_ROLES.
 	UserRoles bson.Value
 	// SearchMeta is $$SEARCH_META.

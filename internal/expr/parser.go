@@ -18,8 +18,8 @@ type Options struct {
 	Collation bson.Collator
 	// Now is $$NOW in milliseconds since the epoch.
 	Now int64
-	// ClusterTime is $$CLUSTER_TIME, missing on a server that has none.
-	ClusterTime bson.Value
+	// ClusterTime is $$CLUSTER_TIME, the seconds in its upper half; 0 on a server that has none.
+	ClusterTime uint64
 	// NoNow says that the operation has no $$NOW, as count and distinct have none.
 	NoNow bool
 	// Definition says that the expressions are kept for later, in a view or a validator, when the system's variables will

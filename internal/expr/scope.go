@@ -133,10 +133,10 @@ func (v *systemRead) Eval(env *Env) (bson.Value, error) {
 	case varNow:
 		return env.Date(env.Now), nil
 	case varClusterTime:
-		if env.ClusterTime.IsMissing() {
+		if env.ClusterTime == 0 {
 			return bson.Missing, errNoClusterTime()
 		}
-		return env.ClusterTime, nil
+		return bson.Timestamp(uint32(env.ClusterTime>>32), uint32(env.ClusterTime)), nil
 	case varUserRoles:
 		return env.UserRoles, nil
 	case varSearchMeta:
@@ -152,7 +152,7 @@ func (v *systemRead) children() []Expr  { return nil }
 func (v *systemRead) fold(p *Parser) (Expr, error) {
 	switch {
 	case p.opts.Definition:
-	case v.kind == varClusterTime && p.opts.ClusterTime.IsMissing():
+	case v.kind == varClusterTime && p.opts.ClusterTime == 0:
 		return nil, errNoClusterTime()
 	case v.kind == varNow && p.opts.NoNow:
 		return nil, mongoerr.New(51144, "Builtin variable '$$NOW' is not available")

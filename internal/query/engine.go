@@ -101,10 +101,10 @@ type Call struct {
 	Seen      exec.Examined
 	// Keys counts what was put into indexes and taken out.
 	Keys storage.KeyCount
-	// NoNow and Definition say that expressions have no $$NOW, or are kept for later; see expr.Options.
+	// NoNow and Definition say that expressions have no $$NOW and $$CLUSTER_TIME, or are kept for later; see expr.Options.
 	NoNow, Definition bool
-	// ClusterTime is $$CLUSTER_TIME, missing where there is none.
-	ClusterTime bson.Value
+	// ClusterTime is $$CLUSTER_TIME, the seconds in its upper half; 0 where there is none.
+	ClusterTime uint64
 	// Globals are variables that JavaScript sees.
 	Globals bson.Doc
 	// Bypass skips the collection's validator.
@@ -155,6 +155,9 @@ func (e *Engine) language(ctx context.Context, c *Call, coll *catalog.Collection
 		l.collation = def
 	}
 	opts := expr.Options{Scripts: e.Scripts, Now: c.Now, NoNow: c.NoNow, ClusterTime: c.ClusterTime, Definition: c.Definition, Globals: c.Globals, Interrupt: l.interrupted}
+	if c.NoNow {
+		opts.ClusterTime = 0
+	}
 	if l.collation != nil {
 		opts.Collation = l.collation
 	}

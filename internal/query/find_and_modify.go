@@ -35,7 +35,9 @@ type Modified struct {
 
 // FindAndModify runs f. A projection that fails takes back the change.
 func (e *Engine) FindAndModify(ctx context.Context, f FindAndModify, call *Call) (Modified, error) {
-	call.ClusterTime = e.ids.clusterTime(call.Now)
+	if call.ClusterTime == 0 {
+		call.ClusterTime = e.ids.clusterTime(call.Now)
+	}
 	if _, done, err := call.Retry.before(f.NS, call.Statement); err != nil {
 		return Modified{}, err
 	} else if done {

@@ -238,7 +238,8 @@ func (g *ids) timestamp(now int64) (seconds, increment uint32) {
 	return uint32(now / 1000), g.timestamps.Add(1)
 }
 
-// clusterTime is what the pipeline of an update sees as $$CLUSTER_TIME.
-func (g *ids) clusterTime(now int64) bson.Value {
-	return bson.Timestamp(g.timestamp(now))
+// clusterTime is what the pipeline of an update sees as $$CLUSTER_TIME on a server that has none.
+func (g *ids) clusterTime(now int64) uint64 {
+	seconds, increment := g.timestamp(now)
+	return uint64(seconds)<<32 | uint64(increment)
 }

@@ -51,7 +51,9 @@ type Updated struct {
 // Update changes the first matching document, or with Multi all of them. Documents that Multi changed before an error stay
 // changed, and are counted in what is returned beside the error.
 func (e *Engine) Update(ctx context.Context, u Update, call *Call) (Updated, error) {
-	call.ClusterTime = e.ids.clusterTime(call.Now)
+	if call.ClusterTime == 0 {
+		call.ClusterTime = e.ids.clusterTime(call.Now)
+	}
 	if before, done, err := call.Retry.before(u.NS, call.Statement); err != nil {
 		return Updated{}, err
 	} else if done {

@@ -24,7 +24,7 @@ func (e *Engine) validator(ctx context.Context, coll *catalog.Collection, call *
 	if call.Bypass || o.Validator.IsEmpty() || o.ValidationLevel == "off" || o.ValidationAction == "warn" {
 		return validation{}, nil
 	}
-	plain := Call{Now: call.Now}
+	plain := Call{Now: call.Now, ClusterTime: call.ClusterTime}
 	lang, err := e.language(ctx, &plain, coll)
 	if err != nil {
 		return validation{}, err

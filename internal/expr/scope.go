@@ -152,10 +152,10 @@ func (v *systemRead) children() []Expr  { return nil }
 func (v *systemRead) fold(p *Parser) (Expr, error) {
 	switch {
 	case p.opts.Definition:
+	case p.opts.NoNow && (v.kind == varNow || v.kind == varClusterTime):
+		return nil, mongoerr.New(51144, "Builtin variable '$$%s' is not available", v.name)
 	case v.kind == varClusterTime && p.opts.ClusterTime == 0:
 		return nil, errNoClusterTime()
-	case v.kind == varNow && p.opts.NoNow:
-		return nil, mongoerr.New(51144, "Builtin variable '$$NOW' is not available")
 	}
 	return v, nil
 }

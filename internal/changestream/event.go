@@ -25,15 +25,15 @@ func (e *Event) ofNote(ns string) bool {
 	return true
 }
 
-// Document is the event as clients get it. full is the document that an update has left, and before the one that there was before the
+// Document is the event as clients get it. id is its token. full is the document that an update has left, and before the one that there was before the
 // change; both missing where nobody asked.
-func (e *Event) Document(b *bson.Builder, full, before bson.Value) bson.Doc {
+func (e *Event) Document(b *bson.Builder, id bson.Doc, full, before bson.Value) bson.Doc {
 	e.appendTransaction(b)
 	if !e.to.IsMissing() {
 		b.Value("to", e.to)
 	}
 	ts := e.entry.Time
-	b.Document("_id", e.Token.Doc()).String("operationType", e.Type).Timestamp("clusterTime", uint32(ts>>32), uint32(ts))
+	b.Document("_id", id).String("operationType", e.Type).Timestamp("clusterTime", uint32(ts>>32), uint32(ts))
 	if e.spec.Expanded && !e.uuid.IsMissing() {
 		b.Value("collectionUUID", e.uuid)
 	}

@@ -48,3 +48,44 @@ func benchmarkWrites(b *testing.B, others, own int) {
 	}
 	b.ReportMetric(float64(h.server.Query.Store.LogWakings())/float64(b.N), "wakings/op")
 }
+
+// BenchmarkEvents reads the events of inserts and of deletes, in batches as large as they get.
+func BenchmarkEvents(b *testing.B) {
+	for _, c := range []struct{ name, fields, stages string }{
+		{"plain", "", ""},
+		{"images", "fullDocumentBeforeChange: 'whenAvailable'", ""},
+		{"matched", "", ", {$match: {operationType: 'update'}}"},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			const docs, rounds = 1000, 20
+			h := newMember(b)
+			h.must("1", "admin", "{replSetInitiate: 1}")
+			h.must("1", "test", "{create: 'c', changeStreamPreAndPostImages: {enabled: true}}")
+			w := h.watch("test", "c", c.fields, c.stages)
+			start := w.mark
+			for round := range rounds {
+				insert := bson.Build().String("insert", "c").Array("documents")
+				for i := range docs {
+					insert.Object(bson.IndexKey(i)).Int32("_id", int32(round*docs+i)).String("text", "a document of about a hundred bytes, as many are in real life").End()
+				}
+				if reply := h.send(b.Context(), "1", "test", insert.End().Doc()); reply.Body.Lookup("n").Int32() != docs {
+					b.Fatal(reply.Body)
+				}
+				h.must("1", "test", "{delete: 'c', deletes: [{q: {}, limit: 0}]}")
+			}
+			b.ResetTimer()
+			for b.Loop() {
+				again, _, reply := h.tryWatch(w.conn, "test", "c", c.fields, c.stages, start)
+				if again.id == 0 {
+					b.Fatal(reply.Body)
+				}
+				for at := ""; at != again.mark.Lookup("_data").Str(); {
+					at = again.mark.Lookup("_data").Str()
+					again.next(0)
+				}
+				h.server.Cursors.Kill(again.id)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(2*docs*rounds), "ns/event")
+		})
+	}
+}

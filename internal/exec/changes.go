@@ -109,7 +109,8 @@ func (s *Changes) Next(ctx context.Context) (bson.Doc, error) {
 		case s.ending != nil:
 			doc := s.ending
 			s.ending, s.done = nil, true
-			return s.give(ctx, s.endingToken, doc)
+			s.moveTo(s.endingToken)
+			return doc, nil
 		case s.done:
 			return nil, nil
 		}
@@ -313,7 +314,9 @@ func (s *Changes) pass(ctx context.Context, event *changestream.Event) (bson.Doc
 	if err != nil {
 		return nil, err
 	}
-	return s.give(ctx, event.Token, event.Document(s.begin(), full, before))
+	s.moveTo(event.Token)
+	doc := event.Document(s.begin(), s.Token(), full, before)
+	return doc, s.op.carry(ctx, len(doc))
 }
 
 // endBehind has the stream end behind an event.
@@ -325,12 +328,6 @@ func (s *Changes) endBehind(event *changestream.Event) {
 func (s *Changes) begin() *bson.Builder {
 	s.doc.Reset(s.doc.Buffer()[:0])
 	return &s.doc
-}
-
-// give hands an event on.
-func (s *Changes) give(ctx context.Context, token resumetoken.Token, doc bson.Doc) (bson.Doc, error) {
-	s.moveTo(token)
-	return doc, s.op.carry(ctx, len(doc))
 }
 
 // Park implements Parker.

@@ -96,7 +96,7 @@ func (s *Spec) Event(e *Entry, op bson.Doc, index int) (event Event, ok bool) {
 	event = Event{spec: s, entry: e, op: op, uuid: op.Lookup("ui")}
 	switch kind {
 	case "i", "u", "d":
-		if !s.hasText(ns) {
+		if !s.hasText(ns) || !op.Lookup("isTimeseries").IsMissing() { // of whose measurements nobody is told
 			return event, false
 		}
 		event.NS = namespace.Split(ns)
@@ -171,6 +171,9 @@ func (e *Event) ofCommand(db string, o bson.Doc) bool {
 		e.NS.Coll = strings.Clone(target.Str())
 	}
 	s := e.spec
+	if !e.op.Lookup("isTimeseries").IsMissing() {
+		return s.Expanded && !s.Single() && s.hasColl(e.NS.Coll) && e.ofSeries(name, o)
+	}
 	if e.uuid.IsMissing() && (name == "create" || name == "drop" || name == "collMod") {
 		return s.Expanded && !s.Single() && s.hasColl(e.NS.Coll) && e.ofView(name, o)
 	}
@@ -213,10 +216,6 @@ func (e *Event) ofDefinition(name string, o bson.Doc) bool {
 	switch name {
 	case "create":
 		e.Type, e.description, e.nsType = create, behindFirst(o), "collection"
-		if o.Lookup("timeseries").Type == bson.TypeObject {
-			e.nsType = "timeseries"
-			return !e.spec.Single()
-		}
 	case "createIndexes":
 		e.Type, e.description = createIndex, indexes(behindFirst(o))
 	case "dropIndexes":
@@ -235,6 +234,21 @@ func (e *Event) ofDefinition(name string, o bson.Doc) bool {
 		e.before = b.Doc().Value()
 	default:
 		return false
+	}
+	return true
+}
+
+// ofSeries reads what happens to a time series, which is told as a view is: it is one in the eyes of MongoDB's clients.
+func (e *Event) ofSeries(name string, o bson.Doc) bool {
+	if name == "drop" {
+		e.Type = drop
+		return true
+	}
+	if !e.ofDefinition(name, o) {
+		return false
+	}
+	if name == "create" {
+		e.nsType = "timeseries"
 	}
 	return true
 }

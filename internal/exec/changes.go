@@ -165,7 +165,7 @@ func (s *Changes) next(ctx context.Context) (event *changestream.Event, ok bool,
 	}
 	entry := changestream.EntryOf(rec.Doc, false)
 	s.entry, s.index = s.at, 0
-	event, err = s.event(ctx, &entry, rec.Doc, 0)
+	event, err = s.event(&entry, rec.Doc, 0)
 	return event, true, err
 }
 
@@ -240,7 +240,7 @@ func (s *Changes) stand() {
 }
 
 // event is that of an operation; nil where the stream is not about it.
-func (s *Changes) event(ctx context.Context, entry *changestream.Entry, op bson.Doc, index int) (*changestream.Event, error) {
+func (s *Changes) event(entry *changestream.Entry, op bson.Doc, index int) (*changestream.Event, error) {
 	spec := s.spec
 	if s.resume.on {
 		spec = &s.resume.all
@@ -248,11 +248,6 @@ func (s *Changes) event(ctx context.Context, entry *changestream.Entry, op bson.
 	event, ok := spec.Event(entry, op, index)
 	if !ok {
 		return nil, nil
-	}
-	if !event.Key.IsMissing() {
-		if series, err := s.isSeries(ctx, &event); series || err != nil {
-			return nil, err
-		}
 	}
 	if s.resume.on {
 		if pass, err := s.surpasses(&event); !pass || err != nil {
@@ -263,16 +258,6 @@ func (s *Changes) event(ctx context.Context, entry *changestream.Entry, op bson.
 		}
 	}
 	return &event, nil
-}
-
-// isSeries says whether the event is about a time series, whose measurements nobody is told of.
-func (s *Changes) isSeries(ctx context.Context, event *changestream.Event) (bool, error) {
-	view, err := s.src.View(ctx)
-	if err != nil {
-		return false, err
-	}
-	coll := view.Catalog().Collection(event.NS)
-	return coll != nil && coll.IsTimeSeries(), nil
 }
 
 // surpasses says whether the event is one behind that with which the stream is resumed.

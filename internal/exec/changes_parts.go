@@ -105,7 +105,7 @@ func (s *Changes) nextPart(ctx context.Context) (event *changestream.Event, ok b
 	index := p.index
 	s.entry, s.index = p.chain[p.link], p.local
 	p.index, p.local, p.more = p.index+1, p.local+1, p.ops.Next()
-	event, err = s.event(ctx, &p.entry, op, index)
+	event, err = s.event(&p.entry, op, index)
 	return event, true, err
 }
 

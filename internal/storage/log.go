@@ -75,6 +75,7 @@ func (t *Txn) logOf(c *collection) *oplog.Log {
 
 // logRemoval tells of a document that is deleted, and by what where its time was over.
 func (w *Writer) logRemoval(op meaning.DocumentOp, rec Record) {
+	w.log.Series(w.c.IsTimeSeries())
 	if op == meaning.DocumentExpired {
 		if deadline, rule := w.c.rules.Deadline(rec.Doc, rec.Modified); rule != nil {
 			b := bson.Build()
@@ -93,7 +94,10 @@ func (w *Writer) logRemoval(op meaning.DocumentOp, rec Record) {
 }
 
 // Note has the transaction tell of something that happens to no document. The oplog must be there.
-func (t *Txn) Note(o bson.Doc) { t.log.Note(o) }
+func (t *Txn) Note(o bson.Doc) {
+	t.log.Series(false)
+	t.log.Note(o)
+}
 
 // stamp adds the entries of what log has collected to a commit, what history keeps of it, unless that is nil, and the images.
 func (s *Store) stamp(t kv.Txn, m *meaning.Meaning, log *oplog.Log, v *version, c oplog.Circumstances, history *write, images []preImage) {
@@ -186,6 +190,7 @@ func (s *Store) LogModified(ctx context.Context, ns namespace.NS) error {
 	if coll == nil || coll.IsView() || !s.logs(t.view.version.collections[coll.ID], t.view.version) {
 		return nil
 	}
+	t.log.Series(coll.IsTimeSeries())
 	t.log.Command(ns.DB, &coll.UUID, bson.Build().String("collMod", ns.Coll).Doc(), bson.Build().Document("collectionOptions_old", coll.Options.Doc).Doc())
 	change := meaning.NewChange(coll.ID)
 	t.meaning.Add(&change)

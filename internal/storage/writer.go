@@ -112,6 +112,7 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	w.change.Inserted = true
 	w.noteDeadline(rec)
 	if w.log != nil {
+		w.log.Series(w.c.IsTimeSeries())
 		w.log.Insert(w.c.NS, w.c.UUID, doc)
 	}
 	return id, w.trimCapped()
@@ -199,6 +200,7 @@ func (w *Writer) UpdateAs(how oplog.Telling, old Record, doc bson.Doc) (id Recor
 	w.write(meaning.DocumentUpdated, old, rec)
 	w.noteDeadline(rec)
 	if w.log != nil {
+		w.log.Series(w.c.IsTimeSeries())
 		w.log.Update(w.c.NS, w.c.UUID, old.Doc, doc, how)
 		w.txn.keepImage(old.Doc, doc)
 		w.keepPreImage(old.Doc)

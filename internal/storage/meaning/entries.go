@@ -17,9 +17,11 @@ func (d *DDL) Log(l *oplog.Log, old *catalog.Catalog) {
 		}
 		o, o2 := d.command(i, old)
 		uuid := &e.UUID
-		if e.Kind == DatabaseDropped || e.isOfView(d, old) {
+		coll := d.collection(&e, old)
+		if e.Kind == DatabaseDropped || coll != nil && coll.IsView() {
 			uuid = nil
 		}
+		l.Series(coll != nil && coll.IsTimeSeries())
 		l.Command(e.NS.DB, uuid, o, o2)
 	}
 }
@@ -39,12 +41,12 @@ func (d *DDL) Put(id uint32) *catalog.Collection {
 	return nil
 }
 
-func (e *Event) isOfView(d *DDL, old *catalog.Catalog) bool {
-	coll := d.Put(e.Collection)
-	if coll == nil {
-		coll = old.ByID(e.Collection)
+// collection is the one that the event is about, as the change leaves it or, where it drops it, as it was; nil for a database.
+func (d *DDL) collection(e *Event, old *catalog.Catalog) *catalog.Collection {
+	if coll := d.Put(e.Collection); coll != nil {
+		return coll
 	}
-	return coll != nil && coll.IsView()
+	return old.ByID(e.Collection)
 }
 
 // command is event i as a command, and what belongs beside it.

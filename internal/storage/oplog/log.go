@@ -24,6 +24,8 @@ const (
 type Log struct {
 	ops  []byte // documents {op, ns, ui, o, o2}, one behind the other
 	ends []int
+	// series says that the next operation is about a time series.
+	series bool
 	// statement is one more than the number of the statement of a retryable write that what follows is of, 0 for none.
 	statement int32
 	image     Image
@@ -51,11 +53,17 @@ func (l *Log) Len() int { return len(l.ends) }
 // Size is how many bytes they take.
 func (l *Log) Size() int { return len(l.ops) }
 
+// Series says whether the operations that follow are about a time series.
+func (l *Log) Series(is bool) { l.series = is }
+
 // begin starts an operation on a collection.
 func (l *Log) begin(op string, ns string, uuid *[16]byte) *bson.Builder {
 	b := bson.BuildOn(l.ops).String("op", op).String("ns", ns)
 	if uuid != nil {
 		b.Binary("ui", 4, uuid[:])
+	}
+	if l.series {
+		b.Bool("isTimeseries", true)
 	}
 	return b
 }

@@ -420,7 +420,7 @@ func TestUpgradeFormat4(t *testing.T) {
 			t.Error(err)
 		} else {
 			v, err := format.Get(layout.FormatKey())
-			if err != nil || binary.BigEndian.Uint32(v) != header.Version {
+			if err != nil || binary.BigEndian.Uint32(v) != header.Plain {
 				t.Errorf("the format is %x (%v)", v, err)
 			}
 			f.must(format.Close())

@@ -89,6 +89,9 @@ func (c *Change) Put(coll *catalog.Collection) error {
 	c.catalog = c.catalog.With(coll)
 	c.ddl.Steps = append(c.ddl.Steps, meaning.CatalogStep{Put: coll})
 	c.kv.Set(layout.CollectionKey(coll.ID), coll.Document())
+	if coll.IsOplog() {
+		header.SetOplog(c.kv)
+	}
 	return nil
 }
 

@@ -53,6 +53,11 @@ func (s *Store) load(ctx context.Context) ([]garbage.Item, error) {
 	if err := s.readLog(snapshot, s.current.Load()); err != nil {
 		return nil, err
 	}
+	if s.current.Load().oplog != nil && !s.options.Follows {
+		if err := header.RaiseForOplog(ctx, s.engine); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.readMarked(snapshot); err != nil {
 		return nil, err
 	}

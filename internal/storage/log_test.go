@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"regexp"
@@ -14,8 +15,10 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/header"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
@@ -140,6 +143,38 @@ func TestOplog(t *testing.T) {
 	if got := f.log(); got != strings.Join(want, "\n") {
 		t.Errorf("without an oplog there is %s", got)
 	}
+}
+
+// TestFormatOfOplog: a store has another format from the commit on that makes its oplog, so that nobody writes past it who does not know of
+// it. One that got its oplog before there was that format is given it when it is opened.
+func TestFormatOfOplog(t *testing.T) {
+	f := newFixture(t)
+	format := func(want uint32) {
+		t.Helper()
+		x, err := f.engine.Begin()
+		f.must(err)
+		defer x.Rollback()
+		if v, err := x.Get(layout.FormatKey()); err != nil || binary.BigEndian.Uint32(v) != want {
+			t.Errorf("the format is %x (%v), want %d", v, err, want)
+		}
+	}
+	f.must(f.insert(testNS, `{_id: 1}`))
+	format(header.Plain)
+	f.options.Oplog = func() int64 { return 1 }
+	f.reopen()
+	format(header.Plain)
+	f.must(f.CreateOplog(context.Background(), 1<<30))
+	format(header.Version)
+	f.reopen()
+	format(header.Version)
+	x, err := f.engine.Begin()
+	f.must(err)
+	x.Set(layout.FormatKey(), binary.BigEndian.AppendUint32(nil, header.Plain))
+	f.must(x.Commit(context.Background(), kv.Buffered))
+	f.options.Oplog = nil
+	f.reopen()
+	format(header.Version)
+	f.validate(testNS)
 }
 
 // TestOplogOfTransaction: a transaction over several collections is one entry, in the order of its writes.

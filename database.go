@@ -78,7 +78,13 @@ func openDatabase(s *Server) (d *database, err error) {
 	}
 	filters := match.NewParser()
 	ops, cursors := operation.NewRegistry(s.clock), cursor.NewRegistry(s.clock, s.memory)
-	d.monitor = ttl.New(ttl.Options{Clock: s.clock, Params: d.expiry, Ops: ops, Log: s.log.For("TTL")})
+	d.monitor = ttl.New(ttl.Options{Clock: s.clock, Params: d.expiry, Ops: ops, Log: s.log.For("TTL"),
+		Standby: func() string {
+			if d.commands == nil { // nobody lets anything go before it is there
+				return ""
+			}
+			return d.commands.Standby()
+		}})
 	var engine *query.Engine
 	temp, err := spillDir(s)
 	if err != nil {
@@ -210,7 +216,7 @@ func endCursors(cursors *cursor.Registry, e meaning.Event) {
 
 func (d *database) config(s *Server) command.Config {
 	return command.Config{
-		Clock: s.clock, Log: s.log.For("COMMAND"), Engine: s.opts.Engine, DBPath: s.DBPath(),
+		Clock: s.clock, Log: s.log.For("COMMAND"), StartupLog: s.log.Startup(), Engine: s.opts.Engine, DBPath: s.DBPath(),
 		Argv: s.opts.Argv, Parsed: s.opts.Parsed, Version: MongoVersion, EbbVersion: Version,
 		Traffic:   func() command.Traffic { return command.Traffic(s.network.Stats()) },
 		RecentLog: s.log.Recent, StartupWarnings: s.log.StartupWarnings,

@@ -99,6 +99,8 @@ type ReplicaSet struct {
 	Advertise string
 	// OplogBytes is how large the oplog may be; 0 is 5 % of what is free on the disk, 990 MiB at least and 50 GiB at most.
 	OplogBytes int64
+	// OplogMinHours is how many hours an entry of the oplog is kept at least, however large the oplog is then; 0 is no such time.
+	OplogMinHours float64
 }
 
 // AnyPort is the Port that stands for any free one.

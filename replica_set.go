@@ -24,7 +24,7 @@ func (s *Server) replicaSet() *command.ReplicaSet {
 	if o == nil {
 		return nil
 	}
-	set := &command.ReplicaSet{Name: o.Name, Host: o.Advertise, Term: new(atomic.Int64), OplogBytes: o.OplogBytes, IsSelf: s.isSelf}
+	set := &command.ReplicaSet{Name: o.Name, Host: o.Advertise, Term: new(atomic.Int64), OplogBytes: o.OplogBytes, OplogMinHours: o.OplogMinHours, IsSelf: s.isSelf}
 	if set.Host == "" {
 		set.Host = s.reachedAt()
 	}
@@ -34,11 +34,11 @@ func (s *Server) replicaSet() *command.ReplicaSet {
 	return set
 }
 
-// joinReplicaSet has the server be the member that it was, or begin the set where it is to.
+// joinReplicaSet has the server be the member that it was, or begin the set where it is to. One that is of no set looks whether its data is.
 func (d *database) joinReplicaSet(s *Server) error {
 	o := s.opts.ReplicaSet
 	if o == nil {
-		return nil
+		return d.commands.StandAlone(context.Background())
 	}
 	if err := d.commands.JoinReplicaSet(context.Background()); err != nil || !o.Initiate {
 		return err

@@ -2,7 +2,9 @@ package ebb
 
 import (
 	"context"
+	"errors"
 	"strconv"
+	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -94,4 +96,184 @@ func TestIsSelf(t *testing.T) {
 			t.Errorf("with %d bytes free the oplog may have %d", free, got)
 		}
 	}
+}
+
+// asServer runs f with a client of a server that is started for it and stopped afterwards, and returns the server's start-up warnings.
+func asServer(t *testing.T, o Options, f func(*Server, *mongo.Client)) string {
+	t.Helper()
+	o.Port, o.ScriptsInProcess = AnyPort, true
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx) }()
+	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + s.Addr() + "/?directConnection=true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f(s, client)
+	warnings := strings.Join(s.log.StartupWarnings(), "\n")
+	if err := client.Disconnect(ctx); err != nil {
+		t.Error(err)
+	}
+	stop()
+	if err := <-served; err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return warnings
+}
+
+// asked is what a command answers: a document, or the error's code.
+func asked(t *testing.T, client *mongo.Client, db string, command bson.D) (bson.M, int) {
+	t.Helper()
+	var reply bson.M
+	err := client.Database(db).RunCommand(t.Context(), command).Decode(&reply)
+	var refused mongo.CommandError
+	switch {
+	case errors.As(err, &refused):
+		return nil, int(refused.Code)
+	case err != nil:
+		t.Fatal(err)
+	}
+	return reply, 0
+}
+
+// TestReplicaSetByAnotherName: a server whose configuration is another set's warns, is removed, and takes no writes; under the right name it
+// is what it was.
+func TestReplicaSetByAnotherName(t *testing.T) {
+	o := Options{DBPath: t.TempDir(), ReplicaSet: &ReplicaSet{Name: "rs", Initiate: true, OplogBytes: 1 << 30}}
+	asServer(t, o, func(_ *Server, client *mongo.Client) {
+		if _, err := client.Database("test").Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
+			t.Error(err)
+		}
+	})
+	o.ReplicaSet = &ReplicaSet{Name: "other", Initiate: true}
+	warnings := asServer(t, o, func(_ *Server, client *mongo.Client) {
+		hello, _ := asked(t, client, "admin", bson.D{{Key: "hello", Value: 1}})
+		if hello["isWritablePrimary"] != false || hello["secondary"] != false || hello["isreplicaset"] != true || hello["info"] != "Does not have a valid replica set config" || hello["setName"] != nil {
+			t.Error(hello)
+		}
+		for _, c := range []struct {
+			db      string
+			command bson.D
+			code    int
+		}{
+			{"admin", bson.D{{Key: "replSetGetStatus", Value: 1}}, 93},
+			{"admin", bson.D{{Key: "replSetInitiate", Value: bson.D{}}}, 23},
+			{"admin", bson.D{{Key: "replSetStepDown", Value: 20}}, 10107},
+			{"admin", bson.D{{Key: "replSetFreeze", Value: 10}}, 0},
+			{"admin", bson.D{{Key: "replSetGetConfig", Value: 1}}, 0},
+			{"test", bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{}}}}, 10107},
+			{"test", bson.D{{Key: "find", Value: "c"}, {Key: "$readPreference", Value: bson.D{{Key: "mode", Value: "nearest"}}}}, 13436},
+			{"local", bson.D{{Key: "find", Value: "system.replset"}}, 0},
+		} {
+			if _, code := asked(t, client, c.db, c.command); code != c.code {
+				t.Errorf("%v: %d, want %d", c.command, code, c.code)
+			}
+		}
+	})
+	if !strings.Contains(warnings, "document set name differs from command line set name; waiting for reconfig or remote heartbeat") {
+		t.Error(warnings)
+	}
+	o.ReplicaSet = &ReplicaSet{Name: "rs"}
+	asServer(t, o, func(_ *Server, client *mongo.Client) {
+		status, _ := asked(t, client, "admin", bson.D{{Key: "replSetGetStatus", Value: 1}})
+		if status["myState"] != int32(1) || status["term"] != int64(2) {
+			t.Error(status)
+		}
+		if n, err := client.Database("test").Collection("c").CountDocuments(t.Context(), bson.D{}); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+	})
+}
+
+// TestReplicaSetStandsAlone: a server without --replSet on the data of a member is a standalone that warns, lets nothing go and writes no
+// oplog; the member goes on behind the entries that it has.
+func TestReplicaSetStandsAlone(t *testing.T) {
+	member := Options{DBPath: t.TempDir(), ReplicaSet: &ReplicaSet{Name: "rs", Initiate: true, OplogBytes: 1 << 30},
+		Parameters: map[string]string{"ttlChangeGraceSecs": "0"}}
+	entries := func(client *mongo.Client) int64 {
+		n, err := client.Database("local").Collection("oplog.rs").CountDocuments(t.Context(), bson.D{{Key: "ns", Value: "test.c"}})
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	insert := func(client *mongo.Client, id int) {
+		if _, err := client.Database("test").Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: id}, {Key: "at", Value: bson.DateTime(0)}}); err != nil {
+			t.Error(err)
+		}
+	}
+	asServer(t, member, func(_ *Server, client *mongo.Client) {
+		insert(client, 1)
+		if n := entries(client); n != 1 {
+			t.Error(n)
+		}
+	})
+	alone := member
+	alone.ReplicaSet = nil
+	warnings := asServer(t, alone, func(s *Server, client *mongo.Client) {
+		hello, _ := asked(t, client, "admin", bson.D{{Key: "hello", Value: 1}})
+		if hello["isWritablePrimary"] != true || hello["setName"] != nil || hello["isreplicaset"] != nil || hello["$clusterTime"] != nil {
+			t.Error(hello)
+		}
+		if _, code := asked(t, client, "admin", bson.D{{Key: "replSetGetStatus", Value: 1}}); code != 76 {
+			t.Error(code)
+		}
+		insert(client, 2)
+		index := mongo.IndexModel{Keys: bson.D{{Key: "at", Value: 1}}, Options: options.Index().SetExpireAfterSeconds(1)}
+		if _, err := client.Database("test").Collection("c").Indexes().CreateOne(t.Context(), index); err != nil {
+			t.Error(err)
+		}
+		if err := s.SweepNow(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n, err := client.Database("test").Collection("c").CountDocuments(t.Context(), bson.D{}); n != 2 || err != nil {
+			t.Error(n, err)
+		}
+		if n := entries(client); n != 1 {
+			t.Error(n)
+		}
+	})
+	if !strings.Contains(warnings, "Document(s) exist in 'system.replset', but started without --replSet.") {
+		t.Error(warnings)
+	}
+	warnings = asServer(t, member, func(s *Server, client *mongo.Client) {
+		insert(client, 3)
+		if err := s.SweepNow(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n, err := client.Database("test").Collection("c").CountDocuments(t.Context(), bson.D{}); n != 0 || err != nil {
+			t.Error(n, err)
+		}
+	})
+	if strings.Contains(warnings, "replSet") || !strings.Contains(warnings, "does not have a valid entry for the current node") {
+		t.Error(warnings) // its port is another one each time
+	}
+}
+
+// TestReplicaSetLosesItsOplog: a member whose oplog was dropped while it stood alone begins another one.
+func TestReplicaSetLosesItsOplog(t *testing.T) {
+	member := Options{DBPath: t.TempDir(), ReplicaSet: &ReplicaSet{Name: "rs", Initiate: true, OplogBytes: 1 << 30}}
+	asServer(t, member, func(*Server, *mongo.Client) {})
+	alone := member
+	alone.ReplicaSet = nil
+	asServer(t, alone, func(_ *Server, client *mongo.Client) {
+		if err := client.Database("local").Collection("oplog.rs").Drop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+	asServer(t, member, func(_ *Server, client *mongo.Client) {
+		if _, err := client.Database("test").Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
+			t.Error(err)
+		}
+		if n, err := client.Database("local").Collection("oplog.rs").CountDocuments(t.Context(), bson.D{{Key: "ns", Value: "test.c"}}); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+	})
 }

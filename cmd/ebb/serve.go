@@ -174,7 +174,7 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 		ScriptCommand: scriptCommand(),
 	}
 	if r := cfg.Replication; r.SetName != "" {
-		opts.ReplicaSet = &ebb.ReplicaSet{Name: r.SetName, Initiate: r.Initiate, Advertise: r.Advertise, OplogBytes: r.OplogBytes}
+		opts.ReplicaSet = &ebb.ReplicaSet{Name: r.SetName, Initiate: r.Initiate, Advertise: r.Advertise, OplogBytes: r.OplogBytes, OplogMinHours: r.OplogMinHours}
 	}
 	for _, p := range cfg.SetParameter {
 		opts.Parameters[p.Name] = p.Value // of two of a name the later one

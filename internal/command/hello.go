@@ -181,7 +181,7 @@ func (op *Op) awaitTopology(known bson.Doc, millis int64, awaited bool) error {
 func (op *Op) appendMember(b *bson.Builder, writable string) {
 	v := op.Replica.View()
 	b.Document("topologyVersion", bson.Build().ObjectID("processId", op.processID).Int64("counter", v.Topology).Doc())
-	if v.Config == nil {
+	if v.Config == nil || v.State == replset.Removed {
 		b.Bool(writable, false).Bool("secondary", false).String("info", "Does not have a valid replica set config").Bool("isreplicaset", true)
 		return
 	}

@@ -34,6 +34,9 @@ type Services struct {
 
 // New returns a Server that answers. Close ends it.
 func New(c Config, s Services) *Server {
+	if c.StartupLog == nil {
+		c.StartupLog = c.Log
+	}
 	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, Durable: s.Durable, TTL: s.TTL, table: commands(), started: c.Clock.Now()}
 	srv.Sessions = session.NewRegistry(c.Clock, func(id string) {
 		srv.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID == id })
@@ -53,6 +56,7 @@ func New(c Config, s Services) *Server {
 	srv.done.Go(func() { srv.clean(ctx) })
 	if c.ReplicaSet != nil {
 		srv.Replica = replset.NewNode(c.ReplicaSet.Name, c.Clock, replicaStorage{srv})
+		srv.Replica.OnChange = srv.wakeSweep
 	}
 	return srv
 }

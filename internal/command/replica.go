@@ -24,8 +24,9 @@ type ReplicaSet struct {
 	IsSelf func(ctx context.Context, address string) bool
 	// Term is that of the entries that the store writes into the oplog (storage.Options.Oplog); the Server keeps it up to date.
 	Term *atomic.Int64
-	// OplogBytes is how large the oplog may be.
-	OplogBytes int64
+	// OplogBytes is how large the oplog may be, and OplogMinHours how old its entries become at least, whatever its size.
+	OplogBytes    int64
+	OplogMinHours float64
 }
 
 // What is kept of a replica set.
@@ -70,12 +71,15 @@ func (r replicaStorage) SaveElection(ctx context.Context, term int64) error {
 
 // restoreReplica gives the member what it has kept, if it has.
 func (s *Server) restoreReplica(ctx context.Context) error {
-	stored, err := s.Query.StoredSetting(ctx, configNS, bson.String(s.ReplicaSet.Name))
+	stored, err := s.Query.AnySetting(ctx, configNS)
 	if err != nil || stored == nil {
 		return err
 	}
 	config, err := parseReplicaConfig(stored)
 	if err != nil {
+		return err
+	}
+	if err := s.Query.Store.CreateOplog(ctx, s.ReplicaSet.OplogBytes); err != nil { // somebody may have dropped it meanwhile, without --replSet
 		return err
 	}
 	election, err := s.Query.StoredSetting(ctx, electionNS, electionKey)
@@ -87,7 +91,49 @@ func (s *Server) restoreReplica(ctx context.Context) error {
 		term = v.Int64()
 	}
 	s.ReplicaSet.Term.Store(term)
-	s.Replica.Restore(config, max(0, s.index(ctx, config)), term)
+	s.Replica.Restore(config, s.restoredIndex(ctx, config), term)
+	return nil
+}
+
+// restoredIndex is which member of the configuration that it has kept the server is, -1 when it is none. Of a set of one it is that one,
+// wherever the configuration says that it is.
+func (s *Server) restoredIndex(ctx context.Context, c *replset.Config) int {
+	switch i := s.index(ctx, c); {
+	case c.ID != s.ReplicaSet.Name:
+		s.StartupLog.Warn("Local replica set configuration document set name differs from command line set name; waiting for reconfig or remote heartbeat",
+			"localConfigSetName", c.ID, "commandLineSetName", s.ReplicaSet.Name)
+		return -1
+	case i < 0 && len(c.Members) == 1:
+		s.StartupLog.Warn("Locally stored replica set configuration does not have a valid entry for the current node; it goes on as the one member that the set has, "+
+			"which clients look for at the address that the configuration says. rs.reconfig() changes that", "configured", c.Members[0].Host, "host", s.ReplicaSet.Host)
+		return 0
+	default:
+		return i
+	}
+}
+
+// Standby is why the server lets nothing go by itself, being no primary of the replica set whose data it has; "" when it is, or there
+// is no such set.
+func (s *Server) Standby() string {
+	switch {
+	case s.Replica == nil:
+		return s.standby
+	case s.Replica.View().State != replset.Primary:
+		return "the server is not the primary of its replica set"
+	}
+	return ""
+}
+
+// StandAlone looks whether a server without a replica set has the data of a member of one. It says so then, and lets nothing of that go.
+func (s *Server) StandAlone(ctx context.Context) error {
+	config, err := s.Query.AnySetting(ctx, configNS)
+	if err != nil || config == nil {
+		return err
+	}
+	s.standby = "the data is a replica set's, and the server was started without --replSet"
+	s.StartupLog.Warn("Document(s) exist in 'system.replset', but started without --replSet. Database contents may appear inconsistent with the writes that " +
+		"were visible when this node was running as part of a replica set. Restart with --replSet unless you are doing maintenance and no other clients are " +
+		"connected. The TTL collection monitor will not start because of this. For more info see http://dochub.mongodb.org/core/ttlcollections")
 	return nil
 }
 

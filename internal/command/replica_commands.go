@@ -227,6 +227,9 @@ func replSetGetStatus(op *Op, v *replset.View) (bson.Doc, error) {
 	if err := op.Args.Done(); err != nil {
 		return nil, err
 	}
+	if v.State == replset.Removed {
+		return nil, mongoerr.New(mongoerr.InvalidReplicaSetConfig, "Our replica set config is invalid or we are not a member of it")
+	}
 	last := op.Query.Store.LastLogged()
 	written := int64(last.Seconds()) * 1000
 	b := bson.Build().String("set", v.Config.ID).Date("date", op.Now).Int32("myState", int32(v.State)).Int64("term", v.Term).

@@ -25,6 +25,8 @@ import (
 type Config struct {
 	Clock clock.Clock
 	Log   *slog.Logger
+	// StartupLog takes what an operator should know since the start; nil is Log.
+	StartupLog *slog.Logger
 	// Engine is "pebble" or "inMemory"; DBPath is its folder.
 	Engine, DBPath string
 	// Argv and Parsed are the command line and what it was read as, for getCmdLineOpts.
@@ -96,6 +98,8 @@ type Server struct {
 	diskUse  *parameter.Parameter
 	machine  sync.Once
 	host     host.Machine
+	// standby is set before anybody asks, where there is no Replica.
+	standby string
 	// processID names this run of the server in topologyVersion.
 	processID [12]byte
 

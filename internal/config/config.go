@@ -63,6 +63,8 @@ type Replication struct {
 	SetName string
 	// OplogBytes is how large the oplog may be, 0 for what suits the disk.
 	OplogBytes int64
+	// OplogMinHours is how many hours an entry of the oplog is kept at least; 0 is no such time.
+	OplogMinHours float64
 	// Initiate has a server that has no configuration yet begin a set of itself alone.
 	Initiate bool
 	// Advertise is the address by which clients reach the server, "" for one made of where it listens.
@@ -198,6 +200,8 @@ func (c *Config) check(all []setting) error {
 		return errorf("replication.initiate and replication.advertise need replication.replSetName")
 	case has("replication.replSet") && has("replication.replSetName"):
 		return errorf("Cannot use both replication.replSet and replication.replSetName")
+	case strings.Contains(c.Replication.SetName, "/"):
+		return errorf("Error parsing option \"replication.replSetName\": %q has a \"/\"; members are not named here", c.Replication.SetName)
 	case c.Storage.DBPath == "":
 		return errorf("storage.dbPath must not be empty")
 	}

@@ -63,6 +63,7 @@ func load(argv []string) string {
 	show("startWithDamagedLog", cfg.Storage.StartWithDamagedLog, false)
 	show("minFreeBytes", cfg.Storage.MinFreeBytes, d.Storage.MinFreeBytes)
 	show("reserveBytes", cfg.Storage.ReserveBytes, d.Storage.ReserveBytes)
+	show("replication", fmt.Sprintf("%+v", cfg.Replication), fmt.Sprintf("%+v", d.Replication))
 	show("log", cfg.SystemLog.Path, "")
 	show("logAppend", cfg.SystemLog.Append, false)
 	show("reopen", cfg.SystemLog.Reopen, false)

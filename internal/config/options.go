@@ -25,6 +25,8 @@ const (
 	maxCacheGB = 10_000
 	// maxDiskMB is mongod's for space on disk, 8 TB.
 	maxDiskMB = 8 << 20
+	// maxRetentionHours is a hundred years.
+	maxRetentionHours = 100 * 366 * 24
 )
 
 // negation stands before a flag that says the opposite of the key.
@@ -74,6 +76,10 @@ func options() []option {
 			stringOption(func(c *Config, v string) { c.Replication.SetName = v })},
 		{"replication.oplogSizeMB", "oplogSize", "`megabytes` of the oplog, 5 % of the free disk by default, 990 at least and 50 GB at most",
 			intOption(1, maxDiskMB, func(c *Config, v int) { c.Replication.OplogBytes = int64(v) << 20 })},
+		{"storage.oplogMinRetentionHours", "oplogMinRetentionHours", "`hours`, or parts of one, that an entry of the oplog is kept at least; 0, the default, leaves it to the oplog's size",
+			retention},
+		{"replication.enableMajorityReadConcern", "enableMajorityReadConcern", "majority read concern, which is always there; only for command lines that say so",
+			majorityReads},
 		{"replication.initiate", "replSetInitiate", "begin a replica set of this server alone, where none has begun",
 			boolOption(func(c *Config, v bool) { c.Replication.Initiate = v })},
 		{"replication.advertise", "advertise", "`address` (host:port) by which the members and clients of the replica set reach this server",
@@ -179,6 +185,25 @@ func advertise(c *Config, s setting) (bson.Value, error) {
 	}
 	c.Replication.Advertise = s.text
 	return bson.String(s.text), nil
+}
+
+func retention(c *Config, s setting) (bson.Value, error) {
+	v, err := strconv.ParseFloat(s.text, 64)
+	if err != nil || math.IsNaN(v) {
+		return bson.Value{}, errorf("Error parsing option \"%s\" as double: %q is not a number", s.key, s.text)
+	}
+	if v < 0 || v > maxRetentionHours {
+		return bson.Value{}, errorf("Error parsing option \"%s\": %s is not between 0 and %d", s.key, s.text, maxRetentionHours)
+	}
+	c.Replication.OplogMinHours = v
+	return bson.Double(v), nil
+}
+
+func majorityReads(c *Config, s setting) (bson.Value, error) {
+	if s.text == "false" {
+		return bson.Value{}, errorf("enableMajorityReadConcern:false is no longer supported")
+	}
+	return boolOption(func(*Config, bool) {})(c, s)
 }
 
 func engine(c *Config, s setting) (bson.Value, error) {

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"errors"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/kv"
@@ -39,6 +40,28 @@ func (e *Engine) StoreSetting(ctx context.Context, ns namespace.NS, doc bson.Doc
 		}
 		return err
 	})
+}
+
+// AnySetting is the first document of a collection, nil when there is none.
+func (e *Engine) AnySetting(ctx context.Context, ns namespace.NS) (doc bson.Doc, err error) {
+	view, err := e.Store.View(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer view.Close()
+	r, ok := view.Collection(ns)
+	if !ok {
+		return nil, nil
+	}
+	c, err := r.Scan(storage.RecordScan{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if c.Next() {
+		doc = c.Record().Doc.Clone()
+	}
+	return doc, c.Err()
 }
 
 // StoredSetting is the document with the _id, nil when there is none.

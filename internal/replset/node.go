@@ -21,6 +21,8 @@ const (
 	Primary State = 1
 	// Secondary only reads.
 	Secondary State = 2
+	// Removed: it has a configuration that is not for it.
+	Removed State = 10
 )
 
 // String is MongoDB's stateStr.
@@ -32,6 +34,8 @@ func (s State) String() string {
 		return "PRIMARY"
 	case Secondary:
 		return "SECONDARY"
+	case Removed:
+		return "REMOVED"
 	}
 	return "UNKNOWN"
 }
@@ -39,7 +43,7 @@ func (s State) String() string {
 // View is what the member is at a moment. It does not change.
 type View struct {
 	State State
-	// Config is nil in Startup. Self is the member's place in it.
+	// Config is nil in Startup. Self is the member's place in it, -1 in Removed.
 	Config *Config
 	Self   int
 	// Term counts elections; -1 before the first configuration.
@@ -77,7 +81,9 @@ type Node struct {
 	name    string
 	clock   clock.Clock
 	storage Storage
-	view    atomic.Pointer[View]
+	// OnChange, unless nil, is called when there is another View. It is set before the first, and must not wait.
+	OnChange func()
+	view     atomic.Pointer[View]
 	// changing lets one change in at a time; it is held while Storage works.
 	changing chan struct{}
 	mu       struct {
@@ -109,6 +115,9 @@ func (m *Node) publish(v View) {
 	v.Topology, v.Changed = m.view.Load().Topology+1, m.mu.changed
 	m.view.Store(&v)
 	close(changed)
+	if m.OnChange != nil {
+		m.OnChange()
+	}
 }
 
 // change runs f alone.
@@ -122,9 +131,13 @@ func (m *Node) change(ctx context.Context, f func(View) error) error {
 	return f(*m.view.Load())
 }
 
-// Restore gives the member what it had before a restart. It is elected by Run.
+// Restore gives the member what it had before a restart. It is elected by Run; self is -1 where the configuration is not for it.
 func (m *Node) Restore(c *Config, self int, term int64) {
-	m.publish(View{State: Secondary, Config: c, Self: self, Term: term})
+	v := View{State: Secondary, Config: c, Self: self, Term: term}
+	if self < 0 {
+		v.State = Removed
+	}
+	m.publish(v)
 }
 
 // Initiate gives the member its first configuration. check looks at what it is by then.

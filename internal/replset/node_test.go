@@ -95,6 +95,13 @@ func TestNode(t *testing.T) {
 		if err := again.Elect(t.Context()); err != nil || again.View().Term != 3 {
 			t.Fatal(err, again.View())
 		}
+		changes := 0
+		other := NewNode("other", fake, storage)
+		other.OnChange = func() { changes++ }
+		other.Restore(storage.configs[0], -1, 3)
+		if err := other.Elect(t.Context()); err != nil || other.View().State != Removed || other.View().State.String() != "REMOVED" || changes != 1 {
+			t.Fatal(err, other.View(), changes)
+		}
 		if id := ElectionID(3); id != [12]byte{0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 3} {
 			t.Fatal(id)
 		}

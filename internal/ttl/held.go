@@ -17,6 +17,11 @@ func (m *Monitor) Hold() string {
 			return "expiry is held at " + formatMillis(at) + " (" + HoldName + ")"
 		}
 	}
+	if m.standby != nil {
+		if why := m.standby(); why != "" {
+			return why
+		}
+	}
 	return m.time.why()
 }
 

@@ -27,6 +27,8 @@ type Options struct {
 	Ops    *operation.Registry
 	Log    *slog.Logger
 	Hooks  Hooks
+	// Standby, unless nil, is why the server is to let nothing go by itself; "" when it may.
+	Standby func() string
 }
 
 // Monitor runs passes: on its own between Start and Stop, and whenever RunPass says so. OnDDL, OnDeadline and
@@ -39,6 +41,7 @@ type Monitor struct {
 	gate     Gate
 	recorder Recorder
 	hooks    Hooks
+	standby  func() string
 	client   *operation.Client
 	store    *storage.Store
 	sweeper  *sweeper.Sweeper
@@ -76,7 +79,7 @@ type Monitor struct {
 
 // New returns a Monitor that does nothing yet.
 func New(o Options) *Monitor {
-	m := &Monitor{clock: o.Clock, params: o.Params, ops: o.Ops, log: o.Log, hooks: o.Hooks, metrics: &metrics{}}
+	m := &Monitor{clock: o.Clock, params: o.Params, ops: o.Ops, log: o.Log, hooks: o.Hooks, standby: o.Standby, metrics: &metrics{}}
 	m.gate, m.recorder = Open{}, NoRecord{}
 	m.meter.look = m.readLoad
 	m.pacer = m.newPacer()

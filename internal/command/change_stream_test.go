@@ -175,6 +175,25 @@ func TestStreamWaitsASecond(t *testing.T) {
 	}
 }
 
+// TestStreamReadsItsOwn: a getMore reads entries when there are some about its collection, and none otherwise.
+func TestStreamReadsItsOwn(t *testing.T) {
+	h := member(t)
+	h.ok(t, "test", "{create: 'c'}")
+	h.ok(t, "test", "{create: 'other'}")
+	w := h.watch("test", "c", "", "")
+	for i := range 50 {
+		h.ok(t, "test", fmt.Sprintf("{insert: 'other', documents: [{_id: %d}]}", i))
+	}
+	before := h.scanned(t)
+	if events := w.next(0); len(events) != 0 || h.scanned(t) != before {
+		t.Errorf("%d entries were read for nothing, %d events", h.scanned(t)-before, len(events))
+	}
+	h.ok(t, "test", "{insert: 'c', documents: [{_id: 1}]}")
+	if events := w.next(0); len(events) != 1 || h.scanned(t) != before+1 {
+		t.Errorf("%d entries were read for one, %d events", h.scanned(t)-before, len(events))
+	}
+}
+
 // TestStreamEnds: what ends a cursor ends a stream that waits.
 func TestStreamEnds(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -75,3 +75,32 @@ func TestReplicaSet(t *testing.T) {
 		t.Error(events)
 	}
 }
+
+// TestBlockedWritesExpire: what is due is deleted while the writes of users are blocked.
+func TestBlockedWritesExpire(t *testing.T) {
+	srv := ebbtest.Start(t, ebbtest.ReplicaSet())
+	client, err := mongo.Connect(options.Client().ApplyURI(srv.URI()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Disconnect(context.Background()) }()
+	ctx, sessions := t.Context(), client.Database("test").Collection("sessions")
+	index := mongo.IndexModel{Keys: bson.D{{Key: "at", Value: 1}}, Options: options.Index().SetExpireAfterSeconds(3600)}
+	if _, err := sessions.Indexes().CreateOne(ctx, index); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sessions.InsertOne(ctx, bson.D{{Key: "at", Value: srv.Clock.Now()}}); err != nil {
+		t.Fatal(err)
+	}
+	block := bson.D{{Key: "setUserWriteBlockMode", Value: 1}, {Key: "global", Value: true}}
+	if err := client.Database("admin").RunCommand(ctx, block).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sessions.InsertOne(ctx, bson.D{}); err == nil {
+		t.Error("a user has written")
+	}
+	srv.Advance(2 * time.Hour)
+	if n, err := sessions.EstimatedDocumentCount(ctx); n != 0 || err != nil {
+		t.Errorf("%d documents, %v", n, err)
+	}
+}

@@ -174,7 +174,7 @@ func (b *bulk) runInserts(i int) (n int, err error) {
 	call.Statement = i
 	call.Bypass, call.Let, call.KeepTimestamps, call.Expected = b.bypass, b.let, b.keepTimestamps, b.targets[b.ops[i].target].expected
 	ns, start := b.targets[b.ops[i].target].ns, b.op.Clock.Now()
-	inserted, refused, err := b.op.Query.Insert(b.op.Ctx, ns, docs, b.ordered, call)
+	inserted, refused, err := b.op.insertInto(ns, docs, b.ordered, call)
 	b.op.statement("insert", ns, bson.Build().String("insert", ns.Coll).Bool("ordered", b.ordered).Doc(), start, err, nil,
 		func(st *operation.Stats) { note(st, call); st.Inserted.Store(int64(inserted)) })
 	b.op.examinedAlso(call)

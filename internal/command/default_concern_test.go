@@ -28,3 +28,20 @@ func TestStoredDefaults(t *testing.T) {
 		}
 	}
 }
+
+// TestStoredWriteBlock: writes that were blocked are blocked after a restart.
+func TestStoredWriteBlock(t *testing.T) {
+	h := member(t)
+	h.ok(t, "admin", "{setUserWriteBlockMode: 1, global: true, reason: 'DiskUseThresholdExceeded'}")
+	h.server.writesBlocked.Store(nil)
+	if err := h.server.loadWriteBlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if b := h.server.writesBlocked.Load(); b == nil || b.reason != "DiskUseThresholdExceeded" {
+		t.Error(b)
+	}
+	h.ok(t, "admin", "{setUserWriteBlockMode: 1, global: false, reason: 'DiskUseThresholdExceeded'}")
+	if err := h.server.loadWriteBlock(t.Context()); err != nil || h.server.writesBlocked.Load() != nil {
+		t.Error(err)
+	}
+}

@@ -85,6 +85,9 @@ func (op *Op) runDeletes(statements []deleteStatement, ordered bool) (bson.Doc, 
 
 // delete runs one statement, and tells the slow log and the profiler of it.
 func (op *Op) delete(s *deleteStatement) (n int64, err error) {
+	if err := op.checkBlocked(s.NS.DB); err != nil {
+		return 0, err
+	}
 	start := op.Clock.Now()
 	n, _, err = op.Query.Delete(op.Ctx, s.Delete, s.call)
 	op.counts.deletes.Add(1)

@@ -260,6 +260,11 @@ func (op *Op) perform(run func(*Op) (bson.Doc, error)) (bson.Doc, error) {
 			return nil, err
 		}
 		defer op.Writes.Leave()
+		if op.writesBlocked.Load() != nil {
+			if err := op.checkCommandBlocked(); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if op.Command.ChangesTTL {
 		return op.noted(run)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/query"
 )
 
@@ -35,7 +36,7 @@ func insert(op *Op) (bson.Doc, error) {
 			return nil, err
 		}
 	}
-	n, refused, err := op.Query.Insert(op.Ctx, ns, docs, ordered, call)
+	n, refused, err := op.insertInto(ns, docs, ordered, call)
 	op.counts.inserts.Add(tried(len(docs), n, refused, ordered))
 	op.Running.Stats.Inserted.Store(int64(n))
 	op.examinedAlso(call)
@@ -45,6 +46,14 @@ func insert(op *Op) (bson.Doc, error) {
 	b := op.build()
 	op.writeReply(b, int64(n), refused)
 	return b.Doc(), nil
+}
+
+// insertInto inserts documents, unless writes are blocked.
+func (op *Op) insertInto(ns namespace.NS, docs []bson.Doc, ordered bool, call *query.Call) (int, []query.WriteError, error) {
+	if err := op.checkBlocked(ns.DB); err != nil {
+		return 0, refusedInserts(err, len(docs), ordered), nil
+	}
+	return op.Query.Insert(op.Ctx, ns, docs, ordered, call)
 }
 
 // tried is how many of documents were inserted or refused: with ordered none behind the first that is refused.

@@ -69,6 +69,9 @@ func (s *Server) JoinReplicaSet(ctx context.Context) error {
 	if err := s.loadDefaults(ctx); err != nil {
 		return fmt.Errorf("read the default read and write concern: %w", err)
 	}
+	if err := s.loadWriteBlock(ctx); err != nil {
+		return fmt.Errorf("read whether writes are blocked: %w", err)
+	}
 	if err := s.Replica.Elect(ctx); err != nil {
 		return fmt.Errorf("elect the primary: %w", err)
 	}

@@ -1,8 +1,6 @@
 package command
 
 import (
-	"slices"
-
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/replset"
@@ -57,19 +55,4 @@ func noOtherMembers(op *Op, _ *replset.View) (bson.Doc, error) {
 
 func notOnStandalone(op *Op) error {
 	return mongoerr.New(51300, "'%s' is not supported on standalone nodes.", op.Name())
-}
-
-func setUserWriteBlockMode(op *Op) (bson.Doc, error) {
-	a := op.Args
-	a.Ignore(op.Name())
-	a.Required("global")
-	a.Bool("global", false)
-	reason, given := a.String("reason")
-	if given && !slices.Contains([]string{"Unspecified", "ClusterToClusterMigrationInProgress", "DiskUseThresholdExceeded"}, reason) {
-		a.Fail(mongoerr.New(mongoerr.BadValue, "Enumeration value '%s' for field 'setUserWriteBlockMode.reason' is not a valid value.", reason))
-	}
-	if err := a.Done(); err != nil {
-		return nil, err
-	}
-	return nil, mongoerr.New(mongoerr.IllegalOperation, "setUserWriteBlockMode cannot be run on standalones")
 }

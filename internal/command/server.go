@@ -107,6 +107,9 @@ type Server struct {
 	defaults    atomic.Pointer[concernDefaults]
 	setDefaults sync.Mutex
 
+	// writesBlocked is nil unless the writes of users are; setDefaults is held by who changes it.
+	writesBlocked atomic.Pointer[writeBlock]
+
 	// failPoints is nil unless the server was started with enableTestCommands.
 	failPoints *failPoints
 

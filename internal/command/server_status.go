@@ -3,6 +3,7 @@ package command
 import (
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -246,6 +247,10 @@ func (op *Op) transactionsSection(b *bson.Builder) {
 func (op *Op) replSection(b *bson.Builder) {
 	op.appendMember(b, "isWritablePrimary")
 	if op.Replica.View().Config != nil {
-		b.Int32("rbid", 1)
+		mode, reason := int32(1), 0 // of those that MongoDB numbers
+		if blocked := op.writesBlocked.Load(); blocked != nil {
+			mode, reason = 2, max(0, slices.Index(blockReasons, blocked.reason))
+		}
+		b.Int32("userWriteBlockMode", mode).Int32("userWriteBlockReason", int32(reason)).Int32("rbid", 1)
 	}
 }

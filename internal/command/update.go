@@ -153,6 +153,9 @@ func (op *Op) runUpdates(statements []updateStatement, ordered bool) (bson.Doc, 
 // update runs one statement, and tells the slow log and the profiler of it.
 func (op *Op) update(s *updateStatement) (query.Updated, error) {
 	start := op.Clock.Now()
+	if err := op.checkBlocked(s.NS.DB); err != nil {
+		return query.Updated{}, err
+	}
 	done, err := op.Query.Update(op.Ctx, s.Update, s.call)
 	op.counts.updates.Add(1)
 	op.examinedAlso(s.call)

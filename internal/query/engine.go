@@ -155,9 +155,6 @@ func (e *Engine) language(ctx context.Context, c *Call, coll *catalog.Collection
 		l.collation = def
 	}
 	opts := expr.Options{Scripts: e.Scripts, Now: c.Now, NoNow: c.NoNow, ClusterTime: c.ClusterTime, Definition: c.Definition, Globals: c.Globals, Interrupt: l.interrupted}
-	if c.NoNow {
-		opts.ClusterTime = 0
-	}
 	if l.collation != nil {
 		opts.Collation = l.collation
 	}

@@ -21,6 +21,7 @@ func heldLocks() map[string]string {
 		"Sweeper.Recluster":  "one slice of reclustering at a time in a collection",
 		"Sweeper.Vacuum":     "one slice of vacuuming at a time in a collection",
 		"Monitor.standing":   "fronts.mu, taken by serverStatus alone, for a bounded number of keys",
+		"Op.blockWrites":     "setDefaults, likewise",
 		"Op.storeDefaults":   "setDefaults, which one who changes the defaults has at a time; who reads them does not take it",
 		"Gate.Shut":          "one shuts the gate at a time; who enters does not take it",
 	}

@@ -37,7 +37,8 @@ func (p *parts) park() { p.doc = nil }
 func (s *Changes) beginParts(entry bson.Doc) error {
 	p := &s.parts
 	p.on, p.link, p.index, p.local, p.doc = true, 0, 0, 0, nil
-	p.entry = changestream.EntryOf(entry, true)
+	// What a retryable write does to several documents is no transaction.
+	p.entry = changestream.EntryOf(entry, entry.Lookup("multiOpType").IsMissing())
 	p.entry.Wall, p.entry.Session, p.entry.TxnNumber = p.entry.Wall.Clone(), p.entry.Session.Clone(), p.entry.TxnNumber.Clone()
 	p.chain = append(p.chain[:0], s.at)
 	if entry.Lookup("o").Doc().Lookup("count").IsMissing() { // the only one

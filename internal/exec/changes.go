@@ -321,10 +321,13 @@ func (s *Changes) Park() {
 	s.parts.park()
 	_ = letGo(&s.cursor) // a cursor that is given back early has nothing to say
 	s.view = nil
-	if !s.parting && s.doc.Cap() > largeDocument { // a stream lives long, and most events are small
-		s.doc = bson.Builder{}
-		s.op.rest()
+	if s.parting {
+		return
 	}
+	if s.doc.Cap() > largeDocument { // a stream lives long, and most events are small
+		s.doc = bson.Builder{}
+	}
+	s.op.rest()
 }
 
 // Close implements Iterator.

@@ -34,7 +34,6 @@ func (s *Changes) images(ctx context.Context, event *changestream.Event) (full, 
 		if image, _, err = view.PreImage(uuid, s.entry, s.index); err != nil {
 			return bson.Missing, bson.Missing, err
 		}
-		image = image.Clone() // what is read next may take its place
 	}
 	if wantsBefore {
 		if before = orNothing(image); image == nil && s.spec.BeforeChange == changestream.Required {

@@ -121,8 +121,11 @@ func (s *Changes) readLink() error {
 	if !ok {
 		return historyLost()
 	}
-	p.doc = ops.Clone()
-	p.ops = p.doc.Iter()
+	if err := s.op.carry(s.op.callContext(), len(ops)); err != nil { // which many streams may read at once
+		return err
+	}
+	p.doc = ops
+	p.ops = ops.Iter()
 	p.more = p.ops.Next()
 	for range p.local {
 		p.more = p.more && p.ops.Next()

@@ -67,17 +67,33 @@ func clients() []client {
 	}
 }
 
+// memberClients are those that need a replica set.
+func memberClients() []client {
+	return []client{{name: "node/streams", needs: node(), dir: "node", argv: []string{"node", "streams.mjs"}}}
+}
+
 func TestClients(t *testing.T) {
 	server := binary.Start(t, binary.Build(t), "--dbpath", t.TempDir())
+	runClients(t, server, clients(), func(t *testing.T) { goClient(t, server) })
+}
+
+// TestMemberClients is TestClients on a replica set of one.
+func TestMemberClients(t *testing.T) {
+	server := binary.Start(t, binary.Build(t), "--dbpath", t.TempDir(), "--replSet", "rs", "--replSetInitiate")
+	runClients(t, server, memberClients(), func(*testing.T) {})
+}
+
+// runClients runs clients at once, and what else is to run beside them.
+func runClients(t *testing.T, server *binary.Server, all []client, beside func(t *testing.T)) {
 	t.Run("all", func(t *testing.T) { // ends when its parallel parts have
-		for _, c := range clients() {
+		for _, c := range all {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				c.require(t)
 				c.run(t, server)
 			})
 		}
-		goClient(t, server)
+		beside(t)
 	})
 	if how := server.Crashed(); how != "" {
 		t.Errorf("the server did not survive its clients: %s", how)

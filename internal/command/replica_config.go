@@ -9,9 +9,10 @@ import (
 	"github.com/ebbdb/ebb/internal/replset"
 )
 
-// parseReplicaConfig reads the configuration of a replica set. What it says is not checked beyond the types.
+// parseReplicaConfig reads the configuration of a replica set. What it says is not checked beyond the types. Nothing of the result lies
+// in doc, whose memory may be a request's.
 func parseReplicaConfig(doc bson.Doc) (*replset.Config, error) {
-	a := NewArgs("ReplSetConfig", doc)
+	a := NewArgs("ReplSetConfig", doc.Clone())
 	c := replset.Default("", "", [12]byte{})
 	c.Members = nil
 	a.Required("_id", "version", "members")
@@ -70,7 +71,7 @@ func parseMember(doc bson.Doc) (replset.Member, error) {
 		m.Priority = 0
 	}
 	if tags := a.Doc("tags"); tags != nil {
-		m.Tags = tags.Clone()
+		m.Tags = tags
 	}
 	m.DelaySecs = a.wholeOr("secondaryDelaySecs", 0)
 	m.Votes = a.wholeOr("votes", 1)
@@ -108,10 +109,10 @@ func parseReplicaSettings(doc bson.Doc, s *replset.Settings) error {
 		}
 	}
 	if modes := a.Doc("getLastErrorModes"); modes != nil {
-		s.Modes = modes.Clone()
+		s.Modes = modes
 	}
 	if defaults := a.Doc("getLastErrorDefaults"); defaults != nil {
-		s.DefaultWriteConcern = defaults.Clone()
+		s.DefaultWriteConcern = defaults
 	}
 	if id, ok := a.typed("replicaSetId", bson.TypeObjectID); ok {
 		s.ReplicaSetID = id.ObjectID()

@@ -41,11 +41,13 @@ func node() []need {
 	return []need{{command: "node", what: "Node.js"}, {folder: "node/node_modules/.ready", what: "the npm packages"}}
 }
 
+var mongosh = filepath.Join("node_modules", ".bin", "mongosh")
+
+func shell(script string) []string {
+	return []string{mongosh, "--quiet", "--norc", "$URI", "--file", filepath.Join("mongosh", script)}
+}
+
 func clients() []client {
-	mongosh := filepath.Join("node_modules", ".bin", "mongosh")
-	shell := func(script string) []string {
-		return []string{mongosh, "--quiet", "--norc", "$URI", "--file", filepath.Join("mongosh", script)}
-	}
 	return []client{
 		{name: "mongosh/founding", needs: node(), dir: "node", argv: shell("founding.js")},
 		{name: "mongosh/differences", needs: node(), dir: "node", argv: shell("differences.js")},
@@ -54,16 +56,24 @@ func clients() []client {
 		{name: "node/driver", needs: node(), dir: "node", argv: []string{"node", "driver.mjs"}},
 		{name: "node/mongoose", needs: node(), dir: "node", argv: []string{"node", "mongoose.mjs"}},
 		{name: "node/sessions", needs: node(), dir: "node", argv: []string{"node", "sessions.mjs"}},
-		{
-			name:  "python/pymongo",
-			needs: []need{{command: "python3", what: "Python"}, {folder: "python/.venv/.ready", what: "the Python packages"}},
-			dir:   "python", argv: []string{filepath.Join(".venv", "bin", "python"), "pymongo_client.py"},
-		},
-		{
-			name:  "java/driver",
-			needs: []need{{command: "java", what: "Java"}, {folder: "java/target/.ready", what: "the compiled Java client"}},
-			dir:   "java", argv: []string{"java", "-cp", filepath.Join("target", "classes") + string(os.PathListSeparator) + filepath.Join("target", "dependency", "*"), "ebb.Client"},
-		},
+		python("pymongo", "pymongo_client.py"),
+		java("driver", "ebb.Client"),
+	}
+}
+
+func python(name, script string) client {
+	return client{
+		name:  "python/" + name,
+		needs: []need{{command: "python3", what: "Python"}, {folder: "python/.venv/.ready", what: "the Python packages"}},
+		dir:   "python", argv: []string{filepath.Join(".venv", "bin", "python"), script},
+	}
+}
+
+func java(name, class string) client {
+	return client{
+		name:  "java/" + name,
+		needs: []need{{command: "java", what: "Java"}, {folder: "java/target/.ready", what: "the compiled Java client"}},
+		dir:   "java", argv: []string{"java", "-cp", filepath.Join("target", "classes") + string(os.PathListSeparator) + filepath.Join("target", "dependency", "*"), class},
 	}
 }
 
@@ -90,7 +100,7 @@ func runClients(t *testing.T, server *binary.Server, all []client, beside func(t
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				c.require(t)
-				c.run(t, server)
+				c.run(t, server.URI("directConnection=true"))
 			})
 		}
 		beside(t)
@@ -123,12 +133,13 @@ func (c client) require(t *testing.T) {
 	}
 }
 
-func (c client) run(t *testing.T, server *binary.Server) {
+// run has the client talk to the server at uri; env are further variables for it.
+func (c client) run(t *testing.T, uri string, env ...string) {
 	ctx, cancel := context.WithTimeout(t.Context(), clientLimit)
 	defer cancel()
 	argv := make([]string, len(c.argv))
 	for i, arg := range c.argv {
-		argv[i] = strings.ReplaceAll(arg, "$URI", server.URI("directConnection=true"))
+		argv[i] = strings.ReplaceAll(arg, "$URI", uri)
 	}
 	if strings.Contains(argv[0], string(filepath.Separator)) {
 		argv[0], _ = filepath.Abs(filepath.Join(c.dir, argv[0])) // the folder exists: require looked
@@ -136,7 +147,7 @@ func (c client) run(t *testing.T, server *binary.Server) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = c.dir
 	cmd.WaitDelay = 5 * time.Second
-	cmd.Env = append(os.Environ(), "EBB_URI="+server.URI("directConnection=true"), "HOME="+t.TempDir(), "NO_COLOR=1")
+	cmd.Env = append(append(os.Environ(), "EBB_URI="+uri, "HOME="+t.TempDir(), "NO_COLOR=1"), env...)
 	if c.stdin != "" {
 		typed, err := os.Open(filepath.Join(c.dir, c.stdin))
 		if err != nil {

@@ -124,8 +124,8 @@ type logTail struct {
 	}
 }
 
-// The start-up line carries the address, whatever the form of the log around it.
-var address = regexp.MustCompile(`\b127\.0\.0\.1:([1-9][0-9]*)\b`)
+// The start-up line carries the address, whatever the form of the log around it. Lines before it may tell of others.
+var address = regexp.MustCompile(`Waiting for connections.*?\b(127\.0\.0\.1:[1-9][0-9]*)\b`)
 
 func (l *logTail) Write(p []byte) (int, error) {
 	l.mu.Lock()
@@ -134,9 +134,9 @@ func (l *logTail) Write(p []byte) (int, error) {
 	if !l.mu.told {
 		// Only whole lines: a port may be cut in the middle.
 		whole := l.mu.text.Bytes()[:bytes.LastIndexByte(l.mu.text.Bytes(), '\n')+1]
-		if found := address.Find(whole); found != nil {
+		if found := address.FindSubmatch(whole); found != nil {
 			l.mu.told = true
-			l.listening <- string(found)
+			l.listening <- string(found[1])
 		}
 	}
 	if over := l.mu.text.Len() - logKept; over > 0 {

@@ -46,7 +46,7 @@ func benchmarkWrites(b *testing.B, others, own int) {
 			b.Fatal(reply.Body)
 		}
 	}
-	b.ReportMetric(float64(h.server.Query.Store.LogWakings())/float64(b.N), "wakings/op")
+	b.ReportMetric(float64(h.woken())/float64(b.N), "wakings/op")
 }
 
 // BenchmarkEvents reads the events of inserts and of deletes, in batches as large as they get.

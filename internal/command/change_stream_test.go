@@ -122,14 +122,30 @@ func (w *watching) waiting() <-chan Reply {
 	return out
 }
 
+// awaitStreams returns when streams on so many namespaces wait.
+func (h *harness) awaitStreams(namespaces int) {
+	for {
+		if n, _ := h.server.Query.Store.LogWaits(); n >= namespaces {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// woken is how often streams were woken so far.
+func (h *harness) woken() int64 {
+	_, n := h.server.Query.Store.LogWaits()
+	return n
+}
+
 // TestStreamWaitsForItsOwn: a getMore waits until something happens to what the stream is about, and other writes wake nobody.
 func TestStreamWaitsForItsOwn(t *testing.T) {
 	h := member(t)
 	h.ok(t, "test", "{create: 'c'}")
 	w := h.watch("test", "c", "", "")
 	got := w.waiting()
-	h.taken()
-	before := h.server.Query.Store.LogWakings()
+	h.awaitStreams(1)
+	before := h.woken()
 	h.ok(t, "test", "{insert: 'other', documents: [{_id: 1}, {_id: 2}]}")
 	h.ok(t, "test", "{delete: 'other', deletes: [{q: {}, limit: 0}]}")
 	select {
@@ -137,14 +153,14 @@ func TestStreamWaitsForItsOwn(t *testing.T) {
 		t.Fatal("it was answered:", reply.Body)
 	default:
 	}
-	if n := h.server.Query.Store.LogWakings() - before; n != 0 {
+	if n := h.woken() - before; n != 0 {
 		t.Errorf("it was woken %d times", n)
 	}
 	h.ok(t, "test", "{insert: 'c', documents: [{_id: 3}]}")
 	if ids := keys(w.took((<-got).Body, "nextBatch")); !slices.Equal(ids, []int32{3}) {
 		t.Error(ids)
 	}
-	if n := h.server.Query.Store.LogWakings() - before; n != 1 {
+	if n := h.woken() - before; n != 1 {
 		t.Errorf("it was woken %d times", n)
 	}
 }
@@ -246,14 +262,13 @@ func TestManyIdleStreams(t *testing.T) {
 		}
 		all, waits = append(all, w), append(waits, w.waiting())
 	}
-	h.taken()
-	store := h.server.Query.Store
-	before := store.LogWakings()
+	h.awaitStreams(streams)
+	before := h.woken()
 	scanned := h.scanned(t)
 	for i := range 200 {
 		h.ok(t, "test", fmt.Sprintf("{insert: 'busy', documents: [{_id: %d}]}", i))
 	}
-	if n := store.LogWakings() - before; n != 0 {
+	if n := h.woken() - before; n != 0 {
 		t.Errorf("%d were woken for nothing", n)
 	}
 	if n := h.scanned(t) - scanned; n != 0 {
@@ -265,7 +280,7 @@ func TestManyIdleStreams(t *testing.T) {
 			t.Errorf("stream %d: %v", i, ids)
 		}
 	}
-	if n := store.LogWakings() - before; n != 3 {
+	if n := h.woken() - before; n != 3 {
 		t.Errorf("%d were woken, not 3", n)
 	}
 	if n := h.server.Cursors.KillWhere(func(*cursor.Cursor) bool { return true }); n != streams {

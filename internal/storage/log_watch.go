@@ -96,8 +96,18 @@ func (l *LogWatch) Last() oplog.Timestamp {
 // Visible is the timestamp of the youngest entry that can be read.
 func (l *LogWatch) Visible() oplog.Timestamp { return l.store.LastLogged() }
 
-// LogWakings is how often those who follow the oplog were woken.
-func (s *Store) LogWakings() int64 { return s.logWatches.woken.Load() }
+// LogWaits is about how many namespaces somebody waits for an entry, and how often those who wait for one were woken.
+func (s *Store) LogWaits() (waiting int, woken int64) {
+	w := &s.logWatches
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, interest := range w.mu.of {
+		if interest.next != nil {
+			waiting++
+		}
+	}
+	return waiting, w.woken.Load()
+}
 
 // tellWatches tells those whom a commit of entries concerns.
 func (s *Store) tellWatches(m *meaning.Meaning) {

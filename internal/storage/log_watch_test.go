@@ -39,7 +39,10 @@ func TestLogWatch(t *testing.T) {
 		}
 		next[name] = watches[name].Next()
 	}
-	before := s.LogWakings()
+	waiting, before := s.LogWaits()
+	if waiting != 5 {
+		t.Errorf("%d namespaces are waited for", waiting)
+	}
 	last := watches["idle"].Last()
 	renamed := namespace.NS{DB: "d", Coll: "renamed"}
 	if err := s.Rename(t.Context(), busy, renamed, false); err != nil {
@@ -53,8 +56,8 @@ func TestLogWatch(t *testing.T) {
 			t.Errorf("%s has %d for the last", name, watches[name].Last())
 		}
 	}
-	if n := s.LogWakings() - before; n != 3 {
-		t.Errorf("%d were woken", n)
+	if _, now := s.LogWaits(); now-before != 3 {
+		t.Errorf("%d were woken", now-before)
 	}
 	if watches["idle"].Last() != last {
 		t.Error("an entry about another collection was told of")

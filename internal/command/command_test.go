@@ -158,7 +158,9 @@ func (h *harness) send(ctx context.Context, conn, db string, command bson.Doc) R
 }
 
 func (h *harness) sendOn(ctx context.Context, conn *Conn, db string, command bson.Doc) Reply {
-	return h.server.Handle(ctx, conn, Request{Body: bson.Build().Fields(command).String("$db", db).Doc()})
+	reply := h.server.Handle(ctx, conn, Request{Body: bson.Build().Fields(command).String("$db", db).Doc()})
+	reply.Body = reply.Body.Clone() // it lies in the connection's memory until the next command
+	return reply
 }
 
 func TestCommands(t *testing.T) {

@@ -60,9 +60,6 @@ func (op *Op) reply() Reply {
 	}
 	if op.entered {
 		op.body = op.withOK(op.body)
-		if op.Replica != nil {
-			op.body = op.withTimes(op.body)
-		}
 	}
 	return Reply{Body: op.body, MoreToCome: op.MoreToCome, Next: op.Next, Close: op.Close}
 }
@@ -213,7 +210,7 @@ func (op *Op) withWritten(body bson.Doc) bson.Doc {
 	if !op.Command.WriteConcern {
 		return body
 	}
-	b := bson.BuildOn(make([]byte, 0, len(body)+96)).Fields(body)
+	b := op.extend(body, 96)
 	switch op.Command.Name {
 	case "insert", "update", "delete":
 		op.appendOpTime(b)
@@ -224,11 +221,12 @@ func (op *Op) withWritten(body bson.Doc) bson.Doc {
 	return b.Doc()
 }
 
-// withTimes is a reply with what a member of a replica set says in each.
-func (op *Op) withTimes(body bson.Doc) bson.Doc {
-	b := bson.BuildOn(make([]byte, 0, len(body)+160)).Fields(body)
-	op.appendTimes(b)
-	return b.Doc()
+// extend goes on with a reply, in place if it is in the connection's memory, and has room for so many bytes otherwise.
+func (op *Op) extend(body bson.Doc, room int) *bson.Builder {
+	if op.Conn.reply.Holds(body) {
+		return op.Conn.reply.Reopen()
+	}
+	return bson.BuildOn(make([]byte, 0, len(body)+room)).Fields(body)
 }
 
 // build starts the reply, in memory that is used again for the connection's next one.
@@ -238,20 +236,27 @@ func (op *Op) build() *bson.Builder {
 	return b
 }
 
-// withOK is body with ok: 1, unless it says itself.
+// withOK is body with ok: 1, unless it says itself, and with what a member of a replica set says in each reply.
 func (op *Op) withOK(body bson.Doc) bson.Doc {
-	if !op.Conn.reply.Holds(body) {
-		if body.Lookup("ok").IsMissing() {
-			body = bson.BuildOn(make([]byte, 0, len(body)+16)).Fields(body).Double("ok", 1).Doc()
-		}
+	own := op.Conn.reply.Holds(body)
+	says := !own && !body.Lookup("ok").IsMissing()
+	if says && op.Replica == nil {
 		return body
 	}
-	body = op.Conn.reply.Reopen().Double("ok", 1).Doc()
-	if cap(body) <= maxSpareBytes {
+	b := op.extend(body, 16+timesRoom)
+	if !says {
+		b.Double("ok", 1)
+	}
+	op.appendTimes(b)
+	body = b.Doc()
+	if own && cap(body) <= maxSpareBytes {
 		op.Conn.spare = body[:0]
 	}
 	return body
 }
+
+// timesRoom is how many bytes appendTimes appends.
+const timesRoom = 160
 
 // perform runs the command, once writes are let through when it writes.
 func (op *Op) perform(run func(*Op) (bson.Doc, error)) (bson.Doc, error) {

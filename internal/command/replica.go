@@ -231,6 +231,9 @@ func (op *Op) hearClusterTime(v bson.Value) error {
 	return nil
 }
 
+// noHash signs the cluster time where nobody has a key to sign with.
+var noHash [20]byte
+
 // appendTimes appends $clusterTime and operationTime, which each reply of a member has that has begun to write an oplog.
 func (op *Op) appendTimes(b *bson.Builder) {
 	if op.Replica == nil {
@@ -242,7 +245,7 @@ func (op *Op) appendTimes(b *bson.Builder) {
 	}
 	now := op.clusterTime()
 	b.Object("$clusterTime").Timestamp("clusterTime", now.Seconds(), now.Counter()).
-		Object("signature").Binary("hash", 0, make([]byte, 20)).Int64("keyId", 0).End().End().
+		Object("signature").Binary("hash", 0, noHash[:]).Int64("keyId", 0).End().End().
 		Timestamp("operationTime", last.Seconds(), last.Counter())
 }
 

@@ -119,7 +119,7 @@ func (op *Op) withRepeated(body bson.Doc) bson.Doc {
 	op.tally.retriedCommands.Add(1)
 	op.tally.retriedStatements.Add(int64(len(op.retry.Repeated)))
 	op.committed = kv.AllCommits // what was executed may still be on its way to the disk
-	b := bson.BuildOn(make([]byte, 0, len(body)+32)).Fields(body)
+	b := op.extend(body, 32)
 	if op.Command.Name == "findAndModify" {
 		return b.Int32("retriedStmtId", op.retry.Repeated[0]).Doc()
 	}

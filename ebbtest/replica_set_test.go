@@ -3,12 +3,14 @@ package ebbtest_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 
 	"github.com/ebbdb/ebb/ebbtest"
 )
@@ -102,5 +104,77 @@ func TestBlockedWritesExpire(t *testing.T) {
 	srv.Advance(2 * time.Hour)
 	if n, err := sessions.EstimatedDocumentCount(ctx); n != 0 || err != nil {
 		t.Errorf("%d documents, %v", n, err)
+	}
+}
+
+// TestReplicaSetBegins: the set has begun when Start returns, in the clock's time, and cannot be begun again.
+func TestReplicaSetBegins(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	srv := ebbtest.Start(t, ebbtest.ReplicaSet(), ebbtest.At(start))
+	client, err := mongo.Connect(options.Client().ApplyURI(srv.URI()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Disconnect(context.Background()) }()
+	admin := client.Database("admin")
+	var refused mongo.CommandError
+	if err := admin.RunCommand(t.Context(), bson.D{{Key: "replSetInitiate", Value: bson.D{}}}).Err(); !errors.As(err, &refused) || refused.Code != 23 {
+		t.Error(err)
+	}
+	var status struct {
+		Set     string
+		Term    int64
+		Members []struct {
+			StateStr     string
+			ElectionDate time.Time
+		}
+	}
+	if err := admin.RunCommand(t.Context(), bson.D{{Key: "replSetGetStatus", Value: 1}}).Decode(&status); err != nil {
+		t.Fatal(err)
+	}
+	if m := status.Members; status.Term != 1 || len(m) != 1 || m[0].StateStr != "PRIMARY" || !m[0].ElectionDate.Equal(start) || !strings.Contains(srv.URI(), "replicaSet="+status.Set) {
+		t.Errorf("%+v", status)
+	}
+}
+
+// TestReplicaSetTimes: operation times are the clock's, and a causally consistent session reads what another one wrote, also when the clock
+// was turned in between.
+func TestReplicaSetTimes(t *testing.T) {
+	srv := ebbtest.Start(t, ebbtest.ReplicaSet())
+	ctx := t.Context()
+	var sessions [2]*mongo.Session
+	var collections [2]*mongo.Collection
+	for i := range sessions {
+		client, err := mongo.Connect(options.Client().ApplyURI(srv.URI()).SetReadConcern(readconcern.Majority()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = client.Disconnect(context.Background()) }()
+		if sessions[i], err = client.StartSession(options.Session().SetCausalConsistency(true)); err != nil {
+			t.Fatal(err)
+		}
+		defer sessions[i].EndSession(context.Background())
+		collections[i] = client.Database("test").Collection("c")
+	}
+	last := bson.Timestamp{}
+	for i := range 5 {
+		if i%2 == 1 {
+			srv.Advance(time.Hour)
+		}
+		writer, reader := i%2, 1-i%2
+		if _, err := collections[writer].InsertOne(mongo.NewSessionContext(ctx, sessions[writer]), bson.D{{Key: "_id", Value: i}}); err != nil {
+			t.Fatal(err)
+		}
+		at := sessions[writer].OperationTime()
+		if at == nil || !at.After(last) || int64(at.T) != srv.Clock.Now().Unix() {
+			t.Fatalf("operationTime %v after %v, at %v", at, last, srv.Clock.Now())
+		}
+		last = *at
+		if err := errors.Join(sessions[reader].AdvanceOperationTime(at), sessions[reader].AdvanceClusterTime(sessions[writer].ClusterTime())); err != nil {
+			t.Fatal(err)
+		}
+		if err := collections[reader].FindOne(mongo.NewSessionContext(ctx, sessions[reader]), bson.D{{Key: "_id", Value: i}}).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

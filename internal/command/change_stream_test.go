@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/query"
+	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/testseed"
 )
 
@@ -290,6 +291,53 @@ func TestManyIdleStreams(t *testing.T) {
 		if i != 0 && i != 17 && i != streams-1 {
 			wantCode(t, <-w, mongoerr.CursorKilled)
 		}
+	}
+	if n, _ := h.server.Query.Store.LogWaits(); n != 0 {
+		t.Errorf("%d are still waited for", n)
+	}
+}
+
+// TestSummaries: what a sweep tells in sum wakes those who watch the collection, and is an event for those who ask for expanded events.
+func TestSummaries(t *testing.T) {
+	h := member(t)
+	h.ok(t, "test", "{create: 'c'}")
+	plain, expanded := h.watch("test", "c", "", ""), h.watch("test", "c", "showExpandedEvents: true", "")
+	got := expanded.waiting()
+	h.awaitStreams(1)
+	err := h.server.Query.Store.Write(t.Context(), namespace.NS{DB: "test", Coll: "c"}, storage.WriteOptions{}, func(w *storage.Writer) error {
+		w.Note(bson.MustDoc("{ebbExpired: {index: 'd', count: 5}}"))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := expanded.took((<-got).Body, "nextBatch")
+	if len(events) != 1 || events[0].Lookup("operationType").Str() != "ebbExpired" || events[0].Lookup("operationDescription").String() != "{ index: \"d\", count: 5 }" {
+		t.Error(events)
+	}
+	if events := plain.next(0); len(events) != 0 {
+		t.Error(events)
+	}
+	again, _, _ := h.tryWatch(plain.conn, "test", "c", "", "", expanded.last)
+	h.ok(t, "test", "{insert: 'c', documents: [{_id: 1}]}")
+	if ids := keys(again.next(0)); !slices.Equal(ids, []int32{1}) {
+		t.Error(ids)
+	}
+}
+
+// TestStreamOfASession: a stream ends with the session that it was opened in, and nobody else may read it.
+func TestStreamOfASession(t *testing.T) {
+	for _, end := range []string{"{endSessions: [{id: UUID('00000000-0000-0000-0000-000000000001')}]}", "{killSessions: [{id: UUID('00000000-0000-0000-0000-000000000001')}]}"} {
+		h := member(t)
+		const session = ", lsid: {id: UUID('00000000-0000-0000-0000-000000000001')}}"
+		reply := h.ok(t, "test", "{aggregate: 'c', pipeline: [{$changeStream: {}}], cursor: {}"+session)
+		id := reply.Lookup("cursor").Doc().Lookup("id").Int64()
+		more := fmt.Sprintf("{getMore: NumberLong('%d'), collection: 'c', maxTimeMS: 0", id)
+		h.ok(t, "test", more+session)
+		wantCode(t, h.send(t.Context(), "1", "test", bson.MustDoc(more+"}")), 50736)
+		h.ok(t, "admin", end)
+		wantCode(t, h.send(t.Context(), "1", "test", bson.MustDoc(more+session)), mongoerr.CursorNotFound)
+		h.ok(t, "test", "{insert: 'c', documents: [{_id: 1}]}")
 	}
 }
 

@@ -179,6 +179,15 @@ func (s *Store) ClusterTime() oplog.Timestamp { return s.logClock.Newest() }
 // HearClusterTime has the next entry be later than t.
 func (s *Store) HearClusterTime(t oplog.Timestamp) { s.logClock.Hear(t) }
 
+// Note has the transaction tell of something that happens to the collection, and to no document of which the oplog tells. Who follows the
+// collection hears of it.
+func (w *Writer) Note(o bson.Doc) {
+	if w.log != nil {
+		w.log.Series(w.c.IsTimeSeries())
+		w.log.NoteOf(w.c.NS, w.c.UUID, o)
+	}
+}
+
 // LogModified writes an entry of a collMod that has changed nothing. Of what the oplog does not tell of, and of views, there is none.
 func (s *Store) LogModified(ctx context.Context, ns namespace.NS) error {
 	t, err := s.Begin(ctx)

@@ -140,6 +140,11 @@ func (l *Log) Command(db string, uuid *[16]byte, o, o2 bson.Doc) {
 	l.end(b)
 }
 
+// NoteOf is something that happened to a collection, and to no document of which the oplog tells.
+func (l *Log) NoteOf(ns namespace.NS, uuid [16]byte, o bson.Doc) {
+	l.end(l.begin("n", ns.String(), &uuid).Document("o", o))
+}
+
 // Note is something that happened to no document.
 func (l *Log) Note(o bson.Doc) { l.end(l.begin("n", "", nil).Document("o", o)) }
 

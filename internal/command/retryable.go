@@ -146,6 +146,12 @@ func (s *Server) reap(ctx context.Context) error {
 	if s.Replica.View().State != replset.Primary {
 		return nil
 	}
+	select {
+	case s.reaping <- struct{}{}:
+		defer func() { <-s.reaping }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	before := clock.Millis(s.Clock) - int64(s.sessionMinutes())*60_000
 	return s.Query.Store.Sessions(ctx, func(lsid bson.Doc, wrote int64) error {
 		id := plainSessionID(bson.Build().Value("id", lsid.Lookup("id")).Doc())

@@ -102,6 +102,7 @@ type Server struct {
 	standby string
 	// processID names this run of the server in topologyVersion.
 	processID [12]byte
+	reaping   chan struct{} // full while sessions are reaped
 
 	// defaults is nil where nobody has set any, and always on a standalone; setDefaults is held by who changes them.
 	defaults    atomic.Pointer[concernDefaults]

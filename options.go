@@ -97,7 +97,8 @@ type ReplicaSet struct {
 	Initiate bool
 	// Advertise is the address (host:port) by which clients reach this server; "" is one made of where it listens.
 	Advertise string
-	// OplogBytes is how large the oplog may be; 0 is 5 % of what is free on the disk, 990 MiB at least and 50 GiB at most.
+	// OplogBytes is how large the oplog may be; 0 is 5 % of what is free on the disk, 990 MiB at least and 50 GiB at most; with InMemory
+	// of the memory, and 50 MiB.
 	OplogBytes int64
 	// OplogMinHours is how many hours an entry of the oplog is kept at least, however large the oplog is then; 0 is no such time.
 	OplogMinHours float64

@@ -9,13 +9,16 @@ import (
 
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/host"
 )
 
-// The oplog of a server of which nobody says how large it may be: mongod's share of what is free on the disk, and its bounds.
+// The oplog of a server of which nobody says how large it may be: mongod's share of what is free on the disk, or of the memory where the
+// data is in memory, and its bounds.
 const (
-	oplogShare    = 20
-	minOplogBytes = 990 << 20
-	maxOplogBytes = 50 << 30
+	oplogShare          = 20
+	minOplogBytes       = 990 << 20
+	minMemoryOplogBytes = 50 << 20
+	maxOplogBytes       = 50 << 30
 )
 
 // replicaSet is what the server knows of the set that it is a member of, nil where it is of none.
@@ -29,7 +32,10 @@ func (s *Server) replicaSet() *command.ReplicaSet {
 		set.Host = s.reachedAt()
 	}
 	if set.OplogBytes == 0 {
-		set.OplogBytes = oplogFor(command.FreeDisk(s.DBPath()))
+		set.OplogBytes = oplogFor(command.FreeDisk(s.DBPath()), minOplogBytes)
+		if s.opts.Engine == InMemory {
+			set.OplogBytes = oplogFor(host.Look().MemoryLimit, minMemoryOplogBytes)
+		}
 	}
 	return set
 }
@@ -40,15 +46,21 @@ func (d *database) joinReplicaSet(s *Server) error {
 	if o == nil {
 		return d.commands.StandAlone(context.Background())
 	}
-	if err := d.commands.JoinReplicaSet(context.Background()); err != nil || !o.Initiate {
+	if err := d.commands.JoinReplicaSet(context.Background()); err != nil {
 		return err
 	}
-	return d.commands.InitiateReplicaSet(context.Background())
+	if v := d.commands.Replica.View(); v.Config == nil && o.Initiate {
+		return d.commands.InitiateReplicaSet(context.Background())
+	} else if v.Config != nil && v.Self >= 0 && o.Advertise != "" && v.Host() != o.Advertise {
+		s.log.Startup().Warn("The replica set's configuration has another address than --advertise says; clients are told that of the configuration, "+
+			"which rs.reconfig() changes", "configured", v.Host(), "advertise", o.Advertise)
+	}
+	return nil
 }
 
-// oplogFor is how large the oplog may be on a disk with so much room; 0 is one that nobody knows of.
-func oplogFor(free int64) int64 {
-	return min(max(free/oplogShare, minOplogBytes), maxOplogBytes)
+// oplogFor is how large the oplog may be where there is so much room; 0 is room that nobody knows of.
+func oplogFor(room, least int64) int64 {
+	return min(max(room/oplogShare, least), maxOplogBytes)
 }
 
 // reachedAt is where clients may find the server: the address that it listens on, or the machine's name where that is any.

@@ -10,6 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/ebbdb/ebb/internal/host"
 )
 
 // TestReplicaSetRestarts: a member that begins a set by itself is the same member when it is started again, in a later term, and its
@@ -92,9 +94,12 @@ func TestIsSelf(t *testing.T) {
 		t.Error(s.reachedAt())
 	}
 	for free, want := range map[int64]int64{0: minOplogBytes, 10 << 30: minOplogBytes, 100 << 30: 5 << 30, 10 << 40: maxOplogBytes} {
-		if got := oplogFor(free); got != want {
+		if got := oplogFor(free, minOplogBytes); got != want {
 			t.Errorf("with %d bytes free the oplog may have %d", free, got)
 		}
+	}
+	if got := s.replicaSet().OplogBytes; got < minMemoryOplogBytes || got > max(minMemoryOplogBytes, host.Look().MemoryLimit/oplogShare) {
+		t.Errorf("in memory the oplog may have %d bytes", got)
 	}
 }
 
@@ -276,4 +281,24 @@ func TestReplicaSetLosesItsOplog(t *testing.T) {
 			t.Error(n, err)
 		}
 	})
+}
+
+// TestAdvertise: the address that the server is told to advertise is that of the configuration that it begins with. Another one later is a
+// warning, and changes nothing.
+func TestAdvertise(t *testing.T) {
+	o := Options{DBPath: t.TempDir(), ReplicaSet: &ReplicaSet{Name: "rs", Initiate: true, Advertise: "ebb.example.org:27017", OplogBytes: 1 << 30}}
+	for _, c := range []struct{ advertise, warning string }{
+		{"ebb.example.org:27017", ""}, {"ebb.example.org:27017", ""}, {"other.example.org:27017", "has another address than --advertise says"},
+	} {
+		o.ReplicaSet.Advertise = c.advertise
+		warnings := asServer(t, o, func(_ *Server, client *mongo.Client) {
+			hello, _ := asked(t, client, "admin", bson.D{{Key: "hello", Value: 1}})
+			if hello["me"] != "ebb.example.org:27017" || hello["primary"] != hello["me"] || hello["isWritablePrimary"] != true {
+				t.Error(hello)
+			}
+		})
+		if strings.Contains(warnings, "--advertise") != (c.warning != "") || !strings.Contains(warnings, c.warning) {
+			t.Errorf("%+v: %s", c, warnings)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 
 	"github.com/ebbdb/ebb/ebbtest"
 )
@@ -177,4 +178,44 @@ func TestReplicaSetTimes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestReplicaSetExpiryIsThePrimarys: while a member has stepped down nothing expires. When it is elected again what was due meanwhile does.
+func TestReplicaSetExpiryIsThePrimarys(t *testing.T) {
+	srv := ebbtest.Start(t, ebbtest.ReplicaSet())
+	client, err := mongo.Connect(options.Client().ApplyURI(srv.URI()).SetReplicaSet("").SetDirect(true).SetReadPreference(readpref.Nearest()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Disconnect(context.Background()) }()
+	ctx, admin, coll := t.Context(), client.Database("admin"), client.Database("test").Collection("c")
+	count := func(want int64) {
+		t.Helper()
+		if n, err := coll.CountDocuments(ctx, bson.D{}); n != want || err != nil {
+			t.Fatalf("%d documents, want %d (%v)", n, want, err)
+		}
+	}
+	index := mongo.IndexModel{Keys: bson.D{{Key: "at", Value: 1}}, Options: options.Index().SetExpireAfterSeconds(600)}
+	if _, err := coll.Indexes().CreateOne(ctx, index); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := coll.InsertOne(ctx, bson.D{{Key: "at", Value: srv.Clock.Now()}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.RunCommand(ctx, bson.D{{Key: "replSetStepDown", Value: 3600}, {Key: "force", Value: true}}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	srv.Advance(30 * time.Minute)
+	srv.SweepNow()
+	count(1)
+	srv.Advance(time.Hour)
+	for elected := false; !elected; { // by itself, beside the clock
+		var hello struct{ IsWritablePrimary bool }
+		if err := admin.RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Decode(&hello); err != nil {
+			t.Fatal(err)
+		}
+		elected = hello.IsWritablePrimary
+	}
+	srv.Advance(0)
+	count(0)
 }

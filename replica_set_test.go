@@ -3,6 +3,8 @@ package ebb
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -300,5 +302,28 @@ func TestAdvertise(t *testing.T) {
 		if strings.Contains(warnings, "--advertise") != (c.warning != "") || !strings.Contains(warnings, c.warning) {
 			t.Errorf("%+v: %s", c, warnings)
 		}
+	}
+}
+
+// TestSalvageOfMember: what belongs to the replica set is not copied, since it would make the server that it is restored to a member.
+func TestSalvageOfMember(t *testing.T) {
+	o := Options{DBPath: t.TempDir(), ReplicaSet: &ReplicaSet{Name: "rs", Initiate: true, OplogBytes: 1 << 30}}
+	asServer(t, o, func(_ *Server, client *mongo.Client) {
+		if _, err := client.Database("test").Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
+			t.Error(err)
+		}
+	})
+	out := filepath.Join(t.TempDir(), "dump")
+	s, err := Salvage(o.DBPath, out)
+	if err != nil || s.LostCount > 0 {
+		t.Fatal(s, err)
+	}
+	slices.Sort(s.LeftOut)
+	if want := []string{"config.image_collection", "config.system.preimages", "config.transactions", "local.oplog.rs", "local.replset.election", "local.system.replset"}; !slices.Equal(s.LeftOut, want) {
+		t.Errorf("left out: %q", s.LeftOut)
+	}
+	copied, err := filepath.Glob(filepath.Join(out, "*", "*.bson"))
+	if err != nil || !slices.Contains(copied, filepath.Join(out, "test", "c.bson")) || slices.ContainsFunc(copied, func(name string) bool { return strings.Contains(name, "oplog") || strings.Contains(name, "replset") }) {
+		t.Error(copied, err)
 	}
 }

@@ -26,6 +26,9 @@ type Salvaged struct {
 	// Lost are lines about what could not be read, no more than maxLost of LostCount.
 	Lost      []string
 	LostCount int
+	// LeftOut are the names of the collections that a member of a replica set keeps for itself. Restored, they would make another server
+	// out of step with a set that it is not of; mongodump leaves them out, too.
+	LeftOut []string
 }
 
 // maxLost bounds how many lines are kept.
@@ -36,7 +39,8 @@ const lostDatabase = "lost"
 
 // Salvage copies what can be read of a data directory's store, damaged or not, to files as mongodump makes them, which mongorestore
 // reads: out/database/collection.bson, and collection.metadata.json with options and indexes. It changes nothing in the data directory, which no server
-// may use meanwhile. out must not exist, or be empty. What has expired and is not removed yet is among it.
+// may use meanwhile. out must not exist, or be empty. What has expired and is not removed yet is among it,
+// and what a member of a replica set keeps for itself is not.
 func Salvage(path, out string) (*Salvaged, error) {
 	held, err := dbpath.Look(path)
 	if err != nil {
@@ -80,6 +84,10 @@ func (d *dump) path(database, collection, suffix string) (string, error) {
 }
 
 func (d *dump) collection(coll *catalog.Collection) error {
+	if coll.OfReplicaSet() {
+		d.LeftOut = append(d.LeftOut, coll.NS.String())
+		return nil
+	}
 	d.Collections++
 	kind := "collection"
 	switch {
@@ -107,6 +115,9 @@ func (d *dump) collection(coll *catalog.Collection) error {
 }
 
 func (d *dump) document(coll *catalog.Collection, number uint32, doc bson.Doc) error {
+	if coll != nil && coll.OfReplicaSet() {
+		return nil
+	}
 	if d.file == nil || d.number != number {
 		if err := d.begin(coll, number); err != nil {
 			return err

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -57,6 +58,9 @@ func salvage() *cobra.Command {
 			}
 			if more := s.LostCount - len(s.Lost); more > 0 {
 				fmt.Fprintf(cmd.OutOrStdout(), "lost: and %d more\n", more)
+			}
+			if len(s.LeftOut) > 0 {
+				fmt.Fprintln(cmd.OutOrStdout(), "left out, being the replica set's:", strings.Join(s.LeftOut, ", "))
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d documents of %d collections copied\n", out, s.Documents, s.Collections)
 			return err

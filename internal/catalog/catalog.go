@@ -170,6 +170,17 @@ func (coll *Collection) IsHistory() bool {
 	return coll.IsClustered() && (coll.NS == TransactionsNS || coll.NS == ImagesNS || coll.NS == PreImagesNS)
 }
 
+// ReplicaConfigNS and ElectionNS are where a member keeps the configuration of its replica set, and the term of its last election.
+var (
+	ReplicaConfigNS = namespace.NS{DB: LocalDB, Coll: "system.replset"}
+	ElectionNS      = namespace.NS{DB: LocalDB, Coll: "replset.election"}
+)
+
+// OfReplicaSet says whether coll is what a server keeps as the member of a replica set. It means nothing to another server.
+func (coll *Collection) OfReplicaSet() bool {
+	return coll.IsOplog() || coll.IsHistory() || coll.NS == ReplicaConfigNS || coll.NS == ElectionNS
+}
+
 // IsOplog says whether coll is the oplog, which only commits write to, and not a collection that happens to have its name.
 func (coll *Collection) IsOplog() bool { return coll.Options.NoIDIndex && coll.NS == OplogNS }
 

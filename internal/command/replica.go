@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
-	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/replset"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
@@ -29,13 +29,8 @@ type ReplicaSet struct {
 	OplogMinHours float64
 }
 
-// What is kept of a replica set.
-var (
-	configNS   = namespace.NS{DB: "local", Coll: "system.replset"}
-	electionNS = namespace.NS{DB: "local", Coll: "replset.election"}
-	// electionKey is the _id of the one document that electionNS has.
-	electionKey = bson.ObjectID([12]byte{0xeb, 0xb0})
-)
+// electionKey is the _id of the one document that catalog.ElectionNS has.
+var electionKey = bson.ObjectID([12]byte{0xeb, 0xb0})
 
 // replicaStorage keeps the configuration and the elections of a member in its database local.
 type replicaStorage struct{ s *Server }
@@ -49,7 +44,7 @@ func (r replicaStorage) SaveConfig(ctx context.Context, c *replset.Config) error
 			return err
 		}
 	}
-	if err := r.s.Query.StoreSetting(ctx, configNS, c.Document(), now); err != nil {
+	if err := r.s.Query.StoreSetting(ctx, catalog.ReplicaConfigNS, c.Document(), now); err != nil {
 		return err
 	}
 	note := bson.Build().String("msg", "Reconfig set").Number("version", c.Version).Doc()
@@ -62,7 +57,7 @@ func (r replicaStorage) SaveConfig(ctx context.Context, c *replset.Config) error
 // SaveElection implements replset.Storage.
 func (r replicaStorage) SaveElection(ctx context.Context, term int64) error {
 	doc := bson.Build().Value("_id", electionKey).Int64("term", term).Int64("candidateIndex", int64(r.s.Replica.View().Self)).Doc()
-	if err := r.s.Query.StoreSetting(ctx, electionNS, doc, clock.Millis(r.s.Clock)); err != nil {
+	if err := r.s.Query.StoreSetting(ctx, catalog.ElectionNS, doc, clock.Millis(r.s.Clock)); err != nil {
 		return err
 	}
 	r.s.ReplicaSet.Term.Store(term)
@@ -71,7 +66,7 @@ func (r replicaStorage) SaveElection(ctx context.Context, term int64) error {
 
 // restoreReplica gives the member what it has kept, if it has.
 func (s *Server) restoreReplica(ctx context.Context) error {
-	stored, err := s.Query.AnySetting(ctx, configNS)
+	stored, err := s.Query.AnySetting(ctx, catalog.ReplicaConfigNS)
 	if err != nil || stored == nil {
 		return err
 	}
@@ -82,7 +77,7 @@ func (s *Server) restoreReplica(ctx context.Context) error {
 	if err := s.Query.Store.CreateOplog(ctx, s.ReplicaSet.OplogBytes); err != nil { // somebody may have dropped it meanwhile, without --replSet
 		return err
 	}
-	election, err := s.Query.StoredSetting(ctx, electionNS, electionKey)
+	election, err := s.Query.StoredSetting(ctx, catalog.ElectionNS, electionKey)
 	if err != nil {
 		return err
 	}
@@ -126,7 +121,7 @@ func (s *Server) Standby() string {
 
 // StandAlone looks whether a server without a replica set has the data of a member of one. It says so then, and lets nothing of that go.
 func (s *Server) StandAlone(ctx context.Context) error {
-	config, err := s.Query.AnySetting(ctx, configNS)
+	config, err := s.Query.AnySetting(ctx, catalog.ReplicaConfigNS)
 	if err != nil || config == nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
@@ -55,6 +56,7 @@ func New(c Config, s Services) *Server {
 	srv.stop = stop
 	srv.done.Go(func() { srv.clean(ctx) })
 	if c.ReplicaSet != nil {
+		srv.truncation.minHours.Store(math.Float64bits(c.ReplicaSet.OplogMinHours))
 		srv.Replica = replset.NewNode(c.ReplicaSet.Name, c.Clock, replicaStorage{srv})
 		srv.Replica.OnChange = srv.wakeSweep
 	}
@@ -78,6 +80,7 @@ func (s *Server) JoinReplicaSet(ctx context.Context) error {
 	running, stop := context.WithCancel(context.Background())
 	s.done.Go(func() { s.abortOldTransactions(running) })
 	s.done.Go(func() { s.reapHistories(running) })
+	s.done.Go(func() { s.truncateOplog(running) })
 	s.done.Go(func() { s.expireImages(running) })
 	s.done.Go(func() {
 		s.Replica.Run(running, func(err error) { s.Log.Error("The election failed", "error", err.Error()) })

@@ -14,9 +14,9 @@ func replicaSetCommands() []*Command {
 	const plain = "not running with --replSet"
 	rows := []*Command{
 		{Name: "replSetInitiate", Doc: "Begins a replica set.", Run: asMember(unreplicated("This node was not started with replication enabled."), replSetInitiate)},
-		{Name: "replSetResizeOplog", Doc: "Changes the size of the oplog.", Run: func(*Op) (bson.Doc, error) {
+		{Name: "replSetResizeOplog", Doc: "Changes the size of the oplog.", Run: asMember(func(*Op) (bson.Doc, error) {
 			return nil, mongoerr.New(mongoerr.NamespaceNotFound, "oplog does not exist")
-		}},
+		}, replSetResizeOplog)},
 		{Name: "appendOplogNote", Doc: "Writes a note into the oplog.", WriteConcern: true,
 			Run: asMember(unreplicated("Must have replication set up to run \"appendOplogNote\""), appendOplogNote)},
 		{Name: "setDefaultRWConcern", Doc: "Changes the read and write concern of those who say none.", WriteConcern: true, Run: setDefaultRWConcern},

@@ -101,8 +101,9 @@ type Server struct {
 	// standby is set before anybody asks, where there is no Replica.
 	standby string
 	// processID names this run of the server in topologyVersion.
-	processID [12]byte
-	reaping   chan struct{} // full while sessions are reaped
+	processID  [12]byte
+	reaping    chan struct{} // full while sessions are reaped
+	truncation truncation
 
 	// defaults is nil where nobody has set any, and always on a standalone; setDefaults is held by who changes them.
 	defaults    atomic.Pointer[concernDefaults]

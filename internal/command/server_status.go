@@ -46,6 +46,7 @@ func statusSections() []section {
 		{name: "opLatencies", append: (*Op).opLatenciesSection},
 		{name: "opcounters", append: (*Op).opcountersSection},
 		{name: "opcountersRepl", append: func(_ *Op, b *bson.Builder) { zeros(b, "insert query update delete getmore command") }},
+		{name: "oplogTruncation", member: true, append: (*Op).oplogTruncationSection},
 		{name: "pebble", append: (*Op).pebbleSection},
 		{name: "repl", member: true, append: (*Op).replSection},
 		{name: "security", append: func(_ *Op, b *bson.Builder) { b.Object("authentication").End() }},

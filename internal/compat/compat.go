@@ -121,7 +121,7 @@ server does not answer as a line says. Known differences in behaviour are in [di
 - **complete**: it is there, and nothing is known to be missing.
 - **partial**: it is there, but for what the note says.
 - **refused**: it answers with the error of a MongoDB that runs as this server does: a standalone, without shards or a search
-  process.
+  process. What is refused because it needs a replica set is there where the server is [one](replica-set.md).
 - **not yet**: it answers with the error in the note, and never with a wrong result.
 - **not offered**: it belongs to a part of MongoDB that there is none of here.
 

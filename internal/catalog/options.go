@@ -25,6 +25,8 @@ type Options struct {
 	HasTTL             bool
 	// TTLPaused says that nothing is deleted because it has expired; hiding goes on.
 	TTLPaused bool
+	// ExpirationEvents is what the oplog tells of what expires.
+	ExpirationEvents ExpirationEvents
 
 	// ViewOn is the name of the collection that a view looks at, Pipeline its array of stages.
 	ViewOn   string
@@ -38,6 +40,17 @@ type Options struct {
 	ValidationLevel, ValidationAction  string
 	ChangeStreamPreAndPostImages, Temp bool
 }
+
+// ExpirationEvents is what the oplog tells of what expires: each document by itself where nothing is said.
+type ExpirationEvents string
+
+// What the oplog may tell of what expires.
+const (
+	DocumentEvents ExpirationEvents = "documents"
+	// SummaryEvents: how many documents went at once.
+	SummaryEvents ExpirationEvents = "summary"
+	NoEvents      ExpirationEvents = "none"
+)
 
 // Clustered is the index that a clustered collection is ordered by.
 type Clustered struct {
@@ -64,6 +77,7 @@ func ReadOptions(doc bson.Doc) Options {
 		o.ExpireAfterSeconds, o.HasTTL = v.TruncInt64(), true
 	}
 	o.TTLPaused = o.Doc.Lookup("ttlPaused").Truthy()
+	o.ExpirationEvents = ExpirationEvents(text(o.Doc, "expirationEvents"))
 	o.TimeSeries = readTimeSeries(o.Doc.Lookup("timeseries"))
 	o.Collation = object(o.Doc, "collation")
 	o.Validator = object(o.Doc, "validator")

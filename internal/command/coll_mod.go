@@ -37,6 +37,7 @@ type collModRequest struct {
 	timeseries            *timeseriesFields // nil when not asked for
 	legacy                bool
 	pause                 bson.Value // ttlPaused, Missing when not asked for
+	events                bson.Value // expirationEvents, Missing when not asked for
 	dryRun                bool
 	how                   ttlchange.OnHidden
 	// changesTTL says that something is asked for that makes a TTL expire, or hide, more or less; and extended that what is Ebb's own
@@ -154,6 +155,7 @@ func (op *Op) parseCollMod(a *Args) (*collModRequest, error) {
 	if r.extended, r.how = !op.APIStrict, op.readOnHidden(a); r.extended && a.Has("ttlPaused") {
 		r.pause = bson.Bool(a.SafeBool("ttlPaused", false))
 	}
+	r.events = op.readExpirationEvents(a)
 	r.changesTTL = !r.expire.IsMissing() || r.timeseries != nil || r.index != nil && (r.index.has("expireAfterSeconds") || r.index.has("hideExpired"))
 	r.legacy = a.Has("usePowerOf2Sizes") || a.Has("noPadding")
 	if r.legacy && op.takesLegacy(r.ns) {
@@ -171,7 +173,7 @@ func (op *Op) parseCollMod(a *Args) (*collModRequest, error) {
 
 // collectionOnly are the options that a view does not have.
 var collectionOnly = [...]string{"index", "validator", "validationLevel", "validationAction", "expireAfterSeconds", "timeseries",
-	"changeStreamPreAndPostImages", "cappedSize", "cappedMax", "ttlPaused"}
+	"changeStreamPreAndPostImages", "cappedSize", "cappedMax", "ttlPaused", "expirationEvents"}
 
 // takesLegacy says whether the flags of old storage engines are taken, and ignored: on collections with a TTL index, of
 // which the old manual says so.
@@ -253,6 +255,7 @@ func (op *Op) modified(ctx context.Context, c *catalog.Collection, r *collModReq
 		}
 	}
 	setPaused(o, r.pause, reply)
+	setExpirationEvents(o, r.events, reply)
 	next := c.WithOptions(catalog.ReadOptions(o.doc()))
 	if r.index == nil {
 		return next, nil

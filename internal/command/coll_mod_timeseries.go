@@ -31,6 +31,7 @@ func (op *Op) modifiedSeries(c *catalog.Collection, r *collModRequest, reply *bs
 		}
 	}
 	setPaused(o, r.pause, reply)
+	setExpirationEvents(o, r.events, reply)
 	next := c.WithOptions(catalog.ReadOptions(o.doc()))
 	if r.index == nil {
 		return next, nil

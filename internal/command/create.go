@@ -110,6 +110,9 @@ func (op *Op) parseCreate(a *Args) (*createRequest, error) {
 	if a.Bool("temp", false) {
 		r.options["temp"] = bson.True
 	}
+	if v := op.readExpirationEvents(a); !v.IsMissing() {
+		r.options["expirationEvents"] = v
+	}
 	if !op.APIStrict && a.SafeBool("ttlPaused", false) { // what listCollections shows, restores give
 		r.options["ttlPaused"] = bson.True
 	}
@@ -356,6 +359,8 @@ func (op *Op) checkCreateView(r *createRequest) error {
 		return mongoerr.New(mongoerr.BadValue, "'viewOn' cannot be empty")
 	case r.images:
 		return invalidOptions("changeStreamPreAndPostImages cannot be enabled on a view")
+	case !r.options["expirationEvents"].IsMissing():
+		return invalidOptions("'expirationEvents' cannot be set on a view")
 	}
 	kept := options{}
 	for _, name := range [...]string{"viewOn", "pipeline", "collation"} {

@@ -77,6 +77,10 @@ func (t *Txn) logOf(c *collection) *oplog.Log {
 func (w *Writer) logRemoval(op meaning.DocumentOp, rec Record) {
 	w.log.Series(w.c.IsTimeSeries())
 	if op == meaning.DocumentExpired {
+		if w.sumsUpExpired() {
+			w.summary.note(w, rec)
+			return
+		}
 		if deadline, rule := w.c.rules.Deadline(rec.Doc, rec.Modified); rule != nil {
 			b := bson.Build()
 			if rule.Index != nil {

@@ -10,7 +10,7 @@ import (
 // that leaves behind. ok is false when it does not: some records are not in order yet, there are few, or too many tombstones. The
 // transaction is the collection's own (Collection.Begin), and the histogram of its order is known.
 func (w *Writer) Sweep(limits expiry.Limits) (done *expiry.Sweep, ok bool, err error) {
-	if w.log != nil { // which tells of each document
+	if w.log != nil && !w.sumsUpExpired() { // each document is told of
 		return nil, false, nil
 	}
 	if inOrder, err := w.findInOrder(); !inOrder || err != nil {
@@ -29,6 +29,7 @@ func (w *Writer) Sweep(limits expiry.Limits) (done *expiry.Sweep, ok bool, err e
 		return nil, false, err
 	}
 	noteSweep(&w.change, done)
+	w.summary.add(w.c.order.Rule, done.Documents)
 	return done, true, nil
 }
 

@@ -171,6 +171,7 @@ func (t *Txn) flush() {
 func (t *Txn) mean() {
 	for _, w := range t.writers {
 		w.noteMultikey()
+		w.logSummary()
 		t.meaning.Add(&w.change)
 	}
 	t.store.stamp(t.kv, &t.meaning, &t.log, t.view.version, t.circumstances(), t.history, t.preImages.all)

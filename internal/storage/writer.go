@@ -38,6 +38,7 @@ type Writer struct {
 	tables           []writtenTable     // beside c.indexes
 	implied          int64              // entries that record ids stand for, added
 	expired          int64              // documents that were deleted because they had expired
+	summary          expirationSummary  // of those that are not told of one by one
 	change           meaning.Change     // what its writes mean
 	lowest           expiryorder.Floors // dates of what it wrote
 	value            []byte

@@ -85,7 +85,7 @@ func (s *Sweeper) sweepsBy(c storage.Collection, rule *policy.Rule) bool {
 	switch {
 	case order == nil || !s.can.RangeDeletes:
 		return false
-	case c.IsLogged(): // each document that goes is told
+	case c.TellsEachExpired():
 		return false
 	case order.Clustered: // its ids may come again, so that entries of indexes would not tell that they are dead
 		return rule.Index == nil && len(c.Tables()) == 0

@@ -149,10 +149,14 @@ func (s *Changes) next(ctx context.Context) (event *changestream.Event, ok bool,
 		return nil, false, letGo(&s.cursor)
 	}
 	rec := s.cursor.Record()
-	s.seen.Docs++
-	if n, ok := rec.ID.Sequence(); ok {
-		s.at = oplog.Timestamp(n)
+	n, ok := rec.ID.Sequence()
+	if !ok || oplog.Timestamp(n) > s.upTo { // another view need not have it yet
+		s.at = max(s.at, s.upTo)
+		s.stand()
+		return nil, false, letGo(&s.cursor)
 	}
+	s.seen.Docs++
+	s.at = oplog.Timestamp(n)
 	s.reaches = s.at
 	op, ns := changestream.Head(rec.Doc)
 	if op == "c" && ns == "admin.$cmd" {

@@ -42,8 +42,11 @@ func (s *Store) apply(c *kv.Commit, at stage) {
 			s.fill(c, m)
 			s.logClock.Follow(m.Timestamp)
 		} else if m.Timestamp != 0 {
-			s.tellWatches(m)
-			s.logClock.Show(m.Timestamp) // behind what tells of it
+			wake := s.tellWatches(m)
+			s.logClock.Show(m.Timestamp) // behind what knows of it, and before who is woken looks
+			for _, next := range wake {
+				close(next)
+			}
 		}
 		for _, change := range m.Changes {
 			if c := s.current.Load().collections[change.Collection]; c == nil {

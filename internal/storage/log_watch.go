@@ -23,6 +23,8 @@ type logWatches struct {
 	mu    struct {
 		sync.Mutex
 		of map[namespace.NS]*logInterest
+		// wake are those who wait for the commit that is being told of.
+		wake []chan struct{}
 	}
 }
 
@@ -109,14 +111,14 @@ func (s *Store) LogWaits() (waiting int, woken int64) {
 	return waiting, w.woken.Load()
 }
 
-// tellWatches tells those whom a commit of entries concerns.
-func (s *Store) tellWatches(m *meaning.Meaning) {
+// tellWatches notes a commit of entries for those whom it concerns. What it returns is to be closed when the entries count as visible.
+func (s *Store) tellWatches(m *meaning.Meaning) (wake []chan struct{}) {
 	w := &s.logWatches
 	if w.open.Load() == 0 {
-		return
+		return nil
 	}
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer func() { wake, w.mu.wake = w.mu.wake, nil; w.mu.Unlock() }()
 	current := s.current.Load()
 	for _, change := range m.Changes {
 		c := current.catalog.ByID(change.Collection)
@@ -126,13 +128,13 @@ func (s *Store) tellWatches(m *meaning.Meaning) {
 		switch {
 		case c == nil: // of which nothing is known
 			w.tellAll(m.Timestamp)
-			return
+			return nil
 		case c.NS.DB != catalog.LocalDB:
 			w.tell(c.NS, m.Timestamp)
 		}
 	}
 	if m.DDL == nil {
-		return
+		return nil
 	}
 	for i := range m.DDL.Events {
 		e := &m.DDL.Events[i]
@@ -141,6 +143,7 @@ func (s *Store) tellWatches(m *meaning.Meaning) {
 			w.tell(e.To, m.Timestamp)
 		}
 	}
+	return nil
 }
 
 // tell wakes those who follow the collection, its database, or all.
@@ -163,7 +166,7 @@ func (w *logWatches) wake(interest *logInterest, at oplog.Timestamp) {
 		return
 	}
 	if interest.last = at; interest.next != nil {
-		close(interest.next)
+		w.mu.wake = append(w.mu.wake, interest.next)
 		interest.next = nil
 		w.woken.Add(1)
 	}

@@ -86,7 +86,9 @@ func TestLogWatchOfTheUnknown(t *testing.T) {
 	change := meaning.NewChange(1 << 30)
 	m := &meaning.Meaning{Timestamp: at}
 	m.Add(&change)
-	s.tellWatches(m)
+	for _, c := range s.tellWatches(m) {
+		close(c)
+	}
 	if !told(next) || w.Last() != at {
 		t.Error(w.Last())
 	}

@@ -34,6 +34,7 @@ type Conn struct {
 	names    internedNames
 	sessions internedNames
 	latest   *Command
+	applying int // how deep the command is within applyOps
 	// running is an operation that has ended and that nobody has any more, for the next one; nil for none.
 	running *operation.Operation
 }

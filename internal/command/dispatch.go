@@ -260,7 +260,7 @@ const timesRoom = 160
 
 // perform runs the command, once writes are let through when it writes.
 func (op *Op) perform(run func(*Op) (bson.Doc, error)) (bson.Doc, error) {
-	if op.Command.writes() || op.writesItsResult() {
+	if op.Conn.applying == 0 && (op.Command.writes() || op.writesItsResult()) { // applyOps has entered before
 		if err := op.enterWrites(); err != nil {
 			return nil, err
 		}

@@ -25,7 +25,7 @@ func commands() table {
 		helloCommands(), pingCommands(), buildInfoCommands(), hostInfoCommands(), commandLineCommands(), listCommandsCommands(),
 		ebbTTLCommands(), connectionCommands(), sessionCommands(), killSessionsCommands(), parameterCommands(), clusterParameterCommands(),
 		featureCompatibilityCommands(), logCommands(), serverStatusCommands(), topCommands(), currentOpCommands(), killOpCommands(),
-		fsyncCommands(), autoCompactCommands(), profileCommands(), replicaSetCommands(), shutdownCommands(),
+		fsyncCommands(), autoCompactCommands(), profileCommands(), replicaSetCommands(), applyOpsCommands(), shutdownCommands(),
 		dbHashCommands(), transactionCommands(), commitQuorumCommands(), compactEncryptedCommands(),
 		createCommands(), dropCommands(), listCollectionsCommands(), listDatabasesCommands(), renameCollectionCommands(), collStatsCommands(), dbStatsCommands(),
 		createIndexesCommands(), dropIndexesCommands(), listIndexesCommands(), planCacheCommands(), querySettingsCommands(),

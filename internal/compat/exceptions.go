@@ -133,7 +133,6 @@ func absentCommands() []exception {
 	add(notYet, "There are no users and roles yet.", `authenticate createUser dropAllUsersFromDatabase dropUser grantRolesToUser revokeRolesFromUser
 		updateUser usersInfo createRole dropAllRolesFromDatabase dropRole grantPrivilegesToRole grantRolesToRole invalidateUserCache
 		revokePrivilegesFromRole revokeRolesFromRole rolesInfo updateRole`)
-	add(notYet, "Replica sets are not there yet.", "applyOps")
 	add(notOffered, "Auditing is a part of MongoDB Enterprise.", "getAuditConfig setAuditConfig logApplicationMessage")
 	add(notOffered, "There is no search process.", "createSearchIndexes dropSearchIndex updateSearchIndex")
 	add(notOffered, "There are no shards.", `abortMoveCollection abortReshardCollection abortUnshardCollection addShard addShardToZone

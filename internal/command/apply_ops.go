@@ -1,0 +1,268 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/query"
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+// maxNestedApplyOps is how deep applyOps may be one of the operations of an applyOps.
+const maxNestedApplyOps = 10
+
+func applyOpsCommands() []*Command {
+	return []*Command{{Name: "applyOps", Doc: "Does again what entries of an oplog tell of.", WriteConcern: true, Run: applyOps}}
+}
+
+// logged is one operation as an oplog tells of it, read.
+type logged struct {
+	op     string
+	ns     namespace.NS
+	o, o2  bson.Doc
+	upsert bool
+}
+
+// applyOps does operations again, one after the other; changes of documents alone all at once, if that can be done.
+func applyOps(op *Op) (bson.Doc, error) {
+	a := op.Args
+	array := a.Value("applyOps")
+	if array.Type != bson.TypeArray {
+		return nil, a.wrongType("applyOps", array.Type, []bson.Type{bson.TypeArray})
+	}
+	if err := checkApplyOps(a); err != nil {
+		return nil, err
+	}
+	atomic := !a.Has("allowAtomic") || a.Value("allowAtomic").Truthy()
+	ops, err := readLogged(array.Doc())
+	if err != nil {
+		return nil, err
+	}
+	if atomic && op.txn == nil {
+		if reply := op.applyAtOnce(ops); reply != nil {
+			return reply, nil
+		}
+	}
+	return op.applyEach(ops)
+}
+
+// checkApplyOps refuses what applyOps knows no more. What it never knew it passes over.
+func checkApplyOps(a *Args) error {
+	switch {
+	case a.Has("preCondition"):
+		return mongoerr.New(6711600, "applyOps no longer supports the 'preCondition' option.")
+	case a.Has("prepare"):
+		return mongoerr.New(mongoerr.BadValue, "applyOps with 'prepare' is not supported")
+	case a.Has("partialTxn"):
+		return mongoerr.New(31056, "applyOps command no longer supports the 'partialTxn' option.")
+	}
+	if v := a.Value("alwaysUpsert"); !v.IsNullish() {
+		if v.Type != bson.TypeBool {
+			return a.wrongType("alwaysUpsert", v.Type, []bson.Type{bson.TypeBool})
+		}
+		if v.Bool() {
+			return mongoerr.New(6711601, "applyOps no longer supports the 'alwaysUpsert' option.")
+		}
+	}
+	if v := a.Value("count"); !v.IsMissing() && v.Type != bson.TypeInt64 && v.Type != bson.TypeInt32 {
+		return a.wrongType("count", v.Type, []bson.Type{bson.TypeInt64})
+	}
+	return nil
+}
+
+// readLogged reads all operations before the first is done.
+func readLogged(array bson.Doc) (ops []logged, err error) {
+	for it := array.Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeObject {
+			return nil, mongoerr.New(mongoerr.TypeMismatch, "BSON field 'applyOps.applyOps.%s' is the wrong type '%s', expected type 'object'", it.Key(), it.Value().Type)
+		}
+		l, err := readOneLogged(it.Value().Doc())
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, l)
+	}
+	return ops, nil
+}
+
+func readOneLogged(d bson.Doc) (l logged, err error) {
+	kind, ns, o, o2 := d.Lookup("op"), d.Lookup("ns"), d.Lookup("o"), d.Lookup("o2")
+	switch {
+	case kind.IsMissing():
+		return l, mongoerr.New(mongoerr.NoSuchKey, "Missing expected field \"op\"")
+	case kind.Type != bson.TypeString:
+		return l, mongoerr.New(mongoerr.TypeMismatch, "\"op\" had the wrong type. Expected string, found %s", kind.Type)
+	case kind.Str() == "":
+		return l, mongoerr.New(mongoerr.IllegalOperation, "\"op\" field value cannot be empty")
+	case kind.Str() != "n" && (ns.Type != bson.TypeString || ns.Str() == ""):
+		return l, mongoerr.New(mongoerr.IllegalOperation, "applyOps: \"ns\" must be a name, and not %s", ns)
+	case len(kind.Str()) != 1 || !isLoggedOp(kind.Str()[0]):
+		return l, mongoerr.New(mongoerr.BadValue, "bad op type %s", kind)
+	case o.IsMissing():
+		return l, mongoerr.New(40414, "BSON field 'OplogEntry.o' is missing but a required field")
+	case o.Type != bson.TypeObject:
+		return l, mongoerr.New(mongoerr.TypeMismatch, "BSON field 'OplogEntry.o' is the wrong type '%s', expected type 'object'", o.Type)
+	case kind.Str() == "u" && o2.Type != bson.TypeObject:
+		return l, mongoerr.New(mongoerr.NoSuchKey, "Missing expected field \"o2\"")
+	}
+	l = logged{op: kind.Str(), o: o.Doc(), upsert: isTrue(d, "b")}
+	if o2.Type == bson.TypeObject {
+		l.o2 = o2.Doc()
+	}
+	if l.op != "n" {
+		l.ns = namespace.Split(string([]byte(ns.Str())))
+	}
+	return l, nil
+}
+
+func isLoggedOp(kind byte) bool {
+	return kind == 'i' || kind == 'u' || kind == 'd' || kind == 'c' || kind == 'n'
+}
+
+// applyAtOnce does changes of documents in one transaction. The reply is nil where that cannot be done, and then nothing is.
+func (op *Op) applyAtOnce(ops []logged) bson.Doc {
+	for _, l := range ops {
+		if l.op == "c" || l.ns.DB == "local" {
+			return nil
+		}
+	}
+	txn, err := op.Query.Store.BeginTransaction(op.Ctx, storage.TransactionOptions{Now: op.Now, LockTimeout: -1, MaxBytes: maxTransactionBytes})
+	if err != nil {
+		return nil
+	}
+	defer txn.Rollback()
+	call := op.change()
+	call.Txn = txn
+	applied := 0
+	for _, l := range ops {
+		if l.op == "n" {
+			continue
+		}
+		if found, err := op.applyChange(l, call); err != nil || !found {
+			return nil
+		}
+		applied++
+	}
+	if err := txn.Commit(op.Ctx, call.Durability); err != nil {
+		return nil
+	}
+	if n := txn.Number(); n > 0 {
+		op.committed = max(op.committed, n)
+	}
+	return appliedReply(bson.Build(), applied, make([]bool, 0)).Doc()
+}
+
+func (op *Op) applyChange(l logged, call *query.Call) (found bool, err error) {
+	if err := writable(l.ns); err != nil {
+		return false, err
+	}
+	return op.Query.ApplyChange(op.Ctx, query.LoggedChange{Op: l.op[0], NS: l.ns, Object: l.o, Object2: l.o2, Upsert: l.upsert}, call)
+}
+
+// appliedReply appends how many operations were done, and which failed; those that results does not have did not.
+func appliedReply(b *bson.Builder, applied int, results []bool) *bson.Builder {
+	b.Number("applied", int64(applied))
+	b.Array("results")
+	for i := range applied {
+		b.Bool(bson.IndexKey(i), i >= len(results) || results[i])
+	}
+	return b.End()
+}
+
+// applyEach does operations one after the other. One that finds nothing to change does not keep the others from being done; any other
+// error does.
+func (op *Op) applyEach(ops []logged) (bson.Doc, error) {
+	var results []bool
+	failed := func(err error) (bson.Doc, error) {
+		e := *mongoerr.From(err)
+		e.Extra = appliedReply(bson.BuildOn(nil).Fields(e.Extra), len(results), results).Doc()
+		return nil, &e
+	}
+	good := true
+	for _, l := range ops {
+		found := true
+		var err error
+		switch l.op {
+		case "n":
+			continue
+		case "c":
+			err = op.applyCommand(l)
+		default:
+			found, err = op.applyChange(l, op.change())
+		}
+		results = append(results, found && err == nil)
+		if err != nil {
+			return failed(err)
+		}
+		good = good && found
+	}
+	if !good {
+		return failed(mongoerr.New(mongoerr.UnknownError, "applyOps had one or more errors applying ops"))
+	}
+	return appliedReply(bson.Build(), len(results), results).Doc(), nil
+}
+
+// loggedCommands are the commands that an oplog tells of, and that may be done again.
+var loggedCommands = map[string]bool{"create": true, "drop": true, "dropDatabase": true, "createIndexes": true, "commitIndexBuild": true,
+	"dropIndexes": true, "deleteIndexes": true, "collMod": true, "renameCollection": true, "applyOps": true}
+
+// applyCommand does a command again. What is as it would make it is no error.
+func (op *Op) applyCommand(l logged) error {
+	name := l.o.FirstKey()
+	switch {
+	case l.ns.Coll != "$cmd":
+		return mongoerr.New(mongoerr.InvalidNamespace, "invalid namespace for a command: %s", l.ns)
+	case name == "startIndexBuild" || name == "abortIndexBuild":
+		return nil // commitIndexBuild builds it
+	case !loggedCommands[name]:
+		return mongoerr.New(mongoerr.BadValue, "applyOps: an oplog does not tell of the command '%s'", name)
+	}
+	depth := 1 + op.Conn.applying
+	if depth > maxNestedApplyOps {
+		return mongoerr.New(mongoerr.Overflow, "applyOps is nested more than %d deep", maxNestedApplyOps)
+	}
+	conn := NewConn(op.Conn.ID, op.Conn.Remote, op.Conn.Local)
+	conn.applying = depth
+	reply := op.Handle(op.Ctx, conn, Request{Body: loggedCommand(l).Clone()}).Body
+	if reply.Lookup("ok").Truthy() {
+		return nil
+	}
+	code := reply.Lookup("code")
+	if code.Type != bson.TypeInt32 {
+		return mongoerr.New(mongoerr.CommandFailed, "applyOps: %s", reply)
+	}
+	switch c := mongoerr.Code(code.Int32()); {
+	case name == "create" && c == mongoerr.NamespaceExists, c == mongoerr.NamespaceNotFound && name != "createIndexes" && name != "commitIndexBuild",
+		c == mongoerr.IndexNotFound, c == mongoerr.IndexAlreadyExists:
+		return nil
+	default:
+		return mongoerr.New(c, "%s", reply.Lookup("errmsg").Str())
+	}
+}
+
+// loggedCommand is the command that an operation stands for.
+func loggedCommand(l logged) bson.Doc {
+	b := bson.Build()
+	name := l.o.FirstKey()
+	switch {
+	case name == "createIndexes" && l.o.Lookup("indexes").IsMissing(): // {createIndexes, v, key, name, ...}
+		it := l.o.Iter()
+		it.Next()
+		b.Value(name, it.Value()).Array("indexes").Object("0")
+		for it.Next() {
+			b.Value(it.Key(), it.Value())
+		}
+		b.End().End()
+	case name == "commitIndexBuild":
+		b.Value("createIndexes", l.o.Lookup(name)).Value("indexes", l.o.Lookup("indexes"))
+	case name == "dropIndexes" || name == "deleteIndexes":
+		b.Value("dropIndexes", l.o.Lookup(name)).Value("index", l.o.Lookup("index"))
+	default:
+		b.Fields(l.o)
+	}
+	db := l.ns.DB
+	if name == "renameCollection" {
+		db = "admin"
+	}
+	return b.String("$db", db).Doc()
+}

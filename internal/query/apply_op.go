@@ -1,0 +1,96 @@
+package query
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
+)
+
+// LoggedChange is a change of a document as the oplog tells of it.
+type LoggedChange struct {
+	// Op is i, u or d.
+	Op byte
+	NS namespace.NS
+	// Object is the document, or what has changed of it, or for d its _id; Object2 has the _id of a document that is changed.
+	Object, Object2 bson.Doc
+	// Upsert has a document be made where there is none to change.
+	Upsert bool
+}
+
+// ApplyChange does a change again, of which it does not matter whether it was done before: an insert takes the place of a document
+// with its _id, a delete need not find one. found is false for an update of a document that is not there.
+func (e *Engine) ApplyChange(ctx context.Context, l LoggedChange, call *Call) (found bool, err error) {
+	from := l.Object
+	if l.Op == 'u' {
+		from = l.Object2
+	}
+	id := from.Lookup("_id")
+	if id.IsMissing() {
+		return false, mongoerr.New(mongoerr.NoSuchKey, "Failed to apply %s due to missing _id: %s", map[byte]string{'i': "insert", 'u': "update", 'd': "delete"}[l.Op], from)
+	}
+	err = e.write(ctx, l.NS, false, call, func(w *storage.Writer) error {
+		old, ok, err := w.GetByID(id)
+		if err != nil {
+			return err
+		}
+		old = old.Clone()
+		found, err = e.applyTo(w, l, old, ok, call)
+		return err
+	})
+	if l.Op == 'd' && missingCollection(err) {
+		return true, nil
+	}
+	return found, err
+}
+
+// applyTo does the change to old, which is there if ok says so.
+func (e *Engine) applyTo(w *storage.Writer, l LoggedChange, old storage.Record, ok bool, call *Call) (found bool, err error) {
+	switch {
+	case l.Op == 'd' && ok:
+		return true, w.Delete(old)
+	case l.Op == 'd':
+		return true, nil
+	case l.Op == 'u' && !ok && !l.Upsert:
+		return false, nil
+	}
+	doc := l.Object
+	if l.Op == 'u' {
+		if doc, err = l.changed(old.Doc); err != nil {
+			return false, err
+		}
+	}
+	if doc, err = e.insertable(doc, call.Now, true); err != nil {
+		return false, err
+	}
+	if ok {
+		_, _, err = w.UpdateAs(oplog.Telling{Form: oplog.Whole}, old, doc)
+	} else {
+		_, err = w.Insert(doc)
+	}
+	return true, err
+}
+
+// changed is what an update makes of old, which is nil where there is none.
+func (l *LoggedChange) changed(old bson.Doc) (bson.Doc, error) {
+	id := l.Object2.Lookup("_id")
+	version, diff := l.Object.Lookup("$v"), l.Object.Lookup("diff")
+	switch {
+	case version.IsMissing() && len(l.Object.FirstKey()) > 0 && l.Object.FirstKey()[0] == '$':
+		return nil, mongoerr.New(4772600, "Expected _id field or $v:2 in update entry, but got: %s", l.Object)
+	case !version.IsMissing():
+		if n, exact := version.AsInt64(); !exact || n != 2 || diff.Type != bson.TypeObject {
+			return nil, mongoerr.New(4772600, "Expected $v:2 with a diff, but got: %s", l.Object)
+		}
+		if old == nil {
+			old = bson.Build().Value("_id", id).Doc()
+		}
+		return oplog.Apply(old, diff.Doc())
+	case l.Object.Lookup("_id").IsMissing():
+		return bson.BuildOn(nil).Value("_id", id).Fields(l.Object).Doc(), nil
+	}
+	return l.Object, nil
+}

@@ -41,7 +41,7 @@ type Above interface {
 // Swept is what a sweep has deleted.
 type Swept struct {
 	Documents, Bytes, Keys int64
-	Busy, Uncounted        bool
+	Busy, Uncounted, More  bool
 }
 
 // Created is what MakeIndexes did.

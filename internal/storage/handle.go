@@ -67,12 +67,6 @@ func (c Collection) ExpiryOrder() *expiryorder.Order { return c.own.order }
 // Tables are its indexes that keep entries.
 func (c Collection) Tables() []expiry.Table { return c.own.layouts() }
 
-// TellsEachExpired says whether the oplog tells of each document that expires.
-func (c Collection) TellsEachExpired() bool {
-	e := c.own.Options.ExpirationEvents
-	return e != catalog.SummaryEvents && e != catalog.NoEvents && c.store.logs(c.own, c.store.current.Load())
-}
-
 // IsBuilding says whether an index of it is being built.
 func (c Collection) IsBuilding() bool { return len(c.own.state.building()) > 0 }
 

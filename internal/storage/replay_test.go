@@ -154,6 +154,7 @@ func newReplay(t *testing.T, seed uint64) *replay {
 func (r *replay) open() {
 	r.fixture.open()
 	r.Bounds().MostCounted, r.Bounds().CountedAtOnce = 1<<17, math.MaxInt64
+	r.Bounds().MostTold = 3
 	r.BuildLimits().MemoryBytes = 5000
 }
 

@@ -38,11 +38,13 @@ type statements struct {
 
 // BeginTransaction starts a transaction of several statements.
 func (s *Store) BeginTransaction(ctx context.Context, o TransactionOptions) (*Txn, error) {
+	intent := s.intents.Begin() // before it reads: see Writer.Sweep
 	t, err := s.BeginAt(ctx, o.Now)
 	if err != nil {
+		intent.End()
 		return nil, err
 	}
-	t.statements = &statements{TransactionOptions: o, intent: s.intents.Begin()}
+	t.statements = &statements{TransactionOptions: o, intent: intent}
 	if o.History != nil {
 		t.history = &write{History: o.History, state: CommittedState}
 	}

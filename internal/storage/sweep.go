@@ -7,30 +7,47 @@ import (
 )
 
 // Sweep deletes all records at once that have expired at the transaction's now by the rule that orders the collection, and notes what
-// that leaves behind. ok is false when it does not: some records are not in order yet, there are few, or too many tombstones. The
+// that leaves behind. Where each document is told of it deletes some, and More says that there may be others. ok is false when it does not: some records are not in order yet, there are few, or too many tombstones. The
 // transaction is the collection's own (Collection.Begin), and the histogram of its order is known.
 func (w *Writer) Sweep(limits expiry.Limits) (done *expiry.Sweep, ok bool, err error) {
-	if w.log != nil && !w.sumsUpExpired() { // each document is told of
-		return nil, false, nil
-	}
 	if inOrder, err := w.findInOrder(); !inOrder || err != nil {
 		return nil, false, err
 	}
 	s := w.txn.store
 	done = &expiry.Sweep{Txn: w.txn.kv, Dates: w.Dates(), Tables: w.c.layouts(), MostCounted: limits.MostCounted, Logger: s.options.Logger,
 		LastNumber: w.c.state.own.LastNumber}
+	told := w.log != nil && !w.sumsUpExpired()
+	if told && s.intents.Any() { // which would be in conflict with the sweep when it writes to the collection
+		return nil, false, nil
+	}
+	if told {
+		done.Tell = w.tellSome(limits)
+	}
 	if err := done.Plan(w.view.now); err != nil {
 		return nil, false, err
 	}
-	if len(done.Parts) == 0 || done.Documents < limits.Few {
+	if len(done.Parts) == 0 || done.Documents < limits.Few && !done.More {
 		return nil, false, nil
 	}
 	if err := done.Delete(); err != nil {
 		return nil, false, err
 	}
 	noteSweep(&w.change, done)
-	w.summary.add(w.c.order.Rule, done.Documents)
+	if !told {
+		w.summary.add(w.c.order.Rule, done.Documents)
+	}
 	return done, true, nil
+}
+
+// tellSome tells of each record that a sweep deletes, until those are enough for one commit.
+func (w *Writer) tellSome(limits expiry.Limits) func(Record) (bool, error) {
+	documents, bytes := 0, 0
+	return func(rec Record) (more bool, err error) {
+		w.logRemoval(meaning.DocumentExpired, rec)
+		documents++
+		bytes += len(rec.Doc)
+		return documents < limits.MostTold && bytes < limits.MostToldBytes && w.log.Size() < limits.MostToldBytes, nil
+	}
 }
 
 // noteSweep takes note of what a sweep means.

@@ -18,9 +18,10 @@ const (
 )
 
 // atOnce deletes everything that is due by a rule that orders its collection, with as little work as that takes. done is
-// false when documents are to be deleted one by one: because there are few, or because somebody looks.
-func (s *visit) atOnce(ctx context.Context) (done bool, err error) {
-	if !s.mayBeAtOnce() {
+// false when documents are to be deleted one by one: because there are few, or because somebody looks. goesOn
+// says that the sweep before it has left some.
+func (s *visit) atOnce(ctx context.Context, goesOn bool) (done bool, err error) {
+	if !s.mayBeAtOnce(goesOn) {
 		return false, nil
 	}
 	for wait, tries := busyWait, 0; ; wait, tries = 2*wait, tries+1 {
@@ -56,14 +57,18 @@ func (s *visit) tryAtOnce(ctx context.Context) (done, busy bool, err error) {
 	s.metrics.sweeps.Add(1)
 	s.metrics.swept.Add(swept.Documents)
 	s.done.Swept += swept.Documents
+	took := clock.Since(s.clock, started)
+	if s.sweeping = swept.More; swept.More {
+		s.pacer.did(took, s.lag())
+	}
 	b := batch{examined: int(swept.Documents), deleted: swept.Documents, keys: swept.Keys, bytes: swept.Bytes, batches: 1}
-	s.account(b, clock.Since(s.clock, started))
+	s.account(b, took)
 	s.progress.again()
 	return true, false, nil
 }
 
-func (s *visit) mayBeAtOnce() bool {
-	if s.careful > 0 || s.sweeper.Few(len(s.progress.staged)) || !s.params.BatchDeletes.Get() || s.recorder.Wants(s.ns.DB) {
+func (s *visit) mayBeAtOnce(goesOn bool) bool {
+	if s.careful > 0 || !goesOn && s.sweeper.Few(len(s.progress.staged)) || !s.params.BatchDeletes.Get() || s.recorder.Wants(s.ns.DB) {
 		return false
 	}
 	now := s.clock.Now()

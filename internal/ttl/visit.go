@@ -43,6 +43,7 @@ type visit struct {
 	careful  int
 	failures int
 	failure  error
+	sweeping bool // a sweep has left some for the next
 	done     Visit
 	bytes    int64
 }
@@ -92,7 +93,7 @@ func (s *visit) run(ctx context.Context) error {
 			s.done.More = true
 			return nil
 		}
-		if len(s.progress.staged) > 0 {
+		if s.sweeping || len(s.progress.staged) > 0 {
 			continue
 		}
 		if n, err := s.find(ctx); err != nil || n == 0 {
@@ -103,7 +104,14 @@ func (s *visit) run(ctx context.Context) error {
 
 // step deletes everything that is due at once, or else a batch.
 func (s *visit) step(ctx context.Context) error {
-	if done, err := s.atOnce(ctx); done || err != nil {
+	goesOn := s.sweeping
+	if goesOn {
+		if err := s.pacer.rest(ctx); err != nil {
+			return err
+		}
+	}
+	s.sweeping = false
+	if done, err := s.atOnce(ctx, goesOn); done || err != nil || goesOn { // where it cannot go on, what is left is to be found
 		return err
 	}
 	if err := s.pacer.rest(ctx); err != nil {

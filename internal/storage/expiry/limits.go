@@ -8,6 +8,9 @@ type Limits struct {
 	// MostCounted is how many records are counted while the lock is held: of a slot from each of its ends, or all that there are
 	// where the histogram is not known.
 	MostCounted int
+	// MostTold is how many documents a sweep deletes that tells of each, and MostToldBytes how many bytes of them, and of what is told.
+	// Then it commits and lets others write.
+	MostTold, MostToldBytes int
 	// CountedAtOnce is how many documents of a collection a sweep counts itself: some milliseconds.
 	CountedAtOnce int64
 	// LongStretch is how many entries an index has at least that is worth a compaction: tables are written, and synced.
@@ -16,5 +19,5 @@ type Limits struct {
 
 // DefaultLimits are those of a server.
 func DefaultLimits() Limits {
-	return Limits{Few: 256, MostCounted: 1 << 17, CountedAtOnce: 1 << 14, LongStretch: 50_000}
+	return Limits{Few: 256, MostCounted: 1 << 17, MostTold: 1000, MostToldBytes: 4 << 20, CountedAtOnce: 1 << 14, LongStretch: 50_000}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/kv"
@@ -30,11 +31,16 @@ type Sweep struct {
 	LastNumber func() (uint64, error)
 	// MostCounted is how many records are counted of a slot of the histogram, from each of its ends.
 	MostCounted int
-	Logger      *slog.Logger
+	// Tell, unless nil, is called with each record that is deleted, in their order in each span. Where it wants no more the sweep ends
+	// behind that record, in the middle of a date if need be.
+	Tell   func(layout.Record) (more bool, err error)
+	Logger *slog.Logger
 
 	// Parts are what is deleted; so many documents, of so many bytes, that have so many index entries.
 	Parts                     []Part
 	Documents, Bytes, Entries int64
+	// More says that Tell has ended the sweep.
+	More bool
 	// Tombstones are those of the collection after the sweep; none when nothing is left in it.
 	Tombstones expiryorder.Tombstones
 }
@@ -52,6 +58,7 @@ type Part struct {
 	Amount expiryorder.Amount
 
 	floor     int64              // no record is dated before it
+	last      layout.RecordID    // behind which it ends, dated a millisecond after the cut; nil where it ends with the cut
 	low, high []byte             // of the records
 	slot      expiryorder.Slot   // the last, which the cut may lie in the middle of
 	within    expiryorder.Amount // what of it is swept
@@ -64,7 +71,11 @@ func (s *Sweep) Plan(now int64) (err error) {
 		return err
 	}
 	for _, cut := range expiryorder.Cuts(s.Dates.Order.Rule, now) {
-		p, err := s.part(cut)
+		find := s.part
+		if s.Tell != nil {
+			find = s.partTold
+		}
+		p, err := find(cut)
 		if err != nil {
 			return err
 		}
@@ -72,6 +83,9 @@ func (s *Sweep) Plan(now int64) (err error) {
 			s.Parts = append(s.Parts, p)
 			s.Documents += p.Amount.Documents
 			s.Bytes += p.Amount.Bytes
+		}
+		if s.More {
+			break
 		}
 	}
 	return nil
@@ -99,6 +113,35 @@ func (s *Sweep) part(c expiryorder.Cut) (p Part, err error) {
 	}
 	p.Amount = expiryorder.Amount{Documents: whole.Documents + p.within.Documents, Bytes: whole.Bytes + p.within.Bytes}
 	return p, nil
+}
+
+// partTold is part where each record is told of, and so read: as far as Tell likes.
+func (s *Sweep) partTold(c expiryorder.Cut) (p Part, err error) {
+	p = Part{Cut: c, floor: s.Dates.Order.Histogram.Floor(c.Span), high: layout.After(s.key(c.Span, c.Date))}
+	p.low = s.key(c.Span, p.floor)
+	var w walk.Keys
+	if err := w.Open(s.Dates.Ctx, s.Dates.Snapshot, kv.IterOptions{Lower: p.low, Upper: p.high}, false, nil); err != nil {
+		return p, err
+	}
+	defer w.Close()
+	for w.Next() {
+		rec, err := w.Record()
+		if err != nil {
+			return p, err
+		}
+		more, err := s.Tell(rec)
+		if err != nil {
+			return p, err
+		}
+		p.Amount.Documents++
+		p.Amount.Bytes += int64(len(rec.Doc))
+		if _, date, _ := s.Dates.Order.Of(rec.ID); !more && date > math.MinInt64 { // before which there is no other
+			p.last, p.Cut.Date, s.More = rec.ID.Clone(), date-1, true
+			p.high = append(layout.RecordKey(nil, s.Dates.Collection.ID, rec.ID), 0)
+			break
+		}
+	}
+	return p, w.Err()
 }
 
 // within is how much of a slot lies before the cut. Records are counted from both of its ends, whichever comes to the cut
@@ -181,6 +224,9 @@ func (s *Sweep) Delete() error {
 		p := &s.Parts[i]
 		s.Txn.DeleteRange(p.low, p.high)
 		s.Tombstones = s.Tombstones.With(expiryorder.Tombstone{Order: s.Dates.Order.Number, Span: p.Cut.Span, Date: p.Cut.Date, Sequence: last})
+		if p.last != nil { // those of one date lie in the order of their numbers
+			s.Tombstones = s.Tombstones.With(expiryorder.Tombstone{Order: s.Dates.Order.Number, Span: p.Cut.Span, Date: p.last.Date(), Sequence: p.last.Number()})
+		}
 	}
 	for i := range s.Tables {
 		if err := s.deleteEntries(&s.Tables[i], n); err != nil {
@@ -198,9 +244,16 @@ func (s *Sweep) deleteEntries(ix *Table, n int64) error {
 		s.Txn.Add(layout.CounterKey(nil, layout.OfIndex, ix.ID, layout.CountSurplus), n)
 		return nil
 	}
+	rule := s.Dates.Order.Rule
 	for _, p := range s.Parts {
-		low, high := s.Dates.FieldBounds(s.Dates.Order.Rule, p.floor, p.Cut.Date)
-		s.Txn.DeleteRange(low, high)
+		if p.floor <= p.Cut.Date {
+			low, high := s.Dates.FieldBounds(rule, p.floor, p.Cut.Date)
+			s.Txn.DeleteRange(low, high)
+		}
+		if p.last != nil {
+			low, _ := s.Dates.FieldBounds(rule, p.last.Date(), p.last.Date())
+			s.Txn.DeleteRange(low, append(ix.EntryKey(nil, low[layout.TableLength:], p.last), 0))
+		}
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ type Intents struct {
 	open atomic.Int64 // how many keys there are: most often none, and then nobody takes mu
 	mu   sync.Mutex   // guards keys, and is held for moments only
 	keys map[string]*Intent
+	all  atomic.Int64 // how many transactions are open
 }
 
 // Intent is one transaction with its keys.
@@ -24,7 +25,13 @@ type Intent struct {
 func NewIntents() *Intents { return &Intents{keys: map[string]*Intent{}} }
 
 // Begin is a transaction without keys.
-func (i *Intents) Begin() *Intent { return &Intent{all: i, over: make(chan struct{})} }
+func (i *Intents) Begin() *Intent {
+	i.all.Add(1)
+	return &Intent{all: i, over: make(chan struct{})}
+}
+
+// Any says whether a transaction is open.
+func (i *Intents) Any() bool { return i.all.Load() > 0 }
 
 // Held is closed when the transaction that has the key ends; nil where none has it.
 func (i *Intents) Held(key []byte) <-chan struct{} {
@@ -68,5 +75,6 @@ func (t *Intent) End() {
 	i.open.Add(-int64(len(t.keys)))
 	i.mu.Unlock()
 	t.keys = nil
+	i.all.Add(-1)
 	close(t.over)
 }

@@ -14,10 +14,10 @@ import (
 )
 
 // Swept is what a sweep has deleted. Busy says that it has not because writers did not end soon: another may. Uncounted says
-// that CountOrder has to come first.
+// that CountOrder has to come first. More says that another has to go on behind this one, which has told of each document.
 type Swept struct {
 	Documents, Bytes, Keys int64
-	Busy, Uncounted        bool
+	Busy, Uncounted, More  bool
 }
 
 // Few says whether so many records are better deleted one by one than with Sweep.
@@ -84,8 +84,6 @@ func (s *Sweeper) sweepsBy(c storage.Collection, rule *policy.Rule) bool {
 	order := c.ExpiryOrder()
 	switch {
 	case order == nil || !s.can.RangeDeletes:
-		return false
-	case c.TellsEachExpired():
 		return false
 	case order.Clustered: // its ids may come again, so that entries of indexes would not tell that they are dead
 		return rule.Index == nil && len(c.Tables()) == 0
@@ -167,7 +165,7 @@ func (s *Sweeper) sweepLocked(ctx context.Context, c storage.Collection, rule *p
 	if err := t.Commit(ctx, kv.Buffered); err != nil {
 		return Swept{}, false, err
 	}
-	return Swept{Documents: swept.Documents, Bytes: swept.Bytes, Keys: swept.Entries}, true, nil
+	return Swept{Documents: swept.Documents, Bytes: swept.Bytes, Keys: swept.Entries, More: swept.More}, true, nil
 }
 
 // sweepDue does at once what can be done so of deleting what is due. Beside writers it waits for them as long as it takes, and counts
@@ -201,8 +199,13 @@ func (s *Sweeper) sweepDue(ctx context.Context, c storage.Collection, rule *poli
 			return 0, nil
 		}
 	}
-	done, _, err := s.sweepLocked(ctx, c, rule, now)
-	return done.Documents, err
+	for more := true; more && err == nil; {
+		var done Swept
+		done, _, err = s.sweepLocked(ctx, c, rule, now)
+		deleted += done.Documents
+		more = done.More
+	}
+	return deleted, err
 }
 
 // muchDue are those of the rules by which more records are due than are better deleted one by one.

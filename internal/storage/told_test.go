@@ -1,0 +1,106 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+)
+
+// told are how often the oplog tells that each document has expired.
+func (f *fixture) told() map[string]int {
+	f.t.Helper()
+	n := map[string]int{}
+	docs, _ := f.entries()
+	for _, d := range docs {
+		ops := d.Lookup("o").Doc().Lookup("applyOps")
+		if ops.IsMissing() {
+			ops = bson.Build().Document("0", d).Doc().Value()
+		}
+		for it := ops.Doc().Iter(); it.Next(); {
+			if op := it.Value().Doc(); op.Lookup("op").Str() == "d" && !op.Lookup("expiration").IsMissing() {
+				n[op.Lookup("o").Doc().Lookup("_id").String()]++
+			}
+		}
+	}
+	return n
+}
+
+// TestSweepTells: a sweep that tells of each document does so in commits of a few, also in the middle of a date, beside others that
+// write and over restarts; each document is told of once, and the rest is as if each were deleted by itself.
+func TestSweepTells(t *testing.T) {
+	for _, c := range []struct{ options, index, doc string }{
+		{`{}`, `{key: {d: 1}, name: "t", expireAfterSeconds: 1}`, `{_id: %d, d: Date(%d), a: %d}`},
+		{`{}`, `{key: {d: -1}, name: "t", expireAfterSeconds: 1}`, `{_id: %d, d: Date(%d), a: %d}`},
+		{`{}`, `{key: {_ts: 1}, name: "t", expireAfterSeconds: 1}`, `{_id: %d, d: Date(%d), a: %d}`},
+		{`{clusteredIndex: {key: {_id: 1}, unique: true}, expireAfterSeconds: NumberLong(1)}`, ``, `{_id: Date(%[2]d), i: %[1]d, a: %[3]d}`},
+	} {
+		f := logged(t)
+		_, err := f.CreateCollection(context.Background(), testNS, bson.MustDoc(c.options))
+		f.must(err)
+		clustered := c.index == ""
+		if !clustered {
+			f.createIndexes(testNS, c.index, `{key: {a: 1}, name: "a"}`)
+		}
+		const n = 40
+		now := f.Now()
+		ids := map[string]bool{}
+		for i := range n {
+			date := now - int64(i/15)*7
+			if clustered {
+				date = now - int64(i)
+			}
+			doc := bson.MustDoc(fmt.Sprintf(c.doc, i, date, i%4))
+			ids[doc.Lookup("_id").String()] = true
+			f.must(f.insert(testNS, doc.String()))
+		}
+		f.clock.Advance(2 * time.Second)
+		at := f.Now()
+		swept, more := int64(0), true
+		for i := 0; more; i++ {
+			f.Bounds().MostTold = 6
+			coll := f.tested()
+			if i == 1 { // a transaction that has read would be in conflict
+				txn := f.beginTransaction()
+				if done, ok, err := f.Sweep(context.Background(), coll.ID, coll.order.Rule, at); ok || err != nil {
+					t.Fatalf("%s: swept %+v beside a transaction, %v", c.index, done, err)
+				}
+				txn.Rollback()
+			}
+			done, ok, err := f.Sweep(context.Background(), coll.ID, coll.order.Rule, at)
+			if err != nil || !ok || done.Documents > 6 {
+				t.Fatalf("%s: swept %+v, %v, %v", c.index, done, ok, err)
+			}
+			swept += done.Documents
+			more = done.More
+			if got := int64(len(f.told())); got != swept {
+				t.Fatalf("%s: told of %d, swept %d", c.index, got, swept)
+			}
+			f.validate(testNS)
+			if i%3 == 1 {
+				f.reopen()
+			}
+			if i == 2 { // one that comes late, with a date that was swept
+				late := bson.MustDoc(fmt.Sprintf(c.doc, 1000, now-1000, 1))
+				ids[late.Lookup("_id").String()] = true
+				f.must(f.insert(testNS, late.String()))
+				if c.index != "" && f.tested().order.Rule.Field() == "_ts" {
+					f.clock.Advance(2 * time.Second)
+					at = f.Now()
+				}
+			}
+		}
+		if swept != n+1 || f.ids(testNS) != "none" {
+			t.Errorf("%s: swept %d, there are %s", c.index, swept, f.ids(testNS))
+		}
+		told := f.told()
+		for id := range ids {
+			if told[id] != 1 {
+				t.Errorf("%s: %s is told of %d times", c.index, id, told[id])
+			}
+		}
+		f.validate(testNS)
+	}
+}

@@ -29,29 +29,47 @@ type snapshotCache struct {
 	view *view      // nil, or one reference
 }
 
+// maxAcquireTries bounds how often acquire takes another snapshot because something was committed meanwhile.
+const maxAcquireTries = 100
+
 // acquire returns a view of all that is committed. The caller releases it.
+//
+// A snapshot that is taken while a commit is applied may have it, or not. Two that are taken then may differ, and who reads twice
+// must not get the older one second: so all who come before the commit counts get the same one, the first that is shared.
 func (l *snapshotCache) acquire(db *pebble.DB, sequence *atomic.Uint64) *view {
-	now := sequence.Load()
-	l.mu.Lock()
-	if v := l.view; v != nil && v.at >= now {
-		v.refs.Add(1)
-		l.mu.Unlock()
-		return v
+	for try := 1; ; try++ {
+		now := sequence.Load()
+		if v := l.shared(now); v != nil {
+			return v
+		}
+		v := &view{at: now, s: db.NewSnapshot()}
+		v.refs.Store(1)
+		if l.keep(v, sequence) || try == maxAcquireTries {
+			return v
+		}
+		v.release()
 	}
-	l.mu.Unlock()
-	v := &view{at: now, s: db.NewSnapshot()}
-	v.refs.Store(1)
-	l.keep(v, sequence)
+}
+
+// shared is the view that is shared, if it has all up to now; nil otherwise.
+func (l *snapshotCache) shared(now uint64) *view {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := l.view
+	if v == nil || v.at < now {
+		return nil
+	}
+	v.refs.Add(1)
 	return v
 }
 
-// keep makes v the view that is shared, unless something was committed meanwhile.
-func (l *snapshotCache) keep(v *view, sequence *atomic.Uint64) {
+// keep makes v the view that is shared. It does not where one is that is as new, or something was committed meanwhile.
+func (l *snapshotCache) keep(v *view, sequence *atomic.Uint64) bool {
 	l.mu.Lock()
 	old := l.view
 	if sequence.Load() != v.at || old != nil && old.at >= v.at {
 		l.mu.Unlock()
-		return
+		return false
 	}
 	v.refs.Add(1)
 	l.view = v
@@ -59,6 +77,7 @@ func (l *snapshotCache) keep(v *view, sequence *atomic.Uint64) {
 	if old != nil {
 		old.release()
 	}
+	return true
 }
 
 // forget lets go of the shared view: a commit has become visible that it does not have.

@@ -77,7 +77,7 @@ func (d *DDL) command(i int, old *catalog.Catalog) (o, o2 bson.Doc) {
 			b.Fields(next.Options.Doc)
 		} else if next != nil && was != nil {
 			o2 = bson.Build().Document("collectionOptions_old", was.Options.Doc).Doc()
-			appendChanged(b, was.Options.Doc, next.Options.Doc)
+			appendModified(b, was.Options.Doc, next.Options.Doc)
 		}
 	case IndexCreated:
 		b.String("createIndexes", e.NS.Coll).Fields(e.Index.Listed())
@@ -105,6 +105,41 @@ func (d *DDL) command(i int, old *catalog.Catalog) (o, o2 bson.Doc) {
 		b.End()
 	}
 	return b.Doc(), o2
+}
+
+// boundsOf are the names that collMod has for options of capped collections.
+var boundsOf = map[string]string{"size": "cappedSize", "max": "cappedMax"}
+
+// withoutOption is what collMod is told so that a collection has an option no more.
+var withoutOption = map[string]bson.Value{
+	"changeStreamPreAndPostImages": bson.Build().Bool("enabled", false).Doc().Value(),
+	"validator":                    bson.EmptyDoc.Value(),
+	"validationLevel":              bson.String("strict"),
+	"validationAction":             bson.String("error"),
+	"expireAfterSeconds":           bson.String("off"),
+	"max":                          bson.Int64(0),
+	"ttlPaused":                    bson.False,
+	"expirationEvents":             bson.String("documents"),
+}
+
+// appendModified appends what a collMod has to say so that old options become next.
+func appendModified(b *bson.Builder, old, next bson.Doc) {
+	name := func(option string) string {
+		if bound, ok := boundsOf[option]; ok {
+			return bound
+		}
+		return option
+	}
+	for it := next.Iter(); it.Next(); {
+		if was := old.Lookup(it.Key()); was.Type != it.Value().Type || !bytes.Equal(was.Data, it.Value().Data) {
+			b.Value(name(it.Key()), it.Value())
+		}
+	}
+	for it := old.Iter(); it.Next(); {
+		if off, ok := withoutOption[it.Key()]; ok && next.Lookup(it.Key()).IsMissing() {
+			b.Value(name(it.Key()), off)
+		}
+	}
 }
 
 // appendChanged appends the fields of next that are others in old, or not there.

@@ -7,7 +7,7 @@ import (
 // optionOrder is the order in which listCollections shows a collection's options.
 var optionOrder = [...]string{"capped", "size", "max", "temp", "changeStreamPreAndPostImages", "storageEngine", "indexOptionDefaults",
 	"validator", "validationLevel", "validationAction", "collation", "viewOn", "pipeline", "clusteredIndex", "expireAfterSeconds",
-	"timeseries", "encryptedFields", "ttlPaused", "expirationEvents"}
+	"timeseries", "encryptedFields", "ttlPaused", "expirationEvents", "autoIndexId"}
 
 // options are a collection's options on their way into the catalogue, by name.
 type options map[string]bson.Value

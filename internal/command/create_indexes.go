@@ -135,7 +135,11 @@ func indexable(ns namespace.NS) error {
 	if err := readable(ns); err != nil {
 		return err
 	}
-	if ns.DB == "local" && ns.Coll == "oplog.rs" || ns.DB != "admin" && ns.DB != "config" && ns.Coll == "system.views" {
+	switch ns { // what a commit adds to them is in no index
+	case catalog.OplogNS, catalog.TransactionsNS, catalog.ImagesNS, catalog.PreImagesNS:
+		return mongoerr.New(mongoerr.CannotCreateIndex, "Cannot create indexes on the %s collection", ns)
+	}
+	if ns.DB != "admin" && ns.DB != "config" && ns.Coll == "system.views" {
 		return mongoerr.New(mongoerr.CannotCreateIndex, "Cannot create indexes on the %s collection", ns)
 	}
 	return nil

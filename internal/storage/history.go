@@ -46,6 +46,9 @@ func (s *Store) createHistories(ctx context.Context) error {
 		if err := s.createOnce(ctx, ns, options); err != nil {
 			return err
 		}
+		if c := s.Catalog().Collection(ns); c == nil || !c.IsHistory() || len(c.Indexes) > 0 {
+			return mongoerr.New(mongoerr.IllegalOperation, "%s is there, and not as a member of a replica set needs it: drop or rename it first", ns)
+		}
 	}
 	return nil
 }

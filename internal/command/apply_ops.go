@@ -5,6 +5,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/query"
+	"github.com/ebbdb/ebb/internal/replset"
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
@@ -32,6 +33,9 @@ func applyOps(op *Op) (bson.Doc, error) {
 	}
 	if err := checkApplyOps(a); err != nil {
 		return nil, err
+	}
+	if op.Replica != nil && op.Replica.View().State != replset.Primary { // which checkMember does not ask in local
+		return nil, mongoerr.New(mongoerr.NotWritablePrimary, "not primary")
 	}
 	atomic := !a.Has("allowAtomic") || a.Value("allowAtomic").Truthy()
 	ops, err := readLogged(array.Doc())
@@ -156,6 +160,9 @@ func (op *Op) applyChange(l logged, call *query.Call) (found bool, err error) {
 	if err := writable(l.ns); err != nil {
 		return false, err
 	}
+	if err := op.checkBlocked(l.ns.DB); err != nil {
+		return false, err
+	}
 	return op.Query.ApplyChange(op.Ctx, query.LoggedChange{Op: l.op[0], NS: l.ns, Object: l.o, Object2: l.o2, Upsert: l.upsert}, call)
 }
 
@@ -217,6 +224,9 @@ func (op *Op) applyCommand(l logged) error {
 	case !loggedCommands[name]:
 		return mongoerr.New(mongoerr.BadValue, "applyOps: an oplog does not tell of the command '%s'", name)
 	}
+	if err := op.checkBlocked(l.ns.DB); err != nil {
+		return err
+	}
 	depth := 1 + op.Conn.applying
 	if depth > maxNestedApplyOps {
 		return mongoerr.New(mongoerr.Overflow, "applyOps is nested more than %d deep", maxNestedApplyOps)
@@ -240,6 +250,10 @@ func (op *Op) applyCommand(l logged) error {
 	}
 }
 
+// ofRequests are fields that say who asks, and how: an oplog does not tell of them.
+var ofRequests = map[string]bool{"$db": true, "lsid": true, "txnNumber": true, "autocommit": true, "startTransaction": true, "stmtId": true, "stmtIds": true,
+	"writeConcern": true, "readConcern": true, "maxTimeMS": true}
+
 // loggedCommand is the command that an operation stands for.
 func loggedCommand(l logged) bson.Doc {
 	b := bson.Build()
@@ -258,7 +272,11 @@ func loggedCommand(l logged) bson.Doc {
 	case name == "dropIndexes" || name == "deleteIndexes":
 		b.Value("dropIndexes", l.o.Lookup(name)).Value("index", l.o.Lookup("index"))
 	default:
-		b.Fields(l.o)
+		for it := l.o.Iter(); it.Next(); {
+			if key := it.Key(); key == name || !ofRequests[key] {
+				b.Value(key, it.Value())
+			}
+		}
 	}
 	db := l.ns.DB
 	if name == "renameCollection" {

@@ -47,6 +47,14 @@ func (s *Store) oplog(v *version) *collection {
 	return v.oplog
 }
 
+// checkWrite refuses to write to what is kept of sessions: only commits do, and its collections have nothing that follows other writes.
+func (s *Store) checkWrite(c *catalog.Collection) error {
+	if s.options.Oplog == nil || !c.IsHistory() {
+		return nil
+	}
+	return mongoerr.New(mongoerr.IllegalOperation, "cannot write to %s while replicating", c.NS)
+}
+
 // checkDrop refuses to drop the oplog while it is written, and what is kept of sessions.
 func (s *Store) checkDrop(c *catalog.Collection) error {
 	switch {

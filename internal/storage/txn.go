@@ -79,6 +79,9 @@ func (t *Txn) room(bytes int) error { return t.store.room(t.kv.Size() + t.preIma
 // LockTimeout when it is being changed and waiting for that could wait forever.
 func (t *Txn) Writer(ns namespace.NS) (*Writer, error) {
 	c, err := t.view.version.writable(ns)
+	if err == nil {
+		err = t.store.checkWrite(c.Collection)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -65,8 +65,10 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 		return 0, err
 	}
 	defer c.state.lock.Release(exclusive)
-	if s.options.Oplog != nil && c.IsHistory() && !o.history {
-		return 0, mongoerr.New(mongoerr.IllegalOperation, "cannot write to %s while replicating", ns)
+	if !o.history {
+		if err := s.checkWrite(c.Collection); err != nil {
+			return 0, err
+		}
 	}
 	if err := s.latches.Acquire(ctx, contended); err != nil {
 		return 0, err

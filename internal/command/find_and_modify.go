@@ -25,6 +25,9 @@ func findAndModify(op *Op) (bson.Doc, error) {
 	if err := writable(r.NS); err != nil {
 		return nil, err
 	}
+	if err := op.checkStatementIDs(1); err != nil {
+		return nil, err
+	}
 	op.executed = r.call
 	done, err := op.Query.FindAndModify(op.Ctx, r.FindAndModify, r.call)
 	op.examined(r.call)

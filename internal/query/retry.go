@@ -3,7 +3,6 @@ package query
 import (
 	"context"
 	"errors"
-	"math"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
@@ -19,7 +18,8 @@ import (
 type Retry struct {
 	history *storage.History
 	first   int32
-	numbers []int32 // of the statements; nil: first and those that follow
+	numbers []int32        // of the statements; nil: first and those that follow
+	wanted  map[int32]bool // numbers; nil where they follow one another
 	done    map[int32]executed
 	// incomplete says that the oplog does not reach back to the first statement.
 	incomplete bool
@@ -39,6 +39,12 @@ type executed struct {
 // NewRetry is the write with the history's number. The statements are numbered from first on, or as numbers says.
 func (e *Engine) NewRetry(ctx context.Context, h *storage.History, first int32, numbers []int32) (*Retry, error) {
 	r := &Retry{history: h, first: first, numbers: numbers}
+	if numbers != nil {
+		r.wanted = make(map[int32]bool, len(numbers))
+		for _, n := range numbers {
+			r.wanted[n] = true
+		}
+	}
 	if h.Last.Timestamp == 0 {
 		return r, nil
 	}
@@ -50,7 +56,7 @@ func (e *Engine) NewRetry(ctx context.Context, h *storage.History, first int32, 
 	r.done = map[int32]executed{}
 	complete, err := h.Each(ctx, view, func(_, op bson.Doc) error {
 		number := op.Lookup("stmtId")
-		if number.Type != bson.TypeInt32 {
+		if number.Type != bson.TypeInt32 || !r.mayHave(number.Int32()) {
 			return nil
 		}
 		x := executed{op: op.Lookup("op").Str()[0]}
@@ -64,13 +70,21 @@ func (e *Engine) NewRetry(ctx context.Context, h *storage.History, first int32, 
 	return r, err
 }
 
+// maxStatements is how many statements a write has at most: what else was done under its number is not remembered.
+const maxStatements = 100_000
+
+// mayHave says whether one of the statements may have the number.
+func (r *Retry) mayHave(number int32) bool {
+	if r.numbers != nil {
+		return r.wanted[number]
+	}
+	return number >= r.first && int64(number) < int64(r.first)+maxStatements
+}
+
 // number is that of the i-th statement.
 func (r *Retry) number(i int) int32 {
 	if r.numbers != nil {
-		if i < len(r.numbers) {
-			return r.numbers[i]
-		}
-		return math.MaxInt32
+		return r.numbers[i]
 	}
 	return r.first + int32(i)
 }

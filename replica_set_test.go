@@ -22,55 +22,36 @@ func TestReplicaSetRestarts(t *testing.T) {
 	o := Options{Port: AnyPort, DBPath: t.TempDir(), ReplicaSet: &ReplicaSet{Name: "rs", Initiate: true, OplogBytes: 1 << 30}}
 	var ids, times []string
 	for run := range 3 {
-		s, err := Open(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		served := make(chan error, 1)
-		go func() { served <- s.Serve(ctx) }()
-		client, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + s.Addr() + "/?directConnection=true"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var status struct {
-			Set     string
-			MyState int
-			Term    int64
-			Optimes struct{ AppliedOpTime struct{ TS bson.Timestamp } }
-		}
-		if err := client.Database("admin").RunCommand(ctx, bson.D{{Key: "replSetGetStatus", Value: 1}}).Decode(&status); err != nil {
-			t.Fatal(err)
-		}
-		if status.Set != "rs" || status.MyState != 1 || status.Term != int64(run+1) {
-			t.Errorf("run %d: %+v", run, status)
-		}
-		var conf struct {
-			Config struct {
-				Settings struct {
-					ReplicaSetID bson.ObjectID `bson:"replicaSetId"`
+		asServer(t, o, func(_ *Server, client *mongo.Client) {
+			var status struct {
+				Set     string
+				MyState int
+				Term    int64
+				Optimes struct{ AppliedOpTime struct{ TS bson.Timestamp } }
+			}
+			if err := client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "replSetGetStatus", Value: 1}}).Decode(&status); err != nil {
+				t.Fatal(err)
+			}
+			if status.Set != "rs" || status.MyState != 1 || status.Term != int64(run+1) {
+				t.Errorf("run %d: %+v", run, status)
+			}
+			var conf struct {
+				Config struct {
+					Settings struct {
+						ReplicaSetID bson.ObjectID `bson:"replicaSetId"`
+					}
 				}
 			}
-		}
-		if err := client.Database("admin").RunCommand(ctx, bson.D{{Key: "replSetGetConfig", Value: 1}}).Decode(&conf); err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, conf.Config.Settings.ReplicaSetID.Hex())
-		ts := status.Optimes.AppliedOpTime.TS
-		times = append(times, strconv.FormatUint(uint64(ts.T)<<32|uint64(ts.I), 10))
-		if _, err := client.Database("test").Collection("c").InsertOne(ctx, bson.D{{Key: "_id", Value: run}}); err != nil {
-			t.Fatal(err)
-		}
-		if err := client.Disconnect(ctx); err != nil {
-			t.Error(err)
-		}
-		stop()
-		if err := <-served; err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+			if err := client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "replSetGetConfig", Value: 1}}).Decode(&conf); err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, conf.Config.Settings.ReplicaSetID.Hex())
+			ts := status.Optimes.AppliedOpTime.TS
+			times = append(times, strconv.FormatUint(uint64(ts.T)<<32|uint64(ts.I), 10))
+			if _, err := client.Database("test").Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: run}}); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	if ids[0] != ids[1] || ids[1] != ids[2] || times[0] >= times[1] || times[1] >= times[2] {
 		t.Error(ids, times)

@@ -355,20 +355,10 @@ func TestStreamOfALargeTransaction(t *testing.T) {
 	w := h.watch("test", "c", "", ", {$project: {documentKey: 1}}")
 	h.ok(t, "test", "{insert: 'other', documents: [{_id: 0}]}")
 	long := strings.Repeat("x", 6<<20)
-	send := func(db string, b *bson.Builder, starts bool) {
-		t.Helper()
-		b.Object("lsid").Binary("id", 4, make([]byte, 16)).End().Int64("txnNumber", 1).Bool("autocommit", false)
-		if starts {
-			b.Bool("startTransaction", true)
-		}
-		if reply := h.send(t.Context(), "1", db, b.Doc()); !reply.Body.Lookup("ok").Truthy() {
-			t.Fatal(reply.Body)
-		}
-	}
 	for i := range docs {
-		send("test", bson.Build().String("insert", "c").Array("documents").Object("0").Int32("_id", int32(i)).String("s", long).End().End(), i == 0)
+		h.statement(t, "test", bson.Build().String("insert", "c").Array("documents").Object("0").Int32("_id", int32(i)).String("s", long).End().End(), i == 0)
 	}
-	send("admin", bson.Build().Int32("commitTransaction", 1), false)
+	h.statement(t, "admin", bson.Build().Int32("commitTransaction", 1), false)
 	h.ok(t, "test", "{insert: 'c', documents: [{_id: 99}]}")
 	var tokens []bson.Doc
 	var got []int32

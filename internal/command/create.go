@@ -281,15 +281,18 @@ func (op *Op) checkCreate(r *createRequest) error {
 			return err
 		}
 	}
-	return r.served()
+	return op.served(r)
 }
 
 // served refuses what Ebb does not have.
-func (r *createRequest) served() error {
-	if r.encrypted != nil {
-		return mongoerr.New(6346402, "Encrypted collections are not supported on standalone")
+func (op *Op) served(r *createRequest) error {
+	switch {
+	case r.encrypted == nil:
+		return nil
+	case op.Replica != nil:
+		return mongoerr.New(6346402, "Encrypted collections are not supported")
 	}
-	return nil
+	return mongoerr.New(6346402, "Encrypted collections are not supported on standalone")
 }
 
 func invalidOptions(format string, args ...any) error {

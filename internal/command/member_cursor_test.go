@@ -24,6 +24,18 @@ func (h *harness) ok(t *testing.T, db, text string) bson.Doc {
 	return reply
 }
 
+// statement runs a statement of transaction 1 of a session, which must not fail.
+func (h *harness) statement(t *testing.T, db string, b *bson.Builder, starts bool) {
+	t.Helper()
+	b.Object("lsid").Binary("id", 4, make([]byte, 16)).End().Int64("txnNumber", 1).Bool("autocommit", false)
+	if starts {
+		b.Bool("startTransaction", true)
+	}
+	if reply := h.send(t.Context(), "1", db, b.Doc()).Body; !reply.Lookup("ok").Truthy() {
+		t.Fatal(reply)
+	}
+}
+
 func cursorOf(reply bson.Doc, batch string) (id int64, docs int) {
 	c := reply.Lookup("cursor").Doc()
 	return c.Lookup("id").Int64(), c.Lookup(batch).Doc().Count()

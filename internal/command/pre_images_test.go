@@ -86,20 +86,10 @@ func TestImagesOfALargeTransaction(t *testing.T) {
 	h.ok(t, "test", "{insert: 'c', documents: [{_id: 0, n: 0}, {_id: 1, n: 1}, {_id: 2, n: 2}, {_id: 3, n: 3}]}")
 	w := h.watch("test", "c", "fullDocument: 'required', fullDocumentBeforeChange: 'required'", ", {$project: {documentKey: 1, 'fullDocument.n': 1, fullDocumentBeforeChange: 1, long: {$strLenBytes: '$fullDocument.s'}}}")
 	long := strings.Repeat("x", 6<<20)
-	send := func(db string, b *bson.Builder, starts bool) {
-		t.Helper()
-		b.Object("lsid").Binary("id", 4, make([]byte, 16)).End().Int64("txnNumber", 1).Bool("autocommit", false)
-		if starts {
-			b.Bool("startTransaction", true)
-		}
-		if reply := h.send(t.Context(), "1", db, b.Doc()); !reply.Body.Lookup("ok").Truthy() {
-			t.Fatal(reply.Body)
-		}
-	}
 	for i := range 4 {
-		send("test", bson.Build().String("update", "c").Array("updates").Object("0").Object("q").Int32("_id", int32(i)).End().Object("u").Object("$set").String("s", long).End().End().End().End(), i == 0)
+		h.statement(t, "test", bson.Build().String("update", "c").Array("updates").Object("0").Object("q").Int32("_id", int32(i)).End().Object("u").Object("$set").String("s", long).End().End().End().End(), i == 0)
 	}
-	send("admin", bson.Build().Int32("commitTransaction", 1), false)
+	h.statement(t, "admin", bson.Build().Int32("commitTransaction", 1), false)
 	for i := range 4 {
 		events := w.next(1)
 		if len(events) != 1 {

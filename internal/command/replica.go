@@ -9,7 +9,6 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
-	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/replset"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
@@ -265,8 +264,8 @@ func (op *Op) readClusterTimes(a *Args, level string, after, at bson.Value) {
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Specifying a timestamp for readConcern snapshot in a causally consistent session is not allowed. See https://docs.mongodb.com/manual/core/read-isolation-consistency-recency/#causal-consistency"))
 	case !at.IsMissing() && level != "snapshot":
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "atClusterTime field can be set only if level is equal to snapshot"))
-	case !at.IsMissing(), level == "snapshot" && !op.multi: // reads of the past are not there yet
-		a.Fail(query.NeedsReplicaSet(level))
+	case !at.IsMissing(), level == "snapshot" && !op.multi:
+		a.Fail(mongoerr.New(mongoerr.CommandNotSupported, "read concern snapshot outside of transactions, and atClusterTime, are not supported yet"))
 	case !after.IsMissing() && (level == "linearizable" || level == "available"):
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "afterClusterTime field can be set only if level is equal to majority, local, or snapshot"))
 	case !after.IsMissing():

@@ -43,29 +43,33 @@ func (e *Engine) StoreSetting(ctx context.Context, ns namespace.NS, doc bson.Doc
 }
 
 // AnySetting is the first document of a collection, nil when there is none.
-func (e *Engine) AnySetting(ctx context.Context, ns namespace.NS) (doc bson.Doc, err error) {
-	view, err := e.Store.View(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer view.Close()
-	r, ok := view.Collection(ns)
-	if !ok {
-		return nil, nil
-	}
-	c, err := r.Scan(storage.RecordScan{})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	if c.Next() {
-		doc = c.Record().Doc.Clone()
-	}
-	return doc, c.Err()
+func (e *Engine) AnySetting(ctx context.Context, ns namespace.NS) (bson.Doc, error) {
+	return e.readSetting(ctx, ns, func(r *storage.Reader) (doc bson.Doc, err error) {
+		c, err := r.Scan(storage.RecordScan{})
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, c.Close()) }()
+		if c.Next() {
+			doc = c.Record().Doc.Clone()
+		}
+		return doc, c.Err()
+	})
 }
 
 // StoredSetting is the document with the _id, nil when there is none.
 func (e *Engine) StoredSetting(ctx context.Context, ns namespace.NS, id bson.Value) (bson.Doc, error) {
+	return e.readSetting(ctx, ns, func(r *storage.Reader) (bson.Doc, error) {
+		rec, ok, err := r.GetByID(id)
+		if !ok || err != nil {
+			return nil, err
+		}
+		return rec.Doc.Clone(), nil
+	})
+}
+
+// readSetting reads in a collection, which need not be there.
+func (e *Engine) readSetting(ctx context.Context, ns namespace.NS, read func(*storage.Reader) (bson.Doc, error)) (bson.Doc, error) {
 	view, err := e.Store.View(ctx)
 	if err != nil {
 		return nil, err
@@ -75,9 +79,5 @@ func (e *Engine) StoredSetting(ctx context.Context, ns namespace.NS, id bson.Val
 	if !ok {
 		return nil, nil
 	}
-	rec, ok, err := r.GetByID(id)
-	if !ok || err != nil {
-		return nil, err
-	}
-	return rec.Doc.Clone(), nil
+	return read(r)
 }

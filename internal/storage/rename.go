@@ -31,8 +31,10 @@ func (s *Store) Rename(ctx context.Context, from, to namespace.NS, dropTarget bo
 	case target != nil && !dropTarget:
 		return mongoerr.New(mongoerr.NamespaceExists, "target namespace exists")
 	}
-	if source.IsOplog() || target != nil && target.IsOplog() || s.options.Oplog != nil && (source.IsHistory() || target != nil && target.IsHistory()) {
-		return mongoerr.New(mongoerr.IllegalOperation, "can't rename live oplog while replicating")
+	for _, c := range found {
+		if err := s.checkRename(c); err != nil {
+			return err
+		}
 	}
 	for _, c := range found {
 		if err := c.refuseWhileBuilding(); err != nil {
@@ -59,4 +61,17 @@ func (s *Store) Rename(ctx context.Context, from, to namespace.NS, dropTarget bo
 		c.ddl.Events = append(c.ddl.Events, meaning.Event{Kind: meaning.CollectionRenamed, Collection: source.ID, UUID: source.UUID, NS: from, To: to})
 		return nil
 	})
+}
+
+// checkRename refuses to rename the oplog, and what a member of a replica set keeps of sessions, or to put anything in their place.
+func (s *Store) checkRename(c *collection) error {
+	switch {
+	case c == nil:
+		return nil
+	case c.IsOplog():
+		return mongoerr.New(mongoerr.IllegalOperation, "can't rename live oplog while replicating")
+	case s.options.Oplog != nil && c.IsHistory():
+		return mongoerr.New(mongoerr.IllegalOperation, "can't rename %s while replicating", c.NS)
+	}
+	return nil
 }

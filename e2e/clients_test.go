@@ -79,7 +79,11 @@ func java(name, class string) client {
 
 // memberClients are those that need a replica set.
 func memberClients() []client {
-	return []client{{name: "node/streams", needs: node(), dir: "node", argv: []string{"node", "streams.mjs"}}}
+	return []client{
+		{name: "node/streams", needs: node(), dir: "node", argv: []string{"node", "streams.mjs"}},
+		{name: "node/mongoose", needs: node(), dir: "node", argv: []string{"node", "mongoose_set.mjs"}},
+		{name: "node/agenda", needs: node(), dir: "node", argv: []string{"node", "agenda.mjs"}},
+	}
 }
 
 func TestClients(t *testing.T) {

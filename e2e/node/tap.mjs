@@ -36,6 +36,18 @@ export async function eventually(limitMillis, what, condition) {
   }
 }
 
+// within wants the promise to be kept in time: what waits for an event fails with a name, and not with the whole program.
+export function within(limitMillis, what, promise) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new assert.AssertionError({ message: `not within ${limitMillis} ms: ${what}` })), limitMillis);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+// opened returns when the server has the change stream: what is written from then on is told.
+export const opened = (stream) => eventually(reclaim, 'the stream is open', async () => stream.cursor.id != null);
+
 // refused wants the promise to fail with this code and name.
 export async function refused(promise, code, codeName) {
   try {

@@ -105,7 +105,7 @@ func openDatabase(s *Server) (d *database, err error) {
 				engine.NoteDDL(e)
 			}
 		},
-		OnDeadline: d.monitor.OnDeadline, HidesUpTo: d.monitor.HidesUpTo,
+		OnDeadline: d.monitor.OnDeadline, OnReleased: d.monitor.OnReleased, HidesUpTo: d.monitor.HidesUpTo,
 		Logger:  s.log.For("STORAGE"),
 		TempDir: temp,
 		Memory:  s.memory,

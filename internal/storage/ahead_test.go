@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/ownership"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
@@ -108,14 +109,14 @@ func TestExpireAhead(t *testing.T) {
 				c, tries := f.tested(), 0
 				e.writes = func() {
 					tries++
-					if !c.state.lock.Try(false) {
+					if !c.state.lock.Try(ownership.Shared) {
 						t.Error("nobody else may write")
 						return
 					}
-					c.state.lock.Release(false)
-					if name != "stop hiding" && c.state.changing.Try(true) {
+					c.state.lock.Release(ownership.Shared)
+					if name != "stop hiding" && c.state.changing.Try(ownership.Exclusive) {
 						t.Error("somebody else may change the collection")
-						c.state.changing.Release(true)
+						c.state.changing.Release(ownership.Exclusive)
 					}
 				}
 				f.must(loosen(f, ttl))
@@ -131,11 +132,11 @@ func TestExpireAhead(t *testing.T) {
 				} else {
 					f.holds(dueAhead + 1)
 				}
-				if !c.state.lock.Try(true) || !c.state.changing.Try(true) {
+				if !c.state.lock.Try(ownership.Exclusive) || !c.state.changing.Try(ownership.Exclusive) {
 					t.Error("a lock is still held")
 				}
-				c.state.lock.Release(true)
-				c.state.changing.Release(true)
+				c.state.lock.Release(ownership.Exclusive)
+				c.state.changing.Release(ownership.Exclusive)
 			})
 		}
 	}

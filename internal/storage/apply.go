@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
+	"github.com/ebbdb/ebb/internal/storage/ownership"
 )
 
 // What the store has in memory follows from the Commits that the engine has ordered, and apply is where it does: for a Commit
@@ -96,7 +97,7 @@ func (s *Store) follow(c *collection, change *meaning.Change) {
 	}
 	for _, swept := range change.Sweeps {
 		if c.order != nil {
-			c.order.Histogram.Swept(swept.Span, swept.Date, swept.All)
+			c.order.Histogram.Swept(swept.Span, swept.Date, swept.All, swept.Spared)
 		}
 	}
 	c.state.writes.Add(1)
@@ -184,11 +185,11 @@ func (s *Store) lockToApply(ctx context.Context, m *meaning.Meaning) (release fu
 	if err != nil {
 		return nil, err
 	}
-	if err := s.own.Catalog().Acquire(ctx, true); err != nil {
+	if err := s.own.Catalog().Acquire(ctx, ownership.Exclusive); err != nil {
 		unlock()
 		return nil, err
 	}
-	return func() { s.own.Catalog().Release(true); unlock() }, nil
+	return func() { s.own.Catalog().Release(ownership.Exclusive); unlock() }, nil
 }
 
 // multikeyOf is the bits of an index by its number, ready or on its way; nil where there is none.

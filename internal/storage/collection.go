@@ -59,9 +59,11 @@ type collectionState struct {
 	// lastSweep is the number of the last sweep, among those of all collections.
 	lastSweep   atomic.Uint64
 	relocations visibility.Relocations
-	// inOrder is the number of the order that all records are known to lie in.
-	inOrder    atomic.Uint32
-	tombstones visibility.Tombstones
+	// inOrder is the number of the order that all records are known to lie in, for views that began when there had been so many sweeps as
+	// inOrderSince says, or more.
+	inOrder      atomic.Uint32
+	inOrderSince atomic.Uint64
+	tombstones   visibility.Tombstones
 }
 
 // tableIndex is an index that keeps entries.

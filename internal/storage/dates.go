@@ -21,7 +21,7 @@ func (d *dates) Tombstones() (expiryorder.Tombstones, error) { return (*Reader)(
 
 func (d *dates) Floor(span byte) int64 { return (*Reader)(d).floor(span) }
 
-func (d *dates) IsInOrder() bool { return d.c.isInOrder() }
+func (d *dates) IsInOrder() bool { return (*Reader)(d).isInOrder() }
 
 func (d *dates) Index(number uint32) (e layout.Entries, multikey bool) {
 	ix := d.c.index(number)
@@ -31,9 +31,10 @@ func (d *dates) Index(number uint32) (e layout.Entries, multikey bool) {
 	return ix.Entries, ix.multikey.Any()
 }
 
-// isInOrder says whether all records are known to lie in the order of expiry.
-func (c *collection) isInOrder() bool {
-	return c.order.Relocates() && c.state.inOrder.Load() == c.order.Number
+// isInOrder says whether all records that the view sees are known to lie in the order of expiry.
+func (r *Reader) isInOrder() bool {
+	s := r.c.state
+	return r.c.order.Relocates() && s.inOrder.Load() == r.c.order.Number && s.inOrderSince.Load() <= r.view.swept
 }
 
 // BeforeChange is the collection before its TTLs change, for those who tell what the change does.

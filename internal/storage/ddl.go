@@ -37,10 +37,10 @@ type Change struct {
 // Change runs f, alone among changes of the catalogue, commits what it did to it, and publishes that. It is on stable storage when
 // Change returns. One of an existing collection holds that collection's lock changing and then its lock already.
 func (s *Store) Change(ctx context.Context, f func(*Change) error) error {
-	if err := s.own.Catalog().Acquire(ctx, true); err != nil {
+	if err := s.own.Catalog().Acquire(ctx, ownership.Exclusive); err != nil {
 		return err
 	}
-	defer s.own.Catalog().Release(true)
+	defer s.own.Catalog().Release(ownership.Exclusive)
 	t, err := s.engine.Begin()
 	if err != nil {
 		return fmt.Errorf("storage: begin: %w", err)

@@ -51,7 +51,8 @@
 // # Writing
 //
 // A Txn is an engine transaction with a View over it. A Writer changes one collection in it, and holds that collection's
-// lock, shared, until the transaction ends; whoever changes the catalogue holds it exclusively. Each change checks before
+// lock, shared, until the transaction ends; whoever changes the catalogue holds it exclusively. A transaction of several statements holds it
+// so that sweeps may come between its statements (ownership.Lasting, statement.go). Each change checks before
 // it writes, so a refused one leaves nothing in the transaction. What must not happen twice is claimed in the engine: the
 // record that is changed or deleted, and each unique key that is taken.
 //

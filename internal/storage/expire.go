@@ -51,11 +51,17 @@ func (w *Writer) expire(rule *policy.Rule, rec Record, all bool) (deleted bool, 
 	if deadline > w.view.now || !all && !w.mayDelete(rule, deadline) {
 		return false, nil
 	}
-	if w.txn.statements == nil && w.txn.store.intents.Held(layout.RecordKey(w.key[:0], w.c.ID, rec.ID)) != nil {
-		return false, nil // it goes when the transaction is over that has it
+	if w.IsSpared(rec.ID) {
+		return false, nil
 	}
 	w.expired++
 	return true, w.remove(meaning.DocumentExpired, rec)
+}
+
+// IsSpared says whether a transaction of several statements has the record, which one who deletes what has expired, or puts records in order,
+// leaves alone: he is told when that is over (Options.OnReleased), and writes with WriteOptions.PassesOver.
+func (w *Writer) IsSpared(id RecordID) bool {
+	return w.txn.statements == nil && w.txn.store.intents.Spare(layout.RecordKey(w.key[:0], w.c.ID, id), w.c.ID)
 }
 
 // DeleteDue is ExpireMany of all of the records, and also of what that leaves alone for now; deleted is how many there were.

@@ -33,6 +33,9 @@ func (w *Writer) reorder(old RecordID, place []byte) (RecordID, error) {
 	}
 	id := layout.OrderedID(place, old.Number())
 	dead, err := w.isDead(id)
+	if err == nil && !dead {
+		dead, err = w.isDeadNow(id)
+	}
 	if err != nil || !dead {
 		return id, err
 	}

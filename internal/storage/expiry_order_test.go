@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/ownership"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
@@ -220,9 +221,9 @@ func TestStopHiding(t *testing.T) {
 	done, err := f.StopHiding(context.Background(), ttlchange.OnHidden{}, func() error {
 		f.clock.Advance(time.Second) // and the second
 		seen(2)
-		if c := f.find([]namespace.NS{testNS})[0]; c.state.lock.Try(false) {
+		if c := f.find([]namespace.NS{testNS})[0]; c.state.lock.Try(ownership.Shared) {
 			t.Error("somebody may write")
-			c.state.lock.Release(false)
+			c.state.lock.Release(ownership.Shared)
 		}
 		f.hideAll = false
 		seen(2)

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/ownership"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -120,18 +121,31 @@ func (c Collection) Read(v *View) *Reader { return v.read(c.own) }
 // number that was given out is of a record that is there or is not. Who waits for it holds up those who come to write.
 func (c Collection) Lock(ctx context.Context) (unlock func(), err error) {
 	lock := c.own.state.lock
-	if err := lock.Acquire(ctx, true); err != nil {
+	if err := lock.Acquire(ctx, ownership.Exclusive); err != nil {
 		return nil, err
 	}
-	return func() { lock.Release(true) }, nil
+	return func() { lock.Release(ownership.Exclusive) }, nil
 }
+
+// LockToSweep is Lock for one who deletes what has expired: transactions of several statements may be open that have written to the
+// collection, but none writes or commits. It says what they have written (Writer.Sweep).
+func (c Collection) LockToSweep(ctx context.Context) (unlock func(), err error) {
+	lock := c.own.state.lock
+	if err := lock.Acquire(ctx, ownership.Sweeping); err != nil {
+		return nil, err
+	}
+	return func() { lock.Release(ownership.Sweeping) }, nil
+}
+
+// IsWritten says whether a transaction of several statements is open that has written to the collection: Lock would wait for its end.
+func (c Collection) IsWritten() bool { return c.own.state.lock.IsLasting() }
 
 // Unlocked runs f while others may write to the collection, whose locks the caller holds to change it, and has them again afterwards.
 // Meanwhile nobody else changes what it is, unless an index build ends.
 func (c Collection) Unlocked(f func() error) error {
 	lock := c.own.state.lock
-	lock.Release(true)
-	defer func() { _ = lock.Acquire(context.Background(), true) }() // which nothing ends but its turn
+	lock.Release(ownership.Exclusive)
+	defer func() { _ = lock.Acquire(context.Background(), ownership.Exclusive) }() // which nothing ends but its turn
 	return f()
 }
 

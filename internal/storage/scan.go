@@ -40,7 +40,7 @@ func (r *Reader) Scan(s RecordScan) (*RecordCursor, error) {
 	switch {
 	case s.Low != nil:
 		bounds.Lower = layout.RecordKey(nil, r.c.ID, s.Low)
-	case r.c.isInOrder():
+	case r.isInOrder():
 		bounds.Lower = r.c.order.DatedKey(layout.OnDefault, r.floor(layout.OnDefault))
 	case s.Ordered:
 		bounds.Lower = append(start[:len(start):len(start)], layout.OrderedMark)

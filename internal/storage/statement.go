@@ -1,11 +1,15 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
@@ -16,6 +20,10 @@ import (
 // it has written. It differs from the transaction of one write in how it meets others: a document that somebody else has changed
 // since is a WriteConflict at the statement that wants it, and one that it has changed keeps others waiting until it ends
 // (ownership.Intents).
+//
+// Sweeps go on beside it. They leave what it has written as it is committed: the records, their entries, and the numbers of records that it
+// has put where a sweep has been (expiryorder.Tombstone). So nobody sweeps while one of its statements writes, nor while it commits. What was swept
+// since it began it goes on reading; what it writes it looks for as it is now.
 
 // TransactionOptions are what is said of a transaction of several statements.
 type TransactionOptions struct {
@@ -33,18 +41,21 @@ type TransactionOptions struct {
 type statements struct {
 	TransactionOptions
 	intent     *ownership.Intent
-	conflicted bool // with another transaction; it can only be rolled back
+	conflicted bool        // with another transaction; it can only be rolled back
+	failed     error       // to look at what is there now
+	present    kv.Snapshot // what is committed while a statement writes, once it was asked for
+	hidesUpTo  int64       // what had been hidden when it began, see Options.HidesUpTo
 }
 
 // BeginTransaction starts a transaction of several statements.
 func (s *Store) BeginTransaction(ctx context.Context, o TransactionOptions) (*Txn, error) {
-	intent := s.intents.Begin() // before it reads: see Writer.Sweep
+	intent := s.intents.Begin()
 	t, err := s.BeginAt(ctx, o.Now)
 	if err != nil {
 		intent.End()
 		return nil, err
 	}
-	t.statements = &statements{TransactionOptions: o, intent: intent}
+	t.statements = &statements{TransactionOptions: o, intent: intent, hidesUpTo: s.options.HidesUpTo()}
 	if o.History != nil {
 		t.history = &write{History: o.History, state: CommittedState}
 	}
@@ -79,9 +90,17 @@ func (t *Txn) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f func
 		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Collection '%s' is a capped collection. Writes in transactions are not allowed on capped collections.", ns)
 	}
 	w.ctx = ctx
+	lock := w.c.state.lock
+	if err := lock.Acquire(ctx, ownership.Statement); err != nil {
+		return err
+	}
+	defer lock.Release(ownership.Statement)
+	defer t.forgetPresent()
 	before := w.keys
 	err = f(w)
 	switch {
+	case t.statements.failed != nil:
+		return t.statements.failed
 	case t.statements.conflicted:
 		return conflict()
 	case err != nil:
@@ -142,21 +161,81 @@ func (t *Txn) waitForLock(c *collection) error {
 		ctx, cancel = clock.WithTimeout(ctx, t.store.options.Clock, timeout)
 		defer cancel()
 	}
-	if err := c.state.lock.Acquire(ctx, false); err != nil {
+	if err := c.state.lock.Acquire(ctx, ownership.Lasting); err != nil {
 		if t.view.ctx.Err() != nil {
 			return context.Cause(t.view.ctx)
 		}
 		return mongoerr.New(mongoerr.LockTimeout, "Unable to acquire IX lock on '%s' within %dms.", c.NS, timeout.Milliseconds())
 	}
-	t.locks = append(t.locks, held{c.state.lock, false})
+	t.locks = append(t.locks, held{c.state.lock, ownership.Lasting})
 	return nil
 }
 
-// take has the transaction's key be claimed by it alone, or be in conflict.
-func (t *Txn) take(key []byte) {
+// keepOutSweeps has nobody sweep what a transaction of several statements has written to until it has ended. It takes locks in the order
+// of collections, so that no two wait for each other.
+func (t *Txn) keepOutSweeps(ctx context.Context) error {
+	if t.statements == nil {
+		return nil
+	}
+	written := slices.SortedFunc(slices.Values(t.writers), func(a, b *Writer) int { return cmp.Compare(a.c.ID, b.c.ID) })
+	for _, w := range written {
+		if err := w.c.state.lock.Acquire(ctx, ownership.Statement); err != nil {
+			return err
+		}
+		t.locks = append(t.locks, held{w.c.state.lock, ownership.Statement})
+	}
+	return nil
+}
+
+// take has the transaction's key be claimed by it alone, or be in conflict. isNew says that it was not its own before.
+func (t *Txn) take(key []byte) (isNew bool) {
 	s := t.statements
-	if !s.conflicted && (t.kv.Conflicts(key) || !s.intent.Take(key)) {
-		s.conflicted = true
+	if s.conflicted {
+		return false
+	}
+	isNew, ok := s.intent.Take(key)
+	s.conflicted = !ok || t.kv.Conflicts(key)
+	return isNew && !s.conflicted
+}
+
+// takeRecord is take for a record that the transaction has read. One that was swept since it began is in conflict. From now on it is spared.
+func (t *Txn) takeRecord(c *collection, key []byte) {
+	if t.take(key) && c.state.lastSweep.Load() > t.swept && !t.isThere(key) {
+		t.statements.conflicted = true
+	}
+}
+
+// look is what is committed while a statement writes; nil when that cannot be read, of which the statement fails.
+func (t *Txn) look() kv.Reader {
+	s := t.statements
+	if s.present == nil && s.failed == nil {
+		if s.present, s.failed = t.store.engine.Snapshot(); s.failed != nil {
+			s.failed = fmt.Errorf("storage: look at what is there now: %w", s.failed)
+		}
+	}
+	if s.failed != nil {
+		return nil
+	}
+	return s.present
+}
+
+// isThere says whether a key is there as things are, which they stay while the statement writes.
+func (t *Txn) isThere(key []byte) bool {
+	r := t.look()
+	if r == nil {
+		return false
+	}
+	_, err := r.Get(key)
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		t.statements.failed = fmt.Errorf("storage: look at what is there now: %w", err)
+	}
+	return err == nil
+}
+
+func (t *Txn) forgetPresent() {
+	if s := t.statements; s.present != nil {
+		_ = s.present.Close() // it was only read
+		s.present = nil
 	}
 }
 

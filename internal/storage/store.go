@@ -43,6 +43,9 @@ type Options struct {
 	// OnDeadline is told, after each commit into a collection with a TTL, the earliest deadline of the documents it wrote,
 	// so that a sweep can be there in time; it must not wait.
 	OnDeadline func(collection uint32, deadline int64)
+	// OnReleased is told when a transaction of several statements has ended that had what somebody passed over who deletes what has expired, or
+	// puts a collection with a TTL in order; it must not wait.
+	OnReleased func(collection uint32)
 	// OnCommit, unless nil, is told of each Commit, one at a time and in their order, when it can be seen; nobody else commits
 	// meanwhile, so it must not wait, nor write to the store. See kv.Observer.
 	OnCommit func(*kv.Commit)
@@ -115,6 +118,9 @@ func open(ctx context.Context, engine kv.Engine, own ownership.Ownership, o Opti
 	}
 	if o.OnDeadline == nil {
 		o.OnDeadline = func(uint32, int64) {}
+	}
+	if o.OnReleased == nil {
+		o.OnReleased = func(uint32) {}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))

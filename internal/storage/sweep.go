@@ -16,10 +16,8 @@ func (w *Writer) Sweep(limits expiry.Limits) (done *expiry.Sweep, ok bool, err e
 	s := w.txn.store
 	done = &expiry.Sweep{Txn: w.txn.kv, Dates: w.Dates(), Tables: w.c.layouts(), MostCounted: limits.MostCounted, Logger: s.options.Logger,
 		LastNumber: w.c.state.own.LastNumber}
+	w.findWritten(done, limits)
 	told := w.log != nil && !w.sumsUpExpired()
-	if told && s.intents.Any() { // which would be in conflict with the sweep when it writes to the collection
-		return nil, false, nil
-	}
 	if told {
 		done.Tell = w.tellSome(limits)
 	}
@@ -32,11 +30,35 @@ func (w *Writer) Sweep(limits expiry.Limits) (done *expiry.Sweep, ok bool, err e
 	if err := done.Delete(); err != nil {
 		return nil, false, err
 	}
+	w.waitForSpared(done)
 	noteSweep(&w.change, done)
 	if !told {
 		w.summary.add(w.c.order.Rule, done.Documents)
 	}
 	return done, true, nil
+}
+
+// findWritten tells a sweep what open transactions have written.
+func (w *Writer) findWritten(done *expiry.Sweep, limits expiry.Limits) {
+	done.MostSpared, done.MostSparedBytes = limits.MostSpared, limits.MostSparedBytes
+	if !w.c.state.lock.IsLasting() {
+		return
+	}
+	records := layout.RecordKey(nil, w.c.ID, nil)
+	done.Written, done.IsWritten = w.txn.store.intents.Between(records, layout.After(records)), true
+}
+
+// waitForSpared has the store say when what a sweep has spared may be looked at again.
+func (w *Writer) waitForSpared(done *expiry.Sweep) {
+	var keys []string
+	for _, p := range done.Parts {
+		for _, r := range p.Spared {
+			keys = append(keys, r.Key)
+		}
+	}
+	if len(keys) > 0 && !w.txn.store.intents.SpareAll(keys, w.c.ID) {
+		w.txn.store.options.OnReleased(w.c.ID) // a transaction has ended meanwhile
+	}
 }
 
 // tellSome tells of each record that a sweep deletes, until those are enough for one commit.
@@ -57,18 +79,20 @@ func noteSweep(c *meaning.Change, w *expiry.Sweep) {
 		c.Tombstones = meaning.TombstonesDeleted
 	}
 	for _, p := range w.Parts {
-		c.Sweeps = append(c.Sweeps, meaning.SweptSpan{Span: p.Cut.Span, Date: p.Cut.Date, All: p.Amount})
+		c.Sweeps = append(c.Sweeps, p.Meaning())
 	}
 }
 
 // findInOrder says whether all records lie in the order of expiry. Once they do they stay so.
 func (r *Reader) findInOrder() (bool, error) {
-	if r.c.order.Clustered || r.c.isInOrder() {
+	if r.c.order.Clustered || r.c.state.inOrder.Load() == r.c.order.Number {
 		return true, nil
 	}
 	unclustered, err := r.Unclustered()
 	if err == nil && !unclustered {
-		r.c.state.lastSweep.Store(r.view.store.sweeps.Add(1)) // a view that began before may still see others
+		number := r.view.store.sweeps.Add(1) // a view that began before may still see others
+		r.c.state.lastSweep.Store(number)
+		r.c.state.inOrderSince.Store(number)
 		r.c.state.inOrder.Store(r.c.order.Number)
 	}
 	return !unclustered, err

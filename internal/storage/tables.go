@@ -270,6 +270,9 @@ func (w *Writer) takeDead(t *writtenTable, keyString []byte, id RecordID) error 
 	case layout.HoldsIDs(t.Definition):
 		w.key = append(layout.TableKey(w.key[:0], t.Definition), keyString...)
 		w.claim(w.key)
+		if w.txn.statements != nil && !w.txn.isThere(w.key) {
+			return w.txn.statements.failed // it was cleaned since the transaction began
+		}
 		w.txn.kv.Delete(w.key)
 		t.surplus--
 	}

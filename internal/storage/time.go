@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/header"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
+	"github.com/ebbdb/ebb/internal/storage/ownership"
 )
 
 // What the store keeps about time, all in milliseconds since the epoch:
@@ -42,7 +43,7 @@ func (s *Store) StandStill(ctx context.Context) (all []Collection, goOn func(), 
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := s.own.Catalog().Acquire(ctx, true); err != nil {
+		if err := s.own.Catalog().Acquire(ctx, ownership.Exclusive); err != nil {
 			release()
 			return nil, nil, err
 		}
@@ -51,9 +52,9 @@ func (s *Store) StandStill(ctx context.Context) (all []Collection, goOn func(), 
 				all = append(all, s.handle(c))
 			}
 			thaw := s.expiryClock.FreezeAll()
-			return all, func() { thaw(); s.own.Catalog().Release(true); release() }, nil
+			return all, func() { thaw(); s.own.Catalog().Release(ownership.Exclusive); release() }, nil
 		}
-		s.own.Catalog().Release(true) // another collection has got a TTL meanwhile
+		s.own.Catalog().Release(ownership.Exclusive) // another collection has got a TTL meanwhile
 		release()
 	}
 }

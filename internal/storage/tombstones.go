@@ -38,6 +38,19 @@ func (r *Reader) swept() (expiryorder.Tombstones, error) {
 	return r.tombstones, err
 }
 
+// isDeadNow is isDead as things are, where a sweep may have come between the transaction's beginning and what it writes.
+func (w *Writer) isDeadNow(id RecordID) (bool, error) {
+	if w.txn.statements == nil || !id.IsOrdered() || w.c.state.lastSweep.Load() <= w.txn.swept {
+		return false, nil
+	}
+	r := w.txn.look()
+	if r == nil {
+		return false, w.txn.statements.failed
+	}
+	ts, err := readTombstones(r, w.c.ID)
+	return err == nil && ts.Cover(id), err
+}
+
 // isDead says whether the record with the id has been swept, so that an entry with it means nothing.
 func (r *Reader) isDead(id RecordID) (bool, error) {
 	if !id.IsOrdered() {

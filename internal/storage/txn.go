@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -33,8 +34,8 @@ type Txn struct {
 }
 
 type held struct {
-	lock      ownership.Lock
-	exclusive bool
+	lock ownership.Lock
+	mode ownership.Mode
 }
 
 // Begin starts a transaction at the store's time. Its reads end with ctx.
@@ -93,16 +94,19 @@ func (t *Txn) Writer(ns namespace.NS) (*Writer, error) {
 	if err := t.lock(c); err != nil {
 		return nil, err
 	}
-	if t.store.current.Load().collections[c.ID] != c || c.state.lastSweep.Load() > t.swept {
+	if t.store.current.Load().collections[c.ID] != c || t.statements == nil && c.state.lastSweep.Load() > t.swept {
 		return nil, mongoerr.New(mongoerr.WriteConflict, "Collection %s has changed since the transaction began.", ns)
 	}
 	return t.writer(c), nil
 }
 
 func (t *Txn) lock(c *collection) error {
-	exclusive := c.Options.Capped
-	if c.state.lock.Try(exclusive) {
-		t.locks = append(t.locks, held{c.state.lock, exclusive})
+	mode := ownership.ModeOf(c.Options.Capped)
+	if t.statements != nil {
+		mode = ownership.Lasting
+	}
+	if c.state.lock.Try(mode) {
+		t.locks = append(t.locks, held{c.state.lock, mode})
 		return nil
 	}
 	if t.statements != nil {
@@ -111,10 +115,10 @@ func (t *Txn) lock(c *collection) error {
 	if len(t.locks) > 0 { // to wait while holding a lock could close a circle
 		return mongoerr.New(mongoerr.LockTimeout, "Unable to acquire a lock on '%s' within 0ms.", c.NS)
 	}
-	if err := c.state.lock.Acquire(t.view.ctx, exclusive); err != nil {
+	if err := c.state.lock.Acquire(t.view.ctx, mode); err != nil {
 		return err
 	}
-	t.locks = append(t.locks, held{c.state.lock, exclusive})
+	t.locks = append(t.locks, held{c.state.lock, mode})
 	return nil
 }
 
@@ -143,6 +147,10 @@ func conflict() error {
 // commit leaves the engine's ErrConflict as it is.
 func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 	defer t.end()
+	if err := t.keepOutSweeps(ctx); err != nil {
+		t.kv.Rollback()
+		return err
+	}
 	t.flush()
 	t.mean()
 	err := t.kv.Commit(ctx, d)
@@ -192,13 +200,17 @@ func (t *Txn) Rollback() {
 
 func (t *Txn) end() {
 	t.ended = true
+	var waited []uint32
 	if t.statements != nil {
-		t.statements.intent.End()
+		waited = t.statements.intent.End()
 	}
-	for _, h := range t.locks {
-		h.lock.Release(h.exclusive)
+	for _, h := range slices.Backward(t.locks) {
+		h.lock.Release(h.mode)
 	}
 	t.locks = nil
+	for _, collection := range waited {
+		t.store.options.OnReleased(collection)
+	}
 }
 
 // writable is the collection called ns for writing.

@@ -40,6 +40,8 @@ type vacuumed Writer
 
 func (w *vacuumed) Claim(key []byte) { (*Writer)(w).claim(key) }
 
+func (w *vacuumed) IsSpared(key []byte) bool { return w.txn.store.intents.Spare(key, w.c.ID) }
+
 func (w *vacuumed) Set(key, value []byte) { w.txn.kv.Set(key, value) }
 
 func (w *vacuumed) Delete(key []byte) { w.txn.kv.Delete(key) }

@@ -115,6 +115,15 @@ func (v *View) CollectionByID(id uint32) (r *Reader, ok bool) {
 	return v.read(c), true
 }
 
+// hidesUpTo is up to when what has expired stays hidden although the clock was turned back. For a transaction of several statements that
+// was decided when it began: what it has read does not expire under it.
+func (v *View) hidesUpTo() int64 {
+	if v.txn != nil && v.txn.statements != nil {
+		return v.txn.statements.hidesUpTo
+	}
+	return v.store.options.HidesUpTo()
+}
+
 func (v *View) read(c *collection) *Reader {
 	r := &v.first
 	if v.taken {
@@ -123,7 +132,7 @@ func (v *View) read(c *collection) *Reader {
 	v.taken = true
 	r.view, r.c, r.hides, r.at = v, c, c.rules.Hiding(v.hiding.All), v.now
 	if r.hides {
-		r.at = max(r.at, v.store.options.HidesUpTo())
+		r.at = max(r.at, v.hidesUpTo())
 	}
 	if frozen := v.hiding.Frozen; frozen != 0 {
 		r.at = min(r.at, frozen)

@@ -21,6 +21,9 @@ type WriteOptions struct {
 	Committed *uint64
 	// Retry is given for a statement of a retryable write; nil: it is none.
 	Retry *Retry
+	// PassesOver says that f passes over what open transactions have, if it is asked for (Writer.IsSpared): where it meets what one has just got it is
+	// run again at once, and does not wait.
+	PassesOver bool
 	// history says that it is the store that writes what it keeps of sessions.
 	history bool
 	// Keys, unless nil, has added to it how many index keys came and went.
@@ -44,6 +47,9 @@ func (s *Store) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f fu
 	contended := ownership.Stripes(0)
 	for try := 0; try < maxTries; try++ {
 		claimed, err := s.tryWrite(ctx, ns, o, f, contended)
+		if o.PassesOver && errors.As(err, new(*errHeld)) && ctx.Err() == nil {
+			continue
+		}
 		if over, failed := s.wait(ctx, err); over {
 			try--
 			continue
@@ -64,7 +70,7 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 	if err != nil {
 		return 0, err
 	}
-	defer c.state.lock.Release(exclusive)
+	defer c.state.lock.Release(ownership.ModeOf(exclusive))
 	if !o.history {
 		if err := s.checkWrite(c.Collection); err != nil {
 			return 0, err
@@ -122,12 +128,12 @@ func (s *Store) lockToWrite(ctx context.Context, ns namespace.NS, create bool) (
 			return nil, false, err
 		}
 		exclusive := c.Options.Capped
-		if err := c.state.lock.Acquire(ctx, exclusive); err != nil {
+		if err := c.state.lock.Acquire(ctx, ownership.ModeOf(exclusive)); err != nil {
 			return nil, false, err
 		}
 		if s.current.Load().collections[c.ID] == c {
 			return c, exclusive, nil
 		}
-		c.state.lock.Release(exclusive)
+		c.state.lock.Release(ownership.ModeOf(exclusive))
 	}
 }

@@ -104,6 +104,7 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	}
 	rec := Record{ID: id, Modified: w.view.now, Doc: doc}
 	w.putRecord(rec)
+	w.keepPlace()
 	for i := range w.tables {
 		w.moveEntries(&w.tables[i], Record{}, rec)
 	}
@@ -212,7 +213,7 @@ func (w *Writer) UpdateAs(how oplog.Telling, old Record, doc bson.Doc) (id Recor
 // write puts rec in the place of old, when the keys that it has and had are computed.
 func (w *Writer) write(op meaning.DocumentOp, old, rec Record) {
 	w.key = layout.RecordKey(w.key[:0], w.c.ID, old.ID)
-	w.claim(w.key)
+	w.claimRecord(w.key)
 	done := meaning.DocumentChange{Op: op, ID: rec.ID, Bytes: int64(len(rec.Doc)), WasBytes: int64(len(old.Doc))}
 	if !bytes.Equal(old.ID, rec.ID) {
 		w.txn.kv.Delete(w.key)
@@ -220,6 +221,9 @@ func (w *Writer) write(op meaning.DocumentOp, old, rec Record) {
 		done.Was = old.ID
 	}
 	w.putRecord(rec)
+	if done.Was != nil {
+		w.keepPlace()
+	}
 	for i := range w.tables {
 		w.moveEntries(&w.tables[i], old, rec)
 	}
@@ -240,7 +244,7 @@ func (w *Writer) remove(op meaning.DocumentOp, rec Record) error {
 		}
 	}
 	key := layout.RecordKey(w.key[:0], w.c.ID, rec.ID)
-	w.claim(key)
+	w.claimRecord(key)
 	w.txn.kv.Delete(key)
 	w.key = key
 	for i := range w.tables {
@@ -342,6 +346,23 @@ func (w *Writer) claim(key []byte) {
 		t.blocked = t.store.intents.Held(key)
 	}
 	w.claimed |= w.txn.store.latches.Of(key)
+}
+
+// claimRecord is claim for the key of a record that was read.
+func (w *Writer) claimRecord(key []byte) {
+	if w.txn.statements == nil {
+		w.claim(key)
+		return
+	}
+	w.txn.kv.Claim(key)
+	w.txn.takeRecord(w.c, key)
+}
+
+// keepPlace has sweeps know of the place where putRecord has just put a record, until a transaction of several statements has ended.
+func (w *Writer) keepPlace() {
+	if w.txn.statements != nil && w.c.order.Relocates() {
+		w.txn.take(w.key)
+	}
 }
 
 func (w *Writer) putRecord(rec Record) {

@@ -70,7 +70,7 @@ func benchmarkPass(b *testing.B, x benched) {
 	}
 	m := ttl.New(ttl.Options{Clock: c, Params: params, Ops: operation.NewRegistry(c), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	indexes := index.NewParser(match.NewParser())
-	store, ddl, err := indexddl.Open(context.Background(), engine, storage.Options{Clock: c, Indexes: indexes, OnDDL: m.OnDDL, OnDeadline: m.OnDeadline})
+	store, ddl, err := indexddl.Open(context.Background(), engine, storage.Options{Clock: c, Indexes: indexes, OnDDL: m.OnDDL, OnDeadline: m.OnDeadline, OnReleased: m.OnReleased})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,6 +66,9 @@ type Monitor struct {
 	mu struct {
 		sync.Mutex // guards plans and accounts, and is held for moments only
 		agenda     agenda
+		// released are collections of which open transactions had what was due, and have ended: unlike what is in the agenda it stays until
+		// a pass has looked at them.
+		released map[uint32]struct{}
 		// surveyed says that the agenda knows of everything that was stored when it was begun.
 		surveyed    bool
 		lastFull    time.Duration // when the last pass over everything began, by monotonic time
@@ -86,7 +90,7 @@ func New(o Options) *Monitor {
 	m.client = &operation.Client{Desc: Desc}
 	m.hand = make(chan struct{}, 1)
 	m.turn, m.wake, m.wakeMaintenance = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
-	m.mu.visited, m.mu.tasks = map[Target]*account{}, map[uint32]*maintenanceTask{}
+	m.mu.visited, m.mu.tasks, m.mu.released = map[Target]*account{}, map[uint32]*maintenanceTask{}, map[uint32]struct{}{}
 	m.mu.lastFull = clock.Monotonic(m.clock)
 	m.time = newTimekeeper(o.Clock, o.Params, o.Log, m.Wake) // which sleeps until it would have been trusted anyway
 	m.mu.passes, m.mu.maintenance = newRhythm(), newRhythm()
@@ -234,15 +238,31 @@ func (m *Monitor) plan() (until time.Duration, due bool, scope []uint32) {
 	if until <= now || precise && !m.mu.surveyed {
 		return now, true, nil
 	}
-	if next := m.mu.agenda.next(); precise && next != policy.Never {
+	next := m.mu.agenda.next()
+	if len(m.mu.released) > 0 {
+		next = math.MinInt64
+	}
+	if precise && next != policy.Never {
 		at := max(now+waitFor(next, wall), m.mu.rested)
 		if at <= now {
-			return now, true, m.mu.agenda.takeDue(wall.UnixMilli())
+			return now, true, m.takeDue(wall.UnixMilli())
 		}
 		until = min(until, at)
 	}
 	m.mu.planned = until
 	return until, false, nil
+}
+
+// takeDue are the collections to look at now; the caller holds the mutex.
+func (m *Monitor) takeDue(now int64) (due []uint32) {
+	due = m.mu.agenda.takeDue(now)
+	for collection := range m.mu.released {
+		if !slices.Contains(due, collection) {
+			due = append(due, collection)
+		}
+	}
+	clear(m.mu.released)
+	return due
 }
 
 // waitFor is how long it is from the wall time to a time in milliseconds, at most longestWait.
@@ -316,6 +336,18 @@ func (m *Monitor) OnDeadline(collection uint32, deadline int64) {
 	if m.params.Precise.Get() {
 		m.note(collection, deadline)
 	}
+}
+
+// OnReleased is for storage.Options: a transaction has ended that had documents of the collection which were passed over.
+func (m *Monitor) OnReleased(collection uint32) {
+	m.noteDisorder(collection)
+	if !m.params.Precise.Get() {
+		return
+	}
+	m.mu.Lock()
+	m.mu.released[collection] = struct{}{}
+	m.mu.Unlock()
+	m.signal()
 }
 
 // OnDDL is for storage.Options: a TTL that is new or another makes the collection come up at once.

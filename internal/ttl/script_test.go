@@ -134,7 +134,7 @@ func (w *world) open() {
 	}})
 	w.indexes = index.NewParser(match.NewParser())
 	w.store, w.ddl, err = indexddl.Open(context.Background(), w.engine, storage.Options{Clock: w.clock, Indexes: w.indexes,
-		HideExpired: w.expiry.HideExpired.Get, Held: w.monitor.Hold, Grace: w.expiry.Grace, HidesUpTo: w.monitor.HidesUpTo, OnDDL: w.monitor.OnDDL, OnDeadline: w.monitor.OnDeadline})
+		HideExpired: w.expiry.HideExpired.Get, Held: w.monitor.Hold, Grace: w.expiry.Grace, HidesUpTo: w.monitor.HidesUpTo, OnDDL: w.monitor.OnDDL, OnDeadline: w.monitor.OnDeadline, OnReleased: w.monitor.OnReleased})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -211,7 +211,7 @@ func (s *visit) write(ctx context.Context, bounds budget) (b batch, err error) {
 		return batch{}, err
 	}
 	defer s.gate.Leave()
-	o := storage.WriteOptions{Durability: kv.Buffered, Now: s.at}
+	o := storage.WriteOptions{Durability: kv.Buffered, Now: s.at, PassesOver: true}
 	err = s.store.Write(ctx, s.ns, o, func(w *storage.Writer) (err error) {
 		b, err = s.deleteSome(w, bounds)
 		return err

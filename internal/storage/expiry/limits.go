@@ -11,6 +11,9 @@ type Limits struct {
 	// MostTold is how many documents a sweep deletes that tells of each, and MostToldBytes how many bytes of them, and of what is told.
 	// Then it commits and lets others write.
 	MostTold, MostToldBytes int
+	// MostSpared is how many documents that open transactions have written a sweep leaves where they are, and MostSparedBytes how many bytes
+	// of them: they are written again. With more of them it is not done at once.
+	MostSpared, MostSparedBytes int
 	// CountedAtOnce is how many documents of a collection a sweep counts itself: some milliseconds.
 	CountedAtOnce int64
 	// LongStretch is how many entries an index has at least that is worth a compaction: tables are written, and synced.
@@ -19,5 +22,5 @@ type Limits struct {
 
 // DefaultLimits are those of a server.
 func DefaultLimits() Limits {
-	return Limits{Few: 256, MostCounted: 1 << 17, MostTold: 1000, MostToldBytes: 4 << 20, CountedAtOnce: 1 << 14, LongStretch: 50_000}
+	return Limits{Few: 256, MostCounted: 1 << 17, MostTold: 1000, MostToldBytes: 4 << 20, MostSpared: 4096, MostSparedBytes: 16 << 20, CountedAtOnce: 1 << 14, LongStretch: 50_000}
 }

@@ -5,6 +5,7 @@ package expiry
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -14,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/due"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
@@ -21,8 +23,9 @@ import (
 // one of the rule's index entries, however many there are. The entries of other indexes stay and are known to be dead by a
 // tombstone.
 //
-// While it works nobody else writes to the collection, so that no transaction is under way that has read what is deleted, and the
-// histogram of the order agrees with the records. All records lie in the order.
+// While it works nobody else writes to the collection, so that no transaction of one write is under way that has read what is deleted, and the
+// histogram of the order agrees with the records. All records lie in the order. What open transactions of several statements have written
+// is spared.
 type Sweep struct {
 	Txn    kv.Txn
 	Dates  *due.Source // in Txn
@@ -31,6 +34,12 @@ type Sweep struct {
 	LastNumber func() (uint64, error)
 	// MostCounted is how many records are counted of a slot of the histogram, from each of its ends.
 	MostCounted int
+	// Written are the keys of records, in order, that open transactions have read and written, or have put there; and IsWritten says that they
+	// may have written entries as well.
+	Written   []string
+	IsWritten bool
+	// MostSpared and MostSparedBytes bound what of them is written again.
+	MostSpared, MostSparedBytes int
 	// Tell, unless nil, is called with each record that is deleted, in their order in each span. Where it wants no more the sweep ends
 	// behind that record, in the middle of a date if need be.
 	Tell   func(layout.Record) (more bool, err error)
@@ -43,6 +52,8 @@ type Sweep struct {
 	More bool
 	// Tombstones are those of the collection after the sweep; none when nothing is left in it.
 	Tombstones expiryorder.Tombstones
+
+	spared, sparedBytes int
 }
 
 // Table is an index that keeps entries.
@@ -56,16 +67,26 @@ type Table struct {
 type Part struct {
 	Cut    expiryorder.Cut
 	Amount expiryorder.Amount
+	// Spared are stored records that are left.
+	Spared []Spared
 
 	floor     int64              // no record is dated before it
 	last      layout.RecordID    // behind which it ends, dated a millisecond after the cut; nil where it ends with the cut
 	low, high []byte             // of the records
 	slot      expiryorder.Slot   // the last, which the cut may lie in the middle of
 	within    expiryorder.Amount // what of it is swept
+	written   []string           // the keys of Sweep.Written up to high
+}
+
+// Spared is a record that a sweep leaves where it is.
+type Spared struct {
+	Key    string
+	value  []byte
+	change expiryorder.Change // by which the histogram has it again
 }
 
 // Plan finds out what is to be deleted at now and how much that is. There are no Parts when it has to be done one by one, since too
-// many sweeps have left entries behind.
+// many sweeps have left entries behind, or there is too much to be spared.
 func (s *Sweep) Plan(now int64) (err error) {
 	if s.Tombstones, err = s.Dates.State.Tombstones(); err != nil || len(s.Tombstones) >= expiryorder.MaxTombstones {
 		return err
@@ -78,6 +99,10 @@ func (s *Sweep) Plan(now int64) (err error) {
 		p, err := find(cut)
 		if err != nil {
 			return err
+		}
+		if s.spared > s.MostSpared || s.sparedBytes > s.MostSparedBytes || len(p.sequences()) > expiryorder.MaxRuns {
+			s.Parts, s.Documents, s.Bytes, s.More = nil, 0, 0, false
+			return nil
 		}
 		if p.Amount.Documents > 0 {
 			s.Parts = append(s.Parts, p)
@@ -112,7 +137,74 @@ func (s *Sweep) part(c expiryorder.Cut) (p Part, err error) {
 		}
 	}
 	p.Amount = expiryorder.Amount{Documents: whole.Documents + p.within.Documents, Bytes: whole.Bytes + p.within.Bytes}
-	return p, nil
+	err = s.spare(&p)
+	spared := p.sparedAmount()
+	p.Amount.Documents -= spared.Documents
+	p.Amount.Bytes -= spared.Bytes
+	return p, err
+}
+
+// spare finds what of a part is written by open transactions, and which of that is stored.
+func (s *Sweep) spare(p *Part) error {
+	low, _ := slices.BinarySearch(s.Written, string(s.key(p.Cut.Span, math.MinInt64)))
+	high, _ := slices.BinarySearch(s.Written, string(p.high))
+	if low >= high {
+		return nil
+	}
+	p.written = s.Written[low:high]
+	for _, key := range p.written {
+		if key < string(p.low) {
+			continue // nothing is stored there
+		}
+		value, err := s.Txn.Get([]byte(key))
+		if errors.Is(err, kv.ErrNotFound) {
+			continue // the transaction has put it there
+		}
+		if err != nil {
+			return fmt.Errorf("storage: sweep %s: %w", s.Dates.Collection.NS, err)
+		}
+		rec, err := layout.ReadRecord(layout.RecordID(key[layout.TableLength:]), value)
+		if err != nil {
+			return err
+		}
+		span, date, _ := s.Dates.Order.Of(rec.ID)
+		p.Spared = append(p.Spared, Spared{key, value, expiryorder.Change{Span: span, Date: date, Documents: 1, Bytes: int64(len(rec.Doc))}})
+		s.spared++
+		if s.sparedBytes += len(value); s.spared > s.MostSpared || s.sparedBytes > s.MostSparedBytes {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (p *Part) sparedAmount() (sum expiryorder.Amount) {
+	for _, r := range p.Spared {
+		sum.Documents += r.change.Documents
+		sum.Bytes += r.change.Bytes
+	}
+	return sum
+}
+
+// Meaning is what the part does to the histogram of the order.
+func (p *Part) Meaning() meaning.SweptSpan {
+	spared := p.sparedAmount()
+	m := meaning.SweptSpan{Span: p.Cut.Span, Date: p.Cut.Date,
+		All: expiryorder.Amount{Documents: p.Amount.Documents + spared.Documents, Bytes: p.Amount.Bytes + spared.Bytes}}
+	for _, r := range p.Spared {
+		m.Spared = append(m.Spared, r.change)
+	}
+	return m
+}
+
+// sequences are those of the records that are spared, stored or not: entries with them are not dead.
+func (p *Part) sequences() expiryorder.Sequences {
+	numbers := make([]uint64, 0, len(p.written))
+	for _, key := range p.written {
+		if id := layout.RecordID(key[layout.TableLength:]); id.IsOrdered() {
+			numbers = append(numbers, id.Number())
+		}
+	}
+	return expiryorder.SequencesOf(numbers)
 }
 
 // partTold is part where each record is told of, and so read: as far as Tell likes.
@@ -124,7 +216,14 @@ func (s *Sweep) partTold(c expiryorder.Cut) (p Part, err error) {
 		return p, err
 	}
 	defer w.Close()
+	next, _ := slices.BinarySearch(s.Written, string(p.low))
 	for w.Next() {
+		for next < len(s.Written) && s.Written[next] < string(w.Key()) {
+			next++
+		}
+		if next < len(s.Written) && s.Written[next] == string(w.Key()) {
+			continue
+		}
 		rec, err := w.Record()
 		if err != nil {
 			return p, err
@@ -141,7 +240,10 @@ func (s *Sweep) partTold(c expiryorder.Cut) (p Part, err error) {
 			break
 		}
 	}
-	return p, w.Err()
+	if err := w.Err(); err != nil {
+		return p, err
+	}
+	return p, s.spare(&p)
 }
 
 // within is how much of a slot lies before the cut. Records are counted from both of its ends, whichever comes to the cut
@@ -202,7 +304,7 @@ func (s *Sweep) Delete() error {
 	if err != nil {
 		return err
 	}
-	if left == 0 {
+	if left == 0 && !s.IsWritten {
 		empty, err := s.leavesNothing()
 		if err != nil {
 			return err
@@ -213,7 +315,7 @@ func (s *Sweep) Delete() error {
 		s.Logger.Error("A collection's counter of documents is too low: validate tells more", "namespace", s.Dates.Collection.NS.String())
 	}
 	if s.Dates.Order.Clustered {
-		s.Txn.DeleteRange(s.Parts[0].low, s.Parts[0].high)
+		s.deleteRecords(&s.Parts[0])
 		return nil
 	}
 	last, err := s.LastNumber()
@@ -222,10 +324,12 @@ func (s *Sweep) Delete() error {
 	}
 	for i := range s.Parts {
 		p := &s.Parts[i]
-		s.Txn.DeleteRange(p.low, p.high)
-		s.Tombstones = s.Tombstones.With(expiryorder.Tombstone{Order: s.Dates.Order.Number, Span: p.Cut.Span, Date: p.Cut.Date, Sequence: last})
+		s.deleteRecords(p)
+		t := expiryorder.Tombstone{Order: s.Dates.Order.Number, Span: p.Cut.Span, Date: p.Cut.Date, Sequence: last, Spared: p.sequences()}
+		s.Tombstones = s.Tombstones.With(t)
 		if p.last != nil { // those of one date lie in the order of their numbers
-			s.Tombstones = s.Tombstones.With(expiryorder.Tombstone{Order: s.Dates.Order.Number, Span: p.Cut.Span, Date: p.last.Date(), Sequence: p.last.Number()})
+			t.Date, t.Sequence = p.last.Date(), p.last.Number()
+			s.Tombstones = s.Tombstones.With(t)
 		}
 	}
 	for i := range s.Tables {
@@ -235,6 +339,14 @@ func (s *Sweep) Delete() error {
 	}
 	s.Txn.Set(layout.TombstonesKey(s.Dates.Collection.ID), s.Tombstones.Encode())
 	return nil
+}
+
+// deleteRecords deletes the records of a part and writes again those that it spares, which comes after that.
+func (s *Sweep) deleteRecords(p *Part) {
+	s.Txn.DeleteRange(p.low, p.high)
+	for _, r := range p.Spared {
+		s.Txn.Set([]byte(r.Key), r.value)
+	}
 }
 
 // deleteEntries deletes the entries of the rule's own index, where that takes them all; those of others stay for Vacuum, as so
@@ -254,6 +366,23 @@ func (s *Sweep) deleteEntries(ix *Table, n int64) error {
 			low, _ := s.Dates.FieldBounds(rule, p.last.Date(), p.last.Date())
 			s.Txn.DeleteRange(low, append(ix.EntryKey(nil, low[layout.TableLength:], p.last), 0))
 		}
+		if err := s.keepEntries(ix, &p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepEntries writes again the entries of what a part spares, one each.
+func (s *Sweep) keepEntries(ix *Table, p *Part) error {
+	for _, r := range p.Spared {
+		low, _ := s.Dates.FieldBounds(s.Dates.Order.Rule, r.change.Date, r.change.Date)
+		key := ix.EntryKey(nil, low[layout.TableLength:], layout.RecordID(r.Key[layout.TableLength:]))
+		value, err := s.Txn.Get(key)
+		if err != nil {
+			return fmt.Errorf("storage: sweep %s: the entry of a record that is spared: %w", s.Dates.Collection.NS, err)
+		}
+		s.Txn.Set(key, value)
 	}
 	return nil
 }

@@ -17,6 +17,8 @@ type Round struct {
 	Index uint32 // where it is
 	After []byte // the last key that was looked at; nil for the beginning
 	Dense bool   // many of the entries that were looked at last are dead
+	// Spared says that some that are dead were left, since an open transaction is about to take their keys.
+	Spared bool
 }
 
 // Clone is r with a key of its own.
@@ -49,6 +51,8 @@ type Vacuum struct {
 // VacuumTxn takes what a Vacuum writes.
 type VacuumTxn interface {
 	Claim(key []byte)
+	// IsSpared says whether an open transaction has taken the key, so that its entry stays for now.
+	IsSpared(key []byte) bool
 	Set(key, value []byte)
 	Delete(key []byte)
 	DeleteRange(low, high []byte)
@@ -64,7 +68,7 @@ type work struct {
 func (l *work) isDone() bool { return l.looks <= 0 || l.removed >= l.limit }
 
 // Remove removes at most limit entries and goes on where the round is. more is false when the round through all indexes has left
-// none: then the tombstones go, in the same transaction.
+// none: then the tombstones go, in the same transaction. Where the round has Spared some there is more when an open transaction has ended.
 func (v *Vacuum) Remove(at *Round, limit int) (removed int, more bool, err error) {
 	if len(v.Tombstones) == 0 {
 		*at = Round{}
@@ -90,9 +94,9 @@ func (v *Vacuum) Remove(at *Round, limit int) (removed int, more bool, err error
 			return left.removed, true, err
 		}
 	}
-	same := string(v.Tombstones.Encode()) == string(at.Begun)
-	*at = Round{Dense: at.Dense}
-	return left.removed, !same, nil
+	all := string(v.Tombstones.Encode()) == string(at.Begun) && !at.Spared
+	*at = Round{Dense: at.Dense, Spared: at.Spared}
+	return left.removed, !all, nil
 }
 
 // byNumber are the indexes in the order of their numbers, which one that was built anew is not in.
@@ -135,6 +139,10 @@ func (v *Vacuum) oneByOne(t Table, at *Round, left *work) (ended bool, err error
 			continue
 		}
 		if t.HoldsIDs() { // whoever takes the key overwrites the entry
+			if v.Txn.IsSpared(key) {
+				at.Spared = true
+				continue
+			}
 			v.Txn.Claim(key)
 		}
 		v.Txn.Delete(key)

@@ -20,7 +20,7 @@ func at(order uint32, span byte, date int64, n uint64) layout.RecordID {
 
 // A tombstone covers what its sweep has deleted: what had got its number by then and was dated up to its cut, of its order and span.
 func TestTombstones(t *testing.T) {
-	ts := Tombstones(nil).With(Tombstone{7, layout.OnDefault, 100, 50})
+	ts := Tombstones(nil).With(Tombstone{7, layout.OnDefault, 100, 50, nil})
 	for i, c := range []struct {
 		id   layout.RecordID
 		want bool
@@ -37,11 +37,11 @@ func TestTombstones(t *testing.T) {
 			t.Errorf("%d: %x is covered: %v", i, c.id, got)
 		}
 	}
-	ts = ts.With(Tombstone{7, layout.OnDefault, 90, 60})
+	ts = ts.With(Tombstone{7, layout.OnDefault, 90, 60, nil})
 	if len(ts) != 2 {
 		t.Errorf("an earlier cut with later numbers: %v", ts)
 	}
-	ts = ts.With(Tombstone{7, layout.OnOverride, math.MinInt64, 60}).With(Tombstone{7, layout.OnDefault, 200, 70})
+	ts = ts.With(Tombstone{7, layout.OnOverride, math.MinInt64, 60, nil}).With(Tombstone{7, layout.OnDefault, 200, 70, nil})
 	if len(ts) != 2 || ts.OfOthers(7) || !ts.OfOthers(8) {
 		t.Errorf("a later sweep of the same: %v", ts)
 	}
@@ -116,7 +116,7 @@ func TestHistogram(t *testing.T) {
 		}
 	}
 	whole, last, _ := h.UpTo(layout.OnDefault, 0)
-	h.Swept(layout.OnDefault, 0, whole)
+	h.Swept(layout.OnDefault, 0, whole, nil)
 	if now, same, _ := h.UpTo(layout.OnDefault, 0); now != (Amount{}) || same != last || whole == (Amount{}) {
 		t.Errorf("seed %d: %v and %v are left of %v and %v", seed, now, same, whole, last)
 	}

@@ -155,9 +155,9 @@ func (h *Histogram) UpTo(span byte, date int64) (whole, last Amount, lastSlot Sl
 	return whole, last, lastSlot
 }
 
-// Swept takes out what a sweep has deleted of a span: all up to a date. While the count goes on nobody knows how much of that was
-// counted, so it has to be counted again.
-func (h *Histogram) Swept(span byte, date int64, all Amount) {
+// Swept takes out what a sweep has deleted of a span: all up to a date, but for what it has spared, which all counts as well. While the count
+// goes on nobody knows how much of that was counted, so it has to be counted again.
+func (h *Histogram) Swept(span byte, date int64, all Amount, spared []Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.spoilt = h.spoilt || !h.known; h.spoilt {
@@ -173,6 +173,10 @@ func (h *Histogram) Swept(span byte, date int64, all Amount) {
 		}
 	}
 	h.addTo(last, Amount{-all.Documents, -all.Bytes})
+	for _, c := range spared {
+		h.floors.Lower(c.Span, c.Date)
+		h.addTo(Slot{c.Span, floor(c.Date, h.width)}, Amount{c.Documents, c.Bytes})
+	}
 }
 
 // slotAt is the slot that a date is in the middle of, or the next one where a slot ends with the date.

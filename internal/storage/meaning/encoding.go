@@ -78,7 +78,15 @@ func (c *Change) encode(b *bson.Builder) {
 		b.Array("sweeps")
 		for i, s := range c.Sweeps {
 			b.Object(bson.IndexKey(i)).Int64("span", int64(s.Span)).Int64("date", s.Date).Int64("documents", s.All.Documents).
-				Int64("bytes", s.All.Bytes).End()
+				Int64("bytes", s.All.Bytes)
+			if len(s.Spared) > 0 {
+				b.Array("spared")
+				for i, c := range s.Spared {
+					b.Object(bson.IndexKey(i)).Int64("date", c.Date).Int64("documents", c.Documents).Int64("bytes", c.Bytes).End()
+				}
+				b.End()
+			}
+			b.End()
 		}
 		b.End()
 	}
@@ -260,7 +268,10 @@ func (r *reader) change(d bson.Doc) *Change {
 		}
 	}
 	r.each(d, "sweeps", func(d bson.Doc) {
-		s := SweptSpan{byte(r.int(d, "span", 0)), r.int(d, "date", 0), expiryorder.Amount{Documents: r.int(d, "documents", 0), Bytes: r.int(d, "bytes", 0)}}
+		s := SweptSpan{byte(r.int(d, "span", 0)), r.int(d, "date", 0), expiryorder.Amount{Documents: r.int(d, "documents", 0), Bytes: r.int(d, "bytes", 0)}, nil}
+		r.each(d, "spared", func(d bson.Doc) {
+			s.Spared = append(s.Spared, expiryorder.Change{Span: s.Span, Date: r.int(d, "date", 0), Documents: r.int(d, "documents", 0), Bytes: r.int(d, "bytes", 0)})
+		})
 		if s.Span == 0 || s.Span == layout.OnNever || s.Span >= layout.Spans {
 			r.fail("a span is %d", s.Span)
 		}

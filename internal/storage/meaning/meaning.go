@@ -93,11 +93,12 @@ const (
 	TombstonesDeleted
 )
 
-// SweptSpan is what a sweep deletes of a span: all up to a date.
+// SweptSpan is what a sweep deletes of a span: all up to a date, but for what is Spared, which All counts as well.
 type SweptSpan struct {
-	Span byte
-	Date int64
-	All  expiryorder.Amount
+	Span   byte
+	Date   int64
+	All    expiryorder.Amount
+	Spared []expiryorder.Change
 }
 
 // Note takes note of what happens to a document.

@@ -23,7 +23,7 @@ func (l *latches) Of(key []byte) Stripes { return 1 << (maphash.Bytes(l.seed, ke
 func (l *latches) Acquire(ctx context.Context, set Stripes) error {
 	for rest := set; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros64(uint64(rest))
-		if err := l.locks[i].Acquire(ctx, true); err != nil {
+		if err := l.locks[i].Acquire(ctx, Exclusive); err != nil {
 			l.Release(set & (1<<i - 1))
 			return err
 		}
@@ -34,6 +34,6 @@ func (l *latches) Acquire(ctx context.Context, set Stripes) error {
 // Release is Latches'.
 func (l *latches) Release(set Stripes) {
 	for ; set != 0; set &= set - 1 {
-		l.locks[bits.TrailingZeros64(uint64(set))].Release(true)
+		l.locks[bits.TrailingZeros64(uint64(set))].Release(Exclusive)
 	}
 }

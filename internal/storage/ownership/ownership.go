@@ -27,18 +27,19 @@ type Collection interface {
 	// Changing is held exclusively by who changes what the collection is, from before Writing on. So writers may be let in
 	// between, and nobody else changes it.
 	Changing() Lock
-	// Writing is held shared by who writes documents, until the commit, and exclusively by who changes what the collection is,
-	// deletes ranges of it, or relies on an order of its records.
+	// Writing is held shared by who writes documents, until the commit, and exclusively by who changes what the collection is or
+	// relies on an order of its records. A transaction of several statements lasts on it from its first write to its end, and holds it
+	// shared only while a statement writes and while it commits. Who deletes ranges sweeps: then nobody writes or commits.
 	Writing() Lock
 
-	// NextNumber is a number that no record has had, nor will have but the one that it is for. Who holds Writing exclusively gets
+	// NextNumber is a number that no record has had, nor will have but the one that it is for. Who holds Writing alone gets
 	// a higher one than all who held it before. reserved says that the highest cannot be found from the records, since they lie
 	// by their dates.
 	NextNumber(reserved bool) (uint64, error)
 	// SecureNumbers notes in the store, unless that is done, that all numbers up to the last are in use: before the record with the
 	// highest goes to where it is not found.
 	SecureNumbers() error
-	// LastNumber is the highest that any record has, or may have. While Writing is held exclusively all that are given out later,
+	// LastNumber is the highest that any record has, or may have. While Writing is held alone all that are given out later,
 	// to whomever, are higher.
 	LastNumber() (uint64, error)
 
@@ -59,11 +60,39 @@ type Index interface {
 // Lock is held shared by many or exclusively by one. Whoever came first is served first, so neither kind starves the other.
 type Lock interface {
 	// Acquire waits for the lock until ctx ends.
-	Acquire(ctx context.Context, exclusive bool) error
+	Acquire(ctx context.Context, mode Mode) error
 	// Try takes it when that needs no waiting.
-	Try(exclusive bool) bool
+	Try(mode Mode) bool
 	// Release gives it back.
-	Release(exclusive bool)
+	Release(mode Mode)
+	// IsLasting says whether anybody lasts on it, for whose end who wants it exclusively would wait.
+	IsLasting() bool
+}
+
+// Mode is how a Lock is held.
+type Mode uint8
+
+const (
+	// Shared is beside others who hold it shared.
+	Shared Mode = iota
+	// Exclusive is alone.
+	Exclusive
+	// Lasting keeps out who wants it exclusively, and nobody else: for long.
+	Lasting
+	// Statement is Shared for one who lasts on it.
+	Statement
+	// Sweeping is alone, but for those who last on it.
+	Sweeping
+	// Modes is how many there are.
+	Modes
+)
+
+// ModeOf is Exclusive or Shared.
+func ModeOf(exclusive bool) Mode {
+	if exclusive {
+		return Exclusive
+	}
+	return Shared
 }
 
 // Latches are locks of keys, several keys to a lock. Each operation holds those of the keys that it claimed while it tries again.
@@ -95,7 +124,7 @@ func Of(e kv.Engine) (Ownership, error) {
 // AcquireAll takes locks exclusively, one after the other, or none. release gives them back, the last first.
 func AcquireAll(ctx context.Context, locks []Lock) (release func(), err error) {
 	for i, l := range locks {
-		if err := l.Acquire(ctx, true); err != nil {
+		if err := l.Acquire(ctx, Exclusive); err != nil {
 			releaseAll(locks[:i])
 			return nil, err
 		}
@@ -105,6 +134,6 @@ func AcquireAll(ctx context.Context, locks []Lock) (release func(), err error) {
 
 func releaseAll(locks []Lock) {
 	for _, l := range slices.Backward(locks) {
-		l.Release(true)
+		l.Release(Exclusive)
 	}
 }

@@ -133,9 +133,9 @@ func (s *Sweeper) countSome(ctx context.Context, c storage.Collection, n *orderC
 	return more, nil
 }
 
-// beginHistogram makes writers add to the histogram from a moment on, and returns a view of that moment, which no context ends.
+// beginHistogram makes commits add to the histogram from a moment on, and returns a view of that moment, which no context ends.
 func (s *Sweeper) beginHistogram(ctx context.Context, c storage.Collection) (*storage.View, error) {
-	unlock, err := c.Lock(ctx)
+	unlock, err := c.LockToSweep(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func (s *Sweeper) DeleteDue(ctx context.Context, c storage.Collection, rule *pol
 // writeDue runs f in a transaction of DeleteDue.
 func (s *Sweeper) writeDue(ctx context.Context, c storage.Collection, now int64, how Deletion, f func(*storage.Writer) error) error {
 	if how == BesideWriters {
-		return s.store.Write(ctx, c.NS, storage.WriteOptions{Durability: kv.Buffered, Now: now}, f)
+		return s.store.Write(ctx, c.NS, storage.WriteOptions{Durability: kv.Buffered, Now: now, PassesOver: true}, f)
 	}
 	t, w, err := c.Begin(ctx, now)
 	if err != nil {

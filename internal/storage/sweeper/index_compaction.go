@@ -183,7 +183,7 @@ func (s *Sweeper) putInPlace(ctx context.Context, w *indexCompaction, t *expiry.
 	if err := w.Into.Seal(end); err != nil {
 		return false, err
 	}
-	unlock, err := s.lockSoon(ctx, w.c)
+	unlock, err := s.lockSoon(ctx, w.c, storage.Collection.Lock)
 	if unlock == nil {
 		return false, err
 	}

@@ -33,7 +33,7 @@ func (a *reclustering) under(number uint32) *reclustered {
 }
 
 // Recluster moves at most limit records of a collection to where its order wants them, beside its writers, and goes on where
-// it stopped the last time. more says that there may be others.
+// it stopped the last time. more says that there may be others that no open transaction has written.
 func (s *Sweeper) Recluster(ctx context.Context, collection uint32, limit int) (moved int, more bool, err error) {
 	c, ok := s.store.CollectionByID(collection)
 	if !ok || !c.ExpiryOrder().Relocates() {
@@ -43,10 +43,11 @@ func (s *Sweeper) Recluster(ctx context.Context, collection uint32, limit int) (
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at := a.under(c.ExpiryOrder().Number)
-	var found []storage.Record
-	var all bool
-	err = s.store.Write(ctx, c.NS, storage.WriteOptions{Durability: kv.Buffered}, func(w *storage.Writer) (err error) {
-		found, all = nil, true
+	var last []byte
+	var all, spared bool
+	err = s.store.Write(ctx, c.NS, storage.WriteOptions{Durability: kv.Buffered, PassesOver: true}, func(w *storage.Writer) (err error) {
+		var found []storage.Record
+		moved, last, all, spared = 0, nil, true, false
 		if w.Catalog().ID != collection || w.Order() != at.number { // 0 where nothing moves
 			return nil
 		}
@@ -54,8 +55,15 @@ func (s *Sweeper) Recluster(ctx context.Context, collection uint32, limit int) (
 			return err
 		}
 		for _, rec := range found {
+			if w.IsSpared(rec.ID) { // its place is taken up again when the transaction has ended that has it
+				spared = true
+				continue
+			}
 			if err := w.Recluster(rec); err != nil {
 				return err
+			}
+			if moved++; !spared {
+				last = layout.RecordKey(nil, collection, rec.ID)
 			}
 		}
 		return nil
@@ -63,12 +71,14 @@ func (s *Sweeper) Recluster(ctx context.Context, collection uint32, limit int) (
 	if err != nil {
 		return 0, false, err
 	}
-	if len(found) > 0 {
-		last := layout.RecordKey(nil, collection, found[len(found)-1].ID)
-		a.at.Store(&reclustered{at.number, last, at.moved + int64(len(found))})
-		return len(found), !all, nil
+	if moved == 0 {
+		return 0, false, nil
 	}
-	return 0, false, nil
+	if last == nil {
+		last = at.after
+	}
+	a.at.Store(&reclustered{at.number, last, at.moved + int64(moved)})
+	return moved, !all, nil
 }
 
 // Reclustered is the number of the order that a collection's records lie in, or are brought into, 0 for none; and how many

@@ -32,8 +32,9 @@ const maxSweepWait = 20 * time.Millisecond
 // records are to be deleted one by one: the rule is not the one that orders, some records are not in order yet, or in their grace, an
 // index is being built, writers do not end soon, or there are few.
 //
-// It holds the collection's lock exclusively, for the time of a commit: so no transaction is under way that has read what is
-// deleted, and every sequence that was given out is of a record that is there or is not.
+// It holds the collection's lock alone, for the time of a commit: so no transaction of one write is under way that has read what is
+// deleted, and every sequence that was given out is of a record that is there or is not, or that an open transaction of several statements
+// has written. Those are spared; storage.Options.OnReleased is told when they may be swept.
 func (s *Sweeper) Sweep(ctx context.Context, collection uint32, rule *policy.Rule, now int64) (done Swept, ok bool, err error) {
 	c, there := s.store.CollectionByID(collection)
 	if !there || !s.sweepsBy(c, rule) || c.Options.TTLPaused || !s.worthSweeping(c.ExpiryOrder(), rule, now) {
@@ -48,7 +49,7 @@ func (s *Sweeper) Sweep(ctx context.Context, collection uint32, rule *policy.Rul
 	if !s.worthSweeping(c.ExpiryOrder(), rule, now) {
 		return Swept{}, false, nil
 	}
-	unlock, err := s.lockSoon(ctx, c)
+	unlock, err := s.lockSoon(ctx, c, storage.Collection.LockToSweep)
 	if unlock == nil {
 		return Swept{Busy: err == nil}, false, err
 	}
@@ -91,11 +92,11 @@ func (s *Sweeper) sweepsBy(c storage.Collection, rule *policy.Rule) bool {
 	return rule.Index != nil && order.Rule.Index.ID == rule.Index.ID
 }
 
-// lockSoon takes the collection's lock. unlock is nil where that takes long, or c is not how the collection is any more.
-func (s *Sweeper) lockSoon(ctx context.Context, c storage.Collection) (unlock func(), err error) {
+// lockSoon takes the collection's lock in one of its ways. unlock is nil where that takes long, or c is not how the collection is any more.
+func (s *Sweeper) lockSoon(ctx context.Context, c storage.Collection, lock func(storage.Collection, context.Context) (func(), error)) (unlock func(), err error) {
 	soon, cancel := clock.WithTimeout(ctx, s.clock, maxSweepWait)
 	defer cancel()
-	if unlock, err = c.Lock(soon); err != nil {
+	if unlock, err = lock(c, soon); err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -148,7 +149,7 @@ func (s *Sweeper) countLocked(ctx context.Context, c storage.Collection, countin
 	return histogram.Done(), nil
 }
 
-// sweepLocked is Sweep for one who holds the collection's lock exclusively.
+// sweepLocked is Sweep for one who holds the collection's lock alone.
 func (s *Sweeper) sweepLocked(ctx context.Context, c storage.Collection, rule *policy.Rule, now int64) (done Swept, ok bool, err error) {
 	if !s.sweepsBy(c, rule) || !c.ExpiryOrder().Histogram.IsKnown() || c.IsBuilding() {
 		return Swept{}, false, nil
@@ -190,7 +191,7 @@ func (s *Sweeper) sweepDue(ctx context.Context, c storage.Collection, rule *poli
 		if err := s.countOrder(ctx, c); err != nil {
 			return 0, err
 		}
-		unlock, err := c.Lock(ctx)
+		unlock, err := c.LockToSweep(ctx)
 		if err != nil {
 			return 0, err
 		}

@@ -5,7 +5,7 @@
 //
 // # Invariants
 //
-//   - Whatever is deleted as a stretch is deleted while nobody else writes to the collection (storage.Collection.Lock).
+//   - Whatever is deleted as a stretch is deleted while nobody else writes to the collection (storage.Collection.Lock, LockToSweep).
 //   - What is kept of a collection between steps can be thrown away at any time: the work begins anew then.
 package sweeper
 

@@ -33,6 +33,8 @@ func (s *Sweeper) manyDead(ctx context.Context, c storage.Collection) (bool, err
 // Vacuum removes at most limit dead entries of a collection's indexes, and goes on where it stopped the last time. more is
 // false when a round through all indexes has left nothing.
 //
+// more is also false when a round has left only what an open transaction is about to overwrite: storage.Options.OnReleased is told of its end.
+//
 // Where few entries are dead they are deleted one by one, beside writers. Where many are, a stretch is deleted as a whole and
 // the living are written again: a long one while nobody writes to the collection (indexCompaction), or else a short one, for which
 // the lock is held exclusively while limit entries are read.
@@ -49,11 +51,11 @@ func (s *Sweeper) Vacuum(ctx context.Context, collection uint32, limit int) (rem
 			return 0, false, err
 		}
 	}
-	if at.round.Dense && s.can.RangeDeletes {
+	if at.round.Dense && s.can.RangeDeletes && !c.IsWritten() {
 		if removed, ok, err := s.rewrite(ctx, c, at, limit); ok || err != nil {
 			return removed, true, err
 		}
-		if unlock, err := s.lockSoon(ctx, c); err != nil {
+		if unlock, err := s.lockSoon(ctx, c, storage.Collection.Lock); err != nil {
 			return 0, false, err
 		} else if unlock != nil {
 			defer unlock()
@@ -61,7 +63,7 @@ func (s *Sweeper) Vacuum(ctx context.Context, collection uint32, limit int) (rem
 		}
 	}
 	var next expiry.Round
-	err = s.store.Write(ctx, c.NS, storage.WriteOptions{Durability: kv.Buffered}, func(w *storage.Writer) (err error) {
+	err = s.store.Write(ctx, c.NS, storage.WriteOptions{Durability: kv.Buffered, PassesOver: true}, func(w *storage.Writer) (err error) {
 		removed, more = 0, false
 		if w.Catalog().ID != collection {
 			return nil
@@ -72,6 +74,9 @@ func (s *Sweeper) Vacuum(ctx context.Context, collection uint32, limit int) (rem
 	})
 	if err == nil {
 		at.proceed(next, c.Commits())
+	}
+	if next.Begun == nil && next.Spared { // whose time comes when a transaction has ended
+		more = false
 	}
 	return removed, more, err
 }

@@ -57,7 +57,7 @@ func clients() []client {
 		{name: "node/mongoose", needs: node(), dir: "node", argv: []string{"node", "mongoose.mjs"}},
 		{name: "node/sessions", needs: node(), dir: "node", argv: []string{"node", "sessions.mjs"}},
 		python("pymongo", "pymongo_client.py"),
-		java("driver", "ebb.Client"),
+		java(javaClients, "driver", "ebb.Client"),
 	}
 }
 
@@ -69,11 +69,15 @@ func python(name, script string) client {
 	}
 }
 
-func java(name, class string) client {
+// The folders of the Java programs, each with the packages that it needs.
+const javaClients, javaDebezium = "clients", "debezium"
+
+func java(module, name, class string) client {
+	target := filepath.Join(module, "target")
 	return client{
 		name:  "java/" + name,
-		needs: []need{{command: "java", what: "Java"}, {folder: "java/target/.ready", what: "the compiled Java client"}},
-		dir:   "java", argv: []string{"java", "-cp", filepath.Join("target", "classes") + string(os.PathListSeparator) + filepath.Join("target", "dependency", "*"), class},
+		needs: []need{{command: "java", what: "Java"}, {folder: "java/debezium/target/.ready", what: "the compiled Java clients"}},
+		dir:   "java", argv: []string{"java", "-cp", filepath.Join(target, "classes") + string(os.PathListSeparator) + filepath.Join(target, "dependency", "*"), class},
 	}
 }
 
@@ -83,6 +87,7 @@ func memberClients() []client {
 		{name: "node/streams", needs: node(), dir: "node", argv: []string{"node", "streams.mjs"}},
 		{name: "node/mongoose", needs: node(), dir: "node", argv: []string{"node", "mongoose_set.mjs"}},
 		{name: "node/agenda", needs: node(), dir: "node", argv: []string{"node", "agenda.mjs"}},
+		java(javaClients, "spring", "ebb.Spring"),
 	}
 }
 

@@ -25,12 +25,25 @@ python_packages() {
   python/.venv/bin/pip install --quiet --disable-pip-version-check --no-input -r python/requirements.txt
 }
 
-java_packages() { (cd java && mvn --quiet --batch-mode -Dstyle.color=never clean compile dependency:copy-dependencies); }
+# The jars that an installation of any day gets are those of java/jars.sha256, as npm's are those of its lock file.
+java_packages() {
+  (
+    cd java
+    mvn --quiet --batch-mode --strict-checksums -Dstyle.color=never clean compile dependency:copy-dependencies
+    jars >debezium/target/jars.sha256
+    diff jars.sha256 debezium/target/jars.sha256 >&2 || {
+      echo "e2e: these are not the jars of e2e/java/jars.sha256; if they are meant to be, e2e/java/debezium/target/jars.sha256 is its new content" >&2
+      exit 1
+    }
+  )
+}
+
+jars() { export LC_ALL=C; if command -v sha256sum >/dev/null; then sha256sum -- */target/dependency/*.jar; else shasum -a 256 -- */target/dependency/*.jar; fi; }
 
 if command -v npm >/dev/null && command -v node >/dev/null; then
   stamp node node_modules/.ready package-lock.json node_packages
 else
-  missing node "mongosh, the Node.js driver and mongoose"
+  missing node "mongosh, the Node.js driver, mongoose and agenda"
 fi
 if command -v python3 >/dev/null; then
   stamp python .venv/.ready requirements.txt python_packages
@@ -39,8 +52,8 @@ else
 fi
 if command -v mvn >/dev/null && command -v javac >/dev/null; then
   # The sources are compiled here too, so a change of any of them counts.
-  cat java/pom.xml $(find java/src -name '*.java' | sort) >java/.sources
-  stamp java target/.ready .sources java_packages
+  find java -name target -prune -o -type f ! -name '.*' -print0 | LC_ALL=C sort -z | xargs -0 cat >java/.sources
+  stamp java debezium/target/.ready .sources java_packages
 else
-  missing "a JDK with Maven" "the Java driver"
+  missing "a JDK with Maven" "the Java driver, Spring Data and Debezium"
 fi

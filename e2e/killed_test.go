@@ -20,7 +20,8 @@ func TestKilledMember(t *testing.T) {
 		for _, c := range []client{
 			{name: "node/killed", needs: node(), dir: "node", argv: []string{"node", "killed.mjs"}},
 			python("killed", "killed.py"),
-			java("killed", "ebb.Killed"),
+			java(javaClients, "killed", "ebb.Killed"),
+			java(javaDebezium, "debezium", "ebb.Debezium"),
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()

@@ -30,7 +30,7 @@ func TestReplicaSet(t *testing.T) {
 		for _, c := range []client{
 			{name: "node/replica set", needs: node(), dir: "node", argv: []string{"node", "replica_set.mjs"}},
 			python("replica set", "replica_set.py"),
-			java("replica set", "ebb.ReplicaSet"),
+			java(javaClients, "replica set", "ebb.ReplicaSet"),
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()

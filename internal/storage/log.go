@@ -118,11 +118,15 @@ func (s *Store) stamp(t kv.Txn, m *meaning.Meaning, log *oplog.Log, v *version, 
 		return
 	}
 	c.Term = s.options.Oplog()
-	m.Term, m.Entries = c.Term, log.Entries(c)
+	var room [layout.HeaderLength]byte
+	m.Term, m.Entries = c.Term, log.Entries(c, layout.AppendRecord(room[:0], c.Wall, nil))
+	log.Release()
 	bytes := int64(0)
 	for _, e := range m.Entries {
-		t.Stamp(kv.Op{Key: layout.RecordKey(nil, to.ID, layout.SequenceID(0)), Value: layout.AppendRecord(nil, c.Wall, e.Doc)})
-		bytes += int64(len(e.Doc))
+		key := make([]byte, layout.TableLength+layout.SequenceLength)
+		layout.RecordKey(key[:0], to.ID, nil)
+		t.Stamp(kv.Op{Key: key, Value: e.Stored})
+		bytes += int64(len(e.Stored) - layout.HeaderLength)
 	}
 	t.Add(layout.CounterKey(nil, layout.OfCollection, to.ID, layout.CountDocuments), int64(len(m.Entries)))
 	t.Add(layout.CounterKey(nil, layout.OfCollection, to.ID, layout.CountBytes), bytes)
@@ -147,7 +151,7 @@ func (s *Store) fill(c *kv.Commit, m *meaning.Meaning) {
 	for i := range m.Entries {
 		own, op := first+oplog.Timestamp(i), c.Stamped[i]
 		binary.BigEndian.PutUint64(op.Key[len(op.Key)-layout.SequenceLength:], uint64(own))
-		m.Entries[i].Fill(op.Value, layout.HeaderLength, own, previous)
+		m.Entries[i].Fill(op.Value, own, previous)
 		previous = oplog.OpTime{Timestamp: own, Term: m.Term}
 	}
 	for _, r := range m.References {

@@ -200,6 +200,7 @@ func (t *Txn) Rollback() {
 
 func (t *Txn) end() {
 	t.ended = true
+	t.log.Release()
 	var waited []uint32
 	if t.statements != nil {
 		waited = t.statements.intent.End()

@@ -2,6 +2,8 @@ package oplog
 
 import (
 	"encoding/binary"
+	"slices"
+	"sync"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/fieldpath"
@@ -22,8 +24,10 @@ const (
 
 // Log collects what one transaction does, in its order. The zero Log is empty.
 type Log struct {
-	ops  []byte // documents {op, ns, ui, o, o2}, one behind the other
-	ends []int
+	// ops are documents {op, ns, ui, o, o2}, one behind the other, each under its number: as the elements of an array.
+	ops   []byte
+	ends  []int
+	build bson.Builder
 	// series says that the next operation is about a time series.
 	series bool
 	// statement is one more than the number of the statement of a retryable write that what follows is of, 0 for none.
@@ -53,12 +57,45 @@ func (l *Log) Len() int { return len(l.ends) }
 // Size is how many bytes they take.
 func (l *Log) Size() int { return len(l.ops) }
 
+// buffers are for the operations of transactions to come: most have few, and a load has many in each.
+var buffers sync.Pool
+
+const (
+	// opOverhead is about what an operation takes beside its document.
+	opOverhead = 192
+	// maxBuffer is how large a buffer may be that is kept.
+	maxBuffer = 4 << 20
+)
+
+// Release ends the use of what was collected.
+func (l *Log) Release() {
+	if c := cap(l.ops); c > 0 && c <= maxBuffer {
+		ops := l.ops[:0]
+		buffers.Put(&ops)
+	}
+	l.ops, l.ends = nil, nil
+}
+
+// room makes room for an operation with so many bytes of documents.
+func (l *Log) room(n int) {
+	if l.ops == nil {
+		if b, ok := buffers.Get().(*[]byte); ok {
+			l.ops = *b
+		}
+	}
+	l.ops = slices.Grow(l.ops, n+opOverhead)
+}
+
 // Series says whether the operations that follow are about a time series.
 func (l *Log) Series(is bool) { l.series = is }
 
 // begin starts an operation on a collection.
 func (l *Log) begin(op string, ns string, uuid *[16]byte) *bson.Builder {
-	b := bson.BuildOn(l.ops).String("op", op).String("ns", ns)
+	number := bson.IndexKey(len(l.ends))
+	l.ops = append(append(append(l.ops, byte(bson.TypeObject)), number...), 0)
+	b := &l.build
+	b.Reset(l.ops)
+	b.String("op", op).String("ns", ns)
 	if uuid != nil {
 		b.Binary("ui", 4, uuid[:])
 	}
@@ -70,11 +107,13 @@ func (l *Log) begin(op string, ns string, uuid *[16]byte) *bson.Builder {
 
 func (l *Log) end(b *bson.Builder) {
 	l.ops = b.Bytes()
+	b.Replace(nil)
 	l.ends = append(l.ends, len(l.ops))
 }
 
 // Insert is a new document.
 func (l *Log) Insert(ns namespace.NS, uuid [16]byte, doc bson.Doc) {
+	l.room(len(doc))
 	l.endStatement(l.begin("i", ns.String(), &uuid).Document("o", doc).Object("o2").Value("_id", doc.Lookup("_id")).End())
 }
 
@@ -88,6 +127,7 @@ type Telling struct {
 // Update is doc in the place of old.
 func (l *Log) Update(ns namespace.NS, uuid [16]byte, old, doc bson.Doc, how Telling) {
 	form := how.Form
+	l.room(len(doc))
 	b := l.begin("u", ns.String(), &uuid)
 	if form != Whole {
 		at := len(b.Buffer())
@@ -107,6 +147,7 @@ func (l *Log) Update(ns namespace.NS, uuid [16]byte, old, doc bson.Doc, how Tell
 
 // Delete is the end of a document.
 func (l *Log) Delete(ns namespace.NS, uuid [16]byte, doc bson.Doc) {
+	l.room(0)
 	l.endImage(l.begin("d", ns.String(), &uuid).Object("o").Value("_id", doc.Lookup("_id")).End())
 }
 
@@ -128,11 +169,13 @@ func (l *Log) endImage(b *bson.Builder) {
 
 // Expire is the end of a document because its time was over; expiration says by what.
 func (l *Log) Expire(ns namespace.NS, uuid [16]byte, doc, expiration bson.Doc) {
+	l.room(len(expiration))
 	l.end(l.begin("d", ns.String(), &uuid).Object("o").Value("_id", doc.Lookup("_id")).End().Document("expiration", expiration))
 }
 
 // Command is a change of the catalogue, or of all of a database's documents; uuid and o2 are nil where there is none.
 func (l *Log) Command(db string, uuid *[16]byte, o, o2 bson.Doc) {
+	l.room(len(o) + len(o2))
 	b := l.begin("c", db+".$cmd", uuid).Document("o", o)
 	if o2 != nil {
 		b.Document("o2", o2)
@@ -142,18 +185,26 @@ func (l *Log) Command(db string, uuid *[16]byte, o, o2 bson.Doc) {
 
 // NoteOf is something that happened to a collection, and to no document of which the oplog tells.
 func (l *Log) NoteOf(ns namespace.NS, uuid [16]byte, o bson.Doc) {
+	l.room(len(o))
 	l.end(l.begin("n", ns.String(), &uuid).Document("o", o))
 }
 
 // Note is something that happened to no document.
-func (l *Log) Note(o bson.Doc) { l.end(l.begin("n", "", nil).Document("o", o)) }
+func (l *Log) Note(o bson.Doc) {
+	l.room(len(o))
+	l.end(l.begin("n", "", nil).Document("o", o))
+}
+
+// start is where operation i begins, with its number.
+func (l *Log) start(i int) int {
+	if i == 0 {
+		return 0
+	}
+	return l.ends[i-1]
+}
 
 func (l *Log) op(i int) bson.Doc {
-	start := 0
-	if i > 0 {
-		start = l.ends[i-1]
-	}
-	return bson.Doc(l.ops[start:l.ends[i]])
+	return bson.Doc(l.ops[l.start(i)+1+len(bson.IndexKey(i))+1 : l.ends[i]])
 }
 
 // Circumstances are what all entries of a transaction have in common.
@@ -169,11 +220,12 @@ type Circumstances struct {
 	Apart bool
 }
 
-// Entry is an entry as it is stored, without its timestamps: they are Fill's.
+// Entry is an entry without its timestamps: they are Fill's.
 type Entry struct {
-	Doc bson.Doc
-	// ts and previous are where the entry's own timestamp and that of the one before it in the same transaction begin; previous is
-	// 0 where there is none before it.
+	// Stored is the entry behind what was asked for before it.
+	Stored []byte
+	// ts and previous are where in Stored the entry's own timestamp and that of the one before it in the same transaction begin;
+	// previous is 0 where there is none before it.
 	ts, previous int
 	// Operations is how many operations it has.
 	Operations int
@@ -182,39 +234,50 @@ type Entry struct {
 // maxEntryBytes is how many bytes of operations one entry holds; one that has more by itself has an entry of its own.
 const maxEntryBytes = 16 << 20
 
-// Entries are the entries of what was collected. A single operation is an entry; several are one, applyOps, or a chain of them
-// where they are too much for one.
-func (l *Log) Entries(c Circumstances) []Entry {
-	if l.Len() == 0 {
+// Entries are the entries of what was collected, each behind head. A single operation is an entry; several are one, applyOps, or a
+// chain of them where they are too much for one. They share nothing with the Log.
+func (l *Log) Entries(c Circumstances, head []byte) []Entry {
+	switch {
+	case l.Len() == 0:
 		return nil
-	}
-	if l.Len() == 1 && !c.Transaction {
-		return []Entry{c.entry(l.op(0), 1, false)}
-	}
-	var all []Entry
-	if c.Apart {
-		for i := range l.Len() {
-			all = append(all, c.entry(l.op(i), 1, false))
+	case l.Len() == 1 && !c.Transaction:
+		return []Entry{l.entry(&c, head, 0)}
+	case c.Apart:
+		all := make([]Entry, l.Len())
+		for i := range all {
+			all[i] = l.entry(&c, head, i)
 		}
 		return all
 	}
+	var all []Entry
 	for from := 0; from < l.Len(); {
-		to, size := from, 0
-		for to < l.Len() && (to == from || size+len(l.op(to)) <= maxEntryBytes) {
-			size += len(l.op(to))
+		to := from + 1
+		for to < l.Len() && l.ends[to]-l.start(from) <= maxEntryBytes {
 			to++
 		}
-		all = append(all, c.entry(l.applyOps(from, to, size), to-from, len(all) > 0 || to < l.Len() || c.Transaction))
+		all = append(all, l.applyOps(&c, head, from, to))
 		from = to
 	}
 	return all
 }
 
-// applyOps is one operation of those from one up to another.
-func (l *Log) applyOps(from, to, size int) bson.Doc {
-	b := bson.BuildOn(make([]byte, 0, size+8*(to-from)+128)).String("op", "c").String("ns", "admin.$cmd").Object("o").Array("applyOps")
-	for i := from; i < to; i++ {
-		b.Document(bson.IndexKey(i-from), l.op(i))
+// entry is the one of operation i alone.
+func (l *Log) entry(c *Circumstances, head []byte, i int) Entry {
+	op := l.op(i)
+	b := c.begin(head, len(op))
+	return c.end(b.Fields(op), 1, false)
+}
+
+// applyOps is the one of the operations from one up to another.
+func (l *Log) applyOps(c *Circumstances, head []byte, from, to int) Entry {
+	ops := l.ops[l.start(from):l.ends[to-1]]
+	b := c.begin(head, len(ops)).String("op", "c").String("ns", "admin.$cmd").Object("o").Array("applyOps")
+	if from == 0 { // they have the right numbers
+		b.Replace(append(b.Buffer(), ops...))
+	} else {
+		for i := from; i < to; i++ {
+			b.Document(bson.IndexKey(i-from), l.op(i))
+		}
 	}
 	b.End()
 	switch {
@@ -227,35 +290,39 @@ func (l *Log) applyOps(from, to, size int) bson.Doc {
 	if l.statement > 0 { // several statements, and not a transaction
 		b.Int32("multiOpType", 1)
 	}
-	return b.Doc()
+	return c.end(b, to-from, from > 0 || to < l.Len() || c.Transaction)
 }
 
-// entry is op with what stands before and behind it.
-func (c *Circumstances) entry(op bson.Doc, operations int, chained bool) Entry {
-	b := bson.BuildOn(make([]byte, 0, len(op)+len(c.Session)+160))
+// begin starts an entry with operations of so many bytes.
+func (c *Circumstances) begin(head []byte, bytes int) *bson.Builder {
+	b := bson.BuildOn(append(make([]byte, 0, len(head)+bytes+len(c.Session)+opOverhead), head...))
 	if c.Session != nil {
 		b.Document("lsid", c.Session).Int64("txnNumber", c.TxnNumber)
 	}
-	b.Fields(op)
+	return b
+}
+
+// end ends it.
+func (c *Circumstances) end(b *bson.Builder, operations int, chained bool) Entry {
 	b.Timestamp("ts", 0, 0)
-	e := Entry{ts: b.Len() - 8, Operations: operations}
+	e := Entry{ts: len(b.Buffer()) - 8, Operations: operations}
 	b.Int64("t", c.Term).Int64("v", 2).Date("wall", c.Wall)
 	if chained || c.Session != nil {
 		b.Object("prevOpTime").Timestamp("ts", 0, 0)
-		e.previous = b.Len() - 8
+		e.previous = len(b.Buffer()) - 8
 		b.Int64("t", -1).End()
 	}
-	e.Doc = b.Doc()
+	e.Stored = b.Bytes()
 	return e
 }
 
-// Fill writes the timestamp of an entry into stored, which holds it from at on, and the place of the entry before it in the same
+// Fill writes the timestamp of an entry into stored, which is like its Stored, and the place of the entry before it in the same
 // transaction or session, unless there is none.
-func (e *Entry) Fill(stored []byte, at int, own Timestamp, previous OpTime) {
-	binary.LittleEndian.PutUint64(stored[at+e.ts:], uint64(own))
+func (e *Entry) Fill(stored []byte, own Timestamp, previous OpTime) {
+	binary.LittleEndian.PutUint64(stored[e.ts:], uint64(own))
 	if e.previous != 0 && previous.Timestamp != 0 {
-		binary.LittleEndian.PutUint64(stored[at+e.previous:], uint64(previous.Timestamp))
-		binary.LittleEndian.PutUint64(stored[at+e.previous+8+3:], uint64(previous.Term))
+		binary.LittleEndian.PutUint64(stored[e.previous:], uint64(previous.Timestamp))
+		binary.LittleEndian.PutUint64(stored[e.previous+8+3:], uint64(previous.Term))
 	}
 }
 

@@ -140,12 +140,11 @@ var testUUID = [16]byte{1, 2, 3}
 func lines(l *Log, c Circumstances) string {
 	var out []string
 	var previous OpTime
-	for i, e := range l.Entries(c) {
+	for i, e := range l.Entries(c, []byte("head")) {
 		own := NewTimestamp(5, uint32(i+1))
-		stored := append([]byte("head"), e.Doc...)
-		e.Fill(stored, len("head"), own, previous)
+		e.Fill(e.Stored, own, previous)
 		previous = OpTime{own, c.Term}
-		text := bson.Doc(stored[len("head"):]).String()
+		text := bson.Doc(e.Stored[len("head"):]).String()
 		if len(text) > 700 {
 			text = fmt.Sprint(len(text)/1000, " kB: ", text[:60], " ... ", text[len(text)-180:])
 		}
@@ -167,7 +166,7 @@ func TestEntries(t *testing.T) {
 	plain := Circumstances{Term: 3, Wall: 5000}
 	insert := func(l *Log) { l.Insert(ns, testUUID, bson.MustDoc("{_id: 1, a: 1}")) }
 	var l Log
-	if l.Entries(plain) != nil {
+	if l.Entries(plain, nil) != nil {
 		t.Error("nothing has entries")
 	}
 	const ui = `UUID("01020300-0000-0000-0000-000000000000")`
@@ -222,10 +221,10 @@ func TestLargeTransaction(t *testing.T) {
 		l.Insert(namespace.NS{DB: "d", Coll: "c"}, testUUID, bson.Build().Int32("_id", int32(i)).String("s", strings.Repeat("x", 6<<20)).Doc())
 	}
 	txn := Circumstances{Term: 3, Session: bson.MustDoc("{id: 1}"), Transaction: true}
-	entries := l.Entries(txn)
+	entries := l.Entries(txn, nil)
 	var counts []int
 	for _, e := range entries {
-		counts = append(counts, e.Doc.Lookup("o").Doc().Lookup("applyOps").Doc().Count())
+		counts = append(counts, bson.Doc(e.Stored).Lookup("o").Doc().Lookup("applyOps").Doc().Count())
 	}
 	if !slices.Equal(counts, []int{2, 2, 1}) {
 		t.Fatal(counts)
@@ -266,5 +265,30 @@ func TestClock(t *testing.T) {
 	}
 	if b := binary.LittleEndian.AppendUint64(nil, uint64(NewTimestamp(1, 2))); binary.LittleEndian.Uint32(b) != 2 {
 		t.Error("a timestamp in BSON begins with its counter")
+	}
+}
+
+// TestReleasedLog: what a Log has made stays when the Log is used for other things.
+func TestReleasedLog(t *testing.T) {
+	fill := func(l *Log, value string, n int) {
+		for i := range n {
+			l.Insert(namespace.NS{DB: "d", Coll: "c"}, testUUID, bson.Build().Int32("_id", int32(i)).String("s", value).Doc())
+		}
+	}
+	for _, n := range []int{1, 12, 1200} {
+		var l, next Log
+		fill(&l, "first", n)
+		entries := l.Entries(Circumstances{Term: 3}, nil)
+		was := string(entries[0].Stored)
+		l.Release()
+		l.Release()
+		fill(&next, "other", n)
+		fill(&l, "third", n)
+		if string(entries[0].Stored) != was || strings.Count(was, "first") != n {
+			t.Errorf("%d documents: the entry changes", n)
+		}
+		if l.Len() != n || strings.Count(string(l.Entries(Circumstances{Term: 3}, nil)[0].Stored), "third") != n {
+			t.Errorf("%d documents: the Log holds something else", n)
+		}
 	}
 }

@@ -42,6 +42,7 @@ func (s *Store) apply(c *kv.Commit, at stage) {
 		if at == ordered {
 			s.fill(c, m)
 			s.logClock.Follow(m.Timestamp)
+			s.turn(m)
 		} else if m.Timestamp != 0 {
 			wake := s.tellWatches(m)
 			s.logClock.Show(m.Timestamp) // behind what knows of it, and before who is woken looks
@@ -49,8 +50,9 @@ func (s *Store) apply(c *kv.Commit, at stage) {
 				close(next)
 			}
 		}
+		v := s.coming
 		for _, change := range m.Changes {
-			if c := s.current.Load().collections[change.Collection]; c == nil {
+			if c := v.collections[change.Collection]; c == nil {
 				continue // of what is dropped nothing is in memory
 			} else if at == ordered {
 				s.expect(c, change)
@@ -58,8 +60,8 @@ func (s *Store) apply(c *kv.Commit, at stage) {
 				s.follow(c, change)
 			}
 		}
-		if at == visible && m.DDL != nil {
-			s.publishCatalog(m.DDL)
+		if at == visible {
+			s.publishCatalog()
 		}
 		if at == visible && m.Hold != nil {
 			s.expiryClock.Hold(*m.Hold)
@@ -110,15 +112,61 @@ func (s *Store) follow(c *collection, change *meaning.Change) {
 	}
 }
 
-// publishCatalog has the catalogue be as the DDL leaves it.
-func (s *Store) publishCatalog(d *meaning.DDL) {
-	if len(d.Steps) == 0 {
+// turn finds what the commit makes of the catalogue: what it does to documents may be in collections that it makes itself. Whoever
+// begins to read before both can be seen waits for that, where it does both.
+func (s *Store) turn(m *meaning.Meaning) {
+	old := s.current.Load()
+	s.coming = old
+	if m.DDL == nil || len(m.DDL.Steps) == 0 {
 		return
 	}
-	old := s.current.Load()
-	next := old.next(d.ApplyTo(old.catalog), true, d.MultikeyOf)
+	s.coming = old.next(m.DDL.ApplyTo(old.catalog), true, m.DDL.MultikeyOf)
+	for _, change := range m.Changes {
+		if old.oplog == nil || change.Collection != old.oplog.ID {
+			s.turning.Store(&turn{make(chan struct{})})
+			return
+		}
+	}
+}
+
+// publishCatalog has the catalogue be as the commit leaves it.
+func (s *Store) publishCatalog() {
+	old, next := s.current.Load(), s.coming
+	if old == next {
+		return
+	}
 	s.current.Store(next)
+	s.turned() // then: whoever sees no turn sees what it was about
 	old.tellOfChange(next)
+}
+
+// turn is a commit on its way in that changes the catalogue and documents.
+type turn struct{ over chan struct{} }
+
+// turned is for when it can be seen as a whole, or has failed. Of those that change the catalogue one at a time is on its way.
+func (s *Store) turned() {
+	if t := s.turning.Swap(nil); t != nil {
+		close(t.over)
+	}
+}
+
+// isCurrent says whether a version goes with data that was taken just now: no commit that changes both was half to be seen.
+func (s *Store) isCurrent(v *version) bool {
+	return s.turning.Load() == nil && s.current.Load() == v
+}
+
+// awaitTurn waits until no such commit is on its way.
+func (s *Store) awaitTurn(ctx context.Context) error {
+	t := s.turning.Load()
+	if t == nil {
+		return nil
+	}
+	select {
+	case <-t.over:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // tell tells those outside of the store of what has been committed.
@@ -126,14 +174,14 @@ func (s *Store) tell(m *meaning.Meaning) {
 	if m == nil {
 		return
 	}
-	for _, change := range m.Changes {
-		if change.Earliest != math.MaxInt64 {
-			s.options.OnDeadline(change.Collection, change.Earliest)
-		}
-	}
 	if m.DDL != nil {
 		for _, e := range m.DDL.Events {
 			s.options.OnDDL(e)
+		}
+	}
+	for _, change := range m.Changes {
+		if change.Earliest != math.MaxInt64 {
+			s.options.OnDeadline(change.Collection, change.Earliest)
 		}
 	}
 }
@@ -155,6 +203,9 @@ func (s *Store) Apply(ctx context.Context, c *kv.Commit, d kv.Durability) error 
 		own.Meaning = m
 	}
 	if err := s.engine.Apply(ctx, &own, d); err != nil {
+		if m != nil && m.DDL != nil {
+			s.turned()
+		}
 		return fmt.Errorf("storage: apply commit %d: %w", c.Number, err)
 	}
 	s.tell(m)

@@ -68,6 +68,10 @@ type Store struct {
 	can     kv.Capabilities // of the engine
 	options Options
 	current atomic.Pointer[version]
+	// coming is current as the commit that is on its way in leaves it; only that one's apply touches it. turning is that commit where it
+	// changes the catalogue and documents, and nil most often; see isCurrent.
+	coming  *version
+	turning atomic.Pointer[turn]
 	own     ownership.Ownership
 	latches ownership.Latches // of own
 	intents *ownership.Intents

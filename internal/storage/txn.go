@@ -54,12 +54,15 @@ func (s *Store) begin(ctx context.Context, now int64, begin func() (kv.Txn, erro
 		if err != nil {
 			return nil, fmt.Errorf("storage: begin: %w", err)
 		}
-		if s.current.Load() == version {
+		if s.isCurrent(version) {
 			txn := &Txn{store: s, kv: t, swept: swept, view: s.newView(ctx, version, t, nil, now, hiding)}
 			txn.view.txn, txn.view.swept = txn, swept
 			return txn, nil
 		}
 		t.Rollback()
+		if err := s.awaitTurn(ctx); err != nil {
+			return nil, err
+		}
 	}
 }
 

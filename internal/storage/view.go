@@ -46,7 +46,7 @@ func (s *Store) ViewAt(ctx context.Context, now int64) (*View, error) {
 		if err != nil {
 			return nil, fmt.Errorf("storage: view: %w", err)
 		}
-		if s.current.Load() == version {
+		if s.isCurrent(version) {
 			v := s.spareView()
 			v.store, v.ctx, v.version, v.reader, v.snapshot, v.now, v.hiding = s, ctx, version, snapshot, snapshot, now, hiding
 			v.swept, v.relocations = swept, relocations
@@ -54,6 +54,9 @@ func (s *Store) ViewAt(ctx context.Context, now int64) (*View, error) {
 		}
 		if err := snapshot.Close(); err != nil {
 			return nil, fmt.Errorf("storage: view: %w", err)
+		}
+		if err := s.awaitTurn(ctx); err != nil {
+			return nil, err
 		}
 	}
 }

@@ -71,11 +71,11 @@ func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*
 	}
 	watches := e.watches()
 	if watches && asksOfItself(a.Pipeline, "$changeStream") {
-		if err := e.checkWatched(a.NS); err != nil {
+		if err := e.checkWatched(a.NS, call); err != nil {
 			return nil, nil, err
 		}
 	}
-	if err := e.CheckExpected(call.Expected); err != nil { // again where a collection is read; not all read one, and a view is none
+	if err := call.Expected.checkIn(e.catalog(call)); err != nil { // again where a collection is read; not all read one, and a view is none
 		return nil, nil, err
 	}
 	ns, fused, stages, coll, err := e.resolve(a.NS, a.Pipeline, call)
@@ -142,7 +142,7 @@ func (e *Engine) resolve(ns namespace.NS, stages bson.Value, call *Call) (base, 
 		return ns, fused, stages, nil, nil
 	}
 	for depth := 0; ; depth++ {
-		coll := e.lookup(ns)
+		coll := e.lookup(ns, call)
 		if coll == nil || !coll.IsView() {
 			return ns, fused, stages, coll, nil
 		}

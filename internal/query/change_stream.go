@@ -15,8 +15,8 @@ import (
 func (e *Engine) watches() bool { return e.Store.Options().Oplog != nil }
 
 // checkWatched refuses to watch what is no collection. One that is not there may be watched.
-func (e *Engine) checkWatched(ns namespace.NS) error {
-	coll := e.lookup(ns)
+func (e *Engine) checkWatched(ns namespace.NS, call *Call) error {
+	coll := e.lookup(ns, call)
 	switch {
 	case coll == nil || ns.Coll == "":
 		return nil

@@ -26,7 +26,7 @@ func (e *Engine) Count(ctx context.Context, c Count, call *Call) (int64, error) 
 	}
 	call.NoNow = true
 	f := Find{NS: c.NS, Filter: c.Filter, Hint: c.Hint}
-	if coll := e.lookup(c.NS); coll != nil && coll.IsView() {
+	if coll := e.lookup(c.NS, call); coll != nil && coll.IsView() {
 		return e.countView(ctx, f, c, call)
 	}
 	p, err := e.prepareFor(ctx, &prepared{Find: f, call: call, counting: true, enough: c.enough()})

@@ -52,7 +52,7 @@ func (e *Engine) Distinct(ctx context.Context, d Distinct, call *Call) (bson.Val
 
 // findDistinct opens a find of documents of which only what is at key is read.
 func (e *Engine) findDistinct(ctx context.Context, f Find, key string, call *Call) (*Running, error) {
-	if coll := e.lookup(f.NS); coll != nil && coll.IsView() {
+	if coll := e.lookup(f.NS, call); coll != nil && coll.IsView() {
 		return e.find(ctx, f, call)
 	} else if coll != nil && coll.IsTimeSeries() { // which MongoDB shows as a view of its buckets
 		call.OnView = true

@@ -207,9 +207,17 @@ func describe(r *storage.Reader) planner.Collection {
 	return c
 }
 
+// catalog is the catalogue that the call goes by: the server's, or what its transaction sees of it.
+func (e *Engine) catalog(call *Call) *catalog.Catalog {
+	if call.Txn != nil {
+		return call.Txn.View().Catalog()
+	}
+	return e.Store.Catalog()
+}
+
 // lookup is the collection's or view's entry in the catalogue, nil when there is none.
-func (e *Engine) lookup(ns namespace.NS) *catalog.Collection {
-	coll := e.Store.Catalog().Collection(ns)
+func (e *Engine) lookup(ns namespace.NS, call *Call) *catalog.Collection {
+	coll := e.catalog(call).Collection(ns)
 	switch {
 	case coll != nil:
 		return coll

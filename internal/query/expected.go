@@ -32,11 +32,17 @@ func (x *Expected) check(ns namespace.NS, coll *catalog.Collection, all *catalog
 }
 
 // CheckExpected refuses to go on when x's name does not stand for x's collection. A nil x expects nothing.
-func (e *Engine) CheckExpected(x *Expected) error {
+func (e *Engine) CheckExpected(x *Expected) error { return x.checkIn(e.Store.Catalog()) }
+
+// CheckExpectedIn is CheckExpected for a statement of a transaction.
+func (e *Engine) CheckExpectedIn(x *Expected, t *storage.Txn) error {
+	return x.checkIn(t.View().Catalog())
+}
+
+func (x *Expected) checkIn(all *catalog.Catalog) error {
 	if x == nil {
 		return nil
 	}
-	all := e.Store.Catalog()
 	return x.check(x.NS, all.Collection(x.NS), all)
 }
 
@@ -47,18 +53,18 @@ func (e *Engine) writeExpected(ctx context.Context, ns namespace.NS, create bool
 	if ns != x.NS {
 		return e.writeOne(ctx, ns, create, &plain, f)
 	}
-	if err := e.CheckExpected(x); err != nil {
+	if err := x.checkIn(e.catalog(call)); err != nil {
 		return err
 	}
 	defer func() { call.Keys = plain.Keys }()
 	err := e.writeOne(ctx, ns, false, &plain, func(w *storage.Writer) error {
-		if err := x.check(ns, w.Catalog(), e.Store.Catalog()); err != nil {
+		if err := x.check(ns, w.Catalog(), e.catalog(call)); err != nil {
 			return err
 		}
 		return f(w)
 	})
 	if missingCollection(err) { // it was dropped meanwhile
-		return x.check(ns, nil, e.Store.Catalog())
+		return x.check(ns, nil, e.catalog(call))
 	}
 	return err
 }

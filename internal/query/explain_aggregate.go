@@ -71,7 +71,7 @@ func (x *explainedPipeline) open(ctx context.Context, hint bson.Value, vs *views
 		x.stages = x.pl.Stages
 		return exec.Build(x.op, x.pl.From(0), nil)
 	}
-	x.coll = x.engine.lookup(x.pl.NS)
+	x.coll = x.engine.lookup(x.pl.NS, call)
 	p, err := x.engine.planPipeline(ctx, x.op, x.pl, hint, vs, call)
 	if err != nil {
 		return nil, err

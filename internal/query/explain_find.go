@@ -12,7 +12,7 @@ import (
 func (e *Engine) ExplainFind(ctx context.Context, f Find, call *Call, v Verbosity) (*Explanation, error) {
 	shape := findShape("find", f, call)
 	e.settle(call, f.NS, func() string { return shape })
-	if coll := e.lookup(f.NS); coll != nil && coll.IsView() {
+	if coll := e.lookup(f.NS, call); coll != nil && coll.IsView() {
 		stages, err := f.stages()
 		if err != nil {
 			return nil, err
@@ -119,7 +119,7 @@ func statsOf(op *exec.Op, name string) func() *exec.Stats {
 // ExplainCount tells how a count is run.
 func (e *Engine) ExplainCount(ctx context.Context, c Count, call *Call, v Verbosity) (*Explanation, error) {
 	f := Find{NS: c.NS, Filter: c.Filter, Hint: c.Hint}
-	if coll := e.lookup(c.NS); coll != nil && coll.IsView() {
+	if coll := e.lookup(c.NS, call); coll != nil && coll.IsView() {
 		return e.explainCountOnView(ctx, f, c, call, v)
 	}
 	x, err := e.explainFor(ctx, &prepared{Find: f, call: call, counting: true, enough: c.enough()}, v)
@@ -157,7 +157,7 @@ func (e *Engine) explainCountOnView(ctx context.Context, f Find, c Count, call *
 // ExplainDistinct tells how a distinct is run.
 func (e *Engine) ExplainDistinct(ctx context.Context, d Distinct, call *Call, v Verbosity) (*Explanation, error) {
 	f := Find{NS: d.NS, Filter: d.Filter, Hint: d.Hint}
-	if coll := e.lookup(d.NS); coll != nil && coll.IsView() {
+	if coll := e.lookup(d.NS, call); coll != nil && coll.IsView() {
 		return e.ExplainFind(ctx, f, call, v)
 	}
 	shape := findShape("distinct "+d.Key, f, call)

@@ -32,7 +32,7 @@ func (e *Engine) ExplainDelete(ctx context.Context, d Delete, call *Call, v Verb
 
 // ExplainFindAndModify tells how a findAndModify is run and what it would do.
 func (e *Engine) ExplainFindAndModify(ctx context.Context, f FindAndModify, call *Call, v Verbosity) (*Explanation, error) {
-	fields, err := e.returnedFields(ctx, e.lookup(f.NS), f, call)
+	fields, err := e.returnedFields(ctx, e.lookup(f.NS, call), f, call)
 	if err != nil {
 		return nil, err
 	}

@@ -66,7 +66,7 @@ func (e *Engine) find(ctx context.Context, f Find, call *Call) (*Running, error)
 	if series := e.behindBuckets(f.NS); series != nil {
 		return e.findBuckets(ctx, f, call, series)
 	}
-	if coll := e.lookup(f.NS); coll != nil && coll.IsView() {
+	if coll := e.lookup(f.NS, call); coll != nil && coll.IsView() {
 		call.OnView = true
 		return e.findOnView(ctx, f, call)
 	}

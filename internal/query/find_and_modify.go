@@ -47,7 +47,7 @@ func (e *Engine) FindAndModify(ctx context.Context, f FindAndModify, call *Call)
 	if f.New {
 		call.image = oplog.PostImage
 	}
-	if err := checkSeriesUpdate(e.lookup(f.NS), &f.Update); err != nil && !f.Remove {
+	if err := checkSeriesUpdate(e.lookup(f.NS, call), &f.Update); err != nil && !f.Remove {
 		return Modified{}, err
 	}
 	var done Modified

@@ -115,7 +115,7 @@ func (x *tried) beginTexts() {
 			x.must(refused[0].Err)
 		}
 	}
-	if x.coll = x.engine.lookup(x.ns); x.coll.Index("t") == nil {
+	if x.coll = x.engine.lookup(x.ns, &Call{}); x.coll.Index("t") == nil {
 		x.t.Fatalf("seed %d: no index\n%s", x.seed, x.log.String())
 	}
 }

@@ -38,7 +38,7 @@ func (c *stageCatalog) Open(ctx context.Context, op *exec.Op, ns namespace.NS, p
 // view follows ns down to its collection and parses what stands on the way.
 func (c *stageCatalog) view(op *exec.Op, ns namespace.NS) (base namespace.NS, front []pipeline.Stage, err error) {
 	for depth := 0; ; depth++ {
-		coll := c.engine.lookup(ns)
+		coll := c.engine.lookup(ns, c.call)
 		if coll == nil || !coll.IsView() {
 			return ns, front, nil
 		}
@@ -64,7 +64,7 @@ func (c *stageCatalog) view(op *exec.Op, ns namespace.NS) (base namespace.NS, fr
 
 // Indexed implements exec.Catalog.
 func (c *stageCatalog) Indexed(_ context.Context, op *exec.Op, ns namespace.NS, path string) bool {
-	coll := c.engine.lookup(ns)
+	coll := c.engine.lookup(ns, c.call)
 	if coll == nil || coll.IsView() {
 		return false
 	}

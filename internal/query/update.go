@@ -59,7 +59,7 @@ func (e *Engine) Update(ctx context.Context, u Update, call *Call) (Updated, err
 	} else if done {
 		return before.updated(), nil
 	}
-	if err := checkSeriesUpdate(e.lookup(u.NS), &u); err != nil {
+	if err := checkSeriesUpdate(e.lookup(u.NS, call), &u); err != nil {
 		return Updated{}, err
 	}
 	if u.Multi && call.Retry != nil {

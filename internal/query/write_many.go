@@ -143,7 +143,7 @@ func (m *writeMany) write(ctx context.Context, batch []storage.Record) error {
 	err := m.engine.write(ctx, m.ns, false, m.call, func(w *storage.Writer) error {
 		undo()
 		failure = nil
-		if err := m.call.Expected.check(m.ns, w.Catalog(), m.engine.Store.Catalog()); err != nil {
+		if err := m.call.Expected.check(m.ns, w.Catalog(), m.engine.catalog(m.call)); err != nil {
 			return err
 		}
 		for _, old := range batch {

@@ -53,11 +53,18 @@ func create(op *Op) (bson.Doc, error) {
 	if err := op.checkCreate(r); err != nil {
 		return nil, err
 	}
+	if err := op.checkDefinable(r); err != nil {
+		return nil, err
+	}
 	return bson.EmptyDoc, op.createCollection(r.ns, r.options.doc())
 }
 
 // createCollection makes a collection or view; one of that name with the same options is as good.
 func (op *Op) createCollection(ns namespace.NS, doc bson.Doc) error {
+	if op.txn != nil {
+		_, err := op.txn.CreateCollection(op.Ctx, ns, doc)
+		return err
+	}
 	_, err := op.Query.Store.CreateCollection(op.Ctx, ns, doc)
 	if !mongoerr.Is(err, mongoerr.NamespaceExists) {
 		return err
@@ -282,6 +289,20 @@ func (op *Op) checkCreate(r *createRequest) error {
 		}
 	}
 	return op.served(r)
+}
+
+// checkDefinable refuses what no transaction makes.
+func (op *Op) checkDefinable(r *createRequest) error {
+	switch {
+	case op.txn == nil:
+	case r.timeseries != nil:
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot create a time-series collection in a multi-document transaction.")
+	case r.isView:
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot create a view in a multi-document transaction.")
+	case r.ns.IsSystem():
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot create system collection %s within a transaction.", r.ns)
+	}
+	return nil
 }
 
 // served refuses what Ebb does not have.

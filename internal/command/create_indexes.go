@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/storage/indexddl"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
@@ -37,7 +38,11 @@ func createIndexes(op *Op) (bson.Doc, error) {
 	if err := indexable(ns); err != nil {
 		return nil, err
 	}
-	if err := op.Query.CheckExpected(expected); err != nil {
+	if op.txn != nil {
+		if err := op.checkDefines(ns, expected, dryRun); err != nil {
+			return nil, err
+		}
+	} else if err := op.Query.CheckExpected(expected); err != nil {
 		return nil, err
 	}
 	if len(specs) == 0 {
@@ -55,7 +60,23 @@ func createIndexes(op *Op) (bson.Doc, error) {
 	return b.Doc(), nil
 }
 
+// checkDefines refuses what createIndexes cannot do in a transaction.
+func (op *Op) checkDefines(ns namespace.NS, expected *query.Expected, dryRun bool) error {
+	switch {
+	case ns.IsSystem():
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot write to system collection %s within a transaction.", ns)
+	case dryRun:
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot run createIndexes with dryRun in a multi-document transaction.")
+	}
+	return op.Query.CheckExpectedIn(expected, op.txn)
+}
+
 func (op *Op) makeIndexes(ns namespace.NS, specs []bson.Doc, how ttlchange.OnHidden) (made indexddl.Created, err error) {
+	if op.txn != nil {
+		made, err = indexddl.DefineIndexes(op.Ctx, op.txn, ns, func(c *catalog.Collection) ([]*index.Definition, error) { return op.parseIndexes(c, specs) })
+		made.Collection = true // as MongoDB says, though an earlier statement may have made it
+		return made, err
+	}
 	ctx, builder, done := op.startBuilder()
 	defer done()
 	dryRun := func() (indexddl.DryRun, error) { return op.dryRunIndexes(ns, specs, false) }

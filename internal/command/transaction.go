@@ -120,7 +120,9 @@ func (op *Op) inTransaction() (body bson.Doc, err error) {
 	now := op.Clock.Now()
 	if op.starts && !op.Command.endsTransaction() {
 		lifetime := time.Duration(op.setting("transactionLifetimeLimitSeconds")) * time.Second
-		err = op.seat.Begin(op.TxnNumber, now, now.Add(lifetime))
+		if err = op.seat.Begin(op.TxnNumber, now, now.Add(lifetime)); err == nil {
+			op.seat.Transaction().ReadConcern = op.notLocal()
+		}
 	} else if !op.starts {
 		err = op.seat.Continue(op.TxnNumber, now)
 	}
@@ -140,6 +142,19 @@ func (op *Op) inTransaction() (body bson.Doc, err error) {
 		op.seat.Transaction().Abort()
 	}
 	return body, err
+}
+
+// notLocal is the read concern of the transaction that the statement begins, as it is shown; "" for the plainest.
+func (op *Op) notLocal() string {
+	level := op.ReadConcern.Level
+	if level == "" || level == "local" {
+		return ""
+	}
+	b := bson.Build().Object("readConcern").String("level", level)
+	if op.after != 0 {
+		b.Timestamp("afterClusterTime", op.after.Seconds(), op.after.Counter())
+	}
+	return b.String("provenance", "clientSupplied").End().Doc().String()
 }
 
 // refusedWrite is the first error that the reply of a write tells of; nil where there is none.
@@ -177,6 +192,9 @@ func (op *Op) runStatement(h *storage.History) (bson.Doc, error) {
 			return nil, err
 		}
 		t.Work = &work{txn, op.Server, op.SessionID, op.TxnNumber}
+	}
+	if c := op.Command.Name; t.ReadConcern != "" && (c == "create" || c == "createIndexes") {
+		return nil, mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support this transaction's %s :: caused by :: read concern not supported", c, t.ReadConcern)
 	}
 	op.txn = t.Work.(*work).Txn
 	op.Now = op.txn.View().Now()

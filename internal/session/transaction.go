@@ -34,6 +34,8 @@ type Transaction struct {
 	// Number is -1 before the first.
 	Number int64
 	State  State
+	// ReadConcern is the one that it began with, as it is shown; "" where that is the plainest.
+	ReadConcern string
 	// Work is nil but in progress.
 	Work Work
 	// Started is when it began, Expires when it is aborted at the latest, if it is in progress.

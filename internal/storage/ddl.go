@@ -29,7 +29,7 @@ type Change struct {
 	catalog *catalog.Catalog
 	ddl     meaning.DDL // what it means
 	garbage []garbage.Item
-	next    header.Numbers // the first that no collection and no index ever had; read in the transaction, which claims them
+	next    header.Numbers // the first that no collection and no index ever had; the transaction that has read them claims them
 	// Renew says which rules get a grace though they were not tightened; nil for none.
 	Renew func(was, rule *policy.Rule) bool
 }
@@ -46,7 +46,7 @@ func (s *Store) Change(ctx context.Context, f func(*Change) error) error {
 		return fmt.Errorf("storage: begin: %w", err)
 	}
 	old := s.current.Load()
-	c := &Change{store: s, kv: t, catalog: old.catalog, ddl: meaning.DDL{Multikey: map[uint32]*multikey.Stored{}}}
+	c := s.newChange(t, old.catalog)
 	if c.next, err = header.ReadNumbers(t); err == nil {
 		err = f(c)
 	}
@@ -75,6 +75,11 @@ func (s *Store) Change(ctx context.Context, f func(*Change) error) error {
 	s.tell(m)
 	s.garbage.Add(c.garbage...)
 	return nil
+}
+
+// newChange is a change of a catalogue that has done nothing yet and writes in t. Its next numbers are not known.
+func (s *Store) newChange(t kv.Txn, c *catalog.Catalog) *Change {
+	return &Change{store: s, kv: t, catalog: c, ddl: meaning.DDL{Multikey: map[uint32]*multikey.Stored{}}}
 }
 
 // Put adds or replaces a collection, with the order that its indexes make of it, and the grace of TTLs that were changed.

@@ -28,6 +28,7 @@ type Above interface {
 	Bounds() *expiry.Limits
 
 	MakeIndexes(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*Build)) (Created, error)
+	DefineIndexes(ctx context.Context, t *Txn, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error)) (Created, error)
 	DropIndexes(ctx context.Context, ns namespace.NS, pick func(*catalog.Collection) ([]*index.Definition, error)) (before int, err error)
 	Modify(ctx context.Context, ns namespace.NS, modify func(*catalog.Collection) (*catalog.Collection, error)) error
 	ModifyWith(ctx context.Context, ns namespace.NS, how ttlchange.OnHidden, modify func(*catalog.Collection) (*catalog.Collection, error)) (ttlchange.Loosened, error)

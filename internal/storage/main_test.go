@@ -49,4 +49,9 @@ func (a above) MakeIndexes(ctx context.Context, ns namespace.NS, parse func(*cat
 	return storage.Created(made), err
 }
 
+func (above) DefineIndexes(ctx context.Context, t *storage.Txn, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error)) (storage.Created, error) {
+	made, err := indexddl.DefineIndexes(ctx, t, ns, parse)
+	return storage.Created(made), err
+}
+
 func (a above) BuildLimits() *storage.BuildLimits { return (*storage.BuildLimits)(&a.ddl.Limits) }

@@ -220,8 +220,10 @@ func (r *replay) step() {
 		r.mayFail("insert", r.write(ns, func(w *Writer) error { return r.insertSome(w, kind, 1+r.random(40)) }))
 	case p < 44:
 		r.mayFail("change", r.write(ns, func(w *Writer) error { return r.changeSome(w, kind) }))
-	case p < 49:
+	case p < 47:
 		r.transaction()
+	case p < 50:
+		r.defining()
 	case p < 61:
 		r.clock.Advance(time.Duration(r.random(6000)) * time.Millisecond)
 	case p < 69:
@@ -406,6 +408,65 @@ func (r *replay) transaction() {
 	}
 	if r.random(4) > 0 {
 		r.mayFail("transaction", txn.Commit(context.Background(), kv.Buffered))
+	}
+}
+
+// defining makes collections and indexes in a transaction of several statements, and writes to them. Others may take the names meanwhile.
+func (r *replay) defining() {
+	ctx := context.Background()
+	history, err := r.Store.History(ctx, bson.MustDoc("{id: 99}"))
+	r.must(err)
+	history.Begin(history.Number + 1)
+	txn, err := r.BeginTransaction(ctx, TransactionOptions{Now: r.Store.Now(), History: history})
+	r.must(err)
+	defer txn.Rollback()
+	for i := range 1 + r.random(3) {
+		kind := r.random(len(replayKinds) - 1) // no time series, which transactions do not make
+		ns, options := namespace.NS{DB: "made", Coll: replayKinds[kind].name}, bson.MustDoc(replayKinds[kind].options)
+		if i == 0 && r.random(3) == 0 { // it has written nothing yet
+			_, err := r.DropCollection(ctx, ns)
+			r.mayFail("drop what a transaction may have made", err)
+		}
+		if txn.View().Catalog().Collection(ns) == nil {
+			if _, err := txn.CreateCollection(ctx, ns, options); err != nil {
+				r.mayFail("create in a transaction", err)
+				return
+			}
+			r.count("create in a transaction")
+		}
+		if r.random(10) == 0 {
+			_, err := r.Store.CreateCollection(ctx, ns, options)
+			r.mayFail("create what a transaction has made", err)
+		}
+		specs := replayKinds[kind].indexes
+		for range r.random(3) {
+			if len(specs) == 0 {
+				break
+			}
+			if _, err := r.DefineIndexes(ctx, txn, ns, r.parse(specs[r.random(len(specs))])); err != nil {
+				r.mayFail("create indexes in a transaction", err)
+				return
+			}
+			r.count("create indexes in a transaction")
+		}
+		if options.Lookup("capped").Truthy() {
+			continue
+		}
+		for range r.random(3) {
+			err := txn.Write(ctx, ns, WriteOptions{}, func(w *Writer) error {
+				if err := r.insertSome(w, kind, 1+r.random(20)); err != nil {
+					return err
+				}
+				return r.changeSome(w, kind)
+			})
+			if err != nil {
+				r.mayFail("write in a transaction", err)
+				return
+			}
+		}
+	}
+	if r.random(4) > 0 {
+		r.mayFail("commit what was made", txn.Commit(ctx, kv.Buffered))
 	}
 }
 

@@ -41,10 +41,11 @@ type TransactionOptions struct {
 type statements struct {
 	TransactionOptions
 	intent     *ownership.Intent
-	conflicted bool        // with another transaction; it can only be rolled back
-	failed     error       // to look at what is there now
-	present    kv.Snapshot // what is committed while a statement writes, once it was asked for
-	hidesUpTo  int64       // what had been hidden when it began, see Options.HidesUpTo
+	conflicted bool            // with another transaction; it can only be rolled back
+	failed     error           // to look at what is there now
+	present    kv.Snapshot     // what is committed while a statement writes, once it was asked for
+	hidesUpTo  int64           // what had been hidden when it began, see Options.HidesUpTo
+	made       map[uint32]bool // the numbers of the collections that it has made
 }
 
 // BeginTransaction starts a transaction of several statements.
@@ -78,7 +79,7 @@ func (t *Txn) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f func
 	t.Statement(ctx)
 	w, err := t.Writer(ns)
 	if o.Create && mongoerr.Is(err, mongoerr.NamespaceNotFound) {
-		if err := t.createImplicitly(ctx, ns); err != nil {
+		if _, err := t.CreateCollection(ctx, ns, nil); err != nil {
 			return err
 		}
 		w, err = t.Writer(ns)
@@ -105,9 +106,9 @@ func (t *Txn) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f func
 		return conflict()
 	case err != nil:
 		return err
-	case t.statements.MaxBytes > 0 && t.kv.Size()+t.log.Size()+t.preImages.bytes > t.statements.MaxBytes:
-		return mongoerr.New(mongoerr.TransactionTooLarge, "Total size of all transaction operations must be less than %d. Actual size is %d",
-			t.statements.MaxBytes, t.kv.Size()+t.log.Size()+t.preImages.bytes)
+	}
+	if err := t.checkSize(); err != nil {
+		return err
 	}
 	t.flush()
 	if o.Keys != nil {
@@ -117,29 +118,12 @@ func (t *Txn) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f func
 	return nil
 }
 
-// createImplicitly makes a collection for the transaction. It is there for everybody at once, and stays if the transaction is rolled
-// back.
-func (t *Txn) createImplicitly(ctx context.Context, ns namespace.NS) error {
-	if err := t.store.createImplicitly(ctx, ns); err != nil {
-		return err
+// checkSize refuses to go on when the transaction has become too large.
+func (t *Txn) checkSize() error {
+	size := t.kv.Size() + t.log.Size() + t.preImages.bytes
+	if most := t.statements.MaxBytes; most > 0 && size > most {
+		return mongoerr.New(mongoerr.TransactionTooLarge, "Total size of all transaction operations must be less than %d. Actual size is %d", most, size)
 	}
-	return t.Learn(ns)
-}
-
-// Learn has the transaction see a collection that was made after it began. It fails with WriteConflict where another one of those that it
-// sees has changed since.
-func (t *Txn) Learn(ns namespace.NS) error {
-	now := t.store.current.Load()
-	entry := now.catalog.Collection(ns)
-	for id, c := range t.view.version.collections {
-		if now.collections[id] != c {
-			return conflict()
-		}
-	}
-	if entry == nil {
-		return conflict()
-	}
-	t.view.version = now
 	return nil
 }
 

@@ -98,7 +98,7 @@ func TestStatements(t *testing.T) {
 		t.Error("it sees", got)
 	}
 	f.wantSeen(a, "{ _id: 1 } { _id: 2 } { _id: 3 }")
-	f.wantSeen(b, "")
+	f.wantSeen(b, "no collection")
 	f.must(txn.Commit(context.Background(), kv.Buffered))
 	f.wantSeen(a, "{ _id: 1, x: 1 } { _id: 2 } { _id: 3 } { _id: 4 }")
 	f.wantSeen(b, "{ _id: 5 }")

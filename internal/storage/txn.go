@@ -94,6 +94,9 @@ func (t *Txn) Writer(ns namespace.NS) (*Writer, error) {
 			return w, nil
 		}
 	}
+	if t.hasMade(c.ID) { // of which nobody else knows
+		return t.writer(c), nil
+	}
 	if err := t.lock(c); err != nil {
 		return nil, err
 	}
@@ -154,9 +157,18 @@ func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 		t.kv.Rollback()
 		return err
 	}
+	release, err := t.takeNames(ctx)
+	if err != nil {
+		t.kv.Rollback()
+		return err
+	}
+	defer release()
 	t.flush()
 	t.mean()
-	err := t.kv.Commit(ctx, d)
+	err = t.kv.Commit(ctx, d)
+	if err != nil && t.meaning.DDL != nil {
+		t.store.turned()
+	}
 	switch {
 	case err == nil:
 		t.history.committed(t.store, &t.meaning)
@@ -186,6 +198,7 @@ func (t *Txn) mean() {
 	for _, w := range t.writers {
 		w.noteMultikey()
 		w.logSummary()
+		w.noteReserved()
 		t.meaning.Add(&w.change)
 	}
 	t.store.stamp(t.kv, &t.meaning, &t.log, t.view.version, t.circumstances(), t.history, t.preImages.all)

@@ -1,6 +1,9 @@
 package meaning
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -21,6 +24,20 @@ type DDL struct {
 type CatalogStep struct {
 	Put  *catalog.Collection
 	Drop uint32
+}
+
+// Add has what another one does come behind it. A collection is put once, as it is left in the end.
+func (d *DDL) Add(next *DDL) {
+	for _, step := range next.Steps {
+		i := slices.IndexFunc(d.Steps, func(s CatalogStep) bool { return step.Put != nil && s.Put != nil && s.Put.ID == step.Put.ID })
+		if i >= 0 {
+			d.Steps[i] = step
+		} else {
+			d.Steps = append(d.Steps, step)
+		}
+	}
+	d.Events = append(d.Events, next.Events...)
+	maps.Copy(d.Multikey, next.Multikey)
 }
 
 // ApplyTo is the catalogue after the steps.

@@ -167,9 +167,14 @@ func (q *sequence) reserveFrom(last uint64) (uint64, error) {
 	}
 	last = max(last, stored)
 	t.Claim(key)
-	t.Set(key, binary.BigEndian.AppendUint64(nil, last+sequenceChunk))
 	change := meaning.NewChange(q.collection)
-	change.Reserved = last + sequenceChunk
+	Reserve(t, &change, last+sequenceChunk)
 	t.Mean(&meaning.Meaning{Changes: []*meaning.Change{&change}})
 	return last, t.Commit(context.Background(), kv.Buffered)
+}
+
+// Reserve notes in a transaction, and in what it means for a collection, that all numbers of records up to one may be in use.
+func Reserve(t kv.Txn, change *meaning.Change, upTo uint64) {
+	t.Set(layout.SequenceKey(change.Collection), binary.BigEndian.AppendUint64(nil, upTo))
+	change.Reserved = upTo
 }

@@ -5,6 +5,7 @@ SHELL       := /bin/bash
 GO       ?= go
 FUZZTIME ?= 10m
 ROUNDS   ?= 200
+DURATION ?= 30m
 UNIT      = $(shell $(GO) list ./... | grep -v '/e2e')
 
 help:  ## this list
@@ -31,6 +32,9 @@ fuzz:  ## each fuzz target for FUZZTIME
 crash:  ## kill -9 under mixed load, ROUNDS times
 	@$(GO) test -count=1 -timeout 4h -v ./e2e/crash -args -rounds $(ROUNDS)
 
+isolation:  ## transactions beside one another for DURATION, three times: with errors, with kill -9, and document by document
+	@$(GO) test -count=1 -timeout 8h -v ./e2e/isolation -args -duration $(DURATION)
+
 bench:  ## Go benchmarks of every package
 	@$(GO) test -run '^$$' -bench . -benchmem $(UNIT)
 
@@ -46,4 +50,4 @@ fmt:  ## gofmt everything
 clean:  ## remove what was built and installed here
 	@rm -rf bin e2e/node/node_modules e2e/python/.venv e2e/java/target
 
-.PHONY: help test vet unit race e2e fuzz crash bench run build fmt clean
+.PHONY: help test vet unit race e2e fuzz crash isolation bench run build fmt clean

@@ -164,8 +164,8 @@ var classes = []struct {
 	{"G-nonadjacent-realtime", readWrite, writeWrite | writeRead | readWrite | realTime},
 }
 
-// maxTried is how many edges of a knot are tried for the shortest circle of a class.
-const maxTried = 500
+// maxTried is how many edges of a knot are tried for the shortest circle of a class: one fault may tie a whole history into one.
+const maxTried = 50
 
 // classify names the gravest circle of a knot, and returns the shortest of its kind.
 func (g *graph) classify(knot []int) (string, []step) {
@@ -178,7 +178,7 @@ func (g *graph) classify(knot []int) (string, []step) {
 		tried := 0
 		for _, n := range knot {
 			for _, e := range g.edges[n] {
-				if e.kind != class.one || !inside[e.to] || tried > maxTried {
+				if e.kind != class.one || !inside[e.to] || tried >= maxTried {
 					continue
 				}
 				tried++

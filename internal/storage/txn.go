@@ -72,11 +72,11 @@ func (t *Txn) View() *View { return t.view }
 // Number is that of the Commit that it became, 0 where it has written nothing.
 func (t *Txn) Number() uint64 { return t.meaning.Number }
 
-// Size is about how many bytes of writes the transaction holds.
-func (t *Txn) Size() int { return t.kv.Size() }
+// Size is about how many bytes of writes the transaction holds, with what is told of them.
+func (t *Txn) Size() int { return t.kv.Size() + t.log.Size() + t.preImages.bytes }
 
 // room says whether the transaction may grow by so many bytes.
-func (t *Txn) room(bytes int) error { return t.store.room(t.kv.Size() + t.preImages.bytes + bytes) }
+func (t *Txn) room(bytes int) error { return t.store.room(t.Size() + bytes) }
 
 // Writer changes the collection called ns. From the first call on, that collection's definition stays as it is until
 // the transaction ends. It fails with WriteConflict when the definition has changed since the transaction began, and with
@@ -175,7 +175,7 @@ func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 		t.store.tell(&t.meaning)
 		return nil
 	case errors.Is(err, kv.ErrTooLarge):
-		return mongoerr.New(mongoerr.TransactionTooLarge, "Total size of all transaction operations must be less than the store's limit; it is about %d bytes", t.kv.Size())
+		return mongoerr.New(mongoerr.TransactionTooLarge, "Total size of all transaction operations must be less than the store's limit; it is about %d bytes", t.Size())
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return context.Cause(ctx)
 	case errors.Is(err, kv.ErrConflict):

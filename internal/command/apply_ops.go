@@ -54,18 +54,18 @@ func applyOps(op *Op) (bson.Doc, error) {
 func checkApplyOps(a *Args) error {
 	switch {
 	case a.Has("preCondition"):
-		return mongoerr.New(6711600, "applyOps no longer supports the 'preCondition' option.")
+		return mongoerr.New(6711600, "applyOps command no longer supports the 'preCondition' option")
 	case a.Has("prepare"):
-		return mongoerr.New(mongoerr.BadValue, "applyOps with 'prepare' is not supported")
+		return mongoerr.New(mongoerr.BadValue, "applyOps command can't have 'prepare' field")
 	case a.Has("partialTxn"):
-		return mongoerr.New(31056, "applyOps command no longer supports the 'partialTxn' option.")
+		return mongoerr.New(31056, "applyOps command can't have 'partialTxn' field.")
 	}
 	if v := a.Value("alwaysUpsert"); !v.IsNullish() {
 		if v.Type != bson.TypeBool {
 			return a.wrongType("alwaysUpsert", v.Type, []bson.Type{bson.TypeBool})
 		}
 		if v.Bool() {
-			return mongoerr.New(6711601, "applyOps no longer supports the 'alwaysUpsert' option.")
+			return mongoerr.New(6711601, "applyOps command no longer supports the 'alwaysUpsert' option")
 		}
 	}
 	if v := a.Value("count"); !v.IsMissing() && v.Type != bson.TypeInt64 && v.Type != bson.TypeInt32 {
@@ -142,7 +142,7 @@ func (op *Op) applyAtOnce(ops []logged) bson.Doc {
 		if l.op == "n" {
 			continue
 		}
-		if found, err := op.applyChange(l, call); err != nil || !found {
+		if err := op.applyChange(l, call); err != nil {
 			return nil
 		}
 		applied++
@@ -153,41 +153,33 @@ func (op *Op) applyAtOnce(ops []logged) bson.Doc {
 	if n := txn.Number(); n > 0 {
 		op.committed = max(op.committed, n)
 	}
-	return appliedReply(bson.Build(), applied, make([]bool, 0)).Doc()
+	return appliedReply(bson.Build(), applied, applied).Doc()
 }
 
-func (op *Op) applyChange(l logged, call *query.Call) (found bool, err error) {
+func (op *Op) applyChange(l logged, call *query.Call) error {
 	if err := writable(l.ns); err != nil {
-		return false, err
+		return err
 	}
 	if err := op.checkBlocked(l.ns.DB); err != nil {
-		return false, err
+		return err
 	}
 	return op.Query.ApplyChange(op.Ctx, query.LoggedChange{Op: l.op[0], NS: l.ns, Object: l.o, Object2: l.o2, Upsert: l.upsert}, call)
 }
 
-// appliedReply appends how many operations were done, and which failed; those that results does not have did not.
-func appliedReply(b *bson.Builder, applied int, results []bool) *bson.Builder {
-	b.Number("applied", int64(applied))
+// appliedReply appends how many operations were tried, and that those before good were done.
+func appliedReply(b *bson.Builder, tried, good int) *bson.Builder {
+	b.Number("applied", int64(tried))
 	b.Array("results")
-	for i := range applied {
-		b.Bool(bson.IndexKey(i), i >= len(results) || results[i])
+	for i := range tried {
+		b.Bool(bson.IndexKey(i), i < good)
 	}
 	return b.End()
 }
 
-// applyEach does operations one after the other. One that finds nothing to change does not keep the others from being done; any other
-// error does.
+// applyEach does operations one after the other, until one fails.
 func (op *Op) applyEach(ops []logged) (bson.Doc, error) {
-	var results []bool
-	failed := func(err error) (bson.Doc, error) {
-		e := *mongoerr.From(err)
-		e.Extra = appliedReply(bson.BuildOn(nil).Fields(e.Extra), len(results), results).Doc()
-		return nil, &e
-	}
-	good := true
+	applied := 0
 	for _, l := range ops {
-		found := true
 		var err error
 		switch l.op {
 		case "n":
@@ -195,18 +187,16 @@ func (op *Op) applyEach(ops []logged) (bson.Doc, error) {
 		case "c":
 			err = op.applyCommand(l)
 		default:
-			found, err = op.applyChange(l, op.change())
+			err = op.applyChange(l, op.change())
 		}
-		results = append(results, found && err == nil)
 		if err != nil {
-			return failed(err)
+			e := *mongoerr.From(err)
+			e.Extra = appliedReply(bson.BuildOn(nil).Fields(e.Extra), applied+1, applied).Doc()
+			return nil, &e
 		}
-		good = good && found
+		applied++
 	}
-	if !good {
-		return failed(mongoerr.New(mongoerr.UnknownError, "applyOps had one or more errors applying ops"))
-	}
-	return appliedReply(bson.Build(), len(results), results).Doc(), nil
+	return appliedReply(bson.Build(), applied, applied).Doc(), nil
 }
 
 // loggedCommands are the commands that an oplog tells of, and that may be done again.

@@ -22,56 +22,53 @@ type LoggedChange struct {
 }
 
 // ApplyChange does a change again, of which it does not matter whether it was done before: an insert takes the place of a document
-// with its _id, a delete need not find one. found is false for an update of a document that is not there.
-func (e *Engine) ApplyChange(ctx context.Context, l LoggedChange, call *Call) (found bool, err error) {
+// with its _id, and a delete or an update need not find one. Who copies documents while they are written, and then does what was
+// logged meanwhile, comes by updates of documents that were deleted before it copied them.
+func (e *Engine) ApplyChange(ctx context.Context, l LoggedChange, call *Call) error {
 	from := l.Object
 	if l.Op == 'u' {
 		from = l.Object2
 	}
 	id := from.Lookup("_id")
 	if id.IsMissing() {
-		return false, mongoerr.New(mongoerr.NoSuchKey, "Failed to apply %s due to missing _id: %s", map[byte]string{'i': "insert", 'u': "update", 'd': "delete"}[l.Op], from)
+		return mongoerr.New(mongoerr.NoSuchKey, "Failed to apply %s due to missing _id: %s", map[byte]string{'i': "insert", 'u': "update", 'd': "delete"}[l.Op], from)
 	}
-	err = e.write(ctx, l.NS, false, call, func(w *storage.Writer) error {
+	err := e.write(ctx, l.NS, false, call, func(w *storage.Writer) error {
 		old, ok, err := w.GetByID(id)
 		if err != nil {
 			return err
 		}
-		old = old.Clone()
-		found, err = e.applyTo(w, l, old, ok, call)
-		return err
+		return e.applyTo(w, l, old.Clone(), ok, call)
 	})
 	if l.Op == 'd' && missingCollection(err) {
-		return true, nil
+		return nil
 	}
-	return found, err
+	return err
 }
 
 // applyTo does the change to old, which is there if ok says so.
-func (e *Engine) applyTo(w *storage.Writer, l LoggedChange, old storage.Record, ok bool, call *Call) (found bool, err error) {
+func (e *Engine) applyTo(w *storage.Writer, l LoggedChange, old storage.Record, ok bool, call *Call) (err error) {
 	switch {
 	case l.Op == 'd' && ok:
-		return true, w.Delete(old)
-	case l.Op == 'd':
-		return true, nil
-	case l.Op == 'u' && !ok && !l.Upsert:
-		return false, nil
+		return w.Delete(old)
+	case l.Op == 'd', l.Op == 'u' && !ok && !l.Upsert:
+		return nil
 	}
 	doc := l.Object
 	if l.Op == 'u' {
 		if doc, err = l.changed(old.Doc); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if doc, err = e.insertable(doc, call.Now, true); err != nil {
-		return false, err
+		return err
 	}
 	if ok {
 		_, _, err = w.UpdateAs(oplog.Telling{Form: oplog.Whole}, old, doc)
 	} else {
 		_, err = w.Insert(doc)
 	}
-	return true, err
+	return err
 }
 
 // changed is what an update makes of old, which is nil where there is none.

@@ -271,7 +271,7 @@ func (op *Op) perform(run func(*Op) (bson.Doc, error)) (bson.Doc, error) {
 			}
 		}
 	}
-	if op.Command.ChangesTTL {
+	if op.Command.ChangesTTL && op.txn == nil { // whose commit takes note
 		return op.noted(run)
 	}
 	return run(op)

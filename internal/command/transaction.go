@@ -48,6 +48,14 @@ type work struct {
 func (w *work) Rollback() {
 	w.endCursors()
 	w.Txn.Rollback()
+	w.forget()
+}
+
+// forget leaves nothing of what the transaction has made and not committed.
+func (w *work) forget() {
+	for _, coll := range w.Txn.Made() {
+		w.server.Query.Forget(coll)
+	}
 }
 
 func (w *work) endCursors() {
@@ -66,9 +74,14 @@ func commitTransaction(op *Op, seat *session.Seat) error {
 		t.Commit()
 		return nil
 	}
+	if err := op.enterWrites(); err != nil {
+		return err // and the client may try again
+	}
+	defer op.Writes.Leave()
 	w.endCursors()
 	if err := w.Txn.Commit(op.Ctx, kv.Unsynced); err != nil {
 		t.State, t.Work = session.Aborted, nil
+		w.forget()
 		seat.Keep(nil, -1, false) // nobody may know whether it was committed
 		return err
 	}
@@ -76,6 +89,7 @@ func commitTransaction(op *Op, seat *session.Seat) error {
 		op.committed = n
 	}
 	t.Commit()
+	op.noteMade(w.Txn.Made())
 	return nil
 }
 

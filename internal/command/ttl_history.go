@@ -126,6 +126,14 @@ func (op *Op) noted(run func(*Op) (bson.Doc, error)) (bson.Doc, error) {
 	return reply, err
 }
 
+// noteMade takes note of the TTLs of collections that a transaction has made, when it has committed.
+func (op *Op) noteMade(made []*catalog.Collection) {
+	n := ttlNotes{op: op, reply: bson.EmptyDoc}
+	for _, coll := range made {
+		n.collection(nil, coll)
+	}
+}
+
 // mayHaveChanged are the collections that the command is about, or its database.
 func (op *Op) mayHaveChanged(c *catalog.Catalog) (colls []*catalog.Collection) {
 	if op.Command.Name == "dropDatabase" {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
@@ -52,6 +53,14 @@ func (e *Engine) IndexUse(id uint32) IndexUse {
 		return IndexUse{Since: e.uses.started}
 	}
 	return IndexUse{c.(*indexCounter).ops.Load(), c.(*indexCounter).since}
+}
+
+// Forget forgets what is known of a collection that is not to be: the transaction that has made it was rolled back.
+func (e *Engine) Forget(coll *catalog.Collection) {
+	e.Plans.Forget(coll.ID)
+	for _, d := range coll.Indexes {
+		e.uses.byID.Delete(d.ID)
+	}
 }
 
 // NoteDDL is told of each change of the catalogue: plans made before are forgotten, and an index that is new or changed is

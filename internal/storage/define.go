@@ -97,6 +97,19 @@ func (t *Txn) see(c *Change) {
 	}
 }
 
+// Made are the collections that the transaction has made, as it sees them or, when it has ended, has left them.
+func (t *Txn) Made() (made []*catalog.Collection) {
+	if t.statements == nil || t.statements.made == nil {
+		return nil
+	}
+	for _, c := range t.view.Catalog().All() {
+		if t.statements.made[c.ID] {
+			made = append(made, c)
+		}
+	}
+	return made
+}
+
 // HasMade says whether the transaction has made the collection itself.
 func (t *Txn) HasMade(c *catalog.Collection) bool { return t.hasMade(c.ID) }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -81,6 +82,13 @@ func TestTransactionDefines(t *testing.T) {
 				wantCode(t, f.insert(madeNS, "{_id: 2}"), mongoerr.DuplicateKey)
 				f.validate(madeNS)
 				f.validate(testNS)
+			}
+			f.clock.Advance(time.Hour)
+			if c := f.Store.current.Load().collections[f.collection(madeNS)]; c.rules.Any() {
+				for i := range c.rules.All() {
+					f.expire(madeNS, &c.rules.All()[i])
+				}
+				f.validate(madeNS)
 			}
 			c := f.Store.Catalog().Collection(madeNS)
 			if len(c.Indexes) != 1+len(specs) {

@@ -68,9 +68,12 @@ func (s *Sweeper) rewrite(ctx context.Context, c storage.Collection, at *vacuumi
 	commits := c.Commits()
 	quiet := at.writes == commits
 	at.writes = commits
-	w := at.compaction
-	if w != nil && (w != s.compaction.open || w.c != c || w.commits != commits) {
+	w, written := at.compaction, c.IsWritten()
+	if w != nil && (w != s.compaction.open || w.c != c || w.commits != commits || written) {
 		s.giveUp(at)
+		return 0, false, nil
+	}
+	if written { // an open transaction would be waited for at the end, and its commit make it worthless
 		return 0, false, nil
 	}
 	view, err := s.store.View(ctx)
@@ -183,7 +186,7 @@ func (s *Sweeper) putInPlace(ctx context.Context, w *indexCompaction, t *expiry.
 	if err := w.Into.Seal(end); err != nil {
 		return false, err
 	}
-	unlock, err := s.lockSoon(ctx, w.c, storage.Collection.Lock)
+	unlock, err := s.lockIdle(ctx, w.c)
 	if unlock == nil {
 		return false, err
 	}

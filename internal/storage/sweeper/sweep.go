@@ -109,6 +109,15 @@ func (s *Sweeper) lockSoon(ctx context.Context, c storage.Collection, lock func(
 	return unlock, nil
 }
 
+// lockIdle takes the collection's lock exclusively, but not where an open transaction has written to it, which may take long: who waits for
+// the lock keeps writers waiting.
+func (s *Sweeper) lockIdle(ctx context.Context, c storage.Collection) (unlock func(), err error) {
+	if c.IsWritten() {
+		return nil, nil
+	}
+	return s.lockSoon(ctx, c, storage.Collection.Lock)
+}
+
 // worthSweeping says whether more than a few records may be due. Nobody knows before they have been counted.
 func (s *Sweeper) worthSweeping(o *expiryorder.Order, rule *policy.Rule, now int64) bool {
 	if !o.Histogram.IsKnown() {

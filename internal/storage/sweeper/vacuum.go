@@ -51,11 +51,11 @@ func (s *Sweeper) Vacuum(ctx context.Context, collection uint32, limit int) (rem
 			return 0, false, err
 		}
 	}
-	if at.round.Dense && s.can.RangeDeletes && !c.IsWritten() {
+	if at.round.Dense && s.can.RangeDeletes {
 		if removed, ok, err := s.rewrite(ctx, c, at, limit); ok || err != nil {
 			return removed, true, err
 		}
-		if unlock, err := s.lockSoon(ctx, c, storage.Collection.Lock); err != nil {
+		if unlock, err := s.lockIdle(ctx, c); err != nil {
 			return 0, false, err
 		} else if unlock != nil {
 			defer unlock()

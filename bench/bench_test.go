@@ -23,7 +23,7 @@ func TestWorkloads(t *testing.T) {
 	for _, row := range workloads(s) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			results := measured(t, row.name)
+			results := measured(t, row.name, row.member)
 			if len(results) == 0 {
 				t.Fatal("it told nothing")
 			}
@@ -40,9 +40,9 @@ func TestWorkloads(t *testing.T) {
 }
 
 // measured runs a workload, and reads its results' file.
-func measured(t *testing.T, workload string) []result {
+func measured(t *testing.T, workload string, member bool) []result {
 	folder, out := t.TempDir(), &bytes.Buffer{}
-	err := run(t.Context(), []string{"-url", serve(t), "-results", folder, "-label", "small", "-workloads", workload, "-runs", "1", "-docs", "100", "-batch", "30",
+	err := run(t.Context(), []string{"-url", serve(t, member), "-results", folder, "-label", "small", "-workloads", workload, "-runs", "1", "-docs", "100", "-batch", "30",
 		"-workers", "2", "-warm", "5ms", "-for", "20ms", "-sizes", "50,100", "-expiry-docs", "100", "-lead", "500ms", "-quiet", "100ms", "-probe", "50", "-probe-for", "300ms",
 		"-rate", "1000", "-steady-batch", "10", "-steady-for", "1200ms", "-life", "1s"}, out)
 	if err != nil {
@@ -60,8 +60,12 @@ func measured(t *testing.T, workload string) []result {
 }
 
 // serve runs a server until the test ends.
-func serve(t *testing.T) (url string) {
-	server, err := ebb.Open(ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, CacheBytes: 8 << 20})
+func serve(t *testing.T, member bool) (url string) {
+	o := ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, CacheBytes: 8 << 20}
+	if member {
+		o.ReplicaSet = &ebb.ReplicaSet{Name: "bench", Initiate: true}
+	}
+	server, err := ebb.Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +114,7 @@ func TestChoose(t *testing.T) {
 		"ycsb-[af]":  "ycsb-a ycsb-f",
 		"growth-*":   "growth-100000 growth-1000000 growth-10000000",
 		"nothing":    `error: no workload is called "nothing": see bench list`,
-		"find,short": "bulk bulk-ttl insert find range covered sort aggregate group ycsb-a ycsb-b ycsb-c ycsb-d ycsb-e ycsb-f expiry expiry-probe expiry-half expiry-half-probe",
+		"find,short": "bulk bulk-ttl insert find range covered sort aggregate group ycsb-a ycsb-b ycsb-c ycsb-d ycsb-e ycsb-f transaction expiry expiry-probe expiry-half expiry-half-probe",
 	} {
 		rows, err := choose(workloads(s), wanted)
 		var names []string

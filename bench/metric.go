@@ -20,6 +20,7 @@ func known() []metric {
 		{name: "server_us", about: "CPU of the server an operation, or a document where documents are counted"},
 		{name: "client_us", about: "the same of this program and its driver"},
 		{name: "server_per_client", about: "the ratio of the two"},
+		{name: "server_per_update", about: "CPU of the server a transaction for that of a single update in the same run"},
 		{name: "visible_first", about: "documents that the first query from the deadline on still saw"},
 		{name: "first_query_ms", about: "when that query began, after the deadline"},
 		{name: "invisible_ms", about: "when a query saw none of them"},

@@ -39,11 +39,11 @@ type ownServer struct {
 }
 
 // reach connects to the server of -url, or starts one.
-func reach(ctx context.Context, s *settings) (*target, error) {
+func reach(ctx context.Context, s *settings, member bool) (*target, error) {
 	t := &target{pids: s.pids, data: s.data}
 	url := s.url
 	if url == "" {
-		own, err := startOwn(ctx, s)
+		own, err := startOwn(ctx, s, member)
 		if err != nil {
 			return nil, err
 		}
@@ -85,12 +85,15 @@ func (t *target) close() error {
 	return err
 }
 
-func startOwn(ctx context.Context, s *settings) (*ownServer, error) {
+func startOwn(ctx context.Context, s *settings, member bool) (*ownServer, error) {
 	folder, err := os.MkdirTemp("", "ebb-bench-")
 	if err != nil {
 		return nil, err
 	}
 	args := append([]string{"serve", "--port", "0", "--quiet", "--dbpath", filepath.Join(folder, "data")}, strings.Fields(s.serve)...)
+	if member && !strings.Contains(s.serve, "--replSet") {
+		args = append(args, "--replSet", "bench", "--replSetInitiate")
+	}
 	cmd := exec.Command(s.ebb, args...)
 	setApart(cmd)
 	server, err := launch.Start(ctx, cmd)

@@ -23,6 +23,7 @@ type workload interface {
 type row struct {
 	name, about string
 	long        bool // not one of the short ones
+	member      bool // needs a member of a replica set
 	workload    workload
 }
 
@@ -39,6 +40,7 @@ func workloads(s *settings) []row {
 		{name: "group", about: "$group of all -docs into 16 384, $sort, $limit", workload: &aggregate{pipeline: groupAll}},
 	}
 	rows = append(rows, ycsbRows(s)...)
+	rows = append(rows, row{name: "transaction", about: "transactions of two updates by _id beside single updates, on a replica set of one", member: true, workload: &transaction{}})
 	rows = append(rows,
 		row{name: "expiry", about: "-expiry-docs documents expire at one moment", workload: &expiry{}},
 		row{name: "expiry-probe", about: "the same, with finds and inserts on another collection", workload: &expiry{probed: true}},
@@ -121,7 +123,7 @@ func measureAll(ctx context.Context, s *settings, out io.Writer) error {
 
 // measureRow gives each row a server of its own, where they are started here, so that none feels what others left.
 func measureRow(ctx context.Context, s *settings, r row, sink *sink) (err error) {
-	t, err := reach(ctx, s)
+	t, err := reach(ctx, s, r.member)
 	if err != nil {
 		return err
 	}

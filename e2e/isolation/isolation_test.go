@@ -166,7 +166,6 @@ func (c counts) String() string {
 
 // failNowAndThen has commands fail, or has their answers say so.
 func (m *member) failNowAndThen(ctx context.Context, t *testing.T, random *rand.Rand, _ time.Duration) {
-	admin := m.connect(t, true).Client().Database("admin")
 	names := []string{"commitTransaction", "abortTransaction", "find", "update", "findAndModify", "aggregate", "getMore"}
 	for ctx.Err() == nil {
 		on := names[:1+random.IntN(len(names))]
@@ -182,17 +181,10 @@ func (m *member) failNowAndThen(ctx context.Context, t *testing.T, random *rand.
 			data = append(data, bson.E{Key: "blockConnection", Value: true}, bson.E{Key: "blockTimeMS", Value: 1 + random.IntN(10)})
 		}
 		command := bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: bson.D{{Key: "times", Value: 1 + random.IntN(4)}}}, {Key: "data", Value: data}}
-		if err := admin.RunCommand(ctx, command).Err(); err != nil && ctx.Err() == nil {
-			t.Error(err)
-			return
-		}
+		m.failPoint(t, command)
 		rest(ctx, restPause)
 	}
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
-	defer cancel()
-	if err := admin.RunCommand(limited, bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "off"}}).Err(); err != nil {
-		t.Error(err)
-	}
+	m.failPoint(t, bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "off"}})
 }
 
 // killOnce kills the server somewhere in the middle, and starts it again.

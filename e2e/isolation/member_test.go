@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
@@ -23,6 +24,8 @@ type member struct {
 	path string
 	args []string
 	uri  string
+	// admin is who sets fail points.
+	admin *mongo.Database
 
 	mu     sync.Mutex // one kill at a time; guards server
 	server *launch.Server
@@ -30,9 +33,10 @@ type member struct {
 
 func startMember(t *testing.T, path string) *member {
 	t.Helper()
-	m := &member{path: path, args: []string{"--dbpath", t.TempDir(), "--replSet", "isolation", "--replSetInitiate", "--oplogSize", "990", "--setParameter", "enableTestCommands=1"}}
+	m := &member{path: path, args: []string{"--dbpath", t.TempDir(), "--replSet", "isolation", "--replSetInitiate", "--oplogSize", "990", "--quiet", "--setParameter", "enableTestCommands=1"}}
 	m.server = binary.Start(t, path, m.args...)
 	m.uri = m.server.URI("replicaSet=isolation")
+	m.admin = m.connect(t, true).Client().Database("admin")
 	_, port, err := net.SplitHostPort(m.server.Addr)
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +68,13 @@ func (m *member) connectAll(t *testing.T) (all []*mongo.Database) {
 		all = append(all, m.connect(t, i%3 != 0))
 	}
 	return all
+}
+
+func (m *member) failPoint(t *testing.T, command bson.D) {
+	t.Helper()
+	if err := m.admin.RunCommand(context.Background(), command).Err(); err != nil {
+		t.Error(err)
+	}
 }
 
 func (m *member) log() string {

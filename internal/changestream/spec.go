@@ -5,6 +5,7 @@ package changestream
 
 import (
 	"strings"
+	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/resumetoken"
@@ -23,6 +24,13 @@ const (
 	// Required: that of the change; an event that has none is an error.
 	Required
 )
+
+// Counts are what all change streams of a server have done together.
+type Counts struct {
+	// Expanded are those that were opened with Spec.Expanded; TooLarge the events at which one failed because they are larger than a
+	// document may be; Split the events that were split instead.
+	Expanded, TooLarge, Split atomic.Int64
+}
 
 // Spec is what a stream is asked for.
 type Spec struct {

@@ -400,6 +400,13 @@ func TestLargeEvents(t *testing.T) {
 	h.ok(t, "test", "{insert: 'c', documents: [{_id: 2}]}")
 	_, reply := whole.try(0, 0)
 	wantCode(t, reply, mongoerr.BSONObjectTooLarge)
+	largeEvents := func() (failed, split int64) {
+		told := h.ok(t, "test", "{serverStatus: 1}").Lookup("metrics").Doc().Lookup("changeStreams").Doc()
+		return told.Lookup("largeEventsFailed").Int64(), told.Lookup("largeEventsSplit").Int64()
+	}
+	if failed, split := largeEvents(); failed != 1 || split != 0 {
+		t.Errorf("serverStatus tells of %d large events that failed and %d that were split", failed, split)
+	}
 	var parts []string
 	var tokens []bson.Doc
 	for range 3 {

@@ -14,6 +14,11 @@ import (
 // metricsSection is serverStatus().metrics.
 func (op *Op) metricsSection(b *bson.Builder) {
 	t := &op.tally
+	if op.Replica != nil && op.Query != nil {
+		streams := &op.Query.Streams
+		b.Object("changeStreams").Int64("largeEventsFailed", streams.TooLarge.Load()).Int64("largeEventsSplit", streams.Split.Load()).
+			Int64("showExpandedEvents", streams.Expanded.Load()).End()
+	}
 	op.commandMetrics(b.Object("commands"))
 	op.cursorMetrics(b.End().Object("cursor"))
 	b.End().Object("document").Int64("deleted", t.deleted.Load()).Int64("inserted", t.inserted.Load()).

@@ -27,6 +27,7 @@ type Changes struct {
 	src   ChangeSource
 	spec  *changestream.Spec
 	watch *storage.LogWatch
+	count *changestream.Counts
 	seen  *Examined
 	turns turns
 
@@ -61,14 +62,15 @@ type resuming struct {
 	behind resumetoken.Token
 	// split says that the event itself is given, for $changeStreamSplitLargeEvent to go on within it.
 	split bool
-	// all is the stream's Spec, but hears of all events: that one may be none of its own.
-	all changestream.Spec
 }
 
-// OpenChanges begins a stream. Close gives the watch back.
-func OpenChanges(op *Op, src ChangeSource, spec *changestream.Spec, watch *storage.LogWatch, seen *Examined) *Changes {
-	s := &Changes{op: op, src: src, spec: spec, watch: watch, seen: seen, token: spec.Start}
+// OpenChanges begins a stream, and has count tell of it. Close gives the watch back.
+func OpenChanges(op *Op, src ChangeSource, spec *changestream.Spec, watch *storage.LogWatch, count *changestream.Counts, seen *Examined) *Changes {
+	s := &Changes{op: op, src: src, spec: spec, watch: watch, count: count, seen: seen, token: spec.Start}
 	op.changes = s
+	if spec.Expanded {
+		count.Expanded.Add(1)
+	}
 	if !spec.HasStart {
 		s.at = watch.Visible()
 		s.reaches = s.at
@@ -78,8 +80,7 @@ func OpenChanges(op *Op, src ChangeSource, spec *changestream.Spec, watch *stora
 	start := oplog.Timestamp(spec.Start.Time)
 	s.at, s.reaches = max(start, 1)-1, start
 	if spec.Start.IsEvent {
-		s.resume = resuming{on: true, behind: spec.Start.Part(-1), split: spec.Start.Fragment >= 0, all: *spec}
-		s.resume.all.Expanded, s.resume.all.System = true, true
+		s.resume = resuming{on: true, behind: spec.Start.Part(-1), split: spec.Start.Fragment >= 0}
 	}
 	return s
 }
@@ -245,20 +246,13 @@ func (s *Changes) stand() {
 
 // event is that of an operation; nil where the stream is not about it.
 func (s *Changes) event(entry *changestream.Entry, op bson.Doc, index int) (*changestream.Event, error) {
-	spec := s.spec
-	if s.resume.on {
-		spec = &s.resume.all
-	}
-	event, ok := spec.Event(entry, op, index)
-	if !ok {
+	event, ok := s.spec.Event(entry, op, index)
+	if !ok { // not the event behind which a stream is resumed either: that must be one of its own
 		return nil, nil
 	}
 	if s.resume.on {
 		if pass, err := s.surpasses(&event); !pass || err != nil {
 			return nil, err
-		}
-		if event, ok = s.spec.Event(entry, op, index); !ok {
-			return nil, nil
 		}
 	}
 	return &event, nil
@@ -356,6 +350,9 @@ type withTokens struct {
 // Next implements Iterator.
 func (w *withTokens) Next(ctx context.Context) (bson.Doc, error) {
 	doc, err := w.in.Next(ctx)
+	if mongoerr.Is(err, mongoerr.BSONObjectTooLarge) {
+		w.changes.count.TooLarge.Add(1)
+	}
 	if doc == nil || err != nil {
 		return nil, err
 	}

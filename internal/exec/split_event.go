@@ -67,6 +67,7 @@ func (s *splitStage) Next(ctx context.Context) (bson.Doc, error) {
 		return nil, mongoerr.New(mongoerr.ChangeStreamFatalError, "Attempted to resume from a split event, but the resumed stream produced a different split. "+
 			"Ensure that the pipeline used to resume is the same as the original")
 	}
+	s.op.changes.count.Split.Add(1)
 	return s.give()
 }
 

@@ -48,10 +48,10 @@ func parseChangeStream(p *parsing, arg bson.Value) ([]Stage, error) {
 	if err := readStrict("$changeStream", arg.Doc(),
 		want{name: "resumeAfter", to: &f.resumeAfter, types: anObject}, want{name: "startAfter", to: &f.startAfter, types: anObject},
 		want{name: "startAtOperationTime", to: &f.startAt, types: aTimestamp}, want{name: "fullDocument", to: &f.fullDocument, types: aString},
-		want{name: "fullDocumentBeforeChange", to: &f.before, types: aString}, want{name: "allChangesForCluster", to: &f.cluster, types: aBool},
-		want{name: "showExpandedEvents", to: &f.expanded, types: aBool}, want{name: "showSystemEvents", to: &f.system, types: aBool},
-		want{name: "showRawUpdateDescription", to: &f.raw, types: aBool}, want{name: "showMigrationEvents", to: &ignored, types: aBool},
-		want{name: "allowToRunOnConfigDB", to: &ignored, types: aBool}, want{name: "allowToRunOnSystemNS", to: &ignored, types: aBool},
+		want{name: "fullDocumentBeforeChange", to: &f.before, types: aString}, flag("allChangesForCluster", &f.cluster),
+		flag("showExpandedEvents", &f.expanded), flag("showSystemEvents", &f.system),
+		flag("showRawUpdateDescription", &f.raw), flag("showMigrationEvents", &ignored),
+		flag("allowToRunOnConfigDB", &ignored), flag("allowToRunOnSystemNS", &ignored),
 	); err != nil {
 		return nil, err
 	}
@@ -69,6 +69,9 @@ func parseChangeStream(p *parsing, arg bson.Value) ([]Stage, error) {
 	}
 	return one(s), f.start(&s.Watch)
 }
+
+// flag is a boolean for which null is no value either.
+func flag(name string, to *bson.Value) want { return want{name: name, to: to, flag: true} }
 
 // watchesHere refuses the stage where it may not stand.
 func (p *parsing) watchesHere() error {

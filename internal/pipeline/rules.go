@@ -49,6 +49,11 @@ func (p *Pipeline) CheckTransaction() error {
 func (p *Pipeline) CheckStable() error {
 	for _, s := range p.Stages {
 		unstable := isUnstable(s.Name())
+		if c, ok := s.(*ChangeStream); ok {
+			if err := c.checkStable(); err != nil {
+				return err
+			}
+		}
 		if s.Name() == "$collStats" {
 			for it := s.Spec().Doc().Iter(); it.Next(); {
 				unstable = unstable || it.Key() != "count"
@@ -83,6 +88,18 @@ func isUnstable(stage string) bool {
 		return true
 	}
 	return false
+}
+
+// checkStable refuses the options that are outside of the stable API.
+func (s *ChangeStream) checkStable() error {
+	for it := s.Spec().Doc().Iter(); it.Next(); {
+		switch it.Key() {
+		case "resumeAfter", "startAfter", "startAtOperationTime", "fullDocument", "fullDocumentBeforeChange", "allChangesForCluster":
+		default:
+			return mongoerr.New(mongoerr.APIStrictError, "BSON field '$changeStream.%s' is not allowed with apiStrict:true.", it.Key())
+		}
+	}
+	return nil
 }
 
 func notStable(stage string) error {

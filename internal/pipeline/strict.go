@@ -13,6 +13,7 @@ type want struct {
 	types    []bson.Type // none for any
 	required bool
 	given    bool // null is a value of a wrong type, too
+	flag     bool // a boolean whose reader speaks of it alone, and takes no null
 }
 
 // readStrict takes the fields of d apart: unknown and repeated ones, wrong types and missing ones are errors.
@@ -31,6 +32,9 @@ func readStrict(stage string, d bson.Doc, wants ...want) error {
 		}
 		seen[i] = true
 		v := it.Value()
+		if wants[i].flag && v.Type != bson.TypeBool {
+			return mongoerr.New(mongoerr.TypeMismatch, "Field '%s' should be a boolean value, but found: %s", it.Key(), v.Type)
+		}
 		if len(wants[i].types) == 0 {
 			*wants[i].to = v
 			continue

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/changestream"
 	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/exec"
 	"github.com/ebbdb/ebb/internal/expr"
@@ -48,6 +49,8 @@ type Engine struct {
 	Scripts *javascript.Engine
 	// NoTableScan says whether queries need an index; nil: they do not.
 	NoTableScan func() bool
+	// Streams counts what change streams do.
+	Streams changestream.Counts
 
 	filters     *match.Parser
 	projections *projection.Parser

@@ -172,9 +172,6 @@ func (e *Engine) insertable(doc bson.Doc, now int64, keepTimestamps bool) (bson.
 			fill = true
 		}
 	}
-	if err := CheckID(id); err != nil {
-		return nil, err
-	}
 	if err := update.CheckStorable(doc); err != nil {
 		return nil, err
 	}
@@ -196,21 +193,6 @@ func (e *Engine) insertable(doc bson.Doc, now int64, keepTimestamps bool) (bson.
 		}
 	}
 	return b.Doc(), nil
-}
-
-// CheckID refuses values that no _id may have.
-func CheckID(id bson.Value) error {
-	switch id.Type {
-	case bson.TypeArray, bson.TypeRegex, bson.TypeUndefined:
-		return mongoerr.New(mongoerr.InvalidIdField, "The '_id' value cannot be of type %s", id.Type)
-	case bson.TypeObject:
-		for it := id.Doc().Iter(); it.Next(); {
-			if k := it.Key(); len(k) > 0 && k[0] == '$' {
-				return mongoerr.New(mongoerr.DollarPrefixedFieldName, "_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", k)
-			}
-		}
-	}
-	return nil
 }
 
 func emptyTimestamp(v bson.Value) bool {

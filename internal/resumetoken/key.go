@@ -13,6 +13,7 @@ import (
 // the types; an integer's tag says how many bytes follow. Numbers that are no integers of 64 bits stand behind MongoDB's tag for
 // their size in the form of package keystring: they sort as they should, and nobody but this package reads them.
 const (
+	tagLess      = 0x01 // behind a value: less than all that go on
 	tagEnd       = 0x04
 	tagMinKey    = 0x0A
 	tagUndefined = 0x0F
@@ -39,6 +40,7 @@ const (
 	tagCode      = 0xA0
 	tagCodeScope = 0xAA
 	tagMaxKey    = 0xF0
+	tagGreater   = 0xFE // behind a value: greater than all that go on
 )
 
 const (

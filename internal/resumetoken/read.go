@@ -8,11 +8,36 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
-// reader takes a key apart, which a client has sent: it may be anything.
+// reader takes a key apart, which a client has sent: it may be anything. It refuses what MongoDB refuses, and as MongoDB does: before
+// anybody asks what the values are for.
 type reader struct{ rest []byte }
 
-// more says whether another value follows.
-func (r *reader) more() bool { return len(r.rest) > 0 && r.rest[0] != tagEnd }
+// mostValues is how many values of a key count: those of a token, and one more that is too many.
+const mostValues = 9
+
+// split is the values of a key, each with its tag. It ends at tagEnd, or where the key does.
+func split(key []byte) (values [][]byte, err error) {
+	r := reader{key}
+	for len(r.rest) > 0 {
+		if tag := r.rest[0]; tag == tagLess || tag == tagGreater { // part of the value before it
+			r.take()
+			if len(r.rest) == 0 {
+				return nil, pastEnd(1, 0)
+			}
+		}
+		if r.rest[0] == tagEnd {
+			break
+		}
+		begin := r.rest
+		if err := r.skip(maxDepth); err != nil {
+			return nil, err
+		}
+		if n := len(begin) - len(r.rest); len(values) < mostValues {
+			values = append(values, begin[:n:n])
+		}
+	}
+	return values, nil
+}
 
 // take is the next byte, of which there is one.
 func (r *reader) take() byte {
@@ -21,78 +46,64 @@ func (r *reader) take() byte {
 	return b
 }
 
+func pastEnd(n, left int) error {
+	return mongoerr.New(mongoerr.Overflow, "Invalid advance (%d) past end of buffer[%d] at offset: 0", n, left)
+}
+
 func (r *reader) bytes(n int) ([]byte, error) {
-	if n < 0 || n > len(r.rest) {
-		return nil, mongoerr.New(50810, "unexpected end of a resume token: %d bytes are missing", n-len(r.rest))
+	if n > len(r.rest) {
+		return nil, pastEnd(n, len(r.rest))
 	}
 	b := r.rest[:n]
 	r.rest = r.rest[n:]
 	return b, nil
 }
 
-func (r *reader) timestamp() (uint64, error) {
-	if r.take() != tagTimestamp {
-		return 0, mongoerr.New(mongoerr.FailedToParse, "a resume token does not begin with a timestamp")
+// timeOf reads a value as a timestamp: what is none is the lowest, as in MongoDB, and a date is one as its bytes are.
+func timeOf(value []byte) uint64 {
+	switch value[0] {
+	case tagTimestamp:
+		return binary.BigEndian.Uint64(value[1:])
+	case tagDate:
+		return binary.BigEndian.Uint64(value[1:]) ^ signBit
 	}
-	b, err := r.bytes(8)
-	if err != nil {
-		return 0, err
-	}
-	return binary.BigEndian.Uint64(b), nil
+	return 0
 }
 
-// int reads an integer of 32 bits; the codes and texts are of the errors when there is none and when it is something else.
-func (r *reader) int(absent mongoerr.Code, absentText string, wrong mongoerr.Code, wrongText string) (int64, error) {
-	if !r.more() {
-		return 0, mongoerr.New(absent, "%s", absentText)
-	}
-	tag := r.take()
+// intOf reads an integer of 32 bits; it is not ok if the value is something else.
+func intOf(value []byte) (n int64, ok bool) {
 	const widest = 5 // bytes that twice a number of 32 bits takes
-	size := int(tag) - tagInt + 1
-	if tag <= tagIntNeg && tag > tagIntNeg-widest {
-		size = tagIntNeg - int(tag) + 1
-	}
+	tag, digits := value[0], value[1:]
+	negative := tag <= tagIntNeg && tag > tagIntNeg-widest
 	switch {
 	case tag == tagZero:
-		return 0, nil
-	case size < 1 || size > widest:
-		return 0, mongoerr.New(wrong, "%s", wrongText)
-	}
-	b, err := r.bytes(size)
-	if err != nil {
-		return 0, err
+		return 0, true
+	case !negative && (tag < tagInt || tag >= tagInt+widest):
+		return 0, false
 	}
 	twice := uint64(0)
-	for _, c := range b {
-		if tag <= tagIntNeg {
+	for _, c := range digits {
+		if negative {
 			c = ^c
 		}
 		twice = twice<<8 | uint64(c)
 	}
-	n := int64(twice >> 1)
-	if tag <= tagIntNeg {
+	n = int64(twice >> 1)
+	if negative {
 		n = -n
 	}
-	if twice&1 != 0 || int64(int32(n)) != n {
-		return 0, mongoerr.New(wrong, "%s", wrongText)
-	}
-	return n, nil
+	return n, twice&1 == 0 && int64(int32(n)) == n
 }
 
-func (r *reader) uuid() (uuid [uuidBytes]byte, ok bool) {
-	head := []byte{tagBinary, uuidBytes, subtypeUUID}
-	if len(r.rest) < len(head)+uuidBytes || !bytes.HasPrefix(r.rest, head) {
-		return uuid, false
-	}
-	copy(uuid[:], r.rest[len(head):])
-	r.rest = r.rest[len(head)+uuidBytes:]
-	return uuid, true
+func uuidOf(value []byte) (uuid [uuidBytes]byte, ok bool) {
+	rest, ok := bytes.CutPrefix(value, []byte{tagBinary, uuidBytes, subtypeUUID})
+	return uuid, ok && copy(uuid[:], rest) == uuidBytes
 }
 
 // skip passes over a value that nests no deeper than depth.
 func (r *reader) skip(depth int) error {
 	if depth == 0 {
-		return mongoerr.New(mongoerr.Overflow, "a resume token nests too deep")
+		return mongoerr.New(mongoerr.Overflow, "KeyString encoding exceeded maximum allowable BSON nesting depth")
 	}
 	if len(r.rest) == 0 {
 		_, err := r.bytes(1)
@@ -128,7 +139,10 @@ func (r *reader) skip(depth int) error {
 	case tagDBPointer:
 		size, err := r.length()
 		if err == nil {
-			_, err = r.bytes(size + objectID)
+			_, err = r.bytes(size)
+		}
+		if err == nil {
+			_, err = r.bytes(objectID)
 		}
 		return err
 	default:
@@ -146,7 +160,7 @@ func (r *reader) number(tag byte) error {
 	case tag > tagLargeNeg && tag <= tagIntNeg:
 		size = tagIntNeg - int(tag) + 1
 	default:
-		return mongoerr.New(50831, "a resume token has a value of an unknown type: %d", tag)
+		return mongoerr.New(50811, "Unknown type: %d", tag)
 	}
 	b, err := r.bytes(size)
 	if err != nil {
@@ -162,7 +176,7 @@ func (r *reader) number(tag byte) error {
 func (r *reader) loose() error {
 	n, err := keystring.Skip(r.rest)
 	if err != nil {
-		return mongoerr.New(50810, "a resume token has a number that is none")
+		return mongoerr.New(50810, "Expected type Decimal.")
 	}
 	r.rest = r.rest[n:]
 	return nil
@@ -171,7 +185,7 @@ func (r *reader) loose() error {
 func (r *reader) cstring() error {
 	i := bytes.IndexByte(r.rest, 0)
 	if i < 0 {
-		return noTerminator()
+		return mongoerr.New(50816, "Failed to find null terminator in string.")
 	}
 	r.rest = r.rest[i+1:]
 	return nil
@@ -188,10 +202,6 @@ func (r *reader) text() error {
 		}
 		r.take()
 	}
-}
-
-func noTerminator() error {
-	return mongoerr.New(50816, "Failed to find null terminator in string.")
 }
 
 func (r *reader) length() (int, error) {
@@ -213,7 +223,10 @@ func (r *reader) binary() error {
 			return err
 		}
 	}
-	_, err = r.bytes(size + 1)
+	if _, err := r.bytes(1); err != nil { // the subtype
+		return err
+	}
+	_, err = r.bytes(size)
 	return err
 }
 
@@ -221,7 +234,7 @@ func (r *reader) binary() error {
 func (r *reader) elements(depth int, named bool) error {
 	for {
 		if len(r.rest) == 0 {
-			return noTerminator()
+			return pastEnd(1, 0)
 		}
 		if r.rest[0] == 0 {
 			r.take()

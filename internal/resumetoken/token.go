@@ -144,117 +144,112 @@ func subtypeOf(v bson.Value) (subtype byte, ok bool) {
 }
 
 func parseKey(key []byte) (Token, error) {
-	r := reader{key}
 	t := Token{Fragment: noFragment}
-	if !r.more() {
+	values, err := split(key)
+	if err != nil {
+		return t, err
+	}
+	if len(values) == 0 {
 		return t, mongoerr.New(40649, "invalid empty resume token")
 	}
-	var err error
-	if t.Time, err = r.timestamp(); err != nil {
+	t.Time = timeOf(values[0])
+	values, err = t.parseHead(values[1:])
+	if err != nil {
 		return t, err
 	}
-	if err := t.parseHead(&r); err != nil {
-		return t, err
-	}
-	if !r.more() {
+	if len(values) == 0 {
 		if t.version > 1 {
 			return t, mongoerr.New(6189500, "Expected UUID or null")
 		}
 		return t, nil
 	}
-	if err := t.parseUUID(&r); err != nil {
-		return t, err
+	if values[0][0] != tagNullish {
+		if t.UUID, t.HasUUID = uuidOf(values[0]); !t.HasUUID {
+			return t, mongoerr.New(mongoerr.InvalidUUID, "UUID must be a 16-byte binary field with UUID (4) subtype")
+		}
 	}
-	return t, t.parseEvent(&r)
+	return t, t.parseEvent(values[1:])
 }
 
-// parseHead reads what all tokens have behind their time.
-func (t *Token) parseHead(r *reader) error {
-	v, err := r.int(50796, "Resume Token does not contain version", 50854, "Invalid resume token: wrong type for version")
-	if err != nil {
-		return err
-	}
-	if v < 0 || v > version {
-		return mongoerr.New(50795, "Invalid Resume Token: only supports version 0, 1 and 2")
-	}
-	t.version, t.IsEvent = int(v), true
-	if t.version >= 1 {
-		kind, err := r.int(51055, "Resume Token does not contain tokenType", 51056, "Resume Token tokenType is not an int.")
-		if err != nil {
-			return err
+// parseHead reads what all tokens have behind their time, and gives what is behind that.
+func (t *Token) parseHead(values [][]byte) ([][]byte, error) {
+	next := func(absent mongoerr.Code, absentText string) ([]byte, error) {
+		if len(values) == 0 {
+			return nil, mongoerr.New(absent, "%s", absentText)
 		}
-		if kind != highWaterMark && kind != ofEvent {
-			return mongoerr.New(51057, "Token type %d not recognized", kind)
+		v := values[0]
+		values = values[1:]
+		return v, nil
+	}
+	v, err := next(50796, "Resume Token does not contain version")
+	if err != nil {
+		return nil, err
+	}
+	n, ok := intOf(v)
+	switch {
+	case !ok:
+		return nil, mongoerr.New(50854, "Invalid resume token: wrong type for version")
+	case n < 0 || n > version:
+		return nil, mongoerr.New(50795, "Invalid Resume Token: only supports version 0, 1 and 2")
+	}
+	t.version, t.IsEvent = int(n), true
+	if t.version >= 1 {
+		if v, err = next(51055, "Resume Token does not contain tokenType"); err != nil {
+			return nil, err
+		}
+		kind, ok := intOf(v)
+		switch {
+		case !ok:
+			return nil, mongoerr.New(51056, "Resume Token tokenType is not an int.")
+		case kind != highWaterMark && kind != ofEvent:
+			return nil, mongoerr.New(51057, "Token type %d not recognized", kind)
 		}
 		t.IsEvent = kind == ofEvent
 	}
-	index, err := r.int(50793, "Resume Token does not contain txnOpIndex", 50855, "Resume Token txnOpIndex is not an integer")
-	if err != nil {
-		return err
+	if v, err = next(50793, "Resume Token does not contain txnOpIndex"); err != nil {
+		return nil, err
 	}
-	if index < 0 {
-		return mongoerr.New(50794, "Invalid Resume Token: txnOpIndex should be non-negative")
+	n, ok = intOf(v)
+	switch {
+	case !ok:
+		return nil, mongoerr.New(50855, "Resume Token txnOpIndex is not an integer")
+	case n < 0:
+		return nil, mongoerr.New(50794, "Invalid Resume Token: txnOpIndex should be non-negative")
 	}
-	if t.TxnOpIndex = int(index); t.version == 0 {
-		return nil
+	if t.TxnOpIndex = int(n); t.version == 0 {
+		return values, nil
 	}
-	if !r.more() {
-		return mongoerr.New(50872, "Resume Token does not contain fromInvalidate")
+	if v, err = next(50872, "Resume Token does not contain fromInvalidate"); err != nil {
+		return nil, err
 	}
-	switch r.take() {
-	case tagTrue:
-		t.FromInvalidate = true
-	case tagFalse:
-	default:
-		return mongoerr.New(50870, "Resume Token fromInvalidate is not a boolean.")
+	t.FromInvalidate = v[0] == tagTrue
+	if !t.FromInvalidate && v[0] != tagFalse {
+		return nil, mongoerr.New(50870, "Resume Token fromInvalidate is not a boolean.")
 	}
-	return nil
-}
-
-func (t *Token) parseUUID(r *reader) error {
-	if r.rest[0] == tagNullish {
-		r.take()
-		return nil
-	}
-	uuid, ok := r.uuid()
-	if !ok {
-		return mongoerr.New(mongoerr.InvalidUUID, "UUID must be a 16-byte binary field with UUID (4) subtype")
-	}
-	t.HasUUID, t.UUID = true, uuid
-	return nil
+	return values, nil
 }
 
 // parseEvent reads what only the tokens of events have.
-func (t *Token) parseEvent(r *reader) error {
-	if !r.more() {
-		if t.IsEvent && t.version >= 2 {
-			return mongoerr.New(6189501, "Expected an eventIdentifier for an event resume token")
-		}
+func (t *Token) parseEvent(values [][]byte) error {
+	switch {
+	case len(values) == 0 && t.IsEvent && t.version >= 2:
+		return mongoerr.New(6189501, "Expected an eventIdentifier for an event resume token")
+	case len(values) == 0:
 		return nil
-	}
-	if !t.IsEvent {
+	case !t.IsEvent:
 		return mongoerr.New(6189504, "Invalid high water mark token")
-	}
-	if r.rest[0] != tagObject {
+	case values[0][0] != tagObject:
 		return mongoerr.New(6189503, "Resume Token eventIdentifier is not an object")
 	}
-	begin := r.rest
-	if err := r.skip(maxDepth); err != nil {
-		return err
-	}
-	t.event = begin[: len(begin)-len(r.rest) : len(begin)-len(r.rest)]
-	if r.more() && t.version >= 2 {
-		const text = "Resume token 'fragmentNum' must be a non-negative integer."
-		n, err := r.int(7182501, text, 7182501, text)
-		if err != nil {
-			return err
+	t.event, values = values[0], values[1:]
+	if len(values) > 0 && t.version >= 2 {
+		n, ok := intOf(values[0])
+		if !ok || n < 0 {
+			return mongoerr.New(7182501, "Resume token 'fragmentNum' must be a non-negative integer.")
 		}
-		if n < 0 {
-			return mongoerr.New(7182501, text)
-		}
-		t.Fragment = int(n)
+		t.Fragment, values = int(n), values[1:]
 	}
-	if r.more() {
+	if len(values) > 0 {
 		return mongoerr.New(40646, "invalid oversized resume token")
 	}
 	return nil

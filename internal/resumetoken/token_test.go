@@ -66,8 +66,8 @@ func TestBadTokens(t *testing.T) {
 		`{_data: '04'}`:                               40649,
 		`{_data: '8'}`:                                mongoerr.FailedToParse,
 		`{_data: 'xy'}`:                               mongoerr.FailedToParse,
-		`{_data: '2B02'}`:                             mongoerr.FailedToParse,
-		`{_data: '826B03'}`:                           50810,
+		`{_data: '2B02'}`:                             50796, // what is no time is the first
+		`{_data: '826B03'}`:                           mongoerr.Overflow,
 		`{_data: '826B03645200000005'}`:               50796,
 		`{_data: '826B036452000000056E'}`:             50854,
 		`{_data: '826B036452000000052B06'}`:           50795,
@@ -80,17 +80,34 @@ func TestBadTokens(t *testing.T) {
 		`{_data: '` + head + `2929'}`:                 50872,
 		`{_data: '` + head + `292929'}`:               50870,
 		`{_data: '` + head + `29296E04'}`:             6189500,
-		`{_data: '` + head + `29296E5A'}`:             mongoerr.InvalidUUID,
-		`{_data: '` + head + `29296E1446'}`:           6189504,
+		`{_data: '` + head + `29296E29'}`:             mongoerr.InvalidUUID,
+		`{_data: '` + head + `29296E5A'}`:             mongoerr.Overflow, // a key is taken apart before it is understood
+		`{_data: '` + head + `29296E14460004'}`:       6189504,
 		`{_data: '` + head + `2C0100296E1404'}`:       6189501,
 		`{_data: '` + head + `2C0100296E1429'}`:       6189503,
-		`{_data: '` + head + `2C0100296E1446'}`:       50816,
-		`{_data: '` + head + `2C0100296E1446FF00FF'}`: 50831,
+		`{_data: '` + head + `2C0100296E1446'}`:       mongoerr.Overflow,
+		`{_data: '` + head + `2C0100296E14463C61'}`:   50816,
+		`{_data: '` + head + `2C0100296E1446FF00FF'}`: 50811,
 		`{_data: '` + head + `2C0100296E1446006E'}`:   7182501,
 		`{_data: '` + head + `2C0100296E144600296E'}`: 40646,
+		`{_data: '` + head + `2C0100296E146EFE'}`:     mongoerr.Overflow,
+		`{_data: '00'}`:                               50811,
+		`{_data: '01'}`:                               mongoerr.Overflow,
+		`{_data: '826B036452000000052B0400'}`:         50811,
 	} {
 		if _, err := Parse(bson.MustDoc(text)); !mongoerr.Is(err, want) {
 			t.Errorf("%s: %v, want %d", text, err, want)
+		}
+	}
+	whole := data(Event(testTime, 0, &testUUID, bson.MustDoc("{operationType: 'insert', documentKey: {_id: 1}}")))
+	for cut, want := range map[int]mongoerr.Code{2: 0, 4: mongoerr.Overflow, 6: mongoerr.Overflow} {
+		if _, err := Parse(bson.Build().String("_data", whole[:len(whole)-cut]).Doc()); want == 0 && err != nil || want != 0 && !mongoerr.Is(err, want) {
+			t.Errorf("without its last %d digits: %v, want %d", cut, err, want)
+		}
+	}
+	for _, more := range []string{"00", "FF", "04", "FE"} { // behind the end nothing counts
+		if back, err := Parse(bson.Build().String("_data", whole+more).Doc()); err != nil || data(back) != whole {
+			t.Errorf("with %s behind it: %+v %v", more, back, err)
 		}
 	}
 	deep := head + "2C0100296E14" + strings.Repeat("466100", 5000)

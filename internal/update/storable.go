@@ -26,17 +26,31 @@ func CheckStorable(d bson.Doc) error {
 	return checkDepth(d, 1)
 }
 
+// checkID refuses values that no _id may have: some types, and objects with a field that begins with a dollar sign, unless they are
+// DBRefs, which begin with $ref, a string, and $id. A third field $db of these is a string, too.
 func checkID(id bson.Value) error {
 	switch id.Type {
 	case bson.TypeArray, bson.TypeRegex, bson.TypeUndefined:
 		return mongoerr.New(mongoerr.InvalidIdField, "The '_id' value cannot be of type %s", id.Type)
 	case bson.TypeObject:
-		for it := id.Doc().Iter(); it.Next(); {
-			switch key := it.Key(); {
-			case key == "$ref" || key == "$id" || key == "$db":
-			case key != "" && key[0] == '$':
-				return mongoerr.New(mongoerr.DollarPrefixedFieldName, "_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", key)
+		ref := false
+		it := id.Doc().Iter()
+		for n := 0; it.Next(); n++ {
+			key := it.Key()
+			if key == "" || key[0] != '$' {
+				continue
 			}
+			switch {
+			case n == 0 && key == "$ref" && it.Value().Type == bson.TypeString:
+				ref = it.Next() && it.Key() == "$id"
+				if ref {
+					n++
+					continue
+				}
+			case n == 2 && ref && key == "$db" && it.Value().Type == bson.TypeString:
+				continue
+			}
+			return mongoerr.New(mongoerr.DollarPrefixedFieldName, "_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", key)
 		}
 	}
 	return nil

@@ -104,7 +104,7 @@ func (c *client) readOne(ctx context.Context) {
 	level := levels[c.random.IntN(len(levels))]
 	l := c.choose(c.random)
 	var d document
-	err := c.db.Collection(l.coll, options.Collection().SetReadConcern(level)).FindOne(ctx, bson.D{{Key: "_id", Value: l.id}}).Decode(&d)
+	err := c.db.Collection(l.coll(), options.Collection().SetReadConcern(level)).FindOne(ctx, bson.D{{Key: "_id", Value: l.id}}).Decode(&d)
 	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
 		if !c.excused(err) {
 			c.problem("a read: %v", err)
@@ -148,7 +148,7 @@ func appended(l list, value int64) bson.D {
 func (c *client) append(ctx context.Context, l list, how int) ([]anomaly.Op, error) {
 	value := c.take(l)
 	write := anomaly.Append(l.key(), value)
-	coll, id := c.db.Collection(l.coll), bson.D{{Key: "_id", Value: l.id}}
+	coll, id := c.db.Collection(l.coll()), bson.D{{Key: "_id", Value: l.id}}
 	if how == 0 {
 		_, err := coll.UpdateOne(ctx, id, appended(l, value), options.UpdateOne().SetUpsert(true))
 		return []anomaly.Op{write}, err
@@ -209,7 +209,7 @@ func (c *client) statement(ctx context.Context, readOnly bool) ([]anomaly.Op, er
 
 func (c *client) read(ctx context.Context, l list) ([]anomaly.Op, error) {
 	var d document
-	err := c.db.Collection(l.coll).FindOne(ctx, bson.D{{Key: "_id", Value: l.id}}).Decode(&d)
+	err := c.db.Collection(l.coll()).FindOne(ctx, bson.D{{Key: "_id", Value: l.id}}).Decode(&d)
 	if err != nil && !errors.Is(err, mongo.ErrNoDocuments) {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func (c *client) read(ctx context.Context, l list) ([]anomaly.Op, error) {
 }
 
 func (c *client) aggregate(ctx context.Context, l list) ([]anomaly.Op, error) {
-	cursor, err := c.db.Collection(l.coll).Aggregate(ctx, mongo.Pipeline{
+	cursor, err := c.db.Collection(l.coll()).Aggregate(ctx, mongo.Pipeline{
 		{{Key: "$match", Value: bson.D{{Key: "group", Value: l.group}}}}, {{Key: "$match", Value: bson.D{{Key: "_id", Value: l.id}}}},
 		{{Key: "$project", Value: bson.D{{Key: "list", Value: 1}}}},
 	})
@@ -229,36 +229,28 @@ func (c *client) aggregate(ctx context.Context, l list) ([]anomaly.Op, error) {
 
 // readGroup reads all lists of a group in the order of an index in which each append moves them, one with each call.
 func (c *client) readGroup(ctx context.Context, l list) ([]anomaly.Op, error) {
-	index := bson.D{{Key: "group", Value: 1}, {Key: "n", Value: 1}}
-	cursor, err := c.db.Collection(l.coll).Find(ctx, bson.D{{Key: "group", Value: l.group}}, options.Find().SetHint(index).SetBatchSize(int32(1+c.random.IntN(2))))
+	o := options.Find().SetBatchSize(int32(1 + c.random.IntN(2)))
+	if l.place != made {
+		o.SetHint(bson.D{{Key: "group", Value: 1}, {Key: "n", Value: 1}})
+	}
+	cursor, err := c.db.Collection(l.coll()).Find(ctx, bson.D{{Key: "group", Value: l.group}}, o)
 	if err != nil {
 		return nil, err
 	}
-	return c.listsOf(ctx, cursor, members(l.coll, l.group))
+	return c.listsOf(ctx, cursor, members(l.place, l.group))
 }
 
-// listsOf are reads of all lists that may be in a result. A list that comes twice is read twice.
-func (c *client) listsOf(ctx context.Context, cursor *mongo.Cursor, wanted []list) (ops []anomaly.Op, err error) {
+func (c *client) listsOf(ctx context.Context, cursor *mongo.Cursor, wanted []list) ([]anomaly.Op, error) {
 	var found []document
 	if err := cursor.All(ctx, &found); err != nil {
 		return nil, err
 	}
-	for _, l := range wanted {
-		there := false
-		for _, d := range found {
-			if d.ID == l.id {
-				there = true
-				ops = append(ops, anomaly.Read(l.key(), d.List))
-			}
-		}
-		if !there {
-			ops = append(ops, anomaly.Read(l.key(), nil))
+	for _, d := range found {
+		if !slices.ContainsFunc(wanted, func(l list) bool { return l.id == d.ID }) {
+			c.problem("a read of %v finds %v", wanted, d)
 		}
 	}
-	if len(found) > len(ops) {
-		c.problem("a read of %v finds %v", wanted, found)
-	}
-	return ops, nil
+	return readsOf(wanted, found), nil
 }
 
 // rewrite reads a list and writes it anew with one value more: what another appended meanwhile would be gone.
@@ -270,19 +262,19 @@ func (c *client) rewrite(ctx context.Context, l list) ([]anomaly.Op, error) {
 	value := c.take(l)
 	longer := append(slices.Clone(ops[0].List), value)
 	set := bson.D{{Key: "$set", Value: bson.D{{Key: "group", Value: l.group}, {Key: "list", Value: longer}, {Key: "n", Value: len(longer)}}}}
-	_, err = c.db.Collection(l.coll).UpdateOne(ctx, bson.D{{Key: "_id", Value: l.id}}, set, options.UpdateOne().SetUpsert(true))
+	_, err = c.db.Collection(l.coll()).UpdateOne(ctx, bson.D{{Key: "_id", Value: l.id}}, set, options.UpdateOne().SetUpsert(true))
 	return append(ops, anomaly.Append(l.key(), value)), err
 }
 
 // appendMany appends to some lists of a group in one command.
 func (c *client) appendMany(ctx context.Context, l list) (ops []anomaly.Op, err error) {
 	var writes []mongo.WriteModel
-	for _, m := range members(l.coll, l.group)[:2] {
+	for _, m := range members(l.place, l.group)[:2] {
 		value := c.take(m)
 		writes = append(writes, mongo.NewUpdateOneModel().SetFilter(bson.D{{Key: "_id", Value: m.id}}).SetUpdate(appended(m, value)).SetUpsert(true))
 		ops = append(ops, anomaly.Append(m.key(), value))
 	}
-	_, err = c.db.Collection(l.coll).BulkWrite(ctx, writes)
+	_, err = c.db.Collection(l.coll()).BulkWrite(ctx, writes)
 	return ops, err
 }
 

@@ -3,7 +3,6 @@ package isolation
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,8 +16,12 @@ import (
 )
 
 // The lists lie in documents {_id, group, n, list} of a few collections. n is counted up by each append, so that the index {group, n} changes with each.
-// All that is written to at one time are the lists of one group of each collection; they have other names in the next.
-var collections = []string{"a", "b", "c"}
+// All that is written to at one time are the lists of one group of each collection; they have other names in the next. The last stands for
+// collections of one group each, which whoever is the first to append to it makes, often in a transaction.
+var collections = []string{"a", "b", "c", "made"}
+
+// made is the place of those that are made on the way, which have no index of their own.
+const made = 3
 
 const (
 	groupSize = 3 // lists
@@ -28,7 +31,7 @@ const (
 
 func createCollections(t *testing.T, db *mongo.Database) {
 	t.Helper()
-	for _, coll := range collections {
+	for _, coll := range collections[:made] {
 		_, err := db.Collection(coll).Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "group", Value: 1}, {Key: "n", Value: 1}}})
 		if err != nil {
 			t.Fatal(err)
@@ -54,34 +57,47 @@ func (w *workload) now() int64 { return int64(time.Since(w.begin)) }
 
 // list is the name of one list.
 type list struct {
-	coll  string
+	place int // in collections
 	group string
 	id    string
 }
 
-func (l list) key() string { return l.coll + "/" + l.id }
-
-func (w *workload) groupOf(coll int) string {
-	return fmt.Sprintf("%06d-%06d", w.round, w.appends[coll].Load()/groupAppends)
+func (l list) coll() string {
+	if l.place == made {
+		return collections[made] + l.group
+	}
+	return collections[l.place]
 }
 
-func members(coll, group string) (all []list) {
+func (l list) key() string { return collections[l.place] + "/" + l.id }
+
+// groups are those of a place so far.
+func (w *workload) groups(place int) (all []string) {
+	for g := range w.appends[place].Load()/groupAppends + 1 {
+		all = append(all, w.group(g))
+	}
+	return all
+}
+
+func (w *workload) group(n int64) string { return fmt.Sprintf("%06d-%06d", w.round, n) }
+
+func members(place int, group string) (all []list) {
 	for i := range groupSize {
-		all = append(all, list{coll, group, fmt.Sprint(group, "-", i)})
+		all = append(all, list{place, group, fmt.Sprint(group, "-", i)})
 	}
 	return all
 }
 
 // choose picks a list, the first of a group as often as all others.
 func (w *workload) choose(random *rand.Rand) list {
-	coll := random.IntN(len(collections))
-	all := members(collections[coll], w.groupOf(coll))
+	place := random.IntN(len(collections))
+	all := members(place, w.group(w.appends[place].Load()/groupAppends))
 	return all[random.IntN(groupSize)*random.IntN(2)]
 }
 
 // take is another value to append to a list.
 func (w *workload) take(l list) int64 {
-	w.appends[slices.Index(collections, l.coll)].Add(1)
+	w.appends[l.place].Add(1)
 	return w.value.Add(1)
 }
 
@@ -93,9 +109,21 @@ type document struct {
 	List  []int64
 }
 
-// ofRound are the documents of a round.
-func (w *workload) ofRound() bson.D {
-	return bson.D{{Key: "group", Value: bson.D{{Key: "$gte", Value: fmt.Sprintf("%06d-", w.round)}, {Key: "$lt", Value: fmt.Sprintf("%06d.", w.round)}}}}
+// readsOf are the reads of all lists that may be in a result. A list that comes twice is read twice.
+func readsOf(all []list, found []document) (ops []anomaly.Op) {
+	for _, l := range all {
+		there := false
+		for _, d := range found {
+			if d.ID == l.id {
+				there = true
+				ops = append(ops, anomaly.Read(l.key(), d.List))
+			}
+		}
+		if !there {
+			ops = append(ops, anomaly.Read(l.key(), nil))
+		}
+	}
+	return ops
 }
 
 // readAll reads all lists in one transaction, when nobody writes any more.
@@ -110,26 +138,24 @@ func (w *workload) readAll(t *testing.T, db *mongo.Database) anomaly.Txn {
 	if err := session.StartTransaction(options.Transaction().SetReadConcern(readconcern.Snapshot())); err != nil {
 		t.Fatal(err)
 	}
-	for i, coll := range collections {
-		cursor, err := db.Collection(coll).Find(mongo.NewSessionContext(t.Context(), session), w.ofRound())
-		if err != nil {
-			t.Fatal(err)
-		}
-		var found []document
-		if err := cursor.All(mongo.NewSessionContext(t.Context(), session), &found); err != nil {
-			t.Fatal(err)
-		}
-		lists := map[string][]int64{}
-		for _, d := range found {
-			if d.N != len(d.List) {
-				t.Errorf("%s of %s has n: %d and %d values", d.ID, coll, d.N, len(d.List))
+	in := mongo.NewSessionContext(t.Context(), session)
+	for place := range collections {
+		for _, group := range w.groups(place) {
+			all := members(place, group)
+			cursor, err := db.Collection(all[0].coll()).Find(in, bson.D{{Key: "group", Value: group}})
+			if err != nil {
+				t.Fatal(err)
 			}
-			lists[d.ID] = d.List
-		}
-		for g := range w.appends[i].Load()/groupAppends + 1 {
-			for _, l := range members(coll, fmt.Sprintf("%06d-%06d", w.round, g)) {
-				txn.Ops = append(txn.Ops, anomaly.Read(l.key(), lists[l.id]))
+			var found []document
+			if err := cursor.All(in, &found); err != nil {
+				t.Fatal(err)
 			}
+			for _, d := range found {
+				if d.N != len(d.List) {
+					t.Errorf("%s of %s has n: %d and %d values", d.ID, all[0].coll(), d.N, len(d.List))
+				}
+			}
+			txn.Ops = append(txn.Ops, readsOf(all, found)...)
 		}
 	}
 	if err := session.CommitTransaction(t.Context()); err != nil {
@@ -139,10 +165,16 @@ func (w *workload) readAll(t *testing.T, db *mongo.Database) anomaly.Txn {
 	return txn
 }
 
+// forget removes what the round has written.
 func (w *workload) forget(t *testing.T, db *mongo.Database) {
 	t.Helper()
-	for _, coll := range collections {
-		if _, err := db.Collection(coll).DeleteMany(t.Context(), w.ofRound()); err != nil {
+	for place := range made {
+		if _, err := db.Collection(collections[place]).DeleteMany(t.Context(), bson.D{}); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, group := range w.groups(made) {
+		if err := db.Collection(members(made, group)[0].coll()).Drop(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}

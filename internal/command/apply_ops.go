@@ -1,7 +1,10 @@
 package command
 
 import (
+	"slices"
+
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/query"
@@ -22,6 +25,8 @@ type logged struct {
 	ns     namespace.NS
 	o, o2  bson.Doc
 	upsert bool
+	// uuid is that of the collection; nil where the operation does not say.
+	uuid *[16]byte
 }
 
 // applyOps does operations again, one after the other; changes of documents alone all at once, if that can be done.
@@ -113,6 +118,12 @@ func readOneLogged(d bson.Doc) (l logged, err error) {
 	if o2.Type == bson.TypeObject {
 		l.o2 = o2.Doc()
 	}
+	if uuid := d.Lookup("ui"); isUUID(uuid) {
+		_, data := uuid.Binary()
+		l.uuid = (*[16]byte)(slices.Clone(data))
+	} else if !uuid.IsMissing() {
+		return l, mongoerr.New(mongoerr.TypeMismatch, "BSON field 'OplogEntry.ui' is the wrong type '%s', expected type 'binData'", uuid.Type)
+	}
 	if l.op != "n" {
 		l.ns = namespace.Split(string([]byte(ns.Str())))
 	}
@@ -163,7 +174,22 @@ func (op *Op) applyChange(l logged, call *query.Call) error {
 	if err := op.checkBlocked(l.ns.DB); err != nil {
 		return err
 	}
+	if err := op.checkLoggedUUID(l.ns, l.uuid); err != nil {
+		return err
+	}
 	return op.Query.ApplyChange(op.Ctx, query.LoggedChange{Op: l.op[0], NS: l.ns, Object: l.o, Object2: l.o2, Upsert: l.upsert}, call)
+}
+
+// checkLoggedUUID wants the collection to be the one that the oplog tells of, if the oplog says which. A time series has the UUID of its
+// buckets, which nobody sees and no dump keeps.
+func (op *Op) checkLoggedUUID(ns namespace.NS, uuid *[16]byte) error {
+	if uuid == nil {
+		return nil
+	}
+	if c := op.Query.Store.Catalog().Collection(ns); c != nil && (c.UUID == *uuid || c.IsTimeSeries()) {
+		return nil
+	}
+	return mongoerr.New(3318200, "Namespace '%s' and UUID '%s' point to different collections", ns, catalog.UUIDText(*uuid))
 }
 
 // appliedReply appends how many operations were tried, and that those before good were done.
@@ -223,6 +249,13 @@ func (op *Op) applyCommand(l logged) error {
 	}
 	conn := NewConn(op.Conn.ID, op.Conn.Remote, op.Conn.Local)
 	conn.applying = depth
+	if name == "create" && l.uuid != nil {
+		to := namespace.NS{DB: l.ns.DB, Coll: string([]byte(l.o.Lookup(name).Str()))}
+		if all := op.Query.Store.Catalog(); all.Collection(to) != nil || all.ByUUID(*l.uuid) != nil {
+			return op.checkLoggedUUID(to, l.uuid)
+		}
+		conn.appliedUUID = l.uuid
+	}
 	reply := op.Handle(op.Ctx, conn, Request{Body: loggedCommand(l).Clone()}).Body
 	if reply.Lookup("ok").Truthy() {
 		return nil

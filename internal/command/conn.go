@@ -35,6 +35,8 @@ type Conn struct {
 	sessions internedNames
 	latest   *Command
 	applying int // how deep the command is within applyOps
+	// appliedUUID is what the oplog says that a collection which is made has; nil where it says nothing.
+	appliedUUID *[16]byte
 	// running is an operation that has ended and that nobody has any more, for the next one; nil for none.
 	running *operation.Operation
 }

@@ -65,7 +65,12 @@ func (op *Op) createCollection(ns namespace.NS, doc bson.Doc) error {
 		_, err := op.txn.CreateCollection(op.Ctx, ns, doc)
 		return err
 	}
-	_, err := op.Query.Store.CreateCollection(op.Ctx, ns, doc)
+	var err error
+	if uuid := op.Conn.appliedUUID; uuid != nil {
+		_, err = op.Query.Store.CreateCollectionAs(op.Ctx, ns, doc, *uuid)
+	} else {
+		_, err = op.Query.Store.CreateCollection(op.Ctx, ns, doc)
+	}
 	if !mongoerr.Is(err, mongoerr.NamespaceExists) {
 		return err
 	}

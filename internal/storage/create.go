@@ -13,19 +13,28 @@ import (
 
 // CreateCollection makes a collection or view with options that the create command has found good. It fails with
 // NamespaceExists when there is one of that name.
-func (s *Store) CreateCollection(ctx context.Context, ns namespace.NS, options bson.Doc) (*catalog.Collection, error) {
-	var made *catalog.Collection
-	err := s.Change(ctx, func(c *Change) (err error) {
-		made, err = c.create(ns, catalog.ReadOptions(options))
+func (s *Store) CreateCollection(ctx context.Context, ns namespace.NS, options bson.Doc) (made *catalog.Collection, err error) {
+	err = s.Change(ctx, func(c *Change) (err error) {
+		made, err = c.create(ns, catalog.ReadOptions(options), catalog.NewUUID())
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return made, nil
+	return made, err
 }
 
-func (c *Change) create(ns namespace.NS, o catalog.Options) (*catalog.Collection, error) {
+// CreateCollectionAs makes a collection with the UUID that it had elsewhere. It fails with NamespaceExists when there is one of that
+// name or with that UUID.
+func (s *Store) CreateCollectionAs(ctx context.Context, ns namespace.NS, options bson.Doc, uuid [16]byte) (made *catalog.Collection, err error) {
+	err = s.Change(ctx, func(c *Change) (err error) {
+		if other := c.catalog.ByUUID(uuid); other != nil {
+			return mongoerr.New(mongoerr.NamespaceExists, "Collection %s already has the UUID %s.", other.NS, catalog.UUIDText(uuid))
+		}
+		made, err = c.create(ns, catalog.ReadOptions(options), uuid)
+		return err
+	})
+	return made, err
+}
+
+func (c *Change) create(ns namespace.NS, o catalog.Options, uuid [16]byte) (*catalog.Collection, error) {
 	if err := c.catalog.CheckCreate(ns); err != nil {
 		return nil, err
 	}
@@ -39,7 +48,7 @@ func (c *Change) create(ns namespace.NS, o catalog.Options) (*catalog.Collection
 	if err != nil {
 		return nil, err
 	}
-	coll := &catalog.Collection{ID: id, NS: ns, UUID: catalog.NewUUID(), Options: o}
+	coll := &catalog.Collection{ID: id, NS: ns, UUID: uuid, Options: o}
 	coll.CollatedIDs = coll.IsClustered() && o.Collation != nil
 	if err := c.addFirstIndex(coll); err != nil {
 		return nil, err

@@ -120,7 +120,7 @@ func (t *Txn) hasMade(collection uint32) bool {
 // CreateCollection is Store.CreateCollection inside of the transaction: it does not see collections that others have made since it began.
 func (t *Txn) CreateCollection(ctx context.Context, ns namespace.NS, options bson.Doc) (made *catalog.Collection, err error) {
 	err = t.Define(ctx, func(c *Change) error {
-		made, err = c.create(ns, catalog.ReadOptions(options))
+		made, err = c.create(ns, catalog.ReadOptions(options), catalog.NewUUID())
 		return err
 	})
 	return made, err

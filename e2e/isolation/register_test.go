@@ -153,7 +153,9 @@ func byKey(history []porcupine.Operation) map[string][]porcupine.Operation {
 
 func told(calls []porcupine.Operation) (text string) {
 	for _, o := range calls {
-		text += fmt.Sprintf("client %d, %d-%d: %+v %+v\n", o.ClientId, o.Call, o.Return, o.Input, o.Output)
+		in, out := o.Input.(call), o.Output.(answer)
+		text += fmt.Sprintf("client %d, %d-%d: %v of %d, where it is %d (in a transaction: %t, %s): ", o.ClientId, o.Call, o.Return, in.kind, in.value, in.old, in.inTxn, in.readLevel)
+		text += fmt.Sprintf("%d, done: %t, known: %t\n", out.value, out.done, out.known)
 	}
 	return text
 }

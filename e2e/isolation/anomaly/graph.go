@@ -164,8 +164,12 @@ var classes = []struct {
 	{"G-nonadjacent-realtime", readWrite, writeWrite | writeRead | readWrite | realTime},
 }
 
-// maxTried is how many edges of a knot are tried for the shortest circle of a class: one fault may tie a whole history into one.
-const maxTried = 50
+// One fault may tie a whole history into one knot. So all its edges are tried for circles of shortWay nodes, and only maxTried for longer
+// ones.
+const (
+	shortWay = 4
+	maxTried = 50
+)
 
 // classify names the gravest circle of a knot, and returns the shortest of its kind.
 func (g *graph) classify(knot []int) (string, []step) {
@@ -174,21 +178,9 @@ func (g *graph) classify(knot []int) (string, []step) {
 		inside[n] = true
 	}
 	for _, class := range classes {
-		var best []step
-		tried := 0
-		for _, n := range knot {
-			for _, e := range g.edges[n] {
-				if e.kind != class.one || !inside[e.to] || tried >= maxTried {
-					continue
-				}
-				tried++
-				if way := g.way(inside, e.to, n, class.all|within); way != nil || e.to == n {
-					circle := steps(n, append([]edge{e}, way...))
-					if best == nil || len(circle) < len(best) {
-						best = circle
-					}
-				}
-			}
+		best := g.circle(knot, inside, class.one, class.all|within, len(g.edges), shortWay)
+		if best == nil {
+			best = g.circle(knot, inside, class.one, class.all|within, maxTried, len(knot))
 		}
 		if best == nil {
 			continue
@@ -201,6 +193,29 @@ func (g *graph) classify(knot []int) (string, []step) {
 	panic("a knot without a circle")
 }
 
+// circle is the shortest circle found that has an edge of one kind and others of some kinds, of which at most so many are tried, with ways back of up to
+// so many edges.
+func (g *graph) circle(knot []int, inside map[int]bool, one, all kind, most, longest int) (best []step) {
+	for _, n := range knot {
+		for _, e := range g.edges[n] {
+			if e.kind != one || !inside[e.to] {
+				continue
+			}
+			if most--; most < 0 {
+				return best
+			}
+			way := g.way(inside, e.to, n, all, longest)
+			if way == nil {
+				continue
+			}
+			if circle := steps(n, append([]edge{e}, way...)); best == nil || len(circle) < len(best) {
+				best = circle
+			}
+		}
+	}
+	return best
+}
+
 // isLostUpdate says whether two transactions read one state of a list and both appended to it.
 func isLostUpdate(circle []step) bool {
 	if len(circle) != 2 || circle[0].key != circle[1].key {
@@ -209,20 +224,23 @@ func isLostUpdate(circle []step) bool {
 	return circle[0].kind|circle[1].kind == readWrite|writeWrite
 }
 
-// way is the shortest way between two nodes of a knot over edges of some kinds.
-func (g *graph) way(inside map[int]bool, from, to int, kinds kind) []edge {
+// way is the shortest way between two nodes of a knot over edges of some kinds, and not more than so many.
+func (g *graph) way(inside map[int]bool, from, to int, kinds kind, longest int) []edge {
 	type arrival struct {
-		node int
-		by   edge
+		node, edges int
+		by          edge
 	}
 	came := map[int]arrival{from: {node: -1}}
 	for queue := []int{from}; len(queue) > 0; queue = queue[1:] {
 		n := queue[0]
+		if came[n].edges == longest {
+			return nil
+		}
 		for _, e := range g.edges[n] {
 			if _, known := came[e.to]; known || !inside[e.to] || e.kind&kinds == 0 {
 				continue
 			}
-			came[e.to] = arrival{n, e}
+			came[e.to] = arrival{n, came[n].edges + 1, e}
 			if e.to != to {
 				queue = append(queue, e.to)
 				continue

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/storage/ownership"
 )
 
 // sweptBeside is a collection of which 20 documents are due, _ids 0 to 19, and five are not, under a TTL of 10 seconds, with the ways in which a sweep may
@@ -273,4 +276,193 @@ func (s *sweptBeside) besideTransactions(id func(int) string, commit bool) {
 	s.sweep()
 	s.wantStored(0)
 	s.validate(testNS)
+}
+
+// TestReclusterBesideTransactions: what an open transaction has written is put in order when it has ended, and all else at once; and a transaction that
+// began before goes on seeing what lay elsewhere then, also when all lies in order and was swept.
+func TestReclusterBesideTransactions(t *testing.T) {
+	for _, commit := range []bool{true, false} {
+		s := &sweptBeside{fixture: newFixture(t)}
+		s.options.OnReleased = func(collection uint32) { s.released = append(s.released, collection) }
+		s.reopen()
+		for n := range 10 {
+			s.must(s.insert(testNS, s.doc(fmt.Sprint(n), n, "")))
+		}
+		s.createIndexes(testNS, "{key: {d: 1}, name: 'ttl', expireAfterSeconds: 10}", "{key: {a: 1}, name: 'a'}")
+		reader, writer := s.beginTransaction(), s.beginTransaction()
+		s.must(writer.set(testNS, s.doc("3", 3, ", w: 1"), s.doc("4", 4, ", w: 1")))
+		recluster := func() {
+			t.Helper()
+			for more := true; more; {
+				var err error
+				_, more, err = s.Recluster(context.Background(), s.tested().ID, 3)
+				s.must(err)
+			}
+		}
+		wantUnclustered := func(want int64) {
+			t.Helper()
+			if n, err := s.Unclustered(context.Background(), s.tested().ID, 100); n != want || err != nil {
+				t.Errorf("%d records lie elsewhere, want %d, %v", n, want, err)
+			}
+		}
+		recluster()
+		wantUnclustered(2)
+		if commit {
+			s.must(writer.Commit(context.Background(), kv.Buffered))
+			wantUnclustered(0)
+		} else {
+			writer.Rollback()
+			wantUnclustered(2)
+		}
+		if len(s.released) != 1 {
+			t.Errorf("%d were released", s.released)
+		}
+		recluster()
+		wantUnclustered(0)
+		s.clock.Advance(11 * time.Second)
+		if swept := s.sweep(); swept != 10 {
+			t.Errorf("%d were swept", swept)
+		}
+		s.wantOthers()
+		s.wantNumbers("who began before", reader.Statement(context.Background()), upTo(0, 10)...)
+		reader.Rollback()
+		s.validate(testNS)
+	}
+}
+
+// TestVacuumBesideTransactions: a dead entry whose key an open transaction has taken stays, and with it what tells that it is dead. An entry
+// that was cleaned after a transaction began is not counted twice when that takes its key.
+func TestVacuumBesideTransactions(t *testing.T) {
+	for _, dense := range []bool{true, false} {
+		for _, commit := range []bool{true, false} {
+			s := &sweptBeside{fixture: newFixture(t)}
+			s.options.OnReleased = func(collection uint32) { s.released = append(s.released, collection) }
+			s.reopen()
+			s.createIndexes(testNS, "{key: {d: 1}, name: 'ttl', expireAfterSeconds: 10}", "{key: {a: 1}, name: 'a'}")
+			for n := range 10 {
+				s.must(s.insert(testNS, s.doc(fmt.Sprint(n), n, "")))
+			}
+			s.clock.Advance(8 * time.Second)
+			s.must(s.insert(testNS, s.doc("20", 20, "")))
+			s.clock.Advance(3 * time.Second)
+			if swept := s.sweep(); swept != 10 {
+				t.Errorf("%d were swept", swept)
+			}
+			early, late := s.beginTransaction(), s.beginTransaction()
+			s.must(early.set(testNS, s.doc("3", 3, ", early: true")))
+			vacuum := func() {
+				t.Helper()
+				for more := true; more; {
+					var err error
+					_, more, err = s.Vacuum(context.Background(), s.tested().ID, 4)
+					s.must(err)
+				}
+			}
+			if dense { // while nobody has written
+				early.Rollback()
+				vacuum()
+				early = s.beginTransaction()
+				s.must(early.set(testNS, s.doc("3", 3, ", early: true")))
+				s.must(late.set(testNS, s.doc("5", 5, ", late: true")))
+			} else {
+				vacuum()
+				if !s.tested().state.tombstones.IsSet() {
+					t.Error("nothing tells that what is left is dead")
+				}
+				s.validate(testNS)
+			}
+			want := []int{20}
+			if commit {
+				s.must(early.Commit(context.Background(), kv.Buffered))
+				if want = []int{3, 20}; dense {
+					s.must(late.Commit(context.Background(), kv.Buffered))
+					want = []int{3, 5, 20}
+				}
+			} else {
+				early.Rollback()
+			}
+			late.Rollback()
+			if got := len(s.released); got != map[bool]int{false: 1}[dense] {
+				t.Errorf("%d were released", got)
+			}
+			vacuum()
+			if s.tested().state.tombstones.IsSet() {
+				t.Error("there are tombstones left")
+			}
+			s.validate(testNS)
+			s.wantOthers(want...)
+		}
+	}
+}
+
+// TestSweepBesideWaiting: neither a sweep nor a transaction waits for one who waits for the transaction's end to change the collection.
+func TestSweepBesideWaiting(t *testing.T) {
+	s := &sweptBeside{fixture: newFixture(t)}
+	s.createIndexes(testNS, "{key: {d: 1}, name: 'ttl', expireAfterSeconds: 10}")
+	for n := range 10 {
+		s.must(s.insert(testNS, s.doc(fmt.Sprint(n), n, "")))
+	}
+	s.clock.Advance(10 * time.Second)
+	txn := s.beginTransaction()
+	s.must(txn.set(testNS, s.doc("3", 3, ", w: 1")))
+	dropped := make(chan error)
+	go func() {
+		_, err := s.DropCollection(context.Background(), testNS)
+		dropped <- err
+	}()
+	for lock := s.tested().state.lock; lock.Try(ownership.Shared); runtime.Gosched() { // until it waits
+		lock.Release(ownership.Shared)
+	}
+	if swept := s.sweep(); swept != 9 {
+		t.Errorf("%d were swept", swept)
+	}
+	s.must(txn.set(testNS, s.doc("3", 3, ", w: 2"), s.doc("11", 11, "")))
+	s.must(txn.Commit(context.Background(), kv.Buffered))
+	s.must(<-dropped)
+}
+
+// TestSweepSparesSome: where open transactions have written more than a sweep leaves, what is due goes one by one.
+func TestSweepSparesSome(t *testing.T) {
+	for _, bytes := range []bool{true, false} {
+		s := &sweptBeside{fixture: newFixture(t)}
+		s.createIndexes(testNS, "{key: {d: 1}, name: 'ttl', expireAfterSeconds: 10}")
+		for n := range 10 {
+			s.must(s.insert(testNS, s.doc(fmt.Sprint(n), n, "")))
+		}
+		s.clock.Advance(10 * time.Second)
+		txn := s.beginTransaction()
+		s.must(txn.set(testNS, s.doc("3", 3, ", w: 1"), s.doc("4", 4, ", w: 1"), s.doc("5", 5, ", w: 1")))
+		if s.Bounds().MostSpared = 2; bytes {
+			s.Bounds().MostSpared, s.Bounds().MostSparedBytes = 3, 100
+		}
+		if swept := s.sweep(); swept != 0 {
+			t.Errorf("%d were swept", swept)
+		}
+		rule := s.tested().order.Rule
+		if deleted, err := s.deleteDue(context.Background(), s.tested(), rule, s.Now(), besideWriters); deleted != 7 || err != nil {
+			t.Errorf("%d were deleted, %v", deleted, err)
+		}
+		s.wantOthers(3, 4, 5)
+		txn.Rollback()
+		if swept := s.sweep(); swept != 3 {
+			t.Errorf("%d were swept", swept)
+		}
+		s.validate(testNS)
+	}
+}
+
+// TestTransactionHides: what a transaction sees does not become hidden when the clock is turned back.
+func TestTransactionHides(t *testing.T) {
+	s := &sweptBeside{fixture: newFixture(t)}
+	up := int64(math.MinInt64)
+	s.options.HidesUpTo = func() int64 { return up }
+	s.reopen()
+	s.createIndexes(testNS, "{key: {_ts: 1}, name: 'ttl', expireAfterSeconds: 10}")
+	s.must(s.insert(testNS, s.doc("1", 1, "")))
+	before := s.beginTransaction()
+	s.wantNumbers("a transaction", before.Statement(context.Background()), 1)
+	up = s.Now() + 20_000
+	s.wantNumbers("a transaction that began before", before.Statement(context.Background()), 1)
+	s.wantNumbers("a transaction that began after", s.beginTransaction().Statement(context.Background()))
+	s.wantOthers()
 }

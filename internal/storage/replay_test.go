@@ -67,7 +67,8 @@ type replay struct {
 	follower *follower
 	did      map[string]int
 	sessions [3]replaySession
-	mu       sync.Mutex // guards rng and did while several write
+	beside   [2]*replayTransaction // transactions of several statements that are open, or nil
+	mu       sync.Mutex            // guards rng and did while several write
 }
 
 // stream is what the first store commits, as bytes, and the pairs of its tables.
@@ -139,6 +140,7 @@ func newReplay(t *testing.T, seed uint64) *replay {
 		r.must(r.CreateOplog(context.Background(), 1<<30))
 	}
 	t.Cleanup(func() {
+		r.endBeside()
 		for _, sent := range r.stream.take() {
 			if sent.pairs != nil {
 				_ = sent.pairs.Close()
@@ -205,6 +207,64 @@ func replayNS(kind int) namespace.NS {
 	return namespace.NS{DB: "db", Coll: replayKinds[kind].name}
 }
 
+// replayTransaction is an open transaction of several statements.
+type replayTransaction struct {
+	*Txn
+	wrote bool
+	saw   map[int]string // of each kind, before it wrote
+}
+
+// goOn begins a transaction of several statements, or goes on with it, or ends it.
+func (r *replay) goOn(i int) {
+	t := r.beside[i]
+	switch p := r.random(10); {
+	case t == nil:
+		txn, err := r.BeginTransaction(context.Background(), TransactionOptions{Now: r.Store.Now(), LockTimeout: -1})
+		r.must(err)
+		r.beside[i] = &replayTransaction{Txn: txn, saw: map[int]string{}}
+		r.count("begin a transaction of statements")
+	case p < 7:
+		kind := r.random(len(replayKinds))
+		if !t.wrote {
+			now := seen(r.t, t.Statement(context.Background()), replayNS(kind))
+			if before, saw := t.saw[kind]; saw && before != now {
+				r.t.Fatalf("a transaction saw in %s\n%s\nand then\n%s", replayKinds[kind].name, before, now)
+			}
+			if t.saw[kind] = now; r.random(3) == 0 {
+				return
+			}
+		}
+		t.wrote = true
+		err := t.Write(context.Background(), replayNS(kind), WriteOptions{}, func(w *Writer) error {
+			if r.random(2) == 0 {
+				return r.changeSome(w, kind)
+			}
+			return r.insertSome(w, kind, 1+r.random(5))
+		})
+		r.mayFail("statement of a transaction", err)
+		if err != nil {
+			t.Rollback()
+			r.beside[i] = nil
+		}
+	case p < 9:
+		r.mayFail("commit of a transaction of statements", t.Commit(context.Background(), kv.Buffered))
+		r.beside[i] = nil
+	default:
+		t.Rollback()
+		r.beside[i] = nil
+	}
+}
+
+// endBeside ends them, before somebody changes what collections are, which would wait for that.
+func (r *replay) endBeside() {
+	for i, t := range r.beside {
+		if t != nil {
+			t.Rollback()
+			r.beside[i] = nil
+		}
+	}
+}
+
 func (r *replay) step() {
 	kind := r.random(len(replayKinds))
 	ns := replayNS(kind)
@@ -222,16 +282,20 @@ func (r *replay) step() {
 		r.mayFail("change", r.write(ns, func(w *Writer) error { return r.changeSome(w, kind) }))
 	case p < 47:
 		r.transaction()
-	case p < 50:
+	case p < 49:
 		r.defining()
-	case p < 61:
+	case p < 58:
+		for range 3 {
+			r.goOn(r.random(len(r.beside)))
+		}
+	case p < 64:
 		r.clock.Advance(time.Duration(r.random(6000)) * time.Millisecond)
-	case p < 69:
+	case p < 73:
 		r.expire(ns)
-	case p < 72:
+	case p < 75:
 		_, _, err := r.Recluster(context.Background(), r.id(ns), 1+r.random(200))
 		r.mayFail("recluster", err)
-	case p < 79:
+	case p < 80:
 		limit := 1 + r.random(40)
 		for more := true; more; limit = 100 {
 			var err error
@@ -242,18 +306,27 @@ func (r *replay) step() {
 			r.count("vacuum")
 			more = more && r.random(4) > 0
 		}
-	case p < 85:
-		r.createSome(kind)
-	case p < 87:
-		r.besideWriters(kind)
-	case p < 93:
-		r.ddl(kind)
-	case p < 95:
-		r.viewDDL()
-	case p < 97:
+	case p < 82:
 		r.compactIndexes(kind)
-	case p < 98:
+	case p < 83:
 		r.abort(ns, kind)
+	default:
+		r.endBeside()
+		r.define(kind)
+	}
+}
+
+// define changes what collections, indexes and views there are, or the time.
+func (r *replay) define(kind int) {
+	switch p := r.random(17); {
+	case p < 5:
+		r.createSome(kind)
+	case p < 7:
+		r.besideWriters(kind)
+	case p < 13:
+		r.ddl(kind)
+	case p < 15:
+		r.viewDDL()
 	default:
 		r.times()
 	}
@@ -279,7 +352,7 @@ func (r *replay) mayFail(what string, err error) {
 }
 
 func (r *replay) write(ns namespace.NS, f func(*Writer) error) error {
-	o := WriteOptions{Durability: kv.Buffered}
+	o := WriteOptions{Durability: kv.Buffered, PassesOver: true} // who waited here for an open transaction would wait for ever
 	if i := r.random(len(r.sessions)); r.options.Oplog != nil && r.random(3) == 0 && r.sessions[i].mu.TryLock() {
 		defer r.sessions[i].mu.Unlock()
 		o.Retry = r.retry(i)
@@ -667,6 +740,7 @@ func (r *replay) times() {
 
 func (r *replay) reopen() {
 	r.t.Helper()
+	r.endBeside()
 	r.fixture.Store.garbage.Wait()
 	r.deliver()
 	r.must(errors.Join(r.Store.Close(), r.follower.Store.Close()))
@@ -685,6 +759,7 @@ func (r *replay) takeOver() {
 	for range replaySteps {
 		next.step()
 	}
+	next.endBeside()
 	for _, entry := range next.Store.current.Load().catalog.All() {
 		if !entry.IsView() {
 			next.validate(entry.NS)

@@ -278,17 +278,14 @@ func (c *client) appendMany(ctx context.Context, l list) (ops []anomaly.Op, err 
 	return ops, err
 }
 
-// options of one transaction. One that only reads what is local may read what a kill takes back; one that writes commits with all it has read.
+// options of one transaction. All commit with the write concern majority: what they have read a kill does not take back, whatever the read concern.
 func (c *client) options() (o *options.TransactionOptionsBuilder, readOnly bool) {
-	levels := []*readconcern.ReadConcern{readconcern.Snapshot(), readconcern.Majority(), readconcern.Local(), nil}
-	if readOnly = c.random.IntN(4) == 0; readOnly && c.kills {
-		levels = levels[:2]
-	}
 	o = options.Transaction()
+	levels := []*readconcern.ReadConcern{readconcern.Snapshot(), readconcern.Majority(), readconcern.Local(), nil}
 	if level := levels[c.random.IntN(len(levels))]; level != nil {
 		o.SetReadConcern(level)
 	}
-	return o, readOnly
+	return o, c.random.IntN(4) == 0
 }
 
 // transaction is one whose client does everything itself.

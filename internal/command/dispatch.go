@@ -182,7 +182,7 @@ func (op *Op) answer() (bson.Doc, error) {
 	}
 	op.ran = true
 	body, err := op.execute()
-	if op.readsDurable() {
+	if op.readsDurable() || err == nil && op.confirms() {
 		op.tellsDurable()
 	}
 	if op.failPoints != nil {

@@ -23,6 +23,15 @@ func (op *Op) readsDurable() bool {
 	return false
 }
 
+// confirms says whether the command is a write that has written nothing, or the commit of a transaction that has not. What it has seen, and its
+// reply tells of, has to stay as a write of its own would.
+func (op *Op) confirms() bool {
+	if op.Replica == nil || op.committed != 0 || op.WriteConcern.Buffered || !op.Command.writes() {
+		return false
+	}
+	return !op.multi || op.Command.Name == "commitTransaction"
+}
+
 // awaitDurable returns when what the command has committed is on stable storage, so that the reply may say so. All of its commits
 // share one sync, with those of other commands.
 func (op *Op) awaitDurable() {

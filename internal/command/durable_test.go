@@ -134,8 +134,8 @@ func TestWaitingIsPartOfTheOperation(t *testing.T) {
 	}
 }
 
-// TestReadsThatAreDurable: a reader who asks for what a majority has, and a change stream, get nothing that a crash could take back.
-func TestReadsThatAreDurable(t *testing.T) {
+// newSyncingMember is newSyncing of a member of a replica set.
+func newSyncingMember(t *testing.T) *syncing {
 	s := &syncing{disk: &handDisk{}}
 	s.harness = newHarnessAs(t, &ReplicaSet{Name: "rs", Host: "localhost:27018", Term: new(atomic.Int64), OplogBytes: 1 << 30}, func(e kv.Engine) kv.Engine {
 		s.disk.Engine = e
@@ -145,6 +145,12 @@ func TestReadsThatAreDurable(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.ok(t, "admin", "{replSetInitiate: 1}")
+	return s
+}
+
+// TestReadsThatAreDurable: a reader who asks for what a majority has, and a change stream, get nothing that a crash could take back.
+func TestReadsThatAreDurable(t *testing.T) {
+	s := newSyncingMember(t)
 	s.handle("{insert: 'c', documents: [{_id: 1}], writeConcern: {w: 1, j: false}}")
 	for command, waits := range map[string]int{
 		"{find: 'c'}": 0,
@@ -155,6 +161,40 @@ func TestReadsThatAreDurable(t *testing.T) {
 	} {
 		if got, syncs := s.handle(command); !strings.HasPrefix(got, "{ cursor: ") || syncs != waits {
 			t.Errorf("%s: %s after %d syncs, want %d", command, got, syncs, waits)
+		}
+	}
+}
+
+// TestNothingWrittenIsDurable: what a member's write that changes nothing tells of, and what a transaction has read that wrote nothing, is not
+// taken back by a crash either, whatever the read concern.
+func TestNothingWrittenIsDurable(t *testing.T) {
+	s := newSyncingMember(t)
+	s.handle("{insert: 'c', documents: [{_id: 1, a: 1}], writeConcern: {w: 1, j: false}}")
+	const session = "lsid: {id: UUID('00000000-0000-0000-0000-000000000001')}, txnNumber: NumberLong(%N), autocommit: false"
+	for _, c := range []struct {
+		db, command string
+		waits       int
+	}{
+		{"test", "{update: 'c', updates: [{q: {_id: 7}, u: {$set: {a: 1}}}]}", 1},
+		{"test", "{update: 'c', updates: [{q: {_id: 1}, u: {$set: {a: 1}}}]}", 1},
+		{"test", "{update: 'c', updates: [{q: {_id: 7}, u: {$set: {a: 1}}}], writeConcern: {w: 'majority'}}", 1},
+		{"test", "{update: 'c', updates: [{q: {_id: 7}, u: {$set: {a: 1}}}], writeConcern: {w: 1, j: false}}", 0},
+		{"test", "{delete: 'c', deletes: [{q: {_id: 7}, limit: 1}]}", 1},
+		{"test", "{insert: 'c', documents: [{_id: 1}]}", 1},
+		{"test", "{findAndModify: 'c', query: {_id: 7}, remove: true}", 1},
+		{"test", "{update: 'c', updates: [{q: {_id: 1}, u: {$set: {a: 2}}}]}", 1},
+		{"test", "{find: 'c', startTransaction: true, " + strings.Replace(session, "%N", "1", 1) + "}", 0},
+		{"test", "{update: 'c', updates: [{q: {_id: 7}, u: {$set: {a: 1}}}], " + strings.Replace(session, "%N", "1", 1) + "}", 0},
+		{"admin", "{commitTransaction: 1, " + strings.Replace(session, "%N", "1", 1) + "}", 1},
+		{"test", "{find: 'c', startTransaction: true, " + strings.Replace(session, "%N", "2", 1) + "}", 0},
+		{"admin", "{commitTransaction: 1, writeConcern: {w: 1, j: false}, " + strings.Replace(session, "%N", "2", 1) + "}", 0},
+		{"test", "{find: 'c', startTransaction: true, " + strings.Replace(session, "%N", "3", 1) + "}", 0},
+		{"admin", "{abortTransaction: 1, " + strings.Replace(session, "%N", "3", 1) + "}", 0},
+	} {
+		before := s.disk.synced
+		reply := s.send(t.Context(), "1", c.db, bson.MustDoc(c.command)).Body.Text()
+		if syncs := s.disk.synced - before; strings.HasPrefix(reply, "{ ok: 0.0") || syncs != c.waits {
+			t.Errorf("%s: %s after %d syncs, want %d", c.command, reply, syncs, c.waits)
 		}
 	}
 }

@@ -37,6 +37,8 @@ type Conn struct {
 	applying int // how deep the command is within applyOps
 	// appliedUUID is what the oplog says that a collection which is made has; nil where it says nothing.
 	appliedUUID *[16]byte
+	// hasWritten says that a write on a member of a replica set has ended on the connection.
+	hasWritten bool
 	// running is an operation that has ended and that nobody has any more, for the next one; nil for none.
 	running *operation.Operation
 }

@@ -73,6 +73,9 @@ func (op *Op) end(reply Reply, panicked any) Reply {
 		op.Running.Clear()
 		op.Conn.running = op.Running
 	}
+	if op.ran && op.Replica != nil && op.Command.writes() {
+		op.Conn.hasWritten = true
+	}
 	op.Conn.args.forget()
 	if op.Conn.reply.Cap() > maxSpareBytes { // kept until the connection's next command it would be memory that nobody counts
 		op.Conn.reply = bson.Builder{}

@@ -9,6 +9,7 @@ import (
 const (
 	transientTransactionError     = "TransientTransactionError"  // run the whole transaction again
 	retryableWriteError           = "RetryableWriteError"        // send the write, the commit or the abort again
+	noWritesPerformed             = "NoWritesPerformed"          // beside it: this time nothing was done, so an earlier error tells more
 	resumableChangeStreamError    = "ResumableChangeStreamError" // resume the change stream
 	nonResumableChangeStreamError = "NonResumableChangeStreamError"
 )
@@ -24,6 +25,9 @@ func (op *Op) labels(code, concern mongoerr.Code) []string {
 	case op.multi && op.isTransient(code, concern):
 		return []string{transientTransactionError}
 	case (op.retryable || op.multi && op.Command.endsTransaction()) && (isRetriable(code) || isRetriable(concern)):
+		if op.wroteNothing() {
+			return []string{retryableWriteError, noWritesPerformed}
+		}
 		return []string{retryableWriteError}
 	case isNonResumable(code):
 		return []string{nonResumableChangeStreamError}
@@ -31,6 +35,13 @@ func (op *Op) labels(code, concern mongoerr.Code) []string {
 		return []string{resumableChangeStreamError}
 	}
 	return nil
+}
+
+// wroteNothing says whether a command that was begun is known to have left nothing: commits that nobody waits for are not counted, so of
+// these it is not known. MongoDB tells it by the last entry of the oplog that is of the same connection, and so nothing of a connection's
+// first write.
+func (op *Op) wroteNothing() bool {
+	return op.ran && op.Conn.hasWritten && op.committed == 0 && !op.WriteConcern.Buffered
 }
 
 // isTransient says whether a transaction that failed has left nothing behind, so that the whole of it may be run again. Of the end of

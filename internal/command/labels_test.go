@@ -21,6 +21,9 @@ func TestLabels(t *testing.T) {
 	}{
 		"a plain write":                               {code: mongoerr.NotWritablePrimary, want: none},
 		"a write that may be sent again":              {op: Op{Generic: Generic{retryable: true}}, code: mongoerr.NotWritablePrimary, want: write},
+		"one that has written nothing":                {op: Op{Generic: Generic{retryable: true}, ran: true, Conn: &Conn{hasWritten: true}}, code: mongoerr.NotWritablePrimary, want: write + " " + noWritesPerformed},
+		"one that has written":                        {op: Op{Generic: Generic{retryable: true}, ran: true, Conn: &Conn{hasWritten: true}, committed: 7}, code: mongoerr.NotWritablePrimary, want: write},
+		"the first of its connection":                 {op: Op{Generic: Generic{retryable: true}, ran: true, Conn: &Conn{}}, code: mongoerr.NotWritablePrimary, want: write},
 		"one that was wrong":                          {op: Op{Generic: Generic{retryable: true}}, code: mongoerr.DuplicateKey, want: none},
 		"one whose write concern met a shutdown":      {op: Op{Generic: Generic{retryable: true}}, concern: mongoerr.ShutdownInProgress, want: write},
 		"one whose write concern cannot be met":       {op: Op{Generic: Generic{retryable: true}}, concern: mongoerr.UnsatisfiableWriteConcern, want: none},

@@ -176,3 +176,24 @@ func TestFailTransactionalWrite(t *testing.T) {
 		}
 	}
 }
+
+// TestNoWritesPerformed: the error of a retryable write that has done nothing says so, but for that of a connection's first write.
+func TestNoWritesPerformed(t *testing.T) {
+	h := newTested(t)
+	h.ok(t, "admin", "{replSetInitiate: 1}")
+	h.ok(t, "test", "{insert: 'c', documents: [{_id: 1}, {_id: 2}]}")
+	for i, c := range []struct{ conn, mode, write, want string }{
+		{"2", "{times: 1}", "{insert: 'c', documents: [{_id: 3}]}", `[ "RetryableWriteError" ]`},
+		{"2", "{times: 1}", "{insert: 'c', documents: [{_id: 3}]}", `[ "RetryableWriteError", "NoWritesPerformed" ]`},
+		{"2", "{times: 1}", "{findAndModify: 'c', query: {_id: 1}, remove: true}", `[ "RetryableWriteError", "NoWritesPerformed" ]`},
+		{"2", "{skip: 1}", "{update: 'c', updates: [{q: {_id: 1}, u: {$set: {a: 1}}}, {q: {_id: 2}, u: {$set: {a: 1}}}]}", `[ "RetryableWriteError" ]`},
+		{"2", "{skip: 1}", "{delete: 'c', deletes: [{q: {_id: 1}, limit: 1}, {q: {_id: 2}, limit: 1}], writeConcern: {j: false}}", `[ "RetryableWriteError" ]`},
+	} {
+		h.ok(t, "admin", "{configureFailPoint: 'onPrimaryTransactionalWrite', mode: "+c.mode+", data: {failBeforeCommitExceptionCode: 11600, closeConnection: false}}")
+		r := h.send(t.Context(), c.conn, "test", bson.Build().Fields(bson.MustDoc(c.write)).Object("lsid").Binary("id", 4, bytes.Repeat([]byte{1}, 16)).End().Int64("txnNumber", int64(i)).Doc())
+		if got := r.Body.Lookup("errorLabels"); got.Text() != c.want {
+			t.Errorf("%d: %s: %s, want %s", i, c.write, r.Body, c.want)
+		}
+		h.ok(t, "admin", "{configureFailPoint: 'onPrimaryTransactionalWrite', mode: 'off'}")
+	}
+}

@@ -98,6 +98,7 @@ func (p *Parser) parseVariable(name string, scope *Scope) (Expr, error) {
 	case varRemove:
 		return Literal(bson.Missing), nil
 	default:
-		return &systemRead{name, kind}, nil
+		read := &systemRead{name, kind}
+		return read, read.check(p)
 	}
 }

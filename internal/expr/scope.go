@@ -148,13 +148,17 @@ func (v *systemRead) Eval(env *Env) (bson.Value, error) {
 func (v *systemRead) Value() bson.Value { return bson.String("$$" + v.name) }
 func (v *systemRead) children() []Expr  { return nil }
 
-// fold refuses variables that the operation does not have, before any document is looked at.
+// check refuses a variable that the operation does not have, before anything is computed.
+func (v *systemRead) check(p *Parser) error {
+	if !p.opts.Definition && p.opts.NoNow && (v.kind == varNow || v.kind == varClusterTime) {
+		return mongoerr.New(51144, "Builtin variable '$$%s' is not available", v.name)
+	}
+	return nil
+}
+
+// fold refuses the time of a cluster where there is none, before any document is looked at.
 func (v *systemRead) fold(p *Parser) (Expr, error) {
-	switch {
-	case p.opts.Definition:
-	case p.opts.NoNow && (v.kind == varNow || v.kind == varClusterTime):
-		return nil, mongoerr.New(51144, "Builtin variable '$$%s' is not available", v.name)
-	case v.kind == varClusterTime && p.opts.ClusterTime == 0:
+	if !p.opts.Definition && v.kind == varClusterTime && p.opts.ClusterTime == 0 {
 		return nil, errNoClusterTime()
 	}
 	return v, nil

@@ -320,6 +320,9 @@ func TestSummaries(t *testing.T) {
 	}
 	again, _, _ := h.tryWatch(plain.conn, "test", "c", "", "", expanded.last)
 	h.ok(t, "test", "{insert: 'c', documents: [{_id: 1}]}")
+	_, reply := again.try(0, 0)
+	wantCode(t, reply, mongoerr.ChangeStreamFatalError) // it is no place of who does not ask for such events
+	again, _, _ = h.tryWatch(plain.conn, "test", "c", "showExpandedEvents: true", "", expanded.last)
 	if ids := keys(again.next(0)); !slices.Equal(ids, []int32{1}) {
 		t.Error(ids)
 	}

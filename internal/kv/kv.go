@@ -146,6 +146,8 @@ type Iterator interface {
 // Snapshot is a consistent view that stays as it is until closed.
 type Snapshot interface {
 	Reader
+	// Share is the same view once more, which is closed by itself.
+	Share() Snapshot
 	Close() error
 }
 
@@ -232,6 +234,12 @@ type Engine interface {
 	// BeginBlind is Begin for one that may not read at all: its snapshot is taken when it first reads. Claims that were
 	// committed since it began are conflicts either way.
 	BeginBlind() (Txn, error)
+	// BeginAt is Begin for one that reads an earlier view. What was claimed since is a conflict, and where nobody remembers what was, so is
+	// any claim.
+	BeginAt(Snapshot) (Txn, error)
+	// Still takes a snapshot while nobody commits: it has all Commits that the Observer knows of, and no other. look is called before;
+	// it must not wait, nor ask the engine.
+	Still(look func()) (Snapshot, error)
 	// DeleteRange removes [start, end) outside any transaction.
 	DeleteRange(start, end []byte) error
 	// Load writes many pairs at once, faster than transactions do: all of them or, on an error or after a crash, none. next

@@ -3,6 +3,8 @@ package kvtest
 import (
 	"context"
 	"errors"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/kv"
@@ -162,3 +164,97 @@ func withRangeDeletes(check func(*testing.T, *Store)) func(*testing.T, *Store) {
 		check(t, s)
 	}
 }
+
+// checkBeginAt: a transaction that reads an earlier view conflicts with what was claimed since.
+func checkBeginAt(t *testing.T, s *Store) {
+	put(t, s, "a=1", "b=1")
+	old := snap(t, s)
+	at := func() kv.Txn {
+		t.Helper()
+		txn, err := s.BeginAt(old)
+		noError(t, err)
+		return txn
+	}
+	free := at()
+	claim(free, "b")
+	write(free, "b=free")
+	commit(t, free)
+
+	first := begin(t, s)
+	claim(first, "a")
+	write(first, "a=2")
+	commit(t, first)
+	late := at()
+	have(t, late, "a=1 b=1")
+	claim(late, "a")
+	write(late, "a=late")
+	if !late.Conflicts([]byte("a")) {
+		t.Error("a conflict is not told before the commit")
+	}
+	conflict(t, late)
+
+	// Claims that nobody who is open would ask for are forgotten. They are conflicts still.
+	for range 3 {
+		put(t, s, "c=1")
+	}
+	late = at()
+	claim(late, "a")
+	write(late, "a=late")
+	conflict(t, late)
+	reading := at()
+	have(t, reading, "a=1 b=1")
+	reading.Rollback()
+
+	shared := old.Share()
+	noError(t, old.Close())
+	have(t, shared, "a=1 b=1")
+	noError(t, shared.Close())
+	if _, err := s.BeginAt(shared); err == nil {
+		t.Error("a transaction reads a view that is closed")
+	}
+	now := snap(t, s)
+	defer now.Close()
+	have(t, now, "a=2 b=free c=1")
+}
+
+// checkStill: a snapshot that is taken while nobody commits has all Commits that are known, and no other.
+func checkStill(t *testing.T, s *Store) {
+	o := &counting{}
+	s.Observe(o)
+	const writers, each = 4, 100
+	var writing sync.WaitGroup
+	for range writers {
+		writing.Go(func() {
+			for range each {
+				txn, err := s.Begin()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				txn.Add([]byte("n"), 1)
+				if err := txn.Commit(context.Background(), kv.Buffered); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range each {
+		var ordered, visible int64
+		view, err := s.Still(func() { ordered, visible = o.ordered.Load(), o.visible.Load() })
+		noError(t, err)
+		n, err := view.Counter([]byte("n"))
+		noError(t, err)
+		noError(t, view.Close())
+		if n != ordered || n != visible {
+			t.Errorf("%d are counted when %d were ordered and %d visible", n, ordered, visible)
+		}
+	}
+	writing.Wait()
+}
+
+// counting counts the Commits.
+type counting struct{ ordered, visible atomic.Int64 }
+
+func (*counting) Now() int64           { return 1 }
+func (o *counting) Ordered(*kv.Commit) { o.ordered.Add(1) }
+func (o *counting) Visible(*kv.Commit) { o.visible.Add(1) }

@@ -59,6 +59,8 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"encoded commits", withTables(withRangeDeletes(checkEncoding))},
 		{"apply", withTables(withRangeDeletes(checkApply))},
 		{"begin blind", checkBeginBlind},
+		{"begin at", checkBeginAt},
+		{"still", checkStill},
 		{"set cached", checkSetCached},
 		{"unsynced", checkUnsynced},
 		{"undetermined", checkUndetermined},

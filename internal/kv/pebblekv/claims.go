@@ -8,7 +8,7 @@ type claims struct {
 	seed  maphash.Seed
 	last  map[uint64]uint64 // hash → sequence
 	order []claimed         // all of them, oldest first
-	floor uint64            // claims up to this sequence may have been forgotten too early
+	floor uint64            // claims up to this sequence may have been forgotten
 }
 
 type claimed struct{ hash, sequence uint64 }
@@ -62,6 +62,9 @@ func (c *claims) forget(sequence uint64) {
 			delete(c.last, e.hash)
 		}
 		n++
+	}
+	if n > 0 { // of which only who began before all that are open would ask
+		c.floor = max(c.floor, c.order[n-1].sequence)
 	}
 	if n < len(c.order) {
 		c.order = c.order[n:]

@@ -206,6 +206,34 @@ func (e *Engine) Begin() (kv.Txn, error) {
 	return t, nil
 }
 
+// Still is kv.Engine's.
+func (e *Engine) Still(look func()) (kv.Snapshot, error) {
+	if e.closed.Load() {
+		return nil, kv.ErrClosed
+	}
+	c := e.commits
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.awaitTables()
+	look()
+	return &snapshot{c.snapshots.acquire(e.db, &c.sequence), c.rows}, nil
+}
+
+// BeginAt is kv.Engine's.
+func (e *Engine) BeginAt(at kv.Snapshot) (kv.Txn, error) {
+	if e.closed.Load() {
+		return nil, kv.ErrClosed
+	}
+	s, ok := at.(*snapshot)
+	if !ok || s.view == nil {
+		return nil, errSnapshotClosed
+	}
+	t := &txn{engine: e, snapshot: *s.share()}
+	t.View.Snapshot = &t.snapshot
+	e.open.addAt(t, s.view.at)
+	return t, nil
+}
+
 // BeginBlind is kv.Engine's.
 func (e *Engine) BeginBlind() (kv.Txn, error) {
 	if e.closed.Load() {

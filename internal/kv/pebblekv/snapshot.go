@@ -217,6 +217,14 @@ func (s *snapshot) NewIter(o kv.IterOptions) (kv.Iterator, error) {
 	return &iterator{it: it}, nil
 }
 
+// Share is kv.Snapshot's.
+func (s *snapshot) Share() kv.Snapshot { return s.share() }
+
+func (s *snapshot) share() *snapshot {
+	s.view.refs.Add(1)
+	return &snapshot{s.view, s.rows}
+}
+
 func (s *snapshot) Close() error {
 	if s.view == nil {
 		return errSnapshotClosed

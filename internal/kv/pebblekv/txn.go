@@ -90,7 +90,8 @@ func (b *blind) GetMany(keys [][]byte) ([][]byte, error)       { return (*txn)(b
 func (b *blind) Counter(key []byte) (int64, error)             { return (*txn)(b).look().Counter(key) }
 func (b *blind) NewIter(o kv.IterOptions) (kv.Iterator, error) { return (*txn)(b).look().NewIter(o) }
 
-// openTxns lists the open transactions from oldest to youngest.
+// openTxns lists the open transactions from oldest to youngest. One that reads an earlier view stands where it came: what is forgotten
+// meanwhile that it would ask for is in conflict with it (claims.floor).
 type openTxns struct {
 	mu       sync.Mutex // guards the list and each member's links
 	oldest   *txn
@@ -101,7 +102,18 @@ type openTxns struct {
 func (o *openTxns) add(t *txn, sequence *atomic.Uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t.begin = sequence.Load()
+	o.append(t, sequence.Load())
+}
+
+// addAt is add for one that began at a sequence before.
+func (o *openTxns) addAt(t *txn, begin uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.append(t, begin)
+}
+
+func (o *openTxns) append(t *txn, begin uint64) {
+	t.begin = begin
 	t.older = o.youngest
 	if o.youngest == nil {
 		o.oldest = t
@@ -127,7 +139,7 @@ func (o *openTxns) remove(t *txn) {
 	t.older, t.younger = nil, nil
 }
 
-// horizon is the sequence that no open or coming transaction began before.
+// horizon is the sequence that no open or coming transaction began before, but for those that read an earlier view.
 func (o *openTxns) horizon(sequence *atomic.Uint64) uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -79,7 +79,7 @@ func distinct(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := bson.Build().Value("values", values)
+	b := appendAt(bson.Build().Value("values", values), op.readsAt())
 	if r.call.OnView { // whose reply is made of an aggregate's
 		b.Int32("ok", 1)
 	}

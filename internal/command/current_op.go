@@ -248,7 +248,7 @@ func (s *Server) appendTransaction(b *bson.Builder, o *session.Open) {
 	}
 	b.Object("transaction").Object("parameters").Int64("txnNumber", o.Number).Int32("txnRetryCounter", 0).Bool("autocommit", false).
 		Object("readConcern").String("level", level).String("provenance", source).End().End().
-		Timestamp("readTimestamp", 0, 0).String("startWallClockTime", isoTime(o.Started.UnixMilli())).Int64("timeOpenMicros", whole.Microseconds()).
+		Timestamp("readTimestamp", uint32(o.ReadTimestamp>>32), uint32(o.ReadTimestamp)).String("startWallClockTime", isoTime(o.Started.UnixMilli())).Int64("timeOpenMicros", whole.Microseconds()).
 		Int64("timeActiveMicros", active.Microseconds()).Int64("timeInactiveMicros", (whole-active).Microseconds()).
 		String("expiryTime", isoTime(o.Expires.UnixMilli())).End()
 }

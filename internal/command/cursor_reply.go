@@ -31,7 +31,7 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 		o.batch = cursor.DefaultFirstBatch
 	}
 	c := &cursor.Cursor{NS: ns.String(), LSID: op.SessionID, TxnNumber: op.cursorTxn(), PlanSummary: o.planSummary,
-		NoTimeout: o.noTimeout, Single: o.single, Tailable: o.tailable, AwaitData: o.awaitData, Watches: o.watches, Sorts: o.sorts, Executed: op.executed, Source: src}
+		NoTimeout: o.noTimeout, Single: o.single, Tailable: o.tailable, AwaitData: o.awaitData, Watches: o.watches, Sorts: o.sorts, Executed: op.executed, Source: src, AtClusterTime: op.readsAt()}
 	b := op.build().Object("cursor").Array("firstBatch")
 	more := true
 	if !o.batchGiven || o.batch > 0 {
@@ -57,7 +57,7 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 	op.Running.Stats.Returned.Store(n)
 	op.Running.Stats.CursorID.Store(c.ID)
 	op.Running.Stats.CursorExhausted.Store(!more)
-	return b.Int64("id", c.ID).String("ns", c.NS).End().Doc(), nil
+	return appendAt(b.Int64("id", c.ID).String("ns", c.NS), c.AtClusterTime).End().Doc(), nil
 }
 
 // appendResumeToken appends where a client can go on behind the batch, if the cursor is one of a change stream.

@@ -78,7 +78,7 @@ func hashedNames(v bson.Value) (map[string]bool, error) {
 
 // hashDatabase hashes the collections of the operation's database that are wanted (all for nil), sorted by name.
 func (op *Op) hashDatabase(wanted map[string]bool) (hashed []hashedCollection, err error) {
-	view, err := op.Query.Store.ViewAt(op.Ctx, op.Now)
+	view, err := op.view()
 	if err != nil {
 		return nil, err
 	}

@@ -183,6 +183,13 @@ func (op *Op) answer() (bson.Doc, error) {
 			return nil, err
 		}
 	}
+	if op.past {
+		var err error
+		if op.snapshot, err = op.openSnapshot(); err != nil {
+			return nil, err
+		}
+		op.isSnapshot = true
+	}
 	op.ran = true
 	body, err := op.execute()
 	if op.readsDurable() || err == nil && op.confirms() {

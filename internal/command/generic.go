@@ -26,7 +26,10 @@ type Generic struct {
 	// secondaryOK says that a secondary may answer.
 	secondaryOK bool
 	// after is the cluster time that a read has to come after, 0 for none.
-	after   oplog.Timestamp
+	after oplog.Timestamp
+	// at is the cluster time that it has to be as of, 0 for none; past says that it reads outside of transactions what was committed up to a cluster time.
+	at      oplog.Timestamp
+	past    bool
 	MaxTime time.Duration
 	Comment bson.Value
 
@@ -295,8 +298,11 @@ func (op *Op) readReadConcern(a *Args) {
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { readConcern: %s }", op.Command.Name, v))
 	case level == "snapshot" && op.Command.Name == "count":
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { readConcern: %s }", op.Command.Name, v))
+	case op.Replica != nil && level == "snapshot" && !op.Command.readsPast():
+		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { readConcern: %s }", op.Command.Name, v))
 	case op.Replica != nil:
 		op.readClusterTimes(a, level, after, at)
+		op.past = level == "snapshot"
 	case (level == "snapshot" || level == "linearizable") && op.Command.Name != "aggregate": // where the pipeline is looked at first
 		a.Fail(query.NeedsReplicaSet(level))
 	case !at.IsMissing() && level != "snapshot":
@@ -323,6 +329,15 @@ func checkClusterTimes(r *Args, after, at bson.Value) error {
 		}
 	}
 	return nil
+}
+
+// readsPast says whether the command has the level "snapshot" outside of transactions, too.
+func (c *Command) readsPast() bool {
+	switch c.Name {
+	case "aggregate", "dbHash", "distinct", "explain", "find":
+		return true
+	}
+	return false
 }
 
 func knownLevel(level string) bool {

@@ -92,7 +92,7 @@ func getMore(op *Op) (bson.Doc, error) {
 	if more && op.ExhaustAllowed {
 		op.MoreToCome = true
 	}
-	return b.Int64("id", left).String("ns", ns.String()).End().Doc(), nil
+	return appendAt(b.Int64("id", left).String("ns", ns.String()), c.AtClusterTime).End().Doc(), nil
 }
 
 // examinedBy begins to count what c looks at; what it returns notes how much that was.

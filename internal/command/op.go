@@ -55,6 +55,10 @@ type Op struct {
 	// seat is the session of a statement in a transaction, and txn what that does in the store; nil outside of transactions.
 	seat *session.Seat
 	txn  *storage.Txn
+	// snapshot is what a read outside of transactions reads in the place of the present; nil for that. isSnapshot says that the level of its read concern,
+	// or its transaction's, is "snapshot".
+	snapshot   *storage.Past
+	isSnapshot bool
 	// retry is the retryable write that the operation is; nil where it is none.
 	retry *query.Retry
 	// ReplyMemory is what the reply takes its memory from until it is written; nil where nobody counts it.

@@ -264,8 +264,8 @@ func (op *Op) readClusterTimes(a *Args, level string, after, at bson.Value) {
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Specifying a timestamp for readConcern snapshot in a causally consistent session is not allowed. See https://docs.mongodb.com/manual/core/read-isolation-consistency-recency/#causal-consistency"))
 	case !at.IsMissing() && level != "snapshot":
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "atClusterTime field can be set only if level is equal to snapshot"))
-	case !at.IsMissing(), level == "snapshot" && !op.multi:
-		a.Fail(mongoerr.New(mongoerr.CommandNotSupported, "read concern snapshot outside of transactions, and atClusterTime, are not supported yet"))
+	case !at.IsMissing():
+		op.at = oplog.NewTimestamp(at.Timestamp())
 	case !after.IsMissing() && (level == "linearizable" || level == "available"):
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "afterClusterTime field can be set only if level is equal to majority, local, or snapshot"))
 	case !after.IsMissing():
@@ -282,8 +282,12 @@ func (op *Op) awaitClusterTime() error {
 	case op.after <= store.LastLogged():
 		return nil
 	case op.after > now:
-		return mongoerr.New(mongoerr.InvalidOptions, "readConcern afterClusterTime value must not be greater than the current clusterTime. Requested clusterTime: { ts: Timestamp(%d, %d) }; current clusterTime: { ts: Timestamp(%d, %d) }",
-			op.after.Seconds(), op.after.Counter(), now.Seconds(), now.Counter())
+		return timeToCome("afterClusterTime", op.after, now)
 	}
 	return store.LogNote(op.Ctx, bson.Build().String("msg", "periodic noop").Doc())
+}
+
+func timeToCome(name string, t, now oplog.Timestamp) error {
+	return mongoerr.New(mongoerr.InvalidOptions, "readConcern %s value must not be greater than the current clusterTime. Requested clusterTime: { ts: Timestamp(%d, %d) }; current clusterTime: { ts: Timestamp(%d, %d) }",
+		name, t.Seconds(), t.Counter(), now.Seconds(), now.Counter())
 }

@@ -42,6 +42,8 @@ type work struct {
 	server *Server
 	lsid   string
 	number int64
+	// isSnapshot says that its level is "snapshot".
+	isSnapshot bool
 }
 
 // Rollback implements session.Work.
@@ -199,20 +201,42 @@ func (op *Op) runStatement(h *storage.History) (bson.Doc, error) {
 		if h.Number != op.TxnNumber {
 			h.Begin(op.TxnNumber)
 		}
+		past, err := op.transactionSnapshot()
+		if err != nil {
+			return nil, err
+		}
 		txn, err := op.Query.Store.BeginTransaction(context.WithoutCancel(op.Ctx), storage.TransactionOptions{
-			Now: op.Now, History: h, MaxBytes: maxTransactionBytes,
+			Now: op.Now, History: h, Past: past, MaxBytes: maxTransactionBytes,
 			LockTimeout: time.Duration(op.setting("maxTransactionLockRequestTimeoutMillis")) * time.Millisecond})
 		if err != nil {
 			return nil, err
 		}
-		t.Work = &work{txn, op.Server, op.SessionID, op.TxnNumber}
+		t.Work = &work{txn, op.Server, op.SessionID, op.TxnNumber, op.ReadConcern.Level == "snapshot"}
 	}
 	if c := op.Command.Name; t.ReadConcern != "" && (c == "create" || c == "createIndexes") {
 		return nil, mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support this transaction's %s :: caused by :: read concern not supported", c, t.ReadConcern)
 	}
-	op.txn = t.Work.(*work).Txn
+	w := t.Work.(*work)
+	op.txn, op.isSnapshot = w.Txn, w.isSnapshot
 	op.Now = op.txn.View().Now()
 	return op.perform(op.Command.Run)
+}
+
+// transactionSnapshot is the state that the transaction reads which the operation begins, where its read concern says as of when; nil for the
+// present.
+func (op *Op) transactionSnapshot() (*storage.Past, error) {
+	if op.ReadConcern.Level != "snapshot" {
+		return nil, nil
+	}
+	if op.at == 0 {
+		op.seat.ReadAt(uint64(op.Query.Store.LastLogged()))
+		return nil, nil
+	}
+	past, err := op.openSnapshot()
+	if err == nil {
+		op.seat.ReadAt(uint64(past.At()))
+	}
+	return past, err
 }
 
 // maxTransactionBytes is how much one transaction may write.

@@ -65,6 +65,8 @@ type Cursor struct {
 	Sorts    bool
 	// Executed, unless nil, tells how its plan has run so far.
 	Executed interface{ ExecStats() bson.Doc }
+	// AtClusterTime is what it reads as of, 0 for the present.
+	AtClusterTime uint64
 
 	pending bson.Doc
 	// token is where to go on behind the batch, and ahead the one behind pending.

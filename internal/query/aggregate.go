@@ -66,7 +66,7 @@ func (e *Engine) aggregate(ctx context.Context, a Aggregate, call *Call) (*Runni
 
 // parseAggregate is a's pipeline over the collection that it reads in the end.
 func (e *Engine) parseAggregate(ctx context.Context, a Aggregate, call *Call) (*pipeline.Pipeline, *language, error) {
-	if err := e.checkFusion(a.NS, a.Pipeline); err != nil {
+	if err := checkFusion(e.catalog(call), a.NS, a.Pipeline); err != nil {
 		return nil, nil, err
 	}
 	watches := e.watches()
@@ -231,7 +231,11 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	if err != nil {
 		return p, err
 	}
-	if err := call.Expected.check(pl.NS, view.Catalog().Collection(pl.NS), view.Catalog()); err != nil {
+	coll := view.Catalog().Collection(pl.NS)
+	if err := call.Expected.check(pl.NS, coll, view.Catalog()); err != nil {
+		return p, err
+	}
+	if err := call.checkSnapshot(coll); err != nil {
 		return p, err
 	}
 	p.lead = pl.Leading()

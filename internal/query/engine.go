@@ -97,6 +97,10 @@ type Call struct {
 	Committed  *uint64
 	// Txn is the transaction of several statements that the call is one of; nil: it is none of any.
 	Txn *storage.Txn
+	// Past is the state that is read in the place of the present; nil for that. Snapshot says that the level of the read concern is "snapshot", of the transaction's
+	// in one.
+	Past     *storage.Past
+	Snapshot bool
 	// Retry is the retryable write that the call is of, nil for none, and Statement which of its statements it is, or the first of
 	// several.
 	Retry     *Retry
@@ -210,24 +214,46 @@ func describe(r *storage.Reader) planner.Collection {
 	return c
 }
 
-// catalog is the catalogue that the call goes by: the server's, or what its transaction sees of it.
+// catalog is the catalogue that the call goes by: the server's, what its transaction sees of it, or that of the state of before which it reads.
 func (e *Engine) catalog(call *Call) *catalog.Catalog {
-	if call.Txn != nil {
+	switch {
+	case call.Txn != nil:
 		return call.Txn.View().Catalog()
+	case call.Past != nil:
+		return call.Past.Catalog()
 	}
 	return e.Store.Catalog()
 }
 
 // lookup is the collection's or view's entry in the catalogue, nil when there is none.
 func (e *Engine) lookup(ns namespace.NS, call *Call) *catalog.Collection {
-	coll := e.catalog(call).Collection(ns)
+	return lookup(e.catalog(call), ns)
+}
+
+func lookup(c *catalog.Catalog, ns namespace.NS) *catalog.Collection {
+	coll := c.Collection(ns)
 	switch {
 	case coll != nil:
 		return coll
 	case ns.Coll == systemViews:
-		return e.viewsOf(ns)
+		return viewsOf(c, ns)
 	}
-	return e.bucketsOf(ns)
+	return bucketsOf(c, ns)
+}
+
+// checkSnapshot refuses collections that have no past, and so cannot be read with the level "snapshot".
+func (c *Call) checkSnapshot(coll *catalog.Collection) error {
+	switch {
+	case !c.Snapshot || coll == nil:
+		return nil
+	case coll.NS == catalog.PreImagesNS:
+		return mongoerr.New(7829600, "Reading with readConcern snapshot from pre-images collection is not supported")
+	case coll.Options.Capped:
+		return mongoerr.New(mongoerr.SnapshotUnavailable, "Reading from capped collections with readConcern snapshot is not supported")
+	case coll.NS == catalog.TransactionsNS:
+		return mongoerr.New(5557800, "Snapshot reads and causal consistent majority reads on config.transactions are not supported")
+	}
+	return nil
 }
 
 func notOnView(ns namespace.NS) error {

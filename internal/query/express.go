@@ -37,7 +37,7 @@ func (*One) Close() error { return nil }
 // when f asks for anything that Find has to look at.
 func (e *Engine) Express(ctx context.Context, f *Find, call *Call) (doc bson.Doc, ok bool, err error) {
 	id, ok := f.onlyID()
-	if !ok || call.Txn != nil || call.Collation != nil || call.Expected != nil || !call.Let.IsEmpty() {
+	if !ok || call.Txn != nil || call.Snapshot || call.Collation != nil || call.Expected != nil || !call.Let.IsEmpty() {
 		return nil, false, nil
 	}
 	view, err := e.Store.ViewAt(ctx, call.Now)

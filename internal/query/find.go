@@ -63,7 +63,7 @@ func (e *Engine) find(ctx context.Context, f Find, call *Call) (*Running, error)
 	if err := call.rejected(); err != nil {
 		return nil, err
 	}
-	if series := e.behindBuckets(f.NS); series != nil {
+	if series := e.catalog(call).BehindBuckets(f.NS); series != nil {
 		return e.findBuckets(ctx, f, call, series)
 	}
 	if coll := e.lookup(f.NS, call); coll != nil && coll.IsView() {
@@ -97,6 +97,9 @@ func (e *Engine) prepareFor(ctx context.Context, p *prepared) (*prepared, error)
 	}
 	coll := view.Catalog().Collection(f.NS)
 	err = call.Expected.check(f.NS, coll, view.Catalog())
+	if err == nil {
+		err = call.checkSnapshot(coll)
+	}
 	if err == nil {
 		err = p.parse(ctx, e, coll)
 	}

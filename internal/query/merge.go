@@ -17,7 +17,7 @@ import (
 
 // Merge implements exec.Catalog.
 func (c *stageCatalog) Merge(_ context.Context, op *exec.Op, stage *pipeline.Merge) (exec.Writer, error) {
-	target := c.engine.lookup(stage.Into, c.call)
+	target := lookup(c.engine.Store.Catalog(), stage.Into)
 	switch {
 	case target != nil && target.IsView():
 		return nil, notOnView(stage.Into)

@@ -18,7 +18,7 @@ import (
 // that it takes the place of at the end.
 func (c *stageCatalog) Out(ctx context.Context, _ *exec.Op, stage *pipeline.Out) (exec.Writer, error) {
 	e := c.engine
-	target := e.lookup(stage.To, c.call)
+	target := lookup(e.Store.Catalog(), stage.To)
 	switch {
 	case target != nil && stage.TimeSeries != nil && !target.IsTimeSeries():
 		return nil, mongoerr.New(7268700, "Cannot create a time series collection from a non time-series collection or view: %s", stage.To)

@@ -34,8 +34,8 @@ func badTime(t *catalog.TimeSeries) error {
 
 // bucketsOf is the view that shows the cells of a time series as documents with the outlines of MongoDB's buckets; nil when
 // ns is not the name of such.
-func (e *Engine) bucketsOf(ns namespace.NS) *catalog.Collection {
-	coll := e.Store.Catalog().BehindBuckets(ns)
+func bucketsOf(all *catalog.Catalog, ns namespace.NS) *catalog.Collection {
+	coll := all.BehindBuckets(ns)
 	if coll == nil {
 		return nil
 	}
@@ -70,12 +70,11 @@ func fusion(stages bson.Value) string {
 }
 
 // checkFusion refuses the stages that join several searches.
-func (e *Engine) checkFusion(ns namespace.NS, stages bson.Value) error {
+func checkFusion(c *catalog.Catalog, ns namespace.NS, stages bson.Value) error {
 	name := fusion(stages)
 	if name == "" {
 		return nil
 	}
-	c := e.Store.Catalog()
 	if coll := c.Collection(ns); coll != nil && coll.IsTimeSeries() || c.BehindBuckets(ns) != nil {
 		return mongoerr.New(10557301, "%s is unsupported for time-series collections", name)
 	}

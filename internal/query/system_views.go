@@ -11,9 +11,9 @@ import (
 const systemViews = "system.views"
 
 // viewsOf is the view that shows a database's views, nil when it has none.
-func (e *Engine) viewsOf(ns namespace.NS) *catalog.Collection {
+func viewsOf(all *catalog.Catalog, ns namespace.NS) *catalog.Collection {
 	var docs []bson.Value
-	for _, c := range e.Store.Catalog().Collections(ns.DB) {
+	for _, c := range all.Collections(ns.DB) {
 		if c.IsView() {
 			docs = append(docs, describeView(c))
 		}

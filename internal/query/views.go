@@ -12,17 +12,18 @@ import (
 )
 
 // views holds the one view that all leaves of an operation read. It is opened when the first leaf reads and released
-// between batches; the first is of the operation's own time, each later one of its own moment.
+// between batches; the first is of the operation's own time, each later one of its own moment, unless all are of one Past.
 type views struct {
 	store *storage.Store
-	txn   *storage.Txn // whose view it is; nil outside of transactions
+	txn   *storage.Txn  // whose view it is; nil outside of transactions
+	past  *storage.Past // that it is of; nil where it reads what is there
 	now   int64
 	view  *storage.View
 	later bool
 }
 
 func (e *Engine) views(call *Call) *views {
-	return &views{store: e.Store, txn: call.Txn, now: call.Now}
+	return &views{store: e.Store, txn: call.Txn, past: call.Past, now: call.Now}
 }
 
 func (v *views) open(ctx context.Context) (*storage.View, error) {
@@ -34,9 +35,12 @@ func (v *views) open(ctx context.Context) (*storage.View, error) {
 		return v.view, nil
 	}
 	var err error
-	if v.later {
+	switch {
+	case v.past != nil:
+		v.view, err = v.store.ViewPast(ctx, v.past, v.now)
+	case v.later:
 		v.view, err = v.store.View(ctx)
-	} else {
+	default:
 		v.view, err = v.store.ViewAt(ctx, v.now)
 	}
 	return v.view, err

@@ -16,6 +16,8 @@ type Open struct {
 	Started, Expires time.Time
 	// ReadConcern is the level that its first statement has asked for, "" for none.
 	ReadConcern string
+	// ReadTimestamp is the cluster time that it reads as of, 0 where it has not asked for one state.
+	ReadTimestamp uint64
 	// Client sent the last statement. Operation is the id of the one that is at it, 0 while none is.
 	Client    *operation.Client
 	Operation int64
@@ -74,6 +76,17 @@ func (s *Seat) Attend(o *operation.Operation, readConcern string) {
 	if open.ReadConcern == "" {
 		open.ReadConcern = readConcern
 	}
+}
+
+// ReadAt shows others as of which cluster time the session's transaction reads, if one is in progress.
+func (s *Seat) ReadAt(clusterTime uint64) {
+	open := s.session.open
+	if open == nil {
+		return
+	}
+	s.registry.mu.Lock()
+	defer s.registry.mu.Unlock()
+	open.ReadTimestamp = clusterTime
 }
 
 // settle is for when nobody is at the session's transaction any more: it waits for its next statement, or it is over.

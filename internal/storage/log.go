@@ -167,7 +167,8 @@ func (s *Store) fill(c *kv.Commit, m *meaning.Meaning) {
 // LastLogged is the timestamp of the youngest entry of the oplog that can be read; 0 where there is none.
 func (s *Store) LastLogged() oplog.Timestamp { return s.logClock.Visible() }
 
-// readLog has timestamps go on behind the youngest entry.
+// readLog has timestamps go on behind the youngest entry, and behind those that somebody may have been told before a restart without that an
+// entry has them (oplog.Clock.Tell): in the second that follows.
 func (s *Store) readLog(r kv.Reader, v *version) (err error) {
 	if v.oplog == nil {
 		return nil
@@ -179,6 +180,9 @@ func (s *Store) readLog(r kv.Reader, v *version) (err error) {
 	defer func() { err = errors.Join(err, it.Close()) }()
 	if !it.Last() {
 		return it.Err()
+	}
+	if s.options.Oplog != nil && !s.options.Follows {
+		s.logClock.Hear(oplog.NewTimestamp(uint32(max(s.Now(), s.seen)/1000+1), 0))
 	}
 	id := it.Key()[layout.TableLength:]
 	if len(id) != layout.SequenceLength {

@@ -22,8 +22,12 @@ func (w *Writer) noteRelocation(old, now RecordID) {
 // Relocations is how many commits had moved records, of all collections, before the view began.
 func (v *View) Relocations() uint64 { return v.relocations }
 
-// MovedSince says whether records of the collection may have moved that way since a view with so many moves began.
+// MovedSince says whether records of the collection may have moved that way since a view with so many moves began. In all views of one
+// Past they lie where they lay.
 func (r *Reader) MovedSince(relocations uint64, back bool) bool {
+	if r.view.past != nil {
+		return false
+	}
 	way := meaning.Forward
 	if back {
 		way = meaning.Back

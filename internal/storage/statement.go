@@ -33,6 +33,8 @@ type TransactionOptions struct {
 	History *History
 	// LockTimeout is how long it waits for a collection that is being changed; negative: as long as the statement may take.
 	LockTimeout time.Duration
+	// Past is what it reads in the place of what is there when it begins; nil for that.
+	Past *Past
 	// MaxBytes bounds what it writes; 0: only the engine does.
 	MaxBytes int
 }
@@ -51,7 +53,7 @@ type statements struct {
 // BeginTransaction starts a transaction of several statements.
 func (s *Store) BeginTransaction(ctx context.Context, o TransactionOptions) (*Txn, error) {
 	intent := s.intents.Begin()
-	t, err := s.BeginAt(ctx, o.Now)
+	t, err := s.beginIn(ctx, o.Now, o.Past)
 	if err != nil {
 		intent.End()
 		return nil, err

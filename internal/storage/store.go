@@ -87,6 +87,7 @@ type Store struct {
 	seen        int64
 	expiryClock *expiryclock.Clock
 	logClock    oplog.Clock
+	pasts       pasts
 	logWatches  logWatches
 	// historyWrites counts the commits that something is kept of for their session.
 	historyWrites atomic.Int64
@@ -130,6 +131,7 @@ func open(ctx context.Context, engine kv.Engine, own ownership.Ownership, o Opti
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	s := &Store{engine: engine, can: engine.Capabilities(), options: o, own: own, latches: own.Latches(), intents: ownership.NewIntents(), drivers: noDrivers{}}
+	s.pasts.window = DefaultPastWindow
 	if o.Drivers != nil {
 		s.drivers = o.Drivers(s)
 	}
@@ -162,6 +164,7 @@ func open(ctx context.Context, engine kv.Engine, own ownership.Ownership, o Opti
 func (s *Store) Close() error {
 	s.garbage.Stop()
 	s.drivers.Close()
+	s.pasts.forgetAll()
 	return nil
 }
 

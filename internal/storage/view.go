@@ -26,6 +26,7 @@ type View struct {
 	reader      kv.Reader
 	snapshot    kv.Snapshot // nil in a transaction, whose end is the transaction's
 	txn         *Txn        // nil outside of one
+	past        *Past       // nil where it reads what is there now, or was when its transaction began
 	now         int64
 	hiding      expiryclock.State
 	swept       uint64 // how many sweeps there had been before it began
@@ -121,6 +122,9 @@ func (v *View) CollectionByID(id uint32) (r *Reader, ok bool) {
 // hidesUpTo is up to when what has expired stays hidden although the clock was turned back. For a transaction of several statements that
 // was decided when it began: what it has read does not expire under it.
 func (v *View) hidesUpTo() int64 {
+	if v.past != nil {
+		return v.past.hidesUpTo
+	}
 	if v.txn != nil && v.txn.statements != nil {
 		return v.txn.statements.hidesUpTo
 	}
@@ -134,6 +138,9 @@ func (v *View) read(c *collection) *Reader {
 	}
 	v.taken = true
 	r.view, r.c, r.hides, r.at = v, c, c.rules.Hiding(v.hiding.All), v.now
+	if v.past != nil {
+		r.at = v.past.now
+	}
 	if r.hides {
 		r.at = max(r.at, v.hidesUpTo())
 	}

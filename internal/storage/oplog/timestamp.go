@@ -41,6 +41,14 @@ func (c *Clock) Take(millis int64, n int) (first Timestamp) {
 	return first
 }
 
+// Tell is a timestamp behind all that anybody knows of, for a moment at millis: no entry has it, and each that comes is later.
+// Nobody is ordering a commit meanwhile.
+func (c *Clock) Tell(millis int64) Timestamp {
+	t := max(max(c.Last(), Timestamp(c.heard.Load()))+1, NewTimestamp(uint32(millis/1000), 1))
+	c.Hear(t)
+	return t
+}
+
 // Follow takes note of a timestamp that was given out before, or elsewhere.
 func (c *Clock) Follow(t Timestamp) { raise(&c.last, t) }
 

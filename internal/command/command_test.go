@@ -3,11 +3,13 @@ package command
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -51,12 +53,15 @@ import (
 // "watch name" opens a change stream with the $changeStream and the stages of its input, and "events name" prints what it has to
 // give; see watching_test.go.
 //
-// "advance 10s" moves the clock.
+// "advance 10s" moves the clock. "expire" deletes what is due, and prints how many documents that were.
 type harness struct {
 	t      testing.TB
 	clock  *clock.Fake
 	server *Server
 	conns  map[string]*Conn
+	// monitor deletes what is due, when a case says so; connect comes before its first pass.
+	monitor *ttl.Monitor
+	connect func() error
 	// streams are the change streams of a file, by name.
 	streams map[string]*stream
 }
@@ -106,6 +111,7 @@ func newHarnessAs(t testing.TB, set *ReplicaSet, over func(kv.Engine) kv.Engine,
 	}
 	filters := match.NewParser()
 	monitor := ttl.New(ttl.Options{Clock: h.clock, Params: expiry, Ops: operation.NewRegistry(h.clock), Log: log}) // which is never started
+	h.monitor = monitor
 	options := storage.Options{Clock: h.clock, Indexes: index.NewParser(filters), HideExpired: expiry.HideExpired.Get, Held: monitor.Hold, Grace: expiry.Grace}
 	if set != nil {
 		options.Oplog = set.Term.Load
@@ -114,6 +120,7 @@ func newHarnessAs(t testing.TB, set *ReplicaSet, over func(kv.Engine) kv.Engine,
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.connect = sync.OnceValue(func() error { return monitor.Connect(store, ddl.Sweeper, ttl.Open{}, ttl.NoRecord{}) })
 	queries := query.New(store, ddl, filters)
 	queries.Scripts = javascript.InProcess(clock.Wall())
 	h.server = New(Config{
@@ -213,6 +220,8 @@ func (h *harness) directive(t *testing.T, d *datadriven.TestData) string {
 		}
 		h.clock.Advance(by)
 		return ""
+	case "expire":
+		return h.expireCase(t)
 	case "run":
 		return h.runCase(t, d)
 	case "watch":
@@ -222,6 +231,31 @@ func (h *harness) directive(t *testing.T, d *datadriven.TestData) string {
 	}
 	d.Fatalf(t, "no such directive: %s", d.Cmd)
 	return ""
+}
+
+func (h *harness) expireCase(t *testing.T) string {
+	stored := func() (n int64) {
+		v, err := h.server.Query.Store.View(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer v.Close()
+		for _, c := range v.Catalog().All() {
+			if r, ok := v.Collection(c.NS); ok && r.Rules().Any() {
+				stored, err := r.Stored()
+				if err != nil {
+					t.Fatal(err)
+				}
+				n += stored
+			}
+		}
+		return n
+	}
+	before := stored()
+	if err := errors.Join(h.connect(), h.monitor.RunPass(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintln(before-stored(), "documents")
 }
 
 func (h *harness) runCase(t *testing.T, d *datadriven.TestData) string {

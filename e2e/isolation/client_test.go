@@ -35,9 +35,11 @@ const (
 )
 
 const (
-	writeConflict  = 112
-	commitAttempts = 20
-	mostOps        = 5
+	writeConflict       = 112
+	snapshotTooOld      = 239
+	snapshotUnavailable = 246
+	commitAttempts      = 20
+	mostOps             = 5
 )
 
 func hasLabel(err error, label string) bool {
@@ -64,6 +66,8 @@ func (c *client) run(ctx context.Context) {
 	defer session.EndSession(calls)
 	for ctx.Err() == nil && len(c.problems) == 0 {
 		switch dice := c.random.IntN(20); {
+		case dice < 1:
+			c.snapshot(calls)
 		case dice < 3:
 			c.readOne(calls)
 		case dice < 7:
@@ -113,6 +117,33 @@ func (c *client) readOne(ctx context.Context) {
 	}
 	txn.Ops = []anomaly.Op{anomaly.Read(l.key(), d.List)}
 	c.counts[single]++
+	c.end(txn, anomaly.Committed)
+}
+
+// snapshot reads several lists outside of transactions, all in one state: that of the first read.
+func (c *client) snapshot(ctx context.Context) {
+	session, err := c.db.Client().StartSession(options.Session().SetSnapshot(true))
+	if err != nil {
+		c.problem("a snapshot session: %v", err)
+		return
+	}
+	defer session.EndSession(ctx)
+	txn := c.begin()
+	in := mongo.NewSessionContext(ctx, session)
+	for range 1 + c.random.IntN(mostOps) {
+		ops, err := c.statement(in, true)
+		switch {
+		case err == nil:
+		case c.excused(err), hasCode(err, snapshotUnavailable), hasCode(err, snapshotTooOld):
+			c.counts["snapshots that were not read to the end"]++
+			return
+		default:
+			c.problem("a read of a snapshot: %v", err)
+			return
+		}
+		txn.Ops = append(txn.Ops, ops...)
+	}
+	c.counts["snapshots read outside of transactions"]++
 	c.end(txn, anomaly.Committed)
 }
 

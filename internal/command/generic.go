@@ -298,11 +298,11 @@ func (op *Op) readReadConcern(a *Args) {
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { readConcern: %s }", op.Command.Name, v))
 	case level == "snapshot" && op.Command.Name == "count":
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { readConcern: %s }", op.Command.Name, v))
-	case op.Replica != nil && level == "snapshot" && !op.Command.readsPast():
+	case op.Replica != nil && level == "snapshot" && !op.Command.readsPast() && op.Command.Name != "getMore": // to which drivers send their session's; the cursor has its own
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { readConcern: %s }", op.Command.Name, v))
 	case op.Replica != nil:
 		op.readClusterTimes(a, level, after, at)
-		op.past = level == "snapshot"
+		op.past = level == "snapshot" && op.Command.readsPast()
 	case (level == "snapshot" || level == "linearizable") && op.Command.Name != "aggregate": // where the pipeline is looked at first
 		a.Fail(query.NeedsReplicaSet(level))
 	case !at.IsMissing() && level != "snapshot":

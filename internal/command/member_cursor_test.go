@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -90,5 +91,25 @@ func TestTailOplog(t *testing.T) {
 	more := h.ok(t, "local", bson.Build().Int64("getMore", id).String("collection", "oplog.rs").Doc().String())
 	if _, n := cursorOf(more, "nextBatch"); n != 2 {
 		t.Fatal(more)
+	}
+}
+
+// TestCursorOfASnapshot: drivers send the read concern of a snapshot session with each getMore. The cursor goes on in the state that it was
+// opened in, whatever it says.
+func TestCursorOfASnapshot(t *testing.T) {
+	h := member(t)
+	h.ok(t, "test", "{insert: 'c', documents: [{_id: 1}, {_id: 2}, {_id: 3}]}")
+	found := h.ok(t, "test", "{find: 'c', batchSize: 1, readConcern: {level: 'snapshot'}}").Lookup("cursor").Doc()
+	h.ok(t, "test", "{delete: 'c', deletes: [{q: {}, limit: 0}]}")
+	at, id := found.Lookup("atClusterTime"), found.Lookup("id").Int64()
+	for i, concern := range []bson.Doc{
+		bson.Build().String("level", "snapshot").Value("atClusterTime", at).Doc(),
+		bson.MustDoc("{level: 'snapshot'}"),
+	} {
+		more := bson.Build().Int64("getMore", id).String("collection", "c").Int32("batchSize", 1).Document("readConcern", concern).Doc()
+		next := h.ok(t, "test", more.String()).Lookup("cursor").Doc()
+		if got, want := next.Lookup("nextBatch").String(), fmt.Sprintf("[ { _id: %d } ]", i+2); got != want {
+			t.Errorf("%s: %s, want %s", concern, got, want)
+		}
 	}
 }

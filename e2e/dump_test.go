@@ -231,6 +231,7 @@ func (d *dump) restore(t *testing.T, db *mongo.Database) {
 func (d *dump) replay(t *testing.T, db *mongo.Database, entry bson.Raw) {
 	t.Helper()
 	var op struct {
+		TS     bson.Timestamp // zero in what is part of an entry
 		Op     string
 		NS     string
 		O      bson.Raw

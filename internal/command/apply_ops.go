@@ -25,6 +25,8 @@ type logged struct {
 	ns     namespace.NS
 	o, o2  bson.Doc
 	upsert bool
+	// replayed says that it has a timestamp, as what an oplog holds has.
+	replayed bool
 	// uuid is that of the collection; nil where the operation does not say.
 	uuid *[16]byte
 }
@@ -114,7 +116,7 @@ func readOneLogged(d bson.Doc) (l logged, err error) {
 	case kind.Str() == "u" && o2.Type != bson.TypeObject:
 		return l, mongoerr.New(mongoerr.NoSuchKey, "Missing expected field \"o2\"")
 	}
-	l = logged{op: kind.Str(), o: o.Doc(), upsert: isTrue(d, "b")}
+	l = logged{op: kind.Str(), o: o.Doc(), upsert: isTrue(d, "b"), replayed: d.Lookup("ts").Type == bson.TypeTimestamp}
 	if o2.Type == bson.TypeObject {
 		l.o2 = o2.Doc()
 	}
@@ -153,7 +155,7 @@ func (op *Op) applyAtOnce(ops []logged) bson.Doc {
 		if l.op == "n" {
 			continue
 		}
-		if err := op.applyChange(l, call); err != nil {
+		if found, err := op.applyChange(l, call); err != nil || !found {
 			return nil
 		}
 		applied++
@@ -164,20 +166,20 @@ func (op *Op) applyAtOnce(ops []logged) bson.Doc {
 	if n := txn.Number(); n > 0 {
 		op.committed = max(op.committed, n)
 	}
-	return appliedReply(bson.Build(), applied, applied).Doc()
+	return appliedReply(bson.Build(), applied, nil).Doc()
 }
 
-func (op *Op) applyChange(l logged, call *query.Call) error {
+func (op *Op) applyChange(l logged, call *query.Call) (found bool, err error) {
 	if err := writable(l.ns); err != nil {
-		return err
+		return false, err
 	}
 	if err := op.checkBlocked(l.ns.DB); err != nil {
-		return err
+		return false, err
 	}
 	if err := op.checkLoggedUUID(l.ns, l.uuid); err != nil {
-		return err
+		return false, err
 	}
-	return op.Query.ApplyChange(op.Ctx, query.LoggedChange{Op: l.op[0], NS: l.ns, Object: l.o, Object2: l.o2, Upsert: l.upsert}, call)
+	return op.Query.ApplyChange(op.Ctx, query.LoggedChange{Op: l.op[0], NS: l.ns, Object: l.o, Object2: l.o2, Upsert: l.upsert, Replayed: l.replayed}, call)
 }
 
 // checkLoggedUUID wants the collection to be the one that the oplog tells of, if the oplog says which. A time series has the UUID of its
@@ -192,20 +194,28 @@ func (op *Op) checkLoggedUUID(ns namespace.NS, uuid *[16]byte) error {
 	return mongoerr.New(3318200, "Namespace '%s' and UUID '%s' point to different collections", ns, catalog.UUIDText(*uuid))
 }
 
-// appliedReply appends how many operations were tried, and that those before good were done.
-func appliedReply(b *bson.Builder, tried, good int) *bson.Builder {
-	b.Number("applied", int64(tried))
+// appliedReply appends how many operations were tried, and which failed; those that results does not have did not.
+func appliedReply(b *bson.Builder, applied int, results []bool) *bson.Builder {
+	b.Number("applied", int64(applied))
 	b.Array("results")
-	for i := range tried {
-		b.Bool(bson.IndexKey(i), i < good)
+	for i := range applied {
+		b.Bool(bson.IndexKey(i), i >= len(results) || results[i])
 	}
 	return b.End()
 }
 
-// applyEach does operations one after the other, until one fails.
+// applyEach does operations one after the other. One that finds nothing to change does not keep the others from being done; any other
+// error does.
 func (op *Op) applyEach(ops []logged) (bson.Doc, error) {
-	applied := 0
+	var results []bool
+	failed := func(err error) (bson.Doc, error) {
+		e := *mongoerr.From(err)
+		e.Extra = appliedReply(bson.BuildOn(nil).Fields(e.Extra), len(results), results).Doc()
+		return nil, &e
+	}
+	good := true
 	for _, l := range ops {
+		found := true
 		var err error
 		switch l.op {
 		case "n":
@@ -213,16 +223,18 @@ func (op *Op) applyEach(ops []logged) (bson.Doc, error) {
 		case "c":
 			err = op.applyCommand(l)
 		default:
-			err = op.applyChange(l, op.change())
+			found, err = op.applyChange(l, op.change())
 		}
+		results = append(results, found && err == nil)
 		if err != nil {
-			e := *mongoerr.From(err)
-			e.Extra = appliedReply(bson.BuildOn(nil).Fields(e.Extra), applied+1, applied).Doc()
-			return nil, &e
+			return failed(err)
 		}
-		applied++
+		good = good && found
 	}
-	return appliedReply(bson.Build(), applied, applied).Doc(), nil
+	if !good {
+		return failed(mongoerr.New(mongoerr.UnknownError, "applyOps had one or more errors applying ops"))
+	}
+	return appliedReply(bson.Build(), len(results), results).Doc(), nil
 }
 
 // loggedCommands are the commands that an oplog tells of, and that may be done again.

@@ -19,56 +19,62 @@ type LoggedChange struct {
 	Object, Object2 bson.Doc
 	// Upsert has a document be made where there is none to change.
 	Upsert bool
+	// Replayed says that an oplog has it, and not a client made it up. Who copies documents while they are written, and then does what
+	// was logged meanwhile, comes by updates of documents that were deleted before it copied them.
+	Replayed bool
 }
 
 // ApplyChange does a change again, of which it does not matter whether it was done before: an insert takes the place of a document
-// with its _id, and a delete or an update need not find one. Who copies documents while they are written, and then does what was
-// logged meanwhile, comes by updates of documents that were deleted before it copied them.
-func (e *Engine) ApplyChange(ctx context.Context, l LoggedChange, call *Call) error {
+// with its _id, and a delete need not find one, nor an update that is replayed. found is false for another update of a document that
+// is not there.
+func (e *Engine) ApplyChange(ctx context.Context, l LoggedChange, call *Call) (found bool, err error) {
 	from := l.Object
 	if l.Op == 'u' {
 		from = l.Object2
 	}
 	id := from.Lookup("_id")
 	if id.IsMissing() {
-		return mongoerr.New(mongoerr.NoSuchKey, "Failed to apply %s due to missing _id: %s", map[byte]string{'i': "insert", 'u': "update", 'd': "delete"}[l.Op], from)
+		return false, mongoerr.New(mongoerr.NoSuchKey, "Failed to apply %s due to missing _id: %s", map[byte]string{'i': "insert", 'u': "update", 'd': "delete"}[l.Op], from)
 	}
-	err := e.write(ctx, l.NS, false, call, func(w *storage.Writer) error {
+	err = e.write(ctx, l.NS, false, call, func(w *storage.Writer) error {
 		old, ok, err := w.GetByID(id)
 		if err != nil {
 			return err
 		}
-		return e.applyTo(w, l, old.Clone(), ok, call)
+		found, err = e.applyTo(w, l, old.Clone(), ok, call)
+		return err
 	})
 	if l.Op == 'd' && missingCollection(err) {
-		return nil
+		return true, nil
 	}
-	return err
+	return found, err
 }
 
 // applyTo does the change to old, which is there if ok says so.
-func (e *Engine) applyTo(w *storage.Writer, l LoggedChange, old storage.Record, ok bool, call *Call) (err error) {
+func (e *Engine) applyTo(w *storage.Writer, l LoggedChange, old storage.Record, ok bool, call *Call) (found bool, err error) {
 	switch {
 	case l.Op == 'd' && ok:
-		return w.Delete(old)
-	case l.Op == 'd', l.Op == 'u' && !ok && !l.Upsert:
-		return nil
+		return true, w.Delete(old)
+	case l.Op == 'd':
+		return true, nil
+	case l.Op == 'u' && !ok && !l.Upsert:
+		return l.Replayed, nil
 	}
 	doc := l.Object
 	if l.Op == 'u' {
 		if doc, err = l.changed(old.Doc); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if doc, err = e.insertable(doc, call.Now, true); err != nil {
-		return err
+		return false, err
 	}
 	if ok {
 		_, _, err = w.UpdateAs(oplog.Telling{Form: oplog.Whole}, old, doc)
 	} else {
 		_, err = w.Insert(doc)
 	}
-	return err
+	return true, err
 }
 
 // changed is what an update makes of old, which is nil where there is none.

@@ -35,7 +35,7 @@ func (t *truncation) hours() float64 { return math.Float64frombits(t.minHours.Lo
 // truncateOplog keeps the oplog to its size, and snapshots no longer than they may be, until ctx ends.
 func (s *Server) truncateOplog(ctx context.Context) {
 	for clock.Wait(ctx, s.Clock, truncateEvery) == nil {
-		s.Query.Store.ForgetPasts(s.snapshotWindow())
+		s.Query.Store.TrimPasts(s.snapshotWindow())
 		if err := s.truncate(ctx); err != nil && ctx.Err() == nil {
 			s.Log.Error("The oplog could not be truncated", "error", err.Error())
 		}

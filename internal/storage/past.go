@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"encoding/binary"
-	"math"
 	"slices"
 	"sync"
 
@@ -26,8 +25,12 @@ import (
 // maxPasts is how many states of before are held at most. Past it the one goes that nobody has used for longest.
 const maxPasts = 1000
 
-// DefaultPastWindow is for how long one is held unless somebody says otherwise, in milliseconds.
-const DefaultPastWindow = 300_000
+const (
+	// DefaultPastWindow is for how long one is held unless somebody says otherwise, in milliseconds.
+	DefaultPastWindow = 300_000
+	// minPastWindow is for how long it is held at least: a read must be able to begin.
+	minPastWindow = 1000
+)
 
 // Past is a state of the store: what was committed up to a time, and the catalogue then. What had expired by then is hidden.
 type Past struct {
@@ -169,7 +172,7 @@ func (p *pasts) share(one *Past, now int64) (kv.Snapshot, error) {
 // forget lets go of those that have been held for longer than the window.
 func (p *pasts) forget(now, window int64) {
 	p.mu.Lock()
-	p.window = window
+	p.window = max(window, minPastWindow)
 	var gone []kv.Snapshot
 	for i := len(p.byTime) - 1; i >= 0; i-- {
 		if p.isOver(p.byTime[i], now) {
@@ -180,7 +183,16 @@ func (p *pasts) forget(now, window int64) {
 	closeAll(gone)
 }
 
-func (p *pasts) forgetAll() { p.forget(math.MaxInt64, 0) }
+// forgetAll lets go of all.
+func (p *pasts) forgetAll() {
+	p.mu.Lock()
+	var gone []kv.Snapshot
+	for len(p.byTime) > 0 {
+		gone = append(gone, p.letGo(len(p.byTime)-1))
+	}
+	p.mu.Unlock()
+	closeAll(gone)
+}
 
 // closeAll gives snapshots back that were only read.
 func closeAll(snapshots []kv.Snapshot) {
@@ -191,6 +203,14 @@ func closeAll(snapshots []kv.Snapshot) {
 
 // ForgetPasts lets go of what has been held of before for longer than window, in milliseconds, which counts from now on.
 func (s *Store) ForgetPasts(window int64) { s.pasts.forget(s.Now(), window) }
+
+// TrimPasts is ForgetPasts for who looks now and then. Where the disk is full it lets go of all, so that what is deleted gives its place back.
+func (s *Store) TrimPasts(window int64) {
+	s.ForgetPasts(window)
+	if mongoerr.Is(s.Room(), mongoerr.OutOfDiskSpace) {
+		s.pasts.forgetAll()
+	}
+}
 
 // Pasts is how many states of before are held.
 func (s *Store) Pasts() int {

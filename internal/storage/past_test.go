@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
@@ -132,7 +133,8 @@ func TestPastsEnd(t *testing.T) {
 	if n := f.EngineStats().Snapshots; n > before+1 {
 		t.Errorf("nothing was committed, and there are %d snapshots", n)
 	}
-	f.ForgetPasts(-1)
+	f.clock.Advance((minPastWindow + 1) * time.Millisecond)
+	f.ForgetPasts(0)
 	if n := f.EngineStats().Snapshots; f.Pasts() != 0 || n > before {
 		t.Errorf("%d are held, and there are %d snapshots, not %d", f.Pasts(), n, before)
 	}
@@ -211,6 +213,43 @@ func TestPastsAreExact(t *testing.T) {
 	}
 	if len(found) < asked/4 {
 		t.Errorf("no more than %d states were looked at", len(found))
+	}
+}
+
+// fullDisk is an engine that has no room when it says so.
+type fullDisk struct {
+	kv.Engine
+	isFull bool
+}
+
+func (f *fullDisk) Room(bytes int) error {
+	if f.isFull {
+		return &kv.SpaceError{}
+	}
+	return f.Engine.Room(bytes)
+}
+
+// TestPastsOnAFullDisk: nothing is held that keeps what is deleted from giving its place back.
+func TestPastsOnAFullDisk(t *testing.T) {
+	f := logged(t)
+	disk := &fullDisk{Engine: f.engine}
+	f.must(f.Store.Close())
+	f.must(f.openOn(disk, f.options))
+	f.must(f.insert(testNS, "{_id: 1}"))
+	before := f.EngineStats().Snapshots
+	told := f.remember()
+	f.must(f.insert(testNS, "{_id: 2}"))
+	f.TrimPasts(DefaultPastWindow)
+	if got := f.idsIn(told, testNS); got != "1" {
+		t.Error(got)
+	}
+	disk.isFull = true
+	f.TrimPasts(DefaultPastWindow)
+	if got := f.idsIn(told, testNS); got != "gone" || f.EngineStats().Snapshots > before {
+		t.Errorf("%s, and there are %d snapshots", got, f.EngineStats().Snapshots)
+	}
+	if got := f.idsIn(f.remember(), testNS); got != "1 2" {
+		t.Error(got)
 	}
 }
 

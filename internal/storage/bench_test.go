@@ -220,6 +220,39 @@ func BenchmarkSweep(b *testing.B) {
 	}
 }
 
+// BenchmarkSweepBesideTransaction deletes b.N documents at once but for a hundred that an open transaction has written.
+func BenchmarkSweepBesideTransaction(b *testing.B) {
+	f := benchStore(b, `{key: {d: 1}, name: "d", expireAfterSeconds: 1}`, `{key: {a: 1}, name: "a"}`)
+	f.benchDated(b, 0)
+	f.clock.Advance(time.Second)
+	c := f.current.Load().collections[f.current.Load().catalog.Collection(benchNS).ID]
+	txn, err := f.BeginTransaction(context.Background(), TransactionOptions{Now: f.Now(), LockTimeout: -1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer txn.Rollback()
+	err = txn.Write(context.Background(), benchNS, WriteOptions{}, func(w *Writer) error {
+		for i := range min(100, b.N) {
+			rec, _, err := w.GetByID(bson.Int64(int64(i * 7919 % 1_000_003)))
+			if err == nil {
+				_, _, err = w.Update(rec.Clone(), bson.Build().Fields(rec.Doc).Bool("written", true).Doc())
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	done, ok, err := f.Sweep(context.Background(), c.ID, c.order.Rule, f.Now())
+	if err != nil || !ok && int64(b.N) >= 100+2*f.Bounds().Few {
+		b.Fatal(done, ok, err)
+	}
+}
+
 // benchDated inserts documents that expire together, but for some that do not.
 func (f *fixture) benchDated(b *testing.B, every int) {
 	dates, order := make([]int64, b.N), make([]int, b.N)

@@ -62,6 +62,8 @@ type world struct {
 	// atBatch is told the number of each batch that is about to be deleted, from 0 on.
 	atBatch func(n int)
 	batches int
+	// atVisit is told of each visit that has looked at something.
+	atVisit func()
 	atSlice func(context.Context)
 	// atRest comes in the place of a rest.
 	atRest func(context.Context) error
@@ -210,6 +212,9 @@ func (w *world) RecordSweep(op *operation.Operation, _ time.Duration, err error)
 func (w *world) visited(v ttl.Visit) {
 	if v.Examined == 0 && (v.Err == nil || errors.Is(v.Err, context.Canceled)) {
 		return
+	}
+	if w.atVisit != nil {
+		w.atVisit()
 	}
 	line := fmt.Sprintf("%s: deleted %d of %d", strings.TrimSpace(v.NS+" "+v.Index), v.Deleted, v.Examined)
 	if v.Swept > 0 {

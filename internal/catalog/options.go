@@ -39,6 +39,10 @@ type Options struct {
 	Validator                          bson.Doc
 	ValidationLevel, ValidationAction  string
 	ChangeStreamPreAndPostImages, Temp bool
+
+	// Encrypted are the fields that clients encrypt; none for all but encrypted collections, which IsEncrypted tells.
+	Encrypted   []EncryptedField
+	IsEncrypted bool
 }
 
 // ExpirationEvents is what the oplog tells of what expires: each document by itself where nothing is said.
@@ -83,6 +87,9 @@ func ReadOptions(doc bson.Doc) Options {
 	o.Validator = object(o.Doc, "validator")
 	o.ValidationLevel = text(o.Doc, "validationLevel")
 	o.ValidationAction = text(o.Doc, "validationAction")
+	if v := o.Doc.Lookup("encryptedFields"); v.Type == bson.TypeObject {
+		o.Encrypted, o.IsEncrypted = readEncrypted(v), true
+	}
 	o.Temp = o.Doc.Lookup("temp").Truthy()
 	if images := object(o.Doc, "changeStreamPreAndPostImages"); images != nil {
 		o.ChangeStreamPreAndPostImages = images.Lookup("enabled").Truthy()

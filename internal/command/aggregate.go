@@ -88,8 +88,8 @@ func (op *Op) parseAggregate(a *Args) (aggregateRequest, error) {
 	if r.call.Expected != nil && r.NS.Coll == "" {
 		a.Fail(mongoerr.New(4928901, "collectionUUID is not supported for a collectionless aggregation"))
 	}
-	a.Ignore("fromRouter", "fromMongos", "needsMerge", "exchange", "isMapReduceCommand", "runtimeConstants", "encryptionInformation",
-		"includeQueryStatsMetrics", "requestReshardingResumeToken", "unwrappedReadPref", "querySettings", "needsSortedMerge", "mirrored", "bypassEmptyTsReplacement")
+	a.noEncryption()
+	a.Ignore("fromRouter", "fromMongos", "needsMerge", "exchange", "isMapReduceCommand", "runtimeConstants", "includeQueryStatsMetrics", "requestReshardingResumeToken", "unwrappedReadPref", "querySettings", "needsSortedMerge", "mirrored", "bypassEmptyTsReplacement")
 	if err := a.Done(); err != nil {
 		return r, err
 	}

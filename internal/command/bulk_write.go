@@ -93,7 +93,8 @@ func parseBulkTarget(d bson.Doc) (t bulkTarget, err error) {
 	name, _ := a.String("ns")
 	t.ns = namespace.Split(string([]byte(name)))
 	t.expected = a.collectionUUID(t.ns)
-	a.Ignore("encryptionInformation", "isTimeseriesNamespace", "shardVersion", "databaseVersion")
+	a.noEncryption()
+	a.Ignore("isTimeseriesNamespace", "shardVersion", "databaseVersion")
 	a.Required("ns")
 	if err := a.Done(); err != nil {
 		return t, err

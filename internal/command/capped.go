@@ -44,6 +44,9 @@ func convertToCapped(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
+	if coll.Options.IsEncrypted {
+		return nil, mongoerr.New(6367302, "Cannot convert an encrypted collection to a capped collection")
+	}
 	if coll.IsClustered() {
 		return bson.EmptyDoc, op.replaceByCapped(coll, size)
 	}

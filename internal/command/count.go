@@ -43,7 +43,8 @@ func (op *Op) parseCount(a *Args) (countRequest, error) {
 	r.Limit, r.HasLimit = countLimit(a)
 	collate(a, "collation", r.call)
 	r.call.Expected = a.collectionUUID(r.NS)
-	a.Ignore("fields", "encryptionInformation", "queryOptions", "mirrored", "includeQueryStatsMetrics")
+	a.noEncryption()
+	a.Ignore("fields", "queryOptions", "mirrored", "includeQueryStatsMetrics")
 	if err := a.Done(); err != nil {
 		return r, err
 	}

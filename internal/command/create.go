@@ -118,6 +118,7 @@ func (op *Op) parseCreate(a *Args) (*createRequest, error) {
 		if err := checkEncryptedFields(r.encrypted); err != nil {
 			a.Fail(err)
 		}
+		r.options["encryptedFields"] = namedStateCollections(r.ns.Coll, r.encrypted).Value()
 	}
 	if a.Bool("temp", false) {
 		r.options["temp"] = bson.True
@@ -310,13 +311,13 @@ func (op *Op) checkDefinable(r *createRequest) error {
 	return nil
 }
 
-// served refuses what Ebb does not have.
+// served refuses what there is on members of replica sets alone.
 func (op *Op) served(r *createRequest) error {
 	switch {
 	case r.encrypted == nil:
 		return nil
 	case op.Replica != nil:
-		return mongoerr.New(6346402, "Encrypted collections are not supported")
+		return nil
 	}
 	return mongoerr.New(6346402, "Encrypted collections are not supported on standalone")
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -86,6 +88,51 @@ func checkEncryptedType(name string) error {
 		return mongoerr.New(6338406, "Type '%s' is not a supported encrypted type", name)
 	}
 	return nil
+}
+
+// namedStateCollections is encryptedFields with the names of the collections that hold what is known of the encrypted values.
+func namedStateCollections(coll string, doc bson.Doc) bson.Doc {
+	b := bson.Build()
+	for _, name := range [...]string{"esc", "ecoc"} {
+		if v := doc.Lookup(name + "Collection"); v.IsNullish() || v.IsMissing() {
+			b.String(name+"Collection", stateCollection(coll, name))
+		} else {
+			b.Value(name+"Collection", v)
+		}
+	}
+	for it := doc.Iter(); it.Next(); {
+		switch it.Key() {
+		case "escCollection", "ecocCollection":
+		default:
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	return b.Doc()
+}
+
+func stateCollection(coll, name string) string { return "enxcol_." + coll + "." + name }
+
+// checkEncryptedIndex refuses an index that says of encrypted fields what they hold, or deletes documents without the tokens that this takes.
+func checkEncryptedIndex(c *catalog.Collection, d *index.Definition) error {
+	if d.TTL && c.Options.IsEncrypted {
+		return mongoerr.New(6346501, "TTL indexes are not allowed on encrypted collections")
+	}
+	for i := range c.Options.Encrypted {
+		path := c.Options.Encrypted[i].Dotted()
+		for it := d.Key.Iter(); it.Next(); {
+			if key := it.Key(); key == path || strings.HasPrefix(path, key+".") || strings.HasPrefix(key, path+".") {
+				return mongoerr.New(6346502, "Index not allowed on, or a prefix of, the encrypted field %s", path)
+			}
+		}
+	}
+	return nil
+}
+
+// noEncryption refuses what a client has encrypted to be stored in a way that it can be found in, or to be found.
+func (a *Args) noEncryption() {
+	if a.Doc("encryptionInformation") != nil {
+		a.Fail(mongoerr.New(mongoerr.NotImplemented, "queryable encryption is not implemented yet: encrypted values can neither be stored nor looked for"))
+	}
 }
 
 // checkCreateEncrypted applies the rules of encrypted collections.

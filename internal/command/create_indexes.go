@@ -187,6 +187,11 @@ func (op *Op) checkIndexFor(c *catalog.Collection, d *index.Definition) error {
 	if c.IsTimeSeries() {
 		return checkSeriesIndex(c, d)
 	}
+	if c.Options.IsEncrypted {
+		if err := checkEncryptedIndex(c, d); err != nil {
+			return err
+		}
+	}
 	switch {
 	case d.Hidden && c.NS.IsSystem():
 		return mongoerr.New(mongoerr.BadValue, "Can't hide indexes on system collections")

@@ -27,7 +27,8 @@ func (op *Op) parseDeletes() (statements []deleteStatement, ordered bool, err er
 		let = a.Doc("let")
 		a.SafeBool("bypassDocumentValidation", false)
 		expected = a.collectionUUID(ns)
-		a.Ignore("encryptionInformation", "isTimeseriesNamespace", "legacyRuntimeConstants", "runtimeConstants")
+		a.noEncryption()
+		a.Ignore("isTimeseriesNamespace", "legacyRuntimeConstants", "runtimeConstants")
 	}, func(ns namespace.NS, d bson.Doc) (deleteStatement, error) {
 		s, err := op.parseDelete(ns, d)
 		s.call.Let, s.call.Expected = let, expected

@@ -92,7 +92,8 @@ func (r *findRequest) parseRare(a *Args) {
 	a.SafeBool("oplogReplay", false)
 	a.SafeBool("allowPartialResults", false)
 	a.SafeBool("mirrored", false)
-	a.Ignore("options", "term", "$_requestReshardingResumeToken", "$_resumeAfter", "$_startAt", "encryptionInformation", "includeQueryStatsMetrics", "querySettings", "startOrphanSweepAfter", "resumeAfter", "startAt")
+	a.noEncryption()
+	a.Ignore("options", "term", "$_requestReshardingResumeToken", "$_resumeAfter", "$_startAt", "includeQueryStatsMetrics", "querySettings", "startOrphanSweepAfter", "resumeAfter", "startAt")
 }
 
 // checkTail refuses what a tailable cursor cannot have. Whether the collection is capped is known later.

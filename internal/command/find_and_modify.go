@@ -55,7 +55,8 @@ func (op *Op) parseFindAndModify(a *Args) (findAndModifyRequest, error) {
 	r.call.Let = a.Doc("let")
 	collate(a, "collation", r.call)
 	r.call.Expected = a.collectionUUID(r.NS)
-	a.Ignore("encryptionInformation", "isTimeseriesNamespace", "runtimeConstants", "legacyRuntimeConstants", "sampleId",
+	a.noEncryption()
+	a.Ignore("isTimeseriesNamespace", "runtimeConstants", "legacyRuntimeConstants", "sampleId",
 		"originalQuery", "originalCollation", "allowShardKeyUpdatesWithoutFullShardKeyInQuery")
 	if err := a.Done(); err != nil {
 		return r, err

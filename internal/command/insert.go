@@ -20,7 +20,8 @@ func insert(op *Op) (bson.Doc, error) {
 	if !a.everyday {
 		call.KeepTimestamps = a.SafeBool("bypassEmptyTsReplacement", false)
 		call.Expected = a.collectionUUID(ns)
-		a.Ignore("maxTimeMS", "encryptionInformation", "isTimeseriesNamespace")
+		a.noEncryption()
+		a.Ignore("maxTimeMS", "isTimeseriesNamespace")
 	}
 	if !given {
 		a.Required("documents")

@@ -29,7 +29,8 @@ func (op *Op) parseUpdates() (statements []updateStatement, ordered bool, err er
 		let = a.Doc("let")
 		keepTimestamps = a.SafeBool("bypassEmptyTsReplacement", false)
 		expected = a.collectionUUID(ns)
-		a.Ignore("encryptionInformation", "isTimeseriesNamespace", "runtimeConstants", "allowShardKeyUpdatesWithoutFullShardKeyInQuery")
+		a.noEncryption()
+		a.Ignore("isTimeseriesNamespace", "runtimeConstants", "allowShardKeyUpdatesWithoutFullShardKeyInQuery")
 	}, func(ns namespace.NS, d bson.Doc) (updateStatement, error) {
 		s, err := op.parseUpdate(ns, d)
 		s.call.Let, s.call.Bypass, s.call.KeepTimestamps, s.call.Expected = let, bypass, keepTimestamps, expected

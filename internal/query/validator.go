@@ -16,10 +16,23 @@ type validation struct {
 	lang   *language
 	// moderate: a document that was not valid before may stay so.
 	moderate bool
+	// encrypted is the collection whose documents may have nothing plain where clients encrypt; nil for any other.
+	encrypted *catalog.Collection
 }
 
 // validator is the check of coll's validator.
 func (e *Engine) validator(ctx context.Context, coll *catalog.Collection, call *Call) (validation, error) {
+	o := coll.Options
+	if o.IsEncrypted && !call.Bypass {
+		v, err := e.explicit(ctx, coll, call)
+		v.encrypted = coll
+		return v, err
+	}
+	return e.explicit(ctx, coll, call)
+}
+
+// explicit is the check that the collection's options say.
+func (e *Engine) explicit(ctx context.Context, coll *catalog.Collection, call *Call) (validation, error) {
 	o := coll.Options
 	if call.Bypass || o.Validator.IsEmpty() || o.ValidationLevel == "off" || o.ValidationAction == "warn" {
 		return validation{}, nil
@@ -30,11 +43,19 @@ func (e *Engine) validator(ctx context.Context, coll *catalog.Collection, call *
 		return validation{}, err
 	}
 	filter, err := e.filters.Parse(o.Validator, match.Options{Collation: lang.collation, Exprs: lang.exprs, Allow: match.AllowExpr | match.AllowJSONSchema, AsWritten: true})
-	return validation{filter, lang, o.ValidationLevel == "moderate"}, err
+	return validation{filter: filter, lang: lang, moderate: o.ValidationLevel == "moderate"}, err
 }
 
 // document checks a document that is new.
-func (v validation) document(doc bson.Doc) error {
+func (v validation) document(doc bson.Doc) error { return v.successor(nil, doc) }
+
+// successor checks what old is to become, nil for a new document.
+func (v validation) successor(old, doc bson.Doc) error {
+	if v.encrypted != nil {
+		if err := checkEncrypted(v.encrypted.Options.Encrypted, old, doc); err != nil {
+			return err
+		}
+	}
 	if v.filter == nil {
 		return nil
 	}
@@ -48,7 +69,7 @@ func (v validation) document(doc bson.Doc) error {
 
 // change checks what old is to become.
 func (v validation) change(old, doc bson.Doc) error {
-	err := v.document(doc)
+	err := v.successor(old, doc)
 	if err != nil && v.moderate && v.document(old) != nil {
 		return nil
 	}

@@ -32,7 +32,7 @@ func (s *Server) Documents(ctx context.Context, ns namespace.NS, name string, sp
 		return s.Query.PlanCacheStats(coll, s.theMachine().Name), nil
 	case "$querySettings":
 		return s.querySettingsStage(spec.Doc()), nil
-	case "$queryStats":
+	case "$queryStats", "$listSampledQueries":
 		return nil, nil // nothing is collected
 	case "$listCatalog":
 		return s.listCatalogStage(ns)

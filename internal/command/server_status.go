@@ -191,7 +191,7 @@ func (op *Op) sessionsSection(b *bson.Builder) {
 		Int32("lastSessionsCollectionJobEntriesRefreshed", 0).Int32("lastSessionsCollectionJobEntriesEnded", 0).
 		Int32("lastSessionsCollectionJobCursorsClosed", 0).Int32("transactionReaperJobCount", 0).
 		Int32("lastTransactionReaperJobDurationMillis", 0).Date("lastTransactionReaperJobTimestamp", op.started.UnixMilli()).
-		Int32("lastTransactionReaperJobEntriesCleanedUp", 0).Int32("sessionCatalogSize", 0)
+		Int32("lastTransactionReaperJobEntriesCleanedUp", 0).Int32("sessionCatalogSize", int32(op.Sessions.Seated()))
 }
 
 func (op *Op) opcountersSection(b *bson.Builder) {

@@ -281,6 +281,9 @@ func parseListSampledQueries(p *parsing, arg bson.Value) ([]Stage, error) {
 	if p.NS.DB != "admin" {
 		return nil, mongoerr.New(mongoerr.InvalidNamespace, "$listSampledQueries must be run against the 'admin' database with {aggregate: 1}")
 	}
+	if p.Watches { // a member of a replica set, on which nobody has queries sampled
+		return server("$listSampledQueries", arg)
+	}
 	return nil, mongoerr.New(mongoerr.IllegalOperation, "$listSampledQueries aggregation stage is not supported on a standalone mongod")
 }
 

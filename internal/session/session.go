@@ -111,6 +111,18 @@ func (r *Registry) Live() []Session {
 	return all
 }
 
+// Seated is the number of sessions alive that have had a transaction or a retryable write.
+func (r *Registry) Seated() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.mu.live {
+		if s.seated {
+			n++
+		}
+	}
+	return n
+}
+
 // Count is the number of sessions alive.
 func (r *Registry) Count() int {
 	r.mu.Lock()

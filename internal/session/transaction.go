@@ -56,7 +56,8 @@ type live struct {
 	txn     Transaction
 	open    *Open // txn as others see it, while it is in progress; what it holds is guarded by the Registry's lock
 	history any
-	over    bool // the session has ended; guarded by the Registry's lock
+	// over says that the session has ended, and seated that it has been checked out once; guarded by the Registry's lock.
+	over, seated bool
 }
 
 func newLive(id string, now time.Time) *live {
@@ -82,6 +83,7 @@ func (r *Registry) Checkout(ctx context.Context, id string) (*Seat, error) {
 		}
 		r.mu.Lock()
 		is := r.mu.live[id] == s
+		s.seated = true
 		r.mu.Unlock()
 		if is {
 			return &Seat{id, s, r}, nil

@@ -29,6 +29,6 @@ func commands() table {
 		dbHashCommands(), transactionCommands(), commitQuorumCommands(), compactEncryptedCommands(),
 		createCommands(), dropCommands(), listCollectionsCommands(), listDatabasesCommands(), renameCollectionCommands(), collStatsCommands(), dbStatsCommands(),
 		createIndexesCommands(), dropIndexesCommands(), listIndexesCommands(), planCacheCommands(), querySettingsCommands(),
-		collModCommands(), validateCommands(), dataSizeCommands(), compactCommands(), cappedCommands(), validateDBMetadataCommands(),
+		collModCommands(), validateCommands(), dataSizeCommands(), compactCommands(), cappedCommands(), validateDBMetadataCommands(), searchIndexCommands(),
 	)
 }

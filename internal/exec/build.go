@@ -91,7 +91,7 @@ func stage(op *Op, p *pipeline.Pipeline, i int, s pipeline.Stage, in Iterator) (
 	case *pipeline.SplitLargeEvent:
 		return &splitStage{op: op, stage: s, in: in}, nil
 	case *pipeline.Search:
-		return nil, pipeline.ErrNoSearch()
+		return nil, s.Refusal()
 	case *pipeline.RankFusion:
 		return newRankFusion(op, s, p.NS, in), nil
 	case *pipeline.ScoreFusion:

@@ -8,11 +8,22 @@ import (
 // Search is $search, $searchMeta or $vectorSearch. It is refused when it runs, as by a server without a search process.
 type Search struct{ written }
 
-// ErrNoSearch is what such a server says.
-func ErrNoSearch() error {
-	return mongoerr.New(mongoerr.SearchNotEnabled, "Using $search and $vectorSearch aggregation stages requires additional configuration. "+
-		"Please connect to Atlas or an AtlasCLI local deployment to enable. For more information on how to connect, see "+
-		"https://dochub.mongodb.org/core/atlas-cli-deploy-local-reqs.")
+// Refusal is what such a server says of the stage.
+func (s *Search) Refusal() error {
+	if s.name == "$listSearchIndexes" {
+		return ErrNoSearchIndexes()
+	}
+	return noSearch("Using $search and $vectorSearch aggregation stages")
+}
+
+// ErrNoSearchIndexes is what it says of the search process's indexes.
+func ErrNoSearchIndexes() error {
+	return noSearch("Using Atlas Search Database Commands and the $listSearchIndexes aggregation stage")
+}
+
+func noSearch(using string) error {
+	return mongoerr.New(mongoerr.SearchNotEnabled, "%s requires additional configuration. Please connect to Atlas or an AtlasCLI local deployment to enable. "+
+		"For more information on how to connect, see https://dochub.mongodb.org/core/atlas-cli-deploy-local-reqs.", using)
 }
 
 func parseSearch(p *parsing, arg bson.Value) ([]Stage, error) {

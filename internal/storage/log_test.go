@@ -167,13 +167,15 @@ func TestFormatOfOplog(t *testing.T) {
 	format(header.Version)
 	f.reopen()
 	format(header.Version)
-	x, err := f.engine.Begin()
-	f.must(err)
-	x.Set(layout.FormatKey(), binary.BigEndian.AppendUint32(nil, header.Plain))
-	f.must(x.Commit(context.Background(), kv.Buffered))
-	f.options.Oplog = nil
-	f.reopen()
-	format(header.Version)
+	for _, older := range []uint32{header.Plain, 6} {
+		x, err := f.engine.Begin()
+		f.must(err)
+		x.Set(layout.FormatKey(), binary.BigEndian.AppendUint32(nil, older))
+		f.must(x.Commit(context.Background(), kv.Buffered))
+		f.options.Oplog = nil
+		f.reopen()
+		format(header.Version)
+	}
 	f.validate(testNS)
 }
 

@@ -14,7 +14,7 @@ import (
 // Version is the newest format of what package layout writes and of the catalogue's documents; docs/storage-format.md tells what
 // each changed. It is that of a store with an oplog: who does not know of it would write past it. A store without any has Plain.
 const (
-	Version = 6
+	Version = 7
 	Plain   = 5
 )
 

@@ -8,10 +8,10 @@ import (
 // Indexes of the search process are managed through a server that has one beside it. This one has none, and says so as MongoDB does.
 func searchIndexCommands() []*Command {
 	return []*Command{
-		{Name: "createSearchIndexes", Doc: "Needs a search process, which there is none of.", Run: searchIndexes(func(a *Args) { a.Required("indexes"); a.Array("indexes") })},
-		{Name: "updateSearchIndex", Doc: "Needs a search process, which there is none of.", Run: searchIndexes(func(a *Args) { a.Required("definition"); a.Doc("definition") })},
-		{Name: "dropSearchIndex", Doc: "Needs a search process, which there is none of.", Run: searchIndexes(nil)},
-		{Name: "listSearchIndexes", Doc: "Needs a search process, which there is none of.", Run: searchIndexes(func(a *Args) { a.Doc("cursor") })},
+		{Name: "createSearchIndexes", Doc: "Makes search indexes.", Run: searchIndexes(func(a *Args) { a.Required("indexes"); a.Array("indexes") })},
+		{Name: "updateSearchIndex", Doc: "Changes a search index.", Run: searchIndexes(func(a *Args) { a.Required("definition"); a.Doc("definition") })},
+		{Name: "dropSearchIndex", Doc: "Drops a search index.", Run: searchIndexes(nil)},
+		{Name: "listSearchIndexes", Doc: "Lists search indexes.", Run: searchIndexes(func(a *Args) { a.Doc("cursor") })},
 	}
 }
 

@@ -107,6 +107,10 @@ func commandExceptions() []exception {
 		{name: "compactStructuredEncryptionData", state: refused, note: "Encrypted collections need a replica set.",
 			try: `{compactStructuredEncryptionData: "c", compactionTokens: {}}`, code: 6346807},
 		{name: "logout", state: partial, note: "There are no logins yet to end.", try: `{logout: 1}`},
+		{name: "createSearchIndexes", state: refused, note: "There is no search process.", try: `{createSearchIndexes: "c", indexes: []}`, code: mongoerr.SearchNotEnabled},
+		{name: "dropSearchIndex", state: refused, note: "There is no search process.", try: `{dropSearchIndex: "c", name: "x"}`, code: mongoerr.SearchNotEnabled},
+		{name: "listSearchIndexes", state: refused, note: "There is no search process.", try: `{listSearchIndexes: "c"}`, code: mongoerr.SearchNotEnabled},
+		{name: "updateSearchIndex", state: refused, note: "There is no search process.", try: `{updateSearchIndex: "c", name: "x", definition: {}}`, code: mongoerr.SearchNotEnabled},
 		{name: "rotateCertificates", state: partial, note: "There is no TLS yet: it succeeds and reads nothing.", try: `{rotateCertificates: 1}`},
 		{name: "setIndexCommitQuorum", state: refused, note: "There are no other members to build an index.",
 			try: `{setIndexCommitQuorum: "c", indexNames: ["x"], commitQuorum: 1}`, code: mongoerr.IndexNotFound},
@@ -134,7 +138,6 @@ func absentCommands() []exception {
 		updateUser usersInfo createRole dropAllRolesFromDatabase dropRole grantPrivilegesToRole grantRolesToRole invalidateUserCache
 		revokePrivilegesFromRole revokeRolesFromRole rolesInfo updateRole`)
 	add(notOffered, "Auditing is a part of MongoDB Enterprise.", "getAuditConfig setAuditConfig logApplicationMessage")
-	add(notOffered, "There is no search process.", "createSearchIndexes dropSearchIndex updateSearchIndex")
 	add(notOffered, "There are no shards.", `abortMoveCollection abortReshardCollection abortUnshardCollection addShard addShardToZone
 		analyzeShardKey balancerCollectionStatus balancerStart balancerStatus balancerStop checkMetadataConsistency cleanupOrphaned
 		cleanupReshardCollection clearJumboFlag commitReshardCollection configureCollectionBalancing configureQueryAnalyzer

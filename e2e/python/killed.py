@@ -1,32 +1,18 @@
 """PyMongo whose only member is killed under it: change streams, sessions and transactions go on where they were."""
 
 import os
-import sys
 import threading
 import time
-import traceback
 import urllib.request
 
 import pymongo
 from pymongo.read_concern import ReadConcern
 from pymongo.write_concern import WriteConcern
 
+import checks
+from checks import same
+
 PATIENCE = 30  # seconds; a slow machine needs them
-results = []
-
-
-def check(name, body):
-    try:
-        body()
-        results.append(True)
-        print(f"ok {name}", flush=True)
-    except Exception:
-        results.append(False)
-        print(f"not ok {name}: {traceback.format_exc()}", flush=True)
-
-
-def same(got, want):
-    assert got == want, f"got {got}, want {want}"
 
 
 def kill():
@@ -139,9 +125,8 @@ def transaction():
     same([len(tries), one.find_one({"_id": 1})["n"], other.find_one({"_id": 1})["n"]], [2, 1, 1])
 
 
-check("streams go on, each event once", streams)
-check("a causally consistent session reads what it has written", causal)
-check("with_transaction begins again", transaction)
+checks.check("streams go on, each event once", streams)
+checks.check("a causally consistent session reads what it has written", causal)
+checks.check("with_transaction begins again", transaction)
 client.close()
-print(f"1..{len(results)}")
-sys.exit(0 if all(results) else 1)
+checks.done()

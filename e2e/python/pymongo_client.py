@@ -1,16 +1,16 @@
 """PyMongo: ordinary life, and both kinds of TTL with Python's own dates."""
 
 import os
-import sys
 import threading
 import time
-import traceback
 from datetime import datetime, timedelta, timezone
 
 import gridfs
 import pymongo
 from bson import Decimal128, Int64, ObjectId, Regex
 from pymongo.errors import BulkWriteError, CursorNotFound, DuplicateKeyError, OperationFailure
+
+import checks
 
 URI = os.environ.get("EBB_URI", "mongodb://127.0.0.1:27017/?directConnection=true")
 RECLAIM = 10  # reclaim follows expiry at once; what is waited for beyond it is a slow machine
@@ -19,21 +19,10 @@ TOO_SLOW = "this machine is too slow to say"
 client = pymongo.MongoClient(URI, tz_aware=True)
 db = client["e2e_python"]
 
-_results = []
-_lock = threading.Lock()
-
 
 def check(body):
     """Runs the function and reports it under the first line of its doc string."""
-    name = body.__doc__.splitlines()[0]
-    try:
-        body()
-        line = f"ok {name}"
-    except Exception:
-        line = f"not ok {name}: {traceback.format_exc()}"
-    with _lock:
-        _results.append(line.startswith("ok"))
-        print(line, flush=True)
+    checks.check(body.__doc__.splitlines()[0], body)
 
 
 def sleep_until(moment):
@@ -252,8 +241,7 @@ def main():
     for thread in slow:
         thread.join()
     client.close()
-    print(f"1..{len(_results)}")
-    sys.exit(0 if all(_results) else 1)
+    checks.done()
 
 
 if __name__ == "__main__":

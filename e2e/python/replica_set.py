@@ -1,26 +1,14 @@
 """PyMongo with a replica set of one, by the set's name and directly: transactions, their conflicts, and sessions."""
 
 import os
-import sys
 import threading
-import traceback
 
 import pymongo
 from pymongo.errors import OperationFailure
 from pymongo.read_concern import ReadConcern
 from pymongo.write_concern import WriteConcern
 
-results = []
-
-
-def check(name, body):
-    try:
-        body()
-        results.append(True)
-        print(f"ok {name}", flush=True)
-    except Exception:
-        results.append(False)
-        print(f"not ok {name}: {traceback.format_exc()}", flush=True)
+import checks
 
 
 def run(how, client):
@@ -88,11 +76,10 @@ def run(how, client):
 
     for name, body in (("the primary of the set", primary), ("with_transaction over two collections", transaction),
                        ("a conflict has its label", conflict), ("ten transfers at once", at_once), ("a causally consistent session", causal)):
-        check(f"{how}: {name}", body)
+        checks.check(f"{how}: {name}", body)
 
 
 for way, uri in (("by name", os.environ["EBB_URI"]), ("directly", os.environ["EBB_DIRECT_URI"])):
     with pymongo.MongoClient(uri) as mongo:
         run(way, mongo)
-print(f"1..{len(results)}")
-sys.exit(0 if all(results) else 1)
+checks.done()

@@ -21,8 +21,9 @@ type Command struct {
 	ReadConcern, WriteConcern bool
 	// NoSession commands refuse nothing but do not count as use of a session.
 	NoSession bool
-	// NoAuth commands may be run by who has not logged in.
+	// NoAuth commands may be run by who has not logged in. The others say what they need.
 	NoAuth bool
+	Needs  Needs
 	// Quiet commands are neither logged as slow nor profiled.
 	Quiet bool
 	// ChangesTTL commands may make, change or drop TTLs, of which the log and local.ttl_history tell.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/session"
@@ -21,7 +22,9 @@ type Conn struct {
 	// Compression is what was agreed on.
 	Compression func() []string
 
-	uuid     [16]byte
+	uuid [16]byte
+	// user is who has logged in; nil for nobody.
+	user     atomic.Pointer[auth.User]
 	client   atomic.Pointer[operation.Client]
 	metadata bson.Doc
 	appName  string

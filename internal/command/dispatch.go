@@ -115,6 +115,11 @@ func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
 	if err := op.readGeneric(); err != nil {
 		return nil, err
 	}
+	if op.Authorization {
+		if err := op.authorize(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if req.NoReply {
 		op.WriteConcern.Buffered, op.WriteConcern.Unacknowledged = true, true
 	}

@@ -47,6 +47,8 @@ type Config struct {
 	Stopping <-chan struct{}
 	// ReplicaSet is nil for a standalone.
 	ReplicaSet *ReplicaSet
+	// Authorization: who has not logged in may do nothing, and others what they are allowed to.
+	Authorization bool
 	// Expiry tells of the TTL monitor; nil where there is none.
 	Expiry Expiry
 }
@@ -79,6 +81,7 @@ type Server struct {
 	Replica  *replset.Node // nil for a standalone
 	Durable  Durable       // nil where there is no store
 	TTL      *ttl.Monitor  // nil where there is none
+	Users    Authority
 	// Writes is entered by every operation that writes, the TTL monitor's too; fsync with lock shuts it.
 	Writes writegate.Gate
 	// Profile is what the profiler and the slow log go by.

@@ -19,7 +19,7 @@ type level struct {
 func house() []level {
 	return []level{
 		{"machine", []string{"internal/host", "internal/serverlog", "internal/dbpath", "internal/testseed", "internal/spill"}},
-		{"values", []string{"internal/clock", "internal/mongoerr", "internal/ordering", "internal/bson", "internal/javascript", "internal/memory", "internal/throttle", "internal/namespace", "internal/fieldpath", "internal/collation", "internal/pcre", "internal/geo", "internal/keystring", "internal/resumetoken", "internal/textsearch"}},
+		{"values", []string{"internal/clock", "internal/mongoerr", "internal/ordering", "internal/bson", "internal/javascript", "internal/memory", "internal/throttle", "internal/namespace", "internal/auth/privilege", "internal/fieldpath", "internal/collation", "internal/pcre", "internal/geo", "internal/keystring", "internal/resumetoken", "internal/textsearch"}},
 		{"language", []string{"internal/changestream", "internal/expr", "internal/match", "internal/accumulator", "internal/projection", "internal/update", "internal/sortpattern"}},
 		{"pipeline", []string{"internal/pipeline"}},
 		{"definitions", []string{"internal/index", "internal/catalog", "internal/ttl/policy"}},
@@ -29,7 +29,7 @@ func house() []level {
 		{"reclaim", []string{"internal/storage/sweeper"}},
 		{"definition changes", []string{"internal/storage/loosen", "internal/storage/indexddl"}},
 		{"plans", []string{"internal/plancache", "internal/planner", "internal/exec", "internal/query"}},
-		{"services", []string{"internal/operation", "internal/parameter", "internal/failpoint", "internal/ttl", "internal/session", "internal/replset", "internal/cursor", "internal/writegate"}},
+		{"services", []string{"internal/auth", "internal/operation", "internal/parameter", "internal/failpoint", "internal/ttl", "internal/session", "internal/replset", "internal/cursor", "internal/writegate"}},
 		{"protocol", []string{"internal/wire"}},
 		{"commands", []string{"internal/command"}},
 		{"doors", []string{"internal/server", "internal/config", "internal/compat"}},

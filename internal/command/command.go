@@ -24,6 +24,8 @@ type Command struct {
 	// NoAuth commands may be run by who has not logged in. The others say what they need.
 	NoAuth bool
 	Needs  Needs
+	// Sensitive are the fields that hold secrets; see Conceal.
+	Sensitive []string
 	// Quiet commands are neither logged as slow nor profiled.
 	Quiet bool
 	// ChangesTTL commands may make, change or drop TTLs, of which the log and local.ttl_history tell.

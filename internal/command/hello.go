@@ -24,8 +24,8 @@ const maxMetadataBytes = 512
 
 func helloCommands() []*Command {
 	return []*Command{
-		{Name: "hello", Doc: "Says what kind of server this is and what it can take.", NoAuth: true, Quiet: true, Run: hello},
-		{Name: "isMaster", Aliases: []string{"ismaster"}, Doc: "The old name of hello.", NoAuth: true, Quiet: true, Run: hello},
+		{Name: "hello", Doc: "Says what kind of server this is and what it can take.", NoAuth: true, Sensitive: []string{"speculativeAuthenticate"}, Quiet: true, Run: hello},
+		{Name: "isMaster", Aliases: []string{"ismaster"}, Doc: "The old name of hello.", NoAuth: true, Sensitive: []string{"speculativeAuthenticate"}, Quiet: true, Run: hello},
 	}
 }
 

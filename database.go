@@ -67,6 +67,7 @@ func openDatabase(s *Server) (d *database, err error) {
 	})
 	command.AddParameters(d.params, s.log.SetVerbosity)
 	d.expiry = ttl.NewParameters(d.params)
+	s.transport.params = command.AddTransportParameters(d.params, &s.transport.mode, s.transport.certificates)
 	for _, name := range slices.Sorted(maps.Keys(s.opts.Parameters)) {
 		if _, err := d.params.Set(name, bson.String(s.opts.Parameters[name]), parameter.Startup); err != nil {
 			return d, fmt.Errorf("--setParameter %s: %w", name, err)
@@ -223,6 +224,7 @@ func (d *database) config(s *Server) command.Config {
 		Stopping:  s.network.Stopping(),
 		Shutdown:  func() { s.askOnce.Do(func() { close(s.asked) }) },
 		RotateLog: s.opts.RotateLog, Expiry: d.monitor,
+		Certificates: s.transport.certificates,
 	}
 }
 
@@ -246,7 +248,7 @@ func (d *database) close() error {
 
 // Connected implements server.Handler.
 func (d *database) Connected(c *server.Conn) {
-	conn := d.commands.Connect(c.ID(), c.RemoteAddr().String(), c.LocalAddr().String())
+	conn := d.commands.Connect(c.ID(), c.Remote(), c.Local())
 	conn.Compress, conn.Compression = c.NegotiateCompression, c.Compression
 	c.SetState(conn)
 }

@@ -24,7 +24,9 @@ type Server struct {
 	clock   clock.Clock
 	dir     *dbpath.Dir // nil in memory
 	network *server.Server
-	memory  *memory.Governor
+	// transport is what connections go by.
+	transport *transport
+	memory    *memory.Governor
 	// asked is closed by the shutdown command.
 	asked    chan struct{}
 	askOnce  sync.Once
@@ -48,8 +50,13 @@ func open(opts Options) (*Server, error) {
 	opts = opts.withDefaults()
 	s := &Server{opts: opts, log: serverlog.Of(opts.Log), clock: clockOf(opts.Clock), asked: make(chan struct{}), failed: failed{noted: make(chan struct{})}}
 	s.memory = memory.New(opts.MemoryBytes, clock.Wall(), s.log.For("CONTROL")) // waits are of real clients
+	var err error
+	if s.transport, err = openTransport(opts.TLS, s.log.For("NETWORK")); err != nil {
+		return nil, err
+	}
+	addresses, sockets := opts.listensOn()
 	network, err := server.Listen(context.Background(), server.Options{
-		Addresses: opts.Addresses, Port: opts.Port, MaxConns: opts.MaxConns, Compressors: opts.Compressors,
+		Addresses: addresses, Sockets: sockets, TLS: s.transport.tls(), Port: opts.Port, MaxConns: opts.MaxConns, Compressors: opts.Compressors,
 		Quiet: opts.Quiet, Log: s.log.For("NETWORK"),
 		Clock:  clock.Wall(), // sockets live in real time
 		Memory: s.memory,
@@ -70,6 +77,9 @@ func open(opts Options) (*Server, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.warnOfSurroundings(host.Look())
+	if s.transport.certificates != nil {
+		s.transport.certificates.WarnOfEnd(s.log.Startup())
+	}
 	return s, nil
 }
 

@@ -27,10 +27,14 @@ const (
 
 // Options say what server to open. The zero value is mongod's defaults: port 27017 on 127.0.0.1, the data in ./data.
 type Options struct {
-	// Addresses are IP addresses, host names or "*"; none means 127.0.0.1.
+	// Addresses are IP addresses, host names, "*", or absolute paths of Unix domain sockets; none means 127.0.0.1.
 	Addresses []string
 	// Port is the port to listen on. 0 is 27017; AnyPort takes a free one, which Addr then says.
 	Port int
+	// TLS has the server speak it; nil: it does not.
+	TLS *TLS
+	// UnixSocket has it listen on a Unix domain socket that tells its port; nil: it does not.
+	UnixSocket *UnixSocket
 	// MaxConns bounds the connections at one time; 0 is what the process may have of file descriptors.
 	MaxConns int
 	// Compressors are the names offered to clients; nil is snappy, zstd and zlib.

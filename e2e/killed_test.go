@@ -55,7 +55,7 @@ func startMortal(t *testing.T, path string) *mortal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.args = append([]string{"serve", "--port", port}, m.args...)
+	m.args = append([]string{"serve", "--nounixsocket", "--port", port}, m.args...)
 	killer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if err := m.kill(t); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)

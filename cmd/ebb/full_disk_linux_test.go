@@ -104,7 +104,7 @@ func TestServerOnAFullDisk(t *testing.T) {
 	if err := os.Remove(filepath.Join(disk, "data", "store", "EBB-RESERVE")); err == nil {
 		clog(t, filepath.Join(disk, "others too"))
 	}
-	cmd := exec.Command(binary, "serve", "--port", "0", "--diskReserveMB", "0")
+	cmd := exec.Command(binary, "serve", "--nounixsocket", "--port", "0", "--diskReserveMB", "0")
 	cmd.Dir = disk
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "no space left on device") || strings.Count(string(out), "\n") > 10 {
 		t.Errorf("it ended with %v: %s", err, out)

@@ -55,7 +55,7 @@ type running struct {
 // startServer starts a server and returns when it waits for connections.
 func startServer(t *testing.T, dir string, args ...string) *running {
 	t.Helper()
-	r := &running{cmd: exec.Command(binary, append([]string{"serve", "--port", "0"}, args...)...), stderr: &bytes.Buffer{}}
+	r := &running{cmd: exec.Command(binary, append([]string{"serve", "--nounixsocket", "--port", "0"}, args...)...), stderr: &bytes.Buffer{}}
 	r.cmd.Dir, r.cmd.Stderr = dir, r.stderr
 	stdout, err := r.cmd.StdoutPipe()
 	if err != nil {
@@ -190,7 +190,7 @@ func TestConfigFileAndLogFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The port of the command line wins. The log is not on standard output: the address is read from the file.
-	cmd := exec.Command(binary, "serve", "-f", conf, "--port", "0", "--logappend")
+	cmd := exec.Command(binary, "serve", "--nounixsocket", "-f", conf, "--port", "0", "--logappend")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestConfigFileAndLogFile(t *testing.T) {
 func TestSecondServerOnTheSameDirectory(t *testing.T) {
 	dir := t.TempDir()
 	r := startServer(t, dir)
-	second := exec.Command(binary, "serve", "--port", "0")
+	second := exec.Command(binary, "serve", "--nounixsocket", "--port", "0")
 	second.Dir = dir
 	failing(t, second, exitFailed, fmt.Sprintf("the process with pid %d, is already running on the %s directory", r.cmd.Process.Pid, r.dbpath))
 	ping(t, r.address)
@@ -261,7 +261,7 @@ func TestBusyPort(t *testing.T) {
 	}
 	defer l.Close()
 	dir := t.TempDir()
-	cmd := exec.Command(binary, "serve", "--port", strconv.Itoa(l.Addr().(*net.TCPAddr).Port), "--logpath", "log")
+	cmd := exec.Command(binary, "serve", "--nounixsocket", "--port", strconv.Itoa(l.Addr().(*net.TCPAddr).Port), "--logpath", "log")
 	cmd.Dir = dir
 	failing(t, cmd, exitNetwork, l.Addr().String()+": bind: address already in use")
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
@@ -363,7 +363,7 @@ func TestUnwritableDirectory(t *testing.T) {
 		dir:                        "is not writable: permission denied",
 		filepath.Join(dir, "data"): "cannot be made: permission denied",
 	} {
-		cmd := exec.Command(binary, "serve", "--port", "0", "--dbpath", path)
+		cmd := exec.Command(binary, "serve", "--nounixsocket", "--port", "0", "--dbpath", path)
 		cmd.Dir = "/"
 		if os.Geteuid() == 0 {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -176,6 +177,12 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 	if r := cfg.Replication; r.SetName != "" {
 		opts.ReplicaSet = &ebb.ReplicaSet{Name: r.SetName, Initiate: r.Initiate, Advertise: r.Advertise, OplogBytes: r.OplogBytes, OplogMinHours: r.OplogMinHours}
 	}
+	if u := cfg.Net.UnixSocket; u.Enabled && runtime.GOOS != "windows" {
+		opts.UnixSocket = &ebb.UnixSocket{PathPrefix: u.Prefix, Permissions: u.Mode}
+	}
+	if cfg.Net.TLS.Enabled() {
+		opts.TLS = tlsOptions(&cfg.Net.TLS)
+	}
 	for _, p := range cfg.SetParameter {
 		opts.Parameters[p.Name] = p.Value // of two of a name the later one
 	}
@@ -183,4 +190,15 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 		opts.Port = ebb.AnyPort
 	}
 	return opts
+}
+
+func tlsOptions(t *config.TLS) *ebb.TLS {
+	c := &t.Certificates
+	return &ebb.TLS{
+		Mode: t.Mode, CertificateKeyFile: c.KeyFile, CertificateKeyFilePassword: c.KeyPassword, ClusterFile: c.ClusterFile, ClusterPassword: c.ClusterPassword,
+		CAFile: c.CAFile, ClusterCAFile: c.ClusterCAFile, UseSystemCA: c.SystemCA, CRLFile: c.CRLFile,
+		AllowConnectionsWithoutCertificates: c.AllowNone, AllowInvalidCertificates: c.AllowInvalid,
+		MinVersion: c.MinVersion, MaxVersion: c.MaxVersion, LogVersions: t.LogVersions, FIPSMode: t.FIPS,
+		ClusterAuthX509Attributes: c.Members.Attributes, ClusterAuthX509ExtensionValue: c.Members.ExtensionValue,
+	}
 }

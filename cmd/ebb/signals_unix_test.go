@@ -25,7 +25,7 @@ func TestSignalWhileOpening(t *testing.T) {
 		if err := syscall.Mkfifo(format, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command(binary, "serve", "--port", "0")
+		cmd := exec.Command(binary, "serve", "--nounixsocket", "--port", "0")
 		cmd.Dir = dir
 		stdout, err := cmd.StdoutPipe()
 		if err != nil {
@@ -105,7 +105,7 @@ func TestRotationBySignal(t *testing.T) {
 	for _, reopen := range []bool{false, true} {
 		dir := t.TempDir()
 		log := filepath.Join(dir, "log")
-		args := []string{"serve", "--port", "0", "--logpath", log, "--logappend"}
+		args := []string{"serve", "--nounixsocket", "--port", "0", "--logpath", log, "--logappend"}
 		if reopen {
 			args = append(args, "--logRotate", "reopen")
 		}

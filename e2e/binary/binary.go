@@ -34,7 +34,7 @@ type Server = launch.Server
 // is stopped when the test ends.
 func Start(tb testing.TB, path string, args ...string) *Server {
 	tb.Helper()
-	s, err := launch.Start(tb.Context(), exec.Command(path, append([]string{"serve", "--port", "0"}, args...)...))
+	s, err := launch.Start(tb.Context(), exec.Command(path, append([]string{"serve", "--nounixsocket", "--port", "0"}, args...)...))
 	if err != nil {
 		tb.Fatalf("%s: %v", path, err)
 	}

@@ -20,7 +20,7 @@ func TestCrashOfInitiation(t *testing.T) {
 	begun := 0
 	for round := range *rounds {
 		args := []string{"--dbpath", filepath.Join(t.TempDir(), "data"), "--replSet", "rs", "--replSetInitiate", "--oplogSize", "990"}
-		first := exec.Command(path, append([]string{"serve", "--port", "0"}, args...)...)
+		first := exec.Command(path, append([]string{"serve", "--nounixsocket", "--port", "0"}, args...)...)
 		if err := first.Start(); err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,7 @@ func startMember(t *testing.T, path string) *member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.args = append([]string{"serve", "--port", port}, m.args...)
+	m.args = append([]string{"serve", "--nounixsocket", "--port", port}, m.args...)
 	t.Cleanup(func() {
 		if err := m.server.Stop(); err != nil {
 			t.Errorf("stopping the server: %v\n%s", err, m.log())

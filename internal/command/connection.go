@@ -114,11 +114,17 @@ func portOf(address string) string {
 	return port
 }
 
+// unixSocketHost is the host of clients that have come by a Unix domain socket.
+const unixSocketHost = "anonymous unix socket"
+
 // isLocal says whether the client is on this machine.
 func (c *Conn) isLocal() bool {
 	host, _, err := net.SplitHostPort(c.Remote)
 	if err != nil {
 		return c.Remote == ""
+	}
+	if host == unixSocketHost {
+		return true
 	}
 	ip := net.ParseIP(host)
 	return ip != nil && ip.IsLoopback()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/certificate"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/host"
@@ -49,6 +50,8 @@ type Config struct {
 	ReplicaSet *ReplicaSet
 	// Authorization: who has not logged in may do nothing, and others what they are allowed to.
 	Authorization bool
+	// Certificates are what TLS goes by; nil where there is none.
+	Certificates *certificate.Store
 	// Expiry tells of the TTL monitor; nil where there is none.
 	Expiry Expiry
 }
@@ -60,6 +63,8 @@ type Traffic struct {
 	TotalCreated, Rejected     int64
 	// BytesIn and BytesOut are as they travel. Requests counts messages.
 	BytesIn, BytesOut, Requests int64
+	// TLS12 and TLS13 count connections over TLS by the protocol's version, SlowTLS those whose handshake took long.
+	TLS12, TLS13, SlowTLS int64
 }
 
 // Expiry is what serverStatus asks of the TTL monitor.

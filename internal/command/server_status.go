@@ -49,9 +49,10 @@ func statusSections() []section {
 		{name: "oplogTruncation", member: true, append: (*Op).oplogTruncationSection},
 		{name: "pebble", append: (*Op).pebbleSection},
 		{name: "repl", member: true, append: (*Op).replSection},
-		{name: "security", append: func(_ *Op, b *bson.Builder) { b.Object("authentication").End() }},
+		{name: "security", append: (*Op).securitySection},
 		{name: "storageEngine", append: (*Op).storageEngineSection},
 		{name: "transactions", append: (*Op).transactionsSection},
+		{name: "transportSecurity", append: (*Op).transportSection},
 		{name: "mem", append: (*Op).memSection},
 		{name: "metrics", append: (*Op).metricsSection},
 	}
@@ -133,7 +134,7 @@ func (op *Op) connectionsSection(b *bson.Builder) {
 func (op *Op) networkSection(b *bson.Builder) {
 	t := op.traffic()
 	b.Int64("bytesIn", t.BytesIn).Int64("bytesOut", t.BytesOut).Int64("physicalBytesIn", t.BytesIn).Int64("physicalBytesOut", t.BytesOut).
-		Int64("numSlowDNSOperations", 0).Int64("numSlowSSLOperations", 0).Int64("numRequests", t.Requests)
+		Int64("numSlowDNSOperations", 0).Int64("numSlowSSLOperations", t.SlowTLS).Int64("numRequests", t.Requests)
 }
 
 func (op *Op) extraInfoSection(b *bson.Builder) {
@@ -192,6 +193,11 @@ func (op *Op) sessionsSection(b *bson.Builder) {
 		Int32("lastSessionsCollectionJobCursorsClosed", 0).Int32("transactionReaperJobCount", 0).
 		Int32("lastTransactionReaperJobDurationMillis", 0).Date("lastTransactionReaperJobTimestamp", op.started.UnixMilli()).
 		Int32("lastTransactionReaperJobEntriesCleanedUp", 0).Int32("sessionCatalogSize", int32(op.Sessions.Seated()))
+}
+
+func (op *Op) securitySection(b *bson.Builder) {
+	b.Object("authentication").End()
+	op.certificateFields(b)
 }
 
 func (op *Op) opcountersSection(b *bson.Builder) {

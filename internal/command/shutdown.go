@@ -33,13 +33,6 @@ func shutdown(op *Op) (bson.Doc, error) {
 	return bson.EmptyDoc, nil
 }
 
-// rotateCertificates has nothing to do: there are no certificates.
-func rotateCertificates(op *Op) (bson.Doc, error) {
-	op.Args.Ignore(op.Name())
-	op.Args.String("message")
-	return bson.EmptyDoc, op.Args.Done()
-}
-
 func features(op *Op) (bson.Doc, error) {
 	op.Args.Ignore(op.Name(), "oidReset")
 	if err := op.Args.Done(); err != nil {

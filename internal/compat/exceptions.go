@@ -111,7 +111,6 @@ func commandExceptions() []exception {
 		{name: "dropSearchIndex", state: refused, note: "There is no search process.", try: `{dropSearchIndex: "c", name: "x"}`, code: mongoerr.SearchNotEnabled},
 		{name: "listSearchIndexes", state: refused, note: "There is no search process.", try: `{listSearchIndexes: "c"}`, code: mongoerr.SearchNotEnabled},
 		{name: "updateSearchIndex", state: refused, note: "There is no search process.", try: `{updateSearchIndex: "c", name: "x", definition: {}}`, code: mongoerr.SearchNotEnabled},
-		{name: "rotateCertificates", state: partial, note: "There is no TLS yet: it succeeds and reads nothing.", try: `{rotateCertificates: 1}`},
 		{name: "setIndexCommitQuorum", state: refused, note: "There are no other members to build an index.",
 			try: `{setIndexCommitQuorum: "c", indexNames: ["x"], commitQuorum: 1}`, code: mongoerr.IndexNotFound},
 		{name: "getDefaultRWConcern", state: refused, note: "It belongs to replica sets.", try: `{getDefaultRWConcern: 1}`, code: 51300},

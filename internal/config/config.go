@@ -36,12 +36,14 @@ type Config struct {
 // Net is where the server listens.
 type Net struct {
 	Port int
-	// BindIP is IP addresses, host names or "*".
+	// BindIP is IP addresses, host names, "*", or paths of Unix domain sockets.
 	BindIP []string
 	// MaxConns is 0 for as many as the system's limits allow.
 	MaxConns int
 	// Compressors are the names that a client may settle on.
 	Compressors []string
+	TLS         TLS
+	UnixSocket  UnixSocket
 }
 
 // Storage is where the data is.
@@ -75,6 +77,8 @@ type Replication struct {
 type Security struct {
 	// JavaScript lets them run functions on the server.
 	JavaScript bool
+	// ClusterAuthMode is how members show that they are such, "" as by default.
+	ClusterAuthMode string
 }
 
 // SystemLog is where the log goes and how much of it there is.
@@ -96,7 +100,8 @@ type Parameter struct {
 // Default is the settings without a file or flags.
 func Default() *Config {
 	return &Config{
-		Net:      Net{Port: DefaultPort, BindIP: []string{"127.0.0.1"}, Compressors: []string{"snappy", "zstd", "zlib"}},
+		Net: Net{Port: DefaultPort, BindIP: []string{"127.0.0.1"}, Compressors: []string{"snappy", "zstd", "zlib"},
+			UnixSocket: UnixSocket{Enabled: true, Prefix: "/tmp", Mode: 0o700}},
 		Storage:  Storage{DBPath: "data", Engine: EnginePebble},
 		Security: Security{JavaScript: true},
 		Parsed:   bson.EmptyDoc,
@@ -132,7 +137,7 @@ func Load(argv []string, flags *Flags) (*Config, error) {
 	}
 	all = override(all, given)
 	cfg := Default()
-	cfg.Argv = argv
+	cfg.Argv = withoutPasswords(argv)
 	tree := newTree()
 	if flags.file != "" {
 		tree.put("config", bson.String(flags.file))
@@ -205,5 +210,5 @@ func (c *Config) check(all []setting) error {
 	case c.Storage.DBPath == "":
 		return errorf("storage.dbPath must not be empty")
 	}
-	return nil
+	return c.checkTLS()
 }

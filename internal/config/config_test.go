@@ -14,7 +14,13 @@ import (
 // TestLoad reads a file, the text of the case, under the flags that the command line of the case has. "file" has a file,
 // "flags" has none.
 func TestLoad(t *testing.T) {
-	datadriven.RunTest(t, "testdata/load.txt", func(t *testing.T, d *datadriven.TestData) string {
+	for _, file := range []string{"testdata/load.txt", "testdata/tls.txt"} {
+		loadFile(t, file)
+	}
+}
+
+func loadFile(t *testing.T, file string) {
+	datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
 		dir := t.TempDir()
 		var argv []string
 		switch d.Cmd {
@@ -57,6 +63,10 @@ func load(argv []string) string {
 	show("maxConns", cfg.Net.MaxConns, d.Net.MaxConns)
 	show("compressors", cfg.Net.Compressors, d.Net.Compressors)
 	show("dbPath", cfg.Storage.DBPath, d.Storage.DBPath)
+	show("tls", fmt.Sprintf("%+v", cfg.Net.TLS), fmt.Sprintf("%+v", d.Net.TLS))
+	show("unixSocket", fmt.Sprintf("%+v", cfg.Net.UnixSocket), fmt.Sprintf("%+v", d.Net.UnixSocket))
+	show("clusterAuthMode", cfg.Security.ClusterAuthMode, "")
+	show("argv", cfg.Argv, fmt.Sprint(argv))
 	show("engine", cfg.Storage.Engine, d.Storage.Engine)
 	show("javascript", cfg.Security.JavaScript, d.Security.JavaScript)
 	show("cacheBytes", cfg.Storage.CacheBytes, d.Storage.CacheBytes)

@@ -3,6 +3,8 @@ package config
 import (
 	"math"
 	"net"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,7 +43,7 @@ type option struct {
 
 // options is the table of everything that can be set, but for the parameters of setParameter.
 func options() []option {
-	return []option{
+	return slices.Concat([]option{
 		{"net.port", "port", "port `number` to listen on, 27017 by default; 0 takes a free one",
 			intOption(0, maxPort, func(c *Config, v int) { c.Net.Port = v })},
 		{"net.bindIp", "bind_ip", "comma-separated `addresses` to listen on, 127.0.0.1 by default",
@@ -98,7 +100,7 @@ func options() []option {
 			boolOption(func(c *Config, v bool) { c.Security.JavaScript = v })},
 		{"systemLog.verbosity", "", "",
 			intOption(0, maxVerbosity, func(c *Config, v int) { c.SystemLog.Verbosity = v })},
-	}
+	}, tlsOptions(), socketOptions())
 }
 
 func stringOption(set func(*Config, string)) func(*Config, setting) (bson.Value, error) {
@@ -152,8 +154,7 @@ func bindIP(c *Config, s setting) (bson.Value, error) {
 		switch {
 		case host == "":
 			return bson.Value{}, errorf("Error parsing option \"%s\": %q has an empty address", s.key, s.text)
-		case strings.HasPrefix(host, "/"):
-			return bson.Value{}, errorf("Error parsing option \"%s\": unix socket %s is not supported", s.key, host)
+		case filepath.IsAbs(host): // a Unix domain socket
 		case strings.ContainsAny(host, ":") && net.ParseIP(host) == nil:
 			return bson.Value{}, errorf("Error parsing option \"%s\": %q is not an address (the port is an option of its own)", s.key, host)
 		}

@@ -39,14 +39,11 @@ type served struct {
 
 func start(t *testing.T, opts Options, h Handler) *served {
 	t.Helper()
-	return startOn(t, opts, h, func(l net.Listener) net.Listener { return l })
-}
-
-// startOn has the server accept from what wrap makes of its listener.
-func startOn(t *testing.T, opts Options, h Handler, wrap func(net.Listener) net.Listener) *served {
-	t.Helper()
 	s := &served{t: t, clock: clock.NewFake(time.Now()), ended: make(chan struct{})}
-	opts.Addresses, opts.Clock, opts.Log = []string{"127.0.0.1"}, s.clock, serverlog.Discard().For("NETWORK")
+	opts.Addresses, opts.Clock = []string{"127.0.0.1"}, s.clock
+	if opts.Log == nil {
+		opts.Log = serverlog.Discard().For("NETWORK")
+	}
 	if opts.MaxConns == 0 {
 		opts.MaxConns = 100
 	}
@@ -57,7 +54,6 @@ func startOn(t *testing.T, opts Options, h Handler, wrap func(net.Listener) net.
 	if s.Server, err = Listen(t.Context(), opts); err != nil {
 		t.Fatal(err)
 	}
-	s.listeners[0] = wrap(s.listeners[0])
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
 	go func() {

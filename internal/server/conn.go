@@ -4,7 +4,9 @@ import (
 	"context"
 	"net"
 	"slices"
+	"sync/atomic"
 
+	"github.com/ebbdb/ebb/internal/certificate"
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/wire"
 )
@@ -12,10 +14,14 @@ import (
 // Conn is one client's connection. A handler uses it from the goroutine that called Handle, but for ID and the
 // addresses, which never change.
 type Conn struct {
-	id     int64
+	id int64
+	// socket is the client's, whatever is spoken on it; for deadlines it is the one to ask. secure is what lies over it, nil for nothing.
 	socket net.Conn
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	secure *secure
+	// greeting is since when the client has been waited for to say what it speaks, where that has a limit; 0 it is not.
+	greeting atomic.Int64
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
 
 	reader *wire.Reader
 	writer *wire.Writer
@@ -36,11 +42,32 @@ type Conn struct {
 // ID is the connection's number, 1 for the first one since the server started.
 func (c *Conn) ID() int64 { return c.id }
 
-// RemoteAddr is the client's address.
-func (c *Conn) RemoteAddr() net.Addr { return c.socket.RemoteAddr() }
+// anonymous is what MongoDB calls a client that has come by a Unix domain socket.
+const anonymous = "anonymous unix socket:27017"
 
-// LocalAddr is the address the client connected to.
-func (c *Conn) LocalAddr() net.Addr { return c.socket.LocalAddr() }
+// Remote is the client's address.
+func (c *Conn) Remote() string { return remote(c.socket) }
+
+func remote(socket net.Conn) string {
+	if socket.RemoteAddr().Network() == "unix" {
+		return anonymous
+	}
+	return socket.RemoteAddr().String()
+}
+
+// Local is the address the client connected to, the path of a Unix domain socket.
+func (c *Conn) Local() string { return c.socket.LocalAddr().String() }
+
+// Peer is who the client is by its certificate, nil where none says so. It is there from the first Handle on.
+func (c *Conn) Peer() *certificate.Peer {
+	if c.secure == nil {
+		return nil
+	}
+	return c.secure.peer
+}
+
+// IsSecure says whether the connection is one over TLS. It is there from the first Handle on.
+func (c *Conn) IsSecure() bool { return c.secure != nil }
 
 // State is what the handler keeps for this connection (metadata, authentication); nil before SetState.
 func (c *Conn) State() any { return c.state }

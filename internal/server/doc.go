@@ -7,7 +7,7 @@
 // Each connection has one goroutine. It reads a message, calls the Handler, writes the reply and starts again. So replies keep
 // the order of requests, nothing is handled before the reply to what came before is written, and a slow or stuck client holds up
 // nobody but itself. A handler that waits, for the disk say, simply blocks. All of this needs no more than net.Conn and
-// net.Listener: TLS or a Unix socket is a listener more (listen.go).
+// net.Listener: a Unix domain socket is a listener more (socket.go), and TLS begins with the first bytes of a connection (tls.go).
 //
 // # Clients that hang up
 //

@@ -21,6 +21,6 @@ func httpReply() string {
 // answerHTTP tells a browser that this is no place for it. The connection ends then.
 func (s *Server) answerHTTP(c *Conn) {
 	_ = c.socket.SetWriteDeadline(clock.Wall().Now().Add(httpPatience))
-	n, _ := c.socket.Write([]byte(httpReply()))
+	n, _ := c.stream().Write([]byte(httpReply()))
 	s.counters.bytesOut.Add(int64(n))
 }

@@ -15,6 +15,9 @@ import (
 // serve answers a connection's requests until one side is done with it.
 func (s *Server) serve(c *Conn) {
 	defer s.dismiss(c)
+	if !s.greet(c) {
+		return
+	}
 	for s.next(c) {
 	}
 }
@@ -64,7 +67,7 @@ func (s *Server) logReadError(c *Conn, err error) {
 	switch {
 	case errors.As(err, &frame):
 		s.log.Warn("Closing a connection whose client does not follow the protocol",
-			"remote", c.RemoteAddr().String(), "connectionId", c.id, "error", err.Error())
+			"remote", c.Remote(), "connectionId", c.id, "error", err.Error())
 	case errors.Is(err, io.EOF), errors.Is(err, os.ErrDeadlineExceeded):
 	default:
 		s.log.Debug("Error receiving request from client", "connectionId", c.id, "error", err.Error())
@@ -182,7 +185,9 @@ func (s *Server) write(c *Conn, out wire.Outgoing) error {
 	c.lastReply = s.nextID.Add(1)
 	out.RequestID = c.lastReply
 	return s.sending(c, out, func() error {
+		c.secure.hold(len(out.Body))
 		n, err := c.writer.WriteMessage(out)
+		err = c.secure.let(err)
 		s.counters.bytesOut.Add(int64(n))
 		return err
 	})

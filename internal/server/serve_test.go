@@ -270,7 +270,7 @@ func TestConnState(t *testing.T) {
 		n, _ := c.State().(int)
 		c.SetState(n + 1)
 		return Reply{Body: bson.Build().Number("id", c.ID()).Number("n", int64(n)).
-			Bool("mine", c.RemoteAddr() != nil && c.LocalAddr() != nil).Doc()}
+			Bool("mine", c.Remote() != "" && c.Local() != "").Doc()}
 	}))
 	a, b := s.dial(), s.dial()
 	want(t, a.ask(`{ x: 1 }`), `{ id: 1, n: 0, mine: true }`)

@@ -35,6 +35,10 @@ type Options struct {
 	Addresses []string
 	// Port is 0 for any free one.
 	Port int
+	// Sockets are the paths of Unix domain sockets to listen on as well.
+	Sockets []Socket
+	// TLS is nil for a server that speaks none.
+	TLS *TLS
 	// MaxConns bounds the connections at one time; those beyond are accepted and closed, as MongoDB does.
 	MaxConns int
 	// Compressors are the names that hello may settle on.
@@ -75,6 +79,7 @@ type Server struct {
 	counters  counters
 	budget    *budget
 	nextID    atomic.Int32 // of messages
+	held      sync.Pool    // of *[]byte: what is to be written over TLS at once
 
 	mu struct {
 		sync.Mutex // guards who is connected
@@ -92,6 +97,9 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	}
 	listeners, err := listenAll(ctx, opts.Addresses, opts.Port)
 	if err != nil {
+		return nil, err
+	}
+	if listeners, err = listenSockets(ctx, listeners, opts.Sockets, opts.Log); err != nil {
 		return nil, err
 	}
 	s := &Server{
@@ -143,6 +151,9 @@ func (s *Server) Serve(ctx context.Context, h Handler) error {
 	}
 	stopWatch := make(chan struct{})
 	accepting.Go(func() { s.watchAll(stopWatch) })
+	if s.opts.TLS != nil {
+		accepting.Go(func() { s.opts.TLS.Certificates.Watch(ctx) })
+	}
 
 	<-ctx.Done()
 	err := s.stop()
@@ -193,11 +204,11 @@ func (s *Server) welcome(socket net.Conn) {
 		s.counters.rejected.Add(1)
 		c.socket.Close()
 		s.log.Info("Connection refused because there are too many open connections",
-			"remote", socket.RemoteAddr().String(), "connectionCount", open)
+			"remote", remote(socket), "connectionCount", open)
 		return
 	}
 	if !s.opts.Quiet {
-		s.log.Info("Connection accepted", "remote", socket.RemoteAddr().String(), "connectionId", c.id, "connectionCount", open+1)
+		s.log.Info("Connection accepted", "remote", remote(socket), "connectionId", c.id, "connectionCount", open+1)
 	}
 	s.handler.Connected(c)
 	go s.serve(c)
@@ -218,13 +229,13 @@ func (s *Server) dismiss(c *Conn) {
 	s.handler.Disconnected(c)
 	s.handled(c)
 	c.cancel(context.Canceled)
-	c.socket.Close()
+	c.close()
 	s.mu.Lock()
 	delete(s.mu.conns, c.id)
 	open := len(s.mu.conns)
 	s.mu.Unlock()
 	if !s.opts.Quiet {
-		s.log.Info("Connection ended", "remote", c.RemoteAddr().String(), "connectionId", c.id, "connectionCount", open)
+		s.log.Info("Connection ended", "remote", c.Remote(), "connectionId", c.id, "connectionCount", open)
 	}
 }
 

@@ -140,10 +140,19 @@ func (s *Server) endStalled(c *Conn) {
 	}
 }
 
+// endMute closes the connection when its client has not said for too long what it speaks, or has not done what TLS takes.
+func (s *Server) endMute(c *Conn) {
+	since := c.greeting.Load()
+	if since != 0 && s.clock.Now().UnixNano()-since >= int64(greetingTimeout) {
+		c.greeting.Store(0)
+		s.giveUp(c, "the client has begun no connection over TLS and asked for nothing")
+	}
+}
+
 // giveUp closes a connection whose client holds memory and does nothing.
 func (s *Server) giveUp(c *Conn, why string) {
 	c.transfer.ended.Store(true)
-	s.log.Warn("Closing a connection whose client does not go on", "reason", why, "remote", c.RemoteAddr().String(), "connectionId", c.id)
+	s.log.Warn("Closing a connection whose client does not go on", "reason", why, "remote", c.Remote(), "connectionId", c.id)
 	// A deadline, not Close, which waits until nobody uses the socket.
 	c.cancel(mongoerr.New(mongoerr.ClientDisconnect, "%s", why))
 	_ = c.socket.SetDeadline(passed)

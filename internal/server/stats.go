@@ -8,6 +8,8 @@ type counters struct {
 	bytesIn  atomic.Int64
 	bytesOut atomic.Int64
 	requests atomic.Int64
+	// tls12 and tls13 count handshakes by what was agreed on, slowTLS those that took long.
+	tls12, tls13, slowTLS atomic.Int64
 }
 
 // Stats are serverStatus's figures about connections and the network.
@@ -18,6 +20,8 @@ type Stats struct {
 	TotalCreated, Rejected int64
 	// BytesIn and BytesOut are as they travel, compressed where they are. Requests counts messages.
 	BytesIn, BytesOut, Requests int64
+	// TLS12 and TLS13 count connections over TLS since the start by the protocol's version, SlowTLS those whose handshake took long.
+	TLS12, TLS13, SlowTLS int64
 }
 
 // Stats is a look at the figures now.
@@ -29,5 +33,6 @@ func (s *Server) Stats() Stats {
 		Current: current, Available: int64(s.opts.MaxConns) - current, Active: s.counters.active.Load(),
 		TotalCreated: created, Rejected: s.counters.rejected.Load(),
 		BytesIn: s.counters.bytesIn.Load(), BytesOut: s.counters.bytesOut.Load(), Requests: s.counters.requests.Load(),
+		TLS12: s.counters.tls12.Load(), TLS13: s.counters.tls13.Load(), SlowTLS: s.counters.slowTLS.Load(),
 	}
 }

@@ -95,6 +95,7 @@ func (s *Server) watchAll(stop <-chan struct{}) {
 		for _, c := range s.connections() {
 			c.look()
 			s.endStalled(c)
+			s.endMute(c)
 		}
 	}
 }

@@ -46,6 +46,21 @@ func (c *Codec) NewReader(in io.Reader) *Reader {
 	return &Reader{codec: c, in: in, buf: make([]byte, firstBuffer)}
 }
 
+// Peek waits until n bytes have arrived, which fit the buffer, and shows them. They stay to be read.
+func (r *Reader) Peek(n int) ([]byte, error) {
+	if err := r.want(n); err != nil {
+		return nil, err
+	}
+	return r.buf[r.from : r.from+n], nil
+}
+
+// Switch reads from in from now on, and hands over what has arrived and nobody has read. It is called between two messages.
+func (r *Reader) Switch(in io.Reader) (arrived []byte) {
+	arrived = append(arrived, r.buf[r.from:r.to]...)
+	r.in, r.from, r.to = in, 0, 0
+	return arrived
+}
+
 // ReadAhead reads once what comes behind the message that ReadMessage gave last, which stays valid. It says whether there is
 // room for more.
 func (r *Reader) ReadAhead() (room bool, err error) {

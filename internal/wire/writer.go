@@ -42,6 +42,9 @@ func (c *Codec) NewWriter(out io.Writer) *Writer {
 	return &Writer{codec: c, out: out}
 }
 
+// Switch writes to out from now on. It is called between two messages.
+func (w *Writer) Switch(out io.Writer) { w.out = out }
+
 // Outgoing is an answer to be written.
 type Outgoing struct {
 	RequestID  int32

@@ -107,3 +107,30 @@ func (r Resource) covering(at []Resource) []Resource {
 	}
 	return at
 }
+
+// String is what MongoDB calls the resource in its messages.
+func (r Resource) String() string {
+	switch r.kind {
+	case cluster:
+		return "<cluster>"
+	case anyResource:
+		return "<any resource>"
+	case anyNormal:
+		return "<any normal resource>"
+	case database:
+		return "<database " + r.db + ">"
+	case collection:
+		return "<collection " + r.coll + " in any database>"
+	case exactNamespace:
+		return "<" + r.db + "." + r.coll + ">"
+	case anyBuckets:
+		return "<any system.buckets resource>"
+	case bucketsInDB:
+		return "<any system.buckets resource in " + r.db + ">"
+	case bucketsNamed:
+		return "<" + bucketsPrefix + r.coll + " in any database>"
+	case exactBuckets:
+		return "<" + r.db + "." + bucketsPrefix + r.coll + ">"
+	}
+	return "<nothing>"
+}

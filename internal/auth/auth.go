@@ -3,8 +3,13 @@
 package auth
 
 import (
+	"cmp"
+	"net/netip"
+	"strings"
+
 	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/namespace"
 )
 
 // Name is the name of a user or of a role: unique within the database that it is of.
@@ -13,13 +18,43 @@ type Name struct{ Name, DB string }
 // String is "name@db".
 func (n Name) String() string { return n.Name + "@" + n.DB }
 
+// ID is the _id of the document in which the user or the role is stored.
+func (n Name) ID() string { return n.DB + "." + n.Name }
+
+// UsersNS is where users are stored.
+func UsersNS() namespace.NS { return namespace.NS{DB: "admin", Coll: "system.users"} }
+
+// RolesNS is where the roles that somebody has defined are stored.
+func RolesNS() namespace.NS { return namespace.NS{DB: "admin", Coll: "system.roles"} }
+
 // User is a user as it stood when somebody looked. It does not change.
 type User struct {
 	Name
+	// ID is the UUID that the user got when it was created: another user of the same name has another one.
+	ID [16]byte
 	// Credentials is what a login is held against, as it is stored: a field a mechanism.
 	Credentials bson.Doc
 	// Roles are those that the user was granted; All are these and what they inherit.
 	Roles, All []Name
 	// Grants is what all of that allows.
 	Grants *privilege.Grants
+	// Restrictions say from where the user may be used; all must be met.
+	Restrictions []Restrictions
+
+	version Version
+}
+
+// CompareNames orders names by database and name.
+func CompareNames(a, b Name) int {
+	return cmp.Or(strings.Compare(a.DB, b.DB), strings.Compare(a.Name, b.Name))
+}
+
+// AllowedFrom says whether the user may be used by somebody from one address at another.
+func (u *User) AllowedFrom(client, server netip.Addr) bool {
+	for _, r := range u.Restrictions {
+		if !r.Allow(client, server) {
+			return false
+		}
+	}
+	return true
 }

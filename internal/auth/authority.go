@@ -1,0 +1,207 @@
+package auth
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/ebbdb/ebb/internal/auth/privilege"
+	"github.com/ebbdb/ebb/internal/auth/role"
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/query"
+	"github.com/ebbdb/ebb/internal/storage"
+)
+
+// Version changes whenever users or roles have changed, whoever has changed them.
+type Version struct{ users, roles storage.Changes }
+
+// Authority knows the users and roles of a server. It reads them where they are stored, and keeps what it has found until they
+// change.
+type Authority struct {
+	engine *query.Engine
+	mu     struct {
+		sync.Mutex // guards what was found of users when they were as version says
+		version    Version
+		users      map[Name]*User
+	}
+}
+
+// maxCached is how many users are kept at once.
+const maxCached = 10_000
+
+// maxRoles is how many roles a user can have, inherited ones among them.
+const maxRoles = 10_000
+
+// New returns the Authority over what an engine stores.
+func New(engine *query.Engine) *Authority {
+	a := &Authority{engine: engine}
+	a.mu.users = map[Name]*User{}
+	return a
+}
+
+// Version is how users and roles stand.
+func (a *Authority) Version() Version {
+	return Version{a.engine.Store.Changes(UsersNS()), a.engine.Store.Changes(RolesNS())}
+}
+
+// Find is a user; UserNotFound where there is none.
+func (a *Authority) Find(ctx context.Context, name Name) (*User, error) {
+	now := a.Version() // before anything is read: what changes meanwhile has another one
+	if u := a.cached(name, now); u != nil {
+		return u, nil
+	}
+	u, err := a.load(ctx, name, now)
+	if err == nil {
+		a.cache(u)
+	}
+	return u, err
+}
+
+func (a *Authority) cached(name Name, now Version) *User {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.mu.version != now {
+		a.mu.version = now
+		clear(a.mu.users)
+	}
+	return a.mu.users[name]
+}
+
+func (a *Authority) cache(u *User) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.mu.version != u.version {
+		return
+	}
+	if len(a.mu.users) >= maxCached {
+		clear(a.mu.users)
+	}
+	a.mu.users[u.Name] = u
+}
+
+// Forget has all users be read anew.
+func (a *Authority) Forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.mu.users)
+}
+
+// HasUsers says whether there are any users.
+func (a *Authority) HasUsers(ctx context.Context) (bool, error) { return a.hasAny(ctx, UsersNS()) }
+
+// HasRoles says whether somebody has defined roles.
+func (a *Authority) HasRoles(ctx context.Context) (bool, error) { return a.hasAny(ctx, RolesNS()) }
+
+func (a *Authority) hasAny(ctx context.Context, ns namespace.NS) (bool, error) {
+	doc, err := a.engine.AnySetting(ctx, ns)
+	return doc != nil, err
+}
+
+// Now is the user as it stands now, which is u itself where nothing has changed. A user that was dropped is UserNotFound, even where
+// there is another one of its name.
+func (a *Authority) Now(ctx context.Context, u *User) (*User, error) {
+	if u.IsInternal() || u.version == a.Version() {
+		return u, nil
+	}
+	now, err := a.Find(ctx, u.Name)
+	if err == nil && now.ID != u.ID {
+		err = notFound(u.Name)
+	}
+	return now, err
+}
+
+// Internal is the user that members of a replica set are to one another: it may do everything.
+func Internal() *User {
+	g, _ := role.Builtin("__system", "admin")
+	n := []Name{{"__system", "admin"}}
+	return &User{Name: Name{"__system", "local"}, Roles: n, All: n, Grants: g}
+}
+
+// IsInternal says whether u is that one.
+func (u *User) IsInternal() bool { return u.Name == Name{"__system", "local"} }
+
+func notFound(name Name) error {
+	return mongoerr.New(mongoerr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", name.Name, name.DB)
+}
+
+// load reads a user, and what its roles allow.
+func (a *Authority) load(ctx context.Context, name Name, now Version) (*User, error) {
+	doc, err := a.engine.StoredSetting(ctx, UsersNS(), bson.String(name.ID()))
+	if err != nil {
+		return nil, err
+	}
+	if doc == nil {
+		return nil, notFound(name)
+	}
+	s, err := readUser(doc)
+	if err != nil {
+		return nil, err
+	}
+	if s.name != name {
+		return nil, notFound(name)
+	}
+	u := &User{Name: name, ID: s.id, Credentials: s.credentials, Roles: s.roles, version: now}
+	r, err := Resolve(s.roles, func(n Name) (bson.Doc, error) { return a.engine.StoredSetting(ctx, RolesNS(), bson.String(n.ID())) })
+	if err != nil {
+		return nil, err
+	}
+	u.All, u.Grants, u.Restrictions = r.All, r.Grants, r.Restrictions
+	if len(s.restrictions) > 0 {
+		u.Restrictions = append(u.Restrictions, s.restrictions)
+	}
+	return u, nil
+}
+
+// Resolved is what roles come to.
+type Resolved struct {
+	// All are the roles and those that they inherit, by database and name.
+	All          []Name
+	Grants       *privilege.Grants
+	Restrictions []Restrictions
+}
+
+// Resolve follows roles through what they inherit. Roles that are not there allow nothing; circles end. stored is the document of
+// a role, nil for none.
+func Resolve(roles []Name, stored func(Name) (bson.Doc, error)) (Resolved, error) {
+	r := Resolved{Grants: &privilege.Grants{}}
+	seen := map[Name]bool{}
+	for queue := slices.Clone(roles); len(queue) > 0; queue = queue[1:] {
+		n := queue[0]
+		if seen[n] {
+			continue
+		}
+		if seen[n] = true; len(seen) > maxRoles {
+			return r, mongoerr.New(mongoerr.BadValue, "a user or role cannot have more than %d roles", maxRoles)
+		}
+		if g, ok := role.Builtin(n.Name, n.DB); ok {
+			r.All = append(r.All, n)
+			for _, p := range g.Privileges() {
+				r.Grants.Add(p)
+			}
+			continue
+		}
+		doc, err := stored(n)
+		if err != nil {
+			return r, err
+		}
+		if doc == nil {
+			continue
+		}
+		s, err := readRole(doc)
+		if err != nil {
+			return r, err
+		}
+		r.All = append(r.All, n)
+		for _, p := range s.privileges {
+			r.Grants.Add(p)
+		}
+		if len(s.restrictions) > 0 {
+			r.Restrictions = append(r.Restrictions, s.restrictions)
+		}
+		queue = append(queue, s.roles...)
+	}
+	slices.SortFunc(r.All, CompareNames)
+	return r, nil
+}

@@ -3,6 +3,7 @@ package command
 import (
 	"slices"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -16,7 +17,7 @@ import (
 const maxNestedApplyOps = 10
 
 func applyOpsCommands() []*Command {
-	return []*Command{{Name: "applyOps", Doc: "Does again what entries of an oplog tell of.", WriteConcern: true, Run: applyOps}}
+	return []*Command{{Name: "applyOps", Needs: Needs{OnCluster: actions(privilege.ApplyOps), Also: needsApplyOps}, Doc: "Does again what entries of an oplog tell of.", WriteConcern: true, Run: applyOps}}
 }
 
 // logged is one operation as an oplog tells of it, read.
@@ -261,6 +262,7 @@ func (op *Op) applyCommand(l logged) error {
 	}
 	conn := NewConn(op.Conn.ID, op.Conn.Remote, op.Conn.Local)
 	conn.applying = depth
+	conn.become(op.Conn.user.Load())
 	if name == "create" && l.uuid != nil {
 		to := namespace.NS{DB: l.ns.DB, Coll: string([]byte(l.o.Lookup(name).Str()))}
 		if all := op.Query.Store.Catalog(); all.Collection(to) != nil || all.ByUUID(*l.uuid) != nil {

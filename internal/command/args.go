@@ -134,6 +134,19 @@ func (a *Args) Ignore(keys ...string) {
 	}
 }
 
+// peek is a field's value without reading it: whether it is one that the command knows is seen by those who read.
+func (a *Args) peek(key string) bson.Value {
+	if a.present&bitOf(key) == 0 {
+		return bson.Missing
+	}
+	for i := range a.fields {
+		if a.fields[i].key == key {
+			return a.fields[i].v
+		}
+	}
+	return bson.Missing
+}
+
 // typed reads a field that must be of one of the types; ok is false when it is absent or wrong.
 func (a *Args) typed(key string, types ...bson.Type) (v bson.Value, ok bool) {
 	v = a.Value(key)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
@@ -13,7 +14,7 @@ const defaultFreeSpaceMB = 20
 
 func autoCompactCommands() []*Command {
 	return []*Command{
-		{Name: "autoCompact", Doc: "Turns compaction in the background on or off.", AdminOnly: true, Run: autoCompact},
+		{Name: "autoCompact", Needs: Needs{OnCluster: actions(privilege.Compact)}, Doc: "Turns compaction in the background on or off.", AdminOnly: true, Run: autoCompact},
 	}
 }
 

@@ -3,6 +3,7 @@ package command
 import (
 	"math"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
@@ -14,8 +15,8 @@ import (
 
 func cappedCommands() []*Command {
 	return []*Command{
-		{Name: "convertToCapped", Doc: "Makes a capped collection of a collection.", WriteConcern: true, Run: convertToCapped},
-		{Name: "cloneCollectionAsCapped", Doc: "Copies a collection into a capped one.", WriteConcern: true, Run: cloneCollectionAsCapped},
+		{Name: "convertToCapped", Needs: Needs{OnCollection: actions(privilege.ConvertToCapped)}, Doc: "Makes a capped collection of a collection.", WriteConcern: true, Run: convertToCapped},
+		{Name: "cloneCollectionAsCapped", Needs: Needs{OnCollection: actions(privilege.Find), Also: needsCloneAsCapped}, Doc: "Copies a collection into a capped one.", WriteConcern: true, Run: cloneCollectionAsCapped},
 	}
 }
 

@@ -5,14 +5,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
 func clusterParameterCommands() []*Command {
 	return []*Command{
-		{Name: "getClusterParameter", Doc: "Shows parameters of the whole cluster.", AdminOnly: true, Run: getClusterParameter},
-		{Name: "setClusterParameter", Doc: "Changes a parameter of the whole cluster.", AdminOnly: true, Run: setClusterParameter},
+		{Name: "getClusterParameter", Needs: Needs{OnCluster: actions(privilege.GetClusterParameter)}, Doc: "Shows parameters of the whole cluster.", AdminOnly: true, Run: getClusterParameter},
+		{Name: "setClusterParameter", Needs: Needs{OnCluster: actions(privilege.SetClusterParameter)}, Doc: "Changes a parameter of the whole cluster.", AdminOnly: true, Run: setClusterParameter},
 	}
 }
 

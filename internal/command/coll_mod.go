@@ -18,7 +18,7 @@ import (
 )
 
 func collModCommands() []*Command {
-	return []*Command{{Name: "collMod", Doc: "Changes the options of a collection, an index or a view.", WriteConcern: true, ChangesTTL: true, Run: collMod}}
+	return []*Command{{Name: "collMod", Needs: Needs{Also: needsCollMod}, Doc: "Changes the options of a collection, an index or a view.", WriteConcern: true, ChangesTTL: true, Run: collMod}}
 }
 
 // collModRequest is a collMod as the client asked for it.

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -11,7 +12,7 @@ import (
 )
 
 func collStatsCommands() []*Command {
-	return []*Command{{Name: "collStats", Aliases: []string{"collstats"}, Doc: "Measures a collection.", ReadConcern: true, Run: collStats}}
+	return []*Command{{Name: "collStats", Aliases: []string{"collstats"}, Needs: Needs{OnCollection: actions(privilege.CollStats)}, Doc: "Measures a collection.", ReadConcern: true, Run: collStats}}
 }
 
 func collStats(op *Op) (bson.Doc, error) {

@@ -1,10 +1,13 @@
 package command
 
-import "github.com/ebbdb/ebb/internal/bson"
+import (
+	"github.com/ebbdb/ebb/internal/auth/privilege"
+	"github.com/ebbdb/ebb/internal/bson"
+)
 
 func commandLineCommands() []*Command {
 	return []*Command{
-		{Name: "getCmdLineOpts", Doc: "Says what the server was started with.", AdminOnly: true, Run: getCmdLineOpts},
+		{Name: "getCmdLineOpts", Needs: Needs{OnCluster: actions(privilege.GetCmdLineOpts)}, Doc: "Says what the server was started with.", AdminOnly: true, Run: getCmdLineOpts},
 	}
 }
 

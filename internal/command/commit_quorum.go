@@ -1,13 +1,14 @@
 package command
 
 import (
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
 func commitQuorumCommands() []*Command {
 	return []*Command{
-		{Name: "setIndexCommitQuorum", Doc: "Changes how many members must have built an index.", WriteConcern: true, Run: setIndexCommitQuorum},
+		{Name: "setIndexCommitQuorum", Needs: Needs{OnCollection: actions(privilege.CreateIndex)}, Doc: "Changes how many members must have built an index.", WriteConcern: true, Run: setIndexCommitQuorum},
 	}
 }
 

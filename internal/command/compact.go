@@ -3,6 +3,7 @@ package command
 import (
 	"math"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -11,8 +12,8 @@ import (
 
 func compactCommands() []*Command {
 	return []*Command{
-		{Name: "compact", Doc: "Gives back the room of a collection that nothing takes.", Run: compact},
-		{Name: "reIndex", Doc: "Makes a collection's indexes anew.", Run: reIndex},
+		{Name: "compact", Needs: Needs{OnCollection: actions(privilege.Compact)}, Doc: "Gives back the room of a collection that nothing takes.", Run: compact},
+		{Name: "reIndex", Needs: Needs{OnCollection: actions(privilege.ReIndex)}, Doc: "Makes a collection's indexes anew.", Run: reIndex},
 	}
 }
 

@@ -1,13 +1,14 @@
 package command
 
 import (
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
 func compactEncryptedCommands() []*Command {
 	return []*Command{
-		{Name: "compactStructuredEncryptionData", Doc: "Shrinks the metadata of an encrypted collection.", Run: compactEncrypted},
+		{Name: "compactStructuredEncryptionData", Needs: Needs{OnCollection: actions(privilege.CompactStructuredEncryptionData)}, Doc: "Shrinks the metadata of an encrypted collection.", Run: compactEncrypted},
 	}
 }
 

@@ -24,8 +24,10 @@ type Conn struct {
 
 	uuid [16]byte
 	// user is who has logged in; nil for nobody.
-	user     atomic.Pointer[auth.User]
-	client   atomic.Pointer[operation.Client]
+	user   atomic.Pointer[auth.User]
+	client atomic.Pointer[operation.Client]
+	// viewer is the last who looked at the server; see Op.viewer.
+	viewer   *viewer
 	metadata bson.Doc
 	appName  string
 
@@ -81,6 +83,17 @@ func (c *Conn) SetMetadata(doc bson.Doc, app string) {
 	c.metadata, c.appName = doc.Clone(), app
 	client := *c.client.Load()
 	client.Metadata, client.AppName = c.metadata, app
+	c.client.Store(&client)
+}
+
+// become takes note of who has logged in; nil for nobody any more.
+func (c *Conn) become(user *auth.User) {
+	c.user.Store(user)
+	client := *c.client.Load()
+	client.User = auth.Name{}
+	if user != nil {
+		client.User = user.Name
+	}
 	c.client.Store(&client)
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
@@ -17,8 +18,8 @@ func connectionCommands() []*Command {
 		{Name: "connectionStatus", Doc: "Says who is logged in on the connection.", NoAuth: true, Run: connectionStatus},
 		{Name: "logout", Doc: "Ends the login of the connection.", NoAuth: true, Run: logout},
 		{Name: "getnonce", Doc: "A number for a login that nobody uses any more; old clients ask for it first.", NoAuth: true, Run: getNonce},
-		{Name: "connPoolStats", Doc: "Tells of connections to other servers.", Run: connPoolStats},
-		{Name: "dropConnections", Doc: "Closes connections to other servers.", AdminOnly: true, Run: dropConnections},
+		{Name: "connPoolStats", Needs: Needs{OnCluster: actions(privilege.ConnPoolStats)}, Doc: "Tells of connections to other servers.", Run: connPoolStats},
+		{Name: "dropConnections", Needs: Needs{OnCluster: actions(privilege.DropConnections)}, Doc: "Closes connections to other servers.", AdminOnly: true, Run: dropConnections},
 	}
 }
 

@@ -3,6 +3,7 @@ package command
 import (
 	"math"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/query"
@@ -10,8 +11,8 @@ import (
 
 func countCommands() []*Command {
 	return []*Command{
-		{Name: "count", Doc: "Counts documents of a collection or view.", ReadConcern: true, Run: count, Explain: explainCount},
-		{Name: "distinct", Doc: "Gives the different values of a field.", ReadConcern: true, Run: distinct, Explain: explainDistinct},
+		{Name: "count", Needs: Needs{OnCollection: actions(privilege.Find)}, Doc: "Counts documents of a collection or view.", ReadConcern: true, Run: count, Explain: explainCount},
+		{Name: "distinct", Needs: Needs{OnCollection: actions(privilege.Find)}, Doc: "Gives the different values of a field.", ReadConcern: true, Run: distinct, Explain: explainDistinct},
 	}
 }
 

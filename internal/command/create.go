@@ -14,7 +14,7 @@ import (
 )
 
 func createCommands() []*Command {
-	return []*Command{{Name: "create", Doc: "Makes a collection or a view.", WriteConcern: true, ChangesTTL: true, Run: create}}
+	return []*Command{{Name: "create", Needs: Needs{Also: needsCreate}, Doc: "Makes a collection or a view.", WriteConcern: true, ChangesTTL: true, Run: create}}
 }
 
 // Bounds of capped collections.

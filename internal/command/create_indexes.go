@@ -3,6 +3,7 @@ package command
 import (
 	"slices"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
@@ -14,7 +15,7 @@ import (
 )
 
 func createIndexesCommands() []*Command {
-	return []*Command{{Name: "createIndexes", Doc: "Makes indexes on a collection.", WriteConcern: true, ChangesTTL: true, Run: createIndexes}}
+	return []*Command{{Name: "createIndexes", Needs: Needs{OnCollection: actions(privilege.CreateIndex), Also: needsForce}, Doc: "Makes indexes on a collection.", WriteConcern: true, ChangesTTL: true, Run: createIndexes}}
 }
 
 // maxIndexesAtOnce is how many indexes one command may ask for.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/cursor"
@@ -23,13 +24,17 @@ const (
 
 func currentOpCommands() []*Command {
 	return []*Command{
-		{Name: "currentOp", Doc: "Shows what the server is doing.", AdminOnly: true, Run: currentOp},
+		{Name: "currentOp", Needs: Needs{Also: needsCurrentOperations}, Doc: "Shows what the server is doing.", AdminOnly: true, Run: currentOp},
 	}
 }
 
 func currentOp(op *Op) (bson.Doc, error) {
 	all := op.Args.Value("$all").Truthy()
-	op.Args.Ignore("$ownOps", "$truncateOps") // everybody's are one's own while there are no users
+	var whose *viewer // everybody's are one's own where nobody logs in
+	if op.Args.Value("$ownOps").Truthy() {
+		whose = op.viewer()
+	}
+	op.Args.Ignore("$truncateOps")
 	filter := bson.Build()
 	for it := op.Args.Document().Iter(); it.Next(); {
 		switch it.Key() {
@@ -40,7 +45,7 @@ func currentOp(op *Op) (bson.Doc, error) {
 			}
 		}
 	}
-	rows, err := matching(op.operations(inprog{idle: all, sessions: true, truncate: true}), filter.Doc())
+	rows, err := matching(op.operations(inprog{idle: all, sessions: true, truncate: true, whose: whose}), filter.Doc())
 	if err != nil {
 		return nil, err
 	}
@@ -90,6 +95,13 @@ type inprog struct {
 	sessions bool
 	// truncate cuts long commands.
 	truncate bool
+	// whose operations are to be seen; nil for those of all.
+	whose *viewer
+}
+
+// shows says whether what that client does is to be seen.
+func (want *inprog) shows(c *operation.Client) bool {
+	return want.whose == nil || want.whose.is(c.User)
 }
 
 // operations describes what the server is doing, a document each in MongoDB's form.
@@ -101,21 +113,26 @@ func (s *Server) operations(want inprog) []bson.Doc {
 	s.Ops.Each(func(o *operation.Operation) {
 		monitorBusy = monitorBusy || o.Client.Desc == ttlMonitor
 		busy[o.Client.ConnectionID] = true
+		if !want.shows(o.Client) {
+			return
+		}
 		rows = append(rows, s.describe(o, open, now, want.truncate))
 	})
 	if want.idle {
-		rows = append(rows, s.idle(now, busy, monitorBusy)...)
+		rows = append(rows, s.idle(&want, now, busy, monitorBusy)...)
 	}
 	if want.sessions {
 		for i := range open {
-			if open[i].Operation == 0 && open[i].Client != nil {
+			if open[i].Operation == 0 && open[i].Client != nil && want.shows(open[i].Client) {
 				rows = append(rows, s.describeSession(&open[i]))
 			}
 		}
 	}
 	if want.cursors {
 		for _, c := range s.Cursors.Idle() {
-			rows = append(rows, s.describeCursor(c))
+			if want.whose == nil || c.User != nil && want.whose.is(c.User.Name) {
+				rows = append(rows, s.describeCursor(c))
+			}
 		}
 	}
 	return rows
@@ -161,17 +178,29 @@ func (s *Server) describeClient(c *operation.Client, active bool, now int64) *bs
 			b.Document("clientMetadata", c.Metadata)
 		}
 	}
-	return b.Bool("active", active).String("currentOpTime", isoTime(now)).
+	b.Bool("active", active).String("currentOpTime", isoTime(now))
+	appendUsers(b, "effectiveUsers", c.User)
+	return b.
 		Bool("isFromUserConnection", c.ConnectionID != 0)
 }
 
+// appendUsers appends who has logged in, if anybody has.
+func appendUsers(b *bson.Builder, name string, user auth.Name) {
+	if user != (auth.Name{}) {
+		b.Array(name).Object("0").String("user", user.Name).String("db", user.DB).End().End()
+	}
+}
+
 // idle describes the connections that are not busy, and the monitor when it is not.
-func (s *Server) idle(now int64, busy map[int64]bool, monitorBusy bool) []bson.Doc {
+func (s *Server) idle(want *inprog, now int64, busy map[int64]bool, monitorBusy bool) []bson.Doc {
 	var rows []bson.Doc
 	for _, c := range s.open.idle(busy) {
+		if !want.shows(c) {
+			continue
+		}
 		rows = append(rows, s.describeClient(c, false, now).Doc())
 	}
-	if !monitorBusy && s.Expiry != nil {
+	if !monitorBusy && s.Expiry != nil && want.whose == nil {
 		rows = append(rows, s.describeClient(&operation.Client{Desc: ttlMonitor}, false, now).Doc())
 	}
 	return rows
@@ -180,13 +209,7 @@ func (s *Server) idle(now int64, busy map[int64]bool, monitorBusy bool) []bson.D
 // describeCommand is a copy of the command without what belongs to the transport, cut when it is long.
 func describeCommand(command bson.Doc, truncate bool) bson.Doc {
 	if truncate && len(command) > truncatedBytes {
-		short := bson.Build()
-		for it := command.Iter(); it.Next() && short.Len() < truncatedBytes; {
-			if n := len(it.Value().Data); n <= truncatedBytes/4 {
-				short.Value(it.Key(), it.Value())
-			}
-		}
-		b := bson.Build().String("$truncated", strings.ToValidUTF8(short.Doc().String(), "")+" …")
+		b := bson.Build().String("$truncated", strings.ToValidUTF8(shortened(command).String(), "")+" …")
 		if comment := command.Lookup("comment"); !comment.IsMissing() {
 			b.Value("comment", comment)
 		}
@@ -198,6 +221,17 @@ func describeCommand(command bson.Doc, truncate bool) bson.Doc {
 	return command.Clone()
 }
 
+// shortened is a long command without its long fields.
+func shortened(command bson.Doc) bson.Doc {
+	short := bson.Build()
+	for it := command.Iter(); it.Next() && short.Len() < truncatedBytes; {
+		if n := len(it.Value().Data); n <= truncatedBytes/4 {
+			short.Value(it.Key(), it.Value())
+		}
+	}
+	return short.Doc()
+}
+
 // describeCursor is a cursor that waits for its next getMore.
 func (s *Server) describeCursor(c cursor.Idling) bson.Doc {
 	b := bson.Build().String("type", "idleCursor").String("host", s.theMachine().Name).String("ns", c.NS)
@@ -207,6 +241,9 @@ func (s *Server) describeCursor(c cursor.Idling) bson.Doc {
 	}
 	if c.PlanSummary != "" {
 		b.String("planSummary", c.PlanSummary)
+	}
+	if c.User != nil {
+		appendUsers(b, "effectiveUsers", c.User.Name)
 	}
 	b.Object("cursor").Int64("cursorId", c.ID).Date("createdDate", c.Opened.UnixMilli()).Date("lastAccessDate", c.Used.UnixMilli()).
 		Int64("nDocsReturned", c.Docs).Int64("nBatchesReturned", c.Batches).Bool("noCursorTimeout", c.NoTimeout).Bool("tailable", c.Tailable).Bool("awaitData", c.AwaitData)
@@ -258,10 +295,13 @@ func isoTime(millis int64) string {
 }
 
 // currentOpStage is what $currentOp shows, whose options the pipeline has checked.
-func (s *Server) currentOpStage(spec bson.Doc) []bson.Doc {
+func (s *Server) currentOpStage(spec bson.Doc, whose *viewer) []bson.Doc {
+	if spec.Lookup("allUsers").Truthy() {
+		whose = nil
+	}
 	return s.operations(inprog{idle: spec.Lookup("idleConnections").Truthy(), cursors: spec.Lookup("idleCursors").Truthy(),
 		sessions: spec.Lookup("idleSessions").IsMissing() || spec.Lookup("idleSessions").Truthy(),
-		truncate: spec.Lookup("truncateOps").Truthy()})
+		truncate: spec.Lookup("truncateOps").Truthy(), whose: whose})
 }
 
 // sessionDocuments are the sessions of the users that the stage names, of all when it names none. Everybody is nobody while

@@ -14,7 +14,7 @@ import (
 )
 
 func dataSizeCommands() []*Command {
-	return []*Command{{Name: "dataSize", Aliases: []string{"datasize"}, Doc: "Measures the documents of a collection, or of a range of a key.", Run: dataSize}}
+	return []*Command{{Name: "dataSize", Aliases: []string{"datasize"}, Needs: Needs{Also: needsDataSize}, Doc: "Measures the documents of a collection, or of a range of a key.", Run: dataSize}}
 }
 
 // dataSizeRequest is a dataSize as the client asked for it.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"hash"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/clock"
@@ -15,7 +16,7 @@ import (
 
 func dbHashCommands() []*Command {
 	return []*Command{
-		{Name: "dbHash", Aliases: []string{"dbhash"}, Doc: "Gives one number for all that a database holds, to compare it by.", ReadConcern: true, Run: dbHash},
+		{Name: "dbHash", Aliases: []string{"dbhash"}, Needs: Needs{OnDatabase: actions(privilege.DBHash)}, Doc: "Gives one number for all that a database holds, to compare it by.", ReadConcern: true, Run: dbHash},
 	}
 }
 

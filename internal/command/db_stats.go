@@ -1,12 +1,13 @@
 package command
 
 import (
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
 func dbStatsCommands() []*Command {
-	return []*Command{{Name: "dbStats", Aliases: []string{"dbstats"}, Doc: "Measures a database.", ReadConcern: true, Run: dbStats}}
+	return []*Command{{Name: "dbStats", Aliases: []string{"dbstats"}, Needs: Needs{OnDatabase: actions(privilege.DBStats)}, Doc: "Measures a database.", ReadConcern: true, Run: dbStats}}
 }
 
 // databaseSums are figures of all collections of a database together.

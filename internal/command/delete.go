@@ -1,6 +1,7 @@
 package command
 
 import (
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -9,7 +10,7 @@ import (
 )
 
 func deleteCommands() []*Command {
-	return []*Command{{Name: "delete", Doc: "Removes documents from a collection.", Kind: "remove", WriteConcern: true, Run: runDelete, Explain: explainDelete}}
+	return []*Command{{Name: "delete", Needs: Needs{OnCollection: actions(privilege.Remove)}, Doc: "Removes documents from a collection.", Kind: "remove", WriteConcern: true, Run: runDelete, Explain: explainDelete}}
 }
 
 func runDelete(op *Op) (bson.Doc, error) {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -8,8 +9,8 @@ import (
 
 func dropCommands() []*Command {
 	return []*Command{
-		{Name: "drop", Doc: "Drops a collection or a view.", WriteConcern: true, ChangesTTL: true, Run: drop},
-		{Name: "dropDatabase", Doc: "Drops a database with all it holds.", WriteConcern: true, ChangesTTL: true, Run: dropDatabase},
+		{Name: "drop", Needs: Needs{OnCollection: actions(privilege.DropCollection)}, Doc: "Drops a collection or a view.", WriteConcern: true, ChangesTTL: true, Run: drop},
+		{Name: "dropDatabase", Needs: Needs{OnDatabase: actions(privilege.DropDatabase)}, Doc: "Drops a database with all it holds.", WriteConcern: true, ChangesTTL: true, Run: dropDatabase},
 	}
 }
 

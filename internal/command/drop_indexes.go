@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
@@ -14,7 +15,7 @@ import (
 )
 
 func dropIndexesCommands() []*Command {
-	return []*Command{{Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, Doc: "Drops indexes of a collection.", WriteConcern: true, ChangesTTL: true, Run: dropIndexes}}
+	return []*Command{{Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, Needs: Needs{OnCollection: actions(privilege.DropIndex), Also: needsForce}, Doc: "Drops indexes of a collection.", WriteConcern: true, ChangesTTL: true, Run: dropIndexes}}
 }
 
 func dropIndexes(op *Op) (bson.Doc, error) {

@@ -10,7 +10,7 @@ import (
 )
 
 func ebbTTLCommands() []*Command {
-	return []*Command{{Name: "ebbTTL", Doc: "Tells what expires next, how many documents expire when, how much waits to be deleted, and why a document expires or does not.", Run: ebbTTL}}
+	return []*Command{{Name: "ebbTTL", Needs: Needs{Also: needsExpiry}, Doc: "Tells what expires next, how many documents expire when, how much waits to be deleted, and why a document expires or does not.", Run: ebbTTL}}
 }
 
 // maxStatusBytes is how much of the indexes' status one reply shows.

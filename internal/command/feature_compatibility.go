@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/parameter"
@@ -18,7 +19,7 @@ const (
 
 func featureCompatibilityCommands() []*Command {
 	return []*Command{
-		{Name: "setFeatureCompatibilityVersion", Doc: "Says which version's features may be used.", AdminOnly: true, WriteConcern: true,
+		{Name: "setFeatureCompatibilityVersion", Needs: Needs{OnCluster: actions(privilege.SetFeatureCompatibilityVersion)}, Doc: "Says which version's features may be used.", AdminOnly: true, WriteConcern: true,
 			Run: setFeatureCompatibilityVersion},
 	}
 }

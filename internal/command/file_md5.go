@@ -11,7 +11,7 @@ import (
 )
 
 func fileMD5Commands() []*Command {
-	return []*Command{{Name: "filemd5", Doc: "The checksum of a file in GridFS.", ReadConcern: true, Run: fileMD5}}
+	return []*Command{{Name: "filemd5", Needs: Needs{Also: needsFileMD5}, Doc: "The checksum of a file in GridFS.", ReadConcern: true, Run: fileMD5}}
 }
 
 // fileMD5 goes through a file's chunks in order.

@@ -3,13 +3,14 @@ package command
 import (
 	"math"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/query"
 )
 
 func findCommands() []*Command {
-	return []*Command{{Name: "find", Doc: "Finds documents of a collection or view.", Kind: "query", ReadConcern: true, Run: find, Explain: explainFind}}
+	return []*Command{{Name: "find", Needs: Needs{OnCollection: actions(privilege.Find)}, Doc: "Finds documents of a collection or view.", Kind: "query", ReadConcern: true, Run: find, Explain: explainFind}}
 }
 
 // findRequest is a find as the client asked for it.
@@ -55,7 +56,7 @@ func find(op *Op) (bson.Doc, error) {
 }
 
 func (op *Op) parseFind(a *Args, r *findRequest) error {
-	r.call = query.Call{Now: op.Now, Txn: op.txn, Past: op.snapshot, Snapshot: op.isSnapshot, ClusterTime: op.knownTime(), Durability: op.Durability(), AllowDiskUse: op.spills()}
+	r.call = query.Call{Now: op.Now, Txn: op.txn, Past: op.snapshot, Snapshot: op.isSnapshot, ClusterTime: op.knownTime(), Durability: op.Durability(), AllowDiskUse: op.spills(), Server: op.serverStages()}
 	r.NS = a.Collection(op.DB)
 	if r.Filter = a.Doc("filter"); r.Filter == nil && a.Value("filter").Type == bson.TypeNull {
 		a.Fail(a.wrongType("filter", bson.TypeNull, []bson.Type{bson.TypeObject})) // the one field of find that null does not leave out

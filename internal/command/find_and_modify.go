@@ -1,13 +1,14 @@
 package command
 
 import (
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/query"
 )
 
 func findAndModifyCommands() []*Command {
-	return []*Command{{Name: "findAndModify", Aliases: []string{"findandmodify"}, WriteConcern: true, Run: findAndModify, Explain: explainFindAndModify,
+	return []*Command{{Name: "findAndModify", Aliases: []string{"findandmodify"}, Needs: Needs{OnCollection: actions(privilege.Find), Also: needsFindAndModify}, WriteConcern: true, Run: findAndModify, Explain: explainFindAndModify,
 		Doc: "Changes or removes one document and gives it back."}}
 }
 

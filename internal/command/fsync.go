@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
@@ -16,9 +17,9 @@ const defaultLockPatience = 90 * time.Second
 
 func fsyncCommands() []*Command {
 	return []*Command{
-		{Name: "fsync", Doc: "Makes all writes durable, and holds further ones up when asked to.", AdminOnly: true, Run: fsync},
-		{Name: "fsyncUnlock", Doc: "Lets writes go on after an fsync with lock.", AdminOnly: true, Run: fsyncUnlock},
-		{Name: "lockInfo", Doc: "Shows the locks that are held.", AdminOnly: true, Run: lockInfo},
+		{Name: "fsync", Needs: Needs{OnCluster: actions(privilege.Fsync)}, Doc: "Makes all writes durable, and holds further ones up when asked to.", AdminOnly: true, Run: fsync},
+		{Name: "fsyncUnlock", Needs: Needs{OnCluster: actions(privilege.Unlock)}, Doc: "Lets writes go on after an fsync with lock.", AdminOnly: true, Run: fsyncUnlock},
+		{Name: "lockInfo", Needs: Needs{OnCluster: actions(privilege.ServerStatus)}, Doc: "Shows the locks that are held.", AdminOnly: true, Run: lockInfo},
 	}
 }
 

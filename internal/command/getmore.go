@@ -14,8 +14,8 @@ import (
 
 func getMoreCommands() []*Command {
 	return []*Command{
-		{Name: "getMore", Doc: "Gives the next batch of a cursor.", Kind: "getmore", ReadConcern: true, Run: getMore},
-		{Name: "killCursors", Doc: "Ends cursors.", Run: killCursors},
+		{Name: "getMore", Needs: Needs{Nothing: true}, Doc: "Gives the next batch of a cursor.", Kind: "getmore", ReadConcern: true, Run: getMore},
+		{Name: "killCursors", Needs: Needs{Also: needsKillCursors}, Doc: "Ends cursors.", Run: killCursors},
 	}
 }
 
@@ -47,6 +47,12 @@ func getMore(op *Op) (bson.Doc, error) {
 	c, err := op.Cursors.Take(id.Int64(), ns.String(), op.SessionID)
 	if err != nil {
 		return nil, err
+	}
+	if op.Authorization {
+		if err := op.mayContinue(c); err != nil {
+			op.Cursors.Put(c)
+			return nil, err
+		}
 	}
 	if txn := op.cursorTxn(); c.TxnNumber != txn {
 		op.Cursors.Put(c)

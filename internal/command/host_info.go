@@ -3,13 +3,14 @@ package command
 import (
 	"strconv"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/host"
 )
 
 func hostInfoCommands() []*Command {
 	return []*Command{
-		{Name: "hostInfo", Doc: "Says what machine the server runs on.", Run: hostInfo},
+		{Name: "hostInfo", Needs: Needs{OnCluster: actions(privilege.HostInfo)}, Doc: "Says what machine the server runs on.", Run: hostInfo},
 	}
 }
 

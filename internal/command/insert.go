@@ -1,13 +1,14 @@
 package command
 
 import (
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/query"
 )
 
 func insertCommands() []*Command {
-	return []*Command{{Name: "insert", Doc: "Adds documents to a collection.", Kind: "insert", WriteConcern: true, Run: insert}}
+	return []*Command{{Name: "insert", Needs: Needs{OnCollection: actions(privilege.Insert), Also: needsWrite}, Doc: "Adds documents to a collection.", Kind: "insert", WriteConcern: true, Run: insert}}
 }
 
 func insert(op *Op) (bson.Doc, error) {

@@ -9,7 +9,7 @@ import (
 
 func killOpCommands() []*Command {
 	return []*Command{
-		{Name: "killOp", Doc: "Stops an operation.", AdminOnly: true, Run: killOp},
+		{Name: "killOp", Needs: Needs{Also: needsKillOp}, Doc: "Stops an operation.", AdminOnly: true, Run: killOp},
 	}
 }
 

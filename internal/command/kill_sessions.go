@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -12,9 +13,9 @@ import (
 
 func killSessionsCommands() []*Command {
 	return []*Command{
-		{Name: "killSessions", Doc: "Stops all that sessions do.", NoSession: true, Run: killSessions},
-		{Name: "killAllSessions", Doc: "Stops all that the sessions of users do.", NoSession: true, Run: killAllSessions},
-		{Name: "killAllSessionsByPattern", Doc: "Stops all that the sessions do that a pattern matches.", NoSession: true, Run: killAllSessionsByPattern},
+		{Name: "killSessions", Needs: Needs{Nothing: true}, Doc: "Stops all that sessions do.", NoSession: true, Run: killSessions},
+		{Name: "killAllSessions", Needs: Needs{OnCluster: actions(privilege.KillAnySession)}, Doc: "Stops all that the sessions of users do.", NoSession: true, Run: killAllSessions},
+		{Name: "killAllSessionsByPattern", Needs: Needs{OnCluster: actions(privilege.KillAnySession)}, Doc: "Stops all that the sessions do that a pattern matches.", NoSession: true, Run: killAllSessionsByPattern},
 	}
 }
 

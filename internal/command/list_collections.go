@@ -9,7 +9,7 @@ import (
 )
 
 func listCollectionsCommands() []*Command {
-	return []*Command{{Name: "listCollections", Doc: "Lists the collections and views of a database.", ReadConcern: false, Run: listCollections}}
+	return []*Command{{Name: "listCollections", Needs: Needs{Also: needsListCollections}, Doc: "Lists the collections and views of a database.", ReadConcern: false, Run: listCollections}}
 }
 
 func listCollections(op *Op) (bson.Doc, error) {
@@ -17,7 +17,7 @@ func listCollections(op *Op) (bson.Doc, error) {
 	a.Ignore(op.Name(), "includePendingDrops")
 	filter := a.Doc("filter")
 	nameOnly := a.Bool("nameOnly", false)
-	a.Bool("authorizedCollections", false)
+	own := a.Bool("authorizedCollections", false)
 	cursor := a.simpleCursor()
 	if err := a.Done(); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func listCollections(op *Op) (bson.Doc, error) {
 		if err != nil {
 			return nil, err
 		}
-		if ok {
+		if ok && (!own || op.mayAnythingOn(namespace.NS{DB: op.DB, Coll: row.Lookup("name").Str()})) {
 			docs = append(docs, row)
 		}
 	}

@@ -3,12 +3,14 @@ package command
 import (
 	"slices"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
 func listDatabasesCommands() []*Command {
-	return []*Command{{Name: "listDatabases", Doc: "Lists the databases.", AdminOnly: true, Run: listDatabases}}
+	return []*Command{{Name: "listDatabases", Needs: Needs{Nothing: true}, Doc: "Lists the databases.", AdminOnly: true, Run: listDatabases}}
 }
 
 func listDatabases(op *Op) (bson.Doc, error) {
@@ -16,9 +18,16 @@ func listDatabases(op *Op) (bson.Doc, error) {
 	a.Ignore(op.Name())
 	filter := a.Doc("filter")
 	nameOnly := a.SafeBool("nameOnly", false)
-	a.Bool("authorizedDatabases", false)
+	own, given := a.typed("authorizedDatabases", bson.TypeBool)
 	if err := a.Done(); err != nil {
 		return nil, err
+	}
+	all := op.May(privilege.Cluster(), privilege.ListDatabases)
+	if given && !own.Bool() && !all {
+		return nil, mongoerr.New(mongoerr.Unauthorized, "Insufficient permissions to list all databases")
+	}
+	if given {
+		all = !own.Bool()
 	}
 	call := op.call()
 	call.NoNow = true
@@ -34,6 +43,9 @@ func listDatabases(op *Op) (bson.Doc, error) {
 	b := bson.Build().Array("databases")
 	total, n := int64(0), 0
 	for _, name := range databaseNames(view) {
+		if !all && !op.mayAnything(name) {
+			continue
+		}
 		row, size, err := databaseRow(view, name, nameOnly)
 		if err != nil {
 			return nil, err

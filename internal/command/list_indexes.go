@@ -1,6 +1,7 @@
 package command
 
 import (
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -8,7 +9,7 @@ import (
 )
 
 func listIndexesCommands() []*Command {
-	return []*Command{{Name: "listIndexes", Doc: "Lists the indexes of a collection.", Run: listIndexes}}
+	return []*Command{{Name: "listIndexes", Needs: Needs{OnCollection: actions(privilege.ListIndexes)}, Doc: "Lists the indexes of a collection.", Run: listIndexes}}
 }
 
 func listIndexes(op *Op) (bson.Doc, error) {

@@ -3,14 +3,15 @@ package command
 import (
 	"fmt"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
 func logCommands() []*Command {
 	return []*Command{
-		{Name: "getLog", Doc: "Shows the latest lines of the log.", AdminOnly: true, Run: getLog},
-		{Name: "logRotate", Doc: "Begins a new log file.", AdminOnly: true, Run: logRotate},
+		{Name: "getLog", Needs: Needs{OnCluster: actions(privilege.GetLog)}, Doc: "Shows the latest lines of the log.", AdminOnly: true, Run: getLog},
+		{Name: "logRotate", Needs: Needs{OnCluster: actions(privilege.LogRotate)}, Doc: "Begins a new log file.", AdminOnly: true, Run: logRotate},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -14,7 +15,7 @@ import (
 )
 
 func mapReduceCommands() []*Command {
-	return []*Command{{Name: "mapReduce", Aliases: []string{"mapreduce"}, Doc: "Maps documents to keys and values, and reduces those of each key.",
+	return []*Command{{Name: "mapReduce", Aliases: []string{"mapreduce"}, Needs: Needs{OnCollection: actions(privilege.Find), Also: needsMapReduce}, Doc: "Maps documents to keys and values, and reduces those of each key.",
 		ReadConcern: true, WriteConcern: true, Run: mapReduce, Explain: explainMapReduce}}
 }
 

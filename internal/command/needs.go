@@ -2,11 +2,13 @@ package command
 
 import (
 	"context"
+	"strings"
 
 	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
 )
 
 // Needs is what whoever runs a command must be allowed to do: all that it says.
@@ -20,6 +22,8 @@ type Needs struct {
 	// do with whatever they are: what is no valid argument is refused later.
 	Also func(*Op) error
 }
+
+func actions(as ...privilege.Action) []privilege.Action { return as }
 
 // Authority knows the users.
 type Authority interface {
@@ -44,9 +48,14 @@ func (op *Op) authorize(ctx context.Context) error {
 	if user == nil {
 		return mongoerr.New(mongoerr.Unauthorized, "Command %s requires authentication", op.Command.Name)
 	}
+	return op.permit()
+}
+
+// permit refuses the command to a user who may not run it.
+func (op *Op) permit() error {
 	n := &op.Command.Needs
 	if !op.mayAll(privilege.Cluster(), n.OnCluster) || !op.mayAll(privilege.Database(op.DB), n.OnDatabase) ||
-		len(n.OnCollection) > 0 && !op.mayAll(op.named(), n.OnCollection) {
+		len(n.OnCollection) > 0 && !op.mayNamed(n.OnCollection...) {
 		return op.refusal()
 	}
 	if n.Also != nil {
@@ -55,28 +64,57 @@ func (op *Op) authorize(ctx context.Context) error {
 	return nil
 }
 
-// currentUser is who has logged in on the connection, as it stands now; nil for nobody.
+// currentUser is who has logged in on the connection, as it stands now; nil for nobody. Who is gone, or may not be used from here any more,
+// has logged in no longer.
 func (op *Op) currentUser(ctx context.Context) (*auth.User, error) {
 	was := op.Conn.user.Load()
 	if was == nil {
 		return nil, nil
 	}
 	now, err := op.Users.Now(ctx, was)
-	if err != nil {
+	switch {
+	case mongoerr.Is(err, mongoerr.UserNotFound) || mongoerr.Is(err, mongoerr.AuthenticationRestrictionUnmet):
+		op.Conn.become(nil)
+		return nil, nil
+	case err != nil:
 		return nil, err
-	}
-	if now != was {
-		op.Conn.user.Store(now)
+	case now != was:
+		op.Conn.become(now)
 	}
 	return now, nil
 }
 
-// named is the collection that the command's first argument names, or its database.
-func (op *Op) named() privilege.Resource {
-	if _, v := op.Args.first(); v.Type == bson.TypeString {
-		return privilege.Collections(op.DB, v.Str())
+// named is the collection that the command's first argument names, by name or by UUID, or its database. ok is false where it may not be
+// named so.
+func (op *Op) named() (on privilege.Resource, ok bool) {
+	_, v := op.Args.first()
+	switch {
+	case v.Type == bson.TypeString || v.Type == bson.TypeSymbol:
+		return privilege.Namespace(namespace.NS{DB: op.DB, Coll: v.Str()}), true
+	case isUUID(v):
+		_, data := v.Binary()
+		if len(data) == 16 {
+			if c := op.Query.Store.Catalog().ByUUID([16]byte(data)); c != nil && c.NS.DB == op.DB {
+				return privilege.Namespace(c.NS), op.May(privilege.Cluster(), privilege.UseUUID)
+			}
+		}
+		return privilege.Database(op.DB), op.May(privilege.Cluster(), privilege.UseUUID)
 	}
-	return privilege.Database(op.DB)
+	return privilege.Database(op.DB), true
+}
+
+// mayNamed says whether all of that may be done on what the first argument names.
+func (op *Op) mayNamed(as ...privilege.Action) bool {
+	on, ok := op.named()
+	return ok && op.mayAll(on, as)
+}
+
+// user is who runs the command; nil for nobody, who may do everything where nobody has to log in.
+func (op *Op) user() *auth.User {
+	if !op.Authorization {
+		return nil
+	}
+	return op.Conn.user.Load()
 }
 
 // May says whether whoever runs the command may do that; everybody may where nobody has to log in.
@@ -88,6 +126,11 @@ func (op *Op) May(r privilege.Resource, a privilege.Action) bool {
 	return user != nil && user.Grants.Allows(r, a)
 }
 
+// mayOn is May of actions on a collection.
+func (op *Op) mayOn(ns namespace.NS, as ...privilege.Action) bool {
+	return op.mayAll(privilege.Namespace(ns), as)
+}
+
 func (op *Op) mayAll(r privilege.Resource, as []privilege.Action) bool {
 	for _, a := range as {
 		if !op.May(r, a) {
@@ -97,7 +140,22 @@ func (op *Op) mayAll(r privilege.Resource, as []privilege.Action) bool {
 	return true
 }
 
+// maxRefusedBytes is how long a command may be to be shown whole in the error of its refusal.
+const maxRefusedBytes = 10 << 10
+
 // refusal is the error of a command that is not allowed.
 func (op *Op) refusal() error {
-	return mongoerr.New(mongoerr.Unauthorized, "not authorized on %s to execute command %s", op.DB, op.Args.Document())
+	command, cut := op.Command.Conceal(op.Args.Document()), ""
+	if len(command) > maxRefusedBytes {
+		command, cut = shortened(command), " …"
+	}
+	return mongoerr.New(mongoerr.Unauthorized, "not authorized on %s to execute command %s%s", op.DB, strings.ToValidUTF8(command.String(), ""), cut)
+}
+
+// permitted is nil, or the refusal of the command.
+func (op *Op) permitted(ok bool) error {
+	if ok {
+		return nil
+	}
+	return op.refusal()
 }

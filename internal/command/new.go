@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/parameter"
+	"github.com/ebbdb/ebb/internal/pipeline"
 	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/replset"
 	"github.com/ebbdb/ebb/internal/session"
@@ -38,7 +39,7 @@ func New(c Config, s Services) *Server {
 	if c.StartupLog == nil {
 		c.StartupLog = c.Log
 	}
-	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, Durable: s.Durable, TTL: s.TTL, table: commands(), reaping: make(chan struct{}, 1), started: c.Clock.Now()}
+	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, Durable: s.Durable, TTL: s.TTL, table: commands(), stages: pipeline.NewTable(), reaping: make(chan struct{}, 1), started: c.Clock.Now()}
 	srv.Sessions = session.NewRegistry(c.Clock, func(id string) {
 		srv.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID == id })
 	})

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/parameter"
@@ -10,8 +11,8 @@ import (
 
 func parameterCommands() []*Command {
 	return []*Command{
-		{Name: "getParameter", Doc: "Shows the server's parameters.", AdminOnly: true, Run: getParameter},
-		{Name: "setParameter", Doc: "Changes the server's parameters.", AdminOnly: true, Run: setParameter},
+		{Name: "getParameter", Needs: Needs{OnCluster: actions(privilege.GetParameter)}, Doc: "Shows the server's parameters.", AdminOnly: true, Run: getParameter},
+		{Name: "setParameter", Needs: Needs{OnCluster: actions(privilege.SetParameter)}, Doc: "Changes the server's parameters.", AdminOnly: true, Run: setParameter},
 	}
 }
 

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/collation"
@@ -11,10 +12,10 @@ import (
 
 func planCacheCommands() []*Command {
 	return []*Command{
-		{Name: "planCacheClear", Doc: "Forgets the plans remembered for a collection, or for one shape of queries.", Run: planCacheClear},
-		{Name: "planCacheClearFilters", Doc: "Removes the index filters of a collection, or of one shape of queries.", Run: planCacheClearFilters},
-		{Name: "planCacheListFilters", Doc: "Lists the index filters of a collection.", Run: planCacheListFilters},
-		{Name: "planCacheSetFilter", Doc: "Sets which indexes queries of a shape may use.", Run: planCacheSetFilter},
+		{Name: "planCacheClear", Needs: Needs{OnCollection: actions(privilege.PlanCacheWrite)}, Doc: "Forgets the plans remembered for a collection, or for one shape of queries.", Run: planCacheClear},
+		{Name: "planCacheClearFilters", Needs: Needs{OnCollection: actions(privilege.PlanCacheIndexFilter)}, Doc: "Removes the index filters of a collection, or of one shape of queries.", Run: planCacheClearFilters},
+		{Name: "planCacheListFilters", Needs: Needs{OnCollection: actions(privilege.PlanCacheIndexFilter)}, Doc: "Lists the index filters of a collection.", Run: planCacheListFilters},
+		{Name: "planCacheSetFilter", Needs: Needs{OnCollection: actions(privilege.PlanCacheIndexFilter)}, Doc: "Sets which indexes queries of a shape may use.", Run: planCacheSetFilter},
 	}
 }
 

@@ -27,7 +27,7 @@ const (
 
 func profileCommands() []*Command {
 	return []*Command{
-		{Name: "profile", Doc: "Shows or changes what is profiled in a database, and what counts as slow.", Quiet: true, Run: profile},
+		{Name: "profile", Needs: Needs{Also: needsProfile}, Doc: "Shows or changes what is profiled in a database, and what counts as slow.", Quiet: true, Run: profile},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/match"
@@ -14,8 +15,8 @@ import (
 
 func querySettingsCommands() []*Command {
 	return []*Command{
-		{Name: "setQuerySettings", Doc: "Sets which indexes queries of a shape may use, or that they are rejected.", AdminOnly: true, Run: setQuerySettings},
-		{Name: "removeQuerySettings", Doc: "Removes what was set for queries of a shape.", AdminOnly: true, Run: removeQuerySettings},
+		{Name: "setQuerySettings", Needs: Needs{OnCluster: actions(privilege.QuerySettings)}, Doc: "Sets which indexes queries of a shape may use, or that they are rejected.", AdminOnly: true, Run: setQuerySettings},
+		{Name: "removeQuerySettings", Needs: Needs{OnCluster: actions(privilege.QuerySettings)}, Doc: "Removes what was set for queries of a shape.", AdminOnly: true, Run: removeQuerySettings},
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 func renameCollectionCommands() []*Command {
-	return []*Command{{Name: "renameCollection", Doc: "Gives a collection another name.", AdminOnly: true, WriteConcern: true, ChangesTTL: true, Run: renameCollection}}
+	return []*Command{{Name: "renameCollection", Needs: Needs{Also: needsRename}, Doc: "Gives a collection another name.", AdminOnly: true, WriteConcern: true, ChangesTTL: true, Run: renameCollection}}
 }
 
 // renameRequest is a renameCollection as the client asked for it.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/replset"
@@ -13,35 +14,36 @@ func replicaSetCommands() []*Command {
 	}
 	const plain = "not running with --replSet"
 	rows := []*Command{
-		{Name: "replSetInitiate", Doc: "Begins a replica set.", Run: asMember(unreplicated("This node was not started with replication enabled."), replSetInitiate)},
-		{Name: "replSetResizeOplog", Doc: "Changes the size of the oplog.", Run: asMember(func(*Op) (bson.Doc, error) {
+		{Name: "replSetInitiate", Needs: Needs{OnCluster: actions(privilege.ReplSetConfigure)}, Doc: "Begins a replica set.", Run: asMember(unreplicated("This node was not started with replication enabled."), replSetInitiate)},
+		{Name: "replSetResizeOplog", Needs: Needs{OnCluster: actions(privilege.ReplSetResizeOplog)}, Doc: "Changes the size of the oplog.", Run: asMember(func(*Op) (bson.Doc, error) {
 			return nil, mongoerr.New(mongoerr.NamespaceNotFound, "oplog does not exist")
 		}, replSetResizeOplog)},
-		{Name: "appendOplogNote", Doc: "Writes a note into the oplog.", WriteConcern: true,
+		{Name: "appendOplogNote", Needs: Needs{OnCluster: actions(privilege.AppendOplogNote)}, Doc: "Writes a note into the oplog.", WriteConcern: true,
 			Run: asMember(unreplicated("Must have replication set up to run \"appendOplogNote\""), appendOplogNote)},
-		{Name: "setDefaultRWConcern", Doc: "Changes the read and write concern of those who say none.", WriteConcern: true, Run: setDefaultRWConcern},
-		{Name: "getDefaultRWConcern", Doc: "Shows the read and write concern of those who say none.", Run: getDefaultRWConcern},
-		{Name: "setUserWriteBlockMode", Doc: "Blocks the writes of users.", Run: setUserWriteBlockMode},
+		{Name: "setDefaultRWConcern", Needs: Needs{OnCluster: actions(privilege.SetDefaultRWConcern)}, Doc: "Changes the read and write concern of those who say none.", WriteConcern: true, Run: setDefaultRWConcern},
+		{Name: "getDefaultRWConcern", Needs: Needs{OnCluster: actions(privilege.GetDefaultRWConcern)}, Doc: "Shows the read and write concern of those who say none.", Run: getDefaultRWConcern},
+		{Name: "setUserWriteBlockMode", Needs: Needs{OnCluster: actions(privilege.SetUserWriteBlockMode)}, Doc: "Blocks the writes of users.", Run: setUserWriteBlockMode},
 	}
 	for _, member := range []struct {
 		name, doc string
+		needs     privilege.Action
 		run       func(*Op, *replset.View) (bson.Doc, error)
 	}{
-		{"replSetGetStatus", "Tells how the replica set is.", replSetGetStatus},
-		{"replSetGetConfig", "Shows the configuration of the replica set.", replSetGetConfig},
-		{"replSetReconfig", "Changes the configuration of the replica set.", replSetReconfig},
-		{"replSetStepDown", "Makes the primary a secondary.", replSetStepDown},
-		{"replSetStepUp", "Has the member be elected.", func(*Op, *replset.View) (bson.Doc, error) { return bson.EmptyDoc, nil }},
-		{"replSetFreeze", "Keeps the member from being elected.", replSetFreeze},
-		{"replSetMaintenance", "Takes a secondary out of use.", notAsPrimary(mongoerr.NotSecondary, "primaries can't modify maintenance mode")},
-		{"replSetSyncFrom", "Says whom a secondary follows.", notAsPrimary(mongoerr.NotSecondary, "primaries don't sync")},
-		{"replSetGetRBID", "Counts rollbacks.", func(*Op, *replset.View) (bson.Doc, error) { return bson.Build().Int32("rbid", 1).Doc(), nil }},
-		{"replSetAbortPrimaryCatchUp", "Ends what a new primary catches up.", notAsPrimary(mongoerr.IllegalOperation, "The node is not in catch-up mode.")},
-		{"replSetHeartbeat", "For members of replica sets.", noOtherMembers},
-		{"replSetUpdatePosition", "For members of replica sets.", noOtherMembers},
-		{"replSetRequestVotes", "For members of replica sets.", noOtherMembers},
+		{"replSetGetStatus", "Tells how the replica set is.", privilege.ReplSetGetStatus, replSetGetStatus},
+		{"replSetGetConfig", "Shows the configuration of the replica set.", privilege.ReplSetGetConfig, replSetGetConfig},
+		{"replSetReconfig", "Changes the configuration of the replica set.", privilege.ReplSetConfigure, replSetReconfig},
+		{"replSetStepDown", "Makes the primary a secondary.", privilege.ReplSetStateChange, replSetStepDown},
+		{"replSetStepUp", "Has the member be elected.", privilege.ReplSetStateChange, func(*Op, *replset.View) (bson.Doc, error) { return bson.EmptyDoc, nil }},
+		{"replSetFreeze", "Keeps the member from being elected.", privilege.ReplSetStateChange, replSetFreeze},
+		{"replSetMaintenance", "Takes a secondary out of use.", privilege.ReplSetStateChange, notAsPrimary(mongoerr.NotSecondary, "primaries can't modify maintenance mode")},
+		{"replSetSyncFrom", "Says whom a secondary follows.", privilege.ReplSetStateChange, notAsPrimary(mongoerr.NotSecondary, "primaries don't sync")},
+		{"replSetGetRBID", "Counts rollbacks.", privilege.Internal, func(*Op, *replset.View) (bson.Doc, error) { return bson.Build().Int32("rbid", 1).Doc(), nil }},
+		{"replSetAbortPrimaryCatchUp", "Ends what a new primary catches up.", privilege.ReplSetStateChange, notAsPrimary(mongoerr.IllegalOperation, "The node is not in catch-up mode.")},
+		{"replSetHeartbeat", "For members of replica sets.", privilege.Internal, noOtherMembers},
+		{"replSetUpdatePosition", "For members of replica sets.", privilege.Internal, noOtherMembers},
+		{"replSetRequestVotes", "For members of replica sets.", privilege.Internal, noOtherMembers},
 	} {
-		rows = append(rows, &Command{Name: member.name, Doc: member.doc, Run: asMember(unreplicated(plain), initiated(member.run))})
+		rows = append(rows, &Command{Name: member.name, Doc: member.doc, Needs: Needs{OnCluster: actions(member.needs)}, Run: asMember(unreplicated(plain), initiated(member.run))})
 	}
 	for _, c := range rows {
 		c.AdminOnly = true

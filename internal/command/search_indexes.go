@@ -1,6 +1,7 @@
 package command
 
 import (
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/pipeline"
 )
@@ -8,10 +9,10 @@ import (
 // Indexes of the search process are managed through a server that has one beside it. This one has none, and says so as MongoDB does.
 func searchIndexCommands() []*Command {
 	return []*Command{
-		{Name: "createSearchIndexes", Doc: "Makes search indexes.", Run: searchIndexes(func(a *Args) { a.Required("indexes"); a.Array("indexes") })},
-		{Name: "updateSearchIndex", Doc: "Changes a search index.", Run: searchIndexes(func(a *Args) { a.Required("definition"); a.Doc("definition") })},
-		{Name: "dropSearchIndex", Doc: "Drops a search index.", Run: searchIndexes(nil)},
-		{Name: "listSearchIndexes", Doc: "Lists search indexes.", Run: searchIndexes(func(a *Args) { a.Doc("cursor") })},
+		{Name: "createSearchIndexes", Needs: Needs{OnCollection: actions(privilege.CreateSearchIndexes)}, Doc: "Makes search indexes.", Run: searchIndexes(func(a *Args) { a.Required("indexes"); a.Array("indexes") })},
+		{Name: "updateSearchIndex", Needs: Needs{OnCollection: actions(privilege.UpdateSearchIndex)}, Doc: "Changes a search index.", Run: searchIndexes(func(a *Args) { a.Required("definition"); a.Doc("definition") })},
+		{Name: "dropSearchIndex", Needs: Needs{OnCollection: actions(privilege.DropSearchIndex)}, Doc: "Drops a search index.", Run: searchIndexes(nil)},
+		{Name: "listSearchIndexes", Needs: Needs{OnCollection: actions(privilege.ListSearchIndexes)}, Doc: "Lists search indexes.", Run: searchIndexes(func(a *Args) { a.Doc("cursor") })},
 	}
 }
 

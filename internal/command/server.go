@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/parameter"
+	"github.com/ebbdb/ebb/internal/pipeline"
 	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/replset"
 	"github.com/ebbdb/ebb/internal/session"
@@ -93,6 +94,7 @@ type Server struct {
 	Profile Profiler
 
 	table   table
+	stages  pipeline.Table
 	started time.Time
 	counts  counters
 	tally   tally

@@ -3,18 +3,58 @@ package command
 import (
 	"context"
 
+	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/query"
 )
 
 // Documents implements query.ServerStages: the documents of the stages that look at the server. The pipeline has checked
 // their arguments.
 func (s *Server) Documents(ctx context.Context, ns namespace.NS, name string, spec bson.Value) ([]bson.Doc, error) {
+	return s.documents(ctx, nil, ns, name, spec)
+}
+
+// viewer gives a user what stages look at: of what others do no more than the stage has asked for.
+type viewer struct {
+	*Server
+	user *auth.User
+}
+
+// viewer is whoever runs the command; nil where nobody logs in.
+func (op *Op) viewer() *viewer {
+	if !op.Authorization {
+		return nil
+	}
+	c := op.Conn
+	if u := op.user(); c.viewer == nil || c.viewer.user != u || c.viewer.Server != op.Server {
+		c.viewer = &viewer{op.Server, u}
+	}
+	return c.viewer
+}
+
+// serverStages is what looks at the server for the command's call; nil where everybody sees the same.
+func (op *Op) serverStages() query.ServerStages {
+	if v := op.viewer(); v != nil {
+		return v
+	}
+	return nil
+}
+
+// is says whether that is the viewer's name.
+func (v *viewer) is(name auth.Name) bool { return v.user != nil && v.user.Name == name }
+
+// Documents implements query.ServerStages.
+func (v *viewer) Documents(ctx context.Context, ns namespace.NS, name string, spec bson.Value) ([]bson.Doc, error) {
+	return v.documents(ctx, v, ns, name, spec)
+}
+
+func (s *Server) documents(ctx context.Context, whose *viewer, ns namespace.NS, name string, spec bson.Value) ([]bson.Doc, error) {
 	switch name {
 	case "$currentOp":
-		return s.currentOpStage(spec.Doc()), nil
+		return s.currentOpStage(spec.Doc(), whose), nil
 	case "$listLocalSessions", "$listSessions":
 		return s.sessionDocuments(spec.Doc()), nil
 	case "$collStats":

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/host"
@@ -14,7 +15,7 @@ import (
 
 func serverStatusCommands() []*Command {
 	return []*Command{
-		{Name: "serverStatus", Doc: "Tells how the server is doing.", Run: serverStatus},
+		{Name: "serverStatus", Needs: Needs{OnCluster: actions(privilege.ServerStatus)}, Doc: "Tells how the server is doing.", Run: serverStatus},
 	}
 }
 

@@ -4,9 +4,9 @@ import "github.com/ebbdb/ebb/internal/bson"
 
 func sessionCommands() []*Command {
 	return []*Command{
-		{Name: "startSession", Doc: "Begins a session.", NoSession: true, Run: startSession},
-		{Name: "refreshSessions", Doc: "Keeps sessions alive.", NoSession: true, Run: refreshSessions},
-		{Name: "endSessions", Doc: "Ends sessions.", NoSession: true, Run: endSessions},
+		{Name: "startSession", Needs: Needs{Nothing: true}, Doc: "Begins a session.", NoSession: true, Run: startSession},
+		{Name: "refreshSessions", Needs: Needs{Nothing: true}, Doc: "Keeps sessions alive.", NoSession: true, Run: refreshSessions},
+		{Name: "endSessions", Needs: Needs{Nothing: true}, Doc: "Ends sessions.", NoSession: true, Run: endSessions},
 	}
 }
 

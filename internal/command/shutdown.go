@@ -1,15 +1,16 @@
 package command
 
 import (
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
 func shutdownCommands() []*Command {
 	return []*Command{
-		{Name: "shutdown", Doc: "Ends the server.", AdminOnly: true, NoAuth: true, Run: shutdown},
-		{Name: "rotateCertificates", Doc: "Reads the certificates anew.", AdminOnly: true, Run: rotateCertificates},
-		{Name: "features", Doc: "Says what the build can do.", Run: features},
+		{Name: "shutdown", Needs: Needs{OnCluster: actions(privilege.Shutdown)}, Doc: "Ends the server.", AdminOnly: true, Run: shutdown},
+		{Name: "rotateCertificates", Needs: Needs{OnCluster: actions(privilege.RotateCertificates)}, Doc: "Reads the certificates anew.", AdminOnly: true, Run: rotateCertificates},
+		{Name: "features", Needs: Needs{Nothing: true}, Doc: "Says what the build can do.", Run: features},
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/expr"
@@ -224,6 +225,10 @@ func (s *Server) whoAndWhen(b *bson.Builder, f finished) *bson.Builder {
 	}
 	b.Array("allUsers")
 	user := ""
+	if u := f.Client.User; u != (auth.Name{}) {
+		b.Object("0").String("user", u.Name).String("db", u.DB).End()
+		user = u.String()
+	}
 	if f.Client.ConnectionID == 0 {
 		b.Object("0").String("user", "__system").String("db", "local").End()
 		user = "__system@local"

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
@@ -14,7 +15,7 @@ const maxUsed = 10_000
 
 func topCommands() []*Command {
 	return []*Command{
-		{Name: "top", Doc: "Tells how long each collection was worked on.", AdminOnly: true, Run: top},
+		{Name: "top", Needs: Needs{OnCluster: actions(privilege.Top)}, Doc: "Tells how long each collection was worked on.", AdminOnly: true, Run: top},
 	}
 }
 

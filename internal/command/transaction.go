@@ -15,8 +15,8 @@ import (
 // transactionCommands end transactions. A standalone begins none, so that there is never one to end.
 func transactionCommands() []*Command {
 	return []*Command{
-		{Name: "commitTransaction", Doc: "Makes all that was done in a transaction visible.", AdminOnly: true, WriteConcern: true, Run: endTransaction(commitTransaction)},
-		{Name: "abortTransaction", Doc: "Makes all that was done in a transaction undone.", AdminOnly: true, WriteConcern: true, Run: endTransaction(abortTransaction)},
+		{Name: "commitTransaction", Needs: Needs{Nothing: true}, Doc: "Makes all that was done in a transaction visible.", AdminOnly: true, WriteConcern: true, Run: endTransaction(commitTransaction)},
+		{Name: "abortTransaction", Needs: Needs{Nothing: true}, Doc: "Makes all that was done in a transaction undone.", AdminOnly: true, WriteConcern: true, Run: endTransaction(abortTransaction)},
 	}
 }
 

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -9,7 +10,7 @@ import (
 )
 
 func updateCommands() []*Command {
-	return []*Command{{Name: "update", Doc: "Changes documents of a collection.", Kind: "update", WriteConcern: true, Run: runUpdate, Explain: explainUpdate}}
+	return []*Command{{Name: "update", Needs: Needs{OnCollection: actions(privilege.Update), Also: needsUpdate}, Doc: "Changes documents of a collection.", Kind: "update", WriteConcern: true, Run: runUpdate, Explain: explainUpdate}}
 }
 
 func runUpdate(op *Op) (bson.Doc, error) {

@@ -3,6 +3,7 @@ package command
 import (
 	"slices"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -11,7 +12,7 @@ import (
 )
 
 func validateCommands() []*Command {
-	return []*Command{{Name: "validate", Doc: "Checks that a collection and its indexes agree.", Run: validate}}
+	return []*Command{{Name: "validate", Needs: Needs{OnCollection: actions(privilege.Validate)}, Doc: "Checks that a collection and its indexes agree.", Run: validate}}
 }
 
 // validateRequest is a validate as the client asked for it.

@@ -11,7 +11,7 @@ import (
 )
 
 func validateDBMetadataCommands() []*Command {
-	return []*Command{{Name: "validateDBMetadata", Doc: "Says which collections and indexes are not in a version of the stable API.", Run: validateDBMetadata}}
+	return []*Command{{Name: "validateDBMetadata", Needs: Needs{Also: needsValidateMetadata}, Doc: "Says which collections and indexes are not in a version of the stable API.", Run: validateDBMetadata}}
 }
 
 // maxMetadataErrorBytes bounds the errors that are listed.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/memory"
@@ -46,6 +47,8 @@ type Cursor struct {
 	LSID string
 	// TxnNumber is that of the transaction it was opened in, -1 for none.
 	TxnNumber int64
+	// User is who opened it, nil where nobody logs in.
+	User *auth.User
 	// Command is the command that opened it, for currentOp and the profiler.
 	Command     bson.Doc
 	PlanSummary string
@@ -93,6 +96,7 @@ func (c *Cursor) Returned() (docs, batches int64) { return c.returned, c.batches
 type Idling struct {
 	ID                             int64
 	NS, LSID                       string
+	User                           *auth.User
 	Command                        bson.Doc
 	PlanSummary                    string
 	NoTimeout, Tailable, AwaitData bool
@@ -286,6 +290,17 @@ func (r *Registry) Close(c *Cursor) error {
 	return c.Source.Close()
 }
 
+// Owner is who opened the cursor with the id, and its namespace.
+func (r *Registry) Owner(id int64) (user *auth.User, ns string, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.mu.open[id]
+	if c == nil || c.killed {
+		return nil, "", false
+	}
+	return c.User, c.NS, true
+}
+
 // Kill ends the cursor with the id and says whether there was one.
 func (r *Registry) Kill(id int64) bool {
 	r.mu.Lock()
@@ -372,7 +387,7 @@ func (r *Registry) Idle() []Idling {
 	var cs []Idling
 	for _, c := range r.mu.open {
 		if !c.busy {
-			cs = append(cs, Idling{c.ID, c.NS, c.LSID, c.Command, c.PlanSummary, c.NoTimeout, c.Tailable, c.AwaitData, c.Opened, c.used, c.returned, c.batches})
+			cs = append(cs, Idling{c.ID, c.NS, c.LSID, c.User, c.Command, c.PlanSummary, c.NoTimeout, c.Tailable, c.AwaitData, c.Opened, c.used, c.returned, c.batches})
 		}
 	}
 	return cs

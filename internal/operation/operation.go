@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -23,6 +24,8 @@ type Client struct {
 	// Metadata is the client document of hello, or nil.
 	Metadata bson.Doc
 	AppName  string
+	// User is who has logged in; no name is nobody's.
+	User auth.Name
 }
 
 // Stats is what an operation has done. Its counters may be read while they grow.

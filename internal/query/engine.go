@@ -89,6 +89,8 @@ type Call struct {
 	// Collation is what the command asked for; Collated says that it asked, so that a nil Collation is the simple one.
 	Collation *collation.Collation
 	Collated  bool
+	// Server answers the stages that look at the server, in the place of the engine's; nil for that.
+	Server ServerStages
 	// Let defines variables.
 	Let          bson.Doc
 	AllowDiskUse bool

@@ -81,10 +81,14 @@ func (c *stageCatalog) Indexed(_ context.Context, op *exec.Op, ns namespace.NS, 
 
 // Server implements exec.Catalog.
 func (c *stageCatalog) Server(ctx context.Context, _ *exec.Op, ns namespace.NS, stage *pipeline.Server) (exec.Iterator, error) {
-	if c.engine.Server == nil {
+	server := c.engine.Server
+	if c.call.Server != nil {
+		server = c.call.Server
+	}
+	if server == nil {
 		return nil, mongoerr.New(mongoerr.CommandNotSupported, "%s is not supported", stage.Name())
 	}
-	docs, err := c.engine.Server.Documents(ctx, ns, stage.Name(), stage.Spec())
+	docs, err := server.Documents(ctx, ns, stage.Name(), stage.Spec())
 	return &listed{docs}, err
 }
 

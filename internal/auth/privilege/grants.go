@@ -66,3 +66,30 @@ func (g *Grants) Includes(p Privilege) bool {
 	}
 	return left.IsEmpty()
 }
+
+// AllowsSomething says whether any action may be done on the resource.
+func (g *Grants) AllowsSomething(r Resource) bool {
+	if g == nil {
+		return false
+	}
+	var room [maxCovering]Resource
+	for _, pattern := range r.covering(room[:0]) {
+		if as := g.at[pattern]; !as.IsEmpty() {
+			return true
+		}
+	}
+	return false
+}
+
+// AllowsIn says whether any action may be done on the database, or on anything that may be in it.
+func (g *Grants) AllowsIn(db string) bool {
+	if g == nil {
+		return false
+	}
+	for r, as := range g.at {
+		if !as.IsEmpty() && r.mayBeIn(db) {
+			return true
+		}
+	}
+	return false
+}

@@ -67,6 +67,11 @@ func Buckets(db, series string) Resource {
 // IsCluster says whether it is the server as a whole.
 func (r Resource) IsCluster() bool { return r.kind == cluster }
 
+// IsNormal says whether it is one collection, no system.* one and none of local and config.
+func (r Resource) IsNormal() bool {
+	return r.kind == exactNamespace && isNormalDB(r.db) && !namespace.NS{DB: r.db, Coll: r.coll}.IsSystem()
+}
+
 // Database is the one database that the resource is of, "" where it is of none.
 func (r Resource) Database() string { return r.db }
 
@@ -75,6 +80,19 @@ const bucketsPrefix = "system.buckets."
 
 // isNormalDB says whether AnyNormal covers the database.
 func isNormalDB(db string) bool { return db != "local" && db != "config" }
+
+// mayBeIn says whether the pattern covers something of the database.
+func (r Resource) mayBeIn(db string) bool {
+	switch r.kind {
+	case anyResource, collection, anyBuckets, bucketsNamed:
+		return true
+	case anyNormal:
+		return isNormalDB(db)
+	case database, exactNamespace, bucketsInDB, exactBuckets:
+		return r.db == db
+	}
+	return false
+}
 
 // maxCovering is the most patterns that can cover a resource.
 const maxCovering = 8

@@ -76,10 +76,8 @@ func (r *Registry) Checkout(ctx context.Context, id string) (*Seat, error) {
 		if s == nil {
 			continue
 		}
-		select {
-		case s.seat <- struct{}{}:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		if err := s.take(ctx); err != nil {
+			return nil, err
 		}
 		r.mu.Lock()
 		is := r.mu.live[id] == s
@@ -89,6 +87,21 @@ func (r *Registry) Checkout(ctx context.Context, id string) (*Seat, error) {
 			return &Seat{id, s, r}, nil
 		}
 		<-s.seat // it was over while the caller waited
+	}
+}
+
+// take waits until nobody has the session. Most often nobody has, and then the context's channel, which may have to be made, is not asked for.
+func (s *live) take(ctx context.Context) error {
+	select {
+	case s.seat <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case s.seat <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

@@ -77,9 +77,9 @@ func benchDoc(n int) bson.Doc {
 		String("note", "the quick brown fox jumps over the lazy dog, and the dog lets it").Doc()
 }
 
-func benchServer(b *testing.B) *Server {
+func benchServer(b *testing.B, set *ReplicaSet) *Server {
 	b.Helper()
-	s, err := Open(Options{Port: AnyPort, DBPath: b.TempDir()})
+	s, err := Open(Options{Port: AnyPort, DBPath: b.TempDir(), ReplicaSet: set})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func session(b *bson.Builder) *bson.Builder {
 
 // What one command costs from socket to socket, the client's side included. Allocations are the server's alone.
 func BenchmarkCommand(b *testing.B) {
-	s := benchServer(b)
+	s := benchServer(b, nil)
 	c := dial(b, s)
 	for from := 0; from < benchDocs; from += 1000 {
 		c.do(insertMessage(from, 1000, true))
@@ -189,4 +189,20 @@ func BenchmarkCommand(b *testing.B) {
 			next += 1000
 		}
 	})
+}
+
+// What an insert costs that a client may send again, beside its oplog entry and what is kept of the session.
+func BenchmarkRetryableInsert(b *testing.B) {
+	c := dial(b, benchServer(b, &ReplicaSet{Name: "rs0", Initiate: true}))
+	c.do(insertMessage(0, 1, true)) // makes the collection
+	insert := session(bson.Build().String("insert", "c")).Int64("txnNumber", 0).Object("writeConcern").Bool("j", false).End()
+	message := opMsg(insert.Array("documents").Document("0", benchDoc(1)).End().Doc())
+	number := bytes.Index(message, []byte("txnNumber\x00")) + len("txnNumber\x00")
+	id := bytes.Index(message, []byte("_id\x00")) + len("_id\x00")
+	b.ReportAllocs()
+	for next := uint64(1); b.Loop(); next++ {
+		binary.LittleEndian.PutUint64(message[number:], next)
+		binary.BigEndian.PutUint64(message[id+4:], next)
+		c.do(message)
+	}
 }

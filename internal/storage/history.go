@@ -30,7 +30,9 @@ type History struct {
 	// State is CommittedState when Last is of a transaction.
 	State string
 
-	record, image int // how many bytes the documents have that are stored; 0: none is
+	record, image int             // how many bytes the documents have that are stored; 0: none is
+	id            layout.RecordID // of the one in the collection idOf; nil: not made yet
+	idOf          uint32
 }
 
 // CommittedState is the State of a transaction that was committed.
@@ -213,38 +215,69 @@ func (t *Txn) keepImage(before, after bson.Doc) {
 // stamp writes what is kept of the session.
 func (w *write) stamp(t kv.Txn, m *meaning.Meaning, v *version, c oplog.Circumstances) {
 	m.Before = w.Last
-	stamped := len(m.Entries)
-	put := func(ns namespace.NS, was int, doc bson.Doc, at int) int {
-		to := v.historyOf(ns)
-		if to == nil {
-			return 0
-		}
-		key := layout.RecordKey(nil, to.ID, to.appendID(nil, w.Session.Value()))
-		t.Stamp(kv.Op{Key: key, Value: layout.AppendRecord(nil, c.Wall, doc)})
-		m.References = append(m.References, oplog.Reference{Stamped: stamped, At: layout.HeaderLength + at})
-		stamped++
-		if was == 0 {
-			t.Add(layout.CounterKey(nil, layout.OfCollection, to.ID, layout.CountDocuments), 1)
-		}
-		if grown := len(doc) - was; grown != 0 {
-			t.Add(layout.CounterKey(nil, layout.OfCollection, to.ID, layout.CountBytes), int64(grown))
-		}
-		return len(doc)
-	}
-	b := bson.BuildOn(make([]byte, 0, len(w.Session)+128)).Document("_id", w.Session).Int64("txnNum", w.Number).Object("lastWriteOpTime").Timestamp("ts", 0, 0)
-	at := b.Len() - 8
-	b.Int64("t", c.Term).End().Date("lastWriteDate", c.Wall)
+	d := w.begin(c, historyOverhead)
+	d.b.Object("lastWriteOpTime")
+	d.timestamp().Int64("t", c.Term).End().Date("lastWriteDate", c.Wall)
 	if w.state != "" {
-		b.String("state", w.state)
+		d.b.String("state", w.state)
 	}
-	w.sizes = [2]int{put(catalog.TransactionsNS, w.record, b.Doc(), at), w.History.image}
+	w.sizes = [2]int{w.put(t, m, v, catalog.TransactionsNS, w.record, d), w.History.image}
 	if w.image == nil {
 		return
 	}
-	b = bson.BuildOn(make([]byte, 0, len(w.image)+len(w.Session)+128)).Document("_id", w.Session).Int64("txnNum", w.Number).Timestamp("ts", 0, 0)
-	at = b.Len() - 8
-	b.String("imageKind", string(w.kind)).Document("image", w.image).Bool("invalidated", false)
-	w.sizes[1] = put(catalog.ImagesNS, w.History.image, b.Doc(), at)
+	d = w.begin(c, historyOverhead+len(w.image))
+	d.timestamp().String("imageKind", string(w.kind)).Document("image", w.image).Bool("invalidated", false)
+	w.sizes[1] = w.put(t, m, v, catalog.ImagesNS, w.History.image, d)
+}
+
+// historyOverhead is about what a document that is kept takes beside the session and the image.
+const historyOverhead = 128
+
+// keptDoc is a document that is kept of a session, behind the header of its record.
+type keptDoc struct {
+	b  bson.Builder
+	ts int // where in the record its timestamp is
+}
+
+func (w *write) begin(c oplog.Circumstances, more int) *keptDoc {
+	d := &keptDoc{}
+	d.b.Reset(layout.AppendRecord(make([]byte, 0, layout.HeaderLength+len(w.Session)+more), c.Wall, nil))
+	d.b.Document("_id", w.Session).Int64("txnNum", w.Number)
+	return d
+}
+
+// timestamp adds the one that is known when the commit is ordered.
+func (d *keptDoc) timestamp() *bson.Builder {
+	d.b.Timestamp("ts", 0, 0)
+	d.ts = len(d.b.Buffer()) - 8
+	return &d.b
+}
+
+// put stamps a document that takes the place of one of so many bytes, 0 for none, and returns how many it has.
+func (w *write) put(t kv.Txn, m *meaning.Meaning, v *version, ns namespace.NS, was int, d *keptDoc) int {
+	to := v.historyOf(ns)
+	if to == nil {
+		return 0
+	}
+	record := d.b.Bytes()
+	m.References = append(m.References, oplog.Reference{Stamped: len(m.Entries) + len(m.References), At: d.ts})
+	t.Stamp(kv.Op{Key: w.key(to), Value: record})
+	if was == 0 {
+		t.Add(layout.CounterKey(nil, layout.OfCollection, to.ID, layout.CountDocuments), 1)
+	}
+	length := len(record) - layout.HeaderLength
+	if grown := length - was; grown != 0 {
+		t.Add(layout.CounterKey(nil, layout.OfCollection, to.ID, layout.CountBytes), int64(grown))
+	}
+	return length
+}
+
+// key is that of the session's record. The id is kept for the next write, since all of a session have the same.
+func (w *write) key(to *collection) []byte {
+	if w.id == nil || w.idOf != to.ID {
+		w.id, w.idOf = to.appendID(nil, w.Session.Value()), to.ID
+	}
+	return layout.RecordKey(make([]byte, 0, layout.TableLength+len(w.id)), to.ID, w.id)
 }
 
 // HistoryWrites is how many commits there were since the start that something is kept of for their session.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/kv"
 )
 
 // told are how often the oplog tells that each document has expired.
@@ -101,5 +102,78 @@ func TestSweepTells(t *testing.T) {
 			}
 		}
 		f.validate(testNS)
+	}
+}
+
+// TestSweepTellsSideBySide: what sweeps that tell of each document delete of one date are stretches side by side, each behind the last,
+// and not all of them from the date on; those that a transaction has written lie among them, and go when it has ended.
+func TestSweepTellsSideBySide(t *testing.T) {
+	for _, c := range []struct{ index, doc string }{
+		{`{key: {d: 1}, name: "t", expireAfterSeconds: 1}`, `{_id: %d, d: Date(%d)}`},
+		{`{key: {d: -1}, name: "t", expireAfterSeconds: 1}`, `{_id: %d, d: Date(%d)}`},
+		{`{key: {_ts: 1}, name: "t", expireAfterSeconds: 1}`, `{_id: %d, n: %d}`},
+	} {
+		f := logged(t)
+		var deleted []kv.Range
+		f.options.OnCommit = func(c *kv.Commit) { deleted = append(deleted, c.Ranges()...) }
+		f.reopen()
+		f.createIndexes(testNS, c.index, `{key: {a: 1}, name: "a"}`)
+		f.must(f.insert(testNS, fmt.Sprintf(c.doc, -1, f.Now()-100))) // which is deleted with the first of the date
+		const n = 60
+		now := f.Now()
+		for i := range n {
+			f.must(f.insert(testNS, fmt.Sprintf(c.doc, i, now)))
+		}
+		f.clock.Advance(2 * time.Second)
+		at := f.Now()
+		f.Bounds().MostTold = 6
+		sweep := func() bool {
+			t.Helper()
+			done, ok, err := f.Sweep(context.Background(), f.tested().ID, f.tested().order.Rule, at)
+			if err != nil || !ok {
+				t.Fatalf("%s: swept %+v, %v, %v", c.index, done, ok, err)
+			}
+			f.validate(testNS)
+			return done.More
+		}
+		deleted = nil
+		for i := range 4 {
+			if sweep(); i == 1 {
+				f.reopen()
+				f.Bounds().MostTold = 6
+			}
+		}
+		for i, a := range deleted {
+			for _, b := range deleted[:i] {
+				if string(a.Start) < string(b.End) && string(b.Start) < string(a.End) {
+					t.Errorf("%s: both %x-%x and %x-%x were deleted", c.index, a.Start, a.End, b.Start, b.End)
+				}
+			}
+		}
+		if len(deleted) < 4 {
+			t.Errorf("%s: deleted %v", c.index, deleted)
+		}
+		txn := f.beginTransaction()
+		f.must(txn.Write(context.Background(), testNS, creating, func(w *Writer) error {
+			rec, _, err := w.GetByID(bson.MustDoc("{_id: 30}").Lookup("_id"))
+			if err != nil {
+				return err
+			}
+			return w.Delete(rec.Clone())
+		}))
+		for range 3 {
+			sweep()
+		}
+		txn.Rollback()
+		for sweep() {
+		}
+		if told := f.told(); f.ids(testNS) != "none" || len(told) != n+1 {
+			t.Errorf("%s: told of %d, there are %s", c.index, len(told), f.ids(testNS))
+		}
+		for id, times := range f.told() {
+			if times != 1 {
+				t.Errorf("%s: %s is told of %d times", c.index, id, times)
+			}
+		}
 	}
 }

@@ -71,6 +71,7 @@ type Part struct {
 	Spared []Spared
 
 	floor     int64              // no record is dated before it
+	begin     layout.RecordID    // of the date of the floor, behind which what is stored begins; nil where it begins with the date
 	last      layout.RecordID    // behind which it ends, dated a millisecond after the cut; nil where it ends with the cut
 	low, high []byte             // of the records
 	slot      expiryorder.Slot   // the last, which the cut may lie in the middle of
@@ -210,7 +211,10 @@ func (p *Part) sequences() expiryorder.Sequences {
 // partTold is part where each record is told of, and so read: as far as Tell likes.
 func (s *Sweep) partTold(c expiryorder.Cut) (p Part, err error) {
 	p = Part{Cut: c, floor: s.Dates.Order.Histogram.Floor(c.Span), high: layout.After(s.key(c.Span, c.Date))}
-	p.low = s.key(c.Span, p.floor)
+	p.low, p.begin = s.key(c.Span, p.floor), s.goneUpTo(c.Span, p.floor)
+	if p.begin != nil {
+		p.low = behind(layout.RecordKey(nil, s.Dates.Collection.ID, p.begin))
+	}
 	var w walk.Keys
 	if err := w.Open(s.Dates.Ctx, s.Dates.Snapshot, kv.IterOptions{Lower: p.low, Upper: p.high}, false, nil); err != nil {
 		return p, err
@@ -236,7 +240,7 @@ func (s *Sweep) partTold(c expiryorder.Cut) (p Part, err error) {
 		p.Amount.Bytes += int64(len(rec.Doc))
 		if _, date, _ := s.Dates.Order.Of(rec.ID); !more && date > math.MinInt64 { // before which there is no other
 			p.last, p.Cut.Date, s.More = rec.ID.Clone(), date-1, true
-			p.high = append(layout.RecordKey(nil, s.Dates.Collection.ID, rec.ID), 0)
+			p.high = behind(layout.RecordKey(nil, s.Dates.Collection.ID, rec.ID))
 			break
 		}
 	}
@@ -245,6 +249,34 @@ func (s *Sweep) partTold(c expiryorder.Cut) (p Part, err error) {
 	}
 	return p, s.spare(&p)
 }
+
+// goneUpTo is the last id of a date, before which no record of a span lies, up to which none is stored: that of the last that the sweep
+// before has deleted, in the middle of the date. So what many sweeps delete of one date are as many stretches side by side. Were each to
+// begin with the date, the engine would have to cut each by all others, again for every sweep, and who reads next would wait for that.
+//
+// It is nil where none was deleted, or some were spared. No record is placed there later: its number is a later one.
+func (s *Sweep) goneUpTo(span byte, floor int64) layout.RecordID {
+	if s.Dates.Order.Clustered {
+		return nil
+	}
+	gone := uint64(0)
+	for _, t := range s.Tombstones {
+		if t.Order != s.Dates.Order.Number || t.Span != span || t.Date < floor {
+			continue
+		}
+		if len(t.Spared) > 0 {
+			return nil
+		}
+		gone = max(gone, t.Sequence)
+	}
+	if gone == 0 {
+		return nil
+	}
+	return layout.OrderedID(layout.AppendPlace(nil, s.Dates.Order.Number, span, floor), gone)
+}
+
+// behind is the first key behind another.
+func behind(key []byte) []byte { return append(key, 0) }
 
 // within is how much of a slot lies before the cut. Records are counted from both of its ends, whichever comes to the cut
 // first: at most as many as are deleted, and most often none is behind it. counted is false when those are too many to hold
@@ -364,7 +396,11 @@ func (s *Sweep) deleteEntries(ix *Table, n int64) error {
 		}
 		if p.last != nil {
 			low, _ := s.Dates.FieldBounds(rule, p.last.Date(), p.last.Date())
-			s.Txn.DeleteRange(low, append(ix.EntryKey(nil, low[layout.TableLength:], p.last), 0))
+			date := low[layout.TableLength:]
+			if p.begin != nil && p.last.Date() == p.floor && !ix.HoldsIDs() {
+				low = behind(ix.EntryKey(nil, date, p.begin))
+			}
+			s.Txn.DeleteRange(low, behind(ix.EntryKey(nil, date, p.last)))
 		}
 		if err := s.keepEntries(ix, &p); err != nil {
 			return err

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/command"
@@ -126,7 +125,6 @@ func openDatabase(s *Server) (d *database, err error) {
 	config := d.config(s)
 	config.ReplicaSet = set
 	d.commands = command.New(config, command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor})
-	d.commands.Users = auth.New(engine)
 	if err = d.commands.LoadStoredSettings(context.Background()); err != nil {
 		return d, err
 	}

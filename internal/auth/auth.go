@@ -5,6 +5,7 @@ package auth
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/auth/privilege"
@@ -58,3 +59,6 @@ func (u *User) AllowedFrom(client, server netip.Addr) bool {
 	}
 	return true
 }
+
+// HasRole says whether the user has the role, be it by inheritance.
+func (u *User) HasRole(n Name) bool { return slices.Contains(u.All, n) }

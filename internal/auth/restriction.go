@@ -117,3 +117,30 @@ func parseRange(text string) (netip.Prefix, error) {
 	}
 	return netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()), nil
 }
+
+// Value shows them as they are stored.
+func (rs Restrictions) Value() bson.Value {
+	vs := make([]bson.Value, len(rs))
+	for i, r := range rs {
+		b := bson.Build()
+		if r.ClientSource != nil {
+			b.Strings("clientSource", ranges(r.ClientSource))
+		}
+		if r.ServerAddress != nil {
+			b.Strings("serverAddress", ranges(r.ServerAddress))
+		}
+		vs[i] = b.Doc().Value()
+	}
+	return bson.ArrayOf(vs...)
+}
+
+// ranges are addresses in words: one that is no range is shown as one.
+func ranges(ps []netip.Prefix) []string {
+	out := make([]string, len(ps))
+	for i, p := range ps {
+		if out[i] = p.String(); p.IsSingleIP() {
+			out[i] = p.Addr().String()
+		}
+	}
+	return out
+}

@@ -151,6 +151,9 @@ func (op *Op) readDB(req Request) error {
 		}
 		op.DB = op.Conn.names.of(v.Str())
 	}
+	if op.DB == externalDB { // in which there are users, and nothing else
+		return nil
+	}
 	return namespace.CheckDB(op.DB)
 }
 

@@ -24,6 +24,8 @@ func (p people) Find(_ context.Context, name auth.Name) (*auth.User, error) {
 	return nil, mongoerr.New(mongoerr.UserNotFound, "Could not find user %s", name)
 }
 
+func (people) Forget() {}
+
 func (p people) HasUsers(context.Context) (bool, error) { return len(p) > 0, nil }
 
 func (p people) Now(ctx context.Context, u *auth.User) (*auth.User, error) {

@@ -34,6 +34,8 @@ type Authority interface {
 	// Now is the user as it stands now, which is u itself where nothing has changed; an error where there is no such user any more, or
 	// where it may not be used from here.
 	Now(ctx context.Context, u *auth.User) (*auth.User, error)
+	// Forget has all users be read anew.
+	Forget()
 }
 
 // authorize refuses the command to those who may not run it. It is called where the server has them log in.

@@ -91,12 +91,26 @@ func Make(mechanism, user, password string, iterations int) (bson.Doc, error) {
 	if !known {
 		return nil, mongoerr.New(mongoerr.BadValue, "Unknown auth mechanism '%s'", mechanism)
 	}
-	if iterations < MinIterations || iterations > MaxIterations {
-		return nil, mongoerr.New(mongoerr.BadValue, "A password is hashed %d to %d times, not %d times", MinIterations, MaxIterations, iterations)
-	}
 	prepared, err := prepare(mechanism, user, password)
 	if err != nil {
 		return nil, err
+	}
+	return m.store(prepared, iterations)
+}
+
+// MakeDigested is Make for SCRAM-SHA-1 of what a client has made of the name and the password already.
+func MakeDigested(digest string, iterations int) (bson.Doc, error) {
+	m, _ := of(SHA1)
+	if len(digest) > maxPassword {
+		return nil, mongoerr.New(mongoerr.BadValue, "Passwords may have %d bytes at most", maxPassword)
+	}
+	return m.store(digest, iterations)
+}
+
+// store makes what is stored of a password that is prepared.
+func (m stored) store(prepared string, iterations int) (bson.Doc, error) {
+	if iterations < MinIterations || iterations > MaxIterations {
+		return nil, mongoerr.New(mongoerr.BadValue, "A password is hashed %d to %d times, not %d times", MinIterations, MaxIterations, iterations)
 	}
 	salt := make([]byte, m.salt)
 	_, _ = rand.Read(salt) // which never fails

@@ -130,15 +130,11 @@ func (e *Event) collection() *[16]byte {
 }
 
 // identifier tells the event apart from others of its time.
-func (e *Event) identifier() bson.Doc {
-	b := bson.BuildOn(make([]byte, 0, 96)).String("operationType", e.Type)
-	switch {
-	case !e.Key.IsMissing():
-		b.Value("documentKey", e.Key)
-	case !e.description.IsMissing():
-		b.Value("operationDescription", e.description)
+func (e *Event) identifier() resumetoken.Identifier {
+	if !e.Key.IsMissing() {
+		return resumetoken.Identifier{Type: e.Type, Name: "documentKey", Of: e.Key}
 	}
-	return b.Doc()
+	return resumetoken.Identifier{Type: e.Type, Name: "operationDescription", Of: e.description}
 }
 
 func (e *Event) ofDocument(kind string) {

@@ -43,6 +43,8 @@ type Changes struct {
 	// entry and index are the place of the operation at hand: that of its entry, and its number in there.
 	entry oplog.Timestamp
 	index int
+	// current is the event of that operation, until the next.
+	current changestream.Event
 	// ending is the event with which the stream ends, if it is next; done says that it has ended.
 	ending      bson.Doc
 	endingToken resumetoken.Token
@@ -250,12 +252,13 @@ func (s *Changes) event(entry *changestream.Entry, op bson.Doc, index int) (*cha
 	if !ok { // not the event behind which a stream is resumed either: that must be one of its own
 		return nil, nil
 	}
+	s.current = event
 	if s.resume.on {
-		if pass, err := s.surpasses(&event); !pass || err != nil {
+		if pass, err := s.surpasses(&s.current); !pass || err != nil {
 			return nil, err
 		}
 	}
-	return &event, nil
+	return &s.current, nil
 }
 
 // surpasses says whether the event is one behind that with which the stream is resumed.
@@ -317,7 +320,8 @@ func (s *Changes) begin() *bson.Builder {
 func (s *Changes) Park() {
 	s.turns.rest()
 	s.parts.park()
-	_ = letGo(&s.cursor) // a cursor that is given back early has nothing to say
+	s.current = changestream.Event{} // it refers to its entry, which may be large
+	_ = letGo(&s.cursor)             // a cursor that is given back early has nothing to say
 	s.view = nil
 	if s.parting {
 		return

@@ -228,10 +228,14 @@ func appendValue(dst []byte, v bson.Value) []byte {
 	}
 }
 
+// appendName appends what stands before the value of an element.
+func appendName(dst []byte, t bson.Type, name string) []byte {
+	return append(append(append(dst, typeTag(t)), name...), 0)
+}
+
 func appendObject(dst []byte, d bson.Doc) []byte {
 	for it := d.Iter(); it.Next(); {
-		dst = append(append(append(dst, typeTag(it.Value().Type)), it.Key()...), 0)
-		dst = appendValue(dst, it.Value())
+		dst = appendValue(appendName(dst, it.Value().Type, it.Key()), it.Value())
 	}
 	return append(dst, 0)
 }

@@ -5,6 +5,7 @@ package resumetoken
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -49,14 +50,32 @@ func HighWaterMark(time uint64) Token {
 	return Token{Time: time, Fragment: noFragment, version: version}
 }
 
-// Event is the place of an event. Its identifier tells it apart from others of its time: {operationType, documentKey} or
-// {operationType, operationDescription}.
-func Event(time uint64, txnOpIndex int, uuid *[16]byte, identifier bson.Doc) Token {
+// Identifier tells an event apart from others of its time: {operationType, documentKey} or {operationType, operationDescription}.
+type Identifier struct {
+	// Type is the event's operationType.
+	Type string
+	// Name is what the field behind it is called, and Of its value; missing where there is none.
+	Name string
+	Of   bson.Value
+}
+
+// append appends the identifier as a key, which is that of an object.
+func (i *Identifier) append(dst []byte) []byte {
+	dst = append(appendName(append(dst, tagObject), bson.TypeString, "operationType"), tagString)
+	dst = appendString(dst, i.Type)
+	if !i.Of.IsMissing() {
+		dst = appendValue(appendName(dst, i.Of.Type, i.Name), i.Of)
+	}
+	return append(dst, 0)
+}
+
+// Event is the place of an event.
+func Event(time uint64, txnOpIndex int, uuid *[16]byte, identifier Identifier) Token {
 	t := Token{Time: time, IsEvent: true, TxnOpIndex: txnOpIndex, Fragment: noFragment, version: version}
 	if uuid != nil {
 		t.HasUUID, t.UUID = true, *uuid
 	}
-	t.event = appendValue(make([]byte, 0, 2*len(identifier)), identifier.Value())
+	t.event = identifier.append(make([]byte, 0, identifierRoom+len(identifier.Of.Data)))
 	return t
 }
 
@@ -99,16 +118,28 @@ func (t *Token) appendKey(dst []byte) []byte {
 	return append(dst, tagEnd)
 }
 
-const upperDigits = "0123456789ABCDEF"
+const (
+	upperDigits = "0123456789ABCDEF"
+	// identifierRoom is about what an identifier takes beside the bytes of its value, and headRoom the most that a key takes beside it.
+	identifierRoom = 64
+	headRoom       = 64
+)
 
-// Doc is the token as clients get it: {_data: "82…"}.
+// Doc is the token as clients get it: {_data: "82…"}. There is one with each event, so it is made in one piece: the key stands in the
+// second half of where its digits go, and none is written over before it was read.
 func (t Token) Doc() bson.Doc {
-	key := t.appendKey(make([]byte, 0, 64+len(t.event)))
-	text := make([]byte, 0, 2*len(key))
+	const head, tail = 4 + 1 + len("_data") + 1 + 4, 1 + 1
+	most := headRoom + len(t.event)
+	doc := make([]byte, head, head+2*most+tail)
+	key := t.appendKey(doc[head+most : head+most])
+	binary.LittleEndian.PutUint32(doc, uint32(head+2*len(key)+tail))
+	doc[4] = byte(bson.TypeString)
+	copy(doc[5:], "_data")
+	binary.LittleEndian.PutUint32(doc[head-4:], uint32(2*len(key)+1))
 	for _, b := range key {
-		text = append(text, upperDigits[b>>4], upperDigits[b&15])
+		doc = append(doc, upperDigits[b>>4], upperDigits[b&15])
 	}
-	return bson.BuildOn(make([]byte, 0, len(text)+24)).String("_data", string(text)).Doc()
+	return append(doc, 0, 0)
 }
 
 // Compare orders tokens as the events that they stand for: below 0 where a comes before b. A whole event comes before its parts.

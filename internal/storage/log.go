@@ -90,12 +90,11 @@ func (w *Writer) logRemoval(op meaning.DocumentOp, rec Record) {
 			return
 		}
 		if deadline, rule := w.c.rules.Deadline(rec.Doc, rec.Modified); rule != nil {
-			b := bson.Build()
+			by := oplog.Expiration{Field: rule.Field(), Deadline: deadline, Rule: rule.Basis(rec.Doc)}
 			if rule.Index != nil {
-				b.String("index", rule.Index.Name)
+				by.Index = rule.Index.Name
 			}
-			b.String("field", rule.Field()).Date("deadline", deadline).String("rule", rule.Basis(rec.Doc))
-			w.log.Expire(w.c.NS, w.c.UUID, rec.Doc, b.Doc())
+			w.log.Expire(w.c.NS, w.c.UUID, rec.Doc, by)
 			w.keepPreImage(rec.Doc)
 			return
 		}

@@ -167,10 +167,23 @@ func (l *Log) endImage(b *bson.Builder) {
 	l.endStatement(b)
 }
 
-// Expire is the end of a document because its time was over; expiration says by what.
-func (l *Log) Expire(ns namespace.NS, uuid [16]byte, doc, expiration bson.Doc) {
-	l.room(len(expiration))
-	l.end(l.begin("d", ns.String(), &uuid).Object("o").Value("_id", doc.Lookup("_id")).End().Document("expiration", expiration))
+// Expiration is by what the time of a document was over.
+type Expiration struct {
+	// Index is the name of the TTL index, "" for a collection's own TTL.
+	Index, Field string
+	// Deadline is in milliseconds since the epoch.
+	Deadline int64
+	Rule     string
+}
+
+// Expire is the end of a document because its time was over.
+func (l *Log) Expire(ns namespace.NS, uuid [16]byte, doc bson.Doc, by Expiration) {
+	l.room(len(by.Index) + len(by.Field) + len(by.Rule))
+	b := l.begin("d", ns.String(), &uuid).Object("o").Value("_id", doc.Lookup("_id")).End().Object("expiration")
+	if by.Index != "" {
+		b.String("index", by.Index)
+	}
+	l.end(b.String("field", by.Field).Date("deadline", by.Deadline).String("rule", by.Rule).End())
 }
 
 // Command is a change of the catalogue, or of all of a database's documents; uuid and o2 are nil where there is none.

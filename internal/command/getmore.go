@@ -65,6 +65,9 @@ func getMore(op *Op) (bson.Doc, error) {
 	op.Running.Stats.SetPlanSummary(c.PlanSummary)
 	op.Running.Stats.CursorID.Store(c.ID)
 	op.originating = c.Command
+	if c.AwaitData {
+		op.Ops.Follows()
+	}
 	if err := op.failGetMore(c.NS); err != nil {
 		_ = op.Cursors.Close(c)
 		return nil, err

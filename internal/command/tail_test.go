@@ -68,6 +68,22 @@ func (h *harness) taken() {
 	}
 }
 
+// TestWhoFollowsIsCounted: who waits for what comes is told apart from those for whom sweeps rest.
+func TestWhoFollowsIsCounted(t *testing.T) {
+	h := newHarness(t)
+	plain := h.tail(100, "")
+	waiting := h.open("1", ", awaitData: true")
+	h.insert("1", 1)
+	h.must("1", "test", getMoreText(plain, ""))
+	if n := h.server.Ops.Following(); n != 0 {
+		t.Errorf("%d follow", n)
+	}
+	h.must("1", "test", getMoreText(waiting, ""))
+	if n, all := h.server.Ops.Following(), h.server.Ops.Started(); n != 1 || all <= 1 {
+		t.Errorf("%d of %d follow", n, all)
+	}
+}
+
 func TestATailableCursorGoesOn(t *testing.T) {
 	h := newHarness(t)
 	id := h.tail(100, "")

@@ -116,9 +116,10 @@ func (o *Operation) Kill(err error) {
 
 // Registry is the set of running operations.
 type Registry struct {
-	clock clock.Clock
-	next  atomic.Int64
-	mu    struct {
+	clock     clock.Clock
+	next      atomic.Int64
+	following atomic.Int64 // of them, those that only follow what others do
+	mu        struct {
 		sync.Mutex
 		// oldest and newest are the ends of a list: operations come and go more often than anybody looks one up.
 		oldest, newest *Operation
@@ -153,6 +154,12 @@ func (r *Registry) Start(ctx context.Context, o *Operation) context.Context {
 
 // Started is how many operations there have been so far, those that run included.
 func (r *Registry) Started() int64 { return r.next.Load() }
+
+// Follows says that an operation that was started only follows what others do, as that of a change stream does.
+func (r *Registry) Follows() { r.following.Add(1) }
+
+// Following is how many of Started have said so.
+func (r *Registry) Following() int64 { return r.following.Load() }
 
 // Finish takes o out, and says whether nobody else has it, nor its context as something to wait for.
 func (r *Registry) Finish(o *Operation) (alone bool) {

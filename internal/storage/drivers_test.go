@@ -43,6 +43,7 @@ type Above interface {
 type Swept struct {
 	Documents, Bytes, Keys int64
 	Busy, Uncounted, More  bool
+	Left                   int64
 }
 
 // Created is what MakeIndexes did.

@@ -127,11 +127,15 @@ func TestSweepTellsSideBySide(t *testing.T) {
 		f.clock.Advance(2 * time.Second)
 		at := f.Now()
 		f.Bounds().MostTold = 6
+		left := int64(n + 1)
 		sweep := func() bool {
 			t.Helper()
 			done, ok, err := f.Sweep(context.Background(), f.tested().ID, f.tested().order.Rule, at)
 			if err != nil || !ok {
 				t.Fatalf("%s: swept %+v, %v, %v", c.index, done, ok, err)
+			}
+			if left -= done.Documents; done.More && done.Left != left {
+				t.Errorf("%s: %d are left, as the sweep says %d", c.index, left, done.Left)
 			}
 			f.validate(testNS)
 			return done.More

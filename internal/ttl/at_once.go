@@ -59,7 +59,8 @@ func (s *visit) tryAtOnce(ctx context.Context) (done, busy bool, err error) {
 	s.done.Swept += swept.Documents
 	took := clock.Since(s.clock, started)
 	if s.sweeping = swept.More; swept.More {
-		s.pacer.did(took, s.lag())
+		s.progress.telling.did(swept.Documents, took, swept.Left, s.lag())
+		s.pacer.didTell(took, s.progress.telling)
 	}
 	b := batch{examined: int(swept.Documents), deleted: swept.Documents, keys: swept.Keys, bytes: swept.Bytes, batches: 1}
 	s.account(b, took)

@@ -38,6 +38,7 @@ type progress struct {
 	// missing says that a record was not there any more when it was to be deleted.
 	missing bool
 	rule    policy.Rule // by which it was
+	telling telling     // of each document
 }
 
 // done says whether nothing is left that was due when the last was looked for.
@@ -66,7 +67,7 @@ func (p *progress) stage(s snapshot, rule *policy.Rule, now, limit int64) (n int
 func (p *progress) take(n int) { p.staged = p.staged[n:] }
 
 // again makes p begin anew.
-func (p *progress) again() { *p = progress{rule: p.rule} }
+func (p *progress) again() { *p = progress{rule: p.rule, telling: p.telling} }
 
 // follow makes p begin again when the rule is another than the one it was made by: what was not due may be.
 func (p *progress) follow(rule *policy.Rule) {

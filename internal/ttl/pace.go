@@ -105,6 +105,7 @@ type meter struct {
 		first  reading   // at its beginning
 		worked time.Duration
 		share  float64 // by the window before
+		asked  bool    // whether clients began operations in it, or nothing is known of it
 	}
 }
 
@@ -122,10 +123,11 @@ func (m *meter) note(now time.Time, worked time.Duration) float64 {
 	switch {
 	case m.mu.begun.IsZero() || window < 0: // the first, or the clock was turned back
 		m.begin(now, m.look())
-		m.mu.share = 1
+		m.mu.share, m.mu.asked = 1, true
 	case window >= loadWindow:
 		r := m.look()
-		m.mu.share = m.since(r, window).share()
+		l := m.since(r, window)
+		m.mu.share, m.mu.asked = l.share(), l.operations > 0
 		m.begin(now, r)
 	}
 	return m.mu.share
@@ -150,7 +152,7 @@ func (m *Monitor) readLoad() reading {
 		p, operations := m.hooks.Load()
 		return reading{p, operations}
 	}
-	return reading{host.LookAtProcessors(), m.ops.Started() - m.own.Load()}
+	return reading{host.LookAtProcessors(), m.ops.Started() - m.ops.Following() - m.own.Load()}
 }
 
 func (m *Monitor) newPacer() pacer {
@@ -159,6 +161,13 @@ func (m *Monitor) newPacer() pacer {
 		wait = m.hooks.Rest
 	}
 	return pacer{clock: m.clock, meter: &m.meter, least: m.params.leastShare, wait: wait, metrics: m.metrics}
+}
+
+// isAsked says whether clients ask for anything, by the window before.
+func (m *meter) isAsked() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.asked
 }
 
 // last is the share by the last window, 1 before the first.
@@ -198,7 +207,21 @@ const (
 // nothing takes any time, and there are no rests.
 func (p *pacer) did(worked, lag time.Duration) {
 	now := p.clock.Now()
-	share := atLeast(p.meter.note(now, worked), p.least(), lag)
+	p.owe(now, worked, atLeast(p.meter.note(now, worked), p.least(), lag))
+}
+
+// didTell notes a step of a sweep that tells of each document.
+func (p *pacer) didTell(worked time.Duration, t telling) {
+	now := p.clock.Now()
+	share := p.meter.note(now, worked)
+	if p.meter.isAsked() {
+		share = max(t.share(), p.least())
+	}
+	p.owe(now, worked, share)
+}
+
+// owe has the next rest make up for work that ends now, and may have the share.
+func (p *pacer) owe(now time.Time, worked time.Duration, share float64) {
 	p.pay(now.Add(-max(worked, 0)))
 	p.owed += restFor(min(worked, longestStep), share)
 	p.at = now

@@ -92,6 +92,27 @@ func (m *machine) sweep(for_ time.Duration) string {
 	return fmt.Sprintf("had %.0f%%, longest rest %v", had, m.longest.Round(time.Millisecond))
 }
 
+// tell tells of so many documents, a thousand a step, and says when it was through.
+func (m *machine) tell(documents int64) string {
+	begun, t := m.clock.Now(), telling{}
+	m.longest, m.rests = 0, 0
+	for documents > 0 {
+		if err := m.pacer.rest(context.Background()); err != nil {
+			return err.Error()
+		}
+		m.pass(m.step, 1)
+		some := min(documents, 1000)
+		documents -= some
+		t.did(some, m.step, documents, m.lag+clock.Since(m.clock, begun))
+		m.pacer.didTell(m.step, t)
+	}
+	took := clock.Since(m.clock, begun).Round(10 * time.Millisecond)
+	if m.rests == 0 {
+		return fmt.Sprintf("took %v, no rest", took)
+	}
+	return fmt.Sprintf("took %v, longest rest %v", took, m.longest.Round(time.Millisecond))
+}
+
 func (m *machine) line(text string) string {
 	verb, arg, _ := strings.Cut(text, " ")
 	number, _ := strconv.ParseFloat(arg, 64)
@@ -117,6 +138,8 @@ func (m *machine) line(text string) string {
 		m.pass(span, 0)
 	case "turn": // the clock, and nothing happens
 		m.clock.Advance(span)
+	case "tell":
+		return text + ": " + m.tell(int64(number)) + "\n"
 	case "sweep":
 		return text + ": " + m.sweep(span) + "\n"
 	default:

@@ -18,6 +18,8 @@ import (
 type Swept struct {
 	Documents, Bytes, Keys int64
 	Busy, Uncounted, More  bool
+	// Left is then about how many documents the others have to do with.
+	Left int64
 }
 
 // Few says whether so many records are better deleted one by one than with Sweep.
@@ -37,7 +39,7 @@ const maxSweepWait = 20 * time.Millisecond
 // has written. Those are spared; storage.Options.OnReleased is told when they may be swept.
 func (s *Sweeper) Sweep(ctx context.Context, collection uint32, rule *policy.Rule, now int64) (done Swept, ok bool, err error) {
 	c, there := s.store.CollectionByID(collection)
-	if !there || !s.sweepsBy(c, rule) || c.Options.TTLPaused || !s.worthSweeping(c.ExpiryOrder(), rule, now) {
+	if !there || !s.sweepsBy(c, rule) || c.Options.TTLPaused || mostDue(c.ExpiryOrder(), rule, now) < s.Limits.Few {
 		return Swept{}, false, nil
 	}
 	if spared, err := s.sparedOf(ctx, c, now); spared || err != nil {
@@ -46,7 +48,8 @@ func (s *Sweeper) Sweep(ctx context.Context, collection uint32, rule *policy.Rul
 	if counted, err := s.countSoon(ctx, c); !counted || err != nil {
 		return Swept{Uncounted: err == nil}, false, err
 	}
-	if !s.worthSweeping(c.ExpiryOrder(), rule, now) {
+	due := mostDue(c.ExpiryOrder(), rule, now)
+	if due < s.Limits.Few {
 		return Swept{}, false, nil
 	}
 	unlock, err := s.lockSoon(ctx, c, storage.Collection.LockToSweep)
@@ -57,7 +60,10 @@ func (s *Sweeper) Sweep(ctx context.Context, collection uint32, rule *policy.Rul
 	if spared, err := s.sparedOf(ctx, c, now); spared || err != nil { // what was written meanwhile
 		return Swept{}, false, err
 	}
-	return s.sweepLocked(ctx, c, rule, now)
+	if done, ok, err = s.sweepLocked(ctx, c, rule, now); done.More {
+		done.Left = max(due-done.Documents, 0)
+	}
+	return done, ok, err
 }
 
 // sparedOf says whether anything is due by the rule that orders, and in its grace: then what is due is not one stretch.
@@ -118,17 +124,16 @@ func (s *Sweeper) lockIdle(ctx context.Context, c storage.Collection) (unlock fu
 	return s.lockSoon(ctx, c, storage.Collection.Lock)
 }
 
-// worthSweeping says whether more than a few records may be due. Nobody knows before they have been counted.
-func (s *Sweeper) worthSweeping(o *expiryorder.Order, rule *policy.Rule, now int64) bool {
+// mostDue is how many records may be due: all in the slots of the histogram that hold any. Nobody knows before they have been counted.
+func mostDue(o *expiryorder.Order, rule *policy.Rule, now int64) (n int64) {
 	if !o.Histogram.IsKnown() {
-		return true
+		return math.MaxInt64
 	}
-	n := int64(0)
 	for _, cut := range expiryorder.Cuts(rule, now) {
 		whole, last, _ := o.Histogram.UpTo(cut.Span, cut.Date)
 		n += whole.Documents + last.Documents
 	}
-	return n >= s.Limits.Few
+	return n
 }
 
 // countLocked is countOrder for one who holds the collection's lock exclusively, and counting. It does not count where little

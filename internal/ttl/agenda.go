@@ -73,6 +73,17 @@ func (a *agenda) takeDue(now int64) (due []uint32) {
 	return due
 }
 
+// hasDue says whether a collection comes up at now or before, besides one.
+func (a *agenda) hasDue(now int64, but uint32) bool {
+	const front = 3 // the first is the earliest, and one of the two below it is next
+	for _, p := range a.queue[:min(front, len(a.queue))] {
+		if p.at <= now && p.collection != but {
+			return true
+		}
+	}
+	return false
+}
+
 // agendaQueue is a heap.Interface, earliest first and then by number.
 type agendaQueue []*appointment
 

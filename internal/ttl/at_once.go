@@ -35,7 +35,9 @@ func (s *visit) atOnce(ctx context.Context, goesOn bool) (done bool, err error) 
 		case done || err != nil:
 			return done, err
 		case !busy || tries == busyTries:
-			s.deleteSingly()
+			if !goesOn { // or there was nothing left
+				s.deleteSingly()
+			}
 			return false, nil
 		}
 		if err := s.pacer.wait(ctx, wait); err != nil {

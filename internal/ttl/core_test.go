@@ -164,9 +164,14 @@ func TestAgenda(t *testing.T) {
 				t.Fatalf("seed %d, step %d: due %v, not %v", seed, step, got, due)
 			}
 		}
-		next := policy.Never
-		for _, at := range naive {
-			next = min(next, at)
+		next, others := policy.Never, policy.Never
+		for collection, at := range naive {
+			if next = min(next, at); collection != c {
+				others = min(others, at)
+			}
+		}
+		if now := int64(r.IntN(100)); a.hasDue(now, c) != (others <= now) {
+			t.Fatalf("seed %d, step %d: at %d, but for %d, %v is due; the others come up at %d", seed, step, now, c, a.hasDue(now, c), others)
 		}
 		if a.next() != next {
 			t.Fatalf("seed %d, step %d: next %d, not %d", seed, step, a.next(), next)

@@ -19,6 +19,14 @@ type pass struct {
 	scope    []uint32
 	progress map[Target]*progress
 	started  bool
+	// unfinished are the targets that the last visit has left something of.
+	unfinished map[Target]bool
+	// between says that it runs between two visits of another pass (letOthers).
+	between bool
+}
+
+func (m *Monitor) newPass(at int64, scope []uint32) *pass {
+	return &pass{Monitor: m, at: at, scope: scope, progress: map[Target]*progress{}, unfinished: map[Target]bool{}}
 }
 
 func (p *pass) cause() string {
@@ -49,9 +57,11 @@ func (p *pass) run(ctx context.Context) error {
 		p.metrics.subPasses.Add(1)
 		started := p.clock.Now()
 		left, err = goAround(targets,
-			func(t Target) (bool, error) { return p.visit(ctx, t) },
-			func() bool { return clock.Since(p.clock, started) >= seconds(p.params.SubPassTargetSecs.Get()) })
-		if err != nil {
+			func(t Target) (bool, error) { return p.atTurn(ctx, t) },
+			func() bool {
+				return p.between || clock.Since(p.clock, started) >= seconds(p.params.SubPassTargetSecs.Get())
+			})
+		if err != nil || p.between {
 			return err
 		}
 	}
@@ -139,7 +149,7 @@ func (m *Monitor) upcoming(ctx context.Context, now int64, scope []uint32) error
 // runScope runs a pass over the scope and plans the next.
 func (m *Monitor) runScope(ctx context.Context, scope []uint32) error {
 	slices.Sort(scope)
-	p := &pass{Monitor: m, at: clock.Millis(m.clock), scope: scope, progress: map[Target]*progress{}}
+	p := m.newPass(clock.Millis(m.clock), scope)
 	if !m.runs() { // looked at after the time was taken: a clock that was turned before it is seen
 		return errHeld
 	}

@@ -70,6 +70,8 @@ type world struct {
 	// busy is how many of four processors clients take.
 	busy  float64
 	wants bool
+	// tells says that from the next start on there is an oplog, and what expires is told in it.
+	tells bool
 	// given are parameters of the command line of the next start.
 	given map[string]string
 }
@@ -135,10 +137,19 @@ func (w *world) open() {
 		Load:        w.load,
 	}})
 	w.indexes = index.NewParser(match.NewParser())
-	w.store, w.ddl, err = indexddl.Open(context.Background(), w.engine, storage.Options{Clock: w.clock, Indexes: w.indexes,
+	var term func() int64
+	if w.tells {
+		term = func() int64 { return 1 }
+	}
+	w.store, w.ddl, err = indexddl.Open(context.Background(), w.engine, storage.Options{Clock: w.clock, Indexes: w.indexes, Oplog: term,
 		HideExpired: w.expiry.HideExpired.Get, Held: w.monitor.Hold, Grace: w.expiry.Grace, HidesUpTo: w.monitor.HidesUpTo, OnDDL: w.monitor.OnDDL, OnDeadline: w.monitor.OnDeadline, OnReleased: w.monitor.OnReleased})
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	if w.tells {
+		if err := w.store.CreateOplog(context.Background(), 1<<20); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 	if err := w.monitor.Connect(w.store, w.ddl.Sweeper, w.gate, w); err != nil {
 		w.t.Fatal(err)

@@ -89,7 +89,8 @@ func (s *visit) run(ctx context.Context) error {
 		if err := s.step(ctx); err != nil || s.progress.done() {
 			return err
 		}
-		if bounds.spent(s.done.Examined, 0, clock.Since(s.clock, s.started)) {
+		took := clock.Since(s.clock, s.started)
+		if bounds.spent(s.done.Examined, 0, took) || s.sweeping && s.givesWay(s.target, took) {
 			s.done.More = true
 			return nil
 		}

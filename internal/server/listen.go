@@ -13,6 +13,9 @@ const maxAddresses = 64
 
 // listenAll opens a listener for each address, all on the same port; port 0 takes one that the system has free.
 func listenAll(ctx context.Context, hosts []string, port int) ([]net.Listener, error) {
+	if len(hosts) == 0 { // of a server that listens on sockets alone
+		return nil, nil
+	}
 	addresses, err := resolve(ctx, hosts)
 	if err != nil {
 		return nil, err

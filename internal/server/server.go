@@ -95,6 +95,9 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(opts.Addresses)+len(opts.Sockets) == 0 {
+		return nil, errors.New("there is no address to listen on")
+	}
 	listeners, err := listenAll(ctx, opts.Addresses, opts.Port)
 	if err != nil {
 		return nil, err

@@ -224,7 +224,7 @@ func (d *database) config(s *Server) command.Config {
 		Stopping:  s.network.Stopping(),
 		Shutdown:  func() { s.askOnce.Do(func() { close(s.asked) }) },
 		RotateLog: s.opts.RotateLog, Expiry: d.monitor,
-		Certificates: s.transport.certificates,
+		Certificates: s.transport.certificates, ClusterX509: s.opts.ClusterX509,
 	}
 }
 
@@ -249,7 +249,7 @@ func (d *database) close() error {
 // Connected implements server.Handler.
 func (d *database) Connected(c *server.Conn) {
 	conn := d.commands.Connect(c.ID(), c.Remote(), c.Local())
-	conn.Compress, conn.Compression = c.NegotiateCompression, c.Compression
+	conn.Compress, conn.Compression, conn.Peer = c.NegotiateCompression, c.Compression, c.Peer
 	c.SetState(conn)
 }
 

@@ -33,6 +33,8 @@ type Options struct {
 	Port int
 	// TLS has the server speak it; nil: it does not.
 	TLS *TLS
+	// ClusterX509 lets other members of the cluster show by their certificates that they are such, and do everything then.
+	ClusterX509 bool
 	// UnixSocket has it listen on a Unix domain socket that tells its port; nil: it does not.
 	UnixSocket *UnixSocket
 	// MaxConns bounds the connections at one time; 0 is what the process may have of file descriptors.

@@ -182,6 +182,7 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 	}
 	if cfg.Net.TLS.Enabled() {
 		opts.TLS = tlsOptions(&cfg.Net.TLS)
+		opts.ClusterX509 = cfg.Security.ByX509()
 	}
 	for _, p := range cfg.SetParameter {
 		opts.Parameters[p.Name] = p.Value // of two of a name the later one

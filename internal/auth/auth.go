@@ -43,6 +43,8 @@ type User struct {
 	Restrictions []Restrictions
 
 	version Version
+	// vouched is a user that is stored nowhere: see Authority.Vouched.
+	vouched bool
 }
 
 // CompareNames orders names by database and name.

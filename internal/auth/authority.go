@@ -105,11 +105,30 @@ func (a *Authority) Now(ctx context.Context, u *User) (*User, error) {
 	if u.IsInternal() || u.version == a.Version() {
 		return u, nil
 	}
+	if u.vouched {
+		return a.Vouched(ctx, u.Name, u.Roles)
+	}
 	now, err := a.Find(ctx, u.Name)
 	if err == nil && now.ID != u.ID {
 		err = notFound(u.Name)
 	}
 	return now, err
+}
+
+// Vouched is a user that is stored nowhere, and whose roles somebody vouches for, as the authority of a certificate does.
+func (a *Authority) Vouched(ctx context.Context, name Name, roles []Name) (*User, error) {
+	u := &User{Name: name, Roles: roles, version: a.Version(), vouched: true}
+	r, err := Resolve(roles, a.storedRole(ctx))
+	if err != nil {
+		return nil, err
+	}
+	u.All, u.Grants, u.Restrictions = r.All, r.Grants, r.Restrictions
+	return u, nil
+}
+
+// storedRole finds the document of a role.
+func (a *Authority) storedRole(ctx context.Context) func(Name) (bson.Doc, error) {
+	return func(n Name) (bson.Doc, error) { return a.engine.StoredSetting(ctx, RolesNS(), bson.String(n.ID())) }
 }
 
 // Internal is the user that members of a replica set are to one another: it may do everything.
@@ -143,7 +162,7 @@ func (a *Authority) load(ctx context.Context, name Name, now Version) (*User, er
 		return nil, notFound(name)
 	}
 	u := &User{Name: name, ID: s.id, Credentials: s.credentials, Roles: s.roles, version: now}
-	r, err := Resolve(s.roles, func(n Name) (bson.Doc, error) { return a.engine.StoredSetting(ctx, RolesNS(), bson.String(n.ID())) })
+	r, err := Resolve(s.roles, a.storedRole(ctx))
 	if err != nil {
 		return nil, err
 	}

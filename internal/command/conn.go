@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/certificate"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/session"
 )
@@ -19,6 +20,8 @@ type Conn struct {
 	Local  string
 	// Compress settles the compressors that hello asks for and returns those agreed on; nil where there are none.
 	Compress func(names []string) []string
+	// Peer is who the client is by its certificate, nil where none says so; it is nil itself where there are none.
+	Peer func() *certificate.Peer
 	// Compression is what was agreed on.
 	Compression func() []string
 

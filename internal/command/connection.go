@@ -40,7 +40,16 @@ func connectionStatus(op *Op) (bson.Doc, error) {
 	return b.End().Binary("uuid", 4, op.Conn.uuid[:]).Doc(), nil
 }
 
-func logout(op *Op) (bson.Doc, error) { return bson.EmptyDoc, op.noArguments() }
+// logout ends the login by a user of the command's database.
+func logout(op *Op) (bson.Doc, error) {
+	if err := op.noArguments(); err != nil {
+		return nil, err
+	}
+	if u := op.Conn.user.Load(); u != nil && u.DB == op.DB {
+		op.Conn.user.CompareAndSwap(u, nil)
+	}
+	return bson.EmptyDoc, nil
+}
 
 // getNonce answers what left MongoDB with the login of its time, and what some old drivers cannot begin without.
 func getNonce(op *Op) (bson.Doc, error) {

@@ -26,9 +26,16 @@ func (p people) Find(_ context.Context, name auth.Name) (*auth.User, error) {
 
 func (people) Forget() {}
 
+func (p people) Vouched(_ context.Context, name auth.Name, roles []auth.Name) (*auth.User, error) {
+	return &auth.User{Name: name, Roles: roles}, nil
+}
+
 func (p people) HasUsers(context.Context) (bool, error) { return len(p) > 0, nil }
 
 func (p people) Now(ctx context.Context, u *auth.User) (*auth.User, error) {
+	if u.IsInternal() {
+		return u, nil
+	}
 	return p.Find(ctx, u.Name)
 }
 

@@ -38,6 +38,7 @@ func hello(op *Op) (bson.Doc, error) {
 	compressors := a.Array("compression")
 	version := a.Doc("topologyVersion")
 	await, awaited := a.Int("maxAwaitTimeMS")
+	speculative := a.Doc("speculativeAuthenticate")
 	if err := a.Err(); err != nil { // fields that nobody knows are passed over
 		return nil, err
 	}
@@ -72,6 +73,7 @@ func hello(op *Op) (bson.Doc, error) {
 	if !mechs.IsMissing() {
 		b.Strings("saslSupportedMechs", nil) // there are no users
 	}
+	op.speculateByCertificate(speculative, b)
 	op.settleCompression(b, compressors)
 	return b.Doc(), nil
 }

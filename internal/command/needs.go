@@ -29,6 +29,8 @@ func actions(as ...privilege.Action) []privilege.Action { return as }
 type Authority interface {
 	// Find is a user; UserNotFound where there is none.
 	Find(ctx context.Context, name auth.Name) (*auth.User, error)
+	// Vouched is a user that is stored nowhere, with roles that somebody vouches for.
+	Vouched(ctx context.Context, name auth.Name, roles []auth.Name) (*auth.User, error)
 	// HasUsers says whether there are any users.
 	HasUsers(ctx context.Context) (bool, error)
 	// Now is the user as it stands now, which is u itself where nothing has changed; an error where there is no such user any more, or

@@ -53,6 +53,8 @@ type Config struct {
 	Authorization bool
 	// Certificates are what TLS goes by; nil where there is none.
 	Certificates *certificate.Store
+	// ClusterX509 lets members show by their certificates that they are such.
+	ClusterX509 bool
 	// Expiry tells of the TTL monitor; nil where there is none.
 	Expiry Expiry
 }

@@ -133,7 +133,6 @@ func absentCommands() []exception {
 			out = append(out, exception{name: name, state: s, note: note})
 		}
 	}
-	add(notYet, "Nobody can log in yet.", `authenticate`)
 	add(notOffered, "Auditing is a part of MongoDB Enterprise.", "getAuditConfig setAuditConfig logApplicationMessage")
 	add(notOffered, "There are no shards.", `abortMoveCollection abortReshardCollection abortUnshardCollection addShard addShardToZone
 		analyzeShardKey balancerCollectionStatus balancerStart balancerStatus balancerStop checkMetadataConsistency cleanupOrphaned

@@ -160,11 +160,16 @@ func logVersions(c *Config, s setting) (_ bson.Value, err error) {
 // Enabled says whether the server speaks TLS.
 func (t *TLS) Enabled() bool { return t.Mode != "" && t.Mode != TLSDisabled }
 
+// ByX509 says whether members may show by certificates that they are such.
+func (s *Security) ByX509() bool {
+	return s.ClusterAuthMode != "" && s.ClusterAuthMode != ClusterKeyFile
+}
+
 // checkTLS looks at what only makes sense together.
 func (c *Config) checkTLS() error {
 	t := &c.Net.TLS
 	o := &t.Certificates
-	byX509 := c.Security.ClusterAuthMode != "" && c.Security.ClusterAuthMode != ClusterKeyFile
+	byX509 := c.Security.ByX509()
 	if !t.Enabled() {
 		given := o.KeyFile + o.KeyPassword + o.ClusterFile + o.ClusterPassword + o.CAFile + o.CRLFile
 		switch {

@@ -1,0 +1,124 @@
+package command
+
+import (
+	"context"
+
+	"github.com/ebbdb/ebb/internal/auth"
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/certificate"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// x509Mechanism is the login by the certificate of a client's connection.
+const x509Mechanism = "MONGODB-X509"
+
+func authenticateCommands() []*Command {
+	return []*Command{
+		{Name: "authenticate", Doc: "Logs the client in by its certificate.", NoAuth: true, Sensitive: []string{"key", "nonce"}, Run: authenticate},
+	}
+}
+
+// errAuthentication is what a client is told whose login has failed, whatever the reason.
+func errAuthentication() error {
+	return mongoerr.New(mongoerr.AuthenticationFailed, "Authentication failed.")
+}
+
+func authenticate(op *Op) (bson.Doc, error) {
+	a := op.Args
+	a.Ignore(op.Name(), "nonce", "key", "digestPassword")
+	a.Required("mechanism")
+	mechanism, _ := a.String("mechanism")
+	user, _ := a.String("user")
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if mechanism != x509Mechanism {
+		op.Log.Info("Failed to authenticate", "client", op.Conn.Remote, "mechanism", mechanism, "user", user, "db", op.DB, "error", "Unsupported mechanism")
+		return nil, errAuthentication()
+	}
+	u, err := op.loginByCertificate(op.Ctx, auth.Name{Name: user, DB: op.DB})
+	if err != nil {
+		return nil, err
+	}
+	return bson.Build().String("dbname", op.DB).String("user", u).Doc(), nil
+}
+
+// loginByCertificate logs the client in as whom its certificate says it is, which the name, where it has one, must be. It returns that
+// name. Only that there is no such user is told; the rest is in the log.
+func (op *Op) loginByCertificate(ctx context.Context, name auth.Name) (subject string, err error) {
+	u, subject, err := op.certificateUser(ctx, name)
+	if err != nil {
+		op.Log.Info("Failed to authenticate", "client", op.Conn.Remote, "mechanism", x509Mechanism, "user", name.Name, "db", name.DB, "error", err.Error())
+		if mongoerr.Is(err, mongoerr.UserNotFound) || mongoerr.Is(err, mongoerr.ProtocolError) {
+			return "", err
+		}
+		return "", errAuthentication()
+	}
+	op.Log.Info("Successfully authenticated", "client", op.Conn.Remote, "mechanism", x509Mechanism, "user", subject, "db", name.DB)
+	op.Conn.user.Store(u)
+	return subject, nil
+}
+
+// certificateUser is the user whom the client's certificate makes it, and the name in that.
+func (op *Op) certificateUser(ctx context.Context, name auth.Name) (*auth.User, string, error) {
+	refuse := func(code mongoerr.Code, text string) (*auth.User, string, error) {
+		return nil, "", mongoerr.New(code, "%s", text)
+	}
+	var peer *certificate.Peer
+	if op.Conn.Peer != nil {
+		peer = op.Conn.Peer()
+	}
+	switch {
+	case peer == nil || peer.Subject == "":
+		return refuse(mongoerr.AuthenticationFailed, "No verified subject name available from client")
+	case name.Name != "" && name.Name != peer.Subject:
+		return refuse(mongoerr.AuthenticationFailed, "There is no x.509 client certificate matching the user.")
+	case name.DB != externalDB:
+		return refuse(mongoerr.ProtocolError, "X.509 authentication must always use the $external database.")
+	}
+	name.Name = peer.Subject
+	switch {
+	case peer.Member && op.ClusterX509:
+		return auth.Internal(), peer.Subject, nil
+	case peer.Member:
+		return refuse(mongoerr.AuthenticationFailed, "The provided certificate can only be used for cluster authentication, not client authentication. "+
+			"The current configuration does not allow x.509 cluster authentication, check the --clusterAuthMode flag")
+	case op.Users == nil:
+		return refuse(mongoerr.UserNotFound, "Could not find user \""+name.Name+"\" for db \""+name.DB+"\"")
+	}
+	var u *auth.User
+	var err error
+	if peer.Roles != nil {
+		roles := make([]auth.Name, 0, len(peer.Roles))
+		for _, r := range peer.Roles {
+			roles = append(roles, auth.Name{Name: r.Name, DB: r.DB})
+		}
+		u, err = op.Users.Vouched(ctx, name, roles)
+	} else {
+		u, err = op.Users.Find(ctx, name)
+	}
+	return u, peer.Subject, err
+}
+
+// speculateByCertificate logs the client in while it says hello, where it asks for that. What fails is as if it had not asked.
+func (op *Op) speculateByCertificate(asked bson.Doc, b *bson.Builder) {
+	if asked == nil || asked.Lookup("authenticate").IsMissing() {
+		return
+	}
+	mechanism, user, db := asked.Lookup("mechanism"), asked.Lookup("user"), asked.Lookup("db")
+	if mechanism.Type != bson.TypeString || mechanism.Str() != x509Mechanism {
+		return
+	}
+	name := auth.Name{DB: externalDB}
+	if user.Type == bson.TypeString {
+		name.Name = string([]byte(user.Str()))
+	}
+	if db.Type == bson.TypeString {
+		name.DB = string([]byte(db.Str()))
+	}
+	subject, err := op.loginByCertificate(op.Ctx, name)
+	if err != nil {
+		return
+	}
+	b.Object("speculativeAuthenticate").String("dbname", name.DB).String("user", subject).End()
+}

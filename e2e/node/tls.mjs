@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { MongoClient } from 'mongodb';
 import { check, done, uri } from './tap.mjs';
 
-const { EBB_BARE: bare, EBB_PLAIN: plain, EBB_OPEN: open, EBB_SOCKET: socket } = process.env;
+const { EBB_BARE: bare, EBB_PLAIN: plain, EBB_OPEN: open, EBB_SOCKET: socket, EBB_X509: x509, EBB_STRANGER: stranger } = process.env;
 
 async function works(at) {
   const client = new MongoClient(at, { compressors: ['zlib'] });
@@ -29,6 +29,8 @@ async function refused(at) {
 await check('over TLS with a certificate', () => works(uri));
 await check('refused without a certificate', () => refused(bare));
 await check('refused without TLS', () => refused(plain));
+await check('logged in by the certificate', () => works(x509));
+await check('not logged in by a certificate of no user', () => refused(stranger));
 await check('without a certificate where that is allowed', () => works(open));
 await check('by the Unix domain socket', async () => assert.equal(await works(socket), 'anonymous unix socket:27017'));
 done();

@@ -3,7 +3,7 @@
 import os
 
 import pymongo
-from pymongo.errors import ConnectionFailure
+from pymongo.errors import ConnectionFailure, OperationFailure
 
 import checks
 
@@ -22,7 +22,7 @@ def refused(uri):
     with pymongo.MongoClient(uri, serverSelectionTimeoutMS=500) as client:
         try:
             client.admin.command("ping")
-        except ConnectionFailure:
+        except (ConnectionFailure, OperationFailure):
             return
     raise AssertionError("it was let in")
 
@@ -30,6 +30,8 @@ def refused(uri):
 checks.check("over TLS with a certificate", lambda: works(os.environ["EBB_URI"]))
 checks.check("refused without a certificate", lambda: refused(os.environ["EBB_BARE"]))
 checks.check("refused without TLS", lambda: refused(os.environ["EBB_PLAIN"]))
+checks.check("logged in by the certificate", lambda: works(os.environ["EBB_X509"]))
+checks.check("not logged in by a certificate of no user", lambda: refused(os.environ["EBB_STRANGER"]))
 checks.check("without a certificate where that is allowed", lambda: works(os.environ["EBB_OPEN"]))
 checks.check("by the Unix domain socket", lambda: checks.same(works(os.environ["EBB_SOCKET"]), "anonymous unix socket:27017"))
 checks.done()

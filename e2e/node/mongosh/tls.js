@@ -24,11 +24,21 @@ check('over TLS with a certificate', () => works(db.getSiblingDB('e2e_tls')));
 check('serverStatus tells of it', () => {
   const status = db.serverStatus();
   holds(status.transportSecurity['1.3'] > 0, EJSON.stringify(status.transportSecurity));
-  same(status.security.SSLServerSubjectName, 'CN=server,OU=clients,O=Ebb');
+  same(status.security.SSLServerSubjectName, 'CN=server,O=Ebb');
 });
 check('rotateCertificates', () => same(db.adminCommand({ rotateCertificates: 1, message: 'from the shell' }).ok, 1));
 check('refused without a certificate', () => refusedAt(env.EBB_BARE));
 check('refused without TLS', () => refusedAt(env.EBB_PLAIN));
+check('logged in by the certificate', () => works(new Mongo(env.EBB_X509).getDB('e2e_tls')));
+check('not logged in by a certificate of no user', () => {
+  let why = '';
+  try {
+    new Mongo(env.EBB_STRANGER).getDB('admin').runCommand({ ping: 1 });
+  } catch (e) {
+    why = e.message;
+  }
+  holds(/Could not find user/.test(why), why);
+});
 check('without a certificate where that is allowed', () => works(new Mongo(env.EBB_OPEN).getDB('e2e_tls')));
 check('by the Unix domain socket', () => same(new Mongo(env.EBB_SOCKET).getDB('admin').runCommand({ whatsmyuri: 1 }).you, 'anonymous unix socket:27017'));
 done();

@@ -5,6 +5,7 @@ import static ebb.Checks.same;
 
 import com.mongodb.ConnectionString;
 import com.mongodb.MongoClientSettings;
+import com.mongodb.MongoSecurityException;
 import com.mongodb.MongoTimeoutException;
 import com.mongodb.client.MongoClient;
 import com.mongodb.client.MongoClients;
@@ -31,12 +32,14 @@ public final class Tls {
     private static final char[] NO_PASSWORD = new char[0];
 
     public static void main(String[] args) throws Exception {
-        SSLContext own = context(true);
-        SSLContext bare = context(false);
+        SSLContext own = context(System.getenv("EBB_PEM"));
+        SSLContext bare = context(null);
         Checks checks = new Checks();
         checks.check("over TLS with a certificate", () -> works(System.getenv("EBB_URI"), own));
         checks.check("refused without a certificate", () -> refused(System.getenv("EBB_BARE"), bare));
         checks.check("refused without TLS", () -> refused(System.getenv("EBB_PLAIN"), null));
+        checks.check("logged in by the certificate", () -> works(System.getenv("EBB_X509"), own));
+        checks.check("not logged in by a certificate of no user", () -> refused(System.getenv("EBB_STRANGER"), context(System.getenv("EBB_STRANGER_PEM"))));
         checks.check("without a certificate where that is allowed", () -> works(System.getenv("EBB_OPEN"), bare));
         checks.done();
     }
@@ -59,7 +62,7 @@ public final class Tls {
         try (MongoClient client = connect(uri, context, 500)) {
             client.getDatabase("admin").runCommand(new Document("ping", 1));
             connected = true;
-        } catch (MongoTimeoutException e) {
+        } catch (MongoTimeoutException | MongoSecurityException e) {
             // as it should be
         }
         holds(!connected, "refused");
@@ -76,8 +79,8 @@ public final class Tls {
         return MongoClients.create(settings.build());
     }
 
-    /** The authority, and the client's own certificate and key where it is to have one. */
-    private static SSLContext context(boolean withCertificate) throws Exception {
+    /** The authority, and the certificate and key of a file where the client is to have one. */
+    private static SSLContext context(String pem) throws Exception {
         KeyStore trusted = KeyStore.getInstance("PKCS12");
         trusted.load(null, NO_PASSWORD);
         trusted.setCertificateEntry("ca", certificate(System.getenv("EBB_CA")));
@@ -86,8 +89,7 @@ public final class Tls {
         KeyManagerFactory keys = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
         KeyStore own = KeyStore.getInstance("PKCS12");
         own.load(null, NO_PASSWORD);
-        if (withCertificate) {
-            String pem = System.getenv("EBB_PEM");
+        if (pem != null) {
             PrivateKey key = KeyFactory.getInstance("EC").generatePrivate(new PKCS8EncodedKeySpec(block(pem, "PRIVATE KEY")));
             own.setKeyEntry("own", key, NO_PASSWORD, new Certificate[] {certificate(pem)});
         }

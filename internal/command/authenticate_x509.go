@@ -18,11 +18,6 @@ func authenticateCommands() []*Command {
 	}
 }
 
-// errAuthentication is what a client is told whose login has failed, whatever the reason.
-func errAuthentication() error {
-	return mongoerr.New(mongoerr.AuthenticationFailed, "Authentication failed.")
-}
-
 func authenticate(op *Op) (bson.Doc, error) {
 	a := op.Args
 	a.Ignore(op.Name(), "nonce", "key", "digestPassword")
@@ -33,7 +28,7 @@ func authenticate(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	if mechanism != x509Mechanism {
-		op.Log.Info("Failed to authenticate", "client", op.Conn.Remote, "mechanism", mechanism, "user", user, "db", op.DB, "error", "Unsupported mechanism")
+		op.AccessLog.Info("Failed to authenticate", "client", op.Conn.Remote, "mechanism", mechanism, "user", user, "db", op.DB, "error", "Unsupported mechanism")
 		return nil, errAuthentication()
 	}
 	u, err := op.loginByCertificate(op.Ctx, auth.Name{Name: user, DB: op.DB})
@@ -47,15 +42,17 @@ func authenticate(op *Op) (bson.Doc, error) {
 // name. Only that there is no such user is told; the rest is in the log.
 func (op *Op) loginByCertificate(ctx context.Context, name auth.Name) (subject string, err error) {
 	u, subject, err := op.certificateUser(ctx, name)
+	if err == nil {
+		err = op.becomes(u)
+	}
 	if err != nil {
-		op.Log.Info("Failed to authenticate", "client", op.Conn.Remote, "mechanism", x509Mechanism, "user", name.Name, "db", name.DB, "error", err.Error())
-		if mongoerr.Is(err, mongoerr.UserNotFound) || mongoerr.Is(err, mongoerr.ProtocolError) {
+		op.AccessLog.Info("Failed to authenticate", "client", op.Conn.Remote, "mechanism", x509Mechanism, "user", name.Name, "db", name.DB, "error", err.Error())
+		if mongoerr.Is(err, mongoerr.UserNotFound) || mongoerr.Is(err, mongoerr.ProtocolError) || mongoerr.Is(err, manyUsers) {
 			return "", err
 		}
 		return "", errAuthentication()
 	}
-	op.Log.Info("Successfully authenticated", "client", op.Conn.Remote, "mechanism", x509Mechanism, "user", subject, "db", name.DB)
-	op.Conn.user.Store(u)
+	op.AccessLog.Info("Successfully authenticated", "client", op.Conn.Remote, "mechanism", x509Mechanism, "user", subject, "db", name.DB)
 	return subject, nil
 }
 

@@ -29,6 +29,8 @@ type Conn struct {
 	// user is who has logged in; nil for nobody.
 	user   atomic.Pointer[auth.User]
 	client atomic.Pointer[operation.Client]
+	// login is its conversation that is under way; nil for none.
+	login *login
 	// viewer is the last who looked at the server; see Op.viewer.
 	viewer   *viewer
 	metadata bson.Doc

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -33,11 +34,36 @@ func connectionStatus(op *Op) (bson.Doc, error) {
 	if err := op.Args.Done(); err != nil {
 		return nil, err
 	}
-	b := bson.Build().Object("authInfo").Strings("authenticatedUsers", nil).Strings("authenticatedUserRoles", nil)
-	if privileges {
-		b.Strings("authenticatedUserPrivileges", nil)
+	user, err := op.currentUser(op.Ctx)
+	if err != nil {
+		return nil, err
 	}
+	b := bson.Build().Object("authInfo")
+	appendUser(b, user, privileges)
 	return b.End().Binary("uuid", 4, op.Conn.uuid[:]).Doc(), nil
+}
+
+// appendUser tells who somebody is, nil for nobody, and what that one may do.
+func appendUser(b *bson.Builder, user *auth.User, privileges bool) {
+	b.Array("authenticatedUsers")
+	if user == nil {
+		user = &auth.User{}
+	} else {
+		b.Object("0").String("user", user.Name.Name).String("db", user.DB).End()
+	}
+	b.End().Array("authenticatedUserRoles")
+	for i, r := range user.All {
+		b.Object(bson.IndexKey(i)).String("role", r.Name).String("db", r.DB).End()
+	}
+	b.End()
+	if !privileges {
+		return
+	}
+	b.Array("authenticatedUserPrivileges")
+	for i, p := range user.Grants.Privileges() {
+		b.Document(bson.IndexKey(i), p.Doc())
+	}
+	b.End()
 }
 
 // logout ends the login by a user of the command's database.
@@ -46,7 +72,7 @@ func logout(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	if u := op.Conn.user.Load(); u != nil && u.DB == op.DB {
-		op.Conn.user.CompareAndSwap(u, nil)
+		op.Conn.become(nil)
 	}
 	return bson.EmptyDoc, nil
 }

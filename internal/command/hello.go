@@ -42,7 +42,7 @@ func hello(op *Op) (bson.Doc, error) {
 	if err := a.Err(); err != nil { // fields that nobody knows are passed over
 		return nil, err
 	}
-	if err := checkSupportedMechs(mechs); err != nil {
+	if _, err := userAsked(mechs); err != nil {
 		return nil, err
 	}
 	if client != nil {
@@ -70,33 +70,12 @@ func hello(op *Op) (bson.Doc, error) {
 		Int32("maxWriteBatchSize", maxWriteBatchSize).Date("localTime", clock.Millis(op.Clock)).
 		Int32("logicalSessionTimeoutMinutes", op.sessionMinutes()).Int32("connectionId", int32(op.Conn.ID)).
 		Int32("minWireVersion", minWireVersion).Int32("maxWireVersion", maxWireVersion).Bool("readOnly", false)
-	if !mechs.IsMissing() {
-		b.Strings("saslSupportedMechs", nil) // there are no users
+	if err := op.appendSupportedMechs(b, mechs); err != nil {
+		return nil, err
 	}
-	op.speculateByCertificate(speculative, b)
+	op.speculate(speculative, b)
 	op.settleCompression(b, compressors)
 	return b.Doc(), nil
-}
-
-// checkSupportedMechs reads the user that saslSupportedMechs asks about: "db.user", or {db: …, user: …}.
-func checkSupportedMechs(v bson.Value) error {
-	switch v.Type {
-	case bson.TypeMissing:
-		return nil
-	case bson.TypeString:
-		if !strings.Contains(v.Str(), ".") {
-			return mongoerr.New(mongoerr.BadValue, "UserName must contain a '.' separated database.user pair")
-		}
-	case bson.TypeObject:
-		for _, field := range [2]string{"user", "db"} {
-			if v.Doc().Lookup(field).Type != bson.TypeString {
-				return mongoerr.New(mongoerr.BadValue, "UserName must contain a field named: %s", field)
-			}
-		}
-	default:
-		return mongoerr.New(mongoerr.TypeMismatch, "UserName must be either a string or an object")
-	}
-	return nil
 }
 
 func (s *Server) topologyVersion() bson.Doc {

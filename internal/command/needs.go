@@ -72,16 +72,21 @@ func (op *Op) permit() error {
 // has logged in no longer.
 func (op *Op) currentUser(ctx context.Context) (*auth.User, error) {
 	was := op.Conn.user.Load()
-	if was == nil {
-		return nil, nil
+	if was == nil || was.IsInternal() {
+		return was, nil
 	}
 	now, err := op.Users.Now(ctx, was)
 	switch {
 	case mongoerr.Is(err, mongoerr.UserNotFound) || mongoerr.Is(err, mongoerr.AuthenticationRestrictionUnmet):
+		op.AccessLog.Info("Removed deleted user from session cache of user information", "user", was.String())
 		op.Conn.become(nil)
 		return nil, nil
 	case err != nil:
 		return nil, err
+	case now != was && !op.Conn.allows(now):
+		op.AccessLog.Info("Removed user with unmet authentication restrictions from session cache of user information", "user", was.String())
+		op.Conn.become(nil)
+		return nil, nil
 	case now != was:
 		op.Conn.become(now)
 	}

@@ -40,6 +40,9 @@ func New(c Config, s Services) *Server {
 	if c.StartupLog == nil {
 		c.StartupLog = c.Log
 	}
+	if c.AccessLog == nil {
+		c.AccessLog = c.Log
+	}
 	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, Durable: s.Durable, TTL: s.TTL, Users: auth.New(s.Query), table: commands(), stages: pipeline.NewTable(), reaping: make(chan struct{}, 1), started: c.Clock.Now()}
 	srv.Sessions = session.NewRegistry(c.Clock, func(id string) {
 		srv.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID == id })
@@ -54,6 +57,7 @@ func New(c Config, s Services) *Server {
 		s.Query.NoTableScan = func() bool { return p.Get().Bool() }
 	}
 	_, _ = rand.Read(srv.processID[:]) // never fails
+	_, _ = rand.Read(srv.decoySecret[:])
 	ctx, stop := context.WithCancel(context.Background())
 	srv.stop = stop
 	srv.done.Go(func() { srv.clean(ctx) })

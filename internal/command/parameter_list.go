@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/auth/scram"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/parameter"
@@ -21,9 +20,7 @@ func AddParameters(r *parameter.Registry, verbosity func(level int)) {
 	addFeatureCompatibility(r)
 	addVerbosity(r, verbosity)
 	parameter.NewFixed(r, "authSchemaVersion", bson.Int32(authSchemaVersion))
-	parameter.NewFixed(r, "authenticationMechanisms", bson.ArrayOf())
-	parameter.NewInt(r, "scramIterationCount", parameter.Both, 10_000, scram.MinIterations, scram.MaxIterations, false)
-	parameter.NewInt(r, "scramSHA256IterationCount", parameter.Both, 15_000, scram.MinIterations, scram.MaxIterations, false)
+	addLogin(r)
 	parameter.NewBool(r, "enableTestCommands", parameter.Startup, false)
 	parameter.NewFixed(r, "maxBSONDepth", bson.Int32(180))
 	parameter.NewFixed(r, "mongotHost", bson.String(""))

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/auth/patience"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/certificate"
 	"github.com/ebbdb/ebb/internal/clock"
@@ -55,6 +56,10 @@ type Config struct {
 	Certificates *certificate.Store
 	// ClusterX509 lets members show by their certificates that they are such.
 	ClusterX509 bool
+	// ClusterKey is what members of the replica set show that they know when they log in: credentials as of a user; nil where they do not.
+	ClusterKey bson.Doc
+	// AccessLog takes who logs in, and who does not; nil is Log.
+	AccessLog *slog.Logger
 	// Expiry tells of the TTL monitor; nil where there is none.
 	Expiry Expiry
 }
@@ -123,6 +128,10 @@ type Server struct {
 
 	// writesBlocked is nil unless the writes of users are; setDefaults is held by who changes it.
 	writesBlocked atomic.Pointer[writeBlock]
+
+	// patience has logins wait after many have failed; decoySecret is what credentials of users who are not there are made of.
+	patience    patience.Register
+	decoySecret [32]byte
 
 	// failPoints is nil unless the server was started with enableTestCommands.
 	failPoints *failPoints

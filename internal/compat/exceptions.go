@@ -106,7 +106,6 @@ func commandExceptions() []exception {
 		{name: "autoCompact", state: partial, note: "The store compacts by itself; the command is checked and changes nothing.", try: `{autoCompact: true}`},
 		{name: "compactStructuredEncryptionData", state: refused, note: "Encrypted collections need a replica set.",
 			try: `{compactStructuredEncryptionData: "c", compactionTokens: {}}`, code: 6346807},
-		{name: "logout", state: partial, note: "There are no logins yet to end.", try: `{logout: 1}`},
 		{name: "createSearchIndexes", state: refused, note: "There is no search process.", try: `{createSearchIndexes: "c", indexes: []}`, code: mongoerr.SearchNotEnabled},
 		{name: "dropSearchIndex", state: refused, note: "There is no search process.", try: `{dropSearchIndex: "c", name: "x"}`, code: mongoerr.SearchNotEnabled},
 		{name: "listSearchIndexes", state: refused, note: "There is no search process.", try: `{listSearchIndexes: "c"}`, code: mongoerr.SearchNotEnabled},

@@ -1,0 +1,172 @@
+package command
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/auth"
+	"github.com/ebbdb/ebb/internal/auth/patience"
+	"github.com/ebbdb/ebb/internal/auth/scram"
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// errAuthentication is what a client is told whose login has failed, whatever the reason.
+func errAuthentication() error {
+	return mongoerr.New(mongoerr.AuthenticationFailed, "Authentication failed.")
+}
+
+// manyUsers is the code of a login as a second user: in whose name would the connection do what it does?
+const manyUsers mongoerr.Code = 5626701
+
+// who is who logs in, for those who count failures.
+func (op *Op) who(name auth.Name) patience.Who {
+	return patience.From(address(op.Conn.Remote), name.String())
+}
+
+// awaitTurn waits for as long as a login has to, before anybody looks at whether it succeeds.
+func (op *Op) awaitTurn(name auth.Name) error {
+	wait := op.patience.Wait(op.who(name), op.Clock.Now())
+	if wait == 0 {
+		return nil
+	}
+	if err := clock.Wait(op.Ctx, op.Clock, wait); err != nil {
+		return context.Cause(op.Ctx)
+	}
+	return nil
+}
+
+// loginFailed takes note of a login that failed and why, and returns what the client is told of it.
+func (op *Op) loginFailed(l *login, why error) error {
+	name := l.name()
+	if op.Ctx.Err() != nil {
+		return context.Cause(op.Ctx)
+	}
+	if l.steps > 1 {
+		op.patience.Failed(op.who(name), op.Clock.Now())
+	}
+	op.AccessLog.Info("Failed to authenticate", "client", op.Conn.Remote, "isSpeculative", l.speculative, "mechanism", l.mechanism,
+		"user", name.Name, "db", name.DB, "error", why.Error())
+	return errAuthentication()
+}
+
+// loginSucceeded has the client be the user that it has shown to be.
+func (op *Op) loginSucceeded(l *login) error {
+	user := l.user()
+	switch err := op.becomes(user); {
+	case mongoerr.Is(err, manyUsers):
+		return err
+	case err != nil:
+		return op.loginFailed(l, err)
+	}
+	op.patience.Succeeded(op.who(user.Name), op.Clock.Now())
+	op.AccessLog.Info("Successfully authenticated", "client", op.Conn.Remote, "isSpeculative", l.speculative, "isClusterMember", user.IsInternal(),
+		"mechanism", l.mechanism, "user", user.Name.Name, "db", user.DB)
+	return nil
+}
+
+// becomes has the connection be the user's, if that may be used from where the client is, and the connection is not another's.
+func (op *Op) becomes(user *auth.User) error {
+	if !op.Conn.allows(user) {
+		return errRestricted
+	}
+	if was := op.Conn.user.Load(); was != nil && was.Name != user.Name {
+		return mongoerr.New(manyUsers, "Each client connection may only be authenticated once. Previously authenticated as: %s", was.Name)
+	}
+	op.Conn.become(user)
+	return nil
+}
+
+// address is the IP address in "address:port", the zero one where there is none.
+func address(hostPort string) netip.Addr {
+	host, _, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		return netip.Addr{}
+	}
+	a, _ := netip.ParseAddr(host)
+	return a
+}
+
+// allows says whether the user may be used over the connection.
+func (c *Conn) allows(u *auth.User) bool {
+	return len(u.Restrictions) == 0 || u.AllowedFrom(address(c.Remote), address(c.Local))
+}
+
+// offers says whether somebody may log in by the mechanism.
+func (s *Server) offers(mechanism string) bool { return slices.Contains(s.mechanisms(), mechanism) }
+
+// mechanisms are those by which somebody may log in.
+func (s *Server) mechanisms() (names []string) {
+	for it := s.Params.Lookup(mechanismsName).Get().Doc().Iter(); it.Next(); {
+		names = append(names, it.Value().Str())
+	}
+	return names
+}
+
+// appendSupportedMechs tells hello's client by which mechanisms a user may log in; nothing of one that is not there.
+func (op *Op) appendSupportedMechs(b *bson.Builder, asked bson.Value) error {
+	name, err := userAsked(asked)
+	if err != nil || name == nil || op.Users == nil {
+		return err
+	}
+	user, err := op.findUser(op.Ctx, *name)
+	if err != nil {
+		if mongoerr.Is(err, mongoerr.UserNotFound) {
+			op.AccessLog.Debug("Supported SASL mechanisms requested for unknown user", "user", name.String())
+			return nil
+		}
+		return err
+	}
+	var can []string
+	for _, m := range scram.Mechanisms() {
+		if _, has := scram.Read(m, user.Credentials); has && op.offers(m) {
+			can = append(can, m)
+		}
+	}
+	if name.DB == externalDB && op.offers(x509Mechanism) {
+		can = append(can, x509Mechanism)
+	}
+	b.Strings("saslSupportedMechs", can)
+	return nil
+}
+
+// userAsked reads the user that saslSupportedMechs asks about: "db.user", or {db: …, user: …}.
+func userAsked(v bson.Value) (*auth.Name, error) {
+	switch v.Type {
+	case bson.TypeMissing:
+		return nil, nil
+	case bson.TypeString:
+		db, user, found := strings.Cut(strings.Clone(v.Str()), ".")
+		if !found {
+			return nil, mongoerr.New(mongoerr.BadValue, "UserName must contain a '.' separated database.user pair")
+		}
+		return &auth.Name{Name: user, DB: db}, nil
+	case bson.TypeObject:
+		for _, field := range [2]string{"user", "db"} {
+			if v.Doc().Lookup(field).Type != bson.TypeString {
+				return nil, mongoerr.New(mongoerr.BadValue, "UserName must contain a field named: %s", field)
+			}
+		}
+		return &auth.Name{Name: strings.Clone(v.Doc().Lookup("user").Str()), DB: strings.Clone(v.Doc().Lookup("db").Str())}, nil
+	}
+	return nil, mongoerr.New(mongoerr.TypeMismatch, "UserName must be either a string or an object")
+}
+
+// findUser is a user who may log in: a stored one, or the one that members are to one another.
+func (s *Server) findUser(ctx context.Context, name auth.Name) (*auth.User, error) {
+	if internal := auth.Internal(); name == internal.Name {
+		if s.ClusterKey == nil {
+			return nil, mongoerr.New(mongoerr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", name.Name, name.DB)
+		}
+		internal.Credentials = s.ClusterKey
+		return internal, nil
+	}
+	if s.Users == nil {
+		return nil, mongoerr.New(mongoerr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", name.Name, name.DB)
+	}
+	return s.Users.Find(ctx, name)
+}

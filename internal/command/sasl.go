@@ -1,0 +1,226 @@
+package command
+
+import (
+	"encoding/base64"
+	"errors"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/auth"
+	"github.com/ebbdb/ebb/internal/auth/scram"
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+const (
+	// maxPayloadBytes bounds one message of a login.
+	maxPayloadBytes = scram.MaxMessage
+	// conversationID is what each conversation is called: a connection has one at a time.
+	conversationID = 1
+)
+
+func saslCommands() []*Command {
+	payload := []string{"payload"}
+	return []*Command{
+		{Name: "saslStart", Doc: "Begins to log the client in.", NoAuth: true, NoSession: true, Sensitive: payload, Run: saslStart},
+		{Name: "saslContinue", Doc: "Goes on with logging the client in.", NoAuth: true, NoSession: true, Sensitive: payload, Run: saslContinue},
+	}
+}
+
+// conversation is one login by a mechanism of several messages.
+type conversation interface {
+	// step answers a message. done says that the client has shown who it is, which user tells then. The error of a message that is
+	// not good is for the log alone.
+	step(op *Op, message []byte) (answer []byte, done bool, err error)
+	// name is whom the client says it is, without a Name as long as it has not said.
+	name() auth.Name
+	// user is who it has shown to be.
+	user() *auth.User
+}
+
+// conversations are those that saslStart begins, by their mechanisms.
+func (op *Op) newConversation(mechanism, db string) conversation {
+	if !op.offers(mechanism) || !scram.Known(mechanism) {
+		return nil
+	}
+	return newScramConversation(mechanism, db)
+}
+
+// login is the conversation of a connection.
+type login struct {
+	conversation
+	mechanism   string
+	speculative bool
+	// short leaves out the exchange of empty messages at the end; proven is set while that is waited for.
+	short, proven bool
+	steps         int
+}
+
+// saslRequest is what saslStart, or hello in its place, is asked.
+type saslRequest struct {
+	mechanism, db string
+	payload       saslPayload
+	short         bool
+	speculative   bool
+}
+
+// saslPayload is a message, and whether it came as text, as the answer has to go.
+type saslPayload struct {
+	bytes  []byte
+	isText bool
+}
+
+func (op *Op) readPayload(a *Args) (p saslPayload) {
+	v := a.Value("payload")
+	if v.IsMissing() {
+		a.Required("payload")
+		return p
+	}
+	var err error
+	switch v.Type {
+	case bson.TypeString:
+		p.isText = true
+		if len(v.Str()) > base64.StdEncoding.EncodedLen(maxPayloadBytes) {
+			err = errPayloadSize()
+		} else if p.bytes, err = base64.StdEncoding.DecodeString(v.Str()); err != nil {
+			err = mongoerr.New(mongoerr.BadValue, "The payload is not base64")
+		}
+	case bson.TypeBinary:
+		if _, p.bytes = v.Binary(); len(p.bytes) > maxPayloadBytes {
+			err = errPayloadSize()
+		}
+	default:
+		err = a.wrongType("payload", v.Type, []bson.Type{bson.TypeBinary, bson.TypeString})
+	}
+	if err != nil {
+		a.Fail(err)
+	}
+	return p
+}
+
+func errPayloadSize() error {
+	return mongoerr.New(mongoerr.BadValue, "A payload may have %d bytes at most", maxPayloadBytes)
+}
+
+// append puts the answer into a reply.
+func (p saslPayload) append(b *bson.Builder, answer []byte) *bson.Builder {
+	if p.isText {
+		return b.String("payload", base64.StdEncoding.EncodeToString(answer))
+	}
+	return b.Binary("payload", 0, answer)
+}
+
+// readSaslStart reads the arguments of saslStart.
+func (op *Op) readSaslStart(a *Args) saslRequest {
+	r := saslRequest{db: op.DB}
+	a.Ignore("autoAuthorize")
+	a.Required("mechanism")
+	mechanism, _ := a.String("mechanism")
+	r.mechanism = strings.Clone(mechanism)
+	r.payload = op.readPayload(a)
+	if options := a.Doc("options"); options != nil {
+		r.short = options.Lookup("skipEmptyExchange").Truthy()
+	}
+	return r
+}
+
+func saslStart(op *Op) (bson.Doc, error) {
+	op.Args.Ignore(op.Name())
+	r := op.readSaslStart(op.Args)
+	if err := op.Args.Done(); err != nil {
+		return nil, err
+	}
+	return op.startLogin(r)
+}
+
+// startLogin begins a conversation in the place of the one before.
+func (op *Op) startLogin(r saslRequest) (bson.Doc, error) {
+	op.Conn.login = nil
+	talk := op.newConversation(r.mechanism, r.db)
+	if talk == nil {
+		return nil, mongoerr.New(mongoerr.MechanismUnavailable, "Received authentication for mechanism %.100s which is unknown or not enabled", r.mechanism)
+	}
+	op.Conn.login = &login{conversation: talk, mechanism: r.mechanism, speculative: r.speculative, short: r.short}
+	return op.continueLogin(r.payload)
+}
+
+func saslContinue(op *Op) (bson.Doc, error) {
+	a := op.Args
+	a.Ignore(op.Name())
+	a.Required("conversationId")
+	id, _ := a.Int("conversationId")
+	payload := op.readPayload(a)
+	if err := a.Done(); err != nil {
+		return nil, err
+	}
+	if op.Conn.login == nil {
+		return nil, mongoerr.New(mongoerr.ProtocolError, "No SASL session state found")
+	}
+	if id != conversationID {
+		op.Conn.login = nil
+		return nil, mongoerr.New(mongoerr.ProtocolError, "sasl: Mismatched conversation id")
+	}
+	return op.continueLogin(payload)
+}
+
+// continueLogin answers a message of the connection's conversation, which is over after an error.
+func (op *Op) continueLogin(payload saslPayload) (bson.Doc, error) {
+	l := op.Conn.login
+	answer, done, err := l.next(op, payload.bytes)
+	if err != nil {
+		op.Conn.login = nil
+		return nil, op.loginFailed(l, err)
+	}
+	if done {
+		op.Conn.login = nil
+		if err := op.loginSucceeded(l); err != nil {
+			return nil, err
+		}
+	}
+	b := bson.Build().Int32("conversationId", conversationID).Bool("done", done)
+	return payload.append(b, answer).Doc(), nil
+}
+
+// errUnexpected is why a login failed whose client went on talking.
+var errUnexpected = errors.New("an empty message was expected")
+
+// next is a step, but that an exchange of empty messages comes behind the last one where the client did not ask to leave it out.
+func (l *login) next(op *Op, message []byte) (answer []byte, done bool, err error) {
+	if l.proven {
+		if len(message) > 0 {
+			return nil, false, errUnexpected
+		}
+		return nil, true, nil
+	}
+	if l.steps++; l.steps > 1 {
+		if err := op.awaitTurn(l.name()); err != nil {
+			return nil, false, err
+		}
+	}
+	answer, done, err = l.step(op, message)
+	if done && !l.short {
+		l.proven, done = true, false
+	}
+	return answer, done, err
+}
+
+// speculate logs the client in, or begins to, while it says hello, where it asks for that. What fails is as if it had not asked.
+func (op *Op) speculate(asked bson.Doc, b *bson.Builder) {
+	if asked == nil || asked.Lookup("saslStart").IsMissing() {
+		op.speculateByCertificate(asked, b)
+		return
+	}
+	db := asked.Lookup("db")
+	if db.Type != bson.TypeString {
+		return
+	}
+	a := NewArgs("speculativeAuthenticate", asked)
+	a.Ignore("saslStart", "db")
+	r := op.readSaslStart(a)
+	r.db, r.speculative = strings.Clone(db.Str()), true
+	if a.Done() != nil {
+		return
+	}
+	if reply, err := op.startLogin(r); err == nil {
+		b.Document("speculativeAuthenticate", reply)
+	}
+}

@@ -1,0 +1,304 @@
+package command
+
+import (
+	"bytes"
+	"crypto/md5"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	client "github.com/xdg-go/scram"
+
+	"github.com/ebbdb/ebb/internal/auth"
+	"github.com/ebbdb/ebb/internal/auth/patience"
+	"github.com/ebbdb/ebb/internal/auth/scram"
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+)
+
+// logins is a server with users, and what its log of accesses says.
+type logins struct {
+	*harness
+	log *bytes.Buffer
+}
+
+// newLogins has the users "both", "sha1" and "sha256" of admin, with a password "pw", and "near", who may come from 10.0.0.1 alone. All
+// have the role read of the database test.
+func newLogins(t testing.TB) *logins {
+	h := &logins{newHarness(t), &bytes.Buffer{}}
+	h.server.Users = auth.New(h.server.Query)
+	h.server.AccessLog = slog.New(slog.NewTextHandler(h.log, nil))
+	h.server.Authorization = false
+	h.store("both", scram.SHA1, scram.SHA256)
+	h.store("sha1", scram.SHA1)
+	h.store("sha256", scram.SHA256)
+	h.store("near", scram.SHA256)
+	h.run("admin", `{update: "system.users", updates: [{q: {user: "near"}, u: {$set: {authenticationRestrictions: [{clientSource: ["10.0.0.1"]}]}}}]}`)
+	h.server.Authorization = true
+	return h
+}
+
+func (h *logins) store(user string, mechanisms ...string) {
+	h.t.Helper()
+	b := bson.Build().String("insert", "system.users").Array("documents").Object("0").String("_id", "admin."+user).
+		String("user", user).String("db", "admin").Binary("userId", 4, append(make([]byte, 16-len(user)), user...)).Object("credentials")
+	for _, m := range mechanisms {
+		d, err := scram.Make(m, user, "pw", scram.MinIterations)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		b.Document(m, d)
+	}
+	b.End().Array("roles").Object("0").String("role", "read").String("db", "test").End().End().End().End()
+	if r := h.send(h.t.Context(), "setup", "admin", b.Doc()); r.Body.Lookup("n").AsDouble() != 1 {
+		h.t.Fatal(r.Body)
+	}
+}
+
+// run sends a command on a connection that nobody else uses.
+func (h *logins) run(db, command string) bson.Doc {
+	h.t.Helper()
+	r := h.send(h.t.Context(), "setup", db, bson.MustDoc(command))
+	if !r.Body.Lookup("ok").Truthy() {
+		h.t.Fatal(r.Body)
+	}
+	return r.Body
+}
+
+// talker is a driver that logs in.
+type talker struct {
+	h         *logins
+	conn, db  string
+	mechanism string
+	user, pwd string
+	speculate bool
+	long      bool // it leaves in the exchange of empty messages
+	damage    func(message string) string
+}
+
+// digest is what is hashed of a password for SCRAM-SHA-1.
+func digest(user, pwd string) string {
+	sum := md5.Sum([]byte(user + ":mongo:" + pwd))
+	return hex.EncodeToString(sum[:])
+}
+
+// login returns the last reply.
+func (d talker) login() bson.Doc {
+	d.h.t.Helper()
+	hash, pwd := client.SHA256, d.pwd
+	if d.mechanism == scram.SHA1 {
+		hash, pwd = client.SHA1, digest(d.user, d.pwd)
+	}
+	c, err := hash.NewClientUnprepped(d.user, pwd, "")
+	if err != nil {
+		d.h.t.Fatal(err)
+	}
+	talk := c.NewConversation()
+	if d.damage == nil {
+		d.damage = func(m string) string { return m }
+	}
+	first, err := talk.Step("")
+	if err != nil {
+		d.h.t.Fatal(err)
+	}
+	start := bson.Build().Int32("saslStart", 1).String("mechanism", d.mechanism).Binary("payload", 0, []byte(first)).
+		Object("options").Bool("skipEmptyExchange", !d.long).End()
+	var reply bson.Doc
+	if d.speculate {
+		hello := bson.Build().Int32("hello", 1).Document("speculativeAuthenticate", start.String("db", d.db).Doc()).Doc()
+		reply = d.h.send(d.h.t.Context(), d.conn, "admin", hello).Body
+		if v := reply.Lookup("speculativeAuthenticate"); !v.IsMissing() {
+			reply = v.Doc()
+		}
+	} else {
+		reply = d.h.send(d.h.t.Context(), d.conn, d.db, start.Doc()).Body
+	}
+	for !reply.Lookup("done").Truthy() && !reply.Lookup("payload").IsMissing() {
+		_, answer := reply.Lookup("payload").Binary()
+		message := ""
+		if !talk.Done() {
+			message, err = talk.Step(string(answer))
+			if err != nil {
+				d.h.t.Fatal(err)
+			}
+			message = d.damage(message)
+		}
+		reply = d.h.send(d.h.t.Context(), d.conn, d.db, bson.Build().Int32("saslContinue", 1).Int32("conversationId", 1).Binary("payload", 0, []byte(message)).Doc()).Body
+	}
+	return reply
+}
+
+func TestLogins(t *testing.T) {
+	damaged := func(m string) string { return m[:len(m)-5] + "AAAA=" }
+	for _, c := range []struct {
+		name string
+		talker
+		want string
+	}{
+		{"SHA-256", talker{mechanism: scram.SHA256, user: "both"}, ""},
+		{"SHA-1", talker{mechanism: scram.SHA1, user: "both"}, ""},
+		{"SHA-256 of a user who has it alone", talker{mechanism: scram.SHA256, user: "sha256"}, ""},
+		{"with an empty exchange", talker{mechanism: scram.SHA256, user: "both", long: true}, ""},
+		{"within hello", talker{mechanism: scram.SHA256, user: "both", speculate: true}, ""},
+		{"within hello with an empty exchange", talker{mechanism: scram.SHA1, user: "sha1", speculate: true, long: true}, ""},
+		{"wrong password", talker{mechanism: scram.SHA256, user: "both", pwd: "PW"}, "storedKey mismatch"},
+		{"wrong password, SHA-1", talker{mechanism: scram.SHA1, user: "both", pwd: "PW"}, "storedKey mismatch"},
+		{"unknown user", talker{mechanism: scram.SHA256, user: "nobody"}, "there is no such user"},
+		{"unknown user, SHA-1", talker{mechanism: scram.SHA1, user: "nobody"}, "there is no such user"},
+		{"user of another database", talker{mechanism: scram.SHA256, user: "both", db: "test"}, "there is no such user"},
+		{"mechanism that the user has not", talker{mechanism: scram.SHA1, user: "sha256"}, "no credentials for the mechanism"},
+		{"damaged proof", talker{mechanism: scram.SHA256, user: "both", damage: damaged}, "storedKey mismatch"},
+		{"damaged nonce", talker{mechanism: scram.SHA256, user: "both", damage: func(m string) string { return strings.Replace(m, ",r=", ",r=x", 1) }}, "no SCRAM message"},
+		{"from elsewhere", talker{mechanism: scram.SHA256, user: "near"}, "may not be used from here"},
+		{"the server itself without a key", talker{mechanism: scram.SHA256, user: "__system", db: "local"}, "there is no such user"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newLogins(t)
+			c.talker.h, c.conn = h, "1"
+			if c.db == "" {
+				c.db = "admin"
+			}
+			if c.pwd == "" {
+				c.pwd = "pw"
+			}
+			reply := c.login()
+			status := h.send(t.Context(), "1", "admin", bson.MustDoc("{connectionStatus: 1}")).Body
+			find := h.send(t.Context(), "1", "test", bson.MustDoc(`{find: "c"}`)).Body
+			if c.want == "" {
+				if !reply.Lookup("done").Truthy() || !reply.Lookup("ok").Truthy() && !c.speculate {
+					t.Errorf("login: %s", reply)
+				}
+				if want := fmt.Sprintf(`authenticatedUsers: [ { user: "%s", db: "%s" } ], authenticatedUserRoles: [ { role: "read", db: "test" } ]`, c.user, c.db); !strings.Contains(status.String(), want) {
+					t.Errorf("status: %s", status)
+				}
+				if !find.Lookup("ok").Truthy() {
+					t.Errorf("find: %s", find)
+				}
+				return
+			}
+			if got := reply.String(); got != `{ ok: 0.0, errmsg: "Authentication failed.", code: 18, codeName: "AuthenticationFailed" }` {
+				t.Errorf("login: %s", got)
+			}
+			if !strings.Contains(status.String(), "authenticatedUsers: []") {
+				t.Errorf("status: %s", status)
+			}
+			if find.Lookup("code").AsDouble() != 13 {
+				t.Errorf("find: %s", find)
+			}
+			if !strings.Contains(h.log.String(), c.want) || strings.Contains(h.log.String(), "PW") {
+				t.Errorf("log: %s", h.log)
+			}
+		})
+	}
+}
+
+// TestSASL runs the cases in testdata/login.
+func TestSASL(t *testing.T) {
+	h := newLogins(t)
+	datadriven.RunTest(t, "testdata/login/sasl.txt", h.directive)
+}
+
+// TestFirstAnswers holds what a client learns before it has shown anything: it must be the same of users who are there and who are not.
+func TestFirstAnswers(t *testing.T) {
+	h := newLogins(t)
+	first := func(user string) (salt, rest string) {
+		r := h.send(t.Context(), "1", "admin", bson.Build().Int32("saslStart", 1).String("mechanism", scram.SHA256).Binary("payload", 0, []byte("n,,n="+user+",r=abc")).Doc()).Body
+		_, p := r.Lookup("payload").Binary()
+		fields := strings.Split(string(p), ",")
+		if len(fields) != 3 {
+			t.Fatalf("%s: %s", user, r)
+		}
+		return fields[1], fmt.Sprint(len(fields[0]), len(fields[1]), r.Lookup("done"))
+	}
+	_, there := first("both")
+	salt, absent := first("nobody")
+	again, _ := first("nobody")
+	other, _ := first("somebody")
+	if there != absent || salt != again || salt == other {
+		t.Errorf("%s and %s; %s, %s, %s", there, absent, salt, again, other)
+	}
+}
+
+func TestTwoUsers(t *testing.T) {
+	h := newLogins(t)
+	both := talker{h: h, conn: "1", db: "admin", mechanism: scram.SHA256, user: "both", pwd: "pw"}
+	other := both
+	other.user = "sha256"
+	for range 2 { // the same again is no harm
+		if r := both.login(); !r.Lookup("done").Truthy() {
+			t.Fatal(r)
+		}
+	}
+	if r := other.login(); r.Lookup("code").AsDouble() != 5626701 {
+		t.Error(r)
+	}
+	h.send(t.Context(), "1", "admin", bson.MustDoc("{logout: 1}"))
+	if r := other.login(); !r.Lookup("done").Truthy() {
+		t.Error(r)
+	}
+}
+
+// TestUserChanges looks at what a connection may do whose user changes.
+func TestUserChanges(t *testing.T) {
+	h := newLogins(t)
+	for _, user := range []string{"both", "sha256", "sha1"} {
+		mechanism := scram.SHA256
+		if user == "sha1" {
+			mechanism = scram.SHA1
+		}
+		talker{h: h, conn: user, db: "admin", mechanism: mechanism, user: user, pwd: "pw"}.login()
+	}
+	find := func(user string, want float64) {
+		t.Helper()
+		if r := h.send(t.Context(), user, "test", bson.MustDoc(`{find: "c"}`)).Body; r.Lookup("code").AsDouble() != want && !(want == 0 && r.Lookup("ok").Truthy()) {
+			t.Errorf("%s: %s", user, r)
+		}
+	}
+	find("both", 0)
+	h.server.Authorization = false
+	h.run("admin", `{update: "system.users", updates: [{q: {user: "both"}, u: {$set: {roles: []}}}, {q: {user: "sha256"}, u: {$set: {authenticationRestrictions: [{clientSource: ["10.0.0.1"]}]}}}]}`)
+	h.run("admin", `{delete: "system.users", deletes: [{q: {user: "sha1"}, limit: 1}]}`)
+	h.server.Authorization = true
+	find("sha256", 13)
+	find("sha1", 13)
+	for user, want := range map[string]string{"both": `[ { user: "both", db: "admin" } ], authenticatedUserRoles: []`, "sha256": "authenticatedUsers: []", "sha1": "authenticatedUsers: []"} {
+		if r := h.send(t.Context(), user, "admin", bson.MustDoc("{connectionStatus: 1}")).Body.String(); !strings.Contains(r, want) {
+			t.Errorf("%s: %s", user, r)
+		}
+	}
+}
+
+// TestPatience: after some failures each login waits, those that would succeed too, but for who has logged in from there before.
+func TestPatience(t *testing.T) {
+	h := newLogins(t)
+	d := talker{h: h, conn: "1", db: "admin", mechanism: scram.SHA256, user: "both", pwd: "pw"}
+	d.login()
+	bad := d
+	bad.conn, bad.user, bad.pwd = "2", "sha256", "no"
+	for range patience.Free + 1 {
+		bad.login()
+	}
+	d.conn = "3"
+	if r := d.login(); !r.Lookup("done").Truthy() {
+		t.Errorf("who has logged in before: %s", r)
+	}
+	bad.pwd, bad.conn = "pw", "4"
+	begun := h.clock.Now()
+	waited := make(chan bson.Doc)
+	go func() { waited <- bad.login() }()
+	for {
+		select {
+		case r := <-waited:
+			if passed := h.clock.Now().Sub(begun); !r.Lookup("done").Truthy() || passed < patience.Least {
+				t.Errorf("after %v: %s", passed, r)
+			}
+			return
+		case <-clock.Wall().NewTimer(time.Millisecond).C():
+			h.clock.Advance(patience.Least / 4)
+		}
+	}
+}

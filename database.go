@@ -57,6 +57,10 @@ func openDatabase(s *Server) (d *database, err error) {
 			d = nil
 		}
 	}()
+	key, err := clusterKey(s.opts.KeyFile)
+	if err != nil {
+		return d, err
+	}
 	scripts := scriptEngine(s.opts, s.log, s.memory)
 	d.scripts = scripts
 	s.memory.Watch(func() int64 { return host.Resident() + scripts.Resident() }, host.Look().MemoryLimit)
@@ -123,6 +127,7 @@ func openDatabase(s *Server) (d *database, err error) {
 	engine.TempDir, engine.Memory = temp, s.memory
 	engine.Scripts = d.scripts
 	config := d.config(s)
+	config.ClusterKey = key
 	config.ReplicaSet = set
 	d.commands = command.New(config, command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor})
 	if err = d.commands.LoadStoredSettings(context.Background()); err != nil {
@@ -225,6 +230,7 @@ func (d *database) config(s *Server) command.Config {
 		Shutdown:  func() { s.askOnce.Do(func() { close(s.asked) }) },
 		RotateLog: s.opts.RotateLog, Expiry: d.monitor,
 		Certificates: s.transport.certificates, ClusterX509: s.opts.ClusterX509,
+		Authorization: s.opts.Authorization, AccessLog: s.log.For("ACCESS"),
 	}
 }
 

@@ -33,6 +33,11 @@ type Options struct {
 	Port int
 	// TLS has the server speak it; nil: it does not.
 	TLS *TLS
+	// Authorization has clients log in, and lets them do what they are allowed to.
+	Authorization bool
+	// KeyFile is the path of a file with the key by which members of a replica set know one another; "" is none. Only its owner may
+	// have access to it.
+	KeyFile string
 	// ClusterX509 lets other members of the cluster show by their certificates that they are such, and do everything then.
 	ClusterX509 bool
 	// UnixSocket has it listen on a Unix domain socket that tells its port; nil: it does not.

@@ -14,11 +14,21 @@ const minOpenFiles = 64000
 // warnOfSurroundings logs what an operator should know about how the server runs, in mongod's words; getLog keeps it.
 func (s *Server) warnOfSurroundings(m host.Machine) {
 	log := s.log.Startup()
+	if s.opts.Authorization {
+		s.warnOfMachine(m)
+		return
+	}
 	log.Warn("Access control is not enabled for the database. Read and write access to data and configuration is unrestricted")
 	if slices.ContainsFunc(s.network.Addrs(), isUnspecified) {
 		log.Warn("This server is bound to all addresses, and access control is not enabled: whoever reaches it can read and change all data. " +
 			"Start the server with --bind_ip <address> to specify which IP addresses it should serve responses from")
 	}
+	s.warnOfMachine(m)
+}
+
+// warnOfMachine logs what is not about who may do what.
+func (s *Server) warnOfMachine(m host.Machine) {
+	log := s.log.Startup()
 	if os.Geteuid() == 0 {
 		log.Warn("You are running this process as the root user, which is not recommended")
 	}

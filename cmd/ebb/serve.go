@@ -171,6 +171,8 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 
 		StartWithDamagedLog: cfg.Storage.StartWithDamagedLog,
 
+		Authorization: cfg.Security.Authorized(),
+		KeyFile:       cfg.Security.KeyFile,
 		NoJavaScript:  !cfg.Security.JavaScript,
 		ScriptCommand: scriptCommand(),
 	}

@@ -31,6 +31,7 @@ func (p people) Vouched(_ context.Context, name auth.Name, roles []auth.Name) (*
 }
 
 func (p people) HasUsers(context.Context) (bool, error) { return len(p) > 0, nil }
+func (p people) HasRoles(context.Context) (bool, error) { return false, nil }
 
 func (p people) Now(ctx context.Context, u *auth.User) (*auth.User, error) {
 	if u.IsInternal() {

@@ -33,6 +33,8 @@ type Authority interface {
 	Vouched(ctx context.Context, name auth.Name, roles []auth.Name) (*auth.User, error)
 	// HasUsers says whether there are any users.
 	HasUsers(ctx context.Context) (bool, error)
+	// HasRoles says whether somebody has defined roles.
+	HasRoles(ctx context.Context) (bool, error)
 	// Now is the user as it stands now, which is u itself where nothing has changed; an error where there is no such user any more, or
 	// where it may not be used from here.
 	Now(ctx context.Context, u *auth.User) (*auth.User, error)
@@ -48,6 +50,10 @@ func (op *Op) authorize(ctx context.Context) error {
 	}
 	if op.Command.NoAuth {
 		return nil
+	}
+	if user == nil && op.mayBootstrap(ctx) {
+		op.bootstraps = true
+		return op.permit()
 	}
 	if user == nil {
 		return mongoerr.New(mongoerr.Unauthorized, "Command %s requires authentication", op.Command.Name)
@@ -132,7 +138,10 @@ func (op *Op) May(r privilege.Resource, a privilege.Action) bool {
 		return true
 	}
 	user := op.Conn.user.Load()
-	return user != nil && user.Grants.Allows(r, a)
+	if user == nil {
+		return op.bootstraps && bootstrap().Allows(r, a)
+	}
+	return user.Grants.Allows(r, a)
 }
 
 // mayOn is May of actions on a collection.

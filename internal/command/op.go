@@ -44,6 +44,8 @@ type Op struct {
 	executed executed
 	// recordedMicros is how long those took.
 	recordedMicros int64
+	// bootstraps says that nobody has logged in, since there is nobody who could; see bootstrap.
+	bootstraps bool
 	// entered says that the operation is among those that run, and ran that its command was begun.
 	entered, ran bool
 	// body and err are how the command ended, and committed the last Commit that is not durable yet.

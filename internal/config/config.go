@@ -77,6 +77,10 @@ type Replication struct {
 type Security struct {
 	// JavaScript lets them run functions on the server.
 	JavaScript bool
+	// Authorization is "enabled" where clients have to log in, "disabled" where they do not, and "" as the rest says.
+	Authorization string
+	// KeyFile holds the key by which members know one another, "" for none.
+	KeyFile string
 	// ClusterAuthMode is how members show that they are such, "" as by default.
 	ClusterAuthMode string
 }
@@ -209,6 +213,9 @@ func (c *Config) check(all []setting) error {
 		return errorf("Error parsing option \"replication.replSetName\": %q has a \"/\"; members are not named here", c.Replication.SetName)
 	case c.Storage.DBPath == "":
 		return errorf("storage.dbPath must not be empty")
+	}
+	if err := c.checkSecurity(); err != nil {
+		return err
 	}
 	return c.checkTLS()
 }

@@ -65,6 +65,8 @@ func load(argv []string) string {
 	show("dbPath", cfg.Storage.DBPath, d.Storage.DBPath)
 	show("tls", fmt.Sprintf("%+v", cfg.Net.TLS), fmt.Sprintf("%+v", d.Net.TLS))
 	show("unixSocket", fmt.Sprintf("%+v", cfg.Net.UnixSocket), fmt.Sprintf("%+v", d.Net.UnixSocket))
+	show("authorized", cfg.Security.Authorized(), false)
+	show("keyFile", cfg.Security.KeyFile, "")
 	show("clusterAuthMode", cfg.Security.ClusterAuthMode, "")
 	show("argv", cfg.Argv, fmt.Sprint(argv))
 	show("engine", cfg.Storage.Engine, d.Storage.Engine)

@@ -65,5 +65,5 @@ func (f *Flags) settings() ([]setting, error) {
 		out = slices.DeleteFunc(out, func(s setting) bool { return s.key == key })
 		out = append(out, setting{key, value})
 	}
-	return out, nil
+	return plainAuthorization(out)
 }

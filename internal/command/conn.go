@@ -29,6 +29,8 @@ type Conn struct {
 	// user is who has logged in; nil for nobody.
 	user   atomic.Pointer[auth.User]
 	client atomic.Pointer[operation.Client]
+	// uid is what sessions of the user who has logged in have in their ids; "" for nobody's.
+	uid string
 	// login is its conversation that is under way; nil for none.
 	login *login
 	// viewer is the last who looked at the server; see Op.viewer.
@@ -95,9 +97,11 @@ func (c *Conn) SetMetadata(doc bson.Doc, app string) {
 func (c *Conn) become(user *auth.User) {
 	c.user.Store(user)
 	client := *c.client.Load()
-	client.User = auth.Name{}
+	client.User, c.uid = auth.Name{}, ""
 	if user != nil {
 		client.User = user.Name
+		uid := session.UID(user.String())
+		c.uid = string(uid[:])
 	}
 	c.client.Store(&client)
 }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/auth"
@@ -143,8 +142,7 @@ func (s *Server) describe(o *operation.Operation, open []session.Open, now int64
 	micros := s.Ops.Micros(o)
 	b := s.describeClient(o.Client, true, now).Bool("threaded", true).Int32("opid", int32(o.ID))
 	if o.LSID != nil {
-		digest := nobody()
-		b.Object("lsid").Value("id", o.LSID.Lookup("id")).Binary("uid", 0, digest[:]).End()
+		b.Object("lsid").Value("id", o.LSID.Lookup("id")).Binary("uid", 0, session.UIDOf(o.Session)).End()
 		s.appendTransactionOf(b, o, open)
 	}
 	b.Int64("secs_running", micros/1e6).Int64("microsecs_running", micros).String("op", o.Kind).String("ns", o.NS).
@@ -236,8 +234,7 @@ func shortened(command bson.Doc) bson.Doc {
 func (s *Server) describeCursor(c cursor.Idling) bson.Doc {
 	b := bson.Build().String("type", "idleCursor").String("host", s.theMachine().Name).String("ns", c.NS)
 	if c.LSID != "" {
-		digest := nobody()
-		b.Object("lsid").Binary("id", 4, []byte(c.LSID)).Binary("uid", 0, digest[:]).End()
+		b.Document("lsid", session.Document(c.LSID))
 	}
 	if c.PlanSummary != "" {
 		b.String("planSummary", c.PlanSummary)
@@ -304,22 +301,33 @@ func (s *Server) currentOpStage(spec bson.Doc, whose *viewer) []bson.Doc {
 		truncate: spec.Lookup("truncateOps").Truthy(), whose: whose})
 }
 
-// sessionDocuments are the sessions of the users that the stage names, of all when it names none. Everybody is nobody while
-// there are no users.
-func (s *Server) sessionDocuments(spec bson.Doc) []bson.Doc {
+// sessionDocuments are the sessions of the users that the stage names, or of all; of its user's own where it says neither.
+func (s *Server) sessionDocuments(spec bson.Doc, whose *viewer) []bson.Doc {
 	var docs []bson.Doc
-	digest := nobody()
-	if users := spec.Lookup("users"); !users.IsMissing() && !slices.ContainsFunc(users.Doc().Values(nil), isNobody) {
-		return nil
+	uids := map[string]bool{}
+	switch users := spec.Lookup("users"); {
+	case !users.IsMissing():
+		for _, v := range users.Doc().Values(nil) {
+			uids[uidOf(v.Doc())] = true
+		}
+	case whose != nil && whose.user != nil && !spec.Lookup("allUsers").Truthy():
+		uid := session.UID(whose.user.String())
+		uids[string(uid[:])] = true
 	}
 	for _, live := range s.Sessions.Live() {
-		docs = append(docs, bson.Build().Object("_id").Binary("id", 4, []byte(live.ID)).Binary("uid", 0, digest[:]).End().
-			Date("lastUse", live.LastUsed.UnixMilli()).Doc())
+		if len(uids) == 0 || uids[string(session.UIDOf(live.ID))] {
+			docs = append(docs, bson.Build().Document("_id", session.Document(live.ID)).Date("lastUse", live.LastUsed.UnixMilli()).Doc())
+		}
 	}
 	return docs
 }
 
-// isNobody says whether {user, db} is the user without a name.
-func isNobody(v bson.Value) bool {
-	return v.Doc().Lookup("user").Str() == "" && v.Doc().Lookup("db").Str() == ""
+// uidOf is the digest of {user, db}, of nobody where they are empty.
+func uidOf(d bson.Doc) string {
+	name := ""
+	if n := (auth.Name{Name: d.Lookup("user").Str(), DB: d.Lookup("db").Str()}); n != (auth.Name{}) {
+		name = n.String()
+	}
+	uid := session.UID(name)
+	return string(uid[:])
 }

@@ -161,7 +161,7 @@ func (op *Op) readDB(req Request) error {
 func (op *Op) track(ctx context.Context, now time.Time) (bson.Doc, error) {
 	r := op.Running
 	r.Client, r.Kind, r.NS = op.Conn.Client(), op.Command.Kind, op.namespace()
-	r.Command, r.LSID, r.Started = op.Command.Conceal(op.Args.Document()), op.LSID, now
+	r.Command, r.LSID, r.Session, r.Started = op.Command.Conceal(op.Args.Document()), op.LSID, op.SessionID, now
 	if r.Kind == "" {
 		r.Kind = "command"
 	}

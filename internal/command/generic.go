@@ -5,15 +5,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/query"
+	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
 // Generic is what any command may carry.
 type Generic struct {
-	// LSID is the session's document ({id: UUID}), or nil; SessionID is its id's 16 bytes as text.
+	// LSID is the session's document ({id: UUID}), or nil; SessionID is what the session is found by: see session.OwnedID.
 	LSID      bson.Doc
 	SessionID string
 	TxnNumber int64
@@ -154,12 +156,43 @@ func (op *Op) readTransaction(a *Args) {
 
 func (op *Op) readSessionID(lsid bson.Doc) (err error) {
 	op.LSID = lsid
-	if id := plainSessionID(lsid); id != nil {
-		op.SessionID = op.Conn.sessions.ofBytes(id)
+	if uuid := plainSessionID(lsid); uuid != nil {
+		var room [16 + session.UIDBytes]byte
+		op.SessionID = op.Conn.sessions.ofBytes(append(append(room[:0], uuid...), op.ownUID()...))
 		return nil
 	}
-	op.SessionID, err = sessionID("OperationSessionInfo.lsid", lsid)
+	op.SessionID, err = op.sessionID("OperationSessionInfo.lsid", lsid)
 	return err
+}
+
+// ownUID is what the ids of sessions of whoever runs the command have behind their UUIDs.
+func (op *Op) ownUID() string {
+	if !op.Authorization {
+		return ""
+	}
+	return op.Conn.uid
+}
+
+// sessionID is the id of a session that somebody names: one of his own, but where he may act for others.
+func (op *Op) sessionID(path string, lsid bson.Doc) (string, error) {
+	uuid, err := sessionUUID(path, lsid)
+	if err != nil {
+		return "", err
+	}
+	own := uuid + op.ownUID()
+	uid := lsid.Lookup("uid")
+	if uid.Type != bson.TypeBinary || !op.Authorization {
+		return own, nil
+	}
+	_, digest := uid.Binary()
+	id := session.OwnedID(uuid, digest)
+	if id != own && !op.May(privilege.Cluster(), privilege.Impersonate) {
+		return "", mongoerr.New(mongoerr.Unauthorized, "Unauthorized to set user digest in LogicalSessionId")
+	}
+	if len(digest) != session.UIDBytes {
+		return "", mongoerr.New(mongoerr.UnsupportedFormat, "uid is not a SHA-256 digest")
+	}
+	return id, nil
 }
 
 // takesTxn says whether a replica set would take a txnNumber on the command.
@@ -172,8 +205,8 @@ func (c *Command) takesTxn() bool {
 	return false
 }
 
-// sessionID takes the id out of {id: UUID(…)}; path is what errors call the document.
-func sessionID(path string, lsid bson.Doc) (string, error) {
+// sessionUUID takes the UUID out of {id: UUID(…)}; path is what errors call the document.
+func sessionUUID(path string, lsid bson.Doc) (string, error) {
 	if id := plainSessionID(lsid); id != nil {
 		return string(id), nil
 	}

@@ -2,13 +2,14 @@ package command
 
 import (
 	"bytes"
-	"crypto/sha256"
 
+	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/session"
 )
 
 func killSessionsCommands() []*Command {
@@ -19,9 +20,6 @@ func killSessionsCommands() []*Command {
 	}
 }
 
-// nobody is the digest of the user that everyone is while there are no users: of the empty name.
-func nobody() [32]byte { return sha256.Sum256(nil) }
-
 func killSessions(op *Op) (bson.Doc, error) {
 	ids, err := op.sessionIDs()
 	if err != nil {
@@ -31,10 +29,13 @@ func killSessions(op *Op) (bson.Doc, error) {
 	for _, id := range ids {
 		chosen[id] = true
 	}
-	return bson.EmptyDoc, op.kill(func(id string) bool { return len(chosen) == 0 || chosen[id] })
+	own := op.ownUID()
+	return bson.EmptyDoc, op.kill(func(id string) bool {
+		return len(chosen) == 0 && (!op.Authorization || id[len(session.UUIDOf(id)):] == own) || chosen[id]
+	})
 }
 
-// killAllSessions takes users. As there are none, sessions are killed when none is named.
+// killAllSessions takes users; all sessions are killed when none is named.
 func killAllSessions(op *Op) (bson.Doc, error) {
 	a := op.Args
 	a.Required(op.Name())
@@ -42,7 +43,7 @@ func killAllSessions(op *Op) (bson.Doc, error) {
 	if err := a.Err(); err != nil {
 		return nil, err
 	}
-	named := false
+	named := map[string]bool{}
 	for it := users.Iter(); it.Next(); {
 		if it.Value().IsNullish() {
 			continue
@@ -54,12 +55,10 @@ func killAllSessions(op *Op) (bson.Doc, error) {
 		if err := checkPair(op.Name()+"."+op.Name(), d, "user", "db"); err != nil {
 			return nil, err
 		}
-		named = true
+		uid := session.UID(auth.Name{Name: d.Lookup("user").Str(), DB: d.Lookup("db").Str()}.String())
+		named[string(uid[:])] = true
 	}
-	if named {
-		return bson.EmptyDoc, nil
-	}
-	return bson.EmptyDoc, op.kill(func(string) bool { return true })
+	return bson.EmptyDoc, op.kill(func(id string) bool { return len(named) == 0 || named[string(session.UIDOf(id))] })
 }
 
 // checkPair wants two texts and nothing else.
@@ -78,12 +77,7 @@ type sessionPattern struct {
 }
 
 func (p sessionPattern) matches(id string) bool {
-	if p.uid != nil {
-		if digest := nobody(); !bytes.Equal(p.uid, digest[:]) {
-			return false
-		}
-	}
-	return p.id == "" || p.id == id
+	return (p.uid == nil || bytes.Equal(p.uid, session.UIDOf(id))) && (p.id == "" || p.id == id)
 }
 
 func killAllSessionsByPattern(op *Op) (bson.Doc, error) {
@@ -99,7 +93,7 @@ func killAllSessionsByPattern(op *Op) (bson.Doc, error) {
 		if err != nil {
 			return nil, err
 		}
-		p, err := readSessionPattern(op.Name()+"."+op.Name(), d)
+		p, err := op.readSessionPattern(op.Name()+"."+op.Name(), d)
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +109,7 @@ func killAllSessionsByPattern(op *Op) (bson.Doc, error) {
 	})
 }
 
-func readSessionPattern(path string, d bson.Doc) (p sessionPattern, err error) {
+func (op *Op) readSessionPattern(path string, d bson.Doc) (p sessionPattern, err error) {
 	a := NewArgs(path, d)
 	a.Array("users") // whom to act as
 	a.Array("roles")
@@ -123,7 +117,7 @@ func readSessionPattern(path string, d bson.Doc) (p sessionPattern, err error) {
 		_, p.uid = uid.Binary()
 	}
 	if lsid := a.Doc("lsid"); lsid != nil {
-		if p.id, err = sessionID(path+".lsid", lsid); err != nil {
+		if p.id, err = op.sessionID(path+".lsid", lsid); err != nil {
 			return p, err
 		}
 	}
@@ -136,7 +130,7 @@ func (op *Op) kill(chosen func(id string) bool) error {
 		if o == op.Running || o.LSID == nil {
 			return
 		}
-		if id, err := sessionID("lsid", o.LSID); err == nil && chosen(id) {
+		if chosen(o.Session) {
 			o.Kill(mongoerr.New(mongoerr.Interrupted, "operation was interrupted"))
 		}
 	})

@@ -154,10 +154,10 @@ func (s *Server) reap(ctx context.Context) error {
 	}
 	before := clock.Millis(s.Clock) - int64(s.sessionMinutes())*60_000
 	return s.Query.Store.Sessions(ctx, func(lsid bson.Doc, wrote int64) error {
-		id := plainSessionID(bson.Build().Value("id", lsid.Lookup("id")).Doc())
-		if wrote > before || id == nil {
+		id, ok := session.FromDocument(lsid)
+		if wrote > before || !ok {
 			return nil
 		}
-		return s.Sessions.IfOver(string(id), func() error { return s.Query.Store.Reap(ctx, lsid) })
+		return s.Sessions.IfOver(id, func() error { return s.Query.Store.Reap(ctx, lsid) })
 	})
 }

@@ -28,8 +28,11 @@ type logins struct {
 
 // newLogins has the users "both", "sha1" and "sha256" of admin, with a password "pw", and "near", who may come from 10.0.0.1 alone. All
 // have the role read of the database test.
-func newLogins(t testing.TB) *logins {
-	h := &logins{newHarness(t), &bytes.Buffer{}}
+func newLogins(t testing.TB) *logins { return newLoginsOn(t, newHarness(t)) }
+
+func newLoginsOn(t testing.TB, on *harness) *logins {
+	t.Helper()
+	h := &logins{on, &bytes.Buffer{}}
 	h.server.Users = auth.New(h.server.Query)
 	h.server.AccessLog = slog.New(slog.NewTextHandler(h.log, nil))
 	h.server.Authorization = false

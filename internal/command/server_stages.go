@@ -56,7 +56,7 @@ func (s *Server) documents(ctx context.Context, whose *viewer, ns namespace.NS, 
 	case "$currentOp":
 		return s.currentOpStage(spec.Doc(), whose), nil
 	case "$listLocalSessions", "$listSessions":
-		return s.sessionDocuments(spec.Doc()), nil
+		return s.sessionDocuments(spec.Doc(), whose), nil
 	case "$collStats":
 		return s.collStatsStage(ctx, ns, spec.Doc())
 	case "$indexStats":

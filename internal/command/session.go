@@ -1,6 +1,9 @@
 package command
 
-import "github.com/ebbdb/ebb/internal/bson"
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/session"
+)
 
 func sessionCommands() []*Command {
 	return []*Command{
@@ -11,11 +14,11 @@ func sessionCommands() []*Command {
 }
 
 func startSession(op *Op) (bson.Doc, error) {
-	id, err := op.Sessions.Start()
+	id, err := op.Sessions.Start(op.ownUID())
 	if err != nil {
 		return nil, err
 	}
-	return bson.Build().Object("id").Binary("id", 4, []byte(id)).End().Int32("timeoutMinutes", op.sessionMinutes()).Doc(), nil
+	return bson.Build().Object("id").Binary("id", 4, []byte(session.UUIDOf(id))).End().Int32("timeoutMinutes", op.sessionMinutes()).Doc(), nil
 }
 
 func refreshSessions(op *Op) (bson.Doc, error) {
@@ -61,7 +64,7 @@ func (op *Op) sessionIDs() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		id, err := sessionID(a.path+"."+op.Name(), d)
+		id, err := op.sessionID(a.path+"."+op.Name(), d)
 		if err != nil {
 			return nil, err
 		}

@@ -56,7 +56,7 @@ func (op *Op) statement(kind string, ns namespace.NS, command bson.Doc, start ti
 	if v := op.judge(ns.DB, micros); v.nothing() {
 		return
 	}
-	o := &operation.Operation{Client: op.Running.Client, Kind: kind, NS: ns.String(), Command: command, LSID: op.LSID}
+	o := &operation.Operation{Client: op.Running.Client, Kind: kind, NS: ns.String(), Command: command, LSID: op.LSID, Session: op.SessionID}
 	fill(&o.Stats)
 	op.Server.record(ns.DB, finished{o, nil, micros, err, ran})
 }

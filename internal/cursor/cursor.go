@@ -241,6 +241,8 @@ func (r *Registry) Take(id int64, ns, lsid string) (*Cursor, error) {
 
 func sessionMismatch(id int64, own, asked string) error {
 	switch {
+	case own != "" && asked != "" && own[16:] != asked[16:]: // of two users
+		return mongoerr.New(mongoerr.Unauthorized, "cursor id %d was not created by the authenticated user", id)
 	case own == "":
 		return mongoerr.New(50800, "Cannot run getMore on cursor %d, which was not created in a session, in a session", id)
 	case asked == "":

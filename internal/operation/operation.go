@@ -89,6 +89,8 @@ type Operation struct {
 	Command bson.Doc
 	// LSID is the session's document, or nil.
 	LSID bson.Doc
+	// Session is what the session is found by, "" for none.
+	Session string
 	// Started is set by Registry.Start where nobody has set it.
 	Started time.Time
 	Stats   Stats

@@ -16,7 +16,7 @@ func registry(t *testing.T) (r *Registry, c *clock.Fake, id string, w *work) {
 	t.Helper()
 	c = clock.NewFake(start)
 	r = NewRegistry(c, func(string) {})
-	id, err := r.Start()
+	id, err := r.Start("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ const (
 
 // Session is one logical session as it stood when it was asked for.
 type Session struct {
-	// ID is the 16 bytes of its UUID.
+	// ID is what it is found by; see OwnedID.
 	ID                string
 	Started, LastUsed time.Time
 }
@@ -54,10 +54,11 @@ func NewID() (id [16]byte) {
 	return id
 }
 
-// Start begins a session with an id of its own.
-func (r *Registry) Start() (id string, err error) {
+// Start begins a session with an id of its own, for the user with the digest uid; "" for nobody.
+func (r *Registry) Start(uid string) (id string, err error) {
 	u := NewID()
-	return string(u[:]), r.Use(string(u[:]), r.clock.Now())
+	id = string(u[:]) + uid
+	return id, r.Use(id, r.clock.Now())
 }
 
 // Use begins the session with the id at the time now, or keeps it alive.

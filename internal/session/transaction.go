@@ -2,12 +2,8 @@ package session
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"fmt"
 	"time"
 
-	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -230,12 +226,6 @@ func (t *Transaction) expire(now time.Time) {
 	}
 }
 
-// Document is a session's id as it is stored: its UUID and the digest of its user.
-func Document(id string) bson.Doc {
-	user := sha256.Sum256(nil)
-	return bson.Build().Binary("id", 4, []byte(id)).Binary("uid", 0, user[:]).Doc()
-}
-
 // IfOver runs f, unless the session is alive. Meanwhile nobody gets it.
 func (r *Registry) IfOver(id string, f func() error) error {
 	r.mu.Lock()
@@ -250,13 +240,4 @@ func (r *Registry) IfOver(id string, f func() error) error {
 	r.mu.Unlock()
 	defer r.giveBack(s)
 	return f()
-}
-
-// describe is a session's id as MongoDB prints it: its UUID and the digest of its user.
-func describe(id string) string {
-	if len(id) != 16 {
-		return id
-	}
-	user := sha256.Sum256(nil)
-	return fmt.Sprintf("%x-%x-%x-%x-%x - %s", id[:4], id[4:6], id[6:8], id[8:10], id[10:], base64.StdEncoding.EncodeToString(user[:]))
 }

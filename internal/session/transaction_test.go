@@ -27,7 +27,7 @@ var start = time.UnixMilli(1e12)
 func codes(t *testing.T, operations string) string {
 	t.Helper()
 	r := NewRegistry(clock.NewFake(start), func(string) {})
-	id, err := r.Start()
+	id, err := r.Start("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestTransactionsEnd(t *testing.T) {
 	} {
 		c := clock.NewFake(start)
 		r := NewRegistry(c, func(string) {})
-		id, err := r.Start()
+		id, err := r.Start("")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func TestTransactionsEnd(t *testing.T) {
 func TestCheckout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRegistry(clock.NewFake(start), func(string) {})
-		id, err := r.Start()
+		id, err := r.Start("")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func TestCheckout(t *testing.T) {
 func TestIfOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRegistry(clock.NewFake(start), func(string) {})
-		id, err := r.Start()
+		id, err := r.Start("")
 		if err != nil {
 			t.Fatal(err)
 		}

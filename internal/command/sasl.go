@@ -37,12 +37,12 @@ type conversation interface {
 	user() *auth.User
 }
 
-// conversations are those that saslStart begins, by their mechanisms.
-func (op *Op) newConversation(mechanism, db string) conversation {
-	if !op.offers(mechanism) || !scram.Known(mechanism) {
+// newConversation begins one by the mechanism that is asked for; nil where nobody logs in by it.
+func (op *Op) newConversation(r saslRequest) conversation {
+	if !op.offers(r.mechanism) || !scram.Known(r.mechanism) {
 		return nil
 	}
-	return newScramConversation(mechanism, db)
+	return newScramConversation(r)
 }
 
 // login is the conversation of a connection.
@@ -135,7 +135,7 @@ func saslStart(op *Op) (bson.Doc, error) {
 // startLogin begins a conversation in the place of the one before.
 func (op *Op) startLogin(r saslRequest) (bson.Doc, error) {
 	op.Conn.login = nil
-	talk := op.newConversation(r.mechanism, r.db)
+	talk := op.newConversation(r)
 	if talk == nil {
 		return nil, mongoerr.New(mongoerr.MechanismUnavailable, "Received authentication for mechanism %.100s which is unknown or not enabled", r.mechanism)
 	}

@@ -18,15 +18,16 @@ var (
 // scramConversation logs a client in by name and password. A user who is not there has a conversation like others: nobody can tell by it.
 type scramConversation struct {
 	mechanism, db string
+	speculative   bool
 	talk          *scram.Conversation
 	found         *auth.User
 	missing       error // why there is no user
 	op            *Op   // of the step under way
 }
 
-func newScramConversation(mechanism, db string) *scramConversation {
-	c := &scramConversation{mechanism: mechanism, db: db}
-	c.talk = scram.NewConversation(mechanism, c.lookup)
+func newScramConversation(r saslRequest) *scramConversation {
+	c := &scramConversation{mechanism: r.mechanism, db: r.db, speculative: r.speculative}
+	c.talk = scram.NewConversation(r.mechanism, c.lookup)
 	return c
 }
 
@@ -59,6 +60,8 @@ func (c *scramConversation) step(op *Op, message []byte) (answer []byte, done bo
 	text, err := c.talk.Step(string(message))
 	c.op = nil
 	switch {
+	case err == nil && c.speculative && c.missing == errNoCredential: // the client then takes a mechanism that hello names
+		return nil, false, c.missing
 	case err != nil && c.missing != nil:
 		return nil, false, c.missing
 	case err != nil:

@@ -61,7 +61,9 @@ func TestLogin(t *testing.T) {
 		}
 		equal(t, run(root, "admin", user, password, bson.A{"root"}, mechanisms...), nil)
 	}
-	as := func(user, password, mechanism string) string { return loginURI(server, user, password, mechanism, "admin") }
+	as := func(user, password, mechanism string) string {
+		return loginURI(server, user, password, mechanism, "admin")
+	}
 	in := []string{boss, as("sha1", "sha1", ""), as("sha1", "sha1", sha1), as("sha256", "sha256", ""), as("sha256", "sha256", sha256),
 		as("both", "both", ""), as("both", "both", sha1), as("both", "both", sha256),
 		as("IX", "IX", sha256), as("IX", "I\u00adX", sha256), as("\u2168", "IV", sha256), as("\u2168", "I\u00adV", sha256), as("\u2168", "\u2163", sha256)}

@@ -31,6 +31,9 @@ type Authority struct {
 // maxCached is how many users are kept at once.
 const maxCached = 10_000
 
+// maxCachedName is how long a name may be to be kept, in bytes: anybody may ask for any.
+const maxCachedName = 256
+
 // maxRoles is how many roles a user can have, inherited ones among them.
 const maxRoles = 10_000
 
@@ -49,36 +52,44 @@ func (a *Authority) Version() Version {
 // Find is a user; UserNotFound where there is none.
 func (a *Authority) Find(ctx context.Context, name Name) (*User, error) {
 	now := a.Version() // before anything is read: what changes meanwhile has another one
-	if u := a.cached(name, now); u != nil {
+	if u, known := a.cached(name, now); known {
+		if u == nil {
+			return nil, notFound(name)
+		}
 		return u, nil
 	}
 	u, err := a.load(ctx, name, now)
-	if err == nil {
-		a.cache(u)
+	if err == nil || mongoerr.Is(err, mongoerr.UserNotFound) {
+		a.cache(name, u, now)
 	}
 	return u, err
 }
 
-func (a *Authority) cached(name Name, now Version) *User {
+// cached is what was found of a user, which is nil where there was none: so it takes as long to find nobody as to find somebody.
+func (a *Authority) cached(name Name, now Version) (u *User, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.mu.version != now {
 		a.mu.version = now
 		clear(a.mu.users)
 	}
-	return a.mu.users[name]
+	u, known = a.mu.users[name]
+	return u, known
 }
 
-func (a *Authority) cache(u *User) {
+func (a *Authority) cache(name Name, u *User, now Version) {
+	if len(name.Name)+len(name.DB) > maxCachedName {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.mu.version != u.version {
+	if a.mu.version != now {
 		return
 	}
 	if len(a.mu.users) >= maxCached {
 		clear(a.mu.users)
 	}
-	a.mu.users[u.Name] = u
+	a.mu.users[name] = u
 }
 
 // Forget has all users be read anew.

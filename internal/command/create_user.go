@@ -133,7 +133,7 @@ func (op *Op) credentials(name auth.Name, f userFields) (bson.Doc, error) {
 		if !mechanisms[m] {
 			continue
 		}
-		made, err := op.makeCredentials(m, name, f)
+		made, err := op.hash(func() (bson.Doc, error) { return op.makeCredentials(m, name, f) })
 		if err != nil {
 			return nil, err
 		}
@@ -147,11 +147,11 @@ func (op *Op) makeCredentials(mechanism string, name auth.Name, f userFields) (b
 	case mechanism == scram.SHA256 && f.digested:
 		return nil, mongoerr.New(mongoerr.BadValue, "Use of SCRAM-SHA-256 requires undigested passwords")
 	case mechanism == scram.SHA256:
-		return scram.Make(mechanism, name.Name, f.pwd, int(op.setting("scramSHA256IterationCount")))
+		return scram.Make(mechanism, name.Name, f.pwd, op.iterations(mechanism))
 	case f.digested:
-		return scram.MakeDigested(f.pwd, int(op.setting("scramIterationCount")))
+		return scram.MakeDigested(f.pwd, op.iterations(mechanism))
 	}
-	return scram.Make(mechanism, name.Name, f.pwd, int(op.setting("scramIterationCount")))
+	return scram.Make(mechanism, name.Name, f.pwd, op.iterations(mechanism))
 }
 
 // mechanismSet is those that the user may log in by: all, unless the command names some.

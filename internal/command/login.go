@@ -170,3 +170,17 @@ func (s *Server) findUser(ctx context.Context, name auth.Name) (*auth.User, erro
 	}
 	return s.Users.Find(ctx, name)
 }
+
+// maxHashing is how many passwords are hashed at once: each takes a processor for milliseconds, and nobody can stop it.
+const maxHashing = 2
+
+// hash hashes a password, when its turn has come.
+func (op *Op) hash(password func() (bson.Doc, error)) (bson.Doc, error) {
+	select {
+	case op.hashing <- struct{}{}:
+		defer func() { <-op.hashing }()
+		return password()
+	case <-op.Ctx.Done():
+		return nil, context.Cause(op.Ctx)
+	}
+}

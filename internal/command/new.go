@@ -43,7 +43,7 @@ func New(c Config, s Services) *Server {
 	if c.AccessLog == nil {
 		c.AccessLog = c.Log
 	}
-	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, Durable: s.Durable, TTL: s.TTL, Users: auth.New(s.Query), table: commands(), stages: pipeline.NewTable(), reaping: make(chan struct{}, 1), started: c.Clock.Now()}
+	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, Durable: s.Durable, TTL: s.TTL, Users: auth.New(s.Query), table: commands(), stages: pipeline.NewTable(), reaping: make(chan struct{}, 1), hashing: make(chan struct{}, maxHashing), started: c.Clock.Now()}
 	srv.Sessions = session.NewRegistry(c.Clock, func(id string) {
 		srv.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID == id })
 	})

@@ -2,8 +2,10 @@ package command
 
 import (
 	"bytes"
+	"context"
 	"crypto/md5"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -303,5 +305,48 @@ func TestPatience(t *testing.T) {
 		case <-clock.Wall().NewTimer(time.Millisecond).C():
 			h.clock.Advance(patience.Least / 4)
 		}
+	}
+}
+
+// TestFirstAnswersTakeAsLong holds the times of first answers together, by the shortest of many: a user who is there cannot be told by them.
+func TestFirstAnswersTakeAsLong(t *testing.T) {
+	h := newLogins(t)
+	c := h.conn("1")
+	shortest := func(user string) time.Duration {
+		start := bson.Build().Int32("saslStart", 1).String("mechanism", scram.SHA256).Binary("payload", 0, []byte("n,,n="+user+",r=abc")).Doc()
+		least := time.Hour
+		for range 300 {
+			begun := clock.Monotonic(clock.Wall())
+			h.sendOn(t.Context(), c, "admin", start)
+			least = min(least, clock.Monotonic(clock.Wall())-begun)
+		}
+		return least
+	}
+	var there, absent time.Duration
+	for range 5 {
+		there, absent = shortest("both"), shortest("nope")
+		if there < absent*3/2 && absent < there*3/2 {
+			return
+		}
+	}
+	t.Errorf("%v for a user who is there, %v for one who is not", there, absent)
+}
+
+// TestHashing: no more passwords are hashed at once than may be, and who waits may be stopped.
+func TestHashing(t *testing.T) {
+	h := newHarness(t)
+	for range maxHashing {
+		h.server.hashing <- struct{}{}
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	op := &Op{Server: h.server, Ctx: ctx}
+	if _, err := op.hash(func() (bson.Doc, error) { t.Error("one more is hashed"); return nil, nil }); err == nil || err.Error() != "enough" {
+		t.Error(err)
+	}
+	<-h.server.hashing
+	op.Ctx = t.Context()
+	if d, err := op.hash(func() (bson.Doc, error) { return bson.EmptyDoc, nil }); err != nil || d == nil || len(h.server.hashing) != maxHashing-1 {
+		t.Error(d, err)
 	}
 }

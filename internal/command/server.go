@@ -132,6 +132,8 @@ type Server struct {
 	// patience has logins wait after many have failed; decoySecret is what credentials of users who are not there are made of.
 	patience    patience.Register
 	decoySecret [32]byte
+	// hashing is full while as many passwords are hashed as may be at once.
+	hashing chan struct{}
 
 	// failPoints is nil unless the server was started with enableTestCommands.
 	failPoints *failPoints

@@ -49,9 +49,12 @@ func needsUpdateUser(op *Op) error {
 	pwd := d.Lookup("pwd").IsMissing() || op.onOwnDB(privilege.ChangePassword) || own && op.onOwnDB(privilege.ChangeOwnPassword)
 	custom := d.Lookup("customData").IsMissing() || op.onOwnDB(privilege.ChangeCustomData) || own && op.onOwnDB(privilege.ChangeOwnCustomData)
 	mechanisms := d.Lookup("mechanisms").IsMissing() || !d.Lookup("pwd").IsMissing() || op.onOwnDB(privilege.ChangePassword) || own && op.onOwnDB(privilege.ChangeOwnPassword)
-	roles := d.Lookup("roles").IsMissing() || op.onOwnDB(privilege.RevokeRole) && op.mayOnRoles(privilege.GrantRole)
+	roles := d.Lookup("roles").IsMissing() || op.mayRevokeAny() && op.mayOnRoles(privilege.GrantRole)
 	return op.unless(pwd && custom && mechanisms && roles && op.mayRestrict())
 }
+
+// mayRevokeAny says whether roles of each database may be revoked: who sets what somebody has anew does not know what goes.
+func (op *Op) mayRevokeAny() bool { return op.May(privilege.AnyNormal(), privilege.RevokeRole) }
 
 // isSelf says whether the command names the user who runs it.
 func (op *Op) isSelf() bool {
@@ -71,7 +74,7 @@ func needsCreateRole(op *Op) error {
 }
 
 func needsUpdateRole(op *Op) error {
-	return op.unless(op.onOwnDB(privilege.RevokeRole) && op.mayOnRoles(privilege.GrantRole) && op.mayOnPrivileges(privilege.GrantRole) && op.mayRestrict())
+	return op.unless(op.mayRevokeAny() && op.mayOnRoles(privilege.GrantRole) && op.mayOnPrivileges(privilege.GrantRole) && op.mayRestrict())
 }
 
 func needsDropRole(op *Op) error { return op.unless(op.onOwnDB(privilege.DropRole)) }

@@ -28,10 +28,16 @@ func invalidateUserCache(op *Op) (bson.Doc, error) {
 	return bson.EmptyDoc, nil
 }
 
-// needsMergeAuth: whoever restores users and roles may make and remove those of each database.
+// needsMergeAuth: whoever restores users and roles may make and remove those of each database, and read where they come from.
 func needsMergeAuth(op *Op) error {
 	for _, a := range []privilege.Action{privilege.CreateUser, privilege.CreateRole, privilege.GrantRole, privilege.RevokeRole, privilege.DropUser, privilege.DropRole} {
 		if !op.May(privilege.AnyNormal(), a) {
+			return op.refusal()
+		}
+	}
+	for _, key := range []string{"tempUsersCollection", "tempRolesCollection"} {
+		from := text(op.Args.Document(), key)
+		if from != "" && !op.May(privilege.Namespace(namespace.Split(from)), privilege.Find) {
 			return op.refusal()
 		}
 	}

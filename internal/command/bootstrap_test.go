@@ -1,6 +1,7 @@
 package command
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/auth"
@@ -51,5 +52,26 @@ func TestNoLocalhostException(t *testing.T) {
 	h.server.Authorization = true
 	if r := h.send(t.Context(), "1", "admin", bson.MustDoc(`{replSetGetStatus: 1}`)).Body; r.Lookup("errmsg").Text() != `"Command replSetGetStatus requires authentication"` {
 		t.Error(r)
+	}
+}
+
+// TestLoginWithoutUsers: who cannot log in since there are no users is told so, but nobody from elsewhere where one has to log in.
+func TestLoginWithoutUsers(t *testing.T) {
+	h := newHarness(t)
+	remote := h.server.Connect(50, "10.0.0.1:5000", "10.0.0.2:27018")
+	login := func(c *Conn, authorization bool) string {
+		h.server.Authorization = authorization
+		h.sendOn(t.Context(), c, "admin", bson.MustDoc(`{saslStart: 1, mechanism: "SCRAM-SHA-256", payload: "biwsbj1ib3RoLHI9YWJjZGVmZ2g="}`))
+		return h.sendOn(t.Context(), c, "admin", bson.MustDoc(`{saslContinue: 1, conversationId: 1, payload: ""}`)).Body.Lookup("errmsg").Str()
+	}
+	for _, c := range []struct {
+		what          string
+		conn          *Conn
+		authorization bool
+		told          bool
+	}{{"nobody has to log in", remote, false, true}, {"from this machine", h.conn("1"), true, true}, {"from elsewhere", remote, true, false}} {
+		if got := login(c.conn, c.authorization); strings.Contains(got, "has no users") != c.told || !strings.HasPrefix(got, "Authentication failed.") {
+			t.Errorf("%s: %s", c.what, got)
+		}
 	}
 }

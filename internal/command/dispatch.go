@@ -125,7 +125,7 @@ func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
 	}
 	now := op.Clock.Now()
 	op.Now = now.UnixMilli()
-	if op.LSID != nil && !op.Command.NoSession {
+	if op.LSID != nil && !op.Command.NoSession && op.mayHaveSessions() {
 		if err := op.Sessions.Use(op.SessionID, now); err != nil {
 			return nil, err
 		}

@@ -51,7 +51,19 @@ func (op *Op) loginFailed(l *login, why error) error {
 	}
 	op.AccessLog.Info("Failed to authenticate", "client", op.Conn.Remote, "isSpeculative", l.speculative, "mechanism", l.mechanism,
 		"user", name.Name, "db", name.DB, "error", why.Error())
+	if op.hasNobody() {
+		return mongoerr.New(mongoerr.AuthenticationFailed, "Authentication failed. This server has no users: connect without a name and a password, or make the first user (ebb user add)")
+	}
 	return errAuthentication()
+}
+
+// hasNobody says whether nobody can log in since there is nobody, where the client may know that.
+func (op *Op) hasNobody() bool {
+	if op.Users == nil || op.Authorization && !op.Conn.isLocal() {
+		return false
+	}
+	users, err := op.Users.HasUsers(op.Ctx)
+	return err == nil && !users
 }
 
 // loginSucceeded has the client be the user that it has shown to be.

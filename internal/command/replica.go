@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/clock"
@@ -220,6 +221,9 @@ func (op *Op) hearClusterTime(v bson.Value) error {
 	seconds, counter := at.Timestamp()
 	if now := clock.Millis(op.Clock) / 1000; int64(seconds) > now+maxClockDrift {
 		return mongoerr.New(mongoerr.ClusterTimeFailsRateLimiter, "New cluster time, %d, is too far from this node's wall clock time, %d.", seconds, now)
+	}
+	if !op.May(privilege.Cluster(), privilege.AdvanceClusterTime) {
+		return nil // a time that is not ours: nobody signs it, and anybody could send it
 	}
 	op.Query.Store.HearClusterTime(oplog.NewTimestamp(seconds, counter))
 	return nil

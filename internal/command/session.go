@@ -21,6 +21,10 @@ func startSession(op *Op) (bson.Doc, error) {
 	return bson.Build().Object("id").Binary("id", 4, []byte(session.UUIDOf(id))).End().Int32("timeoutMinutes", op.sessionMinutes()).Doc(), nil
 }
 
+// mayHaveSessions says whether sessions are kept for whoever runs the command: not for who has not logged in where one has to, who could
+// leave no room for those of others.
+func (op *Op) mayHaveSessions() bool { return !op.Authorization || op.user() != nil }
+
 func refreshSessions(op *Op) (bson.Doc, error) {
 	ids, err := op.sessionIDs()
 	if err == nil {

@@ -73,3 +73,42 @@ func uidText(user string) string {
 	uid := session.UID(user)
 	return base64.StdEncoding.EncodeToString(uid[:])
 }
+
+// TestNobodysSessions: who has not logged in leaves no sessions.
+func TestNobodysSessions(t *testing.T) {
+	h := newLogins(t)
+	before := h.server.Sessions.Count()
+	for _, command := range []string{"{ping: 1}", "{hello: 1}", `{find: "c"}`, `{refreshSessions: []}`, `{startSession: 1}`} {
+		h.send(t.Context(), "1", "admin", bson.Build().Fields(bson.MustDoc(command)).Object("lsid").Binary("id", 4, make([]byte, 16)).End().Doc())
+	}
+	if n := h.server.Sessions.Count() - before; n != 0 {
+		t.Errorf("%d are there", n)
+	}
+	talker{h: h, conn: "1", db: "admin", mechanism: scram.SHA256, user: "both", pwd: "pw"}.login()
+	h.send(t.Context(), "1", "admin", bson.MustDoc(`{ping: 1, lsid: {id: UUID("00112233-4455-4677-8899-aabbccddeeff")}}`))
+	if n := h.server.Sessions.Count() - before; n != 1 {
+		t.Errorf("%d are there of who has logged in", n)
+	}
+}
+
+// TestClusterTimeOfNobody: who may not turn the cluster's time ahead does not by telling of a later one.
+func TestClusterTimeOfNobody(t *testing.T) {
+	m := newMember(t)
+	if r := m.send(t.Context(), "setup", "admin", bson.MustDoc("{replSetInitiate: {}}")).Body; !r.Lookup("ok").Truthy() {
+		t.Fatal(r)
+	}
+	now := uint32(m.clock.Now().Unix())
+	tell := func(authorization bool) uint32 {
+		m.server.Authorization = authorization
+		times := bson.Build().Int32("hello", 1).Object("$clusterTime").Timestamp("clusterTime", now+1000, 1).Object("signature").End().End().Doc()
+		r := m.send(t.Context(), "1", "admin", times).Body
+		seconds, _ := r.Lookup("$clusterTime").Doc().Lookup("clusterTime").Timestamp()
+		return seconds
+	}
+	if got := tell(true); got > now+1 {
+		t.Errorf("nobody has turned the time %d seconds ahead", got-now)
+	}
+	if got := tell(false); got != now+1000 {
+		t.Errorf("where nobody logs in the time is %d seconds ahead", got-now)
+	}
+}

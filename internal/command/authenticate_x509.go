@@ -27,11 +27,11 @@ func authenticate(op *Op) (bson.Doc, error) {
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
-	if mechanism != x509Mechanism {
+	if mechanism != x509Mechanism || !op.offers(mechanism) {
 		op.AccessLog.Info("Failed to authenticate", "client", op.Conn.Remote, "mechanism", mechanism, "user", user, "db", op.DB, "error", "Unsupported mechanism")
 		return nil, errAuthentication()
 	}
-	u, err := op.loginByCertificate(op.Ctx, auth.Name{Name: user, DB: op.DB})
+	u, err := op.loginByCertificate(op.Ctx, auth.Name{Name: user, DB: op.DB}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,8 @@ func authenticate(op *Op) (bson.Doc, error) {
 
 // loginByCertificate logs the client in as whom its certificate says it is, which the name, where it has one, must be. It returns that
 // name. Only that there is no such user is told; the rest is in the log.
-func (op *Op) loginByCertificate(ctx context.Context, name auth.Name) (subject string, err error) {
+func (op *Op) loginByCertificate(ctx context.Context, name auth.Name, speculative bool) (subject string, err error) {
+	op.logins.x509.begun(speculative)
 	u, subject, err := op.certificateUser(ctx, name)
 	if err == nil {
 		err = op.becomes(u)
@@ -52,6 +53,7 @@ func (op *Op) loginByCertificate(ctx context.Context, name auth.Name) (subject s
 		}
 		return "", errAuthentication()
 	}
+	op.logins.x509.succeeded(speculative, u.IsInternal())
 	op.AccessLog.Info("Successfully authenticated", "client", op.Conn.Remote, "mechanism", x509Mechanism, "user", subject, "db", name.DB)
 	return subject, nil
 }
@@ -103,7 +105,7 @@ func (op *Op) speculateByCertificate(asked bson.Doc, b *bson.Builder) {
 		return
 	}
 	mechanism, user, db := asked.Lookup("mechanism"), asked.Lookup("user"), asked.Lookup("db")
-	if mechanism.Type != bson.TypeString || mechanism.Str() != x509Mechanism {
+	if mechanism.Type != bson.TypeString || mechanism.Str() != x509Mechanism || !op.offers(x509Mechanism) {
 		return
 	}
 	name := auth.Name{DB: externalDB}
@@ -113,7 +115,7 @@ func (op *Op) speculateByCertificate(asked bson.Doc, b *bson.Builder) {
 	if db.Type == bson.TypeString {
 		name.DB = string([]byte(db.Str()))
 	}
-	subject, err := op.loginByCertificate(op.Ctx, name)
+	subject, err := op.loginByCertificate(op.Ctx, name, true)
 	if err != nil {
 		return
 	}

@@ -75,6 +75,7 @@ func (op *Op) loginSucceeded(l *login) error {
 	case err != nil:
 		return op.loginFailed(l, err)
 	}
+	op.logins.of(l.mechanism).succeeded(l.speculative, user.IsInternal())
 	op.patience.Succeeded(op.who(user.Name), op.Clock.Now())
 	op.AccessLog.Info("Successfully authenticated", "client", op.Conn.Remote, "isSpeculative", l.speculative, "isClusterMember", user.IsInternal(),
 		"mechanism", l.mechanism, "user", user.Name.Name, "db", user.DB)
@@ -125,6 +126,7 @@ func (op *Op) appendSupportedMechs(b *bson.Builder, asked bson.Value) error {
 	if err != nil || name == nil || op.Users == nil {
 		return err
 	}
+	op.logins.supportedMechs.Add(1)
 	user, err := op.findUser(op.Ctx, *name)
 	if err != nil {
 		if mongoerr.Is(err, mongoerr.UserNotFound) {

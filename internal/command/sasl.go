@@ -139,6 +139,7 @@ func (op *Op) startLogin(r saslRequest) (bson.Doc, error) {
 	if talk == nil {
 		return nil, mongoerr.New(mongoerr.MechanismUnavailable, "Received authentication for mechanism %.100s which is unknown or not enabled", r.mechanism)
 	}
+	op.logins.of(r.mechanism).begun(r.speculative)
 	op.Conn.login = &login{conversation: talk, mechanism: r.mechanism, speculative: r.speculative, short: r.short}
 	return op.continueLogin(r.payload)
 }

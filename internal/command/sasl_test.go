@@ -350,3 +350,25 @@ func TestHashing(t *testing.T) {
 		t.Error(d, err)
 	}
 }
+
+// TestLoginCounts: serverStatus counts who logs in, and who tries.
+func TestLoginCounts(t *testing.T) {
+	h := newLogins(t)
+	d := talker{h: h, conn: "1", db: "admin", mechanism: scram.SHA256, user: "both", pwd: "pw"}
+	d.login()
+	d.speculate = true
+	d.login()
+	d.pwd, d.mechanism, d.speculate = "no", scram.SHA1, false
+	d.login()
+	h.send(t.Context(), "1", "admin", bson.MustDoc(`{hello: 1, saslSupportedMechs: "admin.both"}`))
+	h.send(t.Context(), "1", "admin", bson.MustDoc(`{saslStart: 1, mechanism: "NOSUCH", payload: ""}`))
+	h.server.Authorization = false
+	got := h.run("admin", "{serverStatus: 1}").Lookup("security").Doc().Lookup("authentication").String()
+	none := "{ received: 0, successful: 0 }"
+	want := "{ saslSupportedMechsReceived: 1, mechanisms: { MONGODB-X509: { speculativeAuthenticate: " + none + ", clusterAuthenticate: " + none + ", authenticate: " + none + " }, " +
+		"SCRAM-SHA-1: { speculativeAuthenticate: " + none + ", clusterAuthenticate: " + none + ", authenticate: { received: 1, successful: 0 } }, " +
+		"SCRAM-SHA-256: { speculativeAuthenticate: { received: 1, successful: 1 }, clusterAuthenticate: " + none + ", authenticate: { received: 2, successful: 2 } } } }"
+	if got != want {
+		t.Errorf("is %s, not %s", got, want)
+	}
+}

@@ -131,6 +131,7 @@ type Server struct {
 
 	// patience has logins wait after many have failed; decoySecret is what credentials of users who are not there are made of.
 	patience    patience.Register
+	logins      loginCounts
 	decoySecret [32]byte
 	// hashing is full while as many passwords are hashed as may be at once.
 	hashing chan struct{}

@@ -197,7 +197,7 @@ func (op *Op) sessionsSection(b *bson.Builder) {
 }
 
 func (op *Op) securitySection(b *bson.Builder) {
-	b.Object("authentication").End()
+	op.logins.append(b)
 	op.certificateFields(b)
 }
 

@@ -151,32 +151,38 @@ func foreign(d bson.Doc, db, coll string) namespace.NS {
 	return ns
 }
 
-// needsJoin is what $lookup and $unionWith need: find on the other collection, unless the pipeline within brings documents of its own, and what
-// that pipeline needs.
-func needsJoin(r *asking, ns namespace.NS, arg bson.Value) (bool, error) {
-	from, inner := namespace.NS{DB: ns.DB, Coll: collectionless}, bson.EmptyArr
-	switch arg.Type {
-	case bson.TypeString:
-		from.Coll = arg.Str()
-	case bson.TypeObject:
-		d := arg.Doc()
-		switch v := d.Lookup("from"); v.Type {
-		case bson.TypeString:
-			from.Coll = v.Str()
-		case bson.TypeObject:
-			from = foreign(v.Doc(), ns.DB, collectionless)
-		default:
-			from = foreign(d, ns.DB, collectionless)
-		}
-		if v := d.Lookup("pipeline"); v.Type == bson.TypeArray {
-			inner = v
-		}
-		// A join by fields reads the collection whatever the pipeline begins with.
-		if !d.Lookup("localField").IsMissing() && from.Coll != collectionless && !r.on(from, privilege.Find) {
-			return false, nil
-		}
+// needsLookup is find on the other collection, unless the pipeline within brings documents of its own, and what that pipeline needs.
+func needsLookup(r *asking, ns namespace.NS, arg bson.Value) (bool, error) {
+	from, d := namespace.NS{DB: ns.DB, Coll: collectionless}, documentOf(arg)
+	if v := d.Lookup("from"); v.Type == bson.TypeObject {
+		from = foreign(v.Doc(), ns.DB, collectionless)
+	} else {
+		from.Coll = textOr(v, collectionless)
 	}
-	return r.sub(from, inner, true)
+	// A join by fields reads the collection whatever the pipeline begins with.
+	if !d.Lookup("localField").IsMissing() && from.Coll != collectionless && !r.on(from, privilege.Find) {
+		return false, nil
+	}
+	return r.sub(from, arrayOf(d.Lookup("pipeline")), true)
+}
+
+// needsUnionWith is what needsLookup is of a collection of the same database, whatever database the stage may name.
+func needsUnionWith(r *asking, ns namespace.NS, arg bson.Value) (bool, error) {
+	from := namespace.NS{DB: ns.DB, Coll: collectionless}
+	if arg.Type == bson.TypeString {
+		from.Coll = arg.Str()
+		return r.sub(from, bson.EmptyArr, true)
+	}
+	from.Coll = textOr(documentOf(arg).Lookup("coll"), collectionless)
+	return r.sub(from, arrayOf(documentOf(arg).Lookup("pipeline")), true)
+}
+
+// arrayOf is an array, an empty one where v is none.
+func arrayOf(v bson.Value) bson.Value {
+	if v.Type != bson.TypeArray {
+		return bson.EmptyArr
+	}
+	return v
 }
 
 func needsGraphLookup(r *asking, ns namespace.NS, arg bson.Value) (bool, error) {

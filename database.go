@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/ebbdb/ebb/internal/auth/ldap"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/command"
@@ -128,6 +129,11 @@ func openDatabase(s *Server) (d *database, err error) {
 	engine.Scripts = d.scripts
 	config := d.config(s)
 	config.ClusterKey = key
+	if s.opts.LDAP != nil {
+		if config.Directory, err = ldap.New(*s.opts.LDAP); err != nil {
+			return d, err
+		}
+	}
 	config.ReplicaSet = set
 	d.commands = command.New(config, command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor})
 	if err = d.commands.LoadStoredSettings(context.Background()); err != nil {

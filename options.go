@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/ebbdb/ebb/internal/auth/ldap"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/host"
@@ -25,6 +26,9 @@ const (
 	InMemory = config.EngineInMemory
 )
 
+// LDAP is how a directory of users is reached, and what is asked of it.
+type LDAP = ldap.Options
+
 // Options say what server to open. The zero value is mongod's defaults: port 27017 on 127.0.0.1, the data in ./data.
 type Options struct {
 	// Addresses are IP addresses, host names, "*", or absolute paths of Unix domain sockets; none means 127.0.0.1.
@@ -40,6 +44,8 @@ type Options struct {
 	KeyFile string
 	// ClusterX509 lets other members of the cluster show by their certificates that they are such, and do everything then.
 	ClusterX509 bool
+	// LDAP is the directory that knows the passwords of users of $external; nil: there is none.
+	LDAP *LDAP
 	// UnixSocket has it listen on a Unix domain socket that tells its port; nil: it does not.
 	UnixSocket *UnixSocket
 	// MaxConns bounds the connections at one time; 0 is what the process may have of file descriptors.

@@ -182,6 +182,9 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 	if u := cfg.Net.UnixSocket; u.Enabled && runtime.GOOS != "windows" {
 		opts.UnixSocket = &ebb.UnixSocket{PathPrefix: u.Prefix, Permissions: u.Mode}
 	}
+	if cfg.Security.LDAP.Servers != nil {
+		opts.LDAP = &cfg.Security.LDAP
+	}
 	if cfg.Net.TLS.Enabled() {
 		opts.TLS = tlsOptions(&cfg.Net.TLS)
 		opts.ClusterX509 = cfg.Security.ByX509()

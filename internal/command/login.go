@@ -46,7 +46,7 @@ func (op *Op) loginFailed(l *login, why error) error {
 	if op.Ctx.Err() != nil {
 		return context.Cause(op.Ctx)
 	}
-	if l.steps > 1 {
+	if l.proves(l.steps) || l.steps > 1 {
 		op.patience.Failed(op.who(name), op.Clock.Now())
 	}
 	op.AccessLog.Info("Failed to authenticate", "client", op.Conn.Remote, "isSpeculative", l.speculative, "mechanism", l.mechanism,
@@ -143,6 +143,9 @@ func (op *Op) appendSupportedMechs(b *bson.Builder, asked bson.Value) error {
 	}
 	if name.DB == externalDB && op.offers(x509Mechanism) {
 		can = append(can, x509Mechanism)
+	}
+	if name.DB == externalDB && op.Directory != nil && op.offers(plainMechanism) {
+		can = append(can, plainMechanism)
 	}
 	b.Strings("saslSupportedMechs", can)
 	return nil

@@ -37,7 +37,8 @@ func (s *Server) iterations(mechanism string) int {
 
 // addMechanisms enters the list of mechanisms by which somebody may log in, given by their names with commas between them.
 func addMechanisms(r *parameter.Registry) {
-	known := append([]string{x509Mechanism}, scram.Mechanisms()...)
+	usual := append([]string{x509Mechanism}, scram.Mechanisms()...)
+	known := append([]string{plainMechanism}, usual...)
 	var offered atomic.Pointer[bson.Value]
 	set := func(names []string) error {
 		vs := make([]bson.Value, 0, len(names))
@@ -51,7 +52,7 @@ func addMechanisms(r *parameter.Registry) {
 		offered.Store(&list)
 		return nil
 	}
-	_ = set(known)
+	_ = set(usual)
 	r.Add(&parameter.Parameter{Name: mechanismsName, When: parameter.Startup,
 		Get: func() bson.Value { return *offered.Load() },
 		Set: func(v bson.Value) error {

@@ -35,14 +35,21 @@ type conversation interface {
 	name() auth.Name
 	// user is who it has shown to be.
 	user() *auth.User
+	// proves says whether the message of that number, from 1 on, is to show who the client is: a guess of a password.
+	proves(message int) bool
 }
 
 // newConversation begins one by the mechanism that is asked for; nil where nobody logs in by it.
 func (op *Op) newConversation(r saslRequest) conversation {
-	if !op.offers(r.mechanism) || !scram.Known(r.mechanism) {
+	switch {
+	case !op.offers(r.mechanism):
 		return nil
+	case r.mechanism == plainMechanism && op.Directory != nil:
+		return newPlainConversation(r)
+	case scram.Known(r.mechanism):
+		return newScramConversation(r)
 	}
-	return newScramConversation(r)
+	return nil
 }
 
 // login is the conversation of a connection.
@@ -192,13 +199,13 @@ func (l *login) next(op *Op, message []byte) (answer []byte, done bool, err erro
 		}
 		return nil, true, nil
 	}
-	if l.steps++; l.steps > 1 {
+	if l.steps++; l.proves(l.steps) {
 		if err := op.awaitTurn(l.name()); err != nil {
 			return nil, false, err
 		}
 	}
 	answer, done, err = l.step(op, message)
-	if done && !l.short {
+	if done && !l.short && l.steps > 1 {
 		l.proven, done = true, false
 	}
 	return answer, done, err

@@ -34,6 +34,8 @@ func newScramConversation(r saslRequest) *scramConversation {
 func (c *scramConversation) name() auth.Name  { return auth.Name{Name: c.talk.User(), DB: c.db} }
 func (c *scramConversation) user() *auth.User { return c.found }
 
+func (c *scramConversation) proves(message int) bool { return message > 1 }
+
 // lookup finds what the client is held against. It does the same for every name.
 func (c *scramConversation) lookup(user string) (scram.Credentials, error) {
 	name := auth.Name{Name: user, DB: c.db}

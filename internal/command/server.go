@@ -58,6 +58,8 @@ type Config struct {
 	ClusterX509 bool
 	// ClusterKey is what members of the replica set show that they know when they log in: credentials as of a user; nil where they do not.
 	ClusterKey bson.Doc
+	// Directory is where the passwords of users of $external are; nil where there is none.
+	Directory Directory
 	// AccessLog takes who logs in, and who does not; nil is Log.
 	AccessLog *slog.Logger
 	// Expiry tells of the TTL monitor; nil where there is none.

@@ -5,7 +5,9 @@ package config
 import (
 	"fmt"
 	"strings"
+	"time"
 
+	"github.com/ebbdb/ebb/internal/auth/ldap"
 	"github.com/ebbdb/ebb/internal/bson"
 )
 
@@ -81,6 +83,8 @@ type Security struct {
 	Authorization string
 	// KeyFile holds the key by which members know one another, "" for none.
 	KeyFile string
+	// LDAP is the directory that knows users' passwords; without servers there is none.
+	LDAP ldap.Options
 	// ClusterAuthMode is how members show that they are such, "" as by default.
 	ClusterAuthMode string
 }
@@ -107,7 +111,7 @@ func Default() *Config {
 		Net: Net{Port: DefaultPort, BindIP: []string{"127.0.0.1"}, Compressors: []string{"snappy", "zstd", "zlib"},
 			UnixSocket: UnixSocket{Enabled: true, Prefix: "/tmp", Mode: 0o700}},
 		Storage:  Storage{DBPath: "data", Engine: EnginePebble},
-		Security: Security{JavaScript: true},
+		Security: Security{JavaScript: true, LDAP: ldap.Options{Timeout: ldapTimeout * time.Millisecond}},
 		Parsed:   bson.EmptyDoc,
 	}
 }

@@ -14,7 +14,7 @@ import (
 // TestLoad reads a file, the text of the case, under the flags that the command line of the case has. "file" has a file,
 // "flags" has none.
 func TestLoad(t *testing.T) {
-	for _, file := range []string{"testdata/load.txt", "testdata/tls.txt"} {
+	for _, file := range []string{"testdata/load.txt", "testdata/tls.txt", "testdata/ldap.txt"} {
 		loadFile(t, file)
 	}
 }
@@ -66,6 +66,7 @@ func load(argv []string) string {
 	show("tls", fmt.Sprintf("%+v", cfg.Net.TLS), fmt.Sprintf("%+v", d.Net.TLS))
 	show("unixSocket", fmt.Sprintf("%+v", cfg.Net.UnixSocket), fmt.Sprintf("%+v", d.Net.UnixSocket))
 	show("authorized", cfg.Security.Authorized(), false)
+	show("ldap", fmt.Sprintf("%+v", cfg.Security.LDAP), fmt.Sprintf("%+v", d.Security.LDAP))
 	show("keyFile", cfg.Security.KeyFile, "")
 	show("clusterAuthMode", cfg.Security.ClusterAuthMode, "")
 	show("argv", cfg.Argv, fmt.Sprint(argv))

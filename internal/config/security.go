@@ -72,5 +72,5 @@ func (c *Config) checkSecurity() error {
 	if c.Replication.SetName != "" && s.Authorized() && s.KeyFile == "" && s.ClusterAuthMode != ClusterX509 {
 		return errorf("security.keyFile is required when authorization is enabled with replica sets")
 	}
-	return nil
+	return c.checkLDAP()
 }

@@ -51,7 +51,7 @@ func (op *Op) loginFailed(l *login, why error) error {
 	}
 	op.AccessLog.Info("Failed to authenticate", "client", op.Conn.Remote, "isSpeculative", l.speculative, "mechanism", l.mechanism,
 		"user", name.Name, "db", name.DB, "error", why.Error())
-	if op.hasNobody() {
+	if op.Directory == nil && op.hasNobody() { // a directory has users of its own
 		return mongoerr.New(mongoerr.AuthenticationFailed, "Authentication failed. This server has no users: connect without a name and a password, or make the first user (ebb user add)")
 	}
 	return errAuthentication()

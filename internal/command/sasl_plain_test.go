@@ -97,3 +97,14 @@ func TestPlainOff(t *testing.T) {
 		}
 	}
 }
+
+// TestPlainWithoutUsers: a server whose users are in the directory does not say that it has none.
+func TestPlainWithoutUsers(t *testing.T) {
+	h := newPlainLogins(t)
+	h.server.Authorization = false
+	h.run("admin", `{delete: "system.users", deletes: [{q: {}, limit: 0}]}`)
+	h.server.Authorization = true
+	if r := h.plain("1", "$external", "\x00told\x00no"); !strings.Contains(r, `errmsg: "Authentication failed."`) {
+		t.Error(r)
+	}
+}

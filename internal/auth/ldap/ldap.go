@@ -177,8 +177,7 @@ func (d *Directory) dialOne(ctx context.Context, server string) (*ldap.Conn, err
 	if err != nil {
 		return nil, err
 	}
-	c := ldap.NewConn(raw, !d.opts.Plain)
-	c.SetTimeout(d.opts.Timeout)
+	c := ldap.NewConn(raw, !d.opts.Plain) // has no time of its own: Login closes it when its time is over
 	c.Start()
 	return c, nil
 }

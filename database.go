@@ -78,6 +78,9 @@ func openDatabase(s *Server) (d *database, err error) {
 			return d, fmt.Errorf("--setParameter %s: %w", name, err)
 		}
 	}
+	if err = d.readHold(s); err != nil {
+		return d, err
+	}
 	letRemove, err := d.openEngine(s)
 	if err != nil {
 		return d, err
@@ -142,7 +145,9 @@ func openDatabase(s *Server) (d *database, err error) {
 	if err = d.monitor.Connect(d.store, ddl.Sweeper, command.SweepGate{Server: d.commands}, d.commands); err != nil {
 		return d, err
 	}
-	d.commands.RecordHold()
+	if err = d.noteHold(s); err != nil {
+		return d, err
+	}
 	if err = d.joinReplicaSet(s); err != nil {
 		return d, err
 	}

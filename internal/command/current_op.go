@@ -199,9 +199,31 @@ func (s *Server) idle(want *inprog, now int64, busy map[int64]bool, monitorBusy 
 		rows = append(rows, s.describeClient(c, false, now).Doc())
 	}
 	if !monitorBusy && s.Expiry != nil && want.whose == nil {
-		rows = append(rows, s.describeClient(&operation.Client{Desc: ttlMonitor}, false, now).Doc())
+		rows = append(rows, s.describeMonitor(now))
 	}
 	return rows
+}
+
+// maxPausedShown is how many paused collections are named.
+const maxPausedShown = 100
+
+// describeMonitor is the TTL monitor while it sleeps, with what keeps it from deleting.
+func (s *Server) describeMonitor(now int64) bson.Doc {
+	b := s.describeClient(&operation.Client{Desc: ttlMonitor}, false, now)
+	if s.TTL == nil {
+		return b.Doc()
+	}
+	if held := s.TTL.Held(); held != "" {
+		b.String("heldUpBy", held)
+	}
+	if paused := s.TTL.PausedIn(nil); len(paused) > 0 {
+		b.Array("ttlPaused")
+		for i, ns := range paused[:min(len(paused), maxPausedShown)] {
+			b.String(bson.IndexKey(i), ns.String())
+		}
+		b.End()
+	}
+	return b.Doc()
 }
 
 // describeCommand is a copy of the command without what belongs to the transport, cut when it is long.

@@ -152,6 +152,7 @@ func (op *Op) appendHeld(b *bson.Builder) {
 	if held := op.TTL.Held(); held != "" {
 		b.String("heldUpBy", held)
 	}
+	op.TTL.AppendHold(b)
 }
 
 // appendRule appends what a TTL index is, or a collection's own TTL, which has no index.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/clock"
@@ -92,6 +93,9 @@ func appendClient(b *bson.Builder, c *operation.Client, command string) {
 		if c.AppName != "" {
 			b.String("appName", c.AppName)
 		}
+		if c.User != (auth.Name{}) {
+			b.String("user", c.User.String())
+		}
 	}
 	b.End()
 }
@@ -102,6 +106,9 @@ func (op *Op) asked() []any {
 	out := []any{"command", op.Command.Name, "client", c.Remote, "ctx", c.Desc}
 	if c.AppName != "" {
 		out = append(out, "appName", c.AppName)
+	}
+	if c.User != (auth.Name{}) {
+		out = append(out, "user", c.User.String())
 	}
 	return out
 }
@@ -167,6 +174,9 @@ type ttlNotes struct {
 func (n *ttlNotes) collection(before, after *catalog.Collection) {
 	if before == after {
 		return
+	}
+	if after != nil && after.Options.TTLPaused != (before != nil && before.Options.TTLPaused) {
+		defer n.pause(after) // behind what was done to its TTLs
 	}
 	old, now := ttlsOf(before), ttlsOf(after)
 	for i := range now.All() {
@@ -238,6 +248,18 @@ func (n *ttlNotes) change(event string, coll *catalog.Collection, old, now *poli
 	}
 	appendClient(b, n.op.Conn.Client(), n.op.Command.Name)
 	n.op.Log.Info("TTL "+event, append(attrs, n.op.asked()...)...)
+	n.op.remember(b.Doc(), true)
+}
+
+// pause takes note of deleting that is paused in a collection, or goes on.
+func (n *ttlNotes) pause(coll *catalog.Collection) {
+	event := "resumed"
+	if coll.Options.TTLPaused {
+		event = "paused"
+	}
+	b := n.op.historyOf(event).String("ns", coll.NS.String())
+	appendClient(b, n.op.Conn.Client(), n.op.Command.Name)
+	n.op.Log.Info("TTL "+event, append([]any{"namespace", coll.NS.String()}, n.op.asked()...)...)
 	n.op.remember(b.Doc(), true)
 }
 

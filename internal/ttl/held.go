@@ -2,6 +2,7 @@ package ttl
 
 import (
 	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
@@ -45,6 +46,16 @@ func (m *Monitor) HeldIn(coll *catalog.Collection) string {
 		return why
 	}
 	return storage.Paused
+}
+
+// PausedIn are the collections with a TTL that pick chooses, nil for all, in which deleting is paused (collMod ttlPaused).
+func (m *Monitor) PausedIn(pick func(namespace.NS) bool) (paused []namespace.NS) {
+	for _, coll := range m.store.Catalog().All() {
+		if coll.Options.TTLPaused && hasTTL(coll) && (pick == nil || pick(coll.NS)) {
+			paused = append(paused, coll.NS)
+		}
+	}
+	return paused
 }
 
 // runs says whether passes are run: nothing is held but what users may not write.

@@ -38,6 +38,7 @@ func (m *Monitor) AppendMetrics(b *bson.Builder) {
 		Int64("subPasses", c.subPasses.Load())
 	b.Object("ebb")
 	m.appendStanding(b)
+	m.appendHeld(b)
 	b.Double("share", atLeast(m.meter.last(), m.params.leastShare(), 0)).
 		Int64("rests", c.rests.Load()).
 		Int64("restMicros", c.restMicros.Load()).
@@ -65,6 +66,27 @@ func (m *Monitor) appendStanding(b *bson.Builder) {
 	b.Int64("lagMillis", t.lag).Int64("backlog", t.backlog)
 	if t.more {
 		b.Bool("backlogIsMore", true)
+	}
+}
+
+// appendHeld appends what holds sweeps up: all of them, and by collection.
+func (m *Monitor) appendHeld(b *bson.Builder) {
+	if why := m.Held(); why != "" {
+		b.String("heldUpBy", why)
+	}
+	m.AppendHold(b)
+	if m.store != nil {
+		b.Int64("paused", int64(len(m.PausedIn(nil))))
+	}
+}
+
+// AppendHold appends where expiry is held (ttlHold), if it is.
+func (m *Monitor) AppendHold(b *bson.Builder) {
+	if m.store == nil {
+		return
+	}
+	if at, held := m.store.HeldAt(); held {
+		b.Object("hold").Date("at", at).End()
 	}
 }
 

@@ -48,7 +48,7 @@ func (op *Op) loginByCertificate(ctx context.Context, name auth.Name, speculativ
 	}
 	if err != nil {
 		op.AccessLog.Info("Failed to authenticate", "client", op.Conn.Remote, "mechanism", x509Mechanism, "user", name.Name, "db", name.DB, "error", err.Error())
-		if mongoerr.Is(err, mongoerr.UserNotFound) || mongoerr.Is(err, mongoerr.ProtocolError) || mongoerr.Is(err, manyUsers) {
+		if mongoerr.Is(err, mongoerr.UserNotFound) || mongoerr.Is(err, mongoerr.ProtocolError) || mongoerr.Is(err, manyUsers) || mongoerr.Is(err, anotherUser) {
 			return "", err
 		}
 		return "", errAuthentication()

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/auth"
+	"github.com/ebbdb/ebb/internal/auth/oidc"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/certificate"
 	"github.com/ebbdb/ebb/internal/operation"
@@ -31,6 +32,10 @@ type Conn struct {
 	client atomic.Pointer[operation.Client]
 	// uid is what sessions of the user who has logged in have in their ids; "" for nobody's.
 	uid string
+	// voucher is the token by which the user is here, nil where there is none; expired is a user whose token is not good any more, who alone may
+	// log in then. It is without a Name where there is none.
+	voucher *oidc.Voucher
+	expired auth.Name
 	// login is its conversation that is under way; nil for none.
 	login *login
 	// viewer is the last who looked at the server; see Op.viewer.
@@ -96,6 +101,11 @@ func (c *Conn) SetMetadata(doc bson.Doc, app string) {
 // become takes note of who has logged in; nil for nobody any more.
 func (c *Conn) become(user *auth.User) {
 	c.user.Store(user)
+	if user == nil {
+		c.voucher = nil
+	} else {
+		c.expired = auth.Name{}
+	}
 	client := *c.client.Load()
 	client.User, c.uid = auth.Name{}, ""
 	if user != nil {

@@ -74,6 +74,9 @@ func logout(op *Op) (bson.Doc, error) {
 	if u := op.Conn.user.Load(); u != nil && u.DB == op.DB {
 		op.Conn.become(nil)
 	}
+	if op.Conn.expired.DB == op.DB {
+		op.Conn.expired = auth.Name{}
+	}
 	return bson.EmptyDoc, nil
 }
 

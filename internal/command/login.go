@@ -23,6 +23,9 @@ func errAuthentication() error {
 // manyUsers is the code of a login as a second user: in whose name would the connection do what it does?
 const manyUsers mongoerr.Code = 5626701
 
+// anotherUser is the code of a login as somebody else than the user whose token has expired on the connection.
+const anotherUser mongoerr.Code = 7070100
+
 // who is who logs in, for those who count failures.
 func (op *Op) who(name auth.Name) patience.Who {
 	return patience.From(address(op.Conn.Remote), name.String())
@@ -46,12 +49,12 @@ func (op *Op) loginFailed(l *login, why error) error {
 	if op.Ctx.Err() != nil {
 		return context.Cause(op.Ctx)
 	}
-	if l.proves(l.steps) || l.steps > 1 {
+	if l.guessed || l.steps > 1 {
 		op.patience.Failed(op.who(name), op.Clock.Now())
 	}
 	op.AccessLog.Info("Failed to authenticate", "client", op.Conn.Remote, "isSpeculative", l.speculative, "mechanism", l.mechanism,
 		"user", name.Name, "db", name.DB, "error", why.Error())
-	if op.Directory == nil && op.hasNobody() { // a directory has users of its own
+	if op.Directory == nil && op.issuers == nil && op.hasNobody() { // directories and issuers of tokens have users of their own
 		return mongoerr.New(mongoerr.AuthenticationFailed, "Authentication failed. This server has no users: connect without a name and a password, or make the first user (ebb user add)")
 	}
 	return errAuthentication()
@@ -68,17 +71,22 @@ func (op *Op) hasNobody() bool {
 
 // loginSucceeded has the client be the user that it has shown to be.
 func (op *Op) loginSucceeded(l *login) error {
-	user := l.user()
+	user, voucher := l.user()
 	switch err := op.becomes(user); {
-	case mongoerr.Is(err, manyUsers):
+	case mongoerr.Is(err, manyUsers) || mongoerr.Is(err, anotherUser):
 		return err
 	case err != nil:
 		return op.loginFailed(l, err)
 	}
+	op.Conn.voucher = voucher
 	op.logins.of(l.mechanism).succeeded(l.speculative, user.IsInternal())
 	op.patience.Succeeded(op.who(user.Name), op.Clock.Now())
-	op.AccessLog.Info("Successfully authenticated", "client", op.Conn.Remote, "isSpeculative", l.speculative, "isClusterMember", user.IsInternal(),
-		"mechanism", l.mechanism, "user", user.Name.Name, "db", user.DB)
+	about := []any{"client", op.Conn.Remote, "isSpeculative", l.speculative, "isClusterMember", user.IsInternal(), "mechanism", l.mechanism,
+		"user", user.Name.Name, "db", user.DB}
+	if voucher != nil && len(voucher.Logged) > 0 {
+		about = append(about, "claims", voucher.Logged)
+	}
+	op.AccessLog.Info("Successfully authenticated", about...)
 	return nil
 }
 
@@ -89,6 +97,9 @@ func (op *Op) becomes(user *auth.User) error {
 	}
 	if was := op.Conn.user.Load(); was != nil && was.Name != user.Name {
 		return mongoerr.New(manyUsers, "Each client connection may only be authenticated once. Previously authenticated as: %s", was.Name)
+	}
+	if was := op.Conn.expired; was.Name != "" && was != user.Name {
+		return mongoerr.New(anotherUser, "Only same user is permitted to re-auth to an expired session. Expired user is %s", was)
 	}
 	op.Conn.become(user)
 	return nil
@@ -146,6 +157,9 @@ func (op *Op) appendSupportedMechs(b *bson.Builder, asked bson.Value) error {
 	}
 	if name.DB == externalDB && op.Directory != nil && op.offers(plainMechanism) {
 		can = append(can, plainMechanism)
+	}
+	if name.DB == externalDB && op.issuers != nil && op.offers(oidcMechanism) {
+		can = append(can, oidcMechanism)
 	}
 	b.Strings("saslSupportedMechs", can)
 	return nil

@@ -12,6 +12,7 @@ type loginCounts struct {
 	supportedMechs atomic.Int64
 	sha1, sha256   mechanismCounts
 	x509           mechanismCounts
+	plain, oidc    mechanismCounts
 }
 
 // mechanismCounts are those by one mechanism: all of them, those that began within hello, and those of members.
@@ -26,6 +27,10 @@ func (c *loginCounts) of(mechanism string) *mechanismCounts {
 		return &c.sha1
 	case scram.SHA256:
 		return &c.sha256
+	case plainMechanism:
+		return &c.plain
+	case oidcMechanism:
+		return &c.oidc
 	}
 	return &c.x509
 }
@@ -51,9 +56,12 @@ func (c *mechanismCounts) succeeded(speculative, member bool) {
 }
 
 // append appends serverStatus's security.authentication.
-func (c *loginCounts) append(b *bson.Builder) {
+func (c *loginCounts) append(b *bson.Builder, offers func(mechanism string) bool) {
 	b.Object("authentication").Int64("saslSupportedMechsReceived", c.supportedMechs.Load()).Object("mechanisms")
-	for _, m := range []string{x509Mechanism, scram.SHA1, scram.SHA256} {
+	for _, m := range []string{x509Mechanism, oidcMechanism, plainMechanism, scram.SHA1, scram.SHA256} {
+		if (m == oidcMechanism || m == plainMechanism) && !offers(m) {
+			continue
+		}
 		of := c.of(m)
 		b.Object(m)
 		for _, kind := range []struct {

@@ -51,6 +51,9 @@ func (op *Op) authorize(ctx context.Context) error {
 	if op.Command.NoAuth {
 		return nil
 	}
+	if op.Conn.expired.Name != "" {
+		return mongoerr.New(mongoerr.ReauthenticationRequired, "Command %s requires reauthentication since the current authorization session has expired. Please re-auth.", op.Command.Name)
+	}
 	if user == nil && op.mayBootstrap(ctx) {
 		op.bootstraps = true
 		return op.permit()
@@ -80,6 +83,12 @@ func (op *Op) currentUser(ctx context.Context) (*auth.User, error) {
 	was := op.Conn.user.Load()
 	if was == nil || was.IsInternal() {
 		return was, nil
+	}
+	if v := op.Conn.voucher; v != nil && !v.Holds(op.Clock.Now()) {
+		op.AccessLog.Info("The user's token is not valid any more", "client", op.Conn.Remote, "user", was.String())
+		op.Conn.become(nil)
+		op.Conn.expired = was.Name
+		return nil, nil
 	}
 	now, err := op.Users.Now(ctx, was)
 	switch {

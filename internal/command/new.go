@@ -61,6 +61,9 @@ func New(c Config, s Services) *Server {
 	ctx, stop := context.WithCancel(context.Background())
 	srv.stop = stop
 	srv.done.Go(func() { srv.clean(ctx) })
+	if srv.issuers = srv.newIssuers(); srv.issuers != nil {
+		srv.done.Go(func() { srv.issuers.Run(ctx) })
+	}
 	if c.ReplicaSet != nil {
 		srv.truncation.minHours.Store(math.Float64bits(c.ReplicaSet.OplogMinHours))
 		srv.Replica = replset.NewNode(c.ReplicaSet.Name, c.Clock, replicaStorage{srv})

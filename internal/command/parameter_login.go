@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/ebbdb/ebb/internal/auth/oidc"
 	"github.com/ebbdb/ebb/internal/auth/scram"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -17,6 +18,8 @@ const (
 	iterationsName       = "scramIterationCount"
 	iterationsSHA256Name = "scramSHA256IterationCount"
 	localhostBypassName  = "enableLocalhostAuthBypass"
+	providersName        = "oidcIdentityProviders"
+	quiesceName          = "JWKSMinimumQuiescePeriodSecs"
 )
 
 // addLogin enters them.
@@ -25,6 +28,8 @@ func addLogin(r *parameter.Registry) {
 	parameter.NewInt(r, iterationsName, parameter.Both, 10_000, scram.MinIterations, scram.MaxIterations, false)
 	parameter.NewInt(r, iterationsSHA256Name, parameter.Both, 15_000, scram.MinIterations, scram.MaxIterations, false)
 	parameter.NewBool(r, localhostBypassName, parameter.Startup, true)
+	addProviders(r)
+	parameter.NewInt(r, quiesceName, parameter.Both, 60, 0, maxQuiesceSecs, false)
 }
 
 // iterations is how often a password is hashed for a mechanism's credentials.
@@ -35,10 +40,40 @@ func (s *Server) iterations(mechanism string) int {
 	return int(s.setting(iterationsSHA256Name))
 }
 
+// maxQuiesceSecs is how long a key that nobody knows is not asked for at most.
+const maxQuiesceSecs = 24 * 3600
+
+// addProviders enters the list of who issues tokens by which somebody may log in, a text on the command line.
+func addProviders(r *parameter.Registry) {
+	none := bson.ArrayOf()
+	var believed atomic.Pointer[bson.Value]
+	believed.Store(&none)
+	set := func(v bson.Value) error {
+		if v.Type != bson.TypeArray {
+			return mongoerr.New(mongoerr.TypeMismatch, "Invalid value for parameter %s: it is no array", providersName)
+		}
+		if _, err := oidc.Parse(v.Doc()); err != nil {
+			return err
+		}
+		v = v.Clone()
+		believed.Store(&v)
+		return nil
+	}
+	r.Add(&parameter.Parameter{Name: providersName, When: parameter.Startup, Set: set,
+		Get: func() bson.Value { return *believed.Load() },
+		Parse: func(text string) error {
+			v, err := bson.Parse(text)
+			if err != nil {
+				return mongoerr.New(mongoerr.FailedToParse, "Invalid value for parameter %s: %v", providersName, err)
+			}
+			return set(v)
+		}})
+}
+
 // addMechanisms enters the list of mechanisms by which somebody may log in, given by their names with commas between them.
 func addMechanisms(r *parameter.Registry) {
 	usual := append([]string{x509Mechanism}, scram.Mechanisms()...)
-	known := append([]string{plainMechanism}, usual...)
+	known := append([]string{plainMechanism, oidcMechanism}, usual...)
 	var offered atomic.Pointer[bson.Value]
 	set := func(names []string) error {
 		vs := make([]bson.Value, 0, len(names))

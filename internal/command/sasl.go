@@ -6,14 +6,16 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/auth"
+	"github.com/ebbdb/ebb/internal/auth/oidc"
 	"github.com/ebbdb/ebb/internal/auth/scram"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
 const (
-	// maxPayloadBytes bounds one message of a login.
+	// maxPayloadBytes bounds one message of a login, and maxTokenBytes one that has a token.
 	maxPayloadBytes = scram.MaxMessage
+	maxTokenBytes   = oidc.MaxToken + 256
 	// conversationID is what each conversation is called: a connection has one at a time.
 	conversationID = 1
 )
@@ -33,10 +35,10 @@ type conversation interface {
 	step(op *Op, message []byte) (answer []byte, done bool, err error)
 	// name is whom the client says it is, without a Name as long as it has not said.
 	name() auth.Name
-	// user is who it has shown to be.
-	user() *auth.User
-	// proves says whether the message of that number, from 1 on, is to show who the client is: a guess of a password.
-	proves(message int) bool
+	// user is who it has shown to be, and by which token; nil where that ends by a logout alone.
+	user() (*auth.User, *oidc.Voucher)
+	// proves says whether the message, the nth, is to show who the client is: a guess of a password. name tells by then whom it says that it is.
+	proves(op *Op, n int, message []byte) bool
 }
 
 // newConversation begins one by the mechanism that is asked for; nil where nobody logs in by it.
@@ -46,6 +48,8 @@ func (op *Op) newConversation(r saslRequest) conversation {
 		return nil
 	case r.mechanism == plainMechanism && op.Directory != nil:
 		return newPlainConversation(r)
+	case r.mechanism == oidcMechanism && op.issuers != nil:
+		return &oidcConversation{db: r.db}
 	case scram.Known(r.mechanism):
 		return newScramConversation(r)
 	}
@@ -59,7 +63,9 @@ type login struct {
 	speculative bool
 	// short leaves out the exchange of empty messages at the end; proven is set while that is waited for.
 	short, proven bool
-	steps         int
+	// guessed says that the last message was to show who the client is.
+	guessed bool
+	steps   int
 }
 
 // saslRequest is what saslStart, or hello in its place, is asked.
@@ -76,7 +82,11 @@ type saslPayload struct {
 	isText bool
 }
 
-func (op *Op) readPayload(a *Args) (p saslPayload) {
+func (op *Op) readPayload(a *Args, mechanism string) (p saslPayload) {
+	most := maxPayloadBytes
+	if mechanism == oidcMechanism {
+		most = maxTokenBytes
+	}
 	v := a.Value("payload")
 	if v.IsMissing() {
 		a.Required("payload")
@@ -86,14 +96,14 @@ func (op *Op) readPayload(a *Args) (p saslPayload) {
 	switch v.Type {
 	case bson.TypeString:
 		p.isText = true
-		if len(v.Str()) > base64.StdEncoding.EncodedLen(maxPayloadBytes) {
-			err = errPayloadSize()
+		if len(v.Str()) > base64.StdEncoding.EncodedLen(most) {
+			err = errPayloadSize(most)
 		} else if p.bytes, err = base64.StdEncoding.DecodeString(v.Str()); err != nil {
 			err = mongoerr.New(mongoerr.BadValue, "The payload is not base64")
 		}
 	case bson.TypeBinary:
-		if _, p.bytes = v.Binary(); len(p.bytes) > maxPayloadBytes {
-			err = errPayloadSize()
+		if _, p.bytes = v.Binary(); len(p.bytes) > most {
+			err = errPayloadSize(most)
 		}
 	default:
 		err = a.wrongType("payload", v.Type, []bson.Type{bson.TypeBinary, bson.TypeString})
@@ -104,8 +114,8 @@ func (op *Op) readPayload(a *Args) (p saslPayload) {
 	return p
 }
 
-func errPayloadSize() error {
-	return mongoerr.New(mongoerr.BadValue, "A payload may have %d bytes at most", maxPayloadBytes)
+func errPayloadSize(most int) error {
+	return mongoerr.New(mongoerr.BadValue, "A payload may have %d bytes at most", most)
 }
 
 // append puts the answer into a reply.
@@ -123,7 +133,7 @@ func (op *Op) readSaslStart(a *Args) saslRequest {
 	a.Required("mechanism")
 	mechanism, _ := a.String("mechanism")
 	r.mechanism = strings.Clone(mechanism)
-	r.payload = op.readPayload(a)
+	r.payload = op.readPayload(a, r.mechanism)
 	if options := a.Doc("options"); options != nil {
 		r.short = options.Lookup("skipEmptyExchange").Truthy()
 	}
@@ -156,7 +166,11 @@ func saslContinue(op *Op) (bson.Doc, error) {
 	a.Ignore(op.Name())
 	a.Required("conversationId")
 	id, _ := a.Int("conversationId")
-	payload := op.readPayload(a)
+	mechanism := ""
+	if op.Conn.login != nil {
+		mechanism = op.Conn.login.mechanism
+	}
+	payload := op.readPayload(a, mechanism)
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
@@ -199,7 +213,8 @@ func (l *login) next(op *Op, message []byte) (answer []byte, done bool, err erro
 		}
 		return nil, true, nil
 	}
-	if l.steps++; l.proves(l.steps) {
+	l.steps++
+	if l.guessed = l.proves(op, l.steps, message); l.guessed {
 		if err := op.awaitTurn(l.name()); err != nil {
 			return nil, false, err
 		}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ebbdb/ebb/internal/auth"
+	"github.com/ebbdb/ebb/internal/auth/oidc"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -41,9 +42,9 @@ func newPlainConversation(r saslRequest) *plainConversation {
 	return c
 }
 
-func (c *plainConversation) name() auth.Name   { return c.who }
-func (c *plainConversation) user() *auth.User  { return c.found }
-func (c *plainConversation) proves(n int) bool { return n == 1 }
+func (c *plainConversation) name() auth.Name                    { return c.who }
+func (c *plainConversation) user() (*auth.User, *oidc.Voucher)  { return c.found, nil }
+func (c *plainConversation) proves(_ *Op, n int, _ []byte) bool { return n == 1 }
 
 func (c *plainConversation) step(op *Op, _ []byte) (answer []byte, done bool, err error) {
 	password := c.password
@@ -55,14 +56,14 @@ func (c *plainConversation) step(op *Op, _ []byte) (answer []byte, done bool, er
 	if err != nil {
 		return nil, false, err
 	}
-	if c.found, err = op.directoryUser(c.who, roles, known); err != nil {
+	if c.found, err = op.externalUser(c.who, roles, known); err != nil {
 		return nil, false, err
 	}
 	return nil, true, nil
 }
 
-// directoryUser is the user whose password the directory has taken: with the roles that it tells, or as it is stored.
-func (op *Op) directoryUser(name auth.Name, roles []string, known bool) (*auth.User, error) {
+// externalUser is the user whom somebody else has known, a directory or an issuer of tokens: with the roles that it tells, or as it is stored.
+func (op *Op) externalUser(name auth.Name, roles []string, known bool) (*auth.User, error) {
 	if op.Users == nil {
 		return nil, mongoerr.New(mongoerr.UserNotFound, "Could not find user \"%s\" for db \"%s\"", name.Name, name.DB)
 	}

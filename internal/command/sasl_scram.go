@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/ebbdb/ebb/internal/auth"
+	"github.com/ebbdb/ebb/internal/auth/oidc"
 	"github.com/ebbdb/ebb/internal/auth/scram"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
@@ -31,10 +32,10 @@ func newScramConversation(r saslRequest) *scramConversation {
 	return c
 }
 
-func (c *scramConversation) name() auth.Name  { return auth.Name{Name: c.talk.User(), DB: c.db} }
-func (c *scramConversation) user() *auth.User { return c.found }
+func (c *scramConversation) name() auth.Name                   { return auth.Name{Name: c.talk.User(), DB: c.db} }
+func (c *scramConversation) user() (*auth.User, *oidc.Voucher) { return c.found, nil }
 
-func (c *scramConversation) proves(message int) bool { return message > 1 }
+func (c *scramConversation) proves(_ *Op, n int, _ []byte) bool { return n > 1 }
 
 // lookup finds what the client is held against. It does the same for every name.
 func (c *scramConversation) lookup(user string) (scram.Credentials, error) {

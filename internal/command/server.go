@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/auth/oidc"
 	"github.com/ebbdb/ebb/internal/auth/patience"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/certificate"
@@ -135,6 +136,8 @@ type Server struct {
 	patience    patience.Register
 	logins      loginCounts
 	decoySecret [32]byte
+	// issuers are those whose tokens are taken; nil where none are.
+	issuers *oidc.Issuers
 	// hashing is full while as many passwords are hashed as may be at once.
 	hashing chan struct{}
 

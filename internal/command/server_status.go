@@ -197,7 +197,7 @@ func (op *Op) sessionsSection(b *bson.Builder) {
 }
 
 func (op *Op) securitySection(b *bson.Builder) {
-	op.logins.append(b)
+	op.logins.append(b, op.offers)
 	op.certificateFields(b)
 }
 

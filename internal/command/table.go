@@ -23,7 +23,7 @@ func commands() table {
 		insertCommands(), updateCommands(), deleteCommands(), findCommands(), getMoreCommands(), countCommands(), aggregateCommands(), mapReduceCommands(), fileMD5Commands(),
 		findAndModifyCommands(), bulkWriteCommands(), explainCommands(),
 		helloCommands(), pingCommands(), buildInfoCommands(), hostInfoCommands(), commandLineCommands(), listCommandsCommands(),
-		ebbTTLCommands(), authenticateCommands(), saslCommands(), connectionCommands(), userCommands(), roleCommands(), authStoreCommands(), sessionCommands(), killSessionsCommands(), parameterCommands(), clusterParameterCommands(),
+		ebbTTLCommands(), authenticateCommands(), saslCommands(), oidcCommands(), connectionCommands(), userCommands(), roleCommands(), authStoreCommands(), sessionCommands(), killSessionsCommands(), parameterCommands(), clusterParameterCommands(),
 		featureCompatibilityCommands(), logCommands(), serverStatusCommands(), topCommands(), currentOpCommands(), killOpCommands(),
 		fsyncCommands(), autoCompactCommands(), profileCommands(), replicaSetCommands(), applyOpsCommands(), shutdownCommands(),
 		dbHashCommands(), transactionCommands(), commitQuorumCommands(), compactEncryptedCommands(),

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { MongoClient } from 'mongodb';
 import { check, done, refused, uri } from './tap.mjs';
 
-const { EBB_IN: ins, EBB_OUT: outs, EBB_AS: as } = process.env;
+const { EBB_IN: ins, EBB_OUT: outs, EBB_AS: as, EBB_PEOPLE: people, EBB_TOKEN: accessToken } = process.env;
 const name = 'node';
 
-async function connected(at, body) {
-  const client = new MongoClient(at);
+async function connected(at, body, options = {}) {
+  const client = new MongoClient(at, options);
   try {
     return await body(client);
   } finally {
@@ -38,4 +38,15 @@ await check('roles change while a user is connected', () => connected(uri, (root
   await run({ dropUser: name });
   await refused(own.findOne(), 13, 'Unauthorized');
 })));
+if (people) {
+  let told;
+  const OIDC_HUMAN_CALLBACK = async ({ idpInfo }) => {
+    told = idpInfo;
+    return { accessToken };
+  };
+  await check('is told where to get a token', () => connected(people, async (client) => {
+    await client.db('e2e_login').collection(name).insertOne({});
+    assert.equal(told.clientId, 'e2e');
+  }, { authMechanismProperties: { OIDC_HUMAN_CALLBACK } }));
+}
 done();

@@ -3,6 +3,7 @@
 import os
 
 import pymongo
+from pymongo.auth_oidc import OIDCCallback, OIDCCallbackResult
 from pymongo.errors import OperationFailure
 
 import checks
@@ -40,6 +41,19 @@ def roles():
         refused(own.find_one)
 
 
+class Person(OIDCCallback):
+    def fetch(self, context):
+        self.told = context.idp_info
+        return OIDCCallbackResult(access_token=os.environ["EBB_TOKEN"])
+
+
+def people():
+    person = Person()
+    with pymongo.MongoClient(os.environ["EBB_PEOPLE"], authMechanismProperties={"OIDC_HUMAN_CALLBACK": person}) as client:
+        client.e2e_login[NAME].insert_one({})
+        checks.same(person.told.clientId, "e2e")
+
+
 def first(uri):
     with pymongo.MongoClient(uri) as client:
         client.admin.command("connectionStatus")
@@ -50,4 +64,6 @@ for i, uri in enumerate(os.environ["EBB_IN"].split("\n")):
 for i, uri in enumerate(os.environ["EBB_OUT"].split("\n")):
     checks.check(f"does not log in {i}", lambda: refused(lambda: first(uri), 18))
 checks.check("roles change while a user is connected", roles)
+if "EBB_PEOPLE" in os.environ:
+    checks.check("is told where to get a token", people)
 checks.done()

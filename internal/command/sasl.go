@@ -205,7 +205,7 @@ func (op *Op) continueLogin(payload saslPayload) (bson.Doc, error) {
 // errUnexpected is why a login failed whose client went on talking.
 var errUnexpected = errors.New("an empty message was expected")
 
-// next is a step, but that an exchange of empty messages comes behind the last one where the client did not ask to leave it out.
+// next is a step, but that an exchange of empty messages comes behind the last one of SCRAM where the client did not ask to leave it out.
 func (l *login) next(op *Op, message []byte) (answer []byte, done bool, err error) {
 	if l.proven {
 		if len(message) > 0 {
@@ -220,7 +220,7 @@ func (l *login) next(op *Op, message []byte) (answer []byte, done bool, err erro
 		}
 	}
 	answer, done, err = l.step(op, message)
-	if done && !l.short && l.steps > 1 {
+	if done && !l.short && scram.Known(l.mechanism) {
 		l.proven, done = true, false
 	}
 	return answer, done, err

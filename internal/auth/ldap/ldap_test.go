@@ -2,124 +2,30 @@ package ldap
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
-	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	ber "github.com/go-asn1-ber/asn1-ber"
-	"github.com/go-ldap/ldap/v3"
+	"github.com/ebbdb/ebb/internal/auth/ldap/ldaptest"
+	"github.com/ebbdb/ebb/internal/certificate/certtest"
 )
 
-// directory is a server of LDAP that has some users, one of them in groups, and remembers what it was asked.
-type directory struct {
-	net.Listener
-	mute bool
-	mu   struct {
-		sync.Mutex // guards what it was asked
-		asks       []string
-	}
-}
-
-func newDirectory(t *testing.T, mute bool) *directory {
+func newDirectory(t *testing.T, mute bool) *ldaptest.Directory {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := &directory{Listener: l, mute: mute}
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			serving.Go(func() { d.serve(c) })
-		}
-	})
-	t.Cleanup(func() { _ = l.Close(); serving.Wait() })
-	return d
+	return ldaptest.New(t, options(mute))
 }
 
-// passwords are those of the users; entries are what searches find, by their filters.
-func passwords() map[string]string {
-	return map[string]string{"cn=ann,dc=x": "pw", `cn=a\,b,dc=x`: "pw", "cn=asker,dc=x": "secret"}
-}
-
-func entries() map[string][]string {
-	return map[string][]string{
-		"(uid=ann)":            {"cn=ann,dc=x"},
-		"(uid=two)":            {"cn=ann,dc=x", "cn=two,dc=x"},
-		"(member=cn=ann,dc=x)": {"cn=readers,dc=x", "cn=writers,dc=x"},
-	}
-}
-
-func (d *directory) serve(c net.Conn) {
-	defer c.Close()
-	for {
-		p, err := ber.ReadPacket(c)
-		if err != nil || len(p.Children) < 2 {
-			return
-		}
-		if !d.mute && !d.answer(c, p.Children[0].Value, p.Children[1]) {
-			return
-		}
-	}
-}
-
-func (d *directory) answer(c net.Conn, id any, op *ber.Packet) bool {
-	reply := func(tag ber.Tag, children ...*ber.Packet) {
-		out := ber.NewSequence("")
-		out.AppendChild(ber.NewInteger(ber.ClassUniversal, ber.TypePrimitive, ber.TagInteger, id, ""))
-		body := ber.Encode(ber.ClassApplication, ber.TypeConstructed, tag, nil, "")
-		for _, ch := range children {
-			body.AppendChild(ch)
-		}
-		out.AppendChild(body)
-		_, _ = c.Write(out.Bytes())
-	}
-	end := func(tag ber.Tag, code int) {
-		reply(tag, ber.NewInteger(ber.ClassUniversal, ber.TypePrimitive, ber.TagEnumerated, code, ""), text(""), text("the password was pw"))
-	}
-	switch op.Tag {
-	case ldap.ApplicationBindRequest:
-		dn, password := op.Children[1].Value.(string), op.Children[2].Data.String()
-		d.note("bind " + dn)
-		code := ldap.LDAPResultInvalidCredentials
-		if password == "" || passwords()[dn] == password { // as RFC 4513 has it: no password is nobody's
-			code = ldap.LDAPResultSuccess
-		}
-		end(ldap.ApplicationBindResponse, code)
-	case ldap.ApplicationSearchRequest:
-		filter, _ := ldap.DecompileFilter(op.Children[6])
-		d.note("search " + op.Children[0].Value.(string) + " " + filter)
-		for _, dn := range entries()[filter] {
-			reply(ldap.ApplicationSearchResultEntry, text(dn), ber.NewSequence(""))
-		}
-		end(ldap.ApplicationSearchResultDone, ldap.LDAPResultSuccess)
-	default:
-		return false
-	}
-	return true
-}
-
-func text(s string) *ber.Packet {
-	return ber.NewString(ber.ClassUniversal, ber.TypePrimitive, ber.TagOctetString, s, "")
-}
-
-func (d *directory) note(what string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.mu.asks = append(d.mu.asks, what)
-}
-
-func (d *directory) asked() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return strings.Join(d.mu.asks, "; ")
+// options have some users, one of them in groups.
+func options(mute bool) ldaptest.Options {
+	return ldaptest.Options{Mute: mute,
+		Passwords: map[string]string{"cn=ann,dc=x": "pw", `cn=a\,b,dc=x`: "pw", "cn=asker,dc=x": "secret"},
+		Entries: map[string][]string{
+			"(uid=ann)":            {"cn=ann,dc=x"},
+			"(uid=two)":            {"cn=ann,dc=x", "cn=two,dc=x"},
+			"(member=cn=ann,dc=x)": {"cn=readers,dc=x", "cn=writers,dc=x"},
+		}}
 }
 
 func TestLogin(t *testing.T) {
@@ -160,7 +66,7 @@ func TestLogin(t *testing.T) {
 			if strings.Join(roles, " ") != c.roles || known != (c.roles != "") {
 				t.Errorf("roles %q, %v", roles, known)
 			}
-			if got := server.asked(); got != c.asks {
+			if got := server.Asked(); got != c.asks {
 				t.Errorf("asked %s", got)
 			}
 		})
@@ -183,7 +89,7 @@ func TestErrorsSayNothing(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	gone, server, silent := newDirectory(t, false), newDirectory(t, false), newDirectory(t, true)
 	_ = gone.Close()
-	login := func(plain bool, timeout time.Duration, servers ...*directory) error {
+	login := func(plain bool, timeout time.Duration, servers ...*ldaptest.Directory) error {
 		t.Helper()
 		o := Options{Plain: plain, Timeout: timeout}
 		for _, s := range servers {
@@ -205,8 +111,42 @@ func TestUnreachable(t *testing.T) {
 	if err := login(true, 50*time.Millisecond, silent); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a server that says nothing: %v", err)
 	}
-	if err := login(false, 50*time.Millisecond, server); err == nil || server.asked() != "bind cn=ann,dc=x" {
-		t.Errorf("a server without TLS: %v, asked %s", err, server.asked())
+	if err := login(false, 50*time.Millisecond, server); err == nil || server.Asked() != "bind cn=ann,dc=x" {
+		t.Errorf("a server without TLS: %v, asked %s", err, server.Asked())
+	}
+}
+
+// TestTLS: a password goes to a directory alone whose certificate is good for its name and by an authority that is believed.
+func TestTLS(t *testing.T) {
+	m := certtest.New(t, time.Now())
+	ca, other := m.Authority("the authority"), m.Authority("another")
+	for _, c := range []struct {
+		name    string
+		by      *certtest.Identity
+		changes []certtest.Change
+		roots   *x509.CertPool
+		want    string
+	}{
+		{"good", ca, []certtest.Change{certtest.Local}, certtest.Pool(ca), ""},
+		{"of another authority", other, []certtest.Change{certtest.Local}, certtest.Pool(ca), "unknown authority"},
+		{"of no authority of this machine", ca, []certtest.Change{certtest.Local}, nil, "unknown authority"},
+		{"for another name", ca, nil, certtest.Pool(ca), "127.0.0.1"},
+		{"expired", ca, []certtest.Change{certtest.Local, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }}, certtest.Pool(ca), "expired"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := options(false)
+			certificate := m.Issue(c.by, "ldap", c.changes...).TLS()
+			o.TLS = &certificate
+			server := ldaptest.New(t, o)
+			d, err := New(Options{Servers: []string{server.Addr().String()}, Timeout: time.Minute, Roots: c.roots})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, err = d.Login(t.Context(), "cn=ann,dc=x", "pw")
+			if asked := server.Asked(); c.want == "" && (err != nil || asked != "bind cn=ann,dc=x") || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || asked != "") {
+				t.Errorf("%v, asked %q", err, asked)
+			}
+		})
 	}
 }
 

@@ -113,7 +113,7 @@ type Voucher struct {
 	// Expires is when the token does.
 	Expires time.Time
 	// Logged are the claims that the log shows.
-	Logged map[string]string
+	Logged map[string]any
 
 	issuer *issuer
 	key    key
@@ -267,11 +267,12 @@ func (p *Provider) roles(c claims) ([]string, error) {
 	return roles, nil
 }
 
-func (c claims) logged(names []string) map[string]string {
-	shown := map[string]string{}
+func (c claims) logged(names []string) map[string]any {
+	shown := map[string]any{}
 	for _, name := range names {
-		if v, ok := c[name]; ok {
-			shown[name] = string(v)
+		var v any
+		if json.Unmarshal(c[name], &v) == nil {
+			shown[name] = v
 		}
 	}
 	return shown

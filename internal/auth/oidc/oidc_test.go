@@ -77,7 +77,7 @@ func TestVerify(t *testing.T) {
 	for _, kid := range []string{"one", "two"} {
 		v := w.taken(w.Token(kid, w.good()))
 		if v.Name != "corp/ann" || strings.Join(v.Roles, " ") != "corp/dev corp/ops" || !v.RolesKnown || !v.Expires.Equal(w.clock.Now().Add(time.Hour)) ||
-			v.Logged["sub"] != `"ann"` || len(v.Logged) != 2 {
+			v.Logged["sub"] != "ann" || len(v.Logged) != 2 {
 			t.Errorf("%+v", v)
 		}
 	}

@@ -29,6 +29,7 @@ type Issuer struct {
 		down       bool
 		fetches    int
 		published  []byte
+		letIn      string // the token of a person who has logged in; "" for nobody
 	}
 }
 
@@ -45,6 +46,8 @@ func start(t testing.TB, serve func(http.Handler) *httptest.Server) *Issuer {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", i.about)
 	mux.HandleFunc("GET /keys", i.publish)
+	mux.HandleFunc("POST /device", i.device)
+	mux.HandleFunc("POST /token", i.grant)
 	i.Server = serve(mux)
 	t.Cleanup(i.Close)
 	i.AddRSA("one", 2048)
@@ -59,7 +62,9 @@ func (i *Issuer) about(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"issuer": i.URL, "jwks_uri": i.URL + "/keys", "authorization_endpoint": i.URL + "/authorize",
-		"token_endpoint": i.URL + "/token", "id_token_signing_alg_values_supported": []string{"RS256", "ES256"}})
+		"token_endpoint": i.URL + "/token", "device_authorization_endpoint": i.URL + "/device",
+		"grant_types_supported": []string{"urn:ietf:params:oauth:grant-type:device_code"}, "response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
+		"id_token_signing_alg_values_supported": []string{"RS256", "ES256"}})
 }
 
 func (i *Issuer) publish(w http.ResponseWriter, _ *http.Request) {
@@ -77,6 +82,35 @@ func (i *Issuer) publish(w http.ResponseWriter, _ *http.Request) {
 		}
 	}
 	_ = json.NewEncoder(w).Encode(set)
+}
+
+// device begins a login with the help of another device (RFC 8628).
+func (i *Issuer) device(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, map[string]any{"device_code": "device", "user_code": "USER", "verification_uri": i.URL + "/verify", "expires_in": 600, "interval": 1})
+}
+
+// grant gives who has begun so the token of whom LetIn has let in.
+func (i *Issuer) grant(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.mu.letIn == "" || r.FormValue("device_code") != "device" {
+		answer(w, http.StatusBadRequest, map[string]any{"error": "authorization_pending"})
+		return
+	}
+	answer(w, http.StatusOK, map[string]any{"access_token": i.mu.letIn, "token_type": "Bearer", "expires_in": 3600})
+}
+
+func answer(w http.ResponseWriter, status int, body map[string]any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+// LetIn has a person have logged in, who gets the token.
+func (i *Issuer) LetIn(token string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.mu.letIn = token
 }
 
 // AddRSA adds a key of RSA, in the place of one of its name.

@@ -3,7 +3,10 @@ package ebb;
 import static ebb.Checks.holds;
 import static ebb.Checks.same;
 
+import com.mongodb.ConnectionString;
+import com.mongodb.MongoClientSettings;
 import com.mongodb.MongoCommandException;
+import com.mongodb.MongoCredential;
 import com.mongodb.MongoException;
 import com.mongodb.MongoSecurityException;
 import com.mongodb.client.MongoClient;
@@ -27,6 +30,9 @@ public final class Login {
             checks.check("does not log in " + i++, () -> refusedAt(uri));
         }
         checks.check("roles change while a user is connected", Login::roles);
+        if (System.getenv("EBB_PEOPLE") != null) {
+            checks.check("is told where to get a token", Login::people);
+        }
         checks.done();
     }
 
@@ -36,6 +42,23 @@ public final class Login {
             docs.insertOne(new Document());
             holds(docs.find().first() != null, "there is a document");
         }
+    }
+
+    private static void people() {
+        String[] told = new String[1];
+        MongoCredential.OidcCallback person = context -> {
+            told[0] = context.getIdpInfo().getClientId();
+            return new MongoCredential.OidcCallbackResult(System.getenv("EBB_TOKEN"));
+        };
+        // The driver wants the callback beside the credential, and so no mechanism in the address.
+        MongoClientSettings settings = MongoClientSettings.builder()
+                .applyConnectionString(new ConnectionString(System.getenv("EBB_PEOPLE").replace("&authMechanism=MONGODB-OIDC", "")))
+                .credential(MongoCredential.createOidcCredential(null).withMechanismProperty(MongoCredential.OIDC_HUMAN_CALLBACK_KEY, person))
+                .build();
+        try (MongoClient client = MongoClients.create(settings)) {
+            client.getDatabase("e2e_login").getCollection(NAME).insertOne(new Document());
+        }
+        same(told[0], "e2e");
     }
 
     private static void refusedAt(String uri) {

@@ -18,23 +18,15 @@ const maxStatusBytes = 15 << 20
 
 func ebbTTL(op *Op) (bson.Doc, error) {
 	a := op.Args
-	target := a.Value(op.Name())
-	explained := a.Value("explain")
-	pick, ns, err := op.expiryTarget(target)
+	pick, ns, err := op.expiryTarget(a.Value(op.Name()))
 	if err != nil {
 		a.Fail(err)
 	}
-	horizon := op.horizon(a)
-	switch {
-	case ns.Coll == "" && !explained.IsMissing():
-		a.Fail(mongoerr.New(mongoerr.BadValue, "'explain' needs the name of a collection: {ebbTTL: \"coll\", explain: <_id>}"))
-	case horizon != nil && !explained.IsMissing():
-		a.Fail(mongoerr.New(mongoerr.BadValue, "'explain' and 'forecast' are two questions: ask one at a time"))
-	}
+	q := op.expiryQuestion(a, ns)
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
-	if op.TTL == nil && horizon == nil {
+	if op.TTL == nil && q.horizon == nil && q.never == nil {
 		return nil, mongoerr.New(mongoerr.IllegalOperation, "this server has no TTL monitor")
 	}
 	view, err := op.Query.Store.ViewAt(op.Ctx, op.Now)
@@ -43,8 +35,8 @@ func ebbTTL(op *Op) (bson.Doc, error) {
 	}
 	defer view.Close()
 	switch {
-	case ns.Coll == "" && horizon != nil:
-		return op.forecastAll(view, pick, *horizon)
+	case ns.Coll == "" && q.horizon != nil:
+		return op.forecastAll(view, pick, *q.horizon)
 	case ns.Coll == "":
 		return op.expiryStatus(view, pick)
 	}
@@ -55,12 +47,57 @@ func ebbTTL(op *Op) (bson.Doc, error) {
 	switch {
 	case !ok:
 		return nil, mongoerr.New(mongoerr.NamespaceNotFound, "ns not found: %s", ns)
-	case !explained.IsMissing():
-		return op.explainExpiry(r, explained)
-	case horizon != nil:
-		return op.forecastExpiry(r, *horizon)
+	case !q.explained.IsMissing():
+		return op.explainExpiry(r, q.explained)
+	case q.many != nil:
+		return op.explainMany(r, q.many)
+	case q.never != nil:
+		return op.neverExpiring(r, *q.never)
+	case q.supposed != nil:
+		return op.forecastSupposed(r, *q.horizon, q.supposed)
+	case q.horizon != nil:
+		return op.forecastExpiry(r, *q.horizon)
 	}
 	return op.expiryStatus(view, pick)
+}
+
+// expiryQuestion is what ebbTTL is asked; nothing for how expiry stands.
+type expiryQuestion struct {
+	explained bson.Value
+	many      bson.Doc // the array of _ids; nil when it is not asked for
+	never     *neverQuestion
+	horizon   *ttl.Horizon
+	supposed  *supposedTTL
+}
+
+func (op *Op) expiryQuestion(a *Args, ns namespace.NS) (q expiryQuestion) {
+	q.explained = a.Value("explain")
+	q.horizon = op.horizon(a, &q.supposed)
+	q.many = readExplained(a)
+	q.never = readNever(a)
+	var asked []string
+	for _, question := range [...]struct {
+		name  string
+		asked bool
+		form  string // where it is about one collection
+	}{
+		{"explain", !q.explained.IsMissing(), "explain: <_id>"}, {"explainMany", q.many != nil, "explainMany: [<_id>, …]"},
+		{"never", q.never != nil, "never: {}"}, {"forecast", q.horizon != nil, ""},
+	} {
+		if !question.asked {
+			continue
+		}
+		if asked = append(asked, question.name); ns.Coll == "" && question.form != "" {
+			a.Fail(mongoerr.New(mongoerr.BadValue, "'%s' needs the name of a collection: {ebbTTL: \"coll\", %s}", question.name, question.form))
+		}
+	}
+	if ns.Coll == "" && q.supposed != nil {
+		a.Fail(mongoerr.New(mongoerr.BadValue, "'asIf' needs the name of a collection: {ebbTTL: \"coll\", forecast: {asIf: {…}}}"))
+	}
+	if len(asked) > 1 {
+		a.Fail(mongoerr.New(mongoerr.BadValue, "'%s' and '%s' are two questions: ask one at a time", asked[0], asked[1]))
+	}
+	return q
 }
 
 // expiryTarget reads the command's own field: a collection's name, or a number for all of the database's collections; in
@@ -171,40 +208,4 @@ func appendRuleName(b *bson.Builder, index string, series bool) {
 	default:
 		b.Bool("clustered", true)
 	}
-}
-
-func (op *Op) explainExpiry(r *storage.Reader, id bson.Value) (bson.Doc, error) {
-	e, found, err := op.TTL.Explain(r, id)
-	if err != nil {
-		return nil, err
-	}
-	b := bson.Build().String("ns", r.Catalog().NS.String()).Value("_id", id).Date("now", op.Now).Bool("found", found)
-	if !found {
-		return b.Doc(), nil
-	}
-	b.Bool("expires", e.Deadline != policy.Never).Bool("expired", e.Deadline <= op.Now).Bool("visible", !e.Hidden)
-	if e.Deadline != policy.Never {
-		b.Date("deadline", e.Deadline)
-		if name := e.By.Name(); name != "" {
-			b.String("by", name)
-		}
-	}
-	if e.Deadline <= op.Now {
-		if held := op.TTL.HeldIn(r.Catalog()); held != "" {
-			b.String("heldUpBy", held)
-		}
-	}
-	b.Date("lastModified", e.Record.Modified).Array("rules")
-	for i, rule := range e.Rules {
-		b.Object(bson.IndexKey(i))
-		appendRule(b, rule.Index, rule.Field, rule.Seconds, rule.Hides)
-		if rule.Deadline != policy.Never {
-			b.Date("deadline", rule.Deadline)
-		}
-		if rule.InGrace {
-			b.Date("graceUntil", rule.GraceUntil)
-		}
-		b.String("reason", rule.Why).End()
-	}
-	return b.End().Strings("notes", e.Notes).Doc(), nil
 }

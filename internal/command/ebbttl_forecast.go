@@ -19,11 +19,14 @@ const (
 	forecastSpan    = 24 * time.Hour
 )
 
-// horizon reads "forecast"; nil when it is not there.
-func (op *Op) horizon(a *Args) *ttl.Horizon {
+// horizon reads "forecast"; nil when it is not there. supposed is its "asIf", where a forecast may have one.
+func (op *Op) horizon(a *Args, supposed **supposedTTL) *ttl.Horizon {
 	asked := a.sub("forecast")
 	if asked == nil {
 		return nil
+	}
+	if supposed != nil {
+		*supposed = readSupposed(asked)
 	}
 	h := &ttl.Horizon{Now: op.Now, Until: op.Now + forecastSpan.Milliseconds(), Buckets: forecastBuckets, Keys: ttl.MaxForecastKeys}
 	if n, ok := asked.IntIn("buckets", 1, maxForecastBuckets); ok {
@@ -44,7 +47,47 @@ func (op *Op) horizon(a *Args) *ttl.Horizon {
 func (op *Op) forecastExpiry(r *storage.Reader, h ttl.Horizon) (bson.Doc, error) {
 	b := bson.Build().String("ns", r.Catalog().NS.String())
 	op.appendHorizon(b, h)
+	b.Int64("docsExamined", 0)
 	_, _, err := op.appendForecasts(b, r, h)
+	return b.Doc(), err
+}
+
+// forecastSupposed answers for one collection as if it had another TTL.
+func (op *Op) forecastSupposed(r *storage.Reader, h ttl.Horizon, supposed *supposedTTL) (bson.Doc, error) {
+	now := r.Catalog()
+	next, err := op.suppose(now, supposed)
+	if err != nil {
+		return nil, err
+	}
+	documents, after, err := ttl.ForecastsAs(r, next, h, op.flag("ttlHideExpired"))
+	if err != nil {
+		return nil, err
+	}
+	read := int64(0)
+	for i := range after {
+		read = max(read, after[i].Documents)
+	}
+	b := bson.Build().String("ns", now.NS.String())
+	op.appendHorizon(b, h)
+	b.Int64("docsExamined", read).Int64("documents", documents).Array("indexes")
+	for i := range after {
+		f := &after[i]
+		b.Object(bson.IndexKey(i))
+		appendForecast(b, f, h.Now)
+		if supposed.isAbout(f) {
+			b.Bool("asIf", true)
+		}
+		b.End()
+	}
+	b.End()
+	_, before, err := ttl.Forecasts(r, h, op.flag("ttlHideExpired"))
+	for i := range before {
+		if supposed.isAbout(&before[i]) {
+			b.Object("before")
+			appendForecast(b, &before[i], h.Now)
+			b.End()
+		}
+	}
 	return b.Doc(), err
 }
 
@@ -52,7 +95,7 @@ func (op *Op) forecastExpiry(r *storage.Reader, h ttl.Horizon) (bson.Doc, error)
 func (op *Op) forecastAll(view *storage.View, pick func(namespace.NS) bool, h ttl.Horizon) (bson.Doc, error) {
 	b := bson.Build()
 	op.appendHorizon(b, h)
-	b.Array("collections")
+	b.Int64("docsExamined", 0).Array("collections")
 	n, cut := 0, false
 	for _, coll := range view.Catalog().All() {
 		if cut || !coll.Options.HasTTL && !hasTTL(coll) || !pick(coll.NS) {
@@ -80,7 +123,6 @@ func (op *Op) forecastAll(view *storage.View, pick func(namespace.NS) bool, h tt
 func (op *Op) appendHorizon(b *bson.Builder, h ttl.Horizon) {
 	b.Date("now", h.Now).Date("until", h.Until)
 	op.appendHeld(b)
-	b.Int64("docsExamined", 0)
 }
 
 // appendForecasts appends those of a collection and says how many keys were walked, and whether all found room.
@@ -123,7 +165,16 @@ func appendForecast(b *bson.Builder, f *ttl.Forecast, now int64) {
 	if f.Walked.All {
 		b.Int64("never", f.Never)
 	}
-	b.Int64("keysExamined", f.Walked.Keys)
+	b.Array("reasons")
+	for i := range f.Reasons {
+		r := &f.Reasons[i]
+		b.Object(bson.IndexKey(i)).String("reason", r.Basis).Int64("backlog", r.Backlog).Array("counts")
+		for j, n := range r.Counts {
+			b.Int64(bson.IndexKey(j), n)
+		}
+		b.End().Int64("later", r.Later).End()
+	}
+	b.End().Int64("keysExamined", f.Walked.Keys)
 }
 
 func appendDeadline(b *bson.Builder, key string, deadline int64) {

@@ -171,11 +171,13 @@ func needsValidateMetadata(op *Op) error {
 	return op.permitted(op.May(on, privilege.Validate))
 }
 
-// needsExpiry is what ebbTTL needs. Why a document expires tells of the document, so that one has to be allowed to find it.
+// needsExpiry is what ebbTTL needs. Why a document expires tells of the document, and samples are _ids, so that one has to be allowed to find it.
 func needsExpiry(op *Op) error {
 	ok := op.mayNamed(privilege.ReadExpiry)
-	if !op.Args.peek("explain").IsMissing() {
-		ok = ok && op.mayNamed(privilege.Find)
+	for _, question := range [...]string{"explain", "explainMany", "never"} {
+		if !op.Args.peek(question).IsMissing() {
+			ok = ok && op.mayNamed(privilege.Find)
+		}
 	}
 	if _, v := op.Args.first(); op.DB == "admin" && v.Type != bson.TypeString && v.Type != bson.TypeSymbol { // which is about all there is
 		ok = op.May(privilege.AnyNormal(), privilege.ReadExpiry)

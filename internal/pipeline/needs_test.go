@@ -52,7 +52,7 @@ func TestNeedsAreNeeded(t *testing.T) {
 	for _, text := range []string{
 		`[{$lookup: {from: "a", pipeline: [{$unionWith: {coll: "b", pipeline: [{$graphLookup: {from: "c"}}]}}]}}, {$facet: {x: [{$lookup: {from: "d"}}]}}, {$out: "e"}]`,
 		`[{$collStats: {}}, {$merge: {into: {db: "x", coll: "y"}}}]`,
-		`[{$currentOp: {allUsers: true}}]`, `[{$listSessions: {users: [{user: "you", db: "own"}]}}]`, `[{$changeStream: {}}]`,
+		`[{$currentOp: {allUsers: true}}]`, `[{$listSessions: {users: [{user: "you", db: "own"}]}}]`, `[{$changeStream: {}}]`, `[{$ebbTTL: {}}]`,
 	} {
 		for refused := 0; ; refused++ {
 			asked := 0

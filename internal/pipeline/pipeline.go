@@ -88,7 +88,7 @@ func (p *Pipeline) Writes() bool {
 // HasSource says whether the first stage brings the documents, so that no collection is read.
 func (p *Pipeline) HasSource() bool {
 	switch s := p.First().(type) {
-	case *Documents, *Server, *ChangeStream:
+	case *Documents, *Server, *ChangeStream, *Expiring:
 		return true
 	case *Search:
 		return s.Name() == "$searchMeta"

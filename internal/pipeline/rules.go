@@ -19,6 +19,10 @@ func (p *Pipeline) CheckReadConcern(level string) error {
 				return mongoerr.New(mongoerr.InvalidOptions, "Aggregation stage %s cannot run with a readConcern other than 'majority', or in a multi-document transaction. Current readConcern: %s",
 					s.Name(), level)
 			}
+		case "$ebbTTL":
+			if level == "snapshot" {
+				return mongoerr.New(mongoerr.InvalidOptions, "Aggregation stage %s cannot run with the readConcern 'snapshot', or in a multi-document transaction", s.Name())
+			}
 		case "$out", "$merge":
 			if level == "linearizable" {
 				return mongoerr.New(mongoerr.InvalidOptions, "%s cannot be used with a 'linearizable' read concern level", s.Name())
@@ -32,7 +36,7 @@ func (p *Pipeline) CheckReadConcern(level string) error {
 func (p *Pipeline) CheckTransaction() error {
 	for _, s := range p.Stages {
 		switch s.Name() {
-		case "$out", "$merge", "$unionWith", "$changeStream", "$collStats", "$indexStats", "$planCacheStats", "$currentOp", "$queryStats", "$querySettings",
+		case "$out", "$merge", "$unionWith", "$changeStream", "$ebbTTL", "$collStats", "$indexStats", "$planCacheStats", "$currentOp", "$queryStats", "$querySettings",
 			"$listSessions", "$listLocalSessions", "$listCatalog", "$listClusterCatalog", "$listSampledQueries", "$listSearchIndexes":
 			return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: %s", s.Name())
 		}
@@ -83,7 +87,7 @@ func CheckStableNames(stages bson.Value) error {
 
 func isUnstable(stage string) bool {
 	switch stage {
-	case "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats", "$search", "$searchMeta", "$vectorSearch",
+	case "$currentOp", "$ebbTTL", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats", "$search", "$searchMeta", "$vectorSearch",
 		"$listSearchIndexes", "$listCatalog", "$listClusterCatalog", "$querySettings", "$queryStats", "$rankFusion", "$score", "$scoreFusion", "$changeStreamSplitLargeEvent":
 		return true
 	}

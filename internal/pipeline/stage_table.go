@@ -35,6 +35,7 @@ func Rows() []Row {
 		{Name: "$currentOp", Since: "3.6", Doc: "Operations under way.", parse: parseCurrentOp, first: true, brings: true, collectionless: true, noFacet: true, Needs: Needs{Source: true, Also: needsCurrentOp}},
 		{Name: "$densify", Since: "5.1", Doc: "Makes documents where a sequence has gaps.", parse: parseDensify, Needs: Needs{Nothing: true}},
 		{Name: "$documents", Since: "5.1", Doc: "Documents written in the pipeline.", parse: parseDocuments, first: true, brings: true, collectionless: true, noFacet: true, Needs: Needs{Source: true}},
+		{Name: "$ebbTTL", Since: "Ebb 0.1", Doc: "Documents in the order in which they expire.", parse: parseExpiring, first: true, noFacet: true, noLookup: true, noUnion: true, Needs: Needs{Source: true, Own: actions(privilege.ReadExpiry, privilege.Find)}},
 		{Name: "$facet", Since: "3.4", Doc: "Several pipelines over the same documents.", parse: parseFacet, noFacet: true, Needs: Needs{Also: needsFacet}},
 		{Name: "$fill", Since: "5.3", Doc: "Fills null and missing fields.", parse: parseFill, Needs: Needs{Nothing: true}},
 		{Name: "$geoNear", Since: "2.4", Doc: "Documents by their distance from a point.", parse: parseGeoNear, first: true, noFacet: true, Needs: Needs{Nothing: true}},

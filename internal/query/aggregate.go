@@ -55,6 +55,12 @@ func (e *Engine) aggregate(ctx context.Context, a Aggregate, call *Call) (*Runni
 		}
 		return r, nil
 	}
+	if stage := pl.Expiring(); stage != nil {
+		if err := e.openExpiring(ctx, r, pl, stage, call); err != nil {
+			return nil, err
+		}
+		return r, nil
+	}
 	if r.Iterator, err = e.openPipeline(ctx, r.op, pl, a.Hint, r.views, call); err != nil {
 		r.memory.Close()
 		r.views.release()

@@ -67,6 +67,14 @@ func (x *explainedPipeline) checkWrite(ctx context.Context) error {
 
 // open builds the iterators, and what is to be told of them.
 func (x *explainedPipeline) open(ctx context.Context, hint bson.Value, vs *views, call *Call) (exec.Iterator, error) {
+	if stage := x.pl.Expiring(); stage != nil {
+		x.stages = x.pl.Stages
+		leaf, err := x.engine.expiring(ctx, x.op, x.pl, stage, vs, &x.seen, call)
+		if err != nil {
+			return nil, err
+		}
+		return exec.Build(x.op, x.pl.From(0), leaf)
+	}
 	if x.pl.HasSource() {
 		x.stages = x.pl.Stages
 		return exec.Build(x.op, x.pl.From(0), nil)

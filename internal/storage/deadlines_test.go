@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/due"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/walk"
 	"github.com/ebbdb/ebb/internal/testseed"
@@ -135,6 +137,9 @@ func (f *fixture) checkDeadlines() {
 			if !slices.Equal(got, want) || len(want) == 0 {
 				f.t.Errorf("%s %q: got %d deadlines\n%v\nwant %d\n%v", rule.Field(), rule.Name(), len(got), got, len(want), want)
 			}
+			if rule.Kind != policy.Series {
+				f.checkCursor(r, rule, want)
+			}
 		}
 		return nil
 	})
@@ -142,12 +147,61 @@ func (f *fixture) checkDeadlines() {
 
 func (f *fixture) deadlines(r *Reader, rule *policy.Rule) (got []int64) {
 	f.t.Helper()
-	w, err := r.Dates().Deadlines(rule, 1_000_000, func(deadline int64) { got = append(got, deadline) })
+	w, err := r.Dates().Deadlines(rule, 1_000_000, func(deadline int64, _ string) { got = append(got, deadline) })
 	f.must(err)
 	if !w.All || w.Keys < int64(len(got)) {
 		f.t.Errorf("%q: %+v", rule.Name(), w)
 	}
 	return got
+}
+
+// checkCursor walks the deadlines of the rule with cursors that are closed after so many entries and go on where they stood: each document has to
+// come once at its deadline, in order, within the bounds.
+func (f *fixture) checkCursor(r *Reader, rule *policy.Rule, want []int64) {
+	f.t.Helper()
+	middle := want[len(want)/2]
+	for _, bounds := range [][2]int64{{math.MinInt64, math.MaxInt64}, {math.MinInt64, middle}, {middle, math.MaxInt64}, {middle, middle}, {want[0] - 1, want[0]}} {
+		var inside []int64
+		for _, deadline := range want {
+			if bounds[0] < deadline && deadline <= bounds[1] {
+				inside = append(inside, deadline)
+			}
+		}
+		for _, batch := range []int{1, 3, 1000} {
+			var got []int64
+			met := map[string]bool{}
+			var behind *due.Place
+			for more := true; more; {
+				c, err := r.Dates().Cursor(rule, bounds[0], bounds[1], behind)
+				f.must(err)
+				for range batch {
+					if more, err = c.Next(); err != nil || !more {
+						break
+					}
+					id, err := c.ID()
+					f.must(err)
+					rec, ok, err := r.Unhidden().Get(id)
+					f.must(err)
+					if deadline, _ := rule.Deadline(rec.Doc, rec.Modified); ok && deadline == c.Deadline() {
+						if met[string(id)] {
+							f.t.Errorf("%q came twice", rec.Doc)
+						}
+						met[string(id)] = true
+						got = append(got, deadline)
+						if basis := rule.Basis(rec.Doc); basis != c.Basis() {
+							f.t.Errorf("%s: basis %s, want %s", rec.Doc, c.Basis(), basis)
+						}
+					}
+					behind = c.Place()
+				}
+				f.must(err)
+				f.must(c.Close())
+			}
+			if !slices.Equal(got, inside) {
+				f.t.Errorf("%s %q, cursors of %d in %d: got %d\n%v\nwant %d\n%v", rule.Field(), rule.Name(), batch, bounds, len(got), got, len(inside), inside)
+			}
+		}
+	}
 }
 
 func (f *fixture) deadlinesText() (text string) {
@@ -200,13 +254,13 @@ func TestDeadlinesEnd(t *testing.T) {
 	rule := &r.Rules().All()[0]
 	for _, limit := range []int64{1, 7, 2*walk.StepsBetweenChecks - 1, 2 * walk.StepsBetweenChecks} {
 		last, n := int64(0), int64(0)
-		w, err := r.Dates().Deadlines(rule, limit, func(deadline int64) { last = deadline; n++ })
+		w, err := r.Dates().Deadlines(rule, limit, func(deadline int64, _ string) { last = deadline; n++ })
 		if err != nil || w.Keys != limit || n != limit || last != (limit-1)*1000+10_000 || w.All != (limit == 2*walk.StepsBetweenChecks) {
 			t.Errorf("limit %d: %+v, %d, last %d, %v", limit, w, n, last, err)
 		}
 	}
 	cancel()
-	if w, err := r.Dates().Deadlines(rule, 1_000_000, func(int64) {}); err == nil || w.All {
+	if w, err := r.Dates().Deadlines(rule, 1_000_000, func(int64, string) {}); err == nil || w.All {
 		t.Errorf("cancelled: %+v %v", w, err)
 	}
 }

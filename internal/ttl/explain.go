@@ -88,11 +88,8 @@ func words(rule *policy.Rule, reason policy.Reason, doc bson.Doc) string {
 
 // foundType names the type that stands where a date should, when that is easy to say.
 func foundType(rule *policy.Rule, reason policy.Reason, doc bson.Doc) string {
-	if reason != policy.NotADate {
-		return ""
-	}
-	if v := doc.Lookup(planField(rule)); !v.IsMissing() {
-		return fmt.Sprintf(": it is of type '%s'", v.Type)
+	if t := typeInPlace(rule, reason, doc); t != bson.TypeMissing {
+		return fmt.Sprintf(": it is of type '%s'", t)
 	}
 	return ""
 }

@@ -210,13 +210,16 @@ type coarseHead struct {
 	read  dates // and not told
 	place int64 // of the last that was read
 	ended bool
+	// named keeps the ids with the dates; at is the one that the head stands at, then.
+	named bool
+	at    layout.RecordID
 }
 
 // moveCoarse brings h to the next document.
 func (d *deadlines) moveCoarse(h *deadlineHead) error {
 	c := h.cells
 	h.deadline = policy.Never
-	for !c.ended && (len(c.read) == 0 || c.before(c.place) < c.read[0]) {
+	for !c.ended && (len(c.read) == 0 || c.before(c.place) < c.read[0].date) {
 		if c.ended = !c.Next(); c.ended {
 			break
 		}
@@ -231,23 +234,38 @@ func (d *deadlines) moveCoarse(h *deadlineHead) error {
 			return err
 		}
 		if ok {
-			heap.Push(&c.read, date)
+			found := dated{date: date}
+			if c.named {
+				found.id = c.id().Clone()
+			}
+			heap.Push(&c.read, found)
 		}
 	}
 	if len(c.read) > 0 {
-		h.deadline = h.after.After(heap.Pop(&c.read).(int64))
+		next := heap.Pop(&c.read).(dated)
+		h.deadline, c.at = h.after.After(next.date), next.id
 	}
 	return c.Err()
 }
 
+// dated is a record and its date.
+type dated struct {
+	date int64
+	id   layout.RecordID
+}
+
 // dates is a heap.Interface, earliest first.
-type dates []int64
+type dates []dated
 
-func (d dates) Len() int           { return len(d) }
-func (d dates) Less(i, j int) bool { return d[i] < d[j] }
-func (d dates) Swap(i, j int)      { d[i], d[j] = d[j], d[i] }
-func (d *dates) Push(x any)        { *d = append(*d, x.(int64)) }
-
+func (d dates) Len() int { return len(d) }
+func (d dates) Less(i, j int) bool {
+	if d[i].date != d[j].date {
+		return d[i].date < d[j].date
+	}
+	return bytes.Compare(d[i].id, d[j].id) < 0
+}
+func (d dates) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
+func (d *dates) Push(x any)   { *d = append(*d, x.(dated)) }
 func (d *dates) Pop() any {
 	last := (*d)[len(*d)-1]
 	*d = (*d)[:len(*d)-1]

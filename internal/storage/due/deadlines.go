@@ -23,8 +23,8 @@ type Walked struct {
 // Deadlines calls f with the deadline that the rule gives to each stored document that it gives one, hidden ones included;
 // earliest first, but for the own rule of a time series, whose deadlines come anew for each meta value. It reads keys, and no
 // document but those in coarse places. It ends behind limit keys, where a document may have several dates behind as many documents as can be told apart
-// in bounded memory, and with the view's context.
-func (r *Source) Deadlines(rule *policy.Rule, limit int64, f func(deadline int64)) (Walked, error) {
+// in bounded memory, and with the view's context. basis is what of the document gives it the deadline (policy.Rule.Basis).
+func (r *Source) Deadlines(rule *policy.Rule, limit int64, f func(deadline int64, basis string)) (Walked, error) {
 	rule, ok := r.Rules.Counterpart(rule)
 	if !ok {
 		return Walked{All: true}, nil
@@ -32,13 +32,18 @@ func (r *Source) Deadlines(rule *policy.Rule, limit int64, f func(deadline int64
 	return r.deadlinesBy(rule, endOfTime, limit, f)
 }
 
+// DeadlinesAs is Deadlines by a rule as it is given, which may be one that the collection's entries would do for.
+func (r *Source) DeadlinesAs(rule *policy.Rule, limit int64, f func(deadline int64, basis string)) (Walked, error) {
+	return r.deadlinesBy(rule, endOfTime, limit, f)
+}
+
 // DeadlinesBy calls f with the deadline of each document that is due at now by a rule as it is given; it ends as Deadlines does.
 func (r *Source) DeadlinesBy(rule *policy.Rule, now int64, f func(deadline int64)) (Walked, error) {
-	return r.deadlinesBy(rule, dueAt(now), math.MaxInt64, f)
+	return r.deadlinesBy(rule, dueAt(now), math.MaxInt64, func(deadline int64, _ string) { f(deadline) })
 }
 
 // deadlinesBy is Deadlines for a rule as it is given, and for dates up to the latest.
-func (r *Source) deadlinesBy(rule *policy.Rule, latest func(policy.Rule) int64, limit int64, f func(deadline int64)) (Walked, error) {
+func (r *Source) deadlinesBy(rule *policy.Rule, latest func(policy.Rule) int64, limit int64, f func(deadline int64, basis string)) (Walked, error) {
 	spans := r.spansOf(rule, latest)
 	if rule.Kind == policy.Series {
 		return r.seriesDeadlines(spans[0], limit, f)
@@ -54,14 +59,14 @@ func (r *Source) deadlinesBy(rule *policy.Rule, latest func(policy.Rule) int64, 
 		if h == nil {
 			break
 		}
-		f(h.deadline)
+		f(h.deadline, h.basis)
 		err = d.move(h)
 	}
 	d.All = err == nil && !d.cut
 	return d.Walked, errors.Join(err, d.close())
 }
 
-func (r *Source) seriesDeadlines(s Span, limit int64, f func(int64)) (Walked, error) {
+func (r *Source) seriesDeadlines(s Span, limit int64, f func(int64, string)) (Walked, error) {
 	var w Walked
 	all, err := r.walkSeries(s, nil, func(_ layout.RecordID, key []byte) step {
 		if w.Keys == limit {
@@ -69,7 +74,7 @@ func (r *Source) seriesDeadlines(s Span, limit int64, f func(int64)) (Walked, er
 		}
 		w.Keys++
 		if deadline := s.after.After(layout.SeriesTime(key)); deadline != policy.Never {
-			f(deadline)
+			f(deadline, s.basis)
 		}
 		return onward
 	})

@@ -3,6 +3,7 @@ package due
 import (
 	"math"
 
+	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/storage/layout"
@@ -16,6 +17,7 @@ type Span struct {
 	date      func(key []byte) (millis int64, ok bool)
 	id        func(key, value []byte) (layout.RecordID, error)
 	after     policy.Rule // what leads from a date to the deadline
+	basis     string      // what of a document gives it the date: see policy.Rule.Basis
 	// Of the records of a time series, in which times grow anew with each meta value, there are no bounds but these, both
 	// inclusive. In a coarse span they are of the exact dates.
 	series   bool
@@ -39,6 +41,17 @@ func (r *Source) spans(rule *policy.Rule, latest func(after policy.Rule) int64) 
 
 // spansOf is spans for a rule as it is given, which may be one that the collection's entries would do for.
 func (r *Source) spansOf(rule *policy.Rule, latest func(after policy.Rule) int64) []Span {
+	spans := r.spansAlone(rule, latest)
+	for i := range spans {
+		if spans[i].basis == "" {
+			spans[i].basis = rule.Basis(bson.EmptyDoc)
+		}
+	}
+	return spans
+}
+
+// spansAlone are the spans without their basis, where it is the rule's.
+func (r *Source) spansAlone(rule *policy.Rule, latest func(after policy.Rule) int64) []Span {
 	switch rule.Kind {
 	case policy.Clustered:
 		return []Span{r.clusteredSpan(rule, latest(*rule))}
@@ -46,6 +59,9 @@ func (r *Source) spansOf(rule *policy.Rule, latest func(after policy.Rule) int64
 		return []Span{r.seriesSpan(rule, latest(*rule))}
 	case policy.Modified:
 		out := r.deadlineSpans(rule.Index, layout.OnOverride, 0, latest(policy.Rule{}))
+		for i := range out {
+			out[i].basis = policy.OverrideField
+		}
 		if rule.Seconds >= 0 {
 			out = append(out, r.deadlineSpans(rule.Index, layout.OnDefault, rule.Seconds, latest(*rule))...)
 		}

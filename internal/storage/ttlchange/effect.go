@@ -95,10 +95,8 @@ func (c *Collection) KeysTell(t *Changed) bool {
 	if t.Old != nil && t.Old.Cell != t.Rule.Cell {
 		return false
 	}
-	if d := t.Rule.Index; d != nil {
-		if ix, _ := c.Dates.State.Index(d.ID); ix.Definition == nil || ix.Kind != d.Kind {
-			return false
-		}
+	if !c.HasKeysOf(&t.Rule) {
+		return false
 	}
 	for i := range c.Dates.Rules.All() {
 		if rule := &c.Dates.Rules.All()[i]; rule != t.Old && rule.Hides(c.All) {
@@ -106,6 +104,15 @@ func (c *Collection) KeysTell(t *Changed) bool {
 		}
 	}
 	return true
+}
+
+// HasKeysOf says whether the keys there are have the dates that the rule counts from: its index has the entries that it will have.
+func (c *Collection) HasKeysOf(rule *policy.Rule) bool {
+	if rule.Index == nil {
+		return true
+	}
+	ix, _ := c.Dates.State.Index(rule.Index.ID)
+	return ix.Definition != nil && ix.Kind == rule.Index.Kind
 }
 
 // expiringByKeys is not ok when there are too many to tell.

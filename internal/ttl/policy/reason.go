@@ -15,6 +15,29 @@ const (
 	PastTheEndOfTime
 )
 
+// Code is the reason as a program tells it apart.
+func (r Reason) Code() string {
+	switch r {
+	case Expires:
+		return "expires"
+	case NoSuchField:
+		return "noSuchField"
+	case NotADate:
+		return "notADate"
+	case OutsidePartialFilter:
+		return "outsidePartialFilter"
+	case BeforeEpoch:
+		return "beforeEpoch"
+	case TTLMinusOne:
+		return "ttlMinusOne"
+	case NoDefault:
+		return "noDefault"
+	case PastTheEndOfTime:
+		return "pastTheEndOfTime"
+	}
+	return "unknown"
+}
+
 // String is the reason in words, for explanations.
 func (r Reason) String() string {
 	switch r {

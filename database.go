@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/ebbdb/ebb/internal/audit"
 	"github.com/ebbdb/ebb/internal/auth/ldap"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
@@ -41,6 +42,7 @@ type database struct {
 	expiry   *ttl.Parameters
 	monitor  *ttl.Monitor
 	scripts  *javascript.Engine // nil: there is no JavaScript
+	audit    *audit.Log         // or nil
 }
 
 // The store's and the spill files' places in the data directory.
@@ -119,6 +121,8 @@ func openDatabase(s *Server) (d *database, err error) {
 		TempDir: temp,
 		Memory:  s.memory,
 		Oplog:   term,
+
+		Witnessed: command.IsAuthCollection,
 	})
 	if err != nil {
 		return d, err
@@ -137,6 +141,10 @@ func openDatabase(s *Server) (d *database, err error) {
 			return d, err
 		}
 	}
+	if d.audit, err = s.openAudit(); err != nil {
+		return d, err
+	}
+	config.Audit, config.AuditFailed = d.audit, s.failAudit
 	config.ReplicaSet = set
 	d.commands = command.New(config, command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor})
 	if err = d.commands.LoadStoredSettings(context.Background()); err != nil {
@@ -152,6 +160,7 @@ func openDatabase(s *Server) (d *database, err error) {
 		return d, err
 	}
 	d.monitor.Start()
+	d.commands.TellStartup()
 	return d, nil
 }
 
@@ -259,6 +268,12 @@ func (d *database) close() error {
 	}
 	if d.engine != nil {
 		err = errors.Join(err, d.engine.Close())
+	}
+	if d.audit != nil {
+		if d.commands != nil {
+			d.commands.TellShutdown()
+		}
+		err = errors.Join(err, d.audit.Close())
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package ebb
 import (
 	"errors"
 
+	"github.com/ebbdb/ebb/internal/audit"
 	"github.com/ebbdb/ebb/internal/dbpath"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/inspect"
@@ -19,6 +20,8 @@ var (
 	// its lists of files. What was acknowledged is on disk; no write is taken any more. Close the server, and open it anew
 	// when the disk is well.
 	ErrStoreFailed = errors.New("the store has failed")
+	// ErrAuditFailed is Serve's and Err's when the audit log cannot be written and is to end the server then.
+	ErrAuditFailed = audit.ErrFailed
 )
 
 // namedError is an error that is one of those above, too.

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// failed is the first failure of the store.
+// failed is the first failure that ends the server: of the store, or of the audit log.
 type failed struct {
 	noted chan struct{} // closed when err is set
 	once  sync.Once
 	err   error
 }
 
-// Err is ErrStoreFailed, with the cause, after the store has failed, and nil before.
+// Err is ErrStoreFailed or ErrAuditFailed, with the cause, after one of them has failed, and nil before.
 func (s *Server) Err() error {
 	select {
 	case <-s.failed.noted:
@@ -23,9 +23,18 @@ func (s *Server) Err() error {
 }
 
 func (s *Server) fail(cause error) {
+	s.failFor("STORAGE", "The store can no longer keep what it promised; ending", fmt.Errorf("%w: %w", ErrStoreFailed, cause), cause)
+}
+
+// failAudit ends the server since the audit log cannot be written.
+func (s *Server) failAudit(cause error) {
+	s.failFor("ACCESS", "The audit log cannot be written; ending", cause, cause)
+}
+
+func (s *Server) failFor(component, text string, err, cause error) {
 	s.failed.once.Do(func() {
-		s.log.For("STORAGE").Error("The store can no longer keep what it promised; ending", "error", cause)
-		s.failed.err = fmt.Errorf("%w: %w", ErrStoreFailed, cause)
+		s.log.For(component).Error(text, "error", cause)
+		s.failed.err = err
 		close(s.failed.noted)
 		if s.opts.OnFailure != nil {
 			s.opts.OnFailure(s.failed.err)

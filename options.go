@@ -46,6 +46,8 @@ type Options struct {
 	ClusterX509 bool
 	// LDAP is the directory that knows the passwords of users of $external; nil: there is none.
 	LDAP *LDAP
+	// Audit has it write an audit log; nil: it does not.
+	Audit *Audit
 	// UnixSocket has it listen on a Unix domain socket that tells its port; nil: it does not.
 	UnixSocket *UnixSocket
 	// MaxConns bounds the connections at one time; 0 is what the process may have of file descriptors.
@@ -96,7 +98,8 @@ type Options struct {
 	Log *slog.Logger
 	// RotateLog begins a new log file for logRotate; nil where the log is no file.
 	RotateLog func() error
-	// OnFailure is told once, on a goroutine of its own, when the store can no longer keep what it promised: see ErrStoreFailed.
+	// OnFailure is told once when the store can no longer keep what it promised, on a goroutine of its own, or when the audit log cannot be
+	// written and is to end the server then: see ErrStoreFailed and ErrAuditFailed.
 	// Serve returns then by itself, when the operations under way have ended; whoever wants to end the process before does it here.
 	OnFailure func(error)
 	// Clock is the database's time; nil is the machine's. Sockets and disks live in the machine's either way.

@@ -89,7 +89,7 @@ func status(cmd *cobra.Command, err error) int {
 		return exitBadOptions
 	case errors.As(err, &inUse):
 		return exitFailed
-	case errors.Is(err, ebb.ErrStoreFailed):
+	case errors.Is(err, ebb.ErrStoreFailed), errors.Is(err, ebb.ErrAuditFailed):
 		return exitStoreFailed
 	case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, syscall.EADDRNOTAVAIL):
 		return exitNetwork

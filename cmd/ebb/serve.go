@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,7 +46,8 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	heeded := heed(log, opts.RotateLog, stop)
+	var opened atomic.Pointer[ebb.Server]
+	heeded := heed(log, func() error { return rotateLogs(opts.RotateLog, opened.Load()) }, stop)
 	defer heeded.end()
 
 	addProcessor()
@@ -60,6 +62,7 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 	if err != nil {
 		return err
 	}
+	opened.Store(server)
 	if file != nil {
 		defer func() { err = errors.Join(err, file.Close()) }()
 		if err := file.begin(log); err != nil {
@@ -76,6 +79,17 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 	}
 	control.Info("Now exiting", "exitCode", 0)
 	return nil
+}
+
+// rotateLogs is what SIGUSR1 does: to the log where it is a file, and to the audit log once the server is open.
+func rotateLogs(log func() error, server *ebb.Server) (err error) {
+	if log != nil {
+		err = log()
+	}
+	if server != nil {
+		err = errors.Join(err, server.RotateAuditLog())
+	}
+	return err
 }
 
 // openGrace is how long a server that is being opened may take to be open when it is told to end.
@@ -136,7 +150,7 @@ func openLog(cfg *config.Config) (log *serverlog.Log, file *logFile, err error) 
 // begin has the lines of log go to the file, to a new one unless it is to be appended to.
 func (f *logFile) begin(log *serverlog.Log) error {
 	if !f.cfg.Append {
-		if err := f.Rotate(clock.Wall().Now()); err != nil {
+		if _, err := f.Rotate(clock.Wall().Now()); err != nil {
 			return err
 		}
 	}
@@ -148,7 +162,8 @@ func (f *logFile) rotate() error {
 	if f.cfg.Reopen {
 		return f.Reopen()
 	}
-	return f.Rotate(clock.Wall().Now())
+	_, err := f.Rotate(clock.Wall().Now())
+	return err
 }
 
 func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
@@ -178,6 +193,9 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 	}
 	if r := cfg.Replication; r.SetName != "" {
 		opts.ReplicaSet = &ebb.ReplicaSet{Name: r.SetName, Initiate: r.Initiate, Advertise: r.Advertise, OplogBytes: r.OplogBytes, OplogMinHours: r.OplogMinHours}
+	}
+	if cfg.Audit.Destination != "" {
+		opts.Audit = &cfg.Audit
 	}
 	if u := cfg.Net.UnixSocket; u.Enabled && runtime.GOOS != "windows" {
 		opts.UnixSocket = &ebb.UnixSocket{PathPrefix: u.Prefix, Permissions: u.Mode}

@@ -261,7 +261,7 @@ func (op *Op) applyCommand(l logged) error {
 		return mongoerr.New(mongoerr.Overflow, "applyOps is nested more than %d deep", maxNestedApplyOps)
 	}
 	conn := NewConn(op.Conn.ID, op.Conn.Remote, op.Conn.Local)
-	conn.applying = depth
+	conn.applying, conn.uuid = depth, op.Conn.uuid
 	conn.become(op.Conn.user.Load())
 	if name == "create" && l.uuid != nil {
 		to := namespace.NS{DB: l.ns.DB, Coll: string([]byte(l.o.Lookup(name).Str()))}

@@ -161,10 +161,10 @@ func (op *Op) ensureAuthCollection(ns namespace.NS, key string) error {
 	}
 	spec := bson.Build().Int32("v", 2).Object("key").Int32(key, 1).Int32("db", 1).End().String("name", key+"_1_db_1").Bool("unique", true).Doc()
 	ctx, builder, done := op.startBuilder()
-	defer done()
-	if _, err := op.Query.DDL.CreateIndexesSeen(ctx, ns, ttlchange.OnHidden{}, func(c *catalog.Collection) ([]*index.Definition, error) {
+	_, err := op.Query.DDL.CreateIndexesSeen(ctx, ns, ttlchange.OnHidden{}, func(c *catalog.Collection) ([]*index.Definition, error) {
 		return op.parseIndexes(c, []bson.Doc{spec})
-	}, builder); err != nil {
+	}, builder)
+	if done(err); err != nil {
 		return err
 	}
 	schema := bson.Build().String("_id", "authSchema").Int32("currentVersion", authSchemaVersion).Doc()

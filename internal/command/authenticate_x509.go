@@ -29,6 +29,7 @@ func authenticate(op *Op) (bson.Doc, error) {
 	}
 	if mechanism != x509Mechanism || !op.offers(mechanism) {
 		op.AccessLog.Info("Failed to authenticate", "client", op.Conn.Remote, "mechanism", mechanism, "user", user, "db", op.DB, "error", "Unsupported mechanism")
+		op.tellResult("authenticate", loginParam(user, op.DB, mechanism), mechanismUnavailable, false)
 		return nil, errAuthentication()
 	}
 	u, err := op.loginByCertificate(op.Ctx, auth.Name{Name: user, DB: op.DB}, false)
@@ -48,6 +49,7 @@ func (op *Op) loginByCertificate(ctx context.Context, name auth.Name, speculativ
 	}
 	if err != nil {
 		op.AccessLog.Info("Failed to authenticate", "client", op.Conn.Remote, "mechanism", x509Mechanism, "user", name.Name, "db", name.DB, "error", err.Error())
+		op.tellResult("authenticate", loginParam(name.Name, name.DB, x509Mechanism), mongoerr.AuthenticationFailed, false)
 		if mongoerr.Is(err, mongoerr.UserNotFound) || mongoerr.Is(err, mongoerr.ProtocolError) || mongoerr.Is(err, manyUsers) || mongoerr.Is(err, anotherUser) {
 			return "", err
 		}
@@ -55,6 +57,7 @@ func (op *Op) loginByCertificate(ctx context.Context, name auth.Name, speculativ
 	}
 	op.logins.x509.succeeded(speculative, u.IsInternal())
 	op.AccessLog.Info("Successfully authenticated", "client", op.Conn.Remote, "mechanism", x509Mechanism, "user", subject, "db", name.DB)
+	op.tellResult("authenticate", loginParam(subject, name.DB, x509Mechanism), 0, false)
 	return subject, nil
 }
 

@@ -81,6 +81,11 @@ func getClusterParameter(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
+	names := make([]string, 0, len(rows))
+	for _, p := range rows {
+		names = append(names, p.name)
+	}
+	op.tellResult("getClusterParameter", bson.Build().Strings("requestedClusterServerParameters", names).Doc(), 0, false)
 	b := bson.Build().Array("clusterParameters")
 	for i, p := range rows {
 		b.Document(bson.IndexKey(i), op.cluster.show(p))
@@ -163,11 +168,12 @@ func setClusterParameter(op *Op) (bson.Doc, error) {
 	}
 	op.cluster.change.Lock()
 	defer op.cluster.change.Unlock()
-	next := op.cluster.next(doc, op.Now)
+	was, next := op.cluster.show(p), op.cluster.next(doc, op.Now)
 	if err := op.storeParameter(p.name, next); err != nil {
 		return nil, err
 	}
 	op.cluster.put(p.name, next)
+	op.tell("setClusterParameter", bson.Build().Document("originalClusterServerParameter", was).Document("updatedClusterServerParameter", op.cluster.show(p)).Doc())
 	return bson.EmptyDoc, nil
 }
 

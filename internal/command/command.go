@@ -26,6 +26,8 @@ type Command struct {
 	Needs  Needs
 	// Sensitive are the fields that hold secrets; see Conceal.
 	Sensitive []string
+	// Audited is what the audit log is told of the command when it has succeeded; nil where it is told nothing, or in another place.
+	Audited func(*Op) bson.Doc
 	// Quiet commands are neither logged as slow nor profiled.
 	Quiet bool
 	// ChangesTTL commands may make, change or drop TTLs, of which the log and local.ttl_history tell.

@@ -112,7 +112,7 @@ func newHarnessAs(t testing.TB, set *ReplicaSet, over func(kv.Engine) kv.Engine,
 	filters := match.NewParser()
 	monitor := ttl.New(ttl.Options{Clock: h.clock, Params: expiry, Ops: operation.NewRegistry(h.clock), Log: log}) // which is never started
 	h.monitor = monitor
-	options := storage.Options{Clock: h.clock, Indexes: index.NewParser(filters), HideExpired: expiry.HideExpired.Get, Held: monitor.Hold, Grace: expiry.Grace}
+	options := storage.Options{Clock: h.clock, Indexes: index.NewParser(filters), HideExpired: expiry.HideExpired.Get, Held: monitor.Hold, Grace: expiry.Grace, Witnessed: IsAuthCollection}
 	if set != nil {
 		options.Oplog = set.Term.Load
 	}

@@ -138,6 +138,7 @@ func (s *Server) Connect(id int64, remote, local string) *Conn {
 
 // Disconnect ends a connection.
 func (s *Server) Disconnect(c *Conn) {
+	s.tellGone(c)
 	s.open.mu.Lock()
 	defer s.open.mu.Unlock()
 	delete(s.open.mu.open, c.ID)

@@ -72,6 +72,7 @@ func logout(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	if u := op.Conn.user.Load(); u != nil && u.DB == op.DB {
+		op.tellResult("logout", logoutParam("Explicit logout from db '"+op.DB+"'", u), 0, false)
 		op.Conn.become(nil)
 	}
 	if op.Conn.expired.DB == op.DB {

@@ -79,7 +79,10 @@ func (op *Op) makeIndexes(ns namespace.NS, specs []bson.Doc, how ttlchange.OnHid
 		return made, err
 	}
 	ctx, builder, done := op.startBuilder()
-	defer done()
+	defer func() {
+		done(err)
+		op.tellFailedBuild(ns, specs, err)
+	}()
 	dryRun := func() (indexddl.DryRun, error) { return op.dryRunIndexes(ns, specs, false) }
 	apply := func(seen *catalog.Collection) (err error) {
 		made, err = op.Query.DDL.CreateIndexesSeen(ctx, ns, how, func(c *catalog.Collection) ([]*index.Definition, error) {

@@ -13,14 +13,14 @@ import (
 
 func roleCommands() []*Command {
 	return []*Command{
-		{Name: "createRole", Doc: "Makes a role.", WriteConcern: true, Needs: Needs{Also: needsCreateRole}, Run: createRole},
-		{Name: "updateRole", Doc: "Changes a role.", WriteConcern: true, Needs: Needs{Also: needsUpdateRole}, Run: updateRole},
-		{Name: "dropRole", Doc: "Removes a role.", WriteConcern: true, Needs: Needs{Also: needsDropRole}, Run: dropRole},
-		{Name: "dropAllRolesFromDatabase", Doc: "Removes all roles of a database.", WriteConcern: true, Needs: Needs{Also: needsDropRole}, Run: dropAllRoles},
-		{Name: "grantRolesToRole", Doc: "Has a role inherit others.", WriteConcern: true, Needs: Needs{Also: needsGrantRoles}, Run: grantRolesToRole},
-		{Name: "revokeRolesFromRole", Doc: "Has a role inherit others no more.", WriteConcern: true, Needs: Needs{Also: needsRevokeRoles}, Run: revokeRolesFromRole},
-		{Name: "grantPrivilegesToRole", Doc: "Adds privileges to a role.", WriteConcern: true, Needs: Needs{Also: needsGrantPrivileges}, Run: grantPrivilegesToRole},
-		{Name: "revokePrivilegesFromRole", Doc: "Takes privileges away from a role.", WriteConcern: true, Needs: Needs{Also: needsRevokePrivileges}, Run: revokePrivilegesFromRole},
+		{Name: "createRole", Doc: "Makes a role.", WriteConcern: true, Needs: Needs{Also: needsCreateRole}, Audited: auditedRole, Run: createRole},
+		{Name: "updateRole", Doc: "Changes a role.", WriteConcern: true, Needs: Needs{Also: needsUpdateRole}, Audited: auditedRole, Run: updateRole},
+		{Name: "dropRole", Doc: "Removes a role.", WriteConcern: true, Needs: Needs{Also: needsDropRole}, Audited: auditedRole, Run: dropRole},
+		{Name: "dropAllRolesFromDatabase", Doc: "Removes all roles of a database.", WriteConcern: true, Needs: Needs{Also: needsDropRole}, Audited: auditedDB, Run: dropAllRoles},
+		{Name: "grantRolesToRole", Doc: "Has a role inherit others.", WriteConcern: true, Needs: Needs{Also: needsGrantRoles}, Audited: auditedRole, Run: grantRolesToRole},
+		{Name: "revokeRolesFromRole", Doc: "Has a role inherit others no more.", WriteConcern: true, Needs: Needs{Also: needsRevokeRoles}, Audited: auditedRole, Run: revokeRolesFromRole},
+		{Name: "grantPrivilegesToRole", Doc: "Adds privileges to a role.", WriteConcern: true, Needs: Needs{Also: needsGrantPrivileges}, Audited: auditedRole, Run: grantPrivilegesToRole},
+		{Name: "revokePrivilegesFromRole", Doc: "Takes privileges away from a role.", WriteConcern: true, Needs: Needs{Also: needsRevokePrivileges}, Audited: auditedRole, Run: revokePrivilegesFromRole},
 		{Name: "rolesInfo", Doc: "Tells of roles.", Needs: Needs{Also: needsRolesInfo}, Run: rolesInfo},
 	}
 }

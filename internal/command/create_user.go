@@ -13,12 +13,12 @@ import (
 func userCommands() []*Command {
 	secret := []string{"pwd"}
 	return []*Command{
-		{Name: "createUser", Doc: "Makes a user.", WriteConcern: true, Sensitive: secret, Needs: Needs{Also: needsCreateUser}, Run: createUser},
-		{Name: "updateUser", Doc: "Changes a user.", WriteConcern: true, Sensitive: secret, Needs: Needs{Also: needsUpdateUser}, Run: updateUser},
-		{Name: "dropUser", Doc: "Removes a user.", WriteConcern: true, Needs: Needs{Also: needsDropUser}, Run: dropUser},
-		{Name: "dropAllUsersFromDatabase", Doc: "Removes all users of a database.", WriteConcern: true, Needs: Needs{Also: needsDropUser}, Run: dropAllUsers},
-		{Name: "grantRolesToUser", Doc: "Grants roles to a user.", WriteConcern: true, Needs: Needs{Also: needsGrantRoles}, Run: grantRolesToUser},
-		{Name: "revokeRolesFromUser", Doc: "Takes roles away from a user.", WriteConcern: true, Needs: Needs{Also: needsRevokeRoles}, Run: revokeRolesFromUser},
+		{Name: "createUser", Doc: "Makes a user.", WriteConcern: true, Sensitive: secret, Needs: Needs{Also: needsCreateUser}, Audited: auditedCreateUser, Run: createUser},
+		{Name: "updateUser", Doc: "Changes a user.", WriteConcern: true, Sensitive: secret, Needs: Needs{Also: needsUpdateUser}, Audited: auditedUpdateUser, Run: updateUser},
+		{Name: "dropUser", Doc: "Removes a user.", WriteConcern: true, Needs: Needs{Also: needsDropUser}, Audited: auditedUser, Run: dropUser},
+		{Name: "dropAllUsersFromDatabase", Doc: "Removes all users of a database.", WriteConcern: true, Needs: Needs{Also: needsDropUser}, Audited: auditedDB, Run: dropAllUsers},
+		{Name: "grantRolesToUser", Doc: "Grants roles to a user.", WriteConcern: true, Needs: Needs{Also: needsGrantRoles}, Audited: auditedUser, Run: grantRolesToUser},
+		{Name: "revokeRolesFromUser", Doc: "Takes roles away from a user.", WriteConcern: true, Needs: Needs{Also: needsRevokeRoles}, Audited: auditedUser, Run: revokeRolesFromUser},
 		{Name: "usersInfo", Doc: "Tells of users.", Needs: Needs{Also: needsUsersInfo}, Run: usersInfo},
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/serverlog"
+	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -44,6 +45,9 @@ func (s *Server) Handle(ctx context.Context, conn *Conn, req Request) (reply Rep
 	defer func() { reply = op.end(reply, recover()) }()
 	op.body, op.err = op.run(ctx, req)
 	op.awaitDurable()
+	if op.Audit != nil {
+		op.accountFor()
+	}
 	return op.reply()
 }
 
@@ -91,6 +95,7 @@ func (op *Op) lament(panicked any) Reply {
 	if op.committed > 0 {
 		_ = op.syncStore() // which is over when it fails
 	}
+	_ = op.flushTold() // the end of the server is on its way where that fails
 	return Reply{Body: errorReply(mongoerr.New(mongoerr.InternalError, "the server failed in command %s: %v", name, panicked))}
 }
 
@@ -161,11 +166,14 @@ func (op *Op) readDB(req Request) error {
 func (op *Op) track(ctx context.Context, now time.Time) (bson.Doc, error) {
 	r := op.Running
 	r.Client, r.Kind, r.NS = op.Conn.Client(), op.Command.Kind, op.namespace()
-	r.Command, r.LSID, r.Session, r.Started = op.Command.Conceal(op.Args.Document()), op.LSID, op.SessionID, now
+	r.Command, r.LSID, r.Session, r.Started = op.concealed(), op.LSID, op.SessionID, now
 	if r.Kind == "" {
 		r.Kind = "command"
 	}
 	op.Ctx, op.entered = op.Ops.Start(ctx, r), true
+	if op.Audit != nil {
+		op.Ctx = storage.WithWitness(op.Ctx, op.witness)
+	}
 	if op.failPoints != nil {
 		if err := op.failBegin(); err != nil {
 			return nil, cause(op.Ctx, err)

@@ -32,6 +32,7 @@ func drop(op *Op) (bson.Doc, error) {
 	}
 	was, err := op.Query.Store.DropCollection(op.Ctx, ns)
 	if mongoerr.Is(err, mongoerr.NamespaceNotFound) {
+		op.tellResult("dropCollection", bson.Build().String("ns", ns.String()).Doc(), mongoerr.NamespaceNotFound, false)
 		return bson.EmptyDoc, nil
 	}
 	if err != nil {

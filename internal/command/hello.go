@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/audit"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -48,6 +49,9 @@ func hello(op *Op) (bson.Doc, error) {
 	if client != nil {
 		if err := op.Conn.meet(client); err != nil {
 			return nil, err
+		}
+		if op.Audit != nil {
+			op.tellResult("clientMetadata", bson.Build().Document("localEndpoint", audit.Endpoint(op.Conn.Local)).Document("clientMetadata", op.Conn.metadata).Doc(), 0, false)
 		}
 	}
 	if err := op.awaitTopology(version, await, awaited); err != nil {

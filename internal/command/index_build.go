@@ -18,17 +18,20 @@ type builders struct{ next atomic.Int64 }
 
 // startBuilder makes a context for createIndexes, and what is to be called with the build that may come of it: that shows
 // it as an operation of its own, as in MongoDB, which ends the build when it is killed. done must be called at the end.
-func (op *Op) startBuilder() (ctx context.Context, seen func(*storage.Build), done func()) {
+func (op *Op) startBuilder() (ctx context.Context, seen func(*storage.Build), done func(error)) {
 	ctx, end := context.WithCancelCause(op.Ctx)
 	var running *operation.Operation
+	audited := func(error) {}
 	seen = func(b *storage.Build) {
+		audited = op.beginBuild(b)
 		client := &operation.Client{Desc: fmt.Sprintf(indexBuilder, op.builders.next.Add(1)-1)}
 		running = &operation.Operation{Client: client, Kind: "command", NS: b.NS.String(), Command: op.Args.Document().Clone(), Progress: b.Progress}
 		killed := op.Ops.Start(ctx, running)
 		context.AfterFunc(killed, func() { end(context.Cause(killed)) })
 		b.Operation.Store(running.ID)
 	}
-	return ctx, seen, func() {
+	return ctx, seen, func(err error) {
+		audited(err)
 		if running != nil {
 			op.Ops.Finish(running)
 		}

@@ -34,7 +34,8 @@ func TestIndexBuildIsSeen(t *testing.T) {
 	var building context.Context
 	build := func(during func(*storage.Build)) error {
 		op.Ctx = t.Context()
-		ctx, seen, done := op.startBuilder()
+		ctx, seen, ended := op.startBuilder()
+		done := func() { ended(nil) }
 		defer done()
 		building = ctx
 		_, err := h.server.Query.DDL.CreateIndexesSeen(ctx, namespace.NS{DB: "test", Coll: "c"}, ttlchange.OnHidden{}, func(c *catalog.Collection) ([]*index.Definition, error) {

@@ -1,8 +1,11 @@
 package command
 
 import (
+	"errors"
 	"fmt"
+	"os"
 
+	"github.com/ebbdb/ebb/internal/audit"
 	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -52,15 +55,49 @@ func logRotate(op *Op) (bson.Doc, error) {
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
-	if v.Type == bson.TypeString && v.Str() != "server" {
-		return nil, mongoerr.New(mongoerr.NoSuchKey, "Unknown log type for rotate: %s", v.Str())
+	which := ""
+	if v.Type == bson.TypeString {
+		which = v.Str()
+	}
+	if which != "" && which != "server" && (which != "audit" || op.Audit == nil) {
+		return nil, mongoerr.New(mongoerr.NoSuchKey, "Unknown log type for rotate: %s", which)
 	}
 	op.Log.Info("Log rotation initiated")
-	if op.RotateLog == nil {
-		return bson.EmptyDoc, nil
+	var errs []error
+	if which != "audit" && op.RotateLog != nil {
+		errs = append(errs, op.RotateLog())
 	}
-	if err := op.RotateLog(); err != nil {
+	if which != "server" && op.Audit != nil {
+		kept, err := op.Audit.Rotate(op.Clock.Now())
+		errs = append(errs, err)
+		op.told = append(op.told, rotated(op.Conn.auditClient(), op.Now, kept, err))
+	}
+	if err := errors.Join(errs...); err != nil {
 		return nil, mongoerr.New(mongoerr.FileRenameFailed, "%s", fmt.Sprint("Log rotation failed: ", err))
 	}
 	return bson.EmptyDoc, nil
+}
+
+// RotateAudit begins a new file of the audit log, as the signal does that rotates the log.
+func (s *Server) RotateAudit() error {
+	if s.Audit == nil {
+		return nil
+	}
+	now := s.Clock.Now()
+	kept, err := s.Audit.Rotate(now)
+	return errors.Join(err, s.write(rotated(nil, now.UnixMilli(), kept, err)))
+}
+
+// rotated is the event of a rotation of the audit log, which is the first in the new file.
+func rotated(from *audit.Client, at int64, kept string, err error) audit.Event {
+	b := bson.Build().Int64("pid", int64(os.Getpid())).Object("logRotationStatus")
+	e := audit.Event{Type: "rotateLog", At: at, From: from}
+	if err != nil {
+		e.Result = mongoerr.FileRenameFailed
+		b.String("status", e.Result.Name()).Strings("errors", []string{err.Error()})
+	} else {
+		b.String("status", "OK").String("rotatedLogPath", kept).Strings("errors", nil)
+	}
+	e.Param = b.End().Doc()
+	return e
 }

@@ -54,6 +54,7 @@ func (op *Op) loginFailed(l *login, why error) error {
 	}
 	op.AccessLog.Info("Failed to authenticate", "client", op.Conn.Remote, "isSpeculative", l.speculative, "mechanism", l.mechanism,
 		"user", name.Name, "db", name.DB, "error", why.Error())
+	op.tellResult("authenticate", loginParam(name.Name, name.DB, l.mechanism), mongoerr.AuthenticationFailed, false)
 	if op.Directory == nil && op.issuers == nil && op.hasNobody() { // directories and issuers of tokens have users of their own
 		return mongoerr.New(mongoerr.AuthenticationFailed, "Authentication failed. This server has no users: connect without a name and a password, or make the first user (ebb user add)")
 	}
@@ -87,6 +88,7 @@ func (op *Op) loginSucceeded(l *login) error {
 		about = append(about, "claims", voucher.Logged)
 	}
 	op.AccessLog.Info("Successfully authenticated", about...)
+	op.tellResult("authenticate", loginParam(user.Name.Name, user.DB, l.mechanism), 0, false)
 	return nil
 }
 

@@ -172,7 +172,7 @@ const maxRefusedBytes = 10 << 10
 
 // refusal is the error of a command that is not allowed.
 func (op *Op) refusal() error {
-	command, cut := op.Command.Conceal(op.Args.Document()), ""
+	command, cut := op.concealed(), ""
 	if len(command) > maxRefusedBytes {
 		command, cut = shortened(command), " …"
 	}

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 
+	"github.com/ebbdb/ebb/internal/audit"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/memory"
@@ -46,6 +47,10 @@ type Op struct {
 	recordedMicros int64
 	// bootstraps says that nobody has logged in, since there is nobody who could; see bootstrap.
 	bootstraps bool
+	// told is what the audit log is to be told when the command is over; building says that it knows of a build of
+	// the command's that goes on, and began of one that has begun.
+	told            []audit.Event
+	building, began bool
 	// entered says that the operation is among those that run, and ran that its command was begun.
 	entered, ran bool
 	// body and err are how the command ended, and committed the last Commit that is not durable yet.

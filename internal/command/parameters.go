@@ -99,6 +99,7 @@ func setParameter(op *Op) (bson.Doc, error) {
 		if name == ttl.HoldName {
 			op.noteHold(was)
 		}
+		op.tellTTLParameter(name, was, op.Params.Lookup(name).Get(), hidden.Deleted)
 	}
 	op.noteHidden(b, done)
 	return b.Doc(), nil

@@ -67,7 +67,11 @@ func replSetInitiate(op *Op) (bson.Doc, error) {
 	if err := otherMembers(config, self, "replSetInitiate quorum check failed because not all proposed set members responded affirmatively:"); err != nil {
 		return nil, err
 	}
-	return b.Doc(), op.initiate(op.Ctx, config, self)
+	if err := op.initiate(op.Ctx, config, self); err != nil {
+		return nil, err
+	}
+	op.tell("replSetReconfig", bson.Build().Document("new", config.Document()).Doc())
+	return b.Doc(), nil
 }
 
 // initiate gives the set its first configuration and has this member be elected.
@@ -130,7 +134,8 @@ func replSetReconfig(op *Op, _ *replset.View) (bson.Doc, error) {
 	if doc == nil {
 		return nil, mongoerr.New(mongoerr.BadValue, "no configuration specified")
 	}
-	return bson.EmptyDoc, op.Replica.Reconfigure(op.Ctx, func(v *replset.View) (*replset.Config, int, error) {
+	var was, now *replset.Config
+	err := op.Replica.Reconfigure(op.Ctx, func(v *replset.View) (*replset.Config, int, error) {
 		if v.State != replset.Primary && !force {
 			return nil, 0, mongoerr.New(mongoerr.NotWritablePrimary, "Safe reconfig is only allowed on a writable PRIMARY. Current state %s", v.State)
 		}
@@ -155,8 +160,13 @@ func replSetReconfig(op *Op, _ *replset.View) (bson.Doc, error) {
 		if force {
 			next.Version = max(next.Version, v.Config.Version+1)
 		}
+		was, now = v.Config, next
 		return next, self, otherMembers(next, self, "Quorum check failed because not enough voting nodes responded:")
 	})
+	if err == nil {
+		op.tell("replSetReconfig", bson.Build().Document("old", was.Document()).Document("new", now.Document()).Doc())
+	}
+	return bson.EmptyDoc, err
 }
 
 func replSetStepDown(op *Op, _ *replset.View) (bson.Doc, error) {

@@ -151,14 +151,23 @@ func saslStart(op *Op) (bson.Doc, error) {
 
 // startLogin begins a conversation in the place of the one before.
 func (op *Op) startLogin(r saslRequest) (bson.Doc, error) {
-	op.Conn.login = nil
+	op.abandonLogin()
 	talk := op.newConversation(r)
 	if talk == nil {
+		op.tellResult("authenticate", loginParam("", r.db, r.mechanism), mechanismUnavailable, false)
 		return nil, mongoerr.New(mongoerr.MechanismUnavailable, "Received authentication for mechanism %.100s which is unknown or not enabled", r.mechanism)
 	}
 	op.logins.of(r.mechanism).begun(r.speculative)
 	op.Conn.login = &login{conversation: talk, mechanism: r.mechanism, speculative: r.speculative, short: r.short}
 	return op.continueLogin(r.payload)
+}
+
+// abandonLogin ends the connection's conversation, if it has one: another begins in its place.
+func (op *Op) abandonLogin() {
+	if l := op.Conn.login; l != nil {
+		op.tellResult("authenticate", loginParam(l.name().Name, l.name().DB, l.mechanism), authenticationAbandoned, false)
+		op.Conn.login = nil
+	}
 }
 
 func saslContinue(op *Op) (bson.Doc, error) {
@@ -178,7 +187,7 @@ func saslContinue(op *Op) (bson.Doc, error) {
 		return nil, mongoerr.New(mongoerr.ProtocolError, "No SASL session state found")
 	}
 	if id != conversationID {
-		op.Conn.login = nil
+		op.abandonLogin()
 		return nil, mongoerr.New(mongoerr.ProtocolError, "sasl: Mismatched conversation id")
 	}
 	return op.continueLogin(payload)

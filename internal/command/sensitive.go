@@ -25,3 +25,21 @@ func (c *Command) Conceal(d bson.Doc) bson.Doc {
 	}
 	return b.Doc()
 }
+
+// concealed is the operation's command as anybody may read it. An explain has one within it, which may be no command that can be explained.
+func (op *Op) concealed() bson.Doc {
+	d := op.Args.Document()
+	if op.Command.Name != "explain" {
+		return op.Command.Conceal(d)
+	}
+	name := d.FirstKey()
+	inner := d.Lookup(name)
+	if inner.Type != bson.TypeObject {
+		return d
+	}
+	c := op.table[inner.Doc().FirstKey()]
+	if c == nil || len(c.Sensitive) == 0 {
+		return d
+	}
+	return with(d, field{name, c.Conceal(inner.Doc()).Value()})
+}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/audit"
 	"github.com/ebbdb/ebb/internal/auth/oidc"
 	"github.com/ebbdb/ebb/internal/auth/patience"
 	"github.com/ebbdb/ebb/internal/bson"
@@ -65,6 +66,9 @@ type Config struct {
 	AccessLog *slog.Logger
 	// Expiry tells of the TTL monitor; nil where there is none.
 	Expiry Expiry
+	// Audit is the audit log; nil where there is none. AuditFailed is told of its failure where that is to end the server.
+	Audit       *audit.Log
+	AuditFailed func(error)
 }
 
 // Traffic is figures about connections and the network since the start.
@@ -146,6 +150,9 @@ type Server struct {
 
 	// mapReduces counts them, for the warning that they are deprecated.
 	mapReduces atomic.Int64
+
+	// shutDown says that the audit log knows of the server's end.
+	shutDown atomic.Bool
 
 	stopped atomic.Bool
 	stop    context.CancelFunc

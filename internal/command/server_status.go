@@ -36,6 +36,7 @@ func statusSections() []section {
 		{name: "catalogStats", append: (*Op).catalogSection},
 		{name: "connections", append: (*Op).connectionsSection},
 		{name: "defaultRWConcern", member: true, append: func(op *Op, b *bson.Builder) { op.appendDefaults(b) }},
+		{name: "ebbAudit", append: (*Op).auditSection},
 		{name: "ebbMemory", append: (*Op).ebbMemorySection},
 		{name: "extra_info", append: (*Op).extraInfoSection},
 		{name: "featureCompatibilityVersion", append: (*Op).featureCompatibilitySection},

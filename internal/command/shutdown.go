@@ -30,6 +30,9 @@ func shutdown(op *Op) (bson.Doc, error) {
 	}
 	op.Log.Info("Shutdown command received", "remote", op.Conn.Remote)
 	op.Close = true
+	if !op.shutDown.Swap(true) {
+		op.tell("shutdown", bson.EmptyDoc)
+	}
 	op.Shutdown()
 	return bson.EmptyDoc, nil
 }

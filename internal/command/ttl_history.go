@@ -246,6 +246,10 @@ func (n *ttlNotes) change(event string, coll *catalog.Collection, old, now *poli
 			}
 		}
 	}
+	if n.op.Audit != nil {
+		n.op.tellTTL(b.Doc())
+		b.Reopen()
+	}
 	appendClient(b, n.op.Conn.Client(), n.op.Command.Name)
 	n.op.Log.Info("TTL "+event, append(attrs, n.op.asked()...)...)
 	n.op.remember(b.Doc(), true)
@@ -313,6 +317,10 @@ func (op *Op) noteHold(was bson.Value) {
 		b = op.historyOf("release").Value("heldAt", was)
 	default:
 		return
+	}
+	if op.Audit != nil {
+		op.tellTTL(b.Doc())
+		b.Reopen()
 	}
 	appendClient(b, op.Conn.Client(), op.Command.Name)
 	op.remember(b.Doc(), false)

@@ -132,7 +132,7 @@ func absentCommands() []exception {
 			out = append(out, exception{name: name, state: s, note: note})
 		}
 	}
-	add(notOffered, "Auditing is a part of MongoDB Enterprise.", "getAuditConfig setAuditConfig logApplicationMessage")
+	add(notOffered, "The filter of the audit log is set at the start, and auditAuthorizationSuccess is a parameter.", "getAuditConfig setAuditConfig")
 	add(notOffered, "There are no shards.", `abortMoveCollection abortReshardCollection abortUnshardCollection addShard addShardToZone
 		analyzeShardKey balancerCollectionStatus balancerStart balancerStatus balancerStop checkMetadataConsistency cleanupOrphaned
 		cleanupReshardCollection clearJumboFlag commitReshardCollection configureCollectionBalancing configureQueryAnalyzer

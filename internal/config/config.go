@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/audit"
 	"github.com/ebbdb/ebb/internal/auth/ldap"
 	"github.com/ebbdb/ebb/internal/bson"
 )
@@ -27,6 +28,7 @@ type Config struct {
 	Replication  Replication
 	SystemLog    SystemLog
 	Security     Security
+	Audit        audit.Options // without a Destination there is no audit log
 	SetParameter []Parameter
 
 	// Argv is the command line, for getCmdLineOpts.
@@ -217,6 +219,9 @@ func (c *Config) check(all []setting) error {
 		return errorf("Error parsing option \"replication.replSetName\": %q has a \"/\"; members are not named here", c.Replication.SetName)
 	case c.Storage.DBPath == "":
 		return errorf("storage.dbPath must not be empty")
+	}
+	if err := c.checkAudit(has); err != nil {
+		return err
 	}
 	if err := c.checkSecurity(); err != nil {
 		return err

@@ -25,11 +25,11 @@ func ldapOptions() []option {
 		{"security.ldap.servers", "ldapServers", "comma-separated `addresses` of the directory that knows the passwords of users of $external",
 			ldapServers},
 		{"security.ldap.transportSecurity", "ldapTransportSecurity", "how the directory is talked to, a `mode`: tls (default) or none",
-			oneOf("tls", "none", func(c *Config, v string) { c.Security.LDAP.Plain = v == "none" })},
+			wordOption(func(c *Config, v string) { c.Security.LDAP.Plain = v == "none" }, "tls", "none")},
 		{"security.ldap.timeoutMS", "ldapTimeoutMS", "`milliseconds` that a login by the directory may take, 10000 by default",
 			intOption(1, maxLDAPTimeout, func(c *Config, v int) { c.Security.LDAP.Timeout = time.Duration(v) * time.Millisecond })},
 		{"security.ldap.bind.method", "ldapBindMethod", "how the directory is told who asks, a `method`: simple",
-			oneOf("simple", "simple", func(*Config, string) {})},
+			wordOption(func(*Config, string) {}, "simple")},
 		{"security.ldap.bind.queryUser", "ldapQueryUser", "`name` of who asks the directory",
 			text(func(o *ldap.Options) *string { return &o.QueryUser })},
 		{"security.ldap.bind.queryPassword", "ldapQueryPassword", "`password` of who asks the directory",
@@ -48,17 +48,6 @@ func ldapServers(c *Config, s setting) (bson.Value, error) {
 	}
 	c.Security.LDAP.Servers = names
 	return bson.String(s.text), nil
-}
-
-// oneOf takes one of two words.
-func oneOf(a, b string, set func(*Config, string)) func(*Config, setting) (bson.Value, error) {
-	return func(c *Config, s setting) (bson.Value, error) {
-		if s.text != a && s.text != b {
-			return bson.Value{}, errorf("Bad value for option \"%s\": %q", s.key, s.text)
-		}
-		set(c, s.text)
-		return bson.String(s.text), nil
-	}
 }
 
 // checkLDAP looks at what the directory is asked.

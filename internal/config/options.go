@@ -100,13 +100,24 @@ func options() []option {
 			boolOption(func(c *Config, v bool) { c.Security.JavaScript = v })},
 		{"systemLog.verbosity", "", "",
 			intOption(0, maxVerbosity, func(c *Config, v int) { c.SystemLog.Verbosity = v })},
-	}, securityOptions(), ldapOptions(), tlsOptions(), socketOptions())
+	}, securityOptions(), auditOptions(), ldapOptions(), tlsOptions(), socketOptions())
 }
 
 func stringOption(set func(*Config, string)) func(*Config, setting) (bson.Value, error) {
 	return func(c *Config, s setting) (bson.Value, error) {
 		if s.text == "" {
 			return bson.Value{}, errorf("Missing value for option \"%s\"", s.key)
+		}
+		set(c, s.text)
+		return bson.String(s.text), nil
+	}
+}
+
+// wordOption takes one of some words.
+func wordOption(set func(*Config, string), words ...string) func(*Config, setting) (bson.Value, error) {
+	return func(c *Config, s setting) (bson.Value, error) {
+		if !slices.Contains(words, s.text) {
+			return bson.Value{}, errorf("Bad value for option \"%s\": %q", s.key, s.text)
 		}
 		set(c, s.text)
 		return bson.String(s.text), nil

@@ -148,7 +148,7 @@ func TestFile(t *testing.T) {
 	if f, err = OpenFile(name); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Rotate(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)); err != nil {
+	if _, err := f.Rotate(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.Write([]byte("new\n")); err != nil {
@@ -176,7 +176,7 @@ func TestFile(t *testing.T) {
 	if f, err = OpenFile(name); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Rotate(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)); err == nil || !strings.Contains(err.Error(), "already exists") {
+	if _, err := f.Rotate(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)); err == nil || !strings.Contains(err.Error(), "already exists") {
 		t.Errorf("rotated over what was kept: %v", err)
 	}
 	if err := os.Rename(name, name+".moved"); err != nil {

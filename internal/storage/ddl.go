@@ -73,6 +73,7 @@ func (s *Store) Change(ctx context.Context, f func(*Change) error) error {
 		return fmt.Errorf("storage: commit a change of the catalogue: %w", err)
 	}
 	s.tell(m)
+	tellWitness(ctx, Witnessed{Events: c.ddl.Events, Before: old.catalog, After: c.catalog})
 	s.garbage.Add(c.garbage...)
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/memory"
+	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/expiryclock"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
@@ -40,6 +41,8 @@ type Options struct {
 	HidesUpTo func() int64
 	// OnDDL is told what was changed after it was; it must not wait.
 	OnDDL func(meaning.Event)
+	// Witnessed says of which collections' documents witnesses are told; nil: of none's. See WithWitness.
+	Witnessed func(namespace.NS) bool
 	// OnDeadline is told, after each commit into a collection with a TTL, the earliest deadline of the documents it wrote,
 	// so that a sweep can be there in time; it must not wait.
 	OnDeadline func(collection uint32, deadline int64)

@@ -28,6 +28,7 @@ type Txn struct {
 	statements *statements
 	history    *write // nil where nobody sends again what it does
 	preImages  preImages
+	documents  []WitnessedDocument
 	blocked    <-chan struct{}
 	swept      uint64 // how many sweeps there had been when it began
 	ended      bool
@@ -165,6 +166,7 @@ func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 	defer release()
 	t.flush()
 	t.mean()
+	before := t.store.Catalog()
 	err = t.kv.Commit(ctx, d)
 	if err != nil && t.meaning.DDL != nil {
 		t.store.turned()
@@ -173,6 +175,7 @@ func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 	case err == nil:
 		t.history.committed(t.store, &t.meaning)
 		t.store.tell(&t.meaning)
+		t.tellOf(ctx, before)
 		return nil
 	case errors.Is(err, kv.ErrTooLarge):
 		return mongoerr.New(mongoerr.TransactionTooLarge, "Total size of all transaction operations must be less than the store's limit; it is about %d bytes", t.Size())

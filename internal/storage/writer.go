@@ -43,6 +43,7 @@ type Writer struct {
 	lowest           expiryorder.Floors // dates of what it wrote
 	value            []byte
 	keys             KeyCount // index keys that come and go
+	witnessed        bool     // see WithWitness
 	inTheWay         []Record // expired ones that go when the change under way is not refused
 }
 
@@ -66,7 +67,7 @@ func (t *writtenTable) building() bool { return t.side != 0 }
 
 func newWriter(t *Txn, c *collection) *Writer {
 	w := &Writer{Reader: t.view.read(c), txn: t, log: t.logOf(c), change: meaning.NewChange(c.ID), lowest: expiryorder.NoFloors()}
-	w.change.Listed = true
+	w.change.Listed, w.witnessed = true, t.store.isWitnessed(c.NS)
 	w.tables = make([]writtenTable, len(c.indexes))
 	for i, ix := range c.indexes {
 		w.tables[i].tableIndex = ix
@@ -111,6 +112,7 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	w.documents++
 	w.bytes += int64(len(doc))
 	w.note(meaning.DocumentChange{Op: meaning.DocumentInserted, ID: id, Bytes: int64(len(doc))})
+	w.witness(meaning.DocumentInserted, doc)
 	w.change.Inserted = true
 	w.noteDeadline(rec)
 	if w.log != nil {
@@ -200,6 +202,7 @@ func (w *Writer) UpdateAs(how oplog.Telling, old Record, doc bson.Doc) (id Recor
 	}
 	rec := Record{ID: id, Modified: w.view.now, Doc: doc}
 	w.write(meaning.DocumentUpdated, old, rec)
+	w.witness(meaning.DocumentUpdated, doc)
 	w.noteDeadline(rec)
 	if w.log != nil {
 		w.log.Series(w.c.IsTimeSeries())
@@ -253,6 +256,7 @@ func (w *Writer) remove(op meaning.DocumentOp, rec Record) error {
 	w.documents--
 	w.bytes -= int64(len(rec.Doc))
 	w.note(meaning.DocumentChange{Op: op, ID: rec.ID, WasBytes: int64(len(rec.Doc))})
+	w.witness(op, rec.Doc)
 	if w.log != nil {
 		w.logRemoval(op, rec)
 	}

@@ -20,11 +20,13 @@ const (
 	// defaultMemoryBytes is for a machine that does not say what it has.
 	defaultMemoryBytes = 1 << 30
 
-	// What is written is kept in tables in memory of a size that a machine of memTableShare times as much can afford.
-	memTableShare    = 64
-	minMemTableBytes = 16 << 20
-	maxMemTableBytes = 64 << 20
-	memTables        = 4 // that may be waiting to be written to disk
+	// What is written is kept in memtables of a size that a machine of memTableShare times as much can afford, and that is small beside the
+	// cache: a cache of C bytes is to mean a process of little more than that.
+	memTableShare      = 64
+	memTableCacheShare = 8
+	minMemTableBytes   = 16 << 20
+	maxMemTableBytes   = 48 << 20
+	memTables          = 4 // that may be waiting to be written to disk
 )
 
 // HeapLimit is what a program should set as Go's memory limit for a server with such a cache, 0 for the default one: what
@@ -45,7 +47,7 @@ func heapLimit(memory, cache int64, outside bool) int64 {
 	limit := int64(heapShare*float64(memory)) - memory/scriptShare
 	if outside {
 		blocks, _ := shareCache(cache)
-		limit -= blocks + memTables*memTableFor(memory)
+		limit -= blocks + memTables*memTableFor(memory, cache)
 	}
 	return max(limit, minMemoryBytes)
 }
@@ -63,15 +65,16 @@ func memoryFor(memory, set, cache int64, outside bool) int64 {
 	blocks, rows := shareCache(cache)
 	left := heap - rows - ownBytes
 	if !outside {
-		left -= blocks + memTables*memTableFor(memory)
+		left -= blocks + memTables*memTableFor(memory, cache)
 	}
 	return max(int64(leftShare*float64(left)), minMemoryBytes)
 }
 
-// memTableFor is the size of a table in memory.
-func memTableFor(memory int64) int64 {
-	if memory == 0 {
-		return maxMemTableBytes
+// memTableFor is the size of a memtable on a machine with so many bytes of memory, beside such a cache.
+func memTableFor(memory, cache int64) int64 {
+	size := min(cache/memTableCacheShare, maxMemTableBytes)
+	if memory > 0 {
+		size = min(size, memory/memTableShare)
 	}
-	return min(max(memory/memTableShare, minMemTableBytes), maxMemTableBytes)
+	return max(size, minMemTableBytes)
 }

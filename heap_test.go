@@ -12,7 +12,7 @@ func TestMemoryIsSharedOut(t *testing.T) {
 			cache := cacheFor(memory)
 			heap, share := heapLimit(memory, cache, outside), memoryFor(memory, math.MaxInt64, cache, outside)
 			blocks, rows := shareCache(cache)
-			store := blocks + memTables*memTableFor(memory)
+			store := blocks + memTables*memTableFor(memory, cache)
 			all := heap + memory/scriptShare
 			if outside {
 				all += store

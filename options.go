@@ -157,7 +157,7 @@ func (o Options) withDefaults() Options {
 	if o.MemoryBytes == 0 {
 		o.MemoryBytes = memoryFor(limit, debug.SetMemoryLimit(-1), o.CacheBytes, storeOutside)
 	}
-	o.memTableBytes = memTableFor(limit)
+	o.memTableBytes = memTableFor(limit, o.CacheBytes)
 	if o.Parsed == nil {
 		o.Parsed = bson.EmptyDoc
 	}

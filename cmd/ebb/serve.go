@@ -55,6 +55,7 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 	limitMemory(cfg.Storage.CacheBytes)
 	quiet, loud := context.WithCancel(ctx)
 	var watching sync.WaitGroup
+	watching.Go(func() { paceCollector(quiet) })
 	watching.Go(func() { giveBack(quiet) })
 	defer watching.Wait()
 	defer loud()

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/console"
 	"github.com/ebbdb/ebb/internal/dbpath"
 	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/memory"
@@ -24,6 +25,7 @@ type Server struct {
 	clock   clock.Clock
 	dir     *dbpath.Dir // nil in memory
 	network *server.Server
+	console *console.Server // nil: there is none
 	// transport is what connections go by.
 	transport *transport
 	memory    *memory.Governor
@@ -76,6 +78,9 @@ func open(opts Options) (*Server, error) {
 	if s.database, err = openDatabase(s); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	if err := s.openConsole(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	s.warnOfSurroundings(host.Look())
 	if s.transport.certificates != nil {
 		s.transport.certificates.WarnOfEnd(s.log.Startup())
@@ -114,10 +119,14 @@ func (s *Server) Serve(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}()
-	if err := s.network.Serve(ctx, s.database); err != nil {
-		return errors.Join(s.Err(), fmt.Errorf("stop the server: %w", err))
+	browsers := make(chan error, 1)
+	go func() { browsers <- s.serveConsole(ctx) }()
+	err := s.network.Serve(ctx, s.database)
+	stop()
+	if err != nil {
+		err = fmt.Errorf("stop the server: %w", err)
 	}
-	return s.Err()
+	return errors.Join(s.Err(), err, <-browsers)
 }
 
 // SweepNow deletes what has expired by now, as a pass of the TTL monitor does, and returns when it is done. It does nothing
@@ -132,6 +141,9 @@ func (s *Server) Settle(ctx context.Context) error { return s.database.monitor.S
 // the data, which is safe against the end of the process.
 func (s *Server) Close() error {
 	err := s.network.Close()
+	if s.console != nil {
+		err = errors.Join(err, s.console.Close())
+	}
 	s.memory.Close()
 	if s.database != nil {
 		err = errors.Join(err, s.database.close())

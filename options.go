@@ -48,6 +48,8 @@ type Options struct {
 	LDAP *LDAP
 	// Audit has it write an audit log; nil: it does not.
 	Audit *Audit
+	// Console has the server show itself to browsers; nil: it does not.
+	Console *Console
 	// UnixSocket has it listen on a Unix domain socket that tells its port; nil: it does not.
 	UnixSocket *UnixSocket
 	// MaxConns bounds the connections at one time; 0 is what the process may have of file descriptors.
@@ -107,6 +109,14 @@ type Options struct {
 
 	memTableBytes int64
 	disk          vfs.FS // where the store is, in tests; nil is the machine's disk
+}
+
+// Console is where browsers find the server's console. Where the port is taken there is none, and the log says so.
+type Console struct {
+	// Addresses are IP addresses or host names; none means 127.0.0.1. Where others reach them, TLS and Authorization are needed.
+	Addresses []string
+	// Port is the port to listen on; AnyPort takes a free one, which ConsoleURL then says.
+	Port int
 }
 
 // ReplicaSet is what a member has to know of its set. A set of one gives transactions, retryable writes and change streams.

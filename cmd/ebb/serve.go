@@ -201,6 +201,9 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 	if u := cfg.Net.UnixSocket; u.Enabled && runtime.GOOS != "windows" {
 		opts.UnixSocket = &ebb.UnixSocket{PathPrefix: u.Prefix, Permissions: u.Mode}
 	}
+	if c := cfg.Net.Console; c.Port != 0 {
+		opts.Console = &ebb.Console{Addresses: c.BindIP, Port: c.Port}
+	}
 	if cfg.Security.LDAP.Servers != nil {
 		opts.LDAP = &cfg.Security.LDAP
 	}

@@ -15,3 +15,19 @@ func (d Doc) JSON() json.RawMessage {
 	}
 	return text
 }
+
+// CanonicalJSON is d as canonical extended JSON, of which ParseJSON makes d again. It is for people's programs, not for paths that run
+// once a document.
+func (d Doc) CanonicalJSON() ([]byte, error) { return bson.MarshalExtJSON(bson.Raw(d), true, false) }
+
+// ParseJSON reads a document in extended JSON, canonical, relaxed or mixed.
+func ParseJSON(text []byte) (Doc, error) {
+	var raw bson.Raw
+	if err := bson.UnmarshalExtJSON(text, false, &raw); err != nil {
+		return nil, err
+	}
+	if err := Validate(raw, MaxDepth+1); err != nil { // below a command, which is a level itself
+		return nil, err
+	}
+	return Doc(raw), nil
+}

@@ -116,6 +116,9 @@ func (c *Conn) become(user *auth.User) {
 	c.client.Store(&client)
 }
 
+// ActAs has the connection be that of whom other has logged in as.
+func (c *Conn) ActAs(other *Conn) { c.become(other.user.Load()) }
+
 // connections are those that are open.
 type connections struct {
 	mu struct {

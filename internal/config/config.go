@@ -18,8 +18,8 @@ const (
 	EngineInMemory = "inMemory"
 )
 
-// DefaultPort is where MongoDB's clients look first.
-const DefaultPort = 27017
+// DefaultPort is where MongoDB's clients look first, DefaultConsolePort where browsers find the console of a server that is there.
+const DefaultPort, DefaultConsolePort = 27017, 27018
 
 // Config is the settings of one server.
 type Config struct {
@@ -48,6 +48,7 @@ type Net struct {
 	Compressors []string
 	TLS         TLS
 	UnixSocket  UnixSocket
+	Console     Console
 }
 
 // Storage is where the data is.
@@ -111,7 +112,8 @@ type Parameter struct {
 func Default() *Config {
 	return &Config{
 		Net: Net{Port: DefaultPort, BindIP: []string{"127.0.0.1"}, Compressors: []string{"snappy", "zstd", "zlib"},
-			UnixSocket: UnixSocket{Enabled: true, Prefix: "/tmp", Mode: 0o700}},
+			UnixSocket: UnixSocket{Enabled: true, Prefix: "/tmp", Mode: 0o700},
+			Console:    Console{BindIP: []string{"127.0.0.1"}}},
 		Storage:  Storage{DBPath: "data", Engine: EnginePebble},
 		Security: Security{JavaScript: true, LDAP: ldap.Options{Timeout: ldapTimeout * time.Millisecond}},
 		Parsed:   bson.EmptyDoc,
@@ -224,6 +226,9 @@ func (c *Config) check(all []setting) error {
 		return err
 	}
 	if err := c.checkSecurity(); err != nil {
+		return err
+	}
+	if err := c.checkConsole(has("net.console.port")); err != nil {
 		return err
 	}
 	return c.checkTLS()

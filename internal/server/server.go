@@ -85,6 +85,7 @@ type Server struct {
 		sync.Mutex // guards who is connected
 		conns      map[int64]*Conn
 		created    int64
+		lent       int64 // of the numbers, those of connections that are not here
 		stopped    bool
 	}
 }
@@ -113,6 +114,14 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	s.base, s.interrupt = context.WithCancelCause(context.Background())
 	s.mu.conns = map[int64]*Conn{}
 	return s, nil
+}
+
+// NextID is a number for a connection that others keep, so that no two have the same.
+func (s *Server) NextID() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.lent++
+	return s.mu.created + s.mu.lent
 }
 
 // Addr is the first address the server listens on.
@@ -197,7 +206,7 @@ func (s *Server) welcome(socket net.Conn) {
 	admitted := !s.mu.stopped && open < s.opts.MaxConns
 	if admitted {
 		s.mu.created++
-		c.id = s.mu.created
+		c.id = s.mu.created + s.mu.lent
 		s.mu.conns[c.id] = c
 		s.serving.Add(1)
 	}

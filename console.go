@@ -1,0 +1,65 @@
+package ebb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/config"
+	"github.com/ebbdb/ebb/internal/console"
+)
+
+// errConsoleOpen is a console that strangers would reach.
+var errConsoleOpen = errors.New("the console: on other addresses than this machine's own it needs Authorization and TLS")
+
+// openConsole opens the console, if there is to be one. That it cannot be had is no reason for the server to end.
+func (s *Server) openConsole() error {
+	c := s.opts.Console
+	if c == nil {
+		return nil
+	}
+	addresses := c.Addresses
+	if len(addresses) == 0 {
+		addresses = config.Default().Net.Console.BindIP
+	}
+	local := (&config.Console{BindIP: addresses}).IsLocal()
+	if !local && (!s.opts.Authorization || s.opts.TLS == nil) {
+		return errConsoleOpen
+	}
+	o := console.Options{Addresses: addresses, Port: c.Port, Authorization: s.opts.Authorization, Version: Version, MongoVersion: MongoVersion,
+		NextID: s.network.NextID, Memory: s.memory, Log: s.log.For("NETWORK"), Clock: clock.Wall()} // browsers live in real time
+	if o.Port == AnyPort {
+		o.Port = 0
+	}
+	if !local { // what does not leave the machine needs no TLS, and no certificate is for 127.0.0.1
+		o.Certificates = s.transport.certificates
+	}
+	open, err := console.Listen(context.Background(), o)
+	if err != nil {
+		s.log.For("NETWORK").Warn("The console is not open", "port", c.Port, "error", err.Error())
+		return nil
+	}
+	s.console = open
+	return nil
+}
+
+// ConsoleURL is where browsers find the console, "" where there is none.
+func (s *Server) ConsoleURL() string {
+	if s.console == nil {
+		return ""
+	}
+	return s.console.URL()
+}
+
+// serveConsole answers browsers until ctx ends.
+func (s *Server) serveConsole(ctx context.Context) error {
+	if s.console == nil {
+		return nil
+	}
+	s.log.For("NETWORK").Info("The console is open", "url", s.console.URL())
+	if err := s.console.Serve(ctx, s.database.commands); err != nil {
+		return fmt.Errorf("stop the console: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,154 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+// The interface, all of it JSON:
+//
+//	GET  /api/session   → who the browser is, and the token that it has to show with everything else
+//	POST /api/login     {user, password, db} → the same, of a new session
+//	POST /api/logout    {} → the same, of a new session
+//	POST /api/command   a command with its $db as extended JSON → its reply, as canonical extended JSON
+//
+// What is refused before there is a command has a status of HTTP's and {error: "…"}. A command that fails has status 200 and ok: 0, as
+// drivers get it.
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.serving.Add(1)
+	defer s.serving.Done()
+	if !s.isOwnHost(r.Host) {
+		refuse(w, http.StatusMisdirectedRequest, "this server is not known by that name")
+		return
+	}
+	if !strings.HasPrefix(r.URL.Path, "/api/") {
+		s.assets.serve(w, r)
+		return
+	}
+	if why := s.comesFromOwnPage(r); why != "" {
+		refuse(w, http.StatusForbidden, "the request is not the console's: "+why)
+		return
+	}
+	s.serveInterface(w, r)
+}
+
+func (s *Server) serveInterface(w http.ResponseWriter, r *http.Request) {
+	own := s.sessions.of(r)
+	if r.URL.Path == "/api/session" && r.Method == http.MethodGet {
+		if own == nil {
+			own = s.sessions.begin(nil, nil)
+			setCookie(w, own, s.opts.Certificates != nil)
+		}
+		s.tell(w, own)
+		return
+	}
+	serve := map[string]func(http.ResponseWriter, *http.Request, *session){
+		"/api/login": s.serveLogin, "/api/logout": s.serveLogout, "/api/command": s.serveCommand,
+	}[r.URL.Path]
+	switch {
+	case serve == nil:
+		refuse(w, http.StatusNotFound, "there is no such interface")
+	case r.Method != http.MethodPost:
+		refuse(w, http.StatusMethodNotAllowed, "there is only POST here")
+	case own == nil:
+		refuse(w, http.StatusUnauthorized, "the session has ended")
+	case !own.has(r):
+		refuse(w, http.StatusForbidden, "the session's token is missing")
+	default:
+		s.run(w, r, own, serve)
+	}
+}
+
+// run serves a request when its turn has come.
+func (s *Server) run(w http.ResponseWriter, r *http.Request, own *session, serve func(http.ResponseWriter, *http.Request, *session)) {
+	for _, places := range [2]chan struct{}{own.running, s.running} {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+		case <-r.Context().Done():
+			return
+		}
+	}
+	// What a browser takes too long to send or to read ends the connection, and not the server's patience.
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(s.opts.Clock.Now().Add(bodyPatience))
+	serve(w, r, own)
+}
+
+// readBody reads a request's body. It refuses one that is too large.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		refuse(w, http.StatusRequestEntityTooLarge, "the request is too large")
+	case err != nil:
+		refuse(w, http.StatusBadRequest, "the request broke off")
+	default:
+		return body, true
+	}
+	return nil, false
+}
+
+// working is the context of a command: it ends when the browser hangs up, or when the server can no longer wait.
+func (s *Server) working(r *http.Request) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(s.base)
+	stop := context.AfterFunc(r.Context(), func() {
+		cancel(mongoerr.New(mongoerr.ClientDisconnect, "operation was interrupted because a client disconnected"))
+	})
+	return ctx, func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// tell says who the browser is.
+func (s *Server) tell(w http.ResponseWriter, own *session) {
+	type user struct {
+		User string `json:"user"`
+		DB   string `json:"db"`
+	}
+	said := struct {
+		Token         string `json:"token"`
+		Authorization bool   `json:"authorization"`
+		User          *user  `json:"user"`
+		Version       string `json:"version"`
+		MongoVersion  string `json:"mongoVersion"`
+		Now           int64  `json:"now"`
+	}{Token: own.token, Authorization: s.opts.Authorization, Version: s.opts.Version, MongoVersion: s.opts.MongoVersion, Now: clock.Millis(s.opts.Clock)}
+	if own.user != nil {
+		said.User = &user{own.user.Name, own.user.DB}
+	}
+	answer(w, http.StatusOK, said)
+}
+
+// answer writes v as JSON.
+func answer(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		status, b = http.StatusInternalServerError, []byte(`{"error":"the answer has no form"}`)
+	}
+	write(w, status, b)
+}
+
+func write(w http.ResponseWriter, status int, b []byte) {
+	protect(w.Header(), "")
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(b)
+}
+
+// refuse says why a request is not served.
+func refuse(w http.ResponseWriter, status int, why string) {
+	answer(w, status, map[string]string{"error": why})
+}

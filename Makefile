@@ -9,7 +9,7 @@ DURATION ?= 30m
 UNIT      = $(shell $(GO) list ./... | grep -v '/e2e')
 
 help:  ## this list
-	@sed -n 's/^\([a-z0-9]*\):.*## /\1	/p' Makefile
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1	/p' Makefile
 
 test: vet unit e2e  ## all that must hold: vet, every Go test with its fuzz seeds, real clients and a short crash run
 
@@ -24,6 +24,12 @@ race:  ## the Go tests under the race detector
 
 e2e:  ## the real binary: mongosh, Node, Python, Java and Go clients, and kill -9
 	@e2e/install.sh && $(GO) test -count=1 -timeout 10m -v ./e2e/... | grep -Ev '^ *=== ' 
+
+e2e-console:  ## the console in a browser: what `make e2e` leaves out, a million documents among it
+	@e2e/install.sh && $(GO) test -count=1 -timeout 15m -v ./e2e -run 'TestConsole' -args -console | grep -Ev '^ *=== '
+
+console:  ## the console's bundle, internal/console/assets, out of its sources
+	@cd console && npm ci --ignore-scripts --loglevel=error --no-progress && npm run --silent check && npm run --silent build
 
 fuzz:  ## each fuzz target for FUZZTIME
 	@grep -rHo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' internal | sed 's|/[^/]*:func | |' | while read -r dir name; do \
@@ -48,6 +54,6 @@ fmt:  ## gofmt everything
 	@gofmt -w $$(git ls-files '*.go')
 
 clean:  ## remove what was built and installed here
-	@rm -rf bin e2e/node/node_modules e2e/python/.venv e2e/java/target
+	@rm -rf bin e2e/node/node_modules e2e/python/.venv e2e/java/target console/node_modules e2e/console/node_modules
 
-.PHONY: help test vet unit race e2e fuzz crash isolation bench run build fmt clean
+.PHONY: help test vet unit race e2e e2e-console console fuzz crash isolation bench run build fmt clean

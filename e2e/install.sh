@@ -18,6 +18,22 @@ stamp() {
   echo "$sum" >"$mark"
 }
 
+console_packages() { (cd console && npm ci --ignore-scripts --loglevel=error --no-progress); }
+
+# The console's own packages are there to see whether its bundle is what its sources give; esbuild's program comes in a package of its
+# own, so that no script has to run.
+bundle_packages() { (cd ../console && npm ci --ignore-scripts --loglevel=error --no-progress); }
+
+# On a fresh machine of continuous integration the browser is brought too. Elsewhere nothing is installed that reaches beyond this folder.
+browser() {
+  command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null && return
+  if [ "${CI:-}" = true ] && command -v apt-get >/dev/null; then
+    local root=""
+    [ "$(id -u)" = 0 ] || root="sudo -n"
+    $root apt-get update -qq && DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends chromium >/dev/null
+  fi
+}
+
 node_packages() { (cd node && npm ci --ignore-scripts --loglevel=error --no-progress); }
 
 python_packages() {
@@ -42,8 +58,11 @@ jars() { export LC_ALL=C; if command -v sha256sum >/dev/null; then sha256sum -- 
 
 if command -v npm >/dev/null && command -v node >/dev/null; then
   stamp node node_modules/.ready package-lock.json node_packages
+  stamp console node_modules/.ready package-lock.json console_packages
+  stamp ../console node_modules/.ready package-lock.json bundle_packages
+  browser || missing Chromium "the console in a browser"
 else
-  missing node "mongosh, the Node.js driver, mongoose and agenda"
+  missing node "mongosh, the Node.js driver, mongoose, agenda and the console"
 fi
 if command -v python3 >/dev/null; then
   stamp python .venv/.ready requirements.txt python_packages

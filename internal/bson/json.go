@@ -2,6 +2,7 @@ package bson
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -22,6 +23,9 @@ func (d Doc) CanonicalJSON() ([]byte, error) { return bson.MarshalExtJSON(bson.R
 
 // ParseJSON reads a document in extended JSON, canonical, relaxed or mixed.
 func ParseJSON(text []byte) (Doc, error) {
+	if !json.Valid(text) { // the driver reads the first document, whatever is behind it
+		return nil, errors.New("it is no JSON document")
+	}
 	var raw bson.Raw
 	if err := bson.UnmarshalExtJSON(text, false, &raw); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 // TestLoad reads a file, the text of the case, under the flags that the command line of the case has. "file" has a file,
 // "flags" has none.
 func TestLoad(t *testing.T) {
-	for _, file := range []string{"testdata/load.txt", "testdata/tls.txt", "testdata/ldap.txt"} {
+	for _, file := range []string{"testdata/load.txt", "testdata/tls.txt", "testdata/ldap.txt", "testdata/console.txt"} {
 		loadFile(t, file)
 	}
 }
@@ -65,6 +65,11 @@ func load(argv []string) string {
 	show("dbPath", cfg.Storage.DBPath, d.Storage.DBPath)
 	show("tls", fmt.Sprintf("%+v", cfg.Net.TLS), fmt.Sprintf("%+v", d.Net.TLS))
 	show("unixSocket", fmt.Sprintf("%+v", cfg.Net.UnixSocket), fmt.Sprintf("%+v", d.Net.UnixSocket))
+	usual := Console{BindIP: []string{"127.0.0.1"}}
+	if cfg.Net.Port == DefaultPort {
+		usual.Port = DefaultConsolePort
+	}
+	show("console", fmt.Sprintf("%+v", cfg.Net.Console), fmt.Sprintf("%+v", usual))
 	show("authorized", cfg.Security.Authorized(), false)
 	show("ldap", fmt.Sprintf("%+v", cfg.Security.LDAP), fmt.Sprintf("%+v", d.Security.LDAP))
 	show("keyFile", cfg.Security.KeyFile, "")

@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"bytes"
+	"flag"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/ebbdb/ebb/e2e/binary"
+)
+
+// whole has the console's tests run that take long.
+var whole = flag.Bool("console", false, "run the console's long tests, too")
+
+// browsers are names by which Chromium is known.
+func browsers() []string { return []string{"chromium", "chromium-browser", "google-chrome"} }
+
+// browser is a program of the console's tests.
+func browser(script string) client {
+	needs := []need{{command: "node", what: "Node.js"}, {folder: "console/node_modules/.ready", what: "the npm packages of the console's tests"}}
+	found := ""
+	for _, name := range browsers() {
+		if path, err := exec.LookPath(name); err == nil && found == "" {
+			found = path
+		}
+	}
+	if found == "" {
+		needs = append(needs, need{command: browsers()[0], what: "Chromium"})
+	}
+	return client{name: script, needs: needs, dir: "console", argv: []string{"node", script}}
+}
+
+// freePort is a port that nobody listens on for the moment.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+}
+
+// startConsole starts a server with a console, and returns where that is.
+func startConsole(t *testing.T, args ...string) (*binary.Server, string) {
+	t.Helper()
+	port := freePort(t)
+	server := binary.Start(t, binary.Build(t), append([]string{"--storageEngine", "inMemory", "--consolePort", port}, args...)...)
+	return server, "EBB_CONSOLE=http://127.0.0.1:" + port + "/"
+}
+
+// inBrowser runs one program.
+func inBrowser(t *testing.T, server *binary.Server, at, script string, env ...string) {
+	t.Helper()
+	c := browser(script)
+	c.require(t)
+	c.run(t, server.URI("directConnection=true"), append(env, at)...)
+	if how := server.Crashed(); how != "" {
+		t.Errorf("the server did not survive: %s", how)
+	}
+	if t.Failed() {
+		t.Logf("the server's log ends with:\n%s", server.Log())
+	}
+}
+
+// TestConsole does in a real browser what the console is for.
+func TestConsole(t *testing.T) {
+	server, at := startConsole(t)
+	inBrowser(t, server, at, "expiry.mjs")
+}
+
+// TestConsoleBundle holds the bundle in the tree to its sources.
+func TestConsoleBundle(t *testing.T) {
+	c := client{needs: []need{{command: "node", what: "Node.js"}, {folder: "../console/node_modules/.ready", what: "the console's npm packages"}}}
+	c.require(t)
+	cmd := exec.CommandContext(t.Context(), "node", "build.mjs", "--check")
+	cmd.Dir = filepath.Join("..", "console")
+	cmd.Env = append(os.Environ(), "NO_COLOR=1")
+	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("kB compressed")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

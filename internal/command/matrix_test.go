@@ -1,7 +1,9 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,16 +25,21 @@ import (
 // "own" are roles of the database own, "admin" roles of the admin database, which are granted to a user who has nothing else. The
 // database own* is own, and other as well: what roles of own may do there stands behind "other". "every user" says that no role is needed.
 // Whoever has not logged in may run none of it. A role that is not named is refused.
+//
+// The directive system asks of each command and stage that is among these cases, on a collection c, who may run it on other collections: those of
+// the system, a line of its input each. What comes out is, below each collection, who may, and what.
 
 // matrix asks one question a role.
 type matrix struct {
 	*guarded
-	// allowed and refused are the rows of both tables that have such a case.
-	allowed, refused map[string]bool
+	// allowed and refused are the rows of both tables that have such a case, elsewhere those that were tried on other databases than own.
+	allowed, refused, elsewhere map[string]bool
+	// onCollections are the cases about one collection, by what they are of: a command, or a stage.
+	onCollections map[string]bson.Doc
 }
 
 func TestWhoMayRunWhat(t *testing.T) {
-	m := &matrix{newGuarded(t, newHarness(t)), map[string]bool{}, map[string]bool{}}
+	m := &matrix{newGuarded(t, newHarness(t)), map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bson.Doc{}}
 	m.server.Authorization = false
 	for _, setup := range []string{`{create: "c"}`, `{create: "v", viewOn: "c", pipeline: []}`, `{create: "ts", timeseries: {timeField: "t"}}`} {
 		m.setUp("own", setup)
@@ -45,11 +52,20 @@ func TestWhoMayRunWhat(t *testing.T) {
 	for _, file := range files {
 		datadriven.RunTest(t, file, func(t *testing.T, d *datadriven.TestData) string {
 			var out strings.Builder
+			if d.Cmd == "system" {
+				for coll := range strings.SplitSeq(d.Input, "\n") {
+					out.WriteString(m.onSystem(t, coll))
+				}
+				return out.String()
+			}
 			for line := range strings.SplitSeq(strings.ReplaceAll(d.Input, "\n ", " "), "\n") {
 				db, text, _ := strings.Cut(line, " ")
 				doc, err := bson.ParseDoc(text)
 				if err != nil {
 					d.Fatalf(t, "%s: %v", line, err)
+				}
+				if m.note(db, doc); db != "own" {
+					m.tick(m.elsewhere, m.server.table[doc.FirstKey()].Name, doc)
 				}
 				out.WriteString(m.answer(t, db, doc))
 			}
@@ -96,24 +112,33 @@ func (m *matrix) judge(t *testing.T, conn *Conn, db string, command bson.Doc) bo
 	if ok {
 		to = m.allowed
 	}
-	to[row.Name] = true
-	if stages := command.Lookup("pipeline"); row.Name == "aggregate" {
+	m.tick(to, row.Name, command)
+	return ok
+}
+
+// tick takes note of a case of a command, and of the stages in it.
+func (*matrix) tick(in map[string]bool, name string, command bson.Doc) {
+	in[name] = true
+	if stages := command.Lookup("pipeline"); name == "aggregate" {
 		for it := stages.Doc().Iter(); it.Next(); {
-			to[it.Value().Doc().FirstKey()] = true
+			in[it.Value().Doc().FirstKey()] = true
 		}
 	}
-	return ok
 }
 
 // answer is one line of the table.
 func (m *matrix) answer(t *testing.T, db string, command bson.Doc) string {
 	db, both := strings.CutSuffix(db, "*")
-	label := fmt.Sprintf("%-60s", db+" "+command.String())
+	return fmt.Sprintf("%-60s  %s\n", db+" "+command.String(), m.who(t, db, both, command))
+}
+
+// who may run the command, on the database other as well where both is set.
+func (m *matrix) who(t *testing.T, db string, both bool, command bson.Doc) string {
 	if m.judge(t, NewConn(1, "127.0.0.1:50001", "127.0.0.1:27018"), db, command) {
-		return label + "  everybody\n"
+		return "everybody"
 	}
 	if m.may(t, auth.Name{}, db, command) {
-		return label + "  every user\n"
+		return "every user"
 	}
 	var out []string
 	list := func(title, rolesOf, db string) {
@@ -132,10 +157,49 @@ func (m *matrix) answer(t *testing.T, db string, command bson.Doc) string {
 		list("other", "own", "other")
 	}
 	list("admin", "admin", db)
-	return label + "  " + strings.Join(out, ", ") + "\n"
+	return strings.Join(out, ", ")
 }
 
-// complete wants a case that is allowed and one that is refused of each row of both tables.
+// note keeps a case for onSystem, the first of its kind.
+func (m *matrix) note(db string, command bson.Doc) {
+	of := command.FirstKey()
+	if named := command.Lookup(of); db != "own*" || named.Type != bson.TypeString || named.Str() != "c" {
+		return
+	}
+	if of == "aggregate" {
+		if it := command.Lookup("pipeline").Doc().Iter(); it.Next() {
+			of = it.Value().Doc().FirstKey()
+		}
+	}
+	if m.onCollections[of] == nil {
+		m.onCollections[of] = command
+	}
+}
+
+// onSystem tells who may run what on a collection, of the database own as a rule.
+func (m *matrix) onSystem(t *testing.T, coll string) string {
+	db, name, _ := strings.Cut(coll, ".")
+	may := map[string][]string{}
+	for _, of := range slices.Sorted(maps.Keys(m.onCollections)) {
+		it := m.onCollections[of].Iter()
+		it.Next()
+		b := bson.Build().String(it.Key(), name)
+		for it.Next() {
+			b.Value(it.Key(), it.Value())
+		}
+		who := m.who(t, db, db == "own", b.Doc())
+		may[who] = append(may[who], of)
+	}
+	var out strings.Builder
+	out.WriteString(coll + "\n")
+	for _, who := range slices.Sorted(maps.Keys(may)) {
+		fmt.Fprintf(&out, "  %s\n    %s\n", cmp.Or(who, "nobody"), strings.Join(may[who], " "))
+	}
+	return out.String()
+}
+
+// complete wants a case that is allowed and one that is refused of each row of both tables, and one on another database of each row for which
+// databases matter.
 func (m *matrix) complete(t *testing.T) {
 	var missing []string
 	look := func(name string) {
@@ -147,12 +211,19 @@ func (m *matrix) complete(t *testing.T) {
 		}
 	}
 	for _, c := range Rows() {
-		if !c.NoAuth {
-			look(c.Name)
+		if c.NoAuth {
+			continue
+		}
+		look(c.Name)
+		if n := c.Needs; !c.AdminOnly && !n.Nothing && (n.Also != nil || len(n.OnDatabase)+len(n.OnCollection) > 0) && !m.elsewhere[c.Name] {
+			missing = append(missing, c.Name+" is never tried on another database")
 		}
 	}
 	for _, s := range pipeline.Rows() {
 		look(s.Name)
+		if !m.elsewhere[s.Name] {
+			missing = append(missing, s.Name+" is never tried on another database")
+		}
 	}
 	slices.Sort(missing)
 	for _, text := range missing {

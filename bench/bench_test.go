@@ -44,7 +44,7 @@ func measured(t *testing.T, workload string, member bool) []result {
 	folder, out := t.TempDir(), &bytes.Buffer{}
 	err := run(t.Context(), []string{"-url", serve(t, member), "-results", folder, "-label", "small", "-workloads", workload, "-runs", "1", "-docs", "100", "-batch", "30",
 		"-workers", "2", "-warm", "5ms", "-for", "20ms", "-sizes", "50,100", "-expiry-docs", "100", "-lead", "500ms", "-quiet", "100ms", "-probe", "50", "-probe-for", "300ms",
-		"-rate", "1000", "-steady-batch", "10", "-steady-for", "1200ms", "-life", "1s"}, out)
+		"-rate", "1000", "-steady-batch", "10", "-steady-for", "1200ms", "-life", "1s", "-logins", "20", "-logins-for", "200ms"}, out)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -87,7 +87,7 @@ func (k *sink) write(r *result) error {
 
 func (s *settings) work() map[string]any {
 	return map[string]any{"docs": s.docs, "batch": s.batch, "loaders": s.loaders, "workers": s.workers, "for": s.length.String(), "uniform": s.uniform,
-		"expiryDocs": s.expiryDocs, "hide": s.hide, "probe": s.probe, "rate": s.rate, "steadyBatch": s.steadyBatch, "life": s.life.String()}
+		"expiryDocs": s.expiryDocs, "hide": s.hide, "probe": s.probe, "logins": s.logins, "loginsFor": s.loginsFor.String(), "rate": s.rate, "steadyBatch": s.steadyBatch, "life": s.life.String()}
 }
 
 // significant keeps five digits: what lies behind them is chance.

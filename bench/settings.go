@@ -32,6 +32,9 @@ type settings struct {
 	probe       float64
 	probeFor    time.Duration
 
+	logins    int
+	loginsFor time.Duration
+
 	rate        float64
 	steadyBatch int
 	steady      time.Duration
@@ -88,8 +91,10 @@ func (s *settings) expiryFlags(f *flag.FlagSet) {
 	f.BoolVar(&s.hide, "hide", true, "make TTL indexes with hideExpired; false for servers that do not know it")
 	f.DurationVar(&s.lead, "lead", 0, "expiry: from the start of loading to the deadline; 0 reckons it from -expiry-docs")
 	f.DurationVar(&s.quiet, "quiet", 3*time.Second, "expiry: the server is quiet when it has been idle for so long")
-	f.Float64Var(&s.probe, "probe", 500, "expiry-probe: finds and inserts a second, each, on another collection")
+	f.Float64Var(&s.probe, "probe", 500, "expiry-probe: finds and inserts a second, each, on another collection; logins: finds a second")
 	f.DurationVar(&s.probeFor, "probe-for", 20*time.Second, "expiry-probe: for how long before the deadline, and after it")
+	f.IntVar(&s.logins, "logins", 1000, "logins: clients that log in")
+	f.DurationVar(&s.loginsFor, "logins-for", time.Minute, "logins: over how long they come")
 	f.Float64Var(&s.rate, "rate", 20_000, "steady: documents a second")
 	f.IntVar(&s.steadyBatch, "steady-batch", 100, "steady: documents an insertMany")
 	f.DurationVar(&s.steady, "steady-for", 10*time.Minute, "steady: how long; a quarter of it for sliding")
@@ -102,6 +107,8 @@ func (s *settings) check() error {
 		return errors.New("-pids and -data go with -url: of a server that is started here they are known")
 	case s.runs < 1 || s.docs < 1 || s.batch < 1 || s.loaders < 1 || s.workers < 1 || s.expiryDocs < 1 || s.steadyBatch < 1:
 		return errors.New("numbers must be positive")
+	case s.logins < 1 || s.loginsFor <= 0:
+		return errors.New("-logins and -logins-for must be positive")
 	case s.rate <= 0 || s.probe <= 0:
 		return errors.New("rates must be positive")
 	case s.indexes < 0 || s.indexes > maxSecondary:

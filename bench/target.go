@@ -25,6 +25,7 @@ const (
 // target is the server that is measured.
 type target struct {
 	client  *mongo.Client
+	url     string
 	version string
 	pids    []int
 	data    string // its folder, where that is known
@@ -50,6 +51,7 @@ func reach(ctx context.Context, s *settings, member bool) (*target, error) {
 		t.own, t.pids, t.data = own, []int{own.PID()}, filepath.Join(own.folder, "data")
 		url = own.URI("directConnection=true")
 	}
+	t.url = url
 	if err := t.connect(ctx, url); err != nil {
 		return nil, errors.Join(err, t.close())
 	}

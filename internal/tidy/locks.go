@@ -13,17 +13,17 @@ import (
 // that: it keeps such work apart, and nobody who only looks takes it.
 func heldLocks() map[string]string {
 	return map[string]string{
-		"Engine.takeOver":    "tables, which keeps apart who changes the list of tables as a whole; no reader takes it",
-		"Sweeper.CountOrder": "counting, so that a collection is counted by one at a time",
-		"Sweeper.countOrder": "counting, likewise",
-		"Collector.Wait":     "a sync.Cond gives the lock back while it waits",
-		"Sweeper.rewrite":    "compaction.mu, which one index compaction holds as long as it takes",
-		"Sweeper.Recluster":  "one slice of reclustering at a time in a collection",
-		"Sweeper.Vacuum":     "one slice of vacuuming at a time in a collection",
-		"Monitor.standing":   "fronts.mu, taken by serverStatus alone, for a bounded number of keys",
-		"Op.blockWrites":     "setDefaults, likewise",
-		"Op.storeDefaults":   "setDefaults, which one who changes the defaults has at a time; who reads them does not take it",
-		"Gate.Shut":          "one shuts the gate at a time; who enters does not take it",
+		"Engine.takeOver":      "tables, which keeps apart who changes the list of tables as a whole; no reader takes it",
+		"Sweeper.CountOrder":   "counting, so that a collection is counted by one at a time",
+		"Sweeper.countOrder":   "counting, likewise",
+		"Collector.Wait":       "a sync.Cond gives the lock back while it waits",
+		"Sweeper.rewrite":      "compaction.mu, which one index compaction holds as long as it takes",
+		"Sweeper.Recluster":    "one slice of reclustering at a time in a collection",
+		"Sweeper.Vacuum":       "one slice of vacuuming at a time in a collection",
+		"Monitor.eachStanding": "fronts.mu, taken by serverStatus and by who asks for figures, for a bounded number of keys",
+		"Op.blockWrites":       "setDefaults, likewise",
+		"Op.storeDefaults":     "setDefaults, which one who changes the defaults has at a time; who reads them does not take it",
+		"Gate.Shut":            "one shuts the gate at a time; who enters does not take it",
 	}
 }
 

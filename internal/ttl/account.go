@@ -27,6 +27,9 @@ func (p *pass) noteVisit(t Target, v Visit) {
 	p.mu.Lock()
 	a := p.accountOf(t)
 	a.deleted += v.Deleted
+	if v.Bytes > 0 {
+		p.Monitor.mu.reclaimed[t.Collection] += v.Bytes
+	}
 	a.swept, a.lastSweep, a.lastDeleted, a.lastErr = true, p.at, v.Deleted, ""
 	if v.Err != nil {
 		a.lastErr = v.Err.Error()
@@ -49,6 +52,11 @@ func (m *Monitor) forgetGone(ctx context.Context) {
 	defer view.Close()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for id := range m.mu.reclaimed {
+		if _, ok := view.CollectionByID(id); !ok {
+			delete(m.mu.reclaimed, id)
+		}
+	}
 	for t := range m.mu.visited {
 		r, ok := view.CollectionByID(t.Collection)
 		if ok {

@@ -75,6 +75,7 @@ type Monitor struct {
 		rested      time.Duration // before it no precise pass begins, by monotonic time
 		planned     time.Duration // when the loop wakes, by monotonic time; 0 when a deadline does not change that
 		visited     map[Target]*account
+		reclaimed   map[uint32]int64            // bytes of documents deleted of each collection since the server started
 		tasks       map[uint32]*maintenanceTask // by collection
 		passes      rhythm
 		maintenance rhythm
@@ -91,6 +92,7 @@ func New(o Options) *Monitor {
 	m.hand = make(chan struct{}, 1)
 	m.turn, m.wake, m.wakeMaintenance = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 	m.mu.visited, m.mu.tasks, m.mu.released = map[Target]*account{}, map[uint32]*maintenanceTask{}, map[uint32]struct{}{}
+	m.mu.reclaimed = map[uint32]int64{}
 	m.mu.lastFull = clock.Monotonic(m.clock)
 	m.time = newTimekeeper(o.Clock, o.Params, o.Log, m.Wake) // which sleeps until it would have been trusted anyway
 	m.mu.passes, m.mu.maintenance = newRhythm(), newRhythm()

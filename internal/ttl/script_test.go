@@ -411,6 +411,8 @@ func (w *world) do(verb, rest, raw string) error {
 			}
 			return wr.Delete(rec)
 		})
+	case "collections":
+		return w.collections(ctx, most(word))
 	case "set":
 		before := w.out.Len() // a pass that follows writes as well
 		fmt.Fprintf(&w.out, "was %s\n", w.params.Lookup(word).Get())

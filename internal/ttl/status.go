@@ -189,21 +189,15 @@ func (m *Monitor) standing(ctx context.Context) (t standing, err error) {
 	if m.store == nil {
 		return t, nil
 	}
-	wall, ran := m.clock.Read()
-	m.fronts.mu.Lock()
-	defer m.fronts.mu.Unlock()
-	if m.fronts.of == nil || ran-m.fronts.begun >= frontFor {
-		m.fronts.begun, m.fronts.of = ran, map[Target]*due.Front{}
-	}
-	now, targets := wall.UnixMilli(), 0
-	err = m.eachCollection(ctx, now, nil, func(r *storage.Reader) error {
+	targets := 0
+	err = m.eachStanding(ctx, func(r *storage.Reader, now int64, front func(*policy.Rule) *due.Front) error {
 		rules := r.Rules().All()
 		for i := range rules {
 			if targets++; targets > maxStandingTargets {
 				t.more = true
 				return nil
 			}
-			if err := t.add(r, &rules[i], now, m.fronts.at(targetOf(r.Catalog().ID, &rules[i]))); err != nil {
+			if err := t.add(r, &rules[i], now, front(&rules[i]), max(0, maxStandingKeys-t.keys)); err != nil {
 				return err
 			}
 		}
@@ -212,9 +206,24 @@ func (m *Monitor) standing(ctx context.Context) (t standing, err error) {
 	return t, err
 }
 
-func (t *standing) add(r *storage.Reader, rule *policy.Rule, now int64, f *due.Front) error {
+// eachStanding calls f with a reader of each collection that has a TTL, and with the fronts of its rules.
+func (m *Monitor) eachStanding(ctx context.Context, f func(r *storage.Reader, now int64, front func(*policy.Rule) *due.Front) error) error {
+	wall, ran := m.clock.Read()
+	m.fronts.mu.Lock()
+	defer m.fronts.mu.Unlock()
+	if m.fronts.of == nil || ran-m.fronts.begun >= frontFor {
+		m.fronts.begun, m.fronts.of = ran, map[Target]*due.Front{}
+	}
+	now := wall.UnixMilli()
+	return m.eachCollection(ctx, now, nil, func(r *storage.Reader) error {
+		return f(r, now, func(rule *policy.Rule) *due.Front { return m.fronts.at(targetOf(r.Catalog().ID, rule)) })
+	})
+}
+
+// add reads so many keys of one rule at most.
+func (t *standing) add(r *storage.Reader, rule *policy.Rule, now int64, f *due.Front, keys int64) error {
 	limit := max(1, maxStandingBacklog+1-t.backlog) // one for the lag
-	s, err := r.Dates().Standing(rule, now, f, max(0, maxStandingKeys-t.keys), limit)
+	s, err := r.Dates().Standing(rule, now, f, keys, limit)
 	if s.Oldest < now {
 		t.lag = max(t.lag, now-s.Oldest)
 	}

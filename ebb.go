@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/dbpath"
 	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/memory"
+	"github.com/ebbdb/ebb/internal/metrics"
 	"github.com/ebbdb/ebb/internal/server"
 	"github.com/ebbdb/ebb/internal/serverlog"
 )
@@ -26,6 +27,7 @@ type Server struct {
 	dir     *dbpath.Dir // nil in memory
 	network *server.Server
 	console *console.Server // nil: there is none
+	metrics *metrics.Door // nil: figures are told nowhere
 	// transport is what connections go by.
 	transport *transport
 	memory    *memory.Governor
@@ -67,6 +69,9 @@ func open(opts Options) (*Server, error) {
 		return nil, err
 	}
 	s.network = network
+	if s.metrics, err = openMetrics(s); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
 	if opts.Engine != InMemory {
 		if s.dir, err = dbpath.Claim(opts.DBPath); err != nil {
 			return nil, errors.Join(err, s.Close())
@@ -81,6 +86,7 @@ func open(opts Options) (*Server, error) {
 	if err := s.openConsole(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	s.tellMetrics()
 	s.warnOfSurroundings(host.Look())
 	if s.transport.certificates != nil {
 		s.transport.certificates.WarnOfEnd(s.log.Startup())
@@ -143,6 +149,9 @@ func (s *Server) Close() error {
 	err := s.network.Close()
 	if s.console != nil {
 		err = errors.Join(err, s.console.Close())
+	}
+	if s.metrics != nil {
+		err = errors.Join(err, s.metrics.Close())
 	}
 	s.memory.Close()
 	if s.database != nil {

@@ -52,6 +52,8 @@ type Options struct {
 	Console *Console
 	// UnixSocket has it listen on a Unix domain socket that tells its port; nil: it does not.
 	UnixSocket *UnixSocket
+	// Metrics is where the server tells Prometheus how it is doing; nil: nowhere.
+	Metrics *Metrics
 	// MaxConns bounds the connections at one time; 0 is what the process may have of file descriptors.
 	MaxConns int
 	// Compressors are the names offered to clients; nil is snappy, zstd and zlib.
@@ -132,6 +134,14 @@ type ReplicaSet struct {
 	OplogBytes int64
 	// OplogMinHours is how many hours an entry of the oplog is kept at least, however large the oplog is then; 0 is no such time.
 	OplogMinHours float64
+}
+
+// Metrics is where figures for Prometheus and the health of the server are told, over HTTP, or HTTPS where the server speaks TLS.
+type Metrics struct {
+	// Addresses are IP addresses, host names or "*"; none means 127.0.0.1.
+	Addresses []string
+	// Port is the port to listen on; AnyPort takes a free one, which MetricsAddr then says.
+	Port int
 }
 
 // AnyPort is the Port that stands for any free one.

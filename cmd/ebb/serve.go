@@ -198,6 +198,9 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 	if cfg.Audit.Destination != "" {
 		opts.Audit = &cfg.Audit
 	}
+	if m := cfg.Net.Metrics; m.Port != 0 {
+		opts.Metrics = &ebb.Metrics{Addresses: m.BindIP, Port: m.Port}
+	}
 	if u := cfg.Net.UnixSocket; u.Enabled && runtime.GOOS != "windows" {
 		opts.UnixSocket = &ebb.UnixSocket{PathPrefix: u.Prefix, Permissions: u.Mode}
 	}

@@ -49,6 +49,7 @@ type Net struct {
 	TLS         TLS
 	UnixSocket  UnixSocket
 	Console     Console
+	Metrics     Metrics
 }
 
 // Storage is where the data is.
@@ -113,7 +114,8 @@ func Default() *Config {
 	return &Config{
 		Net: Net{Port: DefaultPort, BindIP: []string{"127.0.0.1"}, Compressors: []string{"snappy", "zstd", "zlib"},
 			UnixSocket: UnixSocket{Enabled: true, Prefix: "/tmp", Mode: 0o700},
-			Console:    Console{BindIP: []string{"127.0.0.1"}}},
+			Console:    Console{BindIP: []string{"127.0.0.1"}},
+			Metrics:    Metrics{BindIP: []string{"127.0.0.1"}}},
 		Storage:  Storage{DBPath: "data", Engine: EnginePebble},
 		Security: Security{JavaScript: true, LDAP: ldap.Options{Timeout: ldapTimeout * time.Millisecond}},
 		Parsed:   bson.EmptyDoc,
@@ -223,6 +225,9 @@ func (c *Config) check(all []setting) error {
 		return errorf("storage.dbPath must not be empty")
 	}
 	if err := c.checkAudit(has); err != nil {
+		return err
+	}
+	if err := c.checkMetrics(has("net.metrics.bindIp")); err != nil {
 		return err
 	}
 	if err := c.checkSecurity(); err != nil {

@@ -70,6 +70,7 @@ func load(argv []string) string {
 		usual.Port = DefaultConsolePort
 	}
 	show("console", fmt.Sprintf("%+v", cfg.Net.Console), fmt.Sprintf("%+v", usual))
+	show("metrics", fmt.Sprint(cfg.Net.Metrics.Port, cfg.Net.Metrics.BindIP), fmt.Sprint(0, d.Net.Metrics.BindIP))
 	show("authorized", cfg.Security.Authorized(), false)
 	show("ldap", fmt.Sprintf("%+v", cfg.Security.LDAP), fmt.Sprintf("%+v", d.Security.LDAP))
 	show("keyFile", cfg.Security.KeyFile, "")

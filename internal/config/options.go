@@ -100,7 +100,7 @@ func options() []option {
 			boolOption(func(c *Config, v bool) { c.Security.JavaScript = v })},
 		{"systemLog.verbosity", "", "",
 			intOption(0, maxVerbosity, func(c *Config, v int) { c.SystemLog.Verbosity = v })},
-	}, consoleOptions(), securityOptions(), auditOptions(), ldapOptions(), tlsOptions(), socketOptions())
+	}, consoleOptions(), securityOptions(), auditOptions(), ldapOptions(), tlsOptions(), socketOptions(), metricsOptions())
 }
 
 func stringOption(set func(*Config, string)) func(*Config, setting) (bson.Value, error) {

@@ -1,0 +1,22 @@
+package metrics
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/command"
+)
+
+// run runs a command in the server's own name.
+func run(ctx context.Context, c Commands, doc bson.Doc) (bson.Doc, error) {
+	reply := c.Handle(ctx, c.Inside(), command.Request{Body: doc}).Body
+	if ok := reply.Lookup("ok"); reply == nil || !ok.IsNumber() || ok.AsDouble() != 1 {
+		why := "it ended without a reply"
+		if text := reply.Lookup("errmsg"); text.Type == bson.TypeString {
+			why = text.Str()
+		}
+		return nil, fmt.Errorf("%s: %s", doc.FirstKey(), why)
+	}
+	return reply, nil
+}

@@ -24,7 +24,7 @@ func commands() table {
 		findAndModifyCommands(), bulkWriteCommands(), explainCommands(),
 		helloCommands(), pingCommands(), buildInfoCommands(), hostInfoCommands(), commandLineCommands(), listCommandsCommands(),
 		ebbTTLCommands(), authenticateCommands(), saslCommands(), oidcCommands(), connectionCommands(), userCommands(), roleCommands(), authStoreCommands(), sessionCommands(), killSessionsCommands(), parameterCommands(), clusterParameterCommands(),
-		featureCompatibilityCommands(), logCommands(), auditCommands(), serverStatusCommands(), topCommands(), currentOpCommands(), killOpCommands(),
+		featureCompatibilityCommands(), logCommands(), auditCommands(), serverStatusCommands(), diagnosticDataCommands(), topCommands(), currentOpCommands(), killOpCommands(),
 		fsyncCommands(), autoCompactCommands(), profileCommands(), replicaSetCommands(), applyOpsCommands(), shutdownCommands(),
 		dbHashCommands(), transactionCommands(), commitQuorumCommands(), compactEncryptedCommands(),
 		createCommands(), dropCommands(), listCollectionsCommands(), listDatabasesCommands(), renameCollectionCommands(), collStatsCommands(), dbStatsCommands(),

@@ -56,6 +56,18 @@ java_packages() {
 
 jars() { export LC_ALL=C; if command -v sha256sum >/dev/null; then sha256sum -- */target/dependency/*.jar; else shasum -a 256 -- */target/dependency/*.jar; fi; }
 
+# Debian's Prometheus, without starting it as a service. It is brought where the machine is there for tests alone.
+prometheus_packages() {
+  printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d && chmod +x /usr/sbin/policy-rc.d
+  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends prometheus >/dev/null
+  rm -f /usr/sbin/policy-rc.d
+}
+
+if ! command -v promtool >/dev/null && [ "${CI:-}" = true ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  prometheus_packages
+fi
+command -v promtool >/dev/null || missing prometheus "the alert rules and the dashboard"
+
 if command -v npm >/dev/null && command -v node >/dev/null; then
   stamp node node_modules/.ready package-lock.json node_packages
   stamp console node_modules/.ready package-lock.json console_packages

@@ -45,7 +45,7 @@ func root() *cobra.Command {
 	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.SetFlagErrorFunc(badOption)
-	cmd.AddCommand(serve(), check(), salvage(), user(), version(), scripts())
+	cmd.AddCommand(serve(), pingVerb(), check(), salvage(), user(), completion(), manual(), version(), scripts())
 	return cmd
 }
 

@@ -27,7 +27,7 @@ type Server struct {
 	dir     *dbpath.Dir // nil in memory
 	network *server.Server
 	console *console.Server // nil: there is none
-	metrics *metrics.Door // nil: figures are told nowhere
+	metrics *metrics.Door   // nil: figures are told nowhere
 	// transport is what connections go by.
 	transport *transport
 	memory    *memory.Governor

@@ -97,6 +97,7 @@ func statusTable() []row {
 		counter("metrics/ttl/passes", "ttl_passes", "Passes of the TTL monitor."),
 		counter("metrics/ttl/subPasses", "ttl_sub_passes", "Sub-passes of the TTL monitor."),
 		omit("metrics/ttl/collSubpassesIncreasedPriority", neverCounts),
+		gauge("metrics/ttl/ebb/paused", "ttl_paused_collections", "Collections of which deleting is paused (collMod ttlPaused)."),
 		gauge("metrics/ttl/ebb/share", "ttl_processor_share", "The share of the processors that sweeps take beside clients at the moment."),
 		counter("metrics/ttl/ebb/rests", "ttl_rests", "How often sweeps rested so that clients go first."),
 		counter("metrics/ttl/ebb/restMicros", "ttl_rest_seconds", "For how long.").times(1e-6),

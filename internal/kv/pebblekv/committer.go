@@ -315,7 +315,8 @@ func (c *committer) cacheCounter(key []byte, value int64) {
 	if len(c.mu.counters) >= maxCounters {
 		clear(c.mu.counters)
 	}
-	c.mu.counters[string(key)] = &value
+	own := value // only where it is kept does it take memory of its own
+	c.mu.counters[string(key)] = &own
 }
 
 // sync makes durable what was applied before; many share one sync.

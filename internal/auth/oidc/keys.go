@@ -130,7 +130,9 @@ func (i *issuer) fetch(ctx context.Context) error {
 	keys, err := i.published(ctx)
 	if err != nil {
 		err = fmt.Errorf("fetch the keys of %.200s: %w", i.url, short(err))
-		i.log.Warn("Failed to refresh keys for IdP", "issuer", i.url, "error", err.Error())
+		if !errors.Is(ctx.Err(), context.Canceled) { // else nobody waits for it any more
+			i.log.Warn("Failed to refresh keys for IdP", "issuer", i.url, "error", err.Error())
+		}
 		return err
 	}
 	i.keys.Store(&keys)

@@ -224,6 +224,29 @@ type Capabilities struct {
 	LocalSync bool
 	// SoleWriter: nobody but this process writes to the store while the engine is open.
 	SoleWriter bool
+	// Checkpoints: Checkpoint. Without it it must not be called.
+	Checkpoints bool
+}
+
+// Checkpoint is a store as it was at one moment, in files that do not change, until Remove. It may be used by several goroutines.
+type Checkpoint interface {
+	// Last is the number of the youngest Commit that is in it, and its time.
+	Last() (number uint64, millis int64)
+	Files() []CheckpointFile
+	// ReadAt reads one of the files, as io.ReaderAt does.
+	ReadAt(name string, b []byte, offset int64) (int, error)
+	// Check reads a table and says, with ErrCorrupt, whether it is damaged. Of other files it knows nothing.
+	Check(ctx context.Context, name string) error
+	// Remove ends it, and gives back the room that it takes.
+	Remove() error
+}
+
+// CheckpointFile is one of the files of a Checkpoint.
+type CheckpointFile struct {
+	Name  string
+	Bytes int64
+	// Table: as long as the engine is open, no other file of a Checkpoint has this name and another content.
+	Table bool
 }
 
 // Engine is an ordered transactional key-value store.
@@ -263,6 +286,9 @@ type Engine interface {
 	SizeOf(start, end []byte) (int64, error)
 	// Compact gives back the room that nothing in [start, end) takes any more. It may take long; readers and writers go on.
 	Compact(ctx context.Context, start, end []byte) error
+	// Checkpoint takes one: all Commits that are visible when it begins are in it, and of those that come meanwhile the first up to
+	// one. Readers go on, and writers wait for moments. What it holds keeps room on the disk.
+	Checkpoint(ctx context.Context) (Checkpoint, error)
 	// AwaitDurable returns when every Commit up to the one with the number is durable; with AllCommits all that returned before.
 	// The error is ErrUndetermined when that cannot be known. Several who wait share a sync.
 	AwaitDurable(number uint64) error

@@ -92,11 +92,7 @@ func CheckTables(disk vfs.FS, dir string, r *Report, each func(name string)) {
 			continue
 		}
 		each(name)
-		t, err := openTable(disk, dir, number, &Spoilt{})
-		if err == nil {
-			err = errors.Join(t.verify(), t.close())
-		}
-		if err != nil {
+		if err := CheckTable(disk, dir, number); err != nil {
 			r.Damages = append(r.Damages, Damage{File: name, Offset: -1, Text: fmt.Sprintf("is damaged: %v", err)})
 		}
 	}

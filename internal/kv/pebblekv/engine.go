@@ -63,6 +63,7 @@ type Engine struct {
 	tables    *pebble.Options // of the tables that Load writes
 	loadDir   string
 	loads     loads
+	copies    *checkpoints
 }
 
 var _ kv.Engine = (*Engine)(nil)
@@ -117,12 +118,13 @@ func openLocked(dir string, o Options, version int, lock *pebble.Lock) (*Engine,
 	}
 	e.cache = pebble.NewCache(o.CacheBytes)
 	e.tables = o.pebble(e.cache, lock, e.failure, e.room)
-	e.tables.FS = e.disk(o.FS)
+	e.copies = &checkpoints{disk: o.FS, dir: o.FS.PathJoin(dir, checkpointDir)}
+	e.tables.FS = checkpointDisk{e.disk(o.FS), e.copies}
 	if err = checkOptions(o.FS, dir, e.tables); err == nil {
 		e.db, err = e.room.opening(func() (*pebble.DB, error) { return openPebble(dir, e.tables) })
 	}
 	if err == nil {
-		err = clearLoads(o.FS, e.loadDir)
+		err = errors.Join(clearLoads(o.FS, e.loadDir), e.copies.clear())
 	}
 	var number uint64
 	var millis int64
@@ -184,7 +186,7 @@ func OpenMemory(o Options) (*Engine, error) {
 
 // Capabilities is kv.Engine's: all there are.
 func (e *Engine) Capabilities() kv.Capabilities {
-	return kv.Capabilities{Counters: true, RangeDeletes: true, Tables: true, LocalSync: true, SoleWriter: true}
+	return kv.Capabilities{Counters: true, RangeDeletes: true, Tables: true, LocalSync: true, SoleWriter: true, Checkpoints: true}
 }
 
 // Snapshot is kv.Engine's.

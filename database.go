@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/audit"
 	"github.com/ebbdb/ebb/internal/auth/ldap"
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/checkpoint"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/cursor"
@@ -146,7 +147,8 @@ func openDatabase(s *Server) (d *database, err error) {
 	}
 	config.Audit, config.AuditFailed = d.audit, s.failAudit
 	config.ReplicaSet = set
-	d.commands = command.New(config, command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor})
+	d.commands = command.New(config, command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor,
+		Checkpoints: checkpoint.NewRegistry(s.clock, d.engine, s.log.For("STORAGE"))})
 	if err = d.commands.LoadStoredSettings(context.Background()); err != nil {
 		return d, err
 	}

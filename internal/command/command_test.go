@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/checkpoint"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/index"
@@ -132,7 +133,8 @@ func newHarnessAs(t testing.TB, set *ReplicaSet, over func(kv.Engine) kv.Engine,
 			return Traffic{Current: 1, Available: 9, Active: 1, TotalCreated: 3, BytesIn: 10, BytesOut: 20, Requests: 5}
 		},
 		Shutdown: func() {}, Stopping: make(chan struct{}), Expiry: stillMonitor{}, ReplicaSet: set,
-	}, Services{Params: params, Ops: operation.NewRegistry(h.clock), Cursors: cursor.NewRegistry(h.clock, nil), Query: queries, Durable: store})
+	}, Services{Params: params, Ops: operation.NewRegistry(h.clock), Cursors: cursor.NewRegistry(h.clock, nil), Query: queries, Durable: store,
+		Checkpoints: checkpoint.NewRegistry(h.clock, engine, log)})
 	t.Cleanup(func() {
 		h.server.Close()
 		if err := store.Close(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/auth"
+	"github.com/ebbdb/ebb/internal/checkpoint"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -33,6 +34,8 @@ type Services struct {
 	Durable Durable
 	// TTL is the monitor; nil where there is none.
 	TTL *ttl.Monitor
+	// Checkpoints are those that clients copy; nil where there are none.
+	Checkpoints *checkpoint.Registry
 }
 
 // New returns a Server that answers. Close ends it.
@@ -43,7 +46,7 @@ func New(c Config, s Services) *Server {
 	if c.AccessLog == nil {
 		c.AccessLog = c.Log
 	}
-	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, Durable: s.Durable, TTL: s.TTL, Users: auth.New(s.Query), table: commands(), stages: pipeline.NewTable(), reaping: make(chan struct{}, 1), hashing: make(chan struct{}, maxHashing), started: c.Clock.Now()}
+	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, Durable: s.Durable, TTL: s.TTL, Checkpoints: s.Checkpoints, Users: auth.New(s.Query), table: commands(), stages: pipeline.NewTable(), reaping: make(chan struct{}, 1), hashing: make(chan struct{}, maxHashing), started: c.Clock.Now()}
 	srv.Sessions = session.NewRegistry(c.Clock, func(id string) {
 		srv.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID == id })
 	})
@@ -122,6 +125,9 @@ func (s *Server) clean(ctx context.Context) {
 func (s *Server) endIdle() {
 	s.Cursors.Expire(time.Duration(s.setting("cursorTimeoutMillis")) * time.Millisecond)
 	s.Sessions.Expire(time.Duration(s.sessionMinutes()) * time.Minute)
+	if s.Checkpoints != nil {
+		s.Checkpoints.Expire()
+	}
 }
 
 // Close ends what runs in the background and all cursors. Commands that still come are answered with errors.
@@ -131,4 +137,7 @@ func (s *Server) Close() {
 	s.done.Wait()
 	s.Sessions.AbortAll(s.stopper(mongoerr.New(mongoerr.InterruptedAtShutdown, "interrupted at shutdown")))
 	s.Cursors.KillWhere(func(*cursor.Cursor) bool { return true })
+	if s.Checkpoints != nil {
+		s.Checkpoints.Close()
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/auth/patience"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/certificate"
+	"github.com/ebbdb/ebb/internal/checkpoint"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/host"
@@ -101,7 +102,9 @@ type Server struct {
 	Replica  *replset.Node // nil for a standalone
 	Durable  Durable       // nil where there is no store
 	TTL      *ttl.Monitor  // nil where there is none
-	Users    Authority
+	// Checkpoints are those that clients copy; nil where there are none.
+	Checkpoints *checkpoint.Registry
+	Users       Authority
 	// Writes is entered by every operation that writes, the TTL monitor's too; fsync with lock shuts it.
 	Writes writegate.Gate
 	// Profile is what the profiler and the slow log go by.

@@ -23,7 +23,7 @@ func commands() table {
 		insertCommands(), updateCommands(), deleteCommands(), findCommands(), getMoreCommands(), countCommands(), aggregateCommands(), mapReduceCommands(), fileMD5Commands(),
 		findAndModifyCommands(), bulkWriteCommands(), explainCommands(),
 		helloCommands(), pingCommands(), buildInfoCommands(), hostInfoCommands(), commandLineCommands(), listCommandsCommands(),
-		ebbTTLCommands(), authenticateCommands(), saslCommands(), oidcCommands(), connectionCommands(), userCommands(), roleCommands(), authStoreCommands(), sessionCommands(), killSessionsCommands(), parameterCommands(), clusterParameterCommands(),
+		ebbTTLCommands(), ebbBackupCommands(), authenticateCommands(), saslCommands(), oidcCommands(), connectionCommands(), userCommands(), roleCommands(), authStoreCommands(), sessionCommands(), killSessionsCommands(), parameterCommands(), clusterParameterCommands(),
 		featureCompatibilityCommands(), logCommands(), auditCommands(), serverStatusCommands(), diagnosticDataCommands(), topCommands(), currentOpCommands(), killOpCommands(),
 		fsyncCommands(), autoCompactCommands(), profileCommands(), replicaSetCommands(), applyOpsCommands(), shutdownCommands(),
 		dbHashCommands(), transactionCommands(), commitQuorumCommands(), compactEncryptedCommands(),

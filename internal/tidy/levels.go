@@ -29,7 +29,7 @@ func house() []level {
 		{"reclaim", []string{"internal/storage/sweeper"}},
 		{"definition changes", []string{"internal/storage/loosen", "internal/storage/indexddl"}},
 		{"plans", []string{"internal/plancache", "internal/planner", "internal/exec", "internal/query"}},
-		{"services", []string{"internal/auth", "internal/audit", "internal/operation", "internal/parameter", "internal/failpoint", "internal/ttl", "internal/session", "internal/replset", "internal/cursor", "internal/writegate"}},
+		{"services", []string{"internal/auth", "internal/audit", "internal/operation", "internal/parameter", "internal/failpoint", "internal/ttl", "internal/session", "internal/replset", "internal/cursor", "internal/writegate", "internal/checkpoint"}},
 		{"protocol", []string{"internal/wire"}},
 		{"commands", []string{"internal/command"}},
 		{"doors", []string{"internal/server", "internal/console", "internal/metrics", "internal/config", "internal/compat"}},

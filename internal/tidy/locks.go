@@ -14,6 +14,7 @@ import (
 func heldLocks() map[string]string {
 	return map[string]string{
 		"Engine.takeOver":      "tables, which keeps apart who changes the list of tables as a whole; no reader takes it",
+		"Engine.checkpoint":    "one checkpoint is taken at a time; nobody else takes that lock",
 		"Sweeper.CountOrder":   "counting, so that a collection is counted by one at a time",
 		"Sweeper.countOrder":   "counting, likewise",
 		"Collector.Wait":       "a sync.Cond gives the lock back while it waits",

@@ -160,6 +160,8 @@ const (
 	ChangeTTL
 	// ForceTTL is to change a TTL past the guard against mass expiry, with force.
 	ForceTTL
+	// BackupStore is to copy the store as a whole, with all that is in it, users and their credentials too.
+	BackupStore
 
 	actions int = iota
 )
@@ -184,7 +186,7 @@ var names = [actions]string{
 	"setClusterParameter", "setDefaultRWConcern", "setFeatureCompatibilityVersion", "setParameter", "setUserWriteBlockMode", "shardedDataDistribution",
 	"shardingState", "shutdown", "splitChunk", "splitVector", "storageDetails", "top", "touch", "trafficRecord", "transitionFromDedicatedConfigServer",
 	"transitionToDedicatedConfigServer", "unlock", "update", "updateSearchIndex", "useTenant", "useUUID", "validate", "viewRole", "viewUser",
-	"readExpiry", "changeTTL", "forceTTL",
+	"readExpiry", "changeTTL", "forceTTL", "backupStore",
 }
 
 // String is the action's name.

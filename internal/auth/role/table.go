@@ -192,7 +192,7 @@ func backupRoles() []builtin {
 			{exact("config", "settings"), finding},
 		}},
 		{name: "backup", adminOnly: true, inherits: []string{"__queryableBackup"}, grants: []grant{
-			{cluster, []p.Action{p.AppendOplogNote, p.ServerStatus, p.SetUserWriteBlockMode}},
+			{cluster, []p.Action{p.AppendOplogNote, p.ServerStatus, p.SetUserWriteBlockMode, p.BackupStore}},
 			{exact("config", "settings"), []p.Action{p.Insert, p.Update}},
 		}},
 		{name: "restore", adminOnly: true, grants: []grant{

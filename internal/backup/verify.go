@@ -1,0 +1,102 @@
+package backup
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/backup/repository"
+)
+
+// Verified is what Verify has found.
+type Verified struct {
+	// Sound are the backups of which everything is there as it was shipped.
+	Sound []string
+	// Faults are lines that each say what is wrong, and with which backups; no more than maxFaults of FaultCount.
+	Faults     []string
+	FaultCount int
+	Step
+}
+
+// maxFaults bounds how many lines are kept.
+const maxFaults = 1000
+
+func (v *Verified) fault(format string, args ...any) {
+	if v.FaultCount++; len(v.Faults) < maxFaults {
+		v.Faults = append(v.Faults, fmt.Sprintf(format, args...))
+	}
+}
+
+// Verify reads all that backups consist of, of those named or of all, and compares it with its digests.
+func Verify(ctx context.Context, r *repository.Repository, ids []string, p Progress) (*Verified, error) {
+	if len(ids) == 0 {
+		var err error
+		if ids, err = r.IDs(ctx); err != nil {
+			return nil, err
+		}
+	}
+	v := &Verified{}
+	backups := map[string][]string{} // by the digest of what they need
+	var contents []repository.File
+	for _, id := range ids {
+		m, err := r.Manifest(ctx, id)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			v.fault("%v", err)
+			continue
+		}
+		v.Sound = append(v.Sound, id)
+		for _, f := range m.Files {
+			if backups[f.SHA256] == nil {
+				contents = append(contents, f)
+				v.TotalBytes += f.Bytes
+			}
+			if of := backups[f.SHA256]; len(of) == 0 || of[len(of)-1] != id {
+				backups[f.SHA256] = append(of, id)
+			}
+		}
+	}
+	v.TotalFiles = len(contents)
+	return v, v.read(ctx, r, contents, backups, p)
+}
+
+func (v *Verified) read(ctx context.Context, r *repository.Repository, contents []repository.File, backups map[string][]string, p Progress) error {
+	var files, bytes atomic.Int64
+	var mu sync.Mutex
+	err := each(ctx, len(contents), func(ctx context.Context, i int) error {
+		f := contents[i]
+		err := read(ctx, r, f)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			bad := backups[f.SHA256]
+			v.Sound = slices.DeleteFunc(v.Sound, func(id string) bool { return slices.Contains(bad, id) })
+			v.fault("%v; it is of %d backups, the newest is %s", err, len(bad), bad[len(bad)-1])
+		}
+		step := Step{Files: int(files.Add(1)), TotalFiles: v.TotalFiles, Bytes: bytes.Add(f.Bytes), TotalBytes: v.TotalBytes}
+		if p != nil {
+			p(step)
+		}
+		return nil
+	})
+	v.Files, v.Bytes = int(files.Load()), bytes.Load()
+	return err
+}
+
+func read(ctx context.Context, r *repository.Repository, f repository.File) error {
+	content, err := r.Get(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	_, err = io.Copy(io.Discard, content)
+	return err
+}

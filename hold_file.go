@@ -12,7 +12,7 @@ import (
 )
 
 // HoldFile is a file in a data directory that holds expiry from the next start on: who copies or restores a directory writes it. It has a
-// value of --ttlHoldAt: a date, or "lastWrite". The start keeps the hold in the store, where a restart does not end it, and removes the file.
+// value of --ttlHoldAt: a date, "lastWrite", or "release". The start keeps the hold in the store, where a restart does not end it, and removes the file.
 const HoldFile = "ttlHoldAt"
 
 // HoldDirectory has a server that is started on a data directory hold expiry at a time: what was alive then can be read, and nothing is
@@ -20,6 +20,10 @@ const HoldFile = "ttlHoldAt"
 func HoldDirectory(path string, at time.Time) error {
 	return dbpath.WriteNote(path, HoldFile, at.UTC().Format(time.RFC3339Nano))
 }
+
+// ReleaseDirectory has a server that is started on a data directory let expiry go on, also where the store holds it. Nobody may have the
+// directory open.
+func ReleaseDirectory(path string) error { return dbpath.WriteNote(path, HoldFile, ttl.HoldRelease) }
 
 // readHold takes up the hold that the data directory asks for. What the command line says stands above it.
 func (d *database) readHold(s *Server) error {
@@ -37,6 +41,10 @@ func (d *database) readHold(s *Server) error {
 	}
 	if _, err := d.params.Set(ttl.HoldName, bson.String(value), parameter.Startup); err != nil {
 		return fmt.Errorf("%s says when expiry is held: %w", name, err)
+	}
+	if value == ttl.HoldRelease {
+		s.log.For("TTL").Warn("The data directory asks for expiry to be released", "file", name)
+		return nil
 	}
 	s.log.For("TTL").Warn("The data directory asks for expiry to be held", "file", name, "value", value)
 	return nil

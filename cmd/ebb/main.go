@@ -45,7 +45,7 @@ func root() *cobra.Command {
 	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.SetFlagErrorFunc(badOption)
-	cmd.AddCommand(serve(), pingVerb(), check(), salvage(), user(), completion(), manual(), version(), scripts())
+	cmd.AddCommand(serve(), pingVerb(), check(), salvage(), user(), backupVerb(), restore(), verify(), completion(), manual(), version(), scripts())
 	return cmd
 }
 

@@ -38,7 +38,7 @@ const HoldName = "ttlHold"
 // Words of ttlHold.
 const (
 	holdLastWrite = "lastWrite"
-	holdRelease   = "release"
+	HoldRelease   = "release" // also what a file may say
 )
 
 func newHold(r *parameter.Registry) *Hold {
@@ -57,7 +57,7 @@ func (h *Hold) get() bson.Value {
 			return bson.Date(at)
 		}
 	}
-	return bson.String(holdRelease)
+	return bson.String(HoldRelease)
 }
 
 func (h *Hold) set(v bson.Value) error {
@@ -86,7 +86,7 @@ func parseHold(v bson.Value) (wish, error) {
 		return wish{given: true, at: v.Millis()}, nil
 	case bson.TypeString:
 		switch v.Str() {
-		case holdRelease:
+		case HoldRelease:
 			return wish{given: true, release: true}, nil
 		case holdLastWrite:
 			return wish{given: true, lastWrite: true}, nil
@@ -97,7 +97,7 @@ func parseHold(v bson.Value) (wish, error) {
 			}
 		}
 	}
-	return wish{}, mongoerr.New(mongoerr.BadValue, "Invalid value for parameter %s: %s is neither a date nor \"%s\" nor \"%s\"", HoldName, v, holdLastWrite, holdRelease)
+	return wish{}, mongoerr.New(mongoerr.BadValue, "Invalid value for parameter %s: %s is neither a date nor \"%s\" nor \"%s\"", HoldName, v, holdLastWrite, HoldRelease)
 }
 
 // connect has the hold work on a monitor's store, and does what the command line asked for.

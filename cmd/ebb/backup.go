@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"sync"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ebbdb/ebb/internal/backup"
+	"github.com/ebbdb/ebb/internal/backup/place"
+	"github.com/ebbdb/ebb/internal/backup/repository"
+	"github.com/ebbdb/ebb/internal/clock"
+)
+
+// errFaults is a repository in which something is wrong, as its lines have told.
+var errFaults = errors.New("backups are damaged")
+
+func backupVerb() *cobra.Command {
+	var uri string
+	var where placeFlags
+	cmd := &cobra.Command{
+		Use:   "backup DIR",
+		Short: "Back up a running server into a repository; what is there already is not shipped again",
+		Args:  oneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			p, err := where.open(ctx, args[0], true)
+			if err != nil {
+				return err
+			}
+			r, err := repository.Create(ctx, p, clock.Wall())
+			if err != nil {
+				return err
+			}
+			s, err := dial(ctx, uri)
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			taken, err := backup.Take(ctx, s, r, clock.Wall(), told(cmd.ErrOrStderr(), "shipped"))
+			if err != nil {
+				return err
+			}
+			m := taken.Manifest
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: backup %s of the data as of %s: %d files, %s, of which %d files, %s, were shipped\n",
+				r, m.ID, m.At.Format(time.RFC3339), len(m.Files), size(m.Bytes()), taken.ShippedFiles, size(taken.Shipped))
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&uri, "uri", "mongodb://127.0.0.1:27017", "`address` of the running server")
+	where.flags(cmd)
+	cmd.AddCommand(backupList(), backupPrune())
+	return cmd
+}
+
+// interruptible ends with the signals that ask for it, so that what is under way can be undone.
+func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+}
+
+func backupList() *cobra.Command {
+	var where placeFlags
+	cmd := &cobra.Command{
+		Use:   "list DIR",
+		Short: "List the backups of a repository",
+		Args:  oneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			r, err := where.repository(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			ids, err := r.IDs(ctx)
+			if err != nil {
+				return err
+			}
+			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 8, 2, ' ', 0)
+			fmt.Fprintln(w, "BACKUP\tDATA AS OF\tFILES\tSIZE\tSOURCE")
+			faulty := false
+			for _, id := range ids {
+				m, err := r.Manifest(ctx, id)
+				if err != nil {
+					faulty = true
+					fmt.Fprintf(w, "%s\t%v\n", id, err)
+					continue
+				}
+				fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", m.ID, m.At.Format(time.RFC3339), len(m.Files), size(m.Bytes()), m.Source)
+			}
+			if err := w.Flush(); err != nil || !faulty {
+				return err
+			}
+			return errFaults
+		},
+	}
+	where.flags(cmd)
+	return cmd
+}
+
+func backupPrune() *cobra.Command {
+	var where placeFlags
+	var keep backup.Keep
+	cmd := &cobra.Command{
+		Use:   "prune DIR",
+		Short: "Remove old backups of a repository, and the content that no other needs",
+		Args:  oneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			r, err := where.repository(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			keep.Now = clock.Wall().Now()
+			p, err := backup.Prune(ctx, r, keep)
+			if err != nil {
+				return err
+			}
+			for _, id := range p.Forgotten {
+				fmt.Fprintln(cmd.OutOrStdout(), "removed:", id)
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d backups removed, %d kept; %d files, %s, given back\n", r, len(p.Forgotten), p.Kept, p.Objects, size(p.Bytes))
+			return err
+		},
+	}
+	cmd.Flags().IntVar(&keep.Last, "keep", 7, "how `many` of the newest backups to keep")
+	cmd.Flags().DurationVar(&keep.Within, "keepWithin", 0, "keep those that are younger, too, as 720h; a `duration`")
+	cmd.Flags().BoolVar(&keep.BreakLocks, "breakLocks", false, "go on although somebody seems to be at work in the repository, who is gone: a backup under way there fails")
+	where.flags(cmd)
+	return cmd
+}
+
+func verify() *cobra.Command {
+	var where placeFlags
+	var ids []string
+	cmd := &cobra.Command{
+		Use:   "verify DIR",
+		Short: "Read all that backups consist of, and compare it with its checksums",
+		Args:  oneArg,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			r, err := where.repository(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			v, err := backup.Verify(ctx, r, ids, told(cmd.ErrOrStderr(), "read"))
+			if err != nil {
+				return err
+			}
+			for _, line := range v.Faults {
+				fmt.Fprintln(cmd.OutOrStdout(), "fault:", line)
+			}
+			if more := v.FaultCount - len(v.Faults); more > 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "fault: and %d more\n", more)
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d files, %s, read; %d backups are sound, %d faults\n", r, v.Files, size(v.Bytes), len(v.Sound), v.FaultCount)
+			if v.FaultCount > 0 {
+				return errFaults
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringArrayVar(&ids, "backup", nil, "`name` of a backup; may be given several times; without it all are verified")
+	where.flags(cmd)
+	return cmd
+}
+
+// placeFlags say how a place is reached.
+type placeFlags struct{}
+
+func (f *placeFlags) flags(*cobra.Command) {}
+
+func (f *placeFlags) open(_ context.Context, name string, create bool) (place.Place, error) {
+	return place.OpenFolder(name, create)
+}
+
+// repository opens one that is there.
+func (f *placeFlags) repository(ctx context.Context, name string) (*repository.Repository, error) {
+	p, err := f.open(ctx, name, false)
+	if err != nil {
+		return nil, err
+	}
+	return repository.Open(ctx, p, clock.Wall())
+}
+
+// tellEvery is how often it is told how far something is.
+const tellEvery = 2 * time.Second
+
+// told tells how far something is, now and then.
+func told(w io.Writer, done string) backup.Progress {
+	var mu sync.Mutex
+	last := clock.Wall().Now()
+	return func(s backup.Step) {
+		mu.Lock()
+		defer mu.Unlock()
+		now := clock.Wall().Now()
+		if now.Sub(last) < tellEvery {
+			return
+		}
+		last = now
+		fmt.Fprintf(w, "%d of %d files, %s of %s %s\n", s.Files, s.TotalFiles, size(s.Bytes), size(s.TotalBytes), done)
+	}
+}
+
+// size is a number of bytes as people read it.
+func size(n int64) string {
+	const unit = 1024
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, i := float64(n)/unit, 0
+	for ; value >= unit && i < len(units)-1; i++ {
+		value /= unit
+	}
+	return fmt.Sprintf("%.1f %ciB", value, units[i])
+}
+
+const units = "KMGTPE"

@@ -37,6 +37,8 @@ type collection struct {
 	idLength int
 	// idCollation orders the ids of a clustered collection; nil for the order of bytes.
 	idCollation keystring.Collator
+	// documentsKey and bytesKey are the keys of counters that nearly each commit changes.
+	documentsKey, bytesKey []byte
 	// frozen is the time after which nothing becomes hidden any more by this version's rules, in milliseconds, or 0: they are
 	// about to be loosened, and what was hidden must not be seen again (package loosen).
 	frozen atomic.Int64
@@ -97,6 +99,8 @@ func (v *version) next(c *catalog.Catalog, made bool, fresh func(*index.Definiti
 
 func makeCollection(all ownership.Ownership, entry *catalog.Collection, old *collection, made bool, fresh func(*index.Definition) *multikey.Index) *collection {
 	c := &collection{Collection: entry, idLength: layout.SequenceLength}
+	c.documentsKey = layout.CounterKey(nil, layout.OfCollection, entry.ID, layout.CountDocuments)
+	c.bytesKey = layout.CounterKey(nil, layout.OfCollection, entry.ID, layout.CountBytes)
 	if old != nil {
 		c.state = old.state
 	} else {

@@ -188,7 +188,8 @@ type write struct {
 	state string
 	image bson.Doc // or nil
 	kind  oplog.Image
-	sizes [2]int // of what is stored when it is committed
+	sizes [2]int  // of what is stored when it is committed
+	doc   keptDoc // that is being made
 }
 
 // retry has the transaction be a statement of a retryable write.
@@ -240,7 +241,7 @@ type keptDoc struct {
 }
 
 func (w *write) begin(c oplog.Circumstances, more int) *keptDoc {
-	d := &keptDoc{}
+	d := &w.doc
 	d.b.Reset(layout.AppendRecord(make([]byte, 0, layout.HeaderLength+len(w.Session)+more), c.Wall, nil))
 	d.b.Document("_id", w.Session).Int64("txnNum", w.Number)
 	return d
@@ -260,14 +261,15 @@ func (w *write) put(t kv.Txn, m *meaning.Meaning, v *version, ns namespace.NS, w
 		return 0
 	}
 	record := d.b.Bytes()
+	d.b.Replace(nil) // the commit keeps it
 	m.References = append(m.References, oplog.Reference{Stamped: len(m.Entries) + len(m.References), At: d.ts})
 	t.Stamp(kv.Op{Key: w.key(to), Value: record})
 	if was == 0 {
-		t.Add(layout.CounterKey(nil, layout.OfCollection, to.ID, layout.CountDocuments), 1)
+		t.Add(to.documentsKey, 1)
 	}
 	length := len(record) - layout.HeaderLength
 	if grown := length - was; grown != 0 {
-		t.Add(layout.CounterKey(nil, layout.OfCollection, to.ID, layout.CountBytes), int64(grown))
+		t.Add(to.bytesKey, int64(grown))
 	}
 	return length
 }

@@ -127,8 +127,8 @@ func (s *Store) stamp(t kv.Txn, m *meaning.Meaning, log *oplog.Log, v *version, 
 		t.Stamp(kv.Op{Key: key, Value: e.Stored})
 		bytes += int64(len(e.Stored) - layout.HeaderLength)
 	}
-	t.Add(layout.CounterKey(nil, layout.OfCollection, to.ID, layout.CountDocuments), int64(len(m.Entries)))
-	t.Add(layout.CounterKey(nil, layout.OfCollection, to.ID, layout.CountBytes), bytes)
+	t.Add(to.documentsKey, int64(len(m.Entries)))
+	t.Add(to.bytesKey, bytes)
 	change := meaning.NewChange(to.ID)
 	change.Inserted, change.Listed = true, true
 	m.Add(&change)

@@ -348,7 +348,7 @@ func (s *Store) beginIn(ctx context.Context, now int64, p *Past) (*Txn, error) {
 	if err != nil {
 		return nil, err
 	}
-	txn := &Txn{store: s, kv: t, swept: p.swept, view: s.newView(ctx, p.version, t, nil, now, p.hiding)}
-	txn.view.txn, txn.view.past, txn.view.swept, txn.view.relocations = txn, p, p.swept, p.relocations
+	txn := s.newTxn(ctx, p.version, t, now, p.hiding, p.swept)
+	txn.view.past, txn.view.relocations = p, p.relocations
 	return txn, nil
 }

@@ -73,8 +73,8 @@ func stampPreImages(t kv.Txn, m *meaning.Meaning, v *version, c oplog.Circumstan
 		stamped++
 		bytes += int64(len(doc))
 	}
-	t.Add(layout.CounterKey(nil, layout.OfCollection, to.ID, layout.CountDocuments), int64(len(images)))
-	t.Add(layout.CounterKey(nil, layout.OfCollection, to.ID, layout.CountBytes), bytes)
+	t.Add(to.documentsKey, int64(len(images)))
+	t.Add(to.bytesKey, bytes)
 }
 
 // PreImage is the document as it was before an operation; ok is false where it was not kept, or is gone.

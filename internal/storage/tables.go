@@ -281,7 +281,8 @@ func (w *Writer) takeDead(t *writtenTable, keyString []byte, id RecordID) error 
 
 // removeAside deletes a record in the middle of computing another one's change.
 func (w *Writer) removeAside(rec Record) error {
-	aside := newWriter(w.txn, w.c)
+	aside := &Writer{}
+	aside.begin(w.txn, w.c)
 	if err := aside.remove(meaning.DocumentExpired, rec); err != nil {
 		return err
 	}

@@ -75,8 +75,8 @@ func (s *Store) truncate(ctx context.Context, c *collection, last []byte, entrie
 		t.Rollback()
 		return err
 	}
-	t.Add(layout.CounterKey(nil, layout.OfCollection, c.ID, layout.CountDocuments), -entries)
-	t.Add(layout.CounterKey(nil, layout.OfCollection, c.ID, layout.CountBytes), -bytes)
+	t.Add(c.documentsKey, -entries)
+	t.Add(c.bytesKey, -bytes)
 	t.Mean(&meaning.Meaning{})
 	if err := t.Commit(ctx, kv.Buffered); err != nil {
 		return fmt.Errorf("storage: truncate the oplog: %w", err)

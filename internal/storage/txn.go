@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/expiryclock"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
@@ -32,6 +33,11 @@ type Txn struct {
 	blocked    <-chan struct{}
 	swept      uint64 // how many sweeps there had been when it began
 	ended      bool
+
+	// own is its view, and first and room are for the Writer that is all that most have: with them it is one piece of memory.
+	own   View
+	first Writer
+	room  [1]*Writer
 }
 
 type held struct {
@@ -56,15 +62,20 @@ func (s *Store) begin(ctx context.Context, now int64, begin func() (kv.Txn, erro
 			return nil, fmt.Errorf("storage: begin: %w", err)
 		}
 		if s.isCurrent(version) {
-			txn := &Txn{store: s, kv: t, swept: swept, view: s.newView(ctx, version, t, nil, now, hiding)}
-			txn.view.txn, txn.view.swept = txn, swept
-			return txn, nil
+			return s.newTxn(ctx, version, t, now, hiding, swept), nil
 		}
 		t.Rollback()
 		if err := s.awaitTurn(ctx); err != nil {
 			return nil, err
 		}
 	}
+}
+
+func (s *Store) newTxn(ctx context.Context, v *version, t kv.Txn, now int64, h expiryclock.State, swept uint64) *Txn {
+	txn := &Txn{store: s, kv: t, swept: swept}
+	txn.own = View{store: s, ctx: ctx, version: v, reader: t, txn: txn, now: now, hiding: h, swept: swept}
+	txn.view = &txn.own
+	return txn
 }
 
 // View reads what the transaction sees, its own writes included.
@@ -76,8 +87,8 @@ func (t *Txn) Number() uint64 { return t.meaning.Number }
 // Size is about how many bytes of writes the transaction holds, with what is told of them.
 func (t *Txn) Size() int { return t.kv.Size() + t.log.Size() + t.preImages.bytes }
 
-// room says whether the transaction may grow by so many bytes.
-func (t *Txn) room(bytes int) error { return t.store.room(t.Size() + bytes) }
+// hasRoom says whether the transaction may grow by so many bytes.
+func (t *Txn) hasRoom(bytes int) error { return t.store.room(t.Size() + bytes) }
 
 // Writer changes the collection called ns. From the first call on, that collection's definition stays as it is until
 // the transaction ends. It fails with WriteConflict when the definition has changed since the transaction began, and with
@@ -131,7 +142,13 @@ func (t *Txn) lock(c *collection) error {
 
 // writer makes a Writer for a collection whose lock is held.
 func (t *Txn) writer(c *collection) *Writer {
-	w := newWriter(t, c)
+	w := &t.first
+	if t.writers == nil {
+		t.writers = t.room[:0]
+	} else {
+		w = &Writer{}
+	}
+	w.begin(t, c)
 	t.writers = append(t.writers, w)
 	return w
 }

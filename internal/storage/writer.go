@@ -45,6 +45,7 @@ type Writer struct {
 	keys             KeyCount // index keys that come and go
 	witnessed        bool     // see WithWitness
 	inTheWay         []Record // expired ones that go when the change under way is not refused
+	room             [1]writtenTable
 }
 
 // writtenTable is what a Writer keeps for one index.
@@ -65,10 +66,14 @@ type writtenTable struct {
 
 func (t *writtenTable) building() bool { return t.side != 0 }
 
-func newWriter(t *Txn, c *collection) *Writer {
-	w := &Writer{Reader: t.view.read(c), txn: t, log: t.logOf(c), change: meaning.NewChange(c.ID), lowest: expiryorder.NoFloors()}
+// begin has a new Writer change c.
+func (w *Writer) begin(t *Txn, c *collection) {
+	w.Reader, w.txn, w.log, w.change, w.lowest = t.view.read(c), t, t.logOf(c), meaning.NewChange(c.ID), expiryorder.NoFloors()
 	w.change.Listed, w.witnessed = true, t.store.isWitnessed(c.NS)
-	w.tables = make([]writtenTable, len(c.indexes))
+	if w.tables = w.room[:]; len(c.indexes) > len(w.room) {
+		w.tables = make([]writtenTable, len(c.indexes))
+	}
+	w.tables = w.tables[:len(c.indexes)]
 	for i, ix := range c.indexes {
 		w.tables[i].tableIndex = ix
 	}
@@ -77,7 +82,6 @@ func newWriter(t *Txn, c *collection) *Writer {
 			w.tables = append(w.tables, writtenTable{tableIndex: t.index, side: t.Side, generation: b.Generation})
 		}
 	}
-	return w
 }
 
 // Txn is the transaction that w writes in.
@@ -89,7 +93,7 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	if err := checkDocument(doc); err != nil {
 		return nil, err
 	}
-	if err := w.txn.room(len(doc)); err != nil {
+	if err := w.txn.hasRoom(len(doc)); err != nil {
 		return nil, err
 	}
 	w.inTheWay = w.inTheWay[:0]
@@ -186,7 +190,7 @@ func (w *Writer) UpdateAs(how oplog.Telling, old Record, doc bson.Doc) (id Recor
 		return nil, false, mongoerr.New(mongoerr.ImmutableField,
 			"After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", doc.Lookup("_id"))
 	}
-	if err := w.txn.room(len(doc)); err != nil {
+	if err := w.txn.hasRoom(len(doc)); err != nil {
 		return nil, false, err
 	}
 	w.inTheWay = w.inTheWay[:0]
@@ -391,19 +395,21 @@ func (w *Writer) noteDeadline(rec Record) {
 
 // flush adds what w counted to the counters, once.
 func (w *Writer) flush() {
-	add := func(delta int64, owner byte, number uint32, what byte) {
-		if delta != 0 {
-			w.txn.kv.Add(layout.CounterKey(nil, owner, number, what), delta)
-		}
+	if w.documents != 0 {
+		w.txn.kv.Add(w.c.documentsKey, w.documents)
 	}
-	add(w.documents, layout.OfCollection, w.c.ID, layout.CountDocuments)
-	add(w.bytes, layout.OfCollection, w.c.ID, layout.CountBytes)
-	add(w.expired, layout.OfCollection, w.c.ID, layout.CountExpired)
+	if w.bytes != 0 {
+		w.txn.kv.Add(w.c.bytesKey, w.bytes)
+	}
+	if w.expired != 0 {
+		w.txn.kv.Add(layout.CounterKey(nil, layout.OfCollection, w.c.ID, layout.CountExpired), w.expired)
+	}
 	for i := range w.tables {
-		if !w.tables[i].building() { // whose entries the builder counts
-			add(w.tables[i].surplus, layout.OfIndex, w.tables[i].ID, layout.CountSurplus)
+		t := &w.tables[i]
+		if t.surplus != 0 && !t.building() { // whose entries the builder counts
+			w.txn.kv.Add(layout.CounterKey(nil, layout.OfIndex, t.ID, layout.CountSurplus), t.surplus)
 		}
-		w.tables[i].surplus = 0
+		t.surplus = 0
 	}
 	w.documents, w.bytes, w.expired = 0, 0, 0
 }

@@ -27,7 +27,12 @@ const batchOpOverhead = 12
 
 func (t *txn) Mean(m kv.Meaning) { t.commit.Meaning = m }
 
-func (t *txn) Stamp(ops ...kv.Op) { t.commit.Stamped = append(t.commit.Stamped, ops...) }
+func (t *txn) Stamp(ops ...kv.Op) {
+	if t.commit.Stamped == nil { // most often an entry of the oplog, and what is kept of the session
+		t.commit.Stamped = make([]kv.Op, 0, max(2, len(ops)))
+	}
+	t.commit.Stamped = append(t.commit.Stamped, ops...)
+}
 
 func (t *txn) Conflicts(key []byte) bool { return t.engine.commits.conflicts(t.begin, key) }
 

@@ -32,7 +32,7 @@ type Meaning struct {
 	Before     oplog.OpTime
 	References []oplog.Reference
 
-	room [1]*Change
+	room [2]*Change // of a collection, and of the oplog
 }
 
 // Add has the Commit change another collection.

@@ -26,6 +26,7 @@ const (
 type Log struct {
 	// ops are documents {op, ns, ui, o, o2}, one behind the other, each under its number: as the elements of an array.
 	ops   []byte
+	kept  *[]byte // where ops lie while nobody uses them; nil where they are new
 	ends  []int
 	build bson.Builder
 	// series says that the next operation is about a time series.
@@ -70,17 +71,20 @@ const (
 // Release ends the use of what was collected.
 func (l *Log) Release() {
 	if c := cap(l.ops); c > 0 && c <= maxBuffer {
-		ops := l.ops[:0]
-		buffers.Put(&ops)
+		if l.kept == nil {
+			l.kept = new([]byte)
+		}
+		*l.kept = l.ops[:0]
+		buffers.Put(l.kept)
 	}
-	l.ops, l.ends = nil, nil
+	l.ops, l.kept, l.ends = nil, nil, nil
 }
 
 // room makes room for an operation with so many bytes of documents.
 func (l *Log) room(n int) {
 	if l.ops == nil {
 		if b, ok := buffers.Get().(*[]byte); ok {
-			l.ops = *b
+			l.ops, l.kept = *b, b
 		}
 	}
 	l.ops = slices.Grow(l.ops, n+opOverhead)
@@ -277,14 +281,14 @@ func (l *Log) Entries(c Circumstances, head []byte) []Entry {
 // entry is the one of operation i alone.
 func (l *Log) entry(c *Circumstances, head []byte, i int) Entry {
 	op := l.op(i)
-	b := c.begin(head, len(op))
+	b := c.begin(&l.build, head, len(op))
 	return c.end(b.Fields(op), 1, false)
 }
 
 // applyOps is the one of the operations from one up to another.
 func (l *Log) applyOps(c *Circumstances, head []byte, from, to int) Entry {
 	ops := l.ops[l.start(from):l.ends[to-1]]
-	b := c.begin(head, len(ops)).String("op", "c").String("ns", "admin.$cmd").Object("o").Array("applyOps")
+	b := c.begin(&l.build, head, len(ops)).String("op", "c").String("ns", "admin.$cmd").Object("o").Array("applyOps")
 	if from == 0 { // they have the right numbers
 		b.Replace(append(b.Buffer(), ops...))
 	} else {
@@ -307,8 +311,8 @@ func (l *Log) applyOps(c *Circumstances, head []byte, from, to int) Entry {
 }
 
 // begin starts an entry with operations of so many bytes.
-func (c *Circumstances) begin(head []byte, bytes int) *bson.Builder {
-	b := bson.BuildOn(append(make([]byte, 0, len(head)+bytes+len(c.Session)+opOverhead), head...))
+func (c *Circumstances) begin(b *bson.Builder, head []byte, bytes int) *bson.Builder {
+	b.Reset(append(make([]byte, 0, len(head)+bytes+len(c.Session)+opOverhead), head...))
 	if c.Session != nil {
 		b.Document("lsid", c.Session).Int64("txnNumber", c.TxnNumber)
 	}
@@ -326,6 +330,7 @@ func (c *Circumstances) end(b *bson.Builder, operations int, chained bool) Entry
 		b.Int64("t", -1).End()
 	}
 	e.Stored = b.Bytes()
+	b.Replace(nil) // the entry keeps them
 	return e
 }
 

@@ -61,7 +61,7 @@ func openDatabase(s *Server) (d *database, err error) {
 			d = nil
 		}
 	}()
-	key, err := clusterKey(s.opts.KeyFile)
+	keys, err := clusterKeys(s.opts.KeyFile)
 	if err != nil {
 		return d, err
 	}
@@ -74,6 +74,7 @@ func openDatabase(s *Server) (d *database, err error) {
 		}
 	})
 	command.AddParameters(d.params, s.log.SetVerbosity)
+	command.AddRedaction(d.params, s.log.SetRedaction)
 	d.expiry = ttl.NewParameters(d.params)
 	s.transport.params = command.AddTransportParameters(d.params, &s.transport.mode, s.transport.certificates)
 	for _, name := range slices.Sorted(maps.Keys(s.opts.Parameters)) {
@@ -136,7 +137,7 @@ func openDatabase(s *Server) (d *database, err error) {
 	engine.TempDir, engine.Memory = temp, s.memory
 	engine.Scripts = d.scripts
 	config := d.config(s)
-	config.ClusterKey = key
+	config.ClusterKeys = keys
 	if s.opts.LDAP != nil {
 		if config.Directory, err = ldap.New(*s.opts.LDAP); err != nil {
 			return d, err

@@ -22,8 +22,8 @@ const (
 	othersMayReadOrWrite = 0o077
 )
 
-// clusterKey makes of a key file what whoever knows its key logs in by: credentials as of a user. "" is no file.
-func clusterKey(path string) (bson.Doc, error) {
+// clusterKeys makes of a key file what whoever knows one of its keys logs in by: credentials as of a user, a document a key. "" is no file.
+func clusterKeys(path string) ([]bson.Doc, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -31,15 +31,24 @@ func clusterKey(path string) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := bson.Build()
+	made := make([]*bson.Builder, len(keys))
+	for i := range made {
+		made[i] = bson.Build()
+	}
 	for _, mechanism := range scram.Mechanisms() {
-		d, err := scram.Make(mechanism, auth.Internal().Name.Name, keys[0], keyIterations)
+		alike, err := scram.MakeAlike(mechanism, auth.Internal().Name.Name, keys, keyIterations)
 		if err != nil {
 			return nil, err
 		}
-		b.Document(mechanism, d)
+		for i, d := range alike {
+			made[i].Document(mechanism, d)
+		}
 	}
-	return b.Doc(), nil
+	var docs []bson.Doc
+	for _, b := range made {
+		docs = append(docs, b.Doc())
+	}
+	return docs, nil
 }
 
 // readKeyFile reads one key, or a list of them in YAML. Of an error nothing is said of what the file holds.

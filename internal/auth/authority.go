@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -20,6 +21,8 @@ type Version struct{ users, roles storage.Changes }
 // Authority knows the users and roles of a server. It reads them where they are stored, and keeps what it has found until they
 // change.
 type Authority struct {
+	// Warn is told what is wrong with what is stored; nil: nobody is. It is set before anybody asks.
+	Warn   func(error)
 	engine *query.Engine
 	mu     struct {
 		sync.Mutex // guards what was found of users when they were as version says
@@ -129,12 +132,23 @@ func (a *Authority) Now(ctx context.Context, u *User) (*User, error) {
 // Vouched is a user that is stored nowhere, and whose roles somebody vouches for, as the authority of a certificate does.
 func (a *Authority) Vouched(ctx context.Context, name Name, roles []Name) (*User, error) {
 	u := &User{Name: name, Roles: roles, version: a.Version(), vouched: true}
-	r, err := Resolve(roles, a.storedRole(ctx))
+	r, err := a.resolve(ctx, roles)
 	if err != nil {
 		return nil, err
 	}
 	u.All, u.Grants, u.Restrictions = r.All, r.Grants, r.Restrictions
 	return u, nil
+}
+
+// resolve is Resolve over what is stored.
+func (a *Authority) resolve(ctx context.Context, roles []Name) (Resolved, error) {
+	r, err := Resolve(roles, a.storedRole(ctx))
+	for _, why := range r.Unreadable {
+		if a.Warn != nil {
+			a.Warn(why)
+		}
+	}
+	return r, err
 }
 
 // storedRole finds the document of a role.
@@ -173,7 +187,7 @@ func (a *Authority) load(ctx context.Context, name Name, now Version) (*User, er
 		return nil, notFound(name)
 	}
 	u := &User{Name: name, ID: s.id, Credentials: s.credentials, Roles: s.roles, version: now}
-	r, err := Resolve(s.roles, a.storedRole(ctx))
+	r, err := a.resolve(ctx, s.roles)
 	if err != nil {
 		return nil, err
 	}
@@ -190,6 +204,8 @@ type Resolved struct {
 	All          []Name
 	Grants       *privilege.Grants
 	Restrictions []Restrictions
+	// Unreadable says of roles that cannot be read why: they allow nothing.
+	Unreadable []error
 }
 
 // Resolve follows roles through what they inherit. Roles that are not there allow nothing; circles end. stored is the document of
@@ -221,7 +237,11 @@ func Resolve(roles []Name, stored func(Name) (bson.Doc, error)) (Resolved, error
 		}
 		s, err := readRole(doc)
 		if err != nil {
-			return r, err
+			r.Unreadable = append(r.Unreadable, fmt.Errorf("%s: %w", n, err))
+			continue
+		}
+		if s.restrictions, err = storedRestrictions(doc); err != nil {
+			return r, err // who cannot be checked is not let in
 		}
 		r.All = append(r.All, n)
 		for _, p := range s.privileges {

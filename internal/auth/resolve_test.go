@@ -50,8 +50,15 @@ func TestResolve(t *testing.T) {
 	if _, err := Resolve([]Name{{"r0", "app"}}, endless); !mongoerr.Is(err, mongoerr.BadValue) {
 		t.Error("roles without end are", err)
 	}
-	if _, err := Resolve([]Name{{"odd", "app"}}, func(Name) (bson.Doc, error) { return bson.MustDoc("{roles: 1}"), nil }); !mongoerr.Is(err, mongoerr.UnsupportedFormat) {
-		t.Error("a role that cannot be read is", err)
+	// What cannot be read allows nothing, and is no reason to keep its holder out, but for what says from where one may come.
+	for text, want := range map[string]string{
+		"{roles: 1}": "1 <nil>", "{roles: [], privileges: [1]}": "1 <nil>", "{roles: [], privileges: [{resource: 1, actions: ['find']}]}": "1 <nil>",
+		"{roles: [], privileges: [], authenticationRestrictions: 1}": "0 Invalid or missing field 'authenticationRestrictions' in the stored document",
+	} {
+		r, err := Resolve([]Name{{"odd", "app"}, {"read", "app"}}, func(Name) (bson.Doc, error) { return bson.MustDoc(text), nil })
+		if got := fmt.Sprint(len(r.Unreadable), " ", err); got != want || err == nil && !slices.Equal(r.All, []Name{{"read", "app"}}) {
+			t.Errorf("%s: %s, %v", text, got, r.All)
+		}
 	}
 }
 

@@ -41,6 +41,7 @@ func readUser(d bson.Doc) (u storedUser, err error) {
 	return u, err
 }
 
+// readRole reads all of a role but its restrictions.
 func readRole(d bson.Doc) (r storedRole, err error) {
 	if r.roles, err = storedRoles(d); err != nil {
 		return r, err
@@ -57,8 +58,7 @@ func readRole(d bson.Doc) (r storedRole, err error) {
 			r.privileges = append(r.privileges, p)
 		}
 	}
-	r.restrictions, err = storedRestrictions(d)
-	return r, err
+	return r, nil
 }
 
 func storedName(d bson.Doc, key string) (Name, error) {

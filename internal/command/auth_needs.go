@@ -111,7 +111,7 @@ func (op *Op) mayOnPrivileges(a privilege.Action) bool {
 	return true
 }
 
-// needsUsersInfo: everybody may ask for himself, without his credentials.
+// needsUsersInfo: everybody may ask for himself, and for his credentials, too.
 func needsUsersInfo(op *Op) error {
 	_, v := op.Args.first()
 	if v.Type == bson.TypeObject && v.Doc().FirstKey() == "forAllDBs" {
@@ -126,9 +126,6 @@ func needsUsersInfo(op *Op) error {
 		if !own && !op.May(privilege.Database(n.DB), privilege.ViewUser) {
 			return op.refusal()
 		}
-	}
-	if op.Args.Document().Lookup("showCredentials").Truthy() && !op.onOwnDB(privilege.ViewUser) {
-		return op.refusal()
 	}
 	return nil
 }

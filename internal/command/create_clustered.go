@@ -119,7 +119,7 @@ func (op *Op) wholeCollectionTTL(v bson.Value) (int64, error) {
 }
 
 // flag is a server parameter that is a bool; false where there is none of that name.
-func (op *Op) flag(name string) bool {
-	p := op.Params.Lookup(name)
+func (s *Server) flag(name string) bool {
+	p := s.Params.Lookup(name)
 	return p != nil && p.Get().Truthy()
 }

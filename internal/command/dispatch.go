@@ -2,7 +2,7 @@ package command
 
 import (
 	"context"
-	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -91,12 +91,16 @@ func (op *Op) end(reply Reply, panicked any) Reply {
 // lament is the reply of an operation that panicked. What it committed stays, as somebody may have seen it.
 func (op *Op) lament(panicked any) Reply {
 	name := op.Conn.args.Document().FirstKey()
-	op.Log.Error("operation panicked", "command", name, "panic", fmt.Sprint(panicked), serverlog.Stack())
+	text := serverlog.Panic(panicked)
+	if op.Command != nil && len(op.Command.Sensitive) > 0 && text.Kind() == slog.KindLogValuer {
+		text = slog.StringValue(concealed) // what it says may be a secret
+	}
+	op.Log.Error("operation panicked", "command", name, "panic", text, serverlog.Stack())
 	if op.committed > 0 {
 		_ = op.syncStore() // which is over when it fails
 	}
 	_ = op.flushTold() // the end of the server is on its way where that fails
-	return Reply{Body: errorReply(mongoerr.New(mongoerr.InternalError, "the server failed in command %s: %v", name, panicked))}
+	return Reply{Body: errorReply(mongoerr.New(mongoerr.InternalError, "the server failed in command %s, and its log says why", name))}
 }
 
 func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {

@@ -26,6 +26,8 @@ func (p people) Find(_ context.Context, name auth.Name) (*auth.User, error) {
 
 func (people) Forget() {}
 
+func (people) Version() auth.Version { return auth.Version{} }
+
 func (p people) Vouched(_ context.Context, name auth.Name, roles []auth.Name) (*auth.User, error) {
 	return &auth.User{Name: name, Roles: roles}, nil
 }

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/auth"
@@ -14,6 +16,8 @@ func authStoreCommands() []*Command {
 	return []*Command{
 		{Name: "invalidateUserCache", Doc: "Has users and roles be read anew.",
 			Needs: Needs{OnCluster: []privilege.Action{privilege.InvalidateUserCache}}, Run: invalidateUserCache},
+		{Name: "_getUserCacheGeneration", Doc: "Tells whether users and roles are as they were.", AdminOnly: true,
+			Needs: Needs{OnCluster: []privilege.Action{privilege.Internal}}, Run: getUserCacheGeneration},
 		{Name: "_mergeAuthzCollections", Doc: "Puts users and roles that mongorestore has brought in the place of others.", AdminOnly: true, WriteConcern: true,
 			Needs: Needs{Also: needsMergeAuth}, Run: mergeAuth},
 	}
@@ -26,6 +30,15 @@ func invalidateUserCache(op *Op) (bson.Doc, error) {
 	}
 	op.Users.Forget()
 	return bson.EmptyDoc, nil
+}
+
+// getUserCacheGeneration answers with an ObjectId that is the same as long as users and roles are.
+func getUserCacheGeneration(op *Op) (bson.Doc, error) {
+	if err := op.noArguments(); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(fmt.Append(op.processID[:], op.Users.Version()))
+	return bson.Build().ObjectID("cacheGeneration", [12]byte(sum[:12])).Doc(), nil
 }
 
 // needsMergeAuth: whoever restores users and roles may make and remove those of each database, and read where they come from.

@@ -38,6 +38,8 @@ type Authority interface {
 	// Now is the user as it stands now, which is u itself where nothing has changed; an error where there is no such user any more, or
 	// where it may not be used from here.
 	Now(ctx context.Context, u *auth.User) (*auth.User, error)
+	// Version is another one whenever users or roles have changed.
+	Version() auth.Version
 	// Forget has all users be read anew.
 	Forget()
 }

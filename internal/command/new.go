@@ -17,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/pipeline"
 	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/replset"
+	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
@@ -46,7 +47,12 @@ func New(c Config, s Services) *Server {
 	if c.AccessLog == nil {
 		c.AccessLog = c.Log
 	}
-	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, Durable: s.Durable, TTL: s.TTL, Checkpoints: s.Checkpoints, Users: auth.New(s.Query), table: commands(), stages: pipeline.NewTable(), reaping: make(chan struct{}, 1), hashing: make(chan struct{}, maxHashing), started: c.Clock.Now()}
+	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, Durable: s.Durable, TTL: s.TTL, Checkpoints: s.Checkpoints, table: commands(), stages: pipeline.NewTable(), reaping: make(chan struct{}, 1), hashing: make(chan struct{}, maxHashing), started: c.Clock.Now()}
+	users := auth.New(s.Query)
+	users.Warn = func(why error) {
+		srv.AccessLog.Warn("A stored role cannot be read, and allows nothing", "error", serverlog.Client(why.Error()))
+	}
+	srv.Users = users
 	srv.Sessions = session.NewRegistry(c.Clock, func(id string) {
 		srv.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID == id })
 	})

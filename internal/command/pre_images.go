@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/replset"
+	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
@@ -17,7 +18,7 @@ const expireImagesEvery = 10 * time.Second
 func (s *Server) expireImages(ctx context.Context) {
 	for clock.Wait(ctx, s.Clock, expireImagesEvery) == nil {
 		if err := s.dropImages(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Error("Images of documents could not be deleted", "error", err.Error())
+			s.Log.Error("Images of documents could not be deleted", "error", serverlog.Client(err.Error()))
 		}
 	}
 }

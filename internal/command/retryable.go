@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/replset"
+	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/storage"
 )
@@ -137,7 +138,7 @@ const reapEvery = 5 * time.Minute
 func (s *Server) reapHistories(ctx context.Context) {
 	for clock.Wait(ctx, s.Clock, reapEvery) == nil {
 		if err := s.reap(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Error("Sessions could not be reaped", "error", err.Error())
+			s.Log.Error("Sessions could not be reaped", "error", serverlog.Client(err.Error()))
 		}
 	}
 }

@@ -55,6 +55,11 @@ func (c *scramConversation) lookup(user string) (scram.Credentials, error) {
 		return decoy, nil
 	}
 	c.found, c.missing = found, nil
+	if found.IsInternal() && len(c.op.ClusterKeys) > 1 {
+		if other, ok := scram.Read(c.mechanism, c.op.ClusterKeys[1]); ok {
+			real = real.Or(other)
+		}
+	}
 	return real, nil
 }
 

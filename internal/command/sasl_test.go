@@ -372,3 +372,113 @@ func TestLoginCounts(t *testing.T) {
 		t.Errorf("is %s, not %s", got, want)
 	}
 }
+
+// TestTwoKeys: while the key of a replica set changes its members log in by the old one or the new one.
+func TestTwoKeys(t *testing.T) {
+	for _, mechanism := range scram.Mechanisms() {
+		for key, want := range map[string]bool{"oldkey": true, "newkey": true, "wrong": false} {
+			h := newLogins(t)
+			alike, err := scram.MakeAlike(mechanism, "__system", []string{"newkey", "oldkey"}, scram.MinIterations)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range alike {
+				h.server.ClusterKeys = append(h.server.ClusterKeys, bson.Build().Document(mechanism, d).Doc())
+			}
+			r := talker{h: h, conn: "1", db: "local", mechanism: mechanism, user: "__system", pwd: key}.login()
+			if r.Lookup("done").Truthy() != want || h.conn("1").user.Load() != nil != want {
+				t.Errorf("%s, %s: %s", mechanism, key, r)
+			}
+		}
+	}
+}
+
+// TestReplayedMessages: what somebody has overheard of a login is good for no other one, on the same connection or on another.
+func TestReplayedMessages(t *testing.T) {
+	for _, mechanism := range scram.Mechanisms() {
+		h := newLogins(t)
+		var proof string
+		heard := talker{h: h, conn: "1", db: "admin", mechanism: mechanism, user: "both", pwd: "pw", damage: func(m string) string {
+			proof = m
+			return m
+		}}
+		if r := heard.login(); !r.Lookup("done").Truthy() {
+			t.Fatal(r)
+		}
+		h.send(t.Context(), "1", "admin", bson.MustDoc(`{logout: 1}`))
+		for _, conn := range []string{"1", "2"} {
+			first := bson.Build().Int32("saslStart", 1).String("mechanism", mechanism).Binary("payload", 0, []byte("n,,n=both,r=abc")).Doc()
+			if r := h.send(t.Context(), conn, "admin", first).Body; !r.Lookup("ok").Truthy() {
+				t.Fatal(r)
+			}
+			r := h.send(t.Context(), conn, "admin", bson.Build().Int32("saslContinue", 1).Int32("conversationId", 1).Binary("payload", 0, []byte(proof)).Doc()).Body
+			if r.Lookup("code").AsDouble() != 18 || h.conn(conn).user.Load() != nil {
+				t.Errorf("%s on connection %s: %s", mechanism, conn, r)
+			}
+		}
+	}
+}
+
+// TestNoDowngrade: a proof for one mechanism is none for another, and who goes on talking after a refusal, or without having begun, is nobody.
+func TestNoDowngrade(t *testing.T) {
+	h := newLogins(t)
+	send := func(conn string, d bson.Doc) bson.Doc { return h.send(t.Context(), conn, "admin", d).Body }
+	next := func(payload string) bson.Doc {
+		return bson.Build().Int32("saslContinue", 1).Int32("conversationId", 1).Binary("payload", 0, []byte(payload)).Doc()
+	}
+	var proof string
+	talker{h: h, conn: "1", db: "admin", mechanism: scram.SHA1, user: "both", pwd: "pw", damage: func(m string) string {
+		proof = m
+		return m[:len(m)-4] + "AAA="
+	}}.login()
+	for name, attempt := range map[string]func(conn string) bson.Doc{
+		"a proof without a conversation": func(conn string) bson.Doc { return send(conn, next(proof)) },
+		"a proof after a refusal": func(conn string) bson.Doc {
+			send(conn, bson.Build().Int32("saslStart", 1).String("mechanism", scram.SHA256).Binary("payload", 0, []byte("n,,n=both,r=abc")).Doc())
+			send(conn, next("c=biws,r=none,p=AAAA"))
+			return send(conn, next(proof))
+		},
+		"an empty message in the place of a proof": func(conn string) bson.Doc {
+			send(conn, bson.Build().Int32("saslStart", 1).String("mechanism", scram.SHA256).Binary("payload", 0, []byte("n,,n=both,r=abc")).Doc())
+			return send(conn, next(""))
+		},
+		"a mechanism that nobody offers": func(conn string) bson.Doc {
+			return send(conn, bson.Build().Int32("saslStart", 1).String("mechanism", "PLAIN").Binary("payload", 0, []byte("\x00both\x00pw")).Doc())
+		},
+		"an older login": func(conn string) bson.Doc {
+			send(conn, bson.MustDoc(`{getnonce: 1}`))
+			return send(conn, bson.MustDoc(`{authenticate: 1, mechanism: "MONGODB-CR", user: "both", nonce: "0", key: "0"}`))
+		},
+		"channel binding that there is none of": func(conn string) bson.Doc {
+			return send(conn, bson.Build().Int32("saslStart", 1).String("mechanism", scram.SHA256).Binary("payload", 0, []byte("p=tls-unique,,n=both,r=abc")).Doc())
+		},
+		"a message of five thousand bytes": func(conn string) bson.Doc {
+			return send(conn, bson.Build().Int32("saslStart", 1).String("mechanism", scram.SHA256).Binary("payload", 0, []byte("n,,n="+strings.Repeat("a", 5000)+",r=abc")).Doc())
+		},
+		"sixteen megabytes as text": func(conn string) bson.Doc {
+			return send(conn, bson.Build().Int32("saslStart", 1).String("mechanism", scram.SHA256).String("payload", strings.Repeat("A", 16<<20)).Doc())
+		},
+	} {
+		r := attempt(name)
+		if r.Lookup("ok").Truthy() || h.conn(name).user.Load() != nil || len(r.String()) > 500 {
+			t.Errorf("%s: %.300s", name, r)
+		}
+	}
+}
+
+// TestGeneration: it is the same as long as users and roles are.
+func TestGeneration(t *testing.T) {
+	h := newLogins(t)
+	h.server.Authorization = false
+	of := func() string {
+		return h.run("admin", `{_getUserCacheGeneration: 1}`).Lookup("cacheGeneration").String()
+	}
+	first := of()
+	if again := of(); again != first {
+		t.Errorf("%s, then %s", first, again)
+	}
+	h.run("admin", `{createUser: "new", pwd: "pw", roles: []}`)
+	if now := of(); now == first {
+		t.Errorf("%s after a user was made", now)
+	}
+}

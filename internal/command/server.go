@@ -59,8 +59,9 @@ type Config struct {
 	Certificates *certificate.Store
 	// ClusterX509 lets members show by their certificates that they are such.
 	ClusterX509 bool
-	// ClusterKey is what members of the replica set show that they know when they log in: credentials as of a user; nil where they do not.
-	ClusterKey bson.Doc
+	// ClusterKeys are what members of the replica set show that they know when they log in, by one or the other, made alike: credentials as
+	// of a user; none where they do not.
+	ClusterKeys []bson.Doc
 	// Directory is where the passwords of users of $external are; nil where there is none.
 	Directory Directory
 	// AccessLog takes who logs in, and who does not; nil is Log.

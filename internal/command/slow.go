@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/query"
+	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/session"
 )
 
@@ -176,9 +177,16 @@ func (f finished) execStats() bson.Doc {
 // profileDocument is what system.profile has of an operation.
 func (s *Server) profileDocument(f finished) bson.Doc {
 	st := &f.Stats
-	b := bson.Build().String("op", f.Kind).String("ns", f.NS).Document("command", f.command())
+	redacts := s.flag(redactName)
+	shown := func(d bson.Doc) bson.Doc {
+		if redacts {
+			return redact(d)
+		}
+		return d
+	}
+	b := bson.Build().String("op", f.Kind).String("ns", f.NS).Document("command", shown(f.command()))
 	if f.originating != nil {
-		b.Document("originatingCommand", describeCommand(f.originating, true))
+		b.Document("originatingCommand", shown(describeCommand(f.originating, true)))
 	}
 	if id := st.CursorID.Load(); id != 0 {
 		b.Int64("cursorid", id)
@@ -199,7 +207,11 @@ func (s *Server) profileDocument(f finished) bson.Doc {
 	}
 	if f.err != nil {
 		e := mongoerr.From(f.err)
-		b.Double("ok", 0).String("errMsg", e.Message).String("errName", e.Code.Name()).Int32("errCode", int32(e.Code))
+		text := e.Message
+		if redacts {
+			text = redactedText
+		}
+		b.Double("ok", 0).String("errMsg", text).String("errName", e.Code.Name()).Int32("errCode", int32(e.Code))
 	}
 	b.Object("locks").End().Object("flowControl").End()
 	if f.Client.ConnectionID != 0 {
@@ -212,7 +224,7 @@ func (s *Server) profileDocument(f finished) bson.Doc {
 	if plan := st.PlanSummary(); plan != "" {
 		b.String("planSummary", plan)
 	}
-	if d := f.execStats(); d != nil {
+	if d := f.execStats(); d != nil && !redacts { // in which what was looked for is
 		b.Document("execStats", d)
 	}
 	return s.whoAndWhen(b, f).Doc()
@@ -251,9 +263,9 @@ func (s *Server) logSlow(f finished) {
 	if f.Client.AppName != "" {
 		attrs = append(attrs, "appName", f.Client.AppName)
 	}
-	attrs = append(attrs, "command", f.command().JSON())
+	attrs = append(attrs, "command", loggedDoc(f.command()))
 	if f.originating != nil {
-		attrs = append(attrs, "originatingCommand", describeCommand(f.originating, true).JSON())
+		attrs = append(attrs, "originatingCommand", loggedDoc(describeCommand(f.originating, true)))
 	}
 	if plan := st.PlanSummary(); plan != "" {
 		attrs = append(attrs, "planSummary", plan)
@@ -268,7 +280,7 @@ func (s *Server) logSlow(f finished) {
 	}
 	if f.err != nil {
 		e := mongoerr.From(f.err)
-		attrs = append(attrs, "ok", 0, "errMsg", e.Message, "errName", e.Code.Name(), "errCode", int32(e.Code))
+		attrs = append(attrs, "ok", 0, "errMsg", serverlog.Client(e.Message), "errName", e.Code.Name(), "errCode", int32(e.Code))
 	}
 	if f.Client.ConnectionID != 0 {
 		if n := st.ResponseBytes.Load(); n > 0 {
@@ -330,7 +342,7 @@ func (s *Server) profile(db string, doc bson.Doc) {
 	}
 	defer s.Writes.Leave()
 	if err := s.addProfile(context.Background(), db, doc); err != nil && !s.isStopped() {
-		s.Log.Warn("Caught Assertion while trying to profile operation", "db", db, "error", err)
+		s.Log.Warn("Caught Assertion while trying to profile operation", "db", db, "error", serverlog.Client(err))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/query"
+	"github.com/ebbdb/ebb/internal/serverlog"
 )
 
 // What is set for the server as a whole is stored where MongoDB stores it: the version of the features in admin.system.version,
@@ -131,7 +132,7 @@ func (s *Server) loadSettings(ctx context.Context, doc bson.Doc) {
 		}
 		x, err := s.loadSetting(ctx, it.Value().Doc())
 		if err != nil {
-			s.Log.Warn("A stored query setting cannot be used", "setting", it.Value().String(), "error", err)
+			s.Log.Warn("A stored query setting cannot be used", "setting", serverlog.Client(it.Value().String()), "error", serverlog.Client(err))
 			continue
 		}
 		all = append(all, x)

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/ttl"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -56,7 +57,7 @@ func (s *Server) remember(doc bson.Doc, inside bool) {
 		defer s.Writes.Leave()
 	}
 	if err := s.writeHistory(); err != nil && !s.isStopped() {
-		s.Log.Warn("The history of expiry could not be written", "namespace", historyNS.String(), "error", err)
+		s.Log.Warn("The history of expiry could not be written", "namespace", historyNS.String(), "error", serverlog.Client(err))
 	}
 }
 

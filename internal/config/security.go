@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/ebbdb/ebb/internal/bson"
 )
@@ -21,6 +22,10 @@ func securityOptions() []option {
 			func(_ *Config, s setting) (bson.Value, error) { // a flag alone, which says what the key before says
 				return bson.Value{}, errorf("Unrecognized option: %s", s.key)
 			}},
+		{"security.redactClientLogData", "redactClientLogData", "keep clients' data out of the log and of system.profile",
+			boolOption(func(c *Config, v bool) {
+				c.SetParameter = append(c.SetParameter, Parameter{"redactClientLogData", strconv.FormatBool(v)})
+			})},
 		{"security.keyFile", "keyFile", "`file` with the key by which members of the replica set know one another; has clients log in, too",
 			stringOption(func(c *Config, v string) { c.Security.KeyFile = v })},
 	}

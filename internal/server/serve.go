@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
@@ -177,8 +176,8 @@ func (s *Server) run(c *Conn) (reply Reply) {
 // panicked is the reply to a request that the handler failed in.
 func (s *Server) panicked(c *Conn, p any) Reply {
 	s.log.Error("Operation ended by a panic", "connectionId", c.id, "command", c.req.Body.FirstKey(),
-		"panic", fmt.Sprint(p), serverlog.Stack())
-	return Reply{Body: errorBody(mongoerr.New(mongoerr.UnknownError, "operation ended by an internal error: %v", p))}
+		"panic", serverlog.Panic(p), serverlog.Stack())
+	return Reply{Body: errorBody(mongoerr.New(mongoerr.UnknownError, "operation ended by an internal error, of which the log tells"))}
 }
 
 func (s *Server) write(c *Conn, out wire.Outgoing) error {

@@ -171,7 +171,7 @@ func TestPanicEndsTheOperationAlone(t *testing.T) {
 		return echo(ctx, c, r)
 	}))
 	c, other := s.dial(), s.dial()
-	want(t, c.ask(`{ boom: 1 }`), `{ ok: 0.0, errmsg: "operation ended by an internal error: the floor is gone", code: 8, codeName: "UnknownError" }`)
+	want(t, c.ask(`{ boom: 1 }`), `{ ok: 0.0, errmsg: "operation ended by an internal error, of which the log tells", code: 8, codeName: "UnknownError" }`)
 	want(t, c.ask(`{ ping: 1 }`), `{ body: { ping: 1 }, ok: 1.0 }`)
 	want(t, other.ask(`{ ping: 1 }`), `{ body: { ping: 1 }, ok: 1.0 }`)
 	if n := s.Stats().Active; n != 0 {

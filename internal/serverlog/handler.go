@@ -35,6 +35,7 @@ func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle gives the record to those who want it.
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
+	r = h.log.withoutClients(r)
 	var err, other error
 	if h.lines.Enabled(ctx, r.Level) {
 		err = h.lines.Handle(ctx, r.Clone())

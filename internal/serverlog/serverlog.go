@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 )
 
 const (
@@ -28,8 +29,9 @@ const (
 
 // Log is where the lines of one server go.
 type Log struct {
-	level slog.LevelVar
-	root  *slog.Logger
+	level  slog.LevelVar
+	root   *slog.Logger
+	redact atomic.Bool
 
 	mu struct {
 		sync.Mutex // guards writing, so that lines stay whole and in order

@@ -23,3 +23,11 @@ func Stack() slog.Attr {
 		}
 	}
 }
+
+// Panic is what somebody has panicked with: an error of the language, or a text that may have clients' data in it.
+func Panic(v any) slog.Value {
+	if e, ok := v.(runtime.Error); ok {
+		return slog.StringValue(e.Error())
+	}
+	return slog.AnyValue(Client(fmt.Sprint(v)))
+}

@@ -196,7 +196,7 @@ func (k *keeper) slice(collection uint32, all bool) {
 	if err != nil && k.ctx.Err() == nil {
 		c.retry = k.clock.Now().Add(taskRetry)
 		c.at = c.retry
-		k.log.Warn("TTL: records could not be put in order", "collection", collection, "error", err.Error())
+		k.log.Warn("TTL: records could not be put in order", "collection", collection, "error", serverlog.Client(err.Error()))
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -218,7 +218,7 @@ func (k *keeper) work(collection uint32, c *maintenanceTask, all bool) (err erro
 	defer func() {
 		if r := recover(); r != nil { // the next collections shall not suffer
 			err = fmt.Errorf("ttl: panic: %v", r)
-			k.log.Error("TTL: the maintenance panicked", "collection", collection, "panic", fmt.Sprint(r), serverlog.Stack())
+			k.log.Error("TTL: the maintenance panicked", "collection", collection, "panic", serverlog.Panic(r), serverlog.Stack())
 		}
 	}()
 	ctx := k.contextOf(collection)

@@ -54,7 +54,7 @@ func (p *pass) visit(ctx context.Context, t Target) (more bool, err error) {
 	defer func() {
 		if r := recover(); r != nil { // its transaction is rolled back; the next targets shall not suffer
 			s.done.Err = fmt.Errorf("ttl: panic: %v", r)
-			p.log.Error("TTL: a visit panicked", "namespace", s.ns.String(), "index", s.done.Index, "panic", fmt.Sprint(r), serverlog.Stack())
+			p.log.Error("TTL: a visit panicked", "namespace", s.ns.String(), "index", s.done.Index, "panic", serverlog.Panic(r), serverlog.Stack())
 			p.noteVisit(t, s.done)
 			more, err = false, nil
 		}
@@ -312,9 +312,9 @@ func (s *visit) report(err error) {
 	attrs := []any{"namespace", s.done.NS, "index", s.done.Index, "numDeleted", s.done.Deleted, "durationMillis", took.Milliseconds()}
 	switch {
 	case mongoerr.Is(s.done.Err, mongoerr.OutOfDiskSpace): // the store has said so, once
-		s.log.Debug("TTL: the disk is full", append(attrs, "error", s.done.Err.Error())...)
+		s.log.Debug("TTL: the disk is full", append(attrs, "error", serverlog.Client(s.done.Err.Error()))...)
 	case s.done.Err != nil:
-		s.log.Error("Error running TTL job on collection", append(attrs, "error", s.done.Err.Error())...)
+		s.log.Error("Error running TTL job on collection", append(attrs, "error", serverlog.Client(s.done.Err.Error()))...)
 	case errors.Is(err, errBlocked):
 		s.log.Debug("TTL: user writes are blocked", append(attrs, "code", int(mongoerr.UserWritesBlocked))...)
 	case s.done.Deleted > 0:

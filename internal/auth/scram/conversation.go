@@ -1,6 +1,8 @@
 package scram
 
 import (
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"strings"
 	"unicode/utf8"
@@ -26,7 +28,10 @@ var (
 
 // Conversation is the server's side of one login. It is used by one goroutine.
 type Conversation struct {
-	c      *scram.ServerConversation
+	c *scram.ServerConversation
+	// other is the same against what does as well as what c is held against; nil where nothing does. In the end it takes the place of c where it is
+	// what fits.
+	other  *scram.ServerConversation
 	failed bool
 	err    error // of the look-up
 }
@@ -35,13 +40,29 @@ type Conversation struct {
 func NewConversation(mechanism string, lookup func(user string) (Credentials, error)) *Conversation {
 	m, _ := of(mechanism)
 	conv := &Conversation{}
-	server, _ := m.hash.NewServer(func(user string) (scram.StoredCredentials, error) {
+	nonce := newNonce()
+	begin := func(lookup func(string) (scram.StoredCredentials, error)) *scram.ServerConversation {
+		server, _ := m.hash.NewServer(lookup)
+		return server.WithNonceGenerator(func() string { return nonce }).NewConversation()
+	}
+	conv.c = begin(func(user string) (scram.StoredCredentials, error) {
 		c, err := lookup(user)
 		conv.err = err
+		if c.other != nil {
+			conv.other = begin(func(string) (scram.StoredCredentials, error) { return *c.other, nil })
+		}
 		return c.c, err
 	})
-	conv.c = server.NewConversation()
 	return conv
+}
+
+// nonceBytes is how much of a conversation nobody can foresee.
+const nonceBytes = 24
+
+func newNonce() string {
+	b := make([]byte, nonceBytes)
+	_, _ = rand.Read(b) // which never fails
+	return base64.StdEncoding.EncodeToString(b)
 }
 
 // Step answers a message. After an error the conversation is over, and so it is once Valid; an error of the look-up is returned as it is.
@@ -81,6 +102,11 @@ func (c *Conversation) check(message string) error {
 
 func (c *Conversation) step(message string) (string, error) {
 	answer, err := c.c.Step(message)
+	if c.other != nil {
+		if other, failed := c.other.Step(message); err != nil && failed == nil {
+			c.c, answer, err = c.other, other, nil
+		}
+	}
 	switch {
 	case err == nil:
 		return answer, nil

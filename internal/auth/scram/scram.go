@@ -95,7 +95,26 @@ func Make(mechanism, user, password string, iterations int) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.store(prepared, iterations)
+	return m.store(prepared, m.newSalt(), iterations)
+}
+
+// MakeAlike is Make for several passwords of one user, with the same salt, so that a conversation can be held against all of them; see
+// Credentials.Or.
+func MakeAlike(mechanism, user string, passwords []string, iterations int) (made []bson.Doc, err error) {
+	m, _ := of(mechanism)
+	salt := m.newSalt()
+	for _, password := range passwords {
+		prepared, err := prepare(mechanism, user, password)
+		if err != nil {
+			return nil, err
+		}
+		d, err := m.store(prepared, salt, iterations)
+		if err != nil {
+			return nil, err
+		}
+		made = append(made, d)
+	}
+	return made, nil
 }
 
 // MakeDigested is Make for SCRAM-SHA-1 of what a client has made of the name and the password already.
@@ -104,16 +123,20 @@ func MakeDigested(digest string, iterations int) (bson.Doc, error) {
 	if len(digest) > maxPassword {
 		return nil, mongoerr.New(mongoerr.BadValue, "Passwords may have %d bytes at most", maxPassword)
 	}
-	return m.store(digest, iterations)
+	return m.store(digest, m.newSalt(), iterations)
+}
+
+func (m stored) newSalt() []byte {
+	salt := make([]byte, m.salt)
+	_, _ = rand.Read(salt) // which never fails
+	return salt
 }
 
 // store makes what is stored of a password that is prepared.
-func (m stored) store(prepared string, iterations int) (bson.Doc, error) {
+func (m stored) store(prepared string, salt []byte, iterations int) (bson.Doc, error) {
 	if iterations < MinIterations || iterations > MaxIterations {
 		return nil, mongoerr.New(mongoerr.BadValue, "A password is hashed %d to %d times, not %d times", MinIterations, MaxIterations, iterations)
 	}
-	salt := make([]byte, m.salt)
-	_, _ = rand.Read(salt) // which never fails
 	client, _ := m.hash.NewClientUnprepped("", prepared, "")
 	c, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: string(salt), Iters: iterations})
 	if err != nil {
@@ -125,7 +148,17 @@ func (m stored) store(prepared string, iterations int) (bson.Doc, error) {
 }
 
 // Credentials are what a conversation is held against.
-type Credentials struct{ c scram.StoredCredentials }
+type Credentials struct {
+	c scram.StoredCredentials
+	// other is what does as well; nil for nothing.
+	other *scram.StoredCredentials
+}
+
+// Or is c, or other in its place: what was made of another password, alike.
+func (c Credentials) Or(other Credentials) Credentials {
+	c.other = &other.c
+	return c
+}
 
 // Read finds a mechanism's credentials among those of a user, as they are stored; false where there are none that are whole.
 func Read(mechanism string, all bson.Doc) (Credentials, bool) {
@@ -166,7 +199,7 @@ func Decoy(mechanism string, secret []byte, name string, iterations int) Credent
 		mac.Write([]byte(what + "\x00" + mechanism + "\x00" + name))
 		return mac.Sum(nil)[:n]
 	}
-	return Credentials{scram.StoredCredentials{
+	return Credentials{c: scram.StoredCredentials{
 		KeyFactors: scram.KeyFactors{Salt: string(derive("salt", m.salt)), Iters: iterations},
 		StoredKey:  derive("stored", m.digest), ServerKey: derive("server", m.digest),
 	}}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/indexplan"
 	"github.com/ebbdb/ebb/internal/storage/sweeper"
@@ -206,7 +207,7 @@ func (l *Change) published() {
 	}
 	h, err := l.c.Read(l.before).BeforeChange().Hidden(l.rules, l.after, l.all)
 	if l.done.Kept = h.Shown; err != nil {
-		l.log.Warn("Counting what became visible again failed", "namespace", l.c.NS.String(), "error", err.Error())
+		l.log.Warn("Counting what became visible again failed", "namespace", l.c.NS.String(), "error", serverlog.Client(err.Error()))
 	}
 }
 

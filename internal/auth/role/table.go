@@ -140,7 +140,7 @@ func clusterRoles() []builtin {
 			{named("system.profile"), finding},
 		}},
 		{name: "hostManager", adminOnly: true, grants: []grant{
-			{cluster, []p.Action{p.ApplicationMessage, p.AuditConfigure, p.ConnPoolSync, p.DropConnections, p.LogRotate, p.OIDReset, p.SetParameter, p.Shutdown,
+			{cluster, []p.Action{p.ApplicationMessage, p.AuditConfigure, p.Compact, p.ConnPoolSync, p.DropConnections, p.LogRotate, p.OIDReset, p.SetParameter, p.Shutdown,
 				p.Touch, p.Unlock, p.FlushRouterConfig, p.Fsync, p.InvalidateUserCache, p.KillAnyCursor, p.KillAnySession, p.Killop, p.ReplSetResizeOplog,
 				p.Resync, p.TrafficRecord, p.RotateCertificates, p.OIDCListKeys, p.OIDCRefreshKeys}},
 			{anyNormal, []p.Action{p.KillCursors}},

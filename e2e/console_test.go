@@ -10,6 +10,9 @@ import (
 	"strconv"
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
 	"github.com/ebbdb/ebb/e2e/binary"
 )
 
@@ -69,8 +72,44 @@ func inBrowser(t *testing.T, server *binary.Server, at, script string, env ...st
 
 // TestConsole does in a real browser what the console is for.
 func TestConsole(t *testing.T) {
-	server, at := startConsole(t)
-	inBrowser(t, server, at, "expiry.mjs")
+	for _, script := range []string{"expiry.mjs", "documents.mjs"} {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			server, at := startConsole(t)
+			inBrowser(t, server, at, script)
+		})
+	}
+}
+
+// TestConsoleLogin has a server ask who somebody is.
+func TestConsoleLogin(t *testing.T) {
+	t.Parallel()
+	server, at := startConsole(t, "--auth")
+	nobody := connect(t, server.URI("directConnection=true"))
+	make := func(client *mongo.Client, db, user, password string, role any) {
+		t.Helper()
+		command := bson.D{{Key: "createUser", Value: user}, {Key: "pwd", Value: password}, {Key: "roles", Value: bson.A{role}}}
+		if err := client.Database(db).RunCommand(t.Context(), command).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	make(nobody, "admin", "boss", "p@ss", "root")
+	boss := loginURI(server, "boss", "p@ss", "", "admin")
+	make(connect(t, boss), "shop", "reader", "r", "read")
+	inBrowser(t, server, at, "login.mjs", "EBB_LOGIN="+boss)
+}
+
+// TestConsoleScreens looks at each screen in both themes, and at a million documents.
+func TestConsoleScreens(t *testing.T) {
+	if !*whole {
+		t.Skip("it takes minutes; make e2e-console runs it")
+	}
+	for _, script := range []string{"screens.mjs", "million.mjs"} {
+		t.Run(script, func(t *testing.T) {
+			server, at := startConsole(t)
+			inBrowser(t, server, at, script)
+		})
+	}
 }
 
 // TestConsoleBundle holds the bundle in the tree to its sources.

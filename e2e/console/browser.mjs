@@ -7,7 +7,7 @@ import { MongoClient } from 'mongodb'
 export { check, done, eventually } from '../node/tap.mjs'
 
 export const url = process.env.EBB_CONSOLE
-export const client = await MongoClient.connect(process.env.EBB_URI)
+export const client = await MongoClient.connect(process.env.EBB_LOGIN ?? process.env.EBB_URI)
 
 function chromiumPath() {
   for (const name of ['chromium', 'chromium-browser', 'google-chrome']) {
@@ -30,6 +30,8 @@ export async function page(place = '#/', options = {}) {
   p.on('console', m => { if (m.type() === 'error' && !/status of 4\d\d/.test(m.text())) faults.push(`the browser says: ${m.text()}`) })
   p.on('request', r => { if (!r.url().startsWith(url) && !/^(data|blob):/.test(r.url())) faults.push(`asked of another: ${r.url()}`) })
   p.on('dialog', d => { faults.push(`a script ran: ${d.message()}`); void d.dismiss() })
+  // Who works on the console has its bundle tried without building the server each time.
+  if (process.env.EBB_ASSETS) for (const f of ['app.js', 'style.css']) await p.route('**/' + f, r => r.fulfill({ path: `${process.env.EBB_ASSETS}/${f}` }))
   await p.goto(url + place)
   return p
 }

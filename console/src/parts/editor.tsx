@@ -43,7 +43,10 @@ function complete(kind: Kind, fields: () => string[]) {
   }
 }
 
-/** A field for a text in the language. Enter runs a text of one line; Control-Enter any. */
+/**
+ * A field for a text in the language. Enter runs a text of one line; Control-Enter any. What is typed is told by onChange; only another `value` from
+ * outside takes its place, so that what is typed quickly is never overtaken by what was typed before.
+ */
 export function Editor(p: { value: string; kind: Kind; label: string; lines?: boolean; tall?: boolean; bad?: boolean; hint?: string; fields?: string[]; onChange: (v: string) => void; onRun?: () => void }) {
   const box = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView | null>(null)

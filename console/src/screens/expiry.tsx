@@ -9,7 +9,7 @@ import { count, day, exact, hour, iso, many, minute, moment, plural, readSeconds
 import { Badge, Bone, Cell, Confirm, Fault, Panel, say, Segments } from '../parts/ui'
 import { Bars } from '../parts/charts'
 
-interface Part { db: string; name: string; ns: string; bar: preact.JSX.Element; crumb: preact.JSX.Element }
+import type { Part } from './collection'
 
 const reaches: [string, string, number][] = [['10m', '10 min', 10 * minute], ['1h', '1 h', hour], ['1d', '1 day', day], ['1w', '1 week', 7 * day], ['1M', '1 month', 30 * day], ['1y', '1 year', 365 * day], ['10y', '10 years', 3650 * day]]
 const bars = 80
@@ -53,7 +53,7 @@ export function Expiry(p: Part) {
 
 /** The reach of the calendar that shows most of what is to come. */
 function guess(rules: Rule[], now: number, until: number): (typeof reaches)[number] {
-  const longest = Math.max(0, until - now, ...rules.map(r => r.field === '_ts' && r.expireAfterSeconds > 0 ? r.expireAfterSeconds * second : 0))
+  const longest = Math.max(0, until - now, ...rules.map(r => r.expireAfterSeconds > 0 && !r.inert ? r.expireAfterSeconds * second : 0))
   const soonest = Math.min(...rules.map(r => r.oldestDeadline ?? Infinity)) - now
   const wanted = longest > 0 ? longest : Number.isFinite(soonest) ? Math.max(hour, soonest * 2) : day
   return reaches.find(r => r[2] >= wanted) ?? reaches[reaches.length - 1]
@@ -98,7 +98,7 @@ function Chosen(p: Part & { from: number | null; until: number | null; rule: str
     <button class="btn s" onClick={() => setQuery({ from: undefined, until: undefined })}>Close</button></>}>
     <Fault text={docs.fault} />
     {docs.data && rows.length === 0 && <p class="muted">None that can be seen.</p>}
-    {rows.length > 0 && <div class="scroll"><table><thead><tr><th>_id</th><th>goes</th><th>by</th><th>document</th><th /></tr></thead><tbody>{rows.slice(0, limit).map((r, i) => {
+    {rows.length > 0 && <div class="scroll"><table><thead><tr><th>_id</th><th>goes</th><th>by</th><th>document</th><th><span class="sr">actions</span></th></tr></thead><tbody>{rows.slice(0, limit).map((r, i) => {
       const d = r.get('document') as Doc, at = plain(r.get('deadline')) as number, id = d.get('_id')!
       return <tr key={i}><td class="nowrap mono"><Cell value={id} /></td><td class="nowrap" title={iso(at)}>{relative(at, serverNow())}</td><td class="nowrap muted">{plain(r.get('reason')) === 'ttl' ? 'its own ttl' : String(plain(r.get('index')) ?? plain(r.get('field')))}</td>
         <td class="mono faint" style={{ overflowWrap: 'anywhere' }}>{toText(new Map([...d].filter(([k]) => k !== '_id')), 150)}</td><td class="r"><a href={collection(p.ns, 'why', { id: keyOf(id) })}><u>why</u></a></td></tr>
@@ -189,10 +189,40 @@ function Never(p: { part: Part; has: boolean }) {
 /** What a dry run says. */
 interface Tried {
   documents: number; wouldExpire?: number; wouldDelete?: number; wouldKeep?: number; heldUpBy?: string; needsForce?: boolean; loosened?: { index?: string; hidden: number }[]
-  sample?: { _id: Value; deadline: number }[]; forecast?: { now: number; until: number; before: Forecast[]; after: Forecast[] }
+  sample?: { _id: Value; deadline: number }[]; calendar?: Calendar
 }
 
+/** The calendar before and after a change. */
+interface Calendar { now: number; until: number; before: Bucket[]; after: Bucket[] }
+
 type Mode = 'off' | 'none' | 'on'
+
+/** The calendar as it would be; nothing where it cannot be told, or not soon. */
+async function asIf(p: Part, reach: number, was: Rule | undefined, mode: Mode, seconds: number | null, field: string, s: AbortSignal): Promise<Calendar | undefined> {
+  const expireAfterSeconds: Input = mode === 'off' ? 'off' : seconds
+  const other: Input = was?.index ? { index: was.index, expireAfterSeconds } : was ? { expireAfterSeconds } : { key: { [field]: 1 }, expireAfterSeconds }
+  try {
+    const r = await run(p.db, { ebbTTL: p.name, forecast: { buckets: bars, until: new Date(serverNow() + reach), asIf: other }, maxTimeMS: 5000 }, s)
+    return { now: r.now, until: r.until, before: r.before?.buckets ?? [], after: r.indexes.find((i: Forecast) => i.asIf)?.buckets ?? [] }
+  } catch { return undefined }
+}
+
+/** Some of the documents that would be past their deadline at once. */
+async function readSample(p: Part, was: Rule | undefined, seconds: number, field: string, s: AbortSignal): Promise<{ _id: Value; deadline: number }[]> {
+  const now = serverNow()
+  try {
+    if (was?.index) {
+      const sooner = (was.expireAfterSeconds < 0 ? 0 : was.expireAfterSeconds - seconds) * second
+      if (sooner <= 0 || seconds < 0) return []
+      const pipeline: Input[] = [{ $ebbTTL: { index: was.index, until: new Date(now + sooner) } }, { $match: { reason: { $ne: 'ttl' } } }, { $limit: 5 }, { $project: { deadline: 1, _id: '$document._id' } }]
+      return docsOf(await runDoc(p.db, { aggregate: p.name, pipeline, cursor: {}, maxTimeMS: 3000 }, s)).map(d => ({ _id: d.get('_id')!, deadline: (plain(d.get('deadline')) as number) - sooner }))
+    }
+    if (was || field === '_ts') return []
+    return docsOf(await runDoc(p.db, { find: p.name, filter: { [field]: { $type: 'date', $lte: new Date(now - seconds * second) } }, projection: { [field]: 1 }, limit: 5, maxTimeMS: 3000 }, s)).filter(d => typeof plain(d.get(field)) === 'number').map(d => ({ _id: d.get('_id')!, deadline: (plain(d.get(field)) as number) + seconds * second }))
+  } catch { return [] }
+}
+
+const docsOf = (reply: Doc): Doc[] => (reply.get('cursor') as Doc).get('firstBatch') as Doc[]
 
 function Change(p: { part: Part; rules: Rule[]; of: string; onDone: () => void }) {
   const q = place.value.query
@@ -231,13 +261,11 @@ function Change(p: { part: Part; rules: Rule[]; of: string; onDone: () => void }
   const reach = Math.max(10 * minute, 1.1 * second * Math.max(was?.expireAfterSeconds ?? 0, seconds ?? 0))
   const tried = useLoad<Tried | null>(`try ${p.part.ns} ${settled}`, async s => {
     if (!settled) return null
-    const ask = { ...JSON.parse(settled), dryRun: true }
-    const doc = await runDoc(p.part.db, { ...ask, sample: 5, forecast: { buckets: bars, until: new Date(serverNow() + reach) } }, s).catch(e => {
-      if (e instanceof CommandError && e.code === 40415) return runDoc(p.part.db, ask, s) // a server that shows no more than numbers
-      throw e
-    })
+    const [doc, calendar, sample] = await Promise.all([
+      runDoc(p.part.db, { ...JSON.parse(settled), dryRun: true }, s), asIf(p.part, reach, was, mode, seconds, isTs ? '_ts' : field.trim(), s), mode === 'off' ? [] : readSample(p.part, was, seconds!, isTs ? '_ts' : field.trim(), s)])
     const out = plain(doc) as Tried
-    ;((doc.get('sample') ?? []) as Doc[]).forEach((r, i) => { out.sample![i]._id = r.get('_id')! })
+    out.calendar = calendar
+    out.sample = sample
     return out
   })
   const t = tried.data
@@ -269,9 +297,9 @@ function Change(p: { part: Part; rules: Rule[]; of: string; onDone: () => void }
     {(mode === 'off' || (t?.loosened?.length ?? 0) > 0 || keep) && <div class="bar"><Segments small label="What is hidden" value={keep ? 'keep' : 'delete'} options={[['delete', 'What is hidden by it is deleted'], ['keep', 'What is hidden comes back']]} onChange={v => setKeep(v === 'keep')} /></div>}
     {!command ? <p class="muted">{isNew && !isTs && field.trim() === '' ? 'Say by which field documents should go: one that holds a date.' : 'Nothing changes by this.'}</p>
       : tried.fault ? <Fault text={tried.fault} /> : !t || settled !== key ? <Bone h={70} block /> : <>
-        {t.forecast && <BeforeAfter f={t.forecast} rule={was ? ruleName(was) : isTs ? '_ts_1' : `${field.trim()}_1`} gone={t.wouldExpire ?? 0} />}
+        {t.calendar && <BeforeAfter f={t.calendar} gone={t.wouldExpire ?? 0} />}
         <Outcome t={t} mode={mode} hides={isTs || hides} />
-        {t.sample && t.sample.length > 0 && <div class="scroll"><table><thead><tr><th>_id</th><th>would have gone</th><th /></tr></thead><tbody>{t.sample.map((s, i) => <tr key={i}><td class="mono"><Cell value={s._id} /></td>
+        {t.sample && t.sample.length > 0 && <div class="scroll"><table><thead><tr><th>_id</th><th>would have gone</th><th><span class="sr">actions</span></th></tr></thead><tbody>{t.sample.map((s, i) => <tr key={i}><td class="mono"><Cell value={s._id} /></td>
           <td title={iso(s.deadline)}>{relative(s.deadline, serverNow())}</td><td class="r"><a href={collection(p.part.ns, 'why', { id: keyOf(s._id) })}><u>why</u></a></td></tr>)}</tbody></table></div>}
         {t.heldUpBy && <p class="note held">{t.heldUpBy}</p>}
         {asks ? <Confirm ask={String(gone)} label={mode === 'off' ? 'Switch off, and delete them' : 'Change, and let them go'} busy={busy} onConfirm={apply} onCancel={close} />
@@ -292,9 +320,8 @@ function Outcome(p: { t: Tried; mode: Mode; hides: boolean }) {
     {t.needsForce && <><br />That is more than the guard against mass expiry lets through; the confirmation overrules it.</>}</div>
 }
 
-function BeforeAfter(p: { f: NonNullable<Tried['forecast']>; rule: string; gone: number }) {
-  const of = (all: Forecast[]): Bucket[] => (all.find(i => ruleName(i) === p.rule) ?? all.find(i => (i as any).asIf))?.buckets ?? []
-  const before = of(p.f.before), after = of(p.f.after)
+function BeforeAfter(p: { f: Calendar; gone: number }) {
+  const { before, after } = p.f
   const none = (like: Bucket[]) => like.map(b => ({ ...b, count: 0 }))
   if (before.length + after.length === 0) return null
   return <><Bars height={150} label="The calendar before and after the change" from={p.f.now} until={p.f.until} now={p.f.now} atOnce={{ text: 'gone at once', count: p.gone }}

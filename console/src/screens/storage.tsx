@@ -1,1 +1,44 @@
-export function Storage(_p: { tab?: string }) { return <h1>Storage</h1> }
+// What takes how much room: databases, collections, their indexes.
+import { useMemo } from 'preact/hooks'
+import { run } from '../api'
+import { collection, place, setQuery } from '../router'
+import { collections, counts, useLoad } from '../store'
+import { bytes, count, exact, plural } from '../time'
+import { Bone, Fault, Panel } from '../parts/ui'
+
+interface Row { ns: string; count: number; size: number; storage: number; indexes: [string, number][]; indexSize: number; avg: number; capped: boolean }
+
+type Order = 'total' | 'count' | 'size' | 'indexSize' | 'ns'
+
+export function Storage() {
+  const q = place.value.query
+  const order = (q.get('by') ?? 'total') as Order
+  const rows = useLoad(`storage ${collections.value?.length}`, async s => {
+    const out: Row[] = []
+    for (const c of (collections.peek() ?? []).filter(c => c.type !== 'view')) {
+      try {
+        const r = await run(c.db, { collStats: c.name }, s)
+        out.push({ ns: c.ns, count: r.count ?? r.timeseries?.numMeasurementsCommitted ?? counts.peek()[c.ns] ?? 0, size: r.size, storage: r.storageSize, avg: r.avgObjSize ?? 0, indexes: Object.entries(r.indexSizes ?? {}) as [string, number][], indexSize: r.totalIndexSize, capped: !!r.capped })
+      } catch { /* one may not see it */ }
+    }
+    return out
+  }, 30_000)
+  const disk = useLoad('storage.disk', s => run('admin', { dbStats: 1 }, s), 30_000)
+  const all = rows.data ?? []
+  const total = (r: Row) => r.storage + r.indexSize
+  const sorted = useMemo(() => [...all].sort((a, b) => order === 'ns' ? a.ns.localeCompare(b.ns) : order === 'total' ? total(b) - total(a) : b[order] - a[order]), [rows.data, order])
+  const sum = all.reduce((n, r) => n + total(r), 0), most = Math.max(1, ...all.map(total))
+  const d = disk.data
+  const head = (k: Order, text: string) => <th class={k === 'ns' ? '' : 'r'} aria-sort={order === k ? 'descending' : undefined}><button onClick={() => setQuery({ by: k === 'total' ? undefined : k })}>{text}{order === k ? ' ↓' : ''}</button></th>
+  return <>
+    <h1>{rows.data ? `${exact(all.length)} ${plural(all.length, 'collection')} take ${bytes(sum)}.` : rows.fault ? 'The sizes cannot be read.' : <Bone w="340px" h={26} />}</h1>
+    <p class="lead">{d?.fsTotalSize ? `The disk has ${bytes(d.fsTotalSize - d.fsUsedSize)} free of ${bytes(d.fsTotalSize)}. ` : ''}Sizes on disk are after compression; documents are as they are read.</p>
+    <Fault text={rows.fault} />
+    <Panel class="flush hover"><div class="scroll"><table><thead><tr>{head('ns', 'collection')}{head('count', 'documents')}{head('size', 'of documents')}<th class="r">a document</th><th class="r">on disk</th>{head('indexSize', 'indexes')}{head('total', 'in all')}<th style={{ width: '18%' }}><span class="sr">share</span></th></tr></thead><tbody>
+      {!rows.data && [0, 1, 2].map(i => <tr key={i}><td colSpan={8}><Bone /></td></tr>)}
+      {sorted.map(r => <tr key={r.ns}><td><a href={collection(r.ns, 'indexes')}>{r.ns}</a>{r.capped && <span class="faint"> capped</span>}</td><td class="r" title={exact(r.count)}>{count(r.count)}</td><td class="r" title={exact(r.size) + ' bytes'}>{bytes(r.size)}</td><td class="r muted">{bytes(r.avg)}</td><td class="r">{bytes(r.storage)}</td>
+        <td class="r" title={r.indexes.map(([n, b]) => `${n}: ${bytes(b)}`).join('\n')}>{bytes(r.indexSize)}</td><td class="r"><b style={{ fontWeight: 550 }}>{bytes(total(r))}</b></td>
+        <td><div class="share" role="img" aria-label={`${Math.round(total(r) / Math.max(1, sum) * 100)} % of all`}><i style={{ width: `${total(r) / most * 100}%` }} /></div></td></tr>)}
+    </tbody></table>{rows.data && all.length === 0 && <p class="empty">There is nothing yet.</p>}</div></Panel>
+  </>
+}

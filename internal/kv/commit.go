@@ -27,6 +27,8 @@ type Commit struct {
 // it is. Bytes are made of it only for those who take commits elsewhere; there it arrives as an EncodedMeaning.
 type Meaning interface {
 	AppendBinary(dst []byte) ([]byte, error)
+	// Alone says that no other Commit may be on its way, ordered and not yet visible, while this one is.
+	Alone() bool
 }
 
 // EncodedMeaning is a Meaning that came as bytes.
@@ -34,6 +36,9 @@ type EncodedMeaning []byte
 
 // AppendBinary is Meaning's.
 func (m EncodedMeaning) AppendBinary(dst []byte) ([]byte, error) { return append(dst, m...), nil }
+
+// Alone is Meaning's. It is not asked for: what comes as bytes was ordered elsewhere.
+func (m EncodedMeaning) Alone() bool { return true }
 
 // Writes are what a transaction changes. The ranges come first: what is set or added in them stays.
 type Writes interface {
@@ -99,7 +104,8 @@ type Observer interface {
 	// Table, which nobody looks for before they are committed, may be there already. If Visible does not follow the engine has failed.
 	// Until it returns it may write into the keys and values of Stamped, unless the Commit came by Apply.
 	Ordered(*Commit)
-	// Visible is called when whoever begins to read from now on sees it, and before the next commit is ordered.
+	// Visible is called when whoever begins to read from now on sees it, and before the next commit is ordered; in an engine that leads a
+	// replica set (see Log) others may be ordered before, unless this one or one of them is to be Alone.
 	Visible(*Commit)
 }
 

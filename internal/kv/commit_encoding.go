@@ -131,6 +131,13 @@ func DecodeCommit(encoded []byte) (*Commit, error) {
 	return c, nil
 }
 
+// CommitNumber is the number of an encoded Commit, 0 where it is broken.
+func CommitNumber(encoded []byte) uint64 {
+	d := &commitDecoder{rest: encoded}
+	d.byte()
+	return d.uvarint()
+}
+
 // isInOrder says whether the keys ascend, as Lookup needs them to.
 func (w *WriteList) isInOrder() bool {
 	for i := 1; i < len(w.Ops); i++ {

@@ -102,6 +102,7 @@ func (s *Store) follow(c *collection, change *meaning.Change) {
 			c.order.Histogram.Swept(swept.Span, swept.Date, swept.All, swept.Spared)
 		}
 	}
+	c.state.own.Follow(change) // again, for who has looked since it was ordered
 	c.state.writes.Add(1)
 	if change.Trimmed != nil {
 		c.state.trimmed = change.Trimmed

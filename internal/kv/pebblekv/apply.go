@@ -20,6 +20,7 @@ func (e *Engine) commit(t *pending, d kv.Durability) error {
 		e.reclaim.deleted(t.Size(), ranges...)
 	}
 	switch {
+	case e.commits.member.Load(): // whose log is what makes commits durable
 	case d == kv.Buffered:
 		e.syncer.wake()
 	case d == kv.Unsynced && !e.volatile:

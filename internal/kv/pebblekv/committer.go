@@ -30,6 +30,7 @@ type committer struct {
 	durable   atomic.Uint64 // of the youngest commit that a sync has covered, that began after it
 	number    atomic.Uint64 // of the youngest visible Commit; moves under mu
 	synced    atomic.Uint64 // the number of the youngest Commit that a sync has covered, that began after it
+	member    atomic.Bool   // of a replica set; set under mu
 	next      atomic.Uint64 // Pebble's sequence number behind all that was applied; moves under mu
 	tables    sync.Mutex    // held before mu, while tables are taken over or excised
 	tablesEnd sync.Cond     // of mu: told when mu.tables is false again
@@ -48,6 +49,7 @@ type committer struct {
 		observer kv.Observer       // or nil
 		time     int64             // of it
 		tables   bool              // tables are being taken over, and nobody else commits
+		line     line              // of a member of a replica set
 		stuck    bool              // Pebble panicked in a write and may hold its locks for good
 	}
 }
@@ -62,6 +64,7 @@ type pending struct {
 	batch   *pebble.Batch // nil: nothing to write
 	ordered bool          // it came with its number and time, and conflicts with nothing
 	txn     *txn          // the transaction, which ends when it is visible; or nil
+	turn    *turn         // where it waits for the log of a replica set; or nil
 }
 
 func newCommitter(db *pebble.DB, disk vfs.FS, dir string, f *failure, open *openTxns, h *rowcache.Cache) *committer {
@@ -70,11 +73,12 @@ func newCommitter(db *pebble.DB, disk vfs.FS, dir string, f *failure, open *open
 	c.mu.claims = newClaims()
 	c.mu.counters = map[string]*int64{}
 	c.tablesEnd.L = &c.mu
+	c.mu.line.moved.L = &c.mu
 	return c
 }
 
 func (c *committer) commit(t *pending, d kv.Durability) error {
-	err := c.admit(t)
+	err, replicated := c.admitOrLineUp(t)
 	if t.batch == nil {
 		return err
 	}
@@ -89,7 +93,7 @@ func (c *committer) commit(t *pending, d kv.Durability) error {
 		t.txn.end()
 	}
 	closeBatch(t.batch)
-	if d == kv.Synced {
+	if d == kv.Synced && !replicated {
 		return c.syncCommit()
 	}
 	return nil
@@ -107,10 +111,8 @@ func undetermined(err error) error {
 	return fmt.Errorf("%w: %w", kv.ErrUndetermined, err)
 }
 
-// admit makes t visible or fails and leaves nothing behind.
+// admit makes t visible or fails and leaves nothing behind. The caller holds mu.
 func (c *committer) admit(t *pending) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.awaitTables()
 	if t.batch != nil {
 		if err := c.failure.writable(); err != nil {
@@ -130,25 +132,16 @@ func (c *committer) admit(t *pending) error {
 			return err
 		}
 		c.announce(t.Commit)
-		c.mu.watch.sees(t)
-		for _, r := range t.Ranges() {
-			c.rows.ChangeRange(r, sequence)
-		}
-		ranges := t.Ranges()
-		if own, ok := t.Writes.(*overlay.Writes); ok { // see Engine.batch
-			own.Each(func(op kv.Op) { c.note(op, ranges, sequence) })
-		} else {
-			t.Each(func(op kv.Op) { c.note(op, ranges, sequence) })
-		}
-		for i, added := range t.Counters() {
-			setCounter(t.batch, added.Key, c.mu.sums[i])
-		}
-		for _, op := range t.Stamped {
-			c.note(op, ranges, sequence)
-			put(t.batch, op)
-		}
-		c.setNumber(t.batch, t.Commit)
-		if err := c.apply(t.batch); err != nil {
+	}
+	c.mu.claims.record(sequence, t.Claims())
+	return c.put(t, sequence)
+}
+
+// put makes t, which has its number and was announced, and whose counters are added up, visible as the commit numbered sequence. The caller
+// holds mu.
+func (c *committer) put(t *pending, sequence uint64) error {
+	if t.batch != nil {
+		if err := c.putBatch(t, sequence); err != nil {
 			return err
 		}
 	}
@@ -158,12 +151,34 @@ func (c *committer) admit(t *pending) error {
 	for i, added := range t.Counters() {
 		c.cacheCounter(added.Key, c.mu.sums[i])
 	}
-	c.mu.claims.record(sequence, t.Claims())
 	c.sequence.Store(sequence)
 	if t.batch != nil {
 		c.visible(t.Commit)
 	}
 	return nil
+}
+
+// putBatch completes the batch of t and applies it. The caller holds mu.
+func (c *committer) putBatch(t *pending, sequence uint64) error {
+	c.mu.watch.sees(t)
+	ranges := t.Ranges()
+	for _, r := range ranges {
+		c.rows.ChangeRange(r, sequence)
+	}
+	if own, ok := t.Writes.(*overlay.Writes); ok { // see Engine.batch
+		own.Each(func(op kv.Op) { c.note(op, ranges, sequence) })
+	} else {
+		t.Each(func(op kv.Op) { c.note(op, ranges, sequence) })
+	}
+	for i, added := range t.Counters() {
+		setCounter(t.batch, added.Key, c.mu.sums[i])
+	}
+	for _, op := range t.Stamped {
+		c.note(op, ranges, sequence)
+		put(t.batch, op)
+	}
+	c.setNumber(t.batch, t.Commit)
+	return c.apply(t.batch)
 }
 
 // conflicts says whether key was claimed since begin.
@@ -175,7 +190,7 @@ func (c *committer) conflicts(begin uint64, key []byte) bool {
 
 // stamp gives a Commit its number and its time, unless it came with them. The caller holds mu.
 func (c *committer) stamp(t *kv.Commit, ordered bool) error {
-	number, now := c.number.Load()+1, c.mu.time
+	number, now := c.number.Load()+uint64(len(c.mu.line.waiting))+1, c.mu.time
 	switch {
 	case ordered && t.Number != number:
 		return fmt.Errorf("%w: it is %d, and the next is %d", kv.ErrOrder, t.Number, number)

@@ -184,9 +184,9 @@ func OpenMemory(o Options) (*Engine, error) {
 	return Open("ebb", o)
 }
 
-// Capabilities is kv.Engine's: all there are.
+// Capabilities is kv.Engine's: all there are, but that a member of a replica set takes no tables.
 func (e *Engine) Capabilities() kv.Capabilities {
-	return kv.Capabilities{Counters: true, RangeDeletes: true, Tables: true, LocalSync: true, SoleWriter: true, Checkpoints: true}
+	return kv.Capabilities{Counters: true, RangeDeletes: true, Tables: !e.commits.member.Load(), LocalSync: true, SoleWriter: true, Checkpoints: true}
 }
 
 // Snapshot is kv.Engine's.
@@ -217,6 +217,7 @@ func (e *Engine) Still(look func()) (kv.Snapshot, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.awaitTables()
+	c.mu.line.awaitEmpty()
 	look()
 	return &snapshot{c.snapshots.acquire(e.db, &c.sequence), c.rows}, nil
 }
@@ -314,19 +315,28 @@ func (e *Engine) SizeOf(start, end []byte) (int64, error) {
 }
 
 // Sync is kv.Engine's.
-func (e *Engine) Sync() error { return e.AwaitDurable(kv.AllCommits) }
-
-// AwaitDurable is kv.Engine's. A store that ends with the process has nothing to wait for.
-func (e *Engine) AwaitDurable(number uint64) error {
+func (e *Engine) Sync() error {
 	switch {
 	case e.closed.Load():
 		return undetermined(kv.ErrClosed)
 	case e.volatile:
 		return undetermined(e.failure.get())
+	}
+	return undetermined(e.commits.sync())
+}
+
+// AwaitDurable is kv.Engine's. A store that ends with the process has nothing to wait for, and in a member of a replica set what is visible is
+// durable by its log.
+func (e *Engine) AwaitDurable(number uint64) error {
+	switch {
+	case e.closed.Load():
+		return undetermined(kv.ErrClosed)
+	case e.commits.member.Load():
+		return undetermined(e.failure.get())
 	case number <= e.commits.synced.Load():
 		return nil
 	}
-	return undetermined(e.commits.sync())
+	return e.Sync()
 }
 
 // Stats is kv.Engine's.

@@ -53,6 +53,9 @@ func (e *Engine) Load(ctx context.Context, next func() (key, value []byte, ok bo
 
 // load is Load of pairs that make up an ordered Commit, or nil for one that is to be ordered.
 func (e *Engine) load(ctx context.Context, next func() (key, value []byte, ok bool, err error), ordered *kv.Commit) error {
+	if e.commits.member.Load() {
+		return errNoTables
+	}
 	l := &load{engine: e, next: next}
 	defer l.clean()
 	if err := l.write(); err != nil {

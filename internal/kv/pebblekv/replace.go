@@ -34,6 +34,9 @@ func (e *Engine) replace(start []byte) (*replacement, error) {
 	if e.closed.Load() {
 		return nil, kv.ErrClosed
 	}
+	if e.commits.member.Load() {
+		return nil, errNoTables
+	}
 	r := &replacement{engine: e, span: kv.Range{Start: bytes.Clone(start)}}
 	var err error
 	if r.pairs, err = e.newTable(&r.paths); err != nil {

@@ -29,6 +29,19 @@ import (
 // ErrBroken is what Decode says of bytes that no writer has written.
 var ErrBroken = errors.New("storage: the meaning of a commit is broken")
 
+// Alone is kv.Meaning's: where the catalogue changes, or what the store knows of a whole collection, the order of commits is not enough to go by.
+func (m *Meaning) Alone() bool {
+	if m.DDL != nil || m.Hold != nil {
+		return true
+	}
+	for _, c := range m.Changes {
+		if len(c.Sweeps) > 0 || c.Tombstones != TombstonesAsBefore || c.Moved[Forward] || c.Moved[Back] || c.Trimmed != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // AppendBinary is kv.Meaning's.
 func (m *Meaning) AppendBinary(dst []byte) ([]byte, error) {
 	b := bson.Build()

@@ -1,0 +1,348 @@
+package raftlog
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// How many ticks pass before a member that hears nothing from a primary stands for election (up to twice as many, by chance), and between
+// two heartbeats.
+const (
+	electionTicks  = 16
+	heartbeatTicks = 2
+)
+
+// Limits of what is on its way to a member.
+const (
+	maxAppendBytes   = 1 << 20
+	maxInflight      = 256
+	maxInflightBytes = 64 << 20
+	maxApplyBytes    = 4 << 20
+)
+
+// Core is a member without time, goroutines and network: what it does follows from what it is told, in that order. It is used by one goroutine.
+type Core struct {
+	disk    *Disk
+	node    *raft.RawNode
+	log     *slog.Logger
+	applied raftPosition // up to where the store has applied the log
+	role    Role
+	// committed is up to where the log is committed, as far as has been told.
+	committed uint64
+	// idle keeps the member from standing for election.
+	idle bool
+	// random draws how long it waits for that, and elapsed are the ticks since it has heard of a primary. Raft has such a timer, which
+	// nobody can repeat.
+	random            *rand.Rand
+	elapsed, patience int
+	lastRead          uint64
+}
+
+// Role is what a member is in its log.
+type Role struct {
+	Term uint64
+	// Leader is who leads in the term; 0 where nobody is known to.
+	Leader uint64
+	// Leads says that it is this member.
+	Leads bool
+}
+
+// Output is what a Core says is to be done, in the order of the fields. All that the messages tell of is on stable storage.
+type Output struct {
+	// Install is a snapshot whose data is to take the place of the store before anything else is applied; nil most often.
+	Install *pb.Snapshot
+	// Deposed says that the member has ceased to lead: what was appended in that term and is not among what is committed may be lost.
+	Deposed  bool
+	Messages []*pb.Message
+	// Reads are the reads that may go on when the store has applied the log up to Index.
+	Reads []ReadState
+}
+
+// ReadState is a read that was asked for by ReadIndex.
+type ReadState struct{ ID, Index uint64 }
+
+// NewCore is the member that a Disk keeps, which has to be one of a set.
+func NewCore(d *Disk, random *rand.Rand, log *slog.Logger) (*Core, error) {
+	if !d.IsMember() {
+		return nil, errors.New("raftlog: the member is of no set yet")
+	}
+	c := &Core{disk: d, log: log, random: random, committed: d.applied}
+	position := raftPosition{index: d.applied}
+	var err error
+	if position.term, err = d.Term(d.applied); err != nil && d.applied > 0 {
+		return nil, err
+	}
+	c.applied = position
+	d.snapshot = func() raftPosition { return c.applied }
+	return c, c.start()
+}
+
+func (c *Core) start() (err error) {
+	c.node, err = raft.NewRawNode(&raft.Config{
+		ID: c.disk.id, Storage: c.disk, Applied: c.applied.index, Logger: raftLogger{c.log},
+		ElectionTick: electionTicks, HeartbeatTick: heartbeatTicks, CheckQuorum: true, PreVote: true, StepDownOnRemoval: true,
+		MaxSizePerMsg: maxAppendBytes, MaxInflightMsgs: maxInflight, MaxInflightBytes: maxInflightBytes, MaxCommittedSizePerReady: maxApplyBytes,
+		DisableProposalForwarding: true,
+	})
+	if err != nil {
+		return fmt.Errorf("raftlog: start: %w", err)
+	}
+	c.restartTimer()
+	return nil
+}
+
+func (c *Core) restartTimer() {
+	c.elapsed, c.patience = 0, electionTicks+c.random.IntN(electionTicks)
+}
+
+// Role is what the member is now.
+func (c *Core) Role() Role {
+	s := c.node.BasicStatus()
+	return Role{Term: s.GetTerm(), Leader: s.Lead, Leads: s.RaftState == raft.StateLeader}
+}
+
+// Tick is time that passes.
+func (c *Core) Tick() {
+	if c.node.BasicStatus().RaftState == raft.StateLeader {
+		c.node.Tick()
+		return
+	}
+	c.node.TickQuiesced() // time for all but elections
+	if c.elapsed++; c.elapsed < c.patience {
+		return
+	}
+	c.restartTimer()
+	if !c.idle {
+		_ = c.node.Campaign() // where it may not, it does not
+	}
+}
+
+// SetIdle keeps the member from standing for election, or lets it again.
+func (c *Core) SetIdle(idle bool) { c.idle = idle }
+
+// Campaign has the member stand for election now.
+func (c *Core) Campaign() error {
+	c.restartTimer()
+	return c.node.Campaign()
+}
+
+// ForgetLeader has the member take who leads for gone: it may vote for another at once.
+func (c *Core) ForgetLeader() error { return c.node.ForgetLeader() }
+
+// Step takes a message of another member. What makes no sense is passed over.
+func (c *Core) Step(m *pb.Message) {
+	if raft.IsLocalMsg(m.GetType()) || m.GetTo() != c.disk.id || m.GetType() == pb.MsgProp {
+		return
+	}
+	switch m.GetType() {
+	case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap, pb.MsgVote:
+		if m.GetTerm() >= c.node.BasicStatus().GetTerm() {
+			c.restartTimer()
+		}
+	}
+	_ = c.node.Step(m)
+}
+
+// Propose appends the entries of one term to the log, together. It says whether the member leads in that term and has done so. Where they are
+// dropped although it does, while another member is to take over, it resigns: what comes later would have numbers that these have.
+func (c *Core) Propose(term uint64, commits [][]byte) (ok bool, err error) {
+	s := c.node.BasicStatus()
+	if s.RaftState != raft.StateLeader || s.GetTerm() != term {
+		return false, nil
+	}
+	entries := make([]*pb.Entry, len(commits))
+	for i, b := range commits {
+		entries[i] = &pb.Entry{Data: b}
+	}
+	if c.propose(entries) != nil {
+		return false, c.Resign()
+	}
+	return true, nil
+}
+
+func (c *Core) propose(entries []*pb.Entry) error {
+	return c.node.Step(&pb.Message{Type: pb.MsgProp.Enum(), From: proto.Uint64(c.disk.id), Entries: entries})
+}
+
+// ProposePeers has the members be known under other addresses.
+func (c *Core) ProposePeers(p Peers) error {
+	return c.propose([]*pb.Entry{{Data: p.appendBinary([]byte{kindPeers})}})
+}
+
+// ProposeChange adds or removes voters and learners, by joint consensus where it is more than one.
+func (c *Core) ProposeChange(changes []*pb.ConfChangeSingle) error {
+	return c.node.ProposeConfChange(&pb.ConfChangeV2{Changes: changes})
+}
+
+// Transfer has another member take over; it is asked to stand for election once it has the whole log.
+func (c *Core) Transfer(to uint64) { c.node.TransferLeader(to) }
+
+// Resign has a member that leads follow, whoever else could lead. It is as if it had been started anew.
+func (c *Core) Resign() error { return c.start() }
+
+// ReadIndex asks whether the member still leads. Output.Reads has the id that it returns once a majority has said so.
+func (c *Core) ReadIndex() (id uint64) {
+	c.lastRead++
+	var b [8]byte
+	for i := range b {
+		b[i] = byte(c.lastRead >> (8 * i))
+	}
+	c.node.ReadIndex(b[:])
+	return c.lastRead
+}
+
+// Unreachable says that a message to a member was lost.
+func (c *Core) Unreachable(id uint64) { c.node.ReportUnreachable(id) }
+
+// SnapshotSent says how it went to send a snapshot's data to a member.
+func (c *Core) SnapshotSent(id uint64, ok bool) {
+	status := raft.SnapshotFinish
+	if !ok {
+		status = raft.SnapshotFailure
+	}
+	c.node.ReportSnapshot(id, status)
+}
+
+// Applied says up to where the store has applied the log.
+func (c *Core) Applied(e Entry) { c.applied = raftPosition{e.Index, e.Term} }
+
+// HasReady says whether Process has something to do.
+func (c *Core) HasReady() bool { return c.node.HasReady() }
+
+// Process does what follows from what the Core was told. Messages that may go out before this member's own disk has what they tell of are
+// given to early at once.
+func (c *Core) Process(early func([]*pb.Message)) (out Output, err error) {
+	rd := c.node.Ready()
+	late := rd.Messages
+	if c.role.Leads && early != nil && (raft.IsEmptyHardState(rd.HardState) || rd.HardState.GetTerm() == c.role.Term) {
+		late = c.sendEarly(rd.Messages, early)
+	}
+	if !raft.IsEmptySnap(rd.Snapshot) {
+		confIndex, peerIndex, peers, err := readSnapshot(rd.Snapshot.GetData())
+		if err != nil {
+			return out, err
+		}
+		if err := c.disk.save(rd.HardState, nil, true); err != nil {
+			return out, err
+		}
+		if err := c.disk.reset(rd.Snapshot, confIndex, peers, peerIndex); err != nil {
+			return out, err
+		}
+		c.applied, c.committed = c.disk.base, c.disk.base.index
+		out.Install = rd.Snapshot
+	}
+	if err := c.disk.save(rd.HardState, rd.Entries, rd.MustSync); err != nil {
+		return out, err
+	}
+	out.Messages = late
+	for _, r := range rd.ReadStates {
+		id := uint64(0)
+		for i, b := range r.RequestCtx {
+			id |= uint64(b) << (8 * i)
+		}
+		out.Reads = append(out.Reads, ReadState{id, r.Index})
+	}
+	for _, e := range rd.CommittedEntries {
+		if err := c.commit(e); err != nil {
+			return out, err
+		}
+	}
+	c.node.Advance(rd)
+	was := c.role
+	c.role = c.Role()
+	out.Deposed = was.Leads && (!c.role.Leads || c.role.Term != was.Term)
+	return out, nil
+}
+
+// sendEarly sends what tells nothing of this member's disk, and returns the rest.
+func (c *Core) sendEarly(messages []*pb.Message, early func([]*pb.Message)) (late []*pb.Message) {
+	var now []*pb.Message
+	for _, m := range messages {
+		switch m.GetType() {
+		case pb.MsgApp, pb.MsgHeartbeat, pb.MsgTimeoutNow:
+			now = append(now, m)
+		default:
+			late = append(late, m)
+		}
+	}
+	if len(now) > 0 {
+		early(now)
+	}
+	return late
+}
+
+// commit takes note of an entry that is committed. What is about the log itself is done here, at once: it has its own order.
+func (c *Core) commit(e *pb.Entry) error {
+	c.committed = max(c.committed, e.GetIndex())
+	switch e.GetType() {
+	case pb.EntryNormal:
+		_, peers, err := readEntry(e.GetData())
+		if err == nil && peers != nil && e.GetIndex() > c.disk.peerIndex {
+			err = c.disk.savePeers(e.GetIndex(), peers)
+		}
+		return err
+	case pb.EntryConfChangeV2:
+		var change pb.ConfChangeV2
+		if err := proto.Unmarshal(e.GetData(), &change); err != nil {
+			return fmt.Errorf("raftlog: read entry %d: %w", e.GetIndex(), err)
+		}
+		if e.GetIndex() > c.disk.confIndex {
+			return c.disk.saveConf(e.GetIndex(), c.node.ApplyConfChange(&change))
+		}
+		return nil
+	}
+	return errors.New("raftlog: the log has a change of its members in a form that no Ebb writes")
+}
+
+// Committed is up to where the log is committed.
+func (c *Core) Committed() uint64 { return c.committed }
+
+// Next are the entries to apply behind an index, up to about so many bytes: what is committed of them.
+func (c *Core) Next(applied uint64) (entries []Entry, err error) {
+	if applied >= c.committed {
+		return nil, nil
+	}
+	found, err := c.disk.Entries(applied+1, c.committed+1, maxApplyBytes)
+	if err != nil {
+		return nil, fmt.Errorf("raftlog: read what is to be applied: %w", err)
+	}
+	for _, e := range found {
+		entry := Entry{Index: e.GetIndex(), Term: e.GetTerm()}
+		if e.GetType() == pb.EntryNormal {
+			if entry.Commit, _, err = readEntry(e.GetData()); err != nil {
+				return nil, err
+			}
+		}
+		entries = append(entries, entry)
+	}
+	return entries, nil
+}
+
+// Status is raft's own account of itself.
+func (c *Core) Status() raft.Status { return c.node.Status() }
+
+// Cut takes note that the store has what the log has up to an index on stable storage, and cuts the log where nobody needs it any more: all
+// members have it, or more than so many entries lie behind it. A member that does not lead cannot know who needs what.
+func (c *Core) Cut(durable uint64, most uint64) error {
+	keep := uint64(0)
+	if c.Role().Leads {
+		keep = durable + 1
+		for _, p := range c.node.Status().Progress {
+			keep = min(keep, p.Match+1)
+		}
+		keep -= min(keep, spareEntries)
+	}
+	if c.disk.last > most {
+		keep = max(keep, c.disk.last-most)
+	}
+	return c.disk.saveApplied(durable, keep)
+}
+
+// spareEntries are kept although all members have them: one of them may become primary, and not know.
+const spareEntries = 1 << 10

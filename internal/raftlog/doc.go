@@ -1,0 +1,21 @@
+// Package raftlog is the log of a replica set: what its primary orders, kept by a majority of its members before anybody sees it. It drives
+// go.etcd.io/raft over a log on disk. It knows nothing of what entries hold but their numbers, nor of how messages travel.
+//
+// # Parts
+//
+// A Disk is what a member keeps: the log, its vote, who the members are. A Core is a member without time, goroutines and network: it is ticked,
+// given messages and proposals, and says what is to be sent and applied. A Member runs a Core: it ticks it by a clock, groups what is
+// proposed meanwhile into one append and one sync, and applies what is committed on another goroutine, so that a store that is slow for a
+// moment costs no leadership.
+//
+// # Identity
+//
+// A member is known by a random id that it makes together with its Disk. A server whose data is lost comes back as somebody else: what the old
+// one had promised by vote and acknowledgement was promised by somebody who is gone, and is not forgotten by who is there.
+//
+// # Invariants
+//
+//   - What is committed is never lost while a majority of the voters keeps its disks, and every member applies it in the same order.
+//   - An entry is synced here before anybody is told that it is here.
+//   - The log is cut only before what the store has on stable storage (Machine.Sync); so a store that has lost its end in a crash gets that again.
+package raftlog

@@ -1,0 +1,520 @@
+package raftlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// Machine is what a log is applied to.
+type Machine interface {
+	// Apply applies what is committed, in the order of the log. An entry that the machine has already is passed over. An error ends the member.
+	Apply(ctx context.Context, e Entry) error
+	// Install puts the snapshot that has arrived in the place of the store.
+	Install(ctx context.Context) error
+	// Lead is called when the member leads in a term and has applied all that was committed before. It must not wait.
+	Lead(term uint64)
+	// Deposed is called when what was appended in a term may be lost. It must not wait, for the log least of all.
+	Deposed()
+	// Changed is called when the role, the members or what they have may be others than before; it must not wait.
+	Changed()
+	// Sync brings to stable storage what was applied.
+	Sync() error
+}
+
+// Options of a Member. All but Log are required.
+type Options struct {
+	Disk    *Disk
+	Machine Machine
+	// Send sends messages to other members, in their order as far as it can; it must not wait. What cannot be sent is lost.
+	Send func([]*pb.Message)
+	// Clock ticks.
+	Clock clock.Clock
+	Log   *slog.Logger
+	// Failed is told once, when the member can no longer keep what it promised.
+	Failed func(error)
+	// MaxLogBytes is how much of the log is kept for members that are behind.
+	MaxLogBytes int64
+}
+
+// tick is the time between two ticks of a Core: a primary that is gone is missed after 0.8 to 1.6 seconds.
+const tick = 50 * time.Millisecond
+
+// Limits of what waits for the loop. Messages beyond are lost, as on a network.
+const (
+	maxInbox      = 1 << 12
+	maxInboxBytes = 128 << 20
+)
+
+// cutInterval is how often the store is synced and the log cut.
+const cutInterval = 10 * time.Second
+
+// Member runs a Core.
+type Member struct {
+	o    Options
+	core *Core // of the loop
+	log  *slog.Logger
+
+	wake   chan struct{} // holds one
+	quit   context.Context
+	cancel context.CancelCauseFunc
+	ended  sync.WaitGroup
+	role   atomic.Pointer[Role]
+	status atomic.Pointer[Status]
+
+	mu struct {
+		sync.Mutex
+		inbox      []*pb.Message
+		inboxBytes int
+		term       uint64 // of the commits
+		commits    [][]byte
+		calls      []func(*Core)
+		ended      bool
+		reads      map[uint64]chan ReadState
+	}
+	applied progress
+}
+
+// progress is up to where the store has applied the log.
+type progress struct {
+	mu      sync.Mutex // guards all below
+	index   uint64
+	offset  uint64 // of index over the number of the Commit there
+	changed chan struct{}
+}
+
+// Status is what is known of the set.
+type Status struct {
+	Role
+	Peers Peers
+	// Last is the end of the log, Committed up to where it is.
+	Last, Committed uint64
+	// Progress is of each member that a primary knows.
+	Progress map[uint64]Progress
+	Voters   map[uint64]bool
+	Joint    bool
+}
+
+// Progress is how far a member has got.
+type Progress struct {
+	Match  uint64
+	Active bool
+	// Behind says that it gets a snapshot, or that nobody knows yet what it has.
+	Behind  bool
+	Learner bool
+}
+
+// Start starts a member.
+func Start(o Options) (*Member, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	core, err := NewCore(o.Disk, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), o.Log)
+	if err != nil {
+		return nil, err
+	}
+	m := &Member{o: o, core: core, log: o.Log, wake: make(chan struct{}, 1)}
+	m.quit, m.cancel = context.WithCancelCause(context.Background())
+	m.mu.reads = map[uint64]chan ReadState{}
+	m.applied.index, m.applied.changed = core.applied.index, make(chan struct{})
+	m.publish()
+	m.ended.Go(m.run)
+	m.ended.Go(m.apply)
+	m.ended.Go(m.cut)
+	return m, nil
+}
+
+var errStopped = errors.New("raftlog: the member has stopped")
+
+// Stop ends the member, and returns when nothing of it runs any more.
+func (m *Member) Stop() {
+	m.cancel(errStopped)
+	m.ended.Wait()
+}
+
+// Role is what the member is.
+func (m *Member) Role() Role { return *m.role.Load() }
+
+// Status is what is known of the set.
+func (m *Member) Status() *Status { return m.status.Load() }
+
+// Receive takes a message of another member.
+func (m *Member) Receive(message *pb.Message) {
+	size := 0
+	for _, e := range message.GetEntries() {
+		size += len(e.GetData())
+	}
+	m.mu.Lock()
+	if len(m.mu.inbox) < maxInbox && m.mu.inboxBytes+size <= maxInboxBytes {
+		m.mu.inbox = append(m.mu.inbox, message)
+		m.mu.inboxBytes += size
+	}
+	m.mu.Unlock()
+	m.awake()
+}
+
+// LogOf is where a store that leads in a term appends what it orders.
+func (m *Member) LogOf(term uint64) *Appender { return &Appender{m, term} }
+
+// Appender is a kv.Log for one term.
+type Appender struct {
+	member *Member
+	term   uint64
+}
+
+// Append is kv.Log's.
+func (a *Appender) Append(encoded []byte) {
+	m := a.member
+	m.mu.Lock()
+	if m.mu.term != a.term {
+		m.mu.term, m.mu.commits = a.term, nil // nobody waits for those of another
+	}
+	m.mu.commits = append(m.mu.commits, append([]byte{kindCommit}, encoded...))
+	m.mu.Unlock()
+	m.awake()
+}
+
+// Do runs f on the loop, and returns when it has.
+func (m *Member) Do(ctx context.Context, f func(*Core) error) error {
+	over := make(chan error, 1)
+	m.mu.Lock()
+	if m.mu.ended {
+		m.mu.Unlock()
+		return errStopped
+	}
+	m.mu.calls = append(m.mu.calls, func(c *Core) { over <- f(c) })
+	m.mu.Unlock()
+	m.awake()
+	select {
+	case err := <-over:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-m.quit.Done():
+		return context.Cause(m.quit)
+	}
+}
+
+func (m *Member) awake() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run is the loop.
+func (m *Member) run() {
+	defer m.end()
+	next := m.o.Clock.NewTimer(tick)
+	defer func() { next.Stop() }()
+	for {
+		select {
+		case <-next.C():
+			m.core.Tick()
+			next = m.o.Clock.NewTimer(tick)
+		case <-m.wake:
+		case <-m.quit.Done():
+			return
+		}
+		if err := m.step(); err != nil {
+			m.fail(err)
+			return
+		}
+	}
+}
+
+func (m *Member) end() {
+	m.mu.Lock()
+	m.mu.ended, m.mu.calls = true, nil // who waits for a call sees that the member has stopped
+	m.mu.Unlock()
+	m.o.Machine.Deposed()
+}
+
+func (m *Member) fail(err error) {
+	m.log.Error("The replica set's log has failed", "error", err.Error())
+	m.cancel(err)
+	if m.o.Failed != nil {
+		go m.o.Failed(err)
+	}
+}
+
+// step does what has come.
+func (m *Member) step() error {
+	m.mu.Lock()
+	inbox, commits, term, calls := m.mu.inbox, m.mu.commits, m.mu.term, m.mu.calls
+	m.mu.inbox, m.mu.commits, m.mu.calls, m.mu.inboxBytes = nil, nil, nil, 0
+	m.mu.Unlock()
+	for _, message := range inbox {
+		m.core.Step(message)
+	}
+	if len(commits) > 0 {
+		ok, err := m.core.Propose(term, commits)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			m.o.Machine.Deposed()
+		}
+	}
+	for _, call := range calls {
+		call(m.core)
+	}
+	was := m.core.Committed()
+	busy := false
+	for m.core.HasReady() {
+		busy = true
+		out, err := m.core.Process(m.o.Send)
+		if err != nil {
+			return err
+		}
+		m.deliver(out)
+	}
+	if busy || len(calls) > 0 {
+		m.publish()
+	}
+	if m.core.Committed() != was {
+		m.tellApplied()
+	}
+	return nil
+}
+
+func (m *Member) deliver(out Output) {
+	if out.Deposed {
+		m.o.Machine.Deposed()
+		m.failReads()
+	}
+	if len(out.Messages) > 0 {
+		m.o.Send(out.Messages)
+	}
+	for _, r := range out.Reads {
+		m.mu.Lock()
+		waiting := m.mu.reads[r.ID]
+		delete(m.mu.reads, r.ID)
+		m.mu.Unlock()
+		if waiting != nil {
+			waiting <- r
+		}
+	}
+}
+
+func (m *Member) failReads() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, waiting := range m.mu.reads {
+		close(waiting)
+		delete(m.mu.reads, id)
+	}
+}
+
+// publish tells what the member is now.
+func (m *Member) publish() {
+	raftStatus := m.core.Status()
+	s := &Status{Role: m.core.Role(), Peers: m.core.disk.peers, Last: m.core.disk.last, Committed: m.core.committed, Voters: map[uint64]bool{},
+		Joint: len(raftStatus.Config.Voters[1]) > 0}
+	for id := range raftStatus.Config.Voters.IDs() {
+		s.Voters[id] = true
+	}
+	if s.Leads {
+		s.Progress = map[uint64]Progress{}
+		for id, p := range raftStatus.Progress {
+			s.Progress[id] = Progress{Match: p.Match, Active: p.RecentActive, Learner: p.IsLearner, Behind: p.State.String() != "StateReplicate"}
+		}
+	}
+	role := s.Role
+	old := m.status.Load()
+	m.role.Store(&role)
+	m.status.Store(s)
+	if old == nil || old.Role != s.Role || len(old.Peers) != len(s.Peers) {
+		m.o.Machine.Changed()
+	}
+}
+
+// tellApplied wakes who waits for the log to move.
+func (m *Member) tellApplied() {
+	m.applied.mu.Lock()
+	defer m.applied.mu.Unlock()
+	close(m.applied.changed)
+	m.applied.changed = make(chan struct{})
+}
+
+// apply gives the machine what is committed.
+func (m *Member) apply() {
+	told := uint64(0)
+	for {
+		m.applied.mu.Lock()
+		at, changed := m.applied.index, m.applied.changed
+		m.applied.mu.Unlock()
+		var entries []Entry
+		var install bool
+		var role Role
+		err := m.Do(m.quit, func(c *Core) (err error) {
+			if install = c.disk.install; install {
+				at = c.disk.base.index
+				return nil
+			}
+			if at >= c.applied.index && at > 0 {
+				if term, err := c.disk.Term(at); err == nil {
+					c.applied = raftPosition{at, term}
+				}
+			}
+			role = c.Role()
+			entries, err = c.Next(at)
+			return err
+		})
+		if err == nil && install {
+			if err = m.o.Machine.Install(m.quit); err == nil {
+				err = m.Do(m.quit, func(c *Core) error { return c.disk.Installed() })
+			}
+			m.moved(at, 0)
+			if err == nil {
+				continue
+			}
+		}
+		for _, e := range entries {
+			if err != nil {
+				break
+			}
+			if err = m.o.Machine.Apply(m.quit, e); err == nil {
+				m.moved(e.Index, e.number())
+				if role.Leads && e.Term == role.Term && told < role.Term {
+					told = role.Term
+					m.o.Machine.Lead(role.Term)
+				}
+			}
+		}
+		switch {
+		case m.quit.Err() != nil:
+			return
+		case err != nil:
+			m.fail(fmt.Errorf("apply the log: %w", err))
+			return
+		case len(entries) > 0:
+			continue
+		}
+		select {
+		case <-changed:
+		case <-m.quit.Done():
+			return
+		}
+	}
+}
+
+// moved takes note that the store has applied the log up to index.
+func (m *Member) moved(index, number uint64) {
+	m.applied.mu.Lock()
+	defer m.applied.mu.Unlock()
+	m.applied.index = index
+	if number > 0 {
+		m.applied.offset = index - number
+	}
+	close(m.applied.changed)
+	m.applied.changed = make(chan struct{})
+}
+
+// IndexOf is where the log has the Commit with a number, or a little behind. It has been applied here.
+func (m *Member) IndexOf(number uint64) uint64 {
+	m.applied.mu.Lock()
+	defer m.applied.mu.Unlock()
+	return min(number+m.applied.offset, m.applied.index)
+}
+
+// Applied is up to where the store has applied the log; changed is closed when that moves.
+func (m *Member) Applied() (index uint64, changed <-chan struct{}) {
+	m.applied.mu.Lock()
+	defer m.applied.mu.Unlock()
+	return m.applied.index, m.applied.changed
+}
+
+// AwaitRead returns when what is committed anywhere by now is applied here, and a majority has said that this member still led then.
+func (m *Member) AwaitRead(ctx context.Context) error {
+	state := make(chan ReadState, 1)
+	if err := m.Do(ctx, func(c *Core) error {
+		if !c.Role().Leads {
+			return ErrNotLeading
+		}
+		id := c.ReadIndex()
+		m.mu.Lock()
+		m.mu.reads[id] = state
+		m.mu.Unlock()
+		return nil
+	}); err != nil {
+		return err
+	}
+	var read ReadState
+	select {
+	case r, ok := <-state:
+		if !ok {
+			return ErrNotLeading
+		}
+		read = r
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-m.quit.Done():
+		return context.Cause(m.quit)
+	}
+	for {
+		at, changed := m.Applied()
+		if at >= read.Index {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-m.quit.Done():
+			return context.Cause(m.quit)
+		}
+	}
+}
+
+// ErrNotLeading is returned by what only a member that leads can do.
+var ErrNotLeading = errors.New("raftlog: the member does not lead")
+
+// cut keeps the log short.
+func (m *Member) cut() {
+	for clock.Wait(m.quit, m.o.Clock, cutInterval) == nil {
+		at, _ := m.Applied()
+		if at == 0 {
+			continue
+		}
+		if err := m.o.Machine.Sync(); err != nil {
+			if m.quit.Err() == nil {
+				m.log.Warn("The store could not be synced, and the replica set's log is not cut", "error", err.Error())
+			}
+			continue
+		}
+		if err := m.Do(m.quit, func(c *Core) error {
+			if c.disk.install {
+				return nil
+			}
+			most := uint64(1 << 20)
+			if int64(c.disk.db.Metrics().DiskSpaceUsage()) > m.o.MaxLogBytes {
+				most = spareEntries
+			}
+			return c.Cut(at, most)
+		}); err != nil && m.quit.Err() == nil {
+			m.fail(err)
+		}
+	}
+}
+
+// IsVoter says whether a member's word counts.
+func (s *Status) IsVoter(id uint64) bool { return s.Voters[id] }
+
+// number is that of the Commit that the entry is, 0 where it is none.
+func (e Entry) number() uint64 {
+	if e.Commit == nil {
+		return 0
+	}
+	return kv.CommitNumber(e.Commit)
+}

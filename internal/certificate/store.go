@@ -50,7 +50,19 @@ type Set struct {
 	members   *atomic.Pointer[[]attribute] // see SetMemberName
 	own       name
 	authority *authority
-	clock     clock.Clock
+	// shown is what other members are shown when they are called, whose certificates are held against called.
+	shown  tls.Certificate
+	called *authority
+	clock  clock.Clock
+}
+
+// Outgoing is for a connection to another member at a host.
+func (set *Set) Outgoing(host string) *tls.Config {
+	least, most := set.opts.versions()
+	return &tls.Config{
+		Certificates: []tls.Certificate{set.shown}, RootCAs: set.called.roots, ServerName: host, MinVersion: least, MaxVersion: most,
+		Time: set.clock.Now, InsecureSkipVerify: set.opts.AllowInvalid,
+	}
 }
 
 // Open reads all that there is. What cannot be used is an error, in mongod's words.
@@ -78,16 +90,16 @@ func (s *Store) read() (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("InvalidSSLConfiguration: Can not set up PEM key file. %w", err)
 	}
-	if o.ClusterFile != "" {
-		if _, err := readKeyFile(o.ClusterFile, o.ClusterPassword); err != nil {
-			return nil, fmt.Errorf("InvalidSSLConfiguration: Can not set up ssl clusterFile. %w", err)
-		}
-	}
 	now := s.clock.Now()
 	if now.Before(own.Leaf.NotBefore) || now.After(own.Leaf.NotAfter) {
 		return nil, errors.New("InvalidSSLConfiguration: The provided SSL certificate is expired or not yet valid.")
 	}
-	set := &Set{NotAfter: own.Leaf.NotAfter, opts: o, members: &s.members, clock: s.clock}
+	set := &Set{NotAfter: own.Leaf.NotAfter, opts: o, members: &s.members, clock: s.clock, shown: own}
+	if o.ClusterFile != "" {
+		if set.shown, err = readKeyFile(o.ClusterFile, o.ClusterPassword); err != nil {
+			return nil, fmt.Errorf("InvalidSSLConfiguration: Can not set up ssl clusterFile. %w", err)
+		}
+	}
 	if set.own, err = parseName(own.Leaf.RawSubject); err != nil {
 		return nil, fmt.Errorf("InvalidSSLConfiguration: %w", err)
 	}
@@ -110,15 +122,16 @@ func (set *Set) readAuthorities() (err error) {
 	o := set.opts
 	file := o.CAFile
 	if o.ClusterCAFile != "" {
-		if file != "" { // it is for connections to others, but must be right
-			if _, err := readAuthority(file); err != nil {
-				return err
-			}
+		if set.called, err = readAuthority(file); err != nil {
+			return err
 		}
 		file = o.ClusterCAFile
 	}
 	if set.authority, err = readAuthority(file); err != nil {
 		return err
+	}
+	if set.called == nil {
+		set.called = set.authority
 	}
 	if o.CRLFile != "" {
 		if set.authority.revoked, err = readRevocations(o.CRLFile); err != nil {

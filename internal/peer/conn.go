@@ -1,0 +1,178 @@
+// Package peer is the side of a server that calls others: connections to the other members of a replica set, over the same protocol and the
+// same port as any client's. It knows nothing of what is said on them.
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/xdg-go/scram"
+
+	"github.com/ebbdb/ebb/internal/auth"
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/wire"
+)
+
+// Options are how members are called.
+type Options struct {
+	// TLS, unless nil, is how a connection to a host is encrypted.
+	TLS func(host string) *tls.Config
+	// Key, unless "", is what members know of one another, and X509 has them show their certificates instead.
+	Key  string
+	X509 bool
+	// Codec is for messages as they are; the caller's, for all connections.
+	Codec *wire.Codec
+}
+
+// Times, all of real time, for sockets live in it.
+const (
+	dialTime  = 3 * time.Second
+	writeTime = 5 * time.Second
+)
+
+// Conn is a connection to another member, for one goroutine.
+type Conn struct {
+	socket net.Conn
+	reader *wire.Reader
+	writer *wire.Writer
+	next   int32
+}
+
+// Dial connects to a member, and logs in where members have something to show. It ends with ctx.
+func Dial(ctx context.Context, host string, o Options) (*Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	socket, err := (&net.Dialer{}).DialContext(ctx, "tcp", host)
+	if err != nil {
+		return nil, fmt.Errorf("peer: connect: %w", err)
+	}
+	if o.TLS != nil {
+		name, _, err := net.SplitHostPort(host)
+		if err != nil {
+			name = host
+		}
+		secure := tls.Client(socket, o.TLS(name))
+		if err := secure.HandshakeContext(ctx); err != nil {
+			return nil, errors.Join(fmt.Errorf("peer: %s: %w", host, err), socket.Close())
+		}
+		socket = secure
+	}
+	c := &Conn{socket: socket, reader: o.Codec.NewReader(socket), writer: o.Codec.NewWriter(socket)}
+	if err := c.logIn(ctx, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("peer: log in at %s: %w", host, err), socket.Close())
+	}
+	return c, nil
+}
+
+// Close hangs up.
+func (c *Conn) Close() error { return c.socket.Close() }
+
+func (c *Conn) logIn(ctx context.Context, o Options) error {
+	switch {
+	case o.X509:
+		_, err := c.Call(ctx, bson.Build().Int32("authenticate", 1).String("mechanism", "MONGODB-X509").String("$db", "$external").Doc())
+		return err
+	case o.Key != "":
+		return c.showKey(ctx, o.Key)
+	}
+	return nil
+}
+
+// maxSteps bounds a conversation of SCRAM.
+const maxSteps = 4
+
+// showKey logs in as what members are to one another.
+func (c *Conn) showKey(ctx context.Context, key string) error {
+	name := auth.Internal().Name
+	client, err := scram.SHA256.NewClient(name.Name, key, "")
+	if err != nil {
+		return err
+	}
+	talk := client.NewConversation()
+	said := ""
+	var id bson.Value
+	for step := range maxSteps {
+		text, err := talk.Step(said)
+		if err != nil {
+			return err
+		}
+		b := bson.Build()
+		if step == 0 {
+			b.Int32("saslStart", 1).String("mechanism", "SCRAM-SHA-256").Binary("payload", 0, []byte(text)).
+				Object("options").Bool("skipEmptyExchange", true).End()
+		} else {
+			b.Int32("saslContinue", 1).Value("conversationId", id).Binary("payload", 0, []byte(text))
+		}
+		reply, err := c.Call(ctx, b.String("$db", name.DB).Doc())
+		if err != nil {
+			return err
+		}
+		id = reply.Lookup("conversationId")
+		payload := reply.Lookup("payload")
+		if payload.Type != bson.TypeBinary {
+			return errors.New("the reply has no payload")
+		}
+		_, data := payload.Binary()
+		said = string(data)
+		if reply.Lookup("done").Truthy() {
+			_, err := talk.Step(said) // which checks that the other side knows the key, too
+			return err
+		}
+	}
+	return errors.New("the conversation has no end")
+}
+
+// Send sends a command that has no reply.
+func (c *Conn) Send(body bson.Doc) error {
+	if err := c.socket.SetWriteDeadline(clock.Wall().Now().Add(writeTime)); err != nil {
+		return err
+	}
+	return c.write(body, wire.FlagMoreToCome)
+}
+
+// Call sends a command and returns its reply, which is the caller's. An error that the other side has replied is a *mongoerr.Error.
+func (c *Conn) Call(ctx context.Context, body bson.Doc) (bson.Doc, error) {
+	stop := context.AfterFunc(ctx, func() { _ = c.socket.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if err := c.socket.SetDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := c.write(body, 0); err != nil {
+		return nil, err
+	}
+	m, err := c.reader.ReadMessage()
+	if m == nil {
+		return nil, errors.Join(context.Cause(ctx), err)
+	}
+	defer m.Release()
+	if err != nil {
+		return nil, err
+	}
+	reply := m.Body.Clone()
+	if !reply.Lookup("ok").Truthy() {
+		code, text := mongoerr.UnknownError, "the other member has failed"
+		if v := reply.Lookup("code"); v.IsNumber() {
+			code = mongoerr.Code(v.TruncInt64())
+		}
+		if v := reply.Lookup("errmsg"); v.Type == bson.TypeString {
+			text = v.Str()
+		}
+		return nil, mongoerr.New(code, "%s", text)
+	}
+	return reply, nil
+}
+
+func (c *Conn) write(body bson.Doc, flags wire.Flags) error {
+	c.next++
+	_, err := c.writer.WriteMessage(wire.Outgoing{RequestID: c.next, OpCode: wire.OpMsg, Flags: flags, Body: body})
+	return err
+}

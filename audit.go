@@ -1,6 +1,8 @@
 package ebb
 
 import (
+	"context"
+
 	"github.com/ebbdb/ebb/internal/audit"
 )
 
@@ -16,4 +18,8 @@ func (s *Server) openAudit() (*audit.Log, error) {
 }
 
 // RotateAuditLog begins a new file of the audit log, if there is one.
-func (s *Server) RotateAuditLog() error { return s.database.commands.RotateAudit() }
+func (s *Server) RotateAuditLog() error {
+	d := s.serving.enter(context.Background(), s)
+	defer d.users.leave()
+	return d.commands.RotateAudit()
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/console"
 )
@@ -58,8 +59,35 @@ func (s *Server) serveConsole(ctx context.Context) error {
 		return nil
 	}
 	s.log.For("NETWORK").Info("The console is open", "url", s.console.URL())
-	if err := s.console.Serve(ctx, s.database.commands); err != nil {
+	if err := s.console.Serve(ctx, browsers{s}); err != nil {
 		return fmt.Errorf("stop the console: %w", err)
 	}
 	return nil
+}
+
+// browsers is the server as its console knows it (console.Commands): whichever database it has at the moment.
+type browsers struct{ server *Server }
+
+// Connect implements console.Commands.
+func (b browsers) Connect(id int64, remote, local string) *command.Conn {
+	d := b.server.serving.enter(context.Background(), b.server)
+	defer d.users.leave()
+	return d.commands.Connect(id, remote, local)
+}
+
+// Disconnect implements console.Commands. One that has begun at another database was forgotten with it.
+func (b browsers) Disconnect(c *command.Conn) {
+	d := b.server.serving.enter(context.Background(), b.server)
+	defer d.users.leave()
+	d.commands.Disconnect(c)
+}
+
+// Handle implements console.Commands.
+func (b browsers) Handle(ctx context.Context, c *command.Conn, r command.Request) command.Reply {
+	d := b.server.serving.enter(ctx, b.server)
+	if d == nil {
+		return command.Reply{Close: true}
+	}
+	defer d.users.leave()
+	return d.commands.Handle(ctx, c, r)
 }

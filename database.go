@@ -20,9 +20,9 @@ import (
 	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/javascript"
-	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/metrics"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/parameter"
@@ -34,16 +34,30 @@ import (
 	"github.com/ebbdb/ebb/internal/ttl"
 )
 
-// database is what stands behind the network: storage, expiry and commands.
+// foundation is what stays while the server is open: the engine, the parameters, what runs scripts.
+type foundation struct {
+	keys    []bson.Doc // by which members log in here; none: there is no key file
+	secret  string     // by which this one logs in at others
+	engine  *pebblekv.Engine
+	params  *parameter.Registry
+	expiry  *ttl.Parameters
+	scripts *javascript.Engine // nil: there is no JavaScript
+	temp    string
+	set     *command.ReplicaSet
+	audit   *audit.Log // or nil
+}
+
+// database is what stands behind the network: storage, expiry and commands. In a member of a replica set there is one after the other: each has
+// one role as long as it lives, so that nothing in memory is left of another one.
 type database struct {
-	engine   kv.Engine
+	*foundation
+	role     role
+	clock    clock.Clock
 	store    *storage.Store
 	commands *command.Server
-	params   *parameter.Registry
-	expiry   *ttl.Parameters
 	monitor  *ttl.Monitor
-	scripts  *javascript.Engine // nil: there is no JavaScript
-	audit    *audit.Log         // or nil
+	metrics  *metrics.Handler // nil where nobody is told
+	users    users
 }
 
 // The store's and the spill files' places in the data directory.
@@ -52,65 +66,79 @@ const (
 	tempDir  = "tmp"
 )
 
-// openDatabase is where storage, expiry and commands come together.
-func openDatabase(s *Server) (d *database, err error) {
-	d = &database{}
+// openFoundation is what all databases of a server stand on.
+func openFoundation(s *Server) (f *foundation, err error) {
+	f = &foundation{}
+	if f.keys, f.secret, err = clusterKeys(s.opts.KeyFile); err != nil {
+		return f, err
+	}
+	f.scripts = scriptEngine(s.opts, s.log, s.memory)
+	s.memory.Watch(func() int64 { return host.Resident() + f.scripts.Resident() }, host.Look().MemoryLimit)
+	f.params = parameter.NewRegistry(func(name string) {
+		if d := s.current.Load(); d != nil {
+			d.monitor.ParameterChanged(name)
+		}
+	})
+	command.AddParameters(f.params, s.log.SetVerbosity)
+	command.AddRedaction(f.params, s.log.SetRedaction)
+	f.expiry = ttl.NewParameters(f.params)
+	s.transport.params = command.AddTransportParameters(f.params, &s.transport.mode, s.transport.certificates)
+	for _, name := range slices.Sorted(maps.Keys(s.opts.Parameters)) {
+		if _, err := f.params.Set(name, bson.String(s.opts.Parameters[name]), parameter.Startup); err != nil {
+			return f, fmt.Errorf("--setParameter %s: %w", name, err)
+		}
+	}
+	if err = f.readHold(s); err != nil {
+		return f, err
+	}
+	if f.audit, err = s.openAudit(); err != nil {
+		return f, err
+	}
+	f.set = s.replicaSet()
+	return f, nil
+}
+
+func (f *foundation) close() error {
+	if f == nil {
+		return nil
+	}
+	f.scripts.Close()
+	var err error
+	if f.engine != nil {
+		err = f.engine.Close()
+	}
+	if f.audit != nil {
+		err = errors.Join(err, f.audit.Close())
+	}
+	return err
+}
+
+// openDatabase is where storage, expiry and commands come together. opened is called when what the store has is known to be sound.
+func openDatabase(s *Server, r role, opened func()) (d *database, err error) {
+	d = &database{foundation: s.foundation, role: r, clock: s.clockFor(r)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.close())
 			d = nil
 		}
 	}()
-	keys, err := clusterKeys(s.opts.KeyFile)
-	if err != nil {
-		return d, err
-	}
-	scripts := scriptEngine(s.opts, s.log, s.memory)
-	d.scripts = scripts
-	s.memory.Watch(func() int64 { return host.Resident() + scripts.Resident() }, host.Look().MemoryLimit)
-	d.params = parameter.NewRegistry(func(name string) {
-		if d.monitor != nil {
-			d.monitor.ParameterChanged(name)
-		}
-	})
-	command.AddParameters(d.params, s.log.SetVerbosity)
-	command.AddRedaction(d.params, s.log.SetRedaction)
-	d.expiry = ttl.NewParameters(d.params)
-	s.transport.params = command.AddTransportParameters(d.params, &s.transport.mode, s.transport.certificates)
-	for _, name := range slices.Sorted(maps.Keys(s.opts.Parameters)) {
-		if _, err := d.params.Set(name, bson.String(s.opts.Parameters[name]), parameter.Startup); err != nil {
-			return d, fmt.Errorf("--setParameter %s: %w", name, err)
-		}
-	}
-	if err = d.readHold(s); err != nil {
-		return d, err
-	}
-	letRemove, err := d.openEngine(s)
-	if err != nil {
-		return d, err
-	}
 	filters := match.NewParser()
-	ops, cursors := operation.NewRegistry(s.clock), cursor.NewRegistry(s.clock, s.memory)
-	d.monitor = ttl.New(ttl.Options{Clock: s.clock, Params: d.expiry, Ops: ops, Log: s.log.For("TTL"),
+	ops, cursors := operation.NewRegistry(d.clock), cursor.NewRegistry(d.clock, s.memory)
+	d.monitor = ttl.New(ttl.Options{Clock: d.clock, Params: d.expiry, Ops: ops, Log: s.log.For("TTL"),
 		Standby: func() string {
 			if d.commands == nil { // nobody lets anything go before it is there
-				return ""
+				return "the server starts"
 			}
 			return d.commands.Standby()
 		}})
 	var engine *query.Engine
-	temp, err := spillDir(s)
-	if err != nil {
-		return d, err
-	}
 	var ddl *indexddl.DDL
-	set := s.replicaSet()
 	var term func() int64
-	if set != nil {
-		term = set.Term.Load
+	if d.set != nil {
+		term = d.set.Term.Load
 	}
 	d.store, ddl, err = indexddl.Open(context.Background(), d.engine, storage.Options{
-		Clock: s.clock, Indexes: index.NewParser(filters), HideExpired: d.expiry.HideExpired.Get, Held: d.monitor.Hold, Grace: d.expiry.Grace,
+		Clock: d.clock, Indexes: index.NewParser(filters), HideExpired: d.expiry.HideExpired.Get, Held: d.monitor.Hold, Grace: d.expiry.Grace,
 		OnDDL: func(e meaning.Event) {
 			endCursors(cursors, e)
 			d.monitor.OnDDL(e)
@@ -120,41 +148,45 @@ func openDatabase(s *Server) (d *database, err error) {
 		},
 		OnDeadline: d.monitor.OnDeadline, OnReleased: d.monitor.OnReleased, HidesUpTo: d.monitor.HidesUpTo,
 		Logger:  s.log.For("STORAGE"),
-		TempDir: temp,
+		TempDir: d.temp,
 		Memory:  s.memory,
 		Oplog:   term,
+		Follows: r.kind == follower,
 
 		Witnessed: command.IsAuthCollection,
 	})
 	if err != nil {
 		return d, err
 	}
-	letRemove()
+	opened()
 	engine = query.New(d.store, ddl, filters)
-	if err = d.ensureSystem(context.Background(), engine, d.store.Now()); err != nil {
-		return d, err
+	if r.kind != follower {
+		if err = d.ensureSystem(context.Background(), engine, d.store.Now()); err != nil {
+			return d, err
+		}
 	}
-	engine.TempDir, engine.Memory = temp, s.memory
+	engine.TempDir, engine.Memory = d.temp, s.memory
 	engine.Scripts = d.scripts
 	config := d.config(s)
-	config.ClusterKeys = keys
+	config.ClusterKeys = d.keys
 	if s.opts.LDAP != nil {
 		if config.Directory, err = ldap.New(*s.opts.LDAP); err != nil {
 			return d, err
 		}
 	}
-	if d.audit, err = s.openAudit(); err != nil {
-		return d, err
-	}
 	config.Audit, config.AuditFailed = d.audit, s.failAudit
-	config.ReplicaSet = set
+	config.ReplicaSet = d.set
 	d.commands = command.New(config, command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor,
-		Checkpoints: checkpoint.NewRegistry(s.clock, d.engine, s.log.For("STORAGE"))})
+		Checkpoints: checkpoint.NewRegistry(d.clock, d.engine, s.log.For("STORAGE"))})
+	d.metrics = s.metricsHandler(d)
 	if err = d.commands.LoadStoredSettings(context.Background()); err != nil {
 		return d, err
 	}
 	if err = d.monitor.Connect(d.store, ddl.Sweeper, command.SweepGate{Server: d.commands}, d.commands); err != nil {
 		return d, err
+	}
+	if r.kind == follower {
+		return d, d.commands.FollowReplicaSet(context.Background())
 	}
 	if err = d.noteHold(s); err != nil {
 		return d, err
@@ -168,14 +200,12 @@ func openDatabase(s *Server) (d *database, err error) {
 }
 
 // openEngine opens the store. It removes nothing before letRemove is called: what it takes for obsolete is then known to be.
-func (d *database) openEngine(s *Server) (letRemove func(), err error) {
-	o := pebblekv.Options{Logger: s.log.For("STORAGE"), Clock: clock.Wall(), // syncs are about real disks
-		OnFailure: s.fail, CommitKey: storage.CommitKey(), StartWithDamagedLog: s.opts.StartWithDamagedLog, HoldRemovals: true}
-	o.CacheBytes, o.RowCacheBytes = s.opts.caches()
-	o.MemTableBytes = s.opts.memTableBytes
-	o.MinFreeBytes, o.ReserveBytes = s.opts.MinFreeBytes, s.opts.ReserveBytes
-	var e *pebblekv.Engine
+func (s *Server) openEngine() (e *pebblekv.Engine, letRemove func(), err error) {
+	o, m := s.engineOptions(), s.member.Load()
 	switch {
+	case m != nil && m.memory != nil:
+		o.FS = m.memory
+		e, err = pebblekv.Open(storeDir, o)
 	case s.dir == nil:
 		e, err = pebblekv.OpenMemory(o)
 	case s.opts.disk != nil:
@@ -188,10 +218,18 @@ func (d *database) openEngine(s *Server) (letRemove func(), err error) {
 		e, err = pebblekv.Open(filepath.Join(s.dir.Path(), storeDir), o)
 	}
 	if err != nil {
-		return nil, err // and no engine, not even a typed nil
+		return nil, nil, err
 	}
-	d.engine = e
-	return e.LetRemove, nil
+	return e, e.LetRemove, nil
+}
+
+func (s *Server) engineOptions() pebblekv.Options {
+	o := pebblekv.Options{Logger: s.log.For("STORAGE"), Clock: clock.Wall(), // syncs are about real disks
+		OnFailure: s.fail, CommitKey: storage.CommitKey(), StartWithDamagedLog: s.opts.StartWithDamagedLog, HoldRemovals: true}
+	o.CacheBytes, o.RowCacheBytes = s.opts.caches()
+	o.MemTableBytes = s.opts.memTableBytes
+	o.MinFreeBytes, o.ReserveBytes = s.opts.MinFreeBytes, s.opts.ReserveBytes
+	return o
 }
 
 // checkStoreDir refuses a directory in which a store was and is no more: the folder for spill files is made after it.
@@ -245,7 +283,7 @@ func endCursors(cursors *cursor.Registry, e meaning.Event) {
 
 func (d *database) config(s *Server) command.Config {
 	return command.Config{
-		Clock: s.clock, Log: s.log.For("COMMAND"), StartupLog: s.log.Startup(), Engine: s.opts.Engine, DBPath: s.DBPath(),
+		Clock: d.clock, Log: s.log.For("COMMAND"), StartupLog: s.log.Startup(), Engine: s.opts.Engine, DBPath: s.DBPath(),
 		Argv: s.opts.Argv, Parsed: s.opts.Parsed, Version: MongoVersion, EbbVersion: Version,
 		Traffic:   func() command.Traffic { return command.Traffic(s.network.Stats()) },
 		RecentLog: s.log.Recent, StartupWarnings: s.log.StartupWarnings,
@@ -257,43 +295,18 @@ func (d *database) config(s *Server) command.Config {
 	}
 }
 
+// close closes what stands on the foundation.
 func (d *database) close() error {
-	var err error
 	if d.commands != nil {
 		d.commands.Close()
 	}
 	if d.monitor != nil {
 		d.monitor.Stop()
 	}
-	d.scripts.Close()
 	if d.store != nil {
-		err = d.store.Close()
+		return d.store.Close()
 	}
-	if d.engine != nil {
-		err = errors.Join(err, d.engine.Close())
-	}
-	if d.audit != nil {
-		if d.commands != nil {
-			d.commands.TellShutdown()
-		}
-		err = errors.Join(err, d.audit.Close())
-	}
-	return err
-}
-
-// Connected implements server.Handler.
-func (d *database) Connected(c *server.Conn) {
-	conn := d.commands.Connect(c.ID(), c.Remote(), c.Local())
-	conn.Compress, conn.Compression, conn.Peer = c.NegotiateCompression, c.Compression, c.Peer
-	c.SetState(conn)
-}
-
-// Disconnected implements server.Handler.
-func (d *database) Disconnected(c *server.Conn) { d.commands.Disconnect(c.State().(*command.Conn)) }
-
-// Handle implements server.Handler: it gives a request to the commands.
-func (d *database) Handle(ctx context.Context, c *server.Conn, req *server.Request) server.Reply {
-	return reply(d.commands.Handle(ctx, c.State().(*command.Conn), request(req)))
+	return nil
 }
 
 func request(r *server.Request) command.Request {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/console"
@@ -32,10 +33,16 @@ type Server struct {
 	transport *transport
 	memory    *memory.Governor
 	// asked is closed by the shutdown command.
-	asked    chan struct{}
-	askOnce  sync.Once
-	failed   failed
-	database *database
+	asked   chan struct{}
+	askOnce sync.Once
+	failed  failed
+	// foundation is what stays while the server is open, and current what stands on it now; nil while that gives way to another.
+	foundation *foundation
+	current    atomic.Pointer[database]
+	// member is the server's part in the log of its replica set; nil as long as that has no other members.
+	member  atomic.Pointer[member]
+	joining sync.Mutex // held while it becomes one
+	serving serving
 }
 
 // Open builds a server. It listens already when Open returns, and answers from Serve on.
@@ -80,7 +87,7 @@ func open(opts Options) (*Server, error) {
 			s.log.For("STORAGE").Warn("Detected unclean shutdown - lock file is not empty", "dbpath", s.dir.Path())
 		}
 	}
-	if s.database, err = openDatabase(s); err != nil {
+	if err = s.openAll(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if err := s.openConsole(); err != nil {
@@ -127,7 +134,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}()
 	browsers := make(chan error, 1)
 	go func() { browsers <- s.serveConsole(ctx) }()
-	err := s.network.Serve(ctx, s.database)
+	err := s.network.Serve(ctx, s)
 	stop()
 	if err != nil {
 		err = fmt.Errorf("stop the server: %w", err)
@@ -137,11 +144,28 @@ func (s *Server) Serve(ctx context.Context) error {
 
 // SweepNow deletes what has expired by now, as a pass of the TTL monitor does, and returns when it is done. It does nothing
 // while ttlMonitorEnabled is false, or after fsync with lock.
-func (s *Server) SweepNow(ctx context.Context) error { return s.database.monitor.RunPass(ctx) }
+func (s *Server) SweepNow(ctx context.Context) error {
+	d := s.serving.enter(ctx, s)
+	if d == nil {
+		return context.Cause(ctx)
+	}
+	defer d.users.leave()
+	return d.monitor.RunPass(ctx)
+}
 
 // Settle waits until the TTL monitor has done all that was due by now, and sleeps. With a Clock that is turned by hand, all
 // that should have happened by then has happened.
-func (s *Server) Settle(ctx context.Context) error { return s.database.monitor.Settle(ctx) }
+func (s *Server) Settle(ctx context.Context) error {
+	d := s.serving.enter(ctx, s)
+	if d == nil {
+		return context.Cause(ctx)
+	}
+	defer d.users.leave()
+	if d.role.kind == follower {
+		return nil // nothing happens by itself
+	}
+	return d.monitor.Settle(ctx)
+}
 
 // Close closes the data and gives the directory up. After an error of Serve it must not be called: operations still use
 // the data, which is safe against the end of the process.
@@ -154,12 +178,19 @@ func (s *Server) Close() error {
 		err = errors.Join(err, s.metrics.Close())
 	}
 	s.memory.Close()
-	if s.database != nil {
-		err = errors.Join(err, s.database.close())
+	m := s.member.Load()
+	m.stop()
+	d := s.current.Load()
+	if d != nil {
+		err = errors.Join(err, d.close())
+		if d.audit != nil {
+			d.commands.TellShutdown()
+		}
 	}
+	err = errors.Join(err, s.foundation.close(), m.close())
 	switch {
 	case s.dir == nil:
-	case s.database == nil:
+	case d == nil:
 		err = errors.Join(err, s.dir.Abandon())
 	default:
 		err = errors.Join(err, s.dir.Release())

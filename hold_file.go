@@ -26,7 +26,7 @@ func HoldDirectory(path string, at time.Time) error {
 func ReleaseDirectory(path string) error { return dbpath.WriteNote(path, HoldFile, ttl.HoldRelease) }
 
 // readHold takes up the hold that the data directory asks for. What the command line says stands above it.
-func (d *database) readHold(s *Server) error {
+func (f *foundation) readHold(s *Server) error {
 	if s.dir == nil {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (d *database) readHold(s *Server) error {
 		s.log.For("TTL").Warn("The data directory asks for expiry to be held, and the command line says something else, which stands", "file", name, "value", value)
 		return nil
 	}
-	if _, err := d.params.Set(ttl.HoldName, bson.String(value), parameter.Startup); err != nil {
+	if _, err := f.params.Set(ttl.HoldName, bson.String(value), parameter.Startup); err != nil {
 		return fmt.Errorf("%s says when expiry is held: %w", name, err)
 	}
 	if value == ttl.HoldRelease {

@@ -22,14 +22,15 @@ const (
 	othersMayReadOrWrite = 0o077
 )
 
-// clusterKeys makes of a key file what whoever knows one of its keys logs in by: credentials as of a user, a document a key. "" is no file.
-func clusterKeys(path string) ([]bson.Doc, error) {
+// clusterKeys makes of a key file what whoever knows one of its keys logs in by: credentials as of a user, a document a key; and the key that this
+// server shows others. "" is no file.
+func clusterKeys(path string) (credentials []bson.Doc, shown string, err error) {
 	if path == "" {
-		return nil, nil
+		return nil, "", nil
 	}
 	keys, err := readKeyFile(path)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	made := make([]*bson.Builder, len(keys))
 	for i := range made {
@@ -38,7 +39,7 @@ func clusterKeys(path string) ([]bson.Doc, error) {
 	for _, mechanism := range scram.Mechanisms() {
 		alike, err := scram.MakeAlike(mechanism, auth.Internal().Name.Name, keys, keyIterations)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		for i, d := range alike {
 			made[i].Document(mechanism, d)
@@ -48,7 +49,7 @@ func clusterKeys(path string) ([]bson.Doc, error) {
 	for _, b := range made {
 		docs = append(docs, b.Doc())
 	}
-	return docs, nil
+	return docs, keys[0], nil
 }
 
 // readKeyFile reads one key, or a list of them in YAML. Of an error nothing is said of what the file holds.

@@ -3,6 +3,7 @@ package ebb
 import (
 	"context"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 
@@ -31,13 +32,20 @@ func (s *Server) tellMetrics() {
 		return
 	}
 	s.log.For("NETWORK").Info("Telling metrics", "address", s.metrics.Addr(), "tls", s.transport.certificates != nil)
-	s.metrics.Serve(s.metricsHandler())
+	s.metrics.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d := s.serving.enter(r.Context(), s)
+		if d == nil {
+			return
+		}
+		defer d.users.leave()
+		d.metrics.ServeHTTP(w, r)
+	}))
 }
 
 // metricsHandler answers requests for figures and for the health of the server.
-func (s *Server) metricsHandler() *metrics.Handler {
+func (s *Server) metricsHandler(d *database) *metrics.Handler {
 	return metrics.New(metrics.Options{
-		Commands: s.database.commands, Expiry: s.database.monitor, Version: Version, MongoVersion: MongoVersion,
+		Commands: d.commands, Expiry: d.monitor, Version: Version, MongoVersion: MongoVersion,
 		Authorization: s.opts.Authorization, Names: ownNames(s.opts.Metrics), Stopping: s.network.Stopping(), Log: s.log.For("NETWORK"),
 	})
 }

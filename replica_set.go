@@ -27,7 +27,7 @@ func (s *Server) replicaSet() *command.ReplicaSet {
 	if o == nil {
 		return nil
 	}
-	set := &command.ReplicaSet{Name: o.Name, Host: o.Advertise, Term: new(atomic.Int64), OplogBytes: o.OplogBytes, OplogMinHours: o.OplogMinHours, IsSelf: s.isSelf}
+	set := &command.ReplicaSet{Name: o.Name, Host: o.Advertise, Term: new(atomic.Int64), OplogBytes: o.OplogBytes, OplogMinHours: o.OplogMinHours, IsSelf: s.isSelf, Group: group{s}}
 	if set.Host == "" {
 		set.Host = s.reachedAt()
 	}
@@ -46,8 +46,11 @@ func (d *database) joinReplicaSet(s *Server) error {
 	if o == nil {
 		return d.commands.StandAlone(context.Background())
 	}
-	if err := d.commands.JoinReplicaSet(context.Background()); err != nil {
+	if err := d.commands.JoinReplicaSet(context.Background(), d.role.term); err != nil {
 		return err
+	}
+	if d.role.kind != alone {
+		return nil
 	}
 	if v := d.commands.Replica.View(); v.Config == nil && o.Initiate {
 		return d.commands.InitiateReplicaSet(context.Background())

@@ -81,7 +81,7 @@ func newMember(t testing.TB) *harness { return newMemberWith(t) }
 
 func newMemberWith(t testing.TB, settings ...func(*parameter.Registry)) *harness {
 	h := newHarnessAs(t, &ReplicaSet{Name: "rs", Host: "localhost:27018", Term: new(atomic.Int64), OplogBytes: 1 << 30}, func(e kv.Engine) kv.Engine { return e }, settings...)
-	if err := h.server.JoinReplicaSet(t.Context()); err != nil {
+	if err := h.server.JoinReplicaSet(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	return h

@@ -203,6 +203,9 @@ func (op *Op) answer() (bson.Doc, error) {
 			return nil, err
 		}
 	}
+	if err := op.awaitLinearizable(); err != nil {
+		return nil, err
+	}
 	if op.past {
 		var err error
 		if op.snapshot, err = op.openSnapshot(); err != nil {
@@ -217,6 +220,9 @@ func (op *Op) answer() (bson.Doc, error) {
 	}
 	if op.failPoints != nil {
 		op.failConcern()
+	}
+	if err == nil && op.WriteConcern.enough != nil {
+		err = op.awaitMembers()
 	}
 	if err == nil && (op.Replica != nil && op.txn == nil || op.staged != nil) {
 		body = op.withWritten(body)

@@ -141,7 +141,7 @@ func newSyncingMember(t *testing.T) *syncing {
 		s.disk.Engine = e
 		return s.disk
 	})
-	if err := s.server.JoinReplicaSet(t.Context()); err != nil {
+	if err := s.server.JoinReplicaSet(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	s.ok(t, "admin", "{replSetInitiate: 1}")

@@ -170,14 +170,31 @@ func (op *Op) appendMember(b *bson.Builder, writable string) {
 		b.Bool(writable, false).Bool("secondary", false).String("info", "Does not have a valid replica set config").Bool("isreplicaset", true)
 		return
 	}
-	var hosts []string
+	var hosts, passives []string
 	for _, m := range v.Config.Members {
-		hosts = append(hosts, m.Host)
+		switch {
+		case m.Hidden:
+		case m.Priority > 0:
+			hosts = append(hosts, m.Host)
+		default:
+			passives = append(passives, m.Host)
+		}
 	}
 	primary := v.State == replset.Primary
-	b.Strings("hosts", hosts).String("setName", v.Config.ID).Int32("setVersion", int32(v.Config.Version)).Bool(writable, primary).Bool("secondary", !primary)
-	if primary {
-		b.String("primary", v.Host())
+	b.Strings("hosts", hosts)
+	if len(passives) > 0 {
+		b.Strings("passives", passives)
+	}
+	b.String("setName", v.Config.ID).Int32("setVersion", int32(v.Config.Version)).Bool(writable, primary).Bool("secondary", !primary)
+	if v.Primary != "" {
+		b.String("primary", v.Primary)
+	}
+	self := &v.Config.Members[v.Self]
+	if self.Priority == 0 {
+		b.Bool("passive", true)
+	}
+	if self.Hidden {
+		b.Bool("hidden", true)
 	}
 	if tags := v.Config.Members[v.Self].Tags; !tags.IsEmpty() {
 		b.Document("tags", tags)

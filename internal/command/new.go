@@ -74,6 +74,9 @@ func New(c Config, s Services) *Server {
 		srv.done.Go(func() { srv.issuers.Run(ctx) })
 	}
 	if c.ReplicaSet != nil {
+		if c.ReplicaSet.Group == nil {
+			c.ReplicaSet.Group = noGroup{}
+		}
 		srv.truncation.minHours.Store(math.Float64bits(c.ReplicaSet.OplogMinHours))
 		srv.Replica = replset.NewNode(c.ReplicaSet.Name, c.Clock, replicaStorage{srv})
 		srv.Replica.OnChange = srv.wakeSweep
@@ -81,8 +84,9 @@ func New(c Config, s Services) *Server {
 	return srv
 }
 
-// JoinReplicaSet has a member of a replica set be what it was when it ended, and be elected whenever it may be.
-func (s *Server) JoinReplicaSet(ctx context.Context) error {
+// JoinReplicaSet has a member of a replica set be what it was when it ended, and be elected whenever it may be; or, in a set whose other
+// members have elected it in a term, be the primary. term is 0 where there are none.
+func (s *Server) JoinReplicaSet(ctx context.Context, term int64) error {
 	if err := s.restoreReplica(ctx); err != nil {
 		return fmt.Errorf("read the replica set's configuration: %w", err)
 	}
@@ -92,7 +96,11 @@ func (s *Server) JoinReplicaSet(ctx context.Context) error {
 	if err := s.loadWriteBlock(ctx); err != nil {
 		return fmt.Errorf("read whether writes are blocked: %w", err)
 	}
-	if err := s.Replica.Elect(ctx); err != nil {
+	elect := s.Replica.Elect
+	if term != 0 {
+		elect = func(ctx context.Context) error { return s.Replica.Lead(ctx, term) }
+	}
+	if err := elect(ctx); err != nil {
 		return fmt.Errorf("elect the primary: %w", err)
 	}
 	running, stop := context.WithCancel(context.Background())
@@ -100,12 +108,22 @@ func (s *Server) JoinReplicaSet(ctx context.Context) error {
 	s.done.Go(func() { s.reapHistories(running) })
 	s.done.Go(func() { s.truncateOplog(running) })
 	s.done.Go(func() { s.expireImages(running) })
+	if term != 0 {
+		s.done.Go(func() { s.writeNoops(running) })
+		s.stopToo(stop)
+		return nil
+	}
 	s.done.Go(func() {
 		s.Replica.Run(running, func(err error) { s.Log.Error("The election failed", "error", err.Error()) })
 	})
+	s.stopToo(stop)
+	return nil
+}
+
+// stopToo has Close stop something more.
+func (s *Server) stopToo(stop func()) {
 	before := s.stop
 	s.stop = func() { before(); stop() }
-	return nil
 }
 
 // abortOldTransactions ends those that nobody goes on with, until ctx ends.

@@ -24,6 +24,8 @@ type ReplicaSet struct {
 	IsSelf func(ctx context.Context, address string) bool
 	// Term is that of the entries that the store writes into the oplog (storage.Options.Oplog); the Server keeps it up to date.
 	Term *atomic.Int64
+	// Group are the other members.
+	Group Group
 	// OplogBytes is how large the oplog may be, and OplogMinHours how old its entries become at least, whatever its size.
 	OplogBytes    int64
 	OplogMinHours float64
@@ -74,6 +76,9 @@ func (s *Server) restoreReplica(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.Query.Store.Options().Follows {
+		return nil // NoteGroup looks at the rest
+	}
 	if err := s.Query.Store.CreateOplog(ctx, s.ReplicaSet.OplogBytes); err != nil { // somebody may have dropped it meanwhile, without --replSet
 		return err
 	}
@@ -98,6 +103,10 @@ func (s *Server) restoredIndex(ctx context.Context, c *replset.Config) int {
 		s.StartupLog.Warn("Local replica set configuration document set name differs from command line set name; waiting for reconfig or remote heartbeat",
 			"localConfigSetName", c.ID, "commandLineSetName", s.ReplicaSet.Name)
 		return -1
+	case i >= 0 && len(c.Members) > 1 && !s.grouped():
+		s.StartupLog.Warn("The replica set's configuration has other members, and their log is not in the data directory: it was restored, or the log was removed. "+
+			"The member takes no writes. rs.reconfig() with force: true and this member alone in the configuration begins a set of one with what is here", "members", len(c.Members))
+		return i
 	case i < 0 && len(c.Members) == 1:
 		s.StartupLog.Warn("Locally stored replica set configuration does not have a valid entry for the current node; it goes on as the one member that the set has, "+
 			"which clients look for at the address that the configuration says. rs.reconfig() changes that", "configured", c.Members[0].Host, "host", s.ReplicaSet.Host)
@@ -158,6 +167,8 @@ func (op *Op) checkMember() error {
 	switch {
 	case v.State == replset.Primary:
 		return nil
+	case op.multi && v.State == replset.Secondary:
+		return mongoerr.New(mongoerr.NotWritablePrimary, "cannot run a transaction on a secondary")
 	case c.writes() && !slices.Contains(everywhere, c.Name), op.writesItsResult():
 		return mongoerr.New(mongoerr.NotWritablePrimary, "not primary")
 	case !c.ReadConcern && !slices.Contains(readers, c.Name):
@@ -285,6 +296,8 @@ func (op *Op) awaitClusterTime() error {
 	switch {
 	case op.after <= store.LastLogged():
 		return nil
+	case op.grouped() && op.Replica.View().State != replset.Primary:
+		return op.ReplicaSet.Group.AwaitApplied(op.Ctx, func() bool { return op.after <= store.LastLogged() })
 	case op.after > now:
 		return timeToCome("afterClusterTime", op.after, now)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/replset"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
 // asMember is a command of a member of a replica set; a standalone refuses it with plain.
@@ -64,13 +65,16 @@ func replSetInitiate(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, invalidConfig(err)
 	}
-	if err := otherMembers(config, self, "replSetInitiate quorum check failed because not all proposed set members responded affirmatively:"); err != nil {
+	if err := op.checkOthers(op.Ctx, nil, config, self, "replSetInitiate quorum check failed because not all proposed set members responded affirmatively:"); err != nil {
 		return nil, err
 	}
 	if err := op.initiate(op.Ctx, config, self); err != nil {
 		return nil, err
 	}
 	op.tell("replSetReconfig", bson.Build().Document("new", config.Document()).Doc())
+	if len(config.Members) > 1 {
+		return b.Doc(), op.ReplicaSet.Group.Begin(op.Ctx, config, self)
+	}
 	return b.Doc(), nil
 }
 
@@ -83,6 +87,9 @@ func (s *Server) initiate(ctx context.Context, c *replset.Config, self int) erro
 		return nil
 	}); err != nil {
 		return err
+	}
+	if len(c.Members) > 1 {
+		return nil
 	}
 	return s.Replica.Elect(ctx)
 }
@@ -135,6 +142,7 @@ func replSetReconfig(op *Op, _ *replset.View) (bson.Doc, error) {
 		return nil, mongoerr.New(mongoerr.BadValue, "no configuration specified")
 	}
 	var was, now *replset.Config
+	place := 0
 	err := op.Replica.Reconfigure(op.Ctx, func(v *replset.View) (*replset.Config, int, error) {
 		if v.State != replset.Primary && !force {
 			return nil, 0, mongoerr.New(mongoerr.NotWritablePrimary, "Safe reconfig is only allowed on a writable PRIMARY. Current state %s", v.State)
@@ -160,13 +168,49 @@ func replSetReconfig(op *Op, _ *replset.View) (bson.Doc, error) {
 		if force {
 			next.Version = max(next.Version, v.Config.Version+1)
 		}
-		was, now = v.Config, next
-		return next, self, otherMembers(next, self, "Quorum check failed because not enough voting nodes responded:")
+		if err := next.CheckChange(v.Config); err != nil && !force {
+			return nil, 0, mongoerr.New(mongoerr.NewReplicaSetConfigurationIncompatible, "%s", err)
+		}
+		if force && (op.grouped() || len(next.Members) > 1) && len(v.Config.Members)+len(next.Members) > 2 {
+			return nil, 0, errForced
+		}
+		was, now, place = v.Config, next, self
+		return next, self, op.checkOthers(op.Ctx, v.Config, next, self, "Quorum check failed because not enough voting nodes responded:")
 	})
 	if err == nil {
 		op.tell("replSetReconfig", bson.Build().Document("old", was.Document()).Document("new", now.Document()).Doc())
 	}
+	if err == nil && len(now.Members) > 1 {
+		if _, _, grouped := op.ReplicaSet.Group.Leader(); !grouped {
+			alone := *now
+			alone.Members = now.Members[place : place+1]
+			err = op.ReplicaSet.Group.Begin(op.Ctx, &alone, 0) // the others come when it leads
+		}
+	}
 	return bson.EmptyDoc, err
+}
+
+// errForced: what a majority has not agreed to could be lost, or be there twice.
+var errForced = mongoerr.New(mongoerr.IllegalOperation, "a set of several members takes no forced configuration: nobody knows then what was acknowledged. "+
+	"See docs/replica-set.md on what to do when a majority is lost")
+
+// checkOthers makes sure that the members that are new in a configuration could be such.
+func (s *Server) checkOthers(ctx context.Context, old, next *replset.Config, self int, text string) error {
+	for i, m := range next.Members {
+		switch {
+		case m.ArbiterOnly:
+			return mongoerr.New(mongoerr.InvalidReplicaSetConfig, "member %s is an arbiter, and this server takes none: give it data, or leave it out", m.Host)
+		case m.DelaySecs > 0 || !m.BuildIndexes:
+			return mongoerr.New(mongoerr.InvalidReplicaSetConfig, "member %s is to lag behind or to have no indexes, and this server takes no such members", m.Host)
+		}
+		if i == self || old != nil && old.Index(m.Host) >= 0 {
+			continue
+		}
+		if err := s.ReplicaSet.Group.Check(ctx, next.ID, m.Host); err != nil {
+			return mongoerr.New(mongoerr.NodeNotFound, "%s %s failed with %s", text, m.Host, mongoerr.From(err).Message)
+		}
+	}
+	return nil
 }
 
 func replSetStepDown(op *Op, _ *replset.View) (bson.Doc, error) {
@@ -192,6 +236,17 @@ func replSetStepDown(op *Op, _ *replset.View) (bson.Doc, error) {
 		return nil, mongoerr.New(mongoerr.BadValue, "secondaryCatchUpPeriodSecs period must be a positive or absent")
 	case seconds <= catchUp:
 		return nil, mongoerr.New(mongoerr.BadValue, "stepdown period must be longer than secondaryCatchUpPeriodSecs")
+	}
+	if op.grouped() {
+		if op.Replica.View().State != replset.Primary {
+			return nil, mongoerr.New(mongoerr.NotWritablePrimary, "not primary so can't step down")
+		}
+		err := op.ReplicaSet.Group.StepDown(op.Ctx, time.Duration(catchUp)*time.Second, time.Duration(seconds)*time.Second, force)
+		if err != nil {
+			return nil, mongoerr.New(mongoerr.ExceededTimeLimit, "No electable secondaries caught up as of %s. Please use the replSetStepDown command with the argument {force: true} to force node to step down.",
+				op.Clock.Now().UTC().Format("2006-01-02T15:04:05.000-0700"))
+		}
+		return bson.EmptyDoc, nil
 	}
 	err := op.Replica.StepDown(op.Ctx, time.Duration(seconds)*time.Second, func(v *replset.View) error {
 		switch {
@@ -223,6 +278,10 @@ func replSetFreeze(op *Op, _ *replset.View) (bson.Doc, error) {
 	} else if seconds == 1 {
 		b.String("warning", "you really want to freeze for only 1 second?")
 	}
+	if op.grouped() && op.Replica.View().State != replset.Primary {
+		op.ReplicaSet.Group.Freeze(time.Duration(seconds) * time.Second)
+		return b.Doc(), nil
+	}
 	err := op.Replica.Freeze(op.Ctx, time.Duration(seconds)*time.Second, func(v *replset.View) error {
 		if v.State == replset.Primary {
 			return mongoerr.New(mongoerr.NotSecondary, "cannot freeze node when primary or running for election. state: Primary")
@@ -242,9 +301,17 @@ func replSetGetStatus(op *Op, v *replset.View) (bson.Doc, error) {
 	}
 	last := op.Query.Store.LastLogged()
 	written := int64(last.Seconds()) * 1000
+	syncSource, syncID := "", int32(-1)
+	if v.State == replset.Secondary && v.Primary != "" {
+		if i := v.Config.Index(v.Primary); i >= 0 {
+			syncSource, syncID = v.Primary, int32(v.Config.Members[i].ID)
+		}
+	}
+	voters := v.Config.Voters()
+	majority := int32(voters/2 + 1)
 	b := bson.Build().String("set", v.Config.ID).Date("date", op.Now).Int32("myState", int32(v.State)).Int64("term", v.Term).
-		String("syncSourceHost", "").Int32("syncSourceId", -1).Int64("heartbeatIntervalMillis", v.Config.Settings.HeartbeatIntervalMillis).
-		Int32("majorityVoteCount", 1).Int32("writeMajorityCount", 1).Int32("votingMembersCount", 1).Int32("writableVotingMembersCount", 1)
+		String("syncSourceHost", syncSource).Int32("syncSourceId", syncID).Int64("heartbeatIntervalMillis", v.Config.Settings.HeartbeatIntervalMillis).
+		Int32("majorityVoteCount", majority).Int32("writeMajorityCount", majority).Int32("votingMembersCount", int32(voters)).Int32("writableVotingMembersCount", int32(voters))
 	b.Object("optimes")
 	for _, time := range [...]struct{ op, wall string }{{"lastCommittedOpTime", "lastCommittedWallTime"}, {"readConcernMajorityOpTime", ""},
 		{"appliedOpTime", ""}, {"durableOpTime", ""}, {"writtenOpTime", ""}, {"", "lastAppliedWallTime"}, {"", "lastDurableWallTime"}, {"", "lastWrittenWallTime"}} {
@@ -256,18 +323,60 @@ func replSetGetStatus(op *Op, v *replset.View) (bson.Doc, error) {
 		}
 	}
 	b.End().Timestamp("lastStableRecoveryTimestamp", last.Seconds(), last.Counter())
+	b.Array("members")
+	for i := range v.Config.Members {
+		b.Object(bson.IndexKey(i))
+		if i == v.Self {
+			op.appendSelf(b, v, last, syncSource, syncID)
+		} else {
+			op.appendOther(b, v, i)
+		}
+		b.End()
+	}
+	b.End()
+	return b.Doc(), nil
+}
+
+// appendSelf appends what replSetGetStatus says of this member.
+func (op *Op) appendSelf(b *bson.Builder, v *replset.View, last oplog.Timestamp, syncSource string, syncID int32) {
 	self := v.Config.Members[v.Self]
-	b.Array("members").Object("0").Int32("_id", int32(self.ID)).String("name", self.Host).Double("health", 1).Int32("state", int32(v.State)).
+	written := int64(last.Seconds()) * 1000
+	b.Int32("_id", int32(self.ID)).String("name", self.Host).Double("health", 1).Int32("state", int32(v.State)).
 		String("stateStr", v.State.String()).Int32("uptime", int32(clock.Since(op.Clock, op.started)/time.Second))
 	appendEntryTime(b, "optime", last, v.Term)
 	b.Date("optimeDate", written).Date("lastAppliedWallTime", written).Date("lastDurableWallTime", written).Date("lastWrittenWallTime", written).
-		String("syncSourceHost", "").Int32("syncSourceId", -1).String("infoMessage", "")
+		String("syncSourceHost", syncSource).Int32("syncSourceId", syncID).String("infoMessage", "")
 	if v.State == replset.Primary {
 		b.Timestamp("electionTime", uint32(v.ElectedAt/1000), 1).Date("electionDate", v.ElectedAt)
 	}
-	b.Int32("configVersion", int32(v.Config.Version)).Int32("configTerm", int32(v.Config.Term)).Bool("self", true).
-		String("lastHeartbeatMessage", "").End().End()
-	return b.Doc(), nil
+	b.Int32("configVersion", int32(v.Config.Version)).Int32("configTerm", int32(v.Config.Term)).Bool("self", true).String("lastHeartbeatMessage", "")
+}
+
+// appendOther appends what it says of another one, as far as this one has heard.
+func (op *Op) appendOther(b *bson.Builder, v *replset.View, i int) {
+	m := v.Config.Members[i]
+	h := op.ReplicaSet.Group.Health(m.Host)
+	if !h.Up {
+		b.Int32("_id", int32(m.ID)).String("name", m.Host).Double("health", 0).Int32("state", 8).String("stateStr", "(not reachable/healthy)").Int32("uptime", 0)
+		appendEntryTime(b, "optime", 0, -1)
+		b.Date("optimeDate", 0).Date("lastHeartbeat", op.Now).Date("lastHeartbeatRecv", h.SeenAt).Int64("pingMs", 0).
+			String("lastHeartbeatMessage", "Couldn't get a connection within the time limit").Int32("configVersion", -1).Int32("configTerm", -1)
+		return
+	}
+	written := int64(h.Logged.Seconds()) * 1000
+	b.Int32("_id", int32(m.ID)).String("name", m.Host).Double("health", 1).Int32("state", int32(h.State)).String("stateStr", h.State.String()).
+		Int32("uptime", int32(clock.Since(op.Clock, op.started)/time.Second))
+	appendEntryTime(b, "optime", h.Logged, h.Term)
+	appendEntryTime(b, "optimeDurable", h.Logged, h.Term)
+	b.Date("optimeDate", written).Date("optimeDurableDate", written).Date("lastAppliedWallTime", written).Date("lastDurableWallTime", written).
+		Date("lastHeartbeat", h.SeenAt).Date("lastHeartbeatRecv", h.SeenAt).Int64("pingMs", 0).String("lastHeartbeatMessage", "")
+	source, id := "", int32(-1)
+	if h.State == replset.Secondary && v.Primary != "" {
+		if p := v.Config.Index(v.Primary); p >= 0 {
+			source, id = v.Primary, int32(v.Config.Members[p].ID)
+		}
+	}
+	b.String("syncSourceHost", source).Int32("syncSourceId", id).String("infoMessage", "").Int32("configVersion", int32(h.Version)).Int32("configTerm", int32(v.Config.Term))
 }
 
 // notAsPrimary is a command about what only a secondary does: code and text are the error of a primary.
@@ -283,4 +392,11 @@ func appendOplogNote(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	return bson.EmptyDoc, op.Query.Store.LogNote(op.Ctx, data)
+}
+
+func replSetStepUp(op *Op, v *replset.View) (bson.Doc, error) {
+	if v.State == replset.Primary || !op.grouped() {
+		return bson.EmptyDoc, nil
+	}
+	return bson.EmptyDoc, op.ReplicaSet.Group.StepUp(op.Ctx)
 }

@@ -149,13 +149,3 @@ func (s *Server) acceptable(ctx context.Context, c *replset.Config, verb string)
 	}
 	return self, nil
 }
-
-// otherMembers is the error for a configuration with members beside this one: there is nobody yet who could follow it.
-func otherMembers(c *replset.Config, self int, text string) error {
-	for i, m := range c.Members {
-		if i != self {
-			return mongoerr.New(mongoerr.NodeNotFound, text+" %s failed with this server takes no other members", m.Host)
-		}
-	}
-	return nil
-}

@@ -33,7 +33,7 @@ func replicaSetCommands() []*Command {
 		{"replSetGetConfig", "Shows the configuration of the replica set.", privilege.ReplSetGetConfig, replSetGetConfig},
 		{"replSetReconfig", "Changes the configuration of the replica set.", privilege.ReplSetConfigure, replSetReconfig},
 		{"replSetStepDown", "Makes the primary a secondary.", privilege.ReplSetStateChange, replSetStepDown},
-		{"replSetStepUp", "Has the member be elected.", privilege.ReplSetStateChange, func(*Op, *replset.View) (bson.Doc, error) { return bson.EmptyDoc, nil }},
+		{"replSetStepUp", "Has the member be elected.", privilege.ReplSetStateChange, replSetStepUp},
 		{"replSetFreeze", "Keeps the member from being elected.", privilege.ReplSetStateChange, replSetFreeze},
 		{"replSetMaintenance", "Takes a secondary out of use.", privilege.ReplSetStateChange, notAsPrimary(mongoerr.NotSecondary, "primaries can't modify maintenance mode")},
 		{"replSetSyncFrom", "Says whom a secondary follows.", privilege.ReplSetStateChange, notAsPrimary(mongoerr.NotSecondary, "primaries don't sync")},

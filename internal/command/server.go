@@ -130,6 +130,7 @@ type Server struct {
 	standby string
 	// processID names this run of the server in topologyVersion.
 	processID  [12]byte
+	noted      uint64        // the last commit of which NoteGroup has looked at the configuration
 	reaping    chan struct{} // full while sessions are reaped
 	truncation truncation
 

@@ -3,6 +3,7 @@ package command
 import (
 	"math"
 	"strings"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
@@ -19,6 +20,11 @@ type WriteConcern struct {
 	Given          bool
 	// unsatisfied is why a replica set cannot give what is asked for; the write is done all the same.
 	unsatisfied *mongoerr.Error
+	// enough says whether enough members have a write; nil where a majority is enough. timeout is how long they are waited for, 0 for as long as
+	// need be, and shown is the write concern as replies show it.
+	enough  func(has func(member int64) bool) bool
+	timeout time.Duration
+	shown   bson.Doc
 }
 
 // concernFields are the fields of a write concern as they came.
@@ -97,10 +103,60 @@ func (f *concernFields) concern(member *replset.Node, source string) (wc WriteCo
 	if member == nil {
 		return wc, nil
 	}
-	if e := f.unsatisfied(member.View()); e != nil {
+	v := member.View()
+	if e := f.unsatisfied(v); e != nil {
 		wc.unsatisfied = e.WithInfo(bson.Build().Document("writeConcern", f.document(source)).Doc())
+	} else if v.Config != nil && len(v.Config.Members) > 1 {
+		if wc.enough = f.enough(v.Config); wc.enough != nil {
+			wc.shown = f.document(source)
+			if f.timeout.IsNumber() {
+				wc.timeout = time.Duration(max(f.timeout.TruncInt64(), 0)) * time.Millisecond
+			}
+		}
 	}
 	return wc, nil
+}
+
+// enough is what WriteConcern.enough says for the fields.
+func (f *concernFields) enough(c *replset.Config) func(has func(int64) bool) bool {
+	pattern := f.pattern(c)
+	switch {
+	case f.w.IsNumber() && index.WholeSeconds(f.w) > 1:
+		want := index.WholeSeconds(f.w)
+		return func(has func(int64) bool) bool {
+			n := int64(0)
+			for i := range c.Members {
+				if has(c.Members[i].ID) {
+					n++
+				}
+			}
+			return n >= want
+		}
+	case pattern != nil:
+		pattern = pattern.Clone()
+		return func(has func(int64) bool) bool {
+			for it := pattern.Iter(); it.Next(); {
+				if c.TagValues(it.Key(), has) < it.Value().TruncInt64() {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	return nil
+}
+
+// pattern is of how many different values of tags the members have to be; nil where the write concern is about no tags.
+func (f *concernFields) pattern(c *replset.Config) bson.Doc {
+	if f.w.Type == bson.TypeObject {
+		return f.w.Doc()
+	}
+	if name, isMode := f.mode(); isMode {
+		if mode := c.Settings.Modes.Lookup(name); mode.Type == bson.TypeObject {
+			return mode.Doc()
+		}
+	}
+	return nil
 }
 
 func noSuchMode(name string) error {
@@ -154,26 +210,20 @@ func (f *concernFields) mode() (name string, is bool) {
 	return "", true
 }
 
-// unsatisfied is why a set of one member does not give what is asked for; nil where it does.
+// unsatisfied is why a set never gives what is asked for; nil where it may.
 func (f *concernFields) unsatisfied(v *replset.View) *mongoerr.Error {
 	name, isMode := f.mode()
-	pattern := bson.Doc(nil)
 	switch {
 	case v.Config == nil: // what comes next is not primary
 		return nil
-	case f.w.IsNumber() && index.WholeSeconds(f.w) > 1:
+	case f.w.IsNumber() && index.WholeSeconds(f.w) > int64(len(v.Config.Members)):
 		return mongoerr.New(mongoerr.UnsatisfiableWriteConcern, "Not enough data-bearing nodes")
-	case f.w.Type == bson.TypeObject:
-		pattern = f.w.Doc()
-	case isMode:
-		mode := v.Config.Settings.Modes.Lookup(name)
-		if mode.Type != bson.TypeObject {
-			return unknownMode(name)
-		}
-		pattern = mode.Doc()
+	case isMode && v.Config.Settings.Modes.Lookup(name).Type != bson.TypeObject:
+		return unknownMode(name)
 	}
-	for it := pattern.Iter(); it.Next(); {
-		if n := it.Value().TruncInt64(); n > 1 || n == 1 && v.Config.Members[v.Self].Tags.Lookup(it.Key()).IsMissing() {
+	all := func(int64) bool { return true }
+	for it := f.pattern(v.Config).Iter(); it.Next(); {
+		if it.Value().TruncInt64() > v.Config.TagValues(it.Key(), all) {
 			return mongoerr.New(mongoerr.UnsatisfiableWriteConcern, "Not enough nodes match write concern mode \"%s\"", name)
 		}
 	}

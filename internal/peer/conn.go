@@ -173,6 +173,6 @@ func (c *Conn) Call(ctx context.Context, body bson.Doc) (bson.Doc, error) {
 
 func (c *Conn) write(body bson.Doc, flags wire.Flags) error {
 	c.next++
-	_, err := c.writer.WriteMessage(wire.Outgoing{RequestID: c.next, OpCode: wire.OpMsg, Flags: flags, Body: body})
+	_, err := c.writer.WriteMessage(wire.Outgoing{RequestID: c.next, OpCode: wire.OpMsg, Flags: flags, Compressor: wire.Uncompressed, Body: body})
 	return err
 }

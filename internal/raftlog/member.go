@@ -83,6 +83,7 @@ type Member struct {
 		reads      map[uint64]chan ReadState
 	}
 	applied progress
+	changed chan struct{} // closed when another Status is published; of the loop
 }
 
 // progress is up to where the store has applied the log.
@@ -99,6 +100,8 @@ type Status struct {
 	Peers Peers
 	// Last is the end of the log, Committed up to where it is.
 	Last, Committed uint64
+	// Changed is closed when there is a younger Status.
+	Changed <-chan struct{}
 	// Progress is of each member that a primary knows.
 	Progress map[uint64]Progress
 	Voters   map[uint64]bool
@@ -331,9 +334,14 @@ func (m *Member) publish() {
 		}
 	}
 	role := s.Role
-	old := m.status.Load()
+	old, was := m.status.Load(), m.changed
+	m.changed = make(chan struct{})
+	s.Changed = m.changed
 	m.role.Store(&role)
 	m.status.Store(s)
+	if was != nil {
+		close(was)
+	}
 	if old == nil || old.Role != s.Role || len(old.Peers) != len(s.Peers) {
 		m.o.Machine.Changed()
 	}

@@ -147,6 +147,11 @@ func simulate(seed uint64, fault string, steps int) (err error) {
 			return fmt.Errorf("seed %d, step %d: %w", seed, s.now, err)
 		}
 		if s.isQuiet() {
+			for _, op := range s.ops { // which is only about to hear of it
+				if !op.over {
+					op.err, op.over = <-op.done, true
+				}
+			}
 			break
 		}
 	}
@@ -649,12 +654,7 @@ func transfer(e *pebblekv.Engine, op *simOp, from, to int, sum int64) error {
 // isQuiet says whether all members have all.
 func (s *simulation) isQuiet() bool {
 	for _, m := range s.members {
-		if m.core == nil || m.at != s.members[0].at || m.disk.last != m.at || m.core.Role().Leader == 0 || m.core.Role() != s.roleOf(m) {
-			return false
-		}
-	}
-	for _, op := range s.ops {
-		if !op.over {
+		if m.core == nil || len(m.queued) > 0 || m.at != s.members[0].at || m.disk.last != m.at || m.core.Role().Leader == 0 || m.core.Role() != s.roleOf(m) {
 			return false
 		}
 	}

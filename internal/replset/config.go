@@ -309,3 +309,49 @@ func (c *Config) CheckSuccessor(next *Config, force bool) error {
 	}
 	return nil
 }
+
+// CheckChange says what is wrong with c as what comes right after old, in MongoDB's words: only one voting member may come or go at a time.
+func (c *Config) CheckChange(old *Config) error {
+	changed := 0
+	for _, pair := range [...][2]*Config{{c, old}, {old, c}} {
+		for _, m := range pair[0].Members {
+			if m.Votes > 0 && !pair[1].hasVoter(m.ID) {
+				changed++
+			}
+		}
+	}
+	if changed > 1 {
+		return fmt.Errorf("Non force replica set reconfig can only add or remove at most 1 voting member.")
+	}
+	return nil
+}
+
+func (c *Config) hasVoter(id int64) bool {
+	for _, m := range c.Members {
+		if m.ID == id && m.Votes > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// TagValues counts the different values of a tag among the members that has picks.
+func (c *Config) TagValues(key string, has func(member int64) bool) int64 {
+	values := map[string]struct{}{}
+	for _, m := range c.Members {
+		if v := m.Tags.Lookup(key); !v.IsMissing() && has(m.ID) {
+			values[v.String()] = struct{}{}
+		}
+	}
+	return int64(len(values))
+}
+
+// Voters counts the members that vote.
+func (c *Config) Voters() (n int) {
+	for _, m := range c.Members {
+		if m.Votes > 0 {
+			n++
+		}
+	}
+	return n
+}

@@ -21,6 +21,8 @@ const (
 	Primary State = 1
 	// Secondary only reads.
 	Secondary State = 2
+	// Startup2: it gets its first data.
+	Startup2 State = 5
 	// Removed: it has a configuration that is not for it.
 	Removed State = 10
 )
@@ -34,6 +36,8 @@ func (s State) String() string {
 		return "PRIMARY"
 	case Secondary:
 		return "SECONDARY"
+	case Startup2:
+		return "STARTUP2"
 	case Removed:
 		return "REMOVED"
 	}
@@ -50,6 +54,8 @@ type View struct {
 	Term int64
 	// ElectedAt is when it became primary, in milliseconds since the epoch; 0 where it is not.
 	ElectedAt int64
+	// Primary is the address of the set's primary, "" where the member knows of none.
+	Primary string
 	// Until is the end of the time in which it is not elected, as the clock's monotonic time; 0 where there is none.
 	Until time.Duration
 	// Topology counts what hello tells of: it moves when any of that does.
@@ -57,6 +63,9 @@ type View struct {
 	// Changed is closed when there is a newer View.
 	Changed <-chan struct{}
 }
+
+// isAlone says whether nobody else has a vote. Where others have, it is for the log that they share to say who is primary (Node.Lead).
+func (v *View) isAlone() bool { return len(v.Config.Members) == 1 }
 
 // ElectionID is the id of a term's election.
 func ElectionID(term int64) (id [12]byte) {
@@ -154,6 +163,53 @@ func (m *Node) Initiate(ctx context.Context, c *Config, self int, check func(*Vi
 	})
 }
 
+// Lead makes the member the primary in a term in which the others have elected it.
+func (m *Node) Lead(ctx context.Context, term int64) error {
+	return m.change(ctx, func(v View) error {
+		if err := m.storage.SaveElection(ctx, term); err != nil {
+			return err
+		}
+		v.State, v.Until, v.Term, v.ElectedAt = Primary, 0, term, clock.Millis(m.clock)
+		if v.Self >= 0 {
+			v.Primary = v.Host()
+		}
+		m.publish(v)
+		return nil
+	})
+}
+
+// Follow makes the member a secondary of a primary that others have elected; "" where there is none now. c is nil where it has no
+// configuration yet. What it is already is not told again.
+func (m *Node) Follow(c *Config, self int, term int64, primary string) {
+	old := m.View()
+	v := View{State: Secondary, Config: c, Self: self, Term: term, Primary: primary}
+	switch {
+	case c == nil:
+		v.State, v.Term = Startup, -1
+	case self < 0:
+		v.State = Removed
+	}
+	if old.State == v.State && old.Term == v.Term && old.Primary == v.Primary && old.Self == self && c.Same(old.Config) {
+		return
+	}
+	m.publish(v)
+}
+
+// Depose makes a primary a secondary at once: others lead, or may. Whoever is interrupted after that is told of it by a newer topology.
+func (m *Node) Depose() {
+	v := *m.View()
+	if v.State != Primary {
+		return
+	}
+	v.State, v.ElectedAt, v.Primary = Secondary, 0, ""
+	m.publish(v)
+}
+
+// Same says whether two configurations are one; either may be nil.
+func (c *Config) Same(other *Config) bool {
+	return c == other || c != nil && other != nil && c.Version == other.Version && c.Term == other.Term
+}
+
 // Reconfigure gives the member another configuration: the one that next makes of what it is by then.
 func (m *Node) Reconfigure(ctx context.Context, next func(*View) (c *Config, self int, err error)) error {
 	return m.change(ctx, func(v View) error {
@@ -176,7 +232,7 @@ func (m *Node) StepDown(ctx context.Context, d time.Duration, check func(*View) 
 		if err := check(&v); err != nil {
 			return err
 		}
-		v.State, v.ElectedAt, v.Until = Secondary, 0, clock.Monotonic(m.clock)+d
+		v.State, v.ElectedAt, v.Primary, v.Until = Secondary, 0, "", clock.Monotonic(m.clock)+d
 		m.publish(v)
 		return nil
 	})
@@ -202,7 +258,7 @@ func (m *Node) Run(ctx context.Context, failed func(error)) {
 	for ctx.Err() == nil {
 		v := m.View()
 		wait := time.Duration(-1) // for a change
-		if v.State == Secondary {
+		if v.State == Secondary && v.isAlone() {
 			if wait = v.Until - clock.Monotonic(m.clock); wait <= 0 {
 				if err := m.Elect(ctx); err == nil {
 					continue
@@ -237,13 +293,13 @@ func (m *Node) await(ctx context.Context, v *View, d time.Duration) {
 // Elect makes a secondary that may be elected the primary: it is the only one that votes.
 func (m *Node) Elect(ctx context.Context) error {
 	return m.change(ctx, func(v View) error {
-		if v.State != Secondary || v.Until > clock.Monotonic(m.clock) {
+		if v.State != Secondary || !v.isAlone() || v.Until > clock.Monotonic(m.clock) {
 			return nil
 		}
 		if err := m.storage.SaveElection(ctx, v.Term+1); err != nil {
 			return err
 		}
-		v.State, v.Until, v.Term, v.ElectedAt = Primary, 0, v.Term+1, clock.Millis(m.clock)
+		v.State, v.Until, v.Term, v.ElectedAt, v.Primary = Primary, 0, v.Term+1, clock.Millis(m.clock), v.Host()
 		m.publish(v)
 		return nil
 	})

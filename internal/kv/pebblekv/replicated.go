@@ -30,6 +30,7 @@ type line struct {
 	waiting []*pending
 	bytes   int
 	alone   bool      // the one that waits is to be alone
+	paused  bool      // nobody is let in
 	moved   sync.Cond // told when somebody leaves
 	behind  int       // how many wait for that
 }
@@ -58,7 +59,7 @@ func (e *Engine) Follow(why error) {
 	c.mu.Lock()
 	l := &c.mu.line
 	left := l.waiting
-	l.log, l.why, l.waiting, l.bytes, l.alone = nil, why, nil, 0, false
+	l.log, l.why, l.waiting, l.bytes, l.alone, l.paused = nil, why, nil, 0, false, false
 	if len(left) > 0 { // who began before what can be seen now has to fail, and nobody else
 		c.mu.claims = newClaims()
 		c.mu.claims.floor = c.sequence.Load()
@@ -81,8 +82,9 @@ func (e *Engine) Lead(log kv.Log) {
 	c.member.Store(true)
 }
 
-// Pause keeps a member that leads from ordering more, and returns when nothing is in the line any more, or ctx ends. GoOn ends it.
-func (e *Engine) Pause(ctx context.Context, why error) error {
+// Pause keeps a member that leads from ordering more, which waits meanwhile, and returns when nothing is in the line any more, or ctx ends.
+// GoOn ends it, and so does Follow.
+func (e *Engine) Pause(ctx context.Context) error {
 	c := e.commits
 	stop := context.AfterFunc(ctx, func() {
 		c.mu.Lock() // or who is about to wait would miss it
@@ -92,8 +94,7 @@ func (e *Engine) Pause(ctx context.Context, why error) error {
 	defer stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mu.line.why = why
-	c.mu.line.moved.Broadcast() // to those who wait to get in
+	c.mu.line.paused = true
 	for len(c.mu.line.waiting) > 0 && ctx.Err() == nil {
 		c.mu.line.wait()
 	}
@@ -105,9 +106,8 @@ func (e *Engine) GoOn() {
 	c := e.commits
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.mu.line.log != nil {
-		c.mu.line.why = nil
-	}
+	c.mu.line.paused = false
+	c.mu.line.moved.Broadcast()
 }
 
 // Confirm applies the first Commit in the line, which is committed. It must have the number. An error is the store's, which has failed then.
@@ -227,7 +227,7 @@ func (c *committer) lineUp(t *pending) error {
 
 // isFull says whether one more of a size has to wait.
 func (l *line) isFull(size int, alone bool) bool {
-	return len(l.waiting) > 0 && (alone || l.alone || len(l.waiting) >= maxLine || l.bytes+size > maxLineBytes)
+	return l.paused || len(l.waiting) > 0 && (alone || l.alone || len(l.waiting) >= maxLine || l.bytes+size > maxLineBytes)
 }
 
 // wait waits until somebody leaves the line. The caller holds mu, and has it again when it returns.

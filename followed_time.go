@@ -1,0 +1,141 @@
+package ebb
+
+import (
+	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/clock"
+)
+
+// The time of a replica set is its primary's. A member that follows does not look at a clock of its own to see what has expired: it goes by
+// the times of the commits that it has applied, and by what the primary tells beside them: a time, and the number of the last commit that
+// was ordered before it. Its time moves there when it has applied that commit. A new primary's clock goes on from there, and stands still
+// as long as its machine's is behind.
+
+// followedTime is the time of a member that follows.
+type followedTime struct {
+	mu     sync.Mutex // guards all below
+	millis int64
+	number uint64 // of the last commit applied
+	told   []toldTime
+}
+
+// toldTime is a time of the primary's, and the commit behind which it holds.
+type toldTime struct {
+	number uint64
+	millis int64
+}
+
+// maxToldTimes bounds those that are kept of a primary far ahead; the younger ones count.
+const maxToldTimes = 64
+
+// begin has the time be at least that of a store's last commit.
+func (t *followedTime) begin(number uint64, millis int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.number, t.millis, t.told = number, max(t.millis, millis), nil
+}
+
+// applied takes note of a commit.
+func (t *followedTime) applied(number uint64, millis int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.number, t.millis = number, max(t.millis, millis)
+	t.settle()
+}
+
+// hear takes note of what the primary tells.
+func (t *followedTime) hear(number uint64, millis int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.told) >= maxToldTimes {
+		t.told = append(t.told[:0], t.told[len(t.told)/2:]...)
+	}
+	t.told = append(t.told, toldTime{number, millis})
+	t.settle()
+}
+
+func (t *followedTime) settle() {
+	n := 0
+	for n < len(t.told) && t.told[n].number <= t.number {
+		t.millis = max(t.millis, t.told[n].millis)
+		n++
+	}
+	t.told = append(t.told[:0], t.told[n:]...)
+}
+
+func (t *followedTime) now() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.millis
+}
+
+// followerClock is the clock of a database that follows: its wall time is the primary's, and what passes passes here.
+type followerClock struct {
+	clock.Clock
+	time *followedTime
+}
+
+func (c followerClock) Now() time.Time { return time.UnixMilli(c.time.now()) }
+
+func (c followerClock) Read() (wall time.Time, monotonic time.Duration) {
+	_, monotonic = c.Clock.Read()
+	return c.Now(), monotonic
+}
+
+// leaderClock is the clock of a database that leads: the machine's, but never before what the set's time was when it began.
+type leaderClock struct {
+	clock.Clock
+	since time.Time
+}
+
+func (c leaderClock) Now() time.Time { return c.later(c.Clock.Now()) }
+
+func (c leaderClock) later(t time.Time) time.Time {
+	if t.Before(c.since) {
+		return c.since
+	}
+	return t
+}
+
+func (c leaderClock) Read() (wall time.Time, monotonic time.Duration) {
+	wall, monotonic = c.Clock.Read()
+	return c.later(wall), monotonic
+}
+
+// clockFor is the clock of a database with a role.
+func (s *Server) clockFor(r role) clock.Clock {
+	switch r.kind {
+	case follower:
+		return followerClock{s.clock, &s.member.Load().time}
+	case leader:
+		return leaderClock{s.clock, time.UnixMilli(s.member.Load().time.now())}
+	}
+	return s.clock
+}
+
+// tellEvery is how often a primary tells its time.
+const tellEvery = 100 * time.Millisecond
+
+// tellTime has a primary tell its time to all, until ctx ends.
+func (m *member) tellTime() {
+	for clock.Wait(m.ctx, clock.Wall(), tellEvery) == nil {
+		m.mu.Lock()
+		leads := m.mu.term != 0
+		m.mu.Unlock()
+		if !leads {
+			m.awake() // to look whether the configuration is another one
+		} else {
+			number, millis := m.engine().Ordered()
+			m.links.tellTime(number, millis)
+			m.time.lead(number, millis)
+		}
+	}
+}
+
+// lead keeps the time of a member that leads, for when it does not any more.
+func (t *followedTime) lead(number uint64, millis int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.number, t.millis = max(t.number, number), max(t.millis, millis)
+}

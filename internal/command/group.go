@@ -1,0 +1,177 @@
+package command
+
+import (
+	"context"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/replset"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
+)
+
+// Group are the members of a replica set as the log knows them that they share. A set of one has no such log, and its Group is empty.
+type Group interface {
+	// Leader says who leads in which term: its address, "" where nobody is known to. ok is false for a set of one.
+	Leader() (host string, term int64, ok bool)
+	// Check says whether the server at an address could be a member of the set called name; nil when it could.
+	Check(ctx context.Context, name, host string) error
+	// Begin begins the log of a set with a configuration, whose members can be. Soon after it returns this Server gives way to another.
+	Begin(ctx context.Context, c *replset.Config, self int) error
+	// Health is what is known of the member at an address.
+	Health(host string) Health
+	// AwaitMembers returns when enough members have the Commit with a number. It is asked with what says whether a member, by its _id, has it.
+	AwaitMembers(ctx context.Context, number uint64, enough func(has func(member int64) bool) bool) error
+	// AwaitRead returns when this member has all that was committed before, and has heard that it still led then.
+	AwaitRead(ctx context.Context) error
+	// AwaitApplied returns when done says so, which is asked whenever more was applied.
+	AwaitApplied(ctx context.Context, done func() bool) error
+	// StepDown has another member take over, which has caught up within a time; with force this one follows either way. It is not elected for
+	// some time then.
+	StepDown(ctx context.Context, catchUp, notFor time.Duration, force bool) error
+	// Freeze keeps the member from being elected for some time.
+	Freeze(time.Duration)
+	// StepUp has the member stand for election.
+	StepUp(ctx context.Context) error
+}
+
+// grouped says whether the member's set has a log that is shared with others.
+func (s *Server) grouped() bool {
+	if s.ReplicaSet == nil || s.ReplicaSet.Group == nil {
+		return false
+	}
+	_, _, ok := s.ReplicaSet.Group.Leader()
+	return ok
+}
+
+// awaitMembers waits for those members that the write concern asks for beside a majority, which has every write in any case. Where it takes
+// longer than the write concern says, the write stands.
+func (op *Op) awaitMembers() error {
+	wc := &op.WriteConcern
+	if wc.unsatisfied != nil || !op.grouped() {
+		return nil
+	}
+	number := op.committed
+	if number == 0 {
+		number = op.Query.Store.LastCommit()
+	}
+	ctx := op.Ctx
+	if wc.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = clock.WithTimeout(ctx, clock.Wall(), wc.timeout)
+		defer cancel()
+	}
+	err := op.ReplicaSet.Group.AwaitMembers(ctx, number, wc.enough)
+	if err == nil || op.Ctx.Err() != nil || ctx.Err() == nil {
+		return err
+	}
+	wc.unsatisfied = mongoerr.New(mongoerr.WriteConcernTimeout, "waiting for replication timed out").
+		WithInfo(bson.Build().Bool("wtimeout", true).Document("writeConcern", wc.shown).Doc())
+	return nil
+}
+
+// awaitLinearizable has a read of what is sure to be the latest.
+func (op *Op) awaitLinearizable() error {
+	if op.Replica == nil || op.ReadConcern.Level != "linearizable" || !op.grouped() {
+		return nil
+	}
+	if op.Replica.View().State != replset.Primary {
+		return mongoerr.New(mongoerr.NotWritablePrimary, "cannot satisfy linearizable read concern on non-primary node")
+	}
+	if err := op.ReplicaSet.Group.AwaitRead(op.Ctx); err != nil {
+		if op.Ctx.Err() != nil {
+			return context.Cause(op.Ctx)
+		}
+		return mongoerr.New(mongoerr.InterruptedDueToReplStateChange, "operation was interrupted")
+	}
+	return nil
+}
+
+// writeNoops has the oplog move on although nobody writes, so that who waits for a time on a secondary does not wait for long, until ctx ends.
+func (s *Server) writeNoops(ctx context.Context) {
+	last := s.Query.Store.LastLogged()
+	for clock.Wait(ctx, s.Clock, noopInterval) == nil {
+		if now := s.Query.Store.LastLogged(); now != last {
+			last = now
+			continue
+		}
+		if err := s.Query.Store.LogNote(ctx, bson.Build().String("msg", "periodic noop").Doc()); err != nil {
+			return // it leads no more
+		}
+		last = s.Query.Store.LastLogged()
+	}
+}
+
+// noopInterval is mongod's periodicNoopIntervalSecs.
+const noopInterval = 10 * time.Second
+
+// Health is what is known of another member.
+type Health struct {
+	// Up: it has answered lately, at SeenAt in milliseconds since the epoch.
+	Up     bool
+	SeenAt int64
+	State  replset.State
+	Logged oplog.Timestamp
+	Term   int64
+	// Version is that of the configuration that it has; 0 for none.
+	Version int64
+}
+
+// Interrupt ends all operations that run, for the reason err.
+func (s *Server) Interrupt(err error) {
+	s.Ops.Each(func(o *operation.Operation) { o.Kill(err) })
+}
+
+// Inherit has a connection go on as whom it was in a Server that has given way to this one.
+func (c *Conn) Inherit(before *Conn) {
+	if before.metadata != nil {
+		c.SetMetadata(before.metadata, before.appName)
+	}
+	if user := before.user.Load(); user != nil {
+		c.become(user)
+	}
+}
+
+// IsMember says whether the connection has shown to be another member of the replica set.
+func (c *Conn) IsMember() bool {
+	user := c.user.Load()
+	return user != nil && user.IsInternal()
+}
+
+// FollowReplicaSet has a member be a secondary of a set whose log has others, for as long as the Server lives.
+func (s *Server) FollowReplicaSet(ctx context.Context) error {
+	if err := s.restoreReplica(ctx); err != nil {
+		return err
+	}
+	return s.NoteGroup(ctx)
+}
+
+// NoteGroup looks what has become of the set that the member follows: who is primary, and what the configuration is.
+func (s *Server) NoteGroup(ctx context.Context) error {
+	host, term, ok := s.ReplicaSet.Group.Leader()
+	if !ok || s.Replica.View().State == replset.Primary {
+		return nil
+	}
+	v := s.Replica.View()
+	config, self := v.Config, v.Self
+	if last := s.Query.Store.LastCommit(); last != s.noted || config == nil {
+		stored, err := s.Query.AnySetting(ctx, catalog.ReplicaConfigNS)
+		if err != nil {
+			return err
+		}
+		if s.noted = last; stored != nil {
+			if config, err = parseReplicaConfig(stored); err != nil {
+				return err
+			}
+			if !config.Same(v.Config) {
+				self = s.restoredIndex(ctx, config)
+			}
+		}
+	}
+	s.ReplicaSet.Term.Store(term)
+	s.Replica.Follow(config, self, term, host)
+	return nil
+}

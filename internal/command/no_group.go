@@ -1,0 +1,27 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/replset"
+)
+
+// noGroup is the Group of a Server that nobody has given one: it takes no other members.
+type noGroup struct{}
+
+var errNoGroup = errors.New("this server takes no other members")
+
+func (noGroup) Leader() (string, int64, bool)                                { return "", 0, false }
+func (noGroup) Check(context.Context, string, string) error                  { return errNoGroup }
+func (noGroup) Begin(context.Context, *replset.Config, int) error            { return errNoGroup }
+func (noGroup) Health(string) Health                                         { return Health{} }
+func (noGroup) AwaitRead(context.Context) error                              { return errNoGroup }
+func (noGroup) AwaitApplied(context.Context, func() bool) error              { return errNoGroup }
+func (noGroup) StepUp(context.Context) error                                 { return errNoGroup }
+func (noGroup) Freeze(time.Duration)                                         {}
+func (noGroup) StepDown(_ context.Context, _, _ time.Duration, _ bool) error { return errNoGroup }
+func (noGroup) AwaitMembers(context.Context, uint64, func(func(int64) bool) bool) error {
+	return errNoGroup
+}

@@ -1,0 +1,336 @@
+package ebb
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/peer"
+	"github.com/ebbdb/ebb/internal/raftlog"
+	"github.com/ebbdb/ebb/internal/wire"
+)
+
+// Limits of what waits for a link. What is more is lost, as on a network.
+const (
+	maxLinkMessages = 1 << 12
+	maxLinkBytes    = 64 << 20
+	maxLinks        = 64
+	// letterBytes is how much one message of the protocol carries; what is larger comes in several.
+	letterBytes = 4 << 20
+	// maxLetterBytes is how large what comes in several may be together.
+	maxLetterBytes = 128 << 20
+)
+
+// redial is how long after a call that failed a member is called again.
+const redial = 200 * time.Millisecond
+
+// links are the connections to the other members.
+type links struct {
+	member  *member
+	options peer.Options
+	ctx     context.Context
+	cancel  context.CancelFunc
+	ended   sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		to    map[uint64]*link
+		known map[uint64]string // where those are that have called, and that the log does not know yet
+	}
+}
+
+// link is the way to one member.
+type link struct {
+	links *links
+	id    uint64
+	wake  chan struct{}
+
+	mu struct {
+		sync.Mutex
+		messages []*pb.Message
+		bytes    int
+		time     toldTime
+		hasTime  bool
+	}
+}
+
+func (s *Server) peerOptions() peer.Options {
+	codec, err := wire.NewCodec(nil)
+	if err != nil {
+		panic(err) // of no compressor
+	}
+	o := peer.Options{Key: s.foundation.secret, X509: s.opts.ClusterX509, Codec: codec}
+	if c := s.transport.certificates; c != nil {
+		o.TLS = func(host string) *tls.Config { return c.Set().Outgoing(host) }
+	}
+	return o
+}
+
+func newLinks(m *member) *links {
+	l := &links{member: m, options: m.server.peerOptions()}
+	l.ctx, l.cancel = context.WithCancel(m.ctx)
+	l.mu.to, l.mu.known = map[uint64]*link{}, map[uint64]string{}
+	return l
+}
+
+func (l *links) stop() {
+	l.cancel()
+	l.ended.Wait()
+}
+
+// meet takes note of where a member is that has called.
+func (l *links) meet(id uint64, host string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.mu.known) < maxLinks || l.mu.known[id] != "" {
+		l.mu.known[id] = host
+	}
+}
+
+// hostOf is where a member is; "" where nobody knows.
+func (l *links) hostOf(id uint64) string {
+	if p, ok := l.member.log.Status().Peers.ByID(id); ok {
+		return p.Host
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.known[id]
+}
+
+// send implements raftlog.Options.Send.
+func (l *links) send(messages []*pb.Message) {
+	for _, m := range messages {
+		if m.GetType() == pb.MsgSnap {
+			l.ended.Go(func() { l.sendSnapshot(m) })
+			continue
+		}
+		if k := l.link(m.GetTo()); k != nil {
+			k.add(m)
+		}
+	}
+}
+
+// tellTime tells all members the primary's time.
+func (l *links) tellTime(number uint64, millis int64) {
+	for _, p := range l.member.log.Status().Peers {
+		if p.ID == l.member.disk.ID() {
+			continue
+		}
+		if k := l.link(p.ID); k != nil {
+			k.mu.Lock()
+			k.mu.time, k.mu.hasTime = toldTime{number, millis}, true
+			k.mu.Unlock()
+			k.awake()
+		}
+	}
+}
+
+func (l *links) link(id uint64) *link {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if k := l.mu.to[id]; k != nil {
+		return k
+	}
+	if len(l.mu.to) >= maxLinks || l.ctx.Err() != nil {
+		return nil
+	}
+	k := &link{links: l, id: id, wake: make(chan struct{}, 1)}
+	l.mu.to[id] = k
+	l.ended.Go(k.run)
+	return k
+}
+
+func (k *link) add(m *pb.Message) {
+	size := proto.Size(m)
+	k.mu.Lock()
+	if len(k.mu.messages) < maxLinkMessages && (k.mu.bytes == 0 || k.mu.bytes+size <= maxLinkBytes) {
+		k.mu.messages = append(k.mu.messages, m)
+		k.mu.bytes += size
+	}
+	k.mu.Unlock()
+	k.awake()
+}
+
+func (k *link) awake() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run sends what is to be sent.
+func (k *link) run() {
+	var conn *peer.Conn
+	defer func() {
+		if conn != nil {
+			_ = conn.Close()
+		}
+	}()
+	for {
+		select {
+		case <-k.wake:
+		case <-k.links.ctx.Done():
+			return
+		}
+		k.mu.Lock()
+		messages, at, hasTime := k.mu.messages, k.mu.time, k.mu.hasTime
+		k.mu.messages, k.mu.bytes, k.mu.hasTime = nil, 0, false
+		k.mu.Unlock()
+		if len(messages) == 0 && !hasTime {
+			continue
+		}
+		var err error
+		if conn == nil {
+			conn, err = k.dial()
+		}
+		if err == nil {
+			err = k.write(conn, messages, at, hasTime)
+		}
+		if err == nil {
+			continue
+		}
+		if conn != nil {
+			_ = conn.Close()
+			conn = nil
+		}
+		k.links.member.unreachable(k.id)
+		if clock.Wait(k.links.ctx, clock.Wall(), redial) != nil {
+			return
+		}
+	}
+}
+
+var errUnknownMember = errors.New("nobody knows where the member is")
+
+func (k *link) dial() (*peer.Conn, error) {
+	host := k.links.hostOf(k.id)
+	if host == "" {
+		return nil, errUnknownMember
+	}
+	return peer.Dial(k.links.ctx, host, k.links.options)
+}
+
+func (k *link) write(conn *peer.Conn, messages []*pb.Message, at toldTime, hasTime bool) error {
+	var data []byte
+	for _, m := range messages {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			panic(err) // of what raft has made
+		}
+		data = binary.AppendUvarint(data, uint64(len(b)))
+		data = append(data, b...)
+	}
+	for first := true; first || len(data) > 0; first = false {
+		n := min(len(data), letterBytes)
+		b := k.links.member.newLetter(letterMessages).Binary("data", 0, data[:n]).Bool("more", n < len(data))
+		if data = data[n:]; len(data) == 0 && hasTime {
+			b.Int64("number", int64(at.number)).Int64("time", at.millis)
+		}
+		if err := conn.Send(b.Doc()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unreachable says that a message was lost.
+func (m *member) unreachable(id uint64) {
+	_ = m.log.Do(m.ctx, func(c *raftlog.Core) error { c.Unreachable(id); return nil })
+}
+
+// sendSnapshot sends the data of the store and then the message that it belongs to.
+func (l *links) sendSnapshot(message *pb.Message) {
+	err := l.trySnapshot(message)
+	if err != nil && l.ctx.Err() == nil {
+		l.member.server.log.For("REPL").Warn("A snapshot could not be sent", "to", l.hostOf(message.GetTo()), "error", err.Error())
+	}
+	_ = l.member.log.Do(l.ctx, func(c *raftlog.Core) error { c.SnapshotSent(message.GetTo(), err == nil); return nil })
+}
+
+func (l *links) trySnapshot(message *pb.Message) error {
+	host := l.hostOf(message.GetTo())
+	if host == "" {
+		return errUnknownMember
+	}
+	conn, err := peer.Dial(l.ctx, host, l.options)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	l.member.server.log.For("REPL").Info("A snapshot is sent to a member that is too far behind", "to", host)
+	m := l.member
+	snapshot, err := m.engine().Snapshot()
+	if err != nil {
+		return err
+	}
+	defer snapshot.Close()
+	if _, err := conn.Call(l.ctx, m.newLetter(letterSnapshotBegin).Doc()); err != nil {
+		return err
+	}
+	it, err := snapshot.NewIter(kv.IterOptions{})
+	if err != nil {
+		return err
+	}
+	defer it.Close()
+	chunk := make([]byte, 0, snapshotChunkBytes+snapshotChunkBytes/4)
+	flush := func() error {
+		if len(chunk) == 0 {
+			return nil
+		}
+		_, err := conn.Call(l.ctx, m.newLetter(letterSnapshotPart).Binary("data", 0, chunk).Doc())
+		chunk = chunk[:0]
+		return err
+	}
+	for it.Next() {
+		value, err := it.Value()
+		if err != nil {
+			return err
+		}
+		if key := it.Key(); len(chunk) > 0 && len(chunk)+len(key)+len(value) > letterBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		if chunk = appendPair(chunk, it.Key(), value); len(chunk) >= snapshotChunkBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	if err := errors.Join(it.Err(), flush()); err != nil {
+		return err
+	}
+	b, err := proto.Marshal(message)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Call(l.ctx, m.newLetter(letterSnapshotEnd).Binary("data", 0, b).Doc())
+	return err
+}
+
+// The kinds of letters between members.
+const (
+	letterName          = "ebbMember"
+	letterMessages      = "messages"
+	letterSnapshotBegin = "snapshotBegin"
+	letterSnapshotPart  = "snapshotPart"
+	letterSnapshotEnd   = "snapshotEnd"
+	letterJoin          = "join"
+	letterCheck         = "check"
+	letterPosition      = "position"
+)
+
+// newLetter begins a letter of this member.
+func (m *member) newLetter(kind string) *bson.Builder {
+	return bson.Build().String(letterName, kind).String("$db", "admin").ObjectID("set", m.disk.SetID()).Int64("from", int64(m.disk.ID())).
+		String("host", m.server.foundation.set.Host)
+}

@@ -24,12 +24,12 @@ func (s *Server) openConsole() error {
 	if len(addresses) == 0 {
 		addresses = config.Default().Net.Console.BindIP
 	}
-	local := (&config.Console{BindIP: addresses}).IsLocal()
+	local := isLocal(addresses)
 	if !local && (!s.opts.Authorization || s.opts.TLS == nil) {
 		return errConsoleOpen
 	}
 	o := console.Options{Addresses: addresses, Port: c.Port, Authorization: s.opts.Authorization, Version: Version, MongoVersion: MongoVersion,
-		NextID: s.network.NextID, Memory: s.memory, Log: s.log.For("NETWORK"), Clock: clock.Wall()} // browsers live in real time
+		NextID: s.network.NextID, Memory: s.memory, Log: s.log.For("NETWORK"), Figures: s.figures(), Clock: clock.Wall()} // browsers live in real time
 	if o.Port == AnyPort {
 		o.Port = 0
 	}
@@ -90,4 +90,14 @@ func (b browsers) Handle(ctx context.Context, c *command.Conn, r command.Request
 	}
 	defer d.users.leave()
 	return d.commands.Handle(ctx, c, r)
+}
+
+// LogIn implements console.Commands.
+func (b browsers) LogIn(ctx context.Context, c *command.Conn, db, user, password string) error {
+	d := b.server.serving.enter(ctx, b.server)
+	if d == nil {
+		return context.Cause(ctx)
+	}
+	defer d.users.leave()
+	return d.commands.LogIn(ctx, c, db, user, password)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/metrics"
 )
 
@@ -23,7 +24,11 @@ func openMetrics(s *Server) (*metrics.Door, error) {
 	if port == AnyPort {
 		port = 0
 	}
-	return metrics.Listen(context.Background(), addresses, port, s.transport.certificates, s.log.For("NETWORK"))
+	certificates := s.transport.certificates
+	if isLocal(addresses) { // what does not leave the machine needs no TLS, and no certificate is for 127.0.0.1
+		certificates = nil
+	}
+	return metrics.Listen(context.Background(), addresses, port, certificates, s.log.For("NETWORK"))
 }
 
 // tellMetrics begins to answer those who ask for figures.
@@ -31,34 +36,54 @@ func (s *Server) tellMetrics() {
 	if s.metrics == nil {
 		return
 	}
-	s.log.For("NETWORK").Info("Telling metrics", "address", s.metrics.Addr(), "tls", s.transport.certificates != nil)
-	s.metrics.Serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		d := s.serving.enter(r.Context(), s)
+	s.log.For("NETWORK").Info("Telling metrics", "address", s.metrics.Addr())
+	s.metrics.Serve(s.figures())
+}
+
+// isLocal says whether addresses to listen on are this machine's own alone.
+func isLocal(addresses []string) bool { return (&config.Console{BindIP: addresses}).IsLocal() }
+
+// figures answers requests for figures and for the health of the server by the database of the moment. It waits for none: a server that has
+// none is alive, and not ready.
+func (s *Server) figures() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == metrics.LivePath {
+			metrics.ServeLive(w, r)
+			return
+		}
+		now, stop := context.WithCancel(r.Context())
+		stop()
+		d := s.serving.enter(now, s)
 		if d == nil {
+			http.Error(w, "the server has no data at the moment", http.StatusServiceUnavailable)
 			return
 		}
 		defer d.users.leave()
 		d.metrics.ServeHTTP(w, r)
-	}))
-}
-
-// metricsHandler answers requests for figures and for the health of the server.
-func (s *Server) metricsHandler(d *database) *metrics.Handler {
-	return metrics.New(metrics.Options{
-		Commands: d.commands, Expiry: d.monitor, Version: Version, MongoVersion: MongoVersion,
-		Authorization: s.opts.Authorization, Names: ownNames(s.opts.Metrics), Stopping: s.network.Stopping(), Log: s.log.For("NETWORK"),
 	})
 }
 
-// ownNames are the names by which a request may call the server: the machine's, and those that it was told to listen on.
-func ownNames(m *Metrics) (names []string) {
+// metricsHandler answers requests for figures of a database, and whether it is ready.
+func (s *Server) metricsHandler(d *database) *metrics.Handler {
+	return metrics.New(metrics.Options{
+		Commands: d.commands, Expiry: d.monitor, Version: Version, MongoVersion: MongoVersion,
+		Authorization: s.opts.Authorization, Names: s.ownNames(), NextID: s.network.NextID, Stopping: s.network.Stopping(), Log: s.log.For("NETWORK"),
+	})
+}
+
+// ownNames are the names by which a request for figures may call the server: the machine's, and those that it was told to listen on.
+func (s *Server) ownNames() (names []string) {
 	if name, err := os.Hostname(); err == nil {
 		names = append(names, strings.ToLower(name))
 	}
-	if m == nil {
-		return names
+	var addresses []string
+	if s.opts.Metrics != nil {
+		addresses = append(addresses, s.opts.Metrics.Addresses...)
 	}
-	for _, a := range m.Addresses {
+	if s.opts.Console != nil {
+		addresses = append(addresses, s.opts.Console.Addresses...)
+	}
+	for _, a := range addresses {
 		if net.ParseIP(a) == nil {
 			names = append(names, strings.ToLower(a))
 		}

@@ -26,6 +26,10 @@ import (
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serving.Add(1)
 	defer s.serving.Done()
+	if s.opts.Figures != nil && (r.URL.Path == "/metrics" || strings.HasPrefix(r.URL.Path, "/health/")) { // which has rules of its own
+		s.opts.Figures.ServeHTTP(w, r)
+		return
+	}
 	if !s.isOwnHost(r.Host) {
 		refuse(w, http.StatusMisdirectedRequest, "this server is not known by that name")
 		return

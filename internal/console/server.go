@@ -61,6 +61,7 @@ type Commands interface {
 	Connect(id int64, remote, local string) *command.Conn
 	Disconnect(*command.Conn)
 	Handle(context.Context, *command.Conn, command.Request) command.Reply
+	LogIn(ctx context.Context, conn *command.Conn, db, user, password string) error
 }
 
 // Options say where a console is, and what is behind it.
@@ -79,6 +80,8 @@ type Options struct {
 	// Memory is what replies take theirs from; nil: they take what they like.
 	Memory *memory.Governor
 	Log    *slog.Logger
+	// Figures answers for /metrics and /health; nil: nobody does.
+	Figures http.Handler
 	// Clock is for sessions and browsers, which live in real time.
 	Clock clock.Clock
 }

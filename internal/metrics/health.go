@@ -7,8 +7,11 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 )
 
-// serveLive says that the process answers. Whoever gets no answer may start it anew.
-func (h *Handler) serveLive(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "alive") }
+// LivePath is where ServeLive answers.
+const LivePath = "/health/live"
+
+// ServeLive says that the process answers, whatever it has to tell beside that. Whoever gets no answer may start it anew.
+func ServeLive(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "alive") }
 
 // serveReady says whether clients should be sent here. The reasons not to are no secrets.
 func (h *Handler) serveReady(w http.ResponseWriter, r *http.Request) {

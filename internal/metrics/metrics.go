@@ -26,7 +26,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
@@ -37,13 +36,18 @@ const (
 	maxScrapes = 2
 	// scrapePatience is how long gathering may take.
 	scrapePatience = 10 * time.Second
+	// maxLogins is how many passwords are looked at at a time: each is hashed many times.
+	maxLogins = 2
 	// maxCollections is how many collections are told of one by one.
 	maxCollections = 500
 )
 
-// Commands runs commands in the server's own name; it is a command.Server.
+// Commands runs commands, in the server's own name and in those of users; it is a command.Server.
 type Commands interface {
 	Inside() *command.Conn
+	Connect(id int64, remote, local string) *command.Conn
+	Disconnect(*command.Conn)
+	LogIn(ctx context.Context, conn *command.Conn, db, user, password string) error
 	Handle(context.Context, *command.Conn, command.Request) command.Reply
 }
 
@@ -63,6 +67,8 @@ type Options struct {
 	Authorization bool
 	// Names are those by which a request may call the server, beside addresses and localhost.
 	Names []string
+	// NextID numbers the connections of those who log in.
+	NextID func() int64
 	// Stopping is closed when the server is about to end: it is not ready any more.
 	Stopping <-chan struct{}
 	Log      *slog.Logger
@@ -73,11 +79,12 @@ type Handler struct {
 	opts    Options
 	mux     *http.ServeMux
 	figures http.Handler
+	logins  chan struct{}
 }
 
 // New returns a Handler.
 func New(o Options) *Handler {
-	h := &Handler{opts: o, mux: http.NewServeMux()}
+	h := &Handler{opts: o, mux: http.NewServeMux(), logins: make(chan struct{}, maxLogins)}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&collector{o}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	h.figures = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
@@ -85,7 +92,7 @@ func New(o Options) *Handler {
 		MaxRequestsInFlight: maxScrapes, Timeout: scrapePatience,
 	})
 	h.mux.HandleFunc("GET /metrics", h.serveFigures)
-	h.mux.HandleFunc("GET /health/live", h.serveLive)
+	h.mux.HandleFunc("GET "+LivePath, ServeLive)
 	h.mux.HandleFunc("GET /health/ready", h.serveReady)
 	h.mux.HandleFunc("/", serveNothing)
 	return h
@@ -99,8 +106,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) serveFigures(w http.ResponseWriter, r *http.Request) {
-	if why := h.refuses(r); why != "" {
-		http.Error(w, why, http.StatusForbidden)
+	if status, why := h.refuses(r); why != "" {
+		if status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", `Basic realm="ebb", charset="UTF-8"`)
+		}
+		http.Error(w, why, status)
 		return
 	}
 	h.figures.ServeHTTP(w, r)
@@ -123,7 +133,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	t := teller{out}
 	t.tell(figure{name: "ebb_build_info", help: "The server's version, and that of the MongoDB that it speaks as.", labels: []string{"version", "mongo_version"}},
 		1, c.Version, c.MongoVersion)
-	status, err := run(ctx, c.Commands, bson.Build().Int32("serverStatus", 1).String("$db", "admin").Doc())
+	status, err := run(ctx, c.Commands, statusCommand())
 	if err != nil {
 		t.fail(err)
 		return

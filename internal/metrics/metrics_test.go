@@ -2,6 +2,8 @@ package metrics_test
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -29,7 +31,16 @@ import (
 // replies answer commands by their names.
 type replies map[string]string
 
-func (replies) Inside() *command.Conn { return nil }
+func (replies) Inside() *command.Conn                       { return nil }
+func (replies) Connect(int64, string, string) *command.Conn { return nil }
+func (replies) Disconnect(*command.Conn)                    {}
+
+func (replies) LogIn(_ context.Context, _ *command.Conn, db, user, password string) error {
+	if db != "admin" || user != "ann" || password != "right" {
+		return errors.New("Authentication failed.")
+	}
+	return nil
+}
 
 func (r replies) Handle(_ context.Context, _ *command.Conn, q command.Request) command.Reply {
 	text, ok := r[q.Body.FirstKey()]
@@ -223,6 +234,34 @@ func TestAccess(t *testing.T) {
 			if w := get(h, path, c.host, c.remote); w.Code != http.StatusOK {
 				t.Errorf("%s for %s from %s: status %d", path, c.host, c.remote, w.Code)
 			}
+		}
+	}
+}
+
+// TestUsers: from elsewhere, where clients have to log in, figures are for users over TLS.
+func TestUsers(t *testing.T) {
+	o := of(healthy, &expiry{})
+	o.Authorization, o.NextID = true, func() int64 { return 1 }
+	h := metrics.New(o)
+	for _, c := range []struct {
+		tls            bool
+		user, password string
+		want           int
+	}{
+		{true, "ann", "right", 200}, {true, "ann", "wrong", 401}, {true, "", "", 401}, {true, "ann", "", 401}, {false, "ann", "right", 403},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.Host, r.RemoteAddr = "ebb.example.org:27019", "192.0.2.1:5000"
+		if r.TLS = nil; c.tls {
+			r.TLS = &tls.ConnectionState{}
+		}
+		if c.user != "" {
+			r.SetBasicAuth(c.user, c.password)
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != c.want || (w.Code == 401) != (w.Header().Get("WWW-Authenticate") != "") {
+			t.Errorf("%+v: status %d %s", c, w.Code, w.Body)
 		}
 	}
 }

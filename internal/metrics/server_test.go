@@ -4,8 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +30,10 @@ import (
 // start starts a server in memory that tells figures, and returns a client of it.
 func start(t *testing.T, o ebb.Options, uri string, transport *tls.Config) (*ebb.Server, *mongo.Client) {
 	t.Helper()
-	o.Port, o.Engine, o.Metrics = ebb.AnyPort, ebb.InMemory, &ebb.Metrics{Port: ebb.AnyPort}
+	o.Port, o.Engine = ebb.AnyPort, ebb.InMemory
+	if o.Metrics == nil {
+		o.Metrics = &ebb.Metrics{Port: ebb.AnyPort}
+	}
 	server, err := ebb.Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -63,14 +69,15 @@ func status(t *testing.T, c *mongo.Client) bson.Doc {
 
 // TestEveryFieldHasARow holds the table to what servers tell: a figure that serverStatus gets is told of, or left out with a reason.
 func TestEveryFieldHasARow(t *testing.T) {
-	_, alone := start(t, ebb.Options{Parameters: map[string]string{"ttlMonitorEnabled": "false"}}, "", nil)
+	_, alone := start(t, ebb.Options{Parameters: map[string]string{"ttlMonitorEnabled": "false"},
+		Audit: &ebb.Audit{Destination: "file", Format: "JSON", Path: filepath.Join(t.TempDir(), "audit.json")}}, "", nil)
 	_, member := start(t, ebb.Options{ReplicaSet: &ebb.ReplicaSet{Name: "rs0", Initiate: true}}, "", nil)
 	m := certtest.New(t, time.Now())
 	ca := m.Authority("the authority")
 	secure := &ebb.TLS{Mode: ebb.RequireTLS, CertificateKeyFile: m.Write("server.pem", m.Issue(ca, "server", certtest.Local).PEM()), CAFile: m.Write("ca.pem", ca.CertPEM()),
 		AllowConnectionsWithoutCertificates: true}
 	trust := &tls.Config{RootCAs: certtest.Pool(ca)}
-	server, secured := start(t, ebb.Options{TLS: secure}, "&tls=true", trust)
+	server, secured := start(t, ebb.Options{TLS: secure, Metrics: &ebb.Metrics{Addresses: []string{"0.0.0.0"}, Port: ebb.AnyPort}}, "&tls=true", trust)
 
 	// A backlog that is not counted to its end has a field of its own.
 	c := alone.Database("d").Collection("c")
@@ -93,12 +100,14 @@ func TestEveryFieldHasARow(t *testing.T) {
 		t.Errorf("the table has a row for %s, and no server tells of that: take it out", r)
 	}
 
-	// Over TLS nobody needs a certificate to read figures, and nobody reads them without TLS.
+	// Where others reach the port too, figures go over TLS, for which nobody needs a certificate, and not without.
+	_, port, _ := net.SplitHostPort(server.MetricsAddr())
+	local := "127.0.0.1:" + port
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: trust}, Timeout: 10 * time.Second}
-	if v, ok := value(scrape(t, client, "https://"+server.MetricsAddr()), "ebb_tls_1_3_connections_total"); !ok || v == 0 {
+	if v, ok := value(scrape(t, client, "https://"+local), "ebb_tls_1_3_connections_total"); !ok || v == 0 {
 		t.Errorf("%v connections over TLS (%v)", v, ok)
 	}
-	if resp, err := client.Get("http://" + server.MetricsAddr() + "/metrics"); err == nil {
+	if resp, err := client.Get("http://" + local + "/metrics"); err == nil {
 		resp.Body.Close()
 		if resp.StatusCode == http.StatusOK {
 			t.Error("figures go over plain HTTP where there is TLS")
@@ -199,5 +208,24 @@ func TestAuthorization(t *testing.T) {
 	all := scrape(t, http.DefaultClient, "http://"+server.MetricsAddr())
 	if v, ok := value(all, "ebb_uptime_seconds"); !ok || v < 0 {
 		t.Error(v, ok)
+	}
+}
+
+// TestConsoleTellsFigures: the console's door tells them too.
+func TestConsoleTellsFigures(t *testing.T) {
+	server, _ := start(t, ebb.Options{Console: &ebb.Console{Port: ebb.AnyPort}}, "", nil)
+	base := strings.TrimSuffix(server.ConsoleURL(), "/")
+	if v, ok := value(scrape(t, http.DefaultClient, base), "ebb_uptime_seconds"); !ok || v < 0 {
+		t.Error(v, ok)
+	}
+	for path, want := range map[string]int{"/health/live": 200, "/health/ready": 200, "/health/nosuch": 404, "/": 200} {
+		resp, err := http.Get(base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %s", path, resp.Status)
+		}
 	}
 }

@@ -53,6 +53,12 @@ func statusTable() []row {
 		omit("security/authentication/mechanisms/*/clusterAuthenticate", "is a part of authenticate"),
 		omit("security/authentication/saslSupportedMechsReceived", "counts a question of drivers"),
 
+		gauge("ebbAudit/enabled", "audit_enabled", "Whether there is an audit log."),
+		counter("ebbAudit/events", "audit_events", "Events that were written to the audit log."),
+		counter("ebbAudit/filtered", "audit_filtered_events", "Events that its filter has left out."),
+		counter("ebbAudit/lost", "audit_lost_events", "Events that could not be written to it."),
+		gauge("ebbAudit/failing", "audit_failing", "Whether the last event could not be written."),
+
 		// Operations.
 		counter("opcounters/*", "opcounters", "Operations since the start, as MongoDB counts them: documents inserted one by one, updates and deletes by statement.", "type"),
 		omit("opcountersRepl", neverCounts),

@@ -31,6 +31,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/indexddl"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
+	"github.com/ebbdb/ebb/internal/trace"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
 
@@ -44,7 +45,8 @@ type foundation struct {
 	scripts *javascript.Engine // nil: there is no JavaScript
 	temp    string
 	set     *command.ReplicaSet
-	audit   *audit.Log // or nil
+	audit   *audit.Log    // or nil
+	tracer  *trace.Tracer // nil: nobody wants traces
 }
 
 // database is what stands behind the network: storage, expiry and commands. In a member of a replica set there is one after the other: each has
@@ -56,7 +58,7 @@ type database struct {
 	store    *storage.Store
 	commands *command.Server
 	monitor  *ttl.Monitor
-	metrics  *metrics.Handler // nil where nobody is told
+	metrics  *metrics.Handler
 	users    users
 }
 
@@ -82,6 +84,7 @@ func openFoundation(s *Server) (f *foundation, err error) {
 	command.AddParameters(f.params, s.log.SetVerbosity)
 	command.AddRedaction(f.params, s.log.SetRedaction)
 	f.expiry = ttl.NewParameters(f.params)
+	traces := trace.NewParameters(f.params)
 	s.transport.params = command.AddTransportParameters(f.params, &s.transport.mode, s.transport.certificates)
 	for _, name := range slices.Sorted(maps.Keys(s.opts.Parameters)) {
 		if _, err := f.params.Set(name, bson.String(s.opts.Parameters[name]), parameter.Startup); err != nil {
@@ -92,6 +95,9 @@ func openFoundation(s *Server) (f *foundation, err error) {
 		return f, err
 	}
 	if f.audit, err = s.openAudit(); err != nil {
+		return f, err
+	}
+	if f.tracer, err = trace.Open(traces, Version, s.network.Addr().String(), s.log.For("NETWORK")); err != nil {
 		return f, err
 	}
 	f.set = s.replicaSet()
@@ -109,6 +115,9 @@ func (f *foundation) close() error {
 	}
 	if f.audit != nil {
 		err = errors.Join(err, f.audit.Close())
+	}
+	if f.tracer != nil {
+		f.tracer.Close()
 	}
 	return err
 }
@@ -175,6 +184,9 @@ func openDatabase(s *Server, r role, opened func()) (d *database, err error) {
 		}
 	}
 	config.Audit, config.AuditFailed = d.audit, s.failAudit
+	if d.tracer != nil {
+		config.Tracer = d.tracer
+	}
 	config.ReplicaSet = d.set
 	d.commands = command.New(config, command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor,
 		Checkpoints: checkpoint.NewRegistry(d.clock, d.engine, s.log.For("STORAGE"))})

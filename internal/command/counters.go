@@ -35,5 +35,8 @@ func (op *Op) finish(reply bson.Doc, err error) {
 	op.Running.Stats.ResponseBytes.Store(int64(len(reply)))
 	micros := op.Ops.Micros(op.Running)
 	op.account(micros, err)
+	if op.Tracer != nil && !op.Command.Quiet {
+		op.trace(micros, err)
+	}
 	op.record(micros, err)
 }

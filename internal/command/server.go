@@ -68,9 +68,17 @@ type Config struct {
 	AccessLog *slog.Logger
 	// Expiry tells of the TTL monitor; nil where there is none.
 	Expiry Expiry
+	// Tracer is told of commands that are over; nil where nobody wants to know.
+	Tracer Tracer
 	// Audit is the audit log; nil where there is none. AuditFailed is told of its failure where that is to end the server.
 	Audit       *audit.Log
 	AuditFailed func(error)
+}
+
+// Tracer keeps traces of commands.
+type Tracer interface {
+	// Note tells of a command, on the collection that it names, which may be "". failed is nil where it did not fail.
+	Note(command, db, collection string, began time.Time, took time.Duration, stats *operation.Stats, failed error)
 }
 
 // Traffic is figures about connections and the network since the start.

@@ -50,10 +50,16 @@ run:  ## a server on 127.0.0.1:27017 with its data in ./data
 build:  ## bin/ebb, static
 	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/ebb ./cmd/ebb
 
+packages:  ## dist-packages: binaries for six platforms, man pages, completions, .deb and .rpm
+	@deploy/packages/build.sh
+
+site:  ## site/: the documentation as web pages
+	@python3 -m venv .site && .site/bin/pip install --quiet --disable-pip-version-check -r deploy/site/requirements.txt && .site/bin/mkdocs build --quiet
+
 fmt:  ## gofmt everything
 	@gofmt -w $$(git ls-files '*.go')
 
 clean:  ## remove what was built and installed here
-	@rm -rf bin e2e/node/node_modules e2e/python/.venv e2e/java/target console/node_modules e2e/console/node_modules
+	@rm -rf bin dist dist-packages site .site examples/node_modules e2e/node/node_modules e2e/python/.venv e2e/java/target console/node_modules e2e/console/node_modules
 
-.PHONY: help test vet unit race e2e e2e-console console fuzz crash isolation bench run build fmt clean
+.PHONY: help test vet unit race e2e e2e-console console fuzz crash isolation bench run build packages site fmt clean

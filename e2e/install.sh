@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Brings the packages of the client projects beside their sources, once; a second run is quick. A runtime that this
+# Brings the packages of the client projects, and of the examples, beside their sources, once; a second run is quick. A runtime that this
 # machine lacks is named and left out: the tests then skip that client, or fail under CI.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -36,6 +36,8 @@ browser() {
 
 node_packages() { (cd node && npm ci --ignore-scripts --loglevel=error --no-progress); }
 
+example_packages() { (cd ../examples && npm ci --ignore-scripts --loglevel=error --no-progress); }
+
 python_packages() {
   python3 -m venv python/.venv
   python/.venv/bin/pip install --quiet --disable-pip-version-check --no-input -r python/requirements.txt
@@ -70,6 +72,7 @@ command -v promtool >/dev/null || missing prometheus "the alert rules and the da
 
 if command -v npm >/dev/null && command -v node >/dev/null; then
   stamp node node_modules/.ready package-lock.json node_packages
+  stamp ../examples node_modules/.ready package-lock.json example_packages
   stamp console node_modules/.ready package-lock.json console_packages
   stamp ../console node_modules/.ready package-lock.json bundle_packages
   browser || missing Chromium "the console in a browser"

@@ -138,6 +138,7 @@ func (e *Engine) Ordered() (number uint64, millis int64) {
 func (c *committer) confirm(number uint64) (*pending, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.awaitTables() // of a checkpoint
 	l := &c.mu.line
 	if len(l.waiting) == 0 { // it has been told that it leads no more
 		return nil, kv.ErrNotLeader

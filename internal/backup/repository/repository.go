@@ -137,12 +137,15 @@ func (r *Repository) Add(ctx context.Context, m *Manifest) error {
 	return r.place.Put(ctx, backupPrefix+m.ID+manifestEnd, bytes.NewReader(b), int64(len(b)))
 }
 
-// Forget removes a backup. Its files stay until Sweep.
+// Forget removes a backup, and the oplog behind it. Its files stay until Sweep.
 func (r *Repository) Forget(ctx context.Context, id string) error {
 	if err := CheckID(id); err != nil {
 		return err
 	}
-	return r.place.Delete(ctx, backupPrefix+id+manifestEnd)
+	if err := r.place.Delete(ctx, backupPrefix+id+manifestEnd); err != nil {
+		return err
+	}
+	return r.forgetLog(ctx, id)
 }
 
 // objectName is where content lies.

@@ -1,0 +1,204 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+)
+
+// scheme is of places that are buckets.
+const scheme = "s3://"
+
+// IsBucket says whether a place is a bucket, by its name.
+func IsBucket(name string) bool { return strings.HasPrefix(name, scheme) }
+
+// Access says how a bucket is reached. Who asks is told by the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN), by the
+// files that other programs for S3 use, or by the machine's role.
+type Access struct {
+	// Endpoint is a URL; "" is Amazon's.
+	Endpoint, Region string
+	// PathStyle has the bucket's name in the path and not in the host's name. Where Endpoint is given it is there in any case, unless it is Amazon's.
+	PathStyle bool
+}
+
+// amazon is the endpoint that there is without another.
+const amazon = "https://s3.amazonaws.com"
+
+const (
+	// partBytes is how large the parts are in which large objects are sent.
+	partBytes = 16 << 20
+	// maxObjectBytes is the largest that goes by so many parts as there may be.
+	maxObjectBytes = 10_000 * partBytes
+)
+
+// Bucket is a place in an object store that speaks S3.
+type Bucket struct {
+	client         *minio.Client
+	bucket, prefix string
+}
+
+// OpenBucket opens s3://bucket/prefix. The bucket must be there.
+func OpenBucket(ctx context.Context, name string, a Access) (*Bucket, error) {
+	u, err := url.Parse(name)
+	if err != nil || u.Scheme != "s3" || u.Host == "" || u.RawQuery != "" || u.User != nil || u.Fragment != "" {
+		return nil, fmt.Errorf("%q is not like s3://bucket/prefix", name)
+	}
+	b := &Bucket{bucket: u.Host, prefix: strings.Trim(u.Path, "/")}
+	if b.prefix != "" {
+		if err := CheckName(b.prefix); err != nil {
+			return nil, fmt.Errorf("the prefix in %q: %w", name, err)
+		}
+		b.prefix += "/"
+	}
+	if b.client, err = dial(a); err != nil {
+		return nil, err
+	}
+	there, err := b.client.BucketExists(ctx, b.bucket)
+	if err != nil {
+		return nil, fmt.Errorf("look for the bucket %s at %s: %w", b.bucket, b.client.EndpointURL(), err)
+	}
+	if !there {
+		return nil, fmt.Errorf("there is no bucket %s at %s", b.bucket, b.client.EndpointURL())
+	}
+	return b, nil
+}
+
+func dial(a Access) (*minio.Client, error) {
+	endpoint := a.Endpoint
+	if endpoint == "" {
+		endpoint = amazon
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.User != nil {
+		return nil, fmt.Errorf("the endpoint %q is not like https://host:port", endpoint)
+	}
+	lookup := minio.BucketLookupAuto
+	if a.PathStyle {
+		lookup = minio.BucketLookupPath
+	}
+	return minio.New(u.Host, &minio.Options{Secure: u.Scheme == "https", Region: a.Region, BucketLookup: lookup,
+		Creds: credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{Client: http.DefaultClient}})})
+}
+
+// String is Place's.
+func (b *Bucket) String() string { return strings.TrimSuffix(scheme+b.bucket+"/"+b.prefix, "/") }
+
+// missing makes the error of what is not there the one that says so.
+func missing(name string, err error) error {
+	switch minio.ToErrorResponse(err).Code {
+	case "NoSuchKey", "NotFound":
+		return fmt.Errorf("%s: %w", name, ErrNotFound)
+	}
+	return err
+}
+
+// Put is Place's. An object store shows an object when it is whole. What r fails with ends the request before that.
+func (b *Bucket) Put(ctx context.Context, name string, r io.Reader, bytes int64) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	if bytes > maxObjectBytes {
+		return fmt.Errorf("%s has %d bytes, and an object in a bucket %d at most", name, bytes, int64(maxObjectBytes))
+	}
+	_, err := b.client.PutObject(ctx, b.bucket, b.prefix+name, &exact{r: r, left: bytes}, bytes,
+		minio.PutObjectOptions{ContentType: "application/octet-stream", PartSize: partBytes, SendContentMd5: true})
+	if err != nil {
+		return fmt.Errorf("write %s to %s: %w", name, b, err)
+	}
+	return nil
+}
+
+// exact reads so many bytes. It is no io.ReaderAt, so that they are read once and in order.
+type exact struct {
+	r    io.Reader
+	left int64
+}
+
+func (e *exact) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p[:min(int64(len(p)), max(e.left, 1))])
+	e.left -= int64(n)
+	if errors.Is(err, io.EOF) && e.left > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// Get is Place's.
+func (b *Bucket) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	o, err := b.client.GetObject(ctx, b.bucket, b.prefix+name, minio.GetObjectOptions{})
+	if err != nil {
+		return nil, missing(name, err)
+	}
+	if _, err := o.Stat(); err != nil {
+		return nil, errors.Join(missing(name, err), o.Close())
+	}
+	return o, nil
+}
+
+// Stat is Place's.
+func (b *Bucket) Stat(ctx context.Context, name string) (Object, error) {
+	if err := CheckName(name); err != nil {
+		return Object{}, err
+	}
+	o, err := b.client.StatObject(ctx, b.bucket, b.prefix+name, minio.StatObjectOptions{})
+	if err != nil {
+		return Object{}, missing(name, err)
+	}
+	return Object{Name: name, Bytes: o.Size, Written: o.LastModified}, nil
+}
+
+// List is Place's.
+func (b *Bucket) List(ctx context.Context, prefix string, each func(Object) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // which ends the listing
+	for o := range b.client.ListObjects(ctx, b.bucket, minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}) {
+		if o.Err != nil {
+			return fmt.Errorf("list %s: %w", b, o.Err)
+		}
+		name, ok := strings.CutPrefix(o.Key, b.prefix)
+		if !ok || CheckName(name) != nil {
+			continue
+		}
+		if err := each(Object{Name: name, Bytes: o.Size, Written: o.LastModified}); err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// Delete is Place's.
+func (b *Bucket) Delete(ctx context.Context, name string) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	err := b.client.RemoveObject(ctx, b.bucket, b.prefix+name, minio.RemoveObjectOptions{})
+	if err = missing(name, err); errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Clean is Place's.
+func (b *Bucket) Clean(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for u := range b.client.ListIncompleteUploads(ctx, b.bucket, b.prefix, true) {
+		if u.Err != nil {
+			return fmt.Errorf("list what is left of writes to %s: %w", b, u.Err)
+		}
+		if err := b.client.RemoveIncompleteUpload(ctx, b.bucket, u.Key); err != nil {
+			return err
+		}
+	}
+	return nil
+}

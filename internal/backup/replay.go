@@ -1,0 +1,133 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/backup/repository"
+)
+
+// errReached ends a replay at the moment that was asked for.
+var errReached = errors.New("the moment is reached")
+
+// EndOf is the last timestamp of a second.
+func EndOf(t time.Time) repository.Timestamp {
+	return repository.Timestamp{Seconds: uint32(t.Unix()), Counter: math.MaxUint32}
+}
+
+// BackupFor is the newest backup from which the oplog leads to a moment. The zero moment is as late as there is anything.
+func BackupFor(ctx context.Context, r *repository.Repository, to repository.Timestamp) (*repository.Manifest, error) {
+	ids, err := r.IDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	why := fmt.Errorf("no backup in %s has an oplog behind it", r)
+	for _, id := range slices.Backward(ids) {
+		m, err := r.Manifest(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if m.Oplog == nil {
+			continue
+		}
+		if !to.IsZero() && m.Oplog.To.Compare(to) > 0 {
+			why = fmt.Errorf("backup %s is younger than %s, and there is none that is older", m.ID, to)
+			continue
+		}
+		all, err := r.Segments(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if len(all) > 0 {
+			return m, nil
+		}
+		if c, err := r.Covered(ctx, id); err == nil && !c.Until.IsZero() {
+			return m, nil
+		}
+	}
+	return nil, why
+}
+
+// Replayed is what Replay has given.
+type Replayed struct {
+	Entries int
+	// Last is the last entry, or the one that it began behind.
+	Last repository.Timestamp
+}
+
+// Replay gives the entries of the oplog that were shipped behind a backup, from the one behind an entry on, up to a moment; the zero moment is as
+// late as there is anything. It fails where one is missing in between, and where nobody knows whether there are more before the moment.
+func Replay(ctx context.Context, r *repository.Repository, backup string, behind, to repository.Timestamp, at func(entry []byte) (repository.Timestamp, error), each func(Entry) error) (done Replayed, err error) {
+	if !to.IsZero() && behind.Compare(to) > 0 {
+		return done, fmt.Errorf("backup %s has entry %s already, which is behind %s: an older backup is needed", backup, behind, to)
+	}
+	done.Last = behind
+	all, err := r.Segments(ctx, backup)
+	if err != nil {
+		return done, err
+	}
+	for _, n := range all {
+		if n.Last.Compare(done.Last) <= 0 {
+			continue
+		}
+		head, err := r.ReadSegment(ctx, n, nil)
+		if err != nil {
+			return done, err
+		}
+		if head.Prev.Compare(done.Last) > 0 {
+			return done, fmt.Errorf("the oplog behind backup %s has a gap: what came behind entry %s and up to %s is missing, so nothing behind it can be replayed", backup, done.Last, head.Prev)
+		}
+		before := repository.Timestamp{}
+		_, err = r.ReadSegment(ctx, n, func(doc []byte) error {
+			t, err := at(doc)
+			if err != nil {
+				return err
+			}
+			if t.Compare(before) <= 0 || t.Compare(head.First) < 0 || t.Compare(head.Last) > 0 {
+				return fmt.Errorf("entry %s is out of order", t)
+			}
+			before = t
+			switch {
+			case t.Compare(done.Last) <= 0:
+				return nil
+			case !to.IsZero() && t.Compare(to) > 0:
+				return errReached
+			}
+			if err := each(Entry{t, doc}); err != nil {
+				return err
+			}
+			done.Entries, done.Last = done.Entries+1, t
+			return nil
+		})
+		if errors.Is(err, errReached) {
+			return done, nil
+		}
+		if err != nil {
+			return done, err
+		}
+	}
+	return done, reaches(ctx, r, backup, done.Last, to)
+}
+
+// reaches looks whether it is known that no entry is missing between the last and a moment.
+func reaches(ctx context.Context, r *repository.Repository, backup string, last, to repository.Timestamp) error {
+	if to.IsZero() || last.Compare(to) >= 0 {
+		return nil
+	}
+	c, err := r.Covered(ctx, backup)
+	if err != nil {
+		return err
+	}
+	until := last
+	if c.After == last && c.Until.Compare(last) > 0 {
+		until = c.Until
+	}
+	if until.Compare(to) >= 0 {
+		return nil
+	}
+	return fmt.Errorf("the oplog behind backup %s was shipped up to %s (%s) only, and not to %s", backup, time.Unix(int64(until.Seconds), 0).UTC().Format(time.RFC3339), until, to)
+}

@@ -1,0 +1,259 @@
+package backup_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/backup"
+	"github.com/ebbdb/ebb/internal/backup/repository"
+)
+
+// logged is a source with an oplog: entry n has the timestamp n, and says so in its eight bytes behind the length.
+type logged struct {
+	*source
+	first, last int
+	// forked has the entries from there on be others than before.
+	forked int
+	// stop ends a follower that has read all.
+	stop context.CancelFunc
+}
+
+func stamp(n int) repository.Timestamp {
+	return repository.Timestamp{Seconds: uint32(1000 + n), Counter: 1}
+}
+
+func (l *logged) entry(n int) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, 14)
+	b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	kind := byte(0)
+	if l.forked > 0 && n >= l.forked {
+		kind = 1
+	}
+	return append(b, kind, 0)
+}
+
+func numberOf(doc []byte) (repository.Timestamp, error) {
+	if len(doc) != 14 {
+		return repository.Timestamp{}, errors.New("it is no entry")
+	}
+	return stamp(int(binary.LittleEndian.Uint64(doc[4:]))), nil
+}
+
+func (l *logged) Begin(ctx context.Context) (*backup.Checkpoint, error) {
+	c, err := l.source.Begin(ctx)
+	if err == nil {
+		c.Oplog = &repository.Oplog{From: stamp(l.last), To: stamp(l.last)}
+	}
+	return c, err
+}
+
+type loggedTail struct {
+	*logged
+	at int
+}
+
+func (l *logged) Tail(_ context.Context, behind repository.Timestamp) ([]byte, backup.Tail, error) {
+	n := int(behind.Seconds) - 1000
+	if n < l.first || n > l.last {
+		return nil, nil, nil
+	}
+	return l.entry(n), &loggedTail{l, n}, nil
+}
+
+func (t *loggedTail) Close() {}
+
+func (t *loggedTail) Next(context.Context) (entries []backup.Entry, until repository.Timestamp, err error) {
+	for range 3 {
+		if t.at < t.last {
+			t.at++
+			entries = append(entries, backup.Entry{At: stamp(t.at), Doc: t.entry(t.at)})
+		}
+	}
+	t.clock.Advance(time.Minute)
+	if len(entries) == 0 {
+		until = repository.Timestamp{Seconds: stamp(t.last).Seconds + 50}
+		t.stop()
+	}
+	return entries, until, nil
+}
+
+// follow ships what there is, and returns the backup that it goes on behind, and whether that was taken.
+func (l *logged) follow(r *repository.Repository) (id string, taken bool) {
+	l.t.Helper()
+	ctx, stop := context.WithCancel(l.t.Context())
+	defer stop()
+	l.stop = func() {}
+	idle := 0
+	l.stop = func() {
+		if idle++; idle == 2 { // once for the coverage
+			stop()
+		}
+	}
+	var last backup.Following
+	if err := backup.Follow(ctx, l, r, l.clock, nil, func(f backup.Following) { last = f }); err != nil {
+		l.t.Fatal(err)
+	}
+	return last.Backup, last.Taken != nil
+}
+
+// replayed are the numbers of the entries that lead from one to another.
+func replayed(t *testing.T, r *repository.Repository, id string, behind, to repository.Timestamp) (string, error) {
+	t.Helper()
+	var all []string
+	_, err := backup.Replay(t.Context(), r, id, behind, to, numberOf, func(e backup.Entry) error {
+		all = append(all, fmt.Sprint(e.At.Seconds-1000))
+		return nil
+	})
+	return strings.Join(all, " "), err
+}
+
+// TestFollowAndReplay: what is shipped leads to each moment, from wherever a backup ends; a follower goes on where the last one was; and a moment that
+// may have more before it than is known is refused.
+func TestFollowAndReplay(t *testing.T) {
+	l := &logged{source: newSource(t), first: 1, last: 10}
+	r, _ := newRepository(t, l.clock)
+	id, taken := l.follow(r)
+	if !taken {
+		t.Fatal("no backup was taken")
+	}
+	l.last = 17
+	if again, taken := l.follow(r); again != id || taken {
+		t.Fatalf("it went on behind %s (taken: %v), not %s", again, taken, id)
+	}
+	for _, c := range []struct {
+		behind, to repository.Timestamp
+		want, err  string
+	}{
+		{stamp(10), stamp(17), "11 12 13 14 15 16 17", ""},
+		{stamp(10), repository.Timestamp{}, "11 12 13 14 15 16 17", ""},
+		{stamp(12), stamp(14), "13 14", ""},
+		{stamp(15), stamp(15), "", ""},
+		{stamp(16), backup.EndOf(time.Unix(1017, 0)), "17", ""},
+		{stamp(16), stamp(60), "17", ""},                        // nothing came up to there
+		{stamp(16), stamp(68), "17", "was shipped up to"},       // and nobody knows of later
+		{stamp(15), stamp(14), "", "an older backup is needed"}, // it is in the backup already
+		{stamp(9), stamp(14), "", "has a gap"},
+	} {
+		got, err := replayed(t, r, id, c.behind, c.to)
+		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("from %s to %s: %q, %v; want %q, %q", c.behind, c.to, got, err, c.want, c.err)
+		}
+	}
+	for to, want := range map[repository.Timestamp]bool{stamp(9): false, stamp(10): true, stamp(17): true, {}: true} {
+		if m, err := backup.BackupFor(t.Context(), r, to); (err == nil) != want || err == nil && m.ID != id {
+			t.Errorf("to %s: %v, %v", to, m, err)
+		}
+	}
+	if _, err := backup.Prune(t.Context(), r, backup.Keep{Last: 1, Now: l.clock.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := replayed(t, r, id, stamp(10), stamp(17)); err != nil || got == "" {
+		t.Errorf("after pruning: %q, %v", got, err)
+	}
+}
+
+// TestFollowerThatCannotGoOn begins behind a new backup: where the oplog has lost what comes next, and where it is that of another history.
+func TestFollowerThatCannotGoOn(t *testing.T) {
+	for name, change := range map[string]func(*logged){
+		"lost":   func(l *logged) { l.first, l.last = 30, 40 },
+		"forked": func(l *logged) { l.forked, l.last = 12, 20 },
+		"back":   func(l *logged) { l.last = 11 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &logged{source: newSource(t), first: 1, last: 10}
+			r, _ := newRepository(t, l.clock)
+			if _, taken := l.follow(r); !taken {
+				t.Fatal("no backup was taken")
+			}
+			l.last = 14
+			id, _ := l.follow(r)
+			change(l)
+			if again, taken := l.follow(r); again == id || !taken {
+				t.Errorf("it went on behind %s", again)
+			}
+		})
+	}
+}
+
+// TestHostileSegments: whatever somebody has made of the segments, a replay ends before what is wrong, in words that say what is.
+func TestHostileSegments(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(t *testing.T, names []string)
+		says  string
+	}{
+		"a flipped bit in a body": {func(t *testing.T, names []string) { flip(t, names[1], func(b []byte) int { return len(b) - 3 }) }, "is damaged"},
+		"a flipped bit in a head": {func(t *testing.T, names []string) { flip(t, names[1], func([]byte) int { return 20 }) }, "is damaged"},
+		"half a segment": {func(t *testing.T, names []string) {
+			b, err := os.ReadFile(names[1])
+			if err == nil {
+				err = os.WriteFile(names[1], b[:len(b)/2], 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, "is refused"},
+		"an empty segment": {func(t *testing.T, names []string) {
+			if err := os.WriteFile(names[1], nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, "it has no head"},
+		"a missing segment": {func(t *testing.T, names []string) {
+			if err := os.Remove(names[1]); err != nil {
+				t.Fatal(err)
+			}
+		}, "has a gap"},
+		"a segment under another's name": {func(t *testing.T, names []string) {
+			b, err := os.ReadFile(names[2])
+			if err == nil {
+				err = os.WriteFile(names[1], b, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, "says that it goes from"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &logged{source: newSource(t), first: 1, last: 10}
+			r, dir := newRepository(t, l.clock)
+			id := ""
+			for l.last = 10; l.last < 40; l.last += 6 {
+				id, _ = l.follow(r)
+			}
+			names, err := filepath.Glob(filepath.Join(dir, "log", id, "*.seg"))
+			if err != nil || len(names) < 4 {
+				t.Fatalf("%v, %v", names, err)
+			}
+			whole, err := replayed(t, r, id, stamp(10), repository.Timestamp{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.spoil(t, names)
+			got, err := replayed(t, r, id, stamp(10), repository.Timestamp{})
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, want words like %q", err, c.says)
+			}
+			if len(got) >= len(whole) || !strings.HasPrefix(whole, got) {
+				t.Errorf("it has given %q of %q", got, whole)
+			}
+		})
+	}
+}
+
+func flip(t *testing.T, path string, where func([]byte) int) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[where(b)] ^= 4
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

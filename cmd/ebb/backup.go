@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"sync"
 	"syscall"
@@ -24,9 +25,10 @@ var errFaults = errors.New("backups are damaged")
 
 func backupVerb() *cobra.Command {
 	var uri string
+	var follows bool
 	var where placeFlags
 	cmd := &cobra.Command{
-		Use:   "backup DIR",
+		Use:   "backup DIR|s3://BUCKET/PREFIX",
 		Short: "Back up a running server into a repository; what is there already is not shipped again",
 		Args:  oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,20 +47,28 @@ func backupVerb() *cobra.Command {
 				return err
 			}
 			defer s.close()
+			if follows {
+				return follow(ctx, cmd.OutOrStdout(), cmd.ErrOrStderr(), s, r)
+			}
 			taken, err := backup.Take(ctx, s, r, clock.Wall(), told(cmd.ErrOrStderr(), "shipped"))
 			if err != nil {
 				return err
 			}
-			m := taken.Manifest
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: backup %s of the data as of %s: %d files, %s, of which %d files, %s, were shipped\n",
-				r, m.ID, m.At.Format(time.RFC3339), len(m.Files), size(m.Bytes()), taken.ShippedFiles, size(taken.Shipped))
-			return err
+			tellTaken(cmd.OutOrStdout(), r, taken)
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&uri, "uri", "mongodb://127.0.0.1:27017", "`address` of the running server")
+	cmd.Flags().BoolVar(&follows, "follow", false, "ship the oplog as it is written, until interrupted, behind the last backup or a new one")
 	where.flags(cmd)
 	cmd.AddCommand(backupList(), backupPrune())
 	return cmd
+}
+
+func tellTaken(w io.Writer, r *repository.Repository, t *backup.Taken) {
+	m := t.Manifest
+	fmt.Fprintf(w, "%s: backup %s of the data as of %s: %d files, %s, of which %d files, %s, were shipped\n",
+		r, m.ID, m.At.Format(time.RFC3339), len(m.Files), size(m.Bytes()), t.ShippedFiles, size(t.Shipped))
 }
 
 // interruptible ends with the signals that ask for it, so that what is under way can be undone.
@@ -69,7 +79,7 @@ func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 func backupList() *cobra.Command {
 	var where placeFlags
 	cmd := &cobra.Command{
-		Use:   "list DIR",
+		Use:   "list DIR|s3://BUCKET/PREFIX",
 		Short: "List the backups of a repository",
 		Args:  oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -109,7 +119,7 @@ func backupPrune() *cobra.Command {
 	var where placeFlags
 	var keep backup.Keep
 	cmd := &cobra.Command{
-		Use:   "prune DIR",
+		Use:   "prune DIR|s3://BUCKET/PREFIX",
 		Short: "Remove old backups of a repository, and the content that no other needs",
 		Args:  oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -142,7 +152,7 @@ func verify() *cobra.Command {
 	var where placeFlags
 	var ids []string
 	cmd := &cobra.Command{
-		Use:   "verify DIR",
+		Use:   "verify DIR|s3://BUCKET/PREFIX",
 		Short: "Read all that backups consist of, and compare it with its checksums",
 		Args:  oneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -175,11 +185,18 @@ func verify() *cobra.Command {
 }
 
 // placeFlags say how a place is reached.
-type placeFlags struct{}
+type placeFlags struct{ access place.Access }
 
-func (f *placeFlags) flags(*cobra.Command) {}
+func (f *placeFlags) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.access.Endpoint, "s3Endpoint", os.Getenv("AWS_ENDPOINT_URL"), "`URL` of an object store that speaks S3, for s3://; Amazon's without it")
+	cmd.Flags().StringVar(&f.access.Region, "s3Region", os.Getenv("AWS_REGION"), "`region` of the bucket")
+	cmd.Flags().BoolVar(&f.access.PathStyle, "s3PathStyle", false, "have the bucket's name in the path, and not in the name of the host")
+}
 
-func (f *placeFlags) open(_ context.Context, name string, create bool) (place.Place, error) {
+func (f *placeFlags) open(ctx context.Context, name string, create bool) (place.Place, error) {
+	if place.IsBucket(name) {
+		return place.OpenBucket(ctx, name, f.access)
+	}
 	return place.OpenFolder(name, create)
 }
 

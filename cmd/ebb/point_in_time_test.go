@@ -1,0 +1,250 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	driver "go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/testseed"
+)
+
+// moment is what was in a database behind an entry of the oplog.
+type moment struct {
+	at    bson.Timestamp
+	state map[string]string
+}
+
+// databaseState is every document of a database with its last modification, and the collections with their indexes.
+func databaseState(t *testing.T, client *mongo.Client) map[string]string {
+	t.Helper()
+	db := client.Database("test")
+	state := map[string]string{}
+	names, err := db.ListCollectionNames(t.Context(), bson.D{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "system.") {
+			continue
+		}
+		indexes, err := db.Collection(name).Indexes().List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []bson.Raw
+		if err := indexes.All(t.Context(), &all); err != nil {
+			t.Fatal(err)
+		}
+		state[name] = fmt.Sprint(all)
+		cursor, err := db.Collection(name).Find(t.Context(), bson.D{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var docs []bson.Raw
+		if err := cursor.All(t.Context(), &docs); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range docs {
+			id := d.Lookup("_id")
+			explained := answered(t, client, "test", bson.D{{Key: "ebbTTL", Value: name}, {Key: "explain", Value: id}})
+			state[name+" "+id.String()] = d.String() + " " + explained.Lookup("lastModified").Time().UTC().Format(time.RFC3339Nano)
+		}
+	}
+	return state
+}
+
+// change does something at random.
+func change(ctx context.Context, client *mongo.Client, random *rand.Rand) error {
+	db := client.Database("test")
+	c := db.Collection(fmt.Sprintf("c%d", random.IntN(3)))
+	id := bson.D{{Key: "_id", Value: random.IntN(30)}}
+	switch random.IntN(12) {
+	case 0, 1, 2:
+		_, err := c.UpdateOne(ctx, id, bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}, {Key: "$push", Value: bson.D{{Key: "list", Value: random.IntN(100)}}}}, driver.UpdateOne().SetUpsert(true))
+		return err
+	case 3, 4:
+		_, err := c.ReplaceOne(ctx, id, bson.D{{Key: "text", Value: strings.Repeat("x", random.IntN(300))}}, driver.Replace().SetUpsert(true))
+		return err
+	case 5, 6:
+		_, err := c.DeleteOne(ctx, id)
+		return err
+	case 7:
+		_, err := c.UpdateMany(ctx, bson.D{}, bson.D{{Key: "$set", Value: bson.D{{Key: "in.a", Value: random.IntN(10)}}}, {Key: "$unset", Value: bson.D{{Key: "list", Value: 1}}}})
+		return err
+	case 8:
+		return client.UseSession(ctx, func(ctx context.Context) error {
+			_, err := mongo.SessionFromContext(ctx).WithTransaction(ctx, func(ctx context.Context) (any, error) {
+				for i := range 5 {
+					if _, err := db.Collection("c0").UpdateOne(ctx, bson.D{{Key: "_id", Value: i}}, bson.D{{Key: "$inc", Value: bson.D{{Key: "t", Value: 1}}}}, driver.UpdateOne().SetUpsert(true)); err != nil {
+						return nil, err
+					}
+				}
+				return nil, nil
+			})
+			return err
+		})
+	case 9:
+		return c.Drop(ctx)
+	case 10:
+		_, err := c.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: fmt.Sprintf("f%d", random.IntN(3)), Value: 1}}})
+		return err
+	}
+	_, err := c.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: "_ts", Value: 1}}, Options: driver.Index().SetExpireAfterSeconds(100000)})
+	return err
+}
+
+// TestPointInTime: with the oplog behind a backup, the data come back as they were behind each of its entries that was looked at, with the
+// times of their last modification.
+func TestPointInTime(t *testing.T) {
+	seed := testseed.Of(t)
+	random := rand.New(rand.NewPCG(seed, 0))
+	dir := t.TempDir()
+	repository := filepath.Join(dir, "repository")
+	var moments []moment
+	served(t, ebb.Options{DBPath: filepath.Join(dir, "data"), ReplicaSet: &ebb.ReplicaSet{Name: "rs", Initiate: true}}, func(uri string, client *mongo.Client) {
+		following, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		var out lockedBuffer
+		go func() {
+			cmd := root()
+			cmd.SetArgs([]string{"backup", "--follow", "--uri", uri, repository})
+			cmd.SetOut(&out)
+			cmd.SetErr(&out)
+			done <- cmd.ExecuteContext(following)
+		}()
+		for !strings.Contains(out.String(), "following the oplog") {
+			if err := change(t.Context(), client, random); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case err := <-done:
+				t.Fatalf("the follower has ended: %v: %s", err, out.String())
+			default:
+			}
+		}
+		for range 6 {
+			for range 40 {
+				if err := change(t.Context(), client, random); err != nil {
+					t.Fatal(err)
+				}
+			}
+			moments = append(moments, moment{lastEntry(t, client), databaseState(t, client)})
+		}
+		for range 20 { // which nobody shall see
+			if err := change(t.Context(), client, random); err != nil {
+				t.Fatal(err)
+			}
+		}
+		end := lastEntry(t, client)
+		for !hasTail(t, repository, end) {
+			select {
+			case err := <-done:
+				t.Fatalf("the follower has ended: %v: %s", err, out.String())
+			case <-time.After(20 * time.Millisecond): // it ships in its own time
+			}
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Fatalf("%v: %s", err, out.String())
+		}
+	})
+	for i, m := range moments {
+		path := filepath.Join(dir, fmt.Sprint("back", i))
+		to := fmt.Sprintf("%d:%d", m.at.T, m.at.I)
+		mustVerb(t, "restore", repository, "--dbpath", path, "--to", to)
+		served(t, ebb.Options{DBPath: path}, func(_ string, client *mongo.Client) {
+			got := databaseState(t, client)
+			for _, key := range slices.Sorted(maps.Keys(m.state)) {
+				if got[key] != m.state[key] {
+					t.Errorf("seed %d, moment %d, %s: %s\nis %q\nwas %q", seed, i, to, key, got[key], m.state[key])
+				}
+			}
+			if len(got) != len(m.state) {
+				t.Errorf("seed %d, moment %d: %d things, and there were %d", seed, i, len(got), len(m.state))
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+	if out, err := verb(t, "restore", repository, "--dbpath", filepath.Join(dir, "far"), "--to", "2099-01-01T00:00:00Z"); err == nil || !strings.Contains(err.Error(), "was shipped up to") {
+		t.Errorf("to a moment that is not shipped: %v, %s", err, out)
+	}
+	if out, err := verb(t, "restore", repository, "--dbpath", filepath.Join(dir, "early"), "--to", "2020-01-01T00:00:00Z"); err == nil || !strings.Contains(err.Error(), "is younger") {
+		t.Errorf("to a moment before all: %v, %s", err, out)
+	}
+	if out, err := verb(t, "restore", repository, "--dbpath", filepath.Join(dir, "odd"), "--to", "yesterday"); err == nil || !strings.Contains(err.Error(), "is neither a time") {
+		t.Errorf("to no moment: %v, %s", err, out)
+	}
+	// As a set it begins another oplog, and takes writes.
+	served(t, ebb.Options{DBPath: filepath.Join(dir, "back0"), ReplicaSet: &ebb.ReplicaSet{Name: "rs"}}, func(_ string, client *mongo.Client) {
+		if _, err := client.Database("test").Collection("new").InsertOne(t.Context(), bson.D{}); err != nil {
+			t.Error(err)
+		}
+		if at := lastEntry(t, client); at.T == 0 {
+			t.Error("there is no oplog")
+		}
+	})
+}
+
+func lastEntry(t *testing.T, client *mongo.Client) bson.Timestamp {
+	t.Helper()
+	var entry struct {
+		TS bson.Timestamp `bson:"ts"`
+	}
+	if err := client.Database("local").Collection("oplog.rs").FindOne(t.Context(), bson.D{}, driver.FindOne().SetSort(bson.D{{Key: "$natural", Value: -1}})).Decode(&entry); err != nil {
+		t.Fatal(err)
+	}
+	return entry.TS
+}
+
+// hasTail says whether entries up to one were shipped.
+func hasTail(t *testing.T, repository string, end bson.Timestamp) bool {
+	t.Helper()
+	segments, err := filepath.Glob(filepath.Join(repository, "log", "*", fmt.Sprintf("*-%010d.%010d.seg", end.T, end.I)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(segments) > 0
+}
+
+// TestFollowNeedsAnOplog: a standalone has none, and that is said.
+func TestFollowNeedsAnOplog(t *testing.T) {
+	dir := t.TempDir()
+	served(t, ebb.Options{DBPath: filepath.Join(dir, "data")}, func(uri string, _ *mongo.Client) {
+		if out, err := verb(t, "backup", "--follow", "--uri", uri, filepath.Join(dir, "repository")); err == nil || !strings.Contains(err.Error(), "has no oplog") {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+}
+
+// lockedBuffer is written and read at once.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

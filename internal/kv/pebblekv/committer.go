@@ -330,8 +330,7 @@ func (c *committer) cacheCounter(key []byte, value int64) {
 	if len(c.mu.counters) >= maxCounters {
 		clear(c.mu.counters)
 	}
-	own := value // only where it is kept does it take memory of its own
-	c.mu.counters[string(key)] = &own
+	c.mu.counters[string(key)] = &value
 }
 
 // sync makes durable what was applied before; many share one sync.

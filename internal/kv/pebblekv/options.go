@@ -129,8 +129,5 @@ func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure, r *r
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBitsPerKey)
 		p.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 	}
-	// What is flushed is merged soon, or expires before, and is compressed when it is merged: until then that would be the half of what
-	// a flush costs.
-	p.Levels[0].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
 	return p
 }

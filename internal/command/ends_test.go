@@ -86,7 +86,7 @@ func (h *harness) ends(t *testing.T, name string, command bson.Doc) {
 // updates of so many documents may be over, too.
 func quick() map[string]bool {
 	out := map[string]bool{}
-	for _, name := range []string{"$changeStream", "$changeStreamSplitLargeEvent", "$collStats", "$currentOp", "$documents", "$indexStats",
+	for _, name := range []string{"$changeStream", "$changeStreamSplitLargeEvent", "$collStats", "$currentOp", "$documents", "$ebbTTL", "$indexStats",
 		"$listCatalog", "$listClusterCatalog", "$listLocalSessions", "$listSampledQueries", "$listSearchIndexes", "$listSessions", "$planCacheStats",
 		"$querySettings", "$queryStats", "$search", "$searchBeta", "$searchMeta", "$vectorSearch", "$text", "$near", "$nearSphere", "$geoNear"} {
 		out[name] = true
@@ -114,7 +114,7 @@ func stageArguments() map[string]string {
 		"$rankFusion": `first {input: {pipelines: {x: [{$sort: {s: 1}}], y: [{$sort: {n: 1}}]}}}`, "$scoreFusion": `first {input: {pipelines: {x: [{$score: {score: "$n"}}]}, normalization: "none"}}`,
 		"$documents": `none [{x: 1}]`, "$currentOp": `none {}`, "$querySettings": `none {}`, "$queryStats": `none {}`, "$listLocalSessions": `none {}`,
 		"$listSampledQueries": `none {}`, "$listClusterCatalog": `none {}`, "$listSessions": `first {}`,
-		"$collStats": `first {count: {}}`, "$indexStats": `first {}`, "$listCatalog": `first {}`, "$listSearchIndexes": `first {}`, "$planCacheStats": `first {}`,
+		"$ebbTTL": `first {}`, "$collStats": `first {count: {}}`, "$indexStats": `first {}`, "$listCatalog": `first {}`, "$listSearchIndexes": `first {}`, "$planCacheStats": `first {}`,
 		"$changeStream": `first {}`, "$changeStreamSplitLargeEvent": `{}`, "$search": `first {}`, "$searchBeta": `first {}`, "$searchMeta": `first {}`, "$vectorSearch": `first {}`,
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	driver "go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 
 	"github.com/ebbdb/ebb/internal/backup"
 	"github.com/ebbdb/ebb/internal/backup/repository"
@@ -49,7 +50,8 @@ type tail struct {
 // Tail is backup.Followed's.
 func (r *remote) Tail(ctx context.Context, behind repository.Timestamp) (entry []byte, t backup.Tail, err error) {
 	from := bson.Timestamp{T: behind.Seconds, I: behind.Counter}
-	cursor, err := r.client.Database("local").Collection("oplog.rs").Find(ctx, bson.D{{Key: "ts", Value: bson.D{{Key: "$gte", Value: from}}}},
+	durable := driver.Database().SetReadConcern(readconcern.Majority()) // what a crash takes back is not shipped
+	cursor, err := r.client.Database("local", durable).Collection("oplog.rs").Find(ctx, bson.D{{Key: "ts", Value: bson.D{{Key: "$gte", Value: from}}}},
 		driver.Find().SetCursorType(driver.TailableAwait).SetMaxAwaitTime(tailWait))
 	if err != nil {
 		return nil, nil, err

@@ -171,3 +171,22 @@ func same(a, b map[int]int) bool {
 	}
 	return true
 }
+
+// contents are all documents of a database's writers, in order.
+func contents(t *testing.T, db *mongo.Database) (all string) {
+	t.Helper()
+	for i := range writers {
+		cursor, err := db.Collection((&writer{number: i}).collection()).Find(t.Context(), bson.D{}, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var docs []bson.Raw
+		if err := cursor.All(t.Context(), &docs); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range docs {
+			all += string(d)
+		}
+	}
+	return all
+}

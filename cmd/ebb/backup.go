@@ -172,7 +172,7 @@ func verify() *cobra.Command {
 			if more := v.FaultCount - len(v.Faults); more > 0 {
 				fmt.Fprintf(cmd.OutOrStdout(), "fault: and %d more\n", more)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d files, %s, read; %d backups are sound, %d faults\n", r, v.Files, size(v.Bytes), len(v.Sound), v.FaultCount)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d files, %s, and %d segments of oplogs read; %d backups are sound, %d faults\n", r, v.Files, size(v.Bytes), v.Segments, len(v.Sound), v.FaultCount)
 			if v.FaultCount > 0 {
 				return errFaults
 			}

@@ -203,6 +203,12 @@ func (f *follower) ship(ctx context.Context) error {
 	if f.segment.Entries == 0 {
 		return nil
 	}
+	switch there, err := f.repository.HasBackup(ctx, f.Backup); {
+	case err != nil:
+		return err
+	case !there:
+		return fmt.Errorf("backup %s, behind which the oplog was shipped, has been removed: start anew to go on behind another", f.Backup)
+	}
 	if err := f.repository.PutSegment(ctx, f.Backup, f.segment, f.entries); err != nil {
 		return err
 	}

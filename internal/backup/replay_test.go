@@ -182,6 +182,27 @@ func TestFollowerThatCannotGoOn(t *testing.T) {
 	}
 }
 
+// TestFollowerOfWhatWasRemoved ends, and ships nothing that no backup begins.
+func TestFollowerOfWhatWasRemoved(t *testing.T) {
+	l := &logged{source: newSource(t), first: 1, last: 10}
+	r, dir := newRepository(t, l.clock)
+	l.stop = func() {}
+	err := backup.Follow(t.Context(), l, r, l.clock, nil, func(f backup.Following) {
+		if f.Segments == 0 {
+			l.last = 20
+			if err := r.Forget(t.Context(), f.Backup); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err == nil || !strings.Contains(err.Error(), "has been removed") {
+		t.Errorf("%v", err)
+	}
+	if names, _ := filepath.Glob(filepath.Join(dir, "log", "*", "*.seg")); len(names) > 0 {
+		t.Errorf("it has shipped %v", names)
+	}
+}
+
 // TestHostileSegments: whatever somebody has made of the segments, a replay ends before what is wrong, in words that say what is.
 func TestHostileSegments(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -234,10 +255,16 @@ func TestHostileSegments(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if v, err := backup.Verify(t.Context(), r, nil, nil); err != nil || v.FaultCount != 0 || v.Segments != len(names) {
+				t.Fatalf("verified before: %+v, %v", v, err)
+			}
 			c.spoil(t, names)
 			got, err := replayed(t, r, id, stamp(10), repository.Timestamp{})
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v, want words like %q", err, c.says)
+			}
+			if v, err := backup.Verify(t.Context(), r, nil, nil); err != nil || v.FaultCount == 0 || len(v.Sound) != 1 {
+				t.Errorf("verified: %+v, %v", v, err)
 			}
 			if len(got) >= len(whole) || !strings.HasPrefix(whole, got) {
 				t.Errorf("it has given %q of %q", got, whole)

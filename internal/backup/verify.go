@@ -18,6 +18,8 @@ type Verified struct {
 	// Faults are lines that each say what is wrong, and with which backups; no more than maxFaults of FaultCount.
 	Faults     []string
 	FaultCount int
+	// Segments of oplogs are how many were read and are sound.
+	Segments int
 	Step
 }
 
@@ -62,7 +64,40 @@ func Verify(ctx context.Context, r *repository.Repository, ids []string, p Progr
 		}
 	}
 	v.TotalFiles = len(contents)
-	return v, v.read(ctx, r, contents, backups, p)
+	if err := v.read(ctx, r, contents, backups, p); err != nil {
+		return v, err
+	}
+	for _, id := range ids {
+		if err := v.chain(ctx, r, id); err != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+// chain reads the segments behind a backup. What is wrong with them does not make the backup unsound.
+func (v *Verified) chain(ctx context.Context, r *repository.Repository, id string) error {
+	all, err := r.Segments(ctx, id)
+	if err != nil {
+		return err
+	}
+	last := repository.Timestamp{}
+	for _, n := range all {
+		s, err := r.ReadSegment(ctx, n, func([]byte) error { return context.Cause(ctx) })
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			v.fault("%v", err)
+			continue
+		}
+		if !last.IsZero() && s.Prev.Compare(last) > 0 {
+			v.fault("the oplog behind backup %s has a gap: what came behind entry %s and up to %s is missing", id, last, s.Prev)
+		}
+		last = s.Last
+		v.Segments++
+	}
+	return nil
 }
 
 func (v *Verified) read(ctx context.Context, r *repository.Repository, contents []repository.File, backups map[string][]string, p Progress) error {

@@ -124,6 +124,18 @@ func (r *Repository) Manifest(ctx context.Context, id string) (*Manifest, error)
 	return m, nil
 }
 
+// HasBackup says whether there is a backup.
+func (r *Repository) HasBackup(ctx context.Context, id string) (bool, error) {
+	if err := CheckID(id); err != nil {
+		return false, err
+	}
+	_, err := r.place.Stat(ctx, backupPrefix+id+manifestEnd)
+	if errors.Is(err, place.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Add adds a backup, all of whose files are there.
 func (r *Repository) Add(ctx context.Context, m *Manifest) error {
 	m.Format = manifestFormat

@@ -32,7 +32,6 @@ type source struct {
 	registry *checkpoint.Registry
 	// before is asked before each step; or nil.
 	before func(step string) error
-	reads  int
 }
 
 func newSource(t *testing.T) *source {

@@ -112,11 +112,9 @@ type simMember struct {
 	told   uint64 // the last that it did
 	at     uint64 // applied
 	queued [][]byte
-	term   uint64
 	data   [][2][]byte // of a snapshot that has arrived
 	down   int         // until when it has no power
 	append chan struct{}
-	idle   int
 }
 
 // Append is kv.Log's.

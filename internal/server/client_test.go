@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -85,6 +86,15 @@ func (s *served) turnUntil(done <-chan struct{}) {
 			s.clock.Advance(watchInterval)
 			runtime.Gosched()
 		}
+	}
+}
+
+// atRest returns once the server has done what there is to do for replies that clients have already. Without it the clock may turn by
+// minutes in the moment between a reply and that.
+func (s *served) atRest() {
+	isBusy := func(c *Conn) bool { return c.transfer.busy.Load() }
+	for slices.ContainsFunc(s.connections(), isBusy) {
+		runtime.Gosched()
 	}
 }
 

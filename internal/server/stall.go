@@ -43,7 +43,7 @@ type transfer struct {
 	// ended says that the client is not waited for any more.
 	ended atomic.Bool
 
-	// The rest belongs to the goroutine that looks at all connections: how many bytes had passed, and since when.
+	// The rest belongs to the goroutine that looks at all connections: how many bytes had passed, and since when; zero while it was not busy.
 	seen  int64
 	since time.Time
 }
@@ -122,7 +122,11 @@ func (s *Server) endUnread(want int64) (freed int64) {
 func (c *Conn) stalled(now time.Time, patience time.Duration) bool {
 	t := &c.transfer
 	passed := c.reader.Received() + c.writer.Written()
-	if !t.busy.Load() || t.since.IsZero() || passed-t.seen >= stallBytes {
+	if !t.busy.Load() {
+		t.since = time.Time{} // for what it does next counts from when it is seen: nobody may have looked for long
+		return false
+	}
+	if t.since.IsZero() || passed-t.seen >= stallBytes {
 		t.seen, t.since = passed, now
 		return false
 	}

@@ -293,6 +293,7 @@ func TestMuteClients(t *testing.T) {
 	for _, c := range []*client{plain, secure} {
 		want(t, c.ask(`{ ping: 1 }`), `{ body: { ping: 1 }, ok: 1.0 }`)
 	}
+	s.atRest()
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)

@@ -11,8 +11,12 @@ await check('a million documents are counted and browsed', async () => {
   await p.getByText('1,000,000 documents').waitFor()
   const box = p.getByRole('region', { name: 'Documents' })
   for (let i = 0; i < 25; i++) {
-    await box.evaluate(e => { e.scrollTop = e.scrollHeight })
-    await p.waitForFunction(before => document.querySelector('.docs-box').scrollHeight > before, await box.evaluate(e => e.scrollHeight))
+    const before = await box.evaluate(e => {
+      const height = e.scrollHeight
+      e.scrollTop = height
+      return height
+    })
+    await p.waitForFunction(before => document.querySelector('.docs-box').scrollHeight > before, before)
     assert.ok(await p.locator('tbody tr').count() < 120, 'rows that nobody sees are there')
   }
   assert.ok(await box.evaluate(e => e.scrollHeight) > 10_000 * 38)

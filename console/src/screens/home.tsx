@@ -153,7 +153,7 @@ function Course(p: { status?: Status; lag: number }) {
   const hours = h.length > 0 ? Math.min(24, (serverNow() - h[0].at) / hour) : 0
   const spell = hours >= 23 ? 'the last 24 hours' : hours > 1.5 ? `the last ${Math.round(hours)} hours` : 'the last hour'
   return <div class="grid c3">
-    <Panel title={`Went in ${spell}`}>
+    <Panel title={h.length ? `Went in ${spell}` : 'Went'}>
       <div class="num">{past.data || past.fault ? count(h.length ? total : p.status?.monitor?.deletedDocuments ?? 0) : <Bone w="90px" h={24} />} <small>{h.length ? 'documents' : 'documents since the start'}</small></div>
       {h.length > 1 ? <Spark at={at} values={deleted} label={`Documents that went a minute, over ${spell}; ${exact(total)} in all`} format={n => `${count(n)} a minute`} /> : <Empty fault={past.fault} />}
     </Panel>
@@ -168,7 +168,7 @@ function Course(p: { status?: Status; lag: number }) {
   </div>
 }
 
-const Empty = (p: { fault: string }) => <p class="faint" style={{ height: '64px', marginTop: '10px' }}>{p.fault ? 'The last hours cannot be read here.' : 'The first minutes are still to come.'}</p>
+const Empty = (p: { fault: string }) => <p class="faint" style={{ height: '64px', marginTop: '10px' }}>{p.fault ? 'The last hours cannot be read here.' : 'Of the time before there are no figures yet.'}</p>
 
 // ---- how the server is ----
 

@@ -24,6 +24,8 @@ interface Op { opid: number | string; desc: string; op: string; ns: string; comm
 
 const currentOps = (idle: boolean, s: AbortSignal): Promise<Op[]> => all('admin', { aggregate: 1, pipeline: [{ $currentOp: { allUsers: true, idleConnections: idle, localOps: true } }], cursor: { batchSize: 1000 } }, 5000, s)
 
+/** Operations that wait for news, as drivers' monitors do, are not long for that. */
+const waits = (o: Op) => o.command !== undefined && ('hello' in o.command || 'isMaster' in o.command || 'ismaster' in o.command || 'awaitData' in o.command || 'getMore' in o.command && 'maxTimeMS' in o.command)
 const isOwn = (o: Op) => o.appName === appName
 const client = (o: Op) => [o.effectiveUsers?.[0]?.user, o.appName, o.client?.replace(/:\d+$/, '')].filter(Boolean).join(' · ')
 
@@ -32,8 +34,8 @@ function Running({ bar }: Bar) {
   const ops = useLoad('ops', s => currentOps(false, s), 1000)
   const server = useLoad('ops.server', s => run('admin', { serverStatus: 1 }, s), 3000)
   const [ending, end] = useState<Op | null>(null)
-  const list = (ops.data ?? []).filter(o => o.active && (own || !isOwn(o))).sort((a, b) => (b.microsecs_running ?? 0) - (a.microsecs_running ?? 0))
-  const long = list.filter(o => (o.microsecs_running ?? 0) > 1e6 && o.desc !== 'TTLMonitor')
+  const list = (ops.data ?? []).filter(o => o.active && (own || !isOwn(o) && !waits(o))).sort((a, b) => (b.microsecs_running ?? 0) - (a.microsecs_running ?? 0))
+  const long = list.filter(o => (o.microsecs_running ?? 0) > 1e6 && o.desc !== 'TTLMonitor' && !waits(o))
   const s = server.data
   const kill = async (o: Op) => {
     end(null)
@@ -47,7 +49,7 @@ function Running({ bar }: Bar) {
     <h1>{!ops.data ? ops.fault ? 'What runs cannot be read.' : <Bone w="380px" h={26} /> : long.length ? `${Number_(long.length)} ${long.length === 1 ? 'operation has' : 'operations have'} run for more than a second.` : list.length ? 'Quiet. Nothing runs for long.' : 'Quiet. Nothing runs at the moment.'}</h1>
     <p class="lead">{s ? `${exact(s.connections?.current ?? 0)} ${plural(s.connections?.current ?? 0, 'connection')}, ${exact(s.metrics?.cursor?.open?.total ?? 0)} ${plural(s.metrics?.cursor?.open?.total ?? 0, 'cursor waits', 'cursors wait')}${s.globalLock?.currentQueue?.total ? `, ${exact(s.globalLock.currentQueue.total)} wait for their turn` : ''}.` : <Bone w="300px" />}</p>
     {bar}<Fault text={ops.fault} />
-    <Panel title="Running now" aside={<label class="check faint"><input type="checkbox" checked={own} onChange={e => setQuery({ own: e.currentTarget.checked ? 1 : undefined })} />the console’s own, too</label>}>
+    <Panel title="Running now" aside={<label class="check faint"><input type="checkbox" checked={own} onChange={e => setQuery({ own: e.currentTarget.checked ? 1 : undefined })} />the console’s own, and those that wait for news, too</label>}>
       {list.length === 0 ? <p class="empty">{ops.data ? 'Nothing.' : 'Reading…'}</p> : <div class="scroll hover"><table><thead><tr><th>op</th><th>namespace</th><th>what</th><th>plan</th><th>client</th><th class="r">for</th><th><span class="sr">actions</span></th></tr></thead><tbody>{list.map(o => <tr key={String(o.opid)}>
         <td class="nowrap">{o.desc === 'TTLMonitor' ? 'expiry' : o.command ? Object.keys(o.command)[0] ?? o.op : o.op}</td><td>{o.ns}</td>
         <td style={{ maxWidth: '420px' }}>{o.msg ? <>{o.msg}{o.progress && <div class="share" role="img" aria-label={`${exact(o.progress.done)} of ${exact(o.progress.total)}`}><i style={{ width: `${Math.min(100, o.progress.done / Math.max(1, o.progress.total) * 100)}%` }} /></div>}</> : <code>{commandShape(o.command).slice(0, 200) || o.op}</code>} {o.waitingForLock && <Badge tone="soon">waits</Badge>}</td>

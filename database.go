@@ -191,6 +191,9 @@ func openDatabase(s *Server, r role, opened func()) (d *database, err error) {
 	d.commands = command.New(config, command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor,
 		Checkpoints: checkpoint.NewRegistry(d.clock, d.engine, s.log.For("STORAGE"))})
 	d.metrics = s.metricsHandler(d)
+	if p := s.opts.Profiling; p != nil {
+		d.commands.Profile.Begin(p.Level, p.SlowMillis, p.SampleRate)
+	}
 	if err = d.commands.LoadStoredSettings(context.Background()); err != nil {
 		return d, err
 	}
@@ -208,6 +211,7 @@ func openDatabase(s *Server, r role, opened func()) (d *database, err error) {
 	}
 	d.monitor.Start()
 	d.commands.TellStartup()
+	d.commands.KeepHistory()
 	return d, nil
 }
 
@@ -303,7 +307,7 @@ func (d *database) config(s *Server) command.Config {
 		Shutdown:  func() { s.askOnce.Do(func() { close(s.asked) }) },
 		RotateLog: s.opts.RotateLog, Expiry: d.monitor,
 		Certificates: s.transport.certificates, ClusterX509: s.opts.ClusterX509,
-		Authorization: s.opts.Authorization, AccessLog: s.log.For("ACCESS"),
+		Authorization: s.opts.Authorization, AccessLog: s.log.For("ACCESS"), NetworkLog: s.log.For("NETWORK"),
 	}
 }
 

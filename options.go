@@ -106,6 +106,8 @@ type Options struct {
 	// written and is to end the server then: see ErrStoreFailed and ErrAuditFailed.
 	// Serve returns then by itself, when the operations under way have ended; whoever wants to end the process before does it here.
 	OnFailure func(error)
+	// Profiling is what the profiler and the log of slow operations go by at first; nil is what mongod goes by.
+	Profiling *Profiling
 	// Clock is the database's time; nil is the machine's. Sockets and disks live in the machine's either way.
 	Clock Clock
 
@@ -119,6 +121,15 @@ type Console struct {
 	Addresses []string
 	// Port is the port to listen on; AnyPort takes a free one, which ConsoleURL then says.
 	Port int
+}
+
+// Profiling is what is profiled, and what counts as slow.
+type Profiling struct {
+	// Level is 0 for nothing, 1 for what is slow, 2 for everything, in each database that the command profile says nothing of.
+	Level int32
+	// SlowMillis is from how many milliseconds on an operation is slow, and SampleRate which part of those is told of, 0 to 1.
+	SlowMillis int32
+	SampleRate float64
 }
 
 // ReplicaSet is what a member has to know of its set. A set of one gives transactions, retryable writes and change streams.

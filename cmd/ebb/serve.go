@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"sync"
@@ -70,10 +71,19 @@ func run(ctx context.Context, cfg *config.Config) (err error) {
 			return errors.Join(err, server.Close())
 		}
 	}
+	control := log.For("CONTROL")
+	for _, o := range cfg.Ignored {
+		control.Warn("An option of mongod's has no meaning here, and is ignored", "option", o.Name, "value", o.Value)
+	}
+	if cfg.PIDFile != "" {
+		if err := os.WriteFile(cfg.PIDFile, fmt.Appendln(nil, os.Getpid()), 0o644); err != nil {
+			return errors.Join(fmt.Errorf("write the process id: %w", err), server.Close())
+		}
+		defer os.Remove(cfg.PIDFile)
+	}
 	if err := server.Serve(ctx); err != nil {
 		return err
 	}
-	control := log.For("CONTROL")
 	control.Info("Shutting down", "reason", reasonFor(ctx))
 	if err := server.Close(); err != nil {
 		return err
@@ -214,6 +224,7 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 		opts.TLS = tlsOptions(&cfg.Net.TLS)
 		opts.ClusterX509 = cfg.Security.ByX509()
 	}
+	opts.Profiling = &ebb.Profiling{Level: int32(cfg.Profiling.Level), SlowMillis: int32(cfg.Profiling.SlowMillis), SampleRate: cfg.Profiling.SampleRate}
 	for _, p := range cfg.SetParameter {
 		opts.Parameters[p.Name] = p.Value // of two of a name the later one
 	}

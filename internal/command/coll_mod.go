@@ -39,6 +39,7 @@ type collModRequest struct {
 	pause                 bson.Value // ttlPaused, Missing when not asked for
 	events                bson.Value // expirationEvents, Missing when not asked for
 	dryRun                bool
+	look                  *preview // of a dry run; nil when nothing is asked for
 	how                   ttlchange.OnHidden
 	// changesTTL says that something is asked for that makes a TTL expire, or hide, more or less; and extended that what is Ebb's own
 	// is understood.
@@ -99,8 +100,8 @@ func (op *Op) applyCollMod(r *collModRequest) (bson.Doc, error) {
 		if err != nil || !r.changesTTL {
 			return bson.EmptyDoc, err
 		}
-		op.appendExpiring(reply, &h.Expiring, r.how)
-		return reply.Doc(), nil
+		err = op.appendExpiring(reply, &h, r.how, r.look)
+		return reply.Doc(), err
 	}
 	var done ttlchange.Loosened
 	apply := func(seen *catalog.Collection) (err error) {
@@ -152,6 +153,7 @@ func (op *Op) parseCollMod(a *Args) (*collModRequest, error) {
 		}
 	}
 	r.dryRun = a.SafeBool("dryRun", false)
+	r.look = op.readPreview(a, r.dryRun)
 	if r.extended, r.how = !op.APIStrict, op.readOnHidden(a); r.extended && a.Has("ttlPaused") {
 		r.pause = bson.Bool(a.SafeBool("ttlPaused", false))
 	}

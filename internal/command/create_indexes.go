@@ -33,6 +33,7 @@ func createIndexes(op *Op) (bson.Doc, error) {
 	if !op.APIStrict { // to which it is unknown
 		dryRun = a.SafeBool("dryRun", false)
 	}
+	look := op.readPreview(a, dryRun)
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func createIndexes(op *Op) (bson.Doc, error) {
 		return nil, mongoerr.New(mongoerr.BadValue, "Must specify at least one index to create")
 	}
 	if dryRun {
-		return op.tryIndexes(ns, specs, how)
+		return op.tryIndexes(ns, specs, how, look)
 	}
 	made, err := op.makeIndexes(ns, specs, how)
 	if err != nil {
@@ -110,14 +111,14 @@ func (op *Op) dryRunIndexes(ns namespace.NS, specs []bson.Doc, thorough bool) (i
 }
 
 // tryIndexes answers what would be answered, and what would expire.
-func (op *Op) tryIndexes(ns namespace.NS, specs []bson.Doc, how ttlchange.OnHidden) (bson.Doc, error) {
+func (op *Op) tryIndexes(ns namespace.NS, specs []bson.Doc, how ttlchange.OnHidden, look *preview) (bson.Doc, error) {
 	h, err := op.dryRunIndexes(ns, specs, true)
 	if err != nil {
 		return nil, err
 	}
 	b := bson.Build().Fields(createdReply(h.Made, specs))
-	op.appendExpiring(b, &h.Expiring, how)
-	return b.Doc(), nil
+	err = op.appendExpiring(b, &h, how, look)
+	return b.Doc(), err
 }
 
 // indexSpecs reads the elements of "indexes".

@@ -32,6 +32,7 @@ func dropIndexes(op *Op) (bson.Doc, error) {
 	if !op.APIStrict { // to which it is unknown
 		dryRun = a.SafeBool("dryRun", false)
 	}
+	look := op.readPreview(a, dryRun)
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func dropIndexes(op *Op) (bson.Doc, error) {
 	}
 	d := &indexDrop{op: op, ns: ns, which: which, how: how}
 	if dryRun {
-		return d.try()
+		return d.try(look)
 	}
 	return d.run()
 }
@@ -72,14 +73,14 @@ func (d *indexDrop) reply(was int) *bson.Builder {
 }
 
 // try answers what would be answered, and what would be deleted.
-func (d *indexDrop) try() (bson.Doc, error) {
+func (d *indexDrop) try(look *preview) (bson.Doc, error) {
 	h, was, err := d.dryRun()
 	if err != nil {
 		return nil, err
 	}
 	b := d.reply(was)
-	d.op.appendExpiring(b, &h.Expiring, d.how)
-	return b.Doc(), nil
+	err = d.op.appendExpiring(b, &h, d.how, look)
+	return b.Doc(), err
 }
 
 func (d *indexDrop) dryRun() (indexddl.DryRun, int, error) {

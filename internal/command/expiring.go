@@ -87,8 +87,9 @@ func unmoved(seen, c *catalog.Collection) error {
 	return nil
 }
 
-// appendExpiring appends what a dry run tells.
-func (op *Op) appendExpiring(b *bson.Builder, e *ttlchange.Effect, how ttlchange.OnHidden) {
+// appendExpiring appends what a dry run tells, with what p asks for beside that.
+func (op *Op) appendExpiring(b *bson.Builder, h *indexddl.DryRun, how ttlchange.OnHidden, p *preview) error {
+	e := &h.Expiring
 	b.Bool("dryRun", true).Int64("documents", e.Documents).Int64("wouldExpire", e.Would)
 	switch {
 	case len(e.Gone) == 0:
@@ -112,6 +113,7 @@ func (op *Op) appendExpiring(b *bson.Builder, e *ttlchange.Effect, how ttlchange
 	if limit := op.massExpiryGuard(); refused || guards(limit) && exceeds(e, how, limit) {
 		b.Bool("needsForce", true)
 	}
+	return op.appendPreview(b, h, p)
 }
 
 // appendGone appends the TTLs that hide, and do not any more or not as much, with how many documents each hides.

@@ -53,6 +53,10 @@ func hello(op *Op) (bson.Doc, error) {
 		if op.Audit != nil {
 			op.tellResult("clientMetadata", bson.Build().Document("localEndpoint", audit.Endpoint(op.Conn.Local)).Document("clientMetadata", op.Conn.metadata).Doc(), 0, false)
 		}
+		if !op.flag("quiet") {
+			desc := op.Conn.Client().Desc
+			op.NetworkLog.Info("client metadata", "remote", op.Conn.Remote, "client", desc, "doc", client.JSON(), "ctx", desc)
+		}
 	}
 	if err := op.awaitTopology(version, await, awaited); err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func needsCollMod(op *Op) error {
 func (op *Op) changesTTLOnly() bool {
 	for it := op.Args.Document().Iter(); it.Next(); {
 		switch it.Key() {
-		case op.Name(), "expireAfterSeconds", "ttlPaused", "dryRun", "keepExpired", "force":
+		case op.Name(), "expireAfterSeconds", "ttlPaused", "dryRun", "keepExpired", "force", "sample", "forecast":
 		case "index":
 			if it.Value().Type != bson.TypeObject {
 				return false
@@ -81,9 +81,11 @@ func (op *Op) changesTTLOnly() bool {
 	return true
 }
 
-// needsForce is what it takes to go past the guard against mass expiry.
+// needsForce is what it takes to go past the guard against mass expiry, and to be shown documents that would expire, and when others do.
 func needsForce(op *Op) error {
-	return op.permitted(!op.Args.peek("force").Truthy() || op.mayNamed(privilege.ForceTTL))
+	asks := func(option string) bool { return !op.Args.peek(option).IsMissing() }
+	return op.permitted((!op.Args.peek("force").Truthy() || op.mayNamed(privilege.ForceTTL)) &&
+		(!asks("sample") || op.mayNamed(privilege.Find)) && (!asks("forecast") || op.mayNamed(privilege.ReadExpiry)))
 }
 
 // needsRename is what it takes to give a collection another name. Within a database there is an action for it, with which nobody gets to read

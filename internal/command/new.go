@@ -44,6 +44,9 @@ func New(c Config, s Services) *Server {
 	if c.StartupLog == nil {
 		c.StartupLog = c.Log
 	}
+	if c.NetworkLog == nil {
+		c.NetworkLog = c.Log
+	}
 	if c.AccessLog == nil {
 		c.AccessLog = c.Log
 	}

@@ -32,6 +32,7 @@ func AddParameters(r *parameter.Registry, verbosity func(level int)) {
 	parameter.NewString(r, "automationServiceDescriptor", parameter.Both, "", 64)
 	parameter.NewString(r, "ShardingTaskExecutorPoolReplicaSetMatching", parameter.Both, "automatic", 64)
 	parameter.NewInt(r, "KeysRotationIntervalSec", parameter.Startup, 90*24*3600, 1, math.MaxInt32, false)
+	parameter.NewInt(r, loadHistoryName, parameter.Both, 60, 0, maxLoadHistorySecs, false)
 	parameter.NewInt(r, "cursorTimeoutMillis", parameter.Both, cursor.IdleTimeout.Milliseconds(), 1, maxMillis, true)
 	parameter.NewInt(r, "transactionLifetimeLimitSeconds", parameter.Both, 60, 1, math.MaxInt32, false)
 	parameter.NewInt(r, snapshotWindowName, parameter.Both, storage.DefaultPastWindow/1000, 0, math.MaxInt32, false)

@@ -51,6 +51,7 @@ type Profiler struct {
 type profiles struct {
 	slowMillis int32
 	sampleRate float64
+	level      int32                // of databases that say nothing of it, but for local
 	databases  map[string]Profiling // Level and Filter of each that has any
 }
 
@@ -64,7 +65,10 @@ func (p *Profiler) load() *profiles {
 // Of is what is profiled in db.
 func (p *Profiler) Of(db string) Profiling {
 	s := p.load()
-	of := s.databases[db]
+	of, said := s.databases[db]
+	if !said && db != "local" {
+		of.Level = s.level
+	}
 	of.SlowMillis, of.SampleRate = s.slowMillis, s.sampleRate
 	return of
 }
@@ -75,11 +79,11 @@ func (p *Profiler) Set(db string, f func(*Profiling)) error {
 	defer p.change.Unlock()
 	of := p.Of(db)
 	f(&of)
-	next := &profiles{of.SlowMillis, of.SampleRate, maps.Clone(p.load().databases)}
+	next := &profiles{of.SlowMillis, of.SampleRate, p.load().level, maps.Clone(p.load().databases)}
 	if next.databases == nil {
 		next.databases = map[string]Profiling{}
 	}
-	if of.Level == 0 && of.Filter == nil {
+	if of.Level == 0 && of.Filter == nil && next.level == 0 {
 		delete(next.databases, db)
 	} else {
 		next.databases[strings.Clone(db)] = of
@@ -89,6 +93,11 @@ func (p *Profiler) Set(db string, f func(*Profiling)) error {
 	}
 	p.state.Store(next)
 	return nil
+}
+
+// Begin says what the profiler goes by until it is told otherwise. It comes before anything else.
+func (p *Profiler) Begin(level, slowMillis int32, sampleRate float64) {
+	p.state.Store(&profiles{slowMillis: slowMillis, sampleRate: sampleRate, level: level})
 }
 
 func profile(op *Op) (bson.Doc, error) {
@@ -109,7 +118,7 @@ func profile(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	if level == 1 || level == 2 {
-		if err := op.createCapped(op.Ctx, namespace.NS{DB: op.DB, Coll: systemProfile}, profileBytes); err != nil {
+		if err := op.createCapped(op.Ctx, namespace.NS{DB: op.DB, Coll: systemProfile}, profileBytes, 0); err != nil {
 			return nil, err
 		}
 	}

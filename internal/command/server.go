@@ -66,6 +66,8 @@ type Config struct {
 	Directory Directory
 	// AccessLog takes who logs in, and who does not; nil is Log.
 	AccessLog *slog.Logger
+	// NetworkLog takes what clients say of themselves; nil is Log.
+	NetworkLog *slog.Logger
 	// Expiry tells of the TTL monitor; nil where there is none.
 	Expiry Expiry
 	// Tracer is told of commands that are over; nil where nobody wants to know.

@@ -288,7 +288,7 @@ func (s *Server) logSlow(f finished) {
 		}
 		attrs = append(attrs, "remote", f.Client.Remote, "protocol", "op_msg")
 	}
-	s.Log.Info("Slow query", append(attrs, slog.Int64("durationMillis", f.micros/1000))...)
+	s.Log.Info("Slow query", append(attrs, slog.Int64("durationMillis", f.micros/1000), "ctx", f.Client.Desc)...)
 }
 
 // logTransaction writes mongod's line on a transaction that was open for long.
@@ -348,14 +348,14 @@ func (s *Server) profile(db string, doc bson.Doc) {
 
 func (s *Server) addProfile(ctx context.Context, db string, doc bson.Doc) error {
 	ns := namespace.NS{DB: db, Coll: systemProfile}
-	if err := s.createCapped(ctx, ns, profileBytes); err != nil {
+	if err := s.createCapped(ctx, ns, profileBytes, 0); err != nil {
 		return err
 	}
 	return s.Query.Append(ctx, ns, doc, clock.Millis(s.Clock))
 }
 
 // createCapped makes a capped collection of the server's own, unless there is one.
-func (s *Server) createCapped(ctx context.Context, ns namespace.NS, bytes int64) error {
+func (s *Server) createCapped(ctx context.Context, ns namespace.NS, bytes, most int64) error {
 	coll := s.Query.Store.Catalog().Collection(ns)
 	switch {
 	case coll == nil:
@@ -364,8 +364,11 @@ func (s *Server) createCapped(ctx context.Context, ns namespace.NS, bytes int64)
 	default:
 		return nil
 	}
-	options := bson.Build().Bool("capped", true).Int64("size", bytes).Doc()
-	_, err := s.Query.Store.CreateCollection(ctx, ns, options)
+	options := bson.Build().Bool("capped", true).Int64("size", bytes)
+	if most > 0 {
+		options.Int64("max", most)
+	}
+	_, err := s.Query.Store.CreateCollection(ctx, ns, options.Doc())
 	if mongoerr.Is(err, mongoerr.NamespaceExists) {
 		return nil
 	}

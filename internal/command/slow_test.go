@@ -42,10 +42,10 @@ func TestSlowLog(t *testing.T) {
 		`{"level":"INFO","msg":"Slow query","type":"command","isFromUserConnection":true,"ns":"test.c",` +
 			`"command":{"find":"c","filter":{"a":1,"d":{"$lt":1.5}},"sort":{"a":1},"$db":"test"},"planSummary":"COLLSCAN",` +
 			`"keysExamined":0,"docsExamined":2,"hasSortStage":true,"numYields":0,"nreturned":0,"reslen":62,"remote":"127.0.0.1:50001",` +
-			`"protocol":"op_msg","durationMillis":0}`,
+			`"protocol":"op_msg","durationMillis":0,"ctx":"conn1"}`,
 		`{"level":"INFO","msg":"Slow query","type":"update","isFromUserConnection":true,"ns":"test.c",` +
 			`"command":{"q":{"_id":1},"u":{"$set":{"b":1}}},"planSummary":"IDHACK","keysExamined":1,"docsExamined":1,` +
-			`"nMatched":1,"nModified":1,"nUpserted":0,"numYields":0,"remote":"127.0.0.1:50001","protocol":"op_msg","durationMillis":0}`,
+			`"nMatched":1,"nModified":1,"nUpserted":0,"numYields":0,"remote":"127.0.0.1:50001","protocol":"op_msg","durationMillis":0,"ctx":"conn1"}`,
 	}
 	got := strings.Split(strings.TrimSpace(lines.String()), "\n")
 	if len(got) != 3 || got[0] != want[0] || got[1] != want[1] {

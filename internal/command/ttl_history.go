@@ -64,7 +64,7 @@ func (s *Server) remember(doc bson.Doc, inside bool) {
 // writeHistory writes all that waits, for one who holds the mutex. What fails waits for the next.
 func (s *Server) writeHistory() error {
 	ctx, h := context.Background(), &s.history
-	if err := s.createCapped(ctx, historyNS, historyBytes); err != nil {
+	if err := s.createCapped(ctx, historyNS, historyBytes, 0); err != nil {
 		return err
 	}
 	if h.lost > 0 {

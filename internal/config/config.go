@@ -29,7 +29,12 @@ type Config struct {
 	SystemLog    SystemLog
 	Security     Security
 	Audit        audit.Options // without a Destination there is no audit log
+	Profiling    Profiling
 	SetParameter []Parameter
+	// PIDFile is where the process id is written to; "" for nowhere.
+	PIDFile string
+	// Ignored is what was given and means nothing here.
+	Ignored []Parameter
 
 	// Argv is the command line, for getCmdLineOpts.
 	Argv []string
@@ -116,9 +121,10 @@ func Default() *Config {
 			UnixSocket: UnixSocket{Enabled: true, Prefix: "/tmp", Mode: 0o700},
 			Console:    Console{BindIP: []string{"127.0.0.1"}},
 			Metrics:    Metrics{BindIP: []string{"127.0.0.1"}}},
-		Storage:  Storage{DBPath: "data", Engine: EnginePebble},
-		Security: Security{JavaScript: true, LDAP: ldap.Options{Timeout: ldapTimeout * time.Millisecond}},
-		Parsed:   bson.EmptyDoc,
+		Storage:   Storage{DBPath: "data", Engine: EnginePebble},
+		Security:  Security{JavaScript: true, LDAP: ldap.Options{Timeout: ldapTimeout * time.Millisecond}},
+		Profiling: Profiling{SlowMillis: defaultSlowMillis, SampleRate: defaultSampleRate},
+		Parsed:    bson.EmptyDoc,
 	}
 }
 
@@ -194,6 +200,9 @@ func (c *Config) apply(s setting) (bson.Value, error) {
 		if o.key == s.key {
 			return o.parse(c, s)
 		}
+	}
+	if isComponentVerbosity(s.key) {
+		return ignored(numeric)(c, s)
 	}
 	return bson.Value{}, errorf("Unrecognized option: %s", s.key)
 }

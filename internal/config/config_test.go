@@ -14,7 +14,7 @@ import (
 // TestLoad reads a file, the text of the case, under the flags that the command line of the case has. "file" has a file,
 // "flags" has none.
 func TestLoad(t *testing.T) {
-	for _, file := range []string{"testdata/load.txt", "testdata/tls.txt", "testdata/ldap.txt", "testdata/console.txt"} {
+	for _, file := range []string{"testdata/load.txt", "testdata/tls.txt", "testdata/ldap.txt", "testdata/console.txt", "testdata/mongod.txt"} {
 		loadFile(t, file)
 	}
 }
@@ -88,7 +88,10 @@ func load(argv []string) string {
 	show("reopen", cfg.SystemLog.Reopen, false)
 	show("quiet", cfg.SystemLog.Quiet, false)
 	show("verbosity", cfg.SystemLog.Verbosity, 0)
+	show("profiling", fmt.Sprintf("%+v", cfg.Profiling), fmt.Sprintf("%+v", d.Profiling))
+	show("pidFile", cfg.PIDFile, "")
 	show("setParameter", cfg.SetParameter, "[]")
+	show("ignored", cfg.Ignored, "[]")
 	fmt.Fprintf(&out, "parsed %s\n", cfg.Parsed.Value())
 	return out.String()
 }

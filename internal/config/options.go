@@ -100,7 +100,7 @@ func options() []option {
 			boolOption(func(c *Config, v bool) { c.Security.JavaScript = v })},
 		{"systemLog.verbosity", "", "",
 			intOption(0, maxVerbosity, func(c *Config, v int) { c.SystemLog.Verbosity = v })},
-	}, consoleOptions(), securityOptions(), auditOptions(), ldapOptions(), tlsOptions(), socketOptions(), metricsOptions())
+	}, consoleOptions(), securityOptions(), auditOptions(), ldapOptions(), tlsOptions(), socketOptions(), metricsOptions(), mongodOptions(), ignoredOptions())
 }
 
 func stringOption(set func(*Config, string)) func(*Config, setting) (bson.Value, error) {
@@ -219,6 +219,11 @@ func majorityReads(c *Config, s setting) (bson.Value, error) {
 }
 
 func engine(c *Config, s setting) (bson.Value, error) {
+	if s.text == "wiredTiger" { // as files say that were written for mongod
+		c.Ignored = append(c.Ignored, Parameter{s.key, s.text})
+		c.Storage.Engine = EnginePebble
+		return bson.String(s.text), nil
+	}
 	if s.text != EnginePebble && s.text != EngineInMemory {
 		return bson.Value{}, errorf("Cannot start server with an unknown storage engine: %s", s.text)
 	}

@@ -216,11 +216,11 @@ func (s *Server) welcome(socket net.Conn) {
 		s.counters.rejected.Add(1)
 		c.socket.Close()
 		s.log.Info("Connection refused because there are too many open connections",
-			"remote", remote(socket), "connectionCount", open)
+			"remote", remote(socket), "connectionCount", open, "ctx", "listener")
 		return
 	}
 	if !s.opts.Quiet {
-		s.log.Info("Connection accepted", "remote", remote(socket), "connectionId", c.id, "connectionCount", open+1)
+		s.log.Info("Connection accepted", "remote", remote(socket), "connectionId", c.id, "connectionCount", open+1, "ctx", "listener")
 	}
 	s.handler.Connected(c)
 	go s.serve(c)
@@ -247,7 +247,7 @@ func (s *Server) dismiss(c *Conn) {
 	open := len(s.mu.conns)
 	s.mu.Unlock()
 	if !s.opts.Quiet {
-		s.log.Info("Connection ended", "remote", c.Remote(), "connectionId", c.id, "connectionCount", open)
+		s.log.Info("Connection ended", "remote", c.Remote(), "connectionId", c.id, "connectionCount", open, "ctx", fmt.Sprint("conn", c.id))
 	}
 }
 

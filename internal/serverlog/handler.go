@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 )
 
 // handler makes lines of records, and hands the records on to somebody else's handler, if there is one.
@@ -12,6 +13,9 @@ type handler struct {
 	log   *Log
 	lines slog.Handler
 	next  slog.Handler // or nil
+	// Of a component, top is what lines are made by before there is a context, and under are attributes that all lines have.
+	top   slog.Handler
+	under []slog.Attr
 }
 
 // Of is the Log behind a logger. A logger that is none of a Log's gets one, which keeps the last lines and hands every
@@ -38,7 +42,7 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	r = h.log.withoutClients(r)
 	var err, other error
 	if h.lines.Enabled(ctx, r.Level) {
-		err = h.lines.Handle(ctx, r.Clone())
+		err = h.handle(ctx, r.Clone())
 	}
 	if h.next != nil && h.next.Enabled(ctx, r.Level) {
 		other = h.next.Handle(ctx, r)
@@ -46,14 +50,35 @@ func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	return errors.Join(err, other)
 }
 
+// handle makes a line.
+func (h *handler) handle(ctx context.Context, r slog.Record) error {
+	if h.top == nil {
+		return h.lines.Handle(ctx, r)
+	}
+	name, rest := contextOf(r)
+	if name == "" {
+		return h.lines.Handle(ctx, r)
+	}
+	return h.top.WithAttrs([]slog.Attr{slog.String(contextKey, name)}).WithGroup(attrGroup).WithAttrs(h.under).Handle(ctx, rest)
+}
+
 // WithAttrs is slog.Handler's.
 func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return h.both(func(to slog.Handler) slog.Handler { return to.WithAttrs(attrs) })
+	n := h.both(func(to slog.Handler) slog.Handler { return to.WithAttrs(attrs) })
+	if n.top = h.top; n.top != nil {
+		n.under = append(slices.Clone(h.under), attrs...)
+	}
+	return n
 }
 
 // WithGroup is slog.Handler's.
 func (h *handler) WithGroup(name string) slog.Handler {
-	return h.both(func(to slog.Handler) slog.Handler { return to.WithGroup(name) })
+	n := h.both(func(to slog.Handler) slog.Handler { return to.WithGroup(name) })
+	if name == attrGroup && h.top == nil {
+		n.top = h.lines
+		n.lines = h.lines.WithAttrs([]slog.Attr{slog.String(contextKey, noContext)}).WithGroup(name)
+	}
+	return n
 }
 
 func (h *handler) both(change func(slog.Handler) slog.Handler) *handler {

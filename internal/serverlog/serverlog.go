@@ -23,6 +23,8 @@ const (
 	keptWarnings = 64
 	startupTag   = "startupWarnings"
 	startupField = `"tags":["` + startupTag + `"]` // the quotes of a text are escaped
+	// attrGroup is where a line has its attributes.
+	attrGroup = "attr"
 	// timeLayout is mongod's, to the millisecond.
 	timeLayout = "2006-01-02T15:04:05.000-07:00"
 )
@@ -80,12 +82,12 @@ func (l *Log) Logger() *slog.Logger { return l.root }
 
 // For is the logger of one component, one of mongod's: NETWORK, STORAGE, COMMAND, INDEX, CONTROL …
 func (l *Log) For(component string) *slog.Logger {
-	return l.root.With("c", component).WithGroup("attr")
+	return l.root.With("c", component).WithGroup(attrGroup)
 }
 
 // Startup is the logger of what an operator should know since the start, which getLog keeps apart.
 func (l *Log) Startup() *slog.Logger {
-	return l.root.With("c", "CONTROL", "tags", []string{startupTag}).WithGroup("attr")
+	return l.root.With("c", "CONTROL", "tags", []string{startupTag}).WithGroup(attrGroup)
 }
 
 // StartupWarnings is what went to Startup.
@@ -140,6 +142,8 @@ func shape(groups []string, a slog.Attr) slog.Attr {
 		return slog.Group("t", slog.String("$date", a.Value.Time().Format(timeLayout)))
 	case slog.LevelKey:
 		return slog.String("s", severity(a.Value.Any().(slog.Level)))
+	case slog.MessageKey:
+		return numbered(a)
 	}
 	return a
 }

@@ -216,3 +216,28 @@ func TestStartupWarnings(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+// TestIDsAndContexts: lines that mongod has too have its number, and the connection stands beside the attributes, those of the logger included.
+func TestIDsAndContexts(t *testing.T) {
+	var out bytes.Buffer
+	log := New(&out, 0)
+	log.For("NETWORK").Info("Connection accepted", "remote", "x", "ctx", "listener")
+	log.For("TTL").With("a", 1).Info("Something of our own", "b", 2, "ctx", "conn7")
+	log.For("TTL").With("a", 1).Info("Slow query", "b", 2)
+	log.Startup().Warn("Soft rlimits for open file descriptors too low", "currentValue", 5)
+	want := []string{
+		`"id":22943,"msg":"Connection accepted","c":"NETWORK","ctx":"listener","attr":{"remote":"x"}}`,
+		`"msg":"Something of our own","c":"TTL","ctx":"conn7","attr":{"a":1,"b":2}}`,
+		`"id":51803,"msg":"Slow query","c":"TTL","ctx":"-","attr":{"a":1,"b":2}}`,
+		`"id":22184,"msg":"Soft rlimits for open file descriptors too low","c":"CONTROL","tags":["startupWarnings"],"ctx":"-","attr":{"currentValue":5}}`,
+	}
+	got := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for i, w := range want {
+		if !strings.HasSuffix(got[i], w) || strings.Contains(w, `"id"`) != strings.Contains(got[i], `"id"`) {
+			t.Errorf("%s\nwant %s", got[i], w)
+		}
+		if !json.Valid([]byte(got[i])) {
+			t.Errorf("no JSON: %s", got[i])
+		}
+	}
+}

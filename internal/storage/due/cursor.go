@@ -26,15 +26,12 @@ type Cursor struct {
 	skipped *Place        // of a coarse span: what has been had with the same deadline
 }
 
-// Cursor opens a cursor on the deadlines after one, and up to another; behind goes on behind where one stood, in this or an earlier view.
+// Cursor opens a cursor on the deadlines that a rule as it is given gives, which may be one that the collection's entries would do for: those after one, and
+// up to another; behind goes on behind where one stood, in this or an earlier view.
 // It is not for the own rule of a time series, whose deadlines have no order.
 func (r *Source) Cursor(rule *policy.Rule, after, until int64, behind *Place) (*Cursor, error) {
 	if rule.Kind == policy.Series {
 		panic("due: the measurements of a time series are not in the order of their deadlines")
-	}
-	rule, ok := r.Rules.Counterpart(rule)
-	if !ok {
-		return &Cursor{}, nil
 	}
 	dead, err := r.State.Tombstones()
 	if err != nil {

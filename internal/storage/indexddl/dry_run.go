@@ -16,6 +16,8 @@ import (
 type DryRun struct {
 	// Of is the collection as it was looked at, nil when there is none.
 	Of *catalog.Collection
+	// Next is what it would become; nil where there is none.
+	Next *catalog.Collection
 	// Made is what CreateIndexes would report.
 	Made     Created
 	Expiring ttlchange.Effect
@@ -74,13 +76,13 @@ func (p *indexPlan) made(c *catalog.Collection) (made Created) {
 }
 
 func (d *DDL) dryRun(ctx context.Context, c storage.Collection, now int64, p indexPlan, thorough bool) (DryRun, error) {
-	h := DryRun{Of: c.Collection, Made: p.made(c.Collection)}
+	h := DryRun{Of: c.Collection, Next: p.Next(c.Collection), Made: p.made(c.Collection)}
 	var build []*index.Definition
 	if thorough {
 		build = p.Added
 	}
 	var err error
-	h.Expiring, err = d.dryRunOn(ctx, c, now, p.Next(c.Collection), build)
+	h.Expiring, err = d.dryRunOn(ctx, c, now, h.Next, build)
 	if err != nil && len(build) > 0 && ctx.Err() == nil {
 		err = failedBuild(catalog.NewUUID(), c.Collection, err)
 	}
@@ -102,7 +104,7 @@ func (d *DDL) DryRunModify(ctx context.Context, ns namespace.NS, now int64, modi
 		return DryRun{Of: c.Collection}, err
 	}
 	e, err := d.dryRunOn(ctx, c, now, next, nil)
-	return DryRun{Of: c.Collection, Expiring: e}, err
+	return DryRun{Of: c.Collection, Next: next, Expiring: e}, err
 }
 
 // DryRunDrop is DropIndexes that changes nothing: it fails as that would and says what would be deleted at now.
@@ -115,7 +117,7 @@ func (d *DDL) DryRunDrop(ctx context.Context, ns namespace.NS, now int64, pick f
 	if err != nil {
 		return h, 0, err
 	}
-	h.Of = c.Collection
+	h.Of, h.Next = c.Collection, p.next
 	h.Expiring, err = d.dryRunOn(ctx, c, now, p.next, nil)
 	return h, p.before, err
 }

@@ -61,6 +61,7 @@ func New(c Config, s Services) *Server {
 	})
 	srv.Sessions.Over = srv.logTransaction
 	srv.diskUse = s.Params.Lookup("allowDiskUseByDefault")
+	srv.queryStatsRate = s.Params.Lookup(queryStatsRateName)
 	s.Query.Server = srv
 	if p := s.Params.Lookup("enableTestCommands"); p != nil && p.Get().Bool() {
 		srv.offerFailPoints()

@@ -127,10 +127,13 @@ type Server struct {
 	counts  counters
 	tally   tally
 	usage   usage
-	compact autoCompaction
-	cluster clusterParameters
-	history history
-	open    connections
+	// queryStats is what $queryStats tells of.
+	queryStats     queryStatsStore
+	queryStatsRate *parameter.Parameter
+	compact        autoCompaction
+	cluster        clusterParameters
+	history        history
+	open           connections
 	// builders numbers those who build indexes.
 	builders builders
 	diskUse  *parameter.Parameter

@@ -25,6 +25,8 @@ func (op *Op) metricsSection(b *bson.Builder) {
 		Int64("returned", t.returned.Load()).Int64("updated", t.updated.Load()).End()
 	b.Object("operation").Int64("scanAndOrder", t.sorts.Load()).Int64("writeConflicts", t.writeConflicts.Load()).End()
 	b.Object("queryExecutor").Int64("scanned", t.keysExamined.Load()).Int64("scannedObjects", t.docsExamined.Load()).End()
+	op.queryStats.appendMetrics(b.Object("queryStats"), op.queryStatsBytes())
+	b.End()
 	b.Object("getLastError").Object("wtime").Int32("num", 0).Int32("totalMillis", 0).End().Int64("wtimeouts", 0).End()
 	if op.Replica != nil {
 		replicaMetrics(b.Object("repl"))

@@ -72,8 +72,10 @@ func (s *Server) documents(ctx context.Context, whose *viewer, ns namespace.NS, 
 		return s.Query.PlanCacheStats(coll, s.theMachine().Name), nil
 	case "$querySettings":
 		return s.querySettingsStage(spec.Doc()), nil
-	case "$queryStats", "$listSampledQueries":
-		return nil, nil // nothing is collected
+	case "$queryStats":
+		return s.queryStatsStage(spec.Doc())
+	case "$listSampledQueries":
+		return nil, nil // nothing is sampled
 	case "$listCatalog":
 		return s.listCatalogStage(ns)
 	case "$listClusterCatalog":

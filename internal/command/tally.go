@@ -78,4 +78,7 @@ func (t *tally) latencyOf(c *Command) *latency {
 func (op *Op) account(micros int64, err error) {
 	op.tally.add(op.Command, &op.Running.Stats, micros, err)
 	op.usage.add(op.Command.Name, op.Running.NS, micros, err)
+	if err == nil {
+		op.countQuery(micros)
+	}
 }

@@ -88,8 +88,6 @@ func stageExceptions() []exception {
 		{name: "$listSampledQueries", state: refused, note: "Queries are sampled on replica sets and shards only.",
 			try: `{aggregate: 1, pipeline: [{$listSampledQueries: {}}], cursor: {}}`, code: mongoerr.IllegalOperation},
 		{name: "$listSearchIndexes", state: refused, note: search, try: stage(`{$listSearchIndexes: {}}`), code: mongoerr.SearchNotEnabled},
-		{name: "$queryStats", state: partial, note: "Statistics of queries are not gathered yet, so it gives nothing.",
-			try: `{aggregate: 1, pipeline: [{$queryStats: {}}], cursor: {}}`, empty: true},
 		{name: "$search", state: refused, note: search, try: stage(`{$search: {}}`), code: mongoerr.SearchNotEnabled},
 		{name: "$searchBeta", state: refused, note: search, try: stage(`{$searchBeta: {}}`), code: mongoerr.SearchNotEnabled},
 		{name: "$searchMeta", state: refused, note: search, try: stage(`{$searchMeta: {}}`), code: mongoerr.SearchNotEnabled},

@@ -131,14 +131,6 @@ func (s *queryStatsStore) all() []queryStatsEntry {
 	return out
 }
 
-// clear forgets all.
-func (s *queryStatsStore) clear() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.entries, s.bytes = nil, 0
-	s.recent.Init()
-}
-
 func (s *queryStatsStore) appendMetrics(b *bson.Builder, most int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

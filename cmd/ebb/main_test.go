@@ -307,7 +307,7 @@ func TestBadStarts(t *testing.T) {
 		{"serve now", exitBadOptions, `unknown command "now"`},
 		{"server", exitBadOptions, `unknown command "server"`},
 		{"version 1", exitBadOptions, `unknown command "1"`},
-		{"serve --storageEngine wiredTiger", exitBadOptions, "unknown storage engine: wiredTiger"},
+		{"serve --storageEngine rocksdb", exitBadOptions, "unknown storage engine: rocksdb"},
 		{"serve --setParameter x", exitBadOptions, "--setParameter needs name=value"},
 		{"serve --config none.conf", exitBadOptions, "none.conf: no such file or directory"},
 		{"serve --config foreign", exitBadOptions, "is a directory"},

@@ -91,6 +91,11 @@ func statusTable() []row {
 		counter("metrics/changeStreams/showExpandedEvents", "change_streams_expanded", "Change streams that asked for expanded events."),
 
 		// Expiry, of all collections together.
+		gauge("metrics/queryStats/cacheSizeEstimateBytes", "query_stats_bytes", "Memory that is taken for what queries of each shape have cost."),
+		gauge("metrics/queryStats/maxSizeBytes", "query_stats_max_bytes", "Memory that it may take."),
+		gauge("metrics/queryStats/numEntries", "query_stats_entries", "Shapes of queries that are kept."),
+		counter("metrics/queryStats/numEvicted", "query_stats_evicted", "Shapes of queries that had to make room for others."),
+		counter("metrics/queryStats/numRateLimitedRequests", "query_stats_rate_limited_requests", "Queries that were not counted because there were too many a second."),
 		gauge("metrics/ttl/ebb/lagMillis", "ttl_lag_seconds", "For how long the oldest document of all collections has been stored past its deadline.").times(1e-3),
 		gauge("metrics/ttl/ebb/backlog", "ttl_backlog_documents", "Documents that have expired and are not deleted yet, counted once for each rule; there are more where ebb_ttl_backlog_is_more is there."),
 		gauge("metrics/ttl/ebb/backlogIsMore", "ttl_backlog_is_more", "Whether counting the backlog ended before its end."),

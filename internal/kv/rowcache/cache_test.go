@@ -220,7 +220,21 @@ func TestCacheShrinksInSteps(t *testing.T) {
 	const entries, step = 20_000, 7
 	c := New(1 << 30)
 	c.chunk = 2048
-	key := func(i int) []byte { return fmt.Appendf(nil, "record/%08d", i) }
+	var keys [][]byte // of which no two share a hash in a shard: one would take the other's place
+	type place struct {
+		shard int
+		short uint32
+	}
+	taken := map[place]bool{}
+	for i := 0; len(keys) < entries; i++ {
+		k := fmt.Appendf(nil, "record/%08d", i)
+		var p place
+		if p.shard, p.short = split(c.Hash(k)); !taken[p] {
+			taken[p] = true
+			keys = append(keys, k)
+		}
+	}
+	key := func(i int) []byte { return keys[i] }
 	for i := range entries {
 		c.Write(key(i), make([]byte, 20), 1)
 	}

@@ -55,19 +55,17 @@ func logRotate(op *Op) (bson.Doc, error) {
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
-	which := ""
-	if v.Type == bson.TypeString {
-		which = v.Str()
-	}
-	if which != "" && which != "server" && (which != "audit" || op.Audit == nil) {
-		return nil, mongoerr.New(mongoerr.NoSuchKey, "Unknown log type for rotate: %s", which)
+	both := v.Type != bson.TypeString
+	own, audited := both || v.Str() == "server", op.Audit != nil && (both || v.Str() == "audit")
+	if !own && !audited {
+		return nil, mongoerr.New(mongoerr.NoSuchKey, "Unknown log type for rotate: %s", v.Str())
 	}
 	op.Log.Info("Log rotation initiated")
 	var errs []error
-	if which != "audit" && op.RotateLog != nil {
+	if own && op.RotateLog != nil {
 		errs = append(errs, op.RotateLog())
 	}
-	if which != "server" && op.Audit != nil {
+	if audited {
 		kept, err := op.Audit.Rotate(op.Clock.Now())
 		errs = append(errs, err)
 		op.told = append(op.told, rotated(op.Conn.auditClient(), op.Now, kept, err))

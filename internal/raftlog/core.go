@@ -42,6 +42,7 @@ type Core struct {
 	random            *rand.Rand
 	elapsed, patience int
 	lastRead          uint64
+	asked             asked
 }
 
 // Role is what a member is in its log.
@@ -137,7 +138,7 @@ func (c *Core) ForgetLeader() error { return c.node.ForgetLeader() }
 
 // Step takes a message of another member. What makes no sense is passed over.
 func (c *Core) Step(m *pb.Message) {
-	if raft.IsLocalMsg(m.GetType()) || m.GetTo() != c.disk.id || m.GetType() == pb.MsgProp {
+	if !c.isPlausible(m) {
 		return
 	}
 	switch m.GetType() {
@@ -219,6 +220,7 @@ func (c *Core) HasReady() bool { return c.node.HasReady() }
 // given to early at once.
 func (c *Core) Process(early func([]*pb.Message)) (out Output, err error) {
 	rd := c.node.Ready()
+	c.asked.note(rd.Messages)
 	late := rd.Messages
 	if c.role.Leads && early != nil && (raft.IsEmptyHardState(rd.HardState) || rd.HardState.GetTerm() == c.role.Term) {
 		late = c.sendEarly(rd.Messages, early)

@@ -19,7 +19,7 @@ func (s *Server) openAudit() (*audit.Log, error) {
 
 // RotateAuditLog begins a new file of the audit log, if there is one.
 func (s *Server) RotateAuditLog() error {
-	d := s.serving.enter(context.Background(), s)
-	defer d.users.leave()
+	d := s.serving.Enter(context.Background())
+	defer d.Leave()
 	return d.commands.RotateAudit()
 }

@@ -70,34 +70,34 @@ type browsers struct{ server *Server }
 
 // Connect implements console.Commands.
 func (b browsers) Connect(id int64, remote, local string) *command.Conn {
-	d := b.server.serving.enter(context.Background(), b.server)
-	defer d.users.leave()
+	d := b.server.serving.Enter(context.Background())
+	defer d.Leave()
 	return d.commands.Connect(id, remote, local)
 }
 
 // Disconnect implements console.Commands. One that has begun at another database was forgotten with it.
 func (b browsers) Disconnect(c *command.Conn) {
-	d := b.server.serving.enter(context.Background(), b.server)
-	defer d.users.leave()
+	d := b.server.serving.Enter(context.Background())
+	defer d.Leave()
 	d.commands.Disconnect(c)
 }
 
 // Handle implements console.Commands.
 func (b browsers) Handle(ctx context.Context, c *command.Conn, r command.Request) command.Reply {
-	d := b.server.serving.enter(ctx, b.server)
+	d := b.server.serving.Enter(ctx)
 	if d == nil {
 		return command.Reply{Close: true}
 	}
-	defer d.users.leave()
+	defer d.Leave()
 	return d.commands.Handle(ctx, c, r)
 }
 
 // LogIn implements console.Commands.
 func (b browsers) LogIn(ctx context.Context, c *command.Conn, db, user, password string) error {
-	d := b.server.serving.enter(ctx, b.server)
+	d := b.server.serving.Enter(ctx)
 	if d == nil {
 		return context.Cause(ctx)
 	}
-	defer d.users.leave()
+	defer d.Leave()
 	return d.commands.LogIn(ctx, c, db, user, password)
 }

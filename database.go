@@ -9,6 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/audit"
 	"github.com/ebbdb/ebb/internal/auth/ldap"
@@ -17,11 +20,13 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/cursor"
+	"github.com/ebbdb/ebb/internal/handover"
 	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/member"
 	"github.com/ebbdb/ebb/internal/metrics"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/operation"
@@ -39,7 +44,7 @@ import (
 type foundation struct {
 	keys    []bson.Doc // by which members log in here; none: there is no key file
 	secret  string     // by which this one logs in at others
-	engine  *pebblekv.Engine
+	engine  atomic.Pointer[pebblekv.Engine]
 	params  *parameter.Registry
 	expiry  *ttl.Parameters
 	scripts *javascript.Engine // nil: there is no JavaScript
@@ -53,13 +58,13 @@ type foundation struct {
 // one role as long as it lives, so that nothing in memory is left of another one.
 type database struct {
 	*foundation
-	role     role
+	handover.Users
+	role     member.Role
 	clock    clock.Clock
 	store    *storage.Store
 	commands *command.Server
 	monitor  *ttl.Monitor
 	metrics  *metrics.Handler
-	users    users
 }
 
 // The store's and the spill files' places in the data directory.
@@ -67,6 +72,45 @@ const (
 	storeDir = "store"
 	tempDir  = "tmp"
 )
+
+// openAll opens what the server answers by.
+func (s *Server) openAll() (err error) {
+	if s.opts.ReplicaSet != nil && s.opts.Engine == InMemory {
+		s.memoryFiles = vfs.NewMem()
+	}
+	if s.foundation, err = openFoundation(s); err != nil {
+		return err
+	}
+	if s.group != nil {
+		err = s.group.Load()
+	} else if files, dir := s.files(); s.dir != nil && member.HasLog(files, dir) {
+		err = member.ErrNotAlone
+	}
+	if err != nil {
+		return err
+	}
+	engine, opened, err := s.openEngine()
+	if err != nil {
+		return err
+	}
+	s.foundation.engine.Store(engine)
+	if s.foundation.temp, err = spillDir(s); err != nil {
+		return err
+	}
+	role, c := member.Role{}, s.clock
+	if s.group != nil {
+		role, c = s.group.First()
+	}
+	d, err := openDatabase(s, role, c, opened)
+	if err != nil {
+		return err
+	}
+	s.serving.Put(d)
+	if s.group != nil {
+		return s.group.Start()
+	}
+	return nil
+}
 
 // openFoundation is what all databases of a server stand on.
 func openFoundation(s *Server) (f *foundation, err error) {
@@ -77,7 +121,7 @@ func openFoundation(s *Server) (f *foundation, err error) {
 	f.scripts = scriptEngine(s.opts, s.log, s.memory)
 	s.memory.Watch(func() int64 { return host.Resident() + f.scripts.Resident() }, host.Look().MemoryLimit)
 	f.params = parameter.NewRegistry(func(name string) {
-		if d := s.current.Load(); d != nil {
+		if d := s.serving.Current(); d != nil {
 			d.monitor.ParameterChanged(name)
 		}
 	})
@@ -110,8 +154,8 @@ func (f *foundation) close() error {
 	}
 	f.scripts.Close()
 	var err error
-	if f.engine != nil {
-		err = f.engine.Close()
+	if e := f.engine.Load(); e != nil {
+		err = e.Close()
 	}
 	if f.audit != nil {
 		err = errors.Join(err, f.audit.Close())
@@ -123,8 +167,8 @@ func (f *foundation) close() error {
 }
 
 // openDatabase is where storage, expiry and commands come together. opened is called when what the store has is known to be sound.
-func openDatabase(s *Server, r role, opened func()) (d *database, err error) {
-	d = &database{foundation: s.foundation, role: r, clock: s.clockFor(r)}
+func openDatabase(s *Server, r member.Role, c clock.Clock, opened func()) (d *database, err error) {
+	d = &database{foundation: s.foundation, role: r, clock: c}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.close())
@@ -146,7 +190,7 @@ func openDatabase(s *Server, r role, opened func()) (d *database, err error) {
 	if d.set != nil {
 		term = d.set.Term.Load
 	}
-	d.store, ddl, err = indexddl.Open(context.Background(), d.engine, storage.Options{
+	d.store, ddl, err = indexddl.Open(context.Background(), d.engine.Load(), storage.Options{
 		Clock: d.clock, Indexes: index.NewParser(filters), HideExpired: d.expiry.HideExpired.Get, Held: d.monitor.Hold, Grace: d.expiry.Grace,
 		OnDDL: func(e meaning.Event) {
 			endCursors(cursors, e)
@@ -160,7 +204,7 @@ func openDatabase(s *Server, r role, opened func()) (d *database, err error) {
 		TempDir: d.temp,
 		Memory:  s.memory,
 		Oplog:   term,
-		Follows: r.kind == follower,
+		Follows: r.Kind == member.Follower,
 
 		Witnessed: command.IsAuthCollection,
 	})
@@ -169,7 +213,7 @@ func openDatabase(s *Server, r role, opened func()) (d *database, err error) {
 	}
 	opened()
 	engine = query.New(d.store, ddl, filters)
-	if r.kind != follower {
+	if r.Kind != member.Follower {
 		if err = d.ensureSystem(context.Background(), engine, d.store.Now()); err != nil {
 			return d, err
 		}
@@ -189,7 +233,7 @@ func openDatabase(s *Server, r role, opened func()) (d *database, err error) {
 	}
 	config.ReplicaSet = d.set
 	d.commands = command.New(config, command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor,
-		Checkpoints: checkpoint.NewRegistry(d.clock, d.engine, s.log.For("STORAGE"))})
+		Checkpoints: checkpoint.NewRegistry(d.clock, d.engine.Load(), s.log.For("STORAGE"))})
 	d.metrics = s.metricsHandler(d)
 	if p := s.opts.Profiling; p != nil {
 		d.commands.Profile.Begin(p.Level, p.SlowMillis, p.SampleRate)
@@ -200,7 +244,7 @@ func openDatabase(s *Server, r role, opened func()) (d *database, err error) {
 	if err = d.monitor.Connect(d.store, ddl.Sweeper, command.SweepGate{Server: d.commands}, d.commands); err != nil {
 		return d, err
 	}
-	if r.kind == follower {
+	if r.Kind == member.Follower {
 		return d, d.commands.FollowReplicaSet(context.Background())
 	}
 	if err = d.noteHold(s); err != nil {
@@ -217,15 +261,13 @@ func openDatabase(s *Server, r role, opened func()) (d *database, err error) {
 
 // openEngine opens the store. It removes nothing before letRemove is called: what it takes for obsolete is then known to be.
 func (s *Server) openEngine() (e *pebblekv.Engine, letRemove func(), err error) {
-	o, m := s.engineOptions(), s.member.Load()
+	o := s.engineOptions()
 	switch {
-	case m != nil && m.memory != nil:
-		o.FS = m.memory
+	case s.memoryFiles != nil:
 		e, err = pebblekv.Open(storeDir, o)
 	case s.dir == nil:
 		e, err = pebblekv.OpenMemory(o)
 	case s.opts.disk != nil:
-		o.FS = s.opts.disk
 		e, err = pebblekv.Open(storeDir, o)
 	default:
 		if err = checkStoreDir(s.dir.Path()); err != nil {
@@ -244,6 +286,12 @@ func (s *Server) engineOptions() pebblekv.Options {
 		OnFailure: s.fail, CommitKey: storage.CommitKey(), StartWithDamagedLog: s.opts.StartWithDamagedLog, HoldRemovals: true}
 	o.CacheBytes, o.RowCacheBytes = s.opts.caches()
 	o.MemTableBytes = s.opts.memTableBytes
+	switch {
+	case s.memoryFiles != nil:
+		o.FS = s.memoryFiles
+	case s.opts.disk != nil:
+		o.FS = s.opts.disk
+	}
 	o.MinFreeBytes, o.ReserveBytes = s.opts.MinFreeBytes, s.opts.ReserveBytes
 	return o
 }

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/console"
 	"github.com/ebbdb/ebb/internal/dbpath"
+	"github.com/ebbdb/ebb/internal/handover"
 	"github.com/ebbdb/ebb/internal/host"
+	"github.com/ebbdb/ebb/internal/member"
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/metrics"
 	"github.com/ebbdb/ebb/internal/server"
@@ -36,13 +39,12 @@ type Server struct {
 	asked   chan struct{}
 	askOnce sync.Once
 	failed  failed
-	// foundation is what stays while the server is open, and current what stands on it now; nil while that gives way to another.
+	// foundation is what stays while the server is open, and serving what stands on it now.
 	foundation *foundation
-	current    atomic.Pointer[database]
-	// member is the server's part in the log of its replica set; nil as long as that has no other members.
-	member  atomic.Pointer[member]
-	joining sync.Mutex // held while it becomes one
-	serving serving
+	serving    handover.Holder[*database]
+	// group is the server's replica set; nil: it stands alone. memoryFiles are where its data is then, in memory.
+	group       *member.Group
+	memoryFiles *vfs.MemFS
 }
 
 // Open builds a server. It listens already when Open returns, and answers from Serve on.
@@ -145,23 +147,23 @@ func (s *Server) Serve(ctx context.Context) error {
 // SweepNow deletes what has expired by now, as a pass of the TTL monitor does, and returns when it is done. It does nothing
 // while ttlMonitorEnabled is false, or after fsync with lock.
 func (s *Server) SweepNow(ctx context.Context) error {
-	d := s.serving.enter(ctx, s)
+	d := s.serving.Enter(ctx)
 	if d == nil {
 		return context.Cause(ctx)
 	}
-	defer d.users.leave()
+	defer d.Leave()
 	return d.monitor.RunPass(ctx)
 }
 
 // Settle waits until the TTL monitor has done all that was due by now, and sleeps. With a Clock that is turned by hand, all
 // that should have happened by then has happened.
 func (s *Server) Settle(ctx context.Context) error {
-	d := s.serving.enter(ctx, s)
+	d := s.serving.Enter(ctx)
 	if d == nil {
 		return context.Cause(ctx)
 	}
-	defer d.users.leave()
-	if d.role.kind == follower {
+	defer d.Leave()
+	if d.role.Kind == member.Follower {
 		return nil // nothing happens by itself
 	}
 	return d.monitor.Settle(ctx)
@@ -178,16 +180,20 @@ func (s *Server) Close() error {
 		err = errors.Join(err, s.metrics.Close())
 	}
 	s.memory.Close()
-	m := s.member.Load()
-	m.stop()
-	d := s.current.Load()
+	if s.group != nil {
+		s.group.Stop()
+	}
+	d := s.serving.Current()
 	if d != nil {
 		err = errors.Join(err, d.close())
 		if d.audit != nil {
 			d.commands.TellShutdown()
 		}
 	}
-	err = errors.Join(err, s.foundation.close(), m.close())
+	err = errors.Join(err, s.foundation.close())
+	if s.group != nil {
+		err = errors.Join(err, s.group.Close())
+	}
 	switch {
 	case s.dir == nil:
 	case d == nil:

@@ -16,6 +16,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/member"
 )
 
 // three are the members of a set.
@@ -386,7 +387,7 @@ func TestGrow(t *testing.T) {
 	voters := func(n int) {
 		t.Helper()
 		s.until("voters", func() error {
-			if status := s.servers[s.primary()].member.Load().log.Status(); len(status.Voters) != n || len(status.Peers) != n {
+			if status := s.servers[s.primary()].group.Status(); len(status.Voters) != n || len(status.Peers) != n {
 				return fmt.Errorf("%v %v", status.Voters, status.Peers)
 			}
 			return nil
@@ -452,7 +453,7 @@ func TestExpiryOfThree(t *testing.T) {
 	has(0)
 	s.until("deleted", func() error {
 		for i, srv := range s.servers {
-			d := srv.current.Load()
+			role := srv.serving.Current().role
 			var stats struct {
 				Metrics struct {
 					TTL struct{ DeletedDocuments int64 }
@@ -462,7 +463,7 @@ func TestExpiryOfThree(t *testing.T) {
 				return err
 			}
 			deleted := stats.Metrics.TTL.DeletedDocuments
-			if d.role.kind == leader && deleted != 1 || d.role.kind == follower && deleted != 0 {
+			if role.Kind == member.Leader && deleted != 1 || role.Kind == member.Follower && deleted != 0 {
 				return fmt.Errorf("member %d has deleted %d", i, deleted)
 			}
 		}
@@ -495,7 +496,7 @@ func TestMemberStartsAlone(t *testing.T) {
 		t.Error("it is open without --replSet")
 		_ = srv.Close()
 	}
-	if err := os.RemoveAll(filepath.Join(o.DBPath, logDir)); err != nil {
+	if err := os.RemoveAll(filepath.Join(o.DBPath, member.LogDir)); err != nil {
 		t.Fatal(err)
 	}
 	o.ReplicaSet = &ReplicaSet{Name: "rs"}
@@ -573,7 +574,7 @@ func TestThreeWithKey(t *testing.T) {
 			return c.Database("d").RunCommand(t.Context(), bson.M{"count": "c"}).Err()
 		})
 	}
-	if err := s.command(s.direct(p), bson.D{{Key: letterName, Value: letterPosition}, {Key: "set", Value: bson.NewObjectID()}, {Key: "from", Value: int64(1)}, {Key: "host", Value: "h"}}); code(err) != 13 {
+	if err := s.command(s.direct(p), bson.D{{Key: "ebbMember", Value: "position"}, {Key: "set", Value: bson.NewObjectID()}, {Key: "from", Value: int64(1)}, {Key: "host", Value: "h"}}); code(err) != 13 {
 		t.Error("a stranger is heard:", err)
 	}
 }

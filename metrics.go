@@ -53,12 +53,12 @@ func (s *Server) figures() http.Handler {
 		}
 		now, stop := context.WithCancel(r.Context())
 		stop()
-		d := s.serving.enter(now, s)
+		d := s.serving.Enter(now)
 		if d == nil {
 			http.Error(w, "the server has no data at the moment", http.StatusServiceUnavailable)
 			return
 		}
-		defer d.users.leave()
+		defer d.Leave()
 		d.metrics.ServeHTTP(w, r)
 	})
 }

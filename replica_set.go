@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/host"
+	"github.com/ebbdb/ebb/internal/member"
 )
 
 // The oplog of a server of which nobody says how large it may be: mongod's share of what is free on the disk, or of the memory where the
@@ -27,7 +28,7 @@ func (s *Server) replicaSet() *command.ReplicaSet {
 	if o == nil {
 		return nil
 	}
-	set := &command.ReplicaSet{Name: o.Name, Host: o.Advertise, Term: new(atomic.Int64), OplogBytes: o.OplogBytes, OplogMinHours: o.OplogMinHours, IsSelf: s.isSelf, Group: group{s}}
+	set := &command.ReplicaSet{Name: o.Name, Host: o.Advertise, Term: new(atomic.Int64), OplogBytes: o.OplogBytes, OplogMinHours: o.OplogMinHours, IsSelf: s.isSelf}
 	if set.Host == "" {
 		set.Host = s.reachedAt()
 	}
@@ -37,6 +38,8 @@ func (s *Server) replicaSet() *command.ReplicaSet {
 			set.OplogBytes = oplogFor(host.Look().MemoryLimit, minMemoryOplogBytes)
 		}
 	}
+	s.group = s.openGroup(set.Host)
+	set.Group = s.group
 	return set
 }
 
@@ -46,10 +49,10 @@ func (d *database) joinReplicaSet(s *Server) error {
 	if o == nil {
 		return d.commands.StandAlone(context.Background())
 	}
-	if err := d.commands.JoinReplicaSet(context.Background(), d.role.term); err != nil {
+	if err := d.commands.JoinReplicaSet(context.Background(), d.role.Term); err != nil {
 		return err
 	}
-	if d.role.kind != alone {
+	if d.role.Kind != member.Alone {
 		return nil
 	}
 	if v := d.commands.Replica.View(); v.Config == nil && o.Initiate {

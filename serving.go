@@ -2,10 +2,12 @@ package ebb
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
+	"time"
 
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/member"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/server"
 )
@@ -13,87 +15,11 @@ import (
 // A server answers by the database that it has at the moment. In a member of a replica set that gives way to another when the member's role
 // changes: who works with it is interrupted, and whoever comes meanwhile waits for the next.
 
-// serving is where they wait.
-type serving struct {
-	mu   sync.Mutex    // guards next
-	next chan struct{} // closed when there is another database; nil where nobody waits
-}
-
-// enter is the database of the moment, to be left when the caller is done with it; nil when ctx has ended.
-func (v *serving) enter(ctx context.Context, s *Server) *database {
-	for {
-		if d := s.current.Load(); d != nil && d.users.enter() {
-			return d
-		}
-		v.mu.Lock()
-		if d := s.current.Load(); d != nil && d.users.enter() {
-			v.mu.Unlock()
-			return d
-		}
-		if v.next == nil {
-			v.next = make(chan struct{})
-		}
-		next := v.next
-		v.mu.Unlock()
-		select {
-		case <-next:
-		case <-ctx.Done():
-			return nil
-		}
-	}
-}
-
-// become has the server answer by a database, and wakes who waits for one.
-func (v *serving) become(s *Server, d *database) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	s.current.Store(d)
-	if v.next != nil {
-		close(v.next)
-		v.next = nil
-	}
-}
-
-// users counts who works with a database.
-type users struct {
-	count atomic.Int64 // usersEnded less where nobody is let in any more
-	gone  chan struct{}
-	once  sync.Once
-}
-
-const usersEnded = 1 << 40
-
-func (u *users) enter() bool {
-	if u.count.Add(1) > 0 {
-		return true
-	}
-	u.leave()
-	return false
-}
-
-func (u *users) leave() {
-	if u.count.Add(-1) == -usersEnded {
-		u.once.Do(func() { close(u.gone) })
-	}
-}
-
-// end lets nobody in any more. What it returns is closed when nobody is there. It is called once.
-func (u *users) end() <-chan struct{} {
-	u.gone = make(chan struct{})
-	u.count.Add(1) // so that gone is there for whoever leaves last
-	u.count.Add(-usersEnded)
-	u.leave()
-	return u.gone
-}
-
 // caller is what the server keeps of a connection.
 type caller struct {
 	database *database // that it has spoken to last; nil: none yet
 	conn     *command.Conn
-	// isMember says that it has shown to be another member of the replica set.
-	isMember bool
-	// letter is a message between members that has not come as a whole.
-	letter []byte
+	letters  member.Caller
 }
 
 // Connected implements server.Handler.
@@ -109,14 +35,14 @@ func (s *Server) Disconnected(c *server.Conn) {
 // Handle implements server.Handler: it gives a request to the commands.
 func (s *Server) Handle(ctx context.Context, c *server.Conn, req *server.Request) server.Reply {
 	k := c.State().(*caller)
-	if isLetter(req) {
+	if member.IsLetter(req.Body) {
 		return s.letter(ctx, c, k, req)
 	}
-	d := s.serving.enter(ctx, s)
+	d := s.serving.Enter(ctx)
 	if d == nil {
 		return server.Reply{Close: true}
 	}
-	defer d.users.leave()
+	defer d.Leave()
 	d.meet(c, k)
 	return reply(d.commands.Handle(ctx, k.conn, request(req)))
 }
@@ -135,7 +61,59 @@ func (d *database) meet(c *server.Conn, k *caller) {
 	k.database, k.conn = d, conn
 }
 
-// errDeposed is what those are told whom a change of roles interrupts.
-func errDeposed() error {
-	return mongoerr.New(mongoerr.InterruptedDueToReplStateChange, "operation was interrupted")
+// letter answers what another member of the replica set says.
+func (s *Server) letter(ctx context.Context, c *server.Conn, k *caller, req *server.Request) server.Reply {
+	var body bson.Doc
+	err := error(mongoerr.New(mongoerr.NoReplicationEnabled, "not running with --replSet"))
+	if s.group != nil {
+		body, err = s.group.Hear(ctx, &k.letters, req.Body, func() error { return s.admitMember(ctx, c, k) })
+	}
+	if err != nil {
+		e := mongoerr.From(err)
+		return server.Reply{Body: bson.Build().Double("ok", 0).String("errmsg", e.Message).Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).Doc(),
+			Close: req.Unacknowledged()}
+	}
+	return server.Reply{Body: bson.Build().Fields(body).Double("ok", 1).Doc()}
+}
+
+// admitMember refuses who is no member, where members can show that they are.
+func (s *Server) admitMember(ctx context.Context, c *server.Conn, k *caller) error {
+	if !s.opts.Authorization && len(s.foundation.keys) == 0 && !s.opts.ClusterX509 {
+		return nil
+	}
+	d := s.serving.Enter(ctx)
+	if d == nil {
+		return context.Cause(ctx)
+	}
+	defer d.Leave()
+	d.meet(c, k)
+	if !k.conn.IsMember() {
+		return mongoerr.New(mongoerr.Unauthorized, "this command is for members of the replica set")
+	}
+	return nil
+}
+
+// interruptEvery is how often who works with a database that ends is interrupted: one that was about to begin may not have heard.
+const interruptEvery = 10 * time.Millisecond
+
+// endDatabase interrupts who works with the database of the moment, and closes it.
+func (s *Server) endDatabase(why error) error {
+	d := s.serving.Current()
+	if d == nil {
+		return nil
+	}
+	gone := d.End()
+	for left := true; left; {
+		wait := clock.Wall().NewTimer(interruptEvery)
+		select {
+		case <-gone:
+			left = false
+		case <-wait.C():
+			d.commands.Interrupt(why)
+		}
+		wait.Stop()
+	}
+	err := d.close()
+	s.serving.Clear()
+	return err
 }

@@ -1,4 +1,4 @@
-package ebb
+package member
 
 import (
 	"sync"
@@ -104,14 +104,11 @@ func (c leaderClock) Read() (wall time.Time, monotonic time.Duration) {
 }
 
 // clockFor is the clock of a database with a role.
-func (s *Server) clockFor(r role) clock.Clock {
-	switch r.kind {
-	case follower:
-		return followerClock{s.clock, &s.member.Load().time}
-	case leader:
-		return leaderClock{s.clock, time.UnixMilli(s.member.Load().time.now())}
+func (m *member) clockFor(r Role) clock.Clock {
+	if r.Kind == Leader {
+		return leaderClock{m.group.o.Clock, time.UnixMilli(m.time.now())}
 	}
-	return s.clock
+	return followerClock{m.group.o.Clock, &m.time}
 }
 
 // tellEvery is how often a primary tells its time.
@@ -119,14 +116,14 @@ const tellEvery = 100 * time.Millisecond
 
 // tellTime has a primary tell its time to all, until ctx ends.
 func (m *member) tellTime() {
-	for clock.Wait(m.ctx, clock.Wall(), tellEvery) == nil {
+	for clock.Wait(m.ctx, m.group.o.Wall, tellEvery) == nil {
 		m.mu.Lock()
 		leads := m.mu.term != 0
 		m.mu.Unlock()
 		if !leads {
 			m.awake() // to look whether the configuration is another one
 		} else {
-			number, millis := m.engine().Ordered()
+			number, millis := m.Engine().Ordered()
 			m.links.tellTime(number, millis)
 			m.time.lead(number, millis)
 		}

@@ -1,4 +1,4 @@
-package ebb
+package member
 
 import (
 	"bytes"
@@ -6,54 +6,61 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
-	"github.com/ebbdb/ebb/internal/server"
+	"github.com/ebbdb/ebb/internal/peer"
 )
 
 // Letters are what members of a replica set say to one another: commands called ebbMember, over the same port as any client's. Where clients log
 // in members show that they are such, and nobody else is heard. They go around the database, which may be about to give way to another
 // just because of what they say.
 
-func isLetter(req *server.Request) bool { return req.Body.FirstKey() == letterName }
+// IsLetter says whether a command is one.
+func IsLetter(body bson.Doc) bool { return body.FirstKey() == letterName }
 
-// letter answers one.
-func (s *Server) letter(ctx context.Context, c *server.Conn, k *caller, req *server.Request) server.Reply {
-	body, err := s.read(ctx, c, k, req)
-	if err != nil {
-		k.letter = nil
-		e := mongoerr.From(err)
-		return server.Reply{Body: bson.Build().Double("ok", 0).String("errmsg", e.Message).Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).Doc(),
-			Close: req.Unacknowledged()}
-	}
-	return server.Reply{Body: bson.Build().Fields(body).Double("ok", 1).Doc()}
+// Caller is what a Group keeps of a connection.
+type Caller struct {
+	// admitted says that it has shown to be another member of the replica set.
+	admitted bool
+	// letter is a message between members that has not come as a whole.
+	letter []byte
 }
 
-func (s *Server) read(ctx context.Context, c *server.Conn, k *caller, req *server.Request) (bson.Doc, error) {
-	if s.opts.ReplicaSet == nil {
-		return nil, mongoerr.New(mongoerr.NoReplicationEnabled, "not running with --replSet")
+// Hear answers a letter. admit refuses who has not shown to be a member; once let in a Caller may stay.
+func (g *Group) Hear(ctx context.Context, k *Caller, letter bson.Doc, admit func() error) (bson.Doc, error) {
+	reply, err := g.read(ctx, k, letter, admit)
+	if err != nil {
+		k.letter = nil
 	}
-	if err := s.admitMember(ctx, c, k); err != nil {
-		return nil, err
+	return reply, err
+}
+
+func (g *Group) read(ctx context.Context, k *Caller, letter bson.Doc, admit func() error) (bson.Doc, error) {
+	if !k.admitted {
+		if err := admit(); err != nil {
+			return nil, err
+		}
+		k.admitted = true
 	}
-	kind, set, from, host := req.Body.Lookup(letterName), req.Body.Lookup("set"), req.Body.Lookup("from"), req.Body.Lookup("host")
+	kind, set, from, host := letter.Lookup(letterName), letter.Lookup("set"), letter.Lookup("from"), letter.Lookup("host")
 	if kind.Type != bson.TypeString || set.Type != bson.TypeObjectID || from.Type != bson.TypeInt64 || host.Type != bson.TypeString || len(host.Str()) > 1<<10 {
 		return nil, mongoerr.New(mongoerr.FailedToParse, "the letter is broken")
 	}
 	switch kind.Str() {
 	case letterCheck, letterJoin:
-		return s.join(ctx, set.ObjectID(), req.Body.Lookup("name"), kind.Str() == letterCheck)
+		return g.join(ctx, set.ObjectID(), letter.Lookup("name"), kind.Str() == letterCheck)
 	}
-	m := s.member.Load()
-	if m == nil || m.log == nil || m.disk.SetID() != set.ObjectID() {
+	m := g.running()
+	if m == nil || m.disk.SetID() != set.ObjectID() {
 		return nil, mongoerr.New(mongoerr.InvalidReplicaSetConfig, "this server is no member of that replica set")
 	}
 	id := uint64(from.Int64())
-	data := req.Body.Lookup("data")
+	data := letter.Lookup("data")
 	var bytes []byte
 	if data.Type == bson.TypeBinary {
 		_, bytes = data.Binary()
@@ -61,7 +68,7 @@ func (s *Server) read(ctx context.Context, c *server.Conn, k *caller, req *serve
 	switch kind.Str() {
 	case letterMessages:
 		m.links.meet(id, string([]byte(host.Str())))
-		return bson.EmptyDoc, m.receive(k, bytes, req.Body)
+		return bson.EmptyDoc, m.receive(k, bytes, letter)
 	case letterSnapshotBegin:
 		return bson.EmptyDoc, m.beginSnapshot(id)
 	case letterSnapshotPart:
@@ -80,28 +87,8 @@ func (s *Server) read(ctx context.Context, c *server.Conn, k *caller, req *serve
 
 var errBrokenLetter = mongoerr.New(mongoerr.FailedToParse, "the letter is broken")
 
-// admitMember refuses who is no member, where members can show that they are.
-func (s *Server) admitMember(ctx context.Context, c *server.Conn, k *caller) error {
-	if k.isMember {
-		return nil
-	}
-	if s.opts.Authorization || len(s.foundation.keys) > 0 || s.opts.ClusterX509 {
-		d := s.serving.enter(ctx, s)
-		if d == nil {
-			return context.Cause(ctx)
-		}
-		defer d.users.leave()
-		d.meet(c, k)
-		if !k.conn.IsMember() {
-			return mongoerr.New(mongoerr.Unauthorized, "%s is for members of the replica set", letterName)
-		}
-	}
-	k.isMember = true
-	return nil
-}
-
 // receive takes messages of the log, and the primary's time.
-func (m *member) receive(k *caller, data []byte, body bson.Doc) error {
+func (m *member) receive(k *Caller, data []byte, body bson.Doc) error {
 	if len(k.letter)+len(data) > maxLetterBytes {
 		return mongoerr.New(mongoerr.ExceededMemoryLimit, "the letter is larger than %d bytes", maxLetterBytes)
 	}
@@ -136,12 +123,12 @@ func (m *member) receive(k *caller, data []byte, body bson.Doc) error {
 func (m *member) position() bson.Doc {
 	role := m.log.Role()
 	b := bson.Build().Int64("id", int64(m.disk.ID())).Int64("term", int64(role.Term)).Bool("leads", role.Leads).Int64("leader", int64(role.Leader))
-	number, millis := m.engine().Last()
+	number, millis := m.Engine().Last()
 	b.Int64("number", int64(number)).Int64("time", millis)
-	if d := m.server.current.Load(); d != nil && d.users.enter() {
-		defer d.users.leave()
-		b.Int64("logged", int64(d.store.LastLogged()))
-		if v := d.commands.Replica.View(); v.Config != nil {
+	if d := m.TryEnter(); d != nil {
+		defer d.Leave()
+		b.Int64("logged", int64(d.LastLogged()))
+		if v := d.View(); v.Config != nil {
 			b.Int64("version", v.Config.Version)
 		}
 	}
@@ -149,25 +136,25 @@ func (m *member) position() bson.Doc {
 }
 
 // join has an empty server be of a set, or tells that it could be.
-func (s *Server) join(ctx context.Context, set [12]byte, name bson.Value, onlyCheck bool) (bson.Doc, error) {
-	if name.Type != bson.TypeString || name.Str() != s.opts.ReplicaSet.Name {
-		return nil, mongoerr.New(mongoerr.InvalidReplicaSetConfig, "the server was started with the replica set name %s", s.opts.ReplicaSet.Name)
+func (g *Group) join(ctx context.Context, set [12]byte, name bson.Value, onlyCheck bool) (bson.Doc, error) {
+	if name.Type != bson.TypeString || name.Str() != g.o.Name {
+		return nil, mongoerr.New(mongoerr.InvalidReplicaSetConfig, "the server was started with the replica set name %s", g.o.Name)
 	}
 	if bytes.Equal(set[:], make([]byte, 12)) && !onlyCheck {
 		return nil, errBrokenLetter
 	}
-	s.joining.Lock()
-	defer s.joining.Unlock()
-	if m := s.member.Load(); m != nil {
+	g.joining.Lock()
+	defer g.joining.Unlock()
+	if m := g.member.Load(); m != nil {
 		if m.disk.SetID() != set {
 			return nil, mongoerr.New(mongoerr.AlreadyInitialized, "the server is a member of another replica set already")
 		}
 		return bson.Build().Int64("id", int64(m.disk.ID())).Doc(), nil
 	}
-	if err := s.isEmpty(ctx); err != nil || onlyCheck {
+	if err := g.isEmpty(ctx); err != nil || onlyCheck {
 		return bson.EmptyDoc, err
 	}
-	m, err := s.makeMember(func(m *member) error { return m.disk.Join(set) })
+	m, err := g.makeMember(func(m *member) error { return m.disk.Join(set) })
 	if err != nil {
 		return nil, err
 	}
@@ -175,16 +162,16 @@ func (s *Server) join(ctx context.Context, set [12]byte, name bson.Value, onlyCh
 }
 
 // isEmpty refuses a server that has a set, or data that would go.
-func (s *Server) isEmpty(ctx context.Context) error {
-	d := s.serving.enter(ctx, s)
+func (g *Group) isEmpty(ctx context.Context) error {
+	d := g.o.Server.Enter(ctx)
 	if d == nil {
 		return context.Cause(ctx)
 	}
-	defer d.users.leave()
-	if d.commands.Replica.View().Config != nil {
+	defer d.Leave()
+	if d.View().Config != nil {
 		return mongoerr.New(mongoerr.AlreadyInitialized, "the server has a replica set configuration already")
 	}
-	for _, c := range d.store.Catalog().All() {
+	for _, c := range d.Catalog().All() {
 		if db := c.NS.DB; db != "admin" && db != "local" && db != "config" {
 			return mongoerr.New(mongoerr.AlreadyInitialized, "the server has data already, in %s", c.NS)
 		}
@@ -193,8 +180,8 @@ func (s *Server) isEmpty(ctx context.Context) error {
 }
 
 // makeMember makes the log of a server that has none; begin puts into it what it begins with.
-func (s *Server) makeMember(begin func(*member) error) (*member, error) {
-	m, err := newMember(s)
+func (g *Group) makeMember(begin func(*member) error) (*member, error) {
+	m, err := g.newMember()
 	if err != nil {
 		return nil, err
 	}
@@ -206,23 +193,38 @@ func (s *Server) makeMember(begin func(*member) error) (*member, error) {
 
 // takeOver has the server be the member from now on.
 func (m *member) takeOver() error {
-	s := m.server
 	m.turn.Lock()
 	defer m.turn.Unlock()
-	if err := m.endDatabase(); err != nil {
+	if err := m.EndDatabase(errDeposed()); err != nil {
 		return err
 	}
-	number, millis := s.foundation.engine.Last()
-	m.time.begin(number, millis)
-	s.foundation.engine.Follow(errDeposed())
-	if err := s.foundation.engine.Sync(); err != nil { // what the log does not have
+	m.follow()
+	if err := m.Sync(); err != nil { // what the log does not have
 		return err
 	}
-	s.member.Store(m)
-	d, err := openDatabase(s, role{kind: follower}, func() {})
-	if err != nil {
+	m.group.member.Store(m)
+	if err := m.become(Role{Kind: Follower}, func() {}); err != nil {
 		return fmt.Errorf("become a member: %w", err)
 	}
-	s.serving.become(s, d)
 	return m.start()
+}
+
+// callTime is how long a member may take to answer.
+const callTime = 5 * time.Second
+
+// call asks another server something, once.
+func (g *Group) call(ctx context.Context, host string, letter bson.Doc) (bson.Doc, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	conn, err := peer.Dial(ctx, host, g.o.Peers())
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return conn.Call(ctx, letter)
+}
+
+func (g *Group) joinLetter(kind string, set [12]byte, name string) bson.Doc {
+	return bson.Build().String(letterName, kind).String("$db", "admin").ObjectID("set", set).Int64("from", 0).String("host", g.o.Host).
+		String("name", name).Doc()
 }

@@ -1,8 +1,7 @@
-package ebb
+package member
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"sync"
@@ -16,7 +15,6 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/peer"
 	"github.com/ebbdb/ebb/internal/raftlog"
-	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // Limits of what waits for a link. What is more is lost, as on a network.
@@ -63,20 +61,8 @@ type link struct {
 	}
 }
 
-func (s *Server) peerOptions() peer.Options {
-	codec, err := wire.NewCodec(nil)
-	if err != nil {
-		panic(err) // of no compressor
-	}
-	o := peer.Options{Key: s.foundation.secret, X509: s.opts.ClusterX509, Codec: codec}
-	if c := s.transport.certificates; c != nil {
-		o.TLS = func(host string) *tls.Config { return c.Set().Outgoing(host) }
-	}
-	return o
-}
-
 func newLinks(m *member) *links {
-	l := &links{member: m, options: m.server.peerOptions()}
+	l := &links{member: m, options: m.group.o.Peers()}
 	l.ctx, l.cancel = context.WithCancel(m.ctx)
 	l.mu.to, l.mu.known = map[uint64]*link{}, map[uint64]string{}
 	return l
@@ -203,7 +189,7 @@ func (k *link) run() {
 			conn = nil
 		}
 		k.links.member.unreachable(k.id)
-		if clock.Wait(k.links.ctx, clock.Wall(), redial) != nil {
+		if clock.Wait(k.links.ctx, k.links.member.group.o.Wall, redial) != nil {
 			return
 		}
 	}
@@ -251,7 +237,7 @@ func (m *member) unreachable(id uint64) {
 func (l *links) sendSnapshot(message *pb.Message) {
 	err := l.trySnapshot(message)
 	if err != nil && l.ctx.Err() == nil {
-		l.member.server.log.For("REPL").Warn("A snapshot could not be sent", "to", l.hostOf(message.GetTo()), "error", err.Error())
+		l.member.group.o.Log.For("REPL").Warn("A snapshot could not be sent", "to", l.hostOf(message.GetTo()), "error", err.Error())
 	}
 	_ = l.member.log.Do(l.ctx, func(c *raftlog.Core) error { c.SnapshotSent(message.GetTo(), err == nil); return nil })
 }
@@ -266,9 +252,9 @@ func (l *links) trySnapshot(message *pb.Message) error {
 		return err
 	}
 	defer conn.Close()
-	l.member.server.log.For("REPL").Info("A snapshot is sent to a member that is too far behind", "to", host)
+	l.member.group.o.Log.For("REPL").Info("A snapshot is sent to a member that is too far behind", "to", host)
 	m := l.member
-	snapshot, err := m.engine().Snapshot()
+	snapshot, err := m.Engine().Snapshot()
 	if err != nil {
 		return err
 	}
@@ -332,5 +318,5 @@ const (
 // newLetter begins a letter of this member.
 func (m *member) newLetter(kind string) *bson.Builder {
 	return bson.Build().String(letterName, kind).String("$db", "admin").ObjectID("set", m.disk.SetID()).Int64("from", int64(m.disk.ID())).
-		String("host", m.server.foundation.set.Host)
+		String("host", m.group.o.Host)
 }

@@ -1,0 +1,352 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/command"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/peer"
+	"github.com/ebbdb/ebb/internal/raftlog"
+	"github.com/ebbdb/ebb/internal/replset"
+	"github.com/ebbdb/ebb/internal/serverlog"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
+)
+
+// LogDir is where a member keeps its log, in the data directory.
+const LogDir = "replication"
+
+// Role is what a database is for.
+type Role struct {
+	Kind Kind
+	// Term is what it leads in.
+	Term int64
+}
+
+// Kind is which role.
+type Kind uint8
+
+// The roles.
+const (
+	Alone Kind = iota // a standalone, or a set of one, or of none yet
+	Follower
+	Leader
+)
+
+// Database is what answers in one role. Who has got it from a Server leaves it.
+type Database interface {
+	Leave()
+	Role() Role
+	// View is what the database says of its replica set.
+	View() *replset.View
+	// Depose has it not call itself a primary any more. It does not wait.
+	Depose()
+	// NoteGroup has it look what has become of the set.
+	NoteGroup(ctx context.Context) error
+	// Apply applies a Commit of another member's, in their order; it is not synced.
+	Apply(ctx context.Context, c *kv.Commit) error
+	// LastLogged is the youngest entry of the oplog.
+	LastLogged() oplog.Timestamp
+	Catalog() *catalog.Catalog
+}
+
+// Server is what a Group asks of the server that it is in.
+type Server interface {
+	// Enter is the database of the moment. It waits for one, and is nil when ctx has ended before; TryEnter does not wait.
+	Enter(ctx context.Context) Database
+	TryEnter() Database
+	// Role is that of the database of the moment; false where there is none.
+	Role() (Role, bool)
+	// Engine is that of the store. OpenEngine closes it, if it is open, has prepare change its files, and opens the store again; opened is to be
+	// called when what is in it is known to be sound.
+	Engine() *pebblekv.Engine
+	OpenEngine(prepare func() error) (opened func(), err error)
+	// EngineOptions are for an engine in another place.
+	EngineOptions() pebblekv.Options
+	// EndDatabase interrupts who works with the database of the moment, for the reason err, and closes it.
+	EndDatabase(err error) error
+	// Become has the server answer by a new database.
+	Become(r Role, c clock.Clock, opened func()) error
+	// Fail ends the server: it can no longer keep what it promised.
+	Fail(err error)
+}
+
+// Options of a Group. All are required but Dir.
+type Options struct {
+	Server Server
+	// Name is the set's.
+	Name string
+	// Host is the server's own address.
+	Host string
+	// Files are where the data is, in the folder Dir, the store in StoreDir of that.
+	Files         vfs.FS
+	Dir, StoreDir string
+	// Clock is the database's time, and Wall that of the network: whoever is missed is missed in real time.
+	Clock, Wall clock.Clock
+	Log         *serverlog.Log
+	// Peers is how other members are called.
+	Peers func() peer.Options
+}
+
+// Group is the server's replica set (command.Group).
+type Group struct {
+	o       Options
+	member  atomic.Pointer[member] // nil as long as the set has no other members
+	joining sync.Mutex             // held while it becomes one
+}
+
+// New is a Group that nothing was looked up for.
+func New(o Options) *Group { return &Group{o: o} }
+
+// HasLog says whether the log of a member is in a data directory.
+func HasLog(files vfs.FS, dir string) bool {
+	_, err := files.Stat(files.PathJoin(dir, LogDir))
+	return err == nil
+}
+
+// ErrNotAlone is returned for the data of a member that is opened without its set: what is written to a member alone is in no log, and would
+// never be at the others.
+var ErrNotAlone = errors.New("the data is that of a member of a replica set with others, whose log is in the directory replication: start it with --replSet")
+
+// Load has the Group be what its log says, before the store is opened.
+func (g *Group) Load() error {
+	if !HasLog(g.o.Files, g.o.Dir) {
+		return nil
+	}
+	m, err := g.newMember()
+	if err != nil {
+		return err
+	}
+	if !m.disk.IsMember() { // it was about to become one
+		return m.close()
+	}
+	g.member.Store(m)
+	return m.finishInstall()
+}
+
+// First is the role that the server begins with, over a store that was opened, and the clock of its database.
+func (g *Group) First() (Role, clock.Clock) {
+	m := g.member.Load()
+	if m == nil {
+		return Role{}, g.o.Clock
+	}
+	m.follow()
+	return Role{Kind: Follower}, m.clockFor(Role{Kind: Follower})
+}
+
+// Start has the member, if there is one, take part.
+func (g *Group) Start() error {
+	if m := g.member.Load(); m != nil {
+		return m.start()
+	}
+	return nil
+}
+
+// Stop has it take part no more; Close closes its log, after the database and the store.
+func (g *Group) Stop() {
+	if m := g.member.Load(); m != nil {
+		m.stop()
+	}
+}
+
+// Close closes the log.
+func (g *Group) Close() error {
+	if m := g.member.Load(); m != nil {
+		return m.close()
+	}
+	return nil
+}
+
+// running is the member that takes part; nil where there is none.
+func (g *Group) running() *member {
+	m := g.member.Load()
+	if m == nil || !m.started.Load() {
+		return nil
+	}
+	return m
+}
+
+// Status is what is known of the log and its members; nil where there are none.
+func (g *Group) Status() *raftlog.Status {
+	if m := g.running(); m != nil {
+		return m.log.Status()
+	}
+	return nil
+}
+
+// Leader implements command.Group.
+func (g *Group) Leader() (host string, term int64, ok bool) {
+	m := g.running()
+	if m == nil {
+		return "", 0, g.member.Load() != nil
+	}
+	s := m.log.Status()
+	return m.links.hostOf(s.Leader), int64(s.Term), true
+}
+
+// Check implements command.Group.
+func (g *Group) Check(ctx context.Context, name, host string) error {
+	_, err := g.call(ctx, host, g.joinLetter(letterCheck, [12]byte{}, name))
+	return err
+}
+
+// Begin implements command.Group.
+func (g *Group) Begin(ctx context.Context, c *replset.Config, self int) error {
+	g.joining.Lock()
+	defer g.joining.Unlock()
+	if g.member.Load() != nil {
+		return errors.New("the log has begun already")
+	}
+	m, err := g.makeMember(func(m *member) error {
+		peers := raftlog.Peers{}
+		for i, other := range c.Members {
+			id := m.disk.ID()
+			if i != self {
+				if other.Votes == 0 {
+					continue // it comes later
+				}
+				var err error
+				if id, err = g.ask(ctx, c.Settings.ReplicaSetID, other.Host); err != nil {
+					return err
+				}
+			}
+			peers = append(peers, raftlog.Peer{ID: id, Member: other.ID, Host: other.Host})
+		}
+		return m.disk.Begin(c.Settings.ReplicaSetID, peers)
+	})
+	if err != nil {
+		return err
+	}
+	go func() { // when who asks for it has been answered
+		if err := m.takeOver(); err != nil {
+			g.o.Server.Fail(fmt.Errorf("begin the replica set: %w", err))
+		}
+	}()
+	return nil
+}
+
+// ask has the server at a host be of a set, and returns its id.
+func (g *Group) ask(ctx context.Context, set [12]byte, host string) (uint64, error) {
+	reply, err := g.call(ctx, host, g.joinLetter(letterJoin, set, g.o.Name))
+	if err != nil {
+		return 0, fmt.Errorf("have %s join: %w", host, err)
+	}
+	id := reply.Lookup("id")
+	if id.Type != bson.TypeInt64 || id.Int64() == 0 {
+		return 0, fmt.Errorf("have %s join: its answer is broken", host)
+	}
+	return uint64(id.Int64()), nil
+}
+
+// Health implements command.Group.
+func (g *Group) Health(host string) command.Health {
+	m := g.running()
+	if m == nil {
+		return command.Health{}
+	}
+	m.looks.Lock()
+	defer m.looks.Unlock()
+	return m.looks.health[host]
+}
+
+// AwaitMembers implements command.Group.
+func (g *Group) AwaitMembers(ctx context.Context, number uint64, enough func(has func(member int64) bool) bool) error {
+	m := g.running()
+	if m == nil {
+		return errDeposed()
+	}
+	index := m.log.IndexOf(number)
+	for {
+		s := m.log.Status()
+		if enough(func(member int64) bool {
+			p, ok := peerOf(s.Peers, member)
+			return ok && s.Progress[p.ID].Match >= index
+		}) {
+			return nil
+		}
+		if !s.Leads {
+			return errDeposed()
+		}
+		select {
+		case <-s.Changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-m.ctx.Done():
+			return errDeposed()
+		}
+	}
+}
+
+// AwaitRead implements command.Group.
+func (g *Group) AwaitRead(ctx context.Context) error {
+	m := g.running()
+	if m == nil {
+		return nil
+	}
+	return m.log.AwaitRead(ctx)
+}
+
+// AwaitApplied implements command.Group.
+func (g *Group) AwaitApplied(ctx context.Context, done func() bool) error {
+	m := g.running()
+	if m == nil {
+		return nil
+	}
+	for {
+		_, changed := m.log.Applied()
+		if done() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-m.ctx.Done():
+			return errDeposed()
+		}
+	}
+}
+
+// StepDown implements command.Group.
+func (g *Group) StepDown(ctx context.Context, catchUp, notFor time.Duration, force bool) error {
+	m := g.running()
+	if m == nil {
+		return errNobodyElse
+	}
+	m.freeze(notFor)
+	err := m.handOver(ctx, max(catchUp, transferTime), func(raftlog.Peer) bool { return true })
+	if err != nil && force {
+		return m.log.Do(ctx, func(c *raftlog.Core) error { return c.Resign() })
+	}
+	if err != nil {
+		m.freeze(0)
+	}
+	return err
+}
+
+// Freeze implements command.Group.
+func (g *Group) Freeze(d time.Duration) {
+	if m := g.running(); m != nil {
+		m.freeze(d)
+		m.rest(nil)
+	}
+}
+
+// StepUp implements command.Group.
+func (g *Group) StepUp(ctx context.Context) error {
+	m := g.running()
+	if m == nil {
+		return nil
+	}
+	return m.log.Do(ctx, func(c *raftlog.Core) error { return c.Campaign() })
+}

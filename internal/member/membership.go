@@ -1,0 +1,190 @@
+package member
+
+import (
+	"fmt"
+	"time"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/raftlog"
+	"github.com/ebbdb/ebb/internal/replset"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
+)
+
+// keepGroup has the members of the log be those of the configuration, as long as this one leads, and looks how the others are, until ctx ends.
+func (m *member) keepGroup() {
+	for clock.Wait(m.ctx, m.group.o.Wall, groupInterval) == nil {
+		v := m.view()
+		if v == nil || v.Config == nil {
+			continue
+		}
+		m.lookAt(v)
+		m.rest(v)
+		if v.State != replset.Primary {
+			continue
+		}
+		if err := m.adjust(v.Config); err != nil && m.ctx.Err() == nil {
+			m.group.o.Log.For("REPL").Debug("The members of the log could not be changed", "error", err.Error())
+		}
+		if v.Self >= 0 {
+			m.yieldTo(v)
+		}
+	}
+}
+
+const groupInterval = 500 * time.Millisecond
+
+// view is what the database of the moment says of the set; nil where there is none.
+func (m *member) view() *replset.View {
+	d := m.TryEnter()
+	if d == nil {
+		return nil
+	}
+	defer d.Leave()
+	return d.View()
+}
+
+// lookAt asks all others how they are.
+func (m *member) lookAt(v *replset.View) {
+	for i, other := range v.Config.Members {
+		if i == v.Self {
+			continue
+		}
+		m.looks.Lock()
+		busy := m.looks.busy[other.Host]
+		if !busy && len(m.looks.busy) < replset.MaxMembers {
+			m.looks.busy[other.Host] = true
+		}
+		m.looks.Unlock()
+		if busy {
+			continue
+		}
+		m.ended.Go(func() {
+			reply, err := m.group.call(m.ctx, other.Host, m.newLetter(letterPosition).Doc())
+			m.looks.Lock()
+			defer m.looks.Unlock()
+			delete(m.looks.busy, other.Host)
+			h := m.looks.health[other.Host]
+			h.Up = err == nil
+			if err == nil {
+				h.SeenAt = clock.Millis(m.group.o.Clock)
+				h.State = replset.Secondary
+				if reply.Lookup("leads").Truthy() {
+					h.State = replset.Primary
+				}
+				if v := reply.Lookup("logged"); v.Type == bson.TypeInt64 {
+					h.Logged = oplog.Timestamp(v.Int64())
+				}
+				if v := reply.Lookup("term"); v.Type == bson.TypeInt64 {
+					h.Term = v.Int64()
+				}
+				h.Version = 0
+				if v := reply.Lookup("version"); v.Type == bson.TypeInt64 {
+					h.Version = v.Int64()
+				}
+				if h.Version == 0 {
+					h.State = replset.Startup2
+				}
+				if v := reply.Lookup("id"); v.Type == bson.TypeInt64 {
+					m.looks.ids[other.Host] = uint64(v.Int64())
+				}
+			}
+			m.looks.health[other.Host] = h
+		})
+	}
+}
+
+// adjust does the next step of what makes the members of the log those of the configuration. One step is done at a time, so that a majority of
+// those before is one of those after.
+func (m *member) adjust(c *replset.Config) error {
+	s := m.log.Status()
+	if !s.Leads || s.Joint {
+		return nil
+	}
+	for _, other := range c.Members {
+		p, known := peerOf(s.Peers, other.ID)
+		switch {
+		case known && p.Host != other.Host:
+			return m.proposePeers(with(s.Peers, raftlog.Peer{ID: p.ID, Member: p.Member, Host: other.Host}))
+		case !known:
+			return m.bring(s, other)
+		}
+		progress, there := s.Progress[p.ID]
+		switch {
+		case !there:
+			return m.proposeChange(pb.ConfChangeAddLearnerNode, p.ID)
+		case other.Votes > 0 && progress.Learner && !progress.Behind && progress.Match+maxBehind >= s.Last:
+			return m.proposeChange(pb.ConfChangeAddNode, p.ID)
+		case other.Votes == 0 && !progress.Learner:
+			return m.proposeChange(pb.ConfChangeAddLearnerNode, p.ID)
+		}
+	}
+	for id := range s.Progress {
+		if p, ok := s.Peers.ByID(id); !ok || !isIn(c, p.Member) {
+			return m.proposeChange(pb.ConfChangeRemoveNode, id)
+		}
+	}
+	for _, p := range s.Peers {
+		if !isIn(c, p.Member) {
+			return m.proposePeers(without(s.Peers, p.ID))
+		}
+	}
+	return nil
+}
+
+// maxBehind is how many entries a member may be behind to get a vote.
+const maxBehind = 1000
+
+// bring has a server that the configuration has, and the log has not, be known to the log.
+func (m *member) bring(s *raftlog.Status, other replset.Member) error {
+	id, err := m.group.ask(m.ctx, m.disk.SetID(), other.Host)
+	if err != nil {
+		return err
+	}
+	if _, taken := s.Peers.ByID(id); taken {
+		return fmt.Errorf("%s is in the log already, as another member", other.Host)
+	}
+	return m.proposePeers(with(s.Peers, raftlog.Peer{ID: id, Member: other.ID, Host: other.Host}))
+}
+
+func peerOf(p raftlog.Peers, member int64) (raftlog.Peer, bool) {
+	for _, peer := range p {
+		if peer.Member == member {
+			return peer, true
+		}
+	}
+	return raftlog.Peer{}, false
+}
+
+func with(p raftlog.Peers, more raftlog.Peer) raftlog.Peers { return append(without(p, more.ID), more) }
+
+func without(p raftlog.Peers, id uint64) (rest raftlog.Peers) {
+	for _, peer := range p {
+		if peer.ID != id {
+			rest = append(rest, peer)
+		}
+	}
+	return rest
+}
+
+func isIn(c *replset.Config, member int64) bool {
+	for _, m := range c.Members {
+		if m.ID == member {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *member) proposePeers(p raftlog.Peers) error {
+	return m.log.Do(m.ctx, func(c *raftlog.Core) error { return c.ProposePeers(p) })
+}
+
+func (m *member) proposeChange(kind pb.ConfChangeType, id uint64) error {
+	return m.log.Do(m.ctx, func(c *raftlog.Core) error {
+		return c.ProposeChange([]*pb.ConfChangeSingle{{Type: kind.Enum(), NodeId: proto.Uint64(id)}})
+	})
+}

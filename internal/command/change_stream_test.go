@@ -126,7 +126,7 @@ func (w *watching) waiting() <-chan Reply {
 // awaitStreams returns when streams on so many namespaces wait.
 func (h *harness) awaitStreams(namespaces int) {
 	for {
-		if n, _ := h.server.Query.Store.LogWaits(); n >= namespaces {
+		if n, _ := h.server.Query.Store.LogWatches().Waits(); n >= namespaces {
 			return
 		}
 		runtime.Gosched()
@@ -135,7 +135,7 @@ func (h *harness) awaitStreams(namespaces int) {
 
 // woken is how often streams were woken so far.
 func (h *harness) woken() int64 {
-	_, n := h.server.Query.Store.LogWaits()
+	_, n := h.server.Query.Store.LogWatches().Waits()
 	return n
 }
 
@@ -292,7 +292,7 @@ func TestManyIdleStreams(t *testing.T) {
 			wantCode(t, <-w, mongoerr.CursorKilled)
 		}
 	}
-	if n, _ := h.server.Query.Store.LogWaits(); n != 0 {
+	if n, _ := h.server.Query.Store.LogWatches().Waits(); n != 0 {
 		t.Errorf("%d are still waited for", n)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/resumetoken"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/logwatch"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
@@ -26,7 +27,7 @@ type Changes struct {
 	op    *Op
 	src   ChangeSource
 	spec  *changestream.Spec
-	watch *storage.LogWatch
+	watch *logwatch.Watch
 	count *changestream.Counts
 	seen  *Examined
 	turns turns
@@ -67,7 +68,7 @@ type resuming struct {
 }
 
 // OpenChanges begins a stream, and has count tell of it. Close gives the watch back.
-func OpenChanges(op *Op, src ChangeSource, spec *changestream.Spec, watch *storage.LogWatch, count *changestream.Counts, seen *Examined) *Changes {
+func OpenChanges(op *Op, src ChangeSource, spec *changestream.Spec, watch *logwatch.Watch, count *changestream.Counts, seen *Examined) *Changes {
 	s := &Changes{op: op, src: src, spec: spec, watch: watch, count: count, seen: seen, token: spec.Start}
 	op.changes = s
 	if spec.Expanded {

@@ -30,7 +30,7 @@ func (e *Engine) checkWatched(ns namespace.NS, call *Call) error {
 
 // openChanges opens a change stream: from now on nothing is missed.
 func (e *Engine) openChanges(r *Running, pl *pipeline.Pipeline, stage *pipeline.ChangeStream) (err error) {
-	r.changes = exec.OpenChanges(r.op, changeSource{r.views}, &stage.Watch, e.Store.WatchLog(stage.Watch.NS), &e.Streams, r.Seen)
+	r.changes = exec.OpenChanges(r.op, changeSource{r.views}, &stage.Watch, e.Store.LogWatches().Watch(stage.Watch.NS), &e.Streams, r.Seen)
 	r.op.Leaf(r.changes)
 	if r.Iterator, err = exec.Build(r.op, pl, r.changes); err != nil {
 		r.memory.Close()

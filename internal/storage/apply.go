@@ -44,7 +44,7 @@ func (s *Store) apply(c *kv.Commit, at stage) {
 			s.logClock.Follow(m.Timestamp)
 			s.turn(m)
 		} else if m.Timestamp != 0 {
-			wake := s.tellWatches(m)
+			wake := s.logWatches.Tell(m, s.Catalog())
 			s.logClock.Show(m.Timestamp) // behind what knows of it, and before who is woken looks
 			for _, next := range wake {
 				close(next)

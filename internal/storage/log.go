@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/logwatch"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
@@ -165,6 +166,9 @@ func (s *Store) fill(c *kv.Commit, m *meaning.Meaning) {
 
 // LastLogged is the timestamp of the youngest entry of the oplog that can be read; 0 where there is none.
 func (s *Store) LastLogged() oplog.Timestamp { return s.logClock.Visible() }
+
+// LogWatches are those who follow the oplog.
+func (s *Store) LogWatches() *logwatch.Watches { return s.logWatches }
 
 // readLog has timestamps go on behind the youngest entry, and behind those that somebody may have been told before a restart without that an
 // entry has them (oplog.Clock.Tell): in the second that follows.

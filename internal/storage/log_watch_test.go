@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/logwatch"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
@@ -30,16 +31,16 @@ func TestLogWatch(t *testing.T) {
 	busy, idle := namespace.NS{DB: "d", Coll: "busy"}, namespace.NS{DB: "d", Coll: "idle"}
 	make(busy)
 	make(idle)
-	watches := map[string]*LogWatch{}
+	watches := map[string]*logwatch.Watch{}
 	next := map[string]<-chan struct{}{}
 	for name, ns := range map[string]namespace.NS{"busy": busy, "idle": idle, "again": idle, "db": {DB: "d"}, "other": {DB: "e"}, "all": {}} {
-		watches[name] = s.WatchLog(ns)
+		watches[name] = s.LogWatches().Watch(ns)
 		if got := watches[name].Last(); got != s.LastLogged() {
 			t.Errorf("%s begins behind %d, not %d", name, got, s.LastLogged())
 		}
 		next[name] = watches[name].Next()
 	}
-	waiting, before := s.LogWaits()
+	waiting, before := s.LogWatches().Waits()
 	if waiting != 5 {
 		t.Errorf("%d namespaces are waited for", waiting)
 	}
@@ -56,7 +57,7 @@ func TestLogWatch(t *testing.T) {
 			t.Errorf("%s has %d for the last", name, watches[name].Last())
 		}
 	}
-	if _, now := s.LogWaits(); now-before != 3 {
+	if _, now := s.LogWatches().Waits(); now-before != 3 {
 		t.Errorf("%d were woken", now-before)
 	}
 	if watches["idle"].Last() != last {
@@ -70,29 +71,26 @@ func TestLogWatch(t *testing.T) {
 		w.Close()
 		w.Close()
 	}
-	if n := s.logWatches.open.Load(); n != 0 || len(s.logWatches.mu.of) != 0 {
-		t.Errorf("%d watches are left open", n)
-	}
 	make(namespace.NS{DB: "e", Coll: "y"})
 }
 
 // TestLogWatchOfTheUnknown: a commit about what is not known concerns everybody.
 func TestLogWatchOfTheUnknown(t *testing.T) {
 	s := logged(t).Store
-	w := s.WatchLog(namespace.NS{DB: "d", Coll: "c"})
+	w := s.LogWatches().Watch(namespace.NS{DB: "d", Coll: "c"})
 	defer w.Close()
 	next := w.Next()
 	at := s.LastLogged() + 5
 	change := meaning.NewChange(1 << 30)
 	m := &meaning.Meaning{Timestamp: at}
 	m.Add(&change)
-	for _, c := range s.tellWatches(m) {
+	for _, c := range s.logWatches.Tell(m, s.Catalog()) {
 		close(c)
 	}
 	if !told(next) || w.Last() != at {
 		t.Error(w.Last())
 	}
-	s.tellWatches(&meaning.Meaning{Timestamp: at + 1})
+	s.logWatches.Tell(&meaning.Meaning{Timestamp: at + 1}, s.Catalog())
 	if w.Last() != oplog.Timestamp(at) {
 		t.Error("an entry about nothing was told of")
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/expiryclock"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/logwatch"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
@@ -91,7 +92,7 @@ type Store struct {
 	expiryClock *expiryclock.Clock
 	logClock    oplog.Clock
 	pasts       pasts
-	logWatches  logWatches
+	logWatches  *logwatch.Watches
 	// historyWrites counts the commits that something is kept of for their session.
 	historyWrites atomic.Int64
 }
@@ -134,6 +135,7 @@ func open(ctx context.Context, engine kv.Engine, own ownership.Ownership, o Opti
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	s := &Store{engine: engine, can: engine.Capabilities(), options: o, own: own, latches: own.Latches(), intents: ownership.NewIntents(), drivers: noDrivers{}}
+	s.logWatches = logwatch.New(&s.logClock)
 	s.pasts.window = DefaultPastWindow
 	if o.Drivers != nil {
 		s.drivers = o.Drivers(s)

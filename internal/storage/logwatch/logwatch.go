@@ -1,4 +1,9 @@
-package storage
+// Package logwatch tells those who follow the oplog for the sake of a few collections of the commits that are about these, and of no
+// others: a stream on a collection where nothing happens costs nothing, however much happens elsewhere. It does not read the oplog.
+//
+// Each commit of entries raises the Last of those whom it concerns before its entries count as visible. So whoever reads Visible first
+// and Last then, and finds no more in Last than he knows, knows all up to Visible.
+package logwatch
 
 import (
 	"sync"
@@ -10,63 +15,62 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
-// Who follows the oplog for the sake of a few collections is told of the commits that are about these, and of no others: a stream on
-// a collection where nothing happens costs nothing, however much happens elsewhere. Each commit of entries raises the Last of those
-// whom it concerns before its entries count as visible. So whoever reads Visible first and Last then, and finds no more in Last than
-// he knows, knows all up to Visible.
-
-// logWatches are those who follow the oplog.
-type logWatches struct {
-	open atomic.Int64
+// Watches are those who follow the oplog. Use New.
+type Watches struct {
+	clock *oplog.Clock
+	open  atomic.Int64
 	// woken counts how often somebody was told.
 	woken atomic.Int64
 	mu    struct {
 		sync.Mutex
-		of map[namespace.NS]*logInterest
+		of map[namespace.NS]*interest
 		// wake are those who wait for the commit that is being told of.
 		wake []chan struct{}
 	}
 }
 
-// logInterest is what several LogWatches of the same namespace share; the lock of logWatches guards it.
-type logInterest struct {
+// New is for an oplog whose timestamps clock gives out and shows.
+func New(clock *oplog.Clock) *Watches {
+	w := &Watches{clock: clock}
+	w.mu.of = map[namespace.NS]*interest{}
+	return w
+}
+
+// interest is what several Watches of the same namespace share; the lock of all of them guards it.
+type interest struct {
 	watches int
 	last    oplog.Timestamp
 	next    chan struct{} // closed by the next commit; nil as long as nobody has asked for it
 }
 
-// LogWatch follows the oplog for the sake of one namespace. Close it.
-type LogWatch struct {
-	store    *Store
+// Watch follows the oplog for the sake of one namespace. Close it.
+type Watch struct {
+	all      *Watches
 	ns       namespace.NS
-	interest *logInterest
+	interest *interest
 }
 
-// WatchLog follows what the oplog tells of a collection, of a database where ns has no Coll, of all where it has no DB either.
-func (s *Store) WatchLog(ns namespace.NS) *LogWatch {
-	w := &s.logWatches
+// Watch follows what the oplog tells of a collection, of a database where ns has no Coll, of all where it has no DB either.
+func (w *Watches) Watch(ns namespace.NS) *Watch {
 	w.open.Add(1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	interest := w.mu.of[ns]
-	if interest == nil {
-		if w.mu.of == nil {
-			w.mu.of = map[namespace.NS]*logInterest{}
-		}
+	shared := w.mu.of[ns]
+	if shared == nil {
 		// A commit that is ordered and did not find the interest is among what has to be read.
-		interest = &logInterest{last: s.logClock.Last()}
-		w.mu.of[ns] = interest
+		shared = &interest{last: w.clock.Last()}
+		w.mu.of[ns] = shared
 	}
-	interest.watches++
-	return &LogWatch{s, ns, interest}
+	shared.watches++
+	return &Watch{w, ns, shared}
 }
 
 // Close ends the watch; it may be called again.
-func (l *LogWatch) Close() {
+func (l *Watch) Close() {
 	if l.interest == nil {
 		return
 	}
-	w := &l.store.logWatches
+	w := l.all
 	w.mu.Lock()
 	if l.interest.watches--; l.interest.watches == 0 {
 		delete(w.mu.of, l.ns)
@@ -77,8 +81,8 @@ func (l *LogWatch) Close() {
 }
 
 // Next is closed by the next commit that has an entry about the namespace. Who takes it before he looks misses nothing.
-func (l *LogWatch) Next() <-chan struct{} {
-	w := &l.store.logWatches
+func (l *Watch) Next() <-chan struct{} {
+	w := l.all
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if l.interest.next == nil {
@@ -88,19 +92,18 @@ func (l *LogWatch) Next() <-chan struct{} {
 }
 
 // Last is the timestamp of an entry behind which none is about the namespace, as far as Visible was before.
-func (l *LogWatch) Last() oplog.Timestamp {
-	w := &l.store.logWatches
+func (l *Watch) Last() oplog.Timestamp {
+	w := l.all
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return l.interest.last
 }
 
 // Visible is the timestamp of the youngest entry that can be read.
-func (l *LogWatch) Visible() oplog.Timestamp { return l.store.LastLogged() }
+func (l *Watch) Visible() oplog.Timestamp { return l.all.clock.Visible() }
 
-// LogWaits is about how many namespaces somebody waits for an entry, and how often those who wait for one were woken.
-func (s *Store) LogWaits() (waiting int, woken int64) {
-	w := &s.logWatches
+// Waits is about how many namespaces somebody waits for an entry, and how often those who wait for one were woken.
+func (w *Watches) Waits() (waiting int, woken int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, interest := range w.mu.of {
@@ -111,17 +114,16 @@ func (s *Store) LogWaits() (waiting int, woken int64) {
 	return waiting, w.woken.Load()
 }
 
-// tellWatches notes a commit of entries for those whom it concerns. What it returns is to be closed when the entries count as visible.
-func (s *Store) tellWatches(m *meaning.Meaning) (wake []chan struct{}) {
-	w := &s.logWatches
+// Tell notes a commit of entries, made when the catalogue was the current one, for those whom it concerns. What it returns is to be
+// closed when the entries count as visible.
+func (w *Watches) Tell(m *meaning.Meaning, current *catalog.Catalog) (wake []chan struct{}) {
 	if w.open.Load() == 0 {
 		return nil
 	}
 	w.mu.Lock()
 	defer func() { wake, w.mu.wake = w.mu.wake, nil; w.mu.Unlock() }()
-	current := s.current.Load()
 	for _, change := range m.Changes {
-		c := current.catalog.ByID(change.Collection)
+		c := current.ByID(change.Collection)
 		if c == nil && m.DDL != nil {
 			c = m.DDL.Put(change.Collection)
 		}
@@ -147,7 +149,7 @@ func (s *Store) tellWatches(m *meaning.Meaning) (wake []chan struct{}) {
 }
 
 // tell wakes those who follow the collection, its database, or all.
-func (w *logWatches) tell(ns namespace.NS, at oplog.Timestamp) {
+func (w *Watches) tell(ns namespace.NS, at oplog.Timestamp) {
 	w.wake(w.mu.of[ns], at)
 	if ns.Coll != "" {
 		w.wake(w.mu.of[namespace.NS{DB: ns.DB}], at)
@@ -155,19 +157,19 @@ func (w *logWatches) tell(ns namespace.NS, at oplog.Timestamp) {
 	w.wake(w.mu.of[namespace.NS{}], at)
 }
 
-func (w *logWatches) tellAll(at oplog.Timestamp) {
+func (w *Watches) tellAll(at oplog.Timestamp) {
 	for _, interest := range w.mu.of {
 		w.wake(interest, at)
 	}
 }
 
-func (w *logWatches) wake(interest *logInterest, at oplog.Timestamp) {
-	if interest == nil || interest.last >= at {
+func (w *Watches) wake(of *interest, at oplog.Timestamp) {
+	if of == nil || of.last >= at {
 		return
 	}
-	if interest.last = at; interest.next != nil {
-		w.mu.wake = append(w.mu.wake, interest.next)
-		interest.next = nil
+	if of.last = at; of.next != nil {
+		w.mu.wake = append(w.mu.wake, of.next)
+		of.next = nil
 		w.woken.Add(1)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/past"
 )
 
 // maxMillis is the longest time that a duration holds.
@@ -36,7 +36,7 @@ func AddParameters(r *parameter.Registry, verbosity func(level int)) {
 	parameter.NewInt(r, loadHistoryName, parameter.Both, 60, 0, maxLoadHistorySecs, false)
 	parameter.NewInt(r, "cursorTimeoutMillis", parameter.Both, cursor.IdleTimeout.Milliseconds(), 1, maxMillis, true)
 	parameter.NewInt(r, "transactionLifetimeLimitSeconds", parameter.Both, 60, 1, math.MaxInt32, false)
-	parameter.NewInt(r, snapshotWindowName, parameter.Both, storage.DefaultPastWindow/1000, 0, math.MaxInt32, false)
+	parameter.NewInt(r, snapshotWindowName, parameter.Both, past.DefaultWindow/1000, 0, math.MaxInt32, false)
 	parameter.NewInt(r, "maxTransactionLockRequestTimeoutMillis", parameter.Both, 5, -1, math.MaxInt32, false)
 	parameter.NewInt(r, "localLogicalSessionTimeoutMinutes", parameter.Startup, int64(session.Timeout/time.Minute), 1, math.MaxInt32, false)
 }

@@ -222,7 +222,7 @@ func (e *Engine) catalog(call *Call) *catalog.Catalog {
 	case call.Txn != nil:
 		return call.Txn.View().Catalog()
 	case call.Past != nil:
-		return call.Past.Catalog()
+		return call.Past.State.Catalog()
 	}
 	return e.Store.Catalog()
 }

@@ -21,6 +21,7 @@
 //	expiry       sweeps, and the vacuum and compaction of the dead entries that they leave
 //	meaning      what a Commit means, and how that is encoded
 //	logwatch     who follows the oplog, and for which namespaces
+//	past         states of the store as they were, which are held for a while
 //	ownership    what has to be agreed about with other writers: locks, numbers of records, which _ids are new
 //	expiryclock  the clock by which what has expired is hidden
 //	header       what a store keeps about itself: its format, the next numbers, times

@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
+	"github.com/ebbdb/ebb/internal/storage/past"
 )
 
 // recall is the state as of a time, nil where it is too old.
@@ -93,14 +94,14 @@ func TestPasts(t *testing.T) {
 	}
 }
 
-// TestPastsEnd: a state is held for the window, however often somebody asks, and there are no more than maxPasts: those that nobody
+// TestPastsEnd: a state is held for the window, however often somebody asks, and there are no more than past.MaxHeld: those that nobody
 // asked for go first.
 func TestPastsEnd(t *testing.T) {
 	f := logged(t)
 	f.must(f.insert(testNS, "{_id: 1}"))
 	first := f.remember()
 	f.must(f.insert(testNS, "{_id: 2}"))
-	for range DefaultPastWindow / 1000 {
+	for range past.DefaultWindow / 1000 {
 		f.clock.Advance(time.Second)
 		if got := f.idsIn(first, testNS); got != "1" {
 			t.Fatal(got)
@@ -110,7 +111,7 @@ func TestPastsEnd(t *testing.T) {
 	if got := f.idsIn(first, testNS); got != "gone" || f.recall(first.At()) != nil {
 		t.Error("it is there beyond the window: " + got)
 	}
-	f.ForgetPasts(DefaultPastWindow)
+	f.ForgetPasts(past.DefaultWindow)
 	if f.Pasts() != 0 {
 		t.Errorf("%d are held", f.Pasts())
 	}
@@ -118,7 +119,7 @@ func TestPastsEnd(t *testing.T) {
 
 	kept := f.remember()
 	second := kept
-	for i := range maxPasts + 10 {
+	for i := range past.MaxHeld + 10 {
 		f.clock.Advance(time.Millisecond)
 		if p := f.remember(); i == 0 {
 			second = p
@@ -127,13 +128,13 @@ func TestPastsEnd(t *testing.T) {
 			t.Fatal("it was used, and is gone")
 		}
 	}
-	if f.Pasts() != maxPasts || f.idsIn(second, testNS) != "gone" {
+	if f.Pasts() != past.MaxHeld || f.idsIn(second, testNS) != "gone" {
 		t.Errorf("%d are held, and the oldest is %s", f.Pasts(), f.idsIn(second, testNS))
 	}
 	if n := f.EngineStats().Snapshots; n > before+1 {
 		t.Errorf("nothing was committed, and there are %d snapshots", n)
 	}
-	f.clock.Advance((minPastWindow + 1) * time.Millisecond)
+	f.clock.Advance((past.MinWindow + 1) * time.Millisecond)
 	f.ForgetPasts(0)
 	if n := f.EngineStats().Snapshots; f.Pasts() != 0 || n > before {
 		t.Errorf("%d are held, and there are %d snapshots, not %d", f.Pasts(), n, before)
@@ -239,12 +240,12 @@ func TestPastsOnAFullDisk(t *testing.T) {
 	before := f.EngineStats().Snapshots
 	told := f.remember()
 	f.must(f.insert(testNS, "{_id: 2}"))
-	f.TrimPasts(DefaultPastWindow)
+	f.TrimPasts(past.DefaultWindow)
 	if got := f.idsIn(told, testNS); got != "1" {
 		t.Error(got)
 	}
 	disk.isFull = true
-	f.TrimPasts(DefaultPastWindow)
+	f.TrimPasts(past.DefaultWindow)
 	if got := f.idsIn(told, testNS); got != "gone" || f.EngineStats().Snapshots > before {
 		t.Errorf("%s, and there are %d snapshots", got, f.EngineStats().Snapshots)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
+	"github.com/ebbdb/ebb/internal/storage/past"
 )
 
 // Options of a Store. Clock and Indexes are required.
@@ -91,7 +92,7 @@ type Store struct {
 	seen        int64
 	expiryClock *expiryclock.Clock
 	logClock    oplog.Clock
-	pasts       pasts
+	pasts       *past.Pool[PastState]
 	logWatches  *logwatch.Watches
 	// historyWrites counts the commits that something is kept of for their session.
 	historyWrites atomic.Int64
@@ -136,7 +137,7 @@ func open(ctx context.Context, engine kv.Engine, own ownership.Ownership, o Opti
 	}
 	s := &Store{engine: engine, can: engine.Capabilities(), options: o, own: own, latches: own.Latches(), intents: ownership.NewIntents(), drivers: noDrivers{}}
 	s.logWatches = logwatch.New(&s.logClock)
-	s.pasts.window = DefaultPastWindow
+	s.pasts = past.NewPool[PastState]()
 	if o.Drivers != nil {
 		s.drivers = o.Drivers(s)
 	}
@@ -169,7 +170,7 @@ func open(ctx context.Context, engine kv.Engine, own ownership.Ownership, o Opti
 func (s *Store) Close() error {
 	s.garbage.Stop()
 	s.drivers.Close()
-	s.pasts.forgetAll()
+	s.pasts.ForgetAll()
 	return nil
 }
 

@@ -26,7 +26,7 @@ type View struct {
 	reader      kv.Reader
 	snapshot    kv.Snapshot // nil in a transaction, whose end is the transaction's
 	txn         *Txn        // nil outside of one
-	past        *Past       // nil where it reads what is there now, or was when its transaction began
+	past        *PastState  // nil where it reads what is there now, or was when its transaction began
 	now         int64
 	hiding      expiryclock.State
 	swept       uint64 // how many sweeps there had been before it began

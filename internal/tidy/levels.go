@@ -24,7 +24,7 @@ func house() []level {
 		{"pipeline", []string{"internal/pipeline"}},
 		{"definitions", []string{"internal/index", "internal/catalog", "internal/ttl/policy"}},
 		{"engine", []string{"internal/kv/..."}},
-		{"layout", []string{"internal/storage/layout", "internal/storage/expiryorder", "internal/storage/recordset", "internal/storage/walk", "internal/storage/multikey", "internal/storage/visibility", "internal/storage/expiryclock", "internal/storage/header", "internal/storage/oplog", "internal/storage/meaning", "internal/storage/logwatch", "internal/storage/ownership", "internal/storage/due", "internal/storage/build", "internal/storage/indexplan", "internal/storage/expiry", "internal/storage/garbage", "internal/storage/duplicate", "internal/storage/ttlchange", "internal/storage/salvage", "internal/storage/validation"}},
+		{"layout", []string{"internal/storage/layout", "internal/storage/expiryorder", "internal/storage/recordset", "internal/storage/walk", "internal/storage/multikey", "internal/storage/visibility", "internal/storage/expiryclock", "internal/storage/header", "internal/storage/oplog", "internal/storage/meaning", "internal/storage/past", "internal/storage/logwatch", "internal/storage/ownership", "internal/storage/due", "internal/storage/build", "internal/storage/indexplan", "internal/storage/expiry", "internal/storage/garbage", "internal/storage/duplicate", "internal/storage/ttlchange", "internal/storage/salvage", "internal/storage/validation"}},
 		{"storage", []string{"internal/storage"}},
 		{"reclaim", []string{"internal/storage/sweeper"}},
 		{"definition changes", []string{"internal/storage/loosen", "internal/storage/indexddl"}},

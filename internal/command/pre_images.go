@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/replset"
 	"github.com/ebbdb/ebb/internal/serverlog"
+	"github.com/ebbdb/ebb/internal/storage/memberlog"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
@@ -29,7 +30,7 @@ func (s *Server) dropImages(ctx context.Context) error {
 	if s.Replica.View().State != replset.Primary {
 		return nil
 	}
-	before, err := s.Query.Store.OldestLogged(ctx)
+	before, err := memberlog.Oldest(ctx, s.Query.Store)
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func (s *Server) dropImages(ctx context.Context) error {
 			before = max(before, oplog.NewTimestamp(uint32(seconds), 0))
 		}
 	}
-	_, err = s.Query.Store.DropPreImages(ctx, before)
+	_, err = memberlog.DropImages(ctx, s.Query.Store, before)
 	return err
 }
 

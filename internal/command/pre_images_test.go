@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/storage/memberlog"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/testseed"
 )
@@ -54,7 +55,7 @@ func TestImagesExpire(t *testing.T) {
 		t.Errorf("%d are kept without a limit", h.kept(t))
 	}
 	// What the oplog does not tell of any more.
-	if n, err := h.server.Query.Store.DropPreImages(t.Context(), between+1); n != 1401 || err != nil {
+	if n, err := memberlog.DropImages(t.Context(), h.server.Query.Store, between+1); n != 1401 || err != nil {
 		t.Errorf("%d were deleted, %v", n, err)
 	}
 	if n := h.kept(t); n != 4 {
@@ -74,7 +75,7 @@ func TestImagesExpire(t *testing.T) {
 	if drop(); h.kept(t) != 1 {
 		t.Errorf("%d are left", h.kept(t))
 	}
-	if n, err := h.server.Query.Store.DropPreImages(t.Context(), oplog.Timestamp(0)); n != 0 || err != nil {
+	if n, err := memberlog.DropImages(t.Context(), h.server.Query.Store, oplog.Timestamp(0)); n != 0 || err != nil {
 		t.Errorf("%d were deleted, %v", n, err)
 	}
 }

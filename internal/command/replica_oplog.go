@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/replset"
+	"github.com/ebbdb/ebb/internal/storage/memberlog"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
@@ -55,7 +56,7 @@ func (s *Server) truncate(ctx context.Context) error {
 		began := clock.Wall().Now()
 		var entries int64
 		var err error
-		if entries, more, err = s.Query.Store.TruncateOplog(ctx, keep); err != nil || entries == 0 {
+		if entries, more, err = memberlog.Truncate(ctx, s.Query.Store, keep); err != nil || entries == 0 {
 			return err
 		}
 		s.truncation.count.Add(1)
@@ -96,7 +97,7 @@ func replSetResizeOplog(op *Op) (bson.Doc, error) {
 		return nil, limit("minRetentionHours", "<=", math.MaxInt32, hours)
 	}
 	if sized {
-		if err := op.Query.Store.ResizeOplog(op.Ctx, int64(size*(1<<20))); err != nil {
+		if err := memberlog.Resize(op.Ctx, op.Query.Store, int64(size*(1<<20))); err != nil {
 			return nil, err
 		}
 	}

@@ -11,11 +11,12 @@ import (
 	"github.com/ebbdb/ebb/internal/replset"
 	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/session"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/history"
+	"github.com/ebbdb/ebb/internal/storage/memberlog"
 )
 
 // A retryable write is one with a txnNumber and without autocommit. Its client may send it again, when it has got no answer, and what
-// of it was executed is not executed again (storage.History, query.Retry).
+// of it was executed is not executed again (history.History, query.Retry).
 
 // isRetryable says whether the command is a write that may be sent again under the same number.
 func (c *Command) isRetryable() bool {
@@ -56,20 +57,20 @@ func (op *Op) checkStatementIDs(statements int) error {
 }
 
 // history is what is kept of the session that the operation has in hand.
-func (op *Op) history() (*storage.History, error) {
-	if h, ok := op.seat.History().(*storage.History); ok {
+func (op *Op) history() (*history.History, error) {
+	if h, ok := op.seat.History().(*history.History); ok {
 		return h, nil
 	}
 	h, err := op.Query.Store.History(op.Ctx, session.Document(op.SessionID))
 	if err != nil {
 		return nil, err
 	}
-	op.seat.Keep(h, h.Number, h.State == storage.CommittedState)
+	op.seat.Keep(h, h.Number, h.State == history.CommittedState)
 	return h, nil
 }
 
 // takeSeat checks the session out, with its history.
-func (op *Op) takeSeat() (h *storage.History, err error) {
+func (op *Op) takeSeat() (h *history.History, err error) {
 	if op.seat, err = op.Sessions.Checkout(op.Ctx, op.SessionID); err != nil {
 		return nil, err
 	}
@@ -154,11 +155,11 @@ func (s *Server) reap(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	before := clock.Millis(s.Clock) - int64(s.sessionMinutes())*60_000
-	return s.Query.Store.Sessions(ctx, func(lsid bson.Doc, wrote int64) error {
+	return memberlog.Sessions(ctx, s.Query.Store, func(lsid bson.Doc, wrote int64) error {
 		id, ok := session.FromDocument(lsid)
 		if wrote > before || !ok {
 			return nil
 		}
-		return s.Sessions.IfOver(id, func() error { return s.Query.Store.Reap(ctx, lsid) })
+		return s.Sessions.IfOver(id, func() error { return memberlog.Reap(ctx, s.Query.Store, lsid) })
 	})
 }

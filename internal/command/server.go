@@ -132,7 +132,7 @@ type Server struct {
 	queryStatsRate *parameter.Parameter
 	compact        autoCompaction
 	cluster        clusterParameters
-	history        history
+	history        ttlHistory
 	open           connections
 	// builders numbers those who build indexes.
 	builders builders

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/history"
 )
 
 // transactionCommands end transactions. A standalone begins none, so that there is never one to end.
@@ -192,7 +193,7 @@ func refusedWrite(body bson.Doc) error {
 }
 
 // runStatement runs the command in the transaction's share of the store.
-func (op *Op) runStatement(h *storage.History) (bson.Doc, error) {
+func (op *Op) runStatement(h *history.History) (bson.Doc, error) {
 	t := op.seat.Transaction()
 	if t.State == session.Committed {
 		return nil, committedTransaction(t.Number)

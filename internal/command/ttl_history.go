@@ -32,8 +32,8 @@ const (
 
 var historyNS = namespace.NS{DB: "local", Coll: "ttl_history"}
 
-// history is what waits to be written.
-type history struct {
+// ttlHistory is what waits to be written of it.
+type ttlHistory struct {
 	mu      sync.Mutex // held while it is written, so that the order is that of events
 	pending []bson.Doc
 	lost    int64

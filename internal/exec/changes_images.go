@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
+	"github.com/ebbdb/ebb/internal/storage/preimage"
 )
 
 // noDocument stands where an image was asked for and is not there.
@@ -31,7 +32,7 @@ func (s *Changes) images(ctx context.Context, event *changestream.Event) (full, 
 	}
 	var image bson.Doc
 	if uuid, ok := event.UUID(); ok && (wantsBefore || s.spec.FullDocument != changestream.UpdateLookup) {
-		if image, _, err = view.PreImage(uuid, s.entry, s.index); err != nil {
+		if image, err = preimage.Read(view, uuid, s.entry, s.index); err != nil {
 			return bson.Missing, bson.Missing, err
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/history"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
@@ -16,7 +16,7 @@ import (
 // number. One that was executed before, and that changed anything, is not executed again: what is replied is made of what the oplog
 // tells of it.
 type Retry struct {
-	history *storage.History
+	history *history.History
 	first   int32
 	numbers []int32        // of the statements; nil: first and those that follow
 	wanted  map[int32]bool // numbers; nil where they follow one another
@@ -37,7 +37,7 @@ type executed struct {
 }
 
 // NewRetry is the write with the history's number. The statements are numbered from first on, or as numbers says.
-func (e *Engine) NewRetry(ctx context.Context, h *storage.History, first int32, numbers []int32) (*Retry, error) {
+func (e *Engine) NewRetry(ctx context.Context, h *history.History, first int32, numbers []int32) (*Retry, error) {
 	r := &Retry{history: h, first: first, numbers: numbers}
 	if numbers != nil {
 		r.wanted = make(map[int32]bool, len(numbers))
@@ -108,11 +108,11 @@ func (r *Retry) before(ns namespace.NS, i int) (x executed, done bool, err error
 }
 
 // of is what the store has to know to write the i-th statement.
-func (r *Retry) of(i int, image oplog.Image) *storage.Retry {
+func (r *Retry) of(i int, image oplog.Image) *history.Retry {
 	if r == nil {
 		return nil
 	}
-	return &storage.Retry{History: r.history, Statement: r.number(i), Image: image, Before: r.Before}
+	return &history.Retry{History: r.history, Statement: r.number(i), Image: image, Before: r.Before}
 }
 
 // errRepeated stands for a document that was inserted before.

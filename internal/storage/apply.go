@@ -40,7 +40,7 @@ func (s *Store) apply(c *kv.Commit, at stage) {
 	if m, ok := c.Meaning.(*meaning.Meaning); ok && m != nil {
 		m.Number = c.Number
 		if at == ordered {
-			s.fill(c, m)
+			m.Fill(c, &s.logClock)
 			s.logClock.Follow(m.Timestamp)
 			s.turn(m)
 		} else if m.Timestamp != 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
 	"github.com/ebbdb/ebb/internal/storage/visibility"
@@ -21,8 +22,9 @@ type version struct {
 	own         ownership.Ownership // the store's
 	catalog     *catalog.Catalog
 	collections map[uint32]*collection
-	oplog       *collection   // or nil
-	histories   []*collection // see History
+	oplog       *collection // or nil
+	// transactions, images and preImages are what commits write to beside the oplog, or nil; see packages history and preimage.
+	transactions, images, preImages *meaning.Target
 }
 
 // collection is one version of a collection.
@@ -39,6 +41,8 @@ type collection struct {
 	idCollation keystring.Collator
 	// documentsKey and bytesKey are the keys of counters that nearly each commit changes.
 	documentsKey, bytesKey []byte
+	// target is the collection for commits that write to it of themselves; nil where none does.
+	target *meaning.Target
 	// frozen is the time after which nothing becomes hidden any more by this version's rules, in milliseconds, or 0: they are
 	// about to be loosened, and what was hidden must not be seen again (package loosen).
 	frozen atomic.Int64
@@ -91,10 +95,22 @@ func (v *version) next(c *catalog.Catalog, made bool, fresh func(*index.Definiti
 		case entry.IsOplog():
 			n.oplog = old
 		case entry.IsHistory():
-			n.histories = append(n.histories, old)
+			n.keepHistories(old)
 		}
 	}
 	return n
+}
+
+// keepHistories notes one of the collections of what commits write beside the oplog.
+func (v *version) keepHistories(c *collection) {
+	switch c.NS {
+	case catalog.TransactionsNS:
+		v.transactions = c.target
+	case catalog.ImagesNS:
+		v.images = c.target
+	case catalog.PreImagesNS:
+		v.preImages = c.target
+	}
 }
 
 func makeCollection(all ownership.Ownership, entry *catalog.Collection, old *collection, made bool, fresh func(*index.Definition) *multikey.Index) *collection {
@@ -132,6 +148,9 @@ func makeCollection(all ownership.Ownership, entry *catalog.Collection, old *col
 	}
 	c.rules = entry.ExpiryRules()
 	c.order = makeExpiryOrder(c, old, made)
+	if entry.IsOplog() || entry.IsHistory() {
+		c.target = &meaning.Target{ID: c.ID, DocumentsKey: c.documentsKey, BytesKey: c.bytesKey, AppendID: c.appendID}
+	}
 	return c
 }
 

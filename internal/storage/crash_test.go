@@ -44,14 +44,14 @@ func TestCrash(t *testing.T) {
 
 var crashNS = namespace.NS{DB: "db", Coll: "kept"}
 
-// history is what one writer did to its documents: the newest version that was begun and the newest acknowledged one.
-type history struct {
+// written is what one writer did to its documents: the newest version that was begun and the newest acknowledged one.
+type written struct {
 	mu    sync.Mutex
 	begun map[int]int
 	acked map[int]int
 }
 
-func (h *history) copy() (begun, acked map[int]int) {
+func (h *written) copy() (begun, acked map[int]int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	clone := func(m map[int]int) map[int]int {
@@ -86,9 +86,9 @@ func crash(t *testing.T, rng *rand.Rand) {
 	ctx, stop := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	var writes atomic.Int64
-	histories := make([]*history, crashWriters)
+	histories := make([]*written, crashWriters)
 	for i := range histories {
-		histories[i] = &history{begun: map[int]int{}, acked: map[int]int{}}
+		histories[i] = &written{begun: map[int]int{}, acked: map[int]int{}}
 		own := rand.New(rand.NewPCG(rng.Uint64(), 1))
 		work.Go(func() { crashWriter(ctx, t, f, i, histories[i], own, &writes) })
 	}
@@ -134,7 +134,7 @@ func must(t *testing.T, err error) {
 // ended says whether err only tells that the test has ended the work.
 func ended(ctx context.Context, err error) bool { return ctx.Err() != nil && err != nil }
 
-func crashWriter(ctx context.Context, t *testing.T, f *fixture, writer int, h *history, rng *rand.Rand, writes *atomic.Int64) {
+func crashWriter(ctx context.Context, t *testing.T, f *fixture, writer int, h *written, rng *rand.Rand, writes *atomic.Int64) {
 	for {
 		n := rng.IntN(crashDocuments)
 		h.mu.Lock()

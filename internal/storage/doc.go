@@ -20,6 +20,8 @@
 //	due          when documents expire and which have, from keys alone
 //	expiry       sweeps, and the vacuum and compaction of the dead entries that they leave
 //	meaning      what a Commit means, and how that is encoded
+//	history      what is kept of sessions
+//	preimage     documents as they were before changes
 //	logwatch     who follows the oplog, and for which namespaces
 //	past         states of the store as they were, which are held for a while
 //	ownership    what has to be agreed about with other writers: locks, numbers of records, which _ids are new
@@ -41,6 +43,7 @@
 //
 //	sweeper   deletes what is due, brings records into the order of their expiry, and vacuums
 //	loosen    has what a TTL hides not come back when the TTL hides less
+//	memberlog keeps within bounds what commits of a member of a replica set write of themselves
 //	indexddl  changes the indexes and options of collections; index builds
 //
 // # Reading

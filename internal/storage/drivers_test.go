@@ -3,11 +3,13 @@ package storage
 import (
 	"context"
 
+	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/expiry"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -35,6 +37,11 @@ type Above interface {
 	RebuildIndexes(ctx context.Context, ns namespace.NS) (*catalog.Collection, error)
 	StopHiding(ctx context.Context, how ttlchange.OnHidden, set func() error) (ttlchange.Loosened, error)
 	Builds(collection uint32) []*Build
+	Truncate(ctx context.Context, keep oplog.Timestamp) (entries int64, more bool, err error)
+	Resize(ctx context.Context, bytes int64) error
+	OldestLogged(ctx context.Context) (oplog.Timestamp, error)
+	Sessions(ctx context.Context, f func(session bson.Doc, wrote int64) error) error
+	Reap(ctx context.Context, session bson.Doc) error
 	// BuildLimits bound index builds.
 	BuildLimits() *BuildLimits
 }

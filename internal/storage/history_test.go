@@ -11,13 +11,14 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/history"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
 var historyNS = namespace.NS{DB: "db", Coll: "c"}
 
-// history reads what is stored of a session, and looks whether the collections count what they have.
-func (f *fixture) history(session string) *History {
+// historyOf reads what is stored of a session, and looks whether the collections count what they have.
+func (f *fixture) historyOf(session string) *history.History {
 	f.t.Helper()
 	h, err := f.History(context.Background(), bson.MustDoc(session))
 	f.must(err)
@@ -37,7 +38,7 @@ func (f *fixture) history(session string) *History {
 }
 
 // did is what was done under a History's number, the last first.
-func (f *fixture) did(h *History) (text string, complete bool) {
+func (f *fixture) did(h *history.History) (text string, complete bool) {
 	f.t.Helper()
 	view, err := f.View(context.Background())
 	f.must(err)
@@ -51,15 +52,15 @@ func (f *fixture) did(h *History) (text string, complete bool) {
 	return strings.Join(out, " "), complete
 }
 
-func (f *fixture) retryable(h *History, statement int32, image oplog.Image, do func(*Writer) error) {
+func (f *fixture) retryable(h *history.History, statement int32, image oplog.Image, do func(*Writer) error) {
 	f.t.Helper()
-	f.must(f.Write(context.Background(), historyNS, WriteOptions{Durability: kv.Synced, Create: true, Retry: &Retry{History: h, Statement: statement, Image: image}}, do))
+	f.must(f.Write(context.Background(), historyNS, WriteOptions{Durability: kv.Synced, Create: true, Retry: &history.Retry{History: h, Statement: statement, Image: image}}, do))
 }
 
 // TestHistory: what a session did is found again, also by a server that was started since.
 func TestHistory(t *testing.T) {
 	f := logged(t)
-	h := f.history("{id: 1}")
+	h := f.historyOf("{id: 1}")
 	if h.Number != -1 || h.Last.Timestamp != 0 {
 		t.Fatalf("%+v", h)
 	}
@@ -88,7 +89,7 @@ func TestHistory(t *testing.T) {
 	last := h.Last
 	check := func(when string) {
 		t.Helper()
-		stored := f.history("{id: 1}")
+		stored := f.historyOf("{id: 1}")
 		if stored.Number != 5 || stored.Last != last || stored.State != "" {
 			t.Errorf("%s: stored is %+v, remembered %+v", when, stored, h)
 		}
@@ -111,7 +112,7 @@ func TestHistory(t *testing.T) {
 
 	// A write that fails leaves nothing, and one that changes nothing neither.
 	f.retryable(h, 8, oplog.NoImage, func(*Writer) error { return nil })
-	if err := f.Write(context.Background(), historyNS, WriteOptions{Retry: &Retry{History: h, Statement: 8, Image: oplog.NoImage}}, func(w *Writer) error {
+	if err := f.Write(context.Background(), historyNS, WriteOptions{Retry: &history.Retry{History: h, Statement: 8, Image: oplog.NoImage}}, func(w *Writer) error {
 		_, err := w.Insert(bson.MustDoc("{_id: 9}"))
 		return err
 	}); !mongoerr.Is(err, mongoerr.DuplicateKey) {
@@ -130,12 +131,12 @@ func TestHistory(t *testing.T) {
 	check("while a transaction is open")
 	f.must(txn.Commit(context.Background(), kv.Synced))
 	f.reopen()
-	if stored := f.history("{id: 1}"); stored.Number != 6 || stored.State != CommittedState || stored.Last != h.Last {
+	if stored := f.historyOf("{id: 1}"); stored.Number != 6 || stored.State != history.CommittedState || stored.Last != h.Last {
 		t.Errorf("after a transaction: stored is %+v, remembered %+v", stored, h)
 	}
 
 	// Where the oplog does not reach back it says so.
-	h = f.history("{id: 2}")
+	h = f.historyOf("{id: 2}")
 	h.Begin(1)
 	f.retryable(h, 0, oplog.NoImage, func(w *Writer) error {
 		_, err := w.Insert(bson.MustDoc("{_id: 20}"))
@@ -157,10 +158,10 @@ func TestHistory(t *testing.T) {
 	}
 	f.must(f.Reap(context.Background(), bson.MustDoc("{id: 1}")))
 	f.must(f.Reap(context.Background(), bson.MustDoc("{id: 3}")))
-	if h := f.history("{id: 1}"); h.Number != -1 {
+	if h := f.historyOf("{id: 1}"); h.Number != -1 {
 		t.Errorf("%+v", h)
 	}
-	if h := f.history("{id: 2}"); h.Number != 1 {
+	if h := f.historyOf("{id: 2}"); h.Number != 1 {
 		t.Errorf("%+v", h)
 	}
 	if err := f.insert(catalog.TransactionsNS, "{_id: 1}"); !mongoerr.Is(err, mongoerr.IllegalOperation) {

@@ -11,10 +11,12 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/history"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/logwatch"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
+	"github.com/ebbdb/ebb/internal/storage/preimage"
 )
 
 // The oplog is a collection whose records are written with the commits that they tell of: what transactions do is collected
@@ -29,6 +31,20 @@ func (s *Store) CreateOplog(ctx context.Context, bytes int64) error {
 		return err
 	}
 	return s.createOnce(ctx, catalog.OplogNS, options)
+}
+
+// createHistories makes the collections that keep what sessions did, and how documents were.
+func (s *Store) createHistories(ctx context.Context) error {
+	options := bson.Build().Object("clusteredIndex").Int32("v", 2).Object("key").Int32("_id", 1).End().String("name", "_id_").Bool("unique", true).End().Doc()
+	for _, ns := range []namespace.NS{catalog.TransactionsNS, catalog.ImagesNS, catalog.PreImagesNS} {
+		if err := s.createOnce(ctx, ns, options); err != nil {
+			return err
+		}
+		if c := s.Catalog().Collection(ns); c == nil || !c.IsHistory() || len(c.Indexes) > 0 {
+			return mongoerr.New(mongoerr.IllegalOperation, "%s is there, and not as a member of a replica set needs it: drop or rename it first", ns)
+		}
+	}
+	return nil
 }
 
 // createOnce makes a collection unless it is there.
@@ -101,8 +117,15 @@ func (w *Writer) logRemoval(op meaning.DocumentOp, rec Record) {
 		}
 	}
 	w.log.Delete(w.c.NS, w.c.UUID, rec.Doc)
-	w.txn.keepImage(rec.Doc, nil)
+	w.txn.history.KeepImage(rec.Doc, nil)
 	w.keepPreImage(rec.Doc)
+}
+
+// keepPreImage keeps what the operation that was logged last has changed.
+func (w *Writer) keepPreImage(old bson.Doc) {
+	if w.c.Options.ChangeStreamPreAndPostImages {
+		w.txn.preImages.Keep(w.log.Len()-1, w.c.UUID, old)
+	}
 }
 
 // Note has the transaction tell of something that happens to no document. The oplog must be there.
@@ -111,57 +134,68 @@ func (t *Txn) Note(o bson.Doc) {
 	t.log.Note(o)
 }
 
-// stamp adds the entries of what log has collected to a commit, what history keeps of it, unless that is nil, and the images.
-func (s *Store) stamp(t kv.Txn, m *meaning.Meaning, log *oplog.Log, v *version, c oplog.Circumstances, history *write, images []preImage) {
+// stamp adds the entries of what log has collected to a commit, what history keeps of it, unless that is nil, and the images, unless they
+// are.
+func (s *Store) stamp(t kv.Txn, m *meaning.Meaning, log *oplog.Log, v *version, c oplog.Circumstances, h *history.Commit, images *preimage.Images) {
 	to := s.oplog(v)
 	if to == nil || log.Len() == 0 {
 		return
 	}
 	c.Term = s.options.Oplog()
-	var room [layout.HeaderLength]byte
-	m.Term, m.Entries = c.Term, log.Entries(c, layout.AppendRecord(room[:0], c.Wall, nil))
+	m.StampEntries(t, to.target, log, c)
 	log.Release()
-	bytes := int64(0)
-	for _, e := range m.Entries {
-		key := make([]byte, layout.TableLength+layout.SequenceLength)
-		layout.RecordKey(key[:0], to.ID, nil)
-		t.Stamp(kv.Op{Key: key, Value: e.Stored})
-		bytes += int64(len(e.Stored) - layout.HeaderLength)
+	if h != nil {
+		h.Stamp(t, m, v.transactions, v.images, c)
 	}
-	t.Add(to.documentsKey, int64(len(m.Entries)))
-	t.Add(to.bytesKey, bytes)
-	change := meaning.NewChange(to.ID)
-	change.Inserted, change.Listed = true, true
-	m.Add(&change)
-	if history != nil {
-		history.stamp(t, m, v, c)
-	}
-	if len(images) > 0 {
-		stampPreImages(t, m, v, c, images)
+	if images != nil {
+		images.Stamp(t, m, v.preImages, c)
 	}
 }
 
-// fill gives the entries of a commit that was made here their timestamps.
-func (s *Store) fill(c *kv.Commit, m *meaning.Meaning) {
-	if len(m.Entries) == 0 {
-		return
+// TruncateOplog deletes the first entries of the oplog, so many of so many bytes, up to one, as a range. What it counts stays true.
+func (s *Store) TruncateOplog(ctx context.Context, last RecordID, entries, bytes int64) error {
+	c := s.current.Load().oplog
+	if c == nil {
+		return notFound(catalog.OplogNS) // it was dropped meanwhile
 	}
-	first := s.logClock.Take(c.Time, len(m.Entries))
-	previous := m.Before
-	for i := range m.Entries {
-		own, op := first+oplog.Timestamp(i), c.Stamped[i]
-		binary.BigEndian.PutUint64(op.Key[len(op.Key)-layout.SequenceLength:], uint64(own))
-		m.Entries[i].Fill(op.Value, own, previous)
-		previous = oplog.OpTime{Timestamp: own, Term: m.Term}
+	to := c.target
+	t, err := s.engine.Begin()
+	if err != nil {
+		return fmt.Errorf("storage: begin: %w", err)
 	}
-	for _, r := range m.References {
-		at := previous.Timestamp
-		if r.Entry > 0 {
-			at = first + oplog.Timestamp(r.Entry-1)
-		}
-		r.Fill(c.Stamped[r.Stamped].Key, c.Stamped[r.Stamped].Value, at)
+	low, high := layout.RecordKey(nil, to.ID, nil), append(layout.RecordKey(nil, to.ID, last), 0)
+	if s.can.RangeDeletes {
+		t.DeleteRange(low, high)
+	} else if err := deleteEach(t, low, high); err != nil {
+		t.Rollback()
+		return err
 	}
-	m.Timestamp, m.Entries, m.References = previous.Timestamp, nil, nil
+	to.Add(t, -entries, -bytes)
+	t.Mean(&meaning.Meaning{})
+	if err := t.Commit(ctx, kv.Buffered); err != nil {
+		return fmt.Errorf("storage: truncate the oplog: %w", err)
+	}
+	return nil
+}
+
+// deleteEach is DeleteRange for an engine whose transactions have none.
+func deleteEach(t kv.Txn, low, high []byte) error {
+	it, err := t.NewIter(kv.IterOptions{Lower: low, Upper: high})
+	if err != nil {
+		return err
+	}
+	var keys [][]byte
+	for it.Next() {
+		keys = append(keys, append([]byte(nil), it.Key()...))
+	}
+	if err := it.Err(); err != nil {
+		_ = it.Close() // the first error is the one to tell
+		return err
+	}
+	for _, key := range keys {
+		t.Delete(key)
+	}
+	return it.Close()
 }
 
 // LastLogged is the timestamp of the youngest entry of the oplog that can be read; 0 where there is none.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
@@ -12,6 +13,8 @@ import (
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/expiry"
 	"github.com/ebbdb/ebb/internal/storage/indexddl"
+	"github.com/ebbdb/ebb/internal/storage/memberlog"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/sweeper"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
@@ -20,7 +23,7 @@ import (
 func TestMain(m *testing.M) {
 	storage.NewAbove = func(s *storage.Store, engine kv.Engine) (storage.Drivers, storage.Above) {
 		d := indexddl.New(s, engine)
-		return d, above{d, d.Sweeper}
+		return d, above{d, d.Sweeper, s}
 	}
 	os.Exit(m.Run())
 }
@@ -29,6 +32,7 @@ func TestMain(m *testing.M) {
 type above struct {
 	ddl
 	*sweeper.Sweeper
+	store *storage.Store
 }
 
 type ddl = *indexddl.DDL
@@ -40,6 +44,26 @@ func (a above) Sweep(ctx context.Context, collection uint32, rule *policy.Rule, 
 
 func (a above) DeleteDueNow(ctx context.Context, c storage.Collection, rule *policy.Rule, now int64, underLock bool) (int64, error) {
 	return a.DeleteDue(ctx, c, rule, now, sweeper.Deletion(underLock))
+}
+
+func (a above) Truncate(ctx context.Context, keep oplog.Timestamp) (int64, bool, error) {
+	return memberlog.Truncate(ctx, a.store, keep)
+}
+
+func (a above) Resize(ctx context.Context, bytes int64) error {
+	return memberlog.Resize(ctx, a.store, bytes)
+}
+
+func (a above) OldestLogged(ctx context.Context) (oplog.Timestamp, error) {
+	return memberlog.Oldest(ctx, a.store)
+}
+
+func (a above) Sessions(ctx context.Context, f func(session bson.Doc, wrote int64) error) error {
+	return memberlog.Sessions(ctx, a.store, f)
+}
+
+func (a above) Reap(ctx context.Context, session bson.Doc) error {
+	return memberlog.Reap(ctx, a.store, session)
 }
 
 func (a above) Bounds() *expiry.Limits { return &a.Sweeper.Limits }

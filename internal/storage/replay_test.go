@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/history"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
@@ -363,25 +363,22 @@ func (r *replay) write(ns namespace.NS, f func(*Writer) error) error {
 // replaySession is a session, which one writer has at a time.
 type replaySession struct {
 	mu      sync.Mutex
-	history *History
+	history *history.History
 }
 
 // retry is a statement of a retryable write in a session. What is remembered of the session is what is stored.
-func (r *replay) retry(i int) *Retry {
+func (r *replay) retry(i int) *history.Retry {
 	s := &r.sessions[i]
 	stored, err := r.Store.History(context.Background(), bson.Build().Int32("id", int32(i)).Doc())
 	r.must(err)
-	if s.history != nil {
-		stored.id, stored.idOf = s.history.id, s.history.idOf // made for the first write; the next ones need the same
-	}
-	if s.history != nil && !reflect.DeepEqual(stored, s.history) && s.history.Last.Timestamp != 0 {
+	if s.history != nil && !stored.Equal(s.history) && s.history.Last.Timestamp != 0 {
 		r.t.Fatalf("stored is %+v, remembered %+v", stored, s.history)
 	}
 	if s.history = stored; r.random(3) > 0 {
 		s.history.Begin(s.history.Number + 1)
 	}
 	r.count("retryable write")
-	return &Retry{History: s.history, Statement: int32(r.random(9)), Image: []oplog.Image{oplog.NoImage, oplog.PreImage, oplog.PostImage}[r.random(3)]}
+	return &history.Retry{History: s.history, Statement: int32(r.random(9)), Image: []oplog.Image{oplog.NoImage, oplog.PreImage, oplog.PostImage}[r.random(3)]}
 }
 
 func (r *replay) document(kind int) bson.Doc {

@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/history"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
 )
@@ -30,7 +31,7 @@ type TransactionOptions struct {
 	// Now is its one time, in milliseconds since the epoch: what it has read does not expire under it.
 	Now int64
 	// History is that of its session, whose number is the transaction's; nil where it has none.
-	History *History
+	History *history.History
 	// LockTimeout is how long it waits for a collection that is being changed; negative: as long as the statement may take.
 	LockTimeout time.Duration
 	// Past is what it reads in the place of what is there when it begins; nil for that.
@@ -60,7 +61,7 @@ func (s *Store) BeginTransaction(ctx context.Context, o TransactionOptions) (*Tx
 	}
 	t.statements = &statements{TransactionOptions: o, intent: intent, hidesUpTo: s.options.HidesUpTo()}
 	if o.History != nil {
-		t.history = &write{History: o.History, state: CommittedState}
+		t.history = o.History.Transaction()
 	}
 	return t, nil
 }

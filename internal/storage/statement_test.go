@@ -12,12 +12,13 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/history"
 )
 
 // beginTransaction is a transaction of several statements, as of now.
 func (f *fixture) beginTransaction() *Txn {
 	f.t.Helper()
-	t, err := f.BeginTransaction(context.Background(), TransactionOptions{Now: f.Now(), History: &History{Session: bson.MustDoc("{id: 1}"), Number: 1}, LockTimeout: -1})
+	t, err := f.BeginTransaction(context.Background(), TransactionOptions{Now: f.Now(), History: &history.History{Session: bson.MustDoc("{id: 1}"), Number: 1}, LockTimeout: -1})
 	f.must(err)
 	f.t.Cleanup(t.Rollback)
 	return t

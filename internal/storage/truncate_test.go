@@ -16,7 +16,7 @@ import (
 func (f *fixture) truncateAll(keep oplog.Timestamp) (entries int64) {
 	f.t.Helper()
 	for more := true; more; {
-		n, again, err := f.TruncateOplog(context.Background(), keep)
+		n, again, err := f.Truncate(context.Background(), keep)
 		f.must(err)
 		entries, more = entries+n, again
 	}
@@ -86,12 +86,12 @@ func TestTruncateOplog(t *testing.T) {
 	if now, err := f.OldestLogged(context.Background()); err != nil || now < young || f.oplogBytes() < 2*size {
 		t.Error("entries are gone that are young, or there that are old", now, young, f.oplogBytes(), err)
 	}
-	f.must(f.ResizeOplog(context.Background(), 4*size))
+	f.must(f.Resize(context.Background(), 4*size))
 	f.reopen()
 	if n := f.truncateAll(all); n != 0 {
 		t.Errorf("%d entries are gone though there is room", n)
 	}
-	f.must(f.ResizeOplog(context.Background(), 1))
+	f.must(f.Resize(context.Background(), 1))
 	f.truncateAll(all)
 	if entries, _ := f.entries(); len(entries) != 1 {
 		t.Errorf("%d entries are left", len(entries))

@@ -10,9 +10,11 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/expiryclock"
+	"github.com/ebbdb/ebb/internal/storage/history"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
+	"github.com/ebbdb/ebb/internal/storage/preimage"
 )
 
 // Txn is one transaction: a view that shows its own writes, and a Writer for each collection it changes. It is used by
@@ -27,8 +29,8 @@ type Txn struct {
 	log     oplog.Log // of what it does, where somebody is told
 	// statements is nil in the transaction of one write; blocked then is closed when somebody else's is over that has what it wants.
 	statements *statements
-	history    *write // nil where nobody sends again what it does
-	preImages  preImages
+	history    *history.Commit // nil where nobody sends again what it does
+	preImages  preimage.Images
 	documents  []WitnessedDocument
 	blocked    <-chan struct{}
 	swept      uint64 // how many sweeps there had been when it began
@@ -85,7 +87,7 @@ func (t *Txn) View() *View { return t.view }
 func (t *Txn) Number() uint64 { return t.meaning.Number }
 
 // Size is about how many bytes of writes the transaction holds, with what is told of them.
-func (t *Txn) Size() int { return t.kv.Size() + t.log.Size() + t.preImages.bytes }
+func (t *Txn) Size() int { return t.kv.Size() + t.log.Size() + t.preImages.Bytes() }
 
 // hasRoom says whether the transaction may grow by so many bytes.
 func (t *Txn) hasRoom(bytes int) error { return t.store.room(t.Size() + bytes) }
@@ -190,7 +192,9 @@ func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 	}
 	switch {
 	case err == nil:
-		t.history.committed(t.store, &t.meaning)
+		if t.history.Committed(&t.meaning) {
+			t.store.historyWrites.Add(1)
+		}
 		t.store.tell(&t.meaning)
 		t.tellOf(ctx, before)
 		return nil
@@ -221,7 +225,7 @@ func (t *Txn) mean() {
 		w.noteReserved()
 		t.meaning.Add(&w.change)
 	}
-	t.store.stamp(t.kv, &t.meaning, &t.log, t.view.version, t.circumstances(), t.history, t.preImages.all)
+	t.store.stamp(t.kv, &t.meaning, &t.log, t.view.version, t.circumstances(), t.history, &t.preImages)
 	t.kv.Mean(&t.meaning)
 }
 

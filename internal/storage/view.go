@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/expiryclock"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
+	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
@@ -279,6 +280,35 @@ func (r *Reader) searchID(id bson.Value) (rec Record, ok bool, err error) {
 	}
 	return Record{}, false, cursor.Err()
 }
+
+// Document is the one of a collection with the _id; nil where there is none.
+func (v *View) Document(ns namespace.NS, id bson.Value) (bson.Doc, error) {
+	r, ok := v.Collection(ns)
+	if !ok {
+		return nil, nil
+	}
+	rec, ok, err := r.GetByID(id)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return rec.Doc, nil
+}
+
+// LogEntry is the oplog's entry with a timestamp; nil where there is none.
+func (v *View) LogEntry(t oplog.Timestamp) (bson.Doc, error) {
+	r, ok := v.Collection(catalog.OplogNS)
+	if !ok {
+		return nil, nil
+	}
+	rec, ok, err := r.Get(layout.SequenceID(uint64(t)))
+	if err != nil || !ok {
+		return nil, err
+	}
+	return rec.Doc, nil
+}
+
+// RecordIDOf is the id that a record with the _id has in a clustered collection.
+func (r *Reader) RecordIDOf(id bson.Value) RecordID { return r.c.appendID(nil, id) }
 
 // find is the record id of an _id, hidden or not.
 func (r *Reader) find(id bson.Value) (rid RecordID, ok bool, err error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/history"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
 )
 
@@ -20,12 +21,12 @@ type WriteOptions struct {
 	// Committed, unless nil, is given the number of the Commit, if there was one: Store.AwaitDurable waits for it.
 	Committed *uint64
 	// Retry is given for a statement of a retryable write; nil: it is none.
-	Retry *Retry
+	Retry *history.Retry
 	// PassesOver says that f passes over what open transactions have, if it is asked for (Writer.IsSpared): where it meets what one has just got it is
 	// run again at once, and does not wait.
 	PassesOver bool
-	// history says that it is the store that writes what it keeps of sessions.
-	history bool
+	// OfMember says that what commits write of themselves (History) is written by who lets go of it.
+	OfMember bool
 	// Keys, unless nil, has added to it how many index keys came and went.
 	Keys *KeyCount
 }
@@ -71,7 +72,7 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 		return 0, err
 	}
 	defer c.state.lock.Release(ownership.ModeOf(exclusive))
-	if !o.history {
+	if !o.OfMember {
 		if err := s.checkWrite(c.Collection); err != nil {
 			return 0, err
 		}

@@ -211,7 +211,7 @@ func (w *Writer) UpdateAs(how oplog.Telling, old Record, doc bson.Doc) (id Recor
 	if w.log != nil {
 		w.log.Series(w.c.IsTimeSeries())
 		w.log.Update(w.c.NS, w.c.UUID, old.Doc, doc, how)
-		w.txn.keepImage(old.Doc, doc)
+		w.txn.history.KeepImage(old.Doc, doc)
 		w.keepPreImage(old.Doc)
 	}
 	return rec.ID, true, nil

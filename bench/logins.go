@@ -2,22 +2,16 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"sync"
-	"sync/atomic"
+	"errors"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 )
 
 // loginUser logs in; the password is called so, too.
 const loginUser = "ebbbench"
 
-// logins compares finds by _id with such beside clients that come one after the other, log in by SCRAM-SHA-256, and stay. Each is a client of its own, so
-// that it hashes its password itself: that costs more than what the server does for it.
+// logins compares finds by _id with such beside clients that come one after the other, log in by SCRAM-SHA-256, and stay.
 type logins struct{}
 
 func (*logins) prepare(ctx context.Context, b *bench) error {
@@ -39,23 +33,21 @@ func (w *logins) measure(ctx context.Context, b *bench) error {
 	if err := b.tell("-without", alone); err != nil {
 		return err
 	}
-	c := &newcomers{bench: b}
-	coming, stop := context.WithTimeout(ctx, b.loginsFor)
-	defer stop()
-	var crew sync.WaitGroup
-	var failed error
-	crew.Go(func() { failed = c.come(coming) })
-	beside, err := w.finds(ctx, b, b.loginsFor)
-	crew.Wait()
-	c.leave()
-	switch {
-	case err != nil:
+	crowd, err := sendFor(ctx, coming{URL: b.target.url, Database: b.database, Logins: b.logins, Within: b.loginsFor})
+	if err != nil {
 		return err
-	case failed != nil:
-		return fmt.Errorf("log in: %w", failed)
 	}
-	beside["logins"], beside["p99_per_alone"] = float64(c.in.Load()), beside["p99_ms"]/alone["p99_ms"]
-	c.took.into(beside, "login_")
+	beside, err := w.finds(ctx, b, b.loginsFor)
+	if err != nil {
+		return errors.Join(err, crowd.sendAway())
+	}
+	c, err := crowd.arrive()
+	if err = errors.Join(err, crowd.sendAway()); err != nil {
+		return err
+	}
+	beside["logins"], beside["p99_per_alone"] = float64(c.Logins), beside["p99_ms"]/alone["p99_ms"]
+	beside["login_p50_ms"], beside["login_p99_ms"], beside["login_p999_ms"], beside["login_max_ms"] = millis(c.P50), millis(c.P99), millis(c.P999), millis(c.Most)
+	beside["login_late"], beside["login_client_us"] = float64(c.Late), micros(c.CPU)/float64(max(c.Logins, 1))
 	return b.tell("", beside)
 }
 
@@ -77,45 +69,4 @@ func (*logins) finds(ctx context.Context, b *bench, length time.Duration) (metri
 	out := metrics{"ops_s": float64(took.n) / length.Seconds(), "late": float64(open.late.Load())}
 	took.into(out, "")
 	return out, err
-}
-
-// newcomers are the clients that log in.
-type newcomers struct {
-	bench *bench
-	in    atomic.Int64
-	took  sharedHistogram
-	mu    sync.Mutex // guards here
-	here  []*mongo.Client
-}
-
-// come has them come evenly over the time.
-func (c *newcomers) come(ctx context.Context) error {
-	open := openLoop{rate: float64(c.bench.logins) / c.bench.loginsFor.Seconds()}
-	return open.run(ctx, func(int64) func(context.Context) error { return c.one }, func(begin, end time.Time) {
-		c.in.Add(1)
-		c.took.add(end.Sub(begin))
-	})
-}
-
-func (c *newcomers) one(ctx context.Context) error {
-	client, err := mongo.Connect(options.Client().ApplyURI(c.bench.target.url).SetMaxPoolSize(1).SetServerMonitoringMode("poll").SetHeartbeatInterval(time.Hour).
-		SetAuth(options.Credential{AuthMechanism: "SCRAM-SHA-256", AuthSource: c.bench.database, Username: loginUser, Password: loginUser}))
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	c.here = append(c.here, client)
-	c.mu.Unlock()
-	return client.Ping(ctx, readpref.Primary())
-}
-
-// leave ends their connections.
-func (c *newcomers) leave() {
-	ctx, stop := context.WithTimeout(context.Background(), stopLimit)
-	defer stop()
-	var crew sync.WaitGroup
-	for _, client := range c.here {
-		crew.Go(func() { _ = client.Disconnect(ctx) })
-	}
-	crew.Wait()
 }

@@ -24,6 +24,8 @@ func known() []metric {
 		{name: "logins", about: "clients that have logged in"},
 		{name: "p99_per_alone", about: "p99_ms for that without those"},
 		{name: "login_p50_ms", about: "from a client's first connection to the answer to its first command"}, {name: "login_p99_ms"}, {name: "login_p999_ms"}, {name: "login_max_ms"},
+		{name: "login_late", about: "logins that could not begin on time"},
+		{name: "login_client_us", about: "CPU of their own process a client"},
 		{name: "visible_first", about: "documents that the first query from the deadline on still saw"},
 		{name: "first_query_ms", about: "when that query began, after the deadline"},
 		{name: "invisible_ms", about: "when a query saw none of them"},

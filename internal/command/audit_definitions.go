@@ -164,7 +164,7 @@ func (op *Op) tellTTL(history bson.Doc) {
 	b := bson.Build().Value("change", history.Lookup("event"))
 	for it := history.Iter(); it.Next(); {
 		if it.Key() != "at" && it.Key() != "event" {
-			b.Value(it.Key(), it.Value())
+			b.Value(it.Key(), shortest(it.Value()))
 		}
 	}
 	op.tell("changeTTL", b.Bool("forced", op.Args.Document().Lookup("force").Truthy()).Doc())
@@ -175,6 +175,15 @@ func (op *Op) tellTTLParameter(name string, old, now bson.Value, deleted int64) 
 	if op.Audit == nil || !strings.HasPrefix(name, "ttl") || name == ttl.HoldName { // of which the history tells
 		return
 	}
-	b := bson.Build().String("change", "parameter").String("parameter", name).Value("old", old).Value("new", now).Int64("deleted", deleted)
+	b := bson.Build().String("change", "parameter").String("parameter", name).Value("old", shortest(old)).Value("new", shortest(now)).
+		Value("deleted", shortest(bson.Int64(deleted)))
 	op.tell("changeTTL", b.Bool("forced", op.Args.Document().Lookup("force").Truthy()).Doc())
+}
+
+// shortest is a whole number in 32 bits where it has room there: the audit log, whose JSON is MongoDB's, shows such as plain numbers.
+func shortest(v bson.Value) bson.Value {
+	if v.Type == bson.TypeInt64 && v.Int64() == int64(int32(v.Int64())) {
+		return bson.Int32(int32(v.Int64()))
+	}
+	return v
 }

@@ -147,7 +147,8 @@ func TestAuditOfRotation(t *testing.T) {
 		t.Fatal(r)
 	}
 	events := h.events()
-	if want := fmt.Sprintf(`rotateLog [boss] { pid: %d, logRotationStatus: { status: "OK", rotatedLogPath: %q, errors: [] } } 0`, os.Getpid(), kept); len(events) != 1 || eventLine(events[0]) != want {
+	if want := fmt.Sprintf(`rotateLog [boss] { pid: %d, osInfo: { name: %q, version: %q }, logRotationStatus: { status: "OK", rotatedLogPath: %q, errors: [] } } 0`, os.Getpid(),
+		h.server.theMachine().OSName, h.server.theMachine().OSVersion, kept); len(events) != 1 || eventLine(events[0]) != want {
 		t.Errorf("%s, not %s", events, want)
 	}
 	if _, err := os.Stat(kept); err != nil {
@@ -157,8 +158,14 @@ func TestAuditOfRotation(t *testing.T) {
 	if r := h.send(t.Context(), "boss", "admin", bson.MustDoc(`{logRotate: 1}`)).Body; r.Lookup("codeName").Str() != "FileRenameFailed" {
 		t.Error(r)
 	}
-	if events := h.events(); len(events) != 1 || !strings.Contains(eventLine(events[0]), `status: "FileRenameFailed", errors: [ "Renaming file`) {
+	if events := h.events(); len(events) != 1 || events[0].Lookup("result").Int32() != 0 {
 		t.Error(events)
+	} else {
+		status := events[0].Lookup("param").Doc().Lookup("logRotationStatus").Doc()
+		why := status.Lookup("errors").Doc().Lookup("0").Str()
+		if !strings.HasSuffix(why, "failed; destination already exists") || status.Lookup("status").Str() != "FileRenameFailed: "+why || status.Lookup("rotatedLogPath").Str() != "" {
+			t.Error(events)
+		}
 	}
 	if err := h.server.RotateAudit(); err == nil {
 		t.Error("a rotation that fails is told to nobody")

@@ -43,7 +43,11 @@ func authenticate(op *Op) (bson.Doc, error) {
 // name. Only that there is no such user is told; the rest is in the log.
 func (op *Op) loginByCertificate(ctx context.Context, name auth.Name, speculative bool) (subject string, err error) {
 	op.logins.x509.begun(speculative)
-	u, subject, err := op.certificateUser(ctx, name)
+	peer := op.peer()
+	if name.Name == "" && peer != nil {
+		name.Name = peer.Subject
+	}
+	u, err := op.certificateUser(ctx, name, peer)
 	if err == nil {
 		err = op.becomes(u)
 	}
@@ -56,50 +60,45 @@ func (op *Op) loginByCertificate(ctx context.Context, name auth.Name, speculativ
 		return "", errAuthentication()
 	}
 	op.logins.x509.succeeded(speculative, u.IsInternal())
-	op.AccessLog.Info("Successfully authenticated", "client", op.Conn.Remote, "mechanism", x509Mechanism, "user", subject, "db", name.DB)
-	op.tellResult("authenticate", loginParam(subject, name.DB, x509Mechanism), 0, false)
-	return subject, nil
+	op.AccessLog.Info("Successfully authenticated", "client", op.Conn.Remote, "mechanism", x509Mechanism, "user", name.Name, "db", name.DB)
+	op.tellResult("authenticate", loginParam(name.Name, name.DB, x509Mechanism), 0, false)
+	return name.Name, nil
 }
 
-// certificateUser is the user whom the client's certificate makes it, and the name in that.
-func (op *Op) certificateUser(ctx context.Context, name auth.Name) (*auth.User, string, error) {
-	refuse := func(code mongoerr.Code, text string) (*auth.User, string, error) {
-		return nil, "", mongoerr.New(code, "%s", text)
+// peer is the certificate of the connection; nil where it has none.
+func (op *Op) peer() *certificate.Peer {
+	if op.Conn.Peer == nil {
+		return nil
 	}
-	var peer *certificate.Peer
-	if op.Conn.Peer != nil {
-		peer = op.Conn.Peer()
-	}
+	return op.Conn.Peer()
+}
+
+// certificateUser is the user whom a certificate makes a client, which says that it has the name.
+func (op *Op) certificateUser(ctx context.Context, name auth.Name, peer *certificate.Peer) (*auth.User, error) {
+	refuse := func(code mongoerr.Code, text string) (*auth.User, error) { return nil, mongoerr.New(code, "%s", text) }
 	switch {
 	case peer == nil || peer.Subject == "":
 		return refuse(mongoerr.AuthenticationFailed, "No verified subject name available from client")
-	case name.Name != "" && name.Name != peer.Subject:
+	case name.Name != peer.Subject:
 		return refuse(mongoerr.AuthenticationFailed, "There is no x.509 client certificate matching the user.")
 	case name.DB != externalDB:
 		return refuse(mongoerr.ProtocolError, "X.509 authentication must always use the $external database.")
-	}
-	name.Name = peer.Subject
-	switch {
 	case peer.Member && op.ClusterX509:
-		return auth.Internal(), peer.Subject, nil
+		return auth.Internal(), nil
 	case peer.Member:
 		return refuse(mongoerr.AuthenticationFailed, "The provided certificate can only be used for cluster authentication, not client authentication. "+
 			"The current configuration does not allow x.509 cluster authentication, check the --clusterAuthMode flag")
 	case op.Users == nil:
 		return refuse(mongoerr.UserNotFound, "Could not find user \""+name.Name+"\" for db \""+name.DB+"\"")
 	}
-	var u *auth.User
-	var err error
-	if peer.Roles != nil {
-		roles := make([]auth.Name, 0, len(peer.Roles))
-		for _, r := range peer.Roles {
-			roles = append(roles, auth.Name{Name: r.Name, DB: r.DB})
-		}
-		u, err = op.Users.Vouched(ctx, name, roles)
-	} else {
-		u, err = op.Users.Find(ctx, name)
+	if peer.Roles == nil {
+		return op.Users.Find(ctx, name)
 	}
-	return u, peer.Subject, err
+	roles := make([]auth.Name, 0, len(peer.Roles))
+	for _, r := range peer.Roles {
+		roles = append(roles, auth.Name{Name: r.Name, DB: r.DB})
+	}
+	return op.Users.Vouched(ctx, name, roles)
 }
 
 // speculateByCertificate logs the client in while it says hello, where it asks for that. What fails is as if it had not asked.

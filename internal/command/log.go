@@ -68,7 +68,7 @@ func logRotate(op *Op) (bson.Doc, error) {
 	if audited {
 		kept, err := op.Audit.Rotate(op.Clock.Now())
 		errs = append(errs, err)
-		op.told = append(op.told, rotated(op.Conn.auditClient(), op.Now, kept, err))
+		op.told = append(op.told, op.rotated(op.Conn.auditClient(), op.Now, kept, err))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, mongoerr.New(mongoerr.FileRenameFailed, "%s", fmt.Sprint("Log rotation failed: ", err))
@@ -83,19 +83,19 @@ func (s *Server) RotateAudit() error {
 	}
 	now := s.Clock.Now()
 	kept, err := s.Audit.Rotate(now)
-	return errors.Join(err, s.write(rotated(nil, now.UnixMilli(), kept, err)))
+	return errors.Join(err, s.write(s.rotated(nil, now.UnixMilli(), kept, err)))
 }
 
-// rotated is the event of a rotation of the audit log, which is the first in the new file.
-func rotated(from *audit.Client, at int64, kept string, err error) audit.Event {
-	b := bson.Build().Int64("pid", int64(os.Getpid())).Object("logRotationStatus")
-	e := audit.Event{Type: "rotateLog", At: at, From: from}
+// rotated is the event of a rotation of the audit log, which is the first in the new file. Its result is 0 where it has failed, too: as in MongoDB
+// the status tells.
+func (s *Server) rotated(from *audit.Client, at int64, kept string, err error) audit.Event {
+	m := s.theMachine()
+	b := bson.Build().Int32("pid", int32(os.Getpid())).Object("osInfo").String("name", m.OSName).String("version", m.OSVersion).End().
+		Object("logRotationStatus")
 	if err != nil {
-		e.Result = mongoerr.FileRenameFailed
-		b.String("status", e.Result.Name()).Strings("errors", []string{err.Error()})
+		b.String("status", fmt.Sprintf("%s: %v", mongoerr.FileRenameFailed.Name(), err)).String("rotatedLogPath", "").Strings("errors", []string{err.Error()})
 	} else {
 		b.String("status", "OK").String("rotatedLogPath", kept).Strings("errors", nil)
 	}
-	e.Param = b.End().Doc()
-	return e
+	return audit.Event{Type: "rotateLog", At: at, From: from, Param: b.End().Doc()}
 }

@@ -22,22 +22,32 @@ type tokens struct {
 }
 
 func newTokens(t *testing.T) *tokens {
+	h, issuer := newTokensHarness(t, "MONGODB-OIDC,SCRAM-SHA-256")
+	ts := &tokens{newLoginsOn(t, h), issuer}
+	ts.storeUsersOfTokens()
+	return ts
+}
+
+// newTokensHarness is a server with these mechanisms that takes the tokens of an issuer.
+func newTokensHarness(t testing.TB, mechanisms string) (*harness, *oidctest.Issuer) {
 	issuer := oidctest.New(t)
 	providers := fmt.Sprintf(`[{"issuer": %q, "audience": "people", "authNamePrefix": "corp", "clientId": "client", "requestScopes": ["email"], "authorizationClaim": "groups"},
 		{"issuer": %q, "audience": "programs", "authNamePrefix": "work", "supportsHumanFlows": false, "useAuthorizationClaim": false}]`, issuer.URL, issuer.URL)
-	h := newHarnessAs(t, nil, func(e kv.Engine) kv.Engine { return e }, func(p *parameter.Registry) {
-		for name, text := range map[string]string{mechanismsName: "MONGODB-OIDC,SCRAM-SHA-256", providersName: providers} {
+	return newHarnessAs(t, nil, func(e kv.Engine) kv.Engine { return e }, func(p *parameter.Registry) {
+		for name, text := range map[string]string{mechanismsName: mechanisms, providersName: providers} {
 			if _, err := p.Set(name, bson.String(text), parameter.Startup); err != nil {
 				t.Fatal(err)
 			}
 		}
-	})
-	ts := &tokens{newLoginsOn(t, h), issuer}
+	}), issuer
+}
+
+// storeUsersOfTokens makes what people's tokens have roles by, and a program.
+func (h *tokens) storeUsersOfTokens() {
 	h.server.Authorization = false
-	ts.run("admin", `{createRole: "corp/dev", privileges: [], roles: [{role: "readWrite", db: "test"}]}`)
-	ts.run("$external", `{createUser: "work/bot", roles: [{role: "read", db: "test"}]}`)
+	h.run("admin", `{createRole: "corp/dev", privileges: [], roles: [{role: "readWrite", db: "test"}]}`)
+	h.run("$external", `{createUser: "work/bot", roles: [{role: "read", db: "test"}]}`)
 	h.server.Authorization = true
-	return ts
 }
 
 // token is one of a user who is in the group dev.

@@ -26,18 +26,20 @@ var errPlain = errors.New("the message is none of PLAIN for a user of $external"
 // plainConversation logs a client in by a name and a password in one message.
 type plainConversation struct {
 	who      auth.Name
-	password string
+	password string // "" where there is nothing to ask the directory
 	found    *auth.User
 }
 
 func newPlainConversation(r saslRequest) *plainConversation {
 	c := &plainConversation{who: auth.Name{DB: r.db}}
 	parts := strings.Split(string(r.payload.bytes), "\x00")
-	if len(parts) != 3 || parts[1] == "" || parts[2] == "" || !utf8.Valid(r.payload.bytes) || r.db != externalDB {
+	if len(parts) != 3 || !utf8.Valid(r.payload.bytes) {
 		return c
 	}
-	if actsFor := parts[0]; actsFor == "" || actsFor == parts[1] {
-		c.who.Name, c.password = parts[1], parts[2]
+	actsFor, user, password := parts[0], parts[1], parts[2]
+	c.who.Name = user
+	if user != "" && (actsFor == "" || actsFor == user) && r.db == externalDB {
+		c.password = password
 	}
 	return c
 }

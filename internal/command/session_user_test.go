@@ -91,24 +91,39 @@ func TestNobodysSessions(t *testing.T) {
 	}
 }
 
-// TestClusterTimeOfNobody: who may not turn the cluster's time ahead does not by telling of a later one.
-func TestClusterTimeOfNobody(t *testing.T) {
+// TestClusterTimeOfOthers: who may not turn the cluster's time ahead does not by telling of a later one, logged in or not.
+func TestClusterTimeOfOthers(t *testing.T) {
 	m := newMember(t)
 	if r := m.send(t.Context(), "setup", "admin", bson.MustDoc("{replSetInitiate: {}}")).Body; !r.Lookup("ok").Truthy() {
 		t.Fatal(r)
 	}
 	now := uint32(m.clock.Now().Unix())
-	tell := func(authorization bool) uint32 {
+	h := newLoginsOn(t, m)
+	h.server.Authorization = false
+	h.run("admin", `{createRole: "clock", privileges: [{resource: {cluster: true}, actions: ["advanceClusterTime"]}], roles: []}`)
+	h.run("admin", `{grantRolesToUser: "sha256", roles: ["clock"]}`)
+	tell := func(user string, ahead uint32, authorization bool) uint32 {
 		m.server.Authorization = authorization
-		times := bson.Build().Int32("hello", 1).Object("$clusterTime").Timestamp("clusterTime", now+1000, 1).Object("signature").End().End().Doc()
-		r := m.send(t.Context(), "1", "admin", times).Body
+		times := bson.Build().Int32("hello", 1).Object("$clusterTime").Timestamp("clusterTime", now+ahead, 1).Object("signature").End().End().Doc()
+		r := m.send(t.Context(), user, "admin", times).Body
 		seconds, _ := r.Lookup("$clusterTime").Doc().Lookup("clusterTime").Timestamp()
 		return seconds
 	}
-	if got := tell(true); got > now+1 {
-		t.Errorf("nobody has turned the time %d seconds ahead", got-now)
+	h.server.Authorization = true
+	for _, user := range []string{"both", "sha256"} {
+		if r := (talker{h: h, conn: user, db: "admin", mechanism: scram.SHA256, user: user, pwd: "pw"}).login(); !r.Lookup("done").Truthy() {
+			t.Fatal(r)
+		}
 	}
-	if got := tell(false); got != now+1000 {
+	for _, user := range []string{"nobody", "both"} {
+		if got := tell(user, 1000, true); got > now+10 {
+			t.Errorf("%s has turned the time %d seconds ahead", user, got-now)
+		}
+	}
+	if got := tell("sha256", 1000, true); got != now+1000 {
+		t.Errorf("who may has turned the time %d seconds ahead", got-now)
+	}
+	if got := tell("nobody", 2000, false); got != now+2000 {
 		t.Errorf("where nobody logs in the time is %d seconds ahead", got-now)
 	}
 }

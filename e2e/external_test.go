@@ -35,7 +35,7 @@ type outside struct {
 }
 
 // startOutside has the directory know ann, whose password is "sesame"; she is a writer, as all are whom the issuer calls developers.
-func startOutside(t *testing.T) *outside {
+func startOutside(t *testing.T, more ...string) *outside {
 	t.Helper()
 	m := certtest.New(t, time.Now())
 	ca := m.Authority("the authority")
@@ -49,11 +49,11 @@ func startOutside(t *testing.T) *outside {
 		{"issuer": issuer.URL, "audience": "programs", "authNamePrefix": "jobs", "supportsHumanFlows": false, "authorizationClaim": "groups"}})
 	equal(t, err, nil)
 	t.Setenv("SSL_CERT_FILE", authorities) // whom the server believes that asks directory and issuer
-	server := binary.Start(t, binary.Build(t), "--storageEngine", "inMemory", "--auth",
+	server := binary.Start(t, binary.Build(t), append(more, "--storageEngine", "inMemory", "--auth",
 		"--tlsMode", "requireTLS", "--tlsCertificateKeyFile", m.Write("server.pem", m.Issue(ca, "server", certtest.Local).PEM()),
 		"--tlsCAFile", authorities, "--tlsAllowConnectionsWithoutCertificates",
 		"--ldapServers", directory.Addr().String(), "--ldapUserToDNMapping", `[{"match": "(.+)", "substitution": "uid={0},dc=x"}]`, "--ldapAuthzQueryTemplate", "dc=x??sub?(member={USER})",
-		"--setParameter", "authenticationMechanisms=SCRAM-SHA-256,PLAIN,MONGODB-OIDC", "--setParameter", "oidcIdentityProviders="+string(providers))
+		"--setParameter", "authenticationMechanisms=SCRAM-SHA-256,PLAIN,MONGODB-OIDC", "--setParameter", "oidcIdentityProviders="+string(providers))...)
 	o := &outside{Server: server, issuer: issuer, ca: authorities}
 	nobody := connect(t, server.URI(o.options()))
 	equal(t, nobody.Database("admin").RunCommand(t.Context(), bson.D{{Key: "createUser", Value: "both"}, {Key: "pwd", Value: "both"}, {Key: "roles", Value: bson.A{"root"}}}).Err(), nil)

@@ -131,24 +131,23 @@ func (a *Authority) Now(ctx context.Context, u *User) (*User, error) {
 
 // Vouched is a user that is stored nowhere, and whose roles somebody vouches for, as the authority of a certificate does.
 func (a *Authority) Vouched(ctx context.Context, name Name, roles []Name) (*User, error) {
-	u := &User{Name: name, Roles: roles, version: a.Version(), vouched: true}
-	r, err := a.resolve(ctx, roles)
-	if err != nil {
-		return nil, err
-	}
-	u.All, u.Grants, u.Restrictions = r.All, r.Grants, r.Restrictions
-	return u, nil
+	return a.complete(ctx, &User{Name: name, Roles: roles, version: a.Version(), vouched: true})
 }
 
-// resolve is Resolve over what is stored.
-func (a *Authority) resolve(ctx context.Context, roles []Name) (Resolved, error) {
-	r, err := Resolve(roles, a.storedRole(ctx))
+// complete gives a new user what its roles come to.
+func (a *Authority) complete(ctx context.Context, u *User) (*User, error) {
+	r, err := Resolve(u.Roles, a.storedRole(ctx))
 	for _, why := range r.Unreadable {
 		if a.Warn != nil {
 			a.Warn(why)
 		}
 	}
-	return r, err
+	if err != nil {
+		return nil, err
+	}
+	u.All, u.Grants = r.All, r.Grants
+	u.Restrictions = append(u.Restrictions, r.Restrictions...)
+	return u, nil
 }
 
 // storedRole finds the document of a role.
@@ -187,15 +186,10 @@ func (a *Authority) load(ctx context.Context, name Name, now Version) (*User, er
 		return nil, notFound(name)
 	}
 	u := &User{Name: name, ID: s.id, Credentials: s.credentials, Roles: s.roles, version: now}
-	r, err := a.resolve(ctx, s.roles)
-	if err != nil {
-		return nil, err
-	}
-	u.All, u.Grants, u.Restrictions = r.All, r.Grants, r.Restrictions
 	if len(s.restrictions) > 0 {
-		u.Restrictions = append(u.Restrictions, s.restrictions)
+		u.Restrictions = []Restrictions{s.restrictions}
 	}
-	return u, nil
+	return a.complete(ctx, u)
 }
 
 // Resolved is what roles come to.

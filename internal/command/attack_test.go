@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -408,5 +409,51 @@ func TestNamesOfOthers(t *testing.T) {
 	}
 	if shown := g.allowed("king", "admin", `{listDatabases: 1, nameOnly: true}`).String(); !strings.Contains(shown, "other") {
 		t.Error(shown)
+	}
+}
+
+// TestRootOnSystemCollections: the role root is not everything. On collections whose names begin with "system." it has what MongoDB's roles name one by one,
+// and no more: without the privilege on that very collection a command is refused, before anybody looks at whether the name would do; with it the command is
+// not.
+func TestRootOnSystemCollections(t *testing.T) {
+	g := newCastle(t, newHarness(t))
+	g.user("root", roleIn("root", "admin"))
+	for i, c := range []struct {
+		db, command, on string
+		missing         []privilege.Action
+	}{
+		{"own", `{cloneCollectionAsCapped: "c", toCollection: "system.indexes", size: 100000}`, "system.indexes", []privilege.Action{privilege.Insert, privilege.CreateIndex, privilege.ConvertToCapped}},
+		{"own", `{cloneCollectionAsCapped: "c", toCollection: "system.namespaces", size: 100000}`, "system.namespaces", []privilege.Action{privilege.Insert, privilege.CreateIndex, privilege.ConvertToCapped}},
+		{"own", `{cloneCollectionAsCapped: "c", toCollection: "system.other", size: 100000}`, "system.other", []privilege.Action{privilege.Insert, privilege.CreateIndex, privilege.ConvertToCapped}},
+		{"own", `{cloneCollectionAsCapped: "c", toCollection: "system.profile", size: 100000}`, "system.profile", []privilege.Action{privilege.Insert, privilege.CreateIndex}},
+		{"own", `{cloneCollectionAsCapped: "c", toCollection: "system.views", size: 100000}`, "system.views", []privilege.Action{privilege.Insert, privilege.CreateIndex, privilege.ConvertToCapped}},
+		{"own", `{collMod: "system.views", validator: {a: 1}}`, "system.views", []privilege.Action{privilege.CollMod}},
+		{"own", `{compact: "system.views"}`, "system.views", []privilege.Action{privilege.Compact}},
+		{"own", `{convertToCapped: "system.views", size: 100000}`, "system.views", []privilege.Action{privilege.ConvertToCapped}},
+		{"own", `{create: "system.arbitrary"}`, "system.arbitrary", []privilege.Action{privilege.CreateCollection}},
+		{"own", `{create: "system.views"}`, "system.views", []privilege.Action{privilege.CreateCollection}},
+		{"own", `{drop: "system.views"}`, "system.views", []privilege.Action{privilege.DropCollection}},
+		{"admin", `{renameCollection: "own.system.other", to: "own.loot"}`, "system.other", []privilege.Action{privilege.Find, privilege.DropCollection}},
+		{"admin", `{renameCollection: "own.c", to: "own.system.other"}`, "system.other", []privilege.Action{privilege.Insert, privilege.CreateIndex}},
+		{"admin", `{renameCollection: "own.c", to: "own.system.profile"}`, "system.profile", []privilege.Action{privilege.Insert, privilege.CreateIndex}},
+		{"admin", `{renameCollection: "own.system.views", to: "own.loot"}`, "system.views", []privilege.Action{privilege.Find, privilege.DropCollection}},
+		{"admin", `{renameCollection: "own.c", to: "own.system.views"}`, "system.views", []privilege.Action{privilege.Insert, privilege.CreateIndex}},
+		{"own", `{createIndexes: "system.other", indexes: [{key: {a: 1}, name: "a_1"}]}`, "system.other", []privilege.Action{privilege.CreateIndex}},
+		{"own", `{createIndexes: "system.other", indexes: [{key: {a: 1}, name: "a_1", hidden: true}]}`, "system.other", []privilege.Action{privilege.CreateIndex}},
+		{"own", `{aggregate: "c", pipeline: [{$merge: {into: "system.other"}}], cursor: {}}`, "system.other", []privilege.Action{privilege.Insert, privilege.Update}},
+		{"own", `{aggregate: "c", pipeline: [{$out: "system.other"}], cursor: {}}`, "system.other", []privilege.Action{privilege.Insert, privilege.Remove}},
+		{"own", `{planCacheSetFilter: "system.other", query: {a: 1}, indexes: [{a: 1}]}`, "system.other", []privilege.Action{privilege.PlanCacheIndexFilter}},
+	} {
+		g.never("root", c.db+" "+c.command)
+		may := fmt.Sprint("root and more ", i)
+		g.userWith(may, []auth.Name{roleIn("root", "admin")}, only(c.on, c.missing...))
+		if reply := g.as(may, c.db, c.command); isRefusal(reply) {
+			t.Errorf("%s is refused with %s on %s, too: %s", c.command, c.missing, c.on, reply)
+		}
+		for j := range c.missing { // and it is all of them
+			less := fmt.Sprint("root and less ", i, " ", j)
+			g.userWith(less, []auth.Name{roleIn("root", "admin")}, only(c.on, slices.Delete(slices.Clone(c.missing), j, j+1)...))
+			g.never(less, c.db+" "+c.command)
+		}
 	}
 }

@@ -106,6 +106,9 @@ func (s *Server) openAll() (err error) {
 		return err
 	}
 	s.serving.Put(d)
+	if role.Kind == member.Follower && !d.expiry.Hold.Pending() {
+		s.atHome()
+	}
 	if s.group != nil {
 		return s.group.Start()
 	}
@@ -241,11 +244,12 @@ func openDatabase(s *Server, r member.Role, c clock.Clock, opened func()) (d *da
 	if err = d.commands.LoadStoredSettings(context.Background()); err != nil {
 		return d, err
 	}
-	if err = d.monitor.Connect(d.store, ddl.Sweeper, command.SweepGate{Server: d.commands}, d.commands); err != nil {
-		return d, err
-	}
+	d.monitor.Connect(d.store, ddl.Sweeper, command.SweepGate{Server: d.commands}, d.commands)
 	if r.Kind == member.Follower {
 		return d, d.commands.FollowReplicaSet(context.Background())
+	}
+	if err = d.expiry.Hold.Begin(); err != nil {
+		return d, err
 	}
 	if err = d.noteHold(s); err != nil {
 		return d, err

@@ -31,11 +31,15 @@ func (f *foundation) readHold(s *Server) error {
 		return nil
 	}
 	value, there, err := s.dir.Note(HoldFile)
-	if err != nil || !there {
+	if err != nil {
 		return err
 	}
+	_, given := s.opts.Parameters[ttl.HoldName]
+	if !there {
+		return f.holdCopy(s, given)
+	}
 	name := filepath.Join(s.dir.Path(), HoldFile)
-	if _, given := s.opts.Parameters[ttl.HoldName]; given {
+	if given {
 		s.log.For("TTL").Warn("The data directory asks for expiry to be held, and the command line says something else, which stands", "file", name, "value", value)
 		return nil
 	}
@@ -50,7 +54,23 @@ func (f *foundation) readHold(s *Server) error {
 	return nil
 }
 
-// noteHold is called when the store holds expiry, or does not: then the file has nothing more to say.
+// holdCopy has expiry held where the data directory is a copy of the one that it was when it was used last: what is alive in it may be just
+// what it was copied for.
+func (f *foundation) holdCopy(s *Server, given bool) error {
+	origin, why := s.dir.Origin()
+	switch {
+	case origin != dbpath.OriginCopied:
+		return nil
+	case given:
+		s.log.For("TTL").Warn("The data directory is a copy; how expiry is held is as the command line says", "why", why)
+		return nil
+	}
+	s.log.For("TTL").Warn("The data directory is a copy, so expiry is held where its last write was. Where nothing is to be held, start with --ttlHoldAt release", "why", why)
+	_, err := f.params.Set(ttl.HoldName, bson.String(ttl.HoldLastWrite), parameter.Startup)
+	return err
+}
+
+// noteHold is called when the store holds expiry, or does not: then the file has nothing more to say, and the directory is at home.
 func (d *database) noteHold(s *Server) error {
 	if at, held := d.store.HeldAt(); held {
 		s.log.Startup().Warn("Expiry is held: nothing that has expired since then is hidden or deleted until it is released by setParameter ttlHold: \"release\"",
@@ -60,5 +80,32 @@ func (d *database) noteHold(s *Server) error {
 	if s.dir == nil {
 		return nil
 	}
-	return s.dir.RemoveNote(HoldFile)
+	if err := s.dir.RemoveNote(HoldFile); err != nil {
+		return err
+	}
+	s.atHome()
+	return nil
+}
+
+// atHome notes that the data directory is this one. Where that cannot be done, what was noted before holds.
+func (s *Server) atHome() {
+	if s.dir == nil {
+		return
+	}
+	if err := s.dir.SetOrigin(); err != nil {
+		s.log.For("STORAGE").Warn("It could not be noted which directory this is; a copy of it may not be told apart, or it is taken for one again", "error", err.Error())
+		return
+	}
+	if origin, _ := s.dir.Origin(); origin != dbpath.OriginHere {
+		s.log.For("STORAGE").Info("The file system does not tell files apart for good: a copy of the data directory will not be recognised, and its expiry not be held by itself")
+	}
+}
+
+// HeardPrimary implements member.Server: that primary says whether expiry is held, and not what this member was started with.
+func (s memberServer) HeardPrimary() {
+	if !s.foundation.expiry.Hold.Forget() {
+		return
+	}
+	s.log.For("TTL").Warn("The replica set has a primary already, which decides whether expiry is held: this member does not hold it")
+	s.atHome()
 }

@@ -34,6 +34,7 @@ type Dir struct {
 	path    string
 	lock    *os.File
 	unclean bool
+	noted   bool // SetOrigin was called
 }
 
 // Path is the directory, absolute.
@@ -198,6 +199,9 @@ func (d *Dir) writeMarker(name string) error {
 
 // Release gives the directory up after everything in it was closed in order.
 func (d *Dir) Release() error {
+	if d.noted {
+		_ = d.SetOrigin() // where a full disk has no room for it, the one that is there says the same
+	}
 	err := d.write("")
 	return errors.Join(err, d.lock.Close())
 }

@@ -77,6 +77,8 @@ type Server interface {
 	EndDatabase(err error) error
 	// Become has the server answer by a new database.
 	Become(r Role, c clock.Clock, opened func()) error
+	// HeardPrimary is told, often, that another member is primary.
+	HeardPrimary()
 	// Fail ends the server: it can no longer keep what it promised.
 	Fail(err error)
 }

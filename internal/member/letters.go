@@ -115,6 +115,7 @@ func (m *member) receive(k *Caller, data []byte, body bson.Doc) error {
 	}
 	if number, at := body.Lookup("number"), body.Lookup("time"); number.Type == bson.TypeInt64 && at.Type == bson.TypeInt64 {
 		m.time.hear(uint64(number.Int64()), at.Int64())
+		m.HeardPrimary()
 	}
 	return nil
 }

@@ -37,8 +37,8 @@ const HoldName = "ttlHold"
 
 // Words of ttlHold.
 const (
-	holdLastWrite = "lastWrite"
-	HoldRelease   = "release" // also what a file may say
+	HoldLastWrite = "lastWrite"
+	HoldRelease   = "release"
 )
 
 func newHold(r *parameter.Registry) *Hold {
@@ -88,7 +88,7 @@ func parseHold(v bson.Value) (wish, error) {
 		switch v.Str() {
 		case HoldRelease:
 			return wish{given: true, release: true}, nil
-		case holdLastWrite:
+		case HoldLastWrite:
 			return wish{given: true, lastWrite: true}, nil
 		}
 		for _, layout := range holdLayouts {
@@ -97,22 +97,63 @@ func parseHold(v bson.Value) (wish, error) {
 			}
 		}
 	}
-	return wish{}, mongoerr.New(mongoerr.BadValue, "Invalid value for parameter %s: %s is neither a date nor \"%s\" nor \"%s\"", HoldName, v, holdLastWrite, HoldRelease)
+	return wish{}, mongoerr.New(mongoerr.BadValue, "Invalid value for parameter %s: %s is neither a date nor \"%s\" nor \"%s\"", HoldName, v, HoldLastWrite, HoldRelease)
 }
 
-// connect has the hold work on a monitor's store, and does what the command line asked for.
-func (h *Hold) connect(m *Monitor) error {
+// connect has the hold work on a monitor's store.
+func (h *Hold) connect(m *Monitor) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.mu.monitor = m
-	w := h.mu.wish
+}
+
+// Begin does what the start asked for, once: a member of a replica set does so when it leads.
+func (h *Hold) Begin() error {
+	h.mu.Lock()
+	m, w := h.mu.monitor, h.mu.wish
 	h.mu.Unlock()
 	if w.given {
-		return m.hold(context.Background(), w)
+		err := m.hold(context.Background(), w)
+		if err == nil {
+			h.Forget()
+		}
+		return err
 	}
-	if at, held := m.store.HeldAt(); held {
+	at, held := m.store.HeldAt()
+	if stale := m.staleSecs(); !held && stale > 0 {
+		m.log.Warn("TTL: nothing was written for longer than "+holdAfterName+" allows, so expiry is held where the last write was", "secs", stale, holdAfterName, m.params.HoldAfterSecs.Get())
+		return m.hold(context.Background(), wish{given: true, lastWrite: true})
+	}
+	if held {
 		m.log.Warn("TTL: expiry is held since before the start: nothing is deleted until it is released", "holdAt", formatMillis(at), "release", "setParameter ttlHold: \"release\"")
 	}
 	return nil
+}
+
+// staleSecs is for how long nothing was written, where that is longer than it may be; 0 where it is not.
+func (m *Monitor) staleSecs() int64 {
+	seen, known := m.store.TimeSeen()
+	limit := m.params.HoldAfterSecs.Get()
+	if secs := (clock.Millis(m.clock) - seen) / 1000; known && limit > 0 && secs > limit {
+		return secs
+	}
+	return 0
+}
+
+// Pending says whether the start asked for something that is not done yet.
+func (h *Hold) Pending() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mu.wish.given
+}
+
+// Forget has what the start asked for not be done any more, if it was not yet; it says whether there was anything.
+func (h *Hold) Forget() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was := h.mu.wish.given
+	h.mu.wish = wish{}
+	return was
 }
 
 // hold has expiry stand still, or go on. It returns when no sweep that began before is under way.
@@ -145,7 +186,7 @@ func (m *Monitor) lastWrite() (int64, error) {
 	case known:
 		return at, nil
 	case m.hasData():
-		return 0, fmt.Errorf("%s %s: the data were written by an Ebb that did not note the time yet; give a date", HoldName, holdLastWrite)
+		return 0, fmt.Errorf("%s %s: the data were written by an Ebb that did not note the time yet; give a date", HoldName, HoldLastWrite)
 	}
 	return clock.Millis(m.clock), nil
 }

@@ -100,8 +100,8 @@ func New(o Options) *Monitor {
 }
 
 // Connect gives the monitor what it works on and with, before Start and RunPass: the store, whose OnDDL and OnDeadline are
-// the monitor's, its sweeper, the gate it goes through, and who takes account. It holds expiry when the command line says so, which may fail.
-func (m *Monitor) Connect(s *storage.Store, sweeps *sweeper.Sweeper, g Gate, r Recorder) error {
+// the monitor's, its sweeper, the gate it goes through, and who takes account.
+func (m *Monitor) Connect(s *storage.Store, sweeps *sweeper.Sweeper, g Gate, r Recorder) {
 	m.store, m.sweeper, m.gate, m.recorder = s, sweeps, g, r
 	m.time.begin(s.TimeSeen())
 	m.time.look()
@@ -114,7 +114,7 @@ func (m *Monitor) Connect(s *storage.Store, sweeps *sweeper.Sweeper, g Gate, r R
 		}
 	}
 	m.noteTime(context.Background()) // so that a clock that is turned before the first minute is over is known by it
-	return m.params.Hold.connect(m)
+	m.params.Hold.connect(m)
 }
 
 // Start begins to run passes. The first comes when the first deadline has passed, or after one sleep.

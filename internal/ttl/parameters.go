@@ -47,6 +47,8 @@ type Parameters struct {
 	MaxClockStepSecs *parameter.Int
 	// ClockSettleSecs is ttlClockSettleSecs: after how long it is trusted again.
 	ClockSettleSecs *parameter.Int
+	// HoldAfterSecs is ttlHoldAfterSecs: for how long nothing may have been written at a start, or expiry is held; 0 for any time.
+	HoldAfterSecs *parameter.Int
 	// Hold is ttlHold: where the clock of expiry stands still.
 	Hold *Hold
 }
@@ -76,6 +78,7 @@ func NewParameters(r *parameter.Registry) *Parameters {
 		MassExpiryGuard:   parameter.NewDouble(r, MassExpiryGuardName, parameter.Both, 0, 0, 1),
 		MaxClockStepSecs:  parameter.NewInt(r, clockStepName, parameter.Both, 3600, 1, math.MaxInt32, false),
 		ClockSettleSecs:   parameter.NewInt(r, clockSettleName, parameter.Both, 60, 0, math.MaxInt32, false),
+		HoldAfterSecs:     parameter.NewInt(r, holdAfterName, parameter.Startup, 0, 0, math.MaxInt32, false),
 		Hold:              newHold(r),
 	}
 	// What these two mean to MongoDB has no counterpart here: deletes have no admission queue, and metadata needs no
@@ -92,6 +95,7 @@ const (
 	changeGraceName = "ttlChangeGraceSecs"
 	clockStepName   = "ttlMaxClockStepSecs"
 	clockSettleName = "ttlClockSettleSecs"
+	holdAfterName   = "ttlHoldAfterSecs"
 )
 
 // HideExpiredName is the name of Parameters.HideExpired. It is switched off by loosen.Loosener.StopHiding.

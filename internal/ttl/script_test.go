@@ -151,7 +151,8 @@ func (w *world) open() {
 			w.t.Fatal(err)
 		}
 	}
-	if err := w.monitor.Connect(w.store, w.ddl.Sweeper, w.gate, w); err != nil {
+	w.monitor.Connect(w.store, w.ddl.Sweeper, w.gate, w)
+	if err := w.expiry.Hold.Begin(); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -100,7 +100,7 @@ func TestBackupsUnderKill(t *testing.T) {
 			t.Fatalf("again with: go test ./e2e/backup -v -args -rounds %d -seed %d\nthe server's log ends with:\n%s", *rounds, *seed, x.server.Log())
 		}
 	}
-	// What expires after the load is still written to the journal, which each backup ships as a whole as long as it is not in tables.
+	// What expires after the load is still written, and tables are merged: then more is new than was written.
 	before, last := x.quiet(), x.quiet()
 	all, fresh := x.added(before, last)
 	for range calmingBackups {

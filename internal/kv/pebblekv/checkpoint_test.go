@@ -255,3 +255,47 @@ func TestCheckpointFindsDamage(t *testing.T) {
 		t.Fatal("there is no table")
 	}
 }
+
+// TestCheckpointOfLittle: beside tables, which whoever backs up has most of already, a checkpoint is small, however much was written before it: what is in
+// memory is made tables of, and no log is copied that holds more than what came meanwhile.
+func TestCheckpointOfLittle(t *testing.T) {
+	e, err := pebblekv.OpenMemory(pebblekv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	value := make([]byte, 1000)
+	written := 0
+	write := func(n int) {
+		for range n {
+			written++
+			txn, err := e.Begin()
+			if err != nil {
+				t.Fatal(err)
+			}
+			txn.Set(fmt.Appendf(nil, "k%06d", written), value)
+			if err := txn.Commit(t.Context(), kv.Buffered); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	beside := func() (bytes int64) {
+		c, err := e.Checkpoint(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Remove()
+		for _, f := range c.Files() {
+			if !f.Table {
+				bytes += f.Bytes
+			}
+		}
+		return bytes
+	}
+	for _, n := range []int{5000, 0, 1, 100} {
+		write(n)
+		if got := beside(); got > 16<<10 {
+			t.Errorf("after %d writes a checkpoint has %d bytes beside its tables", n, got)
+		}
+	}
+}

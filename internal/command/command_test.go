@@ -121,7 +121,10 @@ func newHarnessAs(t testing.TB, set *ReplicaSet, over func(kv.Engine) kv.Engine,
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.connect = sync.OnceValue(func() error { return monitor.Connect(store, ddl.Sweeper, ttl.Open{}, ttl.NoRecord{}) })
+	h.connect = sync.OnceValue(func() error {
+		monitor.Connect(store, ddl.Sweeper, ttl.Open{}, ttl.NoRecord{})
+		return expiry.Hold.Begin()
+	})
 	queries := query.New(store, ddl, filters)
 	queries.Scripts = javascript.InProcess(clock.Wall())
 	h.server = New(Config{

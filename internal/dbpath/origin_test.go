@@ -142,8 +142,10 @@ func TestOriginPutBack(t *testing.T) {
 // TestOriginRefused: a note that is not ours is a copy's, and nothing is read of what is no file.
 func TestOriginRefused(t *testing.T) {
 	for name, spoil := range map[string]func(name string) error{
-		"empty":       func(name string) error { return os.WriteFile(name, nil, 0o600) },
-		"of another":  func(name string) error { return os.WriteFile(name, []byte("Ebb data directory origin, format 2\n"), 0o600) },
+		"empty": func(name string) error { return os.WriteFile(name, nil, 0o600) },
+		"of another": func(name string) error {
+			return os.WriteFile(name, []byte("Ebb data directory origin, format 2\n"), 0o600)
+		},
 		"large":       func(name string) error { return os.WriteFile(name, make([]byte, 1<<20), 0o600) },
 		"a directory": func(name string) error { return os.Mkdir(name, 0o700) },
 		"a link":      func(name string) error { return os.Symlink("/dev/zero", name) },

@@ -86,7 +86,7 @@ func (h *harness) ends(t *testing.T, name string, command bson.Doc) {
 // updates of so many documents may be over, too.
 func quick() map[string]bool {
 	out := map[string]bool{}
-	for _, name := range []string{"$changeStream", "$changeStreamSplitLargeEvent", "$collStats", "$currentOp", "$documents", "$ebbTTL", "$indexStats",
+	for _, name := range []string{"$_internalAllCollectionStats", "$changeStream", "$changeStreamSplitLargeEvent", "$collStats", "$currentOp", "$documents", "$ebbTTL", "$indexStats",
 		"$listCatalog", "$listClusterCatalog", "$listLocalSessions", "$listSampledQueries", "$listSearchIndexes", "$listSessions", "$planCacheStats",
 		"$querySettings", "$queryStats", "$search", "$searchBeta", "$searchMeta", "$vectorSearch", "$text", "$near", "$nearSphere", "$geoNear"} {
 		out[name] = true
@@ -113,7 +113,7 @@ func stageArguments() map[string]string {
 		"$score":      `{score: "$a", scoreDetails: false}`,
 		"$rankFusion": `first {input: {pipelines: {x: [{$sort: {s: 1}}], y: [{$sort: {n: 1}}]}}}`, "$scoreFusion": `first {input: {pipelines: {x: [{$score: {score: "$n"}}]}, normalization: "none"}}`,
 		"$documents": `none [{x: 1}]`, "$currentOp": `none {}`, "$querySettings": `none {}`, "$queryStats": `none {}`, "$listLocalSessions": `none {}`,
-		"$listSampledQueries": `none {}`, "$listClusterCatalog": `none {}`, "$listSessions": `first {}`,
+		"$_internalAllCollectionStats": `none {stats: {count: {}}}`, "$listSampledQueries": `none {}`, "$listClusterCatalog": `none {}`, "$listSessions": `first {}`,
 		"$ebbTTL": `first {}`, "$collStats": `first {count: {}}`, "$indexStats": `first {}`, "$listCatalog": `first {}`, "$listSearchIndexes": `first {}`, "$planCacheStats": `first {}`,
 		"$changeStream": `first {}`, "$changeStreamSplitLargeEvent": `{}`, "$search": `first {}`, "$searchBeta": `first {}`, "$searchMeta": `first {}`, "$vectorSearch": `first {}`,
 	}

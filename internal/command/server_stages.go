@@ -59,6 +59,8 @@ func (s *Server) documents(ctx context.Context, whose *viewer, ns namespace.NS, 
 		return s.sessionDocuments(spec.Doc(), whose), nil
 	case "$collStats":
 		return s.collStatsStage(ctx, ns, spec.Doc())
+	case "$_internalAllCollectionStats":
+		return s.allCollectionStats(ctx, spec.Doc())
 	case "$indexStats":
 		return s.indexStatsStage(ns)
 	case "$planCacheStats":
@@ -130,6 +132,28 @@ func (s *Server) collStatsStage(ctx context.Context, ns namespace.NS, spec bson.
 		b.Object("queryExecStats").Object("collectionScans").Int64("total", 0).Int64("nonTailable", 0).End().End()
 	}
 	return []bson.Doc{b.Doc()}, nil
+}
+
+// allCollectionStats is $collStats of each collection that there is. Views have none, nor has what is dropped meanwhile.
+func (s *Server) allCollectionStats(ctx context.Context, spec bson.Doc) ([]bson.Doc, error) {
+	var docs []bson.Doc
+	for _, coll := range s.Query.Store.Catalog().All() {
+		if coll.IsView() {
+			continue
+		}
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		of, err := s.collStatsStage(ctx, coll.NS, spec)
+		if mongoerr.Is(err, mongoerr.NamespaceNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, of...)
+	}
+	return docs, nil
 }
 
 func (s *Server) count(ctx context.Context, ns namespace.NS) (int64, error) {

@@ -36,7 +36,7 @@ func (p *Pipeline) CheckReadConcern(level string) error {
 func (p *Pipeline) CheckTransaction() error {
 	for _, s := range p.Stages {
 		switch s.Name() {
-		case "$out", "$merge", "$unionWith", "$changeStream", "$ebbTTL", "$collStats", "$indexStats", "$planCacheStats", "$currentOp", "$queryStats", "$querySettings",
+		case "$out", "$merge", "$unionWith", "$changeStream", "$ebbTTL", "$collStats", allCollectionStats, "$indexStats", "$planCacheStats", "$currentOp", "$queryStats", "$querySettings",
 			"$listSessions", "$listLocalSessions", "$listCatalog", "$listClusterCatalog", "$listSampledQueries", "$listSearchIndexes":
 			return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: %s", s.Name())
 		}
@@ -87,7 +87,7 @@ func CheckStableNames(stages bson.Value) error {
 
 func isUnstable(stage string) bool {
 	switch stage {
-	case "$currentOp", "$ebbTTL", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats", "$search", "$searchMeta", "$vectorSearch",
+	case allCollectionStats, "$currentOp", "$ebbTTL", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats", "$search", "$searchMeta", "$vectorSearch",
 		"$listSearchIndexes", "$listCatalog", "$listClusterCatalog", "$querySettings", "$queryStats", "$rankFusion", "$score", "$scoreFusion", "$changeStreamSplitLargeEvent":
 		return true
 	}

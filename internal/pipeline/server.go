@@ -58,6 +58,27 @@ func parseCollStats(_ *parsing, arg bson.Value) ([]Stage, error) {
 	return server("$collStats", b.Doc().Value())
 }
 
+const allCollectionStats = "$_internalAllCollectionStats"
+
+// parseAllCollectionStats parses what is $collStats of each collection that there is.
+func parseAllCollectionStats(p *parsing, arg bson.Value) ([]Stage, error) {
+	if arg.Type != bson.TypeObject {
+		return nil, mongoerr.New(6789103, "%s must take a nested object but found: %s", allCollectionStats, arg)
+	}
+	if p.NS.DB != "admin" || p.NS.Coll != "" {
+		return nil, mongoerr.New(6789104, "The %s stage must be run on the admin database", allCollectionStats)
+	}
+	stats := bson.EmptyDoc.Value()
+	if err := readStrict(allCollectionStats, arg.Doc(), want{name: "stats", to: &stats, types: anObject}); err != nil {
+		return nil, err
+	}
+	of, err := parseCollStats(p, stats)
+	if err != nil {
+		return nil, err
+	}
+	return server(allCollectionStats, of[0].Spec())
+}
+
 func collStatsOption(name string, d bson.Doc) (bson.Doc, error) {
 	switch name {
 	case "latencyStats":

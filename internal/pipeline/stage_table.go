@@ -25,6 +25,7 @@ type Row struct {
 // Rows is the table of stages.
 func Rows() []Row {
 	return []Row{
+		{Name: allCollectionStats, Since: "6.0.3", Doc: "Statistics of all collections.", parse: parseAllCollectionStats, first: true, brings: true, collectionless: true, noFacet: true, Needs: Needs{Source: true, Cluster: actions(privilege.AllCollectionStats)}},
 		{Name: "$addFields", Since: "3.4", Doc: "Adds fields to documents.", parse: parseAddFields, Needs: Needs{Nothing: true}},
 		{Name: "$bucket", Since: "3.4", Doc: "Groups documents by boundaries.", parse: parseBucket, Needs: Needs{Nothing: true}},
 		{Name: "$bucketAuto", Since: "3.4", Doc: "Groups documents into a number of buckets of about the same size.", parse: parseBucketAuto, Needs: Needs{Nothing: true}},

@@ -33,6 +33,9 @@ type finished struct {
 	err         error
 	// executed tells how its plan ran; nil when that is not known.
 	executed executed
+	// shape is the hash of a query's shape, which is found only when it is told: the query is parsed once more for it. nil where there is
+	// none, "" where the query has none.
+	shape func() string
 }
 
 // record hands the finished operation to the slow log and the profiler. Statements were recorded one by one; a command that
@@ -41,7 +44,35 @@ func (op *Op) record(micros int64, err error) {
 	if op.Command.Quiet || op.statements > 0 && !op.waitedLong(micros-op.recordedMicros) {
 		return
 	}
-	op.Server.record(op.DB, finished{op.Running, op.originating, micros, err, op.executed})
+	op.Server.record(op.DB, finished{op.Running, op.originating, micros, err, op.executed, op.queryShapeHash})
+}
+
+// queryShapeHash is the hash of the shape of the command's query, or of that which has opened its cursor; "" where there is none.
+func (op *Op) queryShapeHash() string {
+	command := op.Args.Document()
+	switch op.Command.Name {
+	case "find", "distinct", "aggregate":
+	case "getMore":
+		command = op.originating
+	default:
+		return ""
+	}
+	if command == nil {
+		return ""
+	}
+	shape, err := op.represent(command)
+	if err != nil || shape.System != "" {
+		return ""
+	}
+	return shape.Hash
+}
+
+// shapeHash is the hash of the operation's query, "" where there is none.
+func (f finished) shapeHash() string {
+	if f.shape == nil {
+		return ""
+	}
+	return f.shape()
 }
 
 func (op *Op) waitedLong(micros int64) bool {
@@ -59,7 +90,7 @@ func (op *Op) statement(kind string, ns namespace.NS, command bson.Doc, start ti
 	}
 	o := &operation.Operation{Client: op.Running.Client, Kind: kind, NS: ns.String(), Command: command, LSID: op.LSID, Session: op.SessionID}
 	fill(&o.Stats)
-	op.Server.record(ns.DB, finished{o, nil, micros, err, ran})
+	op.Server.record(ns.DB, finished{o, nil, micros, err, ran, nil})
 }
 
 // Wants is ttl.Recorder's: what is profiled is deleted so that the profile can tell.
@@ -67,7 +98,7 @@ func (s *Server) Wants(db string) bool { return s.Profile.Of(db).Level > 0 }
 
 // RecordSweep is ttl.Recorder's: a sweep is a remove like any other.
 func (s *Server) RecordSweep(o *operation.Operation, took time.Duration, err error) {
-	s.record(namespace.Split(o.NS).DB, finished{o, nil, took.Microseconds(), err, nil})
+	s.record(namespace.Split(o.NS).DB, finished{o, nil, took.Microseconds(), err, nil, nil})
 }
 
 // verdict is what is to be told of an operation.
@@ -224,6 +255,9 @@ func (s *Server) profileDocument(f finished) bson.Doc {
 	if plan := st.PlanSummary(); plan != "" {
 		b.String("planSummary", plan)
 	}
+	if hash := f.shapeHash(); hash != "" {
+		b.String("queryShapeHash", hash)
+	}
 	if d := f.execStats(); d != nil && !redacts { // in which what was looked for is
 		b.Document("execStats", d)
 	}
@@ -269,6 +303,9 @@ func (s *Server) logSlow(f finished) {
 	}
 	if plan := st.PlanSummary(); plan != "" {
 		attrs = append(attrs, "planSummary", plan)
+	}
+	if hash := f.shapeHash(); hash != "" {
+		attrs = append(attrs, "queryShapeHash", hash)
 	}
 	f.counts(func(name string, n int64) { attrs = append(attrs, name, n) })
 	if st.HasSortStage.Load() {

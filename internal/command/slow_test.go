@@ -41,7 +41,7 @@ func TestSlowLog(t *testing.T) {
 	want := []string{
 		`{"level":"INFO","msg":"Slow query","type":"command","isFromUserConnection":true,"ns":"test.c",` +
 			`"command":{"find":"c","filter":{"a":1,"d":{"$lt":1.5}},"sort":{"a":1},"$db":"test"},"planSummary":"COLLSCAN",` +
-			`"keysExamined":0,"docsExamined":2,"hasSortStage":true,"numYields":0,"nreturned":0,"reslen":62,"remote":"127.0.0.1:50001",` +
+			`"queryShapeHash":"E5B401EAF74E06270AAE6C6FA2E4574CA2BA1D1CDD9B2669BCA9C12D539922BD","keysExamined":0,"docsExamined":2,"hasSortStage":true,"numYields":0,"nreturned":0,"reslen":62,"remote":"127.0.0.1:50001",` +
 			`"protocol":"op_msg","durationMillis":0,"ctx":"conn1"}`,
 		`{"level":"INFO","msg":"Slow query","type":"update","isFromUserConnection":true,"ns":"test.c",` +
 			`"command":{"q":{"_id":1},"u":{"$set":{"b":1}}},"planSummary":"IDHACK","keysExamined":1,"docsExamined":1,` +

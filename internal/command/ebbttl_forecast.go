@@ -37,10 +37,35 @@ func (op *Op) horizon(a *Args, supposed **supposedTTL) *ttl.Horizon {
 			asked.Fail(mongoerr.New(mongoerr.BadValue, "BSON field '%s.until' must be a date to come, actual value '%s'", asked.path, until))
 		}
 	}
+	readEnds(asked, h)
 	if err := asked.Done(); err != nil {
 		a.Fail(err)
 	}
 	return h
+}
+
+// readEnds reads "ends", which says where each bucket ends: near ones can be short, and far ones long.
+func readEnds(asked *Args, h *ttl.Horizon) {
+	ends := asked.Array("ends")
+	if ends == nil {
+		return
+	}
+	if !asked.Value("buckets").IsNullish() || !asked.Value("until").IsNullish() {
+		asked.Fail(mongoerr.New(mongoerr.BadValue, "'%s.ends' says what 'buckets' and 'until' would: give it alone", asked.path))
+	}
+	h.Until = h.Now
+	for it := ends.Iter(); it.Next() && len(h.Ends) <= maxForecastBuckets; {
+		v := it.Value()
+		if v.Type != bson.TypeDate || v.Millis() <= h.Until {
+			asked.Fail(mongoerr.New(mongoerr.BadValue, "BSON field '%s.ends' must be dates to come, each after the one before, actual value '%s'", asked.path, v))
+			return
+		}
+		h.Until = v.Millis()
+		h.Ends = append(h.Ends, h.Until)
+	}
+	if n := len(h.Ends); n < 1 || n > maxForecastBuckets {
+		asked.Fail(mongoerr.New(mongoerr.BadValue, "BSON field '%s.ends' must have 1 to %d dates", asked.path, maxForecastBuckets))
+	}
 }
 
 // forecastExpiry answers for one collection.

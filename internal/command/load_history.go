@@ -32,6 +32,7 @@ type loadSample struct {
 	cpu                                     time.Duration
 	deleted, sweeps, passes                 int64
 	inserts, queries, updates, deletes, all int64
+	reads, readMicros                       int64
 }
 
 // KeepHistory writes local.ebb_history until the server is closed.
@@ -64,6 +65,7 @@ func (s *Server) sampleLoad() (l loadSample) {
 	l.cpu = host.LookAtProcessors().Used
 	l.inserts, l.queries, l.updates, l.deletes = s.counts.inserts.Load(), s.counts.queries.Load(), s.counts.updates.Load(), s.counts.deletes.Load()
 	l.all = s.counts.commands.Load() + s.counts.getMores.Load()
+	l.reads, l.readMicros = s.tally.reads.count.Load(), s.tally.reads.micros.Load()
 	if s.TTL != nil {
 		m := s.expiryFigures()
 		l.deleted, l.passes = m.Lookup("deletedDocuments").TruncInt64(), m.Lookup("passes").TruncInt64()
@@ -90,8 +92,11 @@ func (s *Server) recordLoad(ctx context.Context, last loadSample) loadSample {
 	if err == nil {
 		err = s.Query.Append(ctx, loadHistoryNS, s.loadDocument(last, now), clock.Millis(s.Clock))
 	}
-	if err != nil && !s.isStopped() {
-		s.Log.Debug("The history of the server's load could not be written", "namespace", loadHistoryNS.String(), "error", err.Error())
+	if err != nil {
+		if !s.isStopped() {
+			s.Log.Debug("The history of the server's load could not be written", "namespace", loadHistoryNS.String(), "error", err.Error())
+		}
+		return last
 	}
 	return now
 }
@@ -109,7 +114,8 @@ func (s *Server) loadDocument(last, now loadSample) bson.Doc {
 		b.Int64("deleted", now.deleted-last.deleted).Int64("sweeps", now.sweeps-last.sweeps).Int64("passes", now.passes-last.passes)
 	}
 	b.Int64("inserted", now.inserts-last.inserts).Int64("updated", now.updates-last.updates).Int64("removed", now.deletes-last.deletes).
-		Int64("queried", now.queries-last.queries).Int64("commands", now.all-last.all)
+		Int64("queried", now.queries-last.queries).Int64("commands", now.all-last.all).
+		Int64("reads", now.reads-last.reads).Int64("readMicros", now.readMicros-last.readMicros)
 	if s.Traffic != nil {
 		b.Int64("connections", s.Traffic().Current)
 	}

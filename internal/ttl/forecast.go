@@ -14,17 +14,21 @@ import (
 // MaxForecastKeys is how many keys a forecast of one collection walks for each rule, and one of many for all.
 const MaxForecastKeys = 10_000_000
 
-// Horizon is what a forecast is about: the time from Now to Until in Buckets of the same length. Times are milliseconds
-// since the epoch.
+// Horizon is what a forecast is about: the time from Now to Until in Buckets of the same length, or in those that Ends are the ends of,
+// of which Until is the last. Times are milliseconds since the epoch.
 type Horizon struct {
 	Now, Until int64
 	Buckets    int
+	Ends       []int64
 	// Keys is how many keys may be walked for each rule; below 0 none. As many documents are read where keys do not tell.
 	Keys int64
 }
 
 // ends are the ends of the buckets; each begins where the one before ends. There are fewer where a millisecond is too long.
 func (h Horizon) ends() []int64 {
+	if h.Ends != nil {
+		return h.Ends
+	}
 	length := h.Until - h.Now
 	n := min(int64(h.Buckets), length)
 	ends := make([]int64, n)

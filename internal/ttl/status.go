@@ -191,6 +191,9 @@ func (m *Monitor) standing(ctx context.Context) (t standing, err error) {
 	}
 	targets := 0
 	err = m.eachStanding(ctx, func(r *storage.Reader, now int64, front func(*policy.Rule) *due.Front) error {
+		if r.Catalog().Options.TTLPaused { // sweeps are not behind with what they are to leave alone
+			return nil
+		}
 		rules := r.Rules().All()
 		for i := range rules {
 			if targets++; targets > maxStandingTargets {

@@ -72,7 +72,7 @@ func inBrowser(t *testing.T, server *binary.Server, at, script string, env ...st
 
 // TestConsole does in a real browser what the console is for.
 func TestConsole(t *testing.T) {
-	for _, script := range []string{"expiry.mjs", "documents.mjs"} {
+	for _, script := range []string{"expiry.mjs", "documents.mjs", "operations.mjs"} {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
 			server, at := startConsole(t)
@@ -99,17 +99,26 @@ func TestConsoleLogin(t *testing.T) {
 	inBrowser(t, server, at, "login.mjs", "EBB_LOGIN="+boss)
 }
 
-// TestConsoleScreens looks at each screen in both themes, and at a million documents.
+// TestConsoleScreens looks at each screen in both themes, at a million documents, and at a thousand collections.
 func TestConsoleScreens(t *testing.T) {
 	if !*whole {
 		t.Skip("it takes minutes; make e2e-console runs it")
 	}
-	for _, script := range []string{"screens.mjs", "million.mjs"} {
+	for _, script := range []string{"screens.mjs", "million.mjs", "collections.mjs"} {
 		t.Run(script, func(t *testing.T) {
 			server, at := startConsole(t)
 			inBrowser(t, server, at, script)
 		})
 	}
+}
+
+// TestConsoleMembers has a member of a replica set tell of itself.
+func TestConsoleMembers(t *testing.T) {
+	if !*whole {
+		t.Skip("make e2e-console runs it, with what takes long")
+	}
+	server, at := startConsole(t, "--replSet", "rs", "--replSetInitiate")
+	inBrowser(t, server, at, "members.mjs")
 }
 
 // TestConsoleBundle holds the bundle in the tree to its sources.

@@ -109,4 +109,4 @@ export async function all(db: string, command: Input, limit = 10_000, signal?: A
 }
 
 /** The fault of something that has failed, in words. */
-export const words = (e: unknown): string => e instanceof Error ? e.message : String(e)
+export const words = (e: unknown): string => e instanceof CommandError && e.codeName ? `${e.message} (${e.codeName})` : e instanceof Error ? e.message : String(e)

@@ -1,10 +1,10 @@
 // The frame around all screens: what there is, where one is, who one is.
 import { useComputed, useSignal } from '@preact/signals'
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { login, logout, lostSince, needsLogin, open, session, words } from './api'
-import { collections, counts, readCollections, readCounts, setTheme, theme, useLoad, type Coll, type Theme } from './store'
-import { collection, go, href, place } from './router'
-import { count, moment, span } from './time'
+import { collections, counts, hello, readCollections, readCounts, setTheme, theme, useLoad, type Coll, type Theme } from './store'
+import { collection, go, place } from './router'
+import { count, moment } from './time'
 import { Fault, said, Tip } from './parts/ui'
 import { run } from './api'
 import { Home } from './screens/home'
@@ -21,7 +21,7 @@ export function App() {
   const since = lostSince.value
   useEffect(() => {
     if (since === null) return
-    const t = setInterval(() => void open().catch(() => {}), 2000)
+    const t = setInterval(() => { if (!document.hidden) void open().catch(() => {}) }, 2000)
     return () => clearInterval(t)
   }, [since])
   useKeys(() => { finding.value = true })
@@ -76,36 +76,66 @@ function useKeys(find: () => void) {
   }, [])
 }
 
-/** How many collections the side shows; the rest are found. */
-const maxShown = 120
+/** The height of a line of the side, and how many lines are drawn beyond those that are seen. */
+const lineHeight = 33, beyond = 10
+
+/** All collections, of which only those that are seen are drawn. */
+function Trees(p: { here: string; tab: string; fault: string }) {
+  const box = useRef<HTMLDivElement>(null)
+  const [seen, see] = useState({ top: 0, height: 800 })
+  const cols = collections.value
+  const lines = useMemo(() => {
+    const out: (Coll | string)[] = []
+    for (const [i, c] of (cols ?? []).entries()) {
+      if (i === 0 || cols![i - 1].db !== c.db) out.push(c.db)
+      out.push(c)
+    }
+    return out
+  }, [cols])
+  const first = Math.max(0, Math.floor(seen.top / lineHeight) - beyond), last = Math.min(lines.length, Math.ceil((seen.top + seen.height) / lineHeight) + beyond)
+  const drawn = lines.slice(first, last)
+  // Where one may not ask for all, those are counted that are seen.
+  useLoad(`counts ${cols?.length ?? 0}`, s => readCounts(drawn.filter((l): l is Coll => typeof l !== 'string'), s), 30_000, 40)
+  useEffect(() => {
+    const el = box.current!
+    const r = new ResizeObserver(() => see(s => ({ ...s, height: el.clientHeight })))
+    r.observe(el)
+    return () => r.disconnect()
+  }, [])
+  useEffect(() => {
+    const i = lines.findIndex(l => typeof l !== 'string' && l.ns === p.here), el = box.current!
+    if (i >= 0 && (i * lineHeight < el.scrollTop || (i + 1) * lineHeight > el.scrollTop + el.clientHeight)) el.scrollTop = (i - 3) * lineHeight
+  }, [p.here, lines])
+  return <div class="trees" tabIndex={-1} ref={box} onScroll={e => { const top = e.currentTarget.scrollTop; see(s => ({ ...s, top })) }}>
+    <div style={{ height: `${first * lineHeight}px` }} />
+    {drawn.map(l => typeof l === 'string' ? <h3 key={'db ' + l}>{l}</h3> : <a key={l.ns} href={collection(l.ns, l.type === 'view' ? 'documents' : p.tab)} aria-current={p.here === l.ns ? 'page' : undefined} title={l.ns}>
+      <span>{l.name}</span><span class="n">{l.type === 'view' ? 'view' : counts.value[l.ns] !== undefined ? count(counts.value[l.ns]) : ''}</span></a>)}
+    <div style={{ height: `${(lines.length - last) * lineHeight}px` }} />
+    {cols?.length === 0 && <p class="faint" style={{ padding: '14px 22px' }}>No collections yet.</p>}
+    {p.fault && !lines.length && <p class="faint" style={{ padding: '14px 10px' }}>{p.fault}</p>}
+  </div>
+}
 
 function Side(p: { onFind: () => void }) {
   const at = place.value.path
   const s = session.value
-  const list = useLoad('collections', async () => { await readCollections(); await readCounts((collections.peek() ?? []).slice(0, maxShown)) }, s ? 10_000 : 0)
-  const server = useLoad('uptime', () => run('admin', { hello: 1 }), 0)
-  const cols = collections.value ?? []
-  const dbs = new Map<string, Coll[]>()
-  for (const c of cols.slice(0, maxShown)) dbs.set(c.db, [...(dbs.get(c.db) ?? []), c])
+  const list = useLoad('collections', readCollections, s ? 20_000 : 0, 40)
+  useLoad('hello', async s => { hello.value = await run('admin', { hello: 1 }, s) }, 30_000)
   const here = at[0] === 'c' ? `${at[1]}.${at[2]}` : ''
   const tab = at[0] === 'c' ? at[3] ?? 'documents' : 'expiry'
   return <nav class="side" aria-label="Console">
     <a class="brand" href="#/"><Waves />Ebb</a>
-    <a href="#/" aria-current={at.length === 0 ? 'page' : undefined}>Tide</a>
-    <a href="#/operations" aria-current={at[0] === 'operations' ? 'page' : undefined}>Operations</a>
-    <a href="#/storage" aria-current={at[0] === 'storage' ? 'page' : undefined}>Storage</a>
-    <a href="#/settings" aria-current={at[0] === 'settings' ? 'page' : undefined}>Settings</a>
-    <button class="find" onClick={p.onFind}><span>Find a collection</span><kbd>/</kbd></button>
-    <div class="trees" tabIndex={-1}>
-      {[...dbs].map(([db, cs]) => <div key={db}><h3>{db}</h3>{cs.map(c => <a key={c.ns} href={collection(c.ns, c.type === 'view' ? 'documents' : tab)} aria-current={here === c.ns ? 'page' : undefined} title={c.ns}>
-        <span>{c.name}</span><span class="n">{c.type === 'view' ? 'view' : counts.value[c.ns] !== undefined ? count(counts.value[c.ns]) : ''}</span></a>)}</div>)}
-      {cols.length > maxShown && <button class="link" style={{ margin: '10px 22px' }} onClick={p.onFind}>and {cols.length - maxShown} more</button>}
-      {collections.value?.length === 0 && <p class="faint" style={{ padding: '14px 22px' }}>No collections yet.</p>}
-      {list.fault && !cols.length && <p class="faint" style={{ padding: '14px 10px' }}>{list.fault}</p>}
+    <div class="places">
+      <a href="#/" aria-current={at.length === 0 ? 'page' : undefined}>Tide</a>
+      <a href="#/operations" aria-current={at[0] === 'operations' ? 'page' : undefined}>Operations</a>
+      <a href="#/storage" aria-current={at[0] === 'storage' ? 'page' : undefined}>Storage</a>
+      <a href="#/settings" aria-current={at[0] === 'settings' ? 'page' : undefined}>Settings</a>
     </div>
+    <button class="find" onClick={p.onFind}><span>Find a collection</span><kbd>/</kbd></button>
+    <Trees here={here} tab={tab} fault={list.fault} />
     <div class="foot">
-      Ebb {s?.version} · speaks MongoDB {s?.mongoVersion}<br />
-      {server.data?.setName ? <>member of {server.data.setName} · </> : ''}{s?.user ? <>signed in as {s.user.user}</> : s?.authorization ? 'nobody is signed in' : 'no login is needed'}
+      <span title="Ebb's version, and that of the MongoDB it speaks as">Ebb {s?.version} · MongoDB {s?.mongoVersion}</span><br />
+      {hello.value?.setName ? <><a class="plain" href="#/operations/members">{hello.value.isWritablePrimary ? 'primary' : 'member'} of {hello.value.setName}</a> · </> : ''}{s?.user ? <>signed in as {s.user.user}</> : s?.authorization ? 'nobody is signed in' : 'no login is needed'}
       <div class="row1">
         <label><span class="sr">Theme</span><select style={{ padding: '1px 4px', fontSize: '12px' }} value={theme.value} onChange={e => setTheme(e.currentTarget.value as Theme)}><option value="system">as the system</option><option value="light">light</option><option value="dark">dark</option></select></label>
         {s?.user && <button class="link" onClick={() => void logout()}>sign out</button>}
@@ -174,6 +204,3 @@ function Login() {
     <button class="btn p" disabled={busy}>{busy ? 'A moment…' : 'Sign in'}</button>
   </form></main>
 }
-
-export const home = href([])
-export const since = (ms: number) => span(Date.now() - ms)

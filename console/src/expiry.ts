@@ -1,5 +1,5 @@
 // Expiry in the console's words: rules as sentences, states as colours, and the questions that the server answers about them.
-import { run, runDoc } from './api'
+import { now, run, runDoc } from './api'
 import { keyOf, plain, type Doc, type Value } from './ejson'
 import { relative, span, ttlWords } from './time'
 
@@ -21,6 +21,9 @@ export const status = (db: string, coll?: string, signal?: AbortSignal): Promise
 
 export const forecast = (db: string, coll: string | 1, buckets: number, until: number, signal?: AbortSignal): Promise<any> =>
   run(db, { ebbTTL: coll, forecast: { buckets, until: new Date(until) } }, signal)
+
+/** When the documents of all collections go, in stretches that end so many milliseconds from now. */
+export const tideForecast = (reaches: number[], signal?: AbortSignal): Promise<any> => run('admin', { ebbTTL: 1, forecast: { ends: reaches.map(r => new Date(now() + r)) } }, signal)
 
 /** What rules are told apart by within a collection. */
 export const ruleName = (r: { index?: string; clustered?: true; timeseries?: true }): string => r.index ?? (r.clustered ? 'clustered' : 'timeseries')

@@ -32,6 +32,48 @@ export function commandShape(c: Any): string {
   return op
 }
 
+// ---- shapes of $queryStats, in which "?type" stands for each value ----
+
+/** A shape in the words of commandShape. */
+export function statsShape(q: Any): string { return commandShape(commandOf(q, v => v)) }
+
+/** A command of the shape, with values that have the types of those that were asked for. Which they were is not known. */
+export function exampleOf(q: Any): Any { return commandOf(q, valueFor) }
+
+function commandOf(q: Any, value: (v: Any) => Any): Any {
+  const coll = q?.cmdNs?.coll, put = (v: Any): Any => fill(v, value)
+  switch (q?.command) {
+    case 'find': return { find: coll, filter: put(q.filter ?? {}), ...(q.sort ? { sort: q.sort } : {}), ...(q.projection ? { projection: put(q.projection) } : {}) }
+    case 'distinct': return { distinct: coll, key: q.key, query: put(q.query ?? {}) }
+    case 'aggregate': return { aggregate: coll, pipeline: put(q.pipeline ?? []) }
+  }
+  return {}
+}
+
+function fill(v: Any, value: (v: Any) => Any): Any {
+  if (typeof v === 'string' && v.startsWith('?')) return value(v)
+  if (Array.isArray(v)) return v.map(x => fill(x, value))
+  if (!isPlain(v)) return v
+  const entries = Object.entries(v)
+  // The shape spells out what is equal; commands leave it out.
+  if (entries.length === 1 && entries[0][0] === '$eq') return fill(entries[0][1], value)
+  return Object.fromEntries(entries.map(([k, x]) => [k, fill(x, value)]))
+}
+
+function valueFor(mark: Any): Any {
+  const type = String(mark).slice(1)
+  if (type.startsWith('array')) return []
+  switch (type) {
+    case 'number': return 1
+    case 'string': return 'a'
+    case 'bool': return true
+    case 'date': return new Date(0)
+    case 'object': return {}
+    case 'null': return null
+  }
+  return 'a'
+}
+
 /** The fields of an index that would serve a command: what is equal, then the order, then ranges. Null where nothing is to be gained. */
 export function suggest(c: Any): string | null {
   if (!isPlain(c)) return null

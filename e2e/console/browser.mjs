@@ -21,14 +21,15 @@ export const browser = await chromium.launch({ executablePath: chromiumPath(), a
 /** What went wrong in pages, and what they asked of others than the server. */
 export const faults = []
 
-/** A page in a browser of its own, at a place of the console. */
-export async function page(place = '#/', options = {}) {
+/** A page in a browser of its own, at a place of the console; prepare sees it before it is there. */
+export async function page(place = '#/', { prepare, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1360, height: 900 }, ...options })
   context.setDefaultTimeout(15_000)
   const p = await context.newPage()
   p.on('pageerror', e => faults.push(`error in the page: ${e.message}`))
   p.on('console', m => { if (m.type() === 'error' && !/status of 4\d\d/.test(m.text())) faults.push(`the browser says: ${m.text()}`) })
   p.on('request', r => { if (!r.url().startsWith(url) && !/^(data|blob):/.test(r.url())) faults.push(`asked of another: ${r.url()}`) })
+  if (prepare) prepare(p)
   p.on('dialog', d => { faults.push(`a script ran: ${d.message()}`); void d.dismiss() })
   // Who works on the console has its bundle tried without building the server each time.
   if (process.env.EBB_ASSETS) for (const f of ['app.js', 'style.css']) await p.route('**/' + f, r => r.fulfill({ path: `${process.env.EBB_ASSETS}/${f}` }))

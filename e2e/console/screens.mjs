@@ -12,7 +12,7 @@ await shop.collection('sessions').find({ user: 'u5' }).sort({ _id: -1 }).toArray
 
 const screens = { tide: '#/', documents: '#/c/shop/sessions/documents', document: '#/c/shop/sessions/documents?doc=%22s4%22', aggregate: '#/c/shop/sessions/documents?mode=aggregate&pipe=' + encodeURIComponent('[{ $sortByCount: "$user" }]'),
   expiry: `#/c/shop/sessions/expiry?from=${now}&until=${now + 86400e3}`, change: '#/c/shop/sessions/expiry?change=_ts_1&ttl=1%20second', rule: '#/c/shop/sessions/expiry?change=new', why: '#/c/shop/sessions/why?id=%22s0%22', reasons: '#/c/shop/sessions/why',
-  indexes: '#/c/shop/sessions/indexes?make=', running: '#/operations/running?own=1', slow: '#/operations/slow', connections: '#/operations/connections', log: '#/operations/log', storage: '#/storage', parameters: '#/settings/parameters', users: '#/settings/users' }
+  indexes: '#/c/shop/sessions/indexes?make=', running: '#/operations/running?own=1', slow: '#/operations/slow', connections: '#/operations/connections', log: '#/operations/log', storage: '#/storage', parameters: '#/settings/parameters', users: '#/settings/users', roles: '#/settings/roles', shapes: '#/operations/slow?of=all', indexesOfOne: '#/storage?open=shop.sessions' }
 
 for (const colorScheme of ['light', 'dark']) {
   for (const [name, place] of Object.entries(screens)) {

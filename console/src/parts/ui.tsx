@@ -4,6 +4,7 @@ import type { ComponentChildren, JSX } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import type { Tone } from '../expiry'
 import { toText, typeOf, type Value } from '../ejson'
+import { exact, plural } from '../time'
 
 export function Panel(p: { title?: ComponentChildren; aside?: ComponentChildren; class?: string; children?: ComponentChildren }) {
   return <section class={'panel ' + (p.class ?? '')}>
@@ -55,6 +56,15 @@ export function Confirm(p: { ask: string; label: string; busy?: boolean; tone?: 
     <button class={'btn ' + (p.tone ?? 'd')} disabled={!ok || p.busy || p.disabled}>{p.label}</button>
     <button type="button" class="btn" onClick={p.onCancel}>{p.cancel ?? 'Leave as it is'}</button>
   </form>
+}
+
+/** Asks before something lets many documents go. */
+export function Release(p: { title: string; n: number; more?: boolean; onConfirm: () => Promise<void>; onClose: () => void }) {
+  return <Dialog title={p.title} onClose={p.onClose}>
+    <p>{p.n > 0 ? <><b>{exact(p.n)}{p.more ? ' and more' : ''} {plural(p.n, 'document is', 'documents are')} past {plural(p.n, 'its', 'their')} deadline</b> and {plural(p.n, 'is', 'are')} deleted at once. That cannot be taken back.</> : 'Nothing is past its deadline. What comes goes on time again.'}</p>
+    {p.n > 0 ? <Confirm ask={String(p.n)} label="Let them go" onCancel={p.onClose} onConfirm={() => void p.onConfirm()} cancel="Leave it held" />
+      : <div class="bar"><button class="btn p" onClick={() => void p.onConfirm()}>Go on</button><button class="btn" onClick={p.onClose}>Leave it held</button></div>}
+  </Dialog>
 }
 
 /** A value in a cell, cut to its room. */

@@ -1,6 +1,6 @@
 // The documents of a collection: found, sorted, shown with when they go, changed one by one and in bulk, exported.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { CommandError, now as serverNow, run, runDoc, words } from '../api'
+import { now as serverNow, run, runDoc, words } from '../api'
 import { DateTime, Int32, keyOf, parse, parseDoc, plain, toJSON, toLines, toText, type Doc, type Input, type Value } from '../ejson'
 import { badge, explainMany, status, type Explained, type Rule } from '../expiry'
 import { collection, place, setQuery } from '../router'
@@ -66,7 +66,7 @@ function useRows(db: string, name: string, query: Query | undefined) {
       const c = r.get('cursor') as Doc
       cursor.current = Number(plain(c.get('id'))) === 0 ? null : c.get('id')!
       set({ key, rows: c.get('firstBatch') as Doc[], end: cursor.current === null, fault: '', millis: performance.now() - began })
-    }).catch(e => { if (!abort.signal.aborted) set({ key, rows: [], end: true, fault: e instanceof CommandError ? `${e.message} (${e.codeName})` : words(e), millis: 0 }) }).finally(() => { if (alive.current === mine) busy.current = false })
+    }).catch(e => { if (!abort.signal.aborted) set({ key, rows: [], end: true, fault: words(e), millis: 0 }) }).finally(() => { if (alive.current === mine) busy.current = false })
     return () => {
       abort.abort()
       alive.current = ''
@@ -288,7 +288,7 @@ function Edit(p: { part: Part; doc?: Doc; readOnly?: boolean; explained?: Explai
       say(done)
       p.onClose()
       p.onDone()
-    } catch (e) { setFault(e instanceof CommandError ? `${e.message} (${e.codeName})` : words(e)) }
+    } catch (e) { setFault(words(e)) }
   }
   const saveIt = () => run_(async () => {
     const v = parse(text)

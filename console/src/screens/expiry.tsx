@@ -6,7 +6,7 @@ import { forecast, ruleName, ruleState, ruleWords, status, type Bucket, type For
 import { collection, place, setQuery } from '../router'
 import { useLoad } from '../store'
 import { count, day, exact, hour, iso, many, minute, moment, plural, readSeconds, relative, second, span, ttlWords } from '../time'
-import { Badge, Bone, Cell, Confirm, Fault, Panel, say, Segments } from '../parts/ui'
+import { Badge, Bone, Cell, Confirm, Fault, Panel, Release, say, Segments } from '../parts/ui'
 import { Bars } from '../parts/charts'
 
 import type { Part } from './collection'
@@ -112,8 +112,11 @@ function Chosen(p: Part & { from: number | null; until: number | null; rule: str
 function Rules(p: { part: Part; rules: Rule[]; loading: boolean; held?: string; documents?: number; onChanged: () => void }) {
   const [fault, setFault] = useState('')
   const paused = p.rules.some(r => r.paused)
+  const backlog = p.rules.reduce((n, r) => n + (r.backlog ?? 0), 0)
+  const [asking, ask] = useState(false)
   const pause = async () => {
     setFault('')
+    ask(false)
     try {
       await run(p.part.db, { collMod: p.part.name, ttlPaused: !paused })
       say(paused ? `Deleting goes on in ${p.part.ns}` : `Deleting is paused in ${p.part.ns}`)
@@ -130,7 +133,6 @@ function Rules(p: { part: Part; rules: Rule[]; loading: boolean; held?: string; 
         return <li key={ruleName(r)}><div style={{ minWidth: 0 }}><b>{ruleWords(r)}</b><br /><span class="muted">
           {r.field === '_ts' && r.expireAfterSeconds >= 0 && <>unless the document has its own <code>ttl</code> · </>}
           {r.index ? <code>{r.index}</code> : r.clustered ? 'the collection’s own rule' : 'the time series’ own rule'} · {r.hidesExpired ? 'hides at once' : 'stays visible until deleted'}
-          {r.deletedEver ? <> · {many(r.deletedEver, 'document')} gone so far</> : ''}
           {r.deadEntries ? <> · <span title="Index entries of documents that are deleted; they are cleaned away in the background">{many(r.deadEntries, 'dead entry', 'dead entries')}</span></> : ''}
           {r.ordered === false && r.misplaced ? <> · <span title="Documents that do not lie in the order of expiry yet: they are deleted one by one">{many(r.misplaced, 'document')} not in order</span></> : r.ordered ? <> · in order</> : ''}
           {r.graceUntil ? <> · <span class="soon">what was due waits until {moment(r.graceUntil, serverNow())}</span></> : ''}</span></div>
@@ -139,9 +141,10 @@ function Rules(p: { part: Part; rules: Rule[]; loading: boolean; held?: string; 
     </ul>}
     <div class="bar" style={{ margin: '16px 0 0' }}>
       {!own && <button class="btn" onClick={() => setQuery({ change: 'new' })}>Add a rule</button>}
-      {p.rules.length > 0 && <button class="btn" onClick={pause}>{paused ? 'Resume' : 'Pause'}</button>}
-      {paused && <span class="faint">Nothing is deleted here. What hides goes on hiding.</span>}
+      {p.rules.length > 0 && <button class="btn" onClick={() => { if (paused && backlog > 0) ask(true); else void pause() }}>{paused ? backlog > 0 ? 'Resume…' : 'Resume' : 'Pause'}</button>}
+      {paused ? <span class="faint">Nothing is deleted here. What hides goes on hiding.</span> : p.rules[0]?.deletedEver ? <span class="faint">{many(p.rules[0].deletedEver, 'document')} gone so far</span> : ''}
     </div>
+    {asking && <Release title={`Resume deleting in ${p.part.ns}`} n={backlog} more={p.rules.some(r => r.backlogIsMore)} onConfirm={pause} onClose={() => ask(false)} />}
     <Fault text={fault} />
   </Panel>
 }
@@ -189,37 +192,46 @@ function Never(p: { part: Part; has: boolean }) {
 /** What a dry run says. */
 interface Tried {
   documents: number; wouldExpire?: number; wouldDelete?: number; wouldKeep?: number; heldUpBy?: string; needsForce?: boolean; loosened?: { index?: string; hidden: number }[]
-  sample?: { _id: Value; deadline: number }[]; calendar?: Calendar
+  sample?: Sampled[]; forecast?: { now: number; until: number; before: Forecast[]; after: Forecast[] }
 }
+
+/** A document that would go at once; without it where one may not read it, or it is not there any more. */
+interface Sampled { _id: Value; deadline: number; document?: Doc }
 
 /** The calendar before and after a change. */
 interface Calendar { now: number; until: number; before: Bucket[]; after: Bucket[] }
 
 type Mode = 'off' | 'none' | 'on'
 
-/** The calendar as it would be; nothing where it cannot be told, or not soon. */
-async function asIf(p: Part, reach: number, was: Rule | undefined, mode: Mode, seconds: number | null, field: string, s: AbortSignal): Promise<Calendar | undefined> {
-  const expireAfterSeconds: Input = mode === 'off' ? 'off' : seconds
-  const other: Input = was?.index ? { index: was.index, expireAfterSeconds } : was ? { expireAfterSeconds } : { key: { [field]: 1 }, expireAfterSeconds }
+/** How many documents a dry run shows, and for how long it may look at what is more than numbers. */
+const sampled = 8, previewMillis = 10_000
+
+/** Tries a change, with some of the documents that would go and the calendar before and after; without those where one may not see them, or it takes too long. */
+async function dryRun(p: Part, command: { [key: string]: Input }, reach: number, s: AbortSignal): Promise<Tried> {
+  const bare = { ...command, dryRun: true }
+  let doc: Doc
   try {
-    const r = await run(p.db, { ebbTTL: p.name, forecast: { buckets: bars, until: new Date(serverNow() + reach), asIf: other }, maxTimeMS: 5000 }, s)
-    return { now: r.now, until: r.until, before: r.before?.buckets ?? [], after: r.indexes.find((i: Forecast) => i.asIf)?.buckets ?? [] }
-  } catch { return undefined }
+    doc = await runDoc(p.db, { ...bare, sample: sampled, forecast: { buckets: bars, until: new Date(serverNow() + reach) }, maxTimeMS: previewMillis }, s)
+  } catch (e) {
+    if (!(e instanceof CommandError) || e.code !== 13 && e.code !== 50) throw e
+    doc = await runDoc(p.db, bare, s)
+  }
+  const out = plain(doc) as Tried
+  const ids = ((doc.get('sample') ?? []) as Doc[]).map(d => d.get('_id')!)
+  out.sample?.forEach((x, i) => { x._id = ids[i] })
+  if (ids.length > 0) {
+    const found = await runDoc(p.db, { find: p.name, filter: { _id: { $in: ids } }, batchSize: ids.length }, s).then(docsOf).catch(() => [] as Doc[])
+    const byId = new Map(found.map(d => [keyOf(d.get('_id')!), d]))
+    out.sample?.forEach(x => { x.document = byId.get(keyOf(x._id)) })
+  }
+  return out
 }
 
-/** Some of the documents that would be past their deadline at once. */
-async function readSample(p: Part, was: Rule | undefined, seconds: number, field: string, s: AbortSignal): Promise<{ _id: Value; deadline: number }[]> {
-  const now = serverNow()
-  try {
-    if (was?.index) {
-      const sooner = (was.expireAfterSeconds < 0 ? 0 : was.expireAfterSeconds - seconds) * second
-      if (sooner <= 0 || seconds < 0) return []
-      const pipeline: Input[] = [{ $ebbTTL: { index: was.index, until: new Date(now + sooner) } }, { $match: { reason: { $ne: 'ttl' } } }, { $limit: 5 }, { $project: { deadline: 1, _id: '$document._id' } }]
-      return docsOf(await runDoc(p.db, { aggregate: p.name, pipeline, cursor: {}, maxTimeMS: 3000 }, s)).map(d => ({ _id: d.get('_id')!, deadline: (plain(d.get('deadline')) as number) - sooner }))
-    }
-    if (was || field === '_ts') return []
-    return docsOf(await runDoc(p.db, { find: p.name, filter: { [field]: { $type: 'date', $lte: new Date(now - seconds * second) } }, projection: { [field]: 1 }, limit: 5, maxTimeMS: 3000 }, s)).filter(d => typeof plain(d.get(field)) === 'number').map(d => ({ _id: d.get('_id')!, deadline: (plain(d.get(field)) as number) + seconds * second }))
-  } catch { return [] }
+/** The calendar of the rule that changes. */
+function calendarOf(t: Tried, rule: string): Calendar | undefined {
+  if (!t.forecast) return undefined
+  const of = (side: Forecast[]) => side.find(f => ruleName(f) === rule)?.buckets ?? []
+  return { now: t.forecast.now, until: t.forecast.until, before: of(t.forecast.before), after: of(t.forecast.after) }
 }
 
 const docsOf = (reply: Doc): Doc[] => (reply.get('cursor') as Doc).get('firstBatch') as Doc[]
@@ -259,16 +271,9 @@ function Change(p: { part: Part; rules: Rule[]; of: string; onDone: () => void }
   const [settled, settle] = useState(key)
   useEffect(() => { const t = setTimeout(() => settle(key), 350); return () => clearTimeout(t) }, [key])
   const reach = Math.max(10 * minute, 1.1 * second * Math.max(was?.expireAfterSeconds ?? 0, seconds ?? 0))
-  const tried = useLoad<Tried | null>(`try ${p.part.ns} ${settled}`, async s => {
-    if (!settled) return null
-    const [doc, calendar, sample] = await Promise.all([
-      runDoc(p.part.db, { ...JSON.parse(settled), dryRun: true }, s), asIf(p.part, reach, was, mode, seconds, isTs ? '_ts' : field.trim(), s), mode === 'off' ? [] : readSample(p.part, was, seconds!, isTs ? '_ts' : field.trim(), s)])
-    const out = plain(doc) as Tried
-    out.calendar = calendar
-    out.sample = sample
-    return out
-  })
+  const tried = useLoad<Tried | null>(`try ${p.part.ns} ${settled}`, async s => settled ? dryRun(p.part, JSON.parse(settled), reach, s) : null)
   const t = tried.data
+  const calendar = t ? calendarOf(t, was ? ruleName(was) : `${isTs ? '_ts' : field.trim()}_1`) : undefined
   const gone = (t?.wouldExpire ?? 0) + (t?.wouldDelete ?? 0)
   const close = () => setQuery({ change: undefined, ttl: undefined, mode: undefined, field: undefined })
   const apply = async () => {
@@ -279,7 +284,7 @@ function Change(p: { part: Part; rules: Rule[]; of: string; onDone: () => void }
       say(mode === 'off' ? 'The rule is gone' : 'The rule is changed')
       p.onDone()
       close()
-    } catch (e) { setFault(e instanceof CommandError ? `${e.message} (${e.codeName})` : words(e)) }
+    } catch (e) { setFault(words(e)) }
     setBusy(false)
   }
   const title = isTs ? (was ? 'Change: after the last change' : 'Switch on: after the last change') : was ? `Change: ${ruleWords(was)}` : 'A new rule'
@@ -297,10 +302,9 @@ function Change(p: { part: Part; rules: Rule[]; of: string; onDone: () => void }
     {(mode === 'off' || (t?.loosened?.length ?? 0) > 0 || keep) && <div class="bar"><Segments small label="What is hidden" value={keep ? 'keep' : 'delete'} options={[['delete', 'What is hidden by it is deleted'], ['keep', 'What is hidden comes back']]} onChange={v => setKeep(v === 'keep')} /></div>}
     {!command ? <p class="muted">{isNew && !isTs && field.trim() === '' ? 'Say by which field documents should go: one that holds a date.' : 'Nothing changes by this.'}</p>
       : tried.fault ? <Fault text={tried.fault} /> : !t || settled !== key ? <Bone h={70} block /> : <>
-        {t.calendar && <BeforeAfter f={t.calendar} gone={t.wouldExpire ?? 0} />}
+        {calendar && <BeforeAfter f={calendar} gone={t.wouldExpire ?? 0} />}
         <Outcome t={t} mode={mode} hides={isTs || hides} />
-        {t.sample && t.sample.length > 0 && <div class="scroll"><table><thead><tr><th>_id</th><th>would have gone</th><th><span class="sr">actions</span></th></tr></thead><tbody>{t.sample.map((s, i) => <tr key={i}><td class="mono"><Cell value={s._id} /></td>
-          <td title={iso(s.deadline)}>{relative(s.deadline, serverNow())}</td><td class="r"><a href={collection(p.part.ns, 'why', { id: keyOf(s._id) })}><u>why</u></a></td></tr>)}</tbody></table></div>}
+        {t.sample && t.sample.length > 0 && <Sample part={p.part} of={t.sample} all={gone} />}
         {t.heldUpBy && <p class="note held">{t.heldUpBy}</p>}
         {asks ? <Confirm ask={String(gone)} label={mode === 'off' ? 'Switch off, and delete them' : 'Change, and let them go'} busy={busy} onConfirm={apply} onCancel={close} />
           : <div class="bar" style={{ margin: '14px 0 0' }}><button class="btn p" disabled={busy} onClick={apply}>{mode === 'off' ? 'Switch off' : was ? 'Change' : 'Switch on'}</button><button class="btn" onClick={close}>Leave as it is</button></div>}
@@ -308,6 +312,11 @@ function Change(p: { part: Part; rules: Rule[]; of: string; onDone: () => void }
     <Fault text={fault} />
   </Panel>
 }
+
+/** Some of the documents that would go, the earliest deadlines first. */
+const Sample = (p: { part: Part; of: Sampled[]; all: number }) => <div class="scroll"><table><thead><tr><th>{p.of.length < p.all ? `${exact(p.of.length)} of them` : '_id'}</th><th>would have gone</th><th>document</th><th><span class="sr">actions</span></th></tr></thead><tbody>{p.of.map((s, i) => <tr key={i}><td class="mono nowrap"><Cell value={s._id} /></td>
+  <td class="nowrap" title={iso(s.deadline)}>{relative(s.deadline, serverNow())}</td><td class="mono faint" style={{ overflowWrap: 'anywhere' }}>{s.document ? toText(new Map([...s.document].filter(([k]) => k !== '_id')), 130) : '–'}</td>
+  <td class="r"><a href={collection(p.part.ns, 'why', { id: keyOf(s._id) })}><u>why</u></a></td></tr>)}</tbody></table></div>
 
 function Outcome(p: { t: Tried; mode: Mode; hides: boolean }) {
   const { t } = p

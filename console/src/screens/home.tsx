@@ -1,11 +1,12 @@
 // The tide: what goes, and when; what holds it up; how the server is.
-import { useMemo, useState } from 'preact/hooks'
-import { all, now as serverNow, run } from '../api'
-import { behindMillis, forecast, ruleName, ruleState, ruleWords, status, type Forecast, type Rule, type Status } from '../expiry'
+import { signal } from '@preact/signals'
+import { useMemo, useRef, useState } from 'preact/hooks'
+import { all, now as serverNow, run, words } from '../api'
+import { behindMillis, ruleName, ruleState, ruleWords, status, tideForecast, type Forecast, type Rule, type Status } from '../expiry'
 import { collection, place, setQuery } from '../router'
 import { useLoad } from '../store'
-import { bytes, count, day, exact, hour, many, minute, moment, Number_, plural, span } from '../time'
-import { Badge, Bone, Fault, Panel, tipFor } from '../parts/ui'
+import { bytes, count, day, exact, hour, iso, many, minute, moment, Number_, plural, span } from '../time'
+import { Badge, Bone, Fault, Panel, Release, say, Segments, tipFor } from '../parts/ui'
 import { Spark } from '../parts/charts'
 
 /** The columns of the tide: up to when each goes from now; it begins where the one before ends. */
@@ -13,15 +14,14 @@ const columns: [string, number][] = [['1 min', minute], ['1 h', hour], ['6 h', 6
 
 interface Row { ns: string; rule: Rule; cells: (number | null)[]; later: number | null; never: number | null; late: number; exact: boolean; at: number }
 
-/** What three forecasts of different reach say of each rule, in the columns of the tide. */
-function rowsOf(rules: Rule[], near: any, middle: any, far: any): Row[] {
-  const find = (reply: any, r: Rule): Forecast | undefined => reply?.collections.find((c: any) => c.ns === r.ns)?.indexes.find((i: Forecast) => ruleName(i) === ruleName(r))
-  const upTo = (f: Forecast | undefined, until: number) => f?.buckets?.filter(b => b.to <= until + 1).reduce((n, b) => n + b.count, 0) ?? null
+/** What a forecast with the tide's columns as its stretches says of each rule. */
+function rowsOf(rules: Rule[], tide: any): Row[] {
+  const found = new Map<string, Forecast>()
+  for (const c of tide?.collections ?? []) for (const i of c.indexes) found.set(`${c.ns} ${ruleName(i)}`, i)
   return rules.filter(r => !r.inert).map(r => {
-    const a = find(near, r), b = find(middle, r), c = find(far, r)
-    const sums = [upTo(a, near?.until), upTo(b, middle?.now + hour), upTo(b, middle?.now + 6 * hour), upTo(b, middle?.now + day), upTo(c, far?.now + 7 * day), upTo(c, far?.now + 30 * day), upTo(c, far?.until)]
-    const cells = sums.map((n, i) => n === null || i > 0 && sums[i - 1] === null ? (i === 0 ? n : null) : Math.max(0, n - (i > 0 ? sums[i - 1]! : 0)))
-    return { ns: r.ns, rule: r, cells, later: c?.later ?? null, never: c ? c.never ?? null : null, late: r.backlog ?? 0, exact: c?.exact ?? true, at: near?.now ?? serverNow() }
+    const f = found.get(`${r.ns} ${ruleName(r)}`)
+    const cells = f?.buckets ? f.buckets.map(b => b.count) : columns.map(() => null)
+    return { ns: r.ns, rule: r, cells, later: f?.later ?? null, never: f?.never ?? null, late: r.backlog ?? 0, exact: f?.exact ?? true, at: tide?.now ?? serverNow() }
   })
 }
 
@@ -34,28 +34,29 @@ const soonest = (r: Row) => {
 const maxRows = 60
 
 export function Home() {
-  const st = useLoad('tide', s => status('admin', undefined, s), 2000)
-  const near = useLoad('tide.minute', s => forecast('admin', 1, 1, serverNow() + minute, s), 4000)
-  const middle = useLoad('tide.day', s => forecast('admin', 1, 24, serverNow() + day, s), 20_000)
-  const far = useLoad('tide.year', s => forecast('admin', 1, 365, serverNow() + 365 * day, s), 60_000)
+  const st = useLoad('tide', s => status('admin', undefined, s), 3000)
+  const tide = useLoad('tide.all', s => tideForecast(columns.map(c => c[1]), s), 10_000, 40)
+  const before = usePast()
   const text = place.value.query.get('q') ?? ''
   const show = Number(place.value.query.get('rows') ?? maxRows)
-  const rows = useMemo(() => st.data ? rowsOf(st.data.indexes, near.data, middle.data, far.data) : [], [st.data, near.data, middle.data, far.data])
+  const rows = useMemo(() => st.data ? rowsOf(st.data.indexes, tide.data) : [], [st.data, tide.data])
   const found = rows.filter(r => r.ns.toLowerCase().includes(text.toLowerCase())).sort((a, b) => soonest(a) - soonest(b) || a.ns.localeCompare(b.ns))
   const nextHour = rows.reduce((n, r) => n + (r.cells[0] ?? 0) + (r.cells[1] ?? 0), 0)
   const lag = st.data ? Math.max(0, ...st.data.indexes.filter(r => !r.paused).map(r => r.lagMillis ?? 0)) : 0
   return <>
     <h1>{st.data ? verdict(st.data) : st.fault ? 'What expires cannot be read.' : <Bone w="420px" h={26} />}</h1>
-    <p class="lead">{st.data ? lead(st.data, near.data && middle.data ? nextHour : null, lag) : st.fault ? '' : <Bone w="600px" />}</p>
+    <p class="lead">{st.data ? lead(st.data, tide.data ? nextHour : null, lag) : st.fault ? '' : <Bone w="600px" />}</p>
     <Fault text={st.fault} />
+    {st.data && <Held status={st.data} onDone={st.again} />}
     <Panel title="What goes, and when" aside={<>{rows.length > 8 && <input type="search" aria-label="Show only collections called" placeholder="Filter" size={16} style={{ padding: '2px 9px' }} value={text} onInput={e => setQuery({ q: e.currentTarget.value })} />}
       <span class="faint">documents by deadline; a click opens them</span></>}>
       {st.data && rows.length === 0 ? <Nothing /> : <Tide rows={found.slice(0, show)} held={st.data?.heldUpBy} loading={!st.data} />}
       {found.length > show && <button class="link" style={{ marginTop: '10px' }} onClick={() => setQuery({ rows: show + 200 })}>{exact(found.length - show)} more {plural(found.length - show, 'rule')}</button>}
       {rows.some(r => !r.exact) && <p class="faint" style={{ marginTop: '10px' }}>Hatched: there is more to count than a forecast walks; what is later may be more than it says.</p>}
+      {tide.data?.truncated && <p class="faint" style={{ marginTop: '10px' }}>There are more rules than one reply has room for.</p>}
     </Panel>
-    <Course status={st.data} lag={lag} />
-    <Load />
+    <Course status={st.data} lag={lag} past={before} onDone={st.again} />
+    <Load past={before} />
   </>
 }
 
@@ -76,7 +77,7 @@ function verdict(s: Status): string {
 
 function lead(s: Status, nextHour: number | null, lag: number): string {
   const parts: string[] = []
-  if (s.hold) parts.push(`The clock of expiry stands still at ${moment(s.hold.at, s.now)}. When you have looked, release it: setParameter ttlHold: "release".`)
+  if (s.hold) parts.push(`The clock of expiry stands still at ${moment(s.hold.at, s.now)}. When you have looked, release it.`)
   else if (s.heldUpBy) parts.push(`The reason: ${s.heldUpBy}.`)
   if (s.indexes.length === 0) return 'A rule is made in the Expiry tab of a collection, or by createIndex with expireAfterSeconds.'
   if (nextHour !== null) parts.push(`${nextHour === 0 ? 'No document goes' : nextHour === 1 ? 'One document goes' : `${count(nextHour)} documents go`} in the next hour.`)
@@ -121,14 +122,14 @@ function Depth(p: { n: number | null; tone: 'late' | 'soon' | 'water' | 'never';
 
 // ---- what holds expiry up ----
 
-function heldUp(s: Status): { key: string; badge: [Parameters<typeof Badge>[0]['tone'], string]; ns: string; text: string }[] {
+function heldUp(s: Status): { key: string; badge: [Parameters<typeof Badge>[0]['tone'], string]; ns: string; text: string; paused?: true }[] {
   const out: ReturnType<typeof heldUp> = []
   const paused = new Set<string>()
   for (const r of s.indexes) {
     if (r.paused && !paused.has(r.ns)) {
       paused.add(r.ns)
       const wait = s.indexes.filter(o => o.ns === r.ns).reduce((n, o) => n + (o.backlog ?? 0), 0)
-      out.push({ key: r.ns + 'p', badge: ['held', 'paused'], ns: r.ns, text: wait > 0 ? `${many(wait, 'document')} ${wait === 1 ? 'waits' : 'wait'}` : 'nothing waits yet' })
+      out.push({ key: r.ns + 'p', badge: ['held', 'paused'], ns: r.ns, paused: true, text: wait > 0 ? `${many(wait, 'document')} ${wait === 1 ? 'waits' : 'wait'}` : 'nothing waits yet' })
     }
     if (r.inert) out.push({ key: r.ns + r.index + 'i', badge: ['late', 'does nothing'], ns: r.ns, text: `${r.index}: ${r.inert}` })
     if (r.lastError) out.push({ key: r.ns + ruleName(r) + 'e', badge: ['late', 'failed'], ns: r.ns, text: r.lastError })
@@ -138,73 +139,181 @@ function heldUp(s: Status): { key: string; badge: [Parameters<typeof Badge>[0]['
   return out
 }
 
-/** The last hours as the server has kept them: a document a minute. */
-interface Past { at: number; seconds: number; deleted: number; lagMillis: number; backlog: number; inserted: number; updated: number; removed: number; queried: number; commands: number; connections: number; storageBytes: number; freeBytes: number; residentBytes: number; cpuPercent: number }
+/** How many documents wait to be deleted. */
+const waiting = (s: Status, ns?: string) => s.indexes.filter(r => ns === undefined ? !r.paused : r.ns === ns).reduce((n, r) => n + (r.backlog ?? 0), 0)
 
-function Course(p: { status?: Status; lag: number }) {
-  const past = useLoad('past', s => all('local', { find: 'ebb_history', filter: { at: { $gt: new Date(serverNow() - day) } }, sort: { $natural: 1 }, batchSize: 1441 }, 1500, s) as Promise<Past[]>, 30_000)
-  const h = past.data ?? []
-  const at = useMemo(() => h.map(x => x.at / 1000), [past.data])
-  const deleted = useMemo(() => h.map(x => x.seconds > 0 ? x.deleted / x.seconds * 60 : 0), [past.data])
-  const lags = useMemo(() => h.map(x => x.lagMillis), [past.data])
-  const total = h.reduce((n, x) => n + x.deleted, 0)
-  const worst = h.reduce<Past | null>((a, x) => a === null || x.lagMillis > a.lagMillis ? x : a, null)
-  const held = p.status ? heldUp(p.status) : []
-  const hours = h.length > 0 ? Math.min(24, (serverNow() - h[0].at) / hour) : 0
-  const spell = hours >= 23 ? 'the last 24 hours' : hours > 1.5 ? `the last ${Math.round(hours)} hours` : 'the last hour'
-  return <div class="grid c3">
-    <Panel title={h.length ? `Went in ${spell}` : 'Went'}>
-      <div class="num">{past.data || past.fault ? count(h.length ? total : p.status?.monitor?.deletedDocuments ?? 0) : <Bone w="90px" h={24} />} <small>{h.length ? 'documents' : 'documents since the start'}</small></div>
-      {h.length > 1 ? <Spark at={at} values={deleted} label={`Documents that went a minute, over ${spell}; ${exact(total)} in all`} format={n => `${count(n)} a minute`} /> : <Empty fault={past.fault} />}
-    </Panel>
-    <Panel title="Lag behind the deadline">
-      <div class="num">{p.status ? p.lag > 0 ? span(p.lag) : 'none' : <Bone w="90px" h={24} />} <small>{worst && worst.lagMillis > 0 ? `now; worst ${span(worst.lagMillis)} at ${moment(worst.at, serverNow())}` : 'now'}</small></div>
-      {h.length > 1 ? <Spark at={at} values={lags} max={100} color={p.lag > behindMillis ? '--late-bar' : '--water-bar'} label={`Lag over ${spell}`} format={span} /> : <Empty fault={past.fault} />}
-    </Panel>
-    <Panel title="Held up">
-      {held.length === 0 ? <p class="muted">{p.status ? 'Nothing. No collection is paused, no rule fails.' : <Bone />}</p> : <ul class="rules">{held.slice(0, 4).map(x => <li key={x.key}><Badge tone={x.badge[0]}>{x.badge[1]}</Badge><span style={{ minWidth: 0 }}><a href={collection(x.ns, 'expiry')}>{x.ns}</a><br /><span class="faint">{x.text}</span></span></li>)}</ul>}
-      {held.length > 4 && <p class="faint" style={{ marginTop: '8px' }}>and {held.length - 4} more</p>}
-    </Panel>
-  </div>
+/** Expiry that is held as a whole, and the way to let it go on: what that deletes is said, and its number typed. */
+function Held(p: { status: Status; onDone: () => void }) {
+  const [asking, ask] = useState(false)
+  const s = p.status
+  const off = !s.hold && /ttlMonitorEnabled/.test(s.heldUpBy ?? '')
+  if (!s.hold && !off) return null
+  const n = waiting(s), more = s.indexes.some(r => r.backlogIsMore)
+  const release = async () => {
+    try {
+      await run('admin', off ? { setParameter: 1, ttlMonitorEnabled: true } : { setParameter: 1, ttlHold: 'release' })
+      say('Expiry goes on')
+    } catch (e) { say(words(e), true) }
+    ask(false)
+    p.onDone()
+  }
+  return <><div class="note held bar"><span class="grow">{off ? <><code>ttlMonitorEnabled</code> is false.</> : <>What has expired after {moment(s.hold!.at, s.now)} can still be read, lengthened and copied.</>} {n > 0 ? `With the release ${n === 1 ? 'one document goes' : `${count(n)}${more ? ' and more' : ''} go`}.` : 'Nothing waits.'}</span>
+    <button class="btn" onClick={() => ask(true)}>{off ? 'Switch on…' : 'Release…'}</button></div>
+    {asking && <Release title={off ? 'Switch expiry on again' : 'Release expiry'} n={n} more={more} onConfirm={release} onClose={() => ask(false)} />}</>
 }
 
-const Empty = (p: { fault: string }) => <p class="faint" style={{ height: '64px', marginTop: '10px' }}>{p.fault ? 'The last hours cannot be read here.' : 'Of the time before there are no figures yet.'}</p>
+// ---- the last hours, as the server has kept them ----
+
+/** A document of local.ebb_history: a minute, as a rule. */
+interface Past { at: number; seconds: number; deleted?: number; lagMillis?: number; backlog?: number; inserted: number; updated: number; removed: number; queried: number; commands: number; reads?: number; readMicros?: number
+  connections: number; storageBytes: number; freeBytes: number; residentBytes: number; cpuPercent?: number }
+
+const reaches: [string, string, number][] = [['1h', '1 h', hour], ['6h', '6 h', 6 * hour], ['24h', '24 h', day]]
+
+/** What was read of the history: it outlives the screen, so that only what is new has to be read again. */
+const past = signal<Past[] | null>(null)
+
+async function readPast(s: AbortSignal): Promise<Past[]> {
+  const before = past.peek() ?? []
+  const since = Math.max(before.at(-1)?.at ?? 0, serverNow() - day)
+  const fresh: Past[] = await all('local', { find: 'ebb_history', filter: { at: { $gt: new Date(since) } }, sort: { $natural: 1 }, batchSize: 1441 }, 1500, s)
+  past.value = [...before.filter(x => x.at > serverNow() - day), ...fresh]
+  return past.value
+}
+
+/** A line with a gap wherever the server was not there. */
+function line(h: Past[], of: (p: Past) => number | undefined): { at: number[]; values: (number | null)[] } {
+  const at: number[] = [], values: (number | null)[] = []
+  h.forEach((p, i) => {
+    if (i > 0 && p.at - h[i - 1].at > 1500 * Math.max(p.seconds, 60)) {
+      at.push((p.at - p.seconds * 1000) / 1000)
+      values.push(null)
+    }
+    at.push(p.at / 1000)
+    values.push(of(p) ?? null)
+  })
+  return { at, values }
+}
+
+const reachOf = () => reaches.find(r => r[0] === place.value.query.get('past')) ?? reaches[2]
+
+function usePast() {
+  const r = useLoad('past', readPast, 60_000)
+  const reach = reachOf()
+  const h = useMemo(() => (past.value ?? []).filter(x => x.at > serverNow() - reach[2]), [past.value, reach])
+  return { h, reach, fault: r.fault, there: !!r.data || !!r.fault }
+}
+
+type Before = ReturnType<typeof usePast>
+
+function Course(p: { status?: Status; lag: number; past: Before; onDone: () => void }) {
+  const { h, reach, fault, there } = p.past
+  const deleted = useMemo(() => line(h, x => x.seconds > 0 ? (x.deleted ?? 0) / x.seconds * 60 : 0), [h])
+  const lags = useMemo(() => line(h, x => x.lagMillis), [h])
+  const backlogs = useMemo(() => line(h, x => x.backlog), [h])
+  const total = h.reduce((n, x) => n + (x.deleted ?? 0), 0)
+  const top = (of: (x: Past) => number) => h.reduce<Past | null>((a, x) => a === null || of(x) > of(a) ? x : a, null)
+  const worst = top(x => x.lagMillis ?? 0), fullest = top(x => x.backlog ?? 0)
+  const back = p.status ? waiting(p.status) : 0
+  const hours = h.length > 0 ? (serverNow() - h[0].at) / hour : 0
+  const spell = hours > reach[2] / hour * .95 ? `the last ${reach[1].replace(' h', reach[0] === '1h' ? ' hour' : ' hours')}` : hours > 1.5 ? `the last ${Math.round(hours)} hours` : `the last ${Math.max(1, Math.round(hours * 60))} min`
+  const chart = h.length > 1
+  return <>
+    <div class="bar" style={{ margin: '22px 0 10px' }}><h2 class="grow">The last hours</h2><Segments small label="How far back" value={reach[0]} options={reaches.map(([k, t]) => [k, t])} onChange={v => setQuery({ past: v })} /></div>
+    <div class="grid c4 past">
+      <Panel title="Went">
+        <div class="num">{there ? count(chart ? total : p.status?.monitor?.deletedDocuments ?? 0) : <Bone w="90px" h={24} />} <small>{chart ? `in ${spell}` : 'since the start'}</small></div>
+        {chart ? <Spark {...deleted} label={`Documents that went a minute, over ${spell}; ${exact(total)} in all`} format={n => `${count(n)} a minute`} /> : <Empty fault={fault} />}
+      </Panel>
+      <Panel title="Lag">
+        <div class="num">{p.status ? p.lag > 0 ? span(p.lag) : 'none' : <Bone w="90px" h={24} />} <small title={worst?.lagMillis ? iso(worst.at) : ''}>{worst?.lagMillis ? `worst ${span(worst.lagMillis)}` : 'now'}</small></div>
+        {chart ? <Spark {...lags} max={100} color={p.lag > behindMillis ? '--late-bar' : '--water-bar'} label={`Lag over ${spell}`} format={span} /> : <Empty fault={fault} />}
+      </Panel>
+      <Panel title="Backlog">
+        <div class="num">{p.status ? count(back) : <Bone w="90px" h={24} />} <small title={fullest?.backlog ? iso(fullest.at) : ''}>{fullest?.backlog ? `most ${count(fullest.backlog)}` : 'now'}</small></div>
+        {chart ? <Spark {...backlogs} max={10} color="--soon-bar" label={`Documents past their deadline, over ${spell}`} format={n => many(n, 'document')} /> : <Empty fault={fault} />}
+      </Panel>
+      <HeldUp status={p.status} onDone={p.onDone} />
+    </div>
+  </>
+}
+
+function HeldUp(p: { status?: Status; onDone: () => void }) {
+  const held = p.status ? heldUp(p.status) : []
+  const [resuming, resume] = useState('')
+  const go = async () => {
+    const [db, coll] = [resuming.slice(0, resuming.indexOf('.')), resuming.slice(resuming.indexOf('.') + 1)]
+    try {
+      await run(db, { collMod: coll, ttlPaused: false })
+      say(`Deleting goes on in ${resuming}`)
+    } catch (e) { say(words(e), true) }
+    resume('')
+    p.onDone()
+  }
+  return <Panel title="Held up">
+    {held.length === 0 ? <p class="muted">{p.status ? 'Nothing. No collection is paused, no rule fails.' : <Bone />}</p> : <ul class="rules held-up">{held.slice(0, 4).map(x => <li key={x.key}><span style={{ minWidth: 0 }}><Badge tone={x.badge[0]}>{x.badge[1]}</Badge> <a href={collection(x.ns, 'expiry')}>{x.ns}</a><br /><span class="faint">{x.text}</span></span>
+      {x.paused && <span class="sp"><button class="btn s" onClick={() => resume(x.ns)} aria-label={`Resume ${x.ns}`}>Resume</button></span>}</li>)}</ul>}
+    {held.length > 4 && <p class="faint" style={{ marginTop: '8px' }}>and {held.length - 4} more</p>}
+    {resuming && <Release title={`Resume deleting in ${resuming}`} n={waiting(p.status!, resuming)} more={p.status!.indexes.some(r => r.ns === resuming && r.backlogIsMore)} onConfirm={go} onClose={() => resume('')} />}
+  </Panel>
+}
+
+const Empty = (p: { fault: string }) => <p class="faint" style={{ height: '64px', marginTop: '10px' }}>{p.fault ? 'The last hours cannot be read here.' : 'The first figures of the past come after a minute.'}</p>
 
 // ---- how the server is ----
 
-interface Sample { at: number; ops: number; reads: number; micros: number }
+interface Sample { at: number; ops: number; reads: number; micros: number; cpu: number }
 
-function Load() {
-  const [course, setCourse] = useState<{ at: number[]; ops: (number | null)[]; latency: (number | null)[]; memory: number[]; last: Sample | null }>({ at: [], ops: [], latency: [], memory: [], last: null })
+/** What was seen since the page was opened, finer than what the server keeps. */
+interface Live { at: number; ops: number; latency: number | null; cpu: number; memory: number }
+
+const keepLive = 120
+
+function Load(p: { past: Before }) {
+  const { h } = p.past
+  const [live, setLive] = useState<Live[]>([])
+  const last = useRef<Sample | null>(null)
   const server = useLoad('load', async signal => {
-    const s = await run('admin', { serverStatus: 1, metrics: 0, wiredTiger: 0 }, signal)
-    const o = s.opcounters ?? {}
-    const sample: Sample = { at: serverNow(), ops: ['insert', 'query', 'update', 'delete', 'getmore', 'command'].reduce((n, k) => n + (o[k] ?? 0), 0), reads: s.opLatencies?.reads?.ops ?? 0, micros: s.opLatencies?.reads?.latency ?? 0 }
-    setCourse(c => {
-      const keep = 240, cut = <T,>(a: T[], x: T) => [...a, x].slice(-keep)
-      const seconds = c.last ? (sample.at - c.last.at) / 1000 : 0
-      const reads = c.last ? sample.reads - c.last.reads : 0
-      return {
-        at: cut(c.at, sample.at / 1000), ops: cut(c.ops, c.last && seconds > 0 ? Math.max(0, (sample.ops - c.last.ops) / seconds) : null),
-        latency: cut(c.latency, reads > 0 ? (sample.micros - c.last!.micros) / reads / 1000 : c.last ? 0 : null), memory: cut(c.memory, (s.mem?.resident ?? 0) * 2 ** 20), last: sample,
-      }
-    })
+    const s = await run('admin', { serverStatus: 1, metrics: 0, wiredTiger: 0, tcmalloc: 0, locks: 0, repl: 0, pebble: 0, ebbMemory: 0, transactions: 0, batchedDeletes: 0, catalogStats: 0, security: 0, transportSecurity: 0 }, signal)
+    const o = s.opcounters ?? {}, x = s.extra_info ?? {}
+    const now: Sample = { at: serverNow(), ops: ['insert', 'query', 'update', 'delete', 'getmore', 'command'].reduce((n, k) => n + (o[k] ?? 0), 0), reads: s.opLatencies?.reads?.ops ?? 0, micros: s.opLatencies?.reads?.latency ?? 0, cpu: (x.user_time_us ?? 0) + (x.system_time_us ?? 0) }
+    const was = last.current
+    last.current = now
+    const seconds = was ? (now.at - was.at) / 1000 : 0
+    if (was && seconds > 0 && now.ops >= was.ops) {
+      const reads = now.reads - was.reads
+      const one: Live = { at: now.at, ops: (now.ops - was.ops) / seconds, latency: reads > 0 ? (now.micros - was.micros) / reads / 1000 : null, cpu: (now.cpu - was.cpu) / seconds / 1e4, memory: (s.mem?.resident ?? 0) * 2 ** 20 }
+      setLive(l => [...l, one].slice(-keepLive))
+    }
     return s
-  }, 2000)
-  const disk = useLoad('disk', s => run('admin', { dbStats: 1 }, s), 30_000)
-  const s = server.data
-  const ops = course.ops.at(-1) ?? 0, latency = course.latency.at(-1) ?? 0
+  }, 3000)
+  const disk = useLoad('disk', s => run('admin', { dbStats: 1 }, s), 60_000)
+  const both = (ofPast: (p: Past) => number | undefined, ofLive: (l: Live) => number | null) => {
+    const { at, values } = line(h, ofPast)
+    const from = (h.at(-1)?.at ?? 0) / 1000
+    const rest = live.filter(l => l.at / 1000 > from)
+    return { at: [...at, ...rest.map(l => l.at / 1000)], values: [...values, ...rest.map(ofLive)] }
+  }
+  const rate = (p: Past) => p.seconds > 0 ? (p.inserted + p.updated + p.removed + p.queried + p.commands) / p.seconds : 0
+  const lines = useMemo(() => ({
+    ops: both(rate, l => l.ops), latency: both(p => p.reads ? p.readMicros! / p.reads / 1000 : undefined, l => l.latency), cpu: both(p => p.cpuPercent, l => l.cpu), memory: both(p => p.residentBytes, l => l.memory), disk: line(h, p => p.storageBytes),
+  }), [h, live])
+  const s = server.data, now = live.at(-1)
   const used = disk.data?.fsUsedSize, total = disk.data?.fsTotalSize
+  const stored = h.at(-1)?.storageBytes
+  const wait = <Bone w="70px" h={24} />
   return <>
-    <div class="grid c4">
-      <Panel title="Operations"><div class="num">{s ? count(Math.round(ops)) : <Bone w="70px" h={24} />} <small>a second, {s ? many(s.connections?.current ?? 0, 'connection') : ''}</small></div>
-        <Spark low at={course.at} values={course.ops} label={`${count(ops)} operations a second`} format={n => `${count(Math.round(n))} a second`} max={5} /></Panel>
-      <Panel title="A read takes"><div class="num">{s ? latency > 0 ? latency < 1 ? `${latency.toFixed(2)} ms` : span(latency) : '–' : <Bone w="70px" h={24} />} <small>on average, just now</small></div>
-        <Spark low at={course.at} values={course.latency} label="Average time of a read" format={n => `${n.toFixed(2)} ms`} max={.5} /></Panel>
-      <Panel title="Memory"><div class="num">{s ? bytes((s.mem?.resident ?? 0) * 2 ** 20) : <Bone w="70px" h={24} />} <small>of the machine's</small></div>
-        <Spark low at={course.at} values={course.memory} label="Memory of the server" format={bytes} /></Panel>
-      <Panel title="Disk"><div class="num">{total ? bytes(total - used) : disk.fault ? '–' : <Bone w="70px" h={24} />} <small>{total ? `free of ${bytes(total)}` : ''}</small></div>
-        {total && <div class="share" style={{ height: '10px', borderRadius: '5px', marginTop: '18px' }} role="img" aria-label={`${Math.round(used / total * 100)} % of the disk are used`}><i style={{ width: `${used / total * 100}%`, background: used / total > .9 ? 'var(--late-bar)' : used / total > .75 ? 'var(--soon-bar)' : 'var(--water-bar)' }} /></div>}</Panel>
+    <div class="grid c5">
+      <Panel title="Operations"><div class="num">{now ? count(Math.round(now.ops)) : wait} <small>a second</small></div>
+        <Spark low {...lines.ops} label={`${count(now?.ops ?? 0)} operations a second`} format={n => `${count(Math.round(n))} a second`} max={5} /><p class="faint">{s ? many(s.connections?.current ?? 0, 'connection') : <Bone w="90px" h={10} />}</p></Panel>
+      <Panel title="A read takes"><div class="num">{now ? now.latency ? now.latency < 1 ? `${now.latency.toFixed(2)} ms` : span(now.latency) : '–' : wait}</div>
+        <Spark low {...lines.latency} label="Average time of a read" format={n => `${n.toFixed(2)} ms`} max={.5} /><p class="faint">on average</p></Panel>
+      <Panel title="Processor"><div class="num">{now ? `${now.cpu < 10 ? now.cpu.toFixed(1) : Math.round(now.cpu)} %` : wait}</div>
+        <Spark low {...lines.cpu} label={`${Math.round(now?.cpu ?? 0)} % of one processor`} format={n => `${n.toFixed(1)} % of one processor`} max={5} /><p class="faint">of one processor</p></Panel>
+      <Panel title="Memory"><div class="num">{s ? bytes((s.mem?.resident ?? 0) * 2 ** 20) : wait}</div>
+        <Spark low {...lines.memory} label="Memory of the server" format={bytes} /><p class="faint">resident</p></Panel>
+      <Panel title="Disk"><div class="num">{stored !== undefined ? bytes(stored) : total ? bytes(total - used) : disk.fault ? '–' : wait} <small>{stored === undefined && total ? 'free' : ''}</small></div>
+        <Spark low {...lines.disk} label="What the store takes on disk" format={bytes} /><p class={'faint' + (total && used / total > .9 ? ' late' : '')}>{total ? `${bytes(total - used)} of ${bytes(total)} free` : disk.fault ? '' : <Bone w="90px" h={10} />}</p></Panel>
     </div>
     <Fault text={server.fault} />
   </>

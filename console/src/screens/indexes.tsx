@@ -1,6 +1,6 @@
 // The indexes of a collection: what they take, how often they are used, making, hiding and dropping them.
 import { useState } from 'preact/hooks'
-import { all, CommandError, run, runDoc, words } from '../api'
+import { all, run, runDoc, words } from '../api'
 import { parseDoc, toText, type Doc, type Input } from '../ejson'
 import { place, collection, setQuery } from '../router'
 import { useLoad } from '../store'
@@ -74,7 +74,7 @@ function Make(p: { part: Part; start: string; onDone: () => void; onClose: () =>
       await run(p.part.db, { createIndexes: p.part.name, indexes: [new Map<string, any>([['key', k], ['name', name], ...[...o].filter(([f]) => f !== 'name')]) as Input] })
       say('The index is made')
       p.onDone()
-    } catch (e) { setFault(e instanceof CommandError ? `${e.message} (${e.codeName})` : words(e)) }
+    } catch (e) { setFault(words(e)) }
     setBusy(false)
   }
   return <Panel title="Make an index" aside={<button class="btn s" onClick={p.onClose}>Close</button>}>

@@ -1,25 +1,29 @@
 // What the server is doing, what was slow, who is connected, and what the log says.
-import { useMemo, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { all, now as serverNow, run, words } from '../api'
-import { collection, place, setQuery } from '../router'
-import { useLoad } from '../store'
-import { commandShape, suggest } from '../shape'
-import { count, exact, moment, Number_, plural, span } from '../time'
+import { place, setQuery } from '../router'
+import { hello, useLoad } from '../store'
+import { commandShape } from '../shape'
+import { exact, moment, Number_, plural, span } from '../time'
 import { Badge, Bone, Dialog, Fault, Panel, say, Segments, Tabs } from '../parts/ui'
+import { Members } from './members'
+import { SlowQueries } from './slow'
 
-const appName = 'Ebb console'
+export const appName = 'Ebb console'
 
 export function Operations(p: { tab: string }) {
-  const bar = <Tabs label="Operations" at={p.tab} tabs={[['running', 'Running', '#/operations/running'], ['slow', 'Slow queries', '#/operations/slow'], ['connections', 'Connections', '#/operations/connections'], ['log', 'Log', '#/operations/log']]} />
+  const bar = <Tabs label="Operations" at={p.tab} tabs={[['running', 'Running', '#/operations/running'], ['slow', 'Slow queries', '#/operations/slow'], ['connections', 'Connections', '#/operations/connections'], ['log', 'Log', '#/operations/log'],
+    ...(hello.value?.setName ? [['members', 'Members', '#/operations/members'] as [string, string, string]] : [])]} />
   switch (p.tab) {
-    case 'slow': return <Slow bar={bar} />
+    case 'slow': return <SlowQueries bar={bar} />
+    case 'members': return <Members bar={bar} />
     case 'connections': return <Connections bar={bar} />
     case 'log': return <Log bar={bar} />
   }
   return <Running bar={bar} />
 }
 
-type Bar = { bar: preact.JSX.Element }
+export type Bar = { bar: preact.JSX.Element }
 interface Op { opid: number | string; desc: string; op: string; ns: string; command?: any; client?: string; appName?: string; microsecs_running?: number; active: boolean; planSummary?: string; msg?: string; progress?: { done: number; total: number }; waitingForLock?: boolean; connectionId?: number; effectiveUsers?: { user: string; db: string }[]; clientMetadata?: any; currentOpTime?: string }
 
 const currentOps = (idle: boolean, s: AbortSignal): Promise<Op[]> => all('admin', { aggregate: 1, pipeline: [{ $currentOp: { allUsers: true, idleConnections: idle, localOps: true } }], cursor: { batchSize: 1000 } }, 5000, s)
@@ -61,13 +65,13 @@ function Running({ bar }: Bar) {
   </>
 }
 
-const Plan = (p: { text: string }) => <Badge tone={/COLLSCAN/.test(p.text) ? 'late' : /IDHACK|IXSCAN|COUNT|DISTINCT|EXPRESS|CLUSTERED/.test(p.text) ? 'water' : ''} title={p.text}>{p.text.replace(/^IXSCAN \{ (.*) \}$/, 'IXSCAN $1')}</Badge>
+export const Plan = (p: { text: string }) => <Badge tone={/COLLSCAN/.test(p.text) ? 'late' : /IDHACK|IXSCAN|COUNT|DISTINCT|EXPRESS|CLUSTERED/.test(p.text) ? 'water' : ''} title={p.text}>{p.text.replace(/^IXSCAN \{ (.*) \}$/, 'IXSCAN $1')}</Badge>
 
-// ---- what was slow ----
+// ---- lines of the log ----
 
 interface Line { t: number; s: string; c: string; msg: string; attr: any; id?: number; ctx?: string }
 
-function parseLine(text: string): Line {
+export function parseLine(text: string): Line {
   try {
     const l = JSON.parse(text)
     return { t: Date.parse(l.t?.$date ?? ''), s: l.s, c: l.c, msg: l.msg, attr: l.attr ?? {}, id: l.id, ctx: l.ctx }
@@ -75,58 +79,6 @@ function parseLine(text: string): Line {
 }
 
 const readLog = async (which: string, s: AbortSignal): Promise<Line[]> => ((await run('admin', { getLog: which }, s)).log as string[]).map(parseLine)
-
-interface Shape { key: string; ns: string; text: string; plan: string; times: number; worst: number; total: number; p99: number; examined: number; returned: number; example: Line; last: number; own: boolean }
-
-function shapesOf(lines: Line[]): Shape[] {
-  const groups = new Map<string, { lines: Line[]; text: string; plan: string; ns: string }>()
-  for (const l of lines) {
-    if (l.msg !== 'Slow query') continue
-    const c = l.attr.originatingCommand ?? l.attr.command
-    const text = commandShape(c) || l.attr.type, plan = l.attr.planSummary ?? '', ns = l.attr.ns
-    const key = `${ns} ${text} ${plan}`
-    const g = groups.get(key)
-    if (g) g.lines.push(l)
-    else groups.set(key, { lines: [l], text, plan, ns })
-  }
-  return [...groups].map(([key, g]) => {
-    const millis = g.lines.map(l => l.attr.durationMillis as number).sort((a, b) => a - b)
-    const sum = (f: (l: Line) => number) => g.lines.reduce((n, l) => n + (f(l) || 0), 0)
-    return { key, ns: g.ns, text: g.text, plan: g.plan, times: g.lines.length, worst: millis[millis.length - 1], total: sum(l => l.attr.durationMillis), p99: millis[Math.min(millis.length - 1, Math.floor(millis.length * .99))],
-      examined: sum(l => Math.max(l.attr.docsExamined ?? 0, l.attr.keysExamined ?? 0)), returned: sum(l => l.attr.nreturned ?? l.attr.nMatched ?? l.attr.ndeleted ?? 0), example: g.lines[g.lines.length - 1], last: Math.max(...g.lines.map(l => l.t)),
-      own: g.lines.every(l => l.attr.appName === appName) }
-  }).sort((a, b) => b.total - a.total)
-}
-
-function Slow({ bar }: Bar) {
-  const log = useLoad('slow', s => readLog('global', s), 5000)
-  const level = useLoad('slow.level', s => run('admin', { profile: -1 }, s))
-  const [open, setOpen] = useState<Shape | null>(null)
-  const shapes = useMemo(() => shapesOf(log.data ?? []), [log.data])
-  const scans = shapes.filter(x => /COLLSCAN/.test(x.plan) && x.examined > 1000)
-  const oldest = log.data?.find(l => Number.isFinite(l.t))?.t
-  const setSlow = async (ms: number) => {
-    try {
-      await run('admin', { profile: -1, slowms: ms })
-      say(`What takes longer than ${exact(ms)} ms counts as slow`)
-      level.again()
-    } catch (e) { say(words(e), true) }
-  }
-  return <>
-    <h1>{!log.data ? log.fault ? 'The log cannot be read.' : <Bone w="360px" h={26} /> : shapes.length === 0 ? 'Nothing was slow.' : scans.length ? `${Number_(scans.length)} slow ${plural(scans.length, 'shape reads', 'shapes read')} whole collections.` : `${Number_(shapes.length)} ${plural(shapes.length, 'shape was', 'shapes were')} slow.`}</h1>
-    <p class="lead">{log.data ? `Of the last ${exact(log.data.length)} lines of the log${oldest ? `, since ${moment(oldest, serverNow())}` : ''}.` : <Bone w="320px" />}</p>
-    {bar}<Fault text={log.fault} />
-    <Panel title="Slow shapes" aside={level.data && <span class="bar faint" style={{ margin: 0 }}>slow is longer than <Segments small label="Slow is longer than" value={String(level.data.slowms)} options={[...new Set([...[10, 50, 100, 500, 1000], level.data.slowms as number])].sort((a, b) => a - b).map(n => [String(n), `${n} ms`])} onChange={v => void setSlow(Number(v))} /></span>}>
-      {shapes.length === 0 ? <p class="empty">{log.data ? 'None.' : 'Reading…'}</p> : <div class="scroll hover"><table><thead><tr><th>shape</th><th>plan</th><th class="r">times</th><th class="r">p99</th><th class="r">in all</th><th class="r">read ÷ returned</th><th>last</th><th><span class="sr">actions</span></th></tr></thead><tbody>{shapes.slice(0, 100).map(x => {
-        const index = /COLLSCAN/.test(x.plan) || x.examined > 50 * Math.max(1, x.returned) ? suggest(x.example.attr.originatingCommand ?? x.example.attr.command) : null
-        return <tr key={x.key}><td style={{ maxWidth: '460px' }}>{x.ns} <code>{x.text.slice(0, 300)}</code>{x.own && <span class="faint"> by the console</span>}</td><td>{x.plan && <Plan text={x.plan} />}</td><td class="r">{exact(x.times)}</td><td class="r" title={`worst ${span(x.worst)}`}>{span(x.p99)}</td><td class="r">{span(x.total)}</td>
-          <td class="r" title={`${exact(x.examined)} read, ${exact(x.returned)} returned`}>{x.returned > 0 ? count(x.examined / x.returned) : x.examined > 0 ? `${count(x.examined)} ÷ 0` : '–'}</td><td class="nowrap muted">{moment(x.last, serverNow())}</td>
-          <td class="r">{index && x.ns.includes('.') && !x.ns.endsWith('.$cmd') && <a class="btn s" href={collection(x.ns, 'indexes', { make: index })}>Suggest an index</a>} <button class="btn s" onClick={() => setOpen(x)} aria-label={`An example of ${x.text.slice(0, 60)}`}>Example</button></td></tr>
-      })}</tbody></table></div>}
-    </Panel>
-    {open && <Dialog big title="The last one of this shape" onClose={() => setOpen(null)}><div style={{ maxHeight: '60vh', overflow: 'auto' }} tabIndex={0} role="region" aria-label="The line of the log"><pre>{JSON.stringify(open.example.attr, null, 2)}</pre></div><div class="bar"><button class="btn" onClick={() => setOpen(null)}>Close</button></div></Dialog>}
-  </>
-}
 
 // ---- connections ----
 

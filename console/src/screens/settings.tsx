@@ -1,18 +1,19 @@
-// Server parameters, users and roles.
+// Server parameters and users.
 import { useState } from 'preact/hooks'
-import { CommandError, run, runDoc, session, words } from '../api'
-import { parse, plain, toText, type Doc, type Value } from '../ejson'
+import { run, runDoc, session, words } from '../api'
+import { parse, toText, type Doc, type Value } from '../ejson'
 import { place, setQuery } from '../router'
 import { useLoad } from '../store'
 import { exact, Number_, plural } from '../time'
 import { Badge, Bone, Confirm, Dialog, Fault, Panel, say, Tabs } from '../parts/ui'
+import { Roles, useKnownRoles } from './roles'
 
 export function Settings(p: { tab: string }) {
-  const bar = <Tabs label="Settings" at={p.tab} tabs={[['parameters', 'Parameters', '#/settings/parameters'], ['users', 'Users and roles', '#/settings/users']]} />
-  return p.tab === 'users' ? <Users bar={bar} /> : <Parameters bar={bar} />
+  const bar = <Tabs label="Settings" at={p.tab} tabs={[['parameters', 'Parameters', '#/settings/parameters'], ['users', 'Users', '#/settings/users'], ['roles', 'Roles', '#/settings/roles']]} />
+  return p.tab === 'users' ? <Users bar={bar} /> : p.tab === 'roles' ? <Roles bar={bar} /> : <Parameters bar={bar} />
 }
 
-type Bar = { bar: preact.JSX.Element }
+export type Bar = { bar: preact.JSX.Element }
 
 function Parameters({ bar }: Bar) {
   const q = place.value.query
@@ -45,30 +46,23 @@ function ChangeParameter(p: { name: string; value: Value; onClose: () => void; o
       say(`${p.name} is changed${r.was !== undefined ? `; it was ${JSON.stringify(r.was)}` : ''}`)
       p.onDone()
       p.onClose()
-    } catch (e) { setFault(e instanceof CommandError ? `${e.message} (${e.codeName})` : words(e)) }
+    } catch (e) { setFault(words(e)) }
   }
   return <Dialog title={p.name} onClose={p.onClose}><form class="stack" onSubmit={e => { e.preventDefault(); void set() }}><label class="field"><span>Value</span><input type="text" class="mono" value={text} onInput={e => setText(e.currentTarget.value)} autoFocus spellcheck={false} /></label>
     <p class="faint">It is {toText(p.value, 100)} now. Texts stand in quotes.</p><Fault text={fault} /><div class="bar"><button class="btn p">Change</button><button type="button" class="btn" onClick={p.onClose}>Leave as it is</button></div></form></Dialog>
 }
 
-// ---- users and roles ----
+// ---- users ----
 
 interface User { user: string; db: string; roles: { role: string; db: string }[]; mechanisms?: string[] }
-interface Role { role: string; db: string; isBuiltin: boolean; roles: { role: string; db: string }[]; privileges?: any[] }
-
-const roleText = (r: { role: string; db: string }, db: string) => r.db === db ? r.role : `${r.role}@${r.db}`
+export const roleText = (r: { role: string; db: string }, db: string) => r.db === db ? r.role : `${r.role}@${r.db}`
 
 function Users({ bar }: Bar) {
   const users = useLoad('users', async s => (await run('admin', { usersInfo: { forAllDBs: true } }, s)).users as User[], 10_000)
-  const roles = useLoad('roles', async s => plain((await runDoc('admin', { rolesInfo: 1, showBuiltinRoles: true, showPrivileges: false }, s)).get('roles')!) as Role[])
-  const own = useLoad('own roles', async s => {
-    const out: Role[] = []
-    for (const d of (await run('admin', { listDatabases: 1, nameOnly: true }, s)).databases) out.push(...((await run(d.name, { rolesInfo: 1, showPrivileges: true }, s)).roles as Role[]))
-    return out
-  })
+  const known = useKnownRoles()
   const [doing, doIt] = useState<{ what: 'add' | 'password' | 'roles' | 'drop'; user?: User } | null>(null)
   const list = users.data ?? []
-  const again = () => { users.again(); own.again() }
+  const again = users.again
   return <>
     <h1>{users.data ? list.length === 0 ? 'There are no users yet.' : `${Number_(list.length)} ${plural(list.length, 'user')}.` : users.fault ? 'The users cannot be read.' : <Bone w="240px" h={26} />}</h1>
     <p class="lead">{session.value?.authorization ? 'Who connects has to log in, and may do what the roles allow.' : 'This server asks nobody to log in: whoever reaches it may do everything. Start it with --auth to have that change.'}</p>{bar}<Fault text={users.fault} />
@@ -76,8 +70,7 @@ function Users({ bar }: Bar) {
       <td>{u.roles.length === 0 ? <span class="faint">none</span> : u.roles.map((r, i) => <span key={i}><Badge tone={/^(root|__system|userAdmin.*|dbAdminAnyDatabase|readWriteAnyDatabase)$/.test(r.role) ? 'held' : ''}>{roleText(r, u.db)}</Badge> </span>)}</td><td class="muted">{(u.mechanisms ?? []).join(', ')}</td>
       <td class="r"><button class="btn s" onClick={() => doIt({ what: 'roles', user: u })} aria-label={`Roles of ${u.user}`}>Roles</button> <button class="btn s" onClick={() => doIt({ what: 'password', user: u })} aria-label={`Password of ${u.user}`}>Password</button> <button class="btn s" onClick={() => doIt({ what: 'drop', user: u })} aria-label={`Drop ${u.user}`}>Drop</button></td></tr>)}</tbody></table></div>}</Panel>
     <div class="bar"><button class="btn" onClick={() => doIt({ what: 'add' })}>Add a user</button></div>
-    {(own.data?.length ?? 0) > 0 && <Panel title="Roles of your own"><div class="scroll"><table><thead><tr><th>role</th><th>database</th><th>has the roles</th><th class="r">privileges</th></tr></thead><tbody>{own.data!.map(r => <tr key={r.db + r.role}><td>{r.role}</td><td>{r.db}</td><td>{r.roles.map(x => roleText(x, r.db)).join(', ') || '–'}</td><td class="r">{r.privileges?.length ?? 0}</td></tr>)}</tbody></table></div></Panel>}
-    {doing && doing.what !== 'drop' && <UserDialog what={doing.what} user={doing.user} known={(roles.data ?? []).map(r => r.role)} first={list.length === 0} onClose={() => doIt(null)} onDone={again} />}
+    {doing && doing.what !== 'drop' && <UserDialog what={doing.what} user={doing.user} known={known} first={list.length === 0} onClose={() => doIt(null)} onDone={again} />}
     {doing?.what === 'drop' && <Dialog title={`Drop ${doing.user!.user}`} onClose={() => doIt(null)}><p class="muted">Connections of this user may do nothing from their next command on.</p><Confirm ask={doing.user!.user} label="Drop" onCancel={() => doIt(null)} onConfirm={async () => {
       try { await run(doing.user!.db, { dropUser: doing.user!.user }); say(`${doing.user!.user} is dropped`); again() } catch (e) { say(words(e), true) }
       doIt(null)
@@ -86,7 +79,7 @@ function Users({ bar }: Bar) {
 }
 
 /** Reads "read@app, root" as roles; those without a database are of the user's. */
-const readRoles = (text: string, db: string) => text.split(/[\s,]+/).filter(Boolean).map(r => r.includes('@') ? { role: r.slice(0, r.lastIndexOf('@')), db: r.slice(r.lastIndexOf('@') + 1) } : { role: r, db })
+export const readRoles = (text: string, db: string) => text.split(/[\s,]+/).filter(Boolean).map(r => r.includes('@') ? { role: r.slice(0, r.lastIndexOf('@')), db: r.slice(r.lastIndexOf('@') + 1) } : { role: r, db })
 
 function UserDialog(p: { what: 'add' | 'password' | 'roles'; user?: User; known: string[]; first: boolean; onClose: () => void; onDone: () => void }) {
   const [name, setName] = useState(p.user?.user ?? ''), [db, setDB] = useState(p.user?.db ?? 'admin'), [password, setPassword] = useState(''), [roles, setRoles] = useState(p.user ? p.user.roles.map(r => roleText(r, p.user!.db)).join(', ') : p.first ? 'root' : '')
@@ -100,7 +93,7 @@ function UserDialog(p: { what: 'add' | 'password' | 'roles'; user?: User; known:
       say(p.what === 'add' ? `${name} is added` : `${name} is changed`)
       p.onDone()
       p.onClose()
-    } catch (e) { setFault(e instanceof CommandError ? `${e.message} (${e.codeName})` : words(e)) }
+    } catch (e) { setFault(words(e)) }
   }
   return <Dialog title={p.what === 'add' ? 'Add a user' : p.what === 'password' ? `A new password for ${name}` : `Roles of ${name}`} onClose={p.onClose}><form class="stack" onSubmit={e => { e.preventDefault(); void submit() }}>
     {p.what === 'add' && <><label class="field"><span>Name</span><input type="text" required value={name} onInput={e => setName(e.currentTarget.value)} autocomplete="off" spellcheck={false} autoFocus /></label><label class="field"><span>Database</span><input type="text" required value={db} onInput={e => setDB(e.currentTarget.value)} spellcheck={false} /></label></>}

@@ -1,9 +1,12 @@
 package command
 
 import (
+	"slices"
+
 	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/cursor"
+	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/operation"
@@ -171,7 +174,8 @@ func needsValidateMetadata(op *Op) error {
 	return op.permitted(op.May(on, privilege.Validate))
 }
 
-// needsExpiry is what ebbTTL needs. Why a document expires tells of the document, and samples are _ids, so that one has to be allowed to find it.
+// needsExpiry is what ebbTTL needs. Why a document expires tells of the document, and samples are _ids, so that one has to be allowed to find it. A
+// forecast as if there were a TTL where there is none tells which dates are in that field.
 func needsExpiry(op *Op) error {
 	ok := op.mayNamed(privilege.ReadExpiry)
 	for _, question := range [...]string{"explain", "explainMany", "never"} {
@@ -179,8 +183,26 @@ func needsExpiry(op *Op) error {
 			ok = ok && op.mayNamed(privilege.Find)
 		}
 	}
+	if v := op.Args.peek("forecast"); v.Type == bson.TypeObject {
+		if asIf := v.Doc().Lookup("asIf"); asIf.Type == bson.TypeObject && op.looksAtOtherDates(asIf.Doc()) {
+			ok = ok && op.mayNamed(privilege.Find)
+		}
+	}
 	if _, v := op.Args.first(); op.DB == "admin" && v.Type != bson.TypeString && v.Type != bson.TypeSymbol { // which is about all there is
 		ok = op.May(privilege.AnyNormal(), privilege.ReadExpiry)
 	}
 	return op.permitted(ok)
+}
+
+// looksAtOtherDates says whether a forecast that supposes a TTL reads dates by which nothing expires.
+func (op *Op) looksAtOtherDates(asIf bson.Doc) bool {
+	if !asIf.Lookup("key").IsMissing() {
+		return true
+	}
+	name := asIf.Lookup("index")
+	if name.Type != bson.TypeString {
+		return false
+	}
+	coll := op.Query.Store.Catalog().Collection(namespace.NS{DB: op.DB, Coll: op.text(op.Name())})
+	return coll == nil || !slices.ContainsFunc(coll.Indexes, func(d *index.Definition) bool { return d.TTL && d.Name == name.Str() })
 }

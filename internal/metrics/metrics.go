@@ -139,6 +139,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		return
 	}
 	t.status(status)
+	t.members(ctx, c.Commands, status)
 	t.expiry(ctx, c.Expiry)
 }
 

@@ -114,6 +114,44 @@ func value(all map[string]*dto.MetricFamily, name string, labels ...string) (v f
 	return 0, false
 }
 
+// TestMembers: each member has figures, and who does not answer has no lag.
+func TestMembers(t *testing.T) {
+	r := replies{
+		"serverStatus": `{uptimeMillis: 1500, repl: {setName: "rs"}, ok: 1.0}`,
+		"replSetGetStatus": `{members: [{name: "a:1", health: 1.0, state: 1, optimeDate: ISODate("2023-11-14T22:13:30Z")}, {name: "b:1", health: 1.0, state: 2, optimeDate: ISODate("2023-11-14T22:13:23Z")},
+			{name: "c:1", health: 0.0, state: 8, optimeDate: ISODate("1970-01-01T00:00:00Z")}], ok: 1.0}`,
+	}
+	all := families(t, ask(metrics.New(of(r, &expiry{})), "/metrics"))
+	for _, c := range []struct {
+		name string
+		want float64
+		of   []string
+	}{
+		{"ebb_replica_set_members", 3, nil},
+		{"ebb_replica_set_has_primary", 1, nil},
+		{"ebb_replica_set_member_up", 1, []string{`member="b:1"`}},
+		{"ebb_replica_set_member_up", 0, []string{`member="c:1"`}},
+		{"ebb_replica_set_member_state", 8, []string{`member="c:1"`}},
+		{"ebb_replica_set_member_lag_seconds", 0, []string{`member="a:1"`}},
+		{"ebb_replica_set_member_lag_seconds", 7, []string{`member="b:1"`}},
+	} {
+		if v, ok := value(all, c.name, c.of...); !ok || v != c.want {
+			t.Errorf("%s %v is %v, %v", c.name, c.of, v, ok)
+		}
+	}
+	if _, ok := value(all, "ebb_replica_set_member_lag_seconds", `member="c:1"`); ok {
+		t.Error("a member that does not answer has a lag")
+	}
+	r["replSetGetStatus"] = `{members: [{name: "b:1", health: 1.0, state: 2, optimeDate: ISODate("2023-11-14T22:13:23Z")}], ok: 1.0}`
+	if v, ok := value(families(t, ask(metrics.New(of(r, &expiry{})), "/metrics")), "ebb_replica_set_has_primary"); !ok || v != 0 {
+		t.Error("there is a primary", v, ok)
+	}
+	r["replSetGetStatus"] = `{ok: 0.0, errmsg: "no replset config has been received", code: 94}`
+	if _, ok := value(families(t, ask(metrics.New(of(r, &expiry{})), "/metrics")), "ebb_replica_set_members"); ok {
+		t.Error("a set that has not begun has members")
+	}
+}
+
 func TestFigures(t *testing.T) {
 	e := &expiry{held: "ttlHold", all: []ttl.Collection{
 		{NS: namespace.NS{DB: "a", Coll: "b.c"}, Lag: 2500, Backlog: 7, More: true, Next: 1_700_000_000_500, Deleted: 9, Bytes: 100, Paused: true},

@@ -20,6 +20,7 @@ type projectKey struct {
 	fields int   // of the index
 	wanted []int // the places of the values wanted
 	values []bson.Value
+	room   []byte // for the values
 	reader *storage.Reader
 	// untold says that some record has an array on the way to a value wanted, so that a key tells but of an element.
 	untold bool
@@ -59,7 +60,7 @@ func (n *projectKey) work(r *reading, m *Member) (status, error) {
 	if n.untold || r.untrue {
 		return n.fetch(r, m)
 	}
-	if n.values, _, err = keystring.Decode(n.values[:0], m.Entry.Key, m.Entry.TypeBits, n.fields); err != nil {
+	if n.values, _, err = keystring.DecodeIn(&n.room, n.values[:0], m.Entry.Key, m.Entry.TypeBits, n.fields); err != nil {
 		return ended, err
 	}
 	for _, i := range n.wanted {

@@ -3,6 +3,7 @@ package keystring
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
 )
@@ -21,8 +22,15 @@ const maxDepth = bson.MaxDepth
 // equal to them. Keys with a collation hold no strings and cannot be decoded to anything of use. The values share memory
 // with each other and none with key.
 func Decode(dst []bson.Value, key, typeBits []byte, n int) (values []bson.Value, rest []byte, err error) {
+	var room []byte
+	return DecodeIn(&room, dst, key, typeBits, n)
+}
+
+// DecodeIn is Decode for many keys, one after the other: the values of each lie in room, until the next takes their place.
+func DecodeIn(room *[]byte, dst []bson.Value, key, typeBits []byte, n int) (values []bson.Value, rest []byte, err error) {
 	d := decoder{reader: reader{key: key}, bits: typeBitsReader{rest: typeBits}}
-	d.out = make([]byte, 0, len(key)+len(typeBits)+8*n)
+	d.out = slices.Grow((*room)[:0], len(key)+len(typeBits)+8*n)
+	defer func() { *room = d.out }()
 	for range n {
 		start := len(d.out)
 		if err := d.field(); err != nil {

@@ -11,6 +11,7 @@ type fetch struct {
 	plan    *planner.Fetch
 	stats   *Stats
 	in      working
+	scan    *indexScan         // in, where it is one: it reads ahead
 	records *sequentialFetcher // nil: not read from yet in this view
 }
 
@@ -38,6 +39,13 @@ func (n *fetch) get(r *reading, m *Member) (there bool, err error) {
 			return false, err
 		}
 		n.records = newSequentialFetcher(reader)
+	}
+	if n.scan != nil && n.records.Expects() {
+		if upcoming := n.scan.cursor.Upcoming(); len(upcoming) > 0 {
+			if err := n.records.Expect(m.ID, upcoming); err != nil {
+				return false, err
+			}
+		}
 	}
 	rec, there, err := n.records.Get(m.ID)
 	if !there {

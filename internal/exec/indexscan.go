@@ -20,6 +20,7 @@ type indexScan struct {
 	plan  *planner.IndexScan
 	stats *Stats
 	want  want
+	ahead bool // entries are read before they are asked for
 
 	cursor *storage.IndexCursor
 	span   int // the span that the scan is in, counted in the direction of the walk
@@ -67,7 +68,7 @@ func (s *indexScan) work(r *reading, m *Member) (status, error) {
 	s.stats.Keys++
 	r.seen.Keys++
 	entry := s.cursor.Entry()
-	if !s.enter(entry.Key) {
+	if len(s.plan.Ranges) > 1 && !s.enter(entry.Key) { // one alone has the bounds of the walk
 		if s.done {
 			return ended, nil
 		}
@@ -81,7 +82,7 @@ func (s *indexScan) work(r *reading, m *Member) (status, error) {
 	if first, err := s.isFirst(r, entry); !first {
 		return needTime, err
 	}
-	m.Record, m.Entry = storage.Record{ID: entry.RecordID}, entry
+	m.ID, m.Modified, m.Doc, m.Entry = entry.RecordID, 0, nil, entry
 	if s.want.score {
 		var err error
 		if m.Score, err = wordScore(entry.Key, s.plan.Ranges[0]); err != nil {
@@ -114,7 +115,7 @@ func (s *indexScan) tellKey(m *Member) (err error) {
 }
 
 // isFirst says whether the entry's record has not been given yet.
-func (s *indexScan) isFirst(r *reading, e storage.IndexEntry) (bool, error) {
+func (s *indexScan) isFirst(r *reading, e *storage.IndexEntry) (bool, error) {
 	if s.grouped && !s.group.add(e) {
 		return false, nil
 	}
@@ -179,7 +180,7 @@ func (s *indexScan) open(r *reading) error {
 	ranges := s.plan.Ranges
 	s.stats.Seeks++
 	s.cursor, err = reader.ScanIndex(storage.IndexScan{Index: d, Low: ranges[0].Low, High: ranges[len(ranges)-1].High,
-		Reverse: s.plan.Backward, After: s.after, Again: s.again, Fetches: s.want.fetched})
+		Reverse: s.plan.Backward, After: s.after, Again: s.again, Fetches: s.want.fetched, Ahead: s.ahead})
 	s.again = false
 	return err
 }

@@ -21,7 +21,7 @@ type keyGroup struct {
 const maxKeyGroup = 1 << 12
 
 // add takes note of an entry, and says whether its record has not been given under this key.
-func (g *keyGroup) add(e storage.IndexEntry) bool {
+func (g *keyGroup) add(e *storage.IndexEntry) bool {
 	n, ok := e.RecordID.Sequence()
 	if !ok {
 		return true
@@ -39,7 +39,7 @@ func (g *keyGroup) add(e storage.IndexEntry) bool {
 }
 
 // remove has the record of e not be given under its key yet.
-func (g *keyGroup) remove(e storage.IndexEntry) {
+func (g *keyGroup) remove(e *storage.IndexEntry) {
 	n, ok := e.RecordID.Sequence()
 	if !ok || !bytes.Equal(e.Key, g.key) {
 		return

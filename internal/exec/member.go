@@ -10,8 +10,8 @@ import (
 // index has it. What it points to is valid until the next call of work, park or close on the node that gave it.
 type Member struct {
 	storage.Record // Doc is nil until the record is fetched
-	// Entry is the entry of the index by which a scan found the record.
-	Entry storage.IndexEntry
+	// Entry is the entry of the index by which a scan found the record, nil where there was none.
+	Entry *storage.IndexEntry
 	// Key are the values of the key by which an index scan found the record, when somebody asked for them; see want.
 	Key []bson.Value
 	// IndexKey is that key as a document, when somebody asked for it; see want. Searches of a text index have none.

@@ -30,6 +30,7 @@ type Records struct {
 	stale   bool
 	refresh func(*Records) (ok bool, err error)
 	member  Member
+	steps   uint // since it was parked
 	buf     []byte
 	rec     storage.Record
 	key     bson.Doc // the record's index key
@@ -72,48 +73,63 @@ func (r *Records) Tailing() bool {
 
 // NextRecord gives the next record that matches; ok is false at the end. It is valid until the next call.
 func (r *Records) NextRecord(ctx context.Context) (rec storage.Record, ok bool, err error) {
+	if ok, err = r.advance(ctx); !ok {
+		return storage.Record{}, false, err
+	}
+	return r.rec, true, nil
+}
+
+// stepsBetweenLooks is how many steps are taken between two looks at whether the operation has to end: few enough that a slow
+// one ends soon, and enough that fast ones do not pay for it.
+const stepsBetweenLooks = 16
+
+// advance makes r.rec the next record that matches; ok is false at the end.
+func (r *Records) advance(ctx context.Context) (ok bool, err error) {
 	r.reading.ctx = ctx
 	for r.kept.len() > 0 {
-		if rec, ok, err = r.takeKept(); ok || err != nil {
-			return rec, ok, err
+		if ok, err = r.takeKept(); ok || err != nil {
+			return ok, err
 		}
 	}
 	if r.root.EOF && !r.Tailing() {
-		return storage.Record{}, false, nil
+		return false, nil
 	}
-	for {
-		if err := interrupted(ctx); err != nil {
-			return storage.Record{}, false, err
+	for ; ; r.steps++ {
+		if r.steps%stepsBetweenLooks == 0 {
+			if err := interrupted(ctx); err != nil {
+				return false, err
+			}
 		}
 		r.member.Scored = false
 		r.reading.turns.step()
 		s, err := r.root.work(&r.reading, &r.member)
 		switch {
 		case err != nil || s == ended:
-			return storage.Record{}, false, err
+			return false, err
 		case s == advanced:
+			r.steps++
 			err := r.keep()
 			if r.rematch && err == nil {
 				_, err = r.reading.whole.MatchDetails(r.reading.env, r.rec.Doc, r.reading.details)
 			}
-			return r.rec, err == nil, err
+			return err == nil, err
 		}
 	}
 }
 
 // takeKept gives what a race has found, unless it is stale and gone. The details are those of the last found and have to be
 // told again.
-func (r *Records) takeKept() (rec storage.Record, ok bool, err error) {
+func (r *Records) takeKept() (ok bool, err error) {
 	r.rec, r.key = r.kept.take()
 	if r.stale && r.refresh != nil {
 		if ok, err := r.refresh(r); !ok || err != nil {
-			return storage.Record{}, false, err
+			return false, err
 		}
 	}
 	if r.reading.details != nil && r.reading.whole != nil {
 		_, err = r.reading.whole.MatchDetails(r.reading.env, r.rec.Doc, r.reading.details)
 	}
-	return r.rec, err == nil, err
+	return err == nil, err
 }
 
 // readAgain makes the record what it is now; not ok when it is gone or matches no longer.
@@ -153,7 +169,7 @@ func (r *Records) keep() error {
 	r.buf = append(append(append(r.buf[:0], m.Doc...), m.ID...), m.IndexKey...)
 	n := len(m.Doc)
 	id := n + len(m.ID)
-	r.rec = storage.Record{ID: r.buf[n:id:id], Modified: m.Modified, Doc: r.buf[:n:n]}
+	r.rec.ID, r.rec.Modified, r.rec.Doc = r.buf[n:id:id], m.Modified, r.buf[:n:n]
 	if r.key = nil; m.IndexKey != nil {
 		r.key = bson.Doc(r.buf[id:])
 	}
@@ -174,16 +190,15 @@ func (r *Records) Record() storage.Record { return r.rec }
 
 // Next implements Iterator.
 func (r *Records) Next(ctx context.Context) (bson.Doc, error) {
-	rec, ok, err := r.NextRecord(ctx)
-	if !ok {
+	if ok, err := r.advance(ctx); !ok {
 		return nil, err
 	}
-	return rec.Doc, nil
+	return r.rec.Doc, nil
 }
 
 // Park implements Parker.
 func (r *Records) Park() {
-	r.stale = r.stale || r.kept.len() > 0
+	r.stale, r.steps = r.stale || r.kept.len() > 0, 0
 	r.reading.turns.rest()
 	r.root.park()
 }

@@ -11,7 +11,8 @@ import (
 // follow one another so: those of one value, and those of values that rise as documents come. Close it.
 //
 // Whether a walk pays is tried: after some ids in one direction it begins, and it ends when an id is not found within a few
-// steps or the direction turns. A try that was in vain makes the next one wait, four times as long each time.
+// steps or the direction turns. A try that was in vain makes the next one wait, four times as long each time. Who knows the ids that
+// come says so (Expect): a walk then begins at the first, and where records lie apart those in memory are looked up together.
 //
 // Invariants: while there is a cursor, it stands on or behind the last id that was asked for, in its direction. A walk sees
 // the snapshot that Get sees; in a transaction, whose writes a walk would not see, there is none.
@@ -26,6 +27,9 @@ type sequentialFetcher struct {
 	cursor *storage.RecordCursor // nil: no walk
 	stands bool                  // the cursor is on a record
 	found  int                   // by this walk
+
+	ahead storage.Ahead // of what was expected; empty while there is a cursor
+	ids   [storage.MaxAhead]storage.RecordID
 }
 
 const (
@@ -48,6 +52,13 @@ func (n *sequentialFetcher) Get(id storage.RecordID) (rec storage.Record, ok boo
 	if n.reader.View().InTransaction() {
 		return n.reader.Get(id)
 	}
+	n.wait = max(n.wait-1, 0)
+	if rec := n.ahead.Take(id); rec != nil {
+		if n.reader.IsHidden(rec) {
+			return storage.Record{}, false, nil
+		}
+		return *rec, true, nil
+	}
 	if err := n.turn(id); err != nil {
 		return storage.Record{}, false, err
 	}
@@ -61,10 +72,50 @@ func (n *sequentialFetcher) Get(id storage.RecordID) (rec storage.Record, ok boo
 	return n.reader.Get(id)
 }
 
-// turn takes note of the direction that id lies in from the one before, and ends or begins a walk. A walk begins behind
-// the last id.
+// Expects says whether Expect is of use now.
+func (n *sequentialFetcher) Expects() bool {
+	return n.cursor == nil && n.ahead.IsEmpty() && !n.reader.View().InTransaction()
+}
+
+// Expect is told that the record with the id will be asked for, and then those of the entries, which stay as they are until then. Some
+// may be left out.
+func (n *sequentialFetcher) Expect(id storage.RecordID, upcoming []storage.IndexEntry) error {
+	ids := append(n.ids[:0], id)
+	for i := range min(len(upcoming), storage.MaxAhead-1) {
+		ids = append(ids, upcoming[i].RecordID)
+	}
+	if down, near := areNear(ids); near && n.wait == 0 {
+		n.last, n.down, n.run = n.last[:0], down, 0
+		return n.begin(id)
+	}
+	return n.reader.LookAhead(&n.ahead, ids)
+}
+
+// areNear says whether ids go in one direction, as far as their numbers tell in steps that a walk takes too.
+func areNear(ids []storage.RecordID) (down, near bool) {
+	if len(ids) < sequentialRun {
+		return false, false
+	}
+	down = bytes.Compare(ids[1], ids[0]) < 0
+	for i := range ids[1:] {
+		if order := bytes.Compare(ids[i+1], ids[i]); order == 0 || order < 0 != down {
+			return down, false
+		}
+	}
+	first, plain := ids[0].Sequence()
+	last, _ := ids[len(ids)-1].Sequence()
+	if !plain || ids[0].IsOrdered() || ids[len(ids)-1].IsOrdered() {
+		return down, true
+	}
+	return down, max(first, last)-min(first, last) <= uint64(sequentialSteps*len(ids))
+}
+
+// turn takes note of the direction that id lies in from the one before, and ends or begins a walk.
 func (n *sequentialFetcher) turn(id storage.RecordID) error {
-	n.wait = max(n.wait-1, 0)
+	if len(n.last) == 0 {
+		n.run++
+		return nil
+	}
 	order := bytes.Compare(id, n.last)
 	if down := order < 0; order == 0 || down != n.down {
 		n.down, n.run = down, 0
@@ -73,8 +124,17 @@ func (n *sequentialFetcher) turn(id storage.RecordID) error {
 	if n.run++; n.cursor != nil || n.wait > 0 || n.run < sequentialRun {
 		return nil
 	}
-	cursor, err := n.reader.Unhidden().Scan(storage.RecordScan{After: n.last.Clone(), Reverse: n.down})
-	n.cursor, n.stands, n.found = cursor, false, 0
+	return n.begin(id)
+}
+
+// begin begins a walk at id.
+func (n *sequentialFetcher) begin(id storage.RecordID) error {
+	scan := storage.RecordScan{Low: id, Reverse: n.down}
+	if n.down {
+		scan = storage.RecordScan{High: append(id.Clone(), 0), Reverse: true}
+	}
+	cursor, err := n.reader.Unhidden().Scan(scan)
+	n.cursor, n.stands, n.found = cursor, false, -1 // where it begins is no find
 	return err
 }
 
@@ -82,13 +142,13 @@ func (n *sequentialFetcher) turn(id storage.RecordID) error {
 func (n *sequentialFetcher) walk(id storage.RecordID) (rec storage.Record, met bool, err error) {
 	for steps := 0; ; steps++ {
 		if n.stands {
-			rec = n.cursor.Record()
-			switch order := bytes.Compare(rec.ID, id); {
-			case order == 0 && n.reader.IsHidden(rec):
+			at := n.cursor.Current()
+			switch order := bytes.Compare(at.ID, id); {
+			case order == 0 && n.reader.IsHidden(at):
 				return storage.Record{}, true, nil
 			case order == 0:
 				n.found++
-				return rec, true, nil
+				return *at, true, nil
 			case order < 0 == n.down: // it lies behind id
 				return storage.Record{}, true, nil
 			}

@@ -102,7 +102,7 @@ func TestSequentialFetcher(t *testing.T) {
 	defer v.Close()
 	reader, _ := v.Collection(sequentialNS)
 	n := newSequentialFetcher(reader)
-	walked := 0
+	walked, expected, ahead := 0, 0, 0
 	for at, step, left := 0, 1, 0; walked < 2000; left-- {
 		if left <= 0 {
 			at, step, left = r.IntN(records), []int{-9, -2, -1, 0, 1, 1, 2, 3, 9}[r.IntN(9)], r.IntN(100)
@@ -111,9 +111,28 @@ func TestSequentialFetcher(t *testing.T) {
 			left = 0
 			continue
 		}
+		if n.Expects() && r.IntN(2) == 0 {
+			var upcoming []storage.IndexEntry
+			for next := at + step; next >= 0 && next < records && len(upcoming) < r.IntN(2*storage.MaxAhead); next += step {
+				upcoming = append(upcoming, storage.IndexEntry{RecordID: ids[next].Clone()})
+			}
+			if err := n.Expect(ids[at], upcoming); err != nil {
+				t.Fatal(err)
+			}
+			expected++
+			for i := range upcoming {
+				clear(upcoming[i].RecordID) // which a cursor does when it reads on
+			}
+		}
+		if r.IntN(8) == 0 { // the index alone tells that it is not wanted
+			continue
+		}
 		want, wanted, err := reader.Get(ids[at])
 		if err != nil {
 			t.Fatal(err)
+		}
+		if !n.ahead.IsEmpty() {
+			ahead++
 		}
 		got, ok, err := n.Get(ids[at])
 		if err != nil || ok != wanted || string(got.Doc) != string(want.Doc) || ok && string(got.ID) != string(want.ID) || got.Modified != want.Modified {
@@ -127,6 +146,9 @@ func TestSequentialFetcher(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+	if expected == 0 || ahead == 0 {
+		t.Errorf("of %d times that records were expected they were looked up together for %d", expected, ahead)
 	}
 	if err := n.Close(); err != nil {
 		t.Fatal(err)

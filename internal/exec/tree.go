@@ -118,7 +118,11 @@ func (o opener) node(n planner.Node, stats *Stats, w want) node {
 		return newIndexScan(n, stats, w)
 	case *planner.Fetch:
 		w.fetched = true
-		return &fetch{plan: n, stats: stats, in: o.child(n.Child, stats, w)}
+		f := &fetch{plan: n, stats: stats, in: o.child(n.Child, stats, w)}
+		if scan, ok := f.in.node.(*indexScan); ok {
+			f.scan, scan.ahead = scan, true
+		}
+		return f
 	case *planner.Or:
 		return &or{plan: n, inputs: o.children(n.Inputs, stats, w), given: givenIDs{stats: stats}}
 	case *planner.TextMatch:

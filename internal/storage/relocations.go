@@ -69,7 +69,8 @@ func (r *Reader) entryOf(e layout.Entries, key []byte, was RecordID) (RecordID, 
 	case err != nil:
 		return nil, fmt.Errorf("storage: look up an index entry of %s: %w", r.c.NS, err)
 	}
+	var entry IndexEntry
 	var room layout.IDRoom
-	entry, err := e.ReadEntry(at, value, &room)
+	err = e.ReadEntry(&entry, at, value, &room)
 	return entry.RecordID.Clone(), err
 }

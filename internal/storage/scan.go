@@ -65,7 +65,7 @@ func (c *RecordCursor) Next() bool {
 		if c.leap() {
 			continue
 		}
-		if c.rec, c.err = c.walk.Record(); c.err == nil && !c.reader.hidden(c.rec) {
+		if c.err = c.walk.ReadRecord(&c.rec); c.err == nil && !c.reader.hidden(&c.rec) {
 			return true
 		}
 	}
@@ -89,6 +89,9 @@ func (c *RecordCursor) leap() bool {
 
 // Record is the current record, valid until the next move; Clone what must live longer.
 func (c *RecordCursor) Record() Record { return c.rec }
+
+// Current is Record for those who look at many and keep few: the cursor's own, which the next move changes.
+func (c *RecordCursor) Current() *Record { return &c.rec }
 
 // Err is what ended the walk, nil at its end.
 func (c *RecordCursor) Err() error {
@@ -121,6 +124,8 @@ type IndexScan struct {
 	// Fetches says that the caller gets every record it uses by its id, which tells what is hidden. Otherwise the cursor
 	// looks itself, where the collection hides anything.
 	Fetches bool
+	// Ahead lets the cursor read some entries before they are asked for, so that Upcoming tells of them.
+	Ahead bool
 }
 
 // IndexCursor walks the entries of an index. Close it.
@@ -132,6 +137,7 @@ type IndexCursor struct {
 	room    layout.IDRoom
 	walk    walk.Keys
 	entry   IndexEntry
+	ahead   *entriesAhead // nil: it reads each entry when it is asked for
 	e       error
 	seek    []byte
 }
@@ -155,6 +161,9 @@ func (r *Reader) ScanIndex(s IndexScan) (*IndexCursor, error) {
 	if s.Again && s.Reverse {
 		after = layout.After(after)
 	}
+	if s.Ahead {
+		c.ahead = &entriesAhead{}
+	}
 	c.walk.Again = s.Again
 	if err := c.walk.Open(r.view.ctx, r.view.reader, bounds, s.Reverse, after); err != nil {
 		return nil, err
@@ -164,10 +173,7 @@ func (r *Reader) ScanIndex(s IndexScan) (*IndexCursor, error) {
 
 // Next moves to the next entry; false at the end or on an error.
 func (c *IndexCursor) Next() bool {
-	for c.e == nil && c.walk.Next() {
-		if c.entry, c.e = c.walk.Entry(c.entries, &c.room); c.e != nil {
-			return false
-		}
+	for c.e == nil && c.read() {
 		if c.dead.Cover(c.entry.RecordID) {
 			continue
 		}
@@ -182,11 +188,38 @@ func (c *IndexCursor) Next() bool {
 	return false
 }
 
+// read makes c.entry the next one there is.
+func (c *IndexCursor) read() bool {
+	if c.ahead != nil {
+		return c.ahead.next(c)
+	}
+	if !c.walk.Next() {
+		return false
+	}
+	c.e = c.walk.ReadEntry(&c.entry, c.entries, &c.room)
+	return c.e == nil
+}
+
+// Upcoming are the entries that have been read and not been given yet, valid until the next move.
+func (c *IndexCursor) Upcoming() []IndexEntry {
+	if c.ahead == nil {
+		return nil
+	}
+	return c.ahead.entries[c.ahead.given:c.ahead.n]
+}
+
 // Seek makes the next Next move to the first entry whose key is key or behind it; in a reverse scan, to the first one
 // that is before it.
 func (c *IndexCursor) Seek(key []byte) {
 	c.seek = append(layout.TableKey(c.seek[:0], c.entries.Definition), key...)
-	c.walk.Seek(c.seek)
+	c.seekTo(c.seek)
+}
+
+func (c *IndexCursor) seekTo(key []byte) {
+	if c.ahead != nil {
+		c.ahead.forget()
+	}
+	c.walk.Seek(key)
 }
 
 // SeekPast makes the next Next move behind all entries whose key begins with prefix, in the direction of the scan: prefix is
@@ -197,7 +230,7 @@ func (c *IndexCursor) SeekPast(prefix []byte) {
 		return
 	}
 	c.seek = layout.After(append(layout.TableKey(c.seek[:0], c.entries.Definition), prefix...))
-	c.walk.Seek(c.seek)
+	c.seekTo(c.seek)
 }
 
 // Values appends to dst the values of the current entry's key, a value a field, which live as long as the caller likes. They
@@ -212,7 +245,7 @@ func (c *IndexCursor) Values(dst []bson.Value) ([]bson.Value, error) {
 }
 
 // Entry is the current entry, valid until the next move.
-func (c *IndexCursor) Entry() IndexEntry { return c.entry }
+func (c *IndexCursor) Entry() *IndexEntry { return &c.entry }
 
 // Err is what ended the walk, nil at its end.
 func (c *IndexCursor) Err() error {

@@ -251,7 +251,7 @@ func (w *Writer) evict(t *writtenTable, j int, self RecordID) error {
 				return err
 			}
 			continue
-		case !w.hidden(rec):
+		case !w.hidden(&rec):
 			return duplicate.Key(w.c.Collection, t.Definition, t.fresh.Key(j), t.fresh.TypeBits(j))
 		}
 		w.isInTheWay(rec)
@@ -313,14 +313,14 @@ func (w *Writer) holders(t *writtenTable, keyString []byte) ([]RecordID, error) 
 	}
 	defer it.Close()
 	var ids []RecordID
+	var entry IndexEntry
 	var room layout.IDRoom
 	for it.Next() {
 		value, err := it.Value()
 		if err != nil {
 			return nil, err
 		}
-		entry, err := t.ReadEntry(it.Key(), value, &room)
-		if err != nil {
+		if err := t.ReadEntry(&entry, it.Key(), value, &room); err != nil {
 			return nil, err
 		}
 		if bytes.Equal(entry.Key, keyString) {

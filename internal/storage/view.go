@@ -218,7 +218,7 @@ func (r *Reader) Get(id RecordID) (rec Record, ok bool, err error) {
 		return Record{}, false, nil
 	}
 	rec, ok, err = r.stored(id)
-	if ok && r.hidden(rec) {
+	if ok && r.hidden(&rec) {
 		return Record{}, false, nil
 	}
 	return rec, ok, err
@@ -246,7 +246,7 @@ func (r *Reader) GetMany(ids []RecordID) (found []Record, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if !r.hidden(rec) {
+		if !r.hidden(&rec) {
 			found[i] = rec
 		}
 	}
@@ -369,9 +369,9 @@ func (r *Reader) stored(id RecordID) (rec Record, ok bool, err error) {
 }
 
 // IsHidden says whether a record that was read Unhidden is hidden to r.
-func (r *Reader) IsHidden(rec Record) bool { return r.hidden(rec) }
+func (r *Reader) IsHidden(rec *Record) bool { return r.hidden(rec) }
 
-func (r *Reader) hidden(rec Record) bool {
+func (r *Reader) hidden(rec *Record) bool {
 	switch {
 	case !r.hides:
 		return false

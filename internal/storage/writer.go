@@ -148,7 +148,7 @@ func (w *Writer) place(doc bson.Doc) (RecordID, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case there && !w.hidden(rec):
+	case there && !w.hidden(&rec):
 		return nil, duplicate.ID(w.c.Collection, rec.Doc)
 	case there:
 		w.isInTheWay(rec)

@@ -56,6 +56,13 @@ func (v *View) GetMany(keys [][]byte) ([][]byte, error) {
 	return values, nil
 }
 
+// Cached is kv.Reader's. It tells nothing once something was written.
+func (v *View) Cached(keys, values [][]byte) {
+	if v.Len() == 0 {
+		v.Snapshot.Cached(keys, values)
+	}
+}
+
 // Counter is kv.Reader's.
 func (v *View) Counter(key []byte) (int64, error) {
 	n, err := v.Snapshot.Counter(key)

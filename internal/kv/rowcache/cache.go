@@ -86,6 +86,44 @@ func (c *Cache) Get(hash uint64, key []byte, at uint64) (value []byte, ok bool) 
 	return e.value(), true
 }
 
+// manyAtOnce is how many keys are on their way at once: as many as a processor has misses under way, about.
+const manyAtOnce = 16
+
+// GetMany is Get for keys that belong together: values[i] stays nil where the cache does not know keys[i].
+//
+// A look-up waits for memory twice or three times, for a slot of the table, for the entry there and for its value, each of which
+// tells where the next one is. So it goes in steps for several keys at once, and they wait together.
+func (c *Cache) GetMany(keys, values [][]byte, at uint64) {
+	for len(keys) > 0 {
+		n := min(len(keys), manyAtOnce)
+		c.getMany(keys[:n], values[:n], at)
+		keys, values = keys[n:], values[n:]
+	}
+}
+
+func (c *Cache) getMany(keys, values [][]byte, at uint64) {
+	var views [manyAtOnce]*view
+	var places [manyAtOnce]place
+	var entries [manyAtOnce]entry
+	list := c.listed() // as in Get
+	for i, key := range keys {
+		shard, short := split(c.Hash(key))
+		views[i] = c.views[shard].Load()
+		places[i] = views[i].table.find(short)
+	}
+	for i := range keys {
+		if places[i] != 0 {
+			entries[i] = views[i].entry(places[i])
+		}
+	}
+	for i, key := range keys {
+		if e := entries[i]; e != nil && e.since() <= at && bytes.Equal(e.key(), key) && list.Find(key) <= e.since() {
+			e.use()
+			values[i] = e.value()
+		}
+	}
+}
+
 // Offer hands in what a reader that began at sequence at has read. kept is a copy that stays as it is, if ok.
 func (c *Cache) Offer(hash uint64, key, value []byte, at uint64) (kept []byte, ok bool) {
 	if !c.takes(key, value) {

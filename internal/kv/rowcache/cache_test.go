@@ -377,3 +377,36 @@ func TestCacheStops(t *testing.T) {
 		t.Errorf("%d of %d were taken out", entries-kept, entries)
 	}
 }
+
+// Many keys at once are answered as each by itself.
+func TestCacheGetMany(t *testing.T) {
+	c := New(1 << 20)
+	r := rand.New(rand.NewPCG(testseed.Of(t), 0))
+	key := func(i int) []byte { return fmt.Appendf(nil, "key/%d", i) }
+	for i := range 300 {
+		c.Write(key(i), fmt.Appendf(nil, "value %d", i), uint64(i))
+	}
+	c.ChangeRange(kv.Range{Start: []byte("key/20"), End: []byte("key/21")}, 1000)
+	known := 0
+	for range 200 {
+		keys := make([][]byte, r.IntN(3*manyAtOnce))
+		for i := range keys {
+			keys[i] = key(r.IntN(400))
+		}
+		at := uint64(r.IntN(1200))
+		values := make([][]byte, len(keys))
+		c.GetMany(keys, values, at)
+		for i := range keys {
+			want, ok := c.Get(c.Hash(keys[i]), keys[i], at)
+			if (values[i] != nil) != ok || string(values[i]) != string(want) {
+				t.Fatalf("%s at %d: %q, and %q, %v by itself", keys[i], at, values[i], want, ok)
+			}
+			if ok {
+				known++
+			}
+		}
+	}
+	if known == 0 {
+		t.Error("nothing was known")
+	}
+}

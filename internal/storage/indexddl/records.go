@@ -49,7 +49,7 @@ func (r builtRecords) Get(id layout.RecordID) (rec layout.Record, there bool, er
 	return r.unhidden.Get(id)
 }
 
-func (r builtRecords) IsHidden(rec layout.Record) bool { return r.reader.IsHidden(rec) }
+func (r builtRecords) IsHidden(rec layout.Record) bool { return r.reader.IsHidden(&rec) }
 
 func (r builtRecords) Holder(key []byte) (layout.RecordID, error) { return r.reader.Holder(key) }
 

@@ -53,7 +53,7 @@ func (b *builder) removeHidden(c storage.Collection, ids []layout.RecordID) (cle
 		if err != nil {
 			return false, err
 		}
-		if there && w.IsHidden(rec) {
+		if there && w.IsHidden(&rec) {
 			if held := c.Held(); held != "" && !b.how.Force {
 				return false, mongoerr.New(mongoerr.IllegalOperation, "expiry is held (%s), and documents of %s that have expired and are hidden are in the "+
 					"way of an index: force: true deletes them", held, c.NS)

@@ -70,47 +70,53 @@ func (e Entries) Tail(dst []byte, id RecordID) []byte {
 	return append(dst, id[1:PlaceLength]...)
 }
 
-// ReadEntry parts an entry; the parts share its bytes, and those of room.
-func (e Entries) ReadEntry(key, value []byte, room *IDRoom) (IndexEntry, error) {
+// ReadEntry parts an entry into to, whose parts then share its bytes, and those of room. It is called for each key of a scan, and
+// so fills what is there instead of handing it up.
+func (e Entries) ReadEntry(to *IndexEntry, key, value []byte, room *IDRoom) (err error) {
 	key = key[TableLength:]
 	switch {
 	case e.HoldsIDs():
-		id, bits, err := SplitID(value)
-		return IndexEntry{key, bits, id}, err
+		to.Key = key
+		to.RecordID, to.TypeBits, err = SplitID(value)
+		return err
 	case e.IDLength > 0:
 		at := len(key) - e.IDLength
 		if at < 0 {
-			return IndexEntry{}, errBrokenEntry
+			return errBrokenEntry
 		}
 		if key[at] < OrderedMark {
-			return IndexEntry{key[:at], value, key[at:]}, nil
+			to.Key, to.TypeBits, to.RecordID = key[:at], value, key[at:]
+			return nil
 		}
-		return joinOrdered(key, at, value, room)
+		return to.joinOrdered(key, at, value, room)
 	}
 	n, used := binary.Uvarint(value)
 	if used <= 0 || n > uint64(len(key)) {
-		return IndexEntry{}, errBrokenEntry
+		return errBrokenEntry
 	}
 	at := len(key) - int(n)
-	return IndexEntry{key[:at], value[used:], key[at:]}, nil
+	to.Key, to.TypeBits, to.RecordID = key[:at], value[used:], key[at:]
+	return nil
 }
 
-// joinOrdered is an entry with an ordered id, whose number begins in the key at at.
-func joinOrdered(key []byte, at int, value []byte, room *IDRoom) (IndexEntry, error) {
+// joinOrdered makes an entry with an ordered id, whose number begins in the key at at.
+func (to *IndexEntry) joinOrdered(key []byte, at int, value []byte, room *IDRoom) error {
 	bits := len(value) - tailLength
 	if bits < 0 {
-		return IndexEntry{}, errBrokenEntry
+		return errBrokenEntry
 	}
 	room[0] = OrderedMark
 	copy(room[1:], value[bits:])
 	copy(room[PlaceLength:], key[at:])
-	return IndexEntry{key[:at], value[:bits], room[:]}, nil
+	to.Key, to.TypeBits, to.RecordID = key[:at], value[:bits], room[:]
+	return nil
 }
 
 // EntryID is the record that an entry of any kind of index is about.
 func (e Entries) EntryID(key, value []byte, room *IDRoom) (RecordID, error) {
 	if e.Kind != index.Deadline {
-		entry, err := e.ReadEntry(key, value, room)
+		var entry IndexEntry
+		err := e.ReadEntry(&entry, key, value, room)
 		return entry.RecordID, err
 	}
 	if len(key) < TableLength+1+8 {

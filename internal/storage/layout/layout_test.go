@@ -55,12 +55,13 @@ func TestEntry(t *testing.T) {
 	} {
 		var room IDRoom
 		key, value := c.e.EntryKey(nil, keyString, c.id), c.e.EntryValue(nil, c.id, bits)
-		got, err := c.e.ReadEntry(key, value, &room)
+		var got IndexEntry
+		err := c.e.ReadEntry(&got, key, value, &room)
 		if err != nil || !bytes.Equal(got.Key, keyString) || !bytes.Equal(got.TypeBits, bits) || !bytes.Equal(got.RecordID, c.id) {
 			t.Errorf("%s: %x, %x: %+v (%v)", c.name, key, value, got, err)
 		}
 		if c.name != "plain" {
-			if _, err := c.e.ReadEntry(key, nil, &room); err == nil {
+			if err := c.e.ReadEntry(&got, key, nil, &room); err == nil {
 				t.Errorf("%s: an entry without its value is read", c.name)
 			}
 		}

@@ -40,13 +40,20 @@ const MaxDepth = 250
 var ErrBrokenRecord = errors.New("a record is not what it should be")
 
 // ReadRecord parts a stored value; the record shares its bytes.
-func ReadRecord(id RecordID, value []byte) (Record, error) {
+func ReadRecord(id RecordID, value []byte) (rec Record, err error) {
+	err = rec.Read(id, value)
+	return rec, err
+}
+
+// Read is ReadRecord for a scan, which fills the same record again and again.
+func (r *Record) Read(id RecordID, value []byte) error {
 	if len(value) < HeaderLength+len(bson.EmptyDoc) || value[0] != recordVersion || value[1] != 0 {
-		return Record{}, fmt.Errorf("storage: %w: %s has a header that is not known", ErrBrokenRecord, id)
+		return fmt.Errorf("storage: %w: %s has a header that is not known", ErrBrokenRecord, id)
 	}
 	doc := bson.Doc(value[HeaderLength:])
 	if int(binary.LittleEndian.Uint32(doc)) != len(doc) {
-		return Record{}, fmt.Errorf("storage: %w: %s is cut off", ErrBrokenRecord, id)
+		return fmt.Errorf("storage: %w: %s is cut off", ErrBrokenRecord, id)
 	}
-	return Record{id, int64(binary.BigEndian.Uint64(value[2:])), doc}, nil
+	r.ID, r.Modified, r.Doc = id, int64(binary.BigEndian.Uint64(value[2:])), doc
+	return nil
 }

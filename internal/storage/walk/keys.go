@@ -96,21 +96,27 @@ func (w *Keys) Key() []byte { return w.it.Key() }
 func (w *Keys) Value() ([]byte, error) { return w.it.Value() }
 
 // Record is the record that the walk stands on.
-func (w *Keys) Record() (layout.Record, error) {
-	value, err := w.it.Value()
-	if err != nil {
-		return layout.Record{}, fmt.Errorf("storage: read a record: %w", err)
-	}
-	return layout.ReadRecord(layout.RecordID(w.it.Key()[layout.TableLength:]), value)
+func (w *Keys) Record() (rec layout.Record, err error) {
+	err = w.ReadRecord(&rec)
+	return rec, err
 }
 
-// Entry is the index entry that the walk stands on.
-func (w *Keys) Entry(e layout.Entries, room *layout.IDRoom) (layout.IndexEntry, error) {
+// ReadRecord makes rec the record that the walk stands on.
+func (w *Keys) ReadRecord(rec *layout.Record) error {
 	value, err := w.it.Value()
 	if err != nil {
-		return layout.IndexEntry{}, fmt.Errorf("storage: read an index entry: %w", err)
+		return fmt.Errorf("storage: read a record: %w", err)
 	}
-	return e.ReadEntry(w.it.Key(), value, room)
+	return rec.Read(layout.RecordID(w.it.Key()[layout.TableLength:]), value)
+}
+
+// ReadEntry makes entry the one that the walk stands on.
+func (w *Keys) ReadEntry(entry *layout.IndexEntry, e layout.Entries, room *layout.IDRoom) error {
+	value, err := w.it.Value()
+	if err != nil {
+		return fmt.Errorf("storage: read an index entry: %w", err)
+	}
+	return e.ReadEntry(entry, w.it.Key(), value, room)
 }
 
 // Err is what ended the walk, nil at its end.

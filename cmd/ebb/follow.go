@@ -21,14 +21,23 @@ import (
 const (
 	// tailWait is how long the server waits for entries before it says that there are none.
 	tailWait = time.Second
+	// tailTimeout is how long a server may take to answer.
+	tailTimeout = time.Minute
 	// clockSlack is how far behind the server's clock it is said that there are no entries.
 	clockSlack = 2
 )
 
 // follow ships the oplog of a server until it is interrupted.
 func follow(ctx context.Context, w, progress io.Writer, s *remote, r *repository.Repository) error {
+	trouble := false
 	return backup.Follow(ctx, s, r, clock.Wall(), told(progress, "shipped"), func(f backup.Following) {
 		switch {
+		case f.Trouble != nil:
+			trouble = true
+			fmt.Fprintf(progress, "nothing is shipped: %v; trying again in %v\n", f.Trouble, f.Retry)
+		case trouble:
+			trouble = false
+			fmt.Fprintf(progress, "going on behind %s\n", f.Last)
 		case f.Segments > 0:
 			fmt.Fprintf(progress, "%d entries of the oplog shipped in %d segments, up to %s\n", f.Entries, f.Segments, f.Last)
 		case f.Taken != nil:
@@ -49,6 +58,8 @@ type tail struct {
 
 // Tail is backup.Followed's.
 func (r *remote) Tail(ctx context.Context, behind repository.Timestamp) (entry []byte, t backup.Tail, err error) {
+	ctx, cancel := clock.WithTimeout(ctx, clock.Wall(), tailTimeout)
+	defer cancel()
 	from := bson.Timestamp{T: behind.Seconds, I: behind.Counter}
 	durable := driver.Database().SetReadConcern(readconcern.Majority()) // what a crash takes back is not shipped
 	cursor, err := r.client.Database("local", durable).Collection("oplog.rs").Find(ctx, bson.D{{Key: "ts", Value: bson.D{{Key: "$gte", Value: from}}}},
@@ -87,6 +98,8 @@ func timestampOf(entry []byte) (repository.Timestamp, error) {
 
 // Next is backup.Tail's. Whether there is nothing is known by what the server says of its clock and of its last entry before it is asked.
 func (t *tail) Next(ctx context.Context) (entries []backup.Entry, until repository.Timestamp, err error) {
+	ctx, cancel := clock.WithTimeout(ctx, clock.Wall(), tailTimeout)
+	defer cancel()
 	var hello struct {
 		LocalTime time.Time
 		LastWrite struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -50,8 +51,10 @@ func TestFollowUnderKill(t *testing.T) {
 		if what != 1 {
 			x.server = binary.Start(t, x.path, append(set, "--port", port)...)
 		}
-		_ = follower.Wait() // who has lost the server ends by itself
-		follower = x.follow()
+		if what != 0 { // who has lost the server goes on by himself
+			_ = follower.Wait()
+			follower = x.follow()
+		}
 		t.Logf("round %d: %s killed, %d acknowledged", round+1, []string{"the server", "the follower", "both"}[what], x.acknowledged())
 		if t.Failed() {
 			t.FailNow()
@@ -97,4 +100,78 @@ func (x *trial) follow() *exec.Cmd {
 func (x *trial) hasSegment(end bson.Timestamp) bool {
 	found, err := filepath.Glob(filepath.Join(x.repository, "log", "*", fmt.Sprintf("*-%010d.%010d.seg", end.T, end.I)))
 	return err == nil && len(found) > 0
+}
+
+// TestFollowOverRestart: the server is stopped and started again under one follower, which goes on without a gap; where it is started on another history the
+// follower ends, and says why.
+func TestFollowOverRestart(t *testing.T) {
+	x := newTrial(t)
+	set := []string{"--dbpath", x.data, "--replSet", "rs", "--replSetInitiate"}
+	x.server = binary.Start(t, x.path, set...)
+	port := x.server.Addr[strings.LastIndex(x.server.Addr, ":")+1:]
+	follower := x.follow()
+	insert := func(n int) (last bson.Timestamp) {
+		db := database(t, x.server)
+		for i := range 100 {
+			if _, err := db.Collection("c").InsertOne(t.Context(), bson.D{{Key: "_id", Value: 100*n + i}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var entry struct {
+			TS bson.Timestamp `bson:"ts"`
+		}
+		if err := db.Client().Database("local").Collection("oplog.rs").FindOne(t.Context(), bson.D{}, options.FindOne().SetSort(bson.D{{Key: "$natural", Value: -1}})).Decode(&entry); err != nil {
+			t.Fatal(err)
+		}
+		return entry.TS
+	}
+	// shipped waits until everything up to an entry is in the repository.
+	shipped := func(from bson.Timestamp) {
+		for deadline := time.Now().Add(callLimit); !x.hasSegment(from); time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("the oplog up to %v is not shipped: %s", from, follower.Stderr)
+			}
+		}
+	}
+	x.awaitBackup(t)
+	shipped(insert(0))
+	if err := x.server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(3 * time.Second) // in which it is asked in vain
+	x.server = binary.Start(t, x.path, append(set, "--port", port)...)
+	last := insert(1)
+	shipped(last)
+	dir := filepath.Join(t.TempDir(), "back")
+	x.ebb("restore", x.repository, "--dbpath", dir, "--to", fmt.Sprintf("%d:%d", last.T, last.I))
+	restored := binary.Start(t, x.path, "--dbpath", dir)
+	if n, err := database(t, restored).Collection("c").CountDocuments(t.Context(), bson.D{}); err != nil || n != 200 {
+		t.Errorf("%d documents, %v; want 200", n, err)
+	}
+	if ids, err := filepath.Glob(filepath.Join(x.repository, "backups", "*.json")); err != nil || len(ids) != 1 {
+		t.Errorf("there are %d backups, and one is enough for one follower: %v", len(ids), err)
+	}
+
+	if err := x.server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	set[1] = filepath.Join(t.TempDir(), "other")
+	x.server = binary.Start(t, x.path, append(set, "--port", port)...)
+	err := follower.Wait()
+	if said := fmt.Sprint(follower.Stderr); err == nil || !strings.Contains(said, "does not go on behind what was shipped") || !strings.Contains(said, "trying again in") {
+		t.Errorf("behind another history: %v: %s", err, said)
+	}
+}
+
+// awaitBackup waits until there is one.
+func (x *trial) awaitBackup(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(callLimit); ; time.Sleep(50 * time.Millisecond) {
+		if found, err := filepath.Glob(filepath.Join(x.repository, "backups", "*.json")); err == nil && len(found) > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no backup was taken")
+		}
+	}
 }

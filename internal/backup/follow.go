@@ -39,6 +39,11 @@ const (
 	// shipEvery is how often what has come is shipped, and coverEvery how often it is noted that nothing has.
 	shipEvery  = 5 * time.Second
 	coverEvery = 30 * time.Second
+	// retryFirst is how long the follower waits before it tries again what has failed, and retryMost how long when it goes on failing.
+	retryFirst = time.Second
+	retryMost  = 30 * time.Second
+	// lostTries is how often a server has to say that it does not have an entry: one that has just started may not show its last ones yet.
+	lostTries = 4
 	// segmentBytes is after how many bytes of entries a segment is shipped at once.
 	segmentBytes = 16 << 20
 )
@@ -54,23 +59,84 @@ type Following struct {
 	// Segments and Entries were shipped since the beginning, up to Last.
 	Segments, Entries int
 	Last              repository.Timestamp
+	// Trouble is why nothing is shipped at the moment, and Retry after how long that is tried again; nil where all is well.
+	Trouble error
+	Retry   time.Duration
 }
 
-// Follow ships a server's oplog behind a backup until ctx ends: behind the newest one that it can go on behind, or a new one. tell is told
-// when it begins and after each segment.
+// final is an error that goes on however often something is tried.
+type final struct{ error }
+
+func (f final) Unwrap() error { return f.error }
+
+// Follow ships a server's oplog behind a backup until ctx ends: behind the newest one that it can go on behind, or a new one. When server or
+// repository do not answer it goes on trying, and goes on where it was. It ends when the server does not have its place in the oplog any more, or
+// the backup is removed. tell is told when it begins, after each segment, and when something fails and when that is over.
 func Follow(ctx context.Context, s Followed, r *repository.Repository, c clock.Clock, p Progress, tell func(Following)) (err error) {
 	f := &follower{source: s, repository: r, clock: c, tell: tell}
 	tail, err := f.begin(ctx, p)
 	if err != nil {
 		return err
 	}
-	defer tail.Close()
-	tell(f.Following)
-	err = f.run(ctx, tail)
+	f.tell(f.Following)
+	for err == nil && ctx.Err() == nil {
+		err = f.run(ctx, tail)
+		tail.Close()
+		if ctx.Err() == nil && !errors.As(err, &final{}) {
+			tail, err = f.again(ctx, err)
+		}
+	}
 	if ctx.Err() != nil {
 		return f.ship(context.WithoutCancel(ctx)) // what has come is shipped at the end, too
 	}
 	return err
+}
+
+// again waits, and reads on where it was, as soon as that can be done.
+func (f *follower) again(ctx context.Context, why error) (t Tail, err error) {
+	lost := 0
+	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
+		f.Trouble, f.Retry = why, wait
+		f.tell(f.Following)
+		if err := clock.Wait(ctx, f.clock, wait); err != nil {
+			return nil, err
+		}
+		if t, why = f.resume(ctx); why == nil {
+			f.Trouble, f.Retry = nil, 0
+			f.tell(f.Following)
+			return t, nil
+		}
+		if errors.Is(why, errLost) {
+			lost++
+		}
+		if lost == lostTries {
+			why = final{why}
+		}
+		if errors.As(why, &final{}) {
+			return nil, why
+		}
+	}
+}
+
+// errLost is of a server that does not have the entry that was read last.
+var errLost = errors.New("the server's oplog does not go on behind what was shipped: what comes next would be a gap. Start anew, which takes another backup and follows behind that")
+
+// resume ships what is left, and reads on.
+func (f *follower) resume(ctx context.Context) (Tail, error) {
+	if err := f.ship(ctx); err != nil {
+		return nil, err
+	}
+	entry, t, err := f.source.Tail(ctx, f.Last)
+	switch {
+	case err != nil:
+		return nil, err
+	case t == nil:
+		return nil, fmt.Errorf("it does not have entry %s any more: %w", f.Last, errLost)
+	case digestOf(entry) != f.digest:
+		t.Close()
+		return nil, final{fmt.Errorf("its entry %s is another: %w", f.Last, errLost)}
+	}
+	return t, nil
 }
 
 // follower ships.
@@ -81,6 +147,7 @@ type follower struct {
 	clock      clock.Clock
 	tell       func(Following)
 
+	digest  string // of the last entry
 	segment repository.Segment
 	entries []byte
 	shipped time.Time
@@ -141,7 +208,7 @@ func (f *follower) goOn(ctx context.Context, m *repository.Manifest) (Tail, erro
 		t.Close()
 		return nil, nil
 	}
-	f.Backup, f.Last = m.ID, behind
+	f.Backup, f.Last, f.digest = m.ID, behind, digestOf(entry)
 	return t, nil
 }
 
@@ -179,16 +246,17 @@ func (f *follower) run(ctx context.Context, t Tail) error {
 
 func (f *follower) add(ctx context.Context, e Entry) error {
 	if e.At.Compare(f.Last) <= 0 {
-		return fmt.Errorf("the server gives entry %s behind %s", e.At, f.Last)
+		return final{fmt.Errorf("the server gives entry %s behind %s", e.At, f.Last)}
 	}
 	if len(e.Doc) > repository.MaxEntryBytes {
-		return fmt.Errorf("entry %s has %d bytes, and %d are allowed", e.At, len(e.Doc), repository.MaxEntryBytes)
+		return final{fmt.Errorf("entry %s has %d bytes, and %d are allowed", e.At, len(e.Doc), repository.MaxEntryBytes)}
 	}
 	if f.segment.Entries == 0 {
 		f.segment.Prev, f.segment.First = f.Last, e.At
 	}
 	f.segment.Entries++
-	f.segment.Last, f.segment.LastSHA256 = e.At, digestOf(e.Doc)
+	f.digest = digestOf(e.Doc)
+	f.segment.Last, f.segment.LastSHA256 = e.At, f.digest
 	f.entries = append(f.entries, e.Doc...)
 	f.Last = e.At
 	if len(f.entries) >= segmentBytes {
@@ -207,7 +275,7 @@ func (f *follower) ship(ctx context.Context) error {
 	case err != nil:
 		return err
 	case !there:
-		return fmt.Errorf("backup %s, behind which the oplog was shipped, has been removed: start anew to go on behind another", f.Backup)
+		return final{fmt.Errorf("backup %s, behind which the oplog was shipped, has been removed: start anew to go on behind another", f.Backup)}
 	}
 	if err := f.repository.PutSegment(ctx, f.Backup, f.segment, f.entries); err != nil {
 		return err

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/backup"
 	"github.com/ebbdb/ebb/internal/backup/repository"
+	"github.com/ebbdb/ebb/internal/clock"
 )
 
 // logged is a source with an oplog: entry n has the timestamp n, and says so in its eight bytes behind the length.
@@ -23,6 +25,8 @@ type logged struct {
 	forked int
 	// stop ends a follower that has read all.
 	stop context.CancelFunc
+	// fails is asked before each call; or nil.
+	fails func() error
 }
 
 func stamp(n int) repository.Timestamp {
@@ -60,6 +64,9 @@ type loggedTail struct {
 }
 
 func (l *logged) Tail(_ context.Context, behind repository.Timestamp) ([]byte, backup.Tail, error) {
+	if err := l.trouble(); err != nil {
+		return nil, nil, err
+	}
 	n := int(behind.Seconds) - 1000
 	if n < l.first || n > l.last {
 		return nil, nil, nil
@@ -67,9 +74,20 @@ func (l *logged) Tail(_ context.Context, behind repository.Timestamp) ([]byte, b
 	return l.entry(n), &loggedTail{l, n}, nil
 }
 
+// trouble is what fails is asked for.
+func (l *logged) trouble() error {
+	if l.fails == nil {
+		return nil
+	}
+	return l.fails()
+}
+
 func (t *loggedTail) Close() {}
 
 func (t *loggedTail) Next(context.Context) (entries []backup.Entry, until repository.Timestamp, err error) {
+	if err := t.trouble(); err != nil {
+		return nil, until, err
+	}
 	for range 3 {
 		if t.at < t.last {
 			t.at++
@@ -177,6 +195,90 @@ func TestFollowerThatCannotGoOn(t *testing.T) {
 			change(l)
 			if again, taken := l.follow(r); again == id || !taken {
 				t.Errorf("it went on behind %s", again)
+			}
+		})
+	}
+}
+
+// passing has the time pass that somebody waits for, until stop is called.
+func passing(c *clock.Fake) (stop func()) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			if c.Waiting() > 0 {
+				c.Advance(time.Second)
+			}
+			runtime.Gosched()
+		}
+	}()
+	return func() { close(over); <-ended }
+}
+
+// TestFollowerGoesOn: a server that does not answer is asked again and again, and what it has then follows on what was shipped; a server that has another history
+// then, or has lost the place, ends it with words.
+func TestFollowerGoesOn(t *testing.T) {
+	for name, x := range map[string]struct {
+		change func(*logged) // while it does not answer
+		err    string
+	}{
+		"as it was": {func(l *logged) { l.last = 40 }, ""},
+		"lost":      {func(l *logged) { l.first, l.last = 90, 99 }, "any more: the server's oplog does not go on behind"},
+		"forked":    {func(l *logged) { l.forked, l.last = 12, 40 }, "is another: the server's oplog does not go on behind"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := &logged{source: newSource(t), first: 1, last: 10, stop: func() {}}
+			r, _ := newRepository(t, l.clock)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			calls, tries := 0, 0
+			l.fails = func() error {
+				switch calls++; {
+				case calls == 4:
+					l.last = 20
+				case calls > 10 && calls < 20:
+					if calls == 11 {
+						x.change(l)
+					}
+					return errors.New("the server is gone")
+				}
+				return nil
+			}
+			idle := 0
+			l.stop = func() {
+				if idle++; l.last == 40 && idle > 5 {
+					stop()
+				}
+			}
+			var last backup.Following
+			var longest time.Duration
+			err := backup.Follow(ctx, l, r, l.clock, nil, func(f backup.Following) {
+				if last = f; f.Trouble != nil {
+					if tries++; tries == 1 {
+						t.Cleanup(passing(l.clock))
+					}
+					longest = max(longest, f.Retry)
+				}
+			})
+			if (err == nil) != (x.err == "") || err != nil && !strings.Contains(err.Error(), x.err) {
+				t.Fatalf("%v", err)
+			}
+			if tries < 9 || longest != 30*time.Second {
+				t.Errorf("it was tried %d times, and it waited for %v at most", tries, longest)
+			}
+			want := "11 12 13 14 15 16 17 18 19 20"
+			if x.err == "" {
+				for i := 21; i <= 40; i++ {
+					want += fmt.Sprint(" ", i)
+				}
+			}
+			if got, err := replayed(t, r, last.Backup, stamp(10), repository.Timestamp{}); err != nil || got != want {
+				t.Errorf("shipped: %q, %v", got, err)
 			}
 		})
 	}

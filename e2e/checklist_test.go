@@ -59,7 +59,9 @@ func TestChecklist(t *testing.T) {
 		}
 		t.Logf("%v: %s", time.Since(begin).Round(time.Millisecond), command.text)
 	}
-	equal(t, tried, 10)
+	if tried < 10 {
+		t.Errorf("the page has %d commands", tried)
+	}
 	equal(t, len(l.refusals), 3)
 	for i, want := range []string{"MongoServerSelectionError", "requires authentication", "not authorized on admin"} {
 		if !strings.Contains(l.refusals[i], want) {

@@ -16,8 +16,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// TestOIDCWithoutRetry is what mongodb-oidc-no-retry of the specification of MongoDB's drivers asks of a driver and its server, played by the Go driver: its
-// own runner does not take that folder, nor does it know how to fill in the properties of the mechanism.
+// TestOIDCWithoutRetry has the Go driver do what the cases of mongodb-oidc-no-retry in the specification of MongoDB's drivers say. The driver's own runner of
+// such files does not read that folder, and cannot fill in the properties of the mechanism, for which the file has a placeholder.
 func TestOIDCWithoutRetry(t *testing.T) {
 	o := startOutside(t, "--setParameter", "enableTestCommands=1")
 	file := filepath.Join(t.TempDir(), "token")

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/catalogchange"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
@@ -187,7 +188,7 @@ func TestDropIndexesLooksAgain(t *testing.T) {
 	f, e := aheadFixture(t, ", hideExpired: true")
 	e.writes = func() {
 		e.writes = nil
-		f.must(f.Store.Change(context.Background(), func(c *Change) error {
+		f.must(f.Store.Change(context.Background(), func(c *catalogchange.Change) error {
 			was := f.tested().Collection
 			return c.Put(was.WithIndexes(append([]*index.Definition(nil), was.Indexes...)))
 		}))

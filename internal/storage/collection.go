@@ -165,3 +165,16 @@ func (c *collection) index(id uint32) *tableIndex {
 	}
 	return nil
 }
+
+// makeExpiryOrder is the order of a collection in memory.
+func makeExpiryOrder(c, old *collection, made bool) *expiryorder.Order {
+	o := expiryorder.New(c.Collection, c.rules)
+	switch {
+	case o == nil:
+	case old != nil && old.order != nil && old.order.Number == o.Number:
+		o.Histogram = old.order.Histogram
+	default: // of a new collection, and under a new number, nothing is there yet
+		o.Histogram = expiryorder.NewHistogram(made && old == nil || old != nil && !o.Clustered)
+	}
+	return o
+}

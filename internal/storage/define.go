@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage/header"
+	"github.com/ebbdb/ebb/internal/storage/catalogchange"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
 )
 
@@ -24,15 +24,15 @@ import (
 
 // Define runs f on the catalogue as the transaction sees it, which then sees what f has done. f may define what is the transaction's own.
 // When it fails the transaction is good for nothing but Rollback.
-func (t *Txn) Define(ctx context.Context, f func(*Change) error) error {
+func (t *Txn) Define(ctx context.Context, f func(*catalogchange.Change) error) error {
 	t.Statement(ctx)
 	s, old := t.store, t.view.version
-	c := s.newChange(t.kv, old.catalog)
+	c := catalogchange.New(&s.changes, t.kv, old.catalog)
 	if err := s.takeNumbers(ctx, c, f); err != nil {
 		return err
 	}
 	if s.oplog(old) != nil {
-		c.ddl.Log(&t.log, old.catalog)
+		c.DDL().Log(&t.log, old.catalog)
 	}
 	if err := t.checkSize(); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (t *Txn) Define(ctx context.Context, f func(*Change) error) error {
 }
 
 // takeNumbers runs f on c, and sees to it that nobody else gets the numbers that f takes.
-func (s *Store) takeNumbers(ctx context.Context, c *Change, f func(*Change) error) error {
+func (s *Store) takeNumbers(ctx context.Context, c *catalogchange.Change, f func(*catalogchange.Change) error) error {
 	if err := s.own.Catalog().Acquire(ctx, ownership.Exclusive); err != nil {
 		return err
 	}
@@ -51,14 +51,14 @@ func (s *Store) takeNumbers(ctx context.Context, c *Change, f func(*Change) erro
 	if err != nil {
 		return fmt.Errorf("storage: begin: %w", err)
 	}
-	if c.next, err = header.ReadNumbers(t); err == nil {
+	if err = c.ReadNumbers(t); err == nil {
 		err = f(c)
 	}
 	if err != nil {
 		t.Rollback()
 		return err
 	}
-	c.next.Set(t)
+	c.SetNumbers(t)
 	switch err := t.Commit(ctx, kv.Buffered); {
 	case err == nil:
 		return nil
@@ -72,12 +72,12 @@ func (s *Store) takeNumbers(ctx context.Context, c *Change, f func(*Change) erro
 }
 
 // see has the transaction see what c has done.
-func (t *Txn) see(c *Change) {
+func (t *Txn) see(c *catalogchange.Change) {
 	was := *t.view.version
 	was.own = ownership.Unshared(was.own)
-	next := was.next(c.catalog, true, c.ddl.MultikeyOf)
+	next := was.next(c.Catalog(), true, c.DDL().MultikeyOf)
 	t.view.version = next
-	for _, step := range c.ddl.Steps {
+	for _, step := range c.DDL().Steps {
 		if was.collections[step.Put.ID] == nil {
 			if t.statements.made == nil {
 				t.statements.made = map[uint32]bool{}
@@ -86,9 +86,9 @@ func (t *Txn) see(c *Change) {
 		}
 	}
 	if t.meaning.DDL == nil {
-		t.meaning.DDL = &c.ddl
+		t.meaning.DDL = c.DDL()
 	} else {
-		t.meaning.DDL.Add(&c.ddl)
+		t.meaning.DDL.Add(c.DDL())
 	}
 	for _, w := range t.writers {
 		if now := next.collections[w.c.ID]; now != w.c {
@@ -119,8 +119,8 @@ func (t *Txn) hasMade(collection uint32) bool {
 
 // CreateCollection is Store.CreateCollection inside of the transaction: it does not see collections that others have made since it began.
 func (t *Txn) CreateCollection(ctx context.Context, ns namespace.NS, options bson.Doc) (made *catalog.Collection, err error) {
-	err = t.Define(ctx, func(c *Change) error {
-		made, err = c.create(ns, catalog.ReadOptions(options), catalog.NewUUID())
+	err = t.Define(ctx, func(c *catalogchange.Change) error {
+		made, err = c.Create(ns, catalog.ReadOptions(options), catalog.NewUUID())
 		return err
 	})
 	return made, err

@@ -20,6 +20,7 @@
 //	due          when documents expire and which have, from keys alone
 //	expiry       sweeps, and the vacuum and compaction of the dead entries that they leave
 //	meaning      what a Commit means, and how that is encoded
+//	catalogchange a change of the catalogue on its way
 //	history      what is kept of sessions
 //	preimage     documents as they were before changes
 //	logwatch     who follows the oplog, and for which namespaces

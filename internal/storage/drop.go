@@ -6,7 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage/meaning"
+	"github.com/ebbdb/ebb/internal/storage/catalogchange"
 )
 
 // DropCollection drops a collection or view and returns what it was. Its data goes later, in the background.
@@ -26,8 +26,8 @@ func (s *Store) DropCollection(ctx context.Context, ns namespace.NS) (*catalog.C
 		return nil, err
 	}
 	found[0].abortBuilds("collection dropped")
-	return found[0].Collection, s.Change(ctx, func(c *Change) error {
-		c.drop(found[0].Collection)
+	return found[0].Collection, s.Change(ctx, func(c *catalogchange.Change) error {
+		c.Drop(found[0].Collection)
 		return nil
 	})
 }
@@ -65,20 +65,13 @@ func (s *Store) tryDropDatabase(ctx context.Context, db string) (dropped []*cata
 		}
 		c.abortBuilds("dropDatabase command")
 	}
-	err = s.Change(ctx, func(c *Change) error {
-		all := c.catalog.Collections(db)
-		for _, coll := range all {
+	err = s.Change(ctx, func(c *catalogchange.Change) error {
+		for _, coll := range c.Catalog().Collections(db) {
 			if !slices.ContainsFunc(found, func(f *collection) bool { return f != nil && f.Collection == coll }) {
 				return nil
 			}
 		}
-		for _, coll := range all {
-			c.drop(coll)
-		}
-		if len(all) > 0 {
-			c.ddl.Events = append(c.ddl.Events, meaning.Event{Kind: meaning.DatabaseDropped, NS: namespace.NS{DB: db}})
-		}
-		dropped, done = all, true
+		dropped, done = c.DropDatabase(db), true
 		return nil
 	})
 	return dropped, done, err

@@ -1,11 +1,7 @@
 package storage
 
 import (
-	"context"
-
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/catalog"
-	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
@@ -41,52 +37,6 @@ func (w *Writer) reorder(old RecordID, place []byte) (RecordID, error) {
 	}
 	n, err := w.nextSequence()
 	return layout.OrderedID(place, n), err
-}
-
-// chooseOrder gives a collection its order: the one it has as long as its index is there, otherwise by its first TTL index.
-func (c *Change) chooseOrder(coll *catalog.Collection) (*catalog.Collection, error) {
-	next, err := c.orderOf(coll)
-	if err != nil || next == coll.Order || next != nil && coll.Order != nil && *next == *coll.Order {
-		return coll, err
-	}
-	return coll.WithOrder(next), nil
-}
-
-func (c *Change) orderOf(coll *catalog.Collection) (*catalog.Order, error) {
-	return expiryorder.Choose(coll, c.catalog.ByID(coll.ID), c.NewIndexID)
-}
-
-// makeExpiryOrder is the order of a collection in memory.
-func makeExpiryOrder(c, old *collection, made bool) *expiryorder.Order {
-	o := expiryorder.New(c.Collection, c.rules)
-	switch {
-	case o == nil:
-	case old != nil && old.order != nil && old.order.Number == o.Number:
-		o.Histogram = old.order.Histogram
-	default: // of a new collection, and under a new number, nothing is there yet
-		o.Histogram = expiryorder.NewHistogram(made && old == nil || old != nil && !o.Clustered)
-	}
-	return o
-}
-
-// upgradeOrder gives collections their order that were stored when there was none, or when it knew no cells.
-func (s *Store) upgradeOrder(ctx context.Context) error {
-	return s.Change(ctx, func(ch *Change) error {
-		for _, entry := range ch.catalog.All() {
-			if err := ch.putIfReordered(entry); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func (c *Change) putIfReordered(entry *catalog.Collection) error {
-	next, err := c.orderOf(entry)
-	if err != nil || next == nil && entry.Order == nil || next != nil && entry.Order != nil && *next == *entry.Order {
-		return err
-	}
-	return c.Put(entry.WithOrder(next))
 }
 
 // nextSequence is a number that no record of the collection has had.

@@ -6,7 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage/meaning"
+	"github.com/ebbdb/ebb/internal/storage/catalogchange"
 )
 
 // Rename gives a collection another name, in the same database or another; there it gets a new UUID, as MongoDB's copy
@@ -41,25 +41,12 @@ func (s *Store) Rename(ctx context.Context, from, to namespace.NS, dropTarget bo
 			return err
 		}
 	}
-	return s.Change(ctx, func(c *Change) error {
+	return s.Change(ctx, func(c *catalogchange.Change) error {
+		var dropped *catalog.Collection
 		if target != nil {
-			c.drop(target.Collection)
+			dropped = target.Collection
 		}
-		if err := c.catalog.CheckCreate(to); err != nil {
-			return err
-		}
-		if c.catalog.Collection(to) != nil {
-			return mongoerr.New(mongoerr.NamespaceExists, "target namespace exists")
-		}
-		renamed := source.WithName(to)
-		if from.DB != to.DB {
-			renamed.UUID = catalog.NewUUID()
-		}
-		if err := c.Put(renamed); err != nil {
-			return err
-		}
-		c.ddl.Events = append(c.ddl.Events, meaning.Event{Kind: meaning.CollectionRenamed, Collection: source.ID, UUID: source.UUID, NS: from, To: to})
-		return nil
+		return c.Rename(source.Collection, dropped, to)
 	})
 }
 

@@ -60,18 +60,3 @@ func (c *collection) inPlace(id RecordID, doc bson.Doc) bool {
 
 // measured numbers the measurements of a time series.
 type measured = atomic.Uint64
-
-// addSeriesIndex gives a new time series its index on the meta field and the time.
-func (c *Change) addSeriesIndex(coll *catalog.Collection) error {
-	t := coll.Options.TimeSeries
-	if t.MetaField == "" || t.MetaField == t.TimeField || t.MetaField == "_id" {
-		return nil
-	}
-	spec := bson.Build().Int32("v", 2).Object("key").Int32(t.MetaField, 1).Int32(t.TimeField, 1).End().
-		String("name", t.MetaField+"_1_"+t.TimeField+"_1").Doc()
-	d, err := c.store.options.Indexes.Parse(spec, coll.Options.Collation)
-	if err != nil {
-		return err
-	}
-	return c.addIndex(coll, d)
-}

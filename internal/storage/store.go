@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/catalogchange"
 	"github.com/ebbdb/ebb/internal/storage/expiryclock"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
@@ -81,6 +82,7 @@ type Store struct {
 	latches ownership.Latches // of own
 	intents *ownership.Intents
 	garbage *garbage.Collector
+	changes catalogchange.Settings // of the catalogue
 	drivers Drivers
 	// views are those that ended and that nobody knows any more.
 	views sync.Pool
@@ -141,6 +143,7 @@ func open(ctx context.Context, engine kv.Engine, own ownership.Ownership, o Opti
 	if o.Drivers != nil {
 		s.drivers = o.Drivers(s)
 	}
+	s.changes = catalogchange.Settings{Indexes: o.Indexes, Now: s.Now, Grace: o.Grace, Room: s.Room}
 	s.expiryClock = expiryclock.New(s.Now, o.HidesUpTo, o.HideExpired)
 	if !s.can.Counters {
 		return nil, errors.New("storage: open: the engine's counters conflict: each two inserts into a collection would be in each other's way")
@@ -157,7 +160,7 @@ func open(ctx context.Context, engine kv.Engine, own ownership.Ownership, o Opti
 	s.garbage.Add(left...)
 	err = s.drivers.Upgrade(ctx)
 	if err == nil {
-		err = s.upgradeOrder(ctx)
+		err = s.Change(ctx, (*catalogchange.Change).Reorder)
 	}
 	if err != nil {
 		s.garbage.Stop()

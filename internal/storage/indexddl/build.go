@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/build"
+	"github.com/ebbdb/ebb/internal/storage/catalogchange"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
@@ -141,7 +142,7 @@ func (d *DDL) isSmall(ctx context.Context, c storage.Collection) (bool, error) {
 
 // number gives the indexes their numbers, and with sides a side table each, and notes all of that as garbage.
 func (b *builder) number(sides bool) error {
-	return b.ddl.store.Change(b.ctx, func(ch *storage.Change) (err error) {
+	return b.ddl.store.Change(b.ctx, func(ch *catalogchange.Change) (err error) {
 		if err := b.numberBy(ch); err != nil {
 			return err
 		}
@@ -159,7 +160,7 @@ func (b *builder) number(sides bool) error {
 	})
 }
 
-func (b *builder) numberBy(ch *storage.Change) error {
+func (b *builder) numberBy(ch *catalogchange.Change) error {
 	tables := b.Tables
 	for i, def := range b.Definitions {
 		id, err := ch.NewIndexID()
@@ -177,7 +178,7 @@ func (b *builder) numberBy(ch *storage.Change) error {
 }
 
 // finish puts what belongs to the entries into the change that puts the definitions, which it returns, into the catalogue.
-func (b *builder) finish(ch *storage.Change) ([]*index.Definition, error) {
+func (b *builder) finish(ch *catalogchange.Change) ([]*index.Definition, error) {
 	if b.inline {
 		if err := b.writeInto(ch); err != nil {
 			return nil, err
@@ -196,7 +197,7 @@ func (b *builder) finish(ch *storage.Change) ([]*index.Definition, error) {
 }
 
 // writeInto makes the entries part of the change.
-func (b *builder) writeInto(ch *storage.Change) error {
+func (b *builder) writeInto(ch *catalogchange.Change) error {
 	if err := b.numberBy(ch); err != nil || len(b.Tables) == 0 {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/catalogchange"
 	"github.com/ebbdb/ebb/internal/storage/indexplan"
 	"github.com/ebbdb/ebb/internal/storage/loosen"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
@@ -190,8 +191,8 @@ func settleIndexes(ctx context.Context, c storage.Collection, p indexPlan, l *lo
 }
 
 // putIndexes puts next with the indexes that were built into the catalogue.
-func putIndexes(c storage.Collection, next *catalog.Collection, l *loosen.Change, made *Created) func(*storage.Change, []*index.Definition) error {
-	return func(ch *storage.Change, defs []*index.Definition) error {
+func putIndexes(c storage.Collection, next *catalog.Collection, l *loosen.Change, made *Created) func(*catalogchange.Change, []*index.Definition) error {
+	return func(ch *catalogchange.Change, defs []*index.Definition) error {
 		next.Indexes = append(next.Indexes, defs...)
 		l.After(next)
 		made.Indexes, made.After = defs, len(next.Indexes)

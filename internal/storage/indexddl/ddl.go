@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/catalogchange"
 	"github.com/ebbdb/ebb/internal/storage/loosen"
 	"github.com/ebbdb/ebb/internal/storage/sweeper"
 )
@@ -74,7 +75,7 @@ func (d *DDL) Builds(collection uint32) []*storage.Build {
 
 // changeBuilt builds indexes of a collection whose locks are held exclusively, and has put put them, as they are then numbered, into the
 // catalogue by the same change. Of what fails nothing remains.
-func (d *DDL) changeBuilt(ctx context.Context, c storage.Collection, defs []*index.Definition, l *loosen.Change, put func(*storage.Change, []*index.Definition) error) error {
+func (d *DDL) changeBuilt(ctx context.Context, c storage.Collection, defs []*index.Definition, l *loosen.Change, put func(*catalogchange.Change, []*index.Definition) error) error {
 	b, err := d.build(ctx, c, defs, l.How())
 	if err != nil {
 		return err
@@ -87,8 +88,8 @@ func (d *DDL) changeBuilt(ctx context.Context, c storage.Collection, defs []*ind
 }
 
 // publish has put put the indexes that b has built into the catalogue.
-func (d *DDL) publish(ctx context.Context, b *builder, l *loosen.Change, put func(*storage.Change, []*index.Definition) error) error {
-	return d.store.Change(ctx, func(ch *storage.Change) error {
+func (d *DDL) publish(ctx context.Context, b *builder, l *loosen.Change, put func(*catalogchange.Change, []*index.Definition) error) error {
+	return d.store.Change(ctx, func(ch *catalogchange.Change) error {
 		ch.Renew = l.Renews
 		defs, err := b.finish(ch)
 		if err != nil {

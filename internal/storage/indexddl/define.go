@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/catalogchange"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
 
@@ -37,7 +38,7 @@ func DefineIndexes(ctx context.Context, t *storage.Txn, ns namespace.NS, parse f
 	if err := checkOwn(t, c); err != nil {
 		return Created{}, err
 	}
-	return made, t.Define(ctx, func(ch *storage.Change) error { return p.define(ch, c, &made) })
+	return made, t.Define(ctx, func(ch *catalogchange.Change) error { return p.define(ch, c, &made) })
 }
 
 // checkOwn refuses new indexes in a transaction for what is not its own, or has documents.
@@ -58,7 +59,7 @@ func checkOwn(t *storage.Txn, c *catalog.Collection) error {
 }
 
 // define puts the plan's indexes into the catalogue of an empty collection.
-func (p *indexPlan) define(ch *storage.Change, c *catalog.Collection, made *Created) error {
+func (p *indexPlan) define(ch *catalogchange.Change, c *catalog.Collection, made *Created) error {
 	next, retimed := p.Retime(c)
 	defs := slices.Clone(p.Added)
 	for i, def := range defs {

@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/catalogchange"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/indexplan"
 	"github.com/ebbdb/ebb/internal/storage/loosen"
@@ -65,7 +66,7 @@ func (d *DDL) replace(ctx context.Context, c storage.Collection, l *loosen.Chang
 	}
 	settled()
 	again := indexplan.Reshaped(c.Collection, next)
-	return d.changeBuilt(ctx, c, again, l, func(ch *storage.Change, anew []*index.Definition) error {
+	return d.changeBuilt(ctx, c, again, l, func(ch *catalogchange.Change, anew []*index.Definition) error {
 		next = indexplan.Anew(next, again, anew)
 		if err := ch.Put(next); err != nil {
 			return err
@@ -77,7 +78,7 @@ func (d *DDL) replace(ctx context.Context, c storage.Collection, l *loosen.Chang
 }
 
 // dropGone discards the entries of the indexes that next does not have.
-func dropGone(ch *storage.Change, old, next *catalog.Collection) {
+func dropGone(ch *catalogchange.Change, old, next *catalog.Collection) {
 	for _, d := range old.Indexes {
 		if next.IndexByID(d.ID) == nil {
 			ch.Discard(garbage.OfIndex(d.ID))
@@ -88,7 +89,7 @@ func dropGone(ch *storage.Change, old, next *catalog.Collection) {
 	}
 }
 
-func tellModified(ch *storage.Change, old, next *catalog.Collection) {
+func tellModified(ch *catalogchange.Change, old, next *catalog.Collection) {
 	for _, d := range next.Indexes {
 		if before := old.Index(d.Name); before != nil && before != d {
 			ch.Tell(meaning.IndexModified, next, d)

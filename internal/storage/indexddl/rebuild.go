@@ -7,7 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/catalogchange"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
@@ -29,7 +29,7 @@ func (d *DDL) RebuildIndexes(ctx context.Context, ns namespace.NS) (next *catalo
 	if _, _, err := d.Sweeper.DeleteDueAhead(ctx, c, d.Unspared(c)); err != nil { // c stays as it is: nothing is built
 		return nil, err
 	}
-	err = d.changeBuilt(ctx, c, c.Indexes, d.Begin(ttlchange.OnHidden{}), func(ch *storage.Change, defs []*index.Definition) error {
+	err = d.changeBuilt(ctx, c, c.Indexes, d.Begin(ttlchange.OnHidden{}), func(ch *catalogchange.Change, defs []*index.Definition) error {
 		next = c.WithIndexes(slices.Clone(defs))
 		if err := ch.Put(next); err != nil {
 			return err

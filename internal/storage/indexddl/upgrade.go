@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/catalogchange"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
@@ -37,7 +38,7 @@ func (d *DDL) Upgrade(ctx context.Context) error {
 
 func (d *DDL) upgradeIndex(ctx context.Context, c storage.Collection, old *index.Definition) error {
 	d.options.Logger.Info("build an index of an older format anew", "namespace", c.NS.String(), "index", old.Name)
-	return d.changeBuilt(ctx, c, []*index.Definition{old}, d.Begin(ttlchange.OnHidden{}), func(ch *storage.Change, defs []*index.Definition) error {
+	return d.changeBuilt(ctx, c, []*index.Definition{old}, d.Begin(ttlchange.OnHidden{}), func(ch *catalogchange.Change, defs []*index.Definition) error {
 		next := c.WithIndexes(slices.Clone(c.Indexes))
 		i := slices.IndexFunc(next.Indexes, func(e *index.Definition) bool { return e.ID == old.ID })
 		next.Indexes[i] = defs[0]

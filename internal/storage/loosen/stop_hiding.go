@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/catalogchange"
 	"github.com/ebbdb/ebb/internal/storage/sweeper"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
@@ -42,7 +43,7 @@ func (l *Loosener) renewGraces(ctx context.Context, c storage.Collection) error 
 	}
 	defer release()
 	defer l.store.Options().OnDeadline(c.ID, l.store.Now()) // who deletes looks when the grace ends
-	return l.store.Change(ctx, func(ch *storage.Change) error {
+	return l.store.Change(ctx, func(ch *catalogchange.Change) error {
 		ch.Renew = func(_, rule *policy.Rule) bool { return rule.Hides(true) && !rule.Hides(false) }
 		return ch.Put(now.Collection)
 	})

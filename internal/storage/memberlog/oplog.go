@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/catalogchange"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
@@ -69,7 +70,7 @@ func Resize(ctx context.Context, s *storage.Store, bytes int64) error {
 		return err
 	}
 	defer release()
-	return s.Change(ctx, func(ch *storage.Change) error {
+	return s.Change(ctx, func(ch *catalogchange.Change) error {
 		changed := *c.Collection
 		options := bson.Build()
 		for it := changed.Options.Doc.Iter(); it.Next(); {

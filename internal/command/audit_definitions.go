@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
+	"github.com/ebbdb/ebb/internal/storage/witness"
 	"github.com/ebbdb/ebb/internal/ttl"
 )
 
@@ -18,7 +19,7 @@ import (
 func IsAuthCollection(ns namespace.NS) bool { return ns == auth.UsersNS() || ns == auth.RolesNS() }
 
 // witness has the audit log be told what a commit of the command's has done.
-func (op *Op) witness(w storage.Witnessed) {
+func (op *Op) witness(w witness.Commit) {
 	for _, e := range w.Events {
 		op.tellDefinition(e, &w)
 	}
@@ -50,7 +51,7 @@ func withoutCredentials(d bson.Doc) bson.Doc {
 	return with(d, field{"credentials", mechanismsOf(d)})
 }
 
-func (op *Op) tellDefinition(e meaning.Event, w *storage.Witnessed) {
+func (op *Op) tellDefinition(e meaning.Event, w *witness.Commit) {
 	switch e.Kind {
 	case meaning.CollectionCreated:
 		if len(w.Before.Collections(e.NS.DB)) == 0 && op.isFirst(e, w) {
@@ -91,7 +92,7 @@ func (op *Op) tellDefinition(e meaning.Event, w *storage.Witnessed) {
 }
 
 // isFirst says whether no collection of the database was made before e by the same commit.
-func (op *Op) isFirst(e meaning.Event, w *storage.Witnessed) bool {
+func (op *Op) isFirst(e meaning.Event, w *witness.Commit) bool {
 	for _, other := range w.Events {
 		if other.Kind == meaning.CollectionCreated && other.NS.DB == e.NS.DB {
 			return other.Collection == e.Collection

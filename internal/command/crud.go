@@ -8,7 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/query"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/indexwrite"
 )
 
 // call is what op brings to a query.
@@ -87,7 +87,7 @@ func (op *Op) examinedAlso(c *query.Call) {
 func note(st *operation.Stats, c *query.Call) {
 	st.KeysExamined.Store(c.Seen.Keys)
 	st.DocsExamined.Store(c.Seen.Docs)
-	if c.Keys != (storage.KeyCount{}) {
+	if c.Keys != (indexwrite.KeyCount{}) {
 		st.KeysInserted.Store(c.Keys.Inserted)
 		st.KeysDeleted.Store(c.Keys.Deleted)
 	}

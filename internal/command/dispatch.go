@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/serverlog"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/witness"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -176,7 +176,7 @@ func (op *Op) track(ctx context.Context, now time.Time) (bson.Doc, error) {
 	}
 	op.Ctx, op.entered = op.Ops.Start(ctx, r), true
 	if op.Audit != nil {
-		op.Ctx = storage.WithWitness(op.Ctx, op.witness)
+		op.Ctx = witness.With(op.Ctx, op.witness)
 	}
 	if op.failPoints != nil {
 		if err := op.failBegin(); err != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/ebbdb/ebb/internal/projection"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/indexddl"
+	"github.com/ebbdb/ebb/internal/storage/indexwrite"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/update"
 )
@@ -109,7 +110,7 @@ type Call struct {
 	Statement int
 	Seen      exec.Examined
 	// Keys counts what was put into indexes and taken out.
-	Keys storage.KeyCount
+	Keys indexwrite.KeyCount
 	// NoNow and Definition say that expressions have no $$NOW and $$CLUSTER_TIME, or are kept for later; see expr.Options.
 	NoNow, Definition bool
 	// ClusterTime is $$CLUSTER_TIME, the seconds in its upper half; 0 where there is none.

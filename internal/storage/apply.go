@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
@@ -50,7 +51,7 @@ func (s *Store) apply(c *kv.Commit, at stage) {
 				close(next)
 			}
 		}
-		v := s.coming
+		v := s.current.Coming()
 		for _, change := range m.Changes {
 			if c := v.collections[change.Collection]; c == nil {
 				continue // of what is dropped nothing is in memory
@@ -61,7 +62,9 @@ func (s *Store) apply(c *kv.Commit, at stage) {
 			}
 		}
 		if at == visible {
-			s.publishCatalog()
+			if old, next, changed := s.current.Publish(); changed {
+				old.tellOfChange(next)
+			}
 		}
 		if at == visible && m.Hold != nil {
 			s.expiryClock.Hold(*m.Hold)
@@ -117,57 +120,13 @@ func (s *Store) follow(c *collection, change *meaning.Change) {
 // begins to read before both can be seen waits for that, where it does both.
 func (s *Store) turn(m *meaning.Meaning) {
 	old := s.current.Load()
-	s.coming = old
 	if m.DDL == nil || len(m.DDL.Steps) == 0 {
+		s.current.Expect(old, false)
 		return
 	}
-	s.coming = old.next(m.DDL.ApplyTo(old.catalog), true, m.DDL.MultikeyOf)
-	for _, change := range m.Changes {
-		if old.oplog == nil || change.Collection != old.oplog.ID {
-			s.turning.Store(&turn{make(chan struct{})})
-			return
-		}
-	}
-}
-
-// publishCatalog has the catalogue be as the commit leaves it.
-func (s *Store) publishCatalog() {
-	old, next := s.current.Load(), s.coming
-	if old == next {
-		return
-	}
-	s.current.Store(next)
-	s.turned() // then: whoever sees no turn sees what it was about
-	old.tellOfChange(next)
-}
-
-// turn is a commit on its way in that changes the catalogue and documents.
-type turn struct{ over chan struct{} }
-
-// turned is for when it can be seen as a whole, or has failed. Of those that change the catalogue one at a time is on its way.
-func (s *Store) turned() {
-	if t := s.turning.Swap(nil); t != nil {
-		close(t.over)
-	}
-}
-
-// isCurrent says whether a version goes with data that was taken just now: no commit that changes both was half to be seen.
-func (s *Store) isCurrent(v *version) bool {
-	return s.turning.Load() == nil && s.current.Load() == v
-}
-
-// awaitTurn waits until no such commit is on its way.
-func (s *Store) awaitTurn(ctx context.Context) error {
-	t := s.turning.Load()
-	if t == nil {
-		return nil
-	}
-	select {
-	case <-t.over:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	s.current.Expect(old.next(m.DDL.ApplyTo(old.catalog), true, m.DDL.MultikeyOf), slices.ContainsFunc(m.Changes, func(c *meaning.Change) bool {
+		return old.oplog == nil || c.Collection != old.oplog.ID
+	}))
 }
 
 // tell tells those outside of the store of what has been committed.
@@ -205,7 +164,7 @@ func (s *Store) Apply(ctx context.Context, c *kv.Commit, d kv.Durability) error 
 	}
 	if err := s.engine.Apply(ctx, &own, d); err != nil {
 		if m != nil && m.DDL != nil {
-			s.turned()
+			s.current.Fail()
 		}
 		return fmt.Errorf("storage: apply commit %d: %w", c.Number, err)
 	}
@@ -247,7 +206,7 @@ func (s *Store) lockToApply(ctx context.Context, m *meaning.Meaning) (release fu
 // multikeyOf is the bits of an index by its number, ready or on its way; nil where there is none.
 func (c *collection) multikeyOf(number uint32) *multikey.Index {
 	if ix := c.index(number); ix != nil {
-		return ix.multikey
+		return ix.Multikey
 	}
 	for _, b := range c.state.building() {
 		for _, t := range b.Tables {

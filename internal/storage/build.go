@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/build"
+	"github.com/ebbdb/ebb/internal/storage/indexwrite"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
 )
 
@@ -42,7 +43,7 @@ type Build struct {
 type BuildTable struct {
 	*build.Table
 	Multikey *multikey.Index
-	index    *tableIndex // as it will be; known once the Build is published
+	index    *indexwrite.Index // as it will be; known once the Build is published
 }
 
 // NewBuild is a build of indexes of a collection, which end ends.
@@ -73,7 +74,7 @@ func (b *Build) Ended() { close(b.done) }
 // Publish has writers know of a build. The caller holds the collection's lock exclusively, as with Withdraw and Abort.
 func (c Collection) Publish(b *Build) {
 	for _, t := range b.Tables {
-		t.index = &tableIndex{Entries: t.Entries, multikey: t.Multikey, roots: t.Roots()}
+		t.index = &indexwrite.Index{Entries: t.Entries, Multikey: t.Multikey, Roots: t.Roots()}
 	}
 	builds := append(slices.Clone(c.own.state.building()), b)
 	c.own.state.builds.Store(&builds)

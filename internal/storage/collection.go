@@ -4,14 +4,14 @@ import (
 	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/catalog"
-	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/index"
-	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/indexwrite"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
+	"github.com/ebbdb/ebb/internal/storage/placement"
 	"github.com/ebbdb/ebb/internal/storage/visibility"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -31,14 +31,13 @@ type version struct {
 type collection struct {
 	*catalog.Collection
 	state   *collectionState
-	indexes []*tableIndex // those that keep entries
-	id      *tableIndex   // the one on _id, nil when clustered or a time series
+	indexes []*indexwrite.Index // those that keep entries
+	id      *indexwrite.Index   // the one on _id, nil when clustered or a time series
 	rules   policy.Rules
 	order   *expiryorder.Order // nil where records do not lie by a TTL's dates
 	// idLength is the length of record ids, 0 when it varies.
-	idLength int
-	// idCollation orders the ids of a clustered collection; nil for the order of bytes.
-	idCollation keystring.Collator
+	idLength  int
+	placement placement.Placement
 	// documentsKey and bytesKey are the keys of counters that nearly each commit changes.
 	documentsKey, bytesKey []byte
 	// target is the collection for commits that write to it of themselves; nil where none does.
@@ -53,7 +52,7 @@ type collectionState struct {
 	// own is what has to be agreed about with other writers; changing and lock are its Changing and Writing.
 	own            ownership.Collection
 	changing, lock ownership.Lock
-	measured       measured
+	measured       atomic.Uint64 // numbers the measurements of a time series
 	// trimmed is a record of a capped collection up to which all are gone; lock, held exclusively, guards it. The search for
 	// the oldest begins there: what the engine keeps of deleted records would make it longer with each.
 	trimmed RecordID
@@ -70,14 +69,6 @@ type collectionState struct {
 	inOrder      atomic.Uint32
 	inOrderSince atomic.Uint64
 	tombstones   visibility.Tombstones
-}
-
-// tableIndex is an index that keeps entries.
-type tableIndex struct {
-	layout.Entries
-	multikey *multikey.Index
-	// roots are the first components of the key's paths; nil when any change of a document may change its keys.
-	roots []string
 }
 
 // next is v with another catalogue: collections that did not change stay as they are, and of those that did what is
@@ -126,35 +117,35 @@ func makeCollection(all ownership.Ownership, entry *catalog.Collection, old *col
 	if entry.IsClustered() || entry.IsTimeSeries() {
 		c.idLength = 0
 	}
-	if entry.CollatedIDs {
-		if parsed, err := collation.Parse(entry.Options.Collation); err == nil && parsed != nil {
-			c.idCollation = parsed
-		}
-	}
 	for _, d := range entry.Indexes {
 		if !d.Built() {
 			continue
 		}
-		ix := &tableIndex{Entries: layout.Entries{Definition: d, IDLength: c.idLength}, roots: d.Roots()}
+		ix := &indexwrite.Index{Entries: layout.Entries{Definition: d, IDLength: c.idLength}, Roots: d.Roots()}
 		if o := old.index(d.ID); o != nil {
-			ix.multikey = o.multikey
+			ix.Multikey = o.Multikey
 		} else {
-			ix.multikey = fresh(d)
+			ix.Multikey = fresh(d)
 		}
 		c.indexes = append(c.indexes, ix)
 		if d.IsID() {
 			c.id = ix
 		}
 	}
+	var ids *layout.Entries
+	if c.id != nil {
+		ids = &c.id.Entries
+	}
+	c.placement = placement.New(entry, ids)
 	c.rules = entry.ExpiryRules()
 	c.order = makeExpiryOrder(c, old, made)
 	if entry.IsOplog() || entry.IsHistory() {
-		c.target = &meaning.Target{ID: c.ID, DocumentsKey: c.documentsKey, BytesKey: c.bytesKey, AppendID: c.appendID}
+		c.target = &meaning.Target{ID: c.ID, DocumentsKey: c.documentsKey, BytesKey: c.bytesKey, AppendID: c.placement.AppendID}
 	}
 	return c
 }
 
-func (c *collection) index(id uint32) *tableIndex {
+func (c *collection) index(id uint32) *indexwrite.Index {
 	if c == nil {
 		return nil
 	}

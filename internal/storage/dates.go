@@ -28,7 +28,7 @@ func (d *dates) Index(number uint32) (e layout.Entries, multikey bool) {
 	if ix == nil {
 		return layout.Entries{}, false
 	}
-	return ix.Entries, ix.multikey.Any()
+	return ix.Entries, ix.Multikey.Any()
 }
 
 // isInOrder says whether all records that the view sees are known to lie in the order of expiry.

@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
+	"github.com/ebbdb/ebb/internal/storage/witness"
 )
 
 // Change runs f, alone among changes of the catalogue, commits what it did to it, and publishes that. It is on stable storage when
@@ -54,7 +55,7 @@ func (s *Store) Change(ctx context.Context, f func(*catalogchange.Change) error)
 		return fmt.Errorf("storage: commit a change of the catalogue: %w", err)
 	}
 	s.tell(m)
-	tellWitness(ctx, Witnessed{Events: m.DDL.Events, Before: old.catalog, After: c.Catalog()})
+	witness.Tell(ctx, witness.Commit{Events: m.DDL.Events, Before: old.catalog, After: c.Catalog()})
 	s.garbage.Add(c.Garbage()...)
 	return nil
 }

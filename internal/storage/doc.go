@@ -20,6 +20,10 @@
 //	due          when documents expire and which have, from keys alone
 //	expiry       sweeps, and the vacuum and compaction of the dead entries that they leave
 //	meaning      what a Commit means, and how that is encoded
+//	placement    which id a record has by what its document says
+//	publication  the version of the catalogue that belongs to the data
+//	witness      what whoever makes a commit is told of it
+//	indexwrite   the entries of indexes, as documents change
 //	catalogchange a change of the catalogue on its way
 //	history      what is kept of sessions
 //	preimage     documents as they were before changes

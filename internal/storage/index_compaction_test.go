@@ -198,7 +198,7 @@ func TestIndexCompactionFails(t *testing.T) {
 func TestIndexCompactionInterrupted(t *testing.T) {
 	const n, counted = 40, 7
 	f := halfDead(t, n)
-	first := append(layout.TableKey(nil, f.tested().id.Definition), f.tested().appendID(nil, bson.Int32(0))...)
+	first := append(layout.TableKey(nil, f.tested().id.Definition), f.tested().placement.AppendID(nil, bson.Int32(0))...)
 	note := expiry.Note{Index: f.tested().id.ID, Removed: counted, Dead: first}
 	before := f.dead(n / 2)
 	f.alone(note.Add)

@@ -2,18 +2,15 @@ package storage
 
 import (
 	"context"
-	"encoding/binary"
-	"fmt"
 
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/expiry"
+	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/header"
-	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
-	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
 // load publishes the stored catalogue and returns what is to be removed.
@@ -65,35 +62,14 @@ func (s *Store) load(ctx context.Context) ([]garbage.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	return left, checkGarbage(c, left)
-}
-
-// checkGarbage makes sure that nothing is removed that is in use.
-func checkGarbage(c *catalog.Catalog, left []garbage.Item) error {
-	used := map[garbage.Item]bool{}
-	for _, coll := range c.All() {
-		used[garbage.OfCollection(coll.ID)] = true
-		for _, d := range coll.Indexes {
-			used[garbage.OfIndex(d.ID)] = true
-		}
-	}
-	for _, g := range left {
-		if used[g] {
-			return fmt.Errorf("%s is noted as garbage and is in the catalogue", g)
-		}
-	}
-	return nil
+	return left, garbage.Check(left, c)
 }
 
 // readMarked notes which collections have been swept and not cleaned.
 func (s *Store) readMarked(r kv.Reader) error {
-	return walk.Meta(r, layout.MetaTombstones, func(key, _ []byte) error {
-		if len(key) != 4 {
-			return fmt.Errorf("a tombstone of sweeps has the key %x", key)
-		}
-		if c := s.current.Load().collections[binary.BigEndian.Uint32(key)]; c != nil {
+	return expiryorder.EachTombstones(r, func(collection uint32) {
+		if c := s.current.Load().collections[collection]; c != nil {
 			c.state.tombstones.Set()
 		}
-		return nil
 	})
 }

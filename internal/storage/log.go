@@ -103,7 +103,8 @@ func (w *Writer) logRemoval(op meaning.DocumentOp, rec Record) {
 	w.log.Series(w.c.IsTimeSeries())
 	if op == meaning.DocumentExpired {
 		if w.sumsUpExpired() {
-			w.summary.note(w, rec)
+			_, rule := w.c.rules.Deadline(rec.Doc, rec.Modified)
+			w.summary.Add(rule, 1)
 			return
 		}
 		if deadline, rule := w.c.rules.Deadline(rec.Doc, rec.Modified); rule != nil {

@@ -133,7 +133,7 @@ func (r *replay) memoryOf(s *fixture) (out []string) {
 		say("  tombstones %v, moving %d", c.state.tombstones.IsSet(), c.state.relocations.UnderWay())
 		say("  trimmed %x", c.state.trimmed)
 		for _, ix := range c.indexes {
-			say("  multikey of %s: %v %v", ix.Name, ix.multikey.Stored().Bits, pathsOf(ix.multikey.Stored().Paths))
+			say("  multikey of %s: %v %v", ix.Name, ix.Multikey.Stored().Bits, pathsOf(ix.Multikey.Stored().Paths))
 		}
 		if c.order != nil {
 			say("  order %d clustered %v", c.order.Number, c.order.Clustered)
@@ -177,8 +177,8 @@ func (r *replay) checkLookingAhead(own, there *collection) {
 	r.t.Helper()
 	for _, ix := range own.indexes {
 		other := there.index(ix.ID)
-		for i, seen := range other.multikey.Seen() {
-			if known := ix.multikey.Seen()[i]; seen&^known != 0 || other.multikey.Stored().Bits[i]&^seen != 0 {
+		for i, seen := range other.Multikey.Seen() {
+			if known := ix.Multikey.Seen()[i]; seen&^known != 0 || other.Multikey.Stored().Bits[i]&^seen != 0 {
 				r.t.Fatalf("%s: bits seen of %s are %b, and %b there", own.NS, ix.Name, known, seen)
 			}
 		}

@@ -70,7 +70,7 @@ func (s *Store) BeginTransaction(ctx context.Context, o TransactionOptions) (*Tx
 func (t *Txn) Statement(ctx context.Context) *View {
 	t.view.ctx = ctx
 	for _, w := range t.writers {
-		w.ctx = ctx
+		w.entries.Context = ctx
 	}
 	t.flush()
 	return t.view
@@ -93,14 +93,14 @@ func (t *Txn) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f func
 	if w.c.Options.Capped {
 		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Collection '%s' is a capped collection. Writes in transactions are not allowed on capped collections.", ns)
 	}
-	w.ctx = ctx
+	w.entries.Context = ctx
 	lock := w.c.state.lock
 	if err := lock.Acquire(ctx, ownership.Statement); err != nil {
 		return err
 	}
 	defer lock.Release(ownership.Statement)
 	defer t.forgetPresent()
-	before := w.keys
+	before := w.entries.Keys
 	err = f(w)
 	switch {
 	case t.statements.failed != nil:
@@ -115,8 +115,8 @@ func (t *Txn) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f func
 	}
 	t.flush()
 	if o.Keys != nil {
-		o.Keys.Inserted += w.keys.Inserted - before.Inserted
-		o.Keys.Deleted += w.keys.Deleted - before.Deleted
+		o.Keys.Inserted += w.entries.Keys.Inserted - before.Inserted
+		o.Keys.Deleted += w.entries.Keys.Deleted - before.Deleted
 	}
 	return nil
 }

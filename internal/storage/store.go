@@ -24,6 +24,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
 	"github.com/ebbdb/ebb/internal/storage/past"
+	"github.com/ebbdb/ebb/internal/storage/publication"
 )
 
 // Options of a Store. Clock and Indexes are required.
@@ -44,7 +45,7 @@ type Options struct {
 	HidesUpTo func() int64
 	// OnDDL is told what was changed after it was; it must not wait.
 	OnDDL func(meaning.Event)
-	// Witnessed says of which collections' documents witnesses are told; nil: of none's. See WithWitness.
+	// Witnessed says of which collections' documents witnesses are told; nil: of none's. See witness.With.
 	Witnessed func(namespace.NS) bool
 	// OnDeadline is told, after each commit into a collection with a TTL, the earliest deadline of the documents it wrote,
 	// so that a sweep can be there in time; it must not wait.
@@ -73,11 +74,7 @@ type Store struct {
 	engine  kv.Engine
 	can     kv.Capabilities // of the engine
 	options Options
-	current atomic.Pointer[version]
-	// coming is current as the commit that is on its way in leaves it; only that one's apply touches it. turning is that commit where it
-	// changes the catalogue and documents, and nil most often; see isCurrent.
-	coming  *version
-	turning atomic.Pointer[turn]
+	current publication.Versions[version]
 	own     ownership.Ownership
 	latches ownership.Latches // of own
 	intents *ownership.Intents

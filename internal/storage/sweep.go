@@ -33,7 +33,7 @@ func (w *Writer) Sweep(limits expiry.Limits) (done *expiry.Sweep, ok bool, err e
 	w.waitForSpared(done)
 	noteSweep(&w.change, done)
 	if !told {
-		w.summary.add(w.c.order.Rule, done.Documents)
+		w.summary.Add(w.c.order.Rule, done.Documents)
 	}
 	return done, true, nil
 }
@@ -114,7 +114,7 @@ func (w *Writer) Recluster(old Record) error {
 	if err != nil {
 		return err
 	}
-	if err := w.changedKeys(old.Doc, old.Doc, true); err != nil {
+	if err := w.entries.Change(old.Doc, old.Doc, true); err != nil {
 		return err
 	}
 	w.write(meaning.DocumentMoved, old, Record{ID: id, Modified: old.Modified, Doc: old.Doc})
@@ -125,7 +125,7 @@ func (w *Writer) Recluster(old Record) error {
 func (c *collection) layouts() []expiry.Table {
 	tables := make([]expiry.Table, len(c.indexes))
 	for i, ix := range c.indexes {
-		tables[i] = expiry.Table{Entries: ix.Entries, IsMultikey: ix.multikey.Any()}
+		tables[i] = expiry.Table{Entries: ix.Entries, IsMultikey: ix.Multikey.Any()}
 	}
 	return tables
 }

@@ -1,31 +1,11 @@
 package storage
 
 import (
-	"errors"
-	"fmt"
-
-	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
-	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 // mayHaveTombstones says whether there may be tombstones in r's view.
 func (r *Reader) mayHaveTombstones() bool { return r.c.state.tombstones.MayBeIn(r.view.swept) }
-
-func readTombstones(r kv.Reader, collection uint32) (expiryorder.Tombstones, error) {
-	value, err := r.Get(layout.TombstonesKey(collection))
-	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("storage: read what was swept: %w", err)
-	}
-	ts, err := expiryorder.DecodeTombstones(value)
-	if err != nil {
-		return nil, fmt.Errorf("storage: collection %d: %w", collection, err)
-	}
-	return ts, nil
-}
 
 // swept are the tombstones as r's view has them.
 func (r *Reader) swept() (expiryorder.Tombstones, error) {
@@ -33,7 +13,7 @@ func (r *Reader) swept() (expiryorder.Tombstones, error) {
 		return r.tombstones, nil
 	}
 	var err error
-	r.tombstones, err = readTombstones(r.view.reader, r.c.ID)
+	r.tombstones, err = expiryorder.ReadTombstones(r.view.reader, r.c.ID)
 	r.tombstonesRead = err == nil
 	return r.tombstones, err
 }
@@ -47,7 +27,7 @@ func (w *Writer) isDeadNow(id RecordID) (bool, error) {
 	if r == nil {
 		return false, w.txn.statements.failed
 	}
-	ts, err := readTombstones(r, w.c.ID)
+	ts, err := expiryorder.ReadTombstones(r, w.c.ID)
 	return err == nil && ts.Cover(id), err
 }
 

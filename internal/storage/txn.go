@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
 	"github.com/ebbdb/ebb/internal/storage/preimage"
+	"github.com/ebbdb/ebb/internal/storage/witness"
 )
 
 // Txn is one transaction: a view that shows its own writes, and a Writer for each collection it changes. It is used by
@@ -31,7 +32,7 @@ type Txn struct {
 	statements *statements
 	history    *history.Commit // nil where nobody sends again what it does
 	preImages  preimage.Images
-	documents  []WitnessedDocument
+	documents  []witness.Document
 	blocked    <-chan struct{}
 	swept      uint64 // how many sweeps there had been when it began
 	ended      bool
@@ -63,11 +64,11 @@ func (s *Store) begin(ctx context.Context, now int64, begin func() (kv.Txn, erro
 		if err != nil {
 			return nil, fmt.Errorf("storage: begin: %w", err)
 		}
-		if s.isCurrent(version) {
+		if s.current.IsCurrent(version) {
 			return s.newTxn(ctx, version, t, now, hiding, swept), nil
 		}
 		t.Rollback()
-		if err := s.awaitTurn(ctx); err != nil {
+		if err := s.current.Await(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -188,7 +189,7 @@ func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 	before := t.store.Catalog()
 	err = t.kv.Commit(ctx, d)
 	if err != nil && t.meaning.DDL != nil {
-		t.store.turned()
+		t.store.current.Fail()
 	}
 	switch {
 	case err == nil:
@@ -220,7 +221,7 @@ func (t *Txn) flush() {
 // mean tells the engine what the transaction means.
 func (t *Txn) mean() {
 	for _, w := range t.writers {
-		w.noteMultikey()
+		w.change.Multikey = w.entries.Multikey()
 		w.logSummary()
 		w.noteReserved()
 		t.meaning.Add(&w.change)

@@ -12,12 +12,4 @@ func (r *Reader) Unhidden() *Reader {
 }
 
 // EntriesRemoved is how many index entries the transaction has removed from the collection so far, less those it added.
-func (w *Writer) EntriesRemoved() (n int64) {
-	n = -w.implied
-	for i := range w.tables {
-		if t := &w.tables[i]; !t.building() {
-			n -= w.documents + t.surplus
-		}
-	}
-	return n
-}
+func (w *Writer) EntriesRemoved() int64 { return -w.entries.Added(w.documents) }

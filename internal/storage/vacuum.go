@@ -48,10 +48,4 @@ func (w *vacuumed) Delete(key []byte) { w.txn.kv.Delete(key) }
 
 func (w *vacuumed) DeleteRange(low, high []byte) { w.txn.kv.DeleteRange(low, high) }
 
-func (w *vacuumed) Removed(index uint32, n int) {
-	for i := range w.tables {
-		if t := &w.tables[i]; !t.building() && t.ID == index {
-			t.surplus -= int64(n)
-		}
-	}
-}
+func (w *vacuumed) Removed(index uint32, n int) { w.entries.Removed(index, n) }

@@ -32,7 +32,7 @@ func (s *Store) Validate(ctx context.Context, ns namespace.NS, conforms func(bso
 
 // validated is the collection as validation knows it.
 func (r *Reader) validated() (*validation.Collection, error) {
-	c := &validation.Collection{Collection: r.c.Collection, Ctx: r.view.ctx, Snapshot: r.view.reader, Order: r.c.order, IsInPlace: r.c.isInPlace}
+	c := &validation.Collection{Collection: r.c.Collection, Ctx: r.view.ctx, Snapshot: r.view.reader, Order: r.c.order, IsInPlace: r.c.placement.IsInPlace}
 	stored, err := multikey.Read(r.view.reader)
 	if err != nil {
 		return nil, err
@@ -48,15 +48,7 @@ func (r *Reader) validated() (*validation.Collection, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.Indexes = append(c.Indexes, validation.Index{Entries: ix.Entries, Multikey: ix.multikey, Stored: stored[ix.ID].Of(ix.Definition), Counted: counted})
+		c.Indexes = append(c.Indexes, validation.Index{Entries: ix.Entries, Multikey: ix.Multikey, Stored: stored[ix.ID].Of(ix.Definition), Counted: counted})
 	}
 	return c, nil
-}
-
-// isInPlace says whether a record of a clustered collection, or of a time series, lies where its document belongs.
-func (c *collection) isInPlace(rec Record) bool {
-	if c.IsTimeSeries() {
-		return c.inPlace(rec.ID, rec.Doc)
-	}
-	return string(c.appendID(nil, rec.Doc.Lookup("_id"))) == string(rec.ID)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
-	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/expiryclock"
@@ -48,7 +47,7 @@ func (s *Store) ViewAt(ctx context.Context, now int64) (*View, error) {
 		if err != nil {
 			return nil, fmt.Errorf("storage: view: %w", err)
 		}
-		if s.isCurrent(version) {
+		if s.current.IsCurrent(version) {
 			v := s.spareView()
 			v.store, v.ctx, v.version, v.reader, v.snapshot, v.now, v.hiding = s, ctx, version, snapshot, snapshot, now, hiding
 			v.swept, v.relocations = swept, relocations
@@ -57,7 +56,7 @@ func (s *Store) ViewAt(ctx context.Context, now int64) (*View, error) {
 		if err := snapshot.Close(); err != nil {
 			return nil, fmt.Errorf("storage: view: %w", err)
 		}
-		if err := s.awaitTurn(ctx); err != nil {
+		if err := s.current.Await(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -200,7 +199,7 @@ func (r *Reader) Multikey(d *index.Definition) []uint64 {
 	if ix == nil {
 		return nil
 	}
-	return ix.multikey.Seen()
+	return ix.Multikey.Seen()
 }
 
 // MultikeyPaths are the paths at which an array stands in some document, for a wildcard index; the rest is as with Multikey.
@@ -209,7 +208,7 @@ func (r *Reader) MultikeyPaths(d *index.Definition) *index.PathSet {
 	if ix == nil {
 		return nil
 	}
-	return ix.multikey.SeenPaths()
+	return ix.Multikey.SeenPaths()
 }
 
 // Get is the record with the id. ok is false when there is none.
@@ -308,24 +307,16 @@ func (v *View) LogEntry(t oplog.Timestamp) (bson.Doc, error) {
 }
 
 // RecordIDOf is the id that a record with the _id has in a clustered collection.
-func (r *Reader) RecordIDOf(id bson.Value) RecordID { return r.c.appendID(nil, id) }
+func (r *Reader) RecordIDOf(id bson.Value) RecordID { return r.c.placement.AppendID(nil, id) }
 
 // find is the record id of an _id, hidden or not.
 func (r *Reader) find(id bson.Value) (rid RecordID, ok bool, err error) {
 	if r.c.id == nil {
-		return r.c.appendID(nil, id), true, nil
+		return r.c.placement.AppendID(nil, id), true, nil
 	}
-	r.key = r.c.appendID(layout.TableKey(r.key[:0], r.c.id.Definition), id) // whose entries hold their ids in the value
+	r.key = r.c.placement.AppendID(layout.TableKey(r.key[:0], r.c.id.Definition), id) // whose entries hold their ids in the value
 	rid, err = r.holder(r.key)
 	return rid, rid != nil, err
-}
-
-// appendID appends the key string of an _id.
-func (c *collection) appendID(dst []byte, id bson.Value) []byte {
-	if c.id != nil {
-		return c.id.AppendKey(dst, 0, id)
-	}
-	return keystring.AppendCollated(dst, id, false, c.idCollation)
 }
 
 // holder is the record id in an entry that holds one, or nil.

@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/history"
+	"github.com/ebbdb/ebb/internal/storage/indexwrite"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
 )
 
@@ -28,11 +29,8 @@ type WriteOptions struct {
 	// OfMember says that what commits write of themselves (History) is written by who lets go of it.
 	OfMember bool
 	// Keys, unless nil, has added to it how many index keys came and went.
-	Keys *KeyCount
+	Keys *indexwrite.KeyCount
 }
-
-// KeyCount is how many keys of documents, as they are and were, were put into indexes and taken out.
-type KeyCount struct{ Inserted, Deleted int64 }
 
 // maxTries is how often Write runs an operation that others keep getting in the way of. A try that follows a conflict
 // waits for those that are after the same keys, so only operations on their first try can still be in its way.
@@ -90,7 +88,7 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 		t.retry(o.Retry)
 	}
 	w := t.writer(c)
-	w.ctx = ctx
+	w.entries.Context = ctx
 	err = f(w)
 	if t.blocked != nil {
 		return 0, &errHeld{t.blocked}
@@ -108,8 +106,8 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 		*o.Committed = t.meaning.Number
 	}
 	if err == nil && o.Keys != nil {
-		o.Keys.Inserted += w.keys.Inserted
-		o.Keys.Deleted += w.keys.Deleted
+		o.Keys.Inserted += w.entries.Keys.Inserted
+		o.Keys.Deleted += w.entries.Keys.Deleted
 	}
 	return w.claimed, err
 }

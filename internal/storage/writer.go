@@ -2,84 +2,50 @@ package storage
 
 import (
 	"bytes"
-	"context"
-	"fmt"
+	"encoding/binary"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/storage/duplicate"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
+	"github.com/ebbdb/ebb/internal/storage/indexwrite"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
-	"github.com/ebbdb/ebb/internal/storage/multikey"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
-const (
-	// MaxDocumentBytes is the largest document.
-	MaxDocumentBytes = 16 << 20
-	// maxRecordIDBytes is the longest record id, which bounds the _id of a clustered collection.
-	maxRecordIDBytes = 8 << 20
-)
+// MaxDocumentBytes is the largest document.
+const MaxDocumentBytes = 16 << 20
 
 // Writer changes one collection in a transaction. Its Reader sees what it has done. A change that is refused with an
 // error leaves nothing of itself in the transaction, which may go on.
 type Writer struct {
 	*Reader
 	txn     *Txn
-	log     *oplog.Log      // or nil
-	ctx     context.Context // of the operation; nil where nobody can end it
+	log     *oplog.Log // or nil
 	claimed ownership.Stripes
 	// What the transaction adds to the collection's counters, written once before the commit.
 	documents, bytes int64
-	tables           []writtenTable     // beside c.indexes
-	implied          int64              // entries that record ids stand for, added
+	entries          indexwrite.Writer
 	expired          int64              // documents that were deleted because they had expired
-	summary          expirationSummary  // of those that are not told of one by one
+	summary          oplog.Summary      // of those that are not told of one by one
 	change           meaning.Change     // what its writes mean
 	lowest           expiryorder.Floors // dates of what it wrote
 	value            []byte
-	keys             KeyCount // index keys that come and go
-	witnessed        bool     // see WithWitness
+	witnessed        bool     // see package witness
 	inTheWay         []Record // expired ones that go when the change under way is not refused
-	room             [1]writtenTable
 }
-
-// writtenTable is what a Writer keeps for one index.
-type writtenTable struct {
-	*tableIndex
-	fresh, stale index.KeySet   // keys of the document as it will be and as it was
-	touched      bool           // whether fresh and stale may differ
-	surplus      int64          // entries added beyond one a document
-	bits         []uint64       // multikey bits that this transaction stores
-	paths        *index.PathSet // and the paths of a wildcard
-
-	// Of an index that is being built: its changes go to its side table, under the build's generation. skipped says that
-	// the document's keys cannot be computed, which is the build's worry and not the writer's.
-	side       uint32
-	generation byte
-	skipped    bool
-}
-
-func (t *writtenTable) building() bool { return t.side != 0 }
 
 // begin has a new Writer change c.
 func (w *Writer) begin(t *Txn, c *collection) {
 	w.Reader, w.txn, w.log, w.change, w.lowest = t.view.read(c), t, t.logOf(c), meaning.NewChange(c.ID), expiryorder.NoFloors()
 	w.change.Listed, w.witnessed = true, t.store.isWitnessed(c.NS)
-	if w.tables = w.room[:]; len(c.indexes) > len(w.room) {
-		w.tables = make([]writtenTable, len(c.indexes))
-	}
-	w.tables = w.tables[:len(c.indexes)]
-	for i, ix := range c.indexes {
-		w.tables[i].tableIndex = ix
-	}
+	w.entries.Begin(t.kv, c.NS, c.order, c.indexes)
 	for _, b := range c.state.building() {
 		for _, t := range b.Tables {
-			w.tables = append(w.tables, writtenTable{tableIndex: t.index, side: t.Side, generation: b.Generation})
+			w.entries.Build(indexwrite.Building{Index: t.index, Side: t.Side, Generation: b.Generation})
 		}
 	}
 }
@@ -101,7 +67,7 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.freshKeys(doc); err != nil {
+	if err := w.entries.Insert(doc); err != nil {
 		return nil, err
 	}
 	if err := w.makeRoom(nil); err != nil {
@@ -110,9 +76,7 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	rec := Record{ID: id, Modified: w.view.now, Doc: doc}
 	w.putRecord(rec)
 	w.keepPlace()
-	for i := range w.tables {
-		w.moveEntries(&w.tables[i], Record{}, rec)
-	}
+	w.entries.Move(Record{}, rec)
 	w.documents++
 	w.bytes += int64(len(doc))
 	w.note(meaning.DocumentChange{Op: meaning.DocumentInserted, ID: id, Bytes: int64(len(doc))})
@@ -140,8 +104,8 @@ func (w *Writer) place(doc bson.Doc) (RecordID, error) {
 	case w.c.IsTimeSeries():
 		return w.placeInSeries(doc)
 	}
-	id := RecordID(w.c.appendID(nil, doc.Lookup("_id")))
-	if err := checkRecordID(id, doc.Lookup("_id")); err != nil {
+	id, err := w.c.placement.Clustered(doc)
+	if err != nil {
 		return nil, err
 	}
 	rec, there, err := w.stored(id)
@@ -157,16 +121,19 @@ func (w *Writer) place(doc bson.Doc) (RecordID, error) {
 	return id, nil
 }
 
-// checkRecordID bounds the id that an _id has become, as MongoDB writes it: there the end of a string is a byte shorter.
-func checkRecordID(id RecordID, of bson.Value) error {
-	n := len(id)
-	if of.Type == bson.TypeString {
-		n--
+// placeInSeries is the id for a new measurement. It needs no claim: nobody else in this process gets its number, and of
+// those of earlier ones the view knows all.
+func (w *Writer) placeInSeries(doc bson.Doc) (RecordID, error) {
+	id, err := w.c.placement.Measurement(doc)
+	if err != nil {
+		return nil, err
 	}
-	if n > maxRecordIDBytes {
-		return mongoerr.New(5894900, "The size of the RecordId is %d, which is larger than the maximum of %d", n, maxRecordIDBytes)
+	for {
+		binary.BigEndian.PutUint64(id[len(id)-8:], w.c.state.measured.Add(1))
+		if _, taken, err := w.stored(id); err != nil || !taken {
+			return id, err
+		}
 	}
-	return nil
 }
 
 // Update puts doc in the place of old, which must have been read through this Writer or its transaction's View. changed
@@ -198,7 +165,7 @@ func (w *Writer) UpdateAs(how oplog.Telling, old Record, doc bson.Doc) (id Recor
 		return nil, false, err
 	}
 	moved := !bytes.Equal(id, old.ID)
-	if err := w.changedKeys(old.Doc, doc, moved); err != nil {
+	if err := w.entries.Change(old.Doc, doc, moved); err != nil {
 		return nil, false, err
 	}
 	if err := w.makeRoom(old.ID); err != nil {
@@ -231,9 +198,7 @@ func (w *Writer) write(op meaning.DocumentOp, old, rec Record) {
 	if done.Was != nil {
 		w.keepPlace()
 	}
-	for i := range w.tables {
-		w.moveEntries(&w.tables[i], old, rec)
-	}
+	w.entries.Move(old, rec)
 	w.bytes += int64(len(rec.Doc) - len(old.Doc))
 	w.note(done)
 }
@@ -243,20 +208,14 @@ func (w *Writer) Delete(rec Record) error { return w.remove(meaning.DocumentDele
 
 // remove deletes a record, hidden or not, with its entries.
 func (w *Writer) remove(op meaning.DocumentOp, rec Record) error {
-	for i := range w.tables {
-		t := &w.tables[i]
-		t.touched, t.fresh.None, t.skipped = true, true, false
-		if err := w.staleKeys(t, rec.Doc); err != nil {
-			return err
-		}
+	if err := w.entries.Remove(rec.Doc); err != nil {
+		return err
 	}
 	key := layout.RecordKey(w.key[:0], w.c.ID, rec.ID)
 	w.claimRecord(key)
 	w.txn.kv.Delete(key)
 	w.key = key
-	for i := range w.tables {
-		w.moveEntries(&w.tables[i], rec, Record{})
-	}
+	w.entries.Move(rec, Record{})
 	w.documents--
 	w.bytes -= int64(len(rec.Doc))
 	w.note(meaning.DocumentChange{Op: op, ID: rec.ID, WasBytes: int64(len(rec.Doc))})
@@ -277,71 +236,6 @@ func checkDocument(doc bson.Doc) error {
 		return mongoerr.New(mongoerr.InvalidIdField, "Document must have an _id")
 	case bson.TypeArray, bson.TypeRegex, bson.TypeUndefined:
 		return mongoerr.New(mongoerr.InvalidIdField, "The '_id' value cannot be of type %s", t)
-	}
-	return nil
-}
-
-// freshKeys computes the keys of a new document.
-func (w *Writer) freshKeys(doc bson.Doc) error {
-	for i := range w.tables {
-		t := &w.tables[i]
-		t.touched, t.stale.None = true, true
-		if err := w.freshKeysOf(t, doc); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (w *Writer) freshKeysOf(t *writtenTable, doc bson.Doc) error {
-	t.fresh.Ask = w.ask(t)
-	err := t.Keys(doc, &t.fresh.Keys)
-	if err != nil && t.fresh.Ask != nil && w.ctx.Err() != nil {
-		return err
-	}
-	t.skipped = err != nil && t.building()
-	t.fresh.None = t.skipped
-	if t.skipped {
-		return nil
-	}
-	return err
-}
-
-// ask is what may end the making of t's keys, where that may take long.
-func (w *Writer) ask(t *writtenTable) func() error {
-	if w.ctx == nil || !t.CoversShapes() {
-		return nil
-	}
-	return func() error { return context.Cause(w.ctx) }
-}
-
-func (w *Writer) staleKeys(t *writtenTable, doc bson.Doc) error {
-	t.stale.Ask = w.ask(t)
-	err := t.Keys(doc, &t.stale.Keys)
-	if err != nil && t.stale.Ask != nil && w.ctx.Err() != nil {
-		return err
-	}
-	t.stale.None = err != nil
-	if err != nil && !t.building() {
-		return fmt.Errorf("storage: a stored document of %s has no keys in %q: %w", w.c.NS, t.Name, err)
-	}
-	return nil
-}
-
-// changedKeys computes the keys that an updated document has and had, in the indexes where they may differ: in all when
-// its record has moved.
-func (w *Writer) changedKeys(old, doc bson.Doc, moved bool) error {
-	for i := range w.tables {
-		t := &w.tables[i]
-		if t.touched = moved || index.MayDiffer(t.roots, old, doc); !t.touched {
-			continue
-		}
-		if err := w.freshKeysOf(t, doc); err != nil {
-			return err
-		}
-		if err := w.staleKeys(t, old); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -404,23 +298,8 @@ func (w *Writer) flush() {
 	if w.expired != 0 {
 		w.txn.kv.Add(layout.CounterKey(nil, layout.OfCollection, w.c.ID, layout.CountExpired), w.expired)
 	}
-	for i := range w.tables {
-		t := &w.tables[i]
-		if t.surplus != 0 && !t.building() { // whose entries the builder counts
-			w.txn.kv.Add(layout.CounterKey(nil, layout.OfIndex, t.ID, layout.CountSurplus), t.surplus)
-		}
-		t.surplus = 0
-	}
+	w.entries.Flush()
 	w.documents, w.bytes, w.expired = 0, 0, 0
-}
-
-// noteMultikey takes note of the bits that are stored.
-func (w *Writer) noteMultikey() {
-	for i := range w.tables {
-		if t := &w.tables[i]; t.bits != nil || t.paths != nil {
-			w.change.Multikey = append(w.change.Multikey, meaning.MultikeyChange{Index: t.ID, Stored: multikey.Stored{Bits: t.bits, Paths: t.paths}})
-		}
-	}
 }
 
 // note takes note of what happens to a document. Where records are ordered, what the transaction reads itself may lie before

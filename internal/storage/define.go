@@ -149,8 +149,8 @@ func (t *Txn) takeNames(ctx context.Context) (release func(), err error) {
 
 // redefine has the Writer of a collection that its transaction has made go on with what it has become. There is no document in it.
 func (w *Writer) redefine(c *collection) {
-	w.entries.Redefine(c.order, c.indexes)
 	w.Reader = w.txn.view.read(c)
+	w.entries.Redefine(c.order, c.indexes, &w.Reader.key)
 }
 
 // noteReserved notes which numbers of records are in use in a collection that the transaction has made, where they cannot be found from

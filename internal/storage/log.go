@@ -124,9 +124,13 @@ func (w *Writer) logRemoval(op meaning.DocumentOp, rec Record) {
 
 // keepPreImage keeps what the operation that was logged last has changed.
 func (w *Writer) keepPreImage(old bson.Doc) {
-	if w.c.Options.ChangeStreamPreAndPostImages {
-		w.txn.preImages.Keep(w.log.Len()-1, w.c.UUID, old)
+	if !w.c.Options.ChangeStreamPreAndPostImages {
+		return
 	}
+	if w.txn.preImages == nil {
+		w.txn.preImages = &preimage.Images{}
+	}
+	w.txn.preImages.Keep(w.log.Len()-1, w.c.UUID, old)
 }
 
 // Note has the transaction tell of something that happens to no document. The oplog must be there.

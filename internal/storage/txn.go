@@ -30,8 +30,8 @@ type Txn struct {
 	log     oplog.Log // of what it does, where somebody is told
 	// statements is nil in the transaction of one write; blocked then is closed when somebody else's is over that has what it wants.
 	statements *statements
-	history    *history.Commit // nil where nobody sends again what it does
-	preImages  preimage.Images
+	history    *history.Commit  // nil where nobody sends again what it does
+	preImages  *preimage.Images // nil as long as none is kept
 	documents  []witness.Document
 	blocked    <-chan struct{}
 	swept      uint64 // how many sweeps there had been when it began
@@ -226,7 +226,7 @@ func (t *Txn) mean() {
 		w.noteReserved()
 		t.meaning.Add(&w.change)
 	}
-	t.store.stamp(t.kv, &t.meaning, &t.log, t.view.version, t.circumstances(), t.history, &t.preImages)
+	t.store.stamp(t.kv, &t.meaning, &t.log, t.view.version, t.circumstances(), t.history, t.preImages)
 	t.kv.Mean(&t.meaning)
 }
 

@@ -33,16 +33,15 @@ type Writer struct {
 	summary          oplog.Summary      // of those that are not told of one by one
 	change           meaning.Change     // what its writes mean
 	lowest           expiryorder.Floors // dates of what it wrote
-	value            []byte
-	witnessed        bool     // see package witness
-	inTheWay         []Record // expired ones that go when the change under way is not refused
+	witnessed        bool               // see package witness
+	inTheWay         []Record           // expired ones that go when the change under way is not refused
 }
 
 // begin has a new Writer change c.
 func (w *Writer) begin(t *Txn, c *collection) {
 	w.Reader, w.txn, w.log, w.change, w.lowest = t.view.read(c), t, t.logOf(c), meaning.NewChange(c.ID), expiryorder.NoFloors()
 	w.change.Listed, w.witnessed = true, t.store.isWitnessed(c.NS)
-	w.entries.Begin(t.kv, c.NS, c.order, c.indexes)
+	w.entries.Begin(t.kv, c.Collection, c.order, c.indexes, &w.Reader.key)
 	for _, b := range c.state.building() {
 		for _, t := range b.Tables {
 			w.entries.Build(indexwrite.Building{Index: t.index, Side: t.Side, Generation: b.Generation})
@@ -269,12 +268,12 @@ func (w *Writer) keepPlace() {
 
 func (w *Writer) putRecord(rec Record) {
 	w.key = layout.RecordKey(w.key[:0], w.c.ID, rec.ID)
-	w.value = layout.AppendRecord(w.value[:0], rec.Modified, rec.Doc)
+	w.entries.Value = layout.AppendRecord(w.entries.Value[:0], rec.Modified, rec.Doc)
 	if w.c.Options.Capped || w.c.IsTimeSeries() { // which are read in order
-		w.txn.kv.Set(w.key, w.value)
+		w.txn.kv.Set(w.key, w.entries.Value)
 		return
 	}
-	w.txn.kv.SetCached(w.key, w.value)
+	w.txn.kv.SetCached(w.key, w.entries.Value)
 }
 
 // noteDeadline keeps the earliest deadline of what is written, for those who wait for it.

@@ -10,9 +10,9 @@ import (
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
-	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
@@ -45,15 +45,16 @@ type Writer struct {
 	// Keys are those that came and went.
 	Keys KeyCount
 
-	txn        kv.Txn
-	collection namespace.NS
-	order      *expiryorder.Order // or nil
-	tables     []Table
-	implied    int64 // entries that record ids stand for, added
-	room       [1]Table
-	key, value []byte
-	keyRoom    [64]byte // for the keys and values of most
-	valueRoom  [32]byte
+	// Value is memory for a value that the transaction is given next; others may use it between calls.
+	Value []byte
+
+	txn     kv.Txn
+	of      *catalog.Collection
+	order   *expiryorder.Order // or nil
+	tables  []Table
+	implied int64 // entries that record ids stand for, added
+	room    [1]Table
+	key     *[]byte // as Value, for a key
 }
 
 // Table is what a Writer keeps for one index.
@@ -74,10 +75,9 @@ type Table struct {
 
 func (t *Table) building() bool { return t.side != 0 }
 
-// Begin has a new Writer write to the indexes of a collection.
-func (w *Writer) Begin(txn kv.Txn, collection namespace.NS, order *expiryorder.Order, indexes []*Index) {
-	w.txn, w.collection, w.order = txn, collection, order
-	w.key, w.value = w.keyRoom[:0], w.valueRoom[:0]
+// Begin has a new Writer write to the indexes of a collection. key is memory for keys, which others may use between calls.
+func (w *Writer) Begin(txn kv.Txn, of *catalog.Collection, order *expiryorder.Order, indexes []*Index, key *[]byte) {
+	w.txn, w.of, w.order, w.key = txn, of, order, key
 	if w.tables = w.room[:]; len(indexes) > len(w.room) {
 		w.tables = make([]Table, len(indexes))
 	}
@@ -93,7 +93,7 @@ func (w *Writer) Build(b Building) {
 }
 
 // Redefine has it go on with other indexes of an empty collection.
-func (w *Writer) Redefine(order *expiryorder.Order, indexes []*Index) {
+func (w *Writer) Redefine(order *expiryorder.Order, indexes []*Index, key *[]byte) {
 	tables := make([]Table, len(indexes))
 	for i, ix := range indexes {
 		for _, was := range w.tables {
@@ -103,7 +103,7 @@ func (w *Writer) Redefine(order *expiryorder.Order, indexes []*Index) {
 		}
 		tables[i].Index = ix
 	}
-	w.order, w.tables = order, tables
+	w.order, w.tables, w.key = order, tables, key
 }
 
 // Insert computes the keys of a new document.
@@ -148,7 +148,7 @@ func (w *Writer) staleKeys(t *Table, doc bson.Doc) error {
 	}
 	t.stale.None = err != nil
 	if err != nil && !t.building() {
-		return fmt.Errorf("storage: a stored document of %s has no keys in %q: %w", w.collection, t.Name, err)
+		return fmt.Errorf("storage: a stored document of %s has no keys in %q: %w", w.of.NS, t.Name, err)
 	}
 	return nil
 }
@@ -258,13 +258,13 @@ func (w *Writer) putEntry(t *Table, i int, id layout.RecordID) {
 		w.noteAside(t, layout.SidePut, t.fresh.Key(i), id, t.fresh.TypeBits(i))
 		return
 	}
-	w.key = t.EntryKey(w.key[:0], t.fresh.Key(i), id)
-	w.value = t.EntryValue(w.value[:0], id, t.fresh.TypeBits(i))
+	*w.key = t.EntryKey((*w.key)[:0], t.fresh.Key(i), id)
+	w.Value = t.EntryValue(w.Value[:0], id, t.fresh.TypeBits(i))
 	if layout.HoldsIDs(t.Definition) {
-		w.txn.SetCached(w.key, w.value)
+		w.txn.SetCached(*w.key, w.Value)
 		return
 	}
-	w.txn.Set(w.key, w.value)
+	w.txn.Set(*w.key, w.Value)
 }
 
 func (w *Writer) deleteEntry(t *Table, keyString []byte, id layout.RecordID) {
@@ -272,8 +272,8 @@ func (w *Writer) deleteEntry(t *Table, keyString []byte, id layout.RecordID) {
 		w.noteAside(t, layout.SideDelete, keyString, id, nil)
 		return
 	}
-	w.key = t.EntryKey(w.key[:0], keyString, id)
-	w.txn.Delete(w.key)
+	*w.key = t.EntryKey((*w.key)[:0], keyString, id)
+	w.txn.Delete(*w.key)
 }
 
 // setMultikey makes the bits that the fresh keys need visible to readers at once, and stores those that are not stored.
@@ -311,8 +311,8 @@ func (w *Writer) setMultikeyPaths(t *Table) {
 // moveDeadline is moveEntries for a TTL index on _ts.
 func (w *Writer) moveDeadline(t *Table, old, rec layout.Record) {
 	if old.ID != nil {
-		if key := w.order.AppendDeadline(w.key[:0], t.Definition, old); key != nil {
-			w.key = key
+		if key := w.order.AppendDeadline((*w.key)[:0], t.Definition, old); key != nil {
+			*w.key = key
 			w.deleteDeadline(t, old.ID)
 			t.surplus--
 		} else if w.order.Implies(t.Definition, old.ID) {
@@ -321,8 +321,8 @@ func (w *Writer) moveDeadline(t *Table, old, rec layout.Record) {
 		t.surplus++
 	}
 	if rec.ID != nil {
-		if key := w.order.AppendDeadline(w.key[:0], t.Definition, rec); key != nil {
-			w.key = key
+		if key := w.order.AppendDeadline((*w.key)[:0], t.Definition, rec); key != nil {
+			*w.key = key
 			w.putDeadline(t, rec.ID)
 			t.surplus++
 		} else if w.order.Implies(t.Definition, rec.ID) {
@@ -332,21 +332,21 @@ func (w *Writer) moveDeadline(t *Table, old, rec layout.Record) {
 	}
 }
 
-// putDeadline writes the entry whose key is in w.key.
+// putDeadline writes the entry whose key is in *w.key.
 func (w *Writer) putDeadline(t *Table, id layout.RecordID) {
 	if t.building() {
-		w.noteAside(t, layout.SidePut, deadlineString(w.key, id), id, nil)
+		w.noteAside(t, layout.SidePut, deadlineString(*w.key, id), id, nil)
 		return
 	}
-	w.txn.Set(w.key, nil)
+	w.txn.Set(*w.key, nil)
 }
 
 func (w *Writer) deleteDeadline(t *Table, id layout.RecordID) {
 	if t.building() {
-		w.noteAside(t, layout.SideDelete, deadlineString(w.key, id), id, nil)
+		w.noteAside(t, layout.SideDelete, deadlineString(*w.key, id), id, nil)
 		return
 	}
-	w.txn.Delete(w.key)
+	w.txn.Delete(*w.key)
 }
 
 // deadlineString is a copy of what stands before the record id in the key of an entry of a TTL index on _ts.
@@ -356,15 +356,15 @@ func deadlineString(key []byte, id layout.RecordID) []byte {
 
 // noteAside writes a row for an entry of an index that is being built.
 func (w *Writer) noteAside(t *Table, operation byte, keyString []byte, id layout.RecordID, typeBits []byte) {
-	w.key = t.SideRowKey(w.key[:0], t.side, t.generation, keyString, id)
-	w.value = layout.SideRowValue(w.value[:0], operation, id, typeBits)
-	w.txn.Set(w.key, w.value)
+	*w.key = t.SideRowKey((*w.key)[:0], t.side, t.generation, keyString, id)
+	w.Value = layout.SideRowValue(w.Value[:0], operation, id, typeBits)
+	w.txn.Set(*w.key, w.Value)
 }
 
 // noteSkipped remembers a record whose keys cannot be computed.
 func (w *Writer) noteSkipped(t *Table, id layout.RecordID) {
-	w.key = append(layout.SideKey(w.key[:0], t.side, layout.SkippedGeneration), id...)
-	w.txn.Set(w.key, nil)
+	*w.key = append(layout.SideKey((*w.key)[:0], t.side, layout.SkippedGeneration), id...)
+	w.txn.Set(*w.key, nil)
 }
 
 // Flush adds what was counted to the indexes' counters, but for those that are being built, whose entries the builder counts.

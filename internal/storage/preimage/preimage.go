@@ -35,8 +35,13 @@ func (i *Images) Keep(operation int, collection [16]byte, old bson.Doc) {
 	i.bytes += len(old)
 }
 
-// Bytes is how many bytes they have.
-func (i *Images) Bytes() int { return i.bytes }
+// Bytes is how many bytes they have; of none at all there are no bytes.
+func (i *Images) Bytes() int {
+	if i == nil {
+		return 0
+	}
+	return i.bytes
+}
 
 // ID is the _id of the image that belongs to an operation: the index-th of those that the entry at t has of a transaction.
 func ID(uuid [16]byte, t oplog.Timestamp, index int) bson.Doc {

@@ -132,6 +132,7 @@ type rule struct {
 func rules() []rule {
 	return []rule{
 		{"levels", "data flows one way; a package that imports upward ties a knot nobody can untie later", levels},
+		{"ways", "a map that names what is gone leads nowhere, and one that names a thing twice does not say where it is", ways},
 		{"level rows", "a row for what is gone lets something else move in unseen", levelRows},
 		{"package comments", "a package is one idea, and its first sentence says which", packageComments},
 		{"names", "a name like that says that no idea was found for the package", names},

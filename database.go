@@ -271,7 +271,7 @@ func (s *Server) openEngine() (e *pebblekv.Engine, letRemove func(), err error) 
 		e, err = pebblekv.Open(storeDir, o)
 	case s.dir == nil:
 		e, err = pebblekv.OpenMemory(o)
-	case s.opts.disk != nil:
+	case s.opts.disk() != nil:
 		e, err = pebblekv.Open(storeDir, o)
 	default:
 		if err = checkStoreDir(s.dir.Path()); err != nil {
@@ -293,8 +293,8 @@ func (s *Server) engineOptions() pebblekv.Options {
 	switch {
 	case s.memoryFiles != nil:
 		o.FS = s.memoryFiles
-	case s.opts.disk != nil:
-		o.FS = s.opts.disk
+	case s.opts.disk() != nil:
+		o.FS = s.opts.disk()
 	}
 	o.MinFreeBytes, o.ReserveBytes = s.opts.MinFreeBytes, s.opts.ReserveBytes
 	return o

@@ -20,6 +20,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv/smalldisk"
 	"github.com/ebbdb/ebb/internal/serverlog"
+	"github.com/ebbdb/ebb/internal/standin"
 )
 
 var (
@@ -74,7 +75,7 @@ func (s *fullServer) start() {
 	s.log.text.Reset()
 	_, err := s.disk.Stat("store/EBB-RESERVE")
 	reserved := err == nil
-	o := Options{Port: AnyPort, DBPath: s.path, Clock: turned{s.clock}, disk: s.disk, Log: serverlog.New(&s.log, 0).Logger(), ScriptsInProcess: true,
+	o := Options{Port: AnyPort, DBPath: s.path, Clock: turned{s.clock}, Machine: &standin.Machine{Disk: s.disk}, Log: serverlog.New(&s.log, 0).Logger(), ScriptsInProcess: true,
 		OnFailure: func(err error) { s.Errorf("the store failed: %v", err) }}
 	s.server, err = Open(o)
 	if err != nil && !reserved && strings.Contains(err.Error(), "too little to open the store") { // which it may say, once that is used up

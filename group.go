@@ -31,8 +31,8 @@ func (s *Server) files() (files vfs.FS, dir string) {
 	switch {
 	case s.memoryFiles != nil:
 		return s.memoryFiles, ""
-	case s.opts.disk != nil:
-		return s.opts.disk, ""
+	case s.opts.disk() != nil:
+		return s.opts.disk(), ""
 	}
 	return vfs.Default, s.DBPath()
 }
@@ -44,6 +44,9 @@ func (s *Server) peerOptions() peer.Options {
 		panic(err) // of no compressor
 	}
 	o := peer.Options{Key: s.foundation.secret, X509: s.opts.ClusterX509, Codec: codec}
+	if s.opts.Machine != nil {
+		o.Dial = s.opts.Machine.Dial
+	}
 	if c := s.transport.certificates; c != nil {
 		o.TLS = func(host string) *tls.Config { return c.Set().Outgoing(host) }
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/host"
+	"github.com/ebbdb/ebb/internal/standin"
 )
 
 // Version is Ebb's own version.
@@ -111,8 +112,18 @@ type Options struct {
 	// Clock is the database's time; nil is the machine's. Sockets and disks live in the machine's either way.
 	Clock Clock
 
+	// Machine is for tests of Ebb itself.
+	Machine *standin.Machine
+
 	memTableBytes int64
-	disk          vfs.FS // where the store is, in tests; nil is the machine's disk
+}
+
+// disk is where the store is; nil is the machine's disk.
+func (o *Options) disk() vfs.FS {
+	if o.Machine == nil {
+		return nil
+	}
+	return o.Machine.Disk
 }
 
 // Console is where browsers find the server's console. Where the port is taken there is none, and the log says so.

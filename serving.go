@@ -27,8 +27,12 @@ func (s *Server) Connected(c *server.Conn) { c.SetState(&caller{}) }
 
 // Disconnected implements server.Handler.
 func (s *Server) Disconnected(c *server.Conn) {
-	if k := c.State().(*caller); k.database != nil {
+	k := c.State().(*caller)
+	if k.database != nil {
 		k.database.commands.Disconnect(k.conn)
+	}
+	if s.group != nil {
+		s.group.Forget(&k.letters)
 	}
 }
 

@@ -198,6 +198,11 @@ func (op *Op) answer() (bson.Doc, error) {
 	if err := op.checkMember(); err != nil {
 		return nil, err
 	}
+	if op.toldTime != 0 {
+		if err := op.followTold(); err != nil {
+			return nil, err
+		}
+	}
 	if op.after != 0 {
 		if err := op.awaitClusterTime(); err != nil {
 			return nil, err

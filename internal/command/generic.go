@@ -29,6 +29,8 @@ type Generic struct {
 	secondaryOK bool
 	// after is the cluster time that a read has to come after, 0 for none.
 	after oplog.Timestamp
+	// toldTime is the time by which what the client has seen was hidden, in milliseconds since the epoch; 0 where it does not say.
+	toldTime int64
 	// at is the cluster time that it has to be as of, 0 for none; past says that it reads outside of transactions what was committed up to a cluster time.
 	at      oplog.Timestamp
 	past    bool

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
@@ -11,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/replset"
+	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
@@ -230,7 +232,14 @@ func (op *Op) hearClusterTime(v bson.Value) error {
 		return mongoerr.New(mongoerr.TypeMismatch, "\"signature\" had the wrong type. Expected object, found %s", signature.Type)
 	}
 	seconds, counter := at.Timestamp()
-	if now := clock.Millis(op.Clock) / 1000; int64(seconds) > now+maxClockDrift {
+	if now := clock.Millis(op.Clock) / 1000; op.grouped() {
+		if told := signature.Doc().Lookup("keyId"); told.Type == bson.TypeInt64 {
+			op.toldTime = told.Int64()
+		}
+		if int64(seconds) > now+maxAhead/1000 {
+			return nil // nobody of this set can have told it
+		}
+	} else if int64(seconds) > now+maxClockDrift {
 		return mongoerr.New(mongoerr.ClusterTimeFailsRateLimiter, "New cluster time, %d, is too far from this node's wall clock time, %d.", seconds, now)
 	}
 	if !op.May(privilege.Cluster(), privilege.AdvanceClusterTime) {
@@ -239,6 +248,39 @@ func (op *Op) hearClusterTime(v bson.Value) error {
 	op.Query.Store.HearClusterTime(oplog.NewTimestamp(seconds, counter))
 	return nil
 }
+
+// What has expired for a client once stays so for it, whichever member of the set it asks. So each reply tells the time that its operation has
+// hidden by, in the key of the signature, which nobody needs to sign with and clients hand back as it is; the cluster time beside it is not
+// behind it, so that clients keep the latest. An operation that only reads hides by that time where it is later than the member's own. A
+// client that makes up such a time hides something from itself.
+
+// maxAhead is how many milliseconds a told time may be ahead of the member's own. Where it is further the member waits, if it follows;
+// one that leads knows better.
+const maxAhead = 10_000
+
+// followTold has an operation that only reads see nothing that its client has seen expired.
+func (op *Op) followTold() error {
+	if op.toldTime <= op.Now || !op.grouped() || op.multi || op.Command.writes() || op.writesItsResult() {
+		return nil
+	}
+	if op.toldTime-op.Now > maxAhead {
+		if op.Replica.View().State == replset.Primary {
+			return nil
+		}
+		for op.toldTime-op.Now > maxAhead {
+			if err := clock.Wait(op.Ctx, clock.Wall(), toldInterval); err != nil {
+				return context.Cause(op.Ctx)
+			}
+			op.Now = clock.Millis(op.Clock)
+		}
+	}
+	op.Now = max(op.Now, op.toldTime)
+	op.Ctx = storage.NotBefore(op.Ctx, op.Now)
+	return nil
+}
+
+// toldInterval is how often is looked whether the primary's time has come.
+const toldInterval = 50 * time.Millisecond
 
 // noHash signs the cluster time where nobody has a key to sign with.
 var noHash [20]byte
@@ -252,9 +294,16 @@ func (op *Op) appendTimes(b *bson.Builder) {
 	if last == 0 {
 		return
 	}
-	now := op.clusterTime()
+	now, told := op.clusterTime(), int64(0)
+	if op.grouped() && op.Now > 0 {
+		told = op.Now
+		if at := oplog.TimestampAt(told); at > now {
+			op.Query.Store.HearClusterTime(at)
+			now = at
+		}
+	}
 	b.Object("$clusterTime").Timestamp("clusterTime", now.Seconds(), now.Counter()).
-		Object("signature").Binary("hash", 0, noHash[:]).Int64("keyId", 0).End().End().
+		Object("signature").Binary("hash", 0, noHash[:]).Int64("keyId", told).End().End().
 		Timestamp("operationTime", last.Seconds(), last.Counter())
 }
 

@@ -105,6 +105,7 @@ type Group struct {
 	o       Options
 	member  atomic.Pointer[member] // nil as long as the set has no other members
 	joining sync.Mutex             // held while it becomes one
+	letters atomic.Int64           // bytes of letters that have not come as a whole
 }
 
 // New is a Group that nothing was looked up for.

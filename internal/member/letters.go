@@ -31,11 +31,36 @@ type Caller struct {
 	letter []byte
 }
 
+// maxLettersBytes is how large what has not come as a whole may be on all connections together.
+const maxLettersBytes = 2 * maxLetterBytes
+
+// grow makes room for so many bytes more of a letter.
+func (g *Group) grow(k *Caller, data []byte) error {
+	if len(k.letter)+len(data) > maxLetterBytes {
+		return mongoerr.New(mongoerr.ExceededMemoryLimit, "the letter is larger than %d bytes", maxLetterBytes)
+	}
+	if g.letters.Add(int64(len(data))) > maxLettersBytes {
+		g.letters.Add(-int64(len(data)))
+		return mongoerr.New(mongoerr.ExceededMemoryLimit, "the letters that have not come as a whole are larger than %d bytes together", maxLettersBytes)
+	}
+	k.letter = append(k.letter, data...)
+	return nil
+}
+
+// drop gives back what a letter holds.
+func (g *Group) drop(k *Caller) {
+	g.letters.Add(-int64(len(k.letter)))
+	k.letter = nil
+}
+
+// Forget is called when a connection ends.
+func (g *Group) Forget(k *Caller) { g.drop(k) }
+
 // Hear answers a letter. admit refuses who has not shown to be a member; once let in a Caller may stay.
 func (g *Group) Hear(ctx context.Context, k *Caller, letter bson.Doc, admit func() error) (bson.Doc, error) {
 	reply, err := g.read(ctx, k, letter, admit)
 	if err != nil {
-		k.letter = nil
+		g.drop(k)
 	}
 	return reply, err
 }
@@ -89,15 +114,14 @@ var errBrokenLetter = mongoerr.New(mongoerr.FailedToParse, "the letter is broken
 
 // receive takes messages of the log, and the primary's time.
 func (m *member) receive(k *Caller, data []byte, body bson.Doc) error {
-	if len(k.letter)+len(data) > maxLetterBytes {
-		return mongoerr.New(mongoerr.ExceededMemoryLimit, "the letter is larger than %d bytes", maxLetterBytes)
+	if err := m.group.grow(k, data); err != nil {
+		return err
 	}
-	k.letter = append(k.letter, data...)
 	if body.Lookup("more").Truthy() {
 		return nil
 	}
+	defer m.group.drop(k) // the log has its own of it
 	whole := k.letter
-	k.letter = nil // what it holds goes on to the log
 	for len(whole) > 0 {
 		n, length := binary.Uvarint(whole)
 		if length <= 0 || n > uint64(len(whole)-length) {
@@ -125,7 +149,7 @@ func (m *member) position() bson.Doc {
 	role := m.log.Role()
 	b := bson.Build().Int64("id", int64(m.disk.ID())).Int64("term", int64(role.Term)).Bool("leads", role.Leads).Int64("leader", int64(role.Leader))
 	number, millis := m.Engine().Last()
-	b.Int64("number", int64(number)).Int64("time", millis)
+	b.Int64("number", int64(number)).Int64("time", millis).Int64("now", m.time.now())
 	if d := m.TryEnter(); d != nil {
 		defer d.Leave()
 		b.Int64("logged", int64(d.LastLogged()))

@@ -54,6 +54,7 @@ type member struct {
 // newMember opens the log, or makes an empty one.
 func (g *Group) newMember() (m *member, err error) {
 	m = &member{group: g, Server: g.o.Server, wake: make(chan struct{}, 1)}
+	m.time.clock = g.o.Clock
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.mu.changed = make(chan struct{})
 	m.looks.busy, m.looks.health, m.looks.ids = map[string]bool{}, map[string]command.Health{}, map[string]uint64{}

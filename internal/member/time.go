@@ -9,14 +9,16 @@ import (
 
 // The time of a replica set is its primary's. A member that follows does not look at a clock of its own to see what has expired: it goes by
 // the times of the commits that it has applied, and by what the primary tells beside them: a time, and the number of the last commit that
-// was ordered before it. Its time moves there when it has applied that commit. A new primary's clock goes on from there, and stands still
-// as long as its machine's is behind.
+// was ordered before it. Its time moves there when it has applied that commit. A new primary's clock goes on from where that of the one before
+// is by now, as far as anybody can know, and stands still as long as its machine's is behind.
 
 // followedTime is the time of a member that follows.
 type followedTime struct {
-	mu     sync.Mutex // guards all below
+	clock  clock.Clock // whose monotonic time counts
+	mu     sync.Mutex  // guards all below
 	millis int64
-	number uint64 // of the last commit applied
+	since  time.Duration // when it became that
+	number uint64        // of the last commit applied
 	told   []toldTime
 }
 
@@ -33,14 +35,16 @@ const maxToldTimes = 64
 func (t *followedTime) begin(number uint64, millis int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.number, t.millis, t.told = number, max(t.millis, millis), nil
+	t.number, t.told = number, nil
+	t.raise(millis)
 }
 
 // applied takes note of a commit.
 func (t *followedTime) applied(number uint64, millis int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.number, t.millis = number, max(t.millis, millis)
+	t.number = number
+	t.raise(millis)
 	t.settle()
 }
 
@@ -58,10 +62,24 @@ func (t *followedTime) hear(number uint64, millis int64) {
 func (t *followedTime) settle() {
 	n := 0
 	for n < len(t.told) && t.told[n].number <= t.number {
-		t.millis = max(t.millis, t.told[n].millis)
+		t.raise(t.told[n].millis)
 		n++
 	}
 	t.told = append(t.told[:0], t.told[n:]...)
+}
+
+// raise has the time be at least millis.
+func (t *followedTime) raise(millis int64) {
+	if millis > t.millis {
+		t.millis, t.since = millis, clock.Monotonic(t.clock)
+	}
+}
+
+// by is what the time of the primary is by now: what is known of it, and what has passed here since. The way of the message lies between.
+func (t *followedTime) by() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return time.UnixMilli(t.millis).Add(clock.Monotonic(t.clock) - t.since)
 }
 
 func (t *followedTime) now() int64 {
@@ -106,7 +124,7 @@ func (c leaderClock) Read() (wall time.Time, monotonic time.Duration) {
 // clockFor is the clock of a database with a role.
 func (m *member) clockFor(r Role) clock.Clock {
 	if r.Kind == Leader {
-		return leaderClock{m.group.o.Clock, time.UnixMilli(m.time.now())}
+		return leaderClock{m.group.o.Clock, m.time.by()}
 	}
 	return followerClock{m.group.o.Clock, &m.time}
 }
@@ -134,5 +152,6 @@ func (m *member) tellTime() {
 func (t *followedTime) lead(number uint64, millis int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.number, t.millis = max(t.number, number), max(t.millis, millis)
+	t.number = max(t.number, number)
+	t.raise(millis)
 }

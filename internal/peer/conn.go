@@ -26,6 +26,8 @@ type Options struct {
 	// Key, unless "", is what members know of one another, and X509 has them show their certificates instead.
 	Key  string
 	X509 bool
+	// Dial, unless nil, is called in the place of TCP.
+	Dial func(ctx context.Context, host string) (net.Conn, error)
 	// Codec is for messages as they are; the caller's, for all connections.
 	Codec *wire.Codec
 }
@@ -48,7 +50,13 @@ type Conn struct {
 func Dial(ctx context.Context, host string, o Options) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	socket, err := (&net.Dialer{}).DialContext(ctx, "tcp", host)
+	dial := o.Dial
+	if dial == nil {
+		dial = func(ctx context.Context, host string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", host)
+		}
+	}
+	socket, err := dial(ctx, host)
 	if err != nil {
 		return nil, fmt.Errorf("peer: connect: %w", err)
 	}

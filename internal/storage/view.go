@@ -37,7 +37,20 @@ type View struct {
 }
 
 // View returns a view of what is committed, at the store's time. Close it soon. Long reads in it end with ctx.
-func (s *Store) View(ctx context.Context) (*View, error) { return s.ViewAt(ctx, s.Now()) }
+func (s *Store) View(ctx context.Context) (*View, error) {
+	now := s.Now()
+	if least, ok := ctx.Value(leastNow{}).(int64); ok {
+		now = max(now, least)
+	}
+	return s.ViewAt(ctx, now)
+}
+
+type leastNow struct{}
+
+// NotBefore has the views of a context, but for those whose now is given, not be before a moment in milliseconds since the epoch.
+func NotBefore(ctx context.Context, millis int64) context.Context {
+	return context.WithValue(ctx, leastNow{}, millis)
+}
 
 // ViewAt is View for an operation whose now was fixed before.
 func (s *Store) ViewAt(ctx context.Context, now int64) (*View, error) {

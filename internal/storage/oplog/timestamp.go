@@ -11,6 +11,14 @@ func NewTimestamp(seconds, counter uint32) Timestamp {
 	return Timestamp(seconds)<<32 | Timestamp(counter)
 }
 
+// millisShift is where the milliseconds of TimestampAt are in the counter: behind them is room for 2 million entries.
+const millisShift = 21
+
+// TimestampAt is one for a moment in milliseconds since the epoch: of two moments the later has the higher.
+func TimestampAt(millis int64) Timestamp {
+	return NewTimestamp(uint32(millis/1000), uint32(millis%1000)<<millisShift)
+}
+
 // Seconds is the upper half.
 func (t Timestamp) Seconds() uint32 { return uint32(t >> 32) }
 

@@ -1,0 +1,92 @@
+package ebbtest
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+)
+
+// network is what lies between the members of a Set. It can be cut.
+type network struct {
+	mu struct {
+		sync.Mutex
+		members map[string]int // by their addresses
+		cut     [Members]bool
+		open    map[*wireConn]bool
+	}
+}
+
+// wireConn is a connection from one member to another.
+type wireConn struct {
+	net.Conn
+	network  *network
+	from, to int
+}
+
+// Close implements net.Conn.
+func (c *wireConn) Close() error {
+	c.network.mu.Lock()
+	delete(c.network.mu.open, c)
+	c.network.mu.Unlock()
+	return c.Conn.Close()
+}
+
+var errCut = errors.New("the network is cut")
+
+func (n *network) begin() { n.mu.members, n.mu.open = map[string]int{}, map[*wireConn]bool{} }
+
+func (n *network) know(i int, addr string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mu.members[addr] = i
+}
+
+func (n *network) isolated(i int) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.mu.cut[i]
+}
+
+// dialer connects a member to others.
+func (n *network) dialer(from int) func(context.Context, string) (net.Conn, error) {
+	return func(ctx context.Context, host string) (net.Conn, error) {
+		socket, err := (&net.Dialer{}).DialContext(ctx, "tcp", host)
+		if err != nil {
+			return nil, err
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		to, known := n.mu.members[host]
+		if known && to != from && (n.mu.cut[from] || n.mu.cut[to]) {
+			return nil, errors.Join(errCut, socket.Close())
+		}
+		c := &wireConn{Conn: socket, network: n, from: from, to: to}
+		n.mu.open[c] = true
+		return c, nil
+	}
+}
+
+// isolate cuts a member off.
+func (n *network) isolate(i int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mu.cut[i] = true
+	for c := range n.mu.open {
+		if c.from != c.to && (c.from == i || c.to == i) {
+			_ = c.Conn.Close()
+		}
+	}
+}
+
+func (n *network) rejoin(i int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mu.cut[i] = false
+}
+
+func (n *network) heal() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mu.cut = [Members]bool{}
+}

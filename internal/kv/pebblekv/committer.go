@@ -13,6 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/claims"
 	"github.com/ebbdb/ebb/internal/kv/inspect"
 	"github.com/ebbdb/ebb/internal/kv/overlay"
 	"github.com/ebbdb/ebb/internal/kv/rowcache"
@@ -42,7 +43,7 @@ type committer struct {
 	// but never while the disk syncs.
 	mu struct {
 		sync.Mutex
-		claims   *claims
+		claims   *claims.Claims
 		counters map[string]*int64 // visible values, a cache
 		sums     []int64           // of the counters of the commit that is on its way in
 		watch    watch             // or nil
@@ -70,7 +71,7 @@ type pending struct {
 func newCommitter(db *pebble.DB, disk vfs.FS, dir string, f *failure, open *openTxns, h *rowcache.Cache) *committer {
 	c := &committer{db: db, disk: disk, dir: dir, failure: f, open: open, rows: h}
 	c.group.clock, c.group.sync = clock.Wall(), c.syncLog
-	c.mu.claims = newClaims()
+	c.mu.claims = claims.New()
 	c.mu.counters = map[string]*int64{}
 	c.tablesEnd.L = &c.mu
 	c.mu.line.moved.L = &c.mu
@@ -119,8 +120,8 @@ func (c *committer) admit(t *pending) error {
 			return err
 		}
 	}
-	c.mu.claims.forget(c.open.horizon(&c.sequence))
-	if !t.ordered && c.mu.claims.conflict(t.begin, t.Claims()) {
+	c.mu.claims.Forget(c.open.horizon(&c.sequence))
+	if !t.ordered && c.mu.claims.Conflict(t.begin, t.Claims()) {
 		return kv.ErrConflict
 	}
 	if err := c.addUp(t.Counters(), t.Ranges()); err != nil {
@@ -133,7 +134,7 @@ func (c *committer) admit(t *pending) error {
 		}
 		c.announce(t.Commit)
 	}
-	c.mu.claims.record(sequence, t.Claims())
+	c.mu.claims.Record(sequence, t.Claims())
 	return c.put(t, sequence)
 }
 
@@ -185,7 +186,7 @@ func (c *committer) putBatch(t *pending, sequence uint64) error {
 func (c *committer) conflicts(begin uint64, key []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.mu.claims.conflict(begin, [][]byte{key})
+	return c.mu.claims.Conflict(begin, [][]byte{key})
 }
 
 // stamp gives a Commit its number and its time, unless it came with them. The caller holds mu.

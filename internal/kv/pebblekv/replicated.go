@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/claims"
 )
 
 // An engine may be a member of a replica set. Then it either follows, and takes only what comes by Apply; or it leads: its Commits are ordered
@@ -61,8 +62,8 @@ func (e *Engine) Follow(why error) {
 	left := l.waiting
 	l.log, l.why, l.waiting, l.bytes, l.alone, l.paused = nil, why, nil, 0, false, false
 	if len(left) > 0 { // who began before what can be seen now has to fail, and nobody else
-		c.mu.claims = newClaims()
-		c.mu.claims.floor = c.sequence.Load()
+		c.mu.claims = claims.New()
+		c.mu.claims.Raise(c.sequence.Load())
 	}
 	c.member.Store(true)
 	c.mu.Unlock()
@@ -199,13 +200,13 @@ func (c *committer) lineUp(t *pending) error {
 	if err := c.failure.writable(); err != nil && t.batch != nil {
 		return err
 	}
-	c.mu.claims.forget(c.open.horizon(&c.sequence))
-	if c.mu.claims.conflict(t.begin, t.Claims()) {
+	c.mu.claims.Forget(c.open.horizon(&c.sequence))
+	if c.mu.claims.Conflict(t.begin, t.Claims()) {
 		l.waitForAll(c)
 		return kv.ErrConflict
 	}
 	sequence := c.sequence.Load() + uint64(len(l.waiting)) + 1
-	c.mu.claims.record(sequence, t.Claims())
+	c.mu.claims.Record(sequence, t.Claims())
 	if t.batch == nil { // nobody is in the line
 		c.sequence.Store(sequence)
 		return nil

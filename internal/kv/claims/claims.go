@@ -1,10 +1,12 @@
-package pebblekv
+// Package claims remembers which commit claimed a key last, for an engine that orders all commits itself. It does not know what a key is, nor
+// who is open: the engine tells what nobody would ask for any more.
+package claims
 
 import "hash/maphash"
 
-// claims remembers, by hash of the key, which commit claimed a key last, for as long as an open transaction could ask.
+// Claims remembers, by hash of the key, which commit claimed a key last, for as long as an open transaction could ask.
 // Two keys with one hash make a conflict too many; the seed is random, so nobody can aim at that.
-type claims struct {
+type Claims struct {
 	seed  maphash.Seed
 	last  map[uint64]uint64 // hash → sequence
 	order []claimed         // all of them, oldest first
@@ -17,14 +19,15 @@ type claimed struct{ hash, sequence uint64 }
 // began before those claims fail when they claim anything.
 const maxClaims = 1 << 20
 
-func newClaims() *claims {
-	return &claims{seed: maphash.MakeSeed(), last: map[uint64]uint64{}}
+// New remembers nothing.
+func New() *Claims {
+	return &Claims{seed: maphash.MakeSeed(), last: map[uint64]uint64{}}
 }
 
-func (c *claims) hash(key []byte) uint64 { return maphash.Bytes(c.seed, key) }
+func (c *Claims) hash(key []byte) uint64 { return maphash.Bytes(c.seed, key) }
 
-// conflict says whether one of keys was claimed after begin.
-func (c *claims) conflict(begin uint64, keys [][]byte) bool {
+// Conflict says whether one of keys was claimed after begin.
+func (c *Claims) Conflict(begin uint64, keys [][]byte) bool {
 	if len(keys) == 0 {
 		return false
 	}
@@ -39,7 +42,8 @@ func (c *claims) conflict(begin uint64, keys [][]byte) bool {
 	return false
 }
 
-func (c *claims) record(sequence uint64, keys [][]byte) {
+// Record notes what the commit numbered sequence has claimed.
+func (c *Claims) Record(sequence uint64, keys [][]byte) {
 	for _, key := range keys {
 		h := c.hash(key)
 		if c.last[h] == sequence {
@@ -50,12 +54,12 @@ func (c *claims) record(sequence uint64, keys [][]byte) {
 	}
 	if len(c.order) > maxClaims {
 		c.floor = c.order[len(c.order)/4].sequence
-		c.forget(c.floor)
+		c.Forget(c.floor)
 	}
 }
 
-// forget drops what was claimed at or before sequence.
-func (c *claims) forget(sequence uint64) {
+// Forget drops what was claimed at or before sequence.
+func (c *Claims) Forget(sequence uint64) {
 	n := 0
 	for n < len(c.order) && c.order[n].sequence <= sequence {
 		if e := c.order[n]; c.last[e.hash] == e.sequence {
@@ -74,3 +78,6 @@ func (c *claims) forget(sequence uint64) {
 		c.order, c.last = nil, map[uint64]uint64{} // neither shrinks by itself
 	}
 }
+
+// Raise has who began before sequence fail when they claim anything.
+func (c *Claims) Raise(sequence uint64) { c.floor = max(c.floor, sequence) }

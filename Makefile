@@ -6,6 +6,7 @@ GO       ?= go
 FUZZTIME ?= 10m
 ROUNDS   ?= 200
 DURATION ?= 30m
+STORES   ?= 1
 UNIT      = $(shell $(GO) list ./... | grep -v '/e2e')
 
 help:  ## this list
@@ -41,6 +42,12 @@ crash:  ## kill -9 under mixed load, ROUNDS times
 isolation:  ## transactions beside one another for DURATION, three times: with errors, with kill -9, and document by document
 	@$(GO) test -count=1 -timeout 8h -v ./e2e/isolation -args -duration $(DURATION)
 
+tikv-up:  ## a TiKV cluster in the foreground to try Ebb on, STORES stores; builds PD and the store once
+	@$(GO) run ./e2e/tikv/up -stores $(STORES)
+
+tikv:  ## the engine over TiKV, and servers on it, against a real cluster
+	@$(GO) run ./e2e/tikv/up -stores $(STORES) $(GO) test -count=1 -timeout 20m ./internal/kv/tikvkv && $(GO) test -count=1 -timeout 30m -v ./e2e/tikv -args -tikv
+
 bench:  ## Go benchmarks of every package
 	@$(GO) test -run '^$$' -bench . -benchmem $(UNIT)
 
@@ -62,4 +69,4 @@ fmt:  ## gofmt everything
 clean:  ## remove what was built and installed here
 	@rm -rf bin dist dist-packages site .site examples/node_modules e2e/node/node_modules e2e/python/.venv e2e/java/target console/node_modules e2e/console/node_modules
 
-.PHONY: help test vet unit race e2e e2e-console console fuzz crash isolation bench run build packages site fmt clean
+.PHONY: help test vet unit race e2e e2e-console console fuzz crash isolation tikv-up tikv bench run build packages site fmt clean

@@ -1,0 +1,151 @@
+// Package cluster runs a TiKV cluster on this machine for tests: PD and stores, which it builds from the modules in tests/tikv. It does not know
+// what is done with the cluster.
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+)
+
+// program is one of those that a cluster consists of.
+type program struct {
+	name, pkg string
+	flags     []string
+	mends     []mend
+}
+
+// mend changes a vendored file of a program before it is built.
+type mend struct{ file, old, new string }
+
+// programs are built from the module of their name.
+func programs() map[string]program {
+	return map[string]program{
+		"pd": {name: "pd", pkg: "github.com/tikv/pd/cmd/pd-server", flags: []string{"-tags", "without_dashboard"}},
+		"store": {name: "store", pkg: "github.com/ngaut/unistore/cmd/unistore-server",
+			// An old parser looks into the runtime, and old descriptors of messages are registered twice.
+			flags: []string{"-ldflags=-checklinkname=0 -X google.golang.org/protobuf/reflect/protoregistry.conflictPolicy=ignore"},
+			mends: []mend{{
+				// A scan backwards has to read at its timestamp, not what is youngest.
+				file: "vendor/github.com/pingcap/tidb/store/mockstore/unistore/tikv/dbreader/db_reader.go",
+				old:  "\titer := r.getReverseIter()\n\tr.txn.SetReadTS(startTS)\n",
+				new:  "\tr.txn.SetReadTS(startTS)\n\titer := r.getReverseIter()\n",
+			}}},
+	}
+}
+
+// build is the path of a program. It is built if it is not in the cache, from a copy of its module beside it.
+func build(ctx context.Context, root string, p program, log io.Writer) (string, error) {
+	module := filepath.Join(root, "tests", "tikv", p.name)
+	digest, err := p.digest(module)
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "ebb-tikv")
+	path := filepath.Join(dir, p.name+"-"+digest)
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	fmt.Fprintf(log, "building %s, which takes some minutes\n", p.pkg)
+	work, err := os.MkdirTemp("", "ebb-tikv-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(work)
+	if err := p.compile(ctx, module, work, log); err != nil {
+		return "", fmt.Errorf("build %s: %w", p.pkg, err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return path, place(filepath.Join(work, "program"), path)
+}
+
+// digest tells apart what is built from different sources or in another way.
+func (p program) digest(module string) (string, error) {
+	h := sha256.New()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(module, name))
+		if err != nil {
+			return "", err
+		}
+		h.Write(content)
+	}
+	fmt.Fprint(h, runtime.Version(), runtime.GOOS, runtime.GOARCH, p)
+	return hex.EncodeToString(h.Sum(nil)[:8]), nil
+}
+
+func (p program) compile(ctx context.Context, module, work string, log io.Writer) error {
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(module, name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(work, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	mode := "-mod=readonly"
+	if len(p.mends) > 0 {
+		mode = "-mod=vendor"
+		if err := goTool(ctx, work, log, "mod", "vendor"); err != nil {
+			return err
+		}
+	}
+	for _, m := range p.mends {
+		path := filepath.Join(work, filepath.FromSlash(m.file))
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if bytes.Count(content, []byte(m.old)) != 1 {
+			return fmt.Errorf("%s has not what is to be mended", m.file)
+		}
+		if err := os.WriteFile(path, bytes.Replace(content, []byte(m.old), []byte(m.new), 1), 0o600); err != nil {
+			return err
+		}
+	}
+	args := append([]string{"build", mode, "-trimpath", "-o", "program"}, p.flags...)
+	return goTool(ctx, work, log, append(args, p.pkg)...)
+}
+
+func goTool(ctx context.Context, dir string, log io.Writer, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	return cmd.Run()
+}
+
+// place copies a program to where others find it, whole or not at all.
+func place(from, to string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	half, err := os.CreateTemp(filepath.Dir(to), "half-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(half.Name())
+	if _, err = half.Write(content); err == nil {
+		err = half.Chmod(0o700)
+	}
+	if closing := half.Close(); err == nil {
+		err = closing
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(half.Name(), to)
+}

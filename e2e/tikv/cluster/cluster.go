@@ -1,0 +1,302 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	startLimit  = 60 * time.Second // until all stores are there
+	splitLimit  = 90 * time.Second // until all regions are replicated
+	killLimit   = 10 * time.Second
+	pollPause   = 200 * time.Millisecond
+	maxStores   = 9
+	logsKept    = 2 << 10
+	pdName      = "pd"
+	regionsPath = "/pd/api/v1/regions"
+)
+
+// Cluster is a running cluster. All that it writes lies in one folder, which Stop removes.
+type Cluster struct {
+	dir      string
+	pd       *process
+	stores   []*process
+	programs map[string]string
+}
+
+// process is one server of the cluster. It keeps its ports when it is started again.
+type process struct {
+	name string
+	args []string
+	env  []string
+	path string
+	dir  string
+	addr string
+	cmd  *exec.Cmd
+	gone chan struct{}
+}
+
+// Start builds what is not built yet, and starts PD and so many stores. With three or more stores each region has three replicas. root is the
+// folder of Ebb's sources.
+func Start(ctx context.Context, root string, stores int, log io.Writer) (*Cluster, error) {
+	if stores < 1 || stores > maxStores {
+		return nil, fmt.Errorf("a cluster has 1 to %d stores, not %d", maxStores, stores)
+	}
+	c := &Cluster{programs: map[string]string{}}
+	for name, p := range programs() {
+		path, err := build(ctx, root, p, log)
+		if err != nil {
+			return nil, err
+		}
+		c.programs[name] = path
+	}
+	var err error
+	if c.dir, err = os.MkdirTemp("", "ebb-tikv-"); err != nil {
+		return nil, err
+	}
+	if err := c.start(ctx, stores, min(stores, 3)); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	return c, nil
+}
+
+func (c *Cluster) start(ctx context.Context, stores, replicas int) error {
+	if err := c.startPD(ctx, replicas); err != nil {
+		return err
+	}
+	for n := range stores {
+		if err := c.startStore(n); err != nil {
+			return err
+		}
+		if err := c.awaitStores(ctx, n+1); err != nil { // one after the other: the first makes the cluster
+			return err
+		}
+	}
+	return c.awaitReplicas(ctx, replicas)
+}
+
+// PD is the address of the placement driver.
+func (c *Cluster) PD() string { return c.pd.addr }
+
+// Stores is how many stores there are.
+func (c *Cluster) Stores() int { return len(c.stores) }
+
+// KillPD and KillStore end a server as a crash does; RestartPD and RestartStore start it again on its data.
+func (c *Cluster) KillPD() { c.pd.kill() }
+
+// RestartPD starts PD again.
+func (c *Cluster) RestartPD() error { return c.pd.start() }
+
+// KillStore ends a store.
+func (c *Cluster) KillStore(n int) { c.stores[n].kill() }
+
+// RestartStore starts a store again.
+func (c *Cluster) RestartStore(n int) error {
+	// It makes this folder anew, and would not start where it is there.
+	if err := os.RemoveAll(filepath.Join(c.stores[n].dir, "data", "snap")); err != nil {
+		return err
+	}
+	return c.stores[n].start()
+}
+
+// Stop ends all servers and removes what they have written.
+func (c *Cluster) Stop() error {
+	for _, p := range append(c.stores, c.pd) {
+		if p != nil {
+			p.kill()
+		}
+	}
+	return os.RemoveAll(c.dir)
+}
+
+func (c *Cluster) startPD(ctx context.Context, replicas int) error {
+	ports, err := freePorts(2)
+	if err != nil {
+		return err
+	}
+	client, peer := "127.0.0.1:"+ports[0], "127.0.0.1:"+ports[1]
+	c.pd = &process{name: pdName, path: c.programs["pd"], addr: client, dir: filepath.Join(c.dir, pdName)}
+	c.pd.env = []string{"GODEBUG=httpmuxgo121=1"} // its paths have spaces at their ends
+	config := fmt.Sprintf("[replication]\nmax-replicas = %d\n[log]\nlevel = \"warn\"\n[schedule]\nmax-merge-region-size = 0\n", replicas)
+	if err := c.pd.prepare("config.toml", config); err != nil {
+		return err
+	}
+	c.pd.args = []string{"--name=pd", "--data-dir=" + filepath.Join(c.pd.dir, "data"), "--client-urls=http://" + client, "--peer-urls=http://" + peer,
+		"--config=" + filepath.Join(c.pd.dir, "config.toml")}
+	if err := c.pd.start(); err != nil {
+		return err
+	}
+	return c.await(ctx, startLimit, "PD to answer", func() (bool, error) {
+		var health []struct {
+			Health bool `json:"health"`
+		}
+		err := c.ask("/pd/api/v1/health", &health)
+		return err == nil && len(health) > 0 && health[0].Health, nil
+	})
+}
+
+func (c *Cluster) startStore(n int) error {
+	ports, err := freePorts(2)
+	if err != nil {
+		return err
+	}
+	name := fmt.Sprintf("store%d", n+1)
+	p := &process{name: name, path: c.programs["store"], addr: "127.0.0.1:" + ports[0], dir: filepath.Join(c.dir, name)}
+	config := "[server]\nlog-level = \"warn\"\n[engine]\nsync-write = true\n"
+	if err := p.prepare("config.toml", config); err != nil {
+		return err
+	}
+	p.args = []string{"-config", filepath.Join(p.dir, "config.toml"), "-pd", c.pd.addr, "-addr", p.addr, "-status-addr", "127.0.0.1:" + ports[1],
+		"-data-dir", filepath.Join(p.dir, "data")}
+	c.stores = append(c.stores, p)
+	return p.start()
+}
+
+func (c *Cluster) awaitStores(ctx context.Context, n int) error {
+	return c.await(ctx, startLimit, fmt.Sprintf("%d stores", n), func() (bool, error) {
+		var stores struct {
+			Count int `json:"count"`
+		}
+		err := c.ask("/pd/api/v1/stores", &stores)
+		return err == nil && stores.Count >= n, c.allRun()
+	})
+}
+
+// awaitReplicas waits until each region has all its replicas and a leader: a store that gets a region and splits it at once may fail.
+func (c *Cluster) awaitReplicas(ctx context.Context, replicas int) error {
+	return c.await(ctx, splitLimit, fmt.Sprintf("%d replicas of each region", replicas), func() (bool, error) {
+		var regions struct {
+			Regions []struct {
+				Peers   []json.RawMessage `json:"peers"`
+				Pending []json.RawMessage `json:"pending_peers"`
+				Leader  struct {
+					StoreID uint64 `json:"store_id"`
+				} `json:"leader"`
+			} `json:"regions"`
+		}
+		if err := c.ask(regionsPath, &regions); err != nil || len(regions.Regions) == 0 {
+			return false, c.allRun()
+		}
+		for _, r := range regions.Regions {
+			if len(r.Peers) != replicas || len(r.Pending) > 0 || r.Leader.StoreID == 0 {
+				return false, c.allRun()
+			}
+		}
+		return true, nil
+	})
+}
+
+// allRun is an error when one of the servers has ended.
+func (c *Cluster) allRun() error {
+	for _, p := range append(c.stores, c.pd) {
+		select {
+		case <-p.gone:
+			return fmt.Errorf("%s has ended: %v\n%s", p.name, p.cmd.ProcessState, p.log())
+		default:
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) await(ctx context.Context, most time.Duration, what string, there func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	for {
+		ok, err := there()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
+		case <-time.After(pollPause):
+		}
+	}
+}
+
+func (c *Cluster) ask(path string, into any) error {
+	client := http.Client{Timeout: 2 * time.Second}
+	reply, err := client.Get("http://" + c.pd.addr + path)
+	if err != nil {
+		return err
+	}
+	defer reply.Body.Close()
+	if reply.StatusCode != http.StatusOK {
+		return fmt.Errorf("PD answers %s", reply.Status)
+	}
+	return json.NewDecoder(reply.Body).Decode(into)
+}
+
+func (p *process) prepare(name, content string) error {
+	if err := os.MkdirAll(filepath.Join(p.dir, "data"), 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(p.dir, name), []byte(content), 0o600)
+}
+
+func (p *process) start() error {
+	out, err := os.OpenFile(filepath.Join(p.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	p.cmd = exec.Command(p.path, p.args...)
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = p.dir, out, out
+	p.cmd.Env = append(os.Environ(), p.env...)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt at the terminal is for who has started the cluster
+	if err := p.cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	cmd, gone := p.cmd, make(chan struct{})
+	p.gone = gone
+	go func() {
+		defer close(gone)
+		_ = cmd.Wait() // how it ended is read from ProcessState
+	}()
+	return nil
+}
+
+func (p *process) kill() {
+	if p.cmd == nil || p.cmd.Process == nil {
+		return
+	}
+	_ = p.cmd.Process.Kill()
+	select {
+	case <-p.gone:
+	case <-time.After(killLimit):
+	}
+}
+
+// log is the end of what the process has written.
+func (p *process) log() string {
+	content, err := os.ReadFile(filepath.Join(p.dir, "log"))
+	if err != nil {
+		return err.Error()
+	}
+	return strings.ToValidUTF8(string(content[max(0, len(content)-logsKept):]), "?")
+}
+
+// freePorts are ports of the loopback interface that nobody uses.
+func freePorts(n int) (ports []string, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // all at the end, so that none is given twice
+		ports = append(ports, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
+	}
+	return ports, nil
+}

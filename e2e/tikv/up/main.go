@@ -1,0 +1,48 @@
+// Command up runs a TiKV cluster in the foreground, for anybody who wants to try Ebb on one (make tikv-up). It writes one line when the cluster is
+// ready, "pd HOST:PORT", and leaves nothing behind when it ends. With a command behind the flags it runs that, with EBB_TIKV_PD set, and ends with it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"github.com/ebbdb/ebb/e2e/tikv/cluster"
+)
+
+func main() {
+	stores := flag.Int("stores", 1, "how many stores; with three or more each region has three replicas")
+	flag.Parse()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer cancel()
+	if err := run(ctx, *stores, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "tikv-up:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, stores int, command []string) (err error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	c, err := cluster.Start(ctx, root, stores, os.Stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Stop()) }()
+	fmt.Printf("pd %s\n", c.PD())
+	if len(command) == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), "EBB_TIKV_PD="+c.PD())
+	return cmd.Run()
+}

@@ -105,7 +105,7 @@ type Observer interface {
 	// Until it returns it may write into the keys and values of Stamped, unless the Commit came by Apply.
 	Ordered(*Commit)
 	// Visible is called when whoever begins to read from now on sees it, and before the next commit is ordered; in an engine that leads a
-	// replica set (see Log) others may be ordered before, unless this one or one of them is to be Alone.
+	// replica set (see Log) or writes groups (Capabilities.Groups) others may be ordered before, unless this one or one of them is to be Alone.
 	Visible(*Commit)
 }
 

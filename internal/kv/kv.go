@@ -227,6 +227,8 @@ type Capabilities struct {
 	LocalSync bool
 	// SoleWriter: nobody but this process writes to the store while the engine is open.
 	SoleWriter bool
+	// Groups: several Commits that are not to be alone may be ordered before the first of them is visible.
+	Groups bool
 	// Checkpoints: Checkpoint. Without it it must not be called.
 	Checkpoints bool
 }

@@ -17,6 +17,7 @@ func wallPackages() map[string]string {
 		"internal/exec":        "real processors, which operations share",
 		"internal/javascript":  "real processors and worker processes",
 		"internal/kv/pebblekv": "a real disk: syncs, room, removal",
+		"internal/kv/tikvkv":   "a lease in a real cluster, over a real network",
 		"internal/peer":        "real sockets",
 		"internal/server":      "real sockets and threads",
 		"internal/throttle":    "real processors and disks, which work in the background shares with clients",

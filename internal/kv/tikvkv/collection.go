@@ -1,0 +1,39 @@
+package tikvkv
+
+import (
+	"time"
+
+	"github.com/tikv/client-go/v2/oracle"
+
+	"github.com/ebbdb/ebb/internal/clock"
+)
+
+const (
+	// collectEvery is how often the cluster is told what it may let go of.
+	collectEvery = 5 * time.Minute
+	// keepTime is how much is kept in any case, and keepMost for a reader.
+	keepTime = 10 * time.Minute
+	keepMost = time.Hour
+	// keepTerm is how long the cluster keeps what this server needs after it was told last.
+	keepTerm = time.Hour
+)
+
+// collect tells the cluster up to which timestamp nothing is needed any more: what others need it keeps.
+func (e *Engine) collect(now uint64) {
+	if at := clock.Monotonic(e.options.Clock); e.collected == 0 || at-e.collected >= collectEvery {
+		e.collected = at
+	} else {
+		return
+	}
+	back := func(d time.Duration) uint64 {
+		return oracle.ComposeTS(max(oracle.ExtractPhysical(now)-d.Milliseconds(), 0), 0)
+	}
+	mine := e.views.letGo(back(keepTime), back(keepMost))
+	least, err := e.store.GetPDClient().UpdateServiceGCSafePoint(e.ctx, "ebb-"+e.options.Keyspace, int64(keepTerm.Seconds()), mine)
+	if err == nil && least > 0 {
+		_, err = e.store.GC(e.ctx, min(least, mine))
+	}
+	if err != nil && e.ctx.Err() == nil {
+		e.options.Logger.Warn("The TiKV cluster could not be told what is not needed any more", "error", err)
+	}
+}

@@ -1,0 +1,551 @@
+package tikvkv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tikv/client-go/v2/txnkv/transaction"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/claims"
+	"github.com/ebbdb/ebb/internal/kv/rowcache"
+)
+
+// committer orders commits and writes them, one group at a time: all that came while the group before was on its way. A group is one optimistic
+// transaction of TiKV, so it is there whole or not at all, and costs what one commit costs.
+//
+// Claims are checked here, in memory, because nobody else writes as long as the lease is held. What TiKV has to see to is that this is so: each
+// group writes one of the slots, and who takes the keyspace over writes them all. Of two transactions that write one key TiKV lets the second
+// fail if it began before the first was committed. So a group that began before the keyspace was taken over is committed before that, and seen
+// by the new server, or fails; and none begins after it, since a group's timestamp must lie within the lease (lease.write).
+//
+// A group that was ordered, and that the Observer was told of, is tried until it is written or the keyspace is lost: its slot tells whether an
+// attempt of which nobody knows has succeeded. There are several slots in turn because the locks of a commit may outlive it for a moment.
+//
+// Invariants: at most one group is ordered and not visible; sequences and numbers grow in the order of the groups; counters hold what is visible
+// or nothing; a group's slot holds the number of its last commit.
+type committer struct {
+	engine *Engine
+	clock  clock.Clock
+	log    *slog.Logger
+	rows   *rowcache.Cache
+
+	// turn is held while a group is written. It guards what follows.
+	turn     sync.Mutex
+	observer kv.Observer
+	counters map[string]int64 // visible sums, a cache
+	long     map[string]int   // the keys of all values that have parts, and how many
+	slots    int              // that were written, to take them in turn
+
+	mu struct {
+		sync.Mutex // guards the rest, and is held for moments only
+		claims     *claims.Claims
+		number     uint64 // of the youngest visible Commit
+		time       int64  // of the youngest ordered one
+		queue      []*pending
+		bytes      int
+		stalled    error // why commits wait for the cluster; nil: they do not
+		closed     error // why no more come; nil: they may
+	}
+	wake    chan struct{} // holds one token
+	stopped chan struct{} // closed when the goroutine has ended
+	groups  atomic.Int64  // written
+	written atomic.Int64  // commits in them
+}
+
+const (
+	// slots are written by groups in turn; the one behind them by what is done outside of groups.
+	slots = 16
+	// maxQueue bounds what waits for the next group, and maxGroupBytes how much of it one group takes, or one commit that is larger.
+	maxQueue      = 1 << 14
+	maxGroup      = 1 << 12
+	maxGroupBytes = 8 << 20
+	// maxCounters bounds the cache of counters; past it the cache starts anew.
+	maxCounters = 1 << 16
+	// stallAfter is how long a group is tried before those who wait for it are told that its outcome is not known, and others are refused.
+	stallAfter = 10 * time.Second
+)
+
+// pending is a Commit on its way in.
+type pending struct {
+	*kv.Commit
+	begin   uint64 // the sequence when its transaction began
+	ordered bool   // it came with its number and time, and conflicts with nothing
+	done    chan struct{}
+	err     error // set before done is closed
+	taken   bool  // it may have been ordered; guarded by committer.mu
+	over    bool  // done is closed; guarded by committer.mu
+}
+
+func newCommitter(e *Engine, rows *rowcache.Cache, number uint64, millis int64, long map[string]int) *committer {
+	c := &committer{engine: e, clock: e.options.Clock, log: e.options.Logger, rows: rows, long: long, counters: map[string]int64{},
+		wake: make(chan struct{}, 1), stopped: make(chan struct{})}
+	c.mu.claims = claims.New()
+	c.mu.number, c.mu.time = number, millis
+	return c
+}
+
+// commit returns when p is visible, or has failed. What has been ordered goes on when ctx ends.
+func (c *committer) commit(ctx context.Context, p *pending) error {
+	p.done = make(chan struct{})
+	if err := c.enqueue(p); err != nil {
+		return err
+	}
+	select {
+	case <-p.done:
+		return p.err
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case p.over:
+		return p.err
+	case p.taken:
+		return fmt.Errorf("%w: %w", kv.ErrUndetermined, context.Cause(ctx))
+	}
+	c.mu.queue = slices.DeleteFunc(c.mu.queue, func(other *pending) bool { return other == p })
+	c.mu.bytes -= p.TotalSize()
+	return context.Cause(ctx)
+}
+
+func (c *committer) enqueue(p *pending) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.mu.closed != nil:
+		return c.mu.closed
+	case c.mu.stalled != nil:
+		return unavailable(c.mu.stalled)
+	case len(c.mu.queue) >= maxQueue:
+		return unavailable(errStalled)
+	}
+	c.mu.queue = append(c.mu.queue, p)
+	c.mu.bytes += p.TotalSize()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// run writes groups until the committer is closed.
+func (c *committer) run() {
+	defer close(c.stopped)
+	for range c.wake {
+		for group := c.take(); len(group) > 0; group = c.take() {
+			c.turn.Lock()
+			c.write(group)
+			c.turn.Unlock()
+		}
+		if c.isClosed() {
+			return
+		}
+	}
+}
+
+func (c *committer) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.closed != nil
+}
+
+// close has no more commits come, and those that are not ordered fail with why.
+func (c *committer) close(why error) {
+	c.mu.Lock()
+	c.mu.closed = why
+	c.refuse(why)
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// refuse ends those in the queue. The caller holds mu.
+func (c *committer) refuse(why error) {
+	for _, p := range c.mu.queue {
+		c.end(p, why)
+	}
+	c.mu.queue, c.mu.bytes = nil, 0
+}
+
+// end tells the one who waits for p. The caller holds mu.
+func (c *committer) end(p *pending, err error) {
+	if p.over {
+		return
+	}
+	p.err, p.over = err, true
+	close(p.done)
+}
+
+// take is the next group out of the queue.
+func (c *committer) take() (group []*pending) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	size := 0
+	for len(c.mu.queue) > 0 && len(group) < maxGroup {
+		p := c.mu.queue[0]
+		alone := p.Meaning != nil && p.Meaning.Alone() || p.ordered || len(p.Ranges()) > 0
+		if len(group) > 0 && (alone || size+p.TotalSize() > maxGroupBytes) {
+			break
+		}
+		p.taken = true
+		group, size = append(group, p), size+p.TotalSize()
+		c.mu.queue[0] = nil
+		c.mu.queue = c.mu.queue[1:]
+		c.mu.bytes -= p.TotalSize()
+		if alone {
+			break
+		}
+	}
+	return group
+}
+
+// write orders and writes a group. The caller holds turn.
+func (c *committer) write(group []*pending) {
+	if err := c.loadCounters(group); err != nil {
+		c.endAll(group, err)
+		return
+	}
+	g := c.order(group)
+	if len(g.commits) == 0 {
+		c.finish(g, view{sequence: g.sequence, ts: c.engine.views.time()})
+		return
+	}
+	ts, err := c.engine.lease.write(c.nextSlot(), g.value(), g.fill, c.stall(g))
+	if err != nil { // it has its number, and memory knows of it
+		c.fail(g, err)
+		return
+	}
+	c.finish(g, view{sequence: g.sequence, ts: ts})
+}
+
+func (c *committer) nextSlot() int {
+	c.slots++
+	return c.slots % slots
+}
+
+// group is what is written at once.
+type group struct {
+	committer *committer
+	commits   []*pending // that write
+	others    []*pending // that only claim
+	refused   []*pending // that conflict, or come out of their order
+	sequence  uint64     // of the youngest
+	number    uint64
+	millis    int64
+	sums      map[string]int64 // of counters
+	parts     map[string]int   // of values: what is different from committer.long
+}
+
+// order gives those who do not conflict their numbers, and tells the Observer.
+func (c *committer) order(all []*pending) *group {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := &group{committer: c, sums: map[string]int64{}, parts: map[string]int{}, sequence: c.engine.views.sequence(), number: c.mu.number, millis: c.mu.time}
+	c.mu.claims.Forget(c.engine.open.horizon(&c.engine.views))
+	for _, p := range all {
+		if !p.ordered && c.mu.claims.Conflict(p.begin, p.Claims()) {
+			p.err = kv.ErrConflict
+			g.refused = append(g.refused, p)
+			continue
+		}
+		if p.Len() == 0 && len(p.Counters()) == 0 && len(p.Ranges()) == 0 && len(p.Stamped) == 0 {
+			if len(p.Claims()) > 0 {
+				g.sequence++
+				c.mu.claims.Record(g.sequence, p.Claims())
+			}
+			g.others = append(g.others, p)
+			continue
+		}
+		if p.ordered && p.Number != g.number+1 {
+			p.err = fmt.Errorf("tikvkv: apply: %w: it is %d, and the next is %d", kv.ErrOrder, p.Number, g.number+1)
+			g.refused = append(g.refused, p)
+			continue
+		}
+		g.sequence++
+		g.number++
+		c.stamp(p, g)
+		if c.observer != nil {
+			c.observer.Ordered(p.Commit)
+		}
+		c.mu.claims.Record(g.sequence, p.Claims())
+		c.note(p, g.sequence)
+		g.add(p)
+	}
+	c.mu.time = g.millis
+	return g
+}
+
+// stamp gives a Commit its number and its time, unless it came with them.
+func (c *committer) stamp(p *pending, g *group) {
+	now := g.millis
+	switch {
+	case p.ordered:
+		now = p.Time
+	case c.observer != nil:
+		now = c.observer.Now()
+	}
+	g.millis = max(now, g.millis)
+	p.Number, p.Time = g.number, g.millis
+}
+
+// note tells the row cache what is about to be written.
+func (c *committer) note(p *pending, sequence uint64) {
+	ranges := p.Ranges()
+	for _, r := range ranges {
+		c.rows.ChangeRange(r, sequence)
+	}
+	note := func(op kv.Op) {
+		if op.Cached {
+			c.rows.Write(op.Key, op.Value, sequence)
+		} else {
+			c.rows.Change(op.Key, sequence)
+		}
+	}
+	p.Each(note)
+	for _, op := range p.Stamped {
+		note(op)
+	}
+}
+
+// add adds up the counters of a commit, and notes the parts of its values.
+func (g *group) add(p *pending) {
+	c := g.committer
+	for _, added := range p.Counters() {
+		sum, known := g.sums[string(added.Key)]
+		if !known {
+			sum = c.counters[string(added.Key)]
+		}
+		g.sums[string(added.Key)] = sum + added.Delta
+	}
+	g.commits = append(g.commits, p)
+}
+
+// value is what the group's slot holds.
+func (g *group) value() slotValue { return slotValue{number: g.number, millis: g.millis} }
+
+// fill puts all that the group writes into a transaction of TiKV. It may be called again.
+func (g *group) fill(t *transaction.KVTxn) (err error) {
+	clear(g.parts)
+	put := func(op kv.Op) { err = errors.Join(err, g.put(t, op)) }
+	for _, p := range g.commits {
+		p.Each(put)
+		for _, op := range p.Stamped {
+			put(op)
+		}
+	}
+	for key, sum := range g.sums {
+		err = errors.Join(err, t.Set(g.committer.engine.space.pair([]byte(key)), encodeCounter(sum)))
+	}
+	return err
+}
+
+// put is one write, with the parts of a long value, and without those that the one before had.
+func (g *group) put(t *transaction.KVTxn, op kv.Op) error {
+	space, key := g.committer.engine.space, string(op.Key)
+	had, changed := g.parts[key]
+	if !changed {
+		had = g.committer.long[key]
+	}
+	var parts [][]byte
+	var err error
+	if op.Delete {
+		err = t.Delete(space.pair(op.Key))
+	} else {
+		var stored []byte
+		stored, parts = encodeValue(op.Value)
+		err = t.Set(space.pair(op.Key), stored)
+	}
+	for i, part := range parts {
+		err = errors.Join(err, t.Set(space.part(op.Key, i), part))
+	}
+	for i := len(parts); i < had; i++ {
+		err = errors.Join(err, t.Delete(space.part(op.Key, i)))
+	}
+	if had != len(parts) || changed {
+		g.parts[key] = len(parts)
+	}
+	return err
+}
+
+// finish makes a group visible.
+func (c *committer) finish(g *group, v view) {
+	for _, p := range g.commits {
+		for _, r := range p.Ranges() { // of which all is deleted, and nothing else is in the group
+			maps.DeleteFunc(c.counters, func(key string, _ int64) bool { return r.Contains([]byte(key)) })
+		}
+	}
+	for key, sum := range g.sums {
+		if len(c.counters) >= maxCounters {
+			clear(c.counters)
+		}
+		c.counters[key] = sum
+	}
+	for key, n := range g.parts {
+		if c.long[key] = n; n == 0 {
+			delete(c.long, key)
+		}
+	}
+	c.engine.views.publish(v)
+	c.groups.Add(1)
+	c.written.Add(int64(len(g.commits)))
+	for _, p := range g.commits {
+		c.mu.Lock()
+		c.mu.number = p.Number
+		c.mu.Unlock()
+		if c.observer != nil {
+			c.observer.Visible(p.Commit)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.stalled = nil
+	c.endGroup(g, nil)
+}
+
+// endGroup tells those who wait. The caller holds mu.
+func (c *committer) endGroup(g *group, err error) {
+	for _, p := range g.commits {
+		c.end(p, err)
+	}
+	for _, p := range g.others {
+		c.end(p, err)
+	}
+	for _, p := range g.refused { // now: to try again before would have been in vain
+		c.end(p, p.err)
+	}
+}
+
+// stall is called while a group is tried for long: those who wait for it cannot be told how it will end.
+func (c *committer) stall(g *group) func(tried time.Duration, why error) {
+	return func(tried time.Duration, why error) {
+		if tried < stallAfter {
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.mu.stalled == nil {
+			c.log.Warn("Commits wait for the TiKV cluster", "error", why)
+		}
+		c.mu.stalled = why
+		c.refuse(unavailable(why))
+		c.endGroup(g, fmt.Errorf("%w: %w", kv.ErrUndetermined, unavailable(why)))
+	}
+}
+
+// fail ends the committer: what was ordered cannot be written any more.
+func (c *committer) fail(g *group, err error) {
+	c.mu.Lock()
+	if c.mu.closed == nil {
+		c.mu.closed = err
+	}
+	c.refuse(err)
+	c.endGroup(g, fmt.Errorf("%w: %w", kv.ErrUndetermined, err))
+	c.mu.Unlock()
+	c.engine.fail(err)
+}
+
+func (c *committer) endAll(all []*pending, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range all {
+		c.end(p, err)
+	}
+}
+
+// loadCounters has the sums of all counters that a group adds to be known.
+func (c *committer) loadCounters(group []*pending) error {
+	if len(c.counters) >= maxCounters {
+		clear(c.counters)
+	}
+	var keys [][]byte
+	wanted := map[string]bool{}
+	for _, p := range group {
+		for _, added := range p.Counters() {
+			key := string(added.Key)
+			if _, known := c.counters[key]; !known && !wanted[key] {
+				wanted[key] = true
+				keys = append(keys, c.engine.space.pair(added.Key))
+			}
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	s, err := c.engine.look()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	found, err := s.fetchMany(keys)
+	if err != nil {
+		return err
+	}
+	for _, stored := range keys {
+		sum := int64(0)
+		if value, ok := found[string(stored)]; ok {
+			if sum, err = decodeCounter(value); err != nil {
+				return err
+			}
+		}
+		c.counters[string(stored[len(c.engine.space.first):])] = sum
+	}
+	return nil
+}
+
+// conflicts says whether key was claimed since begin.
+func (c *committer) conflicts(begin uint64, key []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.claims.Conflict(begin, [][]byte{key})
+}
+
+func (c *committer) last() (number uint64, millis int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.number, c.mu.time
+}
+
+// stalled says why commits wait for the cluster; nil when they do not.
+func (c *committer) stalledBy() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.stalled
+}
+
+// awaitEnd says whether the goroutine that writes groups has ended, for which it waits for a while.
+func (c *committer) awaitEnd(most time.Duration) bool {
+	ctx, cancel := clock.WithTimeout(context.Background(), c.clock, most)
+	defer cancel()
+	select {
+	case <-c.stopped:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// forgetLong takes pairs, by their stored keys, out of those whose values have parts, and returns how many parts each has.
+func (c *committer) forgetLong(stored [][]byte) map[string]int {
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	out := map[string]int{}
+	for _, key := range stored {
+		key := string(key[len(c.engine.space.first):])
+		if n := c.long[key]; n > 0 {
+			out[key] = n
+			delete(c.long, key)
+		}
+	}
+	return out
+}

@@ -1,0 +1,364 @@
+// Package tikvkv is the distributed engine: kv over a TiKV cluster, for one server at a time. It knows nothing of what the keys mean.
+//
+// A server that opens a keyspace takes its lease (lease), orders all commits itself and writes them in groups (committer). So a commit costs a
+// share of a group's round trips: one to PD for a timestamp, and one to TiKV where all that the group writes lies in one region (1PC) or it is
+// small (async commit); two more otherwise.
+//
+// # Reading
+//
+// Who begins to read gets the timestamp of the youngest commit (views), without asking anybody. A read by key is a round trip, unless the row
+// cache knows it; so are many keys at once, for each region that they lie in, and a stretch of pairs (iterator).
+//
+// # What this engine does not do
+//
+// Its transactions delete no ranges, it takes over no tables and takes no checkpoints, and each commit is durable when it returns.
+package tikvkv
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/tikv/client-go/v2/tikv"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/rowcache"
+)
+
+// Options of an engine; the zero value of each field is its default.
+type Options struct {
+	// PD are the addresses of the cluster's placement drivers.
+	PD []string
+	// Keyspace is where in the cluster the store lies; DefaultKeyspace by default.
+	Keyspace string
+	// Name is what others are told of who has the keyspace.
+	Name string
+	// CAFile, CertFile and KeyFile are for TLS to the cluster; without a CAFile there is none.
+	CAFile, CertFile, KeyFile string
+	// RowCacheBytes is how much of what was read by key lately is kept; 64 MiB by default.
+	RowCacheBytes int64
+	// Logger takes what the engine has to say; nothing by default.
+	Logger *slog.Logger
+	// Clock tells how long ago the lease was renewed; the machine's by default.
+	Clock clock.Clock
+	// OnFailure is called once, on a goroutine of its own, when the keyspace was lost to another server. From then on nothing is read or written.
+	OnFailure func(error)
+	// Term is how long the lease lasts that a server has on the keyspace, from its last renewal on; ten seconds by default.
+	Term time.Duration
+}
+
+const defaultRowCacheBytes = 64 << 20
+
+func (o Options) withDefaults() Options {
+	if o.Keyspace == "" {
+		o.Keyspace = DefaultKeyspace
+	}
+	if o.RowCacheBytes == 0 {
+		o.RowCacheBytes = defaultRowCacheBytes
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	if o.Clock == nil {
+		o.Clock = clock.Wall()
+	}
+	if o.Term == 0 {
+		o.Term = defaultTerm
+	}
+	return o
+}
+
+// Engine is a kv.Engine over one keyspace of a TiKV cluster.
+type Engine struct {
+	options Options
+	space   keyspace
+	store   *tikv.KVStore
+	ctx     context.Context // ends when the engine is closed
+	cancel  context.CancelFunc
+	lease   *lease
+	views   views
+	open    openTxns
+	lengths lengths
+	commits *committer
+	removed uint64 // how often something was written outside of groups; guarded by lease.outside
+	closed  atomic.Bool
+	failed  atomic.Bool
+	// collected is when collect last did something, by monotonic time; it is the keeper's.
+	collected time.Duration
+	keeper    chan struct{} // closed when the goroutine that keeps the lease has ended
+}
+
+var _ kv.Engine = (*Engine)(nil)
+
+// Open connects to the cluster and takes the keyspace. The error is a HeldError where another server has it.
+func Open(o Options) (*Engine, error) {
+	o = o.withDefaults()
+	if err := CheckKeyspace(o.Keyspace); err != nil {
+		return nil, err
+	}
+	toLog(o.Logger)
+	store, err := connect(o)
+	if err != nil {
+		return nil, fmt.Errorf("tikvkv: open: %w", err)
+	}
+	return openStore(store, o)
+}
+
+// OpenStore is Open over a client that is there already; the engine closes it.
+func OpenStore(store *tikv.KVStore, o Options) (*Engine, error) {
+	return openStore(store, o.withDefaults())
+}
+
+func openStore(store *tikv.KVStore, o Options) (*Engine, error) {
+	e := &Engine{options: o, space: newKeyspace(o.Keyspace), store: store, keeper: make(chan struct{})}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	e.views.open, e.lengths.mean = map[view]int{}, map[string]int{}
+	e.lease = &lease{store: store, space: e.space, clock: o.Clock, log: o.Logger, ctx: e.ctx, me: holder{rand.Text(), o.Name}, term: o.Term}
+	e.lease.mu.changed, e.lease.commit = make(chan struct{}), e.lease.commitOnce
+	got, err := e.lease.take(o.Keyspace)
+	if err != nil {
+		e.cancel()
+		return nil, errors.Join(err, store.Close())
+	}
+	e.removed = got.outside
+	e.views.publish(view{ts: got.ts})
+	long, err := e.longValues()
+	if err != nil {
+		err = errors.Join(err, e.lease.giveBack())
+		e.cancel()
+		return nil, errors.Join(err, store.Close())
+	}
+	e.commits = newCommitter(e, rowcache.New(o.RowCacheBytes), got.last.number, got.last.millis, long)
+	go e.commits.run()
+	go e.keep()
+	return e, nil
+}
+
+// longValues finds the keys whose values have parts.
+func (e *Engine) longValues() (map[string]int, error) {
+	long := map[string]int{}
+	r := e.store.GetSnapshot(e.views.time())
+	r.SetKeyOnly(true)
+	r.SetScanBatchSize(maxBatch)
+	scan, err := r.Iter(e.space.in(partArea), e.space.in(partArea+1))
+	for ; err == nil && scan.Valid(); err = scan.Next() {
+		key, n, err := e.space.partOf(scan.Key())
+		if err != nil {
+			return nil, err
+		}
+		long[string(key)] = max(long[string(key)], n+1)
+	}
+	if err != nil {
+		return nil, reading("look for long values", err)
+	}
+	return long, nil
+}
+
+// keep renews the lease, keeps what the cluster lets go of behind who reads, and ends with the engine.
+func (e *Engine) keep() {
+	defer close(e.keeper)
+	var failing error
+	for clock.Wait(e.ctx, e.options.Clock, e.options.Term/renewals) == nil {
+		sequence := e.views.sequence()
+		ts, err := e.lease.renew()
+		switch {
+		case errors.Is(err, ErrLost):
+			e.commits.close(ErrLost)
+			e.fail(err)
+			return
+		case err != nil && failing == nil:
+			e.options.Logger.Warn("The lease of the keyspace could not be renewed", "error", err)
+		case err == nil && failing != nil:
+			e.options.Logger.Info("The lease of the keyspace is renewed again")
+		}
+		failing = err
+		if err == nil {
+			e.refresh(sequence, ts)
+			e.collect(ts)
+		}
+	}
+}
+
+// refresh gives readers the timestamp, unless something is committed meanwhile, or was since the sequence was read.
+func (e *Engine) refresh(sequence, ts uint64) {
+	if !e.commits.turn.TryLock() {
+		return
+	}
+	defer e.commits.turn.Unlock()
+	e.views.refresh(sequence, ts)
+}
+
+// fail is for an engine that cannot go on.
+func (e *Engine) fail(err error) {
+	if e.failed.Swap(true) {
+		return
+	}
+	e.options.Logger.Error("The engine has failed", "error", err)
+	if e.options.OnFailure != nil {
+		go e.options.OnFailure(err)
+	}
+}
+
+// Capabilities is kv.Engine's.
+func (e *Engine) Capabilities() kv.Capabilities {
+	return kv.Capabilities{Counters: true, SoleWriter: true, Groups: true}
+}
+
+// Snapshot is kv.Engine's.
+func (e *Engine) Snapshot() (kv.Snapshot, error) {
+	s, err := e.look()
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Still is kv.Engine's.
+func (e *Engine) Still(look func()) (kv.Snapshot, error) {
+	e.commits.turn.Lock()
+	defer e.commits.turn.Unlock()
+	look()
+	return e.Snapshot()
+}
+
+// DeleteRange is kv.Engine's. It deletes a batch after the other, which nobody sees before the last.
+func (e *Engine) DeleteRange(start, end []byte) error {
+	if e.closed.Load() {
+		return kv.ErrClosed
+	}
+	if bytes.Compare(start, end) >= 0 {
+		return nil
+	}
+	if err := e.removeRange(start, end); err != nil {
+		return fmt.Errorf("tikvkv: delete range: %w", err)
+	}
+	w := &kv.WriteList{Deleted: []kv.Range{{Start: bytes.Clone(start), End: bytes.Clone(end)}}}
+	return e.commits.commit(e.ctx, &pending{Commit: &kv.Commit{Writes: w}})
+}
+
+// Load is kv.Engine's.
+func (e *Engine) Load(context.Context, func() (key, value []byte, ok bool, err error)) error {
+	if e.closed.Load() {
+		return kv.ErrClosed
+	}
+	return errNoTables
+}
+
+// Replace is kv.Engine's.
+func (e *Engine) Replace([]byte) (kv.Replacement, error) { return nil, errNoTables }
+
+// Observe is kv.Engine's.
+func (e *Engine) Observe(o kv.Observer) {
+	e.commits.turn.Lock()
+	defer e.commits.turn.Unlock()
+	e.commits.observer = o
+}
+
+// Apply is kv.Engine's.
+func (e *Engine) Apply(ctx context.Context, c *kv.Commit, _ kv.Durability) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if e.closed.Load() {
+		return kv.ErrClosed
+	}
+	switch {
+	case c.Table != nil:
+		return errNoTables
+	case len(c.Ranges()) > 0:
+		return errRangeDelete
+	}
+	return e.commits.commit(ctx, &pending{Commit: c, ordered: true})
+}
+
+// Last is kv.Engine's.
+func (e *Engine) Last() (number uint64, millis int64) { return e.commits.last() }
+
+// Room is kv.Engine's. How much room the cluster has is its operators' affair; what it refuses a commit meets.
+func (e *Engine) Room(int) error {
+	if e.closed.Load() {
+		return kv.ErrClosed
+	}
+	return nil
+}
+
+// SizeOf is kv.Engine's. The cluster does not tell without counting, so it is not known.
+func (e *Engine) SizeOf(_, _ []byte) (int64, error) {
+	if e.closed.Load() {
+		return 0, kv.ErrClosed
+	}
+	return 0, nil
+}
+
+// Compact is kv.Engine's: the cluster does that by itself.
+func (e *Engine) Compact(ctx context.Context, _, _ []byte) error {
+	if e.closed.Load() {
+		return kv.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// Checkpoint is kv.Engine's.
+func (e *Engine) Checkpoint(context.Context) (kv.Checkpoint, error) { return nil, errNoCheckpoints }
+
+// AwaitDurable is kv.Engine's: what is visible is durable.
+func (e *Engine) AwaitDurable(uint64) error {
+	if e.closed.Load() {
+		return fmt.Errorf("%w: %w", kv.ErrUndetermined, kv.ErrClosed)
+	}
+	return nil
+}
+
+// Sync is kv.Engine's.
+func (e *Engine) Sync() error { return e.AwaitDurable(kv.AllCommits) }
+
+// Stats is kv.Engine's.
+func (e *Engine) Stats() kv.Stats {
+	detail := fmt.Sprintf("keyspace %s, epoch %d: %d commits in %d groups", e.options.Keyspace, e.lease.epoch(), e.commits.written.Load(), e.commits.groups.Load())
+	return kv.Stats{Engine: "tikv", Snapshots: int64(e.views.count()), Detail: detail}
+}
+
+// Healthy says what keeps the engine from reading or writing, if anything does.
+func (e *Engine) Healthy() error {
+	if err := e.lease.held(); err != nil {
+		return unavailable(err)
+	}
+	if err := e.commits.stalledBy(); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// Now is the time by PD's timestamps.
+func (e *Engine) Now() time.Time { return e.lease.now() }
+
+// closeTime bounds how long Close waits for a group that is on its way.
+const closeTime = 5 * time.Second
+
+// Close is kv.Engine's. It gives the lease back, unless a commit is on its way whose outcome is not known.
+func (e *Engine) Close() error {
+	if !e.closed.CompareAndSwap(false, true) {
+		return kv.ErrClosed
+	}
+	e.commits.close(kv.ErrClosed)
+	ended := e.commits.awaitEnd(closeTime)
+	err := error(nil)
+	if ended && !e.failed.Load() && e.lease.held() == nil {
+		err = e.lease.giveBack()
+	}
+	e.cancel()
+	<-e.commits.stopped
+	<-e.keeper
+	e.commits.rows.Close()
+	if err = errors.Join(err, e.store.Close()); err != nil {
+		return fmt.Errorf("tikvkv: close: %w", err)
+	}
+	return nil
+}

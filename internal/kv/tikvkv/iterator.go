@@ -1,0 +1,314 @@
+package tikvkv
+
+import (
+	"bytes"
+	"slices"
+	"sync"
+
+	"github.com/tikv/client-go/v2/txnkv/txnsnapshot"
+
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// iterator is a kv.Iterator that fetches many pairs at once.
+//
+// It has a stretch of the store: all pairs from lower up to upper, in order. Moves within it ask nobody. A move that leaves it fetches the
+// stretch beside it, and a seek that leaves it another one. The first is small, since many walks are short, and each that follows is larger.
+type iterator struct {
+	s            *snapshot
+	from, to     []byte // its bounds, as stored
+	pairs        []pair
+	lower, upper []byte // of the stretch; nil before there is one
+	at           int
+	state        uint8
+	batch        int // how many pairs are fetched next
+	err          error
+}
+
+type pair struct{ key, value []byte } // as stored
+
+const (
+	unplaced uint8 = iota // no move yet
+	placed
+	lost // the last move led nowhere
+)
+
+const (
+	firstBatch  = 32
+	batchGrowth = 4
+	maxBatch    = 1 << 10
+	// batchBytes is about how much is fetched at once, once it is known how large values there are.
+	batchBytes = 1 << 20
+)
+
+func newIterator(s *snapshot, o kv.IterOptions) *iterator {
+	it := &iterator{s: s, batch: firstBatch}
+	it.from, it.to = s.engine.space.bounds(o.Lower, o.Upper)
+	return it
+}
+
+func (it *iterator) First() bool { return it.seekGE(it.from) }
+
+func (it *iterator) Last() bool { return it.seekLT(it.to) }
+
+func (it *iterator) SeekGE(key []byte) bool {
+	return it.seekGE(largest(it.s.engine.space.pair(key), it.from))
+}
+
+func (it *iterator) SeekLT(key []byte) bool {
+	return it.seekLT(smallest(it.s.engine.space.pair(key), it.to))
+}
+
+func largest(a, b []byte) []byte {
+	if bytes.Compare(a, b) < 0 {
+		return b
+	}
+	return a
+}
+
+func smallest(a, b []byte) []byte {
+	if bytes.Compare(a, b) > 0 {
+		return b
+	}
+	return a
+}
+
+func (it *iterator) Next() bool {
+	switch {
+	case it.state == unplaced:
+		return it.First()
+	case it.state == lost:
+		return false
+	case it.at+1 < len(it.pairs):
+		it.at++
+		return true
+	}
+	it.grow()
+	return it.seekGE(it.upper)
+}
+
+func (it *iterator) Prev() bool {
+	switch {
+	case it.state == unplaced:
+		return it.Last()
+	case it.state == lost:
+		return false
+	case it.at > 0:
+		it.at--
+		return true
+	}
+	it.grow()
+	return it.seekLT(it.lower)
+}
+
+func (it *iterator) grow() { it.batch = min(it.batch*batchGrowth, maxBatch) }
+
+// seekGE moves to the first pair from key on.
+func (it *iterator) seekGE(key []byte) bool {
+	if it.err != nil || bytes.Compare(key, it.to) >= 0 {
+		return it.land(-1)
+	}
+	if it.lower != nil && bytes.Compare(it.lower, key) <= 0 && bytes.Compare(key, it.upper) < 0 {
+		if i, _ := it.find(key); i < len(it.pairs) {
+			return it.land(i)
+		}
+		key = it.upper // where the stretch ends
+		if bytes.Equal(key, it.to) {
+			return it.land(-1)
+		}
+	}
+	if it.err = it.fetch(key); it.err != nil || len(it.pairs) == 0 {
+		return it.land(-1)
+	}
+	return it.land(0)
+}
+
+// seekLT moves to the last pair before key.
+func (it *iterator) seekLT(key []byte) bool {
+	if it.err != nil || bytes.Compare(key, it.from) <= 0 {
+		return it.land(-1)
+	}
+	if it.lower != nil && bytes.Compare(it.lower, key) < 0 && bytes.Compare(key, it.upper) <= 0 {
+		if i, _ := it.find(key); i > 0 {
+			return it.land(i - 1)
+		}
+		key = it.lower
+		if bytes.Equal(key, it.from) {
+			return it.land(-1)
+		}
+	}
+	if it.err = it.fetchBack(key); it.err != nil || len(it.pairs) == 0 {
+		return it.land(-1)
+	}
+	return it.land(len(it.pairs) - 1)
+}
+
+func (it *iterator) find(key []byte) (int, bool) {
+	return slices.BinarySearchFunc(it.pairs, key, func(p pair, key []byte) int { return bytes.Compare(p.key, key) })
+}
+
+// land notes where a move ended; nowhere if i is negative.
+func (it *iterator) land(i int) bool {
+	if it.at = i; i < 0 {
+		it.state = lost
+		return false
+	}
+	it.state = placed
+	return true
+}
+
+// fetch makes the stretch the one that begins with key.
+func (it *iterator) fetch(key []byte) error {
+	r, n, err := it.reader(key)
+	if err != nil {
+		return err
+	}
+	scan, err := r.Iter(key, it.to)
+	if err != nil {
+		return reading("scan", err)
+	}
+	defer scan.Close()
+	whole, err := it.take(scan, n)
+	if err != nil {
+		return err
+	}
+	it.lower, it.upper = key, it.to
+	if !whole {
+		it.upper = append(slices.Clone(it.pairs[len(it.pairs)-1].key), 0)
+	}
+	return nil
+}
+
+// fetchBack makes the stretch the one that ends before key.
+func (it *iterator) fetchBack(key []byte) error {
+	r, n, err := it.reader(key)
+	if err != nil {
+		return err
+	}
+	scan, err := r.IterReverse(key, it.from)
+	if err != nil {
+		return reading("scan", err)
+	}
+	defer scan.Close()
+	whole, err := it.take(scan, n)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(it.pairs)
+	it.lower, it.upper = it.from, key
+	if !whole {
+		it.lower = it.pairs[0].key
+	}
+	return nil
+}
+
+// reader is TiKV's snapshot, set to fetch as much at once as is to be fetched.
+func (it *iterator) reader(key []byte) (*txnsnapshot.KVSnapshot, int, error) {
+	r, err := it.s.read()
+	if err != nil {
+		return nil, 0, err
+	}
+	n := it.s.engine.lengths.limit(it.s.engine.space, key, it.batch)
+	r.SetScanBatchSize(n)
+	return r, n, nil
+}
+
+// stored is client-go's iterator.
+type stored interface {
+	Valid() bool
+	Key() []byte
+	Value() []byte
+	Next() error
+	Close()
+}
+
+// take has pairs be the first n of a scan; whole says that there are no more.
+func (it *iterator) take(scan stored, n int) (whole bool, err error) {
+	pairs := make([]pair, 0, n)
+	size := 0
+	for scan.Valid() {
+		pairs = append(pairs, pair{scan.Key(), scan.Value()})
+		size += len(scan.Value())
+		if len(pairs) == n {
+			break // without asking for more
+		}
+		if err := scan.Next(); err != nil {
+			return false, reading("scan", err)
+		}
+	}
+	it.pairs = pairs
+	if len(pairs) > 0 {
+		it.s.engine.lengths.note(it.s.engine.space, pairs[0].key, size/len(pairs))
+	}
+	return len(pairs) < n, nil
+}
+
+func (it *iterator) Valid() bool { return it.state == placed }
+
+func (it *iterator) Key() []byte {
+	if it.state != placed {
+		return nil
+	}
+	return it.pairs[it.at].key[len(it.s.engine.space.first):]
+}
+
+func (it *iterator) Value() ([]byte, error) {
+	if it.state != placed {
+		return nil, it.err
+	}
+	p := it.pairs[it.at]
+	if len(p.value) == 8 { // a counter, whose form is the engine's affair
+		if _, _, err := decodeValue(p.value); err != nil {
+			return p.value, nil
+		}
+	}
+	return it.s.decode(it.Key(), p.value)
+}
+
+func (it *iterator) Err() error { return it.err }
+
+func (it *iterator) Close() error {
+	it.state, it.pairs, it.lower = lost, nil, nil
+	return nil
+}
+
+// lengths remembers about how long values are in a table, so that one request fetches neither too little nor too much. A table is told by the
+// first bytes of its keys.
+type lengths struct {
+	mu   sync.Mutex // guards mean
+	mean map[string]int
+}
+
+const (
+	tableLength = 5
+	maxTables   = 1 << 12 // past it all is forgotten
+	minBatch    = 2       // that client-go takes
+)
+
+func (l *lengths) table(space keyspace, stored []byte) string {
+	key := stored[min(len(space.first), len(stored)):]
+	return string(key[:min(len(key), tableLength)])
+}
+
+// limit is how many pairs to fetch from a key on, n at most.
+func (l *lengths) limit(space keyspace, stored []byte, n int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if mean := l.mean[l.table(space, stored)]; mean > 0 {
+		n = min(n, batchBytes/mean)
+	}
+	return max(n, minBatch)
+}
+
+func (l *lengths) note(space keyspace, stored []byte, mean int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.mean) >= maxTables {
+		clear(l.mean)
+	}
+	table := l.table(space, stored)
+	if old := l.mean[table]; old > 0 {
+		mean = (old + mean) / 2
+	}
+	l.mean[table] = mean
+}

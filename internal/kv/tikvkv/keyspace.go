@@ -1,0 +1,145 @@
+package tikvkv
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// Where the keys of one keyspace lie in the cluster. All begin with its root, so that several keyspaces, and others who use the cluster, do not
+// meet. The rows by which servers agree come first: the first key of a transaction is the one that decides it (see committer).
+//
+//	ebb 00 name 00 01        the lease
+//	ebb 00 name 00 02 n      slot n
+//	ebb 00 name 00 03        the format
+//	ebb 00 name 00 04 key    the pair of a key
+//	ebb 00 name 00 05 ...    the parts of a long value
+const (
+	leaseArea  = 1
+	slotArea   = 2
+	formatArea = 3
+	pairArea   = 4
+	partArea   = 5
+)
+
+// format is the version of all that.
+const format = 1
+
+// DefaultKeyspace is the name of the keyspace that is used where none is named.
+const DefaultKeyspace = "default"
+
+var keyspaceName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// CheckKeyspace refuses what cannot be the name of a keyspace.
+func CheckKeyspace(name string) error {
+	if !keyspaceName.MatchString(name) {
+		return fmt.Errorf("the name of a keyspace is 1 to 64 letters, digits, - and _, not %q", name)
+	}
+	return nil
+}
+
+// keyspace makes the keys of one keyspace.
+type keyspace struct {
+	root         []byte
+	first, limit []byte // of the pairs
+}
+
+func newKeyspace(name string) keyspace {
+	k := keyspace{root: append([]byte("ebb\x00"+name), 0)}
+	k.first, k.limit = k.in(pairArea), k.in(pairArea+1)
+	return k
+}
+
+func (k keyspace) in(area byte) []byte {
+	return append(append(make([]byte, 0, len(k.root)+1), k.root...), area)
+}
+
+func (k keyspace) lease() []byte { return k.in(leaseArea) }
+
+func (k keyspace) slot(n int) []byte { return append(k.in(slotArea), byte(n)) }
+
+func (k keyspace) format() []byte { return k.in(formatArea) }
+
+func (k keyspace) pair(key []byte) []byte {
+	out := make([]byte, 0, len(k.first)+len(key))
+	return append(append(out, k.first...), key...)
+}
+
+// bounds are the stored bounds of a range; nil leaves a side open.
+func (k keyspace) bounds(lower, upper []byte) (from, to []byte) {
+	from, to = k.first, k.limit
+	if lower != nil {
+		from = k.pair(lower)
+	}
+	if upper != nil {
+		to = k.pair(upper)
+	}
+	return from, to
+}
+
+// part is the key of one part of a long value. The key's length comes first, so that no two keys have a part in common.
+func (k keyspace) part(key []byte, n int) []byte {
+	out := binary.BigEndian.AppendUint32(k.in(partArea), uint32(len(key)))
+	return binary.BigEndian.AppendUint32(append(out, key...), uint32(n))
+}
+
+// partOf is the inverse of part.
+func (k keyspace) partOf(stored []byte) (key []byte, n int, err error) {
+	rest := stored[len(k.root)+1:]
+	if len(rest) < 8 || uint64(len(rest)) != 8+uint64(binary.BigEndian.Uint32(rest)) {
+		return nil, 0, kv.Damaged(fmt.Errorf("tikvkv: %x is no key of a part of a value", stored))
+	}
+	return rest[4 : len(rest)-4], int(binary.BigEndian.Uint32(rest[len(rest)-4:])), nil
+}
+
+// A stored value begins with its form: TiKV keeps no empty values, and takes none above the limit of a raft entry.
+const (
+	wholeValue = 0 // the value follows
+	partsValue = 1 // it lies in so many parts, a uint32, beside the key
+)
+
+// partBytes is how long a part is. A raft entry holds 8 MiB.
+const partBytes = 4 << 20
+
+// maxParts bounds how many parts a value may say that it has.
+const maxParts = 1 << 10
+
+// encodeValue is value as it is stored, and its parts if it has any.
+func encodeValue(value []byte) (stored []byte, parts [][]byte) {
+	if len(value) <= partBytes {
+		return append(append(make([]byte, 0, 1+len(value)), wholeValue), value...), nil
+	}
+	for len(value) > 0 {
+		n := min(partBytes, len(value))
+		parts, value = append(parts, value[:n]), value[n:]
+	}
+	return binary.BigEndian.AppendUint32([]byte{partsValue}, uint32(len(parts))), parts
+}
+
+var errForm = kv.Damaged(errors.New("tikvkv: a stored value has no form that is known"))
+
+// decodeValue is the value, or in how many parts it lies.
+func decodeValue(stored []byte) (value []byte, parts int, err error) {
+	switch {
+	case len(stored) > 0 && stored[0] == wholeValue:
+		return stored[1:], 0, nil
+	case len(stored) == 5 && stored[0] == partsValue:
+		if n := binary.BigEndian.Uint32(stored[1:]); n > 0 && n <= maxParts {
+			return nil, int(n), nil
+		}
+	}
+	return nil, 0, errForm
+}
+
+// encodeCounter and decodeCounter are for the sum that a counter's key holds.
+func encodeCounter(sum int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(sum)) }
+
+func decodeCounter(stored []byte) (int64, error) {
+	if len(stored) != 8 {
+		return 0, kv.Damaged(fmt.Errorf("tikvkv: a counter has %d bytes, want 8", len(stored)))
+	}
+	return int64(binary.BigEndian.Uint64(stored)), nil
+}

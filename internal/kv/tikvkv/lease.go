@@ -1,0 +1,416 @@
+package tikvkv
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	tikverr "github.com/tikv/client-go/v2/error"
+	"github.com/tikv/client-go/v2/oracle"
+	"github.com/tikv/client-go/v2/tikv"
+	"github.com/tikv/client-go/v2/txnkv/transaction"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// lease is what makes this process the only one that writes to a keyspace. It is a row that says who has the keyspace, and until when by PD's
+// timestamps. Its holder renews it; who finds one that has run out may take the keyspace over, and writes all slots when it does (see committer).
+//
+// Nothing here goes by the machine's clock but how long ago a timestamp was asked for, which its monotonic time tells: a timestamp of the lease's
+// end cannot have been given out before that much time has passed.
+type lease struct {
+	store *tikv.KVStore
+	space keyspace
+	clock clock.Clock
+	log   *slog.Logger
+	ctx   context.Context
+	me    holder
+	term  time.Duration
+
+	// commit is commitOnce, but in tests.
+	commit func(*transaction.KVTxn) error
+
+	outside sync.Mutex // one writes the slot outside of groups at a time
+
+	mu struct {
+		sync.Mutex // guards the rest
+		row        leaseRow
+		until      time.Duration // monotonic: nobody else can have the keyspace before
+		lost       error
+		changed    chan struct{} // closed when it is renewed or lost
+		offset     int64         // milliseconds from monotonic time to that of PD's timestamps; 0 before it is known
+	}
+}
+
+// holder is who has a keyspace.
+type holder struct {
+	ID   string `json:"id"`   // of the process
+	Name string `json:"name"` // for people
+}
+
+// leaseRow is the lease as it is stored.
+type leaseRow struct {
+	Holder  holder `json:"holder"`
+	Epoch   uint64 `json:"epoch"`   // how often the keyspace was taken over
+	Expires int64  `json:"expires"` // milliseconds of PD's timestamps; 0: given back
+}
+
+const (
+	// defaultTerm is how long a lease lasts, and renewals is how often it is renewed meanwhile.
+	defaultTerm = 10 * time.Second
+	renewals    = 4
+	// marginShare is which part of it the holder takes it to end earlier.
+	marginShare = 10
+	// attemptTime bounds one attempt to commit, so that the lease is looked at between attempts.
+	attemptTime = 5 * time.Second
+	minPause    = 20 * time.Millisecond
+	maxPause    = time.Second
+	maxTakes    = 20
+)
+
+// HeldError says that another server has the keyspace.
+type HeldError struct{ Keyspace, Holder string }
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("the keyspace %q belongs to the server %s, which is running: one server at a time works on a keyspace. "+
+		"Stop that one, or choose another --tikvKeyspace", e.Keyspace, e.Holder)
+}
+
+// slotValue is what a slot holds: the number and the time of a group's last commit.
+type slotValue struct {
+	number uint64
+	millis int64
+}
+
+func (v slotValue) encode() []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, v.number), uint64(v.millis))
+}
+
+func decodeSlot(stored []byte) (slotValue, error) {
+	if len(stored) != 16 {
+		return slotValue{}, kv.Damaged(fmt.Errorf("tikvkv: a slot has %d bytes, want 16", len(stored)))
+	}
+	return slotValue{binary.BigEndian.Uint64(stored), int64(binary.BigEndian.Uint64(stored[8:]))}, nil
+}
+
+// taken is what the server found that took the keyspace over.
+type taken struct {
+	last    slotValue // of all slots
+	outside uint64    // the number in the slot that is written outside of groups
+	ts      uint64    // a timestamp that has all that was committed before
+}
+
+// take waits until the keyspace is free, and takes it. The error is a HeldError where it is not going to be.
+func (l *lease) take(name string) (taken, error) {
+	var seen leaseRow
+	began := clock.Monotonic(l.clock)
+	for try := 1; ; try++ {
+		got, other, err := l.tryTake()
+		switch {
+		case err == nil && other == nil:
+			return got, nil
+		case err == nil && seen.Holder.ID != "" && *other != seen: // it was renewed
+			return taken{}, &HeldError{name, other.Holder.Name}
+		case err == nil && clock.Monotonic(l.clock)-began > 3*l.term:
+			return taken{}, &HeldError{name, other.Holder.Name}
+		case err == nil:
+			if seen.Holder.ID == "" {
+				l.log.Info("Waiting for the lease of the keyspace to be given back or to run out", "keyspace", name, "holder", other.Holder.Name)
+			}
+			seen = *other
+		case !isConflict(err) && try >= maxTakes, errors.Is(err, kv.ErrCorrupt), errors.Is(err, errFormat):
+			return taken{}, err
+		}
+		if err := clock.Wait(l.ctx, l.clock, l.term/20); err != nil {
+			return taken{}, err
+		}
+	}
+}
+
+// tryTake takes the keyspace; other is who has it.
+func (l *lease) tryTake() (got taken, other *leaseRow, err error) {
+	asked := clock.Monotonic(l.clock)
+	t, err := l.store.Begin()
+	if err != nil {
+		return got, nil, unavailable(err)
+	}
+	defer rollback(t)
+	now := oracle.ExtractPhysical(t.StartTS())
+	row, err := l.readRow(t)
+	if err != nil {
+		return got, nil, err
+	}
+	if row.Holder.ID != l.me.ID && row.Expires > now {
+		return got, &row, nil
+	}
+	if err := l.checkFormat(t); err != nil {
+		return got, nil, err
+	}
+	for n := range slots + 1 {
+		value, err := l.readSlot(t, n)
+		switch {
+		case err != nil:
+			return got, nil, err
+		case n == slots:
+			got.outside = value.number
+		case value.number > got.last.number:
+			got.last = value
+		}
+		if err := t.Set(l.space.slot(n), value.encode()); err != nil {
+			return got, nil, err
+		}
+	}
+	next := leaseRow{Holder: l.me, Epoch: row.Epoch + 1, Expires: now + l.term.Milliseconds()}
+	if err := l.setRow(t, next); err != nil {
+		return got, nil, err
+	}
+	if err := l.commitOnce(t); err != nil {
+		return got, nil, unavailable(err)
+	}
+	got.ts = transaction.TxnProbe{KVTxn: t}.GetCommitTS()
+	l.note(next, asked, now)
+	return got, nil, nil
+}
+
+var errFormat = errors.New("tikvkv: the keyspace has another format")
+
+func (l *lease) checkFormat(t *transaction.KVTxn) error {
+	entry, err := t.Get(l.ctx, l.space.format())
+	switch {
+	case tikverr.IsErrNotFound(err):
+		return t.Set(l.space.format(), []byte{format})
+	case err != nil:
+		return unavailable(err)
+	case len(entry.Value) != 1 || entry.Value[0] != format:
+		return fmt.Errorf("%w: %x, and this version knows %d", errFormat, entry.Value, format)
+	}
+	return nil
+}
+
+func (l *lease) readSlot(t *transaction.KVTxn, n int) (slotValue, error) {
+	entry, err := t.Get(l.ctx, l.space.slot(n))
+	switch {
+	case tikverr.IsErrNotFound(err):
+		return slotValue{}, nil
+	case err != nil:
+		return slotValue{}, unavailable(err)
+	}
+	return decodeSlot(entry.Value)
+}
+
+func (l *lease) readRow(t *transaction.KVTxn) (row leaseRow, err error) {
+	entry, err := t.Get(l.ctx, l.space.lease())
+	switch {
+	case tikverr.IsErrNotFound(err):
+		return row, nil
+	case err != nil:
+		return row, unavailable(err)
+	}
+	if err := json.Unmarshal(entry.Value, &row); err != nil {
+		return row, kv.Damaged(fmt.Errorf("tikvkv: the lease of the keyspace: %w", err))
+	}
+	return row, nil
+}
+
+func (l *lease) setRow(t *transaction.KVTxn, row leaseRow) error {
+	value, err := json.Marshal(row)
+	if err != nil {
+		return err
+	}
+	return t.Set(l.space.lease(), value)
+}
+
+// commitOnce commits within the time of one attempt.
+func (l *lease) commitOnce(t *transaction.KVTxn) error {
+	ctx, cancel := clock.WithTimeout(l.ctx, l.clock, attemptTime)
+	defer cancel()
+	t.SetEnable1PC(true)
+	t.SetEnableAsyncCommit(true)
+	t.SetCausalConsistency(true) // what has to come later begins later: the group after, or who takes over
+	return t.Commit(ctx)
+}
+
+func rollback(t *transaction.KVTxn) {
+	if t.Valid() {
+		_ = t.Rollback() // which tells nobody but the client
+	}
+}
+
+func isConflict(err error) bool { return tikverr.IsErrWriteConflict(err) || tikverr.IsErrKeyExist(err) }
+
+// note notes that the lease is held by a row that was written with a timestamp that was asked for then.
+func (l *lease) note(row leaseRow, asked time.Duration, physical int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.row = row
+	l.mu.until = asked + l.term - l.term/marginShare
+	l.mu.offset = nextOffset(l.mu.offset, physical-clock.Monotonic(l.clock).Milliseconds())
+	close(l.mu.changed)
+	l.mu.changed = make(chan struct{})
+}
+
+// lose notes that another server has the keyspace.
+func (l *lease) lose(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.lost == nil {
+		l.mu.lost = err
+		close(l.mu.changed)
+		l.mu.changed = make(chan struct{})
+	}
+}
+
+// held says whether nobody else can have the keyspace.
+func (l *lease) held() error {
+	now := clock.Monotonic(l.clock)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.mu.lost != nil:
+		return l.mu.lost
+	case now >= l.mu.until:
+		return errLease
+	}
+	return nil
+}
+
+// renew renews the lease. A timestamp that has all that is committed comes back.
+func (l *lease) renew() (ts uint64, err error) {
+	asked := clock.Monotonic(l.clock)
+	t, err := l.store.Begin()
+	if err != nil {
+		return 0, err
+	}
+	defer rollback(t)
+	now := oracle.ExtractPhysical(t.StartTS())
+	row, err := l.readRow(t)
+	if err != nil {
+		return 0, err
+	}
+	if row.Holder.ID != l.me.ID {
+		l.lose(fmt.Errorf("%w: %s", ErrLost, row.Holder.Name))
+		return 0, ErrLost
+	}
+	row.Expires = now + l.term.Milliseconds()
+	if err := l.setRow(t, row); err != nil {
+		return 0, err
+	}
+	if err := l.commitOnce(t); err != nil {
+		return 0, err
+	}
+	l.note(row, asked, now)
+	return t.StartTS(), nil
+}
+
+// giveBack ends the lease, so that nobody has to wait for its end.
+func (l *lease) giveBack() error {
+	t, err := l.store.Begin()
+	if err != nil {
+		return err
+	}
+	defer rollback(t)
+	row, err := l.readRow(t)
+	if err != nil || row.Holder.ID != l.me.ID {
+		return err
+	}
+	row.Expires = 0
+	if err := l.setRow(t, row); err != nil {
+		return err
+	}
+	return l.commitOnce(t)
+}
+
+// write commits what fill puts into a transaction, with a value in a slot that nothing else has put there. It tries until that is done, and
+// returns a timestamp that has it; or until the keyspace is lost. tell is told of each attempt that failed.
+func (l *lease) write(slot int, value slotValue, fill func(*transaction.KVTxn) error, tell func(tried time.Duration, why error)) (ts uint64, err error) {
+	began, pause := clock.Monotonic(l.clock), minPause
+	for again := false; ; again = true {
+		if ts, err = l.tryWrite(slot, value, fill, again); err == nil {
+			return ts, nil
+		}
+		l.mu.Lock()
+		lost := l.mu.lost
+		l.mu.Unlock()
+		switch {
+		case lost != nil:
+			return 0, lost
+		case l.ctx.Err() != nil:
+			return 0, kv.ErrClosed
+		}
+		tell(clock.Monotonic(l.clock)-began, err)
+		if err := clock.Wait(l.ctx, l.clock, pause); err != nil {
+			return 0, kv.ErrClosed
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+func (l *lease) tryWrite(slot int, value slotValue, fill func(*transaction.KVTxn) error, again bool) (ts uint64, err error) {
+	if err := l.held(); err != nil {
+		return 0, err
+	}
+	t, err := l.store.Begin()
+	if err != nil {
+		return 0, err
+	}
+	defer rollback(t)
+	l.mu.Lock()
+	expires := l.mu.row.Expires
+	l.mu.Unlock()
+	if oracle.ExtractPhysical(t.StartTS()) >= expires {
+		return 0, errLease
+	}
+	if again { // the attempt before may have been committed
+		stored, err := l.readSlot(t, slot)
+		switch {
+		case err != nil:
+			return 0, err
+		case stored == value:
+			return t.StartTS(), nil
+		}
+	}
+	if err := t.Set(l.space.slot(slot), value.encode()); err != nil {
+		return 0, err
+	}
+	if err := fill(t); err != nil {
+		return 0, err
+	}
+	if err := l.commit(t); err != nil {
+		return 0, err
+	}
+	return transaction.TxnProbe{KVTxn: t}.GetCommitTS(), nil
+}
+
+// nextOffset is the offset after another timestamp has told one. A timestamp is older than when it is looked at, by its way and because PD does not
+// move its time all the while: so what it tells is too small, never too large, and the largest of late is the best. It gives way slowly, since the
+// two clocks drift, and at once where PD's was set back.
+func nextOffset(offset, told int64) int64 {
+	if told >= offset || offset-told > maxOffsetError {
+		return told
+	}
+	return max(told, offset-1)
+}
+
+// maxOffsetError is how many milliseconds a timestamp may be late.
+const maxOffsetError = 1000
+
+// now is the time by PD's timestamps, as far as those that the lease was renewed with tell, and not ahead of it.
+func (l *lease) now() time.Time {
+	passed := clock.Monotonic(l.clock)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.UnixMilli(l.mu.offset).Add(passed)
+}
+
+// epoch is how often the keyspace was taken over.
+func (l *lease) epoch() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.row.Epoch
+}

@@ -1,0 +1,278 @@
+package tikvkv_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tikv/client-go/v2/tikv"
+	"github.com/tikv/client-go/v2/tikvrpc"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/tikvkv"
+)
+
+// wire is the way to the cluster, on which a test may have something happen to a request.
+type wire struct {
+	tikv.Client
+	meet atomic.Pointer[func(req *tikvrpc.Request, send func() (*tikvrpc.Response, error)) (*tikvrpc.Response, error)]
+}
+
+func (w *wire) Close() error { return nil }
+
+func (w *wire) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request, timeout time.Duration) (*tikvrpc.Response, error) {
+	send := func() (*tikvrpc.Response, error) { return w.Client.SendRequest(ctx, addr, req, timeout) }
+	if meet := w.meet.Load(); meet != nil {
+		return (*meet)(req, send)
+	}
+	return send()
+}
+
+func (c *cluster) openOver(t *testing.T, w *wire, o tikvkv.Options) *tikvkv.Engine {
+	t.Helper()
+	w.Client = staysOpen{c.client}
+	store, err := tikv.NewTestTiKVStore(w, pdStaysOpen{c.pd}, nil, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := tikvkv.OpenStore(store, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func put(e kv.Engine, key, value string) error {
+	txn, err := e.Begin()
+	if err != nil {
+		return err
+	}
+	txn.Set([]byte(key), []byte(value))
+	txn.Add([]byte("n"), 1)
+	return txn.Commit(context.Background(), kv.Synced)
+}
+
+func have(t *testing.T, e kv.Engine, key, want string) {
+	t.Helper()
+	s, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	got, err := s.Get([]byte(key))
+	if errors.Is(err, kv.ErrNotFound) {
+		got, err = []byte("nothing"), nil
+	}
+	if err != nil || string(got) != want {
+		t.Errorf("%s is %s, %v; want %s", key, got, err, want)
+	}
+}
+
+func haveCount(t *testing.T, e kv.Engine, want int64) {
+	t.Helper()
+	s, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if n, err := s.Counter([]byte("n")); n != want || err != nil {
+		t.Errorf("%d are counted, %v; want %d", n, err, want)
+	}
+}
+
+// One server at a time has a keyspace: who comes second is told of the first, and gets it when that has ended.
+func TestSecondServer(t *testing.T) {
+	c := newCluster(t)
+	first := c.open(t, tikvkv.Options{Name: "one:1", Term: 2 * time.Second})
+	if err := put(first, "a", "1"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := tikvkv.OpenStore(c.store(t), tikvkv.Options{Name: "two:2", Term: 2 * time.Second})
+	var held *tikvkv.HeldError
+	if !errors.As(err, &held) || held.Holder != "one:1" {
+		t.Fatalf("a second server: %v", err)
+	}
+	elsewhere := c.open(t, tikvkv.Options{Keyspace: "other"})
+	have(t, elsewhere, "a", "nothing")
+	if err := errors.Join(elsewhere.Close(), first.Close()); err != nil {
+		t.Fatal(err)
+	}
+	second := c.open(t, tikvkv.Options{Name: "two:2"})
+	have(t, second, "a", "1")
+	if err := put(second, "b", "2"); err != nil {
+		t.Error(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// stopped opens an engine whose clock stands still: it takes itself for the holder of the lease as long as the test wants, as a process does that
+// was stopped.
+func stopped(t *testing.T, c *cluster, w *wire) (*tikvkv.Engine, *clock.Fake) {
+	t.Helper()
+	still := clock.NewFake(time.Unix(0, 0))
+	return c.openOver(t, w, tikvkv.Options{Name: "stopped:1", Clock: still, Term: time.Second, OnFailure: func(error) {}}), still
+}
+
+// A server whose lease has run out writes nothing any more, although it knows nothing of that: neither what it begins after another one has taken
+// over, nor what it began before.
+func TestStoppedServerWritesNothing(t *testing.T) {
+	for _, began := range []string{"before", "after"} {
+		t.Run(began, func(t *testing.T) {
+			c, w := newCluster(t), &wire{}
+			first, still := stopped(t, c, w)
+			if err := put(first, "a", "1"); err != nil {
+				t.Fatal(err)
+			}
+			reached, goOn := make(chan struct{}), make(chan struct{})
+			if began == "before" {
+				var once atomic.Bool
+				hold := func(req *tikvrpc.Request, send func() (*tikvrpc.Response, error)) (*tikvrpc.Response, error) {
+					if req.Type == tikvrpc.CmdPrewrite && !once.Swap(true) {
+						close(reached)
+						<-goOn
+					}
+					return send()
+				}
+				w.meet.Store(&hold)
+			}
+			done := make(chan error, 1)
+			write := func() { done <- put(first, "a", "late") }
+			if began == "before" {
+				go write()
+				<-reached
+			}
+			second := c.open(t, tikvkv.Options{Name: "second:2", Term: time.Minute})
+			haveCount(t, second, 1)
+			if err := put(second, "b", "2"); err != nil {
+				t.Fatal(err)
+			}
+			close(goOn)
+			if began == "after" {
+				go write()
+			}
+			if err := turnUntil(still, done); err == nil {
+				t.Error("a server without the lease writes")
+			}
+			have(t, second, "a", "1")
+			haveCount(t, second, 2)
+			if err := put(first, "c", "3"); err == nil {
+				t.Error("a server that has lost the keyspace goes on")
+			}
+			closed := make(chan error, 1)
+			go func() { closed <- first.Close() }()
+			_ = turnUntil(still, closed) // it may say that it could not end well
+			if err := second.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// turnUntil turns a clock until something is done.
+func turnUntil(still *clock.Fake, done <-chan error) error {
+	for {
+		select {
+		case err := <-done:
+			return err
+		default:
+			still.Advance(20 * time.Millisecond)
+		}
+	}
+}
+
+// A commit of which the answer is lost happens once, whether the cluster got it or not.
+func TestLostAnswer(t *testing.T) {
+	for _, arrives := range []bool{true, false} {
+		t.Run(fmt.Sprint(arrives), func(t *testing.T) {
+			c := newCluster(t)
+			e := c.open(t, tikvkv.Options{})
+			if err := put(e, "a", "1"); err != nil {
+				t.Fatal(err)
+			}
+			tikvkv.LoseAnswers(e, arrives, 3)
+			if err := put(e, "a", "2"); err != nil {
+				t.Fatal(err)
+			}
+			have(t, e, "a", "2")
+			haveCount(t, e, 2)
+			if number, _ := e.Last(); number != 2 {
+				t.Errorf("the last commit is %d", number)
+			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+			again := c.open(t, tikvkv.Options{})
+			have(t, again, "a", "2")
+			haveCount(t, again, 2)
+			if err := again.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Values above what a raft entry holds are split, and nothing of them stays behind.
+func TestLongValues(t *testing.T) {
+	c := newCluster(t)
+	e := c.open(t, tikvkv.Options{})
+	long := func(n int) string {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(i / 1000)
+		}
+		return string(b)
+	}
+	reopen := func() {
+		t.Helper()
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		e = c.open(t, tikvkv.Options{})
+	}
+	for _, size := range []int{17 << 20, 9 << 20, 4 << 20, 4<<20 + 1, 1} {
+		if err := put(e, "a", long(size)); err != nil {
+			t.Fatal(err)
+		}
+		reopen()
+		have(t, e, "a", long(size))
+		s, err := e.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		it, err := s.NewIter(kv.IterOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !it.First() || string(it.Key()) != "a" {
+			t.Fatalf("the first key is %q, %v", it.Key(), it.Err())
+		}
+		if value, err := it.Value(); err != nil || string(value) != long(size) {
+			t.Errorf("%d bytes come back as %d, %v", size, len(value), err)
+		}
+		many, err := s.GetMany([][]byte{[]byte("b"), []byte("a")})
+		if err != nil || many[0] != nil || string(many[1]) != long(size) {
+			t.Errorf("%d bytes among many: %v", size, err)
+		}
+		if err := errors.Join(it.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := put(e, "a", long(9<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.DeleteRange([]byte("a"), []byte("b")); err != nil {
+		t.Fatal(err)
+	}
+	if parts := tikvkv.Parts(e); parts != 0 {
+		t.Errorf("%d parts are left", parts)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}

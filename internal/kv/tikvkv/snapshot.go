@@ -1,0 +1,184 @@
+package tikvkv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	tikverr "github.com/tikv/client-go/v2/error"
+	"github.com/tikv/client-go/v2/txnkv/txnsnapshot"
+
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// snapshot is a kv.Snapshot.
+type snapshot struct {
+	engine *Engine
+	view   view
+	closed atomic.Bool
+}
+
+var errSnapshotClosed = errors.New("tikvkv: the snapshot is closed already")
+
+// look is the youngest view.
+func (e *Engine) look() (*snapshot, error) {
+	if e.closed.Load() {
+		return nil, kv.ErrClosed
+	}
+	if err := e.lease.held(); err != nil {
+		return nil, unavailable(err)
+	}
+	return &snapshot{engine: e, view: e.views.acquire()}, nil
+}
+
+// read is TiKV's snapshot. It is made anew for each read, because it keeps all that it has read.
+func (s *snapshot) read() (*txnsnapshot.KVSnapshot, error) {
+	if s.engine.views.isGone(s.view) {
+		return nil, errTooOld
+	}
+	return s.engine.store.GetSnapshot(s.view.ts), nil
+}
+
+func (s *snapshot) fetch(stored []byte) ([]byte, error) {
+	r, err := s.read()
+	if err != nil {
+		return nil, err
+	}
+	entry, err := r.Get(context.Background(), stored)
+	switch {
+	case tikverr.IsErrNotFound(err):
+		return nil, kv.ErrNotFound
+	case err != nil:
+		return nil, reading("get", err)
+	}
+	return entry.Value, nil
+}
+
+func (s *snapshot) fetchMany(stored [][]byte) (map[string][]byte, error) {
+	r, err := s.read()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := r.BatchGet(context.Background(), stored)
+	if err != nil {
+		return nil, reading("get many", err)
+	}
+	out := make(map[string][]byte, len(entries))
+	for key, entry := range entries {
+		out[key] = entry.Value
+	}
+	return out, nil
+}
+
+// Get is kv.Reader's.
+func (s *snapshot) Get(key []byte) ([]byte, error) {
+	rows := s.engine.commits.rows
+	hash := rows.Hash(key)
+	if value, ok := rows.Get(hash, key, s.view.sequence); ok {
+		return value, nil
+	}
+	stored, err := s.fetch(s.engine.space.pair(key))
+	if err != nil {
+		return nil, err
+	}
+	value, err := s.decode(key, stored)
+	if err != nil {
+		return nil, err
+	}
+	if kept, ok := rows.Offer(hash, key, value, s.view.sequence); ok {
+		return kept, nil
+	}
+	return value, nil
+}
+
+// Probe is kv.Reader's. There is no way to ask that would be cheaper.
+func (s *snapshot) Probe(key []byte) ([]byte, error) { return s.Get(key) }
+
+// GetMany is kv.Reader's: one request for each region that has any of the keys.
+func (s *snapshot) GetMany(keys [][]byte) ([][]byte, error) {
+	values := make([][]byte, len(keys))
+	var missing [][]byte
+	var places []int
+	rows := s.engine.commits.rows
+	for i, key := range keys {
+		if value, ok := rows.Get(rows.Hash(key), key, s.view.sequence); ok {
+			values[i] = value
+			continue
+		}
+		missing, places = append(missing, s.engine.space.pair(key)), append(places, i)
+	}
+	if len(missing) == 0 {
+		return values, nil
+	}
+	found, err := s.fetchMany(missing)
+	if err != nil {
+		return nil, err
+	}
+	for i, place := range places {
+		stored, ok := found[string(missing[i])]
+		if !ok {
+			continue
+		}
+		if values[place], err = s.decode(keys[place], stored); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// decode is the value of a key, whose parts it reads where it has some.
+func (s *snapshot) decode(key, stored []byte) ([]byte, error) {
+	value, n, err := decodeValue(stored)
+	if err != nil || n == 0 {
+		return value, err
+	}
+	parts := make([][]byte, n)
+	for i := range parts {
+		parts[i] = s.engine.space.part(key, i)
+	}
+	found, err := s.fetchMany(parts)
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range parts {
+		bytes, ok := found[string(part)]
+		if !ok {
+			return nil, kv.Damaged(fmt.Errorf("tikvkv: a part of the value of %x is missing", key))
+		}
+		value = append(value, bytes...)
+	}
+	return value, nil
+}
+
+// Counter is kv.Reader's.
+func (s *snapshot) Counter(key []byte) (int64, error) {
+	stored, err := s.fetch(s.engine.space.pair(key))
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	}
+	return decodeCounter(stored)
+}
+
+// NewIter is kv.Reader's.
+func (s *snapshot) NewIter(o kv.IterOptions) (kv.Iterator, error) { return newIterator(s, o), nil }
+
+// Share is kv.Snapshot's.
+func (s *snapshot) Share() kv.Snapshot { return s.share() }
+
+func (s *snapshot) share() *snapshot {
+	s.engine.views.share(s.view)
+	return &snapshot{engine: s.engine, view: s.view}
+}
+
+// Close is kv.Snapshot's.
+func (s *snapshot) Close() error {
+	if !s.closed.CompareAndSwap(false, true) {
+		return errSnapshotClosed
+	}
+	s.engine.views.release(s.view)
+	return nil
+}

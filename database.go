@@ -24,7 +24,9 @@ import (
 	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/javascript"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/kv/tikvkv"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/member"
 	"github.com/ebbdb/ebb/internal/metrics"
@@ -44,7 +46,8 @@ import (
 type foundation struct {
 	keys    []bson.Doc // by which members log in here; none: there is no key file
 	secret  string     // by which this one logs in at others
-	engine  atomic.Pointer[pebblekv.Engine]
+	engine  atomic.Pointer[pebblekv.Engine] // nil: it is tikv
+	tikv    *tikvkv.Engine
 	params  *parameter.Registry
 	expiry  *ttl.Parameters
 	scripts *javascript.Engine // nil: there is no JavaScript
@@ -89,17 +92,19 @@ func (s *Server) openAll() (err error) {
 	if err != nil {
 		return err
 	}
-	engine, opened, err := s.openEngine()
+	opened, err := s.openStore()
 	if err != nil {
 		return err
 	}
-	s.foundation.engine.Store(engine)
 	if s.foundation.temp, err = spillDir(s); err != nil {
 		return err
 	}
 	role, c := member.Role{}, s.clock
 	if s.group != nil {
 		role, c = s.group.First()
+	}
+	if e := s.foundation.tikv; e != nil {
+		c = clusterClock{c, e}
 	}
 	d, err := openDatabase(s, role, c, opened)
 	if err != nil {
@@ -151,13 +156,24 @@ func openFoundation(s *Server) (f *foundation, err error) {
 	return f, nil
 }
 
+// store is the engine, nil before it is open.
+func (f *foundation) store() kv.Engine {
+	switch e := f.engine.Load(); {
+	case e != nil:
+		return e
+	case f.tikv != nil:
+		return f.tikv
+	}
+	return nil
+}
+
 func (f *foundation) close() error {
 	if f == nil {
 		return nil
 	}
 	f.scripts.Close()
 	var err error
-	if e := f.engine.Load(); e != nil {
+	if e := f.store(); e != nil {
 		err = e.Close()
 	}
 	if f.audit != nil {
@@ -193,7 +209,7 @@ func openDatabase(s *Server, r member.Role, c clock.Clock, opened func()) (d *da
 	if d.set != nil {
 		term = d.set.Term.Load
 	}
-	d.store, ddl, err = indexddl.Open(context.Background(), d.engine.Load(), storage.Options{
+	d.store, ddl, err = indexddl.Open(context.Background(), d.foundation.store(), storage.Options{
 		Clock: d.clock, Indexes: index.NewParser(filters), HideExpired: d.expiry.HideExpired.Get, Held: d.monitor.Hold, Grace: d.expiry.Grace,
 		OnDDL: func(e meaning.Event) {
 			endCursors(cursors, e)
@@ -236,7 +252,7 @@ func openDatabase(s *Server, r member.Role, c clock.Clock, opened func()) (d *da
 	}
 	config.ReplicaSet = d.set
 	d.commands = command.New(config, command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor,
-		Checkpoints: checkpoint.NewRegistry(d.clock, d.engine.Load(), s.log.For("STORAGE"))})
+		Checkpoints: checkpoint.NewRegistry(d.clock, d.foundation.store(), s.log.For("STORAGE"))})
 	d.metrics = s.metricsHandler(d)
 	if p := s.opts.Profiling; p != nil {
 		d.commands.Profile.Begin(p.Level, p.SlowMillis, p.SampleRate)
@@ -263,7 +279,22 @@ func openDatabase(s *Server, r member.Role, c clock.Clock, opened func()) (d *da
 	return d, nil
 }
 
-// openEngine opens the store. It removes nothing before letRemove is called: what it takes for obsolete is then known to be.
+// openStore opens the engine that the server is to have. opened is called when what it has is known to be sound.
+func (s *Server) openStore() (opened func(), err error) {
+	f := s.foundation
+	if s.opts.Engine == TiKV {
+		f.tikv, err = s.openTiKV()
+		return func() {}, err
+	}
+	e, opened, err := s.openEngine()
+	if err != nil {
+		return nil, err
+	}
+	f.engine.Store(e)
+	return opened, nil
+}
+
+// openEngine opens the store on disk or in memory. It removes nothing before letRemove is called: what it takes for obsolete is then known to be.
 func (s *Server) openEngine() (e *pebblekv.Engine, letRemove func(), err error) {
 	o := s.engineOptions()
 	switch {

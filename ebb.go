@@ -81,7 +81,7 @@ func open(opts Options) (*Server, error) {
 	if s.metrics, err = openMetrics(s); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	if opts.Engine != InMemory {
+	if opts.Engine != InMemory && opts.Engine != TiKV {
 		if s.dir, err = dbpath.Claim(opts.DBPath); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}

@@ -25,6 +25,8 @@ const (
 	Pebble = config.EnginePebble
 	// InMemory keeps it in memory, and touches no disk.
 	InMemory = config.EngineInMemory
+	// TiKV keeps it in a TiKV cluster (Options.TiKV), and nothing on this machine.
+	TiKV = config.EngineTiKV
 )
 
 // LDAP is how a directory of users is reached, and what is asked of it.
@@ -62,8 +64,10 @@ type Options struct {
 
 	// DBPath is the directory of the data; "" is ./data.
 	DBPath string
-	// Engine is Pebble or InMemory; "" is Pebble.
+	// Engine is Pebble, InMemory or TiKV; "" is Pebble.
 	Engine string
+	// Cluster is the one that has the data where Engine is TiKV.
+	Cluster Cluster
 	// CacheBytes is how much memory data is kept in; 0 is a quarter of what the machine or the container has.
 	CacheBytes int64
 	// StartWithDamagedLog opens a store whose log is damaged as it was before the first write that is lost. Without it such a store
@@ -125,6 +129,9 @@ func (o *Options) disk() vfs.FS {
 	}
 	return o.Machine.Disk
 }
+
+// Cluster is a TiKV cluster, and where in it the data is.
+type Cluster = config.TiKV
 
 // Console is where browsers find the server's console. Where the port is taken there is none, and the log says so.
 type Console struct {

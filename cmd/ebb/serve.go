@@ -185,6 +185,7 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 		Compressors:  cfg.Net.Compressors,
 		DBPath:       cfg.Storage.DBPath,
 		Engine:       cfg.Storage.Engine,
+		Cluster:      cfg.Storage.TiKV,
 		CacheBytes:   cfg.Storage.CacheBytes,
 		MinFreeBytes: cfg.Storage.MinFreeBytes,
 		ReserveBytes: cfg.Storage.ReserveBytes,

@@ -29,7 +29,7 @@ func buildInfo(op *Op) (bson.Doc, error) {
 		Object("openssl").String("running", tls).String("compiled", tls).End().
 		Object("buildEnvironment").String("cc", runtime.Compiler).String("target_arch", runtime.GOARCH).String("target_os", runtime.GOOS).End().
 		Int32("bits", strconv.IntSize).Bool("debug", false).Int32("maxBsonObjectSize", bson.MaxDocSize).
-		Strings("storageEngines", []string{"pebble", "inMemory"}).Doc(), nil
+		Strings("storageEngines", []string{"pebble", "inMemory", "tikv"}).Doc(), nil
 }
 
 // versionArray is a version's three numbers, and 0 for a release.

@@ -16,6 +16,7 @@ import (
 const (
 	EnginePebble   = "pebble"
 	EngineInMemory = "inMemory"
+	EngineTiKV     = "tikv"
 )
 
 // DefaultPort is where MongoDB's clients look first, DefaultConsolePort where browsers find the console of a server that is there.
@@ -61,6 +62,7 @@ type Net struct {
 type Storage struct {
 	DBPath string
 	Engine string
+	TiKV   TiKV
 	// CacheBytes is how much memory data is kept in, 0 for what suits the machine.
 	CacheBytes int64
 	// StartWithDamagedLog goes on without what was written after the store's log was damaged.
@@ -68,6 +70,16 @@ type Storage struct {
 	// MinFreeBytes must be free on the disk for data to be added, and ReserveBytes are set aside for letting it go; 0 is the
 	// default, and what is negative is none.
 	MinFreeBytes, ReserveBytes int64
+}
+
+// TiKV is the cluster in which the data is with EngineTiKV.
+type TiKV struct {
+	// PD are the addresses of its placement drivers.
+	PD []string
+	// Keyspace is where in it the data is, "" for the one called default.
+	Keyspace string
+	// CAFile, CertificateFile and KeyFile are PEM files for TLS to the cluster; without a CAFile there is none.
+	CAFile, CertificateFile, KeyFile string
 }
 
 // Replication makes the server a member of a replica set.

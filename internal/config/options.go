@@ -60,7 +60,7 @@ func options() []option {
 			compressors},
 		{"storage.dbPath", "dbpath", "`directory` of the data, ./data by default; it is made when missing",
 			stringOption(func(c *Config, v string) { c.Storage.DBPath = v })},
-		{"storage.engine", "storageEngine", "storage `engine`, pebble (default) or inMemory",
+		{"storage.engine", "storageEngine", "storage `engine`, pebble (default), inMemory or tikv",
 			engine},
 		{"storage.wiredTiger.engineConfig.cacheSizeGB", "wiredTigerCacheSizeGB", "`gigabytes` of memory to keep data in, a quarter of the machine's or the container's by default",
 			cacheSize},
@@ -100,7 +100,7 @@ func options() []option {
 			boolOption(func(c *Config, v bool) { c.Security.JavaScript = v })},
 		{"systemLog.verbosity", "", "",
 			intOption(0, maxVerbosity, func(c *Config, v int) { c.SystemLog.Verbosity = v })},
-	}, consoleOptions(), securityOptions(), auditOptions(), ldapOptions(), tlsOptions(), socketOptions(), metricsOptions(), mongodOptions(), ignoredOptions())
+	}, tikvOptions(), consoleOptions(), securityOptions(), auditOptions(), ldapOptions(), tlsOptions(), socketOptions(), metricsOptions(), mongodOptions(), ignoredOptions())
 }
 
 func stringOption(set func(*Config, string)) func(*Config, setting) (bson.Value, error) {
@@ -224,7 +224,7 @@ func engine(c *Config, s setting) (bson.Value, error) {
 		c.Storage.Engine = EnginePebble
 		return bson.String(s.text), nil
 	}
-	if s.text != EnginePebble && s.text != EngineInMemory {
+	if s.text != EnginePebble && s.text != EngineInMemory && s.text != EngineTiKV {
 		return bson.Value{}, errorf("Cannot start server with an unknown storage engine: %s", s.text)
 	}
 	c.Storage.Engine = s.text

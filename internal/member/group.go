@@ -67,7 +67,7 @@ type Server interface {
 	TryEnter() Database
 	// Role is that of the database of the moment; false where there is none.
 	Role() (Role, bool)
-	// Engine is that of the store. OpenEngine closes it, if it is open, has prepare change its files, and opens the store again; opened is to be
+	// Engine is that of the store; nil: it is one that can have no other members. OpenEngine closes it, if it is open, has prepare change its files, and opens the store again; opened is to be
 	// called when what is in it is known to be sound.
 	Engine() *pebblekv.Engine
 	OpenEngine(prepare func() error) (opened func(), err error)

@@ -204,8 +204,14 @@ func (g *Group) isEmpty(ctx context.Context) error {
 	return nil
 }
 
+// errOneMember: a cluster keeps its own replicas.
+var errOneMember = mongoerr.New(mongoerr.IllegalOperation, "a server whose data is in a TiKV cluster has no other members: the cluster replicates the data")
+
 // makeMember makes the log of a server that has none; begin puts into it what it begins with.
 func (g *Group) makeMember(begin func(*member) error) (*member, error) {
+	if g.o.Server.Engine() == nil {
+		return nil, errOneMember
+	}
 	m, err := g.newMember()
 	if err != nil {
 		return nil, err

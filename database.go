@@ -44,8 +44,8 @@ import (
 
 // foundation is what stays while the server is open: the engine, the parameters, what runs scripts.
 type foundation struct {
-	keys    []bson.Doc // by which members log in here; none: there is no key file
-	secret  string     // by which this one logs in at others
+	keys    []bson.Doc                      // by which members log in here; none: there is no key file
+	secret  string                          // by which this one logs in at others
 	engine  atomic.Pointer[pebblekv.Engine] // nil: it is tikv
 	tikv    *tikvkv.Engine
 	params  *parameter.Registry

@@ -352,6 +352,9 @@ func (e *Engine) Close() error {
 	err := error(nil)
 	if ended && !e.failed.Load() && e.lease.held() == nil {
 		err = e.lease.giveBack()
+		if isConflict(err) { // with a renewal
+			err = e.lease.giveBack()
+		}
 	}
 	e.cancel()
 	<-e.commits.stopped

@@ -95,15 +95,19 @@ func (s *snapshot) Get(key []byte) ([]byte, error) {
 // Probe is kv.Reader's. There is no way to ask that would be cheaper.
 func (s *snapshot) Probe(key []byte) ([]byte, error) { return s.Get(key) }
 
+// Cached is kv.Reader's.
+func (s *snapshot) Cached(keys, values [][]byte) {
+	s.engine.commits.rows.GetMany(keys, values, s.view.sequence)
+}
+
 // GetMany is kv.Reader's: one request for each region that has any of the keys.
 func (s *snapshot) GetMany(keys [][]byte) ([][]byte, error) {
 	values := make([][]byte, len(keys))
 	var missing [][]byte
 	var places []int
-	rows := s.engine.commits.rows
+	s.Cached(keys, values)
 	for i, key := range keys {
-		if value, ok := rows.Get(rows.Hash(key), key, s.view.sequence); ok {
-			values[i] = value
+		if values[i] != nil {
 			continue
 		}
 		missing, places = append(missing, s.engine.space.pair(key)), append(places, i)

@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/build"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/witness"
 	"github.com/ebbdb/ebb/internal/ttl"
@@ -129,7 +129,7 @@ func (op *Op) tellIndex(ns namespace.NS, d *index.Definition, states ...string) 
 }
 
 // beginBuild tells at once of a build that takes its time. What is returned is called at its end.
-func (op *Op) beginBuild(b *storage.Build) (end func(err error)) {
+func (op *Op) beginBuild(b *build.Underway) (end func(err error)) {
 	if op.Audit == nil {
 		return func(error) {}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/build"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
 
@@ -32,7 +32,7 @@ func TestIndexBuildIsSeen(t *testing.T) {
 	}
 	op := &Op{Server: h.server, Args: NewArgs("createIndexes", bson.MustDoc("{createIndexes: 'c', indexes: [{key: {a: 1}, name: 'a'}]}"))}
 	var building context.Context
-	build := func(during func(*storage.Build)) error {
+	run := func(during func(*build.Underway)) error {
 		op.Ctx = t.Context()
 		ctx, seen, ended := op.startBuilder()
 		done := func() { ended(nil) }
@@ -40,10 +40,10 @@ func TestIndexBuildIsSeen(t *testing.T) {
 		building = ctx
 		_, err := h.server.Query.DDL.CreateIndexesSeen(ctx, namespace.NS{DB: "test", Coll: "c"}, ttlchange.OnHidden{}, func(c *catalog.Collection) ([]*index.Definition, error) {
 			return op.parseIndexes(c, []bson.Doc{bson.MustDoc("{key: {a: 1}, name: 'a'}")})
-		}, func(b *storage.Build) { seen(b); during(b) })
+		}, func(b *build.Underway) { seen(b); during(b) })
 		return err
 	}
-	err := build(func(b *storage.Build) {
+	err := run(func(b *build.Underway) {
 		rows := h.server.operations(inprog{})
 		row := rows[len(rows)-1]
 		for path, want := range map[string]string{"desc": `"IndexBuildsCoordinatorMongod-0"`, "ns": `"test.c"`, "command.createIndexes": `"c"`,
@@ -87,14 +87,14 @@ func TestIndexBuildIsSeen(t *testing.T) {
 	if !mongoerr.Is(err, mongoerr.IndexBuildAborted) {
 		t.Errorf("dropIndexes: %v", err)
 	}
-	err = build(func(b *storage.Build) {
+	err = run(func(b *build.Underway) {
 		h.server.Ops.Kill(b.Operation.Load())
 		<-building.Done() // which another goroutine sees to
 	})
 	if !mongoerr.Is(err, mongoerr.Interrupted) {
 		t.Errorf("killOp: %v", err)
 	}
-	if err := build(func(*storage.Build) {}); err != nil {
+	if err := run(func(*build.Underway) {}); err != nil {
 		t.Error(err)
 	}
 	if left := h.builders(t); len(left) != 0 {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/storage/build"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/indexwrite"
 	"github.com/ebbdb/ebb/internal/storage/layout"
@@ -58,7 +59,7 @@ type collectionState struct {
 	trimmed RecordID
 	inserts insertNotifier
 	// builds are the index builds whose side tables writers fill; lock, held exclusively, guards it, and anybody may look.
-	builds atomic.Pointer[[]*Build]
+	builds atomic.Pointer[[]*build.Underway]
 	// writes counts commits, before the lock is given back.
 	writes atomic.Int64
 	// lastSweep is the number of the last sweep, among those of all collections.

@@ -13,33 +13,7 @@
 // # What lies below
 //
 // What needs no Store is done in packages of their own, in snapshots and transactions that they are given. This package decides
-// when, under which locks, and what a commit means.
-//
-//	layout       how ids, records, entries and rows of side tables lie in keys and values
-//	expiryorder  where a record lies in the order of expiry; the date histogram, tombstones, what is hidden by its id
-//	due          when documents expire and which have, from keys alone
-//	expiry       sweeps, and the vacuum and compaction of the dead entries that they leave
-//	meaning      what a Commit means, and how that is encoded
-//	placement    which id a record has by what its document says
-//	publication  the version of the catalogue that belongs to the data
-//	witness      what whoever makes a commit is told of it
-//	indexwrite   the entries of indexes, as documents change
-//	catalogchange a change of the catalogue on its way
-//	history      what is kept of sessions
-//	preimage     documents as they were before changes
-//	logwatch     who follows the oplog, and for which namespaces
-//	past         states of the store as they were, which are held for a while
-//	ownership    what has to be agreed about with other writers: locks, numbers of records, which _ids are new
-//	expiryclock  the clock by which what has expired is hidden
-//	header       what a store keeps about itself: its format, the next numbers, times
-//	visibility   what a view has to be careful about, by when it began
-//	multikey     where arrays stand in what an index holds
-//	ttlchange    what a change of TTLs does to documents
-//	garbage      the removal of what drops leave behind
-//	indexplan    what a command does to the indexes of a collection
-//	validation   the check of a whole collection
-//	build        the entries of new indexes, made beside writers
-//	walk         the walk through keys that all of them use
+// when, under which locks, and what a commit means. Each of them says what it does in its first sentence; docs/architecture.md lists them.
 //
 // # What lies above
 //

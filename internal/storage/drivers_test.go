@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/build"
 	"github.com/ebbdb/ebb/internal/storage/expiry"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
@@ -29,14 +30,14 @@ type Above interface {
 	// Bounds are what they do in one step.
 	Bounds() *expiry.Limits
 
-	MakeIndexes(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*Build)) (Created, error)
+	MakeIndexes(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*build.Underway)) (Created, error)
 	DefineIndexes(ctx context.Context, t *Txn, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error)) (Created, error)
 	DropIndexes(ctx context.Context, ns namespace.NS, pick func(*catalog.Collection) ([]*index.Definition, error)) (before int, err error)
 	Modify(ctx context.Context, ns namespace.NS, modify func(*catalog.Collection) (*catalog.Collection, error)) error
 	ModifyWith(ctx context.Context, ns namespace.NS, how ttlchange.OnHidden, modify func(*catalog.Collection) (*catalog.Collection, error)) (ttlchange.Loosened, error)
 	RebuildIndexes(ctx context.Context, ns namespace.NS) (*catalog.Collection, error)
 	StopHiding(ctx context.Context, how ttlchange.OnHidden, set func() error) (ttlchange.Loosened, error)
-	Builds(collection uint32) []*Build
+	Builds(collection uint32) []*build.Underway
 	Truncate(ctx context.Context, keep oplog.Timestamp) (entries int64, more bool, err error)
 	Resize(ctx context.Context, bytes int64) error
 	OldestLogged(ctx context.Context) (oplog.Timestamp, error)
@@ -86,7 +87,7 @@ func (f *fixture) openOn(engine kv.Engine, o Options) (err error) {
 
 // CreateIndexes makes indexes.
 func (f *fixture) CreateIndexes(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error)) (Created, error) {
-	return f.MakeIndexes(ctx, ns, parse, func(*Build) {})
+	return f.MakeIndexes(ctx, ns, parse, func(*build.Underway) {})
 }
 
 // deletion is how deleteDue goes about it.

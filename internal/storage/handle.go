@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage/build"
 	"github.com/ebbdb/ebb/internal/storage/expiry"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
@@ -72,7 +73,7 @@ func (c Collection) Tables() []expiry.Table { return c.own.layouts() }
 func (c Collection) IsBuilding() bool { return len(c.own.state.building()) > 0 }
 
 // Builds are the index builds under way, oldest first.
-func (c Collection) Builds() []*Build { return c.own.state.building() }
+func (c Collection) Builds() []*build.Underway { return c.own.state.building() }
 
 // RefuseWhileBuilding is the error of what cannot be done to the collection while an index is built. It may be nil.
 func (c Collection) RefuseWhileBuilding() error { return c.own.refuseWhileBuilding() }

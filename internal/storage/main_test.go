@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/build"
 	"github.com/ebbdb/ebb/internal/storage/expiry"
 	"github.com/ebbdb/ebb/internal/storage/indexddl"
 	"github.com/ebbdb/ebb/internal/storage/memberlog"
@@ -68,7 +69,7 @@ func (a above) Reap(ctx context.Context, session bson.Doc) error {
 
 func (a above) Bounds() *expiry.Limits { return &a.Sweeper.Limits }
 
-func (a above) MakeIndexes(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*storage.Build)) (storage.Created, error) {
+func (a above) MakeIndexes(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*build.Underway)) (storage.Created, error) {
 	made, err := a.CreateIndexesSeen(ctx, ns, ttlchange.OnHidden{}, parse, seen)
 	return storage.Created(made), err
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/storage/build"
 )
 
 // spiked is a polygon of many edges, which takes long to check before it has keys.
@@ -43,7 +44,7 @@ func TestShapesEndWithBuild(t *testing.T) {
 		asked, late := 0, 0
 		seen := false
 		f.online()
-		_, err := f.MakeIndexes(ctx, testNS, f.parse(placeIndex), func(b *Build) {
+		_, err := f.MakeIndexes(ctx, testNS, f.parse(placeIndex), func(b *build.Underway) {
 			if seen {
 				return
 			}

@@ -44,7 +44,7 @@ func (w *Writer) begin(t *Txn, c *collection) {
 	w.entries.Begin(t.kv, c.Collection, c.order, c.indexes, &w.Reader.key)
 	for _, b := range c.state.building() {
 		for _, t := range b.Tables {
-			w.entries.Build(indexwrite.Building{Index: t.index, Side: t.Side, Generation: b.Generation})
+			w.entries.Build(indexwrite.Building{Index: t.Index, Side: t.Side, Generation: b.Generation})
 		}
 	}
 }

@@ -45,7 +45,7 @@ import (
 //   - In a unique table a key that somebody waits for is in the table too, with another record.
 //   - The numbers of a build are handed to the collector by its own end, when neither it nor any writer uses them.
 type builder struct {
-	*storage.Build // as others see it
+	*build.Underway // as others see it
 
 	ddl        *DDL
 	collection storage.Collection // as it was at the beginning
@@ -62,7 +62,7 @@ func (d *DDL) newBuilder(ctx context.Context, c storage.Collection, defs []*inde
 	b := &builder{ddl: d, collection: c}
 	b.ctx, b.cancel = context.WithCancelCause(ctx)
 	b.work = &build.Work{Ctx: b.ctx, Order: c.ExpiryOrder(), View: b.records, Writes: c.Commits, Alive: b.alive, Report: b.report, Pace: build.NewPace()}
-	b.Build = storage.NewBuild(c.Collection, defs, &b.work.Progress, b.cancel)
+	b.Underway = build.NewUnderway(c.Collection, defs, &b.work.Progress, b.cancel)
 	built := 0
 	for i, def := range defs {
 		b.Definitions[i] = def.WithForm(def.Kind.Form())
@@ -77,7 +77,7 @@ func (d *DDL) newBuilder(ctx context.Context, c storage.Collection, defs []*inde
 		seen := multikey.New(def)
 		t := build.NewTable(c.NewEntries(def), c.Collection, build.Options{TempDir: d.options.TempDir, MemoryBytes: d.Limits.MemoryBytes / built,
 			Memory: d.options.Memory, Ask: func() error { return context.Cause(b.ctx) }, Arrays: seen.SeeKeys})
-		b.Tables = append(b.Tables, &storage.BuildTable{Table: t, Multikey: seen})
+		b.Tables = append(b.Tables, &build.IndexUnderway{Table: t, Multikey: seen})
 		b.work.Tables = append(b.work.Tables, t)
 	}
 	return b

@@ -16,18 +16,17 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
-	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/build"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 // beside builds indexes beside writers; during runs when the build is published and before it has read anything.
-func (f *fixture) beside(during func(*storage.Build), specs ...string) (Created, error) {
+func (f *fixture) beside(during func(*build.Underway), specs ...string) (Created, error) {
 	return f.besideOf(context.Background(), during, specs...)
 }
 
-func (f *fixture) besideOf(ctx context.Context, during func(*storage.Build), specs ...string) (Created, error) {
+func (f *fixture) besideOf(ctx context.Context, during func(*build.Underway), specs ...string) (Created, error) {
 	f.online()
 	return f.CreateIndexesSeen(ctx, testNS, ttlchange.OnHidden{}, f.parse(specs...), during)
 }
@@ -100,7 +99,7 @@ func buildBesideWriters(t *testing.T, rng *rand.Rand) (good bool) {
 		}
 		h.arm(disturb)
 	}
-	_, err = f.beside(func(*storage.Build) { disturb() }, specs...)
+	_, err = f.beside(func(*build.Underway) { disturb() }, specs...)
 	h.arm(nil)
 	f.validate()
 	f.nothingLeft()
@@ -186,7 +185,7 @@ func TestUniqueBuild(t *testing.T) {
 			f := newFixture(t)
 			f.createIndexes(`{key: {x: 1}, name: "x", expireAfterSeconds: 3, hideExpired: true}`)
 			f.must(f.insert(c.docs...))
-			_, err := f.beside(func(*storage.Build) { c.during(f) }, u)
+			_, err := f.beside(func(*build.Underway) { c.during(f) }, u)
 			if got := mongoerr.Is(err, mongoerr.DuplicateKey); got != c.fails || !got && err != nil {
 				t.Errorf("got %v", err)
 			}
@@ -202,7 +201,7 @@ func TestBuildOfUnindexable(t *testing.T) {
 	for _, stays := range []bool{false, true} {
 		f := newFixture(t)
 		f.must(f.insert(`{_id: 0, a: 1}`, `{_id: 1, a: 1}`))
-		_, err := f.beside(func(*storage.Build) {
+		_, err := f.beside(func(*build.Underway) {
 			f.change(1, parallel)
 			f.must(f.insert(strings.Replace(parallel, "1", "2", 1)))
 			if !stays {
@@ -262,7 +261,7 @@ func TestBuildAgainstChanges(t *testing.T) {
 			f := newFixture(t)
 			f.must(f.insert(`{_id: 1, a: 1}`))
 			var did error
-			_, err := f.beside(func(*storage.Build) { did = c.do(f) }, specs...)
+			_, err := f.beside(func(*build.Underway) { did = c.do(f) }, specs...)
 			switch {
 			case c.refused:
 				if err != nil || !mongoerr.Is(did, mongoerr.BackgroundOperationInProgressForNamespace) {
@@ -287,7 +286,7 @@ func TestKilledBuild(t *testing.T) {
 	f.must(f.insert(`{_id: 1, a: 1}`))
 	ctx, kill := context.WithCancelCause(context.Background())
 	why := mongoerr.New(mongoerr.Interrupted, "operation was interrupted")
-	_, err := f.besideOf(ctx, func(*storage.Build) { kill(why) }, `{key: {a: 1}, name: "a"}`)
+	_, err := f.besideOf(ctx, func(*build.Underway) { kill(why) }, `{key: {a: 1}, name: "a"}`)
 	if !mongoerr.Is(err, mongoerr.Interrupted) {
 		t.Errorf("got %v", err)
 	}
@@ -330,7 +329,7 @@ func TestTwoBuilds(t *testing.T) {
 	f.createIndexes(`{key: {z: 1}, name: "z"}`)
 	f.must(f.insert(`{_id: 1, a: 1}`))
 	second := make(chan Created)
-	made, err := f.beside(func(b *storage.Build) {
+	made, err := f.beside(func(b *build.Underway) {
 		go func() {
 			made, err := f.CreateIndexes(context.Background(), testNS, f.parse(`{key: {a: 1}, name: "a"}`))
 			if err != nil {
@@ -372,7 +371,7 @@ func TestLoadFails(t *testing.T) {
 	f.engine = unloading{f.engine, full}
 	f.reopen()
 	f.must(f.insert(`{_id: 1, a: 1}`))
-	if _, err := f.beside(func(*storage.Build) {}, `{key: {a: 1}, name: "a"}`); !errors.Is(err, full) {
+	if _, err := f.beside(func(*build.Underway) {}, `{key: {a: 1}, name: "a"}`); !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}
 	f.nothingBuilt()

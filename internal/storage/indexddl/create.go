@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/build"
 	"github.com/ebbdb/ebb/internal/storage/catalogchange"
 	"github.com/ebbdb/ebb/internal/storage/indexplan"
 	"github.com/ebbdb/ebb/internal/storage/loosen"
@@ -33,12 +34,12 @@ type Created struct {
 // errors 85 and 86. While entries for its documents are built others write to the collection; see builder. Who wants
 // what somebody is building waits for that.
 func (d *DDL) CreateIndexes(ctx context.Context, ns namespace.NS, parse func(*catalog.Collection) ([]*index.Definition, error)) (Created, error) {
-	return d.CreateIndexesSeen(ctx, ns, ttlchange.OnHidden{}, parse, func(*storage.Build) {})
+	return d.CreateIndexesSeen(ctx, ns, ttlchange.OnHidden{}, parse, func(*build.Underway) {})
 }
 
 // CreateIndexesSeen is CreateIndexes that is told what to do with what is hidden, and shows the build, if there is one, before it
 // begins.
-func (d *DDL) CreateIndexesSeen(ctx context.Context, ns namespace.NS, how ttlchange.OnHidden, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*storage.Build)) (made Created, err error) {
+func (d *DDL) CreateIndexesSeen(ctx context.Context, ns namespace.NS, how ttlchange.OnHidden, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*build.Underway)) (made Created, err error) {
 	l := d.Begin(how)
 	defer l.Close()
 	err = d.createIndexes(ctx, ns, l, parse, seen, &made)
@@ -46,7 +47,7 @@ func (d *DDL) CreateIndexesSeen(ctx context.Context, ns namespace.NS, how ttlcha
 	return made, err
 }
 
-func (d *DDL) createIndexes(ctx context.Context, ns namespace.NS, l *loosen.Change, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*storage.Build), made *Created) error {
+func (d *DDL) createIndexes(ctx context.Context, ns namespace.NS, l *loosen.Change, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*build.Underway), made *Created) error {
 	for {
 		if _, ok := d.store.CollectionNamed(ns); !ok {
 			if err := d.createToIndex(ctx, ns, parse, made); err != nil {
@@ -76,7 +77,7 @@ func (d *DDL) createToIndex(ctx context.Context, ns namespace.NS, parse func(*ca
 }
 
 // createOn is not done when the collection has gone before it was locked, or somebody else's build has ended meanwhile.
-func (d *DDL) createOn(ctx context.Context, ns namespace.NS, l *loosen.Change, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*storage.Build), made *Created) (done bool, err error) {
+func (d *DDL) createOn(ctx context.Context, ns namespace.NS, l *loosen.Change, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*build.Underway), made *Created) (done bool, err error) {
 	if c, ok := d.store.CollectionNamed(ns); ok {
 		p, err := planIndexes(c.Collection, c.Builds(), parse)
 		if err == nil && p.IsNothing() { // as most often, when a client makes sure at its start
@@ -91,7 +92,7 @@ func (d *DDL) createOn(ctx context.Context, ns namespace.NS, l *loosen.Change, p
 	case p.busy != nil:
 		return false, p.busy.Wait(ctx)
 	case b != nil:
-		seen(b.Build)
+		seen(b.Underway)
 		return true, b.run(p, l, made)
 	}
 	return true, nil
@@ -139,7 +140,7 @@ func (d *DDL) startIndexes(ctx context.Context, ns namespace.NS, l *loosen.Chang
 // indexPlan is what CreateIndexes has to do.
 type indexPlan struct {
 	*indexplan.Plan
-	busy *storage.Build // builds one of them already
+	busy *build.Underway // builds one of them already
 }
 
 func (p *indexPlan) report(c *catalog.Collection, made *Created) {
@@ -147,7 +148,7 @@ func (p *indexPlan) report(c *catalog.Collection, made *Created) {
 	made.After = made.Before + len(p.Added)
 }
 
-func planIndexes(c *catalog.Collection, builds []*storage.Build, parse func(*catalog.Collection) ([]*index.Definition, error)) (p indexPlan, err error) {
+func planIndexes(c *catalog.Collection, builds []*build.Underway, parse func(*catalog.Collection) ([]*index.Definition, error)) (p indexPlan, err error) {
 	if c.IsView() {
 		return p, isView(c.NS)
 	}
@@ -162,7 +163,7 @@ func planIndexes(c *catalog.Collection, builds []*storage.Build, parse func(*cat
 	if p.Plan, err = indexplan.Make(c, building, defs); err != nil || p.Busy == nil {
 		return p, err
 	}
-	p.busy = builds[slices.IndexFunc(builds, func(b *storage.Build) bool { return slices.Contains(b.Definitions, p.Busy) })]
+	p.busy = builds[slices.IndexFunc(builds, func(b *build.Underway) bool { return slices.Contains(b.Definitions, p.Busy) })]
 	return p, nil
 }
 

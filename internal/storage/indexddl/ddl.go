@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/build"
 	"github.com/ebbdb/ebb/internal/storage/catalogchange"
 	"github.com/ebbdb/ebb/internal/storage/loosen"
 	"github.com/ebbdb/ebb/internal/storage/sweeper"
@@ -65,7 +66,7 @@ func (d *DDL) Forget(collection uint32) { d.Sweeper.Forget(collection) }
 func (d *DDL) Close() { d.Sweeper.Close() }
 
 // Builds are the index builds under way on a collection, oldest first.
-func (d *DDL) Builds(collection uint32) []*storage.Build {
+func (d *DDL) Builds(collection uint32) []*build.Underway {
 	c, ok := d.store.CollectionByID(collection)
 	if !ok {
 		return nil

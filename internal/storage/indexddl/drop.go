@@ -8,6 +8,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/build"
 	"github.com/ebbdb/ebb/internal/storage/indexplan"
 	"github.com/ebbdb/ebb/internal/storage/loosen"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
@@ -57,7 +58,7 @@ func (d *DDL) tryDropIndexes(ctx context.Context, ns namespace.NS, l *loosen.Cha
 // dropPlan is what DropIndexes has to do.
 type dropPlan struct {
 	before  int // how many indexes there are
-	stopped []*storage.Build
+	stopped []*build.Underway
 	next    *catalog.Collection
 }
 
@@ -95,7 +96,7 @@ func withBuilding(c storage.Collection) *catalog.Collection {
 }
 
 // buildsAmong are the builds of the indexes in going.
-func buildsAmong(c storage.Collection, going []*index.Definition) (builds []*storage.Build, err error) {
+func buildsAmong(c storage.Collection, going []*index.Definition) (builds []*build.Underway, err error) {
 	for _, b := range c.Builds() {
 		n := 0
 		for _, d := range b.Definitions {

@@ -29,7 +29,7 @@ func (d *DDL) begin(ctx context.Context, c storage.Collection, defs []*index.Def
 		b.close()
 		return nil, err
 	}
-	c.Publish(b.Build)
+	c.Publish(b.Underway)
 	return b, nil
 }
 
@@ -132,7 +132,7 @@ func (b *builder) commit(p indexPlan, l *loosen.Change, made *Created) error {
 		return err
 	}
 	b.ready = true
-	c.Withdraw(b.Build)
+	c.Withdraw(b.Underway)
 	return nil
 }
 
@@ -144,7 +144,7 @@ func (b *builder) ended() {
 		return
 	}
 	unlock, _ := b.collection.Lock(context.WithoutCancel(b.ctx)) // which nothing ends but its turn
-	b.collection.Withdraw(b.Build)
+	b.collection.Withdraw(b.Underway)
 	unlock()
 	b.abandon()
 }

@@ -1,0 +1,39 @@
+// Package diskspace tells what tables of keys, records or entries, take on disk, and gives back what nothing takes any more. It does not know
+// whose tables they are.
+package diskspace
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/storage/layout"
+)
+
+// Of estimates what the keys that begin with start take.
+func Of(engine kv.Engine, start []byte) (int64, error) {
+	n, err := engine.SizeOf(start, layout.After(start))
+	if err != nil {
+		return 0, fmt.Errorf("storage: measure: %w", err)
+	}
+	return n, nil
+}
+
+// Compact gives back the room that nothing in tables takes any more, and says how much that was. Each is what its keys begin with.
+func Compact(ctx context.Context, engine kv.Engine, tables [][]byte) (freed int64, err error) {
+	for _, start := range tables {
+		before, err := Of(engine, start)
+		if err != nil {
+			return freed, err
+		}
+		if err := engine.Compact(ctx, start, layout.After(start)); err != nil {
+			return freed, fmt.Errorf("storage: compact: %w", err)
+		}
+		after, err := Of(engine, start)
+		if err != nil {
+			return freed, err
+		}
+		freed += max(0, before-after)
+	}
+	return freed, nil
+}

@@ -109,7 +109,7 @@ func TestMeter(t *testing.T) {
 	}
 	out := metrics{}
 	m.stop().into(out, 10)
-	for _, name := range []string{"server_us", "client_us", "server_per_client", "rss_before_mib", "rss_after_mib", "rss_peak_mib", "disk_mib", "disk_data_mib"} {
+	for _, name := range []string{"server_us", "client_us", "server_per_client", "server_cores", "client_cores", "rss_before_mib", "rss_after_mib", "rss_peak_mib", "disk_mib", "disk_data_mib"} {
 		if out[name] <= 0 {
 			t.Errorf("%s is %v", name, out[name])
 		}

@@ -99,6 +99,7 @@ func (u usage) into(m metrics, ops int64) {
 		return
 	}
 	m["rss_before_mib"], m["rss_after_mib"], m["rss_peak_mib"] = mebi(u.rssBefore), mebi(u.rssAfter), mebi(u.rssPeak)
+	m["server_cores"], m["client_cores"] = u.server.Seconds()/u.wall.Seconds(), u.client.Seconds()/u.wall.Seconds()
 	m["other_cores"] = max(0, (u.busy-u.server-u.client).Seconds()/u.wall.Seconds())
 	if ops > 0 {
 		m["server_us"] = micros(u.server) / float64(ops)

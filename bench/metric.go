@@ -16,6 +16,8 @@ func known() []metric {
 	return []metric{
 		{name: "docs_s", more: true, about: "documents a second"},
 		{name: "ops_s", more: true, about: "operations a second"},
+		{name: "server_cores", about: "processors that the server kept busy"}, {name: "client_cores", about: "the same of this program"},
+		{name: "rss_before_mib"}, {name: "rss_after_mib"}, {name: "rss_peak_mib", about: "memory of the server, in RAM"},
 		{name: "p50_ms"}, {name: "p99_ms"}, {name: "p999_ms"}, {name: "max_ms"},
 		{name: "server_us", about: "CPU of the server an operation, or a document where documents are counted"},
 		{name: "client_us", about: "the same of this program and its driver"},
@@ -43,7 +45,7 @@ func known() []metric {
 		{name: "lag_p99_ms"}, {name: "lag_p999_ms"}, {name: "lag_max_ms"},
 		{name: "missed", about: "updates that did not find their document alive"},
 		{name: "late", about: "operations that could not begin on time"},
-		{name: "rss_before_mib"}, {name: "rss_after_mib"}, {name: "rss_peak_mib"}, {name: "disk_mib"}, {name: "disk_data_mib"},
+		{name: "disk_mib"}, {name: "disk_data_mib"},
 		{name: "other_cores", about: "processors that neither the server nor this program kept busy: above 0.2 the machine was disturbed"},
 	}
 }

@@ -61,7 +61,9 @@ func (op *Op) pebbleSection(b *bson.Builder) {
 		return
 	}
 	b.String("engine", s.Engine).Int64("diskBytes", s.DiskBytes).Int64("deletedBytes", s.DeletedBytes).Int64("snapshots", s.Snapshots)
-	b.Int64("memTableBytes", s.MemTableBytes).Int64("cacheBytes", s.CacheBytes).Int64("compactions", s.Compactions).Int64("flushes", s.Flushes)
+	b.Int64("memTableBytes", s.MemTableBytes).Int64("cacheBytes", s.CacheBytes).Int64("rowCacheBytes", s.RowCacheBytes)
+	b.Int64("memTableLimitBytes", s.MemTableLimitBytes).Int64("cacheLimitBytes", s.CacheLimitBytes).Int64("rowCacheLimitBytes", s.RowCacheLimitBytes)
+	b.Int64("compactions", s.Compactions).Int64("flushes", s.Flushes)
 	b.Bool("readOnly", s.Damage != "")
 	if s.Damage != "" {
 		b.String("damage", s.Damage)

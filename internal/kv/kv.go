@@ -202,6 +202,8 @@ type Replacement interface {
 // Stats is what an engine says about itself; sizes are bytes.
 type Stats struct {
 	DiskBytes, MemTableBytes, CacheBytes int64
+	// RowCacheBytes is what is kept by key beside the cache of blocks; the limits are what each of the three may grow to.
+	RowCacheBytes, CacheLimitBytes, RowCacheLimitBytes, MemTableLimitBytes int64
 	// DeletedBytes is about how much of DiskBytes was deleted in ranges and waits to come back: for compactions, or for
 	// readers that began before. Snapshots is how many are open, one that the engine keeps for the next reader included.
 	DeletedBytes, Snapshots int64

@@ -355,6 +355,9 @@ func (e *Engine) Stats() kv.Stats {
 	s.DiskBytes = int64(m.DiskSpaceUsage())
 	s.MemTableBytes = int64(m.MemTable.Size)
 	s.CacheBytes = m.BlockCache.Size
+	s.RowCacheBytes = e.commits.rows.Bytes()
+	s.CacheLimitBytes, s.RowCacheLimitBytes = e.options.CacheBytes, e.options.RowCacheBytes
+	s.MemTableLimitBytes = memTablesStopWrites * e.options.MemTableBytes
 	s.DeletedBytes = e.reclaim.garbage()
 	s.Snapshots = int64(m.Snapshots.Count)
 	s.TablesFound = int64(e.found)

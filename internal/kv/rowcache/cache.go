@@ -68,6 +68,17 @@ func New(budget int64) *Cache {
 	return c
 }
 
+// Bytes is about how much the cache holds.
+func (c *Cache) Bytes() (sum int64) {
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		sum += int64(s.bytes)
+		s.mu.Unlock()
+	}
+	return sum
+}
+
 // Hash is what Get and Offer look a key up by; it is computed once for both.
 func (c *Cache) Hash(key []byte) uint64 { return maphash.Bytes(c.seed, key) }
 

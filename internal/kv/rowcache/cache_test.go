@@ -387,6 +387,9 @@ func TestCacheGetMany(t *testing.T) {
 		c.Write(key(i), fmt.Appendf(nil, "value %d", i), uint64(i))
 	}
 	c.ChangeRange(kv.Range{Start: []byte("key/20"), End: []byte("key/21")}, 1000)
+	if n := c.Bytes(); n < 300*10 || n > 1<<20 {
+		t.Errorf("300 values are %d bytes", n)
+	}
 	known := 0
 	for range 200 {
 		keys := make([][]byte, r.IntN(3*manyAtOnce))

@@ -60,6 +60,9 @@ build:  ## bin/ebb, static
 packages:  ## dist-packages: binaries for six platforms, man pages, completions, .deb and .rpm
 	@deploy/packages/build.sh
 
+packages-try:  ## the .deb, installed, started (under systemd, too), upgraded and removed, apart from this machine; as root, on Linux
+	@deploy/packages/tries.sh
+
 site:  ## site/: the documentation as web pages
 	@python3 -m venv .site && .site/bin/pip install --quiet --disable-pip-version-check -r deploy/site/requirements.txt && .site/bin/mkdocs build --quiet
 
@@ -69,4 +72,4 @@ fmt:  ## gofmt everything
 clean:  ## remove what was built and installed here
 	@rm -rf bin dist dist-packages site .site examples/node_modules e2e/node/node_modules e2e/python/.venv e2e/java/target console/node_modules e2e/console/node_modules
 
-.PHONY: help test vet unit race e2e e2e-console console fuzz crash isolation tikv-up tikv bench run build packages site fmt clean
+.PHONY: help test vet unit race e2e e2e-console console fuzz crash isolation tikv-up tikv bench run build packages packages-try site fmt clean

@@ -39,9 +39,9 @@ func replicaSetCommands() []*Command {
 		{"replSetSyncFrom", "Says whom a secondary follows.", privilege.ReplSetStateChange, notAsPrimary(mongoerr.NotSecondary, "primaries don't sync")},
 		{"replSetGetRBID", "Counts rollbacks.", privilege.Internal, func(*Op, *replset.View) (bson.Doc, error) { return bson.Build().Int32("rbid", 1).Doc(), nil }},
 		{"replSetAbortPrimaryCatchUp", "Ends what a new primary catches up.", privilege.ReplSetStateChange, notAsPrimary(mongoerr.IllegalOperation, "The node is not in catch-up mode.")},
-		{"replSetHeartbeat", "For members of replica sets.", privilege.Internal, noOtherMembers},
-		{"replSetUpdatePosition", "For members of replica sets.", privilege.Internal, noOtherMembers},
-		{"replSetRequestVotes", "For members of replica sets.", privilege.Internal, noOtherMembers},
+		{"replSetHeartbeat", "For members of replica sets.", privilege.Internal, notSpoken},
+		{"replSetUpdatePosition", "For members of replica sets.", privilege.Internal, notSpoken},
+		{"replSetRequestVotes", "For members of replica sets.", privilege.Internal, notSpoken},
 	} {
 		rows = append(rows, &Command{Name: member.name, Doc: member.doc, Needs: Needs{OnCluster: actions(member.needs)}, Run: asMember(unreplicated(plain), initiated(member.run))})
 	}
@@ -51,8 +51,8 @@ func replicaSetCommands() []*Command {
 	return rows
 }
 
-func noOtherMembers(op *Op, _ *replset.View) (bson.Doc, error) {
-	return nil, mongoerr.New(mongoerr.IllegalOperation, "%s is for other members of the replica set, and there are none", op.Name())
+func notSpoken(op *Op, _ *replset.View) (bson.Doc, error) {
+	return nil, mongoerr.New(mongoerr.IllegalOperation, "%s is for members of MongoDB's replica sets: those of Ebb's speak another way", op.Name())
 }
 
 func notOnStandalone(op *Op) error {

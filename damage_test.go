@@ -3,6 +3,7 @@ package ebb_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,6 +21,10 @@ import (
 
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
 var (
@@ -303,23 +308,70 @@ func TestSalvage(t *testing.T) {
 	for range 2 {
 		serving(t, ebb.Options{Port: ebb.AnyPort, DBPath: dir}, func(admin *mongo.Database) { a.write(t, admin, r) })
 	}
-	for _, c := range []struct {
-		pattern string
-		least   int // documents of each collection, in hundredths
-	}{{"", 100}, {"MANIFEST-*", 100}, {"marker.manifest.*", 100}, {"*.sst", 1}, {"*.log", 1}} {
-		t.Run("without "+c.pattern, func(t *testing.T) {
-			damaged, out := copyDir(t, dir), filepath.Join(t.TempDir(), "dump")
-			if c.pattern != "" {
-				names := match(t, filepath.Join(damaged, "store"), c.pattern)
-				if err := os.Remove(names[len(names)-1]); err != nil {
-					t.Fatal(err)
-				}
+	last := func(pattern string) func(*testing.T, string) string {
+		return func(t *testing.T, dir string) string {
+			names := match(t, filepath.Join(dir, "store"), pattern)
+			return names[len(names)-1]
+		}
+	}
+	largest := func(t *testing.T, dir string) (name string) {
+		size := int64(0)
+		for _, path := range match(t, filepath.Join(dir, "store"), "*.sst") {
+			if info, err := os.Stat(path); err == nil && info.Size() > size {
+				name, size = path, info.Size()
 			}
+		}
+		return name
+	}
+	remove := func(_ []byte) []byte { return nil }
+	flip := func(b []byte) []byte { b[len(b)/3] ^= 1; return b }
+	cut := func(b []byte) []byte { return b[:len(b)*2/3] }
+	for _, c := range []struct {
+		name  string
+		file  func(t *testing.T, dir string) string // nil: see store
+		spoil func([]byte) []byte                   // nil removes it
+		store func(t kv.Txn, key, value []byte)     // does something to the store as it is
+		least int                                   // documents of each collection, in hundredths
+		whole bool                                  // nothing is told to be lost
+		bare  bool                                  // the catalogue may be lost
+	}{
+		{name: "nothing", least: 100, whole: true},
+		{name: "the manifest is missing", file: last("MANIFEST-*"), spoil: remove, least: 100},
+		{name: "the manifest has a flipped bit", file: last("MANIFEST-*"), spoil: flip, least: 100},
+		{name: "the marker is missing", file: last("marker.manifest.*"), spoil: remove, least: 100},
+		{name: "a table is missing", file: last("*.sst"), spoil: remove, least: 1, bare: true},
+		{name: "a table has a flipped bit", file: largest, spoil: flip, least: 1, bare: true},
+		{name: "a log is missing", file: last("*.log"), spoil: remove, least: 1},
+		{name: "a log is torn", file: last("*.log"), spoil: cut, least: 1},
+		{name: "a log has a flipped bit", file: last("*.log"), spoil: flip, least: 1},
+		{name: "a row of the catalogue is damaged", least: 100, bare: true, store: func(t kv.Txn, key, value []byte) {
+			if key[0] == layout.MetaPrefix && key[1] == layout.MetaCollection {
+				t.Set(key, value[:len(value)/2])
+			}
+		}},
+		{name: "the entries of indexes are gone", least: 100, whole: true, store: func(t kv.Txn, key, _ []byte) {
+			if key[0] == layout.IndexPrefix {
+				t.Delete(key)
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			damaged, out := copyDir(t, dir), filepath.Join(t.TempDir(), "dump")
+			if c.file != nil {
+				spoil(t, c.file(t, damaged), c.spoil)
+			}
+			if c.store != nil {
+				spoilKeys(t, filepath.Join(damaged, "store"), c.store)
+			}
+			before := sumOf(t, damaged)
 			s, err := ebb.Salvage(damaged, out)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if (s.LostCount == 0) != (c.pattern == "") {
+			if sumOf(t, damaged) != before {
+				t.Error("the damaged directory was changed")
+			}
+			if (s.LostCount == 0) != c.whole {
 				t.Errorf("lost: %q", s.Lost)
 			}
 			right := a.dumped(t, out)
@@ -327,8 +379,8 @@ func TestSalvage(t *testing.T) {
 				if right[name]*100 < c.least*len(a[name]) {
 					t.Errorf("%s: %d of %d documents", name, right[name], len(a[name]))
 				}
-				if c.pattern == "*.sst" {
-					continue // which had the catalogue
+				if c.bare {
+					continue // which may have had the catalogue
 				}
 				var meta bson.M
 				text, err := os.ReadFile(filepath.Join(out, "test", name+".metadata.json"))
@@ -341,6 +393,77 @@ func TestSalvage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// spoil changes a file, or removes it.
+func spoil(t *testing.T, path string, change func([]byte) []byte) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b = change(b); b == nil {
+		err = os.Remove(path)
+	} else {
+		err = os.WriteFile(path, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// spoilKeys changes keys of a store whose files are sound.
+func spoilKeys(t *testing.T, dir string, change func(txn kv.Txn, key, value []byte)) {
+	t.Helper()
+	e, err := pebblekv.Open(dir, pebblekv.Options{CommitKey: storage.CommitKey()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	txn, err := e.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	view, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	it, err := view.NewIter(kv.IterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for it.Next() {
+		value, err := it.Value()
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(txn, bytes.Clone(it.Key()), value)
+	}
+	if err := errors.Join(it.Err(), it.Close()); err != nil {
+		t.Fatal(err)
+	}
+	view.Close()
+	if err := errors.Join(txn.Commit(t.Context(), kv.Synced), e.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sumOf is of the names, sizes and contents of all files of a directory.
+func sumOf(t *testing.T, dir string) string {
+	t.Helper()
+	h := sha256.New()
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		fmt.Fprintln(h, path, len(b))
+		h.Write(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
 // dumped counts the documents in all files of a dump that are as they were acknowledged. Their texts are random.

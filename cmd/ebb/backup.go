@@ -82,13 +82,7 @@ func backupList() *cobra.Command {
 		Use:   "list DIR|s3://BUCKET/PREFIX",
 		Short: "List the backups of a repository",
 		Args:  oneArg,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible(cmd)
-			defer stop()
-			r, err := where.repository(ctx, args[0])
-			if err != nil {
-				return err
-			}
+		RunE: where.at(func(ctx context.Context, cmd *cobra.Command, r *repository.Repository) error {
 			ids, err := r.IDs(ctx)
 			if err != nil {
 				return err
@@ -109,7 +103,7 @@ func backupList() *cobra.Command {
 				return err
 			}
 			return errFaults
-		},
+		}),
 	}
 	where.flags(cmd)
 	return cmd
@@ -122,13 +116,7 @@ func backupPrune() *cobra.Command {
 		Use:   "prune DIR|s3://BUCKET/PREFIX",
 		Short: "Remove old backups of a repository, and the content that no other needs",
 		Args:  oneArg,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible(cmd)
-			defer stop()
-			r, err := where.repository(ctx, args[0])
-			if err != nil {
-				return err
-			}
+		RunE: where.at(func(ctx context.Context, cmd *cobra.Command, r *repository.Repository) error {
 			keep.Now = clock.Wall().Now()
 			p, err := backup.Prune(ctx, r, keep)
 			if err != nil {
@@ -139,7 +127,7 @@ func backupPrune() *cobra.Command {
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d backups removed, %d kept; %d files, %s, given back\n", r, len(p.Forgotten), p.Kept, p.Objects, size(p.Bytes))
 			return err
-		},
+		}),
 	}
 	cmd.Flags().IntVar(&keep.Last, "keep", 7, "how `many` of the newest backups to keep")
 	cmd.Flags().DurationVar(&keep.Within, "keepWithin", 0, "keep those that are younger, too, as 720h; a `duration`")
@@ -155,13 +143,7 @@ func verify() *cobra.Command {
 		Use:   "verify DIR|s3://BUCKET/PREFIX",
 		Short: "Read all that backups consist of, and compare it with its checksums",
 		Args:  oneArg,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible(cmd)
-			defer stop()
-			r, err := where.repository(ctx, args[0])
-			if err != nil {
-				return err
-			}
+		RunE: where.at(func(ctx context.Context, cmd *cobra.Command, r *repository.Repository) error {
 			v, err := backup.Verify(ctx, r, ids, told(cmd.ErrOrStderr(), "read"))
 			if err != nil {
 				return err
@@ -177,7 +159,7 @@ func verify() *cobra.Command {
 				return errFaults
 			}
 			return nil
-		},
+		}),
 	}
 	cmd.Flags().StringArrayVar(&ids, "backup", nil, "`name` of a backup; may be given several times; without it all are verified")
 	where.flags(cmd)
@@ -207,6 +189,19 @@ func (f *placeFlags) repository(ctx context.Context, name string) (*repository.R
 		return nil, err
 	}
 	return repository.Open(ctx, p, clock.Wall())
+}
+
+// at has a command work at the repository that its argument names, until it is interrupted.
+func (f *placeFlags) at(work func(context.Context, *cobra.Command, *repository.Repository) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		ctx, stop := interruptible(cmd)
+		defer stop()
+		r, err := f.repository(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		return work(ctx, cmd, r)
+	}
 }
 
 // tellEvery is how often it is told how far something is.

@@ -30,15 +30,7 @@ func restore() *cobra.Command {
 		Use:   "restore DIR|s3://BUCKET/PREFIX",
 		Short: "Make a backup a data directory, in which expiry stands still at the moment of the backup",
 		Args:  oneArg,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, stop := interruptible(cmd)
-			defer stop()
-			r, err := x.where.repository(ctx, args[0])
-			if err != nil {
-				return err
-			}
-			return x.run(ctx, cmd, r)
-		},
+		RunE:  x.where.at(x.run),
 	}
 	dbpathFlag(cmd, &x.path)
 	cmd.Flags().StringVar(&x.backup, "backup", "", "`name` of the backup, as 'ebb backup list' tells it; the newest without it")

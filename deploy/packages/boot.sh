@@ -23,7 +23,8 @@ ready
 was=$(pid)
 mv /var/log/ebb/ebb.log /var/log/ebb/ebb.log.1
 systemctl reload ebb
-for _ in $(seq 100); do [ -s /var/log/ebb/ebb.log ] && break; sleep 0.2; done
+for _ in $(seq 100); do [ -e /var/log/ebb/ebb.log ] && break; sleep 0.2; done
+ready # which is a line in the new log
 [ -s /var/log/ebb/ebb.log ]
 dpkg -i /var/tmp/try/new.deb
 [ "$(pid)" != "$was" ]
@@ -43,6 +44,6 @@ mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
 ln -sf ../try.service "$root/etc/systemd/system/multi-user.target.wants/try.service"
 ln -sf /lib/systemd/system/multi-user.target "$root/etc/systemd/system/default.target"
 timeout -k 5 300 systemd-nspawn -q -D "$root" --private-network --register=no --keep-unit /lib/systemd/systemd >"$root/var/tmp/try/boot" 2>&1 || true
-cat "$root/var/tmp/try/out"
+cat "$root/var/tmp/try/out" || tail -20 "$root/var/tmp/try/boot"
 [ "$(cat "$root/var/tmp/try/status")" = 0 ] || { echo "boot.sh: it failed" >&2; exit 1; }
 echo "under systemd all is as it should be"

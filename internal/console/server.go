@@ -29,20 +29,22 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
+
+	"golang.org/x/net/netutil"
 
 	"github.com/ebbdb/ebb/internal/certificate"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/server"
 )
 
 // Limits of what browsers may ask for.
 const (
-	// maxConns is how many connections may be open at a time; who comes beyond that waits.
+	// maxConns is how many connections may be open at a time on one address; who comes beyond that waits.
 	maxConns = 128
 	// maxRunning is how many requests may run at a time, and maxRunningEach how many of one session.
 	maxRunning, maxRunningEach = 64, 8
@@ -109,8 +111,11 @@ func Listen(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{opts: o, names: ownNames(o.Addresses), assets: assets, sessions: newSessions(o.Clock), running: make(chan struct{}, maxRunning)}
-	if s.listeners, err = listen(ctx, o.Addresses, o.Port); err != nil {
+	if s.listeners, err = server.ListenAll(ctx, o.Addresses, o.Port); err != nil {
 		return nil, err
+	}
+	if len(s.listeners) == 0 {
+		return nil, errors.New("there is no address to listen on")
 	}
 	s.base, s.interrupt = context.WithCancelCause(context.Background())
 	s.http = &http.Server{
@@ -130,28 +135,6 @@ func (s *Server) transport(*tls.ClientHelloInfo) (*tls.Config, error) {
 	return c, nil
 }
 
-func listen(ctx context.Context, addresses []string, port int) (all []net.Listener, err error) {
-	var config net.ListenConfig
-	for _, a := range addresses {
-		if a == "*" {
-			a = "0.0.0.0"
-		}
-		l, err := config.Listen(ctx, "tcp", net.JoinHostPort(a, strconv.Itoa(port)))
-		if err != nil {
-			for _, open := range all {
-				open.Close()
-			}
-			return nil, err
-		}
-		all = append(all, l)
-		port = l.Addr().(*net.TCPAddr).Port
-	}
-	if len(all) == 0 {
-		return nil, errors.New("there is no address to listen on")
-	}
-	return all, nil
-}
-
 // Addr is the first address that the console listens on.
 func (s *Server) Addr() string { return s.listeners[0].Addr().String() }
 
@@ -167,10 +150,9 @@ func (s *Server) URL() string {
 // rest and returns. It is called once. An error means that commands did not even end when interrupted: what they use must stay open.
 func (s *Server) Serve(ctx context.Context, c Commands) error {
 	s.commands = c
-	places := make(chan struct{}, maxConns)
 	var accepting sync.WaitGroup
 	for _, l := range s.listeners {
-		l = &limited{l, places, ctx.Done()}
+		l = netutil.LimitListener(l, maxConns)
 		accepting.Go(func() {
 			if s.opts.Certificates != nil {
 				_ = s.http.ServeTLS(l, "", "") // always ErrServerClosed, or the listener's end
@@ -213,36 +195,4 @@ func (s *Server) Close() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// limited accepts while there are places.
-type limited struct {
-	net.Listener
-	places  chan struct{}
-	stopped <-chan struct{}
-}
-
-func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.places <- struct{}{}:
-	case <-l.stopped:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.places
-		return nil, err
-	}
-	return &placed{Conn: c, leave: sync.OnceFunc(func() { <-l.places })}, nil
-}
-
-// placed is a connection that gives its place back.
-type placed struct {
-	net.Conn
-	leave func()
-}
-
-func (p *placed) Close() error {
-	p.leave()
-	return p.Conn.Close()
 }

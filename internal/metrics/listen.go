@@ -8,13 +8,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
 	"golang.org/x/net/netutil"
 
 	"github.com/ebbdb/ebb/internal/certificate"
+	"github.com/ebbdb/ebb/internal/server"
 )
 
 // Limits of those who connect.
@@ -44,16 +44,11 @@ func Listen(ctx context.Context, addresses []string, port int, certificates *cer
 		ReadTimeout: requestPatience, WriteTimeout: replyPatience, IdleTimeout: idle, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
-	for _, host := range addresses {
-		if host == "*" {
-			host = "0.0.0.0"
-		}
-		address := net.JoinHostPort(host, strconv.Itoa(port))
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("failed to set up listener for metrics on %s: %w", address, err), d.Close())
-		}
-		port = l.Addr().(*net.TCPAddr).Port
+	open, err := server.ListenAll(ctx, addresses, port)
+	if err != nil {
+		return nil, fmt.Errorf("listen for those who ask for metrics: %w", err)
+	}
+	for _, l := range open {
 		l = netutil.LimitListener(l, maxConns)
 		if certificates != nil {
 			l = tls.NewListener(l, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {

@@ -11,8 +11,9 @@ import (
 // maxAddresses bounds the addresses a server listens on.
 const maxAddresses = 64
 
-// listenAll opens a listener for each address, all on the same port; port 0 takes one that the system has free.
-func listenAll(ctx context.Context, hosts []string, port int) ([]net.Listener, error) {
+// ListenAll opens a listener for each address, all on the same port; port 0 takes one that the system has free. It is for all doors: hosts are as in
+// bindIp.
+func ListenAll(ctx context.Context, hosts []string, port int) ([]net.Listener, error) {
 	if len(hosts) == 0 { // of a server that listens on sockets alone
 		return nil, nil
 	}

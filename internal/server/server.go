@@ -99,7 +99,7 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	if len(opts.Addresses)+len(opts.Sockets) == 0 {
 		return nil, errors.New("there is no address to listen on")
 	}
-	listeners, err := listenAll(ctx, opts.Addresses, opts.Port)
+	listeners, err := ListenAll(ctx, opts.Addresses, opts.Port)
 	if err != nil {
 		return nil, err
 	}

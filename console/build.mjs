@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 const assets = join(here, '..', 'internal', 'console', 'assets')
-// All that a browser loads, compressed as it travels.
+// All that a browser loads but for the page itself (internal/console/page.html), compressed as it travels.
 const maxBytes = 300 * 1000
 
 const result = await build({
@@ -19,7 +19,6 @@ const result = await build({
   treeShaking: true,
 })
 const files = new Map(result.outputFiles.map(f => [f.path.slice(assets.length + 1), Buffer.from(f.contents)]))
-files.set('index.html', readFileSync(join(here, 'src', 'index.html')))
 files.set('licenses.txt', licenses())
 
 let total = 0

@@ -20,6 +20,11 @@ import (
 //go:embed assets
 var files embed.FS
 
+// page is what all of them are loaded by.
+//
+//go:embed page.html
+var page []byte
+
 // nonceMark stands in the page where the nonce of its styles belongs: the editor makes its styles while it runs.
 const nonceMark = "{{nonce}}"
 
@@ -37,7 +42,7 @@ type assets struct {
 }
 
 func readAssets() (*assets, error) {
-	a := &assets{byPath: map[string]*asset{}}
+	a := &assets{page: page, byPath: map[string]*asset{}}
 	entries, err := files.ReadDir("assets")
 	if err != nil {
 		return nil, fmt.Errorf("read the console's files: %w", err)
@@ -46,10 +51,6 @@ func readAssets() (*assets, error) {
 		b, err := fs.ReadFile(files, path.Join("assets", e.Name()))
 		if err != nil {
 			return nil, fmt.Errorf("read the console's files: %w", err)
-		}
-		if e.Name() == "index.html" {
-			a.page = b
-			continue
 		}
 		a.byPath["/"+e.Name()] = newAsset(e.Name(), b)
 	}

@@ -58,11 +58,12 @@ export function Confirm(p: { ask: string; label: string; busy?: boolean; tone?: 
   </form>
 }
 
-/** Asks before something lets many documents go. */
+/** Asks before something lets many documents go. The number is that of the moment in which it is asked: it stands still while somebody types it. */
 export function Release(p: { title: string; n: number; more?: boolean; onConfirm: () => Promise<void>; onClose: () => void }) {
+  const [n] = useState(p.n)
   return <Dialog title={p.title} onClose={p.onClose}>
-    <p>{p.n > 0 ? <><b>{exact(p.n)}{p.more ? ' and more' : ''} {plural(p.n, 'document is', 'documents are')} past {plural(p.n, 'its', 'their')} deadline</b> and {plural(p.n, 'is', 'are')} deleted at once. That cannot be taken back.</> : 'Nothing is past its deadline. What comes goes on time again.'}</p>
-    {p.n > 0 ? <Confirm ask={String(p.n)} label="Let them go" onCancel={p.onClose} onConfirm={() => void p.onConfirm()} cancel="Leave it held" />
+    <p>{n > 0 ? <><b>{exact(n)}{p.more ? ' and more' : ''} {plural(n, 'document is', 'documents are')} past {plural(n, 'its', 'their')} deadline</b> and {plural(n, 'is', 'are')} deleted at once. That cannot be taken back.</> : 'Nothing is past its deadline. What comes goes on time again.'}</p>
+    {n > 0 ? <Confirm ask={String(n)} label="Let them go" onCancel={p.onClose} onConfirm={() => void p.onConfirm()} cancel="Leave it held" />
       : <div class="bar"><button class="btn p" onClick={() => void p.onConfirm()}>Go on</button><button class="btn" onClick={p.onClose}>Leave it held</button></div>}
   </Dialog>
 }

@@ -111,7 +111,7 @@ export function Documents(p: Part) {
   const paths = useMemo(() => pathsOf(rows.rows.slice(0, 100)), [rows.rows.length > 0 ? rows.rows[0] : null])
   const dead = place.value.query.get('by') === 'deadline' || goes
   return <>{p.crumb}
-    <h1>{title(p.name)}</h1>{p.bar}
+    <h1>{p.name}</h1>{p.bar}
     <div class="bar" style={{ alignItems: 'flex-start' }}>
       <Segments label="What to ask" value={mode} options={[['find', 'Find'], ['aggregate', 'Aggregate']]} onChange={m => setQuery({ mode: m === 'find' ? undefined : m })} />
       {mode === 'find' ? <Editor key="filter" kind="filter" label="filter" value={q.get('q') ?? ''} hint="{ total: { $gt: 100 } }" fields={paths} onChange={setFilter} onRun={find} bad={!!fault} />
@@ -127,8 +127,6 @@ export function Documents(p: Part) {
     <Rows {...p} key={query ? toJSON(query.command) : ''} rows={rows} rules={rules} total={total.data ?? null} filter={filter ?? new Map()} simple={mode === 'find'} goes={goes} onChanged={() => { rows.again(); total.again() }} />
   </>
 }
-
-const title = (name: string) => name[0].toUpperCase() + name.slice(1)
 
 /** The paths of fields in some documents, two levels deep, for completion. */
 function pathsOf(docs: Doc[]): string[] {

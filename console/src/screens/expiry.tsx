@@ -367,6 +367,6 @@ function History(p: { part: Part }) {
       default: return e.event
     }
   }
-  return <Panel title="What was done here"><div class="scroll"><table><thead><tr><th>when</th><th>rule</th><th>what</th><th class="r">due by it</th><th>by whom</th></tr></thead><tbody>{h.data.map((e, i) => <tr key={i}><td class="nowrap" title={iso(e.at)}>{moment(e.at, serverNow())}</td>
+  return <Panel title="What was done here"><div class="scroll" tabIndex={0} role="region" aria-label="What was done here"><table><thead><tr><th>when</th><th>rule</th><th>what</th><th class="r">due by it</th><th>by whom</th></tr></thead><tbody>{h.data.map((e, i) => <tr key={i}><td class="nowrap" title={iso(e.at)}>{moment(e.at, serverNow())}</td>
     <td><code>{e.index ?? e.field ?? '–'}</code></td><td>{what(e)}</td><td class="r">{e.wouldExpire !== undefined && e.event !== 'sweep' ? count(e.wouldExpire) : ''}</td><td class="muted">{[e.by?.user, e.by?.command, e.by?.appName ?? e.by?.client].filter(Boolean).join(' · ')}</td></tr>)}</tbody></table></div></Panel>
 }

@@ -227,7 +227,7 @@ function Course(p: { status?: Status; lag: number; past: Before; onDone: () => v
       </Panel>
       <Panel title="Lag">
         <div class="num">{p.status ? p.lag > 0 ? span(p.lag) : 'none' : <Bone w="90px" h={24} />} <small title={worst?.lagMillis ? iso(worst.at) : ''}>{worst?.lagMillis ? `worst ${span(worst.lagMillis)}` : 'now'}</small></div>
-        {chart ? <Spark {...lags} max={100} color={p.lag > behindMillis ? '--late-bar' : '--water-bar'} label={`Lag over ${spell}`} format={span} /> : <Empty fault={fault} />}
+        {chart ? <Spark {...lags} max={100} color={p.status?.heldUpBy ? '--soon-bar' : p.lag > behindMillis ? '--late-bar' : '--water-bar'} label={`Lag over ${spell}`} format={span} /> : <Empty fault={fault} />}
       </Panel>
       <Panel title="Backlog">
         <div class="num">{p.status ? count(back) : <Bone w="90px" h={24} />} <small title={fullest?.backlog ? iso(fullest.at) : ''}>{fullest?.backlog ? `most ${count(fullest.backlog)}` : 'now'}</small></div>

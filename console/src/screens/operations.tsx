@@ -99,7 +99,7 @@ function Connections({ bar }: Bar) {
   return <>
     <h1>{ops.data ? list.length === 0 ? 'No driver is connected.' : `${list.length === 1 ? 'One connection is' : `${exact(list.length)} connections are`} open${active ? `, ${exact(active)} at work` : ''}.` : ops.fault ? 'The connections cannot be read.' : <Bone w="300px" h={26} />}</h1>
     <p class="lead">By program, driver, machine and user.</p>{bar}<Fault text={ops.fault} />
-    <Panel class="flush hover"><div class="scroll"><table><thead><tr><th>program</th><th>driver</th><th>machine</th><th>user</th><th class="r">connections</th><th class="r">at work</th></tr></thead><tbody>{[...groups.values()].sort((a, b) => b.n - a.n).map((g, i) => <tr key={i}><td>{g.app}</td><td class="muted">{g.driver}</td><td>{g.host}</td><td>{g.user}</td><td class="r">{exact(g.n)}</td><td class="r">{exact(g.active)}</td></tr>)}</tbody></table>
+    <Panel class="flush hover"><div class="scroll" tabIndex={0} role="region" aria-label="Connections"><table><thead><tr><th>program</th><th>driver</th><th>machine</th><th>user</th><th class="r">connections</th><th class="r">at work</th></tr></thead><tbody>{[...groups.values()].sort((a, b) => b.n - a.n).map((g, i) => <tr key={i}><td>{g.app}</td><td class="muted">{g.driver}</td><td>{g.host}</td><td>{g.user}</td><td class="r">{exact(g.n)}</td><td class="r">{exact(g.active)}</td></tr>)}</tbody></table>
       {ops.data && groups.size === 0 && <p class="empty">Nobody but the console.</p>}</div></Panel>
   </>
 }

@@ -89,7 +89,7 @@ function OneDocument(p: Part & { id: string }) {
     <h1>{e.fault ? 'Why it goes or stays cannot be read.' : d ? sentence(d) : <Bone w="520px" h={26} />}</h1>
     <p class="lead">{d ? second(d, found) : <Bone w="380px" />}</p>
     {p.bar}<Fault text={e.fault} />
-    {d?.found && <Panel><Life e={d} id={id} /></Panel>}
+    {d?.found && <Panel><div class="life" tabIndex={0} role="region" aria-label="Its life"><Life e={d} id={id} /></div></Panel>}
     {d && !d.found && <Search ns={p.ns} />}
     {d?.found && <div class="grid c2">
       <Panel title="Rules that looked at it">

@@ -104,7 +104,7 @@ func TestConsoleScreens(t *testing.T) {
 	if !*whole {
 		t.Skip("it takes minutes; make e2e-console runs it")
 	}
-	for _, script := range []string{"screens.mjs", "million.mjs", "collections.mjs"} {
+	for _, script := range []string{"screens.mjs", "narrow.mjs", "million.mjs", "collections.mjs"} {
 		t.Run(script, func(t *testing.T) {
 			server, at := startConsole(t)
 			inBrowser(t, server, at, script)

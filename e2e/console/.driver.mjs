@@ -1,0 +1,23 @@
+import { MongoClient } from 'mongodb'
+const c = await MongoClient.connect('mongodb://127.0.0.1:28100/?directConnection=true')
+const a = c.db('admin'), t = c.db('shop').collection('stat')
+const get = (o, p) => p.split('.').reduce((x, k) => x?.[k], o)
+const s1 = await a.command({ serverStatus: 1 })
+for (let i = 0; i < 50; i++) await t.insertOne({ i })
+for (let i = 0; i < 30; i++) await t.findOne({ i })
+await t.updateMany({}, { $set: { x: 1 } }); await t.deleteMany({ i: { $lt: 5 } })
+await t.find({}, { batchSize: 5 }).toArray()
+const s2 = await a.command({ serverStatus: 1 })
+for (const k of ['opcounters.insert', 'opcounters.query', 'opcounters.update', 'opcounters.delete', 'opcounters.getmore', 'opcounters.command', 'network.bytesIn', 'network.bytesOut', 'network.numRequests', 'metrics.document.inserted', 'metrics.document.deleted', 'metrics.document.returned'])
+  console.log(k, Number(get(s2, k)) - Number(get(s1, k)))
+// what mongostat reads
+for (const k of ['uptime', 'uptimeMillis', 'localTime', 'process', 'version', 'host', 'pid', 'globalLock.currentQueue.readers', 'globalLock.currentQueue.writers', 'globalLock.activeClients.readers', 'mem.resident', 'mem.virtual', 'connections.current', 'extra_info.page_faults', 'asserts.regular', 'storageEngine.name', 'wiredTiger', 'locks', 'repl', 'metrics.cursor.open.total', 'transactions.totalStarted'])
+  console.log(k, get(s2, k) === undefined ? 'MISSING' : typeof get(s2, k))
+const top = (await a.command({ top: 1 })).totals
+console.log('top', JSON.stringify(top['shop.stat']))
+const d = await a.command({ getDiagnosticData: 1 })
+console.log('diag', Object.keys(d), Object.keys(d.data ?? {}).slice(0, 12), get(d, 'data.serverStatus.opcounters'))
+const q = await a.aggregate([{ $queryStats: {} }, { $match: { 'key.queryShape.cmdNs.coll': 'stat' } }]).toArray()
+console.log(q.length, JSON.stringify(q[0]))
+await t.drop()
+await c.close()

@@ -19,7 +19,7 @@ for (const width of [900, 400]) {
 
 await check('dialogs have no serious fault of accessibility', async () => {
   for (const [place, button] of [['#/settings/users', 'Add a user'], ['#/settings/roles', 'Make a role'], ['#/settings/parameters?q=ttlMonitorSleepSecs', 'Change ttlMonitorSleepSecs'], ['#/c/shop/sessions/documents', 'Insert'],
-    ['#/c/shop/sessions/documents', 'Export'], ['#/c/shop/sessions/documents', 'Find a collection /'], ['#/c/shop/sessions/why?id=%22s0%22', 'Keep it for…'], ['#/c/shop/sessions/why?id=%22s0%22', 'Delete now'], ['#/operations/slow', /^Plan/]]) {
+    ['#/c/shop/sessions/documents', 'Export'], ['#/c/shop/sessions/documents', 'Find a collection /'], ['#/c/shop/sessions/why?id=%22s4%22', 'Keep it for…'], ['#/c/shop/sessions/why?id=%22s4%22', 'Delete now'], ['#/operations/slow', /^Plan/]]) {
     const p = await page(place)
     await p.getByRole('button', { name: button }).first().click()
     await p.getByRole('dialog').waitFor()

@@ -67,8 +67,16 @@ func (s *Server) figures() http.Handler {
 func (s *Server) metricsHandler(d *database) *metrics.Handler {
 	return metrics.New(metrics.Options{
 		Commands: d.commands, Expiry: d.monitor, Version: Version, MongoVersion: MongoVersion,
-		Authorization: s.opts.Authorization, Names: s.ownNames(), NextID: s.network.NextID, Stopping: s.network.Stopping(), Log: s.log.For("NETWORK"),
+		Authorization: s.opts.Authorization, Names: s.ownNames(), NextID: s.network.NextID, Unavailable: d.unavailable, Stopping: s.network.Stopping(), Log: s.log.For("NETWORK"),
 	})
+}
+
+// unavailable is what keeps the data from being reached at the moment. A store on this machine fails for good, or not.
+func (f *foundation) unavailable() string {
+	if f.tikv == nil {
+		return ""
+	}
+	return f.tikv.Stats().Unavailable
 }
 
 // ownNames are the names by which a request for figures may call the server: the machine's, and those that it was told to listen on.

@@ -68,6 +68,9 @@ func (op *Op) pebbleSection(b *bson.Builder) {
 	if s.Damage != "" {
 		b.String("damage", s.Damage)
 	}
+	if s.Unavailable != "" {
+		b.String("unavailable", s.Unavailable)
+	}
 }
 
 // ebbMemorySection is how the memory beside the store's caches is shared; see the package memory.

@@ -212,8 +212,10 @@ type Stats struct {
 	Compactions, Flushes int64
 	// Damage is what was found damaged first, since when the engine takes no writes; "" as long as all is well.
 	Damage string
-	Engine string
-	Detail string
+	// Unavailable is what keeps the engine from reading or writing at the moment, where it is not on this machine; "" as long as all is well.
+	Unavailable string
+	Engine      string
+	Detail      string
 }
 
 // Capabilities is what an engine can do that another may not. Whoever uses one asks, and goes another way or refuses.

@@ -30,6 +30,9 @@ func (h *Handler) unready(r *http.Request) string {
 		return "the server is shutting down"
 	default:
 	}
+	if why := h.unavailable(); why != "" {
+		return why
+	}
 	hello, err := run(r.Context(), h.opts.Commands, bson.Build().Int32("hello", 1).String("$db", "admin").Doc())
 	switch {
 	case err != nil:
@@ -38,4 +41,11 @@ func (h *Handler) unready(r *http.Request) string {
 		return "the member of the replica set is neither primary nor secondary"
 	}
 	return ""
+}
+
+func (h *Handler) unavailable() string {
+	if h.opts.Unavailable == nil {
+		return ""
+	}
+	return h.opts.Unavailable()
 }

@@ -69,6 +69,8 @@ type Options struct {
 	Names []string
 	// NextID numbers the connections of those who log in.
 	NextID func() int64
+	// Unavailable says what keeps the data from being reached at the moment; "" when nothing does. nil: nothing ever does.
+	Unavailable func() string
 	// Stopping is closed when the server is about to end: it is not ready any more.
 	Stopping <-chan struct{}
 	Log      *slog.Logger

@@ -35,7 +35,7 @@ func house() []level {
 		{"members", []string{"internal/member"}},
 		{"doors", []string{"internal/backup", "internal/backup/place", "internal/backup/repository", "internal/server", "internal/console", "internal/metrics", "internal/trace", "internal/config", "internal/compat"}},
 		{"root", []string{"."}},
-		{"on top of the root", []string{"ebbtest", "cmd/...", "e2e/...", "bench/...", "internal/tidy"}},
+		{"on top of the root", []string{"ebbtest", "cmd/...", "tests/...", "e2e/...", "bench/...", "internal/tidy"}},
 	}
 }
 

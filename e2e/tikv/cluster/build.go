@@ -18,6 +18,7 @@ import (
 // program is one of those that a cluster consists of.
 type program struct {
 	name, pkg string
+	files     []string // beside go.mod and go.sum
 	flags     []string
 	mends     []mend
 }
@@ -29,7 +30,7 @@ type mend struct{ file, old, new string }
 func programs() map[string]program {
 	return map[string]program{
 		"pd": {name: "pd", pkg: "github.com/tikv/pd/cmd/pd-server", flags: []string{"-tags", "without_dashboard"}},
-		"store": {name: "store", pkg: "github.com/ngaut/unistore/cmd/unistore-server",
+		"store": {name: "store", pkg: "github.com/ngaut/unistore/cmd/unistore-server", files: []string{"health.go"},
 			// An old parser looks into the runtime, and old descriptors of messages are registered twice.
 			flags: []string{"-ldflags=-checklinkname=0 -X google.golang.org/protobuf/reflect/protoregistry.conflictPolicy=ignore"},
 			mends: []mend{{
@@ -37,9 +38,32 @@ func programs() map[string]program {
 				file: "vendor/github.com/pingcap/tidb/store/mockstore/unistore/tikv/dbreader/db_reader.go",
 				old:  "\titer := r.getReverseIter()\n\tr.txn.SetReadTS(startTS)\n",
 				new:  "\tr.txn.SetReadTS(startTS)\n\titer := r.getReverseIter()\n",
+			}, {
+				// It has this command and does not answer it among others, and a command that it does not know has to fail, not the store.
+				file: "vendor/github.com/pingcap/tidb/store/mockstore/unistore/tikv/server_batch.go",
+				old:  "\t}\n\treturn nil, nil\n}\n",
+				new:  secondaryLocks + "\t}\n\treturn nil, io.ErrUnexpectedEOF\n}\n",
+			}, {
+				// Clients take a store that does not tell of its health for gone after the first failure.
+				file: "vendor/github.com/ngaut/unistore/cmd/unistore-server/main.go",
+				old:  "\t\"google.golang.org/grpc/keepalive\"\n",
+				new:  "\t\"google.golang.org/grpc/health\"\n\thealthpb \"google.golang.org/grpc/health/grpc_health_v1\"\n\t\"google.golang.org/grpc/keepalive\"\n",
+			}, {
+				file: "vendor/github.com/ngaut/unistore/cmd/unistore-server/main.go",
+				old:  "\ttikvpb.RegisterTikvServer(grpcServer, tikvServer)\n",
+				new:  "\ttikvpb.RegisterTikvServer(grpcServer, tikvServer)\n\thealthpb.RegisterHealthServer(grpcServer, health.NewServer())\n",
 			}}},
 	}
 }
+
+// secondaryLocks answers what a client asks about the locks of somebody's commit that is on its way (async commit).
+const secondaryLocks = `	case *tikvpb.BatchCommandsRequest_Request_CheckSecondaryLocks:
+		res, err := svr.KvCheckSecondaryLocks(ctx, req.CheckSecondaryLocks)
+		if err != nil {
+			return nil, err
+		}
+		return &tikvpb.BatchCommandsResponse_Response{Cmd: &tikvpb.BatchCommandsResponse_Response_CheckSecondaryLocks{CheckSecondaryLocks: res}}, nil
+`
 
 // build is the path of a program. It is built if it is not in the cache, from a copy of its module beside it.
 func build(ctx context.Context, root string, p program, log io.Writer) (string, error) {
@@ -72,10 +96,13 @@ func build(ctx context.Context, root string, p program, log io.Writer) (string, 
 	return path, place(filepath.Join(work, "program"), path)
 }
 
+// sources are the files of a program's module.
+func (p program) sources() []string { return append([]string{"go.mod", "go.sum"}, p.files...) }
+
 // digest tells apart what is built from different sources or in another way.
 func (p program) digest(module string) (string, error) {
 	h := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum"} {
+	for _, name := range p.sources() {
 		content, err := os.ReadFile(filepath.Join(module, name))
 		if err != nil {
 			return "", err
@@ -87,7 +114,7 @@ func (p program) digest(module string) (string, error) {
 }
 
 func (p program) compile(ctx context.Context, module, work string, log io.Writer) error {
-	for _, name := range []string{"go.mod", "go.sum"} {
+	for _, name := range p.sources() {
 		content, err := os.ReadFile(filepath.Join(module, name))
 		if err != nil {
 			return err

@@ -322,18 +322,13 @@ func (e *Engine) Sync() error { return e.AwaitDurable(kv.AllCommits) }
 // Stats is kv.Engine's.
 func (e *Engine) Stats() kv.Stats {
 	detail := fmt.Sprintf("keyspace %s, epoch %d: %d commits in %d groups", e.options.Keyspace, e.lease.epoch(), e.commits.written.Load(), e.commits.groups.Load())
-	return kv.Stats{Engine: "tikv", Snapshots: int64(e.views.count()), Detail: detail}
-}
-
-// Healthy says what keeps the engine from reading or writing, if anything does.
-func (e *Engine) Healthy() error {
+	s := kv.Stats{Engine: "tikv", Snapshots: int64(e.views.count()), Detail: detail}
 	if err := e.lease.held(); err != nil {
-		return unavailable(err)
+		s.Unavailable = unavailable(err).Error()
+	} else if err := e.commits.stalledBy(); err != nil {
+		s.Unavailable = unavailable(err).Error()
 	}
-	if err := e.commits.stalledBy(); err != nil {
-		return unavailable(err)
-	}
-	return nil
+	return s
 }
 
 // Now is the time by PD's timestamps.

@@ -48,6 +48,9 @@ tikv-up:  ## a TiKV cluster in the foreground to try Ebb on, STORES stores; buil
 tikv:  ## the engine over TiKV, and servers on it, against a real cluster
 	@$(GO) run ./e2e/tikv/up -stores $(STORES) $(GO) test -count=1 -timeout 20m ./internal/kv/tikvkv && $(GO) test -count=1 -timeout 30m -v ./e2e/tikv -args -tikv
 
+chaos:  ## a replica set in network namespaces, disturbed for DURATION (needs root)
+	@$(GO) test -count=1 -timeout 8h -v ./e2e/chaos -run TestChaos -args -chaos $(DURATION)
+
 bench:  ## Go benchmarks of every package
 	@$(GO) test -run '^$$' -bench . -benchmem $(UNIT)
 
@@ -72,4 +75,4 @@ fmt:  ## gofmt everything
 clean:  ## remove what was built and installed here
 	@rm -rf bin dist dist-packages site .site examples/node_modules e2e/node/node_modules e2e/python/.venv e2e/java/target console/node_modules e2e/console/node_modules
 
-.PHONY: help test vet unit race e2e e2e-console console fuzz crash isolation tikv-up tikv bench run build packages packages-try site fmt clean
+.PHONY: help test vet unit race e2e e2e-console console fuzz crash isolation chaos tikv-up tikv bench run build packages packages-try site fmt clean

@@ -1,0 +1,408 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+
+	"github.com/ebbdb/ebb/e2e/binary"
+)
+
+var (
+	lasts = flag.Duration("chaos", 15*time.Second, "how long the members are disturbed")
+	seed  = flag.Uint64("chaos-seed", 0, "the order of disturbances; 0 for any")
+)
+
+// clients work with a set, and keep books.
+type clients struct {
+	t      *testing.T
+	db     *mongo.Database
+	client *mongo.Client
+	over   atomic.Bool
+	work   sync.WaitGroup
+
+	inserted  atomic.Int64 // each id from 0 up to it was acknowledged
+	transfers atomic.Int64
+	slowest   atomic.Int64
+	events    []int64
+	resumed   int          // how often the driver gave the stream up
+	shown     atomic.Int64 // looks at documents that expire
+}
+
+const (
+	accounts = 20
+	balance  = 1000
+	// expiry is how long short documents last, in seconds.
+	expiry = 4
+	// limit is how long an operation may take, with all that its driver tries: far longer than any disturbance.
+	limit = 90 * time.Second
+)
+
+// TestChaos: whatever befalls one member at a time, nothing that was acknowledged is lost, sums hold, retryable writes see no error, a change
+// stream tells each insert once and in order, a document that a session has seen expired is not seen again, and none goes early. In the end all
+// members are the same.
+func TestChaos(t *testing.T) {
+	m := build(t, binary.Build(t))
+	client := m.initiate()
+	c := &clients{t: t, client: client, db: client.Database("d")}
+	c.begin()
+	c.work.Go(c.insert)
+	c.work.Go(c.transfer)
+	c.work.Go(c.transfer)
+	c.work.Go(c.watch)
+	c.work.Go(c.expire)
+	until(t, time.Minute, "the clients have begun", func() error {
+		if c.inserted.Load() < 10 || c.transfers.Load() < 10 {
+			return errors.New("they have not")
+		}
+		return nil
+	})
+	s := *seed
+	if s == 0 {
+		s = rand.Uint64()
+	}
+	t.Logf("again: -chaos %v -chaos-seed %d", *lasts, s)
+	disturb(t, m, rand.New(rand.NewPCG(s, s)))
+	c.over.Store(true)
+	c.work.Wait()
+	c.check(m)
+	t.Logf("%d inserts, %d transfers, %d looks at what expires, the slowest insert took %v; the stream was given up by its driver %d times", c.inserted.Load(), c.transfers.Load(), c.shown.Load(), time.Duration(c.slowest.Load()), c.resumed)
+}
+
+// initiate starts all servers, has them be a set, and is a client of that.
+func (m *machines) initiate() *mongo.Client {
+	t := m.t
+	t.Helper()
+	hosts := bson.A{}
+	for i, v := range m.all {
+		if err := v.start(); err != nil {
+			t.Fatal(err)
+		}
+		hosts = append(hosts, bson.M{"_id": i, "host": v.host()})
+	}
+	first := connect(t, direct(m.all[0]))
+	until(t, time.Minute, "the set begins", func() error {
+		for _, v := range m.all {
+			if err := connect(t, direct(v)).Ping(t.Context(), readpref.Nearest()); err != nil {
+				return err
+			}
+		}
+		return first.Database("admin").RunCommand(t.Context(), bson.M{"replSetInitiate": bson.M{"_id": "rs0", "members": hosts}}).Err()
+	})
+	return connect(t, fmt.Sprintf("mongodb://%s,%s,%s/?replicaSet=rs0&timeoutMS=90000", m.all[0].host(), m.all[1].host(), m.all[2].host()))
+}
+
+func connect(t *testing.T, uri string) *mongo.Client {
+	t.Helper()
+	c, err := mongo.Connect(options.Client().ApplyURI(uri))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Disconnect(context.Background()) })
+	return c
+}
+
+func direct(v *machine) string {
+	return "mongodb://" + v.host() + "/?directConnection=true&readPreference=secondaryPreferred&serverSelectionTimeoutMS=1000"
+}
+
+func until(t *testing.T, within time.Duration, what string, f func() error) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if err = f(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("%s: %v", what, err)
+}
+
+// disturb disturbs one member after the other.
+func disturb(t *testing.T, m *machines, random *rand.Rand) {
+	t.Helper()
+	counts := map[string]int{}
+	defer func() { t.Log("disturbed: ", counts) }()
+	for end := time.Now().Add(*lasts); time.Now().Before(end); {
+		v := m.all[random.IntN(len(m.all))]
+		if random.IntN(2) == 0 { // mostly the primary
+			v = primary(t, m, v)
+		}
+		long := time.Duration(200+random.IntN(4000)) * time.Millisecond
+		kinds := []string{"kill", "kill", "stop", "cut", "deafen"}
+		if v.index == 2 {
+			kinds = append(kinds, "fill")
+		}
+		kind := kinds[random.IntN(len(kinds))]
+		counts[kind]++
+		var err error
+		switch kind {
+		case "kill":
+			v.kill()
+			pause(t.Context(), long)
+		case "stop":
+			v.signal(syscall.SIGSTOP)
+			pause(t.Context(), long)
+			v.signal(syscall.SIGCONT)
+		case "cut":
+			err = v.cut()
+			pause(t.Context(), long)
+			err = errors.Join(err, v.join())
+		case "deafen":
+			err = v.deafen()
+			pause(t.Context(), long)
+			err = errors.Join(err, v.hear())
+		case "fill":
+			err = v.fill()
+			pause(t.Context(), long)
+			err = errors.Join(err, v.drain())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !v.runs() {
+			if kind != "kill" {
+				counts["ended by "+kind]++
+			}
+			if err := v.start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pause(t.Context(), time.Duration(1500+random.IntN(2500))*time.Millisecond) // so that it is one at a time, mostly
+	}
+}
+
+// primary is the one that says that it is, or v.
+func primary(t *testing.T, m *machines, v *machine) *machine {
+	for _, other := range m.all {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		var r struct{ IsWritablePrimary bool }
+		err := connect(t, direct(other)).Database("admin").RunCommand(ctx, bson.M{"hello": 1}).Decode(&r)
+		cancel()
+		if err == nil && r.IsWritablePrimary {
+			return other
+		}
+	}
+	return v
+}
+
+func (c *clients) begin() {
+	c.t.Helper()
+	ctx := c.t.Context()
+	for i := range accounts {
+		if _, err := c.db.Collection("accounts").InsertOne(ctx, bson.M{"_id": i, "n": balance}); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	if err := c.db.CreateCollection(ctx, "inserts"); err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := c.db.Collection("short").Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.M{"_ts": 1}, Options: options.Index().SetExpireAfterSeconds(expiry)}); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *clients) insert() {
+	for n := int64(0); !c.over.Load(); n++ {
+		ctx, cancel := context.WithTimeout(c.t.Context(), limit)
+		began := time.Now()
+		err := whileFull(ctx, func() error {
+			_, err := c.db.Collection("inserts").InsertOne(ctx, bson.M{"_id": n})
+			return err
+		})
+		cancel()
+		if err != nil {
+			c.t.Errorf("insert %d after %v: %v", n, time.Since(began), err)
+			return
+		}
+		c.slowest.Store(max(c.slowest.Load(), int64(time.Since(began))))
+		c.inserted.Store(n + 1)
+	}
+}
+
+// whileFull does something again as long as the primary says that its disk is full, which is no error that a driver tries again after.
+func whileFull(ctx context.Context, f func() error) error {
+	for {
+		err := f()
+		var e mongo.ServerError
+		if !errors.As(err, &e) || !e.HasErrorCode(outOfDiskSpace) {
+			return err
+		}
+		if !pause(ctx, 100*time.Millisecond) {
+			return err
+		}
+	}
+}
+
+const outOfDiskSpace = 14031
+
+func (c *clients) transfer() {
+	coll := c.db.Collection("accounts")
+	for !c.over.Load() {
+		ctx, cancel := context.WithTimeout(c.t.Context(), limit)
+		session, err := c.client.StartSession()
+		if err != nil {
+			c.t.Error(err)
+		}
+		err = whileFull(ctx, func() error {
+			_, err := session.WithTransaction(ctx, func(ctx context.Context) (any, error) {
+				from, to, n := rand.IntN(accounts), rand.IntN(accounts), rand.IntN(10)
+				if _, err := coll.UpdateByID(ctx, from, bson.M{"$inc": bson.M{"n": -n}}); err != nil {
+					return nil, err
+				}
+				_, err := coll.UpdateByID(ctx, to, bson.M{"$inc": bson.M{"n": n}})
+				return nil, err
+			})
+			return err
+		})
+		session.EndSession(context.Background())
+		cancel()
+		if err != nil {
+			c.t.Error("transfer: ", err)
+			return
+		}
+		c.transfers.Add(1)
+	}
+}
+
+// watch notes the inserts that a change stream tells of. Where the driver gives the stream up, it is resumed as an application would.
+func (c *clients) watch() {
+	start := options.ChangeStream().SetStartAtOperationTime(&bson.Timestamp{T: uint32(time.Now().Unix()) - 60, I: 1})
+	var deadline time.Time
+	for {
+		ctx, cancel := context.WithTimeout(c.t.Context(), limit)
+		stream, err := c.db.Collection("inserts").Watch(ctx, mongo.Pipeline{}, start)
+		if err != nil {
+			cancel()
+			c.t.Error("watch: ", err)
+			return
+		}
+		for stream.TryNext(ctx) {
+			if id, ok := stream.Current.Lookup("documentKey", "_id").AsInt64OK(); ok {
+				c.events = append(c.events, id)
+			}
+		}
+		if stream.Err() != nil {
+			c.resumed++
+		}
+		if token := stream.ResumeToken(); token != nil {
+			start = options.ChangeStream().SetResumeAfter(token)
+		}
+		_ = stream.Close(context.Background())
+		cancel()
+		if c.over.Load() {
+			if deadline.IsZero() {
+				deadline = time.Now().Add(30 * time.Second)
+			}
+			if int64(len(c.events)) >= c.inserted.Load() || time.Now().After(deadline) {
+				return
+			}
+		}
+	}
+}
+
+// expire looks at documents that last for a few seconds, by whichever member.
+func (c *clients) expire() {
+	short := c.db.Collection("short", options.Collection().SetReadPreference(readpref.SecondaryPreferred()))
+	for n := 0; !c.over.Load(); n++ {
+		ctx, cancel := context.WithTimeout(c.t.Context(), limit)
+		began := time.Now()
+		err := whileFull(ctx, func() error {
+			began = time.Now()
+			_, err := c.db.Collection("short").InsertOne(ctx, bson.M{"_id": n})
+			return err
+		})
+		if err != nil {
+			c.t.Error("insert what expires: ", err)
+			cancel()
+			return
+		}
+		// Its time is not before began, so it is there at least until then and its expiry.
+		gone := false
+		for time.Since(began) < (expiry+2)*time.Second && !c.over.Load() {
+			looked := time.Now()
+			coll := c.db.Collection("short")
+			if rand.IntN(2) == 0 {
+				coll = short
+			}
+			err := coll.FindOne(ctx, bson.M{"_id": n}).Err()
+			c.shown.Add(1)
+			switch {
+			case err == nil && gone:
+				c.t.Errorf("document %d is seen again %v after it was inserted", n, looked.Sub(began))
+			case errors.Is(err, mongo.ErrNoDocuments) && coll != short && time.Since(began) < expiry*time.Second:
+				c.t.Errorf("document %d is gone %v after it was inserted", n, time.Since(began))
+				gone = true
+			case errors.Is(err, mongo.ErrNoDocuments) && time.Since(began) >= expiry*time.Second: // a secondary may not have had it before
+				gone = true
+			}
+			pause(ctx, 30*time.Millisecond)
+		}
+		cancel()
+	}
+}
+
+// check looks at what is left when all is well again.
+func (c *clients) check(m *machines) {
+	t := c.t
+	t.Helper()
+	n := c.inserted.Load()
+	if !slices.IsSorted(c.events) || len(slices.Compact(slices.Clone(c.events))) != len(c.events) || int64(len(c.events)) != n {
+		t.Errorf("%d events of %d inserts; sorted %v, different ones %d", len(c.events), n, slices.IsSorted(c.events), len(slices.Compact(slices.Clone(c.events))))
+	}
+	for i, v := range m.all {
+		db := connect(t, direct(v)).Database("d")
+		until(t, 90*time.Second, fmt.Sprintf("member %d has all", i), func() error {
+			found, err := db.Collection("inserts").CountDocuments(t.Context(), bson.M{})
+			if err != nil || found != n {
+				return fmt.Errorf("%d inserts of %d: %w", found, n, err)
+			}
+			cursor, err := db.Collection("accounts").Aggregate(t.Context(), bson.A{bson.M{"$group": bson.M{"_id": nil, "n": bson.M{"$sum": "$n"}}}})
+			if err != nil {
+				return err
+			}
+			var sum []struct{ N int }
+			if err := cursor.All(t.Context(), &sum); err != nil || len(sum) != 1 || sum[0].N != accounts*balance {
+				return fmt.Errorf("the sum is %v: %w", sum, err)
+			}
+			if found, err := db.Collection("short").CountDocuments(t.Context(), bson.M{}); err != nil || found != 0 {
+				return fmt.Errorf("%d have not expired: %w", found, err)
+			}
+			return nil
+		})
+		for _, name := range []string{"inserts", "accounts", "short"} {
+			var r struct {
+				Valid bool
+			}
+			if err := db.RunCommand(t.Context(), bson.D{{Key: "validate", Value: name}}).Decode(&r); err != nil || !r.Valid {
+				t.Errorf("member %d, %s: %+v %v", i, name, r, err)
+			}
+		}
+	}
+	until(t, 30*time.Second, "all are the same", func() error {
+		var hashes []string
+		for _, v := range m.all {
+			var r struct{ MD5 string }
+			if err := connect(t, direct(v)).Database("d").RunCommand(t.Context(), bson.M{"dbHash": 1}).Decode(&r); err != nil {
+				return err
+			}
+			hashes = append(hashes, r.MD5)
+		}
+		if hashes[0] != hashes[1] || hashes[1] != hashes[2] {
+			return fmt.Errorf("%v", hashes)
+		}
+		return nil
+	})
+}

@@ -2,6 +2,8 @@ package ebb
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +17,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/ebbdb/ebb/internal/certificate/certtest"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/member"
 )
@@ -576,5 +579,110 @@ func TestThreeWithKey(t *testing.T) {
 	}
 	if err := s.command(s.direct(p), bson.D{{Key: "ebbMember", Value: "position"}, {Key: "set", Value: bson.NewObjectID()}, {Key: "from", Value: int64(1)}, {Key: "host", Value: "h"}}); code(err) != 13 {
 		t.Error("a stranger is heard:", err)
+	}
+}
+
+// TestThreeOverTLS: members that speak nothing but TLS know one another by their certificates, and do not listen to who has another; writes wait for
+// members by their tags, and the set tells how it is.
+func TestThreeOverTLS(t *testing.T) {
+	maker := certtest.New(t, clock.Wall().Now())
+	authority := maker.Authority("authority")
+	ca := maker.Write("ca.pem", authority.CertPEM())
+	member := certtest.Named(pkix.Name{CommonName: "member", OrganizationalUnit: []string{"members"}, Organization: []string{"Ebb"}})
+	key := maker.Write("member.pem", maker.Issue(authority, "member", certtest.Local, member).PEM())
+	s := &three{t: t}
+	stranger := maker.Issue(authority, "client").TLS()
+	secure := func(i int, login string) *mongo.Client {
+		t.Helper()
+		c, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + login + s.servers[i].Addr() + "/?directConnection=true&readPreference=secondaryPreferred").
+			SetTLSConfig(&tls.Config{RootCAs: certtest.Pool(authority), Certificates: []tls.Certificate{stranger}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Disconnect(context.Background()) })
+		return c
+	}
+	members := bson.A{}
+	for i := range s.servers {
+		s.open(i, Options{Port: AnyPort, Engine: InMemory, ReplicaSet: &ReplicaSet{Name: "rs"}, ClusterX509: true, Authorization: true,
+			TLS: &TLS{Mode: RequireTLS, CertificateKeyFile: key, CAFile: ca}})
+		members = append(members, bson.M{"_id": i, "host": s.servers[i].Addr(), "tags": bson.M{"rack": fmt.Sprint(i)}})
+	}
+	t.Cleanup(s.close)
+	for i := range s.directs {
+		s.directs[i] = secure(i, "")
+	}
+	if err := s.command(s.directs[0], bson.M{"replSetInitiate": bson.M{"_id": "rs", "members": members,
+		"settings": bson.M{"getLastErrorModes": bson.M{"racks": bson.M{"rack": 3}}}}}); err != nil {
+		t.Fatal(err)
+	}
+	p := s.primary()
+	if err := s.command(s.directs[p], bson.D{{Key: "createUser", Value: "u"}, {Key: "pwd", Value: "p"}, {Key: "roles", Value: bson.A{"root"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.command(s.directs[p], bson.D{{Key: "ebbMember", Value: "position"}, {Key: "set", Value: bson.NewObjectID()}, {Key: "from", Value: int64(1)}, {Key: "host", Value: "h"}}); code(err) != 13 {
+		t.Error("a client is heard as a member:", err)
+	}
+	root := secure(p, "u:p@")
+	insert := func(w any) error {
+		var r struct {
+			WriteConcernError bson.M
+		}
+		err := root.Database("d").RunCommand(t.Context(), bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.M{"w": w}}}, {Key: "writeConcern", Value: bson.M{"w": w, "wtimeout": 10_000}}}).Decode(&r)
+		if err == nil && r.WriteConcernError != nil {
+			err = fmt.Errorf("%v", r.WriteConcernError)
+		}
+		return err
+	}
+	if err := insert("racks"); err != nil {
+		t.Error("a mode of three racks:", err)
+	}
+	if err := insert(bson.M{"rack": 3}); err != nil {
+		t.Error("three racks:", err)
+	}
+	if err := insert("shelves"); err == nil {
+		t.Error("there is a mode that nobody has named")
+	}
+	s.until("status", func() error {
+		var status struct {
+			Set     string
+			MyState int32
+			Members []struct {
+				Name, StateStr, SyncSourceHost string
+				Health                         float64
+				ConfigVersion                  int32
+			}
+		}
+		if err := root.Database("admin").RunCommand(t.Context(), bson.M{"replSetGetStatus": 1}).Decode(&status); err != nil {
+			return err
+		}
+		if status.Set != "rs" || status.MyState != 1 || len(status.Members) != 3 {
+			return fmt.Errorf("%+v", status)
+		}
+		for i, m := range status.Members {
+			state, source := "SECONDARY", s.servers[p].Addr()
+			if i == p {
+				state, source = "PRIMARY", ""
+			}
+			if m.Health != 1 || m.StateStr != state || m.SyncSourceHost != source || m.Name != s.servers[i].Addr() || m.ConfigVersion != 1 {
+				return fmt.Errorf("%+v", m)
+			}
+		}
+		return nil
+	})
+	for i := range s.servers {
+		var hello struct {
+			SetName, Primary, Me         string
+			Hosts                        []string
+			IsWritablePrimary, Secondary bool
+			Tags                         bson.M
+		}
+		if err := s.directs[i].Database("admin").RunCommand(t.Context(), bson.M{"hello": 1}).Decode(&hello); err != nil {
+			t.Fatal(err)
+		}
+		if hello.SetName != "rs" || hello.Primary != s.servers[p].Addr() || hello.Me != s.servers[i].Addr() || len(hello.Hosts) != 3 ||
+			hello.IsWritablePrimary != (i == p) || hello.Secondary == (i == p) || hello.Tags["rack"] != fmt.Sprint(i) {
+			t.Errorf("member %d says hello with %+v", i, hello)
+		}
 	}
 }

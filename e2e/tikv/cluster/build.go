@@ -50,6 +50,10 @@ func programs() map[string]program {
 				new:  "\t\"google.golang.org/grpc/health\"\n\thealthpb \"google.golang.org/grpc/health/grpc_health_v1\"\n\t\"google.golang.org/grpc/keepalive\"\n",
 			}, {
 				file: "vendor/github.com/ngaut/unistore/cmd/unistore-server/main.go",
+				old:  "grpc.MaxRecvMsgSize(10*1024*1024)", // TiKV sets no limit
+				new:  "grpc.MaxRecvMsgSize(1<<30)",
+			}, {
+				file: "vendor/github.com/ngaut/unistore/cmd/unistore-server/main.go",
 				old:  "\ttikvpb.RegisterTikvServer(grpcServer, tikvServer)\n",
 				new:  "\ttikvpb.RegisterTikvServer(grpcServer, tikvServer)\n\thealthpb.RegisterHealthServer(grpcServer, health.NewServer())\n",
 			}}},

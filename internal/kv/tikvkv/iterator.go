@@ -34,7 +34,7 @@ const (
 )
 
 const (
-	firstBatch  = 32
+	firstBatch  = 32 // of the longest values, an answer
 	batchGrowth = 4
 	maxBatch    = 1 << 10
 	// batchBytes is about how much is fetched at once, once it is known how large values there are.
@@ -157,8 +157,19 @@ func (it *iterator) land(i int) bool {
 	return true
 }
 
-// fetch makes the stretch the one that begins with key.
-func (it *iterator) fetch(key []byte) error {
+// fetch makes the stretch the one that begins with key. Where much longer values follow than before, an answer may not hold them: then fewer are asked for.
+func (it *iterator) fetch(key []byte) error { return it.orFewer(key, it.fetchForward) }
+
+func (it *iterator) orFewer(key []byte, fetch func([]byte) error) error {
+	err := fetch(key)
+	if err != nil && it.batch > firstBatch {
+		it.batch = firstBatch
+		err = fetch(key)
+	}
+	return err
+}
+
+func (it *iterator) fetchForward(key []byte) error {
 	r, n, err := it.reader(key)
 	if err != nil {
 		return err
@@ -180,7 +191,9 @@ func (it *iterator) fetch(key []byte) error {
 }
 
 // fetchBack makes the stretch the one that ends before key.
-func (it *iterator) fetchBack(key []byte) error {
+func (it *iterator) fetchBack(key []byte) error { return it.orFewer(key, it.fetchBackward) }
+
+func (it *iterator) fetchBackward(key []byte) error {
 	r, n, err := it.reader(key)
 	if err != nil {
 		return err
@@ -286,8 +299,7 @@ const (
 )
 
 func (l *lengths) table(space keyspace, stored []byte) string {
-	key := stored[min(len(space.first), len(stored)):]
-	return string(key[:min(len(key), tableLength)])
+	return string(stored[:min(len(stored), len(space.first)+tableLength)])
 }
 
 // limit is how many pairs to fetch from a key on, n at most.
@@ -298,6 +310,16 @@ func (l *lengths) limit(space keyspace, stored []byte, n int) int {
 		n = min(n, batchBytes/mean)
 	}
 	return max(n, minBatch)
+}
+
+// atOnce is how many keys to look up at once.
+func (l *lengths) atOnce(space keyspace, stored []byte) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if mean := l.mean[l.table(space, stored)]; mean > 0 {
+		return min(maxBatch, max(firstBatch, batchBytes/mean))
+	}
+	return firstBatch
 }
 
 func (l *lengths) note(space keyspace, stored []byte, mean int) {

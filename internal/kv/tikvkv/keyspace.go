@@ -101,8 +101,9 @@ const (
 	partsValue = 1 // it lies in so many parts, a uint32, beside the key
 )
 
-// partBytes is how long a part is. A raft entry holds 8 MiB.
-const partBytes = 4 << 20
+// partBytes is how long a part is, and a value that has none. A raft entry holds 8 MiB; and TiKV's answers, which hold 10 MiB, have so many of
+// these at once.
+const partBytes = 256 << 10
 
 // maxParts bounds how many parts a value may say that it has.
 const maxParts = 1 << 10

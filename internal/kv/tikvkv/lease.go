@@ -67,11 +67,14 @@ const (
 	renewals    = 4
 	// marginShare is which part of it the holder takes it to end earlier.
 	marginShare = 10
-	// attemptTime bounds one attempt to commit, so that the lease is looked at between attempts.
-	attemptTime = 5 * time.Second
-	minPause    = 20 * time.Millisecond
-	maxPause    = time.Second
-	maxTakes    = 20
+	// attemptTime and attemptTimePerMB bound one attempt to commit, so that the lease is looked at between attempts.
+	attemptTime      = 10 * time.Second
+	attemptTimePerMB = time.Second
+	// maxOnePCBytes is how much is committed in one phase, which makes one raft entry of all of it.
+	maxOnePCBytes = 1 << 20
+	minPause      = 20 * time.Millisecond
+	maxPause      = time.Second
+	maxTakes      = 20
 )
 
 // HeldError says that another server has the keyspace.
@@ -228,9 +231,9 @@ func (l *lease) setRow(t *transaction.KVTxn, row leaseRow) error {
 
 // commitOnce commits within the time of one attempt.
 func (l *lease) commitOnce(t *transaction.KVTxn) error {
-	ctx, cancel := clock.WithTimeout(l.ctx, l.clock, attemptTime)
+	ctx, cancel := clock.WithTimeout(l.ctx, l.clock, attemptTime+time.Duration(t.Size()>>20)*attemptTimePerMB)
 	defer cancel()
-	t.SetEnable1PC(true)
+	t.SetEnable1PC(t.Size() <= maxOnePCBytes)
 	t.SetEnableAsyncCommit(true)
 	t.SetCausalConsistency(true) // what has to come later begins later: the group after, or who takes over
 	return t.Commit(ctx)

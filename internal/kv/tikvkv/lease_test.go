@@ -235,7 +235,7 @@ func TestLongValues(t *testing.T) {
 		}
 		e = c.open(t, tikvkv.Options{})
 	}
-	for _, size := range []int{17 << 20, 9 << 20, 4 << 20, 4<<20 + 1, 1} {
+	for _, size := range []int{17 << 20, 1 << 20, 256 << 10, 256<<10 + 1, 1} {
 		if err := put(e, "a", long(size)); err != nil {
 			t.Fatal(err)
 		}

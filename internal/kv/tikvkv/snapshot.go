@@ -60,13 +60,22 @@ func (s *snapshot) fetchMany(stored [][]byte) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := r.BatchGet(context.Background(), stored)
-	if err != nil {
-		return nil, reading("get many", err)
-	}
-	out := make(map[string][]byte, len(entries))
-	for key, entry := range entries {
-		out[key] = entry.Value
+	out := make(map[string][]byte, len(stored))
+	for len(stored) > 0 {
+		n := min(len(stored), s.engine.lengths.atOnce(s.engine.space, stored[0]))
+		entries, err := r.BatchGet(context.Background(), stored[:n])
+		if err != nil {
+			return nil, reading("get many", err)
+		}
+		size := 0
+		for key, entry := range entries {
+			out[key] = entry.Value
+			size += len(entry.Value)
+		}
+		if len(entries) > 0 {
+			s.engine.lengths.note(s.engine.space, stored[0], size/len(entries))
+		}
+		stored = stored[n:]
 	}
 	return out, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/storage/preimage"
+	"github.com/ebbdb/ebb/internal/storage/walk"
 )
 
 // The oplog is a collection whose records are written with the commits that they tell of: what transactions do is collected
@@ -171,7 +172,7 @@ func (s *Store) TruncateOplog(ctx context.Context, last RecordID, entries, bytes
 	low, high := layout.RecordKey(nil, to.ID, nil), append(layout.RecordKey(nil, to.ID, last), 0)
 	if s.can.RangeDeletes {
 		t.DeleteRange(low, high)
-	} else if err := deleteEach(t, low, high); err != nil {
+	} else if err := walk.DeleteEach(t, low, high); err != nil {
 		t.Rollback()
 		return err
 	}
@@ -181,26 +182,6 @@ func (s *Store) TruncateOplog(ctx context.Context, last RecordID, entries, bytes
 		return fmt.Errorf("storage: truncate the oplog: %w", err)
 	}
 	return nil
-}
-
-// deleteEach is DeleteRange for an engine whose transactions have none.
-func deleteEach(t kv.Txn, low, high []byte) error {
-	it, err := t.NewIter(kv.IterOptions{Lower: low, Upper: high})
-	if err != nil {
-		return err
-	}
-	var keys [][]byte
-	for it.Next() {
-		keys = append(keys, append([]byte(nil), it.Key()...))
-	}
-	if err := it.Err(); err != nil {
-		_ = it.Close() // the first error is the one to tell
-		return err
-	}
-	for _, key := range keys {
-		t.Delete(key)
-	}
-	return it.Close()
 }
 
 // LastLogged is the timestamp of the youngest entry of the oplog that can be read; 0 where there is none.

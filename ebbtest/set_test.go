@@ -280,12 +280,18 @@ func TestSetStepDownStopsSweeps(t *testing.T) {
 	}
 }
 
-// TestSetSweepGoesOnElsewhere: what one primary has begun to delete the next one ends.
+// TestSetSweepGoesOnElsewhere (R14): what one primary has begun to delete the next one ends, and the log tells of no deletion twice.
 func TestSetSweepGoesOnElsewhere(t *testing.T) {
 	s := startSet(t)
-	s.expiring("c", "at", 3000)
+	const n = 3000
+	s.expiring("c", "at", n)
 	s.Settle()
 	was := s.Primary()
+	before, err := s.directs[was].Database("admin").RunCommand(t.Context(), bson.M{"ping": 1}).Raw()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seconds, counter := before.Lookup("operationTime").Timestamp()
 	s.Clock.Advance(2 * time.Hour) // the sweep is about to begin, or has
 	s.Crash(was)
 	now := s.Primary()
@@ -295,6 +301,32 @@ func TestSetSweepGoesOnElsewhere(t *testing.T) {
 	s.Start(was)
 	s.Settle()
 	s.has(was, "c", 0, 0)
+	if _, err := s.client.Database("d").Collection("c").InsertOne(t.Context(), bson.M{"_id": "last"}); err != nil {
+		t.Fatal(err)
+	}
+	told, err := s.directs[now].Database("d").Collection("c").Watch(t.Context(), mongo.Pipeline{},
+		options.ChangeStream().SetStartAtOperationTime(&bson.Timestamp{T: seconds, I: counter}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = told.Close(context.Background()) }()
+	deleted := map[string]bool{}
+	for told.Next(t.Context()) {
+		key := told.Current.Lookup("documentKey", "_id").String()
+		if key == `"last"` {
+			break
+		}
+		if told.Current.Lookup("operationType").StringValue() != "delete" {
+			continue // it begins with what was written before
+		}
+		if deleted[key] {
+			t.Errorf("the log tells twice of the deletion of %s", key)
+		}
+		deleted[key] = true
+	}
+	if err := told.Err(); err != nil || len(deleted) != n {
+		t.Errorf("the log tells of %d deletions, %v", len(deleted), err)
+	}
 }
 
 // TestSetIsolatedPrimary: an old primary that nobody hears deletes nothing, and what it takes for expired is there for all others.

@@ -19,21 +19,30 @@ func Of(engine kv.Engine, start []byte) (int64, error) {
 	return n, nil
 }
 
-// Compact gives back the room that nothing in tables takes any more, and says how much that was. Each is what its keys begin with.
-func Compact(ctx context.Context, engine kv.Engine, tables [][]byte) (freed int64, err error) {
+// ofAll is what several tables take.
+func ofAll(engine kv.Engine, tables [][]byte) (n int64, err error) {
 	for _, start := range tables {
-		before, err := Of(engine, start)
+		one, err := Of(engine, start)
 		if err != nil {
-			return freed, err
+			return 0, err
 		}
-		if err := engine.Compact(ctx, start, layout.After(start)); err != nil {
-			return freed, fmt.Errorf("storage: compact: %w", err)
-		}
-		after, err := Of(engine, start)
-		if err != nil {
-			return freed, err
-		}
-		freed += max(0, before-after)
+		n += one
 	}
-	return freed, nil
+	return n, nil
+}
+
+// Compact gives back the room that nothing in tables takes any more, and says how much that was. Each is what its keys begin with. All are measured
+// before the first is compacted, since files hold keys of several.
+func Compact(ctx context.Context, engine kv.Engine, tables [][]byte) (freed int64, err error) {
+	before, err := ofAll(engine, tables)
+	if err != nil {
+		return 0, err
+	}
+	for _, start := range tables {
+		if err := engine.Compact(ctx, start, layout.After(start)); err != nil {
+			return 0, fmt.Errorf("storage: compact: %w", err)
+		}
+	}
+	after, err := ofAll(engine, tables)
+	return max(0, before-after), err
 }

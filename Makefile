@@ -43,10 +43,11 @@ isolation:  ## transactions beside one another for DURATION, three times: with e
 	@$(GO) test -count=1 -timeout 8h -v ./e2e/isolation -args -duration $(DURATION)
 
 tikv-up:  ## a TiKV cluster in the foreground to try Ebb on, STORES stores; builds PD and the store once
-	@$(GO) run ./e2e/tikv/up -stores $(STORES)
+	@$(GO) build -trimpath -o bin/tikv-up ./e2e/tikv/up && exec bin/tikv-up -stores $(STORES)
 
 tikv:  ## the engine over TiKV, and servers on it, against a real cluster
-	@$(GO) run ./e2e/tikv/up -stores $(STORES) $(GO) test -count=1 -timeout 20m ./internal/kv/tikvkv && $(GO) test -count=1 -timeout 30m -v ./e2e/tikv -args -tikv
+	@$(GO) build -trimpath -o bin/tikv-up ./e2e/tikv/up
+	@bin/tikv-up -stores $(STORES) $(GO) test -count=1 -timeout 20m ./internal/kv/tikvkv && $(GO) test -count=1 -timeout 30m -v ./e2e/tikv -args -tikv
 
 chaos:  ## a replica set in network namespaces, disturbed for DURATION (needs root)
 	@$(GO) test -count=1 -timeout 8h -v ./e2e/chaos -run TestChaos -args -chaos $(DURATION)

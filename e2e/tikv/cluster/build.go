@@ -53,6 +53,16 @@ func programs() map[string]program {
 				old:  "grpc.MaxRecvMsgSize(10*1024*1024)", // TiKV sets no limit
 				new:  "grpc.MaxRecvMsgSize(1<<30)",
 			}, {
+				// Its commit of a key writes the value once more, and a client commits many keys at once: TiKV's writes no value.
+				file: "vendor/github.com/ngaut/unistore/raftstore/config.go",
+				old:  "RaftEntryMaxSize:            8 * MB,",
+				new:  "RaftEntryMaxSize:            256 * MB,",
+			}, {
+				// It hands out so many committed entries a tick, which is a second, and has all behind them wait: one MB a second.
+				file: "vendor/github.com/ngaut/unistore/raftstore/config.go",
+				old:  "RaftMaxSizePerMsg:           1 * MB,",
+				new:  "RaftMaxSizePerMsg:           256 * MB,",
+			}, {
 				file: "vendor/github.com/ngaut/unistore/cmd/unistore-server/main.go",
 				old:  "\ttikvpb.RegisterTikvServer(grpcServer, tikvServer)\n",
 				new:  "\ttikvpb.RegisterTikvServer(grpcServer, tikvServer)\n\thealthpb.RegisterHealthServer(grpcServer, health.NewServer())\n",

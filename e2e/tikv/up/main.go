@@ -1,5 +1,6 @@
 // Command up runs a TiKV cluster in the foreground, for anybody who wants to try Ebb on one (make tikv-up). It writes one line when the cluster is
-// ready, "pd HOST:PORT", and leaves nothing behind when it ends. With a command behind the flags it runs that, with EBB_TIKV_PD set, and ends with it.
+// ready, "pd HOST:PORT", and leaves nothing behind when it ends: by SIGINT, SIGTERM or SIGHUP, or because the process that started it is gone. With
+// a command behind the flags it runs that, with EBB_TIKV_PD set, and ends with it.
 package main
 
 import (
@@ -11,8 +12,14 @@ import (
 	"os/exec"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/ebbdb/ebb/e2e/tikv/cluster"
+)
+
+const (
+	parentPause  = time.Second      // between two looks at who started this
+	commandLimit = 10 * time.Second // from the interrupt of the command on, until it is killed
 )
 
 func main() {
@@ -20,10 +27,19 @@ func main() {
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
+	go awaitOrphaned(os.Getppid(), cancel)
 	if err := run(ctx, *stores, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "tikv-up:", err)
 		os.Exit(1)
 	}
+}
+
+// awaitOrphaned calls end when the process that started this one has ended: make that was killed passes no signal on.
+func awaitOrphaned(parent int, end func()) {
+	for os.Getppid() == parent {
+		time.Sleep(parentPause)
+	}
+	end()
 }
 
 func run(ctx context.Context, stores int, command []string) (err error) {
@@ -42,6 +58,7 @@ func run(ctx context.Context, stores int, command []string) (err error) {
 		return nil
 	}
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, commandLimit
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "EBB_TIKV_PD="+c.PD())
 	return cmd.Run()

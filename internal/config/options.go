@@ -60,7 +60,7 @@ func options() []option {
 			compressors},
 		{"storage.dbPath", "dbpath", "`directory` of the data, ./data by default; it is made when missing",
 			stringOption(func(c *Config, v string) { c.Storage.DBPath = v })},
-		{"storage.engine", "storageEngine", "storage `engine`, pebble (default), inMemory or tikv",
+		{"storage.engine", "storageEngine", "storage `engine`, pebble (default), inMemory or tikv (experimental)",
 			engine},
 		{"storage.wiredTiger.engineConfig.cacheSizeGB", "wiredTigerCacheSizeGB", "`gigabytes` of memory to keep data in, a quarter of the machine's or the container's by default",
 			cacheSize},

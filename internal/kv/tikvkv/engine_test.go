@@ -82,4 +82,7 @@ func contract(t *testing.T, splitAt ...string) {
 func TestContract(t *testing.T) { contract(t) }
 
 // What a transaction writes may lie in several regions, and so may a stretch that is read.
-func TestContractOverRegions(t *testing.T) { contract(t, "b", "k10", "k20", "n1", "r") }
+func TestContractOverRegions(t *testing.T) {
+	t.Parallel()
+	contract(t, "b", "k10", "k20", "n1", "r")
+}

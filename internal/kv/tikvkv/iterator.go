@@ -2,6 +2,8 @@ package tikvkv
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"slices"
 	"sync"
 
@@ -162,7 +164,7 @@ func (it *iterator) fetch(key []byte) error { return it.orFewer(key, it.fetchFor
 
 func (it *iterator) orFewer(key []byte, fetch func([]byte) error) error {
 	err := fetch(key)
-	if err != nil && it.batch > firstBatch {
+	if err != nil && it.batch > firstBatch && !errors.Is(err, context.DeadlineExceeded) {
 		it.batch = firstBatch
 		err = fetch(key)
 	}
@@ -174,12 +176,8 @@ func (it *iterator) fetchForward(key []byte) error {
 	if err != nil {
 		return err
 	}
-	scan, err := r.Iter(key, it.to)
-	if err != nil {
-		return reading("scan", err)
-	}
-	defer scan.Close()
-	whole, err := it.take(scan, n)
+	to := it.to
+	whole, err := it.take(n, func() (stored, error) { return r.Iter(key, to) })
 	if err != nil {
 		return err
 	}
@@ -198,12 +196,8 @@ func (it *iterator) fetchBackward(key []byte) error {
 	if err != nil {
 		return err
 	}
-	scan, err := r.IterReverse(key, it.from)
-	if err != nil {
-		return reading("scan", err)
-	}
-	defer scan.Close()
-	whole, err := it.take(scan, n)
+	from := it.from
+	whole, err := it.take(n, func() (stored, error) { return r.IterReverse(key, from) })
 	if err != nil {
 		return err
 	}
@@ -236,24 +230,39 @@ type stored interface {
 }
 
 // take has pairs be the first n of a scan; whole says that there are no more.
-func (it *iterator) take(scan stored, n int) (whole bool, err error) {
-	pairs := make([]pair, 0, n)
+func (it *iterator) take(n int, begin func() (stored, error)) (whole bool, err error) {
+	pairs, err := bounded(it.s.engine, func() ([]pair, error) { return scanPairs(n, begin) })
+	if err != nil {
+		return false, err
+	}
 	size := 0
-	for scan.Valid() {
-		pairs = append(pairs, pair{scan.Key(), scan.Value()})
-		size += len(scan.Value())
-		if len(pairs) == n {
-			break // without asking for more
-		}
-		if err := scan.Next(); err != nil {
-			return false, reading("scan", err)
-		}
+	for _, p := range pairs {
+		size += len(p.value)
 	}
 	it.pairs = pairs
 	if len(pairs) > 0 {
 		it.s.engine.lengths.note(it.s.engine.space, pairs[0].key, size/len(pairs))
 	}
 	return len(pairs) < n, nil
+}
+
+func scanPairs(n int, begin func() (stored, error)) ([]pair, error) {
+	scan, err := begin()
+	if err != nil {
+		return nil, reading("scan", err)
+	}
+	defer scan.Close()
+	pairs := make([]pair, 0, n)
+	for scan.Valid() {
+		pairs = append(pairs, pair{scan.Key(), scan.Value()})
+		if len(pairs) == n {
+			break // without asking for more
+		}
+		if err := scan.Next(); err != nil {
+			return nil, reading("scan", err)
+		}
+	}
+	return pairs, nil
 }
 
 func (it *iterator) Valid() bool { return it.state == placed }

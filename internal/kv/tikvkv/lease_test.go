@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
 // wire is the way to the cluster, on which a test may have something happen to a request.
@@ -122,6 +123,7 @@ func stopped(t *testing.T, c *cluster, w *wire) (*tikvkv.Engine, *clock.Fake) {
 // A server whose lease has run out writes nothing any more, although it knows nothing of that: neither what it begins after another one has taken
 // over, nor what it began before.
 func TestStoppedServerWritesNothing(t *testing.T) {
+	t.Parallel()
 	for _, began := range []string{"before", "after"} {
 		t.Run(began, func(t *testing.T) {
 			c, w := newCluster(t), &wire{}
@@ -184,6 +186,49 @@ func turnUntil(still *clock.Fake, done <-chan error) error {
 			still.Advance(20 * time.Millisecond)
 		}
 	}
+}
+
+// A scan that the cluster does not answer ends with an error.
+func TestUnansweredScanEnds(t *testing.T) {
+	c, w := newCluster(t), &wire{}
+	e, still := stopped(t, c, w)
+	if err := put(e, "a", "1"); err != nil {
+		t.Fatal(err)
+	}
+	s, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	goOn := make(chan struct{})
+	hold := func(req *tikvrpc.Request, send func() (*tikvrpc.Response, error)) (*tikvrpc.Response, error) {
+		if req.Type == tikvrpc.CmdScan {
+			<-goOn
+		}
+		return send()
+	}
+	w.meet.Store(&hold)
+	scan := func() error {
+		it, err := s.NewIter(kv.IterOptions{})
+		if err != nil {
+			return err
+		}
+		it.First()
+		return errors.Join(it.Err(), it.Close())
+	}
+	done := make(chan error, 1)
+	go func() { done <- scan() }()
+	var coded interface{ Code() mongoerr.Code }
+	if err := turnUntil(still, done); !errors.As(err, &coded) || coded.Code() != mongoerr.NetworkTimeout {
+		t.Errorf("a scan that is not answered ends with %v", err)
+	}
+	close(goOn)
+	w.meet.Store(nil)
+	if err := errors.Join(scan(), s.Close()); err != nil {
+		t.Errorf("after that: %v", err)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- e.Close() }()
+	_ = turnUntil(still, closed) // the lease has run out meanwhile
 }
 
 // A commit of which the answer is lost happens once, whether the cluster got it or not.

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	tikverr "github.com/tikv/client-go/v2/error"
 	"github.com/tikv/client-go/v2/txnkv/txnsnapshot"
 
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
 )
 
@@ -40,17 +42,58 @@ func (s *snapshot) read() (*txnsnapshot.KVSnapshot, error) {
 	return s.engine.store.GetSnapshot(s.view.ts), nil
 }
 
+// readTime bounds one look into the cluster, with all that is tried again meanwhile: kv's readers have no context of who asks.
+const readTime = 10 * time.Second
+
+// readContext ends after readTime, or with the engine.
+func (e *Engine) readContext() (context.Context, context.CancelFunc) {
+	return clock.WithTimeout(e.ctx, e.options.Clock, readTime)
+}
+
+// bounded has read return within readTime. client-go's scans take no context: one that is given up goes on until client-go gives it up, too, so
+// read must touch nothing that others have.
+func bounded[T any](e *Engine, read func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	ctx, cancel := e.readContext()
+	defer cancel()
+	done := make(chan outcome, 1)
+	go func() {
+		value, err := read()
+		done <- outcome{value, err}
+	}()
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-ctx.Done():
+		var none T
+		return none, unavailable(context.Cause(ctx))
+	}
+}
+
+// why is err, or what ended ctx.
+func why(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
 func (s *snapshot) fetch(stored []byte) ([]byte, error) {
 	r, err := s.read()
 	if err != nil {
 		return nil, err
 	}
-	entry, err := r.Get(context.Background(), stored)
+	ctx, cancel := s.engine.readContext()
+	defer cancel()
+	entry, err := r.Get(ctx, stored)
 	switch {
 	case tikverr.IsErrNotFound(err):
 		return nil, kv.ErrNotFound
 	case err != nil:
-		return nil, reading("get", err)
+		return nil, reading("get", why(ctx, err))
 	}
 	return entry.Value, nil
 }
@@ -60,12 +103,14 @@ func (s *snapshot) fetchMany(stored [][]byte) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := s.engine.readContext()
+	defer cancel()
 	out := make(map[string][]byte, len(stored))
 	for len(stored) > 0 {
 		n := min(len(stored), s.engine.lengths.atOnce(s.engine.space, stored[0]))
-		entries, err := r.BatchGet(context.Background(), stored[:n])
+		entries, err := r.BatchGet(ctx, stored[:n])
 		if err != nil {
-			return nil, reading("get many", err)
+			return nil, reading("get many", why(ctx, err))
 		}
 		size := 0
 		for key, entry := range entries {

@@ -43,7 +43,7 @@ const logShown = 8 << 10
 // build makes the machines, or skips the test where the kernel does not let it.
 func build(t *testing.T, path string) *machines {
 	t.Helper()
-	id := os.Getpid() % 200
+	id := freeNetwork(t)
 	m := &machines{t: t, net: fmt.Sprintf("10.213.%d", id), name: fmt.Sprintf("ebb%d", id), path: path}
 	bridge := m.name + "br"
 	if err := m.run("ip", "link", "add", bridge, "type", "bridge"); err != nil {
@@ -65,6 +65,7 @@ func build(t *testing.T, path string) *machines {
 			if text, err := os.ReadFile(v.log); err == nil && t.Failed() {
 				t.Logf("the end of member %d's log:\n%s", v.index, text[max(0, len(text)-logShown):])
 			}
+			_ = m.run("ip", "link", "del", v.link) // that of a namespace goes some time after it
 			_ = m.run("ip", "netns", "del", v.space)
 			_ = m.run("umount", v.dir)
 		})
@@ -77,6 +78,27 @@ func build(t *testing.T, path string) *machines {
 	}
 	m.must("mount", "-t", "tmpfs", "-o", "size=1200m", "tmpfs", m.all[2].dir) // so that its disk can be full
 	return m
+}
+
+// networks is how many there can be at once.
+const networks = 200
+
+// freeNetwork is the number of a network that nobody has, nor has left behind.
+func freeNetwork(t *testing.T) int {
+	t.Helper()
+	for i := range networks {
+		id := (os.Getpid() + i) % networks
+		links, err := filepath.Glob(fmt.Sprintf("/sys/class/net/ebb%d[bv]*", id))
+		spaces, err2 := filepath.Glob(fmt.Sprintf("/run/netns/ebb%dn*", id))
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		if len(links)+len(spaces) == 0 {
+			return id
+		}
+	}
+	t.Fatal("all networks are taken")
+	return 0
 }
 
 func (m *machines) run(command ...string) error {

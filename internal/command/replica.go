@@ -297,10 +297,9 @@ func (op *Op) appendTimes(b *bson.Builder) {
 	now, told := op.clusterTime(), int64(0)
 	if op.grouped() && op.Now > 0 {
 		told = op.Now
-		if at := oplog.TimestampAt(told); at > now {
-			op.Query.Store.HearClusterTime(at)
-			now = at
-		}
+		// The member's own time counts for everybody; a time that the client brought goes back to it alone.
+		op.Query.Store.HearClusterTime(oplog.TimestampAt(min(told, clock.Millis(op.Clock))))
+		now = max(now, oplog.TimestampAt(told))
 	}
 	b.Object("$clusterTime").Timestamp("clusterTime", now.Seconds(), now.Counter()).
 		Object("signature").Binary("hash", 0, noHash[:]).Int64("keyId", told).End().End().

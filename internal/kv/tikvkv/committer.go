@@ -64,8 +64,9 @@ type committer struct {
 const (
 	// slots are written by groups in turn; the one behind them by what is done outside of groups.
 	slots = 16
-	// maxQueue bounds what waits for the next group, and maxGroupBytes how much of it one group takes, or one commit that is larger.
+	// maxQueue and maxQueueBytes bound what waits for the next group, and maxGroupBytes how much of it one group takes, or one commit that is larger.
 	maxQueue      = 1 << 14
+	maxQueueBytes = 256 << 20
 	maxGroup      = 1 << 12
 	maxGroupBytes = 8 << 20
 	// maxCounters bounds the cache of counters; past it the cache starts anew.
@@ -125,7 +126,7 @@ func (c *committer) enqueue(p *pending) error {
 		return c.mu.closed
 	case c.mu.stalled != nil:
 		return unavailable(c.mu.stalled)
-	case len(c.mu.queue) >= maxQueue:
+	case len(c.mu.queue) >= maxQueue, len(c.mu.queue) > 0 && c.mu.bytes+p.TotalSize() > maxQueueBytes:
 		return unavailable(errStalled)
 	}
 	c.mu.queue = append(c.mu.queue, p)

@@ -318,7 +318,7 @@ func (s *Server) openEngine() (e *pebblekv.Engine, letRemove func(), err error) 
 
 func (s *Server) engineOptions() pebblekv.Options {
 	o := pebblekv.Options{Logger: s.log.For("STORAGE"), Clock: clock.Wall(), // syncs are about real disks
-		OnFailure: s.fail, CommitKey: storage.CommitKey(), StartWithDamagedLog: s.opts.StartWithDamagedLog, HoldRemovals: true}
+		OnFailure: s.fail, CommitKey: storage.CommitKey(), RegionOf: storage.RegionOf, StartWithDamagedLog: s.opts.StartWithDamagedLog, HoldRemovals: true}
 	o.CacheBytes, o.RowCacheBytes = s.opts.caches()
 	o.MemTableBytes = s.opts.memTableBytes
 	switch {

@@ -183,5 +183,11 @@ func (s *Store) Now() int64 { return clock.Millis(s.options.Clock) }
 // CommitKey is where the engine keeps the number of the last commit: under no other key does an engine write by itself.
 func CommitKey() []byte { return layout.CommitKey() }
 
+// RegionOf is the keys around one that are written to together: those of a record store, of an index, or of a kind.
+func RegionOf(key []byte) kv.Range {
+	prefix := layout.RegionPrefix(key)
+	return kv.Range{Start: prefix, End: layout.After(prefix)}
+}
+
 // EngineStats is what the engine says about itself.
 func (s *Store) EngineStats() kv.Stats { return s.engine.Stats() }

@@ -54,7 +54,7 @@ func isCalledBy(functions ...string) bool {
 	}
 }
 
-func events(log *slog.Logger, f *failure, r *room) *pebble.EventListener {
+func events(log *slog.Logger, f *failure, r *room, g *regions) *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
 			if pebble.IsCorruptionError(err) && isCalledBy(flushes) {
@@ -71,8 +71,13 @@ func events(log *slog.Logger, f *failure, r *room) *pebble.EventListener {
 			}
 		},
 		CompactionEnd: func(info pebble.CompactionInfo) { r.installed(mergedTable, info.Err) },
-		FlushEnd:      func(info pebble.FlushInfo) { r.installed(flushedTable, info.Err) },
-		DiskSlow:      func(info pebble.DiskSlowInfo) { log.Warn("store: the disk is slow", "op", info.String()) },
+		FlushEnd: func(info pebble.FlushInfo) {
+			r.installed(flushedTable, info.Err)
+			if info.Err == nil && !info.Ingest {
+				g.flushed(info.Output)
+			}
+		},
+		DiskSlow: func(info pebble.DiskSlowInfo) { log.Warn("store: the disk is slow", "op", info.String()) },
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
 			r.stalled.Store(true)
 			log.Warn("store: writes wait", "reason", info.Reason)

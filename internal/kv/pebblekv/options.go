@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
 )
 
 // Options of a store; the zero value of each field is its default.
@@ -37,6 +38,8 @@ type Options struct {
 	// CommitKey is where each commit stores its number and its time, so that numbers go on after a restart; nil: they begin anew.
 	// Nobody else writes there.
 	CommitKey []byte
+	// RegionOf says which keys around a key are written to together; nil: nobody knows. Tables are cut where they end.
+	RegionOf func(key []byte) kv.Range
 	// Logger takes what the store has to say; nothing by default.
 	Logger *slog.Logger
 	// Clock times the sync of Buffered commits; the machine's by default. A fake one is for the engine's own tests: where
@@ -118,8 +121,11 @@ func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure, r *r
 		CompactionConcurrencyRange:  func() (int, int) { return 1, max(2, runtime.GOMAXPROCS(0)/2) },
 		Cleaner:                     cleaner{},
 		Logger:                      pebbleLogger{o.Logger, f},
-		EventListener:               events(o.Logger, f, r),
 	}
+	setTableSizes(p, o.MemTableBytes)
+	g := &regions{of: o.RegionOf, full: uint64(p.TargetFileSizes[0]) / 2}
+	p.Experimental.SpanPolicyFunc = g.policy
+	p.EventListener = events(o.Logger, f, r, g)
 	// What is deleted together goes unread; there is no hurry with the rest, so it does not take a second processor.
 	p.Experimental.CompactionGarbageFractionForMaxConcurrency = func() float64 { return -1 }
 	// Pebble must cut no table by itself (EnableDeleteOnlyCompactionExcises stays off): where it cannot read what remains beside the

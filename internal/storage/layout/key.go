@@ -58,6 +58,16 @@ func RecordKey(dst []byte, collection uint32, id RecordID) []byte {
 // TableLength is the length of what all keys of a record store or an index begin with.
 const TableLength = 5
 
+// RegionPrefix is what the keys begin with that lie together with key: those of its record store or index, or all of its kind.
+func RegionPrefix(key []byte) []byte {
+	switch {
+	case len(key) < TableLength:
+	case key[0] == RecordPrefix, key[0] == IDPrefix, key[0] == IndexPrefix:
+		return key[:TableLength]
+	}
+	return key[:min(len(key), 1)]
+}
+
 // TableKey appends the start of an index's entries.
 func TableKey(dst []byte, d *index.Definition) []byte {
 	if d.IsID() {

@@ -382,7 +382,7 @@ func endCursors(cursors *cursor.Registry, e meaning.Event) {
 
 func (d *database) config(s *Server) command.Config {
 	return command.Config{
-		Clock: d.clock, Log: s.log.For("COMMAND"), StartupLog: s.log.Startup(), Engine: s.opts.Engine, DBPath: s.DBPath(),
+		Clock: d.clock, RealTime: s.opts.Clock == nil, Log: s.log.For("COMMAND"), StartupLog: s.log.Startup(), Engine: s.opts.Engine, DBPath: s.DBPath(),
 		Argv: s.opts.Argv, Parsed: s.opts.Parsed, Version: MongoVersion, EbbVersion: Version,
 		Traffic:   func() command.Traffic { return command.Traffic(s.network.Stats()) },
 		RecentLog: s.log.Recent, StartupWarnings: s.log.StartupWarnings,

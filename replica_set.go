@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/member"
+	"github.com/ebbdb/ebb/internal/replset"
 )
 
 // The oplog of a server of which nobody says how large it may be: mongod's share of what is free on the disk, or of the memory where the
@@ -28,7 +29,7 @@ func (s *Server) replicaSet() *command.ReplicaSet {
 	if o == nil {
 		return nil
 	}
-	set := &command.ReplicaSet{Name: o.Name, Host: o.Advertise, Term: new(atomic.Int64), OplogBytes: o.OplogBytes, OplogMinHours: o.OplogMinHours, IsSelf: s.isSelf}
+	set := &command.ReplicaSet{Name: o.Name, Host: o.Advertise, Term: new(atomic.Int64), Topology: replset.NewTopology(), OplogBytes: o.OplogBytes, OplogMinHours: o.OplogMinHours, IsSelf: s.isSelf}
 	if set.Host == "" {
 		set.Host = s.reachedAt()
 	}

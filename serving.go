@@ -107,6 +107,7 @@ func (s *Server) endDatabase(why error) error {
 		return nil
 	}
 	gone := d.End()
+	d.commands.BeginEnd()
 	for left := true; left; {
 		wait := clock.Wall().NewTimer(interruptEvery)
 		select {

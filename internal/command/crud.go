@@ -22,6 +22,9 @@ func (op *Op) change() *query.Call {
 	if c.Durability == kv.Synced {
 		c.Durability, c.Committed = kv.Unsynced, &op.committed
 	}
+	if op.txn == nil && op.grouped() {
+		c.Patience = op.commitPatience()
+	}
 	return c
 }
 

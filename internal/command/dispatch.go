@@ -220,6 +220,7 @@ func (op *Op) answer() (bson.Doc, error) {
 	}
 	op.ran = true
 	body, err := op.execute()
+	op.noteLeft()
 	if op.readsDurable() || err == nil && op.confirms() {
 		op.tellsDurable()
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/replset"
@@ -61,16 +62,55 @@ func (op *Op) awaitMembers() error {
 	ctx := op.Ctx
 	if wc.timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = clock.WithTimeout(ctx, clock.Wall(), wc.timeout)
+		ctx, cancel = clock.WithTimeout(ctx, op.Clock, wc.timeout)
 		defer cancel()
 	}
 	err := op.ReplicaSet.Group.AwaitMembers(ctx, number, wc.enough)
-	if err == nil || op.Ctx.Err() != nil || ctx.Err() == nil {
+	switch {
+	case err == nil:
+	case op.Ctx.Err() != nil:
+		wc.unsatisfied = mongoerr.From(context.Cause(op.Ctx))
+	case ctx.Err() != nil:
+		wc.unsatisfied = op.timedOut()
+	default:
 		return err
 	}
-	wc.unsatisfied = mongoerr.New(mongoerr.WriteConcernTimeout, "waiting for replication timed out").
-		WithInfo(bson.Build().Bool("wtimeout", true).Document("writeConcern", wc.shown).Doc())
 	return nil
+}
+
+// timedOut is why a write concern is not satisfied within its wtimeout.
+func (op *Op) timedOut() *mongoerr.Error {
+	return mongoerr.New(mongoerr.WriteConcernTimeout, "waiting for replication timed out").
+		WithInfo(bson.Build().Bool("wtimeout", true).Document("writeConcern", op.WriteConcern.shown).Doc())
+}
+
+// commitPatience is how long the operation waits for a majority to have what it commits: as long as its write concern says, and as it may take at all.
+func (op *Op) commitPatience() *kv.Patience {
+	wc := &op.WriteConcern
+	if wc.patience == nil {
+		wc.patience = &kv.Patience{Timeout: wc.timeout, Clock: op.Clock}
+	}
+	return wc.patience
+}
+
+// leftCommit is closed when it is known what became of a commit that the operation has left, nil where it has left none. Such a write stands, as far as is
+// known: its reply has a writeConcernError.
+func (op *Op) leftCommit() <-chan struct{} {
+	if p := op.WriteConcern.patience; p != nil {
+		return p.Settled
+	}
+	return nil
+}
+
+// noteLeft has the reply say why a commit was left.
+func (op *Op) noteLeft() {
+	switch p := op.WriteConcern.patience; {
+	case p == nil || p.Left == nil:
+	case p.Left == kv.ErrImpatient:
+		op.WriteConcern.unsatisfied = op.timedOut()
+	default:
+		op.WriteConcern.unsatisfied = mongoerr.From(p.Left)
+	}
 }
 
 // awaitLinearizable has a read of what is sure to be the latest.
@@ -119,6 +159,9 @@ type Health struct {
 	// Version is that of the configuration that it has; 0 for none.
 	Version int64
 }
+
+// BeginEnd says that the Server is about to give way to another. It is called once.
+func (s *Server) BeginEnd() { close(s.ending) }
 
 // Interrupt ends all operations that run, for the reason err.
 func (s *Server) Interrupt(err error) {

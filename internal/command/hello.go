@@ -69,10 +69,16 @@ func hello(op *Op) (bson.Doc, error) {
 	if legacy {
 		writable = "ismaster"
 	}
+	told := op.topologyVersion()
 	if op.Replica != nil {
-		op.appendMember(b, writable)
+		v := op.Replica.View()
+		told = op.topologyOf(v)
+		op.appendMember(b, writable, v, told)
 	} else {
-		b.Bool(writable, true).Document("topologyVersion", op.topologyVersion())
+		b.Bool(writable, true).Document("topologyVersion", told)
+	}
+	if op.MoreToCome {
+		op.Next = op.nextHello(told)
 	}
 	b.Int32("maxBsonObjectSize", bson.MaxDocSize).Int32("maxMessageSizeBytes", maxMessageBytes).
 		Int32("maxWriteBatchSize", maxWriteBatchSize).Date("localTime", clock.Millis(op.Clock)).
@@ -87,11 +93,14 @@ func hello(op *Op) (bson.Doc, error) {
 }
 
 func (s *Server) topologyVersion() bson.Doc {
-	counter := int64(0)
-	if s.Replica != nil {
-		counter = s.Replica.View().Topology
+	if s.Replica == nil {
+		return bson.Build().ObjectID("processId", s.processID).Int64("counter", 0).Doc()
 	}
-	return bson.Build().ObjectID("processId", s.processID).Int64("counter", counter).Doc()
+	return s.topologyOf(s.Replica.View())
+}
+
+func (s *Server) topologyOf(v *replset.View) bson.Doc {
+	return bson.Build().ObjectID("processId", s.topology.ID).Int64("counter", v.Topology).Doc()
 }
 
 // meet takes note of what the client says of itself, once a connection.
@@ -145,17 +154,14 @@ func (op *Op) awaitTopology(known bson.Doc, millis int64, awaited bool) error {
 	case counter < 0:
 		return mongoerr.New(31372, "topologyVersion must have a non-negative counter")
 	}
-	if op.ExhaustAllowed {
-		op.MoreToCome = true
-		op.Next = op.nextHello()
-	}
-	if process != op.processID {
-		return nil // another server's: the client has to learn of this one
-	}
-	now, changed := int64(0), (<-chan struct{})(nil)
+	op.MoreToCome = op.ExhaustAllowed
+	own, now, changed := op.processID, int64(0), (<-chan struct{})(nil)
 	if op.Replica != nil {
 		v := op.Replica.View()
-		now, changed = v.Topology, v.Changed
+		own, now, changed = op.topology.ID, v.Topology, v.Changed
+	}
+	if process != own {
+		return nil // another server's: the client has to learn of this one
 	}
 	switch {
 	case counter > now:
@@ -167,9 +173,8 @@ func (op *Op) awaitTopology(known bson.Doc, millis int64, awaited bool) error {
 }
 
 // appendMember appends what a member of a replica set says of itself and of the set.
-func (op *Op) appendMember(b *bson.Builder, writable string) {
-	v := op.Replica.View()
-	b.Document("topologyVersion", bson.Build().ObjectID("processId", op.processID).Int64("counter", v.Topology).Doc())
+func (op *Op) appendMember(b *bson.Builder, writable string, v *replset.View, topology bson.Doc) {
+	b.Document("topologyVersion", topology)
 	if v.Config == nil || v.State == replset.Removed {
 		b.Bool(writable, false).Bool("secondary", false).String("info", "Does not have a valid replica set config").Bool("isreplicaset", true)
 		return
@@ -231,11 +236,11 @@ func readTopologyVersion(d bson.Doc) (process [12]byte, counter int64, err error
 }
 
 // nextHello is the request again with the topology version that the client knows from the reply.
-func (op *Op) nextHello() bson.Doc {
+func (op *Op) nextHello(told bson.Doc) bson.Doc {
 	b := bson.Build()
 	for it := op.Args.Document().Iter(); it.Next(); {
 		if it.Key() == "topologyVersion" {
-			b.Document("topologyVersion", op.topologyVersion())
+			b.Document("topologyVersion", told)
 		} else {
 			b.Value(it.Key(), it.Value())
 		}
@@ -247,10 +252,11 @@ func (op *Op) nextHello() bson.Doc {
 // wrong moment waits for the answer to its last hello, and tests start and stop many.
 const testPatience = 250 * time.Millisecond
 
-// rest waits for d, until changed is closed, or until the operation or the server ends. Clients and sockets live in real time, whatever clock the
+// rest waits for d, until changed is closed, until the Server gives way to another, or until the operation or the server ends. Clients and sockets
+// live in real time, whatever clock the
 // database has.
 func (op *Op) rest(d time.Duration, changed <-chan struct{}) error {
-	if op.Clock != clock.Wall() {
+	if op.Clock != clock.Wall() && !op.RealTime {
 		d = min(d, testPatience)
 	}
 	t := clock.Wall().NewTimer(d)
@@ -259,6 +265,8 @@ func (op *Op) rest(d time.Duration, changed <-chan struct{}) error {
 	case <-t.C():
 		return nil
 	case <-changed:
+		return nil
+	case <-op.ending: // whoever asks again is answered by the next Server. An error would have a driver take this one for gone
 		return nil
 	case <-op.Stopping:
 		return mongoerr.New(mongoerr.InterruptedAtShutdown, "interrupted at shutdown")

@@ -141,7 +141,11 @@ func (op *Op) appendConcernError(b *bson.Builder) mongoerr.Code {
 		return code
 	case op.WriteConcern.unsatisfied != nil && (op.Command.writes() || op.writesItsResult()):
 		e := op.WriteConcern.unsatisfied
-		b.Object("writeConcernError").Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).String("errmsg", e.Message).Document("errInfo", e.Info).End()
+		b.Object("writeConcernError").Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).String("errmsg", e.Message)
+		if e.Info != nil {
+			b.Document("errInfo", e.Info)
+		}
+		b.End()
 		return e.Code
 	}
 	return 0

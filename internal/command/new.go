@@ -50,7 +50,7 @@ func New(c Config, s Services) *Server {
 	if c.AccessLog == nil {
 		c.AccessLog = c.Log
 	}
-	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, Durable: s.Durable, TTL: s.TTL, Checkpoints: s.Checkpoints, table: commands(), stages: pipeline.NewTable(), reaping: make(chan struct{}, 1), hashing: make(chan struct{}, maxHashing), started: c.Clock.Now()}
+	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, Durable: s.Durable, TTL: s.TTL, Checkpoints: s.Checkpoints, table: commands(), stages: pipeline.NewTable(), reaping: make(chan struct{}, 1), hashing: make(chan struct{}, maxHashing), ending: make(chan struct{}), started: c.Clock.Now()}
 	users := auth.New(s.Query)
 	users.Warn = func(why error) {
 		srv.AccessLog.Warn("A stored role cannot be read, and allows nothing", "error", serverlog.Client(why.Error()))
@@ -81,8 +81,11 @@ func New(c Config, s Services) *Server {
 		if c.ReplicaSet.Group == nil {
 			c.ReplicaSet.Group = noGroup{}
 		}
+		if srv.topology = c.ReplicaSet.Topology; srv.topology == nil {
+			srv.topology = replset.NewTopology()
+		}
 		srv.truncation.minHours.Store(math.Float64bits(c.ReplicaSet.OplogMinHours))
-		srv.Replica = replset.NewNode(c.ReplicaSet.Name, c.Clock, replicaStorage{srv})
+		srv.Replica = replset.NewNode(c.ReplicaSet.Name, c.Clock, replicaStorage{srv}, srv.topology)
 		srv.Replica.OnChange = srv.wakeSweep
 	}
 	return srv

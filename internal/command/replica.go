@@ -26,6 +26,8 @@ type ReplicaSet struct {
 	IsSelf func(ctx context.Context, address string) bool
 	// Term is that of the entries that the store writes into the oplog (storage.Options.Oplog); the Server keeps it up to date.
 	Term *atomic.Int64
+	// Topology is the process's; nil: the Server's own.
+	Topology *replset.Topology
 	// Group are the other members.
 	Group Group
 	// OplogBytes is how large the oplog may be, and OplogMinHours how old its entries become at least, whatever its size.

@@ -88,10 +88,19 @@ func (op *Op) retryably() (body bson.Doc, err error) {
 	}
 	known := false // what the write has left
 	defer func() {
-		if !known {
+		settled := op.leftCommit()
+		if !known || settled != nil {
 			op.seat.Keep(nil, -1, false)
 		}
-		op.seat.Return()
+		if settled == nil {
+			op.seat.Return()
+			return
+		}
+		seat := op.seat // who sends the write again waits for what becomes of it
+		op.Server.done.Go(func() {
+			<-settled
+			seat.Return()
+		})
 	}()
 	if _, err := op.seat.Write(op.TxnNumber); err != nil {
 		known = true

@@ -30,7 +30,9 @@ import (
 // Config is what a Server is made of.
 type Config struct {
 	Clock clock.Clock
-	Log   *slog.Logger
+	// RealTime says that Clock goes by the machine's, as that of a member of a replica set does.
+	RealTime bool
+	Log      *slog.Logger
 	// StartupLog takes what an operator should know since the start; nil is Log.
 	StartupLog *slog.Logger
 	// Engine is "pebble" or "inMemory"; DBPath is its folder.
@@ -141,8 +143,10 @@ type Server struct {
 	host     host.Machine
 	// standby is set before anybody asks, where there is no Replica.
 	standby string
-	// processID names this run of the server in topologyVersion.
+	// processID names this Server, where it is a standalone in topologyVersion, too; topology is what a member of a replica set has there.
 	processID  [12]byte
+	topology   *replset.Topology
+	ending     chan struct{} // closed when the Server is about to give way to another
 	noted      uint64        // the last commit of which NoteGroup has looked at the configuration
 	reaping    chan struct{} // full while sessions are reaped
 	truncation truncation

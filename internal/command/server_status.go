@@ -254,8 +254,9 @@ func (op *Op) transactionsSection(b *bson.Builder) {
 
 // replSection is what hello tells of the replica set, and rbid, the number of rollbacks and one.
 func (op *Op) replSection(b *bson.Builder) {
-	op.appendMember(b, "isWritablePrimary")
-	if op.Replica.View().Config != nil {
+	v := op.Replica.View()
+	op.appendMember(b, "isWritablePrimary", v, op.topologyOf(v))
+	if v.Config != nil {
 		mode, reason := int32(1), 0 // of those that MongoDB numbers
 		if blocked := op.writesBlocked.Load(); blocked != nil {
 			mode, reason = 2, max(0, slices.Index(blockReasons, blocked.reason))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/replset"
 )
@@ -20,11 +21,12 @@ type WriteConcern struct {
 	Given          bool
 	// unsatisfied is why a replica set cannot give what is asked for; the write is done all the same.
 	unsatisfied *mongoerr.Error
-	// enough says whether enough members have a write; nil where a majority is enough. timeout is how long they are waited for, 0 for as long as
-	// need be, and shown is the write concern as replies show it.
-	enough  func(has func(member int64) bool) bool
-	timeout time.Duration
-	shown   bson.Doc
+	// enough says whether enough members have a write; nil where a majority is enough. timeout is how long either is waited for, 0 for as long as
+	// need be, and shown is the write concern as replies show it. patience is that of the operation's commits, once there are any.
+	enough   func(has func(member int64) bool) bool
+	timeout  time.Duration
+	shown    bson.Doc
+	patience *kv.Patience
 }
 
 // concernFields are the fields of a write concern as they came.
@@ -107,11 +109,11 @@ func (f *concernFields) concern(member *replset.Node, source string) (wc WriteCo
 	if e := f.unsatisfied(v); e != nil {
 		wc.unsatisfied = e.WithInfo(bson.Build().Document("writeConcern", f.document(source)).Doc())
 	} else if v.Config != nil && len(v.Config.Members) > 1 {
-		if wc.enough = f.enough(v.Config); wc.enough != nil {
+		if f.timeout.IsNumber() {
+			wc.timeout = time.Duration(max(f.timeout.TruncInt64(), 0)) * time.Millisecond
+		}
+		if wc.enough = f.enough(v.Config); wc.enough != nil || wc.timeout > 0 {
 			wc.shown = f.document(source)
-			if f.timeout.IsNumber() {
-				wc.timeout = time.Duration(max(f.timeout.TruncInt64(), 0)) * time.Millisecond
-			}
 		}
 	}
 	return wc, nil

@@ -98,6 +98,8 @@ type Call struct {
 	// Durability is that of each commit; Committed, unless nil, is given the number of the last one.
 	Durability kv.Durability
 	Committed  *uint64
+	// Patience is how long commits are waited for that others have to have first; nil: as long as need be.
+	Patience *kv.Patience
 	// Txn is the transaction of several statements that the call is one of; nil: it is none of any.
 	Txn *storage.Txn
 	// Past is the state that is read in the place of the present; nil for that. Snapshot says that the level of the read concern is "snapshot", of the transaction's

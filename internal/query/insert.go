@@ -49,7 +49,7 @@ func (e *Engine) Insert(ctx context.Context, ns namespace.NS, docs []bson.Doc, o
 			return inserted + repeated, refused, nil
 		}
 		part, err := e.insertPart(ctx, ns, ready[start:], bad[start:], ordered, call, start)
-		if mongoerr.Is(err, mongoerr.CollectionUUIDMismatch) { // the error of each document, not of all
+		if mongoerr.Is(err, mongoerr.CollectionUUIDMismatch) || mongoerr.Is(err, mongoerr.WriteConcernTimeout) { // the error of each document, not of all
 			part = insertedPart{done: len(docs) - start}
 			for i := range part.done {
 				if part.refused = append(part.refused, WriteError{i, err}); ordered {

@@ -90,6 +90,8 @@ type Node struct {
 	name    string
 	clock   clock.Clock
 	storage Storage
+	// topology is what the Node's Views are counted by.
+	topology *Topology
 	// OnChange, unless nil, is called when there is another View. It is set before the first, and must not wait.
 	OnChange func()
 	view     atomic.Pointer[View]
@@ -101,11 +103,11 @@ type Node struct {
 	}
 }
 
-// NewNode is a member of the set called name without a configuration.
-func NewNode(name string, c clock.Clock, s Storage) *Node {
-	m := &Node{name: name, clock: c, storage: s, changing: make(chan struct{}, 1)}
+// NewNode is a member of the set called name without a configuration. Its Views are counted by t.
+func NewNode(name string, c clock.Clock, s Storage, t *Topology) *Node {
+	m := &Node{name: name, clock: c, storage: s, topology: t, changing: make(chan struct{}, 1)}
 	m.mu.changed = make(chan struct{})
-	m.view.Store(&View{Term: -1, Changed: m.mu.changed})
+	m.view.Store(&View{Term: -1, Topology: t.next(), Changed: m.mu.changed})
 	return m
 }
 
@@ -121,7 +123,7 @@ func (m *Node) publish(v View) {
 	defer m.mu.Unlock()
 	changed := m.mu.changed
 	m.mu.changed = make(chan struct{})
-	v.Topology, v.Changed = m.view.Load().Topology+1, m.mu.changed
+	v.Topology, v.Changed = m.topology.next(), m.mu.changed
 	m.view.Store(&v)
 	close(changed)
 	if m.OnChange != nil {
@@ -221,6 +223,12 @@ func (m *Node) Reconfigure(ctx context.Context, next func(*View) (c *Config, sel
 			return err
 		}
 		v.Config, v.Self = c, self
+		switch {
+		case self < 0:
+			v.State, v.ElectedAt, v.Primary = Removed, 0, ""
+		case v.State == Removed: // a forced configuration is for it again; Run has it elected, if it may be
+			v.State = Secondary
+		}
 		m.publish(v)
 		return nil
 	})

@@ -39,7 +39,7 @@ func TestNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		fake, storage := clock.NewFake(time.UnixMilli(1e12)), &kept{}
-		n := NewNode("rs", fake, storage)
+		n := NewNode("rs", fake, storage, NewTopology())
 		var failures []error
 		done := make(chan struct{})
 		go func() { defer close(done); n.Run(ctx, func(err error) { failures = append(failures, err) }) }()
@@ -90,13 +90,13 @@ func TestNode(t *testing.T) {
 		stop()
 		<-done
 
-		again := NewNode("rs", fake, storage)
+		again := NewNode("rs", fake, storage, NewTopology())
 		again.Restore(storage.configs[0], 0, storage.terms[len(storage.terms)-1])
 		if err := again.Elect(t.Context()); err != nil || again.View().Term != 3 {
 			t.Fatal(err, again.View())
 		}
 		changes := 0
-		other := NewNode("other", fake, storage)
+		other := NewNode("other", fake, storage, NewTopology())
 		other.OnChange = func() { changes++ }
 		other.Restore(storage.configs[0], -1, 3)
 		if err := other.Elect(t.Context()); err != nil || other.View().State != Removed || other.View().State.String() != "REMOVED" || changes != 1 {

@@ -95,6 +95,7 @@ type Store struct {
 	logWatches  *logwatch.Watches
 	// historyWrites counts the commits that something is kept of for their session.
 	historyWrites atomic.Int64
+	unsettled     sync.WaitGroup // commits that their writers have left
 }
 
 // Open reads the catalogue of the engine's store, or makes an empty one, and begins to remove what a crash left behind.
@@ -168,6 +169,7 @@ func open(ctx context.Context, engine kv.Engine, own ownership.Ownership, o Opti
 
 // Close waits for work in the background to stop. Every View and Txn must have ended.
 func (s *Store) Close() error {
+	s.unsettled.Wait()
 	s.garbage.Stop()
 	s.drivers.Close()
 	s.pasts.ForgetAll()

@@ -171,23 +171,35 @@ func conflict() error {
 		"Caused by :: Write conflict during plan execution and yielding is disabled. :: Please retry your operation or multi-document transaction.")
 }
 
-// commit leaves the engine's ErrConflict as it is.
+// commit leaves the engine's ErrConflict as it is, and its Unsettled: all that the transaction holds it holds until that is settled.
 func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
-	defer t.end()
 	if err := t.keepOutSweeps(ctx); err != nil {
 		t.kv.Rollback()
+		t.end()
 		return err
 	}
 	release, err := t.takeNames(ctx)
 	if err != nil {
 		t.kv.Rollback()
+		t.end()
 		return err
 	}
-	defer release()
 	t.flush()
 	t.mean()
 	before := t.store.Catalog()
 	err = t.kv.Commit(ctx, d)
+	tell := func() { t.tellOf(ctx, before) }
+	if u, left := err.(*kv.Unsettled); left {
+		tell() // the operation is over when it is settled
+		return u.Then(func(err error) error { return t.finish(ctx, release, func() {}, err) })
+	}
+	return t.finish(ctx, release, tell, err)
+}
+
+// finish is the end of a commit whose outcome is err. Where it is done, tell tells the operation.
+func (t *Txn) finish(ctx context.Context, release, tell func(), err error) error {
+	defer t.end()
+	defer release()
 	if err != nil && t.meaning.DDL != nil {
 		t.store.current.Fail()
 	}
@@ -197,7 +209,7 @@ func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 			t.store.historyWrites.Add(1)
 		}
 		t.store.tell(&t.meaning)
-		t.tellOf(ctx, before)
+		tell()
 		return nil
 	case errors.Is(err, kv.ErrTooLarge):
 		return mongoerr.New(mongoerr.TransactionTooLarge, "Total size of all transaction operations must be less than the store's limit; it is about %d bytes", t.Size())

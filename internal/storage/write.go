@@ -21,6 +21,8 @@ type WriteOptions struct {
 	Now int64
 	// Committed, unless nil, is given the number of the Commit, if there was one: Store.AwaitDurable waits for it.
 	Committed *uint64
+	// Patience, unless nil, is how long a commit is waited for that others have to have first. Write returns nil where it is left.
+	Patience *kv.Patience
 	// Retry is given for a statement of a retryable write; nil: it is none.
 	Retry *history.Retry
 	// PassesOver says that f passes over what open transactions have, if it is asked for (Writer.IsSpared): where it meets what one has just got it is
@@ -43,6 +45,12 @@ func (s *Store) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f fu
 	if o.Now == 0 {
 		o.Now = s.Now()
 	}
+	if p := o.Patience; p != nil {
+		if p.Left != nil {
+			return errLeft(p.Left)
+		}
+		ctx = kv.WithPatience(ctx, p)
+	}
 	contended := ownership.Stripes(0)
 	for try := 0; try < maxTries; try++ {
 		claimed, err := s.tryWrite(ctx, ns, o, f, contended)
@@ -63,13 +71,27 @@ func (s *Store) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f fu
 	return conflict()
 }
 
+// errLeft is for a write of an operation that has left a commit: it would not see what the operation has written before.
+func errLeft(why error) error {
+	if why == kv.ErrImpatient {
+		return mongoerr.New(mongoerr.WriteConcernTimeout, "nothing was written, for what was written before still waits for a majority of the members")
+	}
+	return why
+}
+
 // tryWrite runs f once, alone among those that contended for the same keys.
 func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f func(*Writer) error, contended ownership.Stripes) (claimed ownership.Stripes, err error) {
 	c, exclusive, err := s.lockToWrite(ctx, ns, o.Create)
 	if err != nil {
 		return 0, err
 	}
-	defer c.state.lock.Release(ownership.ModeOf(exclusive))
+	left := false // what is held goes on being so
+	letGo := func() { c.state.lock.Release(ownership.ModeOf(exclusive)) }
+	defer func() {
+		if !left {
+			letGo()
+		}
+	}()
 	if !o.OfMember {
 		if err := s.checkWrite(c.Collection); err != nil {
 			return 0, err
@@ -78,12 +100,17 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 	if err := s.latches.Acquire(ctx, contended); err != nil {
 		return 0, err
 	}
-	defer s.latches.Release(contended)
+	unlock := letGo
+	letGo = func() { s.latches.Release(contended); unlock() }
 	t, err := s.begin(ctx, o.Now, s.engine.BeginBlind)
 	if err != nil {
 		return 0, err
 	}
-	defer t.Rollback()
+	defer func() {
+		if !left {
+			t.Rollback()
+		}
+	}()
 	if o.Retry != nil {
 		t.retry(o.Retry)
 	}
@@ -102,7 +129,10 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 		}
 	}
 	err = t.commit(ctx, o.Durability)
-	if err == nil && o.Committed != nil && t.meaning.Number > 0 {
+	if u, unsettled := err.(*kv.Unsettled); unsettled {
+		left, err = true, nil
+		s.leave(o.Patience, u, letGo)
+	} else if err == nil && o.Committed != nil && t.meaning.Number > 0 {
 		*o.Committed = t.meaning.Number
 	}
 	if err == nil && o.Keys != nil {
@@ -110,6 +140,17 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 		o.Keys.Deleted += w.entries.Keys.Deleted
 	}
 	return w.claimed, err
+}
+
+// leave has a commit be settled whoever waits, and what is held for it let go then.
+func (s *Store) leave(p *kv.Patience, u *kv.Unsettled, letGo func()) {
+	settled := make(chan struct{})
+	p.Left, p.Settled = u.Why, settled
+	s.unsettled.Go(func() {
+		defer close(settled)
+		defer letGo()
+		_ = u.Settle() // nobody is there any more who could be told
+	})
 }
 
 // lockToWrite takes the lock of the collection called ns, as it is then defined. The documents of a capped collection are

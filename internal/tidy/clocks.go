@@ -19,6 +19,7 @@ func wallPackages() map[string]string {
 		"internal/kv/pebblekv": "a real disk: syncs, room, removal",
 		"internal/kv/tikvkv":   "a lease in a real cluster, over a real network",
 		"internal/peer":        "real sockets",
+		"internal/raftlog":     "a real disk: room for the log",
 		"internal/server":      "real sockets and threads",
 		"internal/throttle":    "real processors and disks, which work in the background shares with clients",
 		"internal/ttl":         "real processors, which sweeps share with clients",

@@ -12,8 +12,17 @@ import (
 )
 
 // commit makes visible, and durable as d says, what a transaction or another store has written.
-func (e *Engine) commit(t *pending, d kv.Durability) error {
-	if err := e.commits.commit(t, d); err != nil {
+func (e *Engine) commit(ctx context.Context, t *pending, d kv.Durability) error {
+	err := e.commits.commit(ctx, t, d)
+	if u, left := err.(*kv.Unsettled); left {
+		return u.Then(func(err error) error { return e.committed(t, d, err) })
+	}
+	return e.committed(t, d, err)
+}
+
+// committed does what follows from a commit whose outcome is err, which it returns.
+func (e *Engine) committed(t *pending, d kv.Durability, err error) error {
+	if err != nil {
 		return err
 	}
 	if ranges := t.Ranges(); len(ranges) > 0 {
@@ -75,7 +84,7 @@ func (e *Engine) Apply(ctx context.Context, c *kv.Commit, d kv.Durability) error
 	if t.batch == nil {
 		return errors.New("pebblekv: apply: the commit writes nothing")
 	}
-	if err := e.commit(t, d); err != nil {
+	if err := e.commit(ctx, t, d); err != nil {
 		return fmt.Errorf("pebblekv: apply: %w", err)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package pebblekv
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -78,8 +79,17 @@ func newCommitter(db *pebble.DB, disk vfs.FS, dir string, f *failure, open *open
 	return c
 }
 
-func (c *committer) commit(t *pending, d kv.Durability) error {
-	err, replicated := c.admitOrLineUp(t)
+// commit returns *kv.Unsettled where the caller's patience ends while t waits in the line.
+func (c *committer) commit(ctx context.Context, t *pending, d kv.Durability) error {
+	err, replicated := c.admitOrLineUp(ctx, t)
+	if u, left := err.(*kv.Unsettled); left {
+		return u.Then(func(err error) error { return c.finish(t, d, err, replicated) })
+	}
+	return c.finish(t, d, err, replicated)
+}
+
+// finish is the end of a commit whose outcome is err.
+func (c *committer) finish(t *pending, d kv.Durability, err error, replicated bool) error {
 	if t.batch == nil {
 		return err
 	}

@@ -265,7 +265,7 @@ func (e *Engine) DeleteRange(start, end []byte) error {
 	w := &kv.WriteList{Deleted: []kv.Range{{Start: bytes.Clone(start), End: bytes.Clone(end)}}}
 	c := &kv.Commit{Writes: w}
 	t := &pending{Commit: c, begin: e.commits.sequence.Load(), batch: e.batch(c)}
-	if err := e.commit(t, kv.Synced); err != nil {
+	if err := e.commit(context.Background(), t, kv.Synced); err != nil {
 		return fmt.Errorf("pebblekv: delete range: %w", err)
 	}
 	return nil

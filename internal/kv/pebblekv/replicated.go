@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/claims"
 )
@@ -87,12 +89,7 @@ func (e *Engine) Lead(log kv.Log) {
 // GoOn ends it, and so does Follow.
 func (e *Engine) Pause(ctx context.Context) error {
 	c := e.commits
-	stop := context.AfterFunc(ctx, func() {
-		c.mu.Lock() // or who is about to wait would miss it
-		c.mu.line.moved.Broadcast()
-		c.mu.Unlock()
-	})
-	defer stop()
+	defer c.wakeAfter(ctx)()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.line.paused = true
@@ -100,6 +97,18 @@ func (e *Engine) Pause(ctx context.Context) error {
 		c.mu.line.wait()
 	}
 	return ctx.Err()
+}
+
+// IsFull says whether the disk has too little room for data to be added, or none at all. A member whose disk is full should not lead.
+func (e *Engine) IsFull() bool { return e.room.isScarce() || e.room.isStuck() }
+
+// wakeAfter has those who wait for the line look again when ctx ends, until stop is called.
+func (c *committer) wakeAfter(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() {
+		c.mu.Lock() // or who is about to wait would miss it
+		c.mu.line.moved.Broadcast()
+		c.mu.Unlock()
+	})
 }
 
 // GoOn has a member that leads order commits again.
@@ -168,32 +177,77 @@ func (c *committer) confirm(number uint64) (*pending, error) {
 
 // admitOrLineUp makes t visible at once or, in a member that leads, when the log has committed it. replicated says that the disk need not be
 // waited for.
-func (c *committer) admitOrLineUp(t *pending) (err error, replicated bool) {
+func (c *committer) admitOrLineUp(ctx context.Context, t *pending) (err error, replicated bool) {
 	c.mu.Lock()
 	if member := c.member.Load(); !member || t.ordered {
 		defer c.mu.Unlock()
 		return c.admit(t), member
 	}
-	err = c.lineUp(t)
+	err = c.lineUp(ctx, t)
 	c.mu.Unlock()
 	if err != nil || t.turn == nil {
 		return err, true
 	}
-	<-t.turn.over
-	return t.turn.err, true
+	return t.turn.await(ctx), true
+}
+
+// usualWait is how long a Commit in the line is waited for before anybody looks how long it may be: most have left it by then.
+const usualWait = 20 * time.Millisecond
+
+// await returns what becomes of the Commit, or *kv.Unsettled where the patience of whoever waits ends before.
+func (t *turn) await(ctx context.Context) error {
+	p := kv.PatienceOf(ctx)
+	if p == nil {
+		<-t.over
+		return t.err
+	}
+	usual := clock.Wall().NewTimer(usualWait) // most are over before, and pay for nothing else
+	select {
+	case <-t.over:
+		usual.Stop()
+		return t.err
+	case <-usual.C():
+	}
+	var impatient <-chan time.Time
+	if p.Timeout > 0 {
+		timer := p.Clock.NewTimer(p.Timeout)
+		defer timer.Stop()
+		impatient = timer.C()
+	}
+	var why error
+	select {
+	case <-t.over:
+		return t.err
+	case <-ctx.Done():
+		why = context.Cause(ctx)
+	case <-impatient:
+		why = kv.ErrImpatient
+	}
+	select {
+	case <-t.over: // as it is where the operation was ended because of what it tells
+		return t.err
+	default:
+	}
+	return &kv.Unsettled{Why: why, Settle: func() error { <-t.over; return t.err }}
 }
 
 // lineUp orders t and puts it into the line, or fails and leaves nothing behind. The caller holds mu.
-func (c *committer) lineUp(t *pending) error {
+func (c *committer) lineUp(ctx context.Context, t *pending) error {
 	l := &c.mu.line
 	alone := t.Meaning != nil && t.Meaning.Alone()
 	size := t.TotalSize()
-	for l.why == nil && l.isFull(size, alone || t.batch == nil) {
-		l.wait()
+	if l.why == nil && l.isFull(size, alone || t.batch == nil) {
+		stop := c.wakeAfter(ctx)
+		for l.why == nil && ctx.Err() == nil && l.isFull(size, alone || t.batch == nil) {
+			l.wait()
+		}
+		stop()
 	}
 	switch {
 	case l.why != nil:
 		return l.why
+	case ctx.Err() != nil: // nothing of it was written
+		return ctx.Err()
 	case size > MaxReplicatedBytes:
 		return kv.ErrTooLarge
 	}
@@ -202,7 +256,7 @@ func (c *committer) lineUp(t *pending) error {
 	}
 	c.mu.claims.Forget(c.open.horizon(&c.sequence))
 	if c.mu.claims.Conflict(t.begin, t.Claims()) {
-		l.waitForAll(c)
+		l.waitForAll(ctx, c)
 		return kv.ErrConflict
 	}
 	sequence := c.sequence.Load() + uint64(len(l.waiting)) + 1
@@ -239,10 +293,11 @@ func (l *line) wait() {
 	l.behind--
 }
 
-// waitForAll waits until all who are in the line have left it. The caller holds mu, and has it again when it returns.
-func (l *line) waitForAll(c *committer) {
+// waitForAll waits until all who are in the line have left it, or ctx ends. The caller holds mu, and has it again when it returns.
+func (l *line) waitForAll(ctx context.Context, c *committer) {
+	defer c.wakeAfter(ctx)()
 	until := c.number.Load() + uint64(len(l.waiting))
-	for c.number.Load() < until && len(l.waiting) > 0 {
+	for c.number.Load() < until && len(l.waiting) > 0 && ctx.Err() == nil {
 		l.wait()
 	}
 }

@@ -40,7 +40,15 @@ func (t *txn) Commit(ctx context.Context, d kv.Durability) error {
 	if t.ended {
 		panic("pebblekv: the transaction has ended")
 	}
-	defer t.end()
+	err := t.tryCommit(ctx, d)
+	if u, left := err.(*kv.Unsettled); left {
+		return u.Then(func(err error) error { t.end(); return err })
+	}
+	t.end()
+	return err
+}
+
+func (t *txn) tryCommit(ctx context.Context, d kv.Durability) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -55,7 +63,7 @@ func (t *txn) Commit(ctx context.Context, d kv.Durability) error {
 		return err
 	}
 	t.pending = pending{Commit: &t.commit, begin: t.begin, batch: t.engine.batch(&t.commit), txn: t}
-	return t.engine.commit(&t.pending, d)
+	return t.engine.commit(ctx, &t.pending, d)
 }
 
 func (t *txn) Rollback() { t.end() }

@@ -136,7 +136,16 @@ func (s *Server) Serve(ctx context.Context) error {
 	}()
 	browsers := make(chan error, 1)
 	go func() { browsers <- s.serveConsole(ctx) }()
-	err := s.network.Serve(ctx, s)
+	serving, end := context.WithCancel(context.Background())
+	defer end()
+	go func() {
+		<-ctx.Done()
+		if s.group != nil && s.Err() == nil {
+			s.group.HandOver(serving)
+		}
+		end()
+	}()
+	err := s.network.Serve(serving, s)
 	stop()
 	if err != nil {
 		err = fmt.Errorf("stop the server: %w", err)

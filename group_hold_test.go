@@ -9,7 +9,21 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// TestHoldOfThree: a set whose directories were all copied has a primary, and holds expiry. A copied member that finds a set with a primary leaves that to it.
+// lead has a member be the primary.
+func (s *three) lead(i int) {
+	s.t.Helper()
+	s.until("the member leads", func() error {
+		p := s.primary()
+		if p == i {
+			return nil
+		}
+		_ = s.command(s.direct(p), bson.D{{Key: "replSetStepDown", Value: 1}, {Key: "secondaryCatchUpPeriodSecs", Value: 0}}) // for either of the others
+		return errors.New("another one does")
+	})
+}
+
+// TestHoldOfThree: a set whose directories were all copied has a primary, and holds expiry, whoever is the primary. A copied member that finds a set with a
+// primary leaves that to it, and holds nothing when it is the primary later.
 func TestHoldOfThree(t *testing.T) {
 	var all [3]Options
 	s := startThree(t, func(i int, o *Options) {
@@ -54,6 +68,8 @@ func TestHoldOfThree(t *testing.T) {
 		}
 	}
 	await("the copied set is held", true)
+	s.lead((s.primary() + 1) % 3)
+	await("the copied set is held by another primary, too", true)
 	p := s.primary()
 	insert(2)
 	if err := s.direct(p).Database("admin").RunCommand(t.Context(), bson.D{{Key: "setParameter", Value: 1}, {Key: "ttlHold", Value: "release"}}).Err(); err != nil {
@@ -72,4 +88,7 @@ func TestHoldOfThree(t *testing.T) {
 	})
 	insert(3)
 	await("the set goes on", false)
+	s.lead(other)
+	insert(4)
+	await("the set goes on with the copied member as its primary", false)
 }

@@ -348,6 +348,18 @@ func TestConcernsOfThree(t *testing.T) {
 	}
 }
 
+// reconfig changes the members of the set's configuration.
+func (s *three) reconfig(change func(members bson.A) bson.A) {
+	s.t.Helper()
+	var r struct{ Config bson.M }
+	s.until("configuration", func() error {
+		return s.direct(s.primary()).Database("admin").RunCommand(s.t.Context(), bson.M{"replSetGetConfig": 1}).Decode(&r)
+	})
+	r.Config["version"] = r.Config["version"].(int32) + 1
+	r.Config["members"] = change(r.Config["members"].(bson.A))
+	s.until("reconfig", func() error { return s.command(s.direct(s.primary()), bson.M{"replSetReconfig": r.Config}) })
+}
+
 // TestGrow: a set of one that has data takes two more in, without a dump, and lets one go again.
 func TestGrow(t *testing.T) {
 	s := &three{t: t}
@@ -363,22 +375,8 @@ func TestGrow(t *testing.T) {
 	if _, err := first.Database("d").Collection("c").InsertMany(t.Context(), docs); err != nil {
 		t.Fatal(err)
 	}
-	config := func() bson.M {
-		var r struct{ Config bson.M }
-		s.until("configuration", func() error {
-			return s.direct(s.primary()).Database("admin").RunCommand(t.Context(), bson.M{"replSetGetConfig": 1}).Decode(&r)
-		})
-		return r.Config
-	}
-	reconfig := func(change func(members bson.A) bson.A) {
-		t.Helper()
-		c := config()
-		c["version"] = c["version"].(int32) + 1
-		c["members"] = change(c["members"].(bson.A))
-		s.until("reconfig", func() error { return s.command(s.direct(s.primary()), bson.M{"replSetReconfig": c}) })
-	}
 	for i := 1; i < 3; i++ {
-		reconfig(func(m bson.A) bson.A { return append(m, bson.M{"_id": i, "host": s.servers[i].Addr()}) })
+		s.reconfig(func(m bson.A) bson.A { return append(m, bson.M{"_id": i, "host": s.servers[i].Addr()}) })
 		s.until("the new member has all", func() error {
 			n, err := s.direct(i).Database("d").Collection("c").CountDocuments(t.Context(), bson.M{})
 			if err == nil && n != 500 {
@@ -403,7 +401,7 @@ func TestGrow(t *testing.T) {
 	if _, err := s.direct(now).Database("d").Collection("c").InsertOne(t.Context(), bson.M{"_id": 1000}); err != nil {
 		t.Fatal(err)
 	}
-	reconfig(func(m bson.A) bson.A {
+	s.reconfig(func(m bson.A) bson.A {
 		var rest bson.A
 		for i, member := range m {
 			if i != p {
@@ -522,6 +520,54 @@ func TestMemberStartsAlone(t *testing.T) {
 	}
 	s.until("a set of one", func() error {
 		_, err := own.Database("d").Collection("c").InsertOne(t.Context(), bson.M{"_id": 3})
+		return err
+	})
+}
+
+// TestRestoredElsewhere: what a member has left is a set of one again at another address, by a forced configuration and without a restart.
+func TestRestoredElsewhere(t *testing.T) {
+	var all [3]Options
+	s := startThree(t, func(i int, o *Options) {
+		o.Engine, o.DBPath, o.MinFreeBytes, o.ReserveBytes = Pebble, t.TempDir(), -1, -1
+		all[i] = *o
+	})
+	if _, err := s.client.Database("d").Collection("c").InsertOne(t.Context(), bson.M{"_id": 1}); err != nil {
+		t.Fatal(err)
+	}
+	p := s.primary()
+	for i := range s.servers {
+		s.closeOne(i)
+	}
+	o := all[p]
+	if err := os.RemoveAll(filepath.Join(o.DBPath, member.LogDir)); err != nil {
+		t.Fatal(err)
+	}
+	s.directs[p] = nil
+	s.open(p, o) // at a port of its own
+	own := s.direct(p)
+	state := func() (r struct{ MyState int }, err error) {
+		err = own.Database("admin").RunCommand(t.Context(), bson.M{"replSetGetStatus": 1}).Decode(&r)
+		return r, err
+	}
+	s.until("it is no member", func() error {
+		if _, err := state(); code(err) != 93 {
+			return fmt.Errorf("it is one, or the client has not found the server yet: %w", err)
+		}
+		return nil
+	})
+	var r struct{ Config bson.M }
+	if err := own.Database("admin").RunCommand(t.Context(), bson.M{"replSetGetConfig": 1}).Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	r.Config["members"] = bson.A{bson.M{"_id": 0, "host": s.servers[p].Addr()}}
+	if err := s.command(own, bson.D{{Key: "replSetReconfig", Value: r.Config}, {Key: "force", Value: true}}); err != nil {
+		t.Fatal(err)
+	}
+	s.until("it is the primary", func() error {
+		if r, err := state(); err != nil || r.MyState != 1 {
+			return fmt.Errorf("%+v: %w", r, err)
+		}
+		_, err := own.Database("d").Collection("c").InsertOne(t.Context(), bson.M{"_id": 2})
 		return err
 	})
 }

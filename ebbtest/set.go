@@ -172,7 +172,7 @@ type position struct {
 }
 
 func (s *Set) position(i int) (p position, err error) {
-	r, err := s.call(i, bson.Build().String("ebbMember", "position").String("$db", "admin").ObjectID("set", s.id).Int64("from", 0).String("host", "").Doc())
+	r, err := s.call(i, bson.Build().String("ebbMember", "position").String("$db", "admin").Int32("version", 1).ObjectID("set", s.id).Int64("from", 0).String("host", "").Doc())
 	if err != nil {
 		return p, err
 	}

@@ -327,7 +327,7 @@ func (g *Group) StepDown(ctx context.Context, catchUp, notFor time.Duration, for
 		return errNobodyElse
 	}
 	m.freeze(notFor)
-	err := m.handOver(ctx, max(catchUp, transferTime), func(raftlog.Peer) bool { return true })
+	err := m.handOver(ctx, max(catchUp, transferTime), false, anybody)
 	if err != nil && force {
 		return m.log.Do(ctx, func(c *raftlog.Core) error { return c.Resign() })
 	}
@@ -336,6 +336,37 @@ func (g *Group) StepDown(ctx context.Context, catchUp, notFor time.Duration, for
 	}
 	return err
 }
+
+// HandOver has another member lead where this one does, before the server ends, and returns soon whether or not there is one that can. It is not elected
+// again.
+func (g *Group) HandOver(ctx context.Context) {
+	m := g.running()
+	if m == nil || !m.log.Role().Leads {
+		return
+	}
+	log := g.o.Log.For("REPL")
+	m.freeze(restTime)
+	if err := m.handOver(ctx, partingTime, true, anybody); err != nil {
+		log.Warn("No other member could take over before the server ends", "error", err.Error())
+		return
+	}
+	ctx, cancel := clock.WithTimeout(ctx, g.o.Wall, partingTime)
+	defer cancel()
+	for s := m.log.Status(); s.Leader == 0; s = m.log.Status() { // so that clients are told of the next
+		select {
+		case <-s.Changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+	log.Info("Another member has taken over before the server ends", "host", m.links.hostOf(m.log.Role().Leader))
+}
+
+// partingTime is how long at most a server that ends waits for another to take over, and restTime how long it is not elected then.
+const (
+	partingTime = 5 * time.Second
+	restTime    = time.Minute
+)
 
 // Freeze implements command.Group.
 func (g *Group) Freeze(d time.Duration) {

@@ -29,6 +29,8 @@ type Caller struct {
 	admitted bool
 	// letter is a message between members that has not come as a whole.
 	letter []byte
+	// link is the member whose link it is; 0: it is none.
+	link uint64
 }
 
 // maxLettersBytes is how large what has not come as a whole may be on all connections together.
@@ -54,7 +56,12 @@ func (g *Group) drop(k *Caller) {
 }
 
 // Forget is called when a connection ends.
-func (g *Group) Forget(k *Caller) { g.drop(k) }
+func (g *Group) Forget(k *Caller) {
+	g.drop(k)
+	if m := g.running(); m != nil && k.link != 0 {
+		m.suspect(k.link)
+	}
+}
 
 // Hear answers a letter. admit refuses who has not shown to be a member; once let in a Caller may stay.
 func (g *Group) Hear(ctx context.Context, k *Caller, letter bson.Doc, admit func() error) (bson.Doc, error) {
@@ -76,6 +83,10 @@ func (g *Group) read(ctx context.Context, k *Caller, letter bson.Doc, admit func
 	if kind.Type != bson.TypeString || set.Type != bson.TypeObjectID || from.Type != bson.TypeInt64 || host.Type != bson.TypeString || len(host.Str()) > 1<<10 {
 		return nil, mongoerr.New(mongoerr.FailedToParse, "the letter is broken")
 	}
+	if v := letter.Lookup("version"); !v.IsNumber() || v.TruncInt64() < oldestLetters || v.TruncInt64() > letterVersion {
+		return nil, mongoerr.New(mongoerr.IncompatibleServerVersion, "the member at %s speaks version %s of what members say to one another, and this one versions %d to %d: a set is "+
+			"upgraded member by member, one version at a time", host.Str(), v, oldestLetters, letterVersion)
+	}
 	switch kind.Str() {
 	case letterCheck, letterJoin:
 		return g.join(ctx, set.ObjectID(), letter.Lookup("name"), kind.Str() == letterCheck)
@@ -93,6 +104,7 @@ func (g *Group) read(ctx context.Context, k *Caller, letter bson.Doc, admit func
 	switch kind.Str() {
 	case letterMessages:
 		m.links.meet(id, string([]byte(host.Str())))
+		k.link = id
 		return bson.EmptyDoc, m.receive(k, bytes, letter)
 	case letterSnapshotBegin:
 		return bson.EmptyDoc, m.beginSnapshot(id)
@@ -149,7 +161,8 @@ func (m *member) position() bson.Doc {
 	role := m.log.Role()
 	b := bson.Build().Int64("id", int64(m.disk.ID())).Int64("term", int64(role.Term)).Bool("leads", role.Leads).Int64("leader", int64(role.Leader))
 	number, millis := m.Engine().Last()
-	b.Int64("number", int64(number)).Int64("time", millis).Int64("now", m.time.now())
+	b.Int64("number", int64(number)).Int64("time", millis).Int64("now", m.time.now()).
+		Bool("full", m.isOwnDiskFull())
 	if d := m.TryEnter(); d != nil {
 		defer d.Leave()
 		b.Int64("logged", int64(d.LastLogged()))
@@ -256,6 +269,5 @@ func (g *Group) call(ctx context.Context, host string, letter bson.Doc) (bson.Do
 }
 
 func (g *Group) joinLetter(kind string, set [12]byte, name string) bson.Doc {
-	return bson.Build().String(letterName, kind).String("$db", "admin").ObjectID("set", set).Int64("from", 0).String("host", g.o.Host).
-		String("name", name).Doc()
+	return g.newLetter(kind, set, 0).String("name", name).Doc()
 }

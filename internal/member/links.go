@@ -315,8 +315,19 @@ const (
 	letterPosition      = "position"
 )
 
+// letterVersion is that of the form that letters have, what is in the log included, and oldestLetters the oldest that is understood. While a set is
+// upgraded member by member both sides of a step speak the older one; so a version that changes the form writes the one before until all can read it.
+const (
+	letterVersion = 1
+	oldestLetters = 1
+)
+
 // newLetter begins a letter of this member.
 func (m *member) newLetter(kind string) *bson.Builder {
-	return bson.Build().String(letterName, kind).String("$db", "admin").ObjectID("set", m.disk.SetID()).Int64("from", int64(m.disk.ID())).
-		String("host", m.group.o.Host)
+	return m.group.newLetter(kind, m.disk.SetID(), m.disk.ID())
+}
+
+func (g *Group) newLetter(kind string, set [12]byte, from uint64) *bson.Builder {
+	return bson.Build().String(letterName, kind).String("$db", "admin").Int32("version", letterVersion).ObjectID("set", set).Int64("from", int64(from)).
+		String("host", g.o.Host)
 }

@@ -33,21 +33,22 @@ type member struct {
 		leads   uint64        // the term that this member leads in and has applied all that was before it; 0: it does not
 		term    uint64        // that the engine leads in
 		changed chan struct{} // closed when who applies should look again
-		// frozen is until when the member is not elected, and yielded when it has handed over to one of more priority, by the clock's
-		// monotonic time. passive: it never is.
-		frozen, yielded time.Duration
-		passive         bool
+		// frozen is until when the member is not elected, yielded when it has handed over to one of more priority, and relieved when it has tried
+		// to since its disk was full, by the clock's monotonic time. passive: it never is elected.
+		frozen, yielded, relieved time.Duration
+		passive                   bool
 	}
 	// turn is held while a database gives way to another.
 	turn     sync.Mutex
 	time     followedTime
 	incoming incoming
+	suspects atomic.Bool // somebody looks what has become of who leads
 	// looks is what is known of the others, by their addresses.
 	looks struct {
 		sync.Mutex
 		busy   map[string]bool
 		health map[string]command.Health
-		ids    map[string]uint64
+		full   map[string]bool
 	}
 }
 
@@ -57,7 +58,7 @@ func (g *Group) newMember() (m *member, err error) {
 	m.time.clock = g.o.Clock
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.mu.changed = make(chan struct{})
-	m.looks.busy, m.looks.health, m.looks.ids = map[string]bool{}, map[string]command.Health{}, map[string]uint64{}
+	m.looks.busy, m.looks.health, m.looks.full = map[string]bool{}, map[string]command.Health{}, map[string]bool{}
 	if m.disk, err = raftlog.OpenDisk(m.path(LogDir), g.o.Files, g.o.Log.For("REPL")); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/raftlog"
 	"github.com/ebbdb/ebb/internal/replset"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
@@ -29,7 +30,10 @@ func (m *member) keepGroup() {
 		if err := m.adjust(v.Config); err != nil && m.ctx.Err() == nil {
 			m.group.o.Log.For("REPL").Debug("The members of the log could not be changed", "error", err.Error())
 		}
-		if v.Self >= 0 {
+		switch {
+		case m.isOwnDiskFull():
+			m.relieve()
+		case v.Self >= 0:
 			m.yieldTo(v)
 		}
 	}
@@ -68,6 +72,9 @@ func (m *member) lookAt(v *replset.View) {
 			defer m.looks.Unlock()
 			delete(m.looks.busy, other.Host)
 			h := m.looks.health[other.Host]
+			if h.Up && err != nil && m.ctx.Err() == nil || h.SeenAt == 0 && mongoerr.Is(err, mongoerr.IncompatibleServerVersion) {
+				m.group.o.Log.For("REPL").Warn("A member does not say how it is", "host", other.Host, "error", err.Error())
+			}
 			h.Up = err == nil
 			if err == nil {
 				h.SeenAt = clock.Millis(m.group.o.Clock)
@@ -88,8 +95,8 @@ func (m *member) lookAt(v *replset.View) {
 				if h.Version == 0 {
 					h.State = replset.Startup2
 				}
-				if v := reply.Lookup("id"); v.Type == bson.TypeInt64 {
-					m.looks.ids[other.Host] = uint64(v.Int64())
+				if delete(m.looks.full, other.Host); reply.Lookup("full").Truthy() {
+					m.looks.full[other.Host] = true
 				}
 			}
 			m.looks.health[other.Host] = h

@@ -2,7 +2,9 @@ package member
 
 import (
 	"fmt"
+	"time"
 
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/raftlog"
 )
 
@@ -56,9 +58,11 @@ func (m *member) noteGroup() {
 func (m *member) change(want Role) error {
 	m.turn.Lock()
 	defer m.turn.Unlock()
+	began := m.sinceStart()
 	if err := m.EndDatabase(errDeposed()); err != nil {
 		return err
 	}
+	ended := m.sinceStart()
 	if want.Kind == Leader {
 		m.mu.Lock()
 		if m.mu.leads != uint64(want.Term) {
@@ -83,9 +87,13 @@ func (m *member) change(want Role) error {
 		return err
 	}
 	m.tellChanged()
-	m.group.o.Log.For("REPL").Info("The member's role has changed", "primary", want.Kind == Leader, "term", want.Term)
+	m.group.o.Log.For("REPL").Info("The member's role has changed", "primary", want.Kind == Leader, "term", want.Term,
+		"endedMillis", (ended - began).Milliseconds(), "openedMillis", (m.sinceStart() - ended).Milliseconds())
 	return nil
 }
+
+// sinceStart is the monotonic time of what happens in the real world.
+func (m *member) sinceStart() time.Duration { return clock.Monotonic(m.group.o.Wall) }
 
 func (m *member) become(r Role, opened func()) error { return m.Become(r, m.clockFor(r), opened) }
 

@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
@@ -10,33 +11,45 @@ import (
 	"github.com/ebbdb/ebb/internal/replset"
 )
 
+func anybody(raftlog.Peer) bool { return true }
+
 var errNobodyElse = errors.New("no electable member has caught up")
 
 // transferTime is how long a member that has everything may take to become primary.
 const transferTime = 2 * time.Second
 
-// handOver has another member that may lead take over within a time. What clients write meanwhile waits.
-func (m *member) handOver(ctx context.Context, within time.Duration, to func(raftlog.Peer) bool) error {
+// handOver has another member that may lead take over within a time. Once one has all but the last few entries, what clients write waits until it
+// has these, too. A member in a hurry does not wait where nobody is within reach.
+func (m *member) handOver(ctx context.Context, within time.Duration, hurry bool, to func(raftlog.Peer) bool) error {
 	ctx, cancel := clock.WithTimeout(ctx, m.group.o.Wall, within)
 	defer cancel()
+	term := m.log.Role().Term
+	leads := func(s *raftlog.Status) bool { return s.Leads && s.Term == term }
+	s := m.log.Status()
+	for ; leads(s) && m.successor(s, to, maxBehind) == 0; s = m.log.Status() {
+		if hurry {
+			return errNobodyElse
+		}
+		select {
+		case <-s.Changed:
+		case <-ctx.Done():
+			return errNobodyElse
+		}
+	}
 	engine := m.Engine()
 	defer engine.GoOn()
 	if err := engine.Pause(ctx); err != nil {
 		return err
 	}
-	term := m.log.Role().Term
 	asked := uint64(0)
-	for {
-		s := m.log.Status()
-		if s.Term != term || !s.Leads {
-			return nil
-		}
-		if asked == 0 {
-			asked = m.successor(s, to)
-			if asked != 0 {
+	for ; leads(s); s = m.log.Status() {
+		if !isWithinReach(s, asked) {
+			if asked = m.successor(s, to, 0); asked != 0 {
 				if err := m.log.Do(ctx, func(c *raftlog.Core) error { c.Transfer(asked); return nil }); err != nil {
 					return err
 				}
+			} else if hurry && m.successor(s, to, math.MaxUint32) == 0 {
+				return errNobodyElse
 			}
 		}
 		select {
@@ -45,10 +58,17 @@ func (m *member) handOver(ctx context.Context, within time.Duration, to func(raf
 			return errNobodyElse
 		}
 	}
+	return nil
 }
 
-// successor is the member that should lead next: one that may, and has the whole log; 0 where there is none.
-func (m *member) successor(s *raftlog.Status, to func(raftlog.Peer) bool) uint64 {
+// isWithinReach says whether a member is known to get what is sent to it.
+func isWithinReach(s *raftlog.Status, id uint64) bool {
+	progress, known := s.Progress[id]
+	return known && progress.Active && !progress.Behind
+}
+
+// successor is the member that should lead next: one that may, and has the whole log but for so many entries; 0 where there is none.
+func (m *member) successor(s *raftlog.Status, to func(raftlog.Peer) bool, behind uint64) uint64 {
 	v := m.view()
 	if v == nil || v.Config == nil {
 		return 0
@@ -56,10 +76,10 @@ func (m *member) successor(s *raftlog.Status, to func(raftlog.Peer) bool) uint64
 	best, priority := uint64(0), 0.0
 	for _, other := range v.Config.Members {
 		p, ok := peerOf(s.Peers, other.ID)
-		if !ok || p.ID == m.disk.ID() || other.Priority <= priority || !to(p) || !s.IsVoter(p.ID) {
+		if !ok || p.ID == m.disk.ID() || other.Priority <= priority || !to(p) || !s.IsVoter(p.ID) || m.isFull(other.Host) {
 			continue
 		}
-		if progress := s.Progress[p.ID]; progress.Active && progress.Match >= s.Last {
+		if isWithinReach(s, p.ID) && s.Progress[p.ID].Match+behind >= s.Last {
 			best, priority = p.ID, other.Priority
 		}
 	}
@@ -81,11 +101,45 @@ func (m *member) rest(v *replset.View) {
 	}
 	idle := m.mu.passive || m.mu.frozen > clock.Monotonic(m.group.o.Wall)
 	m.mu.Unlock()
+	idle = idle || m.isOwnDiskFull()
 	_ = m.log.Do(m.ctx, func(c *raftlog.Core) error { c.SetIdle(idle); return nil })
 }
 
-// takeoverEvery is how often a primary of less priority than another tries to hand over.
-const takeoverEvery = 10 * time.Second
+// takeoverEvery is how often a primary of less priority than another tries to hand over, and relieveEvery one whose disk is full.
+const (
+	takeoverEvery = 10 * time.Second
+	relieveEvery  = 2 * time.Second
+)
+
+// isOwnDiskFull says whether there is too little room for data to be added here, or none for the log.
+func (m *member) isOwnDiskFull() bool { return m.Engine().IsFull() || m.disk.IsFull() }
+
+// isFull says whether the disk of another member was full when it was asked last.
+func (m *member) isFull(host string) bool {
+	m.looks.Lock()
+	defer m.looks.Unlock()
+	return m.looks.full[host]
+}
+
+// relieve has a member whose disk is full hand over to one that can take writes. Where there is none it leads on: deletions go on, and so do reads.
+func (m *member) relieve() {
+	now := clock.Monotonic(m.group.o.Wall)
+	m.mu.Lock()
+	early := m.mu.relieved != 0 && now < m.mu.relieved+relieveEvery
+	if !early {
+		m.mu.relieved = now
+	}
+	m.mu.Unlock()
+	if early || m.successor(m.log.Status(), anybody, maxBehind) == 0 {
+		return
+	}
+	log := m.group.o.Log.For("REPL")
+	if err := m.handOver(m.ctx, transferTime, false, anybody); err != nil {
+		log.Warn("The disk of the primary is full, and no other member could take over", "error", err.Error())
+		return
+	}
+	log.Warn("The disk of the primary is full: it has stepped down for another member, and is not elected before there is room")
+}
 
 // yieldTo hands over to a member of more priority that has caught up.
 func (m *member) yieldTo(v *replset.View) {
@@ -103,21 +157,11 @@ func (m *member) yieldTo(v *replset.View) {
 	m.mu.Lock()
 	early := now < m.mu.yielded+takeoverEvery
 	m.mu.Unlock()
-	if early || m.successor(s, higher) == 0 && !m.isNear(s, higher) {
+	if early || m.successor(s, higher, maxBehind) == 0 {
 		return
 	}
 	m.mu.Lock()
 	m.mu.yielded = now
 	m.mu.Unlock()
-	_ = m.handOver(m.ctx, transferTime, higher)
-}
-
-// isNear says whether a member has all but the last few entries.
-func (m *member) isNear(s *raftlog.Status, of func(raftlog.Peer) bool) bool {
-	for _, p := range s.Peers {
-		if progress := s.Progress[p.ID]; of(p) && progress.Active && !progress.Learner && progress.Match+maxBehind >= s.Last {
-			return true
-		}
-	}
-	return false
+	_ = m.handOver(m.ctx, transferTime, false, higher)
 }

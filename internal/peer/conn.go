@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/xdg-go/scram"
@@ -32,6 +33,15 @@ type Options struct {
 	Codec *wire.Codec
 }
 
+func (o Options) dial() func(ctx context.Context, host string) (net.Conn, error) {
+	if o.Dial != nil {
+		return o.Dial
+	}
+	return func(ctx context.Context, host string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", host)
+	}
+}
+
 // Times, all of real time, for sockets live in it.
 const (
 	dialTime  = 3 * time.Second
@@ -50,13 +60,7 @@ type Conn struct {
 func Dial(ctx context.Context, host string, o Options) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	dial := o.Dial
-	if dial == nil {
-		dial = func(ctx context.Context, host string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "tcp", host)
-		}
-	}
-	socket, err := dial(ctx, host)
+	socket, err := o.dial()(ctx, host)
 	if err != nil {
 		return nil, fmt.Errorf("peer: connect: %w", err)
 	}
@@ -76,6 +80,16 @@ func Dial(ctx context.Context, host string, o Options) (*Conn, error) {
 		return nil, errors.Join(fmt.Errorf("peer: log in at %s: %w", host, err), socket.Close())
 	}
 	return c, nil
+}
+
+// Refuses says whether nobody listens at a host, as its machine says. What does not answer may only be slow, or far.
+func Refuses(ctx context.Context, host string, o Options) bool {
+	socket, err := o.dial()(ctx, host)
+	if err != nil {
+		return errors.Is(err, syscall.ECONNREFUSED)
+	}
+	_ = socket.Close() // nothing was said on it
+	return false
 }
 
 // Close hangs up.

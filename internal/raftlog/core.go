@@ -18,6 +18,14 @@ const (
 	heartbeatTicks = 2
 )
 
+// How many ticks a member waits for each that stands for election before it when who leads is gone for certain, how many of these it waits
+// before it tries again, and how often it does.
+const (
+	rankTicks  = 2
+	hurryTicks = 4
+	maxHurries = 4
+)
+
 // Limits of what is on its way to a member.
 const (
 	maxAppendBytes   = 1 << 20
@@ -41,6 +49,7 @@ type Core struct {
 	// nobody can repeat.
 	random            *rand.Rand
 	elapsed, patience int
+	hurries           int // how often it is still tried again soon, see Orphaned
 	lastRead          uint64
 	asked             asked
 }
@@ -99,6 +108,7 @@ func (c *Core) start() (err error) {
 }
 
 func (c *Core) restartTimer() {
+	c.hurries = 0
 	c.elapsed, c.patience = 0, electionTicks+c.random.IntN(electionTicks)
 }
 
@@ -118,7 +128,12 @@ func (c *Core) Tick() {
 	if c.elapsed++; c.elapsed < c.patience {
 		return
 	}
-	c.restartTimer()
+	if c.hurries > 1 {
+		c.hurries--
+		c.elapsed, c.patience = 0, hurryTicks+c.random.IntN(hurryTicks)
+	} else {
+		c.restartTimer()
+	}
 	if !c.idle {
 		_ = c.node.Campaign() // where it may not, it does not
 	}
@@ -133,8 +148,19 @@ func (c *Core) Campaign() error {
 	return c.node.Campaign()
 }
 
-// ForgetLeader has the member take who leads for gone: it may vote for another at once.
-func (c *Core) ForgetLeader() error { return c.node.ForgetLeader() }
+// Orphaned has the member take who leads for gone, of which it is certain: it votes for another at once, and stands for election soon, after
+// those of lower rank. So nobody waits as long as for one that may only be slow. Where the others still hear of who leads, they do not vote.
+func (c *Core) Orphaned(leader uint64, rank int) error {
+	if s := c.node.BasicStatus(); s.Lead != leader || leader == c.disk.id || leader == raft.None {
+		return nil
+	}
+	if err := c.node.ForgetLeader(); err != nil {
+		return err
+	}
+	c.hurries = maxHurries
+	c.elapsed, c.patience = 0, 1+rank*rankTicks
+	return nil
+}
 
 // Step takes a message of another member. What makes no sense is passed over.
 func (c *Core) Step(m *pb.Message) {

@@ -39,7 +39,8 @@ const (
 
 // Disk is what a member keeps. It is a raft.Storage, for one goroutine.
 type Disk struct {
-	db *pebble.DB
+	db    *pebble.DB
+	files *patientDisk
 
 	id    uint64
 	setID [12]byte
@@ -69,15 +70,17 @@ func OpenDisk(dir string, fs vfs.FS, log *slog.Logger) (*Disk, error) {
 	if log == nil {
 		log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	db, err := pebble.Open(dir, &pebble.Options{FS: fs, Logger: pebbleLog{log}, FormatMajorVersion: pebble.FormatValueSeparation,
+	files := newPatientDisk(fs, log)
+	db, err := pebble.Open(dir, &pebble.Options{FS: files, Logger: pebbleLog{log}, FormatMajorVersion: pebble.FormatValueSeparation,
 		MemTableSize: 16 << 20, MemTableStopWritesThreshold: 4})
 	if err != nil {
 		return nil, fmt.Errorf("raftlog: open %s: %w", dir, err)
 	}
-	d := &Disk{db: db, hard: &pb.HardState{}, conf: &pb.ConfState{}}
+	d := &Disk{db: db, files: files, hard: &pb.HardState{}, conf: &pb.ConfState{}}
 	if err := d.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("raftlog: open %s: %w", dir, err), db.Close())
 	}
+	files.open.Store(true)
 	return d, nil
 }
 
@@ -206,10 +209,30 @@ func (d *Disk) commit(b *pebble.Batch, sync bool) error {
 	if sync && !d.forgetful {
 		o = pebble.Sync
 	}
-	if err := d.db.Apply(b, o); err != nil {
-		return fmt.Errorf("raftlog: write the log: %w", err)
+	done := make(chan error, 1)
+	go func() { done <- d.db.Apply(b, o) }() // which waits for room on a full disk, however long that takes
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("raftlog: write the log: %w", err)
+		}
+		return b.Close()
+	case <-d.files.abandoned:
+		return errAbandoned
 	}
-	return b.Close()
+}
+
+// errAbandoned is what who writes is told where the server ends while the disk is full. Nobody is told of what was to be written.
+var errAbandoned = errors.New("raftlog: the disk is full, and nobody waits for room any more")
+
+// IsFull says whether the log cannot be written since the disk is full.
+func (d *Disk) IsFull() bool { return d.files.isFull() }
+
+// abandon has nobody wait for room on a full disk any more.
+func (d *Disk) abandon() {
+	if d.IsFull() {
+		close(d.files.abandoned)
+	}
 }
 
 // must: adding to a batch in memory fails only when the batch is already being committed.
@@ -219,8 +242,15 @@ func must(err error) {
 	}
 }
 
-// Close closes the files.
-func (d *Disk) Close() error { return d.db.Close() }
+// Close closes the files. Where the disk is full nothing more can be done with them, and they are left as they are.
+func (d *Disk) Close() error {
+	select {
+	case <-d.files.abandoned:
+		return nil
+	default:
+		return d.db.Close()
+	}
+}
 
 // ID is the member's own; SetID is its set's, zeros as long as it is of none.
 func (d *Disk) ID() uint64 { return d.id }

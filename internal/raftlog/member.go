@@ -142,8 +142,24 @@ var errStopped = errors.New("raftlog: the member has stopped")
 // Stop ends the member, and returns when nothing of it runs any more.
 func (m *Member) Stop() {
 	m.cancel(errStopped)
-	m.ended.Wait()
+	ended := make(chan struct{})
+	go func() {
+		m.ended.Wait()
+		close(ended)
+	}()
+	patience := m.o.Clock.NewTimer(stopPatience)
+	defer patience.Stop()
+	select {
+	case <-ended:
+		return
+	case <-patience.C():
+	}
+	m.o.Disk.abandon() // a full disk is all that it can wait for so long
+	<-ended
 }
+
+// stopPatience is how long a member that stops waits for room on a full disk.
+const stopPatience = 5 * time.Second
 
 // Role is what the member is.
 func (m *Member) Role() Role { return *m.role.Load() }
@@ -230,7 +246,9 @@ func (m *Member) run() {
 			return
 		}
 		if err := m.step(); err != nil {
-			m.fail(err)
+			if m.quit.Err() == nil {
+				m.fail(err)
+			}
 			return
 		}
 	}

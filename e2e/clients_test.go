@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -27,7 +28,8 @@ type client struct {
 	needs []need
 	dir   string
 	argv  []string
-	stdin string // a file in dir to be typed in; its output is compared with the expectations beside it
+	stdin string        // a file in dir to be typed in; its output is compared with the expectations beside it
+	limit time.Duration // 0 is clientLimit
 }
 
 // need is something that may be missing on a machine: a command, or a folder that e2e/install.sh makes.
@@ -144,7 +146,7 @@ func (c client) require(t *testing.T) {
 
 // run has the client talk to the server at uri; env are further variables for it.
 func (c client) run(t *testing.T, uri string, env ...string) {
-	ctx, cancel := context.WithTimeout(t.Context(), clientLimit)
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(c.limit, clientLimit))
 	defer cancel()
 	argv := make([]string, len(c.argv))
 	for i, arg := range c.argv {

@@ -25,6 +25,8 @@ type threeServers struct {
 	args    [3][]string
 	servers [3]*launch.Server
 	hosts   [3]string
+	mu      sync.Mutex // guards directs
+	directs [3]*mongo.Client
 }
 
 func startThreeServers(t *testing.T, more ...string) *threeServers {
@@ -65,7 +67,12 @@ func (s *threeServers) start(i int) {
 
 func (s *threeServers) direct(i int) *mongo.Client {
 	s.t.Helper()
-	return s.connect("mongodb://" + s.hosts[i] + "/?directConnection=true&readPreference=secondaryPreferred&serverSelectionTimeoutMS=500")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.directs[i] == nil {
+		s.directs[i] = s.connect("mongodb://" + s.hosts[i] + "/?directConnection=true&readPreference=secondaryPreferred&serverSelectionTimeoutMS=500")
+	}
+	return s.directs[i]
 }
 
 func (s *threeServers) connect(uri string) *mongo.Client {

@@ -1,0 +1,217 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+)
+
+var (
+	failovers      = flag.Int("failovers", 2, "how often TestFailover kills the primary under each client, and stops it as often")
+	failoverClient = flag.String("failover-client", "", "the one client of TestFailover that runs: go, node/failover or java/failover; all where it is empty")
+)
+
+// failoverTime is what one failover may take with all that is waited for until the set is whole again, on a busy machine.
+const failoverTime = 15 * time.Second
+
+// TestFailover: the primary of three servers is killed, and stopped, again and again under the drivers of three languages, while each writes as fast as it
+// is told. No error reaches the application, and all that was acknowledged is there. How long it took until the first write was acknowledged by another primary is in
+// the log of the test.
+func TestFailover(t *testing.T) {
+	clients := []client{
+		{name: "node/failover", needs: node(), dir: "node", argv: []string{"node", "failover.mjs"}},
+		java(javaClients, "failover", "ebb.Failover"),
+	}
+	wanted := func(name string) bool { return *failoverClient == "" || *failoverClient == name }
+	if wanted("go") {
+		t.Run("go", func(t *testing.T) { // the first, and the quickest to tell what is wrong
+			s := startThreeServers(t)
+			client := s.initiate()
+			f := &failover{threeServers: s}
+			defer f.tell()
+			f.write(client.Database("e2e_go_failover").Collection("c"))
+		})
+	}
+	for _, c := range clients {
+		if !wanted(c.name) {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			c.require(t)
+			s := startThreeServers(t)
+			s.initiate()
+			f := &failover{threeServers: s}
+			defer f.tell()
+			server := httptest.NewServer(f)
+			defer server.Close()
+			c.limit = clientLimit + time.Duration(*failovers)*2*failoverTime
+			c.run(t, fmt.Sprintf("mongodb://%s,%s,%s/?replicaSet=rs0", s.hosts[0], s.hosts[1], s.hosts[2]),
+				"EBB_FAILOVER_URL="+server.URL, fmt.Sprintf("EBB_FAILOVERS=%d", *failovers))
+		})
+	}
+}
+
+// The ways in which a primary goes.
+const (
+	byKill = "kill" // kill -9
+	byStop = "stop" // SIGTERM
+)
+
+// failover has the primaries of a set go, and come back.
+type failover struct {
+	*threeServers
+	mu      sync.Mutex // guards all below; one goes at a time
+	gone    int
+	stopped chan error
+	times   map[string][]time.Duration
+}
+
+// ServeHTTP is how clients of other languages ask for it.
+func (f *failover) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var err error
+	switch how := r.URL.Path[1:]; how {
+	case byKill, byStop:
+		f.end(how)
+	case "restore":
+		var millis int
+		if millis, err = strconv.Atoi(r.FormValue("millis")); err == nil {
+			err = f.restore(r.FormValue("how"), time.Duration(millis)*time.Millisecond)
+		}
+	default:
+		err = errors.New("nobody knows what that is")
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
+}
+
+// end has the primary go. When it returns that is gone, or has been asked to.
+func (f *failover) end(how string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.gone = f.primary()
+	server, stopped := f.servers[f.gone], make(chan error, 1)
+	f.stopped = stopped
+	if how == byKill {
+		server.Kill()
+		stopped <- nil
+		return
+	}
+	go func() { stopped <- server.Stop() }()
+}
+
+// restore notes how long it took until the first write was acknowledged, and has who has gone come back. When it returns the set is whole.
+func (f *failover) restore(how string, took time.Duration) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.times == nil {
+		f.times = map[string][]time.Duration{}
+	}
+	f.times[how] = append(f.times[how], took)
+	if err := <-f.stopped; err != nil {
+		return err
+	}
+	f.start(f.gone)
+	own := f.direct(f.gone)
+	for deadline := time.Now().Add(failoverTime); ; time.Sleep(20 * time.Millisecond) {
+		err := f.isWhole(own)
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// isWhole says whether a member that has come back is a secondary, and has about what the primary has.
+func (f *failover) isWhole(own *mongo.Client) error {
+	var status struct {
+		Members []struct {
+			StateStr string
+			Optime   struct{ TS bson.Timestamp }
+			Self     bool
+		}
+	}
+	if err := own.Database("admin").RunCommand(f.t.Context(), bson.M{"replSetGetStatus": 1}).Decode(&status); err != nil {
+		return err
+	}
+	states := map[string]int{}
+	var ownTime, latest bson.Timestamp
+	for _, m := range status.Members {
+		if states[m.StateStr]++; m.Self {
+			ownTime = m.Optime.TS
+		}
+		if m.Optime.TS.After(latest) {
+			latest = m.Optime.TS
+		}
+	}
+	if states["PRIMARY"] != 1 || states["SECONDARY"] != 2 || ownTime.T+1 < latest.T {
+		return fmt.Errorf("the members are %v, and it is at %d of %d", states, ownTime.T, latest.T)
+	}
+	return nil
+}
+
+// write writes through all failovers.
+func (f *failover) write(coll *mongo.Collection) {
+	t := f.t
+	insert := func(id string) {
+		if _, err := coll.InsertOne(t.Context(), bson.M{"_id": id}); err != nil {
+			t.Errorf("insert %q: %v", id, err)
+		}
+	}
+	insert("first")
+	const beside = 2
+	var over atomic.Bool
+	var written, slowest atomic.Int64
+	var writers sync.WaitGroup
+	for w := range beside {
+		writers.Go(func() {
+			for n := 0; !over.Load() && !t.Failed(); n++ {
+				began := time.Now()
+				insert(fmt.Sprintf("writer %d %d", w, n))
+				slowest.Store(max(slowest.Load(), int64(time.Since(began))))
+				written.Add(1)
+				time.Sleep(5 * time.Millisecond)
+			}
+		})
+	}
+	defer func() { t.Logf("the slowest of %d writes took %v", written.Load(), time.Duration(slowest.Load())) }()
+	for n := 0; n < *failovers && !t.Failed(); n++ {
+		for _, how := range []string{byKill, byStop} {
+			// This driver does not try again what fails while it makes a connection, so all have theirs before.
+			for before := written.Load(); written.Load() < before+4*beside && !t.Failed(); {
+				time.Sleep(5 * time.Millisecond)
+			}
+			f.end(how)
+			began := time.Now()
+			insert(fmt.Sprintf("%s %d", how, n))
+			if err := f.restore(how, time.Since(began)); err != nil {
+				t.Error(err)
+			}
+			written.Add(1)
+		}
+	}
+	over.Store(true)
+	writers.Wait()
+	if n, err := coll.CountDocuments(context.WithoutCancel(t.Context()), bson.M{}); err != nil || n != written.Load()+1 {
+		t.Errorf("%d documents, %v; %d were acknowledged", n, err, written.Load()+1)
+	}
+}
+
+// tell tells how long the failovers took.
+func (f *failover) tell() {
+	for how, times := range f.times {
+		slices.Sort(times)
+		f.t.Logf("%d failovers by %s: the first write was acknowledged after %v, median, %v at worst; %v", len(times), how, times[len(times)/2], times[len(times)-1], times)
+	}
+}

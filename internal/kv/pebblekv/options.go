@@ -74,6 +74,8 @@ const (
 	// A find by key that the cache does not answer reads two blocks: the larger they are, the more it decompresses for nothing. A
 	// first scan of all pays for smaller ones, a little.
 	blockBytes           = 8 << 10
+	// A table of 64 MiB has some 150 KiB of index. In one block it is searched at once; in blocks of blockBytes it would be in two steps.
+	indexBlockBytes      = 256 << 10
 	bloomBitsPerKey      = 10
 	l0CompactionTrigger  = 8 // twice the flushes that may lie over each other before they are merged
 	l0StopWrites         = 24
@@ -131,7 +133,7 @@ func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure, r *r
 	// Pebble must cut no table by itself (EnableDeleteOnlyCompactionExcises stays off): where it cannot read what remains beside the
 	// cut, it takes that for empty and drops it. The committer looks before it cuts.
 	for i := range p.Levels {
-		p.Levels[i].BlockSize = blockBytes
+		p.Levels[i].BlockSize, p.Levels[i].IndexBlockSize = blockBytes, indexBlockBytes
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBitsPerKey)
 		p.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 	}

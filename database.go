@@ -320,6 +320,7 @@ func (s *Server) engineOptions() pebblekv.Options {
 	o := pebblekv.Options{Logger: s.log.For("STORAGE"), Clock: clock.Wall(), // syncs are about real disks
 		OnFailure: s.fail, CommitKey: storage.CommitKey(), RegionOf: storage.RegionOf, StartWithDamagedLog: s.opts.StartWithDamagedLog, HoldRemovals: true}
 	o.CacheBytes, o.RowCacheBytes = s.opts.caches()
+	o.Compression, _ = compressionOf(s.opts.BlockCompressor)
 	o.MemTableBytes = s.opts.memTableBytes
 	switch {
 	case s.memoryFiles != nil:
@@ -329,6 +330,19 @@ func (s *Server) engineOptions() pebblekv.Options {
 	}
 	o.MinFreeBytes, o.ReserveBytes = s.opts.MinFreeBytes, s.opts.ReserveBytes
 	return o
+}
+
+// compressionOf is what the store calls a block compressor; known is false where there is none of the name.
+func compressionOf(name string) (c pebblekv.Compression, known bool) {
+	switch name {
+	case "", Snappy:
+		return pebblekv.CompressForSpeed, true
+	case Zstd:
+		return pebblekv.CompressForSpace, true
+	case Uncompressed:
+		return pebblekv.CompressNothing, true
+	}
+	return 0, false
 }
 
 // checkStoreDir refuses a directory in which a store was and is no more: the folder for spill files is made after it.

@@ -55,6 +55,8 @@ type foundation struct {
 	set     *command.ReplicaSet
 	audit   *audit.Log    // or nil
 	tracer  *trace.Tracer // nil: nobody wants traces
+	// failPoints is nil for a server that was started without test commands.
+	failPoints *command.FailPoints
 }
 
 // database is what stands behind the network: storage, expiry and commands. In a member of a replica set there is one after the other: each has
@@ -143,6 +145,7 @@ func openFoundation(s *Server) (f *foundation, err error) {
 			return f, fmt.Errorf("--setParameter %s: %w", name, err)
 		}
 	}
+	f.failPoints = command.AddFailPoints(f.params)
 	if err = f.readHold(s); err != nil {
 		return f, err
 	}
@@ -252,7 +255,7 @@ func openDatabase(s *Server, r member.Role, c clock.Clock, opened func()) (d *da
 	}
 	config.ReplicaSet = d.set
 	d.commands = command.New(config, command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor,
-		Checkpoints: checkpoint.NewRegistry(d.clock, d.foundation.store(), s.log.For("STORAGE"))})
+		Checkpoints: checkpoint.NewRegistry(d.clock, d.foundation.store(), s.log.For("STORAGE")), FailPoints: d.failPoints})
 	d.metrics = s.metricsHandler(d)
 	if p := s.opts.Profiling; p != nil {
 		d.commands.Profile.Begin(p.Level, p.SlowMillis, p.SampleRate)

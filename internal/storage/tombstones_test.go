@@ -57,7 +57,7 @@ func TestMarked(t *testing.T) {
 func (f *fixture) looksForTombstones(want bool) {
 	f.t.Helper()
 	f.read(testNS, func(r *Reader) error {
-		if r.mayHaveTombstones() != want {
+		if r.MayHaveTombstones() != want {
 			f.t.Errorf("tombstones are looked for: %v", !want)
 		}
 		return nil

@@ -27,8 +27,10 @@ type maintenanceTask struct {
 	// count, that a sweep waits for the order to be counted.
 	recluster, vacuum, count bool
 	vacuuming, interrupted   bool
-	at                       time.Time // when to look at it
-	lastSwept                time.Time // zero: not since the start
+	// sweeping says that a sweep is on its way: what it leaves may be seen already, and lastSwept is not of it yet.
+	sweeping  bool
+	at        time.Time // when to look at it
+	lastSwept time.Time // zero: not since the start
 	// news counts what has come up, so that what comes up during a slice is not forgotten after it.
 	news           int64
 	moved, removed int64     // since the start
@@ -97,11 +99,37 @@ func (m *Monitor) noteTask(collection uint32, note func(*maintenanceTask)) {
 func (m *Monitor) noteSwept(collection uint32) {
 	now := m.clock.Now()
 	m.noteTask(collection, func(c *maintenanceTask) {
-		c.vacuum, c.interrupted, c.lastSwept = true, true, now
+		c.vacuum, c.interrupted, c.lastSwept, c.sweeping = true, true, now, false
 		if left := c.retry.Sub(now); left > 0 && left <= taskRetry { // or the clock was turned back
 			c.at = c.retry
 		}
 	})
+}
+
+// noteSweeping comes before a sweep, and after one that did nothing.
+func (m *Monitor) noteSweeping(collection uint32, on bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.tasks[collection]
+	if c == nil && !on { // dropped meanwhile
+		return
+	}
+	if c == nil {
+		c = &maintenanceTask{}
+		m.mu.tasks[collection] = c
+	}
+	c.sweeping = on
+	c.news++
+}
+
+// lastSweep is when the collection was swept last, and whether it is being swept now.
+func (m *Monitor) lastSweep(collection uint32) (last time.Time, now bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c := m.mu.tasks[collection]; c != nil {
+		return c.lastSwept, c.sweeping
+	}
+	return time.Time{}, false
 }
 
 func (m *Monitor) noteDisorder(collection uint32) {
@@ -335,15 +363,22 @@ func (m *Monitor) readyToVacuum(ctx context.Context, collection uint32, c *maint
 	}
 	defer view.Close()
 	r, ok := view.CollectionByID(collection)
-	if !ok {
-		c.vacuum = false
+	if !ok || !r.MayHaveTombstones() {
+		c.vacuum, c.vacuuming = false, false
 		return false, nil
 	}
 	dead, documents, err := r.Dead()
 	if err != nil {
 		return false, err
 	}
-	ready := c.vacuumsNow(dead, documents, m.clock.Now())
+	now := m.clock.Now()
+	last, sweeping := m.lastSweep(collection) // as late as the view: a sweep is noted before anybody sees what it has done
+	if sweeping {
+		c.at = now.Add(quietFor)
+		return false, nil
+	}
+	c.lastSwept = last
+	ready := c.vacuumsNow(dead, documents, now)
 	switch {
 	case !ready:
 		c.vacuuming, c.at = false, c.lastSwept.Add(patience(dead, documents))

@@ -131,8 +131,8 @@ func expireUntilKilled(t *testing.T, server *binary.Server, load []*mortal, rule
 // sights are what servers were seen to do before they died.
 type sights struct {
 	sweeps, swept, reclustered, vacuumed int64
-	deadLeft, unordered              int // deaths while entries of swept records were left, and while records were not in order
-	emptied                          int // looks at a collection that a sweep had left empty
+	deadLeft, unordered                  int // deaths while entries of swept records were left, and while records were not in order
+	emptied                              int // looks at a collection that a sweep had left empty
 }
 
 func (s *sights) String() string {

@@ -27,6 +27,9 @@ type sequence struct {
 		known bool
 		upTo  uint64 // the end of what was reserved here
 	}
+	// reserving holds one while somebody reserves. That takes as long as a commit does, in a replica set until a majority has it, so mu is not
+	// held meanwhile.
+	reserving chan struct{}
 }
 
 // follow takes note of what a Commit says.
@@ -47,34 +50,32 @@ func raise(to *atomic.Uint64, n uint64) {
 const sequenceChunk = 1 << 16
 
 // NextNumber is Collection's.
-func (q *sequence) NextNumber(reserved bool) (uint64, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if err := q.find(); err != nil {
-		return 0, err
-	}
-	if reserved {
-		if err := q.reserveMore(); err != nil {
+func (q *sequence) NextNumber(reserved bool) (number uint64, err error) {
+	for {
+		q.mu.Lock()
+		err = q.find()
+		there := err == nil && (!reserved || q.mu.last < q.mu.upTo)
+		if there {
+			q.mu.last++
+			number = q.mu.last
+		}
+		q.mu.Unlock()
+		if err != nil || there {
+			return number, err
+		}
+		if err = q.reserve(); err != nil {
 			return 0, err
 		}
 	}
-	q.mu.last++
-	return q.mu.last, nil
 }
 
 // SecureNumbers is Collection's.
 func (q *sequence) SecureNumbers() error {
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	if err := q.find(); err != nil {
+	err := q.find()
+	q.mu.Unlock()
+	if err != nil {
 		return err
-	}
-	return q.reserveMore()
-}
-
-func (q *sequence) reserveMore() error {
-	if q.mu.last < q.mu.upTo {
-		return nil
 	}
 	return q.reserve()
 }
@@ -142,14 +143,24 @@ func readReserved(r kv.Reader, collection uint32) (uint64, error) {
 	return binary.BigEndian.Uint64(value), nil
 }
 
-// reserve notes on disk that numbers beyond the last may be in use, and beyond what others have reserved. The note is in the log
-// before all that needs it. The caller holds mu.
+// reserve notes on disk that numbers beyond the last may be in use, and beyond what others have reserved, unless there are some left. The note
+// is in the log before all that needs it.
 func (q *sequence) reserve() error {
-	last, err := q.reserveFrom(q.mu.last)
+	q.reserving <- struct{}{}
+	defer func() { <-q.reserving }()
+	q.mu.Lock()
+	last, enough := q.mu.last, q.mu.last < q.mu.upTo
+	q.mu.Unlock()
+	if enough {
+		return nil
+	}
+	last, err := q.reserveFrom(last)
 	if err != nil {
 		return fmt.Errorf("storage: reserve record numbers: %w", err)
 	}
-	q.mu.last, q.mu.upTo = last, last+sequenceChunk
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.mu.last, q.mu.upTo = max(q.mu.last, last), last+sequenceChunk
 	return nil
 }
 

@@ -17,7 +17,7 @@ func (s *sole) Catalog() Lock { return &s.catalog }
 func (s *sole) Latches() Latches { return s.latches }
 
 func (s *sole) Collection(number uint32) Collection {
-	return &soleCollection{sequence: sequence{engine: s.engine, collection: number}}
+	return &soleCollection{sequence: sequence{engine: s.engine, collection: number, reserving: make(chan struct{}, 1)}}
 }
 
 // soleCollection is a Collection of sole.

@@ -206,8 +206,9 @@ func (c *committer) stamp(t *kv.Commit, ordered bool) error {
 	switch {
 	case ordered && t.Number != number:
 		return fmt.Errorf("%w: it is %d, and the next is %d", kv.ErrOrder, t.Number, number)
-	case ordered:
-		now = t.Time
+	case ordered: // its time is what the log says, here too where more has passed: a member that led may be ahead of the one that leads now
+		c.mu.time = max(c.mu.time, t.Time)
+		return nil
 	case c.mu.observer != nil:
 		now = c.mu.observer.Now()
 	}

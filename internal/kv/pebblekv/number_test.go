@@ -2,6 +2,7 @@ package pebblekv_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -58,6 +59,36 @@ func TestNumbersGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestFollowersKeepTimes: a member that has led, and whose time is ahead of that of who leads now, stores what the log says, as all others do.
+func TestFollowersKeepTimes(t *testing.T) {
+	o := pebblekv.Options{FS: vfs.NewMem(), CommitKey: []byte("number")}
+	e := open(t, "db", o)
+	e.Observe(still(1000))
+	e.Lead(nowhere{})
+	if _, at := e.Ordered(); at != 1000 {
+		t.Fatalf("its time is %d", at)
+	}
+	e.Follow(errors.New("another one leads"))
+	c := &kv.Commit{Number: 1, Time: 900, Writes: &kv.WriteList{Ops: []kv.Op{{Key: []byte("a"), Value: []byte("1")}}}}
+	if err := e.Apply(context.Background(), c, kv.Unsynced); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := open(t, "db", o)
+	if number, at := again.Last(); number != 1 || at != 900 {
+		t.Errorf("the last commit is %d at %d", number, at)
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type nowhere struct{}
+
+func (nowhere) Append([]byte) {}
 
 // still is an Observer whose time stands still.
 type still int64

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -83,7 +84,9 @@ func commitTransaction(op *Op, seat *session.Seat) error {
 	defer op.Writes.Leave()
 	w.endCursors()
 	if err := w.Txn.Commit(op.Ctx, kv.Unsynced); err != nil {
-		t.State, t.Work = session.Aborted, nil
+		if t.State, t.Work = session.Aborted, nil; errors.Is(err, kv.ErrUndetermined) {
+			t.State = session.Undetermined
+		}
 		w.forget()
 		seat.Keep(nil, -1, false) // nobody may know whether it was committed
 		return err

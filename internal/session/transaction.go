@@ -17,6 +17,8 @@ const (
 	InProgress
 	Committed
 	Aborted
+	// Undetermined is one whose commit was under way when it could not be known any more what becomes of it.
+	Undetermined
 )
 
 // Work is what a transaction has done and not committed.
@@ -124,7 +126,7 @@ func (s *Seat) History() any { return s.session.history }
 // Keep has the session keep what it has done, number the last of it, until it ends; nil: it is to be read again. committed says that it was a transaction.
 func (s *Seat) Keep(history any, number int64, committed bool) {
 	s.session.history = history
-	if t := s.Transaction(); number > t.Number {
+	if t := s.Transaction(); number > t.Number || number == t.Number && t.State == Undetermined && committed {
 		*t = Transaction{Number: number}
 		if committed {
 			t.State = Committed
@@ -166,7 +168,10 @@ func (s *Seat) Continue(number int64, now time.Time) error {
 		return mongoerr.New(mongoerr.NoSuchTransaction, "Given transaction number %d does not match any in-progress transactions. The active transaction number is %d", number, t.Number)
 	}
 	t.expire(now)
-	if t.State == Aborted {
+	switch t.State {
+	case Undetermined: // who asks again may learn it from the next primary
+		return mongoerr.New(mongoerr.InterruptedDueToReplStateChange, "operation was interrupted")
+	case Aborted:
 		return mongoerr.New(mongoerr.NoSuchTransaction, "Transaction with { txnNumber: %d } has been aborted.", number)
 	}
 	return nil

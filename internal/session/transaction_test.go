@@ -23,7 +23,7 @@ func nobody(int64) { panic("there is an operation") }
 var start = time.UnixMilli(1e12)
 
 // codes runs operations in a session and tells of each 0 or the code of its error: s starts a transaction, o goes on with it, c commits,
-// a aborts, w is a retryable write; a digit changes the number, which is 1 at first.
+// u commits and is not told what becomes of it, a aborts, w is a retryable write; a digit changes the number, which is 1 at first.
 func codes(t *testing.T, operations string) string {
 	t.Helper()
 	r := NewRegistry(clock.NewFake(start), func(string) {})
@@ -59,6 +59,8 @@ func codes(t *testing.T, operations string) string {
 			case err != nil:
 			case op == 'c':
 				txn.Commit()
+			case op == 'u':
+				txn.State, txn.Work = Undetermined, nil
 			case txn.State == Committed:
 				err = mongoerr.New(mongoerr.TransactionCommitted, "")
 			case op == 'a':
@@ -82,6 +84,7 @@ func TestTransactionStates(t *testing.T) {
 		"sco": "0 0 256", "scc": "0 0 0", "sca": "0 0 256", "scs": "0 0 117", "sao": "0 0 251", "sac": "0 0 251", "saa": "0 0 251", "sas": "0 0 117",
 		"w": "0", "ww": "0 0", "sw": "0 217", "ws": "0 117", "wc": "0 251", "wa": "0 251", "cw": "251 0",
 		"1s2c": "0 251", "2s1o": "0 225", "1s2s": "0 0", "2s1s": "0 225", "1s2s1c": "0 0 225", "1sc2s": "0 0 0", "2w1w": "0 225", "1s2w": "0 0", "2w1s": "0 225",
+		"suc": "0 0 11602", "suo": "0 0 11602", "sua": "0 0 11602", "su2s": "0 0 0", "suw": "0 0 217",
 		"-s": "72", "-o": "72", "-w": "72",
 	} {
 		if got := codes(t, operations); got != want {

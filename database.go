@@ -70,6 +70,7 @@ type database struct {
 	commands *command.Server
 	monitor  *ttl.Monitor
 	metrics  *metrics.Handler
+	seams    *seams
 }
 
 // The store's and the spill files' places in the data directory.
@@ -190,7 +191,10 @@ func (f *foundation) close() error {
 
 // openDatabase is where storage, expiry and commands come together. opened is called when what the store has is known to be sound.
 func openDatabase(s *Server, r member.Role, c clock.Clock, opened func()) (d *database, err error) {
-	d = &database{foundation: s.foundation, role: r, clock: c}
+	if s.opts.seams != nil {
+		c = s.opts.seams.clock(r, c)
+	}
+	d = &database{foundation: s.foundation, role: r, clock: c, seams: s.opts.seams}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.close())

@@ -131,6 +131,9 @@ func (d memberDatabase) NoteGroup(ctx context.Context) error { return d.commands
 
 // Apply implements member.Database.
 func (d memberDatabase) Apply(ctx context.Context, c *kv.Commit) error {
+	if d.seams != nil {
+		d.seams.apply(c)
+	}
 	return d.store.Apply(ctx, c, kv.Unsynced)
 }
 
@@ -139,3 +142,11 @@ func (d memberDatabase) LastLogged() oplog.Timestamp { return d.store.LastLogged
 
 // Catalog implements member.Database.
 func (d memberDatabase) Catalog() *catalog.Catalog { return d.store.Catalog() }
+
+// seams are where tests of this package watch a member of a replica set, and have it do what it must not; nil in all others.
+type seams struct {
+	// clock changes the clock of a database that is to have a role.
+	clock func(member.Role, clock.Clock) clock.Clock
+	// apply changes what another member has committed, before it is applied.
+	apply func(*kv.Commit)
+}

@@ -2,6 +2,7 @@ package ebb
 
 import (
 	"log/slog"
+	"net"
 	"runtime/debug"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -130,6 +131,7 @@ type Options struct {
 	Machine *standin.Machine
 
 	memTableBytes int64
+	seams         *seams
 }
 
 // disk is where the store is; nil is the machine's disk.
@@ -138,6 +140,14 @@ func (o *Options) disk() vfs.FS {
 		return nil
 	}
 	return o.Machine.Disk
+}
+
+// listener is where clients come from; nil: from the addresses.
+func (o *Options) listener() net.Listener {
+	if o.Machine == nil {
+		return nil
+	}
+	return o.Machine.Listener
 }
 
 // Cluster is a TiKV cluster, and where in it the data is.

@@ -35,6 +35,8 @@ type Options struct {
 	Addresses []string
 	// Port is 0 for any free one.
 	Port int
+	// Listener, unless nil, stands in the place of all addresses, for tests.
+	Listener net.Listener
 	// Sockets are the paths of Unix domain sockets to listen on as well.
 	Sockets []Socket
 	// TLS is nil for a server that speaks none.
@@ -99,9 +101,11 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	if len(opts.Addresses)+len(opts.Sockets) == 0 {
 		return nil, errors.New("there is no address to listen on")
 	}
-	listeners, err := ListenAll(ctx, opts.Addresses, opts.Port)
-	if err != nil {
-		return nil, err
+	listeners := []net.Listener{opts.Listener}
+	if opts.Listener == nil {
+		if listeners, err = ListenAll(ctx, opts.Addresses, opts.Port); err != nil {
+			return nil, err
+		}
 	}
 	if listeners, err = listenSockets(ctx, listeners, opts.Sockets, opts.Log); err != nil {
 		return nil, err

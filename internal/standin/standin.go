@@ -13,6 +13,8 @@ import (
 type Machine struct {
 	// Disk is where the store is, and the log of a member of a replica set.
 	Disk vfs.FS
+	// Listener is where clients come from, and other members.
+	Listener net.Listener
 	// Dial connects to another member.
 	Dial func(ctx context.Context, host string) (net.Conn, error)
 }

@@ -160,6 +160,15 @@ func openFoundation(s *Server) (f *foundation, err error) {
 	return f, nil
 }
 
+// hidesUpTo is up to when what has expired stays hidden while the clock is behind that (storage.Options). The time of a set with others does not go
+// back, and where it stands still nothing more is hidden, since clients are told that it does.
+func (d *database) hidesUpTo() func() int64 {
+	if d.role.Kind != member.Alone {
+		return nil
+	}
+	return d.monitor.HidesUpTo
+}
+
 // store is the engine, nil before it is open.
 func (f *foundation) store() kv.Engine {
 	switch e := f.engine.Load(); {
@@ -225,7 +234,7 @@ func openDatabase(s *Server, r member.Role, c clock.Clock, opened func()) (d *da
 				engine.NoteDDL(e)
 			}
 		},
-		OnDeadline: d.monitor.OnDeadline, OnReleased: d.monitor.OnReleased, HidesUpTo: d.monitor.HidesUpTo,
+		OnDeadline: d.monitor.OnDeadline, OnReleased: d.monitor.OnReleased, HidesUpTo: d.hidesUpTo(),
 		Logger:  s.log.For("STORAGE"),
 		TempDir: d.temp,
 		Memory:  s.memory,

@@ -299,6 +299,9 @@ func (op *Op) appendTimes(b *bson.Builder) {
 	now, told := op.clusterTime(), int64(0)
 	if op.grouped() && op.Now > 0 {
 		told = op.Now
+		if op.toldTime-told <= maxAhead { // what hides by the operation's own time is no news to who knows a later one
+			told = max(told, op.toldTime)
+		}
 		// The member's own time counts for everybody; a time that the client brought goes back to it alone.
 		op.Query.Store.HearClusterTime(oplog.TimestampAt(min(told, clock.Millis(op.Clock))))
 		now = max(now, oplog.TimestampAt(told))

@@ -143,7 +143,7 @@ func (g *Group) First() (Role, clock.Clock) {
 	if m == nil {
 		return Role{}, g.o.Clock
 	}
-	m.follow()
+	m.follow(m.disk.IsEmpty())
 	return Role{Kind: Follower}, m.clockFor(Role{Kind: Follower})
 }
 

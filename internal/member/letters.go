@@ -242,7 +242,7 @@ func (m *member) takeOver() error {
 	if err := m.EndDatabase(errDeposed()); err != nil {
 		return err
 	}
-	m.follow()
+	m.follow(m.disk.IsEmpty())
 	if err := m.Sync(); err != nil { // what the log does not have
 		return err
 	}

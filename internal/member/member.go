@@ -99,10 +99,10 @@ func (m *member) stop() {
 
 func (m *member) close() error { return m.disk.Close() }
 
-// follow has the store go by what others order, from its last Commit on.
-func (m *member) follow() {
+// follow has the store go by what others order, from its last Commit on; foreign says that it is not the set's yet.
+func (m *member) follow(foreign bool) {
 	number, millis := m.Engine().Last()
-	m.time.begin(number, millis)
+	m.time.begin(number, millis, foreign)
 	m.Engine().Follow(errDeposed())
 }
 

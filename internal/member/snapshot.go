@@ -26,7 +26,7 @@ func (m *member) Install(context.Context) error {
 	}
 	m.mu.Lock()
 	m.mu.leads, m.mu.term = 0, 0
-	m.follow()
+	m.follow(false)
 	m.mu.Unlock()
 	number, _ := m.Engine().Last()
 	if err := m.become(Role{Kind: Follower}, opened); err != nil {

@@ -1,7 +1,9 @@
 package member
 
 import (
+	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
@@ -10,7 +12,7 @@ import (
 // The time of a replica set is its primary's. A member that follows does not look at a clock of its own to see what has expired: it goes by
 // the times of the commits that it has applied, and by what the primary tells beside them: a time, and the number of the last commit that
 // was ordered before it. Its time moves there when it has applied that commit. A new primary's clock goes on from where that of the one before
-// is by now, as far as anybody can know, and stands still as long as its machine's is behind.
+// is by now, as far as anybody can know, and stands still as long as its machine's is behind; it does so too when that is set back.
 
 // followedTime is the time of a member that follows.
 type followedTime struct {
@@ -20,6 +22,8 @@ type followedTime struct {
 	since  time.Duration // when it became that
 	number uint64        // of the last commit applied
 	told   []toldTime
+	// foreign says that the time is that of a store that is not the set's, and goes: of a server that joins.
+	foreign bool
 }
 
 // toldTime is a time of the primary's, and the commit behind which it holds.
@@ -31,11 +35,15 @@ type toldTime struct {
 // maxToldTimes bounds those that are kept of a primary far ahead; the younger ones count.
 const maxToldTimes = 64
 
-// begin has the time be at least that of a store's last commit.
-func (t *followedTime) begin(number uint64, millis int64) {
+// begin has the time be at least that of a store's last commit, or just that where the store before was not the set's.
+func (t *followedTime) begin(number uint64, millis int64, foreign bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.number, t.told = number, nil
+	if t.foreign {
+		t.millis = math.MinInt64
+	}
+	t.foreign = foreign
 	t.raise(millis)
 }
 
@@ -101,19 +109,32 @@ func (c followerClock) Read() (wall time.Time, monotonic time.Duration) {
 	return c.Now(), monotonic
 }
 
-// leaderClock is the clock of a database that leads: the machine's, but never before what the set's time was when it began.
+// leaderClock is the clock of a database that leads: the machine's, but never before what the set's time was when it began, nor back. The others
+// have no time but that of its commits, which do not go back either.
 type leaderClock struct {
 	clock.Clock
-	since time.Time
+	latest *atomic.Int64 // in nanoseconds since the epoch
+}
+
+func newLeaderClock(c clock.Clock, since time.Time) leaderClock {
+	l := leaderClock{c, new(atomic.Int64)}
+	l.latest.Store(since.UnixNano())
+	return l
 }
 
 func (c leaderClock) Now() time.Time { return c.later(c.Clock.Now()) }
 
+// later is t, or what has been later.
 func (c leaderClock) later(t time.Time) time.Time {
-	if t.Before(c.since) {
-		return c.since
+	for nanos := t.UnixNano(); ; {
+		latest := c.latest.Load()
+		if nanos <= latest {
+			return time.Unix(0, latest)
+		}
+		if c.latest.CompareAndSwap(latest, nanos) {
+			return t
+		}
 	}
-	return t
 }
 
 func (c leaderClock) Read() (wall time.Time, monotonic time.Duration) {
@@ -124,7 +145,7 @@ func (c leaderClock) Read() (wall time.Time, monotonic time.Duration) {
 // clockFor is the clock of a database with a role.
 func (m *member) clockFor(r Role) clock.Clock {
 	if r.Kind == Leader {
-		return leaderClock{m.group.o.Clock, m.time.by()}
+		return newLeaderClock(m.group.o.Clock, m.time.by())
 	}
 	return followerClock{m.group.o.Clock, &m.time}
 }

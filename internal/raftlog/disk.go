@@ -261,6 +261,9 @@ func (d *Disk) SetID() [12]byte { return d.setID }
 // IsMember says whether it is of a set.
 func (d *Disk) IsMember() bool { return d.setID != [12]byte{} }
 
+// IsEmpty says that nothing of the log has come yet.
+func (d *Disk) IsEmpty() bool { return d.last == 0 }
+
 // Peers are the members that the log knows of.
 func (d *Disk) Peers() Peers { return d.peers }
 

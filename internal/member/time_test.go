@@ -1,0 +1,39 @@
+package member
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/clock"
+)
+
+// TestTimeOfStoreThatGoes: a server that joins with a clock that is ahead goes by the set's time once it has the set's data. A member that gets a
+// snapshot does not go back.
+func TestTimeOfStoreThatGoes(t *testing.T) {
+	f := followedTime{clock: clock.NewFake(time.UnixMilli(0))}
+	f.begin(13, 9000, true)
+	f.begin(40, 5000, false)
+	if now := f.now(); now != 5000 {
+		t.Errorf("with the set's data the time is %d", now)
+	}
+	f.hear(40, 5500)
+	f.begin(60, 5200, false)
+	if now := f.now(); now != 5500 {
+		t.Errorf("with a snapshot the time is %d, and was 5500", now)
+	}
+}
+
+// TestLeadersTimeDoesNotGoBack: the time of a member that leads begins where the set's is, and stands still while the machine's clock is behind.
+func TestLeadersTimeDoesNotGoBack(t *testing.T) {
+	machine := clock.NewFake(time.UnixMilli(5000))
+	c := newLeaderClock(machine, time.UnixMilli(7000))
+	for _, step := range []struct {
+		by   time.Duration
+		want int64
+	}{{0, 7000}, {time.Second, 7000}, {3 * time.Second, 9000}, {-2 * time.Second, 9000}, {time.Second, 9000}, {2 * time.Second, 10_000}} {
+		machine.Step(step.by)
+		if wall, _ := c.Read(); c.Now().UnixMilli() != step.want || wall.UnixMilli() != step.want {
+			t.Errorf("after a step of %v it is %d, want %d", step.by, c.Now().UnixMilli(), step.want)
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 
 	"github.com/ebbdb/ebb/e2e/binary"
+	"github.com/ebbdb/ebb/internal/register"
 )
 
 const (
@@ -58,29 +58,23 @@ func TestLinearizable(t *testing.T) {
 				t.Errorf("client %d: %s", r.number, p)
 			}
 		}
-		decided := 0
-		for key, calls := range byKey(history) {
-			switch porcupine.CheckOperationsTimeout(register(), calls, checkLimit) {
-			case porcupine.Illegal:
-				t.Errorf("round %d: what was read of %s is in no order:\n%s", round, key, told(calls))
-			case porcupine.Unknown:
-				sum["documents of which no order was found in time"]++
-			default:
-				decided++
-			}
+		report := register.Check(history, checkLimit)
+		for _, text := range report.Wrong {
+			t.Errorf("round %d: %s", round, text)
 		}
-		sum["documents in order"] += decided
+		sum["documents in order"] += report.Ordered
+		sum["documents of which no order was found in time"] += report.Undecided
 		for _, o := range history {
-			sum["calls: "+o.Input.(call).kind.String()]++
-			if o.Return == math.MaxInt64 {
+			sum["calls: "+o.Input.(register.Call).Kind.String()]++
+			if o.Return == register.Never {
 				sum["calls of unknown outcome"]++
 			}
 		}
-		if decided == 0 {
+		if report.Ordered == 0 {
 			t.Error("nothing was checked")
 		}
-		if round == 1 {
-			mustRefuse(t, history)
+		if round == 1 && len(register.Check(register.Spoil(history), checkLimit).Wrong) == 0 {
+			t.Error("a read of what nobody wrote was taken for good")
 		}
 		if _, err := db.Collection(registers).DeleteMany(t.Context(), bson.D{}); err != nil {
 			t.Error(err)
@@ -92,90 +86,11 @@ func TestLinearizable(t *testing.T) {
 	t.Logf("all in order:\n%s", sum)
 }
 
-// callKind is what one call does to a register.
-type callKind int
-
-const (
-	readRegister callKind = iota
-	writeRegister
-	// swapRegister writes a value where another one is.
-	swapRegister
-)
-
-func (k callKind) String() string { return [...]string{"read", "write", "swap"}[k] }
-
-// call is one of them; where there is no document the value is 0.
+// call is what is asked for, and how.
 type call struct {
-	kind      callKind
-	key       string
-	value     int64 // written
-	old       int64 // that has to be there for a swap
+	register.Call
 	inTxn     bool
 	readLevel string
-}
-
-// answer is what came back; nobody knows what a call did that has none.
-type answer struct {
-	known bool
-	value int64 // read
-	done  bool  // of a swap
-}
-
-// register is the model of one document.
-func register() porcupine.Model {
-	return porcupine.Model{
-		Init: func() any { return int64(0) },
-		Step: func(state, input, output any) (bool, any) {
-			is, in, out := state.(int64), input.(call), output.(answer)
-			switch {
-			case in.kind == readRegister:
-				return out.value == is, is
-			case in.kind == writeRegister:
-				return true, in.value
-			case out.known && out.done != (is == in.old):
-				return false, is
-			case is == in.old:
-				return true, in.value
-			}
-			return true, is
-		},
-	}
-}
-
-func byKey(history []porcupine.Operation) map[string][]porcupine.Operation {
-	all := map[string][]porcupine.Operation{}
-	for _, o := range history {
-		k := o.Input.(call).key
-		all[k] = append(all[k], o)
-	}
-	return all
-}
-
-func told(calls []porcupine.Operation) (text string) {
-	for _, o := range calls {
-		in, out := o.Input.(call), o.Output.(answer)
-		text += fmt.Sprintf("client %d, %d-%d: %v of %d, where it is %d (in a transaction: %t, %s): ", o.ClientId, o.Call, o.Return, in.kind, in.value, in.old, in.inTxn, in.readLevel)
-		text += fmt.Sprintf("%d, done: %t, known: %t\n", out.value, out.done, out.known)
-	}
-	return text
-}
-
-// mustRefuse spoils a good history, and has that refused: a read finds what was there before the value that it found.
-func mustRefuse(t *testing.T, history []porcupine.Operation) {
-	t.Helper()
-	for _, calls := range byKey(history) {
-		last := int64(0) // the end of any call that is known
-		for _, o := range calls {
-			if o.Return != math.MaxInt64 {
-				last = max(last, o.Return)
-			}
-		}
-		stale := porcupine.Operation{Input: call{kind: readRegister}, Call: last + 1, Output: answer{true, -1, false}, Return: last + 2}
-		if porcupine.CheckOperationsTimeout(register(), append(calls, stale), checkLimit) != porcupine.Illegal {
-			t.Error("a read of what nobody wrote was taken for good")
-		}
-		return
-	}
 }
 
 // registry is what the clients of one round share.
@@ -208,47 +123,46 @@ func (r *registrar) run(ctx context.Context) {
 	calls := context.WithoutCancel(ctx)
 	r.known = map[string]int64{}
 	for ctx.Err() == nil && len(r.problems) == 0 {
-		in := call{key: r.choose(r.random), kind: callKind(r.random.IntN(3)), inTxn: r.random.IntN(3) == 0, readLevel: []string{"majority", "linearizable"}[r.random.IntN(2)]}
-		if in.kind != readRegister {
-			in.value = r.value.Add(1)
+		in := call{Call: register.Call{Key: r.choose(r.random), Kind: register.Kind(r.random.IntN(3))}, inTxn: r.random.IntN(3) == 0,
+			readLevel: []string{"majority", "linearizable"}[r.random.IntN(2)]}
+		if in.Kind != register.Read {
+			in.Value = r.value.Add(1)
 		}
-		in.old = r.known[in.key]
-		o := porcupine.Operation{ClientId: r.number, Input: in, Call: r.now(), Return: math.MaxInt64}
+		in.Old = r.known[in.Key]
+		in.About = fmt.Sprintf("in a transaction: %t, %s", in.inTxn, in.readLevel)
+		begin := r.now()
 		out, err := r.do(calls, in)
 		switch {
 		case err == nil:
-			out.known = true
-			o.Output, o.Return = out, r.now()
+			out.Known = true
 			r.note(in, out)
 		case errors.Is(err, errUndone): // as if it had not been
 			continue
 		case !mongo.IsNetworkError(err) && !isInjected(err):
 			r.problems = append(r.problems, fmt.Sprintf("%+v: %v", in, err))
 			return
-		case in.kind == readRegister:
+		case in.Kind == register.Read:
 			continue
-		default:
-			o.Output = answer{}
 		}
-		r.history = append(r.history, o)
+		r.history = append(r.history, register.Operation(r.number, in.Call, begin, out, r.now()))
 	}
 }
 
-func (r *registrar) note(in call, out answer) {
+func (r *registrar) note(in call, out register.Answer) {
 	switch {
-	case in.kind == readRegister:
-		r.known[in.key] = out.value
-	case in.kind == writeRegister, out.done:
-		r.known[in.key] = in.value
+	case in.Kind == register.Read:
+		r.known[in.Key] = out.Value
+	case in.Kind == register.Write, out.Done:
+		r.known[in.Key] = in.Value
 	default:
-		delete(r.known, in.key)
+		delete(r.known, in.Key)
 	}
 }
 
 // errUndone is what a transaction ends with that has done nothing.
 var errUndone = errors.New("the transaction was aborted")
 
-func (r *registrar) do(ctx context.Context, in call) (out answer, err error) {
+func (r *registrar) do(ctx context.Context, in call) (out register.Answer, err error) {
 	if !in.inTxn {
 		return r.once(ctx, in, r.coll.Clone(options.Collection().SetReadConcern(&readconcern.ReadConcern{Level: in.readLevel})))
 	}
@@ -279,25 +193,25 @@ func (r *registrar) do(ctx context.Context, in call) (out answer, err error) {
 }
 
 // once is a call in one command.
-func (r *registrar) once(ctx context.Context, in call, coll *mongo.Collection) (out answer, err error) {
-	set := bson.D{{Key: "$set", Value: bson.D{{Key: "v", Value: in.value}}}}
-	id := bson.D{{Key: "_id", Value: in.key}}
+func (r *registrar) once(ctx context.Context, in call, coll *mongo.Collection) (out register.Answer, err error) {
+	set := bson.D{{Key: "$set", Value: bson.D{{Key: "v", Value: in.Value}}}}
+	id := bson.D{{Key: "_id", Value: in.Key}}
 	switch {
-	case in.kind == readRegister:
-		out.value, err = r.read(ctx, in.key, coll)
-	case in.kind == writeRegister:
+	case in.Kind == register.Read:
+		out.Value, err = r.read(ctx, in.Key, coll)
+	case in.Kind == register.Write:
 		_, err = coll.UpdateOne(ctx, id, set, options.UpdateOne().SetUpsert(true))
-	case in.old == 0: // the document must not be there
-		if _, err = coll.InsertOne(ctx, bson.D{{Key: "_id", Value: in.key}, {Key: "v", Value: in.value}}); mongo.IsDuplicateKeyError(err) {
+	case in.Old == 0: // the document must not be there
+		if _, err = coll.InsertOne(ctx, bson.D{{Key: "_id", Value: in.Key}, {Key: "v", Value: in.Value}}); mongo.IsDuplicateKeyError(err) {
 			return out, nil
 		}
-		out.done = err == nil
+		out.Done = err == nil
 	default:
-		err = coll.FindOneAndUpdate(ctx, append(id, bson.E{Key: "v", Value: in.old}), set).Err()
+		err = coll.FindOneAndUpdate(ctx, append(id, bson.E{Key: "v", Value: in.Old}), set).Err()
 		if errors.Is(err, mongo.ErrNoDocuments) {
 			return out, nil
 		}
-		out.done = err == nil
+		out.Done = err == nil
 	}
 	return out, err
 }
@@ -311,15 +225,15 @@ func (r *registrar) read(ctx context.Context, key string, coll *mongo.Collection
 }
 
 // inTransaction has a swap read what is there, and write something else.
-func (r *registrar) inTransaction(ctx context.Context, in call) (out answer, err error) {
-	if in.kind != swapRegister {
+func (r *registrar) inTransaction(ctx context.Context, in call) (out register.Answer, err error) {
+	if in.Kind != register.Swap {
 		return r.once(ctx, in, r.coll)
 	}
-	is, err := r.read(ctx, in.key, r.coll)
-	if err != nil || is != in.old {
+	is, err := r.read(ctx, in.Key, r.coll)
+	if err != nil || is != in.Old {
 		return out, err
 	}
-	out.done = true
-	_, err = r.coll.UpdateOne(ctx, bson.D{{Key: "_id", Value: in.key}}, bson.D{{Key: "$set", Value: bson.D{{Key: "v", Value: in.value}}}}, options.UpdateOne().SetUpsert(true))
+	out.Done = true
+	_, err = r.coll.UpdateOne(ctx, bson.D{{Key: "_id", Value: in.Key}}, bson.D{{Key: "$set", Value: bson.D{{Key: "v", Value: in.Value}}}}, options.UpdateOne().SetUpsert(true))
 	return out, err
 }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package ebb
+
+const raceEnabled = false

@@ -1,0 +1,591 @@
+package ebb
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv/crashdisk"
+	"github.com/ebbdb/ebb/internal/member"
+	"github.com/ebbdb/ebb/internal/wire"
+)
+
+var (
+	membersSeeds = flag.Int("members-seeds", 24, "how many simulations of whole members are run")
+	membersSeed  = flag.Uint64("members-seed", 0, "the seed of the first")
+	membersLog   = flag.Bool("members-log", false, "show what the members log, and what befalls them")
+	membersLast  = flag.Duration("members-last", 8*time.Second, "how long the members of each are disturbed, in their own time")
+)
+
+// TestMembers has whole members of a replica set live in one process: real servers, stores and logs, on disks in memory that lose what was not
+// synced, in a network that delays, holds back and breaks, each with a clock of its own that is set now and then. Time is that of a bubble
+// (testing/synctest), which moves when everybody waits; so an hour takes as long as what happens in it.
+//
+// A seed tells who is disturbed when and how, how long messages take, and what clients do. It does not tell everything: goroutines run beside
+// one another, members draw their ids and the times of their elections themselves. So a seed that has failed fails again often, not always.
+func TestMembers(t *testing.T) {
+	seeds := *membersSeeds
+	if testing.Short() || raceEnabled {
+		seeds = min(seeds, 3)
+	}
+	var sum simCounts
+	t.Run("seeds", func(t *testing.T) {
+		for i := range seeds {
+			seed := *membersSeed + uint64(i)
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				err := simulate(t, seed, "", &sum)
+				if err != nil {
+					t.Fatalf("%v\nAgain: go test . -run 'TestMembers$' -args -members-seeds 1 -members-seed %d -members-last %v", err, seed, *membersLast)
+				}
+			})
+		}
+	})
+	t.Log(sum.String())
+	if seeds >= 20 {
+		sum.mustHave(t, "crash", "crash of all", "stop", "cut", "slow", "step", "step down", "member added", "member removed", "leads",
+			"transaction", "write", "swap", "read", "insert", "expired", "hidden", "create", "createIndexes", "dropIndexes", "collMod", "drop", "compared")
+	}
+}
+
+// TestMembersFindFaults: members and clients that do what they must not are found out.
+func TestMembersFindFaults(t *testing.T) {
+	for _, fault := range []string{faultNoSync, faultCounter, faultOwnSweep, faultOwnClock, faultStale} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(20) {
+				if err := simulate(t, seed, fault, &simCounts{}); err != nil {
+					t.Logf("seed %d: %v", seed, err)
+					return
+				}
+			}
+			t.Error("it was not found")
+		})
+	}
+}
+
+// The faults that are planted.
+const (
+	faultNoSync   = "no sync"   // a member that does not sync its log
+	faultCounter  = "counter"   // one that forgets a counter
+	faultOwnSweep = "own sweep" // one that deletes what has expired by its own clock
+	faultOwnClock = "own clock" // one that hides by its own clock
+	faultStale    = "stale"     // a client that does not say what it has seen
+)
+
+const (
+	simMembers = 3
+	// simMost is how many members there are with those that come later.
+	simMost = 4
+	simSet  = "sim"
+)
+
+// simulation is one run.
+type simulation struct {
+	seed    uint64
+	fault   string
+	random  *rand.Rand // of the trouble
+	network *simNetwork
+	members [simMost]*simMember
+	codec   *wire.Codec
+	ctx     context.Context // of everybody who works; its cause is what was found
+	found   context.CancelCauseFunc
+	over    atomic.Bool // clients begin nothing more
+	ticks   atomic.Int64
+	values  atomic.Int64
+	time    atomic.Int64 // the latest that a database that leads has read
+	counts  *simCounts
+	states  map[uint64]simState
+	admin   *simClient
+	clients []simWork
+	spare   bool // there is a member that comes and goes
+}
+
+// simState is what the store of a member is by a commit.
+type simState struct {
+	sum    [sha256.Size]byte
+	member int
+}
+
+// simWork is what a client does, and what is to be said in the end.
+type simWork interface {
+	run()
+	check() error
+}
+
+// simulate runs a simulation and returns what it has found to be wrong.
+func simulate(t *testing.T, seed uint64, fault string, sum *simCounts) (err error) {
+	t.Helper()
+	dirs := make([]string, simMost)
+	for i := range dirs {
+		dirs[i] = t.TempDir()
+	}
+	synctest.Test(t, func(*testing.T) {
+		s := &simulation{seed: seed, fault: fault, random: rand.New(rand.NewPCG(seed, 1)), counts: sum, states: map[uint64]simState{}}
+		s.network = newSimNetwork(rand.New(rand.NewPCG(seed, 2)))
+		s.ctx, s.found = context.WithCancelCause(context.Background())
+		if s.codec, err = wire.NewCodec(nil); err != nil {
+			return
+		}
+		s.pause(simBegins)
+		err = s.run(dirs)
+		s.found(errSimOver)
+		for _, m := range s.members {
+			if m != nil {
+				err = errors.Join(err, m.stopNow())
+			}
+		}
+		s.closeClients()
+	})
+	return err
+}
+
+// simBegins is how long the bubble has been there when the members start: it begins in the year 2000, and the process's monotonic time when that was
+// started. Members take it for positive.
+const simBegins = 40 * 365 * 24 * time.Hour
+
+var errSimOver = errors.New("the simulation is over")
+
+// fail ends the simulation with what was found.
+func (s *simulation) fail(format string, args ...any) { s.found(fmt.Errorf(format, args...)) }
+
+// failed is what was found so far.
+func (s *simulation) failed() error {
+	if s.ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(s.ctx)
+}
+
+// pause lets time pass.
+func (s *simulation) pause(d time.Duration) { _ = clock.Wait(s.ctx, clock.Wall(), d) }
+
+func (s *simulation) now() time.Time { return clock.Wall().Now() }
+
+func (s *simulation) run(dirs []string) error {
+	if err := s.begin(dirs); err != nil {
+		return err
+	}
+	var work sync.WaitGroup
+	for _, c := range s.clients {
+		work.Go(c.run)
+	}
+	s.trouble()
+	s.heal()
+	s.over.Store(true)
+	work.Wait()
+	if err := s.failed(); err != nil {
+		return err
+	}
+	if err := s.settle(); err != nil {
+		return err
+	}
+	for _, c := range s.clients {
+		if err := c.check(); err != nil {
+			return err
+		}
+	}
+	return s.validate()
+}
+
+// begin starts the members and has them be a set.
+func (s *simulation) begin(dirs []string) error {
+	s.spare = s.seed%3 == 0
+	for i := range s.members {
+		if i >= simMembers && !s.spare {
+			break
+		}
+		m := &simMember{s: s, place: i, disk: crashdisk.New(), addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 27017 + i}}
+		m.clock.set(time.Duration(s.random.Int64N(int64(4*time.Second))) - 2*time.Second)
+		if i == 1 {
+			switch s.fault {
+			case faultOwnClock:
+				m.clock.set(30 * time.Second)
+			case faultOwnSweep:
+				m.clock.set(-30 * time.Second)
+			}
+		}
+		m.dir = dirs[i]
+		s.members[i] = m
+		if err := m.start(); err != nil {
+			return err
+		}
+	}
+	s.admin = s.newClient("admin", 100)
+	list := bson.Build().Array("members")
+	for i := range simMembers {
+		list.Object(bson.IndexKey(i)).Int32("_id", int32(i)).String("host", s.members[i].host()).End()
+	}
+	initiate := bson.Build().Document("replSetInitiate", bson.Build().String("_id", simSet).Fields(list.End().Doc()).Doc()).Doc()
+	if err := s.within(time.Minute, func() error { _, err := s.admin.call(s.ctx, 0, "admin", initiate); return err }); err != nil {
+		return fmt.Errorf("initiate: %w", err)
+	}
+	for _, text := range []string{
+		`{createIndexes: "h", indexes: [{key: {_ts: 1}, name: "t", expireAfterSeconds: 2}]}`,
+		`{createIndexes: "p", indexes: [{key: {at: 1}, name: "t", expireAfterSeconds: 1, hideExpired: true}]}`,
+		`{createIndexes: "q", indexes: [{key: {at: 1}, name: "t", expireAfterSeconds: 1}]}`,
+		`{create: "r"}`, `{create: "log"}`, `{create: "marks"}`,
+	} {
+		if _, err := s.admin.atPrimary("d", bson.MustDoc(text), time.Minute); err != nil {
+			return fmt.Errorf("%s: %w", text, err)
+		}
+	}
+	for i := range simAccounts {
+		if _, err := s.admin.atPrimary("d", bson.MustDoc(fmt.Sprintf(`{insert: "a", documents: [{_id: %d, n: %d}]}`, i, simMoney)), time.Minute); err != nil {
+			return err
+		}
+	}
+	s.newClients()
+	return nil
+}
+
+// within calls f until it is content, or a time is over.
+func (s *simulation) within(limit time.Duration, f func() error) (err error) {
+	for by := s.now().Add(limit); ; {
+		if err = f(); err == nil || s.now().After(by) {
+			return err
+		}
+		if failed := s.failed(); failed != nil {
+			return failed
+		}
+		s.pause(50 * time.Millisecond)
+	}
+}
+
+// trouble is what goes wrong.
+func (s *simulation) trouble() {
+	kinds := []struct {
+		weight int
+		run    func() string
+	}{{5, s.crash}, {1, s.crashAll}, {2, s.stop}, {6, s.cut}, {3, s.slow}, {4, s.step}, {3, s.stepDown}, {4, s.reconfigure}, {3, s.recover}}
+	total := 0
+	for _, k := range kinds {
+		total += k.weight
+	}
+	for end := s.now().Add(*membersLast); s.now().Before(end) && s.failed() == nil; {
+		s.pause(time.Duration(50+s.random.IntN(900)) * time.Millisecond)
+		at := s.random.IntN(total)
+		for _, k := range kinds {
+			if at -= k.weight; at < 0 {
+				if what := k.run(); what != "" {
+					s.say("%s", what)
+					s.counts.add(what)
+				}
+				break
+			}
+		}
+		s.compare()
+	}
+}
+
+func (s *simulation) any() *simMember {
+	for {
+		if m := s.members[s.random.IntN(simMost)]; m != nil {
+			return m
+		}
+	}
+}
+
+// down is how many have no power.
+func (s *simulation) down() (n int) {
+	for _, m := range s.members[:simMembers] {
+		if m.server == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// crash takes the power from a member, mostly from one at a time.
+func (s *simulation) crash() string {
+	m := s.any()
+	if s.random.IntN(3) > 0 {
+		if p := s.leading(); p != nil {
+			m = p
+		}
+	}
+	if m.server == nil || s.down() > 0 {
+		return s.recover()
+	}
+	m.crash()
+	return "crash"
+}
+
+// crashAll takes it from all.
+func (s *simulation) crashAll() string {
+	for _, m := range s.members {
+		if m != nil && m.server != nil {
+			s.network.darken(m.place, true)
+		}
+	}
+	for _, m := range s.members {
+		if m != nil {
+			m.crash()
+		}
+	}
+	s.heal()
+	return "crash of all"
+}
+
+func (s *simulation) stop() string {
+	m := s.any()
+	if m.server == nil || s.down() > 0 {
+		return s.recover()
+	}
+	if err := m.stopNow(); err != nil {
+		s.fail("stop member %d: %w", m.place, err)
+	}
+	return "stop"
+}
+
+// recover gives everybody power.
+func (s *simulation) recover() string {
+	for _, m := range s.members {
+		if m != nil && m.server == nil {
+			if err := m.start(); err != nil {
+				s.fail("start member %d: %w", m.place, err)
+			}
+		}
+	}
+	return ""
+}
+
+func (s *simulation) heal() {
+	s.network.setCut(map[[2]int]bool{})
+	s.network.setSlow(0)
+	s.recover()
+}
+
+// cut cuts a member off, both ways or one, from all or some, or ends that.
+func (s *simulation) cut() string {
+	ways := map[[2]int]bool{}
+	if s.random.IntN(3) == 0 {
+		s.network.setCut(ways)
+		return ""
+	}
+	alone := s.any()
+	if p := s.leading(); p != nil && s.random.IntN(2) == 0 {
+		alone = p
+	}
+	kind := s.random.IntN(4)
+	for i := range simMost {
+		if i == alone.place || kind == 3 && s.random.IntN(2) == 0 {
+			continue
+		}
+		if kind != 1 {
+			ways[[2]int{alone.place, i}] = true
+		}
+		if kind != 2 {
+			ways[[2]int{i, alone.place}] = true
+		}
+	}
+	s.network.setCut(ways)
+	if s.random.IntN(2) == 0 {
+		s.network.sever(alone.place) // clients among them
+	}
+	return "cut"
+}
+
+func (s *simulation) slow() string {
+	s.network.setSlow(time.Duration(s.random.Int64N(int64(400 * time.Millisecond))))
+	if s.random.IntN(2) == 0 {
+		s.network.setSlow(0)
+	}
+	return "slow"
+}
+
+// step sets the clock of a member: mostly by little, which is trusted, forward or back.
+func (s *simulation) step() string {
+	d := time.Duration(s.random.Int64N(int64(4*time.Second))) - 2*time.Second
+	if s.random.IntN(6) == 0 {
+		d *= 100
+	}
+	s.any().clock.set(d)
+	return "step"
+}
+
+func (s *simulation) stepDown() string {
+	p := s.leading()
+	if p == nil {
+		return ""
+	}
+	body := bson.MustDoc(`{replSetStepDown: 5, secondaryCatchUpPeriodSecs: 1}`)
+	if s.random.IntN(2) == 0 {
+		body = bson.MustDoc(`{replSetStepDown: 2, secondaryCatchUpPeriodSecs: 1, force: true}`)
+	}
+	ctx, cancel := clock.WithTimeout(s.ctx, clock.Wall(), 5*time.Second)
+	defer cancel()
+	if _, err := s.admin.call(ctx, p.place, "admin", body); err != nil {
+		return ""
+	}
+	return "step down"
+}
+
+// reconfigure adds the fourth member, or removes it.
+func (s *simulation) reconfigure() string {
+	if !s.spare {
+		return ""
+	}
+	reply, err := s.admin.atPrimary("admin", bson.MustDoc(`{replSetGetConfig: 1}`), 5*time.Second)
+	if err != nil {
+		return ""
+	}
+	config := reply.Lookup("config").Doc()
+	list := config.Lookup("members").Doc().Values(nil)
+	what := "member added"
+	if len(list) > simMembers {
+		list, what = list[:simMembers], "member removed"
+	} else {
+		list = append(list, bson.Build().Int32("_id", int32(simMembers)).String("host", s.members[simMembers].host()).Doc().Value())
+	}
+	b := bson.Build()
+	for it := config.Iter(); it.Next(); {
+		switch it.Key() {
+		case "members":
+			b.Value("members", bson.ArrayOf(list...))
+		case "version":
+			b.Int64("version", it.Value().TruncInt64()+1)
+		default:
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	if _, err := s.admin.atPrimary("admin", bson.Build().Document("replSetReconfig", b.Doc()).Doc(), 5*time.Second); err != nil {
+		return "reconfiguration refused"
+	}
+	return what
+}
+
+// leading is the member that leads, as it says itself; nil where there is none.
+func (s *simulation) leading() *simMember {
+	for _, m := range s.members {
+		if d := m.database(); d != nil && d.role.Kind == member.Leader {
+			return m
+		}
+	}
+	return nil
+}
+
+// compare holds the stores of all members to one another: those that are at one commit are the same, key by key.
+func (s *simulation) compare() {
+	synctest.Wait() // nobody does anything meanwhile
+	for _, m := range s.members {
+		d := m.database()
+		if d == nil || d.role.Kind == member.Alone {
+			continue
+		}
+		number, sum, err := m.state()
+		if err != nil {
+			s.fail("member %d: %w", m.place, err)
+			return
+		}
+		if known, ok := s.states[number]; ok && known.sum != sum {
+			s.fail("members %d and %d have other keys at commit %d:\n%s", known.member, m.place, number, s.differences(known.member, m.place))
+			return
+		} else if ok && known.member != m.place {
+			s.counts.add("compared")
+		}
+		s.states[number] = simState{sum, m.place}
+	}
+}
+
+// settle waits until all members have the same, and compares them.
+func (s *simulation) settle() error {
+	var numbers [simMost]uint64
+	if err := s.within(3*time.Minute, func() error {
+		for range 2 { // what one commit brings about is there, too
+			s.pause(time.Second)
+			synctest.Wait()
+			p := s.leading()
+			if p == nil {
+				return errors.New("nobody leads")
+			}
+			want, _ := p.engine().Last()
+			view := p.database().commands.Replica.View()
+			for _, m := range s.members {
+				if m == nil || view.Config == nil || m.place >= len(view.Config.Members) {
+					continue
+				}
+				if m.database() == nil {
+					return fmt.Errorf("member %d has no database", m.place)
+				}
+				if numbers[m.place], _ = m.engine().Last(); numbers[m.place] != want {
+					return fmt.Errorf("member %d is at commit %d, the primary at %d", m.place, numbers[m.place], want)
+				}
+			}
+		}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("all is well, and they do not agree: %w", err)
+	}
+	s.compare()
+	return s.failed()
+}
+
+// validate has each member look at all its collections, and counts once more what the client's books say.
+func (s *simulation) validate() error {
+	for _, m := range s.members {
+		d := m.database()
+		if d == nil || d.role.Kind == member.Alone {
+			continue
+		}
+		for _, c := range d.store.Catalog().All() {
+			if c.IsView() || c.NS.DB == "local" {
+				continue
+			}
+			var reply bson.Doc
+			if err := s.within(simPatience, func() (err error) {
+				reply, err = s.admin.call(s.ctx, m.place, c.NS.DB, bson.Build().String("validate", c.NS.Coll).Bool("full", true).Doc())
+				return err
+			}); err != nil {
+				return fmt.Errorf("validate %s of member %d: %w", c.NS, m.place, err)
+			}
+			if !reply.Lookup("valid").Truthy() || reply.Lookup("warnings").Doc().Count() > 0 {
+				return fmt.Errorf("%s of member %d is not valid: %s", c.NS, m.place, reply)
+			}
+		}
+	}
+	return nil
+}
+
+// simCounts counts what has happened in all simulations.
+type simCounts struct {
+	mu sync.Mutex // guards n
+	n  map[string]int
+}
+
+func (c *simCounts) add(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == nil {
+		c.n = map[string]int{}
+	}
+	c.n[what]++
+}
+
+func (c *simCounts) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fmt.Sprint(c.n)
+}
+
+func (c *simCounts) mustHave(t *testing.T, events ...string) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, event := range events {
+		if c.n[event] == 0 {
+			t.Errorf("nothing of this has happened: %s", event)
+		}
+	}
+}

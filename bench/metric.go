@@ -23,6 +23,8 @@ func known() []metric {
 		{name: "client_us", about: "the same of this program and its driver"},
 		{name: "server_per_client", about: "the ratio of the two"},
 		{name: "server_per_update", about: "CPU of the server a transaction for that of a single update in the same run"},
+		{name: "rate_per_alone", more: true, about: "ops_s of three servers for that of one"},
+		{name: "server_per_alone", about: "server_us of all three for that of one"},
 		{name: "logins", about: "clients that have logged in"},
 		{name: "p99_per_alone", about: "p99_ms for that without those"},
 		{name: "login_p50_ms", about: "from a client's first connection to the answer to its first command"}, {name: "login_p99_ms"}, {name: "login_p999_ms"}, {name: "login_max_ms"},

@@ -40,6 +40,10 @@ type clients struct {
 	events    []int64
 	resumed   int          // how often the driver gave the stream up
 	shown     atomic.Int64 // looks at documents that expire
+
+	counting sync.Mutex // guards found
+	found    map[string]int
+	freezes  atomic.Int64 // how often everything stood still, this process as well
 }
 
 const (
@@ -52,18 +56,20 @@ const (
 )
 
 // TestChaos: whatever befalls one member at a time, nothing that was acknowledged is lost, sums hold, retryable writes see no error, a change
-// stream tells each insert once and in order, a document that a session has seen expired is not seen again, and none goes early. In the end all
-// members are the same.
+// stream tells each insert once and in order, what is read and written of single documents is linearizable, transactions see one state, a document that
+// a session has seen expired is not seen again, and none goes early. In the end all members are the same.
 func TestChaos(t *testing.T) {
 	m := build(t, binary.Build(t))
 	client := m.initiate()
 	c := &clients{t: t, client: client, db: client.Database("d")}
 	c.begin()
+	c.work.Go(c.watchFreezes)
 	c.work.Go(c.insert)
 	c.work.Go(c.transfer)
 	c.work.Go(c.transfer)
 	c.work.Go(c.watch)
 	c.work.Go(c.expire)
+	c.work.Go(c.histories)
 	until(t, time.Minute, "the clients have begun", func() error {
 		if c.inserted.Load() < 10 || c.transfers.Load() < 10 {
 			return errors.New("they have not")
@@ -79,6 +85,10 @@ func TestChaos(t *testing.T) {
 	c.over.Store(true)
 	c.work.Wait()
 	c.check(m)
+	t.Log("histories: ", c.found)
+	if c.found["registers in order"] == 0 || c.found["transactions committed"] == 0 {
+		t.Error("without registers and transactions the run says nothing of them")
+	}
 	t.Logf("%d inserts, %d transfers, %d looks at what expires, the slowest insert took %v; the stream was given up by its driver %d times", c.inserted.Load(), c.transfers.Load(), c.shown.Load(), time.Duration(c.slowest.Load()), c.resumed)
 }
 
@@ -93,10 +103,10 @@ func (m *machines) initiate() *mongo.Client {
 		}
 		hosts = append(hosts, bson.M{"_id": i, "host": v.host()})
 	}
-	first := connect(t, direct(m.all[0]))
+	first := m.all[0].client()
 	until(t, time.Minute, "the set begins", func() error {
 		for _, v := range m.all {
-			if err := connect(t, direct(v)).Ping(t.Context(), readpref.Nearest()); err != nil {
+			if err := v.client().Ping(t.Context(), readpref.Nearest()); err != nil {
 				return err
 			}
 		}
@@ -115,6 +125,16 @@ func connect(t *testing.T, uri string) *mongo.Client {
 	return c
 }
 
+// client is a client of the member alone.
+func (v *machine) client() *mongo.Client {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.own == nil {
+		v.own = connect(v.m.t, direct(v))
+	}
+	return v.own
+}
+
 func direct(v *machine) string {
 	return "mongodb://" + v.host() + "/?directConnection=true&readPreference=secondaryPreferred&serverSelectionTimeoutMS=1000"
 }
@@ -122,13 +142,32 @@ func direct(v *machine) string {
 func until(t *testing.T, within time.Duration, what string, f func() error) {
 	t.Helper()
 	var err error
-	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for range within / lookTime { // by looks, since the machine may stand still meanwhile
 		if err = f(); err == nil {
 			return
 		}
+		time.Sleep(lookTime)
 	}
 	t.Fatalf("%s: %v", what, err)
 }
+
+// lookTime is how often is looked whether something has come about.
+const lookTime = 100 * time.Millisecond
+
+// watchFreezes notes when everything on this machine has stood still, as when a measurement has it for itself. What an operation is allowed to take
+// says nothing then.
+func (c *clients) watchFreezes() {
+	for last := time.Now(); !c.over.Load(); {
+		pause(c.t.Context(), freezeTime/10)
+		now := time.Now()
+		if now.Sub(last) > freezeTime {
+			c.freezes.Add(1)
+		}
+		last = now
+	}
+}
+
+const freezeTime = 5 * time.Second
 
 // disturb disturbs one member after the other.
 func disturb(t *testing.T, m *machines, random *rand.Rand) {
@@ -189,7 +228,7 @@ func primary(t *testing.T, m *machines, v *machine) *machine {
 	for _, other := range m.all {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		var r struct{ IsWritablePrimary bool }
-		err := connect(t, direct(other)).Database("admin").RunCommand(ctx, bson.M{"hello": 1}).Decode(&r)
+		err := other.client().Database("admin").RunCommand(ctx, bson.M{"hello": 1}).Decode(&r)
 		cancel()
 		if err == nil && r.IsWritablePrimary {
 			return other
@@ -216,19 +255,41 @@ func (c *clients) begin() {
 
 func (c *clients) insert() {
 	for n := int64(0); !c.over.Load(); n++ {
-		ctx, cancel := context.WithTimeout(c.t.Context(), limit)
 		began := time.Now()
-		err := whileFull(ctx, func() error {
+		again, err := c.unfrozen(func(ctx context.Context) error {
 			_, err := c.db.Collection("inserts").InsertOne(ctx, bson.M{"_id": n})
 			return err
 		})
-		cancel()
+		if again && mongo.IsDuplicateKeyError(err) {
+			err = nil // by the one before
+		}
 		if err != nil {
 			c.t.Errorf("insert %d after %v: %v", n, time.Since(began), err)
 			return
 		}
-		c.slowest.Store(max(c.slowest.Load(), int64(time.Since(began))))
+		if !again {
+			c.slowest.Store(max(c.slowest.Load(), int64(time.Since(began))))
+		}
 		c.inserted.Store(n + 1)
+		pause(c.t.Context(), rand.N(2*thinkTime)) // so that an hour fits on the disks
+	}
+}
+
+// unfrozen does something as long as the disk is full, and again where the machine stood still meanwhile and it failed for that.
+func (c *clients) unfrozen(f func(context.Context) error) (again bool, err error) {
+	for {
+		before := c.freezes.Load()
+		ctx, cancel := context.WithTimeout(c.t.Context(), limit)
+		err = whileFull(ctx, func() error { return f(ctx) })
+		cancel()
+		if err == nil || again && mongo.IsDuplicateKeyError(err) {
+			return again, err
+		}
+		pause(c.t.Context(), freezeTime/5) // until that is noted
+		if c.freezes.Load() == before {
+			return again, err
+		}
+		again = true
 	}
 }
 
@@ -251,13 +312,13 @@ const outOfDiskSpace = 14031
 func (c *clients) transfer() {
 	coll := c.db.Collection("accounts")
 	for !c.over.Load() {
-		ctx, cancel := context.WithTimeout(c.t.Context(), limit)
-		session, err := c.client.StartSession()
-		if err != nil {
-			c.t.Error(err)
-		}
-		err = whileFull(ctx, func() error {
-			_, err := session.WithTransaction(ctx, func(ctx context.Context) (any, error) {
+		_, err := c.unfrozen(func(ctx context.Context) error {
+			session, err := c.client.StartSession()
+			if err != nil {
+				return err
+			}
+			defer session.EndSession(context.Background())
+			_, err = session.WithTransaction(ctx, func(ctx context.Context) (any, error) {
 				from, to, n := rand.IntN(accounts), rand.IntN(accounts), rand.IntN(10)
 				if _, err := coll.UpdateByID(ctx, from, bson.M{"$inc": bson.M{"n": -n}}); err != nil {
 					return nil, err
@@ -267,25 +328,27 @@ func (c *clients) transfer() {
 			})
 			return err
 		})
-		session.EndSession(context.Background())
-		cancel()
 		if err != nil {
 			c.t.Error("transfer: ", err)
 			return
 		}
 		c.transfers.Add(1)
+		pause(c.t.Context(), rand.N(thinkTime))
 	}
 }
 
 // watch notes the inserts that a change stream tells of. Where the driver gives the stream up, it is resumed as an application would.
 func (c *clients) watch() {
 	start := options.ChangeStream().SetStartAtOperationTime(&bson.Timestamp{T: uint32(time.Now().Unix()) - 60, I: 1})
-	var deadline time.Time
-	for {
+	for looks := 0; ; {
 		ctx, cancel := context.WithTimeout(c.t.Context(), limit)
+		before := c.freezes.Load()
 		stream, err := c.db.Collection("inserts").Watch(ctx, mongo.Pipeline{}, start)
 		if err != nil {
 			cancel()
+			if pause(c.t.Context(), freezeTime/5); c.freezes.Load() > before {
+				continue
+			}
 			c.t.Error("watch: ", err)
 			return
 		}
@@ -303,32 +366,35 @@ func (c *clients) watch() {
 		_ = stream.Close(context.Background())
 		cancel()
 		if c.over.Load() {
-			if deadline.IsZero() {
-				deadline = time.Now().Add(30 * time.Second)
-			}
-			if int64(len(c.events)) >= c.inserted.Load() || time.Now().After(deadline) {
+			if looks++; int64(len(c.events)) >= c.inserted.Load() || looks > lastLooks {
 				return
 			}
+			pause(c.t.Context(), lookTime)
 		}
 	}
 }
+
+// lastLooks is how often the stream is looked at for what is missing in the end; each look waits for a second.
+const lastLooks = 60
 
 // expire looks at documents that last for a few seconds, by whichever member.
 func (c *clients) expire() {
 	short := c.db.Collection("short", options.Collection().SetReadPreference(readpref.SecondaryPreferred()))
 	for n := 0; !c.over.Load(); n++ {
-		ctx, cancel := context.WithTimeout(c.t.Context(), limit)
 		began := time.Now()
-		err := whileFull(ctx, func() error {
+		again, err := c.unfrozen(func(ctx context.Context) error {
 			began = time.Now()
 			_, err := c.db.Collection("short").InsertOne(ctx, bson.M{"_id": n})
 			return err
 		})
 		if err != nil {
+			if again && mongo.IsDuplicateKeyError(err) {
+				continue
+			}
 			c.t.Error("insert what expires: ", err)
-			cancel()
 			return
 		}
+		ctx, cancel := context.WithTimeout(c.t.Context(), limit)
 		// Its time is not before began, so it is there at least until then and its expiry.
 		gone := false
 		for time.Since(began) < (expiry+2)*time.Second && !c.over.Load() {
@@ -363,7 +429,7 @@ func (c *clients) check(m *machines) {
 		t.Errorf("%d events of %d inserts; sorted %v, different ones %d", len(c.events), n, slices.IsSorted(c.events), len(slices.Compact(slices.Clone(c.events))))
 	}
 	for i, v := range m.all {
-		db := connect(t, direct(v)).Database("d")
+		db := v.client().Database("d")
 		until(t, 90*time.Second, fmt.Sprintf("member %d has all", i), func() error {
 			found, err := db.Collection("inserts").CountDocuments(t.Context(), bson.M{})
 			if err != nil || found != n {
@@ -382,7 +448,7 @@ func (c *clients) check(m *machines) {
 			}
 			return nil
 		})
-		for _, name := range []string{"inserts", "accounts", "short"} {
+		for _, name := range []string{"inserts", "accounts", "short", "registers", "lists"} {
 			var r struct {
 				Valid bool
 			}
@@ -395,7 +461,7 @@ func (c *clients) check(m *machines) {
 		var hashes []string
 		for _, v := range m.all {
 			var r struct{ MD5 string }
-			if err := connect(t, direct(v)).Database("d").RunCommand(t.Context(), bson.M{"dbHash": 1}).Decode(&r); err != nil {
+			if err := v.client().Database("d").RunCommand(t.Context(), bson.M{"dbHash": 1}).Decode(&r); err != nil {
 				return err
 			}
 			hashes = append(hashes, r.MD5)

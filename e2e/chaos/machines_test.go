@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
 // machines are network namespaces on one bridge, each with a server. Their addresses are 10.213.n.i, of a net of this process's own.
@@ -33,6 +35,7 @@ type machine struct {
 	mu      sync.Mutex // guards all below
 	process *exec.Cmd
 	gone    chan struct{}
+	own     *mongo.Client
 }
 
 const port = "27017"
@@ -124,7 +127,7 @@ func (v *machine) start() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.process = exec.Command("ip", "netns", "exec", v.space, v.m.path, "serve", "--nounixsocket", "--bind_ip", v.address()+",127.0.0.1", "--port", port, "--dbpath", v.dir,
-		"--replSet", "rs0", "--consolePort", "0", "--advertise", v.host())
+		"--replSet", "rs0", "--oplogSize", "100", "--consolePort", "0", "--advertise", v.host())
 	log, err := os.OpenFile(v.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package peer is the side of a server that calls others: connections to the other members of a replica set, over the same protocol and the
-// same port as any client's. It knows nothing of what is said on them.
+// Package peer is the side of a server that calls others: connections to the other members of a replica set, or to the server that clients' requests are
+// handed on to, over the same protocol and the same port as any client's. It knows nothing of what is said on them.
 package peer
 
 import (
@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/wire"
 )
@@ -54,6 +55,7 @@ type Conn struct {
 	reader *wire.Reader
 	writer *wire.Writer
 	next   int32
+	reply  *wire.Message // what Exchange has returned last; nil for nothing
 }
 
 // Dial connects to a member, and logs in where members have something to show. It ends with ctx.
@@ -93,7 +95,10 @@ func Refuses(ctx context.Context, host string, o Options) bool {
 }
 
 // Close hangs up.
-func (c *Conn) Close() error { return c.socket.Close() }
+func (c *Conn) Close() error {
+	c.release()
+	return c.socket.Close()
+}
 
 func (c *Conn) logIn(ctx context.Context, o Options) error {
 	switch {
@@ -194,7 +199,70 @@ func (c *Conn) Call(ctx context.Context, body bson.Doc) (bson.Doc, error) {
 }
 
 func (c *Conn) write(body bson.Doc, flags wire.Flags) error {
+	return c.send(Request{Body: body}, flags)
+}
+
+func (c *Conn) send(q Request, flags wire.Flags) error {
 	c.next++
-	_, err := c.writer.WriteMessage(wire.Outgoing{RequestID: c.next, OpCode: wire.OpMsg, Flags: flags, Compressor: wire.Uncompressed, Body: body})
+	_, err := c.writer.WriteMessage(wire.Outgoing{RequestID: c.next, OpCode: wire.OpMsg, Flags: flags, Compressor: wire.Uncompressed,
+		Body: q.Body, Sequences: q.Sequences})
 	return err
 }
+
+// Request is a client's, as it came.
+type Request struct {
+	Body      bson.Doc
+	Sequences []wire.Sequence
+	// NoReply: nobody waits for an answer.
+	NoReply bool
+	// Memory is what a large reply takes its memory from; the reply lies there, and may be used as long as that is taken. nil: nobody counts it.
+	Memory *memory.Account
+}
+
+// copyAbove is the size from which a reply is copied into its Memory.
+const copyAbove = 64 << 10
+
+// Exchange sends a request and returns its reply, whatever that says, or nil where nobody waits for one. The reply is valid until the next call. After an
+// error it is not known what has become of the request, and the connection is of no use any more.
+func (c *Conn) Exchange(ctx context.Context, q Request) (bson.Doc, error) {
+	c.release()
+	defer context.AfterFunc(ctx, c.Interrupt)()
+	flags := wire.Flags(0)
+	if q.NoReply {
+		flags = wire.FlagMoreToCome
+	}
+	if err := c.send(q, flags); err != nil || q.NoReply {
+		return nil, err
+	}
+	c.reader.Admit = nil
+	if q.Memory != nil {
+		c.reader.Admit = func(size int) error { return q.Memory.Wait(ctx, int64(size)) }
+	}
+	m, err := c.reader.ReadMessage()
+	switch {
+	case m == nil:
+		return nil, errors.Join(context.Cause(ctx), err)
+	case err != nil:
+		m.Release()
+		return nil, err
+	case q.Memory == nil || len(m.Body) <= copyAbove:
+		c.reply = m
+		return m.Body, nil
+	}
+	defer m.Release()
+	lent, err := q.Memory.EnlargeWaiting(ctx, nil, len(m.Body))
+	if err != nil {
+		return nil, err
+	}
+	return append(lent[:0], m.Body...), nil
+}
+
+func (c *Conn) release() {
+	if c.reply != nil {
+		c.reply.Release()
+		c.reply = nil
+	}
+}
+
+// Interrupt ends what is under way on the connection, and all that comes. It may be called by any goroutine.
+func (c *Conn) Interrupt() { _ = c.socket.SetDeadline(time.Unix(1, 0)) }

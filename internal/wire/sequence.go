@@ -33,3 +33,12 @@ func (s Sequence) Docs() iter.Seq[bson.Doc] {
 		}
 	}
 }
+
+// wireSize is how many bytes the section takes.
+func (s Sequence) wireSize() int { return 1 + 4 + len(s.Name) + 1 + len(s.raw) }
+
+// append appends the section.
+func (s Sequence) append(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint32(append(dst, sectionSequence), uint32(s.wireSize()-1))
+	return append(append(append(dst, s.Name...), 0), s.raw...)
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -90,5 +91,31 @@ func answer(t *testing.T, codec *Codec, stream []byte) string {
 			t.Fatalf("wrote %d of %d bytes: %v", n, wire.Len()-before, err)
 		}
 		m.Release()
+	}
+}
+
+// A request goes on as it came, with its document sequences, compressed or not.
+func TestRequestGoesOn(t *testing.T) {
+	codec := newCodec(t)
+	documents := append(bson.MustDoc("{_id: 1}"), bson.MustDoc("{_id: 2, text: 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'}")...)
+	out := Outgoing{RequestID: 3, OpCode: OpMsg, Body: bson.MustDoc("{insert: 'c'}"), Sequences: []Sequence{{Name: "documents", raw: documents, docs: 2}, {Name: "empty"}}}
+	for _, compressor := range []CompressorID{Uncompressed, Snappy, Zlib} {
+		for _, flags := range []Flags{0, FlagChecksumPresent, FlagMoreToCome} {
+			out.Compressor, out.Flags = compressor, flags
+			var stream bytes.Buffer
+			n, err := codec.NewWriter(&stream).WriteMessage(out)
+			if err != nil || n != stream.Len() {
+				t.Fatalf("wrote %d of %d bytes, %v", n, stream.Len(), err)
+			}
+			m, err := codec.NewReader(&stream).ReadMessage()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(m.Sequences) != 2 || m.Sequences[0].Name != "documents" || !bytes.Equal(m.Sequences[0].raw, documents) || m.Sequences[0].Len() != 2 ||
+				m.Sequences[1].Name != "empty" || m.Sequences[1].Len() != 0 || !bytes.Equal(m.Body, out.Body) || m.Flags != flags || m.Compressor != compressor {
+				t.Errorf("compressor %d, flags %b: %s", compressor, flags, describe(m))
+			}
+			m.Release()
+		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 
 const (
 	// gatherAbove is the size from which a reply's document is not copied behind its header, but handed to the kernel
-	// beside it, which costs about as much as copying a few KiB.
-	gatherAbove = 8 << 10
+	// beside it.
+	gatherAbove = 32 << 10
 	// writeStep is how much is handed to the kernel at once, so that it shows how fast a client reads.
 	writeStep = 256 << 10
 
@@ -45,7 +45,7 @@ func (c *Codec) NewWriter(out io.Writer) *Writer {
 // Switch writes to out from now on. It is called between two messages.
 func (w *Writer) Switch(out io.Writer) { w.out = out }
 
-// Outgoing is an answer to be written.
+// Outgoing is a message to be written: an answer, or a request to another server.
 type Outgoing struct {
 	RequestID  int32
 	ResponseTo int32
@@ -56,6 +56,8 @@ type Outgoing struct {
 	// Compressor is Uncompressed for a message as it is.
 	Compressor CompressorID
 	Body       []byte
+	// Sequences follow the body of an OP_MSG; only requests have any.
+	Sequences []Sequence
 	// QueryFailed marks an OP_REPLY whose document is an error that OP_QUERY's clients look for.
 	QueryFailed bool
 }
@@ -66,16 +68,19 @@ func (w *Writer) WriteMessage(m Outgoing) (int, error) {
 	if m.OpCode == OpReply {
 		size = len(m.Body) + replyPrefix
 	}
+	for _, s := range m.Sequences {
+		size += s.wireSize()
+	}
 	if m.Flags.Has(FlagChecksumPresent) {
 		size += checksumSize
 	}
 	if size > MaxMessageSize {
-		return 0, fmt.Errorf("reply of %d bytes is larger than the %d that a message may have", size, MaxMessageSize)
+		return 0, fmt.Errorf("message of %d bytes is larger than the %d that a message may have", size, MaxMessageSize)
 	}
 	if m.Compressor != Uncompressed {
 		return w.writeCompressed(m, size)
 	}
-	if size <= gatherAbove {
+	if size <= gatherAbove || len(m.Sequences) > 0 {
 		b := w.codec.buffers.get(size)
 		defer w.codec.buffers.put(b)
 		b.data = appendMessage(b.data, m, size)
@@ -163,6 +168,9 @@ func (w *Writer) writeCompressed(m Outgoing, size int) (int, error) {
 func appendMessage(dst []byte, m Outgoing, size int) []byte {
 	start := len(dst)
 	dst = append(appendHead(dst, m, size), m.Body...)
+	for _, s := range m.Sequences {
+		dst = s.append(dst)
+	}
 	if m.Flags.Has(FlagChecksumPresent) {
 		dst = binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
 	}

@@ -149,6 +149,8 @@ type Iterator interface {
 // Snapshot is a consistent view that stays as it is until closed.
 type Snapshot interface {
 	Reader
+	// Within has what is read from now on fail with the cause of ctx when that ends, where reading means waiting for others than this machine.
+	Within(ctx context.Context)
 	// Share is the same view once more, which is closed by itself.
 	Share() Snapshot
 	Close() error
@@ -157,6 +159,8 @@ type Snapshot interface {
 // Txn is a read-write transaction. It is used by one goroutine at a time and ended by exactly one Commit or Rollback.
 type Txn interface {
 	Reader
+	// Within is Snapshot's, for what the transaction reads.
+	Within(ctx context.Context)
 	Set(key, value []byte)
 	// SetCached is Set for what Get is likely asked for soon.
 	SetCached(key, value []byte)

@@ -148,6 +148,7 @@ func (s *Store) ViewPast(ctx context.Context, p *Past, now int64) (*View, error)
 	if err != nil {
 		return nil, err
 	}
+	snapshot.Within(ctx)
 	of := &p.State
 	v := s.newView(ctx, of.version, snapshot, snapshot, now, of.hiding)
 	v.past, v.swept, v.relocations = of, of.swept, of.relocations

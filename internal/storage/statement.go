@@ -69,6 +69,7 @@ func (s *Store) BeginTransaction(ctx context.Context, o TransactionOptions) (*Tx
 // Statement has what the transaction reads from now on end with ctx. What it wrote before is counted.
 func (t *Txn) Statement(ctx context.Context) *View {
 	t.view.ctx = ctx
+	t.kv.Within(ctx)
 	for _, w := range t.writers {
 		w.entries.Context = ctx
 	}

@@ -4,13 +4,12 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 )
 
-// MayHaveTombstones says whether there may be tombstones in r's view.
-// MayHaveTombstones says whether sweeps that the view knows may have left dead entries.
-func (r *Reader) MayHaveTombstones() bool { return r.c.state.tombstones.MayBeIn(r.view.swept) }
+// mayHaveTombstones says whether there may be tombstones in r's view.
+func (r *Reader) mayHaveTombstones() bool { return r.c.state.tombstones.MayBeIn(r.view.swept) }
 
 // swept are the tombstones as r's view has them.
 func (r *Reader) swept() (expiryorder.Tombstones, error) {
-	if r.tombstonesRead || !r.MayHaveTombstones() {
+	if r.tombstonesRead || !r.mayHaveTombstones() {
 		return r.tombstones, nil
 	}
 	var err error

@@ -75,6 +75,7 @@ func (s *Store) begin(ctx context.Context, now int64, begin func() (kv.Txn, erro
 }
 
 func (s *Store) newTxn(ctx context.Context, v *version, t kv.Txn, now int64, h expiryclock.State, swept uint64) *Txn {
+	t.Within(ctx)
 	txn := &Txn{store: s, kv: t, swept: swept}
 	txn.own = View{store: s, ctx: ctx, version: v, reader: t, txn: txn, now: now, hiding: h, swept: swept}
 	txn.view = &txn.own
@@ -173,6 +174,7 @@ func conflict() error {
 
 // commit leaves the engine's ErrConflict as it is, and its Unsettled: all that the transaction holds it holds until that is settled.
 func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
+	t.kv.Within(ctx)
 	if err := t.keepOutSweeps(ctx); err != nil {
 		t.kv.Rollback()
 		t.end()

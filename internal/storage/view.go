@@ -61,6 +61,7 @@ func (s *Store) ViewAt(ctx context.Context, now int64) (*View, error) {
 			return nil, fmt.Errorf("storage: view: %w", err)
 		}
 		if s.current.IsCurrent(version) {
+			snapshot.Within(ctx)
 			v := s.spareView()
 			v.store, v.ctx, v.version, v.reader, v.snapshot, v.now, v.hiding = s, ctx, version, snapshot, snapshot, now, hiding
 			v.swept, v.relocations = swept, relocations
@@ -179,7 +180,7 @@ type Reader struct {
 	at    int64 // what has expired by then is hidden: the view's now, unless less is about to be hidden
 	key   []byte
 	room  [48]byte // for the keys of most
-	// What has been swept and is not vacuumed, once it was asked for.
+	// What has been swept and is not cleaned, once it was asked for.
 	tombstones     expiryorder.Tombstones
 	tombstonesRead bool
 	// Of what has expired by the rule that orders, when it hides, the id tells that it is hidden, unless its place is coarse and

@@ -8,8 +8,6 @@ import (
 type iterator struct {
 	it     *pebble.Iterator
 	placed bool
-	view   *view // which takes it back
-	began  start
 }
 
 func (i *iterator) First() bool { i.placed = true; return i.it.First() }
@@ -52,12 +50,7 @@ func (i *iterator) Err() error {
 }
 
 func (i *iterator) Close() error {
-	it := i.it
-	i.it = nil
-	if it.Error() == nil && i.view.spares.keep(it, i.began) {
-		return nil
-	}
-	if err := it.Close(); err != nil {
+	if err := i.it.Close(); err != nil {
 		return reading("iterate", err)
 	}
 	return nil

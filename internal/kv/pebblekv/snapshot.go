@@ -2,6 +2,7 @@ package pebblekv
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -212,17 +213,15 @@ func (s *snapshot) NewIter(o kv.IterOptions) (kv.Iterator, error) {
 	if o.Upper != nil && bytes.Compare(o.Lower, o.Upper) > 0 {
 		o.Upper = o.Lower // Pebble wants bounds in order; this is as empty
 	}
-	it := s.view.spares.take(o.Lower)
-	if it != nil {
-		it.SetBounds(o.Lower, o.Upper)
-	} else {
-		var err error
-		if it, err = s.view.s.NewIter(&pebble.IterOptions{LowerBound: o.Lower, UpperBound: o.Upper}); err != nil {
-			return nil, reading("iterate", err)
-		}
+	it, err := s.view.s.NewIter(&pebble.IterOptions{LowerBound: o.Lower, UpperBound: o.Upper})
+	if err != nil {
+		return nil, reading("iterate", err)
 	}
-	return &iterator{it: it, view: s.view, began: startOf(o.Lower)}, nil
+	return &iterator{it: it}, nil
 }
+
+// Within is kv.Snapshot's: reading means waiting for nobody.
+func (s *snapshot) Within(context.Context) {}
 
 // Share is kv.Snapshot's.
 func (s *snapshot) Share() kv.Snapshot { return s.share() }

@@ -25,6 +25,8 @@ type txn struct {
 // What a key and a value take in a batch beside their bytes, about.
 const batchOpOverhead = 12
 
+func (t *txn) Within(context.Context) {}
+
 func (t *txn) Mean(m kv.Meaning) { t.commit.Meaning = m }
 
 func (t *txn) Stamp(ops ...kv.Op) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	goflag "flag"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -24,6 +25,7 @@ import (
 	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/parameter"
@@ -96,6 +98,28 @@ func newTested(t testing.TB) *harness {
 	})
 }
 
+// onTiKV has the servers be over TiKV clusters in memory.
+var onTiKV = goflag.Bool("tikv", false, "run what does not need Pebble over TiKV's protocol")
+
+func notOnTiKV(t *testing.T, why string) {
+	t.Helper()
+	if *onTiKV {
+		t.Skip(why)
+	}
+}
+
+func openEngine(t testing.TB, c clock.Clock) kv.Engine {
+	t.Helper()
+	if *onTiKV {
+		return tikvtest.Open(t)
+	}
+	engine, err := pebblekv.OpenMemory(pebblekv.Options{Clock: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine
+}
+
 // newHarnessAs is newHarnessOn for a member of set, or a standalone where that is nil; each setting was given on the command line.
 func newHarnessAs(t testing.TB, set *ReplicaSet, over func(kv.Engine) kv.Engine, settings ...func(*parameter.Registry)) *harness {
 	h := &harness{t: t, clock: clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)), conns: map[string]*Conn{}}
@@ -106,10 +130,7 @@ func newHarnessAs(t testing.TB, set *ReplicaSet, over func(kv.Engine) kv.Engine,
 	for _, set := range settings {
 		set(params)
 	}
-	engine, err := pebblekv.OpenMemory(pebblekv.Options{Clock: h.clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := openEngine(t, h.clock)
 	filters := match.NewParser()
 	monitor := ttl.New(ttl.Options{Clock: h.clock, Params: expiry, Ops: operation.NewRegistry(h.clock), Log: log}) // which is never started
 	h.monitor = monitor
@@ -137,7 +158,7 @@ func newHarnessAs(t testing.TB, set *ReplicaSet, over func(kv.Engine) kv.Engine,
 		},
 		Shutdown: func() {}, Stopping: make(chan struct{}), Expiry: stillMonitor{}, ReplicaSet: set,
 	}, Services{Params: params, Ops: operation.NewRegistry(h.clock), Cursors: cursor.NewRegistry(h.clock, nil), Query: queries, Durable: store,
-		Checkpoints: checkpoint.NewRegistry(h.clock, engine, log), FailPoints: AddFailPoints(params)})
+		Checkpoints: checkpoint.NewRegistry(h.clock, engine, log)})
 	t.Cleanup(func() {
 		h.server.Close()
 		if err := store.Close(); err != nil {

@@ -39,6 +39,7 @@ func (b backups) code(format string, args ...any) string {
 
 // TestBackupFilesAreHandedOut reads all files of a checkpoint in pieces, while the store goes on.
 func TestBackupFilesAreHandedOut(t *testing.T) {
+	notOnTiKV(t, "there are no checkpoints over TiKV")
 	b := backups{newHarness(t)}
 	b.send(t.Context(), "1", "test", bson.MustDoc("{insert: 'c', documents: [{_id: 1}]}"))
 	id := b.begin()
@@ -77,6 +78,7 @@ func TestBackupFilesAreHandedOut(t *testing.T) {
 
 // TestBackupRefuses: what is asked wrongly is refused, and reads nothing else than the checkpoint's files.
 func TestBackupRefuses(t *testing.T) {
+	notOnTiKV(t, "there are no checkpoints over TiKV")
 	b := backups{newHarness(t)}
 	id := b.begin()
 	for command, want := range map[string]string{
@@ -109,6 +111,7 @@ func TestBackupRefuses(t *testing.T) {
 
 // TestBackupLease: there are no more checkpoints than there may be, and one that nobody uses ends by itself.
 func TestBackupLease(t *testing.T) {
+	notOnTiKV(t, "there are no checkpoints over TiKV")
 	b := backups{newHarness(t)}
 	used, idle := b.begin(), b.begin()
 	if got := b.code(`{ebbBackup: "begin"}`); got != "ConflictingOperationInProgress" {

@@ -18,22 +18,28 @@ const (
 	keepTerm = time.Hour
 )
 
-// collect tells the cluster up to which timestamp nothing is needed any more: what others need it keeps.
+// collect has the cluster let go of what nobody needs any more, now and then.
 func (e *Engine) collect(now uint64) {
 	if at := clock.Monotonic(e.options.Clock); e.collected == 0 || at-e.collected >= collectEvery {
 		e.collected = at
 	} else {
 		return
 	}
+	if err := e.letGo(now, keepTime, keepMost); err != nil && e.ctx.Err() == nil {
+		e.options.Logger.Warn("The TiKV cluster could not be told what is not needed any more", "error", err)
+	}
+}
+
+// letGo tells the cluster up to which timestamp nothing is needed any more: all before so long ago, but for what is read, and of that what is not older
+// than most. What others need it keeps.
+func (e *Engine) letGo(now uint64, keep, most time.Duration) error {
 	back := func(d time.Duration) uint64 {
 		return oracle.ComposeTS(max(oracle.ExtractPhysical(now)-d.Milliseconds(), 0), 0)
 	}
-	mine := e.views.letGo(back(keepTime), back(keepMost))
+	mine := e.views.letGo(back(keep), back(most))
 	least, err := e.store.GetPDClient().UpdateServiceGCSafePoint(e.ctx, "ebb-"+e.options.Keyspace, int64(keepTerm.Seconds()), mine)
 	if err == nil && least > 0 {
 		_, err = e.store.GC(e.ctx, min(least, mine))
 	}
-	if err != nil && e.ctx.Err() == nil {
-		e.options.Logger.Warn("The TiKV cluster could not be told what is not needed any more", "error", err)
-	}
+	return err
 }

@@ -22,10 +22,17 @@ const (
 	keepAliveTime    = 10 * time.Second
 	keepAliveTimeout = 3 * time.Second
 	pdTimeout        = 3 * time.Second
+	// pdTries is how often PD is looked for at the start.
+	pdTries = 3
 )
 
 // connect makes a client of the cluster. Nothing of it comes from client-go's global settings: two engines in one process have their own.
 func connect(o Options) (*tikv.KVStore, error) {
+	return connectBy(o, func(c pd.Client) pd.Client { return c }, func(c tikv.Client) tikv.Client { return c })
+}
+
+// connectBy is connect that calls PD and the stores by what is made of its own clients.
+func connectBy(o Options, placement func(pd.Client) pd.Client, stores func(tikv.Client) tikv.Client) (*tikv.KVStore, error) {
 	security := config.NewSecurity(o.CAFile, o.CertFile, o.KeyFile, nil)
 	tlsConfig, err := security.ToTLSConfig()
 	if err != nil {
@@ -34,18 +41,18 @@ func connect(o Options) (*tikv.KVStore, error) {
 	client, err := pd.NewClient(o.PD,
 		pd.SecurityOption{CAPath: o.CAFile, CertPath: o.CertFile, KeyPath: o.KeyFile},
 		opt.WithGRPCDialOptions(grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: keepAliveTime, Timeout: keepAliveTimeout})),
-		opt.WithCustomTimeoutOption(pdTimeout))
+		opt.WithCustomTimeoutOption(pdTimeout), opt.WithMaxErrorRetry(pdTries))
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("PD at %v: %w", o.PD, err))
 	}
-	codec := tikv.NewCodecPDClient(tikv.ModeTxn, util.InterceptedPDClient{Client: client})
+	codec := tikv.NewCodecPDClient(tikv.ModeTxn, util.InterceptedPDClient{Client: placement(client)})
 	points, err := tikv.NewEtcdSafePointKV(o.PD, tlsConfig)
 	if err != nil {
 		codec.Close()
 		return nil, unavailable(fmt.Errorf("PD at %v: %w", o.PD, err))
 	}
 	rpc := tikv.NewRPCClient(tikv.WithSecurity(security), tikv.WithCodec(codec.GetCodec()))
-	store, err := tikv.NewKVStore(fmt.Sprintf("ebb-%d", codec.GetClusterID(context.Background())), codec, points, rpc)
+	store, err := tikv.NewKVStore(fmt.Sprintf("ebb-%d", codec.GetClusterID(context.Background())), codec, points, stores(rpc))
 	if err != nil {
 		codec.Close()
 		return nil, unavailable(err)

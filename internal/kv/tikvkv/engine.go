@@ -38,8 +38,10 @@ type Options struct {
 	PD []string
 	// Keyspace is where in the cluster the store lies; DefaultKeyspace by default.
 	Keyspace string
-	// Name is what others are told of who has the keyspace.
-	Name string
+	// Name is what others are told of who has the keyspace, and Address where they reach it.
+	Name, Address string
+	// Waiting, unless nil, has Open wait for a keyspace that another server has for as long as it has it, and is told, often, which one that is.
+	Waiting func(Holder)
 	// CAFile, CertFile and KeyFile are for TLS to the cluster; without a CAFile there is none.
 	CAFile, CertFile, KeyFile string
 	// RowCacheBytes is how much of what was read by key lately is kept; 64 MiB by default.
@@ -97,8 +99,8 @@ type Engine struct {
 
 var _ kv.Engine = (*Engine)(nil)
 
-// Open connects to the cluster and takes the keyspace. The error is a HeldError where another server has it.
-func Open(o Options) (*Engine, error) {
+// Open connects to the cluster and takes the keyspace. The error is a HeldError where another server has it and it is not to wait. It ends with ctx.
+func Open(ctx context.Context, o Options) (*Engine, error) {
 	o = o.withDefaults()
 	if err := CheckKeyspace(o.Keyspace); err != nil {
 		return nil, err
@@ -108,21 +110,25 @@ func Open(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tikvkv: open: %w", err)
 	}
-	return openStore(store, o)
+	return openStore(ctx, store, o)
 }
 
 // OpenStore is Open over a client that is there already; the engine closes it.
-func OpenStore(store *tikv.KVStore, o Options) (*Engine, error) {
-	return openStore(store, o.withDefaults())
+func OpenStore(ctx context.Context, store *tikv.KVStore, o Options) (*Engine, error) {
+	return openStore(ctx, store, o.withDefaults())
 }
 
-func openStore(store *tikv.KVStore, o Options) (*Engine, error) {
+func openStore(ctx context.Context, store *tikv.KVStore, o Options) (*Engine, error) {
 	e := &Engine{options: o, space: newKeyspace(o.Keyspace), store: store, keeper: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.views.open, e.lengths.mean = map[view]int{}, map[string]int{}
-	e.lease = &lease{store: store, space: e.space, clock: o.Clock, log: o.Logger, ctx: e.ctx, me: holder{rand.Text(), o.Name}, term: o.Term}
+	e.lease = &lease{store: store, space: e.space, clock: o.Clock, log: o.Logger, ctx: e.ctx, me: Holder{rand.Text(), o.Name, o.Address}, term: o.Term}
 	e.lease.mu.changed, e.lease.commit = make(chan struct{}), e.lease.commitOnce
-	got, err := e.lease.take(o.Keyspace)
+	unlink := context.AfterFunc(ctx, e.cancel)
+	got, err := e.lease.take(o.Keyspace, o.Waiting)
+	if err == nil && !unlink() { // ctx has ended meanwhile
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		e.cancel()
 		return nil, errors.Join(err, store.Close())
@@ -275,6 +281,9 @@ func (e *Engine) Apply(ctx context.Context, c *kv.Commit, _ kv.Durability) error
 	case len(c.Ranges()) > 0:
 		return errRangeDelete
 	}
+	if err := checkKeys(c); err != nil {
+		return err
+	}
 	return e.commits.commit(ctx, &pending{Commit: c, ordered: true})
 }
 
@@ -330,6 +339,9 @@ func (e *Engine) Stats() kv.Stats {
 	}
 	return s
 }
+
+// Holder is who has the keyspace as long as this engine has it.
+func (e *Engine) Holder() Holder { return e.lease.me }
 
 // Now is the time by PD's timestamps.
 func (e *Engine) Now() time.Time { return e.lease.now() }

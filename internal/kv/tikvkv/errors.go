@@ -46,6 +46,22 @@ var (
 	errNoCheckpoints = errors.New("tikvkv: the engine takes no checkpoints")
 )
 
+// keyTooLong is what MongoDB said before 4.2 of an entry of an index that was longer than its limit.
+const keyTooLong mongoerr.Code = 17280
+
+// errLongKey refuses what has a key that is too long for TiKV: an entry of an index most often.
+func errLongKey(size int) error {
+	return &coded{fmt.Errorf("a key of %d bytes is longer than the %d that a key may have in TiKV", size, maxKeyBytes), keyTooLong}
+}
+
+// isPermanent says whether what TiKV's client says of a write stays so, however often it is tried.
+func isPermanent(err error) bool {
+	var key *tikverr.ErrKeyTooLarge
+	var entry *tikverr.ErrEntryTooLarge
+	var txn *tikverr.ErrTxnTooLarge
+	return errors.As(err, &key) || errors.As(err, &entry) || errors.As(err, &txn)
+}
+
 // reading wraps an error of a read.
 func reading(what string, err error) error {
 	switch {

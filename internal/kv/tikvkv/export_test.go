@@ -1,9 +1,14 @@
 package tikvkv
 
 import (
+	"context"
 	"errors"
+	"time"
 
+	"github.com/tikv/client-go/v2/oracle"
+	"github.com/tikv/client-go/v2/tikv"
 	"github.com/tikv/client-go/v2/txnkv/transaction"
+	pd "github.com/tikv/pd/client"
 )
 
 // LoseAnswers has the answers to the next commits be lost, whether the cluster gets those or not.
@@ -21,6 +26,29 @@ func LoseAnswers(e *Engine, arrives bool, times int) {
 		}
 		return errors.New("the answer is lost")
 	}
+}
+
+// Collect has the cluster let go of what was there so long ago and is not read, or was read and is older than most.
+func Collect(e *Engine, keep, most time.Duration) error {
+	for { // a later millisecond than that of all views
+		now, err := e.store.CurrentTimestamp(oracle.GlobalTxnScope)
+		if err != nil {
+			return err
+		}
+		if oracle.ExtractPhysical(now) > oracle.ExtractPhysical(e.views.time()) {
+			return e.letGo(now, keep, most)
+		}
+	}
+}
+
+// OpenBy is Open that calls PD and the stores by what is made of its own clients.
+func OpenBy(ctx context.Context, o Options, placement func(pd.Client) pd.Client, stores func(tikv.Client) tikv.Client) (*Engine, error) {
+	o = o.withDefaults()
+	store, err := connectBy(o, placement, stores)
+	if err != nil {
+		return nil, err
+	}
+	return openStore(ctx, store, o)
 }
 
 // Parts is how many parts of values are stored.

@@ -36,16 +36,20 @@ const (
 )
 
 const (
-	firstBatch  = 32 // of the longest values, an answer
+	firstBatch  = 32  // of the longest values, an answer
+	shortBatch  = 256 // of values that are known to be short, as an index's are, in its place
 	batchGrowth = 4
 	maxBatch    = 1 << 10
 	// batchBytes is about how much is fetched at once, once it is known how large values there are.
 	batchBytes = 1 << 20
+	// firstBytes is about how much of short values is fetched first.
+	firstBytes = 32 << 10
 )
 
 func newIterator(s *snapshot, o kv.IterOptions) *iterator {
-	it := &iterator{s: s, batch: firstBatch}
+	it := &iterator{s: s}
 	it.from, it.to = s.engine.space.bounds(o.Lower, o.Upper)
+	it.batch = s.engine.lengths.first(s.engine.space, it.from)
 	return it
 }
 
@@ -54,11 +58,11 @@ func (it *iterator) First() bool { return it.seekGE(it.from) }
 func (it *iterator) Last() bool { return it.seekLT(it.to) }
 
 func (it *iterator) SeekGE(key []byte) bool {
-	return it.seekGE(largest(it.s.engine.space.pair(key), it.from))
+	return it.seekGE(largest(it.s.engine.space.bound(key), it.from))
 }
 
 func (it *iterator) SeekLT(key []byte) bool {
-	return it.seekLT(smallest(it.s.engine.space.pair(key), it.to))
+	return it.seekLT(smallest(it.s.engine.space.bound(key), it.to))
 }
 
 func largest(a, b []byte) []byte {
@@ -164,7 +168,7 @@ func (it *iterator) fetch(key []byte) error { return it.orFewer(key, it.fetchFor
 
 func (it *iterator) orFewer(key []byte, fetch func([]byte) error) error {
 	err := fetch(key)
-	if err != nil && it.batch > firstBatch && !errors.Is(err, context.DeadlineExceeded) {
+	if err != nil && it.batch > firstBatch && !errors.Is(err, context.DeadlineExceeded) && (it.s.ctx == nil || it.s.ctx.Err() == nil) {
 		it.batch = firstBatch
 		err = fetch(key)
 	}
@@ -231,7 +235,7 @@ type stored interface {
 
 // take has pairs be the first n of a scan; whole says that there are no more.
 func (it *iterator) take(n int, begin func() (stored, error)) (whole bool, err error) {
-	pairs, err := bounded(it.s.engine, func() ([]pair, error) { return scanPairs(n, begin) })
+	pairs, err := bounded(it.s, func() ([]pair, error) { return scanPairs(n, begin) })
 	if err != nil {
 		return false, err
 	}
@@ -309,6 +313,17 @@ const (
 
 func (l *lengths) table(space keyspace, stored []byte) string {
 	return string(stored[:min(len(stored), len(space.first)+tableLength)])
+}
+
+// first is how many pairs to fetch first from a key on.
+func (l *lengths) first(space keyspace, stored []byte) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	mean, known := l.mean[l.table(space, stored)]
+	if !known {
+		return firstBatch
+	}
+	return min(max(firstBatch, firstBytes/max(mean, 1)), shortBatch)
 }
 
 // limit is how many pairs to fetch from a key on, n at most.

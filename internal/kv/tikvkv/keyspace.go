@@ -68,14 +68,26 @@ func (k keyspace) pair(key []byte) []byte {
 	return append(append(out, k.first...), key...)
 }
 
+// maxKeyBytes is how long a key may be. TiKV takes 8 KiB (storage.max-key-size) of a key in a form that is longer by an eighth, and before it comes what a
+// keyspace's keys begin with.
+const maxKeyBytes = 7000
+
+// bound is where a key belongs among the stored ones; one that is longer than any has no pair.
+func (k keyspace) bound(key []byte) []byte {
+	if len(key) <= maxKeyBytes {
+		return k.pair(key)
+	}
+	return append(k.pair(key[:maxKeyBytes]), 0)
+}
+
 // bounds are the stored bounds of a range; nil leaves a side open.
 func (k keyspace) bounds(lower, upper []byte) (from, to []byte) {
 	from, to = k.first, k.limit
 	if lower != nil {
-		from = k.pair(lower)
+		from = k.bound(lower)
 	}
 	if upper != nil {
-		to = k.pair(upper)
+		to = k.bound(upper)
 	}
 	return from, to
 }

@@ -30,7 +30,7 @@ type lease struct {
 	clock clock.Clock
 	log   *slog.Logger
 	ctx   context.Context
-	me    holder
+	me    Holder
 	term  time.Duration
 
 	// commit is commitOnce, but in tests.
@@ -48,15 +48,16 @@ type lease struct {
 	}
 }
 
-// holder is who has a keyspace.
-type holder struct {
-	ID   string `json:"id"`   // of the process
-	Name string `json:"name"` // for people
+// Holder is who has a keyspace.
+type Holder struct {
+	ID      string `json:"id"`                // of the engine that has it
+	Name    string `json:"name"`              // for people
+	Address string `json:"address,omitempty"` // where other servers reach it
 }
 
 // leaseRow is the lease as it is stored.
 type leaseRow struct {
-	Holder  holder `json:"holder"`
+	Holder  Holder `json:"holder"`
 	Epoch   uint64 `json:"epoch"`   // how often the keyspace was taken over
 	Expires int64  `json:"expires"` // milliseconds of PD's timestamps; 0: given back
 }
@@ -81,8 +82,8 @@ const (
 type HeldError struct{ Keyspace, Holder string }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("the keyspace %q belongs to the server %s, which is running: one server at a time works on a keyspace. "+
-		"Stop that one, or choose another --tikvKeyspace", e.Keyspace, e.Holder)
+	return fmt.Sprintf("the keyspace %q belongs to the server %s, which is running, and one server at a time works on a keyspace. "+
+		"Stop that one, choose another --tikvKeyspace, or start this one without --replSet: then it hands clients on to the other", e.Keyspace, e.Holder)
 }
 
 // slotValue is what a slot holds: the number and the time of a group's last commit.
@@ -109,8 +110,9 @@ type taken struct {
 	ts      uint64    // a timestamp that has all that was committed before
 }
 
-// take waits until the keyspace is free, and takes it. The error is a HeldError where it is not going to be.
-func (l *lease) take(name string) (taken, error) {
+// take waits until the keyspace is free, and takes it. With waiting it waits as long as that takes, and tells whom it waits for at each look;
+// without, the error is a HeldError where the keyspace is not going to be free.
+func (l *lease) take(name string, waiting func(Holder)) (taken, error) {
 	var seen leaseRow
 	began := clock.Monotonic(l.clock)
 	for try := 1; ; try++ {
@@ -118,6 +120,9 @@ func (l *lease) take(name string) (taken, error) {
 		switch {
 		case err == nil && other == nil:
 			return got, nil
+		case err == nil && waiting != nil:
+			seen = *other
+			waiting(other.Holder)
 		case err == nil && seen.Holder.ID != "" && *other != seen: // it was renewed
 			return taken{}, &HeldError{name, other.Holder.Name}
 		case err == nil && clock.Monotonic(l.clock)-began > 3*l.term:
@@ -127,6 +132,7 @@ func (l *lease) take(name string) (taken, error) {
 				l.log.Info("Waiting for the lease of the keyspace to be given back or to run out", "keyspace", name, "holder", other.Holder.Name)
 			}
 			seen = *other
+		case waiting != nil && seen.Holder.ID != "" && !errors.Is(err, kv.ErrCorrupt) && !errors.Is(err, errFormat): // the cluster comes back, or not
 		case !isConflict(err) && try >= maxTakes, errors.Is(err, kv.ErrCorrupt), errors.Is(err, errFormat):
 			return taken{}, err
 		}
@@ -345,6 +351,8 @@ func (l *lease) write(slot int, value slotValue, fill func(*transaction.KVTxn) e
 			return 0, lost
 		case l.ctx.Err() != nil:
 			return 0, kv.ErrClosed
+		case isPermanent(err): // which commits are looked at for before; to try again would be for ever
+			return 0, err
 		}
 		tell(clock.Monotonic(l.clock)-began, err)
 		if err := clock.Wait(l.ctx, l.clock, pause); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv"
+	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -23,7 +25,10 @@ type wire struct {
 	meet atomic.Pointer[func(req *tikvrpc.Request, send func() (*tikvrpc.Response, error)) (*tikvrpc.Response, error)]
 }
 
-func (w *wire) Close() error { return nil }
+func (w *wire) over(c *tikvtest.Cluster) *wire {
+	w.Client = c.Client
+	return w
+}
 
 func (w *wire) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request, timeout time.Duration) (*tikvrpc.Response, error) {
 	send := func() (*tikvrpc.Response, error) { return w.Client.SendRequest(ctx, addr, req, timeout) }
@@ -31,20 +36,6 @@ func (w *wire) SendRequest(ctx context.Context, addr string, req *tikvrpc.Reques
 		return (*meet)(req, send)
 	}
 	return send()
-}
-
-func (c *cluster) openOver(t *testing.T, w *wire, o tikvkv.Options) *tikvkv.Engine {
-	t.Helper()
-	w.Client = staysOpen{c.client}
-	store, err := tikv.NewTestTiKVStore(w, pdStaysOpen{c.pd}, nil, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := tikvkv.OpenStore(store, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e
 }
 
 func put(e kv.Engine, key, value string) error {
@@ -87,22 +78,22 @@ func haveCount(t *testing.T, e kv.Engine, want int64) {
 
 // One server at a time has a keyspace: who comes second is told of the first, and gets it when that has ended.
 func TestSecondServer(t *testing.T) {
-	c := newCluster(t)
-	first := c.open(t, tikvkv.Options{Name: "one:1", Term: 2 * time.Second})
+	c := tikvtest.New(t)
+	first := c.Open(t, tikvkv.Options{Name: "one:1", Term: 2 * time.Second})
 	if err := put(first, "a", "1"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := tikvkv.OpenStore(c.store(t), tikvkv.Options{Name: "two:2", Term: 2 * time.Second})
+	_, err := tikvkv.OpenStore(t.Context(), c.Store(t), tikvkv.Options{Name: "two:2", Term: 2 * time.Second})
 	var held *tikvkv.HeldError
 	if !errors.As(err, &held) || held.Holder != "one:1" {
 		t.Fatalf("a second server: %v", err)
 	}
-	elsewhere := c.open(t, tikvkv.Options{Keyspace: "other"})
+	elsewhere := c.Open(t, tikvkv.Options{Keyspace: "other"})
 	have(t, elsewhere, "a", "nothing")
 	if err := errors.Join(elsewhere.Close(), first.Close()); err != nil {
 		t.Fatal(err)
 	}
-	second := c.open(t, tikvkv.Options{Name: "two:2"})
+	second := c.Open(t, tikvkv.Options{Name: "two:2"})
 	have(t, second, "a", "1")
 	if err := put(second, "b", "2"); err != nil {
 		t.Error(err)
@@ -114,10 +105,10 @@ func TestSecondServer(t *testing.T) {
 
 // stopped opens an engine whose clock stands still: it takes itself for the holder of the lease as long as the test wants, as a process does that
 // was stopped.
-func stopped(t *testing.T, c *cluster, w *wire) (*tikvkv.Engine, *clock.Fake) {
+func stopped(t *testing.T, c *tikvtest.Cluster, w *wire) (*tikvkv.Engine, *clock.Fake) {
 	t.Helper()
 	still := clock.NewFake(time.Unix(0, 0))
-	return c.openOver(t, w, tikvkv.Options{Name: "stopped:1", Clock: still, Term: time.Second, OnFailure: func(error) {}}), still
+	return c.OpenOver(t, w.over(c), tikvkv.Options{Name: "stopped:1", Clock: still, Term: time.Second, OnFailure: func(error) {}}), still
 }
 
 // A server whose lease has run out writes nothing any more, although it knows nothing of that: neither what it begins after another one has taken
@@ -126,7 +117,7 @@ func TestStoppedServerWritesNothing(t *testing.T) {
 	t.Parallel()
 	for _, began := range []string{"before", "after"} {
 		t.Run(began, func(t *testing.T) {
-			c, w := newCluster(t), &wire{}
+			c, w := tikvtest.New(t), &wire{}
 			first, still := stopped(t, c, w)
 			if err := put(first, "a", "1"); err != nil {
 				t.Fatal(err)
@@ -149,7 +140,7 @@ func TestStoppedServerWritesNothing(t *testing.T) {
 				go write()
 				<-reached
 			}
-			second := c.open(t, tikvkv.Options{Name: "second:2", Term: time.Minute})
+			second := c.Open(t, tikvkv.Options{Name: "second:2", Term: time.Minute})
 			haveCount(t, second, 1)
 			if err := put(second, "b", "2"); err != nil {
 				t.Fatal(err)
@@ -190,7 +181,7 @@ func turnUntil(still *clock.Fake, done <-chan error) error {
 
 // A scan that the cluster does not answer ends with an error.
 func TestUnansweredScanEnds(t *testing.T) {
-	c, w := newCluster(t), &wire{}
+	c, w := tikvtest.New(t), &wire{}
 	e, still := stopped(t, c, w)
 	if err := put(e, "a", "1"); err != nil {
 		t.Fatal(err)
@@ -235,8 +226,8 @@ func TestUnansweredScanEnds(t *testing.T) {
 func TestLostAnswer(t *testing.T) {
 	for _, arrives := range []bool{true, false} {
 		t.Run(fmt.Sprint(arrives), func(t *testing.T) {
-			c := newCluster(t)
-			e := c.open(t, tikvkv.Options{})
+			c := tikvtest.New(t)
+			e := c.Open(t, tikvkv.Options{})
 			if err := put(e, "a", "1"); err != nil {
 				t.Fatal(err)
 			}
@@ -252,7 +243,7 @@ func TestLostAnswer(t *testing.T) {
 			if err := e.Close(); err != nil {
 				t.Error(err)
 			}
-			again := c.open(t, tikvkv.Options{})
+			again := c.Open(t, tikvkv.Options{})
 			have(t, again, "a", "2")
 			haveCount(t, again, 2)
 			if err := again.Close(); err != nil {
@@ -264,8 +255,8 @@ func TestLostAnswer(t *testing.T) {
 
 // Values above what a raft entry holds are split, and nothing of them stays behind.
 func TestLongValues(t *testing.T) {
-	c := newCluster(t)
-	e := c.open(t, tikvkv.Options{})
+	c := tikvtest.New(t)
+	e := c.Open(t, tikvkv.Options{})
 	long := func(n int) string {
 		b := make([]byte, n)
 		for i := range b {
@@ -278,7 +269,7 @@ func TestLongValues(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}
-		e = c.open(t, tikvkv.Options{})
+		e = c.Open(t, tikvkv.Options{})
 	}
 	for _, size := range []int{17 << 20, 1 << 20, 256 << 10, 256<<10 + 1, 1} {
 		if err := put(e, "a", long(size)); err != nil {
@@ -318,6 +309,178 @@ func TestLongValues(t *testing.T) {
 		t.Errorf("%d parts are left", parts)
 	}
 	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that is to wait for a keyspace is told who has it, and gets it when that one ends.
+func TestWaitsForKeyspace(t *testing.T) {
+	c := tikvtest.New(t)
+	first := c.Open(t, tikvkv.Options{Name: "one:1", Address: "one:27017", Term: 2 * time.Second})
+	if err := put(first, "a", "1"); err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan tikvkv.Holder, 1)
+	opened := make(chan *tikvkv.Engine, 1)
+	go func() {
+		e, err := tikvkv.OpenStore(t.Context(), c.Store(t), tikvkv.Options{Name: "two:2", Term: 2 * time.Second, Waiting: func(h tikvkv.Holder) {
+			select {
+			case told <- h:
+			default:
+			}
+		}})
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- e
+	}()
+	if who := <-told; who != first.Holder() || who.Address != "one:27017" {
+		t.Errorf("it waits for %+v", who)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := <-opened
+	have(t, second, "a", "1")
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Waiting ends with the context of who waits.
+func TestWaitingEnds(t *testing.T) {
+	c := tikvtest.New(t)
+	first := c.Open(t, tikvkv.Options{})
+	ctx, stop := context.WithCancel(t.Context())
+	_, err := tikvkv.OpenStore(ctx, c.Store(t), tikvkv.Options{Waiting: func(tikvkv.Holder) { stop() }})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("it ends with %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A read that the cluster does not answer ends with who reads, for the same reason.
+func TestReadEndsWithReader(t *testing.T) {
+	c, w := tikvtest.New(t), &wire{}
+	e, still := stopped(t, c, w)
+	if err := put(e, "a", "1"); err != nil {
+		t.Fatal(err)
+	}
+	expired := mongoerr.New(mongoerr.MaxTimeMSExpired, "operation exceeded time limit")
+	for name, read := range map[string]func(kv.Reader) error{
+		"get":      func(r kv.Reader) error { _, err := r.Get([]byte("b")); return err },
+		"get many": func(r kv.Reader) error { _, err := r.GetMany([][]byte{[]byte("b"), []byte("c")}); return err },
+		"counter":  func(r kv.Reader) error { _, err := r.Counter([]byte("n")); return err },
+		"scan": func(r kv.Reader) error {
+			it, err := r.NewIter(kv.IterOptions{})
+			if err != nil {
+				return err
+			}
+			it.First()
+			return errors.Join(it.Err(), it.Close())
+		},
+	} {
+		for _, blind := range []bool{false, true} {
+			reached, goOn := make(chan struct{}, 16), make(chan struct{})
+			ctx, end := context.WithCancelCause(t.Context())
+			hold := func(req *tikvrpc.Request, send func() (*tikvrpc.Response, error)) (*tikvrpc.Response, error) {
+				switch req.Type {
+				case tikvrpc.CmdGet, tikvrpc.CmdBatchGet:
+					reached <- struct{}{}
+					<-ctx.Done() // as a call ends, of which client-go knows the context
+					return nil, ctx.Err()
+				case tikvrpc.CmdScan: // of which it knows none
+					reached <- struct{}{}
+					<-goOn
+				}
+				return send()
+			}
+			var reader kv.Reader
+			var done func()
+			if blind {
+				txn, err := e.BeginBlind()
+				if err != nil {
+					t.Fatal(err)
+				}
+				txn.Within(ctx)
+				reader, done = txn, txn.Rollback
+			} else {
+				s, err := e.Snapshot()
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.Within(ctx)
+				reader, done = s, func() { s.Close() }
+			}
+			w.meet.Store(&hold)
+			failed := make(chan error)
+			go func() { failed <- read(reader) }()
+			<-reached
+			end(expired)
+			if err := <-failed; !mongoerr.Is(err, mongoerr.MaxTimeMSExpired) {
+				t.Errorf("%s: %v", name, err)
+			}
+			w.meet.Store(nil)
+			close(goOn)
+			done()
+		}
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- e.Close() }()
+	_ = turnUntil(still, closed)
+}
+
+// A key that TiKV does not take is refused, and nobody else is disturbed. Who looks for one finds none.
+func TestLongKeys(t *testing.T) {
+	e := tikvtest.Open(t)
+	longest, longer := strings.Repeat("k", 7000), strings.Repeat("k", 7001)
+	for _, key := range []string{"a", longest, "z"} {
+		if err := put(e, key, "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, key := range []string{longer, strings.Repeat("k", 8<<20)} {
+		if err := put(e, key, "1"); mongoerr.From(err).Code != 17280 {
+			t.Errorf("a key of %d bytes: %v", len(key), err)
+		}
+	}
+	have(t, e, longer, "nothing")
+	haveCount(t, e, 3)
+	s, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if values, err := s.GetMany([][]byte{[]byte(longer), []byte("z")}); err != nil || values[0] != nil || string(values[1]) != "1" {
+		t.Errorf("among many: %q, %v", values, err)
+	}
+	for _, c := range []struct {
+		bounds              kv.IterOptions
+		first, last, ge, lt string
+	}{
+		{kv.IterOptions{}, "a", "z", "n", longest}, // n is the counter
+		{kv.IterOptions{Lower: []byte(longer)}, "n", "z", "n", ""},
+		{kv.IterOptions{Upper: []byte(longer)}, "a", longest, "", longest},
+	} {
+		it, err := s.NewIter(c.bounds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := func(ok bool) string {
+			if !ok {
+				return ""
+			}
+			return string(it.Key())
+		}
+		if first, ge, lt, last := at(it.First()), at(it.SeekGE([]byte(longer))), at(it.SeekLT([]byte(longer))), at(it.Last()); first != c.first || last != c.last || ge != c.ge || lt != c.lt {
+			t.Errorf("within %.1q and %.1q: first %.2q, last %.2q, from the longer key on %.2q, before it %.2q", c.bounds.Lower, c.bounds.Upper, first, last, ge, lt)
+		}
+		if err := errors.Join(it.Err(), it.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := errors.Join(s.Close(), e.Close()); err != nil {
 		t.Error(err)
 	}
 }

@@ -18,8 +18,12 @@ import (
 type snapshot struct {
 	engine *Engine
 	view   view
+	ctx    context.Context // of who reads; nil: it has none
 	closed atomic.Bool
 }
+
+// Within is kv.Snapshot's.
+func (s *snapshot) Within(ctx context.Context) { s.ctx = ctx }
 
 var errSnapshotClosed = errors.New("tikvkv: the snapshot is closed already")
 
@@ -42,22 +46,39 @@ func (s *snapshot) read() (*txnsnapshot.KVSnapshot, error) {
 	return s.engine.store.GetSnapshot(s.view.ts), nil
 }
 
-// readTime bounds one look into the cluster, with all that is tried again meanwhile: kv's readers have no context of who asks.
+// readTime bounds one look into the cluster, with all that is tried again meanwhile.
 const readTime = 10 * time.Second
 
-// readContext ends after readTime, or with the engine.
-func (e *Engine) readContext() (context.Context, context.CancelFunc) {
-	return clock.WithTimeout(e.ctx, e.options.Clock, readTime)
+// readContext ends after readTime, with the engine, or with who reads.
+func (s *snapshot) readContext() (context.Context, context.CancelFunc) {
+	e := s.engine
+	if s.ctx == nil {
+		return clock.WithTimeout(e.ctx, e.options.Clock, readTime)
+	}
+	ctx, cancel := clock.WithTimeout(s.ctx, e.options.Clock, readTime)
+	unlink := context.AfterFunc(e.ctx, cancel)
+	return ctx, func() { unlink(); cancel() }
+}
+
+// failed is the error of a read in ctx: what ended who reads, or what became of the cluster.
+func (s *snapshot) failed(ctx context.Context, what string, err error) error {
+	switch {
+	case s.ctx != nil && s.ctx.Err() != nil:
+		return context.Cause(s.ctx)
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	}
+	return reading(what, err)
 }
 
 // bounded has read return within readTime. client-go's scans take no context: one that is given up goes on until client-go gives it up, too, so
 // read must touch nothing that others have.
-func bounded[T any](e *Engine, read func() (T, error)) (T, error) {
+func bounded[T any](s *snapshot, read func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
 		err   error
 	}
-	ctx, cancel := e.readContext()
+	ctx, cancel := s.readContext()
 	defer cancel()
 	done := make(chan outcome, 1)
 	go func() {
@@ -69,16 +90,8 @@ func bounded[T any](e *Engine, read func() (T, error)) (T, error) {
 		return o.value, o.err
 	case <-ctx.Done():
 		var none T
-		return none, unavailable(context.Cause(ctx))
+		return none, s.failed(ctx, "scan", context.Cause(ctx))
 	}
-}
-
-// why is err, or what ended ctx.
-func why(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
 }
 
 func (s *snapshot) fetch(stored []byte) ([]byte, error) {
@@ -86,14 +99,14 @@ func (s *snapshot) fetch(stored []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := s.engine.readContext()
+	ctx, cancel := s.readContext()
 	defer cancel()
 	entry, err := r.Get(ctx, stored)
 	switch {
 	case tikverr.IsErrNotFound(err):
 		return nil, kv.ErrNotFound
 	case err != nil:
-		return nil, reading("get", why(ctx, err))
+		return nil, s.failed(ctx, "get", err)
 	}
 	return entry.Value, nil
 }
@@ -103,14 +116,14 @@ func (s *snapshot) fetchMany(stored [][]byte) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := s.engine.readContext()
+	ctx, cancel := s.readContext()
 	defer cancel()
 	out := make(map[string][]byte, len(stored))
 	for len(stored) > 0 {
 		n := min(len(stored), s.engine.lengths.atOnce(s.engine.space, stored[0]))
 		entries, err := r.BatchGet(ctx, stored[:n])
 		if err != nil {
-			return nil, reading("get many", why(ctx, err))
+			return nil, s.failed(ctx, "get many", err)
 		}
 		size := 0
 		for key, entry := range entries {
@@ -131,6 +144,9 @@ func (s *snapshot) Get(key []byte) ([]byte, error) {
 	hash := rows.Hash(key)
 	if value, ok := rows.Get(hash, key, s.view.sequence); ok {
 		return value, nil
+	}
+	if len(key) > maxKeyBytes {
+		return nil, kv.ErrNotFound
 	}
 	stored, err := s.fetch(s.engine.space.pair(key))
 	if err != nil {
@@ -161,7 +177,7 @@ func (s *snapshot) GetMany(keys [][]byte) ([][]byte, error) {
 	var places []int
 	s.Cached(keys, values)
 	for i, key := range keys {
-		if values[i] != nil {
+		if values[i] != nil || len(key) > maxKeyBytes {
 			continue
 		}
 		missing, places = append(missing, s.engine.space.pair(key)), append(places, i)

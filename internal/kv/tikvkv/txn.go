@@ -17,7 +17,16 @@ type txn struct {
 	begin    uint64    // the sequence when it began, before the snapshot was taken
 	place    *list.Element
 	commit   kv.Commit
+	ctx      context.Context // of who reads; nil: it has none
 	ended    bool
+}
+
+// Within is kv.Txn's.
+func (t *txn) Within(ctx context.Context) {
+	t.ctx = ctx
+	if t.snapshot != nil {
+		t.snapshot.Within(ctx)
+	}
 }
 
 // MaxTxnBytes is the largest transaction.
@@ -68,6 +77,7 @@ func (e *Engine) BeginAt(at kv.Snapshot) (kv.Txn, error) {
 // look takes the snapshot.
 func (t *txn) look() (err error) {
 	if t.snapshot, err = t.engine.look(); err == nil {
+		t.snapshot.Within(t.ctx)
 		t.View.Snapshot = t.snapshot
 	}
 	return err
@@ -101,7 +111,24 @@ func (t *txn) Commit(ctx context.Context, _ kv.Durability) error {
 	case t.commit.TotalSize() > MaxTxnBytes:
 		return kv.ErrTooLarge
 	}
+	if err := checkKeys(&t.commit); err != nil {
+		return err
+	}
 	return t.engine.commits.commit(ctx, &pending{Commit: &t.commit, begin: t.begin})
+}
+
+// checkKeys refuses a key that TiKV would refuse, before anybody relies on the commit.
+func checkKeys(c *kv.Commit) (err error) {
+	check := func(op kv.Op) {
+		if len(op.Key) > maxKeyBytes {
+			err = errLongKey(len(op.Key))
+		}
+	}
+	c.Each(check)
+	for _, op := range c.Stamped {
+		check(op)
+	}
+	return err
 }
 
 // Rollback is kv.Txn's.

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/console"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
 // errConsoleOpen is a console that strangers would reach.
@@ -68,25 +69,49 @@ func (s *Server) serveConsole(ctx context.Context) error {
 // browsers is the server as its console knows it (console.Commands): whichever database it has at the moment.
 type browsers struct{ server *Server }
 
+// enter is that database; nil where there is none, and none is waited for.
+func (b browsers) enter(ctx context.Context) *database {
+	if b.server.sharing == nil {
+		return b.server.serving.Enter(ctx)
+	}
+	return b.server.serving.TryEnter()
+}
+
+// errElsewhere is for browsers at a server that hands requests on: what it would show is the other one's.
+var errElsewhere = mongoerr.New(mongoerr.NotWritablePrimary, "this server hands requests on to another one that works on the data, whose console shows them")
+
+func (b browsers) absent(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return errElsewhere
+}
+
 // Connect implements console.Commands.
 func (b browsers) Connect(id int64, remote, local string) *command.Conn {
-	d := b.server.serving.Enter(context.Background())
+	d := b.enter(context.Background())
+	if d == nil {
+		return command.NewConn(id, remote, local)
+	}
 	defer d.Leave()
 	return d.commands.Connect(id, remote, local)
 }
 
 // Disconnect implements console.Commands. One that has begun at another database was forgotten with it.
 func (b browsers) Disconnect(c *command.Conn) {
-	d := b.server.serving.Enter(context.Background())
+	d := b.enter(context.Background())
+	if d == nil {
+		return
+	}
 	defer d.Leave()
 	d.commands.Disconnect(c)
 }
 
 // Handle implements console.Commands.
 func (b browsers) Handle(ctx context.Context, c *command.Conn, r command.Request) command.Reply {
-	d := b.server.serving.Enter(ctx)
+	d := b.enter(ctx)
 	if d == nil {
-		return command.Reply{Close: true}
+		return command.Reply{Body: errorReply(b.absent(ctx))}
 	}
 	defer d.Leave()
 	return d.commands.Handle(ctx, c, r)
@@ -94,9 +119,9 @@ func (b browsers) Handle(ctx context.Context, c *command.Conn, r command.Request
 
 // LogIn implements console.Commands.
 func (b browsers) LogIn(ctx context.Context, c *command.Conn, db, user, password string) error {
-	d := b.server.serving.Enter(ctx)
+	d := b.enter(ctx)
 	if d == nil {
-		return context.Cause(ctx)
+		return b.absent(ctx)
 	}
 	defer d.Leave()
 	return d.commands.LogIn(ctx, c, db, user, password)

@@ -46,8 +46,8 @@ import (
 type foundation struct {
 	keys    []bson.Doc                      // by which members log in here; none: there is no key file
 	secret  string                          // by which this one logs in at others
-	engine  atomic.Pointer[pebblekv.Engine] // nil: it is tikv
-	tikv    *tikvkv.Engine
+	engine  atomic.Pointer[pebblekv.Engine] // nil: it is tikv, if there is one
+	tikv    atomic.Pointer[tikvkv.Engine]
 	params  *parameter.Registry
 	expiry  *ttl.Parameters
 	scripts *javascript.Engine // nil: there is no JavaScript
@@ -55,8 +55,6 @@ type foundation struct {
 	set     *command.ReplicaSet
 	audit   *audit.Log    // or nil
 	tracer  *trace.Tracer // nil: nobody wants traces
-	// failPoints is nil for a server that was started without test commands.
-	failPoints *command.FailPoints
 }
 
 // database is what stands behind the network: storage, expiry and commands. In a member of a replica set there is one after the other: each has
@@ -81,11 +79,14 @@ const (
 
 // openAll opens what the server answers by.
 func (s *Server) openAll() (err error) {
-	if s.opts.ReplicaSet != nil && s.opts.Engine == InMemory {
+	if s.opts.ReplicaSet != nil && (s.opts.Engine == InMemory || s.opts.Engine == TiKV) { // where no log of others is
 		s.memoryFiles = vfs.NewMem()
 	}
 	if s.foundation, err = openFoundation(s); err != nil {
 		return err
+	}
+	if s.opts.sharesKeyspace() {
+		return s.share()
 	}
 	if s.group != nil {
 		err = s.group.Load()
@@ -106,8 +107,8 @@ func (s *Server) openAll() (err error) {
 	if s.group != nil {
 		role, c = s.group.First()
 	}
-	if e := s.foundation.tikv; e != nil {
-		c = clusterClock{c, e}
+	if e := s.foundation.tikv.Load(); e != nil {
+		c = s.clusterTime(e)
 	}
 	d, err := openDatabase(s, role, c, opened)
 	if err != nil {
@@ -146,7 +147,6 @@ func openFoundation(s *Server) (f *foundation, err error) {
 			return f, fmt.Errorf("--setParameter %s: %w", name, err)
 		}
 	}
-	f.failPoints = command.AddFailPoints(f.params)
 	if err = f.readHold(s); err != nil {
 		return f, err
 	}
@@ -174,8 +174,8 @@ func (f *foundation) store() kv.Engine {
 	switch e := f.engine.Load(); {
 	case e != nil:
 		return e
-	case f.tikv != nil:
-		return f.tikv
+	case f.tikv.Load() != nil:
+		return f.tikv.Load()
 	}
 	return nil
 }
@@ -266,9 +266,9 @@ func openDatabase(s *Server, r member.Role, c clock.Clock, opened func()) (d *da
 	if d.tracer != nil {
 		config.Tracer = d.tracer
 	}
-	config.ReplicaSet = d.set
+	config.ReplicaSet, config.Router = d.set, s.opts.sharesKeyspace()
 	d.commands = command.New(config, command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor,
-		Checkpoints: checkpoint.NewRegistry(d.clock, d.foundation.store(), s.log.For("STORAGE")), FailPoints: d.failPoints})
+		Checkpoints: checkpoint.NewRegistry(d.clock, d.foundation.store(), s.log.For("STORAGE"))})
 	d.metrics = s.metricsHandler(d)
 	if p := s.opts.Profiling; p != nil {
 		d.commands.Profile.Begin(p.Level, p.SlowMillis, p.SampleRate)
@@ -299,8 +299,12 @@ func openDatabase(s *Server, r member.Role, c clock.Clock, opened func()) (d *da
 func (s *Server) openStore() (opened func(), err error) {
 	f := s.foundation
 	if s.opts.Engine == TiKV {
-		f.tikv, err = s.openTiKV()
-		return func() {}, err
+		tikv, err := s.openTiKV(context.Background(), s.fail, nil)
+		if err != nil {
+			return nil, err
+		}
+		f.tikv.Store(tikv)
+		return func() {}, nil
 	}
 	e, opened, err := s.openEngine()
 	if err != nil {
@@ -336,7 +340,6 @@ func (s *Server) engineOptions() pebblekv.Options {
 	o := pebblekv.Options{Logger: s.log.For("STORAGE"), Clock: clock.Wall(), // syncs are about real disks
 		OnFailure: s.fail, CommitKey: storage.CommitKey(), RegionOf: storage.RegionOf, StartWithDamagedLog: s.opts.StartWithDamagedLog, HoldRemovals: true}
 	o.CacheBytes, o.RowCacheBytes = s.opts.caches()
-	o.Compression, _ = compressionOf(s.opts.BlockCompressor)
 	o.MemTableBytes = s.opts.memTableBytes
 	switch {
 	case s.memoryFiles != nil:
@@ -346,19 +349,6 @@ func (s *Server) engineOptions() pebblekv.Options {
 	}
 	o.MinFreeBytes, o.ReserveBytes = s.opts.MinFreeBytes, s.opts.ReserveBytes
 	return o
-}
-
-// compressionOf is what the store calls a block compressor; known is false where there is none of the name.
-func compressionOf(name string) (c pebblekv.Compression, known bool) {
-	switch name {
-	case "", Snappy:
-		return pebblekv.CompressForSpeed, true
-	case Zstd:
-		return pebblekv.CompressForSpace, true
-	case Uncompressed:
-		return pebblekv.CompressNothing, true
-	}
-	return 0, false
 }
 
 // checkStoreDir refuses a directory in which a store was and is no more: the folder for spill files is made after it.

@@ -45,6 +45,8 @@ type Server struct {
 	// group is the server's replica set; nil: it stands alone. memoryFiles are where its data is then, in memory.
 	group       *member.Group
 	memoryFiles *vfs.MemFS
+	// sharing is its part in a keyspace that it shares with other servers; nil: it shares none.
+	sharing *sharing
 }
 
 // Open builds a server. It listens already when Open returns, and answers from Serve on.
@@ -61,9 +63,6 @@ func Open(opts Options) (*Server, error) {
 
 func open(opts Options) (*Server, error) {
 	opts = opts.withDefaults()
-	if _, known := compressionOf(opts.BlockCompressor); !known {
-		return nil, fmt.Errorf("there is no block compressor %q, but %s, %s and %s", opts.BlockCompressor, Snappy, Zstd, Uncompressed)
-	}
 	s := &Server{opts: opts, log: serverlog.Of(opts.Log), clock: clockOf(opts.Clock), asked: make(chan struct{}), failed: failed{noted: make(chan struct{})}}
 	s.memory = memory.New(opts.MemoryBytes, clock.Wall(), s.log.For("CONTROL")) // waits are of real clients
 	var err error
@@ -192,6 +191,9 @@ func (s *Server) Close() error {
 		err = errors.Join(err, s.metrics.Close())
 	}
 	s.memory.Close()
+	if s.sharing != nil {
+		s.sharing.close()
+	}
 	if s.group != nil {
 		s.group.Stop()
 	}

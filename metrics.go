@@ -54,6 +54,10 @@ func (s *Server) figures() http.Handler {
 		now, stop := context.WithCancel(r.Context())
 		stop()
 		d := s.serving.Enter(now)
+		if d == nil && s.sharing != nil {
+			s.sharing.figures(w, r)
+			return
+		}
 		if d == nil {
 			http.Error(w, "the server has no data at the moment", http.StatusServiceUnavailable)
 			return
@@ -73,10 +77,11 @@ func (s *Server) metricsHandler(d *database) *metrics.Handler {
 
 // unavailable is what keeps the data from being reached at the moment. A store on this machine fails for good, or not.
 func (f *foundation) unavailable() string {
-	if f.tikv == nil {
+	e := f.tikv.Load()
+	if e == nil {
 		return ""
 	}
-	return f.tikv.Stats().Unavailable
+	return e.Stats().Unavailable
 }
 
 // ownNames are the names by which a request for figures may call the server: the machine's, and those that it was told to listen on.

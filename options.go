@@ -30,13 +30,6 @@ const (
 	TiKV = config.EngineTiKV
 )
 
-// Compressors of what is stored, for Options.BlockCompressor.
-const (
-	Snappy       = "snappy"
-	Zstd         = "zstd"
-	Uncompressed = "none"
-)
-
 // LDAP is how a directory of users is reached, and what is asked of it.
 type LDAP = ldap.Options
 
@@ -74,13 +67,11 @@ type Options struct {
 	DBPath string
 	// Engine is Pebble, InMemory or TiKV; "" is Pebble.
 	Engine string
-	// Cluster is the one that has the data where Engine is TiKV.
+	// Cluster is the one that has the data where Engine is TiKV. Without a ReplicaSet any number of servers may be on its keyspace: one at a time works
+	// there, the others hand clients on to it, and clients see routers.
 	Cluster Cluster
 	// CacheBytes is how much memory data is kept in; 0 is a quarter of what the machine or the container has.
 	CacheBytes int64
-	// BlockCompressor is how what is stored from now on is compressed: Snappy, quickly; Zstd, to two thirds of that at several times the
-	// processor time, at writing and at each reading from the disk; Uncompressed. "" is Snappy. It is Pebble's and InMemory's alone.
-	BlockCompressor string
 	// StartWithDamagedLog opens a store whose log is damaged as it was before the first write that is lost. Without it such a store
 	// is refused.
 	StartWithDamagedLog bool
@@ -132,6 +123,8 @@ type Options struct {
 
 	memTableBytes int64
 	seams         *seams
+	// shares says that there may be other servers on the keyspace, and the replica set is the server's own affair.
+	shares bool
 }
 
 // disk is where the store is; nil is the machine's disk.
@@ -218,6 +211,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Engine == "" {
 		o.Engine = defaults.Storage.Engine
+	}
+	if o.Engine == TiKV && o.ReplicaSet == nil {
+		o.shares, o.ReplicaSet = true, &ReplicaSet{Name: sharedSet, Initiate: true, Advertise: sharedHost}
 	}
 	limit := host.Look().MemoryLimit
 	if o.CacheBytes == 0 {

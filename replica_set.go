@@ -29,6 +29,9 @@ func (s *Server) replicaSet() *command.ReplicaSet {
 	if o == nil {
 		return nil
 	}
+	if s.opts.sharesKeyspace() {
+		return &command.ReplicaSet{Name: o.Name, Host: o.Advertise, Term: new(atomic.Int64), Topology: replset.NewTopology(), OplogBytes: minOplogBytes}
+	}
 	set := &command.ReplicaSet{Name: o.Name, Host: o.Advertise, Term: new(atomic.Int64), Topology: replset.NewTopology(), OplogBytes: o.OplogBytes, OplogMinHours: o.OplogMinHours, IsSelf: s.isSelf}
 	if set.Host == "" {
 		set.Host = s.reachedAt()

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/member"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/router"
 	"github.com/ebbdb/ebb/internal/server"
 )
 
@@ -20,6 +21,7 @@ type caller struct {
 	database *database // that it has spoken to last; nil: none yet
 	conn     *command.Conn
 	letters  member.Caller
+	behind   router.Client
 }
 
 // Connected implements server.Handler.
@@ -34,6 +36,9 @@ func (s *Server) Disconnected(c *server.Conn) {
 	if s.group != nil {
 		s.group.Forget(&k.letters)
 	}
+	if s.sharing != nil {
+		s.sharing.router.Forget(&k.behind)
+	}
 }
 
 // Handle implements server.Handler: it gives a request to the commands.
@@ -41,6 +46,14 @@ func (s *Server) Handle(ctx context.Context, c *server.Conn, req *server.Request
 	k := c.State().(*caller)
 	if member.IsLetter(req.Body) {
 		return s.letter(ctx, c, k, req)
+	}
+	if s.sharing != nil {
+		if router.IsIntroduction(req.Body) {
+			return s.introduced(ctx, c, k, req)
+		}
+		if reply, handed := s.sharing.route(ctx, c, k, req); handed {
+			return reply
+		}
 	}
 	d := s.serving.Enter(ctx)
 	if d == nil {
@@ -73,9 +86,7 @@ func (s *Server) letter(ctx context.Context, c *server.Conn, k *caller, req *ser
 		body, err = s.group.Hear(ctx, &k.letters, req.Body, func() error { return s.admitMember(ctx, c, k) })
 	}
 	if err != nil {
-		e := mongoerr.From(err)
-		return server.Reply{Body: bson.Build().Double("ok", 0).String("errmsg", e.Message).Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).Doc(),
-			Close: req.Unacknowledged()}
+		return server.Reply{Body: errorReply(err), Close: req.Unacknowledged()}
 	}
 	return server.Reply{Body: bson.Build().Fields(body).Double("ok", 1).Doc()}
 }

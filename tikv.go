@@ -1,6 +1,7 @@
 package ebb
 
 import (
+	"context"
 	"errors"
 	"os"
 	"time"
@@ -9,19 +10,31 @@ import (
 	"github.com/ebbdb/ebb/internal/kv/tikvkv"
 )
 
-// openTiKV connects to the cluster that has the data, and takes the keyspace there.
-func (s *Server) openTiKV() (*tikvkv.Engine, error) {
+// openTiKV connects to the cluster that has the data, and takes the keyspace there. failed is told when it is lost. With waiting it waits for the
+// keyspace for as long as another server has it, and tells which one that is.
+func (s *Server) openTiKV(ctx context.Context, failed func(error), waiting func(tikvkv.Holder)) (*tikvkv.Engine, error) {
 	c := s.opts.Cluster
 	if len(c.PD) == 0 {
 		return nil, errors.New("the storage engine tikv needs the address of a placement driver (--tikvPD)")
 	}
-	o := tikvkv.Options{PD: c.PD, Keyspace: c.Keyspace, Name: s.network.Addr().String(), CAFile: c.CAFile, CertFile: c.CertificateFile, KeyFile: c.KeyFile,
-		Logger: s.log.For("STORAGE"), Clock: clock.Wall(), OnFailure: s.fail} // leases are about real networks
+	o := tikvkv.Options{PD: c.PD, Keyspace: c.Keyspace, Name: s.network.Addr().String(), Address: c.Advertise, CAFile: c.CAFile, CertFile: c.CertificateFile, KeyFile: c.KeyFile,
+		Logger: s.log.For("STORAGE"), Clock: clock.Wall(), OnFailure: failed, Waiting: waiting} // leases are about real networks
 	if name, err := os.Hostname(); err == nil {
 		o.Name = name + " at " + o.Name
 	}
+	if o.Address == "" {
+		o.Address = s.reachedAt()
+	}
 	o.RowCacheBytes = s.opts.CacheBytes // there is no other cache
-	return tikvkv.Open(o)
+	return tikvkv.Open(ctx, o)
+}
+
+// clusterTime is the clock of a database in a TiKV cluster: the cluster's, unless another one was given.
+func (s *Server) clusterTime(e *tikvkv.Engine) clock.Clock {
+	if s.opts.Clock != nil {
+		return s.clock
+	}
+	return clusterClock{s.clock, e}
 }
 
 // clusterClock is the clock of a database in a TiKV cluster: its wall time is that of the cluster's timestamps, so that all servers there find the same

@@ -15,6 +15,9 @@ package ebbtest
 
 import (
 	"context"
+	"crypto/rand"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +50,10 @@ func At(start time.Time) Option { return func(c *config) { c.start = start } }
 // ReplicaSet makes the server the primary of a replica set of one, so that it has transactions and change streams.
 func ReplicaSet() Option { return func(c *config) { c.replicaSet = true } }
 
+// clusterVariable names the placement drivers of a TiKV cluster, with commas between. Where it is set a server has its data there, in a keyspace of
+// its own that stays: this is how Ebb's own tests are run over TiKV.
+const clusterVariable = "EBB_TIKV_PD"
+
 // setName is the name of that set.
 const setName = "ebbtest"
 
@@ -60,6 +67,9 @@ func Start(t testing.TB, options ...Option) *Server {
 	s := &Server{Clock: NewClock(c.start), t: t}
 	o := ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, Clock: s.Clock, ScriptsInProcess: true}
 	s.query = "directConnection=true"
+	if pd := os.Getenv(clusterVariable); pd != "" {
+		o.Engine, o.Cluster = ebb.TiKV, ebb.Cluster{PD: strings.Split(pd, ","), Keyspace: "ebbtest-" + rand.Text()}
+	}
 	if c.replicaSet {
 		o.ReplicaSet = &ebb.ReplicaSet{Name: setName, Initiate: true}
 		s.query = "replicaSet=" + setName

@@ -54,6 +54,8 @@ type Conn struct {
 	applying int // how deep the command is within applyOps
 	// appliedUUID is what the oplog says that a collection which is made has; nil where it says nothing.
 	appliedUUID *[16]byte
+	// routed says that another server hands a client's requests on by the connection.
+	routed bool
 	// hasWritten says that a write on a member of a replica set has ended on the connection.
 	hasWritten bool
 	// running is an operation that has ended and that nobody has any more, for the next one; nil for none.
@@ -113,6 +115,16 @@ func (c *Conn) become(user *auth.User) {
 		uid := session.UID(user.String())
 		c.uid = string(uid[:])
 	}
+	c.client.Store(&client)
+}
+
+// StandFor has a connection on which another server hands a client's requests on be one of that client's: nobody has logged in on it, it comes from
+// where the client is, and what the other server has shown of itself is not the client's.
+func (c *Conn) StandFor(remote string) {
+	c.become(nil)
+	c.Remote, c.Peer, c.routed = remote, nil, true
+	client := *c.client.Load()
+	client.Remote = remote
 	c.client.Store(&client)
 }
 

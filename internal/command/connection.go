@@ -157,8 +157,11 @@ func portOf(address string) string {
 // unixSocketHost is the host of clients that have come by a Unix domain socket.
 const unixSocketHost = "anonymous unix socket"
 
-// isLocal says whether the client is on this machine.
+// isLocal says whether the client is on this machine. One whose requests another server hands on never is.
 func (c *Conn) isLocal() bool {
+	if c.routed {
+		return false
+	}
 	host, _, err := net.SplitHostPort(c.Remote)
 	if err != nil {
 		return c.Remote == ""

@@ -70,11 +70,14 @@ func hello(op *Op) (bson.Doc, error) {
 		writable = "ismaster"
 	}
 	told := op.topologyVersion()
-	if op.Replica != nil {
+	switch {
+	case op.Router:
+		b.Bool(writable, true).String("msg", "isdbgrid").Document("topologyVersion", told)
+	case op.Replica != nil:
 		v := op.Replica.View()
 		told = op.topologyOf(v)
 		op.appendMember(b, writable, v, told)
-	} else {
+	default:
 		b.Bool(writable, true).Document("topologyVersion", told)
 	}
 	if op.MoreToCome {

@@ -27,6 +27,9 @@ func asMember(plain func(*Op) (bson.Doc, error), run func(*Op) (bson.Doc, error)
 func initiated(run func(*Op, *replset.View) (bson.Doc, error)) func(*Op) (bson.Doc, error) {
 	return func(op *Op) (bson.Doc, error) {
 		v := op.Replica.View()
+		if op.Router { // the set is this server's own affair
+			return nil, mongoerr.New(mongoerr.NoReplicationEnabled, "not running with --replSet")
+		}
 		if v.Config == nil {
 			return nil, mongoerr.New(mongoerr.NotYetInitialized, "no replset config has been received")
 		}

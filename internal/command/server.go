@@ -55,6 +55,9 @@ type Config struct {
 	Stopping <-chan struct{}
 	// ReplicaSet is nil for a standalone.
 	ReplicaSet *ReplicaSet
+	// Router has clients see a router of a cluster (mongos) in the place of the replica set's member: what they may do is the same, and there are
+	// several servers that they may ask.
+	Router bool
 	// Authorization: who has not logged in may do nothing, and others what they are allowed to.
 	Authorization bool
 	// Certificates are what TLS goes by; nil where there is none.
@@ -168,7 +171,7 @@ type Server struct {
 	hashing chan struct{}
 
 	// failPoints is nil unless the server was started with enableTestCommands.
-	failPoints *FailPoints
+	failPoints *failPoints
 
 	// mapReduces counts them, for the warning that they are deprecated.
 	mapReduces atomic.Int64

@@ -65,8 +65,6 @@ type Storage struct {
 	TiKV   TiKV
 	// CacheBytes is how much memory data is kept in, 0 for what suits the machine.
 	CacheBytes int64
-	// BlockCompressor is snappy, zstd or none; "" is snappy.
-	BlockCompressor string
 	// StartWithDamagedLog goes on without what was written after the store's log was damaged.
 	StartWithDamagedLog bool
 	// MinFreeBytes must be free on the disk for data to be added, and ReserveBytes are set aside for letting it go; 0 is the
@@ -80,6 +78,8 @@ type TiKV struct {
 	PD []string
 	// Keyspace is where in it the data is, "" for the one called default.
 	Keyspace string
+	// Advertise is the address by which the other servers on the keyspace reach this one, "" for one made of where it listens.
+	Advertise string
 	// CAFile, CertificateFile and KeyFile are PEM files for TLS to the cluster; without a CAFile there is none.
 	CAFile, CertificateFile, KeyFile string
 }
@@ -238,7 +238,7 @@ func (c *Config) check(all []setting) error {
 		return errorf("logAppend must equal true if logRotate is set to reopen")
 	case has("net.bindIp") && has("net.bindIpAll"):
 		return errorf("Cannot use both net.bindIp and net.bindIpAll")
-	case c.Replication.SetName == "" && (c.Replication.Initiate || c.Replication.Advertise != ""):
+	case c.Replication.SetName == "" && (c.Replication.Initiate || c.Replication.Advertise != "" && c.Storage.Engine != EngineTiKV):
 		return errorf("replication.initiate and replication.advertise need replication.replSetName")
 	case has("replication.replSet") && has("replication.replSetName"):
 		return errorf("Cannot use both replication.replSet and replication.replSetName")

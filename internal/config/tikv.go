@@ -14,7 +14,7 @@ func tikvOptions() []option {
 	return []option{
 		{"storage.tikv.pd", "tikvPD", "comma-separated `addresses` (host:port) of the placement drivers of the TiKV cluster that has the data, for --storageEngine tikv",
 			pdAddresses},
-		{"storage.tikv.keyspace", "tikvKeyspace", "`name` of the place in the TiKV cluster where the data is, \"default\" by default; one server at a time works on it",
+		{"storage.tikv.keyspace", "tikvKeyspace", "`name` of the place in the TiKV cluster where the data is, \"default\" by default; of the servers on it one at a time works, and the others hand clients on to it",
 			keyspace},
 		{"storage.tikv.tls.CAFile", "tikvTLSCAFile", "PEM `file` with the certificates by which the TiKV cluster is known; with it the cluster is spoken to over TLS",
 			stringOption(func(c *Config, v string) { c.Storage.TiKV.CAFile = v })},

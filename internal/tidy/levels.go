@@ -32,7 +32,7 @@ func house() []level {
 		{"services", []string{"internal/auth", "internal/audit", "internal/operation", "internal/parameter", "internal/failpoint", "internal/ttl", "internal/session", "internal/replset", "internal/cursor", "internal/writegate", "internal/checkpoint", "internal/raftlog"}},
 		{"protocol", []string{"internal/wire", "internal/peer"}},
 		{"commands", []string{"internal/command"}},
-		{"members", []string{"internal/member"}},
+		{"members", []string{"internal/member", "internal/router"}},
 		{"doors", []string{"internal/backup", "internal/backup/place", "internal/backup/repository", "internal/server", "internal/console", "internal/metrics", "internal/trace", "internal/config", "internal/compat"}},
 		{"root", []string{"."}},
 		{"on top of the root", []string{"ebbtest", "cmd/...", "tests/...", "e2e/...", "bench/...", "internal/tidy"}},

@@ -1,0 +1,249 @@
+package ebb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv/tikvkv"
+	"github.com/ebbdb/ebb/internal/member"
+	"github.com/ebbdb/ebb/internal/metrics"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/peer"
+	"github.com/ebbdb/ebb/internal/router"
+	"github.com/ebbdb/ebb/internal/server"
+)
+
+// Servers over one keyspace of a TiKV cluster: the one that has the keyspace's lease has a database, works on the data and lets it expire; the others have
+// none, hand requests on to it (router), and wait for the lease. Who loses it ends its database and waits with them. Clients see routers of one cluster.
+//
+// That database is a replica set of one, for the sake of sessions, transactions, retryable writes and change streams. Nobody sees of it but that.
+
+// sharedSet is the name of that set, and sharedHost the address of its member, wherever that is at the moment.
+const (
+	sharedSet  = "ebb"
+	sharedHost = "keyspace.ebb:27017"
+)
+
+// reopenPause is how long a server waits that could not open the keyspace, until it tries again.
+const reopenPause = time.Second
+
+// sharing is a server's part in a keyspace that it shares.
+type sharing struct {
+	server *Server
+	router *router.Router
+	stop   context.CancelFunc
+	ended  chan struct{}
+	began  chan error // gets how it began, once
+	tells  bool       // it has got that; of run's goroutine
+}
+
+// sharesKeyspace says whether other servers may be on the keyspace as well.
+func (o *Options) sharesKeyspace() bool { return o.shares }
+
+// share has the server take part. It returns when that has the data, or knows who has.
+func (s *Server) share() (err error) {
+	if s.foundation.temp, err = spillDir(s); err != nil {
+		return err
+	}
+	if s.opts.Authorization && len(s.foundation.keys) == 0 && !s.opts.ClusterX509 {
+		s.log.Startup().Warn("Clients log in, and servers have nothing by which they know one another (--keyFile or --clusterAuthMode x509): other servers on the keyspace cannot hand clients on to this one, nor this one to them")
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.sharing = &sharing{server: s, stop: stop, ended: make(chan struct{}), began: make(chan error, 1)}
+	s.sharing.router = router.New(router.Options{Peers: s.peerOptions, Wall: clock.Wall(), Failed: func(t router.Target, err error) {
+		s.log.For("NETWORK").Debug("The server that has the keyspace is not reached", "address", t.Address, "error", err.Error())
+	}})
+	go s.sharing.run(ctx)
+	return <-s.sharing.began
+}
+
+// close ends the part. What the server has of the data stays, for Close.
+func (h *sharing) close() {
+	h.stop()
+	<-h.ended
+}
+
+func (h *sharing) tell(err error) {
+	if !h.tells {
+		h.tells = true
+		h.began <- err
+	}
+}
+
+// run has the server have the data whenever nobody else has, until ctx ends.
+func (h *sharing) run(ctx context.Context) {
+	defer close(h.ended)
+	for {
+		err := h.once(ctx)
+		h.router.Nowhere()
+		if ctx.Err() != nil {
+			h.tell(errors.Join(err, context.Cause(ctx)))
+			return
+		}
+		if !h.tells { // what keeps it from the start is told who starts it
+			h.tell(err)
+			return
+		}
+		h.server.log.For("STORAGE").Warn("The server does not work on the keyspace any more, and tries to get it again", "error", err)
+		if clock.Wait(ctx, clock.Wall(), reopenPause) != nil {
+			return
+		}
+	}
+}
+
+// once waits for the keyspace, and works on it until it is lost or ctx ends. Then the server has the database still.
+func (h *sharing) once(ctx context.Context) error {
+	s := h.server
+	lost := make(chan error, 1)
+	engine, err := s.openTiKV(ctx, func(err error) { lost <- err }, h.follow)
+	if err != nil {
+		return err
+	}
+	h.router.Nowhere()
+	s.foundation.tikv.Store(engine)
+	d, err := openDatabase(s, member.Role{}, s.clusterTime(engine), func() {})
+	if err != nil {
+		return errors.Join(fmt.Errorf("open the keyspace: %w", err), h.leave(engine))
+	}
+	s.serving.Put(d)
+	h.router.Here()
+	s.log.For("STORAGE").Info("The server works on the keyspace", "keyspace", s.opts.Cluster.Keyspace)
+	h.tell(nil)
+	select {
+	case err = <-lost:
+	case <-ctx.Done():
+		return nil
+	}
+	h.router.Nowhere()
+	return errors.Join(err, s.endDatabase(mongoerr.New(mongoerr.InterruptedDueToReplStateChange, "another server works on the data now")), h.leave(engine))
+}
+
+func (h *sharing) leave(engine *tikvkv.Engine) error {
+	h.server.foundation.tikv.Store(nil)
+	return engine.Close()
+}
+
+// follow has requests be handed on to who has the keyspace.
+func (h *sharing) follow(who tikvkv.Holder) {
+	t := router.Target{Address: who.Address, ID: who.ID}
+	if h.router.Stats().Target != t.Address {
+		h.server.log.For("STORAGE").Info("Another server works on the keyspace: requests are handed on to it", "holder", who.Name, "address", who.Address)
+	}
+	h.router.Follow(t)
+	h.tell(nil)
+}
+
+// route hands a request on, unless this server is the one to answer it.
+func (h *sharing) route(ctx context.Context, c *server.Conn, k *caller, req *server.Request) (reply server.Reply, handed bool) {
+	if d := h.server.serving.Current(); k.database != nil {
+		if k.database == d {
+			return reply, false
+		}
+		return server.Reply{Close: true}, true // it has logged in there, say
+	}
+	hello := isHello(req.Body)
+	body, err := h.router.Handle(ctx, &k.behind, c.Remote(), handedOn(req, hello))
+	switch {
+	case errors.Is(err, router.ErrHere):
+		return reply, false
+	case errors.Is(err, router.ErrGone):
+		return server.Reply{Close: true}, true
+	case err != nil:
+		return server.Reply{Body: errorReply(err)}, true
+	case hello:
+		body = ownHello(body, req.Body, c)
+	}
+	return server.Reply{Body: body}, true
+}
+
+func isHello(body bson.Doc) bool {
+	switch body.FirstKey() {
+	case "hello", "isMaster", "ismaster":
+		return true
+	}
+	return false
+}
+
+// handedOn is a request as the other server gets it: in the form of today, and with nothing to agree about between it and the client.
+func handedOn(req *server.Request, hello bool) peer.Request {
+	q := peer.Request{Body: req.Body, Sequences: req.Sequences, NoReply: req.Unacknowledged(), Memory: req.Memory}
+	if req.Database != "" || hello {
+		b := bson.Build()
+		for it := req.Body.Iter(); it.Next(); {
+			if hello && it.Key() == "compression" || req.Database != "" && it.Key() == "$db" {
+				continue
+			}
+			b.Value(it.Key(), it.Value())
+		}
+		if req.Database != "" {
+			b.String("$db", req.Database)
+		}
+		q.Body = b.Doc()
+	}
+	return q
+}
+
+// ownHello is the other server's hello with what this one agrees about with the client.
+func ownHello(body, asked bson.Doc, c *server.Conn) bson.Doc {
+	if v := asked.Lookup("compression"); v.Type == bson.TypeArray {
+		var names []string
+		for it := v.Doc().Iter(); it.Next(); {
+			if it.Value().Type == bson.TypeString {
+				names = append(names, string([]byte(it.Value().Str())))
+			}
+		}
+		c.NegotiateCompression(names)
+	}
+	names := c.Compression()
+	if len(names) == 0 {
+		return body
+	}
+	return bson.Build().Fields(body).Strings("compression", names).Doc()
+}
+
+// introduced hears another server say that a connection is a client's of its.
+func (s *Server) introduced(ctx context.Context, c *server.Conn, k *caller, req *server.Request) server.Reply {
+	if err := s.introduce(ctx, c, k, req.Body); err != nil {
+		return server.Reply{Body: errorReply(err), Close: true}
+	}
+	return server.Reply{Body: bson.Build().Double("ok", 1).Doc()}
+}
+
+func (s *Server) introduce(ctx context.Context, c *server.Conn, k *caller, body bson.Doc) error {
+	said, err := router.ReadIntroduction(body)
+	if err != nil {
+		return err
+	}
+	d, engine := s.serving.TryEnter(), s.foundation.tikv.Load()
+	if d == nil {
+		return errNotHere
+	}
+	defer d.Leave()
+	if s.sharing == nil || engine == nil || engine.Holder().ID != said.ID {
+		return errNotHere
+	}
+	if err := s.admitMember(ctx, c, k); err != nil {
+		return err
+	}
+	d.meet(c, k)
+	k.conn.StandFor(said.Remote)
+	return nil
+}
+
+var errNotHere = mongoerr.New(mongoerr.NotWritablePrimary, "this server does not work on the data")
+
+func errorReply(err error) bson.Doc {
+	e := mongoerr.From(err)
+	return bson.Build().Double("ok", 0).String("errmsg", e.Message).Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).Doc()
+}
+
+// figures tells whether a server is ready that hands requests on, and how many.
+func (h *sharing) figures(w http.ResponseWriter, r *http.Request) {
+	stats := h.router.Stats()
+	metrics.ServeRouter(w, r, metrics.Router{Target: stats.Target, Handed: stats.Handed, Clients: stats.Clients, Version: Version, MongoVersion: MongoVersion})
+}

@@ -93,14 +93,26 @@ func memberClients() []client {
 	}
 }
 
+// clusterVariable names the placement drivers of a TiKV cluster. Where it is set clients meet a server that has its data there (make tikv).
+const clusterVariable = "EBB_TIKV_PD"
+
+// dataArgs say where a server has its data.
+func dataArgs(t *testing.T) []string {
+	pd := os.Getenv(clusterVariable)
+	if pd == "" {
+		return []string{"--dbpath", t.TempDir()}
+	}
+	return []string{"--storageEngine", "tikv", "--tikvPD", pd, "--tikvKeyspace", fmt.Sprintf("%s-%d", t.Name(), time.Now().UnixMilli())}
+}
+
 func TestClients(t *testing.T) {
-	server := binary.Start(t, binary.Build(t), "--dbpath", t.TempDir())
+	server := binary.Start(t, binary.Build(t), dataArgs(t)...)
 	runClients(t, server, clients(), func(t *testing.T) { goClient(t, server) })
 }
 
 // TestMemberClients is TestClients on a replica set of one.
 func TestMemberClients(t *testing.T) {
-	server := binary.Start(t, binary.Build(t), "--dbpath", t.TempDir(), "--replSet", "rs", "--replSetInitiate")
+	server := binary.Start(t, binary.Build(t), append(dataArgs(t), "--replSet", "rs", "--replSetInitiate")...)
 	runClients(t, server, memberClients(), func(*testing.T) {})
 }
 

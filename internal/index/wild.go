@@ -61,6 +61,6 @@ func (d *Definition) at(position int, path string) *Definition {
 			b.Value(it.Key(), it.Value())
 		}
 	}
-	c.Key, c.keyText = b.Doc(), ""
+	c.Key = b.Doc()
 	return &c
 }

@@ -49,9 +49,22 @@ func programs() map[string]program {
 				old:  "\t\"google.golang.org/grpc/keepalive\"\n",
 				new:  "\t\"google.golang.org/grpc/health\"\n\thealthpb \"google.golang.org/grpc/health/grpc_health_v1\"\n\t\"google.golang.org/grpc/keepalive\"\n",
 			}, {
+				// It speaks no TLS: TiKV does where it is given certificates.
+				file: "vendor/github.com/pingcap/tidb/store/mockstore/unistore/pd/client.go",
+				old:  "\t\"context\"\n\t\"net/url\"\n",
+				new:  "\t\"context\"\n\t\"crypto/tls\"\n\t\"crypto/x509\"\n\t\"net/url\"\n\t\"os\"\n\t\"path/filepath\"\n",
+			}, {
+				file: "vendor/github.com/pingcap/tidb/store/mockstore/unistore/pd/client.go",
+				old:  "\t\"google.golang.org/grpc\"\n)\n",
+				new:  "\t\"google.golang.org/grpc\"\n\t\"google.golang.org/grpc/credentials\"\n)\n" + storeTLS,
+			}, {
+				file: "vendor/github.com/pingcap/tidb/store/mockstore/unistore/pd/client.go",
+				old:  "grpc.Dial(u.Host, grpc.WithInsecure())",
+				new:  "grpc.Dial(u.Host, Dialing())",
+			}, {
 				file: "vendor/github.com/ngaut/unistore/cmd/unistore-server/main.go",
 				old:  "grpc.MaxRecvMsgSize(10*1024*1024)", // TiKV sets no limit
-				new:  "grpc.MaxRecvMsgSize(1<<30)",
+				new:  "grpc.MaxRecvMsgSize(1<<30),\n\t\tpd.Serving()",
 			}, {
 				// Its commit of a key writes the value once more, and a client commits many keys at once: TiKV's writes no value.
 				file: "vendor/github.com/ngaut/unistore/raftstore/config.go",
@@ -78,6 +91,51 @@ const secondaryLocks = `	case *tikvpb.BatchCommandsRequest_Request_CheckSecondar
 		}
 		return &tikvpb.BatchCommandsResponse_Response{Cmd: &tikvpb.BatchCommandsResponse_Response_CheckSecondaryLocks{CheckSecondaryLocks: res}}, nil
 `
+
+// storeTLS is the store's TLS: certificates of which the environment names the folder, and which whoever connects has to have as well.
+const storeTLS = `
+func certificates() *tls.Config {
+	dir := os.Getenv("` + certificatesVariable + `")
+	if dir == "" {
+		return nil
+	}
+	own, err := tls.LoadX509KeyPair(filepath.Join(dir, "` + certFile + `"), filepath.Join(dir, "` + keyFile + `"))
+	if err != nil {
+		panic(err)
+	}
+	authority, err := os.ReadFile(filepath.Join(dir, "` + caFile + `"))
+	if err != nil {
+		panic(err)
+	}
+	known := x509.NewCertPool()
+	known.AppendCertsFromPEM(authority)
+	return &tls.Config{Certificates: []tls.Certificate{own}, RootCAs: known, ClientCAs: known, ClientAuth: tls.RequireAndVerifyClientCert}
+}
+
+// Dialing is how others are called.
+func Dialing() grpc.DialOption {
+	if c := certificates(); c != nil {
+		return grpc.WithTransportCredentials(credentials.NewTLS(c))
+	}
+	return grpc.WithInsecure()
+}
+
+// Serving is how others are answered.
+func Serving() grpc.ServerOption {
+	if c := certificates(); c != nil {
+		return grpc.Creds(credentials.NewTLS(c))
+	}
+	return grpc.EmptyServerOption{}
+}
+`
+
+// certificatesVariable names the folder of the store's certificates, in which these are.
+const (
+	certificatesVariable = "EBB_STORE_CERTIFICATES"
+	caFile               = "ca.pem"
+	certFile             = "cert.pem"
+	keyFile              = "key.pem"
+)
 
 // build is the path of a program. It is built if it is not in the cache, from a copy of its module beside it.
 func build(ctx context.Context, root string, p program, log io.Writer) (string, error) {

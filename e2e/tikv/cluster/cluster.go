@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +24,7 @@ const (
 	splitLimit  = 90 * time.Second // until all regions are replicated
 	killLimit   = 10 * time.Second
 	pollPause   = 200 * time.Millisecond
+	askTime     = 2 * time.Second
 	maxStores   = 9
 	logsKept    = 2 << 10
 	pdName      = "pd"
@@ -34,6 +37,18 @@ type Cluster struct {
 	pd       *process
 	stores   []*process
 	programs map[string]string
+	options  Options
+	client   *http.Client // of PD's interface
+}
+
+// Options of a cluster.
+type Options struct {
+	// Stores is how many there are. With three or more each region has three replicas.
+	Stores int
+	// Certificates is a folder with ca.pem, cert.pem and key.pem, by which all speak TLS and know one another; "" for no TLS.
+	Certificates string
+	// Log is told of what takes long.
+	Log io.Writer
 }
 
 // process is one server of the cluster. It keeps its ports when it is started again.
@@ -48,15 +63,22 @@ type process struct {
 	gone chan struct{}
 }
 
-// Start builds what is not built yet, and starts PD and so many stores. With three or more stores each region has three replicas. root is the
-// folder of Ebb's sources.
-func Start(ctx context.Context, root string, stores int, log io.Writer) (*Cluster, error) {
+// Start builds what is not built yet, and starts PD and the stores. root is the folder of Ebb's sources.
+func Start(ctx context.Context, root string, o Options) (*Cluster, error) {
+	stores := o.Stores
 	if stores < 1 || stores > maxStores {
 		return nil, fmt.Errorf("a cluster has 1 to %d stores, not %d", maxStores, stores)
 	}
-	c := &Cluster{programs: map[string]string{}}
+	c := &Cluster{programs: map[string]string{}, options: o, client: &http.Client{Timeout: askTime}}
+	if o.Certificates != "" {
+		config, err := readTLS(o.Certificates)
+		if err != nil {
+			return nil, err
+		}
+		c.client.Transport = &http.Transport{TLSClientConfig: config}
+	}
 	for name, p := range programs() {
-		path, err := build(ctx, root, p, log)
+		path, err := build(ctx, root, p, o.Log)
 		if err != nil {
 			return nil, err
 		}
@@ -70,6 +92,28 @@ func Start(ctx context.Context, root string, stores int, log io.Writer) (*Cluste
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
+}
+
+func readTLS(dir string) (*tls.Config, error) {
+	own, err := tls.LoadX509KeyPair(filepath.Join(dir, certFile), filepath.Join(dir, keyFile))
+	if err != nil {
+		return nil, err
+	}
+	authority, err := os.ReadFile(filepath.Join(dir, caFile))
+	if err != nil {
+		return nil, err
+	}
+	known := x509.NewCertPool()
+	known.AppendCertsFromPEM(authority)
+	return &tls.Config{Certificates: []tls.Certificate{own}, RootCAs: known}, nil
+}
+
+// scheme is what PD is asked by.
+func (c *Cluster) scheme() string {
+	if c.options.Certificates != "" {
+		return "https://"
+	}
+	return "http://"
 }
 
 func (c *Cluster) start(ctx context.Context, stores, replicas int) error {
@@ -130,10 +174,13 @@ func (c *Cluster) startPD(ctx context.Context, replicas int) error {
 	c.pd = &process{name: pdName, path: c.programs["pd"], addr: client, dir: filepath.Join(c.dir, pdName)}
 	c.pd.env = []string{"GODEBUG=httpmuxgo121=1"} // its paths have spaces at their ends
 	config := fmt.Sprintf("[replication]\nmax-replicas = %d\n[log]\nlevel = \"warn\"\n[schedule]\nmax-merge-region-size = 0\n", replicas)
+	if dir := c.options.Certificates; dir != "" {
+		config += fmt.Sprintf("[security]\ncacert-path = %q\ncert-path = %q\nkey-path = %q\n", filepath.Join(dir, caFile), filepath.Join(dir, certFile), filepath.Join(dir, keyFile))
+	}
 	if err := c.pd.prepare("config.toml", config); err != nil {
 		return err
 	}
-	c.pd.args = []string{"--name=pd", "--data-dir=" + filepath.Join(c.pd.dir, "data"), "--client-urls=http://" + client, "--peer-urls=http://" + peer,
+	c.pd.args = []string{"--name=pd", "--data-dir=" + filepath.Join(c.pd.dir, "data"), "--client-urls=" + c.scheme() + client, "--peer-urls=" + c.scheme() + peer,
 		"--config=" + filepath.Join(c.pd.dir, "config.toml")}
 	if err := c.pd.start(); err != nil {
 		return err
@@ -158,8 +205,9 @@ func (c *Cluster) startStore(n int) error {
 	if err := p.prepare("config.toml", config); err != nil {
 		return err
 	}
-	p.args = []string{"-config", filepath.Join(p.dir, "config.toml"), "-pd", c.pd.addr, "-addr", p.addr, "-status-addr", "127.0.0.1:" + ports[1],
+	p.args = []string{"-config", filepath.Join(p.dir, "config.toml"), "-pd", c.scheme() + c.pd.addr, "-addr", p.addr, "-status-addr", "127.0.0.1:" + ports[1],
 		"-data-dir", filepath.Join(p.dir, "data")}
+	p.env = []string{certificatesVariable + "=" + c.options.Certificates}
 	c.stores = append(c.stores, p)
 	return p.start()
 }
@@ -227,8 +275,7 @@ func (c *Cluster) await(ctx context.Context, most time.Duration, what string, th
 }
 
 func (c *Cluster) ask(path string, into any) error {
-	client := http.Client{Timeout: 2 * time.Second}
-	reply, err := client.Get("http://" + c.pd.addr + path)
+	reply, err := c.client.Get(c.scheme() + c.pd.addr + path)
 	if err != nil {
 		return err
 	}

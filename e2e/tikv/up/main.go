@@ -47,7 +47,7 @@ func run(ctx context.Context, stores int, command []string) (err error) {
 	if err != nil {
 		return err
 	}
-	c, err := cluster.Start(ctx, root, stores, os.Stderr)
+	c, err := cluster.Start(ctx, root, cluster.Options{Stores: stores, Log: os.Stderr})
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func checkArguments(t *testing.T, ebb string) {
 			has[string(m[1])] = true
 		}
 	}
-	for path, least := range map[string]int{"Dockerfile": 4, "deploy/compose/replica-set.yml": 5, "deploy/helm/ebb/templates/statefulset.yaml": 8, "deploy/systemd/ebb.service": 1} {
+	for path, least := range map[string]int{"Dockerfile": 4, "deploy/compose/replica-set.yml": 5, "deploy/compose/three-members.yml": 15, "deploy/helm/ebb/templates/statefulset.yaml": 8, "deploy/systemd/ebb.service": 1} {
 		found := regexp.MustCompile(`[\s"\[]--([A-Za-z_]\w+)`).FindAllStringSubmatch(text(t, path), -1)
 		n := 0
 		for _, m := range found {

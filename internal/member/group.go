@@ -187,6 +187,12 @@ func (g *Group) Status() *raftlog.Status {
 	return nil
 }
 
+// Full says whether the log waits for room on a full disk.
+func (g *Group) Full() bool {
+	m := g.running()
+	return m != nil && m.disk.IsFull()
+}
+
 // Leader implements command.Group.
 func (g *Group) Leader() (host string, term int64, ok bool) {
 	m := g.running()

@@ -4,6 +4,7 @@ package smalldisk
 
 import (
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -135,6 +136,11 @@ func (d *Disk) forget(name string) {
 func (d *Disk) name(name string, n *inode) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.setName(name, n)
+}
+
+// setName gives a file a name. The caller holds mu.
+func (d *Disk) setName(name string, n *inode) {
 	d.forget(name)
 	n.links++
 	if n.links == 1 {
@@ -204,11 +210,19 @@ func (d *Disk) Rename(from, name string) error {
 	if err := d.mem.Rename(from, name); err != nil {
 		return err
 	}
-	if n := d.node(from); n != nil && from != name {
-		d.name(name, n)
-		d.mu.Lock()
-		d.forget(from)
-		d.mu.Unlock()
+	if from == name {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for path, n := range maps.Clone(d.mu.files) { // from may be a folder
+		if rest, below := strings.CutPrefix(path, from+"/"); below {
+			d.forget(path)
+			d.setName(name+"/"+rest, n)
+		} else if path == from {
+			d.forget(path)
+			d.setName(name, n)
+		}
 	}
 	return nil
 }

@@ -101,6 +101,8 @@ func (f *failover) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if millis, err = strconv.Atoi(r.FormValue("millis")); err == nil {
 			err = f.restore(r.FormValue("how"), time.Duration(millis)*time.Millisecond)
 		}
+	case "told":
+		f.t.Logf("the driver gave %s of %s writes up", r.FormValue("given"), r.FormValue("of"))
 	default:
 		err = errors.New("nobody knows what that is")
 	}

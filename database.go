@@ -55,6 +55,8 @@ type foundation struct {
 	set     *command.ReplicaSet
 	audit   *audit.Log    // or nil
 	tracer  *trace.Tracer // nil: nobody wants traces
+	// failPoints is nil for a server that was started without test commands.
+	failPoints *command.FailPoints
 }
 
 // database is what stands behind the network: storage, expiry and commands. In a member of a replica set there is one after the other: each has
@@ -147,6 +149,7 @@ func openFoundation(s *Server) (f *foundation, err error) {
 			return f, fmt.Errorf("--setParameter %s: %w", name, err)
 		}
 	}
+	f.failPoints = command.AddFailPoints(f.params)
 	if err = f.readHold(s); err != nil {
 		return f, err
 	}
@@ -268,7 +271,7 @@ func openDatabase(s *Server, r member.Role, c clock.Clock, opened func()) (d *da
 	}
 	config.ReplicaSet, config.Router = d.set, s.opts.sharesKeyspace()
 	d.commands = command.New(config, command.Services{Params: d.params, Ops: ops, Cursors: cursors, Query: engine, Durable: d.store, TTL: d.monitor,
-		Checkpoints: checkpoint.NewRegistry(d.clock, d.foundation.store(), s.log.For("STORAGE"))})
+		Checkpoints: checkpoint.NewRegistry(d.clock, d.foundation.store(), s.log.For("STORAGE")), FailPoints: d.failPoints})
 	d.metrics = s.metricsHandler(d)
 	if p := s.opts.Profiling; p != nil {
 		d.commands.Profile.Begin(p.Level, p.SlowMillis, p.SampleRate)
@@ -340,6 +343,7 @@ func (s *Server) engineOptions() pebblekv.Options {
 	o := pebblekv.Options{Logger: s.log.For("STORAGE"), Clock: clock.Wall(), // syncs are about real disks
 		OnFailure: s.fail, CommitKey: storage.CommitKey(), RegionOf: storage.RegionOf, StartWithDamagedLog: s.opts.StartWithDamagedLog, HoldRemovals: true}
 	o.CacheBytes, o.RowCacheBytes = s.opts.caches()
+	o.Compression, _ = compressionOf(s.opts.BlockCompressor)
 	o.MemTableBytes = s.opts.memTableBytes
 	switch {
 	case s.memoryFiles != nil:
@@ -349,6 +353,19 @@ func (s *Server) engineOptions() pebblekv.Options {
 	}
 	o.MinFreeBytes, o.ReserveBytes = s.opts.MinFreeBytes, s.opts.ReserveBytes
 	return o
+}
+
+// compressionOf is what the store calls a block compressor; known is false where there is none of the name.
+func compressionOf(name string) (c pebblekv.Compression, known bool) {
+	switch name {
+	case "", Snappy:
+		return pebblekv.CompressForSpeed, true
+	case Zstd:
+		return pebblekv.CompressForSpace, true
+	case Uncompressed:
+		return pebblekv.CompressNothing, true
+	}
+	return 0, false
 }
 
 // checkStoreDir refuses a directory in which a store was and is no more: the folder for spill files is made after it.

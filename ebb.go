@@ -63,6 +63,9 @@ func Open(opts Options) (*Server, error) {
 
 func open(opts Options) (*Server, error) {
 	opts = opts.withDefaults()
+	if _, known := compressionOf(opts.BlockCompressor); !known {
+		return nil, fmt.Errorf("there is no block compressor %q, but %s, %s and %s", opts.BlockCompressor, Snappy, Zstd, Uncompressed)
+	}
 	s := &Server{opts: opts, log: serverlog.Of(opts.Log), clock: clockOf(opts.Clock), asked: make(chan struct{}), failed: failed{noted: make(chan struct{})}}
 	s.memory = memory.New(opts.MemoryBytes, clock.Wall(), s.log.For("CONTROL")) // waits are of real clients
 	var err error

@@ -360,6 +360,32 @@ func (s *three) reconfig(change func(members bson.A) bson.A) {
 	s.until("reconfig", func() error { return s.command(s.direct(s.primary()), bson.M{"replSetReconfig": r.Config}) })
 }
 
+// TestFailPointsOfThree: a fail point that is on stays on when the member's role changes.
+func TestFailPointsOfThree(t *testing.T) {
+	s := startThree(t, func(_ int, o *Options) { o.Parameters = map[string]string{"enableTestCommands": "1"} })
+	old := s.primary()
+	set := bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "alwaysOn"},
+		{Key: "data", Value: bson.M{"failCommands": bson.A{"count"}, "errorCode": 91}}}
+	if err := s.command(s.direct(old), set); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.command(s.direct(old), bson.D{{Key: "replSetStepDown", Value: 20}}); err != nil {
+		t.Log("the connection ended with the role:", err)
+	}
+	s.until("a new primary", func() error {
+		if s.primary() == old {
+			return errors.New("it is the old one")
+		}
+		return nil
+	})
+	s.until("a secondary that fails", func() error {
+		if err := s.command(s.direct(old), bson.M{"count": "c"}); code(err) != 91 {
+			return fmt.Errorf("count: %v", err)
+		}
+		return nil
+	})
+}
+
 // TestGrow: a set of one that has data takes two more in, without a dump, and lets one go again.
 func TestGrow(t *testing.T) {
 	s := &three{t: t}

@@ -30,6 +30,13 @@ const (
 	TiKV = config.EngineTiKV
 )
 
+// Compressors of what is stored, for Options.BlockCompressor.
+const (
+	Snappy       = "snappy"
+	Zstd         = "zstd"
+	Uncompressed = "none"
+)
+
 // LDAP is how a directory of users is reached, and what is asked of it.
 type LDAP = ldap.Options
 
@@ -72,6 +79,9 @@ type Options struct {
 	Cluster Cluster
 	// CacheBytes is how much memory data is kept in; 0 is a quarter of what the machine or the container has.
 	CacheBytes int64
+	// BlockCompressor is how what is stored from now on is compressed: Snappy, quickly; Zstd, to two thirds of that at several times the
+	// processor time, at writing and at each reading from the disk; Uncompressed. "" is Snappy. It is Pebble's and InMemory's alone.
+	BlockCompressor string
 	// StartWithDamagedLog opens a store whose log is damaged as it was before the first write that is lost. Without it such a store
 	// is refused.
 	StartWithDamagedLog bool

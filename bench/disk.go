@@ -7,11 +7,11 @@ import (
 )
 
 // disk is what a folder's files occupy, not how long they are: journals are made larger than what is written to them.
-type disk struct{ total, journal int64 }
+type disk struct{ total, journal, reserve int64 }
 
 // data is what lies there for good. A journal's files are used again and again; they stay as many as they were at the
-// busiest time.
-func (d disk) data() int64 { return d.total - d.journal }
+// busiest time. A reserve is of one size whatever is stored.
+func (d disk) data() int64 { return d.total - d.journal - d.reserve }
 
 func diskUsage(folder string) (d disk) {
 	_ = filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
@@ -23,8 +23,11 @@ func diskUsage(folder string) (d disk) {
 			return nil
 		}
 		d.total += occupied(info)
-		if isJournal(path) {
+		switch {
+		case isJournal(path):
 			d.journal += occupied(info)
+		case filepath.Base(path) == "EBB-RESERVE": // for letting data go on a full disk
+			d.reserve += occupied(info)
 		}
 		return nil
 	})

@@ -179,22 +179,23 @@ func (f *logFile) rotate() error {
 
 func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 	opts := ebb.Options{
-		Addresses:    cfg.Net.BindIP,
-		Port:         cfg.Net.Port,
-		MaxConns:     cfg.Net.MaxConns,
-		Compressors:  cfg.Net.Compressors,
-		DBPath:       cfg.Storage.DBPath,
-		Engine:       cfg.Storage.Engine,
-		Cluster:      cfg.Storage.TiKV,
-		CacheBytes:   cfg.Storage.CacheBytes,
-		MinFreeBytes: cfg.Storage.MinFreeBytes,
-		ReserveBytes: cfg.Storage.ReserveBytes,
-		Parameters:   map[string]string{},
-		Argv:         cfg.Argv,
-		Parsed:       cfg.Parsed,
-		Quiet:        cfg.SystemLog.Quiet,
-		Log:          log.Logger(),
-		OnFailure:    func(error) { os.Exit(exitStoreFailed) }, // clients know sooner than if operations were waited for
+		Addresses:       cfg.Net.BindIP,
+		Port:            cfg.Net.Port,
+		MaxConns:        cfg.Net.MaxConns,
+		Compressors:     cfg.Net.Compressors,
+		DBPath:          cfg.Storage.DBPath,
+		Engine:          cfg.Storage.Engine,
+		Cluster:         cfg.Storage.TiKV,
+		CacheBytes:      cfg.Storage.CacheBytes,
+		BlockCompressor: cfg.Storage.BlockCompressor,
+		MinFreeBytes:    cfg.Storage.MinFreeBytes,
+		ReserveBytes:    cfg.Storage.ReserveBytes,
+		Parameters:      map[string]string{},
+		Argv:            cfg.Argv,
+		Parsed:          cfg.Parsed,
+		Quiet:           cfg.SystemLog.Quiet,
+		Log:             log.Logger(),
+		OnFailure:       func(error) { os.Exit(exitStoreFailed) }, // clients know sooner than if operations were waited for
 
 		StartWithDamagedLog: cfg.Storage.StartWithDamagedLog,
 

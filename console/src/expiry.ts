@@ -6,7 +6,7 @@ import { relative, span, ttlWords } from './time'
 /** A rule as {ebbTTL} tells of it. Times are milliseconds. */
 export interface Rule {
   ns: string; index?: string; clustered?: true; timeseries?: true; field: string; expireAfterSeconds: number; hidesExpired: boolean; inert?: string
-  oldestDeadline?: number; lagMillis?: number; backlog?: number; backlogIsMore?: true; modifiedInFuture?: number; ordered?: boolean; misplaced?: number; arranged?: number; deadEntries?: number
+  oldestDeadline?: number; lagMillis?: number; backlog?: number; backlogIsMore?: true; modifiedInFuture?: number; ordered?: boolean; unclustered?: number; reclustered?: number; deadEntries?: number
   deleted?: number; deletedEver?: number; lastSweep?: number; lastDeleted?: number; graceUntil?: number; paused?: true; lastError?: string; nextSweep?: number
 }
 export interface Status { now: number; heldUpBy?: string; hold?: { at: number }; monitor: any; indexes: Rule[] }

@@ -62,7 +62,7 @@ func TestCrashOfExpiry(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d deaths came in one of %d changes of TTL indexes; %v", inChange, *rounds, rules.changes+inChange, &met)
-	if *rounds >= fairRounds && (met.sweeps < int64(*rounds) || met.cleaned == 0 || met.arranged == 0 || met.deadLeft == 0 || met.unordered == 0 || met.emptied == 0) {
+	if *rounds >= fairRounds && (met.sweeps < int64(*rounds) || met.vacuumed == 0 || met.reclustered == 0 || met.deadLeft == 0 || met.unordered == 0 || met.emptied == 0) {
 		t.Error("the load is of no use")
 	}
 }
@@ -130,20 +130,20 @@ func expireUntilKilled(t *testing.T, server *binary.Server, load []*mortal, rule
 
 // sights are what servers were seen to do before they died.
 type sights struct {
-	sweeps, swept, arranged, cleaned int64
-	deadLeft, unordered              int // deaths while entries of swept records were left, and while records were not in order
-	emptied                          int // looks at a collection that a sweep had left empty
+	sweeps, swept, reclustered, vacuumed int64
+	deadLeft, unordered                  int // deaths while entries of swept records were left, and while records were not in order
+	emptied                              int // looks at a collection that a sweep had left empty
 }
 
 func (s *sights) String() string {
-	return fmt.Sprintf("at least %d sweeps at once of %d documents, %d records put in order, %d dead entries cleaned; deaths with dead entries %d, with records out of order %d; a collection seen empty %d times",
-		s.sweeps, s.swept, s.arranged, s.cleaned, s.deadLeft, s.unordered, s.emptied)
+	return fmt.Sprintf("at least %d sweeps at once of %d documents, %d records put in order, %d dead entries vacuumed; deaths with dead entries %d, with records out of order %d; a collection seen empty %d times",
+		s.sweeps, s.swept, s.reclustered, s.vacuumed, s.deadLeft, s.unordered, s.emptied)
 }
 
 // sight is the server's word on expiry.
 type sight struct {
 	Monitor struct {
-		Ebb struct{ Sweeps, SweptDocuments, ArrangedDocuments, CleanedEntries int64 }
+		Ebb struct{ Sweeps, SweptDocuments, ReclusteredDocuments, VacuumedEntries int64 }
 	}
 	Indexes []struct {
 		NS          string `bson:"ns"`
@@ -169,7 +169,7 @@ func (s *sights) watch(ctx context.Context, db *mongo.Database) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	e := last.Monitor.Ebb
-	s.sweeps, s.swept, s.arranged, s.cleaned = s.sweeps+e.Sweeps, s.swept+e.SweptDocuments, s.arranged+e.ArrangedDocuments, s.cleaned+e.CleanedEntries
+	s.sweeps, s.swept, s.reclustered, s.vacuumed = s.sweeps+e.Sweeps, s.swept+e.SweptDocuments, s.reclustered+e.ReclusteredDocuments, s.vacuumed+e.VacuumedEntries
 	dead, unordered := 0, 0
 	for _, ix := range last.Indexes {
 		switch {

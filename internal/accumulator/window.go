@@ -140,39 +140,46 @@ func (w *sliding) restart(low int) error {
 	return err
 }
 
+// Next takes in the documents that have come, and then takes out those that the window has left: MongoDB's order, which shows in
+// the last digits of sums that are not exact.
 func (w *sliding) Next(rows Rows, f Frame) (bson.Value, error) {
 	if f.High < f.Low {
 		f.High = f.Low
 	}
-	if err := w.leave(rows, f); err != nil {
+	r, removes := w.fold.(Remover)
+	if f.Low < w.low || f.Low > w.low && (!removes || w.low == w.high) {
+		if err := w.restart(f.Low); err != nil {
+			return bson.Missing, err
+		}
+	}
+	if err := w.add(rows, f.High); err != nil {
 		return bson.Missing, err
 	}
-	for ; w.high < f.High; w.high++ {
-		if err := rows.Eval(w.high, w.spec.Args, w.args); err != nil {
+	for ; w.low < f.Low; w.low++ {
+		if err := rows.Eval(w.low, w.spec.Args, w.args); err != nil {
 			return bson.Missing, err
 		}
-		if err := w.fold.Add(w.args); err != nil {
+		if r.Remove(w.args) {
+			continue
+		}
+		if err := w.restart(f.Low); err != nil {
 			return bson.Missing, err
 		}
+		if err := w.add(rows, f.High); err != nil {
+			return bson.Missing, err
+		}
+		break
 	}
 	return w.fold.Value()
 }
 
-// leave takes out the documents in front of the window, or starts anew where that cannot be done.
-func (w *sliding) leave(rows Rows, f Frame) error {
-	if f.Low == w.low {
-		return nil
-	}
-	r, ok := w.fold.(Remover)
-	if !ok || f.Low >= w.high || f.Low < w.low {
-		return w.restart(f.Low)
-	}
-	for ; w.low < f.Low; w.low++ {
-		if err := rows.Eval(w.low, w.spec.Args, w.args); err != nil {
+func (w *sliding) add(rows Rows, high int) error {
+	for ; w.high < high; w.high++ {
+		if err := rows.Eval(w.high, w.spec.Args, w.args); err != nil {
 			return err
 		}
-		if !r.Remove(w.args) {
-			return w.restart(f.Low)
+		if err := w.fold.Add(w.args); err != nil {
+			return err
 		}
 	}
 	return nil

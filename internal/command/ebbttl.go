@@ -157,11 +157,11 @@ func appendStatus(b *bson.Builder, s *ttl.Status, now int64) {
 		b.Int64("modifiedInFuture", s.Future)
 	}
 	if o := s.Order; o != nil {
-		b.Bool("ordered", o.Ordered).Int64("misplaced", o.Unclustered)
+		b.Bool("ordered", o.Ordered).Int64("unclustered", o.Unclustered)
 		if !o.Exact {
-			b.Bool("misplacedIsMore", true)
+			b.Bool("unclusteredIsMore", true)
 		}
-		b.Int64("arranged", o.Reclustered).Int64("deadEntries", o.Dead)
+		b.Int64("reclustered", o.Reclustered).Int64("deadEntries", o.Dead)
 	}
 	b.Int64("deleted", s.Deleted).Int64("deletedEver", s.DeletedEver)
 	if s.Swept {

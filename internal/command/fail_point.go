@@ -11,9 +11,9 @@ import (
 	"github.com/ebbdb/ebb/internal/parameter"
 )
 
-// failPoints are those that drivers' tests use. A server has them, and the commands that turn them on, only when it was started with
-// enableTestCommands.
-type failPoints struct {
+// FailPoints are those that drivers' tests use. A server has them, and the commands that turn them on, only when it was started with
+// enableTestCommands. One that is on stays on when the server's role in its replica set changes.
+type FailPoints struct {
 	// failCommand has commands fail before they begin, wait, lose their connection, or end with a write concern error.
 	failCommand failpoint.Point
 	// getMore is failGetMoreAfterCursorCheckout: it has a getMore fail, and its cursor end.
@@ -23,7 +23,7 @@ type failPoints struct {
 	transactionalWrite failpoint.Point
 }
 
-func (f *failPoints) named(name string) *failpoint.Point {
+func (f *FailPoints) named(name string) *failpoint.Point {
 	switch name {
 	case "failCommand":
 		return &f.failCommand
@@ -35,16 +35,17 @@ func (f *failPoints) named(name string) *failpoint.Point {
 	return nil
 }
 
-// offerFailPoints gives the server fail points, and what turns them on and shows them.
-func (s *Server) offerFailPoints() {
-	s.failPoints = &failPoints{}
-	for _, c := range testCommands() {
-		s.table[c.Name] = c
+// AddFailPoints makes the fail points, and shows them as parameters. It is nil unless enableTestCommands is set.
+func AddFailPoints(r *parameter.Registry) *FailPoints {
+	if p := r.Lookup("enableTestCommands"); p == nil || !p.Get().Bool() {
+		return nil
 	}
+	f := &FailPoints{}
 	for _, name := range [...]string{"failCommand", "failGetMoreAfterCursorCheckout", "onPrimaryTransactionalWrite"} {
-		p := s.failPoints.named(name)
-		s.Params.Add(&parameter.Parameter{Name: "failpoint." + name, Get: func() bson.Value { return p.Describe().Value() }})
+		p := f.named(name)
+		r.Add(&parameter.Parameter{Name: "failpoint." + name, Get: func() bson.Value { return p.Describe().Value() }})
 	}
+	return f
 }
 
 // testCommands are what only a server that was started with enableTestCommands has.

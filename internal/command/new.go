@@ -37,6 +37,8 @@ type Services struct {
 	TTL *ttl.Monitor
 	// Checkpoints are those that clients copy; nil where there are none.
 	Checkpoints *checkpoint.Registry
+	// FailPoints are those of AddFailPoints; nil for none.
+	FailPoints *FailPoints
 }
 
 // New returns a Server that answers. Close ends it.
@@ -63,8 +65,10 @@ func New(c Config, s Services) *Server {
 	srv.diskUse = s.Params.Lookup("allowDiskUseByDefault")
 	srv.queryStatsRate = s.Params.Lookup(queryStatsRateName)
 	s.Query.Server = srv
-	if p := s.Params.Lookup("enableTestCommands"); p != nil && p.Get().Bool() {
-		srv.offerFailPoints()
+	if srv.failPoints = s.FailPoints; srv.failPoints != nil {
+		for _, c := range testCommands() {
+			srv.table[c.Name] = c
+		}
 	}
 	if p := s.Params.Lookup("notablescan"); p != nil {
 		s.Query.NoTableScan = func() bool { return p.Get().Bool() }

@@ -171,7 +171,7 @@ type Server struct {
 	hashing chan struct{}
 
 	// failPoints is nil unless the server was started with enableTestCommands.
-	failPoints *failPoints
+	failPoints *FailPoints
 
 	// mapReduces counts them, for the warning that they are deprecated.
 	mapReduces atomic.Int64

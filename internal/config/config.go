@@ -65,6 +65,8 @@ type Storage struct {
 	TiKV   TiKV
 	// CacheBytes is how much memory data is kept in, 0 for what suits the machine.
 	CacheBytes int64
+	// BlockCompressor is snappy, zstd or none; "" is snappy.
+	BlockCompressor string
 	// StartWithDamagedLog goes on without what was written after the store's log was damaged.
 	StartWithDamagedLog bool
 	// MinFreeBytes must be free on the disk for data to be added, and ReserveBytes are set aside for letting it go; 0 is the

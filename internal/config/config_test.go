@@ -79,6 +79,7 @@ func load(argv []string) string {
 	show("engine", cfg.Storage.Engine, d.Storage.Engine)
 	show("javascript", cfg.Security.JavaScript, d.Security.JavaScript)
 	show("cacheBytes", cfg.Storage.CacheBytes, d.Storage.CacheBytes)
+	show("blockCompressor", cfg.Storage.BlockCompressor, "")
 	show("startWithDamagedLog", cfg.Storage.StartWithDamagedLog, false)
 	show("minFreeBytes", cfg.Storage.MinFreeBytes, d.Storage.MinFreeBytes)
 	show("reserveBytes", cfg.Storage.ReserveBytes, d.Storage.ReserveBytes)

@@ -64,6 +64,8 @@ func options() []option {
 			engine},
 		{"storage.wiredTiger.engineConfig.cacheSizeGB", "wiredTigerCacheSizeGB", "`gigabytes` of memory to keep data in, a quarter of the machine's or the container's by default",
 			cacheSize},
+		{"storage.wiredTiger.collectionConfig.blockCompressor", "wiredTigerCollectionBlockCompressor", "`compressor` of what is stored from now on, indexes too: snappy (default) for one that is quick, zstd or zlib for one that makes less of it, none",
+			blockCompressor},
 		{"storage.ttlHoldAt", "ttlHoldAt", "hold expiry at a `time`: a date (2026-01-02T03:04:05Z), or lastWrite; until setParameter ttlHold: \"release\"",
 			stringOption(func(c *Config, v string) { c.SetParameter = append(c.SetParameter, Parameter{"ttlHold", v}) })},
 		{"storage.startWithDamagedLog", "startWithDamagedLog", "open a store whose log is damaged as it was before the first write that is lost; for one start, by somebody who knows",
@@ -241,6 +243,18 @@ func cacheSize(c *Config, s setting) (bson.Value, error) {
 	}
 	c.Storage.CacheBytes = int64(v * (1 << 30))
 	return bson.Double(v), nil
+}
+
+func blockCompressor(c *Config, s setting) (bson.Value, error) {
+	switch s.text {
+	case "snappy", "none", "zstd":
+		c.Storage.BlockCompressor = s.text
+	case "zlib": // who asks for it wants what takes less room
+		c.Storage.BlockCompressor = "zstd"
+	default:
+		return bson.Value{}, errorf("Bad value for option \"%s\": %q; there are none, snappy, zlib and zstd", s.key, s.text)
+	}
+	return bson.String(s.text), nil
 }
 
 func logRotate(c *Config, s setting) (bson.Value, error) {

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// smallReply is up to which size a reply's buffer grows as it likes.
+	// smallReply is up to which size a reply's buffer grows without asking. It gets no larger by that, so that a connection can keep
+	// it for the next one.
 	smallReply = 64 << 10
 	// replyTail is room for what stands behind a batch and around its documents.
 	replyTail = 4 << 10
@@ -23,7 +24,11 @@ type room struct {
 // make has room for a document of n bytes. full says that there is no memory for that, where the batch may end here.
 func (r *room) make(ctx context.Context, n int, mayEnd bool) (full bool, err error) {
 	need := r.b.Len() + n + replyTail
-	if need <= smallReply || need <= r.b.Cap() {
+	if need <= r.b.Cap() {
+		return false, nil
+	}
+	if need <= smallReply {
+		r.b.Replace(append(make([]byte, 0, max(need, min(2*r.b.Cap(), smallReply))), r.b.Buffer()...))
 		return false, nil
 	}
 	size := max(need, min(2*r.b.Cap(), MaxBatchBytes+replyTail))

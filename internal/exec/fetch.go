@@ -48,6 +48,9 @@ func (n *fetch) get(r *reading, m *Member) (there bool, err error) {
 		}
 	}
 	rec, there, err := n.records.Get(m.ID)
+	if n.scan != nil {
+		n.scan.cursor.ReadAhead(!n.records.Walks())
+	}
 	if !there {
 		return false, err
 	}

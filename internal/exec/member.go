@@ -16,6 +16,8 @@ type Member struct {
 	Key []bson.Value
 	// IndexKey is that key as a document, when somebody asked for it; see want. Searches of a text index have none.
 	IndexKey bson.Doc
+	// FromKey says that Doc was made of the key, and has what a covered projection reads and nothing else.
+	FromKey bool
 	// Score is that of a search of a text index, which finds records with it; Scored says that there is one.
 	Score  float64
 	Scored bool

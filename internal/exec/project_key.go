@@ -69,7 +69,7 @@ func (n *projectKey) work(r *reading, m *Member) (status, error) {
 			return n.fetch(r, m)
 		}
 	}
-	m.Doc = n.doc.of(n.values)
+	m.Doc, m.FromKey = n.doc.of(n.values), true
 	return advanced, nil
 }
 
@@ -90,7 +90,7 @@ func (n *projectKey) fetch(r *reading, m *Member) (status, error) {
 	if !there {
 		return needTime, err
 	}
-	m.Record = rec
+	m.Record, m.FromKey = rec, false
 	n.stats.Docs++
 	r.seen.Docs++
 	if ok, err := r.matches(nil, m.Doc); !ok || err != nil {

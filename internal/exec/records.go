@@ -34,6 +34,10 @@ type Records struct {
 	buf     []byte
 	rec     storage.Record
 	key     bson.Doc // the record's index key
+	// lends: documents are given as they were read, without a copy.
+	lends bool
+	// fromKey says that the record given last has but what its index key tells.
+	fromKey bool
 }
 
 // Open opens one plan.
@@ -54,6 +58,13 @@ func (o Opening) Open(plan *planner.Plan) *Records {
 
 // Stats are the counters of the plan's nodes, of the root first.
 func (r *Records) Stats() *Stats { return r.root.Stats }
+
+// Lend has documents be valid until the next call, as ever, or until r is parked, for those who have done with each by then.
+func (r *Records) Lend() { r.lends = true }
+
+// FromKey says whether the document given last was made of its index key, for a covered projection. It has no other fields than are
+// read by that.
+func (r *Records) FromKey() bool { return r.fromKey }
 
 // Tail makes the end of a collection scan no end: see Tailing.
 func (r *Records) Tail() {
@@ -100,7 +111,7 @@ func (r *Records) advance(ctx context.Context) (ok bool, err error) {
 				return false, err
 			}
 		}
-		r.member.Scored = false
+		r.member.Scored, r.member.FromKey = false, false
 		r.reading.turns.step()
 		s, err := r.root.work(&r.reading, &r.member)
 		switch {
@@ -108,6 +119,7 @@ func (r *Records) advance(ctx context.Context) (ok bool, err error) {
 			return false, err
 		case s == advanced:
 			r.steps++
+			r.fromKey = r.member.FromKey
 			err := r.keep()
 			if r.rematch && err == nil {
 				_, err = r.reading.whole.MatchDetails(r.reading.env, r.rec.Doc, r.reading.details)
@@ -121,6 +133,7 @@ func (r *Records) advance(ctx context.Context) (ok bool, err error) {
 // told again.
 func (r *Records) takeKept() (ok bool, err error) {
 	r.rec, r.key = r.kept.take()
+	r.fromKey = false
 	if r.stale && r.refresh != nil {
 		if ok, err := r.refresh(r); !ok || err != nil {
 			return false, err
@@ -160,18 +173,23 @@ func (r *Records) stillThere() (ok bool, err error) {
 	return r.reading.matches(r.reading.whole, now.Doc)
 }
 
-// keep copies the member: what the engine gave is gone when the leaf parks; what is above may need the document longer.
+// keep copies the member: what the engine gave is gone when the leaf parks; what is above may need the document longer, unless
+// documents are lent.
 func (r *Records) keep() error {
 	m := &r.member
 	if m.Doc == nil { // keys were all that was asked for
 		m.Doc = bson.EmptyDoc
 	}
-	r.buf = append(append(append(r.buf[:0], m.Doc...), m.ID...), m.IndexKey...)
 	n := len(m.Doc)
-	id := n + len(m.ID)
-	r.rec.ID, r.rec.Modified, r.rec.Doc = r.buf[n:id:id], m.Modified, r.buf[:n:n]
-	if r.key = nil; m.IndexKey != nil {
-		r.key = bson.Doc(r.buf[id:])
+	if r.lends {
+		r.rec, r.key = m.Record, m.IndexKey
+	} else {
+		r.buf = append(append(append(r.buf[:0], m.Doc...), m.ID...), m.IndexKey...)
+		id := n + len(m.ID)
+		r.rec.ID, r.rec.Modified, r.rec.Doc = r.buf[n:id:id], m.Modified, r.buf[:n:n]
+		if r.key = nil; m.IndexKey != nil {
+			r.key = bson.Doc(r.buf[id:])
+		}
 	}
 	if n <= largeDocument || r.reading.op == nil {
 		return nil

@@ -72,6 +72,9 @@ func (n *sequentialFetcher) Get(id storage.RecordID) (rec storage.Record, ok boo
 	return n.reader.Get(id)
 }
 
+// Walks says whether it walks from record to record, so that nothing is to be expected.
+func (n *sequentialFetcher) Walks() bool { return n.cursor != nil }
+
 // Expects says whether Expect is of use now.
 func (n *sequentialFetcher) Expects() bool {
 	return n.cursor == nil && n.ahead.IsEmpty() && !n.reader.View().InTransaction()

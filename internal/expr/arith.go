@@ -19,7 +19,7 @@ func arithmeticOperators() []Operator {
 			Shape: real{double: math.Exp, decimal: decimalExp}.shape("$exp")},
 		{Name: "$floor", Since: "3.2", Doc: "The largest integer that is not greater than a number.", Shape: number(evalFloor)},
 		{Name: "$ln", Since: "3.2", Doc: "The natural logarithm of a number.",
-			Shape: real{logE, decimalFunc((*apd.Context).Ln), positive(28766), true}.shape("$ln")},
+			Shape: real{logE, decimalLn, positive(28766), true}.shape("$ln")},
 		{Name: "$log", Since: "3.2", Doc: "The logarithm of a number to a base.", Shape: dyadic(evalLog)},
 		{Name: "$log10", Since: "3.2", Doc: "The logarithm of a number to base 10.",
 			Shape: real{log10, decimalLog10, positive(28761), true}.shape("$log10")},

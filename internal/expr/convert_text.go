@@ -43,6 +43,11 @@ func parseDecimal(s string) (bson.Decimal128, error) {
 	if err != nil || x.Form != apd.Finite {
 		return bson.Decimal128{}, errParseNumber(s, "Conversion from string to decimal would overflow")
 	}
+	// What is more than a decimal's digits is cut off, not rounded.
+	cut := apd.Context{Precision: decimalDigits, MaxExponent: apd.MaxExponent, MinExponent: apd.MinExponent, Rounding: apd.RoundDown}
+	if _, err := cut.Round(x, x); err != nil {
+		return bson.Decimal128{}, errParseNumber(s, "Conversion from string to decimal would overflow")
+	}
 	d := bson.DecimalFromAPD(x)
 	if d.Inf() != 0 {
 		return d, errParseNumber(s, "Conversion from string to decimal would overflow")

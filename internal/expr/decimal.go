@@ -71,13 +71,6 @@ func decimalSqrt(x *apd.Decimal) *apd.Decimal {
 	return &r
 }
 
-// fullDigits pads x with zeros to all the digits that a decimal has.
-func fullDigits(x *apd.Decimal) {
-	if x.Form == apd.Finite && !x.IsZero() {
-		prefer(x, x.Exponent-decimalDigits)
-	}
-}
-
 // quantize rounds d to a multiple of ten to the power exp and writes it so; what then has too many digits is NaN.
 func quantize(d bson.Decimal128, exp int32, mode apd.Rounder) bson.Decimal128 {
 	if d.IsNaN() || d.Inf() != 0 {

@@ -72,20 +72,6 @@ func sign(v bson.Value) int {
 	return 0
 }
 
-// decimalFunc turns an operation of apd into one that knows NaN.
-func decimalFunc(f func(c *apd.Context, d, x *apd.Decimal) (apd.Condition, error)) func(*apd.Decimal) *apd.Decimal {
-	return func(x *apd.Decimal) *apd.Decimal {
-		if x.Form == apd.NaN {
-			return x
-		}
-		var d apd.Decimal
-		if _, err := f(wideContext(), &d, x); err != nil && d.Form == apd.Finite {
-			return &apd.Decimal{Form: apd.NaN}
-		}
-		return &d
-	}
-}
-
 // wideContext computes with some digits more than a decimal has, so that the last one of the result is right.
 func wideContext() *apd.Context {
 	return &apd.Context{Precision: 40, MaxExponent: 20000, MinExponent: -20000, Rounding: apd.RoundHalfEven}

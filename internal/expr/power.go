@@ -28,8 +28,7 @@ func evalLog(env *Env, v, base bson.Value) (bson.Value, error) {
 		if v.IsNaN() || base.IsNaN() {
 			return env.Double(math.NaN()), nil
 		}
-		ln := decimalFunc((*apd.Context).Ln)
-		return env.Decimal(decimalQuotient(bson.DecimalFromAPD(ln(v.AsDecimal().APD())), bson.DecimalFromAPD(ln(base.AsDecimal().APD())))), nil
+		return env.Decimal(decimalQuotient(bson.DecimalFromAPD(decimalLn(v.AsDecimal().APD())), bson.DecimalFromAPD(decimalLn(base.AsDecimal().APD())))), nil
 	}
 	return env.Double(logE(v.AsDouble()) / logE(base.AsDouble())), nil
 }
@@ -100,30 +99,12 @@ func decimalPow(base, exp bson.Decimal128) bson.Decimal128 {
 	if x.Sign() < 0 && !bson.Decimal(exp).IsIntegral() {
 		return bson.DecimalNaN
 	}
-	// Far outside of the range, computing would take long for nothing.
-	if estimate := math.Abs(exp.Float64()) * math.Abs(log10Of(x)); estimate > 7000 || math.IsNaN(estimate) {
-		huge := (log10Of(x) > 0) == (y.Sign() > 0)
-		negative := x.Negative && odd(y)
-		if huge {
-			return bson.DecimalInf(negative)
-		}
-		return bson.DecimalFromAPD(&apd.Decimal{Negative: negative, Exponent: -6176})
-	}
-	var r apd.Decimal
-	_, err := wideContext().Pow(&r, x, y)
-	fullDigits(&r)
-	return computed(&r, err)
-}
-
-func log10Of(x *apd.Decimal) float64 {
-	if x.IsZero() {
-		return 0
-	}
-	f, err := (&apd.Decimal{Coeff: x.Coeff}).Float64()
+	r, err := powerOf(new(apd.Decimal).Abs(x), y)
 	if err != nil {
-		return math.NaN()
+		return bson.DecimalNaN
 	}
-	return math.Log10(f) + float64(x.Exponent)
+	r.Negative = x.Negative && odd(y)
+	return bson.DecimalFromAPD(r)
 }
 
 func odd(y *apd.Decimal) bool {
@@ -136,23 +117,6 @@ func odd(y *apd.Decimal) bool {
 		y = &r
 	}
 	return y.Coeff.Bit(0) == 1
-}
-
-func decimalExp(x *apd.Decimal) *apd.Decimal {
-	switch {
-	case x.Form == apd.NaN:
-		return x
-	case x.Form == apd.Infinite && x.Negative:
-		return new(apd.Decimal)
-	case x.Form == apd.Infinite:
-		return x
-	}
-	if f, _ := x.Float64(); f > 15000 {
-		return &apd.Decimal{Form: apd.Infinite}
-	} else if f < -15000 {
-		return &apd.Decimal{Exponent: -6176}
-	}
-	return decimalFunc((*apd.Context).Exp)(x)
 }
 
 // parseSigmoid takes its argument as it is, so that an array is none.
@@ -290,17 +254,4 @@ func log10(f float64) float64 {
 		m, k = m*2, k-1
 	}
 	return k*low + inverse*math.Log(m) + k*high
-}
-
-// decimalLog10 is exact for powers of ten.
-func decimalLog10(x *apd.Decimal) *apd.Decimal {
-	r := bson.DecimalFromAPD(decimalFunc((*apd.Context).Log10)(x)).APD()
-	if r.Form == apd.Finite {
-		var whole apd.Decimal
-		if whole.Reduce(r); whole.Exponent >= 0 {
-			prefer(&whole, 0)
-			return &whole
-		}
-	}
-	return r
 }

@@ -88,6 +88,7 @@ type Definition struct {
 	// Spec is the index as it was asked for, with what was filled in.
 	Spec bson.Doc
 
+	keyText  string // of Key, once the index is one that plans walk; or ""
 	partial  *match.Filter
 	collator *collation.Collation
 	// Of a text index: what its text fields count, what a document's words score, and where texts tell their language.
@@ -96,6 +97,14 @@ type Definition struct {
 	override string
 	grid     geo.Grid // of a 2d index
 	sphere   sphere   // of a 2dsphere index
+}
+
+// KeyText is Key as plans' summaries have it.
+func (d *Definition) KeyText() string {
+	if d.keyText != "" {
+		return d.keyText
+	}
+	return d.Key.String()
 }
 
 // IsID says whether d is the index on _id that every plain collection has.

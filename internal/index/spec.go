@@ -114,6 +114,7 @@ func (p *Parser) Load(spec bson.Doc, defaultCollation bson.Doc) (*Definition, er
 	if d.Kind == Wildcard {
 		d.Wild = d.newWild()
 	}
+	d.keyText = d.Key.String()
 	return d, p.parsePartial(d, spec.Lookup("partialFilterExpression"))
 }
 

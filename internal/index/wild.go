@@ -61,6 +61,6 @@ func (d *Definition) at(position int, path string) *Definition {
 			b.Value(it.Key(), it.Value())
 		}
 	}
-	c.Key = b.Doc()
+	c.Key, c.keyText = b.Doc(), ""
 	return &c
 }

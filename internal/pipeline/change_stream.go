@@ -156,7 +156,7 @@ func parseChangeStreamSplit(p *parsing, arg bson.Value) ([]Stage, error) {
 	if p.Watches && (arg.Type != bson.TypeObject || !arg.Doc().IsEmpty()) {
 		return nil, mongoerr.New(7182800, "$changeStreamSplitLargeEvent spec should be an empty object")
 	}
-	if !p.Watches || p.inside != "" && p.inside != "$facet" { // which refuses the stage itself
+	if p.inside != "$facet" && (!p.Watches || p.inside != "") { // a $facet refuses the stage itself
 		return nil, notInStream()
 	}
 	return one(&SplitLargeEvent{written: written{"$changeStreamSplitLargeEvent", arg}}), nil

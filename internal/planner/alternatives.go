@@ -102,7 +102,7 @@ func (p *planning) settle(a access, conj []match.Node) access {
 
 func unseen(a access, conj []match.Node) (rest []match.Node) {
 	for _, c := range conj {
-		if !a.seen[c] {
+		if !a.seen.has(c) {
 			rest = append(rest, c)
 		}
 	}
@@ -112,7 +112,8 @@ func unseen(a access, conj []match.Node) (rest []match.Node) {
 // either joins the branches of or: in order where all have one and it is wanted, one after the other where not.
 func (p *planning) either(or *match.Or, inputs []access) access {
 	inputs = p.melt(inputs)
-	out := access{seen: map[match.Node]bool{or: true}, score: scoreNone}
+	out := access{score: scoreNone}
+	out.seen.add(or)
 	var nodes []Node
 	for _, a := range inputs {
 		out.score = min(out.score, a.score)

@@ -56,7 +56,7 @@ func (p *Plan) Summary() string {
 
 func summary(n Node) string {
 	if x := IndexOf(n); x != nil {
-		return n.Stage() + " " + x.Key.String()
+		return n.Stage() + " " + x.KeyText()
 	}
 	return n.Stage()
 }

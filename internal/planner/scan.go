@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"slices"
+
 	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/match"
@@ -10,9 +12,39 @@ import (
 type access struct {
 	node Node
 	// seen are the conjuncts that node sees to.
-	seen map[match.Node]bool
+	seen conjunctSet
 	// score says how well it looks before it is tried: single values first, then spans, then an order.
 	score int
+}
+
+// conjunctSet is a set of conjuncts: most filters have a few, and a map costs more than all that is done with those.
+type conjunctSet struct {
+	few  []match.Node
+	many map[match.Node]bool // all of them, once there are more than fewConjuncts
+}
+
+const fewConjuncts = 8
+
+func (s *conjunctSet) has(n match.Node) bool {
+	if s.many != nil {
+		return s.many[n]
+	}
+	return slices.Contains(s.few, n)
+}
+
+func (s *conjunctSet) add(n match.Node) {
+	switch {
+	case s.many != nil:
+		s.many[n] = true
+	case slices.Contains(s.few, n):
+	case len(s.few) < fewConjuncts:
+		s.few = append(s.few, n)
+	default:
+		s.many = map[match.Node]bool{n: true}
+		for _, f := range s.few {
+			s.many[f] = true
+		}
+	}
 }
 
 const (
@@ -75,6 +107,9 @@ type usedDemand struct {
 // fit bounds x's fields by the demands, of which those up to own are of the conjuncts at hand and must bind something. lead
 // chooses among the demands that may each alone bind the first field, when it is multikey. nil when nothing is bound.
 func (p *planning) fit(x Index, demands []predicate, own, lead int) *access {
+	if !x.mayLead(demands) {
+		return nil
+	}
 	s := &IndexScan{Index: x, Bounds: make([]Intervals, len(x.Fields))}
 	fields := make([]boundField, 0, len(x.Fields))
 	score, leading, binds := 0, true, false
@@ -105,7 +140,7 @@ func (p *planning) fit(x Index, demands []predicate, own, lead int) *access {
 	if !binds {
 		return nil
 	}
-	a := &access{node: s, seen: map[match.Node]bool{}, score: score}
+	a := &access{node: s, score: score}
 	p.see(a, s, fields)
 	if s.follow(p.q) && len(p.q.Order) > 0 {
 		a.score += scoreOrder
@@ -118,6 +153,11 @@ func (p *planning) fit(x Index, demands []predicate, own, lead int) *access {
 	}
 	s.narrow()
 	return a
+}
+
+// mayLead says whether some demand may bind x's first field, as far as its path tells.
+func (x Index) mayLead(demands []predicate) bool {
+	return x.wild != nil || x.isGeo() || slices.ContainsFunc(demands, func(d predicate) bool { return d.path == x.Fields[0].Path })
 }
 
 // anyOwn says whether one of the demands that were used is among own.
@@ -150,9 +190,9 @@ func (p *planning) see(a *access, s *IndexScan, fields []boundField) {
 			switch {
 			case u.top != u.node || u.scope != nil: // only a part of a conjunct
 			case u.tight == exact:
-				a.seen[u.top] = true
+				a.seen.add(u.top)
 			case u.tight == onKey && s.Index.restores(i):
-				a.seen[u.top] = true
+				a.seen.add(u.top)
 				held = append(held, u.node)
 			}
 		}

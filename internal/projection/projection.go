@@ -129,6 +129,21 @@ func (p *Projection) Expressive() bool { return len(p.exprs) > 0 }
 // Identity says whether p leaves every document as it is.
 func (p *Projection) Identity() bool { return p.kind != Inclusion && len(p.root.fields) == 0 }
 
+// Plain says whether p takes fields as they are: it leaves a document as it is that has no other fields than p reads, and no arrays.
+func (p *Projection) Plain() bool { return p.kind == Inclusion && p.root.plain() }
+
+func (n *node) plain() bool {
+	if n.computes || n.positional {
+		return false
+	}
+	for _, f := range n.fields {
+		if f.action != include && f.action != exclude && (f.action != nested || !f.node.plain()) {
+			return false
+		}
+	}
+	return true
+}
+
 // Dependencies are what a projection needs of a document.
 type Dependencies struct {
 	// Fields are the paths that are read, sorted; useless when Whole.

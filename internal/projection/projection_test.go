@@ -155,3 +155,36 @@ func TestApplyDoesNotAllocate(t *testing.T) {
 		}
 	}
 }
+
+// A plain projection leaves what has only the fields that it reads as it is; others may not.
+func TestPlain(t *testing.T) {
+	l := newLanguage()
+	for _, c := range []struct {
+		spec, doc string
+		plain     bool
+	}{
+		{`{_id: 0, a: 1}`, `{a: 1}`, true},
+		{`{a: true}`, `{a: 1, _id: 2}`, true},
+		{`{_id: 0, b: 1, "a.y": 1, "a.x": 1}`, `{a: {x: 1, y: "s"}, b: null}`, true},
+		{`{a: 0}`, `{b: 1}`, false},
+		{`{a: "$b"}`, `{b: 1}`, false},
+		{`{a: 1, b: {$literal: 1}}`, `{a: 1}`, false},
+		{`{a: {$slice: 1}, b: 1}`, `{b: 1}`, false},
+		{`{a: {$elemMatch: {x: 1}}}`, `{_id: 1}`, false},
+		{`{"a.b": {$add: [1, 2]}, c: 1}`, `{c: 1}`, false},
+		{`{"a.$": 1}`, `{_id: 1}`, false},
+		{`{a: {$meta: "textScore"}, b: 1}`, `{b: 1}`, false},
+	} {
+		p, err := l.parse(bson.MustDoc(c.spec), "find", `{a: 1}`)
+		if err != nil {
+			t.Fatalf("%s: %v", c.spec, err)
+		}
+		if p.Plain() != c.plain {
+			t.Errorf("%s is plain: %v", c.spec, p.Plain())
+		}
+		doc := bson.MustDoc(c.doc)
+		if out, err := p.Apply(nil, doc, l.env, nil); c.plain && (err != nil || string(out) != string(doc)) {
+			t.Errorf("%s of %s is %s (%v)", c.spec, doc, bson.Doc(out), err)
+		}
+	}
+}

@@ -52,8 +52,8 @@ func readWhileDocumentsChange(t *testing.T, seed uint64) {
 	for it := bson.MustParse(asks.indexes).Doc().Iter(); it.Next(); {
 		x.indexOf(it.Value().Text())
 	}
-	arranged := r.IntN(2)
-	if arranged == 0 {
+	reclustered := r.IntN(2)
+	if reclustered == 0 {
 		x.indexOf("{v: 2, name: 'd', key: {d: 1}, expireAfterSeconds: 100000}")
 	}
 	changes := &changes{tried: x, steady: map[string]bool{}}
@@ -89,7 +89,7 @@ func readWhileDocumentsChange(t *testing.T, seed uint64) {
 			continue
 		}
 		rows.Park()
-		if n == 2 && arranged == 1 {
+		if n == 2 && reclustered == 1 {
 			x.indexOf("{v: 2, name: 'd', key: {d: 1}, expireAfterSeconds: 100000}")
 		}
 		for range r.IntN(8) {

@@ -52,10 +52,16 @@ type prepared struct {
 	distinct string
 }
 
-// Find opens a find. The caller closes what it returns.
+// Find opens a find. The caller closes what it returns, whose documents are valid until the next one is asked for, or until it is
+// parked.
 func (e *Engine) Find(ctx context.Context, f Find, call *Call) (*Running, error) {
 	e.settle(call, f.NS, func() string { return findShape("find", f, call) })
-	return e.find(ctx, f, call)
+	r, err := e.find(ctx, f, call)
+	if err != nil {
+		return nil, err
+	}
+	r.lend()
+	return r, nil
 }
 
 // find is Find with what is set for the operation known.
@@ -314,6 +320,9 @@ func (e *Engine) open(ctx context.Context, p *prepared) (r *Running, err error) 
 	if p.project != nil || p.ReturnKey || p.ShowRecordID {
 		env := p.lang.exprs.NewEnv()
 		it := &projected{in: r.Iterator, p: p, env: env}
+		if r.Iterator == exec.Iterator(records) && p.project != nil && !p.ReturnKey && p.project.Plain() {
+			it.direct = records
+		}
 		env.Meta = r.op.Meta.Get
 		r.Iterator = it
 	}
@@ -373,14 +382,16 @@ type projected struct {
 	in  exec.Iterator
 	p   *prepared
 	env *expr.Env
-	buf []byte
-	out []byte
+	// direct is in, where a document made of an index key has what the projection takes and nothing else; or nil.
+	direct *exec.Records
+	buf    []byte
+	out    []byte
 }
 
 func (it *projected) Next(ctx context.Context) (bson.Doc, error) {
 	doc, err := it.in.Next(ctx)
-	if doc == nil || err != nil {
-		return nil, err
+	if doc == nil || err != nil || it.direct != nil && it.direct.FromKey() {
+		return doc, err
 	}
 	id := bson.Missing
 	if it.p.ShowRecordID {

@@ -121,6 +121,17 @@ func (r *Running) Next(ctx context.Context) (bson.Doc, error) {
 	return r.Iterator.Next(ctx)
 }
 
+// lend has r give documents without a copy where nothing above its records keeps one.
+func (r *Running) lend() {
+	in := r.Iterator
+	if p, ok := in.(*projected); ok {
+		in = p.in
+	}
+	if records, ok := in.(*exec.Records); ok {
+		records.Lend()
+	}
+}
+
 // Park lets go of the store until the next document is wanted.
 func (r *Running) Park() {
 	r.op.Park()

@@ -302,9 +302,9 @@ func BenchmarkArrange(b *testing.B) {
 	}
 }
 
-// BenchmarkMisplaced counts records of some 300 bytes that lie elsewhere than in their order: b.N, or what is left of b.N when
+// BenchmarkUnclustered counts records of some 300 bytes that lie elsewhere than in their order: b.N, or what is left of b.N when
 // half were moved.
-func BenchmarkMisplaced(b *testing.B) {
+func BenchmarkUnclustered(b *testing.B) {
 	for name, half := range map[string]bool{"none moved": false, "half moved": true} {
 		b.Run(name, func(b *testing.B) {
 			dir, ctx := b.TempDir(), context.Background()

@@ -331,7 +331,7 @@ func TestReclusterBesideTransactions(t *testing.T) {
 }
 
 // TestVacuumBesideTransactions: a dead entry whose key an open transaction has taken stays, and with it what tells that it is dead. An entry
-// that was cleaned after a transaction began is not counted twice when that takes its key.
+// that was vacuumed after a transaction began is not counted twice when that takes its key.
 func TestVacuumBesideTransactions(t *testing.T) {
 	for _, dense := range []bool{true, false} {
 		for _, commit := range []bool{true, false} {

@@ -48,7 +48,7 @@ func (r *Reader) Entries(d *index.Definition) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("storage: count entries of %s: %w", r.c.NS, err)
 	}
-	if !r.mayHaveTombstones() {
+	if !r.MayHaveTombstones() {
 		return documents + surplus, nil
 	}
 	early, err := expiry.CountedEarly(r.view.reader, d.ID)

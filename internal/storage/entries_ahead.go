@@ -19,7 +19,7 @@ func (a *entriesAhead) next(c *IndexCursor) bool {
 		c.e = a.failed
 		return false
 	}
-	c.entry = a.entries[a.given]
+	c.current = &a.entries[a.given]
 	a.given++
 	return true
 }
@@ -46,6 +46,9 @@ func (a *entriesAhead) fill(c *IndexCursor) bool {
 	}
 	return a.n > 0
 }
+
+// isEmpty says whether there is nothing left to give, and the walk has not come to its end.
+func (a *entriesAhead) isEmpty() bool { return a.given == a.n && !a.ended }
 
 func (a *entriesAhead) keep(b []byte) []byte {
 	start := len(a.buf)

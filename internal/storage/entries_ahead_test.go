@@ -10,7 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/testseed"
 )
 
-// A cursor that reads ahead gives what one gives that does not, wherever it is sent meanwhile, and tells what comes.
+// A cursor that reads ahead, now and then, gives what one gives that does not, wherever it is sent meanwhile, and tells what comes.
 func TestEntriesAhead(t *testing.T) {
 	f := newFixture(t)
 	f.createIndexes(testNS, `{key: {a: 1}, name: "a"}`)
@@ -47,6 +47,9 @@ func TestEntriesAhead(t *testing.T) {
 					told = append(told, describeEntry(&ahead.Upcoming()[i]))
 				}
 				most = max(most, len(told))
+				if r.IntN(10) == 0 {
+					ahead.ReadAhead(r.IntN(3) > 0)
+				}
 				if there && r.IntN(20) > 0 {
 					continue
 				}

@@ -33,7 +33,7 @@ func (x *script) sweepAtOnce() (out string) {
 	return out
 }
 
-func (x *script) arrange() string {
+func (x *script) recluster() string {
 	limit := 1000
 	x.d.MaybeScanArgs(x.t, "limit", &limit)
 	moved, more, err := x.Recluster(context.Background(), x.number(), limit)
@@ -47,10 +47,10 @@ func (x *script) unclustered() string {
 	n, err := x.Unclustered(context.Background(), x.number(), int64(limit))
 	x.must(err)
 	_, moved := x.Reclustered(x.number())
-	return fmt.Sprintf("%d misplaced, %d moved", n, moved)
+	return fmt.Sprintf("%d unclustered, %d moved", n, moved)
 }
 
-// vacuumSome cleans once where there is a limit, and otherwise until nothing is left.
+// vacuumSome vacuums once where there is a limit, and otherwise until nothing is left.
 func (x *script) vacuumSome() string {
 	limit, once := 1000, x.d.HasArg("limit")
 	x.d.MaybeScanArgs(x.t, "limit", &limit)
@@ -242,8 +242,8 @@ func (f *fixture) collection(ns namespace.NS) uint32 {
 	return f.current.Load().catalog.Collection(ns).ID
 }
 
-// TestMisplaced: what does not lie in the order is counted, whatever was moved before, under this order and another.
-func TestMisplaced(t *testing.T) {
+// TestUnclustered: what does not lie in the order is counted, whatever was moved before, under this order and another.
+func TestUnclustered(t *testing.T) {
 	f := newFixture(t)
 	for i := range 20 {
 		f.must(f.insert(testNS, fmt.Sprintf(`{_id: %d, d: Date(%d), e: Date(%d)}`, i, int64(4e12)-int64(i), int64(4e12)+int64(i))))
@@ -253,17 +253,17 @@ func TestMisplaced(t *testing.T) {
 		t.Helper()
 		n, err := f.Unclustered(context.Background(), c, 1000)
 		if _, moved := f.Reclustered(c); err != nil || n != want || moved != wantMoved {
-			t.Errorf("%s: %d misplaced and %d moved, not %d and %d; %v", what, n, moved, want, wantMoved, err)
+			t.Errorf("%s: %d unclustered and %d moved, not %d and %d; %v", what, n, moved, want, wantMoved, err)
 		}
 	}
-	arrange := func(limit int) {
+	recluster := func(limit int) {
 		_, _, err := f.Recluster(context.Background(), c, limit)
 		f.must(err)
 	}
 	check("without an order", 0, 0)
 	f.createIndexes(testNS, `{key: {d: 1}, name: "d", expireAfterSeconds: 1000}`)
 	check("with one", 20, 0)
-	arrange(7)
+	recluster(7)
 	check("after some were moved", 13, 7)
 	f.must(f.insert(testNS, `{_id: 20, d: Date(4000000000005)}`))
 	_, err := f.change(testNS, bson.Int32(15), `{_id: 15, d: Date(4000000000006)}`)
@@ -271,7 +271,7 @@ func TestMisplaced(t *testing.T) {
 	check("after an insert and a change", 12, 7)
 	f.reopen()
 	check("after a start", 12, 0)
-	arrange(2)
+	recluster(2)
 	_, err = f.DropIndexes(context.Background(), testNS, func(c *catalog.Collection) ([]*index.Definition, error) {
 		return []*index.Definition{c.Index("d")}, nil
 	})
@@ -279,7 +279,7 @@ func TestMisplaced(t *testing.T) {
 	check("without an order again", 0, 0)
 	f.createIndexes(testNS, `{key: {e: 1}, name: "e", expireAfterSeconds: 1000}`)
 	check("with another", 21, 0)
-	arrange(1000)
+	recluster(1000)
 	check("when all is in order", 0, 21)
 	n, err := f.Unclustered(context.Background(), c+1, 1000)
 	if n != 0 || err != nil {

@@ -56,7 +56,7 @@ func (f *fixture) tested() *collection {
 	return v.collections[v.catalog.Collection(testNS).ID]
 }
 
-// vacuumTo cleans in small slices until a state is reached, or nothing is left.
+// vacuumTo vacuums in small slices until a state is reached, or nothing is left.
 func (f *fixture) vacuumTo(reached func() bool) (more bool) {
 	f.t.Helper()
 	for more = true; more && !reached(); {
@@ -170,7 +170,7 @@ type unreplaced struct {
 
 func (u unreplaced) Commit(context.Context) error { return u.err }
 
-// TestIndexCompactionFails: what the engine refuses leaves everything as it was, and is cleaned in another way.
+// TestIndexCompactionFails: what the engine refuses leaves everything as it was, and is vacuumed in another way.
 func TestIndexCompactionFails(t *testing.T) {
 	const n = 200
 	f := halfDead(t, n)
@@ -235,11 +235,11 @@ func TestIndexCompactionCrash(t *testing.T) {
 	}
 	t.Logf("go test ./internal/storage -run TestIndexCompactionCrash -seed %d", seed)
 	for round := range uint64(3) {
-		rewritingCrash(t, rand.New(rand.NewPCG(seed, round)))
+		compactionCrash(t, rand.New(rand.NewPCG(seed, round)))
 	}
 }
 
-func rewritingCrash(t *testing.T, rng *rand.Rand) {
+func compactionCrash(t *testing.T, rng *rand.Rand) {
 	const n = 400
 	fs := crashdisk.New()
 	f := &fixture{t: t, clock: clock.NewFake(epoch), parser: indexParser()}
@@ -263,14 +263,14 @@ func rewritingCrash(t *testing.T, rng *rand.Rand) {
 	for last := false; !last && !t.Failed(); {
 		last = done.Load()
 		disk := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rng.IntN(101), RNG: rand.New(rand.NewPCG(rng.Uint64(), 3))})
-		afterRewriting(t, disk, n)
+		afterCompaction(t, disk, n)
 	}
 	work.Wait()
 	f.must(errors.Join(f.Close(), f.engine.Close()))
 }
 
-// afterRewriting opens what a crash has left, and cleans to the end.
-func afterRewriting(t *testing.T, disk vfs.FS, n int64) {
+// afterCompaction opens what a crash has left, and vacuums to the end.
+func afterCompaction(t *testing.T, disk vfs.FS, n int64) {
 	t.Helper()
 	f := &fixture{t: t, clock: clock.NewFake(epoch), parser: indexParser()}
 	f.options = Options{Clock: f.clock, Indexes: f.parser}

@@ -55,7 +55,7 @@ func (s *Store) load(ctx context.Context) ([]garbage.Item, error) {
 			return nil, err
 		}
 	}
-	if err := s.readMarked(snapshot); err != nil {
+	if err := s.readTombstoned(snapshot); err != nil {
 		return nil, err
 	}
 	left, err := garbage.Read(snapshot)
@@ -65,8 +65,8 @@ func (s *Store) load(ctx context.Context) ([]garbage.Item, error) {
 	return left, garbage.Check(left, c)
 }
 
-// readMarked notes which collections have been swept and not cleaned.
-func (s *Store) readMarked(r kv.Reader) error {
+// readTombstoned notes which collections have been swept and not vacuumed.
+func (s *Store) readTombstoned(r kv.Reader) error {
 	return expiryorder.EachTombstones(r, func(collection uint32) {
 		if c := s.current.Load().collections[collection]; c != nil {
 			c.state.tombstones.Set()

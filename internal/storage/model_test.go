@@ -135,7 +135,7 @@ func (m *model) step(n int) {
 	case p < 92:
 		m.stepRecluster()
 	case p < 94:
-		m.stepClean()
+		m.stepVacuum()
 	case p < 98:
 		m.stepIndexes()
 	case p < 99:
@@ -370,8 +370,8 @@ func (m *model) parallel(doc bson.Doc) bool {
 	})
 }
 
-// stepClean cleans a little, which may leave a stretch half written.
-func (m *model) stepClean() {
+// stepVacuum vacuums a little, which may leave a stretch half written.
+func (m *model) stepVacuum() {
 	limit := 1 + m.rng.IntN(10)
 	for range 1 + m.rng.IntN(8) {
 		_, _, err := m.Vacuum(context.Background(), m.current.Load().catalog.Collection(m.ns).ID, limit)

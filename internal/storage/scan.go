@@ -29,6 +29,7 @@ type RecordCursor struct {
 	reader *Reader
 	walk   walk.Keys
 	rec    Record
+	leaps  bool // the id of a record may tell that it is hidden with many others
 	err    error
 }
 
@@ -52,7 +53,7 @@ func (r *Reader) Scan(s RecordScan) (*RecordCursor, error) {
 	if s.After != nil {
 		after = layout.RecordKey(nil, r.c.ID, s.After)
 	}
-	c := &RecordCursor{reader: r}
+	c := &RecordCursor{reader: r, leaps: r.bounds != expiryorder.HiddenBounds{}}
 	if err := c.walk.Open(r.view.ctx, r.view.reader, bounds, s.Reverse, after); err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func (r *Reader) Scan(s RecordScan) (*RecordCursor, error) {
 // Next moves to the next record that is there; false at the end or on an error.
 func (c *RecordCursor) Next() bool {
 	for c.err == nil && c.walk.Next() {
-		if c.leap() {
+		if c.leaps && c.leap() {
 			continue
 		}
 		if c.err = c.walk.ReadRecord(&c.rec); c.err == nil && !c.reader.hidden(&c.rec) {
@@ -137,7 +138,9 @@ type IndexCursor struct {
 	room    layout.IDRoom
 	walk    walk.Keys
 	entry   IndexEntry
+	current *IndexEntry   // entry, or one of those ahead
 	ahead   *entriesAhead // nil: it reads each entry when it is asked for
+	single  bool          // and so it does as long as nothing is left of what it has read ahead
 	e       error
 	seek    []byte
 }
@@ -155,6 +158,7 @@ func (r *Reader) ScanIndex(s IndexScan) (*IndexCursor, error) {
 		after = ix.EntryKey(nil, s.After.Key, s.After.RecordID)
 	}
 	c := &IndexCursor{reader: r, entries: ix.Entries, check: r.hides && !s.Fetches}
+	c.current = &c.entry
 	if c.dead, err = r.swept(); err != nil {
 		return nil, err
 	}
@@ -174,28 +178,29 @@ func (r *Reader) ScanIndex(s IndexScan) (*IndexCursor, error) {
 // Next moves to the next entry; false at the end or on an error.
 func (c *IndexCursor) Next() bool {
 	for c.e == nil && c.read() {
-		if c.dead.Cover(c.entry.RecordID) {
+		if c.dead.Cover(c.current.RecordID) {
 			continue
 		}
 		if !c.check {
 			return true
 		}
 		var there bool
-		if _, there, c.e = c.reader.Get(c.entry.RecordID); there {
+		if _, there, c.e = c.reader.Get(c.current.RecordID); there {
 			return true
 		}
 	}
 	return false
 }
 
-// read makes c.entry the next one there is.
+// read makes the current entry the next one there is.
 func (c *IndexCursor) read() bool {
-	if c.ahead != nil {
+	if c.ahead != nil && (!c.single || !c.ahead.isEmpty()) {
 		return c.ahead.next(c)
 	}
 	if !c.walk.Next() {
 		return false
 	}
+	c.current = &c.entry
 	c.e = c.walk.ReadEntry(&c.entry, c.entries, &c.room)
 	return c.e == nil
 }
@@ -207,6 +212,9 @@ func (c *IndexCursor) Upcoming() []IndexEntry {
 	}
 	return c.ahead.entries[c.ahead.given:c.ahead.n]
 }
+
+// ReadAhead has a cursor that reads ahead go on with that, or rest from it: what nobody wants to know early need not be kept.
+func (c *IndexCursor) ReadAhead(on bool) { c.single = !on }
 
 // Seek makes the next Next move to the first entry whose key is key or behind it; in a reverse scan, to the first one
 // that is before it.
@@ -237,7 +245,7 @@ func (c *IndexCursor) SeekPast(prefix []byte) {
 // are the very values that were indexed, but that a missing one is null and an empty array undefined, and that strings
 // cannot be had back where the index has a collation: see index.Definition.Restores.
 func (c *IndexCursor) Values(dst []bson.Value) ([]bson.Value, error) {
-	dst, _, err := keystring.Decode(dst, c.entry.Key, c.entry.TypeBits, c.entries.Width())
+	dst, _, err := keystring.Decode(dst, c.current.Key, c.current.TypeBits, c.entries.Width())
 	if err != nil {
 		return dst, fmt.Errorf("storage: decode a key of index %s: %w", c.entries.Name, err)
 	}
@@ -245,7 +253,7 @@ func (c *IndexCursor) Values(dst []bson.Value) ([]bson.Value, error) {
 }
 
 // Entry is the current entry, valid until the next move.
-func (c *IndexCursor) Entry() *IndexEntry { return &c.entry }
+func (c *IndexCursor) Entry() *IndexEntry { return c.current }
 
 // Err is what ended the walk, nil at its end.
 func (c *IndexCursor) Err() error {

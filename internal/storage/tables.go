@@ -117,7 +117,7 @@ func (w *Writer) takeDead(d *index.Definition, keyString []byte, id RecordID) er
 		w.key = append(layout.TableKey(w.key[:0], d), keyString...)
 		w.claim(w.key)
 		if w.txn.statements != nil && !w.txn.isThere(w.key) {
-			return w.txn.statements.failed // it was cleaned since the transaction began
+			return w.txn.statements.failed // it was vacuumed since the transaction began
 		}
 		w.txn.kv.Delete(w.key)
 		w.entries.Removed(d.ID, 1)

@@ -47,7 +47,7 @@ func commands() map[string]func(*script) string {
 		"index": (*script).indexes, "dropIndex": (*script).dropIndex, "collMod": (*script).collMod, "list": (*script).list,
 		"drop": (*script).drop, "dropDatabase": (*script).dropDatabase, "rename": (*script).rename, "validate": (*script).validateText,
 		"due": (*script).due, "stats": (*script).statsText, "hideAll": (*script).setHideAll, "restart": (*script).restart,
-		"sweepAtOnce": (*script).sweepAtOnce, "arrange": (*script).arrange, "misplaced": (*script).unclustered, "clean": (*script).vacuumSome, "keys": (*script).keys,
+		"sweepAtOnce": (*script).sweepAtOnce, "recluster": (*script).recluster, "unclustered": (*script).unclustered, "vacuum": (*script).vacuumSome, "keys": (*script).keys,
 		"dump": (*script).dump, "options": (*script).setOptions, "insertSized": (*script).insertSized,
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 )
 
-// mayHaveTombstones says whether there may be tombstones in r's view.
-func (r *Reader) mayHaveTombstones() bool { return r.c.state.tombstones.MayBeIn(r.view.swept) }
+// MayHaveTombstones says whether there may be tombstones in r's view.
+// MayHaveTombstones says whether sweeps that the view knows may have left dead entries.
+func (r *Reader) MayHaveTombstones() bool { return r.c.state.tombstones.MayBeIn(r.view.swept) }
 
 // swept are the tombstones as r's view has them.
 func (r *Reader) swept() (expiryorder.Tombstones, error) {
-	if r.tombstonesRead || !r.mayHaveTombstones() {
+	if r.tombstonesRead || !r.MayHaveTombstones() {
 		return r.tombstones, nil
 	}
 	var err error

@@ -10,12 +10,12 @@ import (
 // TestMarked: once the tombstones of a collection are deleted nobody looks for them, but in views that may still see them.
 func TestMarked(t *testing.T) {
 	for name, unmark := range map[string]func(f *fixture){
-		"cleaned one by one": func(f *fixture) {
+		"vacuumed one by one": func(f *fixture) {
 			f.Bounds().Few = math.MaxInt64
 			f.vacuumTo(func() bool { return false })
 		},
-		"cleaned in stretches": func(f *fixture) { f.vacuumTo(func() bool { return false }) },
-		"all swept":            func(f *fixture) { f.sweepTested(1) },
+		"vacuumed in stretches": func(f *fixture) { f.vacuumTo(func() bool { return false }) },
+		"all swept":             func(f *fixture) { f.sweepTested(1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -57,7 +57,7 @@ func TestMarked(t *testing.T) {
 func (f *fixture) looksForTombstones(want bool) {
 	f.t.Helper()
 	f.read(testNS, func(r *Reader) error {
-		if r.mayHaveTombstones() != want {
+		if r.MayHaveTombstones() != want {
 			f.t.Errorf("tombstones are looked for: %v", !want)
 		}
 		return nil

@@ -10,7 +10,7 @@ import (
 // are.
 func (r *Reader) Dead() (dead, documents int64, err error) {
 	documents, _, err = r.storedCounts()
-	if err != nil || r.c.id == nil || !r.mayHaveTombstones() {
+	if err != nil || r.c.id == nil || !r.MayHaveTombstones() {
 		return 0, documents, err
 	}
 	entries, err := r.Entries(r.c.id.Definition)

@@ -180,7 +180,7 @@ type Reader struct {
 	at    int64 // what has expired by then is hidden: the view's now, unless less is about to be hidden
 	key   []byte
 	room  [48]byte // for the keys of most
-	// What has been swept and is not cleaned, once it was asked for.
+	// What has been swept and is not vacuumed, once it was asked for.
 	tombstones     expiryorder.Tombstones
 	tombstonesRead bool
 	// Of what has expired by the rule that orders, when it hides, the id tells that it is hidden, unless its place is coarse and

@@ -48,6 +48,12 @@ func (s *visit) atOnce(ctx context.Context, goesOn bool) (done bool, err error) 
 
 func (s *visit) tryAtOnce(ctx context.Context) (done, busy bool, err error) {
 	started := s.clock.Now()
+	s.noteSweeping(s.target.Collection, true)
+	defer func() {
+		if !done {
+			s.noteSweeping(s.target.Collection, false)
+		}
+	}()
 	swept, ok, err := s.sweepAll(ctx)
 	if swept.Uncounted {
 		s.noteTask(s.target.Collection, func(c *maintenanceTask) { c.count = true })

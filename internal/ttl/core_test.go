@@ -221,7 +221,7 @@ func TestWhenToVacuum(t *testing.T) {
 	}
 	begun := func(interrupted bool) maintenanceTask {
 		c := swept(0)
-		c.cleaning, c.interrupted = true, interrupted
+		c.vacuuming, c.interrupted = true, interrupted
 		return c
 	}
 	for _, c := range []struct {

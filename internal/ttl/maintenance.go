@@ -17,18 +17,20 @@ import (
 // milliseconds, a slice of each collection in turn, and rests between them as sweeps do.
 //
 // Records are moved as soon as there are any to move: until all lie in order, documents are deleted one by one. Entries are
-// cleaned when there are half as many dead ones as documents, down to an eighth, and all of them when the collection has not
+// vacuumed when there are half as many dead ones as documents, down to an eighth, and all of them when the collection has not
 // been swept for a while, the longer the fewer they are: to find them the whole index is walked.
 
 // maintenanceTask is what is to be done to one collection.
 type maintenanceTask struct {
-	// recluster and vacuum say that there may be work of the kind; cleaning, that it was begun, and interrupted, that there was
+	// recluster and vacuum say that there may be work of the kind; vacuuming, that it was begun, and interrupted, that there was
 	// a sweep since.
 	// count, that a sweep waits for the order to be counted.
 	recluster, vacuum, count bool
-	cleaning, interrupted    bool
-	at                       time.Time // when to look at it
-	lastSwept                time.Time // zero: not since the start
+	vacuuming, interrupted   bool
+	// sweeping says that a sweep is on its way: what it leaves may be seen already, and lastSwept is not of it yet.
+	sweeping  bool
+	at        time.Time // when to look at it
+	lastSwept time.Time // zero: not since the start
 	// news counts what has come up, so that what comes up during a slice is not forgotten after it.
 	news           int64
 	moved, removed int64     // since the start
@@ -37,7 +39,7 @@ type maintenanceTask struct {
 }
 
 const (
-	// quietFor is for how long a collection has not been swept when it is cleaned to the end, if there are a dead entry to
+	// quietFor is for how long a collection has not been swept when it is vacuumed to the end, if there are a dead entry to
 	// eight documents; longestQuiet, however few there are.
 	quietFor     = 5 * time.Second
 	longestQuiet = 24 * time.Hour
@@ -51,7 +53,7 @@ const (
 	vacuumedAtOnce    = 2000
 )
 
-// patience is for how long a collection has not been swept when it is worth it to clean it to the end.
+// patience is for how long a collection has not been swept when it is worth it to vacuum it to the end.
 func patience(dead, documents int64) time.Duration {
 	if dead <= 0 {
 		return longestQuiet
@@ -59,10 +61,10 @@ func patience(dead, documents int64) time.Duration {
 	return time.Duration(min(float64(quietFor)*max(float64(documents)/8/float64(dead), 1), float64(longestQuiet)))
 }
 
-// vacuumsNow says whether it is time to clean an index with so many dead entries, of a collection with so many documents.
+// vacuumsNow says whether it is time to vacuum an index with so many dead entries, of a collection with so many documents.
 func (c *maintenanceTask) vacuumsNow(dead, documents int64, now time.Time) bool {
 	switch {
-	case c.cleaning && (!c.interrupted || dead > documents/8):
+	case c.vacuuming && (!c.interrupted || dead > documents/8):
 		return true
 	case dead >= leastDead && dead >= documents/2:
 		return true
@@ -97,11 +99,37 @@ func (m *Monitor) noteTask(collection uint32, note func(*maintenanceTask)) {
 func (m *Monitor) noteSwept(collection uint32) {
 	now := m.clock.Now()
 	m.noteTask(collection, func(c *maintenanceTask) {
-		c.vacuum, c.interrupted, c.lastSwept = true, true, now
+		c.vacuum, c.interrupted, c.lastSwept, c.sweeping = true, true, now, false
 		if left := c.retry.Sub(now); left > 0 && left <= taskRetry { // or the clock was turned back
 			c.at = c.retry
 		}
 	})
+}
+
+// noteSweeping comes before a sweep, and after one that did nothing.
+func (m *Monitor) noteSweeping(collection uint32, on bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.mu.tasks[collection]
+	if c == nil && !on { // dropped meanwhile
+		return
+	}
+	if c == nil {
+		c = &maintenanceTask{}
+		m.mu.tasks[collection] = c
+	}
+	c.sweeping = on
+	c.news++
+}
+
+// lastSweep is when the collection was swept last, and whether it is being swept now.
+func (m *Monitor) lastSweep(collection uint32) (last time.Time, now bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c := m.mu.tasks[collection]; c != nil {
+		return c.lastSwept, c.sweeping
+	}
+	return time.Time{}, false
 }
 
 func (m *Monitor) noteDisorder(collection uint32) {
@@ -176,7 +204,7 @@ func (m *Monitor) dueTasks() (due []uint32, until time.Duration) {
 	return due, until
 }
 
-// slice does a little of what is to be done to a collection. Where all says so it cleans whatever there is.
+// slice does a little of what is to be done to a collection. Where all says so it vacuums whatever there is.
 func (k *keeper) slice(collection uint32, all bool) {
 	k.mu.Lock()
 	known := k.mu.tasks[collection]
@@ -206,7 +234,7 @@ func (k *keeper) slice(collection uint32, all bool) {
 	case known.news == news:
 		*known = c
 	default:
-		known.moved, known.removed, known.cleaning, known.untold, known.retry = c.moved, c.removed, c.cleaning, c.untold, c.retry
+		known.moved, known.removed, known.vacuuming, known.untold, known.retry = c.moved, c.removed, c.vacuuming, c.untold, c.retry
 		if killed { // whatever has come up
 			known.at = c.at
 		}
@@ -269,7 +297,7 @@ func (m *Monitor) recluster(ctx context.Context, collection uint32, c *maintenan
 		err = m.tellOrdered(ctx, collection, c)
 	}
 	c.recluster = more || err != nil
-	return step{taskWork{arranging, order}, int64(moved), more}, err
+	return step{taskWork{reclustering, order}, int64(moved), more}, err
 }
 
 // count goes on with what a sweep has to know of the collection first.
@@ -310,7 +338,7 @@ func (m *Monitor) mayBeSwept(collection uint32) {
 }
 
 func (m *Monitor) vacuum(ctx context.Context, collection uint32, c *maintenanceTask, all bool) (step, error) {
-	did := step{taskWork: taskWork{message: cleaning}}
+	did := step{taskWork: taskWork{message: vacuuming}}
 	if !all {
 		if ready, err := m.readyToVacuum(ctx, collection, c); !ready {
 			return did, err
@@ -320,14 +348,14 @@ func (m *Monitor) vacuum(ctx context.Context, collection uint32, c *maintenanceT
 	if err != nil {
 		return did, err
 	}
-	c.vacuum, c.cleaning = more, more
+	c.vacuum, c.vacuuming = more, more
 	c.removed += int64(removed)
-	m.metrics.cleaned.Add(int64(removed))
+	m.metrics.vacuumed.Add(int64(removed))
 	did.done, did.more = int64(removed), more
 	return did, nil
 }
 
-// readyToVacuum says whether it is time to clean; if not, c says when it will be.
+// readyToVacuum says whether it is time to vacuum; if not, c says when it will be.
 func (m *Monitor) readyToVacuum(ctx context.Context, collection uint32, c *maintenanceTask) (bool, error) {
 	view, err := m.store.View(ctx)
 	if err != nil {
@@ -335,20 +363,27 @@ func (m *Monitor) readyToVacuum(ctx context.Context, collection uint32, c *maint
 	}
 	defer view.Close()
 	r, ok := view.CollectionByID(collection)
-	if !ok {
-		c.vacuum = false
+	if !ok || !r.MayHaveTombstones() {
+		c.vacuum, c.vacuuming = false, false
 		return false, nil
 	}
 	dead, documents, err := r.Dead()
 	if err != nil {
 		return false, err
 	}
-	ready := c.vacuumsNow(dead, documents, m.clock.Now())
+	now := m.clock.Now()
+	last, sweeping := m.lastSweep(collection) // as late as the view: a sweep is noted before anybody sees what it has done
+	if sweeping {
+		c.at = now.Add(quietFor)
+		return false, nil
+	}
+	c.lastSwept = last
+	ready := c.vacuumsNow(dead, documents, now)
 	switch {
 	case !ready:
-		c.cleaning, c.at = false, c.lastSwept.Add(patience(dead, documents))
-	case !c.cleaning:
-		c.cleaning, c.interrupted = true, false
+		c.vacuuming, c.at = false, c.lastSwept.Add(patience(dead, documents))
+	case !c.vacuuming:
+		c.vacuuming, c.interrupted = true, false
 	}
 	return ready, nil
 }

@@ -15,9 +15,9 @@ type metrics struct {
 	examinedDocuments, examinedKeys   atomic.Int64
 	invalidIndexSkips, durationMicros atomic.Int64
 
-	rests, restMicros    atomic.Int64
-	sweeps, swept        atomic.Int64 // documents that were deleted at once, and how often that was
-	reclustered, cleaned atomic.Int64
+	rests, restMicros     atomic.Int64
+	sweeps, swept         atomic.Int64 // documents that were deleted at once, and how often that was
+	reclustered, vacuumed atomic.Int64
 	// What changes of TTLs deleted, or made visible again, of what was hidden.
 	loosened, kept atomic.Int64
 
@@ -44,8 +44,8 @@ func (m *Monitor) AppendMetrics(b *bson.Builder) {
 		Int64("restMicros", c.restMicros.Load()).
 		Int64("sweeps", c.sweeps.Load()).
 		Int64("sweptDocuments", c.swept.Load()).
-		Int64("arrangedDocuments", c.reclustered.Load()).
-		Int64("cleanedEntries", c.cleaned.Load()).
+		Int64("reclusteredDocuments", c.reclustered.Load()).
+		Int64("vacuumedEntries", c.vacuumed.Load()).
 		Int64("deletedByCommands", c.loosened.Load()).
 		Int64("keptByCommands", c.kept.Load()).
 		End()

@@ -743,9 +743,9 @@ func (w *world) status(view *storage.View) error {
 		s := &all[i]
 		fmt.Fprintf(&w.out, "%s %q %s+%ds: oldest %s, backlog %d, lag %dms, deleted %d", s.NS, s.Index, s.Field, s.Seconds, since(s.Oldest), s.Backlog, s.Lag(view.Now()), s.Deleted)
 		if o := s.Order; o != nil && *o != (ttl.Order{Ordered: true, Exact: true}) {
-			fmt.Fprintf(&w.out, ", ordered %v, misplaced %d, arranged %d, dead %d", o.Ordered, o.Unclustered, o.Reclustered, o.Dead)
+			fmt.Fprintf(&w.out, ", ordered %v, unclustered %d, reclustered %d, dead %d", o.Ordered, o.Unclustered, o.Reclustered, o.Dead)
 			if !o.Exact {
-				fmt.Fprint(&w.out, " (and more misplaced)")
+				fmt.Fprint(&w.out, " (and more unclustered)")
 			}
 		}
 		if s.Swept {

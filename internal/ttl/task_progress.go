@@ -23,8 +23,8 @@ type taskWork struct {
 
 // What tasks are called.
 const (
-	arranging = "TTL: putting records in order"
-	cleaning  = "TTL: removing dead index entries"
+	reclustering = "TTL: putting records in order"
+	vacuuming    = "TTL: removing dead index entries"
 )
 
 // step is what one slice has done of a task.
@@ -116,7 +116,7 @@ func (k *keeper) begin(collection uint32, did step) error {
 
 // extent is how much of a task is done, and about how much is left.
 func (k *keeper) extent(r *storage.Reader, did step) (done, left int64, err error) {
-	if did.message == cleaning {
+	if did.message == vacuuming {
 		left, err = deadEntries(r, did.done)
 		return did.done, left, err
 	}

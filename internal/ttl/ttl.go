@@ -8,7 +8,7 @@
 //     which collection has to be looked at when.
 //   - visit.go visits one target: it deletes all at once (at_once.go) where it can, else in batches, through the same door as
 //     a client's delete.
-//   - maintenance.go puts records in the order that deleting at once needs, and cleans up after it.
+//   - maintenance.go puts records in the order that deleting at once needs, and vacuums after it.
 //   - pace.go lets clients go first: how long sweeps rest between two transactions; telling.go, those that tell of each document.
 //   - pass.go strings visits together, and between.go lets others have a turn during a long one; monitor.go is the loop that sleeps and runs passes.
 //   - status.go and explain.go say what is waiting, and why one document expires or does not.

@@ -133,8 +133,8 @@ function Rules(p: { part: Part; rules: Rule[]; loading: boolean; held?: string; 
         return <li key={ruleName(r)}><div style={{ minWidth: 0 }}><b>{ruleWords(r)}</b><br /><span class="muted">
           {r.field === '_ts' && r.expireAfterSeconds >= 0 && <>unless the document has its own <code>ttl</code> · </>}
           {r.index ? <code>{r.index}</code> : r.clustered ? 'the collection’s own rule' : 'the time series’ own rule'} · {r.hidesExpired ? 'hides at once' : 'stays visible until deleted'}
-          {r.deadEntries ? <> · <span title="Index entries of documents that are deleted; they are cleaned away in the background">{many(r.deadEntries, 'dead entry', 'dead entries')}</span></> : ''}
-          {r.ordered === false && r.misplaced ? <> · <span title="Documents that do not lie in the order of expiry yet: they are deleted one by one">{many(r.misplaced, 'document')} not in order</span></> : r.ordered ? <> · in order</> : ''}
+          {r.deadEntries ? <> · <span title="Index entries of documents that are deleted; they are vacuumed in the background">{many(r.deadEntries, 'dead entry', 'dead entries')}</span></> : ''}
+          {r.ordered === false && r.unclustered ? <> · <span title="Documents that do not lie in the order of expiry yet: they are deleted one by one">{many(r.unclustered, 'document')} not in order</span></> : r.ordered ? <> · in order</> : ''}
           {r.graceUntil ? <> · <span class="soon">what was due waits until {moment(r.graceUntil, serverNow())}</span></> : ''}</span></div>
           <div class="sp"><Badge tone={s.tone} title={s.title}>{s.text}</Badge><button class="btn s" onClick={() => setQuery({ change: ruleName(r) })} aria-label={`Change: ${ruleWords(r)}`}>Change</button></div></li>
       })}

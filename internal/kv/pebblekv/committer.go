@@ -72,6 +72,7 @@ type pending struct {
 func newCommitter(db *pebble.DB, disk vfs.FS, dir string, f *failure, open *openTxns, h *rowcache.Cache) *committer {
 	c := &committer{db: db, disk: disk, dir: dir, failure: f, open: open, rows: h}
 	c.group.clock, c.group.sync = clock.Wall(), c.syncLog
+	c.snapshots.spared = make(chan struct{}, 1)
 	c.mu.claims = claims.New()
 	c.mu.counters = map[string]*int64{}
 	c.tablesEnd.L = &c.mu

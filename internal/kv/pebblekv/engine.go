@@ -16,8 +16,8 @@
 //
 // # Reading
 //
-// Readers between two commits share one Pebble snapshot (snapshotCache), and values read by key are kept for the next reader
-// (rowcache). Both go by the committer's sequence.
+// Readers between two commits share one Pebble snapshot (snapshotCache) and its iterators (spares), and values read by key are kept
+// for the next reader (rowcache). All go by the committer's sequence.
 //
 // # Space
 //
@@ -36,6 +36,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/rowcache"
 )
@@ -53,6 +54,7 @@ type Engine struct {
 	syncer    *syncer
 	forgotten *syncer // of Unsynced commits
 	reclaim   *reclaimer
+	spares    *spareKeeper
 	closed    atomic.Bool
 	closing   chan struct{} // closed when Close begins
 	inMemory  bool
@@ -171,6 +173,7 @@ func (e *Engine) start(dir string, number uint64, millis int64) {
 	e.syncer = startSyncer(e.commits, e.options.Clock, bufferedSyncInterval, false)
 	e.forgotten = startSyncer(e.commits, e.options.Clock, unsyncedSyncInterval, true)
 	e.reclaim = startReclaimer(e.commits, dir, e.options, !e.volatile)
+	e.spares = startSpareKeeper(&e.commits.snapshots, clock.Wall(), e.closing)
 	e.room.start()
 }
 
@@ -381,6 +384,7 @@ func (e *Engine) Close() error {
 		return errors.New("pebblekv: close: the disk is full: what is not acknowledged is lost") // its writers never go on
 	}
 	e.reclaim.stop()
+	e.spares.wait()
 	err := errors.Join(e.syncer.stop(), e.forgotten.stop())
 	e.commits.group.stop()
 	e.commits.snapshots.forget()

@@ -8,6 +8,8 @@ import (
 type iterator struct {
 	it     *pebble.Iterator
 	placed bool
+	view   *view // which takes it back
+	began  start
 }
 
 func (i *iterator) First() bool { i.placed = true; return i.it.First() }
@@ -50,7 +52,12 @@ func (i *iterator) Err() error {
 }
 
 func (i *iterator) Close() error {
-	if err := i.it.Close(); err != nil {
+	it := i.it
+	i.it = nil
+	if it.Error() == nil && i.view.spares.keep(it, i.began) {
+		return nil
+	}
+	if err := it.Close(); err != nil {
 		return reading("iterate", err)
 	}
 	return nil

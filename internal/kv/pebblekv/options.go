@@ -23,6 +23,8 @@ type Options struct {
 	CacheBytes int64
 	// RowCacheBytes is how much of what was read by key lately is kept beside it; 64 MiB by default.
 	RowCacheBytes int64
+	// Compression is that of tables that are written from now on; those that are there stay as they are until they are merged.
+	Compression Compression
 	// MemTableBytes is how much is written before it goes to a table; 64 MiB by default, less on a disk below 8 GiB.
 	MemTableBytes int64
 	// MaxTxnBytes is the largest transaction that Commit takes; 256 MiB by default.
@@ -58,6 +60,29 @@ type Options struct {
 	volatile bool // nobody can open it again
 }
 
+// Compression says what tables are compressed for.
+type Compression uint8
+
+const (
+	// CompressForSpeed costs little at writing and least at reading.
+	CompressForSpeed Compression = iota
+	// CompressForSpace makes two thirds of that, where it pays, for several times the processor time.
+	CompressForSpace
+	// CompressNothing leaves blocks as they are.
+	CompressNothing
+)
+
+// profile is what Pebble calls it. All of these are read by whatever was chosen, and by earlier versions.
+func (c Compression) profile() *sstable.CompressionProfile {
+	switch c {
+	case CompressForSpace:
+		return sstable.BalancedCompression
+	case CompressNothing:
+		return sstable.NoCompression
+	}
+	return sstable.FastestCompression
+}
+
 // formatVersion pins Pebble's on-disk format, so that a newer Pebble does not raise it in passing.
 const formatVersion = pebble.FormatValueSeparation
 
@@ -73,7 +98,9 @@ const (
 
 	// A find by key that the cache does not answer reads two blocks: the larger they are, the more it decompresses for nothing. A
 	// first scan of all pays for smaller ones, a little.
-	blockBytes           = 8 << 10
+	blockBytes = 8 << 10
+	// A table of 64 MiB has some 150 KiB of index. In one block it is searched at once; in blocks of blockBytes it would be in two steps.
+	indexBlockBytes      = 256 << 10
 	bloomBitsPerKey      = 10
 	l0CompactionTrigger  = 8 // twice the flushes that may lie over each other before they are merged
 	l0StopWrites         = 24
@@ -131,9 +158,9 @@ func (o Options) pebble(cache *pebble.Cache, lock *pebble.Lock, f *failure, r *r
 	// Pebble must cut no table by itself (EnableDeleteOnlyCompactionExcises stays off): where it cannot read what remains beside the
 	// cut, it takes that for empty and drops it. The committer looks before it cuts.
 	for i := range p.Levels {
-		p.Levels[i].BlockSize = blockBytes
+		p.Levels[i].BlockSize, p.Levels[i].IndexBlockSize = blockBytes, indexBlockBytes
 		p.Levels[i].FilterPolicy = bloom.FilterPolicy(bloomBitsPerKey)
-		p.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
+		p.Levels[i].Compression = o.Compression.profile
 	}
 	return p
 }

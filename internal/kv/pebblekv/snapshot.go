@@ -213,11 +213,16 @@ func (s *snapshot) NewIter(o kv.IterOptions) (kv.Iterator, error) {
 	if o.Upper != nil && bytes.Compare(o.Lower, o.Upper) > 0 {
 		o.Upper = o.Lower // Pebble wants bounds in order; this is as empty
 	}
-	it, err := s.view.s.NewIter(&pebble.IterOptions{LowerBound: o.Lower, UpperBound: o.Upper})
-	if err != nil {
-		return nil, reading("iterate", err)
+	it := s.view.spares.take(o.Lower)
+	if it != nil {
+		it.SetBounds(o.Lower, o.Upper)
+	} else {
+		var err error
+		if it, err = s.view.s.NewIter(&pebble.IterOptions{LowerBound: o.Lower, UpperBound: o.Upper}); err != nil {
+			return nil, reading("iterate", err)
+		}
 	}
-	return &iterator{it: it}, nil
+	return &iterator{it: it, view: s.view, began: startOf(o.Lower)}, nil
 }
 
 // Within is kv.Snapshot's: reading means waiting for nobody.

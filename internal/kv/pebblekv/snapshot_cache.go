@@ -9,9 +9,10 @@ import (
 
 // view is one Pebble snapshot and the committer's sequence before it was taken: it has every commit up to there.
 type view struct {
-	s    *pebble.Snapshot
-	at   uint64
-	refs atomic.Int32
+	s      *pebble.Snapshot
+	at     uint64
+	refs   atomic.Int32
+	spares spares
 }
 
 // release gives one reference back; the last one closes the snapshot.
@@ -27,6 +28,8 @@ func (v *view) release() {
 type snapshotCache struct {
 	mu   sync.Mutex // guards view; it is never held while Pebble's mutex is asked for
 	view *view      // nil, or one reference
+	// spared is told when the view that is shared keeps an iterator, while it kept none.
+	spared chan struct{}
 }
 
 // maxAcquireTries bounds how often acquire takes another snapshot because something was committed meanwhile.
@@ -72,11 +75,10 @@ func (l *snapshotCache) keep(v *view, sequence *atomic.Uint64) bool {
 		return false
 	}
 	v.refs.Add(1)
+	v.spares.begin(l.spared)
 	l.view = v
 	l.mu.Unlock()
-	if old != nil {
-		old.release()
-	}
+	l.letGo(old)
 	return true
 }
 
@@ -86,7 +88,27 @@ func (l *snapshotCache) forget() {
 	old := l.view
 	l.view = nil
 	l.mu.Unlock()
-	if old != nil {
-		old.release()
+	l.letGo(old)
+}
+
+// letGo ends the sharing of a view; nil is none.
+func (l *snapshotCache) letGo(v *view) {
+	if v != nil {
+		v.spares.end()
+		v.release()
+	}
+}
+
+// closeSpares closes the iterators that the shared view keeps.
+func (l *snapshotCache) closeSpares() {
+	l.mu.Lock()
+	v := l.view
+	if v != nil {
+		v.refs.Add(1)
+	}
+	l.mu.Unlock()
+	if v != nil {
+		closeSpares(v.spares.drain(false))
+		v.release()
 	}
 }

@@ -443,7 +443,7 @@ func (s *Sweep) leavesNothing() (bool, error) {
 	return true, rest.Err()
 }
 
-// deleteAll empties the collection and its indexes: nothing is left to be cleaned.
+// deleteAll empties the collection and its indexes: nothing is left to be vacuumed.
 func (s *Sweep) deleteAll() error {
 	start := layout.RecordKey(nil, s.Dates.Collection.ID, nil)
 	s.Txn.DeleteRange(start, layout.After(start))

@@ -12,11 +12,11 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
-// An indexCompaction cleans a long stretch of an index of which many entries are dead, while nobody writes to the collection: the
+// An indexCompaction vacuums a long stretch of an index of which many entries are dead, while nobody writes to the collection: the
 // living are written, slice after slice, where nobody sees them, and take the place of the stretch when it ends. That costs a
 // third of what a transaction does, and the collection's lock is held for a moment only.
 //
-// The first commit to the collection makes it worthless: the rest of the round is then cleaned in transactions. What the
+// The first commit to the collection makes it worthless: the rest of the round is then vacuumed in transactions. What the
 // slices have read is what is there at the end because nothing was committed since the beginning; views need not be kept.
 type indexCompaction struct {
 	expiry.Compaction

@@ -13,7 +13,7 @@ import (
 
 // reclustering is how far the records of a collection were looked through for those that lie elsewhere than in its order.
 type reclustering struct {
-	mu sync.Mutex // held by who arranges
+	mu sync.Mutex // held by who reclusters
 	at atomic.Pointer[reclustered]
 }
 

@@ -11,10 +11,10 @@ import (
 
 // vacuuming is how far the removal of a collection's dead entries has come. A round goes through all of its indexes.
 type vacuuming struct {
-	mu         sync.Mutex // held by who cleans
+	mu         sync.Mutex // held by who vacuums
 	round      expiry.Round
 	compaction *indexCompaction // or nil
-	writes     int64            // commits to the collection when it was cleaned last
+	writes     int64            // commits to the collection when it was vacuumed last
 	contended  bool             // an index compaction was given up in this round
 }
 

@@ -79,7 +79,7 @@ type Options struct {
 	Cluster Cluster
 	// CacheBytes is how much memory data is kept in; 0 is a quarter of what the machine or the container has.
 	CacheBytes int64
-	// BlockCompressor is how what is stored from now on is compressed: Snappy, quickly; Zstd, to two thirds of that at several times the
+	// BlockCompressor is how what is stored from now on is compressed: Snappy, quickly; Zstd, to about three quarters of that at several times the
 	// processor time, at writing and at each reading from the disk; Uncompressed. "" is Snappy. It is Pebble's and InMemory's alone.
 	BlockCompressor string
 	// StartWithDamagedLog opens a store whose log is damaged as it was before the first write that is lost. Without it such a store

@@ -66,7 +66,7 @@ type Compression uint8
 const (
 	// CompressForSpeed costs little at writing and least at reading.
 	CompressForSpeed Compression = iota
-	// CompressForSpace makes two thirds of that, where it pays, for several times the processor time.
+	// CompressForSpace makes about three quarters of that, where it pays, for several times the processor time.
 	CompressForSpace
 	// CompressNothing leaves blocks as they are.
 	CompressNothing

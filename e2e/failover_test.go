@@ -190,6 +190,14 @@ func (f *failover) write(coll *mongo.Collection) {
 			t.Errorf("insert %q: %v", id, err)
 		}
 	}
+	stream, err := coll.Watch(t.Context(), mongo.Pipeline{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stream.Close(context.Background()) }()
+	var events sync.Map // each _id that the stream has told of
+	told := make(chan error, 1)
+	go func() { told <- f.listen(stream, &events) }()
 	insert("first")
 	const beside = 2
 	var over atomic.Bool
@@ -224,9 +232,36 @@ func (f *failover) write(coll *mongo.Collection) {
 	}
 	over.Store(true)
 	writers.Wait()
+	insert(last)
+	written.Add(1)
+	if err := <-told; err != nil {
+		t.Error("the change stream:", err)
+	}
+	n := int64(0)
+	events.Range(func(any, any) bool { n++; return true })
+	if n != written.Load()+1 {
+		t.Errorf("the change stream tells of %d inserts; %d were acknowledged", n, written.Load()+1)
+	}
 	if n, err := coll.CountDocuments(context.WithoutCancel(t.Context()), bson.M{}); err != nil || n != written.Load()+1 {
 		t.Errorf("%d documents, %v; %d were acknowledged", n, err, written.Load()+1)
 	}
+}
+
+// last is the document that comes after all others.
+const last = "last"
+
+// listen notes what a change stream tells of until the last document: each insert once, and no error that its driver gives it up for.
+func (f *failover) listen(stream *mongo.ChangeStream, events *sync.Map) error {
+	for stream.Next(f.t.Context()) {
+		id := stream.Current.Lookup("documentKey", "_id").StringValue()
+		if _, twice := events.LoadOrStore(id, true); twice {
+			return fmt.Errorf("%q comes twice", id)
+		}
+		if id == last {
+			return nil
+		}
+	}
+	return errors.Join(errors.New("it has ended"), stream.Err())
 }
 
 // sights are the last things that a driver has seen of its servers, for when something fails.

@@ -39,6 +39,8 @@ type timekeeper struct {
 		started bool
 		// seen is the latest time that was believed, unless it was corrected since.
 		seen time.Time
+		// told is closed when the last change has been logged; nil: there was none.
+		told chan struct{}
 	}
 }
 
@@ -78,53 +80,74 @@ func (k *timekeeper) begin(seen int64, known bool) {
 }
 
 // look compares the clocks. When the wall time is not believed, settles is how long that will last yet, and ahead how far it
-// lies before what it should be.
+// lies before what it should be. Nobody goes by what has changed before it is logged.
 func (k *timekeeper) look() (settles, ahead time.Duration) {
-	settles, ahead, news := k.compare()
-	if news != nil {
-		news()
+	settles, ahead, change, told := k.compare()
+	switch {
+	case change.tell != nil:
+		func() {
+			defer close(told)
+			change.tell()
+		}()
+		if change.trusts {
+			k.onTrust()
+		}
+	case told != nil:
+		<-told
 	}
 	return settles, ahead
 }
 
-// compare is look; news tells what has changed, if anything.
-func (k *timekeeper) compare() (settles, ahead time.Duration, news func()) {
+// change is what a look has found.
+type change struct {
+	tell   func() // logs it; nil: nothing has changed
+	trusts bool   // the clock is trusted that was not
+}
+
+// compare is look, but for what is to be done about a change. told is of the last one.
+func (k *timekeeper) compare() (settles, ahead time.Duration, c change, told chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	settles, ahead, c = k.judge()
+	if c.tell != nil {
+		k.mu.told = make(chan struct{})
+	}
+	return settles, ahead, c, k.mu.told
+}
+
+func (k *timekeeper) judge() (settles, ahead time.Duration, c change) {
 	now := k.read()
 	if !k.mu.known {
 		k.trust(now)
-		return 0, 0, nil
+		return 0, 0, c
 	}
 	expected := k.mu.trusted.at(now.ran)
 	ahead = now.wall.Sub(expected)
 	if ahead <= k.params.clockStep() {
 		if k.mu.suspects {
-			news = func() {
+			c = change{trusts: true, tell: func() {
 				k.log.Info("TTL: the clock is back where it should be, and trusted again", "wallTime", now.wall, "expectedTime", expected)
-				k.onTrust()
-			}
+			}}
 		}
 		k.trust(now)
-		return 0, 0, news
+		return 0, 0, c
 	}
 	if another := now.wall.Sub(k.mu.suspect.at(now.ran)); !k.mu.suspects || another.Abs() > k.params.clockStep() {
 		k.mu.suspect, k.mu.suspects = now, true
-		news = k.warning(now.wall, expected, k.mu.started)
+		c.tell = k.warning(now.wall, expected, k.mu.started)
 	}
 	settles = k.params.clockSettle() - (now.ran - k.mu.suspect.ran)
 	if settles <= 0 {
 		k.trust(now)
-		warned := news
-		return 0, 0, func() {
+		warned := c.tell
+		return 0, 0, change{trusts: true, tell: func() {
 			if warned != nil {
 				warned()
 			}
 			k.log.Info("TTL: the clock has not been turned again, and is trusted from now on", "wallTime", now.wall)
-			k.onTrust()
-		}
+		}}
 	}
-	return settles, ahead, news
+	return settles, ahead, c
 }
 
 // read is the moment, without what Go's times carry along for the sake of subtractions that nobody can turn.

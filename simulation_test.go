@@ -534,11 +534,24 @@ func (s *simulation) settle() error {
 
 // validate has each member look at all its collections, and counts once more what the client's books say.
 func (s *simulation) validate() error {
-	for _, m := range s.members {
-		d := m.database()
-		if d == nil || d.role.Kind == member.Alone {
-			continue
+	var in []*simMember // one that was let go hears of no time any more, for which who asks it would wait
+	if err := s.within(time.Minute, func() error {
+		p := s.leading()
+		if p == nil {
+			return errors.New("nobody leads")
 		}
+		in = s.members[:len(p.database().commands.Replica.View().Config.Members)]
+		for _, m := range in {
+			if m.database() == nil {
+				return fmt.Errorf("member %d has no database", m.place)
+			}
+		}
+		return nil
+	}); err != nil {
+		return fmt.Errorf("in the end %w", err)
+	}
+	for _, m := range in {
+		d := m.database()
 		for _, c := range d.store.Catalog().All() {
 			if c.IsView() || c.NS.DB == "local" {
 				continue

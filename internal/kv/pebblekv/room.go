@@ -81,7 +81,7 @@ const (
 	// memTableShare is the part of the disk that a memtable has at most, and minMemTableBytes its least: several of them
 	// must fit into the reserve.
 	memTableShare    = 128
-	minMemTableBytes = 1 << 20
+	minMemTableBytes = 256 << 10
 
 	roomInterval = time.Second
 	// lookBytes is how much may be written until somebody looks sooner.

@@ -312,7 +312,7 @@ func TestDeletedBytes(t *testing.T) {
 	waits(0, 0)
 	deleteExcised(t, e)
 	excise(t, e, false, true)
-	waits(excised<<4, excised<<10)
+	waits(excised<<3, excised<<10)
 	if s := e.Stats(); s.Snapshots == 0 {
 		t.Fatal("no snapshot is open")
 	}

@@ -40,7 +40,7 @@ func withNames(err error) error {
 	switch {
 	case errors.As(err, &inUse):
 		return &namedError{err, ErrInUse}
-	case errors.As(err, &damaged), errors.Is(err, kv.ErrCorrupt):
+	case errors.As(err, &damaged), errors.Is(err, kv.ErrCorrupt), errors.Is(err, kv.ErrReadOnly):
 		return &namedError{err, ErrDamaged}
 	}
 	return err

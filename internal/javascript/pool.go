@@ -67,6 +67,7 @@ type pool struct {
 	patrol   *patrol // nil until somebody wanted a worker
 	// unmeasured says that the system does not tell what a process has.
 	unmeasured bool
+	ending     sync.WaitGroup // of workers without a call, begun under mu
 	mu         struct {
 		sync.Mutex
 		workers []*worker
@@ -257,6 +258,10 @@ func (p *pool) endIdle(want int64) (freed int64) {
 func (p *pool) endThose(which func(*worker) bool) {
 	var ended []*worker
 	p.mu.Lock()
+	if p.mu.closed {
+		p.mu.Unlock()
+		return
+	}
 	p.mu.workers = slices.DeleteFunc(p.mu.workers, func(w *worker) bool {
 		if w.busy || !which(w) {
 			return false
@@ -264,7 +269,9 @@ func (p *pool) endThose(which func(*worker) bool) {
 		ended = append(ended, w)
 		return true
 	})
+	p.ending.Add(1)
 	p.mu.Unlock()
+	defer p.ending.Done()
 	for _, w := range ended {
 		w.end()
 	}
@@ -298,4 +305,5 @@ func (p *pool) close() {
 	for _, w := range workers {
 		w.end()
 	}
+	p.ending.Wait()
 }

@@ -63,6 +63,7 @@ func TestTakeOversOnCluster(t *testing.T) {
 func takeOvers(t *testing.T, rounds int, open func(*gate, tikvkv.Options) (*tikvkv.Engine, error)) {
 	const clients = 4
 	var acknowledged, unknown [clients]atomic.Int64
+	var opened atomic.Int64 // how many servers had the keyspace
 	var working sync.WaitGroup
 	look := func(e *tikvkv.Engine, i int) int64 {
 		for {
@@ -89,6 +90,7 @@ func takeOvers(t *testing.T, rounds int, open func(*gate, tikvkv.Options) (*tikv
 		if err != nil {
 			t.Fatal(err)
 		}
+		opened.Add(1)
 		for i := range clients {
 			if n := look(e, i); n < least[i] {
 				t.Fatalf("round %d: counter %d is at %d, and %d were acknowledged", round, i, n, least[i])
@@ -121,8 +123,14 @@ func takeOvers(t *testing.T, rounds int, open func(*gate, tikvkv.Options) (*tikv
 		}
 		g.mu.Lock() // for longer than the lease lasts: another one has the keyspace then, or is about to take it
 		working.Go(func() {
-			_ = clock.Wait(context.Background(), clock.Wall(), time.Duration(1200+round%6*100)*time.Millisecond) // leases live in real time
-			g.mu.Unlock()
+			for { // a lease that was renewed at the last moment is held up once more: nobody else would ever have the keyspace
+				_ = clock.Wait(context.Background(), clock.Wall(), time.Duration(1200+round%6*100)*time.Millisecond) // leases live in real time
+				g.mu.Unlock()
+				if opened.Load() > int64(round)+1 || t.Failed() {
+					break
+				}
+				g.mu.Lock()
+			}
 			writing.Wait()
 			_ = e.Close() // it has lost the keyspace
 		})

@@ -111,7 +111,7 @@ func (b browsers) Disconnect(c *command.Conn) {
 func (b browsers) Handle(ctx context.Context, c *command.Conn, r command.Request) command.Reply {
 	d := b.enter(ctx)
 	if d == nil {
-		return command.Reply{Body: errorReply(b.absent(ctx))}
+		return command.Reply{Body: mongoerr.Reply(b.absent(ctx))}
 	}
 	defer d.Leave()
 	return d.commands.Handle(ctx, c, r)

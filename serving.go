@@ -86,7 +86,7 @@ func (s *Server) letter(ctx context.Context, c *server.Conn, k *caller, req *ser
 		body, err = s.group.Hear(ctx, &k.letters, req.Body, func() error { return s.admitMember(ctx, c, k) })
 	}
 	if err != nil {
-		return server.Reply{Body: errorReply(err), Close: req.Unacknowledged()}
+		return server.Reply{Body: mongoerr.Reply(err), Close: req.Unacknowledged()}
 	}
 	return server.Reply{Body: bson.Build().Fields(body).Double("ok", 1).Doc()}
 }

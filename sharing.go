@@ -154,7 +154,7 @@ func (h *sharing) route(ctx context.Context, c *server.Conn, k *caller, req *ser
 	case errors.Is(err, router.ErrGone):
 		return server.Reply{Close: true}, true
 	case err != nil:
-		return server.Reply{Body: errorReply(err)}, true
+		return server.Reply{Body: mongoerr.Reply(err)}, true
 	case hello:
 		body = ownHello(body, req.Body, c)
 	}
@@ -209,7 +209,7 @@ func ownHello(body, asked bson.Doc, c *server.Conn) bson.Doc {
 // introduced hears another server say that a connection is a client's of its.
 func (s *Server) introduced(ctx context.Context, c *server.Conn, k *caller, req *server.Request) server.Reply {
 	if err := s.introduce(ctx, c, k, req.Body); err != nil {
-		return server.Reply{Body: errorReply(err), Close: true}
+		return server.Reply{Body: mongoerr.Reply(err), Close: true}
 	}
 	return server.Reply{Body: bson.Build().Double("ok", 1).Doc()}
 }
@@ -236,11 +236,6 @@ func (s *Server) introduce(ctx context.Context, c *server.Conn, k *caller, body 
 }
 
 var errNotHere = mongoerr.New(mongoerr.NotWritablePrimary, "this server does not work on the data")
-
-func errorReply(err error) bson.Doc {
-	e := mongoerr.From(err)
-	return bson.Build().Double("ok", 0).String("errmsg", e.Message).Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).Doc()
-}
 
 // figures tells whether a server is ready that hands requests on, and how many.
 func (h *sharing) figures(w http.ResponseWriter, r *http.Request) {

@@ -100,7 +100,7 @@ func (op *Op) lament(panicked any) Reply {
 		_ = op.syncStore() // which is over when it fails
 	}
 	_ = op.flushTold() // the end of the server is on its way where that fails
-	return Reply{Body: errorReply(mongoerr.New(mongoerr.InternalError, "the server failed in command %s, and its log says why", name))}
+	return Reply{Body: mongoerr.Reply(mongoerr.New(mongoerr.InternalError, "the server failed in command %s, and its log says why", name))}
 }
 
 func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
@@ -376,16 +376,4 @@ func (op *Op) namespace() string {
 		return op.DB + ".$cmd"
 	}
 	return op.Conn.names.joined(op.DB, v.Str())
-}
-
-// errorReply is err in MongoDB's shape.
-func errorReply(err error) bson.Doc {
-	e := mongoerr.From(err)
-	b := bson.Build().Double("ok", 0).String("errmsg", e.Message).Int32("code", int32(e.Code)).String("codeName", e.Code.Name())
-	if e.Info != nil {
-		b.Document("errInfo", e.Info)
-	}
-	b.Fields(e.Extra)
-	appendLabels(b, e.Labels)
-	return b.Doc()
 }

@@ -115,11 +115,11 @@ func (op *Op) isChangeStream() bool {
 func (op *Op) failure() bson.Doc {
 	e := mongoerr.From(op.err)
 	if op.Replica == nil && op.staged == nil {
-		return errorReply(e)
+		return mongoerr.Reply(e)
 	}
 	unlabelled := *e
 	unlabelled.Labels = nil
-	body := errorReply(&unlabelled)
+	body := mongoerr.Reply(&unlabelled)
 	b := bson.BuildOn(make([]byte, 0, len(body)+256)).Fields(body)
 	concern := op.appendConcernError(b)
 	appendLabels(b, append(op.labels(e.Code, concern), e.Labels...))

@@ -50,18 +50,12 @@ func (s *Server) serveCommand(w http.ResponseWriter, r *http.Request, own *sessi
 		return
 	}
 	if err := account.Wait(ctx, textShare*int64(len(reply.Body))); err != nil {
-		reply.Body = failure(err)
+		reply.Body = mongoerr.Reply(err)
 	}
 	out, err := reply.Body.CanonicalJSON()
 	if err != nil {
-		out, _ = failure(mongoerr.New(mongoerr.InternalError, "the reply has no form as JSON: %v", err)).CanonicalJSON()
+		out, _ = mongoerr.Reply(mongoerr.New(mongoerr.InternalError, "the reply has no form as JSON: %v", err)).CanonicalJSON()
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(s.opts.Clock.Now().Add(replyPatience))
 	write(w, http.StatusOK, out)
-}
-
-// failure is the reply of a command that has failed.
-func failure(err error) bson.Doc {
-	e := mongoerr.From(err)
-	return bson.Build().Double("ok", 0).String("errmsg", e.Message).Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).Doc()
 }

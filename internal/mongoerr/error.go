@@ -90,6 +90,20 @@ func From(err error) *Error {
 	return New(InternalError, "%s", err.Error())
 }
 
+// Reply is err as a reply of a command.
+func Reply(err error) bson.Doc {
+	e := From(err)
+	b := bson.Build().Double("ok", 0).String("errmsg", e.Message).Int32("code", int32(e.Code)).String("codeName", e.Code.Name())
+	if e.Info != nil {
+		b.Document("errInfo", e.Info)
+	}
+	b.Fields(e.Extra)
+	if len(e.Labels) > 0 {
+		b.Strings("errorLabels", e.Labels)
+	}
+	return b.Doc()
+}
+
 // Is says whether err is an *Error of code c.
 func Is(err error, c Code) bool {
 	if err == nil {

@@ -36,7 +36,7 @@ func (w *waiter) Handle(ctx context.Context, _ *Conn, r *Request) Reply {
 		select {
 		case <-ctx.Done():
 			w.cause <- context.Cause(ctx)
-			return Reply{Body: errorBody(mongoerr.From(context.Cause(ctx)))}
+			return Reply{Body: mongoerr.Reply(context.Cause(ctx))}
 		case <-w.free:
 			w.cause <- nil
 		}

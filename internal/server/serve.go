@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/wire"
@@ -101,7 +100,7 @@ func (s *Server) refuse(c *Conn, out wire.Outgoing, err error) error {
 	if c.req.Unacknowledged() {
 		return nil
 	}
-	out.Body = errorBody(mongoerr.From(err))
+	out.Body = mongoerr.Reply(err)
 	return s.write(c, out)
 }
 
@@ -177,7 +176,7 @@ func (s *Server) run(c *Conn) (reply Reply) {
 func (s *Server) panicked(c *Conn, p any) Reply {
 	s.log.Error("Operation ended by a panic", "connectionId", c.id, "command", c.req.Body.FirstKey(),
 		"panic", serverlog.Panic(p), serverlog.Stack())
-	return Reply{Body: errorBody(mongoerr.New(mongoerr.UnknownError, "operation ended by an internal error, of which the log tells"))}
+	return Reply{Body: mongoerr.Reply(mongoerr.New(mongoerr.UnknownError, "operation ended by an internal error, of which the log tells"))}
 }
 
 func (s *Server) write(c *Conn, out wire.Outgoing) error {
@@ -190,9 +189,4 @@ func (s *Server) write(c *Conn, out wire.Outgoing) error {
 		s.counters.bytesOut.Add(int64(n))
 		return err
 	})
-}
-
-func errorBody(e *mongoerr.Error) bson.Doc {
-	return bson.Build().Double("ok", 0).String("errmsg", e.Message).
-		Int32("code", int32(e.Code)).String("codeName", e.Code.Name()).Doc()
 }

@@ -144,6 +144,9 @@ func (r *round) call(ctx context.Context, coll *mongo.Collection, in register.Ca
 // isTold says whether a server has told of the error, and not the network, or a server that ceased to be primary.
 func isTold(err error) bool {
 	var e mongo.ServerError
+	if c, ok := errors.AsType[mongo.CommandError](err); ok && c.Code == 0 { // the driver's own: a server's have a code
+		return false
+	}
 	return errors.As(err, &e) && !mongo.IsNetworkError(err) && !mongo.IsTimeout(err) && !slices.ContainsFunc([]int{91, 189, 10107, 11600, 11602, 13435, 13436}, e.HasErrorCode)
 }
 

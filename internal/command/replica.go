@@ -273,6 +273,9 @@ func (op *Op) followTold() error {
 			if err := clock.Wait(op.Ctx, clock.Wall(), toldInterval); err != nil {
 				return context.Cause(op.Ctx)
 			}
+			if err := op.checkMember(); err != nil { // it has been removed meanwhile, and hears of no time
+				return err
+			}
 			op.Now = clock.Millis(op.Clock)
 		}
 	}
@@ -350,7 +353,11 @@ func (op *Op) awaitClusterTime() error {
 	case op.after <= store.LastLogged():
 		return nil
 	case op.grouped() && op.Replica.View().State != replset.Primary:
-		return op.ReplicaSet.Group.AwaitApplied(op.Ctx, func() bool { return op.after <= store.LastLogged() })
+		err := op.ReplicaSet.Group.AwaitApplied(op.Ctx, func() bool { return op.after <= store.LastLogged() || op.checkMember() != nil })
+		if err != nil {
+			return err
+		}
+		return op.checkMember()
 	case op.after > now:
 		return timeToCome("afterClusterTime", op.after, now)
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -286,12 +287,10 @@ func TestBackupsThatFail(t *testing.T) {
 	s.write(0, 5000)
 	broken := errors.New("the connection is gone")
 	for _, at := range []string{"begin", "digest", "read"} {
-		n := 0
+		var n atomic.Int64 // several files are read at once
 		s.before = func(step string) error {
-			if strings.HasPrefix(step, at) {
-				if n++; n > 1 || at == "begin" {
-					return broken
-				}
+			if strings.HasPrefix(step, at) && (n.Add(1) > 1 || at == "begin") {
+				return broken
 			}
 			return nil
 		}

@@ -397,6 +397,9 @@ func (m *Member) apply() {
 			entries, err = c.Next(at)
 			return err
 		})
+		if m.quit.Err() != nil {
+			return // the loop may be about to write to these variables
+		}
 		if err == nil && install {
 			if err = m.o.Machine.Install(m.quit); err == nil {
 				err = m.Do(m.quit, func(c *Core) error { return c.disk.Installed() })

@@ -75,7 +75,7 @@ func (e *idEntries) Largest() ([]byte, error) {
 	if !it.Last() {
 		return nil, it.Err()
 	}
-	return it.Key()[len(prefix):], nil
+	return bytes.Clone(it.Key()[len(prefix):]), nil // the iterator's memory is somebody else's once it is closed
 }
 
 // evict refuses a key if another record has it; an expired one that does is in the way.

@@ -53,7 +53,7 @@ type Collection interface {
 
 // Index is the index on _id as a writer sees it.
 type Index interface {
-	// Largest is its largest key, nil where there is none.
+	// Largest is its largest key, nil where there is none. It is the caller's.
 	Largest() ([]byte, error)
 }
 

@@ -50,7 +50,7 @@ func (n *uniqueFloor) IsNew(key []byte, in Index) (bool, error) {
 		}
 		n.looked, n.off = true, len(floor) > maxFloorKey
 		if !n.off {
-			n.floor, n.seed = bytes.Clone(floor), maphash.MakeSeed()
+			n.floor, n.seed = floor, maphash.MakeSeed()
 		}
 	}
 	if n.off = n.off || len(key) > maxFloorKey; n.off {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -326,7 +327,7 @@ func TestConcernsOfThree(t *testing.T) {
 	}
 	for _, level := range []string{"local", "majority", "linearizable"} {
 		var r struct{ N int }
-		if err := db.RunCommand(t.Context(), bson.D{{Key: "count", Value: "c"}, {Key: "readConcern", Value: bson.M{"level": "local"}}}).Decode(&r); err != nil || r.N != 4 {
+		if err := db.RunCommand(t.Context(), bson.D{{Key: "count", Value: "c"}, {Key: "readConcern", Value: bson.M{"level": level}}}).Decode(&r); err != nil || r.N != 4 {
 			t.Error(level, r, err)
 		}
 		cursor, err := db.RunCommandCursor(t.Context(), bson.D{{Key: "find", Value: "c"}, {Key: "readConcern", Value: bson.M{"level": level}}})
@@ -358,6 +359,31 @@ func (s *three) reconfig(change func(members bson.A) bson.A) {
 	r.Config["version"] = r.Config["version"].(int32) + 1
 	r.Config["members"] = change(r.Config["members"].(bson.A))
 	s.until("reconfig", func() error { return s.command(s.direct(s.primary()), bson.M{"replSetReconfig": r.Config}) })
+}
+
+// TestRemovedWhileWaiting: who waits at a member for what is to come is told when the member leaves the set.
+func TestRemovedWhileWaiting(t *testing.T) {
+	s := startThree(t, nil)
+	i := (s.primary() + 1) % 3
+	waiting := make(chan error, 1)
+	go func() {
+		later := bson.Timestamp{T: uint32(time.Now().Add(time.Hour).Unix())}
+		waiting <- s.direct(i).Database("d").RunCommand(t.Context(), bson.D{{Key: "find", Value: "c"},
+			{Key: "readConcern", Value: bson.D{{Key: "afterClusterTime", Value: later}}},
+			{Key: "$readPreference", Value: bson.M{"mode": "nearest"}}}).Err()
+	}()
+	s.until("it waits", func() error {
+		var r struct{ Inprog []bson.M }
+		err := s.direct(i).Database("admin").RunCommand(t.Context(), bson.D{{Key: "currentOp", Value: 1}, {Key: "command.find", Value: "c"}}).Decode(&r)
+		if err == nil && len(r.Inprog) == 0 {
+			err = errors.New("nobody waits")
+		}
+		return err
+	})
+	s.reconfig(func(members bson.A) bson.A { return slices.Delete(members, i, i+1) })
+	if err := <-waiting; code(err) != 13436 {
+		t.Error(err)
+	}
 }
 
 // TestFailPointsOfThree: a fail point that is on stays on when the member's role changes.

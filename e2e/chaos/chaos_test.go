@@ -377,47 +377,57 @@ func (c *clients) watch() {
 // lastLooks is how often the stream is looked at for what is missing in the end; each look waits for a second.
 const lastLooks = 60
 
-// expire looks at documents that last for a few seconds, by whichever member.
+// expire looks at documents that last for a few seconds, by whichever member. Each is looked at in a session, so that a secondary that has not
+// got the document yet is waited for.
 func (c *clients) expire() {
 	short := c.db.Collection("short", options.Collection().SetReadPreference(readpref.SecondaryPreferred()))
-	for n := 0; !c.over.Load(); n++ {
-		began := time.Now()
-		again, err := c.unfrozen(func(ctx context.Context) error {
-			began = time.Now()
-			_, err := c.db.Collection("short").InsertOne(ctx, bson.M{"_id": n})
-			return err
-		})
-		if err != nil {
-			if again && mongo.IsDuplicateKeyError(err) {
-				continue
-			}
-			c.t.Error("insert what expires: ", err)
-			return
-		}
-		ctx, cancel := context.WithTimeout(c.t.Context(), limit)
-		// Its time is not before began, so it is there at least until then and its expiry.
-		gone := false
-		for time.Since(began) < (expiry+2)*time.Second && !c.over.Load() {
-			looked := time.Now()
-			coll := c.db.Collection("short")
-			if rand.IntN(2) == 0 {
-				coll = short
-			}
-			err := coll.FindOne(ctx, bson.M{"_id": n}).Err()
-			c.shown.Add(1)
-			switch {
-			case err == nil && gone:
-				c.t.Errorf("document %d is seen again %v after it was inserted", n, looked.Sub(began))
-			case errors.Is(err, mongo.ErrNoDocuments) && coll != short && time.Since(began) < expiry*time.Second:
-				c.t.Errorf("document %d is gone %v after it was inserted", n, time.Since(began))
-				gone = true
-			case errors.Is(err, mongo.ErrNoDocuments) && time.Since(began) >= expiry*time.Second: // a secondary may not have had it before
-				gone = true
-			}
-			pause(ctx, 30*time.Millisecond)
-		}
-		cancel()
+	for n := 0; !c.over.Load() && c.expireOne(short, n); n++ {
 	}
+}
+
+func (c *clients) expireOne(short *mongo.Collection, n int) bool {
+	session, err := c.db.Client().StartSession()
+	if err != nil {
+		c.t.Error(err)
+		return false
+	}
+	defer session.EndSession(context.Background())
+	began := time.Now()
+	again, err := c.unfrozen(func(ctx context.Context) error {
+		began = time.Now()
+		_, err := c.db.Collection("short").InsertOne(mongo.NewSessionContext(ctx, session), bson.M{"_id": n})
+		return err
+	})
+	switch {
+	case err == nil:
+	case again && mongo.IsDuplicateKeyError(err):
+		return true
+	default:
+		c.t.Error("insert what expires: ", err)
+		return false
+	}
+	ctx, cancel := context.WithTimeout(c.t.Context(), limit)
+	defer cancel()
+	ctx = mongo.NewSessionContext(ctx, session)
+	// Its time is not before began, so it is there at least until then and its expiry.
+	for gone := time.Duration(0); time.Since(began) < (expiry+2)*time.Second && !c.over.Load(); pause(ctx, 30*time.Millisecond) {
+		looked := time.Since(began)
+		coll := c.db.Collection("short")
+		if rand.IntN(2) == 0 {
+			coll = short
+		}
+		err := coll.FindOne(ctx, bson.M{"_id": n}).Err()
+		c.shown.Add(1)
+		switch {
+		case err == nil && gone > 0:
+			c.t.Errorf("document %d, gone when it was looked at %v after it was inserted, is seen again %v after that", n, gone, looked)
+		case errors.Is(err, mongo.ErrNoDocuments):
+			if gone = max(gone, looked); time.Since(began) < expiry*time.Second {
+				c.t.Errorf("document %d is gone %v after it was inserted", n, time.Since(began))
+			}
+		}
+	}
+	return true
 }
 
 // check looks at what is left when all is well again.

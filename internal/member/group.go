@@ -275,6 +275,7 @@ func (g *Group) AwaitMembers(ctx context.Context, number uint64, enough func(has
 		return errDeposed()
 	}
 	index := m.log.IndexOf(number)
+	defer m.log.Watch()()
 	for {
 		s := m.log.Status()
 		if enough(func(member int64) bool {

@@ -23,6 +23,7 @@ const transferTime = 2 * time.Second
 func (m *member) handOver(ctx context.Context, within time.Duration, hurry bool, to func(raftlog.Peer) bool) error {
 	ctx, cancel := clock.WithTimeout(ctx, m.group.o.Wall, within)
 	defer cancel()
+	defer m.log.Watch()()
 	term := m.log.Role().Term
 	leads := func(s *raftlog.Status) bool { return s.Leads && s.Term == term }
 	s := m.log.Status()

@@ -34,6 +34,9 @@ const (
 	maxApplyBytes    = 4 << 20
 )
 
+// maxWritingBytes is how much may be on its way to the disk before what other members append is lost, as on a network.
+const maxWritingBytes = 2 * maxInflightBytes
+
 // Core is a member without time, goroutines and network: what it does follows from what it is told, in that order. It is used by one goroutine.
 type Core struct {
 	disk    *Disk
@@ -52,7 +55,24 @@ type Core struct {
 	hurries           int // how often it is still tried again soon, see Orphaned
 	lastRead          uint64
 	asked             asked
+
+	// What is on its way to the disk, which may take long: the writes that nobody does yet, how many there are in all and how many bytes their entries
+	// have, how many of them have the log begin behind a snapshot, the end of the log behind all of them, and what raft has then, which isHardLate says
+	// goes with the next. stalled are the ticks since the last one was done.
+	writes                []*Write
+	writing, writingBytes int
+	resets                int
+	end                   uint64
+	hard                  *pb.HardState
+	isHardLate            bool
+	stalled               int
+	// resigns says that the member ceases to lead as soon as nothing is on its way.
+	resigns bool
+	turned  bool // the role may be another one, for reasons that raft does not know of
 }
+
+// stalledTicks is how long a disk may take for one write before a member that leads falls silent, so that another one does.
+const stalledTicks = 200
 
 // Role is what a member is in its log.
 type Role struct {
@@ -63,10 +83,9 @@ type Role struct {
 	Leads bool
 }
 
-// Output is what a Core says is to be done, in the order of the fields. All that the messages tell of is on stable storage.
+// Output is what a Core says is to be done, in the order of the fields, beside Writes. What messages promise is on stable storage: those that tell of
+// what is not yet are answers of a Write.
 type Output struct {
-	// Install is a snapshot whose data is to take the place of the store before anything else is applied; nil most often.
-	Install *pb.Snapshot
 	// Deposed says that the member has ceased to lead: what was appended in that term and is not among what is committed may be lost.
 	Deposed  bool
 	Messages []*pb.Message
@@ -94,11 +113,13 @@ func NewCore(d *Disk, random *rand.Rand, log *slog.Logger) (*Core, error) {
 }
 
 func (c *Core) start() (err error) {
+	c.resigns, c.turned = false, true
+	c.end, c.hard = c.disk.last, c.disk.hard
 	c.node, err = raft.NewRawNode(&raft.Config{
 		ID: c.disk.id, Storage: c.disk, Applied: c.applied.index, Logger: raftLogger{c.log},
 		ElectionTick: electionTicks, HeartbeatTick: heartbeatTicks, CheckQuorum: true, PreVote: true, StepDownOnRemoval: true,
 		MaxSizePerMsg: maxAppendBytes, MaxInflightMsgs: maxInflight, MaxInflightBytes: maxInflightBytes, MaxCommittedSizePerReady: maxApplyBytes,
-		DisableProposalForwarding: true,
+		DisableProposalForwarding: true, AsyncStorageWrites: true,
 	})
 	if err != nil {
 		return fmt.Errorf("raftlog: start: %w", err)
@@ -115,13 +136,21 @@ func (c *Core) restartTimer() {
 // Role is what the member is now.
 func (c *Core) Role() Role {
 	s := c.node.BasicStatus()
+	if c.resigns {
+		return Role{Term: s.GetTerm()}
+	}
 	return Role{Term: s.GetTerm(), Leader: s.Lead, Leads: s.RaftState == raft.StateLeader}
 }
 
 // Tick is time that passes.
 func (c *Core) Tick() {
+	if c.writing > 0 {
+		c.stalled++
+	}
 	if c.node.BasicStatus().RaftState == raft.StateLeader {
-		c.node.Tick()
+		if c.stalled <= stalledTicks {
+			c.node.Tick()
+		}
 		return
 	}
 	c.node.TickQuiesced() // time for all but elections
@@ -134,7 +163,7 @@ func (c *Core) Tick() {
 	} else {
 		c.restartTimer()
 	}
-	if !c.idle {
+	if !c.idle && c.stalled <= stalledTicks {
 		_ = c.node.Campaign() // where it may not, it does not
 	}
 }
@@ -164,7 +193,7 @@ func (c *Core) Orphaned(leader uint64, rank int) error {
 
 // Step takes a message of another member. What makes no sense is passed over.
 func (c *Core) Step(m *pb.Message) {
-	if !c.isPlausible(m) {
+	if !c.isPlausible(m) || m.GetType() == pb.MsgApp && c.writingBytes > maxWritingBytes {
 		return
 	}
 	switch m.GetType() {
@@ -180,7 +209,7 @@ func (c *Core) Step(m *pb.Message) {
 // dropped although it does, while another member is to take over, it resigns: what comes later would have numbers that these have.
 func (c *Core) Propose(term uint64, commits [][]byte) (ok bool, err error) {
 	s := c.node.BasicStatus()
-	if s.RaftState != raft.StateLeader || s.GetTerm() != term {
+	if s.RaftState != raft.StateLeader || s.GetTerm() != term || c.resigns {
 		return false, nil
 	}
 	entries := make([]*pb.Entry, len(commits))
@@ -210,8 +239,14 @@ func (c *Core) ProposeChange(changes []*pb.ConfChangeSingle) error {
 // Transfer has another member take over; it is asked to stand for election once it has the whole log.
 func (c *Core) Transfer(to uint64) { c.node.TransferLeader(to) }
 
-// Resign has a member that leads follow, whoever else could lead. It is as if it had been started anew.
-func (c *Core) Resign() error { return c.start() }
+// Resign has a member that leads follow, whoever else could lead. It is as if it had been started anew, once what it has written is on its disk.
+func (c *Core) Resign() error {
+	if c.writing > 0 {
+		c.resigns, c.turned = true, true
+		return nil
+	}
+	return c.start()
+}
 
 // ReadIndex asks whether the member still leads. Output.Reads has the id that it returns once a majority has said so.
 func (c *Core) ReadIndex() (id uint64) {
@@ -237,38 +272,36 @@ func (c *Core) SnapshotSent(id uint64, ok bool) {
 }
 
 // Applied says up to where the store has applied the log.
-func (c *Core) Applied(e Entry) { c.applied = raftPosition{e.Index, e.Term} }
+func (c *Core) Applied(index uint64) {
+	if index > c.applied.index && index > c.disk.base.index {
+		if term, err := c.disk.Term(index); err == nil {
+			c.applied = raftPosition{index, term}
+		}
+	}
+}
 
 // HasReady says whether Process has something to do.
-func (c *Core) HasReady() bool { return c.node.HasReady() }
+func (c *Core) HasReady() bool { return c.node.HasReady() || c.turned }
 
-// Process does what follows from what the Core was told. Messages that may go out before this member's own disk has what they tell of are
-// given to early at once.
-func (c *Core) Process(early func([]*pb.Message)) (out Output, err error) {
+// Process does what follows from what the Core was told.
+func (c *Core) Process() (out Output, err error) {
+	var applies *pb.Message
 	rd := c.node.Ready()
-	c.asked.note(rd.Messages)
-	late := rd.Messages
-	if c.role.Leads && early != nil && (raft.IsEmptyHardState(rd.HardState) || rd.HardState.GetTerm() == c.role.Term) {
-		late = c.sendEarly(rd.Messages, early)
-	}
-	if !raft.IsEmptySnap(rd.Snapshot) {
-		confIndex, peerIndex, peers, err := readSnapshot(rd.Snapshot.GetData())
-		if err != nil {
-			return out, err
+	for _, m := range rd.Messages {
+		switch m.GetTo() {
+		case raft.LocalAppendThread:
+			said, err := c.append(m)
+			if err != nil {
+				return out, err
+			}
+			out.Messages = append(out.Messages, said...)
+		case raft.LocalApplyThread:
+			applies = m
+		default:
+			out.Messages = append(out.Messages, m)
 		}
-		if err := c.disk.save(rd.HardState, nil, true); err != nil {
-			return out, err
-		}
-		if err := c.disk.reset(rd.Snapshot, confIndex, peers, peerIndex); err != nil {
-			return out, err
-		}
-		c.applied, c.committed = c.disk.base, c.disk.base.index
-		out.Install = rd.Snapshot
 	}
-	if err := c.disk.save(rd.HardState, rd.Entries, rd.MustSync); err != nil {
-		return out, err
-	}
-	out.Messages = late
+	c.asked.note(out.Messages)
 	for _, r := range rd.ReadStates {
 		id := uint64(0)
 		for i, b := range r.RequestCtx {
@@ -276,33 +309,20 @@ func (c *Core) Process(early func([]*pb.Message)) (out Output, err error) {
 		}
 		out.Reads = append(out.Reads, ReadState{id, r.Index})
 	}
-	for _, e := range rd.CommittedEntries {
-		if err := c.commit(e); err != nil {
-			return out, err
+	if applies != nil {
+		for _, e := range applies.GetEntries() {
+			if err := c.commit(e); err != nil {
+				return out, err
+			}
+		}
+		for _, m := range applies.GetResponses() {
+			_ = c.node.Step(m)
 		}
 	}
-	c.node.Advance(rd)
 	was := c.role
-	c.role = c.Role()
+	c.role, c.turned = c.Role(), false
 	out.Deposed = was.Leads && (!c.role.Leads || c.role.Term != was.Term)
 	return out, nil
-}
-
-// sendEarly sends what tells nothing of this member's disk, and returns the rest.
-func (c *Core) sendEarly(messages []*pb.Message, early func([]*pb.Message)) (late []*pb.Message) {
-	var now []*pb.Message
-	for _, m := range messages {
-		switch m.GetType() {
-		case pb.MsgApp, pb.MsgHeartbeat, pb.MsgTimeoutNow:
-			now = append(now, m)
-		default:
-			late = append(late, m)
-		}
-	}
-	if len(now) > 0 {
-		early(now)
-	}
-	return late
 }
 
 // commit takes note of an entry that is committed. What is about the log itself is done here, at once: it has its own order.
@@ -312,7 +332,7 @@ func (c *Core) commit(e *pb.Entry) error {
 	case pb.EntryNormal:
 		_, peers, err := readEntry(e.GetData())
 		if err == nil && peers != nil && e.GetIndex() > c.disk.peerIndex {
-			err = c.disk.savePeers(e.GetIndex(), peers)
+			c.savePeers(e.GetIndex(), peers)
 		}
 		return err
 	case pb.EntryConfChangeV2:
@@ -321,7 +341,7 @@ func (c *Core) commit(e *pb.Entry) error {
 			return fmt.Errorf("raftlog: read entry %d: %w", e.GetIndex(), err)
 		}
 		if e.GetIndex() > c.disk.confIndex {
-			return c.disk.saveConf(e.GetIndex(), c.node.ApplyConfChange(&change))
+			c.saveConf(e.GetIndex(), c.node.ApplyConfChange(&change))
 		}
 		return nil
 	}
@@ -369,7 +389,7 @@ func (c *Core) Cut(durable uint64, most uint64) error {
 	if c.disk.last > most {
 		keep = max(keep, c.disk.last-most)
 	}
-	return c.disk.saveApplied(durable, keep)
+	return c.saveApplied(durable, keep)
 }
 
 // spareEntries are kept although all members have them: one of them may become primary, and not know.

@@ -37,7 +37,7 @@ const (
 	tailBytes   = 32 << 20
 )
 
-// Disk is what a member keeps. It is a raft.Storage, for one goroutine.
+// Disk is what a member keeps. It is a raft.Storage, for one goroutine, which sees what is on stable storage; another one brings it there (Put).
 type Disk struct {
 	db    *pebble.DB
 	files *patientDisk
@@ -299,26 +299,24 @@ func (d *Disk) Begin(setID [12]byte, peers Peers) error {
 	}
 	b := d.db.NewBatch()
 	must(b.Set(keyIdentity, append(binary.BigEndian.AppendUint64(nil, d.id), setID[:]...), nil))
-	d.setBase(b)
-	d.setHard(b)
-	d.setConf(b)
-	d.setPeers(b)
+	must(b.Set(keyBase, d.base.encode(), nil))
+	must(b.Set(keyHard, marshal(d.hard), nil))
+	must(b.Set(keyConf, encodeConf(d.confIndex, d.conf), nil))
+	must(b.Set(keyPeers, encodePeers(d.peerIndex, d.peers), nil))
 	must(b.Set(keyApplied, binary.BigEndian.AppendUint64(nil, d.applied), nil))
 	return d.commit(b, true)
 }
 
-func (d *Disk) setBase(b *pebble.Batch) {
-	must(b.Set(keyBase, binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, d.base.index), d.base.term), nil))
+func (p raftPosition) encode() []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, p.index), p.term)
 }
 
-func (d *Disk) setHard(b *pebble.Batch) { must(b.Set(keyHard, marshal(d.hard), nil)) }
-
-func (d *Disk) setConf(b *pebble.Batch) {
-	must(b.Set(keyConf, append(binary.BigEndian.AppendUint64(nil, d.confIndex), marshal(d.conf)...), nil))
+func encodeConf(index uint64, conf *pb.ConfState) []byte {
+	return append(binary.BigEndian.AppendUint64(nil, index), marshal(conf)...)
 }
 
-func (d *Disk) setPeers(b *pebble.Batch) {
-	must(b.Set(keyPeers, d.peers.appendBinary(binary.BigEndian.AppendUint64(nil, d.peerIndex)), nil))
+func encodePeers(index uint64, p Peers) []byte {
+	return p.appendBinary(binary.BigEndian.AppendUint64(nil, index))
 }
 
 func marshal(m proto.Message) []byte {
@@ -329,42 +327,17 @@ func marshal(m proto.Message) []byte {
 	return b
 }
 
+const entryKeyBytes = 1 + 8
+
 func entryKey(index uint64) []byte {
-	return binary.BigEndian.AppendUint64([]byte{entryPrefix}, index)
+	key := make([]byte, entryKeyBytes)
+	putEntryKey(key, index)
+	return key
 }
 
-// save keeps what raft says has to be kept; sync has it be on stable storage when save returns.
-func (d *Disk) save(hard *pb.HardState, entries []*pb.Entry, sync bool) error {
-	if raft.IsEmptyHardState(hard) && len(entries) == 0 {
-		return nil
-	}
-	b := d.db.NewBatch()
-	if !raft.IsEmptyHardState(hard) {
-		d.hard = proto.CloneOf(hard)
-		d.setHard(b)
-	}
-	if len(entries) > 0 {
-		d.append(b, entries)
-	}
-	return d.commit(b, sync)
-}
-
-// append puts entries behind those before the first of them; what was there from it on goes.
-func (d *Disk) append(b *pebble.Batch, entries []*pb.Entry) {
-	first := entries[0].GetIndex()
-	if first <= d.last {
-		must(b.DeleteRange(entryKey(first), entryKey(d.last+1), nil))
-		d.cutTail(first)
-	}
-	for _, e := range entries {
-		must(b.Set(entryKey(e.GetIndex()), marshal(e), nil))
-		d.tail = append(d.tail, e)
-		d.tailBytes += len(e.GetData())
-	}
-	d.last = entries[len(entries)-1].GetIndex()
-	if len(d.tail) > tailEntries || d.tailBytes > tailBytes {
-		d.shortenTail()
-	}
+func putEntryKey(key []byte, index uint64) {
+	key[0] = entryPrefix
+	binary.BigEndian.PutUint64(key[1:], index)
 }
 
 // cutTail removes what the tail has from first on.
@@ -385,72 +358,12 @@ func (d *Disk) shortenTail() {
 	d.tail = append([]*pb.Entry{}, d.tail[n:]...)
 }
 
-// saveConf keeps the ConfState that the entry at index has made.
-func (d *Disk) saveConf(index uint64, conf *pb.ConfState) error {
-	d.conf, d.confIndex = conf, index
-	b := d.db.NewBatch()
-	d.setConf(b)
-	return d.commit(b, true)
-}
-
-// savePeers keeps the Peers that the entry at index has brought.
-func (d *Disk) savePeers(index uint64, p Peers) error {
-	d.peers, d.peerIndex = p, index
-	b := d.db.NewBatch()
-	d.setPeers(b)
-	return d.commit(b, true)
-}
-
-// reset has the log begin behind a snapshot, which is about to take the place of the store.
-func (d *Disk) reset(s *pb.Snapshot, confIndex uint64, peers Peers, peerIndex uint64) error {
-	m := s.GetMetadata()
-	b := d.db.NewBatch()
-	must(b.DeleteRange([]byte{entryPrefix}, []byte{entryPrefix + 1}, nil))
-	d.base = raftPosition{m.GetIndex(), m.GetTerm()}
-	d.last, d.applied, d.tail, d.tailBytes = d.base.index, d.base.index, nil, 0
-	d.conf, d.confIndex, d.peers, d.peerIndex, d.install = proto.CloneOf(m.GetConfState()), confIndex, peers, peerIndex, true
-	if d.hard.GetCommit() < d.base.index {
-		d.hard = proto.CloneOf(d.hard)
-		d.hard.Commit = proto.Uint64(d.base.index)
-	}
-	d.setHard(b)
-	d.setBase(b)
-	d.setConf(b)
-	d.setPeers(b)
-	must(b.Set(keyApplied, binary.BigEndian.AppendUint64(nil, d.applied), nil))
-	must(b.Set(keyInstall, []byte{1}, nil))
-	return d.commit(b, true)
-}
-
 // Installed takes note that the snapshot is in the place of the store.
 func (d *Disk) Installed() error {
 	d.install = false
 	b := d.db.NewBatch()
 	must(b.Delete(keyInstall, nil))
 	return d.commit(b, true)
-}
-
-// saveApplied takes note of up to where the store has everything on stable storage, and cuts the log before keep.
-func (d *Disk) saveApplied(applied, keep uint64) error {
-	b := d.db.NewBatch()
-	d.applied = max(d.applied, applied)
-	must(b.Set(keyApplied, binary.BigEndian.AppendUint64(nil, d.applied), nil))
-	if cut := min(keep, d.applied); cut > d.base.index+1 {
-		term, err := d.Term(cut - 1)
-		if err != nil {
-			return err
-		}
-		must(b.DeleteRange(entryKey(d.base.index+1), entryKey(cut), nil))
-		d.base = raftPosition{cut - 1, term}
-		d.setBase(b)
-		n := 0
-		for n < len(d.tail) && d.tail[n].GetIndex() < cut {
-			d.tailBytes -= len(d.tail[n].GetData())
-			n++
-		}
-		d.tail = append([]*pb.Entry{}, d.tail[n:]...)
-	}
-	return d.commit(b, false)
 }
 
 // InitialState is raft.Storage's.
@@ -503,6 +416,8 @@ func (d *Disk) Entries(low, high, maxSize uint64) (entries []*pb.Entry, err erro
 // Term is raft.Storage's.
 func (d *Disk) Term(index uint64) (uint64, error) {
 	switch {
+	case len(d.tail) > 0 && index >= d.tail[0].GetIndex() && index <= d.last:
+		return d.tail[index-d.tail[0].GetIndex()].GetTerm(), nil
 	case index == d.base.index:
 		return d.base.term, nil
 	case index < d.base.index:
@@ -522,6 +437,19 @@ func (d *Disk) LastIndex() (uint64, error) { return d.last, nil }
 
 // FirstIndex is raft.Storage's.
 func (d *Disk) FirstIndex() (uint64, error) { return d.base.index + 1, nil }
+
+// hold has the end of the log in memory have entries behind those before the first of them; what was there from it on goes.
+func (d *Disk) hold(entries []*pb.Entry) {
+	d.cutTail(entries[0].GetIndex())
+	for _, e := range entries {
+		d.tail = append(d.tail, e)
+		d.tailBytes += len(e.GetData())
+	}
+	d.last = entries[len(entries)-1].GetIndex()
+	if len(d.tail) > tailEntries || d.tailBytes > tailBytes {
+		d.shortenTail()
+	}
+}
 
 // Snapshot is raft.Storage's. It holds none of the store's data, which whoever sends the message has travel beside it: that may be younger than
 // the snapshot says, since what a store has already is not applied again.

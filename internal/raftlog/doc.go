@@ -4,9 +4,10 @@
 // # Parts
 //
 // A Disk is what a member keeps: the log, its vote, who the members are. A Core is a member without time, goroutines and network: it is ticked,
-// given messages and proposals, and says what is to be sent and applied. A Member runs a Core: it ticks it by a clock, groups what is
-// proposed meanwhile into one append and one sync, and applies what is committed on another goroutine, so that a store that is slow for a
-// moment costs no leadership.
+// given messages and proposals, and says what is to be written, sent and applied. A Member runs a Core: it ticks it by a clock, groups what is
+// proposed meanwhile into one append and one sync, and has one goroutine bring that to the disk and another apply what is committed. So its loop waits
+// for nothing: a disk that is slow, or an entry of many megabytes, costs no leadership. A disk that does nothing at all for ten seconds does: then the
+// member falls silent, and another one leads.
 //
 // # Identity
 //
@@ -16,6 +17,6 @@
 // # Invariants
 //
 //   - What is committed is never lost while a majority of the voters keeps its disks, and every member applies it in the same order.
-//   - An entry is synced here before anybody is told that it is here.
+//   - An entry is synced here before anybody is told that it is here: what tells of it is an answer of its Write.
 //   - The log is cut only before what the store has on stable storage (Machine.Sync); so a store that has lost its end in a crash gets that again.
 package raftlog

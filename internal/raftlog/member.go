@@ -3,7 +3,6 @@ package raftlog
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -71,6 +70,8 @@ type Member struct {
 	ended  sync.WaitGroup
 	role   atomic.Pointer[Role]
 	status atomic.Pointer[Status]
+	writer writer
+	queue  applyQueue
 
 	mu struct {
 		sync.Mutex
@@ -79,19 +80,14 @@ type Member struct {
 		term       uint64 // of the commits
 		commits    [][]byte
 		calls      []func(*Core)
+		written    []*Write // which are on the disk
 		ended      bool
 		reads      map[uint64]chan ReadState
 	}
 	applied progress
-	changed chan struct{} // closed when another Status is published; of the loop
-}
-
-// progress is up to where the store has applied the log.
-type progress struct {
-	mu      sync.Mutex // guards all below
-	index   uint64
-	offset  uint64 // of index over the number of the Commit there
-	changed chan struct{}
+	watched atomic.Int32  // who wants to hear of each change of the Status at once
+	stale   bool          // the Status is of before; of the loop, as is the next
+	changed chan struct{} // closed when another Status is published
 }
 
 // Status is what is known of the set.
@@ -106,6 +102,8 @@ type Status struct {
 	Progress map[uint64]Progress
 	Voters   map[uint64]bool
 	Joint    bool
+
+	peerIndex, confIndex uint64 // of what it was made from
 }
 
 // Progress is how far a member has got.
@@ -129,9 +127,12 @@ func Start(o Options) (*Member, error) {
 	m := &Member{o: o, core: core, log: o.Log, wake: make(chan struct{}, 1)}
 	m.quit, m.cancel = context.WithCancelCause(context.Background())
 	m.mu.reads = map[uint64]chan ReadState{}
-	m.applied.index, m.applied.changed = core.applied.index, make(chan struct{})
+	m.applied.index = core.applied.index
+	m.writer.wake, m.queue.wake = make(chan struct{}, 1), make(chan struct{}, 1)
+	m.queue.at = core.applied.index
 	m.publish()
 	m.ended.Go(m.run)
+	m.ended.Go(m.write)
 	m.ended.Go(m.apply)
 	m.ended.Go(m.cut)
 	return m, nil
@@ -164,8 +165,15 @@ const stopPatience = 5 * time.Second
 // Role is what the member is.
 func (m *Member) Role() Role { return *m.role.Load() }
 
-// Status is what is known of the set.
+// Status is what is known of the set. What it says of progress may be a tick behind, unless somebody watches.
 func (m *Member) Status() *Status { return m.status.Load() }
+
+// Watch has the Status be of this moment, and its change be told at once, until done is called. It is for those who wait for it.
+func (m *Member) Watch() (done func()) {
+	m.watched.Add(1)
+	m.awake()
+	return func() { m.watched.Add(-1) }
+}
 
 // Receive takes a message of another member.
 func (m *Member) Receive(message *pb.Message) {
@@ -194,11 +202,14 @@ type Appender struct {
 // Append is kv.Log's.
 func (a *Appender) Append(encoded []byte) {
 	m := a.member
+	commit := make([]byte, 1+len(encoded))
+	commit[0] = kindCommit
+	copy(commit[1:], encoded)
 	m.mu.Lock()
 	if m.mu.term != a.term {
 		m.mu.term, m.mu.commits = a.term, nil // nobody waits for those of another
 	}
-	m.mu.commits = append(m.mu.commits, append([]byte{kindCommit}, encoded...))
+	m.mu.commits = append(m.mu.commits, commit)
 	m.mu.Unlock()
 	m.awake()
 }
@@ -231,21 +242,23 @@ func (m *Member) awake() {
 	}
 }
 
-// run is the loop.
+// run is the loop. It waits for nothing but what comes, so that whoever hears it knows that the member is there.
 func (m *Member) run() {
 	defer m.end()
 	next := m.o.Clock.NewTimer(tick)
 	defer func() { next.Stop() }()
 	for {
+		ticks := false
 		select {
 		case <-next.C():
+			ticks = true
 			m.core.Tick()
 			next = m.o.Clock.NewTimer(tick)
 		case <-m.wake:
 		case <-m.quit.Done():
 			return
 		}
-		if err := m.step(); err != nil {
+		if err := m.step(ticks); err != nil {
 			if m.quit.Err() == nil {
 				m.fail(err)
 			}
@@ -270,43 +283,73 @@ func (m *Member) fail(err error) {
 }
 
 // step does what has come.
-func (m *Member) step() error {
+func (m *Member) step(ticks bool) error {
 	m.mu.Lock()
-	inbox, commits, term, calls := m.mu.inbox, m.mu.commits, m.mu.term, m.mu.calls
-	m.mu.inbox, m.mu.commits, m.mu.calls, m.mu.inboxBytes = nil, nil, nil, 0
+	inbox, calls, written := m.mu.inbox, m.mu.calls, m.mu.written
+	m.mu.inbox, m.mu.calls, m.mu.written, m.mu.inboxBytes = nil, nil, nil, 0
 	m.mu.Unlock()
-	for _, message := range inbox {
-		m.core.Step(message)
-	}
-	if len(commits) > 0 {
-		ok, err := m.core.Propose(term, commits)
+	for _, w := range written {
+		said, err := m.core.Written(w)
 		if err != nil {
 			return err
 		}
-		if !ok {
-			m.o.Machine.Deposed()
-		}
+		m.send(said)
+	}
+	m.core.Applied(m.appliedNow())
+	for _, message := range inbox {
+		m.core.Step(message)
+	}
+	if err := m.propose(); err != nil {
+		return err
 	}
 	for _, call := range calls {
 		call(m.core)
 	}
 	was := m.core.Committed()
-	busy := false
 	for m.core.HasReady() {
-		busy = true
-		out, err := m.core.Process(m.o.Send)
+		m.stale = true
+		out, err := m.core.Process()
 		if err != nil {
 			return err
 		}
 		m.deliver(out)
 	}
-	if busy || len(calls) > 0 {
+	m.giveWrites(m.core.Writes())
+	if m.stale && (ticks || m.watched.Load() > 0 || m.hasTurned()) {
 		m.publish()
 	}
-	if m.core.Committed() != was {
-		m.tellApplied()
+	return m.fillQueue(m.core.Committed() != was)
+}
+
+// propose appends what has been ordered meanwhile. As long as something is on its way to the disk it waits, and goes with what comes then.
+func (m *Member) propose() error {
+	if writes, _ := m.core.Writing(); writes > 0 {
+		return nil
 	}
-	return nil
+	m.mu.Lock()
+	commits, term := m.mu.commits, m.mu.term
+	m.mu.commits = nil
+	m.mu.Unlock()
+	if len(commits) == 0 {
+		return nil
+	}
+	ok, err := m.core.Propose(term, commits)
+	if r := m.core.Role(); err == nil && !ok && (!r.Leads || r.Term == term) { // who has ordered them in a term before knows already
+		m.o.Machine.Deposed()
+	}
+	return err
+}
+
+func (m *Member) send(messages []*pb.Message) {
+	if len(messages) > 0 {
+		m.o.Send(messages)
+	}
+}
+
+// hasTurned says whether the Status tells of another role, or of other members, than there are.
+func (m *Member) hasTurned() bool {
+	s := m.status.Load()
+	return s.Role != m.core.role || s.peerIndex != m.core.disk.peerIndex || s.confIndex != m.core.disk.confIndex
 }
 
 func (m *Member) deliver(out Output) {
@@ -314,9 +357,7 @@ func (m *Member) deliver(out Output) {
 		m.o.Machine.Deposed()
 		m.failReads()
 	}
-	if len(out.Messages) > 0 {
-		m.o.Send(out.Messages)
-	}
+	m.send(out.Messages)
 	for _, r := range out.Reads {
 		m.mu.Lock()
 		waiting := m.mu.reads[r.ID]
@@ -340,8 +381,9 @@ func (m *Member) failReads() {
 // publish tells what the member is now.
 func (m *Member) publish() {
 	raftStatus := m.core.Status()
-	s := &Status{Role: m.core.Role(), Peers: m.core.disk.peers, Last: m.core.disk.last, Committed: m.core.committed, Voters: map[uint64]bool{},
-		Joint: len(raftStatus.Config.Voters[1]) > 0}
+	s := &Status{Role: m.core.Role(), Peers: m.core.disk.peers, Last: m.core.end, Committed: m.core.committed, Voters: map[uint64]bool{},
+		Joint: len(raftStatus.Config.Voters[1]) > 0, peerIndex: m.core.disk.peerIndex, confIndex: m.core.disk.confIndex}
+	m.stale = false
 	for id := range raftStatus.Config.Voters.IDs() {
 		s.Voters[id] = true
 	}
@@ -365,103 +407,11 @@ func (m *Member) publish() {
 	}
 }
 
-// tellApplied wakes who waits for the log to move.
-func (m *Member) tellApplied() {
-	m.applied.mu.Lock()
-	defer m.applied.mu.Unlock()
-	close(m.applied.changed)
-	m.applied.changed = make(chan struct{})
-}
-
-// apply gives the machine what is committed.
-func (m *Member) apply() {
-	told := uint64(0)
-	for {
-		m.applied.mu.Lock()
-		at, changed := m.applied.index, m.applied.changed
-		m.applied.mu.Unlock()
-		var entries []Entry
-		var install bool
-		var role Role
-		err := m.Do(m.quit, func(c *Core) (err error) {
-			if install = c.disk.install; install {
-				at = c.disk.base.index
-				return nil
-			}
-			if at >= c.applied.index && at > 0 {
-				if term, err := c.disk.Term(at); err == nil {
-					c.applied = raftPosition{at, term}
-				}
-			}
-			role = c.Role()
-			entries, err = c.Next(at)
-			return err
-		})
-		if m.quit.Err() != nil {
-			return // the loop may be about to write to these variables
-		}
-		if err == nil && install {
-			if err = m.o.Machine.Install(m.quit); err == nil {
-				err = m.Do(m.quit, func(c *Core) error { return c.disk.Installed() })
-			}
-			m.moved(at, 0)
-			if err == nil {
-				continue
-			}
-		}
-		for _, e := range entries {
-			if err != nil {
-				break
-			}
-			if err = m.o.Machine.Apply(m.quit, e); err == nil {
-				m.moved(e.Index, e.number())
-				if role.Leads && e.Term == role.Term && told < role.Term {
-					told = role.Term
-					m.o.Machine.Lead(role.Term)
-				}
-			}
-		}
-		switch {
-		case m.quit.Err() != nil:
-			return
-		case err != nil:
-			m.fail(fmt.Errorf("apply the log: %w", err))
-			return
-		case len(entries) > 0:
-			continue
-		}
-		select {
-		case <-changed:
-		case <-m.quit.Done():
-			return
-		}
-	}
-}
-
-// moved takes note that the store has applied the log up to index.
-func (m *Member) moved(index, number uint64) {
-	m.applied.mu.Lock()
-	defer m.applied.mu.Unlock()
-	m.applied.index = index
-	if number > 0 {
-		m.applied.offset = index - number
-	}
-	close(m.applied.changed)
-	m.applied.changed = make(chan struct{})
-}
-
 // IndexOf is where the log has the Commit with a number, or a little behind. It has been applied here.
 func (m *Member) IndexOf(number uint64) uint64 {
 	m.applied.mu.Lock()
 	defer m.applied.mu.Unlock()
 	return min(number+m.applied.offset, m.applied.index)
-}
-
-// Applied is up to where the store has applied the log; changed is closed when that moves.
-func (m *Member) Applied() (index uint64, changed <-chan struct{}) {
-	m.applied.mu.Lock()
-	defer m.applied.mu.Unlock()
-	return m.applied.index, m.applied.changed
 }
 
 // AwaitRead returns when what is committed anywhere by now is applied here, and a majority has said that this member still led then.

@@ -50,7 +50,7 @@ func (c *Core) isPlausible(m *pb.Message) bool {
 	case pb.MsgHeartbeat: // commits what the member has said that it has
 		return m.GetCommit() <= c.disk.last
 	case pb.MsgAppResp: // of what this member has sent
-		return m.GetIndex() <= c.disk.last || m.GetReject()
+		return m.GetIndex() <= c.end || m.GetReject()
 	case pb.MsgSnap:
 		return isPlausibleSnapshot(m.GetSnapshot())
 	case pb.MsgHeartbeatResp: // with the context of a heartbeat

@@ -101,8 +101,16 @@ func elect(t *testing.T, c *Core) {
 
 func process(t *testing.T, c *Core) {
 	for c.HasReady() {
-		if _, err := c.Process(nil); err != nil {
+		if _, err := c.Process(); err != nil {
 			t.Fatal(err)
+		}
+		for _, w := range c.Writes() {
+			if err := c.disk.Put([]*Write{w}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Written(w); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	t.Log(simEvents)
-	for _, event := range []string{"crash", "leads", "deposed", "install", "ordered", "transfer", "resign", "partition"} {
+	for _, event := range []string{"crash", "leads", "deposed", "install", "ordered", "transfer", "resign", "partition", "slow", "together"} {
 		if simEvents[event] == 0 {
 			t.Errorf("nothing of this has happened: %s", event)
 		}
@@ -115,6 +115,7 @@ type simMember struct {
 	data   [][2][]byte // of a snapshot that has arrived
 	down   int         // until when it has no power
 	append chan struct{}
+	writes []*Write // on their way to the disk
 }
 
 // Append is kv.Log's.
@@ -227,7 +228,7 @@ func (m *simMember) openStore() (err error) {
 // start starts a member on what its disk has.
 func (m *simMember) start() (err error) {
 	m.engine.Follow(errors.New("it follows"))
-	m.leads, m.told, m.queued, m.data = 0, 0, nil, nil
+	m.leads, m.told, m.queued, m.data, m.writes = 0, 0, nil, nil, nil
 	m.at = m.disk.applied
 	m.disk.forgetful = m.sim.fault == "nosync"
 	m.core, err = NewCore(m.disk, rand.New(rand.NewPCG(m.sim.random.Uint64(), 1)), slog.New(slog.DiscardHandler))
@@ -400,8 +401,14 @@ func (m *simMember) work() error {
 			m.depose()
 		}
 	}
-	for m.core.HasReady() {
-		out, err := m.core.Process(func(ms []*pb.Message) { m.send(ms) })
+	for {
+		if err := m.write(); err != nil {
+			return err
+		}
+		if !m.core.HasReady() {
+			break
+		}
+		out, err := m.core.Process()
 		if err != nil {
 			return err
 		}
@@ -409,13 +416,42 @@ func (m *simMember) work() error {
 			m.depose()
 		}
 		m.send(out.Messages)
-		if out.Install != nil {
-			if err := m.install(); err != nil {
-				return err
-			}
-		}
 	}
 	return m.apply()
+}
+
+// write has some of what is on its way to the disk get there, several writes at once or one by one. A disk is slow now and then.
+func (m *simMember) write() error {
+	m.writes = append(m.writes, m.core.Writes()...)
+	installs := slices.ContainsFunc(m.writes, func(w *Write) bool { return w.snapshot != nil }) // its data would have to wait, too
+	for len(m.writes) > 0 && (installs || m.sim.random.IntN(3) > 0) {
+		n := 1 + m.sim.random.IntN(len(m.writes))
+		writes := m.writes[:n]
+		m.writes = m.writes[n:]
+		if n > 1 {
+			m.sim.events["together"]++
+		}
+		if err := m.disk.Put(writes); err != nil {
+			return err
+		}
+		for _, w := range writes {
+			said, err := m.core.Written(w)
+			if err != nil {
+				return err
+			}
+			m.send(said)
+			if w.snapshot != nil {
+				if err := m.install(); err != nil {
+					return err
+				}
+			}
+		}
+		m.writes = append(m.writes, m.core.Writes()...)
+	}
+	if len(m.writes) > 0 {
+		m.sim.events["slow"]++
+	}
+	return nil
 }
 
 func (m *simMember) depose() {
@@ -436,7 +472,7 @@ func (m *simMember) apply() error {
 				return err
 			}
 			m.at = e.Index
-			m.core.Applied(e)
+			m.core.Applied(e.Index)
 			if role := m.core.Role(); role.Leads && e.Term == role.Term && m.told < role.Term {
 				m.sim.events["leads"]++
 				m.leads, m.told = role.Term, role.Term
@@ -652,7 +688,7 @@ func transfer(e *pebblekv.Engine, op *simOp, from, to int, sum int64) error {
 // isQuiet says whether all members have all.
 func (s *simulation) isQuiet() bool {
 	for _, m := range s.members {
-		if m.core == nil || len(m.queued) > 0 || m.at != s.members[0].at || m.disk.last != m.at || m.core.Role().Leader == 0 || m.core.Role() != s.roleOf(m) {
+		if m.core == nil || len(m.queued)+len(m.writes) > 0 || m.at != s.members[0].at || m.disk.last != m.at || m.core.Role().Leader == 0 || m.core.Role() != s.roleOf(m) {
 			return false
 		}
 	}

@@ -1,0 +1,70 @@
+package raftlog
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/ebbdb/ebb/internal/testseed"
+)
+
+// TestSlowDisk: a member whose disk takes long leads on, and hears and says all that promises nothing of what is not there yet. One whose disk does
+// nothing at all falls silent, until it does again.
+func TestSlowDisk(t *testing.T) {
+	c := threeMembers(t, rand.New(rand.NewPCG(testseed.Of(t), 0)))
+	elect(t, c)
+	term := c.Role().Term
+	if ok, err := c.Propose(term, [][]byte{{kindCommit, 2}}); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	var writes []*Write
+	// beat is one tick, and how many heartbeats the second member has got in it, which it answers.
+	beat := func() (heard int) {
+		c.Tick()
+		for c.HasReady() {
+			out, err := c.Process()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range out.Messages {
+				if m.GetTo() == 2 && m.GetType() == pb.MsgHeartbeat {
+					heard++
+					c.Step(&pb.Message{Type: pb.MsgHeartbeatResp.Enum(), From: proto.Uint64(2), To: proto.Uint64(1), Term: proto.Uint64(term)})
+				}
+			}
+			writes = append(writes, c.Writes()...)
+		}
+		return heard
+	}
+	heard := 0
+	for range stalledTicks {
+		heard += beat()
+	}
+	if heard < stalledTicks/heartbeatTicks || !c.Role().Leads {
+		t.Fatalf("while its disk was slow there were %d heartbeats in %d ticks: %+v", heard, stalledTicks, c.Role())
+	}
+	if c.Committed() >= c.end {
+		t.Error("an entry is committed that nobody has")
+	}
+	for range 4 * heartbeatTicks {
+		beat()
+	}
+	for range electionTicks {
+		if beat() > 0 {
+			t.Fatal("with a disk that does nothing it goes on to lead")
+		}
+	}
+	if err := c.disk.Put(writes); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range writes {
+		if _, err := c.Written(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if heard := beat() + beat() + beat(); heard == 0 || !c.Role().Leads {
+		t.Errorf("the disk has done it, and there are %d heartbeats: %+v", heard, c.Role())
+	}
+}

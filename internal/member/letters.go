@@ -126,21 +126,24 @@ var errBrokenLetter = mongoerr.New(mongoerr.FailedToParse, "the letter is broken
 
 // receive takes messages of the log, and the primary's time.
 func (m *member) receive(k *Caller, data []byte, body bson.Doc) error {
-	if err := m.group.grow(k, data); err != nil {
-		return err
+	whole, more := data, body.Lookup("more").Truthy()
+	if more || len(k.letter) > 0 {
+		if err := m.group.grow(k, data); err != nil {
+			return err
+		}
+		if more {
+			return nil
+		}
+		defer m.group.drop(k)
+		whole = k.letter
 	}
-	if body.Lookup("more").Truthy() {
-		return nil
-	}
-	defer m.group.drop(k) // the log has its own of it
-	whole := k.letter
 	for len(whole) > 0 {
 		n, length := binary.Uvarint(whole)
 		if length <= 0 || n > uint64(len(whole)-length) {
 			return errBrokenLetter
 		}
 		message := &pb.Message{}
-		if err := proto.Unmarshal(whole[length:length+int(n)], message); err != nil {
+		if err := proto.Unmarshal(whole[length:length+int(n)], message); err != nil { // which copies: the log has its own of it
 			return errBrokenLetter
 		}
 		whole = whole[length+int(n):]

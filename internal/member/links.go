@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,13 +18,14 @@ import (
 	"github.com/ebbdb/ebb/internal/raftlog"
 )
 
-// Limits of what waits for a link. What is more is lost, as on a network.
+// Limits of what waits for a lane of a link. What is more is lost, as on a network.
 const (
-	maxLinkMessages = 1 << 12
-	maxLinkBytes    = 64 << 20
+	maxLaneMessages = 1 << 12
+	maxLaneBytes    = 64 << 20
 	maxLinks        = 64
-	// letterBytes is how much one message of the protocol carries; what is larger comes in several.
-	letterBytes = 4 << 20
+	// letterBytes is how much one message of the protocol carries; what is larger comes in several. Each has to be taken within a time (peer), by a
+	// member that is slow as well.
+	letterBytes = 256 << 10
 	// maxLetterBytes is how large what comes in several may be together.
 	maxLetterBytes = 128 << 20
 )
@@ -46,10 +48,24 @@ type links struct {
 	}
 }
 
-// link is the way to one member.
+// link is the way to one member. Its lanes are connections of their own, so that a heartbeat does not wait behind an entry of megabytes: a member that is
+// slow to take that would miss its primary.
 type link struct {
+	urgent, bulk *lane
+}
+
+// of is the lane for a message. What appends keeps its order, entries or not; all else may overtake it.
+func (k *link) of(m *pb.Message) *lane {
+	if m.GetType() == pb.MsgApp {
+		return k.bulk
+	}
+	return k.urgent
+}
+
+// lane is a connection to a member and what waits for it.
+type lane struct {
 	links *links
-	id    uint64
+	id    uint64 // of the member
 	wake  chan struct{}
 
 	mu struct {
@@ -100,7 +116,7 @@ func (l *links) send(messages []*pb.Message) {
 			continue
 		}
 		if k := l.link(m.GetTo()); k != nil {
-			k.add(m)
+			k.of(m).add(m)
 		}
 	}
 }
@@ -112,10 +128,7 @@ func (l *links) tellTime(number uint64, millis int64) {
 			continue
 		}
 		if k := l.link(p.ID); k != nil {
-			k.mu.Lock()
-			k.mu.time, k.mu.hasTime = toldTime{number, millis}, true
-			k.mu.Unlock()
-			k.awake()
+			k.urgent.tell(toldTime{number, millis})
 		}
 	}
 }
@@ -129,16 +142,23 @@ func (l *links) link(id uint64) *link {
 	if len(l.mu.to) >= maxLinks || l.ctx.Err() != nil {
 		return nil
 	}
-	k := &link{links: l, id: id, wake: make(chan struct{}, 1)}
+	k := &link{urgent: l.newLane(id), bulk: l.newLane(id)}
 	l.mu.to[id] = k
+	return k
+}
+
+func (l *links) newLane(id uint64) *lane {
+	k := &lane{links: l, id: id, wake: make(chan struct{}, 1)}
 	l.ended.Go(k.run)
 	return k
 }
 
-func (k *link) add(m *pb.Message) {
+func (k *lane) add(m *pb.Message) {
 	size := proto.Size(m)
 	k.mu.Lock()
-	if len(k.mu.messages) < maxLinkMessages && (k.mu.bytes == 0 || k.mu.bytes+size <= maxLinkBytes) {
+	if n := len(k.mu.messages); n > 0 && hasMelted(&k.mu.messages[n-1], m) {
+		k.mu.bytes += size
+	} else if n < maxLaneMessages && (k.mu.bytes == 0 || k.mu.bytes+size <= maxLaneBytes) {
 		k.mu.messages = append(k.mu.messages, m)
 		k.mu.bytes += size
 	}
@@ -146,7 +166,33 @@ func (k *link) add(m *pb.Message) {
 	k.awake()
 }
 
-func (k *link) awake() {
+// hasMelted has what is still to be sent say what comes after it, too, where one of the two only tells how far the log is committed: it is one less to
+// be sent, heard, and answered.
+func hasMelted(waiting **pb.Message, m *pb.Message) bool {
+	w := *waiting
+	if w.GetType() != pb.MsgApp || m.GetType() != pb.MsgApp || w.GetTerm() != m.GetTerm() || m.GetCommit() < w.GetCommit() {
+		return false
+	}
+	switch {
+	case len(w.GetEntries()) == 0 && m.GetIndex() == w.GetIndex():
+		*waiting = m
+		return true
+	case len(m.GetEntries()) == 0 && m.GetIndex() == w.GetIndex()+uint64(len(w.GetEntries())):
+		w.Commit = m.Commit
+		return true
+	}
+	return false
+}
+
+// tell has the primary's time go with what is sent next.
+func (k *lane) tell(t toldTime) {
+	k.mu.Lock()
+	k.mu.time, k.mu.hasTime = t, true
+	k.mu.Unlock()
+	k.awake()
+}
+
+func (k *lane) awake() {
 	select {
 	case k.wake <- struct{}{}:
 	default:
@@ -154,7 +200,7 @@ func (k *link) awake() {
 }
 
 // run sends what is to be sent.
-func (k *link) run() {
+func (k *lane) run() {
 	var conn *peer.Conn
 	defer func() {
 		if conn != nil {
@@ -197,7 +243,7 @@ func (k *link) run() {
 
 var errUnknownMember = errors.New("nobody knows where the member is")
 
-func (k *link) dial() (*peer.Conn, error) {
+func (k *lane) dial() (*peer.Conn, error) {
 	host := k.links.hostOf(k.id)
 	if host == "" {
 		return nil, errUnknownMember
@@ -205,16 +251,30 @@ func (k *link) dial() (*peer.Conn, error) {
 	return peer.Dial(k.links.ctx, host, k.links.options)
 }
 
-func (k *link) write(conn *peer.Conn, messages []*pb.Message, at toldTime, hasTime bool) error {
+// write sends messages in letters: small ones together, a large one in several of its own, so that what has come is answered before all has.
+func (k *lane) write(conn *peer.Conn, messages []*pb.Message, at toldTime, hasTime bool) error {
 	var data []byte
-	for _, m := range messages {
-		b, err := proto.Marshal(m)
-		if err != nil {
+	for i, m := range messages {
+		size := proto.Size(m)
+		if len(data) > 0 && len(data)+size > letterBytes {
+			if err := k.post(conn, data, toldTime{}, false); err != nil {
+				return err
+			}
+			data = data[:0]
+		}
+		var err error
+		data = slices.Grow(data, binary.MaxVarintLen64+size)
+		data = binary.AppendUvarint(data, uint64(size))
+		if data, err = (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend(data, m); err != nil {
 			panic(err) // of what raft has made
 		}
-		data = binary.AppendUvarint(data, uint64(len(b)))
-		data = append(data, b...)
+		messages[i] = nil
 	}
+	return k.post(conn, data, at, hasTime)
+}
+
+// post sends one letter, in several parts where it is large.
+func (k *lane) post(conn *peer.Conn, data []byte, at toldTime, hasTime bool) error {
 	for first := true; first || len(data) > 0; first = false {
 		n := min(len(data), letterBytes)
 		b := k.links.member.newLetter(letterMessages).Binary("data", 0, data[:n]).Bool("more", n < len(data))
@@ -281,7 +341,7 @@ func (l *links) trySnapshot(message *pb.Message) error {
 		if err != nil {
 			return err
 		}
-		if key := it.Key(); len(chunk) > 0 && len(chunk)+len(key)+len(value) > letterBytes {
+		if key := it.Key(); len(chunk) > 0 && len(chunk)+len(key)+len(value) > maxChunkBytes {
 			if err := flush(); err != nil {
 				return err
 			}

@@ -211,3 +211,23 @@ func TestThreeServers(t *testing.T) {
 		t.Errorf("the members have different data: %v", hashes)
 	}
 }
+
+// term is that of a member's last election.
+func (s *threeServers) term(i int) int64 {
+	s.t.Helper()
+	var r struct{ Term int64 }
+	if err := s.direct(i).Database("admin").RunCommand(s.t.Context(), bson.M{"replSetGetStatus": 1}).Decode(&r); err != nil {
+		s.t.Fatal(err)
+	}
+	return r.Term
+}
+
+// counts is an error unless the collections have so many documents.
+func (s *threeServers) counts(db *mongo.Database, want map[string]int) error {
+	for name, n := range want {
+		if got, err := db.Collection(name).CountDocuments(s.t.Context(), bson.M{}); err != nil || int(got) != n {
+			return fmt.Errorf("%s has %d documents (%v), and there should be %d", name, got, err, n)
+		}
+	}
+	return nil
+}

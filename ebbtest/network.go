@@ -5,6 +5,9 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/clock"
 )
 
 // network is what lies between the members of a Set. It can be cut.
@@ -13,6 +16,7 @@ type network struct {
 		sync.Mutex
 		members map[string]int // by their addresses
 		cut     [Members]bool
+		slow    int // how many bytes a second a connection between members carries; 0: as many as it can
 		open    map[*wireConn]bool
 	}
 }
@@ -22,6 +26,20 @@ type wireConn struct {
 	net.Conn
 	network  *network
 	from, to int
+}
+
+// Write implements net.Conn.
+func (c *wireConn) Write(b []byte) (n int, err error) {
+	if n, err = c.Conn.Write(b); err != nil {
+		return n, err
+	}
+	c.network.mu.Lock()
+	slow := c.network.mu.slow
+	c.network.mu.Unlock()
+	if slow > 0 && c.from != c.to {
+		_ = clock.Wait(context.Background(), clock.Wall(), time.Duration(n)*time.Second/time.Duration(slow))
+	}
+	return n, nil
 }
 
 // Close implements net.Conn.
@@ -77,6 +95,12 @@ func (n *network) isolate(i int) {
 			_ = c.Conn.Close()
 		}
 	}
+}
+
+func (n *network) slowDown(bytesPerSecond int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mu.slow = bytesPerSecond
 }
 
 func (n *network) rejoin(i int) {

@@ -230,6 +230,9 @@ func (s *Set) Isolate(i int) { s.network.isolate(i) }
 // Heal lets all members reach one another.
 func (s *Set) Heal() { s.network.heal() }
 
+// SlowDown has each connection between members carry so many bytes a second at most; 0: as many as it can.
+func (s *Set) SlowDown(bytesPerSecond int) { s.network.slowDown(bytesPerSecond) }
+
 // Stop ends a member as a signal would; Start starts it again, with what is on its disk.
 func (s *Set) Stop(i int) {
 	s.t.Helper()

@@ -30,7 +30,7 @@ func over(t *testing.T, servers ...*launch.Server) *mongo.Client {
 	}
 	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + strings.Join(hosts, ",") + "/"))
 	noError(t, err)
-	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+	disconnectAtEnd(t, client)
 	return client
 }
 

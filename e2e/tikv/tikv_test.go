@@ -65,7 +65,12 @@ func serve(t *testing.T, c *cluster.Cluster, ebb string) *launch.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.Kill)
+	t.Cleanup(func() {
+		s.Kill()
+		if t.Failed() {
+			t.Logf("the server at %s:\n%s", s.Addr, s.Log())
+		}
+	})
 	return s
 }
 
@@ -79,8 +84,17 @@ func connect(t *testing.T, s *launch.Server) *mongo.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = client.Disconnect(context.Background()) })
+	disconnectAtEnd(t, client)
 	return client
+}
+
+// disconnectAtEnd does not wait for servers that are gone by then, to tell them that sessions have ended.
+func disconnectAtEnd(t *testing.T, client *mongo.Client) {
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = client.Disconnect(ctx)
+	})
 }
 
 func noError(t *testing.T, err error) {

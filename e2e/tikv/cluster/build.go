@@ -44,6 +44,29 @@ func programs() map[string]program {
 				old:  "\t}\n\treturn nil, nil\n}\n",
 				new:  secondaryLocks + "\t}\n\treturn nil, io.ErrUnexpectedEOF\n}\n",
 			}, {
+				// What is committed in one phase, or prewritten for async commit, gets its timestamp before it can be seen, and who reads at a later
+				// one meanwhile misses it, and sees it when it reads again. Of two clients that take what is free both get it. TiKV has such a
+				// reader wait (concurrency manager).
+				file: storeMVCC,
+				old:  "\t\"sort\"\n\t\"sync/atomic\"\n",
+				new:  "\t\"sort\"\n\t\"sync\"\n\t\"sync/atomic\"\n",
+			}, {
+				file: storeMVCC,
+				old:  "// MVCCStore is a wrapper of badger.DB to provide MVCC functions.\ntype MVCCStore struct {\n",
+				new:  storeFlights + "// MVCCStore is a wrapper of badger.DB to provide MVCC functions.\ntype MVCCStore struct {\n\tflights flights\n",
+			}, {
+				file: storeMVCC,
+				old:  "\tif req.UseAsyncCommit || req.TryOnePc {\n",
+				new:  "\tif req.UseAsyncCommit || req.TryOnePc {\n\t\tdefer store.flights.begin(req.StartVersion, mutations)()\n",
+			}, {
+				file: storeMVCC,
+				old:  "\tvar buf []byte\n\tfor _, key := range keys {\n\t\tbuf = store.lockStore.Get(key, buf)\n\t\tif len(buf) == 0 {\n\t\t\tcontinue\n",
+				new:  "\tvar buf []byte\n\tfor _, key := range keys {\n\t\tstore.flights.await(startTS, key, append(key[:len(key):len(key)], 0))\n\t\tbuf = store.lockStore.Get(key, buf)\n\t\tif len(buf) == 0 {\n\t\t\tcontinue\n",
+			}, {
+				file: storeMVCC,
+				old:  "\tvar pairs []*kvrpcpb.KvPair\n\tit := store.lockStore.NewIterator()\n",
+				new:  "\tstore.flights.await(startTS, startKey, endKey)\n\tvar pairs []*kvrpcpb.KvPair\n\tit := store.lockStore.NewIterator()\n",
+			}, {
 				// Clients take a store that does not tell of its health for gone after the first failure.
 				file: "vendor/github.com/ngaut/unistore/cmd/unistore-server/main.go",
 				old:  "\t\"google.golang.org/grpc/keepalive\"\n",
@@ -90,6 +113,61 @@ const secondaryLocks = `	case *tikvpb.BatchCommandsRequest_Request_CheckSecondar
 			return nil, err
 		}
 		return &tikvpb.BatchCommandsResponse_Response{Cmd: &tikvpb.BatchCommandsResponse_Response_CheckSecondaryLocks{CheckSecondaryLocks: res}}, nil
+`
+
+const storeMVCC = "vendor/github.com/pingcap/tidb/store/mockstore/unistore/tikv/mvcc.go"
+
+// storeFlights are the prewrites that are on their way and whose commits may have an earlier timestamp than who reads meanwhile.
+const storeFlights = `type flight struct {
+	startTS uint64
+	keys    [][]byte // in order
+	done    chan struct{}
+}
+
+type flights struct {
+	mu  sync.Mutex
+	all map[*flight]struct{}
+}
+
+func (f *flights) begin(startTS uint64, mutations []*kvrpcpb.Mutation) (end func()) {
+	one := &flight{startTS: startTS, done: make(chan struct{})}
+	for _, m := range mutations {
+		one.keys = append(one.keys, m.Key)
+	}
+	sort.Slice(one.keys, func(i, j int) bool { return bytes.Compare(one.keys[i], one.keys[j]) < 0 })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all == nil {
+		f.all = map[*flight]struct{}{}
+	}
+	f.all[one] = struct{}{}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.all, one)
+		close(one.done)
+	}
+}
+
+// await waits for those that a read at ts, from start on and before end, might miss.
+func (f *flights) await(ts uint64, start, end []byte) {
+	for one := f.meet(ts, start, end); one != nil; one = f.meet(ts, start, end) {
+		<-one.done
+	}
+}
+
+func (f *flights) meet(ts uint64, start, end []byte) *flight {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for one := range f.all {
+		i := sort.Search(len(one.keys), func(i int) bool { return bytes.Compare(one.keys[i], start) >= 0 })
+		if one.startTS <= ts && i < len(one.keys) && !exceedEndKey(one.keys[i], end) {
+			return one
+		}
+	}
+	return nil
+}
+
 `
 
 // storeTLS is the store's TLS: certificates of which the environment names the folder, and which whoever connects has to have as well.

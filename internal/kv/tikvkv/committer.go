@@ -25,7 +25,8 @@ import (
 // Claims are checked here, in memory, because nobody else writes as long as the lease is held. What TiKV has to see to is that this is so: each
 // group writes one of the slots, and who takes the keyspace over writes them all. Of two transactions that write one key TiKV lets the second
 // fail if it began before the first was committed. So a group that began before the keyspace was taken over is committed before that, and seen
-// by the new server, or fails; and none begins after it, since a group's timestamp must lie within the lease (lease.write).
+// by the new server, or fails; and none begins after it, since a group's timestamp must lie within the lease, and since each looks, in the same
+// transaction, whether its epoch has ended (lease.tryWrite).
 //
 // A group that was ordered, and that the Observer was told of, is tried until it is written or the keyspace is lost: its slot tells whether an
 // attempt of which nobody knows has succeeded. There are several slots in turn because the locks of a commit may outlive it for a moment.

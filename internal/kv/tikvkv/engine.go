@@ -176,8 +176,7 @@ func (e *Engine) keep() {
 		ts, err := e.lease.renew()
 		switch {
 		case errors.Is(err, ErrLost):
-			e.commits.close(ErrLost)
-			e.fail(err)
+			e.lose(err)
 			return
 		case err != nil && failing == nil:
 			e.options.Logger.Warn("The lease of the keyspace could not be renewed", "error", err)
@@ -199,6 +198,12 @@ func (e *Engine) refresh(sequence, ts uint64) {
 	}
 	defer e.commits.turn.Unlock()
 	e.views.refresh(sequence, ts)
+}
+
+// lose is for one whose keyspace another server has.
+func (e *Engine) lose(err error) {
+	e.commits.close(ErrLost)
+	e.fail(err)
 }
 
 // fail is for an engine that cannot go on.

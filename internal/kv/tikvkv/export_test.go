@@ -64,3 +64,9 @@ func Parts(e *Engine) (n int) {
 	}
 	return n
 }
+
+// Epoch is how often the keyspace was taken over when this server got it.
+func Epoch(e *Engine) uint64 { return e.lease.epoch() }
+
+// GiveBack gives the lease back behind a server's back: it takes itself for the holder still.
+func GiveBack(e *Engine) error { return e.lease.giveBack() }

@@ -14,6 +14,7 @@ import (
 //
 //	ebb 00 name 00 01        the lease
 //	ebb 00 name 00 02 n      slot n
+//	ebb 00 name 00 02 ff e   says that epoch e has ended
 //	ebb 00 name 00 03        the format
 //	ebb 00 name 00 04 key    the pair of a key
 //	ebb 00 name 00 05 ...    the parts of a long value
@@ -60,6 +61,11 @@ func (k keyspace) in(area byte) []byte {
 func (k keyspace) lease() []byte { return k.in(leaseArea) }
 
 func (k keyspace) slot(n int) []byte { return append(k.in(slotArea), byte(n)) }
+
+// ended is beside the slots, so that it is in one region with them.
+func (k keyspace) ended(epoch uint64) []byte {
+	return binary.BigEndian.AppendUint64(append(k.in(slotArea), 0xff), epoch)
+}
 
 func (k keyspace) format() []byte { return k.in(formatArea) }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	tikverr "github.com/tikv/client-go/v2/error"
+	tikvkeys "github.com/tikv/client-go/v2/kv"
 	"github.com/tikv/client-go/v2/oracle"
 	"github.com/tikv/client-go/v2/tikv"
 	"github.com/tikv/client-go/v2/txnkv/transaction"
@@ -20,7 +21,16 @@ import (
 )
 
 // lease is what makes this process the only one that writes to a keyspace. It is a row that says who has the keyspace, and until when by PD's
-// timestamps. Its holder renews it; who finds one that has run out may take the keyspace over, and writes all slots when it does (see committer).
+// timestamps. Its holder renews it; who finds one that has run out may take the keyspace over. Then it writes all slots (see committer), and that
+// the epoch of the holder before has ended.
+//
+// The row is read and written by whole transactions of two phases. Those get their commit's timestamp when their locks are there, so of two servers
+// that find a lease that has run out the one that read later meets the other's lock, or the row, and the one that read earlier is in conflict. One
+// phase (1PC) and async commit have the store choose the timestamp before anybody can see what is written. That is as good where a store has who
+// reads meanwhile wait, as TiKV does; where one does not, two servers get the keyspace at once, each writes over what the other has, and what was
+// acknowledged is lost. It is not worth a request a few times a minute to rely on that.
+//
+// Writes do not rely on time alone either: each is refused by TiKV itself when the epoch has ended in which it was begun (tryWrite).
 //
 // Nothing here goes by the machine's clock but how long ago a timestamp was asked for, which its monotonic time tells: a timestamp of the lease's
 // end cannot have been given out before that much time has passed.
@@ -76,6 +86,8 @@ const (
 	minPause      = 20 * time.Millisecond
 	maxPause      = time.Second
 	maxTakes      = 20
+	// endedEpochs is how many epochs are remembered that have ended: servers that think that they are in one before have been gone for too long to write.
+	endedEpochs = 1 << 10
 )
 
 // HeldError says that another server has the keyspace.
@@ -176,15 +188,34 @@ func (l *lease) tryTake() (got taken, other *leaseRow, err error) {
 		}
 	}
 	next := leaseRow{Holder: l.me, Epoch: row.Epoch + 1, Expires: now + l.term.Milliseconds()}
-	if err := l.setRow(t, next); err != nil {
+	if err := errors.Join(l.setRow(t, next), l.end(t, row.Epoch)); err != nil {
 		return got, nil, err
 	}
-	if err := l.commitOnce(t); err != nil {
+	if err := l.commitRow(t); err != nil {
 		return got, nil, unavailable(err)
 	}
 	got.ts = transaction.TxnProbe{KVTxn: t}.GetCommitTS()
 	l.note(next, asked, now)
 	return got, nil, nil
+}
+
+// end has nothing be written any more that was begun in an epoch. What was said of one that is long past is let go of.
+func (l *lease) end(t *transaction.KVTxn, epoch uint64) error {
+	if epoch >= endedEpochs {
+		if err := t.Delete(l.space.ended(epoch - endedEpochs)); err != nil {
+			return err
+		}
+	}
+	return t.Set(l.space.ended(epoch), []byte{1})
+}
+
+// within has a transaction fail if the epoch has ended.
+func (l *lease) within(t *transaction.KVTxn, epoch uint64) error {
+	key, buffer := l.space.ended(epoch), t.GetMemBuffer()
+	if err := buffer.SetWithFlags(key, []byte{1}, tikvkeys.SetPresumeKeyNotExists); err != nil {
+		return err
+	}
+	return buffer.Delete(key) // so that the key is looked for, and not written
 }
 
 var errFormat = errors.New("tikvkv: the keyspace has another format")
@@ -237,11 +268,16 @@ func (l *lease) setRow(t *transaction.KVTxn, row leaseRow) error {
 
 // commitOnce commits within the time of one attempt.
 func (l *lease) commitOnce(t *transaction.KVTxn) error {
-	ctx, cancel := clock.WithTimeout(l.ctx, l.clock, attemptTime+time.Duration(t.Size()>>20)*attemptTimePerMB)
-	defer cancel()
 	t.SetEnable1PC(t.Size() <= maxOnePCBytes)
 	t.SetEnableAsyncCommit(true)
 	t.SetCausalConsistency(true) // what has to come later begins later: the group after, or who takes over
+	return l.commitRow(t)
+}
+
+// commitRow is commitOnce for what the lease's row is in: in two phases.
+func (l *lease) commitRow(t *transaction.KVTxn) error {
+	ctx, cancel := clock.WithTimeout(l.ctx, l.clock, attemptTime+time.Duration(t.Size()>>20)*attemptTimePerMB)
+	defer cancel()
 	return t.Commit(ctx)
 }
 
@@ -310,7 +346,7 @@ func (l *lease) renew() (ts uint64, err error) {
 	if err := l.setRow(t, row); err != nil {
 		return 0, err
 	}
-	if err := l.commitOnce(t); err != nil {
+	if err := l.commitRow(t); err != nil {
 		return 0, err
 	}
 	l.note(row, asked, now)
@@ -332,7 +368,7 @@ func (l *lease) giveBack() error {
 	if err := l.setRow(t, row); err != nil {
 		return err
 	}
-	return l.commitOnce(t)
+	return l.commitRow(t)
 }
 
 // write commits what fill puts into a transaction, with a value in a slot that nothing else has put there. It tries until that is done, and
@@ -372,9 +408,9 @@ func (l *lease) tryWrite(slot int, value slotValue, fill func(*transaction.KVTxn
 	}
 	defer rollback(t)
 	l.mu.Lock()
-	expires := l.mu.row.Expires
+	row := l.mu.row
 	l.mu.Unlock()
-	if oracle.ExtractPhysical(t.StartTS()) >= expires {
+	if oracle.ExtractPhysical(t.StartTS()) >= row.Expires {
 		return 0, errLease
 	}
 	if again { // the attempt before may have been committed
@@ -389,10 +425,13 @@ func (l *lease) tryWrite(slot int, value slotValue, fill func(*transaction.KVTxn
 	if err := t.Set(l.space.slot(slot), value.encode()); err != nil {
 		return 0, err
 	}
-	if err := fill(t); err != nil {
+	if err := errors.Join(l.within(t, row.Epoch), fill(t)); err != nil {
 		return 0, err
 	}
 	if err := l.commit(t); err != nil {
+		if tikverr.IsErrKeyExist(err) { // nothing else is looked for
+			l.lose(fmt.Errorf("%w: epoch %d has ended", ErrLost, row.Epoch))
+		}
 		return 0, err
 	}
 	return transaction.TxnProbe{KVTxn: t}.GetCommitTS(), nil

@@ -167,6 +167,37 @@ func TestStoppedServerWritesNothing(t *testing.T) {
 	}
 }
 
+// A server that takes itself for the holder, by all that it knows and by PD's time as well, writes nothing once another one has taken over: TiKV refuses it.
+func TestEndedEpochWritesNothing(t *testing.T) {
+	for name, write := range map[string]func(kv.Engine) error{
+		"a commit":          func(e kv.Engine) error { return put(e, "a", "late") },
+		"a range's removal": func(e kv.Engine) error { return e.DeleteRange([]byte("a"), []byte("b")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, lost := tikvtest.New(t), make(chan error, 1)
+			first := c.Open(t, tikvkv.Options{Term: time.Hour, OnFailure: func(err error) { lost <- err }})
+			if err := errors.Join(put(first, "a", "1"), tikvkv.GiveBack(first)); err != nil {
+				t.Fatal(err)
+			}
+			second := c.Open(t, tikvkv.Options{Term: time.Hour})
+			if err := put(second, "b", "2"); err != nil {
+				t.Fatal(err)
+			}
+			if err := write(first); !errors.Is(err, tikvkv.ErrLost) {
+				t.Errorf("the one before writes: %v", err)
+			}
+			if err := <-lost; !errors.Is(err, tikvkv.ErrLost) {
+				t.Errorf("it fails with %v", err)
+			}
+			have(t, second, "a", "1")
+			haveCount(t, second, 2)
+			if err := errors.Join(put(second, "c", "3"), first.Close(), second.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // turnUntil turns a clock until something is done.
 func turnUntil(still *clock.Fake, done <-chan error) error {
 	for {

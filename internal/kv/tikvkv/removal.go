@@ -1,6 +1,7 @@
 package tikvkv
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -75,5 +76,8 @@ func (e *Engine) remove(keys [][]byte) error {
 		}
 		return nil
 	}, func(time.Duration, error) {})
+	if errors.Is(err, ErrLost) {
+		e.lose(err)
+	}
 	return err
 }

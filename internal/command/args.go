@@ -33,7 +33,7 @@ const maxKeptFields = 256
 func everyday(key string) bool {
 	switch key {
 	case "$db", "lsid", "ordered", "batchSize", "find", "filter", "sort", "projection", "skip", "limit", "singleBatch",
-		"insert", "documents", "update", "updates", "delete", "deletes":
+		"insert", "documents", "update", "updates", "delete", "deletes", "$clusterTime", "$readPreference", "txnNumber":
 		return true
 	}
 	return false

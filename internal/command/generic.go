@@ -57,19 +57,19 @@ func (op *Op) readGeneric() error {
 	a := op.Args
 	if a.everyday {
 		a.Value("$db")
-		op.readLSID(a)
+		op.readMember(a)
+		if a.Value("txnNumber").IsMissing() {
+			op.readLSID(a)
+		} else {
+			op.readSession(a)
+		}
 		op.MaxTime = op.cluster.maxTime(op.Command)
 		if op.Replica != nil && op.defaults.Load() != nil {
 			op.readWriteConcern(a)
 		}
 		return a.Err()
 	}
-	if op.Replica != nil {
-		op.secondaryOK = readsSecondaries(a.Value("$readPreference"))
-		if err := op.hearClusterTime(a.Value("$clusterTime")); err != nil {
-			a.Fail(err)
-		}
-	}
+	op.readMember(a)
 	a.Ignore(genericFields...)
 	op.readSession(a)
 	op.Comment = a.Value("comment")
@@ -87,6 +87,18 @@ func (op *Op) readGeneric() error {
 	op.readReadConcern(a)
 	op.readWriteConcern(a)
 	return a.Err()
+}
+
+// readMember reads what clients send with each command to a member of a replica set.
+func (op *Op) readMember(a *Args) {
+	preference, at := a.Value("$readPreference"), a.Value("$clusterTime")
+	if op.Replica == nil {
+		return
+	}
+	op.secondaryOK = readsSecondaries(preference)
+	if err := op.hearClusterTime(at); err != nil {
+		a.Fail(err)
+	}
 }
 
 func (op *Op) readLSID(a *Args) (ok bool) {

@@ -234,10 +234,16 @@ func (op *Op) hearClusterTime(v bson.Value) error {
 		return mongoerr.New(mongoerr.TypeMismatch, "\"signature\" had the wrong type. Expected object, found %s", signature.Type)
 	}
 	seconds, counter := at.Timestamp()
-	if now := clock.Millis(op.Clock) / 1000; op.grouped() {
+	grouped := op.grouped()
+	if grouped {
 		if told := signature.Doc().Lookup("keyId"); told.Type == bson.TypeInt64 {
 			op.toldTime = told.Int64()
 		}
+	}
+	if oplog.NewTimestamp(seconds, counter) <= op.clusterTime() {
+		return nil // no news, as a rule
+	}
+	if now := clock.Millis(op.Clock) / 1000; grouped {
 		if int64(seconds) > now+maxAhead/1000 {
 			return nil // nobody of this set can have told it
 		}

@@ -63,17 +63,23 @@ func (r *Registry) Start(uid string) (id string, err error) {
 
 // Use begins the session with the id at the time now, or keeps it alive.
 func (r *Registry) Use(id string, now time.Time) error {
+	_, err := r.use(id, now)
+	return err
+}
+
+func (r *Registry) use(id string, now time.Time) (*live, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s := r.mu.live[id]; s != nil {
 		s.LastUsed = now
-		return nil
+		return s, nil
 	}
 	if len(r.mu.live) >= MaxSessions {
-		return mongoerr.New(mongoerr.TooManyLogicalSessions, "cannot add session into the cache: the limit of %d is reached", MaxSessions)
+		return nil, mongoerr.New(mongoerr.TooManyLogicalSessions, "cannot add session into the cache: the limit of %d is reached", MaxSessions)
 	}
-	r.mu.live[id] = newLive(id, now)
-	return nil
+	s := newLive(id, now)
+	r.mu.live[id] = s
+	return s, nil
 }
 
 // End ends the sessions with the ids; unknown ones are passed over.

@@ -65,14 +65,9 @@ func newLive(id string, now time.Time) *live {
 // Checkout gives the session to the caller, when whoever has it gives it back; where there is none it is begun. Return gives it back.
 func (r *Registry) Checkout(ctx context.Context, id string) (*Seat, error) {
 	for {
-		if err := r.Use(id, r.clock.Now()); err != nil {
+		s, err := r.use(id, r.clock.Now())
+		if err != nil {
 			return nil, err
-		}
-		r.mu.Lock()
-		s := r.mu.live[id]
-		r.mu.Unlock()
-		if s == nil {
-			continue
 		}
 		if err := s.take(ctx); err != nil {
 			return nil, err

@@ -1,6 +1,8 @@
 package history
 
 import (
+	"slices"
+
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/layout"
@@ -25,8 +27,9 @@ type Commit struct {
 	state string
 	image bson.Doc // or nil
 	kind  oplog.Image
-	sizes [2]int   // of what is stored when it is committed
-	doc   document // that is being made
+	sizes [2]int // of what is stored when it is committed
+	// room is memory for the key of what is kept.
+	room [96]byte
 }
 
 // Commit is that of the statement.
@@ -95,7 +98,11 @@ func (w *Commit) put(t kv.Txn, m *meaning.Meaning, to *meaning.Target, was int, 
 	}
 	record := d.b.Bytes()
 	d.b.Replace(nil) // the commit keeps it
-	m.Stamp(t, kv.Op{Key: w.key(to), Value: record}, oplog.Reference{At: d.ts})
+	room := w.room[:0]
+	if len(m.References) > 0 { // the first has it
+		room = nil
+	}
+	m.Stamp(t, kv.Op{Key: w.key(room, to), Value: record}, oplog.Reference{At: d.ts})
 	documents, length := int64(0), len(record)-layout.HeaderLength
 	if was == 0 {
 		documents = 1
@@ -104,12 +111,12 @@ func (w *Commit) put(t kv.Txn, m *meaning.Meaning, to *meaning.Target, was int, 
 	return length
 }
 
-// key is that of the session's record. The id is kept for the next write, since all of a session have the same.
-func (w *Commit) key(to *meaning.Target) []byte {
+// key is that of the session's record, in room if it fits. The id is kept for the next write, since all of a session have the same.
+func (w *Commit) key(room []byte, to *meaning.Target) []byte {
 	if w.id == nil || w.idOf != to.ID {
 		w.id, w.idOf = to.AppendID(nil, w.Session.Value()), to.ID
 	}
-	return layout.RecordKey(make([]byte, 0, layout.TableLength+len(w.id)), to.ID, w.id)
+	return layout.RecordKey(slices.Grow(room, layout.TableLength+len(w.id)), to.ID, w.id)
 }
 
 // Committed takes note of what was committed; it says whether anything was.

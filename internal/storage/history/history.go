@@ -33,6 +33,7 @@ type History struct {
 	record, image int             // how many bytes the documents have that are stored; 0: none is
 	id            layout.RecordID // of the one in the collection idOf; nil: not made yet
 	idOf          uint32
+	doc           document // that is being made
 }
 
 // CommittedState is the State of a transaction that was committed.

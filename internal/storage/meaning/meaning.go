@@ -5,6 +5,7 @@ package meaning
 import (
 	"math"
 
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/multikey"
@@ -33,6 +34,16 @@ type Meaning struct {
 	References []oplog.Reference
 
 	room [2]*Change // of a collection, and of the oplog
+	told told
+}
+
+// told is memory for what most commits tell of themselves: one entry, and what is kept of a session. With it they are one piece with the Meaning.
+type told struct {
+	change     Change // of the oplog
+	key        [layout.TableLength + layout.SequenceLength]byte
+	entry      [1]oplog.Entry
+	references [1]oplog.Reference
+	write      [1]kv.Op
 }
 
 // Add has the Commit change another collection.

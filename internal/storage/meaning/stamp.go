@@ -34,25 +34,38 @@ func (to *Target) Add(t kv.Txn, documents, bytes int64) {
 // StampEntries adds the entries of what a log has collected.
 func (m *Meaning) StampEntries(t kv.Txn, to *Target, log *oplog.Log, c oplog.Circumstances) {
 	var room [layout.HeaderLength]byte
-	m.Term, m.Entries = c.Term, log.Entries(c, layout.AppendRecord(room[:0], c.Wall, nil))
+	m.Term, m.Entries = c.Term, log.Entries(m.told.entry[:0], c, layout.AppendRecord(room[:0], c.Wall, nil))
 	bytes := int64(0)
-	for _, e := range m.Entries {
-		key := make([]byte, layout.TableLength+layout.SequenceLength)
+	for i, e := range m.Entries {
+		key := m.told.key[:]
+		if i > 0 {
+			key = make([]byte, len(key))
+		}
 		layout.RecordKey(key[:0], to.ID, nil)
-		t.Stamp(kv.Op{Key: key, Value: e.Stored})
+		m.stamp(t, kv.Op{Key: key, Value: e.Stored})
 		bytes += int64(len(e.Stored) - layout.HeaderLength)
 	}
 	to.Add(t, int64(len(m.Entries)), bytes)
-	change := NewChange(to.ID)
+	change := &m.told.change
+	*change = NewChange(to.ID)
 	change.Inserted, change.Listed = true, true
-	m.Add(&change)
+	m.Add(change)
+}
+
+// stamp hands over one write, which the transaction copies.
+func (m *Meaning) stamp(t kv.Txn, write kv.Op) {
+	m.told.write[0] = write
+	t.Stamp(m.told.write[:]...)
 }
 
 // Stamp adds a write beside the entries, which are there, into which r has their timestamps written.
 func (m *Meaning) Stamp(t kv.Txn, write kv.Op, r oplog.Reference) {
 	r.Stamped = len(m.Entries) + len(m.References)
+	if m.References == nil {
+		m.References = m.told.references[:0]
+	}
 	m.References = append(m.References, r)
-	t.Stamp(write)
+	m.stamp(t, write)
 }
 
 // Fill gives what is stamped its timestamps, in a commit that was made here and is being ordered.

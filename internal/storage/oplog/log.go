@@ -251,22 +251,16 @@ type Entry struct {
 // maxEntryBytes is how many bytes of operations one entry holds; one that has more by itself has an entry of its own.
 const maxEntryBytes = 16 << 20
 
-// Entries are the entries of what was collected, each behind head. A single operation is an entry; several are one, applyOps, or a
+// Entries appends the entries of what was collected, each behind head. A single operation is an entry; several are one, applyOps, or a
 // chain of them where they are too much for one. They share nothing with the Log.
-func (l *Log) Entries(c Circumstances, head []byte) []Entry {
+func (l *Log) Entries(all []Entry, c Circumstances, head []byte) []Entry {
 	switch {
-	case l.Len() == 0:
-		return nil
-	case l.Len() == 1 && !c.Transaction:
-		return []Entry{l.entry(&c, head, 0)}
-	case c.Apart:
-		all := make([]Entry, l.Len())
-		for i := range all {
-			all[i] = l.entry(&c, head, i)
+	case l.Len() == 1 && !c.Transaction, c.Apart:
+		for i := range l.Len() {
+			all = append(all, l.entry(&c, head, i))
 		}
 		return all
 	}
-	var all []Entry
 	for from := 0; from < l.Len(); {
 		to := from + 1
 		for to < l.Len() && l.ends[to]-l.start(from) <= maxEntryBytes {

@@ -140,7 +140,7 @@ var testUUID = [16]byte{1, 2, 3}
 func lines(l *Log, c Circumstances) string {
 	var out []string
 	var previous OpTime
-	for i, e := range l.Entries(c, []byte("head")) {
+	for i, e := range l.Entries(nil, c, []byte("head")) {
 		own := NewTimestamp(5, uint32(i+1))
 		e.Fill(e.Stored, own, previous)
 		previous = OpTime{own, c.Term}
@@ -166,7 +166,7 @@ func TestEntries(t *testing.T) {
 	plain := Circumstances{Term: 3, Wall: 5000}
 	insert := func(l *Log) { l.Insert(ns, testUUID, bson.MustDoc("{_id: 1, a: 1}")) }
 	var l Log
-	if l.Entries(plain, nil) != nil {
+	if l.Entries(nil, plain, nil) != nil {
 		t.Error("nothing has entries")
 	}
 	const ui = `UUID("01020300-0000-0000-0000-000000000000")`
@@ -221,7 +221,7 @@ func TestLargeTransaction(t *testing.T) {
 		l.Insert(namespace.NS{DB: "d", Coll: "c"}, testUUID, bson.Build().Int32("_id", int32(i)).String("s", strings.Repeat("x", 6<<20)).Doc())
 	}
 	txn := Circumstances{Term: 3, Session: bson.MustDoc("{id: 1}"), Transaction: true}
-	entries := l.Entries(txn, nil)
+	entries := l.Entries(nil, txn, nil)
 	var counts []int
 	for _, e := range entries {
 		counts = append(counts, bson.Doc(e.Stored).Lookup("o").Doc().Lookup("applyOps").Doc().Count())
@@ -278,7 +278,7 @@ func TestReleasedLog(t *testing.T) {
 	for _, n := range []int{1, 12, 1200} {
 		var l, next Log
 		fill(&l, "first", n)
-		entries := l.Entries(Circumstances{Term: 3}, nil)
+		entries := l.Entries(nil, Circumstances{Term: 3}, nil)
 		was := string(entries[0].Stored)
 		l.Release()
 		l.Release()
@@ -287,7 +287,7 @@ func TestReleasedLog(t *testing.T) {
 		if string(entries[0].Stored) != was || strings.Count(was, "first") != n {
 			t.Errorf("%d documents: the entry changes", n)
 		}
-		if l.Len() != n || strings.Count(string(l.Entries(Circumstances{Term: 3}, nil)[0].Stored), "third") != n {
+		if l.Len() != n || strings.Count(string(l.Entries(nil, Circumstances{Term: 3}, nil)[0].Stored), "third") != n {
 			t.Errorf("%d documents: the Log holds something else", n)
 		}
 	}

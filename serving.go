@@ -22,6 +22,8 @@ type caller struct {
 	conn     *command.Conn
 	letters  member.Caller
 	behind   router.Client
+	loggedIn bool // behind it: the server that has the data knows the client as somebody
+	stands   bool // for a client of another server, which hands its requests on
 }
 
 // Connected implements server.Handler.
@@ -55,13 +57,24 @@ func (s *Server) Handle(ctx context.Context, c *server.Conn, req *server.Request
 			return reply
 		}
 	}
-	d := s.serving.Enter(ctx)
-	if d == nil {
+	d := s.enter(ctx)
+	switch {
+	case d == nil && s.sharing != nil:
+		return goneReply(req)
+	case d == nil:
 		return server.Reply{Close: true}
 	}
 	defer d.Leave()
 	d.meet(c, k)
 	return reply(d.commands.Handle(ctx, k.conn, request(req)))
+}
+
+// enter waits for a database. Where other servers have it in turn there may be none here for long, and it does not wait.
+func (s *Server) enter(ctx context.Context) *database {
+	if s.sharing != nil {
+		return s.serving.TryEnter()
+	}
+	return s.serving.Enter(ctx)
 }
 
 // meet has a connection speak to this database, as whom it was to the one before.
@@ -76,6 +89,12 @@ func (d *database) meet(c *server.Conn, k *caller) {
 		k.database.commands.Disconnect(k.conn)
 	}
 	k.database, k.conn = d, conn
+}
+
+// part has a connection speak to nobody.
+func (k *caller) part() {
+	k.database.commands.Disconnect(k.conn)
+	k.database, k.conn = nil, nil
 }
 
 // letter answers what another member of the replica set says.

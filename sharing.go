@@ -139,26 +139,68 @@ func (h *sharing) follow(who tikvkv.Holder) {
 }
 
 // route hands a request on, unless this server is the one to answer it.
+//
+// Drivers take a server for gone when it closes a connection on which they wait for something, and at a take-over all servers but the one that
+// hangs would be: whatever is tried again goes there, and hangs as well. So a client keeps its connection when the server behind it is another
+// one, unless it has logged in there. It gets an error instead that says what drivers may do about it.
 func (h *sharing) route(ctx context.Context, c *server.Conn, k *caller, req *server.Request) (reply server.Reply, handed bool) {
-	if d := h.server.serving.Current(); k.database != nil {
-		if k.database == d {
+	if k.database != nil {
+		here := k.database == h.server.serving.Current() && (k.stands || h.router.IsHere())
+		switch {
+		case here:
 			return reply, false
+		case k.stands, k.conn.HasLoggedIn():
+			return server.Reply{Close: true}, true
 		}
-		return server.Reply{Close: true}, true // it has logged in there, say
+		k.part()
 	}
 	hello := isHello(req.Body)
-	body, err := h.router.Handle(ctx, &k.behind, c.Remote(), handedOn(req, hello))
+	k.loggedIn = k.loggedIn || logsIn(req.Body, hello)
+	q := handedOn(req, hello)
+	body, err := h.router.Handle(ctx, &k.behind, c.Remote(), q)
+	if !k.loggedIn && (errors.Is(err, router.ErrMoved) || hello && errors.Is(err, router.ErrGone) && ctx.Err() == nil) { // nothing has happened
+		body, err = h.router.Handle(ctx, &k.behind, c.Remote(), q)
+	}
 	switch {
 	case errors.Is(err, router.ErrHere):
 		return reply, false
-	case errors.Is(err, router.ErrGone):
-		return server.Reply{Close: true}, true
+	case errors.Is(err, router.ErrMoved), errors.Is(err, router.ErrGone), errors.Is(err, router.ErrNobody):
+		if k.loggedIn || hello {
+			return server.Reply{Close: true}, true
+		}
+		return goneReply(req), true
 	case err != nil:
 		return server.Reply{Body: mongoerr.Reply(err)}, true
 	case hello:
 		body = ownHello(body, req.Body, c)
 	}
 	return server.Reply{Body: body}, true
+}
+
+// logsIn says whether a request is a part of a login.
+func logsIn(body bson.Doc, hello bool) bool {
+	switch body.FirstKey() {
+	case "saslStart", "saslContinue", "authenticate":
+		return true
+	}
+	return hello && !body.Lookup("speculativeAuthenticate").IsMissing()
+}
+
+// goneReply answers a request of which it is not known whether it was carried out, since who had the data is gone. Its labels say what a driver may
+// do, as a router's do: a write with a number, and the end of a transaction, may be sent again, and the whole of a transaction that has not come to it.
+func goneReply(req *server.Request) server.Reply {
+	if req.Unacknowledged() {
+		return server.Reply{Close: true}
+	}
+	e := mongoerr.New(mongoerr.HostUnreachable, "the server that works on the data is not reached any more, or has ended: another one takes over")
+	switch name := req.Body.FirstKey(); {
+	case req.Body.Lookup("txnNumber").IsMissing():
+	case name != "commitTransaction" && name != "abortTransaction" && !req.Body.Lookup("autocommit").IsMissing():
+		e.Labels = []string{"TransientTransactionError"}
+	default:
+		e.Labels = []string{"RetryableWriteError"}
+	}
+	return server.Reply{Body: mongoerr.Reply(e)}
 }
 
 func isHello(body bson.Doc) bool {
@@ -231,6 +273,7 @@ func (s *Server) introduce(ctx context.Context, c *server.Conn, k *caller, body 
 		return err
 	}
 	d.meet(c, k)
+	k.stands = true
 	k.conn.StandFor(said.Remote)
 	return nil
 }

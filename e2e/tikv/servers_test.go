@@ -77,6 +77,9 @@ func TestServers(t *testing.T) {
 	} {
 		at := working(t, servers)
 		gap := load.gap(t, func() { fault.end(servers[at]) })
+		if gap > clientLimit/2 {
+			t.Errorf("the server that works is %s, and nobody goes on for %v", fault.name, gap)
+		}
 		t.Logf("the server that works is %s: writes go on after %v", fault.name, gap.Round(100*time.Millisecond))
 		servers[at] = fault.back(servers[at])
 		load.gap(t, func() {}) // it is back beside the load, which goes on
@@ -114,7 +117,11 @@ type load struct {
 	last         atomic.Int64            // when one was acknowledged, in milliseconds since the epoch
 }
 
-const loadDocs = 8
+const (
+	loadDocs = 8
+	// clientLimit is how long a client waits for a server that hangs. Others do not wait for that.
+	clientLimit = 40 * time.Second
+)
 
 func startLoad(t *testing.T, client *mongo.Client) *load {
 	return (&load{acknowledged: new([loadDocs]atomic.Int64), unknown: new([loadDocs]atomic.Int64)}).goOn(t, client)
@@ -128,7 +135,7 @@ func (l *load) goOn(t *testing.T, client *mongo.Client) *load {
 	for i := range loadDocs {
 		next.clients.Go(func() {
 			for ctx.Err() == nil {
-				one, cancel := context.WithTimeout(context.Background(), 40*time.Second)
+				one, cancel := context.WithTimeout(context.Background(), clientLimit)
 				done, err := next.docs.UpdateOne(one, bson.D{{Key: "_id", Value: i}}, bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}, options.UpdateOne().SetUpsert(true))
 				cancel()
 				if err != nil {
@@ -267,9 +274,11 @@ func sessions(t *testing.T, client *mongo.Client) {
 	if !again.Next(ctx) {
 		t.Errorf("a change stream that goes on: %v", again.Err())
 	}
-	// The same write, sent twice, happens once.
+	// The same write, sent twice, happens once. The session is never ended: nobody else can write with it after such a number.
+	numbered, err := client.StartSession()
+	noError(t, err)
 	for range 2 {
-		noError(t, db.RunCommand(mongo.NewSessionContext(ctx, session), bson.D{{Key: "update", Value: "accounts"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: "a"}}},
+		noError(t, db.RunCommand(mongo.NewSessionContext(ctx, numbered), bson.D{{Key: "update", Value: "accounts"}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: "a"}}},
 			{Key: "u", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}}}}}, {Key: "txnNumber", Value: int64(1 << 20)}}).Err())
 	}
 	var a struct{ N int }

@@ -178,6 +178,9 @@ func (c *Conn) Inherit(before *Conn) {
 	}
 }
 
+// HasLoggedIn says whether the connection is somebody's.
+func (c *Conn) HasLoggedIn() bool { return c.user.Load() != nil }
+
 // IsMember says whether the connection has shown to be another member of the replica set.
 func (c *Conn) IsMember() bool {
 	user := c.user.Load()

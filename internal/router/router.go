@@ -23,8 +23,12 @@ const (
 var (
 	// ErrHere says that this server works on the data itself.
 	ErrHere = errors.New("router: this server has the data")
-	// ErrGone ends the connection of a client: the server behind it is not reached any more, or none was.
-	ErrGone = errors.New("router: no server is reached that has the data")
+	// ErrNobody says that no server was reached that has the data, and nothing was handed on.
+	ErrNobody = errors.New("router: no server is reached that has the data")
+	// ErrMoved says that the server behind a client's connection has the data no more: nothing was handed on, and what it kept of the client is lost.
+	ErrMoved = errors.New("router: another server has the data by now")
+	// ErrGone says that a request was handed on and no reply came. What the server behind the connection kept of the client is lost.
+	ErrGone = errors.New("router: the server that has the data is not reached any more")
 )
 
 // Target is a server that works on the data.
@@ -92,6 +96,9 @@ func (r *Router) move(t Target, here bool) {
 	before.end()
 }
 
+// IsHere says whether requests are answered by this server.
+func (r *Router) IsHere() bool { return r.now.Load().here }
+
 // Stats is what a Router tells of itself.
 type Stats struct {
 	// Target is the server that requests are handed on to; "" for none.
@@ -128,7 +135,7 @@ func (r *Router) Forget(k *Client) {
 }
 
 // Handle hands a request on, and returns its reply, nil for one that wants none. It waits until some server is there if the client has not begun. ErrHere
-// means that this server is to answer it, and ErrGone that the client's connection is at its end. A reply is valid until the next call.
+// means that this server is to answer it. After ErrMoved and ErrGone the client has not begun. A reply is valid until the next call.
 func (r *Router) Handle(ctx context.Context, k *Client, remote string, q peer.Request) (bson.Doc, error) {
 	if err := refuse(q.Body); err != nil {
 		return nil, err
@@ -139,12 +146,15 @@ func (r *Router) Handle(ctx context.Context, k *Client, remote string, q peer.Re
 		}
 	}
 	if k.place.ctx.Err() != nil {
-		return nil, ErrGone
+		r.Forget(k)
+		return nil, ErrMoved
 	}
-	defer context.AfterFunc(k.place.ctx, k.conn.Interrupt)()
 	r.handed.Add(1)
+	unlink := context.AfterFunc(k.place.ctx, k.conn.Interrupt)
 	reply, err := k.conn.Exchange(ctx, q)
+	unlink()
 	if err != nil {
+		r.Forget(k)
 		return nil, errors.Join(ErrGone, err)
 	}
 	return reply, nil
@@ -186,7 +196,7 @@ func (r *Router) begin(ctx context.Context, k *Client, remote string) error {
 		}
 		pause.Stop()
 		if ctx.Err() != nil {
-			return errors.Join(ErrGone, context.Cause(ctx))
+			return errors.Join(ErrNobody, context.Cause(ctx))
 		}
 	}
 }

@@ -232,7 +232,7 @@ func TestWaitEnds(t *testing.T) {
 	for {
 		select {
 		case err := <-done:
-			if !errors.Is(err, router.ErrGone) {
+			if !errors.Is(err, router.ErrNobody) {
 				t.Error(err)
 			}
 			return
@@ -242,7 +242,7 @@ func TestWaitEnds(t *testing.T) {
 	}
 }
 
-// A client whose request was on its way when the server behind it ended, or another one took over, is at its end, and stays so.
+// A client whose request was on its way when the server behind it ended, or another one took over, begins anew.
 func TestGone(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -269,10 +269,37 @@ func TestGone(t *testing.T) {
 			if err := <-done; !errors.Is(err, router.ErrGone) {
 				t.Errorf("the request ends with %v", err)
 			}
-			if _, err := r.Handle(t.Context(), &k, "", ping()); !errors.Is(err, router.ErrGone) {
+			if k.Begun() {
+				t.Error("there is something behind it still")
+			}
+			again := newWorker(t, "c", ok)
+			r.Follow(again.target())
+			if _, err := r.Handle(t.Context(), &k, "", ping()); err != nil {
 				t.Errorf("the next one ends with %v", err)
 			}
 		})
+	}
+}
+
+// A client that asked for nothing while another server took over is told so before anything of it is handed on.
+func TestMoved(t *testing.T) {
+	first, second := newWorker(t, "a", ok), newWorker(t, "b", ok)
+	r := newRouter(t, clock.Wall())
+	var k router.Client
+	defer r.Forget(&k)
+	r.Follow(first.target())
+	if _, err := r.Handle(t.Context(), &k, "", ping()); err != nil {
+		t.Fatal(err)
+	}
+	r.Follow(second.target())
+	if _, err := r.Handle(t.Context(), &k, "", ping()); !errors.Is(err, router.ErrMoved) || k.Begun() {
+		t.Errorf("after another one has taken over: %v", err)
+	}
+	if _, err := r.Handle(t.Context(), &k, "", ping()); err != nil {
+		t.Error(err)
+	}
+	if len(first.asked) != 1 || len(second.asked) != 1 || r.Stats().Clients != 1 {
+		t.Errorf("the first server was asked %d times and the second %d; %+v", len(first.asked), len(second.asked), r.Stats())
 	}
 }
 

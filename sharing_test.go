@@ -1,0 +1,31 @@
+package ebb
+
+import (
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/server"
+)
+
+// Who asked for something when the server that worked on the data was gone is told what to do about it, as a driver understands it.
+func TestGoneReply(t *testing.T) {
+	for asked, labels := range map[string]string{
+		"{find: 'c'}":   "",
+		"{insert: 'c'}": "",
+		"{insert: 'c', txnNumber: {$numberLong: '1'}}":                                   "RetryableWriteError",
+		"{insert: 'c', txnNumber: {$numberLong: '1'}, autocommit: false}":                "TransientTransactionError",
+		"{find: 'c', txnNumber: {$numberLong: '1'}, autocommit: false}":                  "TransientTransactionError",
+		"{commitTransaction: 1, txnNumber: {$numberLong: '1'}, autocommit: false}":       "RetryableWriteError",
+		"{abortTransaction: 1, txnNumber: {$numberLong: '1'}, autocommit: false}":        "RetryableWriteError",
+		"{update: 'c', txnNumber: {$numberLong: '1'}, lsid: {id: 1}, $db: 'autocommit'}": "RetryableWriteError",
+	} {
+		reply := goneReply(&server.Request{Body: bson.MustDoc(asked)})
+		got := ""
+		if l := reply.Body.Lookup("errorLabels"); !l.IsMissing() {
+			got = l.Doc().Lookup("0").Str()
+		}
+		if code := reply.Body.Lookup("code").Int32(); got != labels || code != 6 || reply.Close {
+			t.Errorf("%s: %v", asked, reply.Body)
+		}
+	}
+}

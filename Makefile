@@ -20,8 +20,8 @@ vet:  ## go vet, staticcheck, and that gofmt has nothing to say
 unit:  ## the Go tests
 	@$(GO) test -timeout 10m $(UNIT)
 
-race:  ## the Go tests under the race detector
-	@$(GO) test -race -timeout 20m $(UNIT)
+race:  ## the Go tests under the race detector, with what iterators handed out spoilt when they move on
+	@$(GO) test -race -tags invariants -timeout 60m $(UNIT)
 
 e2e:  ## the real binary: mongosh, Node, Python, Java and Go clients, and kill -9
 	@e2e/install.sh && $(GO) test -count=1 -timeout 10m -v ./e2e/... | grep -Ev '^ *=== ' 

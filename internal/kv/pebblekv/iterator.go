@@ -6,22 +6,29 @@ import (
 
 // iterator is a kv.Iterator.
 type iterator struct {
+	lent   lent
 	it     *pebble.Iterator
 	placed bool
 	view   *view // which takes it back
 	began  start
 }
 
-func (i *iterator) First() bool { i.placed = true; return i.it.First() }
-func (i *iterator) Last() bool  { i.placed = true; return i.it.Last() }
+func (i *iterator) moves() {
+	i.placed = true
+	i.lent.spoil()
+}
 
-func (i *iterator) SeekGE(key []byte) bool { i.placed = true; return i.it.SeekGE(key) }
-func (i *iterator) SeekLT(key []byte) bool { i.placed = true; return i.it.SeekLT(key) }
+func (i *iterator) First() bool { i.moves(); return i.it.First() }
+func (i *iterator) Last() bool  { i.moves(); return i.it.Last() }
+
+func (i *iterator) SeekGE(key []byte) bool { i.moves(); return i.it.SeekGE(key) }
+func (i *iterator) SeekLT(key []byte) bool { i.moves(); return i.it.SeekLT(key) }
 
 func (i *iterator) Next() bool {
 	if !i.placed {
 		return i.First()
 	}
+	i.lent.spoil()
 	return i.it.Valid() && i.it.Next()
 }
 
@@ -29,19 +36,20 @@ func (i *iterator) Prev() bool {
 	if !i.placed {
 		return i.Last()
 	}
+	i.lent.spoil()
 	return i.it.Valid() && i.it.Prev()
 }
 
 func (i *iterator) Valid() bool { return i.it.Valid() }
 
-func (i *iterator) Key() []byte { return i.it.Key() }
+func (i *iterator) Key() []byte { return i.lent.lend(i.it.Key()) }
 
 func (i *iterator) Value() ([]byte, error) {
 	value, err := i.it.ValueAndErr()
 	if err != nil {
 		return nil, reading("iterate", err)
 	}
-	return value, nil
+	return i.lent.lend(value), nil
 }
 
 func (i *iterator) Err() error {
@@ -52,6 +60,7 @@ func (i *iterator) Err() error {
 }
 
 func (i *iterator) Close() error {
+	i.lent.spoil()
 	it := i.it
 	i.it = nil
 	if it.Error() == nil && i.view.spares.keep(it, i.began) {

@@ -3,6 +3,8 @@ package ebbtest_test
 import (
 	"errors"
 	"net/url"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,7 +41,9 @@ func (r *concernReply) isEarly() bool {
 const step = 10 * time.Second
 
 // write runs a write at a member while the clock is turned, and returns the reply as it comes.
-func (s *set) write(member int, command bson.D) (r concernReply) {
+func (s *set) write(member int, command bson.D) concernReply { return s.writeBy(step, member, command) }
+
+func (s *set) writeBy(step time.Duration, member int, command bson.D) (r concernReply) {
 	s.t.Helper()
 	var over atomic.Bool
 	turned := make(chan struct{})
@@ -50,7 +54,19 @@ func (s *set) write(member int, command bson.D) (r concernReply) {
 			_ = clock.Wait(s.t.Context(), clock.Wall(), 5*time.Millisecond)
 		}
 	}()
-	body, err := bson.Marshal(append(command, bson.E{Key: "$db", Value: "d"}))
+	if !slices.ContainsFunc(command, func(e bson.E) bool { return e.Key == "$db" }) {
+		command = append(command, bson.E{Key: "$db", Value: "d"})
+	}
+	r = s.send(member, command)
+	over.Store(true)
+	<-turned
+	return r
+}
+
+// send runs a command at a member, and returns the reply as it comes.
+func (s *set) send(member int, command bson.D) (r concernReply) {
+	s.t.Helper()
+	body, err := bson.Marshal(command)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -68,8 +84,6 @@ func (s *set) write(member int, command bson.D) (r concernReply) {
 	}
 	defer conn.Close()
 	reply, err := conn.Call(s.t.Context(), body)
-	over.Store(true)
-	<-turned
 	if e, failed := errors.AsType[*mongoerr.Error](err); failed {
 		return concernReply{Code: int32(e.Code), Text: e.Message}
 	} else if err != nil {
@@ -158,6 +172,127 @@ func TestSetWriteWithoutMajority(t *testing.T) {
 		var doc struct{ N int }
 		if err := c.FindOne(t.Context(), bson.M{"_id": "upserted"}).Decode(&doc); !errors.Is(err, mongo.ErrNoDocuments) && (err != nil || doc.N != 1) {
 			t.Errorf("member %d has the first of two statements, or none: %+v %v", i, doc, err)
+		}
+	}
+}
+
+// unheard runs a command at a primary whose others hear nothing of it, after prepare, and returns its reply; it tries again where the primary has stepped
+// down before it was told, or had something of its own to write first. Then all is well again.
+func (s *set) unheard(prepare func(primary, try int), command func(try int) bson.D) (r concernReply) {
+	s.t.Helper()
+	for try := 0; ; try++ {
+		p := s.Primary()
+		prepare(p, try)
+		for _, i := range s.others(p) {
+			s.Isolate(i)
+		}
+		r = s.writeBy(time.Second, p, command(try))
+		s.Heal()
+		s.Settle()
+		if try == 5 || !r.isEarly() && r.Code != writeConcernTimeout {
+			return r
+		}
+		s.t.Logf("once more after %+v", r)
+	}
+}
+
+// TestSetCommitWithoutMajority: the commit of a transaction that no majority gets is answered as a write is. It stands, and who asks again learns what has
+// become of it.
+func TestSetCommitWithoutMajority(t *testing.T) {
+	s := startSet(t)
+	db := s.client.Database("d")
+	if err := db.CreateCollection(t.Context(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	for name, end := range map[string]struct {
+		within bson.E
+		code   int32
+	}{
+		"wtimeout":  {bson.E{Key: "writeConcern", Value: bson.M{"w": "majority", "wtimeout": 3_000}}, writeConcernTimeout},
+		"maxTimeMS": {bson.E{Key: "maxTimeMS", Value: 3_000}, maxTimeMSExpired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			session := []byte("sixteen letters.")
+			copy(session, name)
+			of := func(try int, command ...bson.E) bson.D {
+				return append(command, bson.E{Key: "lsid", Value: bson.M{"id": bson.Binary{Subtype: bson.TypeBinaryUUID, Data: session}}},
+					bson.E{Key: "txnNumber", Value: int64(try + 1)}, bson.E{Key: "autocommit", Value: false})
+			}
+			commit := func(try int) bson.D {
+				return of(try, bson.E{Key: "commitTransaction", Value: 1}, end.within, bson.E{Key: "$db", Value: "admin"})
+			}
+			last := 0
+			r := s.unheard(func(p, try int) {
+				last = try
+				if _, err := db.Collection("c").DeleteMany(t.Context(), bson.M{}); err != nil {
+					t.Fatal(err)
+				}
+				r := s.send(p, of(try, bson.E{Key: "insert", Value: "c"}, bson.E{Key: "documents", Value: bson.A{bson.M{"_id": name}}},
+					bson.E{Key: "startTransaction", Value: true}, bson.E{Key: "$db", Value: "d"}))
+				if r.OK != 1 || r.N != 1 {
+					t.Fatalf("the statement: %+v", r)
+				}
+			}, commit)
+			if r.OK != 1 || r.WriteConcernError.Code != end.code {
+				t.Errorf("without a majority: %+v", r)
+			}
+			if r := s.send(s.Primary(), commit(last)); r.OK != 1 || r.WriteConcernError.Code != 0 {
+				t.Errorf("asked again: %+v", r)
+			}
+			s.Settle()
+			for i := range ebbtest.Members {
+				s.has(i, "c", 1, 1)
+			}
+		})
+	}
+}
+
+// TestSetChangeWithoutMajority: so it is with what makes, renames and drops collections. What would have to see such a change is not tried.
+func TestSetChangeWithoutMajority(t *testing.T) {
+	s := startSet(t)
+	db := s.client.Database("d")
+	if err := db.CreateCollection(t.Context(), "old"); err != nil {
+		t.Fatal(err)
+	}
+	within := bson.E{Key: "writeConcern", Value: bson.M{"w": "majority", "wtimeout": 3_000}}
+	names := func() string {
+		found, err := db.ListCollectionNames(t.Context(), bson.M{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(found)
+		return strings.Join(found, " ")
+	}
+	for _, c := range []struct {
+		name    string
+		command bson.D
+		after   string // the collections then
+	}{
+		{"create", bson.D{{Key: "create", Value: "new"}, within}, "new old"},
+		{"rename", bson.D{{Key: "renameCollection", Value: "d.old"}, {Key: "to", Value: "d.other"}, within, {Key: "$db", Value: "admin"}}, "new other"},
+		{"drop", bson.D{{Key: "drop", Value: "other"}, within}, "new"},
+		{"insert into none", bson.D{{Key: "insert", Value: "implicit"}, {Key: "documents", Value: bson.A{bson.M{}}}, within}, "implicit new"},
+		{"dropDatabase", bson.D{{Key: "dropDatabase", Value: 1}, within}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := s.unheard(func(int, int) {
+				if names() == c.after {
+					t.Skipf("%s was done by a try whose answer was lost", c.name)
+				}
+			}, func(int) bson.D { return slices.Clone(c.command) })
+			if r.OK != 1 || r.WriteConcernError.Code != writeConcernTimeout {
+				t.Errorf("%s, without a majority: %+v", c.name, r)
+			} else if c.name == "insert into none" && (r.N != 0 || len(r.WriteErrors) != 1 || r.WriteErrors[0].Code != writeConcernTimeout) {
+				t.Errorf("%s: its document cannot be there: %+v", c.name, r)
+			}
+			if now := names(); now != c.after {
+				t.Errorf("after %s there are %q, not %q", c.name, now, c.after)
+			}
+		})
+	}
+	for i := range ebbtest.Members {
+		if found, err := s.directs[i].Database("d").ListCollectionNames(t.Context(), bson.M{}); err != nil || len(found) > 0 {
+			t.Errorf("member %d has %v, %v", i, found, err)
 		}
 	}
 }

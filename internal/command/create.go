@@ -67,9 +67,9 @@ func (op *Op) createCollection(ns namespace.NS, doc bson.Doc) error {
 	}
 	var err error
 	if uuid := op.Conn.appliedUUID; uuid != nil {
-		_, err = op.Query.Store.CreateCollectionAs(op.Ctx, ns, doc, *uuid)
+		_, err = op.Query.Store.CreateCollectionAs(op.patiently(), ns, doc, *uuid)
 	} else {
-		_, err = op.Query.Store.CreateCollection(op.Ctx, ns, doc)
+		_, err = op.Query.Store.CreateCollection(op.patiently(), ns, doc)
 	}
 	if !mongoerr.Is(err, mongoerr.NamespaceExists) {
 		return err

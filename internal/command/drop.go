@@ -30,7 +30,7 @@ func drop(op *Op) (bson.Doc, error) {
 	if ns.Coll == systemViews && op.Query.Store.Catalog().Collection(ns) == nil {
 		return op.dropViews(ns)
 	}
-	was, err := op.Query.Store.DropCollection(op.Ctx, ns)
+	was, err := op.Query.Store.DropCollection(op.patiently(), ns)
 	if mongoerr.Is(err, mongoerr.NamespaceNotFound) {
 		op.tellResult("dropCollection", bson.Build().String("ns", ns.String()).Doc(), mongoerr.NamespaceNotFound, false)
 		return bson.EmptyDoc, nil
@@ -93,7 +93,7 @@ func dropDatabase(op *Op) (bson.Doc, error) {
 	if op.DB == "local" && op.Replica != nil {
 		return nil, mongoerr.New(mongoerr.IllegalOperation, "Cannot drop 'local' database while replication is active")
 	}
-	if _, err := op.Query.Store.DropDatabase(op.Ctx, op.DB); err != nil {
+	if _, err := op.Query.Store.DropDatabase(op.patiently(), op.DB); err != nil {
 		return nil, err
 	}
 	op.usage.forgetDatabase(op.DB)

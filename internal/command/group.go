@@ -93,6 +93,14 @@ func (op *Op) commitPatience() *kv.Patience {
 	return wc.patience
 }
 
+// patiently is the operation's context for a change of the catalogue that it waits for as long as for a write.
+func (op *Op) patiently() context.Context {
+	if !op.grouped() {
+		return op.Ctx
+	}
+	return kv.WithPatience(op.Ctx, op.commitPatience())
+}
+
 // leftCommit is closed when it is known what became of a commit that the operation has left, nil where it has left none. Such a write stands, as far as is
 // known: its reply has a writeConcernError.
 func (op *Op) leftCommit() <-chan struct{} {

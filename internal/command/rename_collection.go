@@ -43,7 +43,7 @@ func renameCollection(op *Op) (bson.Doc, error) {
 	case target != nil && target.IsTimeSeries():
 		return nil, mongoerr.New(mongoerr.NamespaceExists, "a timeseries collection already exists with that name: %s", r.to)
 	}
-	return bson.EmptyDoc, op.Query.Store.Rename(op.Ctx, r.from, r.to, r.dropTarget)
+	return bson.EmptyDoc, op.Query.Store.Rename(op.patiently(), r.from, r.to, r.dropTarget)
 }
 
 func parseRename(a *Args, name string) (r renameRequest, err error) {

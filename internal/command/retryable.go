@@ -80,6 +80,20 @@ func (op *Op) takeSeat() (h *history.History, err error) {
 	return h, err
 }
 
+// returnSeat has the session be another operation's. Who sends again what has left a commit waits for what becomes of that.
+func (op *Op) returnSeat() {
+	settled := op.leftCommit()
+	if settled == nil {
+		op.seat.Return()
+		return
+	}
+	seat := op.seat
+	op.Server.done.Go(func() {
+		<-settled
+		seat.Return()
+	})
+}
+
 // retryably runs a retryable write.
 func (op *Op) retryably() (body bson.Doc, err error) {
 	h, err := op.takeSeat()
@@ -88,19 +102,10 @@ func (op *Op) retryably() (body bson.Doc, err error) {
 	}
 	known := false // what the write has left
 	defer func() {
-		settled := op.leftCommit()
-		if !known || settled != nil {
+		if !known || op.leftCommit() != nil {
 			op.seat.Keep(nil, -1, false)
 		}
-		if settled == nil {
-			op.seat.Return()
-			return
-		}
-		seat := op.seat // who sends the write again waits for what becomes of it
-		op.Server.done.Go(func() {
-			<-settled
-			seat.Return()
-		})
+		op.returnSeat()
 	}()
 	if _, err := op.seat.Write(op.TxnNumber); err != nil {
 		known = true

@@ -83,18 +83,31 @@ func commitTransaction(op *Op, seat *session.Seat) error {
 	}
 	defer op.Writes.Leave()
 	w.endCursors()
-	if err := w.Txn.Commit(op.Ctx, kv.Unsynced); err != nil {
+	over := func(err error) {
+		if err == nil {
+			t.Commit()
+			return
+		}
 		if t.State, t.Work = session.Aborted, nil; errors.Is(err, kv.ErrUndetermined) {
 			t.State = session.Undetermined
 		}
 		w.forget()
 		seat.Keep(nil, -1, false) // nobody may know whether it was committed
+	}
+	var patience *kv.Patience
+	if op.grouped() {
+		patience = op.commitPatience()
+	}
+	err := w.Txn.CommitWithin(op.Ctx, kv.Unsynced, patience, over)
+	if op.leftCommit() != nil { // it stands, as far as is known
+		return nil
+	}
+	if over(err); err != nil {
 		return err
 	}
 	if n := w.Txn.Number(); n > 0 {
 		op.committed = n
 	}
-	t.Commit()
 	op.noteMade(w.Txn.Made())
 	return nil
 }
@@ -136,7 +149,7 @@ func (op *Op) inTransaction() (body bson.Doc, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer op.seat.Return()
+	defer op.returnSeat()
 	now := op.Clock.Now()
 	if op.starts && !op.Command.endsTransaction() {
 		lifetime := time.Duration(op.setting("transactionLifetimeLimitSeconds")) * time.Second

@@ -20,7 +20,7 @@ type Patience struct {
 	Settled <-chan struct{}
 }
 
-// ErrImpatient is why a Commit is left after Patience.Timeout.
+// ErrImpatient is why a Commit is left after Patience.Timeout. Where one returns it itself, it has waited for its turn for so long and has written nothing.
 var ErrImpatient = errors.New("kv: the commit has taken longer than its writer waits")
 
 // Unsettled is what Commit returns where Patience has ended. The transaction has not: Settle ends it, which waits until it is known what became of

@@ -167,6 +167,23 @@ func (t *Txn) Commit(ctx context.Context, d kv.Durability) error {
 	return err
 }
 
+// CommitWithin is Commit for an operation that waits no longer than p has it. Where that ends before, it returns nil, p says why, and settled is called
+// when it is known what has become of the transaction, with what Commit would have returned, before p.Settled is closed.
+func (t *Txn) CommitWithin(ctx context.Context, d kv.Durability, p *kv.Patience, settled func(error)) error {
+	if p == nil {
+		return t.Commit(ctx, d)
+	}
+	err := t.commit(kv.WithPatience(ctx, p), d)
+	if u, unsettled := err.(*kv.Unsettled); unsettled {
+		t.store.leave(p, u.Then(func(err error) error { settled(err); return err }), func() {})
+		return nil
+	}
+	if errors.Is(err, kv.ErrConflict) {
+		return conflict()
+	}
+	return err
+}
+
 func conflict() error {
 	return mongoerr.New(mongoerr.WriteConflict,
 		"Caused by :: Write conflict during plan execution and yielding is disabled. :: Please retry your operation or multi-document transaction.")
@@ -219,6 +236,8 @@ func (t *Txn) finish(ctx context.Context, release, tell func(), err error) error
 		return context.Cause(ctx)
 	case errors.Is(err, kv.ErrConflict):
 		return err
+	case errors.Is(err, kv.ErrImpatient):
+		return errLeft(kv.ErrImpatient)
 	case errors.Is(err, kv.ErrNoSpace):
 		return explainSpace(err)
 	}

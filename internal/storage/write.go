@@ -162,6 +162,9 @@ func (s *Store) lockToWrite(ctx context.Context, ns namespace.NS, create bool) (
 			if err := s.createImplicitly(ctx, ns); err != nil {
 				return nil, false, err
 			}
+			if p := kv.PatienceOf(ctx); p != nil && p.Left != nil { // the collection is not there yet
+				return nil, false, errLeft(p.Left)
+			}
 			continue
 		}
 		if err != nil {

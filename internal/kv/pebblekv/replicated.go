@@ -236,18 +236,27 @@ func (c *committer) lineUp(ctx context.Context, t *pending) error {
 	l := &c.mu.line
 	alone := t.Meaning != nil && t.Meaning.Alone()
 	size := t.TotalSize()
+	impatient := false
 	if l.why == nil && l.isFull(size, alone || t.batch == nil) {
-		stop := c.wakeAfter(ctx)
-		for l.why == nil && ctx.Err() == nil && l.isFull(size, alone || t.batch == nil) {
+		within, cancel := ctx, context.CancelFunc(func() {})
+		if p := kv.PatienceOf(ctx); p != nil && p.Timeout > 0 {
+			within, cancel = clock.WithTimeout(ctx, p.Clock, p.Timeout)
+		}
+		stop := c.wakeAfter(within)
+		for l.why == nil && within.Err() == nil && l.isFull(size, alone || t.batch == nil) {
 			l.wait()
 		}
 		stop()
+		impatient = within.Err() != nil && l.isFull(size, alone || t.batch == nil)
+		cancel()
 	}
 	switch {
 	case l.why != nil:
 		return l.why
 	case ctx.Err() != nil: // nothing of it was written
 		return ctx.Err()
+	case impatient: // likewise
+		return kv.ErrImpatient
 	case size > MaxReplicatedBytes:
 		return kv.ErrTooLarge
 	}

@@ -21,14 +21,17 @@ import (
 )
 
 // The programs of a cluster take minutes to build, so all this runs only where it is asked for (make tikv).
-var asked = flag.Bool("tikv", false, "run the tests over a TiKV cluster, which is built first")
+var (
+	asked  = flag.Bool("tikv", false, "run the tests over a TiKV cluster, which is built first")
+	stores = flag.Int("stores", 1, "how many stores the cluster has; with three or more each region has three replicas")
+)
 
 const patience = 90 * time.Second // for what the cluster needs to come back
 
 // open starts a cluster, and builds the server.
 func open(t *testing.T) (*cluster.Cluster, string) {
 	t.Helper()
-	return openAs(t, cluster.Options{Stores: 1})
+	return openAs(t, cluster.Options{Stores: *stores})
 }
 
 func openAs(t *testing.T, o cluster.Options) (*cluster.Cluster, string) {

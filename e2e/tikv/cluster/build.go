@@ -99,6 +99,11 @@ func programs() map[string]program {
 				old:  "RaftMaxSizePerMsg:           1 * MB,",
 				new:  "RaftMaxSizePerMsg:           256 * MB,",
 			}, {
+				// PD places nothing on a store that it has not heard of.
+				file: "vendor/github.com/ngaut/unistore/raftstore/config.go",
+				old:  "PdStoreHeartbeatTickInterval:     10 * time.Second,",
+				new:  "PdStoreHeartbeatTickInterval:     1 * time.Second,",
+			}, {
 				file: "vendor/github.com/ngaut/unistore/cmd/unistore-server/main.go",
 				old:  "\ttikvpb.RegisterTikvServer(grpcServer, tikvServer)\n",
 				new:  "\ttikvpb.RegisterTikvServer(grpcServer, tikvServer)\n\thealthpb.RegisterHealthServer(grpcServer, health.NewServer())\n",

@@ -284,7 +284,9 @@ func (s *script) reply(db string, command bson.Doc, fields []string) {
 	if fields == nil {
 		b := bson.Build()
 		for it := doc.Iter(); it.Next(); {
-			if it.Key() != "ok" {
+			switch it.Key() {
+			case "ok", "$clusterTime", "operationTime", "electionId", "opTime": // all but the first are those of a server over TiKV
+			default:
 				b.Value(it.Key(), it.Value())
 			}
 		}

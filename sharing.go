@@ -142,7 +142,7 @@ func (h *sharing) follow(who tikvkv.Holder) {
 //
 // Drivers take a server for gone when it closes a connection on which they wait for something, and at a take-over all servers but the one that
 // hangs would be: whatever is tried again goes there, and hangs as well. So a client keeps its connection when the server behind it is another
-// one, unless it has logged in there. It gets an error instead that says what drivers may do about it.
+// one, and gets an error that says what drivers may do about it. Where it has logged in there its connection ends after that.
 func (h *sharing) route(ctx context.Context, c *server.Conn, k *caller, req *server.Request) (reply server.Reply, handed bool) {
 	if k.database != nil {
 		here := k.database == h.server.serving.Current() && (k.stands || h.router.IsHere())
@@ -150,7 +150,7 @@ func (h *sharing) route(ctx context.Context, c *server.Conn, k *caller, req *ser
 		case here:
 			return reply, false
 		case k.stands, k.conn.HasLoggedIn():
-			return server.Reply{Close: true}, true
+			return lastReply(req), true
 		}
 		k.part()
 	}
@@ -166,7 +166,7 @@ func (h *sharing) route(ctx context.Context, c *server.Conn, k *caller, req *ser
 		return reply, false
 	case errors.Is(err, router.ErrMoved), errors.Is(err, router.ErrGone), errors.Is(err, router.ErrNobody):
 		if k.loggedIn || hello {
-			return server.Reply{Close: true}, true
+			return lastReply(req), true
 		}
 		return goneReply(req), true
 	case err != nil:
@@ -201,6 +201,15 @@ func goneReply(req *server.Request) server.Reply {
 		e.Labels = []string{"RetryableWriteError"}
 	}
 	return server.Reply{Body: mongoerr.Reply(e)}
+}
+
+// lastReply is goneReply for a client whose connection is of no use to it any more.
+func lastReply(req *server.Request) server.Reply {
+	reply := goneReply(req)
+	if reply.Close = true; isHello(req.Body) { // to which an error says as much as no answer
+		reply.Body = nil
+	}
+	return reply
 }
 
 func isHello(body bson.Doc) bool {

@@ -352,6 +352,19 @@ func TestServersLogIn(t *testing.T) {
 			noError(t, client.Disconnect(ctx))
 		}
 	}
+	// Who has logged in goes on when the server that works is gone.
+	both, err := mongo.Connect(options.Client().ApplyURI("mongodb://ann:secret@" + first.Addr + "," + second.Addr + "/"))
+	noError(t, err)
+	disconnectAtEnd(t, both)
+	insert := func() error {
+		short, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		_, err := both.Database("test").Collection("c").InsertOne(short, bson.D{})
+		return err
+	}
+	noError(t, insert())
+	first.Kill()
+	eventually(t, "one who has logged in", insert)
 	// One without the key hands nobody on.
 	stranger := begin()
 	short, cancel := context.WithTimeout(ctx, 3*time.Second)

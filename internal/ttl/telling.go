@@ -9,7 +9,7 @@ import "time"
 
 // toldWithin is how long after the beginning of its pass a sweep that tells of each document is to be through. From then on it does not
 // rest any more: who listens is to hear of a million documents within ten seconds of their deadline.
-const toldWithin = 7 * time.Second
+const toldWithin = 8 * time.Second
 
 // telling is how far such sweeps of a target have come in a pass.
 type telling struct {

@@ -120,7 +120,8 @@ func (h *sharing) once(ctx context.Context) error {
 		return nil
 	}
 	h.router.Nowhere()
-	return errors.Join(err, s.endDatabase(mongoerr.New(mongoerr.InterruptedDueToReplStateChange, "another server works on the data now")), h.leave(engine))
+	// No error of a member that is not the primary any more: by one of those, too, drivers take a server for gone (see route).
+	return errors.Join(err, s.endDatabase(mongoerr.New(mongoerr.HostUnreachable, "another server works on the data now")), h.leave(engine))
 }
 
 func (h *sharing) leave(engine *tikvkv.Engine) error {

@@ -32,8 +32,8 @@ func unavailable(err error) error {
 }
 
 var (
-	// ErrLost is what ends an engine whose keyspace another server has taken over.
-	ErrLost = errors.New("tikvkv: another server has taken over the keyspace")
+	// ErrLost is what ends an engine whose keyspace another server has taken over. Who waits for a commit tries it there.
+	ErrLost error = &coded{errors.New("tikvkv: another server has taken over the keyspace"), mongoerr.HostUnreachable}
 	// errLease is for who comes while the lease has run out and was not renewed, since the cluster did not answer.
 	errLease = errors.New("the lease of the keyspace could not be renewed in time")
 	// errStalled is for who comes while commits wait for the cluster.

@@ -183,7 +183,7 @@ func TestEndedEpochWritesNothing(t *testing.T) {
 			if err := put(second, "b", "2"); err != nil {
 				t.Fatal(err)
 			}
-			if err := write(first); !errors.Is(err, tikvkv.ErrLost) {
+			if err := write(first); !errors.Is(err, tikvkv.ErrLost) || mongoerr.From(err).Code != mongoerr.HostUnreachable {
 				t.Errorf("the one before writes: %v", err)
 			}
 			if err := <-lost; !errors.Is(err, tikvkv.ErrLost) {

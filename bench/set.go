@@ -49,7 +49,12 @@ func (w *set) measure(ctx context.Context, b *bench) (err error) {
 	if err := w.lag(ctx, b, t, three["ops_s"]/2); err != nil {
 		return err
 	}
-	return w.expiry(ctx, b, t)
+	for _, events := range []string{"documents", "none"} {
+		if err := w.expiry(ctx, b, t, events); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // inserts are acknowledged when they are on disk, here or on a majority.
@@ -111,9 +116,15 @@ func (w *set) lag(ctx context.Context, b *bench, t *servers, rate float64) error
 // lagProbes is how many documents a second are asked for.
 const lagProbes = 200
 
-// expiry lets many documents expire at one moment, and looks when the members have none of them any more by their own count.
-func (w *set) expiry(ctx context.Context, b *bench, t *servers) error {
-	coll := t.client.Database(b.database).Collection("ttl")
+// expiry lets many documents expire at one moment, and looks when the members have none of them any more by their own count. events is what the
+// oplog tells of them.
+func (w *set) expiry(ctx context.Context, b *bench, t *servers, events string) error {
+	name := "ttl-" + events
+	coll := t.client.Database(b.database).Collection(name)
+	create := bson.D{{Key: "create", Value: name}, {Key: "expirationEvents", Value: events}}
+	if err := t.client.Database(b.database).RunCommand(ctx, create).Err(); err != nil {
+		return err
+	}
 	if err := createTTL(ctx, coll, "at", ttlOfExpiry, b.hide); err != nil {
 		return err
 	}
@@ -132,7 +143,7 @@ func (w *set) expiry(ctx context.Context, b *bench, t *servers) error {
 		return fmt.Errorf("loading took until %v before the deadline: give a longer -lead than %v", left, lead)
 	}
 	for i, own := range t.direct {
-		if size, err := w.size(ctx, b, own); err != nil || size == 0 {
+		if size, err := w.size(ctx, b, own, name); err != nil || size == 0 {
 			return errors.Join(err, fmt.Errorf("member %d has no documents before the deadline", i))
 		}
 	}
@@ -140,7 +151,7 @@ func (w *set) expiry(ctx context.Context, b *bench, t *servers) error {
 	m := t.meter()
 	for i, own := range t.direct {
 		for {
-			size, err := w.size(ctx, b, own)
+			size, err := w.size(ctx, b, own, name)
 			if err != nil {
 				return err
 			}
@@ -155,12 +166,12 @@ func (w *set) expiry(ctx context.Context, b *bench, t *servers) error {
 	}
 	out["gone_ms"] = millis(time.Since(deadline))
 	m.stop().into(out, int64(b.expiryDocs))
-	return b.tell("-expiry", out)
+	return b.tell("-expiry-"+events, out)
 }
 
-func (w *set) size(ctx context.Context, b *bench, own *mongo.Client) (int64, error) {
+func (w *set) size(ctx context.Context, b *bench, own *mongo.Client, coll string) (int64, error) {
 	var stats struct{ Size int64 }
-	err := own.Database(b.database).RunCommand(ctx, bson.D{{Key: "collStats", Value: "ttl"}}).Decode(&stats)
+	err := own.Database(b.database).RunCommand(ctx, bson.D{{Key: "collStats", Value: coll}}).Decode(&stats)
 	return stats.Size, err
 }
 

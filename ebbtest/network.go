@@ -16,7 +16,8 @@ type network struct {
 		sync.Mutex
 		members map[string]int // by their addresses
 		cut     [Members]bool
-		slow    int // how many bytes a second a connection between members carries; 0: as many as it can
+		sent    int64 // bytes from members to others
+		slow    int   // how many bytes a second a connection between members carries; 0: as many as it can
 		open    map[*wireConn]bool
 	}
 }
@@ -35,6 +36,9 @@ func (c *wireConn) Write(b []byte) (n int, err error) {
 	}
 	c.network.mu.Lock()
 	slow := c.network.mu.slow
+	if c.from != c.to {
+		c.network.mu.sent += int64(n)
+	}
 	c.network.mu.Unlock()
 	if slow > 0 && c.from != c.to {
 		_ = clock.Wait(context.Background(), clock.Wall(), time.Duration(n)*time.Second/time.Duration(slow))

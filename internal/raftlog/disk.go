@@ -205,12 +205,8 @@ func (d *Disk) get(key []byte) ([]byte, error) {
 }
 
 func (d *Disk) commit(b *pebble.Batch, sync bool) error {
-	o := pebble.NoSync
-	if sync && !d.forgetful {
-		o = pebble.Sync
-	}
 	done := make(chan error, 1)
-	go func() { done <- d.db.Apply(b, o) }() // which waits for room on a full disk, however long that takes
+	go func() { done <- d.db.Apply(b, d.durability(sync)) }() // which waits for room on a full disk, however long that takes
 	select {
 	case err := <-done:
 		if err != nil {
@@ -220,6 +216,13 @@ func (d *Disk) commit(b *pebble.Batch, sync bool) error {
 	case <-d.files.abandoned:
 		return errAbandoned
 	}
+}
+
+func (d *Disk) durability(sync bool) *pebble.WriteOptions {
+	if sync && !d.forgetful {
+		return pebble.Sync
+	}
+	return pebble.NoSync
 }
 
 // errAbandoned is what who writes is told where the server ends while the disk is full. Nobody is told of what was to be written.

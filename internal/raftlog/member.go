@@ -132,7 +132,7 @@ func Start(o Options) (*Member, error) {
 	m.queue.at = core.applied.index
 	m.publish()
 	m.ended.Go(m.run)
-	m.ended.Go(m.write)
+	m.writer.ended.Go(m.write)
 	m.ended.Go(m.apply)
 	m.ended.Go(m.cut)
 	return m, nil
@@ -146,6 +146,7 @@ func (m *Member) Stop() {
 	ended := make(chan struct{})
 	go func() {
 		m.ended.Wait()
+		m.writer.ended.Wait()
 		close(ended)
 	}()
 	patience := m.o.Clock.NewTimer(stopPatience)
@@ -156,7 +157,11 @@ func (m *Member) Stop() {
 	case <-patience.C():
 	}
 	m.o.Disk.abandon() // a full disk is all that it can wait for so long
-	<-ended
+	select {
+	case <-ended:
+	case <-m.o.Disk.files.abandoned:
+		m.ended.Wait() // all but who waits for the disk
+	}
 }
 
 // stopPatience is how long a member that stops waits for room on a full disk.

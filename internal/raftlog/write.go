@@ -32,7 +32,7 @@ func (w *Write) bytes() (n int) {
 }
 
 // Put brings writes to the disk, in one piece; where one of them has to be, all are on stable storage when it returns. It may be called beside
-// whatever else uses the Disk, by one goroutine.
+// whatever else uses the Disk, by one goroutine. It does not return any more where the disk is full and was abandoned.
 func (d *Disk) Put(writes []*Write) error {
 	b := d.db.NewBatch()
 	sync := false
@@ -48,7 +48,10 @@ func (d *Disk) Put(writes []*Write) error {
 		}
 		sync = sync || w.sync
 	}
-	return d.commit(b, sync)
+	if err := d.db.Apply(b, d.durability(sync)); err != nil { // which waits for room on a full disk, however long that takes
+		return fmt.Errorf("raftlog: write the log: %w", err)
+	}
+	return b.Close()
 }
 
 func putEntry(b *pebble.Batch, e *pb.Entry) error {

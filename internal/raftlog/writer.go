@@ -4,9 +4,10 @@ import "sync"
 
 // writer is what the goroutine has to do that brings a member's writes to its disk.
 type writer struct {
-	mu     sync.Mutex // guards all below
+	ended  sync.WaitGroup // apart from the member's: it may wait for a full disk for ever
+	wake   chan struct{}  // holds one
+	mu     sync.Mutex     // guards queued
 	queued []*Write
-	wake   chan struct{} // holds one
 }
 
 // putBytes is from how many bytes of entries on others wait for the next write to the disk.

@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/peer"
 	"github.com/ebbdb/ebb/internal/raftlog"
+	"github.com/ebbdb/ebb/internal/throttle"
 )
 
 // Limits of what waits for a lane of a link. What is more is lost, as on a network.
@@ -302,6 +303,10 @@ func (l *links) sendSnapshot(message *pb.Message) {
 	_ = l.member.log.Do(l.ctx, func(c *raftlog.Core) error { c.SnapshotSent(message.GetTo(), err == nil); return nil })
 }
 
+// snapshotRest is how long the sender of a snapshot rests after each part of it, which took as long as both sides' disks and the network needed for that:
+// others use them, too.
+var snapshotRest = throttle.Rest{Factor: 2, Longest: 100 * time.Millisecond}
+
 func (l *links) trySnapshot(message *pb.Message) error {
 	host := l.hostOf(message.GetTo())
 	if host == "" {
@@ -328,12 +333,16 @@ func (l *links) trySnapshot(message *pb.Message) error {
 	}
 	defer it.Close()
 	chunk := make([]byte, 0, snapshotChunkBytes+snapshotChunkBytes/4)
+	pace := throttle.New(snapshotRest)
 	flush := func() error {
 		if len(chunk) == 0 {
 			return nil
 		}
 		_, err := conn.Call(l.ctx, m.newLetter(letterSnapshotPart).Binary("data", 0, chunk).Doc())
 		chunk = chunk[:0]
+		if err == nil && !pace.Step(l.ctx.Done()) {
+			err = context.Cause(l.ctx)
+		}
 		return err
 	}
 	for it.Next() {

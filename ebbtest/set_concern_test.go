@@ -96,6 +96,11 @@ func (s *set) send(member int, command bson.D) (r concernReply) {
 }
 
 const (
+	cursorNotFound          = 43
+	notPrimaryNoSecondaryOk = 13435
+)
+
+const (
 	maxTimeMSExpired    = 50
 	writeConcernTimeout = 64
 	notWritablePrimary  = 10107

@@ -158,6 +158,22 @@ func TestSetSecondariesDeleteNothing(t *testing.T) {
 	}
 }
 
+// TestSetCursorsAnywhere: a secondary is asked for more of a cursor, without a read preference as drivers do, and says that it has none such.
+func TestSetCursorsAnywhere(t *testing.T) {
+	s := startSet(t)
+	for _, i := range s.others(s.Primary()) {
+		if r := s.send(i, bson.D{{Key: "getMore", Value: int64(12345)}, {Key: "collection", Value: "c"}, {Key: "$db", Value: "d"}}); r.Code != cursorNotFound {
+			t.Errorf("getMore: %+v", r)
+		}
+		if r := s.send(i, bson.D{{Key: "killCursors", Value: "c"}, {Key: "cursors", Value: bson.A{int64(12345)}}, {Key: "$db", Value: "d"}}); r.OK != 1 {
+			t.Errorf("killCursors: %+v", r)
+		}
+		if r := s.send(i, bson.D{{Key: "find", Value: "c"}, {Key: "$db", Value: "d"}}); r.Code != notPrimaryNoSecondaryOk {
+			t.Errorf("find: %+v", r)
+		}
+	}
+}
+
 // TestSetHidesEverywhere (Z31): what has expired and is not deleted yet is hidden on all members.
 func TestSetHidesEverywhere(t *testing.T) {
 	s := startSet(t)

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"sync"
 
 	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/bson"
@@ -34,7 +33,9 @@ var historyNS = namespace.NS{DB: "local", Coll: "ttl_history"}
 
 // ttlHistory is what waits to be written of it.
 type ttlHistory struct {
-	mu      sync.Mutex // held while it is written, so that the order is that of events
+	// turn is full while somebody writes, so that the order is that of events. It is no mutex: a member may wait long for a majority.
+	turn chan struct{}
+	// Who writes has all below.
 	pending []bson.Doc
 	lost    int64
 }
@@ -43,8 +44,8 @@ type ttlHistory struct {
 // writers.
 func (s *Server) remember(doc bson.Doc, inside bool) {
 	h := &s.history
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.turn <- struct{}{}
+	defer func() { <-h.turn }()
 	if len(h.pending) >= maxHistoryPending {
 		h.lost++
 		return
@@ -61,7 +62,7 @@ func (s *Server) remember(doc bson.Doc, inside bool) {
 	}
 }
 
-// writeHistory writes all that waits, for one who holds the mutex. What fails waits for the next.
+// writeHistory writes all that waits, for one whose turn it is. What fails waits for the next.
 func (s *Server) writeHistory() error {
 	ctx, h := context.Background(), &s.history
 	if err := s.createCapped(ctx, historyNS, historyBytes, 0); err != nil {

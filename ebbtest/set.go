@@ -144,21 +144,23 @@ func (s *Set) await(what string, f func() error) {
 func (s *Set) Primary() (primary int) {
 	s.t.Helper()
 	s.await("there is no primary", func() error {
-		best := int64(-1)
+		best, newest := int64(-1), int64(-1)
 		for i, m := range s.members {
 			if m == nil || m.server == nil || s.network.isolated(i) {
 				continue
 			}
+			p, _ := s.position(i) // a member that is about to end has none
+			newest = max(newest, p.term)
 			r, err := s.call(i, bson.Build().Int32("hello", 1).String("$db", "admin").Doc())
-			if err != nil || !r.Lookup("isWritablePrimary").Truthy() {
-				continue
-			}
-			if p, err := s.position(i); err != nil || p.term > best {
+			if err == nil && r.Lookup("isWritablePrimary").Truthy() && p.term > best {
 				primary, best = i, p.term
 			}
 		}
-		if best < 0 {
+		switch {
+		case best < 0:
 			return errors.New("nobody says that it is")
+		case best < newest:
+			return fmt.Errorf("member %d leads in term %d, and somebody is in term %d", primary, best, newest)
 		}
 		return nil
 	})

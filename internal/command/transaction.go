@@ -98,6 +98,7 @@ func commitTransaction(op *Op, seat *session.Seat) error {
 	if op.grouped() {
 		patience = op.commitPatience()
 	}
+	seat.Ends()
 	err := w.Txn.CommitWithin(op.Ctx, kv.Unsynced, patience, over)
 	if op.leftCommit() != nil { // it stands, as far as is known
 		return nil

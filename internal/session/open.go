@@ -27,6 +27,7 @@ type Open struct {
 	at     *operation.Operation
 	since  time.Time     // when it began
 	active time.Duration // of those before
+	ending bool          // it is being committed, which its lifetime does not stop
 }
 
 // Active is how long operations were at it until now.
@@ -78,6 +79,18 @@ func (s *Seat) Attend(o *operation.Operation, readConcern string) {
 	}
 }
 
+// Ends has the lifetime of the session's transaction not stop the operation that is about to commit it: what it answered then would leave open
+// whether the transaction is committed.
+func (s *Seat) Ends() {
+	open := s.session.open
+	if open == nil {
+		return
+	}
+	s.registry.mu.Lock()
+	defer s.registry.mu.Unlock()
+	open.ending = true
+}
+
 // ReadAt shows others as of which cluster time the session's transaction reads, if one is in progress.
 func (s *Seat) ReadAt(clusterTime uint64) {
 	open := s.session.open
@@ -122,10 +135,10 @@ func (r *Registry) settle(s *live) {
 }
 
 // AbortOld aborts the transactions in progress whose time is over. Where an operation is at one, that is told to stop, which ends the
-// transaction.
+// transaction, unless it commits it.
 func (r *Registry) AbortOld(now time.Time, stop func(operation int64)) {
 	r.each(func(s *live) { s.txn.expire(now) }, func(o *Open) {
-		if !now.Before(o.Expires) {
+		if !o.ending && !now.Before(o.Expires) {
 			stop(o.Operation)
 		}
 	})

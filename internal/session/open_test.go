@@ -144,6 +144,11 @@ func TestBusyIsStopped(t *testing.T) {
 	if len(stopped) != 2 || stopped[0] != 12 || stopped[1] != 12 || w.rolledBack != 0 {
 		t.Error(stopped, w.rolledBack)
 	}
+	s.Ends()
+	r.AbortOld(start.Add(time.Minute), stop)
+	if len(stopped) != 2 {
+		t.Error("the commit was stopped")
+	}
 	s.Return()
 	r.AbortOld(start.Add(time.Minute), stop)
 	if len(stopped) != 2 || w.rolledBack != 1 {

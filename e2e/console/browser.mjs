@@ -21,13 +21,17 @@ export const browser = await chromium.launch({ executablePath: chromiumPath(), a
 /** What went wrong in pages, and what they asked of others than the server. */
 export const faults = []
 
+// Errors that are no faults: replies with a status that a check may want, and what the browser says when another test makes a network of its own
+// meanwhile (e2e/chaos), upon which it asks again.
+const noFault = /status of 4\d\d|net::ERR_NETWORK_CHANGED/
+
 /** A page in a browser of its own, at a place of the console; prepare sees it before it is there. */
 export async function page(place = '#/', { prepare, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1360, height: 900 }, ...options })
   context.setDefaultTimeout(15_000)
   const p = await context.newPage()
   p.on('pageerror', e => faults.push(`error in the page: ${e.message}`))
-  p.on('console', m => { if (m.type() === 'error' && !/status of 4\d\d/.test(m.text())) faults.push(`the browser says: ${m.text()}`) })
+  p.on('console', m => { if (m.type() === 'error' && !noFault.test(m.text())) faults.push(`the browser says: ${m.text()}`) })
   p.on('request', r => { if (!r.url().startsWith(url) && !/^(data|blob):/.test(r.url())) faults.push(`asked of another: ${r.url()}`) })
   if (prepare) prepare(p)
   p.on('dialog', d => { faults.push(`a script ran: ${d.message()}`); void d.dismiss() })

@@ -67,39 +67,32 @@ func (r *Registry) begun(s *live) {
 
 // Attend shows others that o is at the session's transaction, if one is in progress, until Return. readConcern is what it asks for.
 func (s *Seat) Attend(o *operation.Operation, readConcern string) {
+	s.show(func(open *Open) {
+		open.Client, open.Operation, open.at, open.since = o.Client, o.ID, o, s.registry.clock.Now()
+		if open.ReadConcern == "" {
+			open.ReadConcern = readConcern
+		}
+	})
+}
+
+// show changes what others see of the session's transaction, if one is in progress.
+func (s *Seat) show(change func(*Open)) {
 	open := s.session.open
 	if open == nil {
 		return
 	}
 	s.registry.mu.Lock()
 	defer s.registry.mu.Unlock()
-	open.Client, open.Operation, open.at, open.since = o.Client, o.ID, o, s.registry.clock.Now()
-	if open.ReadConcern == "" {
-		open.ReadConcern = readConcern
-	}
+	change(open)
 }
 
 // Ends has the lifetime of the session's transaction not stop the operation that is about to commit it: what it answered then would leave open
 // whether the transaction is committed.
-func (s *Seat) Ends() {
-	open := s.session.open
-	if open == nil {
-		return
-	}
-	s.registry.mu.Lock()
-	defer s.registry.mu.Unlock()
-	open.ending = true
-}
+func (s *Seat) Ends() { s.show(func(o *Open) { o.ending = true }) }
 
 // ReadAt shows others as of which cluster time the session's transaction reads, if one is in progress.
 func (s *Seat) ReadAt(clusterTime uint64) {
-	open := s.session.open
-	if open == nil {
-		return
-	}
-	s.registry.mu.Lock()
-	defer s.registry.mu.Unlock()
-	open.ReadTimestamp = clusterTime
+	s.show(func(o *Open) { o.ReadTimestamp = clusterTime })
 }
 
 // settle is for when nobody is at the session's transaction any more: it waits for its next statement, or it is over.

@@ -42,7 +42,7 @@ type simClient struct {
 	guess       int
 	clusterTime bson.Doc
 	operation   bson.Value // the latest operationTime of all replies
-	told        int64      // the time that the last reply says that it hid by
+	told        int64      // the time that the last reply tells
 	deaf        bool       // it hands nothing back: a fault
 }
 
@@ -554,27 +554,30 @@ func (c *simWatcher) writeSliding() error {
 	return nil
 }
 
-// find looks at all documents of a collection, at any member that has what the session knows.
-func (c *simWatcher) find(coll string) (place int, seen map[int]bool, err error) {
+// find looks at all documents of a collection, at any member that has what the session knows; known is the time that it hands back.
+func (c *simWatcher) find(coll string) (place int, seen map[int]bool, known int64, err error) {
 	place = c.random.IntN(simMembers)
+	if c.clusterTime != nil && !c.deaf {
+		known = c.clusterTime.Lookup("signature").Doc().Lookup("keyId").Int64()
+	}
 	b := bson.Build().String("find", coll).Int32("batchSize", 100000).Int32("maxTimeMS", 2000).Document("lsid", c.lsid)
 	if c.operation.Type == bson.TypeTimestamp {
 		b.Object("readConcern").Value("afterClusterTime", c.operation).End()
 	}
 	reply, err := c.call(c.s.ctx, place, "d", b.Doc())
 	if err != nil {
-		return place, nil, err
+		return place, nil, known, err
 	}
 	seen = map[int]bool{}
 	for _, d := range docs(reply) {
 		seen[int(d.Lookup("_id").TruncInt64())] = true
 	}
-	return place, seen, nil
+	return place, seen, known, nil
 }
 
-// lookAtDated: what is seen has not expired by the time that the reply tells; what is not seen has expired by the primary's time.
+// lookAtDated: what is seen had not expired by the time that the session knew when it asked; what is not seen has expired by the primary's time.
 func (c *simWatcher) lookAtDated() error {
-	place, seen, err := c.find("p")
+	place, seen, known, err := c.find("p")
 	if err != nil {
 		if mayBeDone(err) {
 			return nil
@@ -584,8 +587,8 @@ func (c *simWatcher) lookAtDated() error {
 	latest := max(c.s.time.Load(), c.told)
 	for n, deadline := range c.dated {
 		switch {
-		case seen[n] && deadline <= c.told:
-			return fmt.Errorf("member %d shows %d, which expired at %d, by the time %d", place, n, deadline, c.told)
+		case seen[n] && deadline <= known:
+			return fmt.Errorf("member %d shows %d, which expired at %d, and was told the time %d", place, n, deadline, known)
 		case !seen[n] && deadline > latest:
 			return fmt.Errorf("member %d does not show %d, which expires at %d, by the time %d, and the primary's was never later than %d; %s", place, n, deadline, c.told, latest, c.again("p", place, n))
 		case !seen[n]:
@@ -597,7 +600,7 @@ func (c *simWatcher) lookAtDated() error {
 
 // lookAtSliding: what was seen gone is not seen again.
 func (c *simWatcher) lookAtSliding() error {
-	place, seen, err := c.find("h")
+	place, seen, _, err := c.find("h")
 	if err != nil {
 		if mayBeDone(err) {
 			return nil

@@ -31,6 +31,8 @@ type Generic struct {
 	after oplog.Timestamp
 	// toldTime is the time by which what the client has seen was hidden, in milliseconds since the epoch; 0 where it does not say.
 	toldTime int64
+	// knows is the cluster time that the client has sent; 0 where it has sent none.
+	knows oplog.Timestamp
 	// at is the cluster time that it has to be as of, 0 for none; past says that it reads outside of transactions what was committed up to a cluster time.
 	at      oplog.Timestamp
 	past    bool

@@ -30,6 +30,8 @@ type Group interface {
 	AwaitRead(ctx context.Context) error
 	// AwaitApplied returns when done says so, which is asked whenever more was applied.
 	AwaitApplied(ctx context.Context, done func() bool) error
+	// HearTime has the time of the set be no earlier than what a client was told, in milliseconds since the epoch, where this member leads.
+	HearTime(millis int64)
 	// StepDown has another member take over, which has caught up within a time; with force this one follows either way. It is not elected for
 	// some time then.
 	StepDown(ctx context.Context, catchUp, notFor time.Duration, force bool) error

@@ -19,6 +19,7 @@ func (noGroup) Begin(context.Context, *replset.Config, int) error            { r
 func (noGroup) Health(string) Health                                         { return Health{} }
 func (noGroup) AwaitRead(context.Context) error                              { return errNoGroup }
 func (noGroup) AwaitApplied(context.Context, func() bool) error              { return errNoGroup }
+func (noGroup) HearTime(int64)                                               {}
 func (noGroup) StepUp(context.Context) error                                 { return errNoGroup }
 func (noGroup) Freeze(time.Duration)                                         {}
 func (noGroup) StepDown(_ context.Context, _, _ time.Duration, _ bool) error { return errNoGroup }

@@ -236,13 +236,14 @@ func (op *Op) hearClusterTime(v bson.Value) error {
 		return mongoerr.New(mongoerr.TypeMismatch, "\"signature\" had the wrong type. Expected object, found %s", signature.Type)
 	}
 	seconds, counter := at.Timestamp()
+	op.knows = oplog.NewTimestamp(seconds, counter)
 	grouped := op.grouped()
 	if grouped {
 		if told := signature.Doc().Lookup("keyId"); told.Type == bson.TypeInt64 {
-			op.toldTime = told.Int64()
+			op.hearTime(told.Int64())
 		}
 	}
-	if oplog.NewTimestamp(seconds, counter) <= op.clusterTime() {
+	if op.knows <= op.clusterTime() {
 		return nil // no news, as a rule
 	}
 	if now := clock.Millis(op.Clock) / 1000; grouped {
@@ -255,14 +256,28 @@ func (op *Op) hearClusterTime(v bson.Value) error {
 	if !op.May(privilege.Cluster(), privilege.AdvanceClusterTime) {
 		return nil // a time that is not ours: nobody signs it, and anybody could send it
 	}
-	op.Query.Store.HearClusterTime(oplog.NewTimestamp(seconds, counter))
+	op.Query.Store.HearClusterTime(op.knows)
 	return nil
 }
 
-// What has expired for a client once stays so for it, whichever member of the set it asks. So each reply tells the time that its operation has
-// hidden by, in the key of the signature, which nobody needs to sign with and clients hand back as it is; the cluster time beside it is not
-// behind it, so that clients keep the latest. An operation that only reads hides by that time where it is later than the member's own. A
-// client that makes up such a time hides something from itself.
+// hearTime takes note of the time that the client was told. Where it is later than the set's, the set's becomes that: whoever is asked next
+// shall not be behind it.
+func (op *Op) hearTime(millis int64) {
+	op.toldTime = millis
+	if ahead := millis - clock.Millis(op.Clock); ahead > 0 && ahead <= maxAhead && op.May(privilege.Cluster(), privilege.AdvanceClusterTime) {
+		op.ReplicaSet.Group.HearTime(millis)
+	}
+}
+
+// What has expired for a client once stays so for it, whichever member of the set it asks. So each reply tells a time that its operation has
+// hidden by, or a later one, in the key of the signature, which nobody needs to sign with and clients hand back as it is. An operation that only
+// reads hides by that time where it is later than the member's own.
+//
+// A client keeps, of all that its threads are told by all members, what comes with the latest cluster time. So of two replies the one with the
+// later cluster time must not tell an earlier time (tellTime): the cluster time is that of the last entry or of the told time, not one that other
+// clients have brought, and the told time is not before it; and news come with a later cluster time than the client has sent. A client may bring
+// to a primary what one before it has told, whose clock was ahead: then the set's time is that (Group.HearTime), before an entry may have the
+// cluster time that came with it.
 
 // maxAhead is how many milliseconds a told time may be ahead of the member's own. Where it is further the member waits, if it follows;
 // one that leads knows better.
@@ -308,18 +323,31 @@ func (op *Op) appendTimes(b *bson.Builder) {
 		return
 	}
 	now, told := op.clusterTime(), int64(0)
-	if op.grouped() && op.Now > 0 {
-		told = op.Now
-		if op.toldTime-told <= maxAhead { // what hides by the operation's own time is no news to who knows a later one
-			told = max(told, op.toldTime)
-		}
-		// The member's own time counts for everybody; a time that the client brought goes back to it alone.
-		op.Query.Store.HearClusterTime(oplog.TimestampAt(min(told, clock.Millis(op.Clock))))
-		now = max(now, oplog.TimestampAt(told))
+	if op.grouped() {
+		now, told = op.tellTime(last)
 	}
 	b.Object("$clusterTime").Timestamp("clusterTime", now.Seconds(), now.Counter()).
 		Object("signature").Binary("hash", 0, noHash[:]).Int64("keyId", told).End().End().
 		Timestamp("operationTime", last.Seconds(), last.Counter())
+}
+
+// tellTime is the cluster time that a reply tells, and the time beside it; last is the cluster time of the last entry.
+func (op *Op) tellTime(last oplog.Timestamp) (cluster oplog.Timestamp, told int64) {
+	now := clock.Millis(op.Clock)
+	if told = op.Now; told == 0 { // it was not begun
+		told = now
+	}
+	if op.toldTime-told <= maxAhead { // what hides by the operation's own time is no news to who knows a later one
+		told = max(told, op.toldTime)
+	}
+	// The member's own time counts for everybody; a time that the client brought goes back to it alone.
+	op.Query.Store.HearClusterTime(oplog.TimestampAt(min(told, now)))
+	cluster = max(last, oplog.TimestampAt(told), op.knows)
+	told = max(told, min(cluster.Millis(), now))
+	if told > op.toldTime && cluster == op.knows {
+		cluster++
+	}
+	return cluster, told
 }
 
 // appendOpTime appends what the reply of a write has of the replica set: the election that it is of, and the place of its entry.

@@ -41,6 +41,7 @@ type member struct {
 	// turn is held while a database gives way to another.
 	turn     sync.Mutex
 	time     followedTime
+	leader   atomic.Pointer[leaderClock] // the clock of the database where it leads; nil where it follows
 	incoming incoming
 	suspects atomic.Bool // somebody looks what has become of who leads
 	// looks is what is known of the others, by their addresses.

@@ -145,9 +145,21 @@ func (c leaderClock) Read() (wall time.Time, monotonic time.Duration) {
 // clockFor is the clock of a database with a role.
 func (m *member) clockFor(r Role) clock.Clock {
 	if r.Kind == Leader {
-		return newLeaderClock(m.group.o.Clock, m.time.by())
+		c := newLeaderClock(m.group.o.Clock, m.time.by())
+		m.leader.Store(&c)
+		return c
 	}
+	m.leader.Store(nil)
 	return followerClock{m.group.o.Clock, &m.time}
+}
+
+// HearTime implements command.Group.
+func (g *Group) HearTime(millis int64) {
+	if m := g.running(); m != nil {
+		if c := m.leader.Load(); c != nil {
+			c.later(time.UnixMilli(millis))
+		}
+	}
 }
 
 // tellEvery is how often a primary tells its time.

@@ -19,6 +19,12 @@ func TimestampAt(millis int64) Timestamp {
 	return NewTimestamp(uint32(millis/1000), uint32(millis%1000)<<millisShift)
 }
 
+// Millis is the moment that the timestamp is of, or a later one where so many were given out in it that the counter went on into the next:
+// of TimestampAt it gives back the moment.
+func (t Timestamp) Millis() int64 {
+	return int64(t.Seconds())*1000 + min(int64(t.Counter()>>millisShift), 999)
+}
+
 // Seconds is the upper half.
 func (t Timestamp) Seconds() uint32 { return uint32(t >> 32) }
 

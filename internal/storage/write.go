@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -10,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/history"
 	"github.com/ebbdb/ebb/internal/storage/indexwrite"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
+	"github.com/ebbdb/ebb/internal/throttle"
 )
 
 // WriteOptions say how Write does it.
@@ -34,9 +36,17 @@ type WriteOptions struct {
 	Keys *indexwrite.KeyCount
 }
 
-// maxTries is how often Write runs an operation that others keep getting in the way of. A try that follows a conflict
-// waits for those that are after the same keys, so only operations on their first try can still be in its way.
-const maxTries = 100
+// A try that follows a conflict waits for those that are after the same keys, so only operations on their first try, transactions and members that
+// lead can still be in its way. So most are done by the second try. One that is not goes on trying until its context ends, and
+// from promptTries on it rests before each, twice as long as before, from firstRest to longestRest.
+const (
+	promptTries = 10
+	firstRest   = time.Millisecond
+	longestRest = 100 * time.Millisecond
+)
+
+// maxPassed is how often Write runs an operation again that passes over what open transactions have.
+const maxPassed = 100
 
 // Write runs f in a transaction on the collection called ns and commits it. When others changed the same records or took
 // the same unique keys meanwhile, f is run again, from the beginning and on what is there then; f must therefore set
@@ -52,13 +62,15 @@ func (s *Store) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f fu
 		ctx = kv.WithPatience(ctx, p)
 	}
 	contended := ownership.Stripes(0)
-	for try := 0; try < maxTries; try++ {
+	for conflicts, passed := 0, 0; ; {
 		claimed, err := s.tryWrite(ctx, ns, o, f, contended)
 		if o.PassesOver && errors.As(err, new(*errHeld)) && ctx.Err() == nil {
+			if passed++; passed == maxPassed {
+				return conflict()
+			}
 			continue
 		}
 		if over, failed := s.wait(ctx, err); over {
-			try--
 			continue
 		} else if failed != err {
 			return failed
@@ -67,8 +79,15 @@ func (s *Store) Write(ctx context.Context, ns namespace.NS, o WriteOptions, f fu
 			return err
 		}
 		contended |= claimed
+		if conflicts++; conflicts >= promptTries && !throttle.Wait(ctx.Done(), restAfter(conflicts)) {
+			return context.Cause(ctx)
+		}
 	}
-	return conflict()
+}
+
+// restAfter is how long Write rests after so many conflicts, which are promptTries or more.
+func restAfter(conflicts int) time.Duration {
+	return min(firstRest<<min(conflicts-promptTries, 10), longestRest)
 }
 
 // errLeft is for a write of an operation that has left a commit: it would not see what the operation has written before.

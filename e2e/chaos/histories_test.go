@@ -235,7 +235,9 @@ func (r *round) check() {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	last := anomaly.Txn{Name: fmt.Sprintf("the last read of round %d", r.number), Start: r.now()}
-	cursor, err := r.db.Collection("lists", options.Collection().SetReadConcern(readconcern.Linearizable())).Find(ctx, bson.D{})
+	// Those of rounds before are still there where they could not be removed.
+	own := bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: fmt.Sprintf("%d-", r.number)}, {Key: "$lt", Value: fmt.Sprintf("%d.", r.number)}}}}
+	cursor, err := r.db.Collection("lists", options.Collection().SetReadConcern(readconcern.Linearizable())).Find(ctx, own)
 	if err != nil {
 		t.Error("look at the lists: ", err)
 		return

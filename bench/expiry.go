@@ -14,7 +14,8 @@ const (
 	settleTime   = 12 * time.Second
 	baselineTime = 2 * time.Second // before the deadline, in which what the server does anyway is measured
 	pollInterval = 20 * time.Millisecond
-	pollShare    = 10 // a poll is followed by a pause of so many times what it took: polls cost CPU too
+	calmInterval = 250 * time.Millisecond // beside probes: they would wait for the polls
+	pollShare    = 10                     // a poll is followed by a pause of so many times what it took: polls cost CPU too
 	expiryLimit  = 30 * time.Minute
 	diskTime     = 30 * time.Second // after the deadline, to give space back
 	diskInterval = 250 * time.Millisecond
@@ -209,7 +210,11 @@ func (d *death) poll(ctx context.Context) error {
 		case time.Since(d.deadline) > expiryLimit:
 			return fmt.Errorf("not gone %v after the deadline", expiryLimit)
 		}
-		pause(ctx, max(pollInterval, pollShare*time.Since(begin)))
+		interval := pollInterval
+		if d.probed {
+			interval = calmInterval
+		}
+		pause(ctx, max(interval, pollShare*time.Since(begin)))
 	}
 }
 

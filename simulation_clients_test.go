@@ -587,7 +587,7 @@ func (c *simWatcher) lookAtDated() error {
 	latest := max(c.s.time.Load(), c.told)
 	for n, deadline := range c.dated {
 		switch {
-		case seen[n] && deadline <= known:
+		case seen[n] && deadline <= known && known-c.told <= simAhead:
 			return fmt.Errorf("member %d shows %d, which expired at %d, and was told the time %d", place, n, deadline, known)
 		case !seen[n] && deadline > latest:
 			return fmt.Errorf("member %d does not show %d, which expires at %d, by the time %d, and the primary's was never later than %d; %s", place, n, deadline, c.told, latest, c.again("p", place, n))
@@ -598,7 +598,7 @@ func (c *simWatcher) lookAtDated() error {
 	return nil
 }
 
-// simAhead is how far a primary lets itself be told the set's time, in milliseconds (docs/replica-set.md).
+// simAhead is how far members that have the set's time let themselves be told it, in milliseconds (docs/replica-set.md).
 const simAhead = 10_000
 
 // lookAtSliding: what was seen gone is not seen again, but for what a member has hidden that was cut off and whose clock was set far forward.

@@ -32,6 +32,8 @@ type Group interface {
 	AwaitApplied(ctx context.Context, done func() bool) error
 	// HearTime has the time of the set be no earlier than what a client was told, in milliseconds since the epoch, where this member leads.
 	HearTime(millis int64)
+	// IsCurrent says whether this member leads, or has applied what its primary had a moment ago, and so has its time.
+	IsCurrent() bool
 	// StepDown has another member take over, which has caught up within a time; with force this one follows either way. It is not elected for
 	// some time then.
 	StepDown(ctx context.Context, catchUp, notFor time.Duration, force bool) error

@@ -20,6 +20,7 @@ func (noGroup) Health(string) Health                                         { r
 func (noGroup) AwaitRead(context.Context) error                              { return errNoGroup }
 func (noGroup) AwaitApplied(context.Context, func() bool) error              { return errNoGroup }
 func (noGroup) HearTime(int64)                                               {}
+func (noGroup) IsCurrent() bool                                              { return true }
 func (noGroup) StepUp(context.Context) error                                 { return errNoGroup }
 func (noGroup) Freeze(time.Duration)                                         {}
 func (noGroup) StepDown(_ context.Context, _, _ time.Duration, _ bool) error { return errNoGroup }

@@ -279,8 +279,8 @@ func (op *Op) hearTime(millis int64) {
 // to a primary what one before it has told, whose clock was ahead: then the set's time is that (Group.HearTime), before an entry may have the
 // cluster time that came with it.
 
-// maxAhead is how many milliseconds a told time may be ahead of the member's own. Where it is further the member waits, if it follows;
-// one that leads knows better.
+// maxAhead is how many milliseconds a told time may be ahead of the member's own. Where it is further the member waits, if it lags behind its
+// primary; one that leads, or has what its primary has, knows better.
 const maxAhead = 10_000
 
 // followTold has an operation that only reads see nothing that its client has seen expired.
@@ -288,19 +288,20 @@ func (op *Op) followTold() error {
 	if op.toldTime <= op.Now || !op.grouped() || op.multi || op.Command.writes() || op.writesItsResult() {
 		return nil
 	}
-	if op.toldTime-op.Now > maxAhead {
-		if op.Replica.View().State == replset.Primary {
+	for op.toldTime-op.Now > maxAhead {
+		if op.ReplicaSet.Group.IsCurrent() {
 			return nil
 		}
-		for op.toldTime-op.Now > maxAhead {
-			if err := clock.Wait(op.Ctx, clock.Wall(), toldInterval); err != nil {
-				return context.Cause(op.Ctx)
-			}
-			if err := op.checkMember(); err != nil { // it has been removed meanwhile, and hears of no time
-				return err
-			}
-			op.Now = clock.Millis(op.Clock)
+		if err := clock.Wait(op.Ctx, clock.Wall(), toldInterval); err != nil {
+			return context.Cause(op.Ctx)
 		}
+		if err := op.checkMember(); err != nil { // it has been removed meanwhile, and hears of no time
+			return err
+		}
+		op.Now = clock.Millis(op.Clock)
+	}
+	if op.toldTime <= op.Now {
+		return nil
 	}
 	op.Now = max(op.Now, op.toldTime)
 	op.Ctx = storage.NotBefore(op.Ctx, op.Now)

@@ -22,6 +22,7 @@ type followedTime struct {
 	since  time.Duration // when it became that
 	number uint64        // of the last commit applied
 	told   []toldTime
+	heard  time.Duration // when the primary has told something last
 	// foreign says that the time is that of a store that is not the set's, and goes: of a server that joins.
 	foreign bool
 }
@@ -63,7 +64,7 @@ func (t *followedTime) hear(number uint64, millis int64) {
 	if len(t.told) >= maxToldTimes {
 		t.told = append(t.told[:0], t.told[len(t.told)/2:]...)
 	}
-	t.told = append(t.told, toldTime{number, millis})
+	t.told, t.heard = append(t.told, toldTime{number, millis}), clock.Monotonic(t.clock)
 	t.settle()
 }
 
@@ -142,6 +143,16 @@ func (c leaderClock) Read() (wall time.Time, monotonic time.Duration) {
 	return c.later(wall), monotonic
 }
 
+// freshTime is for how long what the primary has told of its time is news.
+const freshTime = 10 * tellEvery
+
+// isFresh says whether all that the primary has told counts, and it has told something lately.
+func (t *followedTime) isFresh() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.number > 0 && len(t.told) == 0 && clock.Monotonic(t.clock)-t.heard <= freshTime
+}
+
 // clockFor is the clock of a database with a role.
 func (m *member) clockFor(r Role) clock.Clock {
 	if r.Kind == Leader {
@@ -160,6 +171,12 @@ func (g *Group) HearTime(millis int64) {
 			c.later(time.UnixMilli(millis))
 		}
 	}
+}
+
+// IsCurrent implements command.Group.
+func (g *Group) IsCurrent() bool {
+	m := g.running()
+	return m != nil && (m.leader.Load() != nil || m.time.isFresh())
 }
 
 // tellEvery is how often a primary tells its time.

@@ -37,3 +37,26 @@ func TestLeadersTimeDoesNotGoBack(t *testing.T) {
 		}
 	}
 }
+
+// TestFreshTime: a member has its primary's time when it has applied what that had, and has heard of it lately.
+func TestFreshTime(t *testing.T) {
+	machine := clock.NewFake(time.UnixMilli(5000))
+	f := followedTime{clock: machine}
+	f.begin(40, 5000, false)
+	f.hear(41, 6000)
+	if f.isFresh() {
+		t.Error("it is fresh though a commit is missing")
+	}
+	f.applied(41, 5900)
+	if !f.isFresh() {
+		t.Error("it is not fresh though nothing is missing")
+	}
+	machine.Advance(freshTime + time.Millisecond)
+	if f.isFresh() {
+		t.Error("it is fresh though nothing was heard for long")
+	}
+	f.hear(41, 6000) // the primary's clock stands still
+	if !f.isFresh() {
+		t.Error("it is not fresh though the primary has told that its time stands still")
+	}
+}

@@ -374,6 +374,20 @@ func (c *clients) watch() {
 	}
 }
 
+// missing are the first of n inserts of which the stream has not told.
+func (c *clients) missing(n int64) (ids []int64) {
+	told := map[int64]bool{}
+	for _, id := range c.events {
+		told[id] = true
+	}
+	for id := int64(0); id < n && len(ids) < 20; id++ {
+		if !told[id] {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // lastLooks is how often the stream is looked at for what is missing in the end; each look waits for a second.
 const lastLooks = 60
 
@@ -436,7 +450,7 @@ func (c *clients) check(m *machines) {
 	t.Helper()
 	n := c.inserted.Load()
 	if !slices.IsSorted(c.events) || len(slices.Compact(slices.Clone(c.events))) != len(c.events) || int64(len(c.events)) != n {
-		t.Errorf("%d events of %d inserts; sorted %v, different ones %d", len(c.events), n, slices.IsSorted(c.events), len(slices.Compact(slices.Clone(c.events))))
+		t.Errorf("%d events of %d inserts; sorted %v, different ones %d; the first that are missing: %v", len(c.events), n, slices.IsSorted(c.events), len(slices.Compact(slices.Clone(c.events))), c.missing(n))
 	}
 	for i, v := range m.all {
 		db := v.client().Database("d")

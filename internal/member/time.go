@@ -168,8 +168,19 @@ func (m *member) clockFor(r Role) clock.Clock {
 func (g *Group) HearTime(millis int64) {
 	if m := g.running(); m != nil {
 		if c := m.leader.Load(); c != nil {
-			c.later(time.UnixMilli(millis))
+			c.hear(time.UnixMilli(millis))
 		}
+	}
+}
+
+// maxHeard is how far ahead of the machine's clock a client may bring the set's time. It is measured by that clock alone: by the set's, who
+// brings a time again and again would move it on without end.
+const maxHeard = 10 * time.Second
+
+// hear has the clock be no earlier than t, unless that is too far ahead.
+func (c leaderClock) hear(t time.Time) {
+	if t.Sub(c.Clock.Now()) <= maxHeard {
+		c.later(t)
 	}
 }
 

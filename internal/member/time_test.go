@@ -38,6 +38,24 @@ func TestLeadersTimeDoesNotGoBack(t *testing.T) {
 	}
 }
 
+// TestHeardTime: clients bring the set's time forward by so much, however often they try.
+func TestHeardTime(t *testing.T) {
+	machine := clock.NewFake(time.UnixMilli(5000))
+	c := newLeaderClock(machine, time.UnixMilli(5000))
+	for range 100 {
+		c.hear(c.Now().Add(maxHeard / 3))
+	}
+	if now := c.Now().UnixMilli(); now <= 5000 || now > 5000+maxHeard.Milliseconds() {
+		t.Errorf("the time is %d", now)
+	}
+	was := c.Now()
+	c.hear(was.Add(-time.Second))
+	c.hear(machine.Now().Add(maxHeard + time.Millisecond))
+	if !c.Now().Equal(was) {
+		t.Errorf("the time went from %v to %v", was, c.Now())
+	}
+}
+
 // TestFreshTime: a member has its primary's time when it has applied what that had, and has heard of it lately.
 func TestFreshTime(t *testing.T) {
 	machine := clock.NewFake(time.UnixMilli(5000))

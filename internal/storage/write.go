@@ -36,9 +36,9 @@ type WriteOptions struct {
 	Keys *indexwrite.KeyCount
 }
 
-// A try that follows a conflict waits for those that are after the same keys, so only operations on their first try, transactions and members that
-// lead can still be in its way. So most are done by the second try. One that is not goes on trying until its context ends, and
-// from promptTries on it rests before each, twice as long as before, from firstRest to longestRest.
+// A try that follows a conflict waits for others that have met one over the same keys, so only operations on their first try, and transactions,
+// can still be in its way: most writes are done by the second try. One that is not goes on trying until its context ends. After promptTries
+// conflicts it rests before each try, twice as long as before, from firstRest to longestRest.
 const (
 	promptTries = 10
 	firstRest   = time.Millisecond

@@ -30,7 +30,7 @@ type Changes struct {
 	watch *logwatch.Watch
 	count *changestream.Counts
 	seen  *Examined
-	turns turns
+	turns *turns
 
 	// at is the place of the entry that was read last: all up to there is done with, but for what parts has.
 	at oplog.Timestamp
@@ -69,7 +69,7 @@ type resuming struct {
 
 // OpenChanges begins a stream, and has count tell of it. Close gives the watch back.
 func OpenChanges(op *Op, src ChangeSource, spec *changestream.Spec, watch *logwatch.Watch, count *changestream.Counts, seen *Examined) *Changes {
-	s := &Changes{op: op, src: src, spec: spec, watch: watch, count: count, seen: seen, token: spec.Start}
+	s := &Changes{op: op, src: src, spec: spec, watch: watch, count: count, seen: seen, token: spec.Start, turns: op.turns()}
 	op.changes = s
 	if spec.Expanded {
 		count.Expanded.Add(1)

@@ -18,7 +18,7 @@ type Expiring struct {
 	src   Source // nil: there is no such collection
 	stage *pipeline.Expiring
 	seen  *Examined
-	turns turns
+	turns *turns
 
 	reader *storage.Reader // that it reads in; nil when it is parked
 	walks  []*expiringWalk
@@ -38,7 +38,7 @@ type expiringWalk struct {
 
 // OpenExpiring begins a walk of the documents of src, nil for none, by the deadlines that the stage is about.
 func OpenExpiring(op *Op, src Source, stage *pipeline.Expiring, seen *Examined) *Expiring {
-	return &Expiring{op: op, src: src, stage: stage, seen: seen, had: map[uint32]*due.Place{}, done: src == nil}
+	return &Expiring{op: op, src: src, stage: stage, seen: seen, had: map[uint32]*due.Place{}, done: src == nil, turns: op.turns()}
 }
 
 // Next implements Iterator.

@@ -37,7 +37,7 @@ type facetRun struct {
 	array arrayOf
 	total *int
 	err   error
-	turns turns
+	turns *turns
 }
 
 func (s *facetStage) Next(ctx context.Context) (bson.Doc, error) {
@@ -51,7 +51,7 @@ func (s *facetStage) Next(ctx context.Context) (bson.Doc, error) {
 	runs := make([]*facetRun, len(s.stage.Fields))
 	resume := make([]func() (struct{}, bool), len(runs))
 	for i, f := range s.stage.Fields {
-		r := &facetRun{batch: &batch, ended: &ended, total: &total}
+		r := &facetRun{batch: &batch, ended: &ended, total: &total, turns: s.op.turns()}
 		runs[i] = r
 		next, stop := iter.Pull(s.coroutine(ctx, f.Pipeline, r))
 		defer stop()

@@ -29,7 +29,7 @@ type groupStage struct {
 	loaded bool
 	next   int
 	runs   runs
-	turns  turns
+	turns  *turns
 	merge  *groupMerge
 	out    []byte
 }
@@ -50,7 +50,7 @@ func newGroup(op *Op, s *pipeline.Group, in Iterator) Iterator {
 	for _, f := range s.Fields {
 		n = max(n, len(f.Spec.Args))
 	}
-	g := &groupStage{op: op, fields: s.Fields, id: s.ID, handed: s.HandedOn, in: in, keys: op.keys(), groups: map[string]*group{}, args: make([]bson.Value, n), held: holding{op: op}}
+	g := &groupStage{op: op, fields: s.Fields, id: s.ID, handed: s.HandedOn, in: in, keys: op.keys(), groups: map[string]*group{}, args: make([]bson.Value, n), held: holding{op: op}, turns: op.turns()}
 	op.holds(g)
 	return g
 }

@@ -62,6 +62,16 @@ type Op struct {
 	shrinkers []Shrinker
 	carried   int             // bytes of the largest document on its way so far
 	ctx       context.Context // of the call under way, for the loops inside of expressions
+	own       turns           // of an operation that is no Sub
+}
+
+// turns are the operation's. All that it works at takes the same ones, for it is one that needs a processor: stages that
+// were admitted one by one would wait for each other.
+func (op *Op) turns() *turns {
+	for op.parent != nil {
+		op = op.parent
+	}
+	return &op.own
 }
 
 // Catalog is what stages need of the server. Its errors are MongoDB's.

@@ -43,6 +43,9 @@ type Records struct {
 // Open opens one plan.
 func (o Opening) Open(plan *planner.Plan) *Records {
 	r := &Records{reading: reading{src: o.Source, env: o.Env, seen: o.Seen, whole: plan.Filter, details: o.Details, op: o.Op, repeats: o.Repeats}}
+	if r.reading.turns = &r.reading.own; o.Op != nil {
+		r.reading.turns = o.Op.turns()
+	}
 	r.root = opener{&r.reading}.open(plan.Root, want{indexKey: o.IndexKeys})
 	switch {
 	case plan.Sorts():

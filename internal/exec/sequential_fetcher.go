@@ -80,8 +80,8 @@ func (n *sequentialFetcher) Expects() bool {
 	return n.cursor == nil && n.ahead.IsEmpty() && !n.reader.View().InTransaction()
 }
 
-// Expect is told that the record with the id will be asked for, and then those of the entries, which stay as they are until then. Some
-// may be left out.
+// Expect is told that the record with the id is asked for next, and then those of the entries, which stay as they are until then. Some of
+// these may be left out.
 func (n *sequentialFetcher) Expect(id storage.RecordID, upcoming []storage.IndexEntry) error {
 	ids := append(n.ids[:0], id)
 	for i := range min(len(upcoming), storage.MaxAhead-1) {

@@ -111,7 +111,10 @@ func TestSequentialFetcher(t *testing.T) {
 			left = 0
 			continue
 		}
-		if n.Expects() && r.IntN(2) == 0 {
+		if r.IntN(8) == 0 { // the index alone tells that it is not wanted
+			continue
+		}
+		if n.Expects() && r.IntN(2) == 0 { // the record is asked for then
 			var upcoming []storage.IndexEntry
 			for next := at + step; next >= 0 && next < records && len(upcoming) < r.IntN(2*storage.MaxAhead); next += step {
 				upcoming = append(upcoming, storage.IndexEntry{RecordID: ids[next].Clone()})
@@ -123,9 +126,6 @@ func TestSequentialFetcher(t *testing.T) {
 			for i := range upcoming {
 				clear(upcoming[i].RecordID) // which a cursor does when it reads on
 			}
-		}
-		if r.IntN(8) == 0 { // the index alone tells that it is not wanted
-			continue
 		}
 		want, wanted, err := reader.Get(ids[at])
 		if err != nil {

@@ -32,7 +32,7 @@ type sortStage struct {
 	next   int
 	merge  *runMerge
 	runs   runs
-	turns  turns
+	turns  *turns
 }
 
 // order is what documents are sorted by.
@@ -94,7 +94,7 @@ func NewSort(op *Op, pattern *sortpattern.Pattern, limit int64, in Iterator) Ite
 }
 
 func newSortStage(op *Op, o order, limit int64, in Iterator) *sortStage {
-	s := &sortStage{op: op, order: o, limit: limit, in: in, meta: op.Meta.Get, held: holding{op: op}}
+	s := &sortStage{op: op, order: o, limit: limit, in: in, meta: op.Meta.Get, held: holding{op: op}, turns: op.turns()}
 	op.holds(s)
 	return s
 }

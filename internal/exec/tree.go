@@ -19,8 +19,10 @@ type reading struct {
 	// op is the operation's, nil for one whose plan does not sort.
 	op *Op
 	// held is what nodes remember of records, and what a race has found.
-	held  holding
-	turns turns
+	held holding
+	// turns are the operation's, and own where it has no Op.
+	turns *turns
+	own   turns
 	// seen counts what leaves and fetches look at, for all of the operation.
 	seen *Examined
 	// whole is the filter of the whole query; details, when not nil, is filled where a document is held against it.

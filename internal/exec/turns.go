@@ -18,7 +18,7 @@ const (
 	maxSteps = 256
 )
 
-// turns lets others have the processor now and then. The zero value is ready.
+// turns lets others have the processor now and then. The zero value is ready. Whoever works in one goroutine has one.
 type turns struct {
 	steps, every int
 	since        time.Time

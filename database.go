@@ -149,7 +149,9 @@ func openFoundation(s *Server) (f *foundation, err error) {
 			return f, fmt.Errorf("--setParameter %s: %w", name, err)
 		}
 	}
-	f.failPoints = command.AddFailPoints(f.params)
+	if f.failPoints = command.AddFailPoints(f.params, s.clock); f.failPoints != nil {
+		s.clock = f.failPoints.Clock
+	}
 	if err = f.readHold(s); err != nil {
 		return f, err
 	}

@@ -80,11 +80,11 @@ func TestDiskSizes(t *testing.T) {
 		if got := number(stats(), "dataSize"); got < 1000*documents || got > 1100*documents {
 			t.Errorf("dataSize is %.0f", got)
 		}
-		before := float64(files())
+		before := number(stats(), "totalSize") // the files have more until what nobody needs is removed
 		answer(t, db, bson.D{{Key: "delete", Value: "c"}, {Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "limit", Value: 0}}}}})
 		freed := number(answer(t, db, bson.D{{Key: "compact", Value: "c"}}), "bytesFreed")
 		if freed < 0.8*before || freed > 1.25*before {
-			t.Errorf("compact says that it freed %.0f, and the files had %.0f", freed, before)
+			t.Errorf("compact says that it freed %.0f, of %.0f", freed, before)
 		}
 		if got := number(stats(), "totalSize"); got > 1<<20 {
 			t.Errorf("with no documents dbStats.totalSize is %.0f", got)

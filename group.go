@@ -120,6 +120,9 @@ type memberDatabase struct{ *database }
 // Role implements member.Database.
 func (d memberDatabase) Role() member.Role { return d.role }
 
+// Now implements member.Database.
+func (d memberDatabase) Now() int64 { return d.store.Now() }
+
 // View implements member.Database.
 func (d memberDatabase) View() *replset.View { return d.commands.Replica.View() }
 
@@ -128,6 +131,9 @@ func (d memberDatabase) Depose() { d.commands.Replica.Depose() }
 
 // NoteGroup implements member.Database.
 func (d memberDatabase) NoteGroup(ctx context.Context) error { return d.commands.NoteGroup(ctx) }
+
+// NoteTime implements member.Database.
+func (d memberDatabase) NoteTime(ctx context.Context) error { return d.commands.NoteTime(ctx) }
 
 // Apply implements member.Database.
 func (d memberDatabase) Apply(ctx context.Context, c *kv.Commit) error {

@@ -412,6 +412,18 @@ func TestFailPointsOfThree(t *testing.T) {
 	})
 }
 
+// voters returns when the primary has so many members, each with a vote.
+func (s *three) voters(n int) {
+	s.t.Helper()
+	s.until("voters", func() error {
+		status := s.servers[s.primary()].group.Status()
+		if status == nil || !status.Leads || len(status.Voters) != n || len(status.Peers) != n {
+			return fmt.Errorf("%+v", status)
+		}
+		return nil
+	})
+}
+
 // TestGrow: a set of one that has data takes two more in, without a dump, and lets one go again.
 func TestGrow(t *testing.T) {
 	s := &three{t: t}
@@ -437,16 +449,7 @@ func TestGrow(t *testing.T) {
 			return err
 		})
 	}
-	voters := func(n int) {
-		t.Helper()
-		s.until("voters", func() error {
-			if status := s.servers[s.primary()].group.Status(); len(status.Voters) != n || len(status.Peers) != n {
-				return fmt.Errorf("%v %v", status.Voters, status.Peers)
-			}
-			return nil
-		})
-	}
-	voters(3)
+	s.voters(3)
 	p := s.primary()
 	s.closeOne(p)
 	now := s.primary()
@@ -462,7 +465,7 @@ func TestGrow(t *testing.T) {
 		}
 		return rest
 	})
-	voters(2)
+	s.voters(2)
 }
 
 // TestExpiryOfThree (R13): a member that follows goes by the primary's time, not by its own: what its own clock takes for expired is there, and
@@ -528,102 +531,6 @@ type fakeClock struct{ *clock.Fake }
 
 func (c fakeClock) NewTimer(d time.Duration) Timer { return c.Fake.NewTimer(d) }
 
-// TestMemberStartsAlone: a member's data is not opened without the set, and not written to without its log; with force it is a set of one again.
-func TestMemberStartsAlone(t *testing.T) {
-	var options3 [3]Options
-	s := startThree(t, func(i int, o *Options) {
-		o.Engine, o.DBPath, o.MinFreeBytes, o.ReserveBytes = Pebble, t.TempDir(), -1, -1
-		options3[i] = *o
-	})
-	if _, err := s.client.Database("d").Collection("c").InsertOne(t.Context(), bson.M{"_id": 1}); err != nil {
-		t.Fatal(err)
-	}
-	p := s.primary()
-	port := s.servers[p].network.Addr().(*net.TCPAddr).Port
-	for i := range s.servers {
-		s.closeOne(i)
-	}
-	o := options3[p]
-	o.ReplicaSet, o.Port = nil, port
-	if srv, err := Open(o); err == nil {
-		t.Error("it is open without --replSet")
-		_ = srv.Close()
-	}
-	if err := os.RemoveAll(filepath.Join(o.DBPath, member.LogDir)); err != nil {
-		t.Fatal(err)
-	}
-	o.ReplicaSet = &ReplicaSet{Name: "rs"}
-	s.open(p, o)
-	own := s.direct(p)
-	s.until("a write is refused", func() error {
-		_, err := own.Database("d").Collection("c").InsertOne(t.Context(), bson.M{"_id": 2})
-		if code(err) == 10107 {
-			return nil
-		}
-		return fmt.Errorf("it is taken, or the client has not found the server yet: %w", err)
-	})
-	var r struct{ Config bson.M }
-	if err := own.Database("admin").RunCommand(t.Context(), bson.M{"replSetGetConfig": 1}).Decode(&r); err != nil {
-		t.Fatal(err)
-	}
-	r.Config["members"] = bson.A{r.Config["members"].(bson.A)[p]}
-	if err := s.command(own, bson.D{{Key: "replSetReconfig", Value: r.Config}, {Key: "force", Value: true}}); err != nil {
-		t.Fatal(err)
-	}
-	s.until("a set of one", func() error {
-		_, err := own.Database("d").Collection("c").InsertOne(t.Context(), bson.M{"_id": 3})
-		return err
-	})
-}
-
-// TestRestoredElsewhere: what a member has left is a set of one again at another address, by a forced configuration and without a restart.
-func TestRestoredElsewhere(t *testing.T) {
-	var all [3]Options
-	s := startThree(t, func(i int, o *Options) {
-		o.Engine, o.DBPath, o.MinFreeBytes, o.ReserveBytes = Pebble, t.TempDir(), -1, -1
-		all[i] = *o
-	})
-	if _, err := s.client.Database("d").Collection("c").InsertOne(t.Context(), bson.M{"_id": 1}); err != nil {
-		t.Fatal(err)
-	}
-	p := s.primary()
-	for i := range s.servers {
-		s.closeOne(i)
-	}
-	o := all[p]
-	if err := os.RemoveAll(filepath.Join(o.DBPath, member.LogDir)); err != nil {
-		t.Fatal(err)
-	}
-	s.directs[p] = nil
-	s.open(p, o) // at a port of its own
-	own := s.direct(p)
-	state := func() (r struct{ MyState int }, err error) {
-		err = own.Database("admin").RunCommand(t.Context(), bson.M{"replSetGetStatus": 1}).Decode(&r)
-		return r, err
-	}
-	s.until("it is no member", func() error {
-		if _, err := state(); code(err) != 93 {
-			return fmt.Errorf("it is one, or the client has not found the server yet: %w", err)
-		}
-		return nil
-	})
-	var r struct{ Config bson.M }
-	if err := own.Database("admin").RunCommand(t.Context(), bson.M{"replSetGetConfig": 1}).Decode(&r); err != nil {
-		t.Fatal(err)
-	}
-	r.Config["members"] = bson.A{bson.M{"_id": 0, "host": s.servers[p].Addr()}}
-	if err := s.command(own, bson.D{{Key: "replSetReconfig", Value: r.Config}, {Key: "force", Value: true}}); err != nil {
-		t.Fatal(err)
-	}
-	s.until("it is the primary", func() error {
-		if r, err := state(); err != nil || r.MyState != 1 {
-			return fmt.Errorf("%+v: %w", r, err)
-		}
-		_, err := own.Database("d").Collection("c").InsertOne(t.Context(), bson.M{"_id": 2})
-		return err
-	})
-}
-
 // TestThreeRestart: a set whose members all end goes on when they are started again.
 func TestThreeRestart(t *testing.T) {
 	var all [3]Options
@@ -672,8 +579,53 @@ func TestThreeWithKey(t *testing.T) {
 				return err
 			}
 			defer func() { _ = c.Disconnect(context.Background()) }()
-			return c.Database("d").RunCommand(t.Context(), bson.M{"count": "c"}).Err()
+			if err := c.Database("d").RunCommand(t.Context(), bson.M{"count": "c"}).Err(); err != nil {
+				return err
+			}
+			cursor, err := c.Database("d").Collection("c").Aggregate(t.Context(), bson.A{bson.M{"$out": "out"}}) // a secondary has the primary do that
+			if err != nil {
+				return err
+			}
+			if err := cursor.Close(t.Context()); err != nil {
+				return err
+			}
+			byRoles := bson.A{bson.M{"$project": bson.M{"r": "$$USER_ROLES"}}, bson.M{"$out": "roles"}} // which are not the member's
+			cursor, err = c.Database("d").Collection("c").Aggregate(t.Context(), byRoles)
+			if err == nil {
+				err = cursor.Close(t.Context())
+			}
+			if s.primary() == i {
+				return err
+			}
+			if code(err) != 10107 {
+				return fmt.Errorf("a secondary has somebody else's roles written, or not yet refused it: %w", err)
+			}
+			return nil
 		})
+	}
+	reader := bson.D{{Key: "createUser", Value: "reader"}, {Key: "pwd", Value: "p"}, {Key: "roles", Value: bson.A{bson.M{"role": "read", "db": "d"}}}}
+	if err := s.command(s.direct(p), reader); code(err) != 13 { // the exception for localhost is over
+		t.Error(err)
+	}
+	boss, err := mongo.Connect(options.Client().ApplyURI("mongodb://u:p@" + s.servers[p].Addr() + "/?directConnection=true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = boss.Disconnect(context.Background()) }()
+	if err := boss.Database("admin").RunCommand(t.Context(), append(reader, bson.E{Key: "writeConcern", Value: bson.M{"w": 3}})).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.servers {
+		c, err := mongo.Connect(options.Client().ApplyURI("mongodb://reader:p@" + s.servers[i].Addr() + "/?directConnection=true&readPreference=secondaryPreferred"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Database("d").Collection("c").Aggregate(t.Context(), bson.A{bson.M{"$out": "out"}}); code(err) != 13 {
+			t.Errorf("member %d has somebody write who may not: %v", i, err)
+		}
+		if err := c.Disconnect(context.Background()); err != nil {
+			t.Error(err)
+		}
 	}
 	if err := s.command(s.direct(p), bson.D{{Key: "ebbMember", Value: "position"}, {Key: "set", Value: bson.NewObjectID()}, {Key: "from", Value: int64(1)}, {Key: "host", Value: "h"}}); code(err) != 13 {
 		t.Error("a stranger is heard:", err)

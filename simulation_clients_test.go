@@ -587,7 +587,7 @@ func (c *simWatcher) lookAtDated() error {
 	latest := max(c.s.time.Load(), c.told)
 	for n, deadline := range c.dated {
 		switch {
-		case seen[n] && deadline <= known && known-c.told <= simAhead:
+		case seen[n] && deadline <= known:
 			return fmt.Errorf("member %d shows %d, which expired at %d, and was told the time %d", place, n, deadline, known)
 		case !seen[n] && deadline > latest:
 			return fmt.Errorf("member %d does not show %d, which expires at %d, by the time %d, and the primary's was never later than %d; %s", place, n, deadline, c.told, latest, c.again("p", place, n))
@@ -598,10 +598,7 @@ func (c *simWatcher) lookAtDated() error {
 	return nil
 }
 
-// simAhead is how far members that have the set's time let themselves be told it, in milliseconds (docs/replica-set.md).
-const simAhead = 10_000
-
-// lookAtSliding: what was seen gone is not seen again, but for what a member has hidden that was cut off and whose clock was set far forward.
+// lookAtSliding: what was seen gone is not seen again.
 func (c *simWatcher) lookAtSliding() error {
 	place, seen, _, err := c.find("h")
 	if err != nil {
@@ -612,7 +609,7 @@ func (c *simWatcher) lookAtSliding() error {
 	}
 	for n, gone := range c.sliding {
 		switch {
-		case seen[n] && gone != 0 && gone-c.told <= simAhead:
+		case seen[n] && gone != 0:
 			return fmt.Errorf("member %d shows %d again by the time %d, which was gone by %d; %s", place, n, c.told, gone, c.again("h", place, n))
 		case !seen[n] && gone == 0:
 			c.sliding[n] = c.told

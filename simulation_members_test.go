@@ -24,6 +24,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/member"
 	"github.com/ebbdb/ebb/internal/standin"
+	"github.com/ebbdb/ebb/internal/storage"
 )
 
 // simMember is a machine with a server.
@@ -62,6 +63,16 @@ func (c *simClock) NewTimer(d time.Duration) Timer { return clock.Wall().NewTime
 type watchedClock struct {
 	clock.Clock
 	s *simulation
+}
+
+// CommitTime implements storage.CommitClock.
+func (c watchedClock) CommitTime() time.Time {
+	t := c.Now()
+	if later, ok := c.Clock.(storage.CommitClock); ok {
+		t = later.CommitTime()
+	}
+	c.s.noteTime(t)
+	return t
 }
 
 func (c watchedClock) Now() time.Time {

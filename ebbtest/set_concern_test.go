@@ -2,6 +2,7 @@ package ebbtest_test
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -185,6 +186,12 @@ func TestSetWriteWithoutMajority(t *testing.T) {
 // down before it was told, or had something of its own to write first. Then all is well again.
 func (s *set) unheard(prepare func(primary, try int), command func(try int) bson.D) (r concernReply) {
 	s.t.Helper()
+	return s.unheardUntil(func(r concernReply) bool { return !r.isEarly() && r.Code != writeConcernTimeout }, prepare, command)
+}
+
+// unheardUntil is unheard that tries again until the reply is good.
+func (s *set) unheardUntil(good func(concernReply) bool, prepare func(primary, try int), command func(try int) bson.D) (r concernReply) {
+	s.t.Helper()
 	for try := 0; ; try++ {
 		p := s.Primary()
 		prepare(p, try)
@@ -194,7 +201,7 @@ func (s *set) unheard(prepare func(primary, try int), command func(try int) bson
 		r = s.writeBy(time.Second, p, command(try))
 		s.Heal()
 		s.Settle()
-		if try == 5 || !r.isEarly() && r.Code != writeConcernTimeout {
+		if try == 5 || good(r) {
 			return r
 		}
 		s.t.Logf("once more after %+v", r)
@@ -299,6 +306,79 @@ func TestSetChangeWithoutMajority(t *testing.T) {
 		if found, err := s.directs[i].Database("d").ListCollectionNames(t.Context(), bson.M{}); err != nil || len(found) > 0 {
 			t.Errorf("member %d has %v, %v", i, found, err)
 		}
+	}
+}
+
+// TestSetIndexesWithoutMajority: so it is with what changes indexes and options.
+func TestSetIndexesWithoutMajority(t *testing.T) {
+	s := startSet(t)
+	db := s.client.Database("d")
+	if err := db.CreateCollection(t.Context(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	index := func(key string) bson.D {
+		return bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{bson.M{"key": bson.M{key: 1}, "name": key, "expireAfterSeconds": 100}}}}
+	}
+	wtimeout := bson.E{Key: "writeConcern", Value: bson.M{"w": "majority", "wtimeout": 3_000}}
+	maxTime := bson.E{Key: "maxTimeMS", Value: 3_000}
+	// indexes are those of the collection at a member, with their TTLs.
+	indexes := func(db *mongo.Database) string {
+		found, err := db.Collection("c").Indexes().ListSpecifications(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, d := range found {
+			name := d.Name
+			if d.ExpireAfterSeconds != nil {
+				name += fmt.Sprint(*d.ExpireAfterSeconds)
+			}
+			out = append(out, name)
+		}
+		slices.Sort(out)
+		return strings.Join(out, " ")
+	}
+	for _, c := range []struct {
+		name    string
+		command bson.D
+		code    int32
+		after   string // the indexes then
+		told    bson.M // what the history of expiry has then
+	}{
+		{"createIndexes", append(index("a"), wtimeout), writeConcernTimeout, "_id_ a100", bson.M{"event": "created", "index": "a", "new": 100}},
+		{"createIndexes in time", append(index("b"), maxTime), maxTimeMSExpired, "_id_ a100 b100", bson.M{"event": "created", "index": "b", "new": 100}},
+		{"collMod", bson.D{{Key: "collMod", Value: "c"}, {Key: "index", Value: bson.M{"name": "a", "expireAfterSeconds": 50}}, wtimeout}, writeConcernTimeout, "_id_ a50 b100", bson.M{"event": "changed", "index": "a", "new": 50}},
+		{"collMod in time", bson.D{{Key: "collMod", Value: "c"}, {Key: "index", Value: bson.M{"name": "a", "expireAfterSeconds": 60}}, maxTime}, maxTimeMSExpired, "_id_ a60 b100", bson.M{"event": "changed", "index": "a", "old": 50, "new": 60}},
+		{"dropIndexes", bson.D{{Key: "dropIndexes", Value: "c"}, {Key: "index", Value: "a"}, wtimeout}, writeConcernTimeout, "_id_ b100", bson.M{"event": "dropped", "index": "a"}},
+		{"dropIndexes in time", bson.D{{Key: "dropIndexes", Value: "c"}, {Key: "index", Value: "*"}, maxTime}, maxTimeMSExpired, "_id_", bson.M{"event": "dropped", "index": "b"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := s.unheard(func(int, int) {
+				if indexes(db) == c.after {
+					t.Skipf("%s was done by a try whose answer was lost", c.name)
+				}
+			}, func(int) bson.D { return slices.Clone(c.command) })
+			if r.OK != 1 || r.WriteConcernError.Code != c.code {
+				t.Errorf("%s, without a majority: %+v", c.name, r)
+			}
+			s.Settle()
+			for i := range ebbtest.Members {
+				if now := indexes(s.directs[i].Database("d")); now != c.after {
+					t.Errorf("member %d: after %s there are %q, not %q", i, c.name, now, c.after)
+				}
+			}
+			told := int64(0)
+			for try := 0; told == 0 && try < 1000; try++ { // it is written behind the change, whoever waits
+				var err error
+				if told, err = s.client.Database("local").Collection("ttl_history").CountDocuments(t.Context(), c.told); err != nil {
+					t.Fatal(err)
+				}
+				_ = clock.Wait(t.Context(), clock.Wall(), 10*time.Millisecond)
+			}
+			if told != 1 {
+				t.Errorf("the history tells %d times of %s", told, c.name)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,7 @@
 package ebbtest_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"testing"
@@ -96,6 +97,50 @@ func TestSetOddSeconds(t *testing.T) {
 		specs, err := s.directs[i].Database("d").Collection("c").Indexes().ListSpecifications(t.Context())
 		if err != nil || len(specs) != 2 || specs[1].ExpireAfterSeconds == nil || *specs[1].ExpireAfterSeconds != 100 {
 			t.Errorf("member %d: %+v %v", i, specs, err)
+		}
+	}
+}
+
+// TestSetToldFurther: what a session has seen expired it does not see again at a member that has heard of its primary a moment ago, before the set's time
+// went far on.
+func TestSetToldFurther(t *testing.T) {
+	s := startSet(t)
+	c := s.client.Database("d").Collection("c")
+	if err := s.client.Database("d").RunCommand(t.Context(), bson.D{{Key: "createIndexes", Value: "c"},
+		{Key: "indexes", Value: bson.A{bson.M{"key": bson.M{"_ts": 1}, "name": "_ts_1", "expireAfterSeconds": 30}}}}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.InsertOne(t.Context(), bson.M{"_id": 1}); err != nil {
+		t.Fatal(err)
+	}
+	s.Settle()
+	secondary := (s.Primary() + 1) % ebbtest.Members
+	session, err := s.client.StartSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.EndSession(t.Context())
+	look := func(ctx context.Context, c *mongo.Collection) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		return c.FindOne(ctx, bson.M{"_id": 1}).Err()
+	}
+	s.Isolate(secondary)
+	s.Clock.Step(time.Minute)
+	if _, err := c.InsertOne(t.Context(), bson.M{"_id": 2}); err != nil { // so that a majority knows the time
+		t.Fatal(err)
+	}
+	if err := c.FindOne(mongo.NewSessionContext(t.Context(), session), bson.M{"_id": 1}).Err(); !errors.Is(err, mongo.ErrNoDocuments) {
+		t.Fatal("the primary shows what has expired:", err)
+	}
+	there, knowing := s.directs[secondary].Database("d").Collection("c"), s.knowing(t.Context(), secondary, session.ClusterTime().Lookup("$clusterTime").Document())
+	if err := look(knowing, there); err == nil {
+		t.Error("a member shows what the session has seen expired")
+	}
+	s.Heal()
+	for err = look(knowing, there); !errors.Is(err, mongo.ErrNoDocuments); err = look(knowing, there) {
+		if err == nil || t.Context().Err() != nil {
+			t.Fatal("it does not say that it has expired:", err)
 		}
 	}
 }

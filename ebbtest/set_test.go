@@ -161,6 +161,7 @@ func TestSetSecondariesDeleteNothing(t *testing.T) {
 // TestSetCursorsAnywhere: a secondary is asked for more of a cursor, without a read preference as drivers do, and says that it has none such.
 func TestSetCursorsAnywhere(t *testing.T) {
 	s := startSet(t)
+	s.Settle() // or a secondary may not know yet that it is one
 	for _, i := range s.others(s.Primary()) {
 		if r := s.send(i, bson.D{{Key: "getMore", Value: int64(12345)}, {Key: "collection", Value: "c"}, {Key: "$db", Value: "d"}}); r.Code != cursorNotFound {
 			t.Errorf("getMore: %+v", r)
@@ -255,6 +256,56 @@ func TestSetSeenExpiredStaysSo(t *testing.T) {
 	}
 	if cursor.Next(t.Context()) {
 		t.Error("a cursor has it:", cursor.Current)
+	}
+}
+
+// TestSetClockOfOneCutOff: a primary that is cut off, and whose clock is set forward, hides nothing that the others do not know to have expired.
+// What a majority has been told of the new time has expired on all.
+func TestSetClockOfOneCutOff(t *testing.T) {
+	s := startSet(t)
+	was := s.Primary()
+	s.setParameter(was, "ttlMonitorEnabled", false)
+	s.expiring("c", "_ts", 3)
+	s.Settle()
+	s.Isolate(was)
+	s.Clock.Step(2 * time.Hour)
+	s.has(was, "c", 3, 3)
+	now := s.Primary() // another one
+	s.setParameter(now, "ttlMonitorEnabled", false)
+	s.has(was, "c", 3, 3)
+	s.Heal()
+	s.Settle()
+	for i := range ebbtest.Members {
+		s.has(i, "c", 0, 3)
+	}
+	s.Clock.Step(2 * time.Hour) // nobody writes
+	s.expiring("d", "_ts", 1)
+	s.Clock.Step(2 * time.Hour)
+	s.Settle()
+	for i := range ebbtest.Members {
+		s.has(i, "d", 0, 1)
+	}
+}
+
+// TestSetLaterThanOneCutOff: a primary that is cut off does not say of a time that it has not come: another one may have told it.
+func TestSetLaterThanOneCutOff(t *testing.T) {
+	s := startSet(t)
+	was := s.Primary()
+	later := bson.Timestamp{T: uint32(s.Clock.Now().Add(time.Hour).Unix()), I: 1}
+	find := bson.D{{Key: "find", Value: "c"}, {Key: "readConcern", Value: bson.M{"afterClusterTime": later}}}
+	look := func() (refused bool, err error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		err = s.directs[was].Database("d").RunCommand(ctx, find).Err()
+		var e mongo.ServerError
+		return errors.As(err, &e) && e.HasErrorCode(invalidOptions), err
+	}
+	if refused, err := look(); !refused {
+		t.Error("a primary that has a majority says", err)
+	}
+	s.Isolate(was)
+	if refused, err := look(); refused || err == nil { // as a secondary it waits
+		t.Error("one that is cut off says", err)
 	}
 }
 

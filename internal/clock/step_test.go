@@ -35,3 +35,15 @@ func TestWallReadsBothAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestTurned: what a clock is turned by moves its wall time alone, and does not add up.
+func TestTurned(t *testing.T) {
+	f := NewFake(time.Unix(1000, 0))
+	c := NewTurned(f)
+	c.Turn(time.Hour)
+	c.Turn(-time.Minute)
+	f.Advance(time.Second)
+	if wall, ran := c.Read(); wall.Unix() != 1000-60+1 || ran != time.Second || !wall.Equal(c.Now()) {
+		t.Errorf("it is %v, or %v, and %v have passed", wall, c.Now(), ran)
+	}
+}

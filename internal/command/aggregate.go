@@ -49,13 +49,14 @@ func aggregate(op *Op) (bson.Doc, error) {
 		ns.Coll = "$cmd.aggregate"
 	}
 	reply, err := op.openCursor(ns, running, r.cursor)
+	r.call.Patience = nil                     // which is this command's: a getMore waits for what it writes
 	r.call.PlanSummary = r.cursor.planSummary // and not that of what a stage has opened
 	op.examined(r.call)
 	return reply, err
 }
 
 func (op *Op) parseAggregate(a *Args) (aggregateRequest, error) {
-	r := aggregateRequest{call: op.call()}
+	r := aggregateRequest{call: op.pipe()}
 	r.ReadConcern, r.Replicated, r.Stable = op.ReadConcern.Level, op.Replica != nil, op.APIStrict
 	switch v := a.Value(op.Name()); {
 	case v.Type == bson.TypeString:

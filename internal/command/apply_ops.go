@@ -148,7 +148,12 @@ func (op *Op) applyAtOnce(ops []logged) bson.Doc {
 	if err != nil {
 		return nil
 	}
-	defer txn.Rollback()
+	ended := false
+	defer func() {
+		if !ended {
+			txn.Rollback()
+		}
+	}()
 	call := op.change()
 	call.Txn = txn
 	applied := 0
@@ -161,10 +166,11 @@ func (op *Op) applyAtOnce(ops []logged) bson.Doc {
 		}
 		applied++
 	}
-	if err := txn.Commit(op.Ctx, call.Durability); err != nil {
+	ended = true
+	if err := txn.CommitWithin(op.Ctx, call.Durability, call.Patience, func(error) {}); err != nil {
 		return nil
 	}
-	if n := txn.Number(); n > 0 {
+	if n := txn.Number(); n > 0 && op.leftCommit() == nil {
 		op.committed = max(op.committed, n)
 	}
 	return appliedReply(bson.Build(), applied, nil).Doc()
@@ -261,7 +267,7 @@ func (op *Op) applyCommand(l logged) error {
 		return mongoerr.New(mongoerr.Overflow, "applyOps is nested more than %d deep", maxNestedApplyOps)
 	}
 	conn := NewConn(op.Conn.ID, op.Conn.Remote, op.Conn.Local)
-	conn.applying, conn.uuid = depth, op.Conn.uuid
+	conn.applying, conn.uuid, conn.patience = depth, op.Conn.uuid, op.commitPatience()
 	conn.become(op.Conn.user.Load())
 	if name == "create" && l.uuid != nil {
 		to := namespace.NS{DB: l.ns.DB, Coll: string([]byte(l.o.Lookup(name).Str()))}

@@ -51,8 +51,11 @@ func (op *Op) changeAuthOnce(f func(*authStore) error) error {
 	if durability == kv.Synced { // the command's end waits for the disk, with others
 		durability = kv.Unsynced
 	}
-	if err := txn.Commit(op.Ctx, durability); err != nil {
+	if err := txn.CommitWithin(op.Ctx, durability, op.commitPatience(), func(error) {}); err != nil {
 		return err
+	}
+	if op.leftCommit() != nil {
+		return nil
 	}
 	if durability == kv.Unsynced {
 		op.committed = max(op.committed, txn.Number())
@@ -168,7 +171,7 @@ func (op *Op) ensureAuthCollection(ns namespace.NS, key string) error {
 		return err
 	}
 	schema := bson.Build().String("_id", "authSchema").Int32("currentVersion", authSchemaVersion).Doc()
-	return op.Query.StoreSetting(op.Ctx, versionNS(), schema, op.Now)
+	return op.Query.StoreSetting(op.patiently(), versionNS(), schema, op.Now)
 }
 
 // authSchemaVersion is MongoDB's number for the form of the documents.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"math"
 
 	"github.com/ebbdb/ebb/internal/auth/privilege"
@@ -10,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/storage"
 )
 
@@ -51,7 +53,7 @@ func convertToCapped(op *Op) (bson.Doc, error) {
 	if coll.IsClustered() {
 		return bson.EmptyDoc, op.replaceByCapped(coll, size)
 	}
-	err = op.Query.DDL.Modify(op.Ctx, ns, func(c *catalog.Collection) (*catalog.Collection, error) {
+	err = op.Query.DDL.Modify(op.patiently(), ns, func(c *catalog.Collection) (*catalog.Collection, error) {
 		if c.IsClustered() { // since it was looked at
 			return nil, mongoerr.New(mongoerr.ConflictingOperationInProgress, "%s was replaced meanwhile", ns)
 		}
@@ -75,31 +77,53 @@ func cappedCopy(ns namespace.NS) namespace.NS {
 // replaceByCapped puts a capped copy in the place of a collection whose records lie elsewhere.
 func (op *Op) replaceByCapped(coll *catalog.Collection, size int64) error {
 	to := cappedCopy(coll.NS)
-	if _, err := op.Query.Store.CreateCollection(op.Ctx, to, cappedOptions(coll, size)); err != nil {
+	store := op.Query.Store
+	if _, err := store.CreateCollection(op.patiently(), to, cappedOptions(coll, size)); err != nil {
 		return err
 	}
 	err := op.copyAll(coll.NS, to)
 	if err == nil {
-		err = op.Query.Store.Rename(op.Ctx, to, coll.NS, true)
+		err = store.Rename(op.patiently(), to, coll.NS, true)
 	}
-	if err != nil {
-		_, _ = op.Query.Store.DropCollection(op.Ctx, to) // the first error is the one to tell
+	if err != nil { // which is the one to tell
+		store.Afterwards(op.patiently(), func(ctx context.Context) { _, _ = store.DropCollection(ctx, to) })
 	}
 	return err
 }
 
-// trim deletes the oldest documents of a capped collection until it is within its bounds.
+// trim deletes the oldest documents of a collection that the operation has made capped, or has them deleted when it is known that it is.
 func (op *Op) trim(ns namespace.NS) error {
-	for {
-		more := false
-		err := op.Query.Store.Write(op.Ctx, ns, storage.WriteOptions{Durability: kv.Synced, Now: op.Now}, func(w *storage.Writer) (err error) {
-			more, err = w.Trim()
-			return err
-		})
-		if err != nil || !more {
+	if op.leftCommit() == nil {
+		if err := op.Server.trim(op.patiently(), ns); err != nil || op.leftCommit() == nil {
 			return err
 		}
 	}
+	s := op.Server
+	s.Query.Store.Afterwards(op.patiently(), func(ctx context.Context) {
+		if !s.Writes.TryEnter() { // whoever inserts next does it
+			return
+		}
+		defer s.Writes.Leave()
+		if err := s.trim(ctx, ns); err != nil {
+			s.Log.Warn("A collection that was made capped could not be trimmed", "namespace", ns.String(), "error", serverlog.Client(err))
+		}
+	})
+	return nil
+}
+
+// trim deletes the oldest documents of a capped collection until it is within its bounds, or ctx's patience is over.
+func (s *Server) trim(ctx context.Context, ns namespace.NS) error {
+	o := storage.WriteOptions{Durability: kv.Synced, Patience: kv.PatienceOf(ctx)}
+	for more := true; more && (o.Patience == nil || o.Patience.Left == nil); {
+		err := s.Query.Store.Write(ctx, ns, o, func(w *storage.Writer) (err error) {
+			more, err = w.Trim()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // cappedSize reads the size that old commands need.
@@ -162,7 +186,7 @@ func cloneCollectionAsCapped(op *Op) (bson.Doc, error) {
 	if err := checkCreateName(&createRequest{ns: to}); err != nil {
 		return nil, err
 	}
-	if _, err := op.Query.Store.CreateCollection(op.Ctx, to, cappedOptions(source, size)); err != nil {
+	if _, err := op.Query.Store.CreateCollection(op.patiently(), to, cappedOptions(source, size)); err != nil {
 		return nil, err
 	}
 	return bson.EmptyDoc, op.copyAll(from, to)
@@ -230,7 +254,7 @@ func (op *Op) insertAll(to namespace.NS, batch []bson.Doc) error {
 	if len(batch) == 0 {
 		return nil
 	}
-	return op.Query.Store.Write(op.Ctx, to, storage.WriteOptions{Durability: op.Durability(), Now: op.Now}, func(w *storage.Writer) error {
+	return op.Query.Store.Write(op.Ctx, to, storage.WriteOptions{Durability: op.Durability(), Now: op.Now, Patience: op.commitPatience()}, func(w *storage.Writer) error {
 		for _, d := range batch {
 			if _, err := w.Insert(d); err != nil {
 				return err

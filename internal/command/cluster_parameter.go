@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"time"
@@ -46,10 +47,9 @@ func clusterTable() []clusterParameter {
 	}
 }
 
-// clusterParameters is what was set; kept.go tells where it is written down.
+// clusterParameters is what was set; stored_settings.go tells where it is written down.
 type clusterParameters struct {
-	change sync.Mutex // one change at a time, so that what is written down is what holds
-	mu     struct {
+	mu struct {
 		sync.Mutex
 		set map[string]clusterValue
 		// seconds and increment are the latest clusterParameterTime given.
@@ -133,6 +133,10 @@ func (c *clusterParameters) show(p clusterParameter) bson.Doc {
 	if !set {
 		v.doc = p.defaults()
 	}
+	return p.show(v)
+}
+
+func (p clusterParameter) show(v clusterValue) bson.Doc {
 	return bson.Build().String("_id", p.name).Timestamp("clusterParameterTime", v.seconds, v.increment).Fields(v.doc).Doc()
 }
 
@@ -166,14 +170,20 @@ func setClusterParameter(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	op.cluster.change.Lock()
-	defer op.cluster.change.Unlock()
-	was, next := op.cluster.show(p), op.cluster.next(doc, op.Now)
-	if err := op.storeParameter(p.name, next); err != nil {
+	var was, now bson.Doc
+	err = op.alter(func(ctx context.Context, s *Server) error {
+		next := s.cluster.next(doc, op.Now)
+		was, now = s.cluster.show(p), p.show(next)
+		err := op.storeParameter(ctx, p.name, next)
+		if err == nil {
+			s.cluster.put(p.name, next)
+		}
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	op.cluster.put(p.name, next)
-	op.tell("setClusterParameter", bson.Build().Document("originalClusterServerParameter", was).Document("updatedClusterServerParameter", op.cluster.show(p)).Doc())
+	op.tell("setClusterParameter", bson.Build().Document("originalClusterServerParameter", was).Document("updatedClusterServerParameter", now).Doc())
 	return bson.EmptyDoc, nil
 }
 

@@ -69,9 +69,9 @@ func collMod(op *Op) (bson.Doc, error) {
 	}
 	before := op.Query.Store.Catalog().Collection(r.ns)
 	reply, err := op.applyCollMod(r)
-	if err == nil && op.Replica != nil && !r.dryRun && before != nil {
+	if err == nil && op.Replica != nil && !r.dryRun && before != nil && op.leftCommit() == nil {
 		if after := op.Query.Store.Catalog().Collection(r.ns); after != nil && bytes.Equal(before.Document(), after.Document()) {
-			err = op.Query.Store.LogModified(op.Ctx, r.ns)
+			err = op.Query.Store.LogModified(op.patiently(), r.ns)
 		}
 	}
 	switch {
@@ -105,7 +105,7 @@ func (op *Op) applyCollMod(r *collModRequest) (bson.Doc, error) {
 	}
 	var done ttlchange.Loosened
 	apply := func(seen *catalog.Collection) (err error) {
-		done, err = op.Query.DDL.ModifyWith(op.Ctx, r.ns, r.how, func(c *catalog.Collection) (*catalog.Collection, error) {
+		done, err = op.Query.DDL.ModifyWith(op.patiently(), r.ns, r.how, func(c *catalog.Collection) (*catalog.Collection, error) {
 			if err := unmoved(seen, c); err != nil {
 				return nil, err
 			}

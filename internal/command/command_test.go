@@ -158,7 +158,7 @@ func newHarnessAs(t testing.TB, set *ReplicaSet, over func(kv.Engine) kv.Engine,
 		},
 		Shutdown: func() {}, Stopping: make(chan struct{}), Expiry: stillMonitor{}, ReplicaSet: set,
 	}, Services{Params: params, Ops: operation.NewRegistry(h.clock), Cursors: cursor.NewRegistry(h.clock, nil), Query: queries, Durable: store,
-		Checkpoints: checkpoint.NewRegistry(h.clock, engine, log), FailPoints: AddFailPoints(params)})
+		Checkpoints: checkpoint.NewRegistry(h.clock, engine, log), FailPoints: AddFailPoints(params, h.clock)})
 	t.Cleanup(func() {
 		h.server.Close()
 		if err := store.Close(); err != nil {

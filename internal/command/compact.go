@@ -110,6 +110,9 @@ func reIndex(op *Op) (bson.Doc, error) {
 	if err := readable(ns); err != nil {
 		return nil, err
 	}
+	if op.Replica != nil {
+		return nil, mongoerr.New(mongoerr.IllegalOperation, "reIndex is only allowed on a standalone mongod instance. Cannot reIndex '%s' while replication is active", ns)
+	}
 	coll, err := op.rebuildIndexes(ns)
 	if err != nil {
 		return nil, err
@@ -123,7 +126,7 @@ func (op *Op) rebuildIndexes(ns namespace.NS) (*catalog.Collection, error) {
 		return nil, err
 	}
 	defer op.Writes.Leave()
-	return op.Query.DDL.RebuildIndexes(op.Ctx, ns)
+	return op.Query.DDL.RebuildIndexes(op.patiently(), ns)
 }
 
 func reIndexed(coll *catalog.Collection) bson.Doc {

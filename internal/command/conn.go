@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/auth/oidc"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/certificate"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/session"
 )
@@ -52,6 +53,8 @@ type Conn struct {
 	sessions internedNames
 	latest   *Command
 	applying int // how deep the command is within applyOps
+	// patience is that of the applyOps; nil elsewhere.
+	patience *kv.Patience
 	// appliedUUID is what the oplog says that a collection which is made has; nil where it says nothing.
 	appliedUUID *[16]byte
 	// routed says that another server hands a client's requests on by the connection.

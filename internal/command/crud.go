@@ -22,7 +22,16 @@ func (op *Op) change() *query.Call {
 	if c.Durability == kv.Synced {
 		c.Durability, c.Committed = kv.Unsynced, &op.committed
 	}
-	if op.txn == nil && op.grouped() {
+	if op.txn == nil {
+		c.Patience = op.commitPatience()
+	}
+	return c
+}
+
+// pipe is call for a pipeline, which may write what it gives.
+func (op *Op) pipe() *query.Call {
+	c := op.call()
+	if op.txn == nil && op.grouped() && op.writesItsResult() {
 		c.Patience = op.commitPatience()
 	}
 	return c

@@ -131,7 +131,7 @@ func setDefaultRWConcern(op *Op) (bson.Doc, error) {
 	if err := op.storeDefaults(read, write); err != nil {
 		return nil, err
 	}
-	op.Log.Info("Successfully set RWC defaults", "value", op.defaults.Load().stored.String())
+	op.noteLeft()
 	if e := op.WriteConcern.unsatisfied; e != nil { // of the command itself, which MongoDB's fails by
 		return nil, e
 	}
@@ -142,27 +142,42 @@ func setDefaultRWConcern(op *Op) (bson.Doc, error) {
 
 // storeDefaults changes the defaults that are given, that is those that are not nil; an empty one is set no more.
 func (op *Op) storeDefaults(read, write bson.Doc) error {
-	op.setDefaults.Lock()
-	defer op.setDefaults.Unlock()
-	if err := op.loadDefaults(op.Ctx); err != nil {
-		return err
-	}
+	return op.alter(func(ctx context.Context, s *Server) error {
+		if err := s.loadDefaults(ctx); err != nil {
+			return err
+		}
+		doc, err := op.nextDefaults(read, write)
+		if err != nil {
+			return err
+		}
+		now := clock.Millis(s.Clock)
+		if err := s.Query.StoreSetting(ctx, settingsNS, doc, now); err != nil {
+			return err
+		}
+		s.defaults.Store(readDefaults(doc, now))
+		s.Log.Info("Successfully set RWC defaults", "value", doc.String())
+		return nil
+	})
+}
+
+// nextDefaults is what is stored of the defaults when those are changed that are given.
+func (op *Op) nextDefaults(read, write bson.Doc) (bson.Doc, error) {
 	current := op.defaults.Load()
 	if current == nil {
 		current = &concernDefaults{}
 	}
 	if read == nil && write == nil {
-		return mongoerr.New(mongoerr.BadValue, "At least one of the \"defaultReadConcern\" or \"defaultWriteConcern\" fields must be present")
+		return nil, mongoerr.New(mongoerr.BadValue, "At least one of the \"defaultReadConcern\" or \"defaultWriteConcern\" fields must be present")
 	}
 	if err := checkDefaultRead(read); err != nil {
-		return err
+		return nil, err
 	}
 	fields, err := op.checkDefaultWrite(write)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if write != nil && write.IsEmpty() && current.write != nil {
-		return mongoerr.New(mongoerr.IllegalOperation, "The global default write concern cannot be unset once it is set.")
+		return nil, mongoerr.New(mongoerr.IllegalOperation, "The global default write concern cannot be unset once it is set.")
 	}
 	b := bson.Build().String("_id", defaultsID)
 	switch {
@@ -177,13 +192,8 @@ func (op *Op) storeDefaults(read, write bson.Doc) error {
 	case write != nil && !write.IsEmpty():
 		b.Document("defaultWriteConcern", fields.document(""))
 	}
-	at, now := op.clusterTime(), clock.Millis(op.Clock)
-	doc := b.Timestamp("updateOpTime", at.Seconds(), at.Counter()).Date("updateWallClockTime", now).Doc()
-	if err := op.Query.StoreSetting(op.Ctx, settingsNS, doc, now); err != nil {
-		return err
-	}
-	op.defaults.Store(readDefaults(doc, now))
-	return nil
+	at := op.clusterTime()
+	return b.Timestamp("updateOpTime", at.Seconds(), at.Counter()).Date("updateWallClockTime", clock.Millis(op.Clock)).Doc(), nil
 }
 
 // checkDefaultRead refuses what cannot be everybody's read concern.

@@ -195,6 +195,9 @@ func (op *Op) track(ctx context.Context, now time.Time) (bson.Doc, error) {
 
 // answer runs the command, in its transaction if it is part of one.
 func (op *Op) answer() (bson.Doc, error) {
+	if op.isForPrimary() {
+		return op.atPrimary()
+	}
 	if err := op.checkMember(); err != nil {
 		return nil, err
 	}
@@ -221,6 +224,9 @@ func (op *Op) answer() (bson.Doc, error) {
 	op.ran = true
 	body, err := op.execute()
 	op.noteLeft()
+	if err == nil && op.leftCommit() != nil && !op.Command.WriteConcern { // its reply cannot say that it is not known yet what becomes of it
+		err = op.WriteConcern.unsatisfied
+	}
 	if op.readsDurable() || err == nil && op.confirms() {
 		op.tellsDurable()
 	}

@@ -93,7 +93,7 @@ func (d *indexDrop) run() (bson.Doc, error) {
 		h, _, err := d.dryRun()
 		return h, err
 	}, func(seen *catalog.Collection) (err error) {
-		was, done, err = d.op.Query.DDL.DropIndexesWith(d.op.Ctx, d.ns, d.how, func(c *catalog.Collection) ([]*index.Definition, error) {
+		was, done, err = d.op.Query.DDL.DropIndexesWith(d.op.patiently(), d.ns, d.how, func(c *catalog.Collection) ([]*index.Definition, error) {
 			if seen != nil && !hasIndexesOf(c, seen) {
 				return nil, errMoved
 			}

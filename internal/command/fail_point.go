@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/failpoint"
@@ -21,6 +22,8 @@ type FailPoints struct {
 	// transactionalWrite is onPrimaryTransactionalWrite: it has a statement of a retryable write fail before it is committed, or lose
 	// its connection.
 	transactionalWrite failpoint.Point
+	// Clock is the server's, which a test turns.
+	Clock *clock.Turned
 }
 
 func (f *FailPoints) named(name string) *failpoint.Point {
@@ -35,12 +38,12 @@ func (f *FailPoints) named(name string) *failpoint.Point {
 	return nil
 }
 
-// AddFailPoints makes the fail points, and shows them as parameters. It is nil unless enableTestCommands is set.
-func AddFailPoints(r *parameter.Registry) *FailPoints {
+// AddFailPoints makes the fail points, and shows them as parameters, and has a test turn c. It is nil unless enableTestCommands is set.
+func AddFailPoints(r *parameter.Registry, c clock.Clock) *FailPoints {
 	if p := r.Lookup("enableTestCommands"); p == nil || !p.Get().Bool() {
 		return nil
 	}
-	f := &FailPoints{}
+	f := &FailPoints{Clock: clock.NewTurned(c)}
 	for _, name := range [...]string{"failCommand", "failGetMoreAfterCursorCheckout", "onPrimaryTransactionalWrite"} {
 		p := f.named(name)
 		r.Add(&parameter.Parameter{Name: "failpoint." + name, Get: func() bson.Value { return p.Describe().Value() }})
@@ -52,6 +55,7 @@ func AddFailPoints(r *parameter.Registry) *FailPoints {
 func testCommands() []*Command {
 	return []*Command{
 		{Name: "configureFailPoint", Doc: "Has something go wrong.", AdminOnly: true, NoAuth: true, Run: configureFailPoint},
+		{Name: "ebbTurnClock", Needs: Needs{OnCluster: actions(privilege.SetParameter)}, Doc: "Has the server's clock be off by so many milliseconds, as that of a machine that was set wrong.", AdminOnly: true, Run: turnClock},
 		{Name: "testVersion2", Doc: "A command that is not in version 1 of the stable API.", NoAuth: true, Run: func(op *Op) (bson.Doc, error) {
 			op.Args.Ignore(op.Name())
 			return bson.EmptyDoc, op.Args.Done()
@@ -95,6 +99,22 @@ func waitForFailPoint(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	return bson.EmptyDoc, p.Await(op.Ctx, entered)
+}
+
+// maxOffsetMillis is how far a clock may be turned, forward and back: some thirty years.
+const maxOffsetMillis = 1e12
+
+func turnClock(op *Op) (bson.Doc, error) {
+	op.Args.Ignore(op.Name())
+	millis, _ := op.Args.IntIn("offsetMillis", -maxOffsetMillis, maxOffsetMillis)
+	op.Args.Required("offsetMillis")
+	if err := op.Args.Done(); err != nil {
+		return nil, err
+	}
+	c := op.failPoints.Clock
+	c.Turn(time.Duration(millis) * time.Millisecond)
+	op.Log.Warn("Turned the clock", "offsetMillis", millis)
+	return bson.Build().Date("date", clock.Millis(c)).Doc(), nil
 }
 
 // staged is what a fail point has the reply of a command be.

@@ -64,11 +64,5 @@ func setFeatureCompatibilityVersion(op *Op) (bson.Doc, error) {
 		}
 		return nil, mongoerr.New(7369100, "Once you have %s. Please re-run this command with 'confirm: true' to acknowledge this and continue.", way)
 	}
-	op.cluster.change.Lock()
-	defer op.cluster.change.Unlock()
-	if err := op.storeVersion(p, strings.Clone(want)); err != nil {
-		return nil, err
-	}
-	op.Log.Info("setFeatureCompatibilityVersion succeeded", "newVersion", strings.Clone(want))
-	return bson.EmptyDoc, nil
+	return bson.EmptyDoc, op.storeVersion(p, strings.Clone(want))
 }

@@ -18,10 +18,14 @@ import (
 type Group interface {
 	// Leader says who leads in which term: its address, "" where nobody is known to. ok is false for a set of one.
 	Leader() (host string, term int64, ok bool)
+	// Place is where a configuration has this member, at which it is as far as its address says, -1 for nowhere.
+	Place(c *replset.Config, at int) int
 	// Check says whether the server at an address could be a member of the set called name; nil when it could.
 	Check(ctx context.Context, name, host string) error
 	// Begin begins the log of a set with a configuration, whose members can be. Soon after it returns this Server gives way to another.
 	Begin(ctx context.Context, c *replset.Config, self int) error
+	// Ask has the member at an address run a command as another member's, and returns its reply.
+	Ask(ctx context.Context, host string, command bson.Doc) (bson.Doc, error)
 	// Health is what is known of the member at an address.
 	Health(host string) Health
 	// AwaitMembers returns when enough members have the Commit with a number. It is asked with what says whether a member, by its _id, has it.
@@ -88,21 +92,28 @@ func (op *Op) timedOut() *mongoerr.Error {
 		WithInfo(bson.Build().Bool("wtimeout", true).Document("writeConcern", op.WriteConcern.shown).Doc())
 }
 
-// commitPatience is how long the operation waits for a majority to have what it commits: as long as its write concern says, and as it may take at all.
+// commitPatience is how long the operation waits for a majority to have what it commits: as long as its write concern says, and as it may take at all. It is
+// nil where there are no others to wait for. What is done within applyOps waits as applyOps does.
 func (op *Op) commitPatience() *kv.Patience {
+	if !op.grouped() {
+		return nil
+	}
 	wc := &op.WriteConcern
+	if wc.patience == nil {
+		wc.patience = op.Conn.patience
+	}
 	if wc.patience == nil {
 		wc.patience = &kv.Patience{Timeout: wc.timeout, Clock: op.Clock}
 	}
 	return wc.patience
 }
 
-// patiently is the operation's context for a change of the catalogue that it waits for as long as for a write.
+// patiently is the operation's context for a change that it waits for as long as for a write.
 func (op *Op) patiently() context.Context {
-	if !op.grouped() {
-		return op.Ctx
+	if p := op.commitPatience(); p != nil {
+		return kv.WithPatience(op.Ctx, p)
 	}
-	return kv.WithPatience(op.Ctx, op.commitPatience())
+	return op.Ctx
 }
 
 // leftCommit is closed when it is known what became of a commit that the operation has left, nil where it has left none. Such a write stands, as far as is
@@ -133,6 +144,11 @@ func (op *Op) awaitLinearizable() error {
 	if op.Replica.View().State != replset.Primary {
 		return mongoerr.New(mongoerr.NotWritablePrimary, "cannot satisfy linearizable read concern on non-primary node")
 	}
+	return op.awaitRead()
+}
+
+// awaitRead returns when it is sure that the member was primary while it waited, and has all that any member had shown before.
+func (op *Op) awaitRead() error {
 	if err := op.ReplicaSet.Group.AwaitRead(op.Ctx); err != nil {
 		if op.Ctx.Err() != nil {
 			return context.Cause(op.Ctx)
@@ -150,11 +166,16 @@ func (s *Server) writeNoops(ctx context.Context) {
 			last = now
 			continue
 		}
-		if err := s.Query.Store.LogNote(ctx, bson.Build().String("msg", "periodic noop").Doc()); err != nil {
+		if err := s.NoteTime(ctx); err != nil {
 			return // it leads no more
 		}
 		last = s.Query.Store.LastLogged()
 	}
+}
+
+// NoteTime has the oplog tell that nothing has happened by now.
+func (s *Server) NoteTime(ctx context.Context) error {
+	return s.Query.Store.LogNote(ctx, bson.Build().String("msg", "periodic noop").Doc())
 }
 
 // noopInterval is mongod's periodicNoopIntervalSecs.
@@ -228,6 +249,9 @@ func (s *Server) NoteGroup(ctx context.Context) error {
 				self = s.restoredIndex(ctx, config)
 			}
 		}
+	}
+	if config != nil {
+		self = s.ReplicaSet.Group.Place(config, self)
 	}
 	s.ReplicaSet.Term.Store(term)
 	s.Replica.Follow(config, self, term, host)

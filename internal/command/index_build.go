@@ -19,7 +19,7 @@ type builders struct{ next atomic.Int64 }
 // startBuilder makes a context for createIndexes, and what is to be called with the build that may come of it: that shows
 // it as an operation of its own, as in MongoDB, which ends the build when it is killed. done must be called at the end.
 func (op *Op) startBuilder() (ctx context.Context, seen func(*build.Underway), done func(error)) {
-	ctx, end := context.WithCancelCause(op.Ctx)
+	ctx, end := context.WithCancelCause(op.patiently())
 	var running *operation.Operation
 	audited := func(error) {}
 	seen = func(b *build.Underway) {

@@ -85,7 +85,7 @@ func notOnView() error {
 }
 
 func (op *Op) parseMapReduce(a *Args) (r mapReduceRequest, err error) {
-	r = mapReduceRequest{call: op.call()}
+	r = mapReduceRequest{call: op.pipe()}
 	if op.Query.Scripts == nil {
 		return r, mongoerr.New(31246, "Cannot run server-side javascript without the javascript engine enabled")
 	}

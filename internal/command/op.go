@@ -51,6 +51,8 @@ type Op struct {
 	// the command's that goes on, and began of one that has begun.
 	told            []audit.Event
 	building, began bool
+	// impatient says that it has waited long enough for the history of expiry to be written.
+	impatient bool
 	// entered says that the operation is among those that run, and ran that its command was begun.
 	entered, ran bool
 	// body and err are how the command ended, and committed the last Commit that is not durable yet.

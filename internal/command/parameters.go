@@ -132,11 +132,11 @@ func (op *Op) settableNames() (names []string, how ttlchange.OnHidden, err error
 func (op *Op) setOneParameter(name string, how ttlchange.OnHidden) (was bson.Value, done ttlchange.Loosened, err error) {
 	v := op.Args.Value(name)
 	set := func() (err error) {
-		was, err = op.Params.Set(name, v, parameter.Runtime)
+		was, err = op.Params.SetWithin(op.patiently(), name, v, parameter.Runtime)
 		return err
 	}
 	if name == ttl.HideExpiredName && op.flag(name) && !v.Truthy() {
-		done, err = op.Query.DDL.StopHiding(op.Ctx, how, set)
+		done, err = op.Query.DDL.StopHiding(op.patiently(), how, set)
 		return was, done, err
 	}
 	return was, done, set()

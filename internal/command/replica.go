@@ -57,7 +57,11 @@ func (r replicaStorage) SaveConfig(ctx context.Context, c *replset.Config) error
 	if first {
 		note = bson.Build().String("msg", "initiating set").Doc()
 	}
-	return store.LogNote(ctx, note)
+	err := store.LogNote(ctx, note)
+	if err != nil && ctx.Err() != nil { // the configuration is stored, whoever waits
+		err = store.LogNote(context.WithoutCancel(ctx), note)
+	}
+	return err
 }
 
 // SaveElection implements replset.Storage.
@@ -279,17 +283,23 @@ func (op *Op) hearTime(millis int64) {
 // to a primary what one before it has told, whose clock was ahead: then the set's time is that (Group.HearTime), before an entry may have the
 // cluster time that came with it.
 
-// maxAhead is how many milliseconds a told time may be ahead of the member's own. Where it is further the member waits, if it lags behind its
-// primary; one that leads, or has what its primary has, knows better.
-const maxAhead = 10_000
+// maxAhead is how many milliseconds a told time may be ahead of the member's own. Where it is further the member waits. A primary is never that far
+// ahead of what a majority knows, so that the time comes, if it is one of this set: with what the member lags behind, or with the next that its primary
+// tells, or, where it only believes to lead, with the end of that. When it has not come by toldPatience, a member that leads, or has what its
+// primary has, knows better than the client.
+const (
+	maxAhead     = 10_000
+	toldPatience = 2 * time.Second
+)
 
 // followTold has an operation that only reads see nothing that its client has seen expired.
 func (op *Op) followTold() error {
 	if op.toldTime <= op.Now || !op.grouped() || op.multi || op.Command.writes() || op.writesItsResult() {
 		return nil
 	}
+	began := clock.Monotonic(clock.Wall())
 	for op.toldTime-op.Now > maxAhead {
-		if op.ReplicaSet.Group.IsCurrent() {
+		if clock.Monotonic(clock.Wall())-began >= toldPatience && op.ReplicaSet.Group.IsCurrent() {
 			return nil
 		}
 		if err := clock.Wait(op.Ctx, clock.Wall(), toldInterval); err != nil {
@@ -385,6 +395,11 @@ func (op *Op) readClusterTimes(a *Args, level string, after, at bson.Value) {
 // itself, so what it has not got has not been written: a note moves its time on.
 func (op *Op) awaitClusterTime() error {
 	store := op.Query.Store
+	if op.grouped() && op.after > op.clusterTime() && op.Replica.View().State == replset.Primary {
+		if err := op.awaitRead(); err != nil { // another one is primary by now, whose clock is ahead
+			return err
+		}
+	}
 	now := op.clusterTime()
 	switch {
 	case op.after <= store.LastLogged():
@@ -398,7 +413,7 @@ func (op *Op) awaitClusterTime() error {
 	case op.after > now:
 		return timeToCome("afterClusterTime", op.after, now)
 	}
-	return store.LogNote(op.Ctx, bson.Build().String("msg", "periodic noop").Doc())
+	return op.NoteTime(op.Ctx)
 }
 
 func timeToCome(name string, t, now oplog.Timestamp) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/replset"
+	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
 
@@ -146,7 +147,7 @@ func replSetReconfig(op *Op, _ *replset.View) (bson.Doc, error) {
 	}
 	var was, now *replset.Config
 	place := 0
-	err := op.Replica.Reconfigure(op.Ctx, func(v *replset.View) (*replset.Config, int, error) {
+	err := op.reconfigure(func(v *replset.View) (*replset.Config, int, error) {
 		if v.State != replset.Primary && !force {
 			return nil, 0, mongoerr.New(mongoerr.NotWritablePrimary, "Safe reconfig is only allowed on a writable PRIMARY. Current state %s", v.State)
 		}
@@ -191,6 +192,13 @@ func replSetReconfig(op *Op, _ *replset.View) (bson.Doc, error) {
 		}
 	}
 	return bson.EmptyDoc, err
+}
+
+// reconfigure gives the set the configuration that next makes, and is waited for as long as the operation lasts.
+func (op *Op) reconfigure(next func(*replset.View) (*replset.Config, int, error)) error {
+	node := op.Replica
+	_, err := storage.Apart(op.patiently(), op.Query.Store, func(ctx context.Context, _ *struct{}) error { return node.Reconfigure(ctx, next) })
+	return err
 }
 
 // errForced: what a majority has not agreed to could be lost, or be there twice.
@@ -394,7 +402,7 @@ func appendOplogNote(op *Op) (bson.Doc, error) {
 	if err := op.Args.Done(); err != nil {
 		return nil, err
 	}
-	return bson.EmptyDoc, op.Query.Store.LogNote(op.Ctx, data)
+	return bson.EmptyDoc, op.Query.Store.LogNote(op.patiently(), data)
 }
 
 func replSetStepUp(op *Op, v *replset.View) (bson.Doc, error) {

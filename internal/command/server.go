@@ -154,11 +154,12 @@ type Server struct {
 	reaping    chan struct{} // full while sessions are reaped
 	truncation truncation
 
-	// defaults is nil where nobody has set any, and always on a standalone; setDefaults is held by who changes them.
-	defaults    atomic.Pointer[concernDefaults]
-	setDefaults sync.Mutex
+	altering chan struct{} // full while somebody changes what is set for the server as a whole (Op.alter)
 
-	// writesBlocked is nil unless the writes of users are; setDefaults is held by who changes it.
+	// defaults is nil where nobody has set any, and always on a standalone.
+	defaults atomic.Pointer[concernDefaults]
+
+	// writesBlocked is nil unless the writes of users are.
 	writesBlocked atomic.Pointer[writeBlock]
 
 	// patience has logins wait after many have failed; decoySecret is what credentials of users who are not there are made of.

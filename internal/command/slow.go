@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -371,14 +372,23 @@ func logType(kind string) string {
 // profileBytes is the size of a system.profile.
 const profileBytes = 1 << 20
 
+// profileWait is how long an operation waits for a majority to have its own description.
+const profileWait = 100 * time.Millisecond
+
 // profile adds doc to db's system.profile. While writes are locked out nothing is added: an operation does not wait for its
-// own description.
+// own description, or only for a moment.
 func (s *Server) profile(db string, doc bson.Doc) {
 	if !s.Writes.TryEnter() {
 		return
 	}
 	defer s.Writes.Leave()
-	if err := s.addProfile(context.Background(), db, doc); err != nil && !s.isStopped() {
+	ctx := context.Background()
+	if s.grouped() {
+		within, cancel := clock.WithTimeout(ctx, clock.Wall(), profileWait)
+		defer cancel()
+		ctx = kv.WithPatience(within, &kv.Patience{Clock: clock.Wall()})
+	}
+	if err := s.addProfile(ctx, db, doc); err != nil && !s.isStopped() {
 		s.Log.Warn("Caught Assertion while trying to profile operation", "db", db, "error", serverlog.Client(err))
 	}
 }

@@ -5,10 +5,12 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/serverlog"
+	"github.com/ebbdb/ebb/internal/storage"
 )
 
 // What is set for the server as a whole is stored where MongoDB stores it: the version of the features in admin.system.version,
@@ -73,38 +75,78 @@ func withoutIdentity(d bson.Doc) bson.Doc {
 	return b.Doc()
 }
 
-// storeVersion writes the version of the features down.
-func (op *Op) storeVersion(p *parameter.Parameter, version string) error {
-	doc := bson.Build().String("_id", fcvName).String("version", version).Doc()
-	if err := op.Query.StoreSetting(op.Ctx, versionNS(), doc, op.Now); err != nil {
-		return err
-	}
-	return p.Set(bson.String(version))
+// alter runs f, which writes a setting down (query.Engine.StoreSetting) and then has it hold, alone among those that do. Where the operation waits no longer for
+// others to have the setting, f goes on without it: from StoreSetting on it must not touch what belongs to the operation.
+func (op *Op) alter(f func(ctx context.Context, s *Server) error) error {
+	s := op.Server
+	_, err := storage.Apart(op.patiently(), s.Query.Store, func(ctx context.Context, _ *struct{}) error {
+		if err := s.takeTurn(ctx); err != nil {
+			return err
+		}
+		defer func() { <-s.altering }()
+		return f(ctx, s)
+	})
+	return err
 }
 
-// storeParameter writes a parameter of the cluster down.
-func (op *Op) storeParameter(name string, v clusterValue) error {
+// takeTurn waits until nobody changes a setting, for as long as one may be waited for.
+func (s *Server) takeTurn(ctx context.Context) error {
+	within := ctx
+	if p := kv.PatienceOf(ctx); p != nil && p.Timeout > 0 {
+		var cancel context.CancelFunc
+		within, cancel = clock.WithTimeout(ctx, p.Clock, p.Timeout)
+		defer cancel()
+	}
+	select {
+	case s.altering <- struct{}{}:
+		return nil
+	case <-within.Done():
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return kv.ErrImpatient
+}
+
+// storeVersion writes the version of the features down.
+func (op *Op) storeVersion(p *parameter.Parameter, version string) error {
+	return op.alter(func(ctx context.Context, s *Server) error {
+		doc := bson.Build().String("_id", fcvName).String("version", version).Doc()
+		err := s.Query.StoreSetting(ctx, versionNS(), doc, op.Now)
+		if err == nil {
+			err = p.Set(bson.String(version))
+		}
+		if err == nil {
+			s.Log.Info("setFeatureCompatibilityVersion succeeded", "newVersion", version)
+		}
+		return err
+	})
+}
+
+// storeParameter writes a parameter of the cluster down, for alter.
+func (op *Op) storeParameter(ctx context.Context, name string, v clusterValue) error {
 	if err := op.enterWrites(); err != nil {
 		return err
 	}
 	defer op.Writes.Leave()
 	doc := bson.Build().String("_id", name).Timestamp("clusterParameterTime", v.seconds, v.increment).Fields(v.doc).Doc()
-	return op.Query.StoreSetting(op.Ctx, clusterParametersNS(), doc, op.Now)
+	return op.Query.StoreSetting(ctx, clusterParametersNS(), doc, op.Now)
 }
 
 // changeSettings makes a change of the query settings and writes all of them down; when that fails they are what they were.
 func (op *Op) changeSettings(change func() error) error {
-	op.cluster.change.Lock()
-	defer op.cluster.change.Unlock()
-	before := op.Query.Settings.All()
-	if err := change(); err != nil {
+	return op.alter(func(ctx context.Context, s *Server) error {
+		settings := &s.Query.Settings
+		before := settings.All()
+		if err := change(); err != nil {
+			return err
+		}
+		err := op.storeParameter(ctx, querySettingsName, s.cluster.next(settingsArray(settings.All()), op.Now))
+		if err != nil {
+			settings.Replace(before)
+		}
 		return err
-	}
-	if err := op.storeParameter(querySettingsName, op.cluster.next(settingsArray(op.Query.Settings.All()), op.Now)); err != nil {
-		op.Query.Settings.Replace(before)
-		return err
-	}
-	return nil
+	})
 }
 
 func settingsArray(all []*query.Setting) bson.Doc {

@@ -94,13 +94,10 @@ func commitTransaction(op *Op, seat *session.Seat) error {
 		w.forget()
 		seat.Keep(nil, -1, false) // nobody may know whether it was committed
 	}
-	var patience *kv.Patience
-	if op.grouped() {
-		patience = op.commitPatience()
-	}
 	seat.Ends()
-	err := w.Txn.CommitWithin(op.Ctx, kv.Unsynced, patience, over)
+	err := w.Txn.CommitWithin(op.Ctx, kv.Unsynced, op.commitPatience(), over)
 	if op.leftCommit() != nil { // it stands, as far as is known
+		op.noteMade(w.Txn.Made())
 		return nil
 	}
 	if over(err); err != nil {
@@ -237,6 +234,7 @@ func (op *Op) runStatement(h *history.History) (bson.Doc, error) {
 	w := t.Work.(*work)
 	op.txn, op.isSnapshot = w.Txn, w.isSnapshot
 	op.Now = op.txn.View().Now()
+	op.Ctx = op.patiently() // for the numbers of what it defines
 	return op.perform(op.Command.Run)
 }
 

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"sync"
 
 	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/bson"
@@ -10,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/serverlog"
+	"github.com/ebbdb/ebb/internal/storage/witness"
 	"github.com/ebbdb/ebb/internal/ttl"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -31,55 +33,171 @@ const (
 
 var historyNS = namespace.NS{DB: "local", Coll: "ttl_history"}
 
-// ttlHistory is what waits to be written of it.
+// ttlHistory is what waits to be written of it, in the order of events. One at a time writes it, who may wait long for a majority; others need not wait for him.
 type ttlHistory struct {
-	// turn is full while somebody writes, so that the order is that of events. It is no mutex: a member may wait long for a majority.
-	turn chan struct{}
-	// Who writes has all below.
-	pending []bson.Doc
-	lost    int64
+	mu struct {
+		sync.Mutex
+		pending []remembered
+		lost    int64
+		writing bool // somebody writes what is pending
+	}
+}
+
+// remembered is a document that waits. done is closed when it is written, or cannot be for now; nil where it was.
+type remembered struct {
+	doc  bson.Doc
+	done chan struct{}
+}
+
+// add has a document wait. done is closed when it does no more, or cannot be written for now; begins says that nobody writes: the caller has to.
+func (h *ttlHistory) add(doc bson.Doc) (done <-chan struct{}, begins bool) {
+	r := remembered{doc, make(chan struct{})}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.mu.pending) < maxHistoryPending {
+		h.mu.pending = append(h.mu.pending, r)
+	} else {
+		h.mu.lost++
+		close(r.done)
+	}
+	begins = !h.mu.writing
+	h.mu.writing = true
+	return r.done, begins
+}
+
+// takeLost is how many documents were lost, of which somebody tells now.
+func (h *ttlHistory) takeLost() (n int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n, h.mu.lost = h.mu.lost, 0
+	return n
+}
+
+// first is the document to be written next. Where there is none, ok is false, and the caller writes no more.
+func (h *ttlHistory) first() (doc bson.Doc, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.mu.pending) == 0 {
+		h.mu.pending, h.mu.writing = nil, false
+		return nil, false
+	}
+	return h.mu.pending[0].doc, true
+}
+
+// wrote takes the first one out.
+func (h *ttlHistory) wrote() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mu.pending[0].release()
+	h.mu.pending = h.mu.pending[1:]
+}
+
+// stop has what is pending wait for the next who adds something. The caller writes no more.
+func (h *ttlHistory) stop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.mu.pending {
+		h.mu.pending[i].release()
+	}
+	h.mu.writing = false
+}
+
+func (r *remembered) release() {
+	if r.done != nil {
+		close(r.done)
+		r.done = nil
+	}
 }
 
 // remember writes doc into the history, or later when nothing may be written now. inside says that the caller is among the
 // writers.
 func (s *Server) remember(doc bson.Doc, inside bool) {
-	h := &s.history
-	h.turn <- struct{}{}
-	defer func() { <-h.turn }()
-	if len(h.pending) >= maxHistoryPending {
-		h.lost++
+	done, begins := s.history.add(doc)
+	switch {
+	case !begins:
+		<-done
+	case inside:
+		s.writeHistory()
+	default:
+		s.writeHistoryInside()
+	}
+}
+
+// remember is the Server's for an operation. In a set it waits no longer than for a commit of its own, whether that is for its turn or for a majority.
+func (op *Op) remember(doc bson.Doc, inside bool) {
+	if !op.grouped() {
+		op.Server.remember(doc, inside)
 		return
 	}
-	h.pending = append(h.pending, doc)
-	if !inside {
-		if !s.Writes.TryEnter() {
-			return
-		}
-		defer s.Writes.Leave()
+	done, begins := op.Server.history.add(doc)
+	if begins {
+		op.Server.done.Go(op.Server.writeHistoryInside)
 	}
-	if err := s.writeHistory(); err != nil && !s.isStopped() {
+	p := op.commitPatience()
+	if op.impatient || p.Left != nil { // what the document tells of is itself on its way
+		return
+	}
+	ctx := op.Ctx
+	if p.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = clock.WithTimeout(ctx, p.Clock, p.Timeout)
+		defer cancel()
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
+		op.impatient = true
+	}
+}
+
+// writeHistoryInside writes all that waits, if writers are let in.
+func (s *Server) writeHistoryInside() {
+	if !s.Writes.TryEnter() {
+		s.history.stop()
+		return
+	}
+	defer s.Writes.Leave()
+	s.writeHistory()
+}
+
+// writeHistory writes all that waits, for the one who does. What fails waits for the next.
+func (s *Server) writeHistory() {
+	ended := false
+	defer func() {
+		if panicked := recover(); panicked != nil { // the operation that it was written for may be over
+			s.Log.Error("writing the history of expiry panicked", "panic", serverlog.Panic(panicked), serverlog.Stack())
+		}
+		if !ended {
+			s.history.stop()
+		}
+	}()
+	err := s.writePending()
+	if ended = err == nil; !ended && !s.isStopped() {
 		s.Log.Warn("The history of expiry could not be written", "namespace", historyNS.String(), "error", serverlog.Client(err))
 	}
 }
 
-// writeHistory writes all that waits, for one whose turn it is. What fails waits for the next.
-func (s *Server) writeHistory() error {
+func (s *Server) writePending() error {
 	ctx, h := context.Background(), &s.history
 	if err := s.createCapped(ctx, historyNS, historyBytes, 0); err != nil {
 		return err
 	}
-	if h.lost > 0 {
-		h.pending = append(h.pending, s.historyOf("lost").Int64("documents", h.lost).Doc())
-		h.lost = 0
-	}
-	for len(h.pending) > 0 {
-		if err := s.Query.Append(ctx, historyNS, h.pending[0], clock.Millis(s.Clock)); err != nil {
+	if n := h.takeLost(); n > 0 {
+		if err := s.appendHistory(ctx, s.historyOf("lost").Int64("documents", n).Doc()); err != nil {
 			return err
 		}
-		h.pending = h.pending[1:]
 	}
-	h.pending = nil
+	for doc, ok := h.first(); ok; doc, ok = h.first() {
+		if err := s.appendHistory(ctx, doc); err != nil {
+			return err
+		}
+		h.wrote()
+	}
 	return nil
+}
+
+func (s *Server) appendHistory(ctx context.Context, doc bson.Doc) error {
+	return s.Query.Append(ctx, historyNS, doc, clock.Millis(s.Clock))
 }
 
 // historyOf begins a document of the history.
@@ -115,29 +233,28 @@ func (op *Op) asked() []any {
 	return out
 }
 
-// noted runs a command that may change TTLs, and takes note of those that it has changed.
+// noted runs a command that may change TTLs, and takes note of those that its commits have changed.
 func (op *Op) noted(run func(*Op) (bson.Doc, error)) (bson.Doc, error) {
-	before := op.Query.Store.Catalog()
-	reply, err := run(op)
-	after := op.Query.Store.Catalog()
-	if before == after {
-		return reply, err
-	}
-	n := ttlNotes{op: op, reply: reply}
-	for _, coll := range op.mayHaveChanged(before) {
-		n.collection(coll, after.ByID(coll.ID))
-	}
-	for _, coll := range op.mayHaveChanged(after) {
-		if before.ByID(coll.ID) == nil {
-			n.collection(nil, coll)
+	ctx := op.Ctx
+	var commits []witness.Commit
+	op.Ctx = witness.With(ctx, func(c witness.Commit) {
+		if c.After != nil {
+			commits = append(commits, witness.Commit{Before: c.Before, After: c.After})
 		}
+		witness.Tell(ctx, c)
+	})
+	reply, err := run(op)
+	op.Ctx = ctx
+	n := ttlNotes{op: op, reply: reply, left: op.leftCommit() != nil}
+	for _, c := range commits {
+		n.commit(c.Before, c.After)
 	}
 	return reply, err
 }
 
-// noteMade takes note of the TTLs of collections that a transaction has made, when it has committed.
+// noteMade takes note of the TTLs of collections that a transaction has made, when it has committed, or has left its commit.
 func (op *Op) noteMade(made []*catalog.Collection) {
-	n := ttlNotes{op: op, reply: bson.EmptyDoc}
+	n := ttlNotes{op: op, reply: bson.EmptyDoc, left: op.leftCommit() != nil}
 	for _, coll := range made {
 		n.collection(nil, coll)
 	}
@@ -169,7 +286,20 @@ func (op *Op) mayHaveChanged(c *catalog.Catalog) (colls []*catalog.Collection) {
 type ttlNotes struct {
 	op    *Op
 	reply bson.Doc
+	left  bool // the change was left, and nobody sees it yet: what is told of it is behind it in the line, and there if it is
 	told  bool // what became of hidden documents was
+}
+
+// commit compares the TTLs of what the command is about before one of its commits and after.
+func (n *ttlNotes) commit(before, after *catalog.Catalog) {
+	for _, coll := range n.op.mayHaveChanged(before) {
+		n.collection(coll, after.ByID(coll.ID))
+	}
+	for _, coll := range n.op.mayHaveChanged(after) {
+		if before.ByID(coll.ID) == nil {
+			n.collection(nil, coll)
+		}
+	}
 }
 
 // collection compares the TTLs of a collection before and after; nil where it was or is not there.
@@ -236,7 +366,7 @@ func (n *ttlNotes) change(event string, coll *catalog.Collection, old, now *poli
 	if now != nil {
 		number("new", now.Seconds)
 		b.Bool("hidesExpired", now.Hides(n.op.flag("ttlHideExpired")))
-		if due, ok := n.due(coll, now); ok {
+		if due, ok := n.due(coll, now); ok && !n.left {
 			number("wouldExpire", due)
 		}
 	}

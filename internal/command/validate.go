@@ -86,6 +86,9 @@ func (op *Op) validateNow(coll *catalog.Collection, r validateRequest) (bson.Doc
 		if coll, err = op.rebuildIndexes(r.ns); err != nil {
 			return nil, err
 		}
+		if op.leftCommit() != nil { // nobody sees them yet
+			return bson.EmptyDoc, nil
+		}
 		if v, err = op.Query.Store.Validate(op.Ctx, r.ns, r.conforms()); err != nil {
 			return nil, err
 		}

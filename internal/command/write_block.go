@@ -53,28 +53,34 @@ func setUserWriteBlockMode(op *Op) (bson.Doc, error) {
 
 // blockWrites blocks the writes of users, or lets them in. When it returns no write is under way that began before.
 func (op *Op) blockWrites(block bool, reason string) error {
-	op.setDefaults.Lock()
-	defer op.setDefaults.Unlock()
-	before := op.writesBlocked.Load()
-	switch {
-	case before != nil && before.reason != reason && block:
-		return mongoerr.New(mongoerr.IllegalOperation, "Cannot acquire user writes critical section with different reason than the already-set reason")
-	case before != nil && before.reason != reason:
-		return mongoerr.New(mongoerr.IllegalOperation, "Cannot release user writes critical section with different reason than the already-set reason")
-	case block == (before != nil):
+	already := false
+	err := op.alter(func(ctx context.Context, s *Server) error {
+		before := s.writesBlocked.Load()
+		switch {
+		case before != nil && before.reason != reason && block:
+			return mongoerr.New(mongoerr.IllegalOperation, "Cannot acquire user writes critical section with different reason than the already-set reason")
+		case before != nil && before.reason != reason:
+			return mongoerr.New(mongoerr.IllegalOperation, "Cannot release user writes critical section with different reason than the already-set reason")
+		case block == (before != nil):
+			already = true
+			return nil
+		}
+		doc := bson.Build().String("_id", "").Bool("blockNewUserShardedDDL", false).Bool("blockUserWrites", block).String("blockUserWritesReason", reason).Doc()
+		if err := s.Query.StoreSetting(ctx, blocksNS, doc, clock.Millis(s.Clock)); err != nil {
+			return err
+		}
+		if !block {
+			s.writesBlocked.Store(nil)
+			s.Log.Info("Unblocking user writes", "reason", reason)
+			return nil
+		}
+		s.writesBlocked.Store(&writeBlock{reason})
+		s.Log.Info("Blocking user writes", "reason", reason)
 		return nil
-	}
-	doc := bson.Build().String("_id", "").Bool("blockNewUserShardedDDL", false).Bool("blockUserWrites", block).String("blockUserWritesReason", reason).Doc()
-	if err := op.Query.StoreSetting(op.Ctx, blocksNS, doc, clock.Millis(op.Clock)); err != nil {
+	})
+	if err != nil || already || !block || op.leftCommit() != nil {
 		return err
 	}
-	if !block {
-		op.writesBlocked.Store(nil)
-		op.Log.Info("Unblocking user writes", "reason", reason)
-		return nil
-	}
-	op.writesBlocked.Store(&writeBlock{reason})
-	op.Log.Info("Blocking user writes", "reason", reason)
 	return op.settleWrites()
 }
 

@@ -94,7 +94,7 @@ type Catalog interface {
 type Writer interface {
 	Write(ctx context.Context, doc bson.Doc) error
 	Finish(ctx context.Context) error
-	Abort()
+	Abort(ctx context.Context)
 }
 
 // Leaf enters a leaf, to be parked with the operation.

@@ -301,7 +301,7 @@ func (w *outWriter) Finish(context.Context) error {
 	return nil
 }
 
-func (w *outWriter) Abort() {}
+func (w *outWriter) Abort(context.Context) {}
 
 func (db *collections) Merge(_ context.Context, op *Op, m *pipeline.Merge) (Writer, error) {
 	return &mergeWriter{db: db, stage: m, merging: NewMerging(op, m)}, nil
@@ -357,4 +357,4 @@ func (w *mergeWriter) Finish(context.Context) error {
 	return nil
 }
 
-func (w *mergeWriter) Abort() { w.merging.Close() }
+func (w *mergeWriter) Abort(context.Context) { w.merging.Close() }

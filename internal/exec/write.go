@@ -24,7 +24,7 @@ func (s *writeStage) Next(ctx context.Context) (bson.Doc, error) {
 		return nil, err
 	}
 	if err := s.write(ctx, w); err != nil {
-		w.Abort()
+		w.Abort(ctx)
 		return nil, err
 	}
 	return nil, w.Finish(ctx)

@@ -138,6 +138,14 @@ func CommitNumber(encoded []byte) uint64 {
 	return d.uvarint()
 }
 
+// CommitTime is the time of an encoded Commit, 0 where it is broken.
+func CommitTime(encoded []byte) int64 {
+	d := &commitDecoder{rest: encoded}
+	d.byte()
+	d.uvarint()
+	return d.varint()
+}
+
 // isInOrder says whether the keys ascend, as Lookup needs them to.
 func (w *WriteList) isInOrder() bool {
 	for i := 1; i < len(w.Ops); i++ {

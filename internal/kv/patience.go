@@ -18,6 +18,9 @@ type Patience struct {
 	Left error
 	// Settled is closed when it is known what became of the Commit, and all that its transaction held is given back.
 	Settled <-chan struct{}
+	// Over, unless nil, is for a writer that waits on by itself while whoever it writes for does not: no Commit is left, but once one is waited for that
+	// long Over is called with why, before the wait goes on, by the goroutine that waits.
+	Over func(why error)
 }
 
 // ErrImpatient is why a Commit is left after Patience.Timeout. Where one returns it itself, it has waited for its turn for so long and has written nothing.
@@ -48,6 +51,20 @@ type patienceKey struct{}
 // WithPatience has a Commit wait no longer than p.
 func WithPatience(ctx context.Context, p *Patience) context.Context {
 	return context.WithValue(ctx, patienceKey{}, p)
+}
+
+// BeforeOver has f be called before the Over of ctx's Patience, if there is one.
+func BeforeOver(ctx context.Context, f func()) context.Context {
+	p := PatienceOf(ctx)
+	if p == nil || p.Over == nil {
+		return ctx
+	}
+	q := *p
+	q.Over = func(why error) {
+		f()
+		p.Over(why)
+	}
+	return WithPatience(ctx, &q)
 }
 
 // PatienceOf is that of WithPatience; nil: Commit waits as long as need be.

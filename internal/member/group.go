@@ -2,6 +2,7 @@ package member
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/peer"
 	"github.com/ebbdb/ebb/internal/raftlog"
 	"github.com/ebbdb/ebb/internal/replset"
@@ -47,12 +49,16 @@ const (
 type Database interface {
 	Leave()
 	Role() Role
+	// Now is its time, in milliseconds since the epoch.
+	Now() int64
 	// View is what the database says of its replica set.
 	View() *replset.View
 	// Depose has it not call itself a primary any more. It does not wait.
 	Depose()
 	// NoteGroup has it look what has become of the set.
 	NoteGroup(ctx context.Context) error
+	// NoteTime commits that nothing has happened by now.
+	NoteTime(ctx context.Context) error
 	// Apply applies a Commit of another member's, in their order; it is not synced.
 	Apply(ctx context.Context, c *kv.Commit) error
 	// LastLogged is the youngest entry of the oplog.
@@ -205,8 +211,40 @@ func (g *Group) Leader() (host string, term int64, ok bool) {
 
 // Check implements command.Group.
 func (g *Group) Check(ctx context.Context, name, host string) error {
-	_, err := g.call(ctx, host, g.joinLetter(letterCheck, [12]byte{}, name))
-	return err
+	var set, log [12]byte
+	m := g.running()
+	if m != nil {
+		set, log = m.disk.SetID(), m.disk.LogID()
+	}
+	reply, err := g.call(ctx, host, g.joinLetter(letterCheck, set, log, name))
+	if err != nil {
+		return err
+	}
+	if id := reply.Lookup("id"); m != nil && id.Type == bson.TypeInt64 {
+		return m.awaitLeft(ctx, uint64(id.Int64()))
+	}
+	return nil
+}
+
+// leaveTime is how long one that is let go and comes back at once is waited for to be gone.
+const leaveTime = 5 * time.Second
+
+// awaitLeft returns when a server that was a member of the log is none any more.
+func (m *member) awaitLeft(ctx context.Context, id uint64) error {
+	defer m.log.Watch()()
+	ctx, cancel := clock.WithTimeout(ctx, m.group.o.Wall, leaveTime)
+	defer cancel()
+	for {
+		s := m.log.Status()
+		if _, is := s.Peers.ByID(id); !is {
+			return nil
+		}
+		select {
+		case <-s.Changed:
+		case <-ctx.Done():
+			return mongoerr.New(mongoerr.AlreadyInitialized, "the server is a member of the set already")
+		}
+	}
 }
 
 // Begin implements command.Group.
@@ -216,6 +254,8 @@ func (g *Group) Begin(ctx context.Context, c *replset.Config, self int) error {
 	if g.member.Load() != nil {
 		return errors.New("the log has begun already")
 	}
+	var log [12]byte
+	_, _ = rand.Read(log[:]) // never fails
 	m, err := g.makeMember(func(m *member) error {
 		peers := raftlog.Peers{}
 		for i, other := range c.Members {
@@ -225,13 +265,13 @@ func (g *Group) Begin(ctx context.Context, c *replset.Config, self int) error {
 					continue // it comes later
 				}
 				var err error
-				if id, err = g.ask(ctx, c.Settings.ReplicaSetID, other.Host); err != nil {
+				if id, err = g.ask(ctx, c.Settings.ReplicaSetID, log, other.Host); err != nil {
 					return err
 				}
 			}
 			peers = append(peers, raftlog.Peer{ID: id, Member: other.ID, Host: other.Host})
 		}
-		return m.disk.Begin(c.Settings.ReplicaSetID, peers)
+		return m.disk.Begin(c.Settings.ReplicaSetID, log, peers)
 	})
 	if err != nil {
 		return err
@@ -244,9 +284,25 @@ func (g *Group) Begin(ctx context.Context, c *replset.Config, self int) error {
 	return nil
 }
 
-// ask has the server at a host be of a set, and returns its id.
-func (g *Group) ask(ctx context.Context, set [12]byte, host string) (uint64, error) {
-	reply, err := g.call(ctx, host, g.joinLetter(letterJoin, set, g.o.Name))
+// Ask implements command.Group.
+func (g *Group) Ask(ctx context.Context, host string, command bson.Doc) (bson.Doc, error) {
+	dialing, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	conn, err := peer.Dial(dialing, host, g.o.Peers())
+	if err != nil {
+		return nil, mongoerr.New(mongoerr.HostUnreachable, "%s cannot be reached: %s", host, err)
+	}
+	defer conn.Close()
+	reply, err := conn.Call(ctx, command)
+	if said := (*mongoerr.Error)(nil); err != nil && !errors.As(err, &said) && ctx.Err() == nil {
+		return nil, mongoerr.New(mongoerr.HostUnreachable, "%s has not answered: %s", host, err)
+	}
+	return reply, err
+}
+
+// ask has the server at a host be of a set, which has a log, and returns its id.
+func (g *Group) ask(ctx context.Context, set, log [12]byte, host string) (uint64, error) {
+	reply, err := g.call(ctx, host, g.joinLetter(letterJoin, set, log, g.o.Name))
 	if err != nil {
 		return 0, fmt.Errorf("have %s join: %w", host, err)
 	}

@@ -1,7 +1,6 @@
 package member
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -89,7 +88,11 @@ func (g *Group) read(ctx context.Context, k *Caller, letter bson.Doc, admit func
 	}
 	switch kind.Str() {
 	case letterCheck, letterJoin:
-		return g.join(ctx, set.ObjectID(), letter.Lookup("name"), kind.Str() == letterCheck)
+		var log [12]byte
+		if v := letter.Lookup("log"); v.Type == bson.TypeObjectID {
+			log = v.ObjectID()
+		}
+		return g.join(ctx, set.ObjectID(), log, letter.Lookup("name"), kind.Str() == letterCheck)
 	}
 	m := g.running()
 	if m == nil || m.disk.SetID() != set.ObjectID() {
@@ -109,7 +112,11 @@ func (g *Group) read(ctx context.Context, k *Caller, letter bson.Doc, admit func
 	case letterSnapshotBegin:
 		return bson.EmptyDoc, m.beginSnapshot(id)
 	case letterSnapshotPart:
-		return bson.EmptyDoc, m.addToSnapshot(ctx, id, append([]byte{}, bytes...))
+		part := letter.Lookup("part")
+		if part.Type != bson.TypeInt64 {
+			return nil, errBrokenLetter
+		}
+		return bson.EmptyDoc, m.addToSnapshot(ctx, id, part.Int64(), append([]byte{}, bytes...))
 	case letterSnapshotEnd:
 		message := &pb.Message{}
 		if err := proto.Unmarshal(bytes, message); err != nil || message.GetType() != pb.MsgSnap {
@@ -117,7 +124,7 @@ func (g *Group) read(ctx context.Context, k *Caller, letter bson.Doc, admit func
 		}
 		return bson.EmptyDoc, m.endSnapshot(id, message)
 	case letterPosition:
-		return m.position(), nil
+		return m.position(id), nil
 	}
 	return nil, mongoerr.New(mongoerr.CommandNotFound, "no such letter: '%s'", kind.Str())
 }
@@ -159,8 +166,8 @@ func (m *member) receive(k *Caller, data []byte, body bson.Doc) error {
 	return nil
 }
 
-// position is how far the member is.
-func (m *member) position() bson.Doc {
+// position is how far the member is, for the one with an id.
+func (m *member) position(asker uint64) bson.Doc {
 	role := m.log.Role()
 	b := bson.Build().Int64("id", int64(m.disk.ID())).Int64("term", int64(role.Term)).Bool("leads", role.Leads).Int64("leader", int64(role.Leader))
 	number, millis := m.Engine().Last()
@@ -173,29 +180,31 @@ func (m *member) position() bson.Doc {
 			b.Int64("version", v.Config.Version)
 		}
 	}
+	_, known := m.log.Status().Peers.ByID(asker) // of the version, or a later one
+	b.Bool("known", known)
 	return b.Doc()
 }
 
-// join has an empty server be of a set, or tells that it could be.
-func (g *Group) join(ctx context.Context, set [12]byte, name bson.Value, onlyCheck bool) (bson.Doc, error) {
+// join has an empty server be of a set, or tells that it could be, as one can that has been of it and has a part of the same log.
+func (g *Group) join(ctx context.Context, set, log [12]byte, name bson.Value, onlyCheck bool) (bson.Doc, error) {
 	if name.Type != bson.TypeString || name.Str() != g.o.Name {
 		return nil, mongoerr.New(mongoerr.InvalidReplicaSetConfig, "the server was started with the replica set name %s", g.o.Name)
 	}
-	if bytes.Equal(set[:], make([]byte, 12)) && !onlyCheck {
+	if set == noID && !onlyCheck {
 		return nil, errBrokenLetter
 	}
 	g.joining.Lock()
 	defer g.joining.Unlock()
 	if m := g.member.Load(); m != nil {
-		if m.disk.SetID() != set {
-			return nil, mongoerr.New(mongoerr.AlreadyInitialized, "the server is a member of another replica set already")
+		if m.disk.SetID() != set || m.disk.LogID() != log || log == noID && onlyCheck {
+			return nil, mongoerr.New(mongoerr.AlreadyInitialized, "the server is a member of another replica set, or was")
 		}
 		return bson.Build().Int64("id", int64(m.disk.ID())).Doc(), nil
 	}
 	if err := g.isEmpty(ctx); err != nil || onlyCheck {
 		return bson.EmptyDoc, err
 	}
-	m, err := g.makeMember(func(m *member) error { return m.disk.Join(set) })
+	m, err := g.makeMember(func(m *member) error { return m.disk.Join(set, log) })
 	if err != nil {
 		return nil, err
 	}
@@ -271,6 +280,9 @@ func (g *Group) call(ctx context.Context, host string, letter bson.Doc) (bson.Do
 	return conn.Call(ctx, letter)
 }
 
-func (g *Group) joinLetter(kind string, set [12]byte, name string) bson.Doc {
-	return g.newLetter(kind, set, 0).String("name", name).Doc()
+func (g *Group) joinLetter(kind string, set, log [12]byte, name string) bson.Doc {
+	return g.newLetter(kind, set, 0).ObjectID("log", log).String("name", name).Doc()
 }
+
+// noID is that of a set or a log that nobody knows.
+var noID [12]byte

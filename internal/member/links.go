@@ -13,10 +13,8 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
-	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/peer"
 	"github.com/ebbdb/ebb/internal/raftlog"
-	"github.com/ebbdb/ebb/internal/throttle"
 )
 
 // Limits of what waits for a lane of a link. What is more is lost, as on a network.
@@ -75,6 +73,7 @@ type lane struct {
 		bytes    int
 		time     toldTime
 		hasTime  bool
+		said     *pb.Message // the last acknowledgement; nil: none, or it may have been lost
 	}
 }
 
@@ -154,23 +153,45 @@ func (l *links) newLane(id uint64) *lane {
 	return k
 }
 
+// add has a message be sent. An acknowledgement that repeats what was said goes with what is sent next, an answer to a heartbeat at the latest: raft
+// answers all that a primary sends, also what only tells how far the log is committed.
 func (k *lane) add(m *pb.Message) {
-	size := proto.Size(m)
-	k.mu.Lock()
-	if n := len(k.mu.messages); n > 0 && hasMelted(&k.mu.messages[n-1], m) {
-		k.mu.bytes += size
-	} else if n < maxLaneMessages && (k.mu.bytes == 0 || k.mu.bytes+size <= maxLaneBytes) {
-		k.mu.messages = append(k.mu.messages, m)
-		k.mu.bytes += size
+	if !k.isRepeated(m) {
+		k.awake()
 	}
-	k.mu.Unlock()
-	k.awake()
 }
 
-// hasMelted has what is still to be sent say what comes after it, too, where one of the two only tells how far the log is committed: it is one less to
-// be sent, heard, and answered.
+// isRepeated has a message wait, and says whether it only repeats what was said.
+func (k *lane) isRepeated(m *pb.Message) bool {
+	size := proto.Size(m)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := len(k.mu.messages)
+	switch {
+	case n > 0 && hasMelted(&k.mu.messages[n-1], m):
+	case n < maxLaneMessages && (k.mu.bytes == 0 || k.mu.bytes+size <= maxLaneBytes):
+		k.mu.messages = append(k.mu.messages, m)
+	default:
+		return false // it is lost
+	}
+	k.mu.bytes += size
+	if includes(k.mu.said, m) {
+		return true
+	}
+	if isAcknowledgement(m) {
+		k.mu.said = m
+	}
+	return false
+}
+
+// hasMelted has what is still to be sent say what comes after it, too, where one of the two only tells how far the log is committed, or the later one
+// acknowledges what the other does, and perhaps more: it is one less to be sent, heard, and answered.
 func hasMelted(waiting **pb.Message, m *pb.Message) bool {
 	w := *waiting
+	if includes(m, w) {
+		*waiting = m
+		return true
+	}
 	if w.GetType() != pb.MsgApp || m.GetType() != pb.MsgApp || w.GetTerm() != m.GetTerm() || m.GetCommit() < w.GetCommit() {
 		return false
 	}
@@ -183,6 +204,13 @@ func hasMelted(waiting **pb.Message, m *pb.Message) bool {
 		return true
 	}
 	return false
+}
+
+func isAcknowledgement(m *pb.Message) bool { return m.GetType() == pb.MsgAppResp && !m.GetReject() }
+
+// includes says whether an acknowledgement says all that another one does.
+func includes(m, other *pb.Message) bool {
+	return isAcknowledgement(m) && isAcknowledgement(other) && m.GetTerm() == other.GetTerm() && m.GetIndex() >= other.GetIndex()
 }
 
 // tell has the primary's time go with what is sent next.
@@ -235,11 +263,19 @@ func (k *lane) run() {
 			_ = conn.Close()
 			conn = nil
 		}
+		k.lost()
 		k.links.member.unreachable(k.id)
 		if clock.Wait(k.links.ctx, k.links.member.group.o.Wall, redial) != nil {
 			return
 		}
 	}
+}
+
+// lost takes note that what was sent may not have come.
+func (k *lane) lost() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.mu.said = nil
 }
 
 var errUnknownMember = errors.New("nobody knows where the member is")
@@ -292,84 +328,6 @@ func (k *lane) post(conn *peer.Conn, data []byte, at toldTime, hasTime bool) err
 // unreachable says that a message was lost.
 func (m *member) unreachable(id uint64) {
 	_ = m.log.Do(m.ctx, func(c *raftlog.Core) error { c.Unreachable(id); return nil })
-}
-
-// sendSnapshot sends the data of the store and then the message that it belongs to.
-func (l *links) sendSnapshot(message *pb.Message) {
-	err := l.trySnapshot(message)
-	if err != nil && l.ctx.Err() == nil {
-		l.member.group.o.Log.For("REPL").Warn("A snapshot could not be sent", "to", l.hostOf(message.GetTo()), "error", err.Error())
-	}
-	_ = l.member.log.Do(l.ctx, func(c *raftlog.Core) error { c.SnapshotSent(message.GetTo(), err == nil); return nil })
-}
-
-// snapshotRest is how long the sender of a snapshot rests after each part of it, which took as long as both sides' disks and the network needed for that:
-// others use them, too.
-var snapshotRest = throttle.Rest{Factor: 2, Longest: 100 * time.Millisecond}
-
-func (l *links) trySnapshot(message *pb.Message) error {
-	host := l.hostOf(message.GetTo())
-	if host == "" {
-		return errUnknownMember
-	}
-	conn, err := peer.Dial(l.ctx, host, l.options)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	l.member.group.o.Log.For("REPL").Info("A snapshot is sent to a member that is too far behind", "to", host)
-	m := l.member
-	snapshot, err := m.Engine().Snapshot()
-	if err != nil {
-		return err
-	}
-	defer snapshot.Close()
-	if _, err := conn.Call(l.ctx, m.newLetter(letterSnapshotBegin).Doc()); err != nil {
-		return err
-	}
-	it, err := snapshot.NewIter(kv.IterOptions{})
-	if err != nil {
-		return err
-	}
-	defer it.Close()
-	chunk := make([]byte, 0, snapshotChunkBytes+snapshotChunkBytes/4)
-	pace := throttle.New(snapshotRest)
-	flush := func() error {
-		if len(chunk) == 0 {
-			return nil
-		}
-		_, err := conn.Call(l.ctx, m.newLetter(letterSnapshotPart).Binary("data", 0, chunk).Doc())
-		chunk = chunk[:0]
-		if err == nil && !pace.Step(l.ctx.Done()) {
-			err = context.Cause(l.ctx)
-		}
-		return err
-	}
-	for it.Next() {
-		value, err := it.Value()
-		if err != nil {
-			return err
-		}
-		if key := it.Key(); len(chunk) > 0 && len(chunk)+len(key)+len(value) > maxChunkBytes {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-		if chunk = appendPair(chunk, it.Key(), value); len(chunk) >= snapshotChunkBytes {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-	}
-	if err := errors.Join(it.Err(), flush()); err != nil {
-		return err
-	}
-	b, err := proto.Marshal(message)
-	if err != nil {
-		return err
-	}
-	_, err = conn.Call(l.ctx, m.newLetter(letterSnapshotEnd).Binary("data", 0, b).Doc())
-	return err
 }
 
 // The kinds of letters between members.

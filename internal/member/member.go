@@ -42,8 +42,12 @@ type member struct {
 	turn     sync.Mutex
 	time     followedTime
 	leader   atomic.Pointer[leaderClock] // the clock of the database where it leads; nil where it follows
+	noting   atomic.Bool                 // somebody notes the time
 	incoming incoming
+	arrived  sync.Mutex  // held while something is done with the folder of what has arrived
 	suspects atomic.Bool // somebody looks what has become of who leads
+	// dismissed is the version of the youngest configuration that others have said this member is missing from; 0: of none.
+	dismissed atomic.Int64
 	// looks is what is known of the others, by their addresses.
 	looks struct {
 		sync.Mutex
@@ -122,6 +126,9 @@ func (m *member) Apply(ctx context.Context, e raftlog.Entry) error {
 			return nil
 		}
 		if term == e.Term {
+			if c := m.leader.Load(); c != nil { // before anybody sees the commit
+				c.confirm(kv.CommitTime(e.Commit))
+			}
 			if err := engine.Confirm(number); !errors.Is(err, kv.ErrNotLeader) {
 				return err
 			}

@@ -95,6 +95,9 @@ func (m *member) lookAt(v *replset.View) {
 				if h.Version == 0 {
 					h.State = replset.Startup2
 				}
+				if v := reply.Lookup("known"); v.Type == bson.TypeBool && !v.Truthy() {
+					m.dismiss(h.Version)
+				}
 				if delete(m.looks.full, other.Host); reply.Lookup("full").Truthy() {
 					m.looks.full[other.Host] = true
 				}
@@ -104,12 +107,53 @@ func (m *member) lookAt(v *replset.View) {
 	}
 }
 
+// dismiss takes note that another member, which has the configuration of a version, does not know this one. One that was away when it was let go
+// hears of that in no other way: nobody sends it the log any more.
+func (m *member) dismiss(version int64) {
+	for {
+		was := m.dismissed.Load()
+		if version <= was {
+			return
+		}
+		if m.dismissed.CompareAndSwap(was, version) {
+			m.awake()
+			return
+		}
+	}
+}
+
+// Place implements command.Group. An address that is not in the configuration is no reason to be missing from a set of one, whose member this was
+// when it had another; it is for the log to say who that is.
+func (g *Group) Place(c *replset.Config, at int) int {
+	m := g.running()
+	if m == nil {
+		return at
+	}
+	if m.dismissed.Load() > c.Version {
+		return -1
+	}
+	if self, known := m.log.Status().Peers.ByID(m.disk.ID()); known && len(c.Members) == 1 && c.Members[0].ID != self.Member {
+		return -1
+	}
+	return at
+}
+
 // adjust does the next step of what makes the members of the log those of the configuration. One step is done at a time, so that a majority of
 // those before is one of those after.
 func (m *member) adjust(c *replset.Config) error {
 	s := m.log.Status()
 	if !s.Leads || s.Joint {
 		return nil
+	}
+	for id := range s.Progress { // who goes does not wait for who comes, and may never
+		if p, ok := s.Peers.ByID(id); !ok || !isIn(c, p.Member) {
+			return m.proposeChange(pb.ConfChangeRemoveNode, id)
+		}
+	}
+	for _, p := range s.Peers {
+		if !isIn(c, p.Member) {
+			return m.proposePeers(without(s.Peers, p.ID))
+		}
 	}
 	for _, other := range c.Members {
 		p, known := peerOf(s.Peers, other.ID)
@@ -129,16 +173,6 @@ func (m *member) adjust(c *replset.Config) error {
 			return m.proposeChange(pb.ConfChangeAddLearnerNode, p.ID)
 		}
 	}
-	for id := range s.Progress {
-		if p, ok := s.Peers.ByID(id); !ok || !isIn(c, p.Member) {
-			return m.proposeChange(pb.ConfChangeRemoveNode, id)
-		}
-	}
-	for _, p := range s.Peers {
-		if !isIn(c, p.Member) {
-			return m.proposePeers(without(s.Peers, p.ID))
-		}
-	}
 	return nil
 }
 
@@ -147,7 +181,7 @@ const maxBehind = 1000
 
 // bring has a server that the configuration has, and the log has not, be known to the log.
 func (m *member) bring(s *raftlog.Status, other replset.Member) error {
-	id, err := m.group.ask(m.ctx, m.disk.SetID(), other.Host)
+	id, err := m.group.ask(m.ctx, m.disk.SetID(), m.disk.LogID(), other.Host)
 	if err != nil {
 		return err
 	}

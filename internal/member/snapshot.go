@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/cockroachdb/errors/oserror"
@@ -37,42 +38,57 @@ func (m *member) Install(context.Context) error {
 	return nil
 }
 
-// incomingDir is where a snapshot is put together, and readyName a file that says that it is whole.
+// incomingDir is where a snapshot is put together, and arrivedDir where it lies when it is whole, until the log has it be the store. Another one may be
+// on its way meanwhile.
 const (
 	incomingDir = "incoming"
-	readyName   = "READY"
+	arrivedDir  = "arrived"
 )
 
 // putInPlace has the snapshot that has come be the store.
 func (m *member) putInPlace() error {
-	files, store, incoming := m.group.o.Files, m.path(m.group.o.StoreDir), m.path(incomingDir)
-	ready := files.PathJoin(incoming, readyName)
-	if _, err := files.Stat(ready); oserror.IsNotExist(err) {
+	m.arrived.Lock() // or another one that has come would take its place meanwhile
+	defer m.arrived.Unlock()
+	files, store, arrived := m.group.o.Files, m.path(m.group.o.StoreDir), m.path(arrivedDir)
+	if _, err := files.Stat(arrived); oserror.IsNotExist(err) {
 		return nil // it is in its place
 	} else if err != nil {
 		return err
 	}
-	if err := files.RemoveAll(store); err != nil {
+	if err := removeAll(files, store); err != nil {
 		return err
 	}
-	if err := files.Remove(ready); err != nil {
-		return err
-	}
-	if err := files.Rename(incoming, store); err != nil {
+	if err := files.Rename(arrived, store); err != nil {
 		return err
 	}
 	return syncDir(files, m.group.o.Dir)
 }
 
-// finishInstall goes on with what a crash has interrupted.
+// finishInstall goes on with what a crash has interrupted, or forgets it where the log does not know of it.
 func (m *member) finishInstall() error {
+	files, incoming, arrived := m.group.o.Files, m.path(incomingDir), m.path(arrivedDir)
 	if !m.disk.Installs() {
-		return nil
+		return errors.Join(removeAll(files, incoming), removeAll(files, arrived))
+	}
+	// What was whole had a file that said so before it had a folder of its own.
+	ready := files.PathJoin(incoming, "READY")
+	if _, err := files.Stat(ready); err == nil {
+		if err := errors.Join(files.Remove(ready), removeAll(files, arrived), files.Rename(incoming, arrived)); err != nil {
+			return err
+		}
 	}
 	if err := m.putInPlace(); err != nil {
 		return err
 	}
 	return m.disk.Installed()
+}
+
+// removeAll removes a folder, if it is there.
+func removeAll(files vfs.FS, path string) error {
+	if err := files.RemoveAll(path); err != nil && !oserror.IsNotExist(err) {
+		return err
+	}
+	return nil
 }
 
 func syncDir(files vfs.FS, path string) error {
@@ -113,6 +129,7 @@ func nextPart(b []byte) (part, rest []byte, err error) {
 type incoming struct {
 	mu     sync.Mutex // guards all below; one comes at a time
 	from   uint64
+	part   int64 // the number of the next chunk
 	chunks chan []byte
 	done   chan error
 	cancel context.CancelFunc
@@ -127,7 +144,7 @@ func (m *member) beginSnapshot(from uint64) error {
 	o := m.EngineOptions()
 	o.CommitKey, o.HoldRemovals, o.OnFailure = nil, false, nil // it takes what it gets
 	dir := m.path(incomingDir)
-	if err := m.group.o.Files.RemoveAll(dir); err != nil && !oserror.IsNotExist(err) {
+	if err := removeAll(m.group.o.Files, dir); err != nil {
 		return err
 	}
 	engine, err := pebblekv.Open(dir, o)
@@ -135,7 +152,7 @@ func (m *member) beginSnapshot(from uint64) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(m.ctx)
-	in.from, in.chunks, in.done, in.cancel = from, make(chan []byte), make(chan error, 1), cancel
+	in.from, in.part, in.chunks, in.done, in.cancel = from, 0, make(chan []byte), make(chan error, 1), cancel
 	chunks, done := in.chunks, in.done
 	m.ended.Go(func() { done <- errors.Join(load(ctx, engine, chunks), engine.Close()) })
 	return nil
@@ -171,16 +188,23 @@ func load(ctx context.Context, engine *pebblekv.Engine, chunks <-chan []byte) er
 	})
 }
 
-// addToSnapshot adds a chunk, which is the snapshot's from then on.
-func (m *member) addToSnapshot(ctx context.Context, from uint64, chunk []byte) error {
+// addToSnapshot adds the chunk of a number, which is the snapshot's from then on. One that is there already is sent again by who has got no answer.
+func (m *member) addToSnapshot(ctx context.Context, from uint64, part int64, chunk []byte) error {
 	in := &m.incoming
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.chunks == nil || in.from != from {
 		return errors.New("no snapshot is on its way")
 	}
+	switch {
+	case part == in.part-1:
+		return nil
+	case part != in.part:
+		return fmt.Errorf("part %d of a snapshot has come where %d is the next", part, in.part)
+	}
 	select {
 	case in.chunks <- chunk:
+		in.part++
 		return nil
 	case err := <-in.done:
 		in.done <- err
@@ -205,14 +229,23 @@ func (m *member) endSnapshot(from uint64, message *pb.Message) error {
 	if err != nil {
 		return err
 	}
-	files, dir := m.group.o.Files, m.path(incomingDir)
-	f, err := files.Create(files.PathJoin(dir, readyName), vfs.WriteCategoryUnspecified)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(f.Sync(), f.Close(), syncDir(files, dir), syncDir(files, m.group.o.Dir)); err != nil {
+	if err := m.arrive(); err != nil {
 		return err
 	}
 	m.log.Receive(message)
 	return nil
+}
+
+// arrive has a snapshot that is whole lie where the log takes it from.
+func (m *member) arrive() error {
+	files, dir, arrived := m.group.o.Files, m.path(incomingDir), m.path(arrivedDir)
+	if err := syncDir(files, dir); err != nil {
+		return err
+	}
+	m.arrived.Lock()
+	defer m.arrived.Unlock()
+	if err := removeAll(files, arrived); err != nil {
+		return err
+	}
+	return errors.Join(files.Rename(dir, arrived), syncDir(files, m.group.o.Dir))
 }

@@ -112,35 +112,72 @@ func (c followerClock) Read() (wall time.Time, monotonic time.Duration) {
 
 // leaderClock is the clock of a database that leads: the machine's, but never before what the set's time was when it began, nor back. The others
 // have no time but that of its commits, which do not go back either.
+//
+// Nor does it run ahead of what others can know: where the machine's clock is set forward, or was ahead when it began, it goes on only when a
+// commit of that time is at a majority. A primary that is cut off then has hidden nothing that the others would show again. The commits are of
+// the machine's time at once.
 type leaderClock struct {
 	clock.Clock
-	latest *atomic.Int64 // in nanoseconds since the epoch
+	*leaderTime
 }
 
+type leaderTime struct {
+	latest atomic.Int64 // that was told, in nanoseconds since the epoch
+	// known is the latest time that a majority knows, less the monotonic time when it was that, in nanoseconds, and began what it was first.
+	known atomic.Int64
+	began int64
+}
+
+// maxUnknown is how far a primary's time may be ahead of what the others know: clocks do not run alike. It is less than they let themselves
+// be told by clients.
+const maxUnknown = maxHeard / 2
+
 func newLeaderClock(c clock.Clock, since time.Time) leaderClock {
-	l := leaderClock{c, new(atomic.Int64)}
+	l := leaderClock{c, &leaderTime{began: since.UnixNano() - int64(clock.Monotonic(c))}}
 	l.latest.Store(since.UnixNano())
+	l.known.Store(l.began)
 	return l
 }
 
-func (c leaderClock) Now() time.Time { return c.later(c.Clock.Now()) }
+func (c leaderClock) Now() time.Time {
+	now, _ := c.Read()
+	return now
+}
 
-// later is t, or what has been later.
-func (c leaderClock) later(t time.Time) time.Time {
-	for nanos := t.UnixNano(); ; {
+func (c leaderClock) Read() (wall time.Time, monotonic time.Duration) {
+	wall, monotonic = c.Clock.Read()
+	return c.later(min(wall.UnixNano(), c.known.Load()+int64(monotonic+maxUnknown))), monotonic
+}
+
+// isHeldUp says whether the machine's clock is further than others know.
+func (c leaderClock) isHeldUp() bool {
+	wall, monotonic := c.Clock.Read()
+	return wall.UnixNano() > c.known.Load()+int64(monotonic+maxUnknown)
+}
+
+// later is a time in nanoseconds, or what has been later.
+func (c leaderClock) later(nanos int64) time.Time {
+	for {
 		latest := c.latest.Load()
 		if nanos <= latest {
 			return time.Unix(0, latest)
 		}
 		if c.latest.CompareAndSwap(latest, nanos) {
-			return t
+			return time.Unix(0, nanos)
 		}
 	}
 }
 
-func (c leaderClock) Read() (wall time.Time, monotonic time.Duration) {
-	wall, monotonic = c.Clock.Read()
-	return c.later(wall), monotonic
+// CommitTime implements storage.CommitClock.
+func (c leaderClock) CommitTime() time.Time {
+	return time.Unix(0, max(c.latest.Load(), c.Clock.Now().UnixNano()))
+}
+
+// confirm takes note of a time that a majority knows.
+func (c leaderClock) confirm(millis int64) {
+	known := millis*int64(time.Millisecond) - int64(clock.Monotonic(c.Clock))
+	for old := c.known.Load(); known > old && !c.known.CompareAndSwap(old, known); old = c.known.Load() {
+	}
 }
 
 // freshTime is for how long what the primary has told of its time is news.
@@ -160,7 +197,9 @@ func (m *member) clockFor(r Role) clock.Clock {
 		m.leader.Store(&c)
 		return c
 	}
-	m.leader.Store(nil)
+	if c := m.leader.Swap(nil); c != nil { // what it has hidden stays so here
+		m.time.lead(0, c.latest.Load()/int64(time.Millisecond))
+	}
 	return followerClock{m.group.o.Clock, &m.time}
 }
 
@@ -173,14 +212,16 @@ func (g *Group) HearTime(millis int64) {
 	}
 }
 
-// maxHeard is how far ahead of the machine's clock a client may bring the set's time. It is measured by that clock alone: by the set's, who
-// brings a time again and again would move it on without end.
+// maxHeard is how far ahead of the machine's clock a client may bring the set's time, and of what the set's was when the member began to lead and
+// has passed since, where its machine's is behind. It is measured by these alone: by the set's time, who brings one again and again would move
+// it on without end.
 const maxHeard = 10 * time.Second
 
 // hear has the clock be no earlier than t, unless that is too far ahead.
 func (c leaderClock) hear(t time.Time) {
-	if t.Sub(c.Clock.Now()) <= maxHeard {
-		c.later(t)
+	wall, monotonic := c.Clock.Read()
+	if nanos := t.UnixNano(); nanos-max(wall.UnixNano(), c.began+int64(monotonic)) <= int64(maxHeard) {
+		c.later(nanos)
 	}
 }
 
@@ -202,10 +243,40 @@ func (m *member) tellTime() {
 		if !leads {
 			m.awake() // to look whether the configuration is another one
 		} else {
-			number, millis := m.Engine().Ordered()
-			m.links.tellTime(number, millis)
-			m.time.lead(number, millis)
+			m.tellOwnTime()
 		}
+	}
+}
+
+// tellOwnTime tells the time of a database that leads, unless it is about to give way to another.
+func (m *member) tellOwnTime() {
+	d := m.TryEnter()
+	if d == nil {
+		return
+	}
+	defer d.Leave()
+	if d.Role().Kind != Leader {
+		return
+	}
+	now := d.Now()
+	number := m.Engine().Ordered(now)
+	m.links.tellTime(number, now)
+	m.time.lead(number, now)
+	if c := m.leader.Load(); c != nil && c.isHeldUp() && m.noting.CompareAndSwap(false, true) {
+		m.ended.Go(m.noteTime)
+	}
+}
+
+// noteTime has a commit tell the others how far the machine's clock is, which lets the leader's go on.
+func (m *member) noteTime() {
+	defer m.noting.Store(false)
+	d := m.TryEnter()
+	if d == nil {
+		return
+	}
+	defer d.Leave()
+	if err := d.NoteTime(m.ctx); err != nil && m.ctx.Err() == nil {
+		m.group.o.Log.For("REPL").Debug("The time could not be noted", "error", err.Error())
 	}
 }
 

@@ -78,3 +78,51 @@ func TestFreshTime(t *testing.T) {
 		t.Error("it is not fresh though the primary has told that its time stands still")
 	}
 }
+
+// TestTimeThatOthersKnow: a leader's time runs ahead of what a majority knows by no more than is bearable; what is committed has the machine's at
+// once.
+func TestTimeThatOthersKnow(t *testing.T) {
+	machine := clock.NewFake(time.UnixMilli(5000))
+	c := newLeaderClock(machine, time.UnixMilli(5000))
+	unknown, hour := maxUnknown.Milliseconds(), time.Hour.Milliseconds()
+	expect := func(what string, now, commit int64) {
+		t.Helper()
+		if got := c.Now().UnixMilli(); got != now {
+			t.Errorf("%s it is %d, want %d", what, got, now)
+		}
+		if got := c.CommitTime().UnixMilli(); got != commit {
+			t.Errorf("%s commits are of %d, want %d", what, got, commit)
+		}
+	}
+	expect("at first", 5000, 5000)
+	machine.Step(time.Hour)
+	expect("set forward", 5000+unknown, 5000+hour)
+	machine.Advance(time.Second)
+	expect("a second later", 6000+unknown, 6000+hour)
+	c.confirm(5000 + hour)
+	expect("when others know", 6000+hour, 6000+hour)
+	machine.Step(-time.Hour)
+	expect("set back", 6000+hour, 6000+hour)
+	c.confirm(5000)
+	machine.Step(2 * time.Hour)
+	machine.Advance(time.Minute)
+	expect("when others know an earlier time", 5000+hour+61_000-1000+unknown, 66_000+2*hour)
+}
+
+// TestHeardTimeBehind: a leader whose machine's clock is behind takes what the one before has told, which was ahead of what this one knows.
+func TestHeardTimeBehind(t *testing.T) {
+	machine := clock.NewFake(time.UnixMilli(5000))
+	since := time.UnixMilli(5000).Add(time.Hour)
+	c := newLeaderClock(machine, since)
+	machine.Advance(time.Second)
+	told := since.Add(time.Second + maxUnknown)
+	if c.hear(told); !c.Now().Equal(told) {
+		t.Errorf("it is %v, want %v", c.Now(), told)
+	}
+	for range 100 {
+		c.hear(c.Now().Add(maxHeard / 3))
+	}
+	if now := c.Now(); now.Sub(since) > time.Second+maxHeard {
+		t.Errorf("it was brought forward by %v", now.Sub(since))
+	}
+}

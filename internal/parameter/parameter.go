@@ -3,6 +3,7 @@
 package parameter
 
 import (
+	"context"
 	"math"
 	"sort"
 	"strconv"
@@ -31,8 +32,9 @@ type Parameter struct {
 	When When
 	// Get is the value as getParameter shows it.
 	Get func() bson.Value
-	// Set takes a value from setParameter.
-	Set func(bson.Value) error
+	// Set takes a value from setParameter. SetWithin does so in its place where that may take long: the context is that of who sets.
+	Set       func(bson.Value) error
+	SetWithin func(context.Context, bson.Value) error
 	// Parse takes a text from the command line or the configuration; nil hands it to Set as a string.
 	Parse func(text string) error
 }
@@ -87,22 +89,35 @@ func (r *Registry) Settable(name string, when When) error {
 
 // Set changes a parameter and returns what it was.
 func (r *Registry) Set(name string, v bson.Value, when When) (was bson.Value, err error) {
+	return r.SetWithin(context.Background(), name, v, when)
+}
+
+// SetWithin is Set for an operation that lasts as long as ctx.
+func (r *Registry) SetWithin(ctx context.Context, name string, v bson.Value, when When) (was bson.Value, err error) {
 	if err := r.Settable(name, when); err != nil {
 		return was, err
 	}
 	p := r.byName[name]
-	r.mu.Lock()
-	was = p.Get()
-	if when == Startup && v.Type == bson.TypeString && p.Parse != nil {
-		err = p.Parse(v.Str())
+	if p.SetWithin != nil { // nobody waits for it
+		was = p.Get()
+		err = p.SetWithin(ctx, v)
 	} else {
-		err = p.Set(v)
+		was, err = r.setNow(p, v, when)
 	}
-	r.mu.Unlock()
 	if err == nil && r.changed != nil {
 		r.changed(name)
 	}
 	return was, err
+}
+
+func (r *Registry) setNow(p *Parameter, v bson.Value, when When) (was bson.Value, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	was = p.Get()
+	if when == Startup && v.Type == bson.TypeString && p.Parse != nil {
+		return was, p.Parse(v.Str())
+	}
+	return was, p.Set(v)
 }
 
 // Bool is a yes or no.

@@ -12,23 +12,24 @@ import (
 )
 
 // Append adds a document of the server's own to a collection that is there. No validator is asked, and it may be lost with
-// the machine.
+// the machine. It is waited for as long as ctx's patience lasts.
 func (e *Engine) Append(ctx context.Context, ns namespace.NS, doc bson.Doc, now int64) error {
 	doc, err := e.insertable(doc, now, true)
 	if err != nil {
 		return err
 	}
-	return e.writeOne(ctx, ns, false, &Call{Now: now, Durability: kv.Buffered}, func(w *storage.Writer) error {
+	return e.writeOne(ctx, ns, false, &Call{Now: now, Durability: kv.Buffered, Patience: kv.PatienceOf(ctx)}, func(w *storage.Writer) error {
 		_, err := w.Insert(doc)
 		return err
 	})
 }
 
 // StoreSetting puts a document of the server's own in the place of the one with its _id, in a collection that is made where there is
-// none. No validator is asked.
+// none. No validator is asked. It is waited for as long as ctx's patience lasts, and is the last commit where it is one of several (storage.Apart).
 func (e *Engine) StoreSetting(ctx context.Context, ns namespace.NS, doc bson.Doc, now int64) error {
 	id := doc.Lookup("_id")
-	return e.writeOne(ctx, ns, true, &Call{Now: now}, func(w *storage.Writer) error {
+	o := storage.WriteOptions{Create: true, Now: now, Patience: kv.PatienceOf(ctx), Last: true}
+	return e.Store.Write(ctx, ns, o, func(w *storage.Writer) error {
 		old, ok, err := w.GetByID(id)
 		switch {
 		case err != nil:

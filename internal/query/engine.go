@@ -137,6 +137,14 @@ type Call struct {
 	execution execution
 }
 
+// patiently is ctx for changes of definitions that the call waits for as long as for its writes.
+func (c *Call) patiently(ctx context.Context) context.Context {
+	if c.Patience == nil {
+		return ctx
+	}
+	return kv.WithPatience(ctx, c.Patience)
+}
+
 // chose notes the plan that an operation goes by.
 func (e *Engine) chose(c *Call, p *planner.Plan) {
 	c.PlanSummary = p.Summary()

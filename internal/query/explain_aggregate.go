@@ -60,7 +60,7 @@ func (x *explainedPipeline) checkWrite(ctx context.Context) error {
 	}
 	w, err := x.op.Catalog.Merge(ctx, x.op, stage)
 	if err == nil {
-		w.Abort()
+		w.Abort(ctx)
 	}
 	return err
 }

@@ -228,4 +228,4 @@ func (m *mergeWriter) Finish(ctx context.Context) error {
 	return m.flush(ctx)
 }
 
-func (m *mergeWriter) Abort() { m.rules.Close() }
+func (m *mergeWriter) Abort(context.Context) { m.rules.Close() }

@@ -38,12 +38,13 @@ func (c *stageCatalog) Out(ctx context.Context, _ *exec.Op, stage *pipeline.Out)
 	case stage.TimeSeries != nil:
 		options = bson.Build().Document("timeseries", catalog.ReadSeriesSpec(stage.TimeSeries).Doc()).Doc()
 	}
-	if _, err := e.Store.CreateCollection(ctx, w.temp, options); err != nil {
+	within := c.call.patiently(ctx)
+	if _, err := e.Store.CreateCollection(within, w.temp, options); err != nil {
 		return nil, err
 	}
 	if target != nil {
-		if err := w.copyIndexes(ctx, target); err != nil {
-			w.Abort()
+		if err := w.copyIndexes(within, target); err != nil {
+			w.Abort(ctx)
 			return nil, err
 		}
 	}
@@ -94,17 +95,17 @@ func (w *outWriter) flush(ctx context.Context) error {
 func (w *outWriter) Finish(ctx context.Context) error {
 	err := w.flush(ctx)
 	if err == nil {
-		err = w.engine.Store.Rename(ctx, w.temp, w.to, true)
+		err = w.engine.Store.Rename(w.call.patiently(ctx), w.temp, w.to, true)
 	}
 	if err != nil {
-		w.Abort()
+		w.Abort(ctx)
 	}
 	return err
 }
 
 // Abort drops what was written; a failure leaves a collection that its name tells apart.
-func (w *outWriter) Abort() {
-	_, _ = w.engine.Store.DropCollection(context.Background(), w.temp)
+func (w *outWriter) Abort(ctx context.Context) {
+	w.engine.Store.Afterwards(w.call.patiently(ctx), func(ctx context.Context) { _, _ = w.engine.Store.DropCollection(ctx, w.temp) })
 }
 
 // batch collects documents up to what goes well into one commit.

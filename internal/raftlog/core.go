@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
+	"slices"
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -109,7 +112,18 @@ func NewCore(d *Disk, random *rand.Rand, log *slog.Logger) (*Core, error) {
 	}
 	c.applied = position
 	d.snapshot = func() raftPosition { return c.applied }
-	return c, c.start()
+	if err := c.start(); err != nil {
+		return nil, err
+	}
+	if c.isOnlyVoter() { // nobody else could lead
+		c.patience = 1
+	}
+	return c, nil
+}
+
+func (c *Core) isOnlyVoter() bool {
+	conf := c.disk.conf
+	return slices.Equal(conf.GetVoters(), []uint64{c.disk.id}) && len(conf.GetVotersOutgoing()) == 0
 }
 
 func (c *Core) start() (err error) {
@@ -376,20 +390,40 @@ func (c *Core) Next(applied uint64) (entries []Entry, err error) {
 func (c *Core) Status() raft.Status { return c.node.Status() }
 
 // Cut takes note that the store has what the log has up to an index on stable storage, and cuts the log where nobody needs it any more: all
-// members have it, or more than so many entries lie behind it. A member that does not lead cannot know who needs what.
-func (c *Core) Cut(durable uint64, most uint64) error {
-	keep := uint64(0)
-	if c.Role().Leads {
+// members have it, or more than so many entries lie behind it. Of those more are kept for a member that is there and catches up, or gets a copy
+// of the store behind which it goes on, unless hard says that there is no room for that.
+func (c *Core) Cut(durable uint64, most uint64, hard bool) error {
+	var progress map[uint64]tracker.Progress
+	if c.Role().Leads { // others cannot know who needs what
+		progress = c.node.Status().Progress
+	}
+	return c.saveApplied(durable, cutBefore(progress, durable, c.disk.last, most, hard))
+}
+
+// cutBefore is the first entry that stays.
+func cutBefore(progress map[uint64]tracker.Progress, durable, last, most uint64, hard bool) (keep uint64) {
+	catchingUp := uint64(math.MaxUint64)
+	if len(progress) > 0 {
 		keep = durable + 1
-		for _, p := range c.node.Status().Progress {
-			keep = min(keep, p.Match+1)
+		for _, p := range progress {
+			needs := p.Match + 1
+			if p.State == tracker.StateSnapshot {
+				needs = max(needs, p.PendingSnapshot+1)
+			}
+			if keep = min(keep, needs); p.RecentActive {
+				catchingUp = min(catchingUp, needs)
+			}
 		}
 		keep -= min(keep, spareEntries)
 	}
-	if c.disk.last > most {
-		keep = max(keep, c.disk.last-most)
+	if last > most {
+		least := last - most
+		if !hard {
+			least = min(least, catchingUp)
+		}
+		keep = max(keep, least)
 	}
-	return c.saveApplied(durable, keep)
+	return keep
 }
 
 // spareEntries are kept although all members have them: one of them may become primary, and not know.

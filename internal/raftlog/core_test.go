@@ -68,3 +68,22 @@ func TestSlowDisk(t *testing.T) {
 		t.Errorf("the disk has done it, and there are %d heartbeats: %+v", heard, c.Role())
 	}
 }
+
+// TestOnlyVoter: a member that nobody else votes beside waits for nobody, unless it is not to lead.
+func TestOnlyVoter(t *testing.T) {
+	for _, idle := range []bool{false, true} {
+		c := firstOf(t, rand.New(rand.NewPCG(testseed.Of(t), 0)), Peers{{ID: 1}})
+		c.SetIdle(idle)
+		c.Tick()
+		process(t, c)
+		if c.Role().Leads == idle {
+			t.Errorf("idle %v: it is %+v after a tick", idle, c.Role())
+		}
+	}
+	c := threeMembers(t, rand.New(rand.NewPCG(testseed.Of(t), 0)))
+	c.Tick()
+	process(t, c)
+	if c.patience < electionTicks {
+		t.Errorf("one of three waits %d ticks", c.patience)
+	}
+}

@@ -20,6 +20,7 @@ import (
 var (
 	keyFormat   = []byte("format")
 	keyIdentity = []byte("identity") // the member's id, and that of its set
+	keyLog      = []byte("log")      // the log's own id, where it has one
 	keyHard     = []byte("hard")     // raft's HardState
 	keyConf     = []byte("conf")     // the index of the entry that made it, and raft's ConfState
 	keyPeers    = []byte("peers")    // the index of the entry, and the Peers
@@ -44,6 +45,7 @@ type Disk struct {
 
 	id    uint64
 	setID [12]byte
+	logID [12]byte
 
 	hard      *pb.HardState
 	conf      *pb.ConfState
@@ -109,6 +111,13 @@ func (d *Disk) load() error {
 			}
 			d.id = binary.BigEndian.Uint64(b)
 			copy(d.setID[:], b[8:])
+			return nil
+		}},
+		{keyLog, func(b []byte) error {
+			if len(b) != len(d.logID) {
+				return errors.New("broken")
+			}
+			copy(d.logID[:], b)
 			return nil
 		}},
 		{keyHard, func(b []byte) error { return proto.Unmarshal(b, d.hard) }},
@@ -261,6 +270,10 @@ func (d *Disk) ID() uint64 { return d.id }
 // SetID is that of the set that the member is of.
 func (d *Disk) SetID() [12]byte { return d.setID }
 
+// LogID is that of the log itself, which each log draws that begins; zeros where nobody knows. Members of two logs have no entry in common, though they
+// be of one set: of one that was restored, or whose majority was lost.
+func (d *Disk) LogID() [12]byte { return d.logID }
+
 // IsMember says whether it is of a set.
 func (d *Disk) IsMember() bool { return d.setID != [12]byte{} }
 
@@ -274,12 +287,13 @@ func (d *Disk) Peers() Peers { return d.peers }
 func (d *Disk) Installs() bool { return d.install }
 
 // Join has an empty member be of a set from now on: whose log it gets from others.
-func (d *Disk) Join(setID [12]byte) error {
+func (d *Disk) Join(setID, logID [12]byte) error {
 	if d.IsMember() {
 		return errors.New("raftlog: the member is of a set already")
 	}
-	d.setID = setID
+	d.setID, d.logID = setID, logID
 	b := d.db.NewBatch()
+	must(b.Set(keyLog, logID[:], nil))
 	must(b.Set(keyIdentity, append(binary.BigEndian.AppendUint64(nil, d.id), setID[:]...), nil))
 	return d.commit(b, true)
 }
@@ -288,11 +302,11 @@ func (d *Disk) Join(setID [12]byte) error {
 const firstIndex = 1
 
 // Begin has an empty member begin the log of a set whose voters are the peers: what its store has is what all of them begin with.
-func (d *Disk) Begin(setID [12]byte, peers Peers) error {
+func (d *Disk) Begin(setID, logID [12]byte, peers Peers) error {
 	if d.IsMember() {
 		return errors.New("raftlog: the member is of a set already")
 	}
-	d.setID, d.peers = setID, peers
+	d.setID, d.logID, d.peers = setID, logID, peers
 	d.base = raftPosition{firstIndex, 1}
 	d.last, d.applied = firstIndex, firstIndex
 	d.hard = &pb.HardState{Term: proto.Uint64(1), Commit: proto.Uint64(firstIndex)}
@@ -301,6 +315,7 @@ func (d *Disk) Begin(setID [12]byte, peers Peers) error {
 		d.conf.Voters = append(d.conf.Voters, p.ID)
 	}
 	b := d.db.NewBatch()
+	must(b.Set(keyLog, logID[:], nil))
 	must(b.Set(keyIdentity, append(binary.BigEndian.AppendUint64(nil, d.id), setID[:]...), nil))
 	must(b.Set(keyBase, d.base.encode(), nil))
 	must(b.Set(keyHard, marshal(d.hard), nil))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -55,6 +56,9 @@ const (
 	maxInboxBytes = 128 << 20
 )
 
+// hardFactor is how many times as much as Options.MaxLogBytes the log may have for the sake of members that catch up.
+const hardFactor = 4
+
 // cutInterval is how often the store is synced and the log cut.
 const cutInterval = 10 * time.Second
 
@@ -72,6 +76,7 @@ type Member struct {
 	status atomic.Pointer[Status]
 	writer writer
 	queue  applyQueue
+	gather gathering
 
 	mu struct {
 		sync.Mutex
@@ -79,6 +84,7 @@ type Member struct {
 		inboxBytes int
 		term       uint64 // of the commits
 		commits    [][]byte
+		enough     int // from how many commits on the loop is woken for one that comes
 		calls      []func(*Core)
 		written    []*Write // which are on the disk
 		ended      bool
@@ -130,6 +136,7 @@ func Start(o Options) (*Member, error) {
 	m.applied.index = core.applied.index
 	m.writer.wake, m.queue.wake = make(chan struct{}, 1), make(chan struct{}, 1)
 	m.queue.at = core.applied.index
+	m.gather.clock = o.Clock
 	m.publish()
 	m.ended.Go(m.run)
 	m.writer.ended.Go(m.write)
@@ -215,8 +222,11 @@ func (a *Appender) Append(encoded []byte) {
 		m.mu.term, m.mu.commits = a.term, nil // nobody waits for those of another
 	}
 	m.mu.commits = append(m.mu.commits, commit)
+	enough := len(m.mu.commits) >= m.mu.enough
 	m.mu.Unlock()
-	m.awake()
+	if enough {
+		m.awake()
+	}
 }
 
 // Do runs f on the loop, and returns when it has.
@@ -259,6 +269,8 @@ func (m *Member) run() {
 			ticks = true
 			m.core.Tick()
 			next = m.o.Clock.NewTimer(tick)
+		case <-m.gather.tooLate():
+			m.gather.expire()
 		case <-m.wake:
 		case <-m.quit.Done():
 			return
@@ -319,6 +331,9 @@ func (m *Member) step(ticks bool) error {
 		}
 		m.deliver(out)
 	}
+	if m.gather.isOver(m.core.end, m.core.committed) {
+		m.gather.end(m.waiting())
+	}
 	m.giveWrites(m.core.Writes())
 	if m.stale && (ticks || m.watched.Load() > 0 || m.hasTurned()) {
 		m.publish()
@@ -326,23 +341,44 @@ func (m *Member) step(ticks bool) error {
 	return m.fillQueue(m.core.Committed() != was)
 }
 
-// propose appends what has been ordered meanwhile. As long as something is on its way to the disk it waits, and goes with what comes then.
+// propose appends what has been ordered meanwhile.
 func (m *Member) propose() error {
-	if writes, _ := m.core.Writing(); writes > 0 {
-		return nil
-	}
-	m.mu.Lock()
-	commits, term := m.mu.commits, m.mu.term
-	m.mu.commits = nil
-	m.mu.Unlock()
+	commits, term := m.takeCommits()
 	if len(commits) == 0 {
 		return nil
 	}
 	ok, err := m.core.Propose(term, commits)
+	if ok {
+		m.gather.begin(len(commits))
+	}
 	if r := m.core.Role(); err == nil && !ok && (!r.Leads || r.Term == term) { // who has ordered them in a term before knows already
 		m.o.Machine.Deposed()
 	}
 	return err
+}
+
+// takeCommits are those to append now. As long as something is on its way to the disk they wait, and go with what comes then; and so they do while others
+// are about to come.
+func (m *Member) takeCommits() (commits [][]byte, term uint64) {
+	writes, _ := m.core.Writing()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if writes > 0 {
+		m.mu.enough = math.MaxInt // the loop is woken when that is done
+		return nil, 0
+	}
+	if m.mu.enough = m.gather.enough(len(m.mu.commits)); len(m.mu.commits) < m.mu.enough {
+		return nil, 0
+	}
+	commits, m.mu.commits, m.mu.enough = m.mu.commits, nil, 1
+	return commits, m.mu.term
+}
+
+// waiting is how many commits are to be appended.
+func (m *Member) waiting() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.mu.commits)
 }
 
 func (m *Member) send(messages []*pb.Message) {
@@ -482,10 +518,11 @@ func (m *Member) cut() {
 				return nil
 			}
 			most := uint64(1 << 20)
-			if int64(c.disk.db.Metrics().DiskSpaceUsage()) > m.o.MaxLogBytes {
+			used := int64(c.disk.db.Metrics().DiskSpaceUsage())
+			if used > m.o.MaxLogBytes {
 				most = spareEntries
 			}
-			return c.Cut(at, most)
+			return c.Cut(at, most, used > m.o.MaxLogBytes*hardFactor)
 		}); err != nil && m.quit.Err() == nil {
 			m.fail(err)
 		}

@@ -58,13 +58,18 @@ func TestForgedAcknowledgement(t *testing.T) {
 
 // threeMembers is the first of three, alone.
 func threeMembers(t *testing.T, random *rand.Rand) *Core {
+	return firstOf(t, random, Peers{{ID: 1}, {ID: 2}, {ID: 3}})
+}
+
+// firstOf is the member 1 of a new set.
+func firstOf(t *testing.T, random *rand.Rand, peers Peers) *Core {
 	disk, err := OpenDisk("raft", crashdisk.New(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = disk.Close() })
 	disk.id = 1
-	if err := disk.Begin(simSet, Peers{{ID: 1}, {ID: 2}, {ID: 3}}); err != nil {
+	if err := disk.Begin(simSet, simSet, peers); err != nil {
 		t.Fatal(err)
 	}
 	c, err := NewCore(disk, random, slog.New(slog.DiscardHandler))

@@ -196,12 +196,12 @@ func (s *simulation) begin() error {
 	if err := txn.Commit(context.Background(), kv.Synced); err != nil {
 		return err
 	}
-	if err := first.disk.Begin(simSet, peers); err != nil {
+	if err := first.disk.Begin(simSet, simSet, peers); err != nil {
 		return err
 	}
 	for i, m := range s.members {
 		if i > 0 {
-			if err := m.disk.Join(simSet); err != nil {
+			if err := m.disk.Join(simSet, simSet); err != nil {
 				return err
 			}
 		}
@@ -385,7 +385,7 @@ func (m *simMember) cutLog() error {
 	if err := m.engine.Sync(); err != nil {
 		return err
 	}
-	return m.core.Cut(m.at, uint64(m.sim.random.IntN(60)))
+	return m.core.Cut(m.at, uint64(m.sim.random.IntN(60)), m.sim.random.IntN(2) == 0)
 }
 
 // work does what a member has to do.

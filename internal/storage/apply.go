@@ -32,7 +32,7 @@ const (
 // observer is the store as the engine knows it.
 type observer struct{ store *Store }
 
-func (o observer) Now() int64           { return o.store.Now() }
+func (o observer) Now() int64           { return o.store.commitTime() }
 func (o observer) Ordered(c *kv.Commit) { o.store.apply(c, ordered) }
 func (o observer) Visible(c *kv.Commit) { o.store.apply(c, visible) }
 

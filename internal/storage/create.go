@@ -14,24 +14,29 @@ import (
 // CreateCollection makes a collection or view with options that the create command has found good. It fails with
 // NamespaceExists when there is one of that name.
 func (s *Store) CreateCollection(ctx context.Context, ns namespace.NS, options bson.Doc) (made *catalog.Collection, err error) {
-	err = s.Change(ctx, func(c *catalogchange.Change) (err error) {
-		made, err = c.Create(ns, catalog.ReadOptions(options), catalog.NewUUID())
-		return err
+	return s.create(ctx, func(c *catalogchange.Change) (*catalog.Collection, error) {
+		return c.Create(ns, catalog.ReadOptions(options), catalog.NewUUID())
 	})
-	return made, err
 }
 
 // CreateCollectionAs makes a collection with the UUID that it had elsewhere. It fails with NamespaceExists when there is one of that
 // name or with that UUID.
 func (s *Store) CreateCollectionAs(ctx context.Context, ns namespace.NS, options bson.Doc, uuid [16]byte) (made *catalog.Collection, err error) {
-	err = s.Change(ctx, func(c *catalogchange.Change) (err error) {
+	return s.create(ctx, func(c *catalogchange.Change) (*catalog.Collection, error) {
 		if other := c.Catalog().ByUUID(uuid); other != nil {
-			return mongoerr.New(mongoerr.NamespaceExists, "Collection %s already has the UUID %s.", other.NS, catalog.UUIDText(uuid))
+			return nil, mongoerr.New(mongoerr.NamespaceExists, "Collection %s already has the UUID %s.", other.NS, catalog.UUIDText(uuid))
 		}
-		made, err = c.Create(ns, catalog.ReadOptions(options), uuid)
-		return err
+		return c.Create(ns, catalog.ReadOptions(options), uuid)
 	})
-	return made, err
+}
+
+func (s *Store) create(ctx context.Context, f func(*catalogchange.Change) (*catalog.Collection, error)) (*catalog.Collection, error) {
+	return Apart(ctx, s, func(ctx context.Context, made **catalog.Collection) error {
+		return s.ChangeLast(ctx, func(c *catalogchange.Change) (err error) {
+			*made, err = f(c)
+			return err
+		})
+	})
 }
 
 // IDIndex is the index on _id that a collection begins with, without a number.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -17,22 +18,12 @@ import (
 )
 
 // Change runs f, alone among changes of the catalogue, commits what it did to it, and publishes that. It is on stable storage when
-// Change returns, unless the patience of ctx (kv.WithPatience) has ended before: then it is as after Write. One of an existing collection holds that collection's lock changing and then its lock already.
+// Change returns. One of an existing collection holds that collection's lock changing and then its lock already.
 func (s *Store) Change(ctx context.Context, f func(*catalogchange.Change) error) error {
-	p := kv.PatienceOf(ctx)
-	if p != nil && p.Left != nil {
-		return errLeft(p.Left)
-	}
 	if err := s.own.Catalog().Acquire(ctx, ownership.Exclusive); err != nil {
 		return err
 	}
-	left := false
-	letGo := func() { s.own.Catalog().Release(ownership.Exclusive) }
-	defer func() {
-		if !left {
-			letGo()
-		}
-	}()
+	defer s.own.Catalog().Release(ownership.Exclusive)
 	t, err := s.engine.Begin()
 	if err != nil {
 		return fmt.Errorf("storage: begin: %w", err)
@@ -58,48 +49,19 @@ func (s *Store) Change(ctx context.Context, f func(*catalogchange.Change) error)
 		s.stamp(t, m, &log, old, oplog.Circumstances{Wall: s.Now(), Apart: true}, nil, nil)
 	}
 	t.Mean(m)
-	changed := func(err error) error {
-		switch {
-		case err == nil:
-			s.tell(m)
-			s.garbage.Add(c.Garbage()...)
-			return nil
-		case errors.Is(err, kv.ErrConflict):
-			return conflict()
-		case errors.Is(err, kv.ErrImpatient):
-			return errLeft(kv.ErrImpatient)
-		}
-		return fmt.Errorf("storage: commit a change of the catalogue: %w", err)
-	}
-	err = t.Commit(ctx, kv.Synced)
-	if u, unsettled := err.(*kv.Unsettled); unsettled {
-		left, err = true, nil
-		s.leave(p, u.Then(changed), letGo)
-	} else {
-		err = changed(err)
-	}
-	if err == nil {
+	tell := sync.OnceFunc(func() {
 		witness.Tell(ctx, witness.Commit{Events: m.DDL.Events, Before: old.catalog, After: c.Catalog()})
+	})
+	switch err = t.Commit(kv.BeforeOver(ctx, tell), kv.Synced); {
+	case err == nil:
+		tell()
+		s.tell(m)
+		s.garbage.Add(c.Garbage()...)
+		return nil
+	case errors.Is(err, kv.ErrConflict):
+		return conflict()
 	}
-	return err
-}
-
-// whenSettled is release for one who may leave the commit of what is locked for it: then all stays locked until it is known what becomes of it.
-func (s *Store) whenSettled(ctx context.Context, release func()) func() {
-	p := kv.PatienceOf(ctx)
-	if p == nil {
-		return release
-	}
-	return func() {
-		if p.Settled == nil {
-			release()
-			return
-		}
-		s.unsettled.Go(func() {
-			<-p.Settled
-			release()
-		})
-	}
+	return fmt.Errorf("storage: commit a change of the catalogue: %w", err)
 }
 
 // lockToChange takes the locks of the existing ones among the namespaces, exclusively and in the order of their numbers.
@@ -112,7 +74,7 @@ func (s *Store) lockToChange(ctx context.Context, namespaces ...namespace.NS) (f
 			return nil, nil, err
 		}
 		if slices.Equal(found, s.find(namespaces)) {
-			return found, s.whenSettled(ctx, release), nil
+			return found, release, nil
 		}
 		release()
 	}

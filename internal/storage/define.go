@@ -43,6 +43,11 @@ func (t *Txn) Define(ctx context.Context, f func(*catalogchange.Change) error) e
 
 // takeNumbers runs f on c, and sees to it that nobody else gets the numbers that f takes.
 func (s *Store) takeNumbers(ctx context.Context, c *catalogchange.Change, f func(*catalogchange.Change) error) error {
+	_, err := Apart(ctx, s, func(ctx context.Context, _ *struct{}) error { return s.takeNumbersApart(ctx, c, f) })
+	return err
+}
+
+func (s *Store) takeNumbersApart(ctx context.Context, c *catalogchange.Change, f func(*catalogchange.Change) error) error {
 	if err := s.own.Catalog().Acquire(ctx, ownership.Exclusive); err != nil {
 		return err
 	}

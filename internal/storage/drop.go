@@ -11,22 +11,27 @@ import (
 
 // DropCollection drops a collection or view and returns what it was. Its data goes later, in the background.
 func (s *Store) DropCollection(ctx context.Context, ns namespace.NS) (*catalog.Collection, error) {
+	return Apart(ctx, s, func(ctx context.Context, was **catalog.Collection) error { return s.dropCollection(ctx, ns, was) })
+}
+
+func (s *Store) dropCollection(ctx context.Context, ns namespace.NS, was **catalog.Collection) error {
 	found, release, err := s.lockToChange(ctx, ns)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() {
 		release()
 		s.forget(found)
 	}()
 	if found[0] == nil {
-		return nil, notFound(ns)
+		return notFound(ns)
 	}
 	if err := s.checkDrop(found[0].Collection); err != nil {
-		return nil, err
+		return err
 	}
 	found[0].abortBuilds("collection dropped")
-	return found[0].Collection, s.Change(ctx, func(c *catalogchange.Change) error {
+	*was = found[0].Collection
+	return s.ChangeLast(ctx, func(c *catalogchange.Change) error {
 		c.Drop(found[0].Collection)
 		return nil
 	})
@@ -34,23 +39,24 @@ func (s *Store) DropCollection(ctx context.Context, ns namespace.NS) (*catalog.C
 
 // DropDatabase drops all collections and views of a database at once and returns what they were.
 func (s *Store) DropDatabase(ctx context.Context, db string) ([]*catalog.Collection, error) {
-	for {
-		dropped, done, err := s.tryDropDatabase(ctx, db)
-		if done || err != nil {
-			return dropped, err
+	return Apart(ctx, s, func(ctx context.Context, dropped *[]*catalog.Collection) error {
+		for {
+			if done, err := s.tryDropDatabase(ctx, db, dropped); done || err != nil {
+				return err
+			}
 		}
-	}
+	})
 }
 
 // tryDropDatabase is not done when a collection was made after the others were locked.
-func (s *Store) tryDropDatabase(ctx context.Context, db string) (dropped []*catalog.Collection, done bool, err error) {
+func (s *Store) tryDropDatabase(ctx context.Context, db string, dropped *[]*catalog.Collection) (done bool, err error) {
 	var names []namespace.NS
 	for _, coll := range s.current.Load().catalog.Collections(db) {
 		names = append(names, coll.NS)
 	}
 	found, release, err := s.lockToChange(ctx, names...)
 	if err != nil {
-		return nil, false, err
+		return false, err
 	}
 	defer func() {
 		release()
@@ -61,20 +67,20 @@ func (s *Store) tryDropDatabase(ctx context.Context, db string) (dropped []*cata
 			continue
 		}
 		if err := s.checkDrop(c.Collection); err != nil {
-			return nil, false, err
+			return false, err
 		}
 		c.abortBuilds("dropDatabase command")
 	}
-	err = s.Change(ctx, func(c *catalogchange.Change) error {
+	err = s.ChangeLast(ctx, func(c *catalogchange.Change) error {
 		for _, coll := range c.Catalog().Collections(db) {
 			if !slices.ContainsFunc(found, func(f *collection) bool { return f != nil && f.Collection == coll }) {
 				return nil
 			}
 		}
-		dropped, done = c.DropDatabase(db), true
+		*dropped, done = c.DropDatabase(db), true
 		return nil
 	})
-	return dropped, done, err
+	return done, err
 }
 
 // forget has the drivers give back what it keeps of collections that were dropped, or were to be.

@@ -233,6 +233,11 @@ func (w *Writer) Note(o bson.Doc) {
 
 // LogModified writes an entry of a collMod that has changed nothing. Of what the oplog does not tell of, and of views, there is none.
 func (s *Store) LogModified(ctx context.Context, ns namespace.NS) error {
+	_, err := Apart(ctx, s, func(ctx context.Context, _ *struct{}) error { return s.logModified(ctx, ns) })
+	return err
+}
+
+func (s *Store) logModified(ctx context.Context, ns namespace.NS) error {
 	t, err := s.Begin(ctx)
 	if err != nil {
 		return err
@@ -246,16 +251,19 @@ func (s *Store) LogModified(ctx context.Context, ns namespace.NS) error {
 	t.log.Command(ns.DB, &coll.UUID, bson.Build().String("collMod", ns.Coll).Doc(), bson.Build().Document("collectionOptions_old", coll.Options.Doc).Doc())
 	change := meaning.NewChange(coll.ID)
 	t.meaning.Add(&change)
-	return t.Commit(ctx, kv.Synced)
+	return atLast(ctx, func() error { return t.Commit(ctx, kv.Synced) })
 }
 
 // LogNote writes an entry of something that happens to no document. It is on stable storage when LogNote returns.
 func (s *Store) LogNote(ctx context.Context, o bson.Doc) error {
-	t, err := s.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer t.Rollback()
-	t.Note(o)
-	return t.Commit(ctx, kv.Synced)
+	_, err := Apart(ctx, s, func(ctx context.Context, _ *struct{}) error {
+		t, err := s.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer t.Rollback()
+		t.Note(o)
+		return atLast(ctx, func() error { return t.Commit(ctx, kv.Synced) })
+	})
+	return err
 }

@@ -95,3 +95,23 @@ func TestLogWatchOfTheUnknown(t *testing.T) {
 		t.Error("an entry about nothing was told of")
 	}
 }
+
+// TestLogWatchOfWhatWasOrdered: who begins to follow between the order of a commit and its end is woken, and so is who waits where a later
+// one was ordered and came to nothing.
+func TestLogWatchOfWhatWasOrdered(t *testing.T) {
+	s := logged(t).Store
+	at := s.LastLogged() + 5
+	s.logClock.Follow(at + 3)
+	w := s.LogWatches().Watch(namespace.NS{DB: "d", Coll: "c"})
+	defer w.Close()
+	next := w.Next()
+	change := meaning.NewChange(1 << 30)
+	m := &meaning.Meaning{Timestamp: at}
+	m.Add(&change)
+	for _, c := range s.logWatches.Tell(m, s.Catalog()) {
+		close(c)
+	}
+	if !told(next) || w.Last() != at+3 {
+		t.Error(told(next), w.Last())
+	}
+}

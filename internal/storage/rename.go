@@ -15,6 +15,11 @@ func (s *Store) Rename(ctx context.Context, from, to namespace.NS, dropTarget bo
 	if from == to {
 		return mongoerr.New(mongoerr.IllegalOperation, "Can't rename a collection to itself")
 	}
+	_, err := Apart(ctx, s, func(ctx context.Context, _ *struct{}) error { return s.rename(ctx, from, to, dropTarget) })
+	return err
+}
+
+func (s *Store) rename(ctx context.Context, from, to namespace.NS, dropTarget bool) error {
 	found, release, err := s.lockToChange(ctx, from, to)
 	if err != nil {
 		return err
@@ -41,7 +46,7 @@ func (s *Store) Rename(ctx context.Context, from, to namespace.NS, dropTarget bo
 			return err
 		}
 	}
-	return s.Change(ctx, func(c *catalogchange.Change) error {
+	return s.ChangeLast(ctx, func(c *catalogchange.Change) error {
 		var dropped *catalog.Collection
 		if target != nil {
 			dropped = target.Collection

@@ -9,6 +9,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/index"
@@ -29,6 +30,7 @@ import (
 
 // Options of a Store. Clock and Indexes are required.
 type Options struct {
+	// Clock may be a CommitClock.
 	Clock clock.Clock
 	// Indexes reads the specifications of indexes.
 	Indexes *index.Parser
@@ -181,6 +183,21 @@ func (s *Store) Options() Options { return s.options }
 
 // Now is the store's time in milliseconds since the epoch.
 func (s *Store) Now() int64 { return clock.Millis(s.options.Clock) }
+
+// CommitClock is a clock that goes on only when others know how far. So what is committed, by which they get to know it, may be of a later time.
+type CommitClock interface {
+	clock.Clock
+	// CommitTime is the time of what is committed now; it is not before Now.
+	CommitTime() time.Time
+}
+
+// commitTime is the time of what is committed now.
+func (s *Store) commitTime() int64 {
+	if c, ok := s.options.Clock.(CommitClock); ok {
+		return c.CommitTime().UnixMilli()
+	}
+	return s.Now()
+}
 
 // CommitKey is where the engine keeps the number of the last commit: under no other key does an engine write by itself.
 func CommitKey() []byte { return layout.CommitKey() }

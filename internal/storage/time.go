@@ -106,7 +106,7 @@ func (s *Store) keepTime(ctx context.Context, which byte, millis int64, d kv.Dur
 	if which == layout.MetaHold {
 		t.Mean(&meaning.Meaning{Hold: &millis})
 	}
-	if err := t.Commit(ctx, d); err != nil {
+	if err := atLast(ctx, func() error { return t.Commit(ctx, d) }); err != nil {
 		return fmt.Errorf("storage: keep a time: %w", err)
 	}
 	return nil

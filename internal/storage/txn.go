@@ -173,6 +173,10 @@ func (t *Txn) CommitWithin(ctx context.Context, d kv.Durability, p *kv.Patience,
 	if p == nil {
 		return t.Commit(ctx, d)
 	}
+	if p.Left != nil {
+		t.Rollback()
+		return errLeft(p.Left)
+	}
 	err := t.commit(kv.WithPatience(ctx, p), d)
 	if u, unsettled := err.(*kv.Unsettled); unsettled {
 		t.store.leave(p, u.Then(func(err error) error { settled(err); return err }), func() {})

@@ -25,6 +25,8 @@ type WriteOptions struct {
 	Committed *uint64
 	// Patience, unless nil, is how long a commit is waited for that others have to have first. Write returns nil where it is left.
 	Patience *kv.Patience
+	// Last says that the commit is the last of what is run Apart.
+	Last bool
 	// Retry is given for a statement of a retryable write; nil: it is none.
 	Retry *history.Retry
 	// PassesOver says that f passes over what open transactions have, if it is asked for (Writer.IsSpared): where it meets what one has just got it is
@@ -90,14 +92,6 @@ func restAfter(conflicts int) time.Duration {
 	return min(firstRest<<min(conflicts-promptTries, 10), longestRest)
 }
 
-// errLeft is for a write of an operation that has left a commit: it would not see what the operation has written before.
-func errLeft(why error) error {
-	if why == kv.ErrImpatient {
-		return mongoerr.New(mongoerr.WriteConcernTimeout, "nothing was written, for what was written before still waits for a majority of the members")
-	}
-	return why
-}
-
 // tryWrite runs f once, alone among those that contended for the same keys.
 func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f func(*Writer) error, contended ownership.Stripes) (claimed ownership.Stripes, err error) {
 	c, exclusive, err := s.lockToWrite(ctx, ns, o.Create)
@@ -147,7 +141,11 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 			return 0, err
 		}
 	}
-	err = t.commit(ctx, o.Durability)
+	if o.Last {
+		err = atLast(ctx, func() error { return t.commit(ctx, o.Durability) })
+	} else {
+		err = t.commit(ctx, o.Durability)
+	}
 	if u, unsettled := err.(*kv.Unsettled); unsettled {
 		left, err = true, nil
 		s.leave(o.Patience, u, letGo)
@@ -159,17 +157,6 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 		o.Keys.Deleted += w.entries.Keys.Deleted
 	}
 	return w.claimed, err
-}
-
-// leave has a commit be settled whoever waits, and what is held for it let go then.
-func (s *Store) leave(p *kv.Patience, u *kv.Unsettled, letGo func()) {
-	settled := make(chan struct{})
-	p.Left, p.Settled = u.Why, settled
-	s.unsettled.Go(func() {
-		defer close(settled)
-		defer letGo()
-		_ = u.Settle() // nobody is there any more who could be told
-	})
 }
 
 // lockToWrite takes the lock of the collection called ns, as it is then defined. The documents of a capped collection are

@@ -22,8 +22,6 @@ func heldLocks() map[string]string {
 		"Sweeper.Recluster":       "one slice of reclustering at a time in a collection",
 		"Sweeper.Vacuum":          "one slice of vacuuming at a time in a collection",
 		"Monitor.eachStanding":    "fronts.mu, taken by serverStatus and by who asks for figures, for a bounded number of keys",
-		"Op.blockWrites":          "setDefaults, likewise",
-		"Op.storeDefaults":        "setDefaults, which one who changes the defaults has at a time; who reads them does not take it",
 		"Group.join":              "joining, so that the server becomes a member once; nobody else takes it",
 		"committer.admitOrLineUp": "mu, which a sync.Cond gives back while it waits for the line",
 		"member.takeOver":         "turn, while one database gives way to another; who is served does not take it",

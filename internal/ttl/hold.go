@@ -10,6 +10,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/parameter"
+	"github.com/ebbdb/ebb/internal/storage"
 )
 
 // Hold is ttlHold. While expiry is held its clock stands still: what was alive then can be read, whatever has expired since,
@@ -43,7 +44,7 @@ const (
 
 func newHold(r *parameter.Registry) *Hold {
 	h := &Hold{}
-	r.Add(&parameter.Parameter{Name: HoldName, When: parameter.Both, Get: h.get, Set: h.set})
+	r.Add(&parameter.Parameter{Name: HoldName, When: parameter.Both, Get: h.get, SetWithin: h.set})
 	return h
 }
 
@@ -60,7 +61,7 @@ func (h *Hold) get() bson.Value {
 	return bson.String(HoldRelease)
 }
 
-func (h *Hold) set(v bson.Value) error {
+func (h *Hold) set(ctx context.Context, v bson.Value) error {
 	w, err := parseHold(v)
 	if err != nil {
 		return err
@@ -74,7 +75,7 @@ func (h *Hold) set(v bson.Value) error {
 	if m == nil {
 		return nil
 	}
-	return m.hold(context.Background(), w)
+	return m.hold(ctx, w)
 }
 
 // holdLayouts are the forms of a date in a text.
@@ -156,8 +157,14 @@ func (h *Hold) Forget() bool {
 	return was
 }
 
-// hold has expiry stand still, or go on. It returns when no sweep that began before is under way.
+// hold has expiry stand still, or go on. It returns when no sweep that began before is under way, or when ctx's patience is over: then it is done all the same,
+// once it is stored.
 func (m *Monitor) hold(ctx context.Context, w wish) error {
+	_, err := storage.Apart(ctx, m.store, func(ctx context.Context, _ *struct{}) error { return m.holdApart(ctx, w) })
+	return err
+}
+
+func (m *Monitor) holdApart(ctx context.Context, w wish) error {
 	if w.release {
 		return m.release(ctx)
 	}

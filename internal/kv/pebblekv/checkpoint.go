@@ -257,7 +257,7 @@ func (c *committer) beginCheckpoint(to *checkpoint) (next uint64, err error) {
 	}
 	next = uint64(b.SeqNum())
 	closeBatch(b)
-	to.number, to.millis = c.number.Load(), c.mu.time
+	to.number, to.millis = c.number.Load(), c.mu.shown
 	c.mu.tables = true
 	return next, nil
 }

@@ -49,7 +49,8 @@ type committer struct {
 		sums     []int64           // of the counters of the commit that is on its way in
 		watch    watch             // or nil
 		observer kv.Observer       // or nil
-		time     int64             // of it
+		time     int64             // that no later Commit is before
+		shown    int64             // that of the youngest visible Commit
 		tables   bool              // tables are being taken over, and nobody else commits
 		line     line              // of a member of a replica set
 		stuck    bool              // Pebble panicked in a write and may hold its locks for good
@@ -227,6 +228,7 @@ func (c *committer) announce(t *kv.Commit) {
 // visible tells of a Commit that was applied. The caller holds mu.
 func (c *committer) visible(t *kv.Commit) {
 	c.number.Store(t.Number)
+	c.mu.shown = t.Time
 	if c.mu.observer != nil {
 		c.mu.observer.Visible(t)
 	}
@@ -241,7 +243,7 @@ func (c *committer) observe(o kv.Observer) {
 func (c *committer) last() (number uint64, millis int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.number.Load(), c.mu.time
+	return c.number.Load(), c.mu.shown
 }
 
 // note tells the row cache what the commit numbered sequence is about to write, beside the ranges that it deletes.

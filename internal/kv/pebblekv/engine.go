@@ -45,7 +45,7 @@ import (
 type Engine struct {
 	db        *pebble.DB
 	cache     *pebble.Cache
-	lock      *pebble.Lock
+	lock      *storeLock
 	options   Options
 	failure   *failure
 	room      *room
@@ -78,7 +78,7 @@ func Open(dir string, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pebblekv: open: %w", err)
 	}
-	lock, err := pebble.LockDirectory(dir, o.FS)
+	lock, err := lockStore(dir, o.FS)
 	if err != nil {
 		return nil, fmt.Errorf("pebblekv: open: %s is in use by another Ebb: %w", dir, err)
 	}
@@ -89,7 +89,7 @@ func Open(dir string, o Options) (*Engine, error) {
 	return e, nil
 }
 
-func openLocked(dir string, o Options, version int, lock *pebble.Lock) (*Engine, error) {
+func openLocked(dir string, o Options, version int, lock *storeLock) (*Engine, error) {
 	if _, onDisk := o.FS.(privateDisk); onDisk {
 		if err := narrow(dir, o.Logger); err != nil {
 			return nil, err
@@ -119,7 +119,7 @@ func openLocked(dir string, o Options, version int, lock *pebble.Lock) (*Engine,
 		}
 	}
 	e.cache = pebble.NewCache(o.CacheBytes)
-	e.tables = o.pebble(e.cache, lock, e.failure, e.room)
+	e.tables = o.pebble(e.cache, lock.Lock, e.failure, e.room)
 	e.copies = &checkpoints{disk: o.FS, dir: o.FS.PathJoin(dir, checkpointDir)}
 	e.tables.FS = checkpointDisk{e.disk(o.FS), e.copies}
 	if err = checkOptions(o.FS, dir, e.tables); err == nil {
@@ -156,7 +156,7 @@ func (e *Engine) disk(disk vfs.FS) vfs.FS {
 // abandon closes what was opened of an engine that cannot be.
 func (e *Engine) abandon() (err error) {
 	if e.room.isHopeless.Load() {
-		return nil // Pebble still has all of it, and goes no further
+		return errors.Join(e.notes.close(), e.lock.release()) // Pebble still has all of it, and changes nothing on disk any more
 	}
 	if e.db != nil {
 		err = e.db.Close()
@@ -169,7 +169,7 @@ func (e *Engine) start(dir string, number uint64, millis int64) {
 	e.commits = newCommitter(e.db, e.options.FS, dir, e.failure, &e.open, rowcache.New(e.options.RowCacheBytes))
 	e.commits.commitKey = e.options.CommitKey
 	e.commits.number.Store(number)
-	e.commits.mu.time = millis
+	e.commits.mu.time, e.commits.mu.shown = millis, millis
 	e.syncer = startSyncer(e.commits, e.options.Clock, bufferedSyncInterval, false)
 	e.forgotten = startSyncer(e.commits, e.options.Clock, unsyncedSyncInterval, true)
 	e.reclaim = startReclaimer(e.commits, dir, e.options, !e.volatile)

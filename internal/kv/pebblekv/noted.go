@@ -29,6 +29,11 @@ type notes struct {
 		sync.Mutex
 		slots []inspect.Slot
 	}
+	// closing is held, shared, by who writes.
+	closing struct {
+		sync.RWMutex
+		over bool
+	}
 }
 
 const noteInterval = time.Second
@@ -90,6 +95,9 @@ func (n *notes) close() error {
 	}
 	close(n.quit)
 	<-n.done
+	n.closing.Lock()
+	n.closing.over = true
+	n.closing.Unlock()
 	return errors.Join(n.file.Sync(), n.file.Close())
 }
 
@@ -126,6 +134,11 @@ func (n *notes) end(k inspect.Kind, number uint64) {
 }
 
 func (n *notes) write(b []byte, offset int64) {
+	n.closing.RLock()
+	defer n.closing.RUnlock()
+	if n.closing.over { // of a store whose opening was left behind: the file may be another's
+		return
+	}
 	if _, err := n.file.WriteAt(b, offset); err != nil {
 		return
 	}

@@ -63,6 +63,8 @@ func (e *Engine) Follow(why error) {
 	l := &c.mu.line
 	left := l.waiting
 	l.log, l.why, l.waiting, l.bytes, l.alone, l.paused = nil, why, nil, 0, false, false
+	// What was ordered and never is committed is of no time.
+	c.mu.time = c.mu.shown
 	if len(left) > 0 { // who began before what can be seen now has to fail, and nobody else
 		c.mu.claims = claims.New()
 		c.mu.claims.Raise(c.sequence.Load())
@@ -133,16 +135,15 @@ func (e *Engine) Confirm(number uint64) error {
 	return err
 }
 
-// Ordered is the number of the youngest Commit, which may still be in the line, and a time that is not before its own: no later Commit has an
-// earlier one.
-func (e *Engine) Ordered() (number uint64, millis int64) {
+// Ordered is the number of the youngest Commit, which may still be in the line. In an engine that leads no later one is of a time before now.
+func (e *Engine) Ordered(now int64) (number uint64) {
 	c := e.commits
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.mu.observer != nil && c.mu.line.log != nil {
-		c.mu.time = max(c.mu.time, c.mu.observer.Now())
+	if c.mu.line.log != nil {
+		c.mu.time = max(c.mu.time, now)
 	}
-	return c.number.Load() + uint64(len(c.mu.line.waiting)), c.mu.time
+	return c.number.Load() + uint64(len(c.mu.line.waiting))
 }
 
 func (c *committer) confirm(number uint64) (*pending, error) {
@@ -228,7 +229,12 @@ func (t *turn) await(ctx context.Context) error {
 		return t.err
 	default:
 	}
-	return &kv.Unsettled{Why: why, Settle: func() error { <-t.over; return t.err }}
+	settle := func() error { <-t.over; return t.err }
+	if p.Over != nil {
+		p.Over(why)
+		return settle()
+	}
+	return &kv.Unsettled{Why: why, Settle: settle}
 }
 
 // lineUp orders t and puts it into the line, or fails and leaves nothing behind. The caller holds mu.

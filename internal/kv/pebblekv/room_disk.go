@@ -130,7 +130,12 @@ func (f *roomFile) WriteAt(p []byte, at int64) (int, error) {
 	if f.room.isScarce() {
 		return 0, errScarce
 	}
-	return f.File.WriteAt(p, at)
+	n := 0
+	err := f.room.once(func() (err error) {
+		n, err = f.File.WriteAt(p, at)
+		return err
+	})
+	return n, err
 }
 
 // Preallocate is vfs.File's. Where room is scarce nothing is set aside: the file grows as it is written.
@@ -138,7 +143,7 @@ func (f *roomFile) Preallocate(at, length int64) error {
 	if !f.room.isAmple(length) {
 		return errScarce
 	}
-	return f.File.Preallocate(at, length)
+	return f.room.once(func() error { return f.File.Preallocate(at, length) })
 }
 
 var errScarce = errors.New("pebblekv: room on the disk is scarce")

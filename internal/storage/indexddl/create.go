@@ -39,12 +39,14 @@ func (d *DDL) CreateIndexes(ctx context.Context, ns namespace.NS, parse func(*ca
 
 // CreateIndexesSeen is CreateIndexes that is told what to do with what is hidden, and shows the build, if there is one, before it
 // begins.
-func (d *DDL) CreateIndexesSeen(ctx context.Context, ns namespace.NS, how ttlchange.OnHidden, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*build.Underway)) (made Created, err error) {
-	l := d.Begin(how)
-	defer l.Close()
-	err = d.createIndexes(ctx, ns, l, parse, seen, &made)
-	made.Hidden, err = l.End(err)
-	return made, err
+func (d *DDL) CreateIndexesSeen(ctx context.Context, ns namespace.NS, how ttlchange.OnHidden, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*build.Underway)) (Created, error) {
+	return storage.Apart(ctx, d.store, func(ctx context.Context, made *Created) (err error) {
+		l := d.Begin(how)
+		defer l.Close()
+		err = d.createIndexes(ctx, ns, l, attended(ctx, parse), seen, made)
+		made.Hidden, err = l.End(err)
+		return err
+	})
 }
 
 func (d *DDL) createIndexes(ctx context.Context, ns namespace.NS, l *loosen.Change, parse func(*catalog.Collection) ([]*index.Definition, error), seen func(*build.Underway), made *Created) error {
@@ -92,7 +94,9 @@ func (d *DDL) createOn(ctx context.Context, ns namespace.NS, l *loosen.Change, p
 	case p.busy != nil:
 		return false, p.busy.Wait(ctx)
 	case b != nil:
-		seen(b.Underway)
+		if ctx.Err() == nil { // or the build ends at once, and nobody may be there to see it
+			seen(b.Underway)
+		}
 		return true, b.run(p, l, made)
 	}
 	return true, nil
@@ -196,7 +200,7 @@ func putIndexes(c storage.Collection, next *catalog.Collection, l *loosen.Change
 	return func(ch *catalogchange.Change, defs []*index.Definition) error {
 		next.Indexes = append(next.Indexes, defs...)
 		l.After(next)
-		made.Indexes, made.After = defs, len(next.Indexes)
+		made.Indexes, made.After, made.Hidden = defs, len(next.Indexes), l.Done()
 		if err := ch.Put(next); err != nil {
 			return err
 		}

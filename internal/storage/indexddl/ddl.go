@@ -3,6 +3,7 @@ package indexddl
 import (
 	"context"
 
+	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage"
@@ -90,7 +91,7 @@ func (d *DDL) changeBuilt(ctx context.Context, c storage.Collection, defs []*ind
 
 // publish has put put the indexes that b has built into the catalogue.
 func (d *DDL) publish(ctx context.Context, b *builder, l *loosen.Change, put func(*catalogchange.Change, []*index.Definition) error) error {
-	return d.store.Change(ctx, func(ch *catalogchange.Change) error {
+	return d.store.ChangeLast(ctx, func(ch *catalogchange.Change) error {
 		ch.Renew = l.Renews
 		defs, err := b.finish(ch)
 		if err != nil {
@@ -98,4 +99,14 @@ func (d *DDL) publish(ctx context.Context, b *builder, l *loosen.Change, put fun
 		}
 		return put(ch, defs)
 	})
+}
+
+// attended is f for as long as ctx has not ended: then nobody may be there any more whose f it is (storage.Apart).
+func attended[T any](ctx context.Context, f func(*catalog.Collection) (T, error)) func(*catalog.Collection) (T, error) {
+	return func(c *catalog.Collection) (none T, err error) {
+		if ctx.Err() != nil {
+			return none, context.Cause(ctx)
+		}
+		return f(c)
+	}
 }

@@ -24,34 +24,46 @@ func (d *DDL) DropIndexes(ctx context.Context, ns namespace.NS, pick func(*catal
 
 // DropIndexesWith is DropIndexes that is told what to do with what is hidden.
 func (d *DDL) DropIndexesWith(ctx context.Context, ns namespace.NS, how ttlchange.OnHidden, pick func(*catalog.Collection) ([]*index.Definition, error)) (before int, hidden ttlchange.Loosened, err error) {
-	l := d.Begin(how)
-	defer l.Close()
-	for done := false; !done && err == nil; {
-		before, done, err = d.tryDropIndexes(ctx, ns, l, pick)
-	}
-	hidden, err = l.End(err)
-	return before, hidden, err
+	gone, err := storage.Apart(ctx, d.store, func(ctx context.Context, gone *dropped) (err error) {
+		l := d.Begin(how)
+		defer l.Close()
+		pick := attended(ctx, pick)
+		for done := false; !done && err == nil; {
+			done, err = d.tryDropIndexes(ctx, ns, l, pick, gone)
+		}
+		gone.hidden, err = l.End(err)
+		return err
+	})
+	return gone.before, gone.hidden, err
+}
+
+// dropped is what DropIndexes did.
+type dropped struct {
+	before int
+	hidden ttlchange.Loosened
 }
 
 // tryDropIndexes is not done when an index build has ended after pick saw it.
-func (d *DDL) tryDropIndexes(ctx context.Context, ns namespace.NS, l *loosen.Change, pick func(*catalog.Collection) ([]*index.Definition, error)) (before int, done bool, err error) {
+func (d *DDL) tryDropIndexes(ctx context.Context, ns namespace.NS, l *loosen.Change, pick func(*catalog.Collection) ([]*index.Definition, error), gone *dropped) (done bool, err error) {
 	c, release, err := d.store.LockToChange(ctx, ns)
 	if err != nil {
-		return 0, false, err
+		return false, err
 	}
 	defer release()
 	p, err := planDrop(c, pick)
 	if err != nil {
-		return 0, false, err
+		return false, err
 	}
 	l.ToBe(c, p.next)
 	if same, err := l.Ahead(ctx, p.next); !same || err != nil {
-		return 0, false, err
+		return false, err
 	}
-	return p.before, true, d.replace(ctx, c, l, p.next, func() {
+	gone.before = p.before
+	return true, d.replace(ctx, c, l, p.next, func() {
 		for _, b := range p.stopped {
 			c.Abort(b, "dropIndexes command")
 		}
+		gone.hidden = l.Done()
 	})
 }
 

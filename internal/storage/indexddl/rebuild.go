@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/catalogchange"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
@@ -15,30 +16,30 @@ import (
 // are. Nobody writes to the collection meanwhile. Where documents do not go together with a unique index it fails with
 // DuplicateKey and leaves everything as it was.
 func (d *DDL) RebuildIndexes(ctx context.Context, ns namespace.NS) (next *catalog.Collection, err error) {
+	return storage.Apart(ctx, d.store, func(ctx context.Context, next **catalog.Collection) error { return d.rebuildIndexes(ctx, ns, next) })
+}
+
+func (d *DDL) rebuildIndexes(ctx context.Context, ns namespace.NS, next **catalog.Collection) error {
 	c, release, err := d.store.LockToChange(ctx, ns)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer release()
 	if c.IsView() {
-		return nil, isView(ns)
+		return isView(ns)
 	}
 	if err := c.RefuseWhileBuilding(); err != nil {
-		return nil, err
+		return err
 	}
 	if _, _, err := d.Sweeper.DeleteDueAhead(ctx, c, d.Unspared(c)); err != nil { // c stays as it is: nothing is built
-		return nil, err
+		return err
 	}
-	err = d.changeBuilt(ctx, c, c.Indexes, d.Begin(ttlchange.OnHidden{}), func(ch *catalogchange.Change, defs []*index.Definition) error {
-		next = c.WithIndexes(slices.Clone(defs))
-		if err := ch.Put(next); err != nil {
+	return d.changeBuilt(ctx, c, c.Indexes, d.Begin(ttlchange.OnHidden{}), func(ch *catalogchange.Change, defs []*index.Definition) error {
+		*next = c.WithIndexes(slices.Clone(defs))
+		if err := ch.Put(*next); err != nil {
 			return err
 		}
-		dropGone(ch, c.Collection, next)
+		dropGone(ch, c.Collection, *next)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return next, nil
 }

@@ -163,11 +163,13 @@ func (w *Watches) tellAll(at oplog.Timestamp) {
 	}
 }
 
+// wake raises what was told last, unless that is later: it may be of an entry that was ordered and not told of yet, or never will be, since
+// the member that ordered it lost its lead. Who waits is woken nonetheless.
 func (w *Watches) wake(of *interest, at oplog.Timestamp) {
-	if of == nil || of.last >= at {
+	if of == nil {
 		return
 	}
-	if of.last = at; of.next != nil {
+	if of.last = max(of.last, at); of.next != nil {
 		w.mu.wake = append(w.mu.wake, of.next)
 		of.next = nil
 		w.woken.Add(1)

@@ -211,6 +211,9 @@ func (l *Change) published() {
 	}
 }
 
+// Done is what became of hidden documents so far.
+func (l *Change) Done() ttlchange.Loosened { return l.done }
+
 // End is what the command says that made the change, or failed with err.
 func (l *Change) End(err error) (ttlchange.Loosened, error) {
 	if err == nil {

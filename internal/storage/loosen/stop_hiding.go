@@ -13,20 +13,21 @@ import (
 
 // StopHiding calls set, after which the server's ttlHideExpired hides nothing. What only that hides is deleted before: it does not
 // come back. From the last deletion on until set has returned nobody writes to collections with a TTL, and time stands still
-// for what readers can see.
-func (l *Loosener) StopHiding(ctx context.Context, how ttlchange.OnHidden, set func() error) (done ttlchange.Loosened, err error) {
-	if how.Keep {
-		for _, c := range l.store.WithTTL() {
-			if err := l.renewGraces(ctx, c); err != nil {
-				return done, err
+// for what readers can see. Where ctx has a patience that ends before, set is not called, and what is hidden stays so.
+func (l *Loosener) StopHiding(ctx context.Context, how ttlchange.OnHidden, set func() error) (ttlchange.Loosened, error) {
+	return storage.Apart(ctx, l.store, func(ctx context.Context, done *ttlchange.Loosened) (err error) {
+		if how.Keep {
+			for _, c := range l.store.WithTTL() {
+				if err := l.renewGraces(ctx, c); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	if done, err = l.expireAmongWriters(ctx, how); err != nil { // most of it
-		return done, err
-	}
-	err = l.stopHiding(ctx, how, set, &done)
-	return done, err
+		if *done, err = l.expireAmongWriters(ctx, how); err != nil { // most of it
+			return err
+		}
+		return l.stopHiding(ctx, how, set, done)
+	})
 }
 
 // renewGraces gives the rules of a collection a grace that hide because all do: what they hid would be deleted as soon as it is seen.
@@ -79,6 +80,9 @@ func (l *Loosener) stopHiding(ctx context.Context, how ttlchange.OnHidden, set f
 		}
 		done.Deleted += ch.done.Deleted
 		done.Kept += ch.done.Kept
+	}
+	if ctx.Err() != nil { // whose set it is may be there no more
+		return context.Cause(ctx)
 	}
 	return set()
 }

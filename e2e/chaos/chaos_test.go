@@ -19,6 +19,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 
 	"github.com/ebbdb/ebb/e2e/binary"
+	"github.com/ebbdb/ebb/e2e/godriver"
 )
 
 var (
@@ -34,12 +35,13 @@ type clients struct {
 	over   atomic.Bool
 	work   sync.WaitGroup
 
-	inserted  atomic.Int64 // each id from 0 up to it was acknowledged
-	transfers atomic.Int64
-	slowest   atomic.Int64
-	events    []int64
-	resumed   int          // how often the driver gave the stream up
-	shown     atomic.Int64 // looks at documents that expire
+	inserted    atomic.Int64 // each id from 0 up to it was acknowledged
+	insertsOver atomic.Bool  // inserted is all that there will be
+	transfers   atomic.Int64
+	slowest     atomic.Int64
+	events      []int64
+	resumed     int          // how often the driver gave the stream up
+	shown       atomic.Int64 // looks at documents that expire
 
 	counting sync.Mutex // guards found
 	found    map[string]int
@@ -51,6 +53,9 @@ const (
 	balance  = 1000
 	// expiry is how long short documents last, in seconds.
 	expiry = 4
+	// skew is how far a member's clock is set forward or back, and far how far one is set back now and then.
+	skew = time.Second
+	far  = 30 * time.Minute
 	// limit is how long an operation may take, with all that its driver tries: far longer than any disturbance.
 	limit = 90 * time.Second
 )
@@ -82,6 +87,9 @@ func TestChaos(t *testing.T) {
 	}
 	t.Logf("again: -chaos %v -chaos-seed %d", *lasts, s)
 	disturb(t, m, rand.New(rand.NewPCG(s, s)))
+	for _, v := range m.all {
+		v.turn(t.Context(), 0)
+	}
 	c.over.Store(true)
 	c.work.Wait()
 	c.check(m)
@@ -180,7 +188,7 @@ func disturb(t *testing.T, m *machines, random *rand.Rand) {
 			v = primary(t, m, v)
 		}
 		long := time.Duration(200+random.IntN(4000)) * time.Millisecond
-		kinds := []string{"kill", "kill", "stop", "cut", "deafen"}
+		kinds := []string{"kill", "kill", "stop", "cut", "deafen", "turn", "turn back"}
 		if v.index == 2 {
 			kinds = append(kinds, "fill")
 		}
@@ -203,6 +211,13 @@ func disturb(t *testing.T, m *machines, random *rand.Rand) {
 			err = v.deafen()
 			pause(t.Context(), long)
 			err = errors.Join(err, v.hear())
+		case "turn": // until it is turned again, or restarts
+			v.turn(t.Context(), time.Duration(random.Int64N(int64(2*skew)))-skew)
+			pause(t.Context(), long)
+		case "turn back":
+			v.turn(t.Context(), -far)
+			pause(t.Context(), long)
+			v.turn(t.Context(), 0)
 		case "fill":
 			err = v.fill()
 			pause(t.Context(), long)
@@ -254,6 +269,7 @@ func (c *clients) begin() {
 }
 
 func (c *clients) insert() {
+	defer c.insertsOver.Store(true)
 	for n := int64(0); !c.over.Load(); n++ {
 		began := time.Now()
 		again, err := c.unfrozen(func(ctx context.Context) error {
@@ -293,12 +309,13 @@ func (c *clients) unfrozen(f func(context.Context) error) (again bool, err error
 	}
 }
 
-// whileFull does something again as long as the primary says that its disk is full, which is no error that a driver tries again after.
+// whileFull does something again as long as the primary says that its disk is full, which is no error that a driver tries again after, and where the
+// driver has sent nothing.
 func whileFull(ctx context.Context, f func() error) error {
 	for {
 		err := f()
 		var e mongo.ServerError
-		if !errors.As(err, &e) || !e.HasErrorCode(outOfDiskSpace) {
+		if !godriver.Unsent(err) && (!errors.As(err, &e) || !e.HasErrorCode(outOfDiskSpace)) {
 			return err
 		}
 		if !pause(ctx, 100*time.Millisecond) {
@@ -365,7 +382,7 @@ func (c *clients) watch() {
 		}
 		_ = stream.Close(context.Background())
 		cancel()
-		if c.over.Load() {
+		if c.over.Load() && c.insertsOver.Load() {
 			if looks++; int64(len(c.events)) >= c.inserted.Load() || looks > lastLooks {
 				return
 			}
@@ -406,10 +423,15 @@ func (c *clients) expireOne(short *mongo.Collection, n int) bool {
 		return false
 	}
 	defer session.EndSession(context.Background())
-	began := time.Now()
+	// By the set's time, since members' clocks are wrong: it is as it was told before the document, or later, when that is inserted.
+	told := int64(0)
 	again, err := c.unfrozen(func(ctx context.Context) error {
-		began = time.Now().Add(-time.Millisecond) // what has passed of a millisecond does not count
-		_, err := c.db.Collection("short").InsertOne(mongo.NewSessionContext(ctx, session), bson.M{"_id": n})
+		ctx = mongo.NewSessionContext(ctx, session)
+		if err := c.db.Collection("short").FindOne(ctx, bson.M{"_id": n}).Err(); !errors.Is(err, mongo.ErrNoDocuments) {
+			return err
+		}
+		told = timeTold(session)
+		_, err := c.db.Collection("short").InsertOne(ctx, bson.M{"_id": n})
 		return err
 	})
 	switch {
@@ -420,10 +442,14 @@ func (c *clients) expireOne(short *mongo.Collection, n int) bool {
 		c.t.Error("insert what expires: ", err)
 		return false
 	}
+	if told == 0 {
+		c.t.Error("the set's time was not told")
+		return false
+	}
 	ctx, cancel := context.WithTimeout(c.t.Context(), limit)
 	defer cancel()
 	ctx = mongo.NewSessionContext(ctx, session)
-	// Its time is not before began, so it is there at least until then and its expiry.
+	began := time.Now()
 	for gone := time.Duration(0); time.Since(began) < (expiry+2)*time.Second && !c.over.Load(); pause(ctx, 30*time.Millisecond) {
 		looked := time.Since(began)
 		coll := c.db.Collection("short")
@@ -436,12 +462,18 @@ func (c *clients) expireOne(short *mongo.Collection, n int) bool {
 		case err == nil && gone > 0:
 			c.t.Errorf("document %d, gone when it was looked at %v after it was inserted, is seen again %v after that", n, gone, looked)
 		case errors.Is(err, mongo.ErrNoDocuments):
-			if gone = max(gone, looked); time.Since(began) < expiry*time.Second {
-				c.t.Errorf("document %d is gone %v after it was inserted", n, time.Since(began))
+			if gone = max(gone, looked); timeTold(session)-told < expiry*1000 {
+				c.t.Errorf("document %d is gone %d ms after it was inserted, by the set's time, %v by this machine's", n, timeTold(session)-told, looked)
 			}
 		}
 	}
 	return true
+}
+
+// timeTold is the set's time that the session was told, in milliseconds (docs/replica-set.md).
+func timeTold(session *mongo.Session) int64 {
+	millis, _ := session.ClusterTime().Lookup("$clusterTime", "signature", "keyId").AsInt64OK()
+	return millis
 }
 
 // check looks at what is left when all is well again.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 )
 
@@ -127,7 +128,7 @@ func (v *machine) start() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.process = exec.Command("ip", "netns", "exec", v.space, v.m.path, "serve", "--nounixsocket", "--bind_ip", v.address()+",127.0.0.1", "--port", port, "--dbpath", v.dir,
-		"--replSet", "rs0", "--oplogSize", "100", "--consolePort", "0", "--advertise", v.host())
+		"--replSet", "rs0", "--oplogSize", "100", "--consolePort", "0", "--advertise", v.host(), "--setParameter", "enableTestCommands=1")
 	log, err := os.OpenFile(v.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -204,6 +205,18 @@ func (v *machine) fill() error {
 		}
 	}
 }
+
+// turn sets the machine's clock, so that it is off by so much until the server ends. Where it does not answer its clock stays as it is.
+func (v *machine) turn(ctx context.Context, offset time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, turnTime)
+	defer cancel()
+	if err := v.client().Database("admin").RunCommand(ctx, bson.D{{Key: "ebbTurnClock", Value: 1}, {Key: "offsetMillis", Value: offset.Milliseconds()}}).Err(); err != nil {
+		v.m.t.Logf("member %d, set its clock: %v", v.index, err)
+	}
+}
+
+// turnTime is how long a member may take to set its clock.
+const turnTime = 5 * time.Second
 
 func (v *machine) drain() error { return os.Remove(filepath.Join(v.dir, "filler")) }
 

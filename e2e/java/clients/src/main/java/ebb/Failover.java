@@ -3,6 +3,8 @@ package ebb;
 import static ebb.Checks.holds;
 import static ebb.Checks.same;
 
+import com.mongodb.MongoException;
+import com.mongodb.MongoServerException;
 import com.mongodb.client.MongoClient;
 import com.mongodb.client.MongoClients;
 import com.mongodb.client.MongoCollection;
@@ -15,19 +17,25 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.bson.Document;
 
 /**
- * The Java driver on a replica set of three whose primary is killed, and stopped, again and again: it sends a write again that got no answer, so that
- * the application sees no error.
+ * The Java driver on a replica set of three whose primary is killed, and stopped, again and again: it sends a write again that got no answer, and no
+ * server answers with an error. The driver sends a write twice at most, and gives up what meets the end of a server twice, such as a connection that is refused; the
+ * application begins that again, and tells how often.
  */
 public final class Failover {
     private static final int BESIDE = 2;
     private static final int PAUSE_MILLIS = 5;
+    /** How often a write is begun at most. */
+    private static final int ATTEMPTS = 10;
+    private static final int DUPLICATE_KEY = 11000;
 
     private final HttpClient http = HttpClient.newHttpClient();
     private final MongoCollection<Document> documents;
     private final AtomicBoolean over = new AtomicBoolean();
+    private final AtomicInteger givenUp = new AtomicInteger();
 
     private Failover(MongoClient client) {
         this.documents = client.getDatabase("e2e_java_failover").getCollection("c");
@@ -49,7 +57,22 @@ public final class Failover {
     }
 
     private void insert(String id) {
-        documents.insertOne(new Document("_id", id));
+        for (int attempt = 1; ; attempt++) {
+            try {
+                documents.insertOne(new Document("_id", id));
+                return;
+            } catch (MongoServerException e) { // which a server has said
+                if (attempt > 1 && e.getCode() == DUPLICATE_KEY) {
+                    return; // it was there already
+                }
+                throw e;
+            } catch (MongoException e) {
+                if (attempt == ATTEMPTS) {
+                    throw e;
+                }
+                givenUp.incrementAndGet();
+            }
+        }
     }
 
     /** Writes until the last failover is over, and returns how much. */
@@ -92,5 +115,6 @@ public final class Failover {
             all += writer.join();
         }
         same(documents.countDocuments(), all);
+        ask("told?given=" + givenUp + "&of=" + all);
     }
 }

@@ -45,6 +45,7 @@ type reclaimer struct {
 	mu struct {
 		sync.Mutex
 		ranges deleted.Ranges // deleted, and not looked after
+		told   time.Time      // when it was last said that there is no room for what would give room
 	}
 }
 
@@ -66,6 +67,8 @@ const (
 	foundBytes = 256 << 20
 	// reclaimedAtOnce is how many ranges are removed before the reclaimer looks again: the memtable is flushed for each.
 	reclaimedAtOnce = 16
+	// maxGaps is how many keys that live are gone by at most to find what may be excised between them.
+	maxGaps = 10_000
 )
 
 // newReclaimer is one that looks when it is told to.
@@ -209,9 +212,24 @@ func (r *reclaimer) flush(ctx context.Context) error {
 }
 
 func (r *reclaimer) warn(ctx context.Context, err error) {
-	if err != nil && ctx.Err() == nil {
-		r.log.Warn("store: the space of deleted ranges could not be won back", "err", err)
+	if err == nil || ctx.Err() != nil {
+		return
 	}
+	if isFull(err) && !r.isTime(r.clock.Now()) { // it is tried again and again
+		return
+	}
+	r.log.Warn("store: the space of deleted ranges could not be won back", "err", err)
+}
+
+// isTime says whether it is time to say once more that there is no room.
+func (r *reclaimer) isTime(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.mu.told.IsZero() && now.Sub(r.mu.told) < toldEvery {
+		return false
+	}
+	r.mu.told = now
+	return true
 }
 
 // large are deleted ranges that are worth to be excised, no more than are removed at once.
@@ -251,33 +269,71 @@ func (r *reclaimer) look(ctx context.Context, written uint64) {
 	if !busy { // or else what cut tables hold will soon be compacted with what others write
 		err = errors.Join(err, r.rewriteCut(ctx))
 	}
-	if err != nil && ctx.Err() == nil {
-		r.log.Warn("store: the space of deleted ranges could not be won back", "err", err)
+	if isFull(err) {
+		r.wake()
 	}
+	r.warn(ctx, err)
 }
 
 func isAtWork(m *pebble.Metrics) bool {
 	return m.Compact.NumInProgress > 0 || m.Flush.NumInProgress > 0 || m.Table.PendingStatsCollectionCount > 0
 }
 
-// remove excises a range if it is long, and has it compacted if it is short or something is left in it.
+// remove excises a range if it is long, or what is long between the keys that are left in it, and has it compacted if much remains. A disk that
+// has no room for that may have some later.
 func (r *reclaimer) remove(ctx context.Context, d deleted.Range) error {
 	n := r.stored(d)
 	if n < tolerableGarbage {
 		return nil
 	}
 	if n >= excisedBytes {
-		switch gone, isRead, err := r.commits.excise(d.Range); {
+		gaps, err := r.gaps(d)
+		if err != nil {
+			return err
+		}
+		switch _, isRead, err := r.commits.excise(gaps...); {
 		case err != nil:
 			return err
 		case isRead:
 			r.note(d)
 			return nil
-		case gone[0]:
+		case r.stored(d) < tolerableGarbage:
 			return nil
 		}
 	}
-	return r.compact(ctx, d.Start, d.End)
+	err := r.compact(ctx, d.Start, d.End)
+	if isFull(err) {
+		r.note(d)
+	}
+	return err
+}
+
+// gaps are the parts of a range in which nothing is left that are worth to be excised, no more than are removed at once. Little that lives beside
+// what was deleted would otherwise have all of it written anew, which takes room before it gives any.
+func (r *reclaimer) gaps(d deleted.Range) (gaps []kv.Range, err error) {
+	it, err := r.db.NewIter(&pebble.IterOptions{LowerBound: d.Start, UpperBound: d.End})
+	if err != nil {
+		return nil, reading("look for gaps", err)
+	}
+	start, lives := bytes.Clone(d.Start), it.First()
+	for n := 0; len(gaps) < reclaimedAtOnce; n++ {
+		gap := kv.Range{Start: start, End: d.End}
+		if lives {
+			gap.End = it.Key()
+		}
+		if r.stored(deleted.Range{Range: gap}) >= excisedBytes {
+			gaps = append(gaps, kv.Range{Start: bytes.Clone(gap.Start), End: bytes.Clone(gap.End)})
+		}
+		if !lives || n == maxGaps {
+			break
+		}
+		start = append(append(start[:0], it.Key()...), 0)
+		lives = it.Next()
+	}
+	if err := errors.Join(it.Error(), it.Close()); err != nil {
+		return nil, reading("look for gaps", err)
+	}
+	return gaps, nil
 }
 
 func (r *reclaimer) compact(ctx context.Context, start, end []byte) error {

@@ -2,7 +2,10 @@ package pebblekv
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -68,6 +71,75 @@ func TestReclaim(t *testing.T) {
 			for i := range reclaimKept + 1 {
 				_, closer, err := c.db.Get(benchKey(i))
 				if (err == nil) != (i < reclaimKept) {
+					t.Fatalf("get %d: %v", i, err)
+				}
+				if err == nil {
+					must(closer.Close())
+				}
+			}
+		})
+	}
+}
+
+// mergesNothing is a disk without room for what a compaction writes.
+type mergesNothing struct {
+	vfs.FS
+	full *atomic.Bool
+}
+
+func (d mergesNothing) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if d.full.Load() && tableKindOf(name, category) == mergedTable {
+		return nil, syscall.ENOSPC
+	}
+	return d.FS.Create(name, category)
+}
+
+// What is deleted among little that lives goes on a disk that has no room for a compaction, also when it was found; and where only a compaction helps,
+// it goes when there is room.
+func TestReclaimWithoutRoom(t *testing.T) {
+	for _, scattered := range []bool{false, true} {
+		t.Run(fmt.Sprint("scattered ", scattered), func(t *testing.T) {
+			full := new(atomic.Bool)
+			o := Options{FS: mergesNothing{vfs.NewMem(), full}}.withDefaults()
+			db, err := pebble.Open("db", &pebble.Options{FS: o.FS, DisableAutomaticCompactions: true, FormatMajorVersion: formatVersion})
+			must(err)
+			c := newCommitter(db, o.FS, "db", &failure{}, &openTxns{}, rowcache.New(1<<20))
+			defer func() {
+				c.group.stop()
+				must(db.Close())
+			}()
+			const n = 2 * reclaimDeleted
+			fillTables(db, 0, n)
+			lives := func(i int) bool { return i == 0 || i == n/2 || i == n-1 || scattered && i%1000 == 0 } // each with less than excisedBytes behind it
+			for first, i := 0, 1; i < n; i++ {
+				if lives(i) {
+					must(db.DeleteRange(benchKey(first+1), benchKey(i), pebble.NoSync))
+					first = i
+				}
+			}
+			must(db.Set(benchKey(0), make([]byte, 1<<10), pebble.NoSync)) // so the table with the deletions has what lives
+			must(db.Flush())
+			full.Store(true)
+			r := newReclaimer(c, "db", o, crowdingGarbage)
+			must(r.findDeleted())
+			look := func() int64 {
+				for isAtWork(db.Metrics()) {
+					time.Sleep(time.Millisecond)
+				}
+				r.look(t.Context(), db.Metrics().WAL.BytesIn)
+				return r.stored(deleted.Range{Range: kv.Range{Start: benchKey(0), End: benchKey(n)}})
+			}
+			left := look()
+			if goes := left < tolerableGarbage; goes == scattered {
+				t.Errorf("%d bytes are left on the full disk", left)
+			}
+			full.Store(false)
+			if left = look(); left >= tolerableGarbage {
+				t.Errorf("%d bytes are left when there is room", left)
+			}
+			for i := range n {
+				_, closer, err := db.Get(benchKey(i))
+				if (err == nil) != lives(i) {
 					t.Fatalf("get %d: %v", i, err)
 				}
 				if err == nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/ebbdb/ebb/internal/checkpoint"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/cursor"
+	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/kv"
@@ -159,6 +160,7 @@ func newHarnessAs(t testing.TB, set *ReplicaSet, over func(kv.Engine) kv.Engine,
 		Shutdown: func() {}, Stopping: make(chan struct{}), Expiry: stillMonitor{}, ReplicaSet: set,
 	}, Services{Params: params, Ops: operation.NewRegistry(h.clock), Cursors: cursor.NewRegistry(h.clock, nil), Query: queries, Durable: store,
 		Checkpoints: checkpoint.NewRegistry(h.clock, engine, log), FailPoints: AddFailPoints(params, h.clock)})
+	h.server.machine.Do(func() { h.server.host = theirMachine() })
 	t.Cleanup(func() {
 		h.server.Close()
 		if err := store.Close(); err != nil {
@@ -169,6 +171,13 @@ func newHarnessAs(t testing.TB, set *ReplicaSet, over func(kv.Engine) kv.Engine,
 		}
 	})
 	return h
+}
+
+// theirMachine is the machine on which the servers of tests are, whatever machine that is.
+func theirMachine() host.Machine {
+	m := host.Look()
+	m.Name, m.MemoryBytes, m.MemoryLimit = "db1.example.net", 16<<30, 16<<30
+	return m
 }
 
 // stillMonitor is a TTL monitor that has nothing to do.

@@ -32,7 +32,7 @@ type Group interface {
 	AwaitMembers(ctx context.Context, number uint64, enough func(has func(member int64) bool) bool) error
 	// AwaitRead returns when this member has all that was committed before, and has heard that it still led then.
 	AwaitRead(ctx context.Context) error
-	// AwaitApplied returns when done says so, which is asked whenever more was applied.
+	// AwaitApplied returns when done says so, which is asked whenever more was applied, or the member has another place in the set.
 	AwaitApplied(ctx context.Context, done func() bool) error
 	// HearTime has the time of the set be no earlier than what a client was told, in milliseconds since the epoch, where this member leads.
 	HearTime(millis int64)

@@ -370,11 +370,13 @@ func (g *Group) AwaitApplied(ctx context.Context, done func() bool) error {
 	}
 	for {
 		_, changed := m.log.Applied()
+		noted := m.nextNote()
 		if done() {
 			return nil
 		}
 		select {
 		case <-changed:
+		case <-noted:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-m.ctx.Done():

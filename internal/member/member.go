@@ -33,6 +33,7 @@ type member struct {
 		leads   uint64        // the term that this member leads in and has applied all that was before it; 0: it does not
 		term    uint64        // that the engine leads in
 		changed chan struct{} // closed when who applies should look again
+		noted   chan struct{} // closed when a database that follows has looked what has become of the set
 		// frozen is until when the member is not elected, yielded when it has handed over to one of more priority, and relieved when it has tried
 		// to since its disk was full, by the clock's monotonic time. passive: it never is elected.
 		frozen, yielded, relieved time.Duration
@@ -62,7 +63,7 @@ func (g *Group) newMember() (m *member, err error) {
 	m = &member{group: g, Server: g.o.Server, wake: make(chan struct{}, 1)}
 	m.time.clock = g.o.Clock
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	m.mu.changed = make(chan struct{})
+	m.mu.changed, m.mu.noted = make(chan struct{}), make(chan struct{})
 	m.looks.busy, m.looks.health, m.looks.full = map[string]bool{}, map[string]command.Health{}, map[string]bool{}
 	if m.disk, err = raftlog.OpenDisk(m.path(LogDir), g.o.Files, g.o.Log.For("REPL")); err != nil {
 		return nil, err

@@ -52,6 +52,17 @@ func (m *member) noteGroup() {
 	if err := d.NoteGroup(m.ctx); err != nil && m.ctx.Err() == nil {
 		m.group.o.Log.For("REPL").Warn("The replica set's configuration could not be read", "error", err.Error())
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	close(m.mu.noted)
+	m.mu.noted = make(chan struct{})
+}
+
+// nextNote is closed when the database that follows has looked once more what has become of the set.
+func (m *member) nextNote() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.noted
 }
 
 // change has the database give way to one of another role.

@@ -54,6 +54,16 @@ func startThree(t *testing.T, change func(i int, o *Options)) *three {
 	if err := first.Database("admin").RunCommand(t.Context(), bson.M{"replSetInitiate": bson.M{"_id": "rs", "members": hosts}}).Err(); err != nil {
 		t.Fatal(err)
 	}
+	for i := range s.servers {
+		s.until("every member takes part", func() error {
+			var r struct{ IsWritablePrimary, Secondary bool }
+			err := s.direct(i).Database("admin").RunCommand(t.Context(), bson.M{"hello": 1}).Decode(&r)
+			if err == nil && !r.IsWritablePrimary && !r.Secondary {
+				err = errors.New("it is neither primary nor secondary")
+			}
+			return err
+		})
+	}
 	var err error
 	s.client, err = mongo.Connect(options.Client().ApplyURI("mongodb://" + s.servers[0].Addr() + "," + s.servers[1].Addr() + "," + s.servers[2].Addr() + "/?replicaSet=rs"))
 	if err != nil {

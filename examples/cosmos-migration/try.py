@@ -5,6 +5,7 @@ import json
 import os
 import time
 
+from bson.codec_options import CodecOptions
 from pymongo import MongoClient
 
 from migrate import migrate
@@ -29,7 +30,7 @@ print("five are moved with what they have left, one had run out")
 
 
 def goes(name):
-    reply = client.example_cosmos.command("ebbTTL", "items", explain=name)
+    reply = client.example_cosmos.command("ebbTTL", "items", explain=name, codec_options=CodecOptions(tz_aware=True))
     return round(reply["deadline"].timestamp() - time.time()) if reply["expires"] else None
 
 

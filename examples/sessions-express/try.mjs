@@ -13,9 +13,16 @@ const client = new MongoClient(process.env.MONGODB_URI ?? "mongodb://127.0.0.1:2
 const stored = () => client.db("example_sessions").collection("sessions").countDocuments();
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 
-const login = await fetch(`${base}/login/ada`, { method: "POST" });
+// A response is whole when the session is stored: express-session sends the headers before.
+const send = async (path, options) => {
+  const response = await fetch(base + path, options);
+  await response.text();
+  return response;
+};
+
+const login = await send("/login/ada", { method: "POST" });
 const cookie = login.headers.get("set-cookie").split(";")[0];
-const ask = (path, method = "GET") => fetch(base + path, { method, headers: { cookie } });
+const ask = (path) => send(path, { headers: { cookie } });
 assert.equal((await ask("/")).status, 200);
 assert.equal(await stored(), 1);
 console.log("logged in");
@@ -31,9 +38,9 @@ assert.equal((await ask("/")).status, 401);
 assert.equal(await stored(), 0);
 console.log("run out, and deleted");
 
-const again = await fetch(`${base}/login/ada`, { method: "POST" });
+const again = await send("/login/ada", { method: "POST" });
 const second = again.headers.get("set-cookie").split(";")[0];
-await fetch(`${base}/logout`, { method: "POST", headers: { cookie: second } });
+await send("/logout", { method: "POST", headers: { cookie: second } });
 assert.equal(await stored(), 0);
 console.log("logged out");
 

@@ -35,7 +35,10 @@ console.log("used, and kept");
 
 await wait(3000);
 assert.equal((await ask("/")).status, 401);
-assert.equal(await stored(), 0);
+for (let tries = 0; (await stored()) > 0; tries++) { // on a machine that is busy with other things this may take a second more
+  assert.ok(tries < 100, "run out, and not deleted");
+  await wait(100);
+}
 console.log("run out, and deleted");
 
 const again = await send("/login/ada", { method: "POST" });

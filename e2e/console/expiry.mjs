@@ -49,6 +49,8 @@ await check('a mass expiry is refused without its number, and done with it', asy
   await p.getByLabel('Type 2000 to confirm').fill('2000')
   await button.click()
   await eventually(10_000, 'there is the index', async () => (await sessions.indexes()).some(i => i.name === 'at_1' && i.expireAfterSeconds === 0))
+  // An index is listed while it is built, too, and its build ends with the page that asked for it.
+  await eventually(10_000, 'the index is built', async () => (await shop.command({ ebbTTL: 'sessions' })).indexes.some(i => i.index === 'at_1'))
   await p.context().close()
 })
 

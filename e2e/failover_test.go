@@ -105,6 +105,9 @@ func (f *failover) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	case "told":
 		f.t.Logf("the driver gave %s of %s writes up", r.FormValue("given"), r.FormValue("of"))
+		if given, failed := strconv.Atoi(r.FormValue("given")); failed != nil || given > *failovers*2*mostGivenUp {
+			err = fmt.Errorf("more writes were given up than its connections had ended: %s (%v)", r.FormValue("given"), failed)
+		}
 	default:
 		err = errors.New("nobody knows what that is")
 	}
@@ -259,6 +262,9 @@ func (f *failover) write(coll *mongo.Collection) {
 		t.Errorf("%d documents, %v; %d were acknowledged", n, err, written.Load()+1)
 	}
 }
+
+// mostGivenUp is how often a driver may give a write up in one failover: as often as there are who write, and each once more.
+const mostGivenUp = 2 * 3
 
 // maxAttempts is how often a write is begun that its driver gives up before it has sent it: more than there are connections that can have ended.
 const maxAttempts = 10

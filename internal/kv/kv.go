@@ -228,6 +228,9 @@ type Capabilities struct {
 	Counters bool
 	// RangeDeletes: Txn.DeleteRange is part of its transaction. Engine.DeleteRange is there in any case.
 	RangeDeletes bool
+	// RangeRewrites: to write what is to stay in a range that the same transaction deletes costs no more than those writes. Without, a range
+	// is better deleted where nothing of it stays.
+	RangeRewrites bool
 	// Tables: Load and Replace. Without them they must not be called.
 	Tables bool
 	// LocalSync: a commit may be visible before it is durable. Without it each is durable when it returns, whatever was asked,

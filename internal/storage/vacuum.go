@@ -18,7 +18,7 @@ func (r *Reader) Dead() (dead, documents int64, err error) {
 }
 
 // Vacuum removes at most limit dead entries of the collection's indexes, and goes on where at stands. With stretches, which only one may
-// beside whom nobody writes, it deletes a stretch as a whole and writes the living again; otherwise one by one, of which up to few are
+// beside whom nobody writes, it deletes a stretch as a whole, as the engine likes it best; otherwise one by one, of which up to few are
 // little. more is false when a round has left none: then it deletes what tells of them, too.
 func (w *Writer) Vacuum(at *expiry.Round, limit int, stretches bool, few int64) (removed int, more bool, err error) {
 	dead, err := w.swept()
@@ -26,7 +26,13 @@ func (w *Writer) Vacuum(at *expiry.Round, limit int, stretches bool, few int64) 
 		return 0, false, err
 	}
 	slice := expiry.Vacuum{Ctx: w.view.ctx, Snapshot: w.view.reader, Tables: w.c.layouts(), Tombstones: dead, Txn: (*vacuumed)(w),
-		Stretches: stretches, Few: few}
+		Few: few}
+	switch can := w.txn.store.can; {
+	case stretches && can.RangeRewrites:
+		slice.By = expiry.Stretches
+	case stretches && can.RangeDeletes:
+		slice.By = expiry.Runs
+	}
 	removed, more, err = slice.Remove(at, limit)
 	if err == nil && !more {
 		w.txn.kv.Delete(layout.TombstonesKey(w.c.ID))

@@ -189,7 +189,7 @@ func OpenMemory(o Options) (*Engine, error) {
 
 // Capabilities is kv.Engine's: all there are, but that a member of a replica set takes no tables.
 func (e *Engine) Capabilities() kv.Capabilities {
-	return kv.Capabilities{Counters: true, RangeDeletes: true, Tables: !e.commits.member.Load(), LocalSync: true, SoleWriter: true, Checkpoints: true}
+	return kv.Capabilities{Counters: true, RangeDeletes: true, RangeRewrites: true, Tables: !e.commits.member.Load(), LocalSync: true, SoleWriter: true, Checkpoints: true}
 }
 
 // Snapshot is kv.Engine's.

@@ -41,12 +41,25 @@ type Vacuum struct {
 	Tables     []Table
 	Tombstones expiryorder.Tombstones
 	Txn        VacuumTxn
-	// Stretches deletes a stretch with all that is in it and writes the living again, which is for one beside whom nobody writes.
-	// Otherwise entries are deleted one by one.
-	Stretches bool
+	By         Means
 	// Few is how many entries are better deleted one by one.
 	Few int64
 }
+
+// Means is how a Vacuum removes entries.
+type Means uint8
+
+const (
+	// OneByOne deletes each dead entry.
+	OneByOne Means = iota
+	// Stretches deletes a stretch with all that is in it and writes the living again. This and Runs are for one beside whom nobody writes.
+	Stretches
+	// Runs deletes stretches in which no entry is alive, and single entries where those are short.
+	Runs
+)
+
+// leastRun is how many dead entries beside each other are better deleted as a range.
+const leastRun = 32
 
 // VacuumTxn takes what a Vacuum writes.
 type VacuumTxn interface {
@@ -78,7 +91,7 @@ func (v *Vacuum) Remove(at *Round, limit int) (removed int, more bool, err error
 		*at = Round{Begun: v.Tombstones.Encode()}
 	}
 	remove := v.oneByOne
-	if v.Stretches {
+	if v.By != OneByOne {
 		remove = v.stretch
 	}
 	left := work{looks: limit * looksPerEntry, limit: limit}
@@ -173,6 +186,7 @@ func (v *Vacuum) stretch(t Table, at *Round, left *work) (ended bool, err error)
 	defer w.Close()
 	var room layout.IDRoom
 	looked, removed := 0, 0
+	run := run{low: low}
 	for left.looks = min(left.looks, left.limit); left.looks > 0 && w.Next(); left.looks-- {
 		looked++
 		dead, value, err := isDead(t.Entries, &w, v.Tombstones, &room)
@@ -180,17 +194,45 @@ func (v *Vacuum) stretch(t Table, at *Round, left *work) (ended bool, err error)
 			return false, err
 		}
 		at.After = append(at.After[:0], w.Key()...)
-		if dead {
+		switch {
+		case dead:
 			removed++
-			continue
+			run.add(at.After)
+		case v.By == Runs:
+			run.end(v.Txn)
+			run.low = Behind(t.Entries, at.After)
+		default:
+			v.Txn.Set(at.After, value)
 		}
-		v.Txn.Set(at.After, value)
 	}
-	if removed > 0 { // before all that is set, in whatever order
-		v.Txn.DeleteRange(low, append(slices.Clone(at.After), 0))
+	switch {
+	case v.By == Runs:
+		run.end(v.Txn)
+	case removed > 0: // before all that is set, in whatever order
+		v.Txn.DeleteRange(low, Behind(t.Entries, at.After))
 	}
 	v.Txn.Removed(t.ID, removed)
 	left.removed += removed
 	at.Dense = removed >= looked/DenseShare
 	return left.looks > 0 && w.Err() == nil, w.Err()
+}
+
+// run is dead entries beside each other: behind the living one before them, so that the ranges of runs that follow one another have nothing between them.
+type run struct {
+	low  []byte
+	keys [][]byte
+}
+
+func (r *run) add(key []byte) { r.keys = append(r.keys, slices.Clone(key)) }
+
+// end deletes them.
+func (r *run) end(txn VacuumTxn) {
+	if n := len(r.keys); n >= leastRun {
+		txn.DeleteRange(r.low, append(r.keys[n-1], 0))
+	} else {
+		for _, key := range r.keys {
+			txn.Delete(key)
+		}
+	}
+	r.keys = r.keys[:0]
 }

@@ -29,10 +29,16 @@ func must(t *testing.T, err error) {
 type removals struct {
 	kv.Txn
 	removed map[uint32]int
+	ranges  int    // deleted
 	spared  string // a key that an open transaction has
 }
 
 func (r *removals) IsSpared(key []byte) bool { return r.spared != "" && string(key) == r.spared }
+
+func (r *removals) DeleteRange(low, high []byte) {
+	r.ranges++
+	r.Txn.DeleteRange(low, high)
+}
 
 func (r *removals) Removed(index uint32, n int) { r.removed[index] += n }
 
@@ -44,6 +50,7 @@ type vacuumed struct {
 	dead   expiryorder.Tombstones
 	living []string // keys
 	gone   int
+	ranges int // that were deleted
 }
 
 func newVacuumed(t *testing.T, r *rand.Rand) *vacuumed {
@@ -57,7 +64,11 @@ func newVacuumed(t *testing.T, r *rand.Rand) *vacuumed {
 	txn, err := engine.Begin()
 	must(t, err)
 	for n := range 300 {
-		id := layout.OrderedID(layout.AppendPlace(nil, 7, layout.OnDefault, r.Int64N(200)), uint64(n))
+		dates := int64(200)
+		if n < 100 { // all of these are dead
+			dates = 100
+		}
+		id := layout.OrderedID(layout.AppendPlace(nil, 7, layout.OnDefault, r.Int64N(dates)), uint64(n))
 		for _, table := range v.tables {
 			key := table.EntryKey(nil, keystring.Append(nil, bson.Int32(int32(n)), false), id)
 			txn.Set(key, table.EntryValue(nil, id, nil))
@@ -74,13 +85,14 @@ func newVacuumed(t *testing.T, r *rand.Rand) *vacuumed {
 }
 
 // round removes all that is dead, so many entries a transaction.
-func (v *vacuumed) round(limit int, stretches bool) (removed map[uint32]int) {
+func (v *vacuumed) round(limit int, by Means) (removed map[uint32]int) {
 	removed = map[uint32]int{}
 	var at Round
 	for more := true; more; {
 		txn, err := v.engine.Begin()
 		must(v.T, err)
-		slice := Vacuum{Ctx: context.Background(), Snapshot: txn, Tables: v.tables, Tombstones: v.dead, Txn: &removals{txn, removed, ""}, Stretches: stretches, Few: 4}
+		taken := &removals{Txn: txn, removed: removed}
+		slice := Vacuum{Ctx: context.Background(), Snapshot: txn, Tables: v.tables, Tombstones: v.dead, Txn: taken, By: by, Few: 4}
 		var n int
 		n, more, err = slice.Remove(&at, limit)
 		must(v.T, err)
@@ -88,6 +100,7 @@ func (v *vacuumed) round(limit int, stretches bool) (removed map[uint32]int) {
 			v.Errorf("%d entries were removed at once, of at most %d", n, limit)
 		}
 		must(v.T, txn.Commit(context.Background(), kv.Buffered))
+		v.ranges += taken.ranges
 	}
 	return removed
 }
@@ -108,18 +121,22 @@ func (v *vacuumed) keys() (keys []string) {
 // TestVacuum: a round removes what is dead and nothing else, one by one or as stretches, and counts it.
 func TestVacuum(t *testing.T) {
 	seed := testseed.Of(t)
-	for _, stretches := range []bool{false, true} {
+	for by, name := range []string{OneByOne: "one by one ", Stretches: "stretches ", Runs: "runs "} {
+		by := Means(by)
 		for _, limit := range []int{1, 7, 1000} {
-			t.Run(fmt.Sprint(stretches, limit), func(t *testing.T) {
+			t.Run(fmt.Sprint(name, limit), func(t *testing.T) {
 				v := newVacuumed(t, rand.New(rand.NewPCG(seed, uint64(limit))))
-				removed := v.round(limit, stretches)
+				removed := v.round(limit, by)
 				if n := removed[9] + removed[4]; n != v.gone || removed[9] != removed[4] {
 					t.Errorf("%v were removed, of %d", removed, v.gone)
+				}
+				if (v.ranges > 0) != (by == Stretches || by == Runs && limit >= leastRun) {
+					t.Errorf("%d ranges were deleted", v.ranges)
 				}
 				if !slices.Equal(v.keys(), v.living) {
 					t.Errorf("%d keys are left, want %d", len(v.keys()), len(v.living))
 				}
-				if again := v.round(limit, stretches); again[9]+again[4] != 0 {
+				if again := v.round(limit, by); again[9]+again[4] != 0 {
 					t.Errorf("%v more were removed", again)
 				}
 			})

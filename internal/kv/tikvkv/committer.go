@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/claims"
+	"github.com/ebbdb/ebb/internal/kv/rangetombstone"
 	"github.com/ebbdb/ebb/internal/kv/rowcache"
 )
 
@@ -45,6 +46,9 @@ type committer struct {
 	counters map[string]int64 // visible sums, a cache
 	long     map[string]int   // the keys of all values that have parts, and how many
 	slots    int              // that were written, to take them in turn
+	// tombstones are the visible ones, and removing is the one whose keys are being removed; its number is 0 when there is none.
+	tombstones *rangetombstone.Set
+	removing   rangetombstone.Tombstone
 
 	mu struct {
 		sync.Mutex // guards the rest, and is held for moments only
@@ -72,6 +76,8 @@ const (
 	maxGroupBytes = 8 << 20
 	// maxCounters bounds the cache of counters; past it the cache starts anew.
 	maxCounters = 1 << 16
+	// maxTombstones bounds how many range tombstones there are; past it no range is deleted before some are gone.
+	maxTombstones = 1 << 14
 	// stallAfter is how long a group is tried before those who wait for it are told that its outcome is not known, and others are refused.
 	stallAfter = 10 * time.Second
 )
@@ -220,7 +226,7 @@ func (c *committer) write(group []*pending) {
 	}
 	g := c.order(group)
 	if len(g.commits) == 0 {
-		c.finish(g, view{sequence: g.sequence, ts: c.engine.views.time()})
+		c.finish(g, view{sequence: g.sequence, ts: c.engine.views.time(), tombstones: c.tombstones})
 		return
 	}
 	ts, err := c.engine.lease.write(c.nextSlot(), g.value(), g.fill, c.stall(g))
@@ -228,7 +234,7 @@ func (c *committer) write(group []*pending) {
 		c.fail(g, err)
 		return
 	}
-	c.finish(g, view{sequence: g.sequence, ts: ts})
+	c.finish(g, view{sequence: g.sequence, ts: ts, tombstones: g.tombstones})
 }
 
 func (c *committer) nextSlot() int {
@@ -247,13 +253,17 @@ type group struct {
 	millis    int64
 	sums      map[string]int64 // of counters
 	parts     map[string]int   // of values: what is different from committer.long
+	// tombstones are those after it, and numbers the commits that wrote the counters in their ranges.
+	tombstones *rangetombstone.Set
+	numbers    map[string]uint64
 }
 
 // order gives those who do not conflict their numbers, and tells the Observer.
 func (c *committer) order(all []*pending) *group {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	g := &group{committer: c, sums: map[string]int64{}, parts: map[string]int{}, sequence: c.engine.views.sequence(), number: c.mu.number, millis: c.mu.time}
+	g := &group{committer: c, sums: map[string]int64{}, parts: map[string]int{}, sequence: c.engine.views.sequence(), number: c.mu.number, millis: c.mu.time,
+		tombstones: c.tombstones, numbers: map[string]uint64{}}
 	c.mu.claims.Forget(c.engine.open.horizon(&c.engine.views))
 	for _, p := range all {
 		if !p.ordered && c.mu.claims.Conflict(p.begin, p.Claims()) {
@@ -267,6 +277,11 @@ func (c *committer) order(all []*pending) *group {
 				c.mu.claims.Record(g.sequence, p.Claims())
 			}
 			g.others = append(g.others, p)
+			continue
+		}
+		if len(p.Ranges()) > 0 && g.tombstones.Len() >= maxTombstones {
+			p.err = kv.ErrTooLarge
+			g.refused = append(g.refused, p)
 			continue
 		}
 		if p.ordered && p.Number != g.number+1 {
@@ -320,18 +335,62 @@ func (c *committer) note(p *pending, sequence uint64) {
 	}
 }
 
-// add adds up the counters of a commit, and notes the parts of its values.
+// add adds up the counters of a commit, and notes what it deletes in ranges and what it writes in those of tombstones.
 func (g *group) add(p *pending) {
 	c := g.committer
+	g.delete(p)
 	for _, added := range p.Counters() {
-		sum, known := g.sums[string(added.Key)]
-		if !known {
-			sum = c.counters[string(added.Key)]
+		key := string(added.Key)
+		sum, known := g.sums[key]
+		if !known && !isIn(p.Ranges(), added.Key) {
+			sum = c.counters[key]
 		}
-		g.sums[string(added.Key)] = sum + added.Delta
+		g.sums[key] = sum + added.Delta
+		if g.wrote(added.Key) {
+			g.numbers[key] = p.Number
+		}
 	}
 	g.commits = append(g.commits, p)
 }
+
+func isIn(ranges []kv.Range, key []byte) bool {
+	return slices.ContainsFunc(ranges, func(r kv.Range) bool { return r.Contains(key) })
+}
+
+// delete makes tombstones of the ranges that a commit deletes. They come before all else that it writes.
+func (g *group) delete(p *pending) {
+	space := g.committer.engine.space
+	for _, r := range p.Ranges() {
+		from, to := space.bounds(r.Start, r.End)
+		g.tombstones = g.tombstones.Deleted(kv.Range{Start: from, End: to}, p.Number, g.committer.isRemoving)
+	}
+	if g.tombstones.Len() == 0 {
+		return
+	}
+	p.Each(func(op kv.Op) { g.set(op) })
+	for _, op := range p.Stamped {
+		g.set(op)
+	}
+}
+
+func (g *group) set(op kv.Op) {
+	if !op.Delete {
+		g.wrote(op.Key)
+	}
+}
+
+// wrote notes that something is written at key, and says whether it is in the range of a tombstone.
+func (g *group) wrote(key []byte) bool {
+	stored := g.committer.engine.space.pair(key)
+	_, covered := g.tombstones.Covering(stored)
+	if covered {
+		g.tombstones = g.tombstones.Wrote(stored)
+	}
+	return covered
+}
+
+// isRemoving says whether the keys of a tombstone are being removed. The caller holds turn.
+func (c *committer) isRemoving(t rangetombstone.Tombstone) bool { return t.Number == c.removing.Number }
 
 // value is what the group's slot holds.
 func (g *group) value() slotValue { return slotValue{number: g.number, millis: g.millis} }
@@ -339,21 +398,49 @@ func (g *group) value() slotValue { return slotValue{number: g.number, millis: g
 // fill puts all that the group writes into a transaction of TiKV. It may be called again.
 func (g *group) fill(t *transaction.KVTxn) (err error) {
 	clear(g.parts)
-	put := func(op kv.Op) { err = errors.Join(err, g.put(t, op)) }
+	space := g.committer.engine.space
 	for _, p := range g.commits {
+		put := func(op kv.Op) { err = errors.Join(err, g.put(t, p.Number, op)) }
+		err = errors.Join(err, g.deleteParts(t, p.Ranges()))
 		p.Each(put)
 		for _, op := range p.Stamped {
 			put(op)
 		}
 	}
 	for key, sum := range g.sums {
-		err = errors.Join(err, t.Set(g.committer.engine.space.pair([]byte(key)), encodeCounter(sum)))
+		stored := encodeCounter(sum)
+		if number, numbered := g.numbers[key]; numbered {
+			stored = encodeNumber(number, stored)
+		}
+		err = errors.Join(err, t.Set(space.pair([]byte(key)), stored))
+	}
+	return errors.Join(err, g.putTombstones(t))
+}
+
+// deleteParts deletes the parts of values in ranges that are deleted.
+func (g *group) deleteParts(t *transaction.KVTxn, ranges []kv.Range) (err error) {
+	if len(ranges) == 0 {
+		return nil
+	}
+	for key, n := range g.committer.long {
+		if !isIn(ranges, []byte(key)) {
+			continue
+		}
+		for i := range n {
+			err = errors.Join(err, t.Delete(g.committer.engine.space.part([]byte(key), i)))
+		}
+		g.parts[key] = 0
 	}
 	return err
 }
 
+// putTombstones writes those that are different after the group.
+func (g *group) putTombstones(t *transaction.KVTxn) error {
+	return g.committer.engine.space.putTombstones(t, g.committer.tombstones, g.tombstones)
+}
+
 // put is one write, with the parts of a long value, and without those that the one before had.
-func (g *group) put(t *transaction.KVTxn, op kv.Op) error {
+func (g *group) put(t *transaction.KVTxn, number uint64, op kv.Op) error {
 	space, key := g.committer.engine.space, string(op.Key)
 	had, changed := g.parts[key]
 	if !changed {
@@ -366,7 +453,11 @@ func (g *group) put(t *transaction.KVTxn, op kv.Op) error {
 	} else {
 		var stored []byte
 		stored, parts = encodeValue(op.Value)
-		err = t.Set(space.pair(op.Key), stored)
+		pair := space.pair(op.Key)
+		if _, covered := g.tombstones.Covering(pair); covered {
+			stored = encodeNumber(number, stored)
+		}
+		err = t.Set(pair, stored)
 	}
 	for i, part := range parts {
 		err = errors.Join(err, t.Set(space.part(op.Key, i), part))
@@ -398,7 +489,12 @@ func (c *committer) finish(g *group, v view) {
 			delete(c.long, key)
 		}
 	}
+	deleted := g.tombstones != c.tombstones
+	c.tombstones = g.tombstones
 	c.engine.views.publish(v)
+	if deleted {
+		c.engine.reclaims.poke()
+	}
 	c.groups.Add(1)
 	c.written.Add(int64(len(g.commits)))
 	for _, p := range g.commits {
@@ -523,31 +619,4 @@ func (c *committer) stalledBy() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.mu.stalled
-}
-
-// awaitEnd says whether the goroutine that writes groups has ended, for which it waits for a while.
-func (c *committer) awaitEnd(most time.Duration) bool {
-	ctx, cancel := clock.WithTimeout(context.Background(), c.clock, most)
-	defer cancel()
-	select {
-	case <-c.stopped:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// forgetLong takes pairs, by their stored keys, out of those whose values have parts, and returns how many parts each has.
-func (c *committer) forgetLong(stored [][]byte) map[string]int {
-	c.turn.Lock()
-	defer c.turn.Unlock()
-	out := map[string]int{}
-	for _, key := range stored {
-		key := string(key[len(c.engine.space.first):])
-		if n := c.long[key]; n > 0 {
-			out[key] = n
-			delete(c.long, key)
-		}
-	}
-	return out
 }

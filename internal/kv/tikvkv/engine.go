@@ -11,7 +11,12 @@
 //
 // # What this engine does not do
 //
-// Its transactions delete no ranges, it takes over no tables and takes no checkpoints, and each commit is durable when it returns.
+// It takes over no tables and takes no checkpoints, and each commit is durable when it returns.
+//
+// # Ranges
+//
+// TiKV deletes no ranges in a transaction. So a commit that deletes one writes a range tombstone (rangetombstone), readers pass over what that hides,
+// and the keys are removed one by one later (reclaimer), which is nothing that anybody sees.
 package tikvkv
 
 import (
@@ -89,9 +94,10 @@ type Engine struct {
 	open    openTxns
 	lengths lengths
 	commits *committer
-	removed uint64 // how often something was written outside of groups; guarded by lease.outside
-	closed  atomic.Bool
-	failed  atomic.Bool
+	// reclaims removes what is deleted in ranges.
+	reclaims *reclaimer
+	closed   atomic.Bool
+	failed   atomic.Bool
 	// collected is when collect last did something, by monotonic time; it is the keeper's.
 	collected time.Duration
 	keeper    chan struct{} // closed when the goroutine that keeps the lease has ended
@@ -133,16 +139,23 @@ func openStore(ctx context.Context, store *tikv.KVStore, o Options) (*Engine, er
 		e.cancel()
 		return nil, errors.Join(err, store.Close())
 	}
-	e.removed = got.outside
 	e.views.publish(view{ts: got.ts})
-	long, err := e.longValues()
+	tombstones, err := e.readTombstones()
+	e.views.publish(view{ts: got.ts, tombstones: tombstones})
+	long := map[string]int{}
+	if err == nil {
+		long, err = e.longValues()
+	}
 	if err != nil {
 		err = errors.Join(err, e.lease.giveBack())
 		e.cancel()
 		return nil, errors.Join(err, store.Close())
 	}
 	e.commits = newCommitter(e, rowcache.New(o.RowCacheBytes), got.last.number, got.last.millis, long)
+	e.commits.tombstones = tombstones
+	e.reclaims = newReclaimer(e, got.outside)
 	go e.commits.run()
+	go e.reclaims.run()
 	go e.keep()
 	return e, nil
 }
@@ -219,7 +232,7 @@ func (e *Engine) fail(err error) {
 
 // Capabilities is kv.Engine's.
 func (e *Engine) Capabilities() kv.Capabilities {
-	return kv.Capabilities{Counters: true, SoleWriter: true, Groups: true}
+	return kv.Capabilities{Counters: true, RangeDeletes: true, SoleWriter: true, Groups: true}
 }
 
 // Snapshot is kv.Engine's.
@@ -239,16 +252,13 @@ func (e *Engine) Still(look func()) (kv.Snapshot, error) {
 	return e.Snapshot()
 }
 
-// DeleteRange is kv.Engine's. It deletes a batch after the other, which nobody sees before the last.
+// DeleteRange is kv.Engine's.
 func (e *Engine) DeleteRange(start, end []byte) error {
 	if e.closed.Load() {
 		return kv.ErrClosed
 	}
 	if bytes.Compare(start, end) >= 0 {
 		return nil
-	}
-	if err := e.removeRange(start, end); err != nil {
-		return fmt.Errorf("tikvkv: delete range: %w", err)
 	}
 	w := &kv.WriteList{Deleted: []kv.Range{{Start: bytes.Clone(start), End: bytes.Clone(end)}}}
 	return e.commits.commit(e.ctx, &pending{Commit: &kv.Commit{Writes: w}})
@@ -280,11 +290,8 @@ func (e *Engine) Apply(ctx context.Context, c *kv.Commit, _ kv.Durability) error
 	if e.closed.Load() {
 		return kv.ErrClosed
 	}
-	switch {
-	case c.Table != nil:
+	if c.Table != nil {
 		return errNoTables
-	case len(c.Ranges()) > 0:
-		return errRangeDelete
 	}
 	if err := checkKeys(c); err != nil {
 		return err
@@ -335,7 +342,8 @@ func (e *Engine) Sync() error { return e.AwaitDurable(kv.AllCommits) }
 
 // Stats is kv.Engine's.
 func (e *Engine) Stats() kv.Stats {
-	detail := fmt.Sprintf("keyspace %s, epoch %d: %d commits in %d groups", e.options.Keyspace, e.lease.epoch(), e.commits.written.Load(), e.commits.groups.Load())
+	detail := fmt.Sprintf("keyspace %s, epoch %d: %d commits in %d groups, %d deleted ranges, %d keys removed", e.options.Keyspace, e.lease.epoch(), e.commits.written.Load(),
+		e.commits.groups.Load(), e.views.current().tombstones.Len(), e.reclaims.removed.Load())
 	s := kv.Stats{Engine: "tikv", Snapshots: int64(e.views.count()), Detail: detail}
 	if err := e.lease.held(); err != nil {
 		s.Unavailable = unavailable(err).Error()
@@ -351,8 +359,20 @@ func (e *Engine) Holder() Holder { return e.lease.me }
 // Now is the time by PD's timestamps.
 func (e *Engine) Now() time.Time { return e.lease.now() }
 
-// closeTime bounds how long Close waits for a group that is on its way.
+// closeTime bounds how long Close waits for what is on its way.
 const closeTime = 5 * time.Second
+
+// awaitEnd says whether a goroutine has ended, for which it waits for a while.
+func (e *Engine) awaitEnd(stopped <-chan struct{}) bool {
+	ctx, cancel := clock.WithTimeout(context.Background(), e.options.Clock, closeTime)
+	defer cancel()
+	select {
+	case <-stopped:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
 
 // Close is kv.Engine's. It gives the lease back, unless a commit is on its way whose outcome is not known.
 func (e *Engine) Close() error {
@@ -360,7 +380,8 @@ func (e *Engine) Close() error {
 		return kv.ErrClosed
 	}
 	e.commits.close(kv.ErrClosed)
-	ended := e.commits.awaitEnd(closeTime)
+	e.reclaims.cancel()
+	ended := e.awaitEnd(e.commits.stopped) && e.awaitEnd(e.reclaims.stopped)
 	err := error(nil)
 	if ended && !e.failed.Load() && e.lease.held() == nil {
 		err = e.lease.giveBack()
@@ -370,6 +391,7 @@ func (e *Engine) Close() error {
 	}
 	e.cancel()
 	<-e.commits.stopped
+	<-e.reclaims.stopped
 	<-e.keeper
 	e.commits.rows.Close()
 	if err = errors.Join(err, e.store.Close()); err != nil {

@@ -40,8 +40,7 @@ var (
 	errStalled = errors.New("commits wait for it")
 	// errTooOld is for who reads a view that the cluster keeps no longer.
 	errTooOld = &coded{errors.New("the snapshot is too old: TiKV does not keep what was there then any more"), mongoerr.SnapshotTooOld}
-	// errRangeDelete is for who has not asked for the engine's Capabilities, and errNoTables and errNoCheckpoints are, too.
-	errRangeDelete   = errors.New("tikvkv: a transaction deletes no ranges")
+	// errNoTables and errNoCheckpoints are for who has not asked for the engine's Capabilities.
 	errNoTables      = errors.New("tikvkv: the engine takes over no tables")
 	errNoCheckpoints = errors.New("tikvkv: the engine takes no checkpoints")
 )

@@ -70,3 +70,50 @@ func Epoch(e *Engine) uint64 { return e.lease.epoch() }
 
 // GiveBack gives the lease back behind a server's back: it takes itself for the holder still.
 func GiveBack(e *Engine) error { return e.lease.giveBack() }
+
+// Tombstones is how many range tombstones there are.
+func Tombstones(e *Engine) int { return e.views.current().tombstones.Len() }
+
+// Stored is how many pairs the cluster holds, whatever hides them, and how many parts of values.
+func Stored(e *Engine) (pairs, parts int) {
+	scan, err := e.store.GetSnapshot(e.views.time()).Iter(e.space.first, e.space.limit)
+	for ; err == nil && scan.Valid(); err = scan.Next() {
+		pairs++
+	}
+	if err != nil {
+		return -1, -1
+	}
+	return pairs, Parts(e)
+}
+
+// HoldReclaimer has no keys be removed until resume is called.
+func HoldReclaimer(e *Engine) (resume func()) {
+	e.lease.outside.Lock()
+	return e.lease.outside.Unlock
+}
+
+// SetFormat writes another format of the keyspace.
+func SetFormat(e *Engine, format byte) error {
+	t, err := e.store.Begin()
+	if err != nil {
+		return err
+	}
+	if err := t.Set(e.space.format(), []byte{format}); err != nil {
+		return err
+	}
+	return t.Commit(e.ctx)
+}
+
+// Format is the format that is stored.
+func Format(e *Engine) (byte, error) {
+	t, err := e.store.Begin()
+	if err != nil {
+		return 0, err
+	}
+	defer rollback(t)
+	entry, err := t.Get(e.ctx, e.space.format())
+	if err != nil || len(entry.Value) != 1 {
+		return 0, errors.Join(err, errFormat)
+	}
+	return entry.Value[0], nil
+}

@@ -16,6 +16,7 @@ import (
 //
 // It has a stretch of the store: all pairs from lower up to upper, in order. Moves within it ask nobody. A move that leaves it fetches the
 // stretch beside it, and a seek that leaves it another one. The first is small, since many walks are short, and each that follows is larger.
+// A stretch may have no pairs: what tombstones hide is not in it, and ranges of which nothing is to be seen are not asked for.
 type iterator struct {
 	s            *snapshot
 	from, to     []byte // its bounds, as stored
@@ -111,42 +112,36 @@ func (it *iterator) grow() { it.batch = min(it.batch*batchGrowth, maxBatch) }
 
 // seekGE moves to the first pair from key on.
 func (it *iterator) seekGE(key []byte) bool {
-	if it.err != nil || bytes.Compare(key, it.to) >= 0 {
-		return it.land(-1)
-	}
 	if it.lower != nil && bytes.Compare(it.lower, key) <= 0 && bytes.Compare(key, it.upper) < 0 {
 		if i, _ := it.find(key); i < len(it.pairs) {
 			return it.land(i)
 		}
 		key = it.upper // where the stretch ends
-		if bytes.Equal(key, it.to) {
-			return it.land(-1)
+	}
+	for it.err == nil && bytes.Compare(key, it.to) < 0 {
+		if it.err = it.fetch(key); it.err == nil && len(it.pairs) > 0 {
+			return it.land(0)
 		}
+		key = it.upper
 	}
-	if it.err = it.fetch(key); it.err != nil || len(it.pairs) == 0 {
-		return it.land(-1)
-	}
-	return it.land(0)
+	return it.land(-1)
 }
 
 // seekLT moves to the last pair before key.
 func (it *iterator) seekLT(key []byte) bool {
-	if it.err != nil || bytes.Compare(key, it.from) <= 0 {
-		return it.land(-1)
-	}
 	if it.lower != nil && bytes.Compare(it.lower, key) < 0 && bytes.Compare(key, it.upper) <= 0 {
 		if i, _ := it.find(key); i > 0 {
 			return it.land(i - 1)
 		}
 		key = it.lower
-		if bytes.Equal(key, it.from) {
-			return it.land(-1)
+	}
+	for it.err == nil && bytes.Compare(key, it.from) > 0 {
+		if it.err = it.fetchBack(key); it.err == nil && len(it.pairs) > 0 {
+			return it.land(len(it.pairs) - 1)
 		}
+		key = it.lower
 	}
-	if it.err = it.fetchBack(key); it.err != nil || len(it.pairs) == 0 {
-		return it.land(-1)
-	}
-	return it.land(len(it.pairs) - 1)
+	return it.land(-1)
 }
 
 func (it *iterator) find(key []byte) (int, bool) {
@@ -176,40 +171,68 @@ func (it *iterator) orFewer(key []byte, fetch func([]byte) error) error {
 }
 
 func (it *iterator) fetchForward(key []byte) error {
-	r, n, err := it.reader(key)
+	deleted := it.s.view.tombstones
+	from := deleted.Skip(key)
+	if bytes.Compare(from, it.to) >= 0 {
+		it.pairs, it.lower, it.upper = nil, key, it.to
+		return nil
+	}
+	to := deleted.Until(from, it.to)
+	r, n, err := it.reader(from)
 	if err != nil {
 		return err
 	}
-	to := it.to
-	whole, err := it.take(n, func() (stored, error) { return r.Iter(key, to) })
+	whole, err := it.take(n, func() (stored, error) { return r.Iter(from, to) })
 	if err != nil {
 		return err
 	}
-	it.lower, it.upper = key, it.to
+	it.lower, it.upper = key, smallest(deleted.Skip(to), it.to)
 	if !whole {
 		it.upper = append(slices.Clone(it.pairs[len(it.pairs)-1].key), 0)
 	}
+	it.hide(kv.Range{Start: from, End: to}, whole)
 	return nil
+}
+
+// hide leaves out of the pairs of a range what tombstones hide.
+func (it *iterator) hide(r kv.Range, whole bool) {
+	if !it.s.view.tombstones.IsWritten(r) {
+		return
+	}
+	it.pairs = slices.DeleteFunc(it.pairs, func(p pair) bool {
+		_, ok := it.s.visible(p.key, p.value)
+		return !ok
+	})
+	if len(it.pairs) == 0 && !whole {
+		it.grow()
+	}
 }
 
 // fetchBack makes the stretch the one that ends before key.
 func (it *iterator) fetchBack(key []byte) error { return it.orFewer(key, it.fetchBackward) }
 
 func (it *iterator) fetchBackward(key []byte) error {
-	r, n, err := it.reader(key)
+	deleted := it.s.view.tombstones
+	to := deleted.SkipBack(key)
+	if bytes.Compare(to, it.from) <= 0 {
+		it.pairs, it.lower, it.upper = nil, it.from, key
+		return nil
+	}
+	from := deleted.UntilBack(to, it.from)
+	r, n, err := it.reader(from)
 	if err != nil {
 		return err
 	}
-	from := it.from
-	whole, err := it.take(n, func() (stored, error) { return r.IterReverse(key, from) })
+	whole, err := it.take(n, func() (stored, error) { return r.IterReverse(to, from) })
 	if err != nil {
 		return err
 	}
 	slices.Reverse(it.pairs)
-	it.lower, it.upper = it.from, key
+	it.lower, it.upper = largest(deleted.SkipBack(from), it.from), key
 	if !whole {
 		it.lower = it.pairs[0].key
 	}
+	it.hide(kv.Range{Start: from, End: to}, whole)
 	return nil
 }
 
@@ -282,13 +305,13 @@ func (it *iterator) Value() ([]byte, error) {
 	if it.state != placed {
 		return nil, it.err
 	}
-	p := it.pairs[it.at]
-	if len(p.value) == 8 { // a counter, whose form is the engine's affair
-		if _, _, err := decodeValue(p.value); err != nil {
-			return p.value, nil
+	_, value := decodeNumber(it.pairs[it.at].value)
+	if len(value) == 8 { // a counter, whose form is the engine's affair
+		if _, _, err := decodeValue(value); err != nil {
+			return value, nil
 		}
 	}
-	return it.s.decode(it.Key(), p.value)
+	return it.s.decode(it.Key(), value)
 }
 
 func (it *iterator) Err() error { return it.err }

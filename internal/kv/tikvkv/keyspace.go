@@ -18,16 +18,22 @@ import (
 //	ebb 00 name 00 03        the format
 //	ebb 00 name 00 04 key    the pair of a key
 //	ebb 00 name 00 05 ...    the parts of a long value
+//	ebb 00 name 00 06 key    the range tombstone that begins with a key
 const (
 	leaseArea  = 1
 	slotArea   = 2
 	formatArea = 3
 	pairArea   = 4
 	partArea   = 5
+	rangeArea  = 6
 )
 
-// format is the version of all that.
-const format = 1
+// format is the version of all that. The first had no range tombstones, and no values that tell their number; it becomes the second when a server takes
+// the keyspace.
+const (
+	format      = 2
+	firstFormat = 1
+)
 
 // DefaultKeyspace is the name of the keyspace that is used where none is named.
 const DefaultKeyspace = "default"
@@ -115,9 +121,26 @@ func (k keyspace) partOf(stored []byte) (key []byte, n int, err error) {
 
 // A stored value begins with its form: TiKV keeps no empty values, and takes none above the limit of a raft entry.
 const (
-	wholeValue = 0 // the value follows
-	partsValue = 1 // it lies in so many parts, a uint32, beside the key
+	wholeValue    = 0 // the value follows
+	partsValue    = 1 // it lies in so many parts, a uint32, beside the key
+	numberedValue = 2 // the number of the commit that wrote it follows, a uint64, and then one of the forms above, or the sum of a counter
 )
+
+// encodeNumber is what is stored at a key in the range of a tombstone, where it has to be known which commit wrote it.
+func encodeNumber(number uint64, stored []byte) []byte {
+	out := make([]byte, 0, numberedLength+len(stored))
+	return append(binary.BigEndian.AppendUint64(append(out, numberedValue), number), stored...)
+}
+
+// decodeNumber is the number that a stored value tells, 0 where it tells none, and the rest of it.
+func decodeNumber(stored []byte) (number uint64, rest []byte) {
+	if len(stored) > numberedLength && stored[0] == numberedValue {
+		return binary.BigEndian.Uint64(stored[1:]), stored[numberedLength:]
+	}
+	return 0, stored
+}
+
+const numberedLength = 1 + 8
 
 // partBytes is how long a part is, and a value that has none. A raft entry holds 8 MiB; and TiKV's answers, which hold 10 MiB, have so many of
 // these at once.

@@ -227,6 +227,9 @@ func (l *lease) checkFormat(t *transaction.KVTxn) error {
 		return t.Set(l.space.format(), []byte{format})
 	case err != nil:
 		return unavailable(err)
+	case len(entry.Value) == 1 && entry.Value[0] == firstFormat:
+		l.log.Info("The keyspace has the format before this one, which servers before this one cannot read from now on", "format", format)
+		return t.Set(l.space.format(), []byte{format})
 	case len(entry.Value) != 1 || entry.Value[0] != format:
 		return fmt.Errorf("%w: %x, and this version knows %d", errFormat, entry.Value, format)
 	}
@@ -311,6 +314,13 @@ func (l *lease) lose(err error) {
 	}
 }
 
+// isLost is what is known of another server that has the keyspace; nil: nothing.
+func (l *lease) isLost() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.lost
+}
+
 // held says whether nobody else can have the keyspace.
 func (l *lease) held() error {
 	now := clock.Monotonic(l.clock)
@@ -379,9 +389,7 @@ func (l *lease) write(slot int, value slotValue, fill func(*transaction.KVTxn) e
 		if ts, err = l.tryWrite(slot, value, fill, again); err == nil {
 			return ts, nil
 		}
-		l.mu.Lock()
-		lost := l.mu.lost
-		l.mu.Unlock()
+		lost := l.isLost()
 		switch {
 		case lost != nil:
 			return 0, lost
@@ -398,21 +406,30 @@ func (l *lease) write(slot int, value slotValue, fill func(*transaction.KVTxn) e
 	}
 }
 
-func (l *lease) tryWrite(slot int, value slotValue, fill func(*transaction.KVTxn) error, again bool) (ts uint64, err error) {
+// begin is a transaction that began within the lease, and the epoch that it is of.
+func (l *lease) begin() (t *transaction.KVTxn, epoch uint64, err error) {
 	if err := l.held(); err != nil {
-		return 0, err
+		return nil, 0, err
 	}
-	t, err := l.store.Begin()
-	if err != nil {
-		return 0, err
+	if t, err = l.store.Begin(); err != nil {
+		return nil, 0, err
 	}
-	defer rollback(t)
 	l.mu.Lock()
 	row := l.mu.row
 	l.mu.Unlock()
 	if oracle.ExtractPhysical(t.StartTS()) >= row.Expires {
-		return 0, errLease
+		rollback(t)
+		return nil, 0, errLease
 	}
+	return t, row.Epoch, nil
+}
+
+func (l *lease) tryWrite(slot int, value slotValue, fill func(*transaction.KVTxn) error, again bool) (ts uint64, err error) {
+	t, epoch, err := l.begin()
+	if err != nil {
+		return 0, err
+	}
+	defer rollback(t)
 	if again { // the attempt before may have been committed
 		stored, err := l.readSlot(t, slot)
 		switch {
@@ -422,15 +439,20 @@ func (l *lease) tryWrite(slot int, value slotValue, fill func(*transaction.KVTxn
 			return t.StartTS(), nil
 		}
 	}
-	if err := t.Set(l.space.slot(slot), value.encode()); err != nil {
+	if err := errors.Join(t.Set(l.space.slot(slot), value.encode()), fill(t)); err != nil {
 		return 0, err
 	}
-	if err := errors.Join(l.within(t, row.Epoch), fill(t)); err != nil {
+	return l.commitWithin(t, epoch)
+}
+
+// commitWithin commits what was begun in an epoch, unless that has ended.
+func (l *lease) commitWithin(t *transaction.KVTxn, epoch uint64) (ts uint64, err error) {
+	if err := l.within(t, epoch); err != nil {
 		return 0, err
 	}
 	if err := l.commit(t); err != nil {
 		if tikverr.IsErrKeyExist(err) { // nothing else is looked for
-			l.lose(fmt.Errorf("%w: epoch %d has ended", ErrLost, row.Epoch))
+			l.lose(fmt.Errorf("%w: epoch %d has ended", ErrLost, epoch))
 		}
 		return 0, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -94,7 +95,23 @@ func bounded[T any](s *snapshot, read func() (T, error)) (T, error) {
 	}
 }
 
+// isDeleted says whether nothing can be seen at a stored key, whatever is there.
+func (s *snapshot) isDeleted(stored []byte) bool {
+	t, covered := s.view.tombstones.Covering(stored)
+	return covered && !t.Written
+}
+
+// visible is what is to be seen of what TiKV has at a stored key: without its number, or nothing where a tombstone hides it.
+func (s *snapshot) visible(stored, value []byte) ([]byte, bool) {
+	number, rest := decodeNumber(value)
+	return rest, !s.view.tombstones.Hides(stored, number)
+}
+
+// fetch is what is stored at a pair's key.
 func (s *snapshot) fetch(stored []byte) ([]byte, error) {
+	if s.isDeleted(stored) {
+		return nil, kv.ErrNotFound
+	}
 	r, err := s.read()
 	if err != nil {
 		return nil, err
@@ -108,10 +125,35 @@ func (s *snapshot) fetch(stored []byte) ([]byte, error) {
 	case err != nil:
 		return nil, s.failed(ctx, "get", err)
 	}
-	return entry.Value, nil
+	value, ok := s.visible(stored, entry.Value)
+	if !ok {
+		return nil, kv.ErrNotFound
+	}
+	return value, nil
 }
 
+// fetchMany is fetch for many keys. What is not there is not in the map.
 func (s *snapshot) fetchMany(stored [][]byte) (map[string][]byte, error) {
+	if s.view.tombstones.Len() > 0 {
+		stored = slices.DeleteFunc(slices.Clone(stored), s.isDeleted)
+	}
+	found, err := s.fetchRaw(stored)
+	if err != nil {
+		return nil, err
+	}
+	for key, value := range found {
+		rest, ok := s.visible([]byte(key), value)
+		if !ok {
+			delete(found, key)
+			continue
+		}
+		found[key] = rest
+	}
+	return found, nil
+}
+
+// fetchRaw is what TiKV has at many keys, of parts too.
+func (s *snapshot) fetchRaw(stored [][]byte) (map[string][]byte, error) {
 	r, err := s.read()
 	if err != nil {
 		return nil, err
@@ -211,7 +253,7 @@ func (s *snapshot) decode(key, stored []byte) ([]byte, error) {
 	for i := range parts {
 		parts[i] = s.engine.space.part(key, i)
 	}
-	found, err := s.fetchMany(parts)
+	found, err := s.fetchRaw(parts)
 	if err != nil {
 		return nil, err
 	}

@@ -105,10 +105,7 @@ func (t *txn) Commit(ctx context.Context, _ kv.Durability) error {
 		return kv.ErrClosed
 	}
 	t.commit.Writes = &t.Writes
-	switch {
-	case len(t.Ranges()) > 0:
-		return errRangeDelete
-	case t.commit.TotalSize() > MaxTxnBytes:
+	if t.commit.TotalSize() > MaxTxnBytes {
 		return kv.ErrTooLarge
 	}
 	if err := checkKeys(&t.commit); err != nil {

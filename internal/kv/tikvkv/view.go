@@ -1,10 +1,17 @@
 package tikvkv
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/ebbdb/ebb/internal/kv/rangetombstone"
+)
 
 // view is a moment of the keyspace: the sequence of the youngest commit in it, and a timestamp by which TiKV reads just that. Since one server
-// writes, the timestamp of its youngest commit is such a one, and nobody has to ask PD for another.
-type view struct{ sequence, ts uint64 }
+// writes, the timestamp of its youngest commit is such a one, and nobody has to ask PD for another. What the tombstones hide is not to be seen.
+type view struct {
+	sequence, ts uint64
+	tombstones   *rangetombstone.Set
+}
 
 // views are the one that readers begin with, and those that are still read.
 type views struct {
@@ -36,11 +43,13 @@ func (s *views) sequence() uint64 {
 	return s.now.sequence
 }
 
-func (s *views) time() uint64 {
+func (s *views) current() view {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.now.ts
+	return s.now
 }
+
+func (s *views) time() uint64 { return s.current().ts }
 
 // acquire is the youngest view; release gives it back.
 func (s *views) acquire() view {
@@ -64,13 +73,11 @@ func (s *views) release(v view) {
 	}
 }
 
-func (s *views) count() (n int) {
+// count is how many views are read.
+func (s *views) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, readers := range s.open {
-		n += readers
-	}
-	return n
+	return len(s.open)
 }
 
 // isGone says whether TiKV may have let go of what was there at v.

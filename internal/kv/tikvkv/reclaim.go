@@ -1,0 +1,227 @@
+package tikvkv
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/tikv/client-go/v2/txnkv/transaction"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/rangetombstone"
+)
+
+// reclaimer removes the keys that range tombstones hide, one range after the other, and then the tombstone. It writes beside the groups, in small
+// transactions. What a group writes at one of the keys meanwhile is in conflict with such a transaction, which then looks again; and the group, where
+// it is the later one, is tried again. Readers of earlier views have all that they had: TiKV keeps what was there, and each view has its tombstones.
+//
+// It rests as long as it works, so that groups have the cluster at least half of the time.
+type reclaimer struct {
+	engine  *Engine
+	ctx     context.Context // ends when it is to stop
+	cancel  context.CancelFunc
+	wake    chan struct{} // holds one token
+	stopped chan struct{} // closed when the goroutine has ended
+	removed atomic.Int64  // keys
+	// written is how often something was written outside of groups, and next where the last removed range ended; both are the goroutine's.
+	written uint64
+	next    []byte
+}
+
+const (
+	// reclaimBatch is how many keys one transaction removes, and reclaimBytes about how much of values it reads where it has to.
+	reclaimBatch = 256
+	reclaimBytes = 1 << 20
+	// reclaimPause is how long it waits after a failure.
+	reclaimPause = time.Second
+)
+
+func newReclaimer(e *Engine, written uint64) *reclaimer {
+	r := &reclaimer{engine: e, wake: make(chan struct{}, 1), stopped: make(chan struct{}), written: written}
+	r.ctx, r.cancel = context.WithCancel(e.ctx)
+	return r
+}
+
+// poke tells that there may be a new tombstone.
+func (r *reclaimer) poke() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (r *reclaimer) run() {
+	defer close(r.stopped)
+	e := r.engine
+	for r.ctx.Err() == nil {
+		more, err := r.reclaimNext()
+		switch {
+		case r.ctx.Err() != nil:
+		case errors.Is(err, ErrLost):
+			e.lose(err)
+			return
+		case err != nil:
+			e.options.Logger.Debug("Keys of a deleted range could not be removed, and are tried again", "error", err)
+			_ = clock.Wait(r.ctx, e.options.Clock, reclaimPause) // it ends, or goes on
+		case !more:
+			select {
+			case <-r.wake:
+			case <-r.ctx.Done():
+			}
+		}
+	}
+}
+
+// reclaimNext removes the next range; more is false when there is none.
+func (r *reclaimer) reclaimNext() (more bool, err error) {
+	one, ok := r.begin()
+	if !ok {
+		return false, nil
+	}
+	e := r.engine
+	for from, ended := one.Start, false; !ended; {
+		began := clock.Monotonic(e.options.Clock)
+		if from, ended, err = r.removeSome(kv.Range{Start: from, End: one.End}, one.Number); err != nil {
+			return true, err
+		}
+		if err := clock.Wait(r.ctx, e.options.Clock, clock.Monotonic(e.options.Clock)-began); err != nil {
+			return true, err
+		}
+	}
+	r.next = one.End
+	return true, r.drop(one)
+}
+
+// begin is the tombstone whose keys are removed next: the one behind the last, so that each has its turn.
+func (r *reclaimer) begin() (rangetombstone.Tombstone, bool) {
+	c := r.engine.commits
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	all := c.tombstones.All()
+	if len(all) == 0 {
+		c.removing = rangetombstone.Tombstone{}
+		return c.removing, false
+	}
+	c.removing = all[0]
+	if t, ok := firstFrom(all, r.next); ok {
+		c.removing = t
+	}
+	return c.removing, true
+}
+
+func firstFrom(all []rangetombstone.Tombstone, key []byte) (rangetombstone.Tombstone, bool) {
+	for _, t := range all {
+		if string(t.Start) >= string(key) {
+			return t, true
+		}
+	}
+	return rangetombstone.Tombstone{}, false
+}
+
+// removeSome removes the first keys in a range that the tombstone with a number hides. It returns where to go on.
+func (r *reclaimer) removeSome(in kv.Range, number uint64) (from []byte, ended bool, err error) {
+	e := r.engine
+	l := e.lease
+	l.outside.Lock()
+	defer l.outside.Unlock()
+	t, epoch, written, err := r.beginRemoval(in)
+	if err != nil {
+		return in.Start, false, err
+	}
+	defer rollback(t)
+	keys, from, ended, err := r.hidden(t, in, number, written)
+	if err != nil {
+		return in.Start, false, err
+	}
+	if len(keys) == 0 {
+		return from, ended, nil
+	}
+	for _, key := range keys {
+		if err := t.Delete(key); err != nil {
+			return in.Start, false, err
+		}
+	}
+	r.written++
+	if err := t.Set(e.space.slot(slots), slotValue{number: r.written}.encode()); err != nil {
+		return in.Start, false, err
+	}
+	if _, err := l.commitWithin(t, epoch); err != nil {
+		return in.Start, false, errors.Join(l.isLost(), err)
+	}
+	r.removed.Add(int64(len(keys)))
+	return from, ended, nil
+}
+
+// beginRemoval is a transaction, and whether something was written in the range before it began. That is asked in a turn, in which all groups that
+// it sees are known; those that come are in conflict with it where they write what it removes.
+func (r *reclaimer) beginRemoval(in kv.Range) (t *transaction.KVTxn, epoch uint64, written bool, err error) {
+	if t, epoch, err = r.engine.lease.begin(); err != nil {
+		return nil, 0, false, err
+	}
+	c := r.engine.commits
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	return t, epoch, c.tombstones.IsWritten(in), nil
+}
+
+// hidden are the first keys in a range that are hidden, where the scan for more of them goes on, and whether it has ended.
+func (r *reclaimer) hidden(t *transaction.KVTxn, in kv.Range, number uint64, written bool) (keys [][]byte, from []byte, ended bool, err error) {
+	e := r.engine
+	s := e.store.GetSnapshot(t.StartTS())
+	n := reclaimBatch
+	if s.SetKeyOnly(!written); written {
+		n = e.lengths.limit(e.space, in.Start, n)
+	}
+	s.SetScanBatchSize(n)
+	scan, err := s.Iter(in.Start, in.End)
+	if err != nil {
+		return nil, nil, false, reading("scan", err)
+	}
+	defer scan.Close()
+	for size := 0; scan.Valid(); {
+		key, value := scan.Key(), scan.Value()
+		wrote, _ := decodeNumber(value)
+		if wrote < number {
+			keys = append(keys, key)
+		}
+		from = key
+		if n--; n <= 0 {
+			break
+		}
+		if size += len(value); size > reclaimBytes {
+			break
+		}
+		if err := scan.Next(); err != nil {
+			return nil, nil, false, reading("scan", err)
+		}
+	}
+	if !scan.Valid() {
+		return keys, in.End, true, nil
+	}
+	return keys, append(slices.Clone(from), 0), false, nil
+}
+
+// drop removes a tombstone that hides nothing any more. What was deleted in its range later has a tombstone of its own. Where it is not known whether
+// it is gone it is taken to be there, which is as good.
+func (r *reclaimer) drop(one rangetombstone.Tombstone) error {
+	e := r.engine
+	c := e.commits
+	e.lease.outside.Lock()
+	defer e.lease.outside.Unlock()
+	c.turn.Lock()
+	defer c.turn.Unlock()
+	rest := c.tombstones.Without(one.Range, one.Number)
+	r.written++
+	ts, err := e.lease.tryWrite(slots, slotValue{number: r.written}, func(t *transaction.KVTxn) error {
+		return e.space.putTombstones(t, c.tombstones, rest)
+	}, false)
+	if err != nil {
+		return errors.Join(e.lease.isLost(), err)
+	}
+	c.tombstones, c.removing = rest, rangetombstone.Tombstone{}
+	e.views.publish(view{sequence: e.views.sequence(), ts: ts, tombstones: rest})
+	return nil
+}

@@ -48,7 +48,7 @@ tikv-up:  ## a TiKV cluster in the foreground to try Ebb on, STORES stores; buil
 tikv:  ## the engine over TiKV, and servers on it, against a real cluster
 	@$(GO) build -trimpath -o bin/tikv-up ./e2e/tikv/up
 	@bin/tikv-up -stores $(STORES) $(GO) test -count=1 -timeout 40m ./internal/kv/tikvkv && bin/tikv-up $(GO) test -count=1 -timeout 20m ./e2e -run 'Clients$$' && \
-	$(GO) test -count=1 -timeout 20m ./internal/command -args -tikv && $(GO) test -count=1 -timeout 40m -v ./e2e/tikv -args -tikv -stores $(STORES)
+	$(GO) test -count=1 -timeout 20m ./internal/command ./internal/storage ./internal/storage/sweeper -args -tikv && $(GO) test -count=1 -timeout 40m -v ./e2e/tikv -args -tikv -stores $(STORES)
 
 chaos:  ## a replica set in network namespaces, disturbed for DURATION (needs root)
 	@$(GO) test -count=1 -timeout 8h -v ./e2e/chaos -run TestChaos -args -chaos $(DURATION)

@@ -96,6 +96,7 @@ func (f *fixture) alone(do func(kv.Txn)) {
 func never() bool { return false }
 
 func TestIndexCompaction(t *testing.T) {
+	notOnTiKV(t, "indexes are compacted by tables, which it does not take over")
 	const n = 200
 	f := halfDead(t, n)
 	if !f.vacuumTo(f.isCompacting) {
@@ -111,6 +112,7 @@ func TestIndexCompaction(t *testing.T) {
 
 // TestIndexCompactionAtOnce: where the counters tell that many entries are dead, none is deleted by itself first.
 func TestIndexCompactionAtOnce(t *testing.T) {
+	notOnTiKV(t, "indexes are compacted by tables, which it does not take over")
 	const n = 200
 	f := halfDead(t, n)
 	removed, more, err := f.Vacuum(context.Background(), f.tested().ID, 4)
@@ -172,6 +174,7 @@ func (u unreplaced) Commit(context.Context) error { return u.err }
 
 // TestIndexCompactionFails: what the engine refuses leaves everything as it was, and is vacuumed in another way.
 func TestIndexCompactionFails(t *testing.T) {
+	notOnTiKV(t, "indexes are compacted by tables, which it does not take over")
 	const n = 200
 	f := halfDead(t, n)
 	full := errors.New("the disk is full")

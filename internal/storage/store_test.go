@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -43,11 +45,30 @@ type fixture struct {
 	events  []meaning.Event
 }
 
-func newFixture(t *testing.T) *fixture {
+// onTiKV has the stores be over TiKV clusters in memory.
+var onTiKV = flag.Bool("tikv", false, "run what does not need Pebble over TiKV's protocol")
+
+func notOnTiKV(t *testing.T, why string) {
+	t.Helper()
+	if *onTiKV {
+		t.Skip(why)
+	}
+}
+
+func openEngine(t *testing.T) kv.Engine {
+	t.Helper()
+	if *onTiKV {
+		return tikvtest.Open(t)
+	}
 	engine, err := pebblekv.OpenMemory(pebblekv.Options{CacheBytes: 1 << 20, MemTableBytes: 4 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return engine
+}
+
+func newFixture(t *testing.T) *fixture {
+	engine := openEngine(t)
 	f := &fixture{t: t, clock: clock.NewFake(epoch), parser: indexParser(), engine: engine}
 	f.options = Options{Clock: f.clock, Indexes: f.parser,
 		HideExpired: func() bool { return f.hideAll },

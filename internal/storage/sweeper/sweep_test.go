@@ -168,6 +168,7 @@ func TestCountOrder(t *testing.T) {
 
 // TestSweepBesideBuild: nothing is swept while an index is built, whose entries nobody would know to be dead.
 func TestSweepBesideBuild(t *testing.T) {
+	notOnTiKV(t, "it takes over no tables, as this build loads")
 	const n = 1200 // an index on fewer is built at once
 	w := newWorld(t)
 	engine := &watched{Engine: w.engine}

@@ -3,6 +3,7 @@ package sweeper_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage"
@@ -42,12 +44,31 @@ type world struct {
 	parser *index.Parser
 }
 
-func newWorld(t *testing.T) *world {
+// onTiKV has the stores be over TiKV clusters in memory.
+var onTiKV = flag.Bool("tikv", false, "run what does not need Pebble over TiKV's protocol")
+
+func notOnTiKV(t *testing.T, why string) {
 	t.Helper()
+	if *onTiKV {
+		t.Skip(why)
+	}
+}
+
+func openEngine(t *testing.T) kv.Engine {
+	t.Helper()
+	if *onTiKV {
+		return tikvtest.Open(t)
+	}
 	engine, err := pebblekv.OpenMemory(pebblekv.Options{CacheBytes: 1 << 20, MemTableBytes: 1 << 20, RowCacheBytes: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return engine
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	engine := openEngine(t)
 	w := &world{T: t, engine: engine, clock: clock.NewFake(start), parser: index.NewParser(match.NewParser())}
 	w.open(engine)
 	t.Cleanup(func() {
@@ -200,6 +221,7 @@ func TestForget(t *testing.T) {
 // TestClose: a store that is closed in the middle of a count and of an index compaction gives back what they hold. The engine, which the
 // test closes, fails if a view is open.
 func TestClose(t *testing.T) {
+	notOnTiKV(t, "indexes are compacted by tables, which it does not take over")
 	w := newWorld(t)
 	engine := &watched{Engine: w.engine}
 	w.reopen(engine)

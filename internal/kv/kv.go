@@ -211,6 +211,9 @@ type Stats struct {
 	// DeletedBytes is about how much of DiskBytes was deleted in ranges and waits to come back: for compactions, or for
 	// readers that began before. Snapshots is how many are open, one that the engine keeps for the next reader included.
 	DeletedBytes, Snapshots int64
+	// DeletedRanges is how many ranges are deleted whose keys are still there, and RemovedKeys how many such keys were removed, in an engine
+	// that deletes a range before its keys.
+	DeletedRanges, RemovedKeys int64
 	// TablesFound is how many files of tables there were when it was opened.
 	TablesFound          int64
 	Compactions, Flushes int64

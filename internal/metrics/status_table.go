@@ -127,6 +127,8 @@ func statusTable() []row {
 		// Storage and memory.
 		gauge("pebble/diskBytes", "storage_disk_bytes", "Bytes of the store on disk."),
 		gauge("pebble/deletedBytes", "storage_deleted_bytes", "About how many of them are deleted and wait to come back."),
+		gauge("pebble/deletedRanges", "storage_deleted_ranges", "Ranges that are deleted and whose keys are still in the TiKV cluster."),
+		counter("pebble/removedKeys", "storage_removed_keys", "Keys of such ranges that were removed."),
 		gauge("pebble/snapshots", "storage_snapshots", "Snapshots of the store that are open."),
 		gauge("pebble/memTableBytes", "storage_memtable_bytes", "Bytes of writes that are in memory and in the log."),
 		gauge("pebble/memTableLimitBytes", "storage_memtable_limit_bytes", "Bytes that such writes may grow to before others wait."),

@@ -67,7 +67,7 @@ type committer struct {
 }
 
 const (
-	// slots are written by groups in turn; the one behind them by what is done outside of groups.
+	// slots are written by groups in turn; the one behind them by groups without commits, and by the reclaimer.
 	slots = 16
 	// maxQueue and maxQueueBytes bound what waits for the next group, and maxGroupBytes how much of it one group takes, or one commit that is larger.
 	maxQueue      = 1 << 14
@@ -87,6 +87,8 @@ type pending struct {
 	*kv.Commit
 	begin   uint64 // the sequence when its transaction began
 	ordered bool   // it came with its number and time, and conflicts with nothing
+	// drop is, where it is not nil, a range tombstone that hides nothing any more, and p does nothing else.
+	drop *rangetombstone.Tombstone
 	done    chan struct{}
 	err     error // set before done is closed
 	taken   bool  // it may have been ordered; guarded by committer.mu
@@ -225,11 +227,17 @@ func (c *committer) write(group []*pending) {
 		return
 	}
 	g := c.order(group)
-	if len(g.commits) == 0 {
+	slot, value := slots, slotValue{}
+	switch {
+	case len(g.commits) > 0:
+		slot, value = c.nextSlot(), g.value()
+	case g.tombstones != c.tombstones: // no slot would tell by the number of a commit whether that is written
+		value.number = c.engine.reclaims.written.Add(1)
+	default:
 		c.finish(g, view{sequence: g.sequence, ts: c.engine.views.time(), tombstones: c.tombstones})
 		return
 	}
-	ts, err := c.engine.lease.write(c.nextSlot(), g.value(), g.fill, c.stall(g))
+	ts, err := c.engine.lease.write(slot, value, g.fill, c.stall(g))
 	if err != nil { // it has its number, and memory knows of it
 		c.fail(g, err)
 		return
@@ -246,7 +254,7 @@ func (c *committer) nextSlot() int {
 type group struct {
 	committer *committer
 	commits   []*pending // that write
-	others    []*pending // that only claim
+	others    []*pending // that only claim, or drop tombstones
 	refused   []*pending // that conflict, or come out of their order
 	sequence  uint64     // of the youngest
 	number    uint64
@@ -269,6 +277,11 @@ func (c *committer) order(all []*pending) *group {
 		if !p.ordered && c.mu.claims.Conflict(p.begin, p.Claims()) {
 			p.err = kv.ErrConflict
 			g.refused = append(g.refused, p)
+			continue
+		}
+		if p.drop != nil {
+			g.tombstones = g.tombstones.Without(p.drop.Range, p.drop.Number)
+			g.others = append(g.others, p)
 			continue
 		}
 		if p.Len() == 0 && len(p.Counters()) == 0 && len(p.Ranges()) == 0 && len(p.Stamped) == 0 {
@@ -489,12 +502,11 @@ func (c *committer) finish(g *group, v view) {
 			delete(c.long, key)
 		}
 	}
-	deleted := g.tombstones != c.tombstones
-	c.tombstones = g.tombstones
-	c.engine.views.publish(v)
-	if deleted {
+	if g.tombstones != c.tombstones {
+		c.tombstones = g.tombstones
 		c.engine.reclaims.poke()
 	}
+	c.engine.views.publish(v)
 	c.groups.Add(1)
 	c.written.Add(int64(len(g.commits)))
 	for _, p := range g.commits {

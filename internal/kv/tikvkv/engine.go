@@ -342,9 +342,9 @@ func (e *Engine) Sync() error { return e.AwaitDurable(kv.AllCommits) }
 
 // Stats is kv.Engine's.
 func (e *Engine) Stats() kv.Stats {
-	detail := fmt.Sprintf("keyspace %s, epoch %d: %d commits in %d groups, %d deleted ranges, %d keys removed", e.options.Keyspace, e.lease.epoch(), e.commits.written.Load(),
-		e.commits.groups.Load(), e.views.current().tombstones.Len(), e.reclaims.removed.Load())
-	s := kv.Stats{Engine: "tikv", Snapshots: int64(e.views.count()), Detail: detail}
+	detail := fmt.Sprintf("keyspace %s, epoch %d: %d commits in %d groups", e.options.Keyspace, e.lease.epoch(), e.commits.written.Load(), e.commits.groups.Load())
+	s := kv.Stats{Engine: "tikv", Snapshots: int64(e.views.count()), Detail: detail,
+		DeletedRanges: int64(e.views.current().tombstones.Len()), RemovedKeys: e.reclaims.removed.Load()}
 	if err := e.lease.held(); err != nil {
 		s.Unavailable = unavailable(err).Error()
 	} else if err := e.commits.stalledBy(); err != nil {

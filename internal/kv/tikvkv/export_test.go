@@ -86,12 +86,6 @@ func Stored(e *Engine) (pairs, parts int) {
 	return pairs, Parts(e)
 }
 
-// HoldReclaimer has no keys be removed until resume is called.
-func HoldReclaimer(e *Engine) (resume func()) {
-	e.lease.outside.Lock()
-	return e.lease.outside.Unlock
-}
-
 // SetFormat writes another format of the keyspace.
 func SetFormat(e *Engine, format byte) error {
 	t, err := e.store.Begin()

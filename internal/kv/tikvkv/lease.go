@@ -46,8 +46,6 @@ type lease struct {
 	// commit is commitOnce, but in tests.
 	commit func(*transaction.KVTxn) error
 
-	outside sync.Mutex // one writes the slot outside of groups at a time
-
 	mu struct {
 		sync.Mutex // guards the rest
 		row        leaseRow
@@ -118,7 +116,7 @@ func decodeSlot(stored []byte) (slotValue, error) {
 // taken is what the server found that took the keyspace over.
 type taken struct {
 	last    slotValue // of all slots
-	outside uint64    // the number in the slot that is written outside of groups
+	outside uint64    // the number in the slot behind those of groups
 	ts      uint64    // a timestamp that has all that was committed before
 }
 

@@ -257,34 +257,6 @@ func (r *ranges) reclaimed() {
 	}
 }
 
-// TestSweptRanges: many ranges side by side are few tombstones, and while the cluster refuses to remove their keys, what is to be seen is right.
-func TestSweptRanges(t *testing.T) {
-	e := tikvtest.Open(t)
-	defer e.Close()
-	for i := range 50 {
-		if err := put(e, key(i), "1"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	resume := tikvkv.HoldReclaimer(e)
-	for i := range 40 {
-		txn, err := e.Begin()
-		if err != nil {
-			t.Fatal(err)
-		}
-		txn.DeleteRange([]byte(key(i)), []byte(key(i+1)))
-		if err := txn.Commit(t.Context(), kv.Synced); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := tikvkv.Tombstones(e); n > 2 { // one may have been begun before
-		t.Errorf("40 ranges side by side are %d tombstones", n)
-	}
-	have(t, e, key(39), "nothing")
-	have(t, e, key(40), "1")
-	resume()
-}
-
 // TestFormat: a keyspace of the first format is taken over, and one of a later format refused.
 func TestFormat(t *testing.T) {
 	c := tikvtest.New(t)

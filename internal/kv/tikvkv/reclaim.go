@@ -26,9 +26,9 @@ type reclaimer struct {
 	wake    chan struct{} // holds one token
 	stopped chan struct{} // closed when the goroutine has ended
 	removed atomic.Int64  // keys
-	// written is how often something was written outside of groups, and next where the last removed range ended; both are the goroutine's.
-	written uint64
-	next    []byte
+	// written is how often the slot was written that is none of groups with commits: while the reclaimer removes keys, or waits for a tombstone to be dropped.
+	written atomic.Uint64
+	next    []byte // where the last removed range ended; the goroutine's
 }
 
 const (
@@ -40,7 +40,8 @@ const (
 )
 
 func newReclaimer(e *Engine, written uint64) *reclaimer {
-	r := &reclaimer{engine: e, wake: make(chan struct{}, 1), stopped: make(chan struct{}), written: written}
+	r := &reclaimer{engine: e, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
+	r.written.Store(written)
 	r.ctx, r.cancel = context.WithCancel(e.ctx)
 	return r
 }
@@ -125,8 +126,6 @@ func firstFrom(all []rangetombstone.Tombstone, key []byte) (rangetombstone.Tombs
 func (r *reclaimer) removeSome(in kv.Range, number uint64) (from []byte, ended bool, err error) {
 	e := r.engine
 	l := e.lease
-	l.outside.Lock()
-	defer l.outside.Unlock()
 	t, epoch, written, err := r.beginRemoval(in)
 	if err != nil {
 		return in.Start, false, err
@@ -144,8 +143,7 @@ func (r *reclaimer) removeSome(in kv.Range, number uint64) (from []byte, ended b
 			return in.Start, false, err
 		}
 	}
-	r.written++
-	if err := t.Set(e.space.slot(slots), slotValue{number: r.written}.encode()); err != nil {
+	if err := t.Set(e.space.slot(slots), slotValue{number: r.written.Add(1)}.encode()); err != nil {
 		return in.Start, false, err
 	}
 	if _, err := l.commitWithin(t, epoch); err != nil {
@@ -204,24 +202,7 @@ func (r *reclaimer) hidden(t *transaction.KVTxn, in kv.Range, number uint64, wri
 	return keys, append(slices.Clone(from), 0), false, nil
 }
 
-// drop removes a tombstone that hides nothing any more. What was deleted in its range later has a tombstone of its own. Where it is not known whether
-// it is gone it is taken to be there, which is as good.
+// drop removes a tombstone that hides nothing any more, with the next group. What was deleted in its range later has a tombstone of its own.
 func (r *reclaimer) drop(one rangetombstone.Tombstone) error {
-	e := r.engine
-	c := e.commits
-	e.lease.outside.Lock()
-	defer e.lease.outside.Unlock()
-	c.turn.Lock()
-	defer c.turn.Unlock()
-	rest := c.tombstones.Without(one.Range, one.Number)
-	r.written++
-	ts, err := e.lease.tryWrite(slots, slotValue{number: r.written}, func(t *transaction.KVTxn) error {
-		return e.space.putTombstones(t, c.tombstones, rest)
-	}, false)
-	if err != nil {
-		return errors.Join(e.lease.isLost(), err)
-	}
-	c.tombstones, c.removing = rest, rangetombstone.Tombstone{}
-	e.views.publish(view{sequence: e.views.sequence(), ts: ts, tombstones: rest})
-	return nil
+	return r.engine.commits.commit(r.ctx, &pending{Commit: &kv.Commit{Writes: &kv.WriteList{}}, drop: &one})
 }

@@ -404,8 +404,8 @@ func (l *lease) write(slot int, value slotValue, fill func(*transaction.KVTxn) e
 	}
 }
 
-// begin is a transaction that began within the lease, and the epoch that it is of.
-func (l *lease) begin() (t *transaction.KVTxn, epoch uint64, err error) {
+// beginWithin is a transaction that began within the lease, and the epoch that it is of.
+func (l *lease) beginWithin() (t *transaction.KVTxn, epoch uint64, err error) {
 	if err := l.held(); err != nil {
 		return nil, 0, err
 	}
@@ -423,7 +423,7 @@ func (l *lease) begin() (t *transaction.KVTxn, epoch uint64, err error) {
 }
 
 func (l *lease) tryWrite(slot int, value slotValue, fill func(*transaction.KVTxn) error, again bool) (ts uint64, err error) {
-	t, epoch, err := l.begin()
+	t, epoch, err := l.beginWithin()
 	if err != nil {
 		return 0, err
 	}

@@ -156,7 +156,7 @@ func (r *reclaimer) removeSome(in kv.Range, number uint64) (from []byte, ended b
 // beginRemoval is a transaction, and whether something was written in the range before it began. That is asked in a turn, in which all groups that
 // it sees are known; those that come are in conflict with it where they write what it removes.
 func (r *reclaimer) beginRemoval(in kv.Range) (t *transaction.KVTxn, epoch uint64, written bool, err error) {
-	if t, epoch, err = r.engine.lease.begin(); err != nil {
+	if t, epoch, err = r.engine.lease.beginWithin(); err != nil {
 		return nil, 0, false, err
 	}
 	c := r.engine.commits

@@ -204,9 +204,9 @@ func disturb(t *testing.T, m *machines, random *rand.Rand) {
 			pause(t.Context(), long)
 			v.signal(syscall.SIGCONT)
 		case "cut":
-			err = v.cut()
+			err = v.Cut()
 			pause(t.Context(), long)
-			err = errors.Join(err, v.join())
+			err = errors.Join(err, v.Join())
 		case "deafen":
 			err = v.deafen()
 			pause(t.Context(), long)

@@ -2,8 +2,6 @@ package chaos
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,23 +12,23 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/ebbdb/ebb/e2e/network"
 )
 
-// machines are network namespaces on one bridge, each with a server. Their addresses are 10.213.n.i, of a net of this process's own.
+// machines are those of a network, each with a server.
 type machines struct {
-	t    *testing.T
-	net  string
-	name string
-	path string
-	all  [3]*machine
+	t       *testing.T
+	network *network.Network
+	path    string
+	all     [3]*machine
 }
 
 type machine struct {
+	*network.Machine
 	m     *machines
 	index int
 	dir   string
-	space string // its namespace
-	link  string // its end of the cable on the bridge
 	log   string // the file that the server writes its log to
 
 	mu      sync.Mutex // guards all below
@@ -47,88 +45,41 @@ const logShown = 8 << 10
 // build makes the machines, or skips the test where the kernel does not let it.
 func build(t *testing.T, path string) *machines {
 	t.Helper()
-	id := freeNetwork(t)
-	m := &machines{t: t, net: fmt.Sprintf("10.213.%d", id), name: fmt.Sprintf("ebb%d", id), path: path}
-	bridge := m.name + "br"
-	if err := m.run("ip", "link", "add", bridge, "type", "bridge"); err != nil {
+	m := &machines{t: t, path: path}
+	var err error
+	if m.network, err = network.New(len(m.all)); err != nil {
 		t.Skip("network namespaces cannot be made here: ", err)
 	}
-	t.Cleanup(func() { _ = m.run("ip", "link", "del", bridge) })
-	m.must("ip", "addr", "add", m.net+".254/24", "dev", bridge)
-	m.must("ip", "link", "set", bridge, "up")
+	t.Cleanup(func() { _ = m.network.Close() })
 	for i := range m.all {
-		v := &machine{m: m, index: i, dir: t.TempDir(), space: fmt.Sprintf("%sn%d", m.name, i), link: fmt.Sprintf("%sv%d", m.name, i),
-			log: filepath.Join(t.TempDir(), "log")}
+		v := &machine{Machine: m.network.Machines[i], m: m, index: i, dir: t.TempDir(), log: filepath.Join(t.TempDir(), "log")}
 		m.all[i] = v
-		inside := v.link + "i"
-		if err := m.run("ip", "netns", "add", v.space); err != nil {
-			t.Skip("network namespaces cannot be made here: ", err)
-		}
 		t.Cleanup(func() {
 			v.kill()
 			if text, err := os.ReadFile(v.log); err == nil && t.Failed() {
 				t.Logf("the end of member %d's log:\n%s", v.index, text[max(0, len(text)-logShown):])
 			}
-			_ = m.run("ip", "link", "del", v.link) // that of a namespace goes some time after it
-			_ = m.run("ip", "netns", "del", v.space)
-			_ = m.run("umount", v.dir)
 		})
-		m.must("ip", "link", "add", v.link, "type", "veth", "peer", "name", inside)
-		m.must("ip", "link", "set", inside, "netns", v.space)
-		m.must("ip", "link", "set", v.link, "master", bridge, "up")
-		m.must("ip", "-n", v.space, "addr", "add", v.address()+"/24", "dev", inside)
-		m.must("ip", "-n", v.space, "link", "set", inside, "up")
-		m.must("ip", "-n", v.space, "link", "set", "lo", "up")
 	}
-	m.must("mount", "-t", "tmpfs", "-o", "size=1200m", "tmpfs", m.all[2].dir) // so that its disk can be full
+	disk := m.all[2].dir
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=1200m", "tmpfs", disk).CombinedOutput(); err != nil { // so that its disk can be full
+		t.Fatalf("mount: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		m.all[2].kill()
+		_ = exec.Command("umount", disk).Run()
+	})
 	return m
 }
 
-// networks is how many there can be at once.
-const networks = 200
-
-// freeNetwork is the number of a network that nobody has, nor has left behind.
-func freeNetwork(t *testing.T) int {
-	t.Helper()
-	for i := range networks {
-		id := (os.Getpid() + i) % networks
-		links, err := filepath.Glob(fmt.Sprintf("/sys/class/net/ebb%d[bv]*", id))
-		spaces, err2 := filepath.Glob(fmt.Sprintf("/run/netns/ebb%dn*", id))
-		if err := errors.Join(err, err2); err != nil {
-			t.Fatal(err)
-		}
-		if len(links)+len(spaces) == 0 {
-			return id
-		}
-	}
-	t.Fatal("all networks are taken")
-	return 0
-}
-
-func (m *machines) run(command ...string) error {
-	out, err := exec.Command(command[0], command[1:]...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%v: %w: %s", command, err, out)
-	}
-	return nil
-}
-
-func (m *machines) must(command ...string) {
-	m.t.Helper()
-	if err := m.run(command...); err != nil {
-		m.t.Fatal(err)
-	}
-}
-
-func (v *machine) address() string { return fmt.Sprintf("%s.%d", v.m.net, v.index+1) }
-func (v *machine) host() string    { return v.address() + ":" + port }
+func (v *machine) host() string { return v.Address() + ":" + port }
 
 // start starts the server. It returns when that listens, or has ended.
 func (v *machine) start() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.process = exec.Command("ip", "netns", "exec", v.space, v.m.path, "serve", "--nounixsocket", "--bind_ip", v.address()+",127.0.0.1", "--port", port, "--dbpath", v.dir,
-		"--replSet", "rs0", "--oplogSize", "100", "--consolePort", "0", "--advertise", v.host(), "--setParameter", "enableTestCommands=1")
+	v.process = exec.Command("ip", append(v.Prefix()[1:], v.m.path, "serve", "--nounixsocket", "--bind_ip", v.Address()+",127.0.0.1", "--port", port, "--dbpath", v.dir,
+		"--replSet", "rs0", "--oplogSize", "100", "--consolePort", "0", "--advertise", v.host(), "--setParameter", "enableTestCommands=1")...)
 	log, err := os.OpenFile(v.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -174,22 +125,9 @@ func (v *machine) kill() {
 	}
 }
 
-// cut takes the cable out; from all, clients too. join puts it in again.
-func (v *machine) cut() error  { return v.m.run("ip", "link", "set", v.link, "down") }
-func (v *machine) join() error { return v.m.run("ip", "link", "set", v.link, "up") }
-
 // deafen has the machine not reach the others, while clients reach it; hear ends that.
-func (v *machine) deafen() error { return v.routes("add") }
-func (v *machine) hear() error   { return v.routes("del") }
-
-func (v *machine) routes(verb string) (err error) {
-	for _, other := range v.m.all {
-		if other != v {
-			err = errors.Join(err, v.m.run("ip", "-n", v.space, "route", verb, "blackhole", other.address()+"/32"))
-		}
-	}
-	return err
-}
+func (v *machine) deafen() error { return v.Part(v.m.network.Machines...) }
+func (v *machine) hear() error   { return v.Meet(v.m.network.Machines...) }
 
 // fill leaves no room on the machine's disk; drain does again.
 func (v *machine) fill() error {

@@ -10,30 +10,26 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/anishathalye/porcupine"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
+	"github.com/ebbdb/ebb/e2e/histories"
 	"github.com/ebbdb/ebb/e2e/isolation/anomaly"
-	"github.com/ebbdb/ebb/internal/register"
 )
 
 // Histories of what clients have read and written are checked, and forgotten, after each round, so that neither the checks nor what they need
 // grows with the time that the set is disturbed.
 const (
 	roundLength = 20 * time.Second
-	// registerKeys are in use at one time, and each for registerCalls; listKeys are those of a round, until each has so many values.
-	registerKeys  = 3
-	registerCalls = 60
-	listKeys      = 4
-	listValues    = 200
+	// listKeys are those of a round, until each has so many values.
+	listKeys   = 4
+	listValues = 200
 	// registrars and appenders are how many clients there are of each.
 	registrars = 4
 	appenders  = 4
-	checkLimit = 30 * time.Second // of one document
 	thinkTime  = 20 * time.Millisecond
 )
 
@@ -43,22 +39,22 @@ type round struct {
 	number int
 	begin  time.Time
 	stop   atomic.Bool
-	calls  [registerKeys]atomic.Int64
 	value  atomic.Int64
 
-	mu        sync.Mutex // guards all below
-	registers []porcupine.Operation
-	lists     []anomaly.Txn
+	mu    sync.Mutex // guards lists
+	lists []anomaly.Txn
 }
 
 // histories runs one round after the other.
 func (c *clients) histories() {
 	c.found = map[string]int{}
+	o := histories.Options{Limit: limit, Think: thinkTime, Count: c.add, Unknown: func(err error) bool { return isFull(err) || !isTold(err) },
+		Collection: c.db.Collection("registers", options.Collection().SetReadConcern(readconcern.Linearizable()).SetWriteConcern(writeconcern.Majority()))}
 	for n := 0; !c.over.Load() && !c.t.Failed(); n++ {
-		r := &round{clients: c, number: n, begin: time.Now()}
+		r, registers := &round{clients: c, number: n, begin: time.Now()}, histories.Begin(c.t, o, n)
 		var crew sync.WaitGroup
 		for i := range registrars {
-			crew.Go(func() { r.registrar(i) })
+			crew.Go(func() { registers.Client(i) })
 		}
 		for i := range appenders {
 			crew.Go(func() { r.appender(i) })
@@ -67,79 +63,14 @@ func (c *clients) histories() {
 			pause(c.t.Context(), 100*time.Millisecond)
 		}
 		r.stop.Store(true)
+		registers.Stop()
 		crew.Wait()
+		registers.Check()
 		r.check()
 	}
 }
 
 func (r *round) now() int64 { return int64(time.Since(r.begin)) }
-
-// registrar reads and writes single documents: reads are linearizable, and writes retryable.
-func (r *round) registrar(number int) {
-	coll := r.db.Collection("registers", options.Collection().SetReadConcern(readconcern.Linearizable()).SetWriteConcern(writeconcern.Majority()))
-	known := map[string]int64{}
-	for !r.stop.Load() && !r.t.Failed() {
-		i := rand.IntN(registerKeys)
-		in := register.Call{Kind: register.Kind(rand.IntN(3)), Key: fmt.Sprintf("%d-%d-%d", r.number, i, r.calls[i].Add(1)/registerCalls)}
-		if in.Kind != register.Read {
-			in.Value = r.value.Add(1)
-		}
-		if in.Old = known[in.Key]; in.Kind == register.Swap && in.Old == 0 {
-			in.Kind = register.Write
-		}
-		ctx, cancel := context.WithTimeout(r.t.Context(), limit)
-		begin := r.now()
-		out, err := r.call(ctx, coll, in)
-		end := r.now()
-		cancel()
-		switch {
-		case err == nil:
-			out.Known = true
-		case isFull(err) || !isTold(err):
-			out = register.Answer{}
-		default:
-			r.t.Errorf("%v of a register: %v", in.Kind, err)
-			return
-		}
-		delete(known, in.Key)
-		switch {
-		case !out.Known:
-			r.count("calls of unknown outcome")
-			if in.Kind == register.Read {
-				continue
-			}
-		case in.Kind == register.Read:
-			known[in.Key] = out.Value
-		case in.Kind == register.Write || out.Done:
-			known[in.Key] = in.Value
-		}
-		r.mu.Lock()
-		r.registers = append(r.registers, register.Operation(number, in, begin, out, end))
-		r.mu.Unlock()
-		pause(r.t.Context(), rand.N(2*thinkTime))
-	}
-}
-
-func (r *round) call(ctx context.Context, coll *mongo.Collection, in register.Call) (out register.Answer, err error) {
-	id, set := bson.D{{Key: "_id", Value: in.Key}}, bson.D{{Key: "$set", Value: bson.D{{Key: "v", Value: in.Value}}}}
-	switch in.Kind {
-	case register.Read:
-		var d struct{ V int64 }
-		if err = coll.FindOne(ctx, id).Decode(&d); errors.Is(err, mongo.ErrNoDocuments) {
-			err = nil
-		}
-		out.Value = d.V
-	case register.Write:
-		_, err = coll.UpdateOne(ctx, id, set, options.UpdateOne().SetUpsert(true))
-	default:
-		err = coll.FindOneAndUpdate(ctx, append(id, bson.E{Key: "v", Value: in.Old}), set).Err()
-		if errors.Is(err, mongo.ErrNoDocuments) {
-			return out, nil
-		}
-		out.Done = err == nil
-	}
-	return out, err
-}
 
 // isTold says whether a server has told of the error, and not the network, or a server that ceased to be primary.
 func isTold(err error) bool {
@@ -258,14 +189,6 @@ func (r *round) check() {
 	for _, a := range report.Anomalies {
 		t.Errorf("round %d: %v", r.number, a)
 	}
-	ordered := register.Check(r.registers, checkLimit)
-	for _, text := range ordered.Wrong {
-		t.Errorf("round %d: %s", r.number, text)
-	}
-	r.add("rounds", 1)
-	r.add("registers in order", ordered.Ordered)
-	r.add("registers of which no order was found in time", ordered.Undecided)
-	r.add("calls of registers", len(r.registers))
 	r.add("groups of transactions with write skew, which is allowed", report.Skews)
 	for _, coll := range []string{"lists", "registers"} {
 		if err := whileFull(ctx, func() error { _, err := r.db.Collection(coll).DeleteMany(ctx, bson.D{}); return err }); err != nil && isTold(err) {

@@ -7,6 +7,7 @@ FUZZTIME ?= 10m
 ROUNDS   ?= 200
 DURATION ?= 30m
 STORES   ?= 1
+PDS      ?= 1
 UNIT      = $(shell $(GO) list ./... | grep -v '/e2e')
 
 help:  ## this list
@@ -42,8 +43,8 @@ crash:  ## kill -9 under mixed load, ROUNDS times
 isolation:  ## transactions beside one another for DURATION, three times: with errors, with kill -9, and document by document
 	@$(GO) test -count=1 -timeout 8h -v ./e2e/isolation -args -duration $(DURATION)
 
-tikv-up:  ## a TiKV cluster in the foreground to try Ebb on, STORES stores; builds PD and the store once
-	@$(GO) build -trimpath -o bin/tikv-up ./e2e/tikv/up && exec bin/tikv-up -stores $(STORES)
+tikv-up:  ## a TiKV cluster in the foreground to try Ebb on, STORES stores and PDS placement drivers; builds PD and the store once
+	@$(GO) build -trimpath -o bin/tikv-up ./e2e/tikv/up && exec bin/tikv-up -stores $(STORES) -pds $(PDS)
 
 tikv:  ## the engine over TiKV, and servers on it, against a real cluster
 	@$(GO) build -trimpath -o bin/tikv-up ./e2e/tikv/up

@@ -29,7 +29,7 @@ type Server struct {
 	gone chan struct{} // closed once the process has been waited for
 }
 
-// Start runs a command that serves on a port of the loopback interface, and returns once it says that it listens.
+// Start runs a command that serves on a port of an IPv4 address, and returns once it says that it listens.
 func Start(ctx context.Context, cmd *exec.Cmd) (*Server, error) {
 	s := &Server{cmd: cmd, log: &logTail{listening: make(chan string, 1)}, gone: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = s.log, s.log
@@ -125,7 +125,7 @@ type logTail struct {
 }
 
 // The start-up line carries the address, whatever the form of the log around it. Lines before it may tell of others.
-var address = regexp.MustCompile(`Waiting for connections.*?\b(127\.0\.0\.1:[1-9][0-9]*)\b`)
+var address = regexp.MustCompile(`Waiting for connections.*?\b([0-9.]+:[1-9][0-9]*)\b`)
 
 func (l *logTail) Write(p []byte) (int, error) {
 	l.mu.Lock()

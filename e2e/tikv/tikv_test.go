@@ -230,10 +230,10 @@ func TestFaults(t *testing.T) {
 		restart func() error
 		outage  time.Duration
 	}{
-		{"store", func() { c.KillStore(0) }, func() error { return c.RestartStore(0) }, 3 * time.Second},
-		{"store for long", func() { c.KillStore(0) }, func() error { return c.RestartStore(0) }, 20 * time.Second},
-		{"pd", c.KillPD, c.RestartPD, 3 * time.Second},
-		{"pd for longer than the lease", c.KillPD, c.RestartPD, 20 * time.Second},
+		{"store", func() { c.Kill("store1") }, func() error { return c.Restart("store1") }, 3 * time.Second},
+		{"store for long", func() { c.Kill("store1") }, func() error { return c.Restart("store1") }, 20 * time.Second},
+		{"pd", func() { c.Kill("pd1") }, func() error { return c.Restart("pd1") }, 3 * time.Second},
+		{"pd for longer than the lease", func() { c.Kill("pd1") }, func() error { return c.Restart("pd1") }, 20 * time.Second},
 	} {
 		for range 50 {
 			next++

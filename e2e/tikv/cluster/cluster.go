@@ -10,9 +10,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -28,7 +30,7 @@ const (
 	askTime     = 2 * time.Second
 	maxStores   = 9
 	logsKept    = 2 << 10
-	pdName      = "pd"
+	maxPDs      = 5
 	regionsPath = "/pd/api/v1/regions"
 )
 
@@ -45,7 +47,7 @@ custom-raft-log = true
 // Cluster is a running cluster. All that it writes lies in one folder, which Stop removes.
 type Cluster struct {
 	dir      string
-	pd       *process
+	pds      []*process
 	stores   []*process
 	programs map[string]string
 	options  Options
@@ -56,22 +58,34 @@ type Cluster struct {
 type Options struct {
 	// Stores is how many there are. With three or more each region has three replicas.
 	Stores int
+	// PDs is how many placement drivers there are, an odd number; 1 by default. One of them leads, and another one does when that is gone.
+	PDs int
+	// Place, unless nil, is where a server of the cluster runs, by its name: pd1, pd2, store1, store2. All are on this machine otherwise, at the loopback interface.
+	Place func(name string) Place
 	// Certificates is a folder with ca.pem, cert.pem and key.pem, by which all speak TLS and know one another; "" for no TLS.
 	Certificates string
 	// Log is told of what takes long.
 	Log io.Writer
 }
 
+// Place is where a server runs.
+type Place struct {
+	Address string   // which others reach it by
+	Prefix  []string // what a command begins with that runs there
+}
+
 // process is one server of the cluster. It keeps its ports when it is started again.
 type process struct {
-	name string
-	args []string
-	env  []string
-	path string
-	dir  string
-	addr string
-	cmd  *exec.Cmd
-	gone chan struct{}
+	name  string
+	place Place
+	args  []string
+	env   []string
+	path  string
+	dir   string
+	addr  string
+	peer  string // where PDs talk to one another
+	cmd   *exec.Cmd
+	gone  chan struct{}
 }
 
 // Start builds what is not built yet, and starts PD and the stores. root is the folder of Ebb's sources.
@@ -79,6 +93,15 @@ func Start(ctx context.Context, root string, o Options) (*Cluster, error) {
 	stores := o.Stores
 	if stores < 1 || stores > maxStores {
 		return nil, fmt.Errorf("a cluster has 1 to %d stores, not %d", maxStores, stores)
+	}
+	if o.PDs == 0 {
+		o.PDs = 1
+	}
+	if o.PDs < 1 || o.PDs > maxPDs || o.PDs%2 == 0 {
+		return nil, fmt.Errorf("a cluster has 1, 3 or %d placement drivers, not %d", maxPDs, o.PDs)
+	}
+	if o.Place == nil {
+		o.Place = func(string) Place { return Place{Address: "127.0.0.1"} }
 	}
 	c := &Cluster{programs: map[string]string{}, options: o, client: &http.Client{Timeout: askTime}}
 	if o.Certificates != "" {
@@ -108,7 +131,7 @@ func Start(ctx context.Context, root string, o Options) (*Cluster, error) {
 }
 
 func (c *Cluster) startAnew(ctx context.Context, stores int) (err error) {
-	c.stores = nil
+	c.pds, c.stores = nil, nil
 	if c.dir, err = os.MkdirTemp("", "ebb-tikv-"); err != nil {
 		return err
 	}
@@ -165,81 +188,200 @@ func (c *Cluster) start(ctx context.Context, stores, replicas int) error {
 	return c.awaitReplicas(ctx, replicas)
 }
 
-// PD is the address of the placement driver.
-func (c *Cluster) PD() string { return c.pd.addr }
+// PD are the addresses of the placement drivers, with commas between.
+func (c *Cluster) PD() string {
+	var all []string
+	for _, p := range c.pds {
+		all = append(all, p.addr)
+	}
+	return strings.Join(all, ",")
+}
 
-// Stores is how many stores there are.
-func (c *Cluster) Stores() int { return len(c.stores) }
+// PDs and Stores are the names of the servers.
+func (c *Cluster) PDs() []string { return names(c.pds) }
 
-// KillPD and KillStore end a server as a crash does; RestartPD and RestartStore start it again on its data.
-func (c *Cluster) KillPD() { c.pd.kill() }
+// Stores are the names of the stores.
+func (c *Cluster) Stores() []string { return names(c.stores) }
 
-// RestartPD starts PD again.
-func (c *Cluster) RestartPD() error { return c.pd.start() }
+func names(all []*process) (out []string) {
+	for _, p := range all {
+		out = append(out, p.name)
+	}
+	return out
+}
 
-// KillStore ends a store.
-func (c *Cluster) KillStore(n int) { c.stores[n].kill() }
+func (c *Cluster) all() []*process { return slices.Concat(c.stores, c.pds) }
 
-// RestartStore starts a store again.
-func (c *Cluster) RestartStore(n int) error {
-	// It makes this folder anew, and would not start where it is there.
-	if err := os.RemoveAll(filepath.Join(c.stores[n].dir, "data", "snap")); err != nil {
+// server is the one of a name, of those that PDs and Stores return.
+func (c *Cluster) server(name string) *process {
+	for _, p := range c.all() {
+		if p.name == name {
+			return p
+		}
+	}
+	panic("cluster: there is no server " + name)
+}
+
+// PDLeader is the name of the placement driver that leads.
+func (c *Cluster) PDLeader() (string, error) {
+	var leader struct {
+		Name string `json:"name"`
+	}
+	if err := c.ask("/pd/api/v1/leader", &leader); err != nil {
+		return "", err
+	}
+	return leader.Name, nil
+}
+
+// MoveLead has the placement driver that leads hand over to the one of that name.
+func (c *Cluster) MoveLead(name string) error {
+	return c.send(http.MethodPost, "/pd/api/v1/leader/transfer/"+name)
+}
+
+// StoreOf is the name of the store that leads the region of a key.
+func (c *Cluster) StoreOf(key string) (string, error) {
+	var regions struct {
+		Regions []struct {
+			Leader struct {
+				StoreID uint64 `json:"store_id"`
+			} `json:"leader"`
+		} `json:"regions"`
+	}
+	if err := c.ask(regionsPath+"/key?limit=1&key="+url.QueryEscape(key), &regions); err != nil {
+		return "", err
+	}
+	if len(regions.Regions) != 1 {
+		return "", fmt.Errorf("PD tells of %d regions", len(regions.Regions))
+	}
+	var stores struct {
+		Stores []struct {
+			Store struct {
+				ID      uint64 `json:"id"`
+				Address string `json:"address"`
+			} `json:"store"`
+		} `json:"stores"`
+	}
+	if err := c.ask("/pd/api/v1/stores", &stores); err != nil {
+		return "", err
+	}
+	for _, s := range stores.Stores {
+		for _, p := range c.stores {
+			if s.Store.ID == regions.Regions[0].Leader.StoreID && s.Store.Address == p.addr {
+				return p.name, nil
+			}
+		}
+	}
+	return "", errors.New("no store is known that leads the region")
+}
+
+// Kill ends a server as a crash does; Restart starts it again on its data.
+func (c *Cluster) Kill(name string) { c.server(name).kill() }
+
+// Restart starts a server again, where it was.
+func (c *Cluster) Restart(name string) error {
+	p := c.server(name)
+	// A store makes this folder anew, and would not start where it is there.
+	if err := os.RemoveAll(filepath.Join(p.dir, "data", "snap")); err != nil {
 		return err
 	}
-	return c.stores[n].start()
+	return p.start()
+}
+
+// Freeze has a server stand still; Thaw has it go on.
+func (c *Cluster) Freeze(name string) error {
+	return c.server(name).cmd.Process.Signal(syscall.SIGSTOP)
+}
+
+// Thaw is the inverse of Freeze.
+func (c *Cluster) Thaw(name string) error { return c.server(name).cmd.Process.Signal(syscall.SIGCONT) }
+
+// Ended says how a server has ended that nobody has killed since it was started, and the end of its log; "" where it runs.
+func (c *Cluster) Ended(name string) string {
+	p := c.server(name)
+	select {
+	case <-p.gone:
+		return fmt.Sprintf("%v\n%s", p.cmd.ProcessState, p.log())
+	default:
+		return ""
+	}
 }
 
 // Stop ends all servers and removes what they have written.
 func (c *Cluster) Stop() error {
-	for _, p := range append(c.stores, c.pd) {
-		if p != nil {
-			p.kill()
-		}
+	for _, p := range c.all() {
+		p.kill()
 	}
 	return os.RemoveAll(c.dir)
 }
 
+// startPD starts all placement drivers, which find one another by the list of all.
 func (c *Cluster) startPD(ctx context.Context, replicas int) error {
-	ports, err := freePorts(2)
-	if err != nil {
-		return err
+	var all []string
+	for n := range c.options.PDs {
+		p := &process{name: fmt.Sprintf("pd%d", n+1), path: c.programs["pd"]}
+		if err := c.settle(p, &p.addr, &p.peer); err != nil {
+			return err
+		}
+		p.env = []string{"GODEBUG=httpmuxgo121=1"} // its paths have spaces at their ends
+		c.pds = append(c.pds, p)
+		all = append(all, p.name+"="+c.scheme()+p.peer)
 	}
-	client, peer := "127.0.0.1:"+ports[0], "127.0.0.1:"+ports[1]
-	c.pd = &process{name: pdName, path: c.programs["pd"], addr: client, dir: filepath.Join(c.dir, pdName)}
-	c.pd.env = []string{"GODEBUG=httpmuxgo121=1"} // its paths have spaces at their ends
 	config := fmt.Sprintf("[replication]\nmax-replicas = %d\n[log]\nlevel = \"warn\"\n[schedule]\nmax-merge-region-size = 0\n", replicas)
 	if dir := c.options.Certificates; dir != "" {
 		config += fmt.Sprintf("[security]\ncacert-path = %q\ncert-path = %q\nkey-path = %q\n", filepath.Join(dir, caFile), filepath.Join(dir, certFile), filepath.Join(dir, keyFile))
 	}
-	if err := c.pd.prepare("config.toml", config); err != nil {
-		return err
-	}
-	c.pd.args = []string{"--name=pd", "--data-dir=" + filepath.Join(c.pd.dir, "data"), "--client-urls=" + c.scheme() + client, "--peer-urls=" + c.scheme() + peer,
-		"--config=" + filepath.Join(c.pd.dir, "config.toml")}
-	if err := c.pd.start(); err != nil {
-		return err
+	for _, p := range c.pds {
+		if err := p.prepare("config.toml", config); err != nil {
+			return err
+		}
+		p.args = []string{"--name=" + p.name, "--data-dir=" + filepath.Join(p.dir, "data"), "--client-urls=" + c.scheme() + p.addr, "--peer-urls=" + c.scheme() + p.peer,
+			"--initial-cluster=" + strings.Join(all, ","), "--config=" + filepath.Join(p.dir, "config.toml")}
+		if err := p.start(); err != nil {
+			return err
+		}
 	}
 	return c.await(ctx, startLimit, "PD to answer", func() (bool, error) {
 		var health []struct {
 			Health bool `json:"health"`
 		}
 		err := c.ask("/pd/api/v1/health", &health)
-		return err == nil && len(health) > 0 && health[0].Health, nil
+		well := 0
+		for _, h := range health {
+			if h.Health {
+				well++
+			}
+		}
+		return err == nil && well == c.options.PDs, c.allRun()
 	})
 }
 
-func (c *Cluster) startStore(n int) error {
-	ports, err := freePorts(2)
+// settle gives a server its place, its folder, and ports there.
+func (c *Cluster) settle(p *process, addrs ...*string) error {
+	p.place, p.dir = c.options.Place(p.name), filepath.Join(c.dir, p.name)
+	ports, err := freePorts(len(addrs))
 	if err != nil {
 		return err
 	}
-	name := fmt.Sprintf("store%d", n+1)
-	p := &process{name: name, path: c.programs["store"], addr: "127.0.0.1:" + ports[0], dir: filepath.Join(c.dir, name)}
+	for i, addr := range addrs {
+		*addr = p.place.Address + ":" + ports[i]
+	}
+	return nil
+}
+
+func (c *Cluster) startStore(n int) error {
+	p, status := &process{name: fmt.Sprintf("store%d", n+1), path: c.programs["store"]}, ""
+	if err := c.settle(p, &p.addr, &status); err != nil {
+		return err
+	}
 	config := "[server]\nlog-level = \"warn\"\n[engine]\nsync-write = true\n" + storeTimes
 	if err := p.prepare("config.toml", config); err != nil {
 		return err
 	}
-	p.args = []string{"-config", filepath.Join(p.dir, "config.toml"), "-pd", c.scheme() + c.pd.addr, "-addr", p.addr, "-status-addr", "127.0.0.1:" + ports[1],
+	var pds []string
+	for _, pd := range c.pds {
+		pds = append(pds, c.scheme()+pd.addr)
+	}
+	p.args = []string{"-config", filepath.Join(p.dir, "config.toml"), "-pd", strings.Join(pds, ","), "-addr", p.addr, "-status-addr", status,
 		"-data-dir", filepath.Join(p.dir, "data")}
 	p.env = []string{certificatesVariable + "=" + c.options.Certificates}
 	c.stores = append(c.stores, p)
@@ -280,16 +422,34 @@ func (c *Cluster) splitNothing() (bool, error) {
 }
 
 // remove has PD remove something.
-func (c *Cluster) remove(path string) error {
-	request, err := http.NewRequest(http.MethodDelete, c.scheme()+c.pd.addr+path, nil)
-	if err != nil {
-		return err
+func (c *Cluster) remove(path string) error { return c.send(http.MethodDelete, path) }
+
+func (c *Cluster) send(method, path string) error {
+	return c.anyPD(func(base string) error {
+		request, err := http.NewRequest(method, base+path, nil)
+		if err != nil {
+			return err
+		}
+		reply, err := c.client.Do(request)
+		if err != nil {
+			return err
+		}
+		defer reply.Body.Close()
+		return accepted(reply)
+	})
+}
+
+// anyPD asks one placement driver after the other: each hands on to the one that leads.
+func (c *Cluster) anyPD(try func(base string) error) (err error) {
+	for _, p := range c.pds {
+		if err = try(c.scheme() + p.addr); err == nil {
+			return nil
+		}
 	}
-	reply, err := c.client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer reply.Body.Close()
+	return err
+}
+
+func accepted(reply *http.Response) error {
 	if reply.StatusCode != http.StatusOK {
 		return fmt.Errorf("PD answers %s", reply.Status)
 	}
@@ -322,7 +482,7 @@ func (c *Cluster) awaitReplicas(ctx context.Context, replicas int) error {
 
 // allRun is an error when one of the servers has ended.
 func (c *Cluster) allRun() error {
-	for _, p := range append(c.stores, c.pd) {
+	for _, p := range c.all() {
 		select {
 		case <-p.gone:
 			return fmt.Errorf("%w: %s, %v\n%s", errEnded, p.name, p.cmd.ProcessState, p.log())
@@ -349,15 +509,17 @@ func (c *Cluster) await(ctx context.Context, most time.Duration, what string, th
 }
 
 func (c *Cluster) ask(path string, into any) error {
-	reply, err := c.client.Get(c.scheme() + c.pd.addr + path)
-	if err != nil {
-		return err
-	}
-	defer reply.Body.Close()
-	if reply.StatusCode != http.StatusOK {
-		return fmt.Errorf("PD answers %s", reply.Status)
-	}
-	return json.NewDecoder(reply.Body).Decode(into)
+	return c.anyPD(func(base string) error {
+		reply, err := c.client.Get(base + path)
+		if err != nil {
+			return err
+		}
+		defer reply.Body.Close()
+		if err := accepted(reply); err != nil {
+			return err
+		}
+		return json.NewDecoder(reply.Body).Decode(into)
+	})
 }
 
 func (p *process) prepare(name, content string) error {
@@ -373,7 +535,8 @@ func (p *process) start() error {
 		return err
 	}
 	defer out.Close()
-	p.cmd = exec.Command(p.path, p.args...)
+	command := slices.Concat(p.place.Prefix, []string{p.path}, p.args)
+	p.cmd = exec.Command(command[0], command[1:]...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = p.dir, out, out
 	p.cmd.Env = append(os.Environ(), p.env...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt at the terminal is for who has started the cluster

@@ -1,5 +1,5 @@
 // Command up runs a TiKV cluster in the foreground, for anybody who wants to try Ebb on one (make tikv-up). It writes one line when the cluster is
-// ready, "pd HOST:PORT", and leaves nothing behind when it ends: by SIGINT, SIGTERM or SIGHUP, or because the process that started it is gone. With
+// ready, "pd HOST:PORT" (several with commas between), and leaves nothing behind when it ends: by SIGINT, SIGTERM or SIGHUP, or because the process that started it is gone. With
 // a command behind the flags it runs that, with EBB_TIKV_PD set, and ends with it.
 package main
 
@@ -24,11 +24,12 @@ const (
 
 func main() {
 	stores := flag.Int("stores", 1, "how many stores; with three or more each region has three replicas")
+	pds := flag.Int("pds", 1, "how many placement drivers, an odd number")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
 	go awaitOrphaned(os.Getppid(), cancel)
-	if err := run(ctx, *stores, flag.Args()); err != nil {
+	if err := run(ctx, cluster.Options{Stores: *stores, PDs: *pds, Log: os.Stderr}, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "tikv-up:", err)
 		os.Exit(1)
 	}
@@ -42,12 +43,12 @@ func awaitOrphaned(parent int, end func()) {
 	end()
 }
 
-func run(ctx context.Context, stores int, command []string) (err error) {
+func run(ctx context.Context, o cluster.Options, command []string) (err error) {
 	root, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	c, err := cluster.Start(ctx, root, cluster.Options{Stores: stores, Log: os.Stderr})
+	c, err := cluster.Start(ctx, root, o)
 	if err != nil {
 		return err
 	}

@@ -32,8 +32,10 @@ import (
 //
 // Writes do not rely on time alone either: each is refused by TiKV itself when the epoch has ended in which it was begun (tryWrite).
 //
-// Nothing here goes by the machine's clock but how long ago a timestamp was asked for, which its monotonic time tells: a timestamp of the lease's
-// end cannot have been given out before that much time has passed.
+// Nothing here goes by the machine's clock but how much time has passed since something, which its monotonic time tells. Its holder takes the lease to
+// run out when so much has passed since a timestamp was asked for. PD's timestamps may say so before: their time stands still while PD is in trouble, and
+// is ahead after that (pdTime). So who waits for the lease takes it when it has seen the same row for so long, or when the row has run out by more than
+// PD's time can be wrong. Otherwise two servers would have the keyspace: the one before could write nothing, but read what is no longer so.
 type lease struct {
 	store *tikv.KVStore
 	space keyspace
@@ -52,7 +54,7 @@ type lease struct {
 		until      time.Duration // monotonic: nobody else can have the keyspace before
 		lost       error
 		changed    chan struct{} // closed when it is renewed or lost
-		offset     int64         // milliseconds from monotonic time to that of PD's timestamps; 0 before it is known
+		time       pdTime
 	}
 }
 
@@ -68,6 +70,14 @@ type leaseRow struct {
 	Holder  Holder `json:"holder"`
 	Epoch   uint64 `json:"epoch"`   // how often the keyspace was taken over
 	Expires int64  `json:"expires"` // milliseconds of PD's timestamps; 0: given back
+	Term    int64  `json:"term"`    // milliseconds from when it was renewed last; 0: the default
+}
+
+func (r leaseRow) lasts() time.Duration {
+	if r.Term == 0 { // by a version that did not say
+		return defaultTerm
+	}
+	return time.Duration(r.Term) * time.Millisecond
 }
 
 const (
@@ -124,9 +134,13 @@ type taken struct {
 // without, the error is a HeldError where the keyspace is not going to be free.
 func (l *lease) take(name string, waiting func(Holder)) (taken, error) {
 	var seen leaseRow
+	var since time.Duration // when that row was seen first
 	began := clock.Monotonic(l.clock)
 	for try := 1; ; try++ {
-		got, other, err := l.tryTake()
+		got, other, err := l.tryTake(seen, since)
+		if err == nil && other != nil && *other != seen {
+			since = clock.Monotonic(l.clock)
+		}
 		switch {
 		case err == nil && other == nil:
 			return got, nil
@@ -152,20 +166,20 @@ func (l *lease) take(name string, waiting func(Holder)) (taken, error) {
 	}
 }
 
-// tryTake takes the keyspace; other is who has it.
-func (l *lease) tryTake() (got taken, other *leaseRow, err error) {
-	asked := clock.Monotonic(l.clock)
-	t, err := l.store.Begin()
+// tryTake takes the keyspace; other is who has it. The row seen was there at a look before, for the first time then.
+func (l *lease) tryTake(seen leaseRow, since time.Duration) (got taken, other *leaseRow, err error) {
+	t, begin, err := l.begin()
 	if err != nil {
 		return got, nil, unavailable(err)
 	}
 	defer rollback(t)
-	now := oracle.ExtractPhysical(t.StartTS())
+	now := begin.physical
 	row, err := l.readRow(t)
 	if err != nil {
 		return got, nil, err
 	}
-	if row.Holder.ID != l.me.ID && row.Expires > now {
+	waited := row == seen && begin.asked-since >= row.lasts()
+	if row.Holder.ID != l.me.ID && row.Expires > now-maxStandstill.Milliseconds() && !waited {
 		return got, &row, nil
 	}
 	if err := l.checkFormat(t); err != nil {
@@ -185,7 +199,7 @@ func (l *lease) tryTake() (got taken, other *leaseRow, err error) {
 			return got, nil, err
 		}
 	}
-	next := leaseRow{Holder: l.me, Epoch: row.Epoch + 1, Expires: now + l.term.Milliseconds()}
+	next := leaseRow{Holder: l.me, Epoch: row.Epoch + 1, Expires: now + l.term.Milliseconds(), Term: l.term.Milliseconds()}
 	if err := errors.Join(l.setRow(t, next), l.end(t, row.Epoch)); err != nil {
 		return got, nil, err
 	}
@@ -193,8 +207,21 @@ func (l *lease) tryTake() (got taken, other *leaseRow, err error) {
 		return got, nil, unavailable(err)
 	}
 	got.ts = transaction.TxnProbe{KVTxn: t}.GetCommitTS()
-	l.note(next, asked, now)
+	l.mu.Lock()
+	l.mu.time.begin(begin, l.clock.Now().Add(begin.came-clock.Monotonic(l.clock)), got.last.millis)
+	l.mu.Unlock()
+	l.note(next, begin.asked)
 	return got, nil, nil
+}
+
+// begin begins a transaction, and tells what its timestamp does.
+func (l *lease) begin() (*transaction.KVTxn, told, error) {
+	asked := clock.Monotonic(l.clock)
+	t, err := l.store.Begin()
+	if err != nil {
+		return nil, told{}, err
+	}
+	return t, told{asked, clock.Monotonic(l.clock), oracle.ExtractPhysical(t.StartTS())}, nil
 }
 
 // end has nothing be written any more that was begun in an epoch. What was said of one that is long past is let go of.
@@ -291,12 +318,11 @@ func rollback(t *transaction.KVTxn) {
 func isConflict(err error) bool { return tikverr.IsErrWriteConflict(err) || tikverr.IsErrKeyExist(err) }
 
 // note notes that the lease is held by a row that was written with a timestamp that was asked for then.
-func (l *lease) note(row leaseRow, asked time.Duration, physical int64) {
+func (l *lease) note(row leaseRow, asked time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.mu.row = row
 	l.mu.until = asked + l.term - l.term/marginShare
-	l.mu.offset = nextOffset(l.mu.offset, physical-clock.Monotonic(l.clock).Milliseconds())
 	close(l.mu.changed)
 	l.mu.changed = make(chan struct{})
 }
@@ -335,13 +361,11 @@ func (l *lease) held() error {
 
 // renew renews the lease. A timestamp that has all that is committed comes back.
 func (l *lease) renew() (ts uint64, err error) {
-	asked := clock.Monotonic(l.clock)
-	t, err := l.store.Begin()
+	t, begin, err := l.begin()
 	if err != nil {
 		return 0, err
 	}
 	defer rollback(t)
-	now := oracle.ExtractPhysical(t.StartTS())
 	row, err := l.readRow(t)
 	if err != nil {
 		return 0, err
@@ -350,14 +374,17 @@ func (l *lease) renew() (ts uint64, err error) {
 		l.lose(fmt.Errorf("%w: %s", ErrLost, row.Holder.Name))
 		return 0, ErrLost
 	}
-	row.Expires = now + l.term.Milliseconds()
+	row.Expires = begin.physical + l.term.Milliseconds()
 	if err := l.setRow(t, row); err != nil {
 		return 0, err
 	}
 	if err := l.commitRow(t); err != nil {
 		return 0, err
 	}
-	l.note(row, asked, now)
+	l.mu.Lock()
+	l.mu.time.tell(begin)
+	l.mu.Unlock()
+	l.note(row, begin.asked)
 	return t.StartTS(), nil
 }
 
@@ -457,25 +484,12 @@ func (l *lease) commitWithin(t *transaction.KVTxn, epoch uint64) (ts uint64, err
 	return transaction.TxnProbe{KVTxn: t}.GetCommitTS(), nil
 }
 
-// nextOffset is the offset after another timestamp has told one. A timestamp is older than when it is looked at, by its way and because PD does not
-// move its time all the while: so what it tells is too small, never too large, and the largest of late is the best. It gives way slowly, since the
-// two clocks drift, and at once where PD's was set back.
-func nextOffset(offset, told int64) int64 {
-	if told >= offset || offset-told > maxOffsetError {
-		return told
-	}
-	return max(told, offset-1)
-}
-
-// maxOffsetError is how many milliseconds a timestamp may be late.
-const maxOffsetError = 1000
-
-// now is the time by PD's timestamps, as far as those that the lease was renewed with tell, and not ahead of it.
+// now is the time by PD's timestamps, as far as those that the lease was renewed with tell.
 func (l *lease) now() time.Time {
 	passed := clock.Monotonic(l.clock)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.UnixMilli(l.mu.offset).Add(passed)
+	return l.mu.time.at(passed)
 }
 
 // epoch is how often the keyspace was taken over.

@@ -99,6 +99,11 @@ func programs() map[string]program {
 				old:  "RaftMaxSizePerMsg:           1 * MB,",
 				new:  "RaftMaxSizePerMsg:           256 * MB,",
 			}, {
+				// Who begins to lead tells all whose requests were on their way so, and some are nobody's: it would end by them.
+				file: "vendor/github.com/ngaut/unistore/raftstore/applier.go",
+				old:  "\t\tcmd.cb.resp = ErrRespStaleCommand(term)\n",
+				new:  "\t\tif cmd.cb == nil {\n\t\t\tcontinue\n\t\t}\n\t\tcmd.cb.resp = ErrRespStaleCommand(term)\n",
+			}, {
 				// PD places nothing on a store that it has not heard of.
 				file: "vendor/github.com/ngaut/unistore/raftstore/config.go",
 				old:  "PdStoreHeartbeatTickInterval:     10 * time.Second,",

@@ -51,6 +51,9 @@ tikv:  ## the engine over TiKV, and servers on it, against a real cluster
 	@bin/tikv-up -stores $(STORES) $(GO) test -count=1 -timeout 40m ./internal/kv/tikvkv && bin/tikv-up $(GO) test -count=1 -timeout 20m ./e2e -run 'Clients$$' && \
 	$(GO) test -count=1 -timeout 20m ./internal/command ./internal/storage ./internal/storage/sweeper -args -tikv && $(GO) test -count=1 -timeout 40m -v ./e2e/tikv -args -tikv -stores $(STORES)
 
+tikv-chaos:  ## three servers over three stores and three placement drivers, disturbed for DURATION (needs root for partitions)
+	@$(GO) test -count=1 -timeout 8h -v ./e2e/tikv -run TestChaos -args -tikv -chaos $(DURATION)
+
 chaos:  ## a replica set in network namespaces, disturbed for DURATION (needs root)
 	@$(GO) test -count=1 -timeout 8h -v ./e2e/chaos -run TestChaos -args -chaos $(DURATION)
 
@@ -78,4 +81,4 @@ fmt:  ## gofmt everything
 clean:  ## remove what was built and installed here
 	@rm -rf bin dist dist-packages site .site examples/node_modules e2e/node/node_modules e2e/python/.venv e2e/java/target console/node_modules e2e/console/node_modules
 
-.PHONY: help test vet unit race e2e e2e-console console fuzz crash isolation chaos tikv-up tikv bench run build packages packages-try site fmt clean
+.PHONY: help test vet unit race e2e e2e-console console fuzz crash isolation chaos tikv-up tikv tikv-chaos bench run build packages packages-try site fmt clean

@@ -104,6 +104,11 @@ func programs() map[string]program {
 				old:  "\t\tcmd.cb.resp = ErrRespStaleCommand(term)\n",
 				new:  "\t\tif cmd.cb == nil {\n\t\t\tcontinue\n\t\t}\n\t\tcmd.cb.resp = ErrRespStaleCommand(term)\n",
 			}, {
+				// What a replica does not take it has wait, and all other replicas as well: one whose machine is cut off stops the region. TiKV drops it.
+				file: "vendor/github.com/ngaut/unistore/raftstore/raft_client.go",
+				old:  "\tcase <-c.ctx.Done():\n\t\treturn c.ctx.Err()\n",
+				new:  "\tcase <-c.ctx.Done():\n\t\treturn c.ctx.Err()\n\tdefault:\n\t\treturn nil\n",
+			}, {
 				// PD places nothing on a store that it has not heard of.
 				file: "vendor/github.com/ngaut/unistore/raftstore/config.go",
 				old:  "PdStoreHeartbeatTickInterval:     10 * time.Second,",

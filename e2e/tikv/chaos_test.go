@@ -25,6 +25,7 @@ import (
 
 var (
 	disturbed = flag.Duration("chaos", time.Minute, "how long the processes of TestChaos are disturbed")
+	chaosOnly = flag.String("chaos-only", "", "disturb only whom and as this says, such as \"another PD is frozen\", or a part of it")
 	chaosSeed = flag.Uint64("chaos-seed", 0, "the order of disturbances; 0 for any")
 )
 
@@ -179,7 +180,9 @@ func (a *arena) faults() (all []fault) {
 		all = append(all, fault{whom, "killed", false}, fault{whom, "frozen", false}, fault{whom, "cut off", true}, fault{whom, "parted", true})
 	}
 	all = append(all, fault{pdLeads, "relieved", false})
-	return slices.DeleteFunc(all, func(f fault) bool { return f.whole && a.network == nil })
+	return slices.DeleteFunc(all, func(f fault) bool {
+		return f.whole && a.network == nil || !strings.Contains(f.whom+" is "+f.what, *chaosOnly)
+	})
 }
 
 // disturb disturbs one process after the other, each in each way before it comes again.

@@ -32,7 +32,8 @@ type work struct {
 
 	acknowledged [loadDocs]atomic.Int64
 	unknown      [loadDocs]atomic.Int64 // failed, and may have happened
-	begun        atomic.Int64           // transfers, each of which has a number
+	failures     atomic.Int64
+	begun        atomic.Int64 // transfers, each of which has a number
 	expired      [len(ttls)]expiring
 
 	mu        sync.Mutex // guards all below
@@ -49,8 +50,8 @@ const (
 	sumPause                           = 500 * time.Millisecond
 	// callLimit is how long one operation may take, with all that its driver tries: longer than any disturbance.
 	callLimit = 40 * time.Second
-	// slow is what is told of.
-	slow = 15 * time.Second
+	// slow is what is told of, and of failures one in so many.
+	slow, shownFailures = 15 * time.Second, 50
 )
 
 func beginWork(t *testing.T, client *mongo.Client) *work {
@@ -118,6 +119,9 @@ func (w *work) do(what string, f func(context.Context) error) bool {
 		return true
 	}
 	w.note(what+", failed", 1)
+	if n := w.failures.Add(1); n%shownFailures == 1 {
+		w.t.Logf("%s: %s, the %d. failure: %v", clockTime(time.Now()), what, n, err)
+	}
 	if !isExpected(err) {
 		w.t.Errorf("%s, after %v: %v", what, time.Since(began), err)
 	}

@@ -56,10 +56,22 @@ func (op *Op) checkStatementIDs(statements int) error {
 	return nil
 }
 
+// unknown is kept of a session whose last write may still be on its way.
+type unknown struct{}
+
 // history is what is kept of the session that the operation has in hand.
 func (op *Op) history() (*history.History, error) {
-	if h, ok := op.seat.History().(*history.History); ok {
+	switch h := op.seat.History().(type) {
+	case *history.History:
 		return h, nil
+	case unknown:
+		// What has become of it has to be known before anybody looks: who looked before it is visible, and wrote after that, would do it again.
+		if op.grouped() { // where its commit was waited for (returnSeat)
+			break
+		}
+		if err := op.Query.Store.AwaitOrdered(op.Ctx); err != nil {
+			return nil, err
+		}
 	}
 	h, err := op.Query.Store.History(op.Ctx, session.Document(op.SessionID))
 	if err != nil {
@@ -103,7 +115,7 @@ func (op *Op) retryably() (body bson.Doc, err error) {
 	known := false // what the write has left
 	defer func() {
 		if !known || op.leftCommit() != nil {
-			op.seat.Keep(nil, -1, false)
+			op.seat.Keep(unknown{}, -1, false)
 		}
 		op.returnSeat()
 	}()

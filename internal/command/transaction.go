@@ -92,7 +92,7 @@ func commitTransaction(op *Op, seat *session.Seat) error {
 			t.State = session.Undetermined
 		}
 		w.forget()
-		seat.Keep(nil, -1, false) // nobody may know whether it was committed
+		seat.Keep(unknown{}, -1, false) // nobody may know whether it was committed
 	}
 	seat.Ends()
 	err := w.Txn.CommitWithin(op.Ctx, kv.Unsynced, op.commitPatience(), over)

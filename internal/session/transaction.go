@@ -118,7 +118,7 @@ func (r *Registry) giveBack(s *live) {
 // History is what Keep was given last, nil before.
 func (s *Seat) History() any { return s.session.history }
 
-// Keep has the session keep what it has done, number the last of it, until it ends; nil: it is to be read again. committed says that it was a transaction.
+// Keep has the session keep what it has done, number the last of it, until it ends. committed says that it was a transaction.
 func (s *Seat) Keep(history any, number int64, committed bool) {
 	s.session.history = history
 	if t := s.Transaction(); number > t.Number || number == t.Number && t.State == Undetermined && committed {

@@ -2,8 +2,10 @@ package storage
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/history"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
@@ -19,6 +21,19 @@ func (s *Store) History(ctx context.Context, session bson.Doc) (*history.History
 	}
 	defer view.Close()
 	return history.Read(session, view)
+}
+
+// AwaitOrdered returns when it is known what has become of each commit that was on its way and that its client knows nothing of: who reads then sees what
+// was committed.
+func (s *Store) AwaitOrdered(ctx context.Context) error {
+	t, err := s.engine.BeginBlind()
+	if err != nil {
+		return fmt.Errorf("storage: begin: %w", err)
+	}
+	if err := t.Commit(ctx, kv.Unsynced); err != nil { // it writes nothing, and comes behind all others
+		return fmt.Errorf("storage: await what was ordered: %w", err)
+	}
+	return nil
 }
 
 // retry has the transaction be a statement of a retryable write.

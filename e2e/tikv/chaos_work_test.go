@@ -35,6 +35,7 @@ type work struct {
 	failures     atomic.Int64
 	begun        atomic.Int64 // transfers, each of which has a number
 	expired      [len(ttls)]expiring
+	crowd        crowd
 
 	mu        sync.Mutex // guards all below
 	transfers []int64    // that were acknowledged
@@ -68,6 +69,7 @@ func beginWork(t *testing.T, client *mongo.Client) *work {
 	}
 	noError(t, w.db.CreateCollection(ctx, "ledger"))
 	w.beginExpiry()
+	w.beginCrowd()
 	for range transferrers {
 		w.crew.Go(w.transfer)
 	}
@@ -79,6 +81,7 @@ func beginWork(t *testing.T, client *mongo.Client) *work {
 	for i := range w.expired {
 		w.crew.Go(func() { w.expire(&w.expired[i]) })
 	}
+	w.crew.Go(func() { w.crowds(&w.crowd) })
 	return w
 }
 
@@ -271,7 +274,8 @@ func (w *work) check(client *mongo.Client) {
 		})
 		t.Log(e.name, ": ", e.told())
 	}
-	for _, name := range []string{"accounts", "ledger", "counted", "registers", ttls[0].name, ttls[1].name, ttls[2].name} {
+	t.Log(w.crowd.told())
+	for _, name := range []string{"accounts", "ledger", "counted", "registers", crowdName, ttls[0].name, ttls[1].name, ttls[2].name} {
 		var r struct{ Valid bool }
 		if err := db.RunCommand(ctx, bson.D{{Key: "validate", Value: name}}).Decode(&r); err != nil || !r.Valid {
 			t.Errorf("%s: %+v %v", name, r, err)

@@ -88,11 +88,11 @@ type pending struct {
 	begin   uint64 // the sequence when its transaction began
 	ordered bool   // it came with its number and time, and conflicts with nothing
 	// drop is, where it is not nil, a range tombstone that hides nothing any more, and p does nothing else.
-	drop *rangetombstone.Tombstone
-	done    chan struct{}
-	err     error // set before done is closed
-	taken   bool  // it may have been ordered; guarded by committer.mu
-	over    bool  // done is closed; guarded by committer.mu
+	drop  *rangetombstone.Tombstone
+	done  chan struct{}
+	err   error // set before done is closed
+	taken bool  // it may have been ordered; guarded by committer.mu
+	over  bool  // done is closed; guarded by committer.mu
 }
 
 func newCommitter(e *Engine, rows *rowcache.Cache, number uint64, millis int64, long map[string]int) *committer {

@@ -64,6 +64,7 @@ func (m *Monitor) forgetGone(ctx context.Context) {
 		}
 		if !ok {
 			delete(m.mu.visited, t)
+			delete(m.mu.retries, t)
 		}
 	}
 }

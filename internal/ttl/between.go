@@ -59,7 +59,7 @@ func (p *pass) letOthers(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	err = errors.Join(err, q.upcoming(ctx, q.at, q.scope))
+	err = errors.Join(err, q.planNext(ctx))
 	for t, more := range q.unfinished {
 		if more {
 			p.note(t.Collection, q.at)

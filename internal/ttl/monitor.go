@@ -70,10 +70,15 @@ type Monitor struct {
 		// a pass has looked at them.
 		released map[uint32]struct{}
 		// surveyed says that the agenda knows of everything that was stored when it was begun.
-		surveyed    bool
-		lastFull    time.Duration // when the last pass over everything began, by monotonic time
-		rested      time.Duration // before it no precise pass begins, by monotonic time
-		planned     time.Duration // when the loop wakes, by monotonic time; 0 when a deadline does not change that
+		surveyed bool
+		lastFull time.Duration // when the last pass over everything began, by monotonic time
+		rested   time.Duration // before it no precise pass begins, by monotonic time
+		planned  time.Duration // when the loop wakes, by monotonic time; 0 when a deadline does not change that
+		// retries is, of targets whose last visit failed, how long after that they come up again. Of a pass that failed as a whole it is retryPause,
+		// and retry is when the next may be, by monotonic time.
+		retries     map[Target]time.Duration
+		retryPause  time.Duration
+		retry       time.Duration
 		visited     map[Target]*account
 		reclaimed   map[uint32]int64            // bytes of documents deleted of each collection since the server started
 		tasks       map[uint32]*maintenanceTask // by collection
@@ -92,7 +97,7 @@ func New(o Options) *Monitor {
 	m.hand = make(chan struct{}, 1)
 	m.turn, m.wake, m.wakeMaintenance = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)
 	m.mu.visited, m.mu.tasks, m.mu.released = map[Target]*account{}, map[uint32]*maintenanceTask{}, map[uint32]struct{}{}
-	m.mu.reclaimed = map[uint32]int64{}
+	m.mu.reclaimed, m.mu.retries = map[uint32]int64{}, map[Target]time.Duration{}
 	m.mu.lastFull = clock.Monotonic(m.clock)
 	m.time = newTimekeeper(o.Clock, o.Params, o.Log, m.Wake) // which sleeps until it would have been trusted anyway
 	m.mu.passes, m.mu.maintenance = newRhythm(), newRhythm()
@@ -186,10 +191,46 @@ func (m *Monitor) loop(ctx context.Context) {
 			m.sleep(ctx, &m.mu.passes, m.wake, until)
 			continue
 		}
-		if err := holding(ctx, m.turn, func() error { return m.run(ctx, scope) }); err != nil && ctx.Err() == nil {
+		err := holding(ctx, m.turn, func() error { return m.run(ctx, scope) })
+		if err != nil && ctx.Err() == nil {
 			m.log.Warn("TTL monitor was interrupted", "error", err.Error())
 		}
+		m.passed(err)
 	}
+}
+
+// passed notes how a pass has ended. Where it failed, what it was to look at is noted nowhere, so everything is looked at again soon.
+func (m *Monitor) passed(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil {
+		m.mu.retryPause, m.mu.retry = 0, 0
+		return
+	}
+	m.mu.surveyed = false
+	m.mu.retryPause = m.nextPause(m.mu.retryPause)
+	m.mu.retry = clock.Monotonic(m.clock) + m.mu.retryPause
+}
+
+// firstRetry is how soon what failed is tried again; each time after that it takes twice as long, but no longer than between two passes over everything.
+const firstRetry = time.Second
+
+func (m *Monitor) nextPause(last time.Duration) time.Duration {
+	return min(max(2*last, firstRetry), m.params.sleep())
+}
+
+// tried notes how the visit of a target has ended, in a pass that began at a time. One that failed comes up again.
+func (m *Monitor) tried(t Target, failed bool, at int64) {
+	m.mu.Lock()
+	if !failed {
+		delete(m.mu.retries, t)
+		m.mu.Unlock()
+		return
+	}
+	pause := m.nextPause(m.mu.retries[t])
+	m.mu.retries[t] = pause
+	m.mu.Unlock()
+	m.note(t.Collection, at+pause.Milliseconds())
 }
 
 // sleep waits until the monotonic time, or until there is a reason to plan anew.
@@ -237,8 +278,11 @@ func (m *Monitor) plan() (until time.Duration, due bool, scope []uint32) {
 		return now + settles, false, nil
 	}
 	until = m.mu.lastFull + m.params.sleep()
-	if until <= now || precise && !m.mu.surveyed {
+	if until <= now || precise && !m.mu.surveyed && m.mu.retry <= now {
 		return now, true, nil
+	}
+	if precise && !m.mu.surveyed {
+		until = min(until, m.mu.retry)
 	}
 	next := m.mu.agenda.next()
 	if len(m.mu.released) > 0 {
@@ -387,7 +431,7 @@ func (m *Monitor) ParameterChanged(name string) {
 // more.
 func (m *Monitor) Wake() {
 	m.mu.Lock()
-	m.mu.surveyed = false
+	m.mu.surveyed, m.mu.retry = false, 0
 	m.mu.Unlock()
 	m.signal()
 	m.signalMaintenance()

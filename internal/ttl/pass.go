@@ -21,12 +21,14 @@ type pass struct {
 	started  bool
 	// unfinished are the targets that the last visit has left something of.
 	unfinished map[Target]bool
+	// visited are the targets that were, and whether the visit failed.
+	visited map[Target]bool
 	// between says that it runs between two visits of another pass (letOthers).
 	between bool
 }
 
 func (m *Monitor) newPass(at int64, scope []uint32) *pass {
-	return &pass{Monitor: m, at: at, scope: scope, progress: map[Target]*progress{}, unfinished: map[Target]bool{}}
+	return &pass{Monitor: m, at: at, scope: scope, progress: map[Target]*progress{}, unfinished: map[Target]bool{}, visited: map[Target]bool{}}
 }
 
 func (p *pass) cause() string {
@@ -155,7 +157,16 @@ func (m *Monitor) runScope(ctx context.Context, scope []uint32) error {
 	}
 	err := p.run(ctx)
 	if m.params.Precise.Get() && ctx.Err() == nil {
-		err = errors.Join(err, m.upcoming(ctx, p.at, p.scope))
+		err = errors.Join(err, p.planNext(ctx))
+	}
+	return err
+}
+
+// planNext has the collections of the pass come up again: for what is to come, and for what failed.
+func (p *pass) planNext(ctx context.Context) error {
+	err := p.upcoming(ctx, p.at, p.scope)
+	for t, failed := range p.visited {
+		p.tried(t, failed, p.at)
 	}
 	return err
 }

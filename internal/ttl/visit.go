@@ -56,6 +56,7 @@ func (p *pass) visit(ctx context.Context, t Target) (more bool, err error) {
 			s.done.Err = fmt.Errorf("ttl: panic: %v", r)
 			p.log.Error("TTL: a visit panicked", "namespace", s.ns.String(), "index", s.done.Index, "panic", serverlog.Panic(r), serverlog.Stack())
 			p.noteVisit(t, s.done)
+			p.visited[t] = true
 			more, err = false, nil
 		}
 	}()
@@ -69,8 +70,10 @@ func (p *pass) visit(ctx context.Context, t Target) (more bool, err error) {
 	case errors.Is(err, errGone):
 		return s.stillThere(ctx), nil
 	case err != nil:
+		p.visited[t] = !errors.Is(err, errBlocked) // of whose end the monitor is told
 		return false, nil
 	}
+	p.visited[t] = s.failure != nil && !s.done.More
 	return s.done.More, nil
 }
 

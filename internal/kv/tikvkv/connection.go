@@ -16,6 +16,8 @@ import (
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/ebbdb/ebb/internal/clock"
 )
 
 const (
@@ -95,3 +97,12 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 }
 
 func (c *core) Sync() error { return nil }
+
+// withLimit is a context of a request that ends after d. client-go takes one that was cancelled for one whose caller has gone, and goes on asking
+// the store that did not answer; of one whose time is over it learns to look for another.
+func withLimit(ctx context.Context, c clock.Clock, d time.Duration) (context.Context, context.CancelFunc) {
+	if c == clock.Wall() {
+		return context.WithTimeout(ctx, d)
+	}
+	return clock.WithTimeout(ctx, c, d)
+}

@@ -184,7 +184,7 @@ func (e *Engine) longValues() (map[string]int, error) {
 func (e *Engine) keep() {
 	defer close(e.keeper)
 	var failing error
-	for clock.Wait(e.ctx, e.options.Clock, e.options.Term/renewals) == nil {
+	for pause := e.options.Term / renewals; clock.Wait(e.ctx, e.options.Clock, pause) == nil; {
 		sequence := e.views.sequence()
 		ts, err := e.lease.renew()
 		switch {
@@ -196,8 +196,9 @@ func (e *Engine) keep() {
 		case err == nil && failing != nil:
 			e.options.Logger.Info("The lease of the keyspace is renewed again")
 		}
-		failing = err
+		failing, pause = err, e.options.Term/retries
 		if err == nil {
+			pause = e.options.Term / renewals
 			e.refresh(sequence, ts)
 			e.collect(ts)
 		}

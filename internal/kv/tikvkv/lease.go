@@ -86,9 +86,14 @@ const (
 	renewals    = 4
 	// marginShare is which part of it the holder takes it to end earlier.
 	marginShare = 10
-	// attemptTime and attemptTimePerMB bound one attempt to commit, so that the lease is looked at between attempts.
-	attemptTime      = 10 * time.Second
+	// attemptTime and attemptTimePerMB bound one attempt to commit, so that the lease is looked at between attempts, and another store asked where one
+	// does not answer. Of what takes two phases, since it is large, an attempt may last longer: it is in vain if it ends between them.
+	attemptTime      = 5 * time.Second
+	largeAttemptTime = 10 * time.Second
 	attemptTimePerMB = time.Second
+	// renewalShare is which part of its term one attempt to renew the lease may last, and retries is how often it is tried within it after a failure.
+	renewalShare = 2
+	retries      = 20
 	// maxOnePCBytes is how much is committed in one phase, which makes one raft entry of all of it.
 	maxOnePCBytes = 1 << 20
 	minPause      = 20 * time.Millisecond
@@ -221,6 +226,7 @@ func (l *lease) begin() (*transaction.KVTxn, told, error) {
 	if err != nil {
 		return nil, told{}, err
 	}
+	t.GetSnapshot().SetKVReadTimeout(min(answerTime, l.term/renewals))
 	return t, told{asked, clock.Monotonic(l.clock), oracle.ExtractPhysical(t.StartTS())}, nil
 }
 
@@ -304,7 +310,16 @@ func (l *lease) commitOnce(t *transaction.KVTxn) error {
 
 // commitRow is commitOnce for what the lease's row is in: in two phases.
 func (l *lease) commitRow(t *transaction.KVTxn) error {
-	ctx, cancel := clock.WithTimeout(l.ctx, l.clock, attemptTime+time.Duration(t.Size()>>20)*attemptTimePerMB)
+	d := attemptTime
+	if t.Size() > maxOnePCBytes {
+		d = largeAttemptTime
+	}
+	return l.commitFor(t, d+time.Duration(t.Size()>>20)*attemptTimePerMB)
+}
+
+// commitFor ends an attempt when its time is over.
+func (l *lease) commitFor(t *transaction.KVTxn, d time.Duration) error {
+	ctx, cancel := withLimit(l.ctx, l.clock, d)
 	defer cancel()
 	return t.Commit(ctx)
 }
@@ -378,7 +393,7 @@ func (l *lease) renew() (ts uint64, err error) {
 	if err := l.setRow(t, row); err != nil {
 		return 0, err
 	}
-	if err := l.commitRow(t); err != nil {
+	if err := l.commitFor(t, l.term/renewalShare); err != nil {
 		return 0, err
 	}
 	l.mu.Lock()

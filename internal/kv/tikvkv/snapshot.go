@@ -11,7 +11,6 @@ import (
 	tikverr "github.com/tikv/client-go/v2/error"
 	"github.com/tikv/client-go/v2/txnkv/txnsnapshot"
 
-	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
 )
 
@@ -44,19 +43,25 @@ func (s *snapshot) read() (*txnsnapshot.KVSnapshot, error) {
 	if s.engine.views.isGone(s.view) {
 		return nil, errTooOld
 	}
-	return s.engine.store.GetSnapshot(s.view.ts), nil
+	r := s.engine.store.GetSnapshot(s.view.ts)
+	r.SetKVReadTimeout(answerTime)
+	return r, nil
 }
 
-// readTime bounds one look into the cluster, with all that is tried again meanwhile.
-const readTime = 10 * time.Second
+const (
+	// readTime bounds one look into the cluster, with all that is tried again meanwhile, and answerTime one request of it: a store that has not
+	// answered by then is asked no more, if another one leads its regions by now.
+	readTime   = 10 * time.Second
+	answerTime = 4 * time.Second
+)
 
 // readContext ends after readTime, with the engine, or with who reads.
 func (s *snapshot) readContext() (context.Context, context.CancelFunc) {
 	e := s.engine
 	if s.ctx == nil {
-		return clock.WithTimeout(e.ctx, e.options.Clock, readTime)
+		return withLimit(e.ctx, e.options.Clock, readTime)
 	}
-	ctx, cancel := clock.WithTimeout(s.ctx, e.options.Clock, readTime)
+	ctx, cancel := withLimit(s.ctx, e.options.Clock, readTime)
 	unlink := context.AfterFunc(e.ctx, cancel)
 	return ctx, func() { unlink(); cancel() }
 }

@@ -45,6 +45,10 @@ func TestRoundTrips(t *testing.T) {
 	}
 	trips := c.Count()
 	h = open()
+	// Locks that are there still, since a large commit goes on behind its acknowledgement, are resolved by who meets them: with a request each.
+	for _, scan := range []string{"{_id: {$gte: 0}}", "{n: {$gte: 0}}", "{text: {$exists: true}}"} {
+		run(h, "{count: 'c', query: "+scan+"}")
+	}
 	// What a server asks once.
 	run(h, "{find: 'c', filter: {_id: 1}}")
 	run(h, "{find: 'c', filter: {n: 1}}")

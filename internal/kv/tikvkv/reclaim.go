@@ -18,7 +18,7 @@ import (
 // transactions. What a group writes at one of the keys meanwhile is in conflict with such a transaction, which then looks again; and the group, where
 // it is the later one, is tried again. Readers of earlier views have all that they had: TiKV keeps what was there, and each view has its tombstones.
 //
-// It rests as long as it works, so that groups have the cluster at least half of the time.
+// It rests longer than it works (reclaimRest), so that groups have the cluster most of the time.
 type reclaimer struct {
 	engine  *Engine
 	ctx     context.Context // ends when it is to stop
@@ -35,6 +35,8 @@ const (
 	// reclaimBatch is how many keys one transaction removes, and reclaimBytes about how much of values it reads where it has to.
 	reclaimBatch = 256
 	reclaimBytes = 1 << 20
+	// reclaimRest is how many times as long as one transaction took the next one waits.
+	reclaimRest = 3
 	// reclaimPause is how long it waits after a failure.
 	reclaimPause = time.Second
 )
@@ -88,7 +90,7 @@ func (r *reclaimer) reclaimNext() (more bool, err error) {
 		if from, ended, err = r.removeSome(kv.Range{Start: from, End: one.End}, one.Number); err != nil {
 			return true, err
 		}
-		if err := clock.Wait(r.ctx, e.options.Clock, clock.Monotonic(e.options.Clock)-began); err != nil {
+		if err := clock.Wait(r.ctx, e.options.Clock, reclaimRest*(clock.Monotonic(e.options.Clock)-began)); err != nil {
 			return true, err
 		}
 	}

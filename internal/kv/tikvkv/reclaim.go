@@ -133,14 +133,14 @@ func (r *reclaimer) removeSome(in kv.Range, number uint64) (from []byte, ended b
 		return in.Start, false, err
 	}
 	defer rollback(t)
-	keys, from, ended, err := r.hidden(t, in, number, written)
+	h, err := r.hidden(t, in, number, written)
 	if err != nil {
 		return in.Start, false, err
 	}
-	if len(keys) == 0 {
-		return from, ended, nil
+	if len(h.keys) == 0 {
+		return h.from, h.ended, nil
 	}
-	for _, key := range keys {
+	for _, key := range h.keys {
 		if err := t.Delete(key); err != nil {
 			return in.Start, false, err
 		}
@@ -151,8 +151,8 @@ func (r *reclaimer) removeSome(in kv.Range, number uint64) (from []byte, ended b
 	if _, err := l.commitWithin(t, epoch); err != nil {
 		return in.Start, false, errors.Join(l.isLost(), err)
 	}
-	r.removed.Add(int64(len(keys)))
-	return from, ended, nil
+	r.removed.Add(int64(len(h.keys)))
+	return h.from, h.ended, nil
 }
 
 // beginRemoval is a transaction, and whether something was written in the range before it began. That is asked in a turn, in which all groups that
@@ -167,41 +167,56 @@ func (r *reclaimer) beginRemoval(in kv.Range) (t *transaction.KVTxn, epoch uint6
 	return t, epoch, c.tombstones.IsWritten(in), nil
 }
 
-// hidden are the first keys in a range that are hidden, where the scan for more of them goes on, and whether it has ended.
-func (r *reclaimer) hidden(t *transaction.KVTxn, in kv.Range, number uint64, written bool) (keys [][]byte, from []byte, ended bool, err error) {
+// hidden is the first keys in a range that are hidden, where the scan for more of them goes on, and whether it has ended.
+type hidden struct {
+	keys  [][]byte
+	from  []byte
+	ended bool
+}
+
+// hidden scans at the transaction's time. A scan that is not answered ends as that of any reader does, and with the reclaimer.
+func (r *reclaimer) hidden(t *transaction.KVTxn, in kv.Range, number uint64, written bool) (hidden, error) {
 	e := r.engine
-	s := e.store.GetSnapshot(t.StartTS())
+	at := &snapshot{engine: e, view: view{ts: t.StartTS()}, ctx: r.ctx}
+	s, err := at.read()
+	if err != nil {
+		return hidden{}, err
+	}
 	n := reclaimBatch
 	if s.SetKeyOnly(!written); written {
 		n = e.lengths.limit(e.space, in.Start, n)
 	}
 	s.SetScanBatchSize(n)
-	scan, err := s.Iter(in.Start, in.End)
-	if err != nil {
-		return nil, nil, false, reading("scan", err)
-	}
-	defer scan.Close()
+	return bounded(at, func() (hidden, error) {
+		scan, err := s.Iter(in.Start, in.End)
+		if err != nil {
+			return hidden{}, reading("scan", err)
+		}
+		defer scan.Close()
+		return scanHidden(scan, in, number, n)
+	})
+}
+
+// scanHidden looks at n pairs at most, and at about reclaimBytes of values.
+func scanHidden(scan stored, in kv.Range, number uint64, n int) (h hidden, err error) {
 	for size := 0; scan.Valid(); {
 		key, value := scan.Key(), scan.Value()
-		wrote, _ := decodeNumber(value)
-		if wrote < number {
-			keys = append(keys, key)
+		if wrote, _ := decodeNumber(value); wrote < number {
+			h.keys = append(h.keys, key)
 		}
-		from = key
+		h.from = append(slices.Clone(key), 0)
 		if n--; n <= 0 {
-			break
+			return h, nil
 		}
 		if size += len(value); size > reclaimBytes {
-			break
+			return h, nil
 		}
 		if err := scan.Next(); err != nil {
-			return nil, nil, false, reading("scan", err)
+			return hidden{}, reading("scan", err)
 		}
 	}
-	if !scan.Valid() {
-		return keys, in.End, true, nil
-	}
-	return keys, append(slices.Clone(from), 0), false, nil
+	h.from, h.ended = in.End, true
+	return h, nil
 }
 
 // drop removes a tombstone that hides nothing any more, with the next group. What was deleted in its range later has a tombstone of its own.

@@ -2,6 +2,7 @@ package sweeper
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
@@ -177,7 +178,10 @@ func (s *Sweeper) sweepLocked(ctx context.Context, c storage.Collection, rule *p
 	if !ok || err != nil {
 		return Swept{}, false, err
 	}
-	if err := t.Commit(ctx, kv.Buffered); err != nil {
+	switch err := t.Commit(ctx, kv.Buffered); {
+	case errors.Is(err, kv.ErrTooLarge): // the engine takes no more deleted ranges for now
+		return Swept{}, false, nil
+	case err != nil:
 		return Swept{}, false, err
 	}
 	return Swept{Documents: swept.Documents, Bytes: swept.Bytes, Keys: swept.Entries, More: swept.More}, true, nil

@@ -9,20 +9,21 @@ import (
 // wallPackages are the folders whose code may ask the real clock, each with what it is about. All others take a clock.Clock.
 func wallPackages() map[string]string {
 	return map[string]string{
-		"internal/clock":       "where it comes from",
-		".":                    "the default of Options.Clock, and what sockets, disks and memory are given",
-		"cmd/ebb":              "the program's own clock, signals and its log",
-		"ebbtest":              "when a test's clock begins",
-		"internal/command":     "how long a real client waits for an answer to hello",
-		"internal/exec":        "real processors, which operations share",
-		"internal/javascript":  "real processors and worker processes",
-		"internal/kv/pebblekv": "a real disk: syncs, room, removal",
-		"internal/kv/tikvkv":   "a lease in a real cluster, over a real network",
-		"internal/peer":        "real sockets",
-		"internal/raftlog":     "a real disk: room for the log",
-		"internal/server":      "real sockets and threads",
-		"internal/throttle":    "real processors and disks, which work in the background shares with clients",
-		"internal/ttl":         "real processors, which sweeps share with clients",
+		"internal/clock":              "where it comes from",
+		".":                           "the default of Options.Clock, and what sockets, disks and memory are given",
+		"cmd/ebb":                     "the program's own clock, signals and its log",
+		"ebbtest":                     "when a test's clock begins",
+		"internal/command":            "how long a real client waits for an answer to hello",
+		"internal/exec":               "real processors, which operations share",
+		"internal/javascript":         "real processors and worker processes",
+		"internal/kv/pebblekv":        "a real disk: syncs, room, removal",
+		"internal/kv/tikvkv":          "a lease in a real cluster, over a real network",
+		"internal/kv/tikvkv/tikvtest": "how much a process gets to run",
+		"internal/peer":               "real sockets",
+		"internal/raftlog":            "a real disk: room for the log",
+		"internal/server":             "real sockets and threads",
+		"internal/throttle":           "real processors and disks, which work in the background shares with clients",
+		"internal/ttl":                "real processors, which sweeps share with clients",
 	}
 }
 

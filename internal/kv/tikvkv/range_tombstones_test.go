@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
@@ -24,8 +25,8 @@ func TestDeletedRanges(t *testing.T) {
 	seed := testseed.Of(t)
 	for name, splitAt := range map[string][]string{"one region": nil, "several regions": {"k020", "k040", "k070"}} {
 		t.Run(name, func(t *testing.T) {
-			r := &ranges{T: t, cluster: tikvtest.New(t, splitAt...), random: rand.New(rand.NewPCG(seed, 7)), now: contents{}}
-			r.Engine = r.cluster.Open(t, tikvkv.Options{})
+			r := &ranges{T: t, cluster: tikvtest.New(t, splitAt...), clock: tikvtest.ProcessClock(t), random: rand.New(rand.NewPCG(seed, 7)), now: contents{}}
+			r.open()
 			for range 300 {
 				r.step()
 			}
@@ -61,6 +62,7 @@ type ranges struct {
 	*testing.T
 	*tikvkv.Engine
 	cluster *tikvtest.Cluster
+	clock   clock.Clock
 	random  *rand.Rand
 	now     contents
 	views   []kv.Snapshot
@@ -77,6 +79,8 @@ func (r *ranges) must(err error) {
 	}
 }
 
+func (r *ranges) open() { r.Engine = r.cluster.Open(r.T, tikvkv.Options{Clock: r.clock}) }
+
 // step is a transaction, or a view that is kept, or a new server.
 func (r *ranges) step() {
 	r.Helper()
@@ -84,7 +88,7 @@ func (r *ranges) step() {
 	case 0:
 		r.closeViews()
 		r.must(r.Close())
-		r.Engine = r.cluster.Open(r.T, tikvkv.Options{})
+		r.open()
 		r.check(r.Engine, r.now)
 		return
 	case 1:
@@ -250,8 +254,8 @@ func (r *ranges) checkView(s kv.Snapshot, want contents) {
 // reclaimed waits until nothing is hidden any more.
 func (r *ranges) reclaimed() {
 	r.Helper()
-	for began := time.Now(); tikvkv.Tombstones(r.Engine) > 0; runtime.Gosched() {
-		if time.Since(began) > time.Minute {
+	for began := clock.Monotonic(r.clock); tikvkv.Tombstones(r.Engine) > 0; runtime.Gosched() {
+		if clock.Monotonic(r.clock)-began > time.Minute {
 			r.Fatalf("%d range tombstones are left after a minute", tikvkv.Tombstones(r.Engine))
 		}
 	}

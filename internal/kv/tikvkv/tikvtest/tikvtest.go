@@ -3,13 +3,39 @@ package tikvtest
 
 import (
 	"testing"
+	"time"
 
+	"github.com/pingcap/log"
 	"github.com/tikv/client-go/v2/testutils"
 	"github.com/tikv/client-go/v2/tikv"
 	pd "github.com/tikv/pd/client"
+	"go.uber.org/zap"
 
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv"
 )
+
+// quietly has the client libraries log nothing: what a test says would be lost among it.
+func quietly() {
+	log.ReplaceGlobals(zap.NewNop(), &log.ZapProperties{Level: zap.NewAtomicLevelAt(zap.FatalLevel)})
+}
+
+// term is longer than a test: no machine is so busy that a lease runs out of which the test does not want it.
+const term = time.Hour
+
+// ProcessClock is a clock on which no more time passes than this process gets to run. A test whose server gives up what takes long goes by it, so that
+// it does not fail because a machine is busy.
+func ProcessClock(t testing.TB) clock.Clock {
+	t.Helper()
+	const tick = time.Millisecond
+	c := clock.NewFake(time.Unix(0, 0))
+	go func() {
+		for clock.Wait(t.Context(), clock.Wall(), tick) == nil {
+			c.Advance(tick)
+		}
+	}()
+	return c
+}
 
 // Cluster is a cluster in memory, that ends with its test.
 type Cluster struct {
@@ -29,6 +55,7 @@ func (pdStaysOpen) Close() {}
 // New is a Cluster whose one store has a region from each of the keys of the default keyspace on.
 func New(t testing.TB, splitAt ...string) *Cluster {
 	t.Helper()
+	quietly()
 	client, regions, pdClient, err := testutils.NewMockTiKV("", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +91,9 @@ func (c *Cluster) Open(t testing.TB, o tikvkv.Options) *tikvkv.Engine {
 // OpenOver opens one that goes to the stores by way of client.
 func (c *Cluster) OpenOver(t testing.TB, client tikv.Client, o tikvkv.Options) *tikvkv.Engine {
 	t.Helper()
+	if o.Term == 0 {
+		o.Term = term
+	}
 	e, err := tikvkv.OpenStore(t.Context(), c.StoreOver(t, client), o)
 	if err != nil {
 		t.Fatal(err)

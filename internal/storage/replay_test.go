@@ -110,6 +110,9 @@ type follower struct {
 
 func memoryEngine(t *testing.T) kv.Engine {
 	t.Helper()
+	if *onTiKV {
+		return openEngine(t)
+	}
 	e, err := pebblekv.OpenMemory(pebblekv.Options{CacheBytes: 1 << 20, MemTableBytes: 1 << 20, RowCacheBytes: 1 << 20, CommitKey: CommitKey()})
 	if err != nil {
 		t.Fatal(err)

@@ -60,10 +60,13 @@ type committer struct {
 		stalled    error // why commits wait for the cluster; nil: they do not
 		closed     error // why no more come; nil: they may
 	}
-	wake    chan struct{} // holds one token
-	stopped chan struct{} // closed when the goroutine has ended
-	groups  atomic.Int64  // written
-	written atomic.Int64  // commits in them
+	// expected is how many commit at about the same time, and took how long the last group did; the goroutine's.
+	expected int
+	took     time.Duration
+	wake     chan struct{} // holds one token
+	stopped  chan struct{} // closed when the goroutine has ended
+	groups   atomic.Int64  // written
+	written  atomic.Int64  // commits in them
 }
 
 const (
@@ -74,6 +77,8 @@ const (
 	maxQueueBytes = 256 << 20
 	maxGroup      = 1 << 12
 	maxGroupBytes = 8 << 20
+	// maxGather is the longest that a group waits for others.
+	maxGather = 5 * time.Millisecond
 	// maxCounters bounds the cache of counters; past it the cache starts anew.
 	maxCounters = 1 << 16
 	// maxTombstones bounds how many range tombstones there are; past it no range is deleted before some are gone.
@@ -151,15 +156,51 @@ func (c *committer) enqueue(p *pending) error {
 func (c *committer) run() {
 	defer close(c.stopped)
 	for range c.wake {
+		c.gather()
 		for group := c.take(); len(group) > 0; group = c.take() {
+			began := clock.Monotonic(c.clock)
 			c.turn.Lock()
 			c.write(group)
 			c.turn.Unlock()
+			c.expect(len(group), clock.Monotonic(c.clock)-began)
+			c.gather()
 		}
 		if c.isClosed() {
 			return
 		}
 	}
+}
+
+// gather waits, where somebody is in the queue, for those whom the last group has just let go: their next commits are in the next group too, where
+// otherwise two halves would alternate and each cost what one does. It waits for as many as lately were in a group or came while it was written, and
+// no longer than that group took. Who commits alone is never kept waiting.
+func (c *committer) gather() {
+	if !c.lacksSome() {
+		return
+	}
+	late := c.clock.NewTimer(min(c.took, maxGather))
+	defer late.Stop()
+	for c.lacksSome() {
+		select {
+		case <-c.wake:
+		case <-late.C():
+			return
+		}
+	}
+}
+
+// lacksSome says whether some are in the queue, and not all who are expected.
+func (c *committer) lacksSome() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.mu.queue) > 0 && len(c.mu.queue) < c.expected && c.mu.closed == nil
+}
+
+// expect counts the members of a group that was written and those who came meanwhile.
+func (c *committer) expect(members int, took time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expected, c.took = members+len(c.mu.queue), took
 }
 
 func (c *committer) isClosed() bool {

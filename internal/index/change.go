@@ -8,7 +8,7 @@ type Change struct {
 	Value  bson.Value
 }
 
-// Changed is d with other options, under the same number. The values are good ones.
+// Changed is d with other options, under the same number. The values are good ones, each for itself.
 func (p *Parser) Changed(d *Definition, changes []Change) (*Definition, error) {
 	b := bson.BuildOn(make([]byte, 0, len(d.Spec)+64))
 	done := make([]bool, len(changes))
@@ -28,6 +28,9 @@ func (p *Parser) Changed(d *Definition, changes []Change) (*Definition, error) {
 	}
 	changed, err := p.Load(b.Doc(), nil)
 	if err != nil {
+		return nil, err
+	}
+	if err := changed.checkOnTS(); err != nil {
 		return nil, err
 	}
 	if changed.Kind == d.Kind {

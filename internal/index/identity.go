@@ -48,15 +48,29 @@ func sameText(a, b *Definition) bool {
 	return sameKey(a, b) && bson.CompareDocs(a.weights, b.weights, nil) == 0
 }
 
-func sameOptions(a, b *Definition) bool {
-	return a.Hidden == b.Hidden && a.TTL == b.TTL && (!a.TTL || a.ExpireAfterSeconds == b.ExpireAfterSeconds && a.HideExpired == b.HideExpired)
+func sameOptions(a, b *Definition) bool { return a.Hidden == b.Hidden && sameTTL(a, b) }
+
+func sameTTL(a, b *Definition) bool {
+	return a.TTL == b.TTL && (!a.TTL || a.ExpireAfterSeconds == b.ExpireAfterSeconds && a.HideExpired == b.HideExpired)
+}
+
+// sameHidden says whether d does not ask for another hidden than e has.
+func sameHidden(e, d *Definition) bool { return d.Spec.Lookup("hidden").IsMissing() || d.Hidden == e.Hidden }
+
+// Retimed is e, an index on _ts, with the TTL of d.
+func Retimed(e, d *Definition) *Definition {
+	c := d.WithID(e.ID)
+	if c.Hidden = e.Hidden; e.Hidden && d.Spec.Lookup("hidden").IsMissing() {
+		c.Spec = bson.BuildOn(nil).Fields(d.Spec).Bool("hidden", true).Doc()
+	}
+	return c
 }
 
 // Conflict finds what d means for a collection that has existing: already there (the same), a new value for the TTL on
 // _ts (retime), MongoDB's error 85 or 86, or nothing at all.
 func Conflict(existing []*Definition, d *Definition) (there, retime *Definition, err error) {
 	for _, e := range existing {
-		if same(e, d) && e.Kind == Deadline && d.Kind == Deadline && e.Name == d.Name && !sameOptions(e, d) {
+		if same(e, d) && e.Kind == Deadline && d.Kind == Deadline && e.Name == d.Name && !sameTTL(e, d) && sameHidden(e, d) {
 			return nil, e, nil
 		}
 	}

@@ -81,6 +81,9 @@ func (p *Parser) Parse(spec bson.Doc, defaultCollation bson.Doc) (*Definition, e
 	if err := d.checkTTL(spec.Lookup("expireAfterSeconds")); err != nil {
 		return nil, err
 	}
+	if err := d.checkOnTS(); err != nil {
+		return nil, err
+	}
 	if err := d.checkKind(spec); err != nil {
 		return nil, err
 	}

@@ -33,6 +33,22 @@ func (d *Definition) checkTTL(v bson.Value) error {
 	return nil
 }
 
+// checkOnTS refuses what makes no sense of an index that holds when documents were modified last, which is every document and a time that two may have.
+func (d *Definition) checkOnTS() error {
+	if d.Kind != Deadline {
+		return nil
+	}
+	for _, o := range []struct {
+		name string
+		is   bool
+	}{{"partialFilterExpression", d.PartialFilter != nil}, {"unique", d.Unique}, {"prepareUnique", d.PrepareUnique}} {
+		if o.is {
+			return mongoerr.New(mongoerr.CannotCreateIndex, "TTL index on '%s' holds all documents by their last modification and does not support '%s'. Index spec: %s", TSField, o.name, d.Spec)
+		}
+	}
+	return nil
+}
+
 // setTTL takes the value from a catalogue, where one that makes no sense counts as inactive.
 func (d *Definition) setTTL(v bson.Value) {
 	onTS := len(d.Fields) == 1 && d.Fields[0].Path == TSField && d.Fields[0].Kind == Ordered

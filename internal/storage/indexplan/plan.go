@@ -40,7 +40,7 @@ func Make(c *catalog.Collection, building, defs []*index.Definition) (*Plan, err
 		case retime != nil && slices.Contains(p.Added, retime):
 			return nil, index.OptionsConflict(retime, d) // one command asks for two TTLs
 		case retime != nil:
-			p.Retimed = append(p.Retimed, d.WithID(retime.ID))
+			p.Retimed = append(p.Retimed, index.Retimed(retime, d))
 		case there == nil:
 			existing = append(existing, d)
 			p.Added = append(p.Added, d)

@@ -76,36 +76,35 @@ func needsFindAndModify(op *Op) error {
 	return needsWrite(op)
 }
 
-// needsBulkWrite is what a bulkWrite needs on each collection that one of its operations names.
+// needsBulkWrite is what a bulkWrite needs on each collection that one of its operations names. It reads them as the command does: what cannot be read
+// is refused there before anything is written.
 func needsBulkWrite(op *Op) error {
 	var targets []namespace.NS
 	for d := range op.documents("nsInfo") {
-		if ns := d.Lookup("ns"); ns.Type == bson.TypeString {
-			targets = append(targets, namespace.Split(ns.Str()))
-		} else {
-			targets = append(targets, namespace.NS{})
-		}
+		t, _ := parseBulkTarget(d)
+		targets = append(targets, t.ns)
 	}
 	needed := make([]privilege.Actions, len(targets))
 	bypass := op.Args.peek("bypassDocumentValidation").Truthy()
+	a := &Args{}
 	for d := range op.documents("ops") {
-		i, exact := d.Lookup(d.FirstKey()).AsInt64()
-		if !exact || i < 0 || i >= int64(len(targets)) {
-			continue // and refused later
+		o, err := parseBulkOp(a, d)
+		if err != nil || o.target < 0 || o.target >= int64(len(targets)) {
+			continue
 		}
-		switch d.FirstKey() {
-		case "insert":
-			needed[i].Add(privilege.Insert)
-		case "update":
-			needed[i].Add(privilege.Update)
+		switch o.kind {
+		case bulkInsert:
+			needed[o.target].Add(privilege.Insert)
+		case bulkUpdate:
+			needed[o.target].Add(privilege.Update)
 			if upserts(d) {
-				needed[i].Add(privilege.Insert)
+				needed[o.target].Add(privilege.Insert)
 			}
-		case "delete":
-			needed[i].Add(privilege.Remove)
+		case bulkDelete:
+			needed[o.target].Add(privilege.Remove)
 		}
 		if bypass {
-			needed[i].Add(privilege.BypassDocumentValidation)
+			needed[o.target].Add(privilege.BypassDocumentValidation)
 		}
 	}
 	for i, ns := range targets {

@@ -35,7 +35,6 @@ func (e *Engine) Count(ctx context.Context, c Count, call *Call) (int64, error) 
 	}
 	r, err := e.open(ctx, p)
 	if err != nil {
-		p.views.release()
 		return 0, err
 	}
 	defer r.Close()

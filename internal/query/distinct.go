@@ -64,11 +64,7 @@ func (e *Engine) findDistinct(ctx context.Context, f Find, key string, call *Cal
 	if err != nil {
 		return nil, err
 	}
-	r, err := e.open(ctx, p)
-	if err != nil {
-		p.views.release()
-	}
-	return r, err
+	return e.open(ctx, p)
 }
 
 // valueSet keeps values that compare equal once: the first.

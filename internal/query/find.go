@@ -80,12 +80,7 @@ func (e *Engine) find(ctx context.Context, f Find, call *Call) (*Running, error)
 	if err != nil {
 		return nil, err
 	}
-	r, err := e.open(ctx, p)
-	if err != nil {
-		p.views.release()
-		return nil, err
-	}
-	return r, nil
+	return e.open(ctx, p)
 }
 
 // prepare parses f and chooses its plan.
@@ -264,13 +259,14 @@ func orderOf(p *sortpattern.Pattern) []planner.OrderField {
 	return fields
 }
 
-// open puts the iterators of a prepared find together: records, sort, skip, limit, projection.
-func (e *Engine) open(ctx context.Context, p *prepared) (r *Running, err error) {
-	r = e.newRunning(p.NS.DB, p.call, p.lang, p.views)
+// open puts the iterators of a prepared find together: records, sort, skip, limit, projection. Where it fails, by a panic too, it lets go of the store.
+func (e *Engine) open(ctx context.Context, p *prepared) (*Running, error) {
+	r := e.newRunning(p.NS.DB, p.call, p.lang, p.views)
+	opened := false
 	defer func() {
-		if err != nil {
+		if !opened {
 			r.memory.Close()
-			r = nil
+			p.views.release()
 		}
 	}()
 	src := exec.Source(nil)
@@ -326,6 +322,7 @@ func (e *Engine) open(ctx context.Context, p *prepared) (r *Running, err error) 
 		env.Meta = r.op.Meta.Get
 		r.Iterator = it
 	}
+	opened = true
 	return r, nil
 }
 

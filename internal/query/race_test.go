@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/index"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
 
@@ -108,5 +109,31 @@ func TestSortIsRaced(t *testing.T) {
 	x.must(r.All(context.Background(), func(bson.Doc) error { return nil }))
 	if call.PlanSummary != "IXSCAN { b: 1 }" {
 		t.Errorf("goes by %s, which has to sort", call.PlanSummary)
+	}
+}
+
+// TestErrorWhilePlansRace: an error that the candidates meet is told as what it is, and the store's snapshot given back.
+func TestErrorWhilePlansRace(t *testing.T) {
+	x := openSkewed(t)
+	filter := bson.MustDoc("{a: {$gte: 0}, b: {$gte: 0}, $expr: {$gt: [{$divide: [1, {$subtract: ['$_id', '$_id']}]}, 1]}}")
+	ctx, before := context.Background(), int64(0)
+	for i := range 3 {
+		for name, ask := range map[string]func() error{
+			"find":     func() error { _, err := x.engine.Find(ctx, Find{NS: x.ns, Filter: filter}, x.call()); return err },
+			"count":    func() error { _, err := x.engine.Count(ctx, Count{NS: x.ns, Filter: filter}, x.call()); return err },
+			"distinct": func() error { _, err := x.engine.Distinct(ctx, Distinct{NS: x.ns, Key: "a", Filter: filter}, x.call()); return err },
+		} {
+			if err := ask(); !mongoerr.Is(err, mongoerr.BadValue) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		_, _, err := x.engine.Insert(ctx, x.ns, []bson.Doc{bson.MustDoc(fmt.Sprintf("{_id: %d}", 4000+i))}, true, x.call()) // the next snapshot is another
+		x.must(err)
+		switch open := x.engine.Store.EngineStats().Snapshots; {
+		case i == 0:
+			before = open
+		case open > before:
+			t.Errorf("%d snapshots are open, and %d were before", open, before)
+		}
 	}
 }

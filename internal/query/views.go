@@ -57,6 +57,12 @@ func (v *views) release() {
 	}
 }
 
+// park lets go of the store between two batches: what reads next reads at the time that it is then, also where nothing was read yet.
+func (v *views) park() {
+	v.release()
+	v.later = true
+}
+
 // renew has what reads next read what is there then, at the time that the view was of.
 func (v *views) renew() {
 	v.release()
@@ -135,7 +141,7 @@ func (r *Running) lend() {
 // Park lets go of the store until the next document is wanted.
 func (r *Running) Park() {
 	r.op.Park()
-	r.views.release()
+	r.views.park()
 	r.memory.Move(memory.Cursors)
 	if r.memory.Used() >= minParked && r.memory.Short() {
 		_ = r.Shrink() // what it could not write it keeps

@@ -10,7 +10,7 @@ func (w *Writer) replace(old RecordID, doc bson.Doc) (RecordID, error) {
 	switch {
 	case w.c.order.Relocates():
 		var room [layout.PlaceLength]byte
-		return w.reorder(old, w.c.order.AppendUpdated(room[:0], old, doc, w.view.now))
+		return w.reorder(old, w.c.order.AppendUpdated(room[:0], old, doc, w.modified))
 	case w.c.IsTimeSeries() && !w.c.placement.IsInPlace(Record{ID: old, Doc: doc}):
 		return w.placeInSeries(doc)
 	}

@@ -149,6 +149,14 @@ func (m *model) step(n int) {
 	}
 }
 
+// modifiedAt is when what is written now counts as modified.
+func (m *model) modifiedAt() int64 {
+	if !m.sliding {
+		return m.Now()
+	}
+	return max(m.Now(), m.hidesUpTo)
+}
+
 // stepClock goes on; what has been hidden stays so where the clock is turned back.
 func (m *model) stepClock() {
 	most := 4000
@@ -388,7 +396,7 @@ func (m *model) stepInsert() {
 	err := m.insert(m.ns, doc.Text())
 	m.sameOutcome("insert", doc, err, taken)
 	if err == nil {
-		m.list = append(m.list, modelDoc{doc: doc, modified: m.Now()})
+		m.list = append(m.list, modelDoc{doc: doc, modified: m.modifiedAt()})
 	}
 }
 
@@ -435,7 +443,7 @@ func (m *model) stepUpdate() {
 	}
 	m.sameOutcome("update", doc, err, taken)
 	if err == nil && string(m.list[i].doc) != string(doc) {
-		m.list[i].doc, m.list[i].modified = doc, m.Now()
+		m.list[i].doc, m.list[i].modified = doc, m.modifiedAt()
 	}
 }
 

@@ -34,13 +34,14 @@ type Writer struct {
 	change           meaning.Change     // what its writes mean
 	lowest           expiryorder.Floors // dates of what it wrote
 	witnessed        bool               // see package witness
+	modified         int64              // when what it writes is modified; see modifiedAt
 	inTheWay         []Record           // expired ones that go when the change under way is not refused
 }
 
 // begin has a new Writer change c.
 func (w *Writer) begin(t *Txn, c *collection) {
 	w.Reader, w.txn, w.log, w.change, w.lowest = t.view.read(c), t, t.logOf(c), meaning.NewChange(c.ID), expiryorder.NoFloors()
-	w.change.Listed, w.witnessed = true, t.store.isWitnessed(c.NS)
+	w.change.Listed, w.witnessed, w.modified = true, t.store.isWitnessed(c.NS), t.view.modifiedAt()
 	w.entries.Begin(t.kv, c.Collection, c.order, c.indexes, &w.Reader.key)
 	for _, b := range c.state.building() {
 		for _, t := range b.Tables {
@@ -72,7 +73,7 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	if err := w.makeRoom(nil); err != nil {
 		return nil, err
 	}
-	rec := Record{ID: id, Modified: w.view.now, Doc: doc}
+	rec := Record{ID: id, Modified: w.modified, Doc: doc}
 	w.putRecord(rec)
 	w.keepPlace()
 	w.entries.Move(Record{}, rec)
@@ -99,7 +100,7 @@ func (w *Writer) place(doc bson.Doc) (RecordID, error) {
 			return layout.SequenceID(n), err
 		}
 		var room [layout.PlaceLength]byte
-		return layout.OrderedID(w.c.order.AppendPlace(room[:0], doc, w.view.now), n), nil
+		return layout.OrderedID(w.c.order.AppendPlace(room[:0], doc, w.modified), n), nil
 	case w.c.IsTimeSeries():
 		return w.placeInSeries(doc)
 	}
@@ -170,7 +171,7 @@ func (w *Writer) UpdateAs(how oplog.Telling, old Record, doc bson.Doc) (id Recor
 	if err := w.makeRoom(old.ID); err != nil {
 		return nil, false, err
 	}
-	rec := Record{ID: id, Modified: w.view.now, Doc: doc}
+	rec := Record{ID: id, Modified: w.modified, Doc: doc}
 	w.write(meaning.DocumentUpdated, old, rec)
 	w.witness(meaning.DocumentUpdated, doc)
 	w.noteDeadline(rec)

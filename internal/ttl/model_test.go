@@ -180,7 +180,7 @@ func (m *model) sweep() {
 
 // make is a random document.
 func (m *model) make(id int) *modelDoc {
-	d := &modelDoc{id: id, fields: map[string][]int64{}, modified: m.now(), unique: -1}
+	d := &modelDoc{id: id, fields: map[string][]int64{}, modified: max(m.now(), m.high), unique: -1}
 	b := fmt.Sprintf("{_id: %d", id)
 	for _, name := range []string{"d", "e"} {
 		b += m.value(d, name)

@@ -37,6 +37,8 @@ type User struct {
 	Credentials bson.Doc
 	// Roles are those that the user was granted; All are these and what they inherit.
 	Roles, All []Name
+	// RolesValue is All as the variable $$USER_ROLES tells of it.
+	RolesValue bson.Value
 	// Grants is what all of that allows.
 	Grants *privilege.Grants
 	// Restrictions say from where the user may be used; all must be met.
@@ -60,6 +62,15 @@ func (u *User) AllowedFrom(client, server netip.Addr) bool {
 		}
 	}
 	return true
+}
+
+// rolesValue is the value of $$USER_ROLES for a user with these roles.
+func rolesValue(all []Name) bson.Value {
+	b := bson.Build()
+	for i, r := range all {
+		b.Object(bson.IndexKey(i)).String("_id", r.ID()).String("role", r.Name).String("db", r.DB).End()
+	}
+	return b.Doc().ArrayValue()
 }
 
 // HasRole says whether the user has the role, be it by inheritance.

@@ -145,7 +145,7 @@ func (a *Authority) complete(ctx context.Context, u *User) (*User, error) {
 	if err != nil {
 		return nil, err
 	}
-	u.All, u.Grants = r.All, r.Grants
+	u.All, u.RolesValue, u.Grants = r.All, rolesValue(r.All), r.Grants
 	u.Restrictions = append(u.Restrictions, r.Restrictions...)
 	return u, nil
 }
@@ -159,7 +159,7 @@ func (a *Authority) storedRole(ctx context.Context) func(Name) (bson.Doc, error)
 func Internal() *User {
 	g, _ := role.Builtin("__system", "admin")
 	n := []Name{{"__system", "admin"}}
-	return &User{Name: Name{"__system", "local"}, Roles: n, All: n, Grants: g}
+	return &User{Name: Name{"__system", "local"}, Roles: n, All: n, RolesValue: rolesValue(n), Grants: g}
 }
 
 // IsInternal says whether u is that one.

@@ -143,6 +143,17 @@ func (op *Op) user() *auth.User {
 	return op.Conn.user.Load()
 }
 
+// userRoles is $$USER_ROLES: no roles for nobody, Missing where expressions may not ask for them.
+func (op *Op) userRoles() bson.Value {
+	if !op.roleAccess.Get().Bool() {
+		return bson.Missing
+	}
+	if u := op.Conn.user.Load(); u != nil {
+		return u.RolesValue
+	}
+	return bson.EmptyArr
+}
+
 // May says whether whoever runs the command may do that; everybody may where nobody has to log in.
 func (op *Op) May(r privilege.Resource, a privilege.Action) bool {
 	if !op.Authorization {

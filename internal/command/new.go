@@ -63,6 +63,7 @@ func New(c Config, s Services) *Server {
 	})
 	srv.Sessions.Over = srv.logTransaction
 	srv.diskUse = s.Params.Lookup("allowDiskUseByDefault")
+	srv.roleAccess = s.Params.Lookup(roleAccessName)
 	srv.queryStatsRate = s.Params.Lookup(queryStatsRateName)
 	s.Query.Server = srv
 	if srv.failPoints = s.FailPoints; srv.failPoints != nil {

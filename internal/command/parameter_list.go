@@ -23,6 +23,7 @@ func AddParameters(r *parameter.Registry, verbosity func(level int)) {
 	addLogin(r)
 	addQueryStats(r)
 	parameter.NewBool(r, auditSuccessName, parameter.Both, false)
+	parameter.NewBool(r, roleAccessName, parameter.Both, true)
 	parameter.NewBool(r, "enableTestCommands", parameter.Startup, false)
 	parameter.NewFixed(r, "maxBSONDepth", bson.Int32(180))
 	parameter.NewFixed(r, "mongotHost", bson.String(""))

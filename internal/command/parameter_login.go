@@ -18,6 +18,7 @@ const (
 	iterationsName       = "scramIterationCount"
 	iterationsSHA256Name = "scramSHA256IterationCount"
 	localhostBypassName  = "enableLocalhostAuthBypass"
+	roleAccessName       = "enableAccessToUserRoles"
 	providersName        = "oidcIdentityProviders"
 	quiesceName          = "JWKSMinimumQuiescePeriodSecs"
 )

@@ -142,8 +142,10 @@ type Server struct {
 	// builders numbers those who build indexes.
 	builders builders
 	diskUse  *parameter.Parameter
-	machine  sync.Once
-	host     host.Machine
+	// roleAccess says whether expressions may ask for the roles of their user.
+	roleAccess *parameter.Parameter
+	machine    sync.Once
+	host       host.Machine
 	// standby is set before anybody asks, where there is no Replica.
 	standby string
 	// processID names this Server, where it is a standalone in topologyVersion, too; topology is what a member of a replica set has there.

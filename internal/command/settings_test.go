@@ -45,7 +45,7 @@ func TestDiskUseByDefault(t *testing.T) {
 	h := newHarness(t)
 	for _, spills := range []string{"false", "true"} {
 		h.must("1", "admin", `{setParameter: 1, allowDiskUseByDefault: `+spills+`}`)
-		op := &Op{Server: h.server, Args: NewArgs("aggregate", bson.MustDoc(`{aggregate: "c", pipeline: [], cursor: {}}`)), DB: "test", Running: &operation.Operation{}}
+		op := &Op{Server: h.server, Conn: NewConn(0, "", ""), Args: NewArgs("aggregate", bson.MustDoc(`{aggregate: "c", pipeline: [], cursor: {}}`)), DB: "test", Running: &operation.Operation{}}
 		r, err := op.parseAggregate(op.Args)
 		if err != nil || r.call.AllowDiskUse != (spills == "true") {
 			t.Errorf("by default %s, and an aggregate: %t, %v", spills, r.call.AllowDiskUse, err)

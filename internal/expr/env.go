@@ -19,7 +19,7 @@ type Env struct {
 	Now int64
 	// ClusterTime is $$CLUSTER_TIME, the seconds in its upper half; 0 on a server that has none.
 	ClusterTime uint64
-	// UserRoles is $$USER_ROLES.
+	// UserRoles is $$USER_ROLES; Missing where there is none.
 	UserRoles bson.Value
 	// SearchMeta is $$SEARCH_META.
 	SearchMeta bson.Value

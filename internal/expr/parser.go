@@ -20,12 +20,12 @@ type Options struct {
 	Now int64
 	// ClusterTime is $$CLUSTER_TIME, the seconds in its upper half; 0 on a server that has none.
 	ClusterTime uint64
-	// NoNow says that the operation has no $$NOW and no $$CLUSTER_TIME, as count and distinct have none.
+	// NoNow says that the operation has no $$NOW, no $$CLUSTER_TIME and no $$USER_ROLES, as count and distinct have none.
 	NoNow bool
 	// Definition says that the expressions are kept for later, in a view or a validator, when the system's variables will
 	// have values.
 	Definition bool
-	// UserRoles is $$USER_ROLES.
+	// UserRoles is $$USER_ROLES; Missing where there is none.
 	UserRoles bson.Value
 	// Interrupt ends long loops, see Env.
 	Interrupt func() error

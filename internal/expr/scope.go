@@ -138,7 +138,10 @@ func (v *systemRead) Eval(env *Env) (bson.Value, error) {
 		}
 		return bson.Timestamp(uint32(env.ClusterTime>>32), uint32(env.ClusterTime)), nil
 	case varUserRoles:
-		return env.UserRoles, nil
+		if env.UserRoles.IsMissing() {
+			return bson.Missing, v.unavailable()
+		}
+		return env.read(env.UserRoles), nil
 	case varSearchMeta:
 		return env.SearchMeta, nil
 	}
@@ -150,10 +153,14 @@ func (v *systemRead) children() []Expr  { return nil }
 
 // check refuses a variable that the operation does not have, before anything is computed.
 func (v *systemRead) check(p *Parser) error {
-	if !p.opts.Definition && p.opts.NoNow && (v.kind == varNow || v.kind == varClusterTime) {
-		return mongoerr.New(51144, "Builtin variable '$$%s' is not available", v.name)
+	if !p.opts.Definition && p.opts.NoNow && (v.kind == varNow || v.kind == varClusterTime || v.kind == varUserRoles) {
+		return v.unavailable()
 	}
 	return nil
+}
+
+func (v *systemRead) unavailable() error {
+	return mongoerr.New(51144, "Builtin variable '$$%s' is not available", v.name)
 }
 
 // fold refuses the time of a cluster where there is none, before any document is looked at.

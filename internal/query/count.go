@@ -24,11 +24,11 @@ func (e *Engine) Count(ctx context.Context, c Count, call *Call) (int64, error) 
 		call.execution.stage("RECORD_STORE_FAST_COUNT", clampCount(n, c), min(c.Skip, n))
 		return clampCount(n, c), err
 	}
-	call.NoNow = true
 	f := Find{NS: c.NS, Filter: c.Filter, Hint: c.Hint}
 	if coll := e.lookup(c.NS, call); coll != nil && coll.IsView() {
 		return e.countView(ctx, f, c, call)
 	}
+	call.NoNow = true
 	p, err := e.prepareFor(ctx, &prepared{Find: f, call: call, counting: true, enough: c.enough()})
 	if err != nil {
 		return 0, err

@@ -21,7 +21,6 @@ type Distinct struct {
 // Distinct is an array of the values that matching documents have at the key, each once and in order, arrays by their
 // elements.
 func (e *Engine) Distinct(ctx context.Context, d Distinct, call *Call) (bson.Value, error) {
-	call.NoNow = true
 	f := Find{NS: d.NS, Filter: d.Filter, Hint: d.Hint}
 	e.settle(call, d.NS, func() string { return findShape("distinct "+d.Key, f, call) })
 	r, err := e.findDistinct(ctx, f, d.Key, call)
@@ -57,6 +56,7 @@ func (e *Engine) findDistinct(ctx context.Context, f Find, key string, call *Cal
 	} else if coll != nil && coll.IsTimeSeries() { // which MongoDB shows as a view of its buckets
 		call.OnView = true
 	}
+	call.NoNow = true
 	if err := call.rejected(); err != nil {
 		return nil, err
 	}

@@ -113,10 +113,12 @@ type Call struct {
 	Seen      exec.Examined
 	// Keys counts what was put into indexes and taken out.
 	Keys indexwrite.KeyCount
-	// NoNow and Definition say that expressions have no $$NOW and $$CLUSTER_TIME, or are kept for later; see expr.Options.
+	// NoNow and Definition say that expressions have no $$NOW, $$CLUSTER_TIME and $$USER_ROLES, or are kept for later; see expr.Options.
 	NoNow, Definition bool
 	// ClusterTime is $$CLUSTER_TIME, the seconds in its upper half; 0 where there is none.
 	ClusterTime uint64
+	// UserRoles is $$USER_ROLES; Missing where there is none.
+	UserRoles bson.Value
 	// Globals are variables that JavaScript sees.
 	Globals bson.Doc
 	// Bypass skips the collection's validator.
@@ -174,7 +176,7 @@ func (e *Engine) language(ctx context.Context, c *Call, coll *catalog.Collection
 		}
 		l.collation = def
 	}
-	opts := expr.Options{Scripts: e.Scripts, Now: c.Now, NoNow: c.NoNow, ClusterTime: c.ClusterTime, Definition: c.Definition, Globals: c.Globals, Interrupt: l.interrupted}
+	opts := expr.Options{Scripts: e.Scripts, Now: c.Now, NoNow: c.NoNow, ClusterTime: c.ClusterTime, UserRoles: c.UserRoles, Definition: c.Definition, Globals: c.Globals, Interrupt: l.interrupted}
 	if l.collation != nil {
 		opts.Collation = l.collation
 	}

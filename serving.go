@@ -11,6 +11,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/router"
 	"github.com/ebbdb/ebb/internal/server"
+	"github.com/ebbdb/ebb/internal/wire"
 )
 
 // A server answers by the database that it has at the moment. In a member of a replica set that gives way to another when the member's role
@@ -22,8 +23,18 @@ type caller struct {
 	conn     *command.Conn
 	letters  member.Caller
 	behind   router.Client
-	loggedIn bool // behind it: the server that has the data knows the client as somebody
+	loggedIn bool // behind it: the server that has the data may know the client as somebody
+	known    bool // behind it: that server has said so
 	stands   bool // for a client of another server, which hands its requests on
+}
+
+// maxMessage is how large the next message of a client may be: where clients log in, little until it has. Nobody unknown takes memory from others.
+func (s *Server) maxMessage(c *server.Conn) int {
+	k := c.State().(*caller)
+	if !s.opts.Authorization || k.known || k.stands || k.conn != nil && k.conn.HasLoggedIn() {
+		return wire.MaxMessageSize
+	}
+	return int(s.transport.params.MaxUnknown.Get())
 }
 
 // Connected implements server.Handler.

@@ -172,7 +172,9 @@ func (h *sharing) route(ctx context.Context, c *server.Conn, k *caller, req *ser
 		return goneReply(req), true
 	case err != nil:
 		return server.Reply{Body: mongoerr.Reply(err)}, true
-	case hello:
+	}
+	k.known = k.known || logsIn(req.Body, hello) && isLogin(body)
+	if hello {
 		body = ownHello(body, req.Body, c)
 	}
 	return server.Reply{Body: body}, true
@@ -185,6 +187,14 @@ func logsIn(body bson.Doc, hello bool) bool {
 		return true
 	}
 	return hello && !body.Lookup("speculativeAuthenticate").IsMissing()
+}
+
+// isLogin says whether a reply is that to the end of a login.
+func isLogin(reply bson.Doc) bool {
+	if said := reply.Lookup("speculativeAuthenticate"); said.Type == bson.TypeObject {
+		return isLogin(said.Doc())
+	}
+	return reply.Lookup("done").Truthy() || reply.Lookup("dbname").Type == bson.TypeString
 }
 
 // goneReply answers a request of which it is not known whether it was carried out, since who had the data is gone. Its labels say what a driver may

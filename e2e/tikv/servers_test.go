@@ -345,7 +345,7 @@ func TestServersLogIn(t *testing.T) {
 		for password, good := range map[string]bool{"secret": true, "wrong": false} {
 			client, err := mongo.Connect(options.Client().ApplyURI("mongodb://ann:" + password + "@" + s.Addr + "/?directConnection=true"))
 			noError(t, err)
-			_, err = client.Database("test").Collection("c").InsertOne(ctx, bson.D{})
+			_, err = client.Database("test").Collection("c").InsertOne(ctx, bson.D{{Key: "pad", Value: make([]byte, 100<<10)}}) // more than nobody may send
 			if (err == nil) != good {
 				t.Errorf("server %d, password %s: %v", i, password, err)
 			}

@@ -8,12 +8,18 @@ import (
 	"github.com/ebbdb/ebb/internal/certificate"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/parameter"
+	"github.com/ebbdb/ebb/internal/wire"
 )
+
+// minUnknownBytes is what a login takes at least.
+const minUnknownBytes = 1 << 10
 
 // TransportParameters are the parameters of connections.
 type TransportParameters struct {
 	// NoPlainLog leaves plain connections out of the log where others are preferred, NoBareLog clients without a certificate.
 	NoPlainLog, NoBareLog *parameter.Bool
+	// MaxUnknown is how many bytes a message may have of a client that has not logged in, where clients have to.
+	MaxUnknown *parameter.Int
 	// WarnDays is how many days a client's certificate must be good for still, for nothing to be logged.
 	WarnDays *parameter.Int
 }
@@ -41,6 +47,7 @@ func AddTransportParameters(r *parameter.Registry, mode *atomic.Int32, certifica
 	return &TransportParameters{
 		NoPlainLog: parameter.NewBool(r, "disableNonTLSConnectionLogging", parameter.Both, false),
 		NoBareLog:  parameter.NewBool(r, "suppressNoTLSPeerCertificateWarning", parameter.Startup, false),
+		MaxUnknown: parameter.NewInt(r, "preAuthMaximumMessageSizeBytes", parameter.Both, 16<<10, minUnknownBytes, wire.MaxMessageSize, false),
 		WarnDays:   parameter.NewInt(r, "tlsX509ExpirationWarningThresholdDays", parameter.Startup, 30, 0, math.MaxInt32, false),
 	}
 }

@@ -45,6 +45,8 @@ type Options struct {
 	MaxConns int
 	// Compressors are the names that hello may settle on.
 	Compressors []string
+	// MaxMessage is how large the next message of a client may be; nil: wire.MaxMessageSize. It is asked on the connection's own goroutine.
+	MaxMessage func(*Conn) int
 	// InFlightBytes bounds the memory of large messages; 0 is inFlightBytes, or less where Memory has little.
 	InFlightBytes int64
 	// Memory is what messages and replies take theirs from; nil: they take what they like.
@@ -235,6 +237,9 @@ func (s *Server) newConn(socket net.Conn) *Conn {
 	c.memory.Open(s.opts.Memory, memory.Replies)
 	c.transfer.counted.OpenExact(s.opts.Memory, memory.Requests)
 	c.reader.Admit = func(size int) error { return s.admit(c, size) }
+	if s.opts.MaxMessage != nil {
+		c.reader.MaxSize = func() int { return s.opts.MaxMessage(c) }
+	}
 	c.ctx, c.cancel = context.WithCancelCause(s.base)
 	return c
 }

@@ -80,12 +80,12 @@ func (c *Codec) deflate(dst, src []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// decompress returns a buffer with the size bytes that src must become.
-func (c *Codec) decompress(id CompressorID, src []byte, size int) (*buffer, error) {
+// decompress returns a buffer with the size bytes that src must become, which may be limit at most.
+func (c *Codec) decompress(id CompressorID, src []byte, size, limit int) (*buffer, error) {
 	if !slices.Contains(c.enabled, id) {
 		return nil, frameErrorf("Compression algorithm specified in message is not available: %s", id)
 	}
-	if size < 0 || size > MaxMessageSize-headerSize {
+	if size < 0 || size > limit {
 		return nil, frameErrorf("Decompressed message would be larger than maximum message size: %d bytes", size)
 	}
 	if size/id.maxExpansion() > len(src) {

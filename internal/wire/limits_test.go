@@ -298,3 +298,27 @@ func BenchmarkMessage(b *testing.B) {
 		m.Release()
 	}
 }
+
+// TestMaxSize: a reader may be told to take less, of what is compressed as well as of what that becomes.
+func TestMaxSize(t *testing.T) {
+	codec := newCodec(t)
+	doc := bson.Build().Binary("b", 0, make([]byte, 1000)).Doc()
+	plain := msgOf(doc)
+	packed, err := codec.compress(Zlib, nil, plain[headerSize:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload := binary.LittleEndian.AppendUint32(nil, uint32(OpMsg))
+	payload = binary.LittleEndian.AppendUint32(payload, uint32(len(plain)-headerSize))
+	payload = append(append(payload, byte(Zlib)), packed...)
+	for name, stream := range map[string][]byte{"plain": plain, "compressed": frame(OpCompressed, payload)} {
+		for _, below := range []int{0, 1} {
+			r := codec.NewReader(bytes.NewReader(stream))
+			r.MaxSize = func() int { return len(plain) - below }
+			_, err := r.ReadMessage()
+			if _, closed := errors.AsType[*FrameError](err); closed != (below > 0) {
+				t.Errorf("%s, %d too many: %v", name, below, err)
+			}
+		}
+	}
+}

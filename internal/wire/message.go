@@ -77,6 +77,7 @@ type Message struct {
 	Sequences []Sequence
 
 	codec  *Codec
+	limit  int              // how large it may be, also once decompressed
 	header [headerSize]byte // that of the message inside, where it was compressed, for a checksum covers it
 	// payload is what stands behind the header: in buf, or else in the reader's own buffer.
 	payload []byte

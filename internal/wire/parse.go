@@ -54,7 +54,7 @@ func (m *Message) decompress() error {
 	if opCode == OpCompressed {
 		return frameErrorf("compressed message inside a compressed message")
 	}
-	out, err := m.codec.decompress(id, payload[compressedPrefix:], size)
+	out, err := m.codec.decompress(id, payload[compressedPrefix:], size, m.limit-headerSize)
 	if err != nil {
 		return err
 	}

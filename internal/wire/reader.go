@@ -34,6 +34,8 @@ type Reader struct {
 	// Admit is asked before a message takes more than firstStep bytes of memory, once a message, with all that it will take at
 	// most; it may wait. Its error is ReadMessage's. nil lets everything in.
 	Admit func(size int) error
+	// MaxSize is asked how large a message may be when its header is there, which is MaxMessageSize at most; nil is that.
+	MaxSize func() int
 	// received counts the bytes of large messages as they arrive.
 	received atomic.Int64
 }
@@ -151,15 +153,23 @@ func (r *Reader) begin(m *Message) error {
 		Compressor: Uncompressed,
 		Sequences:  m.Sequences[:0],
 		codec:      r.codec,
+		limit:      r.maxSize(),
 	}
 	if string(header[:len(httpGet)]) == httpGet {
 		return ErrHTTP
 	}
-	if m.Size < headerSize || m.Size > MaxMessageSize {
-		return frameErrorf("recv(): message msgLen %d is invalid. Min: %d Max: %d", m.Size, headerSize, MaxMessageSize)
+	if m.Size < headerSize || m.Size > m.limit {
+		return frameErrorf("recv(): message msgLen %d is invalid. Min: %d Max: %d", m.Size, headerSize, m.limit)
 	}
 	copy(m.header[:], header)
 	return nil
+}
+
+func (r *Reader) maxSize() int {
+	if r.MaxSize == nil {
+		return MaxMessageSize
+	}
+	return min(r.MaxSize(), MaxMessageSize)
 }
 
 func (r *Reader) readPayload(m *Message) error {

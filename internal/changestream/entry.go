@@ -216,8 +216,11 @@ func (e *Event) ofDefinition(name string, o bson.Doc) bool {
 		e.Type, e.description = createIndex, indexes(behindFirst(o))
 	case "dropIndexes":
 		e.Type, e.description = dropIndex, indexes(o2)
-	case "collMod":
+	case "collMod", "convertToCapped":
 		e.Type, e.description = modify, behindFirst(o)
+		if name == "convertToCapped" { // told as what it changes
+			e.description = bson.Build().Bool("capped", true).Value("cappedSize", o.Lookup("size")).Doc().Value()
+		}
 		b := bson.Build()
 		if o2.Type == bson.TypeObject {
 			if was := o2.Doc().Lookup("collectionOptions_old"); !was.IsMissing() {
@@ -254,11 +257,22 @@ func (e *Event) ofView(name string, o bson.Doc) bool {
 	case "create":
 		e.Type, e.description, e.nsType = create, behindFirst(o), "view"
 	case "collMod":
-		e.Type, e.description = modify, behindFirst(o)
+		e.Type, e.description = modify, e.wholeView(o)
 	default:
 		e.Type = drop
 	}
 	return true
+}
+
+// wholeView is a view as a collMod leaves it. The entry does not tell of a collation, which stays.
+func (e *Event) wholeView(o bson.Doc) bson.Value {
+	b := bson.BuildOn(nil).Fields(behindFirst(o).Doc())
+	if o2 := e.op.Lookup("o2"); o2.Type == bson.TypeObject {
+		if was := o2.Doc().Lookup("collectionOptions_old"); was.Type == bson.TypeObject && !was.Doc().Lookup("collation").IsMissing() {
+			b.Value("collation", was.Doc().Lookup("collation"))
+		}
+	}
+	return b.Doc().Value()
 }
 
 // behindFirst is a document without its first field.

@@ -246,7 +246,11 @@ func (op *Op) applyEach(ops []logged) (bson.Doc, error) {
 
 // loggedCommands are the commands that an oplog tells of, and that may be done again.
 var loggedCommands = map[string]bool{"create": true, "drop": true, "dropDatabase": true, "createIndexes": true, "commitIndexBuild": true,
-	"dropIndexes": true, "deleteIndexes": true, "collMod": true, "renameCollection": true, "applyOps": true}
+	"dropIndexes": true, "deleteIndexes": true, "collMod": true, "convertToCapped": true, "renameCollection": true, "applyOps": true}
+
+// applies says whether the command is done again out of an oplog. What was done there stands: servers of other modes and with other
+// parameters, which would refuse it to a client, do it as well.
+func (op *Op) applies() bool { return op.Conn.applying > 0 }
 
 // applyCommand does a command again. What is as it would make it is no error.
 func (op *Op) applyCommand(l logged) error {
@@ -276,6 +280,9 @@ func (op *Op) applyCommand(l logged) error {
 		}
 		conn.appliedUUID = l.uuid
 	}
+	if name == "renameCollection" {
+		conn.appliedUUID = l.renamedUUID()
+	}
 	reply := op.Handle(op.Ctx, conn, Request{Body: loggedCommand(l).Clone()}).Body
 	if reply.Lookup("ok").Truthy() {
 		return nil
@@ -291,6 +298,15 @@ func (op *Op) applyCommand(l logged) error {
 	default:
 		return mongoerr.New(c, "%s", reply.Lookup("errmsg").Str())
 	}
+}
+
+// renamedUUID is the UUID that a collection has got in another database, nil where the entry does not say.
+func (l *logged) renamedUUID() *[16]byte {
+	if l.o2 == nil || !isUUID(l.o2.Lookup("ui")) {
+		return nil
+	}
+	_, data := l.o2.Lookup("ui").Binary()
+	return (*[16]byte)(slices.Clone(data))
 }
 
 // ofRequests are fields that say who asks, and how: an oplog does not tell of them.

@@ -146,7 +146,7 @@ func (op *Op) newTTL(coll *catalog.Collection, d *index.Definition, v bson.Value
 		return 0, invalidOptions("the _id field does not support TTL indexes")
 	case len(d.Fields) != 1 || d.Kind == index.Text || d.Kind == index.Wildcard:
 		return 0, invalidOptions("TTL indexes are single-field indexes, compound indexes do not support TTL")
-	case coll.Options.Capped && !op.flag("ttlOnCapped"):
+	case coll.Options.Capped && !op.flag("ttlOnCapped") && !op.applies():
 		return 0, invalidOptions("Cannot make an index of a capped collection a TTL index")
 	}
 	return int32(n), nil

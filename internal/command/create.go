@@ -316,7 +316,7 @@ func (op *Op) served(r *createRequest) error {
 	switch {
 	case r.encrypted == nil:
 		return nil
-	case op.Replica != nil:
+	case op.Replica != nil || op.applies():
 		return nil
 	}
 	return mongoerr.New(6346402, "Encrypted collections are not supported on standalone")

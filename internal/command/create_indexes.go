@@ -200,7 +200,7 @@ func (op *Op) checkIndexFor(c *catalog.Collection, d *index.Definition) error {
 	switch {
 	case d.Hidden && c.NS.IsSystem():
 		return mongoerr.New(mongoerr.BadValue, "Can't hide indexes on system collections")
-	case d.TTL && c.Options.Capped && !op.flag("ttlOnCapped"):
+	case d.TTL && c.Options.Capped && !op.flag("ttlOnCapped") && !op.applies():
 		return mongoerr.New(mongoerr.CannotCreateIndex, "Cannot create TTL index on a capped collection")
 	case d.IsID() && c.IDIndex() != nil && string(d.Collation) != string(c.IDIndex().Collation):
 		return mongoerr.New(mongoerr.BadValue, "The _id index must have the same collation as the collection. Index collation: %s, collection collation: %s", shown(d.Collation), shown(c.Options.Collation))

@@ -164,7 +164,8 @@ func (op *Op) mayApply(l logged) (bool, error) {
 	if command.FirstKey() == "applyOps" && op.Conn.applying >= maxNestedApplyOps {
 		return true, nil
 	}
-	if command.FirstKey() == "create" && l.uuid != nil && !op.May(privilege.Cluster(), privilege.ForceUUID) {
+	givesUUID := command.FirstKey() == "create" && l.uuid != nil || command.FirstKey() == "renameCollection" && l.renamedUUID() != nil
+	if givesUUID && !op.May(privilege.Cluster(), privilege.ForceUUID) {
 		return false, nil
 	}
 	inner.Command, inner.DB = op.table[command.FirstKey()], command.Lookup("$db").Str()

@@ -37,11 +37,14 @@ func renameCollection(op *Op) (bson.Doc, error) {
 	}
 	source, target := op.Query.Store.Catalog().Collection(r.from), op.Query.Store.Catalog().Collection(r.to)
 	switch {
-	case source == nil: // which goes before what there is at the target
+	case source == nil || op.applies(): // the first goes before what there is at the target; an $out has put a time series in its place
 	case source.IsTimeSeries():
 		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Renaming a timeseries collection is not supported: %s", r.from)
 	case target != nil && target.IsTimeSeries():
 		return nil, mongoerr.New(mongoerr.NamespaceExists, "a timeseries collection already exists with that name: %s", r.to)
+	}
+	if uuid := op.Conn.appliedUUID; uuid != nil {
+		return bson.EmptyDoc, op.Query.Store.RenameAs(op.patiently(), r.from, r.to, r.dropTarget, *uuid)
 	}
 	return bson.EmptyDoc, op.Query.Store.Rename(op.patiently(), r.from, r.to, r.dropTarget)
 }

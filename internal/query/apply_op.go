@@ -69,6 +69,11 @@ func (e *Engine) applyTo(w *storage.Writer, l LoggedChange, old storage.Record, 
 	if doc, err = e.insertable(doc, call.Now, true); err != nil {
 		return false, err
 	}
+	if t := w.Catalog().Options.TimeSeries; t != nil {
+		if doc, err = measurement(t, doc); err != nil {
+			return false, err
+		}
+	}
 	if ok {
 		_, _, err = w.UpdateAs(oplog.Telling{Form: oplog.Whole}, old, doc)
 	} else {

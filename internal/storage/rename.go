@@ -12,14 +12,20 @@ import (
 // Rename gives a collection another name, in the same database or another; there it gets a new UUID, as MongoDB's copy
 // would have. What is called to is dropped in the same commit when dropTarget says so, and in the way otherwise.
 func (s *Store) Rename(ctx context.Context, from, to namespace.NS, dropTarget bool) error {
+	return s.RenameAs(ctx, from, to, dropTarget, catalog.NewUUID())
+}
+
+// RenameAs is Rename with the UUID that the collection has elsewhere in another database. It fails with NamespaceExists when there is one
+// with that UUID.
+func (s *Store) RenameAs(ctx context.Context, from, to namespace.NS, dropTarget bool, uuid [16]byte) error {
 	if from == to {
 		return mongoerr.New(mongoerr.IllegalOperation, "Can't rename a collection to itself")
 	}
-	_, err := Apart(ctx, s, func(ctx context.Context, _ *struct{}) error { return s.rename(ctx, from, to, dropTarget) })
+	_, err := Apart(ctx, s, func(ctx context.Context, _ *struct{}) error { return s.rename(ctx, from, to, dropTarget, uuid) })
 	return err
 }
 
-func (s *Store) rename(ctx context.Context, from, to namespace.NS, dropTarget bool) error {
+func (s *Store) rename(ctx context.Context, from, to namespace.NS, dropTarget bool, uuid [16]byte) error {
 	found, release, err := s.lockToChange(ctx, from, to)
 	if err != nil {
 		return err
@@ -51,7 +57,7 @@ func (s *Store) rename(ctx context.Context, from, to namespace.NS, dropTarget bo
 		if target != nil {
 			dropped = target.Collection
 		}
-		return c.Rename(source.Collection, dropped, to)
+		return c.Rename(source.Collection, dropped, to, uuid)
 	})
 }
 

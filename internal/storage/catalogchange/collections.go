@@ -85,9 +85,9 @@ func (c *Change) addSeriesIndex(coll *catalog.Collection) error {
 	return c.addIndex(coll, d)
 }
 
-// Rename gives a collection another name, in the same database or another; there it gets a new UUID, as MongoDB's copy would have. target,
+// Rename gives a collection another name, in the same database or another; there it gets uuid, as MongoDB's copy would have one of its own. target,
 // which has the name, is dropped; nil where none has.
-func (c *Change) Rename(source, target *catalog.Collection, to namespace.NS) error {
+func (c *Change) Rename(source, target *catalog.Collection, to namespace.NS, uuid [16]byte) error {
 	if target != nil {
 		c.Drop(target)
 	}
@@ -99,7 +99,10 @@ func (c *Change) Rename(source, target *catalog.Collection, to namespace.NS) err
 	}
 	renamed := source.WithName(to)
 	if source.NS.DB != to.DB {
-		renamed.UUID = catalog.NewUUID()
+		if other := c.catalog.ByUUID(uuid); other != nil {
+			return mongoerr.New(mongoerr.NamespaceExists, "Collection %s already has the UUID %s.", other.NS, catalog.UUIDText(uuid))
+		}
+		renamed.UUID = uuid
 	}
 	if err := c.Put(renamed); err != nil {
 		return err

@@ -70,14 +70,23 @@ func (d *DDL) command(i int, old *catalog.Catalog) (o, o2 bson.Doc) {
 		if i > 0 && d.isTarget(i-1) {
 			b.Binary("dropTarget", 4, d.Events[i-1].UUID[:])
 		}
+		if coll := d.Put(e.Collection); coll != nil && coll.UUID != e.UUID { // by which what comes next calls it
+			o2 = bson.Build().Binary("ui", 4, coll.UUID[:]).Doc()
+		}
 	case CollectionModified:
-		b.String("collMod", e.NS.Coll)
 		next, was := d.Put(e.Collection), old.ByID(e.Collection)
-		if next != nil && next.IsView() {
-			b.Fields(next.Options.Doc)
-		} else if next != nil && was != nil {
+		if was != nil {
 			o2 = bson.Build().Document("collectionOptions_old", was.Options.Doc).Doc()
-			appendModified(b, was.Options.Doc, next.Options.Doc)
+		}
+		switch {
+		case next == nil || was == nil:
+			b.String("collMod", e.NS.Coll)
+		case next.IsView(): // whose collation stays
+			b.String("collMod", e.NS.Coll).Value("viewOn", next.Options.Doc.Lookup("viewOn")).Value("pipeline", next.Options.Doc.Lookup("pipeline"))
+		case next.Options.Capped && !was.Options.Capped: // which no collMod does
+			b.String("convertToCapped", e.NS.Coll).Value("size", next.Options.Doc.Lookup("size"))
+		default:
+			appendModified(b.String("collMod", e.NS.Coll), was.Options.Doc, next.Options.Doc)
 		}
 	case IndexCreated:
 		b.String("createIndexes", e.NS.Coll).Fields(e.Index.Listed())
@@ -92,12 +101,10 @@ func (d *DDL) command(i int, old *catalog.Catalog) (o, o2 bson.Doc) {
 		}
 		if before != nil {
 			appendChanged(b, before.Listed(), e.Index.Listed())
+			appendGone(b, before, e.Index)
 			was := bson.Build().Object("indexOptions_old")
 			appendChanged(was, e.Index.Listed(), before.Listed())
-			switch { // what is not hidden does not say so
-			case before.Hidden && !e.Index.Hidden:
-				b.Bool("hidden", false)
-			case !before.Hidden && e.Index.Hidden:
+			if !before.Hidden && e.Index.Hidden { // what is not hidden does not say so
 				was.Bool("hidden", false)
 			}
 			o2 = was.End().Doc()
@@ -132,13 +139,44 @@ func appendModified(b *bson.Builder, old, next bson.Doc) {
 	}
 	for it := next.Iter(); it.Next(); {
 		if was := old.Lookup(it.Key()); was.Type != it.Value().Type || !bytes.Equal(was.Data, it.Value().Data) {
-			b.Value(name(it.Key()), it.Value())
+			b.Value(name(it.Key()), changeable(it.Key(), it.Value()))
 		}
 	}
 	for it := old.Iter(); it.Next(); {
 		if off, ok := withoutOption[it.Key()]; ok && next.Lookup(it.Key()).IsMissing() {
 			b.Value(name(it.Key()), off)
 		}
+	}
+}
+
+// changeable is what collMod takes of an option's value: of a time series how its measurements are parted, for its fields stay.
+func changeable(option string, v bson.Value) bson.Value {
+	if option != "timeseries" {
+		return v
+	}
+	if granularity := v.Doc().Lookup("granularity"); !granularity.IsMissing() { // from which the span follows
+		return bson.Build().Value("granularity", granularity).Doc().Value()
+	}
+	b := bson.Build()
+	for _, bound := range [...]string{"bucketRoundingSeconds", "bucketMaxSpanSeconds"} {
+		b.Value(bound, v.Doc().Lookup(bound))
+	}
+	return b.Doc().Value()
+}
+
+// appendGone appends what collMod is told so that an index that was old has no more what next does not have: what is off is not listed.
+func appendGone(b *bson.Builder, old, next *index.Definition) {
+	if old.Hidden && !next.Hidden {
+		b.Bool("hidden", false)
+	}
+	if old.HideExpired && !next.HideExpired {
+		b.Bool("hideExpired", false)
+	}
+	if old.PrepareUnique && !next.PrepareUnique && !next.Unique { // what becomes unique needs no preparing
+		b.Bool("prepareUnique", false)
+	}
+	if old.Unique && !next.Unique {
+		b.Bool("forceNonUnique", true)
 	}
 }
 

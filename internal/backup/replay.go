@@ -19,13 +19,16 @@ func EndOf(t time.Time) repository.Timestamp {
 	return repository.Timestamp{Seconds: uint32(t.Unix()), Counter: math.MaxUint32}
 }
 
-// BackupFor is the newest backup from which the oplog leads to a moment. The zero moment is as late as there is anything.
+// BackupFor is the newest backup from which the oplog leads to a moment, or that was taken at it. The zero moment is as late as there is
+// anything: behind the newest chain, or in a backup that is newer than its end.
 func BackupFor(ctx context.Context, r *repository.Repository, to repository.Timestamp) (*repository.Manifest, error) {
 	ids, err := r.IDs(ctx)
 	if err != nil {
 		return nil, err
 	}
 	why := fmt.Errorf("no backup in %s has an oplog behind it", r)
+	var latest *repository.Manifest
+	var end repository.Timestamp
 	for _, id := range slices.Backward(ids) {
 		m, err := r.Manifest(ctx, id)
 		if err != nil {
@@ -38,18 +41,43 @@ func BackupFor(ctx context.Context, r *repository.Repository, to repository.Time
 			why = fmt.Errorf("backup %s is younger than %s, and there is none that is older", m.ID, to)
 			continue
 		}
-		all, err := r.Segments(ctx, id)
+		if m.Oplog.From == to {
+			return m, nil
+		}
+		last, chained, err := endOf(ctx, r, m)
 		if err != nil {
 			return nil, err
 		}
-		if len(all) > 0 {
+		if chained && !to.IsZero() {
 			return m, nil
 		}
-		if c, err := r.Covered(ctx, id); err == nil && !c.Until.IsZero() {
-			return m, nil
+		if last.Compare(end) > 0 && (to.IsZero() || m.Oplog.To == to) { // which may lack that entry: an older one with a chain goes before it
+			latest, end = m, last
+		}
+		if chained {
+			break
 		}
 	}
-	return nil, why
+	if latest == nil {
+		return nil, why
+	}
+	return latest, nil
+}
+
+// endOf is the last entry that a backup has, or that is behind it, and whether the oplog was followed behind it.
+func endOf(ctx context.Context, r *repository.Repository, m *repository.Manifest) (last repository.Timestamp, chained bool, err error) {
+	all, err := r.Segments(ctx, m.ID)
+	if err != nil {
+		return last, false, err
+	}
+	last = m.Oplog.To
+	for _, n := range all {
+		if n.Last.Compare(last) > 0 {
+			last = n.Last
+		}
+	}
+	c, err := r.Covered(ctx, m.ID)
+	return last, len(all) > 0 || err == nil && !c.Until.IsZero(), nil
 }
 
 // Replayed is what Replay has given.

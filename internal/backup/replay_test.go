@@ -169,7 +169,20 @@ func TestFollowAndReplay(t *testing.T) {
 			t.Errorf("to %s: %v, %v", to, m, err)
 		}
 	}
-	if _, err := backup.Prune(t.Context(), r, backup.Keep{Last: 1, Now: l.clock.Now()}); err != nil {
+	l.first, l.last = 20, 20 // a backup behind which nobody follows
+	taken20, err := backup.Take(t.Context(), l, r, l.clock, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for to, want := range map[repository.Timestamp]string{{}: taken20.Manifest.ID, stamp(20): taken20.Manifest.ID, stamp(17): id, stamp(19): id, stamp(21): id} {
+		if m, err := backup.BackupFor(t.Context(), r, to); err != nil || m.ID != want {
+			t.Errorf("to %s, beside a newer backup: %v, %v; want %s", to, m, err, want)
+		}
+	}
+	if got, err := replayed(t, r, taken20.Manifest.ID, stamp(20), repository.Timestamp{}); err != nil || got != "" {
+		t.Errorf("to the latest moment of a backup: %q, %v", got, err)
+	}
+	if _, err := backup.Prune(t.Context(), r, backup.Keep{Last: 2, Now: l.clock.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := replayed(t, r, id, stamp(10), stamp(17)); err != nil || got == "" {

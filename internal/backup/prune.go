@@ -28,7 +28,7 @@ type Pruned struct {
 	Bytes     int64
 }
 
-// Prune removes old backups and the content that no other needs. It keeps one at least, and removes no content while it cannot read a manifest.
+// Prune removes old backups, the content that no other needs, and oplogs whose backups are gone. It keeps one at least, and removes no content while it cannot read a manifest.
 func Prune(ctx context.Context, r *repository.Repository, k Keep) (p *Pruned, err error) {
 	if k.Last < 1 {
 		return nil, errors.New("one backup must stay at least")
@@ -62,7 +62,12 @@ func Prune(ctx context.Context, r *repository.Repository, k Keep) (p *Pruned, er
 			needed[f.SHA256] = true
 		}
 	}
-	for _, id := range p.Forgotten {
+	orphans, err := r.Chains(ctx)
+	if err != nil {
+		return nil, err
+	}
+	orphans = slices.DeleteFunc(orphans, func(id string) bool { _, there := slices.BinarySearch(ids, id); return there })
+	for _, id := range slices.Concat(p.Forgotten, orphans) {
 		if err := r.Forget(ctx, id); err != nil {
 			return nil, err
 		}

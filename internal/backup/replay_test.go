@@ -388,6 +388,47 @@ func TestHostileSegments(t *testing.T) {
 	}
 }
 
+// TestVerifiedChains: a chain that does not begin where its backup ends is found out, and so is one without its backup, which a prune removes.
+func TestVerifiedChains(t *testing.T) {
+	l := &logged{source: newSource(t), first: 1, last: 10}
+	r, dir := newRepository(t, l.clock)
+	id := ""
+	for l.last = 10; l.last < 40; l.last += 6 {
+		id, _ = l.follow(r)
+	}
+	verified := func(want string) {
+		t.Helper()
+		v, err := backup.Verify(t.Context(), r, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(v.Faults, "\n"); want == "" && got != "" || !strings.Contains(got, want) || v.FaultCount > 1 {
+			t.Errorf("%d faults: %q, want %q", v.FaultCount, got, want)
+		}
+	}
+	verified("")
+	names, err := filepath.Glob(filepath.Join(dir, "log", id, "*.seg"))
+	if err != nil || len(names) < 2 {
+		t.Fatalf("%v, %v", names, err)
+	}
+	if err := os.Remove(names[0]); err != nil {
+		t.Fatal(err)
+	}
+	verified("what came behind entry 1010:1 and up to")
+	if err := os.Rename(filepath.Join(dir, "backups", id+".json"), filepath.Join(dir, "aside")); err != nil {
+		t.Fatal(err)
+	}
+	l.last = 100
+	if _, err := backup.Take(t.Context(), l, r, l.clock, nil); err != nil {
+		t.Fatal(err)
+	}
+	verified("the oplog behind backup " + id + " is there, and not the backup")
+	if _, err := backup.Prune(t.Context(), r, backup.Keep{Last: 1, Now: l.clock.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	verified("")
+}
+
 func flip(t *testing.T, path string, where func([]byte) int) {
 	t.Helper()
 	b, err := os.ReadFile(path)

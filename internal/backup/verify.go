@@ -34,14 +34,18 @@ func (v *Verified) fault(format string, args ...any) {
 
 // Verify reads all that backups consist of, of those named or of all, and compares it with its digests.
 func Verify(ctx context.Context, r *repository.Repository, ids []string, p Progress) (*Verified, error) {
+	v := &Verified{}
 	if len(ids) == 0 {
+		if err := v.orphans(ctx, r); err != nil {
+			return nil, err
+		}
 		var err error
 		if ids, err = r.IDs(ctx); err != nil {
 			return nil, err
 		}
 	}
-	v := &Verified{}
-	backups := map[string][]string{} // by the digest of what they need
+	begins := map[string]repository.Timestamp{} // where the chains of backups do
+	backups := map[string][]string{}            // by the digest of what they need
 	var contents []repository.File
 	for _, id := range ids {
 		m, err := r.Manifest(ctx, id)
@@ -53,6 +57,9 @@ func Verify(ctx context.Context, r *repository.Repository, ids []string, p Progr
 			continue
 		}
 		v.Sound = append(v.Sound, id)
+		if m.Oplog != nil {
+			begins[id] = m.Oplog.From
+		}
 		for _, f := range m.Files {
 			if backups[f.SHA256] == nil {
 				contents = append(contents, f)
@@ -68,20 +75,37 @@ func Verify(ctx context.Context, r *repository.Repository, ids []string, p Progr
 		return v, err
 	}
 	for _, id := range ids {
-		if err := v.chain(ctx, r, id); err != nil {
+		if err := v.chain(ctx, r, id, begins[id]); err != nil {
 			return v, err
 		}
 	}
 	return v, nil
 }
 
-// chain reads the segments behind a backup. What is wrong with them does not make the backup unsound.
-func (v *Verified) chain(ctx context.Context, r *repository.Repository, id string) error {
+// orphans looks for chains whose backups are gone: nobody can replay them. Backups are asked for after chains, which come later.
+func (v *Verified) orphans(ctx context.Context, r *repository.Repository) error {
+	chains, err := r.Chains(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range chains {
+		switch there, err := r.HasBackup(ctx, id); {
+		case err != nil:
+			return err
+		case !there:
+			v.fault("the oplog behind backup %s is there, and not the backup: nothing of it can be replayed; 'ebb backup prune' removes it", id)
+		}
+	}
+	return nil
+}
+
+// chain reads the segments behind a backup, which begin behind an entry that it surely has; zero where that is not known. What is wrong
+// with them does not make the backup unsound.
+func (v *Verified) chain(ctx context.Context, r *repository.Repository, id string, last repository.Timestamp) error {
 	all, err := r.Segments(ctx, id)
 	if err != nil {
 		return err
 	}
-	last := repository.Timestamp{}
 	for _, n := range all {
 		s, err := r.ReadSegment(ctx, n, func([]byte) error { return context.Cause(ctx) })
 		if ctx.Err() != nil {

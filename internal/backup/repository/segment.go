@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -259,6 +260,23 @@ func (r *Repository) Covered(ctx context.Context, backup string) (c Coverage, er
 		return Coverage{}, fmt.Errorf("%s in %s is refused: %w", name, r.place, err)
 	}
 	return c, nil
+}
+
+// Chains are the names of the backups behind which something of an oplog is kept, sorted. They may be gone.
+func (r *Repository) Chains(ctx context.Context) (ids []string, err error) {
+	seen := map[string]bool{}
+	err = r.place.List(ctx, logPrefix, func(o place.Object) error {
+		id, _, _ := strings.Cut(strings.TrimPrefix(o.Name, logPrefix), "/")
+		if seen[id] || CheckID(id) != nil {
+			return nil
+		}
+		if len(seen) == maxBackups {
+			return fmt.Errorf("%s has the oplogs of more than %d backups", r.place, maxBackups)
+		}
+		seen[strings.Clone(id)] = true
+		return nil
+	})
+	return slices.Sorted(maps.Keys(seen)), err
 }
 
 // forgetLog removes the segments behind a backup.

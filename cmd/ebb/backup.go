@@ -129,7 +129,7 @@ func backupPrune() *cobra.Command {
 			return err
 		}),
 	}
-	cmd.Flags().IntVar(&keep.Last, "keep", 7, "how `many` of the newest backups to keep")
+	cmd.Flags().IntVar(&keep.Last, "keep", 7, "how `many` of the newest backups of each server to keep")
 	cmd.Flags().DurationVar(&keep.Within, "keepWithin", 0, "keep those that are younger, too, as 720h; a `duration`")
 	cmd.Flags().BoolVar(&keep.BreakLocks, "breakLocks", false, "go on although somebody seems to be at work in the repository, who is gone: a backup under way there fails")
 	where.flags(cmd)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -19,6 +20,7 @@ import (
 type restoring struct {
 	where        placeFlags
 	path, backup string
+	source       string
 	expireAtOnce bool
 	to           string
 	moment       repository.Timestamp
@@ -34,6 +36,7 @@ func restore() *cobra.Command {
 	}
 	dbpathFlag(cmd, &x.path)
 	cmd.Flags().StringVar(&x.backup, "backup", "", "`name` of the backup, as 'ebb backup list' tells it; the newest without it")
+	cmd.Flags().StringVar(&x.source, "source", "", "`server` whose newest backup it is, as 'ebb backup list' tells it; needed where the repository has backups of several")
 	cmd.Flags().BoolVar(&x.expireAtOnce, "expireAtOnce", false, "do not hold expiry: what has expired since the backup goes with the first start")
 	cmd.Flags().StringVar(&x.to, "to", "", "replay the oplog that was shipped behind the backup up to this `time` (2026-01-02T03:04:05Z), timestamp (1767323045:1), or latest")
 	x.where.flags(cmd)
@@ -69,18 +72,19 @@ func (x *restoring) run(ctx context.Context, cmd *cobra.Command, r *repository.R
 
 // choose finds the backup that is asked for, or the newest that will do.
 func (x *restoring) choose(ctx context.Context, r *repository.Repository) (m *repository.Manifest, err error) {
+	if x.backup != "" && x.source != "" {
+		return nil, optionError{errors.New("--backup says which backup it is: --source is not needed beside it")}
+	}
 	if x.to != "" {
 		if x.moment, err = parseMoment(x.to); err != nil {
 			return nil, optionError{err}
 		}
 		if x.backup == "" {
-			return backup.BackupFor(ctx, r, x.moment)
+			return backup.BackupFor(ctx, r, x.source, x.moment)
 		}
 	}
 	if x.backup == "" {
-		if x.backup, err = backup.Latest(ctx, r); err != nil {
-			return nil, err
-		}
+		return backup.Newest(ctx, r, x.source)
 	}
 	return r.Manifest(ctx, x.backup)
 }

@@ -33,6 +33,7 @@ type source struct {
 	registry *checkpoint.Registry
 	// before is asked before each step; or nil.
 	before func(step string) error
+	name   string
 }
 
 func newSource(t *testing.T) *source {
@@ -41,7 +42,7 @@ func newSource(t *testing.T) *source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &source{t: t, engine: engine, clock: fake, registry: checkpoint.NewRegistry(fake, engine, slog.New(slog.DiscardHandler))}
+	s := &source{t: t, name: "test", engine: engine, clock: fake, registry: checkpoint.NewRegistry(fake, engine, slog.New(slog.DiscardHandler))}
 	t.Cleanup(func() {
 		s.registry.Close()
 		if err := engine.Close(); err != nil {
@@ -141,7 +142,7 @@ func (s *source) Renew(_ context.Context, id string) error {
 
 func (s *source) End(_ context.Context, id string) error { return s.registry.End(id) }
 
-func (s *source) Name() string { return "test" }
+func (s *source) Name() string { return s.name }
 
 func newRepository(t *testing.T, c clock.Clock) (r *repository.Repository, dir string) {
 	t.Helper()
@@ -379,6 +380,42 @@ func TestPrune(t *testing.T) {
 	same(t, keys(t, path), content(t, s.engine))
 	if v, err := backup.Verify(t.Context(), r, nil, nil); err != nil || v.FaultCount > 0 {
 		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// TestSeveralServers: each server's newest backups stay, and nobody gets the backup of a server that was not meant.
+func TestSeveralServers(t *testing.T) {
+	l := &logged{source: newSource(t), first: 1, last: 10}
+	r, _ := newRepository(t, l.clock)
+	newest := map[string]string{}
+	for _, name := range []string{"one", "two", "two", "two", "three"} {
+		l.name = name
+		taken, err := backup.Take(t.Context(), l, r, l.clock, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		newest[name] = taken.Manifest.ID
+		l.clock.Advance(time.Second)
+	}
+	p, err := backup.Prune(t.Context(), r, backup.Keep{Last: 2, Now: l.clock.Now().Add(time.Hour)})
+	if err != nil || len(p.Forgotten) != 1 || p.Kept != 4 {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	for name, id := range newest {
+		if m, err := backup.Newest(t.Context(), r, name); err != nil || m.ID != id || len(m.Files) == 0 {
+			t.Errorf("the newest of %s: %v, %v", name, m, err)
+		}
+		if m, err := backup.BackupFor(t.Context(), r, name, stamp(10)); err != nil || m.ID != id && name != "two" || m.Source != name || len(m.Files) == 0 {
+			t.Errorf("of %s: %v, %v", name, m, err)
+		}
+	}
+	for source, want := range map[string]string{"": "has backups of several servers: one, three, two; --source", "four": "has no backup of four, but of one, three, two"} {
+		if _, err := backup.Newest(t.Context(), r, source); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the newest of %q: %v", source, err)
+		}
+		if _, err := backup.BackupFor(t.Context(), r, source, repository.Timestamp{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("of %q: %v", source, err)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Keep says which backups stay: each that one of its rules keeps.
 type Keep struct {
-	// Last is how many of the newest stay; Within is how young others are that stay, too, seen from Now.
+	// Last is how many of the newest of each server stay; Within is how young others are that stay, too, seen from Now.
 	Last   int
 	Within time.Duration
 	Now    time.Time
@@ -28,7 +28,8 @@ type Pruned struct {
 	Bytes     int64
 }
 
-// Prune removes old backups, the content that no other needs, and oplogs whose backups are gone. It keeps one at least, and removes no content while it cannot read a manifest.
+// Prune removes old backups, the content that no other needs, and oplogs whose backups are gone. It keeps one of each server at least, and
+// removes no content while it cannot read a manifest.
 func Prune(ctx context.Context, r *repository.Repository, k Keep) (p *Pruned, err error) {
 	if k.Last < 1 {
 		return nil, errors.New("one backup must stay at least")
@@ -47,13 +48,14 @@ func Prune(ctx context.Context, r *repository.Repository, k Keep) (p *Pruned, er
 	if err != nil {
 		return nil, err
 	}
-	needed, p := map[string]bool{}, &Pruned{}
-	for i, id := range slices.Backward(ids) {
+	needed, newer, p := map[string]bool{}, map[string]int{}, &Pruned{} // newer are how many a server has
+	for _, id := range slices.Backward(ids) {
 		m, err := r.Manifest(ctx, id)
 		if err != nil {
 			return nil, fmt.Errorf("nothing is removed, for what backups need is not known: %w", err)
 		}
-		if len(ids)-i > k.Last && k.Now.Sub(m.At) > k.Within {
+		newer[m.Source]++
+		if newer[m.Source] > k.Last && k.Now.Sub(m.At) > k.Within {
 			p.Forgotten = append(p.Forgotten, id)
 			continue
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/backup/repository"
@@ -19,21 +18,17 @@ func EndOf(t time.Time) repository.Timestamp {
 	return repository.Timestamp{Seconds: uint32(t.Unix()), Counter: math.MaxUint32}
 }
 
-// BackupFor is the newest backup from which the oplog leads to a moment, or that was taken at it. The zero moment is as late as there is
+// BackupFor is the newest backup of a server, as Newest has it, from which the oplog leads to a moment, or that was taken at it. The zero moment is as late as there is
 // anything: behind the newest chain, or in a backup that is newer than its end.
-func BackupFor(ctx context.Context, r *repository.Repository, to repository.Timestamp) (*repository.Manifest, error) {
-	ids, err := r.IDs(ctx)
+func BackupFor(ctx context.Context, r *repository.Repository, source string, to repository.Timestamp) (*repository.Manifest, error) {
+	all, err := backupsOf(ctx, r, source)
 	if err != nil {
 		return nil, err
 	}
 	why := fmt.Errorf("no backup in %s has an oplog behind it", r)
 	var latest *repository.Manifest
 	var end repository.Timestamp
-	for _, id := range slices.Backward(ids) {
-		m, err := r.Manifest(ctx, id)
-		if err != nil {
-			return nil, err
-		}
+	for _, m := range all {
 		if m.Oplog == nil {
 			continue
 		}
@@ -42,14 +37,14 @@ func BackupFor(ctx context.Context, r *repository.Repository, to repository.Time
 			continue
 		}
 		if m.Oplog.From == to {
-			return m, nil
+			return r.Manifest(ctx, m.ID)
 		}
 		last, chained, err := endOf(ctx, r, m)
 		if err != nil {
 			return nil, err
 		}
 		if chained && !to.IsZero() {
-			return m, nil
+			return r.Manifest(ctx, m.ID)
 		}
 		if last.Compare(end) > 0 && (to.IsZero() || m.Oplog.To == to) { // which may lack that entry: an older one with a chain goes before it
 			latest, end = m, last
@@ -61,7 +56,7 @@ func BackupFor(ctx context.Context, r *repository.Repository, to repository.Time
 	if latest == nil {
 		return nil, why
 	}
-	return latest, nil
+	return r.Manifest(ctx, latest.ID)
 }
 
 // endOf is the last entry that a backup has, or that is behind it, and whether the oplog was followed behind it.

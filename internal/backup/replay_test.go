@@ -165,7 +165,7 @@ func TestFollowAndReplay(t *testing.T) {
 		}
 	}
 	for to, want := range map[repository.Timestamp]bool{stamp(9): false, stamp(10): true, stamp(17): true, {}: true} {
-		if m, err := backup.BackupFor(t.Context(), r, to); (err == nil) != want || err == nil && m.ID != id {
+		if m, err := backup.BackupFor(t.Context(), r, "", to); (err == nil) != want || err == nil && m.ID != id {
 			t.Errorf("to %s: %v, %v", to, m, err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestFollowAndReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for to, want := range map[repository.Timestamp]string{{}: taken20.Manifest.ID, stamp(20): taken20.Manifest.ID, stamp(17): id, stamp(19): id, stamp(21): id} {
-		if m, err := backup.BackupFor(t.Context(), r, to); err != nil || m.ID != want {
+		if m, err := backup.BackupFor(t.Context(), r, "", to); err != nil || m.ID != want {
 			t.Errorf("to %s, beside a newer backup: %v, %v; want %s", to, m, err, want)
 		}
 	}

@@ -103,18 +103,6 @@ func look(store string) error {
 	return report.Err(store)
 }
 
-// Latest is the newest backup.
-func Latest(ctx context.Context, r *repository.Repository) (string, error) {
-	ids, err := r.IDs(ctx)
-	if err != nil {
-		return "", err
-	}
-	if len(ids) == 0 {
-		return "", fmt.Errorf("%s has no backup", r)
-	}
-	return ids[len(ids)-1], nil
-}
-
 // Fetch puts the files of a backup into a folder, which it makes. Each is checked against the manifest on its way. The folder is not a
 // store before Fetch has returned.
 func Fetch(ctx context.Context, r *repository.Repository, m *repository.Manifest, dir string, p Progress) (err error) {

@@ -354,6 +354,9 @@ func (op *Op) tellTime(last oplog.Timestamp) (cluster oplog.Timestamp, told int6
 	// The member's own time counts for everybody; a time that the client brought goes back to it alone.
 	op.Query.Store.HearClusterTime(oplog.TimestampAt(min(told, now)))
 	cluster = max(last, oplog.TimestampAt(told), op.knows)
+	if at := oplog.Timestamp(op.readsAt()); at.Millis() <= now { // clients take it to another member
+		cluster = max(cluster, at)
+	}
 	told = max(told, min(cluster.Millis(), now))
 	if told > op.toldTime && cluster == op.knows {
 		cluster++
@@ -404,16 +407,35 @@ func (op *Op) awaitClusterTime() error {
 	switch {
 	case op.after <= store.LastLogged():
 		return nil
-	case op.grouped() && op.Replica.View().State != replset.Primary:
-		err := op.ReplicaSet.Group.AwaitApplied(op.Ctx, func() bool { return op.after <= store.LastLogged() || op.checkMember() != nil })
-		if err != nil {
-			return err
-		}
-		return op.checkMember()
+	case op.follows():
+		return op.awaitApplied(op.Ctx, "afterClusterTime", op.after, func() {})
 	case op.after > now:
 		return timeToCome("afterClusterTime", op.after, now)
 	}
 	return op.NoteTime(op.Ctx)
+}
+
+// follows says whether the member has what another one writes.
+func (op *Op) follows() bool { return op.grouped() && op.Replica.View().State != replset.Primary }
+
+// awaitApplied returns when a member that follows has the entries up to t, which a read concern calls name; look is called whenever there are more. A time
+// that nobody can have told is refused, unless the member is behind and may not know better.
+func (op *Op) awaitApplied(ctx context.Context, name string, t oplog.Timestamp, look func()) error {
+	group, last := op.ReplicaSet.Group, op.Query.Store.LastLogged
+	isToCome := func() bool {
+		return t > op.clusterTime() && t.Millis() > clock.Millis(op.Clock)+maxAhead && group.IsCurrent()
+	}
+	err := group.AwaitApplied(ctx, func() bool {
+		look()
+		return t <= last() || isToCome() || op.checkMember() != nil
+	})
+	if err == nil {
+		err = op.checkMember()
+	}
+	if err == nil && t > last() {
+		err = timeToCome(name, t, op.clusterTime())
+	}
+	return err
 }
 
 func timeToCome(name string, t, now oplog.Timestamp) error {

@@ -1,7 +1,10 @@
 package command
 
 import (
+	"time"
+
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 )
@@ -21,10 +24,52 @@ func (op *Op) openSnapshot() (*storage.Past, error) {
 	if op.at == 0 {
 		return store.Remember(op.Now)
 	}
-	if now := op.clusterTime(); op.at > now {
+	if op.follows() {
+		if err := op.awaitSnapshot(); err != nil {
+			return nil, err
+		}
+	} else if now := op.clusterTime(); op.at > now {
 		return nil, timeToCome("atClusterTime", op.at, now)
 	}
 	return store.Recall(op.Ctx, op.at, op.Now)
+}
+
+// awaitSnapshot returns when a member that follows has the entries up to the time that the read is as of. Meanwhile it holds what there is: that is the
+// state of the time, should the next entry be later. A primary tells times that no entry has, so that it is asked for one that is later.
+func (op *Op) awaitSnapshot() error {
+	store := op.Query.Store
+	var failed error
+	hold := func() {
+		if failed == nil && store.LastLogged() < op.at {
+			_, failed = store.Remember(op.Now)
+		}
+	}
+	soon, cancel := clock.WithTimeout(op.Ctx, clock.Wall(), noteDelay)
+	defer cancel()
+	err := op.awaitApplied(soon, "atClusterTime", op.at, hold)
+	if err != nil && soon.Err() != nil && op.Ctx.Err() == nil {
+		op.askForNote()
+		err = op.awaitApplied(op.Ctx, "atClusterTime", op.at, hold)
+	}
+	if err == nil {
+		err = failed
+	}
+	return err
+}
+
+// noteDelay is how long a secondary waits for an entry before it asks the primary for one: mongod's waitForSecondaryBeforeNoopWriteMS.
+const noteDelay = 10 * time.Millisecond
+
+// askForNote has the primary write an entry, if it can be reached. Where it cannot, there may be another one soon, which writes one of its own accord.
+func (op *Op) askForNote() {
+	host, _, _ := op.ReplicaSet.Group.Leader()
+	if host == "" {
+		return
+	}
+	note := bson.Build().Int32("appendOplogNote", 1).Object("data").String("msg", "noop write for atClusterTime read concern").End().String("$db", "admin").Doc()
+	if _, err := op.ReplicaSet.Group.Ask(op.Ctx, host, note); err != nil {
+		op.Log.Debug("The primary was asked for an entry of the oplog, and has not written it", "error", err.Error())
+	}
 }
 
 // view is a view of what the operation reads outside of transactions.

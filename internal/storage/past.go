@@ -17,6 +17,9 @@ import (
 // sees. So each time that somebody is told what he has read as of, the snapshot is held for a while, by that time (Remember). Whoever
 // asks for the time finds it (Recall), and so does who asks for one between the same two entries of the oplog: nothing happened there.
 // All other times are too old.
+//
+// A store that follows another tells the time of the last entry that it has applied. The next may have any later one, which the other gives.
+// So a time is not there before an entry has it, or a later one.
 
 // Past is a state of before.
 type Past = past.Past[PastState]
@@ -49,8 +52,11 @@ func (s *Store) TrimPasts(window int64) {
 func (s *Store) Pasts() int { return s.pasts.Len() }
 
 // Remember holds the present state of the store, in which what has expired by now is hidden, in milliseconds since the epoch. Its time is behind all that
-// anybody knows of, and before all that is still to come.
+// anybody knows of, and before all that is still to come. Where the store follows it is that of the last entry, and what has expired by then is hidden.
 func (s *Store) Remember(now int64) (*Past, error) {
+	if s.options.Follows {
+		return s.rememberApplied(now)
+	}
 	commits := s.LastCommit()
 	if p := s.pasts.Newest(now); p != nil && p.State.now == now && p.State.commits == commits {
 		return p, nil
@@ -64,6 +70,23 @@ func (s *Store) Remember(now int64) (*Past, error) {
 	return s.pasts.Hold(past.New(at, taken, snapshot, state)), nil
 }
 
+// rememberApplied is Remember for a store that follows.
+func (s *Store) rememberApplied(now int64) (*Past, error) {
+	if p := s.pasts.Exact(s.LastLogged(), s.Now()); p != nil {
+		return p, nil
+	}
+	at, taken := oplog.Timestamp(0), s.Now()
+	state, snapshot, err := s.still(func() { at = s.logClock.Last() })
+	if err != nil {
+		return nil, err
+	}
+	state.now = min(endOf(at), now)
+	return s.pasts.Hold(past.New(at, taken, snapshot, state)), nil
+}
+
+// endOf is the end of the second of t, by which what has expired is hidden as of t, in milliseconds since the epoch.
+func endOf(t oplog.Timestamp) int64 { return (int64(t.Seconds())+1)*1000 - 1 }
+
 // still is the present state, and a snapshot of it. look is called while nobody commits.
 func (s *Store) still(look func()) (p PastState, snapshot kv.Snapshot, err error) {
 	p.hidesUpTo = s.options.HidesUpTo()
@@ -74,22 +97,23 @@ func (s *Store) still(look func()) (p PastState, snapshot kv.Snapshot, err error
 	return p, snapshot, err
 }
 
-// Recall is the state as of a time that is not after ClusterTime. now is the asking operation's, in milliseconds since the epoch.
+// Recall is the state as of a time that is not after ClusterTime or, where the store follows, not after LastLogged. now is the asking operation's, in
+// milliseconds since the epoch.
 func (s *Store) Recall(ctx context.Context, t oplog.Timestamp, now int64) (*Past, error) {
 	for {
 		if p := s.pasts.Exact(t, s.Now()); p != nil {
 			return p, nil
 		}
-		hides := (int64(t.Seconds())+1)*1000 - 1 // what had expired when that second was over
+		hides := endOf(t)
 		if s.pasts.IsBefore(hides, s.Now()) {
 			return nil, past.TooOld(t)
 		}
-		from, until, err := s.stretch(ctx, t)
+		around, err := s.stretch(ctx, t)
 		switch {
 		case err != nil:
 			return nil, err
-		case until != 0:
-			p := s.pasts.Within(t, from, until, s.Now())
+		case around.until != 0:
+			p := s.pasts.Within(t, around.from, around.until, s.Now())
 			if p == nil {
 				return nil, past.TooOld(t)
 			}
@@ -97,7 +121,7 @@ func (s *Store) Recall(ctx context.Context, t oplog.Timestamp, now int64) (*Past
 			return s.pasts.Hold(p), nil
 		}
 		taken, passed := s.Now(), false
-		state, snapshot, err := s.still(func() { passed = s.logClock.Last() > t })
+		state, snapshot, err := s.still(func() { passed = s.logClock.Last() > max(t, around.newest) })
 		if err != nil {
 			return nil, err
 		}
@@ -109,37 +133,59 @@ func (s *Store) Recall(ctx context.Context, t oplog.Timestamp, now int64) (*Past
 	}
 }
 
-// stretch is the time around t in which nothing was committed: from is that of the last entry up to t, and until that of the first behind it, 0 where
-// there is none yet. Where the oplog does not reach back to t they are the same.
-func (s *Store) stretch(ctx context.Context, t oplog.Timestamp) (from, until oplog.Timestamp, err error) {
+// stretch is a time in which nothing was committed: from is that of the last entry before it, until that of the first behind it, 0 where there is none yet, and
+// newest that of the last that there is. Notes that are about no collection are in between.
+type stretch struct{ from, until, newest oplog.Timestamp }
+
+// maxNotes is how many notes a stretch may have on either side of a time: an hour's. Past it the next counts as any entry.
+const maxNotes = 360
+
+// stretch is the one around t. Where the oplog does not reach back to t it has nothing in it.
+func (s *Store) stretch(ctx context.Context, t oplog.Timestamp) (around stretch, err error) {
+	nothing := stretch{t, t, t}
 	view, err := s.View(ctx)
 	if err != nil {
-		return 0, 0, err
+		return nothing, err
 	}
 	defer view.Close()
 	r, ok := view.Collection(catalog.OplogNS)
 	if !ok {
-		return t, t, nil
+		return nothing, nil
 	}
 	next := layout.SequenceID(uint64(t) + 1)
-	if from, err = r.firstEntry(RecordScan{High: next, Reverse: true}); err != nil || from == 0 {
-		return t, t, err
+	before, err := r.firstEntry(RecordScan{High: next, Reverse: true})
+	if err != nil || before.at == 0 {
+		return nothing, err
 	}
-	until, err = r.firstEntry(RecordScan{Low: next})
-	return from, until, err
+	behind, err := r.firstEntry(RecordScan{Low: next})
+	if behind.changes {
+		around.until = behind.at
+	}
+	around.from, around.newest = before.at, max(before.latest, behind.latest)
+	return around, err
 }
 
-// firstEntry is the timestamp of the first entry that a scan of the oplog finds, 0 when it finds none.
-func (r *Reader) firstEntry(scan RecordScan) (oplog.Timestamp, error) {
+// foundEntry is where a scan of the oplog ends: at the first entry that may have changed something, or behind all notes. latest is that of the latest looked at;
+// both are 0 when there are none.
+type foundEntry struct {
+	at, latest oplog.Timestamp
+	changes    bool
+}
+
+// firstEntry finds the first entry of a scan of the oplog that may have changed something.
+func (r *Reader) firstEntry(scan RecordScan) (found foundEntry, err error) {
 	c, err := r.Scan(scan)
 	if err != nil {
-		return 0, err
+		return found, err
 	}
 	defer c.Close()
-	if !c.Next() {
-		return 0, c.Err()
+	for n := 0; !found.changes && c.Next(); n++ {
+		entry := c.Record()
+		found.at = oplog.Timestamp(binary.BigEndian.Uint64(entry.ID))
+		found.latest = max(found.latest, found.at)
+		found.changes = n >= maxNotes || entry.Doc.Lookup("op").Str() != "n" || entry.Doc.Lookup("ns").Str() != ""
 	}
-	return oplog.Timestamp(binary.BigEndian.Uint64(c.Record().ID)), nil
+	return found, c.Err()
 }
 
 // ViewPast is ViewAt for who reads the state p.

@@ -94,6 +94,56 @@ func TestPasts(t *testing.T) {
 	}
 }
 
+// TestPastsAmongNotes: a note changes nothing, so that a state is that of the times on both its sides; only so many are looked through.
+func TestPastsAmongNotes(t *testing.T) {
+	f := logged(t)
+	note := func() { f.must(f.LogNote(context.Background(), bson.MustDoc("{msg: 'periodic noop'}"))) }
+	f.must(f.insert(testNS, "{_id: 1}"))
+	wrote := f.LastLogged()
+	note()
+	f.remember()
+	for range 3 {
+		note()
+	}
+	last := f.LastLogged()
+	f.must(f.insert(testNS, "{_id: 2}"))
+	for at := wrote; at <= last; at++ {
+		if p := f.recall(at); p == nil || f.idsIn(p, testNS) != "1" {
+			t.Errorf("at %d of %d to %d: %v", at, wrote, last, p)
+		}
+	}
+	now := f.LastLogged()
+	note()
+	if p := f.recall(now); p == nil || f.idsIn(p, testNS) != "1 2" {
+		t.Errorf("at %d, before a note: %v", now, p)
+	}
+	told := f.remember().At()
+	for range maxNotes + 1 {
+		note()
+	}
+	if p := f.recall(now + 1); p == nil {
+		t.Error("a state is not found before many notes")
+	}
+	if f.recall(told) == nil || f.recall(f.LastLogged()) == nil {
+		t.Error("neither what was told, nor what is")
+	}
+}
+
+// TestPastsOfFollowers: a store that follows tells the time of its last entry: the next may have any that is later.
+func TestPastsOfFollowers(t *testing.T) {
+	f := logged(t)
+	f.must(f.insert(testNS, "{_id: 1}"))
+	f.options.Follows = true
+	f.reopen()
+	last := f.LastLogged()
+	f.HearClusterTime(last + 7)
+	told := f.remember()
+	f.clock.Advance(time.Second)
+	if told.At() != last || f.remember() != told || f.recall(last) != told || f.idsIn(told, testNS) != "1" {
+		t.Errorf("told %d behind %d", told.At(), last)
+	}
+}
+
 // TestPastsEnd: a state is held for the window, however often somebody asks, and there are no more than past.MaxHeld: those that nobody
 // asked for go first.
 func TestPastsEnd(t *testing.T) {

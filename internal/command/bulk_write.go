@@ -60,7 +60,7 @@ func (b *bulk) parse(a *Args) (cursorOptions, error) {
 	a.Ignore(b.op.Name())
 	ops, opsGiven := b.op.Sequence("ops")
 	targets, targetsGiven := b.op.Sequence("nsInfo")
-	b.ordered = a.Bool("ordered", true)
+	b.ordered = b.op.ordered()
 	b.errorsOnly = a.Bool("errorsOnly", false)
 	b.bypass = a.SafeBool("bypassDocumentValidation", false)
 	b.keepTimestamps = a.SafeBool("bypassEmptyTsReplacement", false)

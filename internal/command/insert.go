@@ -15,7 +15,7 @@ func insert(op *Op) (bson.Doc, error) {
 	a := op.Args
 	ns := a.Collection(op.DB)
 	docs, given := op.Sequence("documents")
-	ordered := a.Bool("ordered", true)
+	ordered := op.ordered()
 	call := op.change()
 	call.Bypass = a.SafeBool("bypassDocumentValidation", false)
 	if !a.everyday {

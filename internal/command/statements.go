@@ -13,7 +13,7 @@ func parseStatements[S any](op *Op, key string, rest func(*Args, namespace.NS), 
 	a := op.Args
 	ns := a.Collection(op.DB)
 	docs, given := op.Sequence(key)
-	ordered = a.Bool("ordered", true)
+	ordered = op.ordered()
 	rest(a, ns)
 	if !given {
 		a.Required(key)
@@ -32,6 +32,9 @@ func parseStatements[S any](op *Op, key string, rest func(*Args, namespace.NS), 
 	}
 	return statements, ordered, writable(ns)
 }
+
+// ordered says whether the first statement that is refused is the last that runs. In a transaction it is, since it aborts it.
+func (op *Op) ordered() bool { return op.Args.Bool("ordered", true) || op.txn != nil }
 
 // runStatements runs n statements one after the other, and gives those that were refused. With ordered the first of these is the
 // last that runs.

@@ -145,16 +145,19 @@ func (m *mergeWriter) merge(ctx context.Context, w *storage.Writer, doc bson.Doc
 	if err := check.change(old.Doc, result); err != nil {
 		return err
 	}
-	_, _, err = w.UpdateAs(oplog.Telling{Form: m.form()}, old, bson.Doc(result).Clone())
+	_, _, err = w.UpdateAs(m.telling(), old, bson.Doc(result).Clone())
 	return err
 }
 
-// form is how the oplog tells of a document that was merged into another.
-func (m *mergeWriter) form() oplog.Form {
-	if m.stage.WhenMatched == "replace" {
-		return oplog.Whole
+// telling is how the oplog tells of a document that was merged into another.
+func (m *mergeWriter) telling() oplog.Telling {
+	switch m.stage.WhenMatched {
+	case "replace":
+		return oplog.Telling{Form: oplog.Whole}
+	case "pipeline":
+		return oplog.Telling{Form: oplog.Shorter}
 	}
-	return oplog.Shorter
+	return oplog.Telling{Aim: &fieldpath.Aim{}} // fields as a whole, as $set has set them
 }
 
 func (m *mergeWriter) insert(w *storage.Writer, doc bson.Doc, check validation) error {

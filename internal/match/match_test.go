@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -256,6 +257,29 @@ func TestScalarsDoNotAllocate(t *testing.T) {
 		}); n != 0 {
 			t.Errorf("%s: %v allocations a document", filter, n)
 		}
+	}
+}
+
+// TestManyEqualitiesAreJoinedOnce has the memory that alternatives of one field take grow with their number, not with its square.
+func TestManyEqualitiesAreJoinedOnce(t *testing.T) {
+	const alternatives = 5000
+	b := bson.Build().Array("$or")
+	for i := range alternatives {
+		b.Object(bson.IndexKey(i)).Int32("a", int32(i)).End()
+	}
+	filter := b.End().Doc()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f, err := NewParser().Parse(filter, Options{})
+	runtime.ReadMemStats(&after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in, ok := f.Root.(*In); !ok || len(in.Values) != alternatives {
+		t.Fatalf("%T", f.Root)
+	}
+	if each := (after.TotalAlloc - before.TotalAlloc) / alternatives; each > 2000 {
+		t.Errorf("%d bytes an alternative", each)
 	}
 }
 

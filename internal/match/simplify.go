@@ -1,8 +1,6 @@
 package match
 
 import (
-	"slices"
-
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/collation"
 	"github.com/ebbdb/ebb/internal/fieldpath"
@@ -122,7 +120,7 @@ func joinEqualities(nodes []Node) []Node {
 		if c != nil { // all alternatives of a filter have one collation; patterns have none
 			g.collation = c
 		}
-		g.values, g.regexes, g.members = slices.Concat(g.values, values), slices.Concat(g.regexes, regexes), g.members+1
+		g.values, g.regexes, g.members = append(g.values, values...), append(g.regexes, regexes...), g.members+1
 	}
 	for _, g := range groups {
 		if g.members > 1 {

@@ -34,24 +34,35 @@ func ParseQuery(search string, l *Language, form Form) (*Query, error) {
 	}
 	q := &Query{form: form &^ KeepStopWords}
 	p := queryParser{text: search, query: q}
-	p.parse()
+	if p.parse(); q.size() > MaxTerms {
+		return nil, errTooManyTerms()
+	}
 	w := &words{}
 	q.Terms = w.set(l, p.wanted.String(), 0)
 	q.Positive, q.Negated = q.Terms, w.set(l, p.unwanted.String(), q.form)
 	if q.form != 0 {
 		q.Positive = w.set(l, p.wanted.String(), q.form)
 	}
-	if n := len(q.Terms) + len(q.Negated) + len(q.Phrases) + len(q.NegatedPhrases); n > MaxTerms {
-		return nil, mongoerr.New(mongoerr.BadValue, "$search has %d words and phrases, the most are %d", n, MaxTerms)
+	if q.size() > MaxTerms {
+		return nil, errTooManyTerms()
 	}
 	return q, nil
 }
 
-// set is the words of text, each once, in order.
+// size is how many words and phrases there are.
+func (q *Query) size() int {
+	return len(q.Terms) + len(q.Negated) + len(q.Phrases) + len(q.NegatedPhrases)
+}
+
+func errTooManyTerms() error {
+	return mongoerr.New(mongoerr.BadValue, "$search has more than %d words and phrases", MaxTerms)
+}
+
+// set is the words of text, each once, in order. It has read enough when there is one more than may be searched for.
 func (w *words) set(l *Language, text string, form Form) []string {
 	found := map[string]bool{}
 	w.start(l, text, form)
-	for word, ok := w.next(); ok; word, ok = w.next() {
+	for word, ok := w.next(); ok && len(found) <= MaxTerms; word, ok = w.next() {
 		found[strings.Clone(word)] = true
 	}
 	return slices.Sorted(maps.Keys(found))
@@ -67,9 +78,10 @@ type queryParser struct {
 	phrase           int // where the phrase began
 }
 
+// parse reads to the end, or until there are more phrases than may be searched for.
 func (p *queryParser) parse() {
 	spaced := true // white space stands before
-	for i := 0; i < len(p.text); {
+	for i := 0; i < len(p.text) && p.query.size() <= MaxTerms; {
 		switch c := p.text[i]; c {
 		case '\n', '\v', '\f', '\r', ' ':
 			spaced = true
@@ -82,9 +94,12 @@ func (p *queryParser) parse() {
 			p.quote(i, spaced)
 			i++
 		default:
-			end := i + strings.IndexAny(p.text[i:]+" ", "\n\v\f\r -\"")
-			p.words(p.text[i:end], spaced)
-			i = end
+			rest := p.text[i:]
+			if end := strings.IndexAny(rest, "\n\v\f\r -\""); end >= 0 {
+				rest = rest[:end]
+			}
+			p.words(rest, spaced)
+			i += len(rest)
 		}
 		spaced = false
 	}

@@ -2,6 +2,7 @@ package textsearch
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -129,6 +130,39 @@ func TestEveryLanguage(t *testing.T) {
 		}
 		if found := w.all(Find("none"), word, KeepDiacritics); len(found) != 1 || found[0] != word {
 			t.Errorf("none: %q leaves %q", word, found)
+		}
+	}
+}
+
+// TestSearchesAreBounded reads searches of many tokens, with memory that grows with their number and not with its square.
+func TestSearchesAreBounded(t *testing.T) {
+	const tokens = 5000
+	const refused = "error 2 $search has more than 8192 words and phrases"
+	var distinct strings.Builder
+	for i := range MaxTerms + 1 {
+		fmt.Fprint(&distinct, "w", i, " ")
+	}
+	for search, want := range map[string]string{
+		strings.Repeat("fox ", tokens):         "ok",
+		strings.Repeat(`"fox" `, tokens):       "ok",
+		strings.Repeat(`-"fox" `, 10*MaxTerms): refused,
+		strings.Repeat(`"`, 10*MaxTerms):       refused,
+		distinct.String():                      refused,
+		"-" + distinct.String()[:20]:           "ok",
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := ParseQuery(search, Find("english"), 0)
+		runtime.ReadMemStats(&after)
+		got := "ok"
+		if err != nil {
+			got = failure(err)
+		}
+		if got != want {
+			t.Errorf("%.20s…: %s", search, got)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 16<<20 {
+			t.Errorf("%.20s… took %d bytes", search, n)
 		}
 	}
 }

@@ -221,3 +221,72 @@ func BenchmarkSum(b *testing.B) {
 		s.add(v)
 	}
 }
+
+// TestDigestKeepsItsEnds has many numbers digested, whole and by parts: the least and the greatest are exact, infinities
+// lie beyond them, and what is between is near. Any number of percentiles is read from it.
+func TestDigestKeepsItsEnds(t *testing.T) {
+	const n = 5 * exactCount
+	at := []float64{0, 1, 0.5, 1. / n, 1 - 1./n, 0.25}
+	for _, infinities := range []bool{false, true} {
+		whole, merged := newPercentile(at, true), newPercentile(at, true)
+		part := newPercentile(at, true)
+		for i := range n {
+			v := bson.Double(float64(i*7919%n + 1)) // 7919 is prime, so each of 1..n comes once
+			if infinities && i < 4 {
+				v = bson.Double(math.Inf(i%2*2 - 1))
+			}
+			for _, p := range []*percentile{whole, part} {
+				if err := p.Add([]bson.Value{v}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if i%(2*exactCount) == 0 || i == n-1 {
+				mustMerge(t, merged, part)
+				part = newPercentile(at, true)
+			}
+		}
+		for _, p := range []*percentile{whole, merged} {
+			v, err := p.Value()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []float64
+			for it := v.Doc().Iter(); it.Next(); {
+				got = append(got, it.Value().Double())
+			}
+			least, greatest := 1., float64(n)
+			if infinities {
+				least, greatest = math.Inf(-1), math.Inf(1)
+			}
+			if got[0] != least || got[1] != greatest {
+				t.Errorf("the ends are %v and %v, not %v and %v", got[0], got[1], least, greatest)
+			}
+			for i, want := range map[int]float64{2: n / 2, 5: n / 4} {
+				if math.Abs(got[i]-want) > n/200 {
+					t.Errorf("%v is at %v, not near %v", got[i], at[i], want)
+				}
+			}
+			if !infinities && (got[3] < 1 || got[3] > 10 || got[4] > n || got[4] < n-10) {
+				t.Errorf("%v and %v are beside the ends", got[3], got[4])
+			}
+		}
+	}
+}
+
+func BenchmarkManyPercentiles(b *testing.B) {
+	at := make([]float64, 1_000_000)
+	for i := range at {
+		at[i] = float64(i) / float64(len(at))
+	}
+	p := newPercentile(at, true)
+	for i := range 4 * exactCount {
+		if err := p.Add([]bson.Value{bson.Double(float64(i))}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if _, err := p.Value(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

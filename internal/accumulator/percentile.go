@@ -64,7 +64,7 @@ func parsePercentile(many bool) parseGroup {
 			}
 		}
 		s := &Spec{Op: op, Args: []expr.Expr{input}, Grows: true}
-		s.make = func(bson.Value) (Fold, error) { return &percentile{at: at, many: many}, nil }
+		s.make = func(bson.Value) (Fold, error) { return newPercentile(at, many), nil }
 		s.print = func(s *Spec) bson.Value {
 			b := bson.Build().Value("input", s.Args[0].Value())
 			if many {
@@ -123,7 +123,20 @@ type percentile struct {
 	numbers  []float64
 	sorted   bool
 	digest   *tdigest.TDigest
-	neg, pos int64 // infinities, which a digest cannot hold
+	ordered  []centroid // the digest as Value reads it; nil when that is to be made anew
+	neg, pos int64      // infinities, which a digest cannot hold
+
+	least, greatest float64 // of what the digest holds, whose outer centroids do not tell them
+}
+
+// centroid is weight numbers around mean, which have the ranks below end that the centroids before it leave.
+type centroid struct {
+	mean, weight float64
+	end          int64
+}
+
+func newPercentile(at []float64, many bool) *percentile {
+	return &percentile{at: at, many: many, least: math.Inf(1), greatest: math.Inf(-1)}
 }
 
 func (p *percentile) Add(args []bson.Value) error {
@@ -167,9 +180,15 @@ func (p *percentile) digestOne(f float64, weight uint64) error {
 	case math.IsInf(f, 1):
 		p.pos += int64(weight)
 	default:
+		p.widen(f)
+		p.ordered = nil
 		return p.digest.AddWeighted(f, weight)
 	}
 	return nil
+}
+
+func (p *percentile) widen(f float64) {
+	p.least, p.greatest = min(p.least, f), max(p.greatest, f)
 }
 
 func (p *percentile) Value() (bson.Value, error) {
@@ -204,25 +223,72 @@ func trueRank(at float64, n int64) int64 {
 
 func (p *percentile) digested(at float64) float64 {
 	finite := int64(p.digest.Count())
-	rank := trueRank(at, finite+p.neg+p.pos)
+	n := finite + p.neg + p.pos
+	rank := trueRank(at, n)
 	switch {
 	case rank < p.neg:
 		return math.Inf(-1)
 	case rank >= p.neg+finite:
 		return math.Inf(1)
+	case rank == 0 && at == 0:
+		return p.least
+	case rank == n-1 && at == 1:
+		return p.greatest
 	}
-	return p.digest.Quantile((float64(rank-p.neg) + 0.5) / float64(finite))
+	return p.interpolated(rank - p.neg)
 }
 
-// Partial is an array of numbers and their weights by turns.
+// interpolated is the number of a rank, when numbers lie evenly between the means of centroids, and between the outer ones
+// and the ends.
+func (p *percentile) interpolated(rank int64) float64 {
+	cs := p.centroids()
+	i, _ := slices.BinarySearchFunc(cs, rank, func(c centroid, rank int64) int {
+		if c.end > rank {
+			return 1
+		}
+		return -1
+	})
+	c := cs[i]
+	if c.weight == 1 {
+		return c.mean
+	}
+	below, above := centroid{mean: p.least}, c
+	behind := c.weight - float64(c.end-1-rank) // how many of the centroid's numbers are up to this rank
+	at := 2 * behind
+	if behind <= c.weight/2+1 {
+		if i > 0 {
+			below = cs[i-1]
+		}
+		at += below.weight
+	} else {
+		below, above = c, centroid{mean: p.greatest}
+		if i+1 < len(cs) {
+			above = cs[i+1]
+		}
+		at -= below.weight
+	}
+	return min(above.mean, below.mean+(above.mean-below.mean)*at/(below.weight+above.weight))
+}
+
+func (p *percentile) centroids() []centroid {
+	if p.ordered == nil {
+		end := int64(0)
+		p.digest.ForEachCentroid(func(mean float64, count uint64) bool {
+			end += int64(count)
+			p.ordered = append(p.ordered, centroid{mean, float64(count), end})
+			return true
+		})
+	}
+	return p.ordered
+}
+
+// Partial is an array of numbers and their weights by turns. Those without weight are the ends of a digest.
 func (p *percentile) Partial() bson.Value {
 	b := bson.Build()
 	i := 0
 	put := func(f float64, n int64) {
-		if n > 0 {
-			b.Double(bson.IndexKey(i), f).Int64(bson.IndexKey(i+1), n)
-			i += 2
-		}
+		b.Double(bson.IndexKey(i), f).Int64(bson.IndexKey(i+1), n)
+		i += 2
 	}
 	for _, f := range p.numbers {
 		put(f, 1)
@@ -230,6 +296,8 @@ func (p *percentile) Partial() bson.Value {
 	if p.digest != nil {
 		put(math.Inf(-1), p.neg)
 		put(math.Inf(1), p.pos)
+		put(p.least, 0)
+		put(p.greatest, 0)
 		p.digest.ForEachCentroid(func(mean float64, count uint64) bool {
 			put(mean, int64(count))
 			return true
@@ -243,6 +311,12 @@ func (p *percentile) Merge(partial bson.Value) error {
 		f := it.Value().Double()
 		it.Next()
 		weight := uint64(it.Value().Int64())
+		if weight == 0 {
+			if !math.IsInf(f, 0) {
+				p.widen(f)
+			}
+			continue
+		}
 		if weight > 1 && p.digest == nil {
 			if err := p.startDigest(); err != nil {
 				return err
@@ -256,5 +330,5 @@ func (p *percentile) Merge(partial bson.Value) error {
 }
 
 func (p *percentile) Size() int {
-	return 8*cap(p.numbers) + 32*min(digestCompression, len(p.numbers)) + 64
+	return 8*cap(p.numbers) + 32*min(digestCompression, len(p.numbers)) + 24*cap(p.ordered) + 64
 }

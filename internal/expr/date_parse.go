@@ -102,7 +102,7 @@ func (d civil) moment(s string, zone *time.Location) (int64, error) {
 			return 0, errDateText(s, "out of range")
 		}
 		t := isoDate(d.isoYear, week, day)
-		return time.Date(t.Year(), t.Month(), t.Day(), hour, minute, second, millis*1e6, zone).UnixMilli(), nil
+		return whenLocal(time.Date(t.Year(), t.Month(), t.Day(), hour, minute, second, millis*1e6, time.UTC), zone).UnixMilli(), nil
 	case d.year == none:
 		return 0, errDateText(s, "an incomplete date/time string has been found, with elements missing")
 	}
@@ -115,7 +115,7 @@ func (d civil) moment(s string, zone *time.Location) (int64, error) {
 	} else if d.month == 0 || d.day == 0 || month > 12 || day > monthDays(d.year, time.Month(month)) {
 		return 0, errDateText(s, "out of range")
 	}
-	return time.Date(d.year, time.Month(month), day, hour, minute, second, millis*1e6, zone).UnixMilli(), nil
+	return whenLocal(time.Date(d.year, time.Month(month), day, hour, minute, second, millis*1e6, time.UTC), zone).UnixMilli(), nil
 }
 
 func daysIn(year int) int { return time.Date(year, 12, 31, 0, 0, 0, 0, time.UTC).YearDay() }

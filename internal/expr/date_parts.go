@@ -146,7 +146,7 @@ func fromParts(env *Env, n [partTimezone]int64, iso bool, zone *time.Location) (
 	if zone == nil {
 		zone = time.UTC
 	}
-	t := time.Date(day.Year(), day.Month(), day.Day(), int(n[partHour]), int(n[partMinute]), 0, 0, zone)
+	t := whenLocal(time.Date(day.Year(), day.Month(), day.Day(), int(n[partHour]), int(n[partMinute]), 0, 0, time.UTC), zone)
 	ms, ok := addMillis(t.UnixMilli(), n[partSecond], 1000)
 	if ok {
 		ms, ok = addMillis(ms, n[partMillisecond], 1)

@@ -86,7 +86,8 @@ func AddDate(ms int64, u DateUnit, n int64, z *time.Location) (int64, bool) {
 			return addMillis(ms, days, Day.Millis())
 		}
 		t := inZone(ms, z)
-		moved := time.Date(t.Year(), t.Month(), t.Day()+int(days), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), z).UnixMilli()
+		wall := time.Date(t.Year(), t.Month(), t.Day()+int(days), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+		moved := whenLocal(wall, z).UnixMilli()
 		return moved, (moved >= ms) == (n >= 0)
 	}
 	return addMillis(ms, n, u.Millis())
@@ -101,7 +102,8 @@ func addMonths(ms, n int64, z *time.Location) (int64, bool) {
 		return 0, false
 	}
 	day := min(t.Day(), monthDays(int(year), m))
-	moved := time.Date(int(year), m, day, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), t.Location()).UnixMilli()
+	wall := time.Date(int(year), m, day, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+	moved := whenLocal(wall, t.Location()).UnixMilli()
 	return moved, (moved >= ms) == (n >= 0)
 }
 

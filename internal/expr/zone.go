@@ -91,6 +91,16 @@ func inZone(ms int64, z *time.Location) time.Time {
 	return t
 }
 
+// whenLocal is when clocks in z show what wall shows in UTC. A time that a change of the clocks skips is told by the offset before it, as
+// by MongoDB: 02:30 is then the moment that shows 03:30. time.Date takes one side or the other.
+func whenLocal(wall time.Time, z *time.Location) time.Time {
+	t := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), wall.Nanosecond(), z)
+	if shown := t.Unix() + offsetOf(t); shown < wall.Unix() { // told by the offset after the change
+		return wall.Add(-time.Duration(offsetOf(t)) * time.Second).In(z)
+	}
+	return t
+}
+
 // momentOf is the moment of a date, timestamp or ObjectId.
 func momentOf(v bson.Value) (int64, error) {
 	ms, ok := dateOf(v)

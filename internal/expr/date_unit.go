@@ -70,6 +70,9 @@ const (
 // AddDate moves a date by n units, and says whether the result is a date. Months, quarters and years keep the day, cut to the
 // month's length, and the time of day in the zone; nil is UTC.
 func AddDate(ms int64, u DateUnit, n int64, z *time.Location) (int64, bool) {
+	if n == 0 { // a local time that comes twice would be told as the other moment
+		return ms, true
+	}
 	switch u {
 	case Month, Quarter, Year:
 		months := map[DateUnit]int64{Month: 1, Quarter: 3, Year: 12}[u]
@@ -87,8 +90,7 @@ func AddDate(ms int64, u DateUnit, n int64, z *time.Location) (int64, bool) {
 		}
 		t := inZone(ms, z)
 		wall := time.Date(t.Year(), t.Month(), t.Day()+int(days), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
-		moved := whenLocal(wall, z).UnixMilli()
-		return moved, (moved >= ms) == (n >= 0)
+		return millisOf(whenLocal(wall, z))
 	}
 	return addMillis(ms, n, u.Millis())
 }
@@ -103,8 +105,13 @@ func addMonths(ms, n int64, z *time.Location) (int64, bool) {
 	}
 	day := min(t.Day(), monthDays(int(year), m))
 	wall := time.Date(int(year), m, day, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
-	moved := whenLocal(wall, t.Location()).UnixMilli()
-	return moved, (moved >= ms) == (n >= 0)
+	return millisOf(whenLocal(wall, t.Location()))
+}
+
+// millisOf is t in milliseconds, and whether they fit.
+func millisOf(t time.Time) (int64, bool) {
+	ms := t.UnixMilli()
+	return ms, time.UnixMilli(ms).Equal(t)
 }
 
 func floorDiv(a, b int64) int64 {

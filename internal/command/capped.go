@@ -17,7 +17,7 @@ import (
 
 func cappedCommands() []*Command {
 	return []*Command{
-		{Name: "convertToCapped", Needs: Needs{OnCollection: actions(privilege.ConvertToCapped)}, Doc: "Makes a capped collection of a collection.", WriteConcern: true, Run: convertToCapped},
+		{Name: "convertToCapped", Needs: Needs{OnCollection: actions(privilege.ConvertToCapped), Also: needsForce}, Doc: "Makes a capped collection of a collection.", WriteConcern: true, Run: convertToCapped},
 		{Name: "cloneCollectionAsCapped", Needs: Needs{OnCollection: actions(privilege.Find), Also: needsCloneAsCapped}, Doc: "Copies a collection into a capped one.", WriteConcern: true, Run: cloneCollectionAsCapped},
 	}
 }
@@ -27,6 +27,7 @@ func convertToCapped(op *Op) (bson.Doc, error) {
 	a := op.Args
 	ns := a.Collection(op.DB)
 	size, err := cappedSize(a)
+	how := op.readOnHidden(a)
 	a.ignoreRest()
 	if e := a.Done(); e != nil {
 		return nil, e
@@ -53,7 +54,7 @@ func convertToCapped(op *Op) (bson.Doc, error) {
 	if coll.IsClustered() {
 		return bson.EmptyDoc, op.replaceByCapped(coll, size)
 	}
-	err = op.Query.DDL.Modify(op.patiently(), ns, func(c *catalog.Collection) (*catalog.Collection, error) {
+	done, err := op.Query.DDL.ModifyWith(op.patiently(), ns, how, func(c *catalog.Collection) (*catalog.Collection, error) {
 		if c.IsClustered() { // since it was looked at
 			return nil, mongoerr.New(mongoerr.ConflictingOperationInProgress, "%s was replaced meanwhile", ns)
 		}
@@ -66,7 +67,9 @@ func convertToCapped(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bson.EmptyDoc, op.trim(ns)
+	reply := bson.Build()
+	op.noteHidden(reply, done)
+	return reply.Doc(), op.trim(ns)
 }
 
 // cappedCopy is the name of the copy that MongoDB would make, which must not be too long either.

@@ -35,6 +35,9 @@ func convertToCapped(op *Op) (bson.Doc, error) {
 	if e := findable(ns); e != nil {
 		return nil, e
 	}
+	if isServersOwn(ns) { // of which a capped collection would lose the oldest
+		return nil, mongoerr.New(mongoerr.IllegalOperation, "can't convert system collection %s to a capped collection", ns)
+	}
 	if err == nil {
 		err = cappedCopy(ns).CheckLength()
 	}

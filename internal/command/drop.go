@@ -49,10 +49,15 @@ func checkDroppable(ns namespace.NS) error {
 	if err := readable(ns); err != nil {
 		return err
 	}
-	if ns.DB == "admin" && (ns.Coll == "system.version" || ns.Coll == "system.users" || ns.Coll == "system.roles") {
+	if isServersOwn(ns) {
 		return mongoerr.New(mongoerr.IllegalOperation, "can't drop system collection %s", ns)
 	}
 	return nil
+}
+
+// isServersOwn says whether the server goes by what a collection holds: users, roles and versions.
+func isServersOwn(ns namespace.NS) bool {
+	return IsAuthCollection(ns) || ns.DB == "admin" && ns.Coll == "system.version"
 }
 
 // systemViews is the collection in which MongoDB keeps what views are. Here they are in the catalogue; the name stands for

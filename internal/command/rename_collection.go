@@ -93,6 +93,13 @@ func (r *renameRequest) check() error {
 		return mongoerr.New(mongoerr.IllegalOperation, "Can't rename a collection to itself")
 	case isOplog(r.from) != isOplog(r.to):
 		return mongoerr.New(mongoerr.IllegalOperation, "If either the source or target of a rename is an oplog name, both must be")
+	}
+	for _, name := range unmovable {
+		if r.from.Coll == name || r.to.Coll == name {
+			return mongoerr.New(mongoerr.IllegalOperation, "renaming %[1]s collection or renaming to %[1]s is not allowed", name)
+		}
+	}
+	switch {
 	case !renamable(r.from):
 		return mongoerr.New(mongoerr.IllegalOperation, "error with source namespace: Cannot rename system collection %s", r.from)
 	case !renamable(r.to):
@@ -100,6 +107,9 @@ func (r *renameRequest) check() error {
 	}
 	return nil
 }
+
+// unmovable are the collections of any database that are not renamed, whoever asks for it, nor another to one of them.
+var unmovable = [...]string{systemViews, "system.js", "system.users"}
 
 // renamable says whether a collection with a system name may be renamed, or become one.
 func renamable(ns namespace.NS) bool {

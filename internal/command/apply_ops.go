@@ -17,7 +17,7 @@ import (
 const maxNestedApplyOps = 10
 
 func applyOpsCommands() []*Command {
-	return []*Command{{Name: "applyOps", Needs: Needs{OnCluster: actions(privilege.ApplyOps), Also: needsApplyOps}, Doc: "Does again what entries of an oplog tell of.", WriteConcern: true, Run: applyOps}}
+	return []*Command{{Name: "applyOps", Needs: Needs{OnCluster: actions(privilege.ApplyOps), Also: needsApplyOps}, Doc: "Does again what entries of an oplog tell of.", WriteConcern: true, HoldsCommands: true, Run: applyOps}}
 }
 
 // logged is one operation as an oplog tells of it, read.

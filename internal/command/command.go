@@ -26,6 +26,10 @@ type Command struct {
 	Needs  Needs
 	// Sensitive are the fields that hold secrets; see Conceal.
 	Sensitive []string
+	// Written are the fields with what is written, which hold secrets where that goes to users.
+	Written []string
+	// HoldsCommands says that the arguments are commands, or entries of an oplog.
+	HoldsCommands bool
 	// Audited is what the audit log is told of the command when it has succeeded; nil where it is told nothing, or in another place.
 	Audited func(*Op) bson.Doc
 	// Quiet commands are neither logged as slow nor profiled.

@@ -267,7 +267,7 @@ func (s *Server) describeCursor(c cursor.Idling) bson.Doc {
 	b.Object("cursor").Int64("cursorId", c.ID).Date("createdDate", c.Opened.UnixMilli()).Date("lastAccessDate", c.Used.UnixMilli()).
 		Int64("nDocsReturned", c.Docs).Int64("nBatchesReturned", c.Batches).Bool("noCursorTimeout", c.NoTimeout).Bool("tailable", c.Tailable).Bool("awaitData", c.AwaitData)
 	if c.Command != nil {
-		b.Document("originatingCommand", c.Command)
+		b.Document("originatingCommand", s.concealedCommand(c.Command))
 	}
 	return b.End().Doc()
 }

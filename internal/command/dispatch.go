@@ -92,7 +92,7 @@ func (op *Op) end(reply Reply, panicked any) Reply {
 func (op *Op) lament(panicked any) Reply {
 	name := op.Conn.args.Document().FirstKey()
 	text := serverlog.Panic(panicked)
-	if op.Command != nil && len(op.Command.Sensitive) > 0 && text.Kind() == slog.KindLogValuer {
+	if op.Command != nil && len(op.Command.secrets(op.DB, op.Conn.args.Document())) > 0 && text.Kind() == slog.KindLogValuer {
 		text = slog.StringValue(concealed) // what it says may be a secret
 	}
 	op.Log.Error("operation panicked", "command", name, "panic", text, serverlog.Stack())

@@ -8,7 +8,7 @@ import (
 )
 
 func explainCommands() []*Command {
-	return []*Command{{Name: "explain", Needs: Needs{Also: needsExplain}, Doc: "Tells how a command is run.", ReadConcern: true, Run: explain}}
+	return []*Command{{Name: "explain", Needs: Needs{Also: needsExplain}, Doc: "Tells how a command is run.", ReadConcern: true, HoldsCommands: true, Run: explain}}
 }
 
 // explain runs the Explain of the command in it, as if that had come instead.

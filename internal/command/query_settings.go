@@ -15,8 +15,8 @@ import (
 
 func querySettingsCommands() []*Command {
 	return []*Command{
-		{Name: "setQuerySettings", Needs: Needs{OnCluster: actions(privilege.QuerySettings)}, Doc: "Sets which indexes queries of a shape may use, or that they are rejected.", AdminOnly: true, Run: setQuerySettings},
-		{Name: "removeQuerySettings", Needs: Needs{OnCluster: actions(privilege.QuerySettings)}, Doc: "Removes what was set for queries of a shape.", AdminOnly: true, Run: removeQuerySettings},
+		{Name: "setQuerySettings", Needs: Needs{OnCluster: actions(privilege.QuerySettings)}, Doc: "Sets which indexes queries of a shape may use, or that they are rejected.", AdminOnly: true, HoldsCommands: true, Run: setQuerySettings},
+		{Name: "removeQuerySettings", Needs: Needs{OnCluster: actions(privilege.QuerySettings)}, Doc: "Removes what was set for queries of a shape.", AdminOnly: true, HoldsCommands: true, Run: removeQuerySettings},
 	}
 }
 
@@ -163,7 +163,7 @@ func (op *Op) represent(doc bson.Doc) (r query.Representative, err error) {
 	switch name {
 	case "find", "distinct", "aggregate":
 	default:
-		return r, mongoerr.New(7746402, "QueryShape can not be computed for command: %s", doc)
+		return r, mongoerr.New(7746402, "QueryShape can not be computed for command: %s", op.table.concealWithin(doc.Value()).Doc())
 	}
 	inner.Command, inner.Args, inner.Sequences = op.table[name], NewArgs(name+"CommandRequest", doc), nil
 	inner.Args.Required("$db")

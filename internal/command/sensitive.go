@@ -3,21 +3,34 @@ package command
 import (
 	"slices"
 
+	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/namespace"
 )
 
 // concealed stands where a secret stood.
 const concealed = "xxx"
 
-// Conceal is a document of the command as anybody may read it: its Sensitive fields say nothing. That is what currentOp, the profiler,
-// the log, the audit log and errors show of a command.
-func (c *Command) Conceal(d bson.Doc) bson.Doc {
-	if len(c.Sensitive) == 0 || !slices.ContainsFunc(c.Sensitive, func(name string) bool { return !d.Lookup(name).IsMissing() }) {
+// Conceal is a document of the command, sent to db, as anybody may read it: its Sensitive fields say nothing. That is what currentOp, the
+// profiler, the log, the audit log and errors show of a command.
+func (c *Command) Conceal(db string, d bson.Doc) bson.Doc { return conceal(d, c.secrets(db, d)) }
+
+// secrets are the fields of such a document that say nothing.
+func (c *Command) secrets(db string, d bson.Doc) []string {
+	if len(c.Written) > 0 && db == auth.UsersNS().DB && writesUsers(d) {
+		return c.Written
+	}
+	return c.Sensitive
+}
+
+// conceal is a document some of whose fields say nothing.
+func conceal(d bson.Doc, fields []string) bson.Doc {
+	if !slices.ContainsFunc(fields, func(name string) bool { return !d.Lookup(name).IsMissing() }) {
 		return d
 	}
 	b := bson.Build()
 	for it := d.Iter(); it.Next(); {
-		if slices.Contains(c.Sensitive, it.Key()) {
+		if slices.Contains(fields, it.Key()) {
 			b.String(it.Key(), concealed)
 		} else {
 			b.Value(it.Key(), it.Value())
@@ -26,20 +39,109 @@ func (c *Command) Conceal(d bson.Doc) bson.Doc {
 	return b.Doc()
 }
 
-// concealed is the operation's command as anybody may read it. An explain has one within it, which may be no command that can be explained.
+// holdsCredentials says whether a collection has what logins are held against: the server's own, and those of dumps and restores.
+func holdsCredentials(ns namespace.NS) bool {
+	if ns.DB != auth.UsersNS().DB {
+		return false
+	}
+	switch ns.Coll {
+	case auth.UsersNS().Coll, "system.backup_users", "system.new_users", "tempusers":
+		return true
+	}
+	return false
+}
+
+// writesUsers says whether a write in admin goes to such a collection. A bulkWrite whose collections stand beside its document may.
+func writesUsers(d bson.Doc) bool {
+	name := d.FirstKey()
+	if v := d.Lookup(name); name != "bulkWrite" {
+		return v.Type == bson.TypeString && holdsCredentials(namespace.NS{DB: auth.UsersNS().DB, Coll: v.Str()})
+	}
+	targets := d.Lookup("nsInfo")
+	if targets.Type != bson.TypeArray {
+		return true
+	}
+	for it := targets.Doc().Iter(); it.Next(); {
+		if it.Value().Type == bson.TypeObject && namesUsers(it.Value().Doc()) {
+			return true
+		}
+	}
+	return false
+}
+
+// namesUsers says whether an entry of a bulkWrite's nsInfo, or of an oplog, is about such a collection.
+func namesUsers(d bson.Doc) bool {
+	ns := d.Lookup("ns")
+	return ns.Type == bson.TypeString && holdsCredentials(namespace.Split(ns.Str()))
+}
+
+// concealed is the operation's command as anybody may read it.
 func (op *Op) concealed() bson.Doc {
 	d := op.Args.Document()
-	if op.Command.Name != "explain" {
-		return op.Command.Conceal(d)
+	switch v := d.Value(); {
+	case !op.Command.HoldsCommands:
+		return op.Command.Conceal(op.DB, d)
+	case op.table.holdsSecrets(v):
+		return op.table.concealWithin(v).Doc()
 	}
-	name := d.FirstKey()
-	inner := d.Lookup(name)
-	if inner.Type != bson.TypeObject {
+	return d
+}
+
+// concealedCommand is a command that is over as anybody may read it.
+func (s *Server) concealedCommand(d bson.Doc) bson.Doc {
+	c := s.table[d.FirstKey()]
+	db := d.Lookup("$db")
+	if c == nil || db.Type != bson.TypeString {
 		return d
 	}
-	c := op.table[inner.Doc().FirstKey()]
-	if c == nil || len(c.Sensitive) == 0 {
-		return d
+	return c.Conceal(db.Str(), d)
+}
+
+// The rest is for commands that hold commands, which may hold others in turn: as deep as a message may nest, which is bson.MaxDepth. What
+// begins with a command's name is taken for one, and for one in admin, be it sent to another database: it may be none that is run.
+
+// secretsOf are the fields of v that say nothing where v is a command, or an entry of an oplog.
+func (t table) secretsOf(v bson.Value) []string {
+	if v.Type != bson.TypeObject {
+		return nil
 	}
-	return with(d, field{name, c.Conceal(inner.Doc()).Value()})
+	d := v.Doc()
+	if namesUsers(d) {
+		return []string{"o", "o2"}
+	}
+	if c := t[d.FirstKey()]; c != nil {
+		return c.secrets(auth.UsersNS().DB, d)
+	}
+	return nil
+}
+
+// holdsSecrets says whether v has anything in it that is to say nothing.
+func (t table) holdsSecrets(v bson.Value) bool {
+	if v.Type != bson.TypeObject && v.Type != bson.TypeArray {
+		return false
+	}
+	secrets := t.secretsOf(v)
+	for it := v.Doc().Iter(); it.Next(); {
+		if slices.Contains(secrets, it.Key()) || t.holdsSecrets(it.Value()) {
+			return true
+		}
+	}
+	return false
+}
+
+// concealWithin is v with all that is in it as anybody may read it.
+func (t table) concealWithin(v bson.Value) bson.Value {
+	if v.Type != bson.TypeObject && v.Type != bson.TypeArray {
+		return v
+	}
+	secrets := t.secretsOf(v)
+	b := bson.Build()
+	for it := v.Doc().Iter(); it.Next(); {
+		if slices.Contains(secrets, it.Key()) {
+			b.String(it.Key(), concealed)
+		} else {
+			b.Value(it.Key(), t.concealWithin(it.Value()))
+		}
+	}
+	return bson.Value{Type: v.Type, Data: b.Doc()}
 }

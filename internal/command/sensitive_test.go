@@ -15,7 +15,7 @@ func TestConceal(t *testing.T) {
 		`{createUser: "a", pwd: {x: "secret"}, pwd: "secret"}`:    `{ createUser: "a", pwd: "xxx", pwd: "xxx" }`,
 		`{createUser: "a", customData: {pwd: "a user's choice"}}`: `{ createUser: "a", customData: { pwd: "a user's choice" } }`,
 	} {
-		if got := c.Conceal(bson.MustDoc(given)).String(); got != want {
+		if got := c.Conceal("admin", bson.MustDoc(given)).String(); got != want {
 			t.Errorf("%s is shown as %s, not %s", given, got, want)
 		}
 	}
@@ -49,5 +49,57 @@ func TestSecretsAreNotShown(t *testing.T) {
 	shown := h.send(t.Context(), "1", "test", bson.MustDoc(`{find: "system.profile"}`)).Body.String()
 	if strings.Contains(shown, "hunter2") || !strings.Contains(shown, `comment: "xxx"`) {
 		t.Error(shown)
+	}
+}
+
+// TestWrittenCredentialsAreNotShown: what is written to where credentials are kept is no more shown than a password, nor are secrets of commands
+// in commands.
+func TestWrittenCredentialsAreNotShown(t *testing.T) {
+	for _, text := range []string{
+		`{insert: "system.users", documents: [{_id: 1, credentials: "hunter2"}]}`,
+		`{insert: "tempusers", documents: [{_id: 1, credentials: "hunter2"}]}`,
+		`{insert: "system.backup_users", documents: [{_id: 1, credentials: "hunter2"}]}`,
+		`{update: "system.users", updates: [{q: {_id: 1}, u: {$set: {credentials: "hunter2"}}}]}`,
+		`{update: "system.users", updates: [{q: {_id: 1}, u: [{$set: {credentials: "$$c"}}], c: {c: "hunter2"}}]}`,
+		`{update: "system.users", updates: [{q: {_id: 1}, u: [{$set: {credentials: "$$c"}}]}], let: {c: "hunter2"}}`,
+		`{findAndModify: "system.users", query: {_id: 1}, update: {credentials: "hunter2"}}`,
+		`{findandmodify: "system.users", query: {_id: 1}, update: {credentials: "hunter2"}}`,
+		`{bulkWrite: 1, ops: [{insert: 0, document: {credentials: "hunter2"}}, {update: 0, filter: {_id: 1}, updateMods: {$set: {credentials: "hunter2"}}}], nsInfo: [{ns: "admin.system.users"}]}`,
+		`{explain: {update: "system.users", updates: [{q: {_id: 1}, u: {$set: {credentials: "hunter2"}}}]}}`,
+		`{explain: {createUser: "u", pwd: "hunter2", roles: []}}`,
+		`{explain: {explain: {createUser: "u", pwd: "hunter2", roles: []}}}`,
+		`{explain: {explain: {explain: {updateUser: "u", pwd: "hunter2"}}}}`,
+		`{explain: 1, explain: {createUser: "u", pwd: "hunter2", roles: []}}`,
+		`{applyOps: [{op: "c", ns: "admin.$cmd", o: {createUser: "u", pwd: "hunter2", roles: []}}]}`,
+		`{applyOps: [{op: "c", ns: "admin.$cmd", o: {applyOps: [{op: "c", ns: "admin.$cmd", o: {updateUser: "u", pwd: "hunter2"}}]}}]}`,
+		`{applyOps: [{op: "i", ns: "admin.system.users", o: {_id: 2, credentials: "hunter2"}}]}`,
+		`{setQuerySettings: {createUser: "u", pwd: "hunter2"}, settings: {}}`,
+	} {
+		h := newHarness(t)
+		h.must("1", "admin", `{profile: 2}`)
+		h.send(t.Context(), "1", "admin", bson.MustDoc(text))
+		h.must("1", "admin", `{profile: 0}`)
+		shown := h.must("1", "admin", `{find: "system.profile"}`).String()
+		if strings.Contains(shown, "hunter2") || strings.Count(shown, `"xxx"`) == 0 {
+			t.Errorf("%s is shown as %s", text, shown)
+		}
+	}
+}
+
+// What goes elsewhere is shown.
+func TestWritesAreShown(t *testing.T) {
+	all := commands()
+	for _, c := range []struct{ db, text string }{
+		{"test", `{ insert: "system.users", documents: [ { a: 1 } ] }`},
+		{"admin", `{ insert: "c", documents: [ { a: 1 } ] }`},
+		{"admin", `{ bulkWrite: 1, ops: [ { insert: 0, document: { a: 1 } } ], nsInfo: [ { ns: "test.c" } ] }`},
+	} {
+		d := bson.MustDoc(c.text)
+		if got := all[d.FirstKey()].Conceal(c.db, d).String(); got != c.text {
+			t.Errorf("%s is shown as %s", c.text, got)
+		}
+	}
+	if d := bson.MustDoc(`{applyOps: [{op: "i", ns: "test.c", o: {pwd: "a user's choice"}}]}`); all.holdsSecrets(d.Value()) {
+		t.Error(d)
 	}
 }

@@ -80,6 +80,9 @@ func (op *Op) waitedLong(micros int64) bool {
 	return micros > max(int64(op.Profile.Of(op.DB).SlowMillis), defaultSlowMillis)*1000
 }
 
+// changesOfStatement are the fields of a statement, of a bulkWrite too, with what it writes.
+var changesOfStatement = [...]string{"u", "updateMods", "c", "constants"}
+
 // statement records one statement of a write that began at start. fill sets what it did.
 func (op *Op) statement(kind string, ns namespace.NS, command bson.Doc, start time.Time, err error, ran executed, fill func(*operation.Stats)) {
 	op.statements++
@@ -88,6 +91,9 @@ func (op *Op) statement(kind string, ns namespace.NS, command bson.Doc, start ti
 	op.usage.statement(kind, op.Conn.names.joined(ns.DB, ns.Coll), micros, err)
 	if v := op.judge(ns.DB, micros); v.nothing() {
 		return
+	}
+	if holdsCredentials(ns) {
+		command = conceal(command, changesOfStatement[:])
 	}
 	o := &operation.Operation{Client: op.Running.Client, Kind: kind, NS: ns.String(), Command: command, LSID: op.LSID, Session: op.SessionID}
 	fill(&o.Stats)
@@ -218,7 +224,7 @@ func (s *Server) profileDocument(f finished) bson.Doc {
 	}
 	b := bson.Build().String("op", f.Kind).String("ns", f.NS).Document("command", shown(f.command()))
 	if f.originating != nil {
-		b.Document("originatingCommand", shown(describeCommand(f.originating, true)))
+		b.Document("originatingCommand", shown(describeCommand(s.concealedCommand(f.originating), true)))
 	}
 	if id := st.CursorID.Load(); id != 0 {
 		b.Int64("cursorid", id)
@@ -300,7 +306,7 @@ func (s *Server) logSlow(f finished) {
 	}
 	attrs = append(attrs, "command", loggedDoc(f.command()))
 	if f.originating != nil {
-		attrs = append(attrs, "originatingCommand", loggedDoc(describeCommand(f.originating, true)))
+		attrs = append(attrs, "originatingCommand", loggedDoc(describeCommand(s.concealedCommand(f.originating), true)))
 	}
 	if plan := st.PlanSummary(); plan != "" {
 		attrs = append(attrs, "planSummary", plan)

@@ -30,6 +30,9 @@ func Check(path string, progress func(table string)) (c *Checked, err error) {
 	}
 	defer held.Close()
 	store := filepath.Join(path, storeDir)
+	if err := checkStoreDir(path); err != nil {
+		return &Checked{Damages: []string{err.Error()}}, nil
+	}
 	report, err := inspect.Look(vfs.Default, store)
 	if err != nil {
 		return nil, err

@@ -237,6 +237,44 @@ func (a acknowledged) survives(t *testing.T, dir, name, what string) (outcome st
 	return outcome
 }
 
+// TestEmptiedStore: a directory whose store was emptied, or is gone, is refused and found by a check, whichever sign of it is left; one whose
+// first start was cut off is begun.
+func TestEmptiedStore(t *testing.T) {
+	for _, sign := range []string{"tmp", "ebb.origin"} {
+		dir := t.TempDir()
+		serving(t, ebb.Options{Port: ebb.AnyPort, DBPath: dir}, func(*mongo.Database) {})
+		for _, gone := range []string{"tmp", "ebb.origin"} {
+			if gone != sign {
+				if err := os.RemoveAll(filepath.Join(dir, gone)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		store := filepath.Join(dir, "store")
+		refused := func(want string) {
+			t.Helper()
+			if s, err := ebb.Open(ebb.Options{Port: ebb.AnyPort, DBPath: dir}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), sign) {
+				t.Errorf("%s: opened: %v, %v", sign, s, err)
+			}
+			if c, err := ebb.Check(dir, nil); err != nil || !strings.Contains(strings.Join(c.Damages, ""), want) {
+				t.Errorf("%s: checked: %+v, %v", sign, c, err)
+			}
+		}
+		if err := errors.Join(os.RemoveAll(store), os.Mkdir(store, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		refused("holds no store any more")
+		if err := os.Remove(store); err != nil {
+			t.Fatal(err)
+		}
+		refused("is missing")
+		if err := errors.Join(os.RemoveAll(filepath.Join(dir, sign)), os.Mkdir(store, 0o700)); err != nil { // as a first start leaves it
+			t.Fatal(err)
+		}
+		serving(t, ebb.Options{Port: ebb.AnyPort, DBPath: dir}, func(*mongo.Database) {})
+	}
+}
+
 func read(t *testing.T, dir, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, "store", name))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -20,11 +21,13 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/cursor"
+	"github.com/ebbdb/ebb/internal/dbpath"
 	"github.com/ebbdb/ebb/internal/handover"
 	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/javascript"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/inspect"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv"
 	"github.com/ebbdb/ebb/internal/match"
@@ -370,16 +373,27 @@ func compressionOf(name string) (c pebblekv.Compression, known bool) {
 	return 0, false
 }
 
-// checkStoreDir refuses a directory in which a store was and is no more: the folder for spill files is made after it.
+// checkStoreDir refuses a directory in which a store was and is no more: the folder for spill files, and the note which directory it is,
+// are made when it is open. A start that was cut off before has made neither.
 func checkStoreDir(path string) error {
+	sign := filepath.Join(path, tempDir)
+	if _, err := os.Stat(sign); errors.Is(err, fs.ErrNotExist) {
+		if sign = dbpath.OriginFile(path); sign == "" {
+			return nil
+		}
+	}
 	store := filepath.Join(path, storeDir)
-	if _, err := os.Stat(store); !errors.Is(err, fs.ErrNotExist) {
-		return nil
+	names, err := os.ReadDir(store)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s is missing: there was a store, as %s says. To begin an empty one, empty the directory", store, sign)
 	}
-	if _, err := os.Stat(filepath.Join(path, tempDir)); errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if err != nil || slices.ContainsFunc(names, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), inspect.MarkerPrefix) }) {
+		return err
 	}
-	return fmt.Errorf("%s is missing: there was a store, as %s says. To begin an empty one, empty the directory", store, filepath.Join(path, tempDir))
+	if report, err := inspect.Look(vfs.Default, store); err != nil || !report.Fresh { // what is damaged is told by who opens it
+		return err
+	}
+	return fmt.Errorf("%s holds no store any more: there was one, as %s says. To begin an empty one, empty the directory", store, sign)
 }
 
 // spillDir is an empty directory for stages and index builds that need more room than memory gives.

@@ -95,6 +95,15 @@ func (i identity) String() string {
 	return fmt.Sprintf("(inode %d, born %d, file system %d)", i.inode, i.born, i.system)
 }
 
+// OriginFile is where SetOrigin has noted that the directory at path is that one; empty where it has not.
+func OriginFile(path string) string {
+	name := filepath.Join(path, originFile)
+	if _, err := os.Lstat(name); err != nil {
+		return ""
+	}
+	return name
+}
+
 // SetOrigin notes that the directory is this one, whole or not at all. The note is renewed when the directory is released.
 func (d *Dir) SetOrigin() error {
 	d.noted = true

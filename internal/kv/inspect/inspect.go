@@ -79,8 +79,9 @@ func Look(disk vfs.FS, dir string) (*Report, error) {
 
 const (
 	manifestPrefix = "MANIFEST-"
-	markerPrefix   = "marker.manifest."
-	formatPrefix   = "marker.format-version."
+	// MarkerPrefix is what the name of the file begins with that names the manifest. There is one in every store.
+	MarkerPrefix = "marker.manifest."
+	formatPrefix = "marker.format-version."
 )
 
 // sort tells the files apart.
@@ -93,8 +94,8 @@ func (i *inspection) sort(names []string) error {
 		switch {
 		case strings.HasPrefix(name, formatPrefix):
 			i.hasFormat = true
-		case strings.HasPrefix(name, markerPrefix):
-			text, manifest, _ := strings.Cut(strings.TrimPrefix(name, markerPrefix), ".")
+		case strings.HasPrefix(name, MarkerPrefix):
+			text, manifest, _ := strings.Cut(strings.TrimPrefix(name, MarkerPrefix), ".")
 			turn, err := strconv.ParseUint(text, 10, 64)
 			if err != nil || !strings.HasPrefix(manifest, manifestPrefix) {
 				return fmt.Errorf("%s is not the name of a marker", name)
@@ -146,7 +147,7 @@ func (i *inspection) look() error {
 // lookWithoutMarker: a marker is there before the first log is. Without one the newest manifest tells most of what can be had.
 func (i *inspection) lookWithoutMarker() {
 	if len(i.logs) > 0 || i.FoundTables > 0 {
-		i.damage(markerPrefix+"*", -1, "is missing, which names the list of tables, and there are %d tables and %d logs", i.FoundTables, len(i.logs))
+		i.damage(MarkerPrefix+"*", -1, "is missing, which names the list of tables, and there are %d tables and %d logs", i.FoundTables, len(i.logs))
 		return
 	}
 	for _, s := range i.Note.Slots {

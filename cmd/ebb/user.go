@@ -19,11 +19,14 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/dbpath"
 )
 
 // userVerb is what the verbs on users have in common: where the users are.
 type userVerb struct {
 	uri, path, db string
+	// begins says that the data directory need not be there: who sets a server up adds its first user before it is started.
+	begins bool
 }
 
 // maxPasswordLine is how long a line with a password may be.
@@ -45,7 +48,7 @@ func (v *userVerb) flags(cmd *cobra.Command) {
 }
 
 func userAdd() *cobra.Command {
-	v := &userVerb{}
+	v := &userVerb{begins: true}
 	var roles []string
 	cmd := &cobra.Command{
 		Use:   "add NAME",
@@ -172,6 +175,9 @@ func checkPassword(password string, err error) (string, error) {
 func (v *userVerb) run(ctx context.Context, command bson.D, reply any) error {
 	if v.uri != "" {
 		return runAt(ctx, v.uri, v.db, command, reply)
+	}
+	if err := dbpath.CheckMarker(v.path); err != nil && !v.begins {
+		return fmt.Errorf("%s is no data directory: %w", v.path, err)
 	}
 	folder, err := os.MkdirTemp("", "ebb-user") // which nobody else may enter
 	if err != nil {

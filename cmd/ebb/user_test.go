@@ -1,7 +1,11 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,6 +25,12 @@ func TestUserVerbs(t *testing.T) {
 		if err != nil || string(out) != want {
 			t.Errorf("%v: %v: %s", cmd.Args, err, out)
 		}
+	}
+	for _, args := range [][]string{{"list"}, {"remove", "boss"}} {
+		failing(t, verb("", append(args, "--dbpath", "mistyped")...), exitFailed, "mistyped is no data directory")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "mistyped")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a data directory was made: %v", err)
 	}
 	says(verb("secret\n", "add", "boss"), "user boss of database admin added\n")
 	says(verb("other", "add", "reader", "--db", "app", "--role", "read", "--role", "readWrite@logs"), "user reader of database app added\n")

@@ -109,7 +109,7 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 			return nil, err
 		}
 	}
-	if listeners, err = listenSockets(ctx, listeners, opts.Sockets, opts.Log); err != nil {
+	if listeners, err = listenSockets(ctx, listeners, opts.Sockets, opts.Port, opts.Log); err != nil {
 		return nil, err
 	}
 	s := &Server{

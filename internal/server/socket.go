@@ -22,12 +22,14 @@ type Socket struct {
 // socketName is what MongoDB calls its socket.
 func socketName(port int) string { return "mongodb-" + strconv.Itoa(port) + ".sock" }
 
-// listenSockets adds Unix domain sockets to listeners, of whose port they are called. All are closed where one cannot be had.
-func listenSockets(ctx context.Context, listeners []net.Listener, sockets []Socket, log *slog.Logger) ([]net.Listener, error) {
+// listenSockets adds Unix domain sockets to listeners, of whose port they are called, or of port where none has one. All are closed where one
+// cannot be had.
+func listenSockets(ctx context.Context, listeners []net.Listener, sockets []Socket, port int, log *slog.Logger) ([]net.Listener, error) {
+	port = portOf(listeners, port)
 	for _, s := range sockets {
 		path := s.Path
 		if strings.HasSuffix(path, "/") {
-			path += socketName(portOf(listeners))
+			path += socketName(port)
 		}
 		l, err := listenSocket(ctx, path, s.Mode)
 		if errors.Is(err, errInUse) && path != s.Path {
@@ -46,14 +48,14 @@ func listenSockets(ctx context.Context, listeners []net.Listener, sockets []Sock
 	return listeners, nil
 }
 
-// portOf is the port of the first listener that has one.
-func portOf(listeners []net.Listener) int {
+// portOf is the port of the first listener that has one, or else the one that was asked for.
+func portOf(listeners []net.Listener, asked int) int {
 	for _, l := range listeners {
 		if a, ok := l.Addr().(*net.TCPAddr); ok {
 			return a.Port
 		}
 	}
-	return 0
+	return asked
 }
 
 // errInUse is a socket that somebody listens on.

@@ -4,6 +4,7 @@ package server
 
 import (
 	"context"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -133,10 +134,25 @@ func TestSocketOfAnotherServer(t *testing.T) {
 	s := start(t, Options{Sockets: []Socket{{dir + "/", 0o700}}}, echo)
 	port := s.Addr().(*net.TCPAddr).Port
 	var log lines
-	listeners, err := listenSockets(t.Context(), s.listeners[:1], []Socket{{dir + "/", 0o700}}, serverlog.New(&log, 0).For("NETWORK"))
+	listeners, err := listenSockets(t.Context(), s.listeners[:1], []Socket{{dir + "/", 0o700}}, port, serverlog.New(&log, 0).For("NETWORK"))
 	if err != nil || len(listeners) != 1 {
 		t.Errorf("%v, %v", listeners, err)
 	}
 	log.has("Another server listens on the Unix domain socket of this port")
 	want(t, s.dialSocket(filepath.Join(dir, socketName(port))).ask(`{ ping: 1 }`), `{ body: { ping: 1 }, ok: 1.0 }`)
+}
+
+// TestSocketWithoutAddresses: a server that listens on sockets alone calls its socket by the port that it was given.
+func TestSocketWithoutAddresses(t *testing.T) {
+	dir := folder(t)
+	listeners, err := listenSockets(t.Context(), nil, []Socket{{dir + "/", 0o700}}, 27018, serverlog.New(io.Discard, 0).For("NETWORK"))
+	if err != nil || len(listeners) != 1 {
+		t.Fatalf("%v, %v", listeners, err)
+	}
+	if got, want := listeners[0].Addr().String(), filepath.Join(dir, "mongodb-27018.sock"); got != want {
+		t.Errorf("it listens on %s, not on %s", got, want)
+	}
+	if err := listeners[0].Close(); err != nil {
+		t.Error(err)
+	}
 }

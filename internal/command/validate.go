@@ -40,7 +40,7 @@ func validate(op *Op) (bson.Doc, error) {
 	case coll == nil:
 		return nil, mongoerr.New(mongoerr.NamespaceNotFound, "Collection '%s' does not exist to validate.", r.ns)
 	}
-	if err := r.check(); err != nil {
+	if err := r.check(op.Replica != nil); err != nil {
 		return nil, err
 	}
 	if r.metadata {
@@ -49,14 +49,17 @@ func validate(op *Op) (bson.Doc, error) {
 	return op.validateNow(coll, r)
 }
 
-func (r *validateRequest) check() error {
+// check refuses what does not go together. In the background a member does what it does otherwise, which holds no writer up.
+func (r *validateRequest) check(member bool) error {
 	const together = "Running the validate command with both { %s: true } and { %s: true } is not supported."
 	switch {
 	case r.metadata && (r.full || r.repair || r.fixMultikey || r.background || r.conform):
 		return invalidOptions("Running the validate command with { metadata: true } is not supported with any other options")
 	case r.background && r.full:
 		return mongoerr.New(mongoerr.CommandNotSupported, together, "background", "full")
-	case r.background:
+	case r.background && r.repair:
+		return mongoerr.New(mongoerr.CommandNotSupported, together, "background", "repair")
+	case r.background && !member:
 		return mongoerr.New(mongoerr.CommandNotSupported, "Running validate command with { background: true } is not supported on standalone servers, on which there are no checkpoints to read")
 	case r.conform && (r.repair || r.fixMultikey):
 		return invalidOptions(together, "checkBSONConformance", "repair")

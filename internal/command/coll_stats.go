@@ -46,6 +46,9 @@ func (s *Server) appendStorageStats(ctx context.Context, b *bson.Builder, ns nam
 	}
 	defer view.Close()
 	coll := view.Catalog().Collection(ns)
+	if coll == nil { // its buckets are measured as the time series is
+		coll = view.Catalog().BehindBuckets(ns)
+	}
 	if coll == nil {
 		b.Int32("size", 0).Number("count", s.views(ns)).Int32("numOrphanDocs", 0).Int32("storageSize", 0).Int32("totalSize", 0).Int32("nindexes", 0).
 			Int32("totalIndexSize", 0).Object("indexDetails").End().Object("indexSizes").End().Number("scaleFactor", scale)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"math"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
@@ -78,15 +79,18 @@ func (op *Op) compactStored(ns namespace.NS, dryRun bool) (freed int64, err erro
 }
 
 // stored is the collection called ns, or the time series whose buckets would be.
-func (op *Op) stored(ns namespace.NS) *catalog.Collection {
-	c := op.Query.Store.Catalog()
+func (s *Server) stored(ns namespace.NS) *catalog.Collection {
+	c := s.Query.Store.Catalog()
 	if coll := c.Collection(ns); coll != nil {
 		return coll
 	}
 	return c.BehindBuckets(ns)
 }
 
-func (op *Op) hasViews(db string) bool { return op.views(namespace.NS{DB: db, Coll: systemViews}) > 0 }
+// hasViews says whether a database has a system.views, as listCollections has it: a time series is a view in MongoDB.
+func (s *Server) hasViews(db string) bool {
+	return slices.ContainsFunc(s.Query.Store.Catalog().Collections(db), func(c *catalog.Collection) bool { return c.IsView() || c.IsTimeSeries() })
+}
 
 // views is how many views ns describes: none, unless it is the system.views of a database.
 func (s *Server) views(ns namespace.NS) (n int64) {

@@ -87,7 +87,7 @@ func (s *Server) documents(ctx context.Context, whose *viewer, ns namespace.NS, 
 }
 
 func (s *Server) collStatsStage(ctx context.Context, ns namespace.NS, spec bson.Doc) ([]bson.Doc, error) {
-	coll := s.Query.Store.Catalog().Collection(ns)
+	coll := s.stored(ns)
 	if coll != nil && coll.IsView() {
 		for _, name := range []string{"storageStats", "count", "queryExecStats"} {
 			if !spec.Lookup(name).IsMissing() {
@@ -96,7 +96,7 @@ func (s *Server) collStatsStage(ctx context.Context, ns namespace.NS, spec bson.
 		}
 	}
 	views := s.views(ns)
-	missing := coll == nil && views == 0
+	missing := coll == nil && !(ns.Coll == systemViews && s.hasViews(ns.DB))
 	b := bson.Build().String("ns", ns.String()).String("host", s.theMachine().Name).Date("localTime", s.Query.Store.Now())
 	if latency := spec.Lookup("latencyStats"); !latency.IsMissing() {
 		s.appendLatencyStats(b, ns, latency.Doc().Lookup("histograms").Truthy())
@@ -119,7 +119,11 @@ func (s *Server) collStatsStage(ctx context.Context, ns namespace.NS, spec bson.
 		if missing {
 			return nil, mongoerr.New(mongoerr.NamespaceNotFound, "Unable to retrieve count in $collStats stage :: caused by :: Collection [%s] not found.", ns)
 		}
-		n, err := s.count(ctx, ns)
+		counted := ns
+		if coll != nil {
+			counted = coll.NS
+		}
+		n, err := s.count(ctx, counted)
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/validation"
@@ -33,8 +34,11 @@ func validate(op *Op) (bson.Doc, error) {
 	if err := findable(r.ns); err != nil {
 		return nil, err
 	}
-	coll := op.Query.Store.Catalog().Collection(r.ns)
+	coll := op.stored(r.ns)
+	isViews := coll == nil && r.ns.Coll == systemViews && op.hasViews(r.ns.DB)
 	switch {
+	case isViews:
+		coll = viewsCollection(r.ns)
 	case coll != nil && coll.IsView():
 		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Cannot validate a view")
 	case coll == nil:
@@ -44,7 +48,10 @@ func validate(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	if r.metadata {
-		return validatedMetadata(coll), nil
+		return validatedMetadata(coll, r.ns), nil
+	}
+	if isViews {
+		return validated(coll, soundViews(coll, op.views(r.ns)), r, repair{}), nil
 	}
 	return op.validateNow(coll, r)
 }
@@ -80,19 +87,19 @@ func (r *validateRequest) mode() string {
 
 // validateNow reads everything; with repair, indexes that are wrong are made anew and everything is read again.
 func (op *Op) validateNow(coll *catalog.Collection, r validateRequest) (bson.Doc, error) {
-	v, err := op.Query.Store.Validate(op.Ctx, r.ns, r.conforms())
+	v, err := op.Query.Store.Validate(op.Ctx, coll.NS, r.conforms())
 	if err != nil {
 		return nil, err
 	}
 	fixed := repair{wrong: v}
 	if r.repair && wrongIndexes(v) || r.fixMultikey && unmarked(v) {
-		if coll, err = op.rebuildIndexes(r.ns); err != nil {
+		if coll, err = op.rebuildIndexes(coll.NS); err != nil {
 			return nil, err
 		}
 		if op.leftCommit() != nil { // nobody sees them yet
 			return bson.EmptyDoc, nil
 		}
-		if v, err = op.Query.Store.Validate(op.Ctx, r.ns, r.conforms()); err != nil {
+		if v, err = op.Query.Store.Validate(op.Ctx, coll.NS, r.conforms()); err != nil {
 			return nil, err
 		}
 		fixed.done = !wrongIndexes(v)
@@ -128,8 +135,20 @@ func wrongIndexes(v *validation.Result) bool {
 	return false
 }
 
-func validatedMetadata(coll *catalog.Collection) bson.Doc {
-	b := bson.Build().String("ns", coll.NS.String()).Binary("uuid", 4, coll.UUID[:]).Int32("nIndexes", int32(len(coll.Indexes)))
+// viewsCollection is the collection that MongoDB keeps views in, which here are in the catalogue.
+func viewsCollection(ns namespace.NS) *catalog.Collection {
+	c := &catalog.Collection{NS: ns, UUID: derivedUUID(ns)}
+	c.Indexes = []*index.Definition{{Name: "_id_", Spec: idIndexOf(c)}}
+	return c
+}
+
+// soundViews is what is found in it: the catalogue is read whole, or the server does not start.
+func soundViews(coll *catalog.Collection, views int64) *validation.Result {
+	return &validation.Result{Valid: true, Records: views, Indexes: []validation.IndexResult{{Name: coll.Indexes[0].Name, Valid: true, Keys: views}}}
+}
+
+func validatedMetadata(coll *catalog.Collection, ns namespace.NS) bson.Doc {
+	b := bson.Build().String("ns", ns.String()).Binary("uuid", 4, coll.UUID[:]).Int32("nIndexes", int32(len(coll.Indexes)))
 	b.Object("keysPerIndex").End().Object("indexDetails")
 	for _, d := range coll.Indexes {
 		b.Object(d.Name).Bool("valid", true).End()

@@ -17,7 +17,9 @@ type line struct {
 	T struct {
 		Date string `json:"$date"`
 	} `json:"t"`
+	ID        int
 	S, C, Msg string
+	Ctx, Svc  string
 	Tags      []string
 	Attr      map[string]any
 }
@@ -43,6 +45,14 @@ func TestLinesAreMongods(t *testing.T) {
 		t.Error(err)
 	}
 	if got.S != "W" || got.C != "NETWORK" || got.Msg != "Connection ended" || fmt.Sprint(got.Attr) != "map[connectionId:5 remote:x]" {
+		t.Errorf("%+v", got)
+	}
+	if got.ID != 22944 || got.Ctx != "-" || got.Svc != "" {
+		t.Errorf("%+v", got)
+	}
+	out.Reset()
+	New(&out, 0).For("STORAGE").Info("A line that mongod does not have", "ctx", "conn5")
+	if got := lines(t, out.String())[0]; got.ID != 0 || got.Ctx != "conn5" || got.Svc != "" {
 		t.Errorf("%+v", got)
 	}
 }

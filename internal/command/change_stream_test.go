@@ -337,7 +337,7 @@ func TestStreamOfASession(t *testing.T) {
 		id := reply.Lookup("cursor").Doc().Lookup("id").Int64()
 		more := fmt.Sprintf("{getMore: NumberLong('%d'), collection: 'c', maxTimeMS: 0", id)
 		h.ok(t, "test", more+session)
-		wantCode(t, h.send(t.Context(), "1", "test", bson.MustDoc(more+"}")), 50736)
+		wantCode(t, h.send(t.Context(), "1", "test", bson.MustDoc(more+"}")), 50737)
 		h.ok(t, "admin", end)
 		wantCode(t, h.send(t.Context(), "1", "test", bson.MustDoc(more+session)), mongoerr.CursorNotFound)
 		h.ok(t, "test", "{insert: 'c', documents: [{_id: 1}]}")

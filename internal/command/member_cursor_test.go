@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
 // member is a primary of a replica set of one.
@@ -67,7 +68,7 @@ func TestCursorInTransaction(t *testing.T) {
 		t.Fatal(reply)
 	}
 	alone := bson.Build().Int64("getMore", id).String("collection", "c").Object("lsid").Binary("id", 4, bytes.Repeat([]byte{7}, 16)).End().Doc()
-	if reply := h.send(t.Context(), "1", "test", alone).Body; reply.Lookup("code").Int32() != 50741 {
+	if reply := h.send(t.Context(), "1", "test", alone).Body; reply.Lookup("code").Int32() != 50740 {
 		t.Fatal(reply)
 	}
 	if reply := run("admin", "{commitTransaction: 1}", false); !reply.Lookup("ok").Truthy() {
@@ -75,6 +76,33 @@ func TestCursorInTransaction(t *testing.T) {
 	}
 	if reply := h.send(t.Context(), "1", "test", alone).Body; reply.Lookup("codeName").Str() != "CursorNotFound" {
 		t.Fatal(reply)
+	}
+}
+
+// TestCursorElsewhere: a cursor goes on in the session and the transaction that it was opened in, and nowhere else.
+func TestCursorElsewhere(t *testing.T) {
+	h := member(t)
+	h.ok(t, "test", "{insert: 'c', documents: [{_id: 1}, {_id: 2}, {_id: 3}]}")
+	const session, other = ", lsid: {id: UUID('00000000-0000-0000-0000-000000000001')}", ", lsid: {id: UUID('00000000-0000-0000-0000-000000000002')}"
+	txn := func(n int) string {
+		return fmt.Sprintf(", txnNumber: NumberLong(%d), autocommit: false, startTransaction: true", n)
+	}
+	for _, c := range []struct {
+		opened, goesOn string
+		code           int32
+	}{
+		{"", session, 50736},
+		{session, "", 50737},
+		{session, other, 50738},
+		{session, session + txn(1), 50739},
+		{session + txn(2), session, 50740},
+		{session + txn(3), session + txn(4), int32(mongoerr.CursorNotFound)}, // the first transaction has ended, and its cursors
+	} {
+		id, _ := cursorOf(h.ok(t, "test", "{find: 'c', batchSize: 1"+c.opened+"}"), "firstBatch")
+		reply := h.send(t.Context(), "1", "test", bson.MustDoc(fmt.Sprintf("{getMore: NumberLong('%d'), collection: 'c'%s}", id, c.goesOn))).Body
+		if code := reply.Lookup("code").Int32(); code != c.code {
+			t.Errorf("opened with %q, goes on with %q: %s", c.opened, c.goesOn, reply)
+		}
 	}
 }
 

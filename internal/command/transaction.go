@@ -299,9 +299,9 @@ func (op *Op) cursorTxn() int64 {
 func otherTransaction(c *cursor.Cursor, txn int64) error {
 	switch {
 	case txn == noTxn:
-		return mongoerr.New(50741, "Cannot run getMore on cursor %d, which was created in transaction %d, without a txnNumber", c.ID, c.TxnNumber)
+		return mongoerr.New(50740, "Cannot run getMore on cursor %d, which was created in transaction %d, without a txnNumber", c.ID, c.TxnNumber)
 	case c.TxnNumber == noTxn:
-		return mongoerr.New(50740, "Cannot run getMore on cursor %d, which was not created in a transaction, in transaction %d", c.ID, txn)
+		return mongoerr.New(50739, "Cannot run getMore on cursor %d, which was not created in a transaction, in transaction %d", c.ID, txn)
 	}
-	return mongoerr.New(50739, "Cannot run getMore on cursor %d, which was created in transaction %d, in another transaction %d", c.ID, c.TxnNumber, txn)
+	return mongoerr.New(50741, "Cannot run getMore on cursor %d, which was created in transaction %d, in transaction %d", c.ID, c.TxnNumber, txn)
 }

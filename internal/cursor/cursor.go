@@ -244,9 +244,9 @@ func sessionMismatch(id int64, own, asked string) error {
 	case own != "" && asked != "" && own[16:] != asked[16:]: // of two users
 		return mongoerr.New(mongoerr.Unauthorized, "cursor id %d was not created by the authenticated user", id)
 	case own == "":
-		return mongoerr.New(50800, "Cannot run getMore on cursor %d, which was not created in a session, in a session", id)
+		return mongoerr.New(50736, "Cannot run getMore on cursor %d, which was not created in a session, in a session", id)
 	case asked == "":
-		return mongoerr.New(50736, "Cannot run getMore on cursor %d, which was created in a session, without an lsid", id)
+		return mongoerr.New(50737, "Cannot run getMore on cursor %d, which was created in a session, without an lsid", id)
 	}
 	return mongoerr.New(50738, "Cannot run getMore on cursor %d, which was created in another session", id)
 }

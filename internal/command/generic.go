@@ -136,7 +136,7 @@ func (op *Op) readSession(a *Args) {
 	case op.LSID == nil:
 		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Transaction number requires a session ID to also be specified"))
 	case !op.Command.takesTxn():
-		a.Fail(mongoerr.New(50768, "It is illegal to run command %s with a txnNumber", op.Name()))
+		a.Fail(mongoerr.New(mongoerr.NotARetryableWriteCommand, "It is illegal to run command %s with a txnNumber", op.Name()))
 	default:
 		a.Fail(mongoerr.New(mongoerr.IllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos"))
 	}
@@ -164,7 +164,7 @@ func (op *Op) readTransaction(a *Args) {
 	case numbered && txn.Int64() < 0:
 		invalid("Transaction number cannot be negative")
 	case numbered && !hasAuto && !op.Command.isRetryable():
-		a.Fail(mongoerr.New(50768, "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", op.Name()))
+		a.Fail(mongoerr.New(mongoerr.NotARetryableWriteCommand, "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", op.Name()))
 	case numbered:
 		op.TxnNumber, op.multi, op.starts, op.retryable = txn.Int64(), hasAuto, hasStart, !hasAuto
 	}

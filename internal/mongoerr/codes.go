@@ -364,6 +364,7 @@ const (
 	StaleConfig                                                 Code = 13388
 	OutOfDiskSpace                                              Code = 14031
 	SearchNotEnabled                                            Code = 31082
+	NotARetryableWriteCommand                                   Code = 50768
 )
 
 var names = map[Code]string{
@@ -729,4 +730,5 @@ var names = map[Code]string{
 	StaleConfig:                                                 "StaleConfig",
 	OutOfDiskSpace:                                              "OutOfDiskSpace",
 	SearchNotEnabled:                                            "SearchNotEnabled",
+	NotARetryableWriteCommand:                                   "NotARetryableWriteCommand",
 }

@@ -83,9 +83,23 @@ func (b *bulk) parse(a *Args) (cursorOptions, error) {
 		if err != nil {
 			return cursor, err
 		}
+		if err := b.op.checkBulkTarget(t.ns); err != nil {
+			return cursor, err
+		}
 		b.targets = append(b.targets, t)
 	}
 	return cursor, b.parseOps(ops)
+}
+
+// checkBulkTarget refuses a collection that no transaction writes. All other commands say their database themselves.
+func (op *Op) checkBulkTarget(ns namespace.NS) error {
+	if op.txn == nil {
+		return nil
+	}
+	if err := checkStatementOn(ns); err != nil {
+		return err
+	}
+	return op.checkSystemWrite(ns, systemWrite)
 }
 
 func parseBulkTarget(d bson.Doc) (t bulkTarget, err error) {

@@ -28,6 +28,9 @@ func find(op *Op) (bson.Doc, error) {
 	if err := readable(r.NS); err != nil {
 		return nil, err
 	}
+	if op.txn != nil && r.Tailable {
+		return nil, mongoerr.New(mongoerr.InvalidOptions, "It is illegal to open a tailable cursor in a transaction")
+	}
 	if doc, ok, err := op.Query.Express(op.Ctx, &r.Find, &r.call); ok {
 		op.examined(&r.call)
 		if err != nil {

@@ -23,6 +23,9 @@ func findAndModify(op *Op) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := op.checkSystemWrite(r.NS, systemModify); err != nil {
+		return nil, err
+	}
 	if err := writable(r.NS); err != nil {
 		return nil, err
 	}

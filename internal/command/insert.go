@@ -33,6 +33,9 @@ func insert(op *Op) (bson.Doc, error) {
 	if err := op.checkBatch(len(docs)); err != nil {
 		return nil, err
 	}
+	if err := op.checkSystemWrite(ns, systemWrite); err != nil {
+		return nil, err
+	}
 	if op.Query.Store.Catalog().BehindBuckets(ns) == nil { // into which a dump is restored
 		if err := writable(ns); err != nil {
 			return nil, err

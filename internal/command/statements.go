@@ -24,6 +24,9 @@ func parseStatements[S any](op *Op, key string, rest func(*Args, namespace.NS), 
 	if err := op.checkBatch(len(docs)); err != nil {
 		return nil, ordered, err
 	}
+	if err := op.checkSystemWrite(ns, systemWrite); err != nil {
+		return nil, ordered, err
+	}
 	statements = make([]S, len(docs))
 	for i, d := range docs {
 		if statements[i], err = parse(ns, d); err != nil {

@@ -3,12 +3,14 @@ package command
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/history"
@@ -271,6 +273,11 @@ func (op *Op) checkStatement() error {
 	case !c.endsTransaction() && c.Name != "bulkWrite" && (op.DB == "config" || op.DB == "local" || op.DB == "admin"):
 		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot run command against the '%s' database in a transaction.", op.DB)
 	}
+	if _, named := op.Args.first(); named.Type == bson.TypeString {
+		if err := checkStatementOn(namespace.NS{DB: op.DB, Coll: named.Str()}); err != nil {
+			return err
+		}
+	}
 	if !op.starts && (op.ReadConcern.Given || op.after != 0) {
 		return mongoerr.New(mongoerr.InvalidOptions, "Only the first command in a transaction may specify a readConcern")
 	}
@@ -282,6 +289,28 @@ func (op *Op) checkStatement() error {
 		}
 	}
 	return nil
+}
+
+// checkStatementOn refuses a collection that is no part of a transaction: what it has is not the transaction's.
+func checkStatementOn(ns namespace.NS) error {
+	if ns.Coll == "system.profile" || ns.Coll == "system.views" {
+		return mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot run command against the '%s' collection in a transaction.", ns)
+	}
+	return nil
+}
+
+// The codes of a write to a system collection in a transaction.
+const (
+	systemWrite  mongoerr.Code = 50791
+	systemModify mongoerr.Code = 50781 // of findAndModify
+)
+
+// checkSystemWrite refuses a transaction's write to a system collection. What refuses writes to time series speaks for their buckets.
+func (op *Op) checkSystemWrite(ns namespace.NS, code mongoerr.Code) error {
+	if op.txn == nil || !ns.IsSystem() || strings.HasPrefix(ns.Coll, "system.buckets.") {
+		return nil
+	}
+	return mongoerr.New(code, "Cannot write to system collection %s within a transaction.", ns)
 }
 
 // noTxn is the number of no transaction.

@@ -74,6 +74,10 @@ func extreme(sign int) spread {
 			if !v.IsNullish() && (best.IsNullish() || env.Compare(v, best)*sign > 0) {
 				best = v
 			}
+			env.read(v)
+			if err := env.tick(); err != nil {
+				return v, err
+			}
 		}
 		return best, nil
 	}

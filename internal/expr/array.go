@@ -52,15 +52,21 @@ func elementAt(array bson.Value, i int) bson.Value {
 }
 
 func evalConcatArrays(env *Env, args []bson.Value) (bson.Value, error) {
-	mark := len(env.stack)
+	size := 0
 	for _, v := range args {
 		if v.IsNullish() {
-			env.cut(mark)
 			return bson.Null, nil
 		}
 		if v.Type != bson.TypeArray {
 			return v, mongoerr.New(28664, "$concatArrays only supports arrays, not %s", v.Type)
 		}
+		size += len(v.Data) - len(bson.EmptyDoc)
+	}
+	if err := checkSize(size); err != nil { // names of elements get longer only
+		return bson.Missing, err
+	}
+	mark := len(env.stack)
+	for _, v := range args {
 		env.elements(v)
 	}
 	return env.arrayFrom(mark)

@@ -36,6 +36,8 @@ type Env struct {
 	stack   []bson.Value // operands of the operators being evaluated
 	slab    []byte       // the results; full slabs are left to the collector
 	ticks   int          // turns of loops and bytes looked at since Interrupt was asked
+	made    int          // bytes of all results that were ever made
+	live    int          // bytes of those among them that wait, as operands and variables, while others are made
 	zones   map[string]*time.Location
 	js      *javascript.Runtime
 	scripts *javascript.Engine
@@ -48,6 +50,8 @@ const (
 	maxSlabBytes   = 64 << 10
 	ticksPerAsk    = 1024
 	bytesPerTick   = 1024
+	perTick        = 64 // elements that are moved
+	valueBytes     = 32 // of a Value on the stack
 	maxStackKept   = 1 << 14
 )
 
@@ -55,6 +59,7 @@ const (
 func (e *Env) Reset() {
 	e.slab = e.slab[:0]
 	e.stack = e.stack[:0]
+	e.live = 0
 	if cap(e.stack) > maxStackKept {
 		e.stack = nil
 	}
@@ -106,6 +111,7 @@ func (e *Env) read(v bson.Value) bson.Value {
 // alloc is n bytes that are good until Reset. Large ones are left to the collector, so that a loop that makes many does not
 // hold them all.
 func (e *Env) alloc(n int) []byte {
+	e.made += n
 	if n > cap(e.slab)-len(e.slab) {
 		if n > maxSlabBytes/4 {
 			e.ticks += n / bytesPerTick
@@ -239,6 +245,7 @@ func checkSize(n int) error {
 func (e *Env) elements(array bson.Value) (vs []bson.Value, mark int) {
 	mark = len(e.stack)
 	e.stack = array.Doc().Values(e.stack)
+	e.ticks += (len(e.stack) - mark) / perTick
 	return e.stack[mark:len(e.stack):len(e.stack)], mark
 }
 
@@ -250,6 +257,25 @@ func (e *Env) arrayFrom(mark int) (bson.Value, error) {
 	v, err := e.Array(e.stack[mark:])
 	e.cut(mark)
 	return v, err
+}
+
+// keep evaluates x, whose value stays while others are computed: together they have a limit. Whoever has asked sets live
+// back when it is done with the value. What lies in the document or in an expression takes no room.
+func (e *Env) keep(x Expr) (bson.Value, error) {
+	made := e.made
+	v, err := x.Eval(e)
+	if err == nil && e.ticks >= ticksPerAsk {
+		err = e.tired()
+	}
+	if err != nil {
+		return v, err
+	}
+	e.live += min(e.made-made, len(v.Data))
+	if bytes := e.live + len(e.stack)*valueBytes; bytes > MaxArrayBytes {
+		return v, mongoerr.New(mongoerr.ExceededMemoryLimit,
+			"Expression would use too much memory (%d bytes) and cannot spill to disk. Memory limit: %d bytes", bytes, MaxArrayBytes)
+	}
+	return v, nil
 }
 
 // CopyVariables gives to the variables of e, as a pipeline inside of a stage sees those around it.

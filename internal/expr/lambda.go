@@ -145,7 +145,12 @@ func parseReduce(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr, e
 }
 
 func (l *lambda) Eval(env *Env) (bson.Value, error) {
-	array, err := l.input.Eval(env)
+	mark, live := len(env.stack), env.live
+	defer func() {
+		env.cut(mark)
+		env.live = live
+	}()
+	array, err := env.keep(l.input)
 	switch {
 	case err != nil:
 		return array, err
@@ -162,7 +167,7 @@ func evalMap(env *Env, l *lambda, array bson.Value) (bson.Value, error) {
 	size := 0
 	for it := array.Doc().Iter(); it.Next(); {
 		env.Set(l.this, it.Value())
-		v, err := l.body.Eval(env)
+		v, err := env.keep(l.body)
 		if err == nil {
 			err = env.tick()
 		}
@@ -215,16 +220,18 @@ func evalFilter(env *Env, l *lambda, array bson.Value) (bson.Value, error) {
 }
 
 func evalReduce(env *Env, l *lambda, array bson.Value) (bson.Value, error) {
-	value, err := l.initial.Eval(env)
+	live := env.live
+	value, err := env.keep(l.initial)
 	if err != nil {
 		return value, err
 	}
 	for it := array.Doc().Iter(); it.Next(); {
 		env.Set(l.this, it.Value())
 		env.Set(l.value, value)
-		if value, err = l.body.Eval(env); err == nil {
+		if value, err = env.keep(l.body); err == nil {
 			err = env.tick()
 		}
+		env.live = min(env.live, live+len(value.Data)) // the value before is gone
 		if err != nil {
 			return value, err
 		}

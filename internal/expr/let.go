@@ -70,7 +70,9 @@ func parseLet(p *Parser, _ *Operator, arg bson.Value, scope *Scope) (Expr, error
 }
 
 func (l *let) Eval(env *Env) (bson.Value, error) {
-	vs, mark, err := env.evalAll(l.vars)
+	live := env.live
+	defer func() { env.live = live }()
+	vs, mark, err := env.keepAll(l.vars)
 	if err != nil {
 		return bson.Missing, err
 	}

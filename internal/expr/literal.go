@@ -80,11 +80,19 @@ func valuesOf(es []Expr) bson.Value {
 
 // evalAll evaluates es onto the stack. The caller cuts the stack back to mark when it is done with the values.
 func (e *Env) evalAll(es []Expr) (vs []bson.Value, mark int, err error) {
+	live := e.live
+	vs, mark, err = e.keepAll(es)
+	e.live = live
+	return vs, mark, err
+}
+
+// keepAll is evalAll for a caller that evaluates more beside the values, and sets live back itself.
+func (e *Env) keepAll(es []Expr) (vs []bson.Value, mark int, err error) {
 	mark = len(e.stack)
 	for _, x := range es {
 		v := bson.Missing
 		if x != nil {
-			if v, err = x.Eval(e); err != nil {
+			if v, err = e.keep(x); err != nil {
 				e.stack = e.stack[:mark]
 				return nil, mark, err
 			}

@@ -70,6 +70,9 @@ func evalMergeObjects(env *Env, args []bson.Value) (bson.Value, error) {
 		}
 		for it := v.Doc().Iter(); it.Next(); {
 			f.set(it.Key(), it.Value())
+			if err := env.tick(); err != nil {
+				return v, err
+			}
 		}
 	}
 	return env.Object(f.keys, f.values)

@@ -85,7 +85,12 @@ func (c *call) Eval(env *Env) (bson.Value, error) {
 			return bson.Missing, err
 		}
 	}
-	return c.eval(env, c)
+	mark := len(env.stack)
+	v, err := c.eval(env, c)
+	if err != nil {
+		env.cut(mark)
+	}
+	return v, err
 }
 
 func (c *call) children() []Expr {
@@ -153,11 +158,13 @@ type dyadic func(env *Env, a, b bson.Value) (bson.Value, error)
 
 func (f dyadic) parse(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr, error) {
 	return p.positional(op, arg, scope, 2, 2, func(env *Env, c *call) (bson.Value, error) {
-		a, err := c.args[0].Eval(env)
+		live := env.live
+		a, err := env.keep(c.args[0])
 		if err != nil {
 			return a, err
 		}
 		b, err := c.args[1].Eval(env)
+		env.live = live
 		if err != nil {
 			return b, err
 		}

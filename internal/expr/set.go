@@ -57,33 +57,58 @@ func (e *Env) contains(sorted []bson.Value, v bson.Value) bool {
 	return found
 }
 
+// manyElements is how many elements of a union may wait before those that are there twice are taken out.
+const manyElements = 1 << 16
+
 func evalSetUnion(env *Env, args []bson.Value) (bson.Value, error) {
-	mark := len(env.stack)
 	for _, v := range args {
 		if v.IsNullish() {
-			env.cut(mark)
 			return bson.Null, nil
 		}
 		if v.Type != bson.TypeArray {
 			return v, mongoerr.New(17043, "All operands of $setUnion must be arrays. One argument is of type: %s", v.Type)
 		}
+	}
+	mark := len(env.stack)
+	distinct := 0
+	for i, v := range args {
 		env.elements(v)
+		if all := len(env.stack) - mark; i < len(args)-1 && all < 2*distinct+manyElements {
+			continue
+		}
+		all, err := env.distinct(env.stack[mark:])
+		if err == nil {
+			err = checkElements(all)
+		}
+		if err != nil {
+			return bson.Missing, err
+		}
+		distinct = len(all)
+		env.cut(mark + distinct)
 	}
-	all, err := env.distinct(env.stack[mark:])
-	if err != nil {
-		return bson.Missing, err
-	}
-	env.stack = env.stack[:mark+len(all)]
 	return env.arrayFrom(mark)
+}
+
+// checkElements refuses what no array can hold.
+func checkElements(vs []bson.Value) error {
+	size := 0
+	for _, v := range vs {
+		size += len(v.Data)
+	}
+	return checkSize(size)
 }
 
 // evalSetIntersection stops at an empty intersection, as MongoDB does: a null or an error in a later argument does not matter.
 func evalSetIntersection(env *Env, c *call) (bson.Value, error) {
-	mark := len(env.stack)
-	defer func() { env.cut(mark) }()
+	mark, live := len(env.stack), env.live
+	defer func() {
+		env.cut(mark)
+		env.live = live
+	}()
 	var common []bson.Value
+	var kept int // what is live with the first argument, of which the common elements are
 	for i, arg := range c.args {
-		v, err := arg.Eval(env)
+		v, err := env.keep(arg)
 		if err != nil {
 			return v, err
 		}
@@ -98,10 +123,11 @@ func evalSetIntersection(env *Env, c *call) (bson.Value, error) {
 			return v, err
 		}
 		if i == 0 {
-			common = vs
+			common, kept = vs, env.live
 		} else {
 			common = slices.DeleteFunc(common, func(x bson.Value) bool { return !env.contains(vs, x) })
 		}
+		env.stack, env.live = append(env.stack[:mark], common...), kept
 		if len(common) == 0 {
 			break
 		}
@@ -196,13 +222,16 @@ func evalSetEquals(env *Env, c *call) (bson.Value, error) {
 		}
 	}
 	for i, v := range args {
-		vs, _ := env.elements(v)
+		vs, at := env.elements(v)
 		if vs, err = env.distinct(vs); err != nil {
 			return v, err
 		}
 		if i == 0 {
 			first = vs
-		} else if !slices.EqualFunc(first, vs, func(a, b bson.Value) bool { return env.Compare(a, b) == 0 }) {
+			continue
+		}
+		env.cut(at)
+		if !slices.EqualFunc(first, vs, func(a, b bson.Value) bool { return env.Compare(a, b) == 0 }) {
 			return bson.False, nil
 		}
 	}

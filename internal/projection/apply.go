@@ -14,6 +14,7 @@ type run struct {
 	p        *Projection
 	env      *expr.Env
 	root     bson.Doc
+	start    int // of what is made, in the buffer that it is appended to
 	position int // that the query matched, or -1
 }
 
@@ -156,6 +157,9 @@ func (r *run) compute(dst []byte, f *field) ([]byte, error) {
 	}
 	v, err := f.expr.Eval(r.env)
 	if err != nil || v.IsMissing() {
+		return dst, err
+	}
+	if err := checkSize(len(dst) - r.start + len(v.Data)); err != nil {
 		return dst, err
 	}
 	return element(dst, f.name, v), nil

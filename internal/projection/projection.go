@@ -231,18 +231,24 @@ func (p *Projection) Apply(dst []byte, doc bson.Doc, env *expr.Env, details *mat
 		env.Reset()
 		env.Root = doc
 	}
-	r := run{p: p, env: env, root: doc, position: -1}
+	r := run{p: p, env: env, root: doc, start: len(dst), position: -1}
 	if details != nil {
 		r.position = details.Position
 	}
-	start := len(dst)
 	dst, err := r.object(dst, p.root, doc, 0)
+	if err == nil && len(p.exprs) > 0 {
+		err = checkSize(len(dst) - r.start)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if n := len(dst) - start; len(p.exprs) > 0 && n > bson.MaxInternalSize {
-		return nil, mongoerr.New(mongoerr.BSONObjectTooLarge,
+	return bson.Doc(dst[r.start:len(dst):len(dst)]), nil
+}
+
+func checkSize(n int) error {
+	if n > bson.MaxInternalSize {
+		return mongoerr.New(mongoerr.BSONObjectTooLarge,
 			"BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", n, n, bson.MaxInternalSize)
 	}
-	return bson.Doc(dst[start:len(dst):len(dst)]), nil
+	return nil
 }

@@ -154,8 +154,10 @@ func (op *Op) parseCollMod(a *Args) (*collModRequest, error) {
 	}
 	r.dryRun = a.SafeBool("dryRun", false)
 	r.look = op.readPreview(a, r.dryRun)
-	if r.extended, r.how = !op.APIStrict, op.readOnHidden(a); r.extended && a.Has("ttlPaused") {
-		r.pause = bson.Bool(a.SafeBool("ttlPaused", false))
+	if r.extended, r.how = !op.APIStrict, op.readOnHidden(a); r.extended {
+		if pause := a.SafeBool("ttlPaused", false); a.Has("ttlPaused") {
+			r.pause = bson.Bool(pause)
+		}
 	}
 	r.events = op.readExpirationEvents(a)
 	r.changesTTL = !r.expire.IsMissing() || r.timeseries != nil || r.index != nil && (r.index.has("expireAfterSeconds") || r.index.has("hideExpired"))

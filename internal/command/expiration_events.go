@@ -7,7 +7,7 @@ import (
 
 // readExpirationEvents reads what the oplog is to tell of what expires; missing where nothing is asked for.
 func (op *Op) readExpirationEvents(a *Args) bson.Value {
-	if op.APIStrict || !a.Has("expirationEvents") {
+	if op.APIStrict {
 		return bson.Missing
 	}
 	word, ok := a.enum("expirationEvents", string(catalog.DocumentEvents), string(catalog.SummaryEvents), string(catalog.NoEvents))

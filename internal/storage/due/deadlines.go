@@ -175,7 +175,7 @@ func (d *deadlines) move(h *deadlineHead) error {
 
 // counts says whether the document that h stands at is there, and has not come before.
 func (d *deadlines) counts(h *deadlineHead) (bool, error) {
-	if !d.several && (d.dead == nil || h.low[0] == layout.RecordPrefix) { // records that are there are not dead
+	if !d.several && h.confirm == nil && (d.dead == nil || h.low[0] == layout.RecordPrefix) { // records that are there are not dead
 		return true, nil
 	}
 	value, err := h.walk.Value()
@@ -186,7 +186,8 @@ func (d *deadlines) counts(h *deadlineHead) (bool, error) {
 	if err != nil || d.dead.Cover(id) {
 		return false, err
 	}
-	return d.first(id), nil
+	counts, err := h.confirms(id, h.walk.Key())
+	return counts && d.first(id), err
 }
 
 // first says whether the id is met for the first time; where that cannot be told any more, the walk is cut.

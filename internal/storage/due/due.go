@@ -81,7 +81,11 @@ func (r *Source) walkSpan(s Span, after []byte, f func(layout.RecordID, []byte) 
 		if dead.Cover(id) {
 			continue
 		}
-		if !f(id, w.Key()) {
+		counts, err := s.confirms(id, w.Key())
+		if err != nil {
+			return false, err
+		}
+		if counts && !f(id, w.Key()) {
 			return false, nil
 		}
 	}
@@ -205,9 +209,13 @@ func (r *Source) CountOf(rules []*policy.Rule, now int64) (n int64, ok bool, err
 	return int64(len(seen)), true, nil
 }
 
-func (r *Source) countSpan(s Span, limit int64) (int64, error) {
+func (r *Source) countSpan(s Span, limit int64) (n int64, err error) {
 	if s.coarse > 0 {
 		return r.countCoarse(s, limit)
+	}
+	if s.confirm != nil {
+		_, err = r.walkSpan(s, nil, func(layout.RecordID, []byte) bool { n++; return n < limit })
+		return n, err
 	}
 	return walk.Count(r.Ctx, r.Snapshot, kv.IterOptions{Lower: s.low, Upper: s.high}, limit)
 }

@@ -86,21 +86,15 @@ func (r *Source) spanStanding(span Span, dead expiryorder.Tombstones, behind *[]
 			break
 		}
 		s.Keys++
-		if dead != nil {
-			value, err := w.Value()
-			if err != nil {
-				return fmt.Errorf("storage: what is due in %s: %w", r.Collection.NS, err)
+		counts, err := r.counts(&span, dead, &w)
+		if err != nil {
+			return err
+		}
+		if !counts {
+			if !living {
+				passed = append(passed[:0], w.Key()...)
 			}
-			id, err := span.id(w.Key(), value)
-			if err != nil {
-				return err
-			}
-			if dead.Cover(id) {
-				if !living {
-					passed = append(passed[:0], w.Key()...)
-				}
-				continue
-			}
+			continue
 		}
 		living = true
 		if date, ok := span.date(w.Key()); ok {
@@ -113,6 +107,22 @@ func (r *Source) spanStanding(span Span, dead expiryorder.Tombstones, behind *[]
 		*behind = after
 	}
 	return w.Err()
+}
+
+// counts says whether the entry that w stands at is of a document that expires by it.
+func (r *Source) counts(span *Span, dead expiryorder.Tombstones, w *walk.Keys) (bool, error) {
+	if dead == nil && span.confirm == nil {
+		return true, nil
+	}
+	value, err := w.Value()
+	if err != nil {
+		return false, fmt.Errorf("storage: what is due in %s: %w", r.Collection.NS, err)
+	}
+	id, err := span.id(w.Key(), value)
+	if err != nil || dead.Cover(id) {
+		return false, err
+	}
+	return span.confirms(id, w.Key())
 }
 
 // seriesStanding finds the earliest of each meta value first: they come in the order of those.

@@ -1,5 +1,5 @@
 // Package due finds when the documents of a collection expire, and which have, from keys alone: those of index entries, and those
-// of records that lie in the order of expiry. It reads no document but those in coarse places, and deletes nothing.
+// of records that lie in the order of expiry. It reads no document but those in coarse places and under paths with positions, and deletes nothing.
 package due
 
 import (

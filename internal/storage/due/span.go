@@ -1,11 +1,15 @@
 package due
 
 import (
+	"errors"
+	"fmt"
 	"math"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/fieldpath"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/keystring"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
@@ -18,6 +22,8 @@ type Span struct {
 	id        func(key, value []byte) (layout.RecordID, error)
 	after     policy.Rule // what leads from a date to the deadline
 	basis     string      // what of a document gives it the date: see policy.Rule.Basis
+	// confirm says whether an entry has the date that its document expires by; nil where all have.
+	confirm func(id layout.RecordID, key []byte) (bool, error)
 	// Of the records of a time series, in which times grow anew with each meta value, there are no bounds but these, both
 	// inclusive. In a coarse span they are of the exact dates.
 	series   bool
@@ -151,7 +157,44 @@ func (r *Source) fieldSpan(rule *policy.Rule, earliest, latest int64) Span {
 	}
 	room := new(layout.IDRoom)
 	s.id = func(key, value []byte) (layout.RecordID, error) { return ix.EntryID(key, value, room) }
+	if r.misleads(rule) {
+		s.confirm = r.confirmBy(rule, s.date)
+	}
 	return s
+}
+
+// misleads says whether entries of the rule's index may have dates that it does not count from: with a path like a.0 the elements of an
+// array that stands at the position have entries (docs/differences.md, 42).
+func (r *Source) misleads(rule *policy.Rule) bool {
+	return r.isMultikey(rule) && fieldpath.Split(rule.Index.Fields[0].Path).HasNumeric()
+}
+
+// confirmBy looks at the document.
+func (r *Source) confirmBy(rule *policy.Rule, dateOf func(key []byte) (int64, bool)) func(layout.RecordID, []byte) (bool, error) {
+	return func(id layout.RecordID, key []byte) (bool, error) {
+		value, err := r.Snapshot.Get(layout.RecordKey(nil, r.Collection.ID, id))
+		if errors.Is(err, kv.ErrNotFound) {
+			return false, nil
+		}
+		if err != nil {
+			return false, fmt.Errorf("storage: what is due in %s: %w", r.Collection.NS, err)
+		}
+		rec, err := layout.ReadRecord(id, value)
+		if err != nil {
+			return false, err
+		}
+		told, _ := dateOf(key)
+		date, ok := rule.Date(rec.Doc)
+		return ok && date == told, nil
+	}
+}
+
+// confirms says whether the entry of a record counts.
+func (s *Span) confirms(id layout.RecordID, key []byte) (bool, error) {
+	if s.confirm == nil {
+		return true, nil
+	}
+	return s.confirm(id, key)
 }
 
 // floorOf is where the dates in the index of the rule begin: it has as many as there are records, one each, if it is the one

@@ -55,7 +55,9 @@ func sameTTL(a, b *Definition) bool {
 }
 
 // sameHidden says whether d does not ask for another hidden than e has.
-func sameHidden(e, d *Definition) bool { return d.Spec.Lookup("hidden").IsMissing() || d.Hidden == e.Hidden }
+func sameHidden(e, d *Definition) bool {
+	return d.Spec.Lookup("hidden").IsMissing() || d.Hidden == e.Hidden
+}
 
 // Retimed is e, an index on _ts, with the TTL of d.
 func Retimed(e, d *Definition) *Definition {

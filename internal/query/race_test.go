@@ -119,9 +119,12 @@ func TestErrorWhilePlansRace(t *testing.T) {
 	ctx, before := context.Background(), int64(0)
 	for i := range 3 {
 		for name, ask := range map[string]func() error{
-			"find":     func() error { _, err := x.engine.Find(ctx, Find{NS: x.ns, Filter: filter}, x.call()); return err },
-			"count":    func() error { _, err := x.engine.Count(ctx, Count{NS: x.ns, Filter: filter}, x.call()); return err },
-			"distinct": func() error { _, err := x.engine.Distinct(ctx, Distinct{NS: x.ns, Key: "a", Filter: filter}, x.call()); return err },
+			"find":  func() error { _, err := x.engine.Find(ctx, Find{NS: x.ns, Filter: filter}, x.call()); return err },
+			"count": func() error { _, err := x.engine.Count(ctx, Count{NS: x.ns, Filter: filter}, x.call()); return err },
+			"distinct": func() error {
+				_, err := x.engine.Distinct(ctx, Distinct{NS: x.ns, Key: "a", Filter: filter}, x.call())
+				return err
+			},
 		} {
 			if err := ask(); !mongoerr.Is(err, mongoerr.BadValue) {
 				t.Errorf("%s: %v", name, err)

@@ -248,7 +248,7 @@ func (s *Store) logModified(ctx context.Context, ns namespace.NS) error {
 		return nil
 	}
 	t.log.Series(coll.IsTimeSeries())
-	t.log.Command(ns.DB, &coll.UUID, bson.Build().String("collMod", ns.Coll).Doc(), bson.Build().Document("collectionOptions_old", coll.Options.Doc).Doc())
+	t.log.Command(ns.DB, &coll.UUID, bson.Build().String("collMod", ns.Coll).Doc(), meaning.OptionsBefore(coll))
 	change := meaning.NewChange(coll.ID)
 	t.meaning.Add(&change)
 	return atLast(ctx, func() error { return t.Commit(ctx, kv.Synced) })

@@ -76,7 +76,7 @@ func (d *DDL) command(i int, old *catalog.Catalog) (o, o2 bson.Doc) {
 	case CollectionModified:
 		next, was := d.Put(e.Collection), old.ByID(e.Collection)
 		if was != nil {
-			o2 = bson.Build().Document("collectionOptions_old", was.Options.Doc).Doc()
+			o2 = OptionsBefore(was)
 		}
 		switch {
 		case next == nil || was == nil:
@@ -96,13 +96,14 @@ func (d *DDL) command(i int, old *catalog.Catalog) (o, o2 bson.Doc) {
 	case IndexModified:
 		b.String("collMod", e.NS.Coll).Object("index").String("name", e.Index.Name)
 		var before *index.Definition
-		if was := old.ByID(e.Collection); was != nil {
-			before = was.Index(e.Index.Name)
+		coll := old.ByID(e.Collection)
+		if coll != nil {
+			before = coll.Index(e.Index.Name)
 		}
 		if before != nil {
 			appendChanged(b, before.Listed(), e.Index.Listed())
 			appendGone(b, before, e.Index)
-			was := bson.Build().Object("indexOptions_old")
+			was := bson.Build().Fields(OptionsBefore(coll)).Object("indexOptions_old")
 			appendChanged(was, e.Index.Listed(), before.Listed())
 			if !before.Hidden && e.Index.Hidden { // what is not hidden does not say so
 				was.Bool("hidden", false)
@@ -112,6 +113,11 @@ func (d *DDL) command(i int, old *catalog.Catalog) (o, o2 bson.Doc) {
 		b.End()
 	}
 	return b.Doc(), o2
+}
+
+// OptionsBefore is what an entry of a collMod says of the collection's options, which were there before.
+func OptionsBefore(c *catalog.Collection) bson.Doc {
+	return bson.Build().Object("collectionOptions_old").Binary("uuid", 4, c.UUID[:]).Fields(c.Options.Doc).End().Doc()
 }
 
 // boundsOf are the names that collMod has for options of capped collections.

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/session"
@@ -48,12 +49,25 @@ type work struct {
 	number int64
 	// isSnapshot says that its level is "snapshot".
 	isSnapshot bool
+	// memory is what it has taken for its writes.
+	memory memory.Account
+}
+
+// hold takes memory for what a statement has written, or says that there is not enough.
+func (w *work) hold(ctx context.Context) error {
+	more := int64(w.Txn.Size()) - w.memory.Used()
+	if more <= 0 {
+		w.memory.Give(-more)
+		return nil
+	}
+	return w.memory.Wait(ctx, more)
 }
 
 // Rollback implements session.Work.
 func (w *work) Rollback() {
 	w.endCursors()
 	w.Txn.Rollback()
+	w.memory.Close()
 	w.forget()
 }
 
@@ -86,6 +100,7 @@ func commitTransaction(op *Op, seat *session.Seat) error {
 	defer op.Writes.Leave()
 	w.endCursors()
 	over := func(err error) {
+		w.memory.Close()
 		if err == nil {
 			t.Commit()
 			return
@@ -228,7 +243,9 @@ func (op *Op) runStatement(h *history.History) (bson.Doc, error) {
 		if err != nil {
 			return nil, err
 		}
-		t.Work = &work{txn, op.Server, op.SessionID, op.TxnNumber, op.ReadConcern.Level == "snapshot"}
+		w := &work{Txn: txn, server: op.Server, lsid: op.SessionID, number: op.TxnNumber, isSnapshot: op.ReadConcern.Level == "snapshot"}
+		w.memory.OpenExact(op.Query.Memory, memory.Transactions)
+		t.Work = w
 	}
 	if c := op.Command.Name; t.ReadConcern != "" && (c == "create" || c == "createIndexes") {
 		return nil, mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support this transaction's %s :: caused by :: read concern not supported", c, t.ReadConcern)
@@ -237,7 +254,11 @@ func (op *Op) runStatement(h *history.History) (bson.Doc, error) {
 	op.txn, op.isSnapshot = w.Txn, w.isSnapshot
 	op.Now = op.txn.View().Now()
 	op.Ctx = op.patiently() // for the numbers of what it defines
-	return op.perform(op.Command.Run)
+	body, err := op.perform(op.Command.Run)
+	if err == nil {
+		err = w.hold(op.Ctx)
+	}
+	return body, err
 }
 
 // transactionSnapshot is the state that the transaction reads which the operation begins, where its read concern says as of when; nil for the

@@ -11,7 +11,12 @@ import (
 // txn is a statement of transaction n of a session, or its end.
 func (h *harness) txn(t *testing.T, db, text string, n int64, starts bool) bson.Doc {
 	t.Helper()
-	b := bson.Build().Fields(bson.MustDoc(text)).Object("lsid").Binary("id", 4, make([]byte, 16)).End().Int64("txnNumber", n).Bool("autocommit", false)
+	return h.txnDoc(t, db, bson.MustDoc(text), n, starts)
+}
+
+func (h *harness) txnDoc(t *testing.T, db string, command bson.Doc, n int64, starts bool) bson.Doc {
+	t.Helper()
+	b := bson.Build().Fields(command).Object("lsid").Binary("id", 4, make([]byte, 16)).End().Int64("txnNumber", n).Bool("autocommit", false)
 	if starts {
 		b.Bool("startTransaction", true)
 	}

@@ -1,5 +1,5 @@
 // Package memory shares out the memory that the process may use beside its store's caches: what operations keep, parked
-// cursors, messages and replies under way, indexes being built. It does not know what any of that is.
+// cursors, messages and replies under way, indexes being built, open transactions. It does not know what any of that is.
 //
 // Who keeps much has an Account and takes bytes before, or as, it keeps them. While there is enough, that is an addition;
 // the Governor is asked for a chunk at a time. When there is not enough, the caller chooses: it goes on in files, makes do
@@ -44,6 +44,8 @@ const (
 	IndexBuilds
 	// Scripts are users' functions.
 	Scripts
+	// Transactions have written what is not committed.
+	Transactions
 	// Buffers are kept for the next who needs one, see Account.Enlarge.
 	Buffers
 	kinds
@@ -51,7 +53,7 @@ const (
 
 // String is the kind's name in serverStatus.
 func (k Kind) String() string {
-	return [kinds]string{"operators", "cursors", "requests", "replies", "indexBuilds", "scripts", "buffers"}[k]
+	return [kinds]string{"operators", "cursors", "requests", "replies", "indexBuilds", "scripts", "transactions", "buffers"}[k]
 }
 
 const (

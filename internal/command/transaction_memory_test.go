@@ -1,0 +1,54 @@
+package command
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/memory"
+)
+
+// TestMemoryOfTransactions: what a transaction has written is counted until it ends, however it does, and a statement that there is no room for is refused.
+func TestMemoryOfTransactions(t *testing.T) {
+	const documentBytes, totalBytes = 1 << 20, 6 << 20
+	h := member(t)
+	h.server.Query.Memory = memory.New(totalBytes, h.clock, nil)
+	used := func() int64 { return h.server.Query.Memory.Stats().By[memory.Transactions] }
+	insert := func(documents int, n int64, starts bool) bson.Doc {
+		b := bson.Build().String("insert", "c").Array("documents")
+		for i := range documents {
+			b.Object(bson.IndexKey(i)).String("pad", strings.Repeat("x", documentBytes)).End()
+		}
+		return h.txnDoc(t, "test", b.End().Doc(), n, starts)
+	}
+	ok := func(reply bson.Doc) {
+		t.Helper()
+		if !reply.Lookup("ok").Truthy() {
+			t.Fatal(reply)
+		}
+	}
+	for i, end := range []string{"{commitTransaction: 1}", "{abortTransaction: 1}"} {
+		n := int64(i)
+		ok(h.txn(t, "test", "{find: 'c', limit: 1, projection: {_id: 1}}", n, true))
+		if used() != 0 {
+			t.Errorf("one that has read takes %d bytes", used())
+		}
+		ok(insert(1, n, false))
+		ok(insert(1, n, false))
+		if used() < 2*documentBytes {
+			t.Errorf("two documents take %d bytes", used())
+		}
+		ok(h.txn(t, "admin", end, n, false))
+		if used() != 0 {
+			t.Errorf("behind %s %d bytes are taken", end, used())
+		}
+	}
+	ok(insert(1, 2, true))
+	reply := insert(8, 2, false)
+	if reply.Lookup("codeName").Text() != `"ExceededMemoryLimit"` || used() != 0 {
+		t.Errorf("%d bytes are taken behind %s", used(), reply)
+	}
+	if reply := h.txn(t, "admin", "{commitTransaction: 1}", 2, false); reply.Lookup("codeName").Str() != "NoSuchTransaction" {
+		t.Error(reply)
+	}
+}

@@ -52,3 +52,21 @@ func TestMemoryOfTransactions(t *testing.T) {
 		t.Error(reply)
 	}
 }
+
+// TestSizeOfTransactions: a transaction takes less than half as many documents as it may have bytes, since the oplog has each once more.
+func TestSizeOfTransactions(t *testing.T) {
+	const documentBytes = 1 << 20
+	h := member(t)
+	for n := range maxTransactionBytes / documentBytes {
+		insert := bson.Build().String("insert", "c").Array("documents").Object("0").Int32("_id", int32(n)).String("pad", strings.Repeat("x", documentBytes)).End().End().Doc()
+		reply := h.txnDoc(t, "test", insert, 0, n == 0)
+		if reply.Lookup("ok").Truthy() {
+			continue
+		}
+		if name := reply.Lookup("codeName").Str(); name != "TransactionTooLarge" || n < maxTransactionBytes/documentBytes/2-2 {
+			t.Errorf("behind %d documents: %s", n, reply)
+		}
+		return
+	}
+	t.Error("it takes all of them")
+}

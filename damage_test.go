@@ -412,8 +412,14 @@ func TestSalvage(t *testing.T) {
 			if (s.LostCount == 0) != c.whole {
 				t.Errorf("lost: %q", s.Lost)
 			}
+			if s.IsComplete() != c.whole {
+				t.Errorf("complete: %v, of %v", s.IsComplete(), s.Copied)
+			}
 			right := a.dumped(t, out)
 			for _, name := range damagedCollections {
+				if of := copiedOf(s, "test."+name); c.whole && (of.Documents != int64(right[name]) || of.Of != int64(len(a[name]))) {
+					t.Errorf("%s: %+v", name, of)
+				}
 				if right[name]*100 < c.least*len(a[name]) {
 					t.Errorf("%s: %d of %d documents", name, right[name], len(a[name]))
 				}
@@ -431,6 +437,16 @@ func TestSalvage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// copiedOf is how much was copied of a collection.
+func copiedOf(s *ebb.Salvaged, namespace string) ebb.Copied {
+	for _, c := range s.Copied {
+		if c.Namespace == namespace {
+			return c
+		}
+	}
+	return ebb.Copied{}
 }
 
 // spoil changes a file, or removes it.

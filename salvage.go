@@ -2,11 +2,13 @@ package ebb
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -23,12 +25,28 @@ import (
 type Salvaged struct {
 	Collections int
 	Documents   int64
+	// Copied is how much of each collection that has documents, or had.
+	Copied []Copied
 	// Lost are lines about what could not be read, no more than maxLost of LostCount.
 	Lost      []string
 	LostCount int
 	// LeftOut are the names of the collections that a member of a replica set keeps for itself. Restored, they would make another server
 	// out of step with a set that it is not of; mongodump leaves them out, too.
 	LeftOut []string
+}
+
+// Copied is how much of a collection Salvage has copied.
+type Copied struct {
+	// Namespace is what it is called in the files.
+	Namespace string
+	Documents int64
+	// Of is how many documents it had, -1 where that cannot be read. Where deleted ones are copied too it is less than Documents.
+	Of int64
+}
+
+// IsComplete says whether nothing is known to be lost.
+func (s *Salvaged) IsComplete() bool {
+	return s.LostCount == 0 && !slices.ContainsFunc(s.Copied, func(c Copied) bool { return c.Documents < c.Of })
 }
 
 // maxLost bounds how many lines are kept.
@@ -52,10 +70,11 @@ func Salvage(path, out string) (*Salvaged, error) {
 	}
 	d := &dump{dir: out}
 	s := &salvage.Reader{Indexes: index.NewParser(match.NewParser()), Collection: d.collection, Document: d.document, Lost: d.lost}
-	err = inspect.Salvage(vfs.Default, filepath.Join(path, storeDir), d.lost, s.Pair)
+	err = inspect.Salvage(vfs.Default, filepath.Join(path, storeDir), d.lost, s.Place, s.Pair)
 	if err := errors.Join(err, d.finish()); err != nil {
 		return nil, err
 	}
+	d.compare(s.Counted)
 	return &d.Salvaged, nil
 }
 
@@ -66,6 +85,32 @@ type dump struct {
 	number uint32
 	file   *os.File
 	buffer *bufio.Writer
+	copied map[uint32]*Copied
+}
+
+// of is what is copied of a collection.
+func (d *dump) of(number uint32, database, name string) *Copied {
+	if d.copied == nil {
+		d.copied = map[uint32]*Copied{}
+	}
+	if d.copied[number] == nil {
+		d.copied[number] = &Copied{Namespace: database + "." + name}
+	}
+	return d.copied[number]
+}
+
+// compare puts beside what was copied what there was, by the names.
+func (d *dump) compare(counted func(number uint32) (int64, bool)) {
+	for number, c := range d.copied {
+		of, ok := counted(number)
+		if c.Of = of; !ok {
+			c.Of = -1
+		}
+		if c.Documents > 0 || c.Of > 0 {
+			d.Copied = append(d.Copied, *c)
+		}
+	}
+	slices.SortFunc(d.Copied, func(a, b Copied) int { return cmp.Compare(a.Namespace, b.Namespace) })
 }
 
 func (d *dump) lost(what string) {
@@ -108,6 +153,7 @@ func (d *dump) collection(coll *catalog.Collection) error {
 	if err := os.WriteFile(path, b.Doc().JSON(), 0o600); err != nil || coll.IsView() {
 		return err
 	}
+	d.of(coll.ID, coll.NS.DB, coll.NS.Coll)
 	if path, err = d.path(coll.NS.DB, coll.NS.Coll, ".bson"); err != nil {
 		return err
 	}
@@ -124,6 +170,7 @@ func (d *dump) document(coll *catalog.Collection, number uint32, doc bson.Doc) e
 		}
 	}
 	d.Documents++
+	d.copied[number].Documents++
 	_, err := d.buffer.Write(doc)
 	return err
 }
@@ -145,6 +192,7 @@ func (d *dump) begin(coll *catalog.Collection, number uint32) error {
 	if d.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
 		return err
 	}
+	d.of(number, database, name)
 	d.number, d.buffer = number, bufio.NewWriterSize(d.file, 1<<20)
 	return nil
 }

@@ -14,6 +14,9 @@ import (
 // errDamaged is a store that is damaged, as its lines have told.
 var errDamaged = errors.New("the store is damaged")
 
+// errLost says that not all was copied, as its lines have told.
+var errLost = errors.New("the store is damaged, and not all of it could be copied")
+
 func check() *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
@@ -62,13 +65,27 @@ func salvage() *cobra.Command {
 			if len(s.LeftOut) > 0 {
 				fmt.Fprintln(cmd.OutOrStdout(), "left out, being the replica set's:", strings.Join(s.LeftOut, ", "))
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d documents of %d collections copied\n", out, s.Documents, s.Collections)
-			return err
+			for _, c := range s.Copied {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s copied\n", c.Namespace, share(c))
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d documents of %d collections copied\n", out, s.Documents, s.Collections)
+			if !s.IsComplete() {
+				return errLost
+			}
+			return nil
 		},
 	}
 	dbpathFlag(cmd, &path)
 	cmd.Flags().StringVar(&out, "out", "dump", "`directory` to copy to, in the form of mongodump")
 	return cmd
+}
+
+// share is how many documents were copied of how many, where that is known.
+func share(c ebb.Copied) string {
+	if c.Of < 0 {
+		return fmt.Sprintf("%d documents", c.Documents)
+	}
+	return fmt.Sprintf("%d of %d documents", c.Documents, c.Of)
 }
 
 func dbpathFlag(cmd *cobra.Command, path *string) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,11 +18,20 @@ func TestCheckAndSalvage(t *testing.T) {
 		cmd.Dir = dir
 		return cmd
 	}
+	add := verb("user", "add", "boss")
+	add.Stdin = strings.NewReader("secret")
+	if out, err := add.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	r := startServer(t, dir)
 	failing(t, verb("check"), exitFailed, "DBPathInUse")
 	ping(t, r.address)
 	r.stop(t, syscall.SIGTERM)
-	out, err := verb("check").Output()
+	out, err := verb("salvage").Output()
+	if err != nil || !strings.Contains(string(out), "admin.system.users: 1 of 1 documents copied") {
+		t.Errorf("%v: %s", err, out)
+	}
+	out, err = verb("check").Output()
 	if err != nil || !strings.Contains(string(out), "0 damaged files") {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -35,8 +45,9 @@ func TestCheckAndSalvage(t *testing.T) {
 	}
 	failing(t, verb("check"), exitFailed, "the store is damaged")
 	failing(t, verb("serve", "--nounixsocket", "--port", "0"), exitFailed, filepath.Base(last)+" is damaged at offset 0")
-	out, err = verb("salvage").Output()
-	if err != nil || !strings.Contains(string(out), "lost: "+filepath.Base(last)) || !strings.Contains(string(out), "documents of") {
+	out, err = verb("salvage", "--out", "lossy").Output()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitFailed || !strings.Contains(string(out), "lost: "+filepath.Base(last)) || !strings.Contains(string(out), "documents of") {
 		t.Errorf("%v: %s", err, out)
 	}
 	failing(t, verb("salvage", "--out", "data"), exitFailed, "data is not empty")

@@ -38,6 +38,7 @@ type salvage struct {
 	report  *Report
 	spoilt  Spoilt
 	lost    func(what string)
+	place   func(key []byte) string
 	logged  logged
 	parts   []Part
 	deleted []deletion // that begin behind where the merge is, the last first
@@ -47,8 +48,8 @@ type salvage struct {
 
 // Salvage gives what can be read of a store, damaged or not, in ascending order of the keys: of each the youngest value that can be
 // read, if it was not deleted since. It needs no manifest; where there is none, or it is damaged, all tables are read, and what was
-// deleted or replaced may be among it. lost is told what cannot be read. The records of the logs are held in memory.
-func Salvage(disk vfs.FS, dir string, lost func(what string), each func(key, value []byte) error) error {
+// deleted or replaced may be among it. lost is told what cannot be read, with what place calls the key behind which that lies. The records of the logs are held in memory.
+func Salvage(disk vfs.FS, dir string, lost func(what string), place func(key []byte) string, each func(key, value []byte) error) error {
 	report, err := Look(disk, dir)
 	if err != nil {
 		return err
@@ -56,7 +57,7 @@ func Salvage(disk vfs.FS, dir string, lost func(what string), each func(key, val
 	for _, d := range report.Damages {
 		lost(d.String())
 	}
-	s := &salvage{disk: disk, dir: dir, report: report, lost: lost}
+	s := &salvage{disk: disk, dir: dir, report: report, lost: lost, place: place}
 	if err := s.readLogs(); err != nil {
 		return err
 	}
@@ -181,7 +182,7 @@ func (s *salvage) open(p Part) *walk {
 		return nil
 	}
 	w, err := newWalk(t, p, func(name string, from []byte, err error) {
-		s.lost(fmt.Sprintf("keys of %s behind %q: %v", name, from, err))
+		s.lost(fmt.Sprintf("keys of %s behind %s: %v", name, s.place(from), err))
 	})
 	if err != nil {
 		s.lost(fmt.Sprintf("all of %s: %v", t.name, err))

@@ -284,7 +284,7 @@ func checkSalvage(t *testing.T, damaged files, d damage, want content) (right in
 	var lost []string
 	wrong := 0
 	last := ""
-	err := inspect.Salvage(damaged.disk(t), "db", func(what string) { lost = append(lost, what) }, func(key, value []byte) error {
+	err := inspect.Salvage(damaged.disk(t), "db", func(what string) { lost = append(lost, what) }, func(key []byte) string { return string(key) }, func(key, value []byte) error {
 		if string(key) <= last {
 			t.Errorf("%s, %s: %q is salvaged after %q", d.path, d.what, key, last)
 		}

@@ -23,18 +23,66 @@ type Reader struct {
 	Lost func(what string)
 
 	collections map[uint32]*catalog.Collection
-	dropped     map[uint32]bool // and not removed yet
+	dropped     map[uint32]bool  // and not removed yet
+	counted     map[uint32]int64 // documents of collections
 }
 
-// Pair takes a key and its value, and forgets them; keys ascend. The catalogue's come before the records'.
+// Counted is how many documents the collection had, as far as its counter could be read.
+func (s *Reader) Counted(number uint32) (documents int64, ok bool) {
+	documents, ok = s.counted[number]
+	return documents, ok
+}
+
+// Place says where a key lies, by name as far as the catalogue has been met.
+func (s *Reader) Place(key []byte) string {
+	if len(key) < layout.TableLength {
+		return fmt.Sprintf("key %q", key)
+	}
+	number := binary.BigEndian.Uint32(key[1:])
+	switch key[0] {
+	case layout.RecordPrefix:
+		return fmt.Sprintf("key %q, which is of the documents of %s", key, s.name(number))
+	case layout.IDPrefix, layout.IndexPrefix:
+		for _, coll := range s.collections {
+			if d := coll.IndexByID(number); d != nil {
+				return fmt.Sprintf("key %q, which is of index %s of %s", key, d.Name, coll.NS)
+			}
+		}
+	}
+	return fmt.Sprintf("key %q", key)
+}
+
+func (s *Reader) name(collection uint32) string {
+	if coll := s.collections[collection]; coll != nil {
+		return coll.NS.String()
+	}
+	return fmt.Sprintf("collection %d", collection)
+}
+
+// Pair takes a key and its value, and forgets them; keys ascend. Counters come before the catalogue, and that before the records.
 func (s *Reader) Pair(key, value []byte) error {
 	switch {
+	case len(key) > 0 && key[0] == layout.CounterPrefix:
+		s.counter(key, value)
+		return nil
 	case len(key) >= 2 && key[0] == layout.MetaPrefix:
 		return s.meta(key, value)
 	case len(key) > layout.TableLength && key[0] == layout.RecordPrefix:
 		return s.record(key, value)
 	}
 	return nil
+}
+
+// counter takes note of how many documents a collection has.
+func (s *Reader) counter(key, value []byte) {
+	const ownerLength = 6
+	if len(key) != ownerLength+1 || key[1] != layout.OfCollection || key[ownerLength] != layout.CountDocuments || len(value) != 8 {
+		return
+	}
+	if s.counted == nil {
+		s.counted = map[uint32]int64{}
+	}
+	s.counted[binary.BigEndian.Uint32(key[2:])] = int64(binary.BigEndian.Uint64(value))
 }
 
 func (s *Reader) meta(key, value []byte) error {
@@ -70,7 +118,7 @@ func (s *Reader) record(key, value []byte) error {
 		err = bson.Validate(rec.Doc, layout.MaxDepth)
 	}
 	if err != nil {
-		s.Lost(fmt.Sprintf("record %s of collection %d: %v", id, number, err))
+		s.Lost(fmt.Sprintf("record %s of %s: %v", id, s.name(number), err))
 		return nil
 	}
 	return s.Document(coll, number, rec.Doc)

@@ -1,9 +1,14 @@
 package expr
 
 import (
+	archive "archive/zip"
+	_ "embed"
+	"fmt"
+	"io/fs"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
-	_ "time/tzdata" // the zones, where the machine has none
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -11,6 +16,16 @@ import (
 
 // maxZones is how many zones an Env remembers.
 const maxZones = 64
+
+// zoneFile holds the zones: a copy of lib/time/zoneinfo.zip of the Go that Ebb is built with. time.LoadLocation would rather take those
+// of the machine, so that the members of a replica set could have others, by name and by rule.
+//
+//go:embed zoneinfo.zip
+var zoneFile string
+
+var zones = sync.OnceValues(func() (*archive.Reader, error) {
+	return archive.NewReader(strings.NewReader(zoneFile), int64(len(zoneFile)))
+})
 
 // zoneOf reads a time zone: the name of one, or an offset such as +04:45, +0445 or +04. A missing argument is UTC.
 func (e *Env) zoneOf(v bson.Value) (*time.Location, error) {
@@ -34,7 +49,7 @@ func (e *Env) zoneOf(v bson.Value) (*time.Location, error) {
 
 func loadZone(name string) (*time.Location, error) {
 	unknown := mongoerr.New(40485, "unrecognized time zone identifier: \"%s\"", name)
-	if name == "" || name == "Local" || name == "localtime" {
+	if name == "" {
 		return nil, unknown
 	}
 	if name[0] == '+' || name[0] == '-' {
@@ -44,11 +59,15 @@ func loadZone(name string) (*time.Location, error) {
 		}
 		return time.FixedZone(name, seconds), nil
 	}
-	z, err := time.LoadLocation(string(append([]byte(nil), name...)))
+	all, err := zones()
+	if err != nil {
+		return nil, fmt.Errorf("read the time zones: %w", err)
+	}
+	rules, err := fs.ReadFile(all, name)
 	if err != nil {
 		return nil, unknown
 	}
-	return z, nil
+	return time.LoadLocationFromTZData(strings.Clone(name), rules)
 }
 
 // parseOffset reads +hh, +hhmm or +hh:mm.

@@ -23,7 +23,9 @@ type Command struct {
 	NoSession bool
 	// NoAuth commands may be run by who has not logged in. The others say what they need.
 	NoAuth bool
-	Needs  Needs
+	// NoAuthIf says whether one of the others may be run so for now; nil: never.
+	NoAuthIf func(*Op) bool
+	Needs    Needs
 	// Sensitive are the fields that hold secrets; see Conceal.
 	Sensitive []string
 	// Written are the fields with what is written, which hold secrets where that goes to users.

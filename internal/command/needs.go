@@ -50,7 +50,7 @@ func (op *Op) authorize(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if op.Command.NoAuth {
+	if op.Command.NoAuth || op.Command.NoAuthIf != nil && op.Command.NoAuthIf(op) {
 		return nil
 	}
 	if op.Conn.expired.Name != "" {

@@ -21,6 +21,7 @@ func AddParameters(r *parameter.Registry, verbosity func(level int)) {
 	addVerbosity(r, verbosity)
 	parameter.NewFixed(r, "authSchemaVersion", bson.Int32(authSchemaVersion))
 	addLogin(r)
+	addBuildInfo(r)
 	addQueryStats(r)
 	parameter.NewBool(r, auditSuccessName, parameter.Both, false)
 	parameter.NewBool(r, roleAccessName, parameter.Both, true)

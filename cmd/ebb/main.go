@@ -45,6 +45,7 @@ func root() *cobra.Command {
 	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.SetFlagErrorFunc(badOption)
+	cmd.SetHelpCommand(help())
 	cmd.AddCommand(serve(), pingVerb(), check(), salvage(), user(), backupVerb(), restore(), verify(), completion(), manual(), version(), scripts())
 	return cmd
 }
@@ -75,8 +76,38 @@ func noArgs(cmd *cobra.Command, args []string) error {
 // optionError is a command line that cannot be understood.
 type optionError struct{ error }
 
-func badOption(_ *cobra.Command, err error) error {
-	return optionError{fmt.Errorf("Error parsing command line: %w; try 'ebb serve --help'", err)}
+func badOption(cmd *cobra.Command, err error) error {
+	return optionError{fmt.Errorf("Error parsing command line: %w; try '%s --help'", err, cmd.CommandPath())}
+}
+
+// family is a command that is there for those below it: called by itself it says which there are.
+func family(use, short string, members ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  noArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(members...)
+	return cmd
+}
+
+// help is cobra's, but that it fails where there is no such command.
+func help() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [command]",
+		Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err == nil {
+				err = cobra.NoArgs(about, rest)
+			}
+			if err != nil {
+				return badOption(cmd.Root(), err)
+			}
+			return about.Help()
+		},
+	}
 }
 
 // status is the exit status for err. The root command never runs anything: its errors are commands that do not exist.

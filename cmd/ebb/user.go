@@ -36,9 +36,7 @@ const maxPasswordLine = 64 << 10
 const userTimeout = 30 * time.Second
 
 func user() *cobra.Command {
-	cmd := &cobra.Command{Use: "user", Short: "Add, list and remove users, in a running server or in a data directory that none uses"}
-	cmd.AddCommand(userAdd(), userList(), userRemove())
-	return cmd
+	return family("user", "Add, list and remove users, in a running server or in a data directory that none uses", userAdd(), userList(), userRemove())
 }
 
 func (v *userVerb) flags(cmd *cobra.Command) {

@@ -4,6 +4,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +49,8 @@ type Net struct {
 	Port int
 	// BindIP is IP addresses, host names, "*", or paths of Unix domain sockets.
 	BindIP []string
+	// IPv6 has "*" in BindIP stand for all IPv6 addresses too: "::" is behind it.
+	IPv6 bool
 	// MaxConns is 0 for as many as the system's limits allow.
 	MaxConns int
 	// Compressors are the names that a client may settle on.
@@ -248,6 +251,9 @@ func (c *Config) check(all []setting) error {
 		return errorf("Error parsing option \"replication.replSetName\": %q has a \"/\"; members are not named here", c.Replication.SetName)
 	case c.Storage.DBPath == "":
 		return errorf("storage.dbPath must not be empty")
+	}
+	if all := slices.Index(c.Net.BindIP, "*"); all >= 0 && c.Net.IPv6 && !slices.Contains(c.Net.BindIP, "::") {
+		c.Net.BindIP = slices.Insert(c.Net.BindIP, all+1, "::")
 	}
 	if err := c.checkAudit(has); err != nil {
 		return err

@@ -65,7 +65,6 @@ func ignoredOptions() []option {
 		{"storage.wiredTiger.engineConfig.journalCompressor", is("it is no compressor", "none", "snappy", "zlib", "zstd")},
 		{"storage.wiredTiger.engineConfig.zstdCompressionLevel", numeric},
 		{"storage.wiredTiger.indexConfig.prefixCompression", boolean},
-		{"net.ipv6", boolean},
 		{"net.wireObjectCheck", is("what clients send is always checked", "true")},
 		{"net.listenBacklog", numeric},
 		{"net.maxIncomingConnectionsOverride", anything},

@@ -48,12 +48,14 @@ func options() []option {
 			intOption(0, maxPort, func(c *Config, v int) { c.Net.Port = v })},
 		{"net.bindIp", "bind_ip", "comma-separated `addresses` to listen on, 127.0.0.1 by default",
 			bindIP},
-		{"net.bindIpAll", "bind_ip_all", "listen on all IPv4 addresses",
+		{"net.bindIpAll", "bind_ip_all", "listen on all IPv4 addresses, with --ipv6 on those of IPv6 too",
 			boolOption(func(c *Config, v bool) {
 				if v {
 					c.Net.BindIP = []string{"*"}
 				}
 			})},
+		{"net.ipv6", "ipv6", "listen on all IPv6 addresses too, where it is all IPv4 addresses",
+			boolOption(func(c *Config, v bool) { c.Net.IPv6 = v })},
 		{"net.maxIncomingConnections", "maxConns", "largest `number` of connections at one time",
 			intOption(minConns, maxConns, func(c *Config, v int) { c.Net.MaxConns = v })},
 		{"net.compression.compressors", "networkMessageCompressors", "comma-separated `names` of compressors to offer, snappy,zstd,zlib by default; \"disabled\" for none",

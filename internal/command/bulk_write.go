@@ -14,7 +14,7 @@ import (
 const maxBulkResultBytes = 20 << 20
 
 func bulkWriteCommands() []*Command {
-	return []*Command{{Name: "bulkWrite", Needs: Needs{Also: needsBulkWrite}, AdminOnly: true, WriteConcern: true, Kind: "bulkWrite", Written: []string{"ops", "let"}, Run: bulkWrite,
+	return []*Command{{Name: "bulkWrite", Needs: Needs{Also: needsBulkWrite}, AdminOnly: true, WriteConcern: true, Kind: "bulkWrite", Written: []string{"ops", "let"}, Sequences: []string{"ops", "nsInfo"}, Run: bulkWrite,
 		Doc: "Inserts, changes and removes documents of several collections."}}
 }
 

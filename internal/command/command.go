@@ -34,6 +34,8 @@ type Command struct {
 	HoldsCommands bool
 	// Audited is what the audit log is told of the command when it has succeeded; nil where it is told nothing, or in another place.
 	Audited func(*Op) bson.Doc
+	// Sequences are the fields whose documents may come in document sequences.
+	Sequences []string
 	// Quiet commands are neither logged as slow nor profiled.
 	Quiet bool
 	// ChangesTTL commands may make, change or drop TTLs, of which the log and local.ttl_history tell.

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -118,6 +119,9 @@ func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
 	if err := op.readDB(req); err != nil {
 		return nil, err
 	}
+	if err := op.checkSequences(); err != nil {
+		return nil, err
+	}
 	if op.Command.AdminOnly && op.DB != "admin" {
 		return nil, op.notAdmin(name)
 	}
@@ -140,6 +144,19 @@ func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
 		}
 	}
 	return op.track(ctx, now)
+}
+
+// checkSequences refuses document sequences that the command would not read.
+func (op *Op) checkSequences() error {
+	for _, s := range op.Sequences {
+		switch {
+		case op.Command.Sequences == nil:
+			return mongoerr.New(40472, "The %s command does not support document sequences.", op.Command.Name)
+		case !slices.Contains(op.Command.Sequences, s.Name):
+			return mongoerr.New(40415, "BSON field '%s.%s' is an unknown field.", op.Command.Name, s.Name)
+		}
+	}
+	return nil
 }
 
 // notAdmin is the error of a command that belongs to the admin database, and was sent to another. That it cannot be part of a

@@ -2,10 +2,12 @@ package catalog
 
 import (
 	"testing"
+	"unicode/utf8"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
 
@@ -125,5 +127,18 @@ func TestKinds(t *testing.T) {
 	}
 	if newCollection(1, "a.b", `{clusteredIndex: false, expireAfterSeconds: NaN}`).Options.HasTTL {
 		t.Error("NaN is a TTL")
+	}
+}
+
+// TestNamesAreText refuses what no client could read in a list of collections.
+func TestNamesAreText(t *testing.T) {
+	for _, ns := range []namespace.NS{{DB: "a", Coll: "b\xff"}, {DB: "\xc3", Coll: "b"}, {DB: "a", Coll: "\xe2\x82"}} {
+		err := New().CheckCreate(ns)
+		if !mongoerr.Is(err, mongoerr.InvalidNamespace) || !utf8.ValidString(err.Error()) {
+			t.Errorf("%q: %v", ns, err)
+		}
+	}
+	if err := New().CheckCreate(namespace.NS{DB: "ä", Coll: "日本"}); err != nil {
+		t.Error(err)
 	}
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -22,14 +23,17 @@ var reservedCollections = map[string]map[string]bool{
 // bucketPrefix starts the names of the collections that time series keep their data in.
 const bucketPrefix = "system.buckets."
 
-// CheckCreate refuses names that no new collection or view may have, in c or anywhere: bad or too long ones, the
-// server's own, and those of a database whose name differs from an existing one by case alone.
+// CheckCreate refuses names that no new collection or view may have, in c or anywhere: bad or too long ones, what is
+// no text, the server's own, and those of a database whose name differs from an existing one by case alone.
 func (c *Catalog) CheckCreate(ns namespace.NS) error {
 	if err := ns.Check(); err != nil {
 		return err
 	}
 	if err := ns.CheckLength(); err != nil {
 		return err
+	}
+	if !utf8.ValidString(ns.String()) { // whoever lists collections could not read the reply
+		return mongoerr.New(mongoerr.InvalidNamespace, "Invalid namespace specified %q: it is not UTF-8", ns)
 	}
 	if strings.Contains(ns.Coll, "$") {
 		return mongoerr.New(mongoerr.InvalidNamespace, "Invalid collection name: %s", ns.Coll)

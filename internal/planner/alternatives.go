@@ -1,9 +1,10 @@
 package planner
 
 import (
-	"bytes"
+	"encoding/binary"
 	"slices"
 
+	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/match"
 )
 
@@ -136,43 +137,79 @@ func (p *planning) either(or *match.Or, inputs []access) access {
 }
 
 // melt makes one scan of those that differ in the bounds of one field only.
-func (p *planning) melt(inputs []access) (out []access) {
-next:
+func (p *planning) melt(inputs []access) []access {
+	fields := 0
 	for _, a := range inputs {
-		for k, b := range out {
-			if s, ok := melted(a.node, b.node); ok {
-				s.follow(p.q)
-				s.narrow()
-				out[k] = access{node: s, score: min(a.score, b.score)}
-				continue next
-			}
+		if s, ok := a.node.(*IndexScan); ok && s.melts() {
+			fields = max(fields, len(s.Bounds))
 		}
-		out = append(out, a)
+	}
+	for i := range fields {
+		inputs = p.meltAt(inputs, i)
+	}
+	return inputs
+}
+
+// meltAt makes one scan of those that differ in the bounds of the i-th field only, in the place of the first. There may be
+// thousands of inputs, so they are told apart by what they have in common and not compared with one another.
+func (p *planning) meltAt(inputs []access, i int) (out []access) {
+	places := map[string]int{}
+	alike := make([][]*IndexScan, 0, len(inputs)) // beside out
+	for _, a := range inputs {
+		s, ok := a.node.(*IndexScan)
+		if !ok || !s.melts() || i >= len(s.Bounds) {
+			out, alike = append(out, a), append(alike, nil)
+			continue
+		}
+		key := s.besides(i)
+		k, met := places[key]
+		if !met {
+			places[key] = len(out)
+			out, alike = append(out, a), append(alike, []*IndexScan{s})
+			continue
+		}
+		alike[k] = append(alike[k], s)
+		out[k].score = min(out[k].score, a.score)
+	}
+	for k, scans := range alike {
+		if len(scans) > 1 {
+			out[k] = access{node: p.joined(scans, i), score: out[k].score}
+		}
 	}
 	return out
 }
 
-func melted(a, b Node) (*IndexScan, bool) {
-	s, ok := a.(*IndexScan)
-	t, also := b.(*IndexScan)
-	if !ok || !also || s.Index.ID != t.Index.ID || !bytes.Equal(s.Index.Key, t.Index.Key) || s.Filter != nil || t.Filter != nil || s.unusual() || t.unusual() {
-		return nil, false
+// joined is one scan of what each of scans finds, whose bounds are the same but for the i-th field.
+func (p *planning) joined(scans []*IndexScan, i int) *IndexScan {
+	s := *scans[0]
+	var all Intervals
+	for _, one := range scans {
+		all = append(all, one.Bounds[i]...)
 	}
-	differs := -1
-	for i := range s.Bounds {
-		if !slices.EqualFunc(s.Bounds[i], t.Bounds[i], Interval.same) {
-			if differs >= 0 {
-				return nil, false
-			}
-			differs = i
+	s.Bounds = slices.Clone(s.Bounds)
+	s.Bounds[i] = normalize(s.Index.compare, all)
+	s.follow(p.q)
+	s.narrow()
+	return &s
+}
+
+// melts says whether the scan may become one with others.
+func (s *IndexScan) melts() bool { return s.Filter == nil && !s.unusual() }
+
+// besides is the same for scans of one index whose bounds differ in the i-th field at most.
+func (s *IndexScan) besides(i int) string {
+	key := binary.LittleEndian.AppendUint32(nil, s.Index.ID)
+	key = append(key, s.Index.Key...)
+	for k, bounds := range s.Bounds {
+		if k == i {
+			continue
+		}
+		key = binary.AppendUvarint(key, uint64(len(bounds)))
+		for _, b := range bounds {
+			key = b.append(key)
 		}
 	}
-	m := *s
-	m.Bounds = slices.Clone(s.Bounds)
-	if differs >= 0 {
-		m.Bounds[differs] = union(s.Index.compare, s.Bounds[differs], t.Bounds[differs])
-	}
-	return &m, true
+	return string(key)
 }
 
 // unusual says whether the scan walks something other than what Bounds says.
@@ -284,8 +321,19 @@ func splitAt(scans []*IndexScan, i int) (out []*IndexScan) {
 	return out
 }
 
-// same says whether two intervals are written alike.
-func (i Interval) same(j Interval) bool {
-	return i.LowInclusive == j.LowInclusive && i.HighInclusive == j.HighInclusive &&
-		i.Low.Type == j.Low.Type && i.High.Type == j.High.Type && bytes.Equal(i.Low.Data, j.Low.Data) && bytes.Equal(i.High.Data, j.High.Data)
+// append writes the interval so that another one is written otherwise.
+func (i Interval) append(dst []byte) []byte {
+	ends := byte(0)
+	if i.LowInclusive {
+		ends |= 1
+	}
+	if i.HighInclusive {
+		ends |= 2
+	}
+	dst = append(dst, ends)
+	for _, v := range []bson.Value{i.Low, i.High} {
+		dst = binary.AppendUvarint(append(dst, byte(v.Type)), uint64(len(v.Data)))
+		dst = append(dst, v.Data...)
+	}
+	return dst
 }

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -43,7 +44,7 @@ func TestPlans(t *testing.T) {
 	})
 }
 
-func parseIndex(t *testing.T, id uint32, line string) Index {
+func parseIndex(t testing.TB, id uint32, line string) Index {
 	line, paths, _ := strings.Cut(line, " multikey ")
 	spec := bson.MustDoc(line)
 	if spec.Lookup("name").IsMissing() {
@@ -183,4 +184,60 @@ func object(d bson.Doc, key string) bson.Doc {
 		return v.Doc()
 	}
 	return nil
+}
+
+// TestManyAlternativesMelt has the memory that planning an $or takes grow with its branches, not with their square.
+func TestManyAlternativesMelt(t *testing.T) {
+	const branches = 4000
+	c := Collection{Indexes: []Index{parseIndex(t, 0, `{key: {n: 1, k: 1}}`)}}
+	or := bson.Build().Array("$or")
+	for i := range branches {
+		or.Object(bson.IndexKey(i)).Int32("n", int32(i)).Int32("k", int32(i%2)).End()
+	}
+	filter, err := match.NewParser().Parse(or.End().Doc(), match.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	plans, err := Candidates(c, Query{Filter: filter})
+	runtime.ReadMemStats(&after)
+	if err != nil || len(plans) != 1 {
+		t.Fatal(len(plans), err)
+	}
+	if or, ok := plans[0].Root.(*Fetch).Child.(*Or); !ok || len(or.Inputs) != 2 || len(or.Inputs[0].(*IndexScan).Bounds[0]) != branches/2 {
+		t.Errorf("the plan is not two scans: %#v", plans[0].Root)
+	}
+	if each := (after.TotalAlloc - before.TotalAlloc) / branches; each > 20_000 {
+		t.Errorf("%d bytes a branch", each)
+	}
+}
+
+// BenchmarkManyAlternatives plans an $or of thousands of branches, each of which several compound indexes find.
+func BenchmarkManyAlternatives(b *testing.B) {
+	c := Collection{}
+	for i, line := range []string{`{key: {n: 1}}`, `{key: {n: 1, k: 1, _id: 1}}`, `{key: {k: 1, n: 1}}`} {
+		c.Indexes = append(c.Indexes, parseIndex(b, uint32(i), line))
+	}
+	for _, branches := range []int{300, 3000} {
+		or := bson.Build().Array("$or")
+		for i := range branches {
+			or.Object(bson.IndexKey(i)).Object("n").Array("$in")
+			for k := range 100 {
+				or.Int32(bson.IndexKey(k), int32(i+k))
+			}
+			or.End().End().Int32("k", int32(i)).End()
+		}
+		filter, err := match.NewParser().Parse(or.End().Doc(), match.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(fmt.Sprint(branches), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := Candidates(c, Query{Filter: filter}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

@@ -1,10 +1,15 @@
 package update
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
 )
 
 // sections are the first words of the commands in testdata.
@@ -41,5 +46,27 @@ func TestEveryOperatorHasCases(t *testing.T) {
 		if have[name] == 0 {
 			t.Errorf("%s: no cases in testdata", name)
 		}
+	}
+}
+
+// TestManyFields parses and applies a modifier of very many fields, which come in the worst order, in a time that nobody notices.
+func TestManyFields(t *testing.T) {
+	const fields = 100_000
+	b := bson.Build().Object("$set")
+	for i := range fields {
+		b.Int32(fmt.Sprintf("f%06d", fields-i), int32(i))
+	}
+	start := clock.Wall().Now()
+	l := newLanguage()
+	u, err := l.updates.Parse(b.End().Doc().Value(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := u.Apply(nil, bson.MustDoc(`{_id: 1}`), Args{Env: l.env})
+	if err != nil || out.Count() != fields+1 || out.Lookup("f000001").Int32() != fields-1 {
+		t.Error(out.Count(), err)
+	}
+	if d := clock.Since(clock.Wall(), start); d > 5*time.Second {
+		t.Errorf("it took %v", d)
 	}
 }

@@ -25,14 +25,20 @@ const (
 // node is a part of the tree that all modifiers of an update make together: one path, one node.
 type node struct {
 	kind     kind
-	children []child // in the order of compareNames, in which new fields appear
+	children []child // in the order of compareNames, in which new fields appear, once the tree is sorted
 	// positional is the child named "$", or nil.
 	positional *node
 
 	operator *Operator
 	modifier modifier
 	rename   int // 1 + position in Update.renames for both ends of a $rename, else 0
+
+	// named has the children of a node with many, while the tree is put together.
+	named map[string]*node
 }
+
+// manyChildren is from how many children on those of a node are looked up by a map while the tree is put together.
+const manyChildren = 16
 
 type child struct {
 	name string
@@ -78,24 +84,50 @@ func (n *node) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(n.children, name, func(c child, name string) int { return compareNames(c.name, name) })
 }
 
-// get is the child of the given name, or nil; "$" is the positional one.
+// get is the child of the given name, or nil, while the tree is put together; "$" is the positional one.
 func (n *node) get(name string) *node {
 	if n.kind == objectNode && name == "$" {
 		return n.positional
 	}
-	if i, ok := n.find(name); ok {
-		return n.children[i].node
+	if n.named != nil {
+		return n.named[name]
+	}
+	for i := range n.children {
+		if n.children[i].name == name {
+			return n.children[i].node
+		}
 	}
 	return nil
 }
 
+// set adds a child that is not there. The children are in order when the tree has been sorted.
 func (n *node) set(name string, c *node) {
 	if n.kind == objectNode && name == "$" {
 		n.positional = c
 		return
 	}
-	i, _ := n.find(name)
-	n.children = slices.Insert(n.children, i, child{name, position(name), c})
+	n.children = append(n.children, child{name, position(name), c})
+	switch {
+	case n.named != nil:
+		n.named[name] = c
+	case len(n.children) == manyChildren:
+		n.named = make(map[string]*node, 2*manyChildren)
+		for _, c := range n.children {
+			n.named[c.name] = c.node
+		}
+	}
+}
+
+// sort puts the children of n and of all nodes below in order.
+func (n *node) sort() {
+	n.named = nil
+	slices.SortFunc(n.children, func(a, b child) int { return compareNames(a.name, b.name) })
+	for _, c := range n.children {
+		c.node.sort()
+	}
+	if n.positional != nil {
+		n.positional.sort()
+	}
 }
 
 // isIdentifier says whether a path component is $[] or $[id].

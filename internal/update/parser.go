@@ -93,6 +93,7 @@ func (p *Parser) parseModifiers(u bson.Value, o Options) (*Update, error) {
 				"The array filter for identifier '%s' was not used in the update %s", id, u)
 		}
 	}
+	run.root.sort()
 	out.renames = run.renames
 	return out, nil
 }

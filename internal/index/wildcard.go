@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/fieldpath"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -82,6 +83,7 @@ func (d *Definition) checkBelow(prefix string) error {
 // wildcardProjection is which fields a wildcard leaves in or out.
 type wildcardProjection struct {
 	paths   []string // without _id
+	taken   fieldpath.Disjoint
 	include bool
 	known   bool // which of both, which _id alone does not tell
 	id      bool // whether _id is named to be in
@@ -107,13 +109,14 @@ func (p *wildcardProjection) read(prefix string, doc bson.Doc) error {
 }
 
 func (p *wildcardProjection) add(path string, include bool) error {
-	for _, other := range p.paths {
-		switch {
-		case other == path || strings.HasPrefix(path, other+"."):
-			return mongoerr.New(31249, "Path collision at %s remaining portion %s", path, strings.TrimPrefix(strings.TrimPrefix(path, other), "."))
-		case strings.HasPrefix(other, path+"."):
-			return mongoerr.New(31250, "Path collision at %s", path)
-		}
+	if strings.Count(path, ".") >= fieldpath.MaxParts {
+		return mongoerr.New(mongoerr.Overflow, "FieldPath is too long")
+	}
+	switch other, met := p.taken.Conflict(path); {
+	case met && len(other) > len(path):
+		return mongoerr.New(31250, "Path collision at %s", path)
+	case met:
+		return mongoerr.New(31249, "Path collision at %s remaining portion %s", path, strings.TrimPrefix(strings.TrimPrefix(path, other), "."))
 	}
 	if path == "_id" {
 		p.id = include
@@ -126,7 +129,9 @@ func (p *wildcardProjection) add(path string, include bool) error {
 		return mongoerr.New(31253, "Cannot do inclusion on field %s in exclusion projection", path)
 	}
 	p.known, p.include = true, include
-	p.paths = append(p.paths, strings.Clone(path))
+	path = strings.Clone(path)
+	p.paths = append(p.paths, path)
+	p.taken.Add(path)
 	return nil
 }
 

@@ -54,8 +54,9 @@ func parseSetWindowFields(p *parsing, arg bson.Value) ([]Stage, error) {
 		}
 		in.Sort = w.SortBy
 	}
+	var paths fieldpath.Disjoint
 	for it := output.Doc().Iter(); it.Next(); {
-		f, err := p.windowField(w.Fields, it.Key(), it.Value(), in)
+		f, err := p.windowField(&paths, it.Key(), it.Value(), in)
 		if err != nil {
 			return nil, err
 		}
@@ -64,16 +65,15 @@ func parseSetWindowFields(p *parsing, arg bson.Value) ([]Stage, error) {
 	return one(w), nil
 }
 
-func (p *parsing) windowField(before []WindowField, name string, v bson.Value, in accumulator.WindowScope) (WindowField, error) {
+func (p *parsing) windowField(before *fieldpath.Disjoint, name string, v bson.Value, in accumulator.WindowScope) (WindowField, error) {
 	path, err := fieldpath.New(name)
 	if err != nil {
 		return WindowField{}, err
 	}
-	for _, f := range before {
-		if fieldpath.Overlaps(f.Path.String(), name) {
-			return WindowField{}, mongoerr.New(40176, "specification contains two conflicting paths. Cannot specify both '%s' and '%s'", f.Path, name)
-		}
+	if other, met := before.Conflict(name); met {
+		return WindowField{}, mongoerr.New(40176, "specification contains two conflicting paths. Cannot specify both '%s' and '%s'", other, name)
 	}
+	before.Add(name)
 	s, err := p.Accumulators.Window(name, v, in)
 	return WindowField{path, s}, err
 }

@@ -109,6 +109,26 @@ func (d Doc) Count() int {
 	return n
 }
 
+// leastLevelBytes is what an object inside another takes at least: its type, an empty name and itself.
+const leastLevelBytes = 7
+
+// NestsDeeper says whether d has more levels of objects and arrays than so many, itself the first. What is too small for
+// that is not looked at.
+func (d Doc) NestsDeeper(levels int) bool {
+	if len(d) < len(EmptyDoc)+levels*leastLevelBytes {
+		return false
+	}
+	if levels == 0 {
+		return true
+	}
+	for it := d.Iter(); it.Next(); {
+		if v := it.Value(); (v.Type == TypeObject || v.Type == TypeArray) && v.Doc().NestsDeeper(levels-1) {
+			return true
+		}
+	}
+	return false
+}
+
 // IsEmpty says whether there is no element.
 func (d Doc) IsEmpty() bool { return len(d) <= 5 }
 

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -34,7 +35,7 @@ func Build(op *Op, p *pipeline.Pipeline, source Iterator) (Iterator, error) {
 		}
 	}
 	if op.parent == nil {
-		it = &whole{op, it}
+		it = &whole{op, it, slices.ContainsFunc(p.Stages, deepens)}
 	}
 	return it, nil
 }
@@ -106,10 +107,13 @@ func stage(op *Op, p *pipeline.Pipeline, i int, s pipeline.Stage, in Iterator) (
 	panic(fmt.Sprintf("exec: no iterator for stage %d, %s", i, s.Name()))
 }
 
-// whole is around a whole pipeline: it tells the Op which call is under way and holds results to the size of a document.
+// whole is around a whole pipeline: it tells the Op which call is under way and holds results to the size of a document, and
+// to its levels.
 type whole struct {
 	op *Op
 	in Iterator
+	// deepens says that results may nest deeper than what is stored.
+	deepens bool
 }
 
 func (w *whole) Next(ctx context.Context) (bson.Doc, error) {
@@ -118,7 +122,30 @@ func (w *whole) Next(ctx context.Context) (bson.Doc, error) {
 	if len(d) > MaxDocumentSize {
 		return nil, tooLarge(len(d))
 	}
+	if err == nil && w.deepens {
+		if err := CheckDepth(d); err != nil {
+			return nil, err
+		}
+	}
 	return d, err
+}
+
+// deepens says whether a stage may put what documents hold into something else.
+func deepens(s pipeline.Stage) bool {
+	switch s.(type) {
+	case *pipeline.Match, *pipeline.Sort, *pipeline.Limit, *pipeline.Skip, *pipeline.Unwind, *pipeline.Count, *pipeline.Redact:
+		return false
+	}
+	return true
+}
+
+// CheckDepth refuses a result that nests deeper than clients read.
+func CheckDepth(d bson.Doc) error {
+	if d.NestsDeeper(bson.MaxDepth) {
+		return mongoerr.New(mongoerr.Overflow,
+			"cannot convert document to BSON because it exceeds the limit of %d levels of nesting", bson.MaxDepth)
+	}
+	return nil
 }
 
 func (w *whole) Close() error { return w.in.Close() }

@@ -219,13 +219,28 @@ func evalFilter(env *Env, l *lambda, array bson.Value) (bson.Value, error) {
 	return env.arrayFrom(mark)
 }
 
+const (
+	// maxReducedLevels is how deep what $reduce makes may nest: MongoDB's limit.
+	maxReducedLevels = 2 * bson.MaxDepth
+	// turnsPerLook is after how many turns its depth is looked at. What is deeper by what they add hurts nobody.
+	turnsPerLook = 100
+)
+
+func deeper(v bson.Value) bool {
+	return (v.Type == bson.TypeObject || v.Type == bson.TypeArray) && v.Doc().NestsDeeper(maxReducedLevels)
+}
+
 func evalReduce(env *Env, l *lambda, array bson.Value) (bson.Value, error) {
 	live := env.live
 	value, err := env.keep(l.initial)
 	if err != nil {
 		return value, err
 	}
-	for it := array.Doc().Iter(); it.Next(); {
+	i := 0
+	for it := array.Doc().Iter(); it.Next(); i++ {
+		if i%turnsPerLook == 0 && deeper(value) {
+			return value, mongoerr.New(mongoerr.Overflow, "$reduce accumulated value exceeded max allowable BSON depth")
+		}
 		env.Set(l.this, it.Value())
 		env.Set(l.value, value)
 		if value, err = env.keep(l.body); err == nil {

@@ -419,6 +419,9 @@ func (it *projected) apply(doc bson.Doc) (bson.Doc, error) {
 		}
 	}
 	out, err := it.p.project.Apply(it.buf[:0], doc, it.env, details)
+	if err == nil {
+		err = exec.CheckDepth(out)
+	}
 	if err != nil {
 		return nil, err
 	}

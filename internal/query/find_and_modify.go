@@ -5,6 +5,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/exec"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/projection"
@@ -191,5 +192,9 @@ func (r *returned) of(doc bson.Doc, details *match.Details) (bson.Doc, error) {
 	}
 	env := r.lang.exprs.NewEnv()
 	env.Meta = metadata(details)
-	return r.project.Apply(nil, doc, env, details)
+	out, err := r.project.Apply(nil, doc, env, details)
+	if err == nil {
+		err = exec.CheckDepth(out)
+	}
+	return out, err
 }

@@ -253,7 +253,7 @@ func (t *truth) put(c *truthColl, old *truthDoc, doc bson.Doc) (free bool) {
 	}
 	c.remove(func(d *truthDoc) bool { return slices.Contains(way, d) })
 	t.numbers++
-	made := newDoc(t.numbers, doc, t.now)
+	made := newDoc(t.numbers, doc, t.modifiedAt())
 	if old == nil {
 		c.docs = append(c.docs, made)
 	} else {

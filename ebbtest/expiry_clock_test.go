@@ -90,12 +90,17 @@ func (t *times) restart() {
 	t.look()
 }
 
+// modifiedAt is when what is written counts as modified.
+func (t *times) modifiedAt() int64 {
+	if t.high-t.now < smallStep {
+		return max(t.now, t.high)
+	}
+	return t.now
+}
+
 // hiding is the time that hiding goes by.
 func (t *times) hiding() int64 {
-	at := t.now
-	if t.high-t.now < smallStep {
-		at = max(at, t.high)
-	}
+	at := t.modifiedAt()
 	if t.holds {
 		at = min(at, t.holdAt)
 	}

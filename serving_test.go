@@ -1,4 +1,4 @@
-package ebb
+package ebb_test
 
 import (
 	"context"
@@ -9,28 +9,13 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	own "github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb"
 )
 
 // TestMessagesOfTheUnknown: who has not logged in sends no large messages, where clients log in, nor what becomes one when it is decompressed.
 func TestMessagesOfTheUnknown(t *testing.T) {
 	for _, authorization := range []bool{false, true} {
-		s, err := Open(Options{Engine: InMemory, Port: AnyPort, Authorization: authorization, Compressors: []string{"zlib"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(context.Background())
-		served := make(chan error, 1)
-		go func() { served <- s.Serve(ctx) }()
-		t.Cleanup(func() {
-			stop()
-			if err := <-served; err != nil {
-				t.Error(err)
-			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		s := serve(t, ebb.Options{Engine: ebb.InMemory, Port: ebb.AnyPort, Authorization: authorization, Compressors: []string{"zlib"}})
 		run := func(user, more string, command bson.D) error {
 			c, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + user + s.Addr() + "/?directConnection=true" + more))
 			if err != nil {
@@ -61,23 +46,6 @@ func TestMessagesOfTheUnknown(t *testing.T) {
 		}
 		if err := ping("", "", 17_000); err != nil {
 			t.Error(err)
-		}
-	}
-}
-
-// A server that hands clients on learns from the replies who has logged in.
-func TestIsLogin(t *testing.T) {
-	for reply, want := range map[string]bool{
-		"{conversationId: 1, done: false, ok: 1}":                 false,
-		"{conversationId: 1, done: true, ok: 1}":                  true,
-		"{dbname: '$external', user: 'CN=ann', ok: 1}":            true,
-		"{speculativeAuthenticate: {done: false}, ok: 1}":         false,
-		"{speculativeAuthenticate: {dbname: '$external'}, ok: 1}": true,
-		"{isWritablePrimary: true, ok: 1}":                        false,
-		"{ok: 0, code: 18}":                                       false,
-	} {
-		if isLogin(own.MustDoc(reply)) != want {
-			t.Errorf("%s: %t", reply, !want)
 		}
 	}
 }

@@ -32,3 +32,20 @@ func TestGoneReply(t *testing.T) {
 		}
 	}
 }
+
+// A server that hands clients on learns from the replies who has logged in.
+func TestIsLogin(t *testing.T) {
+	for reply, want := range map[string]bool{
+		"{conversationId: 1, done: false, ok: 1}":                 false,
+		"{conversationId: 1, done: true, ok: 1}":                  true,
+		"{dbname: '$external', user: 'CN=ann', ok: 1}":            true,
+		"{speculativeAuthenticate: {done: false}, ok: 1}":         false,
+		"{speculativeAuthenticate: {dbname: '$external'}, ok: 1}": true,
+		"{isWritablePrimary: true, ok: 1}":                        false,
+		"{ok: 0, code: 18}":                                       false,
+	} {
+		if isLogin(bson.MustDoc(reply)) != want {
+			t.Errorf("%s: %t", reply, !want)
+		}
+	}
+}

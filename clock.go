@@ -31,10 +31,18 @@ type givenClock struct{ Clock }
 
 func (c givenClock) NewTimer(d time.Duration) clock.Timer { return c.Clock.NewTimer(d) }
 
+// recordedClock is one that shows when what is done again was done; only the command line has one.
+type recordedClock struct{ givenClock }
+
+func (recordedClock) Recorded() {}
+
 // clockOf is c, or the machine's clock for nil.
 func clockOf(c Clock) clock.Clock {
 	if c == nil {
 		return clock.Wall()
+	}
+	if _, again := c.(interface{ Recorded() }); again {
+		return recordedClock{givenClock{c}}
 	}
 	return givenClock{c}
 }

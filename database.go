@@ -169,9 +169,10 @@ func openFoundation(s *Server) (f *foundation, err error) {
 }
 
 // hidesUpTo is up to when what has expired stays hidden while the clock is behind that (storage.Options). The time of a set with others does not go
-// back, and where it stands still nothing more is hidden, since clients are told that it does.
+// back, and where it stands still nothing more is hidden, since clients are told that it does. What is done again counts as modified when it was, to the
+// millisecond, though what was committed before it may be younger.
 func (d *database) hidesUpTo() func() int64 {
-	if d.role.Kind != member.Alone {
+	if _, again := d.clock.(clock.Recorded); again || d.role.Kind != member.Alone {
 		return nil
 	}
 	return d.monitor.HidesUpTo

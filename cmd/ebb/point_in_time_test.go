@@ -18,6 +18,7 @@ import (
 	driver "go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/ebbtest"
 	"github.com/ebbdb/ebb/internal/testseed"
 )
 
@@ -196,6 +197,76 @@ func TestPointInTime(t *testing.T) {
 		}
 		if at := lastEntry(t, client); at.T == 0 {
 			t.Error("there is no oplog")
+		}
+	})
+}
+
+// TestPointInTimeOfModification: what is done again counts as modified when it was, although it takes longer than it did, and although the clock was
+// turned back a little meanwhile.
+func TestPointInTimeOfModification(t *testing.T) {
+	dir := t.TempDir()
+	repository := filepath.Join(dir, "repository")
+	fake := ebbtest.NewClock(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC))
+	var was moment
+	served(t, ebb.Options{DBPath: filepath.Join(dir, "data"), Clock: fake, ReplicaSet: &ebb.ReplicaSet{Name: "rs", Initiate: true}}, func(uri string, client *mongo.Client) {
+		c := client.Database("test").Collection("c")
+		if _, err := c.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "_ts", Value: 1}}, Options: driver.Index().SetExpireAfterSeconds(100000)}); err != nil {
+			t.Fatal(err)
+		}
+		following, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		var out lockedBuffer
+		go func() {
+			cmd := root()
+			cmd.SetArgs([]string{"backup", "--follow", "--uri", uri, repository})
+			cmd.SetOut(&out)
+			cmd.SetErr(&out)
+			done <- cmd.ExecuteContext(following)
+		}()
+		for !strings.Contains(out.String(), "following the oplog") {
+			select {
+			case err := <-done:
+				t.Fatalf("the follower has ended: %v: %s", err, out.String())
+			case <-time.After(20 * time.Millisecond): // it begins in its own time
+			}
+		}
+		for _, step := range []time.Duration{0, time.Second, -5 * time.Millisecond, -20 * time.Millisecond, 2 * time.Millisecond} {
+			fake.Step(step)
+			var models []mongo.WriteModel
+			for i := range 200 {
+				models = append(models, mongo.NewUpdateOneModel().SetFilter(bson.D{{Key: "_id", Value: int64(i) + int64(step)}}).SetUpdate(bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}).SetUpsert(true))
+			}
+			if _, err := c.BulkWrite(t.Context(), models); err != nil {
+				t.Fatal(err)
+			}
+		}
+		was = moment{lastEntry(t, client), databaseState(t, client)}
+		for !hasTail(t, repository, was.at) {
+			select {
+			case err := <-done:
+				t.Fatalf("the follower has ended: %v: %s", err, out.String())
+			case <-time.After(20 * time.Millisecond): // it ships in its own time
+				fake.Advance(time.Second) // by which the server answers that there is nothing more
+			}
+		}
+		stop()
+		if err := <-done; err != nil {
+			t.Fatalf("%v: %s", err, out.String())
+		}
+	})
+	path := filepath.Join(dir, "back")
+	mustVerb(t, "restore", repository, "--dbpath", path, "--to", fmt.Sprintf("%d:%d", was.at.T, was.at.I))
+	served(t, ebb.Options{DBPath: path, Clock: fake}, func(_ string, client *mongo.Client) {
+		got, wrong := databaseState(t, client), 0
+		for key, state := range was.state {
+			if got[key] != state {
+				if wrong++; wrong < 10 {
+					t.Errorf("%s: %s\nis %q\nwas %q", key, fake.Now(), got[key], state)
+				}
+			}
+		}
+		if len(got) != len(was.state) || wrong > 0 {
+			t.Errorf("%d things, %d of them other than they were, and there were %d", len(got), wrong, len(was.state))
 		}
 	})
 }

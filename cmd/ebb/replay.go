@@ -45,6 +45,9 @@ func (c *replayClock) Read() (wall time.Time, monotonic time.Duration) {
 	return c.Now(), clock.Monotonic(clock.Wall())
 }
 
+// Recorded has what is done again count as modified at exactly the time of its entry (clock.Recorded).
+func (c *replayClock) Recorded() {}
+
 func (c *replayClock) NewTimer(d time.Duration) ebb.Timer { return clock.Wall().NewTimer(d) }
 
 // replayer is a server on a backup.

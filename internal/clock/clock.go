@@ -18,6 +18,12 @@ type Clock interface {
 	NewTimer(d time.Duration) Timer
 }
 
+// Recorded is a Clock that shows when what is done again was done before. It goes by no other clock, and may go back a little: that is no correction.
+type Recorded interface {
+	Clock
+	Recorded()
+}
+
 // Timer fires once on its channel.
 type Timer interface {
 	C() <-chan time.Time

@@ -133,7 +133,7 @@ func (t *Txn) checkSize() error {
 
 // circumstances are what the oplog says of the transaction.
 func (t *Txn) circumstances() oplog.Circumstances {
-	c := oplog.Circumstances{Wall: t.view.now}
+	c := oplog.Circumstances{Wall: t.modifiedAt()}
 	if h := t.history; h != nil {
 		c.Session, c.TxnNumber, c.Transaction = h.Session, h.Number, t.statements != nil
 	}

@@ -35,6 +35,8 @@ type Txn struct {
 	documents  []witness.Document
 	blocked    <-chan struct{}
 	swept      uint64 // how many sweeps there had been when it began
+	modified   int64  // see modifiedAt, once dated
+	dated      bool
 	ended      bool
 
 	// own is its view, and first and room are for the Writer that is all that most have: with them it is one piece of memory.
@@ -87,6 +89,16 @@ func (t *Txn) View() *View { return t.view }
 
 // Number is that of the Commit that it became, 0 where it has written nothing.
 func (t *Txn) Number() uint64 { return t.meaning.Number }
+
+// modifiedAt is when what the transaction writes counts as modified, all of it, and what the oplog tells as its time. While the clock lies a little
+// behind what has been hidden until then that is the time of that: what is born with less time to live than the clock was turned back would be hidden
+// from the beginning.
+func (t *Txn) modifiedAt() int64 {
+	if !t.dated {
+		t.modified, t.dated = max(t.view.now, t.view.hidesUpTo()), true
+	}
+	return t.modified
+}
 
 // Size is about how many bytes of writes the transaction holds, with what is told of them.
 func (t *Txn) Size() int { return t.kv.Size() + t.log.Size() + t.preImages.Bytes() }

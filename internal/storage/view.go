@@ -145,10 +145,6 @@ func (v *View) hidesUpTo() int64 {
 	return v.store.options.HidesUpTo()
 }
 
-// modifiedAt is when what v's transaction writes counts as modified. While the clock lies a little behind what has been hidden until then that is the
-// time of that: what is born with less time to live than the clock was turned back would be hidden from the beginning.
-func (v *View) modifiedAt() int64 { return max(v.now, v.hidesUpTo()) }
-
 func (v *View) read(c *collection) *Reader {
 	r := &v.first
 	if v.taken {

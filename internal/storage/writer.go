@@ -34,14 +34,14 @@ type Writer struct {
 	change           meaning.Change     // what its writes mean
 	lowest           expiryorder.Floors // dates of what it wrote
 	witnessed        bool               // see package witness
-	modified         int64              // when what it writes is modified; see modifiedAt
+	modified         int64              // when what it writes is modified; see Txn.modifiedAt
 	inTheWay         []Record           // expired ones that go when the change under way is not refused
 }
 
 // begin has a new Writer change c.
 func (w *Writer) begin(t *Txn, c *collection) {
 	w.Reader, w.txn, w.log, w.change, w.lowest = t.view.read(c), t, t.logOf(c), meaning.NewChange(c.ID), expiryorder.NoFloors()
-	w.change.Listed, w.witnessed, w.modified = true, t.store.isWitnessed(c.NS), t.view.modifiedAt()
+	w.change.Listed, w.witnessed, w.modified = true, t.store.isWitnessed(c.NS), t.modifiedAt()
 	w.entries.Begin(t.kv, c.Collection, c.order, c.indexes, &w.Reader.key)
 	for _, b := range c.state.building() {
 		for _, t := range b.Tables {

@@ -67,7 +67,14 @@ func loadZone(name string) (*time.Location, error) {
 	if err != nil {
 		return nil, unknown
 	}
-	return time.LoadLocationFromTZData(strings.Clone(name), rules)
+	z, err := time.LoadLocationFromTZData(strings.Clone(name), rules)
+	if err != nil {
+		return nil, err
+	}
+	if table, ok := withTable(rules, z); ok {
+		return time.LoadLocationFromTZData(z.String(), table)
+	}
+	return z, nil
 }
 
 // parseOffset reads +hh, +hhmm or +hh:mm.

@@ -121,3 +121,20 @@ func BenchmarkCompareKeys(b *testing.B) {
 		c.CompareString("some wörds here", "some Wörds there")
 	}
 }
+
+// TestParseKeepsNothing: a collation outlives the message that it came in, whose memory the next message takes.
+func TestParseKeepsNothing(t *testing.T) {
+	doc := bson.MustDoc(`{locale: "sv", caseFirst: "upper", alternate: "shifted", maxVariable: "space"}`)
+	c, err := Parse(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := c.Spec
+	want.Locale, want.CaseFirst, want.Alternate, want.MaxVariable = "sv", "upper", "shifted", "space"
+	for i := range doc {
+		doc[i] = '_'
+	}
+	if c.Spec != want {
+		t.Errorf("it is %+v, not %+v", c.Spec, want)
+	}
+}

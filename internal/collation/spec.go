@@ -52,7 +52,7 @@ func parseSpec(d bson.Doc) (Spec, error) {
 	if locale.IsMissing() {
 		return s, mongoerr.New(40414, "BSON field 'collation.locale' is missing but a required field")
 	}
-	if s.Locale = locale.Str(); s.Locale != "simple" {
+	if s.Locale = strings.Clone(locale.Str()); s.Locale != "simple" {
 		if err := checkLocale(s.Locale); err != nil {
 			return s, err
 		}

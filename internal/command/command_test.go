@@ -200,8 +200,12 @@ func (h *harness) send(ctx context.Context, conn, db string, command bson.Doc) R
 }
 
 func (h *harness) sendOn(ctx context.Context, conn *Conn, db string, command bson.Doc) Reply {
-	reply := h.server.Handle(ctx, conn, Request{Body: bson.Build().Fields(command).String("$db", db).Doc()})
+	body := bson.Build().Fields(command).String("$db", db).Doc()
+	reply := h.server.Handle(ctx, conn, Request{Body: body})
 	reply.Body = reply.Body.Clone() // it lies in the connection's memory until the next command
+	for i := range body {
+		body[i] = 0xEE
+	}
 	return reply
 }
 

@@ -128,6 +128,9 @@ func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
 	if err := op.readGeneric(); err != nil {
 		return nil, err
 	}
+	if op.help {
+		return bson.Build().String("help", "help for: "+op.Command.Name+" "+op.Command.Doc).Double("ok", 1).Doc(), nil
+	}
 	if op.Authorization {
 		if err := op.authorize(ctx); err != nil {
 			return nil, err

@@ -38,6 +38,8 @@ type Generic struct {
 	past    bool
 	MaxTime time.Duration
 	Comment bson.Value
+	// help says that the command is to be described, and not done.
+	help bool
 
 	ReadConcern  ReadConcern
 	WriteConcern WriteConcern
@@ -52,7 +54,7 @@ type ReadConcern struct {
 // genericFields may stand in any command; those not read below have no meaning on a standalone.
 var genericFields = []string{"$db", "$clusterTime", "$readPreference", "$audit", "$client", "$configServerState", "$configTime",
 	"$topologyTime", "allowImplicitCollectionCreation", "shardVersion", "databaseVersion", "mayBypassWriteBlocking",
-	"clientOperationKey", "$queryOptions", "rawData", "maxTimeMSOpOnly", "help", "$eventualConsistencyTime", "versionContext"}
+	"clientOperationKey", "$queryOptions", "rawData", "maxTimeMSOpOnly", "$eventualConsistencyTime", "versionContext"}
 
 // readGeneric reads the fields that any command may have.
 func (op *Op) readGeneric() error {
@@ -74,7 +76,7 @@ func (op *Op) readGeneric() error {
 	op.readMember(a)
 	a.Ignore(genericFields...)
 	op.readSession(a)
-	op.Comment = a.Value("comment")
+	op.Comment, op.help = a.Value("comment"), a.truthy("help")
 	ms, err := maxTimeMS(a.Value("maxTimeMS"))
 	if err != nil {
 		a.Fail(err)

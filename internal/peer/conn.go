@@ -236,7 +236,7 @@ func (c *Conn) Exchange(ctx context.Context, q Request) (bson.Doc, error) {
 	}
 	c.reader.Admit = nil
 	if q.Memory != nil {
-		c.reader.Admit = func(size int) error { return q.Memory.Wait(ctx, int64(size)) }
+		c.reader.Admit = func(size, _ int) error { return q.Memory.Wait(ctx, int64(size)) }
 	}
 	m, err := c.reader.ReadMessage()
 	switch {

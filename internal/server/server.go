@@ -236,7 +236,7 @@ func (s *Server) newConn(socket net.Conn) *Conn {
 	c := &Conn{socket: socket, enabled: s.codec.Enabled(), reader: s.codec.NewReader(socket), writer: s.codec.NewWriter(socket)}
 	c.memory.Open(s.opts.Memory, memory.Replies)
 	c.transfer.counted.OpenExact(s.opts.Memory, memory.Requests)
-	c.reader.Admit = func(size int) error { return s.admit(c, size) }
+	c.reader.Admit = func(size, arriving int) error { return s.admit(c, size, arriving) }
 	if s.opts.MaxMessage != nil {
 		c.reader.MaxSize = func() int { return s.opts.MaxMessage(c) }
 	}

@@ -16,8 +16,10 @@ const (
 	// stallTimeout is how long a client may take to send or to read the next stallBytes of a message that memory is held for.
 	stallTimeout = time.Minute
 	stallBytes   = 64 << 10
-	// crowdedTimeout is stallTimeout for messages while others wait for memory.
+	// crowdedTimeout is stallTimeout for messages while others wait for memory, and crowdedParts in how many such times a message has to arrive then:
+	// who sends it a little at a time would have them wait for as long as he likes.
 	crowdedTimeout = 5 * time.Second
+	crowdedParts   = 8
 	// unreadPatience is how long a large reply is waited for at least when its memory is needed.
 	unreadPatience = 2 * time.Second
 	// messageTimes is how often a message is there while it is handled: as it came, and in the transaction that it becomes.
@@ -33,6 +35,8 @@ var errStopping = errors.New("the server stops")
 type transfer struct {
 	// busy is set while the client sends a large message or reads a reply.
 	busy atomic.Bool
+	// arriving is how many bytes the message has that memory is held for and that arrives.
+	arriving atomic.Int64
 	// held is what the message under way has taken of the budget, and counted the same for the server's memory; the
 	// connection's own goroutine alone uses them.
 	held    int64
@@ -48,20 +52,24 @@ type transfer struct {
 	since time.Time
 }
 
-// admit waits until there is memory for a message of size bytes.
-func (s *Server) admit(c *Conn, size int) error {
+// admit waits until there is memory for a message that takes size bytes, and of which so many come over the connection.
+func (s *Server) admit(c *Conn, size, arriving int) error {
 	got, ok := s.budget.acquire(messageTimes*int64(size), s.stopping)
 	if !ok {
 		return errStopping
 	}
 	c.transfer.held = got
 	c.transfer.counted.Charge(got)
+	c.transfer.arriving.Store(int64(arriving))
 	c.transfer.busy.Store(true)
 	return nil
 }
 
 // arrived notes that the message is there, or never will be.
-func (c *Conn) arrived() { c.transfer.busy.Store(false) }
+func (c *Conn) arrived() {
+	c.transfer.busy.Store(false)
+	c.transfer.arriving.Store(0)
+}
 
 // handled gives back what the message took.
 func (s *Server) handled(c *Conn) {
@@ -118,15 +126,15 @@ func (s *Server) endUnread(want int64) (freed int64) {
 	return freed
 }
 
-// stalled says whether the client has done too little for too long.
-func (c *Conn) stalled(now time.Time, patience time.Duration) bool {
+// stalled says whether the client has passed fewer bytes than so many for too long.
+func (c *Conn) stalled(now time.Time, bytes int64, patience time.Duration) bool {
 	t := &c.transfer
 	passed := c.reader.Received() + c.writer.Written()
 	if !t.busy.Load() {
 		t.since = time.Time{} // for what it does next counts from when it is seen: nobody may have looked for long
 		return false
 	}
-	if t.since.IsZero() || passed-t.seen >= stallBytes {
+	if t.since.IsZero() || passed-t.seen >= bytes {
 		t.seen, t.since = passed, now
 		return false
 	}
@@ -135,11 +143,11 @@ func (c *Conn) stalled(now time.Time, patience time.Duration) bool {
 
 // endStalled closes the connection when its client is stalled; whoever reads or writes there ends then.
 func (s *Server) endStalled(c *Conn) {
-	patience := stallTimeout
+	bytes, patience := int64(stallBytes), stallTimeout
 	if c.transfer.unread.Load() == 0 && s.budget.crowded() {
-		patience = crowdedTimeout
+		bytes, patience = max(bytes, c.transfer.arriving.Load()/crowdedParts), crowdedTimeout
 	}
-	if c.stalled(s.clock.Now(), patience) {
+	if c.stalled(s.clock.Now(), bytes, patience) {
 		s.giveUp(c, "the client neither reads its reply nor sends the rest of its message")
 	}
 }

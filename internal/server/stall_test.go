@@ -178,6 +178,49 @@ func TestWhoDoesNotSendTheRestIsClosed(t *testing.T) {
 	c.wantClosed()
 }
 
+// TestWhoSendsSlowlyMakesRoom: while others wait for the memory that a message holds it has to arrive soon. A trickle does not keep it.
+func TestWhoSendsSlowlyMakesRoom(t *testing.T) {
+	const size, whole = 4 << 20, 5 << 20
+	s := start(t, Options{InFlightBytes: whole}, echo)
+	slow, next := s.dial(), s.dial()
+	message := largeMessage(1, size)
+	sent := 600 << 10
+	slow.raw(message[:sent])
+	until(func() bool { return s.free() == 0 })
+	trickle := func() { // as much as keeps it where nobody waits
+		_, _ = slow.Write(message[sent : sent+stallBytes]) // it may have been closed meanwhile
+		sent += stallBytes
+		until(func() bool { return s.received() >= int64(sent)-1024 || s.Stats().Current < 2 })
+		for range crowdedTimeout/watchInterval - 1 {
+			s.waiting(1)
+			s.clock.Advance(watchInterval)
+		}
+		s.waiting(1)
+	}
+	for range 4 {
+		trickle()
+	}
+	if s.free() != 0 {
+		t.Fatal("a message that nobody waits for was given up")
+	}
+	go func() { _, _ = next.Write(largeMessage(2, 1<<20)) }()
+	until(func() bool { return s.queued() == 1 })
+	for s.queued() == 1 {
+		if trickle(); sent > size*3/4 {
+			t.Fatal("a trickle has others wait")
+		}
+	}
+	next.receive()
+	slow.wantClosed()
+}
+
+func (s *served) received() (most int64) {
+	for _, c := range s.connections() {
+		most = max(most, c.reader.Received())
+	}
+	return most
+}
+
 func (s *served) written() (n int64) {
 	for _, c := range s.connections() {
 		n += c.writer.Written()

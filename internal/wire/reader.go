@@ -33,7 +33,8 @@ type Reader struct {
 	msg      Message
 	// Admit is asked before a message takes more than firstStep bytes of memory, once a message, with all that it will take at
 	// most; it may wait. Its error is ReadMessage's. nil lets everything in.
-	Admit func(size int) error
+	// It is told how many bytes of it come over the connection, too.
+	Admit func(size, arriving int) error
 	// MaxSize is asked how large a message may be when its header is there, which is MaxMessageSize at most; nil is that.
 	MaxSize func() int
 	// received counts the bytes of large messages as they arrive.
@@ -199,7 +200,7 @@ func (r *Reader) broken(err error, m *Message, have int) error {
 // admit asks whether m, whose payload of size bytes has begun to arrive, may take what memory it will.
 func (r *Reader) admit(m *Message, size int) error {
 	if n := m.memory(size); n > firstStep && r.Admit != nil {
-		return r.Admit(n)
+		return r.Admit(n, size)
 	}
 	return nil
 }

@@ -109,6 +109,16 @@ func programs() map[string]program {
 				old:  "\tcase <-c.ctx.Done():\n\t\treturn c.ctx.Err()\n",
 				new:  "\tcase <-c.ctx.Done():\n\t\treturn c.ctx.Err()\n\tdefault:\n\t\treturn nil\n",
 			}, {
+				// A replica that has been away for more than these is given a snapshot, and has not what was committed while it was made: when it
+				// leads later, that is missing.
+				file: "vendor/github.com/ngaut/unistore/raftstore/config.go",
+				old:  "splitSize * 3 / 4 / KB,",
+				new:  "1 << 40,",
+			}, {
+				file: "vendor/github.com/ngaut/unistore/raftstore/config.go",
+				old:  "RaftLogGcSizeLimit:               splitSize * 3 / 4,",
+				new:  "RaftLogGcSizeLimit:               1 << 40,",
+			}, {
 				// PD places nothing on a store that it has not heard of.
 				file: "vendor/github.com/ngaut/unistore/raftstore/config.go",
 				old:  "PdStoreHeartbeatTickInterval:     10 * time.Second,",

@@ -35,9 +35,7 @@
 package javascript
 
 import (
-	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/dop251/goja"
@@ -105,12 +103,18 @@ func (e *Engine) Compile(source string, interrupt func() error) (*Function, erro
 	if len(source) > most {
 		return nil, mongoerr.New(mongoerr.JSInterpreterFailure, "JavaScript function is longer than %d bytes", most)
 	}
-	f := &Function{source: source, text: function(source)}
-	if e.pool != nil && !plain(f.text) {
-		return f, e.pool.check(f, interrupt)
-	}
+	text, ok := plainFunction(source)
+	f := &Function{source: source, text: text}
 	var err error
-	f.program, err = parse(f.text)
+	switch {
+	case ok:
+		f.program, err = parse(text)
+	case e.pool != nil:
+		f.text = source
+		return f, e.pool.check(f, interrupt)
+	default:
+		f.program, err = parse(function(source))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -128,21 +132,3 @@ func parse(text string) (*goja.Program, error) {
 	}
 	return p, nil
 }
-
-// function is the text of a function for source that is one, or an expression or statements.
-func function(source string) string {
-	text := strings.TrimRight(strings.TrimSpace(source), "; \t\r\n")
-	switch {
-	case functionSyntax().MatchString(text):
-		return text
-	case returnSyntax().MatchString(text):
-		return "function() {" + text + "\n}"
-	}
-	return "function() { return " + text + "\n}"
-}
-
-var functionSyntax = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:function\b|\([^()]*\)\s*=>|[A-Za-z_$][\w$]*\s*=>)`)
-})
-
-var returnSyntax = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\breturn\b|;`) })

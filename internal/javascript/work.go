@@ -144,7 +144,7 @@ func (w *work) compile(text string) (*Function, error) {
 	if f := w.compiled[text]; f != nil {
 		return f, nil
 	}
-	p, err := parse(text)
+	p, err := parse(function(text))
 	if err != nil {
 		return nil, err
 	}

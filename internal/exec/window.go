@@ -18,7 +18,7 @@ type windowStage struct {
 	in    Iterator // sorted, {k: <partition>, d: <document>}
 
 	rows  *windowRows
-	ahead []byte // the first document of the next partition, as it came
+	ahead *windowRow // the first of the next partition, its document as it came
 	ended bool
 
 	windows []accumulator.Window
@@ -84,11 +84,11 @@ func (s *windowStage) Next(ctx context.Context) (bson.Doc, error) {
 	if err := interrupted(ctx); err != nil {
 		return nil, err
 	}
-	d, err := s.rows.doc(s.at)
+	row, err := s.rows.row(s.at)
 	if err != nil {
 		return nil, err
 	}
-	out, spare := append(s.buf[0][:0], d...), s.buf[1]
+	out, spare := append(s.buf[0][:0], row.doc...), s.buf[1]
 	for i, f := range s.stage.Fields {
 		frame, err := s.frames[i].frame(s.at)
 		if err != nil {
@@ -106,6 +106,7 @@ func (s *windowStage) Next(ctx context.Context) (bson.Doc, error) {
 	}
 	s.buf[0], s.buf[1] = out, spare
 	s.at++
+	s.op.restore(row.meta) // the windows have looked at other documents
 	return out, nil
 }
 
@@ -115,8 +116,9 @@ func (s *windowStage) partition(ctx context.Context) (bool, error) {
 	s.at = 0
 	key := bson.Missing
 	if s.ahead != nil {
-		key = bson.Doc(s.ahead).Index(0).Clone()
-		if err := s.rows.add(ctx, bson.Doc(s.ahead).Index(1).Doc()); err != nil {
+		key = s.ahead.doc.Index(0).Clone()
+		s.op.restore(s.ahead.meta)
+		if err := s.rows.add(ctx, s.ahead.doc.Index(1).Doc()); err != nil {
 			return false, err
 		}
 		s.ahead = nil
@@ -137,7 +139,7 @@ func (s *windowStage) partition(ctx context.Context) (bool, error) {
 		case key.IsMissing():
 			key = k.Clone()
 		case bson.CompareWith(k, key, s.op.collator()) != 0:
-			s.ahead = d.Clone()
+			s.ahead = &windowRow{d.Clone(), s.op.Meta.doc()}
 			return true, s.startWindows()
 		}
 		if err := s.rows.add(ctx, d.Index(1).Doc()); err != nil {

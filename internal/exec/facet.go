@@ -28,9 +28,13 @@ type facetStage struct {
 	batched int64
 }
 
+// facetRow is a document of the source and its metadata, nil without.
+type facetRow struct{ doc, meta bson.Doc }
+
 // facetRun is one pipeline at work.
 type facetRun struct {
-	batch *[]bson.Doc
+	op    *Op // that it runs in
+	batch *[]facetRow
 	next  int
 	ended *bool       // the source has no more
 	wait  func() bool // stops until there is another batch; false means that nobody wants the result
@@ -46,8 +50,8 @@ func (s *facetStage) Next(ctx context.Context) (bson.Doc, error) {
 	}
 	s.done = true
 	// The batch, and what the result takes on top of the arrays that it is made of, are held by all pipelines together.
-	var batch []bson.Doc
-	ended, total := false, 0
+	var batch []facetRow
+	ended, total, running := false, 0, len(s.stage.Fields)
 	runs := make([]*facetRun, len(s.stage.Fields))
 	resume := make([]func() (struct{}, bool), len(runs))
 	for i, f := range s.stage.Fields {
@@ -57,7 +61,7 @@ func (s *facetStage) Next(ctx context.Context) (bson.Doc, error) {
 		defer stop()
 		resume[i] = next
 	}
-	for !ended {
+	for !ended && running > 0 {
 		var err error
 		if batch, ended, err = s.readBatch(ctx, batch[:0]); err != nil {
 			return nil, err
@@ -69,6 +73,7 @@ func (s *facetStage) Next(ctx context.Context) (bson.Doc, error) {
 			}
 			if _, more := resume[i](); !more {
 				resume[i] = nil
+				running--
 			}
 			if r.err != nil {
 				return nil, r.err
@@ -78,6 +83,7 @@ func (s *facetStage) Next(ctx context.Context) (bson.Doc, error) {
 	if err := s.held.wait(ctx, int64(total)); err != nil {
 		return nil, err
 	}
+	s.op.Meta.Clear() // what the pipelines made is another document than the one read last
 	b := bson.BuildOn(make([]byte, 0, total+64))
 	for i, f := range s.stage.Fields {
 		b.Value(f.Name, runs[i].array.value())
@@ -86,7 +92,7 @@ func (s *facetStage) Next(ctx context.Context) (bson.Doc, error) {
 }
 
 // readBatch copies documents, which the source would take back.
-func (s *facetStage) readBatch(ctx context.Context, batch []bson.Doc) ([]bson.Doc, bool, error) {
+func (s *facetStage) readBatch(ctx context.Context, batch []facetRow) ([]facetRow, bool, error) {
 	for n := 0; n < facetBatch; {
 		d, err := s.in.Next(ctx)
 		if err != nil || d == nil {
@@ -95,8 +101,9 @@ func (s *facetStage) readBatch(ctx context.Context, batch []bson.Doc) ([]bson.Do
 		if err := interrupted(ctx); err != nil {
 			return batch, true, err
 		}
-		batch = append(batch, d.Clone())
-		n += len(d)
+		row := facetRow{d.Clone(), s.op.Meta.doc()}
+		batch = append(batch, row)
+		n += len(row.doc) + len(row.meta)
 		if n > int(s.batched) {
 			if err := s.held.wait(ctx, int64(n)-s.batched); err != nil {
 				return batch, true, err
@@ -117,9 +124,9 @@ func (s *facetStage) coroutine(ctx context.Context, p *pipeline.Pipeline, r *fac
 
 func (s *facetStage) run(ctx context.Context, p *pipeline.Pipeline, r *facetRun) error {
 	r.array.reset()
-	sub := s.op.Sub()
-	defer s.op.Drop(sub)
-	it, err := Build(sub, p, r)
+	r.op = s.op.Sub()
+	defer s.op.Drop(r.op)
+	it, err := Build(r.op, p, r)
 	if err != nil {
 		return err
 	}
@@ -147,9 +154,10 @@ func (r *facetRun) Next(context.Context) (bson.Doc, error) {
 		}
 	}
 	r.turns.step()
-	d := (*r.batch)[r.next]
+	row := (*r.batch)[r.next]
 	r.next++
-	return d, nil
+	r.op.restore(row.meta)
+	return row.doc, nil
 }
 
 // Close implements Iterator.

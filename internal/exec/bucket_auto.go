@@ -114,6 +114,7 @@ func (s *bucketAutoStage) Next(ctx context.Context) (bson.Doc, error) {
 		w.Value(s.stage.Fields[i].Name, v)
 	}
 	s.out = w.Bytes()
+	s.op.Meta.Clear()
 	return s.out, s.op.carry(ctx, len(s.out))
 }
 

@@ -54,7 +54,7 @@ func stage(op *Op, p *pipeline.Pipeline, i int, s pipeline.Stage, in Iterator) (
 	case *pipeline.Skip:
 		return &skipStage{n: s.N, in: in}, nil
 	case *pipeline.Count:
-		return &countStage{field: s.Field, in: in}, nil
+		return &countStage{op: op, field: s.Field, in: in}, nil
 	case *pipeline.Unwind:
 		return &unwindStage{stage: s, in: in}, nil
 	case *pipeline.Group:
@@ -80,7 +80,8 @@ func stage(op *Op, p *pipeline.Pipeline, i int, s pipeline.Stage, in Iterator) (
 	case *pipeline.GraphLookup:
 		return newGraphLookup(op, s, in), nil
 	case *pipeline.UnionWith:
-		return &unionStage{op: op, stage: s, in: in}, nil
+		scored := op.TextScores || slices.Contains(p.From(i+1).Dependencies().Meta, "textScore")
+		return &unionStage{op: op, stage: s, in: in, scored: scored}, nil
 	case *pipeline.Out:
 		return &writeStage{op: op, in: in, open: func(ctx context.Context) (Writer, error) { return op.Catalog.Out(ctx, op, s) }}, nil
 	case *pipeline.Merge:

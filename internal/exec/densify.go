@@ -25,6 +25,7 @@ type densifyStage struct {
 	key    bson.Value // of the partition, missing before the first
 	next   bson.Value // of the grid, missing when the partition is not densified (any more)
 	doc    bson.Doc   // read, and waiting for the grid to reach it
+	meta   bson.Doc   // its metadata, nil without
 	ended  bool
 	made   int64
 	buf    []byte
@@ -78,7 +79,7 @@ func (s *densifyStage) Next(ctx context.Context) (bson.Doc, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.doc, s.ended = d, d == nil
+		s.doc, s.meta, s.ended = d, s.op.Meta.doc(), d == nil
 	}
 	if s.doc == nil || !s.key.IsMissing() && bson.CompareWith(s.doc.Index(0), s.key, s.op.collator()) != 0 {
 		// The partition is over but for the rest of its grid.
@@ -110,6 +111,7 @@ func (s *densifyStage) Next(ctx context.Context) (bson.Doc, error) {
 		}
 	}
 	s.doc = nil
+	s.op.restore(s.meta)
 	return d, nil
 }
 
@@ -169,6 +171,7 @@ func (s *densifyStage) fillTo(limit, key bson.Value) (bson.Doc, error) {
 		return nil, mongoerr.New(5897900, "Generated %d documents in $densify, which is over the limit of %d. Increase the 'internalQueryMaxAllowedDensifyDocs' parameter to allow more generated documents",
 			s.made, maxDensified)
 	}
+	s.op.Meta.Clear()
 	out := append(s.buf[:0], bson.EmptyDoc...)
 	parts := key.Doc().Iter()
 	for _, path := range s.stage.Partitions {

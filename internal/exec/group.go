@@ -235,6 +235,7 @@ func (s *groupStage) document(g *group) (bson.Doc, error) {
 		b.Value(s.fields[i].Name, s.handOn(v, s.fields[i].Spec.Op.Name))
 	}
 	s.out = b.Bytes()
+	s.op.Meta.Clear()
 	return s.out, s.op.carry(s.op.callContext(), len(s.out))
 }
 

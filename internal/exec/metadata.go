@@ -35,6 +35,11 @@ func (m *Metadata) Get(name string) bson.Value {
 	return bson.Missing
 }
 
+// take gives m what other has. Values are never changed in place, so that both may hold their bytes.
+func (m *Metadata) take(other *Metadata) {
+	m.names, m.values = append(m.names[:0], other.names...), append(m.values[:0], other.values...)
+}
+
 // Remove forgets the metadata with the names.
 func (m *Metadata) Remove(names ...string) {
 	for i := len(m.names) - 1; i >= 0; i-- {

@@ -49,6 +49,8 @@ type Op struct {
 	Counts []*Counted
 	// SortKeys has each $sort tell what it sorted the document by as metadata.
 	SortKeys bool
+	// TextScores has a pipeline that searches text find scores even where it does not read them itself.
+	TextScores bool
 	// Meta is the metadata of the document at hand. Leaves set it with each document; stages that hold documents back keep it.
 	Meta Metadata
 
@@ -113,7 +115,7 @@ func (op *Op) Park() {
 // Sub is an Op for a pipeline inside of a stage. Its Env starts with the variables of op's. Drop ends it.
 func (op *Op) Sub() *Op {
 	sub := *op
-	sub.parent, sub.subs, sub.leaves, sub.shrinkers, sub.Counts, sub.Meta = op, nil, nil, nil, nil, Metadata{}
+	sub.parent, sub.subs, sub.leaves, sub.shrinkers, sub.Counts, sub.Meta, sub.TextScores = op, nil, nil, nil, nil, Metadata{}, false
 	sub.Env = op.newEnv()
 	op.Env.CopyVariables(sub.Env)
 	op.subs = append(op.subs, &sub)

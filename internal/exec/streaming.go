@@ -103,6 +103,7 @@ func (s *skipStage) Close() error { return s.in.Close() }
 
 // countStage is $count.
 type countStage struct {
+	op    *Op
 	field string
 	in    Iterator
 	done  bool
@@ -117,6 +118,7 @@ func (s *countStage) Next(ctx context.Context) (bson.Doc, error) {
 		return nil, err
 	}
 	s.done = true
+	s.op.Meta.Clear()
 	if n == 0 {
 		return nil, nil
 	}

@@ -12,8 +12,10 @@ type unionStage struct {
 	op    *Op
 	stage *pipeline.UnionWith
 	in    Iterator // nil when it is through
-	sub   *Op
-	other Iterator
+	// scored says that the text scores of what it gives are read.
+	scored bool
+	sub    *Op
+	other  Iterator
 }
 
 func (s *unionStage) Next(ctx context.Context) (bson.Doc, error) {
@@ -29,13 +31,16 @@ func (s *unionStage) Next(ctx context.Context) (bson.Doc, error) {
 	}
 	if s.other == nil {
 		s.sub = s.op.Sub()
+		s.sub.TextScores = s.scored
 		it, err := s.op.Catalog.Open(ctx, s.sub, s.stage.From, s.stage.Pipeline)
 		if err != nil {
 			return nil, err
 		}
 		s.other = it
 	}
-	return s.other.Next(ctx)
+	d, err := s.other.Next(ctx)
+	s.op.Meta.take(&s.sub.Meta)
+	return d, err
 }
 
 func (s *unionStage) Close() error {

@@ -253,6 +253,10 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	if q.TextScore && q.Filter.Text() == nil {
 		return p, noTextScore()
 	}
+	if op.TextScores && q.Filter.Text() != nil {
+		p.lead.Needs.Meta = append(p.lead.Needs.Meta, textScore)
+		q.TextScore = true
+	}
 	p.asked = exec.RecordMetaOf(p.lead.Needs.Meta)
 	q.Skip, q.Counts, q.IDs = p.lead.Skip, true, p.asked.RecordID
 	if sort, ok := pl.From(p.lead.Filtered).First().(*pipeline.Sort); ok && len(sort.Pattern.Meta()) == 0 {

@@ -12,7 +12,8 @@ import (
 
 // lookupStage is $lookup. How the other collection is read for each document:
 //
-//   - a pipeline that does not depend on the document runs once, and its result is kept as long as it fits the memory;
+//   - a pipeline that does not depend on the document, nor on chance, runs once, and its result is kept as long as it fits the
+//     memory;
 //   - an equality without a pipeline and without an index hashes the other collection once, see lookupTable;
 //   - everything else opens the pipeline anew, with the equality as a $match in front that a plan may use an index for.
 type lookupStage struct {
@@ -57,6 +58,7 @@ func (s *lookupStage) prepare(ctx context.Context) error {
 	s.ready = true
 	if s.sub == nil {
 		s.sub = s.op.Sub()
+		s.sub.draws = s.base.Random()
 	}
 	plain := s.stage.Equal && len(s.stage.Let) == 0 && len(s.base.Stages) == 0
 	if !plain || s.op.Catalog.Indexed(ctx, s.sub, s.stage.From, s.stage.Foreign.String()) {
@@ -66,7 +68,8 @@ func (s *lookupStage) prepare(ctx context.Context) error {
 	s.loading = true
 	s.table, err = loadLookupTable(ctx, s.sub, s.stage.From, s.base, s.stage.Foreign, &s.held)
 	s.loading = false
-	if s.table == nil {
+	if s.table == nil || s.sub.draws {
+		s.table = nil
 		s.held.empty()
 	}
 	return err
@@ -120,7 +123,7 @@ func (s *lookupStage) collect(ctx context.Context, d bson.Doc) (bson.Value, erro
 		return bson.Missing, err
 	}
 	found := s.array.value()
-	if !s.stage.Equal && len(s.stage.Let) == 0 && s.op.parent == nil {
+	if !s.stage.Equal && len(s.stage.Let) == 0 && !s.sub.draws {
 		if err := s.held.wait(ctx, int64(len(found.Data))); err != nil {
 			return bson.Missing, err
 		}

@@ -57,6 +57,8 @@ type Op struct {
 	// Memory is the operation's share of the server's memory; nil takes what it likes.
 	Memory *memory.Account
 
+	// draws says that the documents of this Sub's pipeline are others each time it runs; see Draws.
+	draws     bool
 	changes   *Changes // the leaf of a change stream; nil otherwise
 	parent    *Op
 	subs      []*Op
@@ -115,11 +117,19 @@ func (op *Op) Park() {
 // Sub is an Op for a pipeline inside of a stage. Its Env starts with the variables of op's. Drop ends it.
 func (op *Op) Sub() *Op {
 	sub := *op
-	sub.parent, sub.subs, sub.leaves, sub.shrinkers, sub.Counts, sub.Meta, sub.TextScores = op, nil, nil, nil, nil, Metadata{}, false
+	sub.parent, sub.subs, sub.leaves, sub.shrinkers, sub.Counts, sub.Meta = op, nil, nil, nil, nil, Metadata{}
+	sub.TextScores, sub.draws = false, false
 	sub.Env = op.newEnv()
 	op.Env.CopyVariables(sub.Env)
 	op.subs = append(op.subs, &sub)
 	return &sub
+}
+
+// Draws notes that the pipeline of op draws random numbers where its stages do not show it, in a view. So do those around it.
+func (op *Op) Draws() {
+	for ; op != nil; op = op.parent {
+		op.draws = true
+	}
 }
 
 // Drop forgets a Sub whose iterators are closed.

@@ -16,6 +16,8 @@ type Dependencies struct {
 	Meta []string
 	// Volatile says that the value differs from time to time.
 	Volatile bool
+	// Random says that a random number is drawn.
+	Random bool
 	// Slots are the variables read, as far as the expression does not set them itself.
 	Slots []Slot
 }
@@ -43,6 +45,7 @@ func (d *Dependencies) add(e Expr) {
 		d.Slots = append(d.Slots, e.slot)
 	case *call:
 		d.Volatile = d.Volatile || e.op.Volatile
+		d.Random = d.Random || e.op.Random
 	case *meta:
 		d.Meta = append(d.Meta, e.kind)
 	}

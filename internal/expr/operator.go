@@ -19,6 +19,8 @@ type Operator struct {
 	Shape Shape
 	// Volatile operators have another value each time and are not computed when parsed.
 	Volatile bool
+	// Random ones are volatile because they draw a number.
+	Random bool
 	// Internal operators are written by the server only and not documented.
 	Internal bool
 }

@@ -11,8 +11,8 @@ import (
 
 func randomOperators() []Operator {
 	return []Operator{
-		{Name: "$rand", Since: "4.4.2", Doc: "A random number from 0 to before 1.", Shape: special(parseRand), Volatile: true},
-		{Name: "$sampleRate", Since: "4.4.2", Doc: "True with the given probability.", Shape: unary(evalSampleRate), Volatile: true, Internal: true},
+		{Name: "$rand", Since: "4.4.2", Doc: "A random number from 0 to before 1.", Shape: special(parseRand), Volatile: true, Random: true},
+		{Name: "$sampleRate", Since: "4.4.2", Doc: "True with the given probability.", Shape: unary(evalSampleRate), Volatile: true, Random: true, Internal: true},
 		{Name: "$toHashedIndexKey", Since: "4.4", Doc: "The hash of a value as hashed indexes compute it.", Shape: unary(evalHashedKey)},
 	}
 }

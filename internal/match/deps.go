@@ -15,6 +15,8 @@ type Dependencies struct {
 	Whole bool
 	// Volatile says that the filter may say otherwise of the same document next time.
 	Volatile bool
+	// Random says that it may because it draws a number.
+	Random bool
 }
 
 // Dependencies are what f reads.
@@ -37,8 +39,9 @@ func (d *Dependencies) add(n Node) {
 		d.Fields = append(d.Fields, e.Fields...)
 		d.Whole = d.Whole || e.Whole
 		d.Volatile = d.Volatile || e.Volatile
+		d.Random = d.Random || e.Random
 	case *SampleRate:
-		d.Volatile = true
+		d.Volatile, d.Random = true, true
 	case *Where, *Text, *JSONSchema:
 		d.Whole = true
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/match"
 )
 
 // Dependencies are what a pipeline reads of the documents it is given.
@@ -14,6 +15,8 @@ type Dependencies struct {
 	Whole bool
 	// Meta are the kinds of metadata that are read.
 	Meta []string
+	// random says that a random number is drawn.
+	random bool
 }
 
 // Dependencies is what p needs of its source.
@@ -53,7 +56,25 @@ func (d *Dependencies) exprs(es ...expr.Expr) {
 	of := expr.DependenciesOf(es...)
 	d.Fields = append(d.Fields, of.Fields...)
 	d.Meta = append(d.Meta, of.Meta...)
-	d.Whole = d.Whole || of.Whole
+	d.Whole, d.random = d.Whole || of.Whole, d.random || of.Random
+}
+
+func (d *Dependencies) filter(f *match.Filter) {
+	of := f.Dependencies()
+	d.Fields = append(d.Fields, of.Fields...)
+	d.Whole, d.random = d.Whole || of.Whole, d.random || of.Random
+}
+
+// draws takes over of expressions that read no document of the pipeline whether they draw random numbers.
+func (d *Dependencies) draws(es ...expr.Expr) { d.random = d.random || expr.DependenciesOf(es...).Random }
+
+// Random says whether p draws random numbers, so that it gives other documents each time it runs.
+func (p *Pipeline) Random() bool {
+	return slices.ContainsFunc(p.Stages, func(s Stage) bool {
+		var d Dependencies
+		s.needs(&d)
+		return d.random || slices.ContainsFunc(subPipelines(s), (*Pipeline).Random)
+	})
 }
 
 func (d *Dependencies) paths(paths ...string) { d.Fields = append(d.Fields, paths...) }

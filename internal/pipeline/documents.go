@@ -24,4 +24,7 @@ func parseDocuments(p *parsing, arg bson.Value) ([]Stage, error) {
 	return one(&Documents{written{"$documents", arg}, e}), nil
 }
 
-func (s *Documents) needs(*Dependencies) bool { return false }
+func (s *Documents) needs(d *Dependencies) bool {
+	d.draws(s.Array)
+	return false
+}

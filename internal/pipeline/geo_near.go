@@ -224,4 +224,9 @@ func (g *GeoNear) readKey(v bson.Value) error {
 	return nil
 }
 
-func (g *GeoNear) needs(d *Dependencies) bool { return d.everything() }
+func (g *GeoNear) needs(d *Dependencies) bool {
+	if g.Query != nil {
+		d.filter(g.Query)
+	}
+	return d.everything()
+}

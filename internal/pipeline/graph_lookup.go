@@ -86,5 +86,8 @@ func (g *GraphLookup) read(p *parsing, name string, v bson.Value) (err error) {
 
 func (g *GraphLookup) needs(d *Dependencies) bool {
 	d.exprs(g.Start)
+	if g.Restrict != nil {
+		d.random = d.random || g.Restrict.Dependencies().Random
+	}
 	return true
 }

@@ -27,9 +27,7 @@ func parseMatch(p *parsing, arg bson.Value) ([]Stage, error) {
 }
 
 func (m *Match) needs(d *Dependencies) bool {
-	of := m.Filter.Dependencies()
-	d.Fields = append(d.Fields, of.Fields...)
-	d.Whole = d.Whole || of.Whole
+	d.filter(m.Filter)
 	return true
 }
 

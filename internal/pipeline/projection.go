@@ -78,6 +78,7 @@ func unsetPaths(arg bson.Value) ([]string, error) {
 func (s *Project) needs(d *Dependencies) bool {
 	of := s.Projection.Dependencies()
 	d.Meta = append(d.Meta, of.Meta...)
+	d.random = d.random || s.Projection.Random()
 	if s.Projection.Kind() == projection.Inclusion {
 		d.Fields = append(d.Fields, of.Fields...)
 		d.Whole = d.Whole || of.Whole

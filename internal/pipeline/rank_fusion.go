@@ -112,4 +112,9 @@ func (r *RankFusion) weigh(weights bson.Doc) error {
 	})
 }
 
-func (r *RankFusion) needs(*Dependencies) bool { return false }
+func (r *RankFusion) needs(d *Dependencies) bool {
+	for _, in := range r.Inputs {
+		d.random = d.random || in.Pipeline.Random()
+	}
+	return false
+}

@@ -32,4 +32,7 @@ func parseRedact(p *parsing, arg bson.Value) ([]Stage, error) {
 	return one(&Redact{written: written{"$redact", arg}, Expr: e, Current: current}), nil
 }
 
-func (r *Redact) needs(d *Dependencies) bool { return d.everything() }
+func (r *Redact) needs(d *Dependencies) bool {
+	d.exprs(r.Expr)
+	return d.everything()
+}

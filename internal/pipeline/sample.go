@@ -36,4 +36,7 @@ func parseSample(_ *parsing, arg bson.Value) ([]Stage, error) {
 	return one(s), nil
 }
 
-func (s *Sample) needs(*Dependencies) bool { return true }
+func (s *Sample) needs(d *Dependencies) bool {
+	d.random = true
+	return true
+}

@@ -191,4 +191,12 @@ func scoreText(v bson.Value) string {
 	return strings.ReplaceAll(bson.Build().Value("string", v).Doc().String(), `"`, "'")
 }
 
-func (f *ScoreFusion) needs(*Dependencies) bool { return false }
+func (f *ScoreFusion) needs(d *Dependencies) bool {
+	if f.Combination != nil {
+		d.draws(f.Combination)
+	}
+	for _, in := range f.Inputs {
+		d.random = d.random || in.Pipeline.Random()
+	}
+	return false
+}

@@ -164,6 +164,9 @@ func (p *Projection) Dependencies() Dependencies {
 	return d
 }
 
+// Random says whether p draws random numbers.
+func (p *Projection) Random() bool { return expr.DependenciesOf(p.exprs...).Random }
+
 func (d *Dependencies) add(n *node, prefix string) {
 	for i := range n.fields {
 		switch f := &n.fields[i]; f.action {

@@ -29,6 +29,9 @@ func (c *stageCatalog) Open(ctx context.Context, op *exec.Op, ns namespace.NS, p
 	if err != nil {
 		return nil, err
 	}
+	if (&pipeline.Pipeline{Stages: front}).Random() {
+		op.Draws()
+	}
 	whole := *p
 	whole.NS = base
 	whole.Stages = append(front[:len(front):len(front)], p.Stages...)

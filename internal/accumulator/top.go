@@ -19,7 +19,7 @@ func topOperators() []Operator {
 }
 
 // parseTop reads {output: <expression>, sortBy: <pattern>} and, for the ones with N, n. The arguments evaluated for each
-// document are the output and the whole document, whose sort key is taken from it.
+// document are the output, the whole document, whose sort key is taken from it, and the metadata that it is sorted by.
 func parseTop(many, top bool) parseGroup {
 	return func(p *Parser, op *Operator, arg bson.Value, scope *expr.Scope) (*Spec, error) {
 		if arg.Type != bson.TypeObject {
@@ -55,11 +55,11 @@ func parseTop(many, top bool) parseGroup {
 		case pattern == nil:
 			return nil, mongoerr.New(5788005, "Missing value for 'sortBy'")
 		}
-		root, err := p.exprs.Parse(bson.String("$$ROOT"), nil)
+		sorted, err := p.sortedBy(pattern)
 		if err != nil {
 			return nil, err
 		}
-		s.Args = []expr.Expr{output, root}
+		s.Args = append([]expr.Expr{output}, sorted...)
 		s.make = newTop(p, op.Name, pattern, many, top)
 		s.print = func(s *Spec) bson.Value {
 			b := bson.Build()
@@ -75,6 +75,21 @@ func parseTop(many, top bool) parseGroup {
 	}
 }
 
+// sortedBy are expressions for what pattern takes sort keys from.
+func (p *Parser) sortedBy(pattern *sortpattern.Pattern) ([]expr.Expr, error) {
+	root, err := p.exprs.Parse(bson.String("$$ROOT"), nil)
+	es := []expr.Expr{root}
+	for _, name := range pattern.Meta() {
+		if err != nil {
+			break
+		}
+		var e expr.Expr
+		e, err = p.exprs.Parse(bson.Build().String("$meta", name).Doc().Value(), nil)
+		es = append(es, e)
+	}
+	return es, err
+}
+
 // ranked is an output with its sort key.
 type ranked struct {
 	key    []bson.Value
@@ -85,6 +100,8 @@ type ranked struct {
 type topN struct {
 	op      string
 	pattern *sortpattern.Pattern
+	metas   []string     // the metadata in the pattern
+	values  []bson.Value // of these, for the document at hand
 	collate bson.Collator
 	n       int64
 	top     bool
@@ -97,7 +114,7 @@ type topN struct {
 
 func newTop(p *Parser, op string, pattern *sortpattern.Pattern, many, top bool) maker {
 	return func(init bson.Value) (Fold, error) {
-		t := &topN{op: op, pattern: pattern, collate: p.collator, n: 1, top: top, many: many}
+		t := &topN{op: op, pattern: pattern, metas: pattern.Meta(), collate: p.collator, n: 1, top: top, many: many}
 		var err error
 		if many {
 			t.n, err = readN(op, init)
@@ -107,12 +124,20 @@ func newTop(p *Parser, op string, pattern *sortpattern.Pattern, many, top bool) 
 }
 
 func (t *topN) Add(args []bson.Value) error {
-	key, err := t.pattern.Key(t.key[:0], args[1].Doc(), nil, t.collate)
+	t.values = args[2:]
+	key, err := t.pattern.Key(t.key[:0], args[1].Doc(), t.meta, t.collate)
 	if err != nil {
 		return err
 	}
 	t.key = key
 	return t.insert(key, args[0])
+}
+
+func (t *topN) meta(name string) bson.Value {
+	if i := slices.Index(t.metas, name); i >= 0 {
+		return t.values[i]
+	}
+	return bson.Missing
 }
 
 func (t *topN) insert(key []bson.Value, output bson.Value) error {

@@ -84,6 +84,7 @@ func (w *SetWindowFields) needs(d *Dependencies) bool {
 	}
 	if w.SortBy != nil {
 		d.paths(w.SortBy.Paths()...)
+		d.Meta = append(d.Meta, w.SortBy.Meta()...)
 	}
 	for _, f := range w.Fields {
 		d.exprs(f.Spec.Exprs()...)

@@ -167,6 +167,8 @@ func TestRemove(t *testing.T) {
 	p := NewParser(exprs, nil, nil)
 	makers := map[string]func(*Spec) Fold{
 		"$stdDevPop":  func(*Spec) Fold { return &slidingDeviation{} },
+		"$min":        func(*Spec) Fold { return &leavingExtreme{extreme: extreme{sign: 1}} },
+		"$max":        func(*Spec) Fold { return &leavingExtreme{extreme: extreme{sign: -1}} },
 		"$stdDevSamp": func(*Spec) Fold { return &slidingDeviation{deviation: deviation{bias: 1}} },
 	}
 	removers := 0

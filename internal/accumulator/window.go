@@ -119,6 +119,18 @@ func foldWindow(p *Parser, w *WindowSpec, arg bson.Value, in windowInput) error 
 	return nil
 }
 
+// leftBehind is foldWindow with another fold for windows that leave documents behind them.
+func leftBehind(leaving func(*Parser) maker) parseWindow {
+	return func(p *Parser, w *WindowSpec, arg bson.Value, in windowInput) error {
+		if err := foldWindow(p, w, arg, in); err != nil || w.Bounds.Lower.Unbounded {
+			return err
+		}
+		s := &Spec{Op: w.Op, Args: w.exprs, make: leaving(p)}
+		w.make = func() (Window, error) { return newSliding(s, bson.Missing) }
+		return nil
+	}
+}
+
 // sliding is an accumulator over a window that moves forward.
 type sliding struct {
 	spec      *Spec

@@ -1,0 +1,59 @@
+package accumulator
+
+import (
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/expr"
+)
+
+// numbers are rows of one number each, and count how often these are evaluated.
+type numbers struct {
+	of    []bson.Value
+	evals int
+}
+
+func (n *numbers) Len() int { return len(n.of) }
+
+func (n *numbers) Eval(i int, _ []expr.Expr, dst []bson.Value) error {
+	n.evals++
+	dst[0] = n.of[i]
+	return nil
+}
+
+func (n *numbers) SortValue(i int) (bson.Value, error) { return n.of[i], nil }
+func (n *numbers) SameSort(i, j int) (bool, error)     { return i == j, nil }
+
+// TestExtremesOfLeavingWindows looks at each document twice, however the values go up and down and however long windows are.
+func TestExtremesOfLeavingWindows(t *testing.T) {
+	const n = 1000
+	p := NewParser(expr.NewParser(expr.Options{}), nil, nil)
+	at := map[string]func(i int) int{
+		"rising": func(i int) int { return i }, "falling": func(i int) int { return -i }, "equal": func(int) int { return 7 }, "mixed": func(i int) int { return i * 7919 % n },
+	}
+	for _, op := range []string{"$min", "$max"} {
+		for name, f := range at {
+			rows := &numbers{}
+			for i := range n {
+				rows.of = append(rows.of, bson.Int64(int64(f(i))))
+			}
+			spec := bson.Build().String(op, "$x").Object("window").Array("documents").String("0", "current").String("1", "unbounded").End().End().Doc()
+			w, err := p.Window("x", spec.Value(), WindowScope{Sorted: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			win, err := w.New()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range n {
+				if _, err := win.Next(rows, Frame{i, i, n}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if rows.evals > 2*n {
+				t.Errorf("%s of %s values has looked at %d documents of %d", op, name, rows.evals, n)
+			}
+		}
+	}
+}

@@ -85,6 +85,8 @@ func stageExceptions() []exception {
 	return []exception{
 		{name: "$changeStream", state: refused, note: "Change streams need a replica set.", try: stage(`{$changeStream: {}}`), code: 40573},
 		{name: "$changeStreamSplitLargeEvent", state: refused, note: "Change streams need a replica set.", try: stage(`{$changeStreamSplitLargeEvent: {}}`), code: mongoerr.IllegalOperation},
+		{name: "$graphLookup", state: partial, note: "What it finds for a document has to fit the memory, with `allowDiskUse` too.",
+			try: stage(`{$graphLookup: {from: "c", startWith: "$a", connectFromField: "a", connectToField: "b", as: "d"}}`)},
 		{name: "$listSampledQueries", state: refused, note: "Queries are sampled on replica sets and shards only.",
 			try: `{aggregate: 1, pipeline: [{$listSampledQueries: {}}], cursor: {}}`, code: mongoerr.IllegalOperation},
 		{name: "$listSearchIndexes", state: refused, note: search, try: stage(`{$listSearchIndexes: {}}`), code: mongoerr.SearchNotEnabled},

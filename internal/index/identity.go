@@ -48,7 +48,27 @@ func sameText(a, b *Definition) bool {
 	return sameKey(a, b) && bson.CompareDocs(a.weights, b.weights, nil) == 0
 }
 
-func sameOptions(a, b *Definition) bool { return a.Hidden == b.Hidden && sameTTL(a, b) }
+// setApart are the fields of a specification that are no matter of sameOptions: what same and names tell apart, versions, and
+// what only says how to build.
+var setApart = map[string]bool{
+	"v": true, "key": true, "name": true, "unique": true, "sparse": true, "collation": true, "partialFilterExpression": true,
+	"wildcardProjection": true, "background": true, "textIndexVersion": true, "2dsphereIndexVersion": true,
+}
+
+// sameOptions says whether a and b, which are one index, have the same options.
+func sameOptions(a, b *Definition) bool {
+	return hasOptions(a.Spec, b.Spec) && hasOptions(b.Spec, a.Spec)
+}
+
+// hasOptions says whether spec has the options of other, as they are written: a default that is said is not one that is not.
+func hasOptions(spec, other bson.Doc) bool {
+	for it := other.Iter(); it.Next(); {
+		if v := spec.Lookup(it.Key()); !setApart[it.Key()] && (v.IsMissing() || !bson.Equal(v, it.Value())) {
+			return false
+		}
+	}
+	return true
+}
 
 func sameTTL(a, b *Definition) bool {
 	return a.TTL == b.TTL && (!a.TTL || a.ExpireAfterSeconds == b.ExpireAfterSeconds && a.HideExpired == b.HideExpired)

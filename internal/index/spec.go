@@ -242,17 +242,13 @@ func (d *Definition) listed(spec bson.Doc) bson.Doc {
 	for it := spec.Iter(); it.Next(); {
 		switch k := it.Key(); k {
 		case "key", "name", "v", "ns", "dropDups":
-		case "background", "unique", "sparse", "prepareUnique":
+		case "background", "sparse":
 			if d.IsID() {
 				continue
 			}
 			b.Value(k, it.Value())
-		case "hidden":
-			if d.Hidden {
-				b.Bool(k, true)
-			}
-		case "hideExpired":
-			if d.HideExpired {
+		case "unique", "hidden", "prepareUnique", "hideExpired":
+			if it.Value().Truthy() && !d.IsID() {
 				b.Bool(k, true)
 			}
 		case "expireAfterSeconds":

@@ -2,6 +2,7 @@ package index
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -15,11 +16,22 @@ func same(a, b *Definition) bool {
 		return true // a collection has at most one
 	}
 	return sameKey(a, b) && a.Unique == b.Unique && a.Sparse == b.Sparse && bytes.Equal(a.Collation, b.Collation) &&
-		sameFilter(normalized(a.PartialFilter), normalized(b.PartialFilter)) && sameFilter(a.projection(), b.projection())
+		sameFilter(normalized(a.PartialFilter), normalized(b.PartialFilter)) && sameProjection(a.projection(), b.projection())
 }
 
 func sameFilter(a, b bson.Doc) bool {
 	return (a == nil) == (b == nil) && (a == nil || bson.CompareDocs(a, b, nil) == 0)
+}
+
+// sameProjection says whether two projections of wildcards leave the same, in whatever order and form they say it.
+func sameProjection(a, b bson.Doc) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	p, q := readProjection(a), readProjection(b)
+	slices.Sort(p.paths)
+	slices.Sort(q.paths)
+	return p.include == q.include && p.id == q.id && slices.Equal(p.paths, q.paths)
 }
 
 func (d *Definition) projection() bson.Doc {

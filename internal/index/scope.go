@@ -33,8 +33,7 @@ func newScope(field string, projection bson.Doc) *scope {
 		s.include = true
 		s.root.add(strings.TrimSuffix(below, "."))
 	case projection != nil:
-		p := &wildcardProjection{}
-		_ = p.read("", projection) // it was found good when the index was made
+		p := readProjection(projection)
 		s.include = p.include || !p.known && p.id
 		for _, path := range p.paths {
 			s.root.add(path)

@@ -89,6 +89,13 @@ type wildcardProjection struct {
 	id      bool // whether _id is named to be in
 }
 
+// readProjection reads a projection that was found good when the index was made.
+func readProjection(doc bson.Doc) *wildcardProjection {
+	p := &wildcardProjection{}
+	_ = p.read("", doc)
+	return p
+}
+
 func (p *wildcardProjection) read(prefix string, doc bson.Doc) error {
 	for it := doc.Iter(); it.Next(); {
 		path, v := prefix+it.Key(), it.Value()

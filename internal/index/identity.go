@@ -12,9 +12,6 @@ import (
 // filter and wildcard projection. The TTL, the name and hidden do not count: where these differ it is one index with other
 // options.
 func same(a, b *Definition) bool {
-	if a.Kind == Text && b.Kind == Text {
-		return true // a collection has at most one
-	}
 	return sameKey(a, b) && a.Unique == b.Unique && a.Sparse == b.Sparse && bytes.Equal(a.Collation, b.Collation) &&
 		sameFilter(normalized(a.PartialFilter), normalized(b.PartialFilter)) && sameProjection(a.projection(), b.projection())
 }
@@ -52,12 +49,7 @@ func sameKey(a, b *Definition) bool {
 		}
 	}
 	// {f: 1} and {f: 2} are two indexes. There is one by _id, though, and one that holds the time of the last modification.
-	return a.Kind == Text || a.Kind == Deadline || a.IsID() && b.IsID() || bson.CompareDocs(a.Key, b.Key, nil) == 0
-}
-
-// sameText says whether two text indexes are one: they have their text fields in their weights.
-func sameText(a, b *Definition) bool {
-	return sameKey(a, b) && bson.CompareDocs(a.weights, b.weights, nil) == 0
+	return a.Kind == Deadline || a.IsID() && b.IsID() || bson.CompareDocs(a.Key, b.Key, nil) == 0
 }
 
 // setApart are the fields of a specification that are no matter of sameOptions: what same and names tell apart, versions, and
@@ -114,9 +106,6 @@ func Conflict(existing []*Definition, d *Definition) (there, retime *Definition,
 			if !sameOptions(e, d) {
 				return nil, nil, OptionsConflict(e, d)
 			}
-			if d.Kind == Text && !sameText(e, d) {
-				return nil, nil, textConflict(e, d)
-			}
 			return e, nil, nil
 		case e.Name == d.Name:
 			return nil, nil, mongoerr.New(mongoerr.IndexKeySpecsConflict,
@@ -126,8 +115,6 @@ func Conflict(existing []*Definition, d *Definition) (there, retime *Definition,
 	for _, e := range existing {
 		switch {
 		case !same(e, d):
-		case d.Kind == Text && !sameText(e, d):
-			return nil, nil, textConflict(e, d)
 		case e.IsID():
 			return e, nil, nil
 		case !sameOptions(e, d):
@@ -137,16 +124,20 @@ func Conflict(existing []*Definition, d *Definition) (there, retime *Definition,
 			return nil, nil, mongoerr.New(mongoerr.IndexOptionsConflict, "Index already exists with a different name: %s", e.Name)
 		}
 	}
-	return nil, nil, nil
+	return nil, nil, checkOneText(existing, d)
+}
+
+// checkOneText refuses a text index where there is one.
+func checkOneText(existing []*Definition, d *Definition) error {
+	i := slices.IndexFunc(existing, func(e *Definition) bool { return e.Kind == Text })
+	if d.Kind != Text || i < 0 {
+		return nil
+	}
+	return mongoerr.New(mongoerr.CannotCreateIndex, "only one text index per collection allowed, found existing text index \"%s\"", existing[i].Name)
 }
 
 // OptionsConflict is the error of an index d that e is already, but for its options.
 func OptionsConflict(e, d *Definition) error {
 	return mongoerr.New(mongoerr.IndexOptionsConflict,
 		"An equivalent index already exists with the same name but different options. Requested index: %s, existing index: %s", d.Spec, e.Spec)
-}
-
-func textConflict(e, d *Definition) error {
-	return mongoerr.New(mongoerr.IndexOptionsConflict,
-		"only one text index per collection allowed, found existing text index \"%s\". Requested index: %s", e.Name, d.Spec)
 }

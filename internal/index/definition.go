@@ -110,6 +110,11 @@ func (d *Definition) KeyText() string {
 // IsID says whether d is the index on _id that every plain collection has.
 func (d *Definition) IsID() bool { return d.Name == "_id_" }
 
+// OrdersIDs says whether d has the _ids in order, as a clustered collection has its records.
+func (d *Definition) OrdersIDs() bool {
+	return d.Kind == Ordered && len(d.Fields) == 1 && d.Fields[0].Path == "_id"
+}
+
 // Built says whether the index has an entry for all that it should.
 func (d *Definition) Built() bool { return d.Kind.Built() && d.Form == d.Kind.Form() }
 

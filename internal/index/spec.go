@@ -71,7 +71,7 @@ func (p *Parser) Parse(spec bson.Doc, defaultCollation bson.Doc) (*Definition, e
 		if err := checkIDOptions(spec); err != nil {
 			return nil, err
 		}
-		if d.Fields[0].Descending {
+		if d.Key.Lookup("_id").AsDouble() != 1 {
 			return nil, mongoerr.New(mongoerr.BadValue, "The field 'key' for an _id index must be {_id: 1}, but got %s", d.Key)
 		}
 		d.Name = "_id_"
@@ -180,9 +180,14 @@ func checkVersion(v bson.Value) error {
 	return nil
 }
 
+// isIDKey says whether key means the index on _id: 1 or -1 when it is cut to a whole number. Another number makes an index beside it.
 func isIDKey(key bson.Doc) bool {
 	v := key.Lookup("_id")
-	return key.Count() == 1 && v.IsNumber()
+	if key.Count() != 1 || !v.IsNumber() {
+		return false
+	}
+	n := v.TruncInt64()
+	return n == 1 || n == -1
 }
 
 func checkIDOptions(spec bson.Doc) error {

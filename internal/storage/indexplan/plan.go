@@ -26,7 +26,7 @@ func Make(c *catalog.Collection, building, defs []*index.Definition) (*Plan, err
 	p := &Plan{}
 	existing := append(slices.Clone(c.Indexes), building...)
 	for _, d := range defs {
-		if d.IsID() && c.IsClustered() {
+		if d.OrdersIDs() && c.IsClustered() {
 			continue
 		}
 		there, retime, err := index.Conflict(existing, d)

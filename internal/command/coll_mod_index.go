@@ -57,10 +57,10 @@ func (op *Op) parseIndexChange(a *Args, doc bson.Doc) *indexChange {
 
 // find is the index that is meant.
 func (c *indexChange) find(coll *catalog.Collection) (*index.Definition, error) {
+	if c.has("hidden") && c.meansRecords(coll) {
+		return nil, mongoerr.New(6011800, "The 'hidden' option is not supported for a clusteredIndex")
+	}
 	if c.key == nil {
-		if coll.IsClustered() && c.name == coll.Options.Clustered.Name && c.has("hidden") {
-			return nil, mongoerr.New(6011800, "Cannot hide the clustered index")
-		}
 		d := coll.Index(c.name)
 		if d == nil {
 			return nil, mongoerr.New(mongoerr.IndexNotFound, "cannot find index %s for ns %s", c.name, coll.NS)
@@ -76,6 +76,14 @@ func (c *indexChange) find(coll *catalog.Collection) (*index.Definition, error) 
 			c.key, len(found), found[0].Spec, found[1].Spec)
 	}
 	return found[0], nil
+}
+
+// meansRecords says whether not an index is meant, but the order of a clustered collection.
+func (c *indexChange) meansRecords(coll *catalog.Collection) bool {
+	if c.key != nil {
+		return ordersRecords(coll, c.key)
+	}
+	return coll.IsClustered() && c.name == coll.Options.Clustered.Name
 }
 
 // indexChanges are the options of d that become others, and what the reply tells of them.

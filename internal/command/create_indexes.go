@@ -176,6 +176,9 @@ func (op *Op) parseIndexes(c *catalog.Collection, specs []bson.Doc) ([]*index.De
 	defs := make([]*index.Definition, 0, len(specs))
 	for _, spec := range specs {
 		d, err := parser.Parse(spec, c.Options.Collation)
+		if err == nil {
+			err = checkBesideRecords(c, d)
+		}
 		if err != nil {
 			return nil, mongoerr.Prefix("Error in specification "+spec.String()+" :: caused by :: ", err)
 		}
@@ -185,6 +188,20 @@ func (op *Op) parseIndexes(c *catalog.Collection, specs []bson.Doc) ([]*index.De
 		defs = append(defs, d)
 	}
 	return defs, nil
+}
+
+// checkBesideRecords holds an index against the order of the records of a clustered collection, which has a name and a key as
+// indexes have.
+func checkBesideRecords(c *catalog.Collection, d *index.Definition) error {
+	there := c.IsClustered() && d.OrdersIDs()
+	switch {
+	case d.Clustered && !there && c.ID != 0: // checkIndexFor refuses it of a collection that would be made for it
+		return mongoerr.New(6243700, "Cannot create index with option 'clustered' that does not match an existing clustered index")
+	case c.IsClustered() && !there && d.Name == c.Options.Clustered.Name:
+		return mongoerr.New(6100906, "Cannot create an index where the name matches the clusteredIndex but the key does not - indexSpec: %s, clusteredIndex: %s",
+			d.Spec, c.Options.Doc.Lookup("clusteredIndex"))
+	}
+	return nil
 }
 
 // checkIndexFor applies the rules between an index and the collection it is for.
@@ -198,6 +215,8 @@ func (op *Op) checkIndexFor(c *catalog.Collection, d *index.Definition) error {
 		}
 	}
 	switch {
+	case d.Clustered && c.ID == 0:
+		return mongoerr.New(6100900, "Cannot implicitly create a new collection with createIndex 'clustered' option")
 	case d.Hidden && c.NS.IsSystem():
 		return mongoerr.New(mongoerr.BadValue, "Can't hide indexes on system collections")
 	case d.TTL && c.Options.Capped && !op.flag("ttlOnCapped") && !op.applies():

@@ -196,8 +196,13 @@ func indexNamed(c *catalog.Collection, name string) (*index.Definition, error) {
 
 func errDropID() error { return invalidOptions("cannot drop _id index") }
 
+// ordersRecords says whether key is that of the order of a clustered collection.
+func ordersRecords(c *catalog.Collection, key bson.Doc) bool {
+	return c.IsClustered() && bson.CompareDocs(index.OfRecords("", nil).Key, key, nil) == 0
+}
+
 func indexWithKey(c *catalog.Collection, key bson.Doc) (*index.Definition, error) {
-	if c.IsClustered() && key.Count() == 1 && key.FirstKey() == "_id" {
+	if ordersRecords(c, key) {
 		return nil, mongoerr.New(5979800, "Cannot drop the clustered index. Drop the collection instead.")
 	}
 	found := index.WithKey(c.Indexes, key)

@@ -71,6 +71,9 @@ type Definition struct {
 
 	Unique, Sparse, Hidden, PrepareUnique bool
 
+	// Clustered says that the order of a clustered collection is asked for, which is there or not.
+	Clustered bool
+
 	PartialFilter bson.Doc
 	Collation     bson.Doc
 

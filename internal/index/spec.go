@@ -42,7 +42,10 @@ var specOptions = map[string]specOption{
 	"dropDups": optAny, "originalSpec": optObject,
 }
 
-var idOptions = map[string]bool{"key": true, "name": true, "v": true, "ns": true, "collation": true, "clustered": true}
+var idOptions = map[string]bool{"key": true, "name": true, "v": true, "ns": true, "collation": true}
+
+// clusteredOptions are what may be said of the order of a clustered collection when it is asked for as an index.
+var clusteredOptions = map[string]bool{"key": true, "name": true, "v": true, "unique": true, "clustered": true, "expireAfterSeconds": true}
 
 // Parse reads one element of createIndexes' indexes with all of MongoDB's checks.
 // defaultCollation is the collection's, or nil.
@@ -60,6 +63,9 @@ func (p *Parser) Parse(spec bson.Doc, defaultCollation bson.Doc) (*Definition, e
 	if err := checkVersion(spec.Lookup("v")); err != nil {
 		return nil, err
 	}
+	if err := checkClustered(spec); err != nil {
+		return nil, err
+	}
 	d, err := p.Load(spec, defaultCollation)
 	if err != nil {
 		return nil, err
@@ -75,9 +81,8 @@ func (p *Parser) Parse(spec bson.Doc, defaultCollation bson.Doc) (*Definition, e
 			return nil, mongoerr.New(mongoerr.BadValue, "The field 'key' for an _id index must be {_id: 1}, but got %s", d.Key)
 		}
 		d.Name = "_id_"
-	} else if spec.Lookup("clustered").Truthy() {
-		return nil, mongoerr.New(mongoerr.CannotCreateIndex, "The 'clustered' option is only valid for an index on _id, not for %s", d.Key)
 	}
+	d.Clustered = spec.Lookup("clustered").Truthy()
 	if err := d.checkTTL(spec.Lookup("expireAfterSeconds")); err != nil {
 		return nil, err
 	}
@@ -190,12 +195,32 @@ func isIDKey(key bson.Doc) bool {
 	return n == 1 || n == -1
 }
 
-func checkIDOptions(spec bson.Doc) error {
-	clustered := spec.Lookup("clustered").Truthy()
+// checkClustered looks at the specification of the order of a clustered collection. The collection decides whether it is that.
+func checkClustered(spec bson.Doc) error {
+	clustered := spec.Lookup("clustered")
+	if clustered.IsMissing() {
+		return nil
+	}
 	for it := spec.Iter(); it.Next(); {
-		if clustered && it.Key() == "unique" {
-			continue
+		if !clusteredOptions[it.Key()] {
+			return mongoerr.New(mongoerr.InvalidIndexSpecificationOption,
+				"The field '%s' is not valid for a clustered index specification. Specification: %s", it.Key(), spec)
 		}
+	}
+	switch unique := spec.Lookup("unique"); {
+	case !clustered.Truthy():
+		return mongoerr.New(6492800, "Value 'false' for field 'clustered' is invalid")
+	case unique.Type != bson.TypeBool || !unique.Bool():
+		return mongoerr.New(mongoerr.CannotCreateIndex, "The 'unique' field is required when 'clustered' is specified")
+	}
+	return nil
+}
+
+func checkIDOptions(spec bson.Doc) error {
+	if spec.Lookup("clustered").Truthy() {
+		return nil // checkClustered has looked
+	}
+	for it := spec.Iter(); it.Next(); {
 		if !idOptions[it.Key()] {
 			return mongoerr.New(mongoerr.InvalidIndexSpecificationOption,
 				"The field '%s' is not valid for an _id index specification. Specification: %s", it.Key(), spec)

@@ -2,6 +2,7 @@ package command
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -19,7 +20,13 @@ type indexChange struct {
 	expire                                bson.Value
 	hidden, unique, prepareUnique, forced bool
 	hideExpired                           bool
+
+	alone bool // nothing else is to be modified beside the one option
 }
+
+// modifications are the options of collMod that modify something beside an index. Those of capped collections do not count for MongoDB.
+var modifications = [...]string{"validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages", "expireAfterSeconds",
+	"ttlPaused", "expirationEvents"}
 
 func (c *indexChange) has(option string) bool { return c.given[option] }
 
@@ -42,6 +49,7 @@ func (op *Op) parseIndexChange(a *Args, doc bson.Doc) *indexChange {
 			c.given[option] = true
 		}
 	}
+	c.alone = len(c.given) == 1 && !slices.ContainsFunc(modifications[:], a.Has)
 	switch err := i.Done(); {
 	case err != nil:
 		a.Fail(err)
@@ -51,6 +59,8 @@ func (op *Op) parseIndexChange(a *Args, doc bson.Doc) *indexChange {
 		a.Fail(invalidOptions("Must specify either index name or key pattern."))
 	case len(c.given) == 0:
 		a.Fail(invalidOptions("no expireAfterSeconds, hidden, unique, or prepareUnique field"))
+	case c.has("unique") && c.has("forceNonUnique"):
+		a.Fail(invalidOptions("collMod does not support 'unique' and 'forceNonUnique' options at the same time"))
 	}
 	return c
 }
@@ -177,7 +187,7 @@ func uniqueChanges(d *index.Definition, c *indexChange, reply *bson.Builder, set
 			return mongoerr.New(mongoerr.BadValue, "Cannot make index non-unique")
 		case d.Unique || d.IsID():
 		case !d.PrepareUnique:
-			return invalidOptions("Cannot make index unique without first setting 'prepareUnique'")
+			return invalidOptions("Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
 		default:
 			reply.Bool("unique_new", true)
 			set("unique", bson.True)
@@ -197,14 +207,12 @@ func uniqueChanges(d *index.Definition, c *indexChange, reply *bson.Builder, set
 }
 
 func prepareChanges(d *index.Definition, c *indexChange, reply *bson.Builder, set func(string, bson.Value)) error {
-	if !c.has("prepareUnique") || c.prepareUnique == d.PrepareUnique {
+	if !c.has("prepareUnique") || c.prepareUnique == d.PrepareUnique || d.Unique || d.IsID() {
 		return nil
 	}
 	switch {
-	case len(c.given) > 1:
-		return invalidOptions("prepareUnique cannot be combined with other modifications of an index")
-	case d.IsID():
-		return invalidOptions("Cannot set prepareUnique on the _id index")
+	case !c.alone:
+		return invalidOptions("prepareUnique cannot be combined with any other modification.")
 	case d.Kind != index.Ordered && d.Kind != index.Deadline:
 		return invalidOptions("Cannot set prepareUnique on an index of type '%s'", d.Kind)
 	}
@@ -224,7 +232,7 @@ func (op *Op) checkUniqueConversion(r *collModRequest) error {
 	}
 	if d.Unique || d.IsID() || !d.PrepareUnique || d.Kind != index.Ordered {
 		if r.dryRun && !d.Unique && !d.IsID() {
-			return invalidOptions("Cannot make index unique without first setting 'prepareUnique'")
+			return invalidOptions("Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
 		}
 		return nil
 	}

@@ -53,6 +53,9 @@ func (p *Parser) Interrupt() func() error {
 func (p *Parser) HasScripts() bool { return p != nil && p.opts.Scripts != nil }
 
 func parseFunction(p *Parser, op *Operator, arg bson.Value, scope *Scope) (Expr, error) {
+	if p.opts.Validator {
+		return nil, mongoerr.New(4660800, "$function cannot be used inside a validator.")
+	}
 	if arg.Type != bson.TypeObject {
 		return nil, mongoerr.New(31260, "$function requires an object as an argument, found: %s", arg.Type)
 	}

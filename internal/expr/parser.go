@@ -25,6 +25,8 @@ type Options struct {
 	// Definition says that the expressions are kept for later, in a view or a validator, when the system's variables will
 	// have values.
 	Definition bool
+	// Validator says that the expressions are a validator's, which has no JavaScript.
+	Validator bool
 	// UserRoles is $$USER_ROLES; Missing where there is none.
 	UserRoles bson.Value
 	// Interrupt ends long loops, see Env.

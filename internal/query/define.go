@@ -37,7 +37,7 @@ func (e *Engine) Filter(ctx context.Context, doc bson.Doc, call *Call) (func(bso
 
 // CheckValidator says what is wrong with a collection's validator, if anything.
 func (e *Engine) CheckValidator(ctx context.Context, validator bson.Doc, c *collation.Collation, call *Call) error {
-	own := Call{Now: call.Now, ClusterTime: call.ClusterTime, Collation: c, Collated: true}
+	own := Call{Now: call.Now, ClusterTime: call.ClusterTime, Collation: c, Collated: true, Validator: true}
 	lang, err := e.language(ctx, &own, nil)
 	if err != nil {
 		return err

@@ -115,6 +115,8 @@ type Call struct {
 	Keys indexwrite.KeyCount
 	// NoNow and Definition say that expressions have no $$NOW, $$CLUSTER_TIME and $$USER_ROLES, or are kept for later; see expr.Options.
 	NoNow, Definition bool
+	// Validator says that expressions are a validator's, see expr.Options.
+	Validator bool
 	// ClusterTime is $$CLUSTER_TIME, the seconds in its upper half; 0 where there is none.
 	ClusterTime uint64
 	// UserRoles is $$USER_ROLES; Missing where there is none.
@@ -176,7 +178,7 @@ func (e *Engine) language(ctx context.Context, c *Call, coll *catalog.Collection
 		}
 		l.collation = def
 	}
-	opts := expr.Options{Scripts: e.Scripts, Now: c.Now, NoNow: c.NoNow, ClusterTime: c.ClusterTime, UserRoles: c.UserRoles, Definition: c.Definition, Globals: c.Globals, Interrupt: l.interrupted}
+	opts := expr.Options{Scripts: e.Scripts, Now: c.Now, NoNow: c.NoNow, ClusterTime: c.ClusterTime, UserRoles: c.UserRoles, Definition: c.Definition, Validator: c.Validator, Globals: c.Globals, Interrupt: l.interrupted}
 	if l.collation != nil {
 		opts.Collation = l.collation
 	}

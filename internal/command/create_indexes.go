@@ -197,6 +197,8 @@ func checkBesideRecords(c *catalog.Collection, d *index.Definition) error {
 	switch {
 	case d.Clustered && !there && c.ID != 0: // checkIndexFor refuses it of a collection that would be made for it
 		return mongoerr.New(6243700, "Cannot create index with option 'clustered' that does not match an existing clustered index")
+	case there && d.Version() != 2:
+		return mongoerr.New(6100908, "Cannot create an index with the same key pattern as the collection's clusteredIndex but a different 'v' field")
 	case c.IsClustered() && !there && d.Name == c.Options.Clustered.Name:
 		return mongoerr.New(6100906, "Cannot create an index where the name matches the clusteredIndex but the key does not - indexSpec: %s, clusteredIndex: %s",
 			d.Spec, c.Options.Doc.Lookup("clusteredIndex"))

@@ -110,6 +110,9 @@ func (d *Definition) KeyText() string {
 	return d.Key.String()
 }
 
+// Version is the version that the index was asked for in.
+func (d *Definition) Version() int32 { return versionOf(d.Spec) }
+
 // IsID says whether d is the index on _id that every plain collection has.
 func (d *Definition) IsID() bool { return d.Name == "_id_" }
 

@@ -66,6 +66,9 @@ func (p *Parser) Parse(spec bson.Doc, defaultCollation bson.Doc) (*Definition, e
 	if err := checkClustered(spec); err != nil {
 		return nil, err
 	}
+	if versionOf(spec) < defaultVersion && !spec.Lookup("collation").IsMissing() {
+		return nil, mongoerr.New(mongoerr.CannotCreateIndex, "Invalid index specification %s; cannot create an index with the 'collation' option and v=1", spec)
+	}
 	d, err := p.Load(spec, defaultCollation)
 	if err != nil {
 		return nil, err
@@ -116,6 +119,9 @@ func (p *Parser) Load(spec bson.Doc, defaultCollation bson.Doc) (*Definition, er
 	}
 	d.Form = d.Kind.Form()
 	d.parseGeo(spec)
+	if versionOf(spec) < defaultVersion {
+		defaultCollation = nil
+	}
 	if err := d.parseCollation(spec.Lookup("collation"), defaultCollation); err != nil {
 		return nil, err
 	}
@@ -167,6 +173,17 @@ func (o specOption) takes(v bson.Value) bool {
 
 func (o specOption) String() string {
 	return [...]string{"anything", "a bool or a number", "a bool", "an object", "a number", "a string", "an object"}[o]
+}
+
+// defaultVersion is the version of indexes that say none. Those of version 1, which is before collations, have none.
+const defaultVersion = 2
+
+// versionOf is the version of the index that spec describes.
+func versionOf(spec bson.Doc) int32 {
+	if v := spec.Lookup("v"); v.IsNumber() {
+		return int32(v.TruncInt64())
+	}
+	return defaultVersion
 }
 
 func checkVersion(v bson.Value) error {
@@ -267,7 +284,7 @@ func (d *Definition) parseCollation(v bson.Value, inherited bson.Doc) error {
 
 // listed is the specification as listIndexes shows it: the version first, defaults left out.
 func (d *Definition) listed(spec bson.Doc) bson.Doc {
-	b := bson.Build().Int32("v", 2)
+	b := bson.Build().Int32("v", versionOf(spec))
 	b.Document("key", d.Key).String("name", d.Name)
 	for it := spec.Iter(); it.Next(); {
 		switch k := it.Key(); k {

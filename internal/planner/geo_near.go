@@ -56,7 +56,7 @@ func (*GeoNear) Children() []Node { return nil }
 
 // Describe implements Node.
 func (g *GeoNear) Describe(b *bson.Builder) {
-	b.Document("keyPattern", g.Index.Key).String("indexName", g.Index.Name).Int32("indexVersion", 2)
+	b.Document("keyPattern", g.Index.Key).String("indexName", g.Index.Name).Int32("indexVersion", g.Index.Version())
 }
 
 // near plans a search by distance: by the first index that can serve it, or the hinted one.

@@ -53,7 +53,7 @@ func (x Index) describe(b *bson.Builder) {
 		}
 		b.End()
 	}
-	b.Bool("isUnique", x.Unique).Bool("isSparse", x.Sparse).Bool("isPartial", x.PartialFilter != nil).Int32("indexVersion", 2)
+	b.Bool("isUnique", x.Unique).Bool("isSparse", x.Sparse).Bool("isPartial", x.PartialFilter != nil).Int32("indexVersion", x.Version())
 }
 
 func (x Index) describeBounds(b *bson.Builder, bounds []Intervals, backward bool) {

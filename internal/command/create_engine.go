@@ -33,6 +33,18 @@ func (r *createRequest) parseEngine(a *Args) {
 	}
 }
 
+// checkIndexEngine looks at the options for a storage engine that an index comes with.
+func checkIndexEngine(spec bson.Doc) error {
+	v := spec.Lookup("storageEngine")
+	switch {
+	case v.Type != bson.TypeObject:
+		return nil
+	case v.Doc().IsEmpty():
+		return mongoerr.New(mongoerr.CannotCreateIndex, "Empty \"storageEngine\" options are invalid. Please remove the field or include valid options.")
+	}
+	return checkStorageEngine("storageEngine", v.Doc())
+}
+
 func checkStorageEngine(path string, doc bson.Doc) error {
 	for it := doc.Iter(); it.Next(); {
 		name, v := it.Key(), it.Value()

@@ -179,6 +179,9 @@ func (op *Op) parseIndexes(c *catalog.Collection, specs []bson.Doc) ([]*index.De
 		if err == nil {
 			err = checkBesideRecords(c, d)
 		}
+		if err == nil {
+			err = checkIndexEngine(spec)
+		}
 		if err != nil {
 			return nil, mongoerr.Prefix("Error in specification "+spec.String()+" :: caused by :: ", err)
 		}

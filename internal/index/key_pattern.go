@@ -9,6 +9,26 @@ import (
 
 var plugins = map[string]Kind{"hashed": Hashed, "text": Text, "2d": Geo2D, "2dsphere": Geo2DSphere}
 
+// maxKeyPatternBytes is how large a key pattern may be.
+const maxKeyPatternBytes = 2048
+
+// checkKeyPattern holds a key pattern that is asked for to a size, and to one kind of fields beside ordered ones.
+func checkKeyPattern(key bson.Doc) error {
+	if len(key) > maxKeyPatternBytes {
+		return mongoerr.New(mongoerr.CannotCreateIndex, "Index key pattern too large.")
+	}
+	plugin := ""
+	for it := key.Iter(); it.Next(); {
+		if v := it.Value(); v.Type == bson.TypeString && v.Str() != "" {
+			if plugin != "" && v.Str() != plugin {
+				return mongoerr.New(mongoerr.CannotCreateIndex, "Can't use more than one index plugin for a single index.")
+			}
+			plugin = v.Str()
+		}
+	}
+	return nil
+}
+
 // parseKey reads the key pattern into Fields and Kind.
 func (d *Definition) parseKey() error {
 	if d.Key.IsEmpty() {

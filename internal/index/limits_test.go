@@ -67,3 +67,15 @@ func TestPathSet(t *testing.T) {
 		t.Error("the limit is not where it should be")
 	}
 }
+
+// TestKeyPatternSize: a key pattern of 2048 bytes is the largest.
+func TestKeyPatternSize(t *testing.T) {
+	overhead := len(bson.Build().Int32("", 1).Doc())
+	for _, size := range []int{maxKeyPatternBytes, maxKeyPatternBytes + 1} {
+		key := bson.Build().Int32(strings.Repeat("a", size-overhead), 1).Doc()
+		_, err := newParser().Parse(bson.Build().Document("key", key).String("name", "a").Doc(), nil)
+		if refused := mongoerr.Is(err, mongoerr.CannotCreateIndex); refused != (size > maxKeyPatternBytes) {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}

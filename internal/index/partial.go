@@ -38,6 +38,9 @@ func checkPartial(filter bson.Doc, depth int) error {
 	}
 	for it := filter.Iter(); it.Next(); {
 		k, v := it.Key(), it.Value()
+		if k == "$comment" {
+			continue
+		}
 		if len(k) > 0 && k[0] == '$' {
 			if k != "$and" && k != "$or" {
 				return unsupportedPartial(k)
@@ -106,6 +109,7 @@ func conditions(parts []bson.Doc, filter bson.Doc) []bson.Doc {
 	for it := filter.Iter(); it.Next(); {
 		k, v := it.Key(), it.Value()
 		switch {
+		case k == "$comment":
 		case k == "$and" && v.Type == bson.TypeArray:
 			for branch := v.Doc().Iter(); branch.Next(); {
 				parts = conditions(parts, branch.Value().Doc())

@@ -60,8 +60,14 @@ func (p *Parser) Parse(spec bson.Doc, defaultCollation bson.Doc) (*Definition, e
 	if spec.Lookup("name").IsMissing() {
 		return nil, mongoerr.New(mongoerr.FailedToParse, "The 'name' field is a required property of an index specification")
 	}
+	if err := checkKeyPattern(key.Doc()); err != nil {
+		return nil, err
+	}
 	if err := checkVersion(spec.Lookup("v")); err != nil {
 		return nil, err
+	}
+	if v := spec.Lookup("originalSpec"); !v.IsMissing() && v.Doc().IsEmpty() {
+		return nil, mongoerr.New(mongoerr.BadValue, "The field 'originalSpec' cannot be an empty object.")
 	}
 	if err := checkClustered(spec); err != nil {
 		return nil, err
@@ -75,6 +81,10 @@ func (p *Parser) Parse(spec bson.Doc, defaultCollation bson.Doc) (*Definition, e
 	}
 	if err := d.checkName(); err != nil {
 		return nil, err
+	}
+	if d.Unique && d.PrepareUnique {
+		return nil, mongoerr.New(mongoerr.CannotCreateIndex,
+			"Invalid index specification %s; cannot create an index with the 'unique' option and the 'prepareUnique' option", spec)
 	}
 	if isIDKey(d.Key) {
 		if err := checkIDOptions(spec); err != nil {

@@ -242,7 +242,7 @@ func (s *Server) NoteGroup(ctx context.Context) error {
 			return err
 		}
 		if s.noted = last; stored != nil {
-			if config, err = parseReplicaConfig(stored); err != nil {
+			if config, err = readReplicaConfig(stored); err != nil {
 				return err
 			}
 			if !config.Same(v.Config) {

@@ -43,14 +43,17 @@ type replicaStorage struct{ s *Server }
 
 // SaveConfig implements replset.Storage.
 func (r replicaStorage) SaveConfig(ctx context.Context, c *replset.Config) error {
-	store, now := r.s.Query.Store, clock.Millis(r.s.Clock)
+	store, now, doc := r.s.Query.Store, clock.Millis(r.s.Clock), c.Document()
+	if err := checkKept(doc); err != nil {
+		return err
+	}
 	first := r.s.Replica.View().Config == nil
 	if first {
 		if err := store.CreateOplog(ctx, r.s.ReplicaSet.OplogBytes); err != nil {
 			return err
 		}
 	}
-	if err := r.s.Query.StoreSetting(ctx, catalog.ReplicaConfigNS, c.Document(), now); err != nil {
+	if err := r.s.Query.StoreSetting(ctx, catalog.ReplicaConfigNS, doc, now); err != nil {
 		return err
 	}
 	note := bson.Build().String("msg", "Reconfig set").Number("version", c.Version).Doc()
@@ -80,7 +83,7 @@ func (s *Server) restoreReplica(ctx context.Context) error {
 	if err != nil || stored == nil {
 		return err
 	}
-	config, err := parseReplicaConfig(stored)
+	config, err := readReplicaConfig(stored)
 	if err != nil {
 		return err
 	}

@@ -1,24 +1,47 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/replset"
 )
 
-// parseReplicaConfig reads the configuration of a replica set. What it says is not checked beyond the types. Nothing of the result lies
-// in doc, whose memory may be a request's.
+// parseReplicaConfig reads a new configuration of a replica set. Beyond the types and the bounds of numbers what it says is not checked.
 func parseReplicaConfig(doc bson.Doc) (*replset.Config, error) {
+	c, err := readReplicaConfig(doc)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case c.Version < 1:
+		return nil, mongoerr.New(mongoerr.BadValue, "BSON field 'version' value must be > 0, actual value '%d'", c.Version)
+	case c.Version > replset.MaxVersion:
+		return nil, mongoerr.New(mongoerr.BadValue, "BSON field 'version' value must be < %d, actual value '%d'", replset.MaxVersion+1, c.Version)
+	case c.Term < -1:
+		return nil, mongoerr.New(mongoerr.BadValue, "BSON field 'term' value must be >= -1, actual value '%d'", c.Term)
+	case c.Term > replset.MaxVersion:
+		return nil, mongoerr.New(mongoerr.BadValue, "BSON field 'term' value must be < %d, actual value '%d'", replset.MaxVersion+1, c.Term)
+	case c.ProtocolVersion != 1:
+		return nil, mongoerr.New(mongoerr.BadValue, "BSON field 'ReplSetConfig.protocolVersion' value must be equal to 1, actual value '%d'", c.ProtocolVersion)
+	}
+	return c, checkReplicaSettings(&c.Settings)
+}
+
+// readReplicaConfig reads a configuration that a member has kept, too: no bound of a number ends the server that meets it there. Nothing of the
+// result lies in doc, whose memory may be a request's.
+func readReplicaConfig(doc bson.Doc) (*replset.Config, error) {
 	a := NewArgs("ReplSetConfig", doc.Clone())
 	c := replset.Default("", "", [12]byte{})
 	c.Members = nil
 	a.Required("_id", "version", "members")
 	c.ID, _ = a.String("_id")
-	c.Version = a.wholeOr("version", 1)
-	c.Term = a.wholeOr("term", -1)
+	c.Version = a.exactOr("version", 1)
+	c.Term = a.exactOr("term", -1)
 	c.ProtocolVersion = a.wholeOr("protocolVersion", 1)
 	c.MajorityJournals = a.SafeBool("writeConcernMajorityJournalDefault", true)
 	c.ConfigServer = a.SafeBool("configsvr", false)
@@ -37,13 +60,24 @@ func parseReplicaConfig(doc bson.Doc) (*replset.Config, error) {
 		}
 		c.Members = append(c.Members, m)
 	}
+	return c, readReplicaSettings(settings, &c.Settings)
+}
+
+// exactOr reads an optional number that an int64 holds as it is.
+func (a *Args) exactOr(key string, def int64) int64 {
+	v := a.Value(key)
 	switch {
-	case c.Version < 1 || c.Version > replset.MaxVersion:
-		return nil, mongoerr.New(mongoerr.BadValue, "version field value of %d is out of range", c.Version)
-	case c.ProtocolVersion != 1:
-		return nil, mongoerr.New(mongoerr.BadValue, "BSON field 'ReplSetConfig.protocolVersion' value must be equal to 1, actual value '%d'", c.ProtocolVersion)
+	case v.IsMissing():
+		return def
+	case !v.IsNumber():
+		a.Fail(mongoerr.New(mongoerr.TypeMismatch, "Expected a number, got value of type %s for field %s", v.Type, key))
+		return def
 	}
-	return c, parseReplicaSettings(settings, &c.Settings)
+	n := v.TruncInt64()
+	if float64(n) != v.AsDouble() {
+		a.Fail(mongoerr.New(4708900, "Expected field \"%[1]s\" to have a value exactly representable as a 64-bit integer, but found %[1]s: %s", key, v))
+	}
+	return n
 }
 
 // wholeOr reads an optional whole number.
@@ -89,24 +123,14 @@ func parseMember(doc bson.Doc) (replset.Member, error) {
 	return m, nil
 }
 
-func parseReplicaSettings(doc bson.Doc, s *replset.Settings) error {
+func readReplicaSettings(doc bson.Doc, s *replset.Settings) error {
 	if doc == nil {
 		return nil
 	}
 	a := NewArgs("ReplSetConfigSettings", doc)
 	s.ChainingAllowed = a.SafeBool("chainingAllowed", s.ChainingAllowed)
-	for _, n := range []struct {
-		key   string
-		least int64
-		v     *int64
-	}{
-		{"heartbeatIntervalMillis", 1, &s.HeartbeatIntervalMillis}, {"heartbeatTimeoutSecs", 1, &s.HeartbeatTimeoutSecs},
-		{"electionTimeoutMillis", 1, &s.ElectionTimeoutMillis}, {"catchUpTimeoutMillis", -1, &s.CatchUpTimeoutMillis},
-		{"catchUpTakeoverDelayMillis", -1, &s.CatchUpTakeoverDelayMillis},
-	} {
-		if *n.v = a.wholeOr(n.key, *n.v); *n.v < n.least {
-			a.Fail(mongoerr.New(mongoerr.BadValue, "BSON field '%s' value must be >= %d, actual value '%d'", n.key, n.least, *n.v))
-		}
+	for _, n := range settingNumbers(s) {
+		*n.v = a.exactOr(n.key, *n.v)
 	}
 	if modes := a.Doc("getLastErrorModes"); modes != nil {
 		s.Modes = modes
@@ -129,6 +153,43 @@ func parseReplicaSettings(doc bson.Doc, s *replset.Settings) error {
 				return mongoerr.New(mongoerr.BadValue, "Value for getLastErrorModes.%s.%s must be positive", it.Key(), tags.Key())
 			}
 		}
+	}
+	return nil
+}
+
+// settingNumber is a number of the settings, which is least or more.
+type settingNumber struct {
+	key   string
+	v     *int64
+	least int64
+	bound string
+}
+
+func settingNumbers(s *replset.Settings) []settingNumber {
+	return []settingNumber{
+		{"heartbeatIntervalMillis", &s.HeartbeatIntervalMillis, 1, "> 0"}, {"heartbeatTimeoutSecs", &s.HeartbeatTimeoutSecs, 1, "> 0"},
+		{"electionTimeoutMillis", &s.ElectionTimeoutMillis, 1, "> 0"}, {"catchUpTimeoutMillis", &s.CatchUpTimeoutMillis, -1, ">= -1"},
+		{"catchUpTakeoverDelayMillis", &s.CatchUpTakeoverDelayMillis, -1, ">= -1"},
+	}
+}
+
+func checkReplicaSettings(s *replset.Settings) error {
+	for _, n := range settingNumbers(s) {
+		if *n.v < n.least {
+			return mongoerr.New(mongoerr.BadValue, "BSON field '%s' value must be %s, actual value '%d'", n.key, n.bound, *n.v)
+		}
+	}
+	return nil
+}
+
+// checkKept makes sure that a configuration is what is read where it is kept: a member that could not read its own would not start again.
+func checkKept(kept bson.Doc) error {
+	again, err := parseReplicaConfig(kept)
+	if err != nil {
+		return fmt.Errorf("read the configuration again: %w", err)
+	}
+	if !bytes.Equal(again.Document(), kept) {
+		return mongoerr.New(mongoerr.InvalidReplicaSetConfig, "the configuration would be kept as another: %s", again.Document())
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func Default(name, host string, id [12]byte) *Config {
 
 // Document is the configuration as replSetGetConfig shows it and local.system.replset keeps it.
 func (c *Config) Document() bson.Doc {
-	b := bson.Build().String("_id", c.ID).Int32("version", int32(c.Version)).Int32("term", int32(c.Term)).Array("members")
+	b := bson.Build().String("_id", c.ID).Number("version", c.Version).Number("term", c.Term).Array("members")
 	for i, m := range c.Members {
 		b.Object(bson.IndexKey(i))
 		m.append(b)
@@ -102,15 +102,15 @@ func (c *Config) Document() bson.Doc {
 }
 
 func (m *Member) append(b *bson.Builder) {
-	b.Int32("_id", int32(m.ID)).String("host", m.Host).Bool("arbiterOnly", m.ArbiterOnly).Bool("buildIndexes", m.BuildIndexes).
+	b.Number("_id", m.ID).String("host", m.Host).Bool("arbiterOnly", m.ArbiterOnly).Bool("buildIndexes", m.BuildIndexes).
 		Bool("hidden", m.Hidden).Double("priority", m.Priority).Document("tags", m.Tags).Int64("secondaryDelaySecs", m.DelaySecs).
-		Int32("votes", int32(m.Votes))
+		Number("votes", m.Votes)
 }
 
 func (s *Settings) append(b *bson.Builder) {
-	b.Bool("chainingAllowed", s.ChainingAllowed).Int32("heartbeatIntervalMillis", int32(s.HeartbeatIntervalMillis)).
-		Int32("heartbeatTimeoutSecs", int32(s.HeartbeatTimeoutSecs)).Int32("electionTimeoutMillis", int32(s.ElectionTimeoutMillis)).
-		Int32("catchUpTimeoutMillis", int32(s.CatchUpTimeoutMillis)).Int32("catchUpTakeoverDelayMillis", int32(s.CatchUpTakeoverDelayMillis)).
+	b.Bool("chainingAllowed", s.ChainingAllowed).Number("heartbeatIntervalMillis", s.HeartbeatIntervalMillis).
+		Number("heartbeatTimeoutSecs", s.HeartbeatTimeoutSecs).Number("electionTimeoutMillis", s.ElectionTimeoutMillis).
+		Number("catchUpTimeoutMillis", s.CatchUpTimeoutMillis).Number("catchUpTakeoverDelayMillis", s.CatchUpTakeoverDelayMillis).
 		Document("getLastErrorModes", s.Modes).Document("getLastErrorDefaults", s.DefaultWriteConcern).ObjectID("replicaSetId", s.ReplicaSetID)
 }
 

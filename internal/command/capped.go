@@ -35,7 +35,7 @@ func convertToCapped(op *Op) (bson.Doc, error) {
 	if e := findable(ns); e != nil {
 		return nil, e
 	}
-	if isServersOwn(ns) { // of which a capped collection would lose the oldest
+	if isServersOwn(ns) || op.Replica != nil && ns == catalog.ElectionNS { // of which a capped collection would lose the oldest
 		return nil, mongoerr.New(mongoerr.IllegalOperation, "can't convert system collection %s to a capped collection", ns)
 	}
 	if err == nil {

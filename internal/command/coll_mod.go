@@ -231,7 +231,7 @@ func (op *Op) modified(ctx context.Context, c *catalog.Collection, r *collModReq
 	if c.IsView() {
 		return op.modifiedView(ctx, c, r)
 	}
-	if c.IsOplog() || op.Replica != nil && c.IsHistory() { // replSetResizeOplog changes what there is to change
+	if c.IsOplog() || op.Replica != nil && c.OfReplicaSet() { // replSetResizeOplog changes what there is to change
 		return nil, invalidOptions("Cannot run collMod on %s", c.NS)
 	}
 	if c.IsTimeSeries() {

@@ -3,6 +3,7 @@ package command
 import (
 	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
@@ -55,9 +56,9 @@ func checkDroppable(ns namespace.NS) error {
 	return nil
 }
 
-// isServersOwn says whether the server goes by what a collection holds: users, roles and versions.
+// isServersOwn says whether the server goes by what a collection holds: users, roles, versions and the configuration of its replica set.
 func isServersOwn(ns namespace.NS) bool {
-	return IsAuthCollection(ns) || ns.DB == "admin" && ns.Coll == "system.version"
+	return IsAuthCollection(ns) || ns.DB == "admin" && ns.Coll == "system.version" || ns == catalog.ReplicaConfigNS
 }
 
 // systemViews is the collection in which MongoDB keeps what views are. Here they are in the catalogue; the name stands for

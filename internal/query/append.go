@@ -28,7 +28,7 @@ func (e *Engine) Append(ctx context.Context, ns namespace.NS, doc bson.Doc, now 
 // none. No validator is asked. It is waited for as long as ctx's patience lasts, and is the last commit where it is one of several (storage.Apart).
 func (e *Engine) StoreSetting(ctx context.Context, ns namespace.NS, doc bson.Doc, now int64) error {
 	id := doc.Lookup("_id")
-	o := storage.WriteOptions{Create: true, Now: now, Patience: kv.PatienceOf(ctx), Last: true}
+	o := storage.WriteOptions{Create: true, Now: now, Patience: kv.PatienceOf(ctx), Last: true, OfMember: true}
 	return e.Store.Write(ctx, ns, o, func(w *storage.Writer) error {
 		old, ok, err := w.GetByID(id)
 		switch {

@@ -3,6 +3,7 @@ package replset
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -165,9 +166,12 @@ func (m *Node) Initiate(ctx context.Context, c *Config, self int, check func(*Vi
 	})
 }
 
-// Lead makes the member the primary in a term in which the others have elected it.
+// Lead makes the member the primary in a term in which the others have elected it. Without a configuration it cannot be.
 func (m *Node) Lead(ctx context.Context, term int64) error {
 	return m.change(ctx, func(v View) error {
+		if v.Config == nil {
+			return errors.New("the member has no configuration of the replica set")
+		}
 		if err := m.storage.SaveElection(ctx, term); err != nil {
 			return err
 		}

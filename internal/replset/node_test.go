@@ -107,3 +107,12 @@ func TestNode(t *testing.T) {
 		}
 	})
 }
+
+// TestLeadWithoutConfiguration: whom others elect who does not know the set does not lead it.
+func TestLeadWithoutConfiguration(t *testing.T) {
+	storage := &kept{}
+	n := NewNode("rs", clock.NewFake(time.UnixMilli(1e12)), storage, NewTopology())
+	if err := n.Lead(t.Context(), 3); err == nil || n.View().State != Startup || len(storage.terms) != 0 {
+		t.Fatal(err, n.View(), storage)
+	}
+}

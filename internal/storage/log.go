@@ -65,22 +65,22 @@ func (s *Store) oplog(v *version) *collection {
 	return v.oplog
 }
 
-// checkWrite refuses to write to what is kept of sessions: only commits do, and its collections have nothing that follows other writes.
+// checkWrite refuses to write to what a member keeps of sessions, which only commits do, and of its replica set, without which it could not go on.
 func (s *Store) checkWrite(c *catalog.Collection) error {
-	if s.options.Oplog == nil || !c.IsHistory() {
+	if s.options.Oplog == nil || !c.OfReplicaSet() {
 		return nil
 	}
 	return mongoerr.New(mongoerr.IllegalOperation, "cannot write to %s while replicating", c.NS)
 }
 
-// checkDrop refuses to drop the oplog while it is written, and what is kept of sessions.
+// checkDrop refuses to drop the oplog while it is written, and what is kept of sessions and of the replica set.
 func (s *Store) checkDrop(c *catalog.Collection) error {
 	switch {
 	case s.options.Oplog == nil:
 		return nil
 	case c.IsOplog():
 		return mongoerr.New(mongoerr.IllegalOperation, "can't drop live oplog while replicating")
-	case c.IsHistory():
+	case c.OfReplicaSet():
 		return mongoerr.New(mongoerr.IllegalOperation, "can't drop %s while replicating", c.NS)
 	}
 	return nil

@@ -61,14 +61,14 @@ func (s *Store) rename(ctx context.Context, from, to namespace.NS, dropTarget bo
 	})
 }
 
-// checkRename refuses to rename the oplog, and what a member of a replica set keeps of sessions, or to put anything in their place.
+// checkRename refuses to rename the oplog, and what a member of a replica set keeps of sessions and of the set, or to put anything in their place.
 func (s *Store) checkRename(c *collection) error {
 	switch {
 	case c == nil:
 		return nil
 	case c.IsOplog():
 		return mongoerr.New(mongoerr.IllegalOperation, "can't rename live oplog while replicating")
-	case s.options.Oplog != nil && c.IsHistory():
+	case s.options.Oplog != nil && c.OfReplicaSet():
 		return mongoerr.New(mongoerr.IllegalOperation, "can't rename %s while replicating", c.NS)
 	}
 	return nil

@@ -32,7 +32,7 @@ type WriteOptions struct {
 	// PassesOver says that f passes over what open transactions have, if it is asked for (Writer.IsSpared): where it meets what one has just got it is
 	// run again at once, and does not wait.
 	PassesOver bool
-	// OfMember says that what commits write of themselves (History) is written by who lets go of it.
+	// OfMember says that the member of a replica set writes itself: it may write what it keeps as one (catalog.Collection.OfReplicaSet).
 	OfMember bool
 	// Keys, unless nil, has added to it how many index keys came and went.
 	Keys *indexwrite.KeyCount

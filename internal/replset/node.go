@@ -232,6 +232,8 @@ func (m *Node) Reconfigure(ctx context.Context, next func(*View) (c *Config, sel
 			v.State, v.ElectedAt, v.Primary = Removed, 0, ""
 		case v.State == Removed: // a forced configuration is for it again; Run has it elected, if it may be
 			v.State = Secondary
+		case v.State == Primary: // under another address, maybe
+			v.Primary = v.Host()
 		}
 		m.publish(v)
 		return nil

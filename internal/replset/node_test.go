@@ -116,3 +116,18 @@ func TestLeadWithoutConfiguration(t *testing.T) {
 		t.Fatal(err, n.View(), storage)
 	}
 }
+
+// TestReconfigureRenames: a primary that gets another address is the primary at that.
+func TestReconfigureRenames(t *testing.T) {
+	n := NewNode("rs", clock.NewFake(time.UnixMilli(1e12)), &kept{}, NewTopology())
+	c := Default("rs", "localhost:1", [12]byte{1})
+	if err := errors.Join(n.Initiate(t.Context(), c, 0, anyView), n.Elect(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Reconfigure(t.Context(), func(v *View) (*Config, int, error) { return Default("rs", "127.0.0.1:1", [12]byte{1}), 0, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if v := n.View(); v.State != Primary || v.Primary != "127.0.0.1:1" {
+		t.Fatal(v)
+	}
+}

@@ -66,8 +66,14 @@ func replSetInitiate(op *Op) (bson.Doc, error) {
 	}
 	config.Settings.ReplicaSetID = newObjectID(op.Now)
 	self, err := op.acceptable(op.Ctx, config, "initiate")
+	if err == nil {
+		err = config.CheckElectable(self)
+	}
 	if err != nil {
 		return nil, invalidConfig(err)
+	}
+	if config.Settings.CustomizesWriteConcern() {
+		return nil, mongoerr.New(mongoerr.IllegalOperation, customizedConcern, "initiate")
 	}
 	if err := op.checkOthers(op.Ctx, nil, config, self, "replSetInitiate quorum check failed because not all proposed set members responded affirmatively:"); err != nil {
 		return nil, err
@@ -163,8 +169,14 @@ func replSetReconfig(op *Op, _ *replset.View) (bson.Doc, error) {
 			return nil, 0, mongoerr.New(mongoerr.InvalidReplicaSetConfig, "Attempting to reconfigure a replica set with name %s, but command line reports %s; rejecting", next.ID, op.ReplicaSet.Name)
 		}
 		self, err := op.acceptable(op.Ctx, next, "reconfigure")
+		if err == nil && next.Settings.CustomizesWriteConcern() {
+			return nil, 0, mongoerr.New(5624102, customizedConcern, "reconfig")
+		}
 		if err == nil {
 			err = v.Config.CheckSuccessor(next, force)
+		}
+		if err == nil && !force {
+			err = next.CheckElectable(self)
 		}
 		if err != nil {
 			return nil, 0, mongoerr.New(mongoerr.NewReplicaSetConfigurationIncompatible, "%s", err)
@@ -193,6 +205,10 @@ func replSetReconfig(op *Op, _ *replset.View) (bson.Doc, error) {
 	}
 	return bson.EmptyDoc, err
 }
+
+// customizedConcern is MongoDB's text; at the begin of a set it ends mongod.
+const customizedConcern = "Failed to %s: Replica set config contains customized getLastErrorDefaults, which has been deprecated and is now ignored. " +
+	"Use setDefaultRWConcern instead to set a cluster-wide default writeConcern."
 
 // reconfigure gives the set the configuration that next makes, and is waited for as long as the operation lasts.
 func (op *Op) reconfigure(next func(*replset.View) (*replset.Config, int, error)) error {

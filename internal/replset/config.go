@@ -181,7 +181,7 @@ func (m *Member) check() error {
 	switch {
 	case m.ID < 0 || m.ID > maxMemberID:
 		return fmt.Errorf("_id field value of %d is out of range.", m.ID)
-	case m.Priority < 0 || m.Priority > maxPriority:
+	case !(m.Priority >= 0 && m.Priority <= maxPriority): // which NaN is not
 		return fmt.Errorf("priority field value of %s is out of range", strconv.FormatFloat(m.Priority, 'g', -1, 64))
 	case m.Votes != 0 && m.Votes != 1:
 		return fmt.Errorf("votes field value is %d but must be 0 or 1", m.Votes)
@@ -201,6 +201,13 @@ func (m *Member) check() error {
 		return fmt.Errorf("priority must be 0 when non-voting (votes:0)")
 	}
 	return nil
+}
+
+// CustomizesWriteConcern says whether the settings ask for another write concern than a member's for who says none. setDefaultRWConcern does now.
+func (s *Settings) CustomizesWriteConcern() bool {
+	w, timeout := s.DefaultWriteConcern.Lookup("w"), s.DefaultWriteConcern.Lookup("wtimeout")
+	return !w.IsMissing() && !(w.IsNumber() && w.TruncInt64() == 1) || !timeout.IsMissing() && !(timeout.IsNumber() && timeout.TruncInt64() == 0) ||
+		!s.DefaultWriteConcern.Lookup("j").IsMissing() || !s.DefaultWriteConcern.Lookup("fsync").IsMissing()
 }
 
 func (s *Settings) check(members []Member) error {
@@ -306,6 +313,14 @@ func (c *Config) CheckSuccessor(next *Config, force bool) error {
 				}
 			}
 		}
+	}
+	return nil
+}
+
+// CheckElectable says what is wrong with c for the member that makes it and is to lead by it, in MongoDB's words; nil when nothing is.
+func (c *Config) CheckElectable(self int) error {
+	if m := c.Members[self]; m.Priority == 0 || m.ArbiterOnly {
+		return fmt.Errorf("This node, %s, with _id MemberId(%d) is not electable under the new configuration with {version: %d, term: %d} for replica set %s", m.Host, m.ID, c.Version, c.Term, c.ID)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package replset
 
 import (
+	"math"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -27,6 +28,7 @@ func TestCheck(t *testing.T) {
 		{func(c *Config) { c.Members[1].Host = "127.0.0.1:1" }, "Either all host names in a replica set configuration must be localhost references, or none must be; found 1 out of 2"},
 		{func(c *Config) { c.Members[0].ID = 256 }, "_id field value of 256 is out of range."},
 		{func(c *Config) { c.Members[0].Priority = 1000.5 }, "priority field value of 1000.5 is out of range"},
+		{func(c *Config) { c.Members[0].Priority = math.NaN() }, "priority field value of NaN is out of range"},
 		{func(c *Config) { c.Members[0].Votes = 2 }, "votes field value is 2 but must be 0 or 1"},
 		{func(c *Config) { c.Members[0].Votes = 0 }, "priority must be 0 when non-voting (votes:0)"},
 		{func(c *Config) { c.Members[0].Hidden = true }, "priority must be 0 when hidden=true"},

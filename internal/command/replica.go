@@ -184,7 +184,7 @@ func (op *Op) checkMember() error {
 		return mongoerr.New(mongoerr.NotWritablePrimary, "not primary")
 	case !c.ReadConcern && !slices.Contains(readers, c.Name):
 		return nil
-	case !op.secondaryOK && !slices.Contains(onCursors, c.Name):
+	case !op.secondaryOK && !slices.Contains(onCursors, c.Name) && !slices.Contains(measures, c.Name):
 		return mongoerr.New(mongoerr.NotPrimaryNoSecondaryOk, "not primary and secondaryOk=false")
 	case v.State != replset.Secondary:
 		return mongoerr.New(mongoerr.NotPrimaryOrSecondary, "node is not in primary or recovering state")
@@ -194,9 +194,11 @@ func (op *Op) checkMember() error {
 
 // everywhere are commands with a write concern that are about the member itself, and readers those that read and take no read concern. onCursors work on
 // cursors that there are, whoever is primary: where they are gone a driver resumes its change stream, which it gives up for NotPrimaryNoSecondaryOk.
+// measures are about this member's data, and need no consent to that.
 var (
 	everywhere = []string{"replSetInitiate", "fsync", "setParameter", "compact"}
 	onCursors  = []string{"getMore", "killCursors"}
+	measures   = []string{"collStats", "dbHash", "dbStats"}
 	readers    = []string{"listCollections", "listIndexes", "listDatabases", "explain", "killCursors"}
 )
 

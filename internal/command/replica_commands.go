@@ -406,9 +406,19 @@ func (op *Op) appendOther(b *bson.Builder, v *replset.View, i int) {
 	b.String("syncSourceHost", source).Int32("syncSourceId", id).String("infoMessage", "").Int32("configVersion", int32(h.Version)).Int32("configTerm", int32(v.Config.Term))
 }
 
-// notAsPrimary is a command about what only a secondary does: code and text are the error of a primary.
-func notAsPrimary(code mongoerr.Code, text string) func(*Op, *replset.View) (bson.Doc, error) {
-	return func(*Op, *replset.View) (bson.Doc, error) { return nil, mongoerr.New(code, "%s", text) }
+// ofSecondaries is a command about what only a secondary of MongoDB does. primary is the error of a primary, missing why a secondary does it neither.
+func ofSecondaries(primary, missing string) func(*Op, *replset.View) (bson.Doc, error) {
+	return func(_ *Op, v *replset.View) (bson.Doc, error) {
+		if v.State == replset.Primary {
+			return nil, mongoerr.New(mongoerr.NotSecondary, "%s", primary)
+		}
+		return nil, mongoerr.New(mongoerr.CommandNotSupported, "%s", missing)
+	}
+}
+
+// abortPrimaryCatchUp is never in time: a member is primary when it has everything.
+func abortPrimaryCatchUp(*Op, *replset.View) (bson.Doc, error) {
+	return nil, mongoerr.New(mongoerr.IllegalOperation, "The node is not in catch-up mode.")
 }
 
 func appendOplogNote(op *Op) (bson.Doc, error) {

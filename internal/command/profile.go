@@ -118,6 +118,9 @@ func profile(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	if level == 1 || level == 2 {
+		if op.follows() {
+			return nil, mongoerr.New(mongoerr.IllegalOperation, "a secondary writes nothing of its own, and so has no %s", systemProfile)
+		}
 		if err := op.createCapped(op.Ctx, namespace.NS{DB: op.DB, Coll: systemProfile}, profileBytes, 0); err != nil {
 			return nil, err
 		}

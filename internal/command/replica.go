@@ -168,9 +168,10 @@ func (s *Server) InitiateReplicaSet(ctx context.Context) error {
 	return s.initiate(ctx, replset.Default(s.ReplicaSet.Name, s.ReplicaSet.Host, newObjectID(clock.Millis(s.Clock))), 0)
 }
 
-// checkMember refuses what the member may not do in its state. Its own database is always there.
+// checkMember refuses what the member may not do in its state. The database local is always there to read, and to write as long as its log is
+// nobody else's.
 func (op *Op) checkMember() error {
-	if op.Replica == nil || op.DB == "local" {
+	if op.Replica == nil || op.DB == catalog.LocalDB && !(op.Command.writes() && op.follows()) {
 		return nil
 	}
 	v := op.Replica.View()

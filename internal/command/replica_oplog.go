@@ -97,6 +97,9 @@ func replSetResizeOplog(op *Op) (bson.Doc, error) {
 		return nil, limit("minRetentionHours", "<=", math.MaxInt32, hours)
 	}
 	if sized {
+		if op.follows() {
+			return nil, mongoerr.New(mongoerr.NotWritablePrimary, "not primary: the oplog is of the same size at all members")
+		}
 		if err := memberlog.Resize(op.Ctx, op.Query.Store, int64(size*(1<<20))); err != nil {
 			return nil, err
 		}

@@ -104,6 +104,7 @@ func commandExceptions() []exception {
 		{name: "appendOplogNote", state: refused, note: "There is no oplog without a replica set.", try: `{appendOplogNote: 1, data: {}}`, code: mongoerr.NoReplicationEnabled},
 		{name: "commitTransaction", state: refused, note: "Transactions need a replica set.", try: `{commitTransaction: 1}`, code: mongoerr.CommandFailed},
 		{name: "autoCompact", state: partial, note: "The store compacts by itself; the command is checked and changes nothing.", try: `{autoCompact: true}`},
+		{name: "profile", state: partial, note: "Levels 1 and 2 are refused at a secondary of a set of several members.", try: `{profile: 0}`},
 		{name: "compactStructuredEncryptionData", state: refused, note: "Encrypted collections need a replica set.",
 			try: `{compactStructuredEncryptionData: "c", compactionTokens: {}}`, code: 6346807},
 		{name: "createSearchIndexes", state: refused, note: "There is no search process.", try: `{createSearchIndexes: "c", indexes: []}`, code: mongoerr.SearchNotEnabled},

@@ -43,7 +43,7 @@ type Group interface {
 	StepDown(ctx context.Context, catchUp, notFor time.Duration, force bool) error
 	// Freeze keeps the member from being elected for some time.
 	Freeze(time.Duration)
-	// StepUp has the member stand for election.
+	// StepUp has the member be elected, and returns when it is. It may be interrupted by what follows from that.
 	StepUp(ctx context.Context) error
 }
 

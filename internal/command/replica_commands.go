@@ -432,8 +432,22 @@ func appendOplogNote(op *Op) (bson.Doc, error) {
 }
 
 func replSetStepUp(op *Op, v *replset.View) (bson.Doc, error) {
-	if v.State == replset.Primary || !op.grouped() {
+	if v.State == replset.Primary {
 		return bson.EmptyDoc, nil
 	}
-	return bson.EmptyDoc, op.ReplicaSet.Group.StepUp(op.Ctx)
+	if op.grouped() {
+		if err := op.ReplicaSet.Group.StepUp(op.Ctx); err != nil {
+			return nil, errElection
+		}
+		return bson.EmptyDoc, nil
+	}
+	if err := op.Replica.Elect(op.Ctx); err != nil {
+		return nil, err
+	}
+	if op.Replica.View().State != replset.Primary {
+		return nil, errElection
+	}
+	return bson.EmptyDoc, nil
 }
+
+var errElection = mongoerr.New(mongoerr.CommandFailed, "Election failed.")

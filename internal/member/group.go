@@ -445,7 +445,7 @@ func (g *Group) Freeze(d time.Duration) {
 func (g *Group) StepUp(ctx context.Context) error {
 	m := g.running()
 	if m == nil {
-		return nil
+		return errNotElected
 	}
-	return m.log.Do(ctx, func(c *raftlog.Core) error { return c.Campaign() })
+	return m.stepUp(ctx)
 }

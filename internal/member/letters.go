@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/peer"
+	"github.com/ebbdb/ebb/internal/raftlog"
 )
 
 // Letters are what members of a replica set say to one another: commands called ebbMember, over the same port as any client's. Where clients log
@@ -125,6 +126,8 @@ func (g *Group) read(ctx context.Context, k *Caller, letter bson.Doc, admit func
 		return bson.EmptyDoc, m.endSnapshot(id, message)
 	case letterPosition:
 		return m.position(id), nil
+	case letterStepUp:
+		return bson.EmptyDoc, m.handOver(ctx, transferTime, false, func(p raftlog.Peer) bool { return p.ID == id })
 	}
 	return nil, mongoerr.New(mongoerr.CommandNotFound, "no such letter: '%s'", kind.Str())
 }

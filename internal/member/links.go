@@ -340,6 +340,7 @@ const (
 	letterJoin          = "join"
 	letterCheck         = "check"
 	letterPosition      = "position"
+	letterStepUp        = "stepUp"
 )
 
 // letterVersion is that of the form that letters have, what is in the log included, and oldestLetters the oldest that is understood. While a set is

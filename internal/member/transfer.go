@@ -96,14 +96,50 @@ func (m *member) freeze(d time.Duration) {
 
 // rest has the member stand for election or not, by its priority and by what it was asked for.
 func (m *member) rest(v *replset.View) {
-	m.mu.Lock()
 	if v != nil {
+		m.mu.Lock()
 		m.mu.passive = v.Self < 0 || v.Config.Members[v.Self].Priority == 0
+		m.mu.Unlock()
 	}
+	idle := m.rests()
+	_ = m.log.Do(m.ctx, func(c *raftlog.Core) error { c.SetIdle(idle); return nil })
+}
+
+// rests says whether the member does not stand for election now.
+func (m *member) rests() bool {
+	m.mu.Lock()
 	idle := m.mu.passive || m.mu.frozen > clock.Monotonic(m.group.o.Wall)
 	m.mu.Unlock()
-	idle = idle || m.isOwnDiskFull()
-	_ = m.log.Do(m.ctx, func(c *raftlog.Core) error { c.SetIdle(idle); return nil })
+	return idle || m.isOwnDiskFull()
+}
+
+var errNotElected = errors.New("the member was not elected")
+
+// stepUp has the member lead. Who leads is asked to hand over: nobody votes against one that is heard of. As soon as the member leads its database
+// gives way to another, which interrupts who waits here.
+func (m *member) stepUp(ctx context.Context) error {
+	if m.rests() {
+		return errNotElected
+	}
+	ctx, cancel := clock.WithTimeout(ctx, m.group.o.Wall, 2*transferTime)
+	defer cancel()
+	defer m.log.Watch()()
+	var err error
+	if leader := m.log.Role().Leader; leader != 0 {
+		_, err = m.group.call(ctx, m.links.hostOf(leader), m.newLetter(letterStepUp).Doc())
+	} else {
+		err = m.log.Do(ctx, func(c *raftlog.Core) error { return c.Campaign() })
+	}
+	for s := m.log.Status(); !m.log.Role().Leads; s = m.log.Status() {
+		if err != nil || ctx.Err() != nil {
+			return errNotElected
+		}
+		select {
+		case <-s.Changed:
+		case <-ctx.Done():
+		}
+	}
+	return nil
 }
 
 // takeoverEvery is how often a primary of less priority than another tries to hand over, and relieveEvery one whose disk is full.

@@ -1,6 +1,7 @@
 package serverlog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -39,27 +40,41 @@ func (h *handler) Enabled(ctx context.Context, level slog.Level) bool {
 
 // Handle gives the record to those who want it.
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
-	r = h.log.withoutClients(r)
+	r, beside := limited(h.log.withoutClients(r))
 	var err, other error
 	if h.lines.Enabled(ctx, r.Level) {
-		err = h.handle(ctx, r.Clone())
+		err = h.handle(ctx, r.Clone(), beside)
 	}
 	if h.next != nil && h.next.Enabled(ctx, r.Level) {
+		r.AddAttrs(beside...)
 		other = h.next.Handle(ctx, r)
 	}
 	return errors.Join(err, other)
 }
 
-// handle makes a line.
-func (h *handler) handle(ctx context.Context, r slog.Record) error {
+// handle makes a line. What stands beside the attributes comes after them.
+func (h *handler) handle(ctx context.Context, r slog.Record, beside []slog.Attr) error {
 	if h.top == nil {
+		r.AddAttrs(beside...)
 		return h.lines.Handle(ctx, r)
 	}
 	name, rest := contextOf(r)
-	if name == "" {
+	if name == "" && beside == nil {
 		return h.lines.Handle(ctx, r)
 	}
-	return h.top.WithAttrs([]slog.Attr{slog.String(contextKey, name)}).WithGroup(attrGroup).WithAttrs(h.under).Handle(ctx, rest)
+	top := h.top.WithAttrs([]slog.Attr{slog.String(contextKey, cmp.Or(name, noContext))})
+	if beside == nil {
+		return top.WithGroup(attrGroup).WithAttrs(h.under).Handle(ctx, rest)
+	}
+	attrs := slices.Clone(h.under)
+	rest.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, a)
+		return true
+	})
+	line := slog.NewRecord(rest.Time, rest.Level, rest.Message, rest.PC)
+	line.AddAttrs(slog.Attr{Key: attrGroup, Value: slog.GroupValue(attrs...)})
+	line.AddAttrs(beside...)
+	return top.Handle(ctx, line)
 }
 
 // WithAttrs is slog.Handler's.

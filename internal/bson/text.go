@@ -29,6 +29,34 @@ func (v Value) String() string { return string(appendText(nil, v, textMessage)) 
 // String is the document as MongoDB's messages show it.
 func (d Doc) String() string { return d.Value().String() }
 
+// Beginning is what String begins with, in at most most bytes. It looks no further into the document than it has to.
+func (v Value) Beginning(most int) string {
+	b := appendBeginning(nil, v, most)
+	if len(b) <= most {
+		return string(b)
+	}
+	return string(appendCut(nil, string(b), most, max(most-len("..."), 0)))
+}
+
+// appendBeginning is appendText of a message that leaves off when b is longer than most.
+func appendBeginning(b []byte, v Value, most int) []byte {
+	if v.Type != TypeObject && v.Type != TypeArray || v.Doc().IsEmpty() {
+		return appendText(b, v, textMessage)
+	}
+	sep, end := "{ ", " }"
+	if v.Type == TypeArray {
+		sep, end = "[ ", " ]"
+	}
+	for it := v.Doc().Iter(); len(b) <= most && it.Next(); sep = ", " {
+		b = append(b, sep...)
+		if v.Type == TypeObject {
+			b = append(append(b, it.Key()...), ": "...)
+		}
+		b = appendBeginning(b, it.Value(), most)
+	}
+	return append(b, end...)
+}
+
 type textStyle uint8
 
 const (

@@ -16,8 +16,8 @@ import (
 const (
 	// auditSuccessName is the parameter that has commands be told that were allowed.
 	auditSuccessName = "auditAuthorizationSuccess"
-	// maxAuditedBytes is how long a command may be to be told whole.
-	maxAuditedBytes = 64 << 10
+	// maxAuditedBytes is how long a command may be to be told whole, and maxAuditedName how long a name: who says them need not be anybody.
+	maxAuditedBytes, maxAuditedName = 64 << 10, 1 << 10
 )
 
 // Results of logins in the audit log, beside that of a failed one.
@@ -93,7 +93,7 @@ func (op *Op) accountForCheck() error {
 	}
 	args := op.concealed()
 	if len(args) > maxAuditedBytes {
-		args = describeCommand(args, true)
+		args = describeCommand(args, truncatedBytes)
 	}
 	param := bson.Build().String("command", op.Command.Name).String("ns", op.auditedNS()).Document("args", args).Doc()
 	return op.write(op.event("authCheck", param, result, result != 0))
@@ -108,7 +108,7 @@ func (op *Op) auditedNS() string {
 	if v.Type != bson.TypeString || v.Str() == "" || op.Command.AdminOnly || op.Command.Audited != nil {
 		return op.DB
 	}
-	return op.DB + "." + v.Str()
+	return cutText(op.DB+"."+v.Str(), maxAuditedName)
 }
 
 // flushTold writes what was told.

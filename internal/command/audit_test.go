@@ -239,3 +239,30 @@ func TestAuditOfBuild(t *testing.T) {
 		}
 	}
 }
+
+// TestAuditIsShort: who may do nothing does not fill the disk by what is told of it.
+func TestAuditIsShort(t *testing.T) {
+	h := newAudited(t, newHarness(t), audit.Options{})
+	long := strings.Repeat("x", 1<<20)
+	for name, command := range map[string]*bson.Builder{
+		"a comment":             bson.Build().String("find", "c").String("comment", long),
+		"a comment in parts":    bson.Build().String("find", "c").Object("comment").String("a", long).String("b", long).End(),
+		"a filter":              bson.Build().String("find", "c").Object("filter").String("a", long).End(),
+		"a field":               bson.Build().String("find", "c").Object("filter").String(long, "a").End(),
+		"a name":                bson.Build().String("find", long),
+		"a user":                bson.Build().Int32("authenticate", 1).String("mechanism", "MONGODB-X509").String("user", long),
+		"a mechanism":           bson.Build().Int32("saslStart", 1).String("mechanism", long).Binary("payload", 0, nil),
+		"a user with mechanism": bson.Build().Int32("saslStart", 1).String("mechanism", plainMechanism).Binary("payload", 0, []byte("\x00"+long+"\x00pw")),
+	} {
+		h.send(t.Context(), "nobody", "test", command.Doc())
+		events := h.events()
+		for _, e := range events {
+			if len(e) > maxAuditedBytes {
+				t.Errorf("%s: %d bytes: %.300s", name, len(e), eventLine(e))
+			}
+		}
+		if len(events) == 0 && name != "a name" && name != "a user with mechanism" {
+			t.Errorf("%s: nothing is told", name)
+		}
+	}
+}

@@ -57,7 +57,7 @@ func auditedRole(op *Op) bson.Doc {
 func auditedDB(op *Op) bson.Doc { return bson.Build().String("db", op.DB).Doc() }
 
 func loginParam(user, db, mechanism string) bson.Doc {
-	return bson.Build().String("user", user).String("db", db).String("mechanism", mechanism).Doc()
+	return bson.Build().String("user", cutText(user, maxAuditedName)).String("db", db).String("mechanism", cutText(mechanism, maxAuditedName)).Doc()
 }
 
 // logoutParam tells who was logged in, and that nobody is any more.

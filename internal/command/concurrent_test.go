@@ -258,6 +258,33 @@ func TestLongCommandsAreCut(t *testing.T) {
 	h.later(waiting, time.Minute)
 }
 
+// TestAllOperationsAreShown: none hides another, nor itself, behind a long comment.
+func TestAllOperationsAreShown(t *testing.T) {
+	h := newHarness(t)
+	begun := h.addWait()
+	var waiting []chan Reply
+	for conn, comment := range map[string]string{"2": `'x`, "3": `{a: 'x`, "4": `'x`} {
+		comment += strings.Repeat("x", 8<<20) + "'"
+		if comment[0] == '{' {
+			comment += "}"
+		}
+		waiting = append(waiting, h.start(conn, "test", "{wait: 'c', comment: "+comment+"}"))
+		<-begun
+	}
+	rows := h.must("1", "admin", "{currentOp: 1, ns: 'test.c'}").Lookup("inprog").Doc().Values(nil)
+	if len(rows) != len(waiting) {
+		t.Errorf("%d operations are shown", len(rows))
+	}
+	for _, row := range rows {
+		if comment := row.Doc().Lookup("command").Doc().Lookup("comment").Str(); len(comment) > truncatedBytes || !strings.HasSuffix(comment, "xxx...") && !strings.HasPrefix(comment, "{ a: ") {
+			t.Errorf("%.2000s", row)
+		}
+	}
+	for _, w := range waiting {
+		h.later(w, time.Minute)
+	}
+}
+
 func TestCurrentOpStage(t *testing.T) {
 	h := newHarness(t)
 	admin := namespace.NS{DB: "admin"}

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"math"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/auth"
@@ -8,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/session"
 )
@@ -15,8 +17,10 @@ import (
 const (
 	// maxInprogBytes is how much of the running operations one reply shows.
 	maxInprogBytes = 15 << 20
-	// truncatedBytes is how much of a command is shown when commands are cut.
+	// truncatedBytes is how much of a command is shown when commands are cut, and of its comment beside it.
 	truncatedBytes = 1000
+	// untruncated has commands be shown whole.
+	untruncated = math.MaxInt
 	// ttlMonitor is what the TTL monitor's thread is called.
 	ttlMonitor = "TTLMonitor"
 )
@@ -50,10 +54,10 @@ func currentOp(op *Op) (bson.Doc, error) {
 	}
 	b := bson.Build().Array("inprog")
 	for i, row := range rows {
-		if b.Len()+len(row) > maxInprogBytes {
-			break
-		}
 		b.Document(bson.IndexKey(i), row)
+		if n := b.Len(); n > maxInprogBytes { // none is left out without a word
+			return nil, mongoerr.New(mongoerr.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", n, n, bson.MaxInternalSize)
+		}
 	}
 	b.End()
 	if op.Writes.Locks() > 0 {
@@ -103,6 +107,14 @@ func (want *inprog) shows(c *operation.Client) bool {
 	return want.whose == nil || want.whose.is(c.User)
 }
 
+// commandBytes is how long a command may be to be shown whole.
+func (want *inprog) commandBytes() int {
+	if want.truncate {
+		return truncatedBytes
+	}
+	return untruncated
+}
+
 // operations describes what the server is doing, a document each in MongoDB's form.
 func (s *Server) operations(want inprog) []bson.Doc {
 	now := clock.Millis(s.Clock)
@@ -115,7 +127,7 @@ func (s *Server) operations(want inprog) []bson.Doc {
 		if !want.shows(o.Client) {
 			return
 		}
-		rows = append(rows, s.describe(o, open, now, want.truncate))
+		rows = append(rows, s.describe(o, open, now, want.commandBytes()))
 	})
 	if want.idle {
 		rows = append(rows, s.idle(&want, now, busy, monitorBusy)...)
@@ -130,7 +142,7 @@ func (s *Server) operations(want inprog) []bson.Doc {
 	if want.cursors {
 		for _, c := range s.Cursors.Idle() {
 			if want.whose == nil || c.User != nil && want.whose.is(c.User.Name) {
-				rows = append(rows, s.describeCursor(c))
+				rows = append(rows, s.describeCursor(c, want.commandBytes()))
 			}
 		}
 	}
@@ -138,7 +150,7 @@ func (s *Server) operations(want inprog) []bson.Doc {
 }
 
 // describe is one running operation; open are the transactions in progress.
-func (s *Server) describe(o *operation.Operation, open []session.Open, now int64, truncate bool) bson.Doc {
+func (s *Server) describe(o *operation.Operation, open []session.Open, now int64, commandBytes int) bson.Doc {
 	micros := s.Ops.Micros(o)
 	b := s.describeClient(o.Client, true, now).Bool("threaded", true).Int32("opid", int32(o.ID))
 	if o.LSID != nil {
@@ -146,7 +158,7 @@ func (s *Server) describe(o *operation.Operation, open []session.Open, now int64
 		s.appendTransactionOf(b, o, open)
 	}
 	b.Int64("secs_running", micros/1e6).Int64("microsecs_running", micros).String("op", o.Kind).String("ns", o.NS).
-		Bool("redacted", false).Document("command", describeCommand(o.Command, truncate))
+		Bool("redacted", false).Document("command", describeCommand(o.Command, commandBytes))
 	if id := o.Stats.CursorID.Load(); id != 0 {
 		b.Object("cursor").Int64("cursorId", id).Int64("operationUsingCursorId", int64(o.ID)).End()
 	}
@@ -226,34 +238,42 @@ func (s *Server) describeMonitor(now int64) bson.Doc {
 	return b.Doc()
 }
 
-// describeCommand is a copy of the command without what belongs to the transport, cut when it is long.
-func describeCommand(command bson.Doc, truncate bool) bson.Doc {
-	if truncate && len(command) > truncatedBytes {
-		b := bson.Build().String("$truncated", strings.ToValidUTF8(shortened(command).String(), "")+" …")
-		if comment := command.Lookup("comment"); !comment.IsMissing() {
-			b.Value("comment", comment)
-		}
-		return b.Doc()
-	}
-	if command == nil {
+// describeCommand is the command, or where it is longer than most the beginning of its text, and its comment.
+func describeCommand(command bson.Doc, most int) bson.Doc {
+	switch {
+	case command == nil:
 		return bson.EmptyDoc
+	case len(command) <= most:
+		return command
 	}
-	return command.Clone()
+	b := bson.Build().String("$truncated", strings.ToValidUTF8(command.Value().Beginning(most), ""))
+	if comment := command.Lookup("comment"); !comment.IsMissing() {
+		b.Value("comment", shownComment(comment))
+	}
+	return b.Doc()
 }
 
-// shortened is a long command without its long fields.
-func shortened(command bson.Doc) bson.Doc {
-	short := bson.Build()
-	for it := command.Iter(); it.Next() && short.Len() < truncatedBytes; {
-		if n := len(it.Value().Data); n <= truncatedBytes/4 {
-			short.Value(it.Key(), it.Value())
-		}
+// shownComment is a comment, or the beginning of one that is long: it must not make a long command long again.
+func shownComment(v bson.Value) bson.Value {
+	switch {
+	case len(v.Data) <= truncatedBytes:
+		return v
+	case v.Type == bson.TypeString:
+		return bson.String(cutText(v.Str(), truncatedBytes))
 	}
-	return short.Doc()
+	return bson.String(strings.ToValidUTF8(v.Beginning(truncatedBytes), ""))
+}
+
+// cutText is a text, or the beginning of one that has more than most bytes.
+func cutText(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len("...")], "") + "..."
 }
 
 // describeCursor is a cursor that waits for its next getMore.
-func (s *Server) describeCursor(c cursor.Idling) bson.Doc {
+func (s *Server) describeCursor(c cursor.Idling, commandBytes int) bson.Doc {
 	b := bson.Build().String("type", "idleCursor").String("host", s.theMachine().Name).String("ns", c.NS)
 	if c.LSID != "" {
 		b.Document("lsid", session.Document(c.LSID))
@@ -267,7 +287,7 @@ func (s *Server) describeCursor(c cursor.Idling) bson.Doc {
 	b.Object("cursor").Int64("cursorId", c.ID).Date("createdDate", c.Opened.UnixMilli()).Date("lastAccessDate", c.Used.UnixMilli()).
 		Int64("nDocsReturned", c.Docs).Int64("nBatchesReturned", c.Batches).Bool("noCursorTimeout", c.NoTimeout).Bool("tailable", c.Tailable).Bool("awaitData", c.AwaitData)
 	if c.Command != nil {
-		b.Document("originatingCommand", s.concealedCommand(c.Command))
+		b.Document("originatingCommand", describeCommand(s.concealedCommand(c.Command), commandBytes))
 	}
 	return b.End().Doc()
 }
@@ -276,7 +296,7 @@ func (s *Server) describeCursor(c cursor.Idling) bson.Doc {
 func (s *Server) describeSession(o *session.Open) bson.Doc {
 	b := bson.Build().String("type", "idleSession").String("host", s.theMachine().Name).String("desc", "inactive transaction").
 		String("client", o.Client.Remote).Int64("connectionId", o.Client.ConnectionID).String("appName", o.Client.AppName).
-		Document("clientMetadata", describeCommand(o.Client.Metadata, false)).Document("lsid", session.Document(o.Session))
+		Document("clientMetadata", describeCommand(o.Client.Metadata, untruncated)).Document("lsid", session.Document(o.Session))
 	s.appendTransaction(b, o)
 	return b.Bool("waitingForLock", false).Bool("active", false).Object("locks").End().Object("lockStats").End().
 		Bool("waitingForFlowControl", false).Object("flowControlStats").End().Doc()

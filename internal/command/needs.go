@@ -180,16 +180,13 @@ func (op *Op) mayAll(r privilege.Resource, as []privilege.Action) bool {
 	return true
 }
 
-// maxRefusedBytes is how long a command may be to be shown whole in the error of its refusal.
+// maxRefusedBytes is how much of a command is shown in the error of its refusal.
 const maxRefusedBytes = 10 << 10
 
 // refusal is the error of a command that is not allowed.
 func (op *Op) refusal() error {
-	command, cut := op.concealed(), ""
-	if len(command) > maxRefusedBytes {
-		command, cut = shortened(command), " …"
-	}
-	return mongoerr.New(mongoerr.Unauthorized, "not authorized on %s to execute command %s%s", op.DB, strings.ToValidUTF8(command.String(), ""), cut)
+	text := op.concealed().Value().Beginning(maxRefusedBytes)
+	return mongoerr.New(mongoerr.Unauthorized, "not authorized on %s to execute command %s", op.DB, strings.ToValidUTF8(text, ""))
 }
 
 // permitted is nil, or the refusal of the command.

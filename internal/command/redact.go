@@ -1,6 +1,7 @@
 package command
 
 import (
+	"encoding/json"
 	"log/slog"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -48,5 +49,20 @@ func redacted(v bson.Value) bson.Value {
 
 // loggedDoc is a document for the log.
 func loggedDoc(d bson.Doc) slog.LogValuer {
-	return serverlog.ClientOr(d.JSON(), func() any { return redact(d).JSON() })
+	return serverlog.ClientOr(loggedDocument(d), func() any { return loggedDocument(redact(d)) })
+}
+
+// loggedDocument is a document as a value in the log, which has as much of it as it takes.
+type loggedDocument bson.Doc
+
+// MarshalJSON is json.Marshaler's, for other logs.
+func (d loggedDocument) MarshalJSON() ([]byte, error) { return bson.Doc(d).JSON(), nil }
+
+// JSONWithin is serverlog.Long's.
+func (d loggedDocument) JSONWithin(most int) (text, truncated json.RawMessage, size int) {
+	text, without := bson.Doc(d).JSONWithin(most)
+	if without != nil {
+		truncated = without.JSON()
+	}
+	return text, truncated, len(d)
 }

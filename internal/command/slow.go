@@ -178,14 +178,18 @@ func (f finished) examines() bool {
 	return f.Stats.PlanSummary() != ""
 }
 
+// maxProfiledBytes is how long a command may be to be profiled whole, and a text of an error: mongod's appendMaxElementSize. The log cuts
+// what is long itself.
+const maxProfiledBytes = 50 << 10
+
 // command is the operation's command; a getMore without a comment has that of the command that opened the cursor.
-func (f finished) command() bson.Doc {
-	d := describeCommand(f.Command, true)
+func (f finished) command(most int) bson.Doc {
+	d := describeCommand(f.Command, most)
 	comment := f.originating.Lookup("comment")
 	if comment.IsMissing() || !d.Lookup("comment").IsMissing() {
 		return d
 	}
-	return bson.Build().Fields(d).Value("comment", comment).Doc()
+	return bson.Build().Fields(d).Value("comment", shownComment(comment)).Doc()
 }
 
 // gives says whether the operation gives documents.
@@ -222,9 +226,9 @@ func (s *Server) profileDocument(f finished) bson.Doc {
 		}
 		return d
 	}
-	b := bson.Build().String("op", f.Kind).String("ns", f.NS).Document("command", shown(f.command()))
+	b := bson.Build().String("op", f.Kind).String("ns", f.NS).Document("command", shown(f.command(maxProfiledBytes)))
 	if f.originating != nil {
-		b.Document("originatingCommand", shown(describeCommand(s.concealedCommand(f.originating), true)))
+		b.Document("originatingCommand", shown(describeCommand(s.concealedCommand(f.originating), maxProfiledBytes)))
 	}
 	if id := st.CursorID.Load(); id != 0 {
 		b.Int64("cursorid", id)
@@ -245,7 +249,7 @@ func (s *Server) profileDocument(f finished) bson.Doc {
 	}
 	if f.err != nil {
 		e := mongoerr.From(f.err)
-		text := e.Message
+		text := cutText(e.Message, maxProfiledBytes)
 		if redacts {
 			text = redactedText
 		}
@@ -304,9 +308,9 @@ func (s *Server) logSlow(f finished) {
 	if f.Client.AppName != "" {
 		attrs = append(attrs, "appName", f.Client.AppName)
 	}
-	attrs = append(attrs, "command", loggedDoc(f.command()))
+	attrs = append(attrs, "command", loggedDoc(f.command(untruncated)))
 	if f.originating != nil {
-		attrs = append(attrs, "originatingCommand", loggedDoc(describeCommand(s.concealedCommand(f.originating), true)))
+		attrs = append(attrs, "originatingCommand", loggedDoc(s.concealedCommand(f.originating)))
 	}
 	if plan := st.PlanSummary(); plan != "" {
 		attrs = append(attrs, "planSummary", plan)

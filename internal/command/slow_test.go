@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/operation"
+	"github.com/ebbdb/ebb/internal/serverlog"
 )
 
 // logged is what the server logs from here on, without the times.
@@ -104,7 +106,7 @@ func TestGetMoreHasTheCommentOfItsCursor(t *testing.T) {
 	find := bson.MustDoc(`{find: "c", comment: "why"}`)
 	for own, want := range map[string]string{`{getMore: 1}`: `"why"`, `{getMore: 1, comment: "mine"}`: `"mine"`} {
 		f := finished{Operation: &operation.Operation{Command: bson.MustDoc(own)}, originating: find}
-		if got := f.command().Lookup("comment").String(); got != want {
+		if got := f.command(truncatedBytes).Lookup("comment").String(); got != want {
 			t.Errorf("%s: %s, not %s", own, got, want)
 		}
 	}
@@ -112,8 +114,48 @@ func TestGetMoreHasTheCommentOfItsCursor(t *testing.T) {
 
 func TestATruncatedCommandKeepsItsComment(t *testing.T) {
 	long := bson.Build().String("find", "c").Object("filter").String("a", strings.Repeat("x", 2*truncatedBytes)).End().String("comment", "why").Doc()
-	got := describeCommand(long, true)
+	got := describeCommand(long, truncatedBytes)
 	if got.Lookup("$truncated").IsMissing() || got.Lookup("comment").String() != `"why"` {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestLongCommandsAreProfiled with what they look for, as mongod profiles them, and logged with as much of it as the log takes.
+func TestLongCommandsAreProfiled(t *testing.T) {
+	h := newHarness(t)
+	h.must("1", "test", "{profile: 2, slowms: -1}")
+	var out bytes.Buffer
+	h.server.Log = serverlog.New(&out, 0).For("COMMAND")
+	find := func(n int) *bson.Builder {
+		b := bson.Build().String("find", "c").Object("filter").Object("x").Array("$nin")
+		for i := range n {
+			b.String(bson.IndexKey(i), fmt.Sprintf("some value number %d", i))
+		}
+		return b.End().End().End().Int32("limit", 1)
+	}
+	send := func(b *bson.Builder) (profiled bson.Doc, line string) {
+		out.Reset()
+		h.send(t.Context(), "1", "test", b.Doc())
+		line = out.String()
+		reply := h.must("1", "test", "{find: 'system.profile', sort: {$natural: -1}, limit: 1}")
+		return reply.Lookup("cursor").Doc().Lookup("firstBatch").Doc().Index(0).Doc(), line
+	}
+	profiled, line := send(find(60))
+	if got := profiled.Lookup("command").Doc().Lookup("filter").String(); !strings.Contains(got, "some value number 59") || !strings.Contains(line, `"some value number 59"]}},"limit":1`) {
+		t.Errorf("%s\n%s", profiled, line)
+	}
+	long := strings.Repeat("x", 2<<20)
+	profiled, line = send(find(5000).String("comment", long))
+	command := profiled.Lookup("command").Doc()
+	if text := command.Lookup("$truncated").Str(); len(text) != maxProfiledBytes || !strings.HasPrefix(text, `{ find: "c", filter: { x: { $nin: [ "some value number 0", `) || len(profiled) > 2*maxProfiledBytes {
+		t.Errorf("%d bytes: %.500s", len(profiled), profiled)
+	}
+	if !strings.Contains(line, `"command":{"find":"c","filter":{"x":{"$nin":["some value number 0",`) || len(line) > 12<<10 ||
+		!strings.Contains(line, `},"truncated":{"command":{"filter":{"x":{"$nin":{"4`) || !strings.HasSuffix(line, "}}\n") {
+		t.Errorf("%d bytes: %.300s … %s", len(line), line, line[len(line)-300:])
+	}
+	profiled, line = send(bson.Build().String("find", "c").Object("filter").Int32("$"+long, 1).End())
+	if len(profiled) > 3*maxProfiledBytes || len(line) > 22<<10 || !strings.Contains(line, `"errMsg":{"type":"string","size":`) {
+		t.Errorf("%d bytes: %.300s\n%d bytes: %.300s", len(profiled), profiled, len(line), line)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func aggregateCommands() []*Command {
-	return []*Command{{Name: "aggregate", Needs: Needs{Also: needsAggregate}, Doc: "Runs documents through a pipeline of stages.", ReadConcern: true, WriteConcern: true, Run: aggregate, Explain: explainAggregate}}
+	return []*Command{{Name: "aggregate", Needs: Needs{Also: needsAggregate}, Doc: "Runs documents through a pipeline of stages.", ReadConcern: true, WriteConcern: true, Written: []string{"pipeline", "let"}, Run: aggregate, Explain: explainAggregate}}
 }
 
 // aggregateRequest is an aggregate as the client asked for it.

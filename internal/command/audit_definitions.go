@@ -43,8 +43,10 @@ func (op *Op) tellDirect(what bson.Doc, ns namespace.NS, verb string) {
 	op.tell("directAuthMutation", bson.Build().Document("document", what).String("ns", ns.String()).String("operation", verb).Doc())
 }
 
-// withoutCredentials is a user with the names of the mechanisms in the place of what logins are held against.
+// withoutCredentials is a user with the names of the mechanisms in the place of what logins are held against, and without a password that
+// somebody has put there.
 func withoutCredentials(d bson.Doc) bson.Doc {
+	d = conceal(d, []string{"pwd"})
 	if d.Lookup("credentials").IsMissing() {
 		return d
 	}

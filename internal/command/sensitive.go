@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/auth"
@@ -17,7 +18,7 @@ func (c *Command) Conceal(db string, d bson.Doc) bson.Doc { return conceal(d, c.
 
 // secrets are the fields of such a document that say nothing.
 func (c *Command) secrets(db string, d bson.Doc) []string {
-	if len(c.Written) > 0 && db == auth.UsersNS().DB && writesUsers(d) {
+	if len(c.Written) > 0 && writesUsers(db, d) {
 		return c.Written
 	}
 	return c.Sensitive
@@ -51,11 +52,15 @@ func holdsCredentials(ns namespace.NS) bool {
 	return false
 }
 
-// writesUsers says whether a write in admin goes to such a collection. A bulkWrite whose collections stand beside its document may.
-func writesUsers(d bson.Doc) bool {
-	name := d.FirstKey()
-	if v := d.Lookup(name); name != "bulkWrite" {
-		return v.Type == bson.TypeString && holdsCredentials(namespace.NS{DB: auth.UsersNS().DB, Coll: v.Str()})
+// writesUsers says whether a write in db goes to such a collection. A bulkWrite whose collections stand beside its document may.
+func writesUsers(db string, d bson.Doc) bool {
+	switch name := d.FirstKey(); {
+	case name == "aggregate":
+		return endsInUsers(db, d.Lookup("pipeline"))
+	case db != auth.UsersNS().DB:
+		return false
+	case name != "bulkWrite":
+		return holdsCredentials(namespace.NS{DB: db, Coll: text(d, name)})
 	}
 	targets := d.Lookup("nsInfo")
 	if targets.Type != bson.TypeArray {
@@ -65,6 +70,37 @@ func writesUsers(d bson.Doc) bool {
 		if it.Value().Type == bson.TypeObject && namesUsers(it.Value().Doc()) {
 			return true
 		}
+	}
+	return false
+}
+
+// endsInUsers says whether a stage of a pipeline that is run in db writes to such a collection. It is asked before the pipeline is parsed.
+func endsInUsers(db string, pipeline bson.Value) bool {
+	if pipeline.Type != bson.TypeArray {
+		return false
+	}
+	for it := pipeline.Doc().Iter(); it.Next(); {
+		if it.Value().Type != bson.TypeObject {
+			continue
+		}
+		out, merge := it.Value().Doc().Lookup("$out"), it.Value().Doc().Lookup("$merge")
+		if merge.Type == bson.TypeObject {
+			merge = merge.Doc().Lookup("into")
+		}
+		if isOfUsers(db, out) || isOfUsers(db, merge) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOfUsers says whether what $out or $merge is to write to, as it is written, is such a collection.
+func isOfUsers(db string, target bson.Value) bool {
+	switch target.Type {
+	case bson.TypeString:
+		return holdsCredentials(namespace.NS{DB: db, Coll: target.Str()})
+	case bson.TypeObject:
+		return holdsCredentials(namespace.NS{DB: cmp.Or(text(target.Doc(), "db"), db), Coll: text(target.Doc(), "coll")})
 	}
 	return false
 }

@@ -73,6 +73,11 @@ func TestWrittenCredentialsAreNotShown(t *testing.T) {
 		`{applyOps: [{op: "c", ns: "admin.$cmd", o: {createUser: "u", pwd: "hunter2", roles: []}}]}`,
 		`{applyOps: [{op: "c", ns: "admin.$cmd", o: {applyOps: [{op: "c", ns: "admin.$cmd", o: {updateUser: "u", pwd: "hunter2"}}]}}]}`,
 		`{applyOps: [{op: "i", ns: "admin.system.users", o: {_id: 2, credentials: "hunter2"}}]}`,
+		`{aggregate: 1, pipeline: [{$documents: [{_id: 1, credentials: "hunter2"}]}, {$merge: "system.users"}], cursor: {}}`,
+		`{aggregate: 1, pipeline: [{$documents: [{_id: 1, credentials: "hunter2"}]}, {$merge: {into: {db: "admin", coll: "tempusers"}}}], cursor: {}}`,
+		`{aggregate: "c", pipeline: [{$set: {credentials: "$$c"}}, {$out: {db: "admin", coll: "system.users"}}], let: {c: "hunter2"}, cursor: {}}`,
+		`{aggregate: "c", pipeline: [{$set: {credentials: "hunter2"}}, {$out: "system.users"}, {$limit: 1}], cursor: {}}`,
+		`{explain: {aggregate: "c", pipeline: [{$set: {credentials: "hunter2"}}, {$out: "system.users"}], cursor: {}}}`,
 		`{setQuerySettings: {createUser: "u", pwd: "hunter2"}, settings: {}}`,
 	} {
 		h := newHarness(t)
@@ -93,6 +98,8 @@ func TestWritesAreShown(t *testing.T) {
 		{"test", `{ insert: "system.users", documents: [ { a: 1 } ] }`},
 		{"admin", `{ insert: "c", documents: [ { a: 1 } ] }`},
 		{"admin", `{ bulkWrite: 1, ops: [ { insert: 0, document: { a: 1 } } ], nsInfo: [ { ns: "test.c" } ] }`},
+		{"test", `{ aggregate: "c", pipeline: [ { $merge: "system.users" } ] }`},
+		{"admin", `{ aggregate: "c", pipeline: [ { $merge: { into: { db: "test", coll: "system.users" } } }, 1, { $out: 1 } ] }`},
 	} {
 		d := bson.MustDoc(c.text)
 		if got := all[d.FirstKey()].Conceal(c.db, d).String(); got != c.text {
@@ -101,5 +108,13 @@ func TestWritesAreShown(t *testing.T) {
 	}
 	if d := bson.MustDoc(`{applyOps: [{op: "i", ns: "test.c", o: {pwd: "a user's choice"}}]}`); all.holdsSecrets(d.Value()) {
 		t.Error(d)
+	}
+}
+
+// TestMergedCredentialsAreNotShown: a pipeline of another database writes to users as well.
+func TestMergedCredentialsAreNotShown(t *testing.T) {
+	d := bson.MustDoc(`{aggregate: 1, pipeline: [{$documents: [{_id: 1, pwd: "hunter2"}]}, {$merge: {into: {db: "admin", coll: "system.users"}}}], cursor: {}}`)
+	if got := commands()["aggregate"].Conceal("test", d).String(); got != `{ aggregate: 1, pipeline: "xxx", cursor: {} }` {
+		t.Error(got)
 	}
 }

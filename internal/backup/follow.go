@@ -36,7 +36,7 @@ type Followed interface {
 }
 
 const (
-	// shipEvery is how often what has come is shipped, and coverEvery how often it is noted that nothing has.
+	// shipEvery is how often what has come is shipped, and coverEvery how often it is noted how far that is.
 	shipEvery  = 5 * time.Second
 	coverEvery = 30 * time.Second
 	// retryFirst is how long the follower waits before it tries again what has failed, and retryMost how long when it goes on failing.
@@ -235,10 +235,9 @@ func (f *follower) run(ctx context.Context, t Tail) error {
 			}
 		}
 		if len(f.entries) == 0 && len(entries) == 0 && !until.IsZero() && now.Sub(f.covered) >= coverEvery {
-			if err := f.repository.Cover(ctx, f.Backup, repository.Coverage{After: f.Last, Until: until}); err != nil {
+			if err := f.cover(ctx, until); err != nil {
 				return err
 			}
-			f.covered = now
 		}
 	}
 	return nil
@@ -283,5 +282,17 @@ func (f *follower) ship(ctx context.Context) error {
 	f.Segments, f.Entries = f.Segments+1, f.Entries+f.segment.Entries
 	f.segment, f.entries = repository.Segment{}, f.entries[:0]
 	f.tell(f.Following)
+	if f.clock.Now().Sub(f.covered) < coverEvery {
+		return nil
+	}
+	return f.cover(ctx, f.Last)
+}
+
+// cover notes that all up to a timestamp was shipped, without which nobody would know that the last segments are lost.
+func (f *follower) cover(ctx context.Context, until repository.Timestamp) error {
+	if err := f.repository.Cover(ctx, f.Backup, repository.Coverage{After: f.Last, Until: until}); err != nil {
+		return err
+	}
+	f.covered = f.clock.Now()
 	return nil
 }

@@ -89,6 +89,7 @@ func Replay(ctx context.Context, r *repository.Repository, backup string, behind
 		return done, fmt.Errorf("backup %s has entry %s already, which is behind %s: an older backup is needed", backup, behind, to)
 	}
 	done.Last = behind
+	covered, damaged := r.Covered(ctx, backup) // before the segments: a follower may ship more meanwhile
 	all, err := r.Segments(ctx, backup)
 	if err != nil {
 		return done, err
@@ -133,21 +134,26 @@ func Replay(ctx context.Context, r *repository.Repository, backup string, behind
 			return done, err
 		}
 	}
-	return done, reaches(ctx, r, backup, done.Last, to)
+	if !to.IsZero() && done.Last.Compare(to) >= 0 {
+		return done, nil
+	}
+	if damaged != nil {
+		return done, fmt.Errorf("nobody knows whether the oplog behind backup %s goes on behind entry %s, up to which it can be replayed: %w", backup, done.Last, damaged)
+	}
+	return done, reaches(backup, covered, done.Last, to)
 }
 
 // reaches looks whether it is known that no entry is missing between the last and a moment.
-func reaches(ctx context.Context, r *repository.Repository, backup string, last, to repository.Timestamp) error {
-	if to.IsZero() || last.Compare(to) >= 0 {
+func reaches(backup string, covered repository.Coverage, last, to repository.Timestamp) error {
+	if covered.After.Compare(last) > 0 {
+		return fmt.Errorf("the end of the oplog behind backup %s is missing: what came behind entry %s and up to %s; it can be replayed to %s", backup, last, covered.After, last)
+	}
+	if to.IsZero() {
 		return nil
 	}
-	c, err := r.Covered(ctx, backup)
-	if err != nil {
-		return err
-	}
 	until := last
-	if c.After == last && c.Until.Compare(last) > 0 {
-		until = c.Until
+	if covered.After == last && covered.Until.Compare(last) > 0 {
+		until = covered.Until
 	}
 	if until.Compare(to) >= 0 {
 		return nil

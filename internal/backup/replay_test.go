@@ -345,6 +345,21 @@ func TestHostileSegments(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "has a gap"},
+		"the last segment is missing": {func(t *testing.T, names []string) {
+			if err := os.Remove(names[len(names)-1]); err != nil {
+				t.Fatal(err)
+			}
+		}, "the end of the oplog"},
+		"all segments are missing": {func(t *testing.T, names []string) {
+			for _, name := range names {
+				if err := os.Remove(name); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, "what came behind entry 1010:1 and up to 1034:1"},
+		"a flipped bit in what tells how far it goes": {func(t *testing.T, names []string) {
+			flip(t, filepath.Join(filepath.Dir(names[0]), "covered.json"), func([]byte) int { return 12 })
+		}, "up to which it can be replayed"},
 		"a segment under another's name": {func(t *testing.T, names []string) {
 			b, err := os.ReadFile(names[2])
 			if err == nil {
@@ -381,10 +396,37 @@ func TestHostileSegments(t *testing.T) {
 			if v, err := backup.Verify(t.Context(), r, nil, nil); err != nil || v.FaultCount == 0 || len(v.Sound) != 1 {
 				t.Errorf("verified: %+v, %v", v, err)
 			}
-			if len(got) >= len(whole) || !strings.HasPrefix(whole, got) {
+			if got == whole && !strings.HasPrefix(name, "a flipped bit in what") || !strings.HasPrefix(whole, got) {
 				t.Errorf("it has given %q of %q", got, whole)
 			}
 		})
+	}
+}
+
+// TestCoveredWhileBusy: how far the oplog was shipped is known also where the server never rests.
+func TestCoveredWhileBusy(t *testing.T) {
+	l := &logged{source: newSource(t), first: 1, last: 10, stop: func() {}}
+	r, _ := newRepository(t, l.clock)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	calls := 0
+	l.fails = func() error {
+		if calls++; calls == 6 {
+			stop()
+		}
+		return nil
+	}
+	var last backup.Following
+	err := backup.Follow(ctx, l, r, l.clock, nil, func(f backup.Following) {
+		if last = f; f.Segments == 0 {
+			l.last = 1000
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := r.Covered(t.Context(), last.Backup); err != nil || c.After.Compare(stamp(10)) <= 0 {
+		t.Errorf("it was shipped up to %s, and covered is %+v, %v", last.Last, c, err)
 	}
 }
 

@@ -102,6 +102,13 @@ func (v *Verified) orphans(ctx context.Context, r *repository.Repository) error 
 // chain reads the segments behind a backup, which begin behind an entry that it surely has; zero where that is not known. What is wrong
 // with them does not make the backup unsound.
 func (v *Verified) chain(ctx context.Context, r *repository.Repository, id string, last repository.Timestamp) error {
+	covered, err := r.Covered(ctx, id) // before the segments: a follower may ship more meanwhile
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		v.fault("%v", err)
+	}
 	all, err := r.Segments(ctx, id)
 	if err != nil {
 		return err
@@ -120,6 +127,9 @@ func (v *Verified) chain(ctx context.Context, r *repository.Repository, id strin
 		}
 		last = s.Last
 		v.Segments++
+	}
+	if !last.IsZero() && covered.After.Compare(last) > 0 {
+		v.fault("the end of the oplog behind backup %s is missing: what came behind entry %s and up to %s", id, last, covered.After)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/dbpath"
 	"github.com/ebbdb/ebb/internal/kv/inspect"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/member"
 )
 
 // Checked is what Check has found.
@@ -33,19 +34,15 @@ func Check(path string, progress func(table string)) (c *Checked, err error) {
 	if err := checkStoreDir(path); err != nil {
 		return &Checked{Damages: []string{err.Error()}}, nil
 	}
-	report, err := inspect.Look(vfs.Default, store)
+	c = &Checked{}
+	report, err := c.look(store, progress)
 	if err != nil {
 		return nil, err
 	}
-	c = &Checked{Warnings: report.Warnings, Logs: len(report.Logs)}
-	inspect.CheckTables(vfs.Default, store, report, func(name string) {
-		c.Tables++
-		if progress != nil {
-			progress(name)
+	if log := filepath.Join(path, member.LogDir); member.HasLog(vfs.Default, path) {
+		if _, err := c.look(log, progress); err != nil {
+			return nil, err
 		}
-	})
-	for _, d := range report.Damages {
-		c.Damages = append(c.Damages, d.String())
 	}
 	for _, err := range []error{dbpath.CheckMarker(path), pebblekv.CheckFiles(vfs.Default, store)} {
 		if err != nil && !report.Fresh {
@@ -56,4 +53,24 @@ func Check(path string, progress func(table string)) (c *Checked, err error) {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("%s holds no store yet", store))
 	}
 	return c, nil
+}
+
+// look reads the files of a store.
+func (c *Checked) look(dir string, progress func(table string)) (*inspect.Report, error) {
+	report, err := inspect.Look(vfs.Default, dir)
+	if err != nil {
+		return nil, err
+	}
+	inspect.CheckTables(vfs.Default, dir, report, func(name string) {
+		c.Tables++
+		if progress != nil {
+			progress(name)
+		}
+	})
+	c.Logs += len(report.Logs)
+	c.Warnings = append(c.Warnings, report.Warnings...)
+	for _, d := range report.Damages {
+		c.Damages = append(c.Damages, d.String())
+	}
+	return report, nil
 }

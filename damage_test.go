@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -22,7 +23,10 @@ import (
 	"github.com/ebbdb/ebb"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/inspect"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
+	"github.com/ebbdb/ebb/internal/member"
+	"github.com/ebbdb/ebb/internal/raftlog"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/layout"
 )
@@ -549,4 +553,31 @@ func (a acknowledged) dumped(t *testing.T, out string) (right map[string]int) {
 		}
 	}
 	return right
+}
+
+// TestCheckReadsReplicationLog: a check finds what is damaged of a member's log as well.
+func TestCheckReadsReplicationLog(t *testing.T) {
+	dir := t.TempDir()
+	serving(t, ebb.Options{Port: ebb.AnyPort, DBPath: dir}, func(*mongo.Database) {})
+	log := filepath.Join(dir, member.LogDir)
+	d, err := raftlog.OpenDisk(log, vfs.Default, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := ebb.Check(dir, nil); err != nil || len(c.Damages) > 0 {
+		t.Fatalf("of a log that is whole: %+v, %v", c, err)
+	}
+	markers, err := filepath.Glob(filepath.Join(log, inspect.MarkerPrefix+"*"))
+	if err != nil || len(markers) != 1 {
+		t.Fatal(markers, err)
+	}
+	if err := os.Remove(markers[0]); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := ebb.Check(dir, nil); err != nil || len(c.Damages) != 1 || !strings.Contains(c.Damages[0], inspect.MarkerPrefix) {
+		t.Errorf("without its marker: %+v, %v", c, err)
+	}
 }

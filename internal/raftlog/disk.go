@@ -14,6 +14,9 @@ import (
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/ebbdb/ebb/internal/kv/inspect"
+	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 )
 
 // The keys of a Disk. What a log of another format would hold is refused.
@@ -42,6 +45,7 @@ const (
 type Disk struct {
 	db    *pebble.DB
 	files *patientDisk
+	guard *pebblekv.Guard
 
 	id    uint64
 	setID [12]byte
@@ -67,23 +71,39 @@ type Disk struct {
 
 type raftPosition struct{ index, term uint64 }
 
-// OpenDisk opens what a member keeps in dir, or makes it where there is nothing.
+// OpenDisk opens what a member keeps in dir, or makes it where there is nothing. What is damaged is refused: Pebble takes what it cannot read for never
+// written, and what this member has acknowledged would be gone where it was counted on.
 func OpenDisk(dir string, fs vfs.FS, log *slog.Logger) (*Disk, error) {
 	if log == nil {
 		log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
-	files := newPatientDisk(fs, log)
-	db, err := pebble.Open(dir, &pebble.Options{FS: files, Logger: pebbleLog{log}, FormatMajorVersion: pebble.FormatValueSeparation,
+	guard, err := pebblekv.NewGuard(dir, fs, log)
+	if err != nil {
+		return nil, fmt.Errorf("raftlog: open %s: %w%s", dir, err, whatToDo(err))
+	}
+	files := newPatientDisk(guard.Disk(), log)
+	db, err := guard.Open(&pebble.Options{FS: files, Logger: pebbleLog{log}, FormatMajorVersion: pebble.FormatValueSeparation,
 		MemTableSize: 16 << 20, MemTableStopWritesThreshold: 4})
 	if err != nil {
-		return nil, fmt.Errorf("raftlog: open %s: %w", dir, err)
+		return nil, errors.Join(fmt.Errorf("raftlog: open %s: %w", dir, err), guard.Close())
 	}
-	d := &Disk{db: db, files: files, hard: &pb.HardState{}, conf: &pb.ConfState{}}
+	d := &Disk{db: db, files: files, guard: guard, hard: &pb.HardState{}, conf: &pb.ConfState{}}
 	if err := d.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("raftlog: open %s: %w", dir, err), db.Close())
+		return nil, errors.Join(fmt.Errorf("raftlog: open %s: %w", dir, err), db.Close(), guard.Close())
 	}
 	files.open.Store(true)
 	return d, nil
+}
+
+// startAnew says what becomes of a member whose log is not what it was: what it had promised by it counts no more.
+const startAnew = "As long as a majority of the others is sound, remove this member from the set, empty its data directory, and add it again; else copy what can be read with 'ebb salvage'"
+
+func whatToDo(err error) string {
+	var damaged *inspect.Error
+	if errors.As(err, &damaged) {
+		return ". " + startAnew
+	}
+	return ""
 }
 
 type pebbleLog struct{ log *slog.Logger }
@@ -97,7 +117,7 @@ func (d *Disk) load() error {
 	case err != nil:
 		return err
 	case format == nil:
-		return d.begin()
+		return d.beginEmpty()
 	case len(format) != 1 || format[0] != diskFormat:
 		return fmt.Errorf("the log has format %x, and this Ebb reads %x", format, diskFormat)
 	}
@@ -190,6 +210,22 @@ func (d *Disk) loadTail() (err error) {
 	return it.Error()
 }
 
+// beginEmpty makes a member where there is nothing. A log that has lost what says its format has lost its identity, too, and is no new one.
+func (d *Disk) beginEmpty() error {
+	it, err := d.db.NewIter(nil)
+	if err != nil {
+		return err
+	}
+	some := it.First()
+	if err := errors.Join(it.Error(), it.Close()); err != nil {
+		return err
+	}
+	if some {
+		return errors.New("the log has entries, and does not say of which format and whose it is. " + startAnew)
+	}
+	return d.begin()
+}
+
 // begin makes a member that has nothing yet.
 func (d *Disk) begin() error {
 	var id [8]byte
@@ -258,9 +294,9 @@ func must(err error) {
 func (d *Disk) Close() error {
 	select {
 	case <-d.files.abandoned:
-		return nil
+		return d.guard.Leave()
 	default:
-		return d.db.Close()
+		return errors.Join(d.db.Close(), d.guard.Close())
 	}
 }
 

@@ -80,8 +80,9 @@ const maxLogBytes = 1 << 30
 
 // start has the member take part.
 func (m *member) start() (err error) {
+	stored, _ := m.Engine().Last()
 	m.log, err = raftlog.Start(raftlog.Options{
-		Disk: m.disk, Machine: m, Send: m.links.send, Clock: m.group.o.Wall,
+		Disk: m.disk, Machine: m, Stored: stored, Send: m.links.send, Clock: m.group.o.Wall,
 		Log: m.group.o.Log.For("REPL"), Failed: m.Fail, MaxLogBytes: maxLogBytes,
 	})
 	if err != nil {

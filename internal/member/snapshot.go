@@ -15,27 +15,27 @@ import (
 )
 
 // Install implements raftlog.Machine.
-func (m *member) Install(context.Context) error {
+func (m *member) Install(context.Context) (number uint64, err error) {
 	m.turn.Lock()
 	defer m.turn.Unlock()
 	if err := m.EndDatabase(errDeposed()); err != nil {
-		return err
+		return 0, err
 	}
 	opened, err := m.OpenEngine(m.putInPlace)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	m.mu.Lock()
 	m.mu.leads, m.mu.term = 0, 0
 	m.follow(false)
 	m.mu.Unlock()
-	number, _ := m.Engine().Last()
+	number, _ = m.Engine().Last()
 	if err := m.become(Role{Kind: Follower}, opened); err != nil {
-		return err
+		return 0, err
 	}
 	m.tellChanged()
 	m.group.o.Log.For("REPL").Info("The member has got a snapshot", "commits", number)
-	return nil
+	return number, nil
 }
 
 // incomingDir is where a snapshot is put together, and arrivedDir where it lies when it is whole, until the log has it be the store. Another one may be

@@ -92,11 +92,12 @@ func (m *Member) apply() {
 }
 
 func (m *Member) install(at uint64) error {
-	if err := m.o.Machine.Install(m.quit); err != nil {
+	number, err := m.o.Machine.Install(m.quit)
+	if err != nil {
 		return err
 	}
 	m.moved(at, 0)
-	return m.Do(m.quit, func(c *Core) error { c.Installed(at); return nil })
+	return m.Do(m.quit, func(c *Core) error { c.Installed(at, number); return nil })
 }
 
 // applyAll applies entries, and returns the last term in which the machine was told that it leads.

@@ -49,6 +49,11 @@ type Core struct {
 	role    Role
 	// committed is up to where the log is committed, as far as has been told.
 	committed uint64
+	// settled is up to where it was committed when the member started, by what its store has; raft may know of less. diverged is why the member cannot
+	// follow who leads.
+	settled  uint64
+	diverged error
+	ahead    map[uint64]uint64 // members that claim more than this one has appended, and the term in which that was told
 	// idle keeps the member from standing for election.
 	idle bool
 	// random draws how long it waits for that, and elapsed are the ticks since it has heard of a primary. Raft has such a timer, which
@@ -207,12 +212,19 @@ func (c *Core) Orphaned(leader uint64, rank int) error {
 
 // Step takes a message of another member. What makes no sense is passed over.
 func (c *Core) Step(m *pb.Message) {
+	c.lookAhead(m)
 	if !c.isPlausible(m) || m.GetType() == pb.MsgApp && c.writingBytes > maxWritingBytes {
 		return
 	}
 	switch m.GetType() {
 	case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap, pb.MsgVote:
 		if m.GetTerm() >= c.node.BasicStatus().GetTerm() {
+			if c.diverged == nil {
+				c.diverged = c.contradiction(m)
+			}
+			if c.diverged != nil {
+				return
+			}
 			c.restartTimer()
 		}
 	}
@@ -295,10 +307,13 @@ func (c *Core) Applied(index uint64) {
 }
 
 // HasReady says whether Process has something to do.
-func (c *Core) HasReady() bool { return c.node.HasReady() || c.turned }
+func (c *Core) HasReady() bool { return c.diverged != nil || c.node.HasReady() || c.turned }
 
 // Process does what follows from what the Core was told.
 func (c *Core) Process() (out Output, err error) {
+	if c.diverged != nil {
+		return out, c.diverged
+	}
 	var applies *pb.Message
 	rd := c.node.Ready()
 	for _, m := range rd.Messages {

@@ -30,6 +30,7 @@ var (
 	keyBase     = []byte("base")     // index and term of the entry before the first that the log has
 	keyApplied  = []byte("applied")  // up to where the store has everything on stable storage
 	keyInstall  = []byte("install")  // a snapshot is to take the place of the store
+	keyArrived  = []byte("arrived")  // the number of the last Commit that the store had when it came as a snapshot
 	entryPrefix = byte('e')
 )
 
@@ -60,7 +61,8 @@ type Disk struct {
 	last      uint64
 	applied   uint64 // see keyApplied
 	install   bool
-	forgetful bool // a fault that tests plant: nothing is synced
+	arrived   uint64 // see keyArrived; anyNumber where nobody has looked yet
+	forgetful bool   // a fault that tests plant: nothing is synced
 
 	// tail is the end of the log, up to last.
 	tail      []*pb.Entry
@@ -171,6 +173,13 @@ func (d *Disk) load() error {
 			return nil
 		}},
 		{keyInstall, func(b []byte) error { d.install = len(b) > 0; return nil }},
+		{keyArrived, func(b []byte) error {
+			if len(b) != 8 {
+				return errors.New("broken")
+			}
+			d.arrived = binary.BigEndian.Uint64(b)
+			return nil
+		}},
 	} {
 		value, err := d.get(field.key)
 		if err == nil && value != nil {
@@ -412,11 +421,12 @@ func (d *Disk) shortenTail() {
 	d.tail = append([]*pb.Entry{}, d.tail[n:]...)
 }
 
-// Installed takes note that the snapshot is in the place of the store.
+// Installed takes note that the snapshot is in the place of the store, which nobody has opened yet.
 func (d *Disk) Installed() error {
-	d.install = false
+	d.install, d.arrived = false, anyNumber
 	b := d.db.NewBatch()
 	must(b.Delete(keyInstall, nil))
+	must(b.Set(keyArrived, binary.BigEndian.AppendUint64(nil, d.arrived), nil))
 	return d.commit(b, true)
 }
 

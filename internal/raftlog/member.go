@@ -20,8 +20,8 @@ import (
 type Machine interface {
 	// Apply applies what is committed, in the order of the log. An entry that the machine has already is passed over. An error ends the member.
 	Apply(ctx context.Context, e Entry) error
-	// Install puts the snapshot that has arrived in the place of the store.
-	Install(ctx context.Context) error
+	// Install puts the snapshot that has arrived in the place of the store, and returns the number of the last Commit that it has.
+	Install(ctx context.Context) (number uint64, err error)
 	// Lead is called when the member leads in a term and has applied all that was committed before. It must not wait.
 	Lead(term uint64)
 	// Deposed is called when what was appended in a term may be lost. It must not wait, for the log least of all.
@@ -32,10 +32,12 @@ type Machine interface {
 	Sync() error
 }
 
-// Options of a Member. All but Log are required.
+// Options of a Member. All but Log and Stored are required.
 type Options struct {
 	Disk    *Disk
 	Machine Machine
+	// Stored is the number of the last Commit that the store has.
+	Stored uint64
 	// Send sends messages to other members, in their order as far as it can; it must not wait. What cannot be sent is lost.
 	Send func([]*pb.Message)
 	// Clock ticks.
@@ -130,6 +132,11 @@ func Start(o Options) (*Member, error) {
 	if err != nil {
 		return nil, err
 	}
+	stored, err := o.Disk.foundStored(o.Stored)
+	if err != nil {
+		return nil, err
+	}
+	core.Settle(stored)
 	m := &Member{o: o, core: core, log: o.Log, wake: make(chan struct{}, 1)}
 	m.quit, m.cancel = context.WithCancelCause(context.Background())
 	m.mu.reads = map[uint64]chan ReadState{}

@@ -231,8 +231,17 @@ func (m *simMember) start() (err error) {
 	m.leads, m.told, m.queued, m.data, m.writes = 0, 0, nil, nil, nil
 	m.at = m.disk.applied
 	m.disk.forgetful = m.sim.fault == "nosync"
-	m.core, err = NewCore(m.disk, rand.New(rand.NewPCG(m.sim.random.Uint64(), 1)), slog.New(slog.DiscardHandler))
+	if m.core, err = NewCore(m.disk, rand.New(rand.NewPCG(m.sim.random.Uint64(), 1)), slog.New(slog.DiscardHandler)); err != nil {
+		return err
+	}
+	stored, err := m.findStored()
+	m.core.Settle(stored)
 	return err
+}
+
+func (m *simMember) findStored() (index uint64, err error) {
+	number, _ := m.engine.Last()
+	return m.disk.foundStored(number)
 }
 
 // crash takes the power of a member: what was not synced is lost, or a part of it.
@@ -604,7 +613,11 @@ func (m *simMember) install() error {
 	}
 	m.engine.Follow(errors.New("it follows"))
 	m.at, m.leads = m.disk.base.index, 0
-	return m.disk.Installed()
+	if err := m.disk.Installed(); err != nil {
+		return err
+	}
+	_, err = m.findStored()
+	return err
 }
 
 func dump(e *pebblekv.Engine) (pairs [][2][]byte) {

@@ -192,13 +192,14 @@ func (c *Core) savePeers(index uint64, p Peers) {
 	c.giveOut(&Write{set: [][2][]byte{{keyPeers, encodePeers(index, p)}}, sync: true})
 }
 
-// Installed takes note that the snapshot that the log begins behind is in the place of the store, unless another one has come.
-func (c *Core) Installed(index uint64) {
+// Installed takes note that the snapshot that the log begins behind is in the place of the store, which has the Commit with that number, unless another
+// one has come.
+func (c *Core) Installed(index, number uint64) {
 	if c.disk.base.index != index || c.resets > 0 {
 		return
 	}
-	c.disk.install = false
-	c.giveOut(&Write{removed: [][2][]byte{{keyInstall, append(keyInstall[:len(keyInstall):len(keyInstall)], 0)}}})
+	c.disk.install, c.disk.arrived = false, number
+	c.giveOut(&Write{set: [][2][]byte{{keyArrived, binary.BigEndian.AppendUint64(nil, number)}}, removed: [][2][]byte{{keyInstall, append(keyInstall[:len(keyInstall):len(keyInstall)], 0)}}})
 }
 
 // saveApplied takes note of up to where the store has everything on stable storage, and cuts the log before keep.

@@ -94,8 +94,9 @@ type Options struct {
 	Server Server
 	// Name is the set's.
 	Name string
-	// Host is the server's own address.
-	Host string
+	// Host is the server's own address, and IsSelf says whether another one is, too.
+	Host   string
+	IsSelf func(ctx context.Context, host string) bool
 	// Files are where the data is, in the folder Dir, the store in StoreDir of that.
 	Files         vfs.FS
 	Dir, StoreDir string
@@ -139,8 +140,29 @@ func (g *Group) Load() error {
 	if !m.disk.IsMember() { // it was about to become one
 		return m.close()
 	}
+	if err := m.checkPlace(); err != nil {
+		return errors.Join(err, m.close())
+	}
 	g.member.Store(m)
 	return m.finishInstall()
+}
+
+// checkPlace refuses the directory of one member in the place of another: there would be two with one identity, of which each vote counts twice.
+func (m *member) checkPlace() error {
+	ctx, cancel := clock.WithTimeout(m.ctx, m.group.o.Wall, callTime)
+	defer cancel()
+	peers := m.disk.Peers()
+	own, known := peers.ByID(m.disk.ID())
+	if !known || m.group.o.IsSelf(ctx, own.Host) {
+		return nil
+	}
+	for _, p := range peers {
+		if p.ID != own.ID && m.group.o.IsSelf(ctx, p.Host) {
+			return fmt.Errorf("the data directory is that of the member %s of the replica set, and this server is the member %s: two members with one identity would lose what is acknowledged. "+
+				"Where this member has lost its own directory, remove it from the set, empty this one, and add it again", own.Host, p.Host)
+		}
+	}
+	return nil
 }
 
 // First is the role that the server begins with, over a store that was opened, and the clock of its database.

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -75,6 +76,9 @@ func (m *member) lookAt(v *replset.View) {
 			if h.Up && err != nil && m.ctx.Err() == nil || h.SeenAt == 0 && mongoerr.Is(err, mongoerr.IncompatibleServerVersion) {
 				m.group.o.Log.For("REPL").Warn("A member does not say how it is", "host", other.Host, "error", err.Error())
 			}
+			if err == nil {
+				err = m.checkIdentity(other, reply.Lookup("id"))
+			}
 			h.Up = err == nil
 			if err == nil {
 				h.SeenAt = clock.Millis(m.group.o.Clock)
@@ -106,6 +110,24 @@ func (m *member) lookAt(v *replset.View) {
 		})
 	}
 }
+
+// checkIdentity tells, once, that at a member's address a server answers that is another member. It may be a copy of that one, and hears nothing that is
+// meant for the member that should be there. The caller holds looks.
+func (m *member) checkIdentity(other replset.Member, id bson.Value) error {
+	want, known := peerOf(m.log.Status().Peers, other.ID)
+	if !known || id.Type != bson.TypeInt64 || uint64(id.Int64()) == want.ID {
+		delete(m.looks.others, other.Host)
+		return nil
+	}
+	is := uint64(id.Int64())
+	if m.looks.others[other.Host] != is {
+		m.looks.others[other.Host] = is
+		m.group.o.Log.For("REPL").Error("At the address of a member another one answers: it may have been started on a copy of that one's data directory, and must not be", "host", other.Host, "answers", m.links.hostOf(is))
+	}
+	return errOther
+}
+
+var errOther = errors.New("another member answers")
 
 // dismiss takes note that another member, which has the configuration of a version, does not know this one. One that was away when it was let go
 // hears of that in no other way: nobody sends it the log any more.

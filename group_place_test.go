@@ -1,0 +1,75 @@
+package ebb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/ebbdb/ebb/internal/serverlog"
+	"github.com/ebbdb/ebb/internal/standin"
+)
+
+// TestMemberInPlaceOfAnother: the directory of one member is not started in the place of another.
+func TestMemberInPlaceOfAnother(t *testing.T) {
+	var all [3]Options
+	s := startThree(t, func(i int, o *Options) {
+		o.Engine, o.DBPath, o.MinFreeBytes, o.ReserveBytes = Pebble, t.TempDir(), -1, -1
+		all[i] = *o
+	})
+	hosts := [3]string{}
+	for i := range s.servers {
+		hosts[i], all[i].Port = s.servers[i].Addr(), s.servers[i].network.Addr().(*net.TCPAddr).Port
+	}
+	s.close()
+	copied := t.TempDir() + "/copied"
+	if err := os.CopyFS(copied, os.DirFS(all[2].DBPath)); err != nil {
+		t.Fatal(err)
+	}
+	o := all[1]
+	o.DBPath = copied
+	if server, err := Open(o); err == nil || !strings.Contains(err.Error(), hosts[2]) || !strings.Contains(err.Error(), "this server is the member "+hosts[1]) {
+		t.Fatalf("%v, %v", server, err)
+	}
+	s.open(2, all[2])
+}
+
+// TestAnotherAnswers: a member tells of a server that answers at another one's address and is a third.
+func TestAnotherAnswers(t *testing.T) {
+	var wrong [2]atomic.Pointer[string] // the address that leads elsewhere, and where
+	var log bytes.Buffer
+	dial := func(ctx context.Context, host string) (net.Conn, error) {
+		if from, to := wrong[0].Load(), wrong[1].Load(); to != nil && host == *from {
+			host = *to
+		}
+		return (&net.Dialer{}).DialContext(ctx, "tcp", host)
+	}
+	s := startThree(t, func(i int, o *Options) {
+		if i == 0 {
+			o.Log, o.Machine = serverlog.New(&log, 0).Logger(), &standin.Machine{Dial: dial}
+		}
+	})
+	second, third := s.servers[1].Addr(), s.servers[2].Addr()
+	wrong[0].Store(&second)
+	wrong[1].Store(&third)
+	s.until("the first does not take the third for the second", func() error {
+		var status struct{ Members []struct{ Health int } }
+		if err := s.direct(0).Database("admin").RunCommand(t.Context(), bson.M{"replSetGetStatus": 1}).Decode(&status); err != nil {
+			return err
+		}
+		if status.Members[1].Health != 0 || status.Members[2].Health != 1 {
+			return errors.New("it does")
+		}
+		return nil
+	})
+	s.close()
+	if n := strings.Count(log.String(), "At the address of a member another one answers"); n != 1 {
+		t.Errorf("it is told %d times", n)
+	}
+}

@@ -261,6 +261,9 @@ func openDatabase(s *Server, r member.Role, c clock.Clock, opened func()) (d *da
 		if err = d.ensureSystem(context.Background(), engine, d.store.Now()); err != nil {
 			return d, err
 		}
+		if err = d.dropTemporary(context.Background(), s.log.For("STORAGE")); err != nil {
+			return d, err
+		}
 	}
 	engine.TempDir, engine.Memory = d.temp, s.memory
 	engine.Scripts = d.scripts

@@ -2,8 +2,11 @@ package ebb
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/query"
@@ -25,6 +28,24 @@ func (d *database) ensureSystem(ctx context.Context, engine *query.Engine, now i
 		err = refused[0].Err
 	}
 	return err
+}
+
+// dropTemporary drops the collections that are temporary: whoever made them is gone. What is done again (a restore) goes on with those that
+// it finds, and they are dropped at the next start.
+func (d *database) dropTemporary(ctx context.Context, log *slog.Logger) error {
+	if _, again := d.clock.(clock.Recorded); again {
+		return nil
+	}
+	for _, coll := range d.store.Catalog().All() {
+		if !coll.Options.Temp || coll.IsView() {
+			continue
+		}
+		if _, err := d.store.DropCollection(ctx, coll.NS); err != nil && !mongoerr.Is(err, mongoerr.NamespaceNotFound) {
+			return fmt.Errorf("drop the temporary collection %s: %w", coll.NS, err)
+		}
+		log.Info("Dropped a temporary collection that was left", "namespace", coll.NS.String())
+	}
+	return nil
 }
 
 // featureVersion is the first two parts of MongoVersion.

@@ -36,9 +36,11 @@ type Options struct {
 	TimeSeries *TimeSeries
 	Collation  bson.Doc
 
-	Validator                          bson.Doc
-	ValidationLevel, ValidationAction  string
-	ChangeStreamPreAndPostImages, Temp bool
+	Validator                         bson.Doc
+	ValidationLevel, ValidationAction string
+	ChangeStreamPreAndPostImages      bool
+	// Temp says that the collection is dropped when a server starts, or a member begins to lead: who made it is gone.
+	Temp bool
 
 	// Encrypted are the fields that clients encrypt; none for all but encrypted collections, which IsEncrypted tells.
 	Encrypted   []EncryptedField
@@ -95,6 +97,20 @@ func ReadOptions(doc bson.Doc) Options {
 		o.ChangeStreamPreAndPostImages = images.Lookup("enabled").Truthy()
 	}
 	return o
+}
+
+// WithTemp is the document of options, with temp: true or without temp.
+func WithTemp(doc bson.Doc, temp bool) bson.Doc {
+	b := bson.Build()
+	for it := doc.Iter(); it.Next(); {
+		if it.Key() != "temp" {
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	if temp {
+		b.Bool("temp", true)
+	}
+	return b.Doc()
 }
 
 func readClustered(v bson.Value) *Clustered {

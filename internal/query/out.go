@@ -39,7 +39,7 @@ func (c *stageCatalog) Out(ctx context.Context, _ *exec.Op, stage *pipeline.Out)
 		options = bson.Build().Document("timeseries", catalog.ReadSeriesSpec(stage.TimeSeries).Doc()).Doc()
 	}
 	within := c.call.patiently(ctx)
-	if _, err := e.Store.CreateCollection(within, w.temp, options); err != nil {
+	if _, err := e.Store.CreateCollection(within, w.temp, catalog.WithTemp(options, true)); err != nil {
 		return nil, err
 	}
 	if target != nil {
@@ -103,7 +103,7 @@ func (w *outWriter) Finish(ctx context.Context) error {
 	return err
 }
 
-// Abort drops what was written; a failure leaves a collection that its name tells apart.
+// Abort drops what was written. A failure leaves a temporary collection.
 func (w *outWriter) Abort(ctx context.Context) {
 	w.engine.Store.Afterwards(w.call.patiently(ctx), func(ctx context.Context) { _, _ = w.engine.Store.DropCollection(ctx, w.temp) })
 }

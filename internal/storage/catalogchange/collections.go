@@ -86,7 +86,7 @@ func (c *Change) addSeriesIndex(coll *catalog.Collection) error {
 }
 
 // Rename gives a collection another name, in the same database or another; there it gets uuid, as MongoDB's copy would have one of its own. target,
-// which has the name, is dropped; nil where none has.
+// which has the name, is dropped; nil where none has. It is not temporary any more.
 func (c *Change) Rename(source, target *catalog.Collection, to namespace.NS, uuid [16]byte) error {
 	if target != nil {
 		c.Drop(target)
@@ -98,6 +98,9 @@ func (c *Change) Rename(source, target *catalog.Collection, to namespace.NS, uui
 		return mongoerr.New(mongoerr.NamespaceExists, "target namespace exists")
 	}
 	renamed := source.WithName(to)
+	if renamed.Options.Temp {
+		renamed = renamed.WithOptions(catalog.ReadOptions(catalog.WithTemp(renamed.Options.Doc, false)))
+	}
 	if source.NS.DB != to.DB {
 		if other := c.catalog.ByUUID(uuid); other != nil {
 			return mongoerr.New(mongoerr.NamespaceExists, "Collection %s already has the UUID %s.", other.NS, catalog.UUIDText(uuid))

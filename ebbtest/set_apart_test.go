@@ -177,6 +177,8 @@ func unheardCases() []unheardCase {
 		{"convertToCapped", []bson.D{drop("c", "c"), docs("c", "c", 1, 2, 3, 4)}, of("c", is("convertToCapped", "c"), is("size", 4096)), false, false, ids("c", "c"), false, "2 3 4"},
 		{"convertToCapped of a clustered one", []bson.D{drop("l", "c"), of("l", is("create", "c"), is("clusteredIndex", bson.M{"key": bson.M{"_id": 1}, "unique": true})), docs("l", "c", 1)},
 			of("l", is("convertToCapped", "c"), is("size", 4096)), true, false, collections("l"), false, "c"},
+		{"convertToCapped of one that a TTL orders", []bson.D{drop("t", "c"), of("t", is("createIndexes", "c"), is("indexes", bson.A{bson.M{"key": bson.M{"d": 1}, "name": "d", "expireAfterSeconds": 60}})), docs("t", "c", 1)},
+			of("t", is("convertToCapped", "c"), is("size", 4096)), true, false, collections("t"), false, "c"},
 		{"cloneCollectionAsCapped", []bson.D{docs("k", "c", 1), drop("k", "copy")}, of("k", is("cloneCollectionAsCapped", "c"), is("toCollection", "copy"), is("size", 4096)), true, false, ids("k", "copy"), false, ""},
 		{"renameCollection to another database", []bson.D{drop("to", "c"), docs("from", "c", 1)}, of("admin", is("renameCollection", "from.c"), is("to", "to.c")), false, false, ids("to", "c"), false, "1"},
 

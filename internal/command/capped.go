@@ -13,16 +13,17 @@ import (
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/storage"
+	"github.com/ebbdb/ebb/internal/storage/indexddl"
 )
 
 func cappedCommands() []*Command {
 	return []*Command{
-		{Name: "convertToCapped", Needs: Needs{OnCollection: actions(privilege.ConvertToCapped), Also: needsForce}, Doc: "Makes a capped collection of a collection.", WriteConcern: true, Run: convertToCapped},
+		{Name: "convertToCapped", Needs: Needs{OnCollection: actions(privilege.ConvertToCapped), Also: needsForce}, Doc: "Makes a capped collection of a collection.", WriteConcern: true, ChangesTTL: true, Run: convertToCapped},
 		{Name: "cloneCollectionAsCapped", Needs: Needs{OnCollection: actions(privilege.Find), Also: needsCloneAsCapped}, Doc: "Copies a collection into a capped one.", WriteConcern: true, Run: cloneCollectionAsCapped},
 	}
 }
 
-// convertToCapped bounds a collection where it is. As in MongoDB its indexes but the one on _id go.
+// convertToCapped bounds a collection. As in MongoDB its indexes but the one on _id go.
 func convertToCapped(op *Op) (bson.Doc, error) {
 	a := op.Args
 	ns := a.Collection(op.DB)
@@ -39,7 +40,7 @@ func convertToCapped(op *Op) (bson.Doc, error) {
 		return nil, mongoerr.New(mongoerr.IllegalOperation, "can't convert system collection %s to a capped collection", ns)
 	}
 	if err == nil {
-		err = cappedCopy(ns).CheckLength()
+		err = indexddl.CappedCopy(ns).CheckLength()
 	}
 	if err != nil {
 		return nil, err
@@ -54,11 +55,8 @@ func convertToCapped(op *Op) (bson.Doc, error) {
 	if coll.Options.IsEncrypted {
 		return nil, mongoerr.New(6367302, "Cannot convert an encrypted collection to a capped collection")
 	}
-	if coll.IsClustered() {
-		return bson.EmptyDoc, op.replaceByCapped(coll, size)
-	}
-	done, err := op.Query.DDL.ModifyWith(op.patiently(), ns, how, func(c *catalog.Collection) (*catalog.Collection, error) {
-		if c.IsClustered() { // since it was looked at
+	done, err := op.Query.DDL.Cap(op.patiently(), ns, how, func(c *catalog.Collection) (*catalog.Collection, error) {
+		if c.IsView() || c.IsTimeSeries() { // since it was looked at
 			return nil, mongoerr.New(mongoerr.ConflictingOperationInProgress, "%s was replaced meanwhile", ns)
 		}
 		var kept []*index.Definition
@@ -73,28 +71,6 @@ func convertToCapped(op *Op) (bson.Doc, error) {
 	reply := bson.Build()
 	op.noteHidden(reply, done)
 	return reply.Doc(), op.trim(ns)
-}
-
-// cappedCopy is the name of the copy that MongoDB would make, which must not be too long either.
-func cappedCopy(ns namespace.NS) namespace.NS {
-	return namespace.NS{DB: ns.DB, Coll: "tmpEbb00.convertToCapped." + ns.Coll}
-}
-
-// replaceByCapped puts a capped copy in the place of a collection whose records lie elsewhere.
-func (op *Op) replaceByCapped(coll *catalog.Collection, size int64) error {
-	to := cappedCopy(coll.NS)
-	store := op.Query.Store
-	if _, err := store.CreateCollection(op.patiently(), to, cappedOptions(coll, size)); err != nil {
-		return err
-	}
-	err := op.copyAll(coll.NS, to)
-	if err == nil {
-		err = store.Rename(op.patiently(), to, coll.NS, true)
-	}
-	if err != nil { // which is the one to tell
-		store.Afterwards(op.patiently(), func(ctx context.Context) { _, _ = store.DropCollection(ctx, to) })
-	}
-	return err
 }
 
 // trim deletes the oldest documents of a collection that the operation has made capped, or has them deleted when it is known that it is.
@@ -153,6 +129,7 @@ func cappedOptions(c *catalog.Collection, size int64) bson.Doc {
 	o := readOptions(c.Options.Doc)
 	o.set("capped", bson.True)
 	o.set("max", bson.Missing)
+	o.set("temp", bson.Missing)
 	o.set("clusteredIndex", bson.Missing)
 	o.set("expireAfterSeconds", bson.Missing)
 	o.set("size", bson.Int64(size))

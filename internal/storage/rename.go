@@ -31,23 +31,46 @@ func (s *Store) rename(ctx context.Context, from, to namespace.NS, dropTarget bo
 		return err
 	}
 	defer release()
-	source, target := found[0], found[1]
+	return s.renameLocked(ctx, rename{from, to, dropTarget, uuid}, found[0], found[1])
+}
+
+// RenameOver gives the collection called from the name of target, which is dropped. The caller, whose change this ends (Apart), holds target's
+// locks, and had them before from was made: so locks are taken in the order of numbers.
+func (s *Store) RenameOver(ctx context.Context, from namespace.NS, target Collection) error {
+	found, release, err := s.lockToChange(ctx, from)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return s.renameLocked(ctx, rename{from: from, to: target.NS, dropTarget: true}, found[0], target.own)
+}
+
+// rename is what RenameAs is asked for.
+type rename struct {
+	from, to   namespace.NS
+	dropTarget bool
+	uuid       [16]byte
+}
+
+// renameLocked renames source, whose lock is held, as is that of target; nil where there is none.
+func (s *Store) renameLocked(ctx context.Context, r rename, source, target *collection) error {
 	switch {
 	case source == nil:
-		return mongoerr.New(mongoerr.NamespaceNotFound, "Source collection %s does not exist", from)
+		return mongoerr.New(mongoerr.NamespaceNotFound, "Source collection %s does not exist", r.from)
 	case source.IsView():
-		return mongoerr.New(mongoerr.CommandNotSupportedOnView, "cannot rename view: %s", from)
+		return mongoerr.New(mongoerr.CommandNotSupportedOnView, "cannot rename view: %s", r.from)
 	case target != nil && target.IsView():
-		return mongoerr.New(mongoerr.NamespaceExists, "a view already exists with that name: %s", to)
-	case target != nil && !dropTarget:
+		return mongoerr.New(mongoerr.NamespaceExists, "a view already exists with that name: %s", r.to)
+	case target != nil && !r.dropTarget:
 		return mongoerr.New(mongoerr.NamespaceExists, "target namespace exists")
 	}
-	for _, c := range found {
+	both := [...]*collection{source, target}
+	for _, c := range both {
 		if err := s.checkRename(c); err != nil {
 			return err
 		}
 	}
-	for _, c := range found {
+	for _, c := range both {
 		if err := c.refuseWhileBuilding(); err != nil {
 			return err
 		}
@@ -57,7 +80,7 @@ func (s *Store) rename(ctx context.Context, from, to namespace.NS, dropTarget bo
 		if target != nil {
 			dropped = target.Collection
 		}
-		return c.Rename(source.Collection, dropped, to, uuid)
+		return c.Rename(source.Collection, dropped, r.to, r.uuid)
 	})
 }
 

@@ -90,6 +90,13 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	return id, w.trimCapped()
 }
 
+// InsertCopy is Insert of a record of another collection, which was modified when it was there.
+func (w *Writer) InsertCopy(rec Record) (RecordID, error) {
+	defer func(was int64) { w.modified = was }(w.modified)
+	w.modified = rec.Modified
+	return w.Insert(rec.Doc)
+}
+
 // place is the id for a new record: the next in sequence, where the collection's order wants it, or in a clustered collection what _id says, or in a time series
 // what is measured, and when.
 func (w *Writer) place(doc bson.Doc) (RecordID, error) {

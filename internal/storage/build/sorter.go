@@ -147,7 +147,7 @@ func (s *sorter) newRun() (*spill.Run, error) {
 
 func building(err error) error {
 	if err != nil {
-		return fmt.Errorf("storage: sort the entries of an index: %w", err)
+		return fmt.Errorf("storage: sort what lies in another order: %w", err)
 	}
 	return nil
 }

@@ -28,15 +28,23 @@ func (d *DDL) Modify(ctx context.Context, ns namespace.NS, modify func(*catalog.
 
 // ModifyWith is Modify that is told what to do with what is hidden.
 func (d *DDL) ModifyWith(ctx context.Context, ns namespace.NS, how ttlchange.OnHidden, modify func(*catalog.Collection) (*catalog.Collection, error)) (ttlchange.Loosened, error) {
+	return d.modifyBy(ctx, ns, how, modify, d.replace)
+}
+
+// replacement puts next in the place of a collection, whose locks are held, by the change l. It calls settled when nothing hidden is in the
+// way any more.
+type replacement func(ctx context.Context, c storage.Collection, l *loosen.Change, next *catalog.Collection, settled func()) error
+
+func (d *DDL) modifyBy(ctx context.Context, ns namespace.NS, how ttlchange.OnHidden, modify func(*catalog.Collection) (*catalog.Collection, error), replace replacement) (ttlchange.Loosened, error) {
 	return storage.Apart(ctx, d.store, func(ctx context.Context, hidden *ttlchange.Loosened) (err error) {
 		l := d.Begin(how)
 		defer l.Close()
-		*hidden, err = l.End(d.modify(ctx, ns, l, attended(ctx, modify), hidden))
+		*hidden, err = l.End(d.modify(ctx, ns, l, attended(ctx, modify), replace, hidden))
 		return err
 	})
 }
 
-func (d *DDL) modify(ctx context.Context, ns namespace.NS, l *loosen.Change, modify func(*catalog.Collection) (*catalog.Collection, error), hidden *ttlchange.Loosened) error {
+func (d *DDL) modify(ctx context.Context, ns namespace.NS, l *loosen.Change, modify func(*catalog.Collection) (*catalog.Collection, error), replace replacement, hidden *ttlchange.Loosened) error {
 	c, release, err := d.store.LockToChange(ctx, ns)
 	if err != nil {
 		return err
@@ -53,11 +61,10 @@ func (d *DDL) modify(ctx context.Context, ns namespace.NS, l *loosen.Change, mod
 	if _, err := l.Ahead(ctx, next); err != nil { // the collection stays as it is: nothing is built
 		return err
 	}
-	return d.replace(ctx, c, l, next, func() { *hidden = l.Done() })
+	return replace(ctx, c, l, next, func() { *hidden = l.Done() })
 }
 
-// replace puts next in the place of a collection, whose locks are held, by the change l. It calls settled when nothing hidden is in the
-// way any more.
+// replace is the replacement that leaves the records where they are.
 func (d *DDL) replace(ctx context.Context, c storage.Collection, l *loosen.Change, next *catalog.Collection, settled func()) (err error) {
 	defer func() {
 		if err != nil {

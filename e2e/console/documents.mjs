@@ -107,6 +107,25 @@ await check('documents are kept for longer, pinned, and deleted after their numb
   await p.context().close()
 })
 
+await check('in the order in which they go nothing is offered for documents that are not listed', async () => {
+  const dated = db.collection('dated')
+  await dated.createIndex({ at: 1 }, { expireAfterSeconds: 1, name: 'at_1' })
+  await dated.insertMany(Array.from({ length: 8 }, (_, i) => ({ _id: i, ...(i < 3 ? { at: new Date(Date.now() + 3600e3 * (i + 1)) } : {}) })))
+  const p = await page('#/c/shop/dated/documents?by=deadline')
+  await p.getByText(/^3 documents/).waitFor()
+  assert.equal(await p.getByText('8 documents').count(), 0)
+  await p.getByLabel('Select 0').check()
+  await p.getByText('1 of 3 documents selected').waitFor()
+  assert.equal(await p.getByText('select all').count(), 0)
+  await p.getByLabel('Select all that are loaded').check()
+  await p.getByRole('button', { name: 'Delete' }).click()
+  await p.getByLabel('Type 3 to confirm').fill('3')
+  await p.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+  await p.getByText('3 documents deleted').waitFor()
+  assert.equal(await dated.countDocuments(), 5)
+  await p.context().close()
+})
+
 await check('why a document stays or goes, in a sentence', async () => {
   const p = await page('#/c/shop/carts/why')
   await p.getByLabel('Why does the document').fill('c006')

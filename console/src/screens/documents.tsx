@@ -101,15 +101,15 @@ export function Documents(p: Part) {
   const rows = useRows(p.db, p.name, query)
   const st = useLoad('doc rules ' + p.ns, s => p.isView ? Promise.resolve(null) : status(p.db, p.name, s).catch(() => null), 20_000)
   const rules = st.data?.indexes.filter(r => !r.inert) ?? []
-  const goes = q.has('goesFrom') || q.has('goesUntil')
-  const total = useLoad(`total ${p.ns} ${q.get('q')} ${mode} ${goes}`, async s => mode === 'aggregate' || goes || !filter ? null : (await run(p.db, { count: p.name, query: filter, maxTimeMS: 3000 }, s)).n as number, 15_000)
+  const goes = q.has('goesFrom') || q.has('goesUntil'), dead = goes || q.get('by') === 'deadline'
+  // What goes, in its order, is less than the filter finds: it has no number, and nothing can be done to all of it.
+  const total = useLoad(`total ${p.ns} ${q.get('q')} ${mode} ${dead}`, async s => mode === 'aggregate' || dead || !filter ? null : (await run(p.db, { count: p.name, query: filter, maxTimeMS: 3000 }, s)).n as number, 15_000)
   const find = () => {
     if (mode === 'aggregate') setQuery({ pipe: pipeText.trim(), doc: undefined }, true)
     else setQuery({ q: filterText.trim(), sort: sortText.trim(), fields: fieldsText.trim(), doc: undefined }, true)
     rows.again()
   }
   const paths = useMemo(() => pathsOf(rows.rows.slice(0, 100)), [rows.rows.length > 0 ? rows.rows[0] : null])
-  const dead = place.value.query.get('by') === 'deadline' || goes
   return <>{p.crumb}
     <h1>{p.name}</h1>{p.bar}
     <div class="bar" style={{ alignItems: 'flex-start' }}>
@@ -214,7 +214,7 @@ function Rows(p: Part & { rows: Reading; rules: Rule[]; total: number | null; fi
       <span class="muted grow">{p.rows.loading ? '' : <>{n > 0 && <><b>{exact(n)}</b> of </>}{p.total !== null ? <span title={exact(p.total)}>{exact(p.total)} {plural(p.total, 'document')}</span> : `${exact(rows.length)}${p.rows.end ? '' : ' and more'} ${plural(rows.length, 'document')}`}{n > 0 ? ' selected' : p.rows.rows.length < (p.total ?? 0) ? ` · ${exact(rows.length)} loaded` : ''}
         {n === 0 && p.rows.millis > 0 && <span class="faint"> · {p.rows.millis < 10 ? p.rows.millis.toFixed(1) : Math.round(p.rows.millis)} ms</span>}
         {rows.length >= maxRows && ' · no more are shown; narrow the filter'}
-        {editable && n > 0 && !everything && !p.goes && p.total !== null && p.total > n && <> · <button class="link" onClick={() => setEverything(true)}>select all {exact(p.total)}</button></>}</>}</span>
+        {editable && n > 0 && !everything && p.total !== null && p.total > n && <> · <button class="link" onClick={() => setEverything(true)}>select all {exact(p.total)}</button></>}</>}</span>
       {editable && n === 0 && <button class="btn" onClick={() => doIt('insert')}>Insert</button>}
       {n > 0 && p.rules.length > 0 && <button class="btn" onClick={() => doIt('keep')}>Keep for…</button>}
       {n > 0 && p.rules.some(r => r.field === '_ts') && <button class="btn" onClick={() => doIt('pin')}>Pin</button>}

@@ -107,6 +107,34 @@ await check('documents are kept for longer, pinned, and deleted after their numb
   await p.context().close()
 })
 
+await check('what is kept is kept by all of its dates, and what is not is told', async () => {
+  const many = db.collection('many'), inside = db.collection('inside')
+  const at = minutes => new Date(Date.now() + minutes * 60e3), least = Date.now() + 86400e3 - 5000
+  await many.createIndex({ at: 1 }, { expireAfterSeconds: 1, name: 'at_1' })
+  await many.insertOne({ _id: 'list', at: [at(30), 'x', at(4320)], z: 1 })
+  await db.command({ createIndexes: 'inside', indexes: [{ key: { _ts: 1 }, name: '_ts_1', expireAfterSeconds: 3600 }, { key: { 'm.at': 1 }, name: 'm', expireAfterSeconds: 0 }, { key: { 'l.0.at': 1 }, name: 'l', expireAfterSeconds: 0 }] })
+  await inside.insertMany([{ _id: 'in', m: { a: 1, at: at(20), b: 2 } }, { _id: 'list', m: [{ at: at(20) }, 7, { c: 1 }] }, { _id: 'none', m: 5 }, { _id: 'place', l: [{ at: at(40) }] }])
+  const keep = async (coll, id, said) => {
+    const p = await page(`#/c/shop/${coll}/why?id=${encodeURIComponent(JSON.stringify(id))}`)
+    await p.getByRole('button', { name: 'Keep it for…' }).click()
+    await p.getByLabel('for how long').fill('1 day')
+    await p.getByRole('button', { name: 'Keep', exact: true }).click()
+    await p.getByText(said).first().waitFor()
+    await p.context().close()
+  }
+  await keep('many', 'list', 'It is kept for a day')
+  const list = await many.findOne({ _id: 'list' })
+  assert.deepEqual(Object.keys(list), ['_id', 'at', 'z'])
+  assert.equal(list.at[1], 'x')
+  assert.ok(+list.at[0] >= least && +list.at[2] >= least, JSON.stringify(list))
+  for (const id of ['in', 'list', 'none']) await keep('inside', id, 'It is kept for a day')
+  const kept = await inside.findOne({ _id: 'in' }), each = await inside.findOne({ _id: 'list' })
+  assert.deepEqual([Object.keys(kept.m), kept.m.at >= least, kept.ttl, 'l' in kept], [['a', 'at', 'b'], true, 86400, false])
+  assert.deepEqual([each.m[0].at >= least, each.m[1], each.m[2]], [true, 7, { c: 1 }])
+  assert.equal((await inside.findOne({ _id: 'none' })).m, 5)
+  await keep('inside', 'place', 'It was changed, but goes earlier all the same') // a place in a list is no field
+})
+
 await check('in the order in which they go nothing is offered for documents that are not listed', async () => {
   const dated = db.collection('dated')
   await dated.createIndex({ at: 1 }, { expireAfterSeconds: 1, name: 'at_1' })

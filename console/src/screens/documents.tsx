@@ -5,8 +5,8 @@ import { DateTime, Int32, keyOf, parse, parseDoc, plain, toJSON, toLines, toText
 import { badge, explainMany, status, type Explained, type Rule } from '../expiry'
 import { collection, place, setQuery } from '../router'
 import { useLoad } from '../store'
-import { count, exact, moment, plural, ttlWords } from '../time'
-import { keepFor, pinWhere, written } from '../rescue'
+import { count, exact, moment, plural } from '../time'
+import { keepFor, keptWords, pinWhere, written } from '../rescue'
 import { Badge, Bone, Cell, Confirm, Dialog, Fault, Json, Panel, save, say, Segments } from '../parts/ui'
 import { Editor } from '../parts/editor'
 import { KeepDialog } from './why'
@@ -175,9 +175,10 @@ function Rows(p: Part & { rows: Reading; rules: Rule[]; total: number | null; fi
   }
   const n = everything ? p.total ?? 0 : picked.size
   const target = (): Input => everything ? p.filter : { _id: { $in: [...picked].map(k => parse(k)) } }
-  const done = async (what: Promise<number>, how: (n: number) => string) => {
+  const done = async <T,>(what: Promise<T>, how: (x: T) => { text: string; bad?: boolean }) => {
     try {
-      say(how(await what))
+      const { text, bad } = how(await what)
+      say(text, bad)
       pick(new Set())
       setEverything(false)
       p.onChanged()
@@ -221,11 +222,11 @@ function Rows(p: Part & { rows: Reading; rules: Rule[]; total: number | null; fi
       <button class="btn" onClick={() => doIt('export')}>Export</button>
       {n > 0 && <button class="btn d" onClick={() => doIt('delete')}>Delete</button>}
     </div>
-    {doing === 'keep' && <KeepDialog rules={p.rules} n={n} onClose={() => doIt('')} onKeep={s => void done(keepFor(p.db, p.name, target(), p.rules, s), k => `${of(k)} kept for ${ttlWords(s)}`)} />}
+    {doing === 'keep' && <KeepDialog rules={p.rules} n={n} onClose={() => doIt('')} onKeep={s => void done(keepFor(p.db, p.name, target(), p.rules, s), k => keptWords(of(k.n), k, s))} />}
     {doing === 'pin' && <Dialog title={`Pin ${of(n)}`} onClose={() => doIt('')}><p>Sets <code>ttl</code> to −1: {n === 1 ? 'it does' : 'they do'} not go by the rule of the last change any more.</p>
       {p.rules.some(r => r.field !== '_ts') && <p class="note soon">By {p.rules.filter(r => r.field !== '_ts').map(r => r.index ?? r.field).join(', ')} {n === 1 ? 'it goes' : 'they go'} all the same, where there is a date.</p>}
-      <div class="bar"><button class="btn p" onClick={() => void done(pinWhere(p.db, p.name, target()), k => `${of(k)} pinned`)}>Pin</button><button class="btn" onClick={() => doIt('')}>Leave as it is</button></div></Dialog>}
-    {doing === 'delete' && <Dialog title={`Delete ${of(n)}`} onClose={() => doIt('')}><p>This cannot be taken back.</p><Confirm ask={String(n)} label="Delete" onCancel={() => doIt('')} onConfirm={() => void done(run(p.db, { delete: p.name, deletes: [{ q: target(), limit: 0 }] }).then(written), k => `${of(k)} deleted`)} /></Dialog>}
+      <div class="bar"><button class="btn p" onClick={() => void done(pinWhere(p.db, p.name, target()), k => ({ text: `${of(k)} pinned` }))}>Pin</button><button class="btn" onClick={() => doIt('')}>Leave as it is</button></div></Dialog>}
+    {doing === 'delete' && <Dialog title={`Delete ${of(n)}`} onClose={() => doIt('')}><p>This cannot be taken back.</p><Confirm ask={String(n)} label="Delete" onCancel={() => doIt('')} onConfirm={() => void done(run(p.db, { delete: p.name, deletes: [{ q: target(), limit: 0 }] }).then(written), k => ({ text: `${of(k)} deleted` }))} /></Dialog>}
     {doing === 'export' && <Export part={p} picked={n > 0 && !everything ? rows.filter(d => picked.has(keyOf(d.get('_id') ?? null))) : null} onClose={() => doIt('')} />}
     {doing === 'insert' && <Edit part={p} onClose={() => doIt('')} onDone={p.onChanged} />}
     {opened && <Edit key={open!} part={p} doc={opened} readOnly={!editable || place.value.query.has('fields')} explained={explained.get(open!)} onClose={() => setQuery({ doc: undefined })} onDone={p.onChanged} />}

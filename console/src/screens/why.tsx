@@ -8,7 +8,7 @@ import { useLoad } from '../store'
 import { exact, iso, minute, moment, plural, readSeconds, relative, span, ttlWords } from '../time'
 import { Bone, Confirm, Dialog, Fault, Json, Panel, say } from '../parts/ui'
 import { readNever, reasonWords, type NeverReply } from './expiry'
-import { keepFor, pin, type RuleOf } from '../rescue'
+import { keepFor, keptWords, pin, type RuleOf } from '../rescue'
 import type { Part } from './collection'
 
 export function Why(p: Part) {
@@ -78,10 +78,11 @@ function OneDocument(p: Part & { id: string }) {
   const d = e.data
   const found = doc.data?.[0]
   const again = () => { e.again(); doc.again(); ask('') }
-  const done = async (what: Promise<unknown>, text: string) => {
+  const done = async <T,>(what: Promise<T>, how: string | ((x: T) => { text: string; bad: boolean })) => {
     try {
-      await what
-      say(text)
+      const x = await what
+      const { text, bad } = typeof how === 'string' ? { text: how, bad: false } : how(x)
+      say(text, bad)
       again()
     } catch (x) { say(words(x), true) }
   }
@@ -104,7 +105,7 @@ function OneDocument(p: Part & { id: string }) {
       </Panel>
       <Panel title="Document" aside={found && <a class="btn s" href={collection(p.ns, 'documents', { q: toText(new Map([['_id', id]])), doc: p.id })}>Open</a>}>{found ? <Json text={toLines(found)} /> : doc.data ? <p class="muted">It is hidden: it has expired, and nobody sees it any more.</p> : <Bone h={80} block />}</Panel>
     </div>}
-    {asking === 'keep' && <KeepDialog rules={d?.rules ?? []} n={1} onClose={() => ask('')} onKeep={s => done(keepFor(p.db, p.name, { _id: id }, d?.rules ?? [], s), `It is kept for ${ttlWords(s)}`)} />}
+    {asking === 'keep' && <KeepDialog rules={d?.rules ?? []} n={1} onClose={() => ask('')} onKeep={s => done(keepFor(p.db, p.name, { _id: { $in: [id] } }, d?.rules ?? [], s), k => keptWords('It is', k, s))} />}
     {asking === 'delete' && <Dialog title="Delete this document" onClose={() => ask('')}><Confirm ask="1" label="Delete it" onCancel={() => ask('')} onConfirm={() => void done(run(p.db, { delete: p.name, deletes: [{ q: { _id: id }, limit: 1 }] }), 'It is deleted')} /></Dialog>}
   </>
 }

@@ -31,6 +31,16 @@ func TestTurnClock(t *testing.T) {
 				t.Errorf("off by %d ms: %d documents, %v", step.millis, n, err)
 			}
 		}
+		// What takes time is measured by how long the clock has run: an hour back nothing has taken less than nothing.
+		answer(t, admin, turn(-3_600_000))
+		var status struct {
+			UptimeMillis int64
+			GlobalLock   struct{ TotalTime int64 }
+			OpLatencies  struct{ Commands struct{ Latency int64 } }
+		}
+		if err := admin.RunCommand(t.Context(), bson.D{{Key: "serverStatus", Value: 1}}).Decode(&status); err != nil || min(status.UptimeMillis, status.GlobalLock.TotalTime, status.OpLatencies.Commands.Latency) < 0 {
+			t.Errorf("the server has run for %+v, %v", status, err)
+		}
 		for _, wrong := range []any{"1", int64(1e13), nil} {
 			if err := admin.RunCommand(t.Context(), turn(wrong)).Err(); err == nil {
 				t.Errorf("turned by %v", wrong)

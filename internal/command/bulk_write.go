@@ -188,9 +188,9 @@ func (b *bulk) runInserts(i int) (n int, err error) {
 	call := b.op.change()
 	call.Statement = i
 	call.Bypass, call.Let, call.KeepTimestamps, call.Expected = b.bypass, b.let, b.keepTimestamps, b.targets[b.ops[i].target].expected
-	ns, start := b.targets[b.ops[i].target].ns, b.op.Clock.Now()
+	ns, began := b.targets[b.ops[i].target].ns, b.op.elapsed()
 	inserted, refused, err := b.op.insertInto(ns, docs, b.ordered, call)
-	b.op.statement("insert", ns, bson.Build().String("insert", ns.Coll).Bool("ordered", b.ordered).Doc(), start, err, nil,
+	b.op.statement("insert", ns, bson.Build().String("insert", ns.Coll).Bool("ordered", b.ordered).Doc(), began, err, nil,
 		func(st *operation.Stats) { note(st, call); st.Inserted.Store(int64(inserted)) })
 	b.op.examinedAlso(call)
 	b.op.counts.inserts.Add(tried(len(docs), inserted, refused, b.ordered))

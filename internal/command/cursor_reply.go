@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/exec"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -91,7 +90,7 @@ func (op *Op) keep(c *cursor.Cursor, seen *exec.Examined) error {
 	}
 	c.Command = op.Args.Document().Clone()
 	if op.MaxTime > 0 {
-		c.MaxTime = max(time.Millisecond, op.MaxTime-clock.Since(op.Clock, op.Running.Started))
+		c.MaxTime = max(time.Millisecond, op.MaxTime-(op.elapsed()-op.Running.Began))
 	}
 	return op.Cursors.Add(c)
 }

@@ -90,11 +90,11 @@ func (op *Op) delete(s *deleteStatement) (n int64, err error) {
 	if err := op.checkBlocked(s.NS.DB); err != nil {
 		return 0, err
 	}
-	start := op.Clock.Now()
+	began := op.elapsed()
 	n, _, err = op.Query.Delete(op.Ctx, s.Delete, s.call)
 	op.counts.deletes.Add(1)
 	op.examinedAlso(s.call)
-	op.statement("remove", s.NS, s.source, start, err, s.call, func(st *operation.Stats) {
+	op.statement("remove", s.NS, s.source, began, err, s.call, func(st *operation.Stats) {
 		note(st, s.call)
 		st.Deleted.Store(n)
 	})

@@ -139,14 +139,14 @@ func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
 	if req.NoReply {
 		op.WriteConcern.Buffered, op.WriteConcern.Unacknowledged = true, true
 	}
-	now := op.Clock.Now()
+	now, began := op.Clock.Read()
 	op.Now = now.UnixMilli()
 	if op.LSID != nil && !op.Command.NoSession && op.mayHaveSessions() {
 		if err := op.Sessions.Use(op.SessionID, now); err != nil {
 			return nil, err
 		}
 	}
-	return op.track(ctx, now)
+	return op.track(ctx, now, began)
 }
 
 // checkSequences refuses document sequences that the command would not read.
@@ -187,10 +187,10 @@ func (op *Op) readDB(req Request) error {
 }
 
 // track runs the command as an operation that currentOp shows, killOp stops and maxTimeMS ends. The operation goes on until end.
-func (op *Op) track(ctx context.Context, now time.Time) (bson.Doc, error) {
+func (op *Op) track(ctx context.Context, now time.Time, began time.Duration) (bson.Doc, error) {
 	r := op.Running
 	r.Client, r.Kind, r.NS = op.Conn.Client(), op.Command.Kind, op.namespace()
-	r.Command, r.LSID, r.Session, r.Started = op.concealed(), op.LSID, op.SessionID, now
+	r.Command, r.LSID, r.Session, r.Started, r.Began = op.concealed(), op.LSID, op.SessionID, now, began
 	if r.Kind == "" {
 		r.Kind = "command"
 	}

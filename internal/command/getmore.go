@@ -126,11 +126,11 @@ func (op *Op) nextBatch(c *cursor.Cursor, b *bson.Builder, limit int64) (more bo
 	if c.MaxTime == 0 || op.MaxTime > 0 {
 		return c.Batch(op.Ctx, b, limit, op.ReplyMemory)
 	}
-	started := op.Clock.Now()
+	began := op.elapsed()
 	ctx, cancel := clock.WithTimeout(op.Ctx, op.Clock, c.MaxTime)
 	defer cancel()
 	more, err = c.Batch(ctx, b, limit, op.ReplyMemory)
-	c.MaxTime = max(time.Millisecond, c.MaxTime-clock.Since(op.Clock, started))
+	c.MaxTime = max(time.Millisecond, c.MaxTime-(op.elapsed()-began))
 	return more, cause(ctx, err)
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/replset"
 	"github.com/ebbdb/ebb/internal/storage"
@@ -369,7 +368,7 @@ func (op *Op) appendSelf(b *bson.Builder, v *replset.View, last oplog.Timestamp,
 	self := v.Config.Members[v.Self]
 	written := int64(last.Seconds()) * 1000
 	b.Int32("_id", int32(self.ID)).String("name", self.Host).Double("health", 1).Int32("state", int32(v.State)).
-		String("stateStr", v.State.String()).Int32("uptime", int32(clock.Since(op.Clock, op.started)/time.Second))
+		String("stateStr", v.State.String()).Int32("uptime", int32(op.uptime()/time.Second))
 	appendEntryTime(b, "optime", last, v.Term)
 	b.Date("optimeDate", written).Date("lastAppliedWallTime", written).Date("lastDurableWallTime", written).Date("lastWrittenWallTime", written).
 		String("syncSourceHost", syncSource).Int32("syncSourceId", syncID).String("infoMessage", "")
@@ -392,7 +391,7 @@ func (op *Op) appendOther(b *bson.Builder, v *replset.View, i int) {
 	}
 	written := int64(h.Logged.Seconds()) * 1000
 	b.Int32("_id", int32(m.ID)).String("name", m.Host).Double("health", 1).Int32("state", int32(h.State)).String("stateStr", h.State.String()).
-		Int32("uptime", int32(clock.Since(op.Clock, op.started)/time.Second))
+		Int32("uptime", int32(op.uptime()/time.Second))
 	appendEntryTime(b, "optime", h.Logged, h.Term)
 	appendEntryTime(b, "optimeDurable", h.Logged, h.Term)
 	b.Date("optimeDate", written).Date("optimeDurableDate", written).Date("lastAppliedWallTime", written).Date("lastDurableWallTime", written).

@@ -129,6 +129,7 @@ type Server struct {
 	table   table
 	stages  pipeline.Table
 	started time.Time
+	began   time.Duration // the same, as elapsed counts it
 	counts  counters
 	tally   tally
 	usage   usage

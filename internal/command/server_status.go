@@ -61,8 +61,7 @@ func statusSections() []section {
 }
 
 func serverStatus(op *Op) (bson.Doc, error) {
-	now := op.Clock.Now()
-	up := now.Sub(op.started)
+	up := op.uptime()
 	b := bson.Build().String("host", op.hostname()).String("version", op.Version).String("ebbVersion", op.EbbVersion).String("process", "mongod").
 		Strings("service", []string{"shard"}).Int64("pid", int64(os.Getpid())).Double("uptime", math.Floor(up.Seconds())).
 		Int64("uptimeMillis", up.Milliseconds()).Int64("uptimeEstimate", int64(up/time.Second)).Date("localTime", clock.Millis(op.Clock))
@@ -79,6 +78,12 @@ func serverStatus(op *Op) (bson.Doc, error) {
 	}
 	return b.Doc(), nil
 }
+
+// elapsed is how long the clock has run: what takes long is measured by it, for no setting of the wall time moves it.
+func (s *Server) elapsed() time.Duration { return clock.Monotonic(s.Clock) }
+
+// uptime is how long the server has run.
+func (s *Server) uptime() time.Duration { return s.elapsed() - s.began }
 
 func (op *Op) assertsSection(b *bson.Builder) {
 	b.Int32("regular", 0).Int32("warning", 0).Int32("msg", 0).Number("user", op.tally.userErrors.Load()).Int32("tripwire", 0).Int32("rollovers", 0)
@@ -176,7 +181,7 @@ func (op *Op) globalLockSection(b *bson.Builder) {
 			readers++
 		}
 	}
-	b.Int64("totalTime", op.Clock.Now().Sub(op.started).Microseconds())
+	b.Int64("totalTime", op.uptime().Microseconds())
 	b.Object("currentQueue").Int32("total", queued).Int32("readers", 0).Int32("writers", queued).End()
 	b.Object("activeClients").Int32("total", readers+writers).Int32("readers", readers).Int32("writers", writers).End()
 }

@@ -83,10 +83,10 @@ func (op *Op) waitedLong(micros int64) bool {
 // changesOfStatement are the fields of a statement, of a bulkWrite too, with what it writes.
 var changesOfStatement = [...]string{"u", "updateMods", "c", "constants"}
 
-// statement records one statement of a write that began at start. fill sets what it did.
-func (op *Op) statement(kind string, ns namespace.NS, command bson.Doc, start time.Time, err error, ran executed, fill func(*operation.Stats)) {
+// statement records one statement of a write that began then by the monotonic time. fill sets what it did.
+func (op *Op) statement(kind string, ns namespace.NS, command bson.Doc, began time.Duration, err error, ran executed, fill func(*operation.Stats)) {
 	op.statements++
-	micros := clock.Since(op.Clock, start).Microseconds()
+	micros := (op.elapsed() - began).Microseconds()
 	op.recordedMicros += micros
 	op.usage.statement(kind, op.Conn.names.joined(ns.DB, ns.Coll), micros, err)
 	if v := op.judge(ns.DB, micros); v.nothing() {

@@ -154,14 +154,14 @@ func (op *Op) runUpdates(statements []updateStatement, ordered bool) (bson.Doc, 
 
 // update runs one statement, and tells the slow log and the profiler of it.
 func (op *Op) update(s *updateStatement) (query.Updated, error) {
-	start := op.Clock.Now()
+	began := op.elapsed()
 	if err := op.checkBlocked(s.NS.DB); err != nil {
 		return query.Updated{}, err
 	}
 	done, err := op.Query.Update(op.Ctx, s.Update, s.call)
 	op.counts.updates.Add(1)
 	op.examinedAlso(s.call)
-	op.statement("update", s.NS, s.source, start, err, s.call, func(st *operation.Stats) {
+	op.statement("update", s.NS, s.source, began, err, s.call, func(st *operation.Stats) {
 		note(st, s.call)
 		st.Matched.Store(done.Matched)
 		st.Modified.Store(done.Modified)

@@ -91,8 +91,9 @@ type Operation struct {
 	LSID bson.Doc
 	// Session is what the session is found by, "" for none.
 	Session string
-	// Started is set by Registry.Start where nobody has set it.
+	// Started is set by Registry.Start where nobody has set it, with Began: when that was by the monotonic time, which no clock that is set moves.
 	Started time.Time
+	Began   time.Duration
 	Stats   Stats
 	// Progress says how far a long operation has come; nil where nobody counts.
 	Progress func() (message string, done, total int64)
@@ -138,7 +139,7 @@ func NewRegistry(c clock.Clock) *Registry {
 // called when the operation is over.
 func (r *Registry) Start(ctx context.Context, o *Operation) context.Context {
 	if o.Started.IsZero() {
-		o.Started = r.clock.Now()
+		o.Started, o.Began = r.clock.Read()
 	}
 	o.scope.parent = ctx
 	r.mu.Lock()
@@ -232,4 +233,6 @@ func (r *Registry) KillFor(id int64, err error) bool {
 }
 
 // Micros is how long o has been running.
-func (r *Registry) Micros(o *Operation) int64 { return clock.Since(r.clock, o.Started).Microseconds() }
+func (r *Registry) Micros(o *Operation) int64 {
+	return (clock.Monotonic(r.clock) - o.Began).Microseconds()
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/command"
@@ -116,6 +117,19 @@ func (b browsers) Handle(ctx context.Context, c *command.Conn, r command.Request
 	defer d.Leave()
 	return d.commands.Handle(ctx, c, r)
 }
+
+// Now implements console.Commands.
+func (b browsers) Now() time.Time {
+	d := b.server.serving.TryEnter()
+	if d == nil {
+		return b.server.clock.Now()
+	}
+	defer d.Leave()
+	return d.clock.Now()
+}
+
+// MaxUnknown implements console.Commands.
+func (b browsers) MaxUnknown() int64 { return b.server.transport.params.MaxUnknown.Get() }
 
 // LogIn implements console.Commands.
 func (b browsers) LogIn(ctx context.Context, c *command.Conn, db, user, password string) error {

@@ -6,11 +6,13 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -231,6 +233,78 @@ func TestConsoleBounds(t *testing.T) {
 				t.Errorf("status %d, not %d: %.300s", status, c.status, body)
 			}
 		})
+	}
+}
+
+// TestConsoleOfUnknown has those who have not logged in send little and slowly: neither keeps others from what they do.
+func TestConsoleOfUnknown(t *testing.T) {
+	b := openConsole(t, ebb.Options{Authorization: true})
+	b.begin()
+	has(t, b.run(`{"createUser": "root", "pwd": "p", "roles": ["root"], "$db": "admin"}`), `"ok":{"$numberDouble":"1.0"}`)
+	large := `{"ping": "` + strings.Repeat("x", 17<<10) + `", "$db": "admin"}`
+	if status, body, _ := b.send(b.request(http.MethodPost, "/api/command", large)); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("status %d: %.100s", status, body)
+	}
+	const sessions, each = 9, 8 // more than requests may run
+	for range sessions {
+		slow := &browser{t: t, url: b.url, client: &http.Client{}}
+		slow.client.Jar, _ = cookiejar.New(nil)
+		slow.begin()
+		for range each {
+			r := slow.request(http.MethodPost, "/api/login", "")
+			for _, cookie := range slow.client.Jar.Cookies(r.URL) {
+				r.AddCookie(cookie)
+			}
+			c, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			var head bytes.Buffer
+			fmt.Fprintf(&head, "POST /api/login HTTP/1.1\r\nHost: %s\r\nContent-Length: 100\r\n", r.Host)
+			_ = r.Header.Write(&head)
+			head.WriteString("\r\n{")
+			if _, err := c.Write(head.Bytes()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	status, body, _ := b.send(b.request(http.MethodPost, "/api/login", `{"user": "root", "password": "p"}`))
+	if status != http.StatusOK {
+		t.Fatal(status, body)
+	}
+	b.enter(body)
+	has(t, b.run(large), `"ok":{"$numberDouble":"1.0"}`)
+}
+
+// TestConsoleClosesIdle has more connections be opened than there may be, all of which ask nothing.
+func TestConsoleClosesIdle(t *testing.T) {
+	b := openConsole(t, ebb.Options{})
+	for range 300 {
+		c, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+	}
+	b.begin()
+	has(t, b.run(`{"ping": 1, "$db": "admin"}`), `"ok":{"$numberDouble":"1.0"}`)
+}
+
+// TestConsoleTime has a browser be told the time of the database, however that is set, and again with each reply.
+func TestConsoleTime(t *testing.T) {
+	b := openConsole(t, ebb.Options{Parameters: map[string]string{"enableTestCommands": "1"}})
+	b.begin()
+	const day = 24 * 3600 * 1000
+	b.run(`{"ebbTurnClock": 1, "offsetMillis": {"$numberLong": "172800000"}, "$db": "admin"}`)
+	_, _, h := b.send(b.request(http.MethodPost, "/api/command", `{"ping": 1, "$db": "admin"}`))
+	if told, _ := strconv.ParseInt(h.Get("X-Ebb-Now"), 10, 64); told < time.Now().UnixMilli()+day {
+		t.Error("a reply tells", h.Get("X-Ebb-Now"))
+	}
+	_, body, _ := b.send(b.request(http.MethodGet, "/api/session", ""))
+	var said struct{ Now int64 }
+	if err := json.Unmarshal([]byte(body), &said); err != nil || said.Now < time.Now().UnixMilli()+day {
+		t.Error("a session tells", body, err)
 	}
 }
 

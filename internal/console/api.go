@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -17,7 +17,7 @@ import (
 //	GET  /api/session   → who the browser is, and the token that it has to show with everything else
 //	POST /api/login     {user, password, db} → the same, of a new session
 //	POST /api/logout    {} → the same, of a new session
-//	POST /api/command   a command with its $db as extended JSON → its reply, as canonical extended JSON
+//	POST /api/command   a command with its $db as extended JSON → its reply, as canonical extended JSON, with the database's time in a header
 //
 // What is refused before there is a command has a status of HTTP's and {error: "…"}. A command that fails has status 200 and ok: 0, as
 // drivers get it.
@@ -55,7 +55,7 @@ func (s *Server) serveInterface(w http.ResponseWriter, r *http.Request) {
 		s.tell(w, own)
 		return
 	}
-	serve := map[string]func(http.ResponseWriter, *http.Request, *session){
+	serve := map[string]func(http.ResponseWriter, *http.Request, *session, []byte){
 		"/api/login": s.serveLogin, "/api/logout": s.serveLogout, "/api/command": s.serveCommand,
 	}[r.URL.Path]
 	switch {
@@ -72,9 +72,33 @@ func (s *Server) serveInterface(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// run serves a request when its turn has come.
-func (s *Server) run(w http.ResponseWriter, r *http.Request, own *session, serve func(http.ResponseWriter, *http.Request, *session)) {
-	for _, places := range [2]chan struct{}{own.running, s.running} {
+// isUnknown says whether a request comes from somebody who would have to log in, and has not.
+func (s *Server) isUnknown(own *session) bool { return s.opts.Authorization && own.login == nil }
+
+// run serves a request that is there as a whole when its turn has come. Who sends slowly takes no place, and who has not logged in takes none of
+// those who have.
+func (s *Server) run(w http.ResponseWriter, r *http.Request, own *session, serve func(http.ResponseWriter, *http.Request, *session, []byte)) {
+	limit, patience, places := int64(maxCommandBytes), bodyPatience, s.running
+	if s.isUnknown(own) {
+		limit, patience, places = min(limit, s.commands.MaxUnknown()), unknownPatience, s.unknown
+	}
+	if r.URL.Path != "/api/command" {
+		limit = maxLoginBytes
+	}
+	var account memory.Account
+	account.Open(s.opts.Memory, memory.Requests)
+	defer account.Close()
+	if err := account.Wait(r.Context(), parseShare*bodyBytes(r, limit)); err != nil {
+		refuse(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	// What a browser takes too long to send or to read ends the connection, and not the server's patience.
+	_ = http.NewResponseController(w).SetReadDeadline(s.opts.Clock.Now().Add(patience))
+	body, ok := readBody(w, r, limit)
+	if !ok {
+		return
+	}
+	for _, places := range [2]chan struct{}{own.running, places} {
 		select {
 		case places <- struct{}{}:
 			defer func() { <-places }()
@@ -82,14 +106,26 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, own *session, serve
 			return
 		}
 	}
-	// What a browser takes too long to send or to read ends the connection, and not the server's patience.
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(s.opts.Clock.Now().Add(bodyPatience))
-	serve(w, r, own)
+	serve(w, r, own, body)
+}
+
+// bodyBytes is how large a request's body is at most: what is too large is refused before it is read.
+func bodyBytes(r *http.Request, limit int64) int64 {
+	switch n := r.ContentLength; {
+	case n > limit:
+		return 0
+	case n >= 0:
+		return n
+	}
+	return limit
 }
 
 // readBody reads a request's body. It refuses one that is too large.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
+	if r.ContentLength > limit {
+		refuse(w, http.StatusRequestEntityTooLarge, "the request is too large")
+		return nil, false
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var tooLarge *http.MaxBytesError
 	switch {
@@ -128,7 +164,7 @@ func (s *Server) tell(w http.ResponseWriter, own *session) {
 		Version       string `json:"version"`
 		MongoVersion  string `json:"mongoVersion"`
 		Now           int64  `json:"now"`
-	}{Token: own.token, Authorization: s.opts.Authorization, Version: s.opts.Version, MongoVersion: s.opts.MongoVersion, Now: clock.Millis(s.opts.Clock)}
+	}{Token: own.token, Authorization: s.opts.Authorization, Version: s.opts.Version, MongoVersion: s.opts.MongoVersion, Now: s.commands.Now().UnixMilli()}
 	if own.user != nil {
 		said.User = &user{own.user.Name, own.user.DB}
 	}

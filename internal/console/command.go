@@ -2,12 +2,17 @@ package console
 
 import (
 	"net/http"
+	"strconv"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/wire"
 )
+
+// parseShare is how many times as large as its text a command may be while it is read: the text, what it is parsed into, and its BSON.
+const parseShare = 8
 
 // textShare is how many times as large as a reply its text may be, which is what is asked of the memory for it.
 const textShare = 4
@@ -24,14 +29,14 @@ func (s *Server) connect(r *http.Request) *command.Conn {
 }
 
 // serveCommand runs one command of a database as who has logged in.
-func (s *Server) serveCommand(w http.ResponseWriter, r *http.Request, own *session) {
-	text, ok := readBody(w, r, maxCommandBytes)
-	if !ok {
-		return
-	}
+func (s *Server) serveCommand(w http.ResponseWriter, r *http.Request, own *session, text []byte) {
 	doc, err := bson.ParseJSON(text)
 	if err != nil {
 		refuse(w, http.StatusBadRequest, "the command is no extended JSON: "+err.Error())
+		return
+	}
+	if len(doc) > wire.MaxMessageSize {
+		refuse(w, http.StatusRequestEntityTooLarge, "the command is too large")
 		return
 	}
 	conn := s.connect(r)
@@ -57,5 +62,6 @@ func (s *Server) serveCommand(w http.ResponseWriter, r *http.Request, own *sessi
 		out, _ = mongoerr.Reply(mongoerr.New(mongoerr.InternalError, "the reply has no form as JSON: %v", err)).CanonicalJSON()
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(s.opts.Clock.Now().Add(replyPatience))
+	w.Header().Set(nowHeader, strconv.FormatInt(s.commands.Now().UnixMilli(), 10))
 	write(w, http.StatusOK, out)
 }

@@ -15,6 +15,9 @@ const (
 	tokenHeader = "X-Ebb-Token"
 )
 
+// nowHeader is the database's time, in milliseconds, with the reply of a command.
+const nowHeader = "X-Ebb-Now"
+
 // ownNames are the names by which browsers may call the server: this machine's, and those that it was told to listen on.
 func ownNames(addresses []string) []string {
 	names := []string{"localhost"}

@@ -16,11 +16,7 @@ type credentials struct {
 
 // serveLogin logs a user in as a driver does, by the commands that drivers use, so that what holds for them holds here: who waits after
 // failures, what the log tells, from where a user may come. The session is a new one, so that nobody who knew the old one's id has it.
-func (s *Server) serveLogin(w http.ResponseWriter, r *http.Request, own *session) {
-	text, ok := readBody(w, r, maxLoginBytes)
-	if !ok {
-		return
-	}
+func (s *Server) serveLogin(w http.ResponseWriter, r *http.Request, own *session, text []byte) {
 	var c credentials
 	if err := json.Unmarshal(text, &c); err != nil || c.User == "" || c.Password == "" {
 		refuse(w, http.StatusBadRequest, "a name and a password are needed")
@@ -40,7 +36,7 @@ func (s *Server) serveLogin(w http.ResponseWriter, r *http.Request, own *session
 	s.renew(w, own, conn, &identity{c.User, c.DB})
 }
 
-func (s *Server) serveLogout(w http.ResponseWriter, _ *http.Request, own *session) {
+func (s *Server) serveLogout(w http.ResponseWriter, _ *http.Request, own *session, _ []byte) {
 	s.renew(w, own, nil, nil)
 }
 

@@ -32,8 +32,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/ebbdb/ebb/internal/certificate"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/command"
@@ -44,14 +42,17 @@ import (
 
 // Limits of what browsers may ask for.
 const (
-	// maxConns is how many connections may be open at a time on one address; who comes beyond that waits.
+	// maxConns is how many connections may be open at a time on one address; see conns.
 	maxConns = 128
-	// maxRunning is how many requests may run at a time, and maxRunningEach how many of one session.
-	maxRunning, maxRunningEach = 64, 8
+	// maxRunning is how many requests may run at a time, maxUnknown how many more of those who would have to log in first, and maxRunningEach how
+	// many of one session.
+	maxRunning, maxUnknown, maxRunningEach = 64, 16, 8
 	// maxHeaderBytes bounds a request's headers, maxLoginBytes and maxCommandBytes its body.
 	maxHeaderBytes, maxLoginBytes, maxCommandBytes = 16 << 10, 16 << 10, 16 << 20
 	// headerPatience and bodyPatience are how long a browser may take to send them, replyPatience to read a reply.
 	headerPatience, bodyPatience, replyPatience = 10 * time.Second, 2 * time.Minute, 2 * time.Minute
+	// unknownPatience is bodyPatience for who would have to log in first: what is sent then is little.
+	unknownPatience = 10 * time.Second
 	// idle is how long a connection may be open between requests.
 	idle = 2 * time.Minute
 	// grace is how long commands may go on once the server was told to stop; then they are interrupted, and have lastCall to end.
@@ -64,6 +65,10 @@ type Commands interface {
 	Disconnect(*command.Conn)
 	Handle(context.Context, *command.Conn, command.Request) command.Reply
 	LogIn(ctx context.Context, conn *command.Conn, db, user, password string) error
+	// Now is the time of the database, which may be another than that of browsers.
+	Now() time.Time
+	// MaxUnknown is how many bytes a request may have of somebody who has not logged in, where that is needed.
+	MaxUnknown() int64
 }
 
 // Options say where a console is, and what is behind it.
@@ -97,7 +102,8 @@ type Server struct {
 	http      *http.Server
 	assets    *assets
 	sessions  *sessions
-	running   chan struct{}
+	// running and unknown are the places of requests that run, see maxRunning.
+	running, unknown chan struct{}
 
 	base      context.Context // of every command
 	interrupt context.CancelCauseFunc
@@ -110,7 +116,7 @@ func Listen(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{opts: o, names: ownNames(o.Addresses), assets: assets, sessions: newSessions(o.Clock), running: make(chan struct{}, maxRunning)}
+	s := &Server{opts: o, names: ownNames(o.Addresses), assets: assets, sessions: newSessions(o.Clock), running: make(chan struct{}, maxRunning), unknown: make(chan struct{}, maxUnknown)}
 	if s.listeners, err = server.ListenAll(ctx, o.Addresses, o.Port); err != nil {
 		return nil, err
 	}
@@ -120,7 +126,7 @@ func Listen(ctx context.Context, o Options) (*Server, error) {
 	s.base, s.interrupt = context.WithCancelCause(context.Background())
 	s.http = &http.Server{
 		Handler: s, ReadHeaderTimeout: headerPatience, IdleTimeout: idle, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+		ConnState: noteState, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
 	if o.Certificates != nil {
 		s.http.TLSConfig = &tls.Config{GetConfigForClient: s.transport}
@@ -152,7 +158,7 @@ func (s *Server) Serve(ctx context.Context, c Commands) error {
 	s.commands = c
 	var accepting sync.WaitGroup
 	for _, l := range s.listeners {
-		l = netutil.LimitListener(l, maxConns)
+		l = newConns(l, maxConns)
 		accepting.Go(func() {
 			if s.opts.Certificates != nil {
 				_ = s.http.ServeTLS(l, "", "") // always ErrServerClosed, or the listener's end

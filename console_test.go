@@ -277,6 +277,17 @@ func TestConsoleOfUnknown(t *testing.T) {
 	has(t, b.run(large), `"ok":{"$numberDouble":"1.0"}`)
 }
 
+// TestConsoleBesideAnother has a browser at two consoles of one host, whose cookies go to each of its ports.
+func TestConsoleBesideAnother(t *testing.T) {
+	one, other := openConsole(t, ebb.Options{}), openConsole(t, ebb.Options{})
+	other.client.Jar = one.client.Jar
+	one.begin()
+	other.begin()
+	for _, b := range []*browser{one, other} {
+		has(t, b.run(`{"ping": 1, "$db": "admin"}`), `"ok":{"$numberDouble":"1.0"}`)
+	}
+}
+
 // TestConsoleClosesIdle has more connections be opened than there may be, all of which ask nothing.
 func TestConsoleClosesIdle(t *testing.T) {
 	b := openConsole(t, ebb.Options{})

@@ -50,7 +50,7 @@ func (s *Server) serveInterface(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/api/session" && r.Method == http.MethodGet {
 		if own == nil {
 			own = s.sessions.begin(nil, nil)
-			setCookie(w, own, s.opts.Certificates != nil)
+			s.sessions.setCookie(w, own, s.opts.Certificates != nil)
 		}
 		s.tell(w, own)
 		return

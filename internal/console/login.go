@@ -43,6 +43,6 @@ func (s *Server) serveLogout(w http.ResponseWriter, _ *http.Request, own *sessio
 func (s *Server) renew(w http.ResponseWriter, old *session, login *command.Conn, user *identity) {
 	s.sessions.end(old)
 	n := s.sessions.begin(login, user)
-	setCookie(w, n, s.opts.Certificates != nil)
+	s.sessions.setCookie(w, n, s.opts.Certificates != nil)
 	s.tell(w, n)
 }

@@ -16,8 +16,8 @@ const (
 	maxSessions = 1000
 	// sessionIdle is after how long without a request a session ends.
 	sessionIdle = time.Hour
-	// cookieName is the session's cookie. Its path is that of the interface, so that it goes along with nothing else.
-	cookieName, cookiePath = "ebb_console", "/api"
+	// cookieName is what the name of the session's cookie begins with. Its path is that of the interface, so that it goes along with nothing else.
+	cookieName, cookiePath = "ebb_console_", "/api"
 )
 
 // session is one browser. What it does is done as whoever has logged in.
@@ -36,14 +36,16 @@ type identity struct{ Name, DB string }
 // sessions are those that are open.
 type sessions struct {
 	clock clock.Clock
-	mu    struct {
+	// cookie is the name of their cookies. It is this server's alone: browsers send the cookies of a host to each of its ports.
+	cookie string
+	mu     struct {
 		sync.Mutex
 		open map[string]*session
 	}
 }
 
 func newSessions(c clock.Clock) *sessions {
-	s := &sessions{clock: c}
+	s := &sessions{clock: c, cookie: cookieName + rand.Text()[:8]}
 	s.mu.open = map[string]*session{}
 	return s
 }
@@ -80,7 +82,7 @@ func (s *sessions) oldest() (id string) {
 
 // of is the session of a request's cookie; nil where there is none, or none any more.
 func (s *sessions) of(r *http.Request) *session {
-	cookie, err := r.Cookie(cookieName)
+	cookie, err := r.Cookie(s.cookie)
 	if err != nil {
 		return nil
 	}
@@ -110,13 +112,7 @@ func (s *session) has(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(r.Header.Get(tokenHeader)), []byte(s.token)) == 1
 }
 
-// setCookie gives the browser the session's cookie, or takes it away.
-func setCookie(w http.ResponseWriter, s *session, secure bool) {
-	c := &http.Cookie{Name: cookieName, Path: cookiePath, HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode}
-	if s == nil {
-		c.MaxAge = -1
-	} else {
-		c.Value = s.id
-	}
-	http.SetCookie(w, c)
+// setCookie gives the browser a session's cookie.
+func (s *sessions) setCookie(w http.ResponseWriter, own *session, secure bool) {
+	http.SetCookie(w, &http.Cookie{Name: s.cookie, Value: own.id, Path: cookiePath, HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode})
 }

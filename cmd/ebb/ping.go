@@ -42,7 +42,9 @@ func pingVerb() *cobra.Command {
 func pingAt(ctx context.Context, uri string, timeout time.Duration) (took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	client, err := mongo.Connect(driver.Client().ApplyURI(uri).SetDirect(true).SetAppName("ebb ping").SetServerSelectionTimeout(timeout))
+	options := driver.Client().ApplyURI(uri)
+	options.Auth = nil // a server that lets nobody in yet is ready all the same
+	client, err := mongo.Connect(options.SetDirect(true).SetAppName("ebb ping").SetServerSelectionTimeout(timeout))
 	if err != nil {
 		return 0, optionError{fmt.Errorf("--uri: %w", err)}
 	}
@@ -50,7 +52,7 @@ func pingAt(ctx context.Context, uri string, timeout time.Duration) (took time.D
 	started := clock.Wall().Now()
 	var hello struct{ IsWritablePrimary, Secondary bool }
 	if err := client.Database("admin").RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}, driver.RunCmd().SetReadPreference(readpref.Nearest())).Decode(&hello); err != nil {
-		return 0, fmt.Errorf("%s does not answer: %w", uri, err)
+		return 0, fmt.Errorf("%s does not answer: %w", withoutSecrets(uri), err)
 	}
 	if !hello.IsWritablePrimary && !hello.Secondary {
 		return 0, errNotReady

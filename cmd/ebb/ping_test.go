@@ -15,7 +15,13 @@ func TestPing(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(out), "ready (") {
 		t.Errorf("%v: %s", err, out)
 	}
+	if out, err := verb("--uri", "mongodb://nobody:wrong@"+r.address).CombinedOutput(); err != nil { // it logs in nowhere
+		t.Errorf("%v: %s", err, out)
+	}
 	r.stop(t, syscall.SIGTERM)
+	if out, _ := verb("--uri", "mongodb://root:secret@"+r.address, "--timeout", "200ms").CombinedOutput(); strings.Contains(string(out), "secret") {
+		t.Errorf("the password is told: %s", out)
+	}
 	failing(t, verb("--uri", "mongodb://"+r.address, "--timeout", "200ms"), exitFailed, "does not answer")
 	failing(t, verb("--uri", "nonsense"), exitBadOptions, "--uri")
 	failing(t, verb("--timeout", "soon"), exitBadOptions, "timeout")

@@ -1,6 +1,6 @@
 // The way to the server: who the browser is, and commands of the database.
 import { signal } from '@preact/signals'
-import { parse, plain, toJSON, type Doc, type Input, type Value } from './ejson'
+import { parseReply, plain, toJSON, type Doc, type Input, type Value } from './ejson'
 
 export interface Session { token: string; authorization: boolean; user: { user: string; db: string } | null; version: string; mongoVersion: string; now: number }
 
@@ -11,7 +11,7 @@ export const lostSince = signal<number | null>(null)
 export const clockAhead = signal(0)
 export const needsLogin = signal(false)
 
-/** The server's time. All that is shown of time is by it. */
+/** The time of the server's database. All that is shown of time is by it. */
 export const now = () => Date.now() + clockAhead.peek()
 
 /** An error reply of a command. */
@@ -28,9 +28,11 @@ async function request(path: string, body?: string, signal?: AbortSignal): Promi
     headers['Content-Type'] = 'application/json'
     headers['X-Ebb-Token'] = session.peek()?.token ?? ''
   }
-  let r: Response, text: string
+  let r: Response, text: string, told: number, at: number
   try {
     r = await fetch(path, { method: body === undefined ? 'GET' : 'POST', headers, body, signal, credentials: 'same-origin', cache: 'no-store', redirect: 'error' })
+    at = Date.now()
+    told = Number(r.headers.get('X-Ebb-Now') ?? 0)
     text = await r.text()
   } catch (e) {
     if (signal?.aborted) throw e
@@ -38,12 +40,21 @@ async function request(path: string, body?: string, signal?: AbortSignal): Promi
     throw new DoorError('The server does not answer.', 0)
   }
   lostSince.value = null
+  if (told !== 0) follow(told, at)
   if (!r.ok) {
     let why = text
     try { why = JSON.parse(text).error } catch { /* it is no JSON */ }
     throw new DoorError(why, r.status)
   }
   return text
+}
+
+/** By how many milliseconds the way to the server may make its time look other than it is. */
+const jitter = 500
+
+/** Takes note of the server's time, as it was told at that moment of the browser's. It may be set while the page is open. */
+function follow(told: number, at: number) {
+  if (Math.abs(told - at - clockAhead.peek()) > jitter) clockAhead.value = told - at
 }
 
 function enter(text: string) {
@@ -77,7 +88,7 @@ export async function runDoc(db: string, command: Input, signal?: AbortSignal): 
     await open() // the session has ended: another one begins, and the command was not run
     text = await request('/api/command', body, signal)
   }
-  const reply = parse(text) as Doc
+  const reply = parseReply(text) as Doc
   if (plain(reply.get('ok')) !== 1) {
     const code = plain(reply.get('code')) ?? 0
     if (code === 13 && session.peek()?.user == null && session.peek()?.authorization) needsLogin.value = true

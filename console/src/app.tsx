@@ -1,5 +1,6 @@
 // The frame around all screens: what there is, where one is, who one is.
 import { useComputed, useSignal } from '@preact/signals'
+import { Component, type ComponentChildren } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { login, logout, lostSince, needsLogin, open, session, words } from './api'
 import { collections, counts, hello, readCollections, readCounts, setTheme, theme, useLoad, type Coll, type Theme } from './store'
@@ -30,13 +31,22 @@ export function App() {
     <a class="skip" href="#main" onClick={e => { e.preventDefault(); document.getElementById('main')?.focus() }}>To the content</a>
     <div class={'frame' + (since !== null ? ' lost' : '')}>
       <Side onFind={() => { finding.value = true }} />
-      <main id="main" tabIndex={-1} style={{ outline: 'none' }}>{session.value && <Screen />}</main>
+      <main id="main" tabIndex={-1} style={{ outline: 'none' }}>{session.value && <Guard key={place.value.path.join('/')}><Screen /></Guard>}</main>
     </div>
     {since !== null && <div class="lost-note" role="alert">No answer from the server since {moment(since, Date.now())}. These figures are old.</div>}
     {finding.value && <Find onClose={() => { finding.value = false }} />}
     <div role="status" aria-live="polite" class={said.value ? 'lost-note' : 'sr'} style={said.value ? { top: 'auto', bottom: '18px', background: said.value.bad ? 'var(--late)' : 'var(--ink)', color: 'var(--bg)' } : {}}>{said.value?.text}</div>
     <Tip />
   </>
+}
+
+/** What fails while it is drawn takes its screen away, and not the page. Another screen begins anew. */
+class Guard extends Component<{ children: ComponentChildren }, { fault?: string }> {
+  static getDerivedStateFromError(e: unknown) { return { fault: words(e) } }
+  render() {
+    return this.state.fault === undefined ? this.props.children : <><h1>This cannot be shown.</h1><Fault text={this.state.fault} />
+      <p class="lead"><button class="btn" onClick={() => this.setState({ fault: undefined })}>Try again</button></p></>
+  }
 }
 
 function Screen() {

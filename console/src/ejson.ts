@@ -185,7 +185,18 @@ export const keyOf = (v: Value): string => toJSON(v)
 export class SyntaxFault extends Error { constructor(message: string, readonly at: number) { super(message) } }
 
 /** Reads extended JSON, and what people type: keys without quotes, single quotes, ObjectId(…), ISODate(…), /…/i, comments. */
-export function parse(source: string): Value { return new Reader(source).whole() }
+export function parse(source: string): Value { return new Reader(source, true).whole() }
+
+/**
+ * Reads what the server says. A document may have a field twice there: others have written it so. The first one counts, as it does for the
+ * database, and isDoubled tells it of the document.
+ */
+export function parseReply(source: string): Value { return new Reader(source, false).whole() }
+
+const doubled = new WeakSet<Doc>()
+
+/** Whether some field of the document is there twice, so that the document is not shown as a whole. */
+export const isDoubled = (d: Doc): boolean => doubled.has(d)
 
 /** The same, of what must be a document; an empty text is an empty one. */
 export function parseDoc(source: string): Doc {
@@ -198,7 +209,8 @@ export function parseDoc(source: string): Doc {
 class Reader {
   private at = 0
   private depth = 0
-  constructor(private readonly s: string) {}
+  private twice = 0 // how many fields were there before
+  constructor(private readonly s: string, private readonly typed: boolean) {}
 
   whole(): Value {
     const v = this.value()
@@ -247,18 +259,22 @@ class Reader {
   private doc(): Value {
     this.enter()
     this.need('{')
-    const d: Doc = new Map()
+    const d: Doc = new Map(), twice = this.twice
     while (!this.take('}')) {
       const key = this.key()
       this.need(':')
-      if (d.has(key)) this.fail(`the field ${key} is there twice`)
-      d.set(key, this.value())
+      const again = d.has(key)
+      if (again && this.typed) this.fail(`the field ${key} is there twice`)
+      const v = this.value()
+      if (again) this.twice++
+      else d.set(key, v)
       if (!this.take(',')) {
         this.need('}')
         break
       }
     }
     this.depth--
+    if (this.twice > twice) doubled.add(d)
     return extended(d)
   }
 

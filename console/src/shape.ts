@@ -2,6 +2,11 @@
 
 type Any = any
 
+/** The stages or statements of a command, if they are a list: a client may have sent anything. */
+const listOf = (v: Any): Any[] => Array.isArray(v) ? v : []
+/** A name, or the shape of what stands in the place of one. */
+const nameOf = (v: Any): string => typeof v === 'string' ? v : v === undefined ? '' : shapeOf(v)
+
 const isPlain = (v: Any) => typeof v === 'object' && v !== null && !Array.isArray(v)
 
 /** The filter, pipeline or update with ? in the place of each value. */
@@ -21,13 +26,13 @@ export function commandShape(c: Any): string {
   const sort = (s: Any) => isPlain(s) && Object.keys(s).length ? ` sort ${JSON.stringify(s).replace(/"/g, '').replace(/([:,{])/g, '$1 ').replace(/}/g, ' }')}` : ''
   switch (op) {
     case 'find': return `find ${shapeOf(c.filter ?? {})}${sort(c.sort)}`
-    case 'aggregate': return `aggregate [ ${(c.pipeline ?? []).map((s: Any) => { const k = Object.keys(s ?? {})[0]; return k === '$match' ? `$match ${shapeOf(s.$match)}` : k }).join(', ')} ]`
-    case 'count': case 'distinct': return `${op} ${c.key ?? ''} ${shapeOf(c.query ?? {})}`.replace('  ', ' ')
+    case 'aggregate': return `aggregate [ ${listOf(c.pipeline).map((s: Any) => { const k = Object.keys(s ?? {})[0]; return k === '$match' ? `$match ${shapeOf(s.$match)}` : k }).join(', ')} ]`
+    case 'count': case 'distinct': return `${op} ${nameOf(c.key)} ${shapeOf(c.query ?? {})}`.replace('  ', ' ')
     case 'findAndModify': case 'findandmodify': return `findAndModify ${shapeOf(c.query ?? {})}${sort(c.sort)}`
     case 'q': return `${c.u !== undefined ? 'update' : 'delete'} ${shapeOf(c.q)}`
-    case 'update': case 'delete': return `${op} ${shapeOf((c.updates ?? c.deletes ?? [{}])[0]?.q ?? {})}`
+    case 'update': case 'delete': return `${op} ${shapeOf(listOf(c.updates ?? c.deletes)[0]?.q ?? {})}`
     case 'insert': return 'insert'
-    case 'getMore': return `getMore of ${c.collection}`
+    case 'getMore': return `getMore of ${nameOf(c.collection)}`
   }
   return op
 }
@@ -77,8 +82,8 @@ function valueFor(mark: Any): Any {
 /** The fields of an index that would serve a command: what is equal, then the order, then ranges. Null where nothing is to be gained. */
 export function suggest(c: Any): string | null {
   if (!isPlain(c)) return null
-  const filter = c.filter ?? c.query ?? c.q ?? c.updates?.[0]?.q ?? c.deletes?.[0]?.q ?? (c.pipeline?.[0]?.$match)
-  const sort = c.sort ?? c.pipeline?.find((s: Any) => s?.$sort)?.$sort
+  const filter = c.filter ?? c.query ?? c.q ?? listOf(c.updates ?? c.deletes)[0]?.q ?? listOf(c.pipeline)[0]?.$match
+  const sort = c.sort ?? listOf(c.pipeline).find((s: Any) => s?.$sort)?.$sort
   if (!isPlain(filter)) return null
   const equal: string[] = [], range: string[] = []
   for (const [k, v] of Object.entries<Any>(filter)) {

@@ -182,6 +182,32 @@ await check('what is found is exported', async () => {
   await p.context().close()
 })
 
+await check('what is odd takes no screen away', async () => {
+  const p = await page('#/c/shop/odd/documents')
+  const said = await p.evaluate(async () => {
+    const { token } = await (await fetch('/api/session', { headers: { 'X-Ebb-Console': '1' } })).json()
+    const headers = { 'X-Ebb-Console': '1', 'X-Ebb-Token': token, 'Content-Type': 'application/json' }
+    return (await fetch('/api/command', { method: 'POST', headers, body: '{"insert":"odd","documents":[{"_id":"twice","a":{"b":1,"b":2}}],"$db":"shop"}' })).text()
+  })
+  assert.match(said, /"n":\{"\$numberInt":"1"\}/)
+  await db.collection('odd').insertOne({ _id: 'far' })
+  await db.collection('odd').updateOne({ _id: 'far' }, [{ $set: { at: { $add: [new Date(8.64e15), Long.fromString('1000000')] } } }])
+  await p.goto(url + '#/c/shop/odd/documents?q={}')
+  await p.locator('tbody tr', { hasText: 'twice' }).click()
+  await p.getByText('A field is there twice').waitFor()
+  assert.equal(await p.getByRole('button', { name: 'Edit' }).count(), 0)
+  await p.getByRole('button', { name: 'Close' }).click()
+  await p.getByRole('button', { name: 'Export' }).click()
+  const [file] = await Promise.all([p.waitForEvent('download'), p.getByRole('button', { name: 'CSV' }).click()])
+  assert.match(readFileSync(await file.path(), 'utf8'), /far/)
+  await db.command({ profile: 2 })
+  await assert.rejects(db.command({ aggregate: 'odd', pipeline: 5 }))
+  await db.command({ profile: 0 })
+  await p.goto(url + '#/operations/slow')
+  await p.getByText('aggregate [').first().waitFor()
+  await p.context().close()
+})
+
 await check('scripts in values, names of fields, collections and indexes are text', async () => {
   const bad = '<img src=x onerror=alert(1)>', script = '"><script>alert(2)</script>'
   const name = 'x<svg onload=alert(3)>'

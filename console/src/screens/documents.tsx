@@ -1,11 +1,11 @@
 // The documents of a collection: found, sorted, shown with when they go, changed one by one and in bulk, exported.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { now as serverNow, run, runDoc, words } from '../api'
-import { DateTime, Int32, keyOf, parse, parseDoc, plain, toJSON, toLines, toText, type Doc, type Input, type Value } from '../ejson'
+import { DateTime, Int32, isDoubled, keyOf, parse, parseDoc, plain, toJSON, toLines, toText, type Doc, type Input, type Value } from '../ejson'
 import { badge, explainMany, status, type Explained, type Rule } from '../expiry'
 import { collection, place, setQuery } from '../router'
 import { useLoad } from '../store'
-import { count, exact, moment, plural } from '../time'
+import { count, exact, iso, moment, plural } from '../time'
 import { keepFor, keptWords, pinWhere, written } from '../rescue'
 import { Badge, Bone, Cell, Confirm, Dialog, Fault, Json, Panel, save, say, Segments } from '../parts/ui'
 import { Editor } from '../parts/editor'
@@ -229,7 +229,7 @@ function Rows(p: Part & { rows: Reading; rules: Rule[]; total: number | null; fi
     {doing === 'delete' && <Dialog title={`Delete ${of(n)}`} onClose={() => doIt('')}><p>This cannot be taken back.</p><Confirm ask={String(n)} label="Delete" onCancel={() => doIt('')} onConfirm={() => void done(run(p.db, { delete: p.name, deletes: [{ q: target(), limit: 0 }] }).then(written), k => ({ text: `${of(k)} deleted` }))} /></Dialog>}
     {doing === 'export' && <Export part={p} picked={n > 0 && !everything ? rows.filter(d => picked.has(keyOf(d.get('_id') ?? null))) : null} onClose={() => doIt('')} />}
     {doing === 'insert' && <Edit part={p} onClose={() => doIt('')} onDone={p.onChanged} />}
-    {opened && <Edit key={open!} part={p} doc={opened} readOnly={!editable || place.value.query.has('fields')} explained={explained.get(open!)} onClose={() => setQuery({ doc: undefined })} onDone={p.onChanged} />}
+    {opened && <Edit key={open!} part={p} doc={opened} readOnly={!editable || place.value.query.has('fields') || isDoubled(opened)} explained={explained.get(open!)} onClose={() => setQuery({ doc: undefined })} onDone={p.onChanged} />}
   </>
 }
 
@@ -304,6 +304,7 @@ function Edit(p: { part: Part; doc?: Doc; readOnly?: boolean; explained?: Explai
   return <Dialog big title={p.doc ? `Document ${id === undefined ? '' : toText(id, 60)}` : 'Insert documents'} onClose={p.onClose}>
     {b && <div class="bar"><a href={collection(p.part.ns, 'why', { id: keyOf(id!) })}><Badge tone={b.tone} title={b.title}>{b.text}</Badge></a><a class="faint" href={collection(p.part.ns, 'why', { id: keyOf(id!) })}><u>why</u></a></div>}
     {editing ? <Editor kind="document" label="document" lines tall value={before} onChange={setText} onRun={saveIt} bad={!!fault} /> : <div style={{ maxHeight: '56vh', overflow: 'auto' }} tabIndex={0} role="region" aria-label="The document"><Json text={before} /></div>}
+    {p.doc && isDoubled(p.doc) && <p class="note soon">A field is there twice; the first is shown. Here such a document is not changed.</p>}
     {!p.doc && <p class="faint">One document, or a list of them. Keys need no quotes; ObjectId(…), ISODate(…), Long(…) are known.</p>}
     <Fault text={fault} />
     {asking ? <Confirm ask="1" label="Delete it" onCancel={() => ask(false)} onConfirm={() => void run_(async () => { written(await run(p.part.db, { delete: p.part.name, deletes: [{ q: { _id: id! }, limit: 1 }] })) }, 'It is deleted')} />
@@ -355,6 +356,6 @@ function Export(p: { part: Part; picked: Doc[] | null; onClose: () => void }) {
 function csv(docs: Doc[]): string[] {
   const columns = [...new Set(docs.flatMap(d => [...d.keys()]))]
   const quote = (s: string) => /[",\n\r]/.test(s) ? '"' + s.replaceAll('"', '""') + '"' : s
-  const text = (v: Value | undefined) => v === undefined || v === null ? '' : typeof v === 'string' ? v : v instanceof Int32 ? String(v.n) : v instanceof DateTime ? new Date(v.ms).toISOString() : toText(v).replace(/^(?:ObjectId|Long|Decimal128|UUID)\("(.*)"\)$/, '$1')
+  const text = (v: Value | undefined) => v === undefined || v === null ? '' : typeof v === 'string' ? v : v instanceof Int32 ? String(v.n) : v instanceof DateTime ? iso(v.ms) : toText(v).replace(/^(?:ObjectId|Long|Decimal128|UUID)\("(.*)"\)$/, '$1')
   return [columns.map(quote).join(',') + '\r\n', ...docs.map(d => columns.map(c => quote(text(d.get(c)))).join(',') + '\r\n')]
 }

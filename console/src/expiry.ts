@@ -1,7 +1,8 @@
 // Expiry in the console's words: rules as sentences, states as colours, and the questions that the server answers about them.
 import { now, run, runDoc } from './api'
-import { keyOf, plain, type Doc, type Value } from './ejson'
-import { relative, span, ttlWords } from './time'
+import { keyOf, plain, type Doc, type Input, type Value } from './ejson'
+import { ownDatabases, refused } from './store'
+import { iso, relative, span, ttlWords } from './time'
 
 /** A rule as {ebbTTL} tells of it. Times are milliseconds. */
 export interface Rule {
@@ -22,8 +23,27 @@ export const status = (db: string, coll?: string, signal?: AbortSignal): Promise
 export const forecast = (db: string, coll: string | 1, buckets: number, until: number, signal?: AbortSignal): Promise<any> =>
   run(db, { ebbTTL: coll, forecast: { buckets, until: new Date(until) } }, signal)
 
+/** Asks ebbTTL about all databases: at once where one may, or else about each of those in which one may. */
+async function everywhere(question: { [key: string]: Input }, list: 'indexes' | 'collections', signal?: AbortSignal): Promise<any> {
+  const ask = (db: string) => run(db, { ebbTTL: 1, ...question }, signal)
+  try {
+    return await ask('admin')
+  } catch (e) {
+    if (!refused(e)) throw e
+    const told: any[] = []
+    for (const db of await ownDatabases(signal)) {
+      try { told.push(await ask(db)) } catch (x) { if (!refused(x)) throw x }
+    }
+    if (told.length === 0) throw e
+    return { ...told[0], [list]: told.flatMap(t => t[list] ?? []), truncated: told.some(t => t.truncated) }
+  }
+}
+
+/** The rules of all databases. */
+export const statusOfAll = (signal?: AbortSignal): Promise<Status> => everywhere({}, 'indexes', signal)
+
 /** When the documents of all collections go, in stretches that end so many milliseconds from now. */
-export const tideForecast = (reaches: number[], signal?: AbortSignal): Promise<any> => run('admin', { ebbTTL: 1, forecast: { ends: reaches.map(r => new Date(now() + r)) } }, signal)
+export const tideForecast = (reaches: number[], signal?: AbortSignal): Promise<any> => everywhere({ forecast: { ends: reaches.map(r => new Date(now() + r)) } }, 'collections', signal)
 
 /** What rules are told apart by within a collection. */
 export const ruleName = (r: { index?: string; clustered?: true; timeseries?: true }): string => r.index ?? (r.clustered ? 'clustered' : 'timeseries')
@@ -72,7 +92,7 @@ export function badge(e: Explained, now: number): { tone: Tone; text: string; ti
   }
   const d = e.deadline!
   if (d <= now) return e.heldUpBy ? { tone: 'held', text: 'held up', title: e.heldUpBy } : { tone: 'late', text: `${span(now - d)} late`, title: 'It is past its deadline and about to be deleted' }
-  return { tone: d - now < 24 * 3600e3 ? 'soon' : 'water', text: relative(d, now) + by(e), title: new Date(d).toISOString() }
+  return { tone: d - now < 24 * 3600e3 ? 'soon' : 'water', text: relative(d, now) + by(e), title: iso(d) }
 }
 
 const by = (e: Explained): string => {

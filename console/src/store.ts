@@ -13,7 +13,8 @@ export const hello = signal<{ setName?: string; isWritablePrimary?: boolean; me?
 
 const hidden = (db: string, name: string) => name.startsWith('system.') && name !== 'system.profile' || (db === 'local' || db === 'config' || db === 'admin') && name.startsWith('system.')
 
-const refused = (e: unknown) => e instanceof CommandError && (e.code === 13 || e.code === 40324)
+/** Whether one may not ask for that. */
+export const refused = (e: unknown) => e instanceof CommandError && (e.code === 13 || e.code === 40324)
 
 /** Reads which collections there are that one may see: by one request where one may see all, or else database by database. */
 export async function readCollections() {
@@ -23,7 +24,7 @@ export async function readCollections() {
     for (const c of await all('admin', { aggregate: 1, pipeline: [{ $listClusterCatalog: {} }, { $project: { ns: 1, db: 1, type: 1 } }], cursor: { batchSize: 10_000 } }, maxCollections)) add(c.db, { name: c.ns.slice(c.db.length + 1), type: c.type })
   } catch (e) {
     if (!refused(e)) throw e
-    const dbs: string[] = (await run('admin', { listDatabases: 1, nameOnly: true, authorizedDatabases: true })).databases.map((d: any) => d.name)
+    const dbs = await ownDatabases()
     await Promise.all(dbs.map(async db => {
       try { for (const c of await all(db, { listCollections: 1, nameOnly: true, authorizedCollections: true, cursor: { batchSize: 10_000 } })) add(db, c) } catch { /* one may see none of them */ }
     }))
@@ -33,6 +34,9 @@ export async function readCollections() {
   found.sort((a, b) => late(a.db) - late(b.db) || text(a.db, b.db) || text(a.name, b.name))
   if (JSON.stringify(found) !== JSON.stringify(collections.peek())) collections.value = found
 }
+
+/** The databases in which one may see something. */
+export const ownDatabases = async (signal?: AbortSignal): Promise<string[]> => (await run('admin', { listDatabases: 1, nameOnly: true, authorizedDatabases: true }, signal)).databases.map((d: any) => d.name)
 
 /** How many collections the console lists. */
 const maxCollections = 100_000

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { all, now as serverNow, run, words } from '../api'
-import { behindMillis, ruleName, ruleState, ruleWords, status, tideForecast, type Forecast, type Rule, type Status } from '../expiry'
+import { behindMillis, ruleName, ruleState, ruleWords, statusOfAll, tideForecast, type Forecast, type Rule, type Status } from '../expiry'
 import { collection, place, setQuery } from '../router'
 import { useLoad } from '../store'
 import { bytes, count, day, exact, hour, iso, many, minute, moment, Number_, plural, span } from '../time'
@@ -34,7 +34,7 @@ const soonest = (r: Row) => {
 const maxRows = 60
 
 export function Home() {
-  const st = useLoad('tide', s => status('admin', undefined, s), 3000)
+  const st = useLoad('tide', s => statusOfAll(s), 3000)
   const tide = useLoad('tide.all', s => tideForecast(columns.map(c => c[1]), s), 10_000, 40)
   const before = usePast()
   const text = place.value.query.get('q') ?? ''

@@ -63,13 +63,18 @@ export function Indexes(p: Part) {
 }
 
 function Make(p: { part: Part; start: string; onDone: () => void; onClose: () => void }) {
-  const [key, setKey] = useState(p.start || '{  }'), [options, setOptions] = useState(''), [fault, setFault] = useState(''), [busy, setBusy] = useState(false)
+  const [key, setKey] = useState(p.start || '{  }'), [options, setOptions] = useState(''), [fault, setFault] = useState(''), [busy, setBusy] = useState(false), [expires, setExpires] = useState(false)
   const make = async () => {
     setFault('')
-    setBusy(true)
+    setExpires(false)
     try {
       const k = parseDoc(key), o = parseDoc(options)
+      if (o.has('expireAfterSeconds')) {
+        setExpires(true)
+        return
+      }
       if (k.size === 0) throw new Error('Say which fields: { user: 1, at: -1 }')
+      setBusy(true)
       const name = o.get('name') ?? [...k].map(([f, v]) => `${f}_${typeof v === 'string' ? v : toText(v)}`).join('_')
       await run(p.part.db, { createIndexes: p.part.name, indexes: [new Map<string, any>([['key', k], ['name', name], ...[...o].filter(([f]) => f !== 'name')]) as Input] })
       say('The index is made')
@@ -82,5 +87,6 @@ function Make(p: { part: Part; start: string; onDone: () => void; onClose: () =>
       <button class="btn p" disabled={busy} onClick={make}>{busy ? 'Building…' : 'Make'}</button></div>
     <p class="faint">Others read and write meanwhile. A rule of expiry is made in the Expiry tab, which shows first what it would do.</p>
     <Fault text={fault} />
+    {expires && <p class="fault" role="alert">An index with expireAfterSeconds is a rule of expiry. <a href={collection(p.part.ns, 'expiry', { change: '' })}><u>Make it in the Expiry tab</u></a>, which shows first what would go.</p>}
   </Panel>
 }

@@ -39,6 +39,7 @@ function Parameters({ bar }: Bar) {
 
 function ChangeParameter(p: { name: string; value: Value; onClose: () => void; onDone: () => void }) {
   const [text, setText] = useState(toText(p.value)), [fault, setFault] = useState('')
+  const expiry = p.name.startsWith('ttl')
   const set = async () => {
     setFault('')
     try {
@@ -48,8 +49,9 @@ function ChangeParameter(p: { name: string; value: Value; onClose: () => void; o
       p.onClose()
     } catch (e) { setFault(words(e)) }
   }
-  return <Dialog title={p.name} onClose={p.onClose}><form class="stack" onSubmit={e => { e.preventDefault(); void set() }}><label class="field"><span>Value</span><input type="text" class="mono" value={text} onInput={e => setText(e.currentTarget.value)} autoFocus spellcheck={false} /></label>
-    <p class="faint">It is {toText(p.value, 100)} now. Texts stand in quotes.</p><Fault text={fault} /><div class="bar"><button class="btn p">Change</button><button type="button" class="btn" onClick={p.onClose}>Leave as it is</button></div></form></Dialog>
+  return <Dialog title={p.name} onClose={p.onClose}><form class="stack" onSubmit={e => { e.preventDefault(); if (!expiry) void set() }}><label class="field"><span>Value</span><input type="text" class="mono" value={text} onInput={e => setText(e.currentTarget.value)} autoFocus spellcheck={false} /></label>
+    <p class="faint">It is {toText(p.value, 100)} now. Texts stand in quotes.</p><Fault text={fault} />{!expiry && <div class="bar"><button class="btn p">Change</button><button type="button" class="btn" onClick={p.onClose}>Leave as it is</button></div>}</form>
+    {expiry && <><p class="warn" style={{ margin: 0 }}>It is about expiry in all collections, and holds at once: it may let documents go, or show those that are hidden.</p><Confirm ask={p.name} label="Change" tone="p" onConfirm={() => void set()} onCancel={p.onClose} /></>}</Dialog>
 }
 
 // ---- users ----

@@ -66,7 +66,9 @@ func (d *Dependencies) filter(f *match.Filter) {
 }
 
 // draws takes over of expressions that read no document of the pipeline whether they draw random numbers.
-func (d *Dependencies) draws(es ...expr.Expr) { d.random = d.random || expr.DependenciesOf(es...).Random }
+func (d *Dependencies) draws(es ...expr.Expr) {
+	d.random = d.random || expr.DependenciesOf(es...).Random
+}
 
 // Random says whether p draws random numbers, so that it gives other documents each time it runs.
 func (p *Pipeline) Random() bool {

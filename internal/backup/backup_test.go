@@ -467,3 +467,37 @@ func noData(t *testing.T, path string) {
 		t.Fatalf("%s is a data directory: %v", path, err)
 	}
 }
+
+// TestLostContentIsShippedAgain: what earlier backups have, and is missing or cut off in the repository, stops no later backup, which mends it.
+func TestLostContentIsShippedAgain(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"cut off": func(path string) error { return os.Truncate(path, 100) },
+		"missing": os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSource(t)
+			s.write(0, 3000)
+			r, dir := newRepository(t, s.clock)
+			if _, err := backup.Take(t.Context(), s, r, s.clock, nil); err != nil {
+				t.Fatal(err)
+			}
+			paths, err := filepath.Glob(filepath.Join(dir, "objects", "*", "*"))
+			if err != nil || len(paths) == 0 {
+				t.Fatalf("%v, %v", paths, err)
+			}
+			for _, path := range paths {
+				if err := spoil(path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			taken, err := backup.Take(t.Context(), s, r, s.clock, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := backup.Verify(t.Context(), r, []string{taken.Manifest.ID}, nil)
+			if err != nil || v.FaultCount != 0 || len(v.Sound) != 1 {
+				t.Errorf("%+v, %v", v, err)
+			}
+		})
+	}
+}

@@ -159,25 +159,34 @@ func (x *taking) shipOne(ctx context.Context, c CheckpointFile) (f repository.Fi
 	}
 	f = repository.File{Name: c.Name, Bytes: c.Bytes, SHA256: sum}
 	if bytes, ok := x.known[sum]; !ok || bytes != c.Bytes {
-		if err := x.repository.Put(ctx, f, &remoteFile{ctx: ctx, x: x, file: c}); err != nil {
+		if err := x.put(ctx, f, c); err != nil {
 			return f, err
 		}
-		x.shipped.Add(c.Bytes)
-		x.shippedFiles.Add(1)
 	}
 	x.files.Add(1)
 	x.bytes.Add(c.Bytes)
 	return f, nil
 }
 
-// check looks whether all content is there before a manifest says so.
+func (x *taking) put(ctx context.Context, f repository.File, c CheckpointFile) error {
+	if err := x.repository.Put(ctx, f, &remoteFile{ctx: ctx, x: x, file: c}); err != nil {
+		return err
+	}
+	x.shipped.Add(c.Bytes)
+	x.shippedFiles.Add(1)
+	return nil
+}
+
+// check looks whether all content is there before a manifest says so. What earlier backups had, and is gone or has another size, is shipped
+// again: the server has it.
 func (x *taking) check(ctx context.Context, m *repository.Manifest) error {
-	for _, f := range m.Files {
-		switch ok, err := x.repository.Has(ctx, f); {
-		case err != nil:
-			return err
-		case !ok:
-			return fmt.Errorf("the content of %s is not in the repository any more, or has another size: 'ebb verify' tells more", f.Name)
+	for i, f := range m.Files {
+		ok, err := x.repository.Has(ctx, f)
+		if err == nil && !ok {
+			err = x.put(ctx, f, x.point.Files[i])
+		}
+		if err != nil {
+			return fmt.Errorf("look for the content of %s: %w", f.Name, err)
 		}
 	}
 	return nil

@@ -9,11 +9,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cockroachdb/pebble/v2"
+	pb "go.etcd.io/raft/v3/raftpb"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/ebbdb/ebb/internal/host"
+	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/member"
 )
 
 // TestReplicaSetRestarts: a member that begins a set by itself is the same member when it is started again, in a later term, and its
@@ -83,6 +88,36 @@ func TestIsSelf(t *testing.T) {
 	}
 	if got := s.replicaSet().OplogBytes; got < minMemoryOplogBytes || got > max(minMemoryOplogBytes, host.Look().MemoryLimit/oplogShare) {
 		t.Errorf("in memory the oplog may have %d bytes", got)
+	}
+}
+
+// TestSalvageOfLog: what a member's log has behind its store is told to be lost, for it is not copied.
+func TestSalvageOfLog(t *testing.T) {
+	o := Options{DBPath: t.TempDir(), ReplicaSet: &ReplicaSet{Name: "rs", Initiate: true}}
+	asServer(t, o, func(*Server, *mongo.Client) {})
+	log, err := pebble.Open(filepath.Join(o.DBPath, member.LogDir), &pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for index, number := range map[byte]uint64{1: 1, 2: 1 << 40, 3: 1<<40 + 1} { // the first is in the store
+		data, err := (&kv.Commit{Number: number, Writes: &kv.WriteList{}}).AppendBinary([]byte{1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		entry, err := proto.Marshal(&pb.Entry{Data: data})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := log.Set([]byte{'e', 0, 0, 0, 0, 0, 0, 0, index}, entry, pebble.Sync); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Salvage(o.DBPath, filepath.Join(t.TempDir(), "dump"))
+	if err != nil || s.LostCount != 1 || !strings.HasPrefix(s.Lost[0], "2 commits behind the last in the store") || s.IsComplete() {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -18,6 +19,8 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv/inspect"
 	"github.com/ebbdb/ebb/internal/match"
+	"github.com/ebbdb/ebb/internal/member"
+	"github.com/ebbdb/ebb/internal/raftlog"
 	"github.com/ebbdb/ebb/internal/storage/salvage"
 )
 
@@ -74,8 +77,26 @@ func Salvage(path, out string) (*Salvaged, error) {
 	if err := errors.Join(err, d.finish()); err != nil {
 		return nil, err
 	}
+	if err := d.lookAtLog(filepath.Join(path, member.LogDir), s.Last()); err != nil {
+		return nil, err
+	}
 	d.compare(s.Counted)
 	return &d.Salvaged, nil
+}
+
+// lookAtLog tells how much a member's log has that is not in its store, which is behind where the member did not end in order.
+func (d *dump) lookAtLog(dir string, last uint64) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	left, err := raftlog.Left(vfs.Default, dir, last, d.lost)
+	if err != nil {
+		return fmt.Errorf("look at the replica set's log: %w", err)
+	}
+	if left > 0 {
+		d.lost(fmt.Sprintf("%d commits behind the last in the store, number %d, which are in the replica set's log (%s) only", left, last, member.LogDir))
+	}
+	return nil
 }
 
 // dump writes the files. Documents come collection by collection.

@@ -2,6 +2,7 @@
 package salvage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -25,6 +26,7 @@ type Reader struct {
 	collections map[uint32]*catalog.Collection
 	dropped     map[uint32]bool  // and not removed yet
 	counted     map[uint32]int64 // documents of collections
+	last        uint64
 }
 
 // Counted is how many documents the collection had, as far as its counter could be read.
@@ -32,6 +34,9 @@ func (s *Reader) Counted(number uint32) (documents int64, ok bool) {
 	documents, ok = s.counted[number]
 	return documents, ok
 }
+
+// Last is the number of the store's last commit, 0 where it could not be read.
+func (s *Reader) Last() uint64 { return s.last }
 
 // Place says where a key lies, by name as far as the catalogue has been met.
 func (s *Reader) Place(key []byte) string {
@@ -87,6 +92,8 @@ func (s *Reader) counter(key, value []byte) {
 
 func (s *Reader) meta(key, value []byte) error {
 	switch {
+	case bytes.Equal(key, layout.CommitKey()) && len(value) >= 8:
+		s.last = binary.BigEndian.Uint64(value)
 	case key[1] == layout.MetaCollection:
 		coll, err := catalog.Load(bson.Doc(value).Clone(), s.Indexes)
 		if err != nil {

@@ -31,9 +31,9 @@ func (m *member) keepGroup() {
 		if err := m.adjust(v.Config); err != nil && m.ctx.Err() == nil {
 			m.group.o.Log.For("REPL").Debug("The members of the log could not be changed", "error", err.Error())
 		}
-		switch {
-		case m.isOwnDiskFull():
-			m.relieve()
+		switch why := m.unfit(); {
+		case why != "":
+			m.relieve(why)
 		case v.Self >= 0:
 			m.yieldTo(v)
 		}
@@ -102,8 +102,8 @@ func (m *member) lookAt(v *replset.View) {
 				if v := reply.Lookup("known"); v.Type == bson.TypeBool && !v.Truthy() {
 					m.dismiss(h.Version)
 				}
-				if delete(m.looks.full, other.Host); reply.Lookup("full").Truthy() {
-					m.looks.full[other.Host] = true
+				if delete(m.looks.unfit, other.Host); reply.Lookup("unfit").Truthy() {
+					m.looks.unfit[other.Host] = true
 				}
 			}
 			m.looks.health[other.Host] = h

@@ -77,7 +77,7 @@ func (m *member) successor(s *raftlog.Status, to func(raftlog.Peer) bool, behind
 	best, priority := uint64(0), 0.0
 	for _, other := range v.Config.Members {
 		p, ok := peerOf(s.Peers, other.ID)
-		if !ok || p.ID == m.disk.ID() || other.Priority <= priority || !to(p) || !s.IsVoter(p.ID) || m.isFull(other.Host) {
+		if !ok || p.ID == m.disk.ID() || other.Priority <= priority || !to(p) || !s.IsVoter(p.ID) || m.isUnfit(other.Host) {
 			continue
 		}
 		if isWithinReach(s, p.ID) && s.Progress[p.ID].Match+behind >= s.Last {
@@ -110,7 +110,7 @@ func (m *member) rests() bool {
 	m.mu.Lock()
 	idle := m.mu.passive || m.mu.frozen > clock.Monotonic(m.group.o.Wall)
 	m.mu.Unlock()
-	return idle || m.isOwnDiskFull()
+	return idle || m.unfit() != ""
 }
 
 var errNotElected = errors.New("the member was not elected")
@@ -142,24 +142,34 @@ func (m *member) stepUp(ctx context.Context) error {
 	return nil
 }
 
-// takeoverEvery is how often a primary of less priority than another tries to hand over, and relieveEvery one whose disk is full.
+// takeoverEvery is how often a primary of less priority than another tries to hand over, and relieveEvery one that is unfit.
 const (
 	takeoverEvery = 10 * time.Second
 	relieveEvery  = 2 * time.Second
 )
 
-// isOwnDiskFull says whether there is too little room for data to be added here, or none for the log.
-func (m *member) isOwnDiskFull() bool { return m.Engine().IsFull() || m.disk.IsFull() }
-
-// isFull says whether the disk of another member was full when it was asked last.
-func (m *member) isFull(host string) bool {
-	m.looks.Lock()
-	defer m.looks.Unlock()
-	return m.looks.full[host]
+// unfit is why the member should not lead: there is too little room for data to be added here, or none for the log, or what is stored is damaged.
+// It is empty where nothing is in the way.
+func (m *member) unfit() (why string) {
+	switch engine := m.Engine(); {
+	case engine.IsDamaged():
+		return "A file of the primary is damaged"
+	case engine.IsFull() || m.disk.IsFull():
+		return "The disk of the primary is full"
+	}
+	return ""
 }
 
-// relieve has a member whose disk is full hand over to one that can take writes. Where there is none it leads on: deletions go on, and so do reads.
-func (m *member) relieve() {
+// isUnfit says whether another member was unfit to lead when it was asked last.
+func (m *member) isUnfit(host string) bool {
+	m.looks.Lock()
+	defer m.looks.Unlock()
+	return m.looks.unfit[host]
+}
+
+// relieve has a member that is unfit hand over to one that can take writes. Where there is none it leads on: reads go on, and so do deletions where
+// only the disk is full.
+func (m *member) relieve(why string) {
 	now := clock.Monotonic(m.group.o.Wall)
 	m.mu.Lock()
 	early := m.mu.relieved != 0 && now < m.mu.relieved+relieveEvery
@@ -172,10 +182,10 @@ func (m *member) relieve() {
 	}
 	log := m.group.o.Log.For("REPL")
 	if err := m.handOver(m.ctx, transferTime, false, anybody); err != nil {
-		log.Warn("The disk of the primary is full, and no other member could take over", "error", err.Error())
+		log.Warn(why+", and no other member could take over", "error", err.Error())
 		return
 	}
-	log.Warn("The disk of the primary is full: it has stepped down for another member, and is not elected before there is room")
+	log.Warn(why + ": it has stepped down for another member, and is not elected as long as that is so")
 }
 
 // yieldTo hands over to a member of more priority that has caught up.

@@ -104,6 +104,9 @@ func (e *Engine) Pause(ctx context.Context) error {
 // IsFull says whether the disk has too little room for data to be added, or none at all. A member whose disk is full should not lead.
 func (e *Engine) IsFull() bool { return e.room.isScarce() || e.room.isStuck() }
 
+// IsDamaged says whether a file of the store is known to be damaged, since when it takes no writes. Such a member should not lead either.
+func (e *Engine) IsDamaged() bool { return e.failure.sound() != nil }
+
 // wakeAfter has those who wait for the line look again when ctx ends, until stop is called.
 func (c *committer) wakeAfter(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {

@@ -353,7 +353,7 @@ func (s *Server) engineOptions() pebblekv.Options {
 		OnFailure: s.fail, CommitKey: storage.CommitKey(), RegionOf: storage.RegionOf, StartWithDamagedLog: s.opts.StartWithDamagedLog, HoldRemovals: true}
 	o.CacheBytes, o.RowCacheBytes = s.opts.caches()
 	o.Compression, _ = compressionOf(s.opts.BlockCompressor)
-	o.MemTableBytes = s.opts.memTableBytes
+	o.MemTableBytes, o.MaxOpenFiles = s.opts.memTableBytes, tableLimit(fileLimit())
 	switch {
 	case s.memoryFiles != nil:
 		o.FS = s.memoryFiles

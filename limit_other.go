@@ -2,5 +2,7 @@
 
 package ebb
 
-// connectionLimit is mongod's default where file descriptors are not limited.
-func connectionLimit() int { return 1_000_000 }
+import "math"
+
+// fileLimit is how many file descriptors the process may have, which are not limited.
+func fileLimit() int { return math.MaxInt32 }

@@ -2,14 +2,16 @@
 
 package ebb
 
-import "syscall"
+import (
+	"math"
+	"syscall"
+)
 
-// connectionLimit is mongod's: four fifths of the file descriptors that the process may have, at most a million.
-func connectionLimit() int {
-	const most = 1_000_000
+// fileLimit is how many file descriptors the process may have.
+func fileLimit() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return most
+		return math.MaxInt32
 	}
-	return int(min(uint64(limit.Cur)/5*4, most))
+	return int(min(uint64(limit.Cur), math.MaxInt32))
 }

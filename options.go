@@ -211,7 +211,7 @@ func (o Options) withDefaults() Options {
 	}
 	defaults := config.Default()
 	if o.MaxConns == 0 {
-		o.MaxConns = connectionLimit()
+		o.MaxConns = connectionLimit(fileLimit())
 	}
 	if o.Compressors == nil {
 		o.Compressors = defaults.Net.Compressors

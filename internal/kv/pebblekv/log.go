@@ -60,7 +60,7 @@ func events(log *slog.Logger, f *failure, r *room, g *regions) *pebble.EventList
 			if pebble.IsCorruptionError(err) && isCalledBy(flushes) {
 				r.damagedOpening(err)
 			}
-			if !isFull(err) { // which room has told
+			if merging := errMerging(""); !isFull(err) && !errors.As(err, &merging) { // which room has told, or failure; Pebble tries at once again
 				log.Error("store: background work failed; it will be tried again", "err", err)
 			}
 		},

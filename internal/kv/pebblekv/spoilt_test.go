@@ -2,13 +2,25 @@ package pebblekv
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
+
+// That none are merged is not logged each time that Pebble tries, which it does at once again: the damage was.
+func TestNoMergingIsToldOnce(t *testing.T) {
+	var told strings.Builder
+	log := slog.New(slog.NewTextHandler(&told, nil))
+	events(log, &failure{log: log}, nil, nil).BackgroundError(fmt.Errorf("creating object 000008: %w", errMerging("000001.sst")))
+	if told.Len() > 0 {
+		t.Error(told.String())
+	}
+}
 
 // From when a table is known to be damaged no compaction ends well, not even one that is under way; what is flushed does; and the
 // damaged table stays.

@@ -145,7 +145,7 @@ func openLocked(dir string, o Options, version int, lock *storeLock) (*Engine, e
 
 // disk is what Pebble takes for the disk.
 func (e *Engine) disk(disk vfs.FS) vfs.FS {
-	disk = spoiltDisk{logDisk{tableDisk{&roomDisk{disk, e.room}}}, e.failure}
+	disk = spoiltDisk{logDisk{FS: tableDisk{&roomDisk{disk, e.room}}}, e.failure}
 	if e.notes != nil {
 		disk = notedDisk{disk, e.notes}
 	}

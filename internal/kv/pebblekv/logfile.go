@@ -1,6 +1,7 @@
 package pebblekv
 
 import (
+	"math"
 	"runtime"
 	"strings"
 
@@ -27,15 +28,22 @@ const (
 
 var zeros [zeroStep]byte
 
-// logDisk sets aside little for files of the log.
-type logDisk struct{ vfs.FS }
+// logDisk sets aside little for files of the log; nothing where bare says so.
+type logDisk struct {
+	vfs.FS
+	bare bool
+}
 
 func (d logDisk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	file, err := d.FS.Create(name, category)
 	if err != nil || !strings.HasSuffix(name, ".log") {
 		return file, err
 	}
-	return &logFile{File: file}, nil
+	f := &logFile{File: file}
+	if d.bare {
+		f.reserved = math.MaxInt64
+	}
+	return f, nil
 }
 
 // logFile is written and synced by one goroutine at a time.

@@ -112,6 +112,9 @@ func (s *Server) openAll() (err error) {
 	if s.group != nil {
 		role, c = s.group.First()
 	}
+	if role.Kind == member.Follower {
+		s.tellCopiedMember()
+	}
 	if e := s.foundation.tikv.Load(); e != nil {
 		c = s.clusterTime(e)
 	}

@@ -1,12 +1,16 @@
 package ebb
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"os"
+	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/ebbdb/ebb/internal/serverlog"
 )
 
 // lead has a member be the primary.
@@ -26,7 +30,11 @@ func (s *three) lead(i int) {
 // primary leaves that to it, and holds nothing when it is the primary later.
 func TestHoldOfThree(t *testing.T) {
 	var all [3]Options
+	var log bytes.Buffer
 	s := startThree(t, func(i int, o *Options) {
+		if i == 0 {
+			o.Log = serverlog.New(&log, 0).Logger()
+		}
 		o.Engine, o.DBPath, o.MinFreeBytes, o.ReserveBytes = Pebble, t.TempDir(), -1, -1
 		all[i] = *o
 	})
@@ -91,4 +99,13 @@ func TestHoldOfThree(t *testing.T) {
 	s.lead(other)
 	insert(4)
 	await("the set goes on with the copied member as its primary", false)
+
+	copied := 1
+	if other == 0 {
+		copied++
+	}
+	s.close()
+	if n := strings.Count(log.String(), "The data directory of this member of a replica set is a copy"); n != copied {
+		t.Errorf("a member that was copied %d times tells so %d times", copied, n)
+	}
 }

@@ -70,6 +70,18 @@ func (f *foundation) holdCopy(s *Server, given bool) error {
 	return err
 }
 
+// tellCopiedMember is for the data directory of a member of a set with others that is a copy: nothing tells how old it is, and with it what this member has
+// acknowledged since.
+func (s *Server) tellCopiedMember() {
+	if s.dir == nil {
+		return
+	}
+	if origin, why := s.dir.Origin(); origin == dbpath.OriginCopied {
+		s.log.For("REPL").Error("The data directory of this member of a replica set is a copy. If the member has taken part since it was made, this server has to be stopped at once: it has forgotten what it acknowledged, and may help to "+
+			"elect a primary that lacks it. Its directory is to be emptied then, and it is added to the set anew. All members may be started on copies of one moment together", "why", why)
+	}
+}
+
 // noteHold is called when the store holds expiry, or does not: then the file has nothing more to say, and the directory is at home.
 func (d *database) noteHold(s *Server) error {
 	if at, held := d.store.HeldAt(); held {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"strings"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/replset"
 	"github.com/ebbdb/ebb/internal/storage"
@@ -190,7 +192,13 @@ func replSetReconfig(op *Op, _ *replset.View) (bson.Doc, error) {
 			return nil, 0, errForced
 		}
 		was, now, place = v.Config, next, self
-		return next, self, op.checkOthers(op.Ctx, v.Config, next, self, "Quorum check failed because not enough voting nodes responded:")
+		if err := op.checkOthers(op.Ctx, v.Config, next, self, "Quorum check failed because not enough voting nodes responded:"); err != nil {
+			return nil, 0, err
+		}
+		if !force {
+			err = op.checkQuorum(op.Ctx, v.Config, next, self)
+		}
+		return next, self, err
 	})
 	if err == nil {
 		op.tell("replSetReconfig", bson.Build().Document("old", was.Document()).Document("new", now.Document()).Doc())
@@ -237,6 +245,36 @@ func (s *Server) checkOthers(ctx context.Context, old, next *replset.Config, sel
 		}
 	}
 	return nil
+}
+
+// quorumTime is how long members are waited for that have to answer before a configuration is taken.
+const quorumTime = 10 * time.Second
+
+// checkQuorum makes sure that a majority of those who vote in a configuration is there, of whom the new ones have answered already: where none is, nobody
+// could lead any more, nor change that.
+func (s *Server) checkQuorum(ctx context.Context, old, next *replset.Config, self int) error {
+	ctx, cancel := clock.WithTimeout(ctx, clock.Wall(), quorumTime) // it is about the network
+	defer cancel()
+	required := next.Voters()/2 + 1
+	var there, missing []string
+	for i, m := range next.Members {
+		if m.Votes == 0 {
+			continue
+		}
+		group := s.ReplicaSet.Group
+		if i != self && old.Index(m.Host) >= 0 && !group.Health(m.Host).Up {
+			if _, err := group.Ask(ctx, m.Host, bson.MustDoc("{ping: 1, $db: 'admin'}")); err != nil {
+				missing = append(missing, m.Host+" failed with "+mongoerr.From(err).Message)
+				continue
+			}
+		}
+		there = append(there, m.Host)
+	}
+	if len(there) >= required {
+		return nil
+	}
+	return mongoerr.New(mongoerr.NodeNotFound, "Quorum check failed because not enough voting nodes responded; required %d but only the following %d voting nodes responded: %s; the following nodes did not respond affirmatively: %s",
+		required, len(there), strings.Join(there, ", "), strings.Join(missing, ", "))
 }
 
 func replSetStepDown(op *Op, _ *replset.View) (bson.Doc, error) {

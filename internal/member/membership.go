@@ -177,13 +177,19 @@ func (m *member) adjust(c *replset.Config) error {
 			return m.proposePeers(without(s.Peers, p.ID))
 		}
 	}
+	var missing error
 	for _, other := range c.Members {
 		p, known := peerOf(s.Peers, other.ID)
 		switch {
 		case known && p.Host != other.Host:
 			return m.proposePeers(with(s.Peers, raftlog.Peer{ID: p.ID, Member: p.Member, Host: other.Host}))
 		case !known:
-			return m.bring(s, other)
+			err := m.bring(s, other)
+			if err == nil {
+				return nil
+			}
+			missing = errors.Join(missing, err) // it may never come; the others do not wait for it
+			continue
 		}
 		progress, there := s.Progress[p.ID]
 		switch {
@@ -195,7 +201,7 @@ func (m *member) adjust(c *replset.Config) error {
 			return m.proposeChange(pb.ConfChangeAddLearnerNode, p.ID)
 		}
 	}
-	return nil
+	return missing
 }
 
 // maxBehind is how many entries a member may be behind to get a vote.

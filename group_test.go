@@ -406,6 +406,29 @@ func TestQuorumCheck(t *testing.T) {
 	}
 }
 
+// TestFrozenMember: nobody hands over to a member that is not to be elected for some time.
+func TestFrozenMember(t *testing.T) {
+	s := startThree(t, nil)
+	p := s.primary()
+	frozen := (p + 1) % 3
+	if p != 0 {
+		frozen = 0 // which comes first in the configuration
+	}
+	if err := s.command(s.direct(frozen), bson.D{{Key: "replSetFreeze", Value: 600}}); err != nil {
+		t.Fatal(err)
+	}
+	s.until("another member leads", func() error { // which may fail as long as the primary has not heard of it
+		_ = s.command(s.direct(p), bson.D{{Key: "replSetStepDown", Value: 600}, {Key: "secondaryCatchUpPeriodSecs", Value: 0}})
+		if s.primary() == p {
+			return errors.New("the same does")
+		}
+		return nil
+	})
+	if is := s.primary(); is == frozen {
+		t.Errorf("member %d leads, which is frozen", is)
+	}
+}
+
 // TestRemovedWhileWaiting: who waits at a member for what is to come is told when the member leaves the set.
 func TestRemovedWhileWaiting(t *testing.T) {
 	s := startThree(t, nil)

@@ -414,6 +414,7 @@ func (g *Group) StepDown(ctx context.Context, catchUp, notFor time.Duration, for
 		return errNobodyElse
 	}
 	m.freeze(notFor)
+	m.rest(nil)
 	err := m.handOver(ctx, max(catchUp, transferTime), false, anybody)
 	if err != nil && force {
 		return m.log.Do(ctx, func(c *raftlog.Core) error { return c.Resign() })

@@ -87,7 +87,7 @@ func (m *member) successor(s *raftlog.Status, to func(raftlog.Peer) bool, behind
 	return best
 }
 
-// freeze keeps the member from being elected for some time.
+// freeze keeps the member from being elected for some time. The others hear of it with its position.
 func (m *member) freeze(d time.Duration) {
 	m.mu.Lock()
 	m.mu.frozen = clock.Monotonic(m.group.o.Wall) + d

@@ -217,6 +217,10 @@ func (c *Core) Step(m *pb.Message) {
 		return
 	}
 	switch m.GetType() {
+	case pb.MsgTimeoutNow: // who leads has not heard yet
+		if c.idle {
+			return
+		}
 	case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap, pb.MsgVote:
 		if m.GetTerm() >= c.node.BasicStatus().GetTerm() {
 			if c.diverged == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
-// TestSetLocal: what is written to local at the primary is at all members, and a secondary says that it takes no write of its own (difference 81).
+// TestSetLocal: what is written to local at the primary is at all members, and a secondary says that it takes no write of its own (difference 77).
 func TestSetLocal(t *testing.T) {
 	s := startSet(t)
 	primary := s.Primary()

@@ -30,7 +30,7 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 		o.batch = cursor.DefaultFirstBatch
 	}
 	c := &cursor.Cursor{NS: ns.String(), LSID: op.SessionID, User: op.user(), TxnNumber: op.cursorTxn(), PlanSummary: o.planSummary,
-		NoTimeout: o.noTimeout, Single: o.single, Tailable: o.tailable, AwaitData: o.awaitData, Watches: o.watches, Sorts: o.sorts, Executed: op.executed, Source: src, AtClusterTime: op.readsAt()}
+		NoTimeout: o.noTimeout, Single: o.single, Tailable: o.tailable, AwaitData: o.awaitData, Durable: op.readsDurable(), Watches: o.watches, Sorts: o.sorts, Executed: op.executed, Source: src, AtClusterTime: op.readsAt()}
 	b := op.build().Object("cursor").Array("firstBatch")
 	more := true
 	if !o.batchGiven || o.batch > 0 {

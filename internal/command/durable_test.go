@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -161,6 +162,22 @@ func TestReadsThatAreDurable(t *testing.T) {
 	} {
 		if got, syncs := s.handle(command); !strings.HasPrefix(got, "{ cursor: ") || syncs != waits {
 			t.Errorf("%s: %s after %d syncs, want %d", command, got, syncs, waits)
+		}
+	}
+}
+
+// TestBatchesThatAreDurable: nor do later batches of a cursor that was opened so tell anything that a crash could take back.
+func TestBatchesThatAreDurable(t *testing.T) {
+	s := newSyncingMember(t)
+	s.handle("{insert: 'c', documents: [{_id: 1}, {_id: 2}, {_id: 3}]}")
+	for concern, waits := range map[string]int{"local": 0, "majority": 1} {
+		s.handle("{find: 'c', batchSize: 1, readConcern: {level: '" + concern + "'}}")
+		open := s.server.Cursors.Idle()
+		if len(open) != 1 {
+			t.Fatalf("%d cursors are open", len(open))
+		}
+		if got, syncs := s.handle(fmt.Sprintf("{getMore: NumberLong('%d'), collection: 'c'}", open[0].ID)); !strings.HasPrefix(got, "{ cursor: { nextBatch: [ { _id: 2 }") || syncs != waits {
+			t.Errorf("%s: %s after %d syncs, want %d", concern, got, syncs, waits)
 		}
 	}
 }

@@ -85,6 +85,9 @@ func getMore(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	op.appendResumeToken(b.End(), c)
+	if c.Durable {
+		op.tellsDurable()
+	}
 	left := c.ID
 	if more {
 		op.Cursors.Put(c)

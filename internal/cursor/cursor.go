@@ -57,6 +57,8 @@ type Cursor struct {
 	Single bool
 	// Tailable and AwaitData change what the end of the documents means.
 	Tailable, AwaitData bool
+	// Durable says that who opened it asked for what is on stable storage, in each batch.
+	Durable bool
 	// Watches says that it is one of a change stream, which tells of the end of its collection.
 	Watches bool
 	Source  Source

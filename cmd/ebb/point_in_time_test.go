@@ -116,26 +116,12 @@ func TestPointInTime(t *testing.T) {
 	repository := filepath.Join(dir, "repository")
 	var moments []moment
 	served(t, ebb.Options{DBPath: filepath.Join(dir, "data"), ReplicaSet: &ebb.ReplicaSet{Name: "rs", Initiate: true}}, func(uri string, client *mongo.Client) {
-		following, stop := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		var out lockedBuffer
-		go func() {
-			cmd := root()
-			cmd.SetArgs([]string{"backup", "--follow", "--uri", uri, repository})
-			cmd.SetOut(&out)
-			cmd.SetErr(&out)
-			done <- cmd.ExecuteContext(following)
-		}()
-		for !strings.Contains(out.String(), "following the oplog") {
+		f := startFollower(t, uri, repository)
+		f.begins(func() {
 			if err := change(t.Context(), client, random); err != nil {
 				t.Fatal(err)
 			}
-			select {
-			case err := <-done:
-				t.Fatalf("the follower has ended: %v: %s", err, out.String())
-			default:
-			}
-		}
+		})
 		for range 6 {
 			for range 40 {
 				if err := change(t.Context(), client, random); err != nil {
@@ -149,18 +135,7 @@ func TestPointInTime(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		end := lastEntry(t, client)
-		for !hasTail(t, repository, end) {
-			select {
-			case err := <-done:
-				t.Fatalf("the follower has ended: %v: %s", err, out.String())
-			case <-time.After(20 * time.Millisecond): // it ships in its own time
-			}
-		}
-		stop()
-		if err := <-done; err != nil {
-			t.Fatalf("%v: %s", err, out.String())
-		}
+		f.ends(lastEntry(t, client), func() {})
 	})
 	for i, m := range moments {
 		path := filepath.Join(dir, fmt.Sprint("back", i))
@@ -213,23 +188,8 @@ func TestPointInTimeOfModification(t *testing.T) {
 		if _, err := c.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "_ts", Value: 1}}, Options: driver.Index().SetExpireAfterSeconds(100000)}); err != nil {
 			t.Fatal(err)
 		}
-		following, stop := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		var out lockedBuffer
-		go func() {
-			cmd := root()
-			cmd.SetArgs([]string{"backup", "--follow", "--uri", uri, repository})
-			cmd.SetOut(&out)
-			cmd.SetErr(&out)
-			done <- cmd.ExecuteContext(following)
-		}()
-		for !strings.Contains(out.String(), "following the oplog") {
-			select {
-			case err := <-done:
-				t.Fatalf("the follower has ended: %v: %s", err, out.String())
-			case <-time.After(20 * time.Millisecond): // it begins in its own time
-			}
-		}
+		f := startFollower(t, uri, repository)
+		f.begins(func() {})
 		for _, step := range []time.Duration{0, time.Second, -5 * time.Millisecond, -20 * time.Millisecond, 2 * time.Millisecond} {
 			fake.Step(step)
 			var models []mongo.WriteModel
@@ -241,18 +201,7 @@ func TestPointInTimeOfModification(t *testing.T) {
 			}
 		}
 		was = moment{lastEntry(t, client), databaseState(t, client)}
-		for !hasTail(t, repository, was.at) {
-			select {
-			case err := <-done:
-				t.Fatalf("the follower has ended: %v: %s", err, out.String())
-			case <-time.After(20 * time.Millisecond): // it ships in its own time
-				fake.Advance(time.Second) // by which the server answers that there is nothing more
-			}
-		}
-		stop()
-		if err := <-done; err != nil {
-			t.Fatalf("%v: %s", err, out.String())
-		}
+		f.ends(was.at, func() { fake.Advance(time.Second) }) // by which the server answers that there is nothing more
 	})
 	path := filepath.Join(dir, "back")
 	mustVerb(t, "restore", repository, "--dbpath", path, "--to", fmt.Sprintf("%d:%d", was.at.T, was.at.I))
@@ -269,6 +218,60 @@ func TestPointInTimeOfModification(t *testing.T) {
 			t.Errorf("%d things, %d of them other than they were, and there were %d", len(got), wrong, len(was.state))
 		}
 	})
+}
+
+// follower is ebb backup --follow in this process.
+type follower struct {
+	t          *testing.T
+	repository string
+	stop       context.CancelFunc
+	done       chan error
+	out        lockedBuffer
+}
+
+func startFollower(t *testing.T, uri, repository string) *follower {
+	ctx, stop := context.WithCancel(t.Context())
+	f := &follower{t: t, repository: repository, stop: stop, done: make(chan error, 1)}
+	go func() {
+		cmd := root()
+		cmd.SetArgs([]string{"backup", "--follow", "--uri", uri, repository})
+		cmd.SetOut(&f.out)
+		cmd.SetErr(&f.out)
+		f.done <- cmd.ExecuteContext(ctx)
+	}()
+	return f
+}
+
+// begins does something again and again until the oplog is followed.
+func (f *follower) begins(meanwhile func()) {
+	f.t.Helper()
+	for !strings.Contains(f.out.String(), "following the oplog") {
+		meanwhile()
+		f.goesOn()
+	}
+}
+
+// ends waits until entries up to one were shipped, and has the follower end.
+func (f *follower) ends(last bson.Timestamp, meanwhile func()) {
+	f.t.Helper()
+	for !hasTail(f.t, f.repository, last) {
+		meanwhile()
+		f.goesOn()
+	}
+	f.stop()
+	if err := <-f.done; err != nil {
+		f.t.Fatalf("%v: %s", err, f.out.String())
+	}
+}
+
+// goesOn gives the follower, which begins and ships in its own time, a moment.
+func (f *follower) goesOn() {
+	f.t.Helper()
+	select {
+	case err := <-f.done:
+		f.t.Fatalf("the follower has ended: %v: %s", err, f.out.String())
+	case <-time.After(20 * time.Millisecond):
+	}
 }
 
 func lastEntry(t *testing.T, client *mongo.Client) bson.Timestamp {

@@ -373,11 +373,12 @@ func (s *three) reconfig(change func(members bson.A) bson.A) {
 
 // TestRemovedWhileWaiting: who waits at a member for what is to come is told when the member leaves the set.
 func TestRemovedWhileWaiting(t *testing.T) {
-	s := startThree(t, nil)
+	now := clock.NewFake(time.Now()) // it stands, so that what is to come does not come
+	s := startThree(t, func(_ int, o *Options) { o.Clock = fakeClock{now} })
 	i := (s.primary() + 1) % 3
 	waiting := make(chan error, 1)
 	go func() {
-		later := bson.Timestamp{T: uint32(time.Now().Add(time.Hour).Unix())}
+		later := bson.Timestamp{T: uint32(now.Now().Add(5 * time.Second).Unix())} // a time that may have been told
 		waiting <- s.direct(i).Database("d").RunCommand(t.Context(), bson.D{{Key: "find", Value: "c"},
 			{Key: "readConcern", Value: bson.D{{Key: "afterClusterTime", Value: later}}},
 			{Key: "$readPreference", Value: bson.M{"mode": "nearest"}}}).Err()

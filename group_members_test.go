@@ -3,6 +3,7 @@ package ebb
 import (
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -64,5 +65,58 @@ func TestFrozenMember(t *testing.T) {
 	})
 	if is := s.primary(); is == frozen {
 		t.Errorf("member %d leads, which is frozen", is)
+	}
+}
+
+// TestMemberElsewhere: a member gets another address by the configuration, whether its server is at that one now, as a member that runs under another
+// name or was started elsewhere, or an empty server is to take its place.
+func TestMemberElsewhere(t *testing.T) {
+	var all [3]Options
+	s := startThree(t, func(i int, o *Options) {
+		o.Engine, o.DBPath, o.MinFreeBytes, o.ReserveBytes = Pebble, t.TempDir(), -1, -1
+		all[i] = *o
+	})
+	n := 0
+	moveTo := func(i int, host string) {
+		t.Helper()
+		s.reconfig(func(members bson.A) bson.A {
+			members[i].(bson.D)[1].Value = host
+			return members
+		})
+		s.until("it takes part as "+host, func() error {
+			var r struct {
+				Members []struct{ Name, StateStr string }
+			}
+			if err := s.direct(s.primary()).Database("admin").RunCommand(t.Context(), bson.M{"replSetGetStatus": 1}).Decode(&r); err != nil {
+				return err
+			}
+			if len(r.Members) != 3 || r.Members[i].Name != host || r.Members[i].StateStr != "SECONDARY" && r.Members[i].StateStr != "PRIMARY" {
+				return fmt.Errorf("members: %v", r.Members)
+			}
+			return nil
+		})
+		n++
+		insert := bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.M{"_id": n}}}, {Key: "writeConcern", Value: bson.M{"w": 3}}}
+		if err := s.direct(s.primary()).Database("d").RunCommand(t.Context(), insert).Err(); err != nil {
+			t.Fatal("not with all three:", err)
+		}
+		s.until("it has all", func() error {
+			count, err := s.direct(i).Database("d").Collection("c").CountDocuments(t.Context(), bson.M{})
+			if err == nil && count != int64(n) {
+				err = fmt.Errorf("it has %d of %d", count, n)
+			}
+			return err
+		})
+	}
+	i := (s.primary() + 1) % 3
+	_, port, _ := net.SplitHostPort(s.servers[i].Addr())
+	moveTo(i, net.JoinHostPort("localhost", port))
+	_, port, _ = net.SplitHostPort(s.servers[s.primary()].Addr())
+	moveTo(s.primary(), net.JoinHostPort("localhost", port))
+	for _, path := range []string{all[i].DBPath, t.TempDir()} {
+		s.closeOne(i)
+		all[i].DBPath, s.directs[i] = path, nil
+		s.open(i, all[i])
+		moveTo(i, s.servers[i].Addr())
 	}
 }

@@ -20,8 +20,8 @@ type Group interface {
 	Leader() (host string, term int64, ok bool)
 	// Place is where a configuration has this member, at which it is as far as its address says, -1 for nowhere.
 	Place(c *replset.Config, at int) int
-	// Check says whether the server at an address could be a member of the set called name; nil when it could.
-	Check(ctx context.Context, name, host string) error
+	// Check says whether the server at the address of a member could be that of the set called name; nil when it could.
+	Check(ctx context.Context, name string, m replset.Member) error
 	// Begin begins the log of a set with a configuration, whose members can be. Soon after it returns this Server gives way to another.
 	Begin(ctx context.Context, c *replset.Config, self int) error
 	// Ask has the member at an address run a command as another member's, and returns its reply.

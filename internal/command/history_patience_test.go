@@ -9,12 +9,13 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/replset"
 )
 
 // largerGroup is the Group of a member that leads another one, which is there.
 type largerGroup struct{ ledGroup }
 
-func (largerGroup) Check(context.Context, string, string) error { return nil }
+func (largerGroup) Check(context.Context, string, replset.Member) error { return nil }
 
 // TestHistoryInTurn: who has changed a TTL waits for the history of expiry no longer than for a commit. What he has to tell is written when those before it are,
 // in the order of events.

@@ -15,7 +15,7 @@ type noGroup struct{}
 var errNoGroup = errors.New("this server takes no other members")
 
 func (noGroup) Leader() (string, int64, bool)                                { return "", 0, false }
-func (noGroup) Check(context.Context, string, string) error                  { return errNoGroup }
+func (noGroup) Check(context.Context, string, replset.Member) error          { return errNoGroup }
 func (noGroup) Begin(context.Context, *replset.Config, int) error            { return errNoGroup }
 func (noGroup) Ask(context.Context, string, bson.Doc) (bson.Doc, error)      { return nil, errNoGroup }
 func (noGroup) Health(string) Health                                         { return Health{} }

@@ -240,7 +240,7 @@ func (s *Server) checkOthers(ctx context.Context, old, next *replset.Config, sel
 		if i == self || old != nil && old.Index(m.Host) >= 0 {
 			continue
 		}
-		if err := s.ReplicaSet.Group.Check(ctx, next.ID, m.Host); err != nil {
+		if err := s.ReplicaSet.Group.Check(ctx, next.ID, m); err != nil {
 			return mongoerr.New(mongoerr.NodeNotFound, "%s %s failed with %s", text, m.Host, mongoerr.From(err).Message)
 		}
 	}

@@ -232,18 +232,18 @@ func (g *Group) Leader() (host string, term int64, ok bool) {
 }
 
 // Check implements command.Group.
-func (g *Group) Check(ctx context.Context, name, host string) error {
+func (g *Group) Check(ctx context.Context, name string, member replset.Member) error {
 	var set, log [12]byte
 	m := g.running()
 	if m != nil {
 		set, log = m.disk.SetID(), m.disk.LogID()
 	}
-	reply, err := g.call(ctx, host, g.joinLetter(letterCheck, set, log, name))
+	reply, err := g.call(ctx, member.Host, g.joinLetter(letterCheck, set, log, name))
 	if err != nil {
 		return err
 	}
 	if id := reply.Lookup("id"); m != nil && id.Type == bson.TypeInt64 {
-		return m.awaitLeft(ctx, uint64(id.Int64()))
+		return m.awaitLeft(ctx, uint64(id.Int64()), member.ID)
 	}
 	return nil
 }
@@ -251,14 +251,14 @@ func (g *Group) Check(ctx context.Context, name, host string) error {
 // leaveTime is how long one that is let go and comes back at once is waited for to be gone.
 const leaveTime = 5 * time.Second
 
-// awaitLeft returns when a server that was a member of the log is none any more.
-func (m *member) awaitLeft(ctx context.Context, id uint64) error {
+// awaitLeft returns when a server that was a member of the log is none any more, unless it is the one that it is to be.
+func (m *member) awaitLeft(ctx context.Context, id uint64, next int64) error {
 	defer m.log.Watch()()
 	ctx, cancel := clock.WithTimeout(ctx, m.group.o.Wall, leaveTime)
 	defer cancel()
 	for {
 		s := m.log.Status()
-		if _, is := s.Peers.ByID(id); !is {
+		if p, is := s.Peers.ByID(id); !is || p.Member == next {
 			return nil
 		}
 		select {

@@ -181,9 +181,7 @@ func (m *member) adjust(c *replset.Config) error {
 	for _, other := range c.Members {
 		p, known := peerOf(s.Peers, other.ID)
 		switch {
-		case known && p.Host != other.Host:
-			return m.proposePeers(with(s.Peers, raftlog.Peer{ID: p.ID, Member: p.Member, Host: other.Host}))
-		case !known:
+		case !known || p.Host != other.Host:
 			err := m.bring(s, other)
 			if err == nil {
 				return nil
@@ -207,14 +205,18 @@ func (m *member) adjust(c *replset.Config) error {
 // maxBehind is how many entries a member may be behind to get a vote.
 const maxBehind = 1000
 
-// bring has a server that the configuration has, and the log has not, be known to the log.
+// bring has the server at the address of a member be that member in the log. Where it was at another address only that changes; where another server was
+// the member, that one goes first.
 func (m *member) bring(s *raftlog.Status, other replset.Member) error {
 	id, err := m.group.ask(m.ctx, m.disk.SetID(), m.disk.LogID(), other.Host)
 	if err != nil {
 		return err
 	}
-	if _, taken := s.Peers.ByID(id); taken {
+	if p, taken := s.Peers.ByID(id); taken && p.Member != other.ID {
 		return fmt.Errorf("%s is in the log already, as another member", other.Host)
+	}
+	if was, known := peerOf(s.Peers, other.ID); known && was.ID != id {
+		return m.proposePeers(without(s.Peers, was.ID))
 	}
 	return m.proposePeers(with(s.Peers, raftlog.Peer{ID: id, Member: other.ID, Host: other.Host}))
 }

@@ -119,6 +119,11 @@ func programs() map[string]program {
 				old:  "RaftLogGcSizeLimit:               splitSize * 3 / 4,",
 				new:  "RaftLogGcSizeLimit:               1 << 40,",
 			}, {
+				// It would not start where the folder is there: a snapshot that was about to be applied when it ended is needed then.
+				file: "vendor/github.com/ngaut/unistore/server/server.go",
+				old:  "os.Mkdir(snapPath,",
+				new:  "os.MkdirAll(snapPath,",
+			}, {
 				// PD places nothing on a store that it has not heard of.
 				file: "vendor/github.com/ngaut/unistore/raftstore/config.go",
 				old:  "PdStoreHeartbeatTickInterval:     10 * time.Second,",

@@ -278,14 +278,7 @@ func (c *Cluster) StoreOf(key string) (string, error) {
 func (c *Cluster) Kill(name string) { c.server(name).kill() }
 
 // Restart starts a server again, where it was.
-func (c *Cluster) Restart(name string) error {
-	p := c.server(name)
-	// A store makes this folder anew, and would not start where it is there.
-	if err := os.RemoveAll(filepath.Join(p.dir, "data", "snap")); err != nil {
-		return err
-	}
-	return p.start()
-}
+func (c *Cluster) Restart(name string) error { return c.server(name).start() }
 
 // Freeze has a server stand still; Thaw has it go on.
 func (c *Cluster) Freeze(name string) error {

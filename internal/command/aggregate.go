@@ -80,9 +80,6 @@ func (op *Op) parseAggregate(a *Args) (aggregateRequest, error) {
 	r.call.Bypass = a.SafeBool("bypassDocumentValidation", false)
 	r.Hint = hint(a)
 	r.explain = a.Bool("explain", false)
-	if op.APIStrict && a.Has("explain") {
-		a.Fail(mongoerr.New(mongoerr.APIStrictError, "BSON field 'aggregate.explain' is not allowed with apiStrict:true."))
-	}
 	collate(a, "collation", r.call)
 	r.cursorGiven = op.readCursor(a, &r)
 	r.call.Expected = a.collectionUUID(r.NS)

@@ -49,6 +49,9 @@ func (op *Op) parseIndexChange(a *Args, doc bson.Doc) *indexChange {
 			c.given[option] = true
 		}
 	}
+	if op.APIStrict && !i.peek("prepareUnique").IsMissing() {
+		i.Fail(notStable("collMod.index.prepareUnique"))
+	}
 	c.alone = len(c.given) == 1 && !slices.ContainsFunc(modifications[:], a.Has)
 	switch err := i.Done(); {
 	case err != nil:

@@ -37,6 +37,11 @@ func createIndexes(op *Op) (bson.Doc, error) {
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
+	if op.APIStrict {
+		if err := checkStableIndexes(specs); err != nil {
+			return nil, err
+		}
+	}
 	if err := indexable(ns); err != nil {
 		return nil, err
 	}

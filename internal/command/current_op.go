@@ -178,7 +178,7 @@ func (s *Server) describe(o *operation.Operation, open []session.Open, now int64
 
 // describeClient begins the description of what c does, or of c alone when that is nothing.
 func (s *Server) describeClient(c *operation.Client, active bool, now int64) *bson.Builder {
-	b := bson.Build().String("type", "op").String("host", s.theMachine().Name).String("desc", c.Desc)
+	b := bson.Build().String("type", "op").String("host", s.hostAndPort()).String("desc", c.Desc)
 	if c.ConnectionID != 0 {
 		b.Int64("connectionId", c.ConnectionID).String("client", c.Remote)
 		if c.AppName != "" {
@@ -274,7 +274,7 @@ func cutText(text string, most int) string {
 
 // describeCursor is a cursor that waits for its next getMore.
 func (s *Server) describeCursor(c cursor.Idling, commandBytes int) bson.Doc {
-	b := bson.Build().String("type", "idleCursor").String("host", s.theMachine().Name).String("ns", c.NS)
+	b := bson.Build().String("type", "idleCursor").String("host", s.hostAndPort()).String("ns", c.NS)
 	if c.LSID != "" {
 		b.Document("lsid", session.Document(c.LSID))
 	}
@@ -294,7 +294,7 @@ func (s *Server) describeCursor(c cursor.Idling, commandBytes int) bson.Doc {
 
 // describeSession is a transaction that waits for its next statement.
 func (s *Server) describeSession(o *session.Open) bson.Doc {
-	b := bson.Build().String("type", "idleSession").String("host", s.theMachine().Name).String("desc", "inactive transaction").
+	b := bson.Build().String("type", "idleSession").String("host", s.hostAndPort()).String("desc", "inactive transaction").
 		String("client", o.Client.Remote).Int64("connectionId", o.Client.ConnectionID).String("appName", o.Client.AppName).
 		Document("clientMetadata", describeCommand(o.Client.Metadata, untruncated)).Document("lsid", session.Document(o.Session))
 	s.appendTransaction(b, o)

@@ -291,32 +291,6 @@ func maxTimeMS(v bson.Value) (time.Duration, error) {
 	return time.Duration(n) * time.Millisecond, nil
 }
 
-func (op *Op) readAPIVersion(a *Args) {
-	version, given := a.String("apiVersion")
-	strict, deprecation := a.Has("apiStrict"), a.Has("apiDeprecationErrors")
-	op.APIStrict = a.Bool("apiStrict", false)
-	a.Bool("apiDeprecationErrors", false)
-	switch {
-	case given && version != "1":
-		a.Fail(mongoerr.New(mongoerr.APIVersionError, "API version must be \"1\""))
-	case !given && (strict || deprecation):
-		a.Fail(mongoerr.New(4886600, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion"))
-	case op.APIStrict && !op.Command.stable():
-		a.Fail(mongoerr.New(mongoerr.APIStrictError, "Provided apiStrict:true, but the command %s is not in API Version 1. Information on supported commands and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api", op.Name()))
-	}
-}
-
-// stable says whether the command is in version 1 of the stable API.
-func (c *Command) stable() bool {
-	switch c.Name {
-	case "abortTransaction", "aggregate", "authenticate", "bulkWrite", "collMod", "commitTransaction", "count", "create", "createIndexes",
-		"delete", "drop", "dropDatabase", "dropIndexes", "endSessions", "explain", "find", "findAndModify", "getMore", "hello", "insert",
-		"killCursors", "listCollections", "listDatabases", "listIndexes", "ping", "refreshSessions", "saslContinue", "saslStart", "update":
-		return true
-	}
-	return false
-}
-
 func (op *Op) readReadConcern(a *Args) {
 	v := a.Value("readConcern")
 	if v.IsNullish() {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"net"
 	"strconv"
 
 	"github.com/ebbdb/ebb/internal/auth/privilege"
@@ -39,6 +40,14 @@ func hostInfo(op *Op) (bson.Doc, error) {
 		b.Int64("numPages", m.MemoryBytes/m.PageBytes)
 	}
 	return b.Int64("maxOpenFiles", m.MaxOpenFiles).End().Doc(), nil
+}
+
+// hostAndPort is the machine's name with the server's port.
+func (s *Server) hostAndPort() string {
+	if s.Port == 0 {
+		return s.theMachine().Name
+	}
+	return net.JoinHostPort(s.theMachine().Name, strconv.Itoa(s.Port))
 }
 
 // hostname is the machine's name, with the port that the client came in by unless it is the usual one.

@@ -42,6 +42,8 @@ type Config struct {
 	Parsed bson.Doc
 	// Version is the version of MongoDB that is spoken, EbbVersion and GitVersion are Ebb's own.
 	Version, EbbVersion, GitVersion string
+	// Port is the one that the server listens on; 0 where it has none.
+	Port int
 	// Traffic says how much there is on the connections.
 	Traffic func() Traffic
 	// RecentLog is the newest log lines, oldest first, and how many there were in all.

@@ -71,7 +71,7 @@ func (s *Server) documents(ctx context.Context, whose *viewer, ns namespace.NS, 
 		if coll.IsTimeSeries() {
 			return nil, mongoerr.New(40602, "$planCacheStats is only valid as the first stage in a pipeline")
 		}
-		return s.Query.PlanCacheStats(coll, s.theMachine().Name), nil
+		return s.Query.PlanCacheStats(coll, s.hostAndPort()), nil
 	case "$querySettings":
 		return s.querySettingsStage(spec.Doc()), nil
 	case "$queryStats":
@@ -97,7 +97,7 @@ func (s *Server) collStatsStage(ctx context.Context, ns namespace.NS, spec bson.
 	}
 	views := s.views(ns)
 	missing := coll == nil && !(ns.Coll == systemViews && s.hasViews(ns.DB))
-	b := bson.Build().String("ns", ns.String()).String("host", s.theMachine().Name).Date("localTime", s.Query.Store.Now())
+	b := bson.Build().String("ns", ns.String()).String("host", s.hostAndPort()).Date("localTime", s.Query.Store.Now())
 	if latency := spec.Lookup("latencyStats"); !latency.IsMissing() {
 		s.appendLatencyStats(b, ns, latency.Doc().Lookup("histograms").Truthy())
 	}
@@ -187,7 +187,7 @@ func (s *Server) indexStatsStage(ns namespace.NS) ([]bson.Doc, error) {
 	var docs []bson.Doc
 	for _, d := range coll.Indexes {
 		use := s.Query.IndexUse(d.ID)
-		docs = append(docs, bson.Build().String("name", d.Name).Document("key", d.Key).String("host", s.theMachine().Name).
+		docs = append(docs, bson.Build().String("name", d.Name).Document("key", d.Key).String("host", s.hostAndPort()).
 			Object("accesses").Int64("ops", use.Ops).Date("since", use.Since).End().Document("spec", d.Spec).Doc())
 	}
 	return docs, nil

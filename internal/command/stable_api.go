@@ -1,0 +1,97 @@
+package command
+
+import (
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
+)
+
+func (op *Op) readAPIVersion(a *Args) {
+	version, given := a.String("apiVersion")
+	strict, deprecation := a.Has("apiStrict"), a.Has("apiDeprecationErrors")
+	op.APIStrict = a.Bool("apiStrict", false)
+	a.Bool("apiDeprecationErrors", false)
+	switch {
+	case given && version != "1":
+		a.Fail(mongoerr.New(mongoerr.APIVersionError, "API version must be \"1\""))
+	case !given && (strict || deprecation):
+		a.Fail(mongoerr.New(4886600, "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion"))
+	case op.APIStrict:
+		a.Fail(op.checkStable(a))
+	}
+}
+
+// checkStable refuses commands and options that are outside of the first version of the stable API.
+func (op *Op) checkStable(a *Args) error {
+	if !op.Command.stable() {
+		return mongoerr.New(mongoerr.APIStrictError, "Provided apiStrict:true, but the command %s is not in API Version 1. Information on supported commands and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api", op.Name())
+	}
+	for _, option := range op.Command.unstableOptions() {
+		if !a.peek(option).IsMissing() {
+			return notStable(op.Command.Name + "." + option)
+		}
+	}
+	return nil
+}
+
+func notStable(field string) error {
+	return mongoerr.New(mongoerr.APIStrictError, "BSON field '%s' is not allowed with apiStrict:true.", field)
+}
+
+// stable says whether the command is in version 1 of the stable API.
+func (c *Command) stable() bool {
+	switch c.Name {
+	case "abortTransaction", "aggregate", "authenticate", "bulkWrite", "collMod", "commitTransaction", "count", "create", "createIndexes",
+		"delete", "drop", "dropDatabase", "dropIndexes", "endSessions", "explain", "find", "findAndModify", "getMore", "hello", "insert",
+		"killCursors", "listCollections", "listDatabases", "listIndexes", "ping", "refreshSessions", "saslContinue", "saslStart", "update":
+		return true
+	}
+	return false
+}
+
+// unstableOptions are those of a stable command that are not in the API.
+func (c *Command) unstableOptions() []string {
+	switch c.Name {
+	case "aggregate":
+		return []string{"explain", "isMapReduceCommand", "$_requestReshardingResumeToken", "runtimeConstants", "collectionUUID", "encryptionInformation"}
+	case "count":
+		return []string{"encryptionInformation", "mirrored"}
+	case "create":
+		return []string{"autoIndexId", "size", "max", "storageEngine", "indexOptionDefaults", "recordPreImages", "temp", "flags"}
+	case "createIndexes":
+		return []string{"ignoreUnknownIndexOptions", "collectionUUID"}
+	case "delete":
+		return []string{"collectionUUID", "encryptionInformation", "runtimeConstants"}
+	case "find":
+		return []string{"min", "max", "returnKey", "showRecordId", "tailable", "oplogReplay", "noCursorTimeout", "awaitData", "term", "readOnce",
+			"allowSpeculativeMajorityRead", "$_requestResumeToken", "$_resumeAfter", "runtimeConstants", "collectionUUID", "encryptionInformation", "mirrored"}
+	case "getMore":
+		return []string{"term", "lastKnownCommittedOpTime"}
+	case "insert", "update":
+		return []string{"collectionUUID", "encryptionInformation"}
+	}
+	return nil
+}
+
+// checkStableIndexes refuses indexes that are outside of the stable API.
+func checkStableIndexes(specs []bson.Doc) error {
+	for _, spec := range specs {
+		for _, option := range [...]string{"sparse", "storageEngine", "bucketSize", "dropDups", "prepareUnique"} {
+			if !spec.Lookup(option).IsMissing() {
+				return notStable("createIndexes.indexes." + option)
+			}
+		}
+		if key := spec.Lookup("key"); key.Type == bson.TypeObject && isText(key.Doc()) {
+			return mongoerr.New(mongoerr.APIStrictError, "Index type 'text' is not allowed with apiStrict:true")
+		}
+	}
+	return nil
+}
+
+func isText(key bson.Doc) bool {
+	for it := key.Iter(); it.Next(); {
+		if v := it.Value(); v.Type == bson.TypeString && v.Str() == "text" {
+			return true
+		}
+	}
+	return false
+}

@@ -37,7 +37,7 @@ func (e *Engine) ApplyChange(ctx context.Context, l LoggedChange, call *Call) (f
 		return false, mongoerr.New(mongoerr.NoSuchKey, "Failed to apply %s due to missing _id: %s", map[byte]string{'i': "insert", 'u': "update", 'd': "delete"}[l.Op], from)
 	}
 	err = e.write(ctx, l.NS, false, call, func(w *storage.Writer) error {
-		old, ok, err := w.GetByID(id)
+		old, ok, err := l.target(w).GetByID(id)
 		if err != nil {
 			return err
 		}
@@ -48,6 +48,15 @@ func (e *Engine) ApplyChange(ctx context.Context, l LoggedChange, call *Call) (f
 		return true, nil
 	}
 	return found, err
+}
+
+// target is where the document that is changed is looked for. What an oplog tells was done while the document could be seen, or because it had
+// expired: it is done again where the document is hidden by now, too. An insert takes the place of what is hidden as any other does.
+func (l *LoggedChange) target(w *storage.Writer) *storage.Reader {
+	if l.Replayed && l.Op != 'i' {
+		return w.Unhidden()
+	}
+	return w.Reader
 }
 
 // applyTo does the change to old, which is there if ok says so.

@@ -220,6 +220,44 @@ func TestPointInTimeOfModification(t *testing.T) {
 	})
 }
 
+// TestPointInTimeOfExpiry: what had expired and was deleted before the moment does not come back, also where what hid it is gone by then; what was
+// rescued is there. The oplog of one collection tells of each document that expires, that of the other of none.
+func TestPointInTimeOfExpiry(t *testing.T) {
+	dir := t.TempDir()
+	repository := filepath.Join(dir, "repository")
+	fake := ebbtest.NewClock(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC))
+	var was moment
+	served(t, ebb.Options{DBPath: filepath.Join(dir, "data"), Clock: fake, ReplicaSet: &ebb.ReplicaSet{Name: "rs", Initiate: true}}, func(uri string, client *mongo.Client) {
+		f := startFollower(t, uri, repository)
+		f.begins(func() {})
+		for _, c := range []struct {
+			name, events string
+			keeps        bool
+		}{{"documents", "documents", false}, {"none", "none", false}, {"kept", "documents", true}} {
+			answered(t, client, "test", bson.D{{Key: "create", Value: c.name}, {Key: "expirationEvents", Value: c.events}})
+			coll := client.Database("test").Collection(c.name)
+			if _, err := coll.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "_ts", Value: 1}}, Options: driver.Index().SetExpireAfterSeconds(10)}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := coll.InsertMany(t.Context(), []any{bson.D{{Key: "_id", Value: 1}}, bson.D{{Key: "_id", Value: 2}, {Key: "ttl", Value: -1}}}); err != nil {
+				t.Fatal(err)
+			}
+			fake.Step(time.Minute)
+			answered(t, client, "test", bson.D{{Key: "collMod", Value: c.name}, {Key: "index", Value: bson.D{{Key: "name", Value: "_ts_1"}, {Key: "expireAfterSeconds", Value: 100}}}, {Key: "keepExpired", Value: c.keeps}})
+			answered(t, client, "test", bson.D{{Key: "dropIndexes", Value: c.name}, {Key: "index", Value: "_ts_1"}})
+		}
+		was = moment{lastEntry(t, client), databaseState(t, client)}
+		f.ends(was.at, func() { fake.Advance(time.Second) })
+	})
+	path := filepath.Join(dir, "back")
+	mustVerb(t, "restore", repository, "--dbpath", path, "--to", fmt.Sprintf("%d:%d", was.at.T, was.at.I))
+	served(t, ebb.Options{DBPath: path, Clock: fake}, func(_ string, client *mongo.Client) {
+		if got := databaseState(t, client); !maps.Equal(got, was.state) {
+			t.Errorf("is  %q\nwas %q", got, was.state)
+		}
+	})
+}
+
 // follower is ebb backup --follow in this process.
 type follower struct {
 	t          *testing.T

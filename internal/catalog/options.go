@@ -58,6 +58,9 @@ const (
 	NoEvents      ExpirationEvents = "none"
 )
 
+// SumUp says that what expires is not told of document by document.
+func (e ExpirationEvents) SumUp() bool { return e == SummaryEvents || e == NoEvents }
+
 // Clustered is the index that a clustered collection is ordered by.
 type Clustered struct {
 	Name string

@@ -19,6 +19,7 @@ var errMoved = errors.New("the collection has changed since it was looked at")
 
 // readOnHidden reads what a command that changes TTLs is told beside the change. The stable API does not know it.
 func (op *Op) readOnHidden(a *Args) (how ttlchange.OnHidden) {
+	how.Replayed = op.applies()
 	if op.APIStrict {
 		return how
 	}

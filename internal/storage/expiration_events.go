@@ -5,12 +5,6 @@ import "github.com/ebbdb/ebb/internal/catalog"
 // What expires is told in the oplog document by document, or summed up, or not at all: the collection's option expirationEvents says
 // which. Only those that are told of one by one have to be read when they go.
 
-// sumsUpExpired says that what expires is not told of document by document.
-func (w *Writer) sumsUpExpired() bool {
-	e := w.c.Options.ExpirationEvents
-	return e == catalog.SummaryEvents || e == catalog.NoEvents
-}
-
 // logSummary tells what was summed up.
 func (w *Writer) logSummary() {
 	if w.log != nil && w.c.Options.ExpirationEvents == catalog.SummaryEvents {

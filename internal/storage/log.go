@@ -103,7 +103,7 @@ func (t *Txn) logOf(c *collection) *oplog.Log {
 func (w *Writer) logRemoval(op meaning.DocumentOp, rec Record) {
 	w.log.Series(w.c.IsTimeSeries())
 	if op == meaning.DocumentExpired {
-		if w.sumsUpExpired() {
+		if w.c.Options.ExpirationEvents.SumUp() {
 			_, rule := w.c.rules.Deadline(rec.Doc, rec.Modified)
 			w.summary.Add(rule, 1)
 			return

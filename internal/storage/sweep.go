@@ -17,7 +17,7 @@ func (w *Writer) Sweep(limits expiry.Limits) (done *expiry.Sweep, ok bool, err e
 	done = &expiry.Sweep{Txn: w.txn.kv, Dates: w.Dates(), Tables: w.c.layouts(), MostCounted: limits.MostCounted, Logger: s.options.Logger,
 		LastNumber: w.c.state.own.LastNumber}
 	w.findWritten(done, limits)
-	told := w.log != nil && !w.sumsUpExpired()
+	told := w.log != nil && !w.c.Options.ExpirationEvents.SumUp()
 	if told {
 		done.Tell = w.tellSome(limits)
 	}

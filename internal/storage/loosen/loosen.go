@@ -66,7 +66,7 @@ func (l *Change) After(next *catalog.Collection) { l.after = next.ExpiryRules() 
 
 // Deletes says whether what is hidden is deleted first.
 func (l *Change) Deletes() bool {
-	return !l.how.Keep && (l.how.Force || l.c.Held() == "")
+	return !l.how.Keep && (l.how.Force || l.c.Held() == "" || l.how.Replayed && l.c.Options.ExpirationEvents.SumUp())
 }
 
 // Ahead deletes most of what Settle would delete, beside writers. same is as DeleteDueAhead has it.
@@ -143,6 +143,9 @@ func (l *Change) Settle(ctx context.Context) (err error) {
 	}
 	if !l.Deletes() {
 		l.c.Freeze()
+		if l.how.Replayed {
+			return nil
+		}
 		return l.refuse(ctx)
 	}
 	if err := l.expire(ctx, sweeper.UnderLock); err != nil {

@@ -7,6 +7,10 @@ type OnHidden struct {
 	// so: then a change that would make any visible is refused. So is an index that hidden ones are in the way of; with Keep
 	// those count as any others.
 	Keep, Force bool
+	// Replayed says that the change comes out of an oplog, where it was made already. While expiry is held it is not refused then: what
+	// was deleted for it stands in that oplog, document by document, and the rest stays; where the oplog does not tell of each, the hidden
+	// ones are deleted.
+	Replayed bool
 }
 
 // Loosened is what became of them.

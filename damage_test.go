@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -440,6 +441,74 @@ func TestSalvage(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSalvageTimeSeries: the measurements of a time series are copied as mongorestore wants them, which puts them into a new one by its buckets.
+func TestSalvageTimeSeries(t *testing.T) {
+	dir, out := filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "dump")
+	measurements := func(admin *mongo.Database) (all []bson.M) {
+		cursor, err := admin.Client().Database("test").Collection("series").Find(t.Context(), bson.D{}, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}}))
+		if err == nil {
+			err = cursor.All(t.Context(), &all)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	var was, is []bson.M
+	serving(t, ebb.Options{Port: ebb.AnyPort, DBPath: dir}, func(admin *mongo.Database) {
+		db := admin.Client().Database("test")
+		if err := db.CreateCollection(t.Context(), "series", options.CreateCollection().SetTimeSeriesOptions(options.TimeSeries().SetTimeField("t").SetMetaField("m"))); err != nil {
+			t.Fatal(err)
+		}
+		var docs []any
+		for i := range 3000 {
+			docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "t", Value: bson.DateTime(i * 1000)}, {Key: "m", Value: bson.D{{Key: "s", Value: i % 2}}}, {Key: "v", Value: i}})
+		}
+		if _, err := db.Collection("series").InsertMany(t.Context(), docs); err != nil {
+			t.Fatal(err)
+		}
+		was = measurements(admin)
+	})
+	s, err := ebb.Salvage(dir, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := copiedOf(s, "test.series"); !s.IsComplete() || c.Documents != 3000 || c.Of != 3000 {
+		t.Errorf("%+v, lost: %q", c, s.Lost)
+	}
+	var meta struct{ Options bson.D }
+	text, err := os.ReadFile(filepath.Join(out, "test", "series.metadata.json"))
+	if err == nil {
+		err = bson.UnmarshalExtJSON(text, false, &meta)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving(t, ebb.Options{Port: ebb.AnyPort, DBPath: filepath.Join(t.TempDir(), "other")}, func(admin *mongo.Database) {
+		db := admin.Client().Database("test")
+		if err := db.RunCommand(t.Context(), append(bson.D{{Key: "create", Value: "series"}}, meta.Options...)).Err(); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(out, "test", "system.buckets.series.bson"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for in := bytes.NewReader(b); in.Len() > 0; {
+			bucket, err := bson.ReadDocument(in)
+			if err == nil {
+				_, err = db.Collection("system.buckets.series").InsertOne(t.Context(), bucket)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		is = measurements(admin)
+	})
+	if !reflect.DeepEqual(was, is) {
+		t.Errorf("%d measurements, and there were %d", len(is), len(was))
 	}
 }
 

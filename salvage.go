@@ -20,6 +20,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv/inspect"
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/member"
+	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/raftlog"
 	"github.com/ebbdb/ebb/internal/storage/salvage"
 )
@@ -106,7 +107,9 @@ type dump struct {
 	number uint32
 	file   *os.File
 	buffer *bufio.Writer
-	copied map[uint32]*Copied
+	// buckets are of the time series that the file is of; nil for other collections.
+	buckets *query.Buckets
+	copied  map[uint32]*Copied
 }
 
 // of is what is copied of a collection.
@@ -175,10 +178,18 @@ func (d *dump) collection(coll *catalog.Collection) error {
 		return err
 	}
 	d.of(coll.ID, coll.NS.DB, coll.NS.Coll)
-	if path, err = d.path(coll.NS.DB, coll.NS.Coll, ".bson"); err != nil {
+	if path, err = d.path(coll.NS.DB, fileOf(coll), ".bson"); err != nil {
 		return err
 	}
 	return os.WriteFile(path, nil, 0o600)
+}
+
+// fileOf is what the file of a collection's documents is called. mongorestore wants a time series as its buckets.
+func fileOf(coll *catalog.Collection) string {
+	if coll.IsTimeSeries() {
+		return catalog.BucketsName(coll.NS).Coll
+	}
+	return coll.NS.Coll
 }
 
 func (d *dump) document(coll *catalog.Collection, number uint32, doc bson.Doc) error {
@@ -189,6 +200,13 @@ func (d *dump) document(coll *catalog.Collection, number uint32, doc bson.Doc) e
 		if err := d.begin(coll, number); err != nil {
 			return err
 		}
+	}
+	if d.buckets != nil {
+		if doc.Lookup(coll.Options.TimeSeries.TimeField).Type != bson.TypeDate {
+			d.lost(fmt.Sprintf("a measurement of %s, whose time is damaged", coll.NS))
+			return nil
+		}
+		doc = d.buckets.Add(doc)
 	}
 	d.Documents++
 	d.copied[number].Documents++
@@ -201,12 +219,13 @@ func (d *dump) begin(coll *catalog.Collection, number uint32) error {
 		return err
 	}
 	database, name := lostDatabase, fmt.Sprintf("collection_%d", number)
+	file := name
 	if coll != nil {
-		database, name = coll.NS.DB, coll.NS.Coll
+		database, name, file = coll.NS.DB, coll.NS.Coll, fileOf(coll)
 	} else {
 		d.lost(fmt.Sprintf("the name of collection %d, whose documents are in %s.%s", number, database, name))
 	}
-	path, err := d.path(database, name, ".bson")
+	path, err := d.path(database, file, ".bson")
 	if err != nil {
 		return err
 	}
@@ -214,7 +233,10 @@ func (d *dump) begin(coll *catalog.Collection, number uint32) error {
 		return err
 	}
 	d.of(number, database, name)
-	d.number, d.buffer = number, bufio.NewWriterSize(d.file, 1<<20)
+	d.number, d.buffer, d.buckets = number, bufio.NewWriterSize(d.file, 1<<20), nil
+	if coll != nil && coll.IsTimeSeries() {
+		d.buckets = query.NewBuckets(coll.Options.TimeSeries)
+	}
 	return nil
 }
 
@@ -222,7 +244,11 @@ func (d *dump) finish() error {
 	if d.file == nil {
 		return nil
 	}
-	err := errors.Join(d.buffer.Flush(), d.file.Sync(), d.file.Close())
+	var err error
+	if d.buckets != nil {
+		_, err = d.buffer.Write(d.buckets.Last())
+	}
+	err = errors.Join(err, d.buffer.Flush(), d.file.Sync(), d.file.Close())
 	d.file = nil
 	return err
 }

@@ -34,52 +34,68 @@ func (e *Engine) findBuckets(ctx context.Context, f Find, call *Call, coll *cata
 	if err != nil {
 		return nil, err
 	}
-	r.Iterator = &buckets{in: r.Iterator, series: coll.Options.TimeSeries}
+	r.Iterator = &bucketed{in: r.Iterator, buckets: NewBuckets(coll.Options.TimeSeries)}
 	return r, nil
 }
 
-// buckets puts measurements that come in order into buckets.
-type buckets struct {
-	in     exec.Iterator
-	series *catalog.TimeSeries
-	next   bson.Doc // the first of the next bucket
-	made   uint32
+// bucketed puts the measurements of another iterator into buckets.
+type bucketed struct {
+	in      exec.Iterator
+	buckets *Buckets
 }
 
 // Close implements exec.Iterator.
-func (b *buckets) Close() error { return b.in.Close() }
+func (b *bucketed) Close() error { return b.in.Close() }
 
 // Next implements exec.Iterator.
-func (b *buckets) Next(ctx context.Context) (bson.Doc, error) {
-	var docs []bson.Doc
-	size := 0
-	if b.next != nil {
-		docs, size, b.next = append(docs, b.next), len(b.next), nil
-	}
+func (b *bucketed) Next(ctx context.Context) (bson.Doc, error) {
 	for {
 		doc, err := b.in.Next(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if doc == nil {
-			break
+			return b.buckets.Last(), nil
 		}
-		doc = doc.Clone()
-		if len(docs) > 0 && (len(docs) == maxBucketMeasurements || size+len(doc) > maxBucketBytes || !b.together(docs[0], doc)) {
-			b.next = doc
-			break
+		if bucket := b.buckets.Add(doc); bucket != nil {
+			return bucket, nil
 		}
-		docs, size = append(docs, doc), size+len(doc)
 	}
-	if len(docs) == 0 {
-		return nil, nil
+}
+
+// Buckets puts measurements that come in order into buckets, as MongoDB would keep them.
+type Buckets struct {
+	series *catalog.TimeSeries
+	docs   []bson.Doc // of the bucket that is not full yet
+	bytes  int
+	made   uint32
+}
+
+// NewBuckets is for the measurements of a time series.
+func NewBuckets(series *catalog.TimeSeries) *Buckets { return &Buckets{series: series} }
+
+// Add takes a measurement, whose time is a date. It gives the bucket that the measurement does not go into any more, nil where there is none.
+func (b *Buckets) Add(doc bson.Doc) (full bson.Doc) {
+	if len(b.docs) > 0 && (len(b.docs) == maxBucketMeasurements || b.bytes+len(doc) > maxBucketBytes || !b.together(b.docs[0], doc)) {
+		full = b.Last()
+	}
+	b.docs, b.bytes = append(b.docs, doc.Clone()), b.bytes+len(doc)
+	return full
+}
+
+// Last is the bucket of what was added and not given yet; nil where that is nothing.
+func (b *Buckets) Last() bson.Doc {
+	if len(b.docs) == 0 {
+		return nil
 	}
 	b.made++
-	return b.bucket(docs), nil
+	bucket := b.bucket(b.docs)
+	b.docs, b.bytes = nil, 0
+	return bucket
 }
 
 // together says whether two measurements are of one meta value and one cell.
-func (b *buckets) together(x, y bson.Doc) bool {
+func (b *Buckets) together(x, y bson.Doc) bool {
 	if b.cell(x) != b.cell(y) {
 		return false
 	}
@@ -87,18 +103,18 @@ func (b *buckets) together(x, y bson.Doc) bool {
 	return mx.Type == my.Type && bytes.Equal(mx.Data, my.Data)
 }
 
-func (b *buckets) cell(doc bson.Doc) int64 {
+func (b *Buckets) cell(doc bson.Doc) int64 {
 	return policy.CellStart(doc.Lookup(b.series.TimeField).Millis(), b.series.SpanSeconds)
 }
 
-func (b *buckets) meta(doc bson.Doc) bson.Value {
+func (b *Buckets) meta(doc bson.Doc) bson.Value {
 	if !b.series.HasOwnMeta() {
 		return bson.Missing
 	}
 	return doc.Lookup(b.series.MetaField)
 }
 
-func (b *buckets) bucket(docs []bson.Doc) bson.Doc {
+func (b *Buckets) bucket(docs []bson.Doc) bson.Doc {
 	start := b.cell(docs[0])
 	var id [12]byte
 	binary.BigEndian.PutUint32(id[:], uint32(start/1000))
@@ -136,7 +152,7 @@ type column struct {
 }
 
 // columns are the fields of docs but for meta, in the order in which they come up.
-func (b *buckets) columns(docs []bson.Doc) (columns []*column) {
+func (b *Buckets) columns(docs []bson.Doc) (columns []*column) {
 	byName := map[string]*column{}
 	for i, doc := range docs {
 		for it := doc.Iter(); it.Next(); {

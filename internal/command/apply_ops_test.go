@@ -61,3 +61,28 @@ func TestApplyOpsReplays(t *testing.T) {
 		}
 	}
 }
+
+// TestApplyOpsReplaysMeasurements: what was done to measurements that share an _id is done again to the same ones, whatever their meta value has become.
+func TestApplyOpsReplaysMeasurements(t *testing.T) {
+	h, other := member(t), newHarness(t)
+	for _, text := range []string{
+		"{create: 's', timeseries: {timeField: 't', metaField: 'm'}}",
+		"{insert: 's', documents: [{_id: 1, t: ISODate('2026-01-01T00:00:00Z'), m: 'a'}, {_id: 1, t: ISODate('2026-01-01T00:00:00Z'), m: 'b'}, {_id: 1, t: ISODate('2026-01-01T00:00:00Z')}]}",
+		"{insert: 's', documents: [{_id: 1, t: ISODate('2026-01-01T00:00:01Z'), m: 'b'}, {_id: 1, t: ISODate('2026-01-01T00:00:02Z'), m: 'b'}]}",
+		"{update: 's', updates: [{q: {m: 'a'}, u: {$set: {m: 'c'}}, multi: true}]}",
+		"{delete: 's', deletes: [{q: {m: 'b', t: ISODate('2026-01-01T00:00:01Z')}, limit: 0}]}",
+	} {
+		h.ok(t, "test", text)
+	}
+	entries := h.ok(t, "local", "{find: 'oplog.rs', filter: {op: {$ne: 'n'}, ns: {$regex: '^(test|admin)[.]'}}}").Lookup("cursor").Doc().Lookup("firstBatch").Doc()
+	for it := entries.Iter(); it.Next(); {
+		if reply := other.send(t.Context(), "1", "admin", bson.Build().Array("applyOps").Document("0", it.Value().Doc()).End().Doc()).Body; !reply.Lookup("ok").Truthy() {
+			t.Fatalf("%s: %s", it.Value(), reply)
+		}
+	}
+	const find = "{find: 's', sort: {m: 1, t: 1}}"
+	want, got := h.ok(t, "test", find).Lookup("cursor").Doc().Lookup("firstBatch"), other.ok(t, "test", find).Lookup("cursor").Doc().Lookup("firstBatch")
+	if !bson.Identical(want, got) || want.Doc().Count() != 4 {
+		t.Errorf("is  %s\nwas %s", got, want)
+	}
+}

@@ -32,12 +32,11 @@ func (e *Engine) ApplyChange(ctx context.Context, l LoggedChange, call *Call) (f
 	if l.Op == 'u' {
 		from = l.Object2
 	}
-	id := from.Lookup("_id")
-	if id.IsMissing() {
+	if from.Lookup("_id").IsMissing() {
 		return false, mongoerr.New(mongoerr.NoSuchKey, "Failed to apply %s due to missing _id: %s", map[byte]string{'i': "insert", 'u': "update", 'd': "delete"}[l.Op], from)
 	}
 	err = e.write(ctx, l.NS, false, call, func(w *storage.Writer) error {
-		old, ok, err := l.target(w).GetByID(id)
+		old, ok, err := find(l.target(w), from)
 		if err != nil {
 			return err
 		}
@@ -48,6 +47,15 @@ func (e *Engine) ApplyChange(ctx context.Context, l LoggedChange, call *Call) (f
 		return true, nil
 	}
 	return found, err
+}
+
+// find finds the document that an operation is about by its key, which is the _id; the key of a measurement has more, but for what older versions
+// have logged.
+func find(r *storage.Reader, key bson.Doc) (rec storage.Record, ok bool, err error) {
+	if t := r.Catalog().Options.TimeSeries; t != nil && key.Lookup(t.TimeField).Type == bson.TypeDate {
+		return r.GetMeasurement(key)
+	}
+	return r.GetByID(key.Lookup("_id"))
 }
 
 // target is where the document that is changed is looked for. What an oplog tells was done while the document could be seen, or because it had

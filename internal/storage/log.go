@@ -101,7 +101,7 @@ func (t *Txn) logOf(c *collection) *oplog.Log {
 
 // logRemoval tells of a document that is deleted, and by what where its time was over.
 func (w *Writer) logRemoval(op meaning.DocumentOp, rec Record) {
-	w.log.Series(w.c.IsTimeSeries())
+	w.log.Series(w.c.Options.TimeSeries)
 	if op == meaning.DocumentExpired {
 		if w.c.Options.ExpirationEvents.SumUp() {
 			_, rule := w.c.rules.Deadline(rec.Doc, rec.Modified)
@@ -136,7 +136,7 @@ func (w *Writer) keepPreImage(old bson.Doc) {
 
 // Note has the transaction tell of something that happens to no document. The oplog must be there.
 func (t *Txn) Note(o bson.Doc) {
-	t.log.Series(false)
+	t.log.Series(nil)
 	t.log.Note(o)
 }
 
@@ -226,7 +226,7 @@ func (s *Store) HearClusterTime(t oplog.Timestamp) { s.logClock.Hear(t) }
 // collection hears of it.
 func (w *Writer) Note(o bson.Doc) {
 	if w.log != nil {
-		w.log.Series(w.c.IsTimeSeries())
+		w.log.Series(w.c.Options.TimeSeries)
 		w.log.NoteOf(w.c.NS, w.c.UUID, o)
 	}
 }
@@ -247,7 +247,7 @@ func (s *Store) logModified(ctx context.Context, ns namespace.NS) error {
 	if coll == nil || coll.IsView() || !s.logs(t.view.version.collections[coll.ID], t.view.version) {
 		return nil
 	}
-	t.log.Series(coll.IsTimeSeries())
+	t.log.Series(coll.Options.TimeSeries)
 	t.log.Command(ns.DB, &coll.UUID, bson.Build().String("collMod", ns.Coll).Doc(), meaning.OptionsBefore(coll))
 	change := meaning.NewChange(coll.ID)
 	t.meaning.Add(&change)

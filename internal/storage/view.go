@@ -270,7 +270,7 @@ func (r *Reader) GetMany(ids []RecordID) (found []Record, err error) {
 // index on _id, that is the first of them.
 func (r *Reader) GetByID(id bson.Value) (rec Record, ok bool, err error) {
 	if r.c.IsTimeSeries() {
-		return r.searchID(id)
+		return r.search(RecordScan{}, id)
 	}
 	rid, ok, err := r.find(id)
 	if !ok || err != nil {
@@ -279,9 +279,19 @@ func (r *Reader) GetByID(id bson.Value) (rec Record, ok bool, err error) {
 	return r.Get(rid)
 }
 
-// searchID looks at one record after the other.
-func (r *Reader) searchID(id bson.Value) (rec Record, ok bool, err error) {
-	cursor, err := r.Scan(RecordScan{})
+// GetMeasurement is the first measurement of a time series that has the time, the meta value and the _id of another.
+func (r *Reader) GetMeasurement(like bson.Doc) (rec Record, ok bool, err error) {
+	id, err := r.c.placement.Measurement(like)
+	if err != nil {
+		return Record{}, false, err
+	}
+	id = id[:len(id)-8] // without the number that tells those of one moment apart
+	return r.search(RecordScan{Low: id, High: layout.After(id)}, like.Lookup("_id"))
+}
+
+// search looks at one record after the other for the first with an _id.
+func (r *Reader) search(s RecordScan, id bson.Value) (rec Record, ok bool, err error) {
+	cursor, err := r.Scan(s)
 	if err != nil {
 		return Record{}, false, err
 	}

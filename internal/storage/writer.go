@@ -84,7 +84,7 @@ func (w *Writer) Insert(doc bson.Doc) (RecordID, error) {
 	w.change.Inserted = true
 	w.noteDeadline(rec)
 	if w.log != nil {
-		w.log.Series(w.c.IsTimeSeries())
+		w.log.Series(w.c.Options.TimeSeries)
 		w.log.Insert(w.c.NS, w.c.UUID, doc)
 	}
 	return id, w.trimCapped()
@@ -183,7 +183,7 @@ func (w *Writer) UpdateAs(how oplog.Telling, old Record, doc bson.Doc) (id Recor
 	w.witness(meaning.DocumentUpdated, doc)
 	w.noteDeadline(rec)
 	if w.log != nil {
-		w.log.Series(w.c.IsTimeSeries())
+		w.log.Series(w.c.Options.TimeSeries)
 		w.log.Update(w.c.NS, w.c.UUID, old.Doc, doc, how)
 		w.txn.history.KeepImage(old.Doc, doc)
 		w.keepPreImage(old.Doc)

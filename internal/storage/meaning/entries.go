@@ -21,7 +21,10 @@ func (d *DDL) Log(l *oplog.Log, old *catalog.Catalog) {
 		if e.Kind == DatabaseDropped || coll != nil && coll.IsView() {
 			uuid = nil
 		}
-		l.Series(coll != nil && coll.IsTimeSeries())
+		l.Series(nil)
+		if coll != nil {
+			l.Series(coll.Options.TimeSeries)
+		}
 		l.Command(e.NS.DB, uuid, o, o2)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/fieldpath"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
@@ -29,8 +30,8 @@ type Log struct {
 	kept  *[]byte // where ops lie while nobody uses them; nil where they are new
 	ends  []int
 	build bson.Builder
-	// series says that the next operation is about a time series.
-	series bool
+	// series is the time series that the next operation is about; nil where it is about none.
+	series *catalog.TimeSeries
 	// statement is one more than the number of the statement of a retryable write that what follows is of, 0 for none.
 	statement int32
 	image     Image
@@ -90,8 +91,8 @@ func (l *Log) room(n int) {
 	l.ops = slices.Grow(l.ops, n+opOverhead)
 }
 
-// Series says whether the operations that follow are about a time series.
-func (l *Log) Series(is bool) { l.series = is }
+// Series says which time series the operations that follow are about; nil: none.
+func (l *Log) Series(series *catalog.TimeSeries) { l.series = series }
 
 // begin starts an operation on a collection.
 func (l *Log) begin(op string, ns string, uuid *[16]byte) *bson.Builder {
@@ -103,7 +104,7 @@ func (l *Log) begin(op string, ns string, uuid *[16]byte) *bson.Builder {
 	if uuid != nil {
 		b.Binary("ui", 4, uuid[:])
 	}
-	if l.series {
+	if l.series != nil {
 		b.Bool("isTimeseries", true)
 	}
 	return b
@@ -146,13 +147,29 @@ func (l *Log) Update(ns namespace.NS, uuid [16]byte, old, doc bson.Doc, how Tell
 	if form == Whole {
 		b.Document("o", doc)
 	}
-	l.endImage(b.Object("o2").Value("_id", doc.Lookup("_id")).End())
+	if l.series != nil { // whose meta value may be another one now
+		doc = old
+	}
+	l.endImage(l.key(b.Object("o2"), doc).End())
 }
 
 // Delete is the end of a document.
 func (l *Log) Delete(ns namespace.NS, uuid [16]byte, doc bson.Doc) {
 	l.room(0)
-	l.endImage(l.begin("d", ns.String(), &uuid).Object("o").Value("_id", doc.Lookup("_id")).End())
+	l.endImage(l.key(l.begin("d", ns.String(), &uuid).Object("o"), doc).End())
+}
+
+// key appends by what a document is found again: its _id. Measurements may share one, and no index has it, so their time and meta value
+// stand beside it.
+func (l *Log) key(b *bson.Builder, doc bson.Doc) *bson.Builder {
+	b.Value("_id", doc.Lookup("_id"))
+	if t := l.series; t != nil {
+		b.Value(t.TimeField, doc.Lookup(t.TimeField))
+		if t.HasOwnMeta() {
+			b.Value(t.MetaField, doc.Lookup(t.MetaField))
+		}
+	}
+	return b
 }
 
 // endStatement is end for what a statement wants.
@@ -183,7 +200,7 @@ type Expiration struct {
 // Expire is the end of a document because its time was over.
 func (l *Log) Expire(ns namespace.NS, uuid [16]byte, doc bson.Doc, by Expiration) {
 	l.room(len(by.Index) + len(by.Field) + len(by.Rule))
-	b := l.begin("d", ns.String(), &uuid).Object("o").Value("_id", doc.Lookup("_id")).End().Object("expiration")
+	b := l.key(l.begin("d", ns.String(), &uuid).Object("o"), doc).End().Object("expiration")
 	if by.Index != "" {
 		b.String("index", by.Index)
 	}

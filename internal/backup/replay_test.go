@@ -471,6 +471,33 @@ func TestVerifiedChains(t *testing.T) {
 	verified("")
 }
 
+// TestVerifiedOverlap: two have followed for a while, of which one is gone: nothing is missing, and a verify says so as a replay does.
+func TestVerifiedOverlap(t *testing.T) {
+	l := &logged{source: newSource(t), first: 1, last: 10}
+	r, _ := newRepository(t, l.clock)
+	taken, err := backup.Take(t.Context(), l, r, l.clock, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := taken.Manifest.ID
+	for _, s := range [][2]int{{11, 20}, {11, 13}, {14, 16}, {21, 25}} {
+		var entries []byte
+		for n := s[0]; n <= s[1]; n++ {
+			entries = append(entries, l.entry(n)...)
+		}
+		segment := repository.Segment{Prev: stamp(s[0] - 1), First: stamp(s[0]), Last: stamp(s[1]), LastSHA256: strings.Repeat("0", 64), Entries: 1 + s[1] - s[0]}
+		if err := r.PutSegment(t.Context(), id, segment, entries); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v, err := backup.Verify(t.Context(), r, nil, nil); err != nil || v.FaultCount > 0 || v.Segments != 4 {
+		t.Errorf("%v: %+v", err, v)
+	}
+	if got, err := replayed(t, r, id, stamp(10), stamp(25)); err != nil {
+		t.Errorf("%v: %s", err, got)
+	}
+}
+
 func flip(t *testing.T, path string, where func([]byte) int) {
 	t.Helper()
 	b, err := os.ReadFile(path)

@@ -125,7 +125,9 @@ func (v *Verified) chain(ctx context.Context, r *repository.Repository, id strin
 		if !last.IsZero() && s.Prev.Compare(last) > 0 {
 			v.fault("the oplog behind backup %s has a gap: what came behind entry %s and up to %s is missing", id, last, s.Prev)
 		}
-		last = s.Last
+		if s.Last.Compare(last) > 0 { // where two have followed, segments overlap
+			last = s.Last
+		}
 		v.Segments++
 	}
 	if !last.IsZero() && covered.After.Compare(last) > 0 {

@@ -154,7 +154,9 @@ func checkSeriesChange(change bson.Value, meta string) error {
 			continue // which the parser refuses
 		}
 		for field := it.Value().Doc().Iter(); field.Next(); {
-			if !isOf(field.Key(), meta) || it.Key() == "$rename" {
+			to := field.Value()
+			leaves := it.Key() == "$rename" && to.Type == bson.TypeString && !isOf(to.Str(), meta)
+			if !isOf(field.Key(), meta) || leaves {
 				return seriesRefuses("Cannot perform an update on a time-series collection which updates a field that is not the metaField '%s'", meta)
 			}
 		}

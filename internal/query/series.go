@@ -1,6 +1,7 @@
 package query
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -10,7 +11,8 @@ import (
 )
 
 // measurement is doc as a time series keeps it: its time first, then whose it is, as MongoDB's buckets give it back. What is
-// wrong with the time is said here, since it is the first thing that MongoDB looks at.
+// wrong with the time is said here, since it is the first thing that MongoDB looks at. The fields of the meta field are in
+// the order of their names, as in buckets: who writes them in another order is the same source.
 func measurement(t *catalog.TimeSeries, doc bson.Doc) (bson.Doc, error) {
 	at := doc.Lookup(t.TimeField)
 	if at.Type != bson.TypeDate {
@@ -18,7 +20,7 @@ func measurement(t *catalog.TimeSeries, doc bson.Doc) (bson.Doc, error) {
 	}
 	b := bson.BuildOn(make([]byte, 0, len(doc))).Value(t.TimeField, at)
 	if meta := doc.Lookup(t.MetaField); t.HasOwnMeta() && !meta.IsMissing() {
-		b.Value(t.MetaField, meta)
+		appendSorted(b, t.MetaField, meta, 0)
 	}
 	for it := doc.Iter(); it.Next(); {
 		if k := it.Key(); k != t.TimeField && k != t.MetaField {
@@ -26,6 +28,41 @@ func measurement(t *catalog.TimeSeries, doc bson.Doc) (bson.Doc, error) {
 		}
 	}
 	return b.Doc(), nil
+}
+
+// appendSorted appends v with the fields of its documents sorted, those in arrays, too.
+func appendSorted(b *bson.Builder, key string, v bson.Value, depth int) {
+	switch {
+	case depth > bson.MaxDepth: // such a document is refused
+		b.Value(key, v)
+	case v.Type == bson.TypeObject:
+		b.Object(key)
+		for _, f := range fieldsByName(v.Doc()) {
+			appendSorted(b, f.name, f.value, depth+1)
+		}
+		b.End()
+	case v.Type == bson.TypeArray:
+		b.Array(key)
+		for it := v.Doc().Iter(); it.Next(); {
+			appendSorted(b, it.Key(), it.Value(), depth+1)
+		}
+		b.End()
+	default:
+		b.Value(key, v)
+	}
+}
+
+type field struct {
+	name  string
+	value bson.Value
+}
+
+func fieldsByName(doc bson.Doc) (fields []field) {
+	for it := doc.Iter(); it.Next(); {
+		fields = append(fields, field{it.Key(), it.Value()})
+	}
+	slices.SortStableFunc(fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
+	return fields
 }
 
 func badTime(t *catalog.TimeSeries) error {

@@ -75,6 +75,19 @@ func BucketSpan(granularity string) int64 {
 	return 0
 }
 
+// BucketRounding is by how much the beginnings of MongoDB's buckets differ at least with a granularity, in seconds; 0 for a word that is none.
+func BucketRounding(granularity string) int64 {
+	switch granularity {
+	case "seconds":
+		return 60
+	case "minutes":
+		return 3600
+	case "hours":
+		return 24 * 3600
+	}
+	return 0
+}
+
 // Doc is the option timeseries that s makes, with what follows from it filled in.
 func (s SeriesSpec) Doc() bson.Doc {
 	b := bson.Build().String("timeField", s.TimeField)

@@ -42,25 +42,41 @@ func (op *Op) modifiedSeries(c *catalog.Collection, r *collModRequest, reply *bs
 // setBuckets changes how measurements are parted: in larger stretches only.
 func setBuckets(o options, f timeseriesFields) error {
 	was := catalog.ReadSeriesSpec(o["timeseries"].Doc())
-	next := catalog.SeriesSpec{TimeField: was.TimeField, MetaField: was.MetaField, Granularity: f.granularity}
-	switch {
-	case f.granularity == "" && !f.hasSpan && !f.hasRounding:
+	if f.granularity == "" && !f.hasSpan && !f.hasRounding {
 		return nil
-	case f.granularity != "":
-		if f.hasRounding || f.hasSpan && f.span != catalog.BucketSpan(f.granularity) {
-			return invalidOptions("Cannot set 'granularity' together with 'bucketRoundingSeconds', or with a 'bucketMaxSpanSeconds' that is not its own")
-		}
-		next.Span = catalog.BucketSpan(f.granularity)
-	case f.hasSpan != f.hasRounding:
-		return invalidOptions("Timeseries 'bucketMaxSpanSeconds' and 'bucketRoundingSeconds' need to be set alongside each other")
-	case f.span != f.rounding:
-		return invalidOptions("Timeseries 'bucketRoundingSeconds' needs to be equal to 'bucketMaxSpanSeconds'")
-	default:
-		next.Span, next.Rounding = f.span, f.rounding
 	}
-	if next.Span < was.Span {
-		return invalidOptions("Invalid transition for timeseries options: buckets may grow from %d seconds, and not shrink to %d", was.Span, next.Span)
+	if err := f.checkGrowth(was); err != nil {
+		return err
 	}
+	next := catalog.SeriesSpec{TimeField: was.TimeField, MetaField: was.MetaField, Granularity: f.granularity, Span: f.span, Rounding: f.rounding}
 	o.set("timeseries", next.Doc().Value())
+	return nil
+}
+
+// checkGrowth says whether buckets that are as was says may become what is asked for.
+func (f timeseriesFields) checkGrowth(was catalog.SeriesSpec) error {
+	span, rounding := catalog.BucketSpan(f.granularity), catalog.BucketRounding(f.granularity)
+	switch {
+	case f.granularity == "":
+		if err := f.checkBuckets(); err != nil {
+			return err
+		}
+		span, rounding = f.span, f.rounding
+	case f.hasSpan && f.span != span:
+		return invalidOptions("Timeseries 'bucketMaxSpanSeconds' is not configurable to a value other than the default for the provided granularity")
+	case f.hasRounding:
+		return invalidOptions("Timeseries 'bucketRoundingSeconds' is not configurable alongside the granularity parameter")
+	case was.Granularity != "" && span < was.Span:
+		return invalidOptions("Invalid transition for timeseries.granularity. Can only transition from 'seconds' to 'minutes' or 'minutes' to 'hours'.")
+	}
+	if was.Granularity != "" {
+		was.Rounding = catalog.BucketRounding(was.Granularity)
+	}
+	switch {
+	case span < was.Span:
+		return invalidOptions("Timeseries 'bucketMaxSpanSeconds' needs to be equal or greater to transition")
+	case rounding < was.Rounding:
+		return invalidOptions("Timeseries 'bucketRoundingSeconds' needs to be equal or greater to transition")
+	}
 	return nil
 }

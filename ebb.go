@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -38,6 +39,7 @@ type Server struct {
 	// asked is closed by the shutdown command.
 	asked   chan struct{}
 	askOnce sync.Once
+	served  atomic.Bool // Serve was called
 	failed  failed
 	// foundation is what stays while the server is open, and serving what stands on it now.
 	foundation *foundation
@@ -63,8 +65,8 @@ func Open(opts Options) (*Server, error) {
 
 func open(opts Options) (*Server, error) {
 	opts = opts.withDefaults()
-	if _, known := compressionOf(opts.BlockCompressor); !known {
-		return nil, fmt.Errorf("there is no block compressor %q, but %s, %s and %s", opts.BlockCompressor, Snappy, Zstd, Uncompressed)
+	if err := opts.check(); err != nil {
+		return nil, err
 	}
 	s := &Server{opts: opts, log: serverlog.Of(opts.Log), clock: clockOf(opts.Clock), asked: make(chan struct{}), failed: failed{noted: make(chan struct{})}}
 	s.memory = memory.New(opts.MemoryBytes, clock.Wall(), s.log.For("CONTROL")) // waits are of real clients
@@ -120,8 +122,11 @@ func (s *Server) DBPath() string {
 }
 
 // Serve answers clients until ctx ends, a client sends shutdown, or the store fails (ErrStoreFailed); then it lets running operations finish,
-// interrupts them after ten seconds, and returns. Close comes after it.
+// interrupts them after ten seconds, and returns. Close comes after it. It is called once; later calls are an error.
 func (s *Server) Serve(ctx context.Context) error {
+	if s.served.Swap(true) {
+		return errors.New("the server has been served: Open makes another")
+	}
 	var addresses []string
 	for _, a := range s.network.Addrs() {
 		addresses = append(addresses, a.String())

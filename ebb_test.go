@@ -95,6 +95,43 @@ func TestOpenThatFailsTouchesNothing(t *testing.T) {
 	}
 }
 
+// A misspelled engine is not the default one, which would write to the disk.
+func TestOpenRefusesOptions(t *testing.T) {
+	for _, o := range []ebb.Options{
+		{Engine: "inmemory"},
+		{Engine: ebb.InMemory, BlockCompressor: "zip"},
+		{Engine: ebb.InMemory, ReplicaSet: &ebb.ReplicaSet{Initiate: true}},
+	} {
+		o.Port, o.DBPath = ebb.AnyPort, filepath.Join(t.TempDir(), "data")
+		s, err := ebb.Open(o)
+		if err == nil {
+			t.Errorf("opened: %+v", o)
+			s.Close()
+		}
+		if _, err := os.Stat(o.DBPath); err == nil {
+			t.Errorf("the directory was made: %+v", o)
+		}
+	}
+}
+
+func TestServeTwice(t *testing.T) {
+	s, err := ebb.Open(ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := s.Serve(ended); err != nil {
+		t.Error(err)
+	}
+	if err := s.Serve(ended); err == nil {
+		t.Error("it was served again")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestCloseWithoutServe(t *testing.T) {
 	s, err := ebb.Open(ebb.Options{Port: ebb.AnyPort, DBPath: t.TempDir()})
 	if err != nil {

@@ -1,6 +1,8 @@
 package ebb
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"runtime/debug"
@@ -237,6 +239,20 @@ func (o Options) withDefaults() Options {
 		o.Parsed = bson.EmptyDoc
 	}
 	return o
+}
+
+// check refuses what would be taken for something else.
+func (o Options) check() error {
+	if _, known := compressionOf(o.BlockCompressor); !known {
+		return fmt.Errorf("there is no block compressor %q, but %s, %s and %s", o.BlockCompressor, Snappy, Zstd, Uncompressed)
+	}
+	if o.Engine != Pebble && o.Engine != InMemory && o.Engine != TiKV {
+		return fmt.Errorf("there is no storage engine %q, but %s, %s and %s", o.Engine, Pebble, InMemory, TiKV)
+	}
+	if o.ReplicaSet != nil && o.ReplicaSet.Name == "" {
+		return errors.New("a replica set needs a name")
+	}
+	return nil
 }
 
 // The cache is cacheShare of the memory, but at least minCacheBytes. Of that, rowCacheShare keeps what was read or written lately,

@@ -51,28 +51,47 @@ func (d *Definition) checkText(spec bson.Doc) error {
 	if v := spec.Lookup("default_language"); v.Type == bson.TypeString && textsearch.Find(v.Str()) == nil {
 		return no("default_language is not valid: %s", v)
 	}
-	if v := spec.Lookup("language_override"); v.Type == bson.TypeString && (v.Str() == "" || v.Str()[0] == '$' || strings.ContainsRune(v.Str(), 0)) {
+	if v := spec.Lookup("language_override"); v.Type == bson.TypeString && (v.Str() == "" || v.Str()[0] == '$' || strings.ContainsAny(v.Str(), ".\x00")) {
 		return no("language_override is not valid: %s", v)
 	}
 	return nil
 }
 
-// checkTextFields holds a text index to text fields that stand together among ordered ones.
+// checkTextFields holds a text index to text fields that stand together among ordered ones. _fts and _ftsx are names of the text
+// fields as they are listed, and of nothing else.
 func checkTextFields(key bson.Doc) error {
-	runs, before := 0, false
+	no := func(text string) error { return mongoerr.New(mongoerr.CannotCreateIndex, "%s", text) }
+	runs, before, listed := 0, false, false // listed: the field before is _fts
 	for it := key.Iter(); it.Next(); {
 		v := it.Value()
-		text := v.Type == bson.TypeString && v.Str() == "text" || it.Key() == ftsxField
-		if v.Type == bson.TypeString && !text {
+		text := v.Type == bson.TypeString && v.Str() == "text"
+		switch {
+		case listed && it.Key() != ftsxField:
+			return no("expected _ftsx after _fts")
+		case listed && v.TruncInt64() != 1:
+			return no("expecting _ftsx:1")
+		case listed:
+			listed = false
+			continue
+		case v.Type == bson.TypeString && !text:
 			return mongoerr.New(mongoerr.CannotCreateIndex, "bad index key pattern %s: Can't use more than one index plugin for a single index.", key)
+		case it.Key() == ftsField && text && runs == 0:
+			listed = true
+		case it.Key() == ftsField || it.Key() == ftsxField:
+			return no("text index with reserved fields _fts/_ftsx not allowed")
+		case !text && v.TruncInt64() != 1 && v.TruncInt64() != -1:
+			return no("expected value 1 or -1 for non-text key in compound index")
 		}
 		if text && !before {
 			runs++
 		}
 		before = text
 	}
-	if runs > 1 {
-		return mongoerr.New(mongoerr.CannotCreateIndex, "'text' fields in index must all be adjacent")
+	switch {
+	case listed:
+		return no("expected _ftsx after _fts")
+	case runs > 1:
+		return no("'text' fields in index must all be adjacent")
 	}
 	return nil
 }
@@ -86,9 +105,32 @@ func checkWeights(v bson.Value) error {
 		return mongoerr.New(mongoerr.CannotCreateIndex, "text index option 'weights' must be an object")
 	}
 	for it := v.Doc().Iter(); it.Next(); {
-		w := it.Value()
-		if !w.IsNumber() || w.AsDouble() < 1 || w.AsDouble() >= maxTextWeight {
+		switch w := it.Value(); {
+		case !w.IsNumber():
+			return mongoerr.New(mongoerr.CannotCreateIndex, "weight for text index needs numeric type")
+		case !(w.AsDouble() >= 1 && w.AsDouble() < maxTextWeight): // nor is NaN
 			return mongoerr.New(mongoerr.CannotCreateIndex, "text index weight must be in the exclusive interval (0,%d) but found: %s", maxTextWeight, w)
+		}
+		if err := checkWeightPath(it.Key()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkWeightPath(path string) error {
+	switch {
+	case path == textsearch.Wildcard:
+		return nil
+	case path == "":
+		return mongoerr.New(mongoerr.CannotCreateIndex, "weight cannot be on an empty field")
+	}
+	for part := range strings.SplitSeq(path, ".") {
+		switch {
+		case part == "":
+			return mongoerr.New(mongoerr.CannotCreateIndex, "weight cannot have empty path component")
+		case part[0] == '$':
+			return mongoerr.New(mongoerr.CannotCreateIndex, "weight cannot have path component with $ prefix")
 		}
 	}
 	return nil

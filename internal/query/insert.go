@@ -25,10 +25,14 @@ type WriteError struct {
 // Insert adds docs, in order; with ordered the first that is refused ends it, otherwise all others are still added.
 // Documents are committed many at a time. An error of the store itself is returned as err; what was committed before stays.
 func (e *Engine) Insert(ctx context.Context, ns namespace.NS, docs []bson.Doc, ordered bool, call *Call) (inserted int, refused []WriteError, err error) {
-	if series := e.behindBuckets(ns); series != nil {
-		return e.insertBuckets(ctx, series, docs, ordered, call)
+	if behind := e.behindBuckets(ns); behind != nil {
+		return e.insertBuckets(ctx, behind, docs, ordered, call)
 	}
-	keep := call.KeepTimestamps || e.isTimeSeries(ns)
+	series := e.isTimeSeries(ns)
+	if series && call.Txn != nil {
+		return 0, nil, mongoerr.New(mongoerr.OperationNotSupportedInTransaction, "Cannot insert into a time-series collection in a multi-document transaction: %s", ns)
+	}
+	keep := call.KeepTimestamps || series
 	ready := make([]bson.Doc, len(docs))
 	bad := make([]error, len(docs))
 	for i, d := range docs {

@@ -124,6 +124,11 @@ func programs() map[string]program {
 				old:  "os.Mkdir(snapPath,",
 				new:  "os.MkdirAll(snapPath,",
 			}, {
+				// It removes the files that it has to begin with when it is started again: one that is killed does not start any more.
+				file: "vendor/github.com/ngaut/unistore/server/server.go",
+				old:  "opts.ValueLogMaxNumFiles = 3",
+				new:  "opts.ValueLogMaxNumFiles = 24",
+			}, {
 				// PD places nothing on a store that it has not heard of.
 				file: "vendor/github.com/ngaut/unistore/raftstore/config.go",
 				old:  "PdStoreHeartbeatTickInterval:     10 * time.Second,",

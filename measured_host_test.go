@@ -33,7 +33,9 @@ func TestMeasuredHost(t *testing.T) {
 		if stage == "$currentOp" {
 			db, of = c.Database("admin"), 1
 		}
-		var r struct{ Cursor struct{ FirstBatch []struct{ Host string } } }
+		var r struct {
+			Cursor struct{ FirstBatch []struct{ Host string } }
+		}
 		command := bson.D{{Key: "aggregate", Value: of}, {Key: "pipeline", Value: bson.A{bson.M{stage: bson.M{}}}}, {Key: "cursor", Value: bson.M{}}}
 		if err := db.RunCommand(t.Context(), command).Decode(&r); err != nil {
 			t.Fatal(stage, err)

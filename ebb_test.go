@@ -101,6 +101,11 @@ func TestOpenRefusesOptions(t *testing.T) {
 		{Engine: "inmemory"},
 		{Engine: ebb.InMemory, BlockCompressor: "zip"},
 		{Engine: ebb.InMemory, ReplicaSet: &ebb.ReplicaSet{Initiate: true}},
+		{Engine: ebb.InMemory, MaxConns: -1},
+		{Engine: ebb.InMemory, CacheBytes: -1},
+		{Engine: ebb.InMemory, Profiling: &ebb.Profiling{Level: 3}},
+		{Engine: ebb.InMemory, Profiling: &ebb.Profiling{SampleRate: 2}},
+		{Engine: ebb.InMemory, Parsed: []byte{}},
 	} {
 		o.Port, o.DBPath = ebb.AnyPort, filepath.Join(t.TempDir(), "data")
 		s, err := ebb.Open(o)

@@ -252,6 +252,17 @@ func (o Options) check() error {
 	if o.ReplicaSet != nil && o.ReplicaSet.Name == "" {
 		return errors.New("a replica set needs a name")
 	}
+	for name, n := range map[string]int64{"MaxConns": int64(o.MaxConns), "CacheBytes": o.CacheBytes, "MemoryBytes": o.MemoryBytes} {
+		if n < 0 {
+			return fmt.Errorf("the option %s is %d, and cannot be negative", name, n)
+		}
+	}
+	if p := o.Profiling; p != nil && (p.Level < 0 || p.Level > 2 || !(p.SampleRate >= 0 && p.SampleRate <= 1)) {
+		return fmt.Errorf("the profiler has levels from 0 to 2 and a sample rate from 0 to 1, and not %d and %g", p.Level, p.SampleRate)
+	}
+	if err := bson.Validate(o.Parsed, bson.MaxDepth); err != nil {
+		return fmt.Errorf("the option Parsed is no document: %w", err)
+	}
 	return nil
 }
 

@@ -18,10 +18,12 @@ func checkSeriesIndex(c *catalog.Collection, d *index.Definition) error {
 		return invalidOptions("Text indexes are not supported on time-series collections")
 	case d.Unique || d.PrepareUnique:
 		return invalidOptions("Unique indexes are not supported on time-series collections")
-	case d.Sparse && !onMeta(t, d):
-		return invalidOptions("Sparse indexes are not supported on time-series collections, but on the metaField")
-	case d.TTL && !isSeriesTTL(t, d):
-		return invalidOptions("TTL indexes are not supported on time-series collections, but on the timeField with a partialFilterExpression on the metaField")
+	case d.Sparse && !measuresNothing(t, d):
+		return invalidOptions("Sparse indexes are not supported on time-series measurements")
+	case d.TTL && (d.Key.Count() != 1 || d.Key.FirstKey() != t.TimeField):
+		return invalidOptions("TTL indexes on non-time fields are not supported on time-series collections")
+	case d.TTL && !filtersMeta(t, d):
+		return invalidOptions("TTL indexes on time-series collections require a partialFilterExpression on the metaField")
 	case d.PartialFilter != nil && string(d.Collation) != string(c.Options.Collation):
 		return mongoerr.New(mongoerr.IndexOptionsConflict, "A partial index of a time-series collection has the collection's collation")
 	case d.IsID():
@@ -44,14 +46,24 @@ func onMeta(t *catalog.TimeSeries, d *index.Definition) bool {
 	return true
 }
 
+// measuresNothing says whether all of d's fields are of the meta field, or the time.
+func measuresNothing(t *catalog.TimeSeries, d *index.Definition) bool {
+	for it := d.Key.Iter(); it.Next(); {
+		if it.Key() != t.TimeField && !isMeta(t, it.Key()) {
+			return false
+		}
+	}
+	return true
+}
+
 func isMeta(t *catalog.TimeSeries, path string) bool {
 	rest, ok := strings.CutPrefix(path, t.MetaField)
 	return ok && t.HasOwnMeta() && (rest == "" || rest[0] == '.')
 }
 
-// isSeriesTTL says whether d is on the time, and its partial filter on the meta field alone.
-func isSeriesTTL(t *catalog.TimeSeries, d *index.Definition) bool {
-	if d.Key.Count() != 1 || d.Key.FirstKey() != t.TimeField || d.PartialFilter == nil {
+// filtersMeta says whether d has a partial filter, and that on the meta field alone.
+func filtersMeta(t *catalog.TimeSeries, d *index.Definition) bool {
+	if d.PartialFilter == nil {
 		return false
 	}
 	filter := d.Spec.Lookup("partialFilterExpression")

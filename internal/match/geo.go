@@ -166,7 +166,9 @@ func (p *parsing) near(path fieldpath.Path, d bson.Doc) (Node, error) {
 		return nil, nil
 	}
 	if p.Allow&AllowNear == 0 {
-		return nil, mongoerr.New(5626500, "$geoNear, $near, and $nearSphere are not allowed in this context")
+		return nil, mongoerr.New(5626500, "$geoNear, $near, and $nearSphere are not allowed in this context, as these operators require sorting geospatial data. "+
+			"If you do not need sort, consider using $geoWithin instead. Check out https://dochub.mongodb.org/core/near-sort-operation and "+
+			"https://dochub.mongodb.org/core/nearSphere-sort-operationfor more details.")
 	}
 	n := &GeoNear{Path: path, Max: maxDistance, Source: d}
 	legacy, err := n.parseLegacy(d)

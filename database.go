@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -442,12 +441,8 @@ func endCursors(cursors *cursor.Registry, e meaning.Event) {
 }
 
 func (d *database) config(s *Server) command.Config {
-	port := 0
-	if a, ok := s.network.Addr().(*net.TCPAddr); ok {
-		port = a.Port
-	}
 	return command.Config{
-		Port: port, Clock: d.clock, RealTime: s.opts.Clock == nil, Log: s.log.For("COMMAND"), StartupLog: s.log.Startup(), Engine: s.opts.Engine, DBPath: s.DBPath(),
+		Port: s.port(), Clock: d.clock, RealTime: s.opts.Clock == nil, Log: s.log.For("COMMAND"), StartupLog: s.log.Startup(), Engine: s.opts.Engine, DBPath: s.DBPath(),
 		Argv: s.opts.Argv, Parsed: s.opts.Parsed, Version: MongoVersion, EbbVersion: Version,
 		Traffic:   func() command.Traffic { return command.Traffic(s.network.Stats()) },
 		RecentLog: s.log.Recent, StartupWarnings: s.log.StartupWarnings,

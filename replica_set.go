@@ -89,6 +89,14 @@ func (s *Server) reachedAt() string {
 	return net.JoinHostPort(name, strconv.Itoa(a.Port))
 }
 
+// port is the one that the server listens on; 0 where it is in no TCP network.
+func (s *Server) port() int {
+	if a, ok := s.network.Addr().(*net.TCPAddr); ok {
+		return a.Port
+	}
+	return 0
+}
+
 // isSelf says whether an address of a replica set's configuration is this server's: the port is its own, and the name one of this
 // machine.
 func (s *Server) isSelf(ctx context.Context, address string) bool {
@@ -96,8 +104,7 @@ func (s *Server) isSelf(ctx context.Context, address string) bool {
 	if err != nil {
 		name, port = address, strconv.Itoa(config.DefaultPort)
 	}
-	own, ok := s.network.Addr().(*net.TCPAddr)
-	if !ok || port != strconv.Itoa(own.Port) {
+	if own := s.port(); own == 0 || port != strconv.Itoa(own) {
 		return false
 	}
 	addresses, err := net.DefaultResolver.LookupIPAddr(ctx, name)

@@ -70,6 +70,9 @@ func TestApplyOpsReplaysMeasurements(t *testing.T) {
 		"{insert: 's', documents: [{_id: 1, t: ISODate('2026-01-01T00:00:00Z'), m: 'a'}, {_id: 1, t: ISODate('2026-01-01T00:00:00Z'), m: 'b'}, {_id: 1, t: ISODate('2026-01-01T00:00:00Z')}]}",
 		"{insert: 's', documents: [{_id: 1, t: ISODate('2026-01-01T00:00:01Z'), m: 'b'}, {_id: 1, t: ISODate('2026-01-01T00:00:02Z'), m: 'b'}]}",
 		"{update: 's', updates: [{q: {m: 'a'}, u: {$set: {m: 'c'}}, multi: true}]}",
+		"{insert: 's', documents: [{_id: 2, t: ISODate('2026-01-01T00:00:03Z'), m: 'd'}]}",
+		"{update: 's', updates: [{q: {m: 'd'}, u: {$set: {m: {b: 1, a: 2}}}, multi: true}]}",
+		"{delete: 's', deletes: [{q: {'m.b': 1}, limit: 0}]}",
 		"{delete: 's', deletes: [{q: {m: 'b', t: ISODate('2026-01-01T00:00:01Z')}, limit: 0}]}",
 	} {
 		h.ok(t, "test", text)

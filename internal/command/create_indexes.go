@@ -216,6 +216,9 @@ func checkBesideRecords(c *catalog.Collection, d *index.Definition) error {
 
 // checkIndexFor applies the rules between an index and the collection it is for.
 func (op *Op) checkIndexFor(c *catalog.Collection, d *index.Definition) error {
+	if op.APIStrict && d.Kind == index.Text {
+		return mongoerr.New(mongoerr.APIStrictError, "Index type 'text' is not allowed with apiStrict:true")
+	}
 	if c.IsTimeSeries() {
 		return checkSeriesIndex(c, d)
 	}

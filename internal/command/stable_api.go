@@ -72,7 +72,7 @@ func (c *Command) unstableOptions() []string {
 	return nil
 }
 
-// checkStableIndexes refuses indexes that are outside of the stable API.
+// checkStableIndexes refuses options of indexes that are outside of the stable API.
 func checkStableIndexes(specs []bson.Doc) error {
 	for _, spec := range specs {
 		for _, option := range [...]string{"sparse", "storageEngine", "bucketSize", "dropDups", "prepareUnique"} {
@@ -80,18 +80,6 @@ func checkStableIndexes(specs []bson.Doc) error {
 				return notStable("createIndexes.indexes." + option)
 			}
 		}
-		if key := spec.Lookup("key"); key.Type == bson.TypeObject && isText(key.Doc()) {
-			return mongoerr.New(mongoerr.APIStrictError, "Index type 'text' is not allowed with apiStrict:true")
-		}
 	}
 	return nil
-}
-
-func isText(key bson.Doc) bool {
-	for it := key.Iter(); it.Next(); {
-		if v := it.Value(); v.Type == bson.TypeString && v.Str() == "text" {
-			return true
-		}
-	}
-	return false
 }

@@ -87,7 +87,7 @@ func (e *Engine) applyTo(w *storage.Writer, l LoggedChange, old storage.Record, 
 		return false, err
 	}
 	if t := w.Catalog().Options.TimeSeries; t != nil {
-		if doc, err = measurement(t, doc); err != nil {
+		if doc, err = measurement(t, doc, l.Replayed); err != nil {
 			return false, err
 		}
 	}

@@ -112,7 +112,7 @@ func (e *Engine) insertPart(ctx context.Context, ns namespace.NS, docs []bson.Do
 				w.Statement(call.Retry.number(call.Statement + start + i))
 			}
 			if t := w.Catalog().Options.TimeSeries; t != nil && err == nil {
-				d, err = measurement(t, d)
+				d, err = measurement(t, d, false)
 			}
 			if err == nil {
 				err = check.document(d)

@@ -12,14 +12,19 @@ import (
 
 // measurement is doc as a time series keeps it: its time first, then whose it is, as MongoDB's buckets give it back. What is
 // wrong with the time is said here, since it is the first thing that MongoDB looks at. The fields of the meta field are in
-// the order of their names, as in buckets: who writes them in another order is the same source.
-func measurement(t *catalog.TimeSeries, doc bson.Doc) (bson.Doc, error) {
+// the order of their names, as in buckets: who writes them in another order is the same source. What an oplog tells of has the order that it has: by
+// that it is found again.
+func measurement(t *catalog.TimeSeries, doc bson.Doc, logged bool) (bson.Doc, error) {
 	at := doc.Lookup(t.TimeField)
 	if at.Type != bson.TypeDate {
 		return nil, badTime(t)
 	}
 	b := bson.BuildOn(make([]byte, 0, len(doc))).Value(t.TimeField, at)
-	if meta := doc.Lookup(t.MetaField); t.HasOwnMeta() && !meta.IsMissing() {
+	switch meta := doc.Lookup(t.MetaField); {
+	case !t.HasOwnMeta() || meta.IsMissing():
+	case logged:
+		b.Value(t.MetaField, meta)
+	default:
 		appendSorted(b, t.MetaField, meta, 0)
 	}
 	for it := doc.Iter(); it.Next(); {

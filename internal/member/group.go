@@ -2,7 +2,6 @@ package member
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -269,43 +268,6 @@ func (m *member) awaitLeft(ctx context.Context, id uint64, next int64) error {
 	}
 }
 
-// Begin implements command.Group.
-func (g *Group) Begin(ctx context.Context, c *replset.Config, self int) error {
-	g.joining.Lock()
-	defer g.joining.Unlock()
-	if g.member.Load() != nil {
-		return errors.New("the log has begun already")
-	}
-	var log [12]byte
-	_, _ = rand.Read(log[:]) // never fails
-	m, err := g.makeMember(func(m *member) error {
-		peers := raftlog.Peers{}
-		for i, other := range c.Members {
-			id := m.disk.ID()
-			if i != self {
-				if other.Votes == 0 {
-					continue // it comes later
-				}
-				var err error
-				if id, err = g.ask(ctx, c.Settings.ReplicaSetID, log, other.Host); err != nil {
-					return err
-				}
-			}
-			peers = append(peers, raftlog.Peer{ID: id, Member: other.ID, Host: other.Host})
-		}
-		return m.disk.Begin(c.Settings.ReplicaSetID, log, peers)
-	})
-	if err != nil {
-		return err
-	}
-	go func() { // when who asks for it has been answered
-		if err := m.takeOver(); err != nil {
-			g.o.Server.Fail(fmt.Errorf("begin the replica set: %w", err))
-		}
-	}()
-	return nil
-}
-
 // Ask implements command.Group.
 func (g *Group) Ask(ctx context.Context, host string, command bson.Doc) (bson.Doc, error) {
 	dialing, cancel := context.WithTimeout(ctx, callTime)
@@ -320,19 +282,6 @@ func (g *Group) Ask(ctx context.Context, host string, command bson.Doc) (bson.Do
 		return nil, mongoerr.New(mongoerr.HostUnreachable, "%s has not answered: %s", host, err)
 	}
 	return reply, err
-}
-
-// ask has the server at a host be of a set, which has a log, and returns its id.
-func (g *Group) ask(ctx context.Context, set, log [12]byte, host string) (uint64, error) {
-	reply, err := g.call(ctx, host, g.joinLetter(letterJoin, set, log, g.o.Name))
-	if err != nil {
-		return 0, fmt.Errorf("have %s join: %w", host, err)
-	}
-	id := reply.Lookup("id")
-	if id.Type != bson.TypeInt64 || id.Int64() == 0 {
-		return 0, fmt.Errorf("have %s join: its answer is broken", host)
-	}
-	return uint64(id.Int64()), nil
 }
 
 // Health implements command.Group.

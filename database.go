@@ -95,7 +95,7 @@ func (s *Server) openAll() (err error) {
 	}
 	if s.group != nil {
 		err = s.group.Load()
-	} else if files, dir := s.files(); s.dir != nil && member.HasLog(files, dir) {
+	} else if files, dir := s.files(); s.dir != nil && member.IsMember(files, dir, s.log) {
 		err = member.ErrNotAlone
 	}
 	if err != nil {

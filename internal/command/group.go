@@ -22,8 +22,9 @@ type Group interface {
 	Place(c *replset.Config, at int) int
 	// Check says whether the server at the address of a member could be that of the set called name; nil when it could.
 	Check(ctx context.Context, name string, m replset.Member) error
-	// Begin begins the log of a set with a configuration, whose members can be. Soon after it returns this Server gives way to another.
-	Begin(ctx context.Context, c *replset.Config, self int) error
+	// Begin begins the log of a set with a configuration, once the others have said that they can be members and keep has kept the configuration. Soon after
+	// it returns this Server gives way to another.
+	Begin(ctx context.Context, c *replset.Config, self int, keep func() error) error
 	// Ask has the member at an address run a command as another member's, and returns its reply.
 	Ask(ctx context.Context, host string, command bson.Doc) (bson.Doc, error)
 	// Health is what is known of the member at an address.

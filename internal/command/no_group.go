@@ -14,19 +14,19 @@ type noGroup struct{}
 
 var errNoGroup = errors.New("this server takes no other members")
 
-func (noGroup) Leader() (string, int64, bool)                                { return "", 0, false }
-func (noGroup) Check(context.Context, string, replset.Member) error          { return errNoGroup }
-func (noGroup) Begin(context.Context, *replset.Config, int) error            { return errNoGroup }
-func (noGroup) Ask(context.Context, string, bson.Doc) (bson.Doc, error)      { return nil, errNoGroup }
-func (noGroup) Health(string) Health                                         { return Health{} }
-func (noGroup) AwaitRead(context.Context) error                              { return errNoGroup }
-func (noGroup) AwaitApplied(context.Context, func() bool) error              { return errNoGroup }
-func (noGroup) Place(_ *replset.Config, at int) int                          { return at }
-func (noGroup) HearTime(int64)                                               {}
-func (noGroup) IsCurrent() bool                                              { return true }
-func (noGroup) StepUp(context.Context) error                                 { return errNoGroup }
-func (noGroup) Freeze(time.Duration)                                         {}
-func (noGroup) StepDown(_ context.Context, _, _ time.Duration, _ bool) error { return errNoGroup }
+func (noGroup) Leader() (string, int64, bool)                                   { return "", 0, false }
+func (noGroup) Check(context.Context, string, replset.Member) error             { return errNoGroup }
+func (noGroup) Begin(context.Context, *replset.Config, int, func() error) error { return errNoGroup }
+func (noGroup) Ask(context.Context, string, bson.Doc) (bson.Doc, error)         { return nil, errNoGroup }
+func (noGroup) Health(string) Health                                            { return Health{} }
+func (noGroup) AwaitRead(context.Context) error                                 { return errNoGroup }
+func (noGroup) AwaitApplied(context.Context, func() bool) error                 { return errNoGroup }
+func (noGroup) Place(_ *replset.Config, at int) int                             { return at }
+func (noGroup) HearTime(int64)                                                  {}
+func (noGroup) IsCurrent() bool                                                 { return true }
+func (noGroup) StepUp(context.Context) error                                    { return errNoGroup }
+func (noGroup) Freeze(time.Duration)                                            {}
+func (noGroup) StepDown(_ context.Context, _, _ time.Duration, _ bool) error    { return errNoGroup }
 func (noGroup) AwaitMembers(context.Context, uint64, func(func(int64) bool) bool) error {
 	return errNoGroup
 }

@@ -79,14 +79,17 @@ func replSetInitiate(op *Op) (bson.Doc, error) {
 	if err := op.checkOthers(op.Ctx, nil, config, self, "replSetInitiate quorum check failed because not all proposed set members responded affirmatively:"); err != nil {
 		return nil, err
 	}
-	if err := op.initiate(op.Ctx, config, self); err != nil {
-		return nil, err
+	keep := func() error {
+		err := op.initiate(op.Ctx, config, self)
+		if err == nil {
+			op.tell("replSetReconfig", bson.Build().Document("new", config.Document()).Doc())
+		}
+		return err
 	}
-	op.tell("replSetReconfig", bson.Build().Document("new", config.Document()).Doc())
 	if len(config.Members) > 1 {
-		return b.Doc(), op.ReplicaSet.Group.Begin(op.Ctx, config, self)
+		return b.Doc(), op.ReplicaSet.Group.Begin(op.Ctx, config, self, keep)
 	}
-	return b.Doc(), nil
+	return b.Doc(), keep()
 }
 
 // initiate gives the set its first configuration and has this member be elected.
@@ -207,7 +210,8 @@ func replSetReconfig(op *Op, _ *replset.View) (bson.Doc, error) {
 		if _, _, grouped := op.ReplicaSet.Group.Leader(); !grouped {
 			alone := *now
 			alone.Members = now.Members[place : place+1]
-			err = op.ReplicaSet.Group.Begin(op.Ctx, &alone, 0) // the others come when it leads
+			kept := func() error { return nil }
+			err = op.ReplicaSet.Group.Begin(op.Ctx, &alone, 0, kept) // the others come when it leads
 		}
 	}
 	return bson.EmptyDoc, err

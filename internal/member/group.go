@@ -111,7 +111,11 @@ type Group struct {
 	o       Options
 	member  atomic.Pointer[member] // nil as long as the set has no other members
 	joining sync.Mutex             // held while it becomes one
-	letters atomic.Int64           // bytes of letters that have not come as a whole
+	// reserved has the id that the server would be a member by, and is none yet; guarded by joining.
+	reserved *member
+	// beginning says that this server asks others whether they would be members.
+	beginning atomic.Bool
+	letters   atomic.Int64 // bytes of letters that have not come as a whole
 }
 
 // New is a Group that nothing was looked up for.
@@ -121,6 +125,19 @@ func New(o Options) *Group { return &Group{o: o} }
 func HasLog(files vfs.FS, dir string) bool {
 	_, err := files.Stat(files.PathJoin(dir, LogDir))
 	return err == nil
+}
+
+// IsMember says whether a data directory is a member's: that of a server that has only been asked to be one is not. A log that cannot be read counts.
+func IsMember(files vfs.FS, dir string, log *serverlog.Log) bool {
+	if !HasLog(files, dir) {
+		return false
+	}
+	d, err := raftlog.OpenDisk(files.PathJoin(dir, LogDir), files, log.For("REPL"))
+	if err != nil {
+		return true
+	}
+	is := d.IsMember()
+	return d.Close() != nil || is
 }
 
 // ErrNotAlone is returned for the data of a member that is opened without its set: what is written to a member alone is in no log, and would
@@ -137,7 +154,8 @@ func (g *Group) Load() error {
 		return err
 	}
 	if !m.disk.IsMember() { // it was about to become one
-		return m.close()
+		g.reserved = m
+		return nil
 	}
 	if err := m.checkPlace(); err != nil {
 		return errors.Join(err, m.close())
@@ -191,6 +209,11 @@ func (g *Group) Stop() {
 
 // Close closes the log.
 func (g *Group) Close() error {
+	g.joining.Lock()
+	defer g.joining.Unlock()
+	if g.reserved != nil {
+		return g.reserved.close()
+	}
 	if m := g.member.Load(); m != nil {
 		return m.close()
 	}

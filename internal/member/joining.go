@@ -12,12 +12,20 @@ import (
 	"github.com/ebbdb/ebb/internal/replset"
 )
 
+// A replica set of several begins in three steps. Whoever begins it has the others say by which ids they would be members, which each of them keeps; it
+// begins the log with these as its voters; then they join. So a set of which not all can be members does not begin, and one of which not all have joined
+// goes on to have them do so (keepGroup). A server that has lost its directory meanwhile is not the one that a vote was given to.
+
 // Begin implements command.Group.
-func (g *Group) Begin(ctx context.Context, c *replset.Config, self int) error {
+func (g *Group) Begin(ctx context.Context, c *replset.Config, self int, keep func() error) error {
+	if !g.beginning.CompareAndSwap(false, true) {
+		return errBeginning
+	}
+	defer g.beginning.Store(false)
 	g.joining.Lock()
 	defer g.joining.Unlock()
 	if g.member.Load() != nil {
-		return errors.New("the log has begun already")
+		return errAlready
 	}
 	var log [12]byte
 	_, _ = rand.Read(log[:]) // never fails
@@ -30,11 +38,14 @@ func (g *Group) Begin(ctx context.Context, c *replset.Config, self int) error {
 					continue // it comes later
 				}
 				var err error
-				if id, err = g.ask(ctx, c.Settings.ReplicaSetID, log, other.Host); err != nil {
+				if id, err = g.ask(ctx, letterReserve, c.Settings.ReplicaSetID, log, other.Host, anyID); err != nil {
 					return err
 				}
 			}
 			peers = append(peers, raftlog.Peer{ID: id, Member: other.ID, Host: other.Host})
+		}
+		if err := keep(); err != nil {
+			return err
 		}
 		return m.disk.Begin(c.Settings.ReplicaSetID, log, peers)
 	})
@@ -49,9 +60,13 @@ func (g *Group) Begin(ctx context.Context, c *replset.Config, self int) error {
 	return nil
 }
 
-// ask has the server at a host be of a set, which has a log, and returns its id.
-func (g *Group) ask(ctx context.Context, set, log [12]byte, host string) (uint64, error) {
-	reply, err := g.call(ctx, host, g.joinLetter(letterJoin, set, log, g.o.Name))
+// ask has the server at a host be of a set, or be ready to, with a log, by the id that it has reserved; and returns its id.
+func (g *Group) ask(ctx context.Context, kind string, set, log [12]byte, host string, reserved uint64) (uint64, error) {
+	letter := g.joinLetter(kind, set, log, g.o.Name)
+	if reserved != anyID {
+		letter = bson.Build().Fields(letter).Int64("id", int64(reserved)).Doc()
+	}
+	reply, err := g.call(ctx, host, letter)
 	if err != nil {
 		return 0, fmt.Errorf("have %s join: %w", host, err)
 	}
@@ -62,31 +77,84 @@ func (g *Group) ask(ctx context.Context, set, log [12]byte, host string) (uint64
 	return uint64(id.Int64()), nil
 }
 
-// join has an empty server be of a set, or tells that it could be, as one can that has been of it and has a part of the same log.
-func (g *Group) join(ctx context.Context, set, log [12]byte, name bson.Value, onlyCheck bool) (bson.Doc, error) {
-	if name.Type != bson.TypeString || name.Str() != g.o.Name {
+// anyID is no member's.
+const anyID = 0
+
+// invite has the server at a member's address join, which is a member by the log already.
+func (m *member) invite(other replset.Member) error {
+	p, known := peerOf(m.log.Status().Peers, other.ID)
+	if !known || p.Host != other.Host {
+		return nil
+	}
+	_, err := m.group.ask(m.ctx, letterJoin, m.disk.SetID(), m.disk.LogID(), other.Host, p.ID)
+	return err
+}
+
+// invitation is what a server is told that could be a member.
+type invitation struct {
+	kind     string // of letter
+	set, log [12]byte
+	name     bson.Value
+	id       uint64 // that it has reserved; anyID where it has not been asked to
+}
+
+func readInvitation(kind string, set [12]byte, letter bson.Doc) (v invitation, err error) {
+	v = invitation{kind: kind, set: set, name: letter.Lookup("name")}
+	if log := letter.Lookup("log"); log.Type == bson.TypeObjectID {
+		v.log = log.ObjectID()
+	}
+	if id := letter.Lookup("id"); id.Type == bson.TypeInt64 {
+		v.id = uint64(id.Int64())
+	}
+	if set == noID && kind != letterCheck {
+		return v, errBrokenLetter
+	}
+	return v, nil
+}
+
+// join has an empty server be of a set, reserve the id that it would have there, or tell that it could be, as one can that has been of it and has a part
+// of the same log.
+func (g *Group) join(ctx context.Context, v invitation) (bson.Doc, error) {
+	if v.name.Type != bson.TypeString || v.name.Str() != g.o.Name {
 		return nil, mongoerr.New(mongoerr.InvalidReplicaSetConfig, "the server was started with the replica set name %s", g.o.Name)
 	}
-	if set == noID && !onlyCheck {
-		return nil, errBrokenLetter
+	if g.beginning.Load() { // which may wait for who asks
+		return nil, errBeginning
 	}
 	g.joining.Lock()
 	defer g.joining.Unlock()
 	if m := g.member.Load(); m != nil {
-		if m.disk.SetID() != set || m.disk.LogID() != log || log == noID && onlyCheck {
-			return nil, mongoerr.New(mongoerr.AlreadyInitialized, "the server is a member of another replica set, or was")
+		if m.disk.SetID() != v.set || m.disk.LogID() != v.log || v.log == noID && v.kind == letterCheck {
+			return nil, errAlready
 		}
-		return bson.Build().Int64("id", int64(m.disk.ID())).Doc(), nil
+		return identity(m), nil
 	}
-	if err := g.isEmpty(ctx); err != nil || onlyCheck {
+	if err := g.isEmpty(ctx); err != nil || v.kind == letterCheck {
 		return bson.EmptyDoc, err
 	}
-	m, err := g.makeMember(func(m *member) error { return m.disk.Join(set, log) })
+	if v.kind == letterReserve {
+		m, err := g.reserve()
+		if err != nil {
+			return nil, err
+		}
+		return identity(m), nil
+	}
+	if v.id != anyID && (g.reserved == nil || g.reserved.disk.ID() != v.id) {
+		return nil, mongoerr.New(mongoerr.InvalidReplicaSetConfig, "the server is not the one that was to be this member: it has lost its directory since")
+	}
+	m, err := g.makeMember(func(m *member) error { return m.disk.Join(v.set, v.log) })
 	if err != nil {
 		return nil, err
 	}
-	return bson.Build().Int64("id", int64(m.disk.ID())).Doc(), m.takeOver()
+	return identity(m), m.takeOver()
 }
+
+func identity(m *member) bson.Doc { return bson.Build().Int64("id", int64(m.disk.ID())).Doc() }
+
+var (
+	errAlready   = mongoerr.New(mongoerr.AlreadyInitialized, "the server is a member of another replica set, or was")
+	errBeginning = mongoerr.New(mongoerr.ConfigurationInProgress, "the server is about to begin a replica set itself")
+)
 
 // isEmpty refuses a server that has a set, or data that would go.
 func (g *Group) isEmpty(ctx context.Context) error {
@@ -109,16 +177,29 @@ func (g *Group) isEmpty(ctx context.Context) error {
 // errOneMember: a cluster keeps its own replicas.
 var errOneMember = mongoerr.New(mongoerr.IllegalOperation, "a server whose data is in a TiKV cluster has no other members: the cluster replicates the data")
 
-// makeMember makes the log of a server that has none; begin puts into it what it begins with.
-func (g *Group) makeMember(begin func(*member) error) (*member, error) {
+// reserve makes the log of a server that has none, and with it the id that the server would be a member by.
+func (g *Group) reserve() (m *member, err error) {
 	if g.o.Server.Engine() == nil {
 		return nil, errOneMember
 	}
-	m, err := g.newMember()
+	if g.reserved == nil {
+		g.reserved, err = g.newMember()
+	}
+	return g.reserved, err
+}
+
+// makeMember has a server that is none be a member; begin puts into its log what that begins with.
+func (g *Group) makeMember(begin func(*member) error) (*member, error) {
+	m, err := g.reserve()
 	if err != nil {
 		return nil, err
 	}
-	if err := begin(m); err != nil {
+	err = begin(m)
+	if err != nil && !m.disk.IsMember() {
+		return nil, err
+	}
+	g.reserved = nil
+	if err != nil {
 		return nil, errors.Join(err, m.close())
 	}
 	return m, nil

@@ -86,16 +86,16 @@ func (g *Group) read(ctx context.Context, k *Caller, letter bson.Doc, admit func
 			"upgraded member by member, one version at a time", host.Str(), v, oldestLetters, letterVersion)
 	}
 	switch kind.Str() {
-	case letterCheck, letterJoin:
-		var log [12]byte
-		if v := letter.Lookup("log"); v.Type == bson.TypeObjectID {
-			log = v.ObjectID()
+	case letterCheck, letterReserve, letterJoin:
+		v, err := readInvitation(kind.Str(), set.ObjectID(), letter)
+		if err != nil {
+			return nil, err
 		}
-		return g.join(ctx, set.ObjectID(), log, letter.Lookup("name"), kind.Str() == letterCheck)
+		return g.join(ctx, v)
 	}
 	m := g.running()
 	if m == nil || m.disk.SetID() != set.ObjectID() {
-		return nil, mongoerr.New(mongoerr.InvalidReplicaSetConfig, "this server is no member of that replica set")
+		return nil, errNoMember
 	}
 	id := uint64(from.Int64())
 	data := letter.Lookup("data")
@@ -129,6 +129,8 @@ func (g *Group) read(ctx context.Context, k *Caller, letter bson.Doc, admit func
 	}
 	return nil, mongoerr.New(mongoerr.CommandNotFound, "no such letter: '%s'", kind.Str())
 }
+
+var errNoMember = mongoerr.New(mongoerr.InvalidReplicaSetConfig, "this server is no member of that replica set")
 
 var errBrokenLetter = mongoerr.New(mongoerr.FailedToParse, "the letter is broken")
 

@@ -338,6 +338,7 @@ const (
 	letterSnapshotPart  = "snapshotPart"
 	letterSnapshotEnd   = "snapshotEnd"
 	letterJoin          = "join"
+	letterReserve       = "reserve"
 	letterCheck         = "check"
 	letterPosition      = "position"
 	letterStepUp        = "stepUp"

@@ -18,7 +18,7 @@ import (
 
 // keepGroup has the members of the log be those of the configuration, as long as this one leads, and looks how the others are, until ctx ends.
 func (m *member) keepGroup() {
-	for clock.Wait(m.ctx, m.group.o.Wall, groupInterval) == nil {
+	for ok := true; ok; ok = clock.Wait(m.ctx, m.group.o.Wall, groupInterval) == nil {
 		v := m.view()
 		if v == nil || v.Config == nil {
 			continue
@@ -69,6 +69,9 @@ func (m *member) lookAt(v *replset.View) {
 		}
 		m.ended.Go(func() {
 			reply, err := m.group.call(m.ctx, other.Host, m.newLetter(letterPosition).Doc())
+			if mongoerr.Is(err, errNoMember.Code) {
+				err = errors.Join(err, m.invite(other))
+			}
 			m.looks.Lock()
 			defer m.looks.Unlock()
 			delete(m.looks.busy, other.Host)
@@ -208,7 +211,7 @@ const maxBehind = 1000
 // bring has the server at the address of a member be that member in the log. Where it was at another address only that changes; where another server was
 // the member, that one goes first.
 func (m *member) bring(s *raftlog.Status, other replset.Member) error {
-	id, err := m.group.ask(m.ctx, m.disk.SetID(), m.disk.LogID(), other.Host)
+	id, err := m.group.ask(m.ctx, letterJoin, m.disk.SetID(), m.disk.LogID(), other.Host, anyID)
 	if err != nil {
 		return err
 	}

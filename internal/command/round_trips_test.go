@@ -40,6 +40,8 @@ func TestRoundTrips(t *testing.T) {
 		documents = append(documents, fmt.Sprintf("{_id: %d, n: %d, text: '%s'}", i, i, strings.Repeat("x", 100)))
 	}
 	run(h, "{insert: 'c', documents: ["+strings.Join(documents, ", ")+"]}")
+	run(h, "{create: 'clustered', clusteredIndex: {key: {_id: 1}, unique: true}}")
+	run(h, "{insert: 'clustered', documents: ["+strings.Join(documents, ", ")+"]}")
 	if err := filled.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -49,6 +51,7 @@ func TestRoundTrips(t *testing.T) {
 	for _, scan := range []string{"{_id: {$gte: 0}}", "{n: {$gte: 0}}", "{text: {$exists: true}}"} {
 		run(h, "{count: 'c', query: "+scan+"}")
 	}
+	run(h, "{count: 'clustered', query: {n: {$exists: true}}}")
 	// What a server asks once.
 	run(h, "{find: 'c', filter: {_id: 1}}")
 	run(h, "{find: 'c', filter: {n: 1}}")
@@ -60,12 +63,15 @@ func TestRoundTrips(t *testing.T) {
 	}{
 		{"find by _id", "{find: 'c', filter: {_id: 500}}", 2, 0},
 		{"find by _id again", "{find: 'c', filter: {_id: 500}}", 0, 0},
+		{"find by _id in a clustered collection", "{find: 'clustered', filter: {_id: 500}}", 1, 0},
+		{"100 by _id in a clustered collection", "{find: 'clustered', filter: {_id: {$gte: 600, $lt: 700}}, batchSize: 200}", 1, 0},
 		{"insert", "{insert: 'c', documents: [{_id: 6000, n: 6000}]}", 2, 2},
 		{"insert of 100", "{insert: 'c', documents: [" + strings.ReplaceAll(strings.Join(documents[:100], ", "), "{_id: ", "{_id: 700") + "]}", 3, 2},
 		{"update by _id", "{update: 'c', updates: [{q: {_id: 600}, u: {$set: {n: -1}}}]}", 4, 2},
 		{"scan of 100 of an index", "{find: 'c', filter: {n: {$gte: 100, $lt: 200}}, batchSize: 200}", 3, 0},
 		{"scan of 100 of an index alone", "{find: 'c', filter: {n: {$gte: 200, $lt: 300}}, projection: {_id: 0, n: 1}, batchSize: 200}", 1, 0},
 		{"count by an index", "{count: 'c', query: {n: {$gte: 300, $lt: 400}}}", 1, 0},
+		{"update by _id in a clustered collection", "{update: 'clustered', updates: [{q: {_id: 800}, u: {$set: {n: -1}}}]}", 3, 2},
 		{"delete by _id", "{delete: 'c', deletes: [{q: {_id: 700}, limit: 1}]}", 4, 2},
 	} {
 		trips.Take()

@@ -36,6 +36,8 @@ type Server struct {
 	// transport is what connections go by.
 	transport *transport
 	memory    *memory.Governor
+	closing   sync.Once
+	closed    error // what Close returned
 	// asked is closed by the shutdown command.
 	asked   chan struct{}
 	askOnce sync.Once
@@ -189,8 +191,13 @@ func (s *Server) Settle(ctx context.Context) error {
 }
 
 // Close closes the data and gives the directory up. After an error of Serve it must not be called: operations still use
-// the data, which is safe against the end of the process.
+// the data, which is safe against the end of the process. Later calls return what the first did.
 func (s *Server) Close() error {
+	s.closing.Do(func() { s.closed = s.close() })
+	return s.closed
+}
+
+func (s *Server) close() error {
 	err := s.network.Close()
 	if s.console != nil {
 		err = errors.Join(err, s.console.Close())

@@ -37,7 +37,7 @@ func (s *Server) failFor(component, text string, err, cause error) {
 		s.failed.err = err
 		close(s.failed.noted)
 		if s.opts.OnFailure != nil {
-			s.opts.OnFailure(s.failed.err)
+			go s.opts.OnFailure(s.failed.err) // who wrote the audit log is an operation, for which it may wait
 		}
 	})
 }

@@ -12,12 +12,16 @@ import (
 
 // A failure of the store ends Serve with an error, and not the process.
 func TestStoreFailure(t *testing.T) {
-	told := make(chan error, 2)
-	s, err := ebb.Open(ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, OnFailure: func(err error) { told <- err }})
+	told, served := make(chan error, 2), make(chan error, 1)
+	var heard error
+	onFailure := func(err error) { // who waits for Serve there waits for nobody who waits for it
+		heard = <-served
+		told <- err
+	}
+	s, err := ebb.Open(ebb.Options{Port: ebb.AnyPort, Engine: ebb.InMemory, OnFailure: onFailure})
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := make(chan error, 1)
 	go func() { served <- s.Serve(t.Context()) }()
 	if err := s.Err(); err != nil {
 		t.Fatalf("before: %v", err)
@@ -25,7 +29,7 @@ func TestStoreFailure(t *testing.T) {
 	cause := errors.New("the disk is gone")
 	s.Fail(cause)
 	s.Fail(errors.New("later"))
-	for _, err := range []error{<-served, <-told, s.Err()} {
+	for _, err := range []error{<-told, heard, s.Err()} {
 		if !errors.Is(err, ebb.ErrStoreFailed) || !errors.Is(err, cause) {
 			t.Errorf("got %v", err)
 		}
@@ -33,8 +37,10 @@ func TestStoreFailure(t *testing.T) {
 	if len(told) > 0 {
 		t.Error("told again")
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

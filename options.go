@@ -121,7 +121,7 @@ type Options struct {
 	Log *slog.Logger
 	// RotateLog begins a new log file for logRotate; nil where the log is no file.
 	RotateLog func() error
-	// OnFailure is told once when the store can no longer keep what it promised, on a goroutine of its own, or when the audit log cannot be
+	// OnFailure is told once, on a goroutine of its own, when the store can no longer keep what it promised, or when the audit log cannot be
 	// written and is to end the server then: see ErrStoreFailed and ErrAuditFailed.
 	// Serve returns then by itself, when the operations under way have ended; whoever wants to end the process before does it here.
 	OnFailure func(error)

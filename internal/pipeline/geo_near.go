@@ -36,6 +36,9 @@ func parseGeoNear(p *parsing, arg bson.Value) ([]Stage, error) {
 	}
 	g := &GeoNear{written: written{"$geoNear", arg}, Multiplier: 1}
 	if arg.Type == bson.TypeObject {
+		if err := refuseFormer(arg.Doc()); err != nil {
+			return nil, err
+		}
 		for it := arg.Doc().Iter(); it.Next(); {
 			if err := g.read(p, it.Key(), it.Value()); err != nil {
 				return nil, err
@@ -46,6 +49,25 @@ func parseGeoNear(p *parsing, arg bson.Value) ([]Stage, error) {
 		return nil, mongoerr.New(5860400, "$geoNear requires a 'near' argument")
 	}
 	return one(g), nil
+}
+
+// refuseFormer refuses the options that the command geoNear had, and $geoNear once.
+func refuseFormer(d bson.Doc) error {
+	for _, former := range []struct {
+		name string
+		code mongoerr.Code
+		text string
+	}{
+		{"collation", 40227, "$geoNear does not accept the 'collation' parameter. Instead, specify a collation for the entire aggregation command."},
+		{"limit", 50858, "$geoNear no longer supports the 'limit' parameter. Use a $limit stage instead."},
+		{"num", 50857, "$geoNear no longer supports the 'num' parameter. Use a $limit stage instead."},
+		{"start", 50856, "$geoNear no longer supports the 'start' argument."},
+	} {
+		if !d.Lookup(former.name).IsMissing() {
+			return mongoerr.New(former.code, "%s", former.text)
+		}
+	}
+	return nil
 }
 
 func (g *GeoNear) read(p *parsing, name string, v bson.Value) (err error) {
@@ -68,22 +90,21 @@ func (g *GeoNear) read(p *parsing, name string, v bson.Value) (err error) {
 		g.IncludeLocs, err = outputPath(v.Str())
 	case "distanceMultiplier":
 		if !v.IsNumber() {
-			return mongoerr.New(mongoerr.TypeMismatch, "invalid parameter: expected a number (distanceMultiplier), found %s", v.Type)
+			return mongoerr.New(mongoerr.TypeMismatch, "distanceMultiplier must be a number")
 		}
 		if g.Multiplier = v.AsDouble(); !(g.Multiplier >= 0) {
-			return mongoerr.New(mongoerr.BadValue, "$geoNear requires that 'distanceMultiplier' is nonnegative")
+			return mongoerr.New(mongoerr.BadValue, "distanceMultiplier must be nonnegative")
 		}
 	case "spherical":
 		g.Spherical = v.Truthy()
 	case "query":
 		if v.Type != bson.TypeObject {
-			return mongoerr.New(mongoerr.TypeMismatch, "$geoNear requires that 'query' is an object, found %s", v.Type)
+			return mongoerr.New(mongoerr.TypeMismatch, "query must be an object")
 		}
 		g.Query, err = p.filter(v.Doc(), match.AllowMatch)
 	case "key":
 		return g.readKey(v)
-	case "uniqueDocs", "limit", "num", "start":
-		// Options that are gone are ignored.
+	case "uniqueDocs": // means nothing any more
 	default:
 		return mongoerr.New(mongoerr.BadValue, "Unknown argument to $geoNear: %s", name)
 	}
@@ -105,7 +126,7 @@ func (g *GeoNear) readNear(p *parsing, v bson.Value) error {
 		return err
 	}
 	if needs := expr.DependenciesOf(e); len(needs.Fields) > 0 || needs.Whole {
-		return mongoerr.New(5860402, "$geoNear requires a constant expression for 'near' argument")
+		return mongoerr.New(5860402, "$geoNear requires a constant near argument")
 	}
 	g.Near = e
 	if c, constant := expr.Constant(e); constant {
@@ -117,7 +138,7 @@ func (g *GeoNear) readNear(p *parsing, v bson.Value) error {
 func checkNear(v bson.Value) error {
 	switch {
 	case v.Type != bson.TypeObject && v.Type != bson.TypeArray:
-		return mongoerr.New(5860401, "$geoNear requires 'near' argument to be an Object or Array, but found %s", v.Type)
+		return mongoerr.New(5860401, "$geoNear requires near argument to be a GeoJSON object or a legacy point(array)")
 	case v.Type == bson.TypeObject && v.Doc().Lookup("type").Type == bson.TypeString:
 		return checkPoint(v.Doc())
 	case v.Type == bson.TypeObject && v.Doc().Lookup("coordinates").Type == bson.TypeArray:
@@ -155,7 +176,7 @@ func readDistance(p *parsing, name string, code mongoerr.Code, v bson.Value) (ex
 		return nil, err
 	}
 	if needs := expr.DependenciesOf(e); len(needs.Fields) > 0 || needs.Whole {
-		return nil, mongoerr.New(code, "$geoNear '%s' must be a constant expression", name)
+		return nil, mongoerr.New(code, "$geoNear requires $%s to evaluate to a constant number", name)
 	}
 	if c, constant := expr.Constant(e); constant {
 		return e, checkDistance(name, c)
@@ -165,10 +186,10 @@ func readDistance(p *parsing, name string, code mongoerr.Code, v bson.Value) (ex
 
 func checkDistance(name string, v bson.Value) error {
 	if !v.IsNumber() {
-		return mongoerr.New(mongoerr.TypeMismatch, "%s must be a number, found %s", name, v.Type)
+		return mongoerr.New(mongoerr.TypeMismatch, "$geoNear requires $%s to evaluate to a number", name)
 	}
 	if !(v.AsDouble() >= 0) {
-		return mongoerr.New(mongoerr.BadValue, "%s must be non-negative", name)
+		return mongoerr.New(mongoerr.BadValue, "%s must be nonnegative", name)
 	}
 	return nil
 }

@@ -101,6 +101,8 @@ func TestOpenRefusesOptions(t *testing.T) {
 		{Engine: "inmemory"},
 		{Engine: ebb.InMemory, BlockCompressor: "zip"},
 		{Engine: ebb.InMemory, ReplicaSet: &ebb.ReplicaSet{Initiate: true}},
+		{Engine: ebb.InMemory, ReplicaSet: &ebb.ReplicaSet{Name: "rs", Advertise: "a.example.org"}},
+		{Engine: ebb.InMemory, ReplicaSet: &ebb.ReplicaSet{Name: "rs", Advertise: ":27017"}},
 		{Engine: ebb.InMemory, MaxConns: -1},
 		{Engine: ebb.InMemory, CacheBytes: -1},
 		{Engine: ebb.InMemory, Profiling: &ebb.Profiling{Level: 3}},

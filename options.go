@@ -13,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/config"
 	"github.com/ebbdb/ebb/internal/host"
+	"github.com/ebbdb/ebb/internal/replset"
 	"github.com/ebbdb/ebb/internal/standin"
 )
 
@@ -251,6 +252,14 @@ func (o Options) check() error {
 	}
 	if o.ReplicaSet != nil && o.ReplicaSet.Name == "" {
 		return errors.New("a replica set needs a name")
+	}
+	if o.ReplicaSet != nil && o.ReplicaSet.Advertise != "" {
+		if _, _, err := net.SplitHostPort(o.ReplicaSet.Advertise); err != nil {
+			return fmt.Errorf("the address that a replica set's server advertises is host:port: %w", err)
+		}
+		if err := replset.CheckHost(o.ReplicaSet.Advertise); err != nil {
+			return err
+		}
 	}
 	for name, n := range map[string]int64{"MaxConns": int64(o.MaxConns), "CacheBytes": o.CacheBytes, "MemoryBytes": o.MemoryBytes} {
 		if n < 0 {

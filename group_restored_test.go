@@ -46,6 +46,16 @@ func TestMemberStartsAlone(t *testing.T) {
 		}
 		return fmt.Errorf("it is taken, or the client has not found the server yet: %w", err)
 	})
+	if err := own.Database("d").RunCommand(t.Context(), bson.D{{Key: "find", Value: "c"}}).Err(); code(err) != 13436 {
+		t.Error("it is read, of whatever time it is:", err)
+	}
+	var hello struct {
+		Secondary bool
+		SetName   string
+	}
+	if err := own.Database("admin").RunCommand(t.Context(), bson.M{"hello": 1}).Decode(&hello); err != nil || hello.Secondary || hello.SetName != "rs" {
+		t.Error("it says that it is a secondary:", hello, err)
+	}
 	var r struct{ Config bson.M }
 	if err := own.Database("admin").RunCommand(t.Context(), bson.M{"replSetGetConfig": 1}).Decode(&r); err != nil {
 		t.Fatal(err)

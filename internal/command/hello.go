@@ -197,7 +197,7 @@ func (op *Op) appendMember(b *bson.Builder, writable string, v *replset.View, to
 	if len(passives) > 0 {
 		b.Strings("passives", passives)
 	}
-	b.String("setName", v.Config.ID).Int32("setVersion", int32(v.Config.Version)).Bool(writable, primary).Bool("secondary", !primary)
+	b.String("setName", v.Config.ID).Int32("setVersion", int32(v.Config.Version)).Bool(writable, primary).Bool("secondary", v.State == replset.Secondary)
 	if v.Primary != "" {
 		b.String("primary", v.Primary)
 	}

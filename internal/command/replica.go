@@ -116,7 +116,7 @@ func (s *Server) restoredIndex(ctx context.Context, c *replset.Config) int {
 		return -1
 	case i >= 0 && len(c.Members) > 1 && !s.grouped():
 		s.StartupLog.Warn("The replica set's configuration has other members, and their log is not in the data directory: it was restored, or the log was removed. "+
-			"The member takes no writes. rs.reconfig() with force: true and this member alone in the configuration begins a set of one with what is here", "members", len(c.Members))
+			"The member is RECOVERING: nobody reads or writes it. rs.reconfig() with force: true and this member alone in the configuration begins a set of one with what is here", "members", len(c.Members))
 		return i
 	case i < 0 && len(c.Members) == 1:
 		s.StartupLog.Warn("Locally stored replica set configuration does not have a valid entry for the current node; it goes on as the one member that the set has, "+

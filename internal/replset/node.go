@@ -22,6 +22,8 @@ const (
 	Primary State = 1
 	// Secondary only reads.
 	Secondary State = 2
+	// Recovering: it has others' configuration and not their log, so that its data may be of any time; nobody reads it.
+	Recovering State = 3
 	// Startup2: it gets its first data.
 	Startup2 State = 5
 	// Removed: it has a configuration that is not for it.
@@ -37,6 +39,8 @@ func (s State) String() string {
 		return "PRIMARY"
 	case Secondary:
 		return "SECONDARY"
+	case Recovering:
+		return "RECOVERING"
 	case Startup2:
 		return "STARTUP2"
 	case Removed:
@@ -143,11 +147,15 @@ func (m *Node) change(ctx context.Context, f func(View) error) error {
 	return f(*m.view.Load())
 }
 
-// Restore gives the member what it had before a restart. It is elected by Run; self is -1 where the configuration is not for it.
+// Restore gives the member what it had before a restart. It is elected by Run, where nobody else has a vote, or by others, which Lead tells; self is -1
+// where the configuration is not for it.
 func (m *Node) Restore(c *Config, self int, term int64) {
 	v := View{State: Secondary, Config: c, Self: self, Term: term}
-	if self < 0 {
+	switch {
+	case self < 0:
 		v.State = Removed
+	case !v.isAlone():
+		v.State = Recovering
 	}
 	m.publish(v)
 }
@@ -230,7 +238,7 @@ func (m *Node) Reconfigure(ctx context.Context, next func(*View) (c *Config, sel
 		switch {
 		case self < 0:
 			v.State, v.ElectedAt, v.Primary = Removed, 0, ""
-		case v.State == Removed: // a forced configuration is for it again; Run has it elected, if it may be
+		case v.State == Removed, v.State == Recovering && v.isAlone(): // a forced configuration is for it again; Run has it elected, if it may be
 			v.State = Secondary
 		case v.State == Primary: // under another address, maybe
 			v.Primary = v.Host()

@@ -3,6 +3,7 @@ package replset
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,6 +102,21 @@ func TestNode(t *testing.T) {
 		other.Restore(storage.configs[0], -1, 3)
 		if err := other.Elect(t.Context()); err != nil || other.View().State != Removed || other.View().State.String() != "REMOVED" || changes != 1 {
 			t.Fatal(err, other.View(), changes)
+		}
+		alone := *storage.configs[0]
+		alone.Members = alone.Members[:1]
+		several := alone
+		several.Members = append(slices.Clone(alone.Members), Member{ID: 7, Host: "elsewhere:27017", Votes: 1})
+		without := NewNode("rs", fake, storage, NewTopology())
+		without.Restore(&several, 0, 3)
+		if err := without.Elect(t.Context()); without.View().State != Recovering || without.View().State.String() != "RECOVERING" {
+			t.Fatal(err, without.View())
+		}
+		if err := without.Reconfigure(t.Context(), func(*View) (*Config, int, error) { return &several, 0, nil }); err != nil || without.View().State != Recovering {
+			t.Fatal(err, without.View())
+		}
+		if err := without.Reconfigure(t.Context(), func(*View) (*Config, int, error) { return &alone, 0, nil }); err != nil || without.View().State != Secondary {
+			t.Fatal(err, without.View())
 		}
 		if id := ElectionID(3); id != [12]byte{0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 3} {
 			t.Fatal(id)

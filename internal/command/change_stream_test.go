@@ -239,7 +239,7 @@ func TestStreamEnds(t *testing.T) {
 	h := member(t)
 	w := h.watch("test", "c", "", "")
 	h.clock.Advance(time.Hour)
-	if n := h.server.Cursors.Expire(10 * time.Minute); n != 1 {
+	if n := h.server.Cursors.Expire(10*time.Minute, h.server.Sessions.Lives); n != 1 {
 		t.Errorf("%d cursors timed out", n)
 	}
 	if _, reply := w.try(0, 0); !mongoerr.Is(&mongoerr.Error{Code: mongoerr.Code(reply.Body.Lookup("code").Int32())}, mongoerr.CursorNotFound) {

@@ -159,7 +159,13 @@ func (s *Server) clean(ctx context.Context) {
 }
 
 func (s *Server) endIdle() {
-	s.Cursors.Expire(time.Duration(s.setting("cursorTimeoutMillis")) * time.Millisecond)
+	now := s.Clock.Now()
+	s.Ops.Each(func(o *operation.Operation) { s.Sessions.Busy(o.Session, now) })
+	lives := s.Sessions.Lives
+	if s.Params.Lookup(endsSessionCursors).Get().Bool() {
+		lives = func(string) bool { return false }
+	}
+	s.Cursors.Expire(time.Duration(s.setting("cursorTimeoutMillis"))*time.Millisecond, lives)
 	s.Sessions.Expire(time.Duration(s.sessionMinutes()) * time.Minute)
 	if s.Checkpoints != nil {
 		s.Checkpoints.Expire()

@@ -37,11 +37,15 @@ func AddParameters(r *parameter.Registry, verbosity func(level int)) {
 	parameter.NewInt(r, "KeysRotationIntervalSec", parameter.Startup, 90*24*3600, 1, math.MaxInt32, false)
 	parameter.NewInt(r, loadHistoryName, parameter.Both, 60, 0, maxLoadHistorySecs, false)
 	parameter.NewInt(r, "cursorTimeoutMillis", parameter.Both, cursor.IdleTimeout.Milliseconds(), 1, maxMillis, true)
+	parameter.NewBool(r, endsSessionCursors, parameter.Both, false)
 	parameter.NewInt(r, "transactionLifetimeLimitSeconds", parameter.Both, 60, 1, math.MaxInt32, false)
 	parameter.NewInt(r, snapshotWindowName, parameter.Both, past.DefaultWindow/1000, 0, math.MaxInt32, false)
 	parameter.NewInt(r, "maxTransactionLockRequestTimeoutMillis", parameter.Both, 5, -1, math.MaxInt32, false)
 	parameter.NewInt(r, "localLogicalSessionTimeoutMinutes", parameter.Startup, int64(session.Timeout/time.Minute), 1, math.MaxInt32, false)
 }
+
+// endsSessionCursors is whether cursors that are idle end while their session lives.
+const endsSessionCursors = "enableTimeoutOfInactiveSessionCursors"
 
 // setting is the value of a parameter that is a whole number.
 func (s *Server) setting(name string) int64 {

@@ -352,11 +352,11 @@ func (r *Registry) KillWhere(match func(*Cursor) bool) int {
 	return n
 }
 
-// Expire ends the cursors that nobody has used for so long.
-func (r *Registry) Expire(idle time.Duration) int {
+// Expire ends the cursors that nobody has used for so long, but for those of sessions that live: these end with their session.
+func (r *Registry) Expire(idle time.Duration, lives func(lsid string) bool) int {
 	now := r.clock.Now()
 	n := r.KillWhere(func(c *Cursor) bool {
-		return !c.busy && (!c.NoTimeout || c.why != nil) && now.Sub(c.used) >= idle
+		return !c.busy && now.Sub(c.used) >= idle && (c.why != nil || !c.NoTimeout && (c.LSID == "" || !lives(c.LSID)))
 	})
 	r.mu.Lock()
 	r.mu.timedOut += int64(n)

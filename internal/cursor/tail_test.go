@@ -82,11 +82,11 @@ func TestAnInvalidatedCursorTimesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	fake.Advance(IdleTimeout)
-	if n := r.Expire(IdleTimeout); n != 0 {
+	if n := r.Expire(IdleTimeout, nil); n != 0 {
 		t.Errorf("%d timed out", n)
 	}
 	r.Invalidate(all, mongoerr.New(mongoerr.QueryPlanKilled, "collection dropped"))
-	if n := r.Expire(IdleTimeout); n != 1 {
+	if n := r.Expire(IdleTimeout, nil); n != 1 {
 		t.Errorf("%d timed out", n)
 	}
 }

@@ -82,6 +82,22 @@ func (r *Registry) use(id string, now time.Time) (*live, error) {
 	return s, nil
 }
 
+// Busy keeps the session with the id alive, if it is, because something is under way in it.
+func (r *Registry) Busy(id string, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s := r.mu.live[id]; s != nil {
+		s.LastUsed = now
+	}
+}
+
+// Lives says whether the session with the id is alive.
+func (r *Registry) Lives(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mu.live[id] != nil
+}
+
 // End ends the sessions with the ids; unknown ones are passed over.
 func (r *Registry) End(ids ...string) {
 	for _, id := range ids {

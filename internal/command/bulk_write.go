@@ -1,17 +1,12 @@
 package command
 
 import (
-	"context"
-
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/query"
 )
-
-// maxBulkResultBytes is about how large the results of a bulkWrite may be together; it ends where they become larger.
-const maxBulkResultBytes = 20 << 20
 
 func bulkWriteCommands() []*Command {
 	return []*Command{{Name: "bulkWrite", Needs: Needs{Also: needsBulkWrite}, AdminOnly: true, WriteConcern: true, Kind: "bulkWrite", Written: []string{"ops", "let"}, Sequences: []string{"ops", "nsInfo"}, Run: bulkWrite,
@@ -29,9 +24,8 @@ type bulk struct {
 	// keepTimestamps leaves empty timestamps as they are.
 	keepTimestamps bool
 
-	results    []bulkResult
+	results    *bulkResults
 	errorsOnly bool
-	size       int
 	counts     bulkCounts
 }
 
@@ -45,12 +39,13 @@ type bulkTarget struct {
 }
 
 func bulkWrite(op *Op) (bson.Doc, error) {
-	b := &bulk{op: op}
+	b := &bulk{op: op, results: newBulkResults(op.Query.Memory)}
 	cursor, err := b.parse(op.Args)
 	if err != nil {
 		return nil, err
 	}
 	if err := b.run(); err != nil {
+		_ = b.results.Close()
 		return nil, err
 	}
 	return b.reply(cursor)
@@ -146,6 +141,10 @@ func (b *bulk) parseOps(docs []bson.Doc) error {
 // run runs the ops. An error is one that ends all of it.
 func (b *bulk) run() error {
 	for i := 0; i < len(b.ops) && !b.stopped(); {
+		if b.results.full() {
+			b.fail(i, mongoerr.New(mongoerr.ExceededMemoryLimit, "BulkWrite response size exceeded limit (%d bytes)", maxBulkResultBytes))
+			break
+		}
 		n, err := b.runFrom(i)
 		if err != nil {
 			return err
@@ -155,7 +154,7 @@ func (b *bulk) run() error {
 	return nil
 }
 
-func (b *bulk) stopped() bool { return b.ordered && b.counts.errors > 0 || b.size > maxBulkResultBytes }
+func (b *bulk) stopped() bool { return b.ordered && b.counts.errors > 0 }
 
 // runFrom runs the i-th op and says how many it ran: inserts that follow one another into one collection are one.
 func (b *bulk) runFrom(i int) (n int, err error) {
@@ -231,7 +230,7 @@ func (b *bulk) runUpdate(i int) error {
 	if err != nil {
 		return err
 	}
-	r := bulkResult{index: i, n: done.Matched, modified: done.Modified, upserted: done.UpsertedID}
+	r := bulkResult{index: i, kind: bulkUpdate, n: done.Matched, modified: done.Modified, upserted: done.UpsertedID}
 	if !done.UpsertedID.IsMissing() {
 		r.n = 1
 		b.counts.upserted++
@@ -251,25 +250,19 @@ func (b *bulk) runDelete(i int) error {
 	if err != nil {
 		return err
 	}
-	b.add(bulkResult{index: i, n: n})
+	b.add(bulkResult{index: i, kind: bulkDelete, n: n})
 	return nil
 }
 
 func (b *bulk) add(r bulkResult) {
-	if b.errorsOnly {
-		return
+	if !b.errorsOnly {
+		b.results.add(r)
 	}
-	b.results = append(b.results, r)
-	b.size += r.size()
 }
 
 func (b *bulk) fail(i int, err error) {
 	b.counts.errors++
-	r := bulkResult{index: i, err: mongoerr.From(err)}
-	if b.size += r.size(); b.size > maxBulkResultBytes {
-		r.err = mongoerr.New(mongoerr.ExceededMemoryLimit, "BulkWrite response size exceeded limit (%d bytes)", maxBulkResultBytes)
-	}
-	b.results = append(b.results, r)
+	b.results.add(bulkResult{index: i, kind: b.ops[i].kind, err: mongoerr.From(err)})
 }
 
 func (b *bulk) reply(o cursorOptions) (bson.Doc, error) {
@@ -279,80 +272,13 @@ func (b *bulk) reply(o cursorOptions) (bson.Doc, error) {
 	st.Modified.Store(c.modified)
 	st.Upserted.Store(c.upserted)
 	st.Deleted.Store(c.deleted)
-	if len(b.results) == 0 || int64(len(b.results)) <= o.batch && b.size < maxRowBytes {
+	if b.results.count == 0 || b.results.count <= o.batch && len(b.results.docs) < maxRowBytes {
 		o.single = true
 	}
-	cursor, err := b.op.openCursor(namespace.NS{DB: "admin", Coll: "$cmd.bulkWrite"}, &bulkResults{ops: b.ops, rest: b.results}, o)
+	cursor, err := b.op.openCursor(namespace.NS{DB: "admin", Coll: "$cmd.bulkWrite"}, b.results, o)
 	if err != nil {
 		return nil, err
 	}
 	return bson.BuildOn(make([]byte, 0, len(cursor)+128)).Fields(cursor).Number("nErrors", c.errors).Number("nInserted", c.inserted).
 		Number("nMatched", c.matched).Number("nModified", c.modified).Number("nUpserted", c.upserted).Number("nDeleted", c.deleted).Doc(), nil
 }
-
-// bulkResult is what became of one op.
-type bulkResult struct {
-	index       int
-	n, modified int64
-	upserted    bson.Value
-	err         *mongoerr.Error
-}
-
-// size is about how large the result's document is.
-func (r bulkResult) size() int {
-	n := 64 + len(r.upserted.Data)
-	if r.err != nil {
-		n += len(r.err.Message) + len(r.err.Extra) + len(r.err.Info)
-	}
-	return n
-}
-
-// bulkResults is a cursor's source of results.
-type bulkResults struct {
-	ops  []bulkOp
-	rest []bulkResult
-	buf  []byte
-}
-
-// Next implements cursor.Source.
-func (s *bulkResults) Next(context.Context) (bson.Doc, error) {
-	if len(s.rest) == 0 {
-		return nil, nil
-	}
-	r := s.rest[0]
-	s.rest = s.rest[1:]
-	b := bson.BuildOn(s.buf[:0])
-	if r.err == nil {
-		b.Double("ok", 1).Int32("idx", int32(r.index))
-	} else {
-		b.Double("ok", 0).Int32("idx", int32(r.index)).Int32("code", int32(r.err.Code)).String("errmsg", r.err.Message).Fields(r.err.Extra)
-		if r.err.Info != nil {
-			b.Document("errInfo", r.err.Info)
-		}
-	}
-	b.Number("n", r.n)
-	if s.ops[r.index].kind == bulkUpdate {
-		b.Number("nModified", r.modified)
-		if !r.upserted.IsMissing() {
-			b.Object("upserted").Value("_id", r.upserted).End()
-		}
-	}
-	s.buf = b.Bytes()
-	return s.buf, nil
-}
-
-// Park implements cursor.Source. The message that the ops lie in is gone then; only their kinds are still needed.
-func (s *bulkResults) Park() {
-	for i := range s.ops {
-		s.ops[i].doc = nil
-	}
-}
-
-// Held implements cursor.Source.
-func (s *bulkResults) Held() int64 { return 0 }
-
-// Shrink implements cursor.Source.
-func (s *bulkResults) Shrink() error { return nil }
-
-// Close implements cursor.Source.
-func (s *bulkResults) Close() error { return nil }

@@ -88,7 +88,7 @@ func (op *Op) keep(c *cursor.Cursor, seen *exec.Examined) error {
 	if seen != nil {
 		c.Examined = func() (keys, docs int64) { return seen.Keys, seen.Docs }
 	}
-	c.Command = op.Args.Document().Clone()
+	c.Command, c.API = op.Args.Document().Clone(), op.apiParameters()
 	if op.MaxTime > 0 {
 		c.MaxTime = max(time.Millisecond, op.MaxTime-(op.elapsed()-op.Running.Began))
 	}

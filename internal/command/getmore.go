@@ -58,6 +58,10 @@ func getMore(op *Op) (bson.Doc, error) {
 		op.Cursors.Put(c)
 		return nil, otherTransaction(c, txn)
 	}
+	if err := op.checkAPI(c.API, "cursor-creating command"); err != nil {
+		op.Cursors.Put(c)
+		return nil, err
+	}
 	if a.Has("maxTimeMS") && !c.AwaitData {
 		op.Cursors.Put(c)
 		return nil, mongoerr.New(mongoerr.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")

@@ -40,3 +40,25 @@ func TestWhatAGetMoreLooksAt(t *testing.T) {
 		}
 	}
 }
+
+// TestGetMoreKeepsToTheAPI: a getMore says of the stable API what the command says that opened its cursor, or gets nothing; the cursor stays.
+func TestGetMoreKeepsToTheAPI(t *testing.T) {
+	h := newHarness(t)
+	h.must("1", "test", `{insert: "c", documents: [{_id: 1}, {_id: 2}]}`)
+	const plain, strict = ``, `, apiVersion: '1', apiStrict: true`
+	for _, c := range []struct{ opened, wrong, want string }{
+		{plain, strict, `API parameter mismatch: getMore used params { apiVersion: "1", apiStrict: true }, the cursor-creating command used {}`},
+		{strict, plain, `API parameter mismatch: getMore used params {}, the cursor-creating command used { apiVersion: "1", apiStrict: true }`},
+	} {
+		id := at(h.must("1", "test", `{find: 'c', batchSize: 1`+c.opened+`}`).Value(), "cursor.id").Int64()
+		getMore := func(how string) bson.Doc {
+			return h.send(t.Context(), "1", "test", bson.MustDoc(fmt.Sprintf("{getMore: NumberLong(%d), collection: 'c'%s}", id, how))).Body
+		}
+		if got := getMore(c.wrong); got.Lookup("code").Int32() != 347 || got.Lookup("errmsg").Str() != c.want {
+			t.Error(got.Text())
+		}
+		if got := getMore(c.opened); !got.Lookup("ok").Truthy() {
+			t.Error(got.Text())
+		}
+	}
+}

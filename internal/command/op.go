@@ -29,6 +29,8 @@ type Op struct {
 	Now     int64
 	Running *operation.Operation
 	Generic
+	// versioned says that the command names a version of the stable API.
+	versioned bool
 	// APIStrict refuses commands outside of the stable API.
 	APIStrict bool
 	// MoreToCome asks the client's driver to expect another reply (exhaust); Next is the body of the further call.

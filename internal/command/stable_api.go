@@ -1,6 +1,8 @@
 package command
 
 import (
+	"cmp"
+
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
@@ -8,7 +10,7 @@ import (
 func (op *Op) readAPIVersion(a *Args) {
 	version, given := a.String("apiVersion")
 	strict, deprecation := a.Has("apiStrict"), a.Has("apiDeprecationErrors")
-	op.APIStrict = a.Bool("apiStrict", false)
+	op.versioned, op.APIStrict = given, a.Bool("apiStrict", false)
 	a.Bool("apiDeprecationErrors", false)
 	switch {
 	case given && version != "1":
@@ -18,6 +20,29 @@ func (op *Op) readAPIVersion(a *Args) {
 	case op.APIStrict:
 		a.Fail(op.checkStable(a))
 	}
+}
+
+// apiParameters is what the command says of the stable API, as errors show it; "" where it says nothing.
+func (op *Op) apiParameters() string {
+	if !op.versioned {
+		return ""
+	}
+	b := bson.Build()
+	for _, name := range [...]string{"apiVersion", "apiStrict", "apiDeprecationErrors"} {
+		if v := op.Args.Document().Lookup(name); !v.IsNullish() {
+			b.Value(name, v)
+		}
+	}
+	return b.Doc().String()
+}
+
+// checkAPI refuses a command that says something else of the stable API than what it goes on with: before is what that said, and of what it is.
+func (op *Op) checkAPI(before, of string) error {
+	now := op.apiParameters()
+	if now == before {
+		return nil
+	}
+	return mongoerr.New(mongoerr.APIMismatchError, "API parameter mismatch: %s used params %s, the %s used %s", op.Command.Name, cmp.Or(now, "{}"), of, cmp.Or(before, "{}"))
 }
 
 // checkStable refuses commands and options that are outside of the first version of the stable API.

@@ -169,10 +169,14 @@ func (op *Op) inTransaction() (body bson.Doc, err error) {
 	if op.starts && !op.Command.endsTransaction() {
 		lifetime := time.Duration(op.setting("transactionLifetimeLimitSeconds")) * time.Second
 		if err = op.seat.Begin(op.TxnNumber, now, now.Add(lifetime)); err == nil {
-			op.seat.Transaction().ReadConcern = op.notLocal()
+			t := op.seat.Transaction()
+			t.ReadConcern, t.API = op.notLocal(), op.apiParameters()
 		}
 	} else if !op.starts {
 		err = op.seat.Continue(op.TxnNumber, now)
+		if t := op.seat.Transaction(); err == nil && t.State == session.InProgress {
+			err = op.checkAPI(t.API, "transaction's first command")
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -50,7 +50,9 @@ type Cursor struct {
 	// User is who opened it, nil where nobody logs in.
 	User *auth.User
 	// Command is the command that opened it, for currentOp and the profiler.
-	Command     bson.Doc
+	Command bson.Doc
+	// API is what that said of the stable API, "" for nothing.
+	API         string
 	PlanSummary string
 	NoTimeout   bool
 	// Single says that there will be no other batch.

@@ -34,6 +34,8 @@ type Transaction struct {
 	State  State
 	// ReadConcern is the one that it began with, as it is shown; "" where that is the plainest.
 	ReadConcern string
+	// API is what its first statement says of the stable API, "" for nothing. Each other one has to say the same.
+	API string
 	// Work is nil but in progress.
 	Work Work
 	// Started is when it began, Expires when it is aborted at the latest, if it is in progress.

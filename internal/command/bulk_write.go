@@ -161,6 +161,8 @@ func (b *bulk) runFrom(i int) (n int, err error) {
 	o := b.ops[i]
 	err = writable(b.targets[o.target].ns)
 	switch {
+	case o.kind == bulkInsert && err != nil: // which ends all of it
+		return 0, err
 	case err != nil:
 	case o.kind == bulkInsert:
 		return b.runInserts(i)
@@ -169,11 +171,17 @@ func (b *bulk) runFrom(i int) (n int, err error) {
 	default:
 		err = b.runDelete(i)
 	}
-	if err != nil && !fatal(err) {
+	if err != nil && !b.ends(err) {
 		b.fail(i, err)
 		err = nil
 	}
 	return 1, err
+}
+
+// ends says whether err ends the whole command and not one op. In a transaction what is told to run it again does: the reply has to say so,
+// whichever results it has room for.
+func (b *bulk) ends(err error) bool {
+	return fatal(err) || b.op.txn != nil && b.op.isTransient(mongoerr.From(err).Code, 0)
 }
 
 func (b *bulk) runInserts(i int) (n int, err error) {
@@ -194,7 +202,10 @@ func (b *bulk) runInserts(i int) (n int, err error) {
 	b.op.examinedAlso(call)
 	b.op.counts.inserts.Add(tried(len(docs), inserted, refused, b.ordered))
 	b.counts.inserted += int64(inserted)
-	if err != nil && fatal(err) {
+	if err == nil && len(refused) > 0 && b.ends(refused[0].Err) {
+		err = refused[0].Err
+	}
+	if err != nil && b.ends(err) {
 		return 0, err
 	}
 	done := inserted + len(refused)
@@ -217,6 +228,9 @@ func (b *bulk) runInserts(i int) (n int, err error) {
 
 func (b *bulk) runUpdate(i int) error {
 	s, err := b.update(b.ops[i])
+	if err == nil {
+		err = b.checkRetry(s.Multi)
+	}
 	if err == nil {
 		err = s.check()
 	}
@@ -241,6 +255,9 @@ func (b *bulk) runUpdate(i int) error {
 
 func (b *bulk) runDelete(i int) error {
 	s, err := b.delete(b.ops[i])
+	if err == nil {
+		err = b.checkRetry(s.Multi)
+	}
 	if err != nil {
 		return err
 	}
@@ -251,6 +268,14 @@ func (b *bulk) runDelete(i int) error {
 		return err
 	}
 	b.add(bulkResult{index: i, kind: bulkDelete, n: n})
+	return nil
+}
+
+// checkRetry refuses an op on many documents in a write that may be sent again.
+func (b *bulk) checkRetry(multi bool) error {
+	if multi && b.op.retry != nil {
+		return mongoerr.New(mongoerr.InvalidOptions, "Cannot use retryable writes with multi=true")
+	}
 	return nil
 }
 
@@ -272,6 +297,12 @@ func (b *bulk) reply(o cursorOptions) (bson.Doc, error) {
 	st.Modified.Store(c.modified)
 	st.Upserted.Store(c.upserted)
 	st.Deleted.Store(c.deleted)
+	if b.op.WriteConcern.Unacknowledged { // whoever does not wait for the writes gets no results
+		if err := b.results.Close(); err != nil {
+			return nil, err
+		}
+		b.results.count = 0
+	}
 	if b.results.count == 0 || b.results.count <= o.batch && len(b.results.docs) < maxRowBytes {
 		o.single = true
 	}

@@ -92,5 +92,8 @@ func (op *Op) keep(c *cursor.Cursor, seen *exec.Examined) error {
 	if op.MaxTime > 0 {
 		c.MaxTime = max(time.Millisecond, op.MaxTime-(op.elapsed()-op.Running.Began))
 	}
+	if op.txn != nil {
+		op.seat.Transaction().Work.(*work).cursors = true
+	}
 	return op.Cursors.Add(c)
 }

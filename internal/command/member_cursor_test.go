@@ -141,3 +141,22 @@ func TestCursorOfASnapshot(t *testing.T) {
 		}
 	}
 }
+
+// TestCursorsEndWithTheirTransaction: those that a transaction has opened end with it, and others do not.
+func TestCursorsEndWithTheirTransaction(t *testing.T) {
+	h := member(t)
+	h.ok(t, "test", "{insert: 'c', documents: [{_id: 1}, {_id: 2}]}")
+	h.ok(t, "test", "{find: 'c', batchSize: 1}")
+	for i, end := range []string{"{commitTransaction: 1}", "{abortTransaction: 1}"} {
+		for j, opening := range []string{"{find: 'c', batchSize: 1}", "{aggregate: 'c', pipeline: [], cursor: {batchSize: 0}}"} {
+			h.txn(t, "test", opening, int64(2*i+j), true)
+			if open, _, _, _ := h.server.Cursors.Counts(); open != 2 {
+				t.Errorf("%s: %d cursors are open", opening, open)
+			}
+			h.txn(t, "admin", end, int64(2*i+j), false)
+			if open, _, _, _ := h.server.Cursors.Counts(); open != 1 {
+				t.Errorf("behind %s %d cursors are open", end, open)
+			}
+		}
+	}
+}

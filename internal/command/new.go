@@ -58,8 +58,8 @@ func New(c Config, s Services) *Server {
 		srv.AccessLog.Warn("A stored role cannot be read, and allows nothing", "error", serverlog.Client(why.Error()))
 	}
 	srv.Users = users
-	srv.Sessions = session.NewRegistry(c.Clock, func(id string) {
-		srv.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID == id })
+	srv.Sessions = session.NewRegistry(c.Clock, func(ids map[string]bool) {
+		srv.Cursors.KillWhere(func(c *cursor.Cursor) bool { return ids[c.LSID] })
 	})
 	srv.Sessions.Over = srv.logTransaction
 	srv.diskUse = s.Params.Lookup("allowDiskUseByDefault")

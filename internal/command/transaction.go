@@ -49,6 +49,8 @@ type work struct {
 	number int64
 	// isSnapshot says that its level is "snapshot".
 	isSnapshot bool
+	// cursors says that it has opened some.
+	cursors bool
 	// memory is what it has taken for its writes.
 	memory memory.Account
 }
@@ -79,6 +81,9 @@ func (w *work) forget() {
 }
 
 func (w *work) endCursors() {
+	if !w.cursors { // as a rule: nobody looks through those of all others then
+		return
+	}
 	w.server.Cursors.KillWhere(func(c *cursor.Cursor) bool { return c.LSID == w.lsid && c.TxnNumber == w.number })
 }
 

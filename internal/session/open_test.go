@@ -15,7 +15,7 @@ import (
 func registry(t *testing.T) (r *Registry, c *clock.Fake, id string, w *work) {
 	t.Helper()
 	c = clock.NewFake(start)
-	r = NewRegistry(c, func(string) {})
+	r = NewRegistry(c, func(map[string]bool) {})
 	id, err := r.Start("")
 	if err != nil {
 		t.Fatal(err)
@@ -153,5 +153,27 @@ func TestBusyIsStopped(t *testing.T) {
 	r.AbortOld(start.Add(time.Minute), stop)
 	if len(stopped) != 2 || w.rolledBack != 1 {
 		t.Error(stopped, w.rolledBack)
+	}
+}
+
+// TestEndTogether: of sessions that end together is told once, and of those alone that there were.
+func TestEndTogether(t *testing.T) {
+	var told []map[string]bool
+	c := clock.NewFake(start)
+	r := NewRegistry(c, func(ids map[string]bool) { told = append(told, ids) })
+	for _, id := range []string{"one", "two", "three"} {
+		if err := r.Use(id, c.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.End("unknown")
+	r.End("one", "unknown", "two", "one")
+	if len(told) != 1 || len(told[0]) != 2 || !told[0]["one"] || !told[0]["two"] || r.Count() != 1 {
+		t.Error(told, r.Count(), "sessions are left")
+	}
+	c.Advance(Timeout)
+	r.Expire(Timeout)
+	if len(told) != 2 || !told[1]["three"] || r.Count() != 0 {
+		t.Error(told, r.Count(), "sessions are left")
 	}
 }

@@ -28,7 +28,7 @@ type Session struct {
 // Registry is the set of live sessions.
 type Registry struct {
 	clock clock.Clock
-	ended func(id string)
+	ended func(ids map[string]bool)
 	// Over, unless nil, is told each transaction that was committed or aborted. It is set before there are any.
 	Over func(o *Open, committed bool)
 	mu   struct {
@@ -39,8 +39,9 @@ type Registry struct {
 	counts Counts
 }
 
-// NewRegistry returns an empty registry. ended is told the id of each session that is over, so that its cursors go too.
-func NewRegistry(c clock.Clock, ended func(id string)) *Registry {
+// NewRegistry returns an empty registry. ended is told the ids of sessions that are over, those that end together at once, so that their cursors
+// go too.
+func NewRegistry(c clock.Clock, ended func(ids map[string]bool)) *Registry {
 	r := &Registry{clock: c, ended: ended}
 	r.mu.live, r.mu.open = map[string]*live{}, map[*live]bool{}
 	return r
@@ -100,14 +101,22 @@ func (r *Registry) Lives(id string) bool {
 
 // End ends the sessions with the ids; unknown ones are passed over.
 func (r *Registry) End(ids ...string) {
+	var over []*live
+	known := map[string]bool{}
+	r.mu.Lock()
 	for _, id := range ids {
-		r.mu.Lock()
-		s := r.mu.live[id]
-		r.mu.Unlock()
-		if s != nil {
-			r.ended(id)
-			r.end(s)
+		if s := r.mu.live[id]; s != nil && !known[id] {
+			known[id] = true
+			over = append(over, s)
 		}
+	}
+	r.mu.Unlock()
+	if len(over) == 0 {
+		return
+	}
+	r.ended(known)
+	for _, s := range over {
+		r.end(s)
 	}
 }
 

@@ -26,7 +26,7 @@ var start = time.UnixMilli(1e12)
 // u commits and is not told what becomes of it, a aborts, w is a retryable write; a digit changes the number, which is 1 at first.
 func codes(t *testing.T, operations string) string {
 	t.Helper()
-	r := NewRegistry(clock.NewFake(start), func(string) {})
+	r := NewRegistry(clock.NewFake(start), func(map[string]bool) {})
 	id, err := r.Start("")
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestTransactionsEnd(t *testing.T) {
 		"all are aborted":  func(r *Registry, _ string, _ *clock.Fake) { r.AbortAll(nobody) },
 	} {
 		c := clock.NewFake(start)
-		r := NewRegistry(c, func(string) {})
+		r := NewRegistry(c, func(map[string]bool) {})
 		id, err := r.Start("")
 		if err != nil {
 			t.Fatal(err)
@@ -144,7 +144,7 @@ func TestTransactionsEnd(t *testing.T) {
 // left to who has it.
 func TestCheckout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := NewRegistry(clock.NewFake(start), func(string) {})
+		r := NewRegistry(clock.NewFake(start), func(map[string]bool) {})
 		id, err := r.Start("")
 		if err != nil {
 			t.Fatal(err)
@@ -206,7 +206,7 @@ func TestCheckout(t *testing.T) {
 // TestIfOver: what is done when a session is over is done for one that nobody has, and nobody gets it meanwhile.
 func TestIfOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := NewRegistry(clock.NewFake(start), func(string) {})
+		r := NewRegistry(clock.NewFake(start), func(map[string]bool) {})
 		id, err := r.Start("")
 		if err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 )
 
 func bulkWriteCommands() []*Command {
-	return []*Command{{Name: "bulkWrite", Needs: Needs{Also: needsBulkWrite}, AdminOnly: true, WriteConcern: true, Kind: "bulkWrite", Written: []string{"ops", "let"}, Sequences: []string{"ops", "nsInfo"}, Run: bulkWrite,
+	return []*Command{{Name: "bulkWrite", Needs: Needs{Also: needsBulkWrite}, AdminOnly: true, WriteConcern: true, Kind: "bulkWrite", Written: []string{"ops", "let"}, Sequences: []string{"ops", "nsInfo"}, Run: bulkWrite, Explain: explainBulkWrite,
 		Doc: "Inserts, changes and removes documents of several collections."}}
 }
 

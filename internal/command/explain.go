@@ -159,6 +159,41 @@ func explainDelete(op *Op, v query.Verbosity) (*query.Explanation, error) {
 	return op.Query.ExplainDelete(op.Ctx, s.Delete, s.call, v)
 }
 
+// explainBulkWrite explains a bulkWrite of one op, which is an update or a delete.
+func explainBulkWrite(op *Op, v query.Verbosity) (*query.Explanation, error) {
+	b := &bulk{op: op}
+	if _, err := b.parse(op.Args); err != nil {
+		return nil, err
+	}
+	if len(b.ops) != 1 {
+		return nil, mongoerr.New(mongoerr.InvalidLength, "explained bulkWrite ops must be of size 1")
+	}
+	o := b.ops[0]
+	if o.kind == bulkInsert {
+		return nil, mongoerr.New(mongoerr.IllegalOperation, "Cannot explain insert cmd for bulkWrite")
+	}
+	if err := writable(b.targets[o.target].ns); err != nil {
+		return nil, err
+	}
+	if o.kind == bulkUpdate {
+		s, err := b.update(o)
+		if err == nil {
+			err = s.check()
+		}
+		if err != nil {
+			return nil, err
+		}
+		defer op.examined(s.call)
+		return op.Query.ExplainUpdate(op.Ctx, s.Update, s.call, v)
+	}
+	s, err := b.delete(o)
+	if err != nil {
+		return nil, err
+	}
+	defer op.examined(s.call)
+	return op.Query.ExplainDelete(op.Ctx, s.Delete, s.call, v)
+}
+
 // onlyOne is the statement of a write that has one.
 func onlyOne[S any](statements []S, _ bool, err error) (s S, _ error) {
 	switch {

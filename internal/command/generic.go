@@ -319,12 +319,12 @@ func (op *Op) readReadConcern(a *Args) {
 		a.Fail(mongoerr.New(mongoerr.BadValue, "Enumeration value '%s' for field 'readConcern.level' is not a valid value.", level))
 	case op.multi: // checkStatement looks at it
 		op.readClusterTimes(a, level, after, at)
-	case !op.Command.ReadConcern && given && level != "local" && level != "":
-		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { readConcern: %s }", op.Command.Name, v))
-	case level == "snapshot" && op.Command.Name == "count":
-		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { readConcern: %s }", op.Command.Name, v))
-	case op.Replica != nil && level == "snapshot" && !op.Command.readsPast() && op.Command.Name != "getMore": // to which drivers send their session's; the cursor has its own
-		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { readConcern: %s }", op.Command.Name, v))
+	case !op.Command.takesLevel(level):
+		shown := v.Doc()
+		if shown.Lookup("provenance").IsMissing() {
+			shown = bson.Build().Fields(shown).String("provenance", "clientSupplied").Doc()
+		}
+		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command %s does not support { readConcern: %s } :: caused by :: read concern not supported", op.Command.Name, shown))
 	case op.Replica != nil:
 		op.readClusterTimes(a, level, after, at)
 		op.past = level == "snapshot" && op.Command.readsPast()
@@ -363,6 +363,19 @@ func (c *Command) readsPast() bool {
 		return true
 	}
 	return false
+}
+
+// takesLevel says whether the command takes the level outside of transactions. To getMore drivers send their session's; the cursor has its own.
+func (c *Command) takesLevel(level string) bool {
+	switch {
+	case level == "" || level == "local":
+		return true
+	case c.Name == "mapReduce":
+		return level == "available"
+	case level == "snapshot":
+		return c.readsPast() || c.Name == "getMore"
+	}
+	return c.ReadConcern
 }
 
 func knownLevel(level string) bool {

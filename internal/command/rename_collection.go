@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/query"
@@ -42,6 +43,8 @@ func renameCollection(op *Op) (bson.Doc, error) {
 		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Renaming a timeseries collection is not supported: %s", r.from)
 	case target != nil && target.IsTimeSeries():
 		return nil, mongoerr.New(mongoerr.NamespaceExists, "a timeseries collection already exists with that name: %s", r.to)
+	case op.Replica != nil && (r.from.DB == catalog.LocalDB) != (r.to.DB == catalog.LocalDB): // the oplog would tell half of it
+		return nil, mongoerr.New(mongoerr.IllegalOperation, "Cannot rename collections across a replicated and an unreplicated database")
 	}
 	if uuid := op.Conn.appliedUUID; uuid != nil {
 		return bson.EmptyDoc, op.Query.Store.RenameAs(op.patiently(), r.from, r.to, r.dropTarget, *uuid)

@@ -255,11 +255,8 @@ func (op *Op) modified(ctx context.Context, c *catalog.Collection, r *collModReq
 	if err := op.setValidation(c, o, r); err != nil {
 		return nil, err
 	}
-	if !r.images.IsMissing() {
-		o.set("changeStreamPreAndPostImages", bson.Missing)
-		if r.images.Bool() {
-			o.set("changeStreamPreAndPostImages", bson.Build().Bool("enabled", true).Doc().Value())
-		}
+	if err := setImages(c, o, r.images); err != nil {
+		return nil, err
 	}
 	setPaused(o, r.pause, reply)
 	setExpirationEvents(o, r.events, reply)
@@ -268,6 +265,18 @@ func (op *Op) modified(ctx context.Context, c *catalog.Collection, r *collModReq
 		return next, nil
 	}
 	return op.withIndexChange(next, r.index, reply)
+}
+
+func setImages(c *catalog.Collection, o options, on bson.Value) error {
+	if on.IsMissing() {
+		return nil
+	}
+	o.set("changeStreamPreAndPostImages", bson.Missing)
+	if !on.Bool() {
+		return nil
+	}
+	o.set("changeStreamPreAndPostImages", bson.Build().Bool("enabled", true).Doc().Value())
+	return checkImages(c.NS)
 }
 
 // setPaused pauses deleting, or has it go on.

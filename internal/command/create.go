@@ -289,7 +289,7 @@ func (op *Op) checkCreate(r *createRequest) error {
 		return err
 	}
 	for _, check := range [...]func(*createRequest) error{checkCreateClustered, checkCreateEncrypted, checkCreateTimeseries,
-		checkCapped, op.checkIDIndex, op.checkCreateExpire, checkCreateName, op.checkCreateView, op.checkCreateValidator} {
+		checkCapped, op.checkIDIndex, op.checkCreateExpire, checkCreateName, op.checkCreateView, checkCreateImages, op.checkCreateValidator} {
 		if err := check(r); err != nil {
 			return err
 		}
@@ -400,6 +400,22 @@ func (op *Op) checkCreateView(r *createRequest) error {
 	}
 	r.options = kept
 	return op.Query.CheckView(op.Ctx, query.ViewDefinition{NS: r.ns, On: r.viewOn, Pipeline: kept["pipeline"], Collation: r.collation}, op.call())
+}
+
+func checkCreateImages(r *createRequest) error {
+	if !r.images {
+		return nil
+	}
+	return checkImages(r.ns)
+}
+
+// checkImages refuses images of the documents of a collection that no change stream can be opened on.
+func checkImages(ns namespace.NS) error {
+	switch ns.DB {
+	case "admin", "local", "config":
+		return invalidOptions("changeStreamPreAndPostImages collection option is not supported on the %s database", ns.DB)
+	}
+	return nil
 }
 
 func (op *Op) checkCreateValidator(r *createRequest) error {

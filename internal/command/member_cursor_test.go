@@ -122,6 +122,37 @@ func TestTailOplog(t *testing.T) {
 	}
 }
 
+// TestTailOplogFrom: a reader that follows the oplog from a time on looks at one entry before that, at which it waits for what is not there yet.
+func TestTailOplogFrom(t *testing.T) {
+	h := member(t)
+	h.ok(t, "test", "{insert: 'c', documents: [{_id: 1}]}")
+	h.ok(t, "test", "{insert: 'c', documents: [{_id: 2}]}")
+	var last, next bson.Value
+	for _, seen := range []int{1, 0} { // from the last entry on, and from the next
+		last = h.ok(t, "test", "{hello: 1}").Lookup("operationTime")
+		seconds, counter := last.Timestamp()
+		next = bson.Timestamp(seconds, counter+1)
+		from := last
+		if seen == 0 {
+			from = next
+		}
+		filter := bson.Build().Object("ts").Value("$gte", from).End().Doc()
+		id, docs := cursorOf(h.ok(t, "local", fmt.Sprintf("{find: 'oplog.rs', filter: %s, tailable: true}", filter)), "firstBatch")
+		if id == 0 || docs != seen {
+			t.Errorf("%s: cursor %d, %d entries", filter, id, docs)
+		}
+		h.ok(t, "test", "{insert: 'c', documents: [{}]}")
+		if _, docs := cursorOf(h.ok(t, "local", fmt.Sprintf("{getMore: NumberLong('%d'), collection: 'oplog.rs'}", id)), "nextBatch"); docs != 1 {
+			t.Errorf("%s: then %d entries", filter, docs)
+		}
+	}
+	find := bson.Build().Object("explain").String("find", "oplog.rs").Object("filter").Object("ts").Value("$gte", next).End().End().End().Doc()
+	stats := h.ok(t, "local", find.String()).Lookup("executionStats").Doc()
+	if n := stats.Lookup("totalDocsExamined").Int32(); n != 1 {
+		t.Errorf("%d entries examined", n)
+	}
+}
+
 // TestCursorOfASnapshot: drivers send the read concern of a snapshot session with each getMore. The cursor goes on in the state that it was
 // opened in, whatever it says.
 func TestCursorOfASnapshot(t *testing.T) {

@@ -94,8 +94,26 @@ func (s *collScan) open(r *reading) error {
 	if s.again {
 		scan.Reverse, scan.Ordered = false, true
 	}
+	if s.tails && s.after == nil && scan.Low != nil {
+		if scan.Low, err = before(reader, scan.Low); err != nil {
+			return err
+		}
+	}
 	s.cursor, err = reader.Scan(scan)
 	return err
+}
+
+// before is the id of the last record in front of low, or low where there is none. A tailing scan begins there, so that it has a
+// place to go on from where nothing that it wants is there yet.
+func before(r *storage.Reader, low storage.RecordID) (storage.RecordID, error) {
+	c, err := r.Scan(storage.RecordScan{High: low, Reverse: true})
+	if err != nil {
+		return nil, err
+	}
+	if c.Next() {
+		low = c.Record().ID.Clone()
+	}
+	return low, errors.Join(c.Err(), c.Close())
 }
 
 // mayHaveMissed says whether the walk that has come to its end may have missed records that moved while it was parked.

@@ -174,6 +174,9 @@ func (p *planning) collScan(backward bool) *Plan {
 	if p.c.Clustered != nil && !p.bind(s) {
 		return Nothing()
 	}
+	if p.c.RecordAt != nil && !p.bindTime(s) {
+		return Nothing()
+	}
 	ordered := len(p.q.Order) == 0
 	if follows, down := p.inRecordOrder(); follows && (down == backward || !p.q.isNatural()) {
 		s.Backward, ordered = down, true

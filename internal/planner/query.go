@@ -76,6 +76,8 @@ type Collection struct {
 	Collation *collation.Collation
 	// Clustered is the order of the records by _id, in the place of an index on it; nil where records have an order of their own.
 	Clustered *index.Definition
+	// RecordAt is the id of the record whose ts it is given, where records lie by that, as in the oplog; nil elsewhere.
+	RecordAt func(ts uint64) []byte
 	// Unkeyed: several documents may have the same _id, as in a time series, and nothing finds them by it.
 	Unkeyed bool
 	// Hides says that expired documents are hidden: keys alone do not tell whether a document is there.

@@ -27,6 +27,7 @@ import (
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/indexddl"
 	"github.com/ebbdb/ebb/internal/storage/indexwrite"
+	"github.com/ebbdb/ebb/internal/storage/layout"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/update"
 )
@@ -224,6 +225,9 @@ func describe(r *storage.Reader) planner.Collection {
 	}
 	if coll.IsClustered() {
 		c.Clustered = index.OfRecords(coll.Options.Clustered.Name, c.Collation)
+	}
+	if coll.IsOplog() {
+		c.RecordAt = func(ts uint64) []byte { return layout.SequenceID(ts) }
 	}
 	for _, d := range coll.Indexes {
 		c.Indexes = append(c.Indexes, planner.Index{Definition: d, Multikey: r.Multikey(d), Paths: r.MultikeyPaths(d)})

@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -229,22 +230,53 @@ func (f clusterField) read(a *Args, b *bson.Builder) {
 // parseChangeStreamOptions reads {preAndPostImages: {expireAfterSeconds: "off" or a number}}.
 func parseChangeStreamOptions(v bson.Doc) (bson.Doc, error) {
 	images := v.Lookup("preAndPostImages")
-	if images.Type != bson.TypeObject || v.Count() != 1 {
-		return nil, mongoerr.New(mongoerr.BadValue, "changeStreamOptions must be {preAndPostImages: {expireAfterSeconds: ...}}, not %s", v)
+	if images.IsMissing() {
+		return nil, notOptions("preAndPostImages", "missing but a required field")
 	}
-	seconds := images.Doc().Lookup("expireAfterSeconds")
-	b := bson.Build().Object("preAndPostImages")
+	if images.Type != bson.TypeObject || images.Doc().Lookup("expireAfterSeconds").IsMissing() {
+		return nil, notOptions("expireAfterSeconds", "missing but a required field")
+	}
+	if name := otherField(v, "preAndPostImages"); name != "" {
+		return nil, notOptions(name, "an unknown field.")
+	}
+	if name := otherField(images.Doc(), "expireAfterSeconds"); name != "" {
+		return nil, notOptions("preAndPostImages."+name, "an unknown field.")
+	}
+	seconds, err := imagesExpireAfter(images.Doc().Lookup("expireAfterSeconds"))
+	return bson.Build().Object("preAndPostImages").Value("expireAfterSeconds", seconds).End().Doc(), err
+}
+
+// imagesExpireAfter reads "off" or a number of seconds.
+func imagesExpireAfter(v bson.Value) (bson.Value, error) {
 	switch {
-	case images.Doc().Count() > 1:
-		return nil, mongoerr.New(mongoerr.BadValue, "preAndPostImages must be {expireAfterSeconds: ...}, not %s", images)
-	case seconds.IsNullish(), seconds.Type == bson.TypeString && seconds.Str() == "off":
-		b.String("expireAfterSeconds", "off")
-	case seconds.IsNumber() && seconds.TruncInt64() > 0:
-		b.Int64("expireAfterSeconds", seconds.TruncInt64())
-	default:
-		return nil, mongoerr.New(mongoerr.BadValue, "expireAfterSeconds must be a number above 0 or the string 'off', not %s", seconds)
+	case v.IsNullish():
+		return bson.String("off"), nil
+	case v.Type == bson.TypeString && v.Str() == "off":
+		return v, nil
+	case v.Type == bson.TypeString:
+		return v, mongoerr.New(mongoerr.BadValue, "Non-numeric value of 'expireAfterSeconds' should be 'off'")
+	case !v.IsNumber():
+		return v, notOptions("preAndPostImages.expireAfterSeconds",
+			fmt.Sprintf("the wrong type '%s', expected types '[string, long, int, decimal, double]'", v.Type))
+	case v.TruncInt64() <= 0:
+		return v, mongoerr.New(mongoerr.BadValue, "Numeric value of 'expireAfterSeconds' should be positive")
 	}
-	return b.End().Doc(), nil
+	return bson.Int64(v.TruncInt64()), nil
+}
+
+// notOptions says what is wrong with a field of changeStreamOptions.
+func notOptions(field, what string) error {
+	return mongoerr.New(mongoerr.BadValue, "Failed parsing new changeStreamOptions valueBSON field 'changeStreamOptions.%s' is %s", field, what)
+}
+
+// otherField is the first field of doc that is not called known; "" where there is none.
+func otherField(doc bson.Doc, known string) string {
+	for it := doc.Iter(); it.Next(); {
+		if it.Key() != known {
+			return it.Key()
+		}
+	}
+	return ""
 }
 
 // next is doc with a time later than any before.

@@ -276,7 +276,10 @@ func (w *work) check(client *mongo.Client) {
 	}
 	t.Log(w.crowd.told())
 	for _, name := range []string{"accounts", "ledger", "counted", "registers", crowdName, ttls[0].name, ttls[1].name, ttls[2].name} {
-		var r struct{ Valid bool }
+		var r struct {
+			Valid            bool
+			Errors, Warnings []string
+		}
 		if err := db.RunCommand(ctx, bson.D{{Key: "validate", Value: name}}).Decode(&r); err != nil || !r.Valid {
 			t.Errorf("%s: %+v %v", name, r, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,10 @@ import (
 // A group that was ordered, and that the Observer was told of, is tried until it is written or the keyspace is lost: its slot tells whether an
 // attempt of which nobody knows has succeeded. There are several slots in turn because the locks of a commit may outlive it for a moment.
 //
+// Who waits for a commit is told that nobody knows what becomes of it when the cluster does not answer for long (stallAfter). Then it lets go of the
+// locks by which it has kept others out before its group is visible, which a sweep relies on: what that deletes as a range it does not claim. So whoever
+// begins after that, and before the group is visible, is in conflict (late), as it would be over a key that both have claimed.
+//
 // Invariants: at most one group is ordered and not visible; sequences and numbers grow in the order of the groups; counters hold what is visible
 // or nothing; a group's slot holds the number of its last commit.
 type committer struct {
@@ -55,6 +60,7 @@ type committer struct {
 		claims     *claims.Claims
 		number     uint64 // of the youngest visible Commit
 		time       int64  // of the youngest ordered one
+		late       uint64 // the sequence of the last group that was left before it was visible
 		queue      []*pending
 		bytes      int
 		stalled    error // why commits wait for the cluster; nil: they do not
@@ -90,7 +96,7 @@ const (
 // pending is a Commit on its way in.
 type pending struct {
 	*kv.Commit
-	begin   uint64 // the sequence when its transaction began
+	begin   uint64 // the sequence when its transaction began; noTransaction: it has none
 	ordered bool   // it came with its number and time, and conflicts with nothing
 	// drop is, where it is not nil, a range tombstone that hides nothing any more, and p does nothing else.
 	drop  *rangetombstone.Tombstone
@@ -100,6 +106,9 @@ type pending struct {
 	over  bool  // done is closed; guarded by committer.mu
 }
 
+// noTransaction is when what is written outside of transactions began: it has read nothing, and is in conflict with nobody.
+const noTransaction = math.MaxUint64
+
 func newCommitter(e *Engine, rows *rowcache.Cache, number uint64, millis int64, long map[string]int) *committer {
 	c := &committer{engine: e, clock: e.options.Clock, log: e.options.Logger, rows: rows, long: long, counters: map[string]int64{},
 		wake: make(chan struct{}, 1), stopped: make(chan struct{})}
@@ -108,7 +117,8 @@ func newCommitter(e *Engine, rows *rowcache.Cache, number uint64, millis int64, 
 	return c
 }
 
-// commit returns when p is visible, or has failed. What has been ordered goes on when ctx ends.
+// commit returns when p is visible, or has failed. Where ctx ends before p is ordered, nothing is written. What has been ordered is waited for then, too,
+// as long as for anybody (stallAfter).
 func (c *committer) commit(ctx context.Context, p *pending) error {
 	p.done = make(chan struct{})
 	if err := c.enqueue(p); err != nil {
@@ -119,17 +129,23 @@ func (c *committer) commit(ctx context.Context, p *pending) error {
 		return p.err
 	case <-ctx.Done():
 	}
+	if c.withdraw(p) {
+		return context.Cause(ctx)
+	}
+	<-p.done
+	return p.err
+}
+
+// withdraw takes p out of the queue, unless it has left it.
+func (c *committer) withdraw(p *pending) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case p.over:
-		return p.err
-	case p.taken:
-		return fmt.Errorf("%w: %w", kv.ErrUndetermined, context.Cause(ctx))
+	if p.taken || p.over {
+		return false
 	}
 	c.mu.queue = slices.DeleteFunc(c.mu.queue, func(other *pending) bool { return other == p })
 	c.mu.bytes -= p.TotalSize()
-	return context.Cause(ctx)
+	return true
 }
 
 func (c *committer) enqueue(p *pending) error {
@@ -315,7 +331,7 @@ func (c *committer) order(all []*pending) *group {
 		tombstones: c.tombstones, numbers: map[string]uint64{}}
 	c.mu.claims.Forget(c.engine.open.horizon(&c.engine.views))
 	for _, p := range all {
-		if !p.ordered && c.mu.claims.Conflict(p.begin, p.Claims()) {
+		if !p.ordered && (c.mu.claims.Conflict(p.begin, p.Claims()) || p.begin < c.mu.late && p.does()) {
 			p.err = kv.ErrConflict
 			g.refused = append(g.refused, p)
 			continue
@@ -325,7 +341,7 @@ func (c *committer) order(all []*pending) *group {
 			g.others = append(g.others, p)
 			continue
 		}
-		if p.Len() == 0 && len(p.Counters()) == 0 && len(p.Ranges()) == 0 && len(p.Stamped) == 0 {
+		if !p.writes() {
 			if len(p.Claims()) > 0 {
 				g.sequence++
 				c.mu.claims.Record(g.sequence, p.Claims())
@@ -356,6 +372,13 @@ func (c *committer) order(all []*pending) *group {
 	c.mu.time = g.millis
 	return g
 }
+
+// writes says whether anything of a commit is stored, and does whether it may be in conflict: who has only read is not.
+func (p *pending) writes() bool {
+	return p.Len() > 0 || len(p.Counters()) > 0 || len(p.Ranges()) > 0 || len(p.Stamped) > 0
+}
+
+func (p *pending) does() bool { return p.writes() || len(p.Claims()) > 0 }
 
 // stamp gives a Commit its number and its time, unless it came with them.
 func (c *committer) stamp(p *pending, g *group) {
@@ -561,6 +584,9 @@ func (c *committer) finish(g *group, v view) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.stalled = nil
+	if slices.ContainsFunc(g.commits, func(p *pending) bool { return p.over }) {
+		c.mu.late = g.sequence
+	}
 	c.endGroup(g, nil)
 }
 

@@ -262,7 +262,7 @@ func (e *Engine) DeleteRange(start, end []byte) error {
 		return nil
 	}
 	w := &kv.WriteList{Deleted: []kv.Range{{Start: bytes.Clone(start), End: bytes.Clone(end)}}}
-	return e.commits.commit(e.ctx, &pending{Commit: &kv.Commit{Writes: w}})
+	return e.commits.commit(e.ctx, &pending{Commit: &kv.Commit{Writes: w}, begin: noTransaction})
 }
 
 // Load is kv.Engine's.
@@ -297,7 +297,7 @@ func (e *Engine) Apply(ctx context.Context, c *kv.Commit, _ kv.Durability) error
 	if err := checkKeys(c); err != nil {
 		return err
 	}
-	return e.commits.commit(ctx, &pending{Commit: c, ordered: true})
+	return e.commits.commit(ctx, &pending{Commit: c, begin: noTransaction, ordered: true})
 }
 
 // Last is kv.Engine's.

@@ -221,5 +221,5 @@ func scanHidden(scan stored, in kv.Range, number uint64, n int) (h hidden, err e
 
 // drop removes a tombstone that hides nothing any more, with the next group. What was deleted in its range later has a tombstone of its own.
 func (r *reclaimer) drop(one rangetombstone.Tombstone) error {
-	return r.engine.commits.commit(r.ctx, &pending{Commit: &kv.Commit{Writes: &kv.WriteList{}}, drop: &one})
+	return r.engine.commits.commit(r.ctx, &pending{Commit: &kv.Commit{Writes: &kv.WriteList{}}, begin: noTransaction, drop: &one})
 }

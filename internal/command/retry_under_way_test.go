@@ -13,6 +13,7 @@ import (
 	"github.com/tikv/client-go/v2/tikvrpc"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
@@ -57,12 +58,26 @@ func (e *toldEngine) tell() {
 	}
 }
 
+// turnUntil turns a clock until there is a reply.
+func turnUntil(still *clock.Fake, replies <-chan string) string {
+	for {
+		select {
+		case reply := <-replies:
+			return reply
+		default:
+			still.Advance(10 * time.Millisecond)
+			runtime.Gosched()
+		}
+	}
+}
+
 // TestRetryOfWhatIsUnderWay: the operation of a write ends while its commit is on its way, and the write is sent again. That it is known what became of
 // the first is waited for before anybody looks whether it was executed: here it becomes visible just when the second begins to write.
 func TestRetryOfWhatIsUnderWay(t *testing.T) {
 	c := tikvtest.New(t)
 	stores := &slowStores{Client: c.Client, reached: make(chan struct{}), goOn: make(chan struct{})}
-	cluster := c.OpenOver(t, stores, tikvkv.Options{Term: time.Hour})
+	still := clock.NewFake(time.Unix(0, 0))
+	cluster := c.OpenOver(t, stores, tikvkv.Options{Term: time.Hour, Clock: still})
 	engine := &toldEngine{Engine: cluster}
 	h := newHarnessAs(t, &ReplicaSet{Name: "rs", Host: "localhost:27018", Term: new(atomic.Int64), OplogBytes: 1 << 30}, func(kv.Engine) kv.Engine { return engine })
 	if err := h.server.JoinReplicaSet(t.Context(), 0); err != nil {
@@ -80,7 +95,7 @@ func TestRetryOfWhatIsUnderWay(t *testing.T) {
 	}()
 	<-stores.reached
 	end()
-	if reply := <-first; strings.Contains(reply, "nModified: 1") {
+	if reply := turnUntil(still, first); strings.Contains(reply, "nModified: 1") {
 		t.Errorf("a write whose commit is on its way is answered with %s", reply)
 	}
 	before, _ := cluster.Last()
@@ -88,6 +103,7 @@ func TestRetryOfWhatIsUnderWay(t *testing.T) {
 		stores.holds.Store(false)
 		close(stores.goOn)
 		for number := before; number == before; number, _ = cluster.Last() {
+			still.Advance(10 * time.Millisecond)
 			runtime.Gosched()
 		}
 	}

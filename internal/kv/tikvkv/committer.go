@@ -103,6 +103,7 @@ type pending struct {
 	done  chan struct{}
 	err   error // set before done is closed
 	taken bool  // it may have been ordered; guarded by committer.mu
+	left  bool  // who waited for it does not any more; guarded by committer.mu
 	over  bool  // done is closed; guarded by committer.mu
 }
 
@@ -118,7 +119,7 @@ func newCommitter(e *Engine, rows *rowcache.Cache, number uint64, millis int64, 
 }
 
 // commit returns when p is visible, or has failed. Where ctx ends before p is ordered, nothing is written. What has been ordered is waited for then, too,
-// as long as for anybody (stallAfter).
+// but no longer than stallAfter.
 func (c *committer) commit(ctx context.Context, p *pending) error {
 	p.done = make(chan struct{})
 	if err := c.enqueue(p); err != nil {
@@ -132,8 +133,25 @@ func (c *committer) commit(ctx context.Context, p *pending) error {
 	if c.withdraw(p) {
 		return context.Cause(ctx)
 	}
-	<-p.done
-	return p.err
+	late := c.clock.NewTimer(stallAfter)
+	defer late.Stop()
+	select {
+	case <-p.done:
+		return p.err
+	case <-late.C():
+		return c.leave(p, context.Cause(ctx))
+	}
+}
+
+// leave is for one who waits for p no longer.
+func (c *committer) leave(p *pending, why error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.over {
+		return p.err
+	}
+	p.left = true
+	return fmt.Errorf("%w: %w", kv.ErrUndetermined, why)
 }
 
 // withdraw takes p out of the queue, unless it has left it.
@@ -584,7 +602,7 @@ func (c *committer) finish(g *group, v view) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.stalled = nil
-	if slices.ContainsFunc(g.commits, func(p *pending) bool { return p.over }) {
+	if slices.ContainsFunc(g.commits, func(p *pending) bool { return p.left || p.over }) {
 		c.mu.late = g.sequence
 	}
 	c.endGroup(g, nil)

@@ -1,11 +1,13 @@
 // Package garbage removes what dropped collections and indexes leave behind, and index builds that did not end well, in the background and
 // without anybody being kept waiting. Whoever drops something notes it in the same commit (Item.Note); the note goes with the keys. It
-// knows no catalogue: no number is used again, so nobody reads what it deletes.
+// knows no catalogue: no number is used again, so nobody reads what it deletes. What is not noted any more it leaves alone: a commit took it into use
+// whose writer was told that nobody knows what becomes of it, and gave up what he had made.
 package garbage
 
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -53,6 +55,14 @@ func (g Item) Note(t kv.Txn) { t.Set(layout.GarbageKey(g.kind, g.number), nil) }
 
 // Keep takes back a note.
 func (g Item) Keep(t kv.Txn) { t.Delete(layout.GarbageKey(g.kind, g.number)) }
+
+func (g Item) isNoted(r kv.Reader) (bool, error) {
+	_, err := r.Get(layout.GarbageKey(g.kind, g.number))
+	if errors.Is(err, kv.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
 
 // Ranges are the starts of all keys that belong to g.
 func (g Item) Ranges() [][]byte {
@@ -148,10 +158,18 @@ func (c *Collector) Stop() {
 // iterator would have to look at.
 const FewKeys = 512
 
-// remove deletes all that belongs to g and then the note of it.
+// remove deletes all that belongs to g and then the note of it, if there is one.
 func (c *Collector) remove(g Item) error {
+	if err := c.awaitOrdered(); err != nil {
+		return err
+	}
 	t, err := c.engine.Begin()
 	if err != nil {
+		return err
+	}
+	noted, err := g.isNoted(t)
+	if !noted || err != nil {
+		t.Rollback()
 		return err
 	}
 	for _, start := range g.Ranges() {
@@ -162,6 +180,15 @@ func (c *Collector) remove(g Item) error {
 	}
 	g.Keep(t)
 	return t.Commit(c.ctx, kv.Buffered)
+}
+
+// awaitOrdered returns when it is known what has become of each commit that was on its way: none of them takes a note back later.
+func (c *Collector) awaitOrdered() error {
+	t, err := c.engine.BeginBlind()
+	if err != nil {
+		return err
+	}
+	return t.Commit(c.ctx, kv.Unsynced) // it writes nothing, and comes behind all others
 }
 
 func (c *Collector) removeRange(t kv.Txn, start []byte) error {

@@ -45,6 +45,11 @@ func newFixture(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newFixtureOver(t, engine)
+}
+
+// newFixtureOver is newFixture over an engine, which ends with the test.
+func newFixtureOver(t *testing.T, engine kv.Engine) *fixture {
 	f := &fixture{t: t, clock: clock.NewFake(epoch), parser: index.NewParser(match.NewParser()), engine: engine, committed: make(chan struct{}, 1)}
 	f.options = storage.Options{Clock: f.clock, Indexes: f.parser, OnCommit: func(*kv.Commit) {
 		select {

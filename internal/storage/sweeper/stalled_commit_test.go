@@ -1,14 +1,9 @@
 package sweeper_test
 
 import (
-	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/tikv/client-go/v2/tikv"
-	"github.com/tikv/client-go/v2/tikvrpc"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
@@ -21,61 +16,6 @@ import (
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/sweeper"
 )
-
-// heldBack is the way to a cluster on which commits may be held back, by the clock of the engine.
-type heldBack struct {
-	tikv.Client
-	held  atomic.Bool
-	clock *clock.Fake
-}
-
-func (h *heldBack) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request, timeout time.Duration) (*tikvrpc.Response, error) {
-	if req.Type == tikvrpc.CmdPrewrite && h.held.Load() {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
-	return h.Client.SendRequest(ctx, addr, req, timeout)
-}
-
-// leave runs f, whose commit is held back until nobody waits for it any more. release lets it arrive, and returns when it is visible.
-func (h *heldBack) leave(t *testing.T, engine kv.Engine, f func() error) (release func()) {
-	t.Helper()
-	h.until(t, func() bool { return engine.Stats().DeletedRanges == 0 }) // whose keys are removed by commits, too
-	before, _ := engine.Last()
-	h.held.Store(true)
-	done := make(chan error, 1)
-	go func() { done <- f() }()
-	var err error
-	h.until(t, func() bool {
-		select {
-		case err = <-done:
-			return true
-		default:
-			return false
-		}
-	})
-	if !errors.Is(err, kv.ErrUndetermined) {
-		t.Fatalf("of a commit that is held back its writer is told %v", err)
-	}
-	return func() {
-		h.held.Store(false)
-		h.until(t, func() bool {
-			number, _ := engine.Last()
-			return number > before
-		})
-	}
-}
-
-// until turns the engine's clock.
-func (h *heldBack) until(t *testing.T, done func() bool) {
-	t.Helper()
-	for !done() {
-		h.clock.Advance(20 * time.Millisecond)
-		if err := clock.Wait(t.Context(), clock.Wall(), time.Millisecond/4); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // TestSweepBesideStalledCommit: who is told that nobody knows what becomes of its commit has let go of its locks. A sweep that begins then, before the
 // commit is visible, knows nothing of it. It is in conflict, whatever the commit was.
@@ -107,8 +47,8 @@ func TestSweepBesideStalledCommit(t *testing.T) {
 	}{"insert": {insert, 21}, "sweep": {sweep, 20}, "vacuum": {vacuum, 20}} {
 		t.Run(name, func(t *testing.T) {
 			cluster := tikvtest.New(t)
-			way := &heldBack{Client: cluster.Client, clock: clock.NewFake(start)}
-			engine := cluster.OpenOver(t, way, tikvkv.Options{Clock: way.clock})
+			way := &tikvtest.HeldBack{Client: cluster.Client, Clock: clock.NewFake(start)}
+			engine := cluster.OpenOver(t, way, tikvkv.Options{Clock: way.Clock})
 			w := &world{T: t, engine: engine, clock: clock.NewFake(start), parser: index.NewParser(match.NewParser())}
 			w.open(engine)
 			t.Cleanup(func() {
@@ -127,7 +67,7 @@ func TestSweepBesideStalledCommit(t *testing.T) {
 				w.sweep()
 			}
 			w.clock.Advance(time.Minute)
-			release := way.leave(t, engine, test.leave(w))
+			release := way.Leave(t, engine, test.leave(w))
 
 			c := w.collection()
 			unlock, err := c.LockToSweep(ctx)

@@ -1,0 +1,78 @@
+package tikvtest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tikv/client-go/v2/tikv"
+	"github.com/tikv/client-go/v2/tikvrpc"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
+)
+
+// HeldBack is the way to a cluster on which commits may be held back, by the clock of the engine.
+type HeldBack struct {
+	tikv.Client
+	Clock *clock.Fake
+	held  atomic.Bool
+}
+
+// SendRequest is tikv.Client's.
+func (h *HeldBack) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request, timeout time.Duration) (*tikvrpc.Response, error) {
+	if req.Type == tikvrpc.CmdPrewrite && h.held.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return h.Client.SendRequest(ctx, addr, req, timeout)
+}
+
+// Leave runs f, whose commit is held back until nobody waits for it any more. release lets it arrive, and returns when it is visible.
+func (h *HeldBack) Leave(t testing.TB, engine kv.Engine, f func() error) (release func()) {
+	t.Helper()
+	h.Until(t, func() bool { return engine.Stats().DeletedRanges == 0 }) // whose keys are removed by commits, too
+	release = h.Hold(t, engine)
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	var err error
+	h.Until(t, func() bool {
+		select {
+		case err = <-done:
+			return true
+		default:
+			return false
+		}
+	})
+	if !errors.Is(err, kv.ErrUndetermined) {
+		t.Fatalf("of a commit that is held back its writer is told %v", err)
+	}
+	return release
+}
+
+// Hold holds back the commits that come. release lets them arrive, and returns when the first is visible.
+func (h *HeldBack) Hold(t testing.TB, engine kv.Engine) (release func()) {
+	before, _ := engine.Last()
+	h.held.Store(true)
+	return func() {
+		t.Helper()
+		h.held.Store(false)
+		h.Until(t, func() bool {
+			number, _ := engine.Last()
+			return number > before
+		})
+	}
+}
+
+// Until turns the engine's clock.
+func (h *HeldBack) Until(t testing.TB, done func() bool) {
+	t.Helper()
+	for !done() {
+		h.Clock.Advance(20 * time.Millisecond)
+		if err := clock.Wait(t.Context(), clock.Wall(), time.Millisecond/4); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

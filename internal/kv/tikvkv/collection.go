@@ -18,15 +18,17 @@ const (
 	keepTerm = time.Hour
 )
 
-// collect has the cluster let go of what nobody needs any more, now and then.
-func (e *Engine) collect(now uint64) {
-	if at := clock.Monotonic(e.options.Clock); e.collected == 0 || at-e.collected >= collectEvery {
-		e.collected = at
-	} else {
-		return
-	}
-	if err := e.letGo(now, keepTime, keepMost); err != nil && e.ctx.Err() == nil {
-		e.options.Logger.Warn("The TiKV cluster could not be told what is not needed any more", "error", err)
+// collect has the cluster let go of what nobody needs any more, now and then, until the engine ends. That takes a look at each of the cluster's regions,
+// and lasts where one of them does not answer.
+func (e *Engine) collect() {
+	defer close(e.collects)
+	for pause := e.options.Term / renewals; clock.Wait(e.ctx, e.options.Clock, pause) == nil; pause = collectEvery {
+		if e.lease.held() != nil {
+			continue // another server may have the keyspace, and needs what it needs
+		}
+		if err := e.letGo(e.views.time(), keepTime, keepMost); err != nil && e.ctx.Err() == nil {
+			e.options.Logger.Warn("The TiKV cluster could not be told what is not needed any more", "error", err)
+		}
 	}
 }
 

@@ -98,9 +98,8 @@ type Engine struct {
 	reclaims *reclaimer
 	closed   atomic.Bool
 	failed   atomic.Bool
-	// collected is when collect last did something, by monotonic time; it is the keeper's.
-	collected time.Duration
-	keeper    chan struct{} // closed when the goroutine that keeps the lease has ended
+	keeper   chan struct{} // closed when the goroutine that keeps the lease has ended
+	collects chan struct{} // closed when the one has ended by which the cluster lets go of what is not needed
 }
 
 var _ kv.Engine = (*Engine)(nil)
@@ -125,7 +124,7 @@ func OpenStore(ctx context.Context, store *tikv.KVStore, o Options) (*Engine, er
 }
 
 func openStore(ctx context.Context, store *tikv.KVStore, o Options) (*Engine, error) {
-	e := &Engine{options: o, space: newKeyspace(o.Keyspace), store: store, keeper: make(chan struct{})}
+	e := &Engine{options: o, space: newKeyspace(o.Keyspace), store: store, keeper: make(chan struct{}), collects: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.views.open, e.lengths.mean = map[view]int{}, map[string]int{}
 	e.lease = &lease{store: store, space: e.space, clock: o.Clock, log: o.Logger, ctx: e.ctx, me: Holder{rand.Text(), o.Name, o.Address}, term: o.Term}
@@ -157,6 +156,7 @@ func openStore(ctx context.Context, store *tikv.KVStore, o Options) (*Engine, er
 	go e.commits.run()
 	go e.reclaims.run()
 	go e.keep()
+	go e.collect()
 	return e, nil
 }
 
@@ -180,7 +180,7 @@ func (e *Engine) longValues() (map[string]int, error) {
 	return long, nil
 }
 
-// keep renews the lease, keeps what the cluster lets go of behind who reads, and ends with the engine.
+// keep renews the lease, and ends with the engine. It waits for nothing else.
 func (e *Engine) keep() {
 	defer close(e.keeper)
 	var failing error
@@ -200,7 +200,6 @@ func (e *Engine) keep() {
 		if err == nil {
 			pause = e.options.Term / renewals
 			e.refresh(sequence, ts)
-			e.collect(ts)
 		}
 	}
 }
@@ -394,6 +393,7 @@ func (e *Engine) Close() error {
 	<-e.commits.stopped
 	<-e.reclaims.stopped
 	<-e.keeper
+	<-e.collects
 	e.commits.rows.Close()
 	if err = errors.Join(err, e.store.Close()); err != nil {
 		return fmt.Errorf("tikvkv: close: %w", err)

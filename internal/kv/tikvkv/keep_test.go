@@ -1,0 +1,62 @@
+package tikvkv_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tikv/client-go/v2/tikv"
+	"github.com/tikv/client-go/v2/tikvrpc"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv/tikvkv"
+	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
+)
+
+// slowKind is the way to a cluster that does not answer one kind of requests, and counts commits.
+type slowKind struct {
+	tikv.Client
+	kind             tikvrpc.CmdType
+	reached, commits atomic.Int64
+}
+
+func (s *slowKind) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request, timeout time.Duration) (*tikvrpc.Response, error) {
+	switch req.Type {
+	case s.kind:
+		s.reached.Add(1)
+		<-ctx.Done()
+		return nil, ctx.Err()
+	case tikvrpc.CmdCommit:
+		s.commits.Add(1)
+	}
+	return s.Client.SendRequest(ctx, addr, req, timeout)
+}
+
+// turnTill turns a clock, but not without an end.
+func turnTill(t *testing.T, c *clock.Fake, done func() bool) {
+	t.Helper()
+	for range 20_000 {
+		if done() {
+			return
+		}
+		c.Advance(20 * time.Millisecond)
+		if err := clock.Wait(t.Context(), clock.Wall(), time.Millisecond/4); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("it does not come to that")
+}
+
+// To tell the cluster what it may let go of takes a look at all of its regions, which may last: the lease is renewed meanwhile.
+func TestRenewsWhileItCollects(t *testing.T) {
+	c := tikvtest.New(t)
+	way, fake := &slowKind{Client: c.Client, kind: tikvrpc.CmdScanLock}, clock.NewFake(time.Unix(0, 0))
+	e := c.OpenOver(t, way, tikvkv.Options{Clock: fake, Term: 10 * time.Second})
+	turnTill(t, fake, func() bool { return way.reached.Load() > 0 })
+	before := way.commits.Load()
+	turnTill(t, fake, func() bool { return way.commits.Load() > before+2 })
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -110,8 +110,8 @@ type pending struct {
 // noTransaction is when what is written outside of transactions began: it has read nothing, and is in conflict with nobody.
 const noTransaction = math.MaxUint64
 
-func newCommitter(e *Engine, rows *rowcache.Cache, number uint64, millis int64, long map[string]int) *committer {
-	c := &committer{engine: e, clock: e.options.Clock, log: e.options.Logger, rows: rows, long: long, counters: map[string]int64{},
+func newCommitter(e *Engine, rows *rowcache.Cache, number uint64, millis int64) *committer {
+	c := &committer{engine: e, clock: e.options.Clock, log: e.options.Logger, rows: rows, counters: map[string]int64{},
 		wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 	c.mu.claims = claims.New()
 	c.mu.number, c.mu.time = number, millis

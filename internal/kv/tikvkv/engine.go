@@ -139,25 +139,36 @@ func openStore(ctx context.Context, store *tikv.KVStore, o Options) (*Engine, er
 		return nil, errors.Join(err, store.Close())
 	}
 	e.views.publish(view{ts: got.ts})
-	tombstones, err := e.readTombstones()
-	e.views.publish(view{ts: got.ts, tombstones: tombstones})
-	long := map[string]int{}
-	if err == nil {
-		long, err = e.longValues()
-	}
-	if err != nil {
+	e.commits = newCommitter(e, rowcache.New(o.RowCacheBytes), got.last.number, got.last.millis)
+	e.reclaims = newReclaimer(e, got.outside)
+	go e.keep() // what is read now may take longer than the lease lasts
+	if err := e.load(); err != nil {
 		err = errors.Join(err, e.lease.giveBack())
 		e.cancel()
+		<-e.keeper
+		e.commits.rows.Close()
 		return nil, errors.Join(err, store.Close())
 	}
-	e.commits = newCommitter(e, rowcache.New(o.RowCacheBytes), got.last.number, got.last.millis, long)
-	e.commits.tombstones = tombstones
-	e.reclaims = newReclaimer(e, got.outside)
 	go e.commits.run()
 	go e.reclaims.run()
-	go e.keep()
 	go e.collect()
 	return e, nil
+}
+
+// load reads what has to be known before anybody works with the engine.
+func (e *Engine) load() (err error) {
+	tombstones, err := e.readTombstones()
+	if err != nil {
+		return err
+	}
+	e.commits.turn.Lock()
+	e.commits.tombstones = tombstones
+	e.views.publish(view{ts: e.views.time(), tombstones: tombstones})
+	e.commits.turn.Unlock()
+	if e.commits.long, err = e.longValues(); err != nil {
+		return err
+	}
+	return e.lease.isLost()
 }
 
 // longValues finds the keys whose values have parts.

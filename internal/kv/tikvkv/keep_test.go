@@ -14,10 +14,11 @@ import (
 	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
 )
 
-// slowKind is the way to a cluster that does not answer one kind of requests, and counts commits.
+// slowKind is the way to a cluster that does not answer one kind of requests before goOn is closed, and counts commits.
 type slowKind struct {
 	tikv.Client
 	kind             tikvrpc.CmdType
+	goOn             chan struct{}
 	reached, commits atomic.Int64
 }
 
@@ -25,8 +26,11 @@ func (s *slowKind) SendRequest(ctx context.Context, addr string, req *tikvrpc.Re
 	switch req.Type {
 	case s.kind:
 		s.reached.Add(1)
-		<-ctx.Done()
-		return nil, ctx.Err()
+		select {
+		case <-s.goOn:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	case tikvrpc.CmdCommit:
 		s.commits.Add(1)
 	}
@@ -56,6 +60,25 @@ func TestRenewsWhileItCollects(t *testing.T) {
 	turnTill(t, fake, func() bool { return way.reached.Load() > 0 })
 	before := way.commits.Load()
 	turnTill(t, fake, func() bool { return way.commits.Load() > before+2 })
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a server has to read before it can work may last longer than its lease, which is renewed meanwhile.
+func TestRenewsWhileItOpens(t *testing.T) {
+	c := tikvtest.New(t)
+	way, fake := &slowKind{Client: c.Client, kind: tikvrpc.CmdScan, goOn: make(chan struct{})}, clock.NewFake(time.Unix(0, 0))
+	opened := make(chan *tikvkv.Engine, 1)
+	go func() { opened <- c.OpenOver(t, way, tikvkv.Options{Clock: fake, Term: 10 * time.Second}) }()
+	turnTill(t, fake, func() bool { return way.reached.Load() > 0 })
+	before := way.commits.Load()
+	turnTill(t, fake, func() bool { return way.commits.Load() > before+2 })
+	close(way.goOn)
+	e := <-opened
+	if err := put(e, "a", "1"); err != nil {
+		t.Error(err)
+	}
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}

@@ -69,6 +69,9 @@ func (s *Store) apply(c *kv.Commit, at stage) {
 		if at == visible && m.Hold != nil {
 			s.expiryClock.Hold(*m.Hold)
 		}
+		if at == visible { // behind all that it does here
+			m.Show()
+		}
 	}
 	if at == visible && s.options.OnCommit != nil {
 		s.options.OnCommit(c)
@@ -144,6 +147,18 @@ func (s *Store) tell(m *meaning.Meaning) {
 			s.options.OnDeadline(change.Collection, change.Earliest)
 		}
 	}
+}
+
+// later calls tell when the Commit can be seen, whose writer was told that nobody knows what becomes of it.
+func (s *Store) later(m *meaning.Meaning, tell func()) {
+	seen := m.Leave()
+	s.unsettled.Go(func() {
+		select {
+		case <-seen:
+			tell()
+		case <-s.closing.Done():
+		}
+	})
 }
 
 // Apply commits what another store has committed: c is its next Commit, with the number that it has there. It holds the locks

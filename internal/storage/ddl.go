@@ -52,14 +52,19 @@ func (s *Store) Change(ctx context.Context, f func(*catalogchange.Change) error)
 	tell := sync.OnceFunc(func() {
 		witness.Tell(ctx, witness.Commit{Events: m.DDL.Events, Before: old.catalog, After: c.Catalog()})
 	})
+	published := func() {
+		s.tell(m)
+		s.garbage.Add(c.Garbage()...)
+	}
 	switch err = t.Commit(kv.BeforeOver(ctx, tell), kv.Synced); {
 	case err == nil:
 		tell()
-		s.tell(m)
-		s.garbage.Add(c.Garbage()...)
+		published()
 		return nil
 	case errors.Is(err, kv.ErrConflict):
 		return conflict()
+	case errors.Is(err, kv.ErrUndetermined):
+		s.later(m, published)
 	}
 	return fmt.Errorf("storage: commit a change of the catalogue: %w", err)
 }

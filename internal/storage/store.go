@@ -98,6 +98,9 @@ type Store struct {
 	// historyWrites counts the commits that something is kept of for their session.
 	historyWrites atomic.Int64
 	unsettled     sync.WaitGroup // commits that their writers have left
+	// closing ends by close, and nobody waits any more for what nobody knows of.
+	closing context.Context
+	close   context.CancelFunc
 }
 
 // Open reads the catalogue of the engine's store, or makes an empty one, and begins to remove what a crash left behind.
@@ -138,6 +141,7 @@ func open(ctx context.Context, engine kv.Engine, own ownership.Ownership, o Opti
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	s := &Store{engine: engine, can: engine.Capabilities(), options: o, own: own, latches: own.Latches(), intents: ownership.NewIntents(), drivers: noDrivers{}}
+	s.closing, s.close = context.WithCancel(context.Background())
 	s.logWatches = logwatch.New(&s.logClock)
 	s.pasts = past.NewPool[PastState]()
 	if o.Drivers != nil {
@@ -163,6 +167,8 @@ func open(ctx context.Context, engine kv.Engine, own ownership.Ownership, o Opti
 		err = s.Change(ctx, (*catalogchange.Change).Reorder)
 	}
 	if err != nil {
+		s.close()
+		s.unsettled.Wait()
 		s.garbage.Stop()
 		return nil, fmt.Errorf("storage: open: %w", err)
 	}
@@ -171,6 +177,7 @@ func open(ctx context.Context, engine kv.Engine, own ownership.Ownership, o Opti
 
 // Close waits for work in the background to stop. Every View and Txn must have ended.
 func (s *Store) Close() error {
+	s.close()
 	s.unsettled.Wait()
 	s.garbage.Stop()
 	s.drivers.Close()

@@ -67,8 +67,10 @@ func openEngine(t *testing.T) kv.Engine {
 	return engine
 }
 
-func newFixture(t *testing.T) *fixture {
-	engine := openEngine(t)
+func newFixture(t *testing.T) *fixture { return newFixtureOver(t, openEngine(t)) }
+
+// newFixtureOver is newFixture over an engine, which ends with the test.
+func newFixtureOver(t *testing.T, engine kv.Engine) *fixture {
 	f := &fixture{t: t, clock: clock.NewFake(epoch), parser: indexParser(), engine: engine}
 	f.options = Options{Clock: f.clock, Indexes: f.parser,
 		HideExpired: func() bool { return f.hideAll },

@@ -238,6 +238,9 @@ func (t *Txn) finish(ctx context.Context, release, tell func(), err error) error
 	if err != nil && t.meaning.DDL != nil {
 		t.store.current.Fail()
 	}
+	if errors.Is(err, kv.ErrUndetermined) {
+		t.store.later(&t.meaning, func() { t.store.tell(&t.meaning) })
+	}
 	switch {
 	case err == nil:
 		if t.history.Committed(&t.meaning) {

@@ -1,0 +1,55 @@
+package storage
+
+import (
+	"context"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv/tikvkv"
+	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
+	"github.com/ebbdb/ebb/internal/storage/garbage"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
+)
+
+// TestUndeterminedIsTold: who writes is told that nobody knows what becomes of the commit. When it can be seen those are told of it who are told of any:
+// who lets expire what it wrote, who has to know of definitions, and who removes what it dropped.
+func TestUndeterminedIsTold(t *testing.T) {
+	cluster := tikvtest.New(t)
+	way := &tikvtest.HeldBack{Client: cluster.Client, Clock: clock.NewFake(epoch)}
+	f := newFixtureOver(t, cluster.OpenOver(t, way, tikvkv.Options{Clock: way.Clock}))
+	deadlines, events := make(chan int64, 10), make(chan meaning.Event, 10)
+	f.options.OnDeadline = func(_ uint32, deadline int64) { deadlines <- deadline }
+	f.options.OnDDL = func(e meaning.Event) { events <- e }
+	f.reopen()
+	f.must(f.insert(testNS, "{_id: 1}"))
+	<-events // that it was made
+
+	way.Leave(t, f.engine, func() error {
+		_, err := f.CreateIndexes(context.Background(), testNS, f.parse(`{key: {d: 1}, name: "d", expireAfterSeconds: 10}`))
+		return err
+	})()
+	if e := <-events; e.Kind != meaning.IndexCreated || !e.Index.TTL {
+		t.Errorf("of an index is told %+v", e)
+	}
+	f.must(f.insert(testNS, "{_id: 2, d: Date(7000)}"))
+	<-deadlines
+	way.Leave(t, f.engine, func() error { return f.insert(testNS, "{_id: 3, d: Date(5000)}") })()
+	if d := <-deadlines; d != 15_000 {
+		t.Errorf("the deadline that is told is %d", d)
+	}
+	way.Leave(t, f.engine, func() error {
+		_, err := f.DropCollection(context.Background(), testNS)
+		return err
+	})()
+	if e := <-events; e.Kind != meaning.CollectionDropped {
+		t.Errorf("of a drop is told %+v", e)
+	}
+	way.Until(t, func() bool {
+		snapshot, err := f.engine.Snapshot()
+		f.must(err)
+		defer snapshot.Close()
+		left, err := garbage.Read(snapshot)
+		f.must(err)
+		return len(left) == 0
+	})
+}

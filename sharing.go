@@ -198,7 +198,8 @@ func isLogin(reply bson.Doc) bool {
 }
 
 // goneReply answers a request of which it is not known whether it was carried out, since who had the data is gone. Its labels say what a driver may
-// do, as a router's do: a write with a number, and the end of a transaction, may be sent again, and the whole of a transaction that has not come to it.
+// do, as a router's do: a write with a number, and the end of a transaction, may be sent again, and the whole of a transaction that has not come to it; a
+// change stream goes on by another.
 func goneReply(req *server.Request) server.Reply {
 	if req.Unacknowledged() {
 		return server.Reply{Close: true}
@@ -206,12 +207,28 @@ func goneReply(req *server.Request) server.Reply {
 	e := mongoerr.New(mongoerr.HostUnreachable, "the server that works on the data is not reached any more, or has ended: another one takes over")
 	switch name := req.Body.FirstKey(); {
 	case req.Body.Lookup("txnNumber").IsMissing():
+		if followsChanges(req.Body) {
+			e.Labels = []string{"ResumableChangeStreamError"}
+		}
 	case name != "commitTransaction" && name != "abortTransaction" && !req.Body.Lookup("autocommit").IsMissing():
 		e.Labels = []string{"TransientTransactionError"}
 	default:
 		e.Labels = []string{"RetryableWriteError"}
 	}
 	return server.Reply{Body: mongoerr.Reply(e)}
+}
+
+// followsChanges says whether a request opens a change stream, or may read on in one: what a cursor is of only the server knew that is gone, and a driver
+// asks for a change stream's alone.
+func followsChanges(body bson.Doc) bool {
+	switch body.FirstKey() {
+	case "getMore":
+		return true
+	case "aggregate":
+		stages := body.Lookup("pipeline")
+		return stages.Type == bson.TypeArray && stages.Doc().Lookup("0").Type == bson.TypeObject && stages.Doc().Lookup("0").Doc().FirstKey() == "$changeStream"
+	}
+	return false
 }
 
 // lastReply is goneReply for a client whose connection is of no use to it any more.

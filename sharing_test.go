@@ -12,12 +12,17 @@ func TestGoneReply(t *testing.T) {
 	for asked, labels := range map[string]string{
 		"{find: 'c'}":   "",
 		"{insert: 'c'}": "",
-		"{insert: 'c', txnNumber: {$numberLong: '1'}}":                                   "RetryableWriteError",
-		"{insert: 'c', txnNumber: {$numberLong: '1'}, autocommit: false}":                "TransientTransactionError",
-		"{find: 'c', txnNumber: {$numberLong: '1'}, autocommit: false}":                  "TransientTransactionError",
-		"{commitTransaction: 1, txnNumber: {$numberLong: '1'}, autocommit: false}":       "RetryableWriteError",
-		"{abortTransaction: 1, txnNumber: {$numberLong: '1'}, autocommit: false}":        "RetryableWriteError",
-		"{update: 'c', txnNumber: {$numberLong: '1'}, lsid: {id: 1}, $db: 'autocommit'}": "RetryableWriteError",
+		"{getMore: {$numberLong: '1'}, collection: 'c'}":                                  "ResumableChangeStreamError",
+		"{aggregate: 'c', pipeline: [{$changeStream: {}}]}":                               "ResumableChangeStreamError",
+		"{aggregate: 'c', pipeline: [{$match: {}}]}":                                      "",
+		"{aggregate: 'c', pipeline: []}":                                                  "",
+		"{getMore: {$numberLong: '1'}, txnNumber: {$numberLong: '1'}, autocommit: false}": "TransientTransactionError",
+		"{insert: 'c', txnNumber: {$numberLong: '1'}}":                                    "RetryableWriteError",
+		"{insert: 'c', txnNumber: {$numberLong: '1'}, autocommit: false}":                 "TransientTransactionError",
+		"{find: 'c', txnNumber: {$numberLong: '1'}, autocommit: false}":                   "TransientTransactionError",
+		"{commitTransaction: 1, txnNumber: {$numberLong: '1'}, autocommit: false}":        "RetryableWriteError",
+		"{abortTransaction: 1, txnNumber: {$numberLong: '1'}, autocommit: false}":         "RetryableWriteError",
+		"{update: 'c', txnNumber: {$numberLong: '1'}, lsid: {id: 1}, $db: 'autocommit'}":  "RetryableWriteError",
 	} {
 		reply := goneReply(&server.Request{Body: bson.MustDoc(asked)})
 		got := ""

@@ -46,7 +46,7 @@ type committer struct {
 	rows   *rowcache.Cache
 
 	// turn is held while a group is written. It guards what follows.
-	turn     sync.Mutex
+	turn     turn
 	observer kv.Observer
 	counters map[string]int64 // visible sums, a cache
 	long     map[string]int   // the keys of all values that have parts, and how many
@@ -111,7 +111,7 @@ type pending struct {
 const noTransaction = math.MaxUint64
 
 func newCommitter(e *Engine, rows *rowcache.Cache, number uint64, millis int64) *committer {
-	c := &committer{engine: e, clock: e.options.Clock, log: e.options.Logger, rows: rows, counters: map[string]int64{},
+	c := &committer{engine: e, clock: e.options.Clock, log: e.options.Logger, rows: rows, turn: newTurn(), counters: map[string]int64{},
 		wake: make(chan struct{}, 1), stopped: make(chan struct{})}
 	c.mu.claims = claims.New()
 	c.mu.number, c.mu.time = number, millis

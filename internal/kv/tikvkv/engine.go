@@ -255,9 +255,13 @@ func (e *Engine) Snapshot() (kv.Snapshot, error) {
 	return s, nil
 }
 
-// Still is kv.Engine's.
+// Still is kv.Engine's. It waits for the group that is on its way, no longer than for a read.
 func (e *Engine) Still(look func()) (kv.Snapshot, error) {
-	e.commits.turn.Lock()
+	ctx, cancel := withLimit(e.ctx, e.options.Clock, readTime)
+	defer cancel()
+	if err := e.commits.turn.LockWithin(ctx); err != nil {
+		return nil, unavailable(fmt.Errorf("a commit is on its way: %w", err))
+	}
 	defer e.commits.turn.Unlock()
 	look()
 	return e.Snapshot()

@@ -2,6 +2,7 @@ package tikvkv_test
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
 // slowKind is the way to a cluster that does not answer one kind of requests before goOn is closed, and counts commits.
@@ -77,6 +79,36 @@ func TestRenewsWhileItOpens(t *testing.T) {
 	close(way.goOn)
 	e := <-opened
 	if err := put(e, "a", "1"); err != nil {
+		t.Error(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A view that has all that was ordered is waited for while a commit is on its way, but no longer than any read is.
+func TestStillEnds(t *testing.T) {
+	c := tikvtest.New(t)
+	way := &tikvtest.HeldBack{Client: c.Client, Clock: clock.NewFake(time.Unix(0, 0))}
+	e := c.OpenOver(t, way, tikvkv.Options{Clock: way.Clock})
+	release := way.Hold(t, e)
+	wrote := make(chan error, 1)
+	go func() { wrote <- put(e, "a", "1") }()
+	for way.Met() == 0 {
+		runtime.Gosched()
+	}
+	looked := make(chan error, 1)
+	go func() {
+		_, err := e.Still(func() {})
+		looked <- err
+	}()
+	turnTill(t, way.Clock, func() bool { return len(looked) > 0 })
+	if err := <-looked; mongoerr.From(err).Code != mongoerr.NetworkTimeout {
+		t.Errorf("who looks while a commit is not answered is told %v", err)
+	}
+	turnTill(t, way.Clock, func() bool { return len(wrote) > 0 })
+	release()
+	if s, err := e.Still(func() {}); err != nil || s.Close() != nil {
 		t.Error(err)
 	}
 	if err := e.Close(); err != nil {

@@ -19,11 +19,16 @@ type HeldBack struct {
 	tikv.Client
 	Clock *clock.Fake
 	held  atomic.Bool
+	met   atomic.Int64
 }
+
+// Met is how many requests were held back.
+func (h *HeldBack) Met() int64 { return h.met.Load() }
 
 // SendRequest is tikv.Client's.
 func (h *HeldBack) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request, timeout time.Duration) (*tikvrpc.Response, error) {
 	if req.Type == tikvrpc.CmdPrewrite && h.held.Load() {
+		h.met.Add(1)
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}

@@ -60,6 +60,8 @@ type collectionState struct {
 	inserts insertNotifier
 	// builds are the index builds whose side tables writers fill; lock, held exclusively, guards it, and anybody may look.
 	builds atomic.Pointer[[]*build.Underway]
+	// undetermined counts the changes of its definition that are on their way still and whose writers have let go of the locks (version.doubt).
+	undetermined atomic.Int32
 	// writes counts commits, before the lock is given back.
 	writes atomic.Int64
 	// lastSweep is the number of the last sweep, among those of all collections.

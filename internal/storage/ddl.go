@@ -64,7 +64,11 @@ func (s *Store) Change(ctx context.Context, f func(*catalogchange.Change) error)
 	case errors.Is(err, kv.ErrConflict):
 		return conflict()
 	case errors.Is(err, kv.ErrUndetermined):
-		s.later(m, published)
+		settled := old.doubt(m.DDL)
+		s.later(m, func() {
+			settled()
+			published()
+		})
 	}
 	return fmt.Errorf("storage: commit a change of the catalogue: %w", err)
 }
@@ -78,11 +82,44 @@ func (s *Store) lockToChange(ctx context.Context, namespaces ...namespace.NS) (f
 		if err != nil {
 			return nil, nil, err
 		}
-		if slices.Equal(found, s.find(namespaces)) {
+		current := slices.Equal(found, s.find(namespaces))
+		if err := undetermined(found); current && err == nil {
 			return found, release, nil
+		} else if release(); err != nil {
+			return nil, nil, err
 		}
-		release()
 	}
+}
+
+// doubt has nobody change the definitions that d changes until settled is called, though its writer lets go of their locks: whoever did would go by what
+// they were, and undo d, where that becomes visible meanwhile.
+func (v *version) doubt(d *meaning.DDL) (settled func()) {
+	var states []*collectionState
+	for _, step := range d.Steps {
+		id := step.Drop
+		if step.Put != nil {
+			id = step.Put.ID
+		}
+		if c := v.collections[id]; c != nil {
+			c.state.undetermined.Add(1)
+			states = append(states, c.state)
+		}
+	}
+	return func() {
+		for _, s := range states {
+			s.undetermined.Add(-1)
+		}
+	}
+}
+
+// undetermined is the error of changing any of the collections while it is not known what becomes of another change of it.
+func undetermined(collections []*collection) error {
+	for _, c := range collections {
+		if c != nil && c.state.undetermined.Load() > 0 {
+			return mongoerr.New(mongoerr.HostUnreachable, "the definition of %s is being changed, and it is not known yet what becomes of that", c.NS)
+		}
+	}
+	return nil
 }
 
 func (s *Store) find(namespaces []namespace.NS) []*collection {

@@ -100,6 +100,9 @@ const Paused = "the collection's ttlPaused is true"
 // InGrace says whether something may be due by the rule and is not to be deleted yet.
 func (c Collection) InGrace(rule *policy.Rule) bool { return c.store.inGrace(rule, c.store.Now()) }
 
+// Undetermined is the error of changing it while it is not known what becomes of another change of it. It may be nil.
+func (c Collection) Undetermined() error { return undetermined([]*collection{c.own}) }
+
 // Freeze has nothing become hidden any more by its rules, for they are about to be loosened; Thaw takes that back.
 func (c Collection) Freeze() { c.store.expiryClock.Freeze(&c.own.frozen) }
 
@@ -155,6 +158,10 @@ func (c Collection) Begin(ctx context.Context, now int64) (*Txn, *Writer, error)
 	t, err := c.store.BeginAt(ctx, now)
 	if err != nil {
 		return nil, nil, err
+	}
+	if t.view.version.collections[c.ID] != c.own { // it was changed by one who had let go of the lock (version.doubt)
+		t.Rollback()
+		return nil, nil, conflict()
 	}
 	return t, t.writer(c.own), nil
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
@@ -52,4 +55,50 @@ func TestUndeterminedIsTold(t *testing.T) {
 		f.must(err)
 		return len(left) == 0
 	})
+}
+
+// TestChangeBesideUndetermined: who drops a collection and is told that nobody knows what becomes of that has let go of its locks. Who would change the
+// collection then by what it was is refused until it is known, and who writes to it finds what it is by then.
+func TestChangeBesideUndetermined(t *testing.T) {
+	cluster := tikvtest.New(t)
+	way := &tikvtest.HeldBack{Client: cluster.Client, Clock: clock.NewFake(epoch)}
+	begins := &beginsLater{Engine: cluster.OpenOver(t, way, tikvkv.Options{Clock: way.Clock})}
+	f := newFixtureOver(t, begins)
+	f.must(f.insert(testNS, "{_id: 1}"))
+	visible := way.Leave(t, f.engine, func() error {
+		_, err := f.DropCollection(context.Background(), testNS)
+		return err
+	})
+	if _, release, err := f.LockToChange(context.Background(), testNS); err == nil || mongoerr.From(err).Code != mongoerr.HostUnreachable {
+		t.Errorf("who would change it is told %v", err)
+		release()
+	}
+	begins.before = func() { // it holds the lock of what was there
+		begins.before = nil
+		visible()
+	}
+	err := f.Write(context.Background(), testNS, WriteOptions{}, func(w *Writer) error {
+		_, err := w.Insert(bson.MustDoc("{_id: 2}"))
+		return err
+	})
+	if err == nil || mongoerr.From(err).Code != mongoerr.NamespaceNotFound {
+		t.Errorf("who writes is told %v", err)
+	}
+	way.Until(t, func() bool {
+		_, _, err := f.LockToChange(context.Background(), testNS)
+		return mongoerr.From(err).Code == mongoerr.NamespaceNotFound
+	})
+}
+
+// beginsLater is an engine that does something before a blind transaction begins.
+type beginsLater struct {
+	kv.Engine
+	before func()
+}
+
+func (e *beginsLater) BeginBlind() (kv.Txn, error) {
+	if e.before != nil {
+		e.before()
+	}
+	return e.Engine.BeginBlind()
 }

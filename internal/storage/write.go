@@ -127,6 +127,9 @@ func (s *Store) tryWrite(ctx context.Context, ns namespace.NS, o WriteOptions, f
 	if o.Retry != nil {
 		t.retry(o.Retry)
 	}
+	if t.view.version.collections[c.ID] != c { // it was changed by one who had let go of the lock (version.doubt)
+		return 0, kv.ErrConflict
+	}
 	w := t.writer(c)
 	w.entries.Context = ctx
 	err = f(w)

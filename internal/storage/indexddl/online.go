@@ -120,6 +120,9 @@ func (b *builder) commit(p indexPlan, l *loosen.Change, made *Created) error {
 	if err := b.alive(); err != nil || !ok {
 		return err // whoever drops a collection ends its builds
 	}
+	if err := c.Undetermined(); err != nil {
+		return err
+	}
 	next, err := settleIndexes(b.ctx, c, p, l, made)
 	if err == nil {
 		err = b.settle(c)

@@ -57,16 +57,16 @@ func (h *HeldBack) Leave(t testing.TB, engine kv.Engine, f func() error) (releas
 	return release
 }
 
-// Hold holds back the commits that come. release lets them arrive, and returns when the first is visible.
+// Hold holds back the commits that come. release lets them arrive, and returns when the first is visible, and others may come.
 func (h *HeldBack) Hold(t testing.TB, engine kv.Engine) (release func()) {
 	before, _ := engine.Last()
 	h.held.Store(true)
 	return func() {
 		t.Helper()
 		h.held.Store(false)
-		h.Until(t, func() bool {
+		h.turn(t, slowStep, func() bool {
 			number, _ := engine.Last()
-			return number > before
+			return number > before && engine.Stats().Unavailable == ""
 		})
 	}
 }
@@ -74,8 +74,19 @@ func (h *HeldBack) Hold(t testing.TB, engine kv.Engine) (release func()) {
 // Until turns the engine's clock.
 func (h *HeldBack) Until(t testing.TB, done func() bool) {
 	t.Helper()
+	h.turn(t, fastStep, done)
+}
+
+// What the clock is turned by: a little while a commit is to get through, whose attempts end by it.
+const (
+	fastStep = 20 * time.Millisecond
+	slowStep = time.Millisecond
+)
+
+func (h *HeldBack) turn(t testing.TB, step time.Duration, done func() bool) {
+	t.Helper()
 	for !done() {
-		h.Clock.Advance(20 * time.Millisecond)
+		h.Clock.Advance(step)
 		if err := clock.Wait(t.Context(), clock.Wall(), time.Millisecond/4); err != nil {
 			t.Fatal(err)
 		}

@@ -115,7 +115,8 @@ func (b *Bucket) Put(ctx context.Context, name string, r io.Reader, bytes int64)
 	return nil
 }
 
-// exact reads so many bytes. It is no io.ReaderAt, so that they are read once and in order.
+// exact reads so many bytes. It is no io.ReaderAt, so that they are read once and in order. What r fails with is given alone and under another
+// error: the client passes over one that comes with the last byte, which may say that all before it is wrong, and takes some for the end.
 type exact struct {
 	r    io.Reader
 	left int64
@@ -124,8 +125,8 @@ type exact struct {
 func (e *exact) Read(p []byte) (int, error) {
 	n, err := e.r.Read(p[:min(int64(len(p)), max(e.left, 1))])
 	e.left -= int64(n)
-	if errors.Is(err, io.EOF) && e.left > 0 {
-		err = io.ErrUnexpectedEOF
+	if err != nil && (err != io.EOF || e.left > 0) {
+		return 0, fmt.Errorf("read what is to be written, of which %d bytes are left: %w", e.left, err)
 	}
 	return n, err
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -336,6 +337,24 @@ func (s lyingSource) Read(ctx context.Context, id, name string, offset, n int64)
 		b[len(b)/2] ^= 1
 	}
 	return b, err
+}
+
+// TestConnectionLost: a connection that ends is not taken for the end of a file.
+func TestConnectionLost(t *testing.T) {
+	s := newSource(t)
+	r, _ := newRepository(t, s.clock)
+	s.write(0, 100)
+	if _, err := backup.Take(t.Context(), lostSource{s}, r, clock.Wall(), nil); !errors.Is(err, errConnection) || strings.Contains(err.Error(), "is damaged") {
+		t.Fatal(err)
+	}
+}
+
+type lostSource struct{ *source }
+
+var errConnection = fmt.Errorf("the connection has ended: %w", io.EOF)
+
+func (lostSource) Read(context.Context, string, string, int64, int64) ([]byte, error) {
+	return nil, errConnection
 }
 
 // TestPrune removes what is old, and content that nobody needs, and nothing else.

@@ -210,9 +210,9 @@ func (c *checkedReader) Read(p []byte) (n int, err error) {
 		c.left -= int64(n)
 	}
 	switch {
-	case errors.Is(err, io.EOF) && c.left > 0:
+	case err == io.EOF && c.left > 0: // one that wraps it is of a connection, and says nothing of the content
 		return n, fmt.Errorf("%s is damaged: it ends %d bytes too early", c.name, c.left)
-	case err != nil && !errors.Is(err, io.EOF):
+	case err != nil && err != io.EOF:
 		return n, err
 	case c.left > 0:
 		return n, nil

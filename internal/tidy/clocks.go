@@ -13,6 +13,7 @@ func wallPackages() map[string]string {
 		".":                           "the default of Options.Clock, and what sockets, disks and memory are given",
 		"cmd/ebb":                     "the program's own clock, signals and its log",
 		"ebbtest":                     "when a test's clock begins",
+		"internal/backup/place":       "real sockets",
 		"internal/command":            "how long a real client waits for an answer to hello",
 		"internal/exec":               "real processors, which operations share",
 		"internal/javascript":         "real processors and worker processes",

@@ -83,7 +83,11 @@ func dial(a Access) (*minio.Client, error) {
 	if a.PathStyle {
 		lookup = minio.BucketLookupPath
 	}
-	return minio.New(u.Host, &minio.Options{Secure: u.Scheme == "https", Region: a.Region, BucketLookup: lookup,
+	over, err := transport(u.Scheme == "https")
+	if err != nil {
+		return nil, err
+	}
+	return minio.New(u.Host, &minio.Options{Secure: u.Scheme == "https", Region: a.Region, BucketLookup: lookup, Transport: over,
 		Creds: credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{Client: http.DefaultClient}})})
 }
 
@@ -136,14 +140,11 @@ func (b *Bucket) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
-	o, err := b.client.GetObject(ctx, b.bucket, b.prefix+name, minio.GetObjectOptions{})
-	if err != nil {
-		return nil, missing(name, err)
+	d := &download{ctx: ctx, bucket: b, name: name}
+	if err := d.open(); err != nil {
+		return nil, err
 	}
-	if _, err := o.Stat(); err != nil {
-		return nil, errors.Join(missing(name, err), o.Close())
-	}
-	return o, nil
+	return d, nil
 }
 
 // Stat is Place's.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -19,8 +20,13 @@ import (
 // modified is when all objects were written.
 var modified = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// store is as much of an object store as a Bucket asks for.
+// store is as much of an object store as a Bucket asks for, with what a test has it do wrong.
 type store struct {
+	// refuse answers a request in the place of the store, if it likes; or nil.
+	refuse func(w http.ResponseWriter, r *http.Request) bool
+	// cut is behind how many bytes the next connections that give an object are cut, one after the other.
+	cut []int
+
 	mu      sync.Mutex
 	objects map[string][]byte
 }
@@ -30,6 +36,9 @@ const bucketPath = "/backups/"
 func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.refuse != nil && s.refuse(w, r) {
+		return
+	}
 	name := strings.TrimPrefix(r.URL.Path, bucketPath)
 	content, there := s.objects[name]
 	switch {
@@ -44,10 +53,31 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case name != "" && !there:
 		fault(w, http.StatusNotFound, "NoSuchKey", "The specified key does not exist.")
 	case name != "":
-		w.Header().Set("ETag", `"one"`)
+		w.Header().Set("ETag", fmt.Sprintf(`"%x"`, len(content)))
+		if len(s.cut) > 0 && r.Method == http.MethodGet {
+			w, s.cut = &cutWriter{w, s.cut[0]}, s.cut[1:]
+		}
 		http.ServeContent(w, r, "", modified, bytes.NewReader(content))
 	}
 }
+
+// cutWriter ends the connection behind so many bytes.
+type cutWriter struct {
+	http.ResponseWriter
+	left int
+}
+
+func (c *cutWriter) Write(p []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(p[:min(len(p), c.left)])
+	if c.left -= n; c.left == 0 {
+		_ = http.NewResponseController(c).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	return n, err
+}
+
+// Unwrap is for the controller.
+func (c *cutWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 // fault answers as a store does that refuses.
 func fault(w http.ResponseWriter, status int, code, message string) {
@@ -96,5 +126,51 @@ func TestPutOfWhatFails(t *testing.T) {
 	}
 	if err := b.Put(t.Context(), "whole", iotest.DataErrReader(strings.NewReader(content)), int64(len(content))); err != nil || !bytes.Contains(s.objects["whole"], []byte(content)) {
 		t.Errorf("what is whole: %v, %q", err, s.objects["whole"]) // as it is sent, with a signature
+	}
+}
+
+// TestCutConnections: an object is read on where its connection was cut, and never put together out of two.
+func TestCutConnections(t *testing.T) {
+	content := bytes.Repeat([]byte("0123456789abcde"), 1000)
+	for _, c := range []struct {
+		name string
+		cut  []int
+		// meanwhile is done when it was opened.
+		meanwhile func(s *store)
+		says      string
+	}{
+		{"cut often, with something each time", []int{1000, 1, 1, 1, 1, 1, 1, 2000}, nil, ""},
+		{"cut again and again with nothing", []int{1000, 0, 0, 0, 0, 0, 0}, nil, "read x at byte 1000 of 15000: unexpected EOF"},
+		{"replaced by another", []int{1000}, func(s *store) { s.objects["x"] = content[1:] }, "read x at byte 1000 of 15000, where the connection was cut"},
+		{"removed", []int{1000}, func(s *store) { delete(s.objects, "x") }, "there is no such object"},
+		{"given from the beginning", []int{1000}, func(s *store) {
+			s.refuse = func(_ http.ResponseWriter, r *http.Request) bool { r.Header.Del("Range"); return false }
+		}, "15000 bytes of x are given behind byte 1000, and 14000 are left"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &store{}
+			b, err := open(t, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.objects["x"], s.cut = content, c.cut
+			r, err := b.Get(t.Context(), "x")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			if c.meanwhile != nil {
+				s.mu.Lock()
+				c.meanwhile(s)
+				s.mu.Unlock()
+			}
+			got, err := io.ReadAll(r)
+			if c.says == "" && (err != nil || !bytes.Equal(got, content)) {
+				t.Errorf("%d bytes are read, %v", len(got), err)
+			}
+			if c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("read with %v, want words like %q", err, c.says)
+			}
+		})
 	}
 }

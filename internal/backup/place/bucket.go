@@ -48,7 +48,7 @@ type Bucket struct {
 func OpenBucket(ctx context.Context, name string, a Access) (*Bucket, error) {
 	u, err := url.Parse(name)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || u.RawQuery != "" || u.User != nil || u.Fragment != "" {
-		return nil, fmt.Errorf("%q is not like s3://bucket/prefix", name)
+		return nil, fmt.Errorf("%q is not like s3://bucket/prefix", withoutPassword(u, name))
 	}
 	b := &Bucket{bucket: u.Host, prefix: strings.Trim(u.Path, "/")}
 	if b.prefix != "" {
@@ -60,14 +60,45 @@ func OpenBucket(ctx context.Context, name string, a Access) (*Bucket, error) {
 	if b.client, err = dial(a); err != nil {
 		return nil, err
 	}
-	there, err := b.client.BucketExists(ctx, b.bucket)
-	if err != nil {
-		return nil, fmt.Errorf("look for the bucket %s at %s: %w", b.bucket, b.client.EndpointURL(), err)
-	}
-	if !there {
-		return nil, fmt.Errorf("there is no bucket %s at %s", b.bucket, b.client.EndpointURL())
+	if err := b.look(ctx); err != nil {
+		return nil, err
 	}
 	return b, nil
+}
+
+// look looks whether the bucket can be read. It lists it, for what is wrong is said in an answer's body, and one to HEAD has none.
+func (b *Bucket) look(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // which ends the listing
+	first, ok := <-b.client.ListObjects(ctx, b.bucket, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true, MaxKeys: 1})
+	switch {
+	case !ok:
+		return context.Cause(ctx)
+	case first.Err == nil:
+		return nil
+	case minio.ToErrorResponse(first.Err).Code == minio.NoSuchBucket:
+		return fmt.Errorf("there is no bucket %s at %s", b.bucket, b.client.EndpointURL())
+	}
+	return fmt.Errorf("look at the bucket %s at %s%s: %w", b.bucket, b.client.EndpointURL(), b.anonymously(), first.Err)
+}
+
+// anonymously says so where nobody is named who asks.
+func (b *Bucket) anonymously() string {
+	if who, err := b.client.GetCreds(); err != nil || !who.SignerType.IsAnonymous() {
+		return ""
+	}
+	return " without credentials, for none were found"
+}
+
+// withoutPassword is an address as it may be shown.
+func withoutPassword(u *url.URL, address string) string {
+	switch {
+	case u != nil:
+		return u.Redacted()
+	case strings.Contains(address, "@"):
+		return "…" + address[strings.LastIndexByte(address, '@'):]
+	}
+	return address
 }
 
 func dial(a Access) (*minio.Client, error) {
@@ -77,7 +108,7 @@ func dial(a Access) (*minio.Client, error) {
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" || u.User != nil {
-		return nil, fmt.Errorf("the endpoint %q is not like https://host:port", endpoint)
+		return nil, fmt.Errorf("the endpoint %q is not like https://host:port, without user and password", withoutPassword(u, endpoint))
 	}
 	lookup := minio.BucketLookupAuto
 	if a.PathStyle {

@@ -174,3 +174,32 @@ func TestCutConnections(t *testing.T) {
 		})
 	}
 }
+
+// TestRefused: it is told why a store refuses, whatever it answers to HEAD, and no secret.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		status        int
+		code, message string
+		says          string
+	}{
+		{http.StatusForbidden, "SignatureDoesNotMatch", "The key is another.", ": The key is another."},
+		{http.StatusBadRequest, "InvalidToken", "The token is malformed.", ": The token is malformed."},
+		{http.StatusForbidden, "RequestTimeTooSkewed", "The clocks differ.", ": The clocks differ."},
+		{http.StatusNotFound, "NoSuchBucket", "Nothing is there.", "there is no bucket backups at "},
+	} {
+		refuse := func(w http.ResponseWriter, _ *http.Request) bool { fault(w, c.status, c.code, c.message); return true }
+		if _, err := open(t, &store{refuse: refuse}); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.code, err)
+		}
+	}
+	for _, address := range []string{"http://key:hush@127.0.0.1:1", "http://key:hush%zz@127.0.0.1:1"} {
+		if _, err := place.OpenBucket(t.Context(), "s3://backups", place.Access{Endpoint: address}); err == nil || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	for _, name := range []string{"s3://key:hush@backups", "s3://key:hush%zz@backups"} {
+		if _, err := place.OpenBucket(t.Context(), name, place.Access{}); err == nil || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -520,3 +520,21 @@ func TestLostContentIsShippedAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestContentWithoutBackup: what a backup that failed has shipped, which no manifest lists, is not shipped again.
+func TestContentWithoutBackup(t *testing.T) {
+	s := newSource(t)
+	r, _ := newRepository(t, s.clock)
+	s.write(0, 5000)
+	first := s.take(r)
+	if err := r.Forget(t.Context(), first.Manifest.ID); err != nil {
+		t.Fatal(err)
+	}
+	second := s.take(r)
+	if second.Shipped > first.Shipped/2 {
+		t.Errorf("%d bytes are shipped, of %d that were there", second.Shipped, first.Shipped)
+	}
+	if v, err := backup.Verify(t.Context(), r, nil, nil); err != nil || v.FaultCount != 0 || len(v.Sound) != 1 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}

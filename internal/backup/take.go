@@ -29,7 +29,7 @@ func Take(ctx context.Context, s Source, r *repository.Repository, c clock.Clock
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Release(context.WithoutCancel(ctx))) }()
-	known, err := contents(ctx, r)
+	known, err := r.Contents(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -44,28 +44,6 @@ func Take(ctx context.Context, s Source, r *repository.Repository, c clock.Clock
 		return nil, err
 	}
 	return &Taken{m, x.step()}, nil
-}
-
-// contents are the digests of all that the backups there have. A manifest that is refused adds nothing.
-func contents(ctx context.Context, r *repository.Repository) (map[string]int64, error) {
-	ids, err := r.IDs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	known := map[string]int64{}
-	for _, id := range ids {
-		m, err := r.Manifest(ctx, id)
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if err != nil {
-			continue
-		}
-		for _, f := range m.Files {
-			known[f.SHA256] = f.Bytes
-		}
-	}
-	return known, nil
 }
 
 // taking is a backup under way.
@@ -177,8 +155,8 @@ func (x *taking) put(ctx context.Context, f repository.File, c CheckpointFile) e
 	return nil
 }
 
-// check looks whether all content is there before a manifest says so. What earlier backups had, and is gone or has another size, is shipped
-// again: the server has it.
+// check looks whether all content is there before a manifest says so. What was there, and is gone or has another size, is shipped again: the
+// server has it.
 func (x *taking) check(ctx context.Context, m *repository.Manifest) error {
 	for i, f := range m.Files {
 		ok, err := x.repository.Has(ctx, f)

@@ -34,7 +34,7 @@ const (
 const (
 	// maxBackups bounds how many are listed.
 	maxBackups = 100_000
-	// maxObjects bounds how many objects are looked at when what nobody needs is removed.
+	// maxObjects bounds how many objects are looked at for what is there, and for what nobody needs.
 	maxObjects = 10_000_000
 	// maxSmall bounds what is read of small objects.
 	maxSmall = 64 << 10
@@ -176,6 +176,23 @@ func (r *Repository) Has(ctx context.Context, f File) (bool, error) {
 		return false, nil
 	}
 	return err == nil && o.Bytes == f.Bytes, err
+}
+
+// Contents are the sizes of all content that is there, by digest. What a backup has left that failed, and no other has, is among it.
+func (r *Repository) Contents(ctx context.Context) (map[string]int64, error) {
+	sizes := map[string]int64{}
+	err := r.place.List(ctx, objectPrefix, func(o place.Object) error {
+		sum := o.Name[strings.LastIndexByte(o.Name, '/')+1:]
+		if !digest.MatchString(sum) || o.Name != objectName(sum) {
+			return nil
+		}
+		if len(sizes) == maxObjects {
+			return fmt.Errorf("%s has more than %d objects", r.place, maxObjects)
+		}
+		sizes[strings.Clone(sum)] = o.Bytes
+		return nil
+	})
+	return sizes, err
 }
 
 // Get reads a file of a backup. What is read fails at its end where it is not what the manifest says.

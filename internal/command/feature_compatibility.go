@@ -54,15 +54,15 @@ func setFeatureCompatibilityVersion(op *Op) (bson.Doc, error) {
 		return nil, mongoerr.New(mongoerr.InternalError, "there is no featureCompatibilityVersion")
 	}
 	now := p.Get().Doc().Lookup("version").Str()
+	if !confirm {
+		message := "Once you have downgraded the FCV, if you choose to downgrade the binary version, it will require support assistance. Please re-run this command with 'confirm: true' to acknowledge this and continue with the FCV downgrade."
+		if want > now {
+			message = "Once you have upgraded to " + want + ", you will not be able to downgrade FCV and binary version without support assistance. Please re-run this command with 'confirm: true' to acknowledge this and continue with the FCV upgrade."
+		}
+		return nil, mongoerr.New(7369100, "%s", message)
+	}
 	if want == now {
 		return bson.EmptyDoc, nil
-	}
-	if !confirm {
-		way := "upgraded to " + want + ", you will not be able to downgrade FCV and binary version without support assistance"
-		if want < now {
-			way = "downgraded the FCV, if you choose to downgrade the binary version, it will require support assistance"
-		}
-		return nil, mongoerr.New(7369100, "Once you have %s. Please re-run this command with 'confirm: true' to acknowledge this and continue.", way)
 	}
 	return bson.EmptyDoc, op.storeVersion(p, strings.Clone(want))
 }

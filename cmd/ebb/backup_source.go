@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/url"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -48,13 +48,17 @@ func dial(ctx context.Context, uri string) (*remote, error) {
 	return r, nil
 }
 
-// withoutSecrets is an address without user and password, and without options.
+// withoutSecrets is an address, which the driver has taken, without user and password, and without options. It is what a repository tells servers
+// apart by, so it is cut by hand: sockets and lists of hosts are in it, which package url refuses.
 func withoutSecrets(uri string) string {
-	u, err := url.Parse(uri)
-	if err != nil {
-		return "the server"
+	scheme, rest, _ := strings.Cut(uri, "://")
+	if _, hosts, ok := strings.Cut(rest, "@"); ok {
+		rest = hosts
 	}
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
+	if end := strings.IndexAny(rest, "/?"); end >= 0 {
+		rest = rest[:end]
+	}
+	return scheme + "://" + rest
 }
 
 func (r *remote) close() { _ = r.client.Disconnect(context.Background()) }

@@ -13,6 +13,9 @@ func aggregateCommands() []*Command {
 	return []*Command{{Name: "aggregate", Needs: Needs{Also: needsAggregate}, Doc: "Runs documents through a pipeline of stages.", ReadConcern: true, WriteConcern: true, Written: []string{"pipeline", "let"}, Run: aggregate, Explain: explainAggregate}}
 }
 
+// duringAggregate is what errors of an aggregation's first batch say, before its namespace.
+const duringAggregate = "aggregate command on namespace: "
+
 // aggregateRequest is an aggregate as the client asked for it.
 type aggregateRequest struct {
 	query.Aggregate
@@ -44,6 +47,7 @@ func aggregate(op *Op) (bson.Doc, error) {
 	if running.Watches() {
 		r.cursor.tailable, r.cursor.awaitData, r.cursor.watches = true, true, true
 	}
+	r.cursor.during = duringAggregate
 	ns := r.NS
 	if ns.Coll == "" {
 		ns.Coll = "$cmd.aggregate"

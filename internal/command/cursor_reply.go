@@ -22,6 +22,8 @@ type cursorOptions struct {
 	tailable  bool
 	awaitData bool
 	watches   bool
+	// during says what for documents are looked for, before the namespace, to those whom an error tells of it; "" for nothing.
+	during string
 }
 
 // openCursor answers with the first batch of src, and keeps the rest for getMore. It owns src.
@@ -37,6 +39,9 @@ func (op *Op) openCursor(ns namespace.NS, src cursor.Source, o cursorOptions) (b
 		var err error
 		if more, err = c.Batch(op.Ctx, b, o.batch, op.ReplyMemory); err != nil {
 			_ = src.Close() // the first error is the one to tell
+			if o.during != "" {
+				op.during = o.during + c.NS
+			}
 			return nil, err
 		}
 	}

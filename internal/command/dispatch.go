@@ -210,7 +210,11 @@ func (op *Op) track(ctx context.Context, now time.Time, began time.Duration) (bs
 	}
 	op.countCommand()
 	body, err := op.answer()
-	return body, cause(op.Ctx, err)
+	err = cause(op.Ctx, err)
+	if err != nil && op.during != "" {
+		err = mongoerr.During(op.during, err)
+	}
+	return body, err
 }
 
 // answer runs the command, in its transaction if it is part of one.

@@ -52,6 +52,10 @@ func find(op *Op) (bson.Doc, error) {
 		return nil, err
 	}
 	r.cursor.planSummary, r.cursor.seen, r.cursor.sorts = call.PlanSummary, &call.Seen, running.Sorted
+	r.cursor.during = "find command: "
+	if call.OnView {
+		r.cursor.during = duringAggregate
+	}
 	op.Running.Stats.HasSortStage.Store(running.Sorted)
 	reply, err := op.openCursor(r.NS, running, r.cursor)
 	op.examined(call)

@@ -45,6 +45,8 @@ type Op struct {
 	statements  int
 	// executed tells how the operation's plan ran; nil where there is none.
 	executed executed
+	// during is what a plan was run for that failed, told before the error; "" for other errors.
+	during string
 	// recordedMicros is how long those took.
 	recordedMicros int64
 	// bootstraps says that nobody has logged in, since there is nobody who could; see bootstrap.

@@ -163,7 +163,7 @@ func (op *Op) collectionTypeOf(ns namespace.NS) string {
 func (s *Server) queryStatsStage(spec bson.Doc) ([]bson.Doc, error) {
 	hide, err := readTransform(spec.Lookup("transformIdentifiers"))
 	if err != nil {
-		return nil, err
+		return nil, mongoerr.From(err).Early()
 	}
 	now := clock.Millis(s.Clock)
 	entries := s.queryStats.all()

@@ -69,7 +69,7 @@ func (s *Server) documents(ctx context.Context, whose *viewer, ns namespace.NS, 
 			return nil, mongoerr.New(50933, "collection '%s' does not exist", ns)
 		}
 		if coll.IsTimeSeries() {
-			return nil, mongoerr.New(40602, "$planCacheStats is only valid as the first stage in a pipeline")
+			return nil, mongoerr.New(40602, "$planCacheStats is only valid as the first stage in a pipeline").Early()
 		}
 		return s.Query.PlanCacheStats(coll, s.hostAndPort()), nil
 	case "$querySettings":

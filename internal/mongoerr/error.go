@@ -33,6 +33,8 @@ type Error struct {
 	Info bson.Doc
 	// Extra are further fields of the reply or write error (keyPattern, keyValue of a duplicate key), or nil.
 	Extra bson.Doc
+	// early: see Early.
+	early bool
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -57,6 +59,22 @@ func (e *Error) WithExtra(extra bson.Doc) *Error {
 	c := *e
 	c.Extra = extra
 	return &c
+}
+
+// Early is e as one that MongoDB finds before it runs a plan, so that During adds nothing to it.
+func (e *Error) Early() *Error {
+	c := *e
+	c.early = true
+	return &c
+}
+
+// During is err as the end of a plan that was run for what is named.
+func During(what string, err error) error {
+	e := *From(err)
+	if !e.early {
+		e.Message = "Executor error during " + what + " :: caused by :: " + e.Message
+	}
+	return &e
 }
 
 // Prefix is err with a text before its message, when it is an *Error; others are wrapped.

@@ -190,11 +190,11 @@ func single(dst []byte, name string, v bson.Value) []byte {
 func (r *run) positional(dst []byte, name string, array bson.Doc) ([]byte, error) {
 	if r.position < 0 {
 		return dst, mongoerr.New(51246,
-			"Executor error during find command :: caused by :: positional operator '.$' couldn't find a matching element in the array")
+			"positional operator '.$' couldn't find a matching element in the array")
 	}
 	v := array.Index(r.position)
 	if v.IsMissing() {
-		return dst, mongoerr.New(51247, "Executor error during find command :: caused by :: positional operator '.$' element mismatch")
+		return dst, mongoerr.New(51247, "positional operator '.$' element mismatch")
 	}
 	return single(dst, name, v), nil
 }

@@ -26,7 +26,7 @@ func (c *stageCatalog) Merge(_ context.Context, op *exec.Op, stage *pipeline.Mer
 	}
 	sparse, ok := onIsUnique(target, stage.On, op.Parser.Collation)
 	if !ok {
-		return nil, mongoerr.New(51183, "Cannot find index to verify that join fields will be unique")
+		return nil, mongoerr.New(51183, "Cannot find index to verify that join fields will be unique").Early()
 	}
 	return &mergeWriter{catalog: c, stage: stage, sparse: sparse, rules: exec.NewMerging(op, stage)}, nil
 }

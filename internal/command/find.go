@@ -101,7 +101,27 @@ func (r *findRequest) parseRare(a *Args) {
 	a.SafeBool("allowPartialResults", false)
 	a.SafeBool("mirrored", false)
 	a.noEncryption()
-	a.Ignore("options", "term", "$_requestReshardingResumeToken", "$_resumeAfter", "$_startAt", "includeQueryStatsMetrics", "querySettings", "startOrphanSweepAfter", "resumeAfter", "startAt")
+	a.Ignore("options", "term", "$_requestReshardingResumeToken", "includeQueryStatsMetrics", "querySettings", "startOrphanSweepAfter")
+	r.refuseResume(a)
+}
+
+// refuseResume refuses who asks for a place in the collection to go on from later, once he has asked as MongoDB would have it. A record
+// of a collection with a TTL index moves with its deadline, and its number does not tell where it was.
+func (r *findRequest) refuseResume(a *Args) {
+	asked, after, at := a.Bool("$_requestResumeToken", false), a.Doc("$_resumeAfter"), a.Doc("$_startAt")
+	invalid := func(text string) { a.Fail(mongoerr.New(mongoerr.BadValue, "%s", text)) }
+	switch {
+	case asked && (r.Hint.Type != bson.TypeObject || !forward(r.Hint.Doc())):
+		invalid("hint must be {$natural:1} if 'requestResumeToken' is enabled")
+	case asked && !r.Sort.IsEmpty() && !forward(r.Sort):
+		invalid("sort must be unset or {$natural:1} if 'requestResumeToken' is enabled")
+	case asked:
+		a.Fail(mongoerr.New(mongoerr.NotImplemented, "'$_requestResumeToken' is not implemented"))
+	case !after.IsEmpty():
+		invalid("'requestResumeToken' must be true if 'resumeAfter' is specified")
+	case !at.IsEmpty():
+		invalid("'requestResumeToken' must be true if 'startAt' is specified")
+	}
 }
 
 // checkTail refuses what a tailable cursor cannot have. Whether the collection is capped is known later.
@@ -117,7 +137,7 @@ func (r *findRequest) checkTail() error {
 	return nil
 }
 
-// forward says whether a sort is {$natural: 1}.
+// forward says whether a sort or a hint is {$natural: 1}.
 func forward(sort bson.Doc) bool {
 	return sort.Count() == 1 && sort.FirstKey() == "$natural" && sort.Lookup("$natural").IsNumber() && sort.Lookup("$natural").AsDouble() == 1
 }

@@ -100,6 +100,10 @@ func (op *Op) readMember(a *Args) {
 		return
 	}
 	op.secondaryOK = readsSecondaries(preference)
+	if err := a.checkClusterTime(at); err != nil {
+		a.Fail(err)
+		return
+	}
 	if err := op.hearClusterTime(at); err != nil {
 		a.Fail(err)
 	}

@@ -226,25 +226,30 @@ func (op *Op) knownTime() uint64 {
 // maxClockDrift is how many seconds a client's cluster time may be ahead of the server's clock: maxAcceptableLogicalClockDriftSecs.
 const maxClockDrift = 365 * 24 * 3600
 
+// checkClusterTime refuses a $clusterTime that is none.
+func (a *Args) checkClusterTime(v bson.Value) error {
+	if v.IsMissing() {
+		return nil
+	}
+	if v.Type != bson.TypeObject {
+		return a.wrongType("$clusterTime", v.Type, []bson.Type{bson.TypeObject})
+	}
+	if v.Doc().Lookup("clusterTime").Type == bson.TypeTimestamp && v.Doc().Lookup("signature").Type == bson.TypeObject {
+		return nil
+	}
+	inner := NewArgs(a.path+".$clusterTime", v.Doc())
+	inner.typed("clusterTime", bson.TypeTimestamp)
+	inner.typed("signature", bson.TypeObject)
+	inner.Required("clusterTime", "signature")
+	return inner.Err()
+}
+
 // hearClusterTime reads $clusterTime, which the server's own is not behind from then on.
 func (op *Op) hearClusterTime(v bson.Value) error {
 	if v.IsMissing() {
 		return nil
 	}
-	if v.Type != bson.TypeObject {
-		return NewArgs("", bson.EmptyDoc).wrongType("$clusterTime", v.Type, []bson.Type{bson.TypeObject})
-	}
 	at, signature := v.Doc().Lookup("clusterTime"), v.Doc().Lookup("signature")
-	switch {
-	case at.IsMissing():
-		return mongoerr.New(mongoerr.NoSuchKey, "Missing expected field \"clusterTime\"")
-	case at.Type != bson.TypeTimestamp:
-		return mongoerr.New(mongoerr.TypeMismatch, "\"clusterTime\" had the wrong type. Expected timestamp, found %s", at.Type)
-	case signature.IsMissing():
-		return mongoerr.New(mongoerr.NoSuchKey, "Missing expected field \"signature\"")
-	case signature.Type != bson.TypeObject:
-		return mongoerr.New(mongoerr.TypeMismatch, "\"signature\" had the wrong type. Expected object, found %s", signature.Type)
-	}
 	seconds, counter := at.Timestamp()
 	op.knows = oplog.NewTimestamp(seconds, counter)
 	grouped := op.grouped()

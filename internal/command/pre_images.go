@@ -2,9 +2,11 @@ package command
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/replset"
 	"github.com/ebbdb/ebb/internal/serverlog"
@@ -39,8 +41,59 @@ func (s *Server) dropImages(ctx context.Context) error {
 			before = max(before, oplog.NewTimestamp(uint32(seconds), 0))
 		}
 	}
-	_, err = memberlog.DropImages(ctx, s.Query.Store, before)
+	began := clock.Wall().Now()
+	dropped, err := memberlog.DropImages(ctx, s.Query.Store, before)
+	s.purge.add(dropped, clock.Since(clock.Wall(), began))
 	return err
+}
+
+// purge is what was done to keep images no longer than they are needed.
+type purge struct{ passes, images, bytes, millis atomic.Int64 }
+
+func (p *purge) add(d memberlog.Dropped, took time.Duration) {
+	p.passes.Add(1)
+	p.images.Add(d.Images)
+	p.bytes.Add(d.Bytes)
+	p.millis.Add(took.Milliseconds())
+}
+
+func (op *Op) preImagesSection(b *bson.Builder) {
+	p := &op.purge
+	b.Object("purgingJob").Int64("totalPass", p.passes.Load()).Int64("docsDeleted", p.images.Load()).Int64("bytesDeleted", p.bytes.Load()).
+		Int64("scannedCollections", p.passes.Load()).Int64("scannedInternalCollections", 0).Int64("maxStartWallTimeMillis", 0).
+		Int64("timeElapsedMillis", p.millis.Load()).End()
+	if op.Replica == nil {
+		return
+	}
+	docs, bytes, err := op.measureImages()
+	if err != nil {
+		return // what can be told is told
+	}
+	if after := op.cluster.imagesExpireAfter(); after > 0 {
+		b.Int64("expireAfterSeconds", after)
+	}
+	b.Int64("numDocs", docs).Int64("totalBytes", bytes)
+	if docs > 0 {
+		b.Int64("avgDocSize", bytes/docs)
+	}
+}
+
+// measureImages says how many images there are, and how large they are.
+func (op *Op) measureImages() (docs, bytes int64, err error) {
+	view, err := op.Query.Store.View(op.Ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer view.Release()
+	r, ok := view.Collection(catalog.PreImagesNS)
+	if !ok {
+		return 0, 0, nil
+	}
+	if docs, err = r.Stored(); err != nil {
+		return 0, 0, err
+	}
+	bytes, err = r.Bytes()
+	return docs, bytes, err
 }
 
 // imagesExpireAfter is for how many seconds images are kept, 0 for as long as the oplog tells of their changes.

@@ -55,8 +55,8 @@ func TestImagesExpire(t *testing.T) {
 		t.Errorf("%d are kept without a limit", h.kept(t))
 	}
 	// What the oplog does not tell of any more.
-	if n, err := memberlog.DropImages(t.Context(), h.server.Query.Store, between+1); n != 1401 || err != nil {
-		t.Errorf("%d were deleted, %v", n, err)
+	if n, err := memberlog.DropImages(t.Context(), h.server.Query.Store, between+1); n.Images != 1401 || err != nil {
+		t.Errorf("%v were deleted, %v", n, err)
 	}
 	if n := h.kept(t); n != 4 {
 		t.Errorf("%d are left", n)
@@ -75,8 +75,26 @@ func TestImagesExpire(t *testing.T) {
 	if drop(); h.kept(t) != 1 {
 		t.Errorf("%d are left", h.kept(t))
 	}
-	if n, err := memberlog.DropImages(t.Context(), h.server.Query.Store, oplog.Timestamp(0)); n != 0 || err != nil {
-		t.Errorf("%d were deleted, %v", n, err)
+	if n, err := memberlog.DropImages(t.Context(), h.server.Query.Store, oplog.Timestamp(0)); n.Images != 0 || err != nil {
+		t.Errorf("%v were deleted, %v", n, err)
+	}
+}
+
+// TestStatusOfImages: serverStatus tells how many images there are, and what was deleted.
+func TestStatusOfImages(t *testing.T) {
+	h := member(t)
+	h.ok(t, "test", "{create: 'c', changeStreamPreAndPostImages: {enabled: true}}")
+	h.ok(t, "test", "{insert: 'c', documents: [{_id: 1}, {_id: 2}]}")
+	h.ok(t, "test", "{update: 'c', updates: [{q: {}, u: {$set: {a: 1}}, multi: true}]}")
+	h.ok(t, "admin", "{setClusterParameter: {changeStreamOptions: {preAndPostImages: {expireAfterSeconds: 59}}}}")
+	h.server.purge.add(memberlog.Dropped{Images: 3, Bytes: 300}, time.Second)
+	h.server.purge.add(memberlog.Dropped{Images: 1, Bytes: 50}, time.Second)
+	got := h.ok(t, "admin", "{serverStatus: 1}").Lookup("changeStreamPreImages").Doc().Text()
+	want := "{ purgingJob: { totalPass: NumberLong(2), docsDeleted: NumberLong(4), bytesDeleted: NumberLong(350), scannedCollections: NumberLong(2), " +
+		"scannedInternalCollections: NumberLong(0), maxStartWallTimeMillis: NumberLong(0), timeElapsedMillis: NumberLong(2000) }, " +
+		"expireAfterSeconds: NumberLong(59), numDocs: NumberLong(2), totalBytes: NumberLong(252), avgDocSize: NumberLong(126) }"
+	if got != want {
+		t.Errorf("serverStatus tells %s\nwant %s", got, want)
 	}
 }
 

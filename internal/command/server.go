@@ -158,6 +158,7 @@ type Server struct {
 	noted      uint64        // the last commit of which NoteGroup has looked at the configuration
 	reaping    chan struct{} // full while sessions are reaped
 	truncation truncation
+	purge      purge
 
 	altering chan struct{} // full while somebody changes what is set for the server as a whole (Op.alter)
 

@@ -34,6 +34,7 @@ func statusSections() []section {
 		{name: "asserts", append: (*Op).assertsSection},
 		{name: "batchedDeletes", append: (*Op).batchedDeletesSection},
 		{name: "catalogStats", append: (*Op).catalogSection},
+		{name: "changeStreamPreImages", append: (*Op).preImagesSection},
 		{name: "connections", append: (*Op).connectionsSection},
 		{name: "defaultRWConcern", member: true, append: func(op *Op, b *bson.Builder) { op.appendDefaults(b) }},
 		{name: "ebbAudit", append: (*Op).auditSection},

@@ -197,6 +197,15 @@ func statusTable() []row {
 		counter("oplogTruncation/totalTimeTruncatingMicros", "oplog_truncation_seconds", "How long that took.").times(1e-6),
 		gauge("oplogTruncation/oplogMinRetentionHours", "oplog_min_retention_seconds", "For how long entries of the oplog are kept at least.").times(3600),
 		omit("oplogTruncation/totalTimeProcessingMicros", neverCounts),
+		counter("changeStreamPreImages/purgingJob/docsDeleted", "pre_images_deleted", "How many images of documents before changes were deleted."),
+		counter("changeStreamPreImages/purgingJob/bytesDeleted", "pre_image_deleted_bytes", "How large those were."),
+		counter("changeStreamPreImages/purgingJob/timeElapsedMillis", "pre_image_purge_seconds", "How long looking for them took.").times(1e-3),
+		omit("changeStreamPreImages/purgingJob/totalPass", "is each ten seconds"),
+		omit("changeStreamPreImages/purgingJob/scannedCollections", "is totalPass"),
+		omit("changeStreamPreImages/purgingJob/scannedInternalCollections", neverCounts),
+		omit("changeStreamPreImages/purgingJob/maxStartWallTimeMillis", neverCounts),
+		gauge("changeStreamPreImages/numDocs", "pre_images", "How many images of documents before changes are kept."),
+		gauge("changeStreamPreImages/totalBytes", "pre_image_bytes", "How large those are."),
 		omit("defaultRWConcern", "is a setting"),
 	}
 }

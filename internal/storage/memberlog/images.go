@@ -17,12 +17,15 @@ const (
 	maxImageBytesDropped = 8 << 20
 )
 
-// DropImages deletes the images of operations before t, and says how many those were.
-func DropImages(ctx context.Context, s *storage.Store, t oplog.Timestamp) (dropped int, err error) {
+// Dropped is what of images was deleted.
+type Dropped struct{ Images, Bytes int64 }
+
+// DropImages deletes the images of operations before t.
+func DropImages(ctx context.Context, s *storage.Store, t oplog.Timestamp) (dropped Dropped, err error) {
 	from := storage.RecordID(nil) // the id behind which to go on
 	for {
 		n, next, err := dropSome(ctx, s, t, from)
-		dropped += n
+		dropped.Images, dropped.Bytes = dropped.Images+n.Images, dropped.Bytes+n.Bytes
 		if next == nil || err != nil {
 			if mongoerr.Is(err, mongoerr.NamespaceNotFound) {
 				err = nil
@@ -34,10 +37,10 @@ func DropImages(ctx context.Context, s *storage.Store, t oplog.Timestamp) (dropp
 }
 
 // dropSome deletes some of them, and says where to go on; nil where there are no more.
-func dropSome(ctx context.Context, s *storage.Store, t oplog.Timestamp, from storage.RecordID) (n int, next storage.RecordID, err error) {
+func dropSome(ctx context.Context, s *storage.Store, t oplog.Timestamp, from storage.RecordID) (n Dropped, next storage.RecordID, err error) {
 	err = s.Write(ctx, catalog.PreImagesNS, storage.WriteOptions{Durability: kv.Buffered, OfMember: true}, func(w *storage.Writer) error {
-		n, next = 0, nil
-		low, size := from, 0
+		n, next = Dropped{}, nil
+		low := from
 		for {
 			c, err := w.Scan(storage.RecordScan{Low: low})
 			if err != nil {
@@ -46,7 +49,7 @@ func dropSome(ctx context.Context, s *storage.Store, t oplog.Timestamp, from sto
 			leap := storage.RecordID(nil)
 			for c.Next() {
 				rec := c.Record()
-				if n >= maxImagesDropped || size >= maxImageBytesDropped {
+				if n.Images >= maxImagesDropped || n.Bytes >= maxImageBytesDropped {
 					next = rec.ID.Clone()
 					break
 				}
@@ -60,7 +63,7 @@ func dropSome(ctx context.Context, s *storage.Store, t oplog.Timestamp, from sto
 					_ = c.Close() // the first error is the one to tell
 					return err
 				}
-				n, size = n+1, size+len(rec.Doc)
+				n.Images, n.Bytes = n.Images+1, n.Bytes+int64(len(rec.Doc))
 			}
 			err = c.Err()
 			if closed := c.Close(); err == nil {

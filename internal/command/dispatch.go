@@ -284,7 +284,7 @@ func (op *Op) withWritten(body bson.Doc) bson.Doc {
 	}
 	b := op.extend(body, 96)
 	switch op.Command.Name {
-	case "insert", "update", "delete":
+	case "insert", "update", "delete", "bulkWrite":
 		op.appendOpTime(b)
 	}
 	if concern := op.appendConcernError(b); concern != 0 {

@@ -183,8 +183,18 @@ func (op *Op) readSessionID(lsid bson.Doc) (err error) {
 		op.SessionID = op.Conn.sessions.ofBytes(append(append(room[:0], uuid...), op.ownUID()...))
 		return nil
 	}
-	op.SessionID, err = op.sessionID("OperationSessionInfo.lsid", lsid)
+	if op.SessionID, err = op.sessionID("OperationSessionInfo.lsid", lsid); err == nil && !lsid.Lookup("txnUUID").IsNullish() {
+		err = op.refuseInternal()
+	}
 	return err
+}
+
+// refuseInternal refuses a session within a session. Sharded clusters have them for transactions of their own, which there are none of here.
+func (op *Op) refuseInternal() error {
+	if auto := op.Args.Value("autocommit"); !op.Authorization && (auto.Type != bson.TypeBool || auto.Bool()) {
+		return mongoerr.New(mongoerr.InvalidOptions, "Internal sessions are not supported outside of transactions")
+	}
+	return mongoerr.New(mongoerr.InvalidOptions, "Internal sessions are only allowed for internal clients")
 }
 
 // ownUID is what the ids of sessions of whoever runs the command have behind their UUIDs.
@@ -233,8 +243,9 @@ func sessionUUID(path string, lsid bson.Doc) (string, error) {
 		return string(id), nil
 	}
 	a := NewArgs(path, lsid)
-	a.Ignore("txnNumber", "txnUUID")
 	id := a.Value("id")
+	a.typed("txnNumber", bson.TypeInt64)
+	a.typed("txnUUID", bson.TypeBinary)
 	a.typed("uid", bson.TypeBinary)
 	if err := a.Done(); err != nil {
 		return "", err
@@ -251,6 +262,9 @@ func sessionUUID(path string, lsid bson.Doc) (string, error) {
 	}
 	if len(data) != 16 {
 		return "", mongoerr.New(mongoerr.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
+	}
+	if a.Has("txnNumber") && !a.Has("txnUUID") {
+		return "", mongoerr.New(mongoerr.InvalidOptions, "Cannot specify txnNumber in lsid without specifying txnUUID")
 	}
 	return string(data), nil
 }

@@ -120,19 +120,10 @@ func outputPath(text string) (fieldpath.Path, error) {
 	return path, err
 }
 
-func (g *GeoNear) readNear(p *parsing, v bson.Value) error {
-	e, err := p.Exprs.Parse(v, p.Scope)
-	if err != nil {
-		return err
-	}
-	if needs := expr.DependenciesOf(e); len(needs.Fields) > 0 || needs.Whole {
-		return mongoerr.New(5860402, "$geoNear requires a constant near argument")
-	}
-	g.Near = e
-	if c, constant := expr.Constant(e); constant {
-		return checkNear(c)
-	}
-	return nil
+// readNear reads what distances are from. Whether that is a place is looked at by NearQuery, once it is known that there is an index.
+func (g *GeoNear) readNear(p *parsing, v bson.Value) (err error) {
+	g.Near, err = p.Exprs.Parse(v, p.Scope)
+	return err
 }
 
 func checkNear(v bson.Value) error {
@@ -196,6 +187,9 @@ func checkDistance(name string, v bson.Value) error {
 
 // NearQuery evaluates what is asked of distances, as a filter has it behind a path.
 func (g *GeoNear) NearQuery(env *expr.Env) (bson.Doc, error) {
+	if needs := expr.DependenciesOf(g.Near); len(needs.Fields) > 0 || needs.Whole {
+		return nil, mongoerr.New(5860402, "$geoNear requires a constant near argument")
+	}
 	v, err := g.Near.Eval(env)
 	if err == nil {
 		err = checkNear(v)

@@ -2,12 +2,16 @@
 package tikvtest
 
 import (
+	"context"
+	"errors"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/pingcap/log"
 	"github.com/tikv/client-go/v2/testutils"
 	"github.com/tikv/client-go/v2/tikv"
+	"github.com/tikv/client-go/v2/tikvrpc"
 	pd "github.com/tikv/pd/client"
 	"go.uber.org/zap"
 
@@ -43,10 +47,34 @@ type Cluster struct {
 	PD     pd.Client   // likewise
 }
 
-// staysOpen keeps the cluster when an engine closes its client.
-type staysOpen struct{ tikv.Client }
+// staysOpen keeps the cluster when an engine closes its client. When the cluster has ended it answers nothing: client-go removes locks that a reader has
+// met for longer than anybody waits for, and the stores in memory end the process where they are asked then.
+type staysOpen struct {
+	tikv.Client
+	ending *sync.RWMutex // guards ended, and is held by requests
+	ended  *bool
+}
+
+var errEnded = errors.New("tikvtest: the cluster has ended")
+
+func (s staysOpen) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request, timeout time.Duration) (*tikvrpc.Response, error) {
+	s.ending.RLock()
+	defer s.ending.RUnlock()
+	if *s.ended {
+		return nil, errEnded
+	}
+	return s.Client.SendRequest(ctx, addr, req, timeout)
+}
 
 func (staysOpen) Close() error { return nil }
+
+// end ends the cluster.
+func (s staysOpen) end() {
+	s.ending.Lock()
+	defer s.ending.Unlock()
+	*s.ended = true
+	s.Client.Close()
+}
 
 type pdStaysOpen struct{ pd.Client }
 
@@ -65,8 +93,9 @@ func New(t testing.TB, splitAt ...string) *Cluster {
 		keys = append(keys, []byte("ebb\x00"+tikvkv.DefaultKeyspace+"\x00\x04"+key))
 	}
 	testutils.BootstrapWithMultiRegions(regions, keys...)
-	t.Cleanup(func() { client.Close() })
-	return &Cluster{staysOpen{client}, pdStaysOpen{pdClient}}
+	stores := staysOpen{client, new(sync.RWMutex), new(bool)}
+	t.Cleanup(stores.end)
+	return &Cluster{stores, pdStaysOpen{pdClient}}
 }
 
 // Store is a client of the cluster.

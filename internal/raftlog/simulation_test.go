@@ -93,6 +93,7 @@ type simMessage struct {
 
 // simOp is a transaction of a client.
 type simOp struct {
+	member   *simMember
 	key      string
 	accounts [2]int
 	done     chan error
@@ -587,6 +588,11 @@ func (m *simMember) install() error {
 	data := m.data
 	m.data = nil
 	m.engine.Follow(errors.New("a snapshot comes"))
+	for _, op := range m.sim.ops { // whose transaction has ended before the engine closes
+		if op.member == m && !op.over {
+			op.err, op.over = <-op.done, true
+		}
+	}
 	if err := m.engine.Close(); err != nil {
 		return err
 	}
@@ -654,7 +660,7 @@ func (s *simulation) transact() {
 			return
 		}
 	}
-	op := &simOp{key: fmt.Sprintf("op/%d", len(s.ops)), accounts: [2]int{from, to}, done: make(chan error, 1)}
+	op := &simOp{member: m, key: fmt.Sprintf("op/%d", len(s.ops)), accounts: [2]int{from, to}, done: make(chan error, 1)}
 	s.ops = append(s.ops, op)
 	sum := int64(s.random.IntN(20))
 	done := make(chan error, 1)

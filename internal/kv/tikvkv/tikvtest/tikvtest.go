@@ -28,13 +28,15 @@ func quietly() {
 const term = time.Hour
 
 // ProcessClock is a clock on which no more time passes than this process gets to run. A test whose server gives up what takes long goes by it, so that
-// it does not fail because a machine is busy.
+// it does not fail because a machine is busy. It goes on until what is opened behind it has been closed.
 func ProcessClock(t testing.TB) clock.Clock {
 	t.Helper()
 	const tick = time.Millisecond
 	c := clock.NewFake(time.Unix(0, 0))
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
 	go func() {
-		for clock.Wait(t.Context(), clock.Wall(), tick) == nil {
+		for clock.Wait(ctx, clock.Wall(), tick) == nil {
 			c.Advance(tick)
 		}
 	}()

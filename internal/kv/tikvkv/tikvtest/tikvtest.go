@@ -53,18 +53,39 @@ type Cluster struct {
 // met for longer than anybody waits for, and the stores in memory end the process where they are asked then.
 type staysOpen struct {
 	tikv.Client
-	ending *sync.RWMutex // guards ended, and is held by requests
-	ended  *bool
+	use *use
+}
+
+// use counts requests until there are to be none any more.
+type use struct {
+	mu    sync.Mutex // guards ended
+	ended bool
+	now   sync.WaitGroup
+}
+
+func (u *use) begin() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.ended {
+		u.now.Add(1)
+	}
+	return !u.ended
+}
+
+func (u *use) end() {
+	u.mu.Lock()
+	u.ended = true
+	u.mu.Unlock()
+	u.now.Wait()
 }
 
 var errEnded = errors.New("tikvtest: the cluster has ended")
 
 func (s staysOpen) SendRequest(ctx context.Context, addr string, req *tikvrpc.Request, timeout time.Duration) (*tikvrpc.Response, error) {
-	s.ending.RLock()
-	defer s.ending.RUnlock()
-	if *s.ended {
+	if !s.use.begin() {
 		return nil, errEnded
 	}
+	defer s.use.now.Done()
 	return s.Client.SendRequest(ctx, addr, req, timeout)
 }
 
@@ -72,9 +93,7 @@ func (staysOpen) Close() error { return nil }
 
 // end ends the cluster.
 func (s staysOpen) end() {
-	s.ending.Lock()
-	defer s.ending.Unlock()
-	*s.ended = true
+	s.use.end()
 	s.Client.Close()
 }
 
@@ -95,7 +114,7 @@ func New(t testing.TB, splitAt ...string) *Cluster {
 		keys = append(keys, []byte("ebb\x00"+tikvkv.DefaultKeyspace+"\x00\x04"+key))
 	}
 	testutils.BootstrapWithMultiRegions(regions, keys...)
-	stores := staysOpen{client, new(sync.RWMutex), new(bool)}
+	stores := staysOpen{client, new(use)}
 	t.Cleanup(stores.end)
 	return &Cluster{stores, pdStaysOpen{pdClient}}
 }

@@ -52,12 +52,11 @@ func dial(ctx context.Context, uri string) (*remote, error) {
 // apart by, so it is cut by hand: sockets and lists of hosts are in it, which package url refuses.
 func withoutSecrets(uri string) string {
 	scheme, rest, _ := strings.Cut(uri, "://")
+	rest, _, _ = strings.Cut(rest, "/") // behind which options may have an @
 	if _, hosts, ok := strings.Cut(rest, "@"); ok {
 		rest = hosts
 	}
-	if end := strings.IndexAny(rest, "/?"); end >= 0 {
-		rest = rest[:end]
-	}
+	rest, _, _ = strings.Cut(rest, "?")
 	return scheme + "://" + rest
 }
 

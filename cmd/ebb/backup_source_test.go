@@ -13,6 +13,7 @@ func TestWithoutSecrets(t *testing.T) {
 		"mongodb://keeper:hush@a:1,b:2/?replicaSet=rs0":                   "mongodb://a:1,b:2",
 		"mongodb://[::1]:27017/":                                          "mongodb://[::1]:27017",
 		"mongodb://keeper:hush@%2Ftmp%2Fmongodb-27017.sock/?authSource=x": "mongodb://%2Ftmp%2Fmongodb-27017.sock",
+		"mongodb://db1/?appName=keeper@home":                              "mongodb://db1",
 		"mongodb+srv://keeper:hush@cluster.example/":                      "mongodb+srv://cluster.example",
 	} {
 		if got := withoutSecrets(uri); got != want {

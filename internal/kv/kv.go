@@ -11,8 +11,8 @@
 // A Txn reads its snapshot overlaid with its own writes. Writes themselves never conflict; claims do: a commit fails with
 // ErrConflict when another transaction that claimed the same key has committed since this one's snapshot. What must be
 // unique or must not be overwritten unseen is claimed; a fresh key (a new record id) need not be. ErrConflict leaves
-// nothing behind and may be retried. ErrUndetermined means that the engine cannot say whether the commit happened. Where it
-// becomes visible after that, what its writer held is held no more: who began in between is in conflict, whatever it claims.
+// nothing behind and may be retried. ErrUndetermined means that the engine cannot say whether the commit happened. Where
+// that is a Late it may become visible after that, when what its writer held is held no more: who began in between is in conflict, whatever it claims.
 //
 // An Engine's DeleteRange and Load stand outside transactions: they are for data that nothing can reach any more, and for
 // data that nothing can reach yet. So does Replace, for data that nobody else writes meanwhile. A transaction's DeleteRange is

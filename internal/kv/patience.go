@@ -46,6 +46,21 @@ func (u *Unsettled) Then(f func(error) error) *Unsettled {
 	return &Unsettled{u.Why, func() error { return f(settle()) }}
 }
 
+// Late is the ErrUndetermined of a Commit that the engine goes on with, though it has told its writer: it becomes visible by itself, or never.
+type Late struct {
+	Why error
+	// Visible is sent once which of them it is, when it is known. It is not where the engine is closed before, or fails.
+	Visible <-chan bool
+}
+
+func (l *Late) Error() string { return ErrUndetermined.Error() + ": " + l.Why.Error() }
+
+// Is says that it is ErrUndetermined.
+func (l *Late) Is(target error) bool { return target == ErrUndetermined }
+
+// Unwrap is why.
+func (l *Late) Unwrap() error { return l.Why }
+
 type patienceKey struct{}
 
 // WithPatience has a Commit wait no longer than p.

@@ -69,9 +69,6 @@ func (s *Store) apply(c *kv.Commit, at stage) {
 		if at == visible && m.Hold != nil {
 			s.expiryClock.Hold(*m.Hold)
 		}
-		if at == visible { // behind all that it does here
-			m.Show()
-		}
 	}
 	if at == visible && s.options.OnCommit != nil {
 		s.options.OnCommit(c)
@@ -149,13 +146,12 @@ func (s *Store) tell(m *meaning.Meaning) {
 	}
 }
 
-// later calls tell when the Commit can be seen, whose writer was told that nobody knows what becomes of it.
-func (s *Store) later(m *meaning.Meaning, tell func()) {
-	seen := m.Leave()
+// later calls over when it is known what became of a Commit.
+func (s *Store) later(late *kv.Late, over func(visible bool)) {
 	s.unsettled.Go(func() {
 		select {
-		case <-seen:
-			tell()
+		case visible := <-late.Visible:
+			over(visible)
 		case <-s.closing.Done():
 		}
 	})

@@ -63,11 +63,14 @@ func (s *Store) Change(ctx context.Context, f func(*catalogchange.Change) error)
 		return nil
 	case errors.Is(err, kv.ErrConflict):
 		return conflict()
-	case errors.Is(err, kv.ErrUndetermined):
+	}
+	if late, ok := errors.AsType[*kv.Late](err); ok {
 		settled := old.doubt(m.DDL)
-		s.later(m, func() {
+		s.later(late, func(visible bool) {
 			settled()
-			published()
+			if visible {
+				published()
+			}
 		})
 	}
 	return fmt.Errorf("storage: commit a change of the catalogue: %w", err)

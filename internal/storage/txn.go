@@ -238,8 +238,12 @@ func (t *Txn) finish(ctx context.Context, release, tell func(), err error) error
 	if err != nil && t.meaning.DDL != nil {
 		t.store.current.Fail()
 	}
-	if errors.Is(err, kv.ErrUndetermined) {
-		t.store.later(&t.meaning, func() { t.store.tell(&t.meaning) })
+	if late, ok := errors.AsType[*kv.Late](err); ok {
+		t.store.later(late, func(visible bool) {
+			if visible {
+				t.store.tell(&t.meaning)
+			}
+		})
 	}
 	switch {
 	case err == nil:

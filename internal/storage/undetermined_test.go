@@ -2,11 +2,13 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -89,6 +91,38 @@ func TestChangeBesideUndetermined(t *testing.T) {
 		return mongoerr.From(err).Code == mongoerr.NamespaceNotFound
 	})
 }
+
+// TestChangeBesideDeposed: what a member of a replica set has begun and no majority has is told as undetermined when it leads no more. Its own store goes
+// on with none of that: who changes the definition next is told that it does not lead.
+func TestChangeBesideDeposed(t *testing.T) {
+	engine, err := pebblekv.OpenMemory(pebblekv.Options{CacheBytes: 1 << 20, MemTableBytes: 4 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFixtureOver(t, engine)
+	f.must(f.insert(testNS, "{_id: 1}"))
+	log := make(appends, 1)
+	engine.Lead(log)
+	drop := func() error {
+		_, err := f.DropCollection(context.Background(), testNS)
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- drop() }()
+	<-log
+	engine.Follow(kv.ErrNotLeader)
+	if err := <-done; !errors.Is(err, kv.ErrUndetermined) {
+		t.Errorf("who has begun is told %v", err)
+	}
+	if err := drop(); !errors.Is(err, kv.ErrNotLeader) || errors.Is(err, kv.ErrUndetermined) {
+		t.Errorf("who comes next is told %v", err)
+	}
+}
+
+// appends is a log that no majority has.
+type appends chan []byte
+
+func (a appends) Append(encoded []byte) { a <- encoded }
 
 // beginsLater is an engine that does something before a blind transaction begins.
 type beginsLater struct {

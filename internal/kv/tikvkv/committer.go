@@ -103,8 +103,9 @@ type pending struct {
 	done  chan struct{}
 	err   error // set before done is closed
 	taken bool  // it may have been ordered; guarded by committer.mu
-	left  bool  // who waited for it does not any more; guarded by committer.mu
-	over  bool  // done is closed; guarded by committer.mu
+	over  bool  // done is closed, or nobody waits for that; guarded by committer.mu
+	// late is told what became of it, where whoever waited was told that nobody knows; guarded by committer.mu.
+	late chan bool
 }
 
 // noTransaction is when what is written outside of transactions began: it has read nothing, and is in conflict with nobody.
@@ -150,8 +151,14 @@ func (c *committer) leave(p *pending, why error) error {
 	if p.over {
 		return p.err
 	}
-	p.left = true
-	return fmt.Errorf("%w: %w", kv.ErrUndetermined, why)
+	p.over = true
+	return p.undetermined(why)
+}
+
+// undetermined is what one is told who waits for p no longer. The caller holds mu.
+func (p *pending) undetermined(why error) error {
+	p.late = make(chan bool, 1)
+	return &kv.Late{Why: why, Visible: p.late}
 }
 
 // withdraw takes p out of the queue, unless it has left it.
@@ -263,9 +270,13 @@ func (c *committer) refuse(why error) {
 	c.mu.queue, c.mu.bytes = nil, 0
 }
 
-// end tells the one who waits for p. The caller holds mu.
+// end tells the one who waits for p, or has left it. The caller holds mu.
 func (c *committer) end(p *pending, err error) {
 	if p.over {
+		if p.late != nil && !errors.Is(err, kv.ErrUndetermined) {
+			p.late <- err == nil
+			p.late = nil
+		}
 		return
 	}
 	p.err, p.over = err, true
@@ -602,7 +613,7 @@ func (c *committer) finish(g *group, v view) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.mu.stalled = nil
-	if slices.ContainsFunc(g.commits, func(p *pending) bool { return p.left || p.over }) {
+	if slices.ContainsFunc(g.commits, func(p *pending) bool { return p.over }) {
 		c.mu.late = g.sequence
 	}
 	c.endGroup(g, nil)
@@ -634,7 +645,19 @@ func (c *committer) stall(g *group) func(tried time.Duration, why error) {
 		}
 		c.mu.stalled = why
 		c.refuse(unavailable(why))
-		c.endGroup(g, fmt.Errorf("%w: %w", kv.ErrUndetermined, unavailable(why)))
+		c.leaveGroup(g, unavailable(why))
+	}
+}
+
+// leaveGroup tells those who wait for what is written that nobody knows what becomes of it. The caller holds mu.
+func (c *committer) leaveGroup(g *group, why error) {
+	for _, p := range slices.Concat(g.commits, g.others) {
+		if !p.over {
+			c.end(p, p.undetermined(why))
+		}
+	}
+	for _, p := range g.refused {
+		c.end(p, p.err)
 	}
 }
 

@@ -4,7 +4,6 @@ package meaning
 
 import (
 	"math"
-	"sync/atomic"
 
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/expiryorder"
@@ -36,26 +35,6 @@ type Meaning struct {
 
 	room [2]*Change // of a collection, and of the oplog
 	told told
-	// left is what Leave has returned, and &shown once the Commit can be seen.
-	left  atomic.Pointer[chan struct{}]
-	shown chan struct{}
-}
-
-// Leave is for a writer that was told that nobody knows what becomes of the Commit. What it returns is closed when the Commit can be seen, if ever. It is
-// called once.
-func (m *Meaning) Leave() <-chan struct{} {
-	seen := make(chan struct{})
-	if !m.left.CompareAndSwap(nil, &seen) {
-		close(seen)
-	}
-	return seen
-}
-
-// Show says that the Commit can be seen.
-func (m *Meaning) Show() {
-	if left := m.left.Swap(&m.shown); left != nil {
-		close(*left)
-	}
 }
 
 // told is memory for what most commits tell of themselves: one entry, and what is kept of a session. With it they are one piece with the Meaning.

@@ -9,10 +9,8 @@ import (
 )
 
 const (
-	// collectEvery is how often the cluster is told what it may let go of.
-	collectEvery = 5 * time.Minute
-	// keepTime is how much is kept in any case, and keepMost for a reader.
-	keepTime = 10 * time.Minute
+	defaultKeep = 10 * time.Minute
+	// keepMost is how much is kept for a reader.
 	keepMost = time.Hour
 	// keepTerm is how long the cluster keeps what this server needs after it was told last.
 	keepTerm = time.Hour
@@ -22,11 +20,11 @@ const (
 // and lasts where one of them does not answer.
 func (e *Engine) collect() {
 	defer close(e.collects)
-	for pause := e.options.Term / renewals; clock.Wait(e.ctx, e.options.Clock, pause) == nil; pause = collectEvery {
+	for pause := e.options.Term / renewals; clock.Wait(e.ctx, e.options.Clock, pause) == nil; pause = e.options.Keep / 2 {
 		if e.lease.held() != nil {
 			continue // another server may have the keyspace, and needs what it needs
 		}
-		if err := e.letGo(e.views.time(), keepTime, keepMost); err != nil && e.ctx.Err() == nil {
+		if err := e.letGo(e.views.time(), e.options.Keep, keepMost); err != nil && e.ctx.Err() == nil {
 			e.options.Logger.Warn("The TiKV cluster could not be told what is not needed any more", "error", err)
 		}
 	}

@@ -54,7 +54,7 @@ func connectBy(o Options, placement func(pd.Client) pd.Client, stores func(tikv.
 		return nil, unavailable(fmt.Errorf("PD at %v: %w", o.PD, err))
 	}
 	rpc := tikv.NewRPCClient(tikv.WithSecurity(security), tikv.WithCodec(codec.GetCodec()))
-	store, err := tikv.NewKVStore(fmt.Sprintf("ebb-%d", codec.GetClusterID(context.Background())), codec, points, newResolver(stores(rpc)))
+	store, err := tikv.NewKVStore(fmt.Sprintf("ebb-%d", codec.GetClusterID(context.Background())), codec, points, NewResolver(stores(rpc)))
 	if err != nil {
 		codec.Close()
 		return nil, unavailable(err)

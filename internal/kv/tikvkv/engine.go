@@ -59,6 +59,8 @@ type Options struct {
 	OnFailure func(error)
 	// Term is how long the lease lasts that a server has on the keyspace, from its last renewal on; ten seconds by default.
 	Term time.Duration
+	// Keep is how long the cluster keeps in any case what was changed; ten minutes by default. It lets go of the rest twice in that time.
+	Keep time.Duration
 }
 
 const defaultRowCacheBytes = 64 << 20
@@ -78,6 +80,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Term == 0 {
 		o.Term = defaultTerm
+	}
+	if o.Keep == 0 {
+		o.Keep = defaultKeep
 	}
 	return o
 }

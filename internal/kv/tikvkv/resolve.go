@@ -44,8 +44,9 @@ type resolve struct {
 // maxResolvedKeys is how many locks one request names. Where there are more it resolves all that the transaction has in the region.
 const maxResolvedKeys = 256
 
-func newResolver(c tikv.Client) *resolver {
-	return &resolver{Client: c, underWay: map[resolved]*resolve{}}
+// NewResolver is the client that an engine goes to the stores by. A store of client-go's that is made elsewhere, for OpenStore, should as well.
+func NewResolver(stores tikv.Client) tikv.Client {
+	return &resolver{Client: stores, underWay: map[resolved]*resolve{}}
 }
 
 // SendRequest is tikv.Client's.

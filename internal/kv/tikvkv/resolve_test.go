@@ -31,7 +31,7 @@ func TestResolvesAreGathered(t *testing.T) {
 	for _, many := range []int{maxResolvedKeys, maxResolvedKeys + 1} {
 		t.Run(fmt.Sprint(many), func(t *testing.T) {
 			stores := &slowResolves{asked: make(chan *kvrpcpb.ResolveLockRequest, 10), goOn: make(chan struct{})}
-			r := newResolver(stores)
+			r := NewResolver(stores).(*resolver)
 			var all sync.WaitGroup
 			resolve := func(start uint64, key string) {
 				all.Go(func() {

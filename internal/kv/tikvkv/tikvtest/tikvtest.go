@@ -4,10 +4,13 @@ package tikvtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/pingcap/kvproto/pkg/kvrpcpb"
+	"github.com/pingcap/kvproto/pkg/metapb"
 	"github.com/pingcap/log"
 	"github.com/tikv/client-go/v2/testutils"
 	"github.com/tikv/client-go/v2/tikv"
@@ -26,6 +29,9 @@ func quietly() {
 
 // term is longer than a test: no machine is so busy that a lease runs out of which the test does not want it.
 const term = time.Hour
+
+// keep is how long an engine on a cluster of its own keeps what was changed: stores in memory look through all of it again and again.
+const keep = 10 * time.Second
 
 // ProcessClock is a clock on which no more time passes than this process gets to run. A test whose server gives up what takes long goes by it, so that
 // it does not fail because a machine is busy. It goes on until what is opened behind it has been closed.
@@ -97,9 +103,40 @@ func (s staysOpen) end() {
 	s.Client.Close()
 }
 
-type pdStaysOpen struct{ pd.Client }
+type pdStaysOpen struct {
+	pd.Client
+	stores  staysOpen
+	regions *testutils.MockCluster
+}
 
 func (pdStaysOpen) Close() {}
+
+// UpdateGCSafePoint is pd.Client's. Stores remove what is older by themselves, and those in memory where they are told.
+func (p pdStaysOpen) UpdateGCSafePoint(ctx context.Context, point uint64) (uint64, error) {
+	point, err := p.Client.UpdateGCSafePoint(ctx, point)
+	for _, region := range p.regions.GetAllRegions() {
+		if err == nil {
+			err = p.collect(ctx, region.Meta, point)
+		}
+	}
+	return point, err
+}
+
+func (p pdStaysOpen) collect(ctx context.Context, region *metapb.Region, point uint64) error {
+	request := tikvrpc.NewRequest(tikvrpc.CmdGC, &kvrpcpb.GCRequest{SafePoint: point})
+	if err := tikvrpc.SetContext(request, region, region.Peers[0]); err != nil {
+		return err
+	}
+	answer, err := p.stores.SendRequest(ctx, p.regions.GetStore(region.Peers[0].StoreId).Address, request, time.Minute)
+	if err != nil {
+		return err
+	}
+	done := answer.Resp.(*kvrpcpb.GCResponse)
+	if done.RegionError != nil || done.Error != nil {
+		return fmt.Errorf("tikvtest: collect: %v, %v", done.RegionError, done.Error)
+	}
+	return nil
+}
 
 // New is a Cluster whose one store has a region from each of the keys of the default keyspace on.
 func New(t testing.TB, splitAt ...string) *Cluster {
@@ -116,7 +153,7 @@ func New(t testing.TB, splitAt ...string) *Cluster {
 	testutils.BootstrapWithMultiRegions(regions, keys...)
 	stores := staysOpen{client, new(use)}
 	t.Cleanup(stores.end)
-	return &Cluster{stores, pdStaysOpen{pdClient}}
+	return &Cluster{stores, pdStaysOpen{pdClient, stores, regions}}
 }
 
 // Store is a client of the cluster.
@@ -125,7 +162,7 @@ func (c *Cluster) Store(t testing.TB) *tikv.KVStore { return c.StoreOver(t, c.Cl
 // StoreOver is one that goes to the stores by way of client.
 func (c *Cluster) StoreOver(t testing.TB, client tikv.Client) *tikv.KVStore {
 	t.Helper()
-	store, err := tikv.NewTestTiKVStore(client, c.PD, nil, nil, 0)
+	store, err := tikv.NewTestTiKVStore(tikvkv.NewResolver(client), c.PD, nil, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,5 +191,5 @@ func (c *Cluster) OpenOver(t testing.TB, client tikv.Client, o tikvkv.Options) *
 // Open opens an engine on a cluster of its own, which gives nothing up because the machine is busy.
 func Open(t testing.TB) *tikvkv.Engine {
 	t.Helper()
-	return New(t).Open(t, tikvkv.Options{Clock: ProcessClock(t)})
+	return New(t).Open(t, tikvkv.Options{Clock: ProcessClock(t), Keep: keep})
 }

@@ -34,6 +34,18 @@ func Validate(b []byte, depth int) error {
 	return validate(b, depth)
 }
 
+// ReadValue is the value of type t that b begins with, checked as by Validate, and how many bytes of b it is.
+func ReadValue(t Type, b []byte, depth int) (Value, int, error) {
+	n := valueSize(t, b)
+	if n < 0 {
+		return Missing, 0, fmt.Errorf("%w: bad value of type 0x%02x", ErrInvalid, byte(t))
+	}
+	if err := validateValue(t, b[:n], depth); err != nil {
+		return Missing, 0, err
+	}
+	return Value{t, b[:n:n]}, n, nil
+}
+
 func validate(b []byte, depth int) error {
 	if depth <= 0 {
 		return ErrTooDeep

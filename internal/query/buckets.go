@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"math"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/bson/column"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/exec"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -19,8 +21,11 @@ const (
 	maxBucketBytes        = 125 << 10
 )
 
-// bucketVersion is that of buckets whose columns are plain documents.
-const bucketVersion = 1
+// bucketVersion is that of buckets whose columns are plain documents. In those of the later versions they are compressed, by time and as they came.
+const (
+	bucketVersion     = 1
+	lastBucketVersion = 3
+)
 
 // findBuckets shows the measurements of coll as MongoDB would keep them, so that they can be dumped. It shows all of them:
 // there is nothing that a filter or sort could stand on.
@@ -144,16 +149,16 @@ func (b *Buckets) bucket(docs []bson.Doc) bson.Doc {
 	return out.End().Doc()
 }
 
-// column is one field of a bucket's measurements: its values, and of which measurements they are.
-type column struct {
+// bucketField is one field of a bucket's measurements: its values, and of which measurements they are.
+type bucketField struct {
 	name   string
 	at     []int
 	values []bson.Value
 }
 
 // columns are the fields of docs but for meta, in the order in which they come up.
-func (b *Buckets) columns(docs []bson.Doc) (columns []*column) {
-	byName := map[string]*column{}
+func (b *Buckets) columns(docs []bson.Doc) (columns []*bucketField) {
+	byName := map[string]*bucketField{}
 	for i, doc := range docs {
 		for it := doc.Iter(); it.Next(); {
 			name := it.Key()
@@ -162,7 +167,7 @@ func (b *Buckets) columns(docs []bson.Doc) (columns []*column) {
 			}
 			c := byName[name]
 			if c == nil {
-				c = &column{name: name}
+				c = &bucketField{name: name}
 				byName[name] = c
 				columns = append(columns, c)
 			}
@@ -240,54 +245,118 @@ func unpack(t *catalog.TimeSeries, bucket bson.Doc) ([]bson.Doc, error) {
 	if control.Type != bson.TypeObject || data.Type != bson.TypeObject {
 		return nil, badBucket("it needs the documents 'control' and 'data'")
 	}
-	if v := control.Doc().Lookup("version"); !v.IsNumber() || v.AsDouble() != bucketVersion {
-		return nil, mongoerr.New(mongoerr.CommandNotSupported, "buckets of version %s cannot be inserted: their columns are compressed", v)
+	u := &unpacking{series: t, meta: bucket.Lookup("meta"), place: map[string]int{}}
+	read := u.plain
+	switch v := control.Doc().Lookup("version"); {
+	case !v.IsNumber() || v.AsDouble() < bucketVersion || v.AsDouble() > lastBucketVersion || v.AsDouble() != math.Trunc(v.AsDouble()):
+		return nil, mongoerr.New(mongoerr.CommandNotSupported, "buckets of version %s cannot be inserted", v)
+	case v.AsDouble() != bucketVersion:
+		read = u.compressed
 	}
 	times := data.Doc().Lookup(t.TimeField)
-	if times.Type != bson.TypeObject {
+	if times.IsMissing() {
 		return nil, badBucket("it has no times")
 	}
-	place := map[string]int{}
-	meta := bucket.Lookup("meta")
-	var made []*bson.Builder
-	for it := times.Doc().Iter(); it.Next(); {
-		switch {
-		case it.Value().Type != bson.TypeDate: // looked at first, so that a bucket is there as a whole or not at all
-			return nil, badTime(t)
-		case len(made) == maxUnpacked || (len(made)+1)*len(meta.Data) > maxUnpackedMetaBytes:
-			return nil, badBucket("it has too many measurements")
-		}
-		place[it.Key()] = len(made)
-		b := bson.Build()
-		if t.HasOwnMeta() {
-			b.Value(t.MetaField, meta)
-		}
-		made = append(made, b)
+	if err := read(times, u.time); err != nil {
+		return nil, err
+	}
+	if count := control.Doc().Lookup("count"); count.IsNumber() && count.AsDouble() != float64(len(u.made)) {
+		return nil, badBucket("it counts other measurements than it has")
 	}
 	for it := data.Doc().Iter(); it.Next(); {
-		if it.Value().Type != bson.TypeObject {
-			return nil, badBucket("a column is no document")
-		}
-		for cell := it.Value().Doc().Iter(); cell.Next(); {
-			i, ok := place[cell.Key()]
-			if !ok {
-				return nil, badBucket("it has a measurement without a time")
-			}
-			made[i].Value(it.Key(), cell.Value())
+		name := it.Key()
+		err := read(it.Value(), func(key string, v bson.Value) error { return u.field(name, key, v) })
+		if err != nil {
+			return nil, err
 		}
 	}
-	docs := make([]bson.Doc, len(made))
-	for i, b := range made {
+	docs := make([]bson.Doc, len(u.made))
+	for i, b := range u.made {
 		docs[i] = b.Doc()
 	}
 	return docs, nil
 }
 
-// Limits of a bucket that is inserted: its measurements, a hundred times what MongoDB puts into one, and what its meta
-// value takes when each of them has it.
+// unpacking makes the measurements of a bucket.
+type unpacking struct {
+	series *catalog.TimeSeries
+	meta   bson.Value
+	place  map[string]int // of measurements by their keys in the columns
+	made   []*bson.Builder
+	bytes  int // of the fields
+}
+
+// time begins a measurement. All times are looked at first, so that a bucket is there as a whole or not at all.
+func (u *unpacking) time(key string, v bson.Value) error {
+	switch {
+	case v.Type != bson.TypeDate:
+		return badTime(u.series)
+	case len(u.made) == maxUnpacked || (len(u.made)+1)*len(u.meta.Data) > maxUnpackedBytes:
+		return badBucket("it has too many measurements")
+	}
+	u.place[key] = len(u.made)
+	b := bson.Build()
+	if u.series.HasOwnMeta() {
+		b.Value(u.series.MetaField, u.meta)
+	}
+	u.made = append(u.made, b)
+	return nil
+}
+
+func (u *unpacking) field(name, key string, v bson.Value) error {
+	i, ok := u.place[key]
+	if !ok {
+		return badBucket("it has a measurement without a time")
+	}
+	if u.bytes += len(name) + len(v.Data); u.bytes > maxUnpackedBytes {
+		return badBucket("its measurements are too large")
+	}
+	u.made[i].Value(name, v)
+	return nil
+}
+
+// plain reads a column that is a document.
+func (u *unpacking) plain(c bson.Value, each func(key string, v bson.Value) error) error {
+	if c.Type != bson.TypeObject {
+		return badBucket("a column is no document")
+	}
+	for it := c.Doc().Iter(); it.Next(); {
+		if err := each(it.Key(), it.Value()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compressed reads a column of the later versions.
+func (u *unpacking) compressed(c bson.Value, each func(key string, v bson.Value) error) error {
+	if c.Type != bson.TypeBinary {
+		return badBucket("a column is not compressed")
+	}
+	subtype, data := c.Binary()
+	if subtype != column.Subtype {
+		return badBucket("a column is not compressed")
+	}
+	values, err := column.Decode(data, column.Limits{Values: maxUnpacked, Bytes: maxUnpackedBytes})
+	if err != nil {
+		return badBucket(err.Error())
+	}
+	for i, v := range values {
+		if v.IsMissing() {
+			continue
+		}
+		if err := each(bson.IndexKey(i), v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Limits of a bucket that is inserted: its measurements, a hundred times what MongoDB puts into one, and what their fields take, and the meta value when each
+// of them has it.
 const (
-	maxUnpacked          = 100_000
-	maxUnpackedMetaBytes = 64 << 20
+	maxUnpacked      = 100_000
+	maxUnpackedBytes = 64 << 20
 )
 
 func badBucket(why string) error {

@@ -36,7 +36,7 @@ func (k Kind) Form() int {
 		Ordered:     1,
 		Deadline:    1,
 		Hashed:      1,
-		Text:        2, // 1 before words of Danish, Dutch, German, Italian and Portuguese had stems
+		Text:        3, // 1 and 2 when some languages had no stems, or others
 		Geo2D:       1,
 		Geo2DSphere: 1,
 		Wildcard:    1,

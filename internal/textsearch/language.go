@@ -7,13 +7,22 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/kljensen/snowball/english"
-	"github.com/kljensen/snowball/french"
-	"github.com/kljensen/snowball/hungarian"
-	"github.com/kljensen/snowball/norwegian"
-	"github.com/kljensen/snowball/russian"
-	"github.com/kljensen/snowball/spanish"
-	"github.com/kljensen/snowball/swedish"
+	"github.com/blevesearch/snowballstem"
+	"github.com/blevesearch/snowballstem/danish"
+	"github.com/blevesearch/snowballstem/dutch"
+	"github.com/blevesearch/snowballstem/english"
+	"github.com/blevesearch/snowballstem/finnish"
+	"github.com/blevesearch/snowballstem/french"
+	"github.com/blevesearch/snowballstem/german"
+	"github.com/blevesearch/snowballstem/hungarian"
+	"github.com/blevesearch/snowballstem/italian"
+	"github.com/blevesearch/snowballstem/norwegian"
+	"github.com/blevesearch/snowballstem/portuguese"
+	"github.com/blevesearch/snowballstem/romanian"
+	"github.com/blevesearch/snowballstem/russian"
+	"github.com/blevesearch/snowballstem/spanish"
+	"github.com/blevesearch/snowballstem/swedish"
+	"github.com/blevesearch/snowballstem/turkish"
 )
 
 // Language is how the words of a language are told apart, which of them are too common to be searched, and what their
@@ -23,7 +32,7 @@ type Language struct {
 	Name string
 
 	code    string
-	stem    func(word string, stopWordsToo bool) string // nil where words are not stemmed
+	stem    func(*snowballstem.Env) bool // nil where words are not stemmed
 	stop    map[string]struct{}
 	english bool // an apostrophe is part of a word
 	turkish bool // I is ı in lower case
@@ -37,21 +46,21 @@ var languages = sync.OnceValue(func() map[string]*Language {
 	all := map[string]*Language{}
 	for _, l := range []Language{
 		{Name: "none"},
-		{Name: "danish", code: "da", stem: stemDanish},
-		{Name: "dutch", code: "nl", stem: stemDutch},
+		{Name: "danish", code: "da", stem: danish.Stem},
+		{Name: "dutch", code: "nl", stem: dutch.Stem},
 		{Name: "english", code: "en", stem: english.Stem, english: true},
-		{Name: "finnish", code: "fi"},
+		{Name: "finnish", code: "fi", stem: finnish.Stem},
 		{Name: "french", code: "fr", stem: french.Stem},
-		{Name: "german", code: "de", stem: stemGerman},
+		{Name: "german", code: "de", stem: german.Stem},
 		{Name: "hungarian", code: "hu", stem: hungarian.Stem},
-		{Name: "italian", code: "it", stem: stemItalian},
+		{Name: "italian", code: "it", stem: italian.Stem},
 		{Name: "norwegian", code: "nb", stem: norwegian.Stem},
-		{Name: "portuguese", code: "pt", stem: stemPortuguese},
-		{Name: "romanian", code: "ro"},
+		{Name: "portuguese", code: "pt", stem: portuguese.Stem},
+		{Name: "romanian", code: "ro", stem: romanian.Stem},
 		{Name: "russian", code: "ru", stem: russian.Stem},
 		{Name: "spanish", code: "es", stem: spanish.Stem},
 		{Name: "swedish", code: "sv", stem: swedish.Stem},
-		{Name: "turkish", code: "tr", turkish: true},
+		{Name: "turkish", code: "tr", stem: turkish.Stem, turkish: true},
 	} {
 		all[l.Name] = &l
 		if l.code != "" {

@@ -5,6 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/blevesearch/snowballstem"
 	"golang.org/x/text/unicode/rangetable"
 )
 
@@ -155,7 +156,9 @@ func (l *Language) stemmed(word string) string {
 	if l.stem == nil || len(word) > maxStemmedBytes {
 		return word
 	}
-	return l.stem(word, true)
+	env := snowballstem.NewEnv(word)
+	l.stem(env)
+	return env.Current()
 }
 
 // stemmedCased is the stem of a word that keeps its case. Stemmers know small letters only, so a capital at the end is not

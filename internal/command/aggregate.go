@@ -10,7 +10,7 @@ import (
 )
 
 func aggregateCommands() []*Command {
-	return []*Command{{Name: "aggregate", Needs: Needs{Also: needsAggregate}, Doc: "Runs documents through a pipeline of stages.", ReadConcern: true, WriteConcern: true, Written: []string{"pipeline", "let"}, Run: aggregate, Explain: explainAggregate}}
+	return []*Command{{Name: "aggregate", RawData: true, Needs: Needs{Also: needsAggregate}, Doc: "Runs documents through a pipeline of stages.", ReadConcern: true, WriteConcern: true, Written: []string{"pipeline", "let"}, Run: aggregate, Explain: explainAggregate}}
 }
 
 // duringAggregate is what errors of an aggregation's first batch say, before its namespace.
@@ -64,7 +64,7 @@ func (op *Op) parseAggregate(a *Args) (aggregateRequest, error) {
 	r.ReadConcern, r.Replicated, r.Stable = op.ReadConcern.Level, op.Replica != nil, op.APIStrict
 	switch v := a.Value(op.Name()); {
 	case v.Type == bson.TypeString:
-		r.NS = namespace.NS{DB: op.DB, Coll: string([]byte(v.Str()))}
+		r.NS = a.asKept(namespace.NS{DB: op.DB, Coll: string([]byte(v.Str()))})
 		if err := readable(r.NS); err != nil {
 			a.Fail(err)
 		}

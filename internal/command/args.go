@@ -23,6 +23,8 @@ type Args struct {
 	// everyday says that there are only fields for which everyday is true.
 	everyday bool
 	names    *internedNames
+	// kept, unless nil, is where what a collection holds is kept.
+	kept func(namespace.NS) namespace.NS
 }
 
 // maxKeptFields is how many fields a connection keeps room for.
@@ -229,7 +231,15 @@ func (a *Args) Collection(db string) namespace.NS {
 		a.Fail(mongoerr.New(mongoerr.InvalidNamespace, "collection name has invalid type %s", v.Type))
 		return namespace.NS{DB: db}
 	}
-	return namespace.NS{DB: db, Coll: a.names.of(v.Str())}
+	return a.asKept(namespace.NS{DB: db, Coll: a.names.of(v.Str())})
+}
+
+// asKept is what a command on ns is about.
+func (a *Args) asKept(ns namespace.NS) namespace.NS {
+	if a.kept == nil {
+		return ns
+	}
+	return a.kept(ns)
 }
 
 // Required makes it an error that a field is absent.

@@ -30,6 +30,8 @@ type Command struct {
 	Sensitive []string
 	// Written are the fields with what is written, which hold secrets where that goes to users.
 	Written []string
+	// RawData commands work on the buckets of a time series where rawData is true.
+	RawData bool
 	// HoldsCommands says that the arguments are commands, or entries of an oplog.
 	HoldsCommands bool
 	// Audited is what the audit log is told of the command when it has succeeded; nil where it is told nothing, or in another place.

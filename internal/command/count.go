@@ -11,8 +11,8 @@ import (
 
 func countCommands() []*Command {
 	return []*Command{
-		{Name: "count", Needs: Needs{OnCollection: actions(privilege.Find)}, Doc: "Counts documents of a collection or view.", ReadConcern: true, Run: count, Explain: explainCount},
-		{Name: "distinct", Needs: Needs{OnCollection: actions(privilege.Find)}, Doc: "Gives the different values of a field.", ReadConcern: true, Run: distinct, Explain: explainDistinct},
+		{Name: "count", RawData: true, Needs: Needs{OnCollection: actions(privilege.Find)}, Doc: "Counts documents of a collection or view.", ReadConcern: true, Run: count, Explain: explainCount},
+		{Name: "distinct", RawData: true, Needs: Needs{OnCollection: actions(privilege.Find)}, Doc: "Gives the different values of a field.", ReadConcern: true, Run: distinct, Explain: explainDistinct},
 	}
 }
 

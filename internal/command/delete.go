@@ -10,7 +10,7 @@ import (
 )
 
 func deleteCommands() []*Command {
-	return []*Command{{Name: "delete", Needs: Needs{OnCollection: actions(privilege.Remove)}, Doc: "Removes documents from a collection.", Kind: "remove", WriteConcern: true, Sequences: []string{"deletes"}, Run: runDelete, Explain: explainDelete}}
+	return []*Command{{Name: "delete", RawData: true, Needs: Needs{OnCollection: actions(privilege.Remove)}, Doc: "Removes documents from a collection.", Kind: "remove", WriteConcern: true, Sequences: []string{"deletes"}, Run: runDelete, Explain: explainDelete}}
 }
 
 func runDelete(op *Op) (bson.Doc, error) {

@@ -15,7 +15,7 @@ import (
 )
 
 func dropIndexesCommands() []*Command {
-	return []*Command{{Name: "dropIndexes", Aliases: []string{"deleteIndexes"}, Needs: Needs{OnCollection: actions(privilege.DropIndex), Also: needsForce}, Doc: "Drops indexes of a collection.", WriteConcern: true, ChangesTTL: true, Run: dropIndexes}}
+	return []*Command{{Name: "dropIndexes", RawData: true, Aliases: []string{"deleteIndexes"}, Needs: Needs{OnCollection: actions(privilege.DropIndex), Also: needsForce}, Doc: "Drops indexes of a collection.", WriteConcern: true, ChangesTTL: true, Run: dropIndexes}}
 }
 
 func dropIndexes(op *Op) (bson.Doc, error) {

@@ -10,7 +10,7 @@ import (
 )
 
 func findCommands() []*Command {
-	return []*Command{{Name: "find", Needs: Needs{OnCollection: actions(privilege.Find)}, Doc: "Finds documents of a collection or view.", Kind: "query", ReadConcern: true, Run: find, Explain: explainFind}}
+	return []*Command{{Name: "find", RawData: true, Needs: Needs{OnCollection: actions(privilege.Find)}, Doc: "Finds documents of a collection or view.", Kind: "query", ReadConcern: true, Run: find, Explain: explainFind}}
 }
 
 // findRequest is a find as the client asked for it.

@@ -8,7 +8,7 @@ import (
 )
 
 func findAndModifyCommands() []*Command {
-	return []*Command{{Name: "findAndModify", Aliases: []string{"findandmodify"}, Needs: Needs{OnCollection: actions(privilege.Find), Also: needsFindAndModify}, WriteConcern: true, Written: []string{"update", "let"}, Run: findAndModify, Explain: explainFindAndModify,
+	return []*Command{{Name: "findAndModify", RawData: true, Aliases: []string{"findandmodify"}, Needs: Needs{OnCollection: actions(privilege.Find), Also: needsFindAndModify}, WriteConcern: true, Written: []string{"update", "let"}, Run: findAndModify, Explain: explainFindAndModify,
 		Doc: "Changes or removes one document and gives it back."}}
 }
 

@@ -7,7 +7,9 @@ import (
 
 	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/query"
 	"github.com/ebbdb/ebb/internal/session"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
@@ -54,7 +56,7 @@ type ReadConcern struct {
 // genericFields may stand in any command; those not read below have no meaning on a standalone.
 var genericFields = []string{"$db", "$clusterTime", "$readPreference", "$audit", "$client", "$configServerState", "$configTime",
 	"$topologyTime", "allowImplicitCollectionCreation", "shardVersion", "databaseVersion", "mayBypassWriteBlocking",
-	"clientOperationKey", "$queryOptions", "rawData", "maxTimeMSOpOnly", "$eventualConsistencyTime", "versionContext"}
+	"clientOperationKey", "$queryOptions", "maxTimeMSOpOnly", "$eventualConsistencyTime", "versionContext"}
 
 // readGeneric reads the fields that any command may have.
 func (op *Op) readGeneric() error {
@@ -76,6 +78,7 @@ func (op *Op) readGeneric() error {
 	op.readMember(a)
 	a.Ignore(genericFields...)
 	op.readSession(a)
+	op.readRawData(a)
 	op.Comment, op.help = a.Value("comment"), a.truthy("help")
 	ms, err := maxTimeMS(a.Value("maxTimeMS"))
 	if err != nil {
@@ -91,6 +94,22 @@ func (op *Op) readGeneric() error {
 	op.readReadConcern(a)
 	op.readWriteConcern(a)
 	return a.Err()
+}
+
+// readRawData reads whether the command is about what a time series is kept as.
+func (op *Op) readRawData(a *Args) {
+	switch raw := a.Bool("rawData", false); {
+	case !raw:
+	case !op.Command.RawData:
+		a.Fail(mongoerr.New(mongoerr.InvalidOptions, "Command does not support the rawData option"))
+	default:
+		a.kept = func(ns namespace.NS) namespace.NS {
+			if c := op.Query.Store.Catalog().Collection(ns); c != nil && c.IsTimeSeries() {
+				return catalog.BucketsName(ns)
+			}
+			return ns
+		}
+	}
 }
 
 // readMember reads what clients send with each command to a member of a replica set.

@@ -8,7 +8,7 @@ import (
 )
 
 func insertCommands() []*Command {
-	return []*Command{{Name: "insert", Needs: Needs{OnCollection: actions(privilege.Insert), Also: needsWrite}, Doc: "Adds documents to a collection.", Kind: "insert", WriteConcern: true, Written: []string{"documents"}, Sequences: []string{"documents"}, Run: insert}}
+	return []*Command{{Name: "insert", RawData: true, Needs: Needs{OnCollection: actions(privilege.Insert), Also: needsWrite}, Doc: "Adds documents to a collection.", Kind: "insert", WriteConcern: true, Written: []string{"documents"}, Sequences: []string{"documents"}, Run: insert}}
 }
 
 func insert(op *Op) (bson.Doc, error) {

@@ -9,7 +9,7 @@ import (
 )
 
 func listCollectionsCommands() []*Command {
-	return []*Command{{Name: "listCollections", Needs: Needs{Also: needsListCollections}, Doc: "Lists the collections and views of a database.", ReadConcern: false, Run: listCollections}}
+	return []*Command{{Name: "listCollections", RawData: true, Needs: Needs{Also: needsListCollections}, Doc: "Lists the collections and views of a database.", ReadConcern: false, Run: listCollections}}
 }
 
 func listCollections(op *Op) (bson.Doc, error) {

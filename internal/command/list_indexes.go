@@ -9,7 +9,7 @@ import (
 )
 
 func listIndexesCommands() []*Command {
-	return []*Command{{Name: "listIndexes", Needs: Needs{OnCollection: actions(privilege.ListIndexes)}, Doc: "Lists the indexes of a collection.", Run: listIndexes}}
+	return []*Command{{Name: "listIndexes", RawData: true, Needs: Needs{OnCollection: actions(privilege.ListIndexes)}, Doc: "Lists the indexes of a collection.", Run: listIndexes}}
 }
 
 func listIndexes(op *Op) (bson.Doc, error) {

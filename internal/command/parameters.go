@@ -146,7 +146,7 @@ func (op *Op) setOneParameter(name string, how ttlchange.OnHidden) (was bson.Val
 func isGeneric(name string) bool {
 	switch name {
 	case "lsid", "txnNumber", "autocommit", "startTransaction", "stmtId", "stmtIds", "maxTimeMS", "comment", "readConcern", "writeConcern",
-		"apiVersion", "apiStrict", "apiDeprecationErrors":
+		"apiVersion", "apiStrict", "apiDeprecationErrors", "rawData":
 		return true
 	}
 	for _, g := range genericFields {

@@ -10,7 +10,7 @@ import (
 )
 
 func updateCommands() []*Command {
-	return []*Command{{Name: "update", Needs: Needs{OnCollection: actions(privilege.Update), Also: needsUpdate}, Doc: "Changes documents of a collection.", Kind: "update", WriteConcern: true, Written: []string{"updates", "let"}, Sequences: []string{"updates"}, Run: runUpdate, Explain: explainUpdate}}
+	return []*Command{{Name: "update", RawData: true, Needs: Needs{OnCollection: actions(privilege.Update), Also: needsUpdate}, Doc: "Changes documents of a collection.", Kind: "update", WriteConcern: true, Written: []string{"updates", "let"}, Sequences: []string{"updates"}, Run: runUpdate, Explain: explainUpdate}}
 }
 
 func runUpdate(op *Op) (bson.Doc, error) {

@@ -35,7 +35,7 @@ func aggregate(op *Op) (bson.Doc, error) {
 	case r.explain:
 		return op.explained(query.QueryPlanner)
 	case !r.cursorGiven:
-		return nil, mongoerr.New(mongoerr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+		return nil, mongoerr.New(mongoerr.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument").Unparsed()
 	}
 	running, err := op.Query.Aggregate(op.Ctx, r.Aggregate, r.call)
 	op.examined(r.call)
@@ -70,11 +70,11 @@ func (op *Op) parseAggregate(a *Args) (aggregateRequest, error) {
 		}
 	case v.IsNumber():
 		if v.AsDouble() != 1 {
-			a.Fail(mongoerr.New(mongoerr.BadValue, "Invalid command format: the 'aggregate' field must specify a collection name or 1"))
+			a.Fail(mongoerr.New(mongoerr.BadValue, "Invalid command format: the 'aggregate' field must specify a collection name or 1").Unparsed())
 		}
 		r.NS = namespace.NS{DB: op.DB}
 	default:
-		a.Fail(mongoerr.New(mongoerr.InvalidNamespace, "collection name has invalid type %s", v.Type))
+		a.Fail(mongoerr.New(mongoerr.InvalidNamespace, "collection name has invalid type %s", v.Type).Unparsed())
 	}
 	r.Pipeline = op.pipelineArg(a)
 	a.refuseNull(bson.TypeBool, "allowDiskUse", "explain")
@@ -105,10 +105,10 @@ func (op *Op) pipelineArg(a *Args) bson.Value {
 	v := a.Value("pipeline")
 	switch {
 	case v.IsMissing():
-		a.Fail(mongoerr.New(40414, "BSON field 'aggregate.pipeline' is missing but a required field"))
+		a.Fail(mongoerr.New(40414, "BSON field 'aggregate.pipeline' is missing but a required field").Unparsed())
 		return bson.EmptyArr
 	case v.Type != bson.TypeArray:
-		a.Fail(mongoerr.New(mongoerr.TypeMismatch, "'pipeline' option must be specified as an array"))
+		a.Fail(mongoerr.New(mongoerr.TypeMismatch, "'pipeline' option must be specified as an array").Unparsed())
 		return bson.EmptyArr
 	}
 	if !objectsOnly(v.Doc()) {

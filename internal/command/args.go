@@ -166,13 +166,13 @@ func (a *Args) typed(key string, types ...bson.Type) (v bson.Value, ok bool) {
 
 func (a *Args) wrongType(key string, got bson.Type, want []bson.Type) error {
 	if len(want) == 1 {
-		return mongoerr.New(mongoerr.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", a.path, key, got, want[0])
+		return mongoerr.New(mongoerr.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", a.path, key, got, want[0]).Unparsed()
 	}
 	names := make([]string, len(want))
 	for i, t := range want {
 		names[i] = t.String()
 	}
-	return mongoerr.New(mongoerr.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[%s]'", a.path, key, got, strings.Join(names, ", "))
+	return mongoerr.New(mongoerr.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected types '[%s]'", a.path, key, got, strings.Join(names, ", ")).Unparsed()
 }
 
 // Doc reads an optional document; nil when absent.
@@ -228,7 +228,7 @@ func (a *Args) Collection(db string) namespace.NS {
 	key, _ := a.first()
 	v := a.Value(key)
 	if v.Type != bson.TypeString && v.Type != bson.TypeSymbol {
-		a.Fail(mongoerr.New(mongoerr.InvalidNamespace, "collection name has invalid type %s", v.Type))
+		a.Fail(mongoerr.New(mongoerr.InvalidNamespace, "collection name has invalid type %s", v.Type).Unparsed())
 		return namespace.NS{DB: db}
 	}
 	return a.asKept(namespace.NS{DB: db, Coll: a.names.of(v.Str())})
@@ -246,7 +246,7 @@ func (a *Args) asKept(ns namespace.NS) namespace.NS {
 func (a *Args) Required(keys ...string) {
 	for _, k := range keys {
 		if !a.Has(k) {
-			a.Fail(mongoerr.New(40414, "BSON field '%s.%s' is missing but a required field", a.path, k))
+			a.Fail(mongoerr.New(40414, "BSON field '%s.%s' is missing but a required field", a.path, k).Unparsed())
 		}
 	}
 }
@@ -260,10 +260,10 @@ func (a *Args) Done() error {
 	for i := range a.fields {
 		f := &a.fields[i]
 		if !unlike && a.repeats(i) {
-			return mongoerr.New(40413, "BSON field '%s.%s' is a duplicate field", a.path, f.key)
+			return mongoerr.New(40413, "BSON field '%s.%s' is a duplicate field", a.path, f.key).Unparsed()
 		}
 		if !f.used {
-			return mongoerr.New(40415, "BSON field '%s.%s' is an unknown field.", a.path, f.key)
+			return mongoerr.New(40415, "BSON field '%s.%s' is an unknown field.", a.path, f.key).Unparsed()
 		}
 	}
 	return nil

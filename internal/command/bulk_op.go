@@ -72,9 +72,9 @@ func (b *bulk) update(o bulkOp) (updateStatement, error) {
 			a.Fail(notStages())
 		}
 	case bson.TypeMissing:
-		a.Fail(mongoerr.New(40414, "BSON field 'bulkWrite.ops.updateMods' is missing but a required field"))
+		a.Fail(mongoerr.New(40414, "BSON field 'bulkWrite.ops.updateMods' is missing but a required field").Unparsed())
 	default:
-		a.Fail(mongoerr.New(mongoerr.FailedToParse, "Update argument must be either an object or an array"))
+		a.Fail(noChange())
 	}
 	s.supply(supplied)
 	return s, a.Done()

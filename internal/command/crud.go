@@ -64,7 +64,7 @@ func hint(a *Args) bson.Value {
 			a.Fail(err)
 		}
 	default:
-		a.Fail(mongoerr.New(mongoerr.FailedToParse, "Hint must be a string or an object"))
+		a.Fail(mongoerr.New(mongoerr.FailedToParse, "Hint must be a string or an object").Unparsed())
 	}
 	return v
 }

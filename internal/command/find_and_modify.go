@@ -73,7 +73,7 @@ func (r *findAndModifyRequest) check(arrayFilters bool) error {
 	message := ""
 	switch {
 	case update && r.Change.Type != bson.TypeObject && r.Change.Type != bson.TypeArray:
-		message = "Update argument must be either an object or an array"
+		return noChange()
 	case !update && !r.Remove:
 		message = "Either an update or remove=true must be specified"
 	case update && r.Remove:

@@ -160,7 +160,7 @@ func (c *Command) endsTransaction() bool {
 }
 
 // inTransaction runs the command as a statement of its session's transaction, which it may begin, or as its end. A statement that fails
-// ends the transaction.
+// ends the transaction, unless it was not parsed.
 func (op *Op) inTransaction() (body bson.Doc, err error) {
 	if err := op.checkStatement(); err != nil {
 		return nil, err
@@ -195,10 +195,16 @@ func (op *Op) inTransaction() (body bson.Doc, err error) {
 	if refused != nil && op.isTransient(mongoerr.From(refused).Code, 0) {
 		err = refused // of which the whole statement fails
 	}
-	if err != nil || refused != nil {
+	if (err != nil || refused != nil) && !op.isAside(err) {
 		op.seat.Transaction().Abort()
 	}
 	return body, err
+}
+
+// isAside says whether err has nothing to do with the transaction, which goes on: the command was not parsed, as MongoDB does before it
+// asks for the session. It parses distinct later, and begins no transaction with a command that it cannot parse.
+func (op *Op) isAside(err error) bool {
+	return mongoerr.IsUnparsed(err) && !op.starts && op.Command.Name != "distinct"
 }
 
 // notLocal is the read concern of the transaction that the statement begins, as it is shown; "" for the plainest.

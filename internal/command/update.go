@@ -64,7 +64,7 @@ func (op *Op) parseUpdate(ns namespace.NS, d bson.Doc) (updateStatement, error) 
 	a.Ignore("sampleId", "allowShardKeyUpdatesWithoutFullShardKeyInQuery")
 	a.Required("q")
 	if s.Change.IsMissing() {
-		a.Fail(mongoerr.New(40414, "BSON field 'update.updates.u' is missing but a required field"))
+		a.Fail(mongoerr.New(40414, "BSON field 'update.updates.u' is missing but a required field").Unparsed())
 	}
 	if err := a.Done(); err != nil {
 		return s, err
@@ -77,7 +77,7 @@ func (op *Op) parseUpdate(ns namespace.NS, d bson.Doc) (updateStatement, error) 
 func (s *updateStatement) check() error {
 	switch {
 	case s.Change.Type != bson.TypeObject && s.Change.Type != bson.TypeArray:
-		return mongoerr.New(mongoerr.FailedToParse, "Update argument must be either an object or an array")
+		return noChange()
 	case s.Change.Type == bson.TypeArray && !objectsOnly(s.Change.Doc()):
 		return notStages()
 	case s.Constants != nil && s.Change.Type != bson.TypeArray:
@@ -98,8 +98,13 @@ func objectsOnly(array bson.Doc) bool {
 	return true
 }
 
+// noChange is the error of what is to be done by an update, and is neither operators, a document nor a pipeline.
+func noChange() error {
+	return mongoerr.New(mongoerr.FailedToParse, "Update argument must be either an object or an array").Unparsed()
+}
+
 func notStages() error {
-	return mongoerr.New(mongoerr.TypeMismatch, "Each element of the 'pipeline' array must be an object")
+	return mongoerr.New(mongoerr.TypeMismatch, "Each element of the 'pipeline' array must be an object").Unparsed()
 }
 
 // supply takes the document that an upsert inserts from the constants, when the client says that it is there.

@@ -60,7 +60,7 @@ func writeError(b *bson.Builder, r query.WriteError, room *errorRoom) {
 // checkBatch holds the number of statements of a write to the limits.
 func (op *Op) checkBatch(n int) error {
 	if n == 0 || n > maxWriteBatchSize {
-		return mongoerr.New(mongoerr.InvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", maxWriteBatchSize, n)
+		return mongoerr.New(mongoerr.InvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", maxWriteBatchSize, n).Unparsed()
 	}
 	return op.checkStatementIDs(n)
 }

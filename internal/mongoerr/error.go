@@ -35,6 +35,8 @@ type Error struct {
 	Extra bson.Doc
 	// early: see Early.
 	early bool
+	// unparsed: see Unparsed.
+	unparsed bool
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -66,6 +68,19 @@ func (e *Error) Early() *Error {
 	c := *e
 	c.early = true
 	return &c
+}
+
+// Unparsed is e as one that MongoDB finds while it parses the command, before it asks for the session.
+func (e *Error) Unparsed() *Error {
+	c := *e
+	c.unparsed = true
+	return &c
+}
+
+// IsUnparsed says whether err is one that Unparsed has made.
+func IsUnparsed(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.unparsed
 }
 
 // During is err as the end of a plan that was run for what is named.

@@ -146,7 +146,7 @@ func (d *Definition) checkKind(spec bson.Doc) error {
 		}
 	}
 	if !spec.Lookup("weights").IsMissing() {
-		return special(mongoerr.CannotCreateIndex, "the field 'weights' can only be specified with text indexes")
+		return special(mongoerr.CannotCreateIndex, "Invalid index specification %s; the field 'weights' can only be specified with text indexes", spec)
 	}
 	switch d.Kind {
 	case Geo2D:
@@ -155,6 +155,17 @@ func (d *Definition) checkKind(spec bson.Doc) error {
 		return d.checkSphere(spec)
 	}
 	return nil
+}
+
+// listsItself says whether listKind tells of an option. On indexes of other kinds it means nothing, and is shown as it was given.
+func (d *Definition) listsItself(option string) bool {
+	switch option {
+	case "weights", "default_language", "language_override", "textIndexVersion":
+		return d.Kind == Text
+	case "2dsphereIndexVersion":
+		return d.Kind == Geo2DSphere
+	}
+	return false
 }
 
 // listKind adds what MongoDB fills in for indexes of special kinds.

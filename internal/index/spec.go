@@ -312,10 +312,11 @@ func (d *Definition) listed(spec bson.Doc) bson.Doc {
 			b.Int32(k, d.ExpireAfterSeconds)
 		case "bits":
 			b.Int32(k, int32(it.Value().TruncInt64()))
-		case "clustered":
-		case "collation", "weights", "default_language", "language_override", "textIndexVersion", "2dsphereIndexVersion":
+		case "clustered", "collation":
 		default:
-			b.Value(k, it.Value())
+			if !d.listsItself(k) {
+				b.Value(k, it.Value())
+			}
 		}
 	}
 	if d.Collation != nil {

@@ -14,7 +14,7 @@ func aggregateCommands() []*Command {
 }
 
 // duringAggregate is what errors of an aggregation's first batch say, before its namespace.
-const duringAggregate = "aggregate command on namespace: "
+const duringAggregate = "Executor error during aggregate command on namespace: "
 
 // aggregateRequest is an aggregate as the client asked for it.
 type aggregateRequest struct {

@@ -79,6 +79,9 @@ func distinct(op *Op) (bson.Doc, error) {
 	values, err := op.Query.Distinct(op.Ctx, r.Distinct, r.call)
 	op.examined(r.call)
 	if err != nil {
+		if r.call.Executing {
+			op.during = r.during()
+		}
 		return nil, err
 	}
 	b := appendAt(bson.Build().Value("values", values), op.readsAt())
@@ -91,6 +94,14 @@ func distinct(op *Op) (bson.Doc, error) {
 type distinctRequest struct {
 	query.Distinct
 	call *query.Call
+}
+
+// during is what errors of its plan say. On a view an aggregation is run.
+func (r *distinctRequest) during() string {
+	if r.call.OnView {
+		return duringAggregate + r.NS.String()
+	}
+	return "Executor error during distinct command on namespace: " + r.NS.String()
 }
 
 func (op *Op) parseDistinct(a *Args) (distinctRequest, error) {

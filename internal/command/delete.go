@@ -98,5 +98,5 @@ func (op *Op) delete(s *deleteStatement) (n int64, err error) {
 		note(st, s.call)
 		st.Deleted.Store(n)
 	})
-	return n, err
+	return n, op.ofPlan("delete", s.call, err)
 }

@@ -36,7 +36,7 @@ func findAndModify(op *Op) (bson.Doc, error) {
 	done, err := op.Query.FindAndModify(op.Ctx, r.FindAndModify, r.call)
 	op.examined(r.call)
 	if err != nil {
-		return nil, err
+		return nil, op.ofPlan("findAndModify", r.call, err)
 	}
 	op.countModified(r.Remove, done)
 	return modifiedReply(r.Remove, done), nil

@@ -85,7 +85,7 @@ func getMore(op *Op) (bson.Doc, error) {
 	defer op.examinedBy(c)()
 	more, err := op.nextBatch(c, b, batch)
 	if err != nil {
-		op.during = "getMore"
+		op.during = "Executor error during getMore"
 		_ = op.Cursors.Close(c)
 		return nil, err
 	}

@@ -52,6 +52,7 @@ func mapReduce(op *Op) (bson.Doc, error) {
 	for n, size := 0, 0; ; n++ {
 		d, err := running.Next(op.Ctx)
 		if err != nil {
+			op.during = "Executor error during MapReduce command on namespace: " + r.NS.String()
 			return nil, err
 		}
 		if d == nil {

@@ -67,3 +67,26 @@ func fatal(err error) bool {
 	}
 	return false
 }
+
+// ofPlan is err with what was run before it, if it is an error of the plan of a write. What ends the whole command says so in its reply.
+// What the write could not get of the store is told as it is.
+func (op *Op) ofPlan(write string, call *query.Call, err error) error {
+	if err == nil || !call.Executing || storageUnavailable(err) {
+		return err
+	}
+	during := mongoerr.DuringWrite(write)
+	if fatal(err) {
+		op.during = during
+		return err
+	}
+	return mongoerr.During(during, err)
+}
+
+// storageUnavailable says whether err is one that MongoDB tries again, or hands on in a transaction.
+func storageUnavailable(err error) bool {
+	switch mongoerr.From(err).Code {
+	case mongoerr.WriteConflict, mongoerr.LockTimeout, mongoerr.TransactionTooLarge:
+		return true
+	}
+	return false
+}

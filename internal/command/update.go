@@ -174,5 +174,5 @@ func (op *Op) update(s *updateStatement) (query.Updated, error) {
 			st.Upserted.Store(1)
 		}
 	})
-	return done, err
+	return done, op.ofPlan("update", s.call, err)
 }

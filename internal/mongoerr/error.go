@@ -83,14 +83,17 @@ func IsUnparsed(err error) bool {
 	return errors.As(err, &e) && e.unparsed
 }
 
-// During is err as the end of a plan that was run for what is named.
+// During is err as the end of a plan, with what was run before it.
 func During(what string, err error) error {
 	e := *From(err)
 	if !e.early {
-		e.Message = "Executor error during " + what + " :: caused by :: " + e.Message
+		e.Message = what + " :: caused by :: " + e.Message
 	}
 	return &e
 }
+
+// DuringWrite is what During says of the plan of a write: of an update, a delete or a findAndModify.
+func DuringWrite(write string) string { return "Plan executor error during " + write }
 
 // Prefix is err with a text before its message, when it is an *Error; others are wrapped.
 func Prefix(text string, err error) error {

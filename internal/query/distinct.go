@@ -36,6 +36,7 @@ func (e *Engine) Distinct(ctx context.Context, d Distinct, call *Call) (bson.Val
 		}
 	}
 	set := newValueSet(r.lang)
+	call.Executing = true
 	err = r.All(ctx, func(doc bson.Doc) error {
 		path.Values(doc, digits, set.add)
 		if set.size > bson.MaxDocSize {

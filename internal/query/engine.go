@@ -134,6 +134,8 @@ type Call struct {
 	PlanSummary string
 	// OnView is set when what was read is a view.
 	OnView bool
+	// Executing is set when the plan of a write or of a distinct is run: an error is then one of that.
+	Executing bool
 
 	// image is what is kept of the document that a retryable write changes.
 	image oplog.Image

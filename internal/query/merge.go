@@ -123,12 +123,28 @@ func (m *mergeWriter) merge(ctx context.Context, w *storage.Writer, doc bson.Doc
 		return m.insert(w, doc, check)
 	}
 	old, found, err := m.find(ctx, w, keys)
-	if err != nil {
+	switch {
+	case err != nil:
+		return err
+	case found:
+		return ofUpdate(m.change(ctx, w, old, doc, check))
+	}
+	if insert, err := m.rules.NotMatched(); err != nil || !insert {
 		return err
 	}
-	if !found {
-		return m.insert(w, m.rules.NewDocument(doc, keys), check)
+	return ofUpdate(m.insert(w, m.rules.NewDocument(doc, keys), check))
+}
+
+// ofUpdate is err as one of the update by which MongoDB merges a document.
+func ofUpdate(err error) error {
+	if err == nil || !isUserError(err) {
+		return err
 	}
+	return mongoerr.During(mongoerr.DuringWrite("update"), err)
+}
+
+// change has old become what it is with doc merged into it.
+func (m *mergeWriter) change(ctx context.Context, w *storage.Writer, old storage.Record, doc bson.Doc, check validation) error {
 	result, write, err := m.rules.Matched(ctx, old.Doc, doc)
 	if err != nil || !write {
 		return err
@@ -140,7 +156,7 @@ func (m *mergeWriter) merge(ctx context.Context, w *storage.Writer, doc bson.Doc
 		}
 	}
 	if bson.Compare(old.Doc.Lookup("_id"), bson.Doc(result).Lookup("_id")) != 0 {
-		return mongoerr.New(mongoerr.ImmutableField, "$merge failed to update the matching document, did you attempt to modify the _id or the shard key? :: caused by :: Performing an update on the path '_id' would modify the immutable field '_id'")
+		return mongoerr.New(mongoerr.ImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
 	}
 	if err := check.change(old.Doc, result); err != nil {
 		return err
@@ -161,12 +177,9 @@ func (m *mergeWriter) telling() oplog.Telling {
 }
 
 func (m *mergeWriter) insert(w *storage.Writer, doc bson.Doc, check validation) error {
-	insert, err := m.rules.NotMatched()
-	if err != nil || !insert {
-		return err
-	}
 	e := m.catalog.engine
-	if doc, err = e.insertable(doc, m.catalog.call.Now, m.rules.SetsFields()); err != nil {
+	doc, err := e.insertable(doc, m.catalog.call.Now, m.rules.SetsFields())
+	if err != nil {
 		return err
 	}
 	if err := check.document(doc); err != nil {
@@ -176,9 +189,12 @@ func (m *mergeWriter) insert(w *storage.Writer, doc bson.Doc, check validation) 
 	return err
 }
 
-// told has an error of a unique index say what it means for the $merge.
+// told has an error of a unique index, or of an _id that would change, say what it means for the $merge.
 func (m *mergeWriter) told(err error) error {
-	if !mongoerr.Is(err, mongoerr.DuplicateKey) {
+	switch {
+	case mongoerr.Is(err, mongoerr.ImmutableField):
+		return mongoerr.Prefix("$merge failed to update the matching document, did you attempt to modify the _id or the shard key? :: caused by :: ", err)
+	case !mongoerr.Is(err, mongoerr.DuplicateKey):
 		return err
 	}
 	if m.stage.WhenMatched == "fail" && m.takenBy(mongoerr.From(err).Extra.Lookup("keyPattern")) {

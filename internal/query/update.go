@@ -311,7 +311,9 @@ func enough(order *sortpattern.Pattern) int64 {
 
 // first finds the first matching record that w sees, in order when one is given.
 func (e *Engine) first(ctx context.Context, w *storage.Writer, s search, lang *language, call *Call) (storage.Record, *match.Details, bool, error) {
+	call.Executing = false // a commit that is tried again looks again
 	if id, plain := plainID(s.condition); plain && s.order == nil && s.hint.IsMissing() && !s.scored && lang.collation == nil && e.straight(w.Reader) {
+		call.Executing = true
 		rec, found, err := e.byID(w.Reader, id, call)
 		return rec.Clone(), &match.Details{Position: -1}, found, err
 	}
@@ -336,6 +338,7 @@ func (e *Engine) first(ctx context.Context, w *storage.Writer, s search, lang *l
 		return storage.Record{}, nil, false, err
 	}
 	defer records.Close()
+	call.Executing = true
 	if choice.plan.Ordered {
 		rec, ok, err := records.NextRecord(ctx)
 		details.Score, details.Scored = records.Score()

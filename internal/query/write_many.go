@@ -86,6 +86,7 @@ func (m *writeMany) walk(ctx context.Context, id uint32) (found bool, err error)
 		return false, err
 	}
 	defer records.Close()
+	m.call.Executing = true
 	for {
 		batch, more, err := m.nextBatch(ctx, records)
 		if err != nil || len(batch) == 0 {

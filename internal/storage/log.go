@@ -70,7 +70,7 @@ func (s *Store) checkWrite(c *catalog.Collection) error {
 	if s.options.Oplog == nil || !c.OfReplicaSet() {
 		return nil
 	}
-	return mongoerr.New(mongoerr.IllegalOperation, "cannot write to %s while replicating", c.NS)
+	return mongoerr.New(mongoerr.IllegalOperation, "cannot write to %s while replicating", c.NS).Early()
 }
 
 // checkDrop refuses to drop the oplog while it is written, and what is kept of sessions and of the replica set.

@@ -320,7 +320,7 @@ func (v *version) writable(ns namespace.NS) (*collection, error) {
 	case entry.IsView():
 		return nil, mongoerr.New(mongoerr.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 	case entry.IsOplog():
-		return nil, mongoerr.New(mongoerr.InvalidNamespace, "cannot write to '%s'", ns)
+		return nil, mongoerr.New(mongoerr.InvalidNamespace, "cannot write to '%s'", ns).Early()
 	}
 	return v.collections[entry.ID], nil
 }

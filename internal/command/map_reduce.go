@@ -16,7 +16,7 @@ import (
 
 func mapReduceCommands() []*Command {
 	return []*Command{{Name: "mapReduce", Aliases: []string{"mapreduce"}, Needs: Needs{OnCollection: actions(privilege.Find), Also: needsMapReduce}, Doc: "Maps documents to keys and values, and reduces those of each key.",
-		ReadConcern: true, WriteConcern: true, Run: mapReduce, Explain: explainMapReduce}}
+		ReadConcern: true, WriteConcern: true, Written: []string{"map", "reduce", "finalize", "scope"}, Run: mapReduce, Explain: explainMapReduce}}
 }
 
 // mapReduceRequest is a mapReduce as the client asked for it.

@@ -57,6 +57,8 @@ func writesUsers(db string, d bson.Doc) bool {
 	switch name := d.FirstKey(); {
 	case name == "aggregate":
 		return endsInUsers(db, d.Lookup("pipeline"))
+	case name == "mapReduce" || name == "mapreduce":
+		return reducesToUsers(db, d.Lookup("out"))
 	case db != auth.UsersNS().DB:
 		return false
 	case name != "bulkWrite":
@@ -92,6 +94,15 @@ func endsInUsers(db string, pipeline bson.Value) bool {
 		}
 	}
 	return false
+}
+
+// reducesToUsers says whether the results of a mapReduce that is run in db go to such a collection. It is asked before out is parsed.
+func reducesToUsers(db string, out bson.Value) bool {
+	if out.Type != bson.TypeObject {
+		return isOfUsers(db, out)
+	}
+	db = cmp.Or(text(out.Doc(), "db"), db)
+	return slices.ContainsFunc([]string{"replace", "merge", "reduce"}, func(mode string) bool { return isOfUsers(db, out.Doc().Lookup(mode)) })
 }
 
 // isOfUsers says whether what $out or $merge is to write to, as it is written, is such a collection.

@@ -78,6 +78,8 @@ func TestWrittenCredentialsAreNotShown(t *testing.T) {
 		`{aggregate: "c", pipeline: [{$set: {credentials: "$$c"}}, {$out: {db: "admin", coll: "system.users"}}], let: {c: "hunter2"}, cursor: {}}`,
 		`{aggregate: "c", pipeline: [{$set: {credentials: "hunter2"}}, {$out: "system.users"}, {$limit: 1}], cursor: {}}`,
 		`{explain: {aggregate: "c", pipeline: [{$set: {credentials: "hunter2"}}, {$out: "system.users"}], cursor: {}}}`,
+		`{mapReduce: "c", map: "function() { emit(1, 'hunter2') }", reduce: "function() { return 'hunter2' }", out: "system.users"}`,
+		`{mapreduce: "c", map: "function() { emit(1, s) }", reduce: "function() { return s }", scope: {s: "hunter2"}, out: {merge: "tempusers", db: "admin"}}`,
 		`{setQuerySettings: {createUser: "u", pwd: "hunter2"}, settings: {}}`,
 	} {
 		h := newHarness(t)
@@ -100,6 +102,8 @@ func TestWritesAreShown(t *testing.T) {
 		{"admin", `{ bulkWrite: 1, ops: [ { insert: 0, document: { a: 1 } } ], nsInfo: [ { ns: "test.c" } ] }`},
 		{"test", `{ aggregate: "c", pipeline: [ { $merge: "system.users" } ] }`},
 		{"admin", `{ aggregate: "c", pipeline: [ { $merge: { into: { db: "test", coll: "system.users" } } }, 1, { $out: 1 } ] }`},
+		{"admin", `{ mapReduce: "c", map: "m", reduce: "r", out: { replace: "system.users", db: "test" } }`},
+		{"admin", `{ mapReduce: "c", map: "m", reduce: "r", out: { inline: 1 } }`},
 	} {
 		d := bson.MustDoc(c.text)
 		if got := all[d.FirstKey()].Conceal(c.db, d).String(); got != c.text {

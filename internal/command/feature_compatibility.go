@@ -12,10 +12,20 @@ import (
 
 // The versions whose features can be had.
 const (
-	fcvName    = "featureCompatibilityVersion"
-	latestFCV  = "8.2"
-	lastLTSFCV = "8.0"
+	fcvName           = "featureCompatibilityVersion"
+	latestFCV         = "8.2"
+	lastContinuousFCV = "8.1"
+	lastLTSFCV        = "8.0"
 )
+
+func isFCV(version string) bool {
+	return version == latestFCV || version == lastContinuousFCV || version == lastLTSFCV
+}
+
+// changesFCV says whether a version may be changed to another. Between the older two there is only the way up, which config servers go.
+func changesFCV(from, to string, isFromConfigServer bool) bool {
+	return from == latestFCV || to == latestFCV || from == lastLTSFCV && to == lastContinuousFCV && isFromConfigServer
+}
 
 func featureCompatibilityCommands() []*Command {
 	return []*Command{
@@ -42,12 +52,12 @@ func setFeatureCompatibilityVersion(op *Op) (bson.Doc, error) {
 	want, _ := a.String(op.Name())
 	confirm := a.SafeBool("confirm", false)
 	a.SafeBool("downgradeOnDiskChanges", false)
-	a.SafeBool("fromConfigServer", false)
+	isFromConfigServer := a.SafeBool("fromConfigServer", false)
 	if err := a.Done(); err != nil {
 		return nil, err
 	}
-	if want != latestFCV && want != lastLTSFCV {
-		return nil, mongoerr.New(4926900, "Invalid feature compatibility version value '%s'; expected '%s' or '%s'. See https://docs.mongodb.com/master/release-notes/8.0-compatibility/#feature-compatibility.", want, lastLTSFCV, latestFCV)
+	if !isFCV(want) {
+		return nil, mongoerr.New(4926900, "Invalid feature compatibility version value '%s'; expected '%s' or '%s' or '%s'. See https://docs.mongodb.com/master/release-notes/8.0-compatibility/#feature-compatibility.", want, lastLTSFCV, lastContinuousFCV, latestFCV)
 	}
 	p := op.Params.Lookup(fcvName)
 	if p == nil {
@@ -63,6 +73,9 @@ func setFeatureCompatibilityVersion(op *Op) (bson.Doc, error) {
 	}
 	if want == now {
 		return bson.EmptyDoc, nil
+	}
+	if !changesFCV(now, want, isFromConfigServer) {
+		return nil, mongoerr.New(5147403, "cannot set featureCompatibilityVersion to '%s' while featureCompatibilityVersion is '%s'", want, now)
 	}
 	return bson.EmptyDoc, op.storeVersion(p, strings.Clone(want))
 }

@@ -33,7 +33,7 @@ func (s *Server) LoadStoredSettings(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if v := version.Lookup("version"); v.Type == bson.TypeString && (v.Str() == latestFCV || v.Str() == lastLTSFCV) {
+	if v := version.Lookup("version"); v.Type == bson.TypeString && isFCV(v.Str()) {
 		if err := s.Params.Lookup(fcvName).Set(v); err != nil {
 			return err
 		}

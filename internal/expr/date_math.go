@@ -95,12 +95,13 @@ func evalDateAdd(env *Env, c *call, sign int64) (bson.Value, error) {
 	if sign < 0 && n == math.MinInt64 {
 		return args[2], mongoerr.New(6045000, "invalid $dateSubtract 'amount' parameter value: %d", n)
 	}
-	if u.Millis() == 0 && (n > maxYears*12 || n < -maxYears*12) || (u == Day || u == Week) && (n > maxDays || n < -maxDays) {
-		return args[2], mongoerr.New(5976500, "invalid %s 'amount' parameter value: %d %s", c.op.Name, n, u)
+	n *= sign
+	if limit := u.amountLimit(); n >= limit || n <= -limit {
+		return args[2], mongoerr.New(5976500, "invalid dateAdd 'amount' parameter value: %d %s", n, u)
 	}
-	moved, ok := AddDate(ms, u, n*sign, zone)
+	moved, ok := AddDate(ms, u, n, zone)
 	if !ok {
-		return args[2], mongoerr.New(5166406, "%s overflowed", c.op.Name)
+		return args[2], mongoerr.New(5166406, "dateAdd overflowed")
 	}
 	return env.Date(moved), nil
 }

@@ -67,6 +67,25 @@ const (
 	minDateMS = math.MinInt64
 )
 
+// amountLimit is what $dateAdd takes less than: about as many units as there are between the first date and the last.
+func (u DateUnit) amountLimit() int64 {
+	const days = math.MaxUint64/86_400_000 + 1
+	const years = days/365 + 1
+	switch u {
+	case Millisecond:
+		return math.MaxInt64
+	case Week:
+		return days / 7
+	case Month:
+		return years * 12
+	case Quarter:
+		return years * 4
+	case Year:
+		return years
+	}
+	return days * (Day.Millis() / u.Millis())
+}
+
 // AddDate moves a date by n units, and says whether the result is a date. Months, quarters and years keep the day, cut to the
 // month's length, and the time of day in the zone; nil is UTC.
 func AddDate(ms int64, u DateUnit, n int64, z *time.Location) (int64, bool) {

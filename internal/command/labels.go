@@ -1,7 +1,10 @@
 package command
 
 import (
+	"errors"
+
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -38,10 +41,10 @@ func (op *Op) labels(code, concern mongoerr.Code) []string {
 }
 
 // wroteNothing says whether a command that was begun is known to have left nothing: commits that nobody waits for are not counted, so of
-// these it is not known. MongoDB tells it by the last entry of the oplog that is of the same connection, and so nothing of a connection's
+// these it is not known, nor of one whose outcome nobody knows. MongoDB tells it by the last entry of the oplog that is of the same connection, and so nothing of a connection's
 // first write.
 func (op *Op) wroteNothing() bool {
-	return op.ran && op.Conn.hasWritten && op.committed == 0 && !op.WriteConcern.Buffered
+	return op.ran && op.Conn.hasWritten && op.committed == 0 && !op.WriteConcern.Buffered && !errors.Is(op.err, kv.ErrUndetermined)
 }
 
 // isTransient says whether a transaction that failed has left nothing behind, so that the whole of it may be run again. Of the end of

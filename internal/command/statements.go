@@ -1,7 +1,10 @@
 package command
 
 import (
+	"errors"
+
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/query"
@@ -57,12 +60,17 @@ func runStatements(n int, ordered bool, run func(i int) error) (refused []query.
 	return refused, nil
 }
 
-// fatal says whether err ends the whole command and not one statement.
+// fatal says whether err ends the whole command and not one statement. What nobody knows the outcome of does: the reply says so to drivers, which send
+// the write again, and to the session, which then looks what became of it.
 func fatal(err error) bool {
+	if errors.Is(err, kv.ErrUndetermined) {
+		return true
+	}
 	e := mongoerr.From(err)
 	switch e.Code {
 	case mongoerr.IncompleteTransactionHistory, mongoerr.Interrupted, mongoerr.InterruptedAtShutdown, mongoerr.MaxTimeMSExpired, mongoerr.ClientDisconnect,
-		mongoerr.TransactionExceededLifetimeLimitSeconds, mongoerr.InterruptedDueToReplStateChange, mongoerr.InternalError:
+		mongoerr.TransactionExceededLifetimeLimitSeconds, mongoerr.InterruptedDueToReplStateChange, mongoerr.InternalError,
+		mongoerr.HostUnreachable, mongoerr.NetworkTimeout: // of a store that is not on this machine
 		return true
 	}
 	return false

@@ -71,6 +71,12 @@ func Epoch(e *Engine) uint64 { return e.lease.epoch() }
 // GiveBack gives the lease back behind a server's back: it takes itself for the holder still.
 func GiveBack(e *Engine) error { return e.lease.giveBack() }
 
+// Renew renews the lease.
+func Renew(e *Engine) error {
+	_, err := e.lease.renew()
+	return err
+}
+
 // Tombstones is how many range tombstones there are.
 func Tombstones(e *Engine) int { return e.views.current().tombstones.Len() }
 

@@ -2,6 +2,7 @@ package tikvkv_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/tikv/client-go/v2/tikvrpc"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -112,6 +114,27 @@ func TestStillEnds(t *testing.T) {
 		t.Error(err)
 	}
 	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who ends gives the lease back, and a renewal that comes just then leaves it so: the next server has it at once.
+func TestRenewsNothingGivenBack(t *testing.T) {
+	c := tikvtest.New(t)
+	first := c.Open(t, tikvkv.Options{})
+	if err := tikvkv.Renew(first); err != nil {
+		t.Fatal(err)
+	}
+	if err := tikvkv.GiveBack(first); err != nil {
+		t.Fatal(err)
+	}
+	if err := tikvkv.Renew(first); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("a lease that was given back is renewed: %v", err)
+	}
+	if err := c.Open(t, tikvkv.Options{}).Close(); err != nil {
+		t.Error(err)
+	}
+	if err := first.Close(); err != nil {
 		t.Error(err)
 	}
 }

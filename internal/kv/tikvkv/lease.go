@@ -389,6 +389,9 @@ func (l *lease) renew() (ts uint64, err error) {
 		l.lose(fmt.Errorf("%w: %s", ErrLost, row.Holder.Name))
 		return 0, ErrLost
 	}
+	if row.Expires == 0 { // given back, by Close
+		return 0, kv.ErrClosed
+	}
 	row.Expires = begin.physical + l.term.Milliseconds()
 	if err := l.setRow(t, row); err != nil {
 		return 0, err

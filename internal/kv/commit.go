@@ -104,6 +104,9 @@ type Observer interface {
 	// Table, which nobody looks for before they are committed, may be there already. If Visible does not follow the engine has failed.
 	// Until it returns it may write into the keys and values of Stamped, unless the Commit came by Apply.
 	Ordered(*Commit)
+	// Appears is called when the Commit is about to be seen: who begins to read before Visible is called sees it or not. If Visible does not
+	// follow the engine has failed.
+	Appears(*Commit)
 	// Visible is called when whoever begins to read from now on sees it, and before the next commit is ordered; in an engine that leads a
 	// replica set (see Log) or writes groups (Capabilities.Groups) others may be ordered before, unless this one or one of them is to be Alone.
 	Visible(*Commit)

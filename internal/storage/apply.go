@@ -36,6 +36,13 @@ func (o observer) Now() int64           { return o.store.commitTime() }
 func (o observer) Ordered(c *kv.Commit) { o.store.apply(c, ordered) }
 func (o observer) Visible(c *kv.Commit) { o.store.apply(c, visible) }
 
+// Appears has whoever begins to read while the Commit becomes visible wait for that, where half of it would be the catalogue.
+func (o observer) Appears(c *kv.Commit) {
+	if m, ok := c.Meaning.(*meaning.Meaning); ok && m != nil {
+		o.store.current.Turn(m)
+	}
+}
+
 // apply brings what is in memory up to date with a Commit.
 func (s *Store) apply(c *kv.Commit, at stage) {
 	if m, ok := c.Meaning.(*meaning.Meaning); ok && m != nil {
@@ -117,7 +124,7 @@ func (s *Store) follow(c *collection, change *meaning.Change) {
 }
 
 // turn finds what the commit makes of the catalogue: what it does to documents may be in collections that it makes itself. Whoever
-// begins to read before both can be seen waits for that, where it does both.
+// begins to read while both become visible waits for that, where it does both.
 func (s *Store) turn(m *meaning.Meaning) {
 	old := s.current.Load()
 	if m.DDL == nil || len(m.DDL.Steps) == 0 {
@@ -175,7 +182,7 @@ func (s *Store) Apply(ctx context.Context, c *kv.Commit, d kv.Durability) error 
 	}
 	if err := s.engine.Apply(ctx, &own, d); err != nil {
 		if m != nil && m.DDL != nil {
-			s.current.Fail()
+			s.current.Fail(m)
 		}
 		return fmt.Errorf("storage: apply commit %d: %w", c.Number, err)
 	}

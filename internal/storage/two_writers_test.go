@@ -55,6 +55,12 @@ func (e *sharedEngine) Ordered(c *kv.Commit) {
 	}
 }
 
+func (e *sharedEngine) Appears(*kv.Commit) {
+	for _, p := range e.processes {
+		p.own.Appears(&p.told)
+	}
+}
+
 func (e *sharedEngine) Visible(*kv.Commit) {
 	for _, p := range e.processes {
 		p.own.Visible(&p.told)

@@ -235,15 +235,17 @@ func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 func (t *Txn) finish(ctx context.Context, release, tell func(), err error) error {
 	defer t.end()
 	defer release()
-	if err != nil && t.meaning.DDL != nil {
-		t.store.current.Fail()
-	}
-	if late, ok := errors.AsType[*kv.Late](err); ok {
+	late, isLate := errors.AsType[*kv.Late](err)
+	switch {
+	case err == nil:
+	case isLate:
 		t.store.later(late, func(visible bool) {
 			if visible {
 				t.store.tell(&t.meaning)
 			}
 		})
+	case t.meaning.DDL != nil:
+		t.store.current.Fail(&t.meaning)
 	}
 	switch {
 	case err == nil:

@@ -12,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/kv/tikvkv"
 	"github.com/ebbdb/ebb/internal/kv/tikvkv/tikvtest"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/namespace"
 	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/meaning"
 )
@@ -135,4 +136,67 @@ func (e *beginsLater) BeginBlind() (kv.Txn, error) {
 		e.before()
 	}
 	return e.Engine.BeginBlind()
+}
+
+// TestReadBesideUndetermined: a transaction of several statements makes a collection and writes to another, and nobody knows what becomes of it. Who reads
+// meanwhile does not wait for it; who begins to read while it becomes visible does, and sees no half of it.
+func TestReadBesideUndetermined(t *testing.T) {
+	cluster := tikvtest.New(t)
+	way := &tikvtest.HeldBack{Client: cluster.Client, Clock: clock.NewFake(epoch)}
+	watched := &seenEngine{Engine: cluster.OpenOver(t, way, tikvkv.Options{Clock: way.Clock})}
+	f := newFixtureOver(t, watched)
+	f.must(f.insert(testNS, "{_id: 1}"))
+	over, end := context.WithCancel(context.Background())
+	end()
+	look := func() error {
+		view, err := f.View(over)
+		if err == nil {
+			err = view.Close()
+		}
+		return err
+	}
+	txn, err := f.BeginTransaction(context.Background(), TransactionOptions{Now: f.Now()})
+	f.must(err)
+	for _, ns := range []namespace.NS{testNS, {DB: "test", Coll: "made"}} {
+		f.must(txn.Write(context.Background(), ns, WriteOptions{Create: true}, func(w *Writer) error {
+			_, err := w.Insert(bson.MustDoc("{_id: 2}"))
+			return err
+		}))
+	}
+	release := way.Leave(t, f.engine, func() error { return txn.Commit(context.Background(), kv.Synced) })
+	if err := look(); err != nil {
+		t.Errorf("who reads while it is on its way is told %v", err)
+	}
+	half := make(chan error, 1)
+	watched.before = func() {
+		watched.before = nil
+		half <- look()
+	}
+	release()
+	if err := <-half; !errors.Is(err, context.Canceled) {
+		t.Errorf("who reads while it becomes visible, and does not wait, is told %v", err)
+	}
+	f.must(look())
+	if f.Catalog().Collection(namespace.NS{DB: "test", Coll: "made"}) == nil {
+		t.Error("it is not there")
+	}
+}
+
+// seenEngine does something when a Commit can be seen, before the store is told.
+type seenEngine struct {
+	kv.Engine
+	kv.Observer
+	before func()
+}
+
+func (e *seenEngine) Observe(o kv.Observer) {
+	e.Observer = o
+	e.Engine.Observe(e)
+}
+
+func (e *seenEngine) Visible(c *kv.Commit) {
+	if e.before != nil {
+		e.before()
+	}
+	e.Observer.Visible(c)
 }

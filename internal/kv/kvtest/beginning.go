@@ -257,4 +257,5 @@ type counting struct{ ordered, visible atomic.Int64 }
 
 func (*counting) Now() int64           { return 1 }
 func (o *counting) Ordered(*kv.Commit) { o.ordered.Add(1) }
+func (o *counting) Appears(*kv.Commit) {}
 func (o *counting) Visible(*kv.Commit) { o.visible.Add(1) }

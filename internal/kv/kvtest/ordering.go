@@ -53,6 +53,8 @@ func stamp(b []byte, number uint64) {
 	}
 }
 
+func (r *recorder) Appears(*kv.Commit) {}
+
 func (r *recorder) Visible(c *kv.Commit) {
 	if len(r.ordered) == 0 || r.ordered[0] != c {
 		r.t.Errorf("commit %d is visible and was not the next", c.Number)

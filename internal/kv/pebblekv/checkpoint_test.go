@@ -27,6 +27,8 @@ type book struct {
 }
 
 func (b *book) Now() int64         { return 1 }
+func (b *book) Appears(*kv.Commit) {}
+
 func (b *book) Visible(*kv.Commit) {}
 
 func (b *book) Ordered(c *kv.Commit) {

@@ -154,6 +154,7 @@ func (c *committer) admit(t *pending) error {
 // holds mu.
 func (c *committer) put(t *pending, sequence uint64) error {
 	if t.batch != nil {
+		c.appears(t.Commit)
 		if err := c.putBatch(t, sequence); err != nil {
 			return err
 		}
@@ -222,6 +223,13 @@ func (c *committer) stamp(t *kv.Commit, ordered bool) error {
 func (c *committer) announce(t *kv.Commit) {
 	if c.mu.observer != nil {
 		c.mu.observer.Ordered(t)
+	}
+}
+
+// appears tells of a Commit that is being applied. The caller holds mu.
+func (c *committer) appears(t *kv.Commit) {
+	if c.mu.observer != nil {
+		c.mu.observer.Appears(t)
 	}
 }
 

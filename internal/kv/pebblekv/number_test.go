@@ -93,4 +93,5 @@ type still int64
 
 func (s still) Now() int64       { return int64(s) }
 func (still) Ordered(*kv.Commit) {}
+func (still) Appears(*kv.Commit) {}
 func (still) Visible(*kv.Commit) {}

@@ -94,6 +94,7 @@ func (c *committer) settled(t *kv.Commit, forget *kv.Range) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.announce(t)
+	c.appears(t)
 	b := c.emptyRecord("")
 	if err := c.apply(b); err != nil {
 		return err

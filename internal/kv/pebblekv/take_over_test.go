@@ -143,6 +143,8 @@ type marks struct {
 func (m *marks) Now() int64         { return 1000 }
 func (m *marks) Ordered(*kv.Commit) {}
 
+func (m *marks) Appears(*kv.Commit) {}
+
 func (m *marks) Visible(c *kv.Commit) {
 	m.last.Store(c.Number)
 	m.mu.Lock()

@@ -35,7 +35,7 @@ import (
 //
 // Who waits for a commit is told that nobody knows what becomes of it when the cluster does not answer for long (stallAfter). Then it lets go of the
 // locks by which it has kept others out before its group is visible, which a sweep relies on: what that deletes as a range it does not claim. So whoever
-// begins after that, and before the group is visible, is in conflict (late), as it would be over a key that both have claimed.
+// begins after that, and before the group is visible and the Observer knows, is in conflict (late), as it would be over a key that both have claimed.
 //
 // Invariants: at most one group is ordered and not visible; sequences and numbers grow in the order of the groups; counters hold what is visible
 // or nothing; a group's slot holds the number of its last commit.
@@ -60,7 +60,7 @@ type committer struct {
 		claims     *claims.Claims
 		number     uint64 // of the youngest visible Commit
 		time       int64  // of the youngest ordered one
-		late       uint64 // the sequence of the last group that was left before it was visible
+		late       uint64 // the sequence of those who began behind the last group that was left before it was visible
 		queue      []*pending
 		bytes      int
 		stalled    error // why commits wait for the cluster; nil: they do not
@@ -599,6 +599,11 @@ func (c *committer) finish(g *group, v view) {
 		c.tombstones = g.tombstones
 		c.engine.reclaims.poke()
 	}
+	if c.observer != nil {
+		for _, p := range g.commits {
+			c.observer.Appears(p.Commit)
+		}
+	}
 	c.engine.views.publish(v)
 	c.groups.Add(1)
 	c.written.Add(int64(len(g.commits)))
@@ -614,7 +619,9 @@ func (c *committer) finish(g *group, v view) {
 	defer c.mu.Unlock()
 	c.mu.stalled = nil
 	if slices.ContainsFunc(g.commits, func(p *pending) bool { return p.over }) {
-		c.mu.late = g.sequence
+		v.sequence++ // of those who begin now, who know all that the Observer was told
+		c.engine.views.publish(v)
+		c.mu.late = v.sequence
 	}
 	c.endGroup(g, nil)
 }

@@ -8,17 +8,21 @@ import (
 	"sync/atomic"
 )
 
-// Versions are the versions, of which one is current. Commits take turns: from Expect to Publish or Fail only one is on its way.
+// Versions are the versions, of which one is current. Commits take turns: from Expect to Publish, or until one has failed, only one is on its way.
 type Versions[V any] struct {
 	current atomic.Pointer[V]
-	// coming is current as the commit that is on its way leaves it; only who commits touches it. turning is that commit where it changes
-	// the version and the data, and nil most often.
+	// coming is current as the commit that is on its way leaves it, and half says that it changes the data too; only who commits touches them.
+	// turning is that commit while it becomes visible where it changes the version and the data, and nil most often.
 	coming  *V
+	half    bool
 	turning atomic.Pointer[turn]
 }
 
-// turn is a commit on its way in that changes the version and the data.
-type turn struct{ over chan struct{} }
+// turn is a commit that changes the version and the data, while it becomes visible.
+type turn struct {
+	of   any
+	over chan struct{}
+}
 
 // Load is the current one.
 func (p *Versions[V]) Load() *V { return p.current.Load() }
@@ -28,10 +32,12 @@ func (p *Versions[V]) Store(v *V) { p.current.Store(v) }
 
 // Expect says what the commit that is ordered makes of the version, the current one where it does not change; half says that it changes the
 // data too, so that whoever sees one of both sees half of it.
-func (p *Versions[V]) Expect(next *V, half bool) {
-	p.coming = next
-	if half {
-		p.turning.Store(&turn{make(chan struct{})})
+func (p *Versions[V]) Expect(next *V, half bool) { p.coming, p.half = next, half }
+
+// Turn says that the commit's data is about to be seen. The commit goes by of.
+func (p *Versions[V]) Turn(of any) {
+	if p.half {
+		p.turning.Store(&turn{of, make(chan struct{})})
 	}
 }
 
@@ -45,13 +51,21 @@ func (p *Versions[V]) Publish() (was, now *V, changed bool) {
 		return was, now, false
 	}
 	p.current.Store(now)
-	p.Fail() // then: whoever sees no turn sees what it was about
+	if t := p.turning.Load(); t != nil { // then: whoever sees no turn sees what it was about
+		p.end(t)
+	}
 	return was, now, true
 }
 
-// Fail ends the turn of a commit that has failed, if there is one.
-func (p *Versions[V]) Fail() {
-	if t := p.turning.Swap(nil); t != nil {
+// Fail ends the turn of a commit that has failed, if it has one: nobody is to wait for it.
+func (p *Versions[V]) Fail(of any) {
+	if t := p.turning.Load(); t != nil && t.of == of {
+		p.end(t)
+	}
+}
+
+func (p *Versions[V]) end(t *turn) {
+	if p.turning.CompareAndSwap(t, nil) {
 		close(t.over)
 	}
 }

@@ -63,8 +63,12 @@ func statusSections() []section {
 
 func serverStatus(op *Op) (bson.Doc, error) {
 	up := op.uptime()
-	b := bson.Build().String("host", op.hostname()).String("version", op.Version).String("ebbVersion", op.EbbVersion).String("process", "mongod").
-		Strings("service", []string{"shard"}).Int64("pid", int64(os.Getpid())).Double("uptime", math.Floor(up.Seconds())).
+	process, service := "mongod", "shard"
+	if op.Router {
+		process, service = "mongos", "router"
+	}
+	b := bson.Build().String("host", op.hostname()).String("version", op.Version).String("ebbVersion", op.EbbVersion).String("process", process).
+		Strings("service", []string{service}).Int64("pid", int64(os.Getpid())).Double("uptime", math.Floor(up.Seconds())).
 		Int64("uptimeMillis", up.Milliseconds()).Int64("uptimeEstimate", int64(up/time.Second)).Date("localTime", clock.Millis(op.Clock))
 	for _, s := range statusSections() {
 		asked := op.Args.Value(s.name)

@@ -43,10 +43,11 @@ func (op *Op) awaitTurn(name auth.Name) error {
 	return nil
 }
 
-// loginFailed takes note of a login that failed and why, and returns what the client is told of it.
+// loginFailed takes note of a login that failed and why, and returns what the client is told of it. A guess counts whoever has hung up meanwhile: a
+// client that only sends no more still gets its answers, and could guess as fast as it likes.
 func (op *Op) loginFailed(l *login, why error) error {
 	name := l.name()
-	if op.Ctx.Err() != nil {
+	if op.Ctx.Err() != nil && !l.guessed {
 		return context.Cause(op.Ctx)
 	}
 	if l.guessed || l.steps > 1 {
@@ -55,6 +56,9 @@ func (op *Op) loginFailed(l *login, why error) error {
 	op.AccessLog.Info("Failed to authenticate", "client", op.Conn.Remote, "isSpeculative", l.speculative, "mechanism", l.mechanism,
 		"user", name.Name, "db", name.DB, "error", why.Error())
 	op.tellResult("authenticate", loginParam(name.Name, name.DB, l.mechanism), mongoerr.AuthenticationFailed, false)
+	if op.Ctx.Err() != nil {
+		return context.Cause(op.Ctx)
+	}
 	if op.Directory == nil && op.issuers == nil && op.hasNobody() { // directories and issuers of tokens have users of their own
 		return mongoerr.New(mongoerr.AuthenticationFailed, "Authentication failed. This server has no users: connect without a name and a password, or make the first user (ebb user add)")
 	}

@@ -63,7 +63,7 @@ type login struct {
 	speculative bool
 	// short leaves out the exchange of empty messages at the end; proven is set while that is waited for.
 	short, proven bool
-	// guessed says that the last message was to show who the client is.
+	// guessed says that the last message was to show who the client is, and that it had its turn.
 	guessed bool
 	steps   int
 }
@@ -223,10 +223,12 @@ func (l *login) next(op *Op, message []byte) (answer []byte, done bool, err erro
 		return nil, true, nil
 	}
 	l.steps++
-	if l.guessed = l.proves(op, l.steps, message); l.guessed {
+	l.guessed = false
+	if l.proves(op, l.steps, message) {
 		if err := op.awaitTurn(l.name()); err != nil {
 			return nil, false, err
 		}
+		l.guessed = true
 	}
 	answer, done, err = l.step(op, message)
 	if done && !l.short && scram.Known(l.mechanism) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/auth/patience"
 	"github.com/ebbdb/ebb/internal/bson"
 )
@@ -106,5 +107,26 @@ func TestPlainWithoutUsers(t *testing.T) {
 	h.server.Authorization = true
 	if r := h.plain("1", "$external", "\x00told\x00no"); !strings.Contains(r, `errmsg: "Authentication failed."`) {
 		t.Error(r)
+	}
+}
+
+// TestGuessesOfWhoHasHungUp: a client that only sends no more still gets its answers, so what it guesses counts, and the log tells of it.
+func TestGuessesOfWhoHasHungUp(t *testing.T) {
+	for _, user := range []auth.Name{{Name: "told", DB: externalDB}, {Name: "sha256", DB: "admin"}} {
+		h := newPlainLogins(t)
+		gone, hangUp := context.WithCancel(t.Context())
+		hangUp()
+		c := h.conn("1")
+		for range patience.Free + 1 {
+			if err := h.server.LogIn(gone, c, user.DB, user.Name, "no"); err == nil {
+				t.Errorf("%s: a wrong password does", user)
+			}
+		}
+		if told := strings.Count(h.log.String(), "Failed to authenticate"); told != patience.Free+1 {
+			t.Errorf("%s: the log tells of %d logins that failed: %s", user, told, h.log)
+		}
+		if wait := h.server.patience.Wait(patience.From(address(c.Remote), user.String()), h.clock.Now()); wait != patience.Least {
+			t.Errorf("%s: the next one waits %v", user, wait)
+		}
 	}
 }

@@ -469,7 +469,7 @@ func (d *database) close() error {
 }
 
 func request(r *server.Request) command.Request {
-	return command.Request{Database: r.Database, Body: r.Body, Sequences: r.Sequences,
+	return command.Request{Body: r.Body, Sequences: r.Sequences,
 		ExhaustAllowed: r.ExhaustAllowed(), NoReply: r.Unacknowledged(), Memory: r.Memory}
 }
 

@@ -248,19 +248,15 @@ func isHello(body bson.Doc) bool {
 	return false
 }
 
-// handedOn is a request as the other server gets it: in the form of today, and with nothing to agree about between it and the client.
+// handedOn is a request as the other server gets it: with nothing to agree about between it and the client.
 func handedOn(req *server.Request, hello bool) peer.Request {
 	q := peer.Request{Body: req.Body, Sequences: req.Sequences, NoReply: req.Unacknowledged(), Memory: req.Memory}
-	if req.Database != "" || hello {
+	if hello {
 		b := bson.Build()
 		for it := req.Body.Iter(); it.Next(); {
-			if hello && it.Key() == "compression" || req.Database != "" && it.Key() == "$db" {
-				continue
+			if it.Key() != "compression" {
+				b.Value(it.Key(), it.Value())
 			}
-			b.Value(it.Key(), it.Value())
-		}
-		if req.Database != "" {
-			b.String("$db", req.Database)
 		}
 		q.Body = b.Doc()
 	}

@@ -44,7 +44,7 @@ func getDiagnosticData(op *Op) (bson.Doc, error) {
 // diagnose appends the reply of a command of its own, and when it was begun and over. What goes wrong is a part of the reply.
 func (op *Op) diagnose(b *bson.Builder, name, db string, body bson.Doc) {
 	b.Object(name).Date("start", op.Clock.Now().UnixMilli())
-	reply := op.Server.Handle(op.Ctx, op.Inside(), Request{Database: db, Body: body}).Body
+	reply := op.Server.Handle(op.Ctx, op.Inside(), Request{Body: bson.Build().Fields(body).String("$db", db).Doc()}).Body
 	for it := reply.Iter(); it.Next(); {
 		switch it.Key() {
 		case "$clusterTime", "operationTime": // of the reply

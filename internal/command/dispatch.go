@@ -18,8 +18,7 @@ import (
 
 // Request is one command as it came over a connection.
 type Request struct {
-	// Database is set for the old form of hello; otherwise the body's $db says it.
-	Database       string
+	// Body says in $db where it runs.
 	Body           bson.Doc
 	Sequences      []wire.Sequence
 	ExhaustAllowed bool
@@ -116,7 +115,7 @@ func (op *Op) run(ctx context.Context, req Request) (bson.Doc, error) {
 		return nil, mongoerr.New(mongoerr.CommandNotFound, "no such command: '%s'", name)
 	}
 	op.Args.path = op.Command.Name
-	if err := op.readDB(req); err != nil {
+	if err := op.readDB(); err != nil {
 		return nil, err
 	}
 	if err := op.checkSequences(); err != nil {
@@ -171,15 +170,12 @@ func (op *Op) notAdmin(name string) error {
 	return mongoerr.New(mongoerr.Unauthorized, "%s may only be run against the admin database.", name)
 }
 
-func (op *Op) readDB(req Request) error {
-	op.DB = req.Database
-	if op.DB == "" {
-		v := op.Args.Value("$db")
-		if v.Type != bson.TypeString {
-			return mongoerr.New(40414, "OP_MSG requests require a $db argument")
-		}
-		op.DB = op.Conn.names.of(v.Str())
+func (op *Op) readDB() error {
+	v := op.Args.Value("$db")
+	if v.Type != bson.TypeString {
+		return mongoerr.New(40414, "OP_MSG requests require a $db argument")
 	}
+	op.DB = op.Conn.names.of(v.Str())
 	if op.DB == externalDB { // in which there are users, and nothing else
 		return nil
 	}

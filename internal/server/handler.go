@@ -30,8 +30,6 @@ type Request struct {
 	OpCode wire.OpCode
 	// Flags are OP_MSG's; 0 for OP_QUERY.
 	Flags wire.Flags
-	// Database is set for OP_QUERY only, from its namespace; OP_MSG has $db in the body.
-	Database string
 	// Body is the command's document.
 	Body bson.Doc
 	// Sequences are the command's document sequences, each name at most once and never a field of Body.

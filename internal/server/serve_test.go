@@ -15,9 +15,6 @@ import (
 // echo replies with what it was asked.
 var echo = handlerFunc(func(_ context.Context, c *Conn, r *Request) Reply {
 	b := bson.Build().Document("body", r.Body)
-	if r.Database != "" {
-		b.String("db", r.Database)
-	}
 	for _, s := range r.Sequences {
 		b.Array(s.Name)
 		i := 0
@@ -64,13 +61,16 @@ func TestOldClients(t *testing.T) {
 	c := start(t, Options{}, echo).dial()
 	c.raw(query(1, "admin.$cmd", `{ isMaster: 1, helloOk: true }`))
 	// The reader knows no OP_REPLY: no client of ours is that old. So it is taken apart here.
-	want(t, c.opReply(1, 8), `{ body: { isMaster: 1, helloOk: true }, db: "admin", ok: 1.0 }`)
+	want(t, c.opReply(1, 8), `{ body: { isMaster: 1, helloOk: true, $db: "admin" }, ok: 1.0 }`)
 
 	c.raw(query(2, "admin.$cmd", `{ $query: { ismaster: 1 }, $readPreference: { mode: "primary" } }`))
-	want(t, c.opReply(2, 8), `{ body: { ismaster: 1 }, db: "admin", ok: 1.0 }`)
+	want(t, c.opReply(2, 8), `{ body: { ismaster: 1, $db: "admin" }, ok: 1.0 }`)
 
 	c.raw(query(3, "admin.$cmd", `{ find: "c" }`))
-	want(t, c.opReply(3, 8), `{ body: { find: "c" }, db: "admin", ok: 1.0 }`)
+	want(t, c.opReply(3, 8), `{ body: { find: "c", $db: "admin" }, ok: 1.0 }`)
+	// What the body says might not be where the command runs, and cursors are held against it.
+	c.raw(query(7, "admin.$cmd", `{ $query: { find: "c", $db: "other" } }`))
+	want(t, c.opReply(7, 8), `{ ok: 0.0, errmsg: "$db is not allowed in OP_QUERY requests", code: 40621, codeName: "Location40621" }`)
 
 	gone := func(op string) string {
 		return `{ $err: "` + op + ` is no longer supported. The client driver may require an upgrade. ` +

@@ -320,6 +320,12 @@ func TestOperationsOfOthers(t *testing.T) {
 		admin {currentOp: 1}
 		admin {killAllSessions: []}
 		admin {killAllSessionsByPattern: []}`)
+	// Who may kill any session does not act as somebody else by that.
+	g.user("host", roleIn("hostManager", "admin"))
+	g.never("host", `
+		admin {killAllSessionsByPattern: [{users: [{user: "king", db: "admin"}]}]}
+		admin {killAllSessionsByPattern: [{}, {roles: []}]}`)
+	g.allowed("host", "admin", `{killAllSessionsByPattern: [{}]}`)
 }
 
 func TestRefusalsTellNoSecrets(t *testing.T) {

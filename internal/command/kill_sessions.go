@@ -74,6 +74,8 @@ func checkPair(path string, d bson.Doc, one, other string) error {
 type sessionPattern struct {
 	id  string
 	uid []byte
+	// actsFor says that it names whom to act as.
+	actsFor bool
 }
 
 func (p sessionPattern) matches(id string) bool {
@@ -99,6 +101,11 @@ func killAllSessionsByPattern(op *Op) (bson.Doc, error) {
 		}
 		patterns = append(patterns, p)
 	}
+	for _, p := range patterns {
+		if p.actsFor && !op.May(privilege.Cluster(), privilege.Impersonate) {
+			return nil, mongoerr.New(mongoerr.Unauthorized, "Not authorized to impersonate in killAllSessionsByPattern")
+		}
+	}
 	return bson.EmptyDoc, op.kill(func(id string) bool {
 		for _, p := range patterns {
 			if p.matches(id) {
@@ -111,8 +118,9 @@ func killAllSessionsByPattern(op *Op) (bson.Doc, error) {
 
 func (op *Op) readSessionPattern(path string, d bson.Doc) (p sessionPattern, err error) {
 	a := NewArgs(path, d)
-	a.Array("users") // whom to act as
+	a.Array("users")
 	a.Array("roles")
+	p.actsFor = a.Has("users") || a.Has("roles")
 	if uid, ok := a.typed("uid", bson.TypeBinary); ok {
 		_, p.uid = uid.Binary()
 	}

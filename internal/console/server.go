@@ -42,7 +42,7 @@ import (
 
 // Limits of what browsers may ask for.
 const (
-	// maxConns is how many connections may be open at a time on one address; see conns.
+	// maxConns is how many connections may be open at a time on one address; see server.Crowd.
 	maxConns = 128
 	// maxRunning is how many requests may run at a time, maxUnknown how many more of those who would have to log in first, and maxRunningEach how
 	// many of one session.
@@ -126,7 +126,7 @@ func Listen(ctx context.Context, o Options) (*Server, error) {
 	s.base, s.interrupt = context.WithCancelCause(context.Background())
 	s.http = &http.Server{
 		Handler: s, ReadHeaderTimeout: headerPatience, IdleTimeout: idle, MaxHeaderBytes: maxHeaderBytes,
-		ConnState: noteState, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+		ConnState: server.NoteState, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
 	}
 	if o.Certificates != nil {
 		s.http.TLSConfig = &tls.Config{GetConfigForClient: s.transport}
@@ -158,7 +158,7 @@ func (s *Server) Serve(ctx context.Context, c Commands) error {
 	s.commands = c
 	var accepting sync.WaitGroup
 	for _, l := range s.listeners {
-		l = newConns(l, maxConns)
+		l = server.NewCrowd(l, maxConns)
 		accepting.Go(func() {
 			if s.opts.Certificates != nil {
 				_ = s.http.ServeTLS(l, "", "") // always ErrServerClosed, or the listener's end

@@ -11,15 +11,13 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/ebbdb/ebb/internal/certificate"
 	"github.com/ebbdb/ebb/internal/server"
 )
 
 // Limits of those who connect.
 const (
-	// maxConns is how many connections may be open at a time on one address; who comes beyond that waits.
+	// maxConns is how many connections may be open at a time on one address; see server.Crowd.
 	maxConns = 32
 	// maxHeaderBytes bounds a request's headers. Bodies are not read.
 	maxHeaderBytes = 16 << 10
@@ -42,14 +40,14 @@ type Door struct {
 func Listen(ctx context.Context, addresses []string, port int, certificates *certificate.Store, log *slog.Logger) (*Door, error) {
 	d := &Door{http: &http.Server{
 		ReadTimeout: requestPatience, WriteTimeout: replyPatience, IdleTimeout: idle, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ConnState: server.NoteState, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}
 	open, err := server.ListenAll(ctx, addresses, port)
 	if err != nil {
 		return nil, fmt.Errorf("listen for those who ask for metrics: %w", err)
 	}
 	for _, l := range open {
-		l = netutil.LimitListener(l, maxConns)
+		l = server.NewCrowd(l, maxConns)
 		if certificates != nil {
 			l = tls.NewListener(l, &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 				return withoutClients(certificates.Set().Config), nil

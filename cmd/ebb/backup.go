@@ -23,6 +23,9 @@ import (
 // errFaults is a repository in which something is wrong, as its lines have told.
 var errFaults = errors.New("backups are damaged")
 
+// errUnread is a repository of which something was not read, as its lines have told.
+var errUnread = errors.New("not all could be read, and whether that is sound is not known")
+
 func backupVerb() *cobra.Command {
 	var uri string
 	var follows bool
@@ -92,6 +95,9 @@ func backupList() *cobra.Command {
 			faulty := false
 			for _, id := range ids {
 				m, err := r.Manifest(ctx, id)
+				if err != nil && !place.IsFault(err) {
+					return errors.Join(err, w.Flush())
+				}
 				if err != nil {
 					faulty = true
 					fmt.Fprintf(w, "%s\t%v\n", id, err)
@@ -145,18 +151,18 @@ func verify() *cobra.Command {
 		Args:  oneArg,
 		RunE: where.at(func(ctx context.Context, cmd *cobra.Command, r *repository.Repository) error {
 			v, err := backup.Verify(ctx, r, ids, told(cmd.ErrOrStderr(), "read"))
+			if v != nil {
+				tellFaults(cmd.OutOrStdout(), v)
+			}
 			if err != nil {
 				return err
 			}
-			for _, line := range v.Faults {
-				fmt.Fprintln(cmd.OutOrStdout(), "fault:", line)
-			}
-			if more := v.FaultCount - len(v.Faults); more > 0 {
-				fmt.Fprintf(cmd.OutOrStdout(), "fault: and %d more\n", more)
-			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d files, %s, and %d segments of oplogs read; %d backups are sound, %d faults\n", r, v.Files, size(v.Bytes), v.Segments, len(v.Sound), v.FaultCount)
-			if v.FaultCount > 0 {
+			switch {
+			case v.FaultCount > 0:
 				return errFaults
+			case len(v.Unread) > 0:
+				return errUnread
 			}
 			return nil
 		}),
@@ -164,6 +170,18 @@ func verify() *cobra.Command {
 	cmd.Flags().StringArrayVar(&ids, "backup", nil, "`name` of a backup; may be given several times; without it all are verified")
 	where.flags(cmd)
 	return cmd
+}
+
+func tellFaults(w io.Writer, v *backup.Verified) {
+	for _, line := range v.Faults {
+		fmt.Fprintln(w, "fault:", line)
+	}
+	if more := v.FaultCount - len(v.Faults); more > 0 {
+		fmt.Fprintf(w, "fault: and %d more\n", more)
+	}
+	for _, line := range v.Unread {
+		fmt.Fprintln(w, "not read:", line)
+	}
 }
 
 // placeFlags say how a place is reached.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ebbdb/ebb/internal/backup/place"
 	"github.com/ebbdb/ebb/internal/backup/repository"
 )
 
@@ -22,7 +23,7 @@ func Newest(ctx context.Context, r *repository.Repository, source string) (*repo
 	return r.Manifest(ctx, all[0].ID)
 }
 
-// backupsOf are the backups of a server, newest first, one at least, without their files, which may be many. One that cannot be read, and so
+// backupsOf are the backups of a server, newest first, one at least, without their files, which may be many. One that is damaged, and so
 // may be anybody's, is passed over behind the first; before that it is an error.
 func backupsOf(ctx context.Context, r *repository.Repository, source string) (all []*repository.Manifest, err error) {
 	ids, err := r.IDs(ctx)
@@ -35,7 +36,7 @@ func backupsOf(ctx context.Context, r *repository.Repository, source string) (al
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case err != nil && len(all) == 0:
+		case err != nil && (len(all) == 0 || !place.IsFault(err)):
 			return nil, err
 		case err != nil:
 			continue

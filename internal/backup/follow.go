@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ebbdb/ebb/internal/backup/place"
 	"github.com/ebbdb/ebb/internal/backup/repository"
 	"github.com/ebbdb/ebb/internal/clock"
 )
@@ -163,6 +164,9 @@ func (f *follower) begin(ctx context.Context, p Progress) (Tail, error) {
 	}
 	for _, id := range slices.Backward(ids) {
 		m, err := f.repository.Manifest(ctx, id)
+		if err != nil && !place.IsFault(err) {
+			return nil, err
+		}
 		if err != nil || m.Oplog == nil || m.Oplog.From.IsZero() || m.Source != f.source.Name() {
 			continue
 		}
@@ -195,8 +199,11 @@ func (f *follower) goOn(ctx context.Context, m *repository.Manifest) (Tail, erro
 	}
 	if len(all) > 0 {
 		s, err := f.repository.ReadSegment(ctx, all[len(all)-1], nil)
-		if err != nil {
+		switch {
+		case place.IsFault(err):
 			return nil, nil // and so nobody goes on there
+		case err != nil:
+			return nil, err
 		}
 		behind, digest = s.Last, s.LastSHA256
 	}

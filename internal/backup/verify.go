@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ebbdb/ebb/internal/backup/place"
 	"github.com/ebbdb/ebb/internal/backup/repository"
 )
 
@@ -18,13 +19,34 @@ type Verified struct {
 	// Faults are lines that each say what is wrong, and with which backups; no more than maxFaults of FaultCount.
 	Faults     []string
 	FaultCount int
+	// Unread are lines that each say what could not be read, of which nobody knows whether it is sound.
+	Unread []string
 	// Segments of oplogs are how many were read and are sound.
 	Segments int
 	Step
 }
 
-// maxFaults bounds how many lines are kept.
-const maxFaults = 1000
+const (
+	// maxFaults bounds how many lines are kept.
+	maxFaults = 1000
+	// maxUnread is how much is left unread before a place counts as one that cannot be reached.
+	maxUnread = 16
+)
+
+// failed notes why something was not read, or is not what it was. It fails where too much was not read.
+func (v *Verified) failed(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case place.IsFault(err):
+		v.fault("%v", err)
+		return nil
+	}
+	if v.Unread = append(v.Unread, err.Error()); len(v.Unread) < maxUnread {
+		return nil
+	}
+	return fmt.Errorf("given up, for %d things could not be read; the last: %w", len(v.Unread), err)
+}
 
 func (v *Verified) fault(format string, args ...any) {
 	if v.FaultCount++; len(v.Faults) < maxFaults {
@@ -32,7 +54,7 @@ func (v *Verified) fault(format string, args ...any) {
 	}
 }
 
-// Verify reads all that backups consist of, of those named or of all, and compares it with its digests.
+// Verify reads all that backups consist of, of those named or of all, and compares it with its digests. It may fail with what it has found so far.
 func Verify(ctx context.Context, r *repository.Repository, ids []string, p Progress) (*Verified, error) {
 	v := &Verified{}
 	if len(ids) == 0 {
@@ -53,7 +75,9 @@ func Verify(ctx context.Context, r *repository.Repository, ids []string, p Progr
 			return nil, context.Cause(ctx)
 		}
 		if err != nil {
-			v.fault("%v", err)
+			if err := v.failed(err); err != nil {
+				return v, err
+			}
 			continue
 		}
 		v.Sound = append(v.Sound, id)
@@ -106,8 +130,8 @@ func (v *Verified) chain(ctx context.Context, r *repository.Repository, id strin
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if err != nil {
-		v.fault("%v", err)
+	if err := v.failed(err); err != nil {
+		return err
 	}
 	all, err := r.Segments(ctx, id)
 	if err != nil {
@@ -119,7 +143,12 @@ func (v *Verified) chain(ctx context.Context, r *repository.Repository, id strin
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			v.fault("%v", err)
+			if err := v.failed(err); err != nil {
+				return err
+			}
+			if !place.IsFault(err) && n.Last.Compare(last) > 0 { // it is there
+				last = n.Last
+			}
 			continue
 		}
 		if !last.IsZero() && s.Prev.Compare(last) > 0 {
@@ -150,7 +179,9 @@ func (v *Verified) read(ctx context.Context, r *repository.Repository, contents 
 		if err != nil {
 			bad := backups[f.SHA256]
 			v.Sound = slices.DeleteFunc(v.Sound, func(id string) bool { return slices.Contains(bad, id) })
-			v.fault("%v; it is of %d backups, the newest is %s", err, len(bad), bad[len(bad)-1])
+			if err := v.failed(fmt.Errorf("%w; it is of %d backups, the newest is %s", err, len(bad), bad[len(bad)-1])); err != nil {
+				return err
+			}
 		}
 		step := Step{Files: int(files.Add(1)), TotalFiles: v.TotalFiles, Bytes: bytes.Add(f.Bytes), TotalBytes: v.TotalBytes}
 		if p != nil {

@@ -130,7 +130,7 @@ func (f *Folder) Get(_ context.Context, name string) (io.ReadCloser, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s in %s is not a file", name, f)
+		return nil, Faultf("%s in %s is not a file", name, f)
 	}
 	return f.root.Open(filepath.FromSlash(name))
 }

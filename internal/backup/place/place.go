@@ -14,6 +14,21 @@ import (
 // ErrNotFound is of a name under which there is nothing.
 var ErrNotFound = errors.New("there is no such object")
 
+// Fault is what is wrong with what a place holds. An error that is none, nor ErrNotFound, says no more than that it was not read.
+type Fault struct{ error }
+
+// Faultf makes a Fault.
+func Faultf(format string, args ...any) error { return Fault{fmt.Errorf(format, args...)} }
+
+// Unwrap is for errors.Is.
+func (f Fault) Unwrap() error { return f.error }
+
+// IsFault says whether an error tells what a place holds or lacks, and not that it cannot be reached.
+func IsFault(err error) bool {
+	var f Fault
+	return errors.As(err, &f) || errors.Is(err, ErrNotFound)
+}
+
 // Object is what a list tells of one.
 type Object struct {
 	Name  string
@@ -71,7 +86,7 @@ func ReadSmall(ctx context.Context, p Place, name string, limit int64) ([]byte, 
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if int64(len(b)) > limit {
-		return nil, fmt.Errorf("%s has more than %d bytes", name, limit)
+		return nil, Faultf("%s has more than %d bytes", name, limit)
 	}
 	return b, nil
 }

@@ -112,14 +112,14 @@ func (r *Repository) Manifest(ctx context.Context, id string) (*Manifest, error)
 	}
 	b, err := place.ReadSmall(ctx, r.place, backupPrefix+id+manifestEnd, maxManifestBytes)
 	if errors.Is(err, place.ErrNotFound) {
-		return nil, fmt.Errorf("%s has no backup %s", r.place, id)
+		return nil, place.Faultf("%s has no backup %s", r.place, id)
 	}
 	if err != nil {
 		return nil, err
 	}
 	m, err := decodeManifest(id, b)
 	if err != nil {
-		return nil, fmt.Errorf("the manifest of backup %s in %s is refused: %w", id, r.place, err)
+		return nil, place.Faultf("the manifest of backup %s in %s is refused: %w", id, r.place, err)
 	}
 	return m, nil
 }
@@ -199,7 +199,7 @@ func (r *Repository) Contents(ctx context.Context) (map[string]int64, error) {
 func (r *Repository) Get(ctx context.Context, f File) (io.ReadCloser, error) {
 	body, err := r.place.Get(ctx, objectName(f.SHA256))
 	if errors.Is(err, place.ErrNotFound) {
-		return nil, fmt.Errorf("%s is missing in %s, the content of %s", objectName(f.SHA256), r.place, f.Name)
+		return nil, place.Faultf("%s is missing in %s, the content of %s", objectName(f.SHA256), r.place, f.Name)
 	}
 	if err != nil {
 		return nil, err
@@ -228,18 +228,18 @@ func (c *checkedReader) Read(p []byte) (n int, err error) {
 	}
 	switch {
 	case err == io.EOF && c.left > 0: // one that wraps it is of a connection, and says nothing of the content
-		return n, fmt.Errorf("%s is damaged: it ends %d bytes too early", c.name, c.left)
+		return n, place.Faultf("%s is damaged: it ends %d bytes too early", c.name, c.left)
 	case err != nil && err != io.EOF:
 		return n, err
 	case c.left > 0:
 		return n, nil
 	}
 	if got := hex.EncodeToString(c.hash.Sum(nil)); got != c.want {
-		return n, fmt.Errorf("%s is damaged: its content has the digest %s and should have %s", c.name, got, c.want)
+		return n, place.Faultf("%s is damaged: its content has the digest %s and should have %s", c.name, got, c.want)
 	}
 	var one [1]byte
 	if more, _ := io.ReadFull(c.r, one[:]); more > 0 {
-		return n, fmt.Errorf("%s is damaged: it goes on behind its end", c.name)
+		return n, place.Faultf("%s is damaged: it goes on behind its end", c.name)
 	}
 	return n, io.EOF
 }

@@ -143,19 +143,37 @@ type SegmentName struct {
 
 // ReadSegment reads a segment, and believes nothing of it. Each entry is given with its timestamp; what each fails with ends the reading.
 func (r *Repository) ReadSegment(ctx context.Context, n SegmentName, each func(entry []byte) error) (*Segment, error) {
-	s, err := r.readSegment(ctx, n, each)
-	if err != nil {
-		return nil, fmt.Errorf("%s in %s is refused: %w", n.Object, r.place, err)
-	}
-	return s, nil
-}
-
-func (r *Repository) readSegment(ctx context.Context, n SegmentName, each func(entry []byte) error) (*Segment, error) {
 	object, err := r.place.Get(ctx, n.Object)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s in %s is not read: %w", n.Object, r.place, err)
 	}
 	defer object.Close()
+	in := &noted{r: object}
+	s, err := readSegment(in, n, each)
+	switch {
+	case err == nil:
+		return s, nil
+	case in.err != nil:
+		return nil, fmt.Errorf("%s in %s is not read: %w", n.Object, r.place, in.err)
+	}
+	return nil, place.Faultf("%s in %s is refused: %w", n.Object, r.place, err)
+}
+
+// noted notes what a reader fails with, but for its end: what was read is not to blame for that.
+type noted struct {
+	r   io.Reader
+	err error
+}
+
+func (n *noted) Read(p []byte) (int, error) {
+	k, err := n.r.Read(p)
+	if err != nil && err != io.EOF {
+		n.err = err
+	}
+	return k, err
+}
+
+func readSegment(object io.Reader, n SegmentName, each func(entry []byte) error) (*Segment, error) {
 	in := bufio.NewReaderSize(object, maxHead)
 	s, err := readHead(in, n)
 	if err != nil || each == nil {
@@ -257,7 +275,7 @@ func (r *Repository) Covered(ctx context.Context, backup string) (c Coverage, er
 		err = json.Unmarshal(text, &c)
 	}
 	if err != nil {
-		return Coverage{}, fmt.Errorf("%s in %s is refused: %w", name, r.place, err)
+		return Coverage{}, place.Faultf("%s in %s is refused: %w", name, r.place, err)
 	}
 	return c, nil
 }

@@ -1,12 +1,14 @@
 package ebb
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/ebbdb/ebb/internal/dbpath"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/kv/inspect"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/member"
@@ -16,6 +18,8 @@ import (
 type Checked struct {
 	// Damages are lines that each name a file, what is wrong with it and what is lost.
 	Damages []string
+	// Foreign are lines about forms that this version of Ebb does not know: what else is found may be no damage at all.
+	Foreign []string
 	// Warnings are lines about what is worth knowing although nothing is lost.
 	Warnings []string
 	// Tables and Logs are how many were read.
@@ -45,7 +49,11 @@ func Check(path string, progress func(table string)) (c *Checked, err error) {
 		}
 	}
 	for _, err := range []error{dbpath.CheckMarker(path), pebblekv.CheckFiles(vfs.Default, store)} {
-		if err != nil && !report.Fresh {
+		switch {
+		case err == nil || report.Fresh:
+		case errors.Is(err, dbpath.ErrFormat), errors.Is(err, kv.ErrFormat):
+			c.Foreign = append(c.Foreign, err.Error())
+		default:
 			c.Damages = append(c.Damages, err.Error())
 		}
 	}

@@ -199,7 +199,7 @@ func (a acknowledged) survives(t *testing.T, dir, name, what string) (outcome st
 		t.Errorf("%s, %s: check: %v", name, what, err)
 		return
 	}
-	found := strings.Join(checked.Damages, "\n")
+	found := strings.Join(slices.Concat(checked.Damages, checked.Foreign), "\n")
 	s, err := ebb.Open(ebb.Options{Port: ebb.AnyPort, DBPath: dir})
 	if err != nil {
 		if strings.Contains(err.Error(), "is damaged") && !errors.Is(err, ebb.ErrDamaged) {

@@ -14,6 +14,9 @@ import (
 // errDamaged is a store that is damaged, as its lines have told.
 var errDamaged = errors.New("the store is damaged")
 
+// errForeign is a store of another version, as its lines have told.
+var errForeign = errors.New("the store is of another version of Ebb, with which it has to be checked")
+
 // errLost says that not all was copied, as its lines have told.
 var errLost = errors.New("the store is damaged, and not all of it could be copied")
 
@@ -31,11 +34,17 @@ func check() *cobra.Command {
 			for _, line := range c.Warnings {
 				fmt.Fprintln(cmd.OutOrStdout(), "warning:", line)
 			}
+			for _, line := range c.Foreign {
+				fmt.Fprintln(cmd.OutOrStdout(), "not known:", line)
+			}
 			for _, line := range c.Damages {
 				fmt.Fprintln(cmd.OutOrStdout(), "damage:", line)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %d tables and %d logs read, %d damaged files\n", path, c.Tables, c.Logs, len(c.Damages))
-			if len(c.Damages) > 0 {
+			switch {
+			case len(c.Foreign) > 0:
+				return errForeign
+			case len(c.Damages) > 0:
 				return errDamaged
 			}
 			return nil

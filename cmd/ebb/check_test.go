@@ -58,3 +58,21 @@ func TestCheckAndSalvage(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// TestCheckOfAnotherVersion: a form that this version does not know is no damage.
+func TestCheckOfAnotherVersion(t *testing.T) {
+	for file, text := range map[string]string{"EBB": "Ebb data directory, format 999\n", "store/EBB-FORMAT": "ebb pebblekv 999\n"} {
+		dir := t.TempDir()
+		startServer(t, dir).stop(t, syscall.SIGTERM)
+		if err := os.WriteFile(filepath.Join(dir, "data", filepath.FromSlash(file)), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(binary, "check")
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != exitFailed || !strings.Contains(string(out), "format 999") || !strings.Contains(string(out), "the store is of another version of Ebb") || strings.Contains(string(out), "damage:") {
+			t.Errorf("%s: %v: %s", file, err, out)
+		}
+	}
+}

@@ -29,6 +29,9 @@ const (
 	maxSmallFile = 1 << 10
 )
 
+// ErrFormat is of a directory that a newer version of Ebb has made. It says what to do.
+var ErrFormat = errors.New("start it with the newer version")
+
 // Dir is a directory that this process holds.
 type Dir struct {
 	path    string
@@ -177,8 +180,8 @@ func (d *Dir) checkMarker(f *os.File) error {
 	case !ok || err != nil:
 		return fmt.Errorf("%s is not the marker of an Ebb data directory", f.Name())
 	case got > format:
-		return fmt.Errorf("dbpath %s has format %d, as %s says, and this version of Ebb knows up to %d: start it with the newer version",
-			d.path, got, filepath.Base(f.Name()), format)
+		return fmt.Errorf("dbpath %s has format %d, as %s says, and this version of Ebb knows up to %d: %w",
+			d.path, got, filepath.Base(f.Name()), format, ErrFormat)
 	}
 	return nil
 }

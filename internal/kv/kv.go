@@ -84,6 +84,9 @@ func (e *coded) Error() string { return e.text }
 // Code is for mongoerr.From.
 func (e *coded) Code() mongoerr.Code { return e.code }
 
+// ErrFormat is of a store that another version of Ebb has written in a form that this one does not know. It says what to do.
+var ErrFormat = errors.New("use the Ebb that wrote it")
+
 // Damaged is err, which says in words of its own what is damaged, as an ErrCorrupt.
 func Damaged(err error) error { return &damaged{err} }
 

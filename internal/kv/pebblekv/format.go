@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/ebbdb/ebb/internal/kv"
 )
 
 // A store's directory holds a file that says what it is, written before anything else, so that Open never builds into
@@ -37,11 +39,14 @@ func checkFormat(disk vfs.FS, dir string) (version int, err error) {
 }
 
 // CheckFiles says what is wrong with the small files of a store that a check of its data does not look at: that of its format, and
-// that of the options it was opened with last.
+// that of the options it was opened with last. Of another format nobody here can say more than that.
 func CheckFiles(disk vfs.FS, dir string) error {
 	text, err := readFormat(disk, disk.PathJoin(dir, formatFile))
 	if err == nil {
 		_, err = parseFormat(dir, text)
+	}
+	if errors.Is(err, kv.ErrFormat) {
+		return err
 	}
 	return errors.Join(err, checkOptions(disk, dir, Options{}.withDefaults().pebble(nil, nil, nil, nil)))
 }
@@ -51,7 +56,7 @@ func parseFormat(dir, text string) (version int, err error) {
 		return 0, fmt.Errorf("%s is not an Ebb store: its %s says %q", dir, formatFile, text)
 	}
 	if version < oldestFormat || version > currentFormat {
-		return 0, fmt.Errorf("%s has store format %d, this Ebb knows format %d: use the Ebb that wrote it, if %s is right", dir, version, currentFormat, formatFile)
+		return 0, fmt.Errorf("%s has store format %d, this Ebb knows format %d: %w, if %s is right", dir, version, currentFormat, kv.ErrFormat, formatFile)
 	}
 	return version, nil
 }

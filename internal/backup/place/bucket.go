@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -119,8 +120,14 @@ func dial(a Access) (*minio.Client, error) {
 		return nil, err
 	}
 	return minio.New(u.Host, &minio.Options{Secure: u.Scheme == "https", Region: a.Region, BucketLookup: lookup, Transport: over,
-		Creds: credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{Client: http.DefaultClient}})})
+		Creds: credentials.NewChainCredentials([]credentials.Provider{&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{Client: roleClient()}})})
 }
+
+// roleTimeout is how long one answer of what tells the machine's role may take. Where there is none, its address may be silent.
+const roleTimeout = 10 * time.Second
+
+// roleClient asks what tells the machine's role.
+func roleClient() *http.Client { return &http.Client{Timeout: roleTimeout} }
 
 // String is Place's.
 func (b *Bucket) String() string { return strings.TrimSuffix(scheme+b.bucket+"/"+b.prefix, "/") }

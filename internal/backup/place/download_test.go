@@ -1,10 +1,13 @@
 package place
 
 import (
+	"context"
 	"errors"
 	"net"
+	"net/http"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
@@ -22,4 +25,20 @@ func TestStalledConnections(t *testing.T) {
 	if n, err := w.Write([]byte("x")); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("written %d, %v", n, err)
 	}
+}
+
+// TestSilentRole: what should tell the machine's role, and is silent, is given up.
+func TestSilentRole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		defer here.Close()
+		defer there.Close()
+		c := roleClient()
+		c.Transport = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return here, nil }}
+		_, err := c.Get("http://role.example.org/")
+		var timeout net.Error
+		if !errors.As(err, &timeout) || !timeout.Timeout() {
+			t.Errorf("it says %v", err)
+		}
+	})
 }

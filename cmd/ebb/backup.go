@@ -191,6 +191,8 @@ func (f *placeFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.access.Endpoint, "s3Endpoint", os.Getenv("AWS_ENDPOINT_URL"), "`URL` of an object store that speaks S3, for s3://; Amazon's without it")
 	cmd.Flags().StringVar(&f.access.Region, "s3Region", os.Getenv("AWS_REGION"), "`region` of the bucket")
 	cmd.Flags().BoolVar(&f.access.PathStyle, "s3PathStyle", false, "have the bucket's name in the path, and not in the name of the host")
+	cmd.Flags().BoolVar(&f.access.HostStyle, "s3HostStyle", false, "have the bucket's name in the name of the host, and not in the path")
+	cmd.MarkFlagsMutuallyExclusive("s3PathStyle", "s3HostStyle")
 }
 
 func (f *placeFlags) open(ctx context.Context, name string, create bool) (place.Place, error) {

@@ -27,6 +27,8 @@ type Access struct {
 	Endpoint, Region string
 	// PathStyle has the bucket's name in the path and not in the host's name. Where Endpoint is given it is there in any case, unless it is Amazon's.
 	PathStyle bool
+	// HostStyle has it in the host's name, which some stores want.
+	HostStyle bool
 }
 
 // amazon is the endpoint that there is without another.
@@ -78,9 +80,17 @@ func (b *Bucket) look(ctx context.Context) error {
 	case first.Err == nil:
 		return nil
 	case minio.ToErrorResponse(first.Err).Code == minio.NoSuchBucket:
-		return fmt.Errorf("there is no bucket %s at %s", b.bucket, b.client.EndpointURL())
+		return fmt.Errorf("there is no bucket %s at %s%s", b.bucket, b.client.EndpointURL(), b.twice())
 	}
-	return fmt.Errorf("look at the bucket %s at %s%s: %w", b.bucket, b.client.EndpointURL(), b.anonymously(), first.Err)
+	return fmt.Errorf("look at the bucket %s at %s%s: %w%s", b.bucket, b.client.EndpointURL(), b.anonymously(), first.Err, b.twice())
+}
+
+// twice says so where the endpoint may be the bucket's and not the store's.
+func (b *Bucket) twice() string {
+	if !strings.HasPrefix(b.client.EndpointURL().Host, b.bucket+".") {
+		return ""
+	}
+	return "; an endpoint is the store's, and this one begins with the bucket's name: leave that out, and have the bucket in the host's name, if it is the bucket's own address"
 }
 
 // anonymously says so where nobody is named who asks.
@@ -112,8 +122,11 @@ func dial(a Access) (*minio.Client, error) {
 		return nil, fmt.Errorf("the endpoint %q is not like https://host:port, without user and password", withoutPassword(u, endpoint))
 	}
 	lookup := minio.BucketLookupAuto
-	if a.PathStyle {
+	switch {
+	case a.PathStyle:
 		lookup = minio.BucketLookupPath
+	case a.HostStyle:
+		lookup = minio.BucketLookupDNS
 	}
 	over, err := transport(u.Scheme == "https")
 	if err != nil {

@@ -159,7 +159,7 @@ func TestHostileRepositories(t *testing.T) {
 
 // TestOtherFolders: what is no repository, or of another version, is neither read nor written.
 func TestOtherFolders(t *testing.T) {
-	for name, text := range map[string]string{"EBB-BACKUP": "Ebb backup repository, format 2\n", "letter": "dear"} {
+	for name, text := range map[string]string{"EBB-BACKUP": "Ebb backup repository, format 2\n", "letter": "dear", ".hidden": "x", "a name with spaces": "x", "notes.txt~": "x"} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -175,5 +175,34 @@ func TestOtherFolders(t *testing.T) {
 			t.Errorf("%s: it holds %v", name, entries)
 		}
 		_ = p.Close()
+	}
+}
+
+// TestEmptyFolders: a folder of which a file system has something, or a write that was cut off, is empty. What a repository has of others
+// stays through a prune.
+func TestEmptyFolders(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "lost+found"), 0o700), os.WriteFile(filepath.Join(dir, "EBB-BACKUP.0~"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	p, err := place.OpenFolder(dir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if _, err := repository.Create(t.Context(), p, clock.Wall()); err != nil {
+		t.Fatal(err)
+	}
+	const notes = "notes.txt~"
+	if err := os.WriteFile(filepath.Join(dir, notes), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Clean(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, stays := range map[string]bool{notes: true, "EBB-BACKUP.0~": false} {
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != stays {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -229,6 +229,21 @@ func (b *Bucket) List(ctx context.Context, prefix string, each func(Object) erro
 	return context.Cause(ctx)
 }
 
+// Any is Place's. An object with the name of the prefix alone is what programs make for a folder.
+func (b *Bucket) Any(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // which ends the listing
+	for o := range b.client.ListObjects(ctx, b.bucket, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true, MaxKeys: 2}) {
+		if o.Err != nil {
+			return "", fmt.Errorf("list %s: %w", b, o.Err)
+		}
+		if o.Key != b.prefix {
+			return o.Key, nil
+		}
+	}
+	return "", context.Cause(ctx)
+}
+
 // Delete is Place's.
 func (b *Bucket) Delete(ctx context.Context, name string) error {
 	if err := CheckName(name); err != nil {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -178,6 +179,28 @@ func (f *Folder) List(ctx context.Context, prefix string, each func(Object) erro
 	})
 }
 
+// lostAndFound is a folder that file systems have.
+const lostAndFound = "lost+found"
+
+// Any is Place's. What a Put has left that was cut off counts for nothing.
+func (f *Folder) Any(context.Context) (string, error) {
+	entries, err := fs.ReadDir(f.root.FS(), ".")
+	for _, e := range entries {
+		if name := e.Name(); name != lostAndFound && !isPart(name) {
+			return name, nil
+		}
+	}
+	return "", err
+}
+
+// isPart says whether a file is one that Put makes, by its path.
+func isPart(path string) bool {
+	of, ok := strings.CutSuffix(path, partSuffix)
+	dot := max(strings.LastIndexByte(of, '.'), 0)
+	_, err := strconv.ParseUint(strings.TrimPrefix(of[dot:], "."), 10, 32)
+	return ok && err == nil && CheckName(of[:dot]) == nil
+}
+
 // Delete is Place's.
 func (f *Folder) Delete(_ context.Context, name string) error {
 	if err := CheckName(name); err != nil {
@@ -194,7 +217,7 @@ func (f *Folder) Clean(ctx context.Context) error {
 			return ignoreMissing(err)
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case e.Type().IsRegular() && strings.HasSuffix(path, partSuffix):
+		case e.Type().IsRegular() && isPart(path):
 			return ignoreMissing(f.root.Remove(path))
 		}
 		return nil

@@ -48,6 +48,8 @@ type Place interface {
 	Stat(ctx context.Context, name string) (Object, error)
 	// List calls each for the objects whose names begin with a prefix, in no order.
 	List(ctx context.Context, prefix string, each func(Object) error) error
+	// Any is the name of something in the place, which need not be an object; "" where there is nothing.
+	Any(ctx context.Context) (string, error)
 	// Delete removes an object, if it is there.
 	Delete(ctx context.Context, name string) error
 	// Clean removes what is left of Puts that were cut off. Nobody may Put meanwhile.

@@ -52,10 +52,11 @@ func Create(ctx context.Context, p place.Place, c clock.Clock) (*Repository, err
 	if !errors.Is(err, place.ErrNotFound) {
 		return r, err
 	}
-	empty := errors.New("something is there")
-	err = p.List(ctx, "", func(o place.Object) error { return fmt.Errorf("%w: %s", empty, o.Name) })
-	if err != nil {
-		return nil, fmt.Errorf("%s is not a repository of backups, for it has no %s, and not empty: %w", p, markerName, err)
+	switch name, err := p.Any(ctx); {
+	case err != nil:
+		return nil, err
+	case name != "":
+		return nil, fmt.Errorf("%s is not a repository of backups, for it has no %s, and not empty: it holds %q", p, markerName, name)
 	}
 	if err := p.Put(ctx, markerName, strings.NewReader(markerText), int64(len(markerText))); err != nil {
 		return nil, err

@@ -162,8 +162,9 @@ func (b *Bucket) Put(ctx context.Context, name string, r io.Reader, bytes int64)
 	if bytes > maxObjectBytes {
 		return fmt.Errorf("%s has %d bytes, and an object in a bucket %d at most", name, bytes, int64(maxObjectBytes))
 	}
-	_, err := b.client.PutObject(ctx, b.bucket, b.prefix+name, &exact{r: r, left: bytes}, bytes,
-		minio.PutObjectOptions{ContentType: "application/octet-stream", PartSize: partBytes, SendContentMd5: true})
+	o := minio.PutObjectOptions{ContentType: "application/octet-stream", PartSize: partBytes, SendContentMd5: true}
+	o.DisableContentSha256 = bytes == 0 // over plain HTTP the client would sign it in chunks, and send it without a length
+	_, err := b.client.PutObject(ctx, b.bucket, b.prefix+name, &exact{r: r, left: bytes}, bytes, o)
 	if err != nil {
 		return fmt.Errorf("write %s to %s: %w", name, b, err)
 	}

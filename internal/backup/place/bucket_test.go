@@ -129,6 +129,23 @@ func TestPutOfWhatFails(t *testing.T) {
 	}
 }
 
+// TestEmptyObjects: an object of no bytes is sent with its length, without which stores refuse it.
+func TestEmptyObjects(t *testing.T) {
+	s := &store{refuse: func(w http.ResponseWriter, r *http.Request) bool {
+		if r.ContentLength < 0 {
+			fault(w, http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header.")
+		}
+		return r.ContentLength < 0
+	}}
+	b, err := open(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Put(t.Context(), "empty", strings.NewReader(""), 0); err != nil || len(s.objects) != 1 || len(s.objects["empty"]) > 0 {
+		t.Errorf("%v, %q", err, s.objects)
+	}
+}
+
 // TestCutConnections: an object is read on where its connection was cut, and never put together out of two.
 func TestCutConnections(t *testing.T) {
 	content := bytes.Repeat([]byte("0123456789abcde"), 1000)

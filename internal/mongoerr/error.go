@@ -37,7 +37,12 @@ type Error struct {
 	early bool
 	// unparsed: see Unparsed.
 	unparsed bool
+	// cause is what During was given.
+	cause error
 }
+
+// Unwrap is what the plan failed with of whose end e tells.
+func (e *Error) Unwrap() error { return e.cause }
 
 func (e *Error) Error() string { return e.Message }
 
@@ -86,7 +91,7 @@ func IsUnparsed(err error) bool {
 // During is err as the end of a plan, with what was run before it.
 func During(what string, err error) error {
 	e := *From(err)
-	if !e.early {
+	if e.cause = err; !e.early {
 		e.Message = what + " :: caused by :: " + e.Message
 	}
 	return &e

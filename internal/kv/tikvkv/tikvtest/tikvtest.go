@@ -124,7 +124,7 @@ func (p pdStaysOpen) UpdateGCSafePoint(ctx context.Context, point uint64) (uint6
 
 func (p pdStaysOpen) collect(ctx context.Context, region *metapb.Region, point uint64) error {
 	request := tikvrpc.NewRequest(tikvrpc.CmdGC, &kvrpcpb.GCRequest{SafePoint: point})
-	if err := tikvrpc.SetContext(request, region, region.Peers[0]); err != nil {
+	if err := tikvrpc.SetContextNoAttach(request, region, region.Peers[0]); err != nil {
 		return err
 	}
 	answer, err := p.stores.SendRequest(ctx, p.regions.GetStore(region.Peers[0].StoreId).Address, request, time.Minute)

@@ -2,12 +2,14 @@ package command
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -381,9 +383,9 @@ func (c *Command) writes() bool {
 	return c.WriteConcern && c.Name != "aggregate" && c.Name != "mapReduce"
 }
 
-// cause is err, or why the operation's context ended when that is what err is about.
+// cause is err, or why the operation's context ended when that is what err is about. That nobody knows what became of a commit is more to tell.
 func cause(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil {
+	if err == nil || ctx.Err() == nil || errors.Is(err, kv.ErrUndetermined) {
 		return err
 	}
 	if e := mongoerr.From(err); e.Code != mongoerr.Interrupted && e.Code != mongoerr.InternalError && e.Code != mongoerr.MaxTimeMSExpired {

@@ -257,7 +257,7 @@ func (t *Txn) finish(ctx context.Context, release, tell func(), err error) error
 		return nil
 	case errors.Is(err, kv.ErrTooLarge):
 		return mongoerr.New(mongoerr.TransactionTooLarge, "Total size of all transaction operations must be less than the store's limit; it is about %d bytes", t.Size())
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()) && !isLate:
 		return context.Cause(ctx)
 	case errors.Is(err, kv.ErrConflict):
 		return err

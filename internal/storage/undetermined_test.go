@@ -125,6 +125,22 @@ type appends chan []byte
 
 func (a appends) Append(encoded []byte) { a <- encoded }
 
+// TestUndeterminedBesideEnd: an operation that was ended while nobody knows what becomes of its commit is told both.
+func TestUndeterminedBesideEnd(t *testing.T) {
+	for _, why := range []error{nil, mongoerr.New(mongoerr.Interrupted, "operation was interrupted")} {
+		f := newFixture(t)
+		txn, err := f.BeginTransaction(context.Background(), TransactionOptions{Now: f.Now()})
+		f.must(err)
+		txn.kv.Rollback()
+		ctx, end := context.WithCancelCause(context.Background())
+		end(why)
+		err = txn.finish(ctx, func() {}, func() {}, &kv.Late{Why: context.Cause(ctx)})
+		if !errors.Is(err, kv.ErrUndetermined) || !errors.Is(err, context.Cause(ctx)) {
+			t.Errorf("it is told %v", err)
+		}
+	}
+}
+
 // beginsLater is an engine that does something before a blind transaction begins.
 type beginsLater struct {
 	kv.Engine

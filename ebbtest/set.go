@@ -82,8 +82,7 @@ func StartSet(t testing.TB, options ...Option) *Set {
 	if _, err := s.call(0, bson.Build().Document("replSetInitiate", list.End().Doc()).String("$db", "admin").Doc()); err != nil {
 		t.Fatal(err)
 	}
-	s.Primary()
-	reply, err := s.call(0, bson.Build().Int32("replSetGetConfig", 1).String("$db", "admin").Doc())
+	reply, err := s.call(s.Primary(), bson.Build().Int32("replSetGetConfig", 1).String("$db", "admin").Doc())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,6 +44,8 @@ type script struct {
 	t      *testing.T
 	srv    *ebbtest.Server
 	client *mongo.Client
+	// ctx has a session: those that the driver takes by itself change, and a cursor is of one.
+	ctx    context.Context
 	manual bool
 	cursor int64
 	out    strings.Builder
@@ -57,7 +59,11 @@ func newScript(t *testing.T) *script {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Disconnect(context.Background()) })
-	s.client = client
+	session, err := client.StartSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.client, s.ctx = client, mongo.NewSessionContext(context.Background(), session)
 	return s
 }
 
@@ -260,7 +266,7 @@ func query(text string) bson.Doc {
 }
 
 func (s *script) run(db string, command bson.Doc) (bson.Doc, error) {
-	raw, err := s.client.Database(db).RunCommand(context.Background(), driver.Raw(command)).Raw()
+	raw, err := s.client.Database(db).RunCommand(s.ctx, driver.Raw(command)).Raw()
 	var failed mongo.CommandError
 	var write mongo.WriteException
 	switch {

@@ -60,7 +60,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			if got := codeOf(err); got != c.want {
 				t.Errorf("%.80s…: %v", c.expr, err)
 			}
-			if n := (after.TotalAlloc - before.TotalAlloc) / mega; c.want != 0 && n > 400 {
+			if n := (after.TotalAlloc - before.TotalAlloc) / mega; c.want != 0 && n > 500 { // the race detector has pools lose some of it
 				t.Errorf("%.80s… took %d MB until it ended", c.expr, n)
 			}
 			if env.live != 0 || len(env.stack) != 0 {

@@ -2,6 +2,7 @@ package tikvkv
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -37,8 +38,35 @@ type resolve struct {
 	timeout time.Duration
 	keys    map[string]struct{}
 	done    chan struct{} // closed when there is an answer
-	answer  *tikvrpc.Response
+	answer  []byte
 	err     error
+}
+
+// take is what the request was answered with, for one of those who wait: what lies above may decode it in place.
+func (n *resolve) take() (*tikvrpc.Response, error) {
+	if n.err != nil {
+		return nil, n.err
+	}
+	own := &kvrpcpb.ResolveLockResponse{}
+	if err := own.Unmarshal(n.answer); err != nil {
+		return nil, err
+	}
+	return &tikvrpc.Response{Resp: own}, nil
+}
+
+// send waits for the answer.
+func (n *resolve) send(stores tikv.Client, address string) {
+	answer, err := stores.SendRequest(n.ctx, address, n.request, n.timeout)
+	if err != nil {
+		n.err = err
+		return
+	}
+	locks, ok := answer.Resp.(*kvrpcpb.ResolveLockResponse)
+	if !ok {
+		n.err = fmt.Errorf("a request to resolve locks is answered with %T", answer.Resp)
+		return
+	}
+	n.answer, n.err = locks.Marshal()
 }
 
 // maxResolvedKeys is how many locks one request names. Where there are more it resolves all that the transaction has in the region.
@@ -63,7 +91,7 @@ func (r *resolver) SendRequest(ctx context.Context, address string, request *tik
 	}
 	select {
 	case <-next.done:
-		return next.answer, next.err
+		return next.take()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -112,6 +140,6 @@ func (r *resolver) goOn(of resolved) {
 	go func() {
 		defer r.goOn(of)
 		defer close(next.done)
-		next.answer, next.err = r.Client.SendRequest(next.ctx, of.address, next.request, next.timeout)
+		next.send(r.Client, of.address)
 	}()
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/auth/privilege"
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
 
@@ -74,8 +75,13 @@ func (op *Op) accountFor() {
 			return
 		}
 	}
-	if op.err == nil && op.Command != nil && op.Command.Audited != nil {
-		op.tell(op.Command.Name, op.Command.Audited(op))
+	if c := op.Command; c != nil && c.Audited != nil {
+		switch {
+		case op.err == nil:
+			op.tell(c.Name, c.Audited(op))
+		case errors.Is(op.err, kv.ErrUndetermined): // it may be done
+			op.tellResult(c.Name, c.Audited(op), mongoerr.From(op.err).Code, true)
+		}
 	}
 	if err := op.flushTold(); err != nil {
 		op.body, op.err = nil, err

@@ -123,6 +123,9 @@ func commitTransaction(op *Op, seat *session.Seat) error {
 		return nil
 	}
 	if over(err); err != nil {
+		if errors.Is(err, kv.ErrUndetermined) {
+			op.noteMade(w.Txn.Made())
+		}
 		return err
 	}
 	if n := w.Txn.Number(); n > 0 {

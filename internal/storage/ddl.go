@@ -64,6 +64,9 @@ func (s *Store) Change(ctx context.Context, f func(*catalogchange.Change) error)
 	case errors.Is(err, kv.ErrConflict):
 		return conflict()
 	}
+	if errors.Is(err, kv.ErrUndetermined) {
+		tell() // of what may have been done: an audit log that lacks it is worse than one that has it for nothing
+	}
 	if late, ok := errors.AsType[*kv.Late](err); ok {
 		settled := old.doubt(m.DDL)
 		s.later(late, func(visible bool) {

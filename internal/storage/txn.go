@@ -236,6 +236,9 @@ func (t *Txn) finish(ctx context.Context, release, tell func(), err error) error
 	defer t.end()
 	defer release()
 	late, isLate := errors.AsType[*kv.Late](err)
+	if err == nil || errors.Is(err, kv.ErrUndetermined) {
+		tell() // of what may have been done, too: an audit log that lacks it is worse than one that has it for nothing
+	}
 	switch {
 	case err == nil:
 	case isLate:
@@ -253,7 +256,6 @@ func (t *Txn) finish(ctx context.Context, release, tell func(), err error) error
 			t.store.historyWrites.Add(1)
 		}
 		t.store.tell(&t.meaning)
-		tell()
 		return nil
 	case errors.Is(err, kv.ErrTooLarge):
 		return mongoerr.New(mongoerr.TransactionTooLarge, "Total size of all transaction operations must be less than the store's limit; it is about %d bytes", t.Size())

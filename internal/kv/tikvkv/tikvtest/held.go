@@ -81,11 +81,16 @@ func (h *HeldBack) Until(t testing.TB, done func() bool) {
 const (
 	fastStep = 20 * time.Millisecond
 	slowStep = time.Millisecond
+	// turnLimit is how long it is turned, by the machine's clock, for what does not come: a test that fails says more than one that hangs.
+	turnLimit = 2 * time.Minute
 )
 
 func (h *HeldBack) turn(t testing.TB, step time.Duration, done func() bool) {
 	t.Helper()
-	for !done() {
+	for began := clock.Wall().Now(); !done(); {
+		if clock.Wall().Now().Sub(began) > turnLimit {
+			t.Fatalf("what is waited for has not come in %v", turnLimit)
+		}
 		h.Clock.Advance(step)
 		if err := clock.Wait(t.Context(), clock.Wall(), time.Millisecond/4); err != nil {
 			t.Fatal(err)

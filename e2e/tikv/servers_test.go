@@ -50,6 +50,7 @@ func TestServers(t *testing.T) {
 		if hello.Msg != "isdbgrid" || hello.SetName != "" {
 			t.Errorf("server %d says of itself %+v", i, hello)
 		}
+		noError(t, client.Database("admin").RunCommand(ctx, bson.D{{Key: "isdbgrid", Value: 1}}).Err())
 		_, err := client.Database("test").Collection("each").InsertOne(ctx, bson.D{{Key: "_id", Value: i}})
 		noError(t, err)
 		if n, err := client.Database("test").Collection("each").CountDocuments(ctx, bson.D{}); err != nil || n != int64(i+1) {

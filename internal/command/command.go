@@ -55,19 +55,23 @@ type table map[string]*Command
 
 func newTable(rows ...[]*Command) table {
 	t := table{}
-	add := func(name string, c *Command) {
+	for _, family := range rows {
+		t.add(family)
+	}
+	return t
+}
+
+func (t table) add(family []*Command) {
+	row := func(name string, c *Command) {
 		if t[name] != nil {
 			panic("command: two rows for " + name)
 		}
 		t[name] = c
 	}
-	for _, family := range rows {
-		for _, c := range family {
-			add(c.Name, c)
-			for _, a := range c.Aliases {
-				add(a, c)
-			}
+	for _, c := range family {
+		row(c.Name, c)
+		for _, a := range c.Aliases {
+			row(a, c)
 		}
 	}
-	return t
 }

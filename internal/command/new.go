@@ -66,10 +66,11 @@ func New(c Config, s Services) *Server {
 	srv.roleAccess = s.Params.Lookup(roleAccessName)
 	srv.queryStatsRate = s.Params.Lookup(queryStatsRateName)
 	s.Query.Server = srv
+	if srv.Router {
+		srv.table.add(routerCommands())
+	}
 	if srv.failPoints = s.FailPoints; srv.failPoints != nil {
-		for _, c := range testCommands() {
-			srv.table[c.Name] = c
-		}
+		srv.table.add(testCommands())
 	}
 	if p := s.Params.Lookup("notablescan"); p != nil {
 		s.Query.NoTableScan = func() bool { return p.Get().Bool() }

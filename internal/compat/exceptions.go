@@ -134,10 +134,11 @@ func absentCommands() []exception {
 		}
 	}
 	add(notOffered, "The filter of the audit log is set at the start, and auditAuthorizationSuccess is a parameter.", "getAuditConfig setAuditConfig")
+	add(notOffered, "Only servers over TiKV have it, which clients see as routers.", "isdbgrid")
 	add(notOffered, "There are no shards.", `abortMoveCollection abortReshardCollection abortUnshardCollection addShard addShardToZone
 		analyzeShardKey balancerCollectionStatus balancerStart balancerStatus balancerStop checkMetadataConsistency cleanupOrphaned
 		cleanupReshardCollection clearJumboFlag commitReshardCollection configureCollectionBalancing configureQueryAnalyzer
-		enableSharding flushRouterConfig getShardMap isdbgrid listShards mergeAllChunksOnShard mergeChunks moveChunk moveCollection
+		enableSharding flushRouterConfig getShardMap listShards mergeAllChunksOnShard mergeChunks moveChunk moveCollection
 		movePrimary moveRange refineCollectionShardKey removeShard removeShardFromZone reshardCollection setAllowMigrations
 		shardCollection shardingState split transitionFromDedicatedConfigServer transitionToDedicatedConfigServer unshardCollection
 		updateZoneKeyRange`)

@@ -107,7 +107,11 @@ func (s *Server) isSelf(ctx context.Context, address string) bool {
 	if own := s.port(); own == 0 || port != strconv.Itoa(own) {
 		return false
 	}
-	addresses, err := net.DefaultResolver.LookupIPAddr(ctx, name)
+	lookup := net.DefaultResolver.LookupIPAddr
+	if m := s.opts.Machine; m != nil && m.Lookup != nil {
+		lookup = m.Lookup
+	}
+	addresses, err := lookup(ctx, name)
 	if err != nil {
 		return false
 	}

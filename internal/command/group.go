@@ -18,8 +18,9 @@ import (
 type Group interface {
 	// Leader says who leads in which term: its address, "" where nobody is known to. ok is false for a set of one.
 	Leader() (host string, term int64, ok bool)
-	// Place is where a configuration has this member, at which it is as far as its address says, -1 for nowhere.
-	Place(c *replset.Config, at int) int
+	// Place is where a configuration has this member, -1 for nowhere. byAddress tells it by the addresses, and is asked where the log does not say who
+	// the member is: it may have to look names up, for long, and in vain.
+	Place(c *replset.Config, byAddress func() int) int
 	// Check says whether the server at the address of a member could be that of the set called name; nil when it could.
 	Check(ctx context.Context, name string, m replset.Member) error
 	// Begin begins the log of a set with a configuration, once the others have said that they can be members and keep has kept the configuration. Soon after
@@ -236,7 +237,7 @@ func (s *Server) NoteGroup(ctx context.Context) error {
 		return nil
 	}
 	v := s.Replica.View()
-	config, self := v.Config, v.Self
+	config, self := v.Config, -1
 	if last := s.Query.Store.LastCommit(); last != s.noted || config == nil {
 		stored, err := s.Query.AnySetting(ctx, catalog.ReplicaConfigNS)
 		if err != nil {
@@ -246,13 +247,15 @@ func (s *Server) NoteGroup(ctx context.Context) error {
 			if config, err = readReplicaConfig(stored); err != nil {
 				return err
 			}
-			if !config.Same(v.Config) {
-				self = s.restoredIndex(ctx, config)
-			}
 		}
 	}
 	if config != nil {
-		self = s.ReplicaSet.Group.Place(config, self)
+		self = s.place(config, func() int {
+			if config.Same(v.Config) {
+				return v.Self
+			}
+			return s.restoredIndex(ctx, config)
+		})
 	}
 	s.ReplicaSet.Term.Store(term)
 	s.Replica.Follow(config, self, term, host)

@@ -21,7 +21,7 @@ func (noGroup) Ask(context.Context, string, bson.Doc) (bson.Doc, error)         
 func (noGroup) Health(string) Health                                            { return Health{} }
 func (noGroup) AwaitRead(context.Context) error                                 { return errNoGroup }
 func (noGroup) AwaitApplied(context.Context, func() bool) error                 { return errNoGroup }
-func (noGroup) Place(_ *replset.Config, at int) int                             { return at }
+func (noGroup) Place(_ *replset.Config, byAddress func() int) int               { return byAddress() }
 func (noGroup) HearTime(int64)                                                  {}
 func (noGroup) IsCurrent() bool                                                 { return true }
 func (noGroup) StepUp(context.Context) error                                    { return errNoGroup }

@@ -102,18 +102,26 @@ func (s *Server) restoreReplica(ctx context.Context) error {
 		term = v.Int64()
 	}
 	s.ReplicaSet.Term.Store(term)
-	s.Replica.Restore(config, s.restoredIndex(ctx, config), term)
+	s.Replica.Restore(config, s.place(config, func() int { return s.restoredIndex(ctx, config) }), term)
 	return nil
 }
 
-// restoredIndex is which member of the configuration that it has kept the server is, -1 when it is none. Of a set of one it is that one,
+// place is which member of the configuration that it has kept the server is, -1 when it is none.
+func (s *Server) place(c *replset.Config, byAddress func() int) int {
+	if c.ID != s.ReplicaSet.Name {
+		if !c.Same(s.Replica.View().Config) { // which has been told of
+			s.StartupLog.Warn("Local replica set configuration document set name differs from command line set name; waiting for reconfig or remote heartbeat",
+				"localConfigSetName", c.ID, "commandLineSetName", s.ReplicaSet.Name)
+		}
+		return -1
+	}
+	return s.ReplicaSet.Group.Place(c, byAddress)
+}
+
+// restoredIndex is which member of the configuration that it has kept the server is by its address, -1 when it is none. Of a set of one it is that one,
 // wherever the configuration says that it is.
 func (s *Server) restoredIndex(ctx context.Context, c *replset.Config) int {
 	switch i := s.index(ctx, c); {
-	case c.ID != s.ReplicaSet.Name:
-		s.StartupLog.Warn("Local replica set configuration document set name differs from command line set name; waiting for reconfig or remote heartbeat",
-			"localConfigSetName", c.ID, "commandLineSetName", s.ReplicaSet.Name)
-		return -1
 	case i >= 0 && len(c.Members) > 1 && !s.grouped():
 		s.StartupLog.Warn("The replica set's configuration has other members, and their log is not in the data directory: it was restored, or the log was removed. "+
 			"The member is RECOVERING: nobody reads or writes it. rs.reconfig() with force: true and this member alone in the configuration begins a set of one with what is here", "members", len(c.Members))

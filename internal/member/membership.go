@@ -3,6 +3,7 @@ package member
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -147,20 +148,38 @@ func (m *member) dismiss(version int64) {
 	}
 }
 
-// Place implements command.Group. An address that is not in the configuration is no reason to be missing from a set of one, whose member this was
-// when it had another; it is for the log to say who that is.
-func (g *Group) Place(c *replset.Config, at int) int {
-	m := g.running()
+// Place implements command.Group. Where the log knows the member at the address that the configuration has for it, that is who it is, and no name is looked
+// up: those who serve names may be away just when the role changes. Where the two addresses differ the configuration counts, which may have another server
+// take the member's place; but who leads has been elected as that member. An address that is not in the configuration is no reason to be missing from a set
+// of one, whose member this was when it had another.
+func (g *Group) Place(c *replset.Config, byAddress func() int) int {
+	m := g.member.Load()
 	if m == nil {
-		return at
+		return byAddress()
 	}
 	if m.dismissed.Load() > c.Version {
 		return -1
 	}
-	if self, known := m.log.Status().Peers.ByID(m.disk.ID()); known && len(c.Members) == 1 && c.Members[0].ID != self.Member {
+	self, known := m.peers().ByID(m.disk.ID())
+	if !known {
+		return byAddress()
+	}
+	at := slices.IndexFunc(c.Members, func(other replset.Member) bool { return other.ID == self.Member })
+	switch {
+	case at >= 0 && (c.Members[at].Host == self.Host || m.leader.Load() != nil):
+		return at
+	case at < 0 && len(c.Members) == 1:
 		return -1
 	}
-	return at
+	return byAddress()
+}
+
+// peers are the members that the log knows of.
+func (m *member) peers() raftlog.Peers {
+	if m.started.Load() {
+		return m.log.Status().Peers
+	}
+	return m.disk.Peers()
 }
 
 // adjust does the next step of what makes the members of the log those of the configuration. One step is done at a time, so that a majority of

@@ -174,19 +174,19 @@ func (m *Node) Initiate(ctx context.Context, c *Config, self int, check func(*Vi
 	})
 }
 
-// Lead makes the member the primary in a term in which the others have elected it. Without a configuration it cannot be.
+// Lead makes the member the primary in a term in which the others have elected it. Without a place in a configuration it cannot be.
 func (m *Node) Lead(ctx context.Context, term int64) error {
 	return m.change(ctx, func(v View) error {
-		if v.Config == nil {
+		switch {
+		case v.Config == nil:
 			return errors.New("the member has no configuration of the replica set")
+		case v.Self < 0:
+			return errors.New("the replica set's configuration does not have the member")
 		}
 		if err := m.storage.SaveElection(ctx, term); err != nil {
 			return err
 		}
-		v.State, v.Until, v.Term, v.ElectedAt = Primary, 0, term, clock.Millis(m.clock)
-		if v.Self >= 0 {
-			v.Primary = v.Host()
-		}
+		v.State, v.Until, v.Term, v.ElectedAt, v.Primary = Primary, 0, term, clock.Millis(m.clock), v.Host()
 		m.publish(v)
 		return nil
 	})

@@ -17,4 +17,6 @@ type Machine struct {
 	Listener net.Listener
 	// Dial connects to another member.
 	Dial func(ctx context.Context, host string) (net.Conn, error)
+	// Lookup looks a name up.
+	Lookup func(ctx context.Context, name string) ([]net.IPAddr, error)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/catalog"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
@@ -131,6 +132,11 @@ func (d memberDatabase) Depose() { d.commands.Replica.Depose() }
 
 // NoteGroup implements member.Database.
 func (d memberDatabase) NoteGroup(ctx context.Context) error { return d.commands.NoteGroup(ctx) }
+
+// KeepConfig implements member.Database.
+func (d memberDatabase) KeepConfig(ctx context.Context, config bson.Doc) error {
+	return d.commands.KeepConfig(ctx, config)
+}
 
 // NoteTime implements member.Database.
 func (d memberDatabase) NoteTime(ctx context.Context) error { return d.commands.NoteTime(ctx) }

@@ -21,6 +21,8 @@ type Group interface {
 	// Place is where a configuration has this member, -1 for nowhere. byAddress tells it by the addresses, and is asked where the log does not say who
 	// the member is: it may have to look names up, for long, and in vain.
 	Place(c *replset.Config, byAddress func() int) int
+	// IsEmpty says that this member has nothing of the set's data yet.
+	IsEmpty() bool
 	// Check says whether the server at the address of a member could be that of the set called name; nil when it could.
 	Check(ctx context.Context, name string, m replset.Member) error
 	// Begin begins the log of a set with a configuration, once the others have said that they can be members and keep has kept the configuration. Soon after
@@ -227,7 +229,24 @@ func (s *Server) FollowReplicaSet(ctx context.Context) error {
 	if err := s.restoreReplica(ctx); err != nil {
 		return err
 	}
+	s.isEmpty = s.ReplicaSet.Group.IsEmpty()
 	return s.NoteGroup(ctx)
+}
+
+// KeepConfig stores the configuration of a set that the server is about to join.
+func (s *Server) KeepConfig(ctx context.Context, doc bson.Doc) error {
+	if err := checkKept(doc); err != nil {
+		return err
+	}
+	return s.Query.StoreSetting(ctx, catalog.ReplicaConfigNS, doc, clock.Millis(s.Clock))
+}
+
+// follower is what the member is as long as another one leads: what it has is not the set's before a copy has come, with which another Server does.
+func (s *Server) follower() replset.State {
+	if s.isEmpty {
+		return replset.Startup2
+	}
+	return replset.Secondary
 }
 
 // NoteGroup looks what has become of the set that the member follows: who is primary, and what the configuration is.
@@ -258,6 +277,6 @@ func (s *Server) NoteGroup(ctx context.Context) error {
 		})
 	}
 	s.ReplicaSet.Term.Store(term)
-	s.Replica.Follow(config, self, term, host)
+	s.Replica.Follow(replset.View{Config: config, Self: self, Term: term, Primary: host, State: s.follower()})
 	return nil
 }

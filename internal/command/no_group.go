@@ -22,6 +22,7 @@ func (noGroup) Health(string) Health                                            
 func (noGroup) AwaitRead(context.Context) error                                 { return errNoGroup }
 func (noGroup) AwaitApplied(context.Context, func() bool) error                 { return errNoGroup }
 func (noGroup) Place(_ *replset.Config, byAddress func() int) int               { return byAddress() }
+func (noGroup) IsEmpty() bool                                                   { return false }
 func (noGroup) HearTime(int64)                                                  {}
 func (noGroup) IsCurrent() bool                                                 { return true }
 func (noGroup) StepUp(context.Context) error                                    { return errNoGroup }

@@ -156,6 +156,7 @@ type Server struct {
 	topology   *replset.Topology
 	ending     chan struct{} // closed when the Server is about to give way to another
 	noted      uint64        // the last commit of which NoteGroup has looked at the configuration
+	isEmpty    bool          // a member that follows, and has not got its first data
 	reaping    chan struct{} // full while sessions are reaped
 	truncation truncation
 	purge      purge

@@ -56,6 +56,8 @@ type Database interface {
 	Depose()
 	// NoteGroup has it look what has become of the set.
 	NoteGroup(ctx context.Context) error
+	// KeepConfig stores the configuration of a set that the server is about to join.
+	KeepConfig(ctx context.Context, config bson.Doc) error
 	// NoteTime commits that nothing has happened by now.
 	NoteTime(ctx context.Context) error
 	// Apply applies a Commit of another member's, in their order; it is not synced.
@@ -253,6 +255,12 @@ func (g *Group) Leader() (host string, term int64, ok bool) {
 	return m.links.hostOf(s.Leader), int64(s.Term), true
 }
 
+// IsEmpty implements command.Group.
+func (g *Group) IsEmpty() bool {
+	m := g.member.Load()
+	return m != nil && m.time.isForeign()
+}
+
 // Check implements command.Group.
 func (g *Group) Check(ctx context.Context, name string, member replset.Member) error {
 	var set, log [12]byte
@@ -260,7 +268,7 @@ func (g *Group) Check(ctx context.Context, name string, member replset.Member) e
 	if m != nil {
 		set, log = m.disk.SetID(), m.disk.LogID()
 	}
-	reply, err := g.call(ctx, member.Host, g.joinLetter(letterCheck, set, log, name))
+	reply, err := g.call(ctx, member.Host, g.joinLetter(letterCheck, set, log, name).Doc())
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func (g *Group) Begin(ctx context.Context, c *replset.Config, self int, keep fun
 					continue // it comes later
 				}
 				var err error
-				if id, err = g.ask(ctx, letterReserve, c.Settings.ReplicaSetID, log, other.Host, anyID); err != nil {
+				if id, err = g.ask(ctx, other.Host, g.joinLetter(letterReserve, c.Settings.ReplicaSetID, log, g.o.Name).Doc()); err != nil {
 					return err
 				}
 			}
@@ -60,12 +60,8 @@ func (g *Group) Begin(ctx context.Context, c *replset.Config, self int, keep fun
 	return nil
 }
 
-// ask has the server at a host be of a set, or be ready to, with a log, by the id that it has reserved; and returns its id.
-func (g *Group) ask(ctx context.Context, kind string, set, log [12]byte, host string, reserved uint64) (uint64, error) {
-	letter := g.joinLetter(kind, set, log, g.o.Name)
-	if reserved != anyID {
-		letter = bson.Build().Fields(letter).Int64("id", int64(reserved)).Doc()
-	}
+// ask has the server at a host be of a set, or be ready to, as a letter says, and returns its id.
+func (g *Group) ask(ctx context.Context, host string, letter bson.Doc) (uint64, error) {
 	reply, err := g.call(ctx, host, letter)
 	if err != nil {
 		return 0, fmt.Errorf("have %s join: %w", host, err)
@@ -80,13 +76,13 @@ func (g *Group) ask(ctx context.Context, kind string, set, log [12]byte, host st
 // anyID is no member's.
 const anyID = 0
 
-// invite has the server at a member's address join, which is a member by the log already.
-func (m *member) invite(other replset.Member) error {
+// invite has the server at a member's address join, which is a member by the log already, by the id that it has reserved.
+func (m *member) invite(c *replset.Config, other replset.Member) error {
 	p, known := peerOf(m.log.Status().Peers, other.ID)
 	if !known || p.Host != other.Host {
 		return nil
 	}
-	_, err := m.group.ask(m.ctx, letterJoin, m.disk.SetID(), m.disk.LogID(), other.Host, p.ID)
+	_, err := m.group.ask(m.ctx, other.Host, m.joinLetter(c).Int64("id", int64(p.ID)).Doc())
 	return err
 }
 
@@ -96,6 +92,7 @@ type invitation struct {
 	set, log [12]byte
 	name     bson.Value
 	id       uint64 // that it has reserved; anyID where it has not been asked to
+	config   bson.Doc
 }
 
 func readInvitation(kind string, set [12]byte, letter bson.Doc) (v invitation, err error) {
@@ -105,6 +102,9 @@ func readInvitation(kind string, set [12]byte, letter bson.Doc) (v invitation, e
 	}
 	if id := letter.Lookup("id"); id.Type == bson.TypeInt64 {
 		v.id = uint64(id.Int64())
+	}
+	if c := letter.Lookup("config"); c.Type == bson.TypeObject {
+		v.config = c.Doc()
 	}
 	if set == noID && kind != letterCheck {
 		return v, errBrokenLetter
@@ -146,7 +146,23 @@ func (g *Group) join(ctx context.Context, v invitation) (bson.Doc, error) {
 	if err != nil {
 		return nil, err
 	}
+	if v.config != nil {
+		if err := g.keepConfig(ctx, v.config); err != nil { // it comes with the copy, too
+			g.o.Log.For("REPL").Warn("The configuration of the replica set that the server joins could not be kept", "error", err.Error())
+		}
+	}
 	return identity(m), m.takeOver()
+}
+
+// keepConfig has a server that joins know the configuration before it has anything else, so that no client hears that it is of no set. What it is kept in
+// gives way to what the others have.
+func (g *Group) keepConfig(ctx context.Context, config bson.Doc) error {
+	d := g.o.Server.Enter(ctx)
+	if d == nil {
+		return context.Cause(ctx)
+	}
+	defer d.Leave()
+	return d.KeepConfig(ctx, config)
 }
 
 func identity(m *member) bson.Doc { return bson.Build().Int64("id", int64(m.disk.ID())).Doc() }
@@ -223,8 +239,13 @@ func (m *member) takeOver() error {
 	return m.start()
 }
 
-func (g *Group) joinLetter(kind string, set, log [12]byte, name string) bson.Doc {
-	return g.newLetter(kind, set, 0).ObjectID("log", log).String("name", name).Doc()
+func (g *Group) joinLetter(kind string, set, log [12]byte, name string) *bson.Builder {
+	return g.newLetter(kind, set, 0).ObjectID("log", log).String("name", name)
+}
+
+// joinLetter has another server join this one's set, of which it tells the configuration.
+func (m *member) joinLetter(c *replset.Config) *bson.Builder {
+	return m.group.joinLetter(letterJoin, m.disk.SetID(), m.disk.LogID(), m.group.o.Name).Document("config", c.Document())
 }
 
 // noID is that of a set or a log that nobody knows.

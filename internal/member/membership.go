@@ -11,6 +11,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/raftlog"
 	"github.com/ebbdb/ebb/internal/replset"
@@ -71,7 +72,7 @@ func (m *member) lookAt(v *replset.View) {
 		m.ended.Go(func() {
 			reply, err := m.group.call(m.ctx, other.Host, m.newLetter(letterPosition).Doc())
 			if mongoerr.Is(err, errNoMember.Code) {
-				err = errors.Join(err, m.invite(other))
+				err = errors.Join(err, m.invite(v.Config, other))
 			}
 			m.looks.Lock()
 			defer m.looks.Unlock()
@@ -86,25 +87,9 @@ func (m *member) lookAt(v *replset.View) {
 			h.Up = err == nil
 			if err == nil {
 				h.SeenAt = clock.Millis(m.group.o.Clock)
-				h.State = replset.Secondary
-				if reply.Lookup("leads").Truthy() {
-					h.State = replset.Primary
-				}
-				if v := reply.Lookup("logged"); v.Type == bson.TypeInt64 {
-					h.Logged = oplog.Timestamp(v.Int64())
-				}
-				if v := reply.Lookup("term"); v.Type == bson.TypeInt64 {
-					h.Term = v.Int64()
-				}
-				h.Version = 0
-				if v := reply.Lookup("version"); v.Type == bson.TypeInt64 {
-					h.Version = v.Int64()
-				}
-				if h.Version == 0 {
-					h.State = replset.Startup2
-				}
-				if v := reply.Lookup("known"); v.Type == bson.TypeBool && !v.Truthy() {
-					m.dismiss(h.Version)
+				readHealth(&h, reply)
+				if known := reply.Lookup("known"); known.Type == bson.TypeBool {
+					m.noteKnown(h.Version, known.Truthy())
 				}
 				if delete(m.looks.unfit, other.Host); reply.Lookup("unfit").Truthy() {
 					m.looks.unfit[other.Host] = true
@@ -112,6 +97,32 @@ func (m *member) lookAt(v *replset.View) {
 			}
 			m.looks.health[other.Host] = h
 		})
+	}
+}
+
+// readHealth reads what a member says of itself. One whose role changes just then has nothing to say of its data, and is as it was.
+func readHealth(h *command.Health, reply bson.Doc) {
+	if v := reply.Lookup("term"); v.Type == bson.TypeInt64 {
+		h.Term = v.Int64()
+	}
+	if v := reply.Lookup("logged"); v.Type == bson.TypeInt64 {
+		h.Logged = oplog.Timestamp(v.Int64())
+		h.State, h.Version = replset.Secondary, 0
+		if v := reply.Lookup("version"); v.Type == bson.TypeInt64 {
+			h.Version = v.Int64()
+		}
+		state := reply.Lookup("state") // which an older member does not tell
+		switch {
+		case h.Version == 0:
+			h.State = replset.Startup2
+		case state.Type == bson.TypeInt32 && replset.State(state.Int32()) != replset.Primary: // who leads is told by the log
+			h.State = replset.State(state.Int32())
+		}
+	}
+	if reply.Lookup("leads").Truthy() {
+		h.State = replset.Primary
+	} else if h.State == replset.Primary || h.State == replset.Startup {
+		h.State = replset.Secondary
 	}
 }
 
@@ -133,15 +144,19 @@ func (m *member) checkIdentity(other replset.Member, id bson.Value) error {
 
 var errOther = errors.New("another member answers")
 
-// dismiss takes note that another member, which has the configuration of a version, does not know this one. One that was away when it was let go
-// hears of that in no other way: nobody sends it the log any more.
-func (m *member) dismiss(version int64) {
+// noteKnown takes note that another member, which has the configuration of a version, knows this one or does not. One that was away when it was let go
+// hears of that in no other way: nobody sends it the log any more. One that joins, of which some have not heard yet, hears from others that they have.
+func (m *member) noteKnown(version int64, known bool) {
 	for {
 		was := m.dismissed.Load()
-		if version <= was {
+		next := version
+		if known {
+			next = 0
+		}
+		if version < was || next == was {
 			return
 		}
-		if m.dismissed.CompareAndSwap(was, version) {
+		if m.dismissed.CompareAndSwap(was, next) {
 			m.awake()
 			return
 		}
@@ -204,7 +219,7 @@ func (m *member) adjust(c *replset.Config) error {
 		p, known := peerOf(s.Peers, other.ID)
 		switch {
 		case !known || p.Host != other.Host:
-			err := m.bring(s, other)
+			err := m.bring(s, c, other)
 			if err == nil {
 				return nil
 			}
@@ -229,8 +244,8 @@ const maxBehind = 1000
 
 // bring has the server at the address of a member be that member in the log. Where it was at another address only that changes; where another server was
 // the member, that one goes first.
-func (m *member) bring(s *raftlog.Status, other replset.Member) error {
-	id, err := m.group.ask(m.ctx, letterJoin, m.disk.SetID(), m.disk.LogID(), other.Host, anyID)
+func (m *member) bring(s *raftlog.Status, c *replset.Config, other replset.Member) error {
+	id, err := m.group.ask(m.ctx, other.Host, m.joinLetter(c).Doc())
 	if err != nil {
 		return err
 	}

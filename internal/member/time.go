@@ -48,6 +48,12 @@ func (t *followedTime) begin(number uint64, millis int64, foreign bool) {
 	t.raise(millis)
 }
 
+func (t *followedTime) isForeign() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.foreign
+}
+
 // applied takes note of a commit.
 func (t *followedTime) applied(number uint64, millis int64) {
 	t.mu.Lock()

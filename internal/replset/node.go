@@ -192,18 +192,17 @@ func (m *Node) Lead(ctx context.Context, term int64) error {
 	})
 }
 
-// Follow makes the member a secondary of a primary that others have elected; "" where there is none now. c is nil where it has no
-// configuration yet. What it is already is not told again.
-func (m *Node) Follow(c *Config, self int, term int64, primary string) {
+// Follow makes the member what v says, a secondary or one that becomes that, of a primary that others have elected; "" where there is none now. Its Config
+// is nil where it has none yet. What it is already is not told again.
+func (m *Node) Follow(v View) {
 	old := m.View()
-	v := View{State: Secondary, Config: c, Self: self, Term: term, Primary: primary}
 	switch {
-	case c == nil:
+	case v.Config == nil:
 		v.State, v.Term = Startup, -1
-	case self < 0:
+	case v.Self < 0:
 		v.State = Removed
 	}
-	if old.State == v.State && old.Term == v.Term && old.Primary == v.Primary && old.Self == self && c.Same(old.Config) {
+	if old.State == v.State && old.Term == v.Term && old.Primary == v.Primary && old.Self == v.Self && v.Config.Same(old.Config) {
 		return
 	}
 	m.publish(v)

@@ -363,6 +363,7 @@ func (s *Server) engineOptions() pebblekv.Options {
 	case s.opts.disk() != nil:
 		o.FS = s.opts.disk()
 	}
+	o.Watch = s.watch
 	o.MinFreeBytes, o.ReserveBytes = s.opts.MinFreeBytes, s.opts.ReserveBytes
 	return o
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/ebbdb/ebb/internal/dbpath"
 	"github.com/ebbdb/ebb/internal/handover"
 	"github.com/ebbdb/ebb/internal/host"
+	"github.com/ebbdb/ebb/internal/kv/diskwatch"
 	"github.com/ebbdb/ebb/internal/member"
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/metrics"
@@ -49,6 +50,7 @@ type Server struct {
 	// group is the server's replica set; nil: it stands alone. memoryFiles are where its data is then, in memory.
 	group       *member.Group
 	memoryFiles *vfs.MemFS
+	watch       *diskwatch.Watch // of the disk that the data are on
 	// sharing is its part in a keyspace that it shares with other servers; nil: it shares none.
 	sharing *sharing
 }
@@ -71,6 +73,7 @@ func open(opts Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{opts: opts, log: serverlog.Of(opts.Log), clock: clockOf(opts.Clock), asked: make(chan struct{}), failed: failed{noted: make(chan struct{})}}
+	s.watch = diskwatch.New(clock.Wall(), s.log.For("STORAGE"))
 	s.memory = memory.New(opts.MemoryBytes, clock.Wall(), s.log.For("CONTROL")) // waits are of real clients
 	var err error
 	if s.transport, err = openTransport(opts.TLS, s.log.For("NETWORK")); err != nil {
@@ -230,5 +233,6 @@ func (s *Server) close() error {
 	default:
 		err = errors.Join(err, s.dir.Release())
 	}
+	s.watch.Close()
 	return err
 }

@@ -65,6 +65,7 @@ func (op *Op) pebbleSection(b *bson.Builder) {
 	b.Int64("memTableLimitBytes", s.MemTableLimitBytes).Int64("cacheLimitBytes", s.CacheLimitBytes).Int64("rowCacheLimitBytes", s.RowCacheLimitBytes)
 	b.Int64("compactions", s.Compactions).Int64("flushes", s.Flushes)
 	b.Int64("deletedRanges", s.DeletedRanges).Int64("removedKeys", s.RemovedKeys)
+	b.Int64("stalledMillis", s.Stalled.Milliseconds()).Int64("stalls", s.Stalls)
 	b.Bool("readOnly", s.Damage != "")
 	if s.Damage != "" {
 		b.String("damage", s.Damage)

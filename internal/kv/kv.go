@@ -31,6 +31,7 @@ import (
 	"fmt"
 	"math"
 	"syscall"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/mongoerr"
 )
@@ -221,6 +222,9 @@ type Stats struct {
 	// TablesFound is how many files of tables there were when it was opened.
 	TablesFound          int64
 	Compactions, Flushes int64
+	// Stalled is for how long the disk has brought nothing to its end that was to be written, and Stalls how often it has hung.
+	Stalled time.Duration
+	Stalls  int64
 	// Damage is what was found damaged first, since when the engine takes no writes; "" as long as all is well.
 	Damage string
 	// Unavailable is what keeps the engine from reading or writing at the moment, where it is not on this machine; "" as long as all is well.

@@ -138,6 +138,8 @@ func statusTable() []row {
 		gauge("pebble/cacheBytes", "storage_cache_bytes", "Bytes of the store that are kept in memory."),
 		counter("pebble/compactions", "storage_compactions", "Compactions of the store."),
 		counter("pebble/flushes", "storage_flushes", "Flushes of the store."),
+		gauge("pebble/stalledMillis", "storage_stalled_seconds", "For how long the disk has brought nothing to its end that was to be written.").times(1e-3),
+		counter("pebble/stalls", "storage_stalls", "How often that was longer than five seconds."),
 		gauge("pebble/readOnly", "storage_read_only", "Whether the store takes no writes because damage was found."),
 		omit("storageEngine", "tells what the engine can do"),
 		gauge("ebbMemory/totalBytes", "memory_limit_bytes", "Bytes that operations, cursors, messages and index builds may take together."),

@@ -344,7 +344,7 @@ func (e *Engine) AwaitDurable(number uint64) error {
 
 // Stats is kv.Engine's.
 func (e *Engine) Stats() kv.Stats {
-	s := kv.Stats{Engine: "pebble"}
+	s := kv.Stats{Engine: "pebble", Stalled: e.options.Watch.Stalled(), Stalls: e.options.Watch.Stalls()}
 	if text := e.failure.damage.Load(); text != nil {
 		s.Damage = *text
 	}

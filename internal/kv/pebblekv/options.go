@@ -13,6 +13,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/diskwatch"
 )
 
 // Options of a store; the zero value of each field is its default.
@@ -54,6 +55,8 @@ type Options struct {
 	// StartWithDamagedLog opens a store whose log is damaged as it was before the first write that is lost. The log and those
 	// after it are moved to the directory "damaged".
 	StartWithDamagedLog bool
+	// Watch watches the disk; nil: nobody does.
+	Watch *diskwatch.Watch
 	// HoldRemovals keeps all files that the store takes for obsolete until LetRemove is called.
 	HoldRemovals bool
 
@@ -117,6 +120,7 @@ func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = privateDisk{vfs.Default}
 	}
+	o.FS = o.Watch.Over(o.FS)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}

@@ -23,7 +23,7 @@ func (s *Server) openGroup(address string) *member.Group {
 	files, dir := s.files()
 	return member.New(member.Options{
 		Server: memberServer{s}, Name: s.opts.ReplicaSet.Name, Host: address, IsSelf: s.isSelf, Files: files, Dir: dir, StoreDir: storeDir,
-		Clock: s.clock, Wall: clock.Wall(), Log: s.log, Peers: s.peerOptions,
+		Clock: s.clock, Wall: clock.Wall(), Log: s.log, Peers: s.peerOptions, Disk: s.watch,
 	})
 }
 

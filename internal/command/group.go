@@ -195,6 +195,8 @@ type Health struct {
 	Term   int64
 	// Version is that of the configuration that it has; 0 for none.
 	Version int64
+	// Stalled is for how long its disk has brought nothing to its end.
+	Stalled time.Duration
 }
 
 // BeginEnd says that the Server is about to give way to another. It is called once.

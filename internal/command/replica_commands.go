@@ -9,6 +9,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv/diskwatch"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/replset"
 	"github.com/ebbdb/ebb/internal/storage"
@@ -409,15 +410,27 @@ func replSetGetStatus(op *Op, v *replset.View) (bson.Doc, error) {
 func (op *Op) appendSelf(b *bson.Builder, v *replset.View, last oplog.Timestamp, syncSource string, syncID int32) {
 	self := v.Config.Members[v.Self]
 	written := int64(last.Seconds()) * 1000
+	stalled := time.Duration(0)
+	if s, ok := op.engineStats(); ok {
+		stalled = s.Stalled
+	}
 	b.Int32("_id", int32(self.ID)).String("name", self.Host).Double("health", 1).Int32("state", int32(v.State)).
 		String("stateStr", v.State.String()).Int32("uptime", int32(op.uptime()/time.Second))
 	appendEntryTime(b, "optime", last, v.Term)
 	b.Date("optimeDate", written).Date("lastAppliedWallTime", written).Date("lastDurableWallTime", written).Date("lastWrittenWallTime", written).
-		String("syncSourceHost", syncSource).Int32("syncSourceId", syncID).String("infoMessage", "")
+		String("syncSourceHost", syncSource).Int32("syncSourceId", syncID).String("infoMessage", aboutDisk(stalled))
 	if v.State == replset.Primary {
 		b.Timestamp("electionTime", uint32(v.ElectedAt/1000), 1).Date("electionDate", v.ElectedAt)
 	}
 	b.Int32("configVersion", int32(v.Config.Version)).Int32("configTerm", int32(v.Config.Term)).Bool("self", true).String("lastHeartbeatMessage", "")
+}
+
+// aboutDisk is the infoMessage of a member whose disk has brought nothing to its end for a while: nothing else shows that.
+func aboutDisk(stalled time.Duration) string {
+	if stalled < diskwatch.Patience {
+		return ""
+	}
+	return "the disk hangs: nothing that was to be written has come to its end for " + itoa(int64(stalled/time.Second)) + " seconds"
 }
 
 // appendOther appends what it says of another one, as far as this one has heard.
@@ -444,7 +457,7 @@ func (op *Op) appendOther(b *bson.Builder, v *replset.View, i int) {
 			source, id = v.Primary, int32(v.Config.Members[p].ID)
 		}
 	}
-	b.String("syncSourceHost", source).Int32("syncSourceId", id).String("infoMessage", "").Int32("configVersion", int32(h.Version)).Int32("configTerm", int32(v.Config.Term))
+	b.String("syncSourceHost", source).Int32("syncSourceId", id).String("infoMessage", aboutDisk(h.Stalled)).Int32("configVersion", int32(h.Version)).Int32("configTerm", int32(v.Config.Term))
 }
 
 // ofSecondaries is a command about what only a secondary of MongoDB does. primary is the error of a primary, missing why a secondary does it neither.

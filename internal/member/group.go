@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/command"
 	"github.com/ebbdb/ebb/internal/kv"
+	"github.com/ebbdb/ebb/internal/kv/diskwatch"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/peer"
@@ -90,7 +91,7 @@ type Server interface {
 	Fail(err error)
 }
 
-// Options of a Group. All are required but Dir.
+// Options of a Group. All are required but Dir and Disk.
 type Options struct {
 	Server Server
 	// Name is the set's.
@@ -104,6 +105,8 @@ type Options struct {
 	// Clock is the database's time, and Wall that of the network: whoever is missed is missed in real time.
 	Clock, Wall clock.Clock
 	Log         *serverlog.Log
+	// Disk watches the disk that Files are on; nil: nobody does.
+	Disk *diskwatch.Watch
 	// Peers is how other members are called.
 	Peers func() peer.Options
 }

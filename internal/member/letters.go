@@ -175,7 +175,7 @@ func (m *member) position(asker uint64) bson.Doc {
 	b := bson.Build().Int64("id", int64(m.disk.ID())).Int64("term", int64(role.Term)).Bool("leads", role.Leads).Int64("leader", int64(role.Leader))
 	number, millis := m.Engine().Last()
 	b.Int64("number", int64(number)).Int64("time", millis).Int64("now", m.time.now()).
-		Bool("unfit", m.rests())
+		Bool("unfit", m.rests()).Int64("stalled", m.group.o.Disk.Stalled().Milliseconds())
 	if d := m.TryEnter(); d != nil {
 		defer d.Leave()
 		b.Int64("logged", int64(d.LastLogged()))

@@ -66,7 +66,7 @@ func (g *Group) newMember() (m *member, err error) {
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.mu.changed, m.mu.noted = make(chan struct{}), make(chan struct{})
 	m.looks.busy, m.looks.health, m.looks.unfit, m.looks.others = map[string]bool{}, map[string]command.Health{}, map[string]bool{}, map[string]uint64{}
-	if m.disk, err = raftlog.OpenDisk(m.path(LogDir), g.o.Files, g.o.Log.For("REPL")); err != nil {
+	if m.disk, err = raftlog.OpenDisk(m.path(LogDir), g.o.Disk.Over(g.o.Files), g.o.Log.For("REPL")); err != nil {
 		return nil, err
 	}
 	m.links = newLinks(m)
@@ -85,6 +85,7 @@ func (m *member) start() (err error) {
 	m.log, err = raftlog.Start(raftlog.Options{
 		Disk: m.disk, Machine: m, Stored: stored, Send: m.links.send, Clock: m.group.o.Wall,
 		Log: m.group.o.Log.For("REPL"), Failed: m.Fail, MaxLogBytes: maxLogBytes,
+		IsStuck: func() bool { return m.group.o.Disk.Stalled() >= raftlog.StuckAfter },
 	})
 	if err != nil {
 		return err

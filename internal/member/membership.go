@@ -105,6 +105,10 @@ func readHealth(h *command.Health, reply bson.Doc) {
 	if v := reply.Lookup("term"); v.Type == bson.TypeInt64 {
 		h.Term = v.Int64()
 	}
+	h.Stalled = 0
+	if v := reply.Lookup("stalled"); v.Type == bson.TypeInt64 {
+		h.Stalled = time.Duration(v.Int64()) * time.Millisecond
+	}
 	if v := reply.Lookup("logged"); v.Type == bson.TypeInt64 {
 		h.Logged = oplog.Timestamp(v.Int64())
 		h.State, h.Version = replset.Secondary, 0

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/kv/diskwatch"
 	"github.com/ebbdb/ebb/internal/raftlog"
 	"github.com/ebbdb/ebb/internal/replset"
 )
@@ -110,7 +111,7 @@ func (m *member) rests() bool {
 	m.mu.Lock()
 	idle := m.mu.passive || m.mu.frozen > clock.Monotonic(m.group.o.Wall)
 	m.mu.Unlock()
-	return idle || m.unfit() != ""
+	return idle || m.unfit() != "" || m.group.o.Disk.Stalled() >= diskwatch.Patience
 }
 
 var errNotElected = errors.New("the member was not elected")

@@ -74,13 +74,18 @@ type Core struct {
 	hard                  *pb.HardState
 	isHardLate            bool
 	stalled               int
+	stuck                 bool // see SetStuck
 	// resigns says that the member ceases to lead as soon as nothing is on its way.
 	resigns bool
 	turned  bool // the role may be another one, for reasons that raft does not know of
 }
 
-// stalledTicks is how long a disk may take for one write before a member that leads falls silent, so that another one does.
-const stalledTicks = 200
+// stalledTicks is how long a disk may take for one write before a member that leads falls silent, so that another one does, and StuckAfter the same as a
+// time.
+const (
+	stalledTicks = 200
+	StuckAfter   = stalledTicks * tick
+)
 
 // Role is what a member is in its log.
 type Role struct {
@@ -167,7 +172,7 @@ func (c *Core) Tick() {
 		c.stalled++
 	}
 	if c.node.BasicStatus().RaftState == raft.StateLeader {
-		if c.stalled <= stalledTicks {
+		if !c.isSilent() {
 			c.node.Tick()
 		}
 		return
@@ -182,10 +187,16 @@ func (c *Core) Tick() {
 	} else {
 		c.restartTimer()
 	}
-	if !c.idle && c.stalled <= stalledTicks {
+	if !c.idle && !c.isSilent() {
 		_ = c.node.Campaign() // where it may not, it does not
 	}
 }
+
+// isSilent says whether the member leaves it to others to lead, for its disk does nothing.
+func (c *Core) isSilent() bool { return c.stuck || c.stalled > stalledTicks }
+
+// SetStuck says whether the store's disk does nothing, or does again. A member that cannot apply what is committed is of no use as who leads.
+func (c *Core) SetStuck(stuck bool) { c.stuck = stuck }
 
 // SetIdle keeps the member from standing for election, or lets it again.
 func (c *Core) SetIdle(idle bool) { c.idle = idle }

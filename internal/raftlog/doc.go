@@ -6,8 +6,8 @@
 // A Disk is what a member keeps: the log, its vote, who the members are. A Core is a member without time, goroutines and network: it is ticked,
 // given messages and proposals, and says what is to be written, sent and applied. A Member runs a Core: it ticks it by a clock, groups what is
 // proposed at about the same time into one append and one sync (gathering), and has one goroutine bring that to the disk and another apply what is committed. So its loop waits
-// for nothing: a disk that is slow, or an entry of many megabytes, costs no leadership. A disk that does nothing at all for ten seconds does: then the
-// member falls silent, and another one leads.
+// for nothing: a disk that is slow, or an entry of many megabytes, costs no leadership. A disk that does nothing at all for ten seconds does, the log's or
+// the store's: then the member falls silent, and another one leads.
 //
 // # Identity
 //

@@ -32,7 +32,7 @@ type Machine interface {
 	Sync() error
 }
 
-// Options of a Member. All but Log and Stored are required.
+// Options of a Member. All but Log, Stored and IsStuck are required.
 type Options struct {
 	Disk    *Disk
 	Machine Machine
@@ -45,6 +45,8 @@ type Options struct {
 	Log   *slog.Logger
 	// Failed is told once, when the member can no longer keep what it promised.
 	Failed func(error)
+	// IsStuck says whether the store's disk has done nothing for StuckAfter; nil: nobody knows.
+	IsStuck func() bool
 	// MaxLogBytes is how much of the log is kept for members that are behind.
 	MaxLogBytes int64
 }
@@ -274,6 +276,9 @@ func (m *Member) run() {
 		select {
 		case <-next.C():
 			ticks = true
+			if m.o.IsStuck != nil {
+				m.core.SetStuck(m.o.IsStuck())
+			}
 			m.core.Tick()
 			next = m.o.Clock.NewTimer(tick)
 		case <-m.gather.tooLate():

@@ -40,6 +40,51 @@ func TestMemberInPlaceOfAnother(t *testing.T) {
 	s.open(2, all[2])
 }
 
+// TestCopyOfMember: a copy of a member's directory is not started elsewhere while the member answers. Where it was not seen at the start the others hear the
+// member that is where it should be.
+func TestCopyOfMember(t *testing.T) {
+	var all [3]Options
+	var logs [3]lockedLog
+	s := startThree(t, func(i int, o *Options) {
+		o.Engine, o.DBPath, o.MinFreeBytes, o.ReserveBytes = Pebble, t.TempDir(), -1, -1
+		o.Log = serverlog.New(&logs[i], 0).Logger()
+		all[i] = *o
+	})
+	i := (s.primary() + 1) % 3
+	host := s.servers[i].Addr()
+	all[i].Port = s.servers[i].network.Addr().(*net.TCPAddr).Port
+	s.closeOne(i)
+	copied := all[i]
+	copied.DBPath, copied.Port = t.TempDir()+"/copied", AnyPort
+	if err := os.CopyFS(copied.DBPath, os.DirFS(all[i].DBPath)); err != nil {
+		t.Fatal(err)
+	}
+	s.open(i, all[i])
+	if server, err := Open(copied); err == nil || !strings.Contains(err.Error(), "is that of the member "+host+" of the replica set, which answers there") {
+		t.Fatalf("%v, %v", server, err)
+	}
+	s.closeOne(i)
+	twin := &three{t: t}
+	twin.open(0, copied)
+	t.Cleanup(twin.close)
+	s.until("the copy is heard", func() error {
+		if _, err := twin.direct(0).Database("d").Collection("c").CountDocuments(t.Context(), bson.M{}); err != nil {
+			return err
+		}
+		return nil
+	})
+	s.open(i, all[i])
+	s.written()
+	s.until("the others tell of the copy", func() error {
+		text := logs[s.primary()].String()
+		if !strings.Contains(text, "Two servers speak as one member of the replica set") || !strings.Contains(text, twin.servers[0].Addr()) {
+			return errors.New("the primary's log does not")
+		}
+		return nil
+	})
+	s.written()
+}
+
 // TestAnotherAnswers: a member tells of a server that answers at another one's address and is a third.
 func TestAnotherAnswers(t *testing.T) {
 	var wrong [2]atomic.Pointer[string] // the address that leads elsewhere, and where

@@ -3,7 +3,6 @@ package member
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -167,24 +166,6 @@ func (g *Group) Load() error {
 	}
 	g.member.Store(m)
 	return m.finishInstall()
-}
-
-// checkPlace refuses the directory of one member in the place of another: there would be two with one identity, of which each vote counts twice.
-func (m *member) checkPlace() error {
-	ctx, cancel := clock.WithTimeout(m.ctx, m.group.o.Wall, callTime)
-	defer cancel()
-	peers := m.disk.Peers()
-	own, known := peers.ByID(m.disk.ID())
-	if !known || m.group.o.IsSelf(ctx, own.Host) {
-		return nil
-	}
-	for _, p := range peers {
-		if p.ID != own.ID && m.group.o.IsSelf(ctx, p.Host) {
-			return fmt.Errorf("the data directory is that of the member %s of the replica set, and this server is the member %s: two members with one identity would lose what is acknowledged. "+
-				"Where this member has lost its own directory, remove it from the set, empty this one, and add it again", own.Host, p.Host)
-		}
-	}
-	return nil
 }
 
 // First is the role that the server begins with, over a store that was opened, and the clock of its database.

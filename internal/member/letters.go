@@ -27,8 +27,9 @@ type Caller struct {
 	admitted bool
 	// letter is a message between members that has not come as a whole.
 	letter []byte
-	// link is the member whose link it is; 0: it is none.
-	link uint64
+	// link is the member whose link it is; 0: it is none. process is who speaks as that.
+	link    uint64
+	process int64
 }
 
 // maxLettersBytes is how large what has not come as a whole may be on all connections together.
@@ -57,6 +58,7 @@ func (g *Group) drop(k *Caller) {
 func (g *Group) Forget(k *Caller) {
 	g.drop(k)
 	if m := g.running(); m != nil && k.link != 0 {
+		m.twins.leave(k.link, k.process)
 		m.suspect(k.link)
 	}
 }
@@ -97,7 +99,13 @@ func (g *Group) read(ctx context.Context, k *Caller, letter bson.Doc, admit func
 	if m == nil || m.disk.SetID() != set.ObjectID() {
 		return nil, errNoMember
 	}
-	id := uint64(from.Int64())
+	id, process := uint64(from.Int64()), int64(0)
+	if v := letter.Lookup("process"); v.Type == bson.TypeInt64 {
+		process = v.Int64()
+	}
+	if err := m.hearAs(k, id, process, host.Str()); err != nil {
+		return nil, err
+	}
 	data := letter.Lookup("data")
 	var bytes []byte
 	if data.Type == bson.TypeBinary {

@@ -353,7 +353,7 @@ const (
 
 // newLetter begins a letter of this member.
 func (m *member) newLetter(kind string) *bson.Builder {
-	return m.group.newLetter(kind, m.disk.SetID(), m.disk.ID())
+	return m.group.newLetter(kind, m.disk.SetID(), m.disk.ID()).Int64("process", m.twins.own)
 }
 
 func (g *Group) newLetter(kind string, set [12]byte, from uint64) *bson.Builder {

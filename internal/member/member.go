@@ -21,6 +21,7 @@ type member struct {
 	disk  *raftlog.Disk
 	log   *raftlog.Member
 	links *links
+	twins *twins
 
 	started atomic.Bool   // log is there, and stays
 	wake    chan struct{} // holds one: the role may have changed
@@ -61,7 +62,7 @@ type member struct {
 
 // newMember opens the log, or makes an empty one.
 func (g *Group) newMember() (m *member, err error) {
-	m = &member{group: g, Server: g.o.Server, wake: make(chan struct{}, 1)}
+	m = &member{group: g, Server: g.o.Server, twins: newTwins(), wake: make(chan struct{}, 1)}
 	m.time.clock = g.o.Clock
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.mu.changed, m.mu.noted = make(chan struct{}), make(chan struct{})

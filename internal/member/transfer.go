@@ -88,10 +88,11 @@ func (m *member) successor(s *raftlog.Status, to func(raftlog.Peer) bool, behind
 	return best
 }
 
-// freeze keeps the member from being elected for some time. The others hear of it with its position.
+// freeze keeps the member from being elected for some time, or as long as it was asked for before where that is longer; 0 ends both. The others hear of it
+// with its position.
 func (m *member) freeze(d time.Duration) {
 	m.mu.Lock()
-	m.mu.frozen = clock.Monotonic(m.group.o.Wall) + d
+	m.mu.frozen = replset.Frozen(m.mu.frozen, clock.Monotonic(m.group.o.Wall), d)
 	m.mu.Unlock()
 }
 

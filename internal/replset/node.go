@@ -259,15 +259,22 @@ func (m *Node) StepDown(ctx context.Context, d time.Duration, check func(*View) 
 	})
 }
 
+// Frozen is until when a member is not elected that is not until some time, and is asked not to be for d from now on: the later of both counts, and 0 ends
+// them.
+func Frozen(until, now, d time.Duration) time.Duration {
+	if d == 0 {
+		return 0
+	}
+	return max(until, now+d)
+}
+
 // Freeze keeps a secondary from being elected for some time; 0 ends that, and what StepDown has asked for.
 func (m *Node) Freeze(ctx context.Context, d time.Duration, check func(*View) error) error {
 	return m.change(ctx, func(v View) error {
 		if err := check(&v); err != nil {
 			return err
 		}
-		if v.Until = 0; d > 0 {
-			v.Until = clock.Monotonic(m.clock) + d
-		}
+		v.Until = Frozen(v.Until, clock.Monotonic(m.clock), d)
 		m.publish(v)
 		return nil
 	})

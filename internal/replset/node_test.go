@@ -147,3 +147,23 @@ func TestReconfigureRenames(t *testing.T) {
 		t.Fatal(v)
 	}
 }
+
+// TestFreezeLengthens: a member that has stepped down for a while does not stand for election sooner because it is frozen for less, and at once where it is
+// unfrozen.
+func TestFreezeLengthens(t *testing.T) {
+	fake := clock.NewFake(time.UnixMilli(1e12))
+	n := NewNode("rs", fake, &kept{}, NewTopology())
+	ctx := t.Context()
+	if err := errors.Join(n.Initiate(ctx, Default("rs", "localhost:1", [12]byte{1}), 0, anyView), n.Elect(ctx), n.StepDown(ctx, time.Minute, anyView)); err != nil {
+		t.Fatal(err)
+	}
+	until := n.View().Until
+	for _, c := range []struct{ freeze, until time.Duration }{{time.Second, until}, {2 * time.Minute, until + time.Minute}, {0, 0}, {time.Second, clock.Monotonic(fake) + time.Second}} {
+		if err := n.Freeze(ctx, c.freeze, anyView); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.View().Until; got != c.until {
+			t.Errorf("frozen for %v it stands for election at %v, not %v", c.freeze, got, c.until)
+		}
+	}
+}

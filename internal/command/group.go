@@ -187,12 +187,16 @@ const noopInterval = 10 * time.Second
 
 // Health is what is known of another member.
 type Health struct {
-	// Up: it has answered lately, at SeenAt in milliseconds since the epoch.
+	// Up: it has answered lately, at SeenAt in milliseconds since the epoch, and does so for UpFor. Why is why it is not up; "" where nobody has asked.
 	Up     bool
 	SeenAt int64
-	State  replset.State
-	Logged oplog.Timestamp
-	Term   int64
+	UpFor  time.Duration
+	Why    string
+	// ElectedAt is when a primary became that, in milliseconds since the epoch; 0: nobody knows.
+	ElectedAt int64
+	State     replset.State
+	Logged    oplog.Timestamp
+	Term      int64
 	// Version is that of the configuration that it has; 0 for none.
 	Version int64
 	// Stalled is for how long its disk has brought nothing to its end.

@@ -393,8 +393,8 @@ func replSetGetStatus(op *Op, v *replset.View) (bson.Doc, error) {
 	}
 	b.End().Timestamp("lastStableRecoveryTimestamp", last.Seconds(), last.Counter())
 	b.Array("members")
-	for i := range v.Config.Members {
-		b.Object(bson.IndexKey(i))
+	for n, i := range v.Config.ByID() {
+		b.Object(bson.IndexKey(n))
 		if i == v.Self {
 			op.appendSelf(b, v, last, syncSource, syncID)
 		} else {
@@ -441,12 +441,12 @@ func (op *Op) appendOther(b *bson.Builder, v *replset.View, i int) {
 		b.Int32("_id", int32(m.ID)).String("name", m.Host).Double("health", 0).Int32("state", 8).String("stateStr", "(not reachable/healthy)").Int32("uptime", 0)
 		appendEntryTime(b, "optime", 0, -1)
 		b.Date("optimeDate", 0).Date("lastHeartbeat", op.Now).Date("lastHeartbeatRecv", h.SeenAt).Int64("pingMs", 0).
-			String("lastHeartbeatMessage", "Couldn't get a connection within the time limit").Int32("configVersion", -1).Int32("configTerm", -1)
+			String("lastHeartbeatMessage", h.Why).Int32("configVersion", -1).Int32("configTerm", -1)
 		return
 	}
 	written := int64(h.Logged.Seconds()) * 1000
 	b.Int32("_id", int32(m.ID)).String("name", m.Host).Double("health", 1).Int32("state", int32(h.State)).String("stateStr", h.State.String()).
-		Int32("uptime", int32(op.uptime()/time.Second))
+		Int32("uptime", int32(h.UpFor/time.Second))
 	appendEntryTime(b, "optime", h.Logged, h.Term)
 	appendEntryTime(b, "optimeDurable", h.Logged, h.Term)
 	b.Date("optimeDate", written).Date("optimeDurableDate", written).Date("lastAppliedWallTime", written).Date("lastDurableWallTime", written).
@@ -457,7 +457,11 @@ func (op *Op) appendOther(b *bson.Builder, v *replset.View, i int) {
 			source, id = v.Primary, int32(v.Config.Members[p].ID)
 		}
 	}
-	b.String("syncSourceHost", source).Int32("syncSourceId", id).String("infoMessage", aboutDisk(h.Stalled)).Int32("configVersion", int32(h.Version)).Int32("configTerm", int32(v.Config.Term))
+	b.String("syncSourceHost", source).Int32("syncSourceId", id).String("infoMessage", aboutDisk(h.Stalled))
+	if h.State == replset.Primary && h.ElectedAt != 0 {
+		b.Timestamp("electionTime", uint32(h.ElectedAt/1000), 1).Date("electionDate", h.ElectedAt)
+	}
+	b.Int32("configVersion", int32(h.Version)).Int32("configTerm", int32(v.Config.Term))
 }
 
 // ofSecondaries is a command about what only a secondary of MongoDB does. primary is the error of a primary, missing why a secondary does it neither.

@@ -307,7 +307,11 @@ func (g *Group) Health(host string) command.Health {
 	}
 	m.looks.Lock()
 	defer m.looks.Unlock()
-	return m.looks.health[host]
+	h := m.looks.health[host]
+	if h.Up {
+		h.UpFor = clock.Monotonic(g.o.Wall) - m.looks.upSince[host]
+	}
+	return h
 }
 
 // AwaitMembers implements command.Group.

@@ -188,7 +188,7 @@ func (m *member) position(asker uint64) bson.Doc {
 		defer d.Leave()
 		b.Int64("logged", int64(d.LastLogged()))
 		if v := d.View(); v.Config != nil {
-			b.Int64("version", v.Config.Version).Int32("state", int32(v.State))
+			b.Int64("version", v.Config.Version).Int32("state", int32(v.State)).Int64("electedAt", v.ElectedAt)
 		}
 	}
 	_, known := m.log.Status().Peers.ByID(asker) // of the version, or a later one

@@ -55,8 +55,10 @@ type member struct {
 		sync.Mutex
 		busy   map[string]bool
 		health map[string]command.Health
-		unfit  map[string]bool   // to lead
-		others map[string]uint64 // the ids of servers that are not the members that should be there
+		// upSince is when one that had not answered has begun to, by the clock's monotonic time.
+		upSince map[string]time.Duration
+		unfit   map[string]bool   // to lead
+		others  map[string]uint64 // the ids of servers that are not the members that should be there
 	}
 }
 
@@ -66,6 +68,7 @@ func (g *Group) newMember() (m *member, err error) {
 	m.time.clock = g.o.Clock
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.mu.changed, m.mu.noted = make(chan struct{}), make(chan struct{})
+	m.looks.upSince = map[string]time.Duration{}
 	m.looks.busy, m.looks.health, m.looks.unfit, m.looks.others = map[string]bool{}, map[string]command.Health{}, map[string]bool{}, map[string]uint64{}
 	if m.disk, err = raftlog.OpenDisk(m.path(LogDir), g.o.Disk.Over(g.o.Files), g.o.Log.For("REPL")); err != nil {
 		return nil, err

@@ -84,7 +84,12 @@ func (m *member) lookAt(v *replset.View) {
 			if err == nil {
 				err = m.checkIdentity(other, reply.Lookup("id"))
 			}
-			h.Up = err == nil
+			if err == nil && !h.Up {
+				m.looks.upSince[other.Host] = clock.Monotonic(m.group.o.Wall)
+			}
+			if h.Up, h.Why = err == nil, ""; err != nil {
+				h.Why = mongoerr.From(err).Message
+			}
 			if err == nil {
 				h.SeenAt = clock.Millis(m.group.o.Clock)
 				readHealth(&h, reply)
@@ -104,6 +109,9 @@ func (m *member) lookAt(v *replset.View) {
 func readHealth(h *command.Health, reply bson.Doc) {
 	if v := reply.Lookup("term"); v.Type == bson.TypeInt64 {
 		h.Term = v.Int64()
+	}
+	if v := reply.Lookup("electedAt"); v.Type == bson.TypeInt64 {
+		h.ElectedAt = v.Int64()
 	}
 	h.Stalled = 0
 	if v := reply.Lookup("stalled"); v.Type == bson.TypeInt64 {

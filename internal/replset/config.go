@@ -1,8 +1,10 @@
 package replset
 
 import (
+	"cmp"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -277,6 +279,16 @@ func (c *Config) Index(host string) int {
 		}
 	}
 	return -1
+}
+
+// ByID are the places of the members in the order of their _ids.
+func (c *Config) ByID() []int {
+	places := make([]int, len(c.Members))
+	for i := range places {
+		places[i] = i
+	}
+	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(c.Members[a].ID, c.Members[b].ID) })
+	return places
 }
 
 // sameHost says whether two addresses are the same server's. All names of this machine's loopback are one.

@@ -160,10 +160,16 @@ func (s *Server) StandAlone(ctx context.Context) error {
 	return nil
 }
 
-// index is which member of a configuration this one is, -1 for none.
+// index is which member of a configuration this one is by its address, -1 for none. Where its log has told which it is, at which address, no names
+// are looked up.
 func (s *Server) index(ctx context.Context, c *replset.Config) int {
 	if i := c.Index(s.ReplicaSet.Host); i >= 0 || s.ReplicaSet.IsSelf == nil {
 		return i
+	}
+	if v := s.Replica.View(); v.Config != nil && v.Self >= 0 && s.grouped() {
+		if i := c.Index(v.Host()); i >= 0 {
+			return i
+		}
 	}
 	return slices.IndexFunc(c.Members, func(m replset.Member) bool { return s.ReplicaSet.IsSelf(ctx, m.Host) })
 }

@@ -12,13 +12,17 @@ import (
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/ebbdb/ebb"
+	"github.com/ebbdb/ebb/internal/auth/patience"
 	"github.com/ebbdb/ebb/internal/certificate/certtest"
+	"github.com/ebbdb/ebb/internal/clock"
 )
 
 // browser speaks to a console as its page does, unless a test changes what it says.
@@ -275,6 +279,48 @@ func TestConsoleOfUnknown(t *testing.T) {
 	}
 	b.enter(body)
 	has(t, b.run(large), `"ok":{"$numberDouble":"1.0"}`)
+}
+
+// stillClock is a clock that stands still.
+type stillClock struct{ *clock.Fake }
+
+func (c stillClock) NewTimer(d time.Duration) ebb.Timer { return c.Fake.NewTimer(d) }
+
+// TestConsoleOfGuesses has many logins wait for their turn, since others from there have failed: they keep nobody from what can be done without.
+func TestConsoleOfGuesses(t *testing.T) {
+	still := stillClock{clock.NewFake(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))}
+	b := openConsole(t, ebb.Options{Authorization: true, Clock: still})
+	b.begin()
+	has(t, b.run(`{"createUser": "root", "pwd": "p", "roles": ["root"], "$db": "admin"}`), `"ok":{"$numberDouble":"1.0"}`)
+	const wrong = `{"user": "root", "password": "no"}`
+	for range patience.Free + 1 {
+		if status, body, _ := b.send(b.request(http.MethodPost, "/api/login", wrong)); status != http.StatusUnauthorized {
+			t.Fatal(status, body)
+		}
+	}
+	before := still.Waiting()
+	ctx, hangUp := context.WithCancel(t.Context())
+	var guessing sync.WaitGroup
+	defer guessing.Wait()
+	defer hangUp()
+	for range 4 {
+		other := &browser{t: t, url: b.url, client: &http.Client{}}
+		other.client.Jar, _ = cookiejar.New(nil)
+		other.begin()
+		for range 8 {
+			r := other.request(http.MethodPost, "/api/login", wrong).WithContext(ctx)
+			guessing.Go(func() {
+				if res, err := other.client.Do(r); err == nil {
+					res.Body.Close()
+					t.Error("a guess did not wait", res.Status)
+				}
+			})
+		}
+	}
+	for still.Waiting() < before+patience.MaxWaiting {
+		runtime.Gosched()
+	}
+	has(t, b.run(`{"ping": 1, "$db": "admin"}`), `"ok":{"$numberDouble":"1.0"}`)
 }
 
 // TestConsoleBesideAnother has a browser at two consoles of one host, whose cookies go to each of its ports.

@@ -133,7 +133,11 @@ func (op *Op) credentials(name auth.Name, f userFields) (bson.Doc, error) {
 		if !mechanisms[m] {
 			continue
 		}
-		made, err := op.hash(func() (bson.Doc, error) { return op.makeCredentials(m, name, f) })
+		var made bson.Doc
+		err := op.hash(op.Ctx, func() (err error) {
+			made, err = op.makeCredentials(m, name, f)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -26,28 +26,53 @@ func (s *Server) LogIn(ctx context.Context, conn *Conn, db, user, password strin
 	if err != nil {
 		return err
 	}
-	message, err := client.Step("")
-	next := bson.Build().Int32("saslStart", 1).String("mechanism", mechanism).Object("options").Bool("skipEmptyExchange", true).End()
-	for err == nil {
-		reply, refused := s.say(ctx, conn, next.Binary("payload", 0, []byte(message)).String("$db", db).Doc())
-		if refused != nil {
-			return refused
-		}
-		answer := ""
-		if v := reply.Lookup("payload"); v.Type == bson.TypeBinary {
-			_, payload := v.Binary()
-			answer = string(payload)
-		}
-		message, err = client.Step(answer)
-		if reply.Lookup("done").Truthy() {
-			break
-		}
-		next = bson.Build().Int32("saslContinue", 1).Int32("conversationId", conversationID)
+	first, err := client.Step("")
+	if err != nil {
+		return errAuthentication()
 	}
-	if err != nil || !client.Valid() {
+	challenge, err := s.say(ctx, conn, bson.Build().Int32("saslStart", 1).String("mechanism", mechanism).Binary("payload", 0, []byte(first)).
+		Object("options").Bool("skipEmptyExchange", true).End().String("$db", db).Doc())
+	if err != nil {
+		return err
+	}
+	proof, err := s.prove(ctx, conn, client, challenge)
+	if err != nil {
+		return err
+	}
+	last, err := s.say(ctx, conn, bson.Build().Int32("saslContinue", 1).Int32("conversationId", conversationID).
+		Binary("payload", 0, []byte(proof)).String("$db", db).Doc())
+	if err != nil {
+		return err
+	}
+	if _, err := client.Step(payloadOf(last)); err != nil || !client.Valid() {
 		return errAuthentication()
 	}
 	return nil
+}
+
+// prove answers the server's challenge by a proof that the client knows the password, which is hashed for it. That is work for whoever asks, so it is
+// done when the login has its turn, and for as many at once as may have a password hashed.
+func (s *Server) prove(ctx context.Context, conn *Conn, client *scram.Client, challenge bson.Doc) (proof string, err error) {
+	if err := conn.login.awaitTurn(ctx, s, conn); err != nil {
+		return "", err
+	}
+	err = s.hash(ctx, func() (err error) {
+		if proof, err = client.Step(payloadOf(challenge)); err != nil {
+			return errAuthentication()
+		}
+		return nil
+	})
+	return proof, err
+}
+
+// payloadOf is the message in a reply to saslStart or saslContinue.
+func payloadOf(reply bson.Doc) string {
+	v := reply.Lookup("payload")
+	if v.Type != bson.TypeBinary {
+		return ""
+	}
+	_, payload := v.Binary()
+	return string(payload)
 }
 
 // say runs a command on a connection that somebody within the server keeps.

@@ -26,19 +26,27 @@ const manyUsers mongoerr.Code = 5626701
 // anotherUser is the code of a login as somebody else than the user whose token has expired on the connection.
 const anotherUser mongoerr.Code = 7070100
 
-// who is who logs in, for those who count failures.
-func (op *Op) who(name auth.Name) patience.Who {
-	return patience.From(address(op.Conn.Remote), name.String())
+// who is who logs in on the connection, for those who count failures.
+func (c *Conn) who(name auth.Name) patience.Who {
+	return patience.From(address(c.Remote), name.String())
 }
 
 // awaitTurn waits for as long as a login has to, before anybody looks at whether it succeeds.
-func (op *Op) awaitTurn(name auth.Name) error {
-	wait := op.patience.Wait(op.who(name), op.Clock.Now())
+func (s *Server) awaitTurn(ctx context.Context, who patience.Who) error {
+	if s.patience.Wait(who, s.Clock.Now()) == 0 {
+		return nil
+	}
+	leave, err := s.patience.Enter(ctx, who)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	wait := s.patience.Wait(who, s.Clock.Now()) // which others have changed while this one was in line
 	if wait == 0 {
 		return nil
 	}
-	if err := clock.Wait(op.Ctx, op.Clock, wait); err != nil {
-		return context.Cause(op.Ctx)
+	if err := clock.Wait(ctx, s.Clock, wait); err != nil {
+		return context.Cause(ctx)
 	}
 	return nil
 }
@@ -51,7 +59,7 @@ func (op *Op) loginFailed(l *login, why error) error {
 		return context.Cause(op.Ctx)
 	}
 	if l.guessed || l.steps > 1 {
-		op.patience.Failed(op.who(name), op.Clock.Now())
+		op.patience.Failed(op.Conn.who(name), op.Clock.Now())
 	}
 	op.AccessLog.Info("Failed to authenticate", "client", op.Conn.Remote, "isSpeculative", l.speculative, "mechanism", l.mechanism,
 		"user", name.Name, "db", name.DB, "error", why.Error())
@@ -85,7 +93,7 @@ func (op *Op) loginSucceeded(l *login) error {
 	}
 	op.Conn.voucher = voucher
 	op.logins.of(l.mechanism).succeeded(l.speculative, user.IsInternal())
-	op.patience.Succeeded(op.who(user.Name), op.Clock.Now())
+	op.patience.Succeeded(op.Conn.who(user.Name), op.Clock.Now())
 	about := []any{"client", op.Conn.Remote, "isSpeculative", l.speculative, "isClusterMember", user.IsInternal(), "mechanism", l.mechanism,
 		"user", user.Name.Name, "db", user.DB}
 	if voucher != nil && len(voucher.Logged) > 0 {
@@ -211,13 +219,17 @@ func (s *Server) findUser(ctx context.Context, name auth.Name) (*auth.User, erro
 // maxHashing is how many passwords are hashed at once: each takes a processor for milliseconds, and nobody can stop it.
 const maxHashing = 2
 
-// hash hashes a password, when its turn has come.
-func (op *Op) hash(password func() (bson.Doc, error)) (bson.Doc, error) {
+// hash hashes a password, when there is a place for that. Who hangs up while there is none has nothing hashed.
+func (s *Server) hash(ctx context.Context, password func() error) error {
 	select {
-	case op.hashing <- struct{}{}:
-		defer func() { <-op.hashing }()
-		return password()
-	case <-op.Ctx.Done():
-		return nil, context.Cause(op.Ctx)
+	case s.hashing <- struct{}{}:
+	default:
+		select {
+		case s.hashing <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
+	defer func() { <-s.hashing }()
+	return password()
 }

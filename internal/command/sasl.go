@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"strings"
@@ -63,9 +64,9 @@ type login struct {
 	speculative bool
 	// short leaves out the exchange of empty messages at the end; proven is set while that is waited for.
 	short, proven bool
-	// guessed says that the last message was to show who the client is, and that it had its turn.
-	guessed bool
-	steps   int
+	// guessed says that the last message was to show who the client is, and that it had its turn; hasTurn that it has had that before it came.
+	guessed, hasTurn bool
+	steps            int
 }
 
 // saslRequest is what saslStart, or hello in its place, is asked.
@@ -225,16 +226,26 @@ func (l *login) next(op *Op, message []byte) (answer []byte, done bool, err erro
 	l.steps++
 	l.guessed = false
 	if l.proves(op, l.steps, message) {
-		if err := op.awaitTurn(l.name()); err != nil {
+		if err := l.awaitTurn(op.Ctx, op.Server, op.Conn); err != nil {
 			return nil, false, err
 		}
-		l.guessed = true
+		l.guessed, l.hasTurn = true, false
 	}
 	answer, done, err = l.step(op, message)
 	if done && !l.short && scram.Known(l.mechanism) {
 		l.proven, done = true, false
 	}
 	return answer, done, err
+}
+
+// awaitTurn waits until the login may show who the client is, unless it has waited for that.
+func (l *login) awaitTurn(ctx context.Context, s *Server, conn *Conn) error {
+	if l.hasTurn {
+		return nil
+	}
+	err := s.awaitTurn(ctx, conn.who(l.name()))
+	l.hasTurn = err == nil
+	return err
 }
 
 // speculate logs the client in, or begins to, while it says hello, where it asks for that. What fails is as if it had not asked.

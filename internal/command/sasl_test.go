@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -332,6 +334,50 @@ func TestFirstAnswersTakeAsLong(t *testing.T) {
 	t.Errorf("%v for a user who is there, %v for one who is not", there, absent)
 }
 
+// cleaners is how many goroutines of a server of tests wait for something all the time; see Server.clean.
+const cleaners = 1
+
+// TestGuessesAtOnce has an address guess on many connections at once: no more of the guesses wait, and are answered, at a time than may.
+func TestGuessesAtOnce(t *testing.T) {
+	h := newLogins(t)
+	bad := talker{h: h, conn: "0", db: "admin", mechanism: scram.SHA256, user: "both", pwd: "no"}
+	for range patience.MaxFailures {
+		h.server.patience.Failed(h.conn("0").who(auth.Name{Name: "both", DB: "admin"}), h.clock.Now())
+	}
+	const rounds = 3
+	begun := h.clock.Now()
+	var guessing sync.WaitGroup
+	answered := make(chan time.Duration, rounds*patience.MaxWaiting)
+	for i := range rounds * patience.MaxWaiting {
+		h.conn(fmt.Sprint(i + 1))
+	}
+	for i := range rounds * patience.MaxWaiting {
+		guess := bad
+		guess.conn = fmt.Sprint(i + 1)
+		guessing.Go(func() {
+			guess.login()
+			answered <- h.clock.Now().Sub(begun)
+		})
+	}
+	for range rounds {
+		for h.clock.Waiting() < cleaners+patience.MaxWaiting && len(answered) < cap(answered) {
+			runtime.Gosched()
+		}
+		h.clock.Advance(patience.Most)
+	}
+	guessing.Wait()
+	close(answered)
+	counts := map[time.Duration]int{}
+	for at := range answered {
+		counts[at]++
+	}
+	for n := range rounds {
+		if at := time.Duration(n+1) * patience.Most; counts[at] != patience.MaxWaiting {
+			t.Errorf("after %v %d guesses were answered, not %d: %v", at, counts[at], patience.MaxWaiting, counts)
+		}
+	}
+}
+
 // TestHashing: no more passwords are hashed at once than may be, and who waits may be stopped.
 func TestHashing(t *testing.T) {
 	h := newHarness(t)
@@ -340,14 +386,12 @@ func TestHashing(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
-	op := &Op{Server: h.server, Ctx: ctx}
-	if _, err := op.hash(func() (bson.Doc, error) { t.Error("one more is hashed"); return nil, nil }); err == nil || err.Error() != "enough" {
+	if err := h.server.hash(ctx, func() error { t.Error("one more is hashed"); return nil }); err == nil || err.Error() != "enough" {
 		t.Error(err)
 	}
 	<-h.server.hashing
-	op.Ctx = t.Context()
-	if d, err := op.hash(func() (bson.Doc, error) { return bson.EmptyDoc, nil }); err != nil || d == nil || len(h.server.hashing) != maxHashing-1 {
-		t.Error(d, err)
+	if err := h.server.hash(t.Context(), func() error { return nil }); err != nil || len(h.server.hashing) != maxHashing-1 {
+		t.Error(err)
 	}
 }
 

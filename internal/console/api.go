@@ -76,14 +76,15 @@ func (s *Server) serveInterface(w http.ResponseWriter, r *http.Request) {
 func (s *Server) isUnknown(own *session) bool { return s.opts.Authorization && own.login == nil }
 
 // run serves a request that is there as a whole when its turn has come. Who sends slowly takes no place, and who has not logged in takes none of
-// those who have.
+// those who have. A login takes neither: it may have to wait for what others did, who would take all places by guessing, and Commands bound what
+// logins cost.
 func (s *Server) run(w http.ResponseWriter, r *http.Request, own *session, serve func(http.ResponseWriter, *http.Request, *session, []byte)) {
 	limit, patience, places := int64(maxCommandBytes), bodyPatience, s.running
 	if s.isUnknown(own) {
 		limit, patience, places = min(limit, s.commands.MaxUnknown()), unknownPatience, s.unknown
 	}
 	if r.URL.Path != "/api/command" {
-		limit = maxLoginBytes
+		limit, places = maxLoginBytes, nil
 	}
 	var account memory.Account
 	account.Open(s.opts.Memory, memory.Requests)
@@ -99,6 +100,9 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, own *session, serve
 		return
 	}
 	for _, places := range [2]chan struct{}{own.running, places} {
+		if places == nil {
+			continue
+		}
 		select {
 		case places <- struct{}{}:
 			defer func() { <-places }()

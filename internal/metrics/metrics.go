@@ -36,8 +36,6 @@ const (
 	maxScrapes = 2
 	// scrapePatience is how long gathering may take.
 	scrapePatience = 10 * time.Second
-	// maxLogins is how many passwords are looked at at a time: each is hashed many times.
-	maxLogins = 2
 	// maxCollections is how many collections are told of one by one.
 	maxCollections = 500
 )
@@ -81,12 +79,11 @@ type Handler struct {
 	opts    Options
 	mux     *http.ServeMux
 	figures http.Handler
-	logins  chan struct{}
 }
 
 // New returns a Handler.
 func New(o Options) *Handler {
-	h := &Handler{opts: o, mux: http.NewServeMux(), logins: make(chan struct{}, maxLogins)}
+	h := &Handler{opts: o, mux: http.NewServeMux()}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&collector{o}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	h.figures = promhttp.HandlerFor(registry, promhttp.HandlerOpts{

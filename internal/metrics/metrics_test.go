@@ -304,6 +304,51 @@ func TestUsers(t *testing.T) {
 	}
 }
 
+// slowLogins are logins that take as long as others are under way.
+type slowLogins struct {
+	replies
+	begun, proceed chan struct{}
+}
+
+func (s slowLogins) LogIn(ctx context.Context, conn *command.Conn, db, user, password string) error {
+	s.begun <- struct{}{}
+	<-s.proceed
+	return s.replies.LogIn(ctx, conn, db, user, password)
+}
+
+// TestLoginsAtOnce: who guesses, and has to wait for that, keeps nobody else from logging in.
+func TestLoginsAtOnce(t *testing.T) {
+	s := slowLogins{healthy, make(chan struct{}), make(chan struct{})}
+	o := of(healthy, &expiry{})
+	o.Authorization, o.NextID, o.Commands = true, func() int64 { return 1 }, s
+	h := metrics.New(o)
+	const logins = 8
+	codes := make(chan int, logins)
+	for range logins {
+		go func() {
+			r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+			r.Host, r.RemoteAddr, r.TLS = "ebb.example.org:27019", "192.0.2.1:5000", &tls.ConnectionState{}
+			r.SetBasicAuth("ann", "wrong")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			codes <- w.Code
+		}()
+	}
+	for range logins {
+		select {
+		case <-s.begun:
+		case code := <-codes:
+			t.Fatal("a login is refused with", code)
+		}
+	}
+	close(s.proceed)
+	for range logins {
+		if code := <-codes; code != http.StatusUnauthorized {
+			t.Error(code)
+		}
+	}
+}
+
 func TestHealth(t *testing.T) {
 	stopping := make(chan struct{})
 	close(stopping)

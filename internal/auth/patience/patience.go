@@ -1,8 +1,13 @@
-// Package patience is how long a login has to wait, by how often logins from its address and of its user have failed lately. It knows
-// neither passwords nor connections, and reads no clock.
+// Package patience is how long a login has to wait, by how often logins from its address and of its user have failed lately, and how many
+// of an address wait at once. It knows neither passwords nor connections, and reads no clock.
+//
+// Waits alone slow down who tries one password after the other. Who tries on many connections at once has all of them wait side by side, so
+// an address has MaxWaiting places, and a login that has to wait takes one first: MaxWaiting guesses in Most is what an address has at
+// best. A user has no such places: whoever guesses from elsewhere would take them all, and keep the user out.
 package patience
 
 import (
+	"context"
 	"crypto/sha256"
 	"net/netip"
 	"sync"
@@ -20,6 +25,8 @@ const (
 	MaxFailures = 20
 	// Trusted is how long a user who has logged in from an address does not wait for what others do.
 	Trusted = time.Hour
+	// MaxWaiting is how many logins from an address wait at once. The others stand in line for that.
+	MaxWaiting = 16
 	// MaxKept is how many addresses, users, and pairs of them are kept at once.
 	MaxKept = 10_000
 )
@@ -29,7 +36,15 @@ type Register struct {
 	mu struct {
 		sync.Mutex
 		kept map[key]entry
+		// waiting are the addresses from which logins wait, or are in line for that.
+		waiting map[key]*places
 	}
+}
+
+// places are those of an address. There are none of one that nobody waits at.
+type places struct {
+	taken chan struct{}
+	users int // who wait and who are in line; guarded by the Register
 }
 
 // key is a digest of an address, a user, or both: so none takes more room than another.
@@ -71,6 +86,45 @@ func (r *Register) Wait(w Who, now time.Time) time.Duration {
 	}
 	address, user := r.mu.kept[w.address], r.mu.kept[w.user]
 	return delay(max(address.counts(now), user.counts(now)))
+}
+
+// Enter takes a place for a login that has to wait, as soon as its address has one that is free. It is left when the login has waited. The
+// error is ctx's.
+func (r *Register) Enter(ctx context.Context, w Who) (leave func(), err error) {
+	p := r.placesOf(w.address)
+	select {
+	case p.taken <- struct{}{}:
+		return func() {
+			<-p.taken
+			r.leave(w.address, p)
+		}, nil
+	case <-ctx.Done():
+		r.leave(w.address, p)
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (r *Register) placesOf(address key) *places {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.mu.waiting[address]
+	if p == nil {
+		if r.mu.waiting == nil {
+			r.mu.waiting = map[key]*places{}
+		}
+		p = &places{taken: make(chan struct{}, MaxWaiting)}
+		r.mu.waiting[address] = p
+	}
+	p.users++
+	return p
+}
+
+func (r *Register) leave(address key, p *places) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.users--; p.users == 0 {
+		delete(r.mu.waiting, address)
+	}
 }
 
 func delay(failures int) time.Duration {

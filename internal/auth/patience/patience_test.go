@@ -1,6 +1,8 @@
 package patience
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -73,5 +75,43 @@ func TestRoom(t *testing.T) {
 		if len(r.mu.kept) > MaxKept {
 			t.Fatalf("%d are kept", len(r.mu.kept))
 		}
+	}
+}
+
+// TestPlaces: as many logins from an address wait as may, whoever they are for; those from elsewhere have places of their own.
+func TestPlaces(t *testing.T) {
+	here, there := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	r := &Register{}
+	enough := errors.New("enough")
+	ended, cancel := context.WithCancelCause(t.Context())
+	var leave []func()
+	enter := func(a netip.Addr, user string) {
+		t.Helper()
+		out, err := r.Enter(t.Context(), From(a, user))
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave = append(leave, out)
+	}
+	for i := range MaxWaiting {
+		enter(here, fmt.Sprint(i))
+	}
+	cancel(enough)
+	if _, err := r.Enter(ended, From(here, "one more")); err != enough {
+		t.Error("one more waits", err)
+	}
+	enter(there, "0")
+	next := make(chan func())
+	go func() {
+		out, _ := r.Enter(t.Context(), From(here, "next"))
+		next <- out
+	}()
+	leave[0]()
+	leave[0] = <-next
+	for _, out := range leave {
+		out()
+	}
+	if n := len(r.mu.waiting); n != 0 {
+		t.Errorf("%d addresses are kept where nobody waits", n)
 	}
 }

@@ -123,6 +123,9 @@ func readOneLogged(d bson.Doc) (l logged, err error) {
 	}
 	if uuid := d.Lookup("ui"); isUUID(uuid) {
 		_, data := uuid.Binary()
+		if len(data) != len(l.uuid) {
+			return l, mongoerr.New(mongoerr.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
+		}
 		l.uuid = (*[16]byte)(slices.Clone(data))
 	} else if !uuid.IsMissing() {
 		return l, mongoerr.New(mongoerr.TypeMismatch, "BSON field 'OplogEntry.ui' is the wrong type '%s', expected type 'binData'", uuid.Type)

@@ -28,6 +28,9 @@ type Command struct {
 	Needs    Needs
 	// Sensitive are the fields that hold secrets; see Conceal.
 	Sensitive []string
+	// Known says whether the command has a field of that name, beside its own and generic ones; nil where that is nobody's matter. Of a command that
+	// has it other fields hold secrets as well: their names may be mistyped.
+	Known func(name string) bool
 	// Written are the fields with what is written, which hold secrets where that goes to users.
 	Written []string
 	// RawData commands work on the buckets of a time series where rawData is true.

@@ -12,9 +12,10 @@ import (
 
 func userCommands() []*Command {
 	secret := []string{"pwd"}
+	userField := knows("digestPassword", "customData", "roles", "authenticationRestrictions", "mechanisms")
 	return []*Command{
-		{Name: "createUser", Doc: "Makes a user.", WriteConcern: true, Sensitive: secret, Needs: Needs{Also: needsCreateUser}, Audited: auditedCreateUser, Run: createUser},
-		{Name: "updateUser", Doc: "Changes a user.", WriteConcern: true, Sensitive: secret, Needs: Needs{Also: needsUpdateUser}, Audited: auditedUpdateUser, Run: updateUser},
+		{Name: "createUser", Doc: "Makes a user.", WriteConcern: true, Sensitive: secret, Known: userField, Needs: Needs{Also: needsCreateUser}, Audited: auditedCreateUser, Run: createUser},
+		{Name: "updateUser", Doc: "Changes a user.", WriteConcern: true, Sensitive: secret, Known: userField, Needs: Needs{Also: needsUpdateUser}, Audited: auditedUpdateUser, Run: updateUser},
 		{Name: "dropUser", Doc: "Removes a user.", WriteConcern: true, Needs: Needs{Also: needsDropUser}, Audited: auditedUser, Run: dropUser},
 		{Name: "dropAllUsersFromDatabase", Doc: "Removes all users of a database.", WriteConcern: true, Needs: Needs{Also: needsDropUser}, Audited: auditedDB, Run: dropAllUsers},
 		{Name: "grantRolesToUser", Doc: "Grants roles to a user.", WriteConcern: true, Needs: Needs{Also: needsGrantRoles}, Audited: auditedUser, Run: grantRolesToUser},

@@ -53,6 +53,7 @@ func New(c Config, s Services) *Server {
 		c.AccessLog = c.Log
 	}
 	srv := &Server{Config: c, Params: s.Params, Ops: s.Ops, Cursors: s.Cursors, Query: s.Query, Durable: s.Durable, TTL: s.TTL, Checkpoints: s.Checkpoints, table: commands(), stages: pipeline.NewTable(), reaping: make(chan struct{}, 1), altering: make(chan struct{}, 1), hashing: make(chan struct{}, maxHashing), ending: make(chan struct{}), started: c.Clock.Now(), began: clock.Monotonic(c.Clock)}
+	srv.table["setParameter"].Known = srv.knowsParameter
 	users := auth.New(s.Query)
 	users.Warn = func(why error) {
 		srv.AccessLog.Warn("A stored role cannot be read, and allows nothing", "error", serverlog.Client(why.Error()))

@@ -110,7 +110,7 @@ func (op *Op) settableNames() (names []string, how ttlchange.OnHidden, err error
 	stopsHiding := !op.APIStrict && op.Args.Has(ttl.HideExpiredName)
 	for it := op.Args.Document().Iter(); it.Next(); {
 		name := it.Key()
-		if name == op.Name() || isGeneric(name) || stopsHiding && (name == "keepExpired" || name == "force") {
+		if name == op.Name() || isGeneric(name) || stopsHiding && isOnHidden(name) {
 			continue
 		}
 		if err := op.Params.Settable(name, parameter.Runtime); err != nil {
@@ -126,6 +126,14 @@ func (op *Op) settableNames() (names []string, how ttlchange.OnHidden, err error
 		err = op.Args.Err()
 	}
 	return names, how, err
+}
+
+// isOnHidden says whether a field of setParameter says what becomes of documents that would not be hidden any more.
+func isOnHidden(name string) bool { return name == "keepExpired" || name == "force" }
+
+// knowsParameter says whether setParameter has a field of that name.
+func (s *Server) knowsParameter(name string) bool {
+	return s.Params.Lookup(name) != nil || isOnHidden(name)
 }
 
 // setOneParameter sets one. Before ttlHideExpired stops hiding, what it hides is deleted: nothing expired comes back.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/auth"
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
 )
 
@@ -18,10 +19,33 @@ func (c *Command) Conceal(db string, d bson.Doc) bson.Doc { return conceal(d, c.
 
 // secrets are the fields of such a document that say nothing.
 func (c *Command) secrets(db string, d bson.Doc) []string {
-	if len(c.Written) > 0 && writesUsers(db, d) {
+	switch {
+	case c.writesUsers(db, d):
 		return c.Written
+	case c.Known != nil:
+		return append(c.unknown(d), c.Sensitive...)
 	}
 	return c.Sensitive
+}
+
+func (c *Command) writesUsers(db string, d bson.Doc) bool {
+	return len(c.Written) > 0 && writesUsers(db, d)
+}
+
+// unknown are the fields that the command does not know.
+func (c *Command) unknown(d bson.Doc) (names []string) {
+	it := d.Iter()
+	for it.Next(); it.Next(); { // the first is the command's own
+		if !c.Known(it.Key()) && !isGeneric(it.Key()) {
+			names = append(names, it.Key())
+		}
+	}
+	return names
+}
+
+// knows is for Command.Known: these alone are known.
+func knows(names ...string) func(string) bool {
+	return func(name string) bool { return slices.Contains(names, name) }
 }
 
 // conceal is a document some of whose fields say nothing.
@@ -62,7 +86,7 @@ func writesUsers(db string, d bson.Doc) bool {
 	case db != auth.UsersNS().DB:
 		return false
 	case name != "bulkWrite":
-		return holdsCredentials(namespace.NS{DB: db, Coll: text(d, name)})
+		return holdsCredentials(namespace.NS{DB: db, Coll: nameIn(d.Lookup(name))})
 	}
 	targets := d.Lookup("nsInfo")
 	if targets.Type != bson.TypeArray {
@@ -101,26 +125,28 @@ func reducesToUsers(db string, out bson.Value) bool {
 	if out.Type != bson.TypeObject {
 		return isOfUsers(db, out)
 	}
-	db = cmp.Or(text(out.Doc(), "db"), db)
+	db = cmp.Or(nameIn(out.Doc().Lookup("db")), db)
 	return slices.ContainsFunc([]string{"replace", "merge", "reduce"}, func(mode string) bool { return isOfUsers(db, out.Doc().Lookup(mode)) })
 }
 
 // isOfUsers says whether what $out or $merge is to write to, as it is written, is such a collection.
 func isOfUsers(db string, target bson.Value) bool {
-	switch target.Type {
-	case bson.TypeString:
-		return holdsCredentials(namespace.NS{DB: db, Coll: target.Str()})
-	case bson.TypeObject:
-		return holdsCredentials(namespace.NS{DB: cmp.Or(text(target.Doc(), "db"), db), Coll: text(target.Doc(), "coll")})
+	if target.Type == bson.TypeObject {
+		return holdsCredentials(namespace.NS{DB: cmp.Or(nameIn(target.Doc().Lookup("db")), db), Coll: nameIn(target.Doc().Lookup("coll"))})
 	}
-	return false
+	return holdsCredentials(namespace.NS{DB: db, Coll: nameIn(target)})
+}
+
+// nameIn is the name that a value may be taken for: a string, or what BSON calls a symbol. It is "" for any other value.
+func nameIn(v bson.Value) string {
+	if v.Type == bson.TypeString || v.Type == bson.TypeSymbol {
+		return v.Str()
+	}
+	return ""
 }
 
 // namesUsers says whether an entry of a bulkWrite's nsInfo, or of an oplog, is about such a collection.
-func namesUsers(d bson.Doc) bool {
-	ns := d.Lookup("ns")
-	return ns.Type == bson.TypeString && holdsCredentials(namespace.Split(ns.Str()))
-}
+func namesUsers(d bson.Doc) bool { return holdsCredentials(namespace.Split(nameIn(d.Lookup("ns")))) }
 
 // concealed is the operation's command as anybody may read it.
 func (op *Op) concealed() bson.Doc {
@@ -133,6 +159,19 @@ func (op *Op) concealed() bson.Doc {
 	}
 	return d
 }
+
+// concealedError is an error of the operation as anybody may read it. What is wrong with a write is told by what was to be written, or by what is
+// there: of a write to users neither is shown.
+func (op *Op) concealedError(err error) error {
+	d := op.Args.Document()
+	if err != nil && (op.Command.writesUsers(op.DB, d) || op.Command.HoldsCommands && op.table.holdsSecrets(d.Value())) {
+		return withoutWords(err)
+	}
+	return err
+}
+
+// withoutWords is an error of which the code alone is shown.
+func withoutWords(err error) error { return mongoerr.New(mongoerr.From(err).Code, concealed) }
 
 // concealedCommand is a command that is over as anybody may read it.
 func (s *Server) concealedCommand(d bson.Doc) bson.Doc {

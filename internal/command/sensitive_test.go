@@ -81,6 +81,11 @@ func TestWrittenCredentialsAreNotShown(t *testing.T) {
 		`{mapReduce: "c", map: "function() { emit(1, 'hunter2') }", reduce: "function() { return 'hunter2' }", out: "system.users"}`,
 		`{mapreduce: "c", map: "function() { emit(1, s) }", reduce: "function() { return s }", scope: {s: "hunter2"}, out: {merge: "tempusers", db: "admin"}}`,
 		`{setQuerySettings: {createUser: "u", pwd: "hunter2"}, settings: {}}`,
+		`{setParameter: 1, ldapQueryPasword: "hunter2"}`,
+		`{setParameter: 1, logLevel: 0, tlsKeyPassword: {a: "hunter2"}}`,
+		`{explain: {setParameter: 1, tlsKeyPassword: "hunter2"}}`,
+		`{createUser: "u", password: "hunter2", roles: []}`,
+		`{updateUser: "u", pwd: "hunter1", Pwd: "hunter2"}`,
 	} {
 		h := newHarness(t)
 		h.must("1", "admin", `{profile: 2}`)
@@ -120,5 +125,69 @@ func TestMergedCredentialsAreNotShown(t *testing.T) {
 	d := bson.MustDoc(`{aggregate: 1, pipeline: [{$documents: [{_id: 1, pwd: "hunter2"}]}, {$merge: {into: {db: "admin", coll: "system.users"}}}], cursor: {}}`)
 	if got := commands()["aggregate"].Conceal("test", d).String(); got != `{ aggregate: 1, pipeline: "xxx", cursor: {} }` {
 		t.Error(got)
+	}
+}
+
+// TestErrorsOfCredentialsAreNotShown: the error of a write to where credentials are kept quotes what is there, or what was to be written.
+func TestErrorsOfCredentialsAreNotShown(t *testing.T) {
+	for _, text := range []string{
+		`{update: "system.users", updates: [{q: {_id: 1}, u: {$set: {"credentials.key.x": 1}}}]}`,
+		`{update: "system.users", updates: [{q: {_id: 1}, u: {$set: "hunter2"}}]}`,
+		`{update: "system.users", updates: [{q: {_id: 1}, u: [{$set: {x: {$toInt: "$credentials.key"}}}]}]}`,
+		`{findAndModify: "system.users", query: {_id: 1}, update: {$set: {"credentials.key.x": 1}}}`,
+		`{findAndModify: "system.users", query: {_id: 1}, update: {$set: "hunter2"}}`,
+		`{bulkWrite: 1, ops: [{update: 0, filter: {_id: 1}, updateMods: {$set: {"credentials.key.x": 1}}}], nsInfo: [{ns: "admin.system.users"}]}`,
+		`{bulkWrite: 1, ops: [{update: 0, filter: {_id: 1}, updateMods: {$set: "hunter2"}}], nsInfo: [{ns: "admin.system.users"}]}`,
+		`{aggregate: 1, pipeline: [{$documents: [{_id: 1, x: {$toInt: "hunter2"}}]}, {$merge: "system.users"}], cursor: {}}`,
+		`{explain: {update: "system.users", updates: [{q: {_id: 1}, u: {$set: "hunter2"}}]}}`,
+	} {
+		h := newHarness(t)
+		h.must("1", "admin", `{insert: "system.users", documents: [{_id: 1, credentials: {key: "hunter2"}}]}`)
+		h.must("1", "admin", `{profile: 2}`)
+		h.send(t.Context(), "1", "admin", bson.MustDoc(text))
+		h.must("1", "admin", `{profile: 0}`)
+		shown := h.must("1", "admin", `{find: "system.profile"}`).String()
+		if strings.Contains(shown, "hunter2") || !strings.Contains(shown, `errMsg: "xxx"`) {
+			t.Errorf("%s is shown as %s", text, shown)
+		}
+	}
+}
+
+// symbols is a value in which names of where users are kept are symbols.
+func symbols(v bson.Value) bson.Value {
+	switch {
+	case v.Type == bson.TypeString && strings.HasSuffix(v.Str(), "system.users"):
+		return bson.Symbol(v.Str())
+	case v.Type != bson.TypeObject && v.Type != bson.TypeArray:
+		return v
+	}
+	b := bson.Build()
+	for it := v.Doc().Iter(); it.Next(); {
+		b.Value(it.Key(), symbols(it.Value()))
+	}
+	return bson.Value{Type: v.Type, Data: b.Doc()}
+}
+
+// TestCredentialsWrittenBySymbolsAreNotShown: a symbol names a collection as a string does.
+func TestCredentialsWrittenBySymbolsAreNotShown(t *testing.T) {
+	for _, text := range []string{
+		`{insert: "system.users", documents: [{_id: 1, credentials: "hunter2"}]}`,
+		`{update: "system.users", updates: [{q: {_id: 1}, u: {$set: {credentials: "hunter2"}}}]}`,
+		`{findAndModify: "system.users", query: {_id: 1}, update: {credentials: "hunter2"}}`,
+		`{aggregate: 1, pipeline: [{$documents: [{_id: 1, credentials: "hunter2"}]}, {$merge: {into: "system.users"}}], cursor: {}}`,
+		`{aggregate: 1, pipeline: [{$documents: [{_id: 1, credentials: "hunter2"}]}, {$out: "system.users"}], cursor: {}}`,
+		`{mapReduce: "c", map: "function() { emit(1, 'hunter2') }", reduce: "function() { return 'hunter2' }", out: "system.users"}`,
+		`{bulkWrite: 1, ops: [{insert: 0, document: {credentials: "hunter2"}}], nsInfo: [{ns: "admin.system.users"}]}`,
+		`{explain: {update: "system.users", updates: [{q: {_id: 1}, u: {$set: {credentials: "hunter2"}}}]}}`,
+		`{applyOps: [{op: "i", ns: "admin.system.users", o: {_id: 2, credentials: "hunter2"}}]}`,
+	} {
+		h := newHarness(t)
+		h.must("1", "admin", `{profile: 2}`)
+		h.send(t.Context(), "1", "admin", symbols(bson.MustDoc(text).Value()).Doc())
+		h.must("1", "admin", `{profile: 0}`)
+		shown := h.must("1", "admin", `{find: "system.profile"}`).String()
+		if strings.Contains(shown, "hunter2") || strings.Count(shown, `"xxx"`) == 0 {
+			t.Errorf("%s is shown as %s", text, shown)
+		}
 	}
 }

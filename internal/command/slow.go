@@ -45,7 +45,7 @@ func (op *Op) record(micros int64, err error) {
 	if op.Command.Quiet || op.statements > 0 && !op.waitedLong(micros-op.recordedMicros) {
 		return
 	}
-	op.Server.record(op.DB, finished{op.Running, op.originating, micros, err, op.executed, op.queryShapeHash})
+	op.Server.record(op.DB, finished{op.Running, op.originating, micros, op.concealedError(err), op.executed, op.queryShapeHash})
 }
 
 // queryShapeHash is the hash of the shape of the command's query, or of that which has opened its cursor; "" where there is none.
@@ -94,6 +94,9 @@ func (op *Op) statement(kind string, ns namespace.NS, command bson.Doc, began ti
 	}
 	if holdsCredentials(ns) {
 		command = conceal(command, changesOfStatement[:])
+		if err != nil {
+			err = withoutWords(err)
+		}
 	}
 	o := &operation.Operation{Client: op.Running.Client, Kind: kind, NS: ns.String(), Command: command, LSID: op.LSID, Session: op.SessionID}
 	fill(&o.Stats)

@@ -81,7 +81,7 @@ func open(opts Options) (*Server, error) {
 	}
 	addresses, sockets := opts.listensOn()
 	network, err := server.Listen(context.Background(), server.Options{
-		Addresses: addresses, Listener: opts.listener(), Sockets: sockets, TLS: s.transport.tls(), Port: opts.Port, MaxConns: opts.MaxConns, MaxMessage: s.maxMessage, Compressors: opts.Compressors,
+		Addresses: addresses, Listener: opts.listener(), Sockets: sockets, TLS: s.transport.tls(), Port: opts.Port, MaxConns: opts.MaxConns, Override: opts.ConnsOverride, MaxMessage: s.maxMessage, Compressors: opts.Compressors,
 		Quiet: opts.Quiet, Log: s.log.For("NETWORK"),
 		Clock:  clock.Wall(), // sockets live in real time
 		Memory: s.memory,

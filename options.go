@@ -70,6 +70,9 @@ type Options struct {
 	Metrics *Metrics
 	// MaxConns bounds the connections at one time; 0 is what the process may have of file descriptors.
 	MaxConns int
+	// ConnsOverride are those who come in although MaxConns connections are there: addresses, ranges of them in CIDR notation, and paths of Unix
+	// domain sockets.
+	ConnsOverride []string
 	// Compressors are the names offered to clients; nil is snappy, zstd and zlib.
 	Compressors []string
 

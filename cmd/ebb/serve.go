@@ -182,6 +182,7 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 		Addresses:       cfg.Net.BindIP,
 		Port:            cfg.Net.Port,
 		MaxConns:        cfg.Net.MaxConns,
+		ConnsOverride:   cfg.Net.MaxConnsOverride,
 		Compressors:     cfg.Net.Compressors,
 		DBPath:          cfg.Storage.DBPath,
 		Engine:          cfg.Storage.Engine,

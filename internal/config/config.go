@@ -53,6 +53,8 @@ type Net struct {
 	IPv6 bool
 	// MaxConns is 0 for as many as the system's limits allow.
 	MaxConns int
+	// MaxConnsOverride is whose connections MaxConns does not bound: ranges of addresses, and paths of Unix domain sockets.
+	MaxConnsOverride []string
 	// Compressors are the names that a client may settle on.
 	Compressors []string
 	TLS         TLS

@@ -61,6 +61,7 @@ func load(argv []string) string {
 	show("port", cfg.Net.Port, d.Net.Port)
 	show("bindIp", cfg.Net.BindIP, d.Net.BindIP)
 	show("maxConns", cfg.Net.MaxConns, d.Net.MaxConns)
+	show("maxConnsOverride", cfg.Net.MaxConnsOverride, d.Net.MaxConnsOverride)
 	show("compressors", cfg.Net.Compressors, d.Net.Compressors)
 	show("dbPath", cfg.Storage.DBPath, d.Storage.DBPath)
 	show("tls", fmt.Sprintf("%+v", cfg.Net.TLS), fmt.Sprintf("%+v", d.Net.TLS))

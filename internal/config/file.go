@@ -91,6 +91,8 @@ func (r *fileReader) value(name string, n *yaml.Node, depth int) error {
 	case yaml.MappingNode:
 		return r.mapping(name, n, depth+1)
 	case yaml.ScalarNode:
+	case yaml.SequenceNode:
+		return r.list(name, n)
 	default:
 		return errorf("Error parsing YAML config file: line %d: %s must be one value, without lists, anchors or aliases", n.Line, name)
 	}
@@ -103,6 +105,23 @@ func (r *fileReader) value(name string, n *yaml.Node, depth int) error {
 	r.seen[name] = true
 	r.out = append(r.out, setting{name, n.Value})
 	return nil
+}
+
+// list reads a list of values as a text in which they are separated by commas, which is how a flag has them.
+func (r *fileReader) list(name string, n *yaml.Node) error {
+	var texts []string
+	for _, one := range n.Content {
+		if one.Kind != yaml.ScalarNode || strings.Contains(one.Value, ",") || !isList(name) {
+			return errorf("Error parsing YAML config file: line %d: %s must be one value, without lists, anchors or aliases", n.Line, name)
+		}
+		texts = append(texts, one.Value)
+	}
+	return r.value(name, &yaml.Node{Kind: yaml.ScalarNode, Value: strings.Join(texts, ","), Line: n.Line}, 0)
+}
+
+// isList says whether an option is a list in the file.
+func isList(name string) bool {
+	return name == "net.maxIncomingConnectionsOverride" || name == "security.clusterIpSourceAllowlist"
 }
 
 func orWhole(name string) string {

@@ -67,7 +67,6 @@ func ignoredOptions() []option {
 		{"storage.wiredTiger.indexConfig.prefixCompression", boolean},
 		{"net.wireObjectCheck", is("what clients send is always checked", "true")},
 		{"net.listenBacklog", numeric},
-		{"net.maxIncomingConnectionsOverride", anything},
 		{"systemLog.timeStampFormat", is("there are iso8601-local and iso8601-utc", "iso8601-local", "iso8601-utc")},
 		{"systemLog.traceAllExceptions", boolean},
 		{"systemLog.syslogFacility", anything},

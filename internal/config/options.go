@@ -58,6 +58,7 @@ func options() []option {
 			boolOption(func(c *Config, v bool) { c.Net.IPv6 = v })},
 		{"net.maxIncomingConnections", "maxConns", "largest `number` of connections at one time",
 			intOption(minConns, maxConns, func(c *Config, v int) { c.Net.MaxConns = v })},
+		{"net.maxIncomingConnectionsOverride", "", "", connsOverride},
 		{"net.compression.compressors", "networkMessageCompressors", "comma-separated `names` of compressors to offer, snappy,zstd,zlib by default; \"disabled\" for none",
 			compressors},
 		{"storage.dbPath", "dbpath", "`directory` of the data, ./data by default; it is made when missing",
@@ -177,6 +178,18 @@ func bindIP(c *Config, s setting) (bson.Value, error) {
 	}
 	c.Net.BindIP = hosts
 	return bson.String(s.text), nil
+}
+
+func connsOverride(c *Config, s setting) (bson.Value, error) {
+	var said []bson.Value
+	for _, who := range strings.Split(s.text, ",") {
+		if who = strings.TrimSpace(who); who == "" {
+			return bson.Value{}, errorf("Error parsing option \"%s\": %q has an empty address", s.key, s.text)
+		}
+		c.Net.MaxConnsOverride = append(c.Net.MaxConnsOverride, who)
+		said = append(said, bson.String(who))
+	}
+	return bson.ArrayOf(said...), nil
 }
 
 func compressors(c *Config, s setting) (bson.Value, error) {

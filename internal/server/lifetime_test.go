@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -259,6 +260,43 @@ func TestMaxConns(t *testing.T) {
 	}
 	want(t, s.dial().ask(`{ ping: 1 }`), `{ body: { ping: 1 }, ok: 1.0 }`)
 	want(t, b.ask(`{ ping: 1 }`), `{ body: { ping: 1 }, ok: 1.0 }`)
+}
+
+// TestOverride: who is named comes in although there are as many connections as may be, and nobody else does.
+func TestOverride(t *testing.T) {
+	for _, c := range []struct {
+		override    []string
+		unix, comes bool
+	}{
+		{[]string{"10.0.0.0/8", "127.0.0.0/8"}, false, true},
+		{[]string{"127.0.0.1"}, false, true},
+		{[]string{"10.0.0.0/8", "::1", "127.0.0.2", "SOCKET"}, false, false},
+		{[]string{"SOCKET"}, true, true},
+		{[]string{"127.0.0.1", "0.0.0.0/0", "/tmp/other.sock"}, true, false},
+	} {
+		path := filepath.Join(t.TempDir(), "s.sock")
+		for i, who := range c.override {
+			c.override[i] = strings.ReplaceAll(who, "SOCKET", path)
+		}
+		s := start(t, Options{MaxConns: 1, Override: c.override, Sockets: []Socket{{path, 0o700}}}, echo)
+		// The one that fills the server is there before the other comes.
+		s.dial().ask(`{ ping: 1 }`)
+		network, address := "tcp", s.Addr().String()
+		if c.unix {
+			network, address = "unix", path
+		}
+		socket, err := net.Dial(network, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { socket.Close() })
+		other := newClient(t, socket)
+		if c.comes {
+			want(t, other.ask(`{ ping: 1 }`), `{ body: { ping: 1 }, ok: 1.0 }`)
+		} else {
+			other.wantClosed()
+		}
+	}
 }
 
 func TestStopClosesIdleAndWaitsForWork(t *testing.T) {

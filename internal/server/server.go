@@ -43,6 +43,8 @@ type Options struct {
 	TLS *TLS
 	// MaxConns bounds the connections at one time; those beyond are accepted and closed, as MongoDB does.
 	MaxConns int
+	// Override are those who come in all the same: addresses, ranges of them in CIDR notation, and paths of Unix domain sockets.
+	Override []string
 	// Compressors are the names that hello may settle on.
 	Compressors []string
 	// MaxMessage is how large the next message of a client may be; nil: wire.MaxMessageSize. It is asked on the connection's own goroutine.
@@ -83,7 +85,8 @@ type Server struct {
 	counters  counters
 	budget    *budget
 	nextID    atomic.Int32 // of messages
-	held      sync.Pool    // of *[]byte: what is to be written over TLS at once
+	override  override
+	held      sync.Pool // of *[]byte: what is to be written over TLS at once
 
 	mu struct {
 		sync.Mutex // guards who is connected
@@ -114,7 +117,7 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: opts, log: opts.Log, clock: opts.Clock, codec: codec, listeners: listeners,
-		stopping: make(chan struct{}), budget: newBudget(opts.inFlightBytes()),
+		stopping: make(chan struct{}), budget: newBudget(opts.inFlightBytes()), override: newOverride(opts.Override),
 	}
 	opts.Memory.OnShortage(s.endUnread)
 	s.base, s.interrupt = context.WithCancelCause(context.Background())
@@ -209,7 +212,7 @@ func (s *Server) welcome(socket net.Conn) {
 	c := s.newConn(socket)
 	s.mu.Lock()
 	open := len(s.mu.conns)
-	admitted := !s.mu.stopped && open < s.opts.MaxConns
+	admitted := !s.mu.stopped && (open < s.opts.MaxConns || s.override.has(socket))
 	if admitted {
 		s.mu.created++
 		c.id = s.mu.created + s.mu.lent

@@ -323,6 +323,30 @@ func TestConsoleOfGuesses(t *testing.T) {
 	has(t, b.run(`{"ping": 1, "$db": "admin"}`), `"ok":{"$numberDouble":"1.0"}`)
 }
 
+// TestConsoleWaitsForNoBody has requests be refused whose bodies never come: they are answered, and their connections end.
+func TestConsoleWaitsForNoBody(t *testing.T) {
+	b := openConsole(t, ebb.Options{})
+	address := strings.TrimPrefix(b.url, "http://")
+	for _, path := range []string{"/", "/app.js", "/metrics", "/health/live", "/api/command", "/api/session", "/api/none"} {
+		answered(t, address, path)
+	}
+}
+
+// answered sends a request but for the end of its body, and wants an answer.
+func answered(t *testing.T, address, path string) {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second)) // or the test would wait for ever
+	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", path)
+	if all, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 ") {
+		t.Errorf("%s: %q, %v", path, all, err)
+	}
+}
+
 // TestConsoleBesideAnother has a browser at two consoles of one host, whose cookies go to each of its ports.
 func TestConsoleBesideAnother(t *testing.T) {
 	one, other := openConsole(t, ebb.Options{}), openConsole(t, ebb.Options{})

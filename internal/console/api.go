@@ -7,9 +7,11 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/server"
 )
 
 // The interface, all of it JSON:
@@ -27,19 +29,23 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serving.Add(1)
 	defer s.serving.Done()
 	if s.opts.Figures != nil && (r.URL.Path == "/metrics" || strings.HasPrefix(r.URL.Path, "/health/")) { // which has rules of its own
+		server.IgnoreBody(w, r)
+		server.BoundReply(w, replyPatience)
 		s.opts.Figures.ServeHTTP(w, r)
 		return
 	}
 	if !s.isOwnHost(r.Host) {
-		refuse(w, http.StatusMisdirectedRequest, "this server is not known by that name")
+		drop(w, r, http.StatusMisdirectedRequest, "this server is not known by that name")
 		return
 	}
 	if !strings.HasPrefix(r.URL.Path, "/api/") {
+		server.IgnoreBody(w, r)
+		server.BoundReply(w, replyPatience)
 		s.assets.serve(w, r)
 		return
 	}
 	if why := s.comesFromOwnPage(r); why != "" {
-		refuse(w, http.StatusForbidden, "the request is not the console's: "+why)
+		drop(w, r, http.StatusForbidden, "the request is not the console's: "+why)
 		return
 	}
 	s.serveInterface(w, r)
@@ -48,6 +54,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) serveInterface(w http.ResponseWriter, r *http.Request) {
 	own := s.sessions.of(r)
 	if r.URL.Path == "/api/session" && r.Method == http.MethodGet {
+		server.IgnoreBody(w, r)
 		if own == nil {
 			own = s.sessions.begin(nil, nil)
 			s.sessions.setCookie(w, own, s.opts.Certificates != nil)
@@ -60,13 +67,13 @@ func (s *Server) serveInterface(w http.ResponseWriter, r *http.Request) {
 	}[r.URL.Path]
 	switch {
 	case serve == nil:
-		refuse(w, http.StatusNotFound, "there is no such interface")
+		drop(w, r, http.StatusNotFound, "there is no such interface")
 	case r.Method != http.MethodPost:
-		refuse(w, http.StatusMethodNotAllowed, "there is only POST here")
+		drop(w, r, http.StatusMethodNotAllowed, "there is only POST here")
 	case own == nil:
-		refuse(w, http.StatusUnauthorized, "the session has ended")
+		drop(w, r, http.StatusUnauthorized, "the session has ended")
 	case !own.has(r):
-		refuse(w, http.StatusForbidden, "the session's token is missing")
+		drop(w, r, http.StatusForbidden, "the session's token is missing")
 	default:
 		s.run(w, r, own, serve)
 	}
@@ -90,15 +97,17 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, own *session, serve
 	account.Open(s.opts.Memory, memory.Requests)
 	defer account.Close()
 	if err := account.Wait(r.Context(), parseShare*bodyBytes(r, limit)); err != nil {
-		refuse(w, http.StatusServiceUnavailable, err.Error())
+		drop(w, r, http.StatusServiceUnavailable, err.Error())
 		return
 	}
 	// What a browser takes too long to send or to read ends the connection, and not the server's patience.
-	_ = http.NewResponseController(w).SetReadDeadline(s.opts.Clock.Now().Add(patience))
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(s.opts.Clock.Now().Add(patience))
 	body, ok := readBody(w, r, limit)
 	if !ok {
 		return
 	}
+	_ = control.SetReadDeadline(time.Time{}) // which would end what is done with the body, as if the browser had gone
 	for _, places := range [2]chan struct{}{own.running, places} {
 		if places == nil {
 			continue
@@ -127,16 +136,16 @@ func bodyBytes(r *http.Request, limit int64) int64 {
 // readBody reads a request's body. It refuses one that is too large.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, bool) {
 	if r.ContentLength > limit {
-		refuse(w, http.StatusRequestEntityTooLarge, "the request is too large")
+		drop(w, r, http.StatusRequestEntityTooLarge, "the request is too large")
 		return nil, false
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		refuse(w, http.StatusRequestEntityTooLarge, "the request is too large")
+		drop(w, r, http.StatusRequestEntityTooLarge, "the request is too large")
 	case err != nil:
-		refuse(w, http.StatusBadRequest, "the request broke off")
+		drop(w, r, http.StatusBadRequest, "the request broke off")
 	default:
 		return body, true
 	}
@@ -185,11 +194,18 @@ func answer(w http.ResponseWriter, status int, v any) {
 }
 
 func write(w http.ResponseWriter, status int, b []byte) {
+	server.BoundReply(w, replyPatience)
 	protect(w.Header(), "")
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	_, _ = w.Write(b)
+}
+
+// drop refuses a request whose body nobody has read.
+func drop(w http.ResponseWriter, r *http.Request, status int, why string) {
+	server.IgnoreBody(w, r)
+	refuse(w, status, why)
 }
 
 // refuse says why a request is not served.

@@ -61,7 +61,6 @@ func (s *Server) serveCommand(w http.ResponseWriter, r *http.Request, own *sessi
 	if err != nil {
 		out, _ = mongoerr.Reply(mongoerr.New(mongoerr.InternalError, "the reply has no form as JSON: %v", err)).CanonicalJSON()
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(s.opts.Clock.Now().Add(replyPatience))
 	w.Header().Set(nowHeader, strconv.FormatInt(s.commands.Now().UnixMilli(), 10))
 	write(w, http.StatusOK, out)
 }

@@ -70,7 +70,10 @@ func (d *Door) Addr() string { return d.listeners[0].Addr().String() }
 
 // Serve answers by h until Close. It does not wait.
 func (d *Door) Serve(h http.Handler) {
-	d.http.Handler = h
+	d.http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server.IgnoreBody(w, r)
+		h.ServeHTTP(w, r)
+	})
 	for _, l := range d.listeners {
 		d.serving.Go(func() { _ = d.http.Serve(l) }) // until it is closed
 	}

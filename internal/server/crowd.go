@@ -5,6 +5,9 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
+
+	"github.com/ebbdb/ebb/internal/clock"
 )
 
 // Crowd accepts a bounded number of connections for an http.Server, whose ConnState is NoteState. Who comes beyond that has the one closed that
@@ -128,6 +131,19 @@ func (n *visitor) giveWay() {
 	if n != nil {
 		_ = n.Close()
 	}
+}
+
+// IgnoreBody has nobody wait for the body of a request that is answered without it: an http.Server would read it first, and for as long as the client
+// likes to send it. The connection ends with the answer.
+func IgnoreBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(passed)
+	}
+}
+
+// BoundReply ends the connection of a client that takes longer than so to read what is written to it from now on.
+func BoundReply(w http.ResponseWriter, patience time.Duration) {
+	_ = http.NewResponseController(w).SetWriteDeadline(clock.Wall().Now().Add(patience))
 }
 
 // NoteState is http.Server's ConnState.

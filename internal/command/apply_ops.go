@@ -120,11 +120,16 @@ func readOneLogged(d bson.Doc) (l logged, err error) {
 	l = logged{op: kind.Str(), o: o.Doc(), upsert: isTrue(d, "b"), replayed: d.Lookup("ts").Type == bson.TypeTimestamp}
 	if o2.Type == bson.TypeObject {
 		l.o2 = o2.Doc()
+		if uuid := l.o2.Lookup("ui"); kind.Str() == "c" && isUUID(uuid) {
+			if _, data := uuid.Binary(); len(data) != len(l.uuid) {
+				return l, errUUIDLength()
+			}
+		}
 	}
 	if uuid := d.Lookup("ui"); isUUID(uuid) {
 		_, data := uuid.Binary()
 		if len(data) != len(l.uuid) {
-			return l, mongoerr.New(mongoerr.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
+			return l, errUUIDLength()
 		}
 		l.uuid = (*[16]byte)(slices.Clone(data))
 	} else if !uuid.IsMissing() {
@@ -134,6 +139,10 @@ func readOneLogged(d bson.Doc) (l logged, err error) {
 		l.ns = namespace.Split(string([]byte(ns.Str())))
 	}
 	return l, nil
+}
+
+func errUUIDLength() error {
+	return mongoerr.New(mongoerr.InvalidUUID, "uuid must be a 16-byte binary field with UUID (4) subtype")
 }
 
 func isLoggedOp(kind byte) bool {

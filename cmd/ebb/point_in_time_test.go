@@ -233,7 +233,7 @@ func TestPointInTimeOfExpiry(t *testing.T) {
 		for _, c := range []struct {
 			name, events string
 			keeps        bool
-		}{{"documents", "documents", false}, {"none", "none", false}, {"kept", "documents", true}} {
+		}{{"documents", "documents", false}, {"none", "none", false}, {"kept", "documents", true}, {"rescued", "none", true}} {
 			answered(t, client, "test", bson.D{{Key: "create", Value: c.name}, {Key: "expirationEvents", Value: c.events}})
 			coll := client.Database("test").Collection(c.name)
 			if _, err := coll.Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: bson.D{{Key: "_ts", Value: 1}}, Options: driver.Index().SetExpireAfterSeconds(10)}); err != nil {
@@ -243,10 +243,20 @@ func TestPointInTimeOfExpiry(t *testing.T) {
 				t.Fatal(err)
 			}
 			fake.Step(time.Minute)
-			answered(t, client, "test", bson.D{{Key: "collMod", Value: c.name}, {Key: "index", Value: bson.D{{Key: "name", Value: "_ts_1"}, {Key: "expireAfterSeconds", Value: 100}}}, {Key: "keepExpired", Value: c.keeps}})
+			if c.name == "rescued" { // what is deleted before the rescue, by who makes an index, stays so
+				answered(t, client, "test", bson.D{{Key: "createIndexes", Value: c.name}, {Key: "indexes", Value: bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "name", Value: "a_1"}}}}})
+				if _, err := coll.InsertOne(t.Context(), bson.D{{Key: "_id", Value: 3}}); err != nil {
+					t.Fatal(err)
+				}
+				fake.Step(time.Minute)
+			}
+			answered(t, client, "test", bson.D{{Key: "collMod", Value: c.name}, {Key: "index", Value: bson.D{{Key: "name", Value: "_ts_1"}, {Key: "expireAfterSeconds", Value: 1000}}}, {Key: "keepExpired", Value: c.keeps}})
 			answered(t, client, "test", bson.D{{Key: "dropIndexes", Value: c.name}, {Key: "index", Value: "_ts_1"}})
 		}
 		was = moment{lastEntry(t, client), databaseState(t, client)}
+		if was.state[`rescued {"$numberInt":"1"}`] != "" || was.state[`rescued {"$numberInt":"3"}`] == "" {
+			t.Errorf("what was to be rescued: %q", was.state)
+		}
 		f.ends(was.at, func() { fake.Advance(time.Second) })
 	})
 	path := filepath.Join(dir, "back")

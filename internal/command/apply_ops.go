@@ -342,6 +342,9 @@ func loggedCommand(l logged) bson.Doc {
 		b.Value("createIndexes", l.o.Lookup(name)).Value("indexes", l.o.Lookup("indexes"))
 	case name == "dropIndexes" || name == "deleteIndexes":
 		b.Value("dropIndexes", l.o.Lookup(name)).Value("index", l.o.Lookup("index"))
+		if kept := l.o.Lookup("keepExpired"); !kept.IsMissing() {
+			b.Value("keepExpired", kept)
+		}
 	default:
 		for it := l.o.Iter(); it.Next(); {
 			if key := it.Key(); key == name || !ofRequests[key] {

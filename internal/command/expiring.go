@@ -23,7 +23,12 @@ func (op *Op) readOnHidden(a *Args) (how ttlchange.OnHidden) {
 	if op.APIStrict {
 		return how
 	}
-	how.Keep, how.Force = a.SafeBool("keepExpired", false), a.SafeBool("force", false)
+	if v := a.peek("keepExpired"); how.Replayed && v.Type == bson.TypeDate { // as an oplog tells of it
+		how.Keep, how.Since = true, a.Value("keepExpired").Millis()
+	} else {
+		how.Keep = a.SafeBool("keepExpired", false)
+	}
+	how.Force = a.SafeBool("force", false)
 	return how
 }
 

@@ -41,6 +41,8 @@ type Change struct {
 	numbers  header.Numbers // the first that no collection and no index ever had; the transaction that has read them claims them
 	// Renew says which rules get a grace though they were not tightened; nil for none.
 	Renew func(was, rule *policy.Rule) bool
+	// Kept says what is visible again that an index hid before the change, or for nil the collection's own TTL; nil for nothing.
+	Kept func(d *index.Definition) *meaning.Kept
 }
 
 // New is a change of a catalogue that has done nothing yet and writes in t. Before it defines anything it takes numbers.
@@ -131,7 +133,11 @@ func (c *Change) documents(collection uint32) (int64, error) {
 
 // Tell has those outside of the store be told what happens to a collection, or to an index of it.
 func (c *Change) Tell(kind meaning.EventKind, coll *catalog.Collection, d *index.Definition) {
-	c.ddl.Events = append(c.ddl.Events, meaning.Event{Kind: kind, Collection: coll.ID, UUID: coll.UUID, NS: coll.NS, Index: d})
+	e := meaning.Event{Kind: kind, Collection: coll.ID, UUID: coll.UUID, NS: coll.NS, Index: d}
+	if c.Kept != nil {
+		e.Kept = c.Kept(d)
+	}
+	c.ddl.Events = append(c.ddl.Events, e)
 }
 
 func (c *Change) newCollectionID() (uint32, error) { return takeNumber(&c.numbers.Collection) }

@@ -92,7 +92,7 @@ func (d *DDL) changeBuilt(ctx context.Context, c storage.Collection, defs []*ind
 // publish has put put the indexes that b has built into the catalogue.
 func (d *DDL) publish(ctx context.Context, b *builder, l *loosen.Change, put func(*catalogchange.Change, []*index.Definition) error) error {
 	return d.store.ChangeLast(ctx, func(ch *catalogchange.Change) error {
-		ch.Renew = l.Renews
+		ch.Renew, ch.Kept = l.Renews, l.Kept
 		defs, err := b.finish(ch)
 		if err != nil {
 			return err

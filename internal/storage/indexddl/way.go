@@ -1,19 +1,25 @@
 package indexddl
 
 import (
+	"slices"
+
 	"github.com/ebbdb/ebb/internal/storage/indexplan"
 	"github.com/ebbdb/ebb/internal/storage/loosen"
 	"github.com/ebbdb/ebb/internal/storage/sweeper"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
 )
 
-// makeWay deletes what is hidden, while nobody writes, so that it is in no index's way; of what is spared, what is in the way.
+// makeWay deletes what is hidden, while nobody writes, so that it is in no index's way; of what is spared, what is in the way. A replay spares
+// all: whoever made the index then may have held expiry, and a later entry may tell that what was hidden is kept.
 func (b *builder) makeWay() error {
 	if b.how.Keep {
 		return nil
 	}
 	now := b.ddl.store.ExpiryTime()
 	unspared, spared := b.ddl.Hiding(b.collection)
+	if b.how.Replayed {
+		unspared, spared = nil, slices.Concat(unspared, spared)
+	}
 	for _, rule := range unspared {
 		if _, err := b.ddl.Sweeper.DeleteDue(b.ctx, b.collection, rule, now, sweeper.UnderLock); err != nil {
 			return err
@@ -54,7 +60,7 @@ func (b *builder) anyDue(rules []*policy.Rule, now int64) (bool, error) {
 // it is in the way. What a TTL hides that gets longer with the build counts as deleted for that, as it would be then.
 func (b *builder) clearTheWay(p *indexplan.Plan, l *loosen.Change) error {
 	c, ok := b.ddl.store.CollectionByID(b.Collection)
-	if err := b.alive(); err != nil || !ok || b.how.Keep {
+	if err := b.alive(); err != nil || !ok || b.how.Keep || b.how.Replayed {
 		return err
 	}
 	next, _ := p.Retime(c.Collection)

@@ -3,14 +3,17 @@ package loosen
 import (
 	"context"
 	"log/slog"
+	"math"
 	"slices"
 	"strconv"
 
 	"github.com/ebbdb/ebb/internal/catalog"
+	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/storage"
 	"github.com/ebbdb/ebb/internal/storage/indexplan"
+	"github.com/ebbdb/ebb/internal/storage/meaning"
 	"github.com/ebbdb/ebb/internal/storage/sweeper"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 	"github.com/ebbdb/ebb/internal/ttl/policy"
@@ -39,6 +42,8 @@ type Change struct {
 	all   bool // whether every rule hides, after the change
 	// rules are those that hide and that after does not have any more, or not as strictly.
 	rules []*policy.Rule
+	// since is the earliest deadline of what is stored, by each of rules whose documents are kept.
+	since []int64
 	// before sees what was hidden, where it is kept; nil elsewhere.
 	before *storage.View
 }
@@ -57,7 +62,7 @@ func (l *Change) Renews(was, rule *policy.Rule) bool {
 // ToBe makes l the change from c, whose lock is held exclusively, to next.
 func (l *Change) ToBe(c storage.Collection, next *catalog.Collection) {
 	l.all = l.store.Options().HideExpired()
-	l.c, l.after = c, next.ExpiryRules()
+	l.c, l.after, l.since = c, next.ExpiryRules(), nil
 	l.rules = ttlchange.Shown(c.Rules(), l.after, l.all)
 }
 
@@ -77,7 +82,7 @@ func (l *Change) Ahead(ctx context.Context, next *catalog.Collection) (same bool
 		n, same, err = l.sweeper.DeleteDueAhead(ctx, l.c, l.rules)
 		l.done.Deleted += n
 	}
-	if same && err == nil && !l.how.Keep && len(indexplan.Reshaped(l.c.Collection, next)) > 0 {
+	if same && err == nil && !l.how.Keep && !l.how.Replayed && len(indexplan.Reshaped(l.c.Collection, next)) > 0 {
 		_, same, err = l.sweeper.DeleteDueAhead(ctx, l.c, l.Unspared(l.c))
 	}
 	return same, err
@@ -138,8 +143,7 @@ func (l *Change) Settle(ctx context.Context) (err error) {
 		return nil
 	}
 	if l.how.Keep {
-		l.before, err = l.store.View(context.WithoutCancel(ctx)) // it is read when nothing can be undone any more
-		return err
+		return l.keep(ctx)
 	}
 	if !l.Deletes() {
 		l.c.Freeze()
@@ -153,6 +157,43 @@ func (l *Change) Settle(ctx context.Context) (err error) {
 	}
 	l.c.Freeze()
 	return l.expire(ctx, sweeper.UnderLock)
+}
+
+// keep has what is hidden stay, and notes since when it has expired. A replay first deletes what was not there any more when the change was made.
+func (l *Change) keep(ctx context.Context) (err error) {
+	if l.how.Replayed && l.how.Since != 0 {
+		before := min(max(l.how.Since, math.MinInt64+1)-1, l.store.ExpiryTime())
+		for _, rule := range l.rules {
+			if _, err := l.sweeper.DeleteDue(ctx, l.c, rule, before, sweeper.UnderLock); err != nil {
+				return err
+			}
+		}
+	}
+	if l.before, err = l.store.View(context.WithoutCancel(ctx)); err != nil { // it is read when nothing can be undone any more
+		return err
+	}
+	r := l.c.Read(l.before)
+	l.since = make([]int64, len(l.rules))
+	for i, rule := range l.rules {
+		first, ok, err := r.Dates().Next(rule)
+		if err != nil {
+			return err
+		}
+		if l.since[i] = r.HidesAt() + 1; ok {
+			l.since[i] = min(first, l.since[i])
+		}
+	}
+	return nil
+}
+
+// Kept says what becomes visible again that an index hides, or for nil the collection's own TTL; nil for nothing.
+func (l *Change) Kept(d *index.Definition) *meaning.Kept {
+	for i := range l.since {
+		if of := l.rules[i].Index; of == nil && d == nil || of != nil && d != nil && of.Name == d.Name {
+			return &meaning.Kept{Since: l.since[i]}
+		}
+	}
+	return nil
 }
 
 func (l *Change) expire(ctx context.Context, how sweeper.Deletion) error {

@@ -84,4 +84,12 @@ type Event struct {
 	To namespace.NS
 	// Index is the index that was created, dropped or changed.
 	Index *index.Definition
+	// Kept says that what the TTL hid before the event is visible again by it. It is not encoded: it is for the entry alone.
+	Kept *Kept
+}
+
+// Kept is what a change has made visible again.
+type Kept struct {
+	// Since is the earliest deadline, in milliseconds since the epoch, of what the collection stored.
+	Since int64
 }

@@ -115,6 +115,9 @@ func (d *DDL) command(i int, old *catalog.Catalog) (o, o2 bson.Doc) {
 		}
 		b.End()
 	}
+	if e.Kept != nil {
+		b.Date("keepExpired", e.Kept.Since)
+	}
 	return b.Doc(), o2
 }
 

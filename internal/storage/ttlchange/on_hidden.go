@@ -11,6 +11,9 @@ type OnHidden struct {
 	// was deleted for it stands in that oplog, document by document, and the rest stays; where the oplog does not tell of each, the hidden
 	// ones are deleted.
 	Replayed bool
+	// Since is, of a Replayed change that keeps, the earliest deadline of what the collection stored when it was made. What was due before
+	// had been deleted by then, which no entry may tell, and stays so.
+	Since int64
 }
 
 // Loosened is what became of them.

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"bytes"
+	"sort"
 
 	"github.com/ebbdb/ebb/internal/keystring"
 	"github.com/ebbdb/ebb/internal/planner"
@@ -39,34 +40,32 @@ func (c *keyCheck) within(key []byte) (inside bool, to []byte, err error) {
 	return true, nil, nil
 }
 
-// field looks for the span that has value, which stands behind prefix.
+// field looks for the span that has value, which stands behind prefix. The spans are in the order of their keys and do not overlap; there may
+// be as many as an $in has values, so they are searched and not walked.
 func (c *keyCheck) field(prefix, value []byte, spans []planner.Range) (inside bool, to []byte) {
 	if c.plan.Backward {
 		return c.fieldBackward(prefix, value, spans)
 	}
-	for _, s := range spans {
-		if bytes.Compare(value, s.Low) < 0 {
-			return false, c.place(prefix, s.Low)
-		}
-		if s.High == nil || bytes.Compare(value, s.High) < 0 {
-			return true, nil
-		}
+	i := sort.Search(len(spans), func(i int) bool { return spans[i].High == nil || bytes.Compare(value, spans[i].High) < 0 })
+	switch {
+	case i == len(spans):
+		c.seek = append(c.seek[:0], prefix...)
+		return false, keystring.Successor(c.seek)
+	case bytes.Compare(value, spans[i].Low) < 0:
+		return false, c.place(prefix, spans[i].Low)
 	}
-	c.seek = append(c.seek[:0], prefix...)
-	return false, keystring.Successor(c.seek)
+	return true, nil
 }
 
 func (c *keyCheck) fieldBackward(prefix, value []byte, spans []planner.Range) (inside bool, to []byte) {
-	for i := len(spans) - 1; i >= 0; i-- {
-		s := spans[i]
-		if s.High != nil && bytes.Compare(value, s.High) >= 0 {
-			return false, c.place(prefix, s.High)
-		}
-		if bytes.Compare(value, s.Low) >= 0 {
-			return true, nil
-		}
+	i := sort.Search(len(spans), func(i int) bool { return bytes.Compare(value, spans[i].Low) < 0 }) - 1
+	switch {
+	case i < 0:
+		return false, c.place(prefix, nil)
+	case spans[i].High != nil && bytes.Compare(value, spans[i].High) >= 0:
+		return false, c.place(prefix, spans[i].High)
 	}
-	return false, c.place(prefix, nil)
+	return true, nil
 }
 
 func (c *keyCheck) place(prefix, value []byte) []byte {

@@ -108,36 +108,52 @@ func parseDateFromParts(p *Parser, op *Operator, arg bson.Value, scope *Scope) (
 	return c, nil
 }
 
+// partOrder is the order in which the parts are computed and looked at: the first that is null makes the date null, and the first that is no good
+// is the error.
+func partOrder(iso bool) [7]int {
+	if iso {
+		return [...]int{partHour, partMinute, partSecond, partMillisecond, partISOYear, partISOWeek, partISODay}
+	}
+	return [...]int{partHour, partMinute, partSecond, partMillisecond, partYear, partMonth, partDay}
+}
+
 func evalDateFromParts(env *Env, c *call) (bson.Value, error) {
 	var n [partTimezone]int64
-	for i := range n {
-		if i == partMonth || i == partDay || i == partISOWeek || i == partISODay {
-			n[i] = 1
+	n[partMonth], n[partDay], n[partISOWeek], n[partISODay] = 1, 1, 1, 1
+	var zone *time.Location
+	iso := c.args[partISOYear] != nil
+	for step, i := range partOrder(iso) {
+		if step == 4 { // behind those of the day's time
+			z, null, err := c.zone(env, partTimezone)
+			if err != nil || null {
+				return bson.Null, err
+			}
+			zone = z
+		}
+		if c.args[i] == nil {
+			continue
 		}
 		v, err := c.arg(env, i)
 		if err != nil {
 			return v, err
 		}
-		if c.args[i] == nil {
-			continue
-		}
 		if v.IsNullish() {
 			return bson.Null, nil
 		}
-		if n[i], err = datePartNumber(c.names[i], v, i < partSecond); err != nil {
+		if n[i], err = datePartNumber(c.names[i], v); err != nil {
 			return v, err
 		}
-		if (i == partYear || i == partISOYear) && (n[i] < 1 || n[i] > 9999) {
-			return v, mongoerr.New(40523, "'%s' must evaluate to an integer in the range 1 to 9999, found %d", c.names[i], n[i])
-		}
 	}
-	zone, null, err := c.zone(env, partTimezone)
-	if err != nil || null {
-		return bson.Null, err
+	switch {
+	case iso && (n[partISOYear] < 1 || n[partISOYear] > 9999):
+		return bson.Missing, mongoerr.New(31095, "'isoWeekYear' must evaluate to an integer in the range 1 to 9999, found %d", n[partISOYear])
+	case !iso && (n[partYear] < 1 || n[partYear] > 9999):
+		return bson.Missing, mongoerr.New(40523, "'year' must evaluate to an integer in the range 1 to 9999, found %d", n[partYear])
 	}
-	return fromParts(env, n, c.args[partISOYear] != nil, zone)
+	return fromParts(env, n, iso, zone)
 }
 
+// fromParts is when clocks in the zone show the parts, all of them together: also where the seconds alone are so many that the day is another one.
 func fromParts(env *Env, n [partTimezone]int64, iso bool, zone *time.Location) (bson.Value, error) {
 	day := time.Date(int(n[partYear]), time.Month(n[partMonth]), int(n[partDay]), 0, 0, 0, 0, time.UTC)
 	if iso {
@@ -146,15 +162,17 @@ func fromParts(env *Env, n [partTimezone]int64, iso bool, zone *time.Location) (
 	if zone == nil {
 		zone = time.UTC
 	}
-	t := whenLocal(time.Date(day.Year(), day.Month(), day.Day(), int(n[partHour]), int(n[partMinute]), 0, 0, time.UTC), zone)
-	ms, ok := addMillis(t.UnixMilli(), n[partSecond], 1000)
-	if ok {
-		ms, ok = addMillis(ms, n[partMillisecond], 1)
+	// Of the milliseconds there may be as many as can be told in microseconds, as in MongoDB.
+	shown := day.UnixMilli() + (n[partHour]*60+n[partMinute])*60_000
+	shown, ok := addMillis(shown, n[partSecond], 1000)
+	if ok = ok && n[partMillisecond] <= math.MaxInt64/1000 && n[partMillisecond] >= math.MinInt64/1000; ok {
+		shown, ok = addMillis(shown, n[partMillisecond], 1)
 	}
-	if !ok {
-		return bson.Missing, mongoerr.New(mongoerr.DurationOverflow, "Overflow while computing the date in $dateFromParts")
+	t := whenLocal(time.UnixMilli(shown).UTC(), zone)
+	if !ok || t.Unix() > math.MaxInt64/1000 || t.Unix() < math.MinInt64/1000 {
+		return bson.Missing, mongoerr.New(mongoerr.DurationOverflow, "Overflow casting from a lower-precision duration to a higher-precision duration")
 	}
-	return env.Date(ms), nil
+	return env.Date(t.UnixMilli()), nil
 }
 
 // addMillis is ms + n * unit, and whether that fits.
@@ -166,13 +184,17 @@ func addMillis(ms, n, unit int64) (int64, bool) {
 	return sum, (sum > ms) == (n > 0) || n == 0
 }
 
-// datePartNumber is a whole number; small ones fit 16 bits.
-func datePartNumber(name string, v bson.Value, small bool) (int64, error) {
+// datePartNumber is a whole number; all but years, seconds and milliseconds fit 16 bits.
+func datePartNumber(name string, v bson.Value) (int64, error) {
 	n, exact := v.AsInt64()
 	if !v.IsNumber() || !exact {
 		return 0, mongoerr.New(40515, "'%s' must evaluate to an integer, found %s with value %s", name, v.Type, v)
 	}
-	if small && (n < math.MinInt16 || n > math.MaxInt16) {
+	switch name {
+	case "year", "isoWeekYear", "second", "millisecond":
+		return n, nil
+	}
+	if n < math.MinInt16 || n > math.MaxInt16 {
 		return 0, mongoerr.New(31034, "'%s' must evaluate to a value in the range [-32768, 32767]; value %d is not in range", name, n)
 	}
 	return n, nil

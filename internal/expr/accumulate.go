@@ -104,14 +104,14 @@ func deviation(less float64) spread {
 }
 
 func endShape(op string, at int) unary {
-	return func(_ *Env, v bson.Value) (bson.Value, error) {
+	return func(env *Env, v bson.Value) (bson.Value, error) {
 		if v.IsNullish() {
 			return bson.Null, nil
 		}
 		if v.Type != bson.TypeArray {
 			return v, mongoerr.New(28689, "%s's argument must be an array, but is %s", op, v.Type)
 		}
-		return elementAt(v, at), nil
+		return env.elementAt(v, at), nil
 	}
 }
 

@@ -37,18 +37,7 @@ func evalElemAt(env *Env, array, at bson.Value) (bson.Value, error) {
 	if !ok {
 		return at, mongoerr.New(28691, "$arrayElemAt's second argument must be representable as a 32-bit integer: %s", at)
 	}
-	return elementAt(array, int(i)), nil
-}
-
-// elementAt is the element at i, counted from the end when i is negative, or missing.
-func elementAt(array bson.Value, i int) bson.Value {
-	if i < 0 {
-		i += array.Doc().Count()
-		if i < 0 {
-			return bson.Missing
-		}
-	}
-	return array.Doc().Index(i)
+	return env.elementAt(array, int(i)), nil
 }
 
 func evalConcatArrays(env *Env, args []bson.Value) (bson.Value, error) {
@@ -168,7 +157,7 @@ func evalSize(env *Env, v bson.Value) (bson.Value, error) {
 	if v.Type != bson.TypeArray {
 		return v, mongoerr.New(17124, "The argument to $size must be an array, but was of type: %s", v.Type)
 	}
-	return env.Int32(int32(v.Doc().Count())), nil
+	return env.Int32(int32(env.placesOf(v).Count())), nil
 }
 
 func evalSlice(env *Env, args []bson.Value) (bson.Value, error) {
@@ -183,9 +172,11 @@ func evalSlice(env *Env, args []bson.Value) (bson.Value, error) {
 	if err != nil {
 		return array, err
 	}
-	vs, mark := env.elements(array)
-	defer env.cut(mark)
-	size := int64(len(vs))
+	places := env.placesOf(array)
+	size := int64(math.MaxInt32) // more than there are: those from the first on need not be counted
+	if n < 0 {
+		size = int64(places.Count())
+	}
 	start, end := int64(0), n
 	if n < 0 {
 		start, end = max(0, size+n), size
@@ -208,7 +199,10 @@ func evalSlice(env *Env, args []bson.Value) (bson.Value, error) {
 		end = start + count
 	}
 	start, end = min(start, size), min(end, size)
-	return env.Array(vs[start:end])
+	mark := len(env.stack)
+	env.stack = places.Values(env.stack, int(start), int(end))
+	env.ticks += (len(env.stack) - mark) / perTick
+	return env.arrayFrom(mark)
 }
 
 func sliceArgument(v bson.Value, which string, code mongoerr.Code) (int64, error) {

@@ -38,6 +38,8 @@ type Env struct {
 	ticks   int          // turns of loops and bytes looked at since Interrupt was asked
 	made    int          // bytes of all results that were ever made
 	live    int          // bytes of those among them that wait, as operands and variables, while others are made
+	places  places
+	once    bson.Places // of an array that nobody remembers
 	zones   map[string]*time.Location
 	js      *javascript.Runtime
 	scripts *javascript.Engine
@@ -60,6 +62,7 @@ func (e *Env) Reset() {
 	e.slab = e.slab[:0]
 	e.stack = e.stack[:0]
 	e.live = 0
+	e.once.Forget()
 	if cap(e.stack) > maxStackKept {
 		e.stack = nil
 	}

@@ -159,6 +159,8 @@ func (l *lambda) Eval(env *Env) (bson.Value, error) {
 	case array.Type != bson.TypeArray:
 		return array, mongoerr.New(l.code, "input to %s must be an array not %s", l.op.Name, array.Type)
 	}
+	env.places.enter()
+	defer env.places.leave()
 	return l.eval(env, l, array)
 }
 

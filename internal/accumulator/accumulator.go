@@ -38,8 +38,10 @@ type Spec struct {
 	// Grows says that Size may change with each Add.
 	Grows bool
 
-	make  func(init bson.Value) (Fold, error)
-	print func(s *Spec) bson.Value
+	make func(init bson.Value) (Fold, error)
+	// leaving is make for windows that leave documents behind them; nil where it is the same, or not for the accumulator to say.
+	leaving func(init bson.Value) (Fold, error)
+	print   func(s *Spec) bson.Value
 }
 
 // New starts a group; init is what Init came to.

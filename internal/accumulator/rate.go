@@ -22,8 +22,9 @@ func rateWindow(p *Parser, w *WindowSpec, arg bson.Value, in windowInput) error 
 	if in.Sort == nil || len(in.Sort.Parts) != 1 {
 		return mongoerr.New(mongoerr.FailedToParse, "%s requires a sortBy with exactly one element", name)
 	}
-	r := rate{name: name, derivative: name == "$derivative"}
-	if r.derivative && !in.bounds {
+	r := rate{name: name}
+	derivative := name == "$derivative"
+	if derivative && !in.bounds {
 		return mongoerr.New(mongoerr.FailedToParse, "$derivative requires explicit window bounds")
 	}
 	for it := arg.Doc().Iter(); it.Next(); {
@@ -46,17 +47,22 @@ func rateWindow(p *Parser, w *WindowSpec, arg bson.Value, in windowInput) error 
 		return mongoerr.New(mongoerr.FailedToParse, "%s requires an 'input' expression", name)
 	}
 	w.exprs = r.input
-	w.make = func() (Window, error) { c := r; return &c, nil }
+	w.make = func() (Window, error) {
+		if derivative {
+			c := r
+			return &c, nil
+		}
+		return &integral{input: r.input, unit: r.unit}, nil
+	}
 	return nil
 }
 
-// rate is both functions: they look at points (sort value, input).
+// rate is $derivative, which looks at points (sort value, input).
 type rate struct {
-	name       string
-	derivative bool
-	input      []expr.Expr
-	unit       float64 // in milliseconds, 0 without
-	v          [1]bson.Value
+	name  string
+	input []expr.Expr
+	unit  float64 // in milliseconds, 0 without
+	v     [1]bson.Value
 }
 
 func (r *rate) readUnit(v bson.Value) error {
@@ -100,14 +106,8 @@ func (r *rate) point(rows Rows, i int) (x, y float64, decimal bool, err error) {
 	return x, v.AsDouble(), decimal || v.Type == bson.TypeDecimal, nil
 }
 
+// Next implements Window for $derivative.
 func (r *rate) Next(rows Rows, f Frame) (bson.Value, error) {
-	if r.derivative {
-		return r.slope(rows, f)
-	}
-	return r.area(rows, f)
-}
-
-func (r *rate) slope(rows Rows, f Frame) (bson.Value, error) {
 	if f.High-f.Low < 2 {
 		return bson.Null, nil
 	}
@@ -120,26 +120,6 @@ func (r *rate) slope(rows Rows, f Frame) (bson.Value, error) {
 		return bson.Null, err
 	}
 	return number((y2-y1)/(x2-x1), d1 || d2), nil
-}
-
-func (r *rate) area(rows Rows, f Frame) (bson.Value, error) {
-	if f.High <= f.Low {
-		return bson.Null, nil
-	}
-	x1, y1, decimal, err := r.point(rows, f.Low)
-	if err != nil {
-		return bson.Missing, err
-	}
-	var sum doubleDouble
-	for i := f.Low + 1; i < f.High; i++ {
-		x2, y2, d, err := r.point(rows, i)
-		if err != nil {
-			return bson.Missing, err
-		}
-		sum.add((x2 - x1) * (y1 + y2) / 2)
-		x1, y1, decimal = x2, y2, decimal || d
-	}
-	return number(sum.value(), decimal), nil
 }
 
 // number is f as a double, or a decimal where one took part.

@@ -11,10 +11,10 @@ import (
 
 func topOperators() []Operator {
 	return []Operator{
-		{Name: "$top", Since: "5.2", Doc: "The output of the document that sorts first.", Group: parseTop(false, true), Window: foldWindow},
-		{Name: "$topN", Since: "5.2", Doc: "The outputs of the n documents that sort first.", Group: parseTop(true, true), Window: foldWindow},
-		{Name: "$bottom", Since: "5.2", Doc: "The output of the document that sorts last.", Group: parseTop(false, false), Window: foldWindow},
-		{Name: "$bottomN", Since: "5.2", Doc: "The outputs of the n documents that sort last.", Group: parseTop(true, false), Window: foldWindow},
+		{Name: "$top", Since: "5.2", Doc: "The output of the document that sorts first.", Group: parseTop(false, true), Window: leftBehind(nil)},
+		{Name: "$topN", Since: "5.2", Doc: "The outputs of the n documents that sort first.", Group: parseTop(true, true), Window: leftBehind(nil)},
+		{Name: "$bottom", Since: "5.2", Doc: "The output of the document that sorts last.", Group: parseTop(false, false), Window: leftBehind(nil)},
+		{Name: "$bottomN", Since: "5.2", Doc: "The outputs of the n documents that sort last.", Group: parseTop(true, false), Window: leftBehind(nil)},
 	}
 }
 
@@ -60,7 +60,7 @@ func parseTop(many, top bool) parseGroup {
 			return nil, err
 		}
 		s.Args = append([]expr.Expr{output}, sorted...)
-		s.make = newTop(p, op.Name, pattern, many, top)
+		s.make, s.leaving = newTop(p, op.Name, pattern, many, top), newLeavingTop(p, op.Name, pattern, many, top)
 		s.print = func(s *Spec) bson.Value {
 			b := bson.Build()
 			if s.Init != nil {

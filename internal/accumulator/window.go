@@ -103,30 +103,39 @@ func (p *Parser) Window(name string, v bson.Value, in WindowScope) (*WindowSpec,
 
 // foldWindow makes a window function of an accumulator.
 func foldWindow(p *Parser, w *WindowSpec, arg bson.Value, in windowInput) error {
-	s, err := w.Op.Group(p, w.Op, arg, in.Scope)
-	if err != nil {
-		return err
+	_, _, err := foldOf(p, w, arg, in)
+	return err
+}
+
+// foldOf is foldWindow, and the accumulator with what it begins with.
+func foldOf(p *Parser, w *WindowSpec, arg bson.Value, in windowInput) (s *Spec, init bson.Value, err error) {
+	if s, err = w.Op.Group(p, w.Op, arg, in.Scope); err != nil {
+		return nil, init, err
 	}
 	w.exprs = s.Exprs()
-	init := bson.Missing
 	if s.Init != nil {
 		constant := false
 		if init, constant = expr.Constant(s.Init); !constant {
-			return mongoerr.New(mongoerr.FailedToParse, "'n' must be a constant in a window function")
+			return nil, init, mongoerr.New(mongoerr.FailedToParse, "'n' must be a constant in a window function")
 		}
 	}
 	w.make = func() (Window, error) { return newSliding(s, init) }
-	return nil
+	return s, init, nil
 }
 
-// leftBehind is foldWindow with another fold for windows that leave documents behind them.
+// leftBehind is foldWindow with another fold for windows that leave documents behind them: leaving, or that of the accumulator where it is nil.
 func leftBehind(leaving func(*Parser) maker) parseWindow {
 	return func(p *Parser, w *WindowSpec, arg bson.Value, in windowInput) error {
-		if err := foldWindow(p, w, arg, in); err != nil || w.Bounds.Lower.Unbounded {
+		group, init, err := foldOf(p, w, arg, in)
+		if err != nil || w.Bounds.Lower.Unbounded {
 			return err
 		}
-		s := &Spec{Op: w.Op, Args: w.exprs, make: leaving(p)}
-		w.make = func() (Window, error) { return newSliding(s, bson.Missing) }
+		make := group.leaving
+		if leaving != nil {
+			make = leaving(p)
+		}
+		s := &Spec{Op: w.Op, Args: group.Args, make: make}
+		w.make = func() (Window, error) { return newSliding(s, init) }
 		return nil
 	}
 }

@@ -1,10 +1,12 @@
 package accumulator
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/expr"
+	"github.com/ebbdb/ebb/internal/sortpattern"
 )
 
 // numbers are rows of one number each, and count how often these are evaluated.
@@ -53,6 +55,57 @@ func TestExtremesOfLeavingWindows(t *testing.T) {
 			}
 			if rows.evals > 2*n {
 				t.Errorf("%s of %s values has looked at %d documents of %d", op, name, rows.evals, n)
+			}
+		}
+	}
+}
+
+// documents are numbers for functions that look at the whole document, too.
+type documents struct{ numbers }
+
+func (d *documents) Eval(i int, es []expr.Expr, dst []bson.Value) error {
+	if err := d.numbers.Eval(i, es, dst[:1]); err != nil {
+		return err
+	}
+	if len(dst) > 1 {
+		dst[1] = bson.Build().Value("x", d.of[i]).Doc().Value()
+	}
+	return nil
+}
+
+// TestLeavingWindowsLookOnce: a window that moves on looks at a document a bounded number of times, however long it is.
+func TestLeavingWindowsLookOnce(t *testing.T) {
+	const n = 1000
+	p := NewParser(expr.NewParser(expr.Options{}), nil, nil)
+	pattern, err := sortpattern.Parse(bson.MustDoc("{x: 1}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, spec := range []string{
+		"$minN: {n: 2, input: '$x'}", "$maxN: {n: 2, input: '$x'}", "$firstN: {n: 2, input: '$x'}", "$lastN: {n: 2, input: '$x'}",
+		"$top: {sortBy: {x: 1}, output: '$x'}", "$bottom: {sortBy: {x: 1}, output: '$x'}", "$topN: {n: 2, sortBy: {x: 1}, output: '$x'}",
+		"$bottomN: {n: 2, sortBy: {x: 1}, output: '$x'}", "$integral: {input: '$x'}", "$derivative: {input: '$x'}",
+	} {
+		for _, back := range []int{10, n / 2} {
+			rows := &documents{}
+			for i := range n {
+				rows.of = append(rows.of, bson.Int64(int64(i*7919%n)))
+			}
+			w, err := p.Window("x", bson.MustDoc(fmt.Sprintf("{%s, window: {documents: [%d, 0]}}", spec, -back)).Value(), WindowScope{Sort: pattern, Sorted: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			win, err := w.New()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range n {
+				if _, err := win.Next(rows, Frame{i, max(0, i-back), i + 1}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if rows.evals > 3*n {
+				t.Errorf("%s over %d has looked at %d documents of %d", spec, back, rows.evals, n)
 			}
 		}
 	}

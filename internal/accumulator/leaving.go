@@ -1,0 +1,228 @@
+package accumulator
+
+import (
+	"slices"
+
+	"github.com/tidwall/btree"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/sortpattern"
+)
+
+// What is here are the functions that show several documents of a window, for windows that leave documents behind them. Each document comes and
+// goes once: those of the window are kept in order, and not looked for anew for each place of the window.
+
+// inOrder is what a window has, in an order, and of equals what came first in front.
+type inOrder[T any] struct {
+	op   string
+	tree *btree.BTreeG[placed[T]]
+	size func(*T) int
+	came int // how many documents have
+	went int // how many of these have
+	held int
+}
+
+// placed is what was taken of a document, with its place among all that were added.
+type placed[T any] struct {
+	of    T
+	place int
+}
+
+func newInOrder[T any](op string, compare func(a, b *T) int, size func(*T) int) *inOrder[T] {
+	less := func(a, b placed[T]) bool {
+		c := compare(&a.of, &b.of)
+		return c < 0 || c == 0 && a.place < b.place
+	}
+	return &inOrder[T]{op: op, tree: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true}), size: size}
+}
+
+// add takes what is of the next document.
+func (o *inOrder[T]) add(of T) error {
+	o.tree.Set(placed[T]{of, o.came})
+	if o.held += o.size(&of); o.held > MaxArrayBytes {
+		return tooMuchMemory(o.op)
+	}
+	return nil
+}
+
+// remove takes out what is of the first document.
+func (o *inOrder[T]) remove(of T) {
+	if gone, ok := o.tree.Delete(placed[T]{of, o.went}); ok {
+		o.held -= o.size(&gone.of)
+	}
+}
+
+// leavingExtremes are the n smallest or largest values. Of equals $minN has what came first in front, and $maxN what came last, as MongoDB, which
+// reads the same order from either end.
+type leavingExtremes struct {
+	*inOrder[bson.Value]
+	n      int64
+	sign   int
+	values []bson.Value
+	array  growing
+}
+
+func newLeavingMinN(p *Parser) maker { return newLeavingExtremes(p, "$minN", 1) }
+func newLeavingMaxN(p *Parser) maker { return newLeavingExtremes(p, "$maxN", -1) }
+
+func newLeavingExtremes(p *Parser, op string, sign int) maker {
+	return func(init bson.Value) (Fold, error) {
+		n, err := readN(op, init)
+		compare := func(a, b *bson.Value) int { return bson.CompareWith(*a, *b, p.collator) }
+		size := func(v *bson.Value) int { return len(v.Data) + 48 }
+		return &leavingExtremes{inOrder: newInOrder(op, compare, size), n: n, sign: sign}, err
+	}
+}
+
+func (e *leavingExtremes) Add(args []bson.Value) (err error) {
+	if !args[0].IsNullish() {
+		err = e.add(args[0].Clone())
+	}
+	e.came++
+	return err
+}
+
+// Remove implements Remover.
+func (e *leavingExtremes) Remove(args []bson.Value) bool {
+	if !args[0].IsNullish() {
+		e.remove(args[0])
+	}
+	e.went++
+	return true
+}
+
+func (e *leavingExtremes) Value() (bson.Value, error) {
+	e.values = e.values[:0]
+	next := func(v placed[bson.Value]) bool {
+		e.values = append(e.values, v.of)
+		return int64(len(e.values)) < e.n
+	}
+	if e.sign > 0 {
+		e.tree.Scan(next)
+	} else {
+		e.tree.Reverse(next)
+	}
+	return collect(&e.array, e.values), nil
+}
+
+// Partial and Merge are for groups, which nothing leaves.
+func (e *leavingExtremes) Partial() bson.Value    { panic("accumulator: a part of a window") }
+func (e *leavingExtremes) Merge(bson.Value) error { panic("accumulator: a part of a window") }
+func (e *leavingExtremes) Size() int              { return e.held + e.array.size() }
+
+// leavingTop is topN over a window.
+type leavingTop struct {
+	*inOrder[ranked]
+	topN
+}
+
+func newLeavingTop(p *Parser, op string, pattern *sortpattern.Pattern, many, top bool) maker {
+	group := newTop(p, op, pattern, many, top)
+	return func(init bson.Value) (Fold, error) {
+		f, err := group(init)
+		if err != nil {
+			return nil, err
+		}
+		t := &leavingTop{topN: *f.(*topN)}
+		t.inOrder = newInOrder(op, func(a, b *ranked) int { return pattern.Compare(a.key, b.key, p.collator) }, (*ranked).size)
+		return t, nil
+	}
+}
+
+// sortKey is that of a document, good until the next one's.
+func (t *leavingTop) sortKey(args []bson.Value) (key []bson.Value, err error) {
+	t.values = args[2:]
+	t.key, err = t.pattern.Key(t.key[:0], args[1].Doc(), t.meta, t.collate)
+	return t.key, err
+}
+
+func (t *leavingTop) Add(args []bson.Value) error {
+	key, err := t.sortKey(args)
+	if err != nil {
+		return err
+	}
+	r := ranked{output: orNull(args[0]).Clone(), key: make([]bson.Value, 0, len(key))}
+	for _, v := range key {
+		r.key = append(r.key, v.Clone())
+	}
+	err = t.add(r)
+	t.came++
+	return err
+}
+
+// Remove implements Remover.
+func (t *leavingTop) Remove(args []bson.Value) bool {
+	key, err := t.sortKey(args)
+	if err != nil {
+		return false
+	}
+	t.remove(ranked{key: key})
+	t.went++
+	return true
+}
+
+func (t *leavingTop) Value() (bson.Value, error) {
+	t.rows = t.rows[:0]
+	next := func(r placed[ranked]) bool {
+		t.rows = append(t.rows, r.of)
+		return int64(len(t.rows)) < t.n
+	}
+	if t.top {
+		t.tree.Scan(next)
+	} else {
+		t.tree.Reverse(next)
+		slices.Reverse(t.rows)
+	}
+	return t.topN.Value()
+}
+
+func (t *leavingTop) Partial() bson.Value    { panic("accumulator: a part of a window") }
+func (t *leavingTop) Merge(bson.Value) error { panic("accumulator: a part of a window") }
+func (t *leavingTop) Size() int              { return t.inOrder.held + t.out.size() }
+
+// edgesWindow is the values of the first or last n documents of a window that leaves some behind it: no others are looked at.
+func edgesWindow(last bool) parseWindow {
+	return func(p *Parser, w *WindowSpec, arg bson.Value, in windowInput) error {
+		s, init, err := foldOf(p, w, arg, in)
+		if err != nil || w.Bounds.Lower.Unbounded {
+			return err
+		}
+		w.make = func() (Window, error) {
+			n, err := readN(w.Op.Name, init)
+			return &edges{spec: s, init: init, n: n, last: last, args: make([]bson.Value, len(s.Args))}, err
+		}
+		return nil
+	}
+}
+
+type edges struct {
+	spec *Spec
+	init bson.Value
+	n    int64
+	last bool
+	args []bson.Value
+}
+
+func (e *edges) Next(rows Rows, f Frame) (bson.Value, error) {
+	fold, err := e.spec.New(e.init)
+	if err != nil {
+		return bson.Missing, err
+	}
+	low, high := f.Low, max(f.Low, f.High)
+	if int64(high-low) > e.n {
+		if e.last {
+			low = high - int(e.n)
+		} else {
+			high = low + int(e.n)
+		}
+	}
+	for i := low; i < high; i++ {
+		if err := rows.Eval(i, e.spec.Args, e.args); err != nil {
+			return bson.Missing, err
+		}
+		if err := fold.Add(e.args); err != nil {
+			return bson.Missing, err
+		}
+	}
+	return fold.Value()
+}

@@ -65,35 +65,32 @@ func (op *Op) preImagesSection(b *bson.Builder) {
 	if op.Replica == nil {
 		return
 	}
-	docs, bytes, err := op.measureImages()
+	images, err := op.measureImages()
 	if err != nil {
 		return // what can be told is told
 	}
 	if after := op.cluster.imagesExpireAfter(); after > 0 {
 		b.Int64("expireAfterSeconds", after)
 	}
-	b.Int64("numDocs", docs).Int64("totalBytes", bytes)
-	if docs > 0 {
-		b.Int64("avgDocSize", bytes/docs)
+	b.Int64("numDocs", images.Stored).Int64("totalBytes", images.DataBytes)
+	if images.Stored > 0 {
+		b.Int32("avgDocSize", int32(images.DataBytes/images.Stored))
 	}
+	b.Int64("docsInserted", op.Query.Store.ImagesKept()).Int64("storageSize", storageSize(images)).Int64("freeStorageSize", 0)
 }
 
 // measureImages says how many images there are, and how large they are.
-func (op *Op) measureImages() (docs, bytes int64, err error) {
+func (op *Op) measureImages() (*collectionStats, error) {
 	view, err := op.Query.Store.View(op.Ctx)
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
 	defer view.Release()
 	r, ok := view.Collection(catalog.PreImagesNS)
 	if !ok {
-		return 0, 0, nil
+		return &collectionStats{}, nil
 	}
-	if docs, err = r.Stored(); err != nil {
-		return 0, 0, err
-	}
-	bytes, err = r.Bytes()
-	return docs, bytes, err
+	return measure(r)
 }
 
 // imagesExpireAfter is for how many seconds images are kept, 0 for as long as the oplog tells of their changes.

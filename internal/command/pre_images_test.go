@@ -92,7 +92,8 @@ func TestStatusOfImages(t *testing.T) {
 	got := h.ok(t, "admin", "{serverStatus: 1}").Lookup("changeStreamPreImages").Doc().Text()
 	want := "{ purgingJob: { totalPass: NumberLong(2), docsDeleted: NumberLong(4), bytesDeleted: NumberLong(350), scannedCollections: NumberLong(2), " +
 		"scannedInternalCollections: NumberLong(0), maxStartWallTimeMillis: NumberLong(0), timeElapsedMillis: NumberLong(2000) }, " +
-		"expireAfterSeconds: NumberLong(59), numDocs: NumberLong(2), totalBytes: NumberLong(252), avgDocSize: NumberLong(126) }"
+		"expireAfterSeconds: NumberLong(59), numDocs: NumberLong(2), totalBytes: NumberLong(252), avgDocSize: 126, " +
+		"docsInserted: NumberLong(2), storageSize: NumberLong(4096), freeStorageSize: NumberLong(0) }"
 	if got != want {
 		t.Errorf("serverStatus tells %s\nwant %s", got, want)
 	}

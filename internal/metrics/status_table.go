@@ -208,6 +208,9 @@ func statusTable() []row {
 		omit("changeStreamPreImages/purgingJob/maxStartWallTimeMillis", neverCounts),
 		gauge("changeStreamPreImages/numDocs", "pre_images", "How many images of documents before changes are kept."),
 		gauge("changeStreamPreImages/totalBytes", "pre_image_bytes", "How large those are."),
+		counter("changeStreamPreImages/docsInserted", "pre_images_inserted", "How many images this member's writers have kept."),
+		gauge("changeStreamPreImages/storageSize", "pre_image_storage_bytes", "What those that are kept take on disk."),
+		omit("changeStreamPreImages/freeStorageSize", neverCounts),
 		omit("defaultRWConcern", "is a setting"),
 	}
 }

@@ -184,6 +184,9 @@ func (s *Store) TruncateOplog(ctx context.Context, last RecordID, entries, bytes
 	return nil
 }
 
+// ImagesKept is how many documents as they were before changes this store's own writers have kept since it was opened.
+func (s *Store) ImagesKept() int64 { return s.imagesKept.Load() }
+
 // LastLogged is the timestamp of the youngest entry of the oplog that can be read; 0 where there is none.
 func (s *Store) LastLogged() oplog.Timestamp { return s.logClock.Visible() }
 

@@ -97,7 +97,9 @@ type Store struct {
 	logWatches  *logwatch.Watches
 	// historyWrites counts the commits that something is kept of for their session.
 	historyWrites atomic.Int64
-	unsettled     sync.WaitGroup // commits that their writers have left
+	// imagesKept counts documents as they were before changes.
+	imagesKept atomic.Int64
+	unsettled  sync.WaitGroup // commits that their writers have left
 	// closing ends by close, and nobody waits any more for what nobody knows of.
 	closing context.Context
 	close   context.CancelFunc

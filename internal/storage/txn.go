@@ -239,11 +239,13 @@ func (t *Txn) finish(ctx context.Context, release, tell func(), err error) error
 	if err == nil || errors.Is(err, kv.ErrUndetermined) {
 		tell() // of what may have been done, too: an audit log that lacks it is worse than one that has it for nothing
 	}
+	images := t.preImages.Len()
 	switch {
 	case err == nil:
 	case isLate:
 		t.store.later(late, func(visible bool) {
 			if visible {
+				t.store.imagesKept.Add(images)
 				t.store.tell(&t.meaning)
 			}
 		})
@@ -255,6 +257,7 @@ func (t *Txn) finish(ctx context.Context, release, tell func(), err error) error
 		if t.history.Committed(&t.meaning) {
 			t.store.historyWrites.Add(1)
 		}
+		t.store.imagesKept.Add(images)
 		t.store.tell(&t.meaning)
 		return nil
 	case errors.Is(err, kv.ErrTooLarge):

@@ -35,6 +35,14 @@ func (i *Images) Keep(operation int, collection [16]byte, old bson.Doc) {
 	i.bytes += len(old)
 }
 
+// Len is how many they are.
+func (i *Images) Len() int64 {
+	if i == nil {
+		return 0
+	}
+	return int64(len(i.all))
+}
+
 // Bytes is how many bytes they have; of none at all there are no bytes.
 func (i *Images) Bytes() int {
 	if i == nil {

@@ -1,6 +1,7 @@
 package accumulator
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/tidwall/btree"
@@ -179,6 +180,49 @@ func (t *leavingTop) Value() (bson.Value, error) {
 func (t *leavingTop) Partial() bson.Value    { panic("accumulator: a part of a window") }
 func (t *leavingTop) Merge(bson.Value) error { panic("accumulator: a part of a window") }
 func (t *leavingTop) Size() int              { return t.inOrder.held + t.out.size() }
+
+// leavingPercentile is percentile over a window, whose numbers are all kept, so that it is exact, as in MongoDB.
+type leavingPercentile struct {
+	*inOrder[float64]
+	at   []float64
+	many bool
+}
+
+func newLeavingPercentile(op string, at []float64, many bool) *leavingPercentile {
+	size := func(*float64) int { return 24 }
+	return &leavingPercentile{inOrder: newInOrder(op, func(a, b *float64) int { return cmp.Compare(*a, *b) }, size), at: at, many: many}
+}
+
+func (p *leavingPercentile) Add(args []bson.Value) (err error) {
+	if args[0].IsNumber() && !args[0].IsNaN() {
+		err = p.add(args[0].AsDouble())
+	}
+	p.came++
+	return err
+}
+
+// Remove implements Remover.
+func (p *leavingPercentile) Remove(args []bson.Value) bool {
+	if args[0].IsNumber() && !args[0].IsNaN() {
+		p.remove(args[0].AsDouble())
+	}
+	p.went++
+	return true
+}
+
+func (p *leavingPercentile) Value() (bson.Value, error) {
+	return quantiles(p.at, p.many, func(at float64) bson.Value {
+		if p.tree.Len() == 0 {
+			return bson.Null
+		}
+		number, _ := p.tree.GetAt(int(trueRank(at, int64(p.tree.Len()))))
+		return bson.Double(number.of)
+	}), nil
+}
+
+func (p *leavingPercentile) Partial() bson.Value    { panic("accumulator: a part of a window") }
+func (p *leavingPercentile) Merge(bson.Value) error { panic("accumulator: a part of a window") }
+func (p *leavingPercentile) Size() int              { return p.held }
 
 // edgesWindow is the values of the first or last n documents of a window that leaves some behind it: no others are looked at.
 func edgesWindow(last bool) parseWindow {

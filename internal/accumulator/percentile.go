@@ -13,8 +13,8 @@ import (
 
 func percentileOperators() []Operator {
 	return []Operator{
-		{Name: "$median", Since: "7.0", Doc: "About the middle of all numbers.", Group: parsePercentile(false), Window: foldWindow},
-		{Name: "$percentile", Since: "7.0", Doc: "About the numbers below which given parts of all numbers lie.", Group: parsePercentile(true), Window: foldWindow},
+		{Name: "$median", Since: "7.0", Doc: "About the middle of all numbers.", Group: parsePercentile(false), Window: leftBehind(nil)},
+		{Name: "$percentile", Since: "7.0", Doc: "About the numbers below which given parts of all numbers lie.", Group: parsePercentile(true), Window: leftBehind(nil)},
 	}
 }
 
@@ -65,6 +65,7 @@ func parsePercentile(many bool) parseGroup {
 		}
 		s := &Spec{Op: op, Args: []expr.Expr{input}, Grows: true}
 		s.make = func(bson.Value) (Fold, error) { return newPercentile(at, many), nil }
+		s.leaving = func(bson.Value) (Fold, error) { return newLeavingPercentile(op.Name, at, many), nil }
 		s.print = func(s *Spec) bson.Value {
 			b := bson.Build().Value("input", s.Args[0].Value())
 			if many {
@@ -191,15 +192,18 @@ func (p *percentile) widen(f float64) {
 	p.least, p.greatest = min(p.least, f), max(p.greatest, f)
 }
 
-func (p *percentile) Value() (bson.Value, error) {
-	if !p.many {
-		return p.quantile(p.at[0]), nil
+func (p *percentile) Value() (bson.Value, error) { return quantiles(p.at, p.many, p.quantile), nil }
+
+// quantiles are those at each of several places, or at the one.
+func quantiles(at []float64, many bool, quantile func(float64) bson.Value) bson.Value {
+	if !many {
+		return quantile(at[0])
 	}
-	vs := make([]bson.Value, len(p.at))
-	for i, at := range p.at {
-		vs[i] = p.quantile(at)
+	vs := make([]bson.Value, len(at))
+	for i, p := range at {
+		vs[i] = quantile(p)
 	}
-	return bson.ArrayOf(vs...), nil
+	return bson.ArrayOf(vs...)
 }
 
 // quantile is the number of rank ⌈at·n⌉, null when there is none.

@@ -84,7 +84,8 @@ func TestLeavingWindowsLookOnce(t *testing.T) {
 	for _, spec := range []string{
 		"$minN: {n: 2, input: '$x'}", "$maxN: {n: 2, input: '$x'}", "$firstN: {n: 2, input: '$x'}", "$lastN: {n: 2, input: '$x'}",
 		"$top: {sortBy: {x: 1}, output: '$x'}", "$bottom: {sortBy: {x: 1}, output: '$x'}", "$topN: {n: 2, sortBy: {x: 1}, output: '$x'}",
-		"$bottomN: {n: 2, sortBy: {x: 1}, output: '$x'}", "$integral: {input: '$x'}", "$derivative: {input: '$x'}",
+		"$bottomN: {n: 2, sortBy: {x: 1}, output: '$x'}", "$integral: {input: '$x'}", "$median: {input: '$x', method: 'approximate'}",
+		"$percentile: {input: '$x', p: [0.1, 0.9], method: 'approximate'}", "$derivative: {input: '$x'}",
 	} {
 		for _, back := range []int{10, n / 2} {
 			rows := &documents{}

@@ -120,6 +120,7 @@ func parseMember(doc bson.Doc) (replset.Member, error) {
 	if err := replset.CheckHost(host); err != nil {
 		return m, mongoerr.New(mongoerr.FailedToParse, "%s", err)
 	}
+	m.Host = replset.WithPort(host)
 	return m, nil
 }
 

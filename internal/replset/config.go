@@ -271,6 +271,17 @@ func CheckHost(host string) error {
 	return nil
 }
 
+// defaultPort is that of a member whose address has none, as MongoDB has it.
+const defaultPort = ":27017"
+
+// WithPort is a member's address, which CheckHost has found nothing wrong with, as it is kept and shown: with its port.
+func WithPort(host string) string {
+	if strings.LastIndexByte(host, ':') > strings.LastIndexByte(host, ']') {
+		return host
+	}
+	return host + defaultPort
+}
+
 // Index is which member has an address, -1 when none has.
 func (c *Config) Index(host string) int {
 	for i, m := range c.Members {

@@ -35,10 +35,11 @@ type member struct {
 		term    uint64        // that the engine leads in
 		changed chan struct{} // closed when who applies should look again
 		noted   chan struct{} // closed when a database that follows has looked what has become of the set
-		// frozen is until when the member is not elected, yielded when it has handed over to one of more priority, and relieved when it has tried
-		// to since its disk was full, by the clock's monotonic time. passive: it never is elected.
-		frozen, yielded, relieved time.Duration
-		passive                   bool
+		// frozen is until when the member is not elected, and relieved when it has tried to hand over since its disk was full, by the clock's monotonic
+		// time. passive: it never is elected.
+		frozen, relieved time.Duration
+		takeover         takeover
+		passive          bool
 	}
 	// turn is held while a database gives way to another.
 	turn     sync.Mutex

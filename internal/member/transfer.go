@@ -144,11 +144,34 @@ func (m *member) stepUp(ctx context.Context) error {
 	return nil
 }
 
-// takeoverEvery is how often a primary of less priority than another tries to hand over, and relieveEvery one that is unfit.
+// takeoverEvery is how often a primary of less priority than another tries to hand over, takeoverAtMost how often it still does where the other is not
+// elected, and relieveEvery how often one that is unfit tries to.
 const (
-	takeoverEvery = 10 * time.Second
-	relieveEvery  = 2 * time.Second
+	takeoverEvery  = 10 * time.Second
+	takeoverAtMost = 5 * time.Minute
+	relieveEvery   = 2 * time.Second
 )
+
+// takeover is when a primary tries next to hand over to a member of more priority. Nothing is written while it does, so one that is never elected, since the
+// others do not hear it, is tried less and less often.
+type takeover struct {
+	next, wait time.Duration // next is by the clock's monotonic time; 0: at once
+	config     int64         // the version of the configuration for which that is; under another one it is at once
+}
+
+func (t *takeover) isDue(now time.Duration, config int64) bool {
+	if t.config != config {
+		*t = takeover{config: config}
+	}
+	return now >= t.next
+}
+
+func (t *takeover) tried(now time.Duration, elected bool) {
+	if t.wait = min(max(2*t.wait, takeoverEvery), takeoverAtMost); elected {
+		t.wait = takeoverEvery
+	}
+	t.next = now + t.wait
+}
 
 // unfit is why the member should not lead: there is too little room for data to be added here, or none for the log, or what is stored is damaged.
 // It is empty where nothing is in the way.
@@ -202,15 +225,14 @@ func (m *member) yieldTo(v *replset.View) {
 		}
 		return false
 	}
-	now := clock.Monotonic(m.group.o.Wall)
 	m.mu.Lock()
-	early := now < m.mu.yielded+takeoverEvery
+	due := m.mu.takeover.isDue(clock.Monotonic(m.group.o.Wall), v.Config.Version)
 	m.mu.Unlock()
-	if early || m.successor(s, higher, maxBehind) == 0 {
+	if !due || m.successor(s, higher, maxBehind) == 0 {
 		return
 	}
+	err := m.handOver(m.ctx, transferTime, false, higher)
 	m.mu.Lock()
-	m.mu.yielded = now
+	m.mu.takeover.tried(clock.Monotonic(m.group.o.Wall), err == nil)
 	m.mu.Unlock()
-	_ = m.handOver(m.ctx, transferTime, false, higher)
 }

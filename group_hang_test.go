@@ -68,6 +68,12 @@ func TestHangingSecondary(t *testing.T) {
 	if look(); status.Pebble.StalledMillis < 5000 {
 		t.Errorf("serverStatus: %+v", status)
 	}
+	s.until("the log says so", func() error {
+		if text := logs[hung].String(); !strings.Contains(text, "The disk hangs") {
+			return errors.New(text)
+		}
+		return nil
+	})
 	disks[hung].GoOn()
 	s.until("it has what it lacked", func() error {
 		n, err := s.direct(hung).Database("d").Collection("c").CountDocuments(t.Context(), bson.M{})
@@ -77,7 +83,7 @@ func TestHangingSecondary(t *testing.T) {
 		return err
 	})
 	s.until("nobody says so any more", func() error { return errors.Join(says(hung, false), says(primary, false)) })
-	s.until("the log says so", func() error {
+	s.until("the log says that it is over", func() error {
 		if text := logs[hung].String(); strings.Count(text, "The disk hangs") != 1 || strings.Count(text, "The disk does not hang any more") != 1 {
 			return errors.New(text)
 		}

@@ -231,7 +231,7 @@ func (t *Txn) commit(ctx context.Context, d kv.Durability) error {
 	return t.finish(ctx, release, tell, err)
 }
 
-// finish is the end of a commit whose outcome is err. Where it is done, tell tells the operation.
+// finish is the end of a commit whose outcome is err. Where it is done, or may be, tell tells the operation.
 func (t *Txn) finish(ctx context.Context, release, tell func(), err error) error {
 	defer t.end()
 	defer release()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/ebbdb/ebb/internal/index"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/storage/catalogchange"
+	"github.com/ebbdb/ebb/internal/storage/garbage"
 	"github.com/ebbdb/ebb/internal/storage/ownership"
 	"github.com/ebbdb/ebb/internal/storage/ttlchange"
 )
@@ -44,6 +46,8 @@ func aheadFixture(t *testing.T, hides string) (*fixture, *watchedEngine) {
 	f.must(f.insert(testNS, "{_id: 200}"))
 	f.clock.Advance(time.Minute)
 	f.reopen()
+	f.garbage.Stop()
+	f.garbage = garbage.Start(e.Engine, slog.New(slog.DiscardHandler)) // what it removes of a dropped index is not told of
 	f.Bounds().Few, f.Bounds().MostCounted = 4, 8
 	return f, e
 }

@@ -58,19 +58,6 @@ func (e *toldEngine) tell() {
 	}
 }
 
-// turnUntil turns a clock until there is a reply.
-func turnUntil(still *clock.Fake, replies <-chan string) string {
-	for {
-		select {
-		case reply := <-replies:
-			return reply
-		default:
-			still.Advance(10 * time.Millisecond)
-			runtime.Gosched()
-		}
-	}
-}
-
 // TestRetryOfWhatIsUnderWay: the operation of a write ends while its commit is on its way, and the write is sent again. That it is known what became of
 // the first is waited for before anybody looks whether it was executed: here it becomes visible just when the second begins to write.
 func TestRetryOfWhatIsUnderWay(t *testing.T) {
@@ -95,7 +82,7 @@ func TestRetryOfWhatIsUnderWay(t *testing.T) {
 	}()
 	<-stores.reached
 	end()
-	if reply := turnUntil(still, first); strings.Contains(reply, "nModified: 1") {
+	if reply := tikvtest.TurnFor(t, still, tikvtest.FastStep, first); strings.Contains(reply, "nModified: 1") {
 		t.Errorf("a write whose commit is on its way is answered with %s", reply)
 	}
 	before, _ := cluster.Last()

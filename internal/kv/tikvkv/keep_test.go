@@ -41,29 +41,14 @@ func (s *slowKind) SendRequest(ctx context.Context, addr string, req *tikvrpc.Re
 	return s.Client.SendRequest(ctx, addr, req, timeout)
 }
 
-// turnTill turns a clock, but not without an end.
-func turnTill(t *testing.T, c *clock.Fake, done func() bool) {
-	t.Helper()
-	for range 20_000 {
-		if done() {
-			return
-		}
-		c.Advance(20 * time.Millisecond)
-		if err := clock.Wait(t.Context(), clock.Wall(), time.Millisecond/4); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Fatal("it does not come to that")
-}
-
 // To tell the cluster what it may let go of takes a look at all of its regions, which may last: the lease is renewed meanwhile.
 func TestRenewsWhileItCollects(t *testing.T) {
 	c := tikvtest.New(t)
 	way, fake := &slowKind{Client: c.Client, kind: tikvrpc.CmdScanLock}, clock.NewFake(time.Unix(0, 0))
 	e := c.OpenOver(t, way, tikvkv.Options{Clock: fake, Term: 10 * time.Second})
-	turnTill(t, fake, func() bool { return way.reached.Load() > 0 })
+	tikvtest.TurnUntil(t, fake, tikvtest.FastStep, func() bool { return way.reached.Load() > 0 })
 	before := way.commits.Load()
-	turnTill(t, fake, func() bool { return way.commits.Load() > before+2 })
+	tikvtest.TurnUntil(t, fake, tikvtest.FastStep, func() bool { return way.commits.Load() > before+2 })
 	if err := e.Close(); err != nil {
 		t.Error(err)
 	}
@@ -75,9 +60,9 @@ func TestRenewsWhileItOpens(t *testing.T) {
 	way, fake := &slowKind{Client: c.Client, kind: tikvrpc.CmdScan, goOn: make(chan struct{})}, clock.NewFake(time.Unix(0, 0))
 	opened := make(chan *tikvkv.Engine, 1)
 	go func() { opened <- c.OpenOver(t, way, tikvkv.Options{Clock: fake, Term: 10 * time.Second}) }()
-	turnTill(t, fake, func() bool { return way.reached.Load() > 0 })
+	tikvtest.TurnUntil(t, fake, tikvtest.FastStep, func() bool { return way.reached.Load() > 0 })
 	before := way.commits.Load()
-	turnTill(t, fake, func() bool { return way.commits.Load() > before+2 })
+	tikvtest.TurnUntil(t, fake, tikvtest.FastStep, func() bool { return way.commits.Load() > before+2 })
 	close(way.goOn)
 	e := <-opened
 	if err := put(e, "a", "1"); err != nil {
@@ -104,11 +89,11 @@ func TestStillEnds(t *testing.T) {
 		_, err := e.Still(func() {})
 		looked <- err
 	}()
-	turnTill(t, way.Clock, func() bool { return len(looked) > 0 })
+	tikvtest.TurnUntil(t, way.Clock, tikvtest.FastStep, func() bool { return len(looked) > 0 })
 	if err := <-looked; mongoerr.From(err).Code != mongoerr.NetworkTimeout {
 		t.Errorf("who looks while a commit is not answered is told %v", err)
 	}
-	turnTill(t, way.Clock, func() bool { return len(wrote) > 0 })
+	tikvtest.TurnUntil(t, way.Clock, tikvtest.FastStep, func() bool { return len(wrote) > 0 })
 	release()
 	if s, err := e.Still(func() {}); err != nil || s.Close() != nil {
 		t.Error(err)

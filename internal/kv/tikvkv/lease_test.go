@@ -149,7 +149,7 @@ func TestStoppedServerWritesNothing(t *testing.T) {
 			if began == "after" {
 				go write()
 			}
-			if err := turnUntil(still, done); err == nil {
+			if err := tikvtest.TurnFor(t, still, tikvtest.FastStep, done); err == nil {
 				t.Error("a server without the lease writes")
 			}
 			have(t, second, "a", "1")
@@ -159,7 +159,7 @@ func TestStoppedServerWritesNothing(t *testing.T) {
 			}
 			closed := make(chan error, 1)
 			go func() { closed <- first.Close() }()
-			_ = turnUntil(still, closed) // it may say that it could not end well
+			_ = tikvtest.TurnFor(t, still, tikvtest.FastStep, closed) // it may say that it could not end well
 			if err := second.Close(); err != nil {
 				t.Error(err)
 			}
@@ -198,18 +198,6 @@ func TestEndedEpochWritesNothing(t *testing.T) {
 	}
 }
 
-// turnUntil turns a clock until something is done.
-func turnUntil(still *clock.Fake, done <-chan error) error {
-	for {
-		select {
-		case err := <-done:
-			return err
-		default:
-			still.Advance(20 * time.Millisecond)
-		}
-	}
-}
-
 // A scan that the cluster does not answer ends with an error.
 func TestUnansweredScanEnds(t *testing.T) {
 	c, w := tikvtest.New(t), &wire{}
@@ -240,7 +228,7 @@ func TestUnansweredScanEnds(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- scan() }()
 	var coded interface{ Code() mongoerr.Code }
-	if err := turnUntil(still, done); !errors.As(err, &coded) || coded.Code() != mongoerr.NetworkTimeout {
+	if err := tikvtest.TurnFor(t, still, tikvtest.FastStep, done); !errors.As(err, &coded) || coded.Code() != mongoerr.NetworkTimeout {
 		t.Errorf("a scan that is not answered ends with %v", err)
 	}
 	close(goOn)
@@ -250,7 +238,7 @@ func TestUnansweredScanEnds(t *testing.T) {
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- e.Close() }()
-	_ = turnUntil(still, closed) // the lease has run out meanwhile
+	_ = tikvtest.TurnFor(t, still, tikvtest.FastStep, closed) // the lease has run out meanwhile
 }
 
 // A commit of which the answer is lost happens once, whether the cluster got it or not.
@@ -460,7 +448,7 @@ func TestReadEndsWithReader(t *testing.T) {
 	}
 	closed := make(chan error, 1)
 	go func() { closed <- e.Close() }()
-	_ = turnUntil(still, closed)
+	_ = tikvtest.TurnFor(t, still, tikvtest.FastStep, closed)
 }
 
 // A key that TiKV does not take is refused, and nobody else is disturbed. Who looks for one finds none.

@@ -42,16 +42,7 @@ func (h *HeldBack) Leave(t testing.TB, engine kv.Engine, f func() error) (releas
 	release = h.Hold(t, engine)
 	done := make(chan error, 1)
 	go func() { done <- f() }()
-	var err error
-	h.Until(t, func() bool {
-		select {
-		case err = <-done:
-			return true
-		default:
-			return false
-		}
-	})
-	if !errors.Is(err, kv.ErrUndetermined) {
+	if err := TurnFor(t, h.Clock, FastStep, done); !errors.Is(err, kv.ErrUndetermined) {
 		t.Fatalf("of a commit that is held back its writer is told %v", err)
 	}
 	return release
@@ -64,7 +55,7 @@ func (h *HeldBack) Hold(t testing.TB, engine kv.Engine) (release func()) {
 	return func() {
 		t.Helper()
 		h.held.Store(false)
-		h.turn(t, slowStep, func() bool {
+		TurnUntil(t, h.Clock, slowStep, func() bool {
 			number, _ := engine.Last()
 			return number > before && engine.Stats().Unavailable == ""
 		})
@@ -74,26 +65,5 @@ func (h *HeldBack) Hold(t testing.TB, engine kv.Engine) (release func()) {
 // Until turns the engine's clock.
 func (h *HeldBack) Until(t testing.TB, done func() bool) {
 	t.Helper()
-	h.turn(t, fastStep, done)
-}
-
-// What the clock is turned by: a little while a commit is to get through, whose attempts end by it.
-const (
-	fastStep = 20 * time.Millisecond
-	slowStep = time.Millisecond
-	// turnLimit is how long it is turned, by the machine's clock, for what does not come: a test that fails says more than one that hangs.
-	turnLimit = 2 * time.Minute
-)
-
-func (h *HeldBack) turn(t testing.TB, step time.Duration, done func() bool) {
-	t.Helper()
-	for began := clock.Wall().Now(); !done(); {
-		if clock.Wall().Now().Sub(began) > turnLimit {
-			t.Fatalf("what is waited for has not come in %v", turnLimit)
-		}
-		h.Clock.Advance(step)
-		if err := clock.Wait(t.Context(), clock.Wall(), time.Millisecond/4); err != nil {
-			t.Fatal(err)
-		}
-	}
+	TurnUntil(t, h.Clock, FastStep, done)
 }

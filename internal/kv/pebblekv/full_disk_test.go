@@ -273,6 +273,9 @@ func (w *fullWorld) restart(how int) {
 			w.Fatal(err)
 		}
 		w.disk = left
+		if usage, err := left.GetDiskUsage("db"); err == nil && !w.hasReserve() && usage.AvailBytes < fullDiskBytes/16 {
+			left.Resize(fullDiskBytes) // what was set aside was given up at the last moment, as for a compaction that ended: such a store need not open
+		}
 	}
 	w.open(pebblekv.Options{})
 	w.check()

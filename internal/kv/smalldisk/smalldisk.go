@@ -42,12 +42,15 @@ func over(mem *vfs.MemFS, capacity int64) *Disk {
 }
 
 // Crash is the disk as a power cut leaves it, which loses up to so many percent of what was not synced. What was set aside for
-// files is forgotten.
+// files is forgotten. A removal that the power cut undoes leaves no more files than there is room for: a disk gives the blocks of a file to others when its
+// removal is on the disk.
 func (d *Disk) Crash(lostPercent int, rng *rand.Rand) (*Disk, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	left := over(d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100 - lostPercent, RNG: rng}), d.mu.capacity)
-	return left, left.count("")
+	err := left.count("")
+	left.mu.capacity = max(left.mu.capacity, left.mu.used)
+	return left, err
 }
 
 // count finds what there is below dir. The disk is nobody else's yet.

@@ -32,6 +32,8 @@ type Group interface {
 	Ask(ctx context.Context, host string, command bson.Doc) (bson.Doc, error)
 	// Health is what is known of the member at an address.
 	Health(host string) Health
+	// Votes says whether the vote of a member counts, by its _id: one that was added gets its vote when it has caught up.
+	Votes(member int64) bool
 	// AwaitMembers returns when enough members have the Commit with a number. It is asked with what says whether a member, by its _id, has it.
 	AwaitMembers(ctx context.Context, number uint64, enough func(has func(member int64) bool) bool) error
 	// AwaitRead returns when this member has all that was committed before, and has heard that it still led then.

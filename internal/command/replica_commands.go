@@ -142,6 +142,9 @@ func replSetGetConfig(op *Op, v *replset.View) (bson.Doc, error) {
 	}
 	b := bson.Build().Document("config", v.Config.Document())
 	if status {
+		if v.State != replset.Primary {
+			return nil, mongoerr.New(mongoerr.NotWritablePrimary, "commitmentStatus is only supported on primary.")
+		}
 		b.Bool("commitmentStatus", true)
 	}
 	return b.Doc(), nil
@@ -365,18 +368,17 @@ func replSetGetStatus(op *Op, v *replset.View) (bson.Doc, error) {
 	if err := op.Args.Done(); err != nil {
 		return nil, err
 	}
-	if v.State == replset.Removed {
-		return nil, mongoerr.New(mongoerr.InvalidReplicaSetConfig, "Our replica set config is invalid or we are not a member of it")
-	}
 	last := op.Query.Store.LastLogged()
-	written := int64(last.Seconds()) * 1000
+	if v.State == replset.Removed {
+		return nil, op.removed(v, last)
+	}
 	syncSource, syncID := "", int32(-1)
 	if v.State == replset.Secondary && v.Primary != "" {
 		if i := v.Config.Index(v.Primary); i >= 0 {
 			syncSource, syncID = v.Primary, int32(v.Config.Members[i].ID)
 		}
 	}
-	voters := v.Config.Voters()
+	voters := op.voters(v.Config)
 	majority := int32(voters/2 + 1)
 	b := bson.Build().String("set", v.Config.ID).Date("date", op.Now).Int32("myState", int32(v.State)).Int64("term", v.Term).
 		String("syncSourceHost", syncSource).Int32("syncSourceId", syncID).Int64("heartbeatIntervalMillis", v.Config.Settings.HeartbeatIntervalMillis).
@@ -388,7 +390,7 @@ func replSetGetStatus(op *Op, v *replset.View) (bson.Doc, error) {
 			appendEntryTime(b, time.op, last, v.Term)
 		}
 		if time.wall != "" {
-			b.Date(time.wall, written)
+			b.Date(time.wall, wallOf(last))
 		}
 	}
 	b.End().Timestamp("lastStableRecoveryTimestamp", last.Seconds(), last.Counter())
@@ -406,23 +408,62 @@ func replSetGetStatus(op *Op, v *replset.View) (bson.Doc, error) {
 	return b.Doc(), nil
 }
 
+// voters counts the members whose votes count by now: in a set of several one that was added gets its vote when it has caught up.
+func (s *Server) voters(c *replset.Config) (n int) {
+	for _, m := range c.Members {
+		if m.Votes > 0 && (!s.grouped() || s.ReplicaSet.Group.Votes(m.ID)) {
+			n++
+		}
+	}
+	return n
+}
+
+// removed is what replSetGetStatus answers where the configuration does not have the member: an error with what there is to say of it.
+func (op *Op) removed(v *replset.View, last oplog.Timestamp) error {
+	b := bson.Build().Int32("state", int32(v.State)).String("stateStr", v.State.String()).Int32("uptime", int32(op.uptime()/time.Second))
+	appendEntryTime(b, "optime", last, v.Term)
+	appendEntryTime(b, "optimeWritten", last, v.Term)
+	appendPlaceDate(b, "", last)
+	appendPlaceDate(b, "Written", last)
+	b.String("lastHeartbeatMessage", "").String("syncSourceHost", "").Int32("syncSourceId", -1).String("infoMessage", op.aboutOwnDisk())
+	return mongoerr.New(mongoerr.InvalidReplicaSetConfig, "Our replica set config is invalid or we are not a member of it").WithExtra(b.Doc())
+}
+
+// appendPlaceDate appends of when the last entry of the oplog is that a member has.
+func appendPlaceDate(b *bson.Builder, what string, at oplog.Timestamp) {
+	b.Date("optime"+what+"Date", wallOf(at))
+}
+
+// appendWallTimes appends when what a member has last was written: what it has is on its disk.
+func appendWallTimes(b *bson.Builder, at oplog.Timestamp) {
+	for _, name := range [...]string{"lastAppliedWallTime", "lastDurableWallTime", "lastWrittenWallTime"} {
+		b.Date(name, wallOf(at))
+	}
+}
+
+// wallOf is the time of an entry, in milliseconds since the epoch.
+func wallOf(at oplog.Timestamp) int64 { return int64(at.Seconds()) * 1000 }
+
 // appendSelf appends what replSetGetStatus says of this member.
 func (op *Op) appendSelf(b *bson.Builder, v *replset.View, last oplog.Timestamp, syncSource string, syncID int32) {
 	self := v.Config.Members[v.Self]
-	written := int64(last.Seconds()) * 1000
-	stalled := time.Duration(0)
-	if s, ok := op.engineStats(); ok {
-		stalled = s.Stalled
-	}
 	b.Int32("_id", int32(self.ID)).String("name", self.Host).Double("health", 1).Int32("state", int32(v.State)).
 		String("stateStr", v.State.String()).Int32("uptime", int32(op.uptime()/time.Second))
 	appendEntryTime(b, "optime", last, v.Term)
-	b.Date("optimeDate", written).Date("lastAppliedWallTime", written).Date("lastDurableWallTime", written).Date("lastWrittenWallTime", written).
-		String("syncSourceHost", syncSource).Int32("syncSourceId", syncID).String("infoMessage", aboutDisk(stalled))
+	appendPlaceDate(b, "", last)
+	appendEntryTime(b, "optimeWritten", last, v.Term)
+	appendPlaceDate(b, "Written", last)
+	appendWallTimes(b, last)
+	b.String("syncSourceHost", syncSource).Int32("syncSourceId", syncID).String("infoMessage", op.aboutOwnDisk())
 	if v.State == replset.Primary {
 		b.Timestamp("electionTime", uint32(v.ElectedAt/1000), 1).Date("electionDate", v.ElectedAt)
 	}
 	b.Int32("configVersion", int32(v.Config.Version)).Int32("configTerm", int32(v.Config.Term)).Bool("self", true).String("lastHeartbeatMessage", "")
+}
+
+func (op *Op) aboutOwnDisk() string {
+	s, _ := op.engineStats()
+	return aboutDisk(s.Stalled)
 }
 
 // aboutDisk is the infoMessage of a member whose disk has brought nothing to its end for a while: nothing else shows that.
@@ -433,33 +474,36 @@ func aboutDisk(stalled time.Duration) string {
 	return "the disk hangs: nothing that was to be written has come to its end for " + itoa(int64(stalled/time.Second)) + " seconds"
 }
 
-// appendOther appends what it says of another one, as far as this one has heard.
+// appendOther appends what it says of another one, as far as this one has heard. Of one that is not there it tells of when that had its last entry.
 func (op *Op) appendOther(b *bson.Builder, v *replset.View, i int) {
 	m := v.Config.Members[i]
 	h := op.ReplicaSet.Group.Health(m.Host)
-	if !h.Up {
-		b.Int32("_id", int32(m.ID)).String("name", m.Host).Double("health", 0).Int32("state", 8).String("stateStr", "(not reachable/healthy)").Int32("uptime", 0)
-		appendEntryTime(b, "optime", 0, -1)
-		b.Date("optimeDate", 0).Date("lastHeartbeat", op.Now).Date("lastHeartbeatRecv", h.SeenAt).Int64("pingMs", 0).
-			String("lastHeartbeatMessage", h.Why).Int32("configVersion", -1).Int32("configTerm", -1)
-		return
-	}
-	written := int64(h.Logged.Seconds()) * 1000
-	b.Int32("_id", int32(m.ID)).String("name", m.Host).Double("health", 1).Int32("state", int32(h.State)).String("stateStr", h.State.String()).
-		Int32("uptime", int32(h.UpFor/time.Second))
-	appendEntryTime(b, "optime", h.Logged, h.Term)
-	appendEntryTime(b, "optimeDurable", h.Logged, h.Term)
-	b.Date("optimeDate", written).Date("optimeDurableDate", written).Date("lastAppliedWallTime", written).Date("lastDurableWallTime", written).
-		Date("lastHeartbeat", h.SeenAt).Date("lastHeartbeatRecv", h.SeenAt).Int64("pingMs", 0).String("lastHeartbeatMessage", "")
-	source, id := "", int32(-1)
-	if h.State == replset.Secondary && v.Primary != "" {
-		if p := v.Config.Index(v.Primary); p >= 0 {
-			source, id = v.Primary, int32(v.Config.Members[p].ID)
+	b.Int32("_id", int32(m.ID)).String("name", m.Host)
+	logged, term, beat, source, sourceID := h.Logged, h.Term, h.SeenAt, "", int32(-1)
+	if h.Up {
+		b.Double("health", 1).Int32("state", int32(h.State)).String("stateStr", h.State.String()).Int32("uptime", int32(h.UpFor/time.Second))
+		if p := v.Config.Index(v.Primary); h.State == replset.Secondary && v.Primary != "" && p >= 0 {
+			source, sourceID = v.Primary, int32(v.Config.Members[p].ID)
 		}
+	} else {
+		b.Double("health", 0).Int32("state", 8).String("stateStr", "(not reachable/healthy)").Int32("uptime", 0)
+		logged, term, beat, h.Stalled = 0, -1, op.Now, 0
 	}
-	b.String("syncSourceHost", source).Int32("syncSourceId", id).String("infoMessage", aboutDisk(h.Stalled))
-	if h.State == replset.Primary && h.ElectedAt != 0 {
+	for _, what := range [...]string{"", "Durable", "Written"} {
+		appendEntryTime(b, "optime"+what, logged, term)
+	}
+	for _, what := range [...]string{"", "Durable", "Written"} {
+		appendPlaceDate(b, what, logged)
+	}
+	appendWallTimes(b, h.Logged)
+	b.Date("lastHeartbeat", beat).Date("lastHeartbeatRecv", h.SeenAt).Int64("pingMs", 0).String("lastHeartbeatMessage", h.Why).
+		String("syncSourceHost", source).Int32("syncSourceId", sourceID).String("infoMessage", aboutDisk(h.Stalled))
+	if h.Up && h.State == replset.Primary && h.ElectedAt != 0 {
 		b.Timestamp("electionTime", uint32(h.ElectedAt/1000), 1).Date("electionDate", h.ElectedAt)
+	}
+	if h.Version == 0 {
+		b.Int32("configVersion", -1).Int32("configTerm", -1)
+		return
 	}
 	b.Int32("configVersion", int32(h.Version)).Int32("configTerm", int32(v.Config.Term))
 }

@@ -314,6 +314,17 @@ func (g *Group) Health(host string) command.Health {
 	return h
 }
 
+// Votes implements command.Group. As long as nobody has said who votes the configuration counts.
+func (g *Group) Votes(member int64) bool {
+	m := g.running()
+	if m == nil {
+		return true
+	}
+	s := m.log.Status()
+	p, known := peerOf(s.Peers, member)
+	return len(s.Voters) == 0 || known && s.Voters[p.ID]
+}
+
 // AwaitMembers implements command.Group.
 func (g *Group) AwaitMembers(ctx context.Context, number uint64, enough func(has func(member int64) bool) bool) error {
 	m := g.running()

@@ -164,6 +164,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	stop()
 	if err != nil {
 		err = fmt.Errorf("stop the server: %w", err)
+		if stalled := s.watch.Stalled(); stalled >= hangTime {
+			s.tellHung(stalled)
+			err = fmt.Errorf("%w: %w", ErrDiskHangs, err)
+		}
 	}
 	return errors.Join(s.Err(), err, <-browsers)
 }
@@ -194,9 +198,10 @@ func (s *Server) Settle(ctx context.Context) error {
 }
 
 // Close closes the data and gives the directory up. After an error of Serve it must not be called: operations still use
-// the data, which is safe against the end of the process. Later calls return what the first did.
+// the data, which is safe against the end of the process. Where the disk hangs for ten seconds it returns ErrDiskHangs. Later calls return what the
+// first did.
 func (s *Server) Close() error {
-	s.closing.Do(func() { s.closed = s.close() })
+	s.closing.Do(func() { s.closed = s.closeUnlessHung() })
 	return s.closed
 }
 

@@ -20,6 +20,9 @@ var (
 	// its lists of files. What was acknowledged is on disk; no write is taken any more. Close the server, and open it anew
 	// when the disk is well.
 	ErrStoreFailed = errors.New("the store has failed")
+	// ErrDiskHangs is Close's, and Serve's, when the server cannot end since the disk brings nothing to its end. What was acknowledged is on disk, as
+	// after a power cut; the process should end, for what hangs may go on in it.
+	ErrDiskHangs = errors.New("the disk hangs")
 	// ErrAuditFailed is Serve's and Err's when the audit log cannot be written and is to end the server then.
 	ErrAuditFailed = audit.ErrFailed
 )

@@ -21,6 +21,7 @@ const (
 	exitBadOptions  = 2
 	exitStoreFailed = 14
 	exitNetwork     = 48
+	exitDiskHangs   = 61 // of mongod's watchdog
 	exitFailed      = 100
 )
 
@@ -122,6 +123,8 @@ func status(cmd *cobra.Command, err error) int {
 		return exitFailed
 	case errors.Is(err, ebb.ErrStoreFailed), errors.Is(err, ebb.ErrAuditFailed):
 		return exitStoreFailed
+	case errors.Is(err, ebb.ErrDiskHangs):
+		return exitDiskHangs
 	case errors.Is(err, syscall.EADDRINUSE), errors.Is(err, syscall.EADDRNOTAVAIL):
 		return exitNetwork
 	}

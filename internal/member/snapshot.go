@@ -154,7 +154,14 @@ func (m *member) beginSnapshot(from uint64) error {
 	ctx, cancel := context.WithCancel(m.ctx)
 	in.from, in.part, in.chunks, in.done, in.cancel = from, 0, make(chan []byte), make(chan error, 1), cancel
 	chunks, done := in.chunks, in.done
-	m.ended.Go(func() { done <- errors.Join(load(ctx, engine, chunks), engine.Close()) })
+	m.ended.Go(func() {
+		err := errors.Join(load(ctx, engine, chunks), engine.Close())
+		if err != nil && ctx.Err() == nil {
+			err = errors.Join(err, removeAll(m.group.o.Files, dir)) // or it would take the room of the log and the store
+			m.group.o.Log.For("REPL").Error("The copy of the set's data could not be kept; the primary sends another one", "error", err.Error())
+		}
+		done <- err
+	})
 	return nil
 }
 

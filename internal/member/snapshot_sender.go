@@ -22,6 +22,9 @@ func (l *links) sendSnapshot(message *pb.Message) {
 	err := l.trySnapshot(message)
 	if err != nil && l.ctx.Err() == nil {
 		l.member.group.o.Log.For("REPL").Warn("A snapshot could not be sent", "to", l.hostOf(message.GetTo()), "error", err.Error())
+		if mongoerr.Is(err, mongoerr.OutOfDiskSpace) {
+			_ = clock.Wait(l.ctx, l.member.group.o.Wall, fullRest)
+		}
 	}
 	_ = l.member.log.Do(l.ctx, func(c *raftlog.Core) error { c.SnapshotSent(message.GetTo(), err == nil); return nil })
 }
@@ -38,6 +41,9 @@ const (
 	resumeTime  = 5 * time.Minute
 	resumeEvery = time.Second
 )
+
+// fullRest is how long after a receiver has had no room the next snapshot is sent: all of it, and everybody's disk and network have their part in it.
+const fullRest = 10 * time.Second
 
 // snapshotSender is a snapshot on its way to another member.
 type snapshotSender struct {

@@ -2,17 +2,17 @@ package command
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/replset"
 )
 
 // noGroup is the Group of a Server that nobody has given one: it takes no other members.
 type noGroup struct{}
 
-var errNoGroup = errors.New("this server takes no other members")
+var errNoGroup = mongoerr.New(mongoerr.IllegalOperation, "this server takes no other members")
 
 func (noGroup) Leader() (string, int64, bool)                                   { return "", 0, false }
 func (noGroup) Check(context.Context, string, replset.Member) error             { return errNoGroup }

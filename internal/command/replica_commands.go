@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"strings"
 	"time"
 
@@ -236,7 +237,8 @@ func (op *Op) reconfigure(next func(*replset.View) (*replset.Config, int, error)
 var errForced = mongoerr.New(mongoerr.IllegalOperation, "a set of several members takes no forced configuration: nobody knows then what was acknowledged. "+
 	"See docs/replica-set.md on what to do when a majority is lost")
 
-// checkOthers makes sure that the members that are new in a configuration could be such.
+// checkOthers makes sure that the members that are new in a configuration could be such. One that a set gets which has begun need not be there yet: it joins when it
+// is, and has no vote before. Where one that is there refuses, or a member is to be elsewhere, nobody knows whether it ever could.
 func (s *Server) checkOthers(ctx context.Context, old, next *replset.Config, self int, text string) error {
 	for i, m := range next.Members {
 		switch {
@@ -249,6 +251,10 @@ func (s *Server) checkOthers(ctx context.Context, old, next *replset.Config, sel
 			continue
 		}
 		if err := s.ReplicaSet.Group.Check(ctx, next.ID, m); err != nil {
+			if _, answered := errors.AsType[*mongoerr.Error](err); old != nil && !answered && !old.Has(m.ID) {
+				s.Log.Warn("A member that is added does not answer; it joins when it does", "host", m.Host, "error", err.Error())
+				continue
+			}
 			return mongoerr.New(mongoerr.NodeNotFound, "%s %s failed with %s", text, m.Host, mongoerr.From(err).Message)
 		}
 	}
@@ -258,18 +264,19 @@ func (s *Server) checkOthers(ctx context.Context, old, next *replset.Config, sel
 // quorumTime is how long members are waited for that have to answer before a configuration is taken.
 const quorumTime = 10 * time.Second
 
-// checkQuorum makes sure that a majority of those who vote in a configuration is there, of whom the new ones have answered already: where none is, nobody
-// could lead any more, nor change that.
+// checkQuorum makes sure that a majority of those is there who vote before and after a configuration comes: where none is, nobody could lead any more, nor
+// change that. Those who are to vote and do not yet get their votes one by one when they have caught up.
 func (s *Server) checkQuorum(ctx context.Context, old, next *replset.Config, self int) error {
 	ctx, cancel := clock.WithTimeout(ctx, clock.Wall(), quorumTime) // it is about the network
 	defer cancel()
-	required := next.Voters()/2 + 1
+	voters := 0
 	var there, missing []string
 	for i, m := range next.Members {
-		if m.Votes == 0 {
+		group := s.ReplicaSet.Group
+		if m.Votes == 0 || i != self && (!old.HasVoter(m.ID) || s.grouped() && !group.Votes(m.ID)) {
 			continue
 		}
-		group := s.ReplicaSet.Group
+		voters++
 		if i != self && old.Index(m.Host) >= 0 && !group.Health(m.Host).Up {
 			if _, err := group.Ask(ctx, m.Host, bson.MustDoc("{ping: 1, $db: 'admin'}")); err != nil {
 				missing = append(missing, m.Host+" failed with "+mongoerr.From(err).Message)
@@ -278,6 +285,7 @@ func (s *Server) checkQuorum(ctx context.Context, old, next *replset.Config, sel
 		}
 		there = append(there, m.Host)
 	}
+	required := voters/2 + 1
 	if len(there) >= required {
 		return nil
 	}

@@ -247,6 +247,9 @@ func (g *Group) IsEmpty() bool {
 
 // Check implements command.Group.
 func (g *Group) Check(ctx context.Context, name string, member replset.Member) error {
+	if g.o.Server.Engine() == nil {
+		return errOneMember
+	}
 	var set, log [12]byte
 	m := g.running()
 	if m != nil {

@@ -353,7 +353,7 @@ func (c *Config) CheckChange(old *Config) error {
 	changed := 0
 	for _, pair := range [...][2]*Config{{c, old}, {old, c}} {
 		for _, m := range pair[0].Members {
-			if m.Votes > 0 && !pair[1].hasVoter(m.ID) {
+			if m.Votes > 0 && !pair[1].HasVoter(m.ID) {
 				changed++
 			}
 		}
@@ -364,13 +364,14 @@ func (c *Config) CheckChange(old *Config) error {
 	return nil
 }
 
-func (c *Config) hasVoter(id int64) bool {
-	for _, m := range c.Members {
-		if m.ID == id && m.Votes > 0 {
-			return true
-		}
-	}
-	return false
+// HasVoter says whether there is a member of an _id that is to vote.
+func (c *Config) HasVoter(id int64) bool {
+	return slices.ContainsFunc(c.Members, func(m Member) bool { return m.ID == id && m.Votes > 0 })
+}
+
+// Has says whether there is a member of an _id.
+func (c *Config) Has(id int64) bool {
+	return slices.ContainsFunc(c.Members, func(m Member) bool { return m.ID == id })
 }
 
 // TagValues counts the different values of a tag among the members that has picks.
@@ -382,14 +383,4 @@ func (c *Config) TagValues(key string, has func(member int64) bool) int64 {
 		}
 	}
 	return int64(len(values))
-}
-
-// Voters counts the members that vote.
-func (c *Config) Voters() (n int) {
-	for _, m := range c.Members {
-		if m.Votes > 0 {
-			n++
-		}
-	}
-	return n
 }

@@ -29,9 +29,9 @@ func (k Kind) String() string {
 	return [...]string{"", "", "hashed", "text", "2d", "2dsphere", "wildcard"}[k]
 }
 
-// Form is the version of what the kind's entries look like, 0 when none are kept. One whose entries change gets the next:
+// form is the version of what the kind's entries look like, 0 when none are kept. One whose entries change gets the next:
 // whoever opens a store builds the indexes anew that it keeps in another form.
-func (k Kind) Form() int {
+func (k Kind) form() int {
 	return [...]int{
 		Ordered:     1,
 		Deadline:    1,
@@ -45,7 +45,7 @@ func (k Kind) Form() int {
 
 // Built says whether entries of the kind are kept. Indexes of other kinds can be defined, listed and dropped; no plan
 // uses them.
-func (k Kind) Built() bool { return k.Form() > 0 }
+func (k Kind) Built() bool { return k.form() > 0 }
 
 // Field is one field of a key pattern.
 type Field struct {
@@ -66,7 +66,7 @@ type Definition struct {
 	Fields []Field
 	// Kind is the kind of the first field that is not Ordered.
 	Kind Kind
-	// Form is what its entries look like, see Kind.Form; 0 when it has none.
+	// Form is what its entries look like, see FormToday; 0 when it has none.
 	Form int
 
 	Unique, Sparse, Hidden, PrepareUnique bool
@@ -121,8 +121,17 @@ func (d *Definition) OrdersIDs() bool {
 	return d.Kind == Ordered && len(d.Fields) == 1 && d.Fields[0].Path == "_id"
 }
 
+// FormToday is the form that the entries of d have when they are made today. Those under a collation of the index's own are in one more than
+// others of their kind: in the first one strings could be in the order of another language, since the collation did not keep its locale.
+func (d *Definition) FormToday() int {
+	if d.Kind.Built() && d.collator != nil && !d.IsID() {
+		return d.Kind.form() + 1
+	}
+	return d.Kind.form()
+}
+
 // Built says whether the index has an entry for all that it should.
-func (d *Definition) Built() bool { return d.Kind.Built() && d.Form == d.Kind.Form() }
+func (d *Definition) Built() bool { return d.Kind.Built() && d.Form == d.FormToday() }
 
 // Hides says whether documents that expired by d are invisible; all is the server's ttlHideExpired.
 func (d *Definition) Hides(all bool) bool {

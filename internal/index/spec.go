@@ -94,6 +94,7 @@ func (p *Parser) Parse(spec bson.Doc, defaultCollation bson.Doc) (*Definition, e
 			return nil, mongoerr.New(mongoerr.BadValue, "The field 'key' for an _id index must be {_id: 1}, but got %s", d.Key)
 		}
 		d.Name = "_id_"
+		d.Form = d.FormToday()
 	}
 	d.Clustered = spec.Lookup("clustered").Truthy()
 	if err := d.checkTTL(spec.Lookup("expireAfterSeconds")); err != nil {
@@ -127,7 +128,6 @@ func (p *Parser) Load(spec bson.Doc, defaultCollation bson.Doc) (*Definition, er
 	if v := spec.Lookup("expireAfterSeconds"); !v.IsMissing() {
 		d.setTTL(v)
 	}
-	d.Form = d.Kind.Form()
 	d.parseGeo(spec)
 	if versionOf(spec) < defaultVersion {
 		defaultCollation = nil
@@ -138,7 +138,7 @@ func (p *Parser) Load(spec bson.Doc, defaultCollation bson.Doc) (*Definition, er
 	if d.Kind == Wildcard {
 		d.Wild = d.newWild()
 	}
-	d.keyText = d.Key.String()
+	d.Form, d.keyText = d.FormToday(), d.Key.String()
 	return d, p.parsePartial(d, spec.Lookup("partialFilterExpression"))
 }
 

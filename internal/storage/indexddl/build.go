@@ -65,7 +65,7 @@ func (d *DDL) newBuilder(ctx context.Context, c storage.Collection, defs []*inde
 	b.Underway = build.NewUnderway(c.Collection, defs, &b.work.Progress, b.cancel)
 	built := 0
 	for i, def := range defs {
-		b.Definitions[i] = def.WithForm(def.Kind.Form())
+		b.Definitions[i] = def.WithForm(def.FormToday())
 		if def.Kind.Built() {
 			built++
 		}

@@ -67,7 +67,7 @@ func (p *indexPlan) define(ch *catalogchange.Change, c *catalog.Collection, made
 		if err != nil {
 			return err
 		}
-		defs[i] = def.WithForm(def.Kind.Form()).WithID(id)
+		defs[i] = def.WithForm(def.FormToday()).WithID(id)
 	}
 	next.Indexes = append(next.Indexes, defs...)
 	made.Indexes, made.Retimed = defs, retimed

@@ -18,7 +18,7 @@ import (
 func (d *DDL) Upgrade(ctx context.Context) error {
 	for _, entry := range d.store.Catalog().All() {
 		for _, old := range entry.Indexes {
-			if old.Form == old.Kind.Form() {
+			if old.Form == old.FormToday() {
 				continue
 			}
 			c, _ := d.store.CollectionByID(entry.ID)

@@ -69,6 +69,62 @@ func TestUpgradeFormat1(t *testing.T) {
 	}
 }
 
+// inForm1 has the collection's indexes in form 1, and says of those with a collation that it is German.
+func (f *fixture) inForm1() {
+	f.t.Helper()
+	c := f.tested().Collection
+	f.must(f.store.Close())
+	x, err := f.engine.Begin()
+	f.must(err)
+	b := bson.Build()
+	for it := c.Document().Iter(); it.Next(); {
+		if it.Key() != "indexes" {
+			b.Value(it.Key(), it.Value())
+		}
+	}
+	b.Array("indexes")
+	for i, d := range c.Indexes {
+		b.Object(bson.IndexKey(i)).Int64("id", int64(d.ID)).Int32("form", 1).Object("spec")
+		for it := d.Spec.Iter(); it.Next(); {
+			if it.Key() == "collation" {
+				b.Object("collation").String("locale", "de").End()
+			} else {
+				b.Value(it.Key(), it.Value())
+			}
+		}
+		b.End().End()
+	}
+	x.Set(layout.CollectionKey(c.ID), b.End().Doc())
+	f.must(x.Commit(context.Background(), kv.Buffered))
+}
+
+// TestUpgradeCollations: in form 1 an index with a collation could be in the order of another language than it says. It is built anew, and others are left alone.
+func TestUpgradeCollations(t *testing.T) {
+	f := newFixture(t)
+	f.createIndexes(`{key: {a: 1}, name: "plain"}`, `{key: {a: 1}, name: "ordered", collation: {locale: "sv"}}`, `{key: {b: 1}, name: "unique", unique: true, collation: {locale: "sv"}}`,
+		`{key: {a: "hashed"}, name: "hashed", collation: {locale: "sv"}}`, `{key: {"$**": 1}, name: "wild", collation: {locale: "sv"}}`,
+		`{key: {d: 1}, name: "dates", expireAfterSeconds: 1000000000, collation: {locale: "sv"}}`)
+	f.must(f.insert(`{_id: 1, a: "ö", b: "ä", d: {$date: "2026-01-01T00:00:00Z"}}`, `{_id: 2, a: "z", b: "å"}`, `{_id: 3, a: "o", b: "y", d: {$date: "2026-01-02T00:00:00Z"}}`))
+	f.inForm1()
+	before := map[string]uint32{}
+	f.open()
+	f.validate()
+	for _, d := range f.tested().Indexes {
+		before[d.Name] = d.ID
+		if !d.Built() {
+			t.Errorf("the index %+v was not built", d)
+		}
+	}
+	f.must(f.insert(`{_id: 4, a: "ü", b: "é", d: {$date: "2026-01-03T00:00:00Z"}}`))
+	f.reopen()
+	f.validate()
+	for _, d := range f.tested().Indexes {
+		if before[d.Name] != d.ID {
+			t.Errorf("%s was built again at the next start", d.Name)
+		}
+	}
+}
+
 // TestUpgradeRefused: an index that the documents do not fit into does not keep a store from being opened.
 func TestUpgradeRefused(t *testing.T) {
 	f := newFixture(t)

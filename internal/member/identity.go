@@ -82,8 +82,9 @@ func newTwins() *twins {
 }
 
 // hear refuses a process that speaks in the name of a member as which another one speaks; first says that it has not been told yet. A process of 0 is one of an
-// earlier version, which does not say.
-func (t *twins) hear(id uint64, process int64, home bool, now time.Duration) (refused, first bool) {
+// earlier version, which does not say. Only what comes by a link is remembered, for with the link's end it is forgotten: a question by a connection of its own
+// may come after that, and would have the member's next process refused for a copy.
+func (t *twins) hear(id uint64, process int64, home, byLink bool, now time.Duration) (refused, first bool) {
 	if process == 0 {
 		return false, false
 	}
@@ -96,7 +97,7 @@ func (t *twins) hear(id uint64, process int64, home bool, now time.Duration) (re
 		t.mu.heard[id] = v
 		return true, first
 	}
-	if known || len(t.mu.heard) < maxVoices {
+	if byLink && (known || len(t.mu.heard) < maxVoices) {
 		t.mu.heard[id] = voice{process, home, now, v.told}
 	}
 	return false, false
@@ -115,14 +116,14 @@ func (t *twins) leave(id uint64, process int64) {
 var errTwin = mongoerr.New(mongoerr.IllegalOperation, "another server speaks as this member of the replica set: one of the two was started on a copy of the other's data directory, and must be stopped")
 
 // hearAs refuses who speaks in the name of a member that is another server.
-func (m *member) hearAs(k *Caller, id uint64, process int64, host string) error {
+func (m *member) hearAs(k *Caller, id uint64, process int64, host string, byLink bool) error {
 	if id == 0 || process == m.twins.own {
 		return nil
 	}
 	refused, first := id == m.disk.ID() && process != 0, true
 	if !refused {
 		p, known := m.log.Status().Peers.ByID(id)
-		refused, first = m.twins.hear(id, process, known && p.Host == host, clock.Monotonic(m.group.o.Wall))
+		refused, first = m.twins.hear(id, process, known && p.Host == host, byLink, clock.Monotonic(m.group.o.Wall))
 	}
 	if !refused {
 		k.process = process

@@ -11,7 +11,7 @@ func TestTwins(t *testing.T) {
 	twins := newTwins()
 	hear := func(process int64, home bool, at time.Duration, refused, first bool) {
 		t.Helper()
-		if r, f := twins.hear(member, process, home, at); r != refused || f != first {
+		if r, f := twins.hear(member, process, home, true, at); r != refused || f != first {
 			t.Errorf("process %d: %v, %v", process, r, f)
 		}
 	}
@@ -29,4 +29,12 @@ func TestTwins(t *testing.T) {
 	hear(3, true, 6*time.Second, true, false)
 	twins.leave(member, 1) // it has ended, and is started again
 	hear(4, true, 6*time.Second, false, false)
+	twins.leave(member, 4)
+	if refused, _ := twins.hear(member, 4, true, false, 6*time.Second); refused { // a question that was on its way when its links ended
+		t.Error("a question is refused")
+	}
+	hear(5, true, 6*time.Second, false, false)
+	if refused, _ := twins.hear(member, 4, true, false, 6*time.Second); !refused {
+		t.Error("a question of who is not heard is answered")
+	}
 }

@@ -103,7 +103,7 @@ func (g *Group) read(ctx context.Context, k *Caller, letter bson.Doc, admit func
 	if v := letter.Lookup("process"); v.Type == bson.TypeInt64 {
 		process = v.Int64()
 	}
-	if err := m.hearAs(k, id, process, host.Str()); err != nil {
+	if err := m.hearAs(k, id, process, host.Str(), kind.Str() == letterMessages); err != nil {
 		return nil, err
 	}
 	data := letter.Lookup("data")

@@ -119,11 +119,11 @@ func (g *Group) read(ctx context.Context, k *Caller, letter bson.Doc, admit func
 	case letterSnapshotBegin:
 		return bson.EmptyDoc, m.beginSnapshot(id)
 	case letterSnapshotPart:
-		part := letter.Lookup("part")
-		if part.Type != bson.TypeInt64 {
-			return nil, errBrokenLetter
+		part, err := partNumber(letter)
+		if err != nil {
+			return nil, err
 		}
-		return bson.EmptyDoc, m.addToSnapshot(ctx, id, part.Int64(), append([]byte{}, bytes...))
+		return bson.EmptyDoc, m.addToSnapshot(ctx, id, part, append([]byte{}, bytes...))
 	case letterSnapshotEnd:
 		message := &pb.Message{}
 		if err := proto.Unmarshal(bytes, message); err != nil || message.GetType() != pb.MsgSnap {

@@ -5,12 +5,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	pb "go.etcd.io/raft/v3/raftpb"
 
+	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/kv/pebblekv"
 )
 
@@ -195,6 +197,20 @@ func load(ctx context.Context, engine *pebblekv.Engine, chunks <-chan []byte) er
 	})
 }
 
+// theNext is the number of a chunk that comes without one: an earlier version sends each once, and so it is the next.
+const theNext = math.MinInt64
+
+// partNumber is the number of the chunk that a letter brings.
+func partNumber(letter bson.Doc) (int64, error) {
+	switch part := letter.Lookup("part"); part.Type {
+	case bson.TypeInt64:
+		return part.Int64(), nil
+	case bson.TypeMissing:
+		return theNext, nil
+	}
+	return 0, errBrokenLetter
+}
+
 // addToSnapshot adds the chunk of a number, which is the snapshot's from then on. One that is there already is sent again by who has got no answer.
 func (m *member) addToSnapshot(ctx context.Context, from uint64, part int64, chunk []byte) error {
 	in := &m.incoming
@@ -202,6 +218,9 @@ func (m *member) addToSnapshot(ctx context.Context, from uint64, part int64, chu
 	defer in.mu.Unlock()
 	if in.chunks == nil || in.from != from {
 		return errors.New("no snapshot is on its way")
+	}
+	if part == theNext {
+		part = in.part
 	}
 	switch {
 	case part == in.part-1:

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/ebbdb/ebb/internal/bson"
 )
 
 // TestPutInPlace: a snapshot that has come takes the place of the store, whatever comes beside it.
@@ -42,5 +44,36 @@ func TestPutInPlace(t *testing.T) {
 		has("store", "first")
 		has(incomingDir, "second")
 		has(arrivedDir)
+	}
+}
+
+// TestPartsOfEarlierVersions: what a snapshot consists of is taken once each, by its number, and as it comes from a version that gives none.
+func TestPartsOfEarlierVersions(t *testing.T) {
+	numbered := func(n int64) bson.Doc { return bson.Build().Int64("part", n).Doc() }
+	for _, c := range []struct {
+		letters []bson.Doc
+		taken   int64
+	}{
+		{[]bson.Doc{bson.EmptyDoc, bson.EmptyDoc, bson.EmptyDoc}, 3},
+		{[]bson.Doc{numbered(0), numbered(0), numbered(1)}, 2},
+	} {
+		m := &member{}
+		in := &m.incoming
+		in.from, in.chunks = 7, make(chan []byte, len(c.letters))
+		for _, letter := range c.letters {
+			part, err := partNumber(letter)
+			if err == nil {
+				err = m.addToSnapshot(t.Context(), 7, part, nil)
+			}
+			if err != nil {
+				t.Errorf("%s of %s: %v", letter, c.letters, err)
+			}
+		}
+		if in.part != c.taken || int64(len(in.chunks)) != c.taken {
+			t.Errorf("of %s %d are taken, %d is the next", c.letters, len(in.chunks), in.part)
+		}
+	}
+	if _, err := partNumber(bson.MustDoc(`{part: "x"}`)); err == nil {
+		t.Error("a number that is none is taken")
 	}
 }

@@ -40,6 +40,9 @@ fuzz:  ## each fuzz target for FUZZTIME
 crash:  ## kill -9 under mixed load, ROUNDS times
 	@$(GO) test -count=1 -timeout 4h -v ./e2e/crash -args -rounds $(ROUNDS)
 
+upgrade:  ## directories that builds of the commits FROM=commit,commit wrote, opened by today's, and back
+	@$(GO) test -count=1 -timeout 1h -v ./e2e/upgrade -args -from $(FROM)
+
 isolation:  ## transactions beside one another for DURATION, three times: with errors, with kill -9, and document by document
 	@$(GO) test -count=1 -timeout 8h -v ./e2e/isolation -args -duration $(DURATION)
 
@@ -81,4 +84,4 @@ fmt:  ## gofmt everything
 clean:  ## remove what was built and installed here
 	@rm -rf bin dist dist-packages site .site examples/node_modules e2e/node/node_modules e2e/python/.venv e2e/java/target console/node_modules e2e/console/node_modules
 
-.PHONY: help test vet unit race e2e e2e-console console fuzz crash isolation chaos tikv-up tikv tikv-chaos bench run build packages packages-try site fmt clean
+.PHONY: help test vet unit race e2e e2e-console console fuzz crash upgrade isolation chaos tikv-up tikv tikv-chaos bench run build packages packages-try site fmt clean

@@ -141,7 +141,8 @@ func (s *lookupStage) open(ctx context.Context, d bson.Doc) (Iterator, error) {
 		}
 	}
 	if s.table != nil {
-		return s.table.find(localValues(s.values[:0], d, s.stage.Local)), nil
+		s.values = localValues(s.values[:0], d, s.stage.Local)
+		return s.table.find(s.values)
 	}
 	env := s.op.Env
 	env.Reset()

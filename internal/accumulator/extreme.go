@@ -1,8 +1,6 @@
 package accumulator
 
 import (
-	"slices"
-
 	"github.com/ebbdb/ebb/internal/bson"
 )
 
@@ -114,60 +112,42 @@ func (e *leavingExtreme) Value() (bson.Value, error) {
 
 func (e *leavingExtreme) Size() int { return e.mayBytes + 64 }
 
-// extremes are the n smallest or largest values, best first.
+// extremes are the n smallest or largest values, best first, and of equals the ones that came first.
 type extremes struct {
-	op      string
-	n       int64
-	sign    int
-	collate bson.Collator
-	vs      []bson.Value
-	held    int
-	out     growing
+	*inOrder[bson.Value]
+	n      int64
+	values []bson.Value
+	array  growing
 }
 
 func newMinN(p *Parser) maker { return newExtremes(p, "$minN", 1) }
 func newMaxN(p *Parser) maker { return newExtremes(p, "$maxN", -1) }
 
 func newExtremes(p *Parser, op string, sign int) maker {
+	compare := func(a, b *bson.Value) int { return sign * bson.CompareWith(*a, *b, p.collator) }
+	size := func(v *bson.Value) int { return len(v.Data) + 32 }
 	return func(init bson.Value) (Fold, error) {
 		n, err := readN(op, init)
-		return &extremes{op: op, n: n, sign: sign, collate: p.collator}, err
+		return &extremes{inOrder: newInOrder(op, compare, size), n: n}, err
 	}
 }
 
 func (e *extremes) Add(args []bson.Value) error {
-	v := args[0]
-	if v.IsNullish() {
-		return nil
-	}
-	full := int64(len(e.vs)) == e.n
-	if full && e.compare(v, e.vs[len(e.vs)-1]) >= 0 {
-		return nil
-	}
-	// Behind its equals, so that the first of them stay.
-	at, _ := slices.BinarySearchFunc(e.vs, v, func(a, b bson.Value) int {
-		if e.compare(a, b) <= 0 {
-			return -1
-		}
-		return 1
-	})
-	if full {
-		e.held -= len(e.vs[len(e.vs)-1].Data) + 32
-		e.vs = e.vs[:len(e.vs)-1]
-	}
-	e.vs = slices.Insert(e.vs, at, v.Clone())
-	e.held += len(v.Data) + 32
-	if e.held > MaxArrayBytes {
-		return tooMuchMemory(e.op)
+	if v := args[0]; !v.IsNullish() && e.admits(e.n, false, &v) {
+		return e.add(v.Clone())
 	}
 	return nil
 }
 
-func (e *extremes) compare(a, b bson.Value) int { return e.sign * bson.CompareWith(a, b, e.collate) }
+func (e *extremes) all() bson.Value {
+	e.values = e.values[:0]
+	e.best(e.n, false, func(v *bson.Value) { e.values = append(e.values, *v) })
+	return collect(&e.array, e.values)
+}
 
-func (e *extremes) Value() (bson.Value, error) { return collect(&e.out, e.vs), nil }
-func (e *extremes) Partial() bson.Value        { return collect(&e.out, e.vs) }
-func (e *extremes) Size() int                  { return e.held + e.out.size() }
+func (e *extremes) Value() (bson.Value, error) { return e.all(), nil }
+func (e *extremes) Partial() bson.Value        { return e.all() }
+func (e *extremes) Size() int                  { return e.held + e.array.size() }
 
 func (e *extremes) Merge(partial bson.Value) error {
 	for it := partial.Doc().Iter(); it.Next(); {

@@ -2,9 +2,6 @@ package accumulator
 
 import (
 	"cmp"
-	"slices"
-
-	"github.com/tidwall/btree"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/sortpattern"
@@ -12,46 +9,6 @@ import (
 
 // What is here are the functions that show several documents of a window, for windows that leave documents behind them. Each document comes and
 // goes once: those of the window are kept in order, and not looked for anew for each place of the window.
-
-// inOrder is what a window has, in an order, and of equals what came first in front.
-type inOrder[T any] struct {
-	op   string
-	tree *btree.BTreeG[placed[T]]
-	size func(*T) int
-	came int // how many documents have
-	went int // how many of these have
-	held int
-}
-
-// placed is what was taken of a document, with its place among all that were added.
-type placed[T any] struct {
-	of    T
-	place int
-}
-
-func newInOrder[T any](op string, compare func(a, b *T) int, size func(*T) int) *inOrder[T] {
-	less := func(a, b placed[T]) bool {
-		c := compare(&a.of, &b.of)
-		return c < 0 || c == 0 && a.place < b.place
-	}
-	return &inOrder[T]{op: op, tree: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true}), size: size}
-}
-
-// add takes what is of the next document.
-func (o *inOrder[T]) add(of T) error {
-	o.tree.Set(placed[T]{of, o.came})
-	if o.held += o.size(&of); o.held > MaxArrayBytes {
-		return tooMuchMemory(o.op)
-	}
-	return nil
-}
-
-// remove takes out what is of the first document.
-func (o *inOrder[T]) remove(of T) {
-	if gone, ok := o.tree.Delete(placed[T]{of, o.went}); ok {
-		o.held -= o.size(&gone.of)
-	}
-}
 
 // leavingExtremes are the n smallest or largest values. Of equals $minN has what came first in front, and $maxN what came last, as MongoDB, which
 // reads the same order from either end.
@@ -79,7 +36,6 @@ func (e *leavingExtremes) Add(args []bson.Value) (err error) {
 	if !args[0].IsNullish() {
 		err = e.add(args[0].Clone())
 	}
-	e.came++
 	return err
 }
 
@@ -88,21 +44,12 @@ func (e *leavingExtremes) Remove(args []bson.Value) bool {
 	if !args[0].IsNullish() {
 		e.remove(args[0])
 	}
-	e.went++
 	return true
 }
 
 func (e *leavingExtremes) Value() (bson.Value, error) {
 	e.values = e.values[:0]
-	next := func(v placed[bson.Value]) bool {
-		e.values = append(e.values, v.of)
-		return int64(len(e.values)) < e.n
-	}
-	if e.sign > 0 {
-		e.tree.Scan(next)
-	} else {
-		e.tree.Reverse(next)
-	}
+	e.best(e.n, e.sign < 0, func(v *bson.Value) { e.values = append(e.values, *v) })
 	return collect(&e.array, e.values), nil
 }
 
@@ -112,10 +59,7 @@ func (e *leavingExtremes) Merge(bson.Value) error { panic("accumulator: a part o
 func (e *leavingExtremes) Size() int              { return e.held + e.array.size() }
 
 // leavingTop is topN over a window.
-type leavingTop struct {
-	*inOrder[ranked]
-	topN
-}
+type leavingTop struct{ *topN }
 
 func newLeavingTop(p *Parser, op string, pattern *sortpattern.Pattern, many, top bool) maker {
 	group := newTop(p, op, pattern, many, top)
@@ -124,31 +68,17 @@ func newLeavingTop(p *Parser, op string, pattern *sortpattern.Pattern, many, top
 		if err != nil {
 			return nil, err
 		}
-		t := &leavingTop{topN: *f.(*topN)}
-		t.inOrder = newInOrder(op, func(a, b *ranked) int { return pattern.Compare(a.key, b.key, p.collator) }, (*ranked).size)
-		return t, nil
+		return &leavingTop{f.(*topN)}, nil
 	}
 }
 
-// sortKey is that of a document, good until the next one's.
-func (t *leavingTop) sortKey(args []bson.Value) (key []bson.Value, err error) {
-	t.values = args[2:]
-	t.key, err = t.pattern.Key(t.key[:0], args[1].Doc(), t.meta, t.collate)
-	return t.key, err
-}
-
+// Add keeps all, since what is in front may leave.
 func (t *leavingTop) Add(args []bson.Value) error {
 	key, err := t.sortKey(args)
 	if err != nil {
 		return err
 	}
-	r := ranked{output: orNull(args[0]).Clone(), key: make([]bson.Value, 0, len(key))}
-	for _, v := range key {
-		r.key = append(r.key, v.Clone())
-	}
-	err = t.add(r)
-	t.came++
-	return err
+	return t.add(ranked{key, args[0]}.clone())
 }
 
 // Remove implements Remover.
@@ -158,28 +88,11 @@ func (t *leavingTop) Remove(args []bson.Value) bool {
 		return false
 	}
 	t.remove(ranked{key: key})
-	t.went++
 	return true
-}
-
-func (t *leavingTop) Value() (bson.Value, error) {
-	t.rows = t.rows[:0]
-	next := func(r placed[ranked]) bool {
-		t.rows = append(t.rows, r.of)
-		return int64(len(t.rows)) < t.n
-	}
-	if t.top {
-		t.tree.Scan(next)
-	} else {
-		t.tree.Reverse(next)
-		slices.Reverse(t.rows)
-	}
-	return t.topN.Value()
 }
 
 func (t *leavingTop) Partial() bson.Value    { panic("accumulator: a part of a window") }
 func (t *leavingTop) Merge(bson.Value) error { panic("accumulator: a part of a window") }
-func (t *leavingTop) Size() int              { return t.inOrder.held + t.out.size() }
 
 // leavingPercentile is percentile over a window, whose numbers are all kept, so that it is exact, as in MongoDB.
 type leavingPercentile struct {
@@ -197,7 +110,6 @@ func (p *leavingPercentile) Add(args []bson.Value) (err error) {
 	if args[0].IsNumber() && !args[0].IsNaN() {
 		err = p.add(args[0].AsDouble())
 	}
-	p.came++
 	return err
 }
 
@@ -206,7 +118,6 @@ func (p *leavingPercentile) Remove(args []bson.Value) bool {
 	if args[0].IsNumber() && !args[0].IsNaN() {
 		p.remove(args[0].AsDouble())
 	}
-	p.went++
 	return true
 }
 

@@ -98,7 +98,7 @@ type ranked struct {
 
 // topN keeps the n first or last outputs, in the order of the pattern. Equal ones stay in the order they came.
 type topN struct {
-	op      string
+	*inOrder[ranked]
 	pattern *sortpattern.Pattern
 	metas   []string     // the metadata in the pattern
 	values  []bson.Value // of these, for the document at hand
@@ -106,15 +106,16 @@ type topN struct {
 	n       int64
 	top     bool
 	many    bool
-	rows    []ranked
-	held    int
 	key     []bson.Value
-	out     growing
+	rows    []ranked // those to show
+	outputs []bson.Value
+	array   growing
 }
 
 func newTop(p *Parser, op string, pattern *sortpattern.Pattern, many, top bool) maker {
+	compare := func(a, b *ranked) int { return pattern.Compare(a.key, b.key, p.collator) }
 	return func(init bson.Value) (Fold, error) {
-		t := &topN{op: op, pattern: pattern, metas: pattern.Meta(), collate: p.collator, n: 1, top: top, many: many}
+		t := &topN{inOrder: newInOrder(op, compare, (*ranked).size), pattern: pattern, metas: pattern.Meta(), collate: p.collator, n: 1, top: top, many: many}
 		var err error
 		if many {
 			t.n, err = readN(op, init)
@@ -123,14 +124,11 @@ func newTop(p *Parser, op string, pattern *sortpattern.Pattern, many, top bool) 
 	}
 }
 
-func (t *topN) Add(args []bson.Value) error {
+// sortKey is that of a document, good until the next one's.
+func (t *topN) sortKey(args []bson.Value) (key []bson.Value, err error) {
 	t.values = args[2:]
-	key, err := t.pattern.Key(t.key[:0], args[1].Doc(), t.meta, t.collate)
-	if err != nil {
-		return err
-	}
-	t.key = key
-	return t.insert(key, args[0])
+	t.key, err = t.pattern.Key(t.key[:0], args[1].Doc(), t.meta, t.collate)
+	return t.key, err
 }
 
 func (t *topN) meta(name string) bson.Value {
@@ -140,38 +138,28 @@ func (t *topN) meta(name string) bson.Value {
 	return bson.Missing
 }
 
-func (t *topN) insert(key []bson.Value, output bson.Value) error {
-	full := int64(len(t.rows)) == t.n
-	if full && t.top && t.pattern.Compare(key, t.rows[len(t.rows)-1].key, t.collate) >= 0 {
+func (t *topN) Add(args []bson.Value) error {
+	key, err := t.sortKey(args)
+	if err != nil {
+		return err
+	}
+	return t.insert(ranked{key, args[0]})
+}
+
+func (t *topN) insert(r ranked) error {
+	if !t.admits(t.n, !t.top, &r) {
 		return nil
 	}
-	if full && !t.top && t.pattern.Compare(key, t.rows[0].key, t.collate) < 0 {
-		return nil
+	return t.add(r.clone())
+}
+
+// clone is r with bytes of its own.
+func (r ranked) clone() ranked {
+	c := ranked{make([]bson.Value, len(r.key)), orNull(r.output).Clone()}
+	for i, v := range r.key {
+		c.key[i] = v.Clone()
 	}
-	if full {
-		drop := 0
-		if t.top {
-			drop = len(t.rows) - 1
-		}
-		t.held -= t.rows[drop].size()
-		t.rows = slices.Delete(t.rows, drop, drop+1)
-	}
-	at, _ := slices.BinarySearchFunc(t.rows, key, func(r ranked, key []bson.Value) int {
-		if t.pattern.Compare(r.key, key, t.collate) <= 0 {
-			return -1
-		}
-		return 1
-	})
-	r := ranked{output: orNull(output).Clone()}
-	for _, v := range key {
-		r.key = append(r.key, v.Clone())
-	}
-	t.rows = slices.Insert(t.rows, at, r)
-	t.held += r.size()
-	if t.held > MaxArrayBytes {
-		return tooMuchMemory(t.op)
-	}
-	return nil
+	return c
 }
 
 func (r *ranked) size() int {
@@ -182,40 +170,49 @@ func (r *ranked) size() int {
 	return n
 }
 
+// shown are the n first or last, in the order of the pattern.
+func (t *topN) shown() []ranked {
+	t.rows = t.rows[:0]
+	t.best(t.n, !t.top, func(r *ranked) { t.rows = append(t.rows, *r) })
+	if !t.top {
+		slices.Reverse(t.rows)
+	}
+	return t.rows
+}
+
 func (t *topN) Value() (bson.Value, error) {
+	rows := t.shown()
 	if !t.many {
-		if len(t.rows) == 0 {
+		if len(rows) == 0 {
 			return bson.Missing, nil
 		}
-		return t.rows[0].output, nil
+		return rows[0].output, nil
 	}
-	t.out.n = 0
-	t.out.buf = append(t.out.buf[:0], 0, 0, 0, 0)
-	for i := range t.rows {
-		if err := t.out.append(t.op, t.rows[i].output); err != nil {
-			return bson.Missing, err
-		}
+	t.outputs = t.outputs[:0]
+	for i := range rows {
+		t.outputs = append(t.outputs, rows[i].output)
 	}
-	return t.out.value(), nil
+	return collect(&t.array, t.outputs), nil
 }
 
 // Partial is an array of [output, key part, …].
 func (t *topN) Partial() bson.Value {
-	rows := make([]bson.Value, len(t.rows))
-	for i, r := range t.rows {
-		rows[i] = bson.ArrayOf(append([]bson.Value{r.output}, r.key...)...)
+	rows := t.shown()
+	parts := make([]bson.Value, len(rows))
+	for i, r := range rows {
+		parts[i] = bson.ArrayOf(append([]bson.Value{r.output}, r.key...)...)
 	}
-	return bson.ArrayOf(rows...)
+	return bson.ArrayOf(parts...)
 }
 
 func (t *topN) Merge(partial bson.Value) error {
 	for it := partial.Doc().Iter(); it.Next(); {
 		v := it.Value().Doc().Values(nil)
-		if err := t.insert(v[1:], v[0]); err != nil {
+		if err := t.insert(ranked{v[1:], v[0]}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *topN) Size() int { return t.held + t.out.size() }
+func (t *topN) Size() int { return t.held + t.array.size() }

@@ -30,18 +30,20 @@ func (p *planning) accessesAt(conj []match.Node, outside []predicate, indexes []
 	}
 	demands = append(demands, outside...)
 	for _, x := range indexes {
+		p.step(len(demands))
 		if choice && !usable(x, demands, p.q) || x.wild != nil && !x.isServed(demands) {
 			continue
 		}
 		for lead := range p.leads(x, demands) {
 			a := p.fit(x, demands, own, lead)
-			switch {
-			case a == nil:
-			case len(found) == maxIndexedSolutions:
-				p.reached.And = true
-			default:
-				found = append(found, *a)
+			if a == nil {
+				continue
 			}
+			if len(found) == maxIndexedSolutions {
+				p.reached.And = true // and more would not be kept: there may be as many as there are demands
+				break
+			}
+			found = append(found, *a)
 		}
 	}
 	for _, c := range conj {

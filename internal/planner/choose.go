@@ -24,9 +24,10 @@ func Choose(c Collection, q Query) (*Plan, error) {
 
 // Candidates are the plans for q, at least one. All give the same documents, but that without an order they may come in
 // another; a hint may leave out some. The first is the one to take when a race does not tell them apart.
-func Candidates(c Collection, q Query) ([]*Plan, error) {
+func Candidates(c Collection, q Query) (plans []*Plan, err error) {
+	defer caught(&err)
 	p := &planning{c: c, q: q}
-	plans, err := p.candidates()
+	plans, err = p.candidates()
 	for _, plan := range plans {
 		plan.Reached = p.reached
 	}
@@ -94,6 +95,7 @@ type planning struct {
 	filter *match.Filter // nil when it takes every document
 
 	reached Limits
+	steps   int // since Interrupt was asked
 }
 
 // usable are the indexes that a plan may walk by its own choice.

@@ -41,6 +41,7 @@ func (n *DistinctScan) Describe(b *bson.Builder) {
 // comes first, and then of the one with the fewest fields. With unwinds arrays stand for their elements; then that index may
 // have keys of arrays, which with a filter would leap over documents that have the same element and others.
 func Distinct(c Collection, q Query, unwinds bool) (plan *Plan, ok bool, err error) {
+	defer caught(&err)
 	plans, err := Candidates(c, q)
 	if err != nil {
 		return nil, false, err

@@ -17,6 +17,8 @@ type Query struct {
 	Collation *collation.Collation
 	// Env has the variables that the filter's $expr reads; nil when it reads none that are known.
 	Env *expr.Env
+	// Interrupt is asked now and then; its error ends the planning. Nil never ends it.
+	Interrupt func() error
 	// Order is the order they are wanted in; none is any.
 	Order []OrderField
 	// Hint is an index's name or key pattern, or {$natural: ±1}; missing when there is none.

@@ -97,6 +97,7 @@ type boundField struct {
 	bounds Intervals
 	used   []usedDemand
 	scope  match.Node
+	more   []Intervals // to intersect bounds with, while they are being found
 }
 
 type usedDemand struct {
@@ -235,7 +236,9 @@ func (p *planning) boundsOf(x Index, i int, demands []predicate, earlier []bound
 		return boundField{bounds: x.pathBounds(value.bounds)}
 	}
 	var found []boundField
+	scopes := scopePlaces{}
 	for _, d := range demands {
+		p.step(1)
 		if d.path != x.Fields[i].Path || !x.compatible(i, d, earlier) {
 			continue
 		}
@@ -243,15 +246,22 @@ func (p *planning) boundsOf(x Index, i int, demands []predicate, earlier []bound
 		if !ok {
 			continue
 		}
-		if at := together(found, x.multikey(i), d); at >= 0 {
-			found[at].bounds = intersect(x.compare, found[at].bounds, b)
+		p.step(len(b))
+		if at := scopes.together(found, x.multikey(i), d); at >= 0 {
+			found[at].more = append(found[at].more, b)
 			found[at].used = append(found[at].used, usedDemand{d, t})
 			continue
 		}
-		found = append(found, boundField{b, []usedDemand{{d, t}}, d.scope})
+		scopes.add(d.scope, len(found))
+		found = append(found, boundField{bounds: b, used: []usedDemand{{d, t}}, scope: d.scope})
 	}
 	if len(found) == 0 {
 		return boundField{bounds: All()}
+	}
+	for at := range found {
+		if f := &found[at]; len(f.more) > 0 {
+			f.bounds, f.more = p.intersection(x.compare, append(f.more, f.bounds)), nil
+		}
 	}
 	best := 0
 	for k := range found {
@@ -273,14 +283,36 @@ func (x Index) boundPlace(i int, demands []predicate) (f boundField) {
 	return f
 }
 
+// scopePlaces is where the bounds of each $elemMatch are among those found, of which there may be as many as there are demands.
+type scopePlaces map[match.Node]int
+
+func (s scopePlaces) add(scope match.Node, at int) {
+	if _, met := s[scope]; scope != nil && !met {
+		s[scope] = at
+	}
+}
+
 // together finds the bounds that those of d hold at once with, -1 for none.
-func together(found []boundField, multikey uint64, d predicate) int {
-	for at, f := range found {
-		if multikey == 0 || d.scope != nil && f.scope == d.scope && multikey&^components(d.depth) == 0 {
-			return at
-		}
+func (s scopePlaces) together(found []boundField, multikey uint64, d predicate) int {
+	switch at, met := s[d.scope]; {
+	case multikey == 0 && len(found) > 0:
+		return 0
+	case d.scope != nil && met && multikey&^components(d.depth) == 0:
+		return at
 	}
 	return -1
+}
+
+// intersection is what all sets hold. They are taken in pairs, and what comes of these again: one after the other, each would
+// walk all that has come of those before.
+func (p *planning) intersection(order compare, sets []Intervals) Intervals {
+	if len(sets) == 1 {
+		return sets[0]
+	}
+	half := len(sets) / 2
+	a, b := p.intersection(order, sets[:half]), p.intersection(order, sets[half:])
+	p.step(len(a) + len(b))
+	return intersect(order, a, b)
 }
 
 // components are the multikey bits of the first n components of a path. The last bit is that of all from the 64th on.
@@ -293,6 +325,7 @@ func (p *planning) leads(x Index, demands []predicate) int {
 	}
 	n, scopes := 0, map[match.Node]bool{}
 	for _, d := range demands {
+		p.step(1)
 		if d.path != x.Fields[0].Path || scopes[d.scope] {
 			continue
 		}

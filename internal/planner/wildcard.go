@@ -57,23 +57,24 @@ func (x Index) expand(asked []string) (out []Index) {
 
 // pathsOf are those that the leaves of a filter look at, each once.
 func pathsOf(n match.Node) (out []string) {
-	add := func(path string) {
-		if path != "" && !slices.Contains(out, path) {
-			out = append(out, path)
+	met := map[string]bool{"": true}
+	var look func(match.Node)
+	look = func(n match.Node) {
+		for _, d := range predicates(n) {
+			if !met[d.path] {
+				met[d.path] = true
+				out = append(out, d.path)
+			}
 		}
-	}
-	for _, d := range predicates(n) {
-		add(d.path)
-	}
-	for _, c := range conjuncts(n) {
-		if or, ok := c.(*match.Or); ok {
-			for _, branch := range or.Children {
-				for _, path := range pathsOf(branch) {
-					add(path)
+		for _, c := range conjuncts(n) {
+			if or, ok := c.(*match.Or); ok {
+				for _, branch := range or.Children {
+					look(branch)
 				}
 			}
 		}
 	}
+	look(n)
 	return out
 }
 

@@ -248,7 +248,7 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	if stage, ok := pl.First().(*pipeline.GeoNear); ok {
 		return e.planNear(op, view, pl, stage, hint, v, call)
 	}
-	q := planner.Query{Filter: p.lead.Filter, Collation: op.Parser.Collation, Env: op.Env, Order: orderOf(p.lead.Sort), Hint: hint, Limit: p.lead.Limit,
+	q := planner.Query{Filter: p.lead.Filter, Interrupt: op.Interrupted, Collation: op.Parser.Collation, Env: op.Env, Order: orderOf(p.lead.Sort), Hint: hint, Limit: p.lead.Limit,
 		TextScore: slices.Contains(p.lead.Needs.Meta, textScore)}
 	if q.TextScore && q.Filter.Text() == nil {
 		return p, noTextScore()

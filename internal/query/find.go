@@ -229,7 +229,7 @@ func (p *prepared) sortNaturally(v bson.Value) error {
 }
 
 func (p *prepared) query() planner.Query {
-	q := planner.Query{Filter: p.filter, Collation: p.lang.collation, Hint: p.Hint, Min: p.Min, Max: p.Max, Limit: p.Limit}
+	q := planner.Query{Filter: p.filter, Interrupt: p.lang.interrupted, Collation: p.lang.collation, Hint: p.Hint, Min: p.Min, Max: p.Max, Limit: p.Limit}
 	q.Order, q.TextScore = orderOf(p.order), p.scored()
 	q.Skip, q.Counts = p.Skip, true
 	if p.order != nil && len(p.order.Meta()) == 0 {

@@ -298,7 +298,7 @@ type search struct {
 }
 
 func (s *search) query(l *language) planner.Query {
-	return planner.Query{Filter: s.filter, Collation: l.collation, Order: orderOf(s.order), Hint: s.hint, TextScore: s.scored || sortsByScore(s.order)}
+	return planner.Query{Filter: s.filter, Interrupt: l.interrupted, Collation: l.collation, Order: orderOf(s.order), Hint: s.hint, TextScore: s.scored || sortsByScore(s.order)}
 }
 
 // enough is how many records a race of plans has to find for a write of one: all of them where they may have to be sorted.

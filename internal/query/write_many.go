@@ -77,7 +77,7 @@ func (m *writeMany) walk(ctx context.Context, id uint32) (found bool, err error)
 	if r == nil || err != nil {
 		return false, err
 	}
-	choice, err := m.engine.choose(r, planner.Query{Filter: m.filter, Collation: m.lang.collation, Hint: m.hint}, nil, nil)
+	choice, err := m.engine.choose(r, planner.Query{Filter: m.filter, Interrupt: m.lang.interrupted, Collation: m.lang.collation, Hint: m.hint}, nil, nil)
 	if err != nil {
 		return false, err
 	}

@@ -1,0 +1,80 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/match"
+)
+
+// TestIntersectionOfMany: the bounds of n conditions that each take out one value are found with n log n comparisons, and
+// are those that one after the other gives.
+func TestIntersectionOfMany(t *testing.T) {
+	const n = 2000
+	var sets []Intervals
+	for i := range n {
+		v := bson.Int32(int32(i * 7919 % n))
+		sets = append(sets, Intervals{{bson.MinKey, v, true, false}, {v, bson.MaxKey, false, true}})
+	}
+	want := All()
+	for _, s := range sets {
+		want = intersect(bson.Compare, want, s)
+	}
+	compared := 0
+	got := (&planning{}).intersection(func(a, b bson.Value) int { compared++; return bson.Compare(a, b) }, sets)
+	if fmt.Sprint(got) != fmt.Sprint(want) || len(got) != n+1 {
+		t.Errorf("%d intervals, not %d", len(got), n+1)
+	}
+	if most := 10 * n * bits.Len(n); compared > most {
+		t.Errorf("%d comparisons for %d sets, more than %d", compared, n, most)
+	}
+}
+
+// TestPlanningOfMany plans filters of n parts: what is looked at grows with n, or it asks whether to go on, and ends when it is told to.
+func TestPlanningOfMany(t *testing.T) {
+	const n = 4000
+	many := func(op string, part func(i int) bson.Doc) bson.Doc {
+		b := bson.Build().Array(op)
+		for i := range n {
+			b.Document(bson.IndexKey(i), part(i))
+		}
+		return b.End().Doc()
+	}
+	unequal := func(i int) bson.Doc { return bson.Build().Object("a").Int32("$ne", int32(i)).End().Doc() }
+	for name, c := range map[string]struct {
+		index  string
+		filter bson.Doc
+		each   int // steps for each part; 0 for those that are n² however they are planned
+	}{
+		"values that are taken out":  {"{key: {a: 1}}", many("$and", unequal), 40},
+		"through an array":           {"{key: {a: 1}} multikey a", many("$and", unequal), 4 * (maxIndexedSolutions + 4)},
+		"each its own element":       {"{key: {'a.b': 1}} multikey a", many("$and", func(i int) bson.Doc { return bson.MustDoc(fmt.Sprintf("{a: {$elemMatch: {b: %d}}}", i)) }), 4 * (maxIndexedSolutions + 4)},
+		"paths of a wildcard index":  {"{key: {'$**': 1}}", many("$and", func(i int) bson.Doc { return bson.MustDoc(fmt.Sprintf("{a%d: 1}", i)) }), 0},
+		"ways that are taken apart":  {"{key: {a: 1}}", many("$or", func(i int) bson.Doc { return bson.MustDoc(fmt.Sprintf("{a: %d, b: 1}", i)) }), 20},
+		"paths of a wildcard's ways": {"{key: {'$**': 1}}", many("$or", func(i int) bson.Doc { return bson.MustDoc(fmt.Sprintf("{a%d: 1}", i)) }), 0},
+	} {
+		filter, err := match.NewParser().Parse(c.filter, match.Options{Allow: match.AllowMatch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		coll := Collection{Indexes: []Index{parseIndex(t, 1, c.index)}}
+		asked := 0
+		if c.each > 0 {
+			if _, err := Candidates(coll, Query{Filter: filter, Interrupt: func() error { asked++; return nil }}); err != nil {
+				t.Fatal(name, err)
+			}
+			if most := c.each * n / stepsPerAsk; asked > most || asked == 0 {
+				t.Errorf("%s: has asked %d times, not once to %d times", name, asked, most)
+			}
+		}
+		stop := errors.New("stop")
+		asked = 0
+		_, err = Candidates(coll, Query{Filter: filter, Interrupt: func() error { asked++; return stop }})
+		if !errors.Is(err, stop) || asked != 1 {
+			t.Errorf("%s: %v, having asked %d times", name, err, asked)
+		}
+	}
+}

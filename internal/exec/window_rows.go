@@ -27,6 +27,7 @@ type windowRows struct {
 	kept  int               // bytes in cache
 
 	keyA, keyB []bson.Value
+	steps      int // how many rows were looked at
 }
 
 // windowRow is a document and its metadata, nil without.
@@ -119,7 +120,13 @@ func (r *windowRows) spill() error {
 // Len implements accumulator.Rows.
 func (r *windowRows) Len() int { return len(r.spans) + len(r.rows) }
 
+// row is the i-th. A window function may look at all of them for one document.
 func (r *windowRows) row(i int) (windowRow, error) {
+	if r.steps++; r.steps%stepsPerAsk == 0 {
+		if err := r.op.Interrupted(); err != nil {
+			return windowRow{}, err
+		}
+	}
 	if i >= len(r.spans) {
 		return r.rows[i-len(r.spans)], nil
 	}

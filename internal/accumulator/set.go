@@ -4,8 +4,8 @@ import "github.com/ebbdb/ebb/internal/bson"
 
 func setOperators() []Operator {
 	return []Operator{
-		{Name: "$addToSet", Since: "2.2", Doc: "An array of all different values.", Group: oneWith(newAddToSet, grows), Window: foldWindow},
-		{Name: "$setUnion", Since: "8.1", Doc: "The different elements of all arrays.", Group: oneWith(newSetUnion, grows), Window: foldWindow},
+		{Name: "$addToSet", Since: "2.2", Doc: "An array of all different values.", Group: oneWith(newAddToSet, grows), Window: leftBehind(newLeavingAddToSet)},
+		{Name: "$setUnion", Since: "8.1", Doc: "The different elements of all arrays.", Group: oneWith(newSetUnion, grows), Window: leftBehind(newLeavingUnion)},
 	}
 }
 

@@ -2,11 +2,13 @@ package accumulator
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/expr"
 	"github.com/ebbdb/ebb/internal/sortpattern"
+	"github.com/ebbdb/ebb/internal/testseed"
 )
 
 // numbers are rows of one number each, and count how often these are evaluated.
@@ -85,7 +87,7 @@ func TestLeavingWindowsLookOnce(t *testing.T) {
 		"$minN: {n: 2, input: '$x'}", "$maxN: {n: 2, input: '$x'}", "$firstN: {n: 2, input: '$x'}", "$lastN: {n: 2, input: '$x'}",
 		"$top: {sortBy: {x: 1}, output: '$x'}", "$bottom: {sortBy: {x: 1}, output: '$x'}", "$topN: {n: 2, sortBy: {x: 1}, output: '$x'}",
 		"$bottomN: {n: 2, sortBy: {x: 1}, output: '$x'}", "$integral: {input: '$x'}", "$median: {input: '$x', method: 'approximate'}",
-		"$percentile: {input: '$x', p: [0.1, 0.9], method: 'approximate'}", "$derivative: {input: '$x'}",
+		"$percentile: {input: '$x', p: [0.1, 0.9], method: 'approximate'}", "$derivative: {input: '$x'}", "$addToSet: '$x'",
 	} {
 		for _, back := range []int{10, n / 2} {
 			rows := &documents{}
@@ -108,6 +110,70 @@ func TestLeavingWindowsLookOnce(t *testing.T) {
 			if rows.evals > 3*n {
 				t.Errorf("%s over %d has looked at %d documents of %d", spec, back, rows.evals, n)
 			}
+		}
+	}
+}
+
+// TestSetsOfLeavingWindows: what a window's set shows is what a new one of the same values does, the order and each value's type included.
+func TestSetsOfLeavingWindows(t *testing.T) {
+	r := rand.New(rand.NewPCG(testseed.Of(t), 4))
+	p := NewParser(expr.NewParser(expr.Options{}), nil, nil)
+	value := func() bson.Value {
+		switch n := r.IntN(6); r.IntN(4) {
+		case 0:
+			return bson.Double(float64(n))
+		case 1:
+			return bson.Missing
+		default:
+			return bson.Int32(int32(n))
+		}
+	}
+	array := func() bson.Value {
+		var vs []bson.Value
+		for range r.IntN(4) {
+			if v := value(); !v.IsMissing() {
+				vs = append(vs, v)
+			}
+		}
+		return bson.ArrayOf(vs...)
+	}
+	for op, c := range map[string]struct {
+		of            func() bson.Value
+		leaving, anew maker
+	}{
+		"$addToSet": {value, newLeavingAddToSet(p), newAddToSet(p)},
+		"$setUnion": {array, newLeavingUnion(p), newSetUnion(p)},
+	} {
+		f, _ := c.leaving(bson.Missing)
+		set := f.(Remover)
+		var window []bson.Value
+		for range 2000 {
+			if len(window) > 0 && r.IntN(2) == 0 {
+				if !set.Remove(window[:1]) {
+					t.Fatalf("%s does not take out %s", op, window[0])
+				}
+				window = window[1:]
+			} else {
+				v := c.of()
+				window = append(window, v)
+				if err := set.Add([]bson.Value{v}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			anew, _ := c.anew(bson.Missing)
+			for _, v := range window {
+				_ = anew.Add([]bson.Value{v})
+			}
+			got, _ := set.Value()
+			if want, _ := anew.Value(); got.String() != want.String() {
+				t.Fatalf("%s: %s, not %s", op, got, want)
+			}
+		}
+		for _, v := range window {
+			set.Remove([]bson.Value{v})
+		}
+		if s := set.(*leavingSet); s.held != 0 || len(s.members) != 0 || s.order.Len() != 0 {
+			t.Errorf("%s: %d bytes of %d values are left", op, s.held, len(s.members))
 		}
 	}
 }

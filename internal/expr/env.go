@@ -93,6 +93,9 @@ func (e *Env) tick() error {
 	return e.tired()
 }
 
+// Tick counts a turn of a loop outside of expressions, as tick does of those inside.
+func (e *Env) Tick() error { return e.tick() }
+
 // tired says when the operation has been ended, which it asks after much work only.
 func (e *Env) tired() error {
 	if e.ticks < ticksPerAsk {

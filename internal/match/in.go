@@ -49,6 +49,9 @@ func (n *In) test(c run, v bson.Value) (bool, error) {
 		}
 	}
 	for _, r := range n.Regexes {
+		if err := c.tick(); err != nil {
+			return false, err
+		}
 		if ok, err := r.test(c, v); ok || err != nil {
 			return ok, err
 		}

@@ -48,6 +48,9 @@ func (n *And) match(c run, s subject) (bool, error) {
 
 func (n *And) test(c run, v bson.Value) (bool, error) {
 	for _, child := range n.Children {
+		if err := c.tick(); err != nil {
+			return false, err
+		}
 		if ok, err := child.test(c, v); !ok || err != nil {
 			return false, err
 		}
@@ -68,6 +71,9 @@ func (n *Or) match(c run, s subject) (bool, error) {
 
 func (n *Or) test(c run, v bson.Value) (bool, error) {
 	for _, child := range n.Children {
+		if err := c.tick(); err != nil {
+			return false, err
+		}
 		if ok, err := child.test(c, v); ok || err != nil {
 			return ok, err
 		}

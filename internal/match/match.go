@@ -69,6 +69,15 @@ func (c run) ended() error {
 	return c.env.Interrupt()
 }
 
+// tick counts a node that is held against a value, and says now and then why the evaluation has to end: a filter of a hundred
+// thousand nodes may be held against an array of a million.
+func (c run) tick() error {
+	if c.env == nil {
+		return nil
+	}
+	return c.env.Tick()
+}
+
 // silent is c without anybody to tell positions: what is under a negation has none.
 func (c run) silent() run {
 	c.details = nil

@@ -48,6 +48,14 @@ type applier struct {
 func (a *applier) push(name string) { a.path = append(a.path, name) }
 func (a *applier) pop()             { a.path = a.path[:len(a.path)-1] }
 
+// ask is what may end the work; nil where nobody can.
+func (a *applier) ask() func() error {
+	if a.args.Env == nil {
+		return nil
+	}
+	return a.args.Env.Interrupt
+}
+
 func (a *applier) dotted() string { return strings.Join(a.path, ".") }
 
 // idText is the document's _id as messages show it.

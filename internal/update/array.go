@@ -7,6 +7,7 @@ import (
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/ordering"
 )
 
 // arrayOperators are the operators on arrays that add elements or take them by position.
@@ -110,7 +111,9 @@ func (m *push) apply(a *applier, dst []byte, old bson.Value) ([]byte, bson.Type,
 	values = slices.Insert(values, m.at(count), m.values...)
 	a.elements = values
 	if m.sort != nil {
-		m.sort.sort(values)
+		if err := m.sort.sort(values, a.ask()); err != nil {
+			return dst, 0, unchanged, err
+		}
 	}
 	switch n := int64(len(values)); {
 	case m.slice >= 0 && n > m.slice:
@@ -205,12 +208,11 @@ func signOf(v bson.Value) int {
 	return 0
 }
 
-func (s *arraySort) sort(values []bson.Value) {
+func (s *arraySort) sort(values []bson.Value, ask func() error) error {
 	if s.whole != 0 {
-		slices.SortStableFunc(values, func(a, b bson.Value) int { return s.whole * bson.CompareWith(a, b, s.collator) })
-		return
+		return ordering.Stable(values, func(a, b bson.Value) int { return s.whole * bson.CompareWith(a, b, s.collator) }, ask)
 	}
-	slices.SortStableFunc(values, func(a, b bson.Value) int {
+	return ordering.Stable(values, func(a, b bson.Value) int {
 		for i := range s.fields {
 			f := &s.fields[i]
 			if c := bson.CompareWith(f.of(a), f.of(b), s.collator); c != 0 {
@@ -218,7 +220,7 @@ func (s *arraySort) sort(values []bson.Value) {
 			}
 		}
 		return 0
-	})
+	}, ask)
 }
 
 // of is the field in v, null when it is not there.

@@ -1,0 +1,48 @@
+package match
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/expr"
+)
+
+// TestMatchingAsks: a filter of n parts over an array of n elements takes n² steps, and asks meanwhile whether the operation goes on.
+func TestMatchingAsks(t *testing.T) {
+	const n = 400
+	stop := errors.New("stop")
+	list := func(of string) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, of+", ", i)
+		}
+		return "[" + strings.TrimSuffix(b.String(), ", ") + "]"
+	}
+	doc := bson.MustDoc("{a: " + list("%d") + ", d: " + list("{x: %d}") + ", s: " + list("'s%d'") + "}")
+	for _, filter := range []string{
+		"{a: {$all: " + list("%d") + "}}",
+		"{d: {$elemMatch: {$or: " + list("{x: -1, y: %d}") + "}}}",
+		"{a: {$elemMatch: {$in: " + list("/a%d/") + "}}}",
+		"{$or: " + list("{a: {$gt: 1000%d}}") + "}",
+		"{$nor: " + list("{'d.x': {$gt: 1000%d}}") + "}",
+		"{s: {$in: " + list("/a%d/") + "}}",
+	} {
+		exprs := expr.NewParser(expr.Options{})
+		f, err := NewParser().Parse(bson.MustDoc(filter), Options{Allow: AllowMatch, Exprs: exprs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked, env := 0, exprs.NewEnv()
+		env.Interrupt = func() error { asked++; return nil }
+		if _, err := f.Match(env, doc); err != nil || asked < n*n/4/1024 {
+			t.Errorf("%.40s… has asked %d times, %v", filter, asked, err)
+		}
+		asked, env.Interrupt = 0, func() error { asked++; return stop }
+		if _, err := f.Match(env, doc); !errors.Is(err, stop) || asked != 1 {
+			t.Errorf("%.40s…: %v, having asked %d times", filter, err, asked)
+		}
+	}
+}

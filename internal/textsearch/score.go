@@ -35,7 +35,7 @@ type count struct {
 // Terms appends the words of doc, each once, in order.
 func (s *Spec) Terms(dst []Term, doc bson.Doc) ([]Term, error) {
 	c := s.scratch.Get().(*scratch)
-	defer s.scratch.Put(c)
+	defer s.release(c)
 	from, texts := len(dst), 0
 	err := s.each(doc, func(t text) bool {
 		dst = c.score(dst, t)
@@ -50,6 +50,18 @@ func (s *Spec) Terms(dst []Term, doc bson.Doc) ([]Term, error) {
 		return dst, nil
 	}
 	return dst[:from+len(merge(dst[from:]))], nil
+}
+
+// maxKeptWords is how many words a scratch has room for when it is used again. Places are cleared for each text, which takes as
+// long as they have room: after one document of a million words, each small one would take what that one did.
+const maxKeptWords = 1 << 14
+
+// release lets another document use c.
+func (s *Spec) release(c *scratch) {
+	if cap(c.counts) > maxKeptWords {
+		c.counts, c.places = nil, nil
+	}
+	s.scratch.Put(c)
 }
 
 // score appends the words of one text.

@@ -166,3 +166,20 @@ func TestSearchesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestLargeTextsLeaveNothing: what a document of many words needed is not kept for the next one, which may have ten.
+func TestLargeTextsLeaveNothing(t *testing.T) {
+	var text strings.Builder
+	for i := range 4 * maxKeptWords {
+		fmt.Fprintf(&text, "w%d ", i)
+	}
+	s := NewSpec(bson.MustDoc("{a: 1}"), Find("english"), "language")
+	terms, err := s.Terms(nil, bson.Build().String("a", text.String()).Doc())
+	if err != nil || len(terms) != 4*maxKeptWords {
+		t.Fatal(len(terms), err)
+	}
+	c := s.scratch.Get().(*scratch)
+	if room := cap(c.counts); room > maxKeptWords || len(c.places) > maxKeptWords {
+		t.Errorf("the next document finds room for %d words, and %d of the last one", room, len(c.places))
+	}
+}

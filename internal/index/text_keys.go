@@ -52,8 +52,11 @@ func (d *Definition) textRoots() (roots []string) {
 
 // textKeys adds a key for each word of doc, with what it scores, among the values of the ordered fields.
 func (d *Definition) textKeys(doc bson.Doc, k *Keys) (err error) {
-	if k.terms, err = d.text.Terms(k.terms[:0], doc); err != nil {
+	if k.terms, err = d.text.Terms(k.terms[:0], doc, MaxKeys); err != nil {
 		return err
+	}
+	if len(k.terms) > MaxKeys {
+		return d.tooManyKeys()
 	}
 	k.values = k.values[:0]
 	for i := range d.Fields {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -167,7 +168,7 @@ func (x *tried) expected(filter string) string {
 		if ok, err := f.Match(nil, doc); !ok || err != nil {
 			return err
 		}
-		terms, err := d.Text().Terms(nil, doc)
+		terms, err := d.Text().Terms(nil, doc, math.MaxInt)
 		score := 0.0
 		for _, t := range terms {
 			if slices.Contains(q.Terms, t.Word) {

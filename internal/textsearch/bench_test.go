@@ -1,6 +1,7 @@
 package textsearch
 
 import (
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -40,7 +41,7 @@ func BenchmarkTerms(b *testing.B) {
 				s = spec()
 			}
 			var err error
-			if terms, err = s.Terms(terms[:0], docs[i%len(docs)]); err != nil {
+			if terms, err = s.Terms(terms[:0], docs[i%len(docs)], math.MaxInt); err != nil {
 				b.Fatal(err)
 			}
 		}

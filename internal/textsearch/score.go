@@ -32,15 +32,16 @@ type count struct {
 	total, next, sum float64
 }
 
-// Terms appends the words of doc, each once, in order.
-func (s *Spec) Terms(dst []Term, doc bson.Doc) ([]Term, error) {
+// Terms appends the words of doc, each once, in order. Of a text of more than most words it looks at no more than that takes to
+// see, nor at what is behind it: what it gives then is more than most, and of no other use.
+func (s *Spec) Terms(dst []Term, doc bson.Doc, most int) ([]Term, error) {
 	c := s.scratch.Get().(*scratch)
 	defer s.release(c)
 	from, texts := len(dst), 0
 	err := s.each(doc, func(t text) bool {
-		dst = c.score(dst, t)
+		dst = c.score(dst, t, most)
 		texts++
-		return true
+		return len(c.counts) <= most
 	})
 	if err != nil {
 		return dst[:from], err
@@ -65,8 +66,8 @@ func (s *Spec) release(c *scratch) {
 }
 
 // score appends the words of one text.
-func (c *scratch) score(dst []Term, t text) []Term {
-	tokens := c.count(t)
+func (c *scratch) score(dst []Term, t text, most int) []Term {
+	tokens := c.count(t, most)
 	for i := range c.counts {
 		n := &c.counts[i]
 		share := float64(0.5*n.total/tokens) + 0.5
@@ -92,15 +93,15 @@ func isWhole(word, text string) bool {
 	return true
 }
 
-// count counts the words of one text and says how many there are.
-func (c *scratch) count(t text) (tokens float64) {
+// count counts the words of one text and says how many there are. It stops when more than most are different.
+func (c *scratch) count(t text, most int) (tokens float64) {
 	c.counts = c.counts[:0]
 	if c.places == nil {
 		c.places = map[string]int{}
 	}
 	clear(c.places)
 	c.start(t.language, t.string, 0)
-	for word, ok := c.next(); ok; word, ok = c.next() {
+	for word, ok := c.next(); ok && len(c.counts) <= most; word, ok = c.next() {
 		tokens++
 		i, seen := c.places[word]
 		if !seen {

@@ -2,6 +2,7 @@ package textsearch
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -97,7 +98,7 @@ func failure(err error) string {
 }
 
 func scores(s *Spec, doc bson.Doc) string {
-	terms, err := s.Terms(nil, doc)
+	terms, err := s.Terms(nil, doc, math.MaxInt)
 	if err != nil {
 		return failure(err)
 	}
@@ -174,12 +175,28 @@ func TestLargeTextsLeaveNothing(t *testing.T) {
 		fmt.Fprintf(&text, "w%d ", i)
 	}
 	s := NewSpec(bson.MustDoc("{a: 1}"), Find("english"), "language")
-	terms, err := s.Terms(nil, bson.Build().String("a", text.String()).Doc())
+	terms, err := s.Terms(nil, bson.Build().String("a", text.String()).Doc(), math.MaxInt)
 	if err != nil || len(terms) != 4*maxKeptWords {
 		t.Fatal(len(terms), err)
 	}
 	c := s.scratch.Get().(*scratch)
 	if room := cap(c.counts); room > maxKeptWords || len(c.places) > maxKeptWords {
 		t.Errorf("the next document finds room for %d words, and %d of the last one", room, len(c.places))
+	}
+}
+
+// TestTooManyWords: nobody reads on who has found more words than a document may have.
+func TestTooManyWords(t *testing.T) {
+	const most, words = 10, 1000
+	s := NewSpec(bson.MustDoc("{a: 1, b: 1}"), Find("english"), "language")
+	var text strings.Builder
+	for i := range words {
+		fmt.Fprintf(&text, "w%d ", i)
+	}
+	doc := bson.Build().String("a", text.String()).String("b", text.String()).Doc()
+	for limit, want := range map[int]int{most: most + 1, words: words} {
+		if terms, err := s.Terms(nil, doc, limit); err != nil || len(terms) != want {
+			t.Errorf("%d terms of at most %d, not %d: %v", len(terms), limit, want, err)
+		}
 	}
 }

@@ -29,6 +29,8 @@ func TestMatchingAsks(t *testing.T) {
 		"{$or: " + list("{a: {$gt: 1000%d}}") + "}",
 		"{$nor: " + list("{'d.x': {$gt: 1000%d}}") + "}",
 		"{s: {$in: " + list("/a%d/") + "}}",
+		"{$jsonSchema: {properties: {a: {items: {not: {anyOf: " + list("{minimum: 1000%d}") + "}}}}}}",
+		"{$jsonSchema: {properties: {d: {items: {not: {required: ['x', 'y']}}}, a: {items: {not: {oneOf: " + list("{minimum: 1000%d}") + "}}}}}}",
 	} {
 		exprs := expr.NewParser(expr.Options{})
 		f, err := NewParser().Parse(bson.MustDoc(filter), Options{Allow: AllowMatch, Exprs: exprs})

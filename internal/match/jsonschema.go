@@ -52,6 +52,9 @@ type rule struct {
 
 func (s *schema) holds(c run, v bson.Value) (bool, error) {
 	for i := range s.rules {
+		if err := c.tick(); err != nil {
+			return false, err
+		}
 		if ok, err := s.rules[i].check(c, v); !ok || err != nil {
 			return false, err
 		}

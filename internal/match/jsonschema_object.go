@@ -1,8 +1,6 @@
 package match
 
 import (
-	"slices"
-
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/pcre"
@@ -118,6 +116,9 @@ func parsePatternProperties(p *schemaParsing, _ bson.Value) error {
 	broken := func(c run, v bson.Value, found func(key string, v bson.Value, p *property) bool) error {
 		for it := v.Doc().Iter(); it.Next(); {
 			for i := range all {
+				if err := c.tick(); err != nil {
+					return err
+				}
 				hit, err := all[i].pattern.Match(it.Key(), c.ask())
 				if err != nil {
 					return err
@@ -251,8 +252,11 @@ func parseRequired(p *schemaParsing, arg bson.Value) error {
 		return err
 	}
 	p.add(rule{keyword: "required", applies: isType(bson.TypeObject),
-		holds: func(_ run, v bson.Value) (bool, error) {
+		holds: func(c run, v bson.Value) (bool, error) {
 			for _, name := range names {
+				if err := c.tick(); err != nil {
+					return false, err
+				}
 				if v.Doc().Lookup(name).IsMissing() {
 					return false, nil
 				}
@@ -271,13 +275,15 @@ func schemaNames(keyword string, arg bson.Value) ([]string, error) {
 		return nil, typeMismatch("$jsonSchema keyword '%s' must be an array, but found an element of type %s", keyword, arg.Type)
 	}
 	var names []string
+	met := map[string]bool{}
 	for it := arg.Doc().Iter(); it.Next(); {
 		if it.Value().Type != bson.TypeString {
 			return nil, typeMismatch("$jsonSchema keyword '%s' must be an array of strings, but found an element of type: %s", keyword, it.Value().Type)
 		}
-		if slices.Contains(names, it.Value().Str()) {
+		if met[it.Value().Str()] {
 			return nil, failedToParse("$jsonSchema keyword '%s' array cannot contain duplicate values", keyword)
 		}
+		met[it.Value().Str()] = true
 		names = append(names, it.Value().Str())
 	}
 	if names == nil {

@@ -117,16 +117,16 @@ func (m *Merge) readOn(v bson.Value) error {
 		return mongoerr.New(51186, "$merge 'on' field  must be either a string or an array of strings, but found %s", v.Type)
 	}
 	m.OnGiven = true
-	var seen []string
+	seen := map[string]bool{}
 	for _, name := range names {
 		path, err := fieldpath.New(name)
 		if err != nil {
 			return err
 		}
-		if slices.Contains(seen, name) {
+		if seen[name] {
 			return mongoerr.New(31465, "Found a duplicate field '%s'", name)
 		}
-		seen = append(seen, name)
+		seen[name] = true
 		m.On = append(m.On, path)
 	}
 	return nil

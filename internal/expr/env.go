@@ -96,6 +96,12 @@ func (e *Env) tick() error {
 // Tick counts a turn of a loop outside of expressions, as tick does of those inside.
 func (e *Env) Tick() error { return e.tick() }
 
+// TickFor counts a turn that looks at v, which takes the longer the more there is of it.
+func (e *Env) TickFor(v bson.Value) error {
+	e.read(v)
+	return e.tick()
+}
+
 // tired says when the operation has been ended, which it asks after much work only.
 func (e *Env) tired() error {
 	if e.ticks < ticksPerAsk {

@@ -48,3 +48,24 @@ func TestMatchingAsks(t *testing.T) {
 		}
 	}
 }
+
+// TestMatchingLongStringsAsks: what is held against a string of megabytes asks each time, since a collation takes long for it.
+func TestMatchingLongStringsAsks(t *testing.T) {
+	exprs := expr.NewParser(expr.Options{})
+	f, err := NewParser().Parse(bson.MustDoc("{s: {$gt: 'b'}}"), Options{Allow: AllowMatch, Exprs: exprs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := bson.Build().String("s", strings.Repeat("a", 2<<20)).Doc()
+	asked, env := 0, exprs.NewEnv()
+	env.Interrupt = func() error { asked++; return nil }
+	const times = 5
+	for range times {
+		if _, err := f.Match(env, doc); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if asked != times {
+		t.Errorf("has asked %d times, not %d", asked, times)
+	}
+}

@@ -12,11 +12,14 @@ func matchPath(n Node, c run, p fieldpath.Path, leaf fieldpath.Leaf, s subject) 
 	}
 	if s.skip == 0 && p.Len() == 1 {
 		if v := s.value.Doc().Lookup(p.First()); v.Type != bson.TypeArray {
+			if err := c.tickFor(v); err != nil {
+				return false, err
+			}
 			return n.test(c, v)
 		}
 	}
 	visit := func(v bson.Value, index int) bool {
-		if err = c.tick(); err != nil {
+		if err = c.tickFor(v); err != nil {
 			return true
 		}
 		ok, err = n.test(c, v)

@@ -30,8 +30,10 @@ type finished struct {
 	*operation.Operation
 	// originating is the command that opened the cursor of a getMore.
 	originating bson.Doc
-	micros      int64
-	err         error
+	// comment is that of the command which a statement is part of, or which opened the cursor of a getMore.
+	comment bson.Value
+	micros  int64
+	err     error
 	// executed tells how its plan ran; nil when that is not known.
 	executed executed
 	// shape is the hash of a query's shape, which is found only when it is told: the query is parsed once more for it. nil where there is
@@ -45,7 +47,7 @@ func (op *Op) record(micros int64, err error) {
 	if op.Command.Quiet || op.statements > 0 && !op.waitedLong(micros-op.recordedMicros) {
 		return
 	}
-	op.Server.record(op.DB, finished{op.Running, op.originating, micros, op.concealedError(err), op.executed, op.queryShapeHash})
+	op.Server.record(op.DB, finished{op.Running, op.originating, op.originating.Lookup("comment"), micros, op.concealedError(err), op.executed, op.queryShapeHash})
 }
 
 // queryShapeHash is the hash of the shape of the command's query, or of that which has opened its cursor; "" where there is none.
@@ -100,7 +102,7 @@ func (op *Op) statement(kind string, ns namespace.NS, command bson.Doc, began ti
 	}
 	o := &operation.Operation{Client: op.Running.Client, Kind: kind, NS: ns.String(), Command: command, LSID: op.LSID, Session: op.SessionID}
 	fill(&o.Stats)
-	op.Server.record(ns.DB, finished{o, nil, micros, err, ran, nil})
+	op.Server.record(ns.DB, finished{Operation: o, comment: op.Args.Document().Lookup("comment"), micros: micros, err: err, executed: ran})
 }
 
 // Wants is ttl.Recorder's: what is profiled is deleted so that the profile can tell.
@@ -108,7 +110,7 @@ func (s *Server) Wants(db string) bool { return s.Profile.Of(db).Level > 0 }
 
 // RecordSweep is ttl.Recorder's: a sweep is a remove like any other.
 func (s *Server) RecordSweep(o *operation.Operation, took time.Duration, err error) {
-	s.record(namespace.Split(o.NS).DB, finished{o, nil, took.Microseconds(), err, nil, nil})
+	s.record(namespace.Split(o.NS).DB, finished{Operation: o, micros: took.Microseconds(), err: err})
 }
 
 // verdict is what is to be told of an operation.
@@ -185,14 +187,13 @@ func (f finished) examines() bool {
 // what is long itself.
 const maxProfiledBytes = 50 << 10
 
-// command is the operation's command; a getMore without a comment has that of the command that opened the cursor.
+// command is the operation's command, with the comment that reached it from elsewhere unless it has one of its own.
 func (f finished) command(most int) bson.Doc {
 	d := describeCommand(f.Command, most)
-	comment := f.originating.Lookup("comment")
-	if comment.IsMissing() || !d.Lookup("comment").IsMissing() {
+	if f.comment.IsMissing() || !d.Lookup("comment").IsMissing() {
 		return d
 	}
-	return bson.Build().Fields(d).Value("comment", shownComment(comment)).Doc()
+	return bson.Build().Fields(d).Value("comment", shownComment(f.comment)).Doc()
 }
 
 // gives says whether the operation gives documents.

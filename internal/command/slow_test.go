@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -103,10 +104,15 @@ func TestProfileWhileLocked(t *testing.T) {
 }
 
 func TestGetMoreHasTheCommentOfItsCursor(t *testing.T) {
-	find := bson.MustDoc(`{find: "c", comment: "why"}`)
-	for own, want := range map[string]string{`{getMore: 1}`: `"why"`, `{getMore: 1, comment: "mine"}`: `"mine"`} {
-		f := finished{Operation: &operation.Operation{Command: bson.MustDoc(own)}, originating: find}
-		if got := f.command(truncatedBytes).Lookup("comment").String(); got != want {
+	h := newHarness(t)
+	run := func(text string) bson.Doc { return h.send(t.Context(), "1", "test", bson.MustDoc(text)).Body }
+	run("{insert: 'c', documents: [{_id: 1}, {_id: 2}, {_id: 3}, {_id: 4}]}")
+	run("{profile: 2}")
+	id := at(run(`{find: "c", batchSize: 1, comment: "why"}`).Value(), "cursor.id").Int64()
+	for own, want := range map[string]string{"": `"why"`, `, comment: "mine"`: `"mine"`} {
+		run(fmt.Sprintf("{getMore: NumberLong(%q), collection: 'c', batchSize: 1%s}", strconv.FormatInt(id, 10), own))
+		last := run("{find: 'system.profile', filter: {op: 'getmore'}, sort: {$natural: -1}, limit: 1}")
+		if got := at(last.Value(), "cursor.firstBatch.0.command.comment").String(); got != want {
 			t.Errorf("%s: %s, not %s", own, got, want)
 		}
 	}

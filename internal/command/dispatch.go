@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/kv"
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
@@ -202,9 +201,12 @@ func (op *Op) track(ctx context.Context, now time.Time, began time.Duration) (bs
 		}
 	}
 	if op.MaxTime > 0 {
-		var cancel context.CancelFunc
-		op.Ctx, cancel = clock.WithTimeout(op.Ctx, op.Clock, op.MaxTime)
+		limited, cancel, err := op.limitTime(op.Ctx, op.MaxTime)
+		if err != nil {
+			return nil, err
+		}
 		defer cancel()
+		op.Ctx = limited
 	}
 	op.countCommand()
 	body, err := op.answer()

@@ -1,6 +1,9 @@
 package command
 
 import (
+	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,20 +25,11 @@ type FailPoints struct {
 	// transactionalWrite is onPrimaryTransactionalWrite: it has a statement of a retryable write fail before it is committed, or lose
 	// its connection.
 	transactionalWrite failpoint.Point
+	// alwaysTimeOut and neverTimeOut are maxTimeAlwaysTimeOut and maxTimeNeverTimeOut: the time of what has a maxTimeMS is over at once, or never.
+	alwaysTimeOut, neverTimeOut failpoint.Point
 	// Clock is the server's, which a test turns.
-	Clock *clock.Turned
-}
-
-func (f *FailPoints) named(name string) *failpoint.Point {
-	switch name {
-	case "failCommand":
-		return &f.failCommand
-	case "failGetMoreAfterCursorCheckout":
-		return &f.getMore
-	case "onPrimaryTransactionalWrite":
-		return &f.transactionalWrite
-	}
-	return nil
+	Clock  *clock.Turned
+	byName map[string]*failpoint.Point
 }
 
 // AddFailPoints makes the fail points, and shows them as parameters, and has a test turn c. It is nil unless enableTestCommands is set.
@@ -44,8 +38,10 @@ func AddFailPoints(r *parameter.Registry, c clock.Clock) *FailPoints {
 		return nil
 	}
 	f := &FailPoints{Clock: clock.NewTurned(c)}
-	for _, name := range [...]string{"failCommand", "failGetMoreAfterCursorCheckout", "onPrimaryTransactionalWrite"} {
-		p := f.named(name)
+	f.byName = map[string]*failpoint.Point{"failCommand": &f.failCommand, "failGetMoreAfterCursorCheckout": &f.getMore,
+		"maxTimeAlwaysTimeOut": &f.alwaysTimeOut, "maxTimeNeverTimeOut": &f.neverTimeOut, "onPrimaryTransactionalWrite": &f.transactionalWrite}
+	for _, name := range slices.Sorted(maps.Keys(f.byName)) {
+		p := f.byName[name]
 		r.Add(&parameter.Parameter{Name: "failpoint." + name, Get: func() bson.Value { return p.Describe().Value() }})
 	}
 	return f
@@ -68,7 +64,7 @@ func (op *Op) failPoint() (name string, p *failpoint.Point, err error) {
 	if v := op.Args.Value(op.Name()); v.Type == bson.TypeString {
 		name = v.Str()
 	}
-	if p = op.failPoints.named(name); p == nil {
+	if p = op.failPoints.byName[name]; p == nil {
 		return name, nil, mongoerr.New(mongoerr.FailPointSetFailed, "%s not found", name)
 	}
 	return name, p, nil
@@ -292,4 +288,19 @@ func (op *Op) failWrite() error {
 		return mongoerr.New(code, "Failing write for %s:%d due to failpoint. The write must not be reflected.", op.LSID, op.TxnNumber)
 	}
 	return nil
+}
+
+// limitTime has what is done with ctx end after some time, as maxTimeMS says; at once, or never, where a fail point does.
+func (op *Op) limitTime(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc, error) {
+	if f := op.failPoints; f != nil {
+		all := func(bson.Doc) bool { return true }
+		if _, on := f.neverTimeOut.Enter(all); on {
+			return ctx, func() {}, nil
+		}
+		if _, on := f.alwaysTimeOut.Enter(all); on {
+			return nil, nil, mongoerr.From(context.DeadlineExceeded)
+		}
+	}
+	ctx, cancel := clock.WithTimeout(ctx, op.Clock, after)
+	return ctx, cancel, nil
 }

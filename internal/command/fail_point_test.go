@@ -37,6 +37,22 @@ func TestFailGetMore(t *testing.T) {
 	}
 }
 
+// TestNoTimeForGetMore: a getMore has what is left of its cursor's time, which is nothing where a fail point says so.
+func TestNoTimeForGetMore(t *testing.T) {
+	h := newTested(t)
+	h.ok(t, "admin", "{replSetInitiate: 1}")
+	h.ok(t, "test", "{insert: 'c', documents: [{_id: 1}, {_id: 2}, {_id: 3}]}")
+	id := h.ok(t, "test", "{find: 'c', batchSize: 1, maxTimeMS: 100000}").Lookup("cursor").Doc().Lookup("id")
+	getMore := bson.Build().Value("getMore", id).String("collection", "c").Int32("batchSize", 1).Doc()
+	h.ok(t, "admin", "{configureFailPoint: 'maxTimeNeverTimeOut', mode: 'alwaysOn'}")
+	h.ok(t, "admin", "{configureFailPoint: 'maxTimeAlwaysTimeOut', mode: 'alwaysOn'}")
+	if r := h.send(t.Context(), "1", "test", getMore).Body; !r.Lookup("ok").Truthy() {
+		t.Error(r)
+	}
+	h.ok(t, "admin", "{configureFailPoint: 'maxTimeNeverTimeOut', mode: 'off'}")
+	wantCode(t, h.send(t.Context(), "1", "test", getMore), mongoerr.MaxTimeMSExpired)
+}
+
 // TestFailCommandBlocks: a command that is blocked waits by the server's clock, and can be killed.
 func TestFailCommandBlocks(t *testing.T) {
 	h := newTested(t)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
-	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/cursor"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
@@ -135,7 +134,10 @@ func (op *Op) nextBatch(c *cursor.Cursor, b *bson.Builder, limit int64) (more bo
 		return c.Batch(op.Ctx, b, limit, op.ReplyMemory)
 	}
 	began := op.elapsed()
-	ctx, cancel := clock.WithTimeout(op.Ctx, op.Clock, c.MaxTime)
+	ctx, cancel, err := op.limitTime(op.Ctx, c.MaxTime)
+	if err != nil {
+		return false, err
+	}
 	defer cancel()
 	more, err = c.Batch(ctx, b, limit, op.ReplyMemory)
 	c.MaxTime = max(time.Millisecond, c.MaxTime-(op.elapsed()-began))

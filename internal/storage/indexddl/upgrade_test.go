@@ -13,8 +13,8 @@ import (
 	"github.com/ebbdb/ebb/internal/storage/layout"
 )
 
-// asFormat1 makes the collection's catalogue document what format 1 kept, where a hashed index had no entries.
-func (f *fixture) asFormat1() {
+// recatalogued closes the store and has the collection's catalogue document tell of each index what write does.
+func (f *fixture) recatalogued(write func(x kv.Txn, b *bson.Builder, d *index.Definition)) kv.Txn {
 	f.t.Helper()
 	c := f.tested().Collection
 	f.must(f.store.Close())
@@ -28,15 +28,27 @@ func (f *fixture) asFormat1() {
 	}
 	b.Array("indexes")
 	for i, d := range c.Indexes {
-		b.Object(bson.IndexKey(i)).Int64("id", int64(d.ID)).Document("spec", d.Spec).End()
-		if d.Kind != index.Ordered {
-			for _, start := range garbage.OfIndex(d.ID).Ranges() {
-				_, err := garbage.DeleteFew(x, start)
-				f.must(err)
-			}
-		}
+		b.Object(bson.IndexKey(i)).Int64("id", int64(d.ID))
+		write(x, b, d)
+		b.End()
 	}
 	x.Set(layout.CollectionKey(c.ID), b.End().Doc())
+	return x
+}
+
+// asFormat1 makes the collection's catalogue document what format 1 kept, where a hashed index had no entries.
+func (f *fixture) asFormat1() {
+	f.t.Helper()
+	x := f.recatalogued(func(x kv.Txn, b *bson.Builder, d *index.Definition) {
+		b.Document("spec", d.Spec)
+		if d.Kind == index.Ordered {
+			return
+		}
+		for _, start := range garbage.OfIndex(d.ID).Ranges() {
+			_, err := garbage.DeleteFew(x, start)
+			f.must(err)
+		}
+	})
 	x.Set(layout.FormatKey(), binary.BigEndian.AppendUint32(nil, 1))
 	f.must(x.Commit(context.Background(), kv.Buffered))
 }
@@ -72,19 +84,8 @@ func TestUpgradeFormat1(t *testing.T) {
 // inForm1 has the collection's indexes in form 1, and says of those with a collation that it is German.
 func (f *fixture) inForm1() {
 	f.t.Helper()
-	c := f.tested().Collection
-	f.must(f.store.Close())
-	x, err := f.engine.Begin()
-	f.must(err)
-	b := bson.Build()
-	for it := c.Document().Iter(); it.Next(); {
-		if it.Key() != "indexes" {
-			b.Value(it.Key(), it.Value())
-		}
-	}
-	b.Array("indexes")
-	for i, d := range c.Indexes {
-		b.Object(bson.IndexKey(i)).Int64("id", int64(d.ID)).Int32("form", 1).Object("spec")
+	x := f.recatalogued(func(_ kv.Txn, b *bson.Builder, d *index.Definition) {
+		b.Int32("form", 1).Object("spec")
 		for it := d.Spec.Iter(); it.Next(); {
 			if it.Key() == "collation" {
 				b.Object("collation").String("locale", "de").End()
@@ -92,9 +93,8 @@ func (f *fixture) inForm1() {
 				b.Value(it.Key(), it.Value())
 			}
 		}
-		b.End().End()
-	}
-	x.Set(layout.CollectionKey(c.ID), b.End().Doc())
+		b.End()
+	})
 	f.must(x.Commit(context.Background(), kv.Buffered))
 }
 

@@ -73,6 +73,7 @@ func (op *Op) parseFind(a *Args, r *findRequest) error {
 	r.Skip, _ = a.Limit("skip")
 	r.Limit, _ = a.Limit("limit")
 	r.cursor.batch, r.cursor.batchGiven = a.IntIn("batchSize", 0, math.MaxInt64)
+	r.Batched = r.cursor.batchGiven
 	r.cursor.single = a.SafeBool("singleBatch", false)
 	if !a.everyday {
 		r.parseRare(a)

@@ -211,8 +211,8 @@ func (f finished) execStats() bson.Doc {
 	case f.err != nil:
 	case f.executed != nil:
 		d = f.executed.ExecStats()
-	case f.Kind == "query" && f.Stats.PlanSummary() == "IDHACK":
-		d = query.ExecStatsOfID(f.Stats.KeysExamined.Load(), f.Stats.DocsExamined.Load())
+	case f.Kind == "query" && query.IsFoundByID(f.Stats.PlanSummary()):
+		d = query.ExecStatsOfID(f.Stats.PlanSummary(), f.Stats.KeysExamined.Load(), f.Stats.DocsExamined.Load())
 	}
 	if len(d) > maxExecStatsBytes {
 		return nil

@@ -62,12 +62,17 @@ func (p *planning) candidates() ([]*Plan, error) {
 	}
 	if id, ok := byID(c, q); ok {
 		if c.Clustered != nil {
-			return []*Plan{p.collScan(false)}, nil
+			plan := p.collScan(false)
+			plan.Express = p.expressID()
+			return []*Plan{plan}, nil
 		}
-		return []*Plan{{Root: p.counted(&IDHack{ID: id}), Filter: p.filter, Ordered: true, Counted: q.Counts}}, nil
+		return []*Plan{{Root: p.counted(&IDHack{ID: id}), Filter: p.filter, Ordered: true, Counted: q.Counts, Express: p.expressID()}}, nil
 	}
 	if _, never := p.root.(*match.AlwaysFalse); never {
 		return []*Plan{Nothing()}, nil
+	}
+	if plan := p.express(); plan != nil {
+		return []*Plan{plan}, nil
 	}
 	plans := p.indexed(p.usable(), true)
 	if c.Clustered != nil {
@@ -126,12 +131,8 @@ func byID(c Collection, q Query) (bson.Value, bool) {
 	if q.Filter == nil || c.Unkeyed || !collation.Equal(c.Collation, q.Collation) {
 		return bson.Missing, false
 	}
-	n := q.Filter.Root
-	if and, ok := n.(*match.And); ok && len(and.Children) == 1 {
-		n = and.Children[0]
-	}
-	eq, ok := n.(*match.Compare)
-	if !ok || eq.Op != match.Eq || eq.Path.String() != "_id" {
+	eq := onlyEquality(q.Filter.Root)
+	if eq == nil || eq.Path.String() != "_id" {
 		return bson.Missing, false
 	}
 	switch eq.Value.Type {

@@ -18,6 +18,8 @@ type Plan struct {
 	Ordered bool
 	// Counted says that the plan sees to the skip and limit.
 	Counted bool
+	// Express is how the plan is shown, instead of Root, when it is an express one; nil for others.
+	Express *Express
 	// Reached are the limits that left out some candidates.
 	Reached Limits
 
@@ -47,6 +49,9 @@ func Nothing() *Plan { return &Plan{Root: &EOF{}, Ordered: true, Counted: true} 
 
 // Summary is what the plan is called: its leaves, as MongoDB's planSummary.
 func (p *Plan) Summary() string {
+	if p.Express != nil {
+		return p.Express.Summary()
+	}
 	var names []string
 	for n := range Leaves(p.Root) {
 		names = append(names, summary(n))

@@ -42,6 +42,8 @@ type Query struct {
 	// Projection; nil is all of a document.
 	Fields     []string
 	Projection bson.Doc
+	// Express says whether the plan may be an express one.
+	Express ExpressMode
 }
 
 // OrderField is one field of a sort.

@@ -262,6 +262,9 @@ func (e *Engine) planPipeline(ctx context.Context, op *exec.Op, pl *pipeline.Pip
 	if sort, ok := pl.From(p.lead.Filtered).First().(*pipeline.Sort); ok && len(sort.Pattern.Meta()) == 0 {
 		q.Sort, q.SortLimit, q.Memory = sort.Pattern, sort.Limit, op.SortMemory()
 	}
+	if p.asked == (exec.RecordMeta{}) {
+		q.Express = planner.ExpressByField
+	}
 	p.choice = only(planner.Nothing())
 	if r, ok := view.Collection(pl.NS); ok {
 		if p.choice, err = e.chooseLeading(call, r, pl, p.lead, q); err != nil {

@@ -40,7 +40,7 @@ func only(p *planner.Plan) *choice { return &choice{plans: []*planner.Plan{p}, p
 // count is for somebody who reads nothing of the documents.
 func (c *choice) count() {
 	for _, plan := range c.plans {
-		plan.Root = planner.Counted(plan.Root)
+		plan.Root, plan.Express = planner.Counted(plan.Root), nil
 	}
 }
 

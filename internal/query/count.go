@@ -21,7 +21,7 @@ type Count struct {
 // Count is the number of matching documents. Without a filter the store knows it.
 func (e *Engine) Count(ctx context.Context, c Count, call *Call) (int64, error) {
 	if n, ok, err := e.fastCount(ctx, c, call); ok || err != nil {
-		call.execution.stage("RECORD_STORE_FAST_COUNT", clampCount(n, c), min(c.Skip, n))
+		call.stage("RECORD_STORE_FAST_COUNT", clampCount(n, c), min(c.Skip, n))
 		return clampCount(n, c), err
 	}
 	f := Find{NS: c.NS, Filter: c.Filter, Hint: c.Hint}
@@ -39,7 +39,7 @@ func (e *Engine) Count(ctx context.Context, c Count, call *Call) (int64, error) 
 	}
 	defer r.Close()
 	n, err := r.records.Count(ctx, p.enough)
-	call.execution.stage("COUNT", clampCount(n, c), min(c.Skip, n))
+	call.stage("COUNT", clampCount(n, c), min(c.Skip, n))
 	return clampCount(n, c), err
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/match"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/planner"
 	"github.com/ebbdb/ebb/internal/sortpattern"
 	"github.com/ebbdb/ebb/internal/storage"
 )
@@ -19,8 +20,10 @@ type Delete struct {
 	Hint   bson.Value
 	Multi  bool
 
-	scored bool // see Update
+	scored, projected bool // see Update
 }
+
+func (d *Delete) express() planner.ExpressMode { return expressWrite(!d.projected) }
 
 // Delete removes the first matching document, which it also returns, or with Multi all of them.
 func (e *Engine) Delete(ctx context.Context, d Delete, call *Call) (n int64, gone bson.Doc, err error) {
@@ -62,19 +65,19 @@ func (e *Engine) Delete(ctx context.Context, d Delete, call *Call) (n int64, gon
 	if err != nil {
 		return 0, nil, err
 	}
-	call.execution.stage("DELETE", n)
+	call.stage("DELETE", n)
 	return n, gone, nil
 }
 
 func (e *Engine) firstToDelete(ctx context.Context, w *storage.Writer, d Delete, lang *language, call *Call) (storage.Record, *match.Details, bool, error) {
 	if _, plain := plainID(d.Filter); plain && d.Sort.IsEmpty() {
-		return e.first(ctx, w, search{condition: d.Filter, hint: d.Hint, scored: d.scored}, lang, call)
+		return e.first(ctx, w, search{condition: d.Filter, hint: d.Hint, scored: d.scored, express: d.express()}, lang, call)
 	}
 	filter, order, err := e.parseDelete(lang, d)
 	if err != nil {
 		return storage.Record{}, nil, false, err
 	}
-	return e.first(ctx, w, search{d.Filter, filter, order, d.Hint, d.scored}, lang, call)
+	return e.first(ctx, w, search{d.Filter, filter, order, d.Hint, d.scored, d.express()}, lang, call)
 }
 
 func (e *Engine) parseDelete(lang *language, d Delete) (filter *match.Filter, order *sortpattern.Pattern, err error) {
@@ -88,7 +91,7 @@ func (e *Engine) parseDelete(lang *language, d Delete) (filter *match.Filter, or
 }
 
 func (e *Engine) deleteMany(ctx context.Context, d Delete, call *Call) (n int64, err error) {
-	many := &writeMany{engine: e, ns: d.NS, hint: d.Hint, call: call,
+	many := &writeMany{engine: e, ns: d.NS, hint: d.Hint, express: d.express(), call: call,
 		each: func(w *storage.Writer, rec storage.Record, _ *match.Details) error {
 			if err := w.Delete(rec); err != nil {
 				return err
@@ -98,6 +101,6 @@ func (e *Engine) deleteMany(ctx context.Context, d Delete, call *Call) (n int64,
 		},
 		save: func() (undo func()) { was := n; return func() { n = was } }}
 	_, err = many.run(ctx, func(lang *language) (*match.Filter, error) { return lang.filter(e, d.Filter) })
-	call.execution.stage("DELETE", n)
+	call.stage("DELETE", n)
 	return n, err
 }

@@ -13,6 +13,8 @@ type execution struct {
 	find  *prepared // what stands above the plan of a find
 	op    *exec.Op
 	above stageCounts
+	// express is how the plan is told where it is an express one.
+	express *planner.Express
 }
 
 // stageCounts are a stage above a plan, "COUNT", "UPDATE", "DELETE" or "RECORD_STORE_FAST_COUNT", "" for none, and what it has counted.
@@ -21,10 +23,14 @@ type stageCounts struct {
 	n     [3]int64
 }
 
-// stage notes the stage above the plan, and what it has counted.
-func (x *execution) stage(name string, n ...int64) {
+// stage notes the stage above the plan, and what it has counted. The summary of an express plan names it, too.
+func (c *Call) stage(name string, n ...int64) {
+	x := &c.execution
 	x.above.stage = name
 	copy(x.above.n[:], n)
+	if x.express != nil {
+		c.PlanSummary = writeSummary(x.express, name)
+	}
 }
 
 // ExecStats is how the operation was executed, in the form in which explain tells it; nil when there is nothing to tell.
@@ -41,10 +47,13 @@ func (c *Call) ExecStats() bson.Doc {
 // Opened tells how the plan runs that has been opened just now, whatever else the operation opens later, for a $lookup say.
 func (c *Call) Opened() *Call { return &Call{PlanSummary: c.PlanSummary, execution: c.execution} }
 
-// ExecStatsOfID is ExecStats of a look-up by _id alone that has looked at so many keys and documents.
-func ExecStatsOfID(keys, docs int64) bson.Doc {
-	b := bson.Build()
-	idSteps(exec.Examined{Keys: keys, Docs: docs}).fields(b, true)
+// ExecStatsOfID is ExecStats of a find by _id alone, with the summary, that has looked at so many keys and documents.
+func ExecStatsOfID(summary string, keys, docs int64) bson.Doc {
+	b, s := bson.Build(), idSteps(exec.Examined{Keys: keys, Docs: docs})
+	if summary == expressByID.found {
+		s = &step{node: expressByID.plan, stats: s.stats}
+	}
+	s.fields(b, true)
 	return b.Doc()
 }
 
@@ -54,6 +63,8 @@ func idSteps(seen exec.Examined) *step {
 
 func (x *execution) steps(c *Call) (s *step) {
 	switch {
+	case x.express != nil:
+		return x.expressStep(c)
 	case x.find != nil && x.above.stage == "":
 		s = x.find.steps(&explained{plan: x.plan, stats: x.stats, coll: x.find.coll}, x.op)
 	case x.plan != nil:

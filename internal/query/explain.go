@@ -80,6 +80,9 @@ func (x *explained) count(bson.Doc) error {
 
 // access are the steps of the plan. They are made once it is open, if it is to run.
 func (x *explained) access() *step {
+	if x.plan.Express != nil {
+		return &step{node: x.plan.Express, stats: func() *exec.Stats { return flat(x.stats) }}
+	}
 	s := planSteps(x.plan.Root, x.stats)
 	if _, ends := x.plan.Root.(*planner.EOF); ends {
 		why := "predicateEvalsToFalse"

@@ -113,6 +113,7 @@ func (x *explainedPipeline) open(ctx context.Context, hint bson.Value, vs *views
 // absorb makes steps of the stages that a plan can have: a sort, counts and a projection. The others stay stages.
 func (x *explainedPipeline) absorb(rest *pipeline.Pipeline) {
 	x.steps = x.access()
+	express, _ := x.steps.node.(*planner.Express)
 	sorted := false
 	for n, stage := range rest.Stages {
 		stats := func() *exec.Stats { return x.op.Counts[n+1].Counters.Stats() }
@@ -127,12 +128,21 @@ func (x *explainedPipeline) absorb(rest *pipeline.Pipeline) {
 		case *pipeline.Skip:
 			x.steps = x.steps.above(&planner.Skip{N: s.N}, stats)
 		case *pipeline.Limit:
-			if !sorted || rest.Stages[0].(*pipeline.Sort).Limit == 0 {
+			if express == nil && !sorted || rest.Stages[0].(*pipeline.Sort).Limit == 0 {
 				x.steps = x.steps.above(&planner.Limit{N: s.N}, stats)
 			}
 		case *pipeline.Project:
 			if s.Projection.Kind() == projection.Addition || s.Spec().Type != bson.TypeObject {
 				x.leave(rest, n)
+				return
+			}
+			if express != nil && !isSimple(s.Spec().Doc()) {
+				x.leave(rest, n)
+				return
+			}
+			if express != nil {
+				x.steps.node = projecting(express, s.Spec().Doc())
+				x.leave(rest, n+1)
 				return
 			}
 			if !covered(x.plan.Root) || s.Projection.Expressive() {

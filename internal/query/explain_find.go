@@ -68,6 +68,10 @@ func (e *Engine) explainFor(ctx context.Context, p *prepared, v Verbosity) (*exp
 // steps are those of a find. What was limited by a sort is not limited again.
 func (p *prepared) steps(x *explained, op *exec.Op) *step {
 	s := x.access()
+	if express, ok := s.node.(*planner.Express); ok {
+		s.node = projecting(express, p.Projection)
+		return s
+	}
 	sorted := p.order != nil && !p.plan.Ordered
 	if sorted {
 		s = s.above(&planner.Sort{Pattern: p.order, Limit: limitedSort(p.Skip, p.Limit), Memory: exec.DefaultMaxMemory}, statsOf(op, "$sort"))

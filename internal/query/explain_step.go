@@ -65,7 +65,7 @@ func (s *step) fields(b *bson.Builder, run bool) {
 	if f := planner.FilterOf(s.node); f != nil {
 		ifRoom(b, "filter", f.Print().Value(), planner.ExplainThreshold)
 	}
-	if run {
+	if _, express := s.node.(*planner.Express); run && !express {
 		printWorks(b, s.counted())
 	}
 	s.node.Describe(b)
@@ -127,6 +127,8 @@ func printCounts(b *bson.Builder, n planner.Node, c *exec.Stats) {
 		printRings(b, c.Rings)
 	case *planner.IDHack:
 		b.Number("keysExamined", c.Keys).Number("docsExamined", c.Docs)
+	case *planner.Express:
+		b.Number("keysExamined", c.Keys).Number("docsExamined", c.Docs).Number("nReturned", c.Advanced)
 	case *planner.Fetch:
 		b.Number("docsExamined", c.Docs).Int32("alreadyHasObj", 0)
 	case *planner.IndexScan:

@@ -38,8 +38,9 @@ func (e *Engine) ExplainFindAndModify(ctx context.Context, f FindAndModify, call
 	}
 	var x *explainedWrite
 	if f.Remove {
-		x, err = e.explainDelete(ctx, Delete{NS: f.NS, Filter: f.Filter, Sort: f.Sort, Hint: f.Hint}, call, v)
+		x, err = e.explainDelete(ctx, Delete{NS: f.NS, Filter: f.Filter, Sort: f.Sort, Hint: f.Hint, projected: fields.project != nil}, call, v)
 	} else {
+		f.projected = fields.project != nil
 		x, err = e.explainUpdate(ctx, f.Update, call, v)
 	}
 	if err != nil {
@@ -57,8 +58,9 @@ func (e *Engine) ExplainFindAndModify(ctx context.Context, f FindAndModify, call
 // explainedWrite is a write that is planned, and run but for the writing.
 type explainedWrite struct {
 	explained
-	order *sortpattern.Pattern
-	multi bool
+	order   *sortpattern.Pattern
+	multi   bool
+	express planner.ExpressMode
 	// change says what becomes of a document.
 	change func(doc bson.Doc, details *match.Details) (changed bool, err error)
 
@@ -66,7 +68,7 @@ type explainedWrite struct {
 }
 
 func (e *Engine) explainUpdate(ctx context.Context, u Update, call *Call, v Verbosity) (*explainedWrite, error) {
-	x := &explainedWrite{explained: explained{engine: e, verbosity: v, ns: u.NS}, multi: u.Multi}
+	x := &explainedWrite{explained: explained{engine: e, verbosity: v, ns: u.NS}, multi: u.Multi, express: u.express()}
 	err := x.explain(ctx, u.Hint, call, func() error {
 		p, err := e.parseUpdate(x.lang, u, call)
 		if err != nil {
@@ -90,7 +92,7 @@ func (e *Engine) explainUpdate(ctx context.Context, u Update, call *Call, v Verb
 }
 
 func (e *Engine) explainDelete(ctx context.Context, d Delete, call *Call, v Verbosity) (*explainedWrite, error) {
-	x := &explainedWrite{explained: explained{engine: e, verbosity: v, ns: d.NS}, multi: d.Multi}
+	x := &explainedWrite{explained: explained{engine: e, verbosity: v, ns: d.NS}, multi: d.Multi, express: d.express()}
 	err := x.explain(ctx, d.Hint, call, func() (err error) {
 		x.filter, x.order, err = e.parseDelete(x.lang, d)
 		x.change = func(bson.Doc, *match.Details) (bool, error) { return true, nil }
@@ -125,6 +127,14 @@ func (x *explainedWrite) explain(ctx context.Context, hint bson.Value, call *Cal
 
 // above puts the step that writes above those that find.
 func (x *explainedWrite) above(counts stageCounts) {
+	if express, ok := x.steps.node.(*planner.Express); ok {
+		x.steps = &step{node: writing(express, counts.stage), ran: counts.printExpress, stats: func() *exec.Stats {
+			s := flat(x.stats)
+			s.Advanced = x.returned
+			return s
+		}}
+		return
+	}
 	x.steps = x.steps.above(named(counts.stage), x.written)
 	x.steps.ran = counts.print
 }
@@ -136,7 +146,7 @@ func (x *explainedWrite) written() *exec.Stats {
 
 // find plans the search for the documents to write, and runs it.
 func (x *explainedWrite) find(ctx context.Context, view *storage.View, hint bson.Value, call *Call) error {
-	q := (&search{filter: x.filter, order: x.order, hint: hint}).query(x.lang)
+	q := (&search{filter: x.filter, order: x.order, hint: hint, express: x.express}).query(x.lang)
 	if !x.multi {
 		q.Limit = 1
 	}

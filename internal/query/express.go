@@ -49,7 +49,7 @@ func (e *Engine) Express(ctx context.Context, f *Find, call *Call) (doc bson.Doc
 	if !ok || !e.straight(r) {
 		return nil, false, nil
 	}
-	rec, _, err := e.byID(r, id, call)
+	rec, _, err := e.byID(r, id, f.Batched, call)
 	if err != nil {
 		return nil, true, err
 	}
@@ -62,13 +62,17 @@ func (e *Engine) straight(r *storage.Reader) bool {
 	return c.Options.Collation == nil && c.IDIndex() != nil && !e.Settings.Any()
 }
 
-// byID is the document with the _id, looked up without a plan, and told as if there had been one.
-func (e *Engine) byID(r *storage.Reader, id bson.Value, call *Call) (rec storage.Record, found bool, err error) {
+// byID is the document with the _id, looked up without a plan, and told as if there had been one: an express plan, or a
+// plain one.
+func (e *Engine) byID(r *storage.Reader, id bson.Value, plain bool, call *Call) (rec storage.Record, found bool, err error) {
 	rec, found, err = r.GetByID(id)
 	if err != nil {
 		return rec, false, err
 	}
-	call.PlanSummary = "IDHACK"
+	call.PlanSummary, call.execution.express = expressByID.found, expressByID.plan
+	if plain {
+		call.PlanSummary, call.execution.express = "IDHACK", nil
+	}
 	if found {
 		call.Seen.Keys, call.Seen.Docs = call.Seen.Keys+1, call.Seen.Docs+1
 	}

@@ -28,6 +28,8 @@ type Find struct {
 	ReturnKey, ShowRecordID  bool
 	// Tailable has the end of a capped collection be no end.
 	Tailable bool
+	// Batched says that the client asks for batches of some size.
+	Batched bool
 }
 
 // prepared is a find that is parsed and planned but not opened.
@@ -231,7 +233,7 @@ func (p *prepared) sortNaturally(v bson.Value) error {
 func (p *prepared) query() planner.Query {
 	q := planner.Query{Filter: p.filter, Interrupt: p.lang.interrupted, Collation: p.lang.collation, Hint: p.Hint, Min: p.Min, Max: p.Max, Limit: p.Limit}
 	q.Order, q.TextScore = orderOf(p.order), p.scored()
-	q.Skip, q.Counts = p.Skip, true
+	q.Skip, q.Counts, q.Express = p.Skip, true, p.express()
 	if p.order != nil && len(p.order.Meta()) == 0 {
 		q.Sort, q.Memory, q.IDs = p.order, exec.DefaultMaxMemory, p.ShowRecordID || p.asked.RecordID
 	}

@@ -70,9 +70,9 @@ func (e *Engine) FindAndModify(ctx context.Context, f FindAndModify, call *Call)
 		changed = 1
 	}
 	if f.Remove {
-		call.execution.stage("DELETE", found)
+		call.stage("DELETE", found)
 	} else {
-		call.execution.stage("UPDATE", found, changed, int64(1)-max(found, missing(done.UpsertedID)))
+		call.stage("UPDATE", found, changed, int64(1)-max(found, missing(done.UpsertedID)))
 	}
 	return done, nil
 }
@@ -103,7 +103,7 @@ func (e *Engine) modifyOne(ctx context.Context, w *storage.Writer, f FindAndModi
 	if err != nil {
 		return Modified{}, err
 	}
-	f.scored = readsScore(fields.project)
+	f.scored, f.projected = readsScore(fields.project), fields.project != nil
 	if f.Remove {
 		return e.removeOne(ctx, w, f, fields, call)
 	}
@@ -121,7 +121,7 @@ func (e *Engine) modifyOne(ctx context.Context, w *storage.Writer, f FindAndModi
 }
 
 func (e *Engine) removeOne(ctx context.Context, w *storage.Writer, f FindAndModify, fields *returned, call *Call) (Modified, error) {
-	d := Delete{NS: f.NS, Filter: f.Filter, Sort: f.Sort, Hint: f.Hint, scored: f.scored}
+	d := Delete{NS: f.NS, Filter: f.Filter, Sort: f.Sort, Hint: f.Hint, scored: f.scored, projected: f.projected}
 	rec, details, found, err := e.firstToDelete(ctx, w, d, fields.lang, call)
 	if err != nil || !found {
 		return Modified{}, err

@@ -20,7 +20,7 @@ func (c *choice) open(ctx context.Context, e *Engine, call *Call, o exec.Opening
 		return nil, err
 	}
 	e.chose(call, c.plan)
-	call.execution.plan, call.execution.stats = c.plan, records.Stats()
+	call.execution.plan, call.execution.stats, call.execution.express = c.plan, records.Stats(), c.plan.Express
 	return records, nil
 }
 

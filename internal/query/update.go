@@ -35,6 +35,8 @@ type Update struct {
 
 	// scored says that what is done with the document found asks for its text score.
 	scored bool
+	// projected says that the document found is given back in a shape of its own.
+	projected bool
 }
 
 // Updated is what an update did.
@@ -79,7 +81,7 @@ func (e *Engine) Update(ctx context.Context, u Update, call *Call) (Updated, err
 	if err != nil {
 		return Updated{}, err
 	}
-	call.execution.stage("UPDATE", done.Matched, done.Modified, done.upserted())
+	call.stage("UPDATE", done.Matched, done.Modified, done.upserted())
 	return done, nil
 }
 
@@ -220,7 +222,7 @@ func (e *Engine) updateOne(ctx context.Context, w *storage.Writer, u Update, cal
 	if err != nil {
 		return Updated{}, err
 	}
-	rec, details, found, err := e.first(ctx, w, search{u.Filter, p.filter, p.order, u.Hint, u.scored}, lang, call)
+	rec, details, found, err := e.first(ctx, w, search{u.Filter, p.filter, p.order, u.Hint, u.scored, u.express()}, lang, call)
 	if err != nil {
 		return Updated{}, err
 	}
@@ -288,6 +290,9 @@ func (e *Engine) upsert(w *storage.Writer, u Update, p *parsedUpdate, check vali
 	return Updated{UpsertedID: doc.Lookup("_id").Clone(), After: doc.Clone()}, nil
 }
 
+// express says whether u may be told as an express plan: MongoDB has none that inserts or projects.
+func (u *Update) express() planner.ExpressMode { return expressWrite(!u.Upsert && !u.projected) }
+
 // search is which document a write wants.
 type search struct {
 	condition bson.Doc
@@ -295,10 +300,11 @@ type search struct {
 	order     *sortpattern.Pattern // nil: any
 	hint      bson.Value
 	scored    bool // its text score is asked for, not only by the order
+	express   planner.ExpressMode
 }
 
 func (s *search) query(l *language) planner.Query {
-	return planner.Query{Filter: s.filter, Interrupt: l.interrupted, Collation: l.collation, Order: orderOf(s.order), Hint: s.hint, TextScore: s.scored || sortsByScore(s.order)}
+	return planner.Query{Filter: s.filter, Interrupt: l.interrupted, Collation: l.collation, Order: orderOf(s.order), Hint: s.hint, TextScore: s.scored || sortsByScore(s.order), Express: s.express}
 }
 
 // enough is how many records a race of plans has to find for a write of one: all of them where they may have to be sorted.
@@ -314,7 +320,7 @@ func (e *Engine) first(ctx context.Context, w *storage.Writer, s search, lang *l
 	call.Executing = false // a commit that is tried again looks again
 	if id, plain := plainID(s.condition); plain && s.order == nil && s.hint.IsMissing() && !s.scored && lang.collation == nil && e.straight(w.Reader) {
 		call.Executing = true
-		rec, found, err := e.byID(w.Reader, id, call)
+		rec, found, err := e.byID(w.Reader, id, s.express == planner.NeverExpress, call)
 		return rec.Clone(), &match.Details{Position: -1}, found, err
 	}
 	if s.filter == nil {
@@ -373,7 +379,7 @@ func least(ctx context.Context, records *exec.Records, details *match.Details, o
 }
 
 func (e *Engine) updateMany(ctx context.Context, u Update, call *Call) (done Updated, err error) {
-	defer func() { call.execution.stage("UPDATE", done.Matched, done.Modified, done.upserted()) }()
+	defer func() { call.stage("UPDATE", done.Matched, done.Modified, done.upserted()) }()
 	var p *parsedUpdate
 	var check validation // of the collection as coll has it
 	var coll *catalog.Collection
@@ -402,7 +408,7 @@ func (e *Engine) updateMany(ctx context.Context, u Update, call *Call) (done Upd
 		}
 		return nil
 	}
-	many := &writeMany{engine: e, ns: u.NS, hint: u.Hint, call: call, each: walk,
+	many := &writeMany{engine: e, ns: u.NS, hint: u.Hint, express: u.express(), call: call, each: walk,
 		save: func() (undo func()) { was := done; return func() { done = was } }}
 	found, err := many.run(ctx, func(lang *language) (*match.Filter, error) {
 		var err error

@@ -20,10 +20,11 @@ const maxBatchDocs = 1000
 // again: it remembers the records that it was given, and leaves those alone. A document that somebody else changed since it
 // was found is looked at again in the batch's transaction.
 type writeMany struct {
-	engine *Engine
-	ns     namespace.NS
-	hint   bson.Value
-	call   *Call
+	engine  *Engine
+	ns      namespace.NS
+	hint    bson.Value
+	express planner.ExpressMode
+	call    *Call
 	// each changes one record, which w sees.
 	each func(w *storage.Writer, rec storage.Record, details *match.Details) error
 	// save notes the counts so that a batch that is run again can begin from them.
@@ -77,7 +78,7 @@ func (m *writeMany) walk(ctx context.Context, id uint32) (found bool, err error)
 	if r == nil || err != nil {
 		return false, err
 	}
-	choice, err := m.engine.choose(r, planner.Query{Filter: m.filter, Interrupt: m.lang.interrupted, Collation: m.lang.collation, Hint: m.hint}, nil, nil)
+	choice, err := m.engine.choose(r, planner.Query{Filter: m.filter, Interrupt: m.lang.interrupted, Collation: m.lang.collation, Hint: m.hint, Express: m.express}, nil, nil)
 	if err != nil {
 		return false, err
 	}

@@ -147,6 +147,7 @@ func openFoundation(s *Server) (f *foundation, err error) {
 	})
 	command.AddParameters(f.params, s.log.SetVerbosity)
 	command.AddRedaction(f.params, s.log.SetRedaction)
+	s.establishment.AddParameters(f.params)
 	f.expiry = ttl.NewParameters(f.params)
 	traces := trace.NewParameters(f.params)
 	s.transport.params = command.AddTransportParameters(f.params, &s.transport.mode, s.transport.certificates)

@@ -15,6 +15,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/console"
 	"github.com/ebbdb/ebb/internal/dbpath"
+	"github.com/ebbdb/ebb/internal/establishment"
 	"github.com/ebbdb/ebb/internal/handover"
 	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/kv/diskwatch"
@@ -51,6 +52,8 @@ type Server struct {
 	group       *member.Group
 	memoryFiles *vfs.MemFS
 	watch       *diskwatch.Watch // of the disk that the data are on
+	// establishment limits how many connections begin a second.
+	establishment *establishment.Limiter
 	// sharing is its part in a keyspace that it shares with other servers; nil: it shares none.
 	sharing *sharing
 }
@@ -80,8 +83,9 @@ func open(opts Options) (*Server, error) {
 		return nil, err
 	}
 	addresses, sockets := opts.listensOn()
+	s.establishment = establishment.New(clock.Wall())
 	network, err := server.Listen(context.Background(), server.Options{
-		Addresses: addresses, Listener: opts.listener(), Sockets: sockets, TLS: s.transport.tls(), Port: opts.Port, MaxConns: opts.MaxConns, Override: opts.ConnsOverride, MaxMessage: s.maxMessage, Compressors: opts.Compressors,
+		Addresses: addresses, Listener: opts.listener(), Sockets: sockets, TLS: s.transport.tls(), Port: opts.Port, MaxConns: opts.MaxConns, Override: opts.ConnsOverride, Establishment: s.establishment, MaxMessage: s.maxMessage, Compressors: opts.Compressors,
 		Quiet: opts.Quiet, Log: s.log.For("NETWORK"),
 		Clock:  clock.Wall(), // sockets live in real time
 		Memory: s.memory,

@@ -16,6 +16,7 @@ import (
 	"github.com/ebbdb/ebb/internal/checkpoint"
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/cursor"
+	"github.com/ebbdb/ebb/internal/establishment"
 	"github.com/ebbdb/ebb/internal/host"
 	"github.com/ebbdb/ebb/internal/operation"
 	"github.com/ebbdb/ebb/internal/parameter"
@@ -99,6 +100,8 @@ type Traffic struct {
 	BytesIn, BytesOut, Requests int64
 	// TLS12 and TLS13 count connections over TLS by the protocol's version, SlowTLS those whose handshake took long.
 	TLS12, TLS13, SlowTLS int64
+	// Establishment is of those that begin, Queued among Current.
+	Establishment establishment.Stats
 }
 
 // Expiry is what serverStatus asks of the TTL monitor.

@@ -51,6 +51,7 @@ func statusSections() []section {
 		{name: "opcountersRepl", append: func(_ *Op, b *bson.Builder) { zeros(b, "insert query update delete getmore command") }},
 		{name: "oplogTruncation", member: true, append: (*Op).oplogTruncationSection},
 		{name: "pebble", append: (*Op).pebbleSection},
+		{name: "queues", append: (*Op).queuesSection},
 		{name: "repl", member: true, append: (*Op).replSection},
 		{name: "security", append: (*Op).securitySection},
 		{name: "storageEngine", append: (*Op).storageEngineSection},
@@ -138,9 +139,25 @@ func (s *Server) traffic() Traffic {
 
 func (op *Op) connectionsSection(b *bson.Builder) {
 	t := op.traffic()
-	b.Int32("current", int32(t.Current)).Int32("available", int32(t.Available)).Int32("totalCreated", int32(t.TotalCreated)).
-		Int32("rejected", int32(t.Rejected)).Int32("active", int32(t.Active)).Int32("threaded", int32(t.Current)).
+	e := t.Establishment
+	current := int32(t.Current - e.Queued)
+	b.Int32("current", current).Int32("available", int32(t.Available)).Int32("totalCreated", int32(t.TotalCreated)).
+		Int32("rejected", int32(t.Rejected)).Int32("active", int32(t.Active)).Int64("queuedForEstablishment", e.Queued).
+		Object("establishmentRateLimit").Int64("rejected", e.Rejected).Int64("exempted", e.Exempted).End().Int32("threaded", current).
 		Int32("exhaustIsMaster", 0).Int32("exhaustHello", 0).Int32("awaitingTopologyChanges", 0).Int32("loadBalanced", 0)
+}
+
+// queuesSection tells of those who wait to be let in.
+func (op *Op) queuesSection(b *bson.Builder) {
+	e := op.traffic().Establishment
+	average := 0.0
+	if e.Waited > 0 {
+		average = float64(e.WaitedMicros) / float64(e.Waited)
+	}
+	b.Object("ingressSessionEstablishment").Int64("addedToQueue", e.Waits).Int64("removedFromQueue", e.Waited+e.Interrupted).
+		Int64("interruptedInQueue", e.Interrupted).Int64("rejectedAdmissions", e.Rejected).Int64("exemptedAdmissions", e.Exempted).
+		Int64("successfulAdmissions", e.Admitted).Int64("attemptedAdmissions", e.Attempted).Double("averageTimeQueuedMicros", average).
+		Int64("totalAvailableTokens", e.Tokens).End()
 }
 
 func (op *Op) networkSection(b *bson.Builder) {

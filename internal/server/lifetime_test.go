@@ -10,10 +10,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ebbdb/ebb/internal/bson"
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/establishment"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/parameter"
 	"github.com/ebbdb/ebb/internal/serverlog"
 	"github.com/ebbdb/ebb/internal/wire"
 )
@@ -296,6 +299,40 @@ func TestOverride(t *testing.T) {
 		} else {
 			other.wantClosed()
 		}
+	}
+}
+
+// TestEstablishment: who waits to be let in is told of, comes in when its turn comes, and does not hold up the server's end.
+func TestEstablishment(t *testing.T) {
+	turned, params := clock.NewFake(time.Now()), parameter.NewRegistry(nil)
+	limiter := establishment.New(turned)
+	limiter.AddParameters(params)
+	for name, value := range map[string]bson.Value{"RatePerSec": bson.Int32(1), "BurstCapacitySecs": bson.Int32(1), "MaxQueueDepth": bson.Int32(1), "RateLimiterEnabled": bson.Bool(true)} {
+		if _, err := params.Set("ingressConnectionEstablishment"+name, value, parameter.Runtime); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := start(t, Options{Establishment: limiter}, echo)
+	want(t, s.dial().ask(`{ ping: 1 }`), `{ body: { ping: 1 }, ok: 1.0 }`)
+	queued := func() *client {
+		c := s.dial()
+		for turned.Waiting() == 0 {
+			runtime.Gosched()
+		}
+		return c
+	}
+	second := queued()
+	s.dial().wantClosed()
+	if st := s.Stats(); st.Establishment.Queued != 1 || st.Establishment.Rejected != 1 || st.Rejected != 1 {
+		t.Errorf("%+v", st)
+	}
+	turned.Advance(time.Second)
+	want(t, second.ask(`{ ping: 2 }`), `{ body: { ping: 2 }, ok: 1.0 }`)
+	third := queued()
+	s.stop()
+	third.wantClosed()
+	if err := s.end(); err != nil {
+		t.Error(err)
 	}
 }
 

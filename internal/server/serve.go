@@ -13,11 +13,23 @@ import (
 // serve answers a connection's requests until one side is done with it.
 func (s *Server) serve(c *Conn) {
 	defer s.dismiss(c)
-	if !s.greet(c) {
+	if !s.establish(c) || !s.greet(c) {
 		return
 	}
 	for s.next(c) {
 	}
+}
+
+// establish waits until the connection may begin. It says whether it may.
+func (s *Server) establish(c *Conn) bool {
+	if s.opts.Establishment.Admit(c.socket, s.stopping) {
+		return true
+	}
+	if !s.isStopping() {
+		s.counters.rejected.Add(1)
+		s.log.Info("Connection refused because too many have begun in the last moment", "remote", c.Remote(), "connectionId", c.id, "ctx", "listener")
+	}
+	return false
 }
 
 // next reads a message and answers it. It says whether another may follow.

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/ebbdb/ebb/internal/clock"
+	"github.com/ebbdb/ebb/internal/establishment"
 	"github.com/ebbdb/ebb/internal/memory"
 	"github.com/ebbdb/ebb/internal/mongoerr"
+	"github.com/ebbdb/ebb/internal/netrange"
 	"github.com/ebbdb/ebb/internal/wire"
 )
 
@@ -45,6 +47,8 @@ type Options struct {
 	MaxConns int
 	// Override are those who come in all the same: addresses, ranges of them in CIDR notation, and paths of Unix domain sockets.
 	Override []string
+	// Establishment limits how many connections begin a second; nil: nothing does.
+	Establishment *establishment.Limiter
 	// Compressors are the names that hello may settle on.
 	Compressors []string
 	// MaxMessage is how large the next message of a client may be; nil: wire.MaxMessageSize. It is asked on the connection's own goroutine.
@@ -85,7 +89,7 @@ type Server struct {
 	counters  counters
 	budget    *budget
 	nextID    atomic.Int32 // of messages
-	override  override
+	override  netrange.Set
 	held      sync.Pool // of *[]byte: what is to be written over TLS at once
 
 	mu struct {
@@ -117,7 +121,7 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	}
 	s := &Server{
 		opts: opts, log: opts.Log, clock: opts.Clock, codec: codec, listeners: listeners,
-		stopping: make(chan struct{}), budget: newBudget(opts.inFlightBytes()), override: newOverride(opts.Override),
+		stopping: make(chan struct{}), budget: newBudget(opts.inFlightBytes()), override: netrange.New(opts.Override),
 	}
 	opts.Memory.OnShortage(s.endUnread)
 	s.base, s.interrupt = context.WithCancelCause(context.Background())
@@ -212,7 +216,7 @@ func (s *Server) welcome(socket net.Conn) {
 	c := s.newConn(socket)
 	s.mu.Lock()
 	open := len(s.mu.conns)
-	admitted := !s.mu.stopped && (open < s.opts.MaxConns || s.override.has(socket))
+	admitted := !s.mu.stopped && (open < s.opts.MaxConns || s.override.Has(socket))
 	if admitted {
 		s.mu.created++
 		c.id = s.mu.created + s.mu.lent

@@ -1,6 +1,10 @@
 package server
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/ebbdb/ebb/internal/establishment"
+)
 
 type counters struct {
 	active   atomic.Int64
@@ -22,6 +26,8 @@ type Stats struct {
 	BytesIn, BytesOut, Requests int64
 	// TLS12 and TLS13 count connections over TLS since the start by the protocol's version, SlowTLS those whose handshake took long.
 	TLS12, TLS13, SlowTLS int64
+	// Establishment is of those that begin, Queued among Current.
+	Establishment establishment.Stats
 }
 
 // Stats is a look at the figures now.
@@ -34,5 +40,6 @@ func (s *Server) Stats() Stats {
 		TotalCreated: created, Rejected: s.counters.rejected.Load(),
 		BytesIn: s.counters.bytesIn.Load(), BytesOut: s.counters.bytesOut.Load(), Requests: s.counters.requests.Load(),
 		TLS12: s.counters.tls12.Load(), TLS13: s.counters.tls13.Load(), SlowTLS: s.counters.slowTLS.Load(),
+		Establishment: s.opts.Establishment.Stats(),
 	}
 }

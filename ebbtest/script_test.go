@@ -266,7 +266,11 @@ func query(text string) bson.Doc {
 }
 
 func (s *script) run(db string, command bson.Doc) (bson.Doc, error) {
-	raw, err := s.client.Database(db).RunCommand(s.ctx, driver.Raw(command)).Raw()
+	return s.runIn(s.ctx, db, command)
+}
+
+func (s *script) runIn(ctx context.Context, db string, command bson.Doc) (bson.Doc, error) {
+	raw, err := s.client.Database(db).RunCommand(ctx, driver.Raw(command)).Raw()
 	var failed mongo.CommandError
 	var write mongo.WriteException
 	switch {

@@ -192,8 +192,27 @@ func TestAnAwaitedHelloEndsWithTheServer(t *testing.T) {
 	stopping := make(chan struct{})
 	h.server.Stopping = stopping
 	waiting := h.start("1", "admin", h.await("10000"))
+	exhausting := make(chan Reply)
+	go func() {
+		body := bson.MustDoc(strings.TrimSuffix(h.await("10000"), "}") + ", $db: 'admin'}")
+		exhausting <- h.server.Handle(t.Context(), h.conn("2"), Request{Body: body, ExhaustAllowed: true})
+	}()
+	// serverStatus counts both, and one of them twice.
+	told := func() bson.Doc { return h.must("3", "admin", "{serverStatus: 1}").Lookup("connections").Doc() }
+	for c := told(); c.Lookup("awaitingTopologyChanges").Int64() != 2; c = told() {
+		runtime.Gosched()
+	}
+	if c := told(); c.Lookup("exhaustHello").Int64() != 1 || c.Lookup("exhaustIsMaster").Int64() != 0 {
+		t.Errorf("%s", c)
+	}
 	close(stopping)
 	wantCode(t, <-waiting, mongoerr.InterruptedAtShutdown)
+	if r := <-exhausting; r.Body.Lookup("ok").Truthy() {
+		t.Errorf("%s", r.Body)
+	}
+	if c := told(); c.Lookup("awaitingTopologyChanges").Int64() != 0 || c.Lookup("exhaustHello").Int64() != 0 {
+		t.Errorf("%s", c)
+	}
 }
 
 // An exhaust hello is asked again with the version that the client knows by then, not with the one it began with.

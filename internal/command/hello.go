@@ -3,6 +3,7 @@ package command
 import (
 	"math"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ebbdb/ebb/internal/audit"
@@ -137,6 +138,29 @@ func applicationName(client bson.Doc) string {
 	return ""
 }
 
+// awaitedHellos counts those that wait for the topology to change: all, and those of them that are answered again and again.
+type awaitedHellos struct{ all, exhaustHello, exhaustIsMaster atomic.Int64 }
+
+// begin counts op until what it returns is called.
+func (h *awaitedHellos) begin(op *Op) (end func()) {
+	counted := []*atomic.Int64{&h.all}
+	switch {
+	case !op.ExhaustAllowed:
+	case op.Command.Name == "hello":
+		counted = append(counted, &h.exhaustHello)
+	default:
+		counted = append(counted, &h.exhaustIsMaster)
+	}
+	for _, n := range counted {
+		n.Add(1)
+	}
+	return func() {
+		for _, n := range counted {
+			n.Add(-1)
+		}
+	}
+}
+
 // awaitTopology waits until the topology is another one than the client knows, which a standalone's never is: that is
 // at once, when the client's patience ends, or when the server stops.
 func (op *Op) awaitTopology(known bson.Doc, millis int64, awaited bool) error {
@@ -172,6 +196,7 @@ func (op *Op) awaitTopology(known bson.Doc, millis int64, awaited bool) error {
 	case counter < now:
 		return nil
 	}
+	defer op.hellos.begin(op)()
 	return op.rest(time.Duration(min(millis, math.MaxInt32))*time.Millisecond, changed)
 }
 

@@ -145,6 +145,7 @@ type Server struct {
 	cluster        clusterParameters
 	history        ttlHistory
 	open           connections
+	hellos         awaitedHellos
 	// builders numbers those who build indexes.
 	builders builders
 	diskUse  *parameter.Parameter

@@ -144,7 +144,8 @@ func (op *Op) connectionsSection(b *bson.Builder) {
 	b.Int32("current", current).Int32("available", int32(t.Available)).Int32("totalCreated", int32(t.TotalCreated)).
 		Int32("rejected", int32(t.Rejected)).Int32("active", int32(t.Active)).Int64("queuedForEstablishment", e.Queued).
 		Object("establishmentRateLimit").Int64("rejected", e.Rejected).Int64("exempted", e.Exempted).End().Int32("threaded", current).
-		Int32("exhaustIsMaster", 0).Int32("exhaustHello", 0).Int32("awaitingTopologyChanges", 0).Int32("loadBalanced", 0)
+		Int64("exhaustIsMaster", op.hellos.exhaustIsMaster.Load()).Int64("exhaustHello", op.hellos.exhaustHello.Load()).
+		Int64("awaitingTopologyChanges", op.hellos.all.Load()).Int64("loadBalanced", 0)
 }
 
 // queuesSection tells of those who wait to be let in.

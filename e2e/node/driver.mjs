@@ -114,7 +114,8 @@ await check('indexes', async () => {
   assert.deepEqual(error.keyValue, { email: 'a@x' });
   const plan = await coll.find({ email: 'a@x' }).explain('executionStats');
   assert.equal(plan.executionStats.totalKeysExamined, 1);
-  assert.equal(plan.queryPlanner.winningPlan.inputStage.stage, 'IXSCAN');
+  assert.equal(plan.queryPlanner.winningPlan.stage, 'EXPRESS_IXSCAN');
+  assert.equal(plan.queryPlanner.winningPlan.indexName, 'email_1');
   await coll.dropIndex('mine');
   await refused(coll.dropIndex('mine'), 27, 'IndexNotFound');
 });

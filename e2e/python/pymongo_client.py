@@ -136,7 +136,7 @@ def indexes():
     except DuplicateKeyError as error:
         assert error.code == 11000 and error.details["keyValue"] == {"email": "a@x"}
     plan = coll.find({"email": "a@x"}).explain()["queryPlanner"]["winningPlan"]
-    assert (plan["stage"], plan["inputStage"]["stage"]) == ("FETCH", "IXSCAN"), plan
+    assert (plan["stage"], plan["indexName"]) == ("EXPRESS_IXSCAN", "email_1"), plan
     coll.drop_index("email_1")
     refused(27, lambda: coll.drop_index("email_1"))
 

@@ -49,7 +49,6 @@ type committer struct {
 	turn     turn
 	observer kv.Observer
 	counters map[string]int64 // visible sums, a cache
-	long     map[string]int   // the keys of all values that have parts, and how many
 	slots    int              // that were written, to take them in turn
 	// tombstones are the visible ones, and removing is the one whose keys are being removed; its number is 0 when there is none.
 	tombstones *rangetombstone.Set
@@ -346,7 +345,8 @@ type group struct {
 	number    uint64
 	millis    int64
 	sums      map[string]int64 // of counters
-	parts     map[string]int   // of values: what is different from committer.long
+	parts     map[string]int   // how many values have that it writes, before that or behind it, where they have any
+	shortened int              // how many values have parts before it, and none behind it
 	// tombstones are those after it, and numbers the commits that wrote the counters in their ranges.
 	tombstones *rangetombstone.Set
 	numbers    map[string]uint64
@@ -356,7 +356,7 @@ type group struct {
 func (c *committer) order(all []*pending) *group {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	g := &group{committer: c, sums: map[string]int64{}, parts: map[string]int{}, sequence: c.engine.views.sequence(), number: c.mu.number, millis: c.mu.time,
+	g := &group{committer: c, sums: map[string]int64{}, sequence: c.engine.views.sequence(), number: c.mu.number, millis: c.mu.time,
 		tombstones: c.tombstones, numbers: map[string]uint64{}}
 	c.mu.claims.Forget(c.engine.open.horizon(&c.engine.views))
 	for _, p := range all {
@@ -503,16 +503,11 @@ func (g *group) value() slotValue { return slotValue{number: g.number, millis: g
 
 // fill puts all that the group writes into a transaction of TiKV. It may be called again.
 func (g *group) fill(t *transaction.KVTxn) (err error) {
-	clear(g.parts)
-	space := g.committer.engine.space
-	for _, p := range g.commits {
-		put := func(op kv.Op) { err = errors.Join(err, g.put(t, p.Number, op)) }
-		err = errors.Join(err, g.deleteParts(t, p.Ranges()))
-		p.Each(put)
-		for _, op := range p.Stamped {
-			put(op)
-		}
+	if err := g.findParts(t); err != nil {
+		return err
 	}
+	space := g.committer.engine.space
+	g.each(func(p *pending, op kv.Op) { err = errors.Join(err, g.put(t, p.Number, op)) })
 	for key, sum := range g.sums {
 		stored := encodeCounter(sum)
 		if number, numbered := g.numbers[key]; numbered {
@@ -523,20 +518,23 @@ func (g *group) fill(t *transaction.KVTxn) (err error) {
 	return errors.Join(err, g.putTombstones(t))
 }
 
-// deleteParts deletes the parts of values in ranges that are deleted.
-func (g *group) deleteParts(t *transaction.KVTxn, ranges []kv.Range) (err error) {
-	if len(ranges) == 0 {
-		return nil
-	}
-	for key, n := range g.committer.long {
-		if !isIn(ranges, []byte(key)) {
-			continue
+// each calls f for all writes of the group.
+func (g *group) each(f func(p *pending, op kv.Op)) {
+	for _, p := range g.commits {
+		p.Each(func(op kv.Op) { f(p, op) })
+		for _, op := range p.Stamped {
+			f(p, op)
 		}
-		for i := range n {
-			err = errors.Join(err, t.Delete(g.committer.engine.space.part([]byte(key), i)))
-		}
-		g.parts[key] = 0
 	}
+}
+
+// findParts has it be known how many parts values have before the group, as of when the transaction began: who changes that meanwhile is in conflict with it.
+func (g *group) findParts(t *transaction.KVTxn) (err error) {
+	e := g.committer.engine
+	var keys [][]byte
+	g.each(func(_ *pending, op kv.Op) { keys = append(keys, op.Key) })
+	g.shortened = 0
+	g.parts, err = e.at(t).partsOf(keys)
 	return err
 }
 
@@ -547,11 +545,9 @@ func (g *group) putTombstones(t *transaction.KVTxn) error {
 
 // put is one write, with the parts of a long value, and without those that the one before had.
 func (g *group) put(t *transaction.KVTxn, number uint64, op kv.Op) error {
-	space, key := g.committer.engine.space, string(op.Key)
-	had, changed := g.parts[key]
-	if !changed {
-		had = g.committer.long[key]
-	}
+	e, key := g.committer.engine, string(op.Key)
+	space := e.space
+	had := g.parts[key]
 	var parts [][]byte
 	var err error
 	if op.Delete {
@@ -571,8 +567,13 @@ func (g *group) put(t *transaction.KVTxn, number uint64, op kv.Op) error {
 	for i := len(parts); i < had; i++ {
 		err = errors.Join(err, t.Delete(space.part(op.Key, i)))
 	}
-	if had != len(parts) || changed {
+	switch {
+	case len(parts) > 0:
+		e.longs.add(op.Key)
 		g.parts[key] = len(parts)
+	case had > 0:
+		g.shortened++
+		delete(g.parts, key)
 	}
 	return err
 }
@@ -590,13 +591,9 @@ func (c *committer) finish(g *group, v view) {
 		}
 		c.counters[key] = sum
 	}
-	for key, n := range g.parts {
-		if c.long[key] = n; n == 0 {
-			delete(c.long, key)
-		}
-	}
-	if g.tombstones != c.tombstones {
-		c.tombstones = g.tombstones
+	changed := g.tombstones != c.tombstones
+	c.tombstones = g.tombstones
+	if stale := c.engine.longs.remove(g.shortened); stale || changed {
 		c.engine.reclaims.poke()
 	}
 	if c.observer != nil {

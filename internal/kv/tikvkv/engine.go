@@ -98,6 +98,7 @@ type Engine struct {
 	views   views
 	open    openTxns
 	lengths lengths
+	longs   *longKeys
 	commits *committer
 	// reclaims removes what is deleted in ranges.
 	reclaims *reclaimer
@@ -129,7 +130,7 @@ func OpenStore(ctx context.Context, store *tikv.KVStore, o Options) (*Engine, er
 }
 
 func openStore(ctx context.Context, store *tikv.KVStore, o Options) (*Engine, error) {
-	e := &Engine{options: o, space: newKeyspace(o.Keyspace), store: store, keeper: make(chan struct{}), collects: make(chan struct{})}
+	e := &Engine{options: o, space: newKeyspace(o.Keyspace), store: store, longs: newLongKeys(), keeper: make(chan struct{}), collects: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.views.open, e.lengths.mean = map[view]int{}, map[string]int{}
 	e.lease = &lease{store: store, space: e.space, clock: o.Clock, log: o.Logger, ctx: e.ctx, me: Holder{rand.Text(), o.Name, o.Address}, term: o.Term}
@@ -170,30 +171,8 @@ func (e *Engine) load() (err error) {
 	e.commits.tombstones = tombstones
 	e.views.publish(view{ts: e.views.time(), tombstones: tombstones})
 	e.commits.turn.Unlock()
-	if e.commits.long, err = e.longValues(); err != nil {
-		return err
-	}
+	_ = e.reclaims.learnSome() // the rest, or all where that fails, the reclaimer does later
 	return e.lease.isLost()
-}
-
-// longValues finds the keys whose values have parts.
-func (e *Engine) longValues() (map[string]int, error) {
-	long := map[string]int{}
-	r := e.store.GetSnapshot(e.views.time())
-	r.SetKeyOnly(true)
-	r.SetScanBatchSize(maxBatch)
-	scan, err := r.Iter(e.space.in(partArea), e.space.in(partArea+1))
-	for ; err == nil && scan.Valid(); err = scan.Next() {
-		key, n, err := e.space.partOf(scan.Key())
-		if err != nil {
-			return nil, err
-		}
-		long[string(key)] = max(long[string(key)], n+1)
-	}
-	if err != nil {
-		return nil, reading("look for long values", err)
-	}
-	return long, nil
 }
 
 // keep renews the lease, and ends with the engine. It waits for nothing else.

@@ -2,6 +2,7 @@ package tikvkv
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"time"
 
@@ -116,4 +117,35 @@ func Format(e *Engine) (byte, error) {
 		return 0, errors.Join(err, errFormat)
 	}
 	return entry.Value[0], nil
+}
+
+// PutLong stores values that say that they lie in parts, each a short one, so that there may be many. The engine is not told of them.
+func PutLong(e *Engine, keys []string, parts int) error {
+	t, err := e.store.Begin()
+	if err != nil {
+		return err
+	}
+	defer rollback(t)
+	for _, key := range keys {
+		err = errors.Join(err, t.Set(e.space.pair([]byte(key)), binary.BigEndian.AppendUint32([]byte{partsValue}, uint32(parts))))
+		for n := range parts {
+			err = errors.Join(err, t.Set(e.space.part([]byte(key), n), []byte{byte(n)}))
+		}
+	}
+	return errors.Join(err, t.Commit(e.ctx))
+}
+
+// MayBeLong says whether what the engine knows lets the value of a key have parts.
+func MayBeLong(e *Engine, key string) bool { return e.longs.may([]byte(key)) }
+
+// HeldOfLong is how much memory the engine holds of which values have parts, in bytes, and whether it has learnt that and need not again.
+func HeldOfLong(e *Engine) (size int, known bool) {
+	e.longs.mu.Lock()
+	defer e.longs.mu.Unlock()
+	for _, f := range []*filter{e.longs.mu.known, e.longs.mu.next} {
+		if f != nil {
+			size += 8 * len(f.bits)
+		}
+	}
+	return size, !e.longs.isStale()
 }

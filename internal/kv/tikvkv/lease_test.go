@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -323,6 +324,9 @@ func TestLongValues(t *testing.T) {
 	}
 	if err := e.DeleteRange([]byte("a"), []byte("b")); err != nil {
 		t.Fatal(err)
+	}
+	for tikvkv.Tombstones(e) > 0 {
+		runtime.Gosched()
 	}
 	if parts := tikvkv.Parts(e); parts != 0 {
 		t.Errorf("%d parts are left", parts)

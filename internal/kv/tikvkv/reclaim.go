@@ -29,12 +29,15 @@ type reclaimer struct {
 	// written is how often the slot was written that is none of groups with commits: while the reclaimer removes keys, or waits for a tombstone to be dropped.
 	written atomic.Uint64
 	next    []byte // where the last removed range ended; the goroutine's
+	learner learner
 }
 
 const (
 	// reclaimBatch is how many keys one transaction removes, and reclaimBytes about how much of values it reads where it has to.
 	reclaimBatch = 256
 	reclaimBytes = 1 << 20
+	// reclaimParts is how many parts of their values one transaction removes, or those of one value that has more.
+	reclaimParts = 1 << 12
 	// reclaimRest is how many times as long as one transaction took the next one waits.
 	reclaimRest = 3
 	// reclaimPause is how long it waits after a failure.
@@ -42,7 +45,7 @@ const (
 )
 
 func newReclaimer(e *Engine, written uint64) *reclaimer {
-	r := &reclaimer{engine: e, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
+	r := &reclaimer{engine: e, wake: make(chan struct{}, 1), stopped: make(chan struct{}), learner: learner{engine: e}}
 	r.written.Store(written)
 	r.ctx, r.cancel = context.WithCancel(e.ctx)
 	return r
@@ -60,14 +63,14 @@ func (r *reclaimer) run() {
 	defer close(r.stopped)
 	e := r.engine
 	for r.ctx.Err() == nil {
-		more, err := r.reclaimNext()
+		more, err := r.work()
 		switch {
 		case r.ctx.Err() != nil:
 		case errors.Is(err, ErrLost):
 			e.lose(err)
 			return
 		case err != nil:
-			e.options.Logger.Debug("Keys of a deleted range could not be removed, and are tried again", "error", err)
+			e.options.Logger.Debug("Keys of deleted ranges could not be removed, or those of long values not be learnt, which is tried again", "error", err)
 			_ = clock.Wait(r.ctx, e.options.Clock, reclaimPause) // it ends, or goes on
 		case !more:
 			select {
@@ -76,6 +79,30 @@ func (r *reclaimer) run() {
 			}
 		}
 	}
+}
+
+// work learns what has parts, or removes the next range; more is false when there is nothing to do.
+func (r *reclaimer) work() (more bool, err error) {
+	if !r.engine.longs.stale() {
+		return r.reclaimNext()
+	}
+	began := clock.Monotonic(r.engine.options.Clock)
+	if err := r.learnSome(); err != nil {
+		return true, err
+	}
+	return true, r.rest(began)
+}
+
+// learnSome goes on to learn which keys have parts.
+func (r *reclaimer) learnSome() error {
+	_, err := r.learner.learn(r.ctx)
+	return err
+}
+
+// rest waits, after what began then.
+func (r *reclaimer) rest(began time.Duration) error {
+	c := r.engine.options.Clock
+	return clock.Wait(r.ctx, c, reclaimRest*(clock.Monotonic(c)-began))
 }
 
 // reclaimNext removes the next range; more is false when there is none.
@@ -90,7 +117,7 @@ func (r *reclaimer) reclaimNext() (more bool, err error) {
 		if from, ended, err = r.removeSome(kv.Range{Start: from, End: one.End}, one.Number); err != nil {
 			return true, err
 		}
-		if err := clock.Wait(r.ctx, e.options.Clock, reclaimRest*(clock.Monotonic(e.options.Clock)-began)); err != nil {
+		if err := r.rest(began); err != nil {
 			return true, err
 		}
 	}
@@ -140,10 +167,9 @@ func (r *reclaimer) removeSome(in kv.Range, number uint64) (from []byte, ended b
 	if len(h.keys) == 0 {
 		return h.from, h.ended, nil
 	}
-	for _, key := range h.keys {
-		if err := t.Delete(key); err != nil {
-			return in.Start, false, err
-		}
+	long, err := r.remove(t, &h)
+	if err != nil {
+		return in.Start, false, err
 	}
 	if err := t.Set(e.space.slot(slots), slotValue{number: r.written.Add(1)}.encode()); err != nil {
 		return in.Start, false, err
@@ -152,7 +178,39 @@ func (r *reclaimer) removeSome(in kv.Range, number uint64) (from []byte, ended b
 		return in.Start, false, errors.Join(l.isLost(), err)
 	}
 	r.removed.Add(int64(len(h.keys)))
+	e.longs.remove(long)
 	return h.from, h.ended, nil
+}
+
+// remove removes the keys, with the parts of their values, or the first of them where those have many. It returns how many have any.
+func (r *reclaimer) remove(t *transaction.KVTxn, h *hidden) (long int, err error) {
+	e := r.engine
+	keys := make([][]byte, len(h.keys))
+	for i, stored := range h.keys {
+		keys[i] = stored[len(e.space.first):]
+	}
+	at := e.at(t)
+	at.Within(r.ctx)
+	parts, err := at.partsOf(keys)
+	if err != nil {
+		return 0, err
+	}
+	removed := 0
+	for i, key := range keys {
+		n := parts[string(key)]
+		if removed += n; removed > reclaimParts && i > 0 {
+			h.keys, h.from, h.ended = h.keys[:i], h.keys[i], false
+			break
+		}
+		if n > 0 {
+			long++
+		}
+		err = errors.Join(err, t.Delete(h.keys[i]))
+		for part := range n {
+			err = errors.Join(err, t.Delete(e.space.part(key, part)))
+		}
+	}
+	return long, err
 }
 
 // beginRemoval is a transaction, and whether something was written in the range before it began. That is asked in a turn, in which all groups that
@@ -177,7 +235,8 @@ type hidden struct {
 // hidden scans at the transaction's time. A scan that is not answered ends as that of any reader does, and with the reclaimer.
 func (r *reclaimer) hidden(t *transaction.KVTxn, in kv.Range, number uint64, written bool) (hidden, error) {
 	e := r.engine
-	at := &snapshot{engine: e, view: view{ts: t.StartTS()}, ctx: r.ctx}
+	at := e.at(t)
+	at.Within(r.ctx)
 	s, err := at.read()
 	if err != nil {
 		return hidden{}, err

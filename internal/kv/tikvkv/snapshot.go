@@ -9,6 +9,7 @@ import (
 	"time"
 
 	tikverr "github.com/tikv/client-go/v2/error"
+	"github.com/tikv/client-go/v2/txnkv/transaction"
 	"github.com/tikv/client-go/v2/txnkv/txnsnapshot"
 
 	"github.com/ebbdb/ebb/internal/kv"
@@ -36,6 +37,11 @@ func (e *Engine) look() (*snapshot, error) {
 		return nil, unavailable(err)
 	}
 	return &snapshot{engine: e, view: e.views.acquire()}, nil
+}
+
+// at is what is stored when a transaction of TiKV began, whatever hides it.
+func (e *Engine) at(t *transaction.KVTxn) *snapshot {
+	return &snapshot{engine: e, view: view{ts: t.StartTS()}}
 }
 
 // read is TiKV's snapshot. It is made anew for each read, because it keeps all that it has read.
@@ -159,22 +165,28 @@ func (s *snapshot) fetchMany(stored [][]byte) (map[string][]byte, error) {
 
 // fetchRaw is what TiKV has at many keys, of parts too.
 func (s *snapshot) fetchRaw(stored [][]byte) (map[string][]byte, error) {
+	out := make(map[string][]byte, len(stored))
+	err := s.fetchEach(stored, func(key string, value []byte) { out[key] = value })
+	return out, err
+}
+
+// fetchEach is fetchRaw for one who need not have all at once.
+func (s *snapshot) fetchEach(stored [][]byte, take func(key string, value []byte)) error {
 	r, err := s.read()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ctx, cancel := s.readContext()
 	defer cancel()
-	out := make(map[string][]byte, len(stored))
 	for len(stored) > 0 {
 		n := min(len(stored), s.engine.lengths.atOnce(s.engine.space, stored[0]))
 		entries, err := r.BatchGet(ctx, stored[:n])
 		if err != nil {
-			return nil, s.failed(ctx, "get many", err)
+			return s.failed(ctx, "get many", err)
 		}
 		size := 0
 		for key, entry := range entries {
-			out[key] = entry.Value
+			take(key, entry.Value)
 			size += len(entry.Value)
 		}
 		if len(entries) > 0 {
@@ -182,7 +194,7 @@ func (s *snapshot) fetchRaw(stored [][]byte) (map[string][]byte, error) {
 		}
 		stored = stored[n:]
 	}
-	return out, nil
+	return nil
 }
 
 // Get is kv.Reader's.

@@ -22,7 +22,7 @@ func (op *Op) openSnapshot() (*storage.Past, error) {
 	store := op.Query.Store
 	store.ForgetPasts(op.snapshotWindow())
 	if op.at == 0 {
-		return store.Remember(op.Now)
+		return store.Remember(op.Ctx, op.Now)
 	}
 	if op.follows() {
 		if err := op.awaitSnapshot(); err != nil {
@@ -41,7 +41,7 @@ func (op *Op) awaitSnapshot() error {
 	var failed error
 	hold := func() {
 		if failed == nil && store.LastLogged() < op.at {
-			_, failed = store.Remember(op.Now)
+			_, failed = store.Remember(op.Ctx, op.Now)
 		}
 	}
 	soon, cancel := clock.WithTimeout(op.Ctx, clock.Wall(), noteDelay)

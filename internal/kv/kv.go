@@ -288,8 +288,8 @@ type Engine interface {
 	// any claim.
 	BeginAt(Snapshot) (Txn, error)
 	// Still takes a snapshot while nobody commits: it has all Commits that the Observer knows of, and no other. look is called before;
-	// it must not wait, nor ask the engine.
-	Still(look func()) (Snapshot, error)
+	// it must not wait, nor ask the engine. Where commits are on their way it waits for them, no longer than ctx lasts.
+	Still(ctx context.Context, look func()) (Snapshot, error)
 	// DeleteRange removes [start, end) outside any transaction.
 	DeleteRange(start, end []byte) error
 	// Load writes many pairs at once, faster than transactions do: all of them or, on an error or after a crash, none. next

@@ -53,16 +53,16 @@ func (s *Store) Pasts() int { return s.pasts.Len() }
 
 // Remember holds the present state of the store, in which what has expired by now is hidden, in milliseconds since the epoch. Its time is behind all that
 // anybody knows of, and before all that is still to come. Where the store follows it is that of the last entry, and what has expired by then is hidden.
-func (s *Store) Remember(now int64) (*Past, error) {
+func (s *Store) Remember(ctx context.Context, now int64) (*Past, error) {
 	if s.options.Follows {
-		return s.rememberApplied(now)
+		return s.rememberApplied(ctx, now)
 	}
 	commits := s.LastCommit()
 	if p := s.pasts.Newest(now); p != nil && p.State.now == now && p.State.commits == commits {
 		return p, nil
 	}
 	at, taken := oplog.Timestamp(0), s.Now()
-	state, snapshot, err := s.still(func() { at = s.logClock.Tell(now) })
+	state, snapshot, err := s.still(ctx, func() { at = s.logClock.Tell(now) })
 	if err != nil {
 		return nil, err
 	}
@@ -71,12 +71,12 @@ func (s *Store) Remember(now int64) (*Past, error) {
 }
 
 // rememberApplied is Remember for a store that follows.
-func (s *Store) rememberApplied(now int64) (*Past, error) {
+func (s *Store) rememberApplied(ctx context.Context, now int64) (*Past, error) {
 	if p := s.pasts.Exact(s.LastLogged(), s.Now()); p != nil {
 		return p, nil
 	}
 	at, taken := oplog.Timestamp(0), s.Now()
-	state, snapshot, err := s.still(func() { at = s.logClock.Last() })
+	state, snapshot, err := s.still(ctx, func() { at = s.logClock.Last() })
 	if err != nil {
 		return nil, err
 	}
@@ -88,9 +88,9 @@ func (s *Store) rememberApplied(now int64) (*Past, error) {
 func endOf(t oplog.Timestamp) int64 { return (int64(t.Seconds())+1)*1000 - 1 }
 
 // still is the present state, and a snapshot of it. look is called while nobody commits.
-func (s *Store) still(look func()) (p PastState, snapshot kv.Snapshot, err error) {
+func (s *Store) still(ctx context.Context, look func()) (p PastState, snapshot kv.Snapshot, err error) {
 	p.hidesUpTo = s.options.HidesUpTo()
-	snapshot, err = s.engine.Still(func() {
+	snapshot, err = s.engine.Still(ctx, func() {
 		p.version, p.swept, p.relocations, p.hiding = s.current.Load(), s.sweeps.Load(), s.relocations.Load(), s.expiryClock.State()
 		look()
 	})
@@ -121,7 +121,7 @@ func (s *Store) Recall(ctx context.Context, t oplog.Timestamp, now int64) (*Past
 			return s.pasts.Hold(p), nil
 		}
 		taken, passed := s.Now(), false
-		state, snapshot, err := s.still(func() { passed = s.logClock.Last() > max(t, around.newest) })
+		state, snapshot, err := s.still(ctx, func() { passed = s.logClock.Last() > max(t, around.newest) })
 		if err != nil {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ func (f *fixture) recall(at oplog.Timestamp) *Past {
 
 func (f *fixture) remember() *Past {
 	f.t.Helper()
-	p, err := f.Remember(f.Now())
+	p, err := f.Remember(context.Background(), f.Now())
 	f.must(err)
 	return p
 }
@@ -238,7 +238,7 @@ func TestPastsAreExact(t *testing.T) {
 		asking.Go(func() {
 			dice := rand.New(rand.NewPCG(1, w))
 			for range asked {
-				look(f.Remember(f.Now()))
+				look(f.Remember(context.Background(), f.Now()))
 				at := f.ClusterTime() - oplog.Timestamp(dice.IntN(4))
 				if dice.IntN(4) == 0 { // a time that somebody else knows of
 					at = f.ClusterTime() + oplog.Timestamp(dice.IntN(3))

@@ -24,6 +24,7 @@ func heldLocks() map[string]string {
 		"Monitor.eachStanding":    "fronts.mu, taken by serverStatus and by who asks for figures, for a bounded number of keys",
 		"Group.join":              "joining, so that the server becomes a member once; nobody else takes it",
 		"committer.admitOrLineUp": "mu, which a sync.Cond gives back while it waits for the line",
+		"Engine.Still":            "committer.mu, likewise",
 		"member.takeOver":         "turn, while one database gives way to another; who is served does not take it",
 		"member.beginSnapshot":    "incoming.mu, which the sender of one snapshot holds for a part of it; nobody else takes it",
 		"member.addToSnapshot":    "incoming.mu, likewise",

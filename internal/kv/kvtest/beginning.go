@@ -240,7 +240,7 @@ func checkStill(t *testing.T, s *Store) {
 	}
 	for range each {
 		var ordered, visible int64
-		view, err := s.Still(func() { ordered, visible = o.ordered.Load(), o.visible.Load() })
+		view, err := s.Still(context.Background(), func() { ordered, visible = o.ordered.Load(), o.visible.Load() })
 		noError(t, err)
 		n, err := view.Counter([]byte("n"))
 		noError(t, err)

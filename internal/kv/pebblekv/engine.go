@@ -212,7 +212,7 @@ func (e *Engine) Begin() (kv.Txn, error) {
 }
 
 // Still is kv.Engine's.
-func (e *Engine) Still(look func()) (kv.Snapshot, error) {
+func (e *Engine) Still(ctx context.Context, look func()) (kv.Snapshot, error) {
 	if e.closed.Load() {
 		return nil, kv.ErrClosed
 	}
@@ -220,7 +220,9 @@ func (e *Engine) Still(look func()) (kv.Snapshot, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.awaitTables()
-	c.mu.line.awaitEmpty()
+	if err := c.mu.line.awaitEmpty(ctx, c); err != nil {
+		return nil, err
+	}
 	look()
 	return &snapshot{c.snapshots.acquire(e.db, &c.sequence), c.rows}, nil
 }

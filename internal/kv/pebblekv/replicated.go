@@ -320,9 +320,17 @@ func (l *line) waitForAll(ctx context.Context, c *committer) {
 	}
 }
 
-// awaitEmpty waits until nobody is in the line. The caller holds mu, and has it again when it returns.
-func (l *line) awaitEmpty() {
+// awaitEmpty waits until nobody is in the line; the error is that of ctx, where it ends before. The caller holds mu, and has it again when it returns.
+func (l *line) awaitEmpty(ctx context.Context, c *committer) error {
+	if len(l.waiting) == 0 {
+		return nil
+	}
+	defer c.wakeAfter(ctx)()
 	for len(l.waiting) > 0 {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		l.wait()
 	}
+	return nil
 }

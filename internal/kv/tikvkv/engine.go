@@ -240,11 +240,12 @@ func (e *Engine) Snapshot() (kv.Snapshot, error) {
 }
 
 // Still is kv.Engine's. It waits for the group that is on its way, no longer than for a read.
-func (e *Engine) Still(look func()) (kv.Snapshot, error) {
-	ctx, cancel := withLimit(e.ctx, e.options.Clock, readTime)
+func (e *Engine) Still(ctx context.Context, look func()) (kv.Snapshot, error) {
+	reads := &snapshot{engine: e, ctx: ctx}
+	limited, cancel := reads.readContext()
 	defer cancel()
-	if err := e.commits.turn.LockWithin(ctx); err != nil {
-		return nil, unavailable(fmt.Errorf("a commit is on its way: %w", err))
+	if err := e.commits.turn.LockWithin(limited); err != nil {
+		return nil, reads.failed(limited, "a commit is on its way", err)
 	}
 	defer e.commits.turn.Unlock()
 	look()

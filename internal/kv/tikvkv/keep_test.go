@@ -73,7 +73,7 @@ func TestRenewsWhileItOpens(t *testing.T) {
 	}
 }
 
-// A view that has all that was ordered is waited for while a commit is on its way, but no longer than any read is.
+// A view that has all that was ordered is waited for while a commit is on its way, but no longer than any read is, and no longer than who asks for it wants.
 func TestStillEnds(t *testing.T) {
 	c := tikvtest.New(t)
 	way := &tikvtest.HeldBack{Client: c.Client, Clock: clock.NewFake(time.Unix(0, 0))}
@@ -85,17 +85,25 @@ func TestStillEnds(t *testing.T) {
 		runtime.Gosched()
 	}
 	looked := make(chan error, 1)
-	go func() {
-		_, err := e.Still(func() {})
+	look := func(ctx context.Context) {
+		_, err := e.Still(ctx, func() {})
 		looked <- err
-	}()
+	}
+	killed := mongoerr.New(mongoerr.Interrupted, "operation was interrupted")
+	ctx, kill := context.WithCancelCause(t.Context())
+	go look(ctx)
+	kill(killed) // while the clock stands still
+	if err := <-looked; !errors.Is(err, killed) {
+		t.Errorf("who is killed while it waits is told %v", err)
+	}
+	go look(t.Context())
 	tikvtest.TurnUntil(t, way.Clock, tikvtest.FastStep, func() bool { return len(looked) > 0 })
 	if err := <-looked; mongoerr.From(err).Code != mongoerr.NetworkTimeout {
 		t.Errorf("who looks while a commit is not answered is told %v", err)
 	}
 	tikvtest.TurnUntil(t, way.Clock, tikvtest.FastStep, func() bool { return len(wrote) > 0 })
 	release()
-	if s, err := e.Still(func() {}); err != nil || s.Close() != nil {
+	if s, err := e.Still(t.Context(), func() {}); err != nil || s.Close() != nil {
 		t.Error(err)
 	}
 	if err := e.Close(); err != nil {

@@ -97,7 +97,7 @@ func (g *Group) read(ctx context.Context, k *Caller, letter bson.Doc, admit func
 	}
 	m := g.running()
 	if m == nil || m.disk.SetID() != set.ObjectID() {
-		return nil, errNoMember
+		return nil, g.notOf(set.ObjectID())
 	}
 	id, process := uint64(from.Int64()), int64(0)
 	if v := letter.Lookup("process"); v.Type == bson.TypeInt64 {
@@ -136,6 +136,21 @@ func (g *Group) read(ctx context.Context, k *Caller, letter bson.Doc, admit func
 		return bson.EmptyDoc, m.handOver(ctx, transferTime, false, func(p raftlog.Peer) bool { return p.ID == id })
 	}
 	return nil, mongoerr.New(mongoerr.CommandNotFound, "no such letter: '%s'", kind.Str())
+}
+
+// notOf is what a member of a set is told by a server that is none: which set that is of, where it is of one.
+func (g *Group) notOf(set [12]byte) error {
+	own := noID
+	if d := g.o.Server.TryEnter(); d != nil {
+		if v := d.View(); v.Config != nil {
+			own = v.Config.Settings.ReplicaSetID
+		}
+		d.Leave()
+	}
+	if own == noID || own == set {
+		return errNoMember
+	}
+	return mongoerr.New(errNoMember.Code, "replica set IDs do not match, ours: %x; remote node's: %x", set, own)
 }
 
 var errNoMember = mongoerr.New(mongoerr.InvalidReplicaSetConfig, "this server is no member of that replica set")

@@ -60,6 +60,8 @@ type member struct {
 		upSince map[string]time.Duration
 		unfit   map[string]bool   // to lead
 		others  map[string]uint64 // the ids of servers that are not the members that should be there
+		// refusals are why servers that this one has asked to join do not.
+		refusals map[string]error
 	}
 }
 
@@ -69,7 +71,7 @@ func (g *Group) newMember() (m *member, err error) {
 	m.time.clock = g.o.Clock
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.mu.changed, m.mu.noted = make(chan struct{}), make(chan struct{})
-	m.looks.upSince = map[string]time.Duration{}
+	m.looks.upSince, m.looks.refusals = map[string]time.Duration{}, map[string]error{}
 	m.looks.busy, m.looks.health, m.looks.unfit, m.looks.others = map[string]bool{}, map[string]command.Health{}, map[string]bool{}, map[string]uint64{}
 	if m.disk, err = raftlog.OpenDisk(m.path(LogDir), g.o.Disk.Over(g.o.Files), g.o.Log.For("REPL")); err != nil {
 		return nil, err

@@ -56,6 +56,9 @@ func (m *member) view() *replset.View {
 
 // lookAt asks all others how they are.
 func (m *member) lookAt(v *replset.View) {
+	m.looks.Lock()
+	m.forget(v.Config)
+	m.looks.Unlock()
 	for i, other := range v.Config.Members {
 		if i == v.Self {
 			continue
@@ -72,11 +75,16 @@ func (m *member) lookAt(v *replset.View) {
 		m.ended.Go(func() {
 			reply, err := m.group.call(m.ctx, other.Host, m.newLetter(letterPosition).Doc())
 			if mongoerr.Is(err, errNoMember.Code) {
-				err = errors.Join(err, m.invite(v.Config, other))
+				if refusal := m.invite(v.Config, other); refusal != nil {
+					err = refusal
+				}
 			}
 			m.looks.Lock()
 			defer m.looks.Unlock()
 			delete(m.looks.busy, other.Host)
+			if refusal := m.looks.refusals[other.Host]; refusal != nil && mongoerr.Is(err, errNoMember.Code) && !isRefusal(err) {
+				err = refusal
+			}
 			h := m.looks.health[other.Host]
 			if h.Up && err != nil && m.ctx.Err() == nil || h.SeenAt == 0 && mongoerr.Is(err, mongoerr.IncompatibleServerVersion) {
 				m.group.o.Log.For("REPL").Warn("A member does not say how it is", "host", other.Host, "error", err.Error())
@@ -87,8 +95,12 @@ func (m *member) lookAt(v *replset.View) {
 			if err == nil && !h.Up {
 				m.looks.upSince[other.Host] = clock.Monotonic(m.group.o.Wall)
 			}
+			why := h.Why
 			if h.Up, h.Why = err == nil, ""; err != nil {
 				h.Why = mongoerr.From(err).Message
+			}
+			if isRefusal(err) && h.Why != why {
+				m.group.o.Log.For("REPL").Warn("The server at the address of a member takes no part in the replica set", "host", other.Host, "error", h.Why)
 			}
 			if err == nil {
 				h.SeenAt = clock.Millis(m.group.o.Clock)
@@ -102,6 +114,30 @@ func (m *member) lookAt(v *replset.View) {
 			}
 			m.looks.health[other.Host] = h
 		})
+	}
+}
+
+// isRefusal says whether a server has answered why it is not the member that it should be. That it is none yet is no reason: it has not been asked to.
+func isRefusal(err error) bool {
+	said, answered := errors.AsType[*mongoerr.Error](err)
+	return answered && said.Message != errNoMember.Message
+}
+
+// noteRefusal takes note of why the server at a member's address does not join; nil: it does.
+func (m *member) noteRefusal(host string, err error) {
+	m.looks.Lock()
+	defer m.looks.Unlock()
+	if delete(m.looks.refusals, host); isRefusal(err) {
+		m.looks.refusals[host] = err
+	}
+}
+
+// forget drops what is known of those who are not in the configuration. The caller holds looks.
+func (m *member) forget(c *replset.Config) {
+	for host := range m.looks.refusals {
+		if c.Index(host) < 0 {
+			delete(m.looks.refusals, host)
+		}
 	}
 }
 
@@ -232,7 +268,7 @@ func (m *member) adjust(c *replset.Config) error {
 		switch {
 		case !known || p.Host != other.Host:
 			err := m.bring(s, c, other)
-			if err == nil {
+			if m.noteRefusal(other.Host, err); err == nil {
 				return nil
 			}
 			missing = errors.Join(missing, err) // it may never come; the others do not wait for it

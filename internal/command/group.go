@@ -32,6 +32,8 @@ type Group interface {
 	Ask(ctx context.Context, host string, command bson.Doc) (bson.Doc, error)
 	// Health is what is known of the member at an address.
 	Health(host string) Health
+	// Elections are the last ones that this member has had a part in.
+	Elections() Elections
 	// Votes says whether the vote of a member counts, by its _id: one that was added gets its vote when it has caught up.
 	Votes(member int64) bool
 	// AwaitMembers returns when enough members have the Commit with a number. It is asked with what says whether a member, by its _id, has it.
@@ -193,7 +195,9 @@ type Health struct {
 	Up     bool
 	SeenAt int64
 	UpFor  time.Duration
-	Why    string
+	// Ping is how long it takes to answer, about.
+	Ping time.Duration
+	Why  string
 	// ElectedAt is when a primary became that, in milliseconds since the epoch; 0: nobody knows.
 	ElectedAt int64
 	State     replset.State

@@ -19,6 +19,7 @@ func (noGroup) Check(context.Context, string, replset.Member) error             
 func (noGroup) Begin(context.Context, *replset.Config, int, func() error) error { return errNoGroup }
 func (noGroup) Ask(context.Context, string, bson.Doc) (bson.Doc, error)         { return nil, errNoGroup }
 func (noGroup) Health(string) Health                                            { return Health{} }
+func (noGroup) Elections() Elections                                            { return Elections{} }
 func (noGroup) Votes(int64) bool                                                { return true }
 func (noGroup) AwaitRead(context.Context) error                                 { return errNoGroup }
 func (noGroup) AwaitApplied(context.Context, func() bool) error                 { return errNoGroup }

@@ -69,6 +69,7 @@ func (r replicaStorage) SaveConfig(ctx context.Context, c *replset.Config) error
 
 // SaveElection implements replset.Storage.
 func (r replicaStorage) SaveElection(ctx context.Context, term int64) error {
+	r.s.noteElection(term)
 	doc := bson.Build().Value("_id", electionKey).Int64("term", term).Int64("candidateIndex", int64(r.s.Replica.View().Self)).Doc()
 	if err := r.s.Query.StoreSetting(ctx, catalog.ElectionNS, doc, clock.Millis(r.s.Clock)); err != nil {
 		return err

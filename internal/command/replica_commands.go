@@ -387,7 +387,7 @@ func replSetGetStatus(op *Op, v *replset.View) (bson.Doc, error) {
 		}
 	}
 	voters := op.voters(v.Config)
-	majority := int32(voters/2 + 1)
+	majority := majorityOf(voters)
 	b := bson.Build().String("set", v.Config.ID).Date("date", op.Now).Int32("myState", int32(v.State)).Int64("term", v.Term).
 		String("syncSourceHost", syncSource).Int32("syncSourceId", syncID).Int64("heartbeatIntervalMillis", v.Config.Settings.HeartbeatIntervalMillis).
 		Int32("majorityVoteCount", majority).Int32("writeMajorityCount", majority).Int32("votingMembersCount", int32(voters)).Int32("writableVotingMembersCount", int32(voters))
@@ -402,6 +402,7 @@ func replSetGetStatus(op *Op, v *replset.View) (bson.Doc, error) {
 		}
 	}
 	b.End().Timestamp("lastStableRecoveryTimestamp", last.Seconds(), last.Counter())
+	op.appendElections(b, v)
 	b.Array("members")
 	for n, i := range v.Config.ByID() {
 		b.Object(bson.IndexKey(n))
@@ -504,7 +505,7 @@ func (op *Op) appendOther(b *bson.Builder, v *replset.View, i int) {
 		appendPlaceDate(b, what, logged)
 	}
 	appendWallTimes(b, h.Logged)
-	b.Date("lastHeartbeat", beat).Date("lastHeartbeatRecv", h.SeenAt).Int64("pingMs", 0).String("lastHeartbeatMessage", h.Why).
+	b.Date("lastHeartbeat", beat).Date("lastHeartbeatRecv", h.SeenAt).Int64("pingMs", h.Ping.Milliseconds()).String("lastHeartbeatMessage", h.Why).
 		String("syncSourceHost", source).Int32("syncSourceId", sourceID).String("infoMessage", aboutDisk(h.Stalled))
 	if h.Up && h.State == replset.Primary && h.ElectedAt != 0 {
 		b.Timestamp("electionTime", uint32(h.ElectedAt/1000), 1).Date("electionDate", h.ElectedAt)

@@ -158,10 +158,11 @@ type Server struct {
 	// processID names this Server, where it is a standalone in topologyVersion, too; topology is what a member of a replica set has there.
 	processID  [12]byte
 	topology   *replset.Topology
-	ending     chan struct{} // closed when the Server is about to give way to another
-	noted      uint64        // the last commit of which NoteGroup has looked at the configuration
-	isEmpty    bool          // a member that follows, and has not got its first data
-	reaping    chan struct{} // full while sessions are reaped
+	ending     chan struct{}           // closed when the Server is about to give way to another
+	noted      uint64                  // the last commit of which NoteGroup has looked at the configuration
+	elected    atomic.Pointer[elected] // nil: it was not
+	isEmpty    bool                    // a member that follows, and has not got its first data
+	reaping    chan struct{}           // full while sessions are reaped
 	truncation truncation
 	purge      purge
 

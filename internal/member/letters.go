@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/ebbdb/ebb/internal/bson"
+	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/peer"
 	"github.com/ebbdb/ebb/internal/raftlog"
@@ -216,12 +217,20 @@ const callTime = 5 * time.Second
 
 // call asks another server something, once.
 func (g *Group) call(ctx context.Context, host string, letter bson.Doc) (bson.Doc, error) {
+	reply, _, err := g.timed(ctx, host, letter)
+	return reply, err
+}
+
+// timed does what call does, and tells how long the answer took once there was a connection.
+func (g *Group) timed(ctx context.Context, host string, letter bson.Doc) (reply bson.Doc, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	conn, err := peer.Dial(ctx, host, g.o.Peers())
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer conn.Close()
-	return conn.Call(ctx, letter)
+	began := clock.Monotonic(g.o.Wall)
+	reply, err = conn.Call(ctx, letter)
+	return reply, clock.Monotonic(g.o.Wall) - began, err
 }

@@ -51,6 +51,12 @@ type member struct {
 	suspects atomic.Bool // somebody looks what has become of who leads
 	// dismissed is the version of the youngest configuration that others have said this member is missing from; 0: of none.
 	dismissed atomic.Int64
+	// elections are those that this member has had a part in, and appliedTerm the term of the last Commit that it has applied; 0: nobody knows.
+	elections struct {
+		sync.Mutex
+		noted command.Elections
+	}
+	appliedTerm atomic.Uint64
 	// looks is what is known of the others, by their addresses.
 	looks struct {
 		sync.Mutex
@@ -128,6 +134,7 @@ func (m *member) Apply(ctx context.Context, e raftlog.Entry) error {
 		return nil
 	}
 	number := kv.CommitNumber(e.Commit)
+	defer m.appliedTerm.Store(e.Term)
 	for {
 		m.mu.Lock()
 		term, changed := m.mu.term, m.mu.changed
@@ -193,7 +200,10 @@ func (m *member) Deposed() {
 }
 
 // Changed implements raftlog.Machine.
-func (m *member) Changed() { m.awake() }
+func (m *member) Changed() {
+	m.noteElections()
+	m.awake()
+}
 
 // Sync implements raftlog.Machine.
 func (m *member) Sync() error { return m.Engine().Sync() }

@@ -42,6 +42,9 @@ func (m *member) keepGroup() {
 	}
 }
 
+// pingWeight is what the last answers count together for each that comes in how long a member takes to answer.
+const pingWeight = 4
+
 const groupInterval = 500 * time.Millisecond
 
 // view is what the database of the moment says of the set; nil where there is none.
@@ -73,7 +76,7 @@ func (m *member) lookAt(v *replset.View) {
 			continue
 		}
 		m.ended.Go(func() {
-			reply, err := m.group.call(m.ctx, other.Host, m.newLetter(letterPosition).Doc())
+			reply, took, err := m.group.timed(m.ctx, other.Host, m.newLetter(letterPosition).Doc())
 			if mongoerr.Is(err, errNoMember.Code) {
 				if refusal := m.invite(v.Config, other); refusal != nil {
 					err = refusal
@@ -103,6 +106,10 @@ func (m *member) lookAt(v *replset.View) {
 				m.group.o.Log.For("REPL").Warn("The server at the address of a member takes no part in the replica set", "host", other.Host, "error", h.Why)
 			}
 			if err == nil {
+				if h.SeenAt == 0 {
+					h.Ping = took
+				}
+				h.Ping = (pingWeight*h.Ping + took) / (pingWeight + 1)
 				h.SeenAt = clock.Millis(m.group.o.Clock)
 				readHealth(&h, reply)
 				if known := reply.Lookup("known"); known.Type == bson.TypeBool {

@@ -20,6 +20,7 @@ func (m *member) wants() Role {
 
 // followRole has the server answer by a database of the role that it has.
 func (m *member) followRole() {
+	m.noteElections() // of which the log may have told before it could be heard
 	for {
 		want := m.wants()
 		if role, there := m.Role(); !there || role != want {

@@ -78,6 +78,11 @@ type Core struct {
 	// resigns says that the member ceases to lead as soon as nothing is on its way.
 	resigns bool
 	turned  bool // the role may be another one, for reasons that raft does not know of
+
+	elections Elections
+	led       uint64 // who led last
+	summoned  bool   // who leads has asked the member to stand for election
+	restarted uint64 // the term in which the member started, whose vote may be of before
 }
 
 // stalledTicks is how long a disk may take for one write before a member that leads falls silent, so that another one does, and StuckAfter the same as a
@@ -122,6 +127,7 @@ func NewCore(d *Disk, random *rand.Rand, log *slog.Logger) (*Core, error) {
 	}
 	c.applied = position
 	d.snapshot = func() raftPosition { return c.applied }
+	c.restarted = d.hard.GetTerm()
 	if err := c.start(); err != nil {
 		return nil, err
 	}
@@ -232,6 +238,7 @@ func (c *Core) Step(m *pb.Message) {
 		if c.idle {
 			return
 		}
+		c.summoned = true
 	case pb.MsgApp, pb.MsgHeartbeat, pb.MsgSnap, pb.MsgVote:
 		if m.GetTerm() >= c.node.BasicStatus().GetTerm() {
 			if c.diverged == nil {
@@ -363,6 +370,7 @@ func (c *Core) Process() (out Output, err error) {
 			_ = c.node.Step(m)
 		}
 	}
+	c.noteElections()
 	was := c.role
 	c.role, c.turned = c.Role(), false
 	out.Deposed = was.Leads && (!c.role.Leads || c.role.Term != was.Term)

@@ -87,3 +87,35 @@ func TestOnlyVoter(t *testing.T) {
 		t.Errorf("one of three waits %d ticks", c.patience)
 	}
 }
+
+// TestElections: a member knows for what election it has stood last, why and who led before, and for whom it has voted.
+func TestElections(t *testing.T) {
+	c := threeMembers(t, rand.New(rand.NewPCG(testseed.Of(t), 0)))
+	if got := c.Elections(); got != (Elections{}) {
+		t.Errorf("before all: %+v", got)
+	}
+	elect(t, c)
+	first := c.Role().Term
+	if got := c.Elections(); got != (Elections{Stood: Stood{Term: first}}) {
+		t.Errorf("it has missed a primary: %+v", got)
+	}
+	from := func(kind pb.MessageType, term uint64) *pb.Message {
+		return &pb.Message{Type: kind.Enum(), From: proto.Uint64(2), To: proto.Uint64(1), Term: proto.Uint64(term), Index: proto.Uint64(c.end), LogTerm: proto.Uint64(first)}
+	}
+	vote := from(pb.MsgVote, first+1)
+	vote.Context = []byte("CampaignTransfer") // so that it is heard although there is a primary
+	c.Step(vote)
+	process(t, c)
+	want := Elections{Stood{Term: first}, Vote{first + 1, 2}}
+	if got := c.Elections(); got != want {
+		t.Errorf("it has voted: %+v, not %+v", got, want)
+	}
+	c.Step(from(pb.MsgHeartbeat, first+1))
+	process(t, c)
+	c.Step(from(pb.MsgTimeoutNow, first+1))
+	process(t, c)
+	want.Stood = Stood{Term: first + 2, Asked: true, Before: 2}
+	if got := c.Elections(); got != want {
+		t.Errorf("it was asked to stand: %+v, not %+v", got, want)
+	}
+}

@@ -112,6 +112,7 @@ type Status struct {
 	Progress map[uint64]Progress
 	Voters   map[uint64]bool
 	Joint    bool
+	Elections
 
 	peerIndex, confIndex uint64 // of what it was made from
 }
@@ -402,7 +403,7 @@ func (m *Member) send(messages []*pb.Message) {
 // hasTurned says whether the Status tells of another role, or of other members, than there are.
 func (m *Member) hasTurned() bool {
 	s := m.status.Load()
-	return s.Role != m.core.role || s.peerIndex != m.core.disk.peerIndex || s.confIndex != m.core.disk.confIndex
+	return s.Role != m.core.role || s.Elections != m.core.elections || s.peerIndex != m.core.disk.peerIndex || s.confIndex != m.core.disk.confIndex
 }
 
 func (m *Member) deliver(out Output) {
@@ -435,7 +436,7 @@ func (m *Member) failReads() {
 func (m *Member) publish() {
 	raftStatus := m.core.Status()
 	s := &Status{Role: m.core.Role(), Peers: m.core.disk.peers, Last: m.core.end, Committed: m.core.committed, Voters: map[uint64]bool{},
-		Joint: len(raftStatus.Config.Voters[1]) > 0, peerIndex: m.core.disk.peerIndex, confIndex: m.core.disk.confIndex}
+		Joint: len(raftStatus.Config.Voters[1]) > 0, peerIndex: m.core.disk.peerIndex, confIndex: m.core.disk.confIndex, Elections: m.core.Elections()}
 	m.stale = false
 	for id := range raftStatus.Config.Voters.IDs() {
 		s.Voters[id] = true
@@ -455,7 +456,7 @@ func (m *Member) publish() {
 	if was != nil {
 		close(was)
 	}
-	if old == nil || old.Role != s.Role || len(old.Peers) != len(s.Peers) {
+	if old == nil || old.Role != s.Role || old.Elections != s.Elections || len(old.Peers) != len(s.Peers) {
 		m.o.Machine.Changed()
 	}
 }

@@ -115,7 +115,7 @@ func (op *Op) readRawData(a *Args) {
 // readMember reads what clients send with each command to a member of a replica set.
 func (op *Op) readMember(a *Args) {
 	preference, at := a.Value("$readPreference"), a.Value("$clusterTime")
-	if err := checkPreference(preference); err != nil {
+	if err := a.checkPreference(preference); err != nil {
 		a.Fail(err)
 		return
 	}

@@ -218,40 +218,6 @@ var (
 	readers    = []string{"listCollections", "listIndexes", "listDatabases", "explain", "killCursors"}
 )
 
-// checkPreference refuses what only secondaries can be chosen by, where the primary is asked for.
-func checkPreference(v bson.Value) error {
-	if v.Type != bson.TypeObject || readsSecondaries(v) {
-		return nil
-	}
-	preference := v.Doc()
-	if preference.Lookup("mode").Type != bson.TypeString {
-		return nil
-	}
-	if hedge := preference.Lookup("hedge"); hedge.Type == bson.TypeObject {
-		if enabled := hedge.Doc().Lookup("enabled"); enabled.IsMissing() || enabled.Truthy() {
-			return mongoerr.New(mongoerr.InvalidOptions, "cannot enable hedging for $readPreference mode \"primaryOnly\"")
-		}
-	}
-	if tags := preference.Lookup("tags"); tags.Type == bson.TypeArray {
-		if n, first := tags.Doc().Count(), tags.Doc().Index(0); n > 1 || n == 1 && (first.Type != bson.TypeObject || !first.Doc().IsEmpty()) {
-			return mongoerr.New(mongoerr.BadValue, "Only empty tags are allowed with primary read preference")
-		}
-	}
-	if staleness := preference.Lookup("maxStalenessSeconds"); staleness.IsNumber() && staleness.TruncInt64() != 0 {
-		return mongoerr.New(mongoerr.BadValue, "maxStalenessSeconds can not be set for the primary mode")
-	}
-	return nil
-}
-
-// readsSecondaries says whether $readPreference lets a secondary answer.
-func readsSecondaries(v bson.Value) bool {
-	if v.Type != bson.TypeObject {
-		return false
-	}
-	mode := v.Doc().Lookup("mode")
-	return mode.Type == bson.TypeString && mode.Str() != "primary"
-}
-
 // clusterTime is the newest time of the logical clock that the server knows of.
 func (s *Server) clusterTime() oplog.Timestamp { return s.Query.Store.ClusterTime() }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/ebbdb/ebb/internal/clock"
 	"github.com/ebbdb/ebb/internal/mongoerr"
 	"github.com/ebbdb/ebb/internal/namespace"
+	"github.com/ebbdb/ebb/internal/replset"
 )
 
 // concernDefaults are the read and write concern of those who say none, where somebody has set them. They are kept in config.settings.
@@ -245,4 +246,17 @@ func (op *Op) checkDefaultWrite(doc bson.Doc) (f concernFields, err error) {
 		return f, unknownMode(name)
 	}
 	return f, nil
+}
+
+// checkDefaultMode refuses a configuration of the replica set that lacks the write concern mode that is everybody's.
+func (s *Server) checkDefaultMode(next *replset.Config) error {
+	d := s.defaults.Load()
+	if d == nil || d.write == nil {
+		return nil
+	}
+	if name, isMode := d.fields.mode(); isMode && next.Settings.Modes.Lookup(name).Type != bson.TypeObject {
+		return mongoerr.Prefix("May not remove custom write concern definition from config while it is in use as the default write concern. "+
+			"Change the default write concern to a non-conflicting setting and try the reconfig again. :: caused by :: ", unknownMode(name))
+	}
+	return nil
 }

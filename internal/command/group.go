@@ -81,9 +81,14 @@ func (op *Op) awaitMembers() error {
 		ctx, cancel = clock.WithTimeout(ctx, op.Clock, wc.timeout)
 		defer cancel()
 	}
-	err := op.ReplicaSet.Group.AwaitMembers(ctx, number, wc.enough)
+	var never *mongoerr.Error
+	err := op.ReplicaSet.Group.AwaitMembers(ctx, number, func(has func(int64) bool) (enough bool) {
+		enough, never = wc.enough(has)
+		return enough || never != nil
+	})
 	switch {
 	case err == nil:
+		wc.unsatisfied = never
 	case op.Ctx.Err() != nil:
 		wc.unsatisfied = mongoerr.From(context.Cause(op.Ctx))
 	case ctx.Err() != nil:

@@ -190,6 +190,9 @@ func replSetReconfig(op *Op, _ *replset.View) (bson.Doc, error) {
 		if err != nil {
 			return nil, 0, mongoerr.New(mongoerr.NewReplicaSetConfigurationIncompatible, "%s", err)
 		}
+		if err := op.checkDefaultMode(next); err != nil {
+			return nil, 0, err
+		}
 		if force {
 			next.Version = max(next.Version, v.Config.Version+1)
 		}

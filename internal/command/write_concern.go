@@ -21,9 +21,10 @@ type WriteConcern struct {
 	Given          bool
 	// unsatisfied is why a replica set cannot give what is asked for; the write is done all the same.
 	unsatisfied *mongoerr.Error
-	// enough says whether enough members have a write; nil where a majority is enough. timeout is how long either is waited for, 0 for as long as
-	// need be, and shown is the write concern as replies show it. patience is that of the operation's commits, once there are any.
-	enough   func(has func(member int64) bool) bool
+	// enough says whether enough members have a write, or why that is never so, by the configuration of the moment; nil where a majority is enough.
+	// timeout is how long either is waited for, 0 for as long as need be, and shown is the write concern as replies show it. patience is that of the
+	// operation's commits, once there are any.
+	enough   func(has func(member int64) bool) (bool, *mongoerr.Error)
 	timeout  time.Duration
 	shown    bson.Doc
 	patience *kv.Patience
@@ -106,46 +107,54 @@ func (f *concernFields) concern(member *replset.Node, source string) (wc WriteCo
 		return wc, nil
 	}
 	v := member.View()
-	if e := f.unsatisfied(v); e != nil {
-		wc.unsatisfied = e.WithInfo(bson.Build().Document("writeConcern", f.document(source)).Doc())
+	if e := f.unsatisfied(v, source); e != nil {
+		wc.unsatisfied = e
 	} else if v.Config != nil && len(v.Config.Members) > 1 {
 		if f.timeout.IsNumber() {
 			wc.timeout = time.Duration(max(f.timeout.TruncInt64(), 0)) * time.Millisecond
 		}
-		if wc.enough = f.enough(v.Config); wc.enough != nil || wc.timeout > 0 {
+		if wc.enough = f.enough(member, source); wc.enough != nil || wc.timeout > 0 {
 			wc.shown = f.document(source)
 		}
 	}
 	return wc, nil
 }
 
-// enough is what WriteConcern.enough says for the fields.
-func (f *concernFields) enough(c *replset.Config) func(has func(int64) bool) bool {
-	pattern := f.pattern(c)
-	switch {
-	case f.w.IsNumber() && index.WholeSeconds(f.w) > 1:
-		want := index.WholeSeconds(f.w)
-		return func(has func(int64) bool) bool {
-			n := int64(0)
-			for i := range c.Members {
-				if has(c.Members[i].ID) {
-					n++
-				}
-			}
-			return n >= want
+// enough is what WriteConcern.enough says for the fields. Another configuration may come meanwhile, with other members, tags or modes.
+func (f *concernFields) enough(member *replset.Node, source string) func(has func(int64) bool) (bool, *mongoerr.Error) {
+	if _, isMode := f.mode(); !isMode && f.w.Type != bson.TypeObject && (!f.w.IsNumber() || index.WholeSeconds(f.w) <= 1) {
+		return nil
+	}
+	kept := &concernFields{w: f.w.Clone(), j: f.j.Clone(), fsync: f.fsync.Clone(), timeout: f.timeout.Clone()}
+	return func(has func(int64) bool) (bool, *mongoerr.Error) {
+		v := member.View()
+		if v.Config == nil {
+			return false, nil
 		}
-	case pattern != nil:
-		pattern = pattern.Clone()
-		return func(has func(int64) bool) bool {
-			for it := pattern.Iter(); it.Next(); {
-				if c.TagValues(it.Key(), has) < it.Value().TruncInt64() {
-					return false
-				}
+		if e := kept.unsatisfied(v, source); e != nil {
+			return false, e
+		}
+		return kept.isEnough(v.Config, has), nil
+	}
+}
+
+// isEnough says whether those members that have a write are enough for the fields.
+func (f *concernFields) isEnough(c *replset.Config, has func(int64) bool) bool {
+	if f.w.IsNumber() {
+		n := int64(0)
+		for i := range c.Members {
+			if has(c.Members[i].ID) {
+				n++
 			}
-			return true
+		}
+		return n >= index.WholeSeconds(f.w)
+	}
+	for it := f.pattern(c).Iter(); it.Next(); {
+		if c.TagValues(it.Key(), has) < it.Value().TruncInt64() {
+			return false
 		}
 	}
-	return nil
+	return true
 }
 
 // pattern is of how many different values of tags the members have to be; nil where the write concern is about no tags.
@@ -212,8 +221,16 @@ func (f *concernFields) mode() (name string, is bool) {
 	return "", true
 }
 
-// unsatisfied is why a set never gives what is asked for; nil where it may.
-func (f *concernFields) unsatisfied(v *replset.View) *mongoerr.Error {
+// unsatisfied is why a set never gives what is asked for, as replies tell it; nil where it may. source says where the write concern comes from.
+func (f *concernFields) unsatisfied(v *replset.View, source string) *mongoerr.Error {
+	e := f.impossible(v)
+	if e == nil {
+		return nil
+	}
+	return e.WithInfo(bson.Build().Document("writeConcern", f.document(source)).Doc())
+}
+
+func (f *concernFields) impossible(v *replset.View) *mongoerr.Error {
 	name, isMode := f.mode()
 	switch {
 	case v.Config == nil: // what comes next is not primary

@@ -14,6 +14,7 @@ import (
 	"github.com/ebbdb/ebb/internal/member"
 	"github.com/ebbdb/ebb/internal/peer"
 	"github.com/ebbdb/ebb/internal/replset"
+	"github.com/ebbdb/ebb/internal/server"
 	"github.com/ebbdb/ebb/internal/storage/oplog"
 	"github.com/ebbdb/ebb/internal/wire"
 )
@@ -38,17 +39,17 @@ func (s *Server) files() (files vfs.FS, dir string) {
 	return vfs.Default, s.DBPath()
 }
 
-// peerOptions are how other members are called.
+// peerOptions are how other members are called at the moment. As long as plain connections are the rule, which some members may take alone, so are these.
 func (s *Server) peerOptions() peer.Options {
 	codec, err := wire.NewCodec(nil)
 	if err != nil {
 		panic(err) // of no compressor
 	}
-	o := peer.Options{Key: s.foundation.secret, X509: s.opts.ClusterX509, Codec: codec}
+	o := peer.Options{Key: s.foundation.secret, X509: s.opts.ClusterX509 && !s.opts.ClusterSendsKey, Codec: codec}
 	if s.opts.Machine != nil {
 		o.Dial = s.opts.Machine.Dial
 	}
-	if c := s.transport.certificates; c != nil {
+	if c := s.transport.certificates; c != nil && server.Mode(s.transport.mode.Load()) >= server.PreferTLS {
 		o.TLS = func(host string) *tls.Config { return c.Set().Outgoing(host) }
 	}
 	return o

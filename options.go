@@ -58,6 +58,8 @@ type Options struct {
 	KeyFile string
 	// ClusterX509 lets other members of the cluster show by their certificates that they are such, and do everything then.
 	ClusterX509 bool
+	// ClusterSendsKey has the server itself show the key of KeyFile, as long as others may not take its certificate yet.
+	ClusterSendsKey bool
 	// LDAP is the directory that knows the passwords of users of $external; nil: there is none.
 	LDAP *LDAP
 	// Audit has it write an audit log; nil: it does not.

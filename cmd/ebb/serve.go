@@ -227,6 +227,7 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 	if cfg.Net.TLS.Enabled() {
 		opts.TLS = tlsOptions(&cfg.Net.TLS)
 		opts.ClusterX509 = cfg.Security.ByX509()
+		opts.ClusterSendsKey = cfg.Security.ClusterAuthMode == config.ClusterSendKeyFile
 	}
 	opts.Profiling = &ebb.Profiling{Level: int32(cfg.Profiling.Level), SlowMillis: int32(cfg.Profiling.SlowMillis), SampleRate: cfg.Profiling.SampleRate}
 	for _, p := range cfg.SetParameter {

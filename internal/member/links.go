@@ -34,11 +34,10 @@ const redial = 200 * time.Millisecond
 
 // links are the connections to the other members.
 type links struct {
-	member  *member
-	options peer.Options
-	ctx     context.Context
-	cancel  context.CancelFunc
-	ended   sync.WaitGroup
+	member *member
+	ctx    context.Context
+	cancel context.CancelFunc
+	ended  sync.WaitGroup
 
 	mu struct {
 		sync.Mutex
@@ -78,7 +77,7 @@ type lane struct {
 }
 
 func newLinks(m *member) *links {
-	l := &links{member: m, options: m.group.o.Peers()}
+	l := &links{member: m}
 	l.ctx, l.cancel = context.WithCancel(m.ctx)
 	l.mu.to, l.mu.known = map[uint64]*link{}, map[uint64]string{}
 	return l
@@ -285,7 +284,7 @@ func (k *lane) dial() (*peer.Conn, error) {
 	if host == "" {
 		return nil, errUnknownMember
 	}
-	return peer.Dial(k.links.ctx, host, k.links.options)
+	return peer.Dial(k.links.ctx, host, k.links.member.group.o.Peers())
 }
 
 // write sends messages in letters: small ones together, a large one in several of its own, so that what has come is answered before all has.

@@ -142,7 +142,7 @@ func (s *snapshotSender) send(letter bson.Doc) (err error) {
 		if host == "" {
 			return errUnknownMember
 		}
-		if s.conn, err = peer.Dial(ctx, host, s.links.options); err != nil {
+		if s.conn, err = peer.Dial(ctx, host, s.links.member.group.o.Peers()); err != nil {
 			return err
 		}
 	}

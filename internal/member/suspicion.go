@@ -42,7 +42,7 @@ func (m *member) suspect(id uint64) {
 // says nothing any more, so it is asked until it is certain, or ctx ends.
 func (m *member) isGone(ctx context.Context, host string) bool {
 	for {
-		if peer.Refuses(ctx, host, m.links.options) {
+		if peer.Refuses(ctx, host, m.group.o.Peers()) {
 			return true
 		}
 		if reply, err := m.group.call(ctx, host, m.newLetter(letterPosition).Doc()); err == nil {

@@ -201,7 +201,7 @@ func options(cfg *config.Config, log *serverlog.Log) ebb.Options {
 		StartWithDamagedLog: cfg.Storage.StartWithDamagedLog,
 
 		Authorization: cfg.Security.Authorized(),
-		KeyFile:       cfg.Security.KeyFile,
+		KeyFile:       cfg.Security.MemberKeyFile(),
 		NoJavaScript:  !cfg.Security.JavaScript,
 		ScriptCommand: scriptCommand(),
 	}

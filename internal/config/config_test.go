@@ -142,3 +142,12 @@ func TestEveryOptionHasAUniqueKeyAndFlag(t *testing.T) {
 		}
 	}
 }
+
+// TestMemberKeyFile: members that go by certificates alone take no key.
+func TestMemberKeyFile(t *testing.T) {
+	for mode, want := range map[string]string{"": "key", ClusterKeyFile: "key", ClusterSendKeyFile: "key", ClusterSendX509: "key", ClusterX509: ""} {
+		if got := (&Security{KeyFile: "key", ClusterAuthMode: mode}).MemberKeyFile(); got != want {
+			t.Errorf("clusterAuthMode %q: %q, not %q", mode, got, want)
+		}
+	}
+}

@@ -165,6 +165,14 @@ func (s *Security) ByX509() bool {
 	return s.ClusterAuthMode != "" && s.ClusterAuthMode != ClusterKeyFile
 }
 
+// MemberKeyFile is the file with the key by which members may show that they are such, "" where nothing but certificates does.
+func (s *Security) MemberKeyFile() string {
+	if s.ClusterAuthMode == ClusterX509 {
+		return ""
+	}
+	return s.KeyFile
+}
+
 // checkTLS looks at what only makes sense together.
 func (c *Config) checkTLS() error {
 	t := &c.Net.TLS

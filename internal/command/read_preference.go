@@ -39,7 +39,7 @@ func (a *Args) checkPreference(v bson.Value) error {
 		hedges = h.Bool("enabled", true)
 		p.Fail(h.Done())
 	}
-	if err := p.Done(); err != nil || mode != primaryMode {
+	if err := p.Err(); err != nil || mode != primaryMode { // fields that nobody knows are passed over, as they were before MongoDB 8: clients have some of their own
 		return err
 	}
 	n, first := tags.Count(), tags.Index(0)

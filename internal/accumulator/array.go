@@ -24,17 +24,25 @@ type growing struct {
 }
 
 func (g *growing) append(op string, v bson.Value) error {
-	if g.buf == nil {
-		g.buf = make([]byte, 4, 64)
-	}
 	if len(g.buf)+len(v.Data) > MaxArrayBytes {
 		return tooMuchMemory(op)
+	}
+	g.put(v)
+	return nil
+}
+
+// clear begins a new array in the same memory.
+func (g *growing) clear() { g.n, g.buf = 0, append(g.buf[:0], 0, 0, 0, 0) }
+
+// put appends v, whatever that comes to: what is held elsewhere is bounded already.
+func (g *growing) put(v bson.Value) {
+	if g.buf == nil {
+		g.buf = make([]byte, 4, 64)
 	}
 	g.buf = append(g.buf, byte(v.Type))
 	g.buf = append(append(g.buf, bson.IndexKey(g.n)...), 0)
 	g.buf = append(g.buf, v.Data...)
 	g.n++
-	return nil
 }
 
 func tooMuchMemory(op string) error {

@@ -89,6 +89,12 @@ type queue struct {
 	out  growing
 }
 
+// queueBytes is about what an empty queue takes.
+const queueBytes = 120
+
+// queuedBytes is about what a value in a queue takes, which has room for half as many again.
+func queuedBytes(v bson.Value) int { return 44 + allocated(len(v.Data)) }
+
 func newFirstN(_ *Parser) maker { return newQueue("$firstN", false) }
 func newLastN(_ *Parser) maker  { return newQueue("$lastN", true) }
 
@@ -104,12 +110,12 @@ func (q *queue) Add(args []bson.Value) error {
 		if !q.last {
 			return nil
 		}
-		q.held -= len(q.vs[0].Data) + 32
+		q.held -= queuedBytes(q.vs[0])
 		q.vs = q.vs[1:]
 	}
 	v := orNull(args[0]).Clone()
 	q.vs = append(q.vs, v)
-	q.held += len(v.Data) + 32
+	q.held += queuedBytes(v)
 	if q.held > MaxArrayBytes {
 		return tooMuchMemory(q.op)
 	}
@@ -118,9 +124,15 @@ func (q *queue) Add(args []bson.Value) error {
 
 func (q *queue) Value() (bson.Value, error) { return q.array(), nil }
 func (q *queue) Partial() bson.Value        { return q.array() }
-func (q *queue) Size() int                  { return q.held + q.out.size() }
+func (q *queue) Size() int                  { return queueBytes + q.held + q.out.size() }
 
-func (q *queue) array() bson.Value { return collect(&q.out, q.vs) }
+func (q *queue) array() bson.Value {
+	q.out.clear()
+	for _, v := range q.vs {
+		q.out.put(v)
+	}
+	return q.out.value()
+}
 
 func (q *queue) Merge(partial bson.Value) error {
 	for it := partial.Doc().Iter(); it.Next(); {
@@ -129,14 +141,4 @@ func (q *queue) Merge(partial bson.Value) error {
 		}
 	}
 	return nil
-}
-
-// collect is vs as an array in the memory of g.
-func collect(g *growing, vs []bson.Value) bson.Value {
-	g.n = 0
-	g.buf = append(g.buf[:0], 0, 0, 0, 0)
-	for _, v := range vs {
-		_ = g.append("", v) // what is held is bounded already
-	}
-	return g.value()
 }

@@ -115,9 +115,8 @@ func (e *leavingExtreme) Size() int { return e.mayBytes + 64 }
 // extremes are the n smallest or largest values, best first, and of equals the ones that came first.
 type extremes struct {
 	*inOrder[bson.Value]
-	n      int64
-	values []bson.Value
-	array  growing
+	n     int64
+	array growing
 }
 
 func newMinN(p *Parser) maker { return newExtremes(p, "$minN", 1) }
@@ -125,29 +124,29 @@ func newMaxN(p *Parser) maker { return newExtremes(p, "$maxN", -1) }
 
 func newExtremes(p *Parser, op string, sign int) maker {
 	compare := func(a, b *bson.Value) int { return sign * bson.CompareWith(*a, *b, p.collator) }
-	size := func(v *bson.Value) int { return len(v.Data) + 32 }
 	return func(init bson.Value) (Fold, error) {
 		n, err := readN(op, init)
-		return &extremes{inOrder: newInOrder(op, compare, size), n: n}, err
+		return &extremes{inOrder: newInOrder(op, compare, valueBytes), n: n}, err
 	}
 }
 
 func (e *extremes) Add(args []bson.Value) error {
-	if v := args[0]; !v.IsNullish() && e.admits(e.n, false, &v) {
-		return e.add(v.Clone())
+	v := args[0]
+	if v.IsNullish() || !e.admits(e.n, false, func(with *bson.Value) int { return e.compare(&v, with) }) {
+		return nil
 	}
-	return nil
+	return e.add(v.Clone())
 }
 
 func (e *extremes) all() bson.Value {
-	e.values = e.values[:0]
-	e.best(e.n, false, func(v *bson.Value) { e.values = append(e.values, *v) })
-	return collect(&e.array, e.values)
+	e.array.clear()
+	e.fromFront(e.n, func(v *bson.Value) { e.array.put(*v) })
+	return e.array.value()
 }
 
 func (e *extremes) Value() (bson.Value, error) { return e.all(), nil }
 func (e *extremes) Partial() bson.Value        { return e.all() }
-func (e *extremes) Size() int                  { return e.held + e.array.size() }
+func (e *extremes) Size() int                  { return treeBytes + e.held + e.array.size() }
 
 func (e *extremes) Merge(partial bson.Value) error {
 	for it := partial.Doc().Iter(); it.Next(); {

@@ -14,10 +14,9 @@ import (
 // reads the same order from either end.
 type leavingExtremes struct {
 	*inOrder[bson.Value]
-	n      int64
-	sign   int
-	values []bson.Value
-	array  growing
+	n     int64
+	sign  int
+	array growing
 }
 
 func newLeavingMinN(p *Parser) maker { return newLeavingExtremes(p, "$minN", 1) }
@@ -27,8 +26,7 @@ func newLeavingExtremes(p *Parser, op string, sign int) maker {
 	return func(init bson.Value) (Fold, error) {
 		n, err := readN(op, init)
 		compare := func(a, b *bson.Value) int { return bson.CompareWith(*a, *b, p.collator) }
-		size := func(v *bson.Value) int { return len(v.Data) + 48 }
-		return &leavingExtremes{inOrder: newInOrder(op, compare, size), n: n, sign: sign}, err
+		return &leavingExtremes{inOrder: newInOrder(op, compare, valueBytes), n: n, sign: sign}, err
 	}
 }
 
@@ -48,15 +46,20 @@ func (e *leavingExtremes) Remove(args []bson.Value) bool {
 }
 
 func (e *leavingExtremes) Value() (bson.Value, error) {
-	e.values = e.values[:0]
-	e.best(e.n, e.sign < 0, func(v *bson.Value) { e.values = append(e.values, *v) })
-	return collect(&e.array, e.values), nil
+	e.array.clear()
+	show := func(v *bson.Value) { e.array.put(*v) }
+	if e.sign < 0 {
+		e.fromEnd(e.n, show)
+	} else {
+		e.fromFront(e.n, show)
+	}
+	return e.array.value(), nil
 }
 
 // Partial and Merge are for groups, which nothing leaves.
 func (e *leavingExtremes) Partial() bson.Value    { panic("accumulator: a part of a window") }
 func (e *leavingExtremes) Merge(bson.Value) error { panic("accumulator: a part of a window") }
-func (e *leavingExtremes) Size() int              { return e.held + e.array.size() }
+func (e *leavingExtremes) Size() int              { return treeBytes + e.held + e.array.size() }
 
 // leavingTop is topN over a window.
 type leavingTop struct{ *topN }
@@ -78,7 +81,7 @@ func (t *leavingTop) Add(args []bson.Value) error {
 	if err != nil {
 		return err
 	}
-	return t.add(ranked{key, args[0]}.clone())
+	return t.add(t.rank(key, args[0]))
 }
 
 // Remove implements Remover.
@@ -87,7 +90,7 @@ func (t *leavingTop) Remove(args []bson.Value) bool {
 	if err != nil {
 		return false
 	}
-	t.remove(ranked{key: key})
+	t.remove(t.rank(key, bson.Null))
 	return true
 }
 
@@ -102,7 +105,7 @@ type leavingPercentile struct {
 }
 
 func newLeavingPercentile(op string, at []float64, many bool) *leavingPercentile {
-	size := func(*float64) int { return 24 }
+	size := func(*float64) int { return 32 }
 	return &leavingPercentile{inOrder: newInOrder(op, func(a, b *float64) int { return cmp.Compare(*a, *b) }, size), at: at, many: many}
 }
 
@@ -133,7 +136,7 @@ func (p *leavingPercentile) Value() (bson.Value, error) {
 
 func (p *leavingPercentile) Partial() bson.Value    { panic("accumulator: a part of a window") }
 func (p *leavingPercentile) Merge(bson.Value) error { panic("accumulator: a part of a window") }
-func (p *leavingPercentile) Size() int              { return p.held }
+func (p *leavingPercentile) Size() int              { return treeBytes + p.held }
 
 // edgesWindow is the values of the first or last n documents of a window that leaves some behind it: no others are looked at.
 func edgesWindow(last bool) parseWindow {

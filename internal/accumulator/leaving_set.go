@@ -127,7 +127,8 @@ func (s *leavingSet) leave(v bson.Value) bool {
 
 func (s *leavingSet) Value() (bson.Value, error) {
 	if s.changed {
-		s.array.n, s.array.buf, s.changed = 0, append(s.array.buf[:0], 0, 0, 0, 0), false
+		s.array.clear()
+		s.changed = false
 		var err error
 		s.order.Scan(func(m *member) bool {
 			err = s.array.append(s.op, m.first().of)

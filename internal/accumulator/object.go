@@ -19,6 +19,9 @@ type merged struct {
 	held   int
 }
 
+// mergedBytes is about what a merged without fields takes.
+const mergedBytes = 300
+
 func newMerge(bson.Value) (Fold, error) { return &merged{at: map[string]int{}}, nil }
 
 func (m *merged) Add(args []bson.Value) error {
@@ -65,4 +68,4 @@ func (m *merged) Partial() bson.Value {
 	return b.Doc().Value()
 }
 
-func (m *merged) Size() int { return m.held + 64 }
+func (m *merged) Size() int { return mergedBytes + m.held }

@@ -23,6 +23,10 @@ const (
 	exactCount = 8192
 	// digestCompression bounds the error beyond that.
 	digestCompression = 1000
+	// digestBytes is what a digest takes: it has ten times as much room at once, 16 bytes a centroid.
+	digestBytes = 160 * digestCompression
+	// percentileBytes is what a percentile takes beside its numbers.
+	percentileBytes = 160
 )
 
 // parsePercentile reads {input: <expression>, method: "approximate"} and, for $percentile, p: an array of numbers.
@@ -334,5 +338,9 @@ func (p *percentile) Merge(partial bson.Value) error {
 }
 
 func (p *percentile) Size() int {
-	return 8*cap(p.numbers) + 32*min(digestCompression, len(p.numbers)) + 24*cap(p.ordered) + 64
+	n := percentileBytes + 8*cap(p.numbers) + 24*cap(p.ordered)
+	if p.digest != nil {
+		n += digestBytes
+	}
+	return n
 }

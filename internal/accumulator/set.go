@@ -18,6 +18,9 @@ type set struct {
 	held int
 }
 
+// setBytes is about what an empty set takes.
+const setBytes = 240
+
 func (s *set) add(op string, v bson.Value) error {
 	s.key = bson.AppendCanonical(s.key[:0], v, s.keys)
 	if _, known := s.seen[string(s.key)]; known {
@@ -42,7 +45,7 @@ func (s *set) addAll(op string, array bson.Value) error {
 
 func (s *set) Value() (bson.Value, error) { return s.value(), nil }
 func (s *set) Partial() bson.Value        { return s.value() }
-func (s *set) Size() int                  { return s.size() + s.held + 64 }
+func (s *set) Size() int                  { return setBytes + s.size() + s.held }
 
 type addToSet struct{ set }
 

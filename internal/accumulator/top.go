@@ -1,6 +1,7 @@
 package accumulator
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/ebbdb/ebb/internal/bson"
@@ -90,11 +91,10 @@ func (p *Parser) sortedBy(pattern *sortpattern.Pattern) ([]expr.Expr, error) {
 	return es, err
 }
 
-// ranked is an output with its sort key.
-type ranked struct {
-	key    []bson.Value
-	output bson.Value
-}
+// ranked is an array of an output and the parts of its sort key. Bytes alone take half of what values of Go do.
+type ranked []byte
+
+func (r *ranked) size() int { return 64 + allocated(cap(*r)) }
 
 // topN keeps the n first or last outputs, in the order of the pattern. Equal ones stay in the order they came.
 type topN struct {
@@ -107,21 +107,42 @@ type topN struct {
 	top     bool
 	many    bool
 	key     []bson.Value
-	rows    []ranked // those to show
-	outputs []bson.Value
+	a, b    []bson.Value // what two that are compared consist of
+	row     []byte       // of the document at hand
 	array   growing
 }
 
 func newTop(p *Parser, op string, pattern *sortpattern.Pattern, many, top bool) maker {
-	compare := func(a, b *ranked) int { return pattern.Compare(a.key, b.key, p.collator) }
 	return func(init bson.Value) (Fold, error) {
-		t := &topN{inOrder: newInOrder(op, compare, (*ranked).size), pattern: pattern, metas: pattern.Meta(), collate: p.collator, n: 1, top: top, many: many}
+		t := &topN{pattern: pattern, metas: pattern.Meta(), collate: p.collator, n: 1, top: top, many: many}
+		t.inOrder = newInOrder(op, t.order, (*ranked).size)
 		var err error
 		if many {
 			t.n, err = readN(op, init)
 		}
 		return t, err
 	}
+}
+
+func (t *topN) order(a, b *ranked) int {
+	t.a = bson.Doc(*a).Values(t.a[:0])
+	return t.beside(t.a[1:], b)
+}
+
+// beside compares a key with that of r.
+func (t *topN) beside(key []bson.Value, r *ranked) int {
+	t.b = bson.Doc(*r).Values(t.b[:0])
+	return t.pattern.Compare(key, t.b[1:], t.collate)
+}
+
+// rank is what is kept of a document.
+func (t *topN) rank(key []bson.Value, output bson.Value) ranked {
+	b := bson.BuildOn(t.row[:0]).Value(bson.IndexKey(0), orNull(output))
+	for i, v := range key {
+		b.Value(bson.IndexKey(i+1), v)
+	}
+	t.row = b.Doc()
+	return bytes.Clone(t.row)
 }
 
 // sortKey is that of a document, good until the next one's.
@@ -143,76 +164,57 @@ func (t *topN) Add(args []bson.Value) error {
 	if err != nil {
 		return err
 	}
-	return t.insert(ranked{key, args[0]})
+	return t.insert(key, args[0])
 }
 
-func (t *topN) insert(r ranked) error {
-	if !t.admits(t.n, !t.top, &r) {
+func (t *topN) insert(key []bson.Value, output bson.Value) error {
+	if !t.admits(t.n, !t.top, func(with *ranked) int { return t.beside(key, with) }) {
 		return nil
 	}
-	return t.add(r.clone())
+	return t.add(t.rank(key, output))
 }
 
-// clone is r with bytes of its own.
-func (r ranked) clone() ranked {
-	c := ranked{make([]bson.Value, len(r.key)), orNull(r.output).Clone()}
-	for i, v := range r.key {
-		c.key[i] = v.Clone()
+// shown hands the n first or last to f, in the order of the pattern.
+func (t *topN) shown(f func(*ranked)) {
+	if t.top {
+		t.fromFront(t.n, f)
+	} else {
+		t.tail(t.n, f)
 	}
-	return c
-}
-
-func (r *ranked) size() int {
-	n := len(r.output.Data) + 64
-	for _, v := range r.key {
-		n += len(v.Data) + 32
-	}
-	return n
-}
-
-// shown are the n first or last, in the order of the pattern.
-func (t *topN) shown() []ranked {
-	t.rows = t.rows[:0]
-	t.best(t.n, !t.top, func(r *ranked) { t.rows = append(t.rows, *r) })
-	if !t.top {
-		slices.Reverse(t.rows)
-	}
-	return t.rows
 }
 
 func (t *topN) Value() (bson.Value, error) {
-	rows := t.shown()
-	if !t.many {
-		if len(rows) == 0 {
-			return bson.Missing, nil
+	one := bson.Missing
+	t.array.clear()
+	t.shown(func(r *ranked) {
+		if one = bson.Doc(*r).Index(0); t.many {
+			t.array.put(one)
 		}
-		return rows[0].output, nil
+	})
+	if t.many {
+		return t.array.value(), nil
 	}
-	t.outputs = t.outputs[:0]
-	for i := range rows {
-		t.outputs = append(t.outputs, rows[i].output)
-	}
-	return collect(&t.array, t.outputs), nil
+	return one, nil
 }
 
-// Partial is an array of [output, key part, …].
+// Partial is an array of what is kept of each document.
 func (t *topN) Partial() bson.Value {
-	rows := t.shown()
-	parts := make([]bson.Value, len(rows))
-	for i, r := range rows {
-		parts[i] = bson.ArrayOf(append([]bson.Value{r.output}, r.key...)...)
-	}
-	return bson.ArrayOf(parts...)
+	t.array.clear()
+	t.shown(func(r *ranked) { t.array.put(bson.Doc(*r).ArrayValue()) })
+	return t.array.value()
 }
 
 func (t *topN) Merge(partial bson.Value) error {
 	for it := partial.Doc().Iter(); it.Next(); {
-		v := it.Value().Doc().Values(nil)
-		if err := t.insert(ranked{v[1:], v[0]}); err != nil {
+		t.key = it.Value().Doc().Values(t.key[:0])
+		if err := t.insert(t.key[1:], t.key[0]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *topN) Size() int { return t.held + t.array.size() }
+func (t *topN) Size() int { return topBytes + treeBytes + t.held + cap(t.row) + t.array.size() }
+
+// topBytes is about what an empty topN takes beside its tree.
+const topBytes = 300

@@ -215,6 +215,20 @@ func (e *Env) Array(vs []bson.Value) (bson.Value, error) {
 	return bson.Value{Type: bson.TypeArray, Data: b}, nil
 }
 
+// emptyStringBytes is what a string takes beside its text.
+const emptyStringBytes = 5
+
+// arrayBytes is how large an array of n values is that take so many bytes each.
+func arrayBytes(n, each int) int {
+	size := 5 + n*(each+2)
+	for digits, from := 1, 0; from < n; digits++ {
+		to := 10 * max(1, from)
+		size += digits * (min(n, to) - from)
+		from = to
+	}
+	return size
+}
+
 // Object is a document of keys and values; missing ones are left out.
 func (e *Env) Object(keys []string, vs []bson.Value) (bson.Value, error) {
 	n := 5

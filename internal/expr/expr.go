@@ -16,6 +16,11 @@ const (
 	MaxPatternBytes = 16 << 10
 	// MaxArrayBytes is how much memory the elements that one operator holds at once may take.
 	MaxArrayBytes = 100 << 20
+	// maxComputedBytes is how large all constants that one Parser computes may be together: a few bytes of a command may
+	// stand for many megabytes.
+	maxComputedBytes = 32 << 20
+	// smallBytes is how large a constant may be that is computed even then, as it is not much more than what it stands for.
+	smallBytes = 256
 )
 
 // Expr is a parsed expression. It is immutable, so any number of goroutines may evaluate it, each with an Env of its own.
@@ -43,12 +48,13 @@ func Constant(e Expr) (v bson.Value, ok bool) {
 // Literal is the expression that always is v.
 func Literal(v bson.Value) Expr { return &constant{v: v} }
 
-func plain(v bson.Value) Expr { return &constant{v, true} }
+func plain(v bson.Value) Expr { return &constant{v: v, plain: true} }
 
 // constant is a value. A plain one stands where operators take no expression, so it is written as it is.
 type constant struct {
-	v     bson.Value
-	plain bool
+	v        bson.Value
+	plain    bool
+	computed bool // counts as what its Parser has computed
 }
 
 func (c *constant) Eval(env *Env) (bson.Value, error) { return env.read(c.v), nil }

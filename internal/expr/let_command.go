@@ -10,6 +10,7 @@ import (
 // Let is a scope below scope with the variables that the let of a command gives: each is computed once, and may use those
 // before it but neither documents nor the system's variables.
 func (p *Parser) Let(vars bson.Doc, scope *Scope) (*Scope, error) {
+	held := 0
 	for it := vars.Iter(); it.Next(); {
 		switch systemVariableNamed(it.Key()) {
 		case varNow, varClusterTime, varUserRoles:
@@ -35,6 +36,10 @@ func (p *Parser) Let(vars bson.Doc, scope *Scope) (*Scope, error) {
 		v, err := e.Eval(p.env)
 		if err != nil {
 			return nil, err
+		}
+		if held += len(v.Data); held > MaxArrayBytes {
+			return nil, mongoerr.New(mongoerr.ExceededMemoryLimit,
+				"let would use too much memory (%d bytes) and cannot spill to disk. Memory limit: %d bytes", held, MaxArrayBytes)
 		}
 		scope = scope.Constant(strings.Clone(it.Key()), v.Clone())
 	}

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -37,6 +38,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		{times(150, text), mongoerr.ExceededMemoryLimit},
 		{`{$max: ` + times(150, text) + `}`, mongoerr.ExceededMemoryLimit},
 		{`{$max: ` + times(150, `"$s"`) + `}`, 0},
+		{`{$split: ["$s", "x"]}`, mongoerr.BSONObjectTooLarge},
 		{`{$mergeObjects: ` + times(150, `{a: "$s"}`) + `}`, mongoerr.ExceededMemoryLimit},
 		{`{$sum: ` + times(150, `{$strLenBytes: `+text+`}`) + `}`, 0},
 		{`{$sum: ` + times(50, `{$let: {vars: {v: `+text+`}, in: {$strLenBytes: "$$v"}}}`) + `}`, 0},
@@ -98,6 +100,54 @@ func TestElementsAreCounted(t *testing.T) {
 		env.Root, env.Interrupt = doc.End().Doc(), func() error { return stop }
 		if _, err := e.Eval(env); !errors.Is(err, stop) {
 			t.Errorf("%.30s…: %v", text, err)
+		}
+	}
+}
+
+// TestConstantsAreBounded: what is computed while an expression is parsed is dropped where it is much more than what was
+// written, and computed anew when documents come, within the limits that hold then.
+func TestConstantsAreBounded(t *testing.T) {
+	const range12MB = `{$range: [0, 1000000]}`
+	vars := strings.Builder{}
+	for i := range 40 {
+		fmt.Fprintf(&vars, "v%d: %s, ", i, range12MB)
+	}
+	p := testParser()
+	before := heapInUse()
+	e, err := p.Parse(bson.MustParse(`{$let: {vars: {`+vars.String()+`}, in: {$size: "$$v39"}}}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := heapInUse(); after > before+2*maxComputedBytes {
+		t.Errorf("the expression holds %d bytes", after-before)
+	}
+	if _, err := e.Eval(p.NewEnv()); codeOf(err) != mongoerr.ExceededMemoryLimit {
+		t.Errorf("evaluated: %v", err)
+	}
+
+	p = testParser()
+	for range 40 { // what has been used up by others is not held
+		if e, err = p.Parse(bson.MustParse(`{$size: `+range12MB+`}`), nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, constant := Constant(e); !constant {
+			t.Fatal("not computed")
+		}
+	}
+	if _, err := p.Let(bson.MustDoc(`{`+vars.String()+`}`), nil); codeOf(err) != mongoerr.ExceededMemoryLimit {
+		t.Errorf("let: %v", err)
+	}
+}
+
+// TestArrayBytes has sizes of arrays computed as they come to.
+func TestArrayBytes(t *testing.T) {
+	for _, n := range []int{0, 1, 9, 10, 11, 99, 100, 101, 1000, 12345} {
+		vs := make([]bson.Value, n)
+		for i := range vs {
+			vs[i] = bson.String("")
+		}
+		if got, want := arrayBytes(n, emptyStringBytes), len(bson.ArrayOf(vs...).Data); got != want {
+			t.Errorf("%d empty strings are %d bytes, not %d", n, want, got)
 		}
 	}
 }

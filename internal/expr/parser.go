@@ -48,7 +48,8 @@ type Parser struct {
 	env   *Env // computes constants
 	depth int
 	// defers says that what cannot be computed fails when documents come; see Defer.
-	defers bool
+	defers   bool
+	computed int // bytes of the constants that were computed and are in use
 }
 
 // NewParser returns a Parser.
@@ -211,7 +212,8 @@ func (p *Parser) parseAll(arg bson.Value, scope *Scope) ([]Expr, error) {
 	return a.(*array).of, nil
 }
 
-// compute evaluates an expression that does not depend on the document.
+// compute evaluates an expression that does not depend on the document. It stays as it is, to be evaluated anew for each
+// document, where the Parser's constants would be too large together.
 func (p *Parser) compute(e Expr) (Expr, error) {
 	p.env.Reset()
 	v, err := e.Eval(p.env)
@@ -221,7 +223,27 @@ func (p *Parser) compute(e Expr) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Literal(v.Clone()), nil
+	computed := p.computed - computedIn(e) + len(v.Data)
+	if computed > maxComputedBytes && len(v.Data) > smallBytes {
+		return e, nil
+	}
+	p.computed = computed
+	return &constant{v: v.Clone(), computed: true}, nil
+}
+
+// computedIn is how large the constants in e are that were computed.
+func computedIn(e Expr) int {
+	if c, ok := e.(*constant); ok {
+		if c.computed {
+			return len(c.v.Data)
+		}
+		return 0
+	}
+	n := 0
+	for _, c := range e.children() {
+		n += computedIn(c)
+	}
+	return n
 }
 
 // foldAll folds each of es in place and says whether all are constants now.

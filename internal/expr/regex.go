@@ -151,6 +151,9 @@ func evalRegexFind(env *Env, re *pcre.Regexp, s string) (bson.Value, error) {
 	return matchObject(env, s, at, utf8.RuneCountInString(s[:at[0]]))
 }
 
+// maxMatchesBytes is how large all that $regexFindAll finds may be.
+const maxMatchesBytes = 64 << 20
+
 // evalRegexFindAll starts each search where the match before ended, or one character later when that was empty.
 func evalRegexFindAll(env *Env, re *pcre.Regexp, s string) (bson.Value, error) {
 	mark := len(env.stack)
@@ -172,7 +175,7 @@ func evalRegexFindAll(env *Env, re *pcre.Regexp, s string) (bson.Value, error) {
 		if err == nil {
 			err = env.tick()
 		}
-		if size += len(v.Data) + 16; err == nil && size > MaxArrayBytes {
+		if size += len(v.Data); err == nil && size > maxMatchesBytes {
 			err = mongoerr.New(51151, "$regexFindAll: the size of buffer to store output exceeded the 64MB limit")
 		}
 		if err != nil {

@@ -128,6 +128,10 @@ func evalSplit(env *Env, v, by bson.Value) (bson.Value, error) {
 	if sep == "" {
 		return by, mongoerr.New(40087, "$split requires a non-empty separator")
 	}
+	seps := strings.Count(v.Str(), sep) // before there are more parts than any array holds
+	if err := checkSize(arrayBytes(seps+1, emptyStringBytes) + len(v.Str()) - seps*len(sep)); err != nil {
+		return v, err
+	}
 	mark := len(env.stack)
 	for s, more := v.Str(), true; more; {
 		var part string

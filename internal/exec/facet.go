@@ -26,6 +26,7 @@ type facetStage struct {
 	// held is what the batch and the results take, batched the part of the batch: its largest so far.
 	held    holding
 	batched int64
+	shared  shared // by the stages of the pipelines
 }
 
 // facetRow is a document of the source and its metadata, nil without.
@@ -125,6 +126,7 @@ func (s *facetStage) coroutine(ctx context.Context, p *pipeline.Pipeline, r *fac
 func (s *facetStage) run(ctx context.Context, p *pipeline.Pipeline, r *facetRun) error {
 	r.array.reset()
 	r.op = s.op.Sub()
+	r.op.shared = &s.shared
 	defer s.op.Drop(r.op)
 	it, err := Build(r.op, p, r)
 	if err != nil {

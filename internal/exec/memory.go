@@ -17,10 +17,32 @@ type holding struct {
 	bytes int64
 }
 
+// shared is what the stages of pipelines that run at once, as those of a $facet, hold together: no more than one stage may
+// where they can go on in files, however many they are.
+type shared struct{ bytes int64 }
+
+// sharedParts is into how many parts of what one stage may hold these stages divide it: one with less is left alone, since
+// many small files would take longer.
+const sharedParts = 25
+
+// tooMuchShared says whether a stage has to go on in files for n bytes more, because of what others hold beside it.
+func (h *holding) tooMuchShared(n int64) bool {
+	most := h.op.maxMemory()
+	return h.op.shared != nil && h.op.AllowDiskUse && h.op.shared.bytes+n > most && h.bytes+n > most/sharedParts
+}
+
+// count takes note that the stage holds n bytes more, or less.
+func (h *holding) count(n int64) {
+	h.bytes += n
+	if h.op.shared != nil {
+		h.op.shared.bytes += n
+	}
+}
+
 // add takes note of n bytes more. full says that they do not fit: the stage spills, after which it drops what it had, or
 // fails. An error is that of the server, whose memory is used up.
 func (h *holding) add(ctx context.Context, n int64) (full bool, err error) {
-	if h.bytes+n > h.op.maxMemory() {
+	if h.bytes+n > h.op.maxMemory() || h.tooMuchShared(n) {
 		h.charge(n)
 		return true, nil
 	}
@@ -54,7 +76,7 @@ func (h *holding) take(n int64) bool {
 			return false
 		}
 	}
-	h.bytes += n
+	h.count(n)
 	return true
 }
 
@@ -66,20 +88,20 @@ func (h *holding) wait(ctx context.Context, n int64) error {
 	if err := h.op.Memory.Wait(ctx, n); err != nil {
 		return err
 	}
-	h.bytes += n
+	h.count(n)
 	return nil
 }
 
 // charge takes note of n bytes that are there, whatever that comes to.
 func (h *holding) charge(n int64) {
 	h.op.Memory.Charge(n)
-	h.bytes += n
+	h.count(n)
 }
 
 // drop forgets n bytes.
 func (h *holding) drop(n int64) {
 	h.op.Memory.Give(n)
-	h.bytes -= n
+	h.count(-n)
 }
 
 // empty forgets everything.

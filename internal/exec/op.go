@@ -61,6 +61,7 @@ type Op struct {
 	draws     bool
 	changes   *Changes // the leaf of a change stream; nil otherwise
 	parent    *Op
+	shared    *shared // what its stages hold, and those of others beside it; nil where there are none
 	subs      []*Op
 	leaves    []Parker
 	shrinkers []Shrinker

@@ -67,6 +67,9 @@ func (c *Collation) CompareString(a, b string) int {
 	}
 	k := c.pool.Get().(*keyer)
 	defer c.pool.Put(k)
+	if d := k.early(a, b); d != 0 {
+		return d
+	}
 	k.a = k.key(k.a[:0], a)
 	k.b = k.key(k.b[:0], b)
 	return bytes.Compare(k.a, k.b)

@@ -39,11 +39,17 @@ const (
 
 // key appends the key of s to dst.
 func (k *keyer) key(dst []byte, s string) []byte {
-	l := &k.levels
-	l.primary, l.secondary, l.caseBits, l.tertiary, l.quaternary = l.primary[:0], l.secondary[:0], l.caseBits[:0], l.tertiary[:0], l.quaternary[:0]
 	if !utf8.ValidString(s) {
 		s = string([]rune(s))
 	}
+	k.weigh(s)
+	return k.join(dst, s)
+}
+
+// weigh finds the levels of s, which is valid.
+func (k *keyer) weigh(s string) {
+	l := &k.levels
+	l.primary, l.secondary, l.caseBits, l.tertiary, l.quaternary = l.primary[:0], l.secondary[:0], l.caseBits[:0], l.tertiary[:0], l.quaternary[:0]
 	start, shifted := 0, false
 	for at := 0; at < len(s); {
 		r, n := utf8.DecodeRuneInString(s[at:])
@@ -67,7 +73,6 @@ func (k *keyer) key(dst []byte, s string) []byte {
 		start = at
 	}
 	k.text(s[start:])
-	return k.join(dst, s)
 }
 
 func (k *keyer) join(dst []byte, s string) []byte {

@@ -144,13 +144,29 @@ func (s *sortStage) load(ctx context.Context) error {
 func (s *sortStage) finish() (err error) {
 	s.sorted = true
 	if s.runs.none() {
-		return ordering.Any(s.rows, s.compare, s.op.Interrupted)
+		return s.sort()
 	}
 	if err := s.spill(); err != nil {
 		return err
 	}
 	s.merge, err = s.openMerge(s.runs.list)
 	return err
+}
+
+func (s *sortStage) sort() error {
+	if !s.order.Collates() { // bytes are compared fast
+		return ordering.Any(s.rows, s.compare, s.op.Interrupted)
+	}
+	return ordering.AnySized(s.rows, s.compare, (*sortRow).keySize, s.op.Interrupted)
+}
+
+// keySize is about how much there is to compare.
+func (r *sortRow) keySize() int {
+	n := 0
+	for _, v := range r.key {
+		n += len(v.Data)
+	}
+	return n
 }
 
 func (s *sortStage) compare(a, b *sortRow) int {
@@ -273,7 +289,7 @@ func (r *sortRow) bytes() int64 { return int64(len(r.doc)) + int64(len(r.key))*k
 
 // spill writes the rows as a sorted run. With a limit, only what may still come out is written.
 func (s *sortStage) spill() error {
-	if err := ordering.Any(s.rows, s.compare, s.op.Interrupted); err != nil {
+	if err := s.sort(); err != nil {
 		return err
 	}
 	r, err := s.writeRun(s.rows)

@@ -156,7 +156,7 @@ func lastN(_ *Env, vs []bson.Value, n int) ([]bson.Value, error) { return vs[max
 func extremeN(sign int) func(env *Env, vs []bson.Value, n int) ([]bson.Value, error) {
 	return func(env *Env, vs []bson.Value, n int) ([]bson.Value, error) {
 		vs = slices.DeleteFunc(vs, func(v bson.Value) bool { return v.IsNullish() })
-		err := ordering.Stable(vs, func(a, b bson.Value) int { return env.Compare(b, a) * sign }, env.Interrupt)
+		err := ordering.StableSized(vs, func(a, b bson.Value) int { return env.Compare(b, a) * sign }, sizeOf, env.Interrupt)
 		return vs[:min(n, len(vs))], err
 	}
 }

@@ -44,9 +44,11 @@ func without(code mongoerr.Code) string {
 	return "$anyElementTrue"
 }
 
+func sizeOf(v bson.Value) int { return len(v.Data) }
+
 // distinct sorts vs and leaves one of each in its place.
 func (e *Env) distinct(vs []bson.Value) ([]bson.Value, error) {
-	if err := ordering.Stable(vs, e.Compare, e.Interrupt); err != nil {
+	if err := ordering.StableSized(vs, e.Compare, sizeOf, e.Interrupt); err != nil {
 		return nil, err
 	}
 	return slices.CompactFunc(vs, func(a, b bson.Value) bool { return e.Compare(a, b) == 0 }), nil
@@ -157,7 +159,7 @@ func evalSetDifference(env *Env, a, b bson.Value) (bson.Value, error) {
 	for i := range order {
 		order[i] = i
 	}
-	if err := ordering.Stable(order, func(i, j int) int { return env.Compare(vs[i], vs[j]) }, env.Interrupt); err != nil {
+	if err := ordering.StableSized(order, func(i, j int) int { return env.Compare(vs[i], vs[j]) }, func(i int) int { return len(vs[i].Data) }, env.Interrupt); err != nil {
 		return a, err
 	}
 	order = slices.CompactFunc(order, func(i, j int) bool { return env.Compare(vs[i], vs[j]) == 0 })

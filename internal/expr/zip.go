@@ -229,7 +229,7 @@ func evalSortArray(env *Env, c *call) (bson.Value, error) {
 	}
 	pattern := c.state.(SortPattern)
 	vs, mark := env.elements(v)
-	err = ordering.Stable(vs, func(a, b bson.Value) int { return pattern.Compare(a, b, env.Collation) }, env.Interrupt)
+	err = ordering.StableSized(vs, func(a, b bson.Value) int { return pattern.Compare(a, b, env.Collation) }, sizeOf, env.Interrupt)
 	if err != nil {
 		return v, err
 	}

@@ -36,3 +36,16 @@ func TestEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestLargeOnesAsk: a comparison of what is large asks by itself.
+func TestLargeOnesAsk(t *testing.T) {
+	stop := errors.New("stop")
+	large := func(int) int { return comparisonsPerAsk * bytesPerComparison }
+	for name, sort := range map[string]func([]int, func(int, int) int, func(int) int, func() error) error{"stable": StableSized[int], "any": AnySized[int]} {
+		n := 0
+		err := sort(rand.Perm(100), func(a, b int) int { n++; return a - b }, large, func() error { return stop })
+		if !errors.Is(err, stop) || n > 0 {
+			t.Errorf("%s: %v after %d", name, err, n)
+		}
+	}
+}

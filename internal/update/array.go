@@ -209,10 +209,11 @@ func signOf(v bson.Value) int {
 }
 
 func (s *arraySort) sort(values []bson.Value, ask func() error) error {
+	size := func(v bson.Value) int { return len(v.Data) }
 	if s.whole != 0 {
-		return ordering.Stable(values, func(a, b bson.Value) int { return s.whole * bson.CompareWith(a, b, s.collator) }, ask)
+		return ordering.StableSized(values, func(a, b bson.Value) int { return s.whole * bson.CompareWith(a, b, s.collator) }, size, ask)
 	}
-	return ordering.Stable(values, func(a, b bson.Value) int {
+	return ordering.StableSized(values, func(a, b bson.Value) int {
 		for i := range s.fields {
 			f := &s.fields[i]
 			if c := bson.CompareWith(f.of(a), f.of(b), s.collator); c != 0 {
@@ -220,7 +221,7 @@ func (s *arraySort) sort(values []bson.Value, ask func() error) error {
 			}
 		}
 		return 0
-	}, ask)
+	}, size, ask)
 }
 
 // of is the field in v, null when it is not there.
